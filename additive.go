@@ -1,0 +1,114 @@
+package attn
+
+import (
+	"math/rand/v2"
+
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Additive is the score w_vᵀ·tanh(W_q·q + W_k·k), which compares queries and
+// keys of any two sizes in a hidden space of h features.
+//
+// Source: Bahdanau et al., "Neural Machine Translation by Jointly Learning to
+// Align and Translate", 2015, https://arxiv.org/abs/1409.0473, appendix A.1.2.
+type Additive struct {
+	WQ *tensor.Tensor // [h Eq]
+	WK *tensor.Tensor // [h Ek]
+	WV *tensor.Tensor // [h]
+}
+
+// NewAdditive returns an additive score with parameters drawn as nn.Xavier and,
+// for w_v, nn.Torch do.
+func NewAdditive(eq, ek, hidden int, rng *rand.Rand) *Additive {
+	return &Additive{
+		WQ: nn.Xavier(rng, hidden, eq),
+		WK: nn.Xavier(rng, hidden, ek),
+		WV: nn.Torch(rng, hidden),
+	}
+}
+
+func (*Additive) rowwise() {}
+
+// Scores returns w_vᵀ·tanh(W_q·q + W_k·k) for all pairs. It never holds the
+// [Lq Lk h] sums in memory.
+func (s *Additive) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+	wantSize("key", k, s.WK.Dim(1))
+	return s.scores(t, q, tensor.Linear(t, k, s.WK, nil))
+}
+
+// scores compares queries with keys that have been mapped.
+func (s *Additive) scores(t *tensor.Tape, q, mapped *tensor.Tensor) *tensor.Tensor {
+	wantSize("query", q, s.WQ.Dim(1))
+	return additiveScores(t, tensor.Linear(t, q, s.WQ, nil), mapped, s.WV)
+}
+
+func (s *Additive) onKeys(t *tensor.Tape, k *tensor.Tensor) Score {
+	wantSize("key", k, s.WK.Dim(1))
+	mapped := tensor.Linear(t, k, s.WK, nil)
+	return rowwiseFunc(func(t *tensor.Tape, q, _ *tensor.Tensor) *tensor.Tensor {
+		return s.scores(t, q, mapped)
+	})
+}
+
+// Params returns "wq", "wk" and "wv".
+func (s *Additive) Params() nn.Params {
+	return nn.Vars{{Name: "wq", Tensor: s.WQ}, {Name: "wk", Tensor: s.WK}, {Name: "wv", Tensor: s.WV}}.Params()
+}
+
+// additiveScores returns Σ_f w_f·tanh(q_if + k_jf).
+//
+// Shapes:
+//
+//	q    [B H Lq h]
+//	k    [B H Lk h]
+//	w    [h]
+//	out  [B H Lq Lk]
+func additiveScores(t *tensor.Tape, q, k, w *tensor.Tensor) *tensor.Tensor {
+	b, heads, lq, h := q.Dim(0), q.Dim(1), q.Dim(2), q.Dim(3)
+	lk := k.Dim(2)
+	out := t.Make(b, heads, lq, lk)
+	par.For(b*heads*lq, 1, func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			keys := k.Data()[r/lq*lk*h:][:lk*h]
+			simd.AdditiveScores(out.Data()[r*lk:][:lk], q.Data()[r*h:][:h], keys, w.Data(), lk, h)
+		}
+	})
+	if t.Needs(q, k, w) {
+		t.Record(out, func(ds []float32) {
+			// dq, dk and dw share their factors, so all three are always
+			// worked out; each head has its own dw, added up in order.
+			n := b * heads
+			dq, dk := gradOr(t, q), gradOr(t, k)
+			dw := t.Floats(n * h)
+			clear(dw)
+			par.For(n, 1, func(lo, hi int) {
+				for z := lo; z < hi; z++ {
+					keys, dkeys := k.Data()[z*lk*h:][:lk*h], dk[z*lk*h:][:lk*h]
+					for r := z * lq; r < (z+1)*lq; r++ {
+						simd.AdditiveGrad(dq[r*h:][:h], dkeys, dw[z*h:][:h], ds[r*lk:][:lk], q.Data()[r*h:][:h], keys, w.Data(), lk, h)
+					}
+				}
+			})
+			if sum := t.GradOf(w); sum != nil {
+				for z := range n {
+					simd.Add(sum, sum, dw[z*h:][:h])
+				}
+			}
+		})
+	}
+	return out
+}
+
+// gradOr returns the gradient of x to add to, or scratch memory of its size if
+// x needs none.
+func gradOr(t *tensor.Tape, x *tensor.Tensor) []float32 {
+	if g := t.GradOf(x); g != nil {
+		return g
+	}
+	g := t.Floats(x.Len())
+	clear(g)
+	return g
+}

@@ -1,0 +1,60 @@
+// Package attn computes attention: every score that people learn and use, with
+// masks, biases and dropout, forward and backward, on CPUs.
+//
+// # Two entrances
+//
+// Attend pools values by the likeness of queries and keys. It has no
+// parameters of its own:
+//
+//	out := attn.Attend(tape, q, k, v, attn.Options{Mask: attn.Causal()}).Out
+//
+// MultiHead is the trainable layer: it maps its inputs to several heads,
+// attends in each and maps the joined result.
+//
+//	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 512, Heads: 8}, rng)
+//	y := layer.Forward(tape, x, x, x, attn.Options{Mask: attn.ValidLens(3, 2)}).Out
+//
+// # Letters
+//
+//	B   batch
+//	H   query heads
+//	G   key and value heads; H is a multiple of G
+//	Lq  queries of a sequence
+//	Lk  keys of a sequence
+//	D   model width
+//	E   size of a head of q and k
+//	V   size of a head of v
+//
+// Scores are before the softmax, weights after it, out is the result.
+//
+// # What is fixed
+//
+// The order is scale, soft-cap, bias, mask, softmax, dropout, mix.
+//
+// A mask is true, or a count, where a query may attend. What is hidden never
+// has an influence, whatever is stored there, NaN included, forward or
+// backward.
+//
+// A query that may see nothing has out 0, weights 0 and gradients 0.
+//
+// Causal goes by position: query i sees key j when j ≤ i + offset, and the
+// offset is Lk − Lq unless another is given. With Lq = 2 and Lk = 5, and with
+// Lq = 5 and Lk = 2:
+//
+//	1 1 1 1 0      0 0
+//	1 1 1 1 1      0 0
+//	               0 0
+//	               1 0
+//	               1 1
+//
+// Weights are per head and before dropout, so that rows sum to 1. Asking for
+// them changes nothing else.
+//
+// Query head h reads key and value head ⌊h/(H/G)⌋.
+//
+// # Errors
+//
+// Attend and Forward panic with a *tensor.ShapeError if shapes or lengths
+// disagree; tensor.Catch makes an error of it. Constructors return errors,
+// because a configuration may come from a file.
+package attn

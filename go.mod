@@ -1,0 +1,3 @@
+module github.com/attn-go/attn
+
+go 1.26

@@ -1,0 +1,174 @@
+// Package atomicfile writes files that are either whole or not there.
+//
+// A checkpoint that takes a minute to write is a minute in which the process
+// can be killed or the disk can fill up. Writing in place would then cost the
+// previous checkpoint too, so the bytes go to a new file in the same folder,
+// which takes the name of the old one only when all of it is on the disk.
+package atomicfile
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+)
+
+// bufferSize spares callers that write a few bytes at a time a system call for
+// each of them; larger writes pass through the buffer without a copy.
+const bufferSize = 1 << 16
+
+// Write replaces the file at path with what write writes. A reader of path
+// finds either the old content or all of the new one at any time, and after a
+// crash of the machine as well.
+//
+// The file is created with permissions 0644 less the umask. A symbolic link to
+// a file stays a link, and the file that it points to is replaced. What exists and is
+// not a regular file, such as a folder or a device, is refused, because a
+// rename would put a file in its place.
+//
+// Errors: they name path and wrap their cause. After an error from write, from
+// the disk or from the rename, and after a panic in write, the old file is
+// untouched and no temporary file is left. Only a process that is killed
+// leaves one; its name begins with ".attn-" and ends in ".tmp".
+func Write(path string, write func(io.Writer) error) error {
+	return replace(path, create, write)
+}
+
+// file is what replace needs of an *os.File, so that tests can stand in for a
+// disk that is full.
+type file interface {
+	io.WriteCloser
+	Sync() error
+}
+
+func create(name string) (file, error) {
+	// os.CreateTemp would make a file that only its owner can read, and the
+	// umask cannot be asked for without changing it for every goroutine.
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return nil, err // not f: a nil *os.File is not a nil file
+	}
+	return f, nil
+}
+
+func replace(path string, create func(string) (file, error), write func(io.Writer) error) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write %s: %w", path, err)
+		}
+	}()
+	target, err := resolve(path)
+	if err != nil {
+		return err
+	}
+	temp, f, err := createTemp(filepath.Dir(target), create)
+	if err != nil {
+		return err
+	}
+	closed, renamed := false, false
+	defer func() { // deferred, so that a panic in write does not leave litter
+		if !closed {
+			f.Close() // before the removal: windows keeps open files
+		}
+		if !renamed {
+			os.Remove(temp)
+		}
+	}()
+
+	buf := bufio.NewWriterSize(plain{f}, bufferSize)
+	if err := write(buf); err != nil {
+		return err
+	}
+	if err := buf.Flush(); err != nil {
+		return err
+	}
+	// Without this a crash soon after the rename could leave the new name on
+	// blocks that never reached the disk.
+	if err := f.Sync(); err != nil {
+		return cause(err)
+	}
+	closed = true
+	if err := f.Close(); err != nil {
+		return cause(err)
+	}
+	if err := os.Rename(temp, target); err != nil {
+		return cause(err)
+	}
+	renamed = true
+	return nil
+}
+
+// resolve returns the file that a write to path is to replace.
+func resolve(path string) (string, error) {
+	if path == "" {
+		return "", errors.New("empty path")
+	}
+	// "x/" names a folder even where there is none, but its last part is "x".
+	if os.IsPathSeparator(path[len(path)-1]) {
+		return "", errors.New("is a folder, want a file")
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return path, nil
+	case err != nil:
+		return "", cause(err)
+	case info.IsDir():
+		return "", errors.New("is a folder, want a file")
+	case !info.Mode().IsRegular():
+		return "", errors.New("is not a regular file")
+	}
+	link, err := os.Lstat(path)
+	if err != nil {
+		return "", cause(err)
+	}
+	if link.Mode()&fs.ModeSymlink == 0 {
+		return path, nil
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", cause(err)
+	}
+	return target, nil
+}
+
+// createTemp makes a new file in dir. Its name does not contain the name of
+// the target, which may be as long as the file system allows already.
+func createTemp(dir string, create func(string) (file, error)) (string, file, error) {
+	const tries = 1000
+	for i := 0; ; i++ {
+		name := filepath.Join(dir, fmt.Sprintf(".attn-%016x.tmp", rand.Uint64()))
+		f, err := create(name)
+		if err == nil {
+			return name, f, nil
+		}
+		if i+1 == tries || !errors.Is(err, fs.ErrExist) {
+			return "", nil, cause(err)
+		}
+	}
+}
+
+// plain keeps the name of the temporary file, which means nothing to anybody,
+// out of the errors of its writes.
+type plain struct{ w io.Writer }
+
+func (p plain) Write(b []byte) (int, error) {
+	n, err := p.w.Write(b)
+	return n, cause(err)
+}
+
+// cause strips what an error of package os says about names, because replace
+// names the path that the caller knows.
+func cause(err error) error {
+	switch e := err.(type) {
+	case *fs.PathError:
+		return e.Err
+	case *os.LinkError:
+		return e.Err
+	}
+	return err
+}

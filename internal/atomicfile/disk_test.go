@@ -1,0 +1,80 @@
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// failing is a disk that fails in one of its three operations.
+type failing struct {
+	*os.File
+	room               int // bytes until Write fails
+	write, sync, close error
+}
+
+func (f *failing) Write(b []byte) (int, error) {
+	if f.write == nil || len(b) <= f.room {
+		f.room -= len(b)
+		return f.File.Write(b)
+	}
+	n, _ := f.File.Write(b[:f.room])
+	f.room = 0
+	return n, &fs.PathError{Op: "write", Path: f.Name(), Err: f.write}
+}
+
+func (f *failing) Sync() error {
+	return errors.Join(f.sync, f.File.Sync())
+}
+
+func (f *failing) Close() error {
+	return errors.Join(f.close, f.File.Close())
+}
+
+func TestDiskErrorKeepsOld(t *testing.T) {
+	cases := []struct {
+		name string
+		disk failing
+		want error
+	}{
+		{"full at the first byte", failing{write: syscall.ENOSPC}, syscall.ENOSPC},
+		{"full in the buffer", failing{write: syscall.ENOSPC, room: bufferSize + 11}, syscall.ENOSPC},
+		{"full at the last byte", failing{write: syscall.ENOSPC, room: 3*bufferSize - 1}, syscall.ENOSPC},
+		{"sync", failing{sync: syscall.EIO}, syscall.EIO},
+		{"close", failing{close: syscall.EIO}, syscall.EIO},
+	}
+	for _, c := range cases {
+		for _, ignore := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, ignored %v", c.name, ignore), func(t *testing.T) {
+				path := oldFile(t)
+				onDisk := func(name string) (file, error) {
+					f, err := os.Create(name)
+					disk := c.disk
+					disk.File = f
+					return &disk, err
+				}
+				err := replace(path, onDisk, func(w io.Writer) error {
+					for range 3 * 64 {
+						err := text(strings.Repeat("x", bufferSize/64))(w)
+						if err != nil && !ignore { // an error that the writer ignores must come back all the same
+							return fmt.Errorf("weights: %w", err)
+						}
+					}
+					return nil
+				})
+				if !errors.Is(err, c.want) {
+					t.Errorf("error %v, want %v", err, c.want)
+				}
+				if err == nil || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), ".attn-") {
+					t.Errorf("error %q, want one that names %s and no other file", err, path)
+				}
+				expect(t, path, before)
+			})
+		}
+	}
+}

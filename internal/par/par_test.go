@@ -1,0 +1,216 @@
+package par
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// withProcs runs f as a subtest for several numbers of processors.
+func withProcs(t *testing.T, f func(t *testing.T)) {
+	for _, procs := range []int{1, 2, 4, 7} {
+		t.Run(fmt.Sprintf("procs=%d", procs), func(t *testing.T) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+			f(t)
+		})
+	}
+}
+
+func TestForCoversTheRangeInFixedChunks(t *testing.T) {
+	withProcs(t, func(t *testing.T) {
+		for _, n := range []int{-1, 0, 1, 2, 3, 7, 16, 17, 100, 1009} {
+			for _, chunk := range []int{1, 2, 3, 16, 100, 2000} {
+				seen := make([]int32, max(n, 0))
+				For(n, chunk, func(lo, hi int) {
+					if lo%chunk != 0 || hi != min(lo+chunk, n) || lo >= hi {
+						t.Errorf("n=%d chunk=%d: body(%d, %d)", n, chunk, lo, hi)
+					}
+					for i := lo; i < hi; i++ {
+						atomic.AddInt32(&seen[i], 1)
+					}
+				})
+				for i, times := range seen {
+					if times != 1 {
+						t.Fatalf("n=%d chunk=%d: index %d ran %d times", n, chunk, i, times)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestForNested(t *testing.T) {
+	withProcs(t, func(t *testing.T) {
+		var total atomic.Int64
+		For(13, 1, func(lo, hi int) {
+			For(11, 2, func(lo, hi int) {
+				For(7, 3, func(lo, hi int) { total.Add(int64(hi - lo)) })
+			})
+		})
+		// The middle loop makes 6 calls for its 11 indices.
+		if want := int64(13 * 6 * 7); total.Load() != want {
+			t.Errorf("inner bodies covered %d indices, want %d", total.Load(), want)
+		}
+	})
+}
+
+// More goroutines than there are jobs in the table, so some calls run alone.
+func TestForConcurrent(t *testing.T) {
+	withProcs(t, func(t *testing.T) {
+		var wg sync.WaitGroup
+		for g := range 3 * len(jobs) {
+			wg.Go(func() {
+				for round := range 50 {
+					var total atomic.Int64
+					n := 1 + (g*31+round*17)%200
+					For(n, 3, func(lo, hi int) { total.Add(int64(hi - lo)) })
+					if total.Load() != int64(n) {
+						t.Errorf("covered %d of %d", total.Load(), n)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func TestForPassesOnPanics(t *testing.T) {
+	boom := errors.New("boom")
+	withProcs(t, func(t *testing.T) {
+		for bad := range 20 {
+			var running atomic.Int32
+			got := func() (r any) {
+				defer func() { r = recover() }()
+				For(20, 1, func(lo, hi int) {
+					running.Add(1)
+					defer running.Add(-1)
+					if lo == bad {
+						panic(boom)
+					}
+					time.Sleep(10 * time.Microsecond)
+				})
+				return nil
+			}()
+			if got != boom {
+				t.Fatalf("recovered %v, want %v", got, boom)
+			}
+			if n := running.Load(); n != 0 {
+				t.Fatalf("%d bodies still run after For has panicked", n)
+			}
+		}
+		// The pool still works.
+		var total atomic.Int64
+		For(100, 1, func(lo, hi int) { total.Add(1) })
+		if total.Load() != 100 {
+			t.Errorf("after the panics: covered %d of 100", total.Load())
+		}
+	})
+}
+
+func TestForSurvivesGoexit(t *testing.T) {
+	withProcs(t, func(t *testing.T) {
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			For(50, 1, func(lo, hi int) {
+				time.Sleep(time.Microsecond)
+				runtime.Goexit()
+			})
+		})
+		wg.Wait()
+		for i := range jobs {
+			if jobs[i].busy.Load() {
+				t.Errorf("job %d is still taken", i)
+			}
+		}
+	})
+}
+
+func TestForRejectsBadChunk(t *testing.T) {
+	defer func() {
+		if got, want := fmt.Sprint(recover()), "par: For: chunk=0, want at least 1"; got != want {
+			t.Errorf("panicked with %q, want %q", got, want)
+		}
+	}()
+	For(10, 0, func(lo, hi int) {})
+}
+
+func TestForUsesParkedWorkers(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	for range 20 {
+		time.Sleep(3 * patience)
+		both := make(chan struct{})
+		var arrived atomic.Int32
+		timeout := time.AfterFunc(10*time.Second, func() { panic("par: no second goroutine came") })
+		For(2, 1, func(lo, hi int) {
+			if arrived.Add(1) == 2 {
+				close(both)
+			}
+			<-both
+		})
+		timeout.Stop()
+	}
+}
+
+func TestWorkersFollowGOMAXPROCS(t *testing.T) {
+	settle := func(want int32) {
+		t.Helper()
+		deadline := time.Now().Add(10 * time.Second)
+		for {
+			For(64, 1, func(lo, hi int) { time.Sleep(10 * time.Microsecond) })
+			n := pool.workers.Load()
+			if n == want {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%d workers, want %d", n, want)
+			}
+		}
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(6))
+	settle(5)
+	runtime.GOMAXPROCS(3)
+	settle(2)
+	runtime.GOMAXPROCS(5)
+	settle(4)
+}
+
+func TestForDoesNotAllocate(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	var total atomic.Int64
+	body := func(lo, hi int) { total.Add(int64(hi - lo)) }
+	For(10, 1, body)
+	if n := testing.AllocsPerRun(100, func() { For(10, 1, body) }); n != 0 {
+		t.Errorf("%v allocations per call", n)
+	}
+}
+
+// burn keeps a processor busy for about d without touching memory.
+func burn(d time.Duration) {
+	for start := time.Now(); time.Since(start) < d; {
+	}
+}
+
+func BenchmarkRoundTrip(b *testing.B) {
+	body := func(lo, hi int) {}
+	for b.Loop() {
+		For(2, 1, body)
+	}
+}
+
+// BenchmarkTwoChunks shows how well two chunks of a given length overlap: the
+// ideal is a speedup of 2.
+func BenchmarkTwoChunks(b *testing.B) {
+	for _, d := range []time.Duration{20 * time.Microsecond, 50 * time.Microsecond, 200 * time.Microsecond} {
+		b.Run(d.String(), func(b *testing.B) {
+			body := func(lo, hi int) { burn(d) }
+			for b.Loop() {
+				For(2, 1, body)
+			}
+			b.ReportMetric(float64(2*d)*float64(b.N)/float64(b.Elapsed()), "speedup")
+		})
+	}
+}

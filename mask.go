@@ -1,0 +1,278 @@
+package attn
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// Mask says which keys a query may see. The zero value hides nothing; And
+// combines masks. A mask is made for shapes that it meets later: whether its
+// lengths fit is checked where it is used.
+type Mask struct {
+	rules []rule
+}
+
+// rule is one condition on what query i of head h in sequence b may see.
+type rule interface {
+	// check panics with a *tensor.ShapeError unless the rule fits.
+	check(op string, d dims)
+	// span returns the interval [lo, hi) of keys outside of which the query
+	// sees nothing. It may reach beyond the keys there are.
+	span(d dims, b, h, i int) (lo, hi int)
+	// holes reports whether the rule hides keys inside of its spans; then hide
+	// sets seen[j] to false for each hidden key j of [lo, hi).
+	holes() bool
+	hide(d dims, b, h, i, lo, hi int, seen []bool)
+}
+
+// And returns the mask that hides what any of the masks hides.
+func And(masks ...Mask) Mask {
+	var all Mask
+	for _, m := range masks {
+		all.rules = append(all.rules, m.rules...)
+	}
+	return all
+}
+
+// Causal lets query i see key j when j ≤ i + Lk − Lq: the last query sees every
+// key.
+func Causal() Mask { return Mask{[]rule{window{left: -1, right: 0, end: true}}} }
+
+// CausalAt lets query i see key j when j ≤ i + offset. It takes one offset for
+// all sequences or one for each.
+func CausalAt(offset ...int) Mask {
+	return Mask{[]rule{window{left: -1, right: 0, offsets: slices.Clone(offset)}}}
+}
+
+// Window lets query i see the keys from left before to right after its own
+// position, which is i + Lk − Lq and is always in the window. A negative left or
+// right leaves that side open.
+func Window(left, right int) Mask {
+	return Mask{[]rule{window{left: left, right: right, end: true}}}
+}
+
+// WindowAt is Window with query i at position i + offset. It takes one offset
+// for all sequences or one for each.
+func WindowAt(left, right int, offset ...int) Mask {
+	return Mask{[]rule{window{left: left, right: right, offsets: slices.Clone(offset)}}}
+}
+
+// window is a band of keys around the position of the query.
+type window struct {
+	left, right int   // negative: open
+	end         bool  // the offset is Lk − Lq
+	offsets     []int // else one for all, or one for each sequence
+}
+
+func (w window) check(op string, d dims) {
+	if !w.end && len(w.offsets) != 1 && len(w.offsets) != d.B {
+		badMask(op, "offset", []int{len(w.offsets)}, "one, or one for each of B=%d sequences", d.B)
+	}
+}
+
+func (w window) span(d dims, b, _, i int) (lo, hi int) {
+	at := i + d.Lk - d.Lq
+	if !w.end {
+		at = i + w.offsets[min(b, len(w.offsets)-1)]
+	}
+	lo, hi = 0, d.Lk
+	if w.left >= 0 {
+		lo = at - w.left
+	}
+	if w.right >= 0 {
+		hi = at + w.right + 1
+	}
+	return lo, hi
+}
+
+func (window) holes() bool                              { return false }
+func (window) hide(_ dims, _, _, _, _, _ int, _ []bool) {}
+
+// ValidLens lets every query of sequence b see its first lens[b] keys.
+func ValidLens(lens ...int) Mask {
+	return Mask{[]rule{validLens{slices.Clone(lens), false}}}
+}
+
+// ValidLensRows lets query i of sequence b see the first lens[b][i] keys.
+func ValidLensRows(lens [][]int) Mask {
+	return Mask{[]rule{validLens{slices.Concat(lens...), true}}}
+}
+
+// validLens is a number of keys for each sequence, or for each query of each.
+type validLens struct {
+	lens []int
+	rows bool
+}
+
+func (v validLens) check(op string, d dims) {
+	if want := d.B; !v.rows && len(v.lens) != want {
+		badMask(op, "number of valid lens", []int{len(v.lens)}, "one for each of B=%d sequences", want)
+	}
+	if want := d.B * d.Lq; v.rows && len(v.lens) != want {
+		badMask(op, "number of valid lens", []int{len(v.lens)}, "one for each of B=%d times Lq=%d queries", d.B, d.Lq)
+	}
+	for _, n := range v.lens {
+		if n < 0 || n > d.Lk {
+			badMask(op, "valid length", []int{n}, "0 to Lk=%d", d.Lk)
+		}
+	}
+}
+
+func (v validLens) span(d dims, b, _, i int) (lo, hi int) {
+	if v.rows {
+		return 0, v.lens[b*d.Lq+i]
+	}
+	return 0, v.lens[b]
+}
+
+func (validLens) holes() bool                              { return false }
+func (validLens) hide(_ dims, _, _, _, _, _ int, _ []bool) {}
+
+// Allow lets a query see the keys where seen is true. The shape broadcasts to
+// that of the scores, [B H Lq Lk], or [B Lq Lk] where the query has three axes;
+// its axes are aligned at the end. Allow shares seen. It panics with a
+// *tensor.ShapeError if the shape does not hold len(seen) elements.
+func Allow(seen []bool, shape ...int) Mask {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	if n != len(seen) {
+		badMask("attn: Allow", "number of elements", []int{len(seen)}, "%d for shape %v", n, shape)
+	}
+	return Mask{[]rule{allow{seen: seen, shape: slices.Clone(shape)}}}
+}
+
+// AllowSequenceFirst is Allow for a mask laid out as [Lq Lk B], of which the
+// first and the last axis may be 1.
+func AllowSequenceFirst(seen []bool, lq, lk, b int) Mask {
+	m := Allow(seen, lq, lk, b)
+	a := m.rules[0].(allow)
+	a.sequenceFirst = true
+	m.rules[0] = a
+	return m
+}
+
+// allow is a boolean array.
+type allow struct {
+	seen          []bool
+	shape         []int
+	sequenceFirst bool // [Lq Lk B]
+}
+
+func (a allow) check(op string, d dims) {
+	if a.sequenceFirst {
+		if (a.shape[0] != 1 && a.shape[0] != d.Lq) || a.shape[1] != d.Lk || (a.shape[2] != 1 && a.shape[2] != d.B) {
+			badMask(op, "", a.shape, "[Lq=%d Lk=%d B=%d], where Lq and B may be 1", d.Lq, d.Lk, d.B)
+		}
+		return
+	}
+	if !d.broadcasts(a.shape) {
+		_, letters := d.shape()
+		badMask(op, "", a.shape, "a shape that broadcasts to %s", letters)
+	}
+}
+
+func (allow) span(d dims, _, _, _ int) (lo, hi int) { return 0, d.Lk }
+func (allow) holes() bool                           { return true }
+
+func (a allow) hide(d dims, b, h, i, lo, hi int, seen []bool) {
+	// The offset of element (b, h, i, 0) and the step from key to key, where
+	// axes that are missing or 1 do not advance.
+	index := []int{b, h, i, 0}
+	shape := a.shape
+	keyAxis := len(shape) - 1
+	switch {
+	case a.sequenceFirst:
+		index, keyAxis = []int{i, 0, b}, 1
+	case d.flat:
+		index = []int{b, i, 0}
+	}
+	index = index[len(index)-len(shape):]
+	at, step, stride := 0, 0, 1
+	for axis := len(shape) - 1; axis >= 0; axis-- {
+		if shape[axis] > 1 {
+			at += index[axis] * stride
+			if axis == keyAxis {
+				step = stride
+			}
+		}
+		stride *= shape[axis]
+	}
+	for j := lo; j < hi; j++ {
+		if !a.seen[at+j*step] {
+			seen[j] = false
+		}
+	}
+}
+
+// AllowFunc lets query i of head h in sequence b see key j where f says so. f is
+// called concurrently.
+func AllowFunc(f func(b, h, i, j int) bool) Mask { return Mask{[]rule{allowFunc(f)}} }
+
+type allowFunc func(b, h, i, j int) bool
+
+func (allowFunc) check(string, dims)                    {}
+func (allowFunc) span(d dims, _, _, _ int) (lo, hi int) { return 0, d.Lk }
+func (allowFunc) holes() bool                           { return true }
+
+func (f allowFunc) hide(_ dims, b, h, i, lo, hi int, seen []bool) {
+	for j := lo; j < hi; j++ {
+		if seen[j] && !f(b, h, i, j) {
+			seen[j] = false
+		}
+	}
+}
+
+// check panics with a *tensor.ShapeError unless every rule fits.
+func (m Mask) check(op string, d dims) {
+	for _, r := range m.rules {
+		r.check(op, d)
+	}
+}
+
+// rows returns what the softmax of the scores may see, nil if that is all.
+func (m Mask) rows(d dims) tensor.Visible {
+	if len(m.rules) == 0 {
+		return nil
+	}
+	return maskRows{m, d}
+}
+
+// maskRows is a mask put to the rows of scores [B H Lq Lk].
+type maskRows struct {
+	Mask
+	d dims
+}
+
+func (m maskRows) Row(r int, seen []bool) (lo, hi int, holes bool) {
+	i, h, b := r%m.d.Lq, r/m.d.Lq%m.d.H, r/m.d.Lq/m.d.H
+	lo, hi = 0, m.d.Lk
+	for _, rule := range m.rules {
+		from, to := rule.span(m.d, b, h, i)
+		lo, hi = max(lo, from), min(hi, to)
+	}
+	if lo >= hi {
+		return 0, 0, false
+	}
+	for _, rule := range m.rules {
+		if !rule.holes() {
+			continue
+		}
+		if !holes {
+			holes = true
+			for j := lo; j < hi; j++ {
+				seen[j] = true
+			}
+		}
+		rule.hide(m.d, b, h, i, lo, hi, seen)
+	}
+	return lo, hi, holes
+}
+
+// badMask panics with a *tensor.ShapeError about the mask.
+func badMask(op, what string, got []int, want string, args ...any) {
+	panic(&tensor.ShapeError{Op: op, Arg: "mask", What: what, Got: slices.Clone(got), Want: fmt.Sprintf(want, args...)})
+}

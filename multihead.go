@@ -1,0 +1,320 @@
+package attn
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Projections is a set of the affine maps of a MultiHead.
+type Projections uint8
+
+// The maps of a MultiHead.
+const (
+	Query Projections = 1 << iota
+	Key
+	Value
+	Out
+
+	NoProjection   Projections = 0
+	AllProjections             = Query | Key | Value | Out
+)
+
+// Layout is the order of axes of a MultiHead's inputs and output.
+type Layout uint8
+
+const (
+	// BatchFirst is [B L D].
+	BatchFirst Layout = iota
+	// SequenceFirst is [L B D].
+	SequenceFirst
+)
+
+// Infer, as an input width, means the width of the first batch.
+const Infer = -1
+
+// MultiHeadConfig describes a MultiHead. Width and Heads are required; the zero
+// value of all else is the layer of Vaswani et al.
+type MultiHeadConfig struct {
+	// Name is what an Observer is told.
+	Name string
+	// Width is D, the width of the model.
+	Width int
+	// Heads is H, the number of query heads. It divides Width unless HeadSize
+	// is given.
+	Heads int
+	// KVHeads is G, the number of key and value heads, a divisor of Heads. 0
+	// means Heads.
+	KVHeads int
+	// QueryWidth, KeyWidth and ValueWidth are the widths of the three inputs.
+	// 0 means Width; Infer means the width of the first batch.
+	QueryWidth, KeyWidth, ValueWidth int
+	// HeadSize is E, the size of a head of q and k. 0 means Width/Heads.
+	HeadSize int
+	// ValueSize is V, the size of a head of v. 0 means HeadSize.
+	ValueSize int
+	// OutWidth is the width of the output. 0 means Width.
+	OutWidth int
+	// Bias says which maps are affine and not just linear.
+	Bias Projections
+	// Score compares queries and keys inside a head, [B H L E] each; its
+	// parameters are shared by the heads and become the layer's. Nil means
+	// ScaledDot.
+	Score Score
+	// Dropout is the probability with which a weight is dropped in training.
+	Dropout float32
+	// Layout is the order of axes of inputs and output.
+	Layout Layout
+	// Init draws the four matrices. Nil means nn.Xavier. Biases start at 0.
+	Init nn.Init
+}
+
+// validate fills in what zero means and checks the rest.
+func (c *MultiHeadConfig) validate() error {
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("attn: NewMultiHead: "+format, args...)
+	}
+	if c.Width <= 0 || c.Heads <= 0 {
+		return fail("width %d and heads %d must be positive", c.Width, c.Heads)
+	}
+	if c.HeadSize == 0 {
+		if c.Width%c.Heads != 0 {
+			return fail("width %d is not divisible by %d heads", c.Width, c.Heads)
+		}
+		c.HeadSize = c.Width / c.Heads
+	}
+	for _, f := range []struct {
+		name string
+		to   *int
+		zero int
+	}{
+		{"key/value heads", &c.KVHeads, c.Heads},
+		{"head size", &c.HeadSize, c.HeadSize},
+		{"value size", &c.ValueSize, c.HeadSize},
+		{"output width", &c.OutWidth, c.Width},
+		{"query width", &c.QueryWidth, c.Width},
+		{"key width", &c.KeyWidth, c.Width},
+		{"value width", &c.ValueWidth, c.Width},
+	} {
+		if *f.to == 0 {
+			*f.to = f.zero
+		}
+		infer := f.to == &c.QueryWidth || f.to == &c.KeyWidth || f.to == &c.ValueWidth
+		if *f.to < 0 && (!infer || *f.to != Infer) {
+			return fail("%s %d is negative", f.name, *f.to)
+		}
+	}
+	if c.Heads%c.KVHeads != 0 {
+		return fail("%d heads are not divisible by %d key/value heads", c.Heads, c.KVHeads)
+	}
+	if !(c.Dropout >= 0 && c.Dropout < 1) {
+		return fail("dropout %v is outside [0, 1)", c.Dropout)
+	}
+	if c.Init == nil {
+		c.Init = nn.Xavier
+	}
+	return nil
+}
+
+// MultiHead attends in several subspaces at once:
+//
+//	head_h = Attend(q·W_q,h, k·W_k,h, v·W_v,h)
+//	out    = concat(head_1 … head_H)·W_out
+//
+// with a bias on each map where the configuration says so.
+//
+// Source: Vaswani et al., "Attention Is All You Need", 2017, section 3.2.2.
+type MultiHead struct {
+	// Q, K, V and Out are the maps; their weights are [out in], the heads one
+	// behind the other along out. They are nil until the first batch where a
+	// width is inferred.
+	Q, K, V, Out *nn.Linear
+
+	config MultiHeadConfig
+	rng    *rand.Rand // kept for maps that are made at the first batch
+}
+
+// NewMultiHead returns a layer with freshly drawn parameters. It returns an
+// error if the configuration contradicts itself.
+func NewMultiHead(c MultiHeadConfig, rng *rand.Rand) (*MultiHead, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	m := &MultiHead{config: c, rng: rng}
+	m.Out = m.linear(c.Heads*c.ValueSize, c.OutWidth, Out)
+	if c.QueryWidth != Infer && c.KeyWidth != Infer && c.ValueWidth != Infer {
+		m.Build(c.QueryWidth, c.KeyWidth, c.ValueWidth)
+	}
+	return m, nil
+}
+
+// Build makes the maps of q, k and v for inputs of the given widths, unless
+// they exist. Forward calls it at the first batch; whoever wants the parameters
+// of a layer with inferred widths earlier calls it first.
+func (m *MultiHead) Build(queryWidth, keyWidth, valueWidth int) {
+	if m.Q != nil {
+		return
+	}
+	c := &m.config
+	c.QueryWidth, c.KeyWidth, c.ValueWidth = queryWidth, keyWidth, valueWidth
+	m.Q = m.linear(queryWidth, c.Heads*c.HeadSize, Query)
+	m.K = m.linear(keyWidth, c.KVHeads*c.HeadSize, Key)
+	m.V = m.linear(valueWidth, c.KVHeads*c.ValueSize, Value)
+}
+
+func (m *MultiHead) linear(in, out int, which Projections) *nn.Linear {
+	l := &nn.Linear{Weight: m.config.Init(m.rng, out, in)}
+	if m.config.Bias&which != 0 {
+		l.Bias = tensor.Zeros(out).Param()
+	}
+	return l
+}
+
+// Config returns the configuration with every default filled in.
+func (m *MultiHead) Config() MultiHeadConfig { return m.config }
+
+// Params returns the parameters "q.weight", "q.bias", "k.weight" and so on to
+// "out.bias", and those of the score as "score.…".
+func (m *MultiHead) Params() nn.Params {
+	var parts []nn.Named
+	if m.Q != nil {
+		parts = append(parts, nn.Named{Name: "q", Module: m.Q}, nn.Named{Name: "k", Module: m.K}, nn.Named{Name: "v", Module: m.V})
+	}
+	parts = append(parts, nn.Named{Name: "out", Module: m.Out})
+	if score, ok := m.config.Score.(nn.Module); ok {
+		parts = append(parts, nn.Named{Name: "score", Module: score})
+	}
+	return nn.Join(parts...)
+}
+
+// Forward attends from q to k and v.
+//
+// Shapes, in layout BatchFirst:
+//
+//	q        [B Lq QueryWidth]
+//	k        [B Lk KeyWidth]
+//	v        [B Lk ValueWidth]
+//	out      [B Lq OutWidth]
+//	weights  [B H Lq Lk]
+//
+// In layout SequenceFirst the first two axes of q, k, v and out change places.
+// Options.Mask and Options.Bias broadcast to [B H Lq Lk] in both.
+//
+// Gradients flow to the inputs, the parameters and Options.Bias.
+//
+// Forward panics with a *tensor.ShapeError if shapes do not fit.
+func (m *MultiHead) Forward(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
+	for _, in := range []struct {
+		arg string
+		x   *tensor.Tensor
+	}{{"query", q}, {"key", k}, {"value", v}} {
+		if in.x.Rank() != 3 {
+			badInput(in.arg, in.x, "three axes")
+		}
+	}
+	m.Build(q.Dim(2), k.Dim(2), v.Dim(2))
+	if m.config.Layout == SequenceFirst {
+		sequences := q
+		q = swapFirst(t, q)
+		if k == sequences {
+			k = q
+		}
+		if v == sequences {
+			v = q
+		}
+		if k != q {
+			k = swapFirst(t, k)
+		}
+		if v != q {
+			v = swapFirst(t, v)
+		}
+	}
+	out := m.Query(t, q, m.Project(t, k, v), o)
+	if m.config.Layout == SequenceFirst {
+		out.Out = swapFirst(t, out.Out)
+	}
+	return out
+}
+
+// KV holds keys and values that have been mapped and split into heads, so that
+// they can be asked more than once: k [B G Lk E] and v [B G Lk V].
+type KV struct{ K, V *tensor.Tensor }
+
+// Project maps keys and values and splits them into heads: the half of Forward
+// that does not depend on the queries. k and v are [B Lk …] in either layout.
+func (m *MultiHead) Project(t *tensor.Tape, k, v *tensor.Tensor) KV {
+	c := &m.config
+	if k.Rank() != 3 || k.Dim(2) != c.KeyWidth {
+		badInput("key", k, "[B Lk D=%d]", c.KeyWidth)
+	}
+	if v.Rank() != 3 || v.Dim(0) != k.Dim(0) || v.Dim(1) != k.Dim(1) || v.Dim(2) != c.ValueWidth {
+		badInput("value", v, "[B=%d Lk=%d D=%d]", k.Dim(0), k.Dim(1), c.ValueWidth)
+	}
+	return KV{
+		K: splitHeads(t, m.K.Forward(t, k), c.KVHeads),
+		V: splitHeads(t, m.V.Forward(t, v), c.KVHeads),
+	}
+}
+
+// Append returns the keys and values of kv followed by those of next: a cache
+// grows by a step.
+func (kv KV) Append(t *tensor.Tape, next KV) KV {
+	if kv.K == nil {
+		return next
+	}
+	return KV{K: tensor.Concat(t, 2, kv.K, next.K), V: tensor.Concat(t, 2, kv.V, next.V)}
+}
+
+// Select returns the keys and values of the given sequences of the batch, in
+// the given order.
+func (kv KV) Select(t *tensor.Tape, sequences []int) KV {
+	if kv.K == nil {
+		return kv
+	}
+	return KV{K: tensor.Gather(t, kv.K, sequences), V: tensor.Gather(t, kv.V, sequences)}
+}
+
+// Query attends from q [B Lq QueryWidth] to keys and values that Project has
+// mapped: the other half of Forward.
+func (m *MultiHead) Query(t *tensor.Tape, q *tensor.Tensor, kv KV, o Options) Output {
+	c := &m.config
+	if q.Rank() != 3 || q.Dim(0) != kv.K.Dim(0) || q.Dim(2) != c.QueryWidth {
+		badInput("query", q, "[B=%d Lq D=%d]", kv.K.Dim(0), c.QueryWidth)
+	}
+	if o.Score == nil {
+		o.Score = c.Score
+	}
+	if o.Dropout == 0 {
+		o.Dropout = c.Dropout
+	}
+	if o.Layer == "" {
+		o.Layer = c.Name
+	}
+	out := Attend(t, splitHeads(t, m.Q.Forward(t, q), c.Heads), kv.K, kv.V, o)
+	out.Out = m.Out.Forward(t, joinHeads(t, out.Out))
+	return out
+}
+
+// splitHeads turns [B L H·E] into [B H L E].
+func splitHeads(t *tensor.Tape, x *tensor.Tensor, heads int) *tensor.Tensor {
+	b, l := x.Dim(0), x.Dim(1)
+	return tensor.Transpose(t, tensor.Reshape(t, x, b, l, heads, x.Dim(2)/heads), 0, 2, 1, 3)
+}
+
+// joinHeads turns [B H L V] into [B L H·V].
+func joinHeads(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	b, h, l, v := x.Dim(0), x.Dim(1), x.Dim(2), x.Dim(3)
+	return tensor.Reshape(t, tensor.Transpose(t, x, 0, 2, 1, 3), b, l, h*v)
+}
+
+// swapFirst exchanges the first two of three axes.
+func swapFirst(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	return tensor.Transpose(t, x, 1, 0, 2)
+}
+
+// badInput panics with a *tensor.ShapeError about an input of Forward.
+func badInput(arg string, x *tensor.Tensor, want string, args ...any) {
+	panic(&tensor.ShapeError{Op: "attn: MultiHead", Arg: arg, Got: x.Shape(), Want: fmt.Sprintf(want, args...)})
+}

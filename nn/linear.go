@@ -1,0 +1,117 @@
+package nn
+
+import (
+	"math/rand/v2"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// Linear is an affine map y = x·Wᵀ + b.
+type Linear struct {
+	Weight *tensor.Tensor // [Out In], PyTorch's layout
+	Bias   *tensor.Tensor // [Out], or nil for none
+}
+
+// NewLinear returns a map from in to out features, initialised as PyTorch does:
+// weight and bias uniform in ±1/√in.
+func NewLinear(in, out int, bias bool, rng *rand.Rand) *Linear {
+	l := &Linear{Weight: Torch(rng, out, in)}
+	if bias {
+		l.Bias = torchInit(rng, in, out)
+	}
+	return l
+}
+
+// Forward returns x·Wᵀ + b. Shapes: x [… In], out [… Out].
+func (l *Linear) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	return tensor.Linear(t, x, l.Weight, l.Bias)
+}
+
+// Params returns "weight" and, where there is one, "bias".
+func (l *Linear) Params() Params {
+	return Vars{{"weight", l.Weight}, {"bias", l.Bias}}.Params()
+}
+
+// Embedding is a table of one vector for each token.
+type Embedding struct {
+	Weight *tensor.Tensor // [N D]
+}
+
+// NewEmbedding returns n vectors of the given width, normally distributed with
+// standard deviation std.
+func NewEmbedding(n, width int, std float32, rng *rand.Rand) *Embedding {
+	w := tensor.Randn(rng, n, width)
+	for i := range w.Data() {
+		w.Data()[i] *= std
+	}
+	return &Embedding{Weight: w.Param()}
+}
+
+// Forward looks up a batch of token ids given in row-major order.
+//
+// Shapes:
+//
+//	ids  B·L numbers
+//	out  [B L D]
+func (e *Embedding) Forward(t *tensor.Tape, ids []int, b, l int) *tensor.Tensor {
+	return tensor.Reshape(t, tensor.Gather(t, e.Weight, ids), b, l, e.Weight.Dim(1))
+}
+
+// Params returns "weight".
+func (e *Embedding) Params() Params { return Vars{{"weight", e.Weight}}.Params() }
+
+// LayerNorm normalises each vector along the last axis; see tensor.LayerNorm.
+type LayerNorm struct {
+	Weight *tensor.Tensor // [D], the gain
+	Bias   *tensor.Tensor // [D], the shift
+	Eps    float32
+}
+
+// NewLayerNorm returns a normalisation with gain 1, shift 0 and eps 1e-5.
+func NewLayerNorm(width int) *LayerNorm {
+	return &LayerNorm{
+		Weight: tensor.Full(1, width).Param(),
+		Bias:   tensor.Zeros(width).Param(),
+		Eps:    1e-5,
+	}
+}
+
+// Forward normalises x. Shapes: x and out [… D].
+func (n *LayerNorm) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	return tensor.LayerNorm(t, x, n.Weight, n.Bias, n.Eps)
+}
+
+// Params returns "weight" and "bias".
+func (n *LayerNorm) Params() Params {
+	return Vars{{"weight", n.Weight}, {"bias", n.Bias}}.Params()
+}
+
+// FeedForward is the two-layer network applied to each position of a
+// transformer: out(dropout(activation(in(x)))).
+type FeedForward struct {
+	In, Out    *Linear
+	Activation func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor // such as tensor.ReLU
+	Dropout    float32
+}
+
+// NewFeedForward returns a network of the given width with a hidden layer and
+// ReLU, as in Vaswani et al. 2017, section 3.3.
+func NewFeedForward(width, hidden int, dropout float32, rng *rand.Rand) *FeedForward {
+	return &FeedForward{
+		In:         NewLinear(width, hidden, true, rng),
+		Out:        NewLinear(hidden, width, true, rng),
+		Activation: tensor.ReLU,
+		Dropout:    dropout,
+	}
+}
+
+// Forward applies the network to each position. Shapes: x and out [… D].
+func (f *FeedForward) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	h := f.Activation(t, f.In.Forward(t, x))
+	return f.Out.Forward(t, tensor.Dropout(t, h, f.Dropout))
+}
+
+// Params returns the parameters of "in" and "out".
+func (f *FeedForward) Params() Params {
+	return Join(Named{"in", f.In}, Named{"out", f.Out})
+}

@@ -1,0 +1,98 @@
+package nn
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/tensor"
+)
+
+// CrossEntropy returns the mean over the targets that count of
+//
+//	−(1−s)·log p_target − s·mean_c log p_c,   p = softmax(logits)
+//
+// where s is the label smoothing. Targets equal to ignore, such as padding, do
+// not count; if none counts, the loss is zero.
+//
+// Shapes:
+//
+//	logits   [… C]
+//	targets  one class for each vector of logits, in row-major order
+//	loss     no axes; unit: nats
+//
+// It panics with a *tensor.ShapeError if the number of targets is not that of
+// the vectors, or if a target is no class.
+//
+// Source: label smoothing as in Szegedy et al., "Rethinking the Inception
+// Architecture", 2016, https://arxiv.org/abs/1512.00567, section 7.
+func CrossEntropy(t *tensor.Tape, logits *tensor.Tensor, targets []int, ignore int, smoothing float32) *tensor.Tensor {
+	classes := logits.Dim(-1)
+	if logits.Len() != len(targets)*classes {
+		panic(&tensor.ShapeError{Op: "nn: CrossEntropy", Arg: "targets", Got: []int{len(targets)}, Want: fmt.Sprintf("one for each vector of logits %v", logits.Shape())})
+	}
+	counted := 0
+	for _, c := range targets {
+		if c == ignore {
+			continue
+		}
+		if c < 0 || c >= classes {
+			panic(&tensor.ShapeError{Op: "nn: CrossEntropy", Arg: "targets", What: "class", Got: []int{c}, Want: fmt.Sprintf("0 to %d", classes-1)})
+		}
+		counted++
+	}
+	loss := t.Make()
+	if loss.Data()[0] = 0; counted == 0 {
+		return loss
+	}
+
+	x := logits.Data()
+	soft := t.Floats(len(x)) // softmax of the rows that count, kept for the gradient
+	each := t.Floats(len(targets))
+	chunk := max(1, 4096/classes)
+	par.For(len(targets), chunk, func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			each[r] = 0
+			if targets[r] == ignore {
+				continue
+			}
+			row, p := x[r*classes:(r+1)*classes], soft[r*classes:(r+1)*classes]
+			m := simd.Max(row)
+			sum := simd.ExpSum(p, row, m)
+			simd.Scale(p, 1/sum, p)
+			lse := m + float32(math.Log(float64(sum)))
+			each[r] = lse - (1-smoothing)*row[targets[r]] - smoothing*simd.Sum(row)/float32(classes)
+		}
+	})
+	loss.Data()[0] = simd.Sum(each) / float32(counted)
+	if t.Needs(logits) {
+		t.Record(loss, func(d []float32) {
+			// dlogits = (p − (1−s)·[target] − s/C)/counted
+			dx := t.GradOf(logits)
+			scale := d[0] / float32(counted)
+			uniform := -scale * smoothing / float32(classes)
+			par.For(len(targets), chunk, func(lo, hi int) {
+				for r := lo; r < hi; r++ {
+					if targets[r] == ignore {
+						continue
+					}
+					g := dx[r*classes : (r+1)*classes]
+					simd.Axpy(scale, soft[r*classes:(r+1)*classes], g)
+					if uniform != 0 {
+						for c := range g {
+							g[c] += uniform
+						}
+					}
+					g[targets[r]] -= scale * (1 - smoothing)
+				}
+			})
+		})
+	}
+	return loss
+}
+
+// MSE returns the mean of (x − target)² over all elements.
+func MSE(t *tensor.Tape, x, target *tensor.Tensor) *tensor.Tensor {
+	return tensor.Mean(t, tensor.Square(t, tensor.Sub(t, x, target)))
+}

@@ -1,0 +1,125 @@
+// Package nn holds the plain layers around attention and what trains them:
+// affine maps, embeddings, normalisation, feed-forward blocks, gated recurrent
+// units, losses, optimisers and schedules.
+//
+// A layer is a struct of parameters. It keeps nothing between calls; the tape,
+// random numbers and lengths are arguments.
+package nn
+
+import (
+	"fmt"
+	"iter"
+	"math"
+	"math/rand/v2"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// Params is a sequence of parameters with their names, always in the same
+// order. Names are made of the path of fields to the parameter, joined by dots:
+// "encoder.0.self.q.weight".
+type Params = iter.Seq2[string, *tensor.Tensor]
+
+// Module is anything with parameters.
+type Module interface {
+	// Params returns the parameters. Those that gradients flow to are trained.
+	Params() Params
+}
+
+// Join returns the parameters of several modules one after the other, each
+// name preceded by the module's name and a dot. Modules that are nil are left
+// out; an empty name adds nothing.
+func Join(modules ...Named) Params {
+	return func(yield func(string, *tensor.Tensor) bool) {
+		for _, m := range modules {
+			if m.Module == nil {
+				continue
+			}
+			for name, p := range m.Module.Params() {
+				if m.Name != "" {
+					name = m.Name + "." + name
+				}
+				if !yield(name, p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Named is a module under a name, for Join.
+type Named struct {
+	Name   string
+	Module Module
+}
+
+// Numbered names the modules of a list "prefix.0", "prefix.1" and so on.
+func Numbered[M Module](prefix string, list []M) []Named {
+	named := make([]Named, len(list))
+	for i, m := range list {
+		named[i] = Named{fmt.Sprintf("%s.%d", prefix, i), m}
+	}
+	return named
+}
+
+// Vars is a module of single parameters: pairs of a name and a tensor. A nil
+// tensor stands for a parameter that is absent, such as a bias.
+type Vars []Var
+
+// Var is one parameter under its name.
+type Var struct {
+	Name   string
+	Tensor *tensor.Tensor
+}
+
+// Params returns the parameters that are present.
+func (vs Vars) Params() Params {
+	return func(yield func(string, *tensor.Tensor) bool) {
+		for _, v := range vs {
+			if v.Tensor != nil && !yield(v.Name, v.Tensor) {
+				return
+			}
+		}
+	}
+}
+
+// Count returns the number of trainable numbers in a module.
+func Count(m Module) int {
+	n := 0
+	for _, p := range m.Params() {
+		n += p.Len()
+	}
+	return n
+}
+
+// Init makes a parameter of the given shape; a matrix is [out in].
+type Init func(rng *rand.Rand, shape ...int) *tensor.Tensor
+
+// Xavier draws uniformly from ±√(6/(in+out)).
+//
+// Source: Glorot and Bengio, "Understanding the difficulty of training deep
+// feedforward neural networks", AISTATS 2010.
+func Xavier(rng *rand.Rand, shape ...int) *tensor.Tensor {
+	in, out := fans(shape)
+	bound := float32(math.Sqrt(6 / float64(in+out)))
+	return tensor.Uniform(rng, -bound, bound, shape...).Param()
+}
+
+// Torch draws uniformly from ±1/√in, as PyTorch initialises Linear and its
+// bias.
+func Torch(rng *rand.Rand, shape ...int) *tensor.Tensor {
+	in, _ := fans(shape)
+	return torchInit(rng, in, shape...)
+}
+
+// torchInit draws uniformly from ±1/√in for a parameter of any shape.
+func torchInit(rng *rand.Rand, in int, shape ...int) *tensor.Tensor {
+	bound := float32(1 / math.Sqrt(float64(in)))
+	return tensor.Uniform(rng, -bound, bound, shape...).Param()
+}
+
+// fans returns the number of inputs and outputs of a weight of the given shape.
+func fans(shape []int) (in, out int) {
+	last := len(shape) - 1
+	return max(shape[last], 1), max(shape[0], 1)
+}

@@ -1,0 +1,236 @@
+package nn
+
+import (
+	"math"
+
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Optimizer changes parameters along their gradients.
+type Optimizer interface {
+	// Step makes one update with the given learning rate from the gradients
+	// of the parameters, which it leaves as they are. A parameter that no
+	// gradient has reached stays as it is.
+	Step(lr float64)
+	// State returns what the optimiser remembers, named after the parameters:
+	// saved with them, training continues exactly.
+	State() Params
+}
+
+// ZeroGrad clears the gradients of all parameters of a module.
+func ZeroGrad(m Module) {
+	for _, p := range m.Params() {
+		p.ZeroGrad()
+	}
+}
+
+// ClipGradNorm scales all gradients of a module by the same factor so that
+// their Euclidean norm, taken together, is at most limit. It returns the norm
+// before scaling.
+func ClipGradNorm(m Module, limit float32) float32 {
+	var squares float64
+	for _, p := range m.Params() {
+		if g := p.Grad(); g != nil {
+			squares += float64(simd.SumSquares(g.Data()))
+		}
+	}
+	norm := float32(math.Sqrt(squares))
+	// The margin is PyTorch's, against division by zero.
+	if factor := limit / (norm + 1e-6); factor < 1 {
+		for _, p := range m.Params() {
+			if g := p.Grad(); g != nil {
+				simd.Scale(g.Data(), factor, g.Data())
+			}
+		}
+	}
+	return norm
+}
+
+// slot is a parameter with what an optimiser remembers about it.
+type slot struct {
+	name string
+	p    *tensor.Tensor
+	a, b []float32 // momenta
+}
+
+func slots(m Module) []slot {
+	var s []slot
+	for name, p := range m.Params() {
+		if p.NeedsGrad() {
+			s = append(s, slot{name: name, p: p})
+		}
+	}
+	return s
+}
+
+// SGD is stochastic gradient descent with momentum μ and weight decay λ:
+//
+//	g ← g + λ·p
+//	b ← μ·b + g          (b ← g the first time)
+//	p ← p − lr·b         or, with Nesterov, p ← p − lr·(g + μ·b)
+//
+// as PyTorch defines it.
+type SGD struct {
+	Momentum, WeightDecay float32
+	Nesterov              bool
+	slots                 []slot
+}
+
+// NewSGD returns plain gradient descent on a module's parameters; momentum and
+// decay are fields.
+func NewSGD(m Module) *SGD { return &SGD{slots: slots(m)} }
+
+// Step makes one update.
+func (o *SGD) Step(lr float64) {
+	for i := range o.slots {
+		s := &o.slots[i]
+		grad := s.p.Grad()
+		if grad == nil {
+			continue
+		}
+		p, g := s.p.Data(), grad.Data()
+		first := s.a == nil
+		if first && o.Momentum != 0 {
+			s.a = make([]float32, len(p))
+		}
+		for j, v := range g {
+			v += o.WeightDecay * p[j]
+			if o.Momentum != 0 {
+				if first {
+					s.a[j] = v
+				} else {
+					s.a[j] = o.Momentum*s.a[j] + v
+				}
+				if o.Nesterov {
+					v += o.Momentum * s.a[j]
+				} else {
+					v = s.a[j]
+				}
+			}
+			p[j] -= float32(lr) * v
+		}
+	}
+}
+
+// State returns the momenta as "name.momentum".
+func (o *SGD) State() Params {
+	return func(yield func(string, *tensor.Tensor) bool) {
+		for i := range o.slots {
+			if s := &o.slots[i]; s.a != nil && !yield(s.name+".momentum", tensor.New(s.a, s.p.Shape()...)) {
+				return
+			}
+		}
+	}
+}
+
+// AdamW is Adam with decoupled weight decay. At step n:
+//
+//	p ← p − lr·λ·p
+//	m ← β₁·m + (1−β₁)·g
+//	v ← β₂·v + (1−β₂)·g²
+//	p ← p − lr·(m/(1−β₁ⁿ)) / (√(v/(1−β₂ⁿ)) + ε)
+//
+// Source: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019,
+// https://arxiv.org/abs/1711.05101; the form is PyTorch's.
+type AdamW struct {
+	Beta1, Beta2, Eps, WeightDecay float64
+	steps                          int
+	slots                          []slot
+}
+
+// NewAdamW returns an optimiser of a module's parameters with β₁ = 0.9,
+// β₂ = 0.999, ε = 1e-8 and no weight decay.
+func NewAdamW(m Module) *AdamW {
+	o := &AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, slots: slots(m)}
+	for i := range o.slots {
+		s := &o.slots[i]
+		s.a, s.b = make([]float32, s.p.Len()), make([]float32, s.p.Len())
+	}
+	return o
+}
+
+// Steps returns how many updates have been made; SetSteps sets it when a run
+// is resumed.
+func (o *AdamW) Steps() int { return o.steps }
+
+// SetSteps sets the number of updates made so far.
+func (o *AdamW) SetSteps(n int) { o.steps = n }
+
+// Step makes one update.
+func (o *AdamW) Step(lr float64) {
+	o.steps++
+	step := simd.AdamStep{
+		Rate: lr, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Eps, Decay: o.WeightDecay,
+		Correction1: 1 - math.Pow(o.Beta1, float64(o.steps)),
+		Correction2: 1 - math.Pow(o.Beta2, float64(o.steps)),
+	}
+	for i := range o.slots {
+		s := &o.slots[i]
+		grad := s.p.Grad()
+		if grad == nil {
+			continue
+		}
+		p, g := s.p.Data(), grad.Data()
+		const chunk = 1 << 12
+		if len(p) <= chunk {
+			simd.AdamW(p, g, s.a, s.b, step)
+			continue
+		}
+		par.For(len(p), chunk, func(lo, hi int) {
+			simd.AdamW(p[lo:hi], g[lo:hi], s.a[lo:hi], s.b[lo:hi], step)
+		})
+	}
+}
+
+// State returns the moments as "name.m" and "name.v". They share the
+// optimiser's memory, so loading means copying into them.
+func (o *AdamW) State() Params {
+	return func(yield func(string, *tensor.Tensor) bool) {
+		for i := range o.slots {
+			s := &o.slots[i]
+			shape := s.p.Shape()
+			if !yield(s.name+".m", tensor.New(s.a, shape...)) || !yield(s.name+".v", tensor.New(s.b, shape...)) {
+				return
+			}
+		}
+	}
+}
+
+// Schedule gives the learning rate of a step, counted from 1, as a factor of
+// the peak rate.
+type Schedule func(step int) float64
+
+// Constant is the schedule that is always 1.
+func Constant() Schedule { return func(int) float64 { return 1 } }
+
+// WarmupInvSqrt rises linearly to 1 over the warm-up and then falls with the
+// inverse square root of the step. It does not depend on how long training
+// goes on, so that a run can be continued.
+//
+// Source: Vaswani et al., "Attention Is All You Need", 2017, eq. 3, scaled to
+// peak at 1.
+func WarmupInvSqrt(warmup int) Schedule {
+	w := float64(max(warmup, 1))
+	return func(step int) float64 {
+		n := float64(max(step, 1))
+		return min(n/w, math.Sqrt(w/n))
+	}
+}
+
+// WarmupCosine rises linearly to 1 over the warm-up and then falls along half a
+// cosine to 0 at step total.
+//
+// Source: Loshchilov and Hutter, "SGDR", 2017,
+// https://arxiv.org/abs/1608.03983, eq. 5, without restarts.
+func WarmupCosine(warmup, total int) Schedule {
+	w, span := float64(warmup), float64(max(total-warmup, 1))
+	return func(step int) float64 {
+		n := float64(step)
+		if n < w {
+			return n / w
+		}
+		return (1 + math.Cos(math.Pi*min((n-w)/span, 1))) / 2
+	}
+}

@@ -1,0 +1,175 @@
+package attn
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Score compares queries with keys: the scoring function a(q, k) of an
+// attention mechanism. Any differentiable function will do: see ScoreFunc.
+type Score interface {
+	// Scores returns a(q_i, k_j) for all pairs.
+	//
+	// Shapes:
+	//
+	//	q    [B H Lq Eq]
+	//	k    [B H Lk Ek]
+	//	out  [B H Lq Lk]
+	Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor
+}
+
+// ScoreFunc is a scoring function of the user's own, made of operations on
+// tensors. Gradients flow by themselves.
+type ScoreFunc func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor
+
+// Scores calls f.
+func (f ScoreFunc) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return f(t, q, k) }
+
+// rowwise marks scores whose result for a query does not depend on the place
+// of the query, so that queries of several heads may stand in one list.
+type rowwise interface{ rowwise() }
+
+// onKeys is a score that can do its work on the keys alone once and for all.
+type onKeys interface {
+	onKeys(t *tensor.Tape, k *tensor.Tensor) Score
+}
+
+// OnKeys returns a score equal to s on the keys k [B H Lk E], with the part of
+// the work that depends on the keys alone already done: a decoder that asks the
+// same keys step after step saves it. The result must be given the same k.
+func OnKeys(t *tensor.Tape, s Score, k *tensor.Tensor) Score {
+	if s, ok := s.(onKeys); ok {
+		return s.onKeys(t, k)
+	}
+	return s
+}
+
+// dot is s·qᵀk; s = 0 stands for 1/√E.
+type dot struct{ scale float32 }
+
+// Dot returns the score qᵀk.
+//
+// Source: Luong et al., "Effective Approaches to Attention-based Neural Machine
+// Translation", 2015, https://arxiv.org/abs/1508.04025, section 3.1.
+func Dot() Score { return dot{1} }
+
+// ScaledDot returns the score qᵀk/√E.
+//
+// Source: Vaswani et al., "Attention Is All You Need", 2017, section 3.2.1.
+func ScaledDot() Score { return dot{} }
+
+// DotScale returns the score scale·qᵀk. It panics if scale is not finite.
+func DotScale(scale float32) Score {
+	if s := float64(scale); math.IsNaN(s) || math.IsInf(s, 0) {
+		panic("attn: DotScale: scale is not finite")
+	}
+	if scale == 0 { // scores that are all alike, which dot's zero value is not
+		return ScoreFunc(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+			return tensor.Scale(t, Dot().Scores(t, q, k), 0)
+		})
+	}
+	return dot{scale}
+}
+
+func (dot) rowwise() {}
+
+func (s dot) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+	e := q.Dim(-1)
+	wantSize("key", k, e)
+	scale := s.scale
+	if scale == 0 {
+		scale = float32(1 / math.Sqrt(float64(e)))
+	}
+	if scale != 1 { // scaling q costs less than scaling the scores
+		q = tensor.Scale(t, q, scale)
+	}
+	return tensor.MatMulT(t, q, k)
+}
+
+// Bilinear is the score qᵀWk, Luong's "general", between queries and keys of
+// any two sizes.
+//
+// Source: Luong et al., 2015, section 3.1.
+type Bilinear struct {
+	W *tensor.Tensor // [Eq Ek]
+	// Scaled divides by (Eq·Ek)^¼, which is √E where the sizes agree.
+	Scaled bool
+}
+
+// NewBilinear returns a bilinear score with W drawn as nn.Xavier does.
+func NewBilinear(eq, ek int, rng *rand.Rand) *Bilinear {
+	return &Bilinear{W: nn.Xavier(rng, eq, ek)}
+}
+
+func (*Bilinear) rowwise() {}
+
+// Scores returns qᵀWk for all pairs.
+func (s *Bilinear) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+	eq, ek := s.W.Dim(0), s.W.Dim(1)
+	wantSize("query", q, eq)
+	wantSize("key", k, ek)
+	if s.Scaled {
+		q = tensor.Scale(t, q, float32(math.Pow(float64(eq)*float64(ek), -0.25)))
+	}
+	return tensor.MatMulT(t, tensor.MatMul(t, q, s.W), k)
+}
+
+// Params returns "w".
+func (s *Bilinear) Params() nn.Params { return nn.Vars{{Name: "w", Tensor: s.W}}.Params() }
+
+// Cosine is the cosine of the angle between query and key, times a scale.
+//
+// Source: Graves et al., "Neural Turing Machines", 2014,
+// https://arxiv.org/abs/1410.5401, eq. 6.
+type Cosine struct {
+	Scale *tensor.Tensor // one element, learnt if it is a parameter; nil means 1
+}
+
+func (*Cosine) rowwise() {}
+
+// cosineEps keeps the gradient of a zero vector finite.
+const cosineEps = 1e-12
+
+// Scores returns scale·q·k/(‖q‖‖k‖) for all pairs; 0 where one of them is zero.
+func (s *Cosine) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+	wantSize("key", k, q.Dim(-1))
+	return s.scores(t, q, tensor.Normalize(t, k, cosineEps))
+}
+
+// scores compares queries with keys that have been normalised.
+func (s *Cosine) scores(t *tensor.Tape, q, unit *tensor.Tensor) *tensor.Tensor {
+	c := tensor.MatMulT(t, tensor.Normalize(t, q, cosineEps), unit)
+	if s.Scale != nil {
+		c = tensor.Mul(t, c, s.Scale)
+	}
+	return c
+}
+
+func (s *Cosine) onKeys(t *tensor.Tape, k *tensor.Tensor) Score {
+	unit := tensor.Normalize(t, k, cosineEps)
+	return rowwiseFunc(func(t *tensor.Tape, q, _ *tensor.Tensor) *tensor.Tensor {
+		wantSize("key", unit, q.Dim(-1))
+		return s.scores(t, q, unit)
+	})
+}
+
+// Params returns "scale" where there is one.
+func (s *Cosine) Params() nn.Params { return nn.Vars{{Name: "scale", Tensor: s.Scale}}.Params() }
+
+// rowwiseFunc is a ScoreFunc that does not look at the place of a query.
+type rowwiseFunc ScoreFunc
+
+func (rowwiseFunc) rowwise() {}
+
+func (f rowwiseFunc) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return f(t, q, k) }
+
+// wantSize panics unless the last axis of x has the given size.
+func wantSize(arg string, x *tensor.Tensor, e int) {
+	if x.Dim(-1) != e {
+		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: arg, Got: x.Shape(), Want: fmt.Sprintf("[B G L E=%d]", e)})
+	}
+}

@@ -1,0 +1,299 @@
+package tensor
+
+import (
+	"math"
+	"slices"
+
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
+)
+
+// grain is the number of elements that one thread takes at a time in
+// elementwise work: a few microseconds, so that starting a thread pays.
+const grain = 1 << 13
+
+// unary is the shape of all functions of one element: y = f(x), and
+// dx += dy·f'(x), which back computes from x or y, whichever is cheaper.
+func unary(t *Tape, x *Tensor, f func(y, x []float32), back func(dx, dy, x, y []float32)) *Tensor {
+	y := t.Make(x.shape...)
+	par.For(len(x.data), grain, func(lo, hi int) { f(y.data[lo:hi], x.data[lo:hi]) })
+	if t.Needs(x) {
+		t.Record(y, func(dy []float32) {
+			dx := t.GradOf(x)
+			par.For(len(dx), grain, func(lo, hi int) {
+				back(dx[lo:hi], dy[lo:hi], x.data[lo:hi], y.data[lo:hi])
+			})
+		})
+	}
+	return y
+}
+
+// Tanh returns tanh x, elementwise.
+func Tanh(t *Tape, x *Tensor) *Tensor {
+	return unary(t, x, simd.Tanh, func(dx, dy, _, y []float32) {
+		for i, v := range y {
+			dx[i] += dy[i] * (1 - v*v)
+		}
+	})
+}
+
+// Sigmoid returns 1/(1+exp(−x)), elementwise.
+func Sigmoid(t *Tape, x *Tensor) *Tensor {
+	return unary(t, x, simd.Sigmoid, func(dx, dy, _, y []float32) {
+		for i, v := range y {
+			dx[i] += dy[i] * v * (1 - v)
+		}
+	})
+}
+
+// ReLU returns max(x, 0), elementwise. Its gradient at 0 is 0.
+func ReLU(t *Tape, x *Tensor) *Tensor {
+	return unary(t, x, func(y, x []float32) {
+		for i, v := range x {
+			y[i] = max(v, 0)
+		}
+	}, func(dx, dy, x, _ []float32) {
+		for i, v := range x {
+			if v > 0 {
+				dx[i] += dy[i]
+			}
+		}
+	})
+}
+
+// GELU returns x·Φ(x), elementwise, where Φ is the distribution function of
+// the standard normal: the exact form, with erf.
+//
+// Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016,
+// https://arxiv.org/abs/1606.08415.
+func GELU(t *Tape, x *Tensor) *Tensor {
+	return unary(t, x, simd.GELU, func(dx, dy, x, _ []float32) {
+		var slope [256]float32
+		for len(x) > 0 {
+			n := min(len(x), len(slope))
+			simd.GELUGrad(slope[:n], x[:n])
+			simd.Mul(slope[:n], slope[:n], dy[:n])
+			simd.Add(dx[:n], dx[:n], slope[:n])
+			x, dx, dy = x[n:], dx[n:], dy[n:]
+		}
+	})
+}
+
+// Exp returns exp x, elementwise.
+func Exp(t *Tape, x *Tensor) *Tensor {
+	return unary(t, x, simd.Exp, func(dx, dy, _, y []float32) { simd.MulAdd(dx, dy, y) })
+}
+
+// Log returns the natural logarithm of x, elementwise.
+func Log(t *Tape, x *Tensor) *Tensor {
+	return unary(t, x, func(y, x []float32) {
+		for i, v := range x {
+			y[i] = float32(math.Log(float64(v)))
+		}
+	}, func(dx, dy, x, _ []float32) {
+		for i, v := range x {
+			dx[i] += dy[i] / v
+		}
+	})
+}
+
+// Sqrt returns the square root of x, elementwise.
+func Sqrt(t *Tape, x *Tensor) *Tensor {
+	return unary(t, x, func(y, x []float32) {
+		for i, v := range x {
+			y[i] = float32(math.Sqrt(float64(v)))
+		}
+	}, func(dx, dy, _, y []float32) {
+		for i, v := range y {
+			dx[i] += dy[i] / (2 * v)
+		}
+	})
+}
+
+// Square returns x², elementwise.
+func Square(t *Tape, x *Tensor) *Tensor {
+	return unary(t, x, func(y, x []float32) { simd.Mul(y, x, x) }, func(dx, dy, x, _ []float32) {
+		for i, v := range x {
+			dx[i] += 2 * v * dy[i]
+		}
+	})
+}
+
+// Scale returns s·x.
+func Scale(t *Tape, x *Tensor, s float32) *Tensor {
+	return unary(t, x, func(y, x []float32) { simd.Scale(y, s, x) }, func(dx, dy, _, _ []float32) {
+		simd.Axpy(s, dy, dx)
+	})
+}
+
+// Shift returns x + c.
+func Shift(t *Tape, x *Tensor, c float32) *Tensor {
+	return unary(t, x, func(y, x []float32) {
+		for i, v := range x {
+			y[i] = v + c
+		}
+	}, func(dx, dy, _, _ []float32) { simd.Add(dx, dx, dy) })
+}
+
+// Add returns a + b, elementwise, after broadcasting: axes are aligned at the
+// end, and an axis that one operand lacks or has of size 1 is repeated. The
+// gradient of a repeated axis is the sum over it.
+func Add(t *Tape, a, b *Tensor) *Tensor {
+	plus := func(d, dy, _, _ []float32) { simd.Add(d, d, dy) }
+	return binary(t, "Add", a, b, simd.Add, plus, plus)
+}
+
+// Sub returns a − b, elementwise, broadcasting as Add does.
+func Sub(t *Tape, a, b *Tensor) *Tensor {
+	return binary(t, "Sub", a, b, func(y, a, b []float32) {
+		for i := range y {
+			y[i] = a[i] - b[i]
+		}
+	}, func(da, dy, _, _ []float32) {
+		simd.Add(da, da, dy)
+	}, func(db, dy, _, _ []float32) {
+		simd.Axpy(-1, dy, db)
+	})
+}
+
+// Mul returns a·b, elementwise, broadcasting as Add does.
+func Mul(t *Tape, a, b *Tensor) *Tensor {
+	return binary(t, "Mul", a, b, simd.Mul, func(da, dy, _, b []float32) {
+		simd.MulAdd(da, dy, b)
+	}, func(db, dy, a, _ []float32) {
+		simd.MulAdd(db, dy, a)
+	})
+}
+
+// Div returns a/b, elementwise, broadcasting as Add does.
+func Div(t *Tape, a, b *Tensor) *Tensor {
+	return binary(t, "Div", a, b, func(y, a, b []float32) {
+		for i := range y {
+			y[i] = a[i] / b[i]
+		}
+	}, func(da, dy, _, b []float32) {
+		for i := range da {
+			da[i] += dy[i] / b[i]
+		}
+	}, func(db, dy, a, b []float32) {
+		for i := range db {
+			db[i] -= dy[i] * a[i] / (b[i] * b[i])
+		}
+	})
+}
+
+// binary is the shape of all functions of two elements: y = f(a, b), with
+// da += dy·∂f/∂a and db += dy·∂f/∂b.
+func binary(t *Tape, op string, a, b *Tensor, f func(y, a, b []float32), backA, backB func(d, dy, a, b []float32)) *Tensor {
+	if !slices.Equal(a.shape, b.shape) {
+		shape := broadcast(op, a, b)
+		a, b = BroadcastTo(t, a, shape...), BroadcastTo(t, b, shape...)
+	}
+	y := t.Make(a.shape...)
+	par.For(len(y.data), grain, func(lo, hi int) { f(y.data[lo:hi], a.data[lo:hi], b.data[lo:hi]) })
+	if t.Needs(a, b) {
+		t.Record(y, func(dy []float32) {
+			da, db := t.GradOf(a), t.GradOf(b)
+			par.For(len(dy), grain, func(lo, hi int) {
+				if da != nil {
+					backA(da[lo:hi], dy[lo:hi], a.data[lo:hi], b.data[lo:hi])
+				}
+				if db != nil {
+					backB(db[lo:hi], dy[lo:hi], a.data[lo:hi], b.data[lo:hi])
+				}
+			})
+		})
+	}
+	return y
+}
+
+// broadcast returns the shape to which both operands broadcast.
+func broadcast(op string, a, b *Tensor) []int {
+	long, short := a.shape, b.shape
+	if len(long) < len(short) {
+		long, short = short, long
+	}
+	shape := slices.Clone(long)
+	for i, d := range short {
+		switch at := len(long) - len(short) + i; {
+		case shape[at] == 1:
+			shape[at] = d
+		case d != 1 && d != shape[at]:
+			badShape(op, "b", b.shape, "a shape that broadcasts with %v", a.shape)
+		}
+	}
+	return shape
+}
+
+// BroadcastTo returns x repeated along the axes that it lacks or has of size 1,
+// aligned at the end. Its gradient is the sum over the repeated axes.
+func BroadcastTo(t *Tape, x *Tensor, shape ...int) *Tensor {
+	if slices.Equal(x.shape, shape) {
+		return x
+	}
+	lead := len(shape) - len(x.shape)
+	if lead < 0 {
+		badShape("BroadcastTo", "x", x.shape, "at most %d axes", len(shape))
+	}
+	// stride[a] is the distance in x of neighbours along axis a of the result.
+	stride := make([]int, len(shape))
+	for a, step := len(shape)-1, 1; a >= lead; a-- {
+		switch d := x.shape[a-lead]; d {
+		case shape[a]:
+			stride[a] = step
+			step *= d
+		case 1:
+		default:
+			badShape("BroadcastTo", "x", x.shape, "a shape that broadcasts to %v", shape)
+		}
+	}
+	y := t.Make(shape...)
+	walk(shape, stride, func(at, from, n, step int) {
+		for i := range n {
+			y.data[at+i] = x.data[from+i*step]
+		}
+	})
+	if t.Needs(x) {
+		t.Record(y, func(dy []float32) {
+			dx := t.GradOf(x)
+			walk(y.shape, stride, func(at, from, n, step int) {
+				for i := range n {
+					dx[from+i*step] += dy[at+i]
+				}
+			})
+		})
+	}
+	return y
+}
+
+// walk visits the rows along the last axis of an array of the given shape in
+// order: a row starts at offset at, has n elements, and its first element
+// corresponds to offset from in an array with the given strides, where the row
+// advances by step.
+func walk(shape, stride []int, visit func(at, from, n, step int)) {
+	if size(shape) == 0 {
+		return
+	}
+	last := len(shape) - 1
+	if last < 0 {
+		visit(0, 0, 1, 0)
+		return
+	}
+	index := make([]int, last)
+	for at, from := 0, 0; ; at += shape[last] {
+		visit(at, from, shape[last], stride[last])
+		a := last - 1
+		for ; a >= 0; a-- {
+			index[a]++
+			from += stride[a]
+			if index[a] < shape[a] {
+				break
+			}
+			from -= stride[a] * shape[a]
+			index[a] = 0
+		}
+		if a < 0 {
+			return
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package tensor
+
+import (
+	"slices"
+
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
+)
+
+// MatMul returns the matrix product a·b over the last two axes.
+//
+// Shapes:
+//
+//	a    [… M K]
+//	b    [… K N]   the same leading axes as a, or none: then b is shared
+//	out  [… M N]
+func MatMul(t *Tape, a, b *Tensor) *Tensor { return product(t, "MatMul", a, b, false, false) }
+
+// MatMulT returns a·bᵀ over the last two axes: the dot product of every row of
+// a with every row of b.
+//
+// Shapes:
+//
+//	a    [… M K]
+//	b    [… N K]   the same leading axes as a, or none: then b is shared
+//	out  [… M N]
+func MatMulT(t *Tape, a, b *Tensor) *Tensor { return product(t, "MatMulT", a, b, true, false) }
+
+// Mix returns w·v over the last two axes, as MatMul does, but with weights that
+// hide: where a weight is exactly zero, its row of v contributes nothing, even
+// if it holds NaN or Inf.
+func Mix(t *Tape, w, v *Tensor) *Tensor { return product(t, "Mix", w, v, false, true) }
+
+// product is a·b, or a·bᵀ if transposed. A sparse product, and every product of
+// a backward pass, takes zero times anything as zero.
+func product(t *Tape, op string, a, b *Tensor, transposed, sparse bool) *Tensor {
+	if a.Rank() < 2 {
+		badShape(op, "a", a.shape, "at least two axes")
+	}
+	if b.Rank() < 2 {
+		badShape(op, "b", b.shape, "at least two axes")
+	}
+	lead := a.shape[:a.Rank()-2]
+	m, k := a.Dim(-2), a.Dim(-1)
+	shared := b.Rank() == 2
+	if !shared && !slices.Equal(lead, b.shape[:b.Rank()-2]) {
+		badShape(op, "b", b.shape, "leading axes %v, as a has", lead)
+	}
+	kb, n := b.Dim(-2), b.Dim(-1)
+	if transposed {
+		kb, n = n, kb
+	}
+	if kb != k {
+		badShape(op, "b", b.shape, "K=%d, as a %v has", k, a.shape)
+	}
+	count, stepB := size(lead), k*n
+	if shared { // one tall product
+		m, count, stepB = m*count, 1, 0
+	}
+
+	out := t.makeRows(a.shape, n)
+	bm := simd.RowMajor(b.data, b.Dim(-1))
+	if transposed {
+		bm = bm.T()
+	}
+	am := simd.RowMajor(a.data, k)
+	simd.Multiply(&simd.Product{
+		M: m, N: n, K: k, A: am, B: bm, C: simd.RowMajor(out.data, n),
+		Count: count, StepA: m * k, StepB: stepB, StepC: m * n, Sparse: sparse,
+	})
+	if t.Needs(a, b) {
+		t.Record(out, func(dout []float32) {
+			d := simd.RowMajor(dout, n)
+			if da := t.GradOf(a); da != nil { // dA += dOut·Bᵀ
+				simd.Multiply(&simd.Product{
+					M: m, N: k, K: n, A: d, B: bm.T(), C: simd.RowMajor(da, k),
+					Count: count, StepA: m * n, StepB: stepB, StepC: m * k, Accumulate: true, Sparse: true,
+				})
+			}
+			db := t.GradOf(b)
+			switch {
+			case db == nil:
+			case transposed: // dB += dOutᵀ·A
+				simd.Multiply(&simd.Product{
+					M: n, N: k, K: m, A: d.T(), B: am, C: simd.RowMajor(db, k),
+					Count: count, StepA: m * n, StepB: m * k, StepC: k * n, Accumulate: true, Sparse: true,
+				})
+			default: // dB += Aᵀ·dOut
+				simd.Multiply(&simd.Product{
+					M: k, N: n, K: m, A: am.T(), B: d, C: simd.RowMajor(db, n),
+					Count: count, StepA: m * k, StepB: m * n, StepC: k * n, Accumulate: true, Sparse: true,
+				})
+			}
+		})
+	}
+	return out
+}
+
+// Linear returns x·wᵀ + b, the affine map of every vector along the last axis.
+//
+// Shapes:
+//
+//	x    [… In]
+//	w    [Out In]
+//	b    [Out], or nil for none
+//	out  [… Out]
+func Linear(t *Tape, x, w, b *Tensor) *Tensor {
+	const op = "Linear"
+	n, in := rows(op, x)
+	if w.Rank() != 2 || w.shape[1] != in {
+		badShape(op, "w", w.shape, "[Out In=%d]", in)
+	}
+	width := w.shape[0]
+	out := t.makeRows(x.shape, width)
+	var bias []float32
+	if b != nil {
+		sameShape(op, "b", b, w.shape[:1])
+		bias = b.data
+	}
+	xm, wm := simd.RowMajor(x.data, in), simd.RowMajor(w.data, in)
+	simd.Multiply(&simd.Product{
+		M: n, N: width, K: in, A: xm, B: wm.T(), C: simd.RowMajor(out.data, width), Bias: bias,
+	})
+	if t.Needs(x, w, b) {
+		t.Record(out, func(dout []float32) {
+			d := simd.RowMajor(dout, width)
+			if dx := t.GradOf(x); dx != nil { // dX += dOut·W
+				simd.Multiply(&simd.Product{
+					M: n, N: in, K: width, A: d, B: wm, C: simd.RowMajor(dx, in), Accumulate: true, Sparse: true,
+				})
+			}
+			if dw := t.GradOf(w); dw != nil { // dW += dOutᵀ·X
+				simd.Multiply(&simd.Product{
+					M: width, N: in, K: n, A: d.T(), B: xm, C: simd.RowMajor(dw, in), Accumulate: true, Sparse: true,
+				})
+			}
+			if db := t.GradOf(b); db != nil {
+				addRows(db, dout)
+			}
+		})
+	}
+	return out
+}
+
+// addRows adds every row of x to sum, in order.
+func addRows(sum, x []float32) {
+	n := len(sum)
+	par.For(n, 64, func(lo, hi int) { // columns are independent
+		for row := 0; row < len(x); row += n {
+			simd.Add(sum[lo:hi], sum[lo:hi], x[row+lo:row+hi])
+		}
+	})
+}

@@ -1,0 +1,175 @@
+package tensor
+
+import (
+	"slices"
+
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
+)
+
+// Reshape returns a view of x with another shape and the same elements in the
+// same order. One axis may be −1: it is worked out from the others.
+func Reshape(t *Tape, x *Tensor, shape ...int) *Tensor {
+	y := t.header(shape)
+	free, known := -1, 1
+	for a, d := range shape {
+		if d < 0 {
+			free = a
+		} else {
+			known *= d
+		}
+	}
+	if free >= 0 && known > 0 {
+		y.shape[free] = len(x.data) / known
+	}
+	if slices.Min(append([]int{0}, y.shape...)) < 0 || size(y.shape) != len(x.data) {
+		badShape("Reshape", "x", x.shape, "as many elements as %v", shape)
+	}
+	// The view shares its gradient as well, so there is nothing to record.
+	y.data, y.base, y.needs = x.data, x, x.needs
+	return y
+}
+
+// Transpose returns x with its axes in another order: axis a of the result is
+// axis order[a] of x.
+func Transpose(t *Tape, x *Tensor, order ...int) *Tensor {
+	if sorted := slices.Sorted(slices.Values(order)); len(order) != x.Rank() || (len(order) > 0 && (sorted[0] != 0 || sorted[len(order)-1] != len(order)-1 || len(slices.Compact(sorted)) != len(order))) {
+		badShape("Transpose", "order", order, "every axis of x %v once", x.shape)
+	}
+	stride := make([]int, len(order))
+	shape := make([]int, len(order))
+	for a, from := range order {
+		shape[a] = x.shape[from]
+		stride[a] = size(x.shape[from+1:])
+	}
+	y := t.Make(shape...)
+	walk(shape, stride, func(at, from, n, step int) {
+		if step == 1 {
+			copy(y.data[at:at+n], x.data[from:from+n])
+			return
+		}
+		for i := range n {
+			y.data[at+i] = x.data[from+i*step]
+		}
+	})
+	if t.Needs(x) {
+		t.Record(y, func(dy []float32) {
+			dx := t.GradOf(x)
+			walk(shape, stride, func(at, from, n, step int) {
+				if step == 1 {
+					simd.Add(dx[from:from+n], dx[from:from+n], dy[at:at+n])
+					return
+				}
+				for i := range n {
+					dx[from+i*step] += dy[at+i]
+				}
+			})
+		})
+	}
+	return y
+}
+
+// Concat returns the operands one behind the other along an axis. Their other
+// axes agree.
+func Concat(t *Tape, axis int, xs ...*Tensor) *Tensor {
+	const op = "Concat"
+	if len(xs) == 0 {
+		badShape(op, "xs", nil, "at least one tensor")
+	}
+	checkAxis(op, xs[0], axis)
+	shape := slices.Clone(xs[0].shape)
+	shape[axis] = 0
+	needs := false
+	for _, x := range xs {
+		if x.Rank() != len(shape) || !slices.Equal(x.shape[:axis], shape[:axis]) || !slices.Equal(x.shape[axis+1:], shape[axis+1:]) {
+			badShape(op, "xs", x.shape, "%v apart from axis %d", xs[0].shape, axis)
+		}
+		shape[axis] += x.shape[axis]
+		needs = needs || t.Needs(x)
+	}
+	y := t.Make(shape...)
+	outer, n, inner := split(shape, axis)
+	at := 0
+	for _, x := range xs {
+		w := x.shape[axis] * inner
+		for o := range outer {
+			copy(y.data[o*n*inner+at:][:w], x.data[o*w:])
+		}
+		at += w
+	}
+	if needs {
+		xs := slices.Clone(xs)
+		t.Record(y, func(dy []float32) {
+			at := 0
+			for _, x := range xs {
+				w := x.shape[axis] * inner
+				if dx := t.GradOf(x); dx != nil {
+					for o := range outer {
+						simd.Add(dx[o*w:(o+1)*w], dx[o*w:(o+1)*w], dy[o*n*inner+at:][:w])
+					}
+				}
+				at += w
+			}
+		})
+	}
+	return y
+}
+
+// Slice returns elements [lo, hi) along an axis.
+func Slice(t *Tape, x *Tensor, axis, lo, hi int) *Tensor {
+	checkAxis("Slice", x, axis)
+	outer, n, inner := split(x.shape, axis)
+	if lo < 0 || hi < lo || hi > n {
+		badShape("Slice", "x", x.shape, "elements %d to %d along axis %d", lo, hi, axis)
+	}
+	y := t.header(x.shape)
+	y.shape[axis] = hi - lo
+	y.data = t.Floats(size(y.shape))
+	w := (hi - lo) * inner
+	for o := range outer {
+		copy(y.data[o*w:(o+1)*w], x.data[(o*n+lo)*inner:])
+	}
+	if t.Needs(x) {
+		t.Record(y, func(dy []float32) {
+			dx := t.GradOf(x)
+			for o := range outer {
+				d := dx[(o*n+lo)*inner:][:w]
+				simd.Add(d, d, dy[o*w:(o+1)*w])
+			}
+		})
+	}
+	return y
+}
+
+// Gather returns the rows of x, taken along the first axis, whose numbers are
+// given: an embedding, or a choice from a batch. The gradient of a row taken
+// more than once is the sum.
+//
+// Shapes:
+//
+//	x    [N …]
+//	out  [len(index) …]
+func Gather(t *Tape, x *Tensor, index []int) *Tensor {
+	checkAxis("Gather", x, 0)
+	n, w := x.shape[0], size(x.shape[1:])
+	y := t.header(x.shape)
+	y.shape[0] = len(index)
+	y.data = t.Floats(len(index) * w)
+	for r, i := range index {
+		if i < 0 || i >= n {
+			badShape("Gather", "x", x.shape, "a row %d", i)
+		}
+		copy(y.data[r*w:(r+1)*w], x.data[i*w:])
+	}
+	if t.Needs(x) {
+		t.Record(y, func(dy []float32) {
+			dx := t.GradOf(x)
+			par.For(w, 64, func(lo, hi int) { // columns are independent, rows may repeat
+				for r, i := range index {
+					simd.Add(dx[i*w+lo:i*w+hi], dx[i*w+lo:i*w+hi], dy[r*w+lo:r*w+hi])
+				}
+			})
+		})
+	}
+	return y
+}

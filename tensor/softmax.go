@@ -1,0 +1,184 @@
+package tensor
+
+import (
+	"math"
+	"sync"
+
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
+)
+
+// Visible says which columns of each row a masked operation sees. Row r counts
+// the vectors along the last axis in row-major order.
+type Visible interface {
+	// Row returns the interval [lo, hi) of columns outside of which row r
+	// sees nothing. If some columns inside are hidden as well, holes is true
+	// and Row has set seen[lo:hi]: true for a column that is seen. len(seen)
+	// is the number of columns. Rows are asked for concurrently.
+	Row(r int, seen []bool) (lo, hi int, holes bool)
+}
+
+// Softmax returns exp(x_j)/Σ exp(x_j) along the last axis.
+func Softmax(t *Tape, x *Tensor) *Tensor { return MaskedSoftmax(t, x, nil) }
+
+// MaskedSoftmax returns the softmax along the last axis over the columns that
+// each row sees:
+//
+//	y_j = exp(x_j) / Σ_seen exp(x_j')   where column j is seen, 0 elsewhere
+//
+// A row that sees nothing is zero. Whatever x holds at a hidden column, NaN
+// included, has no influence. A nil mask sees everything.
+//
+// Gradients: dx_j = y_j·(dy_j − Σ y_j'·dy_j'), exactly zero where y_j is zero.
+func MaskedSoftmax(t *Tape, x *Tensor, mask Visible) *Tensor {
+	n, width := rows("MaskedSoftmax", x)
+	y := t.Make(x.shape...)
+	chunk := rowsPerChunk(width)
+	par.For(n, chunk, func(from, to int) {
+		s := seenPool.Get().(*seenBuffer)
+		defer seenPool.Put(s)
+		for r := from; r < to; r++ {
+			softmaxRow(y.data[r*width:(r+1)*width], x.data[r*width:(r+1)*width], mask, r, s)
+		}
+	})
+	if t.Needs(x) {
+		t.Record(y, func(dy []float32) {
+			dx := t.GradOf(x)
+			par.For(n, chunk, func(from, to int) {
+				for r := from; r < to; r++ {
+					softmaxRowBack(dx[r*width:(r+1)*width], dy[r*width:(r+1)*width], y.data[r*width:(r+1)*width])
+				}
+			})
+		})
+	}
+	return y
+}
+
+// softmaxRow writes one row of MaskedSoftmax.
+func softmaxRow(y, x []float32, mask Visible, r int, s *seenBuffer) {
+	lo, hi, holes := 0, len(x), false
+	var seen []bool
+	if mask != nil {
+		seen = s.sized(len(x))
+		lo, hi, holes = mask.Row(r, seen)
+	}
+	if lo >= hi {
+		clear(y)
+		return
+	}
+	clear(y[:lo])
+	clear(y[hi:])
+	if x, y = x[lo:hi], y[lo:hi]; holes {
+		// A hidden column becomes −Inf, whose exponential is zero.
+		seen = seen[lo:hi]
+		for j, ok := range seen {
+			if ok {
+				y[j] = x[j]
+			} else {
+				y[j] = negInf
+			}
+		}
+		x = y
+	}
+	m := simd.Max(x)
+	if m == negInf { // nothing to see, or only scores of −Inf
+		clear(y)
+		return
+	}
+	sum := simd.ExpSum(y, x, m)
+	simd.Scale(y, 1/sum, y)
+}
+
+// softmaxRowBack adds one row of the gradient of MaskedSoftmax. Hidden columns
+// are recognised by their zero weight, so that NaN in dy there stays there.
+func softmaxRowBack(dx, dy, y []float32) {
+	var dot float32
+	for j, w := range y {
+		if w != 0 {
+			dot += w * dy[j]
+		}
+	}
+	for j, w := range y {
+		if w != 0 {
+			dx[j] += w * (dy[j] - dot)
+		}
+	}
+}
+
+var negInf = float32(math.Inf(-1))
+
+// seenBuffer is a worker's scratch row for Visible.Row.
+type seenBuffer struct{ seen []bool }
+
+func (s *seenBuffer) sized(n int) []bool {
+	if len(s.seen) < n {
+		s.seen = make([]bool, n)
+	}
+	return s.seen[:n]
+}
+
+var seenPool = sync.Pool{New: func() any { return new(seenBuffer) }}
+
+// rowsPerChunk cuts work on rows into pieces of about a grain of elements.
+func rowsPerChunk(width int) int { return max(1, grain/2/max(width, 1)) }
+
+// LogSumExp returns log Σ exp(x_j) along the last axis, which the result lacks.
+// Its gradient is the softmax.
+func LogSumExp(t *Tape, x *Tensor) *Tensor {
+	n, width := rows("LogSumExp", x)
+	y := t.Make(x.shape[:x.Rank()-1]...)
+	soft := t.Floats(len(x.data))
+	par.For(n, rowsPerChunk(width), func(from, to int) {
+		for r := from; r < to; r++ {
+			y.data[r] = logSumExpRow(soft[r*width:(r+1)*width], x.data[r*width:(r+1)*width])
+		}
+	})
+	if t.Needs(x) {
+		t.Record(y, func(dy []float32) {
+			dx := t.GradOf(x)
+			for r, d := range dy {
+				simd.Axpy(d, soft[r*width:(r+1)*width], dx[r*width:(r+1)*width])
+			}
+		})
+	}
+	return y
+}
+
+// logSumExpRow returns log Σ exp(x_j) and writes the softmax of x to soft.
+func logSumExpRow(soft, x []float32) float32 {
+	m := simd.Max(x)
+	if math.IsInf(float64(m), 0) { // ±Inf: the sum is its largest term
+		clear(soft)
+		return m
+	}
+	sum := simd.ExpSum(soft, x, m)
+	simd.Scale(soft, 1/sum, soft)
+	return m + float32(math.Log(float64(sum)))
+}
+
+// LogSoftmax returns x_j − log Σ exp(x_j') along the last axis.
+func LogSoftmax(t *Tape, x *Tensor) *Tensor {
+	n, width := rows("LogSoftmax", x)
+	y := t.Make(x.shape...)
+	soft := t.Floats(len(x.data))
+	par.For(n, rowsPerChunk(width), func(from, to int) {
+		for r := from; r < to; r++ {
+			x, y := x.data[r*width:(r+1)*width], y.data[r*width:(r+1)*width]
+			lse := logSumExpRow(soft[r*width:(r+1)*width], x)
+			for j, v := range x {
+				y[j] = v - lse
+			}
+		}
+	})
+	if t.Needs(x) {
+		t.Record(y, func(dy []float32) {
+			dx := t.GradOf(x)
+			for r := range n { // dx_j += dy_j − softmax_j·Σ dy
+				dx, dy := dx[r*width:(r+1)*width], dy[r*width:(r+1)*width]
+				simd.Axpy(-simd.Sum(dy), soft[r*width:(r+1)*width], dx)
+				simd.Add(dx, dx, dy)
+			}
+		})
+	}
+	return y
+}

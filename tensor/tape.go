@@ -1,0 +1,188 @@
+package tensor
+
+// Mode says what a tape does besides owning memory.
+type Mode uint8
+
+const (
+	// Train records backward steps, and Dropout drops.
+	Train Mode = iota
+	// Eval records backward steps, but Dropout passes everything: for
+	// gradients of a model as it will be used.
+	Eval
+	// Infer records nothing and drops nothing: the tape only owns memory.
+	Infer
+)
+
+// Tape records operations for the backward pass and owns the memory of their
+// results. A tape serves one goroutine. The nil tape is valid everywhere and
+// means inference with garbage-collected memory.
+type Tape struct {
+	mode  Mode
+	seed  uint64
+	draws uint64 // random streams handed out since Reset or Seed
+	steps []step
+
+	floats  arena[float32]
+	ints    arena[int]
+	tensors arena[Tensor]
+}
+
+// step is the backward half of one operation.
+type step struct {
+	out  *Tensor
+	back func(dout []float32)
+}
+
+// NewTape returns an empty tape.
+func NewTape(mode Mode) *Tape { return &Tape{mode: mode} }
+
+// Training reports whether Dropout drops on this tape.
+func (t *Tape) Training() bool { return t != nil && t.mode == Train }
+
+// Seed fixes the random numbers of the operations that follow: the same seed
+// and the same operations drop the same elements.
+func (t *Tape) Seed(seed uint64) { t.seed, t.draws = seed, 0 }
+
+// Reset forgets every recorded operation and takes back the memory of every
+// tensor made on the tape. Those tensors must not be used afterwards;
+// parameters and their gradients are not touched.
+func (t *Tape) Reset() {
+	clear(t.steps) // let go of the closures
+	t.steps = t.steps[:0]
+	t.draws = 0
+	t.floats.reset()
+	t.ints.reset()
+	t.tensors.reset()
+}
+
+// Make returns a tensor of the given shape in the tape's memory, with
+// arbitrary contents: the caller writes every element.
+func (t *Tape) Make(shape ...int) *Tensor {
+	if t == nil {
+		return Zeros(append([]int(nil), shape...)...)
+	}
+	x := t.header(shape)
+	x.data = t.Floats(size(shape))
+	return x
+}
+
+// makeRows is Make of the given shape with its last axis replaced.
+func (t *Tape) makeRows(shape []int, last int) *Tensor {
+	x := t.header(shape)
+	x.shape[len(shape)-1] = last
+	x.data = t.Floats(size(x.shape))
+	return x
+}
+
+// Floats returns n floats of scratch memory with arbitrary contents, valid
+// until Reset.
+func (t *Tape) Floats(n int) []float32 {
+	if t == nil {
+		return make([]float32, n)
+	}
+	return t.floats.take((n + 15) &^ 15)[:n:n] // whole cache lines
+}
+
+// header returns a tensor of the given shape without data.
+func (t *Tape) header(shape []int) *Tensor {
+	var x *Tensor
+	if t == nil {
+		x = &Tensor{shape: append([]int(nil), shape...)}
+	} else {
+		x = &t.tensors.take(1)[0]
+		*x = Tensor{shape: t.ints.take(len(shape)), home: t}
+		copy(x.shape, shape)
+	}
+	return x
+}
+
+// Needs reports whether an operation on these operands must be recorded: the
+// tape records and a gradient flows to one of them. Nil operands are ignored.
+func (t *Tape) Needs(operands ...*Tensor) bool {
+	if t == nil || t.mode == Infer {
+		return false
+	}
+	for _, x := range operands {
+		if x != nil && x.needs {
+			return true
+		}
+	}
+	return false
+}
+
+// Record notes the backward step of the operation that made out. During
+// Backward, back is called once with the complete gradient of out and adds to
+// the gradients of the operands, which it gets from GradOf. An operation calls
+// Record only if Needs says so:
+//
+//	out := tape.Make(x.Shape()...)
+//	square(out.Data(), x.Data())
+//	if tape.Needs(x) {
+//		tape.Record(out, func(dout []float32) {
+//			dx := tape.GradOf(x)
+//			for i, v := range x.Data() {
+//				dx[i] += 2 * v * dout[i]
+//			}
+//		})
+//	}
+func (t *Tape) Record(out *Tensor, back func(dout []float32)) {
+	out.needs = true
+	t.steps = append(t.steps, step{out, back})
+}
+
+// GradOf returns the gradient of x for a backward step to add to, or nil if no
+// gradient flows to x.
+func (t *Tape) GradOf(x *Tensor) []float32 {
+	if x == nil || !x.needs {
+		return nil
+	}
+	if x.base != nil {
+		return t.GradOf(x.base)
+	}
+	if x.grad == nil {
+		x.grad = x.home.Make(x.shape...) // a parameter's gradient outlives the tape: its home is nil
+		clear(x.grad.data)
+	}
+	return x.grad.data
+}
+
+// Backward runs the recorded steps in reverse, starting from the gradient dout
+// of out, and so adds to the gradient of every parameter that out depends on.
+// A nil dout means 1 and wants an out with one element. The record stays: with
+// several outputs, use BackwardAll.
+func (t *Tape) Backward(out, dout *Tensor) {
+	t.BackwardAll([]*Tensor{out}, []*Tensor{dout})
+}
+
+// BackwardAll is Backward from several outputs at once.
+func (t *Tape) BackwardAll(outs, douts []*Tensor) {
+	for i, out := range outs {
+		g := t.GradOf(out)
+		if g == nil {
+			continue // depends on no parameter
+		}
+		switch dout := douts[i]; {
+		case dout != nil:
+			sameShape("Backward", "dout", dout, out.shape)
+			for j, d := range dout.data {
+				g[j] += d
+			}
+		case len(g) == 1:
+			g[0]++
+		default:
+			badShape("Backward", "out", out.shape, "one element, or its gradient dout")
+		}
+	}
+	for i := len(t.steps) - 1; i >= 0; i-- {
+		s := t.steps[i]
+		if g := s.out.Grad(); g != nil { // nil: nothing that was asked for depends on it
+			s.back(g.data)
+		}
+	}
+}
+
+// stream returns the key of a fresh random stream for one operation.
+func (t *Tape) stream() uint64 {
+	t.draws++
+	return mix64(t.seed ^ mix64(t.draws))
+}

@@ -1,0 +1,175 @@
+package tensor
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// Tensor is a dense row-major array of float32 with, once a backward pass has
+// reached it, a gradient of the same shape.
+//
+// A Tensor made on a tape is valid until that tape is reset. The zero value is
+// not useful; use New, Zeros or an operation.
+type Tensor struct {
+	data  []float32
+	shape []int
+
+	needs bool    // a gradient flows to this tensor
+	grad  *Tensor // nil until a backward step asks for it
+	base  *Tensor // the tensor whose memory this one views (Reshape), else nil
+	home  *Tape   // the tape that owns the memory, nil for leaves
+}
+
+// New returns a tensor of the given shape that shares data. It panics with a
+// *ShapeError if the shape does not hold len(data) elements.
+func New(data []float32, shape ...int) *Tensor {
+	for _, d := range shape {
+		if d < 0 {
+			badShape("New", "shape", shape, "no negative axis")
+		}
+	}
+	if size(shape) != len(data) {
+		badShape("New", "data", []int{len(data)}, "%d elements for shape %v", size(shape), shape)
+	}
+	return &Tensor{data: data, shape: slices.Clone(shape)}
+}
+
+// Zeros returns a tensor of zeros in memory of its own.
+func Zeros(shape ...int) *Tensor { return New(make([]float32, size(shape)), shape...) }
+
+// Full returns a tensor in memory of its own whose elements are all value.
+func Full(value float32, shape ...int) *Tensor {
+	x := Zeros(shape...)
+	for i := range x.data {
+		x.data[i] = value
+	}
+	return x
+}
+
+// Randn returns a tensor of independent standard normal numbers.
+func Randn(rng *rand.Rand, shape ...int) *Tensor {
+	x := Zeros(shape...)
+	for i := range x.data {
+		x.data[i] = float32(rng.NormFloat64())
+	}
+	return x
+}
+
+// Uniform returns a tensor of independent numbers, uniform in [lo, hi).
+func Uniform(rng *rand.Rand, lo, hi float32, shape ...int) *Tensor {
+	x := Zeros(shape...)
+	for i := range x.data {
+		x.data[i] = lo + (hi-lo)*rng.Float32()
+	}
+	return x
+}
+
+// Param marks x as a parameter, a leaf that gradients flow to, and returns x.
+// The gradients of successive backward passes add up until ZeroGrad.
+func (x *Tensor) Param() *Tensor {
+	x.needs = true
+	return x
+}
+
+// Data returns the elements in row-major order, shared with x.
+func (x *Tensor) Data() []float32 { return x.data }
+
+// Shape returns the sizes of the axes. The caller must not change them.
+func (x *Tensor) Shape() []int { return x.shape }
+
+// Rank returns the number of axes.
+func (x *Tensor) Rank() int { return len(x.shape) }
+
+// Dim returns the size of an axis; a negative axis counts from the end.
+func (x *Tensor) Dim(axis int) int {
+	if axis < 0 {
+		axis += len(x.shape)
+	}
+	return x.shape[axis]
+}
+
+// Len returns the number of elements.
+func (x *Tensor) Len() int { return len(x.data) }
+
+// At returns the element at the given indices, one for each axis.
+func (x *Tensor) At(index ...int) float32 {
+	if len(index) != len(x.shape) {
+		badShape("At", "x", x.shape, "%d axes", len(index))
+	}
+	at := 0
+	for a, i := range index {
+		if i < 0 || i >= x.shape[a] {
+			badShape("At", "x", x.shape, "an element %v", index)
+		}
+		at = at*x.shape[a] + i
+	}
+	return x.data[at]
+}
+
+// Item returns the only element of a tensor with one element, such as a loss.
+func (x *Tensor) Item() float32 {
+	if len(x.data) != 1 {
+		badShape("Item", "x", x.shape, "one element")
+	}
+	return x.data[0]
+}
+
+// Grad returns the gradient that backward passes have left for x, or nil if
+// none has reached it. It shares x's gradient memory.
+func (x *Tensor) Grad() *Tensor {
+	if x.base != nil {
+		if g := x.base.Grad(); g != nil {
+			return &Tensor{data: g.data, shape: x.shape}
+		}
+		return nil
+	}
+	return x.grad
+}
+
+// NeedsGrad reports whether gradients flow to x.
+func (x *Tensor) NeedsGrad() bool { return x.needs }
+
+// ZeroGrad clears the gradient of a parameter before the next backward pass.
+func (x *Tensor) ZeroGrad() {
+	if x.grad != nil {
+		clear(x.grad.data)
+	}
+}
+
+// Clone returns a copy in memory of its own, to which no gradient flows: what
+// is to outlive a tape's Reset is cloned.
+func (x *Tensor) Clone() *Tensor {
+	return &Tensor{data: slices.Clone(x.data), shape: slices.Clone(x.shape)}
+}
+
+// Detach returns a view of x through which no gradient flows.
+func (x *Tensor) Detach() *Tensor { return &Tensor{data: x.data, shape: x.shape} }
+
+// String formats a small tensor with nested brackets and a large one by its
+// shape alone.
+func (x *Tensor) String() string {
+	if len(x.data) > 200 {
+		return fmt.Sprintf("tensor%v", x.shape)
+	}
+	var b strings.Builder
+	var write func(data []float32, shape []int)
+	write = func(data []float32, shape []int) {
+		if len(shape) == 0 {
+			fmt.Fprintf(&b, "%.4g", data[0])
+			return
+		}
+		b.WriteByte('[')
+		for i := range shape[0] {
+			if i > 0 {
+				b.WriteByte(' ')
+			}
+			step := size(shape[1:])
+			write(data[i*step:(i+1)*step], shape[1:])
+		}
+		b.WriteByte(']')
+	}
+	write(x.data, x.shape)
+	return b.String()
+}

@@ -1,0 +1,955 @@
+"""Writes testdata/golden/*.safetensors, the numbers that the Go tests are held to.
+
+Every case is one function. It draws its inputs, writes its formula in PyTorch primitives and lists what is expected.
+The function runs twice on the same inputs: in float64, which gives the expected numbers and the gradients, and in
+float32, whose largest distance from float64 is the error budget. README.md explains the names in the files.
+
+    python testdata/golden.py           write the files
+    python testdata/golden.py --check   compare the files with what would be written; exit 1 on a difference
+"""
+
+import hashlib
+import json
+import math
+import os
+import struct
+import sys
+from pathlib import Path
+
+# The same bits whatever vector unit the processor has. Both must be set before torch is loaded.
+os.environ["MKL_CBWR"] = "COMPATIBLE"
+os.environ["ATEN_CPU_CAPABILITY"] = "default"
+
+import numpy as np
+import safetensors
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+GOLDEN = Path(__file__).resolve().parent / "golden"
+FILE_LIMIT, TOTAL_LIMIT = 100_000, 2_500_000
+
+
+class Case:
+    """One run of one case in one precision: the inputs drawn, the settings, the numbers expected."""
+
+    def __init__(self, name, system, dtype):
+        self.name, self.dtype = name, dtype
+        self.given = {}  # tensor name -> numpy array as stored: F32, BOOL or I64
+        self.leaves = {}  # tensor name -> torch tensor that wants a gradient
+        self.wanted = {}  # tensor name -> torch tensor in this run's precision
+        self.settings = {"case": name, "system": system, "torch": torch.__version__.split("+")[0]}
+
+    # ---- inputs. Each is seeded by the case and its own name, so that adding one moves no other.
+
+    def rng(self, name):
+        digest = hashlib.sha256(f"{self.name}/{name}".encode()).digest()
+        return np.random.Generator(np.random.PCG64(int.from_bytes(digest[:8], "little")))
+
+    def keep(self, name, array):
+        assert name not in self.given, name
+        self.given[name] = np.ascontiguousarray(array)
+        return array
+
+    def floats(self, name, array, grad=True):
+        """Rounds to float32, stores that, and continues with exactly that number in this run's precision."""
+        array = self.keep(name, np.asarray(array).astype(np.float32))
+        t = torch.from_numpy(array.copy()).to(self.dtype)
+        if grad:
+            self.leaves[name] = t.requires_grad_()
+        return t
+
+    def normal(self, name, *shape, std=1.0, grad=True):
+        return self.floats(name, self.rng(name).standard_normal(shape) * std, grad)
+
+    def uniform(self, name, low, high, *shape, grad=True):
+        return self.floats(name, self.rng(name).uniform(low, high, shape), grad)
+
+    def ints(self, name, values):
+        return torch.from_numpy(self.keep(name, np.asarray(values, dtype=np.int64)).copy())
+
+    def mask(self, name, *shape, p=0.6, dead=None):
+        """A random mask in which every row sees at least one key, except the row `dead` (an index), which sees none."""
+        rng = self.rng(name)
+        mask = rng.random(shape) < p
+        one = rng.integers(0, shape[-1], shape[:-1])
+        np.put_along_axis(mask, one[..., None], True, axis=-1)
+        if dead is not None:
+            mask[dead] = False
+        return torch.from_numpy(self.keep(name, mask).copy())
+
+    def coins(self, name, p, *shape):
+        return torch.from_numpy(self.keep(name, self.rng(name).random(shape) < p).copy())
+
+    def note(self, **settings):
+        for key, value in settings.items():
+            self.settings[key] = str(value).lower() if isinstance(value, bool) else str(value)
+
+    # ---- results
+
+    def want(self, name, t):
+        assert name not in self.wanted, name
+        assert torch.isfinite(t).all(), f"{self.name}: {name} is not finite"
+        self.wanted[name] = t.detach()
+
+    def finish(self, through=("out",), **results):
+        """Stores every result, draws in.d<name> for the names in `through`, and stores the gradients of all leaves."""
+        for name, t in results.items():
+            self.want(f"want.{name}", t)
+        douts = [self.normal(f"in.d{name}", *results[name].shape, grad=False) for name in through]
+        grads = torch.autograd.grad([results[name] for name in through], list(self.leaves.values()), douts)
+        for name, g in zip(self.leaves, grads):
+            self.want("grad." + name.split(".", 1)[1], g)
+
+    def agrees(self, ours, theirs, what):
+        """A cross-check against PyTorch's own layer; in float64 only, and no part of the file."""
+        if self.dtype == torch.float64:
+            torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-12, msg=lambda m: f"{self.name}: {what}: {m}")
+            CHECKED.add(f"{self.name} against {what}")
+
+
+CHECKED = set()
+
+# ---------------------------------------------------------------- scores: each returns [… Lq Lk]
+
+
+def dot(c, q, k):
+    return q @ k.mT
+
+
+def scaled_dot(c, q, k):
+    return q @ k.mT / math.sqrt(q.shape[-1])
+
+
+def additive(c, q, k, hidden=19, prefix=""):
+    wq = c.normal(f"param.{prefix}wq", hidden, q.shape[-1], std=q.shape[-1] ** -0.5)
+    wk = c.normal(f"param.{prefix}wk", hidden, k.shape[-1], std=k.shape[-1] ** -0.5)
+    wv = c.normal(f"param.{prefix}wv", hidden)
+    features = (q @ wq.mT).unsqueeze(-2) + (k @ wk.mT).unsqueeze(-3)  # [… Lq Lk hidden]
+    return torch.tanh(features) @ wv
+
+
+def bilinear(c, q, k, prefix=""):
+    w = c.normal(f"param.{prefix}w", q.shape[-1], k.shape[-1], std=q.shape[-1] ** -0.5)
+    return q @ w @ k.mT
+
+
+def scaled_bilinear(c, q, k):
+    return bilinear(c, q, k) / (q.shape[-1] * k.shape[-1]) ** 0.25
+
+
+def gaussian_of(q, k, w):
+    return -0.5 * (((q.unsqueeze(-2) - k.unsqueeze(-3)) * w) ** 2).sum(-1)
+
+
+def gaussian(c, q, k):
+    return gaussian_of(q, k, c.uniform("param.w", 0.2, 0.8, q.shape[-1]))
+
+
+def gaussian_scalar(c, q, k):
+    return gaussian_of(q, k, c.uniform("param.w", 0.2, 0.8, 1))
+
+
+def cosine(c, q, k):
+    return (q @ k.mT) / (q.norm(dim=-1).unsqueeze(-1) * k.norm(dim=-1).unsqueeze(-2))
+
+
+def cosine_scaled(c, q, k):
+    return cosine(c, q, k) * c.uniform("param.scale", 2, 5, 1)
+
+
+def custom(c, q, k):
+    return torch.relu(q) @ k.mT / 3
+
+
+# name: (score, size of q, size of k)
+SCORES = {
+    "dot": (dot, 11, 11),
+    "scaled_dot": (scaled_dot, 11, 11),
+    "additive": (additive, 11, 17),
+    "bilinear": (bilinear, 11, 17),
+    "scaled_bilinear": (scaled_bilinear, 11, 17),
+    "gaussian": (gaussian, 11, 11),
+    "gaussian_scalar": (gaussian_scalar, 11, 11),
+    "cosine": (cosine, 11, 11),
+    "cosine_scaled": (cosine_scaled, 11, 11),
+    "custom": (custom, 11, 11),
+}
+
+# ---------------------------------------------------------------- masks: true = may attend
+
+
+def causal_mask(lq, lk, offset):
+    return torch.arange(lk) <= torch.arange(lq).unsqueeze(-1) + offset
+
+
+def window_mask(lq, lk, left, right, offset):
+    centre = torch.arange(lq).unsqueeze(-1) + offset
+    j = torch.arange(lk)
+    return (centre - left <= j) & (j <= centre + right)
+
+
+def valid_mask(lens, lk):
+    """[B] or [B Lq] to [B 1 1 Lk] or [B 1 Lq Lk]."""
+    lens = lens.unsqueeze(-1) if lens.dim() == 1 else lens
+    return (torch.arange(lk) < lens.unsqueeze(-1)).unsqueeze(1)
+
+
+# ---------------------------------------------------------------- attention itself
+
+
+def masked_softmax(scores, mask):
+    """The softmax over the keys that the mask lets through; a row that sees nothing is 0 and passes no gradient."""
+    if mask is None:
+        return torch.softmax(scores, -1)
+    mask = mask.expand_as(scores)
+    some = mask.any(-1, keepdim=True)
+    hidden = scores.masked_fill(some & ~mask, -math.inf)
+    return torch.softmax(hidden, -1).masked_fill(~mask, 0)
+
+
+def pool(scores, v, *, softcap=None, bias=None, mask=None, keep=None, dropout=0.0):
+    """Soft-cap, bias, mask, softmax, dropout, mix. Returns out, weights (before dropout), scores (before the mask)."""
+    if softcap is not None:
+        scores = softcap * torch.tanh(scores / softcap)
+    if bias is not None:
+        scores = scores + bias
+    weights = masked_softmax(scores, mask)
+    mixed = weights if keep is None else weights * keep / (1 - dropout)
+    return mixed @ v, weights, scores
+
+
+def check_sdpa(c, out, q, k, v, mask=None, bias=None, scale=None, gqa=False):
+    """Against PyTorch's own attention, on the rows that see something (it has its own idea of the others)."""
+    shape = (*q.shape[:-1], k.shape[-2])
+    mask = torch.ones(shape, dtype=torch.bool) if mask is None else mask.expand(shape)
+    add = torch.zeros(shape, dtype=q.dtype) if bias is None else bias.detach().expand(shape)
+    some = mask.any(-1, keepdim=True)
+    theirs = F.scaled_dot_product_attention(
+        q, k, v, attn_mask=add.masked_fill(some & ~mask, -math.inf), scale=scale, enable_gqa=gqa
+    )
+    c.agrees(out, theirs.masked_fill(~some, 0), "F.scaled_dot_product_attention")
+
+
+# ---------------------------------------------------------------- system 1: pooling
+
+
+def pool_scalar(c):
+    c.note(score="gaussian")
+    x, xs = c.uniform("in.q", 0, 5, 1, 5, 1), c.uniform("in.k", 0, 5, 1, 7, 1)
+    y, w = c.normal("in.v", 1, 7, 1), c.uniform("param.w", 0.5, 1.5, 1)
+    scores = -0.5 * ((x - xs.mT) * w) ** 2
+    out, weights, scores = pool(scores, y)
+    c.finish(out=out, weights=weights, scores=scores)
+
+
+def pool_features(c):
+    c.note(score="gaussian")
+    q, k, v = c.normal("in.q", 2, 5, 3), c.normal("in.k", 2, 7, 3), c.normal("in.v", 2, 7, 13)
+    w = c.uniform("param.w", 0.3, 1.5, 3)
+    scores = sum(-0.5 * ((q[:, :, None, f] - k[:, None, :, f]) * w[f]) ** 2 for f in range(3))
+    out, weights, scores = pool(scores, v)
+    c.finish(out=out, weights=weights, scores=scores)
+
+
+# ---------------------------------------------------------------- system 2: scores
+
+
+def score_case(name):
+    """[B L E], no mask."""
+
+    def run(c):
+        score, eq, ek = SCORES[name]
+        c.note(score=name)
+        q, k, v = c.normal("in.q", 2, 5, eq), c.normal("in.k", 2, 7, ek), c.normal("in.v", 2, 7, 13)
+        out, weights, scores = pool(score(c, q, k), v)
+        if name == "scaled_dot":
+            check_sdpa(c, out, q, k, v)
+        if name == "cosine":
+            c.agrees(scores, F.cosine_similarity(q[:, :, None], k[:, None], dim=-1), "F.cosine_similarity")
+        c.finish(out=out, weights=weights, scores=scores)
+
+    return run
+
+
+def score4_case(name):
+    """[B H L E] with a valid length per sequence; the score's parameters are shared by the heads."""
+
+    def run(c):
+        score, eq, ek = SCORES[name]
+        c.note(score=name)
+        q, k, v = c.normal("in.q", 2, 3, 5, eq), c.normal("in.k", 2, 3, 7, ek), c.normal("in.v", 2, 3, 7, 13)
+        mask = valid_mask(c.ints("in.valid_lens", [4, 6]), 7)
+        out, weights, scores = pool(score(c, q, k), v, mask=mask)
+        c.finish(out=out, weights=weights, scores=scores)
+
+    return run
+
+
+# ---------------------------------------------------------------- Attend: scaled dot on [B H L E]
+
+
+def qkv(c, b=2, h=3, lq=5, lk=7, e=11, v=13, g=None):
+    g = h if g is None else g
+    return c.normal("in.q", b, h, lq, e), c.normal("in.k", b, g, lk, e), c.normal("in.v", b, g, lk, v)
+
+
+def attend(c, q, k, v, scale=None, mask=None, bias=None, softcap=None, through=("out",)):
+    c.note(score="scaled_dot")
+    scores = scaled_dot(c, q, k) if scale is None else q @ k.mT * scale
+    out, weights, scores = pool(scores, v, softcap=softcap, bias=bias, mask=mask)
+    if softcap is None:
+        check_sdpa(c, out, q, k, v, mask=mask, bias=bias, scale=scale)
+    c.finish(out=out, weights=weights, scores=scores, through=through)
+
+
+def attend_causal(c, lq, lk, offset=None):
+    c.note(causal=True, default_offset=offset is None)
+    offset = lk - lq if offset is None else offset
+    c.note(offset=offset)
+    attend(c, *qkv(c, lq=lq, lk=lk), mask=causal_mask(lq, lk, offset))
+
+
+def causal(c):
+    attend_causal(c, 5, 7)
+
+
+def causal_square(c):
+    attend_causal(c, 7, 7)
+
+
+def causal_offset0(c):
+    attend_causal(c, 5, 7, offset=0)
+
+
+def causal_tall(c):
+    attend_causal(c, 7, 5)  # the offset is -2: the first two rows see nothing
+
+
+def window(c):
+    c.note(window_left=2, window_right=1, offset=2, default_offset=True)
+    attend(c, *qkv(c), mask=window_mask(5, 7, 2, 1, 2))
+
+
+def causal_window(c):
+    c.note(causal=True, window_left=2, window_right=1, offset=2, default_offset=True)
+    attend(c, *qkv(c), mask=window_mask(5, 7, 2, 1, 2) & causal_mask(5, 7, 2))
+
+
+def valid_lens(c):
+    attend(c, *qkv(c), mask=valid_mask(c.ints("in.valid_lens", [0, 4]), 7))
+
+
+def valid_lens_rows(c):
+    lens = c.ints("in.valid_lens", [[3, 7, 1, 0, 5], [6, 2, 4, 7, 3]])
+    attend(c, *qkv(c), mask=valid_mask(lens, 7))
+
+
+def mask_shared(c):
+    attend(c, *qkv(c), mask=c.mask("in.mask", 1, 1, 5, 7))
+
+
+def mask_keys(c):
+    attend(c, *qkv(c), mask=c.mask("in.mask", 2, 1, 1, 7))
+
+
+def mask_heads(c):
+    attend(c, *qkv(c), mask=c.mask("in.mask", 3, 1, 7))  # three axes: aligned at the right
+
+
+def mask_full(c):
+    attend(c, *qkv(c), mask=c.mask("in.mask", 2, 3, 5, 7, dead=(1, 2, 3)))
+
+
+def combined(c):
+    c.note(causal=True, offset=2, default_offset=True)
+    mask = c.mask("in.mask", 2, 3, 5, 7, p=0.7, dead=(0, 1, 4))
+    mask = mask & causal_mask(5, 7, 2) & valid_mask(c.ints("in.valid_lens", [6, 4]), 7)
+    attend(c, *qkv(c), mask=mask, bias=c.normal("in.bias", 3, 5, 7))
+
+
+def bias_heads(c):
+    attend(c, *qkv(c), bias=c.normal("in.bias", 3, 5, 7))
+
+
+def bias_shared(c):
+    attend(c, *qkv(c), bias=c.normal("in.bias", 1, 1, 5, 7))
+
+
+def bias_keys(c):
+    attend(c, *qkv(c), bias=c.normal("in.bias", 2, 1, 1, 7))
+
+
+def bias_full(c):
+    attend(c, *qkv(c), bias=c.normal("in.bias", 2, 3, 5, 7))
+
+
+def softcap(c):
+    c.note(softcap=1.5)
+    attend(c, *qkv(c), softcap=1.5)
+
+
+def softcap_bias_mask(c):
+    c.note(softcap=1.5)
+    mask = c.mask("in.mask", 2, 1, 5, 7, dead=(1, 0, 2))
+    attend(c, *qkv(c), softcap=1.5, bias=c.normal("in.bias", 3, 5, 7), mask=mask)
+
+
+def scale(c):
+    c.note(scale=0.375)
+    attend(c, *qkv(c), scale=0.375)
+
+
+def weights_grad(c):
+    c.note(causal=True, offset=2, default_offset=True)
+    attend(c, *qkv(c), mask=causal_mask(5, 7, 2), through=("out", "weights"))
+
+
+def attend_grouped(c, q, k, v, mask=None, bias=None):
+    """Query head h reads key/value head h // (H/G)."""
+    c.note(score="scaled_dot", heads=q.shape[1], kv_heads=k.shape[1])
+    group = q.shape[1] // k.shape[1]
+    head = [h // group for h in range(q.shape[1])]
+    out, weights, scores = pool(scaled_dot(c, q, k[:, head]), v[:, head], mask=mask, bias=bias)
+    check_sdpa(c, out, q, k, v, mask=mask, bias=bias, gqa=True)
+    c.finish(out=out, weights=weights, scores=scores)
+
+
+def gqa(c):
+    attend_grouped(c, *qkv(c, b=5, h=6, g=3, lq=7, lk=11, e=4, v=8))
+
+
+def gqa_bias_mask(c):
+    mask = c.mask("in.mask", 6, 1, 7)
+    attend_grouped(c, *qkv(c, h=6, g=3), mask=mask, bias=c.normal("in.bias", 6, 5, 7))
+
+
+# ---------------------------------------------------------------- system 3: recurrent encoder and decoder
+
+
+def gru_params(c, d, hidden, layers=1, prefix=""):
+    """As torch.nn.GRU stores them: three blocks of rows, reset, update, new."""
+    std, params = hidden**-0.5, {}
+    for n in range(layers):
+        shapes = {
+            f"weight_ih_l{n}": (3 * hidden, d if n == 0 else hidden),
+            f"weight_hh_l{n}": (3 * hidden, hidden),
+            f"bias_ih_l{n}": (3 * hidden,),
+            f"bias_hh_l{n}": (3 * hidden,),
+        }
+        params |= {name: c.normal(f"param.{prefix}{name}", *shape, std=std) for name, shape in shapes.items()}
+    return params
+
+
+def gru_layer(x, h, params, n, lens=None):
+    """x [B L D] and h [B hidden] to every step's state [B L hidden] and the last state [B hidden]."""
+    wi, wh, bi, bh = (params[f"{name}_l{n}"] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+    states = []
+    for step in range(x.shape[1]):
+        xr, xz, xn = (x[:, step] @ wi.mT + bi).chunk(3, -1)
+        hr, hz, hn = (h @ wh.mT + bh).chunk(3, -1)
+        reset, update = torch.sigmoid(xr + hr), torch.sigmoid(xz + hz)
+        fresh = (1 - update) * torch.tanh(xn + reset * hn) + update * h
+        if lens is None:
+            h, state = fresh, fresh
+        else:  # past its length a sequence keeps its state and gives out 0
+            alive = (step < lens).unsqueeze(-1)
+            h, state = torch.where(alive, fresh, h), fresh.masked_fill(~alive, 0)
+        states.append(state)
+    return torch.stack(states, 1), h
+
+
+def check_gru(c, params, x, h0, out, state, lens=None):
+    layers = len(params) // 4
+    theirs = nn.GRU(x.shape[-1], state.shape[-1], layers, batch_first=True).to(c.dtype)
+    theirs.load_state_dict({name: p.detach() for name, p in params.items()})
+    if lens is None:
+        want, want_state = theirs(x, h0)
+    else:
+        packed = nn.utils.rnn.pack_padded_sequence(x, lens, batch_first=True, enforce_sorted=False)
+        want, want_state = theirs(packed, h0)
+        want, _ = nn.utils.rnn.pad_packed_sequence(want, batch_first=True, total_length=x.shape[1])
+    c.agrees(out, want, "nn.GRU, outputs")
+    c.agrees(state, want_state, "nn.GRU, last state")
+
+
+def gru_one_layer(c):
+    c.note(layers=1)
+    x, h0, params = c.normal("in.x", 2, 7, 5), c.normal("in.h0", 1, 2, 11), gru_params(c, 5, 11)
+    out, last = gru_layer(x, h0[0], params, 0)
+    check_gru(c, params, x, h0, out, last[None])
+    c.finish(out=out, state=last[None], through=("out", "state"))
+
+
+def gru_with_lengths(c):
+    c.note(layers=1)
+    x, lens, params = c.normal("in.x", 3, 7, 5), c.ints("in.lengths", [4, 7, 1]), gru_params(c, 5, 11)
+    out, last = gru_layer(x, x.new_zeros(3, 11), params, 0, lens)
+    check_gru(c, params, x, None, out, last[None], lens)
+    c.finish(out=out, state=last[None], through=("out", "state"))
+
+
+def gru_two_layers(c):
+    c.note(layers=2)
+    x, params = c.normal("in.x", 3, 7, 5), gru_params(c, 5, 11, layers=2)
+    zero = x.new_zeros(3, 11)
+    first, last0 = gru_layer(x, zero, params, 0)
+    out, last1 = gru_layer(first, zero, params, 1)
+    state = torch.stack([last0, last1])
+    check_gru(c, params, x, None, out, state)
+    c.finish(out=out, state=state, through=("out", "state"))
+
+
+def encdec(c):
+    c.note(score="dot")
+    src, tgt = c.normal("in.src", 2, 7, 5), c.normal("in.tgt", 2, 3, 13)
+    enc_params, dec_params = gru_params(c, 5, 11, prefix="enc."), gru_params(c, 13, 11, prefix="dec.")
+    enc, last = gru_layer(src, src.new_zeros(2, 11), enc_params, 0)
+    dec, _ = gru_layer(tgt, last, dec_params, 0)
+    out, weights, scores = pool(dec @ enc.mT, enc)
+    check_gru(c, enc_params, src, None, enc, last[None])
+    c.finish(out=out, weights=weights, scores=scores, enc=enc, dec=dec)
+
+
+# ---------------------------------------------------------------- systems 4, 5, 6: multi-head attention on [B L D]
+
+
+def affine(c, name, n_in, n_out, bias):
+    """Parameters of x·Wᵀ + b, as torch.nn.Linear stores them."""
+    w = c.normal(f"param.{name}.weight", n_out, n_in, std=n_in**-0.5)
+    return w, (c.normal(f"param.{name}.bias", n_out, std=0.5) if bias else None)
+
+
+def project(x, wb):
+    w, b = wb
+    return x @ w.mT if b is None else x @ w.mT + b
+
+
+def split(x, heads):
+    """[B L heads·size] to [B heads L size]: head h takes the columns from h·size on."""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def join(x):
+    return x.transpose(1, 2).flatten(-2)
+
+
+def multihead(c, q, k, v, *, heads, size, size_v=None, width=None, bias=(), score=scaled_dot, check=False, **rest):
+    """bias names the maps, among q, k, v and out, that have one; rest goes to pool."""
+    size_v = size_v or size
+    width = width or heads * size
+    c.note(heads=heads)
+    maps = {
+        "q": affine(c, "q", q.shape[-1], heads * size, "q" in bias),
+        "k": affine(c, "k", k.shape[-1], heads * size, "k" in bias),
+        "v": affine(c, "v", v.shape[-1], heads * size_v, "v" in bias),
+        "out": affine(c, "out", heads * size_v, width, "out" in bias),
+    }
+    qh, kh, vh = (split(project(x, maps[name]), heads) for name, x in (("q", q), ("k", k), ("v", v)))
+    mixed, weights, scores = pool(score(c, qh, kh), vh, **rest)
+    out = project(join(mixed), maps["out"])
+    if score is scaled_dot and "keep" not in rest:
+        check_sdpa(c, mixed, qh, kh, vh, mask=rest.get("mask"))
+    if check:  # only where the width of q, the joined heads and the output are one
+        check_mha(c, q, k, v, heads, maps, out, weights, rest.get("mask"))
+    return out, weights, scores
+
+
+def check_mha(c, q, k, v, heads, maps, out, weights, mask):
+    theirs = nn.MultiheadAttention(
+        maps["out"][0].shape[0], heads, kdim=k.shape[-1], vdim=v.shape[-1], batch_first=True
+    ).to(c.dtype)
+    theirs._qkv_same_embed_dim = False
+    w = {name: wb[0].detach() for name, wb in maps.items()}
+    b = {name: w[name].new_zeros(w[name].shape[0]) if wb[1] is None else wb[1].detach() for name, wb in maps.items()}
+    theirs.q_proj_weight, theirs.k_proj_weight, theirs.v_proj_weight = (nn.Parameter(w[n]) for n in "qkv")
+    theirs.in_proj_bias = nn.Parameter(torch.cat([b[n] for n in "qkv"]))
+    theirs.out_proj.weight, theirs.out_proj.bias = nn.Parameter(w["out"]), nn.Parameter(b["out"])
+    hidden, alive = None, torch.ones_like(out, dtype=torch.bool)
+    if mask is not None:
+        full = mask.expand_as(weights)
+        hidden = ~full.flatten(0, 1)
+        alive = full.any(-1).all(1).unsqueeze(-1)  # rows that some head sees nothing in are NaN over there
+    want, want_weights = theirs(q, k, v, attn_mask=hidden, average_attn_weights=False)
+    c.agrees(torch.where(alive, out, 0), torch.where(alive, want, 0), "nn.MultiheadAttention, out")
+    alive = alive.unsqueeze(1)[..., :1]
+    c.agrees(torch.where(alive, weights, 0), torch.where(alive, want_weights, 0), "nn.MultiheadAttention, weights")
+
+
+ALL = ("q", "k", "v", "out")
+NAMES = ("out", "weights", "scores")
+
+
+def mha_inputs(c, dq=15, dk=15, dv=15, lq=7, lk=11):
+    return c.normal("in.q", 2, lq, dq), c.normal("in.k", 2, lk, dk), c.normal("in.v", 2, lk, dv)
+
+
+def mha(c, q, k, v, **settings):
+    c.note(score=settings.get("score", scaled_dot).__name__)
+    c.finish(**dict(zip(NAMES, multihead(c, q, k, v, heads=3, size=5, **settings))))
+
+
+def mha_cross(c):
+    mha(c, *mha_inputs(c), bias=ALL, check=True)
+
+
+def mha_cross_shared(c):
+    q, kv = c.normal("in.q", 2, 7, 15), c.normal("in.kv", 2, 11, 15)  # one encoder output is both k and v
+    mha(c, q, kv, kv, bias=ALL, check=True)
+
+
+def mha_mask(c):
+    mha(c, *mha_inputs(c), bias=ALL, mask=c.mask("in.mask", 2, 1, 7, 11, dead=(1, 0, 3)), check=True)
+
+
+def mha_mask_keys(c):
+    mha(c, *mha_inputs(c), bias=ALL, mask=c.mask("in.mask", 2, 1, 1, 11), check=True)
+
+
+def mha_dropout_mask(c):
+    c.note(dropout=0.25)
+    keep = c.coins("in.keep", 0.75, 2, 3, 7, 11)
+    mha(c, *mha_inputs(c), bias=ALL, keep=keep, dropout=0.25)
+
+
+def mha_valid(c):
+    mask = valid_mask(c.ints("in.valid_lens", [3, 2]), 11)
+    mha(c, *mha_inputs(c, 13, 17, 19), mask=mask)
+
+
+def mha_valid_rows(c):
+    lens = c.ints("in.valid_lens", [[3, 11, 1, 0, 5, 8, 2], [9, 4, 6, 10, 7, 1, 3]])
+    mha(c, *mha_inputs(c, 13, 17, 19), mask=valid_mask(lens, 11))
+
+
+def additive_inside(c, q, k):
+    return additive(c, q, k, hidden=17, prefix="score.")
+
+
+def bilinear_inside(c, q, k):
+    return bilinear(c, q, k, prefix="score.")
+
+
+def mha_additive(c):
+    mask = valid_mask(c.ints("in.valid_lens", [3, 8]), 11)
+    mha(c, *mha_inputs(c), score=additive_inside, mask=mask)
+    c.note(score="additive")
+
+
+def mha_bilinear_inside(c):
+    mask = valid_mask(c.ints("in.valid_lens", [3, 8]), 11)
+    mha(c, *mha_inputs(c), score=bilinear_inside, mask=mask)
+    c.note(score="bilinear")
+
+
+def mha_general(c):
+    c.note(size_qk=5, size_v=13, width=31)
+    mha(c, *mha_inputs(c, 17, 23, 29), size_v=13, width=31)
+
+
+def mha_ones(c):
+    c.note(score="scaled_dot")
+    ones = [c.floats(f"in.{name}", np.ones((2, length, 10))) for name, length in (("q", 4), ("k", 6), ("v", 6))]
+    mask = valid_mask(c.ints("in.valid_lens", [3, 2]), 6)
+    c.finish(**dict(zip(NAMES, multihead(c, *ones, heads=5, size=2, mask=mask, check=True))))
+
+
+# ---------------------------------------------------------------- system 7: sequence first, [L B D]
+
+
+def seqfirst(c, bias, mask=None, score=scaled_dot):
+    """mask is [Lq Lk B]; the weights are [B H Lq Lk] here as everywhere."""
+    c.note(score="scaled_dot", qk_bias="q" in bias)
+    q, k, v = c.normal("in.q", 7, 2, 15), c.normal("in.k", 11, 2, 15), c.normal("in.v", 11, 2, 15)
+    mask = None if mask is None else mask.permute(2, 0, 1).unsqueeze(1)
+    q, k, v = (x.transpose(0, 1) for x in (q, k, v))
+    plain = score is scaled_dot
+    out, weights, scores = multihead(c, q, k, v, heads=3, size=5, bias=bias, score=score, mask=mask, check=plain)
+    c.finish(out=out.transpose(0, 1), weights=weights, scores=scores)
+
+
+def seqfirst_bias(c):
+    seqfirst(c, ALL, c.mask("in.mask", 7, 11, 2, dead=(3, slice(None), 1)))
+
+
+def seqfirst_nobias(c):
+    seqfirst(c, ("v", "out"), c.mask("in.mask", 7, 11, 2))
+
+
+def seqfirst_mask_keys(c):
+    seqfirst(c, ALL, c.mask("in.mask", 1, 11, 2))
+
+
+def seqfirst_mask_shared(c):
+    seqfirst(c, ALL, c.mask("in.mask", 7, 11, 1))
+
+
+def relative(c, q, k):
+    """(q_i·k_j + q_i·r_{j−i+Lq−1}) / √E with one r for all heads."""
+    lq, lk = q.shape[-2], k.shape[-2]
+    r = c.normal("param.r", lq + lk - 1, q.shape[-1])
+    at = torch.arange(lk) - torch.arange(lq).unsqueeze(-1) + lq - 1
+    position = (q.unsqueeze(-2) * r[at]).sum(-1)
+    return (q @ k.mT + position) / math.sqrt(q.shape[-1])
+
+
+def seqfirst_relative(c):
+    seqfirst(c, ALL, c.mask("in.mask", 7, 11, 2), score=relative)
+    c.note(score="relative")
+
+
+# ---------------------------------------------------------------- tensor operations, all in one file
+
+
+def op(c, name, f, *draws, **settings):
+    """Each draw makes one input, name.in0, name.in1, …; integers get no gradient."""
+    c.note(**{f"{name}.{key}": value for key, value in settings.items()})
+    inputs = [draw(f"{name}.in{i}") for i, draw in enumerate(draws)]
+    result = f(*inputs)
+    result = result.reshape(1) if result.dim() == 0 else result
+    c.want(f"{name}.want", result)
+    leaves = {i: t for i, t in enumerate(inputs) if t.is_floating_point()}
+    dout = c.normal(f"{name}.dout", *result.shape, grad=False)
+    for i, g in zip(leaves, torch.autograd.grad(result, list(leaves.values()), dout)):
+        c.want(f"{name}.grad{i}", g)
+    return result
+
+
+def cross_entropy(logits, ids, smoothing=0.0, ignored=None):
+    """The mean over the rows not ignored of −Σ target·log softmax, target = (1−smoothing)·one-hot + smoothing/C."""
+    logp = logits - torch.logsumexp(logits, -1, keepdim=True)
+    target = torch.full_like(logp, smoothing / logp.shape[-1])
+    target.scatter_add_(1, ids.unsqueeze(1), torch.full_like(logp[:, :1], 1 - smoothing))
+    loss = -(target * logp).sum(-1)
+    used = torch.ones_like(ids, dtype=torch.bool) if ignored is None else ids != ignored
+    return (loss * used).sum() / used.sum()
+
+
+def layer_norm(x, gain, shift, eps=1e-5):
+    centred = x - x.mean(-1, keepdim=True)
+    return centred / torch.sqrt((centred**2).mean(-1, keepdim=True) + eps) * gain + shift
+
+
+def rms_norm(x, gain, eps=1e-5):
+    return x / torch.sqrt((x**2).mean(-1, keepdim=True) + eps) * gain
+
+
+def l2_normalize(x, eps=1e-12):
+    return x / x.norm(dim=-1, keepdim=True).clamp_min(eps)
+
+
+def ops(c):
+    def N(*shape):
+        return lambda name: c.normal(name, *shape)
+
+    def U(low, high, *shape):
+        return lambda name: c.uniform(name, low, high, *shape)
+
+    def I(values):
+        return lambda name: c.ints(name, values)
+
+    def same(name, f, theirs, *draws, **settings):
+        """An operation that PyTorch has too: checked against it."""
+        ours = op(c, name, f, *draws, **settings)
+        inputs = [torch.from_numpy(c.given[f"{name}.in{i}"]) for i in range(len(draws))]
+        inputs = [t.to(c.dtype) if t.is_floating_point() else t for t in inputs]
+        c.agrees(ours.detach().squeeze(), theirs(*inputs).squeeze(), name)
+
+    op(c, "add_broadcast", lambda a, b: a + b, N(2, 3, 5, 7), N(3, 1, 7))
+    op(c, "sub_broadcast", lambda a, b: a - b, N(5, 1), N(3, 5, 7))
+    op(c, "mul_broadcast", lambda a, b: a * b, N(3, 5, 7), N(3, 1, 7))
+    op(c, "div_broadcast", lambda a, b: a / b, N(3, 5, 7), U(0.5, 2, 7))
+    op(c, "tanh", torch.tanh, N(5, 7))
+    op(c, "sigmoid", torch.sigmoid, N(5, 7))
+    op(c, "relu", torch.relu, N(5, 7))
+    same("gelu", lambda x: x / 2 * (1 + torch.erf(x / math.sqrt(2))), F.gelu, N(5, 7))
+    op(c, "exp", torch.exp, N(5, 7))
+    op(c, "log", torch.log, U(0.1, 4, 5, 7))
+    op(c, "sqrt", torch.sqrt, U(0.1, 4, 5, 7))
+    op(c, "square", torch.square, N(5, 7))
+    op(c, "matmul", torch.matmul, N(5, 7), N(7, 11))
+    op(c, "matmul_batched", torch.matmul, N(2, 3, 5, 7), N(2, 3, 7, 11))
+    op(c, "matmul_bt", lambda a, b: a @ b.mT, N(5, 7), N(11, 7))
+    op(c, "matmul_bt_batched", lambda a, b: a @ b.mT, N(3, 5, 7), N(3, 11, 7))
+    same("linear", lambda x, w, b: x @ w.mT + b, F.linear, N(2, 5, 7), N(11, 7), N(11))
+    op(c, "sum_all", torch.sum, N(3, 5, 7))
+    op(c, "mean_all", torch.mean, N(3, 5, 7))
+    op(c, "sum_axis", lambda x: x.sum(1), N(3, 5, 7), axis=1)
+    op(c, "mean_axis", lambda x: x.mean(1), N(3, 5, 7), axis=1)
+    op(c, "softmax_last", lambda x: torch.softmax(x, -1), N(3, 5, 7))
+    op(c, "log_softmax_last", lambda x: torch.log_softmax(x, -1), N(3, 5, 7))
+    op(c, "logsumexp_last", lambda x: torch.logsumexp(x, -1), N(3, 5, 7))
+    same(
+        "layer_norm", layer_norm, lambda x, g, s: F.layer_norm(x, (7,), g, s), N(3, 5, 7), U(0.5, 1.5, 7), N(7), eps=1e-5
+    )
+    same("rms_norm", rms_norm, lambda x, g: F.rms_norm(x, (7,), g, 1e-5), N(3, 5, 7), U(0.5, 1.5, 7), eps=1e-5)
+    same("l2_normalize", l2_normalize, lambda x: F.normalize(x, dim=-1), N(3, 5, 7), eps=1e-12)
+    ids = [[4, 0, 4], [10, 2, 0]]  # some rows twice, most never
+    same("embedding", lambda i, table: table[i], F.embedding, I(ids), N(11, 7))
+    op(c, "concat", lambda *xs: torch.cat(xs, 1), N(2, 3, 7), N(2, 5, 7), N(2, 1, 7), axis=1)
+    op(c, "slice", lambda x: x[:, 2:5], N(2, 7, 3), axis=1, start=2, stop=5)
+    op(c, "transpose", lambda x: x.permute(0, 2, 1, 3), N(2, 3, 5, 7), perm="0 2 1 3")
+    same("cross_entropy", cross_entropy, F.cross_entropy, N(7, 11), I([3, 10, 0, 5, 5, 1, 8]))
+    same(
+        "cross_entropy_smooth",
+        lambda x, i: cross_entropy(x, i, smoothing=0.1, ignored=0),
+        lambda x, i: F.cross_entropy(x, i, label_smoothing=0.1, ignore_index=0),
+        N(7, 11),
+        I([3, 10, 0, 5, 0, 1, 8]),
+        smoothing=0.1,
+        ignored=0,
+    )
+
+
+# ---------------------------------------------------------------- optimisers, all in one file
+
+OPTIMISERS = {
+    "sgd": (torch.optim.SGD, dict(lr=0.1, momentum=0.9, weight_decay=0.01)),
+    "nesterov": (torch.optim.SGD, dict(lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True)),
+    "adamw": (torch.optim.AdamW, dict(lr=0.01, betas=(0.9, 0.98), eps=1e-8, weight_decay=0.1)),
+}
+
+
+def optim(c):
+    """Five steps from init.* by given gradients step<n>.grad.*, then two clippings, one that acts and one that does not."""
+    steps, shapes = 5, {"w": (5, 7), "b": (7,)}
+    init = {p: c.normal(f"init.{p}", *shape, grad=False) for p, shape in shapes.items()}
+    given = [
+        {p: c.normal(f"step{n}.grad.{p}", *shape, grad=False) for p, shape in shapes.items()} for n in range(1, steps + 1)
+    ]
+    for name, (make, settings) in OPTIMISERS.items():
+        c.note(**{f"{name}.{key}": value for key, value in settings.items() if key != "betas"})
+        if "betas" in settings:
+            c.note(**{f"{name}.beta{i + 1}": beta for i, beta in enumerate(settings["betas"])})
+        params = {p: t.clone().requires_grad_() for p, t in init.items()}
+        optimiser = make(list(params.values()), **settings)
+        for n, grads in enumerate(given, 1):
+            for p, t in params.items():
+                t.grad = grads[p].clone()
+            optimiser.step()
+            for p, t in params.items():
+                c.want(f"{name}.step{n}.{p}", t.detach().clone())
+    c.note(steps=steps)
+    for name, most in (("clip", 2.5), ("clip_idle", 1000.0)):
+        c.note(**{f"{name}.max_norm": most})
+        params = {p: t.clone().requires_grad_() for p, t in init.items()}
+        for p, t in params.items():
+            t.grad = given[0][p].clone()
+        norm = nn.utils.clip_grad_norm_(params.values(), most)
+        c.want(f"{name}.norm", norm.reshape(1))
+        for p, t in params.items():
+            c.want(f"{name}.grad.{p}", t.grad)
+
+
+# ---------------------------------------------------------------- files
+
+
+def encode(tensors, metadata):
+    """The safetensors format with everything in sorted order, which the library's own writer does not promise."""
+    dtypes = {"float64": "F64", "float32": "F32", "int64": "I64", "bool": "BOOL"}
+    header, body = {"__metadata__": dict(sorted(metadata.items()))}, b""
+    for name, array in sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0])):
+        data = array.astype(array.dtype.newbyteorder("<")).tobytes()
+        span = [len(body), len(body) + len(data)]
+        header[name] = {"dtype": dtypes[array.dtype.name], "shape": list(array.shape), "data_offsets": span}
+        body += data
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + body
+
+
+def build(name, system, function):
+    """Runs a case in both precisions and returns its file."""
+    exact, plain = Case(name, system, torch.float64), Case(name, system, torch.float32)
+    function(exact)
+    function(plain)
+    assert all(np.array_equal(exact.given[n], plain.given[n]) for n in exact.given | plain.given)
+    assert exact.wanted.keys() == plain.wanted.keys()
+    tensors, metadata = dict(exact.given), dict(exact.settings)
+    for key, want in exact.wanted.items():
+        tensors[key] = np.ascontiguousarray(want.numpy())
+        metadata[f"budget.{key}"] = "%.9g" % (plain.wanted[key].double() - want).abs().max().item()
+    data = encode(tensors, metadata)
+    assert len(data) < FILE_LIMIT, f"{name}: {len(data)} bytes"
+    back = dict(safetensors.deserialize(data))  # the reference reader accepts it and reads the same bytes
+    assert all(bytes(back[n]["data"]) == tensors[n].tobytes() for n in tensors | back)
+    return data
+
+
+# file name: (system, function)
+CASES = {
+    "pool_scalar": ("1", pool_scalar),
+    "pool_features": ("1", pool_features),
+    **{f"score_{name}": ("2", score_case(name)) for name in SCORES},
+    **{f"score4_{name}": ("2", score4_case(name)) for name in SCORES},
+    "causal": ("attend", causal),
+    "causal_square": ("attend", causal_square),
+    "causal_offset0": ("attend", causal_offset0),
+    "causal_tall": ("attend", causal_tall),
+    "window": ("attend", window),
+    "causal_window": ("attend", causal_window),
+    "valid_lens": ("attend", valid_lens),
+    "valid_lens_rows": ("attend", valid_lens_rows),
+    "mask_shared": ("attend", mask_shared),
+    "mask_keys": ("attend", mask_keys),
+    "mask_heads": ("attend", mask_heads),
+    "mask_full": ("attend", mask_full),
+    "combined": ("attend", combined),
+    "bias_heads": ("attend", bias_heads),
+    "bias_shared": ("attend", bias_shared),
+    "bias_keys": ("attend", bias_keys),
+    "bias_full": ("attend", bias_full),
+    "softcap": ("attend", softcap),
+    "softcap_bias_mask": ("attend", softcap_bias_mask),
+    "scale": ("attend", scale),
+    "weights_grad": ("attend", weights_grad),
+    "gqa": ("attend", gqa),
+    "gqa_bias_mask": ("attend", gqa_bias_mask),
+    "gru_one_layer": ("3", gru_one_layer),
+    "gru_with_lengths": ("3", gru_with_lengths),
+    "gru_two_layers": ("3", gru_two_layers),
+    "encdec": ("3", encdec),
+    "mha_cross": ("4", mha_cross),
+    "mha_cross_shared": ("4", mha_cross_shared),
+    "mha_mask": ("5", mha_mask),
+    "mha_mask_keys": ("5", mha_mask_keys),
+    "mha_dropout_mask": ("5", mha_dropout_mask),
+    "mha_valid": ("6", mha_valid),
+    "mha_valid_rows": ("6", mha_valid_rows),
+    "mha_additive": ("6", mha_additive),
+    "mha_bilinear_inside": ("6", mha_bilinear_inside),
+    "mha_general": ("6", mha_general),
+    "mha_ones": ("6", mha_ones),
+    "seqfirst_bias": ("7", seqfirst_bias),
+    "seqfirst_nobias": ("7", seqfirst_nobias),
+    "seqfirst_mask_keys": ("7", seqfirst_mask_keys),
+    "seqfirst_mask_shared": ("7", seqfirst_mask_shared),
+    "seqfirst_relative": ("7", seqfirst_relative),
+    "ops": ("tensor", ops),
+    "optim": ("optim", optim),
+}
+
+
+def main(check):
+    torch.set_num_threads(1)
+    torch.backends.mkldnn.enabled = False
+    files = {f"{name}.safetensors": build(name, *row) for name, row in CASES.items()}
+    total = sum(map(len, files.values()))
+    assert total < TOTAL_LIMIT, total
+    print(f"{len(files)} files, {total} bytes, {len(CHECKED)} cross-checks against PyTorch's own layers", file=sys.stderr)
+    GOLDEN.mkdir(exist_ok=True)
+    stale = {p.name for p in GOLDEN.glob("*.safetensors")} - files.keys()
+    if check:
+        differ = [n for n, data in files.items() if not (GOLDEN / n).exists() or (GOLDEN / n).read_bytes() != data]
+        for name in sorted(stale.union(differ)):
+            print(f"{name} differs", file=sys.stderr)
+        return 1 if differ or stale else 0
+    for name in stale:
+        (GOLDEN / name).unlink()
+    for name, data in files.items():
+        (GOLDEN / name).write_bytes(data)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(check="--check" in sys.argv[1:]))
