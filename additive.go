@@ -42,6 +42,7 @@ func (s *Additive) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 // scores compares queries with keys that have been mapped.
 func (s *Additive) scores(t *tensor.Tape, q, mapped *tensor.Tensor) *tensor.Tensor {
 	wantSize("query", q, s.WQ.Dim(1))
+	wantSameHeads(q, mapped)
 	return additiveScores(t, tensor.Linear(t, q, s.WQ, nil), mapped, s.WV)
 }
 

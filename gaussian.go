@@ -1,6 +1,8 @@
 package attn
 
 import (
+	"fmt"
+
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
@@ -29,9 +31,14 @@ func (s *Gaussian) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	if w == nil {
 		w = tensor.Full(1, 1)
 	}
-	if w.Len() != e { // one factor for all features
+	switch w.Len() {
+	case e:
+	case 1: // one factor for all features
 		w = tensor.BroadcastTo(t, w, e)
+	default:
+		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "w of the Gaussian score", Got: w.Shape(), Want: fmt.Sprintf("[1] or [E=%d]", e)})
 	}
+	wantSameHeads(q, k)
 	return gaussianScores(t, q, k, w)
 }
 

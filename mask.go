@@ -68,7 +68,7 @@ type window struct {
 
 func (w window) check(op string, d dims) {
 	if !w.end && len(w.offsets) != 1 && len(w.offsets) != d.B {
-		badMask(op, "offset", []int{len(w.offsets)}, "one, or one for each of B=%d sequences", d.B)
+		badMask(op, "number of offsets", []int{len(w.offsets)}, "one, or one for each of B=%d sequences", d.B)
 	}
 }
 
@@ -78,10 +78,12 @@ func (w window) span(d dims, b, _, i int) (lo, hi int) {
 		at = i + w.offsets[min(b, len(w.offsets)-1)]
 	}
 	lo, hi = 0, d.Lk
-	if w.left >= 0 {
+	// Compared before they are added up, so that the largest int is as good
+	// as a negative number.
+	if w.left >= 0 && w.left < at {
 		lo = at - w.left
 	}
-	if w.right >= 0 {
+	if w.right >= 0 && w.right < hi-at {
 		hi = at + w.right + 1
 	}
 	return lo, hi
@@ -91,44 +93,60 @@ func (window) holes() bool                              { return false }
 func (window) hide(_ dims, _, _, _, _, _ int, _ []bool) {}
 
 // ValidLens lets every query of sequence b see its first lens[b] keys.
-func ValidLens(lens ...int) Mask {
-	return Mask{[]rule{validLens{slices.Clone(lens), false}}}
+func ValidLens(lens ...int) Mask { return Mask{[]rule{validLens(slices.Clone(lens))}} }
+
+// validLens is a number of keys for each sequence.
+type validLens []int
+
+func (v validLens) check(op string, d dims) {
+	if len(v) != d.B {
+		badMask(op, "number of valid lengths", []int{len(v)}, "one for each of B=%d sequences", d.B)
+	}
+	wantLengths(op, v, d)
 }
+
+func (v validLens) span(_ dims, b, _, _ int) (lo, hi int) { return 0, v[b] }
+
+func (validLens) holes() bool                              { return false }
+func (validLens) hide(_ dims, _, _, _, _, _ int, _ []bool) {}
 
 // ValidLensRows lets query i of sequence b see the first lens[b][i] keys.
 func ValidLensRows(lens [][]int) Mask {
-	return Mask{[]rule{validLens{slices.Concat(lens...), true}}}
+	rows := make(validLensRows, len(lens))
+	for b := range lens {
+		rows[b] = slices.Clone(lens[b])
+	}
+	return Mask{[]rule{rows}}
 }
 
-// validLens is a number of keys for each sequence, or for each query of each.
-type validLens struct {
-	lens []int
-	rows bool
+// validLensRows is a number of keys for each query of each sequence.
+type validLensRows [][]int
+
+func (v validLensRows) check(op string, d dims) {
+	if len(v) != d.B {
+		badMask(op, "number of rows of valid lengths", []int{len(v)}, "one for each of B=%d sequences", d.B)
+	}
+	for b := range v {
+		if len(v[b]) != d.Lq {
+			badMask(op, "number of valid lengths", []int{len(v[b])}, "one for each of Lq=%d queries", d.Lq)
+		}
+		wantLengths(op, v[b], d)
+	}
 }
 
-func (v validLens) check(op string, d dims) {
-	if want := d.B; !v.rows && len(v.lens) != want {
-		badMask(op, "number of valid lens", []int{len(v.lens)}, "one for each of B=%d sequences", want)
-	}
-	if want := d.B * d.Lq; v.rows && len(v.lens) != want {
-		badMask(op, "number of valid lens", []int{len(v.lens)}, "one for each of B=%d times Lq=%d queries", d.B, d.Lq)
-	}
-	for _, n := range v.lens {
+func (v validLensRows) span(_ dims, b, _, i int) (lo, hi int) { return 0, v[b][i] }
+
+func (validLensRows) holes() bool                              { return false }
+func (validLensRows) hide(_ dims, _, _, _, _, _ int, _ []bool) {}
+
+// wantLengths panics unless every length is one of a number of keys.
+func wantLengths(op string, lens []int, d dims) {
+	for _, n := range lens {
 		if n < 0 || n > d.Lk {
 			badMask(op, "valid length", []int{n}, "0 to Lk=%d", d.Lk)
 		}
 	}
 }
-
-func (v validLens) span(d dims, b, _, i int) (lo, hi int) {
-	if v.rows {
-		return 0, v.lens[b*d.Lq+i]
-	}
-	return 0, v.lens[b]
-}
-
-func (validLens) holes() bool                              { return false }
-func (validLens) hide(_ dims, _, _, _, _, _ int, _ []bool) {}
 
 // Allow lets a query see the keys where seen is true. The shape broadcasts to
 // that of the scores, [B H Lq Lk], or [B Lq Lk] where the query has three axes;

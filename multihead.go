@@ -150,18 +150,25 @@ func NewMultiHead(c MultiHeadConfig, rng *rand.Rand) (*MultiHead, error) {
 	return m, nil
 }
 
-// Build makes the maps of q, k and v for inputs of the given widths, unless
-// they exist. Forward calls it at the first batch; whoever wants the parameters
-// of a layer with inferred widths earlier calls it first.
+// Build makes the maps of q, k and v, unless they exist, with the given widths
+// of inputs where the configuration says Infer. Forward calls it at the first
+// batch; whoever wants the parameters of such a layer earlier calls it first.
 func (m *MultiHead) Build(queryWidth, keyWidth, valueWidth int) {
 	if m.Q != nil {
 		return
 	}
 	c := &m.config
-	c.QueryWidth, c.KeyWidth, c.ValueWidth = queryWidth, keyWidth, valueWidth
-	m.Q = m.linear(queryWidth, c.Heads*c.HeadSize, Query)
-	m.K = m.linear(keyWidth, c.KVHeads*c.HeadSize, Key)
-	m.V = m.linear(valueWidth, c.KVHeads*c.ValueSize, Value)
+	settle := func(width *int, seen int) {
+		if *width == Infer {
+			*width = seen
+		}
+	}
+	settle(&c.QueryWidth, queryWidth)
+	settle(&c.KeyWidth, keyWidth)
+	settle(&c.ValueWidth, valueWidth)
+	m.Q = m.linear(c.QueryWidth, c.Heads*c.HeadSize, Query)
+	m.K = m.linear(c.KeyWidth, c.KVHeads*c.HeadSize, Key)
+	m.V = m.linear(c.ValueWidth, c.KVHeads*c.ValueSize, Value)
 }
 
 func (m *MultiHead) linear(in, out int, which Projections) *nn.Linear {
@@ -206,35 +213,29 @@ func (m *MultiHead) Params() nn.Params {
 //
 // Forward panics with a *tensor.ShapeError if shapes do not fit.
 func (m *MultiHead) Forward(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
-	for _, in := range []struct {
-		arg string
-		x   *tensor.Tensor
-	}{{"query", q}, {"key", k}, {"value", v}} {
-		if in.x.Rank() != 3 {
-			badInput(in.arg, in.x, "three axes")
-		}
+	c := &m.config
+	b, l := 0, 1
+	if c.Layout == SequenceFirst {
+		b, l = 1, 0
 	}
+	wantInput("query", q, c.Layout, "Lq", Infer, Infer, c.QueryWidth)
+	wantInput("key", k, c.Layout, "Lk", q.Dim(b), Infer, c.KeyWidth)
+	wantInput("value", v, c.Layout, "Lk", q.Dim(b), k.Dim(l), c.ValueWidth)
 	m.Build(q.Dim(2), k.Dim(2), v.Dim(2))
-	if m.config.Layout == SequenceFirst {
-		sequences := q
-		q = swapFirst(t, q)
-		if k == sequences {
-			k = q
-		}
-		if v == sequences {
-			v = q
-		}
-		if k != q {
-			k = swapFirst(t, k)
-		}
-		if v != q {
-			v = swapFirst(t, v)
-		}
+	if c.Layout == BatchFirst {
+		return m.Query(t, q, m.Project(t, k, v), o)
 	}
-	out := m.Query(t, q, m.Project(t, k, v), o)
-	if m.config.Layout == SequenceFirst {
-		out.Out = swapFirst(t, out.Out)
+	keys := swapFirst(t, k)
+	values := keys
+	if v != k {
+		values = swapFirst(t, v)
 	}
+	queries := keys
+	if q != k {
+		queries = swapFirst(t, q)
+	}
+	out := m.Query(t, queries, m.Project(t, keys, values), o)
+	out.Out = swapFirst(t, out.Out)
 	return out
 }
 
@@ -246,12 +247,9 @@ type KV struct{ K, V *tensor.Tensor }
 // that does not depend on the queries. k and v are [B Lk …] in either layout.
 func (m *MultiHead) Project(t *tensor.Tape, k, v *tensor.Tensor) KV {
 	c := &m.config
-	if k.Rank() != 3 || k.Dim(2) != c.KeyWidth {
-		badInput("key", k, "[B Lk D=%d]", c.KeyWidth)
-	}
-	if v.Rank() != 3 || v.Dim(0) != k.Dim(0) || v.Dim(1) != k.Dim(1) || v.Dim(2) != c.ValueWidth {
-		badInput("value", v, "[B=%d Lk=%d D=%d]", k.Dim(0), k.Dim(1), c.ValueWidth)
-	}
+	m.wantBuilt()
+	wantInput("key", k, BatchFirst, "Lk", Infer, Infer, c.KeyWidth)
+	wantInput("value", v, BatchFirst, "Lk", k.Dim(0), k.Dim(1), c.ValueWidth)
 	return KV{
 		K: splitHeads(t, m.K.Forward(t, k), c.KVHeads),
 		V: splitHeads(t, m.V.Forward(t, v), c.KVHeads),
@@ -280,9 +278,11 @@ func (kv KV) Select(t *tensor.Tape, sequences []int) KV {
 // mapped: the other half of Forward.
 func (m *MultiHead) Query(t *tensor.Tape, q *tensor.Tensor, kv KV, o Options) Output {
 	c := &m.config
-	if q.Rank() != 3 || q.Dim(0) != kv.K.Dim(0) || q.Dim(2) != c.QueryWidth {
-		badInput("query", q, "[B=%d Lq D=%d]", kv.K.Dim(0), c.QueryWidth)
+	m.wantBuilt()
+	if kv.K == nil {
+		panic(&tensor.ShapeError{Op: opMultiHead, Arg: "kv", What: "number of keys", Got: []int{0}, Want: "what Project returns"})
 	}
+	wantInput("query", q, BatchFirst, "Lq", kv.K.Dim(0), Infer, c.QueryWidth)
 	if o.Score == nil {
 		o.Score = c.Score
 	}
@@ -314,7 +314,38 @@ func swapFirst(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	return tensor.Transpose(t, x, 1, 0, 2)
 }
 
-// badInput panics with a *tensor.ShapeError about an input of Forward.
-func badInput(arg string, x *tensor.Tensor, want string, args ...any) {
-	panic(&tensor.ShapeError{Op: "attn: MultiHead", Arg: arg, Got: x.Shape(), Want: fmt.Sprintf(want, args...)})
+const opMultiHead = "attn: MultiHead"
+
+// wantBuilt panics if the layer still waits for the widths of its first batch.
+func (m *MultiHead) wantBuilt() {
+	if c := &m.config; m.Q == nil {
+		panic(&tensor.ShapeError{
+			Op: opMultiHead, Arg: "layer", What: "input widths", Got: []int{c.QueryWidth, c.KeyWidth, c.ValueWidth},
+			Want: "Build or Forward to be called first",
+		})
+	}
+}
+
+// wantInput panics unless x is a batch of b sequences of l vectors of width d,
+// in the given order of axes. A negative size fits all; length is the letter of
+// l.
+func wantInput(arg string, x *tensor.Tensor, layout Layout, length string, b, l, d int) {
+	letters, want := [3]string{"B", length, "D"}, [3]int{b, l, d}
+	if layout == SequenceFirst {
+		letters[0], letters[1] = letters[1], letters[0]
+		want[0], want[1] = want[1], want[0]
+	}
+	fits := x.Rank() == len(want)
+	for a := 0; fits && a < len(want); a++ {
+		fits = want[a] < 0 || x.Dim(a) == want[a]
+	}
+	if fits {
+		return
+	}
+	for a, n := range want {
+		if n >= 0 {
+			letters[a] += fmt.Sprint("=", n)
+		}
+	}
+	panic(&tensor.ShapeError{Op: opMultiHead, Arg: arg, Got: x.Shape(), Want: fmt.Sprint(letters)})
 }

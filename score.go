@@ -144,7 +144,7 @@ func (s *Cosine) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 func (s *Cosine) scores(t *tensor.Tape, q, unit *tensor.Tensor) *tensor.Tensor {
 	c := tensor.MatMulT(t, tensor.Normalize(t, q, cosineEps), unit)
 	if s.Scale != nil {
-		c = tensor.Mul(t, c, s.Scale)
+		c = times(t, c, s.Scale)
 	}
 	return c
 }
@@ -167,9 +167,17 @@ func (rowwiseFunc) rowwise() {}
 
 func (f rowwiseFunc) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return f(t, q, k) }
 
-// wantSize panics unless the last axis of x has the given size.
+// wantSize panics unless the last axis of x has the given size. It does not name
+// the whole shape, because Attend may have put heads together.
 func wantSize(arg string, x *tensor.Tensor, e int) {
-	if x.Dim(-1) != e {
-		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: arg, Got: x.Shape(), Want: fmt.Sprintf("[B G L E=%d]", e)})
+	if got := x.Dim(-1); got != e {
+		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: arg, What: "head size", Got: []int{got}, Want: fmt.Sprintf("E=%d", e)})
+	}
+}
+
+// wantSameHeads panics unless k has the batch and the heads of q.
+func wantSameHeads(q, k *tensor.Tensor) {
+	if q.Rank() != 4 || k.Rank() != 4 || k.Dim(0) != q.Dim(0) || k.Dim(1) != q.Dim(1) {
+		panic(&tensor.ShapeError{Op: "attn: Scores", Arg: "key", Got: k.Shape(), Want: fmt.Sprintf("[B H Lk E], to go with a query %v", q.Shape())})
 	}
 }

@@ -87,7 +87,9 @@ func (vs Vars) Params() Params {
 func Count(m Module) int {
 	n := 0
 	for _, p := range m.Params() {
-		n += p.Len()
+		if p.NeedsGrad() {
+			n += p.Len()
+		}
 	}
 	return n
 }

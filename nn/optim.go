@@ -68,7 +68,7 @@ func slots(m Module) []slot {
 // SGD is stochastic gradient descent with momentum μ and weight decay λ:
 //
 //	g ← g + λ·p
-//	b ← μ·b + g          (b ← g the first time)
+//	b ← μ·b + g          (b = 0 before the first time)
 //	p ← p − lr·b         or, with Nesterov, p ← p − lr·(g + μ·b)
 //
 // as PyTorch defines it.
@@ -91,22 +91,15 @@ func (o *SGD) Step(lr float64) {
 			continue
 		}
 		p, g := s.p.Data(), grad.Data()
-		first := s.a == nil
-		if first && o.Momentum != 0 {
-			s.a = make([]float32, len(p))
-		}
+		momentum := o.momentum(s)
 		for j, v := range g {
 			v += o.WeightDecay * p[j]
-			if o.Momentum != 0 {
-				if first {
-					s.a[j] = v
-				} else {
-					s.a[j] = o.Momentum*s.a[j] + v
-				}
+			if momentum != nil {
+				momentum[j] = o.Momentum*momentum[j] + v
 				if o.Nesterov {
-					v += o.Momentum * s.a[j]
+					v += o.Momentum * momentum[j]
 				} else {
-					v = s.a[j]
+					v = momentum[j]
 				}
 			}
 			p[j] -= float32(lr) * v
@@ -114,11 +107,22 @@ func (o *SGD) Step(lr float64) {
 	}
 }
 
-// State returns the momenta as "name.momentum".
+// momentum returns the memory for the momentum of a slot, or nil if there is no
+// momentum.
+func (o *SGD) momentum(s *slot) []float32 {
+	if s.a == nil && o.Momentum != 0 {
+		s.a = make([]float32, s.p.Len())
+	}
+	return s.a
+}
+
+// State returns the momenta as "name.momentum". They share the optimiser's
+// memory, so loading means copying into them.
 func (o *SGD) State() Params {
 	return func(yield func(string, *tensor.Tensor) bool) {
 		for i := range o.slots {
-			if s := &o.slots[i]; s.a != nil && !yield(s.name+".momentum", tensor.New(s.a, s.p.Shape()...)) {
+			s := &o.slots[i]
+			if m := o.momentum(s); m != nil && !yield(s.name+".momentum", tensor.New(m, s.p.Shape()...)) {
 				return
 			}
 		}

@@ -10,7 +10,7 @@ import (
 // by 1/(1−p). On a tape that is not in mode Train it returns x itself.
 //
 // Which elements are dropped is a function of the tape's seed, of how many
-// random operations came before on this tape, and of the element's index alone,
+// random operations the tape has run since Seed, and of the element's index alone,
 // so the backward pass works it out again instead of keeping it.
 //
 // Source: Srivastava et al., "Dropout", 2014, JMLR 15.

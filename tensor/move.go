@@ -13,7 +13,7 @@ func Reshape(t *Tape, x *Tensor, shape ...int) *Tensor {
 	y := t.header(shape)
 	free, known := -1, 1
 	for a, d := range shape {
-		if d < 0 {
+		if d == -1 && free < 0 {
 			free = a
 		} else {
 			known *= d

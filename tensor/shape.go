@@ -66,11 +66,8 @@ func rows(op string, x *Tensor) (n, width int) {
 	if x.Rank() == 0 {
 		badShape(op, "x", x.shape, "at least one axis")
 	}
-	width = x.shape[x.Rank()-1]
-	if width == 0 {
-		return 0, 0
-	}
-	return len(x.data) / width, width
+	last := x.Rank() - 1
+	return size(x.shape[:last]), x.shape[last]
 }
 
 // checkAxis panics unless axis is one of x's axes.

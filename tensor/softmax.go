@@ -87,6 +87,13 @@ func softmaxRow(y, x []float32, mask Visible, r int, s *seenBuffer) {
 	}
 	sum := simd.ExpSum(y, x, m)
 	simd.Scale(y, 1/sum, y)
+	if holes && sum != sum { // a NaN that is seen has made everything NaN, even what is hidden
+		for j, ok := range seen {
+			if !ok {
+				y[j] = 0
+			}
+		}
+	}
 }
 
 // softmaxRowBack adds one row of the gradient of MaskedSoftmax. Hidden columns

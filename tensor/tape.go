@@ -19,7 +19,7 @@ const (
 type Tape struct {
 	mode  Mode
 	seed  uint64
-	draws uint64 // random streams handed out since Reset or Seed
+	draws uint64 // random streams handed out since Seed
 	steps []step
 
 	floats  arena[float32]
@@ -40,16 +40,23 @@ func NewTape(mode Mode) *Tape { return &Tape{mode: mode} }
 func (t *Tape) Training() bool { return t != nil && t.mode == Train }
 
 // Seed fixes the random numbers of the operations that follow: the same seed
-// and the same operations drop the same elements.
-func (t *Tape) Seed(seed uint64) { t.seed, t.draws = seed, 0 }
+// and the same operations drop the same elements. Reset does not rewind them,
+// or every step of a training loop would drop the same.
+func (t *Tape) Seed(seed uint64) {
+	if t != nil {
+		t.seed, t.draws = seed, 0
+	}
+}
 
 // Reset forgets every recorded operation and takes back the memory of every
 // tensor made on the tape. Those tensors must not be used afterwards;
 // parameters and their gradients are not touched.
 func (t *Tape) Reset() {
+	if t == nil {
+		return
+	}
 	clear(t.steps) // let go of the closures
 	t.steps = t.steps[:0]
-	t.draws = 0
 	t.floats.reset()
 	t.ints.reset()
 	t.tensors.reset()
@@ -148,14 +155,21 @@ func (t *Tape) GradOf(x *Tensor) []float32 {
 
 // Backward runs the recorded steps in reverse, starting from the gradient dout
 // of out, and so adds to the gradient of every parameter that out depends on.
-// A nil dout means 1 and wants an out with one element. The record stays: with
-// several outputs, use BackwardAll.
+// A nil dout means 1 and wants an out with one element. The record stays, so
+// Backward may be called again, say from another output; the gradients of what
+// the tape made are then those of the last call.
 func (t *Tape) Backward(out, dout *Tensor) {
 	t.BackwardAll([]*Tensor{out}, []*Tensor{dout})
 }
 
-// BackwardAll is Backward from several outputs at once.
+// BackwardAll is Backward from several outputs at once, in one pass.
 func (t *Tape) BackwardAll(outs, douts []*Tensor) {
+	if t == nil {
+		return // nothing was recorded
+	}
+	for _, s := range t.steps {
+		s.out.grad = nil // of an earlier pass
+	}
 	for i, out := range outs {
 		g := t.GradOf(out)
 		if g == nil {

@@ -133,8 +133,8 @@ func (x *Tensor) NeedsGrad() bool { return x.needs }
 
 // ZeroGrad clears the gradient of a parameter before the next backward pass.
 func (x *Tensor) ZeroGrad() {
-	if x.grad != nil {
-		clear(x.grad.data)
+	if g := x.Grad(); g != nil {
+		clear(g.data)
 	}
 }
 

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Offsets of the fields of tileArgs in package simd, all of eight bytes.
+const (
+	argA = 8 * iota
+	argARow
+	argACol
+	argB
+	argBRow
+	argC
+	argCRow
+	argDepth
+	argRows
+	argTiles
+	argLast
+	argStart
+	argBias
+)
+
+// Values of argStart.
+const (
+	startZero = iota
+	startBias
+	startC
+)
+
+// maxRows is the height of the largest tile. Six rows by four vectors of
+// AVX-512 are 24 sums, which with four vectors of B leaves registers over; for
+// AVX2 six by two are 12 of 16 registers.
+const maxRows = 6
+
+// gemm writes the kernels for panels of 1, 2, … vectors. Loading with a mask
+// costs nothing in AVX-512; in AVX2 it does, so there full panels have their
+// own kernels.
+func gemm(s isa) {
+	if s.lanes == 16 {
+		for vectors := 1; vectors <= 4; vectors++ {
+			gemmPanel(s, vectors, true)
+		}
+		return
+	}
+	for vectors := 1; vectors <= 2; vectors++ {
+		gemmPanel(s, vectors, false)
+		gemmPanel(s, vectors, true)
+	}
+}
+
+// A panel is what the code of all tiles of a panel has in common.
+type panel struct {
+	s       isa
+	vectors int
+	last    *mask // of the last vector
+
+	args, a, aRow, aRow3, aRow5, aCol, b, bRow, c, cRow, tiles reg.GPVirtual
+}
+
+// gemmPanel writes the kernel that computes a column of tiles, one below the
+// other, vectors wide, of which the last may be incomplete if masked.
+func gemmPanel(s isa, vectors int, masked bool) {
+	name := fmt.Sprintf("gemm%d", vectors)
+	if masked && s.lanes == 8 {
+		name += "masked"
+	}
+	s.begin(name, "func(t *byte)") // a *tileArgs, which only package simd knows
+	p := panel{s: s, vectors: vectors, args: pointer("t")}
+	field := func(offset int) reg.GPVirtual {
+		r := GP64()
+		MOVQ(Mem{Base: p.args, Disp: offset}, r)
+		return r
+	}
+	if masked {
+		m := s.firstLanes(field(argLast))
+		p.last = &m
+	}
+	p.a, p.aRow, p.aCol = field(argA), field(argARow), field(argACol)
+	p.b, p.bRow = field(argB), field(argBRow)
+	p.c, p.cRow = field(argC), field(argCRow)
+	p.tiles = field(argTiles)
+	p.aRow3, p.aRow5 = GP64(), GP64()
+	LEAQ(Mem{Base: p.aRow, Index: p.aRow, Scale: 2}, p.aRow3)
+	LEAQ(Mem{Base: p.aRow, Index: p.aRow, Scale: 4}, p.aRow5)
+	for rows := maxRows; rows > 1; rows-- {
+		next := label("rows")
+		CMPQ(Mem{Base: p.args, Disp: argRows}, U8(rows))
+		JNE(LabelRef(next))
+		p.column(rows)
+		Label(next)
+	}
+	p.column(1)
+}
+
+// column writes the loop over tiles of the given number of rows.
+func (p *panel) column(rows int) {
+	next := label("tile")
+	Label(next)
+	p.tile(rows)
+	for range rows {
+		ADDQ(p.aRow, p.a)
+	}
+	DECQ(p.tiles)
+	JNZ(LabelRef(next))
+	p.s.end()
+}
+
+// maskOf returns the mask of vector v of a row.
+func (p *panel) maskOf(v int) *mask {
+	if v == p.vectors-1 {
+		return p.last
+	}
+	return nil
+}
+
+// rowOfA returns the place of an element of A, r rows below the first.
+func (p *panel) rowOfA(a reg.GPVirtual, r int) Mem {
+	m := Mem{Base: a}
+	switch r {
+	case 1, 2, 4:
+		m.Index, m.Scale = p.aRow, uint8(r)
+	case 3:
+		m.Index, m.Scale = p.aRow3, 1
+	case 5:
+		m.Index, m.Scale = p.aRow5, 1
+	}
+	return m
+}
+
+// tile writes the code for one tile and moves c below it.
+func (p *panel) tile(rows int) {
+	s := p.s
+	acc := make([][]reg.VecVirtual, rows)
+	for r := range acc {
+		acc[r] = s.vecs(p.vectors)
+	}
+	p.start(acc)
+
+	a, b, depth := GP64(), GP64(), GP64()
+	loop, done := label("step"), label("sums")
+	MOVQ(p.a, a)
+	MOVQ(p.b, b)
+	MOVQ(Mem{Base: p.args, Disp: argDepth}, depth)
+	TESTQ(depth, depth)
+	JZ(LabelRef(done))
+	Label(loop)
+	row := s.vecs(p.vectors)
+	for v := range row {
+		s.load(Mem{Base: b, Disp: v * s.bytes()}, p.maskOf(v), row[v])
+	}
+	for r := range acc {
+		x := s.vec()
+		VBROADCASTSS(p.rowOfA(a, r), x)
+		for v := range row {
+			VFMADD231PS(x, row[v], acc[r][v])
+		}
+	}
+	ADDQ(p.aCol, a)
+	ADDQ(p.bRow, b)
+	DECQ(depth)
+	JNZ(LabelRef(loop))
+	Label(done)
+
+	zero := s.zero() // turns -0 into 0
+	for r := range acc {
+		for v := range acc[r] {
+			VADDPS(zero, acc[r][v], acc[r][v])
+			s.store(acc[r][v], p.maskOf(v), Mem{Base: p.c, Disp: v * s.bytes()})
+		}
+		ADDQ(p.cRow, p.c)
+	}
+}
+
+// start writes the code that sets the sums to what they begin with.
+func (p *panel) start(acc [][]reg.VecVirtual) {
+	s := p.s
+	notC, notBias, done := label("notC"), label("notBias"), label("begin")
+	CMPQ(Mem{Base: p.args, Disp: argStart}, U8(startC))
+	JNE(LabelRef(notC))
+	c := GP64()
+	MOVQ(p.c, c)
+	for r := range acc {
+		for v := range acc[r] {
+			s.load(Mem{Base: c, Disp: v * s.bytes()}, p.maskOf(v), acc[r][v])
+		}
+		if r < len(acc)-1 {
+			ADDQ(p.cRow, c)
+		}
+	}
+	JMP(LabelRef(done))
+	Label(notC)
+	CMPQ(Mem{Base: p.args, Disp: argStart}, U8(startBias))
+	JNE(LabelRef(notBias))
+	bias := GP64()
+	MOVQ(Mem{Base: p.args, Disp: argBias}, bias)
+	for v := range p.vectors {
+		s.load(Mem{Base: bias, Disp: v * s.bytes()}, p.maskOf(v), acc[0][v])
+		for _, row := range acc[1:] {
+			VMOVUPS(acc[0][v], row[v])
+		}
+	}
+	JMP(LabelRef(done))
+	Label(notBias)
+	for _, row := range acc {
+		for _, v := range row {
+			s.clear(v)
+		}
+	}
+	Label(done)
+}

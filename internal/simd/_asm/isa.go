@@ -1,0 +1,376 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// An isa is an instruction set to write kernels for. Where its methods differ
+// is masks; the arithmetic goes by the same names in both.
+type isa struct {
+	name  string
+	lanes int // floats in a vector
+}
+
+var (
+	avx2   = isa{"AVX2", 8}
+	avx512 = isa{"AVX512", 16}
+)
+
+func (s isa) bytes() int { return 4 * s.lanes }
+
+// begin starts a function with the name of the instruction set appended.
+func (s isa) begin(name, signature string) {
+	TEXT(name+s.name, NOSPLIT, signature)
+}
+
+// end returns. Leaving the upper halves of registers dirty would slow down SSE
+// code, which is what Go itself compiles to.
+func (s isa) end() {
+	VZEROUPPER()
+	RET()
+}
+
+// vec returns a new vector register.
+func (s isa) vec() reg.VecVirtual {
+	if s.lanes == 16 {
+		return ZMM()
+	}
+	return YMM()
+}
+
+func (s isa) vecs(n int) []reg.VecVirtual {
+	v := make([]reg.VecVirtual, n)
+	for i := range v {
+		v[i] = s.vec()
+	}
+	return v
+}
+
+// zero returns a vector of zeros.
+func (s isa) zero() reg.VecVirtual {
+	v := s.vec()
+	s.clear(v)
+	return v
+}
+
+func (s isa) clear(v reg.VecVirtual) {
+	if s.lanes == 16 {
+		VPXORD(v, v, v)
+	} else {
+		VXORPS(v, v, v)
+	}
+}
+
+func (s isa) and(a Op, b, dst reg.VecVirtual) {
+	if s.lanes == 16 {
+		VPANDD(a, b, dst) // VANDPS needs AVX-512DQ
+	} else {
+		VANDPS(a, b, dst)
+	}
+}
+
+func (s isa) or(a Op, b, dst reg.VecVirtual) {
+	if s.lanes == 16 {
+		VPORD(a, b, dst)
+	} else {
+		VORPS(a, b, dst)
+	}
+}
+
+// A mask selects some lanes. One of its two registers is in use.
+type mask struct {
+	k reg.OpmaskVirtual
+	y reg.VecVirtual
+}
+
+// firstLanes returns the mask of the first n lanes, for 0 <= n <= lanes.
+func (s isa) firstLanes(n reg.GPVirtual) mask {
+	if s.lanes == 16 {
+		bits := GP32()
+		MOVL(I32(-1), bits)
+		BZHIL(n.As32(), bits, bits)
+		k := K()
+		KMOVW(bits, k)
+		return mask{k: k}
+	}
+	table, y := GP64(), YMM()
+	LEAQ(maskTable(), table)
+	SHLQ(U8(2), n)
+	SUBQ(n, table)
+	SHRQ(U8(2), n)
+	VMOVUPS(Mem{Base: table, Disp: 32}, y)
+	return mask{y: y}
+}
+
+// maskTable returns eight lanes of ones followed by eight of zeros: a vector
+// read n lanes before the middle has n lanes of ones.
+func maskTable() Mem {
+	if m, ok := constants["masks"]; ok {
+		return m
+	}
+	m := GLOBL("masks", RODATA|NOPTR)
+	for i := range 16 {
+		v := U32(0)
+		if i < 8 {
+			v = math.MaxUint32
+		}
+		DATA(4*i, v)
+	}
+	constants["masks"] = m
+	return m
+}
+
+// load reads the lanes of m, or all if m is nil; other lanes become 0. Memory
+// of lanes that are not selected is not touched.
+func (s isa) load(from Mem, m *mask, v reg.VecVirtual) {
+	switch {
+	case m == nil:
+		VMOVUPS(from, v)
+	case s.lanes == 16:
+		VMOVUPS_Z(from, m.k, v)
+	default:
+		VMASKMOVPS(from, m.y, v)
+	}
+}
+
+// store writes the lanes of m, or all if m is nil.
+func (s isa) store(v reg.VecVirtual, m *mask, to Mem) {
+	switch {
+	case m == nil:
+		VMOVUPS(v, to)
+	case s.lanes == 16:
+		VMOVUPS(v, m.k, to)
+	default:
+		VMASKMOVPS(v, m.y, to)
+	}
+}
+
+// keep sets to 0 the lanes of v outside of m.
+func (s isa) keep(m mask, v reg.VecVirtual) {
+	if s.lanes == 16 {
+		VMOVAPS_Z(v, m.k, v)
+	} else {
+		VANDPS(m.y, v, v)
+	}
+}
+
+// Predicates of compare. That of notLess holds where an operand is NaN.
+const (
+	unordered = 3
+	notLess   = 5
+	less      = 17 // LT_OQ
+)
+
+// compare returns the mask of the lanes where "b predicate a" holds.
+func (s isa) compare(predicate int, a Op, b reg.VecVirtual) mask {
+	if s.lanes == 16 {
+		k := K()
+		VCMPPS(U8(predicate), a, b, k)
+		return mask{k: k}
+	}
+	y := YMM()
+	VCMPPS(U8(predicate), a, b, y)
+	return mask{y: y}
+}
+
+// blend returns a in the lanes of m, b in the others.
+func (s isa) blend(m mask, a, b reg.VecVirtual) reg.VecVirtual {
+	v := s.vec()
+	if s.lanes == 16 {
+		VBLENDMPS(a, b, m.k, v)
+	} else {
+		VBLENDVPS(m.y, a, b, v)
+	}
+	return v
+}
+
+// constants are the vectors in memory, by name.
+var constants = map[string]Mem{}
+
+// constant returns eight copies in memory of a number given by its bits.
+func constant(bits uint32) Mem {
+	name := fmt.Sprintf("c%08x", bits)
+	if m, ok := constants[name]; ok {
+		return m
+	}
+	m := GLOBL(name, RODATA|NOPTR)
+	for i := range 8 {
+		DATA(4*i, U32(bits))
+	}
+	constants[name] = m
+	return m
+}
+
+// bits returns an operand with the number in all lanes. It can only stand
+// first: for AVX2, whose registers are few, it is memory.
+func (s isa) bits(b uint32) Op {
+	if s.lanes == 16 {
+		return s.bitsReg(b)
+	}
+	return constant(b)
+}
+
+func (s isa) bitsReg(b uint32) reg.VecVirtual {
+	v := s.vec()
+	VBROADCASTSS(constant(b), v)
+	return v
+}
+
+// num returns an operand, to stand first, with x in all lanes.
+func (s isa) num(x float64) Op { return s.bits(math.Float32bits(float32(x))) }
+
+// numReg returns a register with x in all lanes.
+func (s isa) numReg(x float64) reg.VecVirtual { return s.bitsReg(math.Float32bits(float32(x))) }
+
+// nums returns an operand for each number.
+func (s isa) nums(x ...float64) []Op {
+	var ops []Op
+	for _, v := range x {
+		ops = append(ops, s.num(v))
+	}
+	return ops
+}
+
+// broadcast returns a vector of the parameter of that name.
+func (s isa) broadcast(param string) reg.VecVirtual {
+	x := Load(Param(param), XMM())
+	v := s.vec()
+	VBROADCASTSS(x, v)
+	return v
+}
+
+// horner returns c[0] + x·(c[1] + x·(c[2] + …)).
+func (s isa) horner(x reg.VecVirtual, c []Op) reg.VecVirtual {
+	p := s.vec()
+	VMOVUPS(c[len(c)-1], p)
+	for i := len(c) - 2; i >= 0; i-- {
+		VFMADD213PS(c[i], x, p)
+	}
+	return p
+}
+
+// Labels are unique in a function; the counter makes them so in all.
+var labels int
+
+func label(name string) string {
+	labels++
+	return fmt.Sprintf("%s%d", name, labels)
+}
+
+// pointer loads a parameter into a general register.
+func pointer(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPVirtual) }
+
+// A stream is slices that a loop runs along together.
+type stream struct {
+	s     isa
+	n     reg.GPVirtual // elements that are left
+	index reg.GPVirtual // elements that are done
+}
+
+// along starts a stream of the length in the parameter of that name.
+func (s isa) along(length string) stream {
+	st := stream{s, pointer(length), GP64()}
+	XORQ(st.index, st.index)
+	return st
+}
+
+// at returns the place in a slice where the stream is, i vectors further.
+func (st stream) at(base reg.GPVirtual, i int) Mem {
+	return Mem{Base: base, Index: st.index, Scale: 4, Disp: i * st.s.bytes()}
+}
+
+// each calls body to write the code for vector i of a step of unroll vectors,
+// then for single vectors and then for what is left, which m selects.
+func (st stream) each(unroll int, body func(i int, m *mask)) {
+	end := label("end")
+	if unroll > 1 {
+		st.steps(unroll, body)
+	}
+	st.steps(1, body)
+	TESTQ(st.n, st.n)
+	JZ(LabelRef(end))
+	m := st.s.firstLanes(st.n)
+	body(0, &m)
+	Label(end)
+}
+
+func (st stream) steps(u int, body func(i int, m *mask)) {
+	loop, after := label("loop"), label("after")
+	SUBQ(I32(u*st.s.lanes), st.n)
+	JL(LabelRef(after))
+	Label(loop)
+	for i := range u {
+		body(i, nil)
+	}
+	ADDQ(I32(u*st.s.lanes), st.index)
+	SUBQ(I32(u*st.s.lanes), st.n)
+	JGE(LabelRef(loop))
+	Label(after)
+	ADDQ(I32(u*st.s.lanes), st.n)
+}
+
+// inLanes calls body so that vector i of the slice goes to accumulator
+// i % count, including the last, incomplete vector.
+func (st stream) inLanes(count int, body func(i int, m *mask)) {
+	done, rest := label("done"), label("rest")
+	st.steps(count, body)
+	for i := range count {
+		CMPQ(st.n, I32(st.s.lanes))
+		JL(LabelRef(rest + fmt.Sprint(i)))
+		body(i, nil)
+		SUBQ(I32(st.s.lanes), st.n)
+	}
+	JMP(LabelRef(done))
+	for i := range count {
+		Label(rest + fmt.Sprint(i))
+		TESTQ(st.n, st.n)
+		JZ(LabelRef(done))
+		m := st.s.firstLanes(st.n)
+		body(i, &m)
+		if i < count-1 {
+			JMP(LabelRef(done))
+		}
+	}
+	Label(done)
+}
+
+// fold combines all lanes of the accumulators with op, first those that are
+// furthest apart, and returns the result in the first lane.
+func (s isa) fold(acc []reg.VecVirtual, op func(a, b, dst Op)) reg.VecVirtual {
+	for n := len(acc) / 2; n > 0; n /= 2 {
+		for i := range n {
+			op(acc[i+n], acc[i], acc[i])
+		}
+	}
+	v := acc[0]
+	if s.lanes == 16 {
+		high := YMM()
+		VEXTRACTF64X4(U8(1), v, high)
+		op(high, v.AsY(), v.AsY())
+	}
+	t := XMM()
+	if s.lanes == 16 {
+		VEXTRACTF32X4(U8(1), v.AsY(), t) // the other cannot name all registers
+	} else {
+		VEXTRACTF128(U8(1), v.AsY(), t)
+	}
+	op(t, v.AsX(), v.AsX())
+	VMOVHLPS(v.AsX(), v.AsX(), t)
+	op(t, v.AsX(), v.AsX())
+	VMOVSHDUP(v.AsX(), t)
+	op(t, v.AsX(), v.AsX())
+	return v
+}
+
+func addPS(a, b, dst Op) { VADDPS(a, b, dst) }
+
+// giveBack stores the first lane of v as the result and returns.
+func (s isa) giveBack(v reg.VecVirtual) {
+	Store(v.AsX(), ReturnIndex(0))
+	s.end()
+}

@@ -1,0 +1,104 @@
+package simd
+
+import "fmt"
+
+// A Mat says where the elements of a matrix are: element (i, j) is
+// Data[i*Row+j*Col]. How many rows and columns there are is known to whoever
+// uses it.
+type Mat struct {
+	Data     []float32
+	Row, Col int
+}
+
+// RowMajor returns the matrix whose rows of cols elements follow one another in
+// data.
+func RowMajor(data []float32, cols int) Mat { return Mat{Data: data, Row: cols, Col: 1} }
+
+// T returns the transpose of m, which shares its elements.
+func (m Mat) T() Mat { return Mat{Data: m.Data, Row: m.Col, Col: m.Row} }
+
+// from returns the part of m that starts at element (i, j).
+func (m Mat) from(i, j int) Mat { return Mat{m.Data[i*m.Row+j*m.Col:], m.Row, m.Col} }
+
+// A Product describes one matrix product C = A·B, or Count of them whose
+// matrices lie at fixed distances from one another.
+type Product struct {
+	M, N, K int
+	A, B, C Mat // A is M×K, B is K×N, C is M×N and has C.Col == 1
+
+	// Count is the number of products; 0 means 1. The matrices of product i
+	// start StepA, StepB and StepC floats times i after those of product 0. A
+	// step of 0 shares A or B among all products.
+	Count               int
+	StepA, StepB, StepC int
+
+	// Accumulate adds the product to what C holds, instead of replacing it.
+	Accumulate bool
+
+	// Bias, if not nil, has length N and is added to every row. It cannot go
+	// together with Accumulate.
+	Bias []float32
+
+	// Sparse promises that a zero in A contributes nothing to the sum, even
+	// where B holds a NaN or an infinity: what has weight zero does not leak.
+	Sparse bool
+}
+
+// Multiply computes the products that p describes, on all processors.
+//
+// An element of C is computed in the order of k, whatever the sizes:
+//
+//	acc = 0, or Bias[j], or C[i][j] when accumulating
+//	for k := range K { acc += A[i][k] * B[k][j] }
+//	C[i][j] = acc + 0
+//
+// where += rounds once on an implementation with fused multiply-add and twice
+// on others, and adding 0 turns -0 into 0. So its bits depend neither on M, N
+// or Count nor on the number of threads, and more steps at the end with a zero
+// in A and a finite number in B do not change them.
+//
+// C must not overlap A, B or Bias, nor its rows and products one another.
+// Multiply panics if the slices are too short for the sizes.
+func Multiply(p *Product) {
+	p.check()
+	if p.M == 0 || p.N == 0 {
+		return
+	}
+	m := newMultiplication(p)
+	m.run()
+	m.free()
+}
+
+func (p *Product) check() {
+	count := max(p.Count, 1)
+	if p.M < 0 || p.N < 0 || p.K < 0 || p.Count < 0 {
+		panic(fmt.Sprintf("simd: Multiply: M=%d, N=%d, K=%d, Count=%d", p.M, p.N, p.K, p.Count))
+	}
+	if p.C.Col != 1 {
+		panic(fmt.Sprintf("simd: Multiply: C.Col=%d, want 1", p.C.Col))
+	}
+	if p.Bias != nil {
+		if p.Accumulate {
+			panic("simd: Multiply: Bias together with Accumulate")
+		}
+		if len(p.Bias) != p.N {
+			mismatch("Multiply", "Bias", len(p.Bias), "row of C", p.N)
+		}
+	}
+	p.A.check("A", p.M, p.K, count, p.StepA)
+	p.B.check("B", p.K, p.N, count, p.StepB)
+	p.C.check("C", p.M, p.N, count, p.StepC)
+}
+
+// check panics unless count matrices of the given size, step apart, are inside
+// m.Data.
+func (m Mat) check(name string, rows, cols, count, step int) {
+	if rows == 0 || cols == 0 {
+		return
+	}
+	last := (rows-1)*m.Row + (cols-1)*m.Col + (count-1)*step
+	if m.Row < 0 || m.Col < 0 || step < 0 || last >= len(m.Data) {
+		panic(fmt.Sprintf("simd: Multiply: %s is %dx%d with Row=%d, Col=%d, %d of them %d apart: needs %d floats, has %d",
+			name, rows, cols, m.Row, m.Col, count, step, last+1, len(m.Data)))
+	}
+}

@@ -1,0 +1,98 @@
+package simd
+
+import "sync"
+
+// scratch is memory that a task packs matrices into.
+type scratch struct {
+	a, b, row []float32
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// grow returns a slice of n floats, s if it is long enough.
+func grow(s []float32, n int) []float32 {
+	if cap(s) < n {
+		return make([]float32, n, n+n/4)
+	}
+	return s[:n]
+}
+
+// panels is a block of B as the kernels read it: cut into panels of width
+// columns, of which the last may be narrower. Row k of panel i starts at
+// data[i*step+k*row]. Either it is a copy, where each panel is in one piece and
+// the last is filled up with zeros, or it is B itself.
+type panels struct {
+	data      []float32
+	step, row int
+	width     int
+	copied    bool
+	col       int // the column of B at which the first panel starts
+
+	from       Mat // the block of B that the copy is made of
+	rows, cols int
+}
+
+func (b *panels) count() int { return (b.cols + b.width - 1) / b.width }
+
+// pack prepares columns j0 to j1 of rows k0 to k1 of B. If they have to be
+// copied, packPanels has to follow.
+func pack(p *Product, j0, j1, k0, k1 int, s *scratch) panels {
+	b := panels{width: panelWidth(), col: j0, from: Mat{Row: p.B.Row, Col: p.B.Col}, rows: k1 - k0, cols: j1 - j0}
+	if b.rows == 0 {
+		return b
+	}
+	b.from = p.B.from(k0, j0)
+	if readsDirectly(p) {
+		b.data, b.step, b.row = b.from.Data, b.width, b.from.Row
+		return b
+	}
+	b.copied = true
+	b.row, b.step = b.width, b.width*b.rows
+	s.b = grow(s.b, b.count()*b.step)
+	b.data = s.b
+	return b
+}
+
+// packPanels copies panels lo to hi.
+func (b *panels) packPanels(lo, hi int) {
+	if !b.copied {
+		return
+	}
+	for i := lo; i < hi; i++ {
+		dst := b.data[i*b.step:][:b.step]
+		cols := min(b.width, b.cols-i*b.width)
+		packPanel(dst, b.from.from(0, i*b.width), b.rows, cols, b.width)
+	}
+}
+
+// sparseRows computes rows i0 to i1 of p one step of k at a time, and passes
+// over the steps where A is 0. It is for a B that is not finite.
+func sparseRows(p *Product, i0, i1 int, s *scratch) {
+	for i := i0; i < i1; i++ {
+		c := p.C.Data[i*p.C.Row:][:p.N]
+		switch {
+		case p.Bias != nil:
+			copy(c, p.Bias)
+		case !p.Accumulate:
+			clear(c)
+		}
+		for k := range p.K {
+			a := p.A.Data[i*p.A.Row+k*p.A.Col]
+			if a == 0 {
+				continue
+			}
+			b := p.B.Data[k*p.B.Row:]
+			if p.B.Col != 1 {
+				s.row = grow(s.row, p.N)
+				for j := range s.row {
+					s.row[j] = b[j*p.B.Col]
+				}
+				b = s.row
+			}
+			Axpy(a, b[:p.N], c)
+		}
+		for j := range c {
+			c[j] += 0
+		}
+	}
+}

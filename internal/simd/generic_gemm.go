@@ -1,0 +1,173 @@
+package simd
+
+// genericWidth is the width of a panel of B.
+const genericWidth = 4
+
+// readsDirectlyGeneric reports whether the kernel reads B where it is. Copying pays
+// for itself only over several rows of A.
+func readsDirectlyGeneric(p *Product) bool { return p.M < 4 && (p.B.Col == 1 || p.B.Row == 1) }
+
+// blockGeneric computes rows i0 to i1 and columns j0 to j1 of C for the steps k0 to
+// k1, of which b holds the rows of B.
+func blockGeneric(p *Product, i0, i1, j0, j1, k0, k1 int, b *panels, s *scratch) {
+	if k0 == 0 {
+		for i := i0; i < i1; i++ {
+			switch c := p.C.Data[i*p.C.Row:][j0:j1]; {
+			case p.Bias != nil:
+				copy(c, p.Bias[j0:j1])
+			case !p.Accumulate:
+				clear(c)
+			}
+		}
+	}
+	depth := k1 - k0
+	if depth > 0 {
+		a := rowsOfA(p, i0, i1, k0, k1, s)
+		if b.copied {
+			blockPacked(a, p.C.from(i0, j0), i1-i0, j1-j0, depth, b.data[(j0-b.col)/b.width*b.step:])
+		} else {
+			blockDirect(a, p.C.from(i0, j0), i1-i0, j1-j0, depth, b.from.from(0, j0-b.col))
+		}
+	}
+	if k1 == p.K {
+		for i := i0; i < i1; i++ {
+			c := p.C.Data[i*p.C.Row:][j0:j1]
+			for j := range c {
+				c[j] += 0
+			}
+		}
+	}
+}
+
+// rowsOfA returns a block of A whose rows are contiguous, a copy if A's are not.
+func rowsOfA(p *Product, i0, i1, k0, k1 int, s *scratch) Mat {
+	a := p.A.from(i0, k0)
+	if a.Col == 1 {
+		return a
+	}
+	depth := k1 - k0
+	s.a = grow(s.a, (i1-i0)*depth)
+	for i := range i1 - i0 {
+		row, src := s.a[i*depth:][:depth], a.Data[i*a.Row:]
+		for k := range row {
+			row[k] = src[k*a.Col]
+		}
+	}
+	return RowMajor(s.a, depth)
+}
+
+// blockDirect adds a·b to c without copying b first, by rows of b where those
+// are contiguous and by columns where these are.
+func blockDirect(a, c Mat, rows, cols, depth int, b Mat) {
+	for i := range rows {
+		ai := a.Data[i*a.Row:][:depth]
+		ci := c.Data[i*c.Row:][:cols]
+		if b.Col == 1 {
+			for k, v := range ai {
+				axpyGeneric(v, b.Data[k*b.Row:][:cols], ci)
+			}
+			continue
+		}
+		j := 0
+		for ; j+4 <= cols; j += 4 {
+			b0, b1 := b.Data[j*b.Col:][:len(ai)], b.Data[(j+1)*b.Col:][:len(ai)]
+			b2, b3 := b.Data[(j+2)*b.Col:][:len(ai)], b.Data[(j+3)*b.Col:][:len(ai)]
+			cj := ci[j:][:4]
+			s0, s1, s2, s3 := cj[0], cj[1], cj[2], cj[3]
+			for k, v := range ai {
+				s0 += float32(v * b0[k])
+				s1 += float32(v * b1[k])
+				s2 += float32(v * b2[k])
+				s3 += float32(v * b3[k])
+			}
+			cj[0], cj[1], cj[2], cj[3] = s0, s1, s2, s3
+		}
+		for ; j < cols; j++ {
+			bj := b.Data[j*b.Col:][:len(ai)]
+			s := ci[j]
+			for k, v := range ai {
+				s += float32(v * bj[k])
+			}
+			ci[j] = s
+		}
+	}
+}
+
+// blockPacked adds a·b to c, where b is packed in panels of 4 columns.
+func blockPacked(a, c Mat, rows, cols, depth int, b []float32) {
+	for j := 0; j < cols; j += 4 {
+		panel := b[:4*depth]
+		b = b[4*depth:]
+		width := min(4, cols-j)
+		for i := 0; i < rows; i += 2 {
+			// A last row that is alone is computed twice, to the same effect.
+			i1 := min(i+1, rows-1)
+			c0, c1 := c.Data[i*c.Row+j:][:width], c.Data[i1*c.Row+j:][:width]
+			var t [8]float32
+			copy(t[:4], c0)
+			copy(t[4:], c1)
+			tile2x4(&t, a.Data[i*a.Row:][:depth], a.Data[i1*a.Row:][:depth], panel)
+			copy(c0, t[:4])
+			copy(c1, t[4:])
+		}
+	}
+}
+
+// tile2x4 adds to t, 2×4, the product of two rows of A and a panel of B. Eight
+// sums, four elements of B and two of A are what the registers of amd64 hold.
+func tile2x4(t *[8]float32, a0, a1, b []float32) {
+	s00, s01, s02, s03 := t[0], t[1], t[2], t[3]
+	s10, s11, s12, s13 := t[4], t[5], t[6], t[7]
+	a1 = a1[:len(a0)]
+	for k, x := range a0 {
+		if len(b) < 4 {
+			break // never: it is there to spare the checks of the bounds
+		}
+		y := a1[k]
+		b0, b1, b2, b3 := b[0], b[1], b[2], b[3]
+		s00 += float32(x * b0)
+		s01 += float32(x * b1)
+		s02 += float32(x * b2)
+		s03 += float32(x * b3)
+		s10 += float32(y * b0)
+		s11 += float32(y * b1)
+		s12 += float32(y * b2)
+		s13 += float32(y * b3)
+		b = b[4:]
+	}
+	*t = [8]float32{s00, s01, s02, s03, s10, s11, s12, s13}
+}
+
+// packPanelGeneric copies a matrix of rows×cols to dst, row by row, with zeros up to
+// width.
+func packPanelGeneric(dst []float32, m Mat, rows, cols, width int) {
+	switch {
+	case m.Col == 1:
+		for k := range rows {
+			d := dst[k*width:][:width]
+			n := copy(d, m.Data[k*m.Row:][:cols])
+			clear(d[n:])
+		}
+	default:
+		for j := range cols {
+			src := m.Data[j*m.Col:]
+			d := dst[j:]
+			if m.Row == 1 {
+				src = src[:rows]
+				for k, v := range src {
+					d[k*width] = v
+				}
+				continue
+			}
+			for k := range rows {
+				d[k*width] = src[k*m.Row]
+			}
+		}
+		for j := cols; j < width; j++ {
+			d := dst[j:]
+			for k := range rows {
+				d[k*width] = 0
+			}
+		}
+	}
+}

@@ -1,0 +1,21 @@
+package simd
+
+// An implementation is one way to compute what this package offers.
+type implementation uint8
+
+const (
+	generic implementation = iota
+	avx2                   // needs FMA and BMI2 as well
+	avx512                 // needs F, BW, DQ and VL
+)
+
+// impls lists the implementations this machine has, the best first. It is a
+// list so that tests can run on each of them.
+var impls = detect()
+
+// active is the implementation in use. Only tests change it.
+var active = impls[0]
+
+func (i implementation) String() string {
+	return [...]string{"generic", "avx2", "avx512"}[i]
+}

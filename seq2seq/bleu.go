@@ -1,0 +1,216 @@
+package seq2seq
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"unicode"
+)
+
+// bleuOrder is the longest n-gram that BLEU counts.
+const bleuOrder = 4
+
+// BLEU is a corpus score and what it is made of. Score and Precisions are percentages.
+type BLEU struct {
+	Score            float64
+	Precisions       [bleuOrder]float64 // of 1-grams to 4-grams, after smoothing
+	BrevityPenalty   float64            // 1 when the hypotheses are not shorter than the references
+	Ratio            float64            // HypothesisLength / ReferenceLength
+	HypothesisLength int                // in tokens
+	ReferenceLength  int                // in tokens, of the reference closest in length to each hypothesis
+}
+
+// String gives the score in the line that sacrebleu prints, without the signature.
+func (b BLEU) String() string {
+	p := b.Precisions
+	return fmt.Sprintf("BLEU = %.2f %.1f/%.1f/%.1f/%.1f (BP = %.3f ratio = %.3f hyp_len = %d ref_len = %d)",
+		b.Score, p[0], p[1], p[2], p[3], b.BrevityPenalty, b.Ratio, b.HypothesisLength, b.ReferenceLength)
+}
+
+// CorpusBLEU scores hypotheses[i] against all of references[i], over the whole corpus at once:
+//
+//	BLEU = BP · exp( ¼ Σₙ log pₙ ),  BP = exp(1 − r/h) if h < r, else 1
+//
+// where pₙ is the share of the hypotheses' n-grams that a reference has (each counted at most as often as the one
+// reference that has it most), h the length of the hypotheses and r that of the closest references, the shorter one on a
+// tie. The k-th order without a match counts as 1/2ᵏ match; without any match at all the score is 0. Texts are plain,
+// not tokenised, and case counts. Sentences may have different numbers of references.
+//
+// The numbers are those of sacrebleu with its defaults, signature nrefs:var|case:mixed|eff:no|tok:13a|smooth:exp.
+//
+// Errors: no hypothesis, a different number of hypotheses and of reference lists, a sentence without a reference.
+//
+// Source: Papineni et al. 2002; the smoothing is method 3 of Chen and Cherry 2014; Post 2018 for the tokens.
+func CorpusBLEU(hypotheses []string, references [][]string) (BLEU, error) {
+	if len(hypotheses) == 0 {
+		return BLEU{}, errors.New("seq2seq: CorpusBLEU: no hypotheses")
+	}
+	if len(hypotheses) != len(references) {
+		return BLEU{}, fmt.Errorf("seq2seq: CorpusBLEU: %d hypotheses, but references for %d", len(hypotheses), len(references))
+	}
+	var sum bleuCounts
+	for i, hypothesis := range hypotheses {
+		if len(references[i]) == 0 {
+			return BLEU{}, fmt.Errorf("seq2seq: CorpusBLEU: sentence %d has no reference", i)
+		}
+		sum.add(hypothesis, references[i])
+	}
+	return sum.score(), nil
+}
+
+// bleuCounts holds all that BLEU has to know of a corpus.
+type bleuCounts struct {
+	correct, total        [bleuOrder]int
+	hypothesis, reference int
+}
+
+// ngram is up to four words as numbers of the sentence's own word list, from 1; 0 where there is no word.
+type ngram [bleuOrder]int32
+
+func (g ngram) order() int {
+	n := bleuOrder
+	for n > 0 && g[n-1] == 0 {
+		n--
+	}
+	return n
+}
+
+func (c *bleuCounts) add(hypothesis string, references []string) {
+	numbers := map[string]int32{}
+	counts := func(text string) (map[ngram]int, int) {
+		words := tokens13a(text)
+		grams := make(map[ngram]int, bleuOrder*len(words))
+		for i := range words {
+			var g ngram
+			for n := 0; n < bleuOrder && i+n < len(words); n++ {
+				id, seen := numbers[words[i+n]]
+				if !seen {
+					id = int32(len(numbers) + 1)
+					numbers[words[i+n]] = id
+				}
+				g[n] = id
+				grams[g]++
+			}
+		}
+		return grams, len(words)
+	}
+
+	have, length := counts(hypothesis)
+	allowed, closest := counts(references[0])
+	for _, reference := range references[1:] {
+		grams, n := counts(reference)
+		for g, count := range grams {
+			allowed[g] = max(allowed[g], count)
+		}
+		if d, best := abs(n-length), abs(closest-length); d < best || d == best && n < closest {
+			closest = n
+		}
+	}
+	for g, count := range have {
+		n := g.order() - 1
+		c.total[n] += count
+		c.correct[n] += min(count, allowed[g])
+	}
+	c.hypothesis += length
+	c.reference += closest
+}
+
+func abs(n int) int { return max(n, -n) }
+
+func (c *bleuCounts) score() BLEU {
+	b := BLEU{BrevityPenalty: 1, HypothesisLength: c.hypothesis, ReferenceLength: c.reference}
+	if c.reference > 0 {
+		b.Ratio = float64(c.hypothesis) / float64(c.reference)
+	}
+	switch {
+	case c.hypothesis == 0 && c.reference > 0:
+		b.BrevityPenalty = 0
+	case c.hypothesis < c.reference:
+		b.BrevityPenalty = math.Exp(1 - float64(c.reference)/float64(c.hypothesis))
+	}
+	if c.correct == [bleuOrder]int{} {
+		return b
+	}
+	smooth, logs := 1.0, 0.0
+	for n := range bleuOrder {
+		if c.total[n] == 0 {
+			return b // no text is long enough for this order: its precision, and with it the mean, is 0
+		}
+		matches := float64(c.correct[n])
+		if matches == 0 {
+			smooth *= 2
+			matches = 1 / smooth
+		}
+		b.Precisions[n] = 100 * matches / float64(c.total[n])
+		logs += math.Log(b.Precisions[n])
+	}
+	b.Score = b.BrevityPenalty * math.Exp(logs/bleuOrder)
+	return b
+}
+
+// unescape undoes what the 13a tokeniser undoes, in its order: "&amp;lt;" becomes "<".
+var unescape = [][2]string{
+	{"<skipped>", ""}, {"-\n", ""}, {"\n", " "}, {"&quot;", `"`}, {"&amp;", "&"}, {"&lt;", "<"}, {"&gt;", ">"},
+}
+
+// tokens13a cuts a text into words as mteval-v13a does, the tokeniser behind most published BLEU scores: ASCII symbols
+// stand alone except the apostrophe; full stop and comma unless they stand between digits; a hyphen after a digit.
+//
+// The rules are substitutions that run one after the other, each from left to right without overlap, and overlaps
+// matter (of "a.,b" and "1.,2"), so they are kept as such. They only ever look at ASCII, therefore bytes do.
+func tokens13a(text string) []string {
+	text = strings.TrimRightFunc(text, isSpace13a)
+	for _, u := range unescape {
+		text = strings.ReplaceAll(text, u[0], u[1])
+	}
+	line := make([]byte, 0, 2*len(text)+2)
+	line = append(line, ' ')
+	for _, b := range []byte(text) {
+		if isSymbol13a(b) {
+			line = append(line, ' ', b, ' ')
+		} else {
+			line = append(line, b)
+		}
+	}
+	line = append(line, ' ')
+
+	isDigit := func(b byte) bool { return '0' <= b && b <= '9' }
+	isOther := func(b byte) bool { return !isDigit(b) }
+	isPoint := func(b byte) bool { return b == '.' || b == ',' }
+	isDash := func(b byte) bool { return b == '-' }
+	line = spaceOut(line, isOther, isPoint, func(a, b byte) []byte { return []byte{a, ' ', b, ' '} })
+	line = spaceOut(line, isPoint, isOther, func(a, b byte) []byte { return []byte{' ', a, ' ', b} })
+	line = spaceOut(line, isDigit, isDash, func(a, b byte) []byte { return []byte{a, ' ', b, ' '} })
+	return strings.FieldsFunc(string(line), isSpace13a)
+}
+
+// spaceOut replaces every two neighbours that first and second accept, from left to right, each byte used once.
+func spaceOut(line []byte, first, second func(byte) bool, replace func(a, b byte) []byte) []byte {
+	out := make([]byte, 0, 2*len(line))
+	for i := 0; i < len(line); i++ {
+		if i+1 < len(line) && first(line[i]) && second(line[i+1]) {
+			out = append(out, replace(line[i], line[i+1])...)
+			i++
+		} else {
+			out = append(out, line[i])
+		}
+	}
+	return out
+}
+
+// isSymbol13a reports whether b is printable ASCII other than letters, digits and ' , - .
+func isSymbol13a(b byte) bool {
+	switch {
+	case b == '\'', b == ',', b == '-', b == '.':
+		return false
+	case '0' <= b && b <= '9', 'A' <= b && b <= 'Z', 'a' <= b && b <= 'z':
+		return false
+	}
+	return ' ' <= b && b <= '~'
+}
+
+// isSpace13a knows the separators U+001C to U+001F as space too, as sacrebleu's language does.
+func isSpace13a(r rune) bool {
+	return unicode.IsSpace(r) || '\x1c' <= r && r <= '\x1f'
+}

@@ -1,0 +1,98 @@
+package seq2seq
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	"github.com/attn-go/attn/internal/safetensors"
+)
+
+// trainingFile holds all that training needs to go on exactly: parameters,
+// moments of the optimiser, and in its metadata the position and what the run
+// was started with. It is one file so that no interruption can leave parts of
+// different age.
+const trainingFile = "training.safetensors"
+
+// checkpoint is the part of trainingFile that is not tensors.
+type checkpoint struct {
+	Position position `json:"position"`
+	Settings Settings `json:"settings"`
+	Network  Config   `json:"network"`
+	Data     string   `json:"data"` // hash of the examples
+}
+
+// Save writes the translator and the state of training to a directory.
+func (tr *Trainer) Save(dir string) error {
+	if err := tr.model.Save(dir); err != nil {
+		return err
+	}
+	about, err := json.Marshal(checkpoint{tr.at, tr.Settings, tr.model.Config, tr.fingerprint()})
+	if err != nil {
+		return err
+	}
+	file := safetensors.File{Metadata: map[string]string{"checkpoint": string(about)}}
+	file.Tensors = append(tensorsOf(tr.model.Params(), "param."), tensorsOf(tr.optim.State(), "adamw.")...)
+	return file.WriteFile(filepath.Join(dir, trainingFile))
+}
+
+// Resume sets the trainer, made with the same pairs and settings, to the state
+// that Save has written: it then does bit for bit what the first would have
+// done. Only the number of epochs may differ.
+func (tr *Trainer) Resume(dir string) error {
+	path := filepath.Join(dir, trainingFile)
+	file, err := readTensors(path)
+	if err != nil {
+		return err
+	}
+	bad := func(format string, args ...any) error {
+		return &InputError{Name: path, Reason: fmt.Sprintf(format, args...)}
+	}
+	var c checkpoint
+	if err := json.Unmarshal([]byte(file.Metadata["checkpoint"]), &c); err != nil {
+		return bad("its metadata hold no checkpoint: %v", err)
+	}
+	c.Settings.Epochs = tr.Settings.Epochs
+	switch at := c.Position; {
+	case c.Settings != tr.Settings:
+		return bad("was made with other settings: %+v, not %+v", c.Settings, tr.Settings)
+	case c.Network != tr.model.Config:
+		return bad("was made with another network: %+v, not %+v", c.Network, tr.model.Config)
+	case c.Data != tr.fingerprint():
+		return bad("was made with other pairs")
+	case at.Epoch < 0 || at.Step < 0 || at.Total < at.Step || at.Count < 0 || at.Step > len(tr.examples):
+		return bad("is at an impossible position: %+v", at)
+	}
+	if err := loadInto(path, file, tr.model.Params(), "param."); err != nil {
+		return err
+	}
+	if err := loadInto(path, file, tr.optim.State(), "adamw."); err != nil {
+		return err
+	}
+	tr.optim.SetSteps(c.Position.Total)
+	tr.at = c.Position
+	return nil
+}
+
+// Done returns how many epochs and, of the next one, steps have been made.
+func (tr *Trainer) Done() (epochs, steps int) { return tr.at.Epoch, tr.at.Step }
+
+// fingerprint identifies the examples and their order.
+func (tr *Trainer) fingerprint() string {
+	h := sha256.New()
+	var b []byte
+	for _, e := range tr.examples {
+		b = b[:0]
+		for _, list := range [][]int{e.src, e.write} {
+			b = binary.AppendUvarint(b, uint64(len(list)))
+			for _, id := range list {
+				b = binary.AppendUvarint(b, uint64(id))
+			}
+		}
+		h.Write(b)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}

@@ -1,0 +1,93 @@
+package seq2seq
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Config is the shape of a translator's network. It is stored with the model
+// as config.json.
+type Config struct {
+	Arch  string `json:"arch"`  // "transformer" or "gru"
+	Score string `json:"score"` // one of Scores
+	// Width is the size of embeddings and states.
+	Width int `json:"width"`
+	// Heads is the number of attention heads. 0, which only the recurrent
+	// network takes, means attention without projections.
+	Heads int `json:"heads"`
+	// Layers is the number of layers of the encoder and of the decoder.
+	Layers int `json:"layers"`
+	// Hidden is the size of the transformer's feed-forward layers.
+	Hidden int `json:"hidden,omitempty"`
+	// Dropout is the probability of dropping an activation in training.
+	Dropout float32 `json:"dropout"`
+	// SourceVocab and TargetVocab are the numbers of entries of the
+	// vocabularies.
+	SourceVocab int `json:"source_vocab"`
+	TargetVocab int `json:"target_vocab"`
+}
+
+// The two architectures.
+const (
+	Transformer = "transformer"
+	GRU         = "gru"
+)
+
+// Scores are the names of the scoring functions that a translator can have.
+var Scores = []string{"scaled", "dot", "additive", "bilinear", "gaussian", "cosine"}
+
+// Validate returns an error unless the configuration describes a network.
+func (c Config) Validate() error {
+	switch {
+	case c.Arch != Transformer && c.Arch != GRU:
+		return fmt.Errorf("arch %q, want %s or %s", c.Arch, Transformer, GRU)
+	case !slices.Contains(Scores, c.Score):
+		return fmt.Errorf("score %q, want one of %s", c.Score, strings.Join(Scores, ", "))
+	case c.Width < 2 || c.Width%2 != 0:
+		return fmt.Errorf("width %d, want an even number", c.Width)
+	case c.Heads < 0 || (c.Heads == 0 && c.Arch == Transformer):
+		return fmt.Errorf("heads %d, want at least 1", c.Heads)
+	case c.Heads > 0 && c.Width%c.Heads != 0:
+		return fmt.Errorf("width %d is not divisible by %d heads", c.Width, c.Heads)
+	case c.Layers < 1:
+		return fmt.Errorf("layers %d, want at least 1", c.Layers)
+	case c.Hidden < 1 && c.Arch == Transformer:
+		return fmt.Errorf("hidden %d, want at least 1", c.Hidden)
+	case !(c.Dropout >= 0 && c.Dropout < 1):
+		return fmt.Errorf("dropout %v is outside [0, 1)", c.Dropout)
+	case c.SourceVocab < specials || c.TargetVocab < specials:
+		return fmt.Errorf("vocabularies of %d and %d entries, want at least %d", c.SourceVocab, c.TargetVocab, specials)
+	}
+	return nil
+}
+
+// newScore returns a fresh scoring function between vectors of size e.
+func (c Config) newScore(e int, rng *rand.Rand) attn.Score {
+	switch c.Score {
+	case "scaled":
+		return attn.ScaledDot()
+	case "dot":
+		return attn.Dot()
+	case "additive":
+		return attn.NewAdditive(e, e, e, rng)
+	case "bilinear":
+		return attn.NewBilinear(e, e, rng)
+	case "gaussian":
+		// −½‖(q−k)∘w‖² holds the product w²·q·k, which begins with the weight
+		// that it has in a scaled dot product.
+		w := float32(math.Pow(float64(e), -0.25))
+		return &attn.Gaussian{W: tensor.Full(w, e).Param()}
+	case "cosine":
+		// Cosines lie in [−1, 1]: without a scale no weight could ever stand
+		// out. 10 is where learnt scales tend to begin (Henry et al.,
+		// "Query-Key Normalization for Transformers", 2020).
+		return &attn.Cosine{Scale: tensor.Full(10, 1).Param()}
+	}
+	panic("seq2seq: newScore of an invalid config")
+}

@@ -1,0 +1,14 @@
+// Package seq2seq is a translator: an encoder reads a text, a decoder attends
+// to what was read and writes another text. The parts stand in files of their
+// own:
+//
+//	config.go       what kind of network: its shape and its score
+//	network.go      what an encoder–decoder can do, and the two that there are:
+//	transformer.go  the transformer of Vaswani et al. 2017
+//	recurrent.go    the recurrent translator of Bahdanau et al. 2015
+//	translator.go   a network with its vocabularies, as a directory of files
+//	train.go        the training loop; checkpoint.go makes it resumable
+//	decode.go       greedy and beam search; align.go shows who looked where
+//	evaluate.go     loss, perplexity, exact match and BLEU
+//	pairs.go vocab.go bpe.go bleu.go dates.go   the text side
+package seq2seq

@@ -1,0 +1,193 @@
+package seq2seq
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Settings say how a translator is trained. Everything that happens follows
+// from them, the translator and the pairs.
+type Settings struct {
+	Epochs int `json:"epochs"`
+	// Batch is the number of pairs of a step.
+	Batch int `json:"batch"`
+	// LR is the largest learning rate; see nn.WarmupInvSqrt.
+	LR     float64 `json:"lr"`
+	Warmup int     `json:"warmup"` // steps
+	// Smoothing is the label smoothing of the loss.
+	Smoothing float32 `json:"smoothing"`
+	// Clip bounds the norm of the gradient. 0 means no bound.
+	Clip float32 `json:"clip"`
+	// MaxLength leaves out pairs with a side of more tokens. 0 means no bound.
+	MaxLength int    `json:"max_length"`
+	Seed      uint64 `json:"seed"`
+}
+
+// Validate returns an error unless the settings are in range.
+func (s Settings) Validate() error {
+	switch {
+	case s.Epochs < 1:
+		return fmt.Errorf("epochs %d, want at least 1", s.Epochs)
+	case s.Batch < 1:
+		return fmt.Errorf("batch %d, want at least 1", s.Batch)
+	case !(s.LR > 0) || math.IsInf(s.LR, 0):
+		return fmt.Errorf("learning rate %v, want a positive number", s.LR)
+	case s.Warmup < 0:
+		return fmt.Errorf("warm-up of %d steps, want at least 0", s.Warmup)
+	case !(s.Smoothing >= 0 && s.Smoothing < 1):
+		return fmt.Errorf("label smoothing %v is outside [0, 1)", s.Smoothing)
+	case !(s.Clip >= 0):
+		return fmt.Errorf("gradient bound %v, want at least 0", s.Clip)
+	case s.MaxLength < 0:
+		return fmt.Errorf("greatest length %d, want at least 0", s.MaxLength)
+	}
+	return nil
+}
+
+// Trainer trains a translator.
+type Trainer struct {
+	Settings Settings
+	// Skipped is the number of pairs left out because of MaxLength.
+	Skipped int
+
+	model    *Translator
+	examples []example
+	optim    *nn.AdamW
+	schedule nn.Schedule
+	tape     *tensor.Tape
+	at       position
+}
+
+// position is how far training has come.
+type position struct {
+	Epoch int     `json:"epoch"` // epochs completed
+	Step  int     `json:"step"`  // steps completed in the next
+	Total int     `json:"total"` // steps completed in all
+	Loss  float64 `json:"loss"`  // sum over the tokens of the epoch so far
+	Count int     `json:"count"` // those tokens
+}
+
+// Progress tells of a step that has been made.
+type Progress struct {
+	Epoch, Epochs int           // the epoch under way, from 1, and their number
+	Step, Steps   int           // the step of it, from 1, and their number
+	Loss          float64       // mean over the target tokens of the epoch so far, nats, with smoothing
+	Norm          float32       // of the gradient, before clipping
+	Tokens        int           // source and target tokens of this step
+	Time          time.Duration // that this step has taken
+	EpochDone     bool
+}
+
+// NewTrainer returns a trainer at the start of the first epoch.
+func NewTrainer(m *Translator, pairs []Pair, s Settings) (*Trainer, error) {
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("seq2seq: %w", err)
+	}
+	tr := &Trainer{
+		Settings: s, model: m, optim: nn.NewAdamW(m), tape: tensor.NewTape(tensor.Train),
+		schedule: nn.WarmupInvSqrt(s.Warmup),
+	}
+	tr.optim.Beta2 = 0.98 // Vaswani et al. 2017, section 5.3
+	for _, p := range pairs {
+		e := m.example(p)
+		if s.MaxLength > 0 && max(len(e.src), len(e.write)) > s.MaxLength {
+			tr.Skipped++
+			continue
+		}
+		tr.examples = append(tr.examples, e)
+	}
+	if len(tr.examples) == 0 {
+		return nil, errors.New("seq2seq: every pair is longer than the greatest length")
+	}
+	return tr, nil
+}
+
+// Run trains until all epochs are done, and tells report of each step. If ctx
+// ends, Run finishes the step under way and returns the context's error; called
+// again, it goes on. An error of report ends training likewise.
+func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
+	for tr.at.Epoch < tr.Settings.Epochs {
+		batches := tr.batches(tr.at.Epoch)
+		for tr.at.Step < len(batches) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			p := tr.step(batches[tr.at.Step])
+			p.Epoch, p.Epochs = tr.at.Epoch+1, tr.Settings.Epochs
+			p.Step, p.Steps = tr.at.Step, len(batches)
+			p.EpochDone = p.Step == p.Steps
+			if p.EpochDone {
+				tr.at = position{Epoch: tr.at.Epoch + 1, Total: tr.at.Total}
+			}
+			if err := report(p); err != nil {
+				return err
+			}
+			if p.EpochDone {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// step makes one update from a batch.
+func (tr *Trainer) step(batch []int) Progress {
+	start := time.Now()
+	examples := make([]example, len(batch))
+	targets, tokens := 0, 0
+	for i, n := range batch {
+		examples[i] = tr.examples[n]
+		targets += len(examples[i].write)
+		tokens += examples[i].tokens()
+	}
+	t := tr.tape
+	t.Reset()
+	t.Seed(tr.Settings.Seed ^ uint64(tr.at.Total)<<20)
+	logits, write := tr.model.logits(t, examples)
+	loss := nn.CrossEntropy(t, logits, write, Pad, tr.Settings.Smoothing)
+	nn.ZeroGrad(tr.model)
+	t.Backward(loss, nil)
+	p := Progress{Tokens: tokens}
+	limit := tr.Settings.Clip
+	if limit == 0 {
+		limit = float32(math.Inf(1))
+	}
+	p.Norm = nn.ClipGradNorm(tr.model, limit)
+	tr.at.Step++
+	tr.at.Total++
+	tr.optim.Step(tr.Settings.LR * tr.schedule(tr.at.Total))
+	tr.at.Loss += float64(loss.Item()) * float64(targets)
+	tr.at.Count += targets
+	p.Loss = tr.at.Loss / float64(tr.at.Count)
+	p.Time = time.Since(start)
+	return p
+}
+
+// batches returns the examples' numbers, cut into the batches of an epoch:
+// a shuffled order in which neighbours have similar lengths, so that little of
+// a batch is padding. It depends on seed and epoch alone.
+func (tr *Trainer) batches(epoch int) [][]int {
+	rng := rand.New(rand.NewPCG(tr.Settings.Seed, uint64(epoch)))
+	order := rng.Perm(len(tr.examples))
+	var batches [][]int
+	// Sorting within pools of many batches, and not over all, leaves the
+	// composition of a batch to chance.
+	for pool := range slices.Chunk(order, tr.Settings.Batch*64) {
+		slices.SortStableFunc(pool, func(i, j int) int {
+			a, b := tr.examples[i], tr.examples[j]
+			return cmp.Or(cmp.Compare(len(a.src), len(b.src)), cmp.Compare(len(a.write), len(b.write)))
+		})
+		batches = slices.AppendSeq(batches, slices.Chunk(pool, tr.Settings.Batch))
+	}
+	rng.Shuffle(len(batches), func(i, j int) { batches[i], batches[j] = batches[j], batches[i] })
+	return batches
+}

@@ -1,0 +1,173 @@
+package seq2seq
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// transformer is the encoder–decoder of Vaswani et al., "Attention Is All You
+// Need", 2017. It differs in normalising in front of each sublayer instead of
+// behind, which trains without a delicate warm-up (Xiong et al., "On Layer
+// Normalization in the Transformer Architecture", 2020,
+// https://arxiv.org/abs/2002.04745).
+type transformer struct {
+	config         Config
+	source, target *nn.Embedding
+	encoder        []*encoderLayer
+	decoder        []*decoderLayer
+	encoderNorm    *nn.LayerNorm
+	decoderNorm    *nn.LayerNorm
+}
+
+type encoderLayer struct {
+	norm1, norm2 *nn.LayerNorm
+	self         *attn.MultiHead
+	ff           *nn.FeedForward
+}
+
+type decoderLayer struct {
+	norm1, norm2, norm3 *nn.LayerNorm
+	self, cross         *attn.MultiHead
+	ff                  *nn.FeedForward
+}
+
+func newTransformer(c Config, rng *rand.Rand) *transformer {
+	m := &transformer{config: c}
+	m.source, m.target = newEmbeddings(c, rng)
+	for i := range c.Layers {
+		m.encoder = append(m.encoder, &encoderLayer{
+			norm1: nn.NewLayerNorm(c.Width), norm2: nn.NewLayerNorm(c.Width),
+			self: newHeads(c, fmt.Sprintf("encoder.%d.self", i), rng),
+			ff:   nn.NewFeedForward(c.Width, c.Hidden, c.Dropout, rng),
+		})
+	}
+	for i := range c.Layers {
+		m.decoder = append(m.decoder, &decoderLayer{
+			norm1: nn.NewLayerNorm(c.Width), norm2: nn.NewLayerNorm(c.Width), norm3: nn.NewLayerNorm(c.Width),
+			self:  newHeads(c, fmt.Sprintf("decoder.%d.self", i), rng),
+			cross: newHeads(c, fmt.Sprintf("decoder.%d.cross", i), rng),
+			ff:    nn.NewFeedForward(c.Width, c.Hidden, c.Dropout, rng),
+		})
+	}
+	m.encoderNorm, m.decoderNorm = nn.NewLayerNorm(c.Width), nn.NewLayerNorm(c.Width)
+	return m
+}
+
+// newHeads returns a multi-head layer of the network; c must be valid.
+func newHeads(c Config, name string, rng *rand.Rand) *attn.MultiHead {
+	m, err := attn.NewMultiHead(attn.MultiHeadConfig{
+		Name: name, Width: c.Width, Heads: c.Heads, Bias: attn.AllProjections,
+		Score: c.newScore(c.Width/c.Heads, rng), Dropout: c.Dropout,
+	}, rng)
+	if err != nil {
+		panic(err) // a valid Config makes a valid MultiHeadConfig
+	}
+	return m
+}
+
+func (l *encoderLayer) Params() nn.Params {
+	return nn.Join(nn.Named{Name: "norm1", Module: l.norm1}, nn.Named{Name: "self", Module: l.self},
+		nn.Named{Name: "norm2", Module: l.norm2}, nn.Named{Name: "ff", Module: l.ff})
+}
+
+func (l *decoderLayer) Params() nn.Params {
+	return nn.Join(nn.Named{Name: "norm1", Module: l.norm1}, nn.Named{Name: "self", Module: l.self},
+		nn.Named{Name: "norm2", Module: l.norm2}, nn.Named{Name: "cross", Module: l.cross},
+		nn.Named{Name: "norm3", Module: l.norm3}, nn.Named{Name: "ff", Module: l.ff})
+}
+
+func (m *transformer) Params() nn.Params {
+	parts := []nn.Named{{Name: "source", Module: m.source}, {Name: "target", Module: m.target}}
+	parts = append(parts, nn.Numbered("encoder", m.encoder)...)
+	parts = append(parts, nn.Named{Name: "encoder.norm", Module: m.encoderNorm})
+	parts = append(parts, nn.Numbered("decoder", m.decoder)...)
+	parts = append(parts, nn.Named{Name: "decoder.norm", Module: m.decoderNorm})
+	return nn.Join(parts...)
+}
+
+// transformerState is a decoder's view of the source, and the keys and values
+// of the tokens that it has read itself.
+type transformerState struct {
+	lens        []int
+	cross, self []attn.KV // one a layer
+	read        int
+}
+
+func (s *transformerState) choose(t *tensor.Tape, sequences []int) state {
+	n := &transformerState{read: s.read, lens: make([]int, len(sequences))}
+	for i, seq := range sequences {
+		n.lens[i] = s.lens[seq]
+	}
+	for i := range s.cross {
+		n.cross = append(n.cross, s.cross[i].Select(t, sequences))
+		n.self = append(n.self, s.self[i].Select(t, sequences))
+	}
+	return n
+}
+
+func (m *transformer) encode(t *tensor.Tape, src batch, observe attn.Observer) state {
+	b := len(src.lens)
+	x := m.positioned(t, m.source, src.ids, b, src.l, 0)
+	o := attn.Options{Mask: attn.ValidLens(src.lens...), Observe: observe}
+	for _, l := range m.encoder {
+		h := l.norm1.Forward(t, x)
+		x = m.residual(t, x, l.self.Forward(t, h, h, h, o).Out)
+		x = m.residual(t, x, l.ff.Forward(t, l.norm2.Forward(t, x)))
+	}
+	x = m.encoderNorm.Forward(t, x)
+	s := &transformerState{lens: src.lens, self: make([]attn.KV, len(m.decoder))}
+	for _, l := range m.decoder {
+		s.cross = append(s.cross, l.cross.Project(t, x, x))
+	}
+	return s
+}
+
+func (m *transformer) decode(t *tensor.Tape, s state, tokens []int, l int, observe attn.Observer) (*tensor.Tensor, state) {
+	st := s.(*transformerState)
+	next := &transformerState{lens: st.lens, cross: st.cross, read: st.read + l}
+	x := m.positioned(t, m.target, tokens, len(st.lens), l, st.read)
+	self := attn.Options{Mask: attn.Causal(), Observe: observe}
+	cross := attn.Options{Mask: attn.ValidLens(st.lens...), Observe: observe}
+	for i, l := range m.decoder {
+		h := l.norm1.Forward(t, x)
+		kv := st.self[i].Append(t, l.self.Project(t, h, h))
+		next.self = append(next.self, kv)
+		x = m.residual(t, x, l.self.Query(t, h, kv, self).Out)
+		x = m.residual(t, x, l.cross.Query(t, l.norm2.Forward(t, x), st.cross[i], cross).Out)
+		x = m.residual(t, x, l.ff.Forward(t, l.norm3.Forward(t, x)))
+	}
+	x = m.decoderNorm.Forward(t, x)
+	return tensor.Linear(t, x, m.target.Weight, nil), next
+}
+
+// residual returns x + dropout(y).
+func (m *transformer) residual(t *tensor.Tape, x, y *tensor.Tensor) *tensor.Tensor {
+	return tensor.Add(t, x, tensor.Dropout(t, y, m.config.Dropout))
+}
+
+// positioned embeds b·l tokens that stand at positions from, from+1, ….
+func (m *transformer) positioned(t *tensor.Tape, e *nn.Embedding, ids []int, b, l, from int) *tensor.Tensor {
+	x := embed(t, e, ids, b, l)
+	return tensor.Dropout(t, tensor.Add(t, x, sinusoids(t, from, l, m.config.Width)), m.config.Dropout)
+}
+
+// sinusoids returns the encodings [l d] of positions from, from+1, …: sin and
+// cos of the position at wavelengths from 2π to 10000·2π.
+//
+// Source: Vaswani et al. 2017, section 3.5.
+func sinusoids(t *tensor.Tape, from, l, d int) *tensor.Tensor {
+	p := t.Make(l, d)
+	for i := 0; i < d; i += 2 {
+		frequency := math.Pow(10000, -float64(i)/float64(d))
+		for row := range l {
+			sin, cos := math.Sincos(float64(from+row) * frequency)
+			p.Data()[row*d+i], p.Data()[row*d+i+1] = float32(sin), float32(cos)
+		}
+	}
+	return p
+}

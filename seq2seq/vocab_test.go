@@ -1,0 +1,350 @@
+package seq2seq
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+var allUnits = []Units{Chars, Words, BPE}
+
+// scripts gives characters of every kind that the splitter tells apart, to mix texts from.
+var scripts = []rune("abcxyzABC019_ \t\n\u00a0\u202f\u3000.,!?'’\"-–…«»()<>&%$€▁\x00\x7f\u0301\u0308\u20e3éàœßıİ" +
+	"абвЖ אבגשׁ ابتث\u200cم नमस्ते\u094d\u200d กขคำ 漢字ひらカタナー 한국어 ½²٣ 👍🏽👩\u200d👧🇫🇷\ufe0f\u200b\u202e\ufeff\U0010ffff\ufffd")
+
+func randomText(rng *rand.Rand, from []rune, most int) string {
+	text := make([]rune, rng.IntN(most+1))
+	for i := range text {
+		text[i] = from[rng.IntN(len(from))]
+	}
+	return string(text)
+}
+
+// plain is what decoding can give back: one space for any white space, none at the ends.
+func plain(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func TestSplit(t *testing.T) {
+	for _, c := range []struct {
+		units      Units
+		text, want string // pieces between bars
+	}{
+		{Chars, " a  b\t\u0301\x00c ", "a| |b| |\u0301|\x00|c"},
+		{Words, "I don't know.", " I| don'|t| know|."},
+		{Words, "L’homme qu'il a vu ?", " L’|homme| qu'|il| a| vu| ?"},
+		{Words, "'so' rock'n'roll the boys' 90's 5'6", " '|so|'| rock'|n'|roll| the| boys|'| 90|'|s| 5|'|6"},
+		{Words, "1,000.50$ (a_b)...", " 1|,|000|.|50|$| (|a_b|)|.|.|."},
+		{Words, "n\u0303a e\u0301té", " n\u0303a| e\u0301té"},
+		{Words, "नमस्ते, दुनिया", " नमस्ते|,| दुनिया"},
+		{Words, "می\u200cخواهم", " می\u200cخواهم"},
+		{Words, "a👍🏽b 👩\u200d👩\u200d👧!", " a|👍🏽|b| 👩\u200d👩\u200d👧|!"},
+		{Words, "漢字とabcラーメン。", " 漢|字|と|abc|ラ|ー|メ|ン|。"},
+		{BPE, "漢字とabcラーメン。", " 漢字と|abc|ラーメン|。"},
+		{BPE, "\u0301a \u0301", " \u0301|a| \u0301"},
+		{Words, strings.Repeat("x", 130) + "!", " " + strings.Repeat("x", 64) + "|" + strings.Repeat("x", 64) + "|xx|!"},
+		{BPE, "a\xff\xfeb", " a|\uFFFD|b"},
+		{Words, " \n ", ""},
+		{Chars, "", ""},
+	} {
+		got := strings.Join(slices.Collect(split(collapse(c.text), c.units)), "|")
+		if got != c.want {
+			t.Errorf("%s %q: got %q, want %q", c.units, c.text, got, c.want)
+		}
+	}
+}
+
+// Whatever the text, all pieces together are the text, and none is too long or has a space inside.
+func TestSplitLosesNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 3000 {
+		text := collapse(randomText(rng, scripts, 200))
+		for _, units := range allUnits {
+			pieces := slices.Collect(split(text, units))
+			joined := strings.Join(pieces, "")
+			if units == Chars {
+				joined = " " + joined
+			}
+			if text != "" && joined != text {
+				t.Fatalf("%s %q: pieces %q", units, text, pieces)
+			}
+			for _, p := range pieces {
+				if err := checkPiece(units, p); err != nil || units != Chars && p == " " {
+					t.Fatalf("%s %q: piece %q: %v", units, text, p, err)
+				}
+			}
+		}
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	for round := range 60 {
+		texts := make([]string, 40)
+		for i := range texts {
+			texts[i] = randomText(rng, scripts[:10+rng.IntN(len(scripts)-9)], 60)
+		}
+		for _, units := range allUnits {
+			v := BuildVocabulary(texts, units, 100_000)
+			known := texts
+			if units == BPE { // any text of known characters, not only those seen
+				known = nil
+				for range 40 {
+					known = append(known, randomText(rng, []rune(strings.Join(texts, "")), 200))
+				}
+			}
+			for _, text := range known {
+				ids := v.Encode(text)
+				if slices.Contains(ids, UNK) {
+					t.Fatalf("round %d, %s: %q has unknown pieces", round, units, text)
+				}
+				if got, want := v.Decode(ids), plain(text); got != want {
+					t.Fatalf("round %d, %s:\n got %q\nwant %q", round, units, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestBuildVocabulary(t *testing.T) {
+	texts := []string{"b a b", "c a  b", "B d"}
+	for _, c := range []struct {
+		units Units
+		size  int
+		want  []string
+	}{
+		{Chars, 0, []string{" ", "b", "a", "B", "c", "d"}},
+		{Chars, 7, []string{" ", "b", "a"}},
+		{Chars, 1, nil},
+		{Words, 0, []string{" b", " a", " B", " c", " d"}},
+		{Words, 6, []string{" b", " a"}},
+		{BPE, 11, []string{" ", "b", "a", "B", "c", "d", " b"}},
+		{BPE, 0, []string{" ", "b", "a", "B", "c", "d", " b", " a"}},
+		{BPE, 5, []string{" "}},
+		{BPE, 4, nil},
+	} {
+		v := BuildVocabulary(texts, c.units, c.size)
+		want := append(slices.Clone(specialNames[:]), c.want...)
+		if !slices.Equal(v.pieces, want) || v.Len() != len(want) || v.Units() != c.units {
+			t.Errorf("%s, %d: got %q, want %q", c.units, c.size, v.pieces, want)
+		}
+	}
+	for _, units := range allUnits {
+		v := BuildVocabulary(nil, units, 0)
+		if v.Len() != specials || !slices.Equal(v.Encode(""), []int{}) || slices.ContainsFunc(v.Encode("any text"), func(id int) bool { return id != UNK }) {
+			t.Errorf("%s without texts: %q", units, v.pieces)
+		}
+	}
+}
+
+func TestBuildVocabularyPanicsOnUnknownUnits(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	BuildVocabulary([]string{"a"}, "syllable", 10)
+}
+
+func TestParseUnits(t *testing.T) {
+	for _, u := range allUnits {
+		if got, err := ParseUnits(string(u)); got != u || err != nil {
+			t.Errorf("%s: %v, %v", u, got, err)
+		}
+	}
+	for _, name := range []string{"", "Char", "chars", "bpe "} {
+		want := fmt.Sprintf("seq2seq: unknown units %q, want char, word or bpe", name)
+		if _, err := ParseUnits(name); err == nil || err.Error() != want {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func TestUnknownAndSpecial(t *testing.T) {
+	v := BuildVocabulary([]string{"the cat <eos>"}, Words, 0)
+	the, cat := v.Encode("the")[0], v.Encode(" cat")[0]
+	if got := v.Encode("the dog cat"); !slices.Equal(got, []int{the, UNK, cat}) {
+		t.Errorf("unknown word: %v", got)
+	}
+	if got := v.Encode("<eos>"); len(got) != 3 || slices.Contains(got, EOS) {
+		t.Errorf("a text that spells a special name gives %v", got)
+	}
+	for _, c := range []struct {
+		ids  []int
+		want string
+	}{
+		{[]int{BOS, the, UNK, Pad, cat, EOS, the}, "the cat"},
+		{[]int{-1, the, 1 << 40, v.Len()}, "the"},
+		{[]int{EOS}, ""},
+		{nil, ""},
+	} {
+		if got := v.Decode(c.ids); got != c.want {
+			t.Errorf("%v: got %q, want %q", c.ids, got, c.want)
+		}
+	}
+	bpe := BuildVocabulary([]string{"abab abab cc"}, BPE, 0)
+	if ids := bpe.Encode("abxab"); !slices.Contains(ids, UNK) || bpe.Decode(ids) != "abab" {
+		t.Errorf("unknown character: %v, %q", ids, bpe.Decode(ids))
+	}
+}
+
+func TestToken(t *testing.T) {
+	v := BuildVocabulary([]string{"a\x00\u0301\u200b\u202e\u200dé"}, Chars, 0)
+	words := BuildVocabulary([]string{"été 👩\u200d👧 \u0301b \ufeff"}, Words, 0)
+	for _, c := range []struct {
+		v          *Vocabulary
+		piece      string
+		want       string
+		mayBeSpace bool
+	}{
+		{v: v, piece: "a", want: "a"}, {v: v, piece: "\x00", want: "U+0000"}, {v: v, piece: "\u0301", want: "◌\u0301"},
+		{v: v, piece: "\u200b", want: "U+200B"}, {v: v, piece: "\u202e", want: "U+202E"}, {v: v, piece: "\u200d", want: "U+200D"},
+		{v: words, piece: " été", want: "▁été"}, {v: words, piece: " 👩\u200d👧", want: "▁👩\u200d👧"},
+		{v: words, piece: " \u0301", want: "▁◌\u0301"}, {v: words, piece: " \ufeff", want: "▁U+FEFF"},
+	} {
+		id, known := c.v.ids[c.piece]
+		if got := c.v.Token(int(id)); !known || got != c.want {
+			t.Errorf("%q: got %q, want %q", c.piece, got, c.want)
+		}
+	}
+	for id, want := range map[int]string{Pad: "<pad>", BOS: "<bos>", EOS: "<eos>", UNK: "<unk>", -1: "<#-1>", 999: "<#999>"} {
+		if got := v.Token(id); got != want {
+			t.Errorf("%d: got %q, want %q", id, got, want)
+		}
+	}
+	rng := rand.New(rand.NewPCG(3, 3))
+	for range 200 {
+		v := BuildVocabulary([]string{randomText(rng, scripts, 100)}, BPE, 0)
+		for id := range v.Len() {
+			for _, r := range v.Token(id) {
+				if !unicode.IsPrint(r) && r != zeroWidthJoiner && r != zeroWidthNonJoiner {
+					t.Fatalf("label %q of %q", v.Token(id), v.pieces[id])
+				}
+			}
+		}
+	}
+}
+
+func TestVocabularyJSON(t *testing.T) {
+	texts := []string{"the cat sat on the mat <pad> & \u2028", "là, l'été ▁ \x00 漢字漢字 " + string(scripts)}
+	for _, units := range allUnits {
+		v := BuildVocabulary(texts, units, 0)
+		data, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var read Vocabulary
+		if err := json.Unmarshal(data, &read); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(&read, v) {
+			t.Errorf("%s: read %+v, want %+v", units, read, v)
+		}
+		if byValue, err := json.Marshal(struct{ V Vocabulary }{*v}); err != nil || string(byValue) != `{"V":`+string(data)+`}` {
+			t.Errorf("%s by value: %s, %v", units, byValue, err)
+		}
+	}
+}
+
+func TestVocabularyJSONRefuses(t *testing.T) {
+	const four = `"<pad>","<bos>","<eos>","<unk>"`
+	for _, c := range []struct{ in, want string }{
+		{`[]`, "cannot unmarshal array"},
+		{`{}`, `unknown units ""`},
+		{`{"units":"char"}`, "0 pieces, want 4 to"},
+		{`{"units":"chars","pieces":[` + four + `]}`, `unknown units "chars"`},
+		{`{"units":"char","pieces":[` + four + `],"size":4}`, `unknown field "size"`},
+		{`{"units":"char","pieces":["<pad>","<bos>","<eos>"]}`, "3 pieces"},
+		{`{"units":"char","pieces":["<bos>","<pad>","<eos>","<unk>"]}`, `piece 0 is "<bos>", want "<pad>"`},
+		{`{"units":"char","pieces":[` + four + `,"a","b","a"]}`, `piece 6, "a", is piece 4 again`},
+		{`{"units":"char","pieces":[` + four + `,"ab"]}`, "not one character"},
+		{`{"units":"char","pieces":[` + four + `,""]}`, "not one character"},
+		{`{"units":"char","pieces":[` + four + `,"\n"]}`, "white space inside"},
+		{`{"units":"char","pieces":[` + four + `,null]}`, "not one character"},
+		{`{"units":"char","pieces":[` + four + `,7]}`, "cannot unmarshal number"},
+		{`{"units":"char","pieces":{"a":4}}`, "cannot unmarshal object"},
+		{`{"units":"word","pieces":[` + four + `," "]}`, "empty"},
+		{`{"units":"word","pieces":[` + four + `,"  a"]}`, "white space inside"},
+		{`{"units":"word","pieces":[` + four + `,"a b"]}`, "white space inside"},
+		{`{"units":"word","pieces":[` + four + `,"` + strings.Repeat("a", maxWord+1) + `"]}`, "longer than 64 characters"},
+		{`{"units":"word","pieces":[` + four + `,"a","b","ab"],"merges":[[4,5]]}`, `1 merges, but units are "word"`},
+		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"]}`, `no merge gives piece 6, "ab"`},
+		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[4,5,6]]}`, "merge 0 has 3 parts"},
+		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[4]]}`, "merge 0 has 1 parts"},
+		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[4,7]]}`, "merge 0 refers to piece 7, want 4 to 6"},
+		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[-1,4]]}`, "merge 0 refers to piece -1"},
+		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[3,4]]}`, "merge 0 refers to piece 3"},
+		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[4,5],[5,4]]}`, `merge 1 of "b" and "a" gives no piece`},
+		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[4,5],[4,5]]}`, "merge 1 is there twice"},
+		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab","abb"],"merges":[[6,5],[4,5]]}`, "merge 0 joins pieces 6 and 5, not both of which exist by then"},
+		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[4.5,4]]}`, "cannot unmarshal number"},
+		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[99999999999999999999,4]]}`, "cannot unmarshal number"},
+	} {
+		v := BuildVocabulary([]string{"keep me"}, Words, 0)
+		err := json.Unmarshal([]byte(c.in), v)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s:\n got %v\nwant %s", c.in, err, c.want)
+		}
+		if v.Decode(v.Encode("keep me")) != "keep me" || v.Len() != 6 {
+			t.Errorf("%s: an error has changed the vocabulary", c.in)
+		}
+	}
+	if err := new(Vocabulary).UnmarshalJSON([]byte(`{"units":"char","pieces":[` + four + `]} {}`)); err == nil {
+		t.Error("a second object was read over")
+	}
+}
+
+func TestVocabularyConcurrently(t *testing.T) {
+	v := BuildVocabulary([]string{"the cat sat on the mat", "a dog on the mat"}, BPE, 0)
+	want := v.Encode("the dog sat on the cat")
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 100 {
+				if got := v.Encode("the dog sat on the cat"); !slices.Equal(got, want) {
+					t.Errorf("got %v, want %v", got, want)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func FuzzVocabularyJSON(f *testing.F) {
+	for _, units := range allUnits {
+		data, err := json.Marshal(BuildVocabulary([]string{"l'été 漢字 aab aab", "\x00"}, units, 0))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data, "l'été aabaa\xff")
+	}
+	f.Add([]byte(`{"units":"bpe","pieces":["<pad>","<bos>","<eos>","<unk>","a","aa"],"merges":[[4,4],[4,4]]}`), "aaa")
+	f.Fuzz(func(t *testing.T, data []byte, text string) {
+		var v Vocabulary
+		if json.Unmarshal(data, &v) != nil {
+			return
+		}
+		again, err := json.Marshal(v)
+		var read Vocabulary
+		if err == nil {
+			err = json.Unmarshal(again, &read)
+		}
+		if err != nil || !reflect.DeepEqual(v, read) {
+			t.Fatalf("%s does not come back: %v", again, err)
+		}
+		ids := v.Encode(text)
+		for _, id := range ids {
+			if id < UNK || id >= v.Len() || !utf8.ValidString(v.Token(id)) {
+				t.Fatalf("id %d of %d", id, v.Len())
+			}
+		}
+		if got := v.Decode(ids); !slices.Contains(ids, UNK) && got != plain(strings.ToValidUTF8(text, "\uFFFD")) {
+			t.Fatalf("%q came back as %q", text, got)
+		}
+	})
+}

@@ -1,0 +1,124 @@
+package tensortest
+
+import (
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Golden is a file of inputs and exact results, as testdata/README.md describes
+// it. Its methods end the test if the file lacks what they are asked for.
+type Golden struct {
+	tb   testing.TB
+	name string
+	file *safetensors.File
+}
+
+// Open reads a golden file and ends the test if it cannot.
+func Open(tb testing.TB, path string) *Golden {
+	tb.Helper()
+	file, err := safetensors.Read(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &Golden{tb: tb, name: filepath.Base(path), file: file}
+}
+
+// On returns the same file for use in a subtest.
+func (g *Golden) On(tb testing.TB) *Golden { return &Golden{tb: tb, name: g.name, file: g.file} }
+
+// Has reports whether the file has a tensor of that name.
+func (g *Golden) Has(name string) bool { return g.file.Lookup(name) != nil }
+
+// Shape returns the shape of a tensor.
+func (g *Golden) Shape(name string) []int {
+	g.tb.Helper()
+	return slices.Clone(g.lookup(name).Shape)
+}
+
+// Tensor returns a float32 tensor of the file as a leaf in memory of its own, to
+// which no gradient flows until it is made a parameter.
+func (g *Golden) Tensor(name string) *tensor.Tensor {
+	g.tb.Helper()
+	x := g.lookup(name)
+	return tensor.New(read(g, x.Float32s), x.Shape...)
+}
+
+// Float64s returns the numbers of a float tensor of the file.
+func (g *Golden) Float64s(name string) []float64 {
+	g.tb.Helper()
+	return read(g, g.lookup(name).Float64s)
+}
+
+// Ints returns the numbers of an integer tensor of the file.
+func (g *Golden) Ints(name string) []int {
+	g.tb.Helper()
+	return read(g, g.lookup(name).Ints)
+}
+
+// Bools returns the truth values of a boolean tensor of the file.
+func (g *Golden) Bools(name string) []bool {
+	g.tb.Helper()
+	return read(g, g.lookup(name).Bools)
+}
+
+// Setting returns a value of the file's metadata, empty if it is absent.
+func (g *Golden) Setting(key string) string { return g.file.Metadata[key] }
+
+// Number returns a value of the file's metadata that is a number.
+func (g *Golden) Number(key string) float64 {
+	g.tb.Helper()
+	x, err := strconv.ParseFloat(g.Setting(key), 64)
+	if err != nil {
+		g.tb.Fatalf("%s: setting %q: %v", g.name, key, err)
+	}
+	return x
+}
+
+// Check compares the elements of got with the exact ones of that name, within
+// the budget that the file states for them (see Close). Of the shapes only the
+// sizes are compared: a single layer's state, say, has one axis less than
+// PyTorch's.
+func (g *Golden) Check(name string, got *tensor.Tensor) {
+	g.tb.Helper()
+	want := g.Float64s(name)
+	if got.Len() != len(want) {
+		g.tb.Errorf("%s: %s: shape %v, want the size of %v", g.name, name, got.Shape(), g.Shape(name))
+		return
+	}
+	Close(g.tb, g.name+": "+name, got.Data(), want, g.Number("budget."+name))
+}
+
+// CheckGrad compares the gradient of x with the exact one of that name. A
+// gradient that no backward pass has reached counts as zero.
+func (g *Golden) CheckGrad(name string, x *tensor.Tensor) {
+	g.tb.Helper()
+	grad := x.Grad()
+	if grad == nil {
+		grad = tensor.Zeros(x.Shape()...)
+	}
+	g.Check(name, grad)
+}
+
+func (g *Golden) lookup(name string) *safetensors.Tensor {
+	g.tb.Helper()
+	x := g.file.Lookup(name)
+	if x == nil {
+		g.tb.Fatalf("%s: no tensor %q", g.name, name)
+	}
+	return x
+}
+
+// read is a conversion that ends the test where it fails.
+func read[T any](g *Golden, convert func() ([]T, error)) []T {
+	g.tb.Helper()
+	x, err := convert()
+	if err != nil {
+		g.tb.Fatalf("%s: %v", g.name, err)
+	}
+	return x
+}
