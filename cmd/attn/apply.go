@@ -1,0 +1,331 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/tensor"
+)
+
+type applyCommand struct {
+	In      string   `required:"" help:"Safetensors file with q, k, v and what else there is." placeholder:"FILE"`
+	Out     string   `required:"" help:"Safetensors file to write." placeholder:"FILE"`
+	Score   string   `default:"scaled" enum:"scaled,dot,additive,bilinear,scaled-bilinear,gaussian,cosine" help:"scaled, dot, additive, bilinear, scaled-bilinear, gaussian or cosine." placeholder:"NAME"`
+	Scale   *float32 `help:"Factor of the scores, for scaled, dot and cosine." placeholder:"S"`
+	Causal  bool     `help:"Query i sees key j only if j ≤ i + offset."`
+	Offset  *int     `help:"Offset of causal and window; Lk − Lq if not given." placeholder:"N"`
+	Window  *int     `help:"Query i sees only keys at most N away from i + offset." placeholder:"N"`
+	Heads   int      `help:"Run a multi-head layer with H heads on [B L D] inputs." placeholder:"H"`
+	Weights bool     `help:"Write the weights as well."`
+}
+
+func (applyCommand) Help() string {
+	return `Examples:
+
+  attn apply --in x.safetensors --out y.safetensors --causal --weights
+  attn apply --in x.safetensors --out y.safetensors --score additive
+  attn apply --in layer.safetensors --out y.safetensors --heads 8
+
+Read: q, k, v, [B L E] or [B H L E]; where present mask (BOOL, true = may
+attend, broadcast to the scores), bias (added to the scores), valid_lens ([B] or
+[B Lq] integers), the score's parameters score.wq, score.wk, score.wv (additive),
+score.w (bilinear, gaussian), score.scale (cosine), and with --heads the layer's
+q.weight, k.weight, v.weight, out.weight, [out in], and biases q.bias and so on.
+Written: out; with --weights weights; and if dout is there, the gradients d.q,
+d.k, d.v, d.bias and d.NAME of each parameter NAME.`
+}
+
+// Validate is called by the parser.
+func (cmd *applyCommand) Validate() error {
+	switch {
+	case cmd.Scale != nil && !slices.Contains([]string{"scaled", "dot", "cosine"}, cmd.Score):
+		return fmt.Errorf("--scale goes with the scores scaled, dot and cosine, not %s", cmd.Score)
+	case cmd.Scale != nil && (math.IsNaN(float64(*cmd.Scale)) || math.IsInf(float64(*cmd.Scale), 0)):
+		return errors.New("--scale is not a finite number")
+	case cmd.Offset != nil && !cmd.Causal && cmd.Window == nil:
+		return errors.New("--offset goes with --causal or --window")
+	case cmd.Window != nil && *cmd.Window < 0:
+		return fmt.Errorf("--window %d, want at least 0", *cmd.Window)
+	case cmd.Heads < 0:
+		return fmt.Errorf("--heads %d, want at least 1", cmd.Heads)
+	}
+	return nil
+}
+
+func (cmd *applyCommand) Run(_ context.Context, _ console) error {
+	file, err := safetensors.Read(cmd.In)
+	if err != nil {
+		return err
+	}
+	in := &mechanism{path: cmd.In, file: file, params: map[string]*tensor.Tensor{}}
+	var out *safetensors.File
+	// Shapes in a file are untrusted: where they disagree, the file is bad.
+	if shapes := tensor.Catch(func() { out, err = cmd.apply(in) }); shapes != nil {
+		err = in.bad("%v", shapes)
+	}
+	if err != nil {
+		return err
+	}
+	return out.WriteFile(cmd.Out)
+}
+
+// apply runs the mechanism and returns what is to be written.
+func (cmd *applyCommand) apply(in *mechanism) (*safetensors.File, error) {
+	q, k, v := in.need("q"), in.need("k"), in.need("v")
+	o := attn.Options{Score: cmd.score(in), Bias: in.get("bias"), Weights: cmd.Weights}
+	o.Mask = attn.And(in.mask(), in.validLens(), cmd.positions())
+	layer := cmd.layer(in, o.Score)
+	dout := in.get("dout")
+	if in.err != nil {
+		return nil, in.err
+	}
+
+	inputs := []*tensor.Tensor{q, k, v}
+	if o.Bias != nil {
+		inputs = append(inputs, o.Bias)
+	}
+	t := tensor.NewTape(tensor.Infer)
+	if dout != nil {
+		t = tensor.NewTape(tensor.Eval)
+		for _, x := range inputs {
+			x.Param()
+		}
+		for _, p := range in.params {
+			p.Param()
+		}
+	}
+	var result attn.Output
+	if layer != nil {
+		result = layer(t, q, k, v, o)
+	} else {
+		result = attn.Attend(t, q, k, v, o)
+	}
+	f := &safetensors.File{}
+	add := func(name string, x *tensor.Tensor) {
+		f.Tensors = append(f.Tensors, safetensors.FromFloat32s(name, x.Shape(), x.Data()))
+	}
+	add("out", result.Out)
+	if cmd.Weights {
+		add("weights", result.Weights)
+	}
+	if dout != nil {
+		t.Backward(result.Out, dout)
+		names := []string{"d.q", "d.k", "d.v", "d.bias"}
+		for i, x := range inputs {
+			add(names[i], gradient(x))
+		}
+		for _, name := range in.order {
+			add("d."+name, gradient(in.params[name]))
+		}
+	}
+	return f, nil
+}
+
+// gradient returns x's gradient, zeros if none has reached it.
+func gradient(x *tensor.Tensor) *tensor.Tensor {
+	if g := x.Grad(); g != nil {
+		return g
+	}
+	return tensor.Zeros(x.Shape()...)
+}
+
+// score returns the scoring function with parameters from the file.
+func (cmd *applyCommand) score(in *mechanism) attn.Score {
+	switch cmd.Score {
+	case "scaled", "dot":
+		switch {
+		case cmd.Scale != nil:
+			return attn.DotScale(*cmd.Scale)
+		case cmd.Score == "dot":
+			return attn.Dot()
+		}
+		return attn.ScaledDot()
+	case "additive":
+		return &attn.Additive{WQ: in.param("score.wq", 2), WK: in.param("score.wk", 2), WV: in.param("score.wv", 1)}
+	case "bilinear", "scaled-bilinear":
+		return &attn.Bilinear{W: in.param("score.w", 2), Scaled: cmd.Score == "scaled-bilinear"}
+	case "gaussian":
+		return &attn.Gaussian{W: in.optional("score.w")}
+	}
+	s := &attn.Cosine{Scale: in.optional("score.scale")}
+	if cmd.Scale != nil {
+		if s.Scale != nil {
+			in.fail(usage("--scale beside the tensor score.scale"))
+		}
+		s.Scale = tensor.Full(*cmd.Scale, 1)
+	}
+	return s
+}
+
+// positions returns the mask of --causal, --window and --offset.
+func (cmd *applyCommand) positions() attn.Mask {
+	left, right := -1, -1
+	if cmd.Window != nil {
+		left, right = *cmd.Window, *cmd.Window
+	}
+	if cmd.Causal {
+		right = 0
+	}
+	switch {
+	case left < 0 && right < 0:
+		return attn.Mask{}
+	case cmd.Offset != nil:
+		return attn.WindowAt(left, right, *cmd.Offset)
+	}
+	return attn.Window(left, right)
+}
+
+// layer returns the multi-head layer of --heads, or nil.
+func (cmd *applyCommand) layer(in *mechanism, score attn.Score) func(*tensor.Tape, *tensor.Tensor, *tensor.Tensor, *tensor.Tensor, attn.Options) attn.Output {
+	if cmd.Heads == 0 {
+		return nil
+	}
+	linear := func(name string) *nn.Linear {
+		return &nn.Linear{Weight: in.param(name+".weight", 2), Bias: in.optional(name + ".bias")}
+	}
+	maps := map[string]*nn.Linear{}
+	for _, name := range []string{"q", "k", "v", "out"} {
+		maps[name] = linear(name)
+	}
+	if in.err != nil {
+		return nil
+	}
+	// The rows of the weights say how large a head is, and, where k has fewer
+	// of them than q, that heads share keys and values.
+	rows := func(name string) int { return maps[name].Weight.Dim(0) }
+	size := rows("q") / cmd.Heads
+	if size == 0 || rows("q")%cmd.Heads != 0 || rows("k")%size != 0 || rows("k") == 0 || rows("v")%(rows("k")/size) != 0 {
+		in.fail(in.bad("q.weight, k.weight and v.weight have %d, %d and %d rows, which %d heads do not divide", rows("q"), rows("k"), rows("v"), cmd.Heads))
+		return nil
+	}
+	groups := rows("k") / size
+	m, err := attn.NewMultiHead(attn.MultiHeadConfig{
+		Width: max(maps["q"].Weight.Dim(1), 1), KeyWidth: maps["k"].Weight.Dim(1), ValueWidth: maps["v"].Weight.Dim(1),
+		Heads: cmd.Heads, KVHeads: groups, HeadSize: size, ValueSize: rows("v") / groups, OutWidth: rows("out"), Score: score,
+		Init: func(_ *rand.Rand, shape ...int) *tensor.Tensor { return tensor.Zeros(shape...) },
+	}, nil)
+	if err != nil {
+		in.fail(in.bad("%v", err))
+		return nil
+	}
+	for _, f := range []struct {
+		name string
+		to   **nn.Linear
+	}{{"q", &m.Q}, {"k", &m.K}, {"v", &m.V}, {"out", &m.Out}} {
+		l, want := maps[f.name], (*f.to).Weight.Shape()
+		if got := l.Weight.Shape(); !slices.Equal(got, want) {
+			in.fail(in.bad("tensor %q has shape %v, want %v", f.name+".weight", got, want))
+		}
+		if l.Bias != nil && !slices.Equal(l.Bias.Shape(), want[:1]) {
+			in.fail(in.bad("tensor %q has shape %v, want %v", f.name+".bias", l.Bias.Shape(), want[:1]))
+		}
+		*f.to = l
+	}
+	return m.Forward
+}
+
+// mechanism reads tensors from a file. The first thing that is wrong stays in
+// err, and what is read after it is not to be used.
+type mechanism struct {
+	path   string
+	file   *safetensors.File
+	params map[string]*tensor.Tensor
+	order  []string // the names of params, as they were asked for
+	err    error
+}
+
+func (m *mechanism) bad(format string, args ...any) error {
+	return &seq2seq.InputError{Name: m.path, Reason: fmt.Sprintf(format, args...)}
+}
+
+func (m *mechanism) fail(err error) {
+	if m.err == nil {
+		m.err = err
+	}
+}
+
+// get returns a tensor of floats, or nil if the file has none of that name.
+func (m *mechanism) get(name string) *tensor.Tensor {
+	t := m.file.Lookup(name)
+	if t == nil {
+		return nil
+	}
+	x, err := t.Float32s()
+	if err != nil {
+		m.fail(m.bad("%v", strings.TrimPrefix(err.Error(), "safetensors: ")))
+		return nil
+	}
+	return tensor.New(x, t.Shape...)
+}
+
+// need is get for a tensor that must be there.
+func (m *mechanism) need(name string) *tensor.Tensor {
+	if m.file.Lookup(name) == nil {
+		m.fail(m.bad("tensor %q is missing", name))
+	}
+	return m.get(name)
+}
+
+// optional returns a parameter, nil if it is not there.
+func (m *mechanism) optional(name string) *tensor.Tensor {
+	x := m.get(name)
+	if x != nil {
+		m.params[name] = x
+		m.order = append(m.order, name)
+	}
+	return x
+}
+
+// param returns a parameter that must be there, with the given rank.
+func (m *mechanism) param(name string, rank int) *tensor.Tensor {
+	m.need(name)
+	x := m.optional(name)
+	if x != nil && x.Rank() != rank {
+		m.fail(m.bad("tensor %q has shape %v, want %d axes", name, x.Shape(), rank))
+	}
+	return x
+}
+
+// mask returns the mask in the file; without one nothing is hidden.
+func (m *mechanism) mask() attn.Mask {
+	t := m.file.Lookup("mask")
+	if t == nil {
+		return attn.Mask{}
+	}
+	seen, err := t.Bools()
+	if err != nil {
+		m.fail(m.bad("%v", strings.TrimPrefix(err.Error(), "safetensors: ")))
+		return attn.Mask{}
+	}
+	return attn.Allow(seen, t.Shape...)
+}
+
+// validLens returns the mask of the lengths in the file.
+func (m *mechanism) validLens() attn.Mask {
+	t := m.file.Lookup("valid_lens")
+	if t == nil {
+		return attn.Mask{}
+	}
+	lens, err := t.Ints()
+	if err != nil {
+		m.fail(m.bad("%v", strings.TrimPrefix(err.Error(), "safetensors: ")))
+		return attn.Mask{}
+	}
+	switch len(t.Shape) {
+	case 1:
+		return attn.ValidLens(lens...)
+	case 2:
+		return attn.ValidLensRows(slices.Collect(slices.Chunk(lens, max(t.Shape[1], 1))))
+	}
+	m.fail(m.bad("valid_lens has shape %v, want [B] or [B Lq]", t.Shape))
+	return attn.Mask{}
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/attn-go/attn/seq2seq"
+)
+
+type evalCommand struct {
+	Model string `required:"" help:"Directory of the model." placeholder:"DIR"`
+	Data  string `required:"" help:"Tab-separated pairs, one a line." placeholder:"FILE"`
+	Beam  int    `default:"1" help:"Translations kept at each step; 1 is greedy." placeholder:"N"`
+	JSON  bool   `name:"json" help:"Write a JSON object."`
+}
+
+func (evalCommand) Help() string {
+	return `Examples:
+
+  attn eval --model runs/fra.run --data valid.tsv
+  attn eval --model runs/fra.run --data valid.tsv --json
+
+Pairs with the same source are one source with several right translations.
+BLEU is the corpus score, 0 to 100, with 13a tokenisation.`
+}
+
+// Validate is called by the parser.
+func (cmd *evalCommand) Validate() error {
+	if cmd.Beam < 1 || cmd.Beam > 1000 {
+		return fmt.Errorf("--beam %d, want 1 to 1000", cmd.Beam)
+	}
+	return nil
+}
+
+func (cmd *evalCommand) Run(ctx context.Context, c console) error {
+	m, err := seq2seq.Load(cmd.Model)
+	if err != nil {
+		return err
+	}
+	pairs, err := seq2seq.LoadPairs(cmd.Data)
+	if err != nil {
+		return err
+	}
+	metrics, err := m.Evaluate(ctx, pairs, seq2seq.Decoding{Beam: cmd.Beam})
+	if err != nil {
+		return err
+	}
+	if cmd.JSON {
+		return json.NewEncoder(c.out).Encode(metrics)
+	}
+	_, err = fmt.Fprintf(c.out, "loss         %.4f nats per token\nperplexity   %.4f\nexact match  %.2f%%\nBLEU         %.2f\nsources      %d\n",
+		metrics.Loss, metrics.Perplexity, 100*metrics.ExactMatch, metrics.BLEU, metrics.Sources)
+	return err
+}

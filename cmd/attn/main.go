@@ -1,0 +1,121 @@
+// Attn trains attention models, translates with them, and computes single
+// attention mechanisms on tensors from any framework.
+//
+// Data go to standard output; messages and progress go to standard error. The
+// exit code is 0 when all is done, 1 when something failed, 2 for wrong usage,
+// 3 when a check fell short, 4 for a bad input file, and 130 after an
+// interruption.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInput       = 4
+	exitInterrupted = 130
+)
+
+// commands are the subcommands; each is in a file of its own.
+type commands struct {
+	Train     trainCommand     `cmd:"" help:"Train a translator, on dates if no data are given."`
+	Translate translateCommand `cmd:"" help:"Translate arguments or lines of standard input."`
+	Eval      evalCommand      `cmd:"" help:"Measure a translator on sentence pairs."`
+	Apply     applyCommand     `cmd:"" help:"Run one attention mechanism on tensors from a file."`
+	Version   versionCommand   `cmd:"" help:"Print the version."`
+}
+
+// console is what a command reads and writes.
+type console struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+func main() {
+	// The first interruption asks politely; the second ends the program.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], console{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// run runs the command line and returns the exit code.
+func run(ctx context.Context, args []string, c console) int {
+	exited := -1
+	parser := kong.Must(&commands{},
+		kong.Name("attn"),
+		kong.Description("Attention models: train them, use them, look into them."),
+		kong.UsageOnError(),
+		kong.Writers(c.out, c.err),
+		kong.Exit(func(code int) { exited = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(c),
+	)
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if exited >= 0 { // help was asked for and has been printed
+		return exited
+	}
+	if err == nil {
+		err = parsed.Run()
+	} else {
+		err = usage("%w", err)
+	}
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintf(c.err, "attn: %v\n", err)
+	return exitCode(err)
+}
+
+// usageError is a command line that cannot be.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// interrupted is an error after which there is a way to go on.
+type interrupted struct{ hint string }
+
+func (e interrupted) Error() string { return e.hint }
+
+// exitCode sorts an error into the codes that the command promises.
+func exitCode(err error) int {
+	var (
+		usage  usageError
+		input  *seq2seq.InputError
+		format *safetensors.FormatError
+		paused interrupted
+		path   *fs.PathError
+	)
+	switch {
+	case errors.As(err, &paused), errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &input), errors.As(err, &format):
+		return exitInput
+	case errors.As(err, &path) && path.Op == "open" && errors.Is(err, fs.ErrNotExist):
+		return exitInput
+	}
+	return exitFailed
+}

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// recipe is everything that a training run follows from. It is kept in the
+// run's directory, so that --resume needs nothing else.
+type recipe struct {
+	Data      string           `json:"data,omitempty"`  // pairs; empty for the built-in dates
+	Valid     string           `json:"valid,omitempty"` // pairs to measure on; empty: some of Data
+	Limit     int              `json:"limit,omitempty"` // pairs of Data used; 0 for all
+	Units     seq2seq.Units    `json:"units"`
+	VocabSize int              `json:"vocab_size"` // at most, for each language
+	Network   seq2seq.Config   `json:"network"`    // without the sizes of the vocabularies
+	Training  seq2seq.Settings `json:"training"`
+}
+
+// The numbers of built-in pairs.
+const (
+	datesTrain = 10_000
+	datesTest  = 1_000
+)
+
+// datesRecipe learns the built-in dates in well under a minute on two cores.
+func datesRecipe() recipe {
+	return recipe{
+		Units: seq2seq.Chars, VocabSize: 1000,
+		Network:  seq2seq.Config{Score: "scaled", Width: 64, Heads: 4, Layers: 1, Hidden: 128, Dropout: 0.05},
+		Training: seq2seq.Settings{Epochs: 16, Batch: 32, LR: 0.003, Warmup: 400, Clip: 1, Seed: 1},
+	}
+}
+
+// pairsRecipe suits tens of thousands of short sentences.
+func pairsRecipe() recipe {
+	return recipe{
+		Units: seq2seq.BPE, VocabSize: 4000,
+		Network:  seq2seq.Config{Score: "scaled", Width: 128, Heads: 4, Layers: 2, Hidden: 512, Dropout: 0.1},
+		Training: seq2seq.Settings{Epochs: 10, Batch: 64, LR: 0.001, Warmup: 400, Clip: 1, Smoothing: 0.1, MaxLength: 200, Seed: 1},
+	}
+}
+
+// recipeFlags are the flags that change a recipe; nil leaves it as it is.
+type recipeFlags struct {
+	Data  *string `help:"Tab-separated pairs to learn, one a line. Without it, dates are made." placeholder:"FILE"`
+	Valid *string `help:"Pairs to measure on. Without it, some of the data are held out." placeholder:"FILE"`
+	Limit *int    `help:"Use only the first N pairs of the data." placeholder:"N"`
+
+	Arch      *string  `help:"transformer or gru." placeholder:"NAME" group:"Network"`
+	Score     *string  `help:"scaled, dot, additive, bilinear, gaussian or cosine." placeholder:"NAME" group:"Network"`
+	Heads     *int     `help:"Heads of each attention layer; 0, for gru only, attends without projections." placeholder:"N" group:"Network"`
+	Width     *int     `help:"Size of embeddings and states." placeholder:"N" group:"Network"`
+	Layers    *int     `help:"Layers of encoder and decoder." placeholder:"N" group:"Network"`
+	Hidden    *int     `help:"Size of the transformer's feed-forward layers." placeholder:"N" group:"Network"`
+	Dropout   *float32 `help:"Probability of dropping an activation." placeholder:"P" group:"Network"`
+	Units     *string  `help:"What texts are cut into: char, word or bpe." placeholder:"NAME" group:"Network"`
+	VocabSize *int     `help:"Largest number of entries of each vocabulary." placeholder:"N" group:"Network"`
+
+	Epochs    *int     `help:"Passes over the data, in all." placeholder:"N" group:"Training"`
+	Batch     *int     `help:"Pairs of a step." placeholder:"N" group:"Training"`
+	LR        *float64 `name:"lr" help:"Largest learning rate." placeholder:"RATE" group:"Training"`
+	Warmup    *int     `help:"Steps until the learning rate is at its largest." placeholder:"N" group:"Training"`
+	Smoothing *float32 `help:"Label smoothing of the loss." placeholder:"P" group:"Training"`
+	Seed      *uint64  `help:"Seed of all random numbers." placeholder:"N" group:"Training"`
+}
+
+// set copies a flag that was given.
+func set[T any](to *T, flag *T) {
+	if flag != nil {
+		*to = *flag
+	}
+}
+
+// apply returns the recipe with the flags that were given.
+func (f *recipeFlags) apply(r recipe) (recipe, error) {
+	for _, p := range []struct{ to, flag *string }{{&r.Data, f.Data}, {&r.Valid, f.Valid}} {
+		if p.flag == nil {
+			continue
+		}
+		abs, err := filepath.Abs(*p.flag) // resuming may start elsewhere
+		if err != nil {
+			return r, err
+		}
+		*p.to = abs
+	}
+	set(&r.Limit, f.Limit)
+	set(&r.Network.Arch, f.Arch)
+	set(&r.Network.Score, f.Score)
+	set(&r.Network.Heads, f.Heads)
+	set(&r.Network.Width, f.Width)
+	set(&r.Network.Layers, f.Layers)
+	set(&r.Network.Hidden, f.Hidden)
+	set(&r.Network.Dropout, f.Dropout)
+	if f.Units != nil {
+		units, err := seq2seq.ParseUnits(*f.Units)
+		if err != nil {
+			return r, usage("%s", strings.TrimPrefix(err.Error(), "seq2seq: "))
+		}
+		r.Units = units
+	}
+	set(&r.VocabSize, f.VocabSize)
+	set(&r.Training.Epochs, f.Epochs)
+	set(&r.Training.Batch, f.Batch)
+	set(&r.Training.LR, f.LR)
+	set(&r.Training.Warmup, f.Warmup)
+	set(&r.Training.Smoothing, f.Smoothing)
+	set(&r.Training.Seed, f.Seed)
+	return r, r.validate()
+}
+
+// fresh returns the recipe of a new run.
+func (f *recipeFlags) fresh() (recipe, error) {
+	r := datesRecipe()
+	if f.Data != nil {
+		r = pairsRecipe()
+	}
+	r.Network.Arch = seq2seq.Transformer
+	if f.Arch != nil && *f.Arch == seq2seq.GRU {
+		// The classic recurrent translator attends without projections and
+		// has nothing between its layers.
+		r.Network.Arch, r.Network.Heads, r.Network.Hidden, r.Network.Layers = seq2seq.GRU, 0, 0, 1
+	}
+	if f.Hidden == nil && f.Width != nil && r.Network.Arch == seq2seq.Transformer {
+		r.Network.Hidden = *f.Width * r.Network.Hidden / r.Network.Width
+	}
+	return f.apply(r)
+}
+
+// validate returns a usage error unless the recipe can be followed.
+func (r recipe) validate() error {
+	network := r.Network
+	network.SourceVocab, network.TargetVocab = r.VocabSize, r.VocabSize
+	switch {
+	case r.Limit < 0:
+		return usage("limit %d, want at least 1", r.Limit)
+	case r.VocabSize < 5:
+		return usage("vocabulary of at most %d entries, want room for at least 5", r.VocabSize)
+	case r.Data == "" && r.Valid != "":
+		return usage("--valid goes with --data; the dates have a test set of their own")
+	case network.Arch == seq2seq.GRU && network.Hidden != 0:
+		return usage("--hidden goes with the transformer")
+	}
+	if err := network.Validate(); err != nil {
+		return usage("%w", err)
+	}
+	if err := r.Training.Validate(); err != nil {
+		return usage("%w", err)
+	}
+	return nil
+}
+
+// resume returns the recipe of the run in a directory. Flags may repeat what it
+// says; only the number of epochs may change.
+func (f *recipeFlags) resume(dir string) (recipe, error) {
+	path := filepath.Join(dir, recipeFile)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return recipe{}, &seq2seq.InputError{Name: dir, Reason: "holds no run to resume"}
+	} else if err != nil {
+		return recipe{}, err
+	}
+	var stored recipe
+	if err := json.Unmarshal(data, &stored); err != nil {
+		return recipe{}, &seq2seq.InputError{Name: path, Reason: err.Error()}
+	}
+	if err := stored.validate(); err != nil {
+		return recipe{}, &seq2seq.InputError{Name: path, Reason: err.Error()}
+	}
+	r, err := f.apply(stored)
+	if err != nil {
+		return recipe{}, err
+	}
+	same := r
+	same.Training.Epochs = stored.Training.Epochs
+	if same != stored {
+		return recipe{}, usage("the run in %s was started with other settings; only --epochs may change when it is resumed", dir)
+	}
+	return r, nil
+}
+
+// recipeFile is the name of the recipe in a run's directory.
+const recipeFile = "recipe.json"
+
+// save writes the recipe to a run's directory.
+func (r recipe) save(dir string) error {
+	return atomicfile.Write(filepath.Join(dir, recipeFile), func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	})
+}
+
+// pairs returns the pairs to learn and those to measure on. unseen tells
+// whether the latter are kept from training.
+func (r recipe) pairs() (train, valid []seq2seq.Pair, unseen bool, err error) {
+	if r.Data == "" {
+		train, valid = seq2seq.DatesSplit(datesTrain, datesTest, r.Training.Seed)
+		if r.Limit > 0 {
+			train = train[:min(r.Limit, len(train))]
+		}
+		return train, valid, true, nil
+	}
+	all, err := seq2seq.LoadPairs(r.Data)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	if r.Limit > 0 {
+		all = all[:min(r.Limit, len(all))]
+	}
+	if r.Valid != "" {
+		valid, err = seq2seq.LoadPairs(r.Valid)
+		return all, valid, true, err
+	}
+	train, valid = holdOut(all)
+	if len(train) == 0 || len(valid) == 0 {
+		return all, all, false, nil
+	}
+	return train, valid, true, nil
+}
+
+// holdOut keeps every fiftieth source, at most 500, from training, with all
+// its translations.
+func holdOut(all []seq2seq.Pair) (train, valid []seq2seq.Pair) {
+	const every, most = 50, 500
+	sources, _ := seq2seq.Group(all)
+	held := make(map[string]bool)
+	for i := every - 1; i < len(sources) && len(held) < most; i += every {
+		held[sources[i]] = true
+	}
+	for _, p := range all {
+		if held[p.Source] {
+			valid = append(valid, p)
+		} else {
+			train = append(train, p)
+		}
+	}
+	return train, valid
+}
+
+// vocabularies cuts the texts of both languages into units.
+func (r recipe) vocabularies(pairs []seq2seq.Pair) (source, target *seq2seq.Vocabulary) {
+	sources, targets := make([]string, len(pairs)), make([]string, len(pairs))
+	for i, p := range pairs {
+		sources[i], targets[i] = p.Source, p.Target
+	}
+	return seq2seq.BuildVocabulary(sources, r.Units, r.VocabSize), seq2seq.BuildVocabulary(targets, r.Units, r.VocabSize)
+}
+
+// directory returns where a run goes if --out does not say.
+func (f *recipeFlags) directory() string {
+	if f.Data == nil {
+		return filepath.Join("runs", "dates")
+	}
+	base := filepath.Base(*f.Data)
+	return filepath.Join("runs", fmt.Sprintf("%s.run", strings.TrimSuffix(base, filepath.Ext(base))))
+}
