@@ -153,24 +153,29 @@ func wantLengths(op string, lens []int, d dims) {
 // its axes are aligned at the end. Allow shares seen. It panics with a
 // *tensor.ShapeError if the shape does not hold len(seen) elements.
 func Allow(seen []bool, shape ...int) Mask {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	if n != len(seen) {
-		badMask("attn: Allow", "number of elements", []int{len(seen)}, "%d for shape %v", n, shape)
-	}
-	return Mask{[]rule{allow{seen: seen, shape: slices.Clone(shape)}}}
+	return Mask{[]rule{newAllow("attn: Allow", seen, shape)}}
 }
 
 // AllowSequenceFirst is Allow for a mask laid out as [Lq Lk B], of which the
 // first and the last axis may be 1.
 func AllowSequenceFirst(seen []bool, lq, lk, b int) Mask {
-	m := Allow(seen, lq, lk, b)
-	a := m.rules[0].(allow)
+	a := newAllow("attn: AllowSequenceFirst", seen, []int{lq, lk, b})
 	a.sequenceFirst = true
-	m.rules[0] = a
-	return m
+	return Mask{[]rule{a}}
+}
+
+func newAllow(op string, seen []bool, shape []int) allow {
+	n := 1
+	for _, d := range shape {
+		if d < 0 {
+			badMask(op, "", shape, "no negative axis")
+		}
+		n *= d
+	}
+	if n != len(seen) {
+		badMask(op, "number of elements", []int{len(seen)}, "%d for shape %v", n, shape)
+	}
+	return allow{seen: seen, shape: slices.Clone(shape)}
 }
 
 // allow is a boolean array.

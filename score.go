@@ -115,7 +115,10 @@ func (s *Bilinear) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	if s.Scaled {
 		q = tensor.Scale(t, q, float32(math.Pow(float64(eq)*float64(ek), -0.25)))
 	}
-	return tensor.MatMulT(t, tensor.MatMul(t, q, s.W), k)
+	// Not as q·W: the gradient of that by W is no product in which the zero
+	// gradient of a query that sees nothing silences what the query holds.
+	mapped := tensor.Linear(t, q, tensor.Transpose(t, s.W, 1, 0), nil)
+	return tensor.MatMulT(t, mapped, k)
 }
 
 // Params returns "w".
@@ -144,6 +147,9 @@ func (s *Cosine) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 func (s *Cosine) scores(t *tensor.Tape, q, unit *tensor.Tensor) *tensor.Tensor {
 	c := tensor.MatMulT(t, tensor.Normalize(t, q, cosineEps), unit)
 	if s.Scale != nil {
+		if s.Scale.Len() != 1 {
+			panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "scale of the cosine score", Got: s.Scale.Shape(), Want: "one element"})
+		}
 		c = times(t, c, s.Scale)
 	}
 	return c

@@ -35,8 +35,21 @@ const bufferSize = 1 << 16
 // untouched and no temporary file is left. Only a process that is killed
 // leaves one; its name begins with ".attn-" and ends in ".tmp".
 func Write(path string, write func(io.Writer) error) error {
-	return replace(path, create, write)
+	return replace(create, File{path, write})
 }
+
+// File is one of several files that WriteAll writes.
+type File struct {
+	Path  string
+	Write func(io.Writer) error
+}
+
+// WriteAll is Write for files that mean something only together, such as
+// weights and the configuration that they belong to: the first of them takes
+// its name when all of them are on the disk. So no error of a writer, and no
+// full disk, can leave some new and some old. Only a crash within the renames
+// can, which follow each other at once.
+func WriteAll(files ...File) error { return replace(create, files...) }
 
 // file is what replace needs of an *os.File, so that tests can stand in for a
 // disk that is full.
@@ -55,51 +68,70 @@ func create(name string) (file, error) {
 	return f, nil
 }
 
-func replace(path string, create func(string) (file, error), write func(io.Writer) error) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("write %s: %w", path, err)
+func replace(create func(string) (file, error), files ...File) error {
+	var left []staged // those that have not taken their names
+	defer func() {    // deferred, so that a panic in a writer does not leave litter
+		for _, s := range left {
+			os.Remove(s.temp)
 		}
 	}()
-	target, err := resolve(path)
-	if err != nil {
-		return err
+	for _, f := range files {
+		s, err := stage(create, f)
+		if err != nil {
+			return fmt.Errorf("write %s: %w", f.Path, err)
+		}
+		left = append(left, s)
 	}
-	temp, f, err := createTemp(filepath.Dir(target), create)
-	if err != nil {
-		return err
+	for _, f := range files {
+		if err := os.Rename(left[0].temp, left[0].target); err != nil {
+			return fmt.Errorf("write %s: %w", f.Path, cause(err))
+		}
+		left = left[1:]
 	}
-	closed, renamed := false, false
-	defer func() { // deferred, so that a panic in write does not leave litter
+	return nil
+}
+
+// staged is a complete file that is still to take its name.
+type staged struct{ temp, target string }
+
+// stage writes a file beside the one that it is to replace. Unless it succeeds
+// it leaves nothing.
+func stage(create func(string) (file, error), want File) (s staged, err error) {
+	if s.target, err = resolve(want.Path); err != nil {
+		return s, err
+	}
+	temp, f, err := createTemp(filepath.Dir(s.target), create)
+	if err != nil {
+		return s, err
+	}
+	s.temp = temp
+	closed, whole := false, false
+	defer func() {
 		if !closed {
 			f.Close() // before the removal: windows keeps open files
 		}
-		if !renamed {
+		if !whole {
 			os.Remove(temp)
 		}
 	}()
-
 	buf := bufio.NewWriterSize(plain{f}, bufferSize)
-	if err := write(buf); err != nil {
-		return err
+	if err := want.Write(buf); err != nil {
+		return s, err
 	}
 	if err := buf.Flush(); err != nil {
-		return err
+		return s, err
 	}
 	// Without this a crash soon after the rename could leave the new name on
 	// blocks that never reached the disk.
 	if err := f.Sync(); err != nil {
-		return cause(err)
+		return s, cause(err)
 	}
 	closed = true
 	if err := f.Close(); err != nil {
-		return cause(err)
+		return s, cause(err)
 	}
-	if err := os.Rename(temp, target); err != nil {
-		return cause(err)
-	}
-	renamed = true
-	return nil
+	whole = true
+	return s, nil
 }
 
 // resolve returns the file that a write to path is to replace.

@@ -234,12 +234,12 @@ func TestRenameErrorLeavesNoLitter(t *testing.T) {
 func TestNameTakenTriesAnother(t *testing.T) {
 	path := oldFile(t)
 	tries := 0
-	err := replace(path, func(name string) (file, error) {
+	err := replace(func(name string) (file, error) {
 		if tries++; tries < 4 {
 			return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrExist}
 		}
 		return create(name)
-	}, text("fourth"))
+	}, File{path, text("fourth")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func TestDiskErrorKeepsOld(t *testing.T) {
 					disk.File = f
 					return &disk, err
 				}
-				err := replace(path, onDisk, func(w io.Writer) error {
+				err := replace(onDisk, File{path, func(w io.Writer) error {
 					for range 3 * 64 {
 						err := text(strings.Repeat("x", bufferSize/64))(w)
 						if err != nil && !ignore { // an error that the writer ignores must come back all the same
@@ -66,7 +66,7 @@ func TestDiskErrorKeepsOld(t *testing.T) {
 						}
 					}
 					return nil
-				})
+				}})
 				if !errors.Is(err, c.want) {
 					t.Errorf("error %v, want %v", err, c.want)
 				}

@@ -44,9 +44,9 @@ func For(n, chunk int, body func(lo, hi int)) {
 		body(0, n)
 		return
 	}
-	helpers := min(runtime.GOMAXPROCS(0), (n-1)/chunk+1) - 1
+	procs, chunks := runtime.GOMAXPROCS(0), (n-1)/chunk+1
 	var j *job
-	if helpers > 0 {
+	if procs > 1 {
 		j = acquire()
 	}
 	if j == nil {
@@ -55,13 +55,13 @@ func For(n, chunk int, body func(lo, hi int)) {
 		}
 		return
 	}
-	j.n, j.chunk, j.body = n, chunk, body
-	j.chunks = int64((n-1)/chunk + 1)
+	helpers := min(procs, chunks) - 1
+	j.n, j.chunk, j.chunks, j.body = n, chunk, int64(chunks), body
 	j.next.Store(0)
 	j.helpers.Store(int32(helpers))
 	j.open.Store(true)
 	defer j.finish() // deferred because a body may end this very goroutine
-	summon(helpers)
+	summon(helpers, procs-1)
 	j.claim()
 }
 
@@ -179,11 +179,10 @@ func (j *job) leave() {
 // close ends the claiming and returns when no worker is inside.
 func (j *job) close() {
 	j.open.Store(false)
-	for range 200 {
+	for range 2000 {
 		if j.inside.Load() == 0 {
 			return
 		}
-		pause()
 	}
 	for range 100 {
 		if j.inside.Load() == 0 {

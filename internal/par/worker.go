@@ -10,9 +10,14 @@ import (
 const patience = time.Millisecond
 
 var pool struct {
-	wanted  atomic.Int32 // workers that the latest call of For would use
-	workers atomic.Int32 // goroutines that run work, spinning, busy or parked
-	_       [64]byte     // parked is written while others spin on wanted
+	// posted counts the jobs that were ever opened. It is all that a spinning
+	// worker looks at, and alone on its cache line: while a job is set up, the
+	// memory it is in must not go back and forth between processors.
+	posted atomic.Uint64
+	_      [64]byte
+
+	wanted  atomic.Int32 // workers that the latest call of For could use
+	workers atomic.Int32 // goroutines that run work: spinning, busy or parked
 	parked  atomic.Int32 // workers that are blocked on wake, or about to be
 }
 
@@ -20,9 +25,11 @@ var pool struct {
 // token too many makes a worker look in vain, one too few cannot be: see park.
 var wake = make(chan struct{}, 256)
 
-// summon makes sure that helpers workers exist and that they are awake.
-func summon(helpers int) {
-	want := int32(runtime.GOMAXPROCS(0) - 1)
+// summon tells the workers that a job is open for helpers of them, and makes
+// sure that there are as many as wanted.
+func summon(helpers, wanted int) {
+	pool.posted.Add(1)
+	want := int32(wanted)
 	if pool.wanted.Load() != want {
 		pool.wanted.Store(want)
 	}
@@ -45,13 +52,18 @@ func summon(helpers int) {
 func work() {
 	defer pool.workers.Add(-1)
 	idle := time.Now()
+	seen := uint64(0) // what posted was when there was nothing to do
 	for spins := 1; ; spins++ {
-		if help() {
-			idle, spins = time.Now(), 0
+		if posted := pool.posted.Load(); posted != seen {
+			if help() {
+				for help() {
+				}
+				idle, spins = time.Now(), 0
+			}
+			seen = posted
 			continue
 		}
-		pause()
-		if spins%64 != 0 {
+		if spins%256 != 0 {
 			continue
 		}
 		runtime.Gosched()
@@ -61,7 +73,7 @@ func work() {
 			if pool.workers.Load() > pool.wanted.Load() {
 				return
 			}
-			park()
+			park(seen)
 			idle = time.Now()
 		}
 	}
@@ -83,23 +95,12 @@ func help() bool {
 	return false
 }
 
-// park blocks until summon sends a token. A job that opened before this worker
-// counted as parked got no token for it, so it looks once more in between.
-func park() {
+// park blocks until summon sends a token. A job that was posted before this
+// worker counted as parked sent no token for it, so it looks once more.
+func park(seen uint64) {
 	pool.parked.Add(1)
-	for i := range jobs {
-		if jobs[i].open.Load() {
-			pool.parked.Add(-1)
-			return
-		}
+	if pool.posted.Load() == seen {
+		<-wake
 	}
-	<-wake
 	pool.parked.Add(-1)
-}
-
-// pause passes a few nanoseconds without touching memory that others use.
-func pause() {
-	for i := range 8 {
-		_ = i
-	}
 }

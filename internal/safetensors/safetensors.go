@@ -127,6 +127,7 @@ type FormatError struct {
 	Err  error
 }
 
+// Error names the file, if there is one, and what is wrong with it.
 func (e *FormatError) Error() string {
 	if e.Path == "" {
 		return "safetensors: " + e.Err.Error()

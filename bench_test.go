@@ -1,0 +1,93 @@
+package attn_test
+
+import (
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// BenchmarkAttend measures the usual shapes: a translator's sentences, a language
+// model's block and a decoder's single step. On a reused tape a call allocates
+// next to nothing.
+func BenchmarkAttend(b *testing.B) {
+	for _, c := range []struct {
+		name         string
+		b, h, g      int
+		lq, lk, e, v int
+		o            attn.Options
+	}{
+		{"sentences", 32, 8, 8, 24, 24, 32, 32, attn.Options{Mask: attn.ValidLens(lengths(32, 24)...)}},
+		{"block", 1, 8, 8, 512, 512, 64, 64, attn.Options{Mask: attn.Causal()}},
+		{"step", 8, 8, 2, 1, 512, 64, 64, attn.Options{Mask: attn.Causal()}},
+		{"additive", 32, 1, 1, 24, 24, 64, 64, attn.Options{
+			Score: attn.NewAdditive(64, 64, 64, newRand(1)), Mask: attn.ValidLens(lengths(32, 24)...),
+		}},
+		{"gaussian", 32, 1, 1, 24, 24, 64, 64, attn.Options{Score: &attn.Gaussian{W: tensor.Full(0.1, 1).Param()}}},
+	} {
+		rng := newRand(1)
+		q := tensor.Randn(rng, c.b, c.h, c.lq, c.e).Param()
+		k := tensor.Randn(rng, c.b, c.g, c.lk, c.e).Param()
+		v := tensor.Randn(rng, c.b, c.g, c.lk, c.v).Param()
+		b.Run(c.name, func(b *testing.B) {
+			forward := func(t *tensor.Tape) *tensor.Tensor { return attn.Attend(t, q, k, v, c.o).Out }
+			measure(b, forward)
+		})
+	}
+}
+
+func BenchmarkMultiHead(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		config attn.MultiHeadConfig
+		b, l   int
+	}{
+		{"translator", attn.MultiHeadConfig{Width: 256, Heads: 8, Bias: attn.AllProjections, Dropout: 0.1}, 32, 24},
+		{"course", attn.MultiHeadConfig{Width: 100, Heads: 5, Dropout: 0.5}, 2, 6},
+		{"block", attn.MultiHeadConfig{Width: 512, Heads: 8, KVHeads: 2}, 1, 256},
+	} {
+		m := mustMultiHead(b, c.config)
+		x := tensor.Randn(newRand(1), c.b, c.l, c.config.Width).Param()
+		o := attn.Options{Mask: attn.Causal()}
+		b.Run(c.name, func(b *testing.B) {
+			measure(b, func(t *tensor.Tape) *tensor.Tensor {
+				nn.ZeroGrad(m)
+				return m.Forward(t, x, x, x, o).Out
+			})
+		})
+	}
+}
+
+// measure runs f forward alone and with its backward pass.
+func measure(b *testing.B, f func(*tensor.Tape) *tensor.Tensor) {
+	b.Run("forward", func(b *testing.B) {
+		t := tensor.NewTape(tensor.Infer)
+		f(t) // the tape gets its memory
+		b.ReportAllocs()
+		for b.Loop() {
+			t.Reset()
+			f(t)
+		}
+	})
+	b.Run("training", func(b *testing.B) {
+		t := tensor.NewTape(tensor.Train)
+		y := f(t)
+		dout := tensor.Randn(newRand(2), y.Shape()...)
+		t.Backward(y, dout)
+		b.ReportAllocs()
+		for b.Loop() {
+			t.Reset()
+			t.Backward(f(t), dout)
+		}
+	})
+}
+
+// lengths returns n lengths from half of most up to all of it.
+func lengths(n, most int) []int {
+	lens := make([]int, n)
+	for i := range lens {
+		lens[i] = most - i*most/(2*n)
+	}
+	return lens
+}

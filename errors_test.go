@@ -1,0 +1,175 @@
+package attn_test
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// shaped returns a tensor of zeros: only shapes count here.
+func shaped(shape ...int) *tensor.Tensor { return tensor.Zeros(shape...) }
+
+func TestAttendErrors(t *testing.T) {
+	// The call that fits; each case spoils one thing.
+	type args struct {
+		q, k, v *tensor.Tensor
+		o       attn.Options
+	}
+	good := func() args {
+		return args{shaped(2, 6, 5, 8), shaped(2, 3, 7, 8), shaped(2, 3, 7, 11), attn.Options{}}
+	}
+	flat := func() args {
+		return args{shaped(2, 5, 8), shaped(2, 7, 8), shaped(2, 7, 11), attn.Options{}}
+	}
+	mask := func(m attn.Mask) func(*args) { return func(a *args) { a.o.Mask = m } }
+	score := func(s attn.Score) func(*args) { return func(a *args) { a.o.Score = s } }
+	rng := newRand(1)
+	for _, c := range []struct {
+		name  string
+		from  func() args
+		spoil func(*args)
+		want  string
+	}{
+		{"query's rank", good, func(a *args) { a.q = shaped(5, 8) }, `attn: Attend: query has shape \[5 8\], want \[B H Lq E\] or \[B Lq E\]`},
+		{"key's rank", good, func(a *args) { a.k = shaped(2, 7, 8) }, `attn: Attend: key has shape \[2 7 8\], want \[B=2 G Lk E\]`},
+		{"key's rank, three axes", flat, func(a *args) { a.k = shaped(2, 1, 7, 8) }, `attn: Attend: key has shape \[2 1 7 8\], want \[B L E\], as the query has`},
+		{"key's batch", good, func(a *args) { a.k = shaped(3, 3, 7, 8) }, `attn: Attend: key has shape \[3 3 7 8\], want \[B=2 G Lk E\]`},
+		{"key's heads", good, func(a *args) { a.k = shaped(2, 4, 7, 8) }, `attn: Attend: key has shape \[2 4 7 8\], want \[B=2 G Lk E\] with G a divisor of H=6`},
+		{"no key heads", good, func(a *args) { a.k = shaped(2, 0, 7, 8) }, `key has shape \[2 0 7 8\], want .* with G a divisor of H=6`},
+		{"key's size", good, func(a *args) { a.k = shaped(2, 3, 7, 16) }, `attn: Attend: key has head size \[16\], want E=8`},
+		{"value's heads", good, func(a *args) { a.v = shaped(2, 6, 7, 11) }, `attn: Attend: value has shape \[2 6 7 11\], want \[B=2 G=3 Lk=7 V\]`},
+		{"value's length", good, func(a *args) { a.v = shaped(2, 3, 6, 11) }, `attn: Attend: value has shape \[2 3 6 11\], want \[B=2 G=3 Lk=7 V\]`},
+		{"value's rank, three axes", flat, func(a *args) { a.v = shaped(2, 7) }, `attn: Attend: value has shape \[2 7\], want \[B L E\], as the query has`},
+
+		{"bias", good, func(a *args) { a.o.Bias = shaped(3, 5, 7) }, `attn: Attend: bias has shape \[3 5 7\], want a shape that broadcasts to \[B=2 H=6 Lq=5 Lk=7\]`},
+		{"bias, three axes", flat, func(a *args) { a.o.Bias = shaped(2, 1, 5, 7) }, `attn: Attend: bias has shape \[2 1 5 7\], want a shape that broadcasts to \[B=2 Lq=5 Lk=7\]`},
+
+		{"number of valid lengths", good, mask(attn.ValidLens(3, 2, 1)), `attn: Attend: mask has number of valid lengths \[3\], want one for each of B=2 sequences`},
+		{"length too long", good, mask(attn.ValidLens(3, 8)), `attn: Attend: mask has valid length \[8\], want 0 to Lk=7`},
+		{"length negative", good, mask(attn.ValidLens(3, -1)), `attn: Attend: mask has valid length \[-1\], want 0 to Lk=7`},
+		{"rows of valid lengths", good, mask(attn.ValidLensRows([][]int{{1, 2}, {1, 2}, {1, 2}, {1, 2}, {1, 2}})), `mask has number of rows of valid lengths \[5\], want one for each of B=2 sequences`},
+		{"ragged valid lengths", good, mask(attn.ValidLensRows([][]int{{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4}})), `mask has number of valid lengths \[6\], want one for each of Lq=5 queries`},
+		{"length in a row", good, mask(attn.ValidLensRows([][]int{{1, 2, 3, 4, 5}, {1, 2, 3, 4, 8}})), `mask has valid length \[8\], want 0 to Lk=7`},
+		{"offsets", good, mask(attn.CausalAt(1, 2, 3)), `attn: Attend: mask has number of offsets \[3\], want one, or one for each of B=2 sequences`},
+		{"no offsets", good, mask(attn.WindowAt(1, 2)), `attn: Attend: mask has number of offsets \[0\], want one, or one for each of B=2 sequences`},
+		{"mask", good, mask(attn.Allow(make([]bool, 14), 2, 7)), `attn: Attend: mask has shape \[2 7\], want a shape that broadcasts to \[B=2 H=6 Lq=5 Lk=7\]`},
+		{"mask, three axes", flat, mask(attn.Allow(make([]bool, 70), 2, 1, 5, 7)), `attn: Attend: mask has shape \[2 1 5 7\], want a shape that broadcasts to \[B=2 Lq=5 Lk=7\]`},
+		{"mask, sequence first", good, mask(attn.AllowSequenceFirst(make([]bool, 10), 5, 1, 2)), `attn: Attend: mask has shape \[5 1 2\], want \[Lq=5 Lk=7 B=2\], where Lq and B may be 1`},
+		{"one of several masks", good, mask(attn.And(attn.Causal(), attn.And(attn.ValidLens(9, 9)))), `mask has valid length \[9\], want 0 to Lk=7`},
+
+		{"bilinear's query", good, score(attn.NewBilinear(9, 8, rng)), `attn: Attend: query has head size \[8\], want E=9`},
+		{"bilinear's key", good, score(attn.NewBilinear(8, 9, rng)), `attn: Attend: key has head size \[8\], want E=9`},
+		{"additive's query", good, score(attn.NewAdditive(9, 8, 4, rng)), `attn: Attend: query has head size \[8\], want E=9`},
+		{"additive's key", good, score(attn.NewAdditive(8, 9, 4, rng)), `attn: Attend: key has head size \[8\], want E=9`},
+		{"additive's key, done before", good, score(attn.OnKeys(nil, attn.NewAdditive(8, 8, 4, rng), shaped(3, 3, 7, 8))), `attn: Scores: key has shape \[3 3 7 4\], want \[B H Lk E\], to go with a query \[2 3 10 8\]`},
+		{"Gaussian's key", good, func(a *args) { a.o.Score, a.k = &attn.Gaussian{}, shaped(2, 3, 7, 9) }, `attn: Attend: key has head size \[9\], want E=8`},
+		{"Gaussian's w", good, score(&attn.Gaussian{W: shaped(3)}), `attn: Attend: w of the Gaussian score has shape \[3\], want \[1\] or \[E=8\]`},
+		{"cosine's key", good, func(a *args) { a.o.Score, a.k = &attn.Cosine{}, shaped(2, 3, 7, 9) }, `attn: Attend: key has head size \[9\], want E=8`},
+		{"cosine's scale", good, score(&attn.Cosine{Scale: shaped(6, 1, 1)}), `attn: Attend: scale of the cosine score has shape \[6 1 1\], want one element`},
+		{"own score", good, score(attn.ScoreFunc(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return q })), `attn: Attend: score's result has shape \[2 6 5 8\], want \[2 6 5 7\]`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := c.from()
+			attn.Attend(nil, a.q, a.k, a.v, a.o) // unspoilt, it works
+			c.spoil(&a)
+			wantError(t, tensor.Catch(func() { attn.Attend(nil, a.q, a.k, a.v, a.o) }), c.want)
+		})
+	}
+}
+
+// wantError fails the test unless the error's message ends in what is wanted.
+func wantError(t *testing.T, err error, want string) {
+	t.Helper()
+	switch {
+	case err == nil:
+		t.Errorf("no error, want %s", want)
+	case !regexp.MustCompile(want + `$`).MatchString(err.Error()):
+		t.Errorf("error %q, want %s", err, want)
+	}
+}
+
+// Scores that walk through memory themselves check what they are given.
+func TestScoresErrors(t *testing.T) {
+	rng := newRand(1)
+	for _, s := range []attn.Score{&attn.Gaussian{}, attn.NewAdditive(8, 8, 4, rng)} {
+		for _, k := range []*tensor.Tensor{shaped(2, 3, 7, 8), shaped(1, 6, 7, 8), shaped(6, 7, 8)} {
+			wantError(t, tensor.Catch(func() { s.Scores(nil, shaped(2, 6, 5, 8), k) }), `attn: Scores: key has shape .*, want \[B H Lk E\], to go with a query \[2 6 5 .\]`)
+		}
+	}
+}
+
+func TestAllowErrors(t *testing.T) {
+	wantError(t, tensor.Catch(func() { attn.Allow(make([]bool, 5), 2, 3) }), `attn: Allow: mask has number of elements \[5\], want 6 for shape \[2 3\]`)
+	wantError(t, tensor.Catch(func() { attn.Allow(nil) }), `attn: Allow: mask has number of elements \[0\], want 1 for shape \[\]`)
+	wantError(t, tensor.Catch(func() { attn.Allow(make([]bool, 6), -2, -3) }), `attn: Allow: mask has shape \[-2 -3\], want no negative axis`)
+	wantError(t, tensor.Catch(func() { attn.AllowSequenceFirst(make([]bool, 5), 2, 3, 1) }), `attn: AllowSequenceFirst: mask has number of elements \[5\], want 6 for shape \[2 3 1\]`)
+}
+
+func TestNewMultiHeadErrors(t *testing.T) {
+	for _, c := range []struct {
+		config attn.MultiHeadConfig
+		want   string
+	}{
+		{attn.MultiHeadConfig{}, `width 0 and heads 0 must be positive`},
+		{attn.MultiHeadConfig{Width: 12}, `width 12 and heads 0 must be positive`},
+		{attn.MultiHeadConfig{Width: -12, Heads: 3}, `width -12 and heads 3 must be positive`},
+		{attn.MultiHeadConfig{Width: 300, Heads: 7}, `width 300 is not divisible by 7 heads`},
+		{attn.MultiHeadConfig{Width: 12, Heads: 6, KVHeads: 4}, `6 heads are not divisible by 4 key/value heads`},
+		{attn.MultiHeadConfig{Width: 12, Heads: 3, KVHeads: 6}, `3 heads are not divisible by 6 key/value heads`},
+		{attn.MultiHeadConfig{Width: 12, Heads: 3, KVHeads: -1}, `key/value heads -1 is negative`},
+		{attn.MultiHeadConfig{Width: 12, Heads: 3, HeadSize: -4}, `head size -4 is negative`},
+		{attn.MultiHeadConfig{Width: 12, Heads: 3, ValueSize: -4}, `value size -4 is negative`},
+		{attn.MultiHeadConfig{Width: 12, Heads: 3, OutWidth: attn.Infer}, `output width -1 is negative`},
+		{attn.MultiHeadConfig{Width: 12, Heads: 3, QueryWidth: -2}, `query width -2 is negative`},
+		{attn.MultiHeadConfig{Width: 12, Heads: 3, Dropout: 1}, `dropout 1 is outside \[0, 1\)`},
+		{attn.MultiHeadConfig{Width: 12, Heads: 3, Dropout: -0.5}, `dropout -0.5 is outside \[0, 1\)`},
+	} {
+		_, err := attn.NewMultiHead(c.config, newRand(1))
+		wantError(t, err, `attn: NewMultiHead: `+c.want)
+	}
+}
+
+func TestForwardErrors(t *testing.T) {
+	q, k, v := shaped(2, 5, 12), shaped(2, 7, 13), shaped(2, 7, 17)
+	config := attn.MultiHeadConfig{Width: 12, Heads: 3, KeyWidth: 13, ValueWidth: 17}
+	m := mustMultiHead(t, config)
+	config.Layout = attn.SequenceFirst
+	sequence := mustMultiHead(t, config)
+	config.QueryWidth = attn.Infer
+	unbuilt := mustMultiHead(t, config)
+	o := attn.Options{}
+	for _, c := range []struct {
+		name, want string
+		f          func()
+	}{
+		{"query's rank", `attn: MultiHead: query has shape \[5 12\], want \[B Lq D=12\]`, func() { m.Forward(nil, shaped(5, 12), k, v, o) }},
+		{"query's width", `attn: MultiHead: query has shape \[2 5 11\], want \[B Lq D=12\]`, func() { m.Forward(nil, shaped(2, 5, 11), k, v, o) }},
+		{"key's batch", `attn: MultiHead: key has shape \[3 7 13\], want \[B=2 Lk D=13\]`, func() { m.Forward(nil, q, shaped(3, 7, 13), v, o) }},
+		{"value's length", `attn: MultiHead: value has shape \[2 6 17\], want \[B=2 Lk=7 D=17\]`, func() { m.Forward(nil, q, k, shaped(2, 6, 17), o) }},
+		{"value, sequence first", `attn: MultiHead: value has shape \[7 3 17\], want \[Lk=7 B=2 D=17\]`, func() {
+			sequence.Forward(nil, shaped(5, 2, 12), shaped(7, 2, 13), shaped(7, 3, 17), o)
+		}},
+		{"mask", `attn: Attend: mask has valid length \[8\], want 0 to Lk=7`, func() { m.Forward(nil, q, k, v, attn.Options{Mask: attn.ValidLens(8, 1)}) }},
+		{"project", `attn: MultiHead: value has shape \[2 6 17\], want \[B=2 Lk=7 D=17\]`, func() { m.Project(nil, k, shaped(2, 6, 17)) }},
+		{"query's batch", `attn: MultiHead: query has shape \[1 5 12\], want \[B=2 Lq D=12\]`, func() { m.Query(nil, shaped(1, 5, 12), m.Project(nil, k, v), o) }},
+		{"empty cache", `attn: MultiHead: kv has number of keys \[0\], want what Project returns`, func() { m.Query(nil, q, attn.KV{}, o) }},
+		{"not built", `attn: MultiHead: layer has input widths \[-1 13 17\], want Build or Forward to be called first`, func() { unbuilt.Project(nil, k, v) }},
+	} {
+		t.Run(c.name, func(t *testing.T) { wantError(t, tensor.Catch(c.f), c.want) })
+	}
+}
+
+func TestDotScaleWantsANumber(t *testing.T) {
+	for _, scale := range poisons[:3] {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("DotScale(%v) is a score", scale)
+				}
+			}()
+			attn.DotScale(scale)
+		}()
+	}
+}

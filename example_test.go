@@ -1,0 +1,186 @@
+package attn_test
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Attention as a regression: the estimate at x is the mean of the y_j, weighted
+// by how near their x_j are. How near is near, the width 1/w of the kernel, is
+// learnt: each point is estimated from all others, and the mask hides it from
+// itself.
+func Example_kernelRegression() {
+	const n = 50
+	rng := rand.New(rand.NewPCG(1, 2))
+	x := tensor.Uniform(rng, 0, 5, 1, n, 1)
+	slices.SortFunc(x.Data(), cmp.Compare[float32])
+	y := tensor.Zeros(1, n, 1)
+	for i, v := range x.Data() {
+		v := float64(v)
+		y.Data()[i] = float32(2*math.Sin(v) + math.Pow(v, 0.8) + 0.5*rng.NormFloat64())
+	}
+
+	kernel := &attn.Gaussian{W: tensor.Full(1, 1).Param()}
+	others := attn.AllowFunc(func(_, _, i, j int) bool { return i != j })
+	optimizer := nn.NewAdamW(kernel)
+	tape := tensor.NewTape(tensor.Train)
+	for step := range 101 {
+		tape.Reset()
+		nn.ZeroGrad(kernel)
+		estimate := attn.Attend(tape, x, x, y, attn.Options{Score: kernel, Mask: others}).Out
+		loss := nn.MSE(tape, estimate, y)
+		if step%100 == 0 {
+			fmt.Printf("w = %.1f, mean squared error %.2f\n", kernel.W.Item(), loss.Item())
+		}
+		tape.Backward(loss, nil)
+		optimizer.Step(0.1)
+	}
+	// Output:
+	// w = 1.0, mean squared error 0.43
+	// w = 3.8, mean squared error 0.21
+}
+
+// Every score answers the same question: how much does this query want that
+// key? Here are the answers of one query about two keys.
+func Example_scores() {
+	q := tensor.New([]float32{1, 2}, 1, 1, 1, 2) // [B H Lq E]
+	k := tensor.New([]float32{
+		3, 4,
+		2, 1,
+	}, 1, 1, 2, 2) // [B H Lk E]
+	identity := tensor.New([]float32{1, 0, 0, 1}, 2, 2)
+	swap := tensor.New([]float32{0, 1, 1, 0}, 2, 2)
+
+	for _, s := range []struct {
+		name  string
+		score attn.Score
+	}{
+		{"dot", attn.Dot()},
+		{"scaled dot", attn.ScaledDot()},
+		{"additive", &attn.Additive{WQ: identity, WK: swap, WV: tensor.Full(1, 2)}},
+		{"bilinear", &attn.Bilinear{W: swap}},
+		{"scaled bilinear", &attn.Bilinear{W: swap, Scaled: true}},
+		{"Gaussian", &attn.Gaussian{}},
+		{"cosine", &attn.Cosine{}},
+		{"your own", attn.ScoreFunc(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+			return tensor.Square(t, tensor.MatMulT(t, q, k))
+		})},
+	} {
+		scores := s.score.Scores(nil, q, k).Data()
+		fmt.Printf("%-16s%8.3f%8.3f\n", s.name, scores[0], scores[1])
+	}
+	// Output:
+	// dot               11.000   4.000
+	// scaled dot         7.778   2.828
+	// additive           2.000   1.963
+	// bilinear          10.000   5.000
+	// scaled bilinear    7.071   3.536
+	// Gaussian          -4.000  -1.000
+	// cosine             0.984   0.800
+	// your own         121.000  16.000
+}
+
+// A decoder looks back at what an encoder has read. Its states are the queries;
+// the encoder's states after every step are keys and values.
+func Example_encoderDecoder() {
+	rng := rand.New(rand.NewPCG(1, 2))
+	encoder, decoder := nn.NewGRU(8, 16, rng), nn.NewGRU(8, 16, rng)
+	source, target := tensor.Randn(rng, 2, 7, 8), tensor.Randn(rng, 2, 3, 8)
+	lens := []int{7, 4} // the second source is padded
+
+	tape := tensor.NewTape(tensor.Train)
+	enc, last := encoder.Forward(tape, source, nil, lens, nn.Forward)
+	dec, _ := decoder.Forward(tape, target, last, nil, nn.Forward)
+	context := attn.Attend(tape, dec, enc, enc, attn.Options{
+		Score: attn.Dot(), Mask: attn.ValidLens(lens...), Weights: true,
+	})
+
+	fmt.Println("context", context.Out.Shape(), "weights", context.Weights.Shape())
+	fmt.Printf("on padding: %.3f\n", context.Weights.At(1, 0, 5))
+	// Output:
+	// context [2 3 16] weights [2 3 7]
+	// on padding: 0.000
+}
+
+// Cross attention of a transformer: queries from the decoder, keys and values
+// from the encoder.
+func Example_multiHeadCross() {
+	rng := rand.New(rand.NewPCG(1, 2))
+	cross, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 128, Heads: 8, Bias: attn.AllProjections}, rng)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	decoder, encoder := tensor.Randn(rng, 2, 5, 128), tensor.Randn(rng, 2, 7, 128)
+
+	y := cross.Forward(nil, decoder, encoder, encoder, attn.Options{Weights: true})
+	fmt.Println("context", y.Out.Shape())
+	fmt.Println("weights", y.Weights.Shape())
+	fmt.Println("heads of", cross.Config().HeadSize)
+	// Output:
+	// context [2 5 128]
+	// weights [2 8 5 7]
+	// heads of 16
+}
+
+// A mask of 0 and 1 that broadcasts over batch, heads and queries, and dropout
+// on the weights in training.
+func Example_multiHeadMask() {
+	rng := rand.New(rand.NewPCG(1, 2))
+	config := attn.MultiHeadConfig{Width: 300, Heads: 7, Bias: attn.AllProjections, Dropout: 0.1}
+	_, err := attn.NewMultiHead(config, rng)
+	fmt.Println(err)
+	config.Heads = 6
+	layer, _ := attn.NewMultiHead(config, rng)
+
+	zeroOne := []int{1, 1, 1, 0, 1, 1, 1, 1, 0, 0} // one for each key
+	seen := make([]bool, len(zeroOne))
+	for j, m := range zeroOne {
+		seen[j] = m == 1
+	}
+	q, kv := tensor.Randn(rng, 64, 12, 300), tensor.Randn(rng, 64, 10, 300)
+	tape := tensor.NewTape(tensor.Train)
+	y := layer.Forward(tape, q, kv, kv, attn.Options{Mask: attn.Allow(seen, 10), Weights: true})
+	fmt.Println("out", y.Out.Shape(), "weights", y.Weights.Shape())
+	for j, m := range zeroOne {
+		if m == 0 {
+			fmt.Print("key ", j, ": ", y.Weights.At(63, 5, 11, j), "  ")
+		}
+	}
+	// Output:
+	// attn: NewMultiHead: width 300 is not divisible by 7 heads
+	// out [64 12 300] weights [64 6 12 10]
+	// key 3: 0  key 8: 0  key 9: 0
+}
+
+// Valid lengths say how many keys of each sequence count. The widths of the
+// inputs are learnt from the first batch.
+func Example_multiHeadValidLens() {
+	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{
+		Width: 100, Heads: 5, Dropout: 0.5,
+		QueryWidth: attn.Infer, KeyWidth: attn.Infer, ValueWidth: attn.Infer,
+	}, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	x, y := tensor.Full(1, 2, 4, 100), tensor.Full(1, 2, 6, 100)
+
+	out := layer.Forward(nil, x, y, y, attn.Options{Mask: attn.ValidLens(3, 2), Weights: true})
+	fmt.Println(out.Out.Shape())
+	for b := range 2 { // of the first query in the first head
+		weights := tensor.Gather(nil, out.Weights, []int{b}).Data()
+		fmt.Printf("%.3f\n", weights[:6])
+	}
+	// Output:
+	// [2 4 100]
+	// [0.333 0.333 0.333 0.000 0.000 0.000]
+	// [0.500 0.500 0.000 0.000 0.000 0.000]
+}

@@ -1,0 +1,169 @@
+package attn_test
+
+import (
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// goldenAttend is a call of Attend.
+func goldenAttend(s *sheet) {
+	o := attn.Options{Score: s.score(""), Mask: s.mask(), Weights: true}
+	if s.Setting("softcap") != "" {
+		o.SoftCap = float32(s.Number("softcap"))
+	}
+	if s.Has("in.bias") {
+		o.Bias = s.leaf("in.bias")
+	}
+	q, k, v := s.leaf("in.q"), s.leaf("in.k"), s.leaf("in.v")
+	tape := tensortest.Tape(tensor.Train)
+	y := attn.Attend(tape, q, k, v, o)
+	s.check("want.out", y.Out)
+	s.check("want.weights", y.Weights)
+	s.check("want.scores", s.scores(o, func(o attn.Options) { attn.Attend(nil, q, k, v, o) }))
+	s.backward(tape, y)
+}
+
+// scores returns what the softmax is given. Attend does not hand it out, so it is
+// put together again from the score, overheard in a second run.
+func (s *sheet) scores(o attn.Options, run func(attn.Options)) *tensor.Tensor {
+	inner := o.Score
+	if inner == nil {
+		inner = attn.ScaledDot()
+	}
+	var got *tensor.Tensor
+	o.Score = attn.ScoreFunc(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+		got = inner.Scores(t, q, k)
+		return got
+	})
+	run(o)
+	if o.SoftCap != 0 {
+		got = tensor.Scale(nil, tensor.Tanh(nil, tensor.Scale(nil, got, 1/o.SoftCap)), o.SoftCap)
+	}
+	if o.Bias != nil {
+		got = tensor.Add(nil, got, o.Bias)
+	}
+	return got
+}
+
+// goldenMultiHead is a call of a layer.
+func goldenMultiHead(s *sheet) {
+	m := s.multiHead()
+	q := s.leaf("in.q")
+	var k, v *tensor.Tensor
+	if s.Has("in.kv") { // one tensor in both places
+		k = s.leaf("in.kv")
+		v = k
+	} else {
+		k, v = s.leaf("in.k"), s.leaf("in.v")
+	}
+	o := attn.Options{Mask: s.mask(), Weights: true}
+	if s.Setting("score") == "relative" {
+		o.Score = s.score("")
+	}
+	tape := tensortest.Tape(tensor.Train)
+	y := m.Forward(tape, q, k, v, o)
+	s.check("want.out", y.Out)
+	s.check("want.weights", y.Weights)
+	if o.Score == nil {
+		o.Score = m.Config().Score
+	}
+	s.check("want.scores", s.scores(o, func(o attn.Options) { m.Forward(nil, q, k, v, o) }))
+	s.backward(tape, y)
+}
+
+// multiHead builds the layer that the file tells of, with its parameters.
+func (s *sheet) multiHead() *attn.MultiHead {
+	heads := int(s.Number("heads"))
+	width := func(of string) int { shape := s.Shape(of); return shape[len(shape)-1] }
+	c := attn.MultiHeadConfig{
+		Heads:     heads,
+		Width:     s.Shape("param.out.weight")[0],
+		HeadSize:  s.Shape("param.q.weight")[0] / heads,
+		ValueSize: s.Shape("param.v.weight")[0] / heads,
+		// The widths of the inputs are those of the maps; one is learnt from
+		// the first batch.
+		QueryWidth: width("param.q.weight"),
+		KeyWidth:   width("param.k.weight"),
+		ValueWidth: attn.Infer,
+	}
+	if c.HeadSize*heads == c.Width {
+		c.HeadSize = 0 // the default
+	}
+	for name, which := range map[string]attn.Projections{"q": attn.Query, "k": attn.Key, "v": attn.Value, "out": attn.Out} {
+		if s.Has("param." + name + ".bias") {
+			c.Bias |= which
+		}
+	}
+	if s.Setting("system") == "7" {
+		c.Layout = attn.SequenceFirst
+	}
+	if s.Setting("score") != "relative" { // which comes with the call
+		c.Score = s.score("score.")
+	}
+	m, err := attn.NewMultiHead(c, newRand(1))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	m.Build(c.QueryWidth, c.KeyWidth, width("param.v.weight"))
+	for name, p := range m.Params() {
+		if name = "param." + name; s.leaves[name] == nil { // not the score's, which it already has
+			copy(p.Data(), s.Tensor(name).Data())
+			s.leaves[name] = p
+		}
+	}
+	return m
+}
+
+// goldenDropout is a layer whose dropout is given as a mask, which Attend does
+// not take: it draws its own. So the layer is taken apart, as a user may do who
+// wants something between its steps.
+func goldenDropout(s *sheet) {
+	m := s.multiHead()
+	q, k, v := s.leaf("in.q"), s.leaf("in.k"), s.leaf("in.v")
+	heads := m.Config().Heads
+	split := func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { // [B L H·E] to [B H L E]
+		x = tensor.Reshape(t, x, x.Dim(0), x.Dim(1), heads, -1)
+		return tensor.Transpose(t, x, 0, 2, 1, 3)
+	}
+	kept := tensor.Zeros(s.Shape("in.keep")...)
+	for i, keep := range s.Bools("in.keep") {
+		if keep {
+			kept.Data()[i] = float32(1 / (1 - s.Number("dropout")))
+		}
+	}
+
+	tape := tensortest.Tape(tensor.Train)
+	scores := attn.ScaledDot().Scores(tape, split(tape, m.Q.Forward(tape, q)), split(tape, m.K.Forward(tape, k)))
+	weights := tensor.Softmax(tape, scores)
+	mixed := tensor.Mix(tape, tensor.Mul(tape, weights, kept), split(tape, m.V.Forward(tape, v)))
+	joined := tensor.Reshape(tape, tensor.Transpose(tape, mixed, 0, 2, 1, 3), q.Dim(0), q.Dim(1), -1)
+	y := attn.Output{Out: m.Out.Forward(tape, joined), Weights: weights}
+	s.check("want.scores", scores)
+	s.check("want.weights", y.Weights)
+	s.check("want.out", y.Out)
+	s.backward(tape, y)
+}
+
+// goldenEncoderDecoder is system 3: the states of a decoder ask those of an
+// encoder, without any parameter in between.
+func goldenEncoderDecoder(s *sheet) {
+	gru := func(name string) *nn.GRU {
+		param := func(p string) *tensor.Tensor { return s.leaf("param." + name + "." + p + "_l0") }
+		return &nn.GRU{
+			WeightIH: param("weight_ih"), WeightHH: param("weight_hh"), BiasIH: param("bias_ih"), BiasHH: param("bias_hh"),
+		}
+	}
+	tape := tensortest.Tape(tensor.Train)
+	enc, last := gru("enc").Forward(tape, s.leaf("in.src"), nil, nil, nn.Forward)
+	dec, _ := gru("dec").Forward(tape, s.leaf("in.tgt"), last, nil, nn.Forward)
+	o := attn.Options{Score: s.score(""), Weights: true}
+	y := attn.Attend(tape, dec, enc, enc, o)
+	s.check("want.enc", enc)
+	s.check("want.dec", dec)
+	s.check("want.out", y.Out)
+	s.check("want.weights", y.Weights)
+	s.check("want.scores", s.scores(o, func(o attn.Options) { attn.Attend(nil, dec, enc, enc, o) }))
+	s.backward(tape, y)
+}

@@ -1,0 +1,207 @@
+package attn_test
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// elsewhere are the golden files that other packages are held to.
+var elsewhere = map[string]string{
+	"ops":              "tensor",
+	"optim":            "nn",
+	"gru_one_layer":    "nn",
+	"gru_two_layers":   "nn",
+	"gru_with_lengths": "nn",
+}
+
+// TestGolden holds the package to the numbers of PyTorch in float64. It finds
+// its cases by listing the files, so that a new file without a test fails.
+func TestGolden(t *testing.T) {
+	paths, err := filepath.Glob("testdata/golden/*.safetensors")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	others := maps.Clone(elsewhere)
+	for _, path := range paths {
+		name := strings.TrimSuffix(filepath.Base(path), ".safetensors")
+		if _, ok := others[name]; ok {
+			delete(others, name)
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			s := openSheet(t, path)
+			switch system := s.Setting("system"); {
+			case name == "encdec":
+				goldenEncoderDecoder(s)
+			case name == "mha_dropout_mask":
+				goldenDropout(s)
+			case slices.Contains([]string{"1", "2", "attend"}, system):
+				goldenAttend(s)
+			case slices.Contains([]string{"4", "5", "6", "7"}, system):
+				goldenMultiHead(s)
+			default:
+				t.Fatalf("no test for system %q", system)
+			}
+			s.done()
+		})
+	}
+	for name := range others {
+		t.Errorf("%s.safetensors is gone", name)
+	}
+}
+
+// sheet is a golden file with a record of what has been compared.
+type sheet struct {
+	*tensortest.Golden
+	t      *testing.T
+	leaves map[string]*tensor.Tensor // inputs and parameters by name
+	left   map[string]bool           // results and gradients not yet compared
+}
+
+func openSheet(t *testing.T, path string) *sheet {
+	t.Helper()
+	s := &sheet{tensortest.Open(t, path), t, map[string]*tensor.Tensor{}, map[string]bool{}}
+	file, err := safetensors.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range file.Tensors {
+		if strings.HasPrefix(x.Name, "want.") || strings.HasPrefix(x.Name, "grad.") {
+			s.left[x.Name] = true
+		}
+	}
+	return s
+}
+
+// leaf returns an input or a parameter, the same tensor each time.
+func (s *sheet) leaf(name string) *tensor.Tensor {
+	if s.leaves[name] == nil {
+		s.leaves[name] = s.Tensor(name).Param()
+	}
+	return s.leaves[name]
+}
+
+// check compares a result.
+func (s *sheet) check(name string, got *tensor.Tensor) {
+	s.t.Helper()
+	s.Check(name, got)
+	delete(s.left, name)
+}
+
+// backward runs the tape back from out, and from the weights where the file has
+// a gradient for them, and compares the gradients of all leaves.
+func (s *sheet) backward(tape *tensor.Tape, y attn.Output) {
+	s.t.Helper()
+	outs, douts := []*tensor.Tensor{y.Out}, []*tensor.Tensor{s.Tensor("in.dout")}
+	if s.Has("in.dweights") {
+		outs, douts = append(outs, y.Weights), append(douts, s.Tensor("in.dweights"))
+	}
+	tape.BackwardAll(outs, douts)
+	largest := 0.0
+	for _, x := range s.leaves {
+		largest = max(largest, magnitude(x.Grad()))
+	}
+	for name, x := range s.leaves {
+		_, rest, _ := strings.Cut(name, ".")
+		name = "grad." + rest
+		if want := s.Float64s(name); largestOf(want) > 1e-12 {
+			s.CheckGrad(name, x)
+		} else {
+			// Zero in exact arithmetic, as is the gradient of a bias on all
+			// keys: what is left is the rounding error of terms as large as
+			// the other gradients.
+			tensortest.Close(s.t, name, x.Grad().Data(), want, largest*1e-6)
+		}
+		delete(s.left, name)
+	}
+}
+
+// done fails the test if the file has numbers that nobody looked at.
+func (s *sheet) done() {
+	s.t.Helper()
+	for name := range s.left {
+		s.t.Errorf("%s has not been compared", name)
+	}
+}
+
+// score builds the score that the file tells of; nil is the default.
+func (s *sheet) score(prefix string) attn.Score {
+	param := func(name string) *tensor.Tensor { return s.leaf("param." + prefix + name) }
+	switch name := s.Setting("score"); name {
+	case "dot":
+		return attn.Dot()
+	case "scaled_dot":
+		if s.Setting("scale") != "" {
+			return attn.DotScale(float32(s.Number("scale")))
+		}
+		return nil
+	case "additive":
+		return &attn.Additive{WQ: param("wq"), WK: param("wk"), WV: param("wv")}
+	case "bilinear":
+		return &attn.Bilinear{W: param("w")}
+	case "scaled_bilinear":
+		return &attn.Bilinear{W: param("w"), Scaled: true}
+	case "gaussian", "gaussian_scalar":
+		return &attn.Gaussian{W: param("w")}
+	case "cosine":
+		return &attn.Cosine{}
+	case "cosine_scaled":
+		return &attn.Cosine{Scale: param("scale")}
+	case "custom":
+		return attn.ScoreFunc(ownScore)
+	case "relative":
+		r := s.leaf("param.r")
+		return attn.ScoreFunc(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+			return relativeScores(t, q, k, r)
+		})
+	default:
+		s.t.Fatalf("no score %q", name)
+		return nil
+	}
+}
+
+// mask builds the mask that the file tells of.
+func (s *sheet) mask() attn.Mask {
+	var all []attn.Mask
+	ownOffset := s.Setting("default_offset") == "false"
+	switch {
+	case s.Setting("causal") != "true":
+	case ownOffset:
+		all = append(all, attn.CausalAt(int(s.Number("offset"))))
+	default:
+		all = append(all, attn.Causal())
+	}
+	if s.Setting("window_left") != "" {
+		left, right := int(s.Number("window_left")), int(s.Number("window_right"))
+		if ownOffset {
+			all = append(all, attn.WindowAt(left, right, int(s.Number("offset"))))
+		} else {
+			all = append(all, attn.Window(left, right))
+		}
+	}
+	if s.Has("in.valid_lens") {
+		lens := s.Ints("in.valid_lens")
+		if shape := s.Shape("in.valid_lens"); len(shape) == 1 {
+			all = append(all, attn.ValidLens(lens...))
+		} else {
+			all = append(all, attn.ValidLensRows(slices.Collect(slices.Chunk(lens, shape[1]))))
+		}
+	}
+	if s.Has("in.mask") {
+		seen, shape := s.Bools("in.mask"), s.Shape("in.mask")
+		if s.Setting("system") == "7" {
+			all = append(all, attn.AllowSequenceFirst(seen, shape[0], shape[1], shape[2]))
+		} else {
+			all = append(all, attn.Allow(seen, shape...))
+		}
+	}
+	return attn.And(all...)
+}

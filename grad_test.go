@@ -1,0 +1,139 @@
+package attn_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// checkAttend compares the gradients of a call, through out and weights at once,
+// with differences.
+func checkAttend(t *testing.T, name string, c call) {
+	t.Helper()
+	in := []*tensor.Tensor{c.q, c.k, c.v}
+	if c.o.Bias != nil {
+		in = append(in, c.o.Bias)
+	}
+	if m, ok := c.o.Score.(nn.Module); ok {
+		for _, p := range m.Params() {
+			in = append(in, p)
+		}
+	}
+	tensortest.GradCheck(t, name, func(tape *tensor.Tape, in []*tensor.Tensor) *tensor.Tensor {
+		y := attn.Attend(tape, in[0], in[1], in[2], c.o)
+		rows := y.Out.Len() / y.Out.Dim(-1)
+		return tensor.Concat(tape, 1, tensor.Reshape(tape, y.Out, rows, -1), tensor.Reshape(tape, y.Weights, rows, -1))
+	}, in)
+}
+
+// away keeps every element of x at a distance from zero, where a ReLU has its
+// corner.
+func away(x *tensor.Tensor) {
+	for i, v := range x.Data() {
+		if v >= 0 {
+			x.Data()[i] += 0.1
+		} else {
+			x.Data()[i] -= 0.1
+		}
+	}
+}
+
+func TestScoreGradients(t *testing.T) {
+	small := sizes{b: 2, h: 2, g: 2, lq: 3, lk: 5, v: 2}
+	grouped := small
+	grouped.h = 4
+	eachScore(t, func(t *testing.T, c scoreCase) {
+		plain := newCall(c, small)
+		away(plain.q)
+		checkAttend(t, "plain", plain)
+		masked := newCall(c, grouped).mask(attn.And(attn.Causal(), attn.ValidLens(5, 2)))
+		away(masked.q)
+		checkAttend(t, "grouped and masked", masked)
+		capped := newCall(c, small).bias(small.h, 1, small.lk)
+		capped.o.SoftCap = 2
+		away(capped.q)
+		checkAttend(t, "capped, with a bias", capped)
+	})
+}
+
+func TestBiasGradients(t *testing.T) {
+	s := sizes{b: 2, h: 3, g: 3, lq: 3, lk: 5, v: 2}
+	for _, shape := range [][]int{
+		{s.b, s.h, s.lq, s.lk}, {s.h, s.lq, s.lk}, {s.lq, s.lk}, {s.lk}, {s.b, 1, 1, s.lk}, {s.h, 1, s.lk},
+	} {
+		checkAttend(t, fmt.Sprint("bias ", shape), newCall(scores[1], s).bias(shape...).mask(attn.Window(2, 1)))
+	}
+	// A bias that all keys share moves no weight.
+	for _, shape := range [][]int{{s.b, 1, s.lq, 1}, {1, s.h, 1, 1}, {1}, {}} {
+		x := newCall(scores[1], s).mask(attn.Window(2, 1))
+		want := x.run()
+		got := x.bias(shape...).run()
+		near(t, fmt.Sprint("bias ", shape), got, want)
+		if m := magnitude(got["dbias"]); m > 1e-6 {
+			t.Errorf("the gradient of a bias %v reaches %v, want 0", shape, m)
+		}
+	}
+}
+
+func TestMultiHeadGradients(t *testing.T) {
+	for name, c := range map[string]attn.MultiHeadConfig{
+		"default": {Width: 12, Heads: 3},
+		"everything different": {
+			Width: 11, Heads: 4, KVHeads: 2, HeadSize: 3, ValueSize: 5, OutWidth: 7,
+			QueryWidth: 6, KeyWidth: 13, ValueWidth: 2, Bias: attn.Query | attn.Out,
+			Score: attn.NewAdditive(3, 3, 5, newRand(71)), Layout: attn.SequenceFirst,
+		},
+		// No bias on the keys: where the score is a dot product it moves all
+		// scores of a query alike, and its gradient is nothing but rounding.
+		"own score": {Width: 12, Heads: 3, Bias: attn.AllProjections &^ attn.Key, Score: relative{tensor.Randn(newRand(73), 7, 4).Param()}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := mustMultiHead(t, c)
+			c := m.Config()
+			rng := newRand(79)
+			shape := func(l, d int) []int {
+				if c.Layout == attn.SequenceFirst {
+					return []int{l, 2, d}
+				}
+				return []int{2, l, d}
+			}
+			in := []*tensor.Tensor{
+				tensor.Randn(rng, shape(3, c.QueryWidth)...),
+				tensor.Randn(rng, shape(5, c.KeyWidth)...),
+				tensor.Randn(rng, shape(5, c.ValueWidth)...),
+			}
+			for _, p := range m.Params() {
+				in = append(in, p)
+			}
+			o := attn.Options{Mask: attn.ValidLens(5, 3)}
+			tensortest.GradCheck(t, name, func(tape *tensor.Tape, in []*tensor.Tensor) *tensor.Tensor {
+				return m.Forward(tape, in[0], in[1], in[2], o).Out
+			}, in)
+		})
+	}
+}
+
+// One tensor as query, key and value has the sum of three gradients.
+func TestSelfAttentionGradients(t *testing.T) {
+	for _, layout := range []attn.Layout{attn.BatchFirst, attn.SequenceFirst} {
+		m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, Layout: layout})
+		x := tensor.Randn(newRand(83), 3, 3, 12)
+		tensortest.GradCheck(t, "self-attention", func(tape *tensor.Tape, in []*tensor.Tensor) *tensor.Tensor {
+			return m.Forward(tape, in[0], in[0], in[0], attn.Options{Mask: attn.Causal()}).Out
+		}, []*tensor.Tensor{x})
+	}
+	eachScore(t, func(t *testing.T, c scoreCase) {
+		if c.eq != c.ek {
+			return
+		}
+		x := tensor.Randn(newRand(89), 2, 5, c.eq)
+		away(x)
+		tensortest.GradCheck(t, "self-attention", func(tape *tensor.Tape, in []*tensor.Tensor) *tensor.Tensor {
+			return attn.Attend(tape, in[0], in[0], in[0], attn.Options{Score: c.make()}).Out
+		}, []*tensor.Tensor{x})
+	})
+}

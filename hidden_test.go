@@ -1,0 +1,221 @@
+package attn_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// hidings are masks of every kind for the sizes usual. Between them they hide
+// keys from all queries of a head, and all keys from some queries.
+func hidings() map[string]attn.Mask {
+	s := usual
+	full := make([]bool, s.b*s.h*s.lq*s.lk)
+	for r := range s.b * s.h * s.lq {
+		for j := range s.lk {
+			full[r*s.lk+j] = r%4 != 1 && j != 2 && (r+j)%3 != 0
+		}
+	}
+	sequenceFirst := make([]bool, s.lq*s.lk*s.b)
+	for x := range sequenceFirst {
+		b, j := x%s.b, x/s.b%s.lk
+		sequenceFirst[x] = b == 1 && j != 4
+	}
+	return map[string]attn.Mask{
+		"valid lengths":         attn.ValidLens(0, 4),
+		"valid lengths by row":  attn.ValidLensRows([][]int{{0, 3, 2, 0, 1}, {5, 0, 4, 2, 3}}),
+		"causal at":             attn.CausalAt(-2, 1),
+		"window":                attn.Window(1, 0),
+		"window at":             attn.WindowAt(1, 0, -3, 6),
+		"keys":                  attn.Allow([]bool{true, false, true, true, false, true, false}, s.lk),
+		"rows":                  attn.Allow([]bool{true, false, true, true, false}, s.lq, 1),
+		"full":                  attn.Allow(full, s.b, s.h, s.lq, s.lk),
+		"sequence first":        attn.AllowSequenceFirst(sequenceFirst, s.lq, s.lk, s.b),
+		"function":              attn.AllowFunc(func(b, h, i, j int) bool { return b == h%2 && i != 1 && j > 2 }),
+		"all of them":           attn.And(attn.CausalAt(1), attn.ValidLens(3, 6), attn.Window(1, 1), attn.Allow(full, s.b, s.h, s.lq, s.lk)),
+		"nothing left together": attn.And(attn.ValidLens(2, 3), attn.WindowAt(0, -1, 4)),
+	}
+}
+
+// What is stored under a mask is not felt: not in the results and not in any
+// gradient, even if it is NaN or infinite.
+func TestHiddenIsNotFelt(t *testing.T) {
+	for name, mask := range hidings() {
+		t.Run(name, func(t *testing.T) {
+			eachScore(t, func(t *testing.T, c scoreCase) {
+				clean := newCall(c, usual).bias(usual.b, usual.h, usual.lq, usual.lk).mask(mask)
+				clean.o.SoftCap = 6
+				want := clean.run()
+				for _, p := range poisons {
+					same(t, fmt.Sprint("with ", p, " under the mask"), poison(clean, want["weights"], p).run(), want)
+				}
+			})
+		})
+	}
+}
+
+// poison returns the call with p in every place that the mask hides; there the
+// weights are zero. Those are elements of the bias, keys and values that no query
+// of their heads sees, and queries that see no key.
+func poison(c call, weights *tensor.Tensor, p float32) call {
+	c.q, c.k, c.v, c.o.Bias = c.q.Clone(), c.k.Clone(), c.v.Clone(), c.o.Bias.Clone()
+	sees := map[[3]int]bool{}   // a query
+	isSeen := map[[3]int]bool{} // a key
+	group := c.q.Dim(1) / c.k.Dim(1)
+	bias := c.o.Bias.Data()
+	at := 0
+	each(weights, func(b, h, i, j int, w *float32) {
+		if *w != 0 {
+			sees[[3]int{b, h, i}], isSeen[[3]int{b, h / group, j}] = true, true
+		} else {
+			bias[at] = p
+		}
+		at++
+	})
+	each(weights, func(b, h, i, j int, _ *float32) {
+		if !sees[[3]int{b, h, i}] {
+			fill(c.q, b, h, i, p)
+		}
+		if !isSeen[[3]int{b, h / group, j}] {
+			fill(c.k, b, h/group, j, p)
+			fill(c.v, b, h/group, j, p)
+		}
+	})
+	return c
+}
+
+// The same without bias and soft-cap, which a key that is seen by some queries
+// only must not need either: one that holds NaN spoils those that see it, and no
+// other.
+func TestHiddenFromSomeIsNotFeltByThem(t *testing.T) {
+	eachScore(t, func(t *testing.T, c scoreCase) {
+		x := newCall(c, usual).mask(attn.Causal())
+		x.dweights = nil
+		want := x.run()
+		for _, p := range poisons {
+			bad := x
+			bad.k, bad.v = x.k.Clone(), x.v.Clone()
+			for b := range usual.b {
+				for g := range usual.g {
+					fill(bad.k, b, g, usual.lk-1, p) // the last query alone sees it
+					fill(bad.v, b, g, usual.lk-1, p)
+				}
+			}
+			got := bad.run()
+			for _, name := range []string{"out", "weights", "dq"} {
+				got[name], want[name] = pick(got[name], 2, 0, usual.lq-1), pick(want[name], 2, 0, usual.lq-1)
+			}
+			for _, name := range []string{"out", "weights", "dq"} {
+				same(t, fmt.Sprint("with ", p), trace{name: got[name]}, trace{name: want[name]})
+			}
+		}
+	})
+}
+
+// A query that sees nothing has out 0, weights 0 and gradients 0.
+func TestBlindQueries(t *testing.T) {
+	masks := hidings()
+	for name, mask := range masks {
+		t.Run(name, func(t *testing.T) {
+			eachScore(t, func(t *testing.T, c scoreCase) {
+				checkBlind(t, newCall(c, usual).bias(usual.h, usual.lq, usual.lk).mask(mask))
+			})
+		})
+	}
+	tall := usual
+	tall.lq, tall.lk = 7, 5
+	t.Run("causal, more queries than keys", func(t *testing.T) {
+		eachScore(t, func(t *testing.T, c scoreCase) {
+			if n := checkBlind(t, newCall(c, tall).mask(attn.Causal())); n != 2*tall.b*tall.h {
+				t.Errorf("%d blind queries, want 2 of each head", n)
+			}
+		})
+	})
+	none := usual
+	none.lk = 0
+	t.Run("no keys at all", func(t *testing.T) {
+		eachScore(t, func(t *testing.T, c scoreCase) {
+			tr := newCall(c, none).run()
+			if m := max(magnitude(tr["out"]), magnitude(tr["dq"])); m != 0 {
+				t.Errorf("out or its gradient reaches %v, want 0", m)
+			}
+		})
+	})
+}
+
+// checkBlind makes a call and returns how many queries see nothing. A second call
+// in which those have other upstream gradients must leave the same behind.
+func checkBlind(t *testing.T, c call) (blind int) {
+	t.Helper()
+	tr := c.run()
+	c.dout = c.dout.Clone()
+	for b := range c.q.Dim(0) {
+		for h := range c.q.Dim(1) {
+			for i := range c.q.Dim(2) {
+				row := func(name string) *tensor.Tensor { return pick(pick(pick(tr[name], 0, b, b+1), 1, h, h+1), 2, i, i+1) }
+				sum := float64(tensor.Sum(nil, row("weights")).Item())
+				if sum > 0.5 {
+					if sum < 1-1e-6 || sum > 1+1e-6 {
+						t.Errorf("weights of query %d %d %d add up to %v, want 1", b, h, i, sum)
+					}
+					continue
+				}
+				blind++
+				for _, name := range []string{"out", "weights", "dq"} {
+					if m := magnitude(row(name)); m != 0 {
+						t.Errorf("%s of query %d %d %d, which sees nothing, reaches %v", name, b, h, i, m)
+					}
+				}
+				fill(c.dout, b, h, i, 1e6)
+			}
+		}
+	}
+	same(t, "with other gradients where nothing is seen", c.run(), tr)
+	return blind
+}
+
+// The inputs of a layer behind the valid lengths are not felt either, though they
+// go through maps with parameters first.
+func TestMultiHeadHiddenIsNotFelt(t *testing.T) {
+	lens := []int{3, 0}
+	for _, c := range scores {
+		if c.eq != c.ek {
+			c.eq = c.ek // one head size
+		}
+		t.Run(c.name, func(t *testing.T) {
+			score := c.make()
+			switch s := score.(type) {
+			case *attn.Additive:
+				score = attn.NewAdditive(c.ek, c.ek, 11, newRand(1))
+			case *attn.Bilinear:
+				square := attn.NewBilinear(c.ek, c.ek, newRand(2))
+				square.Scaled = s.Scaled
+				score = square
+			}
+			m := mustMultiHead(t, attn.MultiHeadConfig{
+				Width: 3 * c.ek, Heads: 3, KeyWidth: 13, ValueWidth: 17, Bias: attn.AllProjections, Score: score,
+			})
+			rng := newRand(41)
+			q, k, v := tensor.Randn(rng, 2, 5, 3*c.ek), tensor.Randn(rng, 2, 7, 13), tensor.Randn(rng, 2, 7, 17)
+			dout := tensor.Randn(rng, 2, 5, 3*c.ek)
+			o := attn.Options{Mask: attn.ValidLens(lens...), Weights: true, SoftCap: 5}
+			want := runLayer(m, q, k, v, dout, o)
+			for _, p := range poisons {
+				for b, n := range lens {
+					for j := n; j < 7; j++ {
+						for _, x := range []*tensor.Tensor{k, v} {
+							w := x.Dim(2)
+							row := x.Data()[(b*7+j)*w:][:w]
+							for e := range row {
+								row[e] = p
+							}
+						}
+					}
+				}
+				same(t, fmt.Sprint("with ", p, " as padding"), runLayer(m, q, k, v, dout, o), want)
+			}
+		})
+	}
+}

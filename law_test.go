@@ -1,0 +1,182 @@
+package attn_test
+
+import (
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// module is the module's path; its packages are named by what follows.
+const module = "github.com/attn-go/attn"
+
+// order lists the packages from the lowest to the highest. A package imports
+// only packages in front of it. A new package is given its place here.
+var order = []string{
+	"internal/par",
+	"internal/simd",
+	"internal/atomicfile",
+	"internal/safetensors",
+	"tensor",
+	"tensor/tensortest", // for tests only
+	"nn",
+	".", // attn itself
+	"seq2seq",
+	"viz",
+	"cmd/attn",
+}
+
+// packages parses every package of the module, tests left out, by directory.
+func packages(t *testing.T) (*token.FileSet, map[string][]*ast.File) {
+	t.Helper()
+	files := token.NewFileSet()
+	found := make(map[string][]*ast.File)
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if name := entry.Name(); name == "testdata" || (name != "." && strings.HasPrefix(name, ".")) {
+				return filepath.SkipDir
+			}
+			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && path != "." {
+				return filepath.SkipDir // a module of its own
+			}
+			return nil
+		}
+		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(files, path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		dir := filepath.ToSlash(filepath.Dir(path))
+		found[dir] = append(found[dir], file)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files, found
+}
+
+func TestImportOrder(t *testing.T) {
+	files, found := packages(t)
+	for dir, list := range found {
+		place := slices.Index(order, dir)
+		if place < 0 {
+			t.Errorf("package %s has no place in the order of imports", dir)
+			continue
+		}
+		for _, file := range list {
+			for _, spec := range file.Imports {
+				path := strings.Trim(spec.Path.Value, `"`)
+				if path != module && !strings.HasPrefix(path, module+"/") {
+					continue
+				}
+				imported := strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
+				if imported == "" {
+					imported = "."
+				}
+				if at := slices.Index(order, imported); at < 0 || at >= place {
+					t.Errorf("%s: package %s imports %s, which does not stand before it", files.Position(spec.Pos()), dir, imported)
+				}
+				if imported == "tensor/tensortest" {
+					t.Errorf("%s: tensortest is for tests", files.Position(spec.Pos()))
+				}
+			}
+		}
+	}
+	for _, dir := range order {
+		if found[dir] == nil {
+			t.Errorf("package %s is in the order of imports but does not exist", dir)
+		}
+	}
+}
+
+// The core is what a user of the library pulls in: it needs x/sys and nothing
+// else.
+func TestCoreRequiresLittle(t *testing.T) {
+	files, found := packages(t)
+	for _, dir := range order[:slices.Index(order, "viz")] {
+		for _, file := range found[dir] {
+			for _, spec := range file.Imports {
+				path := strings.Trim(spec.Path.Value, `"`)
+				first, _, _ := strings.Cut(path, "/")
+				if strings.Contains(first, ".") && path != module && !strings.HasPrefix(path, module+"/") && path != "golang.org/x/sys/cpu" {
+					t.Errorf("%s: package %s imports %s", files.Position(spec.Pos()), dir, path)
+				}
+			}
+		}
+	}
+}
+
+func TestPackageComments(t *testing.T) {
+	_, found := packages(t)
+	for dir, list := range found {
+		var comments []string
+		for _, file := range list {
+			if file.Doc != nil {
+				comments = append(comments, file.Doc.Text())
+			}
+		}
+		if len(comments) != 1 {
+			t.Errorf("package %s has %d package comments, want one", dir, len(comments))
+		}
+	}
+}
+
+func TestExportedIdentifiersAreDocumented(t *testing.T) {
+	files, found := packages(t)
+	for dir, list := range found {
+		p, err := doc.NewFromFiles(files, list, module+"/"+dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		undocumented := func(name string, decl ast.Node) {
+			t.Errorf("%s: %s.%s has no doc comment", files.Position(decl.Pos()), dir, name)
+		}
+		values := func(list []*doc.Value) {
+			for _, v := range list {
+				for _, spec := range v.Decl.Specs {
+					spec := spec.(*ast.ValueSpec)
+					if v.Doc == "" && spec.Doc == nil && spec.Comment == nil {
+						undocumented(spec.Names[0].Name, spec)
+					}
+				}
+			}
+		}
+		functions := func(list []*doc.Func) {
+			for _, f := range list {
+				if f.Doc == "" {
+					undocumented(f.Name, f.Decl)
+				}
+			}
+		}
+		values(p.Consts)
+		values(p.Vars)
+		functions(p.Funcs)
+		for _, typ := range p.Types {
+			if typ.Doc == "" {
+				undocumented(typ.Name, typ.Decl)
+			}
+			values(typ.Consts)
+			values(typ.Vars)
+			functions(typ.Funcs)
+			for _, m := range typ.Methods {
+				// The methods of unexported types are reached through the
+				// interfaces that document them.
+				if m.Doc == "" && ast.IsExported(strings.TrimPrefix(m.Recv, "*")) {
+					undocumented(typ.Name+"."+m.Name, m.Decl)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package attn_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// seer says whether query i of head h in sequence b sees key j: what a mask
+// means, in the plainest form.
+type seer func(b, h, i, j int) bool
+
+// drawRule returns a random mask for the sizes s, and what it means.
+func drawRule(rng *rand.Rand, s sizes) (attn.Mask, seer) {
+	between := func(lo, hi int) int { return lo + rng.IntN(hi-lo+1) }
+	// One offset for all sequences or one for each, around the place where
+	// the ends meet.
+	offsets := func() []int {
+		n := []int{1, s.b}[rng.IntN(2)]
+		o := make([]int, n)
+		for i := range o {
+			o[i] = s.lk - s.lq + between(-3, 3)
+		}
+		return o
+	}
+	at := func(o []int, b int) int {
+		if len(o) == 1 {
+			return o[0]
+		}
+		return o[b]
+	}
+	inWindow := func(left, right, i, offset, j int) bool {
+		return (left < 0 || j >= i+offset-left) && (right < 0 || j <= i+offset+right)
+	}
+	coins := func(n int) []bool {
+		seen := make([]bool, n)
+		for i := range seen {
+			seen[i] = rng.IntN(4) > 0
+		}
+		return seen
+	}
+
+	switch rng.IntN(9) {
+	case 0:
+		return attn.Causal(), func(_, _, i, j int) bool { return j <= i+s.lk-s.lq }
+	case 1:
+		o := offsets()
+		return attn.CausalAt(o...), func(b, _, i, j int) bool { return j <= i+at(o, b) }
+	case 2:
+		left, right := between(-1, 4), between(-1, 4)
+		return attn.Window(left, right), func(_, _, i, j int) bool { return inWindow(left, right, i, s.lk-s.lq, j) }
+	case 3:
+		left, right, o := between(-1, 4), between(-1, 4), offsets()
+		return attn.WindowAt(left, right, o...), func(b, _, i, j int) bool { return inWindow(left, right, i, at(o, b), j) }
+	case 4:
+		lens := make([]int, s.b)
+		for b := range lens {
+			lens[b] = between(0, s.lk)
+		}
+		return attn.ValidLens(lens...), func(b, _, _, j int) bool { return j < lens[b] }
+	case 5:
+		lens := make([][]int, s.b)
+		for b := range lens {
+			lens[b] = make([]int, s.lq)
+			for i := range lens[b] {
+				lens[b][i] = between(0, s.lk)
+			}
+		}
+		return attn.ValidLensRows(lens), func(b, _, i, j int) bool { return j < lens[b][i] }
+	case 6: // any shape that broadcasts: axes of 1, and the first axes left out
+		shape := []int{s.b, s.h, s.lq, s.lk}
+		stride, n := make([]int, 4), 1
+		for a := 3; a >= 0; a-- {
+			if rng.IntN(2) == 0 {
+				shape[a] = 1
+			} else {
+				stride[a] = n
+			}
+			n *= shape[a]
+		}
+		first := 0
+		for first < 4 && shape[first] == 1 && rng.IntN(2) == 0 {
+			first++
+		}
+		seen := coins(n)
+		return attn.Allow(seen, shape[first:]...), func(b, h, i, j int) bool {
+			return seen[b*stride[0]+h*stride[1]+i*stride[2]+j*stride[3]]
+		}
+	case 7:
+		lq, batch := []int{1, s.lq}[rng.IntN(2)], []int{1, s.b}[rng.IntN(2)]
+		seen := coins(lq * s.lk * batch)
+		return attn.AllowSequenceFirst(seen, lq, s.lk, batch), func(b, _, i, j int) bool {
+			return seen[(min(i, lq-1)*s.lk+j)*batch+min(b, batch-1)]
+		}
+	default:
+		k := between(1, 3)
+		f := func(b, h, i, j int) bool { return (b+2*h+3*i+5*j)%4 != k }
+		return attn.AllowFunc(f), f
+	}
+}
+
+// seenBy returns the weights of queries of zero: all keys that a query sees have
+// the same.
+func seenBy(m attn.Mask, s sizes, v *tensor.Tensor) *tensor.Tensor {
+	q, k := tensor.Zeros(s.b, s.h, s.lq, 1), tensor.Zeros(s.b, s.h, s.lk, 1)
+	return attn.Attend(nil, q, k, v, attn.Options{Mask: m, Weights: true}).Weights
+}
+
+// Any mask, and any number of masks together, hide what their definitions hide.
+func TestMasksAgainstDefinitions(t *testing.T) {
+	rng := newRand(43)
+	for range 3000 {
+		// Lengths beyond a vector, more keys than queries and fewer.
+		s := sizes{b: 1 + rng.IntN(3), h: 1 + rng.IntN(3), lq: 1 + rng.IntN(7), lk: 1 + rng.IntN(19)}
+		var masks []attn.Mask
+		var all []seer
+		for range rng.IntN(4) {
+			m, f := drawRule(rng, s)
+			masks, all = append(masks, m), append(all, f)
+		}
+		weights := seenBy(attn.And(masks...), s, tensor.Zeros(s.b, s.h, s.lk, 1))
+		want := tensor.Zeros(weights.Shape()...)
+		counts := map[[3]int]int{}
+		each(want, func(b, h, i, j int, v *float32) {
+			*v = 1
+			for _, f := range all {
+				if !f(b, h, i, j) {
+					*v = 0
+				}
+			}
+			counts[[3]int{b, h, i}] += int(*v)
+		})
+		each(want, func(b, h, i, _ int, v *float32) {
+			if *v != 0 {
+				*v /= float32(counts[[3]int{b, h, i}])
+			}
+		})
+		nearTensor(t, "weights", weights, want)
+		for i, w := range weights.Data() {
+			if (w == 0) != (want.Data()[i] == 0) {
+				t.Fatalf("%+v: element %d is %v, want %v", s, i, w, want.Data()[i])
+			}
+		}
+	}
+}
+
+// And is flat: how masks are put together does not matter.
+func TestAndIsAssociative(t *testing.T) {
+	s := usual
+	a, b, c := attn.Causal(), attn.ValidLens(3, 6), attn.Allow([]bool{true, true, false, true, true, true, true}, s.lk)
+	v := tensor.Zeros(s.b, s.h, s.lk, 1)
+	want := seenBy(attn.And(a, b, c), s, v)
+	for _, m := range []attn.Mask{attn.And(attn.And(a, b), c), attn.And(attn.Mask{}, a, attn.And(b, attn.And(c)), attn.And())} {
+		tensortest.Same(t, "other brackets", seenBy(m, s, v).Data(), want.Data())
+	}
+}
+
+// The pictures in the documentation of the package.
+func TestCausalIsAlignedAtTheEnd(t *testing.T) {
+	for _, c := range []struct {
+		lq, lk int
+		want   []float32
+	}{
+		{2, 5, []float32{1, 1, 1, 1, 0, 1, 1, 1, 1, 1}},
+		{5, 2, []float32{0, 0, 0, 0, 0, 0, 1, 0, 1, 1}},
+	} {
+		s := sizes{b: 1, h: 1, lq: c.lq, lk: c.lk}
+		got := seenBy(attn.Causal(), s, tensor.Zeros(1, 1, s.lk, 1))
+		explicit := seenBy(attn.CausalAt(s.lk-s.lq), s, tensor.Zeros(1, 1, s.lk, 1))
+		tensortest.Same(t, "offset given", explicit.Data(), got.Data())
+		for i, w := range got.Data() {
+			if (w != 0) != (c.want[i] != 0) {
+				t.Errorf("Lq=%d Lk=%d: element %d is %v, want %v", c.lq, c.lk, i, w, c.want[i])
+			}
+		}
+	}
+}
+
+// A side of a window is open when it is negative, and as good as open when it is
+// longer than any sequence.
+func TestWideWindows(t *testing.T) {
+	for _, s := range []sizes{{b: 1, h: 1, lq: 3, lk: 7}, {b: 1, h: 1, lq: 7, lk: 3}} {
+		v := tensor.Zeros(1, 1, s.lk, 1)
+		check := func(name string, got, want attn.Mask) {
+			t.Helper()
+			tensortest.Same(t, name, seenBy(got, s, v).Data(), seenBy(want, s, v).Data())
+		}
+		const most = math.MaxInt
+		check("open", attn.Window(-1, -1), attn.Mask{})
+		check("both wide", attn.Window(most, most), attn.Mask{})
+		check("wide to the left", attn.Window(most, 0), attn.Causal())
+		check("wide to the right", attn.Window(0, most), attn.Window(0, -1))
+		check("wide, far away", attn.WindowAt(most, most, -1000), attn.Mask{})
+		check("far away", attn.WindowAt(2, 2, 1000), attn.ValidLens(0))
+	}
+}

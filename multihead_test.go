@@ -1,0 +1,225 @@
+package attn_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// innerScores are the scores that compare vectors of size 5 with each other, as
+// a layer's heads do.
+func innerScores() map[string]attn.Score {
+	return map[string]attn.Score{
+		"default":  nil,
+		"additive": attn.NewAdditive(5, 5, 7, newRand(1)),
+		"bilinear": attn.NewBilinear(5, 5, newRand(2)),
+		"gaussian": &attn.Gaussian{W: tensor.Full(0.5, 1).Param()},
+		"cosine":   &attn.Cosine{Scale: tensor.Full(3, 1).Param()},
+		"own":      attn.ScoreFunc(ownScore),
+	}
+}
+
+// A decoder that goes step by step, keeping keys and values, computes what the
+// whole sequence under a causal mask gives, bit for bit.
+func TestCausalStepByStep(t *testing.T) {
+	const b, l, d = 2, 19, 30
+	for name, score := range innerScores() {
+		t.Run(name, func(t *testing.T) {
+			m := mustMultiHead(t, attn.MultiHeadConfig{Width: d, Heads: 6, KVHeads: 2, Bias: attn.AllProjections, Score: score})
+			x := tensor.Randn(newRand(97), b, l, d)
+			whole := m.Forward(nil, x, x, x, attn.Options{Mask: attn.Causal(), Weights: true})
+			step := func(lo, hi int, cache attn.KV) attn.KV {
+				now := pick(x, 1, lo, hi)
+				cache = cache.Append(nil, m.Project(nil, now, now))
+				y := m.Query(nil, now, cache, attn.Options{Mask: attn.Causal(), Weights: true})
+				tensortest.Same(t, fmt.Sprint("out of step ", lo), y.Out.Data(), pick(whole.Out, 1, lo, hi).Data())
+				rows := pick(pick(whole.Weights, 2, lo, hi), 3, 0, hi)
+				tensortest.Same(t, fmt.Sprint("weights of step ", lo), y.Weights.Data(), rows.Data())
+				return cache
+			}
+			var cache attn.KV
+			for i := range l {
+				cache = step(i, i+1, cache)
+			}
+			cache = attn.KV{} // a prompt at once, and then in steps of two
+			cache = step(0, 11, cache)
+			for i := 11; i < l; i += 2 {
+				cache = step(i, i+2, cache)
+			}
+		})
+	}
+}
+
+// A cache can be cut down to some sequences of its batch, in another order.
+func TestSelect(t *testing.T) {
+	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3})
+	rng := newRand(101)
+	q, k := tensor.Randn(rng, 3, 1, 12), tensor.Randn(rng, 3, 7, 12)
+	all := m.Query(nil, q, m.Project(nil, k, k), attn.Options{}).Out
+	chosen := []int{2, 0, 2, 1}
+	some := m.Query(nil, tensor.Gather(nil, q, chosen), m.Project(nil, k, k).Select(nil, chosen), attn.Options{}).Out
+	tensortest.Same(t, "chosen", some.Data(), tensor.Gather(nil, all, chosen).Data())
+	if kv := (attn.KV{}).Select(nil, chosen); kv.K != nil {
+		t.Error("an empty cache is not empty any more")
+	}
+}
+
+func TestSequenceFirst(t *testing.T) {
+	swap := func(x *tensor.Tensor) *tensor.Tensor { return tensor.Transpose(nil, x, 1, 0, 2) }
+	config := attn.MultiHeadConfig{Width: 15, Heads: 3, KeyWidth: 7, ValueWidth: 11, Bias: attn.AllProjections}
+	batch := mustMultiHead(t, config)
+	config.Layout = attn.SequenceFirst
+	sequence := mustMultiHead(t, config) // the same seed, so the same parameters
+	rng := newRand(103)
+	q, k, v := tensor.Randn(rng, 2, 5, 15), tensor.Randn(rng, 2, 13, 7), tensor.Randn(rng, 2, 13, 11)
+	dout := tensor.Randn(rng, 2, 5, 15)
+	o := attn.Options{Mask: attn.ValidLens(13, 4), Bias: tensor.Randn(rng, 3, 5, 13), Weights: true}
+	want := runLayer(batch, q, k, v, dout, o)
+	for _, name := range []string{"out", "dq", "dk", "dv"} {
+		want[name] = swap(want[name])
+	}
+	same(t, "sequence first", runLayer(sequence, swap(q), swap(k), swap(v), swap(dout), o), want)
+}
+
+// One tensor for two or three inputs gives what copies of it give.
+func TestSharedInputs(t *testing.T) {
+	for _, layout := range []attn.Layout{attn.BatchFirst, attn.SequenceFirst} {
+		m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, Layout: layout})
+		rng := newRand(107)
+		x, y := tensor.Randn(rng, 5, 5, 12), tensor.Randn(rng, 5, 5, 12)
+		for name, in := range map[string][3]*tensor.Tensor{
+			"self": {x, x, x}, "key and value": {x, y, y}, "query and key": {x, x, y}, "query and value": {x, y, x},
+		} {
+			got := m.Forward(nil, in[0], in[1], in[2], attn.Options{}).Out
+			want := m.Forward(nil, in[0].Clone(), in[1].Clone(), in[2].Clone(), attn.Options{}).Out
+			tensortest.Same(t, name, got.Data(), want.Data())
+		}
+	}
+}
+
+func TestInferredWidths(t *testing.T) {
+	config := attn.MultiHeadConfig{Width: 15, Heads: 3, QueryWidth: attn.Infer, KeyWidth: 7, ValueWidth: attn.Infer}
+	m := mustMultiHead(t, config)
+	if n := nn.Count(m); n != 15*15 {
+		t.Errorf("%d parameters before the first batch, want those of the output map only", n)
+	}
+	rng := newRand(109)
+	q, k, v := tensor.Randn(rng, 2, 5, 13), tensor.Randn(rng, 2, 6, 7), tensor.Randn(rng, 2, 6, 11)
+	wrong := tensor.Randn(rng, 2, 6, 8)
+	if err := tensor.Catch(func() { m.Forward(nil, q, wrong, v, attn.Options{}) }); err == nil {
+		t.Error("the first batch overrules a width that is given")
+	}
+	if m.Config().QueryWidth != attn.Infer {
+		t.Error("a batch that does not fit has settled a width")
+	}
+	got := m.Forward(nil, q, k, v, attn.Options{}).Out
+	if c := m.Config(); c.QueryWidth != 13 || c.KeyWidth != 7 || c.ValueWidth != 11 {
+		t.Errorf("widths %d, %d and %d, want 13, 7 and 11", c.QueryWidth, c.KeyWidth, c.ValueWidth)
+	}
+
+	// Widths that are given, built early or learnt lead to the same layer.
+	config.QueryWidth, config.ValueWidth = 13, 11
+	given := mustMultiHead(t, config)
+	tensortest.Same(t, "given widths", given.Forward(nil, q, k, v, attn.Options{}).Out.Data(), got.Data())
+	config.QueryWidth, config.ValueWidth = attn.Infer, attn.Infer
+	built := mustMultiHead(t, config)
+	built.Build(13, 7, 11)
+	if nn.Count(built) != nn.Count(given) {
+		t.Errorf("%d parameters, want %d", nn.Count(built), nn.Count(given))
+	}
+	tensortest.Same(t, "built early", built.Forward(nil, q, k, v, attn.Options{}).Out.Data(), got.Data())
+	other := mustMultiHead(t, config)
+	other.Build(13, 8, 11)
+	if n := other.K.Weight.Dim(1); n != 7 {
+		t.Errorf("Build has changed a width that is given to %d", n)
+	}
+}
+
+func TestParams(t *testing.T) {
+	names := func(c attn.MultiHeadConfig) (names []string) {
+		c.Width, c.Heads = 10, 2
+		for name := range mustMultiHead(t, c).Params() {
+			names = append(names, name)
+		}
+		return names
+	}
+	check := func(got []string, want ...string) {
+		t.Helper()
+		if !slices.Equal(got, want) {
+			t.Errorf("parameters %v, want %v", got, want)
+		}
+	}
+	check(names(attn.MultiHeadConfig{Score: attn.NewAdditive(5, 5, 3, newRand(1))}),
+		"q.weight", "k.weight", "v.weight", "out.weight", "score.wq", "score.wk", "score.wv")
+	check(names(attn.MultiHeadConfig{Bias: attn.Query}), "q.weight", "q.bias", "k.weight", "v.weight", "out.weight")
+	check(names(attn.MultiHeadConfig{Bias: attn.Key}), "q.weight", "k.weight", "k.bias", "v.weight", "out.weight")
+	check(names(attn.MultiHeadConfig{Bias: attn.Value}), "q.weight", "k.weight", "v.weight", "v.bias", "out.weight")
+	check(names(attn.MultiHeadConfig{Bias: attn.Out}), "q.weight", "k.weight", "v.weight", "out.weight", "out.bias")
+}
+
+func TestObserver(t *testing.T) {
+	m := mustMultiHead(t, attn.MultiHeadConfig{Name: "encoder.0", Width: 12, Heads: 3, Dropout: 0.5})
+	x := tensor.Randn(newRand(113), 2, 5, 12).Param()
+	for _, tape := range []*tensor.Tape{nil, tensor.NewTape(tensor.Train)} {
+		for layer, want := range map[string]string{"": "encoder.0", "other": "other"} {
+			told := 0
+			var seen *tensor.Tensor
+			y := m.Forward(tape, x, x, x, attn.Options{Weights: true, Layer: layer, Observe: func(layer string, weights *tensor.Tensor) {
+				told++
+				seen = weights
+				if layer != want {
+					t.Errorf("told of %q, want %q", layer, want)
+				}
+			}})
+			if told != 1 {
+				t.Fatalf("told %d times, want once", told)
+			}
+			if seen.NeedsGrad() {
+				t.Error("a gradient flows through what is observed")
+			}
+			if !slices.Equal(seen.Shape(), []int{2, 3, 5, 5}) {
+				t.Errorf("observed shape %v", seen.Shape())
+			}
+			tensortest.Same(t, "observed", seen.Data(), y.Weights.Data())
+		}
+	}
+	// Without a head axis, the observer sees one head.
+	attn.Attend(nil, x, x, x, attn.Options{Observe: func(_ string, weights *tensor.Tensor) {
+		if !slices.Equal(weights.Shape(), []int{2, 1, 5, 5}) {
+			t.Errorf("observed shape %v of one head", weights.Shape())
+		}
+	}})
+}
+
+// The examples that the courses print.
+func TestKnownShapes(t *testing.T) {
+	rng := newRand(127)
+	for _, c := range []struct {
+		name                string
+		config              attn.MultiHeadConfig
+		b, lq, lk           int
+		out, weights        []int
+		mask                attn.Mask
+		query, key, perHead int
+	}{
+		{"cross", attn.MultiHeadConfig{Width: 128, Heads: 8, Bias: attn.AllProjections}, 2, 5, 7, []int{2, 5, 128}, []int{2, 8, 5, 7}, attn.Mask{}, 128, 128, 16},
+		{"mask and dropout", attn.MultiHeadConfig{Width: 300, Heads: 6, Bias: attn.AllProjections, Dropout: 0.1}, 64, 12, 10, []int{64, 12, 300}, []int{64, 6, 12, 10}, attn.Allow(make([]bool, 10), 10), 300, 300, 50},
+		{"valid lengths", attn.MultiHeadConfig{Width: 100, Heads: 5, Dropout: 0.5}, 2, 4, 6, []int{2, 4, 100}, []int{2, 5, 4, 6}, attn.ValidLens(3, 2), 100, 100, 20},
+		{"two widths", attn.MultiHeadConfig{Width: 128, Heads: 8, QueryWidth: 64, KeyWidth: attn.Infer, ValueWidth: attn.Infer}, 2, 5, 7, []int{2, 5, 128}, []int{2, 8, 5, 7}, attn.Causal(), 64, 32, 16},
+	} {
+		m := mustMultiHead(t, c.config)
+		q, k := tensor.Randn(rng, c.b, c.lq, c.query), tensor.Randn(rng, c.b, c.lk, c.key)
+		y := m.Forward(tensor.NewTape(tensor.Train), q, k, k, attn.Options{Mask: c.mask, Weights: true})
+		if !slices.Equal(y.Out.Shape(), c.out) || !slices.Equal(y.Weights.Shape(), c.weights) {
+			t.Errorf("%s: out %v and weights %v, want %v and %v", c.name, y.Out.Shape(), y.Weights.Shape(), c.out, c.weights)
+		}
+		if e := m.Config().HeadSize; e != c.perHead {
+			t.Errorf("%s: heads of size %d, want %d", c.name, e, c.perHead)
+		}
+	}
+}

@@ -1,0 +1,280 @@
+package attn_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// Asking for weights, watching them and asking for their gradient are three
+// things that must not be felt.
+func TestWeightsChangeNothing(t *testing.T) {
+	eachScore(t, func(t *testing.T, c scoreCase) {
+		with := newCall(c, usual).bias(usual.h, usual.lq, usual.lk).mask(attn.Causal())
+		with.dweights = nil
+		without := with
+		without.o.Weights = false
+		with.o.Observe = func(string, *tensor.Tensor) {}
+		same(t, "with weights", with.run(), without.run())
+		if without.run()["weights"] != nil {
+			t.Error("weights that nobody asked for")
+		}
+	})
+}
+
+// onThreads runs f with 1, 2 and 3 threads.
+func onThreads(t *testing.T, f func(threads int)) {
+	before := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(before)
+	for n := 1; n <= 3; n++ {
+		runtime.GOMAXPROCS(n)
+		f(n)
+	}
+}
+
+func TestThreadsChangeNothing(t *testing.T) {
+	// Long enough for several chunks of every kernel.
+	s := sizes{b: 2, h: 4, g: 2, lq: 67, lk: 131, v: 17}
+	eachScore(t, func(t *testing.T, c scoreCase) {
+		if c.name == "own" {
+			c.eq, c.ek = 37, 37 // large products
+		}
+		x := newCall(c, s).bias(s.h, s.lq, s.lk).mask(attn.And(attn.Causal(), attn.ValidLens(131, 97)))
+		x.o.SoftCap, x.o.Dropout = 5, 0.2
+		var want trace
+		onThreads(t, func(n int) {
+			got := x.run()
+			if want == nil {
+				want = got
+			}
+			same(t, fmt.Sprint(n, " threads"), got, want)
+		})
+	})
+}
+
+func TestMultiHeadThreadsChangeNothing(t *testing.T) {
+	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 96, Heads: 6, KVHeads: 2, Bias: attn.AllProjections, Dropout: 0.1})
+	rng := newRand(31)
+	x, y := tensor.Randn(rng, 3, 71, 96), tensor.Randn(rng, 3, 83, 96)
+	dout := tensor.Randn(rng, 3, 71, 96)
+	var want trace
+	onThreads(t, func(n int) {
+		got := runLayer(m, x, y, y, dout, attn.Options{Weights: true})
+		if want == nil {
+			want = got
+		}
+		same(t, fmt.Sprint(n, " threads"), got, want)
+	})
+}
+
+// A sequence has the same result and gradients alone and in a batch.
+func TestBatchChangesNothing(t *testing.T) {
+	s := usual
+	s.b = 3
+	lens := []int{7, 0, 4}
+	eachScore(t, func(t *testing.T, c scoreCase) {
+		all := newCall(c, s).bias(s.b, 1, s.lq, s.lk).mask(attn.ValidLens(lens...))
+		batch := all.run()
+		for b := range s.b {
+			one := all.mask(attn.ValidLens(lens[b]))
+			one.o.Bias = pick(all.o.Bias, 0, b, b+1)
+			one.q, one.k, one.v = pick(all.q, 0, b, b+1), pick(all.k, 0, b, b+1), pick(all.v, 0, b, b+1)
+			one.dout, one.dweights = pick(all.dout, 0, b, b+1), pick(all.dweights, 0, b, b+1)
+			alone := one.run()
+			for _, name := range []string{"out", "weights", "dq", "dk", "dv", "dbias"} {
+				tensortest.Same(t, fmt.Sprint("sequence ", b, " alone: ", name), alone[name].Data(), pick(batch[name], 0, b, b+1).Data())
+			}
+		}
+	})
+}
+
+// Padding has no influence, whatever it holds, and no gradient. Queries are
+// padded as well: theirs come with an upstream gradient of zero, as from a loss
+// that leaves them out.
+func TestPaddingChangesNothing(t *testing.T) {
+	s := usual
+	s.b = 1 // so that gradients of parameters are sums over the same terms
+	const moreQ, moreK = 2, 18
+	eachScore(t, func(t *testing.T, c scoreCase) {
+		tight := newCall(c, s).bias(s.h, s.lq, s.lk)
+		want := tight.run()
+
+		rng := newRand(37)
+		pad := func(x *tensor.Tensor, axis, n int, value float32) *tensor.Tensor {
+			shape := append([]int(nil), x.Shape()...)
+			shape[axis] = n
+			more := tensor.Randn(rng, shape...)
+			if value == 0 {
+				more = tensor.Zeros(shape...)
+			}
+			return tensor.Concat(nil, axis, x, more)
+		}
+		padded := tight.mask(attn.ValidLens(s.lk))
+		padded.q = pad(tight.q, 2, moreQ, 1)
+		padded.k, padded.v = pad(tight.k, 2, moreK, 1), pad(tight.v, 2, moreK, 1)
+		padded.dout = pad(tight.dout, 2, moreQ, 0)
+		padded.dweights = pad(pad(tight.dweights, 2, moreQ, 0), 3, moreK, 1)
+		padded.o.Bias = pad(pad(tight.o.Bias, 1, moreQ, 1), 2, moreK, 1)
+		got := padded.run()
+		for _, name := range []string{"dk", "dv"} {
+			if m := magnitude(pick(got[name], 2, s.lk, s.lk+moreK)); m != 0 {
+				t.Errorf("%s of padding reaches %v, want 0", name, m)
+			}
+			got[name] = pick(got[name], 2, 0, s.lk)
+		}
+		got["out"], got["dq"] = pick(got["out"], 2, 0, s.lq), pick(got["dq"], 2, 0, s.lq)
+		got["weights"] = pick(pick(got["weights"], 2, 0, s.lq), 3, 0, s.lk)
+		got["dbias"] = pick(pick(got["dbias"], 1, 0, s.lq), 2, 0, s.lk)
+		same(t, "padded", got, want)
+	})
+}
+
+// The same for a layer, down to the gradients of its maps.
+func TestMultiHeadPaddingChangesNothing(t *testing.T) {
+	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 24, Heads: 6, KVHeads: 2, KeyWidth: 7, Bias: attn.AllProjections})
+	rng := newRand(137)
+	q, k, v := tensor.Randn(rng, 1, 5, 24), tensor.Randn(rng, 1, 7, 7), tensor.Randn(rng, 1, 7, 24)
+	dout := tensor.Randn(rng, 1, 5, 24)
+	want := runLayer(m, q, k, v, dout, attn.Options{})
+	padded := func(x *tensor.Tensor) *tensor.Tensor {
+		return tensor.Concat(nil, 1, x, tensor.Randn(rng, 1, 11, x.Dim(2)))
+	}
+	got := runLayer(m, q, padded(k), padded(v), dout, attn.Options{Mask: attn.ValidLens(7)})
+	got["dk"], got["dv"] = pick(got["dk"], 1, 0, 7), pick(got["dv"], 1, 0, 7)
+	same(t, "padded", got, want)
+}
+
+// Each head is as it would be if it were the only one.
+func TestHeadsAreIndependent(t *testing.T) {
+	eachScore(t, func(t *testing.T, c scoreCase) {
+		all := newCall(c, usual).bias(usual.h, usual.lq, usual.lk).mask(attn.Causal())
+		want := all.run()
+		for h := range usual.h {
+			g := h / (usual.h / usual.g) // the key head of the query head
+			one := all
+			one.q, one.k, one.v = pick(all.q, 1, h, h+1), pick(all.k, 1, g, g+1), pick(all.v, 1, g, g+1)
+			one.dout, one.dweights = pick(all.dout, 1, h, h+1), pick(all.dweights, 1, h, h+1)
+			one.o.Bias = pick(all.o.Bias, 0, h, h+1)
+			got := one.run()
+			for _, name := range []string{"out", "weights", "dq"} {
+				tensortest.Same(t, fmt.Sprint("head ", h, " alone: ", name), got[name].Data(), pick(want[name], 1, h, h+1).Data())
+			}
+			tensortest.Same(t, fmt.Sprint("head ", h, " alone: dbias"), got["dbias"].Data(), pick(want["dbias"], 0, h, h+1).Data())
+		}
+	})
+}
+
+// A set of pairs of key and value has no order.
+func TestOrderOfKeysChangesNothing(t *testing.T) {
+	order := []int{3, 0, 6, 5, 1, 2, 4}
+	shuffle := func(x *tensor.Tensor, axis int) *tensor.Tensor {
+		parts := make([]*tensor.Tensor, len(order))
+		for j, from := range order {
+			parts[j] = pick(x, axis, from, from+1)
+		}
+		return tensor.Concat(nil, axis, parts...)
+	}
+	seen := []bool{true, true, false, true, false, true, true}
+	shuffled := make([]bool, len(seen))
+	for j, from := range order {
+		shuffled[j] = seen[from]
+	}
+	eachScore(t, func(t *testing.T, c scoreCase) {
+		x := newCall(c, usual).bias(usual.h, usual.lq, usual.lk).mask(attn.Allow(seen, len(seen)))
+		want := x.run()
+		for name, axis := range map[string]int{"weights": 3, "dk": 2, "dv": 2, "dbias": 2} {
+			want[name] = shuffle(want[name], axis)
+		}
+		x.k, x.v = shuffle(x.k, 2), shuffle(x.v, 2)
+		x.o.Bias, x.dweights = shuffle(x.o.Bias, 2), shuffle(x.dweights, 3)
+		near(t, "shuffled", x.mask(attn.Allow(shuffled, len(seen))).run(), want)
+	})
+}
+
+// Heads that share keys and values compute what heads with copies of them do.
+func TestGroupsEqualRepeatedHeads(t *testing.T) {
+	group := usual.h / usual.g
+	repeat := func(x *tensor.Tensor) *tensor.Tensor {
+		var parts []*tensor.Tensor
+		for h := range usual.h {
+			parts = append(parts, pick(x, 1, h/group, h/group+1))
+		}
+		return tensor.Concat(nil, 1, parts...)
+	}
+	seen := make([]bool, usual.h*usual.lk) // for each head its own keys
+	for i := range seen {
+		seen[i] = i%3 != 0
+	}
+	eachScore(t, func(t *testing.T, c scoreCase) {
+		x := newCall(c, usual).bias(usual.h, usual.lq, usual.lk).
+			mask(attn.And(attn.Allow(seen, usual.h, 1, usual.lk), attn.Window(4, 1)))
+		x.o.SoftCap = 4
+		grouped := x.run()
+		x.k, x.v = repeat(x.k), repeat(x.v)
+		repeated := x.run()
+		for _, name := range []string{"dk", "dv"} { // a shared head's gradient is the sum
+			d := repeated[name]
+			repeated[name] = tensor.SumAxis(nil, tensor.Reshape(nil, d, d.Dim(0), usual.g, group, d.Dim(2), d.Dim(3)), 2)
+		}
+		near(t, "grouped", grouped, repeated)
+		for _, name := range []string{"out", "weights"} {
+			tensortest.Same(t, name, grouped[name].Data(), repeated[name].Data())
+		}
+	})
+}
+
+// Three axes are four with one head.
+func TestThreeAxes(t *testing.T) {
+	s := sizes{b: 2, h: 1, g: 1, lq: 5, lk: 7, v: 3}
+	seen := make([]bool, s.b*s.lq*s.lk)
+	for i := range seen {
+		seen[i] = i%4 != 0
+	}
+	flat := func(x *tensor.Tensor) *tensor.Tensor { return tensor.Reshape(nil, x, x.Dim(0), x.Dim(2), x.Dim(3)) }
+	eachScore(t, func(t *testing.T, c scoreCase) {
+		four := newCall(c, s).bias(s.b, 1, s.lq, s.lk).mask(attn.Allow(seen, s.b, 1, s.lq, s.lk))
+		three := four.mask(attn.Allow(seen, s.b, s.lq, s.lk))
+		three.q, three.k, three.v = flat(four.q), flat(four.k), flat(four.v)
+		three.dout, three.dweights = flat(four.dout), flat(four.dweights)
+		three.o.Bias = flat(four.o.Bias)
+		want := four.run()
+		for _, name := range []string{"out", "weights", "dq", "dk", "dv", "dbias"} {
+			want[name] = flat(want[name])
+		}
+		same(t, "three axes", three.run(), want)
+	})
+}
+
+// OnKeys moves work, and nothing else.
+func TestOnKeys(t *testing.T) {
+	eachScore(t, func(t *testing.T, c scoreCase) {
+		x := newCall(c, usual).mask(attn.Causal())
+		want := x.run()
+		inner := x.o.Score
+		// The keys must be those of the call, on the tape of the call.
+		x.o.Score = nil
+		tape := tensortest.Tape(tensor.Train)
+		q, k, v := x.q.Clone().Param(), x.k.Clone().Param(), x.v.Clone().Param()
+		leaves := paramsOf(inner)
+		leaves["dq"], leaves["dk"], leaves["dv"] = q, k, v
+		x.o.Score = attn.OnKeys(tape, inner, k)
+		y := attn.Attend(tape, q, k, v, x.o)
+		tape.BackwardAll([]*tensor.Tensor{y.Out, y.Weights}, []*tensor.Tensor{x.dout, x.dweights})
+		same(t, "on keys", leave(y, leaves), want)
+	})
+}
+
+// A scale of the dot product is a number like any other, zero included.
+func TestDotScale(t *testing.T) {
+	s := usual
+	s.h = s.g
+	x := newCall(scores[0], s)
+	plain := attn.Dot().Scores(nil, x.q, x.k)
+	for _, scale := range []float32{0, 1, -0.5, 3} {
+		nearTensor(t, fmt.Sprint("scale ", scale), attn.DotScale(scale).Scores(nil, x.q, x.k), tensor.Scale(nil, plain, scale))
+	}
+}
