@@ -37,7 +37,7 @@ func AdamW(p, g, m, v []float32, s AdamStep) {
 		mismatch("AdamW", "p", len(p), "v", len(v))
 	}
 	c := s.prepare()
-	adamWGeneric(p, g, m, v, &c)
+	adamW(p, g, m, v, &c)
 }
 
 // adamScalars are the factors of the loop, each rounded once.

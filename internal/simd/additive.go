@@ -2,6 +2,9 @@ package simd
 
 import "fmt"
 
+// additivePiece is for how many tanh a kernel is called at a time.
+const additivePiece = 1 << 14
+
 // AdditiveScores sets dst[j] = Σ_f w[f]·tanh(q[f]+k[j·h+f]) for one query q of
 // h features and nk keys.
 //
@@ -16,7 +19,15 @@ import "fmt"
 // Align and Translate", 2015, https://arxiv.org/abs/1409.0473.
 func AdditiveScores(dst, q, k, w []float32, nk, h int) {
 	checkAdditive("AdditiveScores", len(dst), q, k, w, nk, h)
-	additiveScoresGeneric(dst, q, k, w, nk, h)
+	if h == 0 {
+		clear(dst)
+		return
+	}
+	step := max(1, additivePiece/h)
+	for j := 0; j < nk; j += step {
+		n := min(step, nk-j)
+		additiveScores(dst[j:], q, k[j*h:], w, n, h)
+	}
 }
 
 // AdditiveGrad adds to dq, dk and dw what a gradient ds of the scores gives.
@@ -41,7 +52,14 @@ func AdditiveGrad(dq, dk, dw, ds, q, k, w []float32, nk, h int) {
 	if len(dw) != len(w) {
 		mismatch("AdditiveGrad", "dw", len(dw), "w", len(w))
 	}
-	additiveGradGeneric(dq, dk, dw, ds, q, k, w, nk, h)
+	if h == 0 {
+		return
+	}
+	step := max(1, additivePiece/h)
+	for j := 0; j < nk; j += step {
+		n := min(step, nk-j)
+		additiveGrad(dq, dk[j*h:], dw, ds[j:], q, k[j*h:], w, n, h)
+	}
 }
 
 func checkAdditive(op string, scores int, q, k, w []float32, nk, h int) {

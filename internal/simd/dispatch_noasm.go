@@ -12,6 +12,50 @@ func packPanel(dst []float32, m Mat, rows, cols, width int) {
 	packPanelGeneric(dst, m, rows, cols, width)
 }
 
-func block(p *Product, i0, i1, j0, j1, k0, k1 int, b *panels, s *scratch) {
-	blockGeneric(p, i0, i1, j0, j1, k0, k1, b, s)
+func blockOfA(p *Product, i0, i1, _, k0, k1 int, s *scratch) Mat {
+	return blockOfAGeneric(p, i0, i1, k0, k1, s)
 }
+
+func block(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
+	blockGeneric(p, a, i0, i1, j0, j1, k0, k1, b)
+}
+
+func singleRow(*Product, int, int, *scratch) bool { return false }
+
+func exp(dst, x []float32) { expGeneric(dst, x) }
+
+func tanh(dst, x []float32) { tanhGeneric(dst, x) }
+
+func sigmoid(dst, x []float32) { sigmoidGeneric(dst, x) }
+
+func gelu(dst, x []float32) { geluGeneric(dst, x) }
+
+func geluGrad(dst, x []float32) { geluGradGeneric(dst, x) }
+
+func add(dst, x, y []float32) { addGeneric(dst, x, y) }
+
+func mul(dst, x, y []float32) { mulGeneric(dst, x, y) }
+
+func mulAdd(dst, x, y []float32) { mulAddGeneric(dst, x, y) }
+
+func axpy(a float32, x, y []float32) { axpyGeneric(a, x, y) }
+
+func scale(dst []float32, a float32, x []float32) { scaleGeneric(dst, a, x) }
+
+func expSum(dst, x []float32, shift float32) float32 { return expSumGeneric(dst, x, shift) }
+
+func sum(x []float32) float32 { return sumGeneric(x) }
+
+func dot(x, y []float32) float32 { return dotGeneric(x, y) }
+
+func maximum(x []float32) float32 { return maxGeneric(x) }
+
+func finite(x []float32) bool { return finiteGeneric(x) }
+
+func additiveScores(dst, q, k, w []float32, nk, h int) { additiveScoresGeneric(dst, q, k, w, nk, h) }
+
+func additiveGrad(dq, dk, dw, ds, q, k, w []float32, nk, h int) {
+	additiveGradGeneric(dq, dk, dw, ds, q, k, w, nk, h)
+}
+
+func adamW(p, g, m, v []float32, s *adamScalars) { adamWGeneric(p, g, m, v, s) }

@@ -13,7 +13,7 @@ type tileArgs struct {
 	c          *float32
 	cRow       int
 	depth      int // steps of k
-	rows       int // of a tile, 1 to tileRows
+	rows       int // of a tile, at least 1, at most tileRows or narrowRows
 	tiles      int // at least 1
 	last       int // columns in the last vector, 1 to its length
 	start      int
@@ -27,7 +27,11 @@ const (
 	startC
 )
 
-const tileRows = 6
+// Rows of the largest tiles: of panels of several vectors, and of one.
+const (
+	tileRows   = 6
+	narrowRows = 12
+)
 
 // vectorLanes returns how many floats a vector has.
 func vectorLanes() int {
@@ -54,12 +58,28 @@ func readsDirectly(p *Product) bool {
 	if active == generic {
 		return readsDirectlyGeneric(p)
 	}
-	return p.B.Col == 1 && (p.M <= 4*tileRows || p.B.Row <= 128)
+	return p.B.Col == 1 && (p.M <= rowBlock || p.B.Row <= 128)
 }
 
 func packPanel(dst []float32, m Mat, rows, cols, width int) {
-	if active == generic || m.Row != 1 {
+	if active == generic || m.Col == 1 {
 		packPanelGeneric(dst, m, rows, cols, width)
+		return
+	}
+	packTransposed(dst, m, rows, cols, width)
+}
+
+// packTransposed copies a matrix of rows×cols, of which the columns are best
+// contiguous, to rows that are, width apart. Width has to be cols rounded up to
+// whole vectors or more; what is between is filled with anything.
+func packTransposed(dst []float32, m Mat, rows, cols, width int) {
+	if m.Row != 1 {
+		for i := range rows {
+			row, src := dst[i*width:][:cols], m.Data[i*m.Row:]
+			for j := range row {
+				row[j] = src[j*m.Col]
+			}
+		}
 		return
 	}
 	lanes := vectorLanes()
@@ -74,13 +94,16 @@ func packPanel(dst []float32, m Mat, rows, cols, width int) {
 }
 
 // block computes rows i0 to i1 and columns j0 to j1 of C for the steps k0 to
-// k1, of which b holds the rows of B.
-func block(p *Product, i0, i1, j0, j1, k0, k1 int, b *panels, s *scratch) {
+// k1, for which a and b hold A and B.
+func block(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
 	if active == generic {
-		blockGeneric(p, i0, i1, j0, j1, k0, k1, b, s)
+		blockGeneric(p, a, i0, i1, j0, j1, k0, k1, b)
 		return
 	}
-	t := tileArgs{cRow: 4 * p.C.Row, bRow: 4 * b.row, depth: k1 - k0, start: startC}
+	t := tileArgs{
+		aRow: 4 * a.Row, aCol: 4 * a.Col, bRow: 4 * b.row, cRow: 4 * p.C.Row,
+		depth: k1 - k0, start: startC,
+	}
 	if k0 == 0 {
 		switch {
 		case p.Bias != nil:
@@ -89,21 +112,19 @@ func block(p *Product, i0, i1, j0, j1, k0, k1 int, b *panels, s *scratch) {
 			t.start = startZero
 		}
 	}
-	var a Mat
-	if t.depth > 0 {
-		a = blockOfA(p, i0, i1, j1-j0, k0, k1, s)
-		t.aRow, t.aCol = 4*a.Row, 4*a.Col
-	}
-
-	// As many tiles as needed, and as equal as possible: a tile of a row or two
-	// would leave most of the multipliers idle.
-	tiles := (i1 - i0 + tileRows - 1) / tileRows
-	rows, taller := (i1-i0)/tiles, (i1-i0)%tiles
 	lanes := vectorLanes()
 	for j := j0; j < j1; j += b.width {
 		width := min(b.width, j1-j)
 		vectors := (width + lanes - 1) / lanes
 		t.last = width - (vectors-1)*lanes
+		// As many tiles as needed, and as equal as possible: a tile of a row
+		// or two would leave most of the multipliers idle.
+		highest := tileRows
+		if vectors == 1 {
+			highest = narrowRows
+		}
+		tiles := (i1 - i0 + highest - 1) / highest
+		rows, taller := (i1-i0)/tiles, (i1-i0)%tiles
 		if t.start == startBias {
 			t.bias = &p.Bias[j]
 		}
@@ -131,30 +152,25 @@ func block(p *Product, i0, i1, j0, j1, k0, k1 int, b *panels, s *scratch) {
 }
 
 // blockOfA returns a block of A for a kernel to read, which takes any strides.
-// If it will be read for many columns, and its columns are what is contiguous
-// and they are far apart, a copy brings them together: else every step would
-// go to another page.
+// But if the rows are not contiguous, every step reads from another cache line.
+// Where the block will be read for many columns, it is worth a copy with rows
+// that are, if the columns are so far apart that each is in a page of its own.
 func blockOfA(p *Product, i0, i1, cols, k0, k1 int, s *scratch) Mat {
+	if active == generic {
+		return blockOfAGeneric(p, i0, i1, k0, k1, s)
+	}
+	if k0 == k1 {
+		return Mat{}
+	}
 	a := p.A.from(i0, k0)
 	rows, depth := i1-i0, k1-k0
-	if a.Col == 1 || a.Col < 128 || cols < 128 || depth < 16 {
+	if a.Col <= 128 || cols < 64 || depth < 8 || rows < 8 {
 		return a
 	}
-	// The odd multiple of half a cache line keeps the rows of the copy from
-	// falling into the same few sets of the cache.
-	stride := (rows+15)/16*16 + 8
-	s.a = grow(s.a, stride*depth)
-	for k := range depth {
-		dst, src := s.a[k*stride:][:rows], a.Data[k*a.Col:]
-		if a.Row == 1 {
-			copy(dst, src)
-			continue
-		}
-		for i := range dst {
-			dst[i] = src[i*a.Row]
-		}
-	}
-	return Mat{s.a, 1, stride}
+	stride := (depth + 15) / 16 * 16
+	s.a = grow(s.a, stride*rows)
+	packTransposed(s.a, a, rows, depth, stride)
+	return RowMajor(s.a, stride)
 }
 
 func gemm(t *tileArgs, vectors int) {
@@ -181,4 +197,43 @@ func gemm(t *tileArgs, vectors int) {
 	default:
 		gemm2maskedAVX2(t)
 	}
+}
+
+// singleRow computes columns j0 to j1 of a product whose A is one row and whose
+// B has contiguous columns, as the keys of attention or the weights of PyTorch
+// have. Copying B for a single use would take longer than using it. For any
+// other product it returns false.
+func singleRow(p *Product, j0, j1 int, s *scratch) bool {
+	if active == generic || p.M != 1 || p.B.Row != 1 || p.B.Col == 1 || p.K == 0 {
+		return false
+	}
+	c := p.C.Data[:p.N]
+	switch {
+	case p.Bias != nil:
+		copy(c[j0:j1], p.Bias[j0:j1])
+	case !p.Accumulate:
+		clear(c[j0:j1])
+	}
+	a := p.A.Data
+	if p.A.Col != 1 {
+		s.a = grow(s.a, p.K)
+		a = s.a
+		for k := range a {
+			a[k] = p.A.Data[k*p.A.Col]
+		}
+	}
+	const depth = 4096         // keeps a call below some ten microseconds
+	width := 2 * vectorLanes() // rowGroups of the generator
+	for j := j0; j < j1; j += width {
+		t := tileArgs{c: &c[j], bRow: 4 * p.B.Col, last: min(width, j1-j)}
+		for k := 0; k < p.K; k += depth {
+			t.a, t.b, t.depth = &a[k], &p.B.Data[j*p.B.Col+k], min(depth, p.K-k)
+			if active == avx512 {
+				gemvTransposedAVX512(&t)
+			} else {
+				gemvTransposedAVX2(&t)
+			}
+		}
+	}
+	return true
 }

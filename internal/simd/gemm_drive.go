@@ -7,208 +7,251 @@ import (
 	"github.com/attn-go/attn/internal/par"
 )
 
-// Sizes of the blocks that a product is cut into, in elements. A panel of
-// depthBlock rows of B fits into the first-level cache or streams from the
-// second, which the block of B as a whole fits into.
+// Sizes of the blocks that a product is cut into, in elements. A panel of B of
+// depthBlock rows stays in the first-level cache while a block of rowBlock rows
+// of A passes by, and the panels of colBlock columns stay in the second.
 const (
 	rowBlock   = 60
 	colBlock   = 1024
-	depthBlock = 256
+	depthBlock = 192
+	// Up to fewRows rows use a panel but once or twice, and what counts is that
+	// B is read in long runs.
+	fewRows      = 12
+	fewRowsDepth = 512
 )
 
-// Numbers of multiplications that decide how a product is spread.
-const (
-	taskWork  = 1 << 18 // about what a task should have: some 10 µs with AVX-512
-	smallWork = 1 << 20 // a product of less is not cut into tasks if there are others
-)
+// taskWork returns how many multiplications a task should have, about: some
+// microseconds' worth. A product of many times that is cut into tasks.
+func taskWork() int {
+	if active == generic {
+		return 1 << 14
+	}
+	return 1 << 18
+}
 
-// A multiplication is a call of Multiply in progress. It is kept in a pool
-// with its function values, so that handing them to par.For allocates nothing.
+// A multiplication is a call of Multiply in progress. It is kept in a pool with
+// its function values, so that handing them to par.For allocates nothing.
 type multiplication struct {
-	Product
-	chunk int // products per task
+	all Product
+	one Product // product i of all, while it is being computed in tasks
 
-	// The block that is being computed, when one product is cut into tasks.
-	base       Product // this product alone
-	j0, j1     int
-	k0, k1     int
-	packed     panels
-	pack       scratch
-	rowsOf     int
-	colsOf     int
-	colBlocks  int
-	sparse     bool
-	runMany    func(lo, hi int)
-	packPanels func(lo, hi int)
-	runBlocks  func(lo, hi int)
+	// What is being computed: steps k0 to k1 of the columns from j0 to j1, in
+	// blocks of rows by cols, of which colBlocks lie side by side.
+	j0, j1, k0, k1        int
+	rows, cols, colBlocks int
+	packed                panels
+	mem                   []float32 // of packed
+
+	products, columns, blocks, pack, sparse func(lo, hi int)
 }
 
 var multiplications = sync.Pool{New: func() any {
 	m := new(multiplication)
-	m.runMany = m.many
-	m.packPanels = m.packSome
-	m.runBlocks = m.blocks
+	m.products, m.columns, m.blocks = m.doProducts, m.doColumns, m.doBlocks
+	m.pack, m.sparse = m.doPack, m.doSparse
 	return m
 }}
 
 func newMultiplication(p *Product) *multiplication {
 	m := multiplications.Get().(*multiplication)
-	m.Product = *p
-	m.Count = max(p.Count, 1)
-	m.fold()
+	m.all = *p
+	m.all.Count = max(p.Count, 1)
+	m.all.fold()
+	m.all.lay()
 	return m
 }
 
 // free hands m back without the caller's slices, which it would keep alive.
 func (m *multiplication) free() {
-	m.Product, m.base, m.packed = Product{}, Product{}, panels{}
+	m.all, m.one, m.packed = Product{}, Product{}, panels{}
 	multiplications.Put(m)
 }
 
 // fold turns products that share B and whose rows continue one another into a
 // single product with more rows.
-func (m *multiplication) fold() {
-	if m.Count == 1 || m.StepB != 0 {
+func (p *Product) fold() {
+	if p.Count == 1 || p.StepB != 0 {
 		return
 	}
-	if m.M == 1 {
-		m.A.Row, m.C.Row = m.StepA, m.StepC
+	if p.M == 1 {
+		p.A.Row, p.C.Row = p.StepA, p.StepC
 	}
-	if m.StepA == m.M*m.A.Row && m.StepC == m.M*m.C.Row {
-		m.M *= m.Count
-		m.Count = 1
+	if p.StepA == p.M*p.A.Row && p.StepC == p.M*p.C.Row {
+		p.M *= p.Count
+		p.Count = 1
 	}
+}
+
+// lay turns a product whose result is a column into one whose result is a row,
+// which is what the kernels are made for: Cᵀ = Bᵀ·Aᵀ, term by term the same.
+func (p *Product) lay() {
+	if p.N != 1 || p.M == 1 || p.C.Row != 1 || p.Bias != nil || p.Sparse {
+		return
+	}
+	p.M, p.N = 1, p.M
+	p.A, p.B = p.B.T(), p.A.T()
+	p.StepA, p.StepB = p.StepB, p.StepA
+}
+
+// product sets one to product i of p.
+func (p *Product) product(one *Product, i int) {
+	one.A.Data = p.A.Data[min(i*p.StepA, len(p.A.Data)):]
+	one.B.Data = p.B.Data[min(i*p.StepB, len(p.B.Data)):]
+	one.C.Data = p.C.Data[i*p.StepC:]
 }
 
 func (m *multiplication) run() {
-	work := m.M * m.N * max(m.K, 1)
-	if m.Count > 1 && (work < smallWork || m.Count >= 4*runtime.GOMAXPROCS(0)) {
-		m.chunk = max(1, taskWork/work)
-		par.For(m.Count, m.chunk, m.runMany)
+	p := &m.all
+	work, task := p.M*p.N*max(p.K, 1), taskWork()
+	if work < 2*task/p.Count {
+		m.doProducts(0, p.Count) // too little to share
 		return
 	}
-	for i := range m.Count {
-		m.setProduct(&m.base, i)
-		if work < taskWork {
-			runSerial(&m.base)
-		} else {
-			m.runParallel()
+	if p.Count > 1 && (work < 4*task || p.Count >= 4*runtime.GOMAXPROCS(0)) {
+		par.For(p.Count, max(1, task/work), m.products)
+		return
+	}
+	m.one = m.all
+	for i := range p.Count {
+		p.product(&m.one, i)
+		switch {
+		case p.Sparse && !m.one.finiteB():
+			par.For(p.M, max(1, task/(p.K*p.N)), m.sparse)
+		case p.M <= rowBlock:
+			width := panelWidth()
+			par.For((p.N+width-1)/width, max(1, task/(p.M*width*max(p.K, 1))), m.columns)
+		default:
+			m.runBlocks()
 		}
 	}
 }
 
-// setProduct sets p to product i alone.
-func (m *multiplication) setProduct(p *Product, i int) {
-	*p = m.Product
-	p.A.Data = p.A.Data[min(i*m.StepA, len(p.A.Data)):]
-	p.B.Data = p.B.Data[min(i*m.StepB, len(p.B.Data)):]
-	p.C.Data = p.C.Data[min(i*m.StepC, len(p.C.Data)):]
-}
-
-// many computes products lo to hi, each on its own.
-func (m *multiplication) many(lo, hi int) {
+// doProducts computes products lo to hi, one after the other.
+func (m *multiplication) doProducts(lo, hi int) {
+	s := scratches.Get().(*scratch)
+	one := m.all
 	for i := lo; i < hi; i++ {
-		var p Product
-		m.setProduct(&p, i)
-		runSerial(&p)
+		m.all.product(&one, i)
+		switch {
+		case one.Sparse && !one.finiteB():
+			sparseRows(&one, 0, one.M, s)
+		case one.M <= rowBlock:
+			lowProduct(&one, 0, one.N, s)
+		default:
+			highProduct(&one, s)
+		}
 	}
+	s.free()
 }
 
-// runSerial computes one product on the calling goroutine.
-func runSerial(p *Product) {
+// doSparse computes rows lo to hi.
+func (m *multiplication) doSparse(lo, hi int) {
 	s := scratches.Get().(*scratch)
-	if p.Sparse && !p.finiteB() {
-		sparseRows(p, 0, p.M, s)
-		scratches.Put(s)
+	sparseRows(&m.one, lo, hi, s)
+	s.free()
+}
+
+// doColumns computes all rows of panels lo to hi.
+func (m *multiplication) doColumns(lo, hi int) {
+	s := scratches.Get().(*scratch)
+	width := panelWidth()
+	lowProduct(&m.one, lo*width, min(hi*width, m.one.N), s)
+	s.free()
+}
+
+// depthStep cuts depth into equal steps of at most limit, and returns the step.
+func depthStep(depth, limit int) int {
+	if depth == 0 {
+		return 1
+	}
+	n := (depth + limit - 1) / limit
+	return (depth + n - 1) / n
+}
+
+// lowProduct computes columns j0 to j1 of a product with no more rows than a
+// block has. Each panel is used as soon as it is packed.
+func lowProduct(p *Product, j0, j1 int, s *scratch) {
+	if singleRow(p, j0, j1, s) {
 		return
 	}
-	for j0 := 0; j0 < p.N; j0 += colBlock {
-		j1 := min(j0+colBlock, p.N)
-		for k0 := 0; k0 == 0 || k0 < p.K; k0 += depthBlock {
-			k1 := min(k0+depthBlock, p.K)
-			b := pack(p, j0, j1, k0, k1, s)
-			b.packPanels(0, b.count())
-			for i0 := 0; i0 < p.M; i0 += rowBlock {
-				block(p, i0, min(i0+rowBlock, p.M), j0, j1, k0, k1, &b, s)
-			}
-		}
+	limit := depthBlock
+	if p.M <= fewRows {
+		limit = fewRowsDepth
 	}
-	scratches.Put(s)
-}
-
-// runParallel computes the product m.base, cut into tasks.
-func (m *multiplication) runParallel() {
-	p := &m.base
-	if p.Sparse && !p.finiteB() {
-		m.sparse = true
-		m.rowsOf, m.colsOf, m.colBlocks = max(1, taskWork/(p.K*p.N+1)), p.N, 1
-		m.j0, m.j1 = 0, p.N
-		par.For(p.M, m.rowsOf, m.runBlocks)
-		m.sparse = false
-		return
-	}
-	// Few rows make few tasks: cut along the columns as well, with panels for
-	// unit so that no panel is split.
-	wide := 2 * colBlock
-	for m.j0 = 0; m.j0 < p.N; m.j0 += wide {
-		m.j1 = min(m.j0+wide, p.N)
-		for m.k0 = 0; m.k0 == 0 || m.k0 < p.K; m.k0 += depthBlock {
-			m.k1 = min(m.k0+depthBlock, p.K)
-			m.packed = pack(p, m.j0, m.j1, m.k0, m.k1, &m.pack)
-			if m.packed.copied {
-				par.For(m.packed.count(), max(1, taskWork/8/(m.packed.width*depthBlock)), m.packPanels)
-			}
-			m.rowsOf = min(rowBlock, p.M)
-			perCol := m.rowsOf * (m.k1 - m.k0 + 1)
-			m.colsOf = max(1, taskWork/perCol/m.packed.width) * m.packed.width
-			m.colBlocks = (m.j1 - m.j0 + m.colsOf - 1) / m.colsOf
-			rowBlocks := (p.M + m.rowsOf - 1) / m.rowsOf
-			par.For(rowBlocks*m.colBlocks, 1, m.runBlocks)
-		}
-	}
-}
-
-func (m *multiplication) packSome(lo, hi int) { m.packed.packPanels(lo, hi) }
-
-// blocks computes blocks lo to hi of the grid of rowsOf rows by colsOf columns.
-func (m *multiplication) blocks(lo, hi int) {
-	s := scratches.Get().(*scratch)
-	if m.sparse {
-		sparseRows(&m.base, lo, hi, s)
-	} else {
-		for t := lo; t < hi; t++ {
-			i, j := t/m.colBlocks*m.rowsOf, m.j0+t%m.colBlocks*m.colsOf
-			block(&m.base, i, min(i+m.rowsOf, m.base.M), j, min(j+m.colsOf, m.j1), m.k0, m.k1, &m.packed, s)
-		}
-	}
-	scratches.Put(s)
-}
-
-// finiteB reports whether all of B is finite.
-func (p *Product) finiteB() bool {
-	b, rows, cols := p.B, p.K, p.N
-	if b.Col != 1 {
-		b, rows, cols = b.T(), cols, rows
-	}
-	if rows == 0 || cols == 0 {
-		return true
-	}
-	if b.Col == 1 && b.Row == cols {
-		return Finite(b.Data[:rows*cols])
-	}
-	for i := range rows {
-		row := b.Data[i*b.Row:]
-		if b.Col == 1 {
-			if !Finite(row[:cols]) {
-				return false
-			}
+	step, width, b := depthStep(p.K, limit), panelWidth(), &s.panels
+	for k0 := 0; k0 == 0 || k0 < p.K; k0 += step {
+		k1 := min(k0+step, p.K)
+		a := blockOfA(p, 0, p.M, j1-j0, k0, k1, s)
+		if readsDirectly(p) {
+			b.pack(p, j0, j1, k0, k1, &s.b)
+			block(p, a, 0, p.M, j0, j1, k0, k1, b)
 			continue
 		}
-		for j := range cols {
-			if v := row[j*b.Col]; v-v != 0 {
-				return false
+		for j := j0; j < j1; j += width {
+			b.pack(p, j, min(j+width, j1), k0, k1, &s.b)
+			b.packPanels(0, 1)
+			block(p, a, 0, p.M, j, min(j+width, j1), k0, k1, b)
+		}
+	}
+}
+
+// highProduct computes a product with many rows on the calling goroutine.
+func highProduct(p *Product, s *scratch) {
+	step, b := depthStep(p.K, depthBlock), &s.panels
+	for j0 := 0; j0 < p.N; j0 += colBlock {
+		j1 := min(j0+colBlock, p.N)
+		for k0 := 0; k0 == 0 || k0 < p.K; k0 += step {
+			k1 := min(k0+step, p.K)
+			b.pack(p, j0, j1, k0, k1, &s.b)
+			b.packPanels(0, b.count())
+			for i := 0; i < p.M; i += rowBlock {
+				i1 := min(i+rowBlock, p.M)
+				a := blockOfA(p, i, i1, j1-j0, k0, k1, s)
+				block(p, a, i, i1, j0, j1, k0, k1, b)
 			}
 		}
 	}
-	return true
+}
+
+// runBlocks does what highProduct does on all processors: first they pack a
+// block of B, then they share out the blocks of C that need it.
+func (m *multiplication) runBlocks() {
+	p := &m.one
+	step, task := depthStep(p.K, depthBlock), taskWork()
+	for m.j0 = 0; m.j0 < p.N; m.j0 += colBlock {
+		m.j1 = min(m.j0+colBlock, p.N)
+		for m.k0 = 0; m.k0 == 0 || m.k0 < p.K; m.k0 += step {
+			m.k1 = min(m.k0+step, p.K)
+			m.packed.pack(p, m.j0, m.j1, m.k0, m.k1, &m.mem)
+			if m.packed.copied {
+				par.For(m.packed.count(), max(1, task/16/m.packed.step), m.pack)
+			}
+			// Blocks as wide as leave enough of them to share out evenly, but
+			// none too small to be worth it.
+			m.rows = rowBlock
+			rowBlocks := (p.M + m.rows - 1) / m.rows
+			panels := (m.j1 - m.j0 + m.packed.width - 1) / m.packed.width
+			even := (8*runtime.GOMAXPROCS(0) + rowBlocks - 1) / rowBlocks
+			worth := m.rows * (m.j1 - m.j0) * (m.k1 - m.k0) / task
+			m.colBlocks = max(1, min(panels, even, worth))
+			m.cols = (panels + m.colBlocks - 1) / m.colBlocks * m.packed.width
+			m.colBlocks = (m.j1 - m.j0 + m.cols - 1) / m.cols
+			par.For(rowBlocks*m.colBlocks, 1, m.blocks)
+		}
+	}
+}
+
+func (m *multiplication) doPack(lo, hi int) { m.packed.packPanels(lo, hi) }
+
+// doBlocks computes blocks lo to hi.
+func (m *multiplication) doBlocks(lo, hi int) {
+	s := scratches.Get().(*scratch)
+	p := &m.one
+	for t := lo; t < hi; t++ {
+		i0, j0 := t/m.colBlocks*m.rows, m.j0+t%m.colBlocks*m.cols
+		i1, j1 := min(i0+m.rows, p.M), min(j0+m.cols, m.j1)
+		a := blockOfA(p, i0, i1, j1-j0, m.k0, m.k1, s)
+		block(p, a, i0, i1, j0, j1, m.k0, m.k1, &m.packed)
+	}
+	s.free()
 }

@@ -5,9 +5,16 @@ import "sync"
 // scratch is memory that a task packs matrices into.
 type scratch struct {
 	a, b, row []float32
+	panels    panels
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// free hands s back without the caller's slices.
+func (s *scratch) free() {
+	s.panels.data, s.panels.from.Data = nil, nil
+	scratches.Put(s)
+}
 
 // grow returns a slice of n floats, s if it is long enough.
 func grow(s []float32, n int) []float32 {
@@ -20,7 +27,7 @@ func grow(s []float32, n int) []float32 {
 // panels is a block of B as the kernels read it: cut into panels of width
 // columns, of which the last may be narrower. Row k of panel i starts at
 // data[i*step+k*row]. Either it is a copy, where each panel is in one piece and
-// the last is filled up with zeros, or it is B itself.
+// the last is filled up with anything, or it is B itself.
 type panels struct {
 	data      []float32
 	step, row int
@@ -35,22 +42,22 @@ type panels struct {
 func (b *panels) count() int { return (b.cols + b.width - 1) / b.width }
 
 // pack prepares columns j0 to j1 of rows k0 to k1 of B. If they have to be
-// copied, packPanels has to follow.
-func pack(p *Product, j0, j1, k0, k1 int, s *scratch) panels {
-	b := panels{width: panelWidth(), col: j0, from: Mat{Row: p.B.Row, Col: p.B.Col}, rows: k1 - k0, cols: j1 - j0}
+// copied, it takes the memory from mem, and packPanels has to follow.
+func (b *panels) pack(p *Product, j0, j1, k0, k1 int, mem *[]float32) {
+	b.width, b.col, b.rows, b.cols = panelWidth(), j0, k1-k0, j1-j0
+	b.copied = false
 	if b.rows == 0 {
-		return b
+		return
 	}
 	b.from = p.B.from(k0, j0)
 	if readsDirectly(p) {
 		b.data, b.step, b.row = b.from.Data, b.width, b.from.Row
-		return b
+		return
 	}
 	b.copied = true
 	b.row, b.step = b.width, b.width*b.rows
-	s.b = grow(s.b, b.count()*b.step)
-	b.data = s.b
-	return b
+	*mem = grow(*mem, b.count()*b.step)
+	b.data = *mem
 }
 
 // packPanels copies panels lo to hi.
@@ -95,4 +102,33 @@ func sparseRows(p *Product, i0, i1 int, s *scratch) {
 			c[j] += 0
 		}
 	}
+}
+
+// finiteB reports whether all of B is finite.
+func (p *Product) finiteB() bool {
+	b, rows, cols := p.B, p.K, p.N
+	if b.Col != 1 {
+		b, rows, cols = b.T(), cols, rows
+	}
+	if rows == 0 || cols == 0 {
+		return true
+	}
+	if b.Col == 1 && b.Row == cols {
+		return Finite(b.Data[:rows*cols])
+	}
+	for i := range rows {
+		row := b.Data[i*b.Row:]
+		if b.Col == 1 {
+			if !Finite(row[:cols]) {
+				return false
+			}
+			continue
+		}
+		for j := range cols {
+			if v := row[j*b.Col]; v-v != 0 {
+				return false
+			}
+		}
+	}
+	return true
 }

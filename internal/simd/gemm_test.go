@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"sync"
 	"testing"
 )
 
@@ -33,7 +34,7 @@ func reference(p *Product, i int) []float32 {
 				if p.Sparse && x == 0 {
 					continue
 				}
-				acc += float32(x * y)
+				acc = fma32(x, y, acc)
 			}
 			out[i*p.N+j] = acc + 0
 		}
@@ -97,10 +98,14 @@ func checkProduct(t *testing.T, p *Product) {
 }
 
 func TestMultiplyIsTheReferenceBitForBit(t *testing.T) {
+	onEach(t, testMultiply)
+}
+
+func testMultiply(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	sizes := []int{0, 1, 2, 3, 4, 5, 7, 11, 13, 17, 31, 61, 67, 127}
 	deep := []int{0, 1, 2, 3, 16, 31, 64, 67, 255, 256, 257, 521}
-	for trial := range 1500 {
+	for trial := range 400 {
 		p := &Product{
 			M: sizes[r.IntN(len(sizes))], N: sizes[r.IntN(len(sizes))], K: deep[r.IntN(len(deep))],
 			Count: r.IntN(4),
@@ -153,17 +158,29 @@ func TestMultiplyOnAnyNumberOfThreads(t *testing.T) {
 	for _, procs := range []int{1, 2, 4} {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
 		r := rand.New(rand.NewPCG(3, 4))
-		for _, size := range [][3]int{{131, 257, 263}, {1, 3001, 127}, {509, 7, 300}} {
-			p := &Product{M: size[0], N: size[1], K: size[2]}
-			p.A, _ = matrix(r, p.M, p.K, 1, 0)
-			p.B, _ = matrix(r, p.K, p.N, 1, 1)
-			p.C, _ = matrix(r, p.M, p.N, 1, 0)
-			checkProduct(t, p)
-		}
+		onEach(t, func(t *testing.T) {
+			for _, size := range [][4]int{{67, 131, 263, 1}, {1, 3001, 61, 1}, {251, 7, 300, 2}, {127, 1, 67, 3}, {71, 127, 131, 2}} {
+				for layout := range 8 {
+					p := &Product{M: size[0], N: size[1], K: size[2], Count: size[3]}
+					p.A, p.StepA = matrix(r, p.M, p.K, p.Count, layout&1)
+					p.B, p.StepB = matrix(r, p.K, p.N, p.Count, layout>>1&1)
+					p.C, p.StepC = matrix(r, p.M, p.N, p.Count, 0)
+					if layout >= 4 {
+						p.Sparse = true
+						p.B.Data[len(p.B.Data)/2] = float32(math.NaN())
+					}
+					checkProduct(t, p)
+				}
+			}
+		})
 	}
 }
 
 func TestMultiplyIgnoresAppendedZeros(t *testing.T) {
+	onEach(t, testAppendedZeros)
+}
+
+func testAppendedZeros(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 50 {
 		m, n, k, extra := 1+r.IntN(20), 1+r.IntN(80), r.IntN(100), 1+r.IntN(300)
@@ -192,6 +209,15 @@ func TestMultiplyIgnoresAppendedZeros(t *testing.T) {
 }
 
 func TestMultiplyDoesNotAllocate(t *testing.T) {
+	probe := sync.Pool{New: func() any { return new(scratch) }}
+	often := func() {
+		for range 50 {
+			probe.Put(probe.Get())
+		}
+	}
+	if testing.AllocsPerRun(100, often) > 0 {
+		t.Skip("the race detector makes pools forget")
+	}
 	r := rand.New(rand.NewPCG(7, 8))
 	for _, count := range []int{1, 40} {
 		p := &Product{M: 70, N: 130, K: 90, Count: count}
@@ -201,8 +227,7 @@ func TestMultiplyDoesNotAllocate(t *testing.T) {
 		for range 10 {
 			Multiply(p)
 		}
-		// The pools keep what they have over a collection, but not always.
-		if n := testing.AllocsPerRun(100, func() { Multiply(p) }); n > 0.2 {
+		if n := testing.AllocsPerRun(100, func() { Multiply(p) }); n > 0 {
 			t.Errorf("Count=%d: %v allocations per call", count, n)
 		}
 	}
@@ -232,39 +257,5 @@ func TestMultiplyRejectsBadSizes(t *testing.T) {
 			}()
 			Multiply(&c.p)
 		}()
-	}
-}
-
-func BenchmarkMultiply(b *testing.B) {
-	for _, s := range []struct{ m, n, k, count int }{
-		{64, 64, 64, 1}, {128, 128, 128, 1}, {512, 512, 512, 1}, {1024, 1024, 1024, 1},
-		{12, 10, 50, 96}, {10, 12, 50, 96}, {12, 50, 10, 96}, {64, 64, 16, 96}, {64, 16, 64, 96},
-		{1, 512, 512, 1}, {1, 64, 16, 96},
-	} {
-		for _, layout := range []string{"NN", "NT", "TN"} {
-			b.Run(fmt.Sprintf("%dx%dx%d_%d_%s", s.m, s.n, s.k, s.count, layout), func(b *testing.B) {
-				r := rand.New(rand.NewPCG(9, 10))
-				p := &Product{M: s.m, N: s.n, K: s.k, Count: s.count, StepA: s.m * s.k, StepB: s.k * s.n, StepC: s.m * s.n}
-				fill := func(n int) []float32 {
-					x := make([]float32, n*s.count)
-					for i := range x {
-						x[i] = r.Float32() - 0.5
-					}
-					return x
-				}
-				p.A, p.B, p.C = RowMajor(fill(s.m*s.k), s.k), RowMajor(fill(s.k*s.n), s.n), RowMajor(fill(s.m*s.n), s.n)
-				if layout[0] == 'T' {
-					p.A = RowMajor(p.A.Data, s.m).T()
-				}
-				if layout[1] == 'T' {
-					p.B = RowMajor(p.B.Data, s.k).T()
-				}
-				for b.Loop() {
-					Multiply(p)
-				}
-				flop := 2 * float64(s.m*s.n*s.k*s.count)
-				b.ReportMetric(flop*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
-			})
-		}
 	}
 }

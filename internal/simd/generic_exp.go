@@ -105,10 +105,13 @@ func sigmoidGeneric(dst, x []float32) {
 	}
 }
 
+// tailEnd is where the normal distribution ends for float32: below -tailEnd
+// both Φ and x·Φ(x) round to 0.
+const tailEnd = 15
+
 // normal returns Φ(x), the normal distribution function, and φ(x), its
-// derivative.
+// derivative, for |x| up to tailEnd.
 func normal(x float64) (cumulative, density float64) {
-	x = min(max(x, -40), 40) // both are 0 or 1 in float32 well before
 	density = exp64(-x*x/2) * (1 / (math.Sqrt2 * math.SqrtPi))
 	return math.Erfc(-x*(1/math.Sqrt2)) / 2, density
 }
@@ -116,18 +119,20 @@ func normal(x float64) (cumulative, density float64) {
 func geluGeneric(dst, x []float32) {
 	dst = dst[:len(x)]
 	for i, v := range x {
-		c, _ := normal(float64(v))
-		dst[i] = float32(float64(v) * c)
-		if v < -40 {
-			dst[i] = 0 // also for -Inf, where the product is NaN
+		if v < -tailEnd {
+			dst[i] = 0
+			continue
 		}
+		c, _ := normal(min(float64(v), tailEnd))
+		dst[i] = float32(float64(v) * c)
 	}
 }
 
 func geluGradGeneric(dst, x []float32) {
 	dst = dst[:len(x)]
 	for i, v := range x {
-		c, d := normal(float64(v))
-		dst[i] = float32(c + min(max(float64(v), -40), 40)*d)
+		a := min(max(float64(v), -tailEnd), tailEnd)
+		c, d := normal(a)
+		dst[i] = float32(c + a*d)
 	}
 }

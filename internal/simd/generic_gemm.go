@@ -3,13 +3,13 @@ package simd
 // genericWidth is the width of a panel of B.
 const genericWidth = 4
 
-// readsDirectlyGeneric reports whether the kernel reads B where it is. Copying pays
-// for itself only over several rows of A.
+// readsDirectlyGeneric reports whether the kernel reads B where it is. Copying
+// pays for itself only over several rows of A.
 func readsDirectlyGeneric(p *Product) bool { return p.M < 4 && (p.B.Col == 1 || p.B.Row == 1) }
 
-// blockGeneric computes rows i0 to i1 and columns j0 to j1 of C for the steps k0 to
-// k1, of which b holds the rows of B.
-func blockGeneric(p *Product, i0, i1, j0, j1, k0, k1 int, b *panels, s *scratch) {
+// blockGeneric computes rows i0 to i1 and columns j0 to j1 of C for the steps
+// k0 to k1, for which a and b hold A and B.
+func blockGeneric(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
 	if k0 == 0 {
 		for i := i0; i < i1; i++ {
 			switch c := p.C.Data[i*p.C.Row:][j0:j1]; {
@@ -20,9 +20,7 @@ func blockGeneric(p *Product, i0, i1, j0, j1, k0, k1 int, b *panels, s *scratch)
 			}
 		}
 	}
-	depth := k1 - k0
-	if depth > 0 {
-		a := rowsOfA(p, i0, i1, k0, k1, s)
+	if depth := k1 - k0; depth > 0 {
 		if b.copied {
 			blockPacked(a, p.C.from(i0, j0), i1-i0, j1-j0, depth, b.data[(j0-b.col)/b.width*b.step:])
 		} else {
@@ -39,8 +37,12 @@ func blockGeneric(p *Product, i0, i1, j0, j1, k0, k1 int, b *panels, s *scratch)
 	}
 }
 
-// rowsOfA returns a block of A whose rows are contiguous, a copy if A's are not.
-func rowsOfA(p *Product, i0, i1, k0, k1 int, s *scratch) Mat {
+// blockOfAGeneric returns a block of A whose rows are contiguous, a copy if A's
+// are not.
+func blockOfAGeneric(p *Product, i0, i1, k0, k1 int, s *scratch) Mat {
+	if k0 == k1 {
+		return Mat{}
+	}
 	a := p.A.from(i0, k0)
 	if a.Col == 1 {
 		return a
@@ -138,8 +140,8 @@ func tile2x4(t *[8]float32, a0, a1, b []float32) {
 	*t = [8]float32{s00, s01, s02, s03, s10, s11, s12, s13}
 }
 
-// packPanelGeneric copies a matrix of rows×cols to dst, row by row, with zeros up to
-// width.
+// packPanelGeneric copies a matrix of rows×cols to dst, row by row, with zeros
+// up to width.
 func packPanelGeneric(dst []float32, m Mat, rows, cols, width int) {
 	switch {
 	case m.Col == 1:

@@ -6,7 +6,7 @@
 
 // func gemm1AVX512(t *byte)
 // Requires: AVX, AVX512F, BMI2
-TEXT ·gemm1AVX512(SB), NOSPLIT, $0-8
+TEXT ·gemm1AVX512(SB), NOSPLIT, $8-8
 	MOVQ  t+0(FP), AX
 	MOVQ  80(AX), CX
 	MOVL  $-1, DX
@@ -22,7 +22,7 @@ TEXT ·gemm1AVX512(SB), NOSPLIT, $0-8
 	MOVQ  72(AX), R10
 	LEAQ  (DX)(DX*2), R11
 	LEAQ  (DX)(DX*4), R12
-	CMPQ  64(AX), $0x06
+	CMPQ  64(AX), $0x0c
 	JNE   rows1
 
 tile2:
@@ -40,6 +40,18 @@ tile2:
 	VMOVUPS.Z (R13), K1, Z4
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z5
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z6
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z7
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z8
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z9
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z10
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z11
 	JMP       begin5
 
 notC3:
@@ -52,6 +64,12 @@ notC3:
 	VMOVUPS   Z0, Z3
 	VMOVUPS   Z0, Z4
 	VMOVUPS   Z0, Z5
+	VMOVUPS   Z0, Z6
+	VMOVUPS   Z0, Z7
+	VMOVUPS   Z0, Z8
+	VMOVUPS   Z0, Z9
+	VMOVUPS   Z0, Z10
+	VMOVUPS   Z0, Z11
 	JMP       begin5
 
 notBias4:
@@ -61,15 +79,813 @@ notBias4:
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
 
 begin5:
+	MOVQ  CX, R13
+	LEAQ  (R13)(R12*1), R14
+	ADDQ  DX, R14
+	MOVQ  SI, R15
+	MOVQ  56(AX), BP
+	TESTQ BP, BP
+	JZ    sums7
+
+step6:
+	VMOVUPS.Z    (R15), K1, Z12
+	VBROADCASTSS (R13), Z13
+	VFMADD231PS  Z13, Z12, Z0
+	VBROADCASTSS (R13)(DX*1), Z13
+	VFMADD231PS  Z13, Z12, Z1
+	VBROADCASTSS (R13)(DX*2), Z13
+	VFMADD231PS  Z13, Z12, Z2
+	VBROADCASTSS (R13)(R11*1), Z13
+	VFMADD231PS  Z13, Z12, Z3
+	VBROADCASTSS (R13)(DX*4), Z13
+	VFMADD231PS  Z13, Z12, Z4
+	VBROADCASTSS (R13)(R12*1), Z13
+	VFMADD231PS  Z13, Z12, Z5
+	VBROADCASTSS (R14), Z13
+	VFMADD231PS  Z13, Z12, Z6
+	VBROADCASTSS (R14)(DX*1), Z13
+	VFMADD231PS  Z13, Z12, Z7
+	VBROADCASTSS (R14)(DX*2), Z13
+	VFMADD231PS  Z13, Z12, Z8
+	VBROADCASTSS (R14)(R11*1), Z13
+	VFMADD231PS  Z13, Z12, Z9
+	VBROADCASTSS (R14)(DX*4), Z13
+	VFMADD231PS  Z13, Z12, Z10
+	VBROADCASTSS (R14)(R12*1), Z13
+	VFMADD231PS  Z13, Z12, Z11
+	ADDQ         BX, R13
+	ADDQ         BX, R14
+	ADDQ         DI, R15
+	DECQ         BP
+	JNZ          step6
+
+sums7:
+	VPXORD  Z14, Z14, Z14
+	VADDPS  Z14, Z0, Z0
+	VMOVUPS Z0, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z14, Z1, Z1
+	VMOVUPS Z1, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z14, Z2, Z2
+	VMOVUPS Z2, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z14, Z3, Z3
+	VMOVUPS Z3, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z14, Z4, Z4
+	VMOVUPS Z4, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z14, Z5, Z5
+	VMOVUPS Z5, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z14, Z6, Z6
+	VMOVUPS Z6, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z14, Z7, Z7
+	VMOVUPS Z7, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z14, Z8, Z8
+	VMOVUPS Z8, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z14, Z9, Z9
+	VMOVUPS Z9, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z14, Z10, Z10
+	VMOVUPS Z10, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z14, Z11, Z11
+	VMOVUPS Z11, K1, (R8)
+	ADDQ    R9, R8
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	DECQ    R10
+	JNZ     tile2
+	VZEROUPPER
+	RET
+
+rows1:
+	CMPQ 64(AX), $0x0b
+	JNE  rows8
+
+tile9:
+	CMPQ      88(AX), $0x02
+	JNE       notC10
+	MOVQ      R8, R13
+	VMOVUPS.Z (R13), K1, Z0
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z1
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z2
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z3
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z4
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z5
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z6
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z7
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z8
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z9
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z10
+	JMP       begin12
+
+notC10:
+	CMPQ      88(AX), $0x01
+	JNE       notBias11
+	MOVQ      96(AX), R13
+	VMOVUPS.Z (R13), K1, Z0
+	VMOVUPS   Z0, Z1
+	VMOVUPS   Z0, Z2
+	VMOVUPS   Z0, Z3
+	VMOVUPS   Z0, Z4
+	VMOVUPS   Z0, Z5
+	VMOVUPS   Z0, Z6
+	VMOVUPS   Z0, Z7
+	VMOVUPS   Z0, Z8
+	VMOVUPS   Z0, Z9
+	VMOVUPS   Z0, Z10
+	JMP       begin12
+
+notBias11:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+
+begin12:
+	MOVQ  CX, R13
+	LEAQ  (R13)(R12*1), R14
+	ADDQ  DX, R14
+	MOVQ  SI, R15
+	MOVQ  56(AX), BP
+	TESTQ BP, BP
+	JZ    sums14
+
+step13:
+	VMOVUPS.Z    (R15), K1, Z11
+	VBROADCASTSS (R13), Z12
+	VFMADD231PS  Z12, Z11, Z0
+	VBROADCASTSS (R13)(DX*1), Z12
+	VFMADD231PS  Z12, Z11, Z1
+	VBROADCASTSS (R13)(DX*2), Z12
+	VFMADD231PS  Z12, Z11, Z2
+	VBROADCASTSS (R13)(R11*1), Z12
+	VFMADD231PS  Z12, Z11, Z3
+	VBROADCASTSS (R13)(DX*4), Z12
+	VFMADD231PS  Z12, Z11, Z4
+	VBROADCASTSS (R13)(R12*1), Z12
+	VFMADD231PS  Z12, Z11, Z5
+	VBROADCASTSS (R14), Z12
+	VFMADD231PS  Z12, Z11, Z6
+	VBROADCASTSS (R14)(DX*1), Z12
+	VFMADD231PS  Z12, Z11, Z7
+	VBROADCASTSS (R14)(DX*2), Z12
+	VFMADD231PS  Z12, Z11, Z8
+	VBROADCASTSS (R14)(R11*1), Z12
+	VFMADD231PS  Z12, Z11, Z9
+	VBROADCASTSS (R14)(DX*4), Z12
+	VFMADD231PS  Z12, Z11, Z10
+	ADDQ         BX, R13
+	ADDQ         BX, R14
+	ADDQ         DI, R15
+	DECQ         BP
+	JNZ          step13
+
+sums14:
+	VPXORD  Z13, Z13, Z13
+	VADDPS  Z13, Z0, Z0
+	VMOVUPS Z0, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z13, Z1, Z1
+	VMOVUPS Z1, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z13, Z2, Z2
+	VMOVUPS Z2, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z13, Z3, Z3
+	VMOVUPS Z3, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z13, Z4, Z4
+	VMOVUPS Z4, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z13, Z5, Z5
+	VMOVUPS Z5, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z13, Z6, Z6
+	VMOVUPS Z6, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z13, Z7, Z7
+	VMOVUPS Z7, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z13, Z8, Z8
+	VMOVUPS Z8, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z13, Z9, Z9
+	VMOVUPS Z9, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z13, Z10, Z10
+	VMOVUPS Z10, K1, (R8)
+	ADDQ    R9, R8
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	DECQ    R10
+	JNZ     tile9
+	VZEROUPPER
+	RET
+
+rows8:
+	CMPQ 64(AX), $0x0a
+	JNE  rows15
+
+tile16:
+	CMPQ      88(AX), $0x02
+	JNE       notC17
+	MOVQ      R8, R13
+	VMOVUPS.Z (R13), K1, Z0
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z1
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z2
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z3
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z4
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z5
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z6
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z7
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z8
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z9
+	JMP       begin19
+
+notC17:
+	CMPQ      88(AX), $0x01
+	JNE       notBias18
+	MOVQ      96(AX), R13
+	VMOVUPS.Z (R13), K1, Z0
+	VMOVUPS   Z0, Z1
+	VMOVUPS   Z0, Z2
+	VMOVUPS   Z0, Z3
+	VMOVUPS   Z0, Z4
+	VMOVUPS   Z0, Z5
+	VMOVUPS   Z0, Z6
+	VMOVUPS   Z0, Z7
+	VMOVUPS   Z0, Z8
+	VMOVUPS   Z0, Z9
+	JMP       begin19
+
+notBias18:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+
+begin19:
+	MOVQ  CX, R13
+	LEAQ  (R13)(R12*1), R14
+	ADDQ  DX, R14
+	MOVQ  SI, R15
+	MOVQ  56(AX), BP
+	TESTQ BP, BP
+	JZ    sums21
+
+step20:
+	VMOVUPS.Z    (R15), K1, Z10
+	VBROADCASTSS (R13), Z11
+	VFMADD231PS  Z11, Z10, Z0
+	VBROADCASTSS (R13)(DX*1), Z11
+	VFMADD231PS  Z11, Z10, Z1
+	VBROADCASTSS (R13)(DX*2), Z11
+	VFMADD231PS  Z11, Z10, Z2
+	VBROADCASTSS (R13)(R11*1), Z11
+	VFMADD231PS  Z11, Z10, Z3
+	VBROADCASTSS (R13)(DX*4), Z11
+	VFMADD231PS  Z11, Z10, Z4
+	VBROADCASTSS (R13)(R12*1), Z11
+	VFMADD231PS  Z11, Z10, Z5
+	VBROADCASTSS (R14), Z11
+	VFMADD231PS  Z11, Z10, Z6
+	VBROADCASTSS (R14)(DX*1), Z11
+	VFMADD231PS  Z11, Z10, Z7
+	VBROADCASTSS (R14)(DX*2), Z11
+	VFMADD231PS  Z11, Z10, Z8
+	VBROADCASTSS (R14)(R11*1), Z11
+	VFMADD231PS  Z11, Z10, Z9
+	ADDQ         BX, R13
+	ADDQ         BX, R14
+	ADDQ         DI, R15
+	DECQ         BP
+	JNZ          step20
+
+sums21:
+	VPXORD  Z12, Z12, Z12
+	VADDPS  Z12, Z0, Z0
+	VMOVUPS Z0, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z12, Z1, Z1
+	VMOVUPS Z1, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z12, Z2, Z2
+	VMOVUPS Z2, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z12, Z3, Z3
+	VMOVUPS Z3, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z12, Z4, Z4
+	VMOVUPS Z4, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z12, Z5, Z5
+	VMOVUPS Z5, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z12, Z6, Z6
+	VMOVUPS Z6, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z12, Z7, Z7
+	VMOVUPS Z7, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z12, Z8, Z8
+	VMOVUPS Z8, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z12, Z9, Z9
+	VMOVUPS Z9, K1, (R8)
+	ADDQ    R9, R8
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	DECQ    R10
+	JNZ     tile16
+	VZEROUPPER
+	RET
+
+rows15:
+	CMPQ 64(AX), $0x09
+	JNE  rows22
+
+tile23:
+	CMPQ      88(AX), $0x02
+	JNE       notC24
+	MOVQ      R8, R13
+	VMOVUPS.Z (R13), K1, Z0
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z1
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z2
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z3
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z4
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z5
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z6
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z7
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z8
+	JMP       begin26
+
+notC24:
+	CMPQ      88(AX), $0x01
+	JNE       notBias25
+	MOVQ      96(AX), R13
+	VMOVUPS.Z (R13), K1, Z0
+	VMOVUPS   Z0, Z1
+	VMOVUPS   Z0, Z2
+	VMOVUPS   Z0, Z3
+	VMOVUPS   Z0, Z4
+	VMOVUPS   Z0, Z5
+	VMOVUPS   Z0, Z6
+	VMOVUPS   Z0, Z7
+	VMOVUPS   Z0, Z8
+	JMP       begin26
+
+notBias25:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+
+begin26:
+	MOVQ  CX, R13
+	LEAQ  (R13)(R12*1), R14
+	ADDQ  DX, R14
+	MOVQ  SI, R15
+	MOVQ  56(AX), BP
+	TESTQ BP, BP
+	JZ    sums28
+
+step27:
+	VMOVUPS.Z    (R15), K1, Z9
+	VBROADCASTSS (R13), Z10
+	VFMADD231PS  Z10, Z9, Z0
+	VBROADCASTSS (R13)(DX*1), Z10
+	VFMADD231PS  Z10, Z9, Z1
+	VBROADCASTSS (R13)(DX*2), Z10
+	VFMADD231PS  Z10, Z9, Z2
+	VBROADCASTSS (R13)(R11*1), Z10
+	VFMADD231PS  Z10, Z9, Z3
+	VBROADCASTSS (R13)(DX*4), Z10
+	VFMADD231PS  Z10, Z9, Z4
+	VBROADCASTSS (R13)(R12*1), Z10
+	VFMADD231PS  Z10, Z9, Z5
+	VBROADCASTSS (R14), Z10
+	VFMADD231PS  Z10, Z9, Z6
+	VBROADCASTSS (R14)(DX*1), Z10
+	VFMADD231PS  Z10, Z9, Z7
+	VBROADCASTSS (R14)(DX*2), Z10
+	VFMADD231PS  Z10, Z9, Z8
+	ADDQ         BX, R13
+	ADDQ         BX, R14
+	ADDQ         DI, R15
+	DECQ         BP
+	JNZ          step27
+
+sums28:
+	VPXORD  Z11, Z11, Z11
+	VADDPS  Z11, Z0, Z0
+	VMOVUPS Z0, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z11, Z1, Z1
+	VMOVUPS Z1, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z11, Z2, Z2
+	VMOVUPS Z2, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z11, Z3, Z3
+	VMOVUPS Z3, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z11, Z4, Z4
+	VMOVUPS Z4, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z11, Z5, Z5
+	VMOVUPS Z5, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z11, Z6, Z6
+	VMOVUPS Z6, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z11, Z7, Z7
+	VMOVUPS Z7, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z11, Z8, Z8
+	VMOVUPS Z8, K1, (R8)
+	ADDQ    R9, R8
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	DECQ    R10
+	JNZ     tile23
+	VZEROUPPER
+	RET
+
+rows22:
+	CMPQ 64(AX), $0x08
+	JNE  rows29
+
+tile30:
+	CMPQ      88(AX), $0x02
+	JNE       notC31
+	MOVQ      R8, R13
+	VMOVUPS.Z (R13), K1, Z0
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z1
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z2
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z3
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z4
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z5
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z6
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z7
+	JMP       begin33
+
+notC31:
+	CMPQ      88(AX), $0x01
+	JNE       notBias32
+	MOVQ      96(AX), R13
+	VMOVUPS.Z (R13), K1, Z0
+	VMOVUPS   Z0, Z1
+	VMOVUPS   Z0, Z2
+	VMOVUPS   Z0, Z3
+	VMOVUPS   Z0, Z4
+	VMOVUPS   Z0, Z5
+	VMOVUPS   Z0, Z6
+	VMOVUPS   Z0, Z7
+	JMP       begin33
+
+notBias32:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+
+begin33:
+	MOVQ  CX, R13
+	LEAQ  (R13)(R12*1), R14
+	ADDQ  DX, R14
+	MOVQ  SI, R15
+	MOVQ  56(AX), BP
+	TESTQ BP, BP
+	JZ    sums35
+
+step34:
+	VMOVUPS.Z    (R15), K1, Z8
+	VBROADCASTSS (R13), Z9
+	VFMADD231PS  Z9, Z8, Z0
+	VBROADCASTSS (R13)(DX*1), Z9
+	VFMADD231PS  Z9, Z8, Z1
+	VBROADCASTSS (R13)(DX*2), Z9
+	VFMADD231PS  Z9, Z8, Z2
+	VBROADCASTSS (R13)(R11*1), Z9
+	VFMADD231PS  Z9, Z8, Z3
+	VBROADCASTSS (R13)(DX*4), Z9
+	VFMADD231PS  Z9, Z8, Z4
+	VBROADCASTSS (R13)(R12*1), Z9
+	VFMADD231PS  Z9, Z8, Z5
+	VBROADCASTSS (R14), Z9
+	VFMADD231PS  Z9, Z8, Z6
+	VBROADCASTSS (R14)(DX*1), Z9
+	VFMADD231PS  Z9, Z8, Z7
+	ADDQ         BX, R13
+	ADDQ         BX, R14
+	ADDQ         DI, R15
+	DECQ         BP
+	JNZ          step34
+
+sums35:
+	VPXORD  Z10, Z10, Z10
+	VADDPS  Z10, Z0, Z0
+	VMOVUPS Z0, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z10, Z1, Z1
+	VMOVUPS Z1, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z10, Z2, Z2
+	VMOVUPS Z2, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z10, Z3, Z3
+	VMOVUPS Z3, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z10, Z4, Z4
+	VMOVUPS Z4, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z10, Z5, Z5
+	VMOVUPS Z5, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z10, Z6, Z6
+	VMOVUPS Z6, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z10, Z7, Z7
+	VMOVUPS Z7, K1, (R8)
+	ADDQ    R9, R8
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	DECQ    R10
+	JNZ     tile30
+	VZEROUPPER
+	RET
+
+rows29:
+	CMPQ 64(AX), $0x07
+	JNE  rows36
+
+tile37:
+	CMPQ      88(AX), $0x02
+	JNE       notC38
+	MOVQ      R8, R13
+	VMOVUPS.Z (R13), K1, Z0
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z1
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z2
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z3
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z4
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z5
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z6
+	JMP       begin40
+
+notC38:
+	CMPQ      88(AX), $0x01
+	JNE       notBias39
+	MOVQ      96(AX), R13
+	VMOVUPS.Z (R13), K1, Z0
+	VMOVUPS   Z0, Z1
+	VMOVUPS   Z0, Z2
+	VMOVUPS   Z0, Z3
+	VMOVUPS   Z0, Z4
+	VMOVUPS   Z0, Z5
+	VMOVUPS   Z0, Z6
+	JMP       begin40
+
+notBias39:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+
+begin40:
+	MOVQ  CX, R13
+	LEAQ  (R13)(R12*1), R14
+	ADDQ  DX, R14
+	MOVQ  SI, R15
+	MOVQ  56(AX), BP
+	TESTQ BP, BP
+	JZ    sums42
+
+step41:
+	VMOVUPS.Z    (R15), K1, Z7
+	VBROADCASTSS (R13), Z8
+	VFMADD231PS  Z8, Z7, Z0
+	VBROADCASTSS (R13)(DX*1), Z8
+	VFMADD231PS  Z8, Z7, Z1
+	VBROADCASTSS (R13)(DX*2), Z8
+	VFMADD231PS  Z8, Z7, Z2
+	VBROADCASTSS (R13)(R11*1), Z8
+	VFMADD231PS  Z8, Z7, Z3
+	VBROADCASTSS (R13)(DX*4), Z8
+	VFMADD231PS  Z8, Z7, Z4
+	VBROADCASTSS (R13)(R12*1), Z8
+	VFMADD231PS  Z8, Z7, Z5
+	VBROADCASTSS (R14), Z8
+	VFMADD231PS  Z8, Z7, Z6
+	ADDQ         BX, R13
+	ADDQ         BX, R14
+	ADDQ         DI, R15
+	DECQ         BP
+	JNZ          step41
+
+sums42:
+	VPXORD  Z9, Z9, Z9
+	VADDPS  Z9, Z0, Z0
+	VMOVUPS Z0, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z9, Z1, Z1
+	VMOVUPS Z1, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z9, Z2, Z2
+	VMOVUPS Z2, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z9, Z3, Z3
+	VMOVUPS Z3, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z9, Z4, Z4
+	VMOVUPS Z4, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z9, Z5, Z5
+	VMOVUPS Z5, K1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Z9, Z6, Z6
+	VMOVUPS Z6, K1, (R8)
+	ADDQ    R9, R8
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	DECQ    R10
+	JNZ     tile37
+	VZEROUPPER
+	RET
+
+rows36:
+	CMPQ 64(AX), $0x06
+	JNE  rows43
+
+tile44:
+	CMPQ      88(AX), $0x02
+	JNE       notC45
+	MOVQ      R8, R13
+	VMOVUPS.Z (R13), K1, Z0
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z1
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z2
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z3
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z4
+	ADDQ      R9, R13
+	VMOVUPS.Z (R13), K1, Z5
+	JMP       begin47
+
+notC45:
+	CMPQ      88(AX), $0x01
+	JNE       notBias46
+	MOVQ      96(AX), R13
+	VMOVUPS.Z (R13), K1, Z0
+	VMOVUPS   Z0, Z1
+	VMOVUPS   Z0, Z2
+	VMOVUPS   Z0, Z3
+	VMOVUPS   Z0, Z4
+	VMOVUPS   Z0, Z5
+	JMP       begin47
+
+notBias46:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+
+begin47:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums7
+	JZ    sums49
 
-step6:
+step48:
 	VMOVUPS.Z    (R14), K1, Z6
 	VBROADCASTSS (R13), Z7
 	VFMADD231PS  Z7, Z6, Z0
@@ -86,9 +902,9 @@ step6:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step6
+	JNZ          step48
 
-sums7:
+sums49:
 	VPXORD  Z8, Z8, Z8
 	VADDPS  Z8, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -115,17 +931,17 @@ sums7:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile2
+	JNZ     tile44
 	VZEROUPPER
 	RET
 
-rows1:
+rows43:
 	CMPQ 64(AX), $0x05
-	JNE  rows8
+	JNE  rows50
 
-tile9:
+tile51:
 	CMPQ      88(AX), $0x02
-	JNE       notC10
+	JNE       notC52
 	MOVQ      R8, R12
 	VMOVUPS.Z (R12), K1, Z0
 	ADDQ      R9, R12
@@ -136,34 +952,34 @@ tile9:
 	VMOVUPS.Z (R12), K1, Z3
 	ADDQ      R9, R12
 	VMOVUPS.Z (R12), K1, Z4
-	JMP       begin12
+	JMP       begin54
 
-notC10:
+notC52:
 	CMPQ      88(AX), $0x01
-	JNE       notBias11
+	JNE       notBias53
 	MOVQ      96(AX), R12
 	VMOVUPS.Z (R12), K1, Z0
 	VMOVUPS   Z0, Z1
 	VMOVUPS   Z0, Z2
 	VMOVUPS   Z0, Z3
 	VMOVUPS   Z0, Z4
-	JMP       begin12
+	JMP       begin54
 
-notBias11:
+notBias53:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 
-begin12:
+begin54:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums14
+	JZ    sums56
 
-step13:
+step55:
 	VMOVUPS.Z    (R13), K1, Z5
 	VBROADCASTSS (R12), Z6
 	VFMADD231PS  Z6, Z5, Z0
@@ -178,9 +994,9 @@ step13:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step13
+	JNZ          step55
 
-sums14:
+sums56:
 	VPXORD  Z7, Z7, Z7
 	VADDPS  Z7, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -203,17 +1019,17 @@ sums14:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile9
+	JNZ     tile51
 	VZEROUPPER
 	RET
 
-rows8:
+rows50:
 	CMPQ 64(AX), $0x04
-	JNE  rows15
+	JNE  rows57
 
-tile16:
+tile58:
 	CMPQ      88(AX), $0x02
-	JNE       notC17
+	JNE       notC59
 	MOVQ      R8, R12
 	VMOVUPS.Z (R12), K1, Z0
 	ADDQ      R9, R12
@@ -222,32 +1038,32 @@ tile16:
 	VMOVUPS.Z (R12), K1, Z2
 	ADDQ      R9, R12
 	VMOVUPS.Z (R12), K1, Z3
-	JMP       begin19
+	JMP       begin61
 
-notC17:
+notC59:
 	CMPQ      88(AX), $0x01
-	JNE       notBias18
+	JNE       notBias60
 	MOVQ      96(AX), R12
 	VMOVUPS.Z (R12), K1, Z0
 	VMOVUPS   Z0, Z1
 	VMOVUPS   Z0, Z2
 	VMOVUPS   Z0, Z3
-	JMP       begin19
+	JMP       begin61
 
-notBias18:
+notBias60:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin19:
+begin61:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums21
+	JZ    sums63
 
-step20:
+step62:
 	VMOVUPS.Z    (R13), K1, Z4
 	VBROADCASTSS (R12), Z5
 	VFMADD231PS  Z5, Z4, Z0
@@ -260,9 +1076,9 @@ step20:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step20
+	JNZ          step62
 
-sums21:
+sums63:
 	VPXORD  Z6, Z6, Z6
 	VADDPS  Z6, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -281,47 +1097,47 @@ sums21:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile16
+	JNZ     tile58
 	VZEROUPPER
 	RET
 
-rows15:
+rows57:
 	CMPQ 64(AX), $0x03
-	JNE  rows22
+	JNE  rows64
 
-tile23:
+tile65:
 	CMPQ      88(AX), $0x02
-	JNE       notC24
+	JNE       notC66
 	MOVQ      R8, R11
 	VMOVUPS.Z (R11), K1, Z0
 	ADDQ      R9, R11
 	VMOVUPS.Z (R11), K1, Z1
 	ADDQ      R9, R11
 	VMOVUPS.Z (R11), K1, Z2
-	JMP       begin26
+	JMP       begin68
 
-notC24:
+notC66:
 	CMPQ      88(AX), $0x01
-	JNE       notBias25
+	JNE       notBias67
 	MOVQ      96(AX), R11
 	VMOVUPS.Z (R11), K1, Z0
 	VMOVUPS   Z0, Z1
 	VMOVUPS   Z0, Z2
-	JMP       begin26
+	JMP       begin68
 
-notBias25:
+notBias67:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-begin26:
+begin68:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums28
+	JZ    sums70
 
-step27:
+step69:
 	VMOVUPS.Z    (R12), K1, Z3
 	VBROADCASTSS (R11), Z4
 	VFMADD231PS  Z4, Z3, Z0
@@ -332,9 +1148,9 @@ step27:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step27
+	JNZ          step69
 
-sums28:
+sums70:
 	VPXORD  Z5, Z5, Z5
 	VADDPS  Z5, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -349,43 +1165,43 @@ sums28:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile23
+	JNZ     tile65
 	VZEROUPPER
 	RET
 
-rows22:
+rows64:
 	CMPQ 64(AX), $0x02
-	JNE  rows29
+	JNE  rows71
 
-tile30:
+tile72:
 	CMPQ      88(AX), $0x02
-	JNE       notC31
+	JNE       notC73
 	MOVQ      R8, R11
 	VMOVUPS.Z (R11), K1, Z0
 	ADDQ      R9, R11
 	VMOVUPS.Z (R11), K1, Z1
-	JMP       begin33
+	JMP       begin75
 
-notC31:
+notC73:
 	CMPQ      88(AX), $0x01
-	JNE       notBias32
+	JNE       notBias74
 	MOVQ      96(AX), R11
 	VMOVUPS.Z (R11), K1, Z0
 	VMOVUPS   Z0, Z1
-	JMP       begin33
+	JMP       begin75
 
-notBias32:
+notBias74:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-begin33:
+begin75:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums35
+	JZ    sums77
 
-step34:
+step76:
 	VMOVUPS.Z    (R12), K1, Z2
 	VBROADCASTSS (R11), Z3
 	VFMADD231PS  Z3, Z2, Z0
@@ -394,9 +1210,9 @@ step34:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step34
+	JNZ          step76
 
-sums35:
+sums77:
 	VPXORD  Z4, Z4, Z4
 	VADDPS  Z4, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -407,52 +1223,52 @@ sums35:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile30
+	JNZ     tile72
 	VZEROUPPER
 	RET
 
-rows29:
-tile36:
+rows71:
+tile78:
 	CMPQ      88(AX), $0x02
-	JNE       notC37
+	JNE       notC79
 	MOVQ      R8, R11
 	VMOVUPS.Z (R11), K1, Z0
-	JMP       begin39
+	JMP       begin81
 
-notC37:
+notC79:
 	CMPQ      88(AX), $0x01
-	JNE       notBias38
+	JNE       notBias80
 	MOVQ      96(AX), R11
 	VMOVUPS.Z (R11), K1, Z0
-	JMP       begin39
+	JMP       begin81
 
-notBias38:
+notBias80:
 	VPXORD Z0, Z0, Z0
 
-begin39:
+begin81:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums41
+	JZ    sums83
 
-step40:
+step82:
 	VMOVUPS.Z    (R12), K1, Z1
 	VBROADCASTSS (R11), Z2
 	VFMADD231PS  Z2, Z1, Z0
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step40
+	JNZ          step82
 
-sums41:
+sums83:
 	VPXORD  Z3, Z3, Z3
 	VADDPS  Z3, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile36
+	JNZ     tile78
 	VZEROUPPER
 	RET
 
@@ -475,11 +1291,11 @@ TEXT ·gemm2AVX512(SB), NOSPLIT, $0-8
 	LEAQ  (DX)(DX*2), R11
 	LEAQ  (DX)(DX*4), R12
 	CMPQ  64(AX), $0x06
-	JNE   rows42
+	JNE   rows84
 
-tile43:
+tile85:
 	CMPQ      88(AX), $0x02
-	JNE       notC44
+	JNE       notC86
 	MOVQ      R8, R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS.Z 64(R13), K1, Z1
@@ -498,11 +1314,11 @@ tile43:
 	ADDQ      R9, R13
 	VMOVUPS   (R13), Z10
 	VMOVUPS.Z 64(R13), K1, Z11
-	JMP       begin46
+	JMP       begin88
 
-notC44:
+notC86:
 	CMPQ      88(AX), $0x01
-	JNE       notBias45
+	JNE       notBias87
 	MOVQ      96(AX), R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   Z0, Z2
@@ -516,9 +1332,9 @@ notC44:
 	VMOVUPS   Z1, Z7
 	VMOVUPS   Z1, Z9
 	VMOVUPS   Z1, Z11
-	JMP       begin46
+	JMP       begin88
 
-notBias45:
+notBias87:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -532,14 +1348,14 @@ notBias45:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin46:
+begin88:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums48
+	JZ    sums90
 
-step47:
+step89:
 	VMOVUPS      (R14), Z12
 	VMOVUPS.Z    64(R14), K1, Z13
 	VBROADCASTSS (R13), Z14
@@ -563,9 +1379,9 @@ step47:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step47
+	JNZ          step89
 
-sums48:
+sums90:
 	VPXORD  Z15, Z15, Z15
 	VADDPS  Z15, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -604,17 +1420,17 @@ sums48:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile43
+	JNZ     tile85
 	VZEROUPPER
 	RET
 
-rows42:
+rows84:
 	CMPQ 64(AX), $0x05
-	JNE  rows49
+	JNE  rows91
 
-tile50:
+tile92:
 	CMPQ      88(AX), $0x02
-	JNE       notC51
+	JNE       notC93
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS.Z 64(R12), K1, Z1
@@ -630,11 +1446,11 @@ tile50:
 	ADDQ      R9, R12
 	VMOVUPS   (R12), Z8
 	VMOVUPS.Z 64(R12), K1, Z9
-	JMP       begin53
+	JMP       begin95
 
-notC51:
+notC93:
 	CMPQ      88(AX), $0x01
-	JNE       notBias52
+	JNE       notBias94
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z2
@@ -646,9 +1462,9 @@ notC51:
 	VMOVUPS   Z1, Z5
 	VMOVUPS   Z1, Z7
 	VMOVUPS   Z1, Z9
-	JMP       begin53
+	JMP       begin95
 
-notBias52:
+notBias94:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -660,14 +1476,14 @@ notBias52:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 
-begin53:
+begin95:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums55
+	JZ    sums97
 
-step54:
+step96:
 	VMOVUPS      (R13), Z10
 	VMOVUPS.Z    64(R13), K1, Z11
 	VBROADCASTSS (R12), Z12
@@ -688,9 +1504,9 @@ step54:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step54
+	JNZ          step96
 
-sums55:
+sums97:
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -723,17 +1539,17 @@ sums55:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile50
+	JNZ     tile92
 	VZEROUPPER
 	RET
 
-rows49:
+rows91:
 	CMPQ 64(AX), $0x04
-	JNE  rows56
+	JNE  rows98
 
-tile57:
+tile99:
 	CMPQ      88(AX), $0x02
-	JNE       notC58
+	JNE       notC100
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS.Z 64(R12), K1, Z1
@@ -746,11 +1562,11 @@ tile57:
 	ADDQ      R9, R12
 	VMOVUPS   (R12), Z6
 	VMOVUPS.Z 64(R12), K1, Z7
-	JMP       begin60
+	JMP       begin102
 
-notC58:
+notC100:
 	CMPQ      88(AX), $0x01
-	JNE       notBias59
+	JNE       notBias101
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z2
@@ -760,9 +1576,9 @@ notC58:
 	VMOVUPS   Z1, Z3
 	VMOVUPS   Z1, Z5
 	VMOVUPS   Z1, Z7
-	JMP       begin60
+	JMP       begin102
 
-notBias59:
+notBias101:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -772,14 +1588,14 @@ notBias59:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-begin60:
+begin102:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums62
+	JZ    sums104
 
-step61:
+step103:
 	VMOVUPS      (R13), Z8
 	VMOVUPS.Z    64(R13), K1, Z9
 	VBROADCASTSS (R12), Z10
@@ -797,9 +1613,9 @@ step61:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step61
+	JNZ          step103
 
-sums62:
+sums104:
 	VPXORD  Z11, Z11, Z11
 	VADDPS  Z11, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -826,17 +1642,17 @@ sums62:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile57
+	JNZ     tile99
 	VZEROUPPER
 	RET
 
-rows56:
+rows98:
 	CMPQ 64(AX), $0x03
-	JNE  rows63
+	JNE  rows105
 
-tile64:
+tile106:
 	CMPQ      88(AX), $0x02
-	JNE       notC65
+	JNE       notC107
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS.Z 64(R11), K1, Z1
@@ -846,11 +1662,11 @@ tile64:
 	ADDQ      R9, R11
 	VMOVUPS   (R11), Z4
 	VMOVUPS.Z 64(R11), K1, Z5
-	JMP       begin67
+	JMP       begin109
 
-notC65:
+notC107:
 	CMPQ      88(AX), $0x01
-	JNE       notBias66
+	JNE       notBias108
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z2
@@ -858,9 +1674,9 @@ notC65:
 	VMOVUPS.Z 64(R11), K1, Z1
 	VMOVUPS   Z1, Z3
 	VMOVUPS   Z1, Z5
-	JMP       begin67
+	JMP       begin109
 
-notBias66:
+notBias108:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -868,14 +1684,14 @@ notBias66:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin67:
+begin109:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums69
+	JZ    sums111
 
-step68:
+step110:
 	VMOVUPS      (R12), Z6
 	VMOVUPS.Z    64(R12), K1, Z7
 	VBROADCASTSS (R11), Z8
@@ -890,9 +1706,9 @@ step68:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step68
+	JNZ          step110
 
-sums69:
+sums111:
 	VPXORD  Z9, Z9, Z9
 	VADDPS  Z9, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -913,49 +1729,49 @@ sums69:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile64
+	JNZ     tile106
 	VZEROUPPER
 	RET
 
-rows63:
+rows105:
 	CMPQ 64(AX), $0x02
-	JNE  rows70
+	JNE  rows112
 
-tile71:
+tile113:
 	CMPQ      88(AX), $0x02
-	JNE       notC72
+	JNE       notC114
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS.Z 64(R11), K1, Z1
 	ADDQ      R9, R11
 	VMOVUPS   (R11), Z2
 	VMOVUPS.Z 64(R11), K1, Z3
-	JMP       begin74
+	JMP       begin116
 
-notC72:
+notC114:
 	CMPQ      88(AX), $0x01
-	JNE       notBias73
+	JNE       notBias115
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z2
 	VMOVUPS.Z 64(R11), K1, Z1
 	VMOVUPS   Z1, Z3
-	JMP       begin74
+	JMP       begin116
 
-notBias73:
+notBias115:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin74:
+begin116:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums76
+	JZ    sums118
 
-step75:
+step117:
 	VMOVUPS      (R12), Z4
 	VMOVUPS.Z    64(R12), K1, Z5
 	VBROADCASTSS (R11), Z6
@@ -967,9 +1783,9 @@ step75:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step75
+	JNZ          step117
 
-sums76:
+sums118:
 	VPXORD  Z7, Z7, Z7
 	VADDPS  Z7, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -984,39 +1800,39 @@ sums76:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile71
+	JNZ     tile113
 	VZEROUPPER
 	RET
 
-rows70:
-tile77:
+rows112:
+tile119:
 	CMPQ      88(AX), $0x02
-	JNE       notC78
+	JNE       notC120
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS.Z 64(R11), K1, Z1
-	JMP       begin80
+	JMP       begin122
 
-notC78:
+notC120:
 	CMPQ      88(AX), $0x01
-	JNE       notBias79
+	JNE       notBias121
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS.Z 64(R11), K1, Z1
-	JMP       begin80
+	JMP       begin122
 
-notBias79:
+notBias121:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-begin80:
+begin122:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums82
+	JZ    sums124
 
-step81:
+step123:
 	VMOVUPS      (R12), Z2
 	VMOVUPS.Z    64(R12), K1, Z3
 	VBROADCASTSS (R11), Z4
@@ -1025,9 +1841,9 @@ step81:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step81
+	JNZ          step123
 
-sums82:
+sums124:
 	VPXORD  Z5, Z5, Z5
 	VADDPS  Z5, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -1036,7 +1852,7 @@ sums82:
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile77
+	JNZ     tile119
 	VZEROUPPER
 	RET
 
@@ -1059,11 +1875,11 @@ TEXT ·gemm3AVX512(SB), NOSPLIT, $0-8
 	LEAQ  (DX)(DX*2), R11
 	LEAQ  (DX)(DX*4), R12
 	CMPQ  64(AX), $0x06
-	JNE   rows83
+	JNE   rows125
 
-tile84:
+tile126:
 	CMPQ      88(AX), $0x02
-	JNE       notC85
+	JNE       notC127
 	MOVQ      R8, R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   64(R13), Z1
@@ -1088,11 +1904,11 @@ tile84:
 	VMOVUPS   (R13), Z15
 	VMOVUPS   64(R13), Z16
 	VMOVUPS.Z 128(R13), K1, Z17
-	JMP       begin87
+	JMP       begin129
 
-notC85:
+notC127:
 	CMPQ      88(AX), $0x01
-	JNE       notBias86
+	JNE       notBias128
 	MOVQ      96(AX), R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   Z0, Z3
@@ -1112,9 +1928,9 @@ notC85:
 	VMOVUPS   Z2, Z11
 	VMOVUPS   Z2, Z14
 	VMOVUPS   Z2, Z17
-	JMP       begin87
+	JMP       begin129
 
-notBias86:
+notBias128:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1134,14 +1950,14 @@ notBias86:
 	VPXORD Z16, Z16, Z16
 	VPXORD Z17, Z17, Z17
 
-begin87:
+begin129:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums89
+	JZ    sums131
 
-step88:
+step130:
 	VMOVUPS      (R14), Z18
 	VMOVUPS      64(R14), Z19
 	VMOVUPS.Z    128(R14), K1, Z20
@@ -1172,9 +1988,9 @@ step88:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step88
+	JNZ          step130
 
-sums89:
+sums131:
 	VPXORD  Z22, Z22, Z22
 	VADDPS  Z22, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -1225,17 +2041,17 @@ sums89:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile84
+	JNZ     tile126
 	VZEROUPPER
 	RET
 
-rows83:
+rows125:
 	CMPQ 64(AX), $0x05
-	JNE  rows90
+	JNE  rows132
 
-tile91:
+tile133:
 	CMPQ      88(AX), $0x02
-	JNE       notC92
+	JNE       notC134
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -1256,11 +2072,11 @@ tile91:
 	VMOVUPS   (R12), Z12
 	VMOVUPS   64(R12), Z13
 	VMOVUPS.Z 128(R12), K1, Z14
-	JMP       begin94
+	JMP       begin136
 
-notC92:
+notC134:
 	CMPQ      88(AX), $0x01
-	JNE       notBias93
+	JNE       notBias135
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z3
@@ -1277,9 +2093,9 @@ notC92:
 	VMOVUPS   Z2, Z8
 	VMOVUPS   Z2, Z11
 	VMOVUPS   Z2, Z14
-	JMP       begin94
+	JMP       begin136
 
-notBias93:
+notBias135:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1296,14 +2112,14 @@ notBias93:
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
 
-begin94:
+begin136:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums96
+	JZ    sums138
 
-step95:
+step137:
 	VMOVUPS      (R13), Z15
 	VMOVUPS      64(R13), Z16
 	VMOVUPS.Z    128(R13), K1, Z17
@@ -1330,9 +2146,9 @@ step95:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step95
+	JNZ          step137
 
-sums96:
+sums138:
 	VPXORD  Z19, Z19, Z19
 	VADDPS  Z19, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -1375,17 +2191,17 @@ sums96:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile91
+	JNZ     tile133
 	VZEROUPPER
 	RET
 
-rows90:
+rows132:
 	CMPQ 64(AX), $0x04
-	JNE  rows97
+	JNE  rows139
 
-tile98:
+tile140:
 	CMPQ      88(AX), $0x02
-	JNE       notC99
+	JNE       notC141
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -1402,11 +2218,11 @@ tile98:
 	VMOVUPS   (R12), Z9
 	VMOVUPS   64(R12), Z10
 	VMOVUPS.Z 128(R12), K1, Z11
-	JMP       begin101
+	JMP       begin143
 
-notC99:
+notC141:
 	CMPQ      88(AX), $0x01
-	JNE       notBias100
+	JNE       notBias142
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z3
@@ -1420,9 +2236,9 @@ notC99:
 	VMOVUPS   Z2, Z5
 	VMOVUPS   Z2, Z8
 	VMOVUPS   Z2, Z11
-	JMP       begin101
+	JMP       begin143
 
-notBias100:
+notBias142:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1436,14 +2252,14 @@ notBias100:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin101:
+begin143:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums103
+	JZ    sums145
 
-step102:
+step144:
 	VMOVUPS      (R13), Z12
 	VMOVUPS      64(R13), Z13
 	VMOVUPS.Z    128(R13), K1, Z14
@@ -1466,9 +2282,9 @@ step102:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step102
+	JNZ          step144
 
-sums103:
+sums145:
 	VPXORD  Z16, Z16, Z16
 	VADDPS  Z16, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -1503,17 +2319,17 @@ sums103:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile98
+	JNZ     tile140
 	VZEROUPPER
 	RET
 
-rows97:
+rows139:
 	CMPQ 64(AX), $0x03
-	JNE  rows104
+	JNE  rows146
 
-tile105:
+tile147:
 	CMPQ      88(AX), $0x02
-	JNE       notC106
+	JNE       notC148
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -1526,11 +2342,11 @@ tile105:
 	VMOVUPS   (R11), Z6
 	VMOVUPS   64(R11), Z7
 	VMOVUPS.Z 128(R11), K1, Z8
-	JMP       begin108
+	JMP       begin150
 
-notC106:
+notC148:
 	CMPQ      88(AX), $0x01
-	JNE       notBias107
+	JNE       notBias149
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z3
@@ -1541,9 +2357,9 @@ notC106:
 	VMOVUPS.Z 128(R11), K1, Z2
 	VMOVUPS   Z2, Z5
 	VMOVUPS   Z2, Z8
-	JMP       begin108
+	JMP       begin150
 
-notBias107:
+notBias149:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1554,14 +2370,14 @@ notBias107:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 
-begin108:
+begin150:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums110
+	JZ    sums152
 
-step109:
+step151:
 	VMOVUPS      (R12), Z9
 	VMOVUPS      64(R12), Z10
 	VMOVUPS.Z    128(R12), K1, Z11
@@ -1580,9 +2396,9 @@ step109:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step109
+	JNZ          step151
 
-sums110:
+sums152:
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -1609,17 +2425,17 @@ sums110:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile105
+	JNZ     tile147
 	VZEROUPPER
 	RET
 
-rows104:
+rows146:
 	CMPQ 64(AX), $0x02
-	JNE  rows111
+	JNE  rows153
 
-tile112:
+tile154:
 	CMPQ      88(AX), $0x02
-	JNE       notC113
+	JNE       notC155
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -1628,11 +2444,11 @@ tile112:
 	VMOVUPS   (R11), Z3
 	VMOVUPS   64(R11), Z4
 	VMOVUPS.Z 128(R11), K1, Z5
-	JMP       begin115
+	JMP       begin157
 
-notC113:
+notC155:
 	CMPQ      88(AX), $0x01
-	JNE       notBias114
+	JNE       notBias156
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z3
@@ -1640,9 +2456,9 @@ notC113:
 	VMOVUPS   Z1, Z4
 	VMOVUPS.Z 128(R11), K1, Z2
 	VMOVUPS   Z2, Z5
-	JMP       begin115
+	JMP       begin157
 
-notBias114:
+notBias156:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1650,14 +2466,14 @@ notBias114:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin115:
+begin157:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums117
+	JZ    sums159
 
-step116:
+step158:
 	VMOVUPS      (R12), Z6
 	VMOVUPS      64(R12), Z7
 	VMOVUPS.Z    128(R12), K1, Z8
@@ -1672,9 +2488,9 @@ step116:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step116
+	JNZ          step158
 
-sums117:
+sums159:
 	VPXORD  Z10, Z10, Z10
 	VADDPS  Z10, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -1693,42 +2509,42 @@ sums117:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile112
+	JNZ     tile154
 	VZEROUPPER
 	RET
 
-rows111:
-tile118:
+rows153:
+tile160:
 	CMPQ      88(AX), $0x02
-	JNE       notC119
+	JNE       notC161
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS.Z 128(R11), K1, Z2
-	JMP       begin121
+	JMP       begin163
 
-notC119:
+notC161:
 	CMPQ      88(AX), $0x01
-	JNE       notBias120
+	JNE       notBias162
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS.Z 128(R11), K1, Z2
-	JMP       begin121
+	JMP       begin163
 
-notBias120:
+notBias162:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-begin121:
+begin163:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums123
+	JZ    sums165
 
-step122:
+step164:
 	VMOVUPS      (R12), Z3
 	VMOVUPS      64(R12), Z4
 	VMOVUPS.Z    128(R12), K1, Z5
@@ -1739,9 +2555,9 @@ step122:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step122
+	JNZ          step164
 
-sums123:
+sums165:
 	VPXORD  Z7, Z7, Z7
 	VADDPS  Z7, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -1752,7 +2568,7 @@ sums123:
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile118
+	JNZ     tile160
 	VZEROUPPER
 	RET
 
@@ -1775,11 +2591,11 @@ TEXT ·gemm4AVX512(SB), NOSPLIT, $0-8
 	LEAQ  (DX)(DX*2), R11
 	LEAQ  (DX)(DX*4), R12
 	CMPQ  64(AX), $0x06
-	JNE   rows124
+	JNE   rows166
 
-tile125:
+tile167:
 	CMPQ      88(AX), $0x02
-	JNE       notC126
+	JNE       notC168
 	MOVQ      R8, R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   64(R13), Z1
@@ -1810,11 +2626,11 @@ tile125:
 	VMOVUPS   64(R13), Z21
 	VMOVUPS   128(R13), Z22
 	VMOVUPS.Z 192(R13), K1, Z23
-	JMP       begin128
+	JMP       begin170
 
-notC126:
+notC168:
 	CMPQ      88(AX), $0x01
-	JNE       notBias127
+	JNE       notBias169
 	MOVQ      96(AX), R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   Z0, Z4
@@ -1840,9 +2656,9 @@ notC126:
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
 	VMOVUPS   Z3, Z23
-	JMP       begin128
+	JMP       begin170
 
-notBias127:
+notBias169:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1868,14 +2684,14 @@ notBias127:
 	VPXORD Z22, Z22, Z22
 	VPXORD Z23, Z23, Z23
 
-begin128:
+begin170:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums130
+	JZ    sums172
 
-step129:
+step171:
 	VMOVUPS      (R14), Z24
 	VMOVUPS      64(R14), Z25
 	VMOVUPS      128(R14), Z26
@@ -1913,9 +2729,9 @@ step129:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step129
+	JNZ          step171
 
-sums130:
+sums172:
 	VPXORD  Z29, Z29, Z29
 	VADDPS  Z29, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -1978,17 +2794,17 @@ sums130:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile125
+	JNZ     tile167
 	VZEROUPPER
 	RET
 
-rows124:
+rows166:
 	CMPQ 64(AX), $0x05
-	JNE  rows131
+	JNE  rows173
 
-tile132:
+tile174:
 	CMPQ      88(AX), $0x02
-	JNE       notC133
+	JNE       notC175
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -2014,11 +2830,11 @@ tile132:
 	VMOVUPS   64(R12), Z17
 	VMOVUPS   128(R12), Z18
 	VMOVUPS.Z 192(R12), K1, Z19
-	JMP       begin135
+	JMP       begin177
 
-notC133:
+notC175:
 	CMPQ      88(AX), $0x01
-	JNE       notBias134
+	JNE       notBias176
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z4
@@ -2040,9 +2856,9 @@ notC133:
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
-	JMP       begin135
+	JMP       begin177
 
-notBias134:
+notBias176:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2064,14 +2880,14 @@ notBias134:
 	VPXORD Z18, Z18, Z18
 	VPXORD Z19, Z19, Z19
 
-begin135:
+begin177:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums137
+	JZ    sums179
 
-step136:
+step178:
 	VMOVUPS      (R13), Z20
 	VMOVUPS      64(R13), Z21
 	VMOVUPS      128(R13), Z22
@@ -2104,9 +2920,9 @@ step136:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step136
+	JNZ          step178
 
-sums137:
+sums179:
 	VPXORD  Z25, Z25, Z25
 	VADDPS  Z25, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -2159,17 +2975,17 @@ sums137:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile132
+	JNZ     tile174
 	VZEROUPPER
 	RET
 
-rows131:
+rows173:
 	CMPQ 64(AX), $0x04
-	JNE  rows138
+	JNE  rows180
 
-tile139:
+tile181:
 	CMPQ      88(AX), $0x02
-	JNE       notC140
+	JNE       notC182
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -2190,11 +3006,11 @@ tile139:
 	VMOVUPS   64(R12), Z13
 	VMOVUPS   128(R12), Z14
 	VMOVUPS.Z 192(R12), K1, Z15
-	JMP       begin142
+	JMP       begin184
 
-notC140:
+notC182:
 	CMPQ      88(AX), $0x01
-	JNE       notBias141
+	JNE       notBias183
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z4
@@ -2212,9 +3028,9 @@ notC140:
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
-	JMP       begin142
+	JMP       begin184
 
-notBias141:
+notBias183:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2232,14 +3048,14 @@ notBias141:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 
-begin142:
+begin184:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums144
+	JZ    sums186
 
-step143:
+step185:
 	VMOVUPS      (R13), Z16
 	VMOVUPS      64(R13), Z17
 	VMOVUPS      128(R13), Z18
@@ -2267,9 +3083,9 @@ step143:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step143
+	JNZ          step185
 
-sums144:
+sums186:
 	VPXORD  Z21, Z21, Z21
 	VADDPS  Z21, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -2312,17 +3128,17 @@ sums144:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile139
+	JNZ     tile181
 	VZEROUPPER
 	RET
 
-rows138:
+rows180:
 	CMPQ 64(AX), $0x03
-	JNE  rows145
+	JNE  rows187
 
-tile146:
+tile188:
 	CMPQ      88(AX), $0x02
-	JNE       notC147
+	JNE       notC189
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -2338,11 +3154,11 @@ tile146:
 	VMOVUPS   64(R11), Z9
 	VMOVUPS   128(R11), Z10
 	VMOVUPS.Z 192(R11), K1, Z11
-	JMP       begin149
+	JMP       begin191
 
-notC147:
+notC189:
 	CMPQ      88(AX), $0x01
-	JNE       notBias148
+	JNE       notBias190
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -2356,9 +3172,9 @@ notC147:
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
-	JMP       begin149
+	JMP       begin191
 
-notBias148:
+notBias190:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2372,14 +3188,14 @@ notBias148:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin149:
+begin191:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums151
+	JZ    sums193
 
-step150:
+step192:
 	VMOVUPS      (R12), Z12
 	VMOVUPS      64(R12), Z13
 	VMOVUPS      128(R12), Z14
@@ -2402,9 +3218,9 @@ step150:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step150
+	JNZ          step192
 
-sums151:
+sums193:
 	VPXORD  Z17, Z17, Z17
 	VADDPS  Z17, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -2437,17 +3253,17 @@ sums151:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile146
+	JNZ     tile188
 	VZEROUPPER
 	RET
 
-rows145:
+rows187:
 	CMPQ 64(AX), $0x02
-	JNE  rows152
+	JNE  rows194
 
-tile153:
+tile195:
 	CMPQ      88(AX), $0x02
-	JNE       notC154
+	JNE       notC196
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -2458,11 +3274,11 @@ tile153:
 	VMOVUPS   64(R11), Z5
 	VMOVUPS   128(R11), Z6
 	VMOVUPS.Z 192(R11), K1, Z7
-	JMP       begin156
+	JMP       begin198
 
-notC154:
+notC196:
 	CMPQ      88(AX), $0x01
-	JNE       notBias155
+	JNE       notBias197
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -2472,9 +3288,9 @@ notC154:
 	VMOVUPS   Z2, Z6
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
-	JMP       begin156
+	JMP       begin198
 
-notBias155:
+notBias197:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2484,14 +3300,14 @@ notBias155:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-begin156:
+begin198:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums158
+	JZ    sums200
 
-step157:
+step199:
 	VMOVUPS      (R12), Z8
 	VMOVUPS      64(R12), Z9
 	VMOVUPS      128(R12), Z10
@@ -2509,9 +3325,9 @@ step157:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step157
+	JNZ          step199
 
-sums158:
+sums200:
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -2534,45 +3350,45 @@ sums158:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile153
+	JNZ     tile195
 	VZEROUPPER
 	RET
 
-rows152:
-tile159:
+rows194:
+tile201:
 	CMPQ      88(AX), $0x02
-	JNE       notC160
+	JNE       notC202
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       begin162
+	JMP       begin204
 
-notC160:
+notC202:
 	CMPQ      88(AX), $0x01
-	JNE       notBias161
+	JNE       notBias203
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       begin162
+	JMP       begin204
 
-notBias161:
+notBias203:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin162:
+begin204:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums164
+	JZ    sums206
 
-step163:
+step205:
 	VMOVUPS      (R12), Z4
 	VMOVUPS      64(R12), Z5
 	VMOVUPS      128(R12), Z6
@@ -2585,9 +3401,9 @@ step163:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step163
+	JNZ          step205
 
-sums164:
+sums206:
 	VPXORD  Z9, Z9, Z9
 	VADDPS  Z9, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -2600,7 +3416,7 @@ sums164:
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile159
+	JNZ     tile201
 	VZEROUPPER
 	RET
 
@@ -2612,109 +3428,263 @@ TEXT ·transposeAVX512(SB), NOSPLIT, $128-48
 	MOVQ    src+16(FP), DX
 	MOVQ    srcRow+24(FP), BX
 	MOVQ    rows+32(FP), SI
-	MOVQ    depth+40(FP), DI
-	XORQ    R8, R8
+	XORQ    DI, DI
 	MOVQ    DX, (SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 8(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 16(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 24(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 32(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 40(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 48(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 56(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 64(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 72(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 80(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 88(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 96(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 104(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 112(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 120(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
-	XORQ    DX, DX
+	MOVQ    depth+40(FP), DX
+	XORQ    BX, BX
+	SUBQ    $0x10, DX
+	JL      rest208
 
-loop165:
-	SUBQ       $0x10, DI
-	JL         rest166
-	MOVQ       (SP), BX
-	VMOVUPS    (BX)(DX*1), Z0
-	MOVQ       8(SP), BX
-	VMOVUPS    (BX)(DX*1), Z1
-	MOVQ       16(SP), BX
-	VMOVUPS    (BX)(DX*1), Z2
-	MOVQ       24(SP), BX
-	VMOVUPS    (BX)(DX*1), Z3
-	MOVQ       32(SP), BX
-	VMOVUPS    (BX)(DX*1), Z4
-	MOVQ       40(SP), BX
-	VMOVUPS    (BX)(DX*1), Z5
-	MOVQ       48(SP), BX
-	VMOVUPS    (BX)(DX*1), Z6
-	MOVQ       56(SP), BX
-	VMOVUPS    (BX)(DX*1), Z7
-	MOVQ       64(SP), BX
-	VMOVUPS    (BX)(DX*1), Z8
-	MOVQ       72(SP), BX
-	VMOVUPS    (BX)(DX*1), Z9
-	MOVQ       80(SP), BX
-	VMOVUPS    (BX)(DX*1), Z10
-	MOVQ       88(SP), BX
-	VMOVUPS    (BX)(DX*1), Z11
-	MOVQ       96(SP), BX
-	VMOVUPS    (BX)(DX*1), Z12
-	MOVQ       104(SP), BX
-	VMOVUPS    (BX)(DX*1), Z13
-	MOVQ       112(SP), BX
-	VMOVUPS    (BX)(DX*1), Z14
-	MOVQ       120(SP), BX
-	VMOVUPS    (BX)(DX*1), Z15
+loop207:
+	MOVQ            (SP), SI
+	VBROADCASTF32X4 (SI)(BX*1), Z0
+	VBROADCASTF32X4 16(SI)(BX*1), Z1
+	VBROADCASTF32X4 32(SI)(BX*1), Z2
+	VBROADCASTF32X4 48(SI)(BX*1), Z3
+	MOVQ            32(SP), SI
+	VINSERTF32X4    $0x01, (SI)(BX*1), Z0, Z0
+	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z1, Z1
+	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z2, Z2
+	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z3, Z3
+	MOVQ            64(SP), SI
+	VINSERTF32X4    $0x02, (SI)(BX*1), Z0, Z0
+	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z1, Z1
+	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z2, Z2
+	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z3, Z3
+	MOVQ            96(SP), SI
+	VINSERTF32X4    $0x03, (SI)(BX*1), Z0, Z0
+	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z1, Z1
+	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z2, Z2
+	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z3, Z3
+	MOVQ            8(SP), SI
+	VBROADCASTF32X4 (SI)(BX*1), Z4
+	VBROADCASTF32X4 16(SI)(BX*1), Z5
+	VBROADCASTF32X4 32(SI)(BX*1), Z6
+	VBROADCASTF32X4 48(SI)(BX*1), Z7
+	MOVQ            40(SP), SI
+	VINSERTF32X4    $0x01, (SI)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z5, Z5
+	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z6, Z6
+	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z7, Z7
+	MOVQ            72(SP), SI
+	VINSERTF32X4    $0x02, (SI)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z5, Z5
+	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z6, Z6
+	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z7, Z7
+	MOVQ            104(SP), SI
+	VINSERTF32X4    $0x03, (SI)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z5, Z5
+	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z6, Z6
+	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z7, Z7
+	MOVQ            16(SP), SI
+	VBROADCASTF32X4 (SI)(BX*1), Z8
+	VBROADCASTF32X4 16(SI)(BX*1), Z9
+	VBROADCASTF32X4 32(SI)(BX*1), Z10
+	VBROADCASTF32X4 48(SI)(BX*1), Z11
+	MOVQ            48(SP), SI
+	VINSERTF32X4    $0x01, (SI)(BX*1), Z8, Z8
+	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z9, Z9
+	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z11, Z11
+	MOVQ            80(SP), SI
+	VINSERTF32X4    $0x02, (SI)(BX*1), Z8, Z8
+	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z9, Z9
+	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z11, Z11
+	MOVQ            112(SP), SI
+	VINSERTF32X4    $0x03, (SI)(BX*1), Z8, Z8
+	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z9, Z9
+	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z11, Z11
+	MOVQ            24(SP), SI
+	VBROADCASTF32X4 (SI)(BX*1), Z12
+	VBROADCASTF32X4 16(SI)(BX*1), Z13
+	VBROADCASTF32X4 32(SI)(BX*1), Z14
+	VBROADCASTF32X4 48(SI)(BX*1), Z15
+	MOVQ            56(SP), SI
+	VINSERTF32X4    $0x01, (SI)(BX*1), Z12, Z12
+	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z13, Z13
+	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z14, Z14
+	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z15, Z15
+	MOVQ            88(SP), SI
+	VINSERTF32X4    $0x02, (SI)(BX*1), Z12, Z12
+	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z13, Z13
+	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z14, Z14
+	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z15, Z15
+	MOVQ            120(SP), SI
+	VINSERTF32X4    $0x03, (SI)(BX*1), Z12, Z12
+	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z13, Z13
+	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z14, Z14
+	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z15, Z15
+	VUNPCKLPS       Z4, Z0, Z16
+	VUNPCKHPS       Z4, Z0, Z0
+	VUNPCKLPS       Z12, Z8, Z4
+	VUNPCKHPS       Z12, Z8, Z8
+	VUNPCKLPD       Z4, Z16, Z12
+	VUNPCKHPD       Z4, Z16, Z4
+	VUNPCKLPD       Z8, Z0, Z16
+	VUNPCKHPD       Z8, Z0, Z0
+	VMOVUPS         Z12, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z4, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z16, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z0, (AX)
+	ADDQ            CX, AX
+	VUNPCKLPS       Z5, Z1, Z0
+	VUNPCKHPS       Z5, Z1, Z1
+	VUNPCKLPS       Z13, Z9, Z4
+	VUNPCKHPS       Z13, Z9, Z5
+	VUNPCKLPD       Z4, Z0, Z8
+	VUNPCKHPD       Z4, Z0, Z0
+	VUNPCKLPD       Z5, Z1, Z4
+	VUNPCKHPD       Z5, Z1, Z1
+	VMOVUPS         Z8, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z0, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z4, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z1, (AX)
+	ADDQ            CX, AX
+	VUNPCKLPS       Z6, Z2, Z0
+	VUNPCKHPS       Z6, Z2, Z1
+	VUNPCKLPS       Z14, Z10, Z2
+	VUNPCKHPS       Z14, Z10, Z4
+	VUNPCKLPD       Z2, Z0, Z5
+	VUNPCKHPD       Z2, Z0, Z0
+	VUNPCKLPD       Z4, Z1, Z2
+	VUNPCKHPD       Z4, Z1, Z1
+	VMOVUPS         Z5, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z0, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z2, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z1, (AX)
+	ADDQ            CX, AX
+	VUNPCKLPS       Z7, Z3, Z0
+	VUNPCKHPS       Z7, Z3, Z1
+	VUNPCKLPS       Z15, Z11, Z2
+	VUNPCKHPS       Z15, Z11, Z3
+	VUNPCKLPD       Z2, Z0, Z4
+	VUNPCKHPD       Z2, Z0, Z0
+	VUNPCKLPD       Z3, Z1, Z2
+	VUNPCKHPD       Z3, Z1, Z1
+	VMOVUPS         Z4, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z0, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z2, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z1, (AX)
+	ADDQ            CX, AX
+	ADDQ            $+64, BX
+	SUBQ            $0x10, DX
+	JGE             loop207
+
+rest208:
+	ADDQ       $0x10, DX
+	JZ         done209
+	MOVL       $-1, SI
+	BZHIL      DX, SI, SI
+	KMOVW      SI, K1
+	MOVQ       (SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z0
+	MOVQ       8(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z1
+	MOVQ       16(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z2
+	MOVQ       24(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z3
+	MOVQ       32(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z4
+	MOVQ       40(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z5
+	MOVQ       48(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z6
+	MOVQ       56(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z7
+	MOVQ       64(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z8
+	MOVQ       72(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z9
+	MOVQ       80(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z10
+	MOVQ       88(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z11
+	MOVQ       96(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z12
+	MOVQ       104(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z13
+	MOVQ       112(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z14
+	MOVQ       120(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z15
 	VUNPCKLPS  Z1, Z0, Z16
 	VUNPCKHPS  Z1, Z0, Z0
 	VUNPCKLPS  Z3, Z2, Z1
@@ -2781,211 +3751,3009 @@ loop165:
 	VSHUFF32X4 $0xdd, Z12, Z0, Z0
 	VMOVUPS    Z11, (AX)
 	ADDQ       CX, AX
+	CMPQ       DX, $0x01
+	JE         columns210
 	VMOVUPS    Z6, (AX)
 	ADDQ       CX, AX
+	CMPQ       DX, $0x02
+	JE         columns210
 	VMOVUPS    Z9, (AX)
 	ADDQ       CX, AX
+	CMPQ       DX, $0x03
+	JE         columns210
 	VMOVUPS    Z8, (AX)
 	ADDQ       CX, AX
+	CMPQ       DX, $0x04
+	JE         columns210
 	VMOVUPS    Z7, (AX)
 	ADDQ       CX, AX
+	CMPQ       DX, $0x05
+	JE         columns210
 	VMOVUPS    Z2, (AX)
 	ADDQ       CX, AX
+	CMPQ       DX, $0x06
+	JE         columns210
 	VMOVUPS    Z10, (AX)
 	ADDQ       CX, AX
+	CMPQ       DX, $0x07
+	JE         columns210
 	VMOVUPS    Z4, (AX)
 	ADDQ       CX, AX
+	CMPQ       DX, $0x08
+	JE         columns210
 	VMOVUPS    Z14, (AX)
 	ADDQ       CX, AX
+	CMPQ       DX, $0x09
+	JE         columns210
 	VMOVUPS    Z15, (AX)
 	ADDQ       CX, AX
+	CMPQ       DX, $0x0a
+	JE         columns210
 	VMOVUPS    Z16, (AX)
 	ADDQ       CX, AX
+	CMPQ       DX, $0x0b
+	JE         columns210
 	VMOVUPS    Z13, (AX)
 	ADDQ       CX, AX
+	CMPQ       DX, $0x0c
+	JE         columns210
 	VMOVUPS    Z3, (AX)
 	ADDQ       CX, AX
+	CMPQ       DX, $0x0d
+	JE         columns210
 	VMOVUPS    Z1, (AX)
 	ADDQ       CX, AX
+	CMPQ       DX, $0x0e
+	JE         columns210
 	VMOVUPS    Z5, (AX)
 	ADDQ       CX, AX
-	VMOVUPS    Z0, (AX)
-	ADDQ       CX, AX
-	ADDQ       $+64, DX
-	JMP        loop165
-
-rest166:
-	ADDQ       $0x10, DI
-	JZ         done167
-	MOVL       $-1, BX
-	BZHIL      DI, BX, BX
-	KMOVW      BX, K1
-	MOVQ       (SP), BX
-	VMOVUPS.Z  (BX)(DX*1), K1, Z0
-	MOVQ       8(SP), BX
-	VMOVUPS.Z  (BX)(DX*1), K1, Z1
-	MOVQ       16(SP), BX
-	VMOVUPS.Z  (BX)(DX*1), K1, Z2
-	MOVQ       24(SP), BX
-	VMOVUPS.Z  (BX)(DX*1), K1, Z3
-	MOVQ       32(SP), BX
-	VMOVUPS.Z  (BX)(DX*1), K1, Z4
-	MOVQ       40(SP), BX
-	VMOVUPS.Z  (BX)(DX*1), K1, Z5
-	MOVQ       48(SP), BX
-	VMOVUPS.Z  (BX)(DX*1), K1, Z6
-	MOVQ       56(SP), BX
-	VMOVUPS.Z  (BX)(DX*1), K1, Z7
-	MOVQ       64(SP), BX
-	VMOVUPS.Z  (BX)(DX*1), K1, Z8
-	MOVQ       72(SP), BX
-	VMOVUPS.Z  (BX)(DX*1), K1, Z9
-	MOVQ       80(SP), BX
-	VMOVUPS.Z  (BX)(DX*1), K1, Z10
-	MOVQ       88(SP), BX
-	VMOVUPS.Z  (BX)(DX*1), K1, Z11
-	MOVQ       96(SP), BX
-	VMOVUPS.Z  (BX)(DX*1), K1, Z12
-	MOVQ       104(SP), BX
-	VMOVUPS.Z  (BX)(DX*1), K1, Z13
-	MOVQ       112(SP), BX
-	VMOVUPS.Z  (BX)(DX*1), K1, Z14
-	MOVQ       120(SP), BX
-	VMOVUPS.Z  (BX)(DX*1), K1, Z15
-	VUNPCKLPS  Z1, Z0, Z16
-	VUNPCKHPS  Z1, Z0, Z0
-	VUNPCKLPS  Z3, Z2, Z1
-	VUNPCKHPS  Z3, Z2, Z2
-	VUNPCKLPD  Z1, Z16, Z3
-	VUNPCKHPD  Z1, Z16, Z1
-	VUNPCKLPD  Z2, Z0, Z16
-	VUNPCKHPD  Z2, Z0, Z0
-	VUNPCKLPS  Z5, Z4, Z2
-	VUNPCKHPS  Z5, Z4, Z4
-	VUNPCKLPS  Z7, Z6, Z5
-	VUNPCKHPS  Z7, Z6, Z6
-	VUNPCKLPD  Z5, Z2, Z7
-	VUNPCKHPD  Z5, Z2, Z2
-	VUNPCKLPD  Z6, Z4, Z5
-	VUNPCKHPD  Z6, Z4, Z4
-	VUNPCKLPS  Z9, Z8, Z6
-	VUNPCKHPS  Z9, Z8, Z8
-	VUNPCKLPS  Z11, Z10, Z9
-	VUNPCKHPS  Z11, Z10, Z10
-	VUNPCKLPD  Z9, Z6, Z11
-	VUNPCKHPD  Z9, Z6, Z6
-	VUNPCKLPD  Z10, Z8, Z9
-	VUNPCKHPD  Z10, Z8, Z8
-	VUNPCKLPS  Z13, Z12, Z10
-	VUNPCKHPS  Z13, Z12, Z12
-	VUNPCKLPS  Z15, Z14, Z13
-	VUNPCKHPS  Z15, Z14, Z14
-	VUNPCKLPD  Z13, Z10, Z15
-	VUNPCKHPD  Z13, Z10, Z10
-	VUNPCKLPD  Z14, Z12, Z13
-	VUNPCKHPD  Z14, Z12, Z12
-	VSHUFF32X4 $0x44, Z7, Z3, Z14
-	VSHUFF32X4 $0xee, Z7, Z3, Z3
-	VSHUFF32X4 $0x44, Z15, Z11, Z7
-	VSHUFF32X4 $0xee, Z15, Z11, Z15
-	VSHUFF32X4 $0x88, Z7, Z14, Z11
-	VSHUFF32X4 $0xdd, Z7, Z14, Z7
-	VSHUFF32X4 $0x88, Z15, Z3, Z14
-	VSHUFF32X4 $0xdd, Z15, Z3, Z3
-	VSHUFF32X4 $0x44, Z2, Z1, Z15
-	VSHUFF32X4 $0xee, Z2, Z1, Z1
-	VSHUFF32X4 $0x44, Z10, Z6, Z2
-	VSHUFF32X4 $0xee, Z10, Z6, Z10
-	VSHUFF32X4 $0x88, Z2, Z15, Z6
-	VSHUFF32X4 $0xdd, Z2, Z15, Z2
-	VSHUFF32X4 $0x88, Z10, Z1, Z15
-	VSHUFF32X4 $0xdd, Z10, Z1, Z1
-	VSHUFF32X4 $0x44, Z5, Z16, Z10
-	VSHUFF32X4 $0xee, Z5, Z16, Z5
-	VSHUFF32X4 $0x44, Z13, Z9, Z16
-	VSHUFF32X4 $0xee, Z13, Z9, Z13
-	VSHUFF32X4 $0x88, Z16, Z10, Z9
-	VSHUFF32X4 $0xdd, Z16, Z10, Z10
-	VSHUFF32X4 $0x88, Z13, Z5, Z16
-	VSHUFF32X4 $0xdd, Z13, Z5, Z5
-	VSHUFF32X4 $0x44, Z4, Z0, Z13
-	VSHUFF32X4 $0xee, Z4, Z0, Z0
-	VSHUFF32X4 $0x44, Z12, Z8, Z4
-	VSHUFF32X4 $0xee, Z12, Z8, Z12
-	VSHUFF32X4 $0x88, Z4, Z13, Z8
-	VSHUFF32X4 $0xdd, Z4, Z13, Z4
-	VSHUFF32X4 $0x88, Z12, Z0, Z13
-	VSHUFF32X4 $0xdd, Z12, Z0, Z0
-	VMOVUPS    Z11, (AX)
-	ADDQ       CX, AX
-	CMPQ       DI, $0x01
-	JE         done167
-	VMOVUPS    Z6, (AX)
-	ADDQ       CX, AX
-	CMPQ       DI, $0x02
-	JE         done167
-	VMOVUPS    Z9, (AX)
-	ADDQ       CX, AX
-	CMPQ       DI, $0x03
-	JE         done167
-	VMOVUPS    Z8, (AX)
-	ADDQ       CX, AX
-	CMPQ       DI, $0x04
-	JE         done167
-	VMOVUPS    Z7, (AX)
-	ADDQ       CX, AX
-	CMPQ       DI, $0x05
-	JE         done167
-	VMOVUPS    Z2, (AX)
-	ADDQ       CX, AX
-	CMPQ       DI, $0x06
-	JE         done167
-	VMOVUPS    Z10, (AX)
-	ADDQ       CX, AX
-	CMPQ       DI, $0x07
-	JE         done167
-	VMOVUPS    Z4, (AX)
-	ADDQ       CX, AX
-	CMPQ       DI, $0x08
-	JE         done167
-	VMOVUPS    Z14, (AX)
-	ADDQ       CX, AX
-	CMPQ       DI, $0x09
-	JE         done167
-	VMOVUPS    Z15, (AX)
-	ADDQ       CX, AX
-	CMPQ       DI, $0x0a
-	JE         done167
-	VMOVUPS    Z16, (AX)
-	ADDQ       CX, AX
-	CMPQ       DI, $0x0b
-	JE         done167
-	VMOVUPS    Z13, (AX)
-	ADDQ       CX, AX
-	CMPQ       DI, $0x0c
-	JE         done167
-	VMOVUPS    Z3, (AX)
-	ADDQ       CX, AX
-	CMPQ       DI, $0x0d
-	JE         done167
-	VMOVUPS    Z1, (AX)
-	ADDQ       CX, AX
-	CMPQ       DI, $0x0e
-	JE         done167
-	VMOVUPS    Z5, (AX)
-	ADDQ       CX, AX
-	CMPQ       DI, $0x0f
-	JE         done167
+	CMPQ       DX, $0x0f
+	JE         columns210
 	VMOVUPS    Z0, (AX)
 	ADDQ       CX, AX
 
-done167:
+columns210:
+done209:
+	VZEROUPPER
+	RET
+
+// func gemvTransposedAVX512(t *byte)
+// Requires: AVX, AVX512F, BMI2, CMOV
+TEXT ·gemvTransposedAVX512(SB), NOSPLIT, $256-8
+	MOVQ      t+0(FP), AX
+	MOVQ      24(AX), CX
+	MOVQ      32(AX), DX
+	MOVQ      80(AX), BX
+	XORQ      SI, SI
+	MOVQ      CX, (SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 8(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 16(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 24(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 32(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 40(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 48(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 56(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 64(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 72(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 80(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 88(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 96(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 104(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 112(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 120(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 128(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 136(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 144(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 152(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 160(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 168(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 176(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 184(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 192(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 200(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 208(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 216(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 224(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 232(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 240(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	MOVQ      CX, 248(SP)
+	DECQ      BX
+	CMOVQLE   SI, DX
+	ADDQ      DX, CX
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	MOVQ      40(AX), CX
+	MOVQ      80(AX), DX
+	MOVQ      $+16, BX
+	MOVQ      DX, SI
+	CMPQ      SI, BX
+	CMOVQGT   BX, SI
+	MOVL      $-1, DI
+	BZHIL     SI, DI, DI
+	KMOVW     DI, K1
+	VMOVUPS.Z (CX), K1, Z0
+	SUBQ      BX, DX
+	JLE       groups211
+	CMPQ      DX, BX
+	CMOVQGT   BX, DX
+	MOVL      $-1, BX
+	BZHIL     DX, BX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z 64(CX), K1, Z1
+
+groups211:
+	MOVQ (AX), CX
+	MOVQ 56(AX), DX
+	XORQ BX, BX
+	SUBQ $0x10, DX
+	JL   rest213
+
+loop212:
+	MOVQ            (SP), SI
+	VBROADCASTF32X4 (SI)(BX*1), Z2
+	VBROADCASTF32X4 16(SI)(BX*1), Z3
+	VBROADCASTF32X4 32(SI)(BX*1), Z4
+	VBROADCASTF32X4 48(SI)(BX*1), Z5
+	MOVQ            32(SP), SI
+	VINSERTF32X4    $0x01, (SI)(BX*1), Z2, Z2
+	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z3, Z3
+	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z5, Z5
+	MOVQ            64(SP), SI
+	VINSERTF32X4    $0x02, (SI)(BX*1), Z2, Z2
+	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z3, Z3
+	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z5, Z5
+	MOVQ            96(SP), SI
+	VINSERTF32X4    $0x03, (SI)(BX*1), Z2, Z2
+	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z3, Z3
+	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z5, Z5
+	MOVQ            8(SP), SI
+	VBROADCASTF32X4 (SI)(BX*1), Z6
+	VBROADCASTF32X4 16(SI)(BX*1), Z7
+	VBROADCASTF32X4 32(SI)(BX*1), Z8
+	VBROADCASTF32X4 48(SI)(BX*1), Z9
+	MOVQ            40(SP), SI
+	VINSERTF32X4    $0x01, (SI)(BX*1), Z6, Z6
+	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z7, Z7
+	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z8, Z8
+	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z9, Z9
+	MOVQ            72(SP), SI
+	VINSERTF32X4    $0x02, (SI)(BX*1), Z6, Z6
+	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z7, Z7
+	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z8, Z8
+	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z9, Z9
+	MOVQ            104(SP), SI
+	VINSERTF32X4    $0x03, (SI)(BX*1), Z6, Z6
+	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z7, Z7
+	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z8, Z8
+	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z9, Z9
+	MOVQ            16(SP), SI
+	VBROADCASTF32X4 (SI)(BX*1), Z10
+	VBROADCASTF32X4 16(SI)(BX*1), Z11
+	VBROADCASTF32X4 32(SI)(BX*1), Z12
+	VBROADCASTF32X4 48(SI)(BX*1), Z13
+	MOVQ            48(SP), SI
+	VINSERTF32X4    $0x01, (SI)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z11, Z11
+	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z12, Z12
+	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z13, Z13
+	MOVQ            80(SP), SI
+	VINSERTF32X4    $0x02, (SI)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z11, Z11
+	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z12, Z12
+	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z13, Z13
+	MOVQ            112(SP), SI
+	VINSERTF32X4    $0x03, (SI)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z11, Z11
+	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z12, Z12
+	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z13, Z13
+	MOVQ            24(SP), SI
+	VBROADCASTF32X4 (SI)(BX*1), Z14
+	VBROADCASTF32X4 16(SI)(BX*1), Z15
+	VBROADCASTF32X4 32(SI)(BX*1), Z16
+	VBROADCASTF32X4 48(SI)(BX*1), Z17
+	MOVQ            56(SP), SI
+	VINSERTF32X4    $0x01, (SI)(BX*1), Z14, Z14
+	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z15, Z15
+	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z16, Z16
+	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z17, Z17
+	MOVQ            88(SP), SI
+	VINSERTF32X4    $0x02, (SI)(BX*1), Z14, Z14
+	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z15, Z15
+	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z16, Z16
+	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z17, Z17
+	MOVQ            120(SP), SI
+	VINSERTF32X4    $0x03, (SI)(BX*1), Z14, Z14
+	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z15, Z15
+	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z16, Z16
+	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z17, Z17
+	VUNPCKLPS       Z6, Z2, Z18
+	VUNPCKHPS       Z6, Z2, Z2
+	VUNPCKLPS       Z14, Z10, Z6
+	VUNPCKHPS       Z14, Z10, Z10
+	VUNPCKLPD       Z6, Z18, Z14
+	VUNPCKHPD       Z6, Z18, Z6
+	VUNPCKLPD       Z10, Z2, Z18
+	VUNPCKHPD       Z10, Z2, Z2
+	VBROADCASTSS    (CX), Z10
+	VFMADD231PS     Z10, Z14, Z0
+	VBROADCASTSS    4(CX), Z10
+	VFMADD231PS     Z10, Z6, Z0
+	VBROADCASTSS    8(CX), Z6
+	VFMADD231PS     Z6, Z18, Z0
+	VBROADCASTSS    12(CX), Z6
+	VFMADD231PS     Z6, Z2, Z0
+	VUNPCKLPS       Z7, Z3, Z2
+	VUNPCKHPS       Z7, Z3, Z3
+	VUNPCKLPS       Z15, Z11, Z6
+	VUNPCKHPS       Z15, Z11, Z7
+	VUNPCKLPD       Z6, Z2, Z10
+	VUNPCKHPD       Z6, Z2, Z2
+	VUNPCKLPD       Z7, Z3, Z6
+	VUNPCKHPD       Z7, Z3, Z3
+	VBROADCASTSS    16(CX), Z7
+	VFMADD231PS     Z7, Z10, Z0
+	VBROADCASTSS    20(CX), Z7
+	VFMADD231PS     Z7, Z2, Z0
+	VBROADCASTSS    24(CX), Z2
+	VFMADD231PS     Z2, Z6, Z0
+	VBROADCASTSS    28(CX), Z2
+	VFMADD231PS     Z2, Z3, Z0
+	VUNPCKLPS       Z8, Z4, Z2
+	VUNPCKHPS       Z8, Z4, Z3
+	VUNPCKLPS       Z16, Z12, Z4
+	VUNPCKHPS       Z16, Z12, Z6
+	VUNPCKLPD       Z4, Z2, Z7
+	VUNPCKHPD       Z4, Z2, Z2
+	VUNPCKLPD       Z6, Z3, Z4
+	VUNPCKHPD       Z6, Z3, Z3
+	VBROADCASTSS    32(CX), Z6
+	VFMADD231PS     Z6, Z7, Z0
+	VBROADCASTSS    36(CX), Z6
+	VFMADD231PS     Z6, Z2, Z0
+	VBROADCASTSS    40(CX), Z2
+	VFMADD231PS     Z2, Z4, Z0
+	VBROADCASTSS    44(CX), Z2
+	VFMADD231PS     Z2, Z3, Z0
+	VUNPCKLPS       Z9, Z5, Z2
+	VUNPCKHPS       Z9, Z5, Z3
+	VUNPCKLPS       Z17, Z13, Z4
+	VUNPCKHPS       Z17, Z13, Z5
+	VUNPCKLPD       Z4, Z2, Z6
+	VUNPCKHPD       Z4, Z2, Z2
+	VUNPCKLPD       Z5, Z3, Z4
+	VUNPCKHPD       Z5, Z3, Z3
+	VBROADCASTSS    48(CX), Z5
+	VFMADD231PS     Z5, Z6, Z0
+	VBROADCASTSS    52(CX), Z5
+	VFMADD231PS     Z5, Z2, Z0
+	VBROADCASTSS    56(CX), Z2
+	VFMADD231PS     Z2, Z4, Z0
+	VBROADCASTSS    60(CX), Z2
+	VFMADD231PS     Z2, Z3, Z0
+	MOVQ            128(SP), SI
+	VBROADCASTF32X4 (SI)(BX*1), Z2
+	VBROADCASTF32X4 16(SI)(BX*1), Z3
+	VBROADCASTF32X4 32(SI)(BX*1), Z4
+	VBROADCASTF32X4 48(SI)(BX*1), Z5
+	MOVQ            160(SP), SI
+	VINSERTF32X4    $0x01, (SI)(BX*1), Z2, Z2
+	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z3, Z3
+	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z5, Z5
+	MOVQ            192(SP), SI
+	VINSERTF32X4    $0x02, (SI)(BX*1), Z2, Z2
+	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z3, Z3
+	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z5, Z5
+	MOVQ            224(SP), SI
+	VINSERTF32X4    $0x03, (SI)(BX*1), Z2, Z2
+	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z3, Z3
+	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z5, Z5
+	MOVQ            136(SP), SI
+	VBROADCASTF32X4 (SI)(BX*1), Z6
+	VBROADCASTF32X4 16(SI)(BX*1), Z7
+	VBROADCASTF32X4 32(SI)(BX*1), Z8
+	VBROADCASTF32X4 48(SI)(BX*1), Z9
+	MOVQ            168(SP), SI
+	VINSERTF32X4    $0x01, (SI)(BX*1), Z6, Z6
+	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z7, Z7
+	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z8, Z8
+	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z9, Z9
+	MOVQ            200(SP), SI
+	VINSERTF32X4    $0x02, (SI)(BX*1), Z6, Z6
+	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z7, Z7
+	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z8, Z8
+	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z9, Z9
+	MOVQ            232(SP), SI
+	VINSERTF32X4    $0x03, (SI)(BX*1), Z6, Z6
+	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z7, Z7
+	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z8, Z8
+	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z9, Z9
+	MOVQ            144(SP), SI
+	VBROADCASTF32X4 (SI)(BX*1), Z10
+	VBROADCASTF32X4 16(SI)(BX*1), Z11
+	VBROADCASTF32X4 32(SI)(BX*1), Z12
+	VBROADCASTF32X4 48(SI)(BX*1), Z13
+	MOVQ            176(SP), SI
+	VINSERTF32X4    $0x01, (SI)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z11, Z11
+	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z12, Z12
+	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z13, Z13
+	MOVQ            208(SP), SI
+	VINSERTF32X4    $0x02, (SI)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z11, Z11
+	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z12, Z12
+	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z13, Z13
+	MOVQ            240(SP), SI
+	VINSERTF32X4    $0x03, (SI)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z11, Z11
+	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z12, Z12
+	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z13, Z13
+	MOVQ            152(SP), SI
+	VBROADCASTF32X4 (SI)(BX*1), Z14
+	VBROADCASTF32X4 16(SI)(BX*1), Z15
+	VBROADCASTF32X4 32(SI)(BX*1), Z16
+	VBROADCASTF32X4 48(SI)(BX*1), Z17
+	MOVQ            184(SP), SI
+	VINSERTF32X4    $0x01, (SI)(BX*1), Z14, Z14
+	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z15, Z15
+	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z16, Z16
+	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z17, Z17
+	MOVQ            216(SP), SI
+	VINSERTF32X4    $0x02, (SI)(BX*1), Z14, Z14
+	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z15, Z15
+	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z16, Z16
+	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z17, Z17
+	MOVQ            248(SP), SI
+	VINSERTF32X4    $0x03, (SI)(BX*1), Z14, Z14
+	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z15, Z15
+	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z16, Z16
+	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z17, Z17
+	VUNPCKLPS       Z6, Z2, Z18
+	VUNPCKHPS       Z6, Z2, Z2
+	VUNPCKLPS       Z14, Z10, Z6
+	VUNPCKHPS       Z14, Z10, Z10
+	VUNPCKLPD       Z6, Z18, Z14
+	VUNPCKHPD       Z6, Z18, Z6
+	VUNPCKLPD       Z10, Z2, Z18
+	VUNPCKHPD       Z10, Z2, Z2
+	VBROADCASTSS    (CX), Z10
+	VFMADD231PS     Z10, Z14, Z1
+	VBROADCASTSS    4(CX), Z10
+	VFMADD231PS     Z10, Z6, Z1
+	VBROADCASTSS    8(CX), Z6
+	VFMADD231PS     Z6, Z18, Z1
+	VBROADCASTSS    12(CX), Z6
+	VFMADD231PS     Z6, Z2, Z1
+	VUNPCKLPS       Z7, Z3, Z2
+	VUNPCKHPS       Z7, Z3, Z3
+	VUNPCKLPS       Z15, Z11, Z6
+	VUNPCKHPS       Z15, Z11, Z7
+	VUNPCKLPD       Z6, Z2, Z10
+	VUNPCKHPD       Z6, Z2, Z2
+	VUNPCKLPD       Z7, Z3, Z6
+	VUNPCKHPD       Z7, Z3, Z3
+	VBROADCASTSS    16(CX), Z7
+	VFMADD231PS     Z7, Z10, Z1
+	VBROADCASTSS    20(CX), Z7
+	VFMADD231PS     Z7, Z2, Z1
+	VBROADCASTSS    24(CX), Z2
+	VFMADD231PS     Z2, Z6, Z1
+	VBROADCASTSS    28(CX), Z2
+	VFMADD231PS     Z2, Z3, Z1
+	VUNPCKLPS       Z8, Z4, Z2
+	VUNPCKHPS       Z8, Z4, Z3
+	VUNPCKLPS       Z16, Z12, Z4
+	VUNPCKHPS       Z16, Z12, Z6
+	VUNPCKLPD       Z4, Z2, Z7
+	VUNPCKHPD       Z4, Z2, Z2
+	VUNPCKLPD       Z6, Z3, Z4
+	VUNPCKHPD       Z6, Z3, Z3
+	VBROADCASTSS    32(CX), Z6
+	VFMADD231PS     Z6, Z7, Z1
+	VBROADCASTSS    36(CX), Z6
+	VFMADD231PS     Z6, Z2, Z1
+	VBROADCASTSS    40(CX), Z2
+	VFMADD231PS     Z2, Z4, Z1
+	VBROADCASTSS    44(CX), Z2
+	VFMADD231PS     Z2, Z3, Z1
+	VUNPCKLPS       Z9, Z5, Z2
+	VUNPCKHPS       Z9, Z5, Z3
+	VUNPCKLPS       Z17, Z13, Z4
+	VUNPCKHPS       Z17, Z13, Z5
+	VUNPCKLPD       Z4, Z2, Z6
+	VUNPCKHPD       Z4, Z2, Z2
+	VUNPCKLPD       Z5, Z3, Z4
+	VUNPCKHPD       Z5, Z3, Z3
+	VBROADCASTSS    48(CX), Z5
+	VFMADD231PS     Z5, Z6, Z1
+	VBROADCASTSS    52(CX), Z5
+	VFMADD231PS     Z5, Z2, Z1
+	VBROADCASTSS    56(CX), Z2
+	VFMADD231PS     Z2, Z4, Z1
+	VBROADCASTSS    60(CX), Z2
+	VFMADD231PS     Z2, Z3, Z1
+	ADDQ            $0x40, CX
+	ADDQ            $+64, BX
+	SUBQ            $0x10, DX
+	JGE             loop212
+
+rest213:
+	ADDQ         $0x10, DX
+	JZ           done214
+	MOVL         $-1, SI
+	BZHIL        DX, SI, SI
+	KMOVW        SI, K1
+	MOVQ         (SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z2
+	MOVQ         8(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z3
+	MOVQ         16(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z4
+	MOVQ         24(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z5
+	MOVQ         32(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z6
+	MOVQ         40(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z7
+	MOVQ         48(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z8
+	MOVQ         56(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z9
+	MOVQ         64(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z10
+	MOVQ         72(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z11
+	MOVQ         80(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z12
+	MOVQ         88(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z13
+	MOVQ         96(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z14
+	MOVQ         104(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z15
+	MOVQ         112(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z16
+	MOVQ         120(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z17
+	VUNPCKLPS    Z3, Z2, Z18
+	VUNPCKHPS    Z3, Z2, Z2
+	VUNPCKLPS    Z5, Z4, Z3
+	VUNPCKHPS    Z5, Z4, Z4
+	VUNPCKLPD    Z3, Z18, Z5
+	VUNPCKHPD    Z3, Z18, Z3
+	VUNPCKLPD    Z4, Z2, Z18
+	VUNPCKHPD    Z4, Z2, Z2
+	VUNPCKLPS    Z7, Z6, Z4
+	VUNPCKHPS    Z7, Z6, Z6
+	VUNPCKLPS    Z9, Z8, Z7
+	VUNPCKHPS    Z9, Z8, Z8
+	VUNPCKLPD    Z7, Z4, Z9
+	VUNPCKHPD    Z7, Z4, Z4
+	VUNPCKLPD    Z8, Z6, Z7
+	VUNPCKHPD    Z8, Z6, Z6
+	VUNPCKLPS    Z11, Z10, Z8
+	VUNPCKHPS    Z11, Z10, Z10
+	VUNPCKLPS    Z13, Z12, Z11
+	VUNPCKHPS    Z13, Z12, Z12
+	VUNPCKLPD    Z11, Z8, Z13
+	VUNPCKHPD    Z11, Z8, Z8
+	VUNPCKLPD    Z12, Z10, Z11
+	VUNPCKHPD    Z12, Z10, Z10
+	VUNPCKLPS    Z15, Z14, Z12
+	VUNPCKHPS    Z15, Z14, Z14
+	VUNPCKLPS    Z17, Z16, Z15
+	VUNPCKHPS    Z17, Z16, Z16
+	VUNPCKLPD    Z15, Z12, Z17
+	VUNPCKHPD    Z15, Z12, Z12
+	VUNPCKLPD    Z16, Z14, Z15
+	VUNPCKHPD    Z16, Z14, Z14
+	VSHUFF32X4   $0x44, Z9, Z5, Z16
+	VSHUFF32X4   $0xee, Z9, Z5, Z5
+	VSHUFF32X4   $0x44, Z17, Z13, Z9
+	VSHUFF32X4   $0xee, Z17, Z13, Z17
+	VSHUFF32X4   $0x88, Z9, Z16, Z13
+	VSHUFF32X4   $0xdd, Z9, Z16, Z9
+	VSHUFF32X4   $0x88, Z17, Z5, Z16
+	VSHUFF32X4   $0xdd, Z17, Z5, Z5
+	VSHUFF32X4   $0x44, Z4, Z3, Z17
+	VSHUFF32X4   $0xee, Z4, Z3, Z3
+	VSHUFF32X4   $0x44, Z12, Z8, Z4
+	VSHUFF32X4   $0xee, Z12, Z8, Z12
+	VSHUFF32X4   $0x88, Z4, Z17, Z8
+	VSHUFF32X4   $0xdd, Z4, Z17, Z4
+	VSHUFF32X4   $0x88, Z12, Z3, Z17
+	VSHUFF32X4   $0xdd, Z12, Z3, Z3
+	VSHUFF32X4   $0x44, Z7, Z18, Z12
+	VSHUFF32X4   $0xee, Z7, Z18, Z7
+	VSHUFF32X4   $0x44, Z15, Z11, Z18
+	VSHUFF32X4   $0xee, Z15, Z11, Z15
+	VSHUFF32X4   $0x88, Z18, Z12, Z11
+	VSHUFF32X4   $0xdd, Z18, Z12, Z12
+	VSHUFF32X4   $0x88, Z15, Z7, Z18
+	VSHUFF32X4   $0xdd, Z15, Z7, Z7
+	VSHUFF32X4   $0x44, Z6, Z2, Z15
+	VSHUFF32X4   $0xee, Z6, Z2, Z2
+	VSHUFF32X4   $0x44, Z14, Z10, Z6
+	VSHUFF32X4   $0xee, Z14, Z10, Z14
+	VSHUFF32X4   $0x88, Z6, Z15, Z10
+	VSHUFF32X4   $0xdd, Z6, Z15, Z6
+	VSHUFF32X4   $0x88, Z14, Z2, Z15
+	VSHUFF32X4   $0xdd, Z14, Z2, Z2
+	VBROADCASTSS (CX), Z14
+	VFMADD231PS  Z14, Z13, Z0
+	CMPQ         DX, $0x01
+	JE           columns215
+	VBROADCASTSS 4(CX), Z13
+	VFMADD231PS  Z13, Z8, Z0
+	CMPQ         DX, $0x02
+	JE           columns215
+	VBROADCASTSS 8(CX), Z8
+	VFMADD231PS  Z8, Z11, Z0
+	CMPQ         DX, $0x03
+	JE           columns215
+	VBROADCASTSS 12(CX), Z8
+	VFMADD231PS  Z8, Z10, Z0
+	CMPQ         DX, $0x04
+	JE           columns215
+	VBROADCASTSS 16(CX), Z8
+	VFMADD231PS  Z8, Z9, Z0
+	CMPQ         DX, $0x05
+	JE           columns215
+	VBROADCASTSS 20(CX), Z8
+	VFMADD231PS  Z8, Z4, Z0
+	CMPQ         DX, $0x06
+	JE           columns215
+	VBROADCASTSS 24(CX), Z4
+	VFMADD231PS  Z4, Z12, Z0
+	CMPQ         DX, $0x07
+	JE           columns215
+	VBROADCASTSS 28(CX), Z4
+	VFMADD231PS  Z4, Z6, Z0
+	CMPQ         DX, $0x08
+	JE           columns215
+	VBROADCASTSS 32(CX), Z4
+	VFMADD231PS  Z4, Z16, Z0
+	CMPQ         DX, $0x09
+	JE           columns215
+	VBROADCASTSS 36(CX), Z4
+	VFMADD231PS  Z4, Z17, Z0
+	CMPQ         DX, $0x0a
+	JE           columns215
+	VBROADCASTSS 40(CX), Z4
+	VFMADD231PS  Z4, Z18, Z0
+	CMPQ         DX, $0x0b
+	JE           columns215
+	VBROADCASTSS 44(CX), Z4
+	VFMADD231PS  Z4, Z15, Z0
+	CMPQ         DX, $0x0c
+	JE           columns215
+	VBROADCASTSS 48(CX), Z4
+	VFMADD231PS  Z4, Z5, Z0
+	CMPQ         DX, $0x0d
+	JE           columns215
+	VBROADCASTSS 52(CX), Z4
+	VFMADD231PS  Z4, Z3, Z0
+	CMPQ         DX, $0x0e
+	JE           columns215
+	VBROADCASTSS 56(CX), Z3
+	VFMADD231PS  Z3, Z7, Z0
+	CMPQ         DX, $0x0f
+	JE           columns215
+	VBROADCASTSS 60(CX), Z3
+	VFMADD231PS  Z3, Z2, Z0
+
+columns215:
+	MOVL         $-1, SI
+	BZHIL        DX, SI, SI
+	KMOVW        SI, K1
+	MOVQ         128(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z2
+	MOVQ         136(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z3
+	MOVQ         144(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z4
+	MOVQ         152(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z5
+	MOVQ         160(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z6
+	MOVQ         168(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z7
+	MOVQ         176(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z8
+	MOVQ         184(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z9
+	MOVQ         192(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z10
+	MOVQ         200(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z11
+	MOVQ         208(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z12
+	MOVQ         216(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z13
+	MOVQ         224(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z14
+	MOVQ         232(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z15
+	MOVQ         240(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z16
+	MOVQ         248(SP), SI
+	VMOVUPS.Z    (SI)(BX*1), K1, Z17
+	VUNPCKLPS    Z3, Z2, Z18
+	VUNPCKHPS    Z3, Z2, Z2
+	VUNPCKLPS    Z5, Z4, Z3
+	VUNPCKHPS    Z5, Z4, Z4
+	VUNPCKLPD    Z3, Z18, Z5
+	VUNPCKHPD    Z3, Z18, Z3
+	VUNPCKLPD    Z4, Z2, Z18
+	VUNPCKHPD    Z4, Z2, Z2
+	VUNPCKLPS    Z7, Z6, Z4
+	VUNPCKHPS    Z7, Z6, Z6
+	VUNPCKLPS    Z9, Z8, Z7
+	VUNPCKHPS    Z9, Z8, Z8
+	VUNPCKLPD    Z7, Z4, Z9
+	VUNPCKHPD    Z7, Z4, Z4
+	VUNPCKLPD    Z8, Z6, Z7
+	VUNPCKHPD    Z8, Z6, Z6
+	VUNPCKLPS    Z11, Z10, Z8
+	VUNPCKHPS    Z11, Z10, Z10
+	VUNPCKLPS    Z13, Z12, Z11
+	VUNPCKHPS    Z13, Z12, Z12
+	VUNPCKLPD    Z11, Z8, Z13
+	VUNPCKHPD    Z11, Z8, Z8
+	VUNPCKLPD    Z12, Z10, Z11
+	VUNPCKHPD    Z12, Z10, Z10
+	VUNPCKLPS    Z15, Z14, Z12
+	VUNPCKHPS    Z15, Z14, Z14
+	VUNPCKLPS    Z17, Z16, Z15
+	VUNPCKHPS    Z17, Z16, Z16
+	VUNPCKLPD    Z15, Z12, Z17
+	VUNPCKHPD    Z15, Z12, Z12
+	VUNPCKLPD    Z16, Z14, Z15
+	VUNPCKHPD    Z16, Z14, Z14
+	VSHUFF32X4   $0x44, Z9, Z5, Z16
+	VSHUFF32X4   $0xee, Z9, Z5, Z5
+	VSHUFF32X4   $0x44, Z17, Z13, Z9
+	VSHUFF32X4   $0xee, Z17, Z13, Z17
+	VSHUFF32X4   $0x88, Z9, Z16, Z13
+	VSHUFF32X4   $0xdd, Z9, Z16, Z9
+	VSHUFF32X4   $0x88, Z17, Z5, Z16
+	VSHUFF32X4   $0xdd, Z17, Z5, Z5
+	VSHUFF32X4   $0x44, Z4, Z3, Z17
+	VSHUFF32X4   $0xee, Z4, Z3, Z3
+	VSHUFF32X4   $0x44, Z12, Z8, Z4
+	VSHUFF32X4   $0xee, Z12, Z8, Z12
+	VSHUFF32X4   $0x88, Z4, Z17, Z8
+	VSHUFF32X4   $0xdd, Z4, Z17, Z4
+	VSHUFF32X4   $0x88, Z12, Z3, Z17
+	VSHUFF32X4   $0xdd, Z12, Z3, Z3
+	VSHUFF32X4   $0x44, Z7, Z18, Z12
+	VSHUFF32X4   $0xee, Z7, Z18, Z7
+	VSHUFF32X4   $0x44, Z15, Z11, Z18
+	VSHUFF32X4   $0xee, Z15, Z11, Z15
+	VSHUFF32X4   $0x88, Z18, Z12, Z11
+	VSHUFF32X4   $0xdd, Z18, Z12, Z12
+	VSHUFF32X4   $0x88, Z15, Z7, Z18
+	VSHUFF32X4   $0xdd, Z15, Z7, Z7
+	VSHUFF32X4   $0x44, Z6, Z2, Z15
+	VSHUFF32X4   $0xee, Z6, Z2, Z2
+	VSHUFF32X4   $0x44, Z14, Z10, Z6
+	VSHUFF32X4   $0xee, Z14, Z10, Z14
+	VSHUFF32X4   $0x88, Z6, Z15, Z10
+	VSHUFF32X4   $0xdd, Z6, Z15, Z6
+	VSHUFF32X4   $0x88, Z14, Z2, Z15
+	VSHUFF32X4   $0xdd, Z14, Z2, Z2
+	VBROADCASTSS (CX), Z14
+	VFMADD231PS  Z14, Z13, Z1
+	CMPQ         DX, $0x01
+	JE           columns216
+	VBROADCASTSS 4(CX), Z13
+	VFMADD231PS  Z13, Z8, Z1
+	CMPQ         DX, $0x02
+	JE           columns216
+	VBROADCASTSS 8(CX), Z8
+	VFMADD231PS  Z8, Z11, Z1
+	CMPQ         DX, $0x03
+	JE           columns216
+	VBROADCASTSS 12(CX), Z8
+	VFMADD231PS  Z8, Z10, Z1
+	CMPQ         DX, $0x04
+	JE           columns216
+	VBROADCASTSS 16(CX), Z8
+	VFMADD231PS  Z8, Z9, Z1
+	CMPQ         DX, $0x05
+	JE           columns216
+	VBROADCASTSS 20(CX), Z8
+	VFMADD231PS  Z8, Z4, Z1
+	CMPQ         DX, $0x06
+	JE           columns216
+	VBROADCASTSS 24(CX), Z4
+	VFMADD231PS  Z4, Z12, Z1
+	CMPQ         DX, $0x07
+	JE           columns216
+	VBROADCASTSS 28(CX), Z4
+	VFMADD231PS  Z4, Z6, Z1
+	CMPQ         DX, $0x08
+	JE           columns216
+	VBROADCASTSS 32(CX), Z4
+	VFMADD231PS  Z4, Z16, Z1
+	CMPQ         DX, $0x09
+	JE           columns216
+	VBROADCASTSS 36(CX), Z4
+	VFMADD231PS  Z4, Z17, Z1
+	CMPQ         DX, $0x0a
+	JE           columns216
+	VBROADCASTSS 40(CX), Z4
+	VFMADD231PS  Z4, Z18, Z1
+	CMPQ         DX, $0x0b
+	JE           columns216
+	VBROADCASTSS 44(CX), Z4
+	VFMADD231PS  Z4, Z15, Z1
+	CMPQ         DX, $0x0c
+	JE           columns216
+	VBROADCASTSS 48(CX), Z4
+	VFMADD231PS  Z4, Z5, Z1
+	CMPQ         DX, $0x0d
+	JE           columns216
+	VBROADCASTSS 52(CX), Z4
+	VFMADD231PS  Z4, Z3, Z1
+	CMPQ         DX, $0x0e
+	JE           columns216
+	VBROADCASTSS 56(CX), Z3
+	VFMADD231PS  Z3, Z7, Z1
+	CMPQ         DX, $0x0f
+	JE           columns216
+	VBROADCASTSS 60(CX), Z3
+	VFMADD231PS  Z3, Z2, Z1
+
+columns216:
+done214:
+	VPXORD  Z19, Z19, Z19
+	VADDPS  Z19, Z0, Z0
+	VADDPS  Z19, Z1, Z1
+	MOVQ    40(AX), CX
+	MOVQ    80(AX), AX
+	MOVQ    $+16, DX
+	MOVQ    AX, BX
+	CMPQ    BX, DX
+	CMOVQGT DX, BX
+	MOVL    $-1, SI
+	BZHIL   BX, SI, SI
+	KMOVW   SI, K1
+	VMOVUPS Z0, K1, (CX)
+	SUBQ    DX, AX
+	JLE     groups217
+	CMPQ    AX, DX
+	CMOVQGT DX, AX
+	MOVL    $-1, DX
+	BZHIL   AX, DX, DX
+	KMOVW   DX, K1
+	VMOVUPS Z1, K1, 64(CX)
+
+groups217:
+	VZEROUPPER
+	RET
+
+// func axpyAVX512(a float32, x *float32, y *float32, n int)
+// Requires: AVX, AVX512F, BMI2, SSE
+TEXT ·axpyAVX512(SB), NOSPLIT, $0-32
+	MOVSS        a+0(FP), X0
+	VBROADCASTSS X0, Z0
+	MOVQ         x+8(FP), AX
+	MOVQ         y+16(FP), CX
+	MOVQ         n+24(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+64, DX
+	JL           after220
+
+loop219:
+	VMOVUPS     (AX)(BX*4), Z1
+	VMOVUPS     (CX)(BX*4), Z2
+	VFMADD231PS Z1, Z0, Z2
+	VMOVUPS     Z2, (CX)(BX*4)
+	VMOVUPS     64(AX)(BX*4), Z1
+	VMOVUPS     64(CX)(BX*4), Z2
+	VFMADD231PS Z1, Z0, Z2
+	VMOVUPS     Z2, 64(CX)(BX*4)
+	VMOVUPS     128(AX)(BX*4), Z1
+	VMOVUPS     128(CX)(BX*4), Z2
+	VFMADD231PS Z1, Z0, Z2
+	VMOVUPS     Z2, 128(CX)(BX*4)
+	VMOVUPS     192(AX)(BX*4), Z1
+	VMOVUPS     192(CX)(BX*4), Z2
+	VFMADD231PS Z1, Z0, Z2
+	VMOVUPS     Z2, 192(CX)(BX*4)
+	ADDQ        $+64, BX
+	SUBQ        $+64, DX
+	JGE         loop219
+
+after220:
+	ADDQ $+64, DX
+	SUBQ $+16, DX
+	JL   after222
+
+loop221:
+	VMOVUPS     (AX)(BX*4), Z1
+	VMOVUPS     (CX)(BX*4), Z2
+	VFMADD231PS Z1, Z0, Z2
+	VMOVUPS     Z2, (CX)(BX*4)
+	ADDQ        $+16, BX
+	SUBQ        $+16, DX
+	JGE         loop221
+
+after222:
+	ADDQ        $+16, DX
+	TESTQ       DX, DX
+	JZ          end218
+	MOVL        $-1, SI
+	BZHIL       DX, SI, SI
+	KMOVW       SI, K1
+	VMOVUPS.Z   (AX)(BX*4), K1, Z1
+	VMOVUPS.Z   (CX)(BX*4), K1, Z2
+	VFMADD231PS Z1, Z0, Z2
+	VMOVUPS     Z2, K1, (CX)(BX*4)
+
+end218:
+	VZEROUPPER
+	RET
+
+// func scaleAVX512(dst *float32, a float32, x *float32, n int)
+// Requires: AVX, AVX512F, BMI2, SSE
+TEXT ·scaleAVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVSS        a+8(FP), X0
+	VBROADCASTSS X0, Z0
+	MOVQ         x+16(FP), CX
+	MOVQ         n+24(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+64, DX
+	JL           after225
+
+loop224:
+	VMOVUPS (CX)(BX*4), Z1
+	VMULPS  Z1, Z0, Z1
+	VMOVUPS Z1, (AX)(BX*4)
+	VMOVUPS 64(CX)(BX*4), Z1
+	VMULPS  Z1, Z0, Z1
+	VMOVUPS Z1, 64(AX)(BX*4)
+	VMOVUPS 128(CX)(BX*4), Z1
+	VMULPS  Z1, Z0, Z1
+	VMOVUPS Z1, 128(AX)(BX*4)
+	VMOVUPS 192(CX)(BX*4), Z1
+	VMULPS  Z1, Z0, Z1
+	VMOVUPS Z1, 192(AX)(BX*4)
+	ADDQ    $+64, BX
+	SUBQ    $+64, DX
+	JGE     loop224
+
+after225:
+	ADDQ $+64, DX
+	SUBQ $+16, DX
+	JL   after227
+
+loop226:
+	VMOVUPS (CX)(BX*4), Z1
+	VMULPS  Z1, Z0, Z1
+	VMOVUPS Z1, (AX)(BX*4)
+	ADDQ    $+16, BX
+	SUBQ    $+16, DX
+	JGE     loop226
+
+after227:
+	ADDQ      $+16, DX
+	TESTQ     DX, DX
+	JZ        end223
+	MOVL      $-1, SI
+	BZHIL     DX, SI, SI
+	KMOVW     SI, K1
+	VMOVUPS.Z (CX)(BX*4), K1, Z1
+	VMULPS    Z1, Z0, Z1
+	VMOVUPS   Z1, K1, (AX)(BX*4)
+
+end223:
+	VZEROUPPER
+	RET
+
+// func addAVX512(dst *float32, x *float32, y *float32, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·addAVX512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ y+16(FP), DX
+	MOVQ n+24(FP), BX
+	XORQ SI, SI
+	SUBQ $+64, BX
+	JL   after230
+
+loop229:
+	VMOVUPS (CX)(SI*4), Z0
+	VMOVUPS (DX)(SI*4), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)(SI*4)
+	VMOVUPS 64(CX)(SI*4), Z0
+	VMOVUPS 64(DX)(SI*4), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, 64(AX)(SI*4)
+	VMOVUPS 128(CX)(SI*4), Z0
+	VMOVUPS 128(DX)(SI*4), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, 128(AX)(SI*4)
+	VMOVUPS 192(CX)(SI*4), Z0
+	VMOVUPS 192(DX)(SI*4), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, 192(AX)(SI*4)
+	ADDQ    $+64, SI
+	SUBQ    $+64, BX
+	JGE     loop229
+
+after230:
+	ADDQ $+64, BX
+	SUBQ $+16, BX
+	JL   after232
+
+loop231:
+	VMOVUPS (CX)(SI*4), Z0
+	VMOVUPS (DX)(SI*4), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)(SI*4)
+	ADDQ    $+16, SI
+	SUBQ    $+16, BX
+	JGE     loop231
+
+after232:
+	ADDQ      $+16, BX
+	TESTQ     BX, BX
+	JZ        end228
+	MOVL      $-1, DI
+	BZHIL     BX, DI, DI
+	KMOVW     DI, K1
+	VMOVUPS.Z (CX)(SI*4), K1, Z0
+	VMOVUPS.Z (DX)(SI*4), K1, Z1
+	VADDPS    Z1, Z0, Z0
+	VMOVUPS   Z0, K1, (AX)(SI*4)
+
+end228:
+	VZEROUPPER
+	RET
+
+// func mulAVX512(dst *float32, x *float32, y *float32, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·mulAVX512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ y+16(FP), DX
+	MOVQ n+24(FP), BX
+	XORQ SI, SI
+	SUBQ $+64, BX
+	JL   after235
+
+loop234:
+	VMOVUPS (CX)(SI*4), Z0
+	VMOVUPS (DX)(SI*4), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)(SI*4)
+	VMOVUPS 64(CX)(SI*4), Z0
+	VMOVUPS 64(DX)(SI*4), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, 64(AX)(SI*4)
+	VMOVUPS 128(CX)(SI*4), Z0
+	VMOVUPS 128(DX)(SI*4), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, 128(AX)(SI*4)
+	VMOVUPS 192(CX)(SI*4), Z0
+	VMOVUPS 192(DX)(SI*4), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, 192(AX)(SI*4)
+	ADDQ    $+64, SI
+	SUBQ    $+64, BX
+	JGE     loop234
+
+after235:
+	ADDQ $+64, BX
+	SUBQ $+16, BX
+	JL   after237
+
+loop236:
+	VMOVUPS (CX)(SI*4), Z0
+	VMOVUPS (DX)(SI*4), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)(SI*4)
+	ADDQ    $+16, SI
+	SUBQ    $+16, BX
+	JGE     loop236
+
+after237:
+	ADDQ      $+16, BX
+	TESTQ     BX, BX
+	JZ        end233
+	MOVL      $-1, DI
+	BZHIL     BX, DI, DI
+	KMOVW     DI, K1
+	VMOVUPS.Z (CX)(SI*4), K1, Z0
+	VMOVUPS.Z (DX)(SI*4), K1, Z1
+	VMULPS    Z1, Z0, Z0
+	VMOVUPS   Z0, K1, (AX)(SI*4)
+
+end233:
+	VZEROUPPER
+	RET
+
+// func mulAddAVX512(dst *float32, x *float32, y *float32, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·mulAddAVX512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ y+16(FP), DX
+	MOVQ n+24(FP), BX
+	XORQ SI, SI
+	SUBQ $+64, BX
+	JL   after240
+
+loop239:
+	VMOVUPS     (CX)(SI*4), Z0
+	VMOVUPS     (DX)(SI*4), Z1
+	VMOVUPS     (AX)(SI*4), Z2
+	VFMADD213PS Z2, Z1, Z0
+	VMOVUPS     Z0, (AX)(SI*4)
+	VMOVUPS     64(CX)(SI*4), Z0
+	VMOVUPS     64(DX)(SI*4), Z1
+	VMOVUPS     64(AX)(SI*4), Z2
+	VFMADD213PS Z2, Z1, Z0
+	VMOVUPS     Z0, 64(AX)(SI*4)
+	VMOVUPS     128(CX)(SI*4), Z0
+	VMOVUPS     128(DX)(SI*4), Z1
+	VMOVUPS     128(AX)(SI*4), Z2
+	VFMADD213PS Z2, Z1, Z0
+	VMOVUPS     Z0, 128(AX)(SI*4)
+	VMOVUPS     192(CX)(SI*4), Z0
+	VMOVUPS     192(DX)(SI*4), Z1
+	VMOVUPS     192(AX)(SI*4), Z2
+	VFMADD213PS Z2, Z1, Z0
+	VMOVUPS     Z0, 192(AX)(SI*4)
+	ADDQ        $+64, SI
+	SUBQ        $+64, BX
+	JGE         loop239
+
+after240:
+	ADDQ $+64, BX
+	SUBQ $+16, BX
+	JL   after242
+
+loop241:
+	VMOVUPS     (CX)(SI*4), Z0
+	VMOVUPS     (DX)(SI*4), Z1
+	VMOVUPS     (AX)(SI*4), Z2
+	VFMADD213PS Z2, Z1, Z0
+	VMOVUPS     Z0, (AX)(SI*4)
+	ADDQ        $+16, SI
+	SUBQ        $+16, BX
+	JGE         loop241
+
+after242:
+	ADDQ        $+16, BX
+	TESTQ       BX, BX
+	JZ          end238
+	MOVL        $-1, DI
+	BZHIL       BX, DI, DI
+	KMOVW       DI, K1
+	VMOVUPS.Z   (CX)(SI*4), K1, Z0
+	VMOVUPS.Z   (DX)(SI*4), K1, Z1
+	VMOVUPS.Z   (AX)(SI*4), K1, Z2
+	VFMADD213PS Z2, Z1, Z0
+	VMOVUPS     Z0, K1, (AX)(SI*4)
+
+end238:
+	VZEROUPPER
+	RET
+
+// func sumAVX512(x *float32, n int) float32
+// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
+TEXT ·sumAVX512(SB), NOSPLIT, $0-20
+	MOVQ   x+0(FP), AX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   n+8(FP), CX
+	XORQ   DX, DX
+	SUBQ   $+64, CX
+	JL     after246
+
+loop245:
+	VMOVUPS (AX)(DX*4), Z4
+	VADDPS  Z4, Z0, Z0
+	VMOVUPS 64(AX)(DX*4), Z4
+	VADDPS  Z4, Z1, Z1
+	VMOVUPS 128(AX)(DX*4), Z4
+	VADDPS  Z4, Z2, Z2
+	VMOVUPS 192(AX)(DX*4), Z4
+	VADDPS  Z4, Z3, Z3
+	ADDQ    $+64, DX
+	SUBQ    $+64, CX
+	JGE     loop245
+
+after246:
+	ADDQ    $+64, CX
+	CMPQ    CX, $+16
+	JL      rest2440
+	VMOVUPS (AX)(DX*4), Z4
+	VADDPS  Z4, Z0, Z0
+	SUBQ    $+16, CX
+	CMPQ    CX, $+16
+	JL      rest2441
+	VMOVUPS 64(AX)(DX*4), Z4
+	VADDPS  Z4, Z1, Z1
+	SUBQ    $+16, CX
+	CMPQ    CX, $+16
+	JL      rest2442
+	VMOVUPS 128(AX)(DX*4), Z4
+	VADDPS  Z4, Z2, Z2
+	SUBQ    $+16, CX
+	CMPQ    CX, $+16
+	JL      rest2443
+	VMOVUPS 192(AX)(DX*4), Z4
+	VADDPS  Z4, Z3, Z3
+	SUBQ    $+16, CX
+	JMP     done243
+
+rest2440:
+	TESTQ     CX, CX
+	JZ        done243
+	MOVL      $-1, BX
+	BZHIL     CX, BX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (AX)(DX*4), K1, Z4
+	VADDPS    Z4, Z0, Z0
+	JMP       done243
+
+rest2441:
+	TESTQ     CX, CX
+	JZ        done243
+	MOVL      $-1, BX
+	BZHIL     CX, BX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z 64(AX)(DX*4), K1, Z4
+	VADDPS    Z4, Z1, Z1
+	JMP       done243
+
+rest2442:
+	TESTQ     CX, CX
+	JZ        done243
+	MOVL      $-1, BX
+	BZHIL     CX, BX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z 128(AX)(DX*4), K1, Z4
+	VADDPS    Z4, Z2, Z2
+	JMP       done243
+
+rest2443:
+	TESTQ     CX, CX
+	JZ        done243
+	MOVL      $-1, BX
+	BZHIL     CX, BX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z 192(AX)(DX*4), K1, Z4
+	VADDPS    Z4, Z3, Z3
+
+done243:
+	VADDPS        Z2, Z0, Z0
+	VADDPS        Z3, Z1, Z1
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF32X4 $0x01, Y0, X1
+	VADDPS        X1, X0, X0
+	VMOVHLPS      X0, X0, X1
+	VADDPS        X1, X0, X0
+	VMOVSHDUP     X0, X1
+	VADDPS        X1, X0, X0
+	MOVSS         X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func dotAVX512(x *float32, y *float32, n int) float32
+// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
+TEXT ·dotAVX512(SB), NOSPLIT, $0-28
+	MOVQ   x+0(FP), AX
+	MOVQ   y+8(FP), CX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   n+16(FP), DX
+	XORQ   BX, BX
+	SUBQ   $+64, DX
+	JL     after250
+
+loop249:
+	VMOVUPS     (AX)(BX*4), Z4
+	VMOVUPS     (CX)(BX*4), Z5
+	VFMADD231PS Z4, Z5, Z0
+	VMOVUPS     64(AX)(BX*4), Z4
+	VMOVUPS     64(CX)(BX*4), Z5
+	VFMADD231PS Z4, Z5, Z1
+	VMOVUPS     128(AX)(BX*4), Z4
+	VMOVUPS     128(CX)(BX*4), Z5
+	VFMADD231PS Z4, Z5, Z2
+	VMOVUPS     192(AX)(BX*4), Z4
+	VMOVUPS     192(CX)(BX*4), Z5
+	VFMADD231PS Z4, Z5, Z3
+	ADDQ        $+64, BX
+	SUBQ        $+64, DX
+	JGE         loop249
+
+after250:
+	ADDQ        $+64, DX
+	CMPQ        DX, $+16
+	JL          rest2480
+	VMOVUPS     (AX)(BX*4), Z4
+	VMOVUPS     (CX)(BX*4), Z5
+	VFMADD231PS Z4, Z5, Z0
+	SUBQ        $+16, DX
+	CMPQ        DX, $+16
+	JL          rest2481
+	VMOVUPS     64(AX)(BX*4), Z4
+	VMOVUPS     64(CX)(BX*4), Z5
+	VFMADD231PS Z4, Z5, Z1
+	SUBQ        $+16, DX
+	CMPQ        DX, $+16
+	JL          rest2482
+	VMOVUPS     128(AX)(BX*4), Z4
+	VMOVUPS     128(CX)(BX*4), Z5
+	VFMADD231PS Z4, Z5, Z2
+	SUBQ        $+16, DX
+	CMPQ        DX, $+16
+	JL          rest2483
+	VMOVUPS     192(AX)(BX*4), Z4
+	VMOVUPS     192(CX)(BX*4), Z5
+	VFMADD231PS Z4, Z5, Z3
+	SUBQ        $+16, DX
+	JMP         done247
+
+rest2480:
+	TESTQ       DX, DX
+	JZ          done247
+	MOVL        $-1, SI
+	BZHIL       DX, SI, SI
+	KMOVW       SI, K1
+	VMOVUPS.Z   (AX)(BX*4), K1, Z4
+	VMOVUPS.Z   (CX)(BX*4), K1, Z5
+	VFMADD231PS Z4, Z5, Z0
+	JMP         done247
+
+rest2481:
+	TESTQ       DX, DX
+	JZ          done247
+	MOVL        $-1, SI
+	BZHIL       DX, SI, SI
+	KMOVW       SI, K1
+	VMOVUPS.Z   64(AX)(BX*4), K1, Z4
+	VMOVUPS.Z   64(CX)(BX*4), K1, Z5
+	VFMADD231PS Z4, Z5, Z1
+	JMP         done247
+
+rest2482:
+	TESTQ       DX, DX
+	JZ          done247
+	MOVL        $-1, SI
+	BZHIL       DX, SI, SI
+	KMOVW       SI, K1
+	VMOVUPS.Z   128(AX)(BX*4), K1, Z4
+	VMOVUPS.Z   128(CX)(BX*4), K1, Z5
+	VFMADD231PS Z4, Z5, Z2
+	JMP         done247
+
+rest2483:
+	TESTQ       DX, DX
+	JZ          done247
+	MOVL        $-1, SI
+	BZHIL       DX, SI, SI
+	KMOVW       SI, K1
+	VMOVUPS.Z   192(AX)(BX*4), K1, Z4
+	VMOVUPS.Z   192(CX)(BX*4), K1, Z5
+	VFMADD231PS Z4, Z5, Z3
+
+done247:
+	VADDPS        Z2, Z0, Z0
+	VADDPS        Z3, Z1, Z1
+	VADDPS        Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y0
+	VEXTRACTF32X4 $0x01, Y0, X1
+	VADDPS        X1, X0, X0
+	VMOVHLPS      X0, X0, X1
+	VADDPS        X1, X0, X0
+	VMOVSHDUP     X0, X1
+	VADDPS        X1, X0, X0
+	MOVSS         X0, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func maxAVX512(x *float32, n int) float32
+// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
+TEXT ·maxAVX512(SB), NOSPLIT, $0-20
+	MOVQ         x+0(FP), AX
+	VBROADCASTSS cff800000<>+0(SB), Z0
+	VMOVUPS      Z0, Z1
+	VMOVUPS      Z0, Z2
+	KXORW        K1, K1, K1
+	MOVQ         n+8(FP), CX
+	XORQ         DX, DX
+	SUBQ         $+32, CX
+	JL           after253
+
+loop252:
+	VMOVUPS (AX)(DX*4), Z3
+	VMAXPS  Z3, Z1, Z1
+	VCMPPS  $0x03, Z3, Z3, K2
+	KORW    K2, K1, K1
+	VMOVUPS 64(AX)(DX*4), Z3
+	VMAXPS  Z3, Z2, Z2
+	VCMPPS  $0x03, Z3, Z3, K2
+	KORW    K2, K1, K1
+	ADDQ    $+32, DX
+	SUBQ    $+32, CX
+	JGE     loop252
+
+after253:
+	ADDQ $+32, CX
+	SUBQ $+16, CX
+	JL   after255
+
+loop254:
+	VMOVUPS (AX)(DX*4), Z3
+	VMAXPS  Z3, Z1, Z1
+	VCMPPS  $0x03, Z3, Z3, K2
+	KORW    K2, K1, K1
+	ADDQ    $+16, DX
+	SUBQ    $+16, CX
+	JGE     loop254
+
+after255:
+	ADDQ      $+16, CX
+	TESTQ     CX, CX
+	JZ        end251
+	MOVL      $-1, BX
+	BZHIL     CX, BX, BX
+	KMOVW     BX, K2
+	VMOVUPS.Z (AX)(DX*4), K2, Z3
+	VBLENDMPS Z3, Z0, K2, Z4
+	VMAXPS    Z4, Z1, Z1
+	VCMPPS    $0x03, Z4, Z4, K2
+	KORW      K2, K1, K1
+
+end251:
+	VMAXPS        Z2, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VMAXPS        Y0, Y1, Y1
+	VEXTRACTF32X4 $0x01, Y1, X0
+	VMAXPS        X0, X1, X1
+	VMOVHLPS      X1, X1, X0
+	VMAXPS        X0, X1, X1
+	VMOVSHDUP     X1, X0
+	VMAXPS        X0, X1, X1
+	KORTESTW      K1, K1
+	JZ            clean256
+	VBROADCASTSS  c7fc00000<>+0(SB), Z0
+	VMOVUPS       Z0, Z1
+
+clean256:
+	MOVSS X1, ret+16(FP)
+	VZEROUPPER
+	RET
+
+DATA cff800000<>+0(SB)/8, $0xff800000ff800000
+DATA cff800000<>+8(SB)/8, $0xff800000ff800000
+DATA cff800000<>+16(SB)/8, $0xff800000ff800000
+DATA cff800000<>+24(SB)/8, $0xff800000ff800000
+DATA cff800000<>+32(SB)/8, $0xff800000ff800000
+DATA cff800000<>+40(SB)/8, $0xff800000ff800000
+DATA cff800000<>+48(SB)/8, $0xff800000ff800000
+DATA cff800000<>+56(SB)/8, $0xff800000ff800000
+GLOBL cff800000<>(SB), RODATA|NOPTR, $64
+
+DATA c7fc00000<>+0(SB)/8, $0x7fc000007fc00000
+DATA c7fc00000<>+8(SB)/8, $0x7fc000007fc00000
+DATA c7fc00000<>+16(SB)/8, $0x7fc000007fc00000
+DATA c7fc00000<>+24(SB)/8, $0x7fc000007fc00000
+DATA c7fc00000<>+32(SB)/8, $0x7fc000007fc00000
+DATA c7fc00000<>+40(SB)/8, $0x7fc000007fc00000
+DATA c7fc00000<>+48(SB)/8, $0x7fc000007fc00000
+DATA c7fc00000<>+56(SB)/8, $0x7fc000007fc00000
+GLOBL c7fc00000<>(SB), RODATA|NOPTR, $64
+
+// func finiteAVX512(x *float32, n int) bool
+// Requires: AVX, AVX512F, BMI2
+TEXT ·finiteAVX512(SB), NOSPLIT, $0-17
+	MOVQ   x+0(FP), AX
+	VPXORD Z0, Z0, Z0
+	MOVQ   n+8(FP), CX
+	XORQ   DX, DX
+	SUBQ   $+64, CX
+	JL     after259
+
+loop258:
+	VMOVUPS (AX)(DX*4), Z1
+	VSUBPS  Z1, Z1, Z1
+	VPORD   Z1, Z0, Z0
+	VMOVUPS 64(AX)(DX*4), Z1
+	VSUBPS  Z1, Z1, Z1
+	VPORD   Z1, Z0, Z0
+	VMOVUPS 128(AX)(DX*4), Z1
+	VSUBPS  Z1, Z1, Z1
+	VPORD   Z1, Z0, Z0
+	VMOVUPS 192(AX)(DX*4), Z1
+	VSUBPS  Z1, Z1, Z1
+	VPORD   Z1, Z0, Z0
+	ADDQ    $+64, DX
+	SUBQ    $+64, CX
+	JGE     loop258
+
+after259:
+	ADDQ $+64, CX
+	SUBQ $+16, CX
+	JL   after261
+
+loop260:
+	VMOVUPS (AX)(DX*4), Z1
+	VSUBPS  Z1, Z1, Z1
+	VPORD   Z1, Z0, Z0
+	ADDQ    $+16, DX
+	SUBQ    $+16, CX
+	JGE     loop260
+
+after261:
+	ADDQ      $+16, CX
+	TESTQ     CX, CX
+	JZ        end257
+	MOVL      $-1, BX
+	BZHIL     CX, BX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (AX)(DX*4), K1, Z1
+	VSUBPS    Z1, Z1, Z1
+	VPORD     Z1, Z0, Z0
+
+end257:
+	VPTESTMD Z0, Z0, K1
+	KORTESTW K1, K1
+	SETEQ    AL
+	MOVB     AL, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func expAVX512(dst *float32, x *float32, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·expAVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSS c42b20000<>+0(SB), Z0
+	VBROADCASTSS c4b40007e<>+0(SB), Z1
+	VBROADCASTSS cc2adf5c3<>+0(SB), Z2
+	VBROADCASTSS c3fb8aa3b<>+0(SB), Z3
+	VBROADCASTSS c3f317218<>+0(SB), Z4
+	VBROADCASTSS cb102e308<>+0(SB), Z5
+	VBROADCASTSS c40000000<>+0(SB), Z6
+	VBROADCASTSS c40000000<>+0(SB), Z7
+	VBROADCASTSS c3f7ffffe<>+0(SB), Z8
+	VBROADCASTSS c3eaaaa49<>+0(SB), Z9
+	VBROADCASTSS c3daaac79<>+0(SB), Z10
+	VBROADCASTSS c3c891d10<>+0(SB), Z11
+	VBROADCASTSS c3b3511e8<>+0(SB), Z12
+	MOVQ         n+16(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+16, DX
+	JL           after264
+
+loop263:
+	VMOVUPS      (CX)(BX*4), Z13
+	VMINPS       Z13, Z0, Z13
+	VCMPPS       $0x05, Z2, Z13, K1
+	VMOVUPS      Z1, Z14
+	VFMADD231PS  Z3, Z13, Z14
+	VSUBPS       Z1, Z14, Z15
+	VFNMADD231PS Z4, Z15, Z13
+	VFNMADD231PS Z5, Z15, Z13
+	VMOVUPS      Z12, Z15
+	VFMADD213PS  Z11, Z13, Z15
+	VFMADD213PS  Z10, Z13, Z15
+	VFMADD213PS  Z9, Z13, Z15
+	VFMADD213PS  Z8, Z13, Z15
+	VFMADD213PS  Z7, Z13, Z15
+	VFMADD213PS  Z6, Z13, Z15
+	VPSLLD       $0x17, Z14, Z14
+	VMULPS.Z     Z14, Z15, K1, Z15
+	VMOVUPS      Z15, (AX)(BX*4)
+	ADDQ         $+16, BX
+	SUBQ         $+16, DX
+	JGE          loop263
+
+after264:
+	ADDQ         $+16, DX
+	TESTQ        DX, DX
+	JZ           end262
+	MOVL         $-1, SI
+	BZHIL        DX, SI, SI
+	KMOVW        SI, K1
+	VMOVUPS.Z    (CX)(BX*4), K1, Z13
+	VMINPS       Z13, Z0, Z13
+	VCMPPS       $0x05, Z2, Z13, K2
+	VMOVUPS      Z1, Z0
+	VFMADD231PS  Z3, Z13, Z0
+	VSUBPS       Z1, Z0, Z1
+	VFNMADD231PS Z4, Z1, Z13
+	VFNMADD231PS Z5, Z1, Z13
+	VMOVUPS      Z12, Z1
+	VFMADD213PS  Z11, Z13, Z1
+	VFMADD213PS  Z10, Z13, Z1
+	VFMADD213PS  Z9, Z13, Z1
+	VFMADD213PS  Z8, Z13, Z1
+	VFMADD213PS  Z7, Z13, Z1
+	VFMADD213PS  Z6, Z13, Z1
+	VPSLLD       $0x17, Z0, Z0
+	VMULPS.Z     Z0, Z1, K2, Z1
+	VMOVUPS      Z1, K1, (AX)(BX*4)
+
+end262:
+	VZEROUPPER
+	RET
+
+DATA c42b20000<>+0(SB)/8, $0x42b2000042b20000
+DATA c42b20000<>+8(SB)/8, $0x42b2000042b20000
+DATA c42b20000<>+16(SB)/8, $0x42b2000042b20000
+DATA c42b20000<>+24(SB)/8, $0x42b2000042b20000
+DATA c42b20000<>+32(SB)/8, $0x42b2000042b20000
+DATA c42b20000<>+40(SB)/8, $0x42b2000042b20000
+DATA c42b20000<>+48(SB)/8, $0x42b2000042b20000
+DATA c42b20000<>+56(SB)/8, $0x42b2000042b20000
+GLOBL c42b20000<>(SB), RODATA|NOPTR, $64
+
+DATA c4b40007e<>+0(SB)/8, $0x4b40007e4b40007e
+DATA c4b40007e<>+8(SB)/8, $0x4b40007e4b40007e
+DATA c4b40007e<>+16(SB)/8, $0x4b40007e4b40007e
+DATA c4b40007e<>+24(SB)/8, $0x4b40007e4b40007e
+DATA c4b40007e<>+32(SB)/8, $0x4b40007e4b40007e
+DATA c4b40007e<>+40(SB)/8, $0x4b40007e4b40007e
+DATA c4b40007e<>+48(SB)/8, $0x4b40007e4b40007e
+DATA c4b40007e<>+56(SB)/8, $0x4b40007e4b40007e
+GLOBL c4b40007e<>(SB), RODATA|NOPTR, $64
+
+DATA cc2adf5c3<>+0(SB)/8, $0xc2adf5c3c2adf5c3
+DATA cc2adf5c3<>+8(SB)/8, $0xc2adf5c3c2adf5c3
+DATA cc2adf5c3<>+16(SB)/8, $0xc2adf5c3c2adf5c3
+DATA cc2adf5c3<>+24(SB)/8, $0xc2adf5c3c2adf5c3
+DATA cc2adf5c3<>+32(SB)/8, $0xc2adf5c3c2adf5c3
+DATA cc2adf5c3<>+40(SB)/8, $0xc2adf5c3c2adf5c3
+DATA cc2adf5c3<>+48(SB)/8, $0xc2adf5c3c2adf5c3
+DATA cc2adf5c3<>+56(SB)/8, $0xc2adf5c3c2adf5c3
+GLOBL cc2adf5c3<>(SB), RODATA|NOPTR, $64
+
+DATA c3fb8aa3b<>+0(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA c3fb8aa3b<>+8(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA c3fb8aa3b<>+16(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA c3fb8aa3b<>+24(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA c3fb8aa3b<>+32(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA c3fb8aa3b<>+40(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA c3fb8aa3b<>+48(SB)/8, $0x3fb8aa3b3fb8aa3b
+DATA c3fb8aa3b<>+56(SB)/8, $0x3fb8aa3b3fb8aa3b
+GLOBL c3fb8aa3b<>(SB), RODATA|NOPTR, $64
+
+DATA c3f317218<>+0(SB)/8, $0x3f3172183f317218
+DATA c3f317218<>+8(SB)/8, $0x3f3172183f317218
+DATA c3f317218<>+16(SB)/8, $0x3f3172183f317218
+DATA c3f317218<>+24(SB)/8, $0x3f3172183f317218
+DATA c3f317218<>+32(SB)/8, $0x3f3172183f317218
+DATA c3f317218<>+40(SB)/8, $0x3f3172183f317218
+DATA c3f317218<>+48(SB)/8, $0x3f3172183f317218
+DATA c3f317218<>+56(SB)/8, $0x3f3172183f317218
+GLOBL c3f317218<>(SB), RODATA|NOPTR, $64
+
+DATA cb102e308<>+0(SB)/8, $0xb102e308b102e308
+DATA cb102e308<>+8(SB)/8, $0xb102e308b102e308
+DATA cb102e308<>+16(SB)/8, $0xb102e308b102e308
+DATA cb102e308<>+24(SB)/8, $0xb102e308b102e308
+DATA cb102e308<>+32(SB)/8, $0xb102e308b102e308
+DATA cb102e308<>+40(SB)/8, $0xb102e308b102e308
+DATA cb102e308<>+48(SB)/8, $0xb102e308b102e308
+DATA cb102e308<>+56(SB)/8, $0xb102e308b102e308
+GLOBL cb102e308<>(SB), RODATA|NOPTR, $64
+
+DATA c40000000<>+0(SB)/8, $0x4000000040000000
+DATA c40000000<>+8(SB)/8, $0x4000000040000000
+DATA c40000000<>+16(SB)/8, $0x4000000040000000
+DATA c40000000<>+24(SB)/8, $0x4000000040000000
+DATA c40000000<>+32(SB)/8, $0x4000000040000000
+DATA c40000000<>+40(SB)/8, $0x4000000040000000
+DATA c40000000<>+48(SB)/8, $0x4000000040000000
+DATA c40000000<>+56(SB)/8, $0x4000000040000000
+GLOBL c40000000<>(SB), RODATA|NOPTR, $64
+
+DATA c3f7ffffe<>+0(SB)/8, $0x3f7ffffe3f7ffffe
+DATA c3f7ffffe<>+8(SB)/8, $0x3f7ffffe3f7ffffe
+DATA c3f7ffffe<>+16(SB)/8, $0x3f7ffffe3f7ffffe
+DATA c3f7ffffe<>+24(SB)/8, $0x3f7ffffe3f7ffffe
+DATA c3f7ffffe<>+32(SB)/8, $0x3f7ffffe3f7ffffe
+DATA c3f7ffffe<>+40(SB)/8, $0x3f7ffffe3f7ffffe
+DATA c3f7ffffe<>+48(SB)/8, $0x3f7ffffe3f7ffffe
+DATA c3f7ffffe<>+56(SB)/8, $0x3f7ffffe3f7ffffe
+GLOBL c3f7ffffe<>(SB), RODATA|NOPTR, $64
+
+DATA c3eaaaa49<>+0(SB)/8, $0x3eaaaa493eaaaa49
+DATA c3eaaaa49<>+8(SB)/8, $0x3eaaaa493eaaaa49
+DATA c3eaaaa49<>+16(SB)/8, $0x3eaaaa493eaaaa49
+DATA c3eaaaa49<>+24(SB)/8, $0x3eaaaa493eaaaa49
+DATA c3eaaaa49<>+32(SB)/8, $0x3eaaaa493eaaaa49
+DATA c3eaaaa49<>+40(SB)/8, $0x3eaaaa493eaaaa49
+DATA c3eaaaa49<>+48(SB)/8, $0x3eaaaa493eaaaa49
+DATA c3eaaaa49<>+56(SB)/8, $0x3eaaaa493eaaaa49
+GLOBL c3eaaaa49<>(SB), RODATA|NOPTR, $64
+
+DATA c3daaac79<>+0(SB)/8, $0x3daaac793daaac79
+DATA c3daaac79<>+8(SB)/8, $0x3daaac793daaac79
+DATA c3daaac79<>+16(SB)/8, $0x3daaac793daaac79
+DATA c3daaac79<>+24(SB)/8, $0x3daaac793daaac79
+DATA c3daaac79<>+32(SB)/8, $0x3daaac793daaac79
+DATA c3daaac79<>+40(SB)/8, $0x3daaac793daaac79
+DATA c3daaac79<>+48(SB)/8, $0x3daaac793daaac79
+DATA c3daaac79<>+56(SB)/8, $0x3daaac793daaac79
+GLOBL c3daaac79<>(SB), RODATA|NOPTR, $64
+
+DATA c3c891d10<>+0(SB)/8, $0x3c891d103c891d10
+DATA c3c891d10<>+8(SB)/8, $0x3c891d103c891d10
+DATA c3c891d10<>+16(SB)/8, $0x3c891d103c891d10
+DATA c3c891d10<>+24(SB)/8, $0x3c891d103c891d10
+DATA c3c891d10<>+32(SB)/8, $0x3c891d103c891d10
+DATA c3c891d10<>+40(SB)/8, $0x3c891d103c891d10
+DATA c3c891d10<>+48(SB)/8, $0x3c891d103c891d10
+DATA c3c891d10<>+56(SB)/8, $0x3c891d103c891d10
+GLOBL c3c891d10<>(SB), RODATA|NOPTR, $64
+
+DATA c3b3511e8<>+0(SB)/8, $0x3b3511e83b3511e8
+DATA c3b3511e8<>+8(SB)/8, $0x3b3511e83b3511e8
+DATA c3b3511e8<>+16(SB)/8, $0x3b3511e83b3511e8
+DATA c3b3511e8<>+24(SB)/8, $0x3b3511e83b3511e8
+DATA c3b3511e8<>+32(SB)/8, $0x3b3511e83b3511e8
+DATA c3b3511e8<>+40(SB)/8, $0x3b3511e83b3511e8
+DATA c3b3511e8<>+48(SB)/8, $0x3b3511e83b3511e8
+DATA c3b3511e8<>+56(SB)/8, $0x3b3511e83b3511e8
+GLOBL c3b3511e8<>(SB), RODATA|NOPTR, $64
+
+// func expSumAVX512(dst *float32, x *float32, n int, shift float32) float32
+// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
+TEXT ·expSumAVX512(SB), NOSPLIT, $0-36
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVSS        shift+24(FP), X0
+	VBROADCASTSS X0, Z0
+	VBROADCASTSS c42b20000<>+0(SB), Z2
+	VBROADCASTSS c4b40007e<>+0(SB), Z3
+	VBROADCASTSS cc2adf5c3<>+0(SB), Z4
+	VBROADCASTSS c3fb8aa3b<>+0(SB), Z5
+	VBROADCASTSS c3f317218<>+0(SB), Z6
+	VBROADCASTSS cb102e308<>+0(SB), Z7
+	VBROADCASTSS c40000000<>+0(SB), Z8
+	VBROADCASTSS c40000000<>+0(SB), Z9
+	VBROADCASTSS c3f7ffffe<>+0(SB), Z10
+	VBROADCASTSS c3eaaaa49<>+0(SB), Z11
+	VBROADCASTSS c3daaac79<>+0(SB), Z12
+	VBROADCASTSS c3c891d10<>+0(SB), Z13
+	VBROADCASTSS c3b3511e8<>+0(SB), Z14
+	VPXORD       Z1, Z1, Z1
+	MOVQ         n+16(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+16, DX
+	JL           after268
+
+loop267:
+	VMOVUPS      (CX)(BX*4), Z15
+	VSUBPS       Z0, Z15, Z15
+	VMINPS       Z15, Z2, Z15
+	VCMPPS       $0x05, Z4, Z15, K1
+	VMOVUPS      Z3, Z16
+	VFMADD231PS  Z5, Z15, Z16
+	VSUBPS       Z3, Z16, Z17
+	VFNMADD231PS Z6, Z17, Z15
+	VFNMADD231PS Z7, Z17, Z15
+	VMOVUPS      Z14, Z17
+	VFMADD213PS  Z13, Z15, Z17
+	VFMADD213PS  Z12, Z15, Z17
+	VFMADD213PS  Z11, Z15, Z17
+	VFMADD213PS  Z10, Z15, Z17
+	VFMADD213PS  Z9, Z15, Z17
+	VFMADD213PS  Z8, Z15, Z17
+	VPSLLD       $0x17, Z16, Z16
+	VMULPS.Z     Z16, Z17, K1, Z17
+	VMOVUPS      Z17, (AX)(BX*4)
+	VADDPS       Z17, Z1, Z1
+	ADDQ         $+16, BX
+	SUBQ         $+16, DX
+	JGE          loop267
+
+after268:
+	ADDQ         $+16, DX
+	CMPQ         DX, $+16
+	JL           rest2660
+	VMOVUPS      (CX)(BX*4), Z15
+	VSUBPS       Z0, Z15, Z15
+	VMINPS       Z15, Z2, Z15
+	VCMPPS       $0x05, Z4, Z15, K1
+	VMOVUPS      Z3, Z0
+	VFMADD231PS  Z5, Z15, Z0
+	VSUBPS       Z3, Z0, Z2
+	VFNMADD231PS Z6, Z2, Z15
+	VFNMADD231PS Z7, Z2, Z15
+	VMOVUPS      Z14, Z2
+	VFMADD213PS  Z13, Z15, Z2
+	VFMADD213PS  Z12, Z15, Z2
+	VFMADD213PS  Z11, Z15, Z2
+	VFMADD213PS  Z10, Z15, Z2
+	VFMADD213PS  Z9, Z15, Z2
+	VFMADD213PS  Z8, Z15, Z2
+	VPSLLD       $0x17, Z0, Z0
+	VMULPS.Z     Z0, Z2, K1, Z2
+	VMOVUPS      Z2, (AX)(BX*4)
+	VADDPS       Z2, Z1, Z1
+	SUBQ         $+16, DX
+	JMP          done265
+
+rest2660:
+	TESTQ        DX, DX
+	JZ           done265
+	MOVL         $-1, SI
+	BZHIL        DX, SI, SI
+	KMOVW        SI, K1
+	VMOVUPS.Z    (CX)(BX*4), K1, Z15
+	VSUBPS       Z0, Z15, Z15
+	VMINPS       Z15, Z2, Z15
+	VCMPPS       $0x05, Z4, Z15, K2
+	VMOVUPS      Z3, Z0
+	VFMADD231PS  Z5, Z15, Z0
+	VSUBPS       Z3, Z0, Z2
+	VFNMADD231PS Z6, Z2, Z15
+	VFNMADD231PS Z7, Z2, Z15
+	VMOVUPS      Z14, Z2
+	VFMADD213PS  Z13, Z15, Z2
+	VFMADD213PS  Z12, Z15, Z2
+	VFMADD213PS  Z11, Z15, Z2
+	VFMADD213PS  Z10, Z15, Z2
+	VFMADD213PS  Z9, Z15, Z2
+	VFMADD213PS  Z8, Z15, Z2
+	VPSLLD       $0x17, Z0, Z0
+	VMULPS.Z     Z0, Z2, K2, Z2
+	VMOVUPS      Z2, K1, (AX)(BX*4)
+	VMOVAPS.Z    Z2, K1, Z2
+	VADDPS       Z2, Z1, Z1
+
+done265:
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF32X4 $0x01, Y1, X0
+	VADDPS        X0, X1, X1
+	VMOVHLPS      X1, X1, X0
+	VADDPS        X0, X1, X1
+	VMOVSHDUP     X1, X0
+	VADDPS        X0, X1, X1
+	MOVSS         X1, ret+32(FP)
+	VZEROUPPER
+	RET
+
+// func sigmoidAVX512(dst *float32, x *float32, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSS c42b20000<>+0(SB), Z0
+	VBROADCASTSS c4b40007e<>+0(SB), Z1
+	VBROADCASTSS cc2adf5c3<>+0(SB), Z2
+	VBROADCASTSS c3fb8aa3b<>+0(SB), Z3
+	VBROADCASTSS c3f317218<>+0(SB), Z4
+	VBROADCASTSS cb102e308<>+0(SB), Z5
+	VBROADCASTSS c40000000<>+0(SB), Z6
+	VBROADCASTSS c40000000<>+0(SB), Z7
+	VBROADCASTSS c3f7ffffe<>+0(SB), Z8
+	VBROADCASTSS c3eaaaa49<>+0(SB), Z9
+	VBROADCASTSS c3daaac79<>+0(SB), Z10
+	VBROADCASTSS c3c891d10<>+0(SB), Z11
+	VBROADCASTSS c3b3511e8<>+0(SB), Z12
+	VPXORD       Z13, Z13, Z13
+	VBROADCASTSS c3f800000<>+0(SB), Z14
+	MOVQ         n+16(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+16, DX
+	JL           after271
+
+loop270:
+	VMOVUPS      (CX)(BX*4), Z15
+	VSUBPS       Z15, Z13, Z15
+	VMINPS       Z15, Z0, Z15
+	VCMPPS       $0x05, Z2, Z15, K1
+	VMOVUPS      Z1, Z16
+	VFMADD231PS  Z3, Z15, Z16
+	VSUBPS       Z1, Z16, Z17
+	VFNMADD231PS Z4, Z17, Z15
+	VFNMADD231PS Z5, Z17, Z15
+	VMOVUPS      Z12, Z17
+	VFMADD213PS  Z11, Z15, Z17
+	VFMADD213PS  Z10, Z15, Z17
+	VFMADD213PS  Z9, Z15, Z17
+	VFMADD213PS  Z8, Z15, Z17
+	VFMADD213PS  Z7, Z15, Z17
+	VFMADD213PS  Z6, Z15, Z17
+	VPSLLD       $0x17, Z16, Z16
+	VMULPS.Z     Z16, Z17, K1, Z17
+	VADDPS       Z14, Z17, Z17
+	VDIVPS       Z17, Z14, Z17
+	VMOVUPS      Z17, (AX)(BX*4)
+	ADDQ         $+16, BX
+	SUBQ         $+16, DX
+	JGE          loop270
+
+after271:
+	ADDQ         $+16, DX
+	TESTQ        DX, DX
+	JZ           end269
+	MOVL         $-1, SI
+	BZHIL        DX, SI, SI
+	KMOVW        SI, K1
+	VMOVUPS.Z    (CX)(BX*4), K1, Z15
+	VSUBPS       Z15, Z13, Z15
+	VMINPS       Z15, Z0, Z15
+	VCMPPS       $0x05, Z2, Z15, K2
+	VMOVUPS      Z1, Z0
+	VFMADD231PS  Z3, Z15, Z0
+	VSUBPS       Z1, Z0, Z1
+	VFNMADD231PS Z4, Z1, Z15
+	VFNMADD231PS Z5, Z1, Z15
+	VMOVUPS      Z12, Z1
+	VFMADD213PS  Z11, Z15, Z1
+	VFMADD213PS  Z10, Z15, Z1
+	VFMADD213PS  Z9, Z15, Z1
+	VFMADD213PS  Z8, Z15, Z1
+	VFMADD213PS  Z7, Z15, Z1
+	VFMADD213PS  Z6, Z15, Z1
+	VPSLLD       $0x17, Z0, Z0
+	VMULPS.Z     Z0, Z1, K2, Z1
+	VADDPS       Z14, Z1, Z1
+	VDIVPS       Z1, Z14, Z1
+	VMOVUPS      Z1, K1, (AX)(BX*4)
+
+end269:
+	VZEROUPPER
+	RET
+
+DATA c3f800000<>+0(SB)/8, $0x3f8000003f800000
+DATA c3f800000<>+8(SB)/8, $0x3f8000003f800000
+DATA c3f800000<>+16(SB)/8, $0x3f8000003f800000
+DATA c3f800000<>+24(SB)/8, $0x3f8000003f800000
+DATA c3f800000<>+32(SB)/8, $0x3f8000003f800000
+DATA c3f800000<>+40(SB)/8, $0x3f8000003f800000
+DATA c3f800000<>+48(SB)/8, $0x3f8000003f800000
+DATA c3f800000<>+56(SB)/8, $0x3f8000003f800000
+GLOBL c3f800000<>(SB), RODATA|NOPTR, $64
+
+// func tanhAVX512(dst *float32, x *float32, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·tanhAVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSS c41200000<>+0(SB), Z0
+	VBROADCASTSS c4b40007f<>+0(SB), Z1
+	VBROADCASTSS c3f800000<>+0(SB), Z2
+	VBROADCASTSS c40000000<>+0(SB), Z3
+	VBROADCASTSS c4038aa3b<>+0(SB), Z4
+	VBROADCASTSS c3f317218<>+0(SB), Z5
+	VBROADCASTSS cb102e308<>+0(SB), Z6
+	VBROADCASTSS c7fffffff<>+0(SB), Z7
+	VBROADCASTSS c80000000<>+0(SB), Z8
+	VBROADCASTSS c3f000000<>+0(SB), Z9
+	VBROADCASTSS c3e2aaa58<>+0(SB), Z10
+	VBROADCASTSS c3d2aaa43<>+0(SB), Z11
+	VBROADCASTSS c3c09141c<>+0(SB), Z12
+	VBROADCASTSS c3ab6ccae<>+0(SB), Z13
+	MOVQ         n+16(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+16, DX
+	JL           after274
+
+loop273:
+	VMOVUPS      (CX)(BX*4), Z14
+	VPANDD       Z7, Z14, Z15
+	VPANDD       Z8, Z14, Z14
+	VMINPS       Z15, Z0, Z15
+	VMOVUPS      Z1, Z16
+	VFMADD231PS  Z4, Z15, Z16
+	VSUBPS       Z1, Z16, Z17
+	VADDPS       Z15, Z15, Z15
+	VFNMADD231PS Z5, Z17, Z15
+	VFNMADD231PS Z6, Z17, Z15
+	VMOVUPS      Z13, Z17
+	VFMADD213PS  Z12, Z15, Z17
+	VFMADD213PS  Z11, Z15, Z17
+	VFMADD213PS  Z10, Z15, Z17
+	VFMADD213PS  Z9, Z15, Z17
+	VMULPS       Z15, Z15, Z18
+	VFMADD213PS  Z15, Z18, Z17
+	VPSLLD       $0x17, Z16, Z16
+	VSUBPS       Z2, Z16, Z15
+	VFMADD213PS  Z15, Z16, Z17
+	VADDPS       Z3, Z17, Z15
+	VDIVPS       Z15, Z17, Z17
+	VPORD        Z14, Z17, Z17
+	VMOVUPS      Z17, (AX)(BX*4)
+	ADDQ         $+16, BX
+	SUBQ         $+16, DX
+	JGE          loop273
+
+after274:
+	ADDQ         $+16, DX
+	TESTQ        DX, DX
+	JZ           end272
+	MOVL         $-1, SI
+	BZHIL        DX, SI, SI
+	KMOVW        SI, K1
+	VMOVUPS.Z    (CX)(BX*4), K1, Z14
+	VPANDD       Z7, Z14, Z7
+	VPANDD       Z8, Z14, Z8
+	VMINPS       Z7, Z0, Z7
+	VMOVUPS      Z1, Z0
+	VFMADD231PS  Z4, Z7, Z0
+	VSUBPS       Z1, Z0, Z1
+	VADDPS       Z7, Z7, Z7
+	VFNMADD231PS Z5, Z1, Z7
+	VFNMADD231PS Z6, Z1, Z7
+	VMOVUPS      Z13, Z1
+	VFMADD213PS  Z12, Z7, Z1
+	VFMADD213PS  Z11, Z7, Z1
+	VFMADD213PS  Z10, Z7, Z1
+	VFMADD213PS  Z9, Z7, Z1
+	VMULPS       Z7, Z7, Z4
+	VFMADD213PS  Z7, Z4, Z1
+	VPSLLD       $0x17, Z0, Z0
+	VSUBPS       Z2, Z0, Z2
+	VFMADD213PS  Z2, Z0, Z1
+	VADDPS       Z3, Z1, Z2
+	VDIVPS       Z2, Z1, Z1
+	VPORD        Z8, Z1, Z1
+	VMOVUPS      Z1, K1, (AX)(BX*4)
+
+end272:
+	VZEROUPPER
+	RET
+
+DATA c41200000<>+0(SB)/8, $0x4120000041200000
+DATA c41200000<>+8(SB)/8, $0x4120000041200000
+DATA c41200000<>+16(SB)/8, $0x4120000041200000
+DATA c41200000<>+24(SB)/8, $0x4120000041200000
+DATA c41200000<>+32(SB)/8, $0x4120000041200000
+DATA c41200000<>+40(SB)/8, $0x4120000041200000
+DATA c41200000<>+48(SB)/8, $0x4120000041200000
+DATA c41200000<>+56(SB)/8, $0x4120000041200000
+GLOBL c41200000<>(SB), RODATA|NOPTR, $64
+
+DATA c4b40007f<>+0(SB)/8, $0x4b40007f4b40007f
+DATA c4b40007f<>+8(SB)/8, $0x4b40007f4b40007f
+DATA c4b40007f<>+16(SB)/8, $0x4b40007f4b40007f
+DATA c4b40007f<>+24(SB)/8, $0x4b40007f4b40007f
+DATA c4b40007f<>+32(SB)/8, $0x4b40007f4b40007f
+DATA c4b40007f<>+40(SB)/8, $0x4b40007f4b40007f
+DATA c4b40007f<>+48(SB)/8, $0x4b40007f4b40007f
+DATA c4b40007f<>+56(SB)/8, $0x4b40007f4b40007f
+GLOBL c4b40007f<>(SB), RODATA|NOPTR, $64
+
+DATA c4038aa3b<>+0(SB)/8, $0x4038aa3b4038aa3b
+DATA c4038aa3b<>+8(SB)/8, $0x4038aa3b4038aa3b
+DATA c4038aa3b<>+16(SB)/8, $0x4038aa3b4038aa3b
+DATA c4038aa3b<>+24(SB)/8, $0x4038aa3b4038aa3b
+DATA c4038aa3b<>+32(SB)/8, $0x4038aa3b4038aa3b
+DATA c4038aa3b<>+40(SB)/8, $0x4038aa3b4038aa3b
+DATA c4038aa3b<>+48(SB)/8, $0x4038aa3b4038aa3b
+DATA c4038aa3b<>+56(SB)/8, $0x4038aa3b4038aa3b
+GLOBL c4038aa3b<>(SB), RODATA|NOPTR, $64
+
+DATA c7fffffff<>+0(SB)/8, $0x7fffffff7fffffff
+DATA c7fffffff<>+8(SB)/8, $0x7fffffff7fffffff
+DATA c7fffffff<>+16(SB)/8, $0x7fffffff7fffffff
+DATA c7fffffff<>+24(SB)/8, $0x7fffffff7fffffff
+DATA c7fffffff<>+32(SB)/8, $0x7fffffff7fffffff
+DATA c7fffffff<>+40(SB)/8, $0x7fffffff7fffffff
+DATA c7fffffff<>+48(SB)/8, $0x7fffffff7fffffff
+DATA c7fffffff<>+56(SB)/8, $0x7fffffff7fffffff
+GLOBL c7fffffff<>(SB), RODATA|NOPTR, $64
+
+DATA c80000000<>+0(SB)/8, $0x8000000080000000
+DATA c80000000<>+8(SB)/8, $0x8000000080000000
+DATA c80000000<>+16(SB)/8, $0x8000000080000000
+DATA c80000000<>+24(SB)/8, $0x8000000080000000
+DATA c80000000<>+32(SB)/8, $0x8000000080000000
+DATA c80000000<>+40(SB)/8, $0x8000000080000000
+DATA c80000000<>+48(SB)/8, $0x8000000080000000
+DATA c80000000<>+56(SB)/8, $0x8000000080000000
+GLOBL c80000000<>(SB), RODATA|NOPTR, $64
+
+DATA c3f000000<>+0(SB)/8, $0x3f0000003f000000
+DATA c3f000000<>+8(SB)/8, $0x3f0000003f000000
+DATA c3f000000<>+16(SB)/8, $0x3f0000003f000000
+DATA c3f000000<>+24(SB)/8, $0x3f0000003f000000
+DATA c3f000000<>+32(SB)/8, $0x3f0000003f000000
+DATA c3f000000<>+40(SB)/8, $0x3f0000003f000000
+DATA c3f000000<>+48(SB)/8, $0x3f0000003f000000
+DATA c3f000000<>+56(SB)/8, $0x3f0000003f000000
+GLOBL c3f000000<>(SB), RODATA|NOPTR, $64
+
+DATA c3e2aaa58<>+0(SB)/8, $0x3e2aaa583e2aaa58
+DATA c3e2aaa58<>+8(SB)/8, $0x3e2aaa583e2aaa58
+DATA c3e2aaa58<>+16(SB)/8, $0x3e2aaa583e2aaa58
+DATA c3e2aaa58<>+24(SB)/8, $0x3e2aaa583e2aaa58
+DATA c3e2aaa58<>+32(SB)/8, $0x3e2aaa583e2aaa58
+DATA c3e2aaa58<>+40(SB)/8, $0x3e2aaa583e2aaa58
+DATA c3e2aaa58<>+48(SB)/8, $0x3e2aaa583e2aaa58
+DATA c3e2aaa58<>+56(SB)/8, $0x3e2aaa583e2aaa58
+GLOBL c3e2aaa58<>(SB), RODATA|NOPTR, $64
+
+DATA c3d2aaa43<>+0(SB)/8, $0x3d2aaa433d2aaa43
+DATA c3d2aaa43<>+8(SB)/8, $0x3d2aaa433d2aaa43
+DATA c3d2aaa43<>+16(SB)/8, $0x3d2aaa433d2aaa43
+DATA c3d2aaa43<>+24(SB)/8, $0x3d2aaa433d2aaa43
+DATA c3d2aaa43<>+32(SB)/8, $0x3d2aaa433d2aaa43
+DATA c3d2aaa43<>+40(SB)/8, $0x3d2aaa433d2aaa43
+DATA c3d2aaa43<>+48(SB)/8, $0x3d2aaa433d2aaa43
+DATA c3d2aaa43<>+56(SB)/8, $0x3d2aaa433d2aaa43
+GLOBL c3d2aaa43<>(SB), RODATA|NOPTR, $64
+
+DATA c3c09141c<>+0(SB)/8, $0x3c09141c3c09141c
+DATA c3c09141c<>+8(SB)/8, $0x3c09141c3c09141c
+DATA c3c09141c<>+16(SB)/8, $0x3c09141c3c09141c
+DATA c3c09141c<>+24(SB)/8, $0x3c09141c3c09141c
+DATA c3c09141c<>+32(SB)/8, $0x3c09141c3c09141c
+DATA c3c09141c<>+40(SB)/8, $0x3c09141c3c09141c
+DATA c3c09141c<>+48(SB)/8, $0x3c09141c3c09141c
+DATA c3c09141c<>+56(SB)/8, $0x3c09141c3c09141c
+GLOBL c3c09141c<>(SB), RODATA|NOPTR, $64
+
+DATA c3ab6ccae<>+0(SB)/8, $0x3ab6ccae3ab6ccae
+DATA c3ab6ccae<>+8(SB)/8, $0x3ab6ccae3ab6ccae
+DATA c3ab6ccae<>+16(SB)/8, $0x3ab6ccae3ab6ccae
+DATA c3ab6ccae<>+24(SB)/8, $0x3ab6ccae3ab6ccae
+DATA c3ab6ccae<>+32(SB)/8, $0x3ab6ccae3ab6ccae
+DATA c3ab6ccae<>+40(SB)/8, $0x3ab6ccae3ab6ccae
+DATA c3ab6ccae<>+48(SB)/8, $0x3ab6ccae3ab6ccae
+DATA c3ab6ccae<>+56(SB)/8, $0x3ab6ccae3ab6ccae
+GLOBL c3ab6ccae<>(SB), RODATA|NOPTR, $64
+
+// func geluAVX512(dst *float32, x *float32, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·geluAVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSS c42b20000<>+0(SB), Z0
+	VBROADCASTSS c4b40007e<>+0(SB), Z1
+	VBROADCASTSS cc2adf5c3<>+0(SB), Z2
+	VBROADCASTSS c3fb8aa3b<>+0(SB), Z3
+	VBROADCASTSS c3f317218<>+0(SB), Z4
+	VBROADCASTSS cb102e308<>+0(SB), Z5
+	VBROADCASTSS c40000000<>+0(SB), Z6
+	VBROADCASTSS c40000000<>+0(SB), Z7
+	VBROADCASTSS c3f7ffffe<>+0(SB), Z8
+	VBROADCASTSS c3eaaaa49<>+0(SB), Z9
+	VBROADCASTSS c3daaac79<>+0(SB), Z10
+	VBROADCASTSS c3c891d10<>+0(SB), Z11
+	VBROADCASTSS c3b3511e8<>+0(SB), Z12
+	VBROADCASTSS c41700000<>+0(SB), Z13
+	VBROADCASTSS c3f800000<>+0(SB), Z14
+	VBROADCASTSS c7fffffff<>+0(SB), Z15
+	VBROADCASTSS c3e87ae14<>+0(SB), Z16
+	VBROADCASTSS cbf000000<>+0(SB), Z17
+	VPXORD       Z18, Z18, Z18
+	MOVQ         n+16(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+16, DX
+	JL           after277
+
+loop276:
+	VMOVUPS      (CX)(BX*4), Z19
+	VPANDD       Z15, Z19, Z20
+	VMINPS       Z20, Z13, Z20
+	VMULPS       Z20, Z20, Z21
+	VMOVUPS      Z21, Z22
+	VFMSUB231PS  Z20, Z20, Z22
+	VMULPS       Z17, Z21, Z21
+	VMULPS       Z17, Z22, Z22
+	VMINPS       Z21, Z0, Z21
+	VCMPPS       $0x05, Z2, Z21, K1
+	VMOVUPS      Z1, Z23
+	VFMADD231PS  Z3, Z21, Z23
+	VSUBPS       Z1, Z23, Z24
+	VFNMADD231PS Z4, Z24, Z21
+	VFNMADD231PS Z5, Z24, Z21
+	VMOVUPS      Z12, Z24
+	VFMADD213PS  Z11, Z21, Z24
+	VFMADD213PS  Z10, Z21, Z24
+	VFMADD213PS  Z9, Z21, Z24
+	VFMADD213PS  Z8, Z21, Z24
+	VFMADD213PS  Z7, Z21, Z24
+	VFMADD213PS  Z6, Z21, Z24
+	VPSLLD       $0x17, Z23, Z23
+	VMULPS.Z     Z23, Z24, K1, Z24
+	VFMADD231PS  Z22, Z24, Z24
+	VMOVUPS      Z14, Z21
+	VFMADD231PS  Z16, Z20, Z21
+	VDIVPS       Z21, Z14, Z21
+	VMOVUPS      c3cf95794<>+0(SB), Z22
+	VFMADD213PS  cbe11d578<>+0(SB), Z21, Z22
+	VFMADD213PS  c3e5b506b<>+0(SB), Z21, Z22
+	VFMADD213PS  cbde603c9<>+0(SB), Z21, Z22
+	VFMADD213PS  c3e0a7981<>+0(SB), Z21, Z22
+	VFMADD213PS  c3d7bad2a<>+0(SB), Z21, Z22
+	VFMADD213PS  c3dd1c09b<>+0(SB), Z21, Z22
+	VFMADD213PS  c3dd79fef<>+0(SB), Z21, Z22
+	VFMADD213PS  c3dd88ddb<>+0(SB), Z21, Z22
+	VMULPS       Z21, Z22, Z22
+	VMULPS       Z24, Z22, Z22
+	VMAXPS       Z19, Z18, Z19
+	VFNMADD231PS Z20, Z22, Z19
+	VMOVUPS      Z19, (AX)(BX*4)
+	ADDQ         $+16, BX
+	SUBQ         $+16, DX
+	JGE          loop276
+
+after277:
+	ADDQ         $+16, DX
+	TESTQ        DX, DX
+	JZ           end275
+	MOVL         $-1, SI
+	BZHIL        DX, SI, SI
+	KMOVW        SI, K1
+	VMOVUPS.Z    (CX)(BX*4), K1, Z19
+	VPANDD       Z15, Z19, Z15
+	VMINPS       Z15, Z13, Z15
+	VMULPS       Z15, Z15, Z13
+	VMOVUPS      Z13, Z20
+	VFMSUB231PS  Z15, Z15, Z20
+	VMULPS       Z17, Z13, Z13
+	VMULPS       Z17, Z20, Z20
+	VMINPS       Z13, Z0, Z13
+	VCMPPS       $0x05, Z2, Z13, K2
+	VMOVUPS      Z1, Z0
+	VFMADD231PS  Z3, Z13, Z0
+	VSUBPS       Z1, Z0, Z1
+	VFNMADD231PS Z4, Z1, Z13
+	VFNMADD231PS Z5, Z1, Z13
+	VMOVUPS      Z12, Z1
+	VFMADD213PS  Z11, Z13, Z1
+	VFMADD213PS  Z10, Z13, Z1
+	VFMADD213PS  Z9, Z13, Z1
+	VFMADD213PS  Z8, Z13, Z1
+	VFMADD213PS  Z7, Z13, Z1
+	VFMADD213PS  Z6, Z13, Z1
+	VPSLLD       $0x17, Z0, Z0
+	VMULPS.Z     Z0, Z1, K2, Z1
+	VFMADD231PS  Z20, Z1, Z1
+	VMOVUPS      Z14, Z0
+	VFMADD231PS  Z16, Z15, Z0
+	VDIVPS       Z0, Z14, Z0
+	VMOVUPS      c3cf95794<>+0(SB), Z2
+	VFMADD213PS  cbe11d578<>+0(SB), Z0, Z2
+	VFMADD213PS  c3e5b506b<>+0(SB), Z0, Z2
+	VFMADD213PS  cbde603c9<>+0(SB), Z0, Z2
+	VFMADD213PS  c3e0a7981<>+0(SB), Z0, Z2
+	VFMADD213PS  c3d7bad2a<>+0(SB), Z0, Z2
+	VFMADD213PS  c3dd1c09b<>+0(SB), Z0, Z2
+	VFMADD213PS  c3dd79fef<>+0(SB), Z0, Z2
+	VFMADD213PS  c3dd88ddb<>+0(SB), Z0, Z2
+	VMULPS       Z0, Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VMAXPS       Z19, Z18, Z19
+	VFNMADD231PS Z15, Z2, Z19
+	VMOVUPS      Z19, K1, (AX)(BX*4)
+
+end275:
+	VZEROUPPER
+	RET
+
+DATA c41700000<>+0(SB)/8, $0x4170000041700000
+DATA c41700000<>+8(SB)/8, $0x4170000041700000
+DATA c41700000<>+16(SB)/8, $0x4170000041700000
+DATA c41700000<>+24(SB)/8, $0x4170000041700000
+DATA c41700000<>+32(SB)/8, $0x4170000041700000
+DATA c41700000<>+40(SB)/8, $0x4170000041700000
+DATA c41700000<>+48(SB)/8, $0x4170000041700000
+DATA c41700000<>+56(SB)/8, $0x4170000041700000
+GLOBL c41700000<>(SB), RODATA|NOPTR, $64
+
+DATA c3e87ae14<>+0(SB)/8, $0x3e87ae143e87ae14
+DATA c3e87ae14<>+8(SB)/8, $0x3e87ae143e87ae14
+DATA c3e87ae14<>+16(SB)/8, $0x3e87ae143e87ae14
+DATA c3e87ae14<>+24(SB)/8, $0x3e87ae143e87ae14
+DATA c3e87ae14<>+32(SB)/8, $0x3e87ae143e87ae14
+DATA c3e87ae14<>+40(SB)/8, $0x3e87ae143e87ae14
+DATA c3e87ae14<>+48(SB)/8, $0x3e87ae143e87ae14
+DATA c3e87ae14<>+56(SB)/8, $0x3e87ae143e87ae14
+GLOBL c3e87ae14<>(SB), RODATA|NOPTR, $64
+
+DATA cbf000000<>+0(SB)/8, $0xbf000000bf000000
+DATA cbf000000<>+8(SB)/8, $0xbf000000bf000000
+DATA cbf000000<>+16(SB)/8, $0xbf000000bf000000
+DATA cbf000000<>+24(SB)/8, $0xbf000000bf000000
+DATA cbf000000<>+32(SB)/8, $0xbf000000bf000000
+DATA cbf000000<>+40(SB)/8, $0xbf000000bf000000
+DATA cbf000000<>+48(SB)/8, $0xbf000000bf000000
+DATA cbf000000<>+56(SB)/8, $0xbf000000bf000000
+GLOBL cbf000000<>(SB), RODATA|NOPTR, $64
+
+DATA c3dd88ddb<>+0(SB)/8, $0x3dd88ddb3dd88ddb
+DATA c3dd88ddb<>+8(SB)/8, $0x3dd88ddb3dd88ddb
+DATA c3dd88ddb<>+16(SB)/8, $0x3dd88ddb3dd88ddb
+DATA c3dd88ddb<>+24(SB)/8, $0x3dd88ddb3dd88ddb
+DATA c3dd88ddb<>+32(SB)/8, $0x3dd88ddb3dd88ddb
+DATA c3dd88ddb<>+40(SB)/8, $0x3dd88ddb3dd88ddb
+DATA c3dd88ddb<>+48(SB)/8, $0x3dd88ddb3dd88ddb
+DATA c3dd88ddb<>+56(SB)/8, $0x3dd88ddb3dd88ddb
+GLOBL c3dd88ddb<>(SB), RODATA|NOPTR, $64
+
+DATA c3dd79fef<>+0(SB)/8, $0x3dd79fef3dd79fef
+DATA c3dd79fef<>+8(SB)/8, $0x3dd79fef3dd79fef
+DATA c3dd79fef<>+16(SB)/8, $0x3dd79fef3dd79fef
+DATA c3dd79fef<>+24(SB)/8, $0x3dd79fef3dd79fef
+DATA c3dd79fef<>+32(SB)/8, $0x3dd79fef3dd79fef
+DATA c3dd79fef<>+40(SB)/8, $0x3dd79fef3dd79fef
+DATA c3dd79fef<>+48(SB)/8, $0x3dd79fef3dd79fef
+DATA c3dd79fef<>+56(SB)/8, $0x3dd79fef3dd79fef
+GLOBL c3dd79fef<>(SB), RODATA|NOPTR, $64
+
+DATA c3dd1c09b<>+0(SB)/8, $0x3dd1c09b3dd1c09b
+DATA c3dd1c09b<>+8(SB)/8, $0x3dd1c09b3dd1c09b
+DATA c3dd1c09b<>+16(SB)/8, $0x3dd1c09b3dd1c09b
+DATA c3dd1c09b<>+24(SB)/8, $0x3dd1c09b3dd1c09b
+DATA c3dd1c09b<>+32(SB)/8, $0x3dd1c09b3dd1c09b
+DATA c3dd1c09b<>+40(SB)/8, $0x3dd1c09b3dd1c09b
+DATA c3dd1c09b<>+48(SB)/8, $0x3dd1c09b3dd1c09b
+DATA c3dd1c09b<>+56(SB)/8, $0x3dd1c09b3dd1c09b
+GLOBL c3dd1c09b<>(SB), RODATA|NOPTR, $64
+
+DATA c3d7bad2a<>+0(SB)/8, $0x3d7bad2a3d7bad2a
+DATA c3d7bad2a<>+8(SB)/8, $0x3d7bad2a3d7bad2a
+DATA c3d7bad2a<>+16(SB)/8, $0x3d7bad2a3d7bad2a
+DATA c3d7bad2a<>+24(SB)/8, $0x3d7bad2a3d7bad2a
+DATA c3d7bad2a<>+32(SB)/8, $0x3d7bad2a3d7bad2a
+DATA c3d7bad2a<>+40(SB)/8, $0x3d7bad2a3d7bad2a
+DATA c3d7bad2a<>+48(SB)/8, $0x3d7bad2a3d7bad2a
+DATA c3d7bad2a<>+56(SB)/8, $0x3d7bad2a3d7bad2a
+GLOBL c3d7bad2a<>(SB), RODATA|NOPTR, $64
+
+DATA c3e0a7981<>+0(SB)/8, $0x3e0a79813e0a7981
+DATA c3e0a7981<>+8(SB)/8, $0x3e0a79813e0a7981
+DATA c3e0a7981<>+16(SB)/8, $0x3e0a79813e0a7981
+DATA c3e0a7981<>+24(SB)/8, $0x3e0a79813e0a7981
+DATA c3e0a7981<>+32(SB)/8, $0x3e0a79813e0a7981
+DATA c3e0a7981<>+40(SB)/8, $0x3e0a79813e0a7981
+DATA c3e0a7981<>+48(SB)/8, $0x3e0a79813e0a7981
+DATA c3e0a7981<>+56(SB)/8, $0x3e0a79813e0a7981
+GLOBL c3e0a7981<>(SB), RODATA|NOPTR, $64
+
+DATA cbde603c9<>+0(SB)/8, $0xbde603c9bde603c9
+DATA cbde603c9<>+8(SB)/8, $0xbde603c9bde603c9
+DATA cbde603c9<>+16(SB)/8, $0xbde603c9bde603c9
+DATA cbde603c9<>+24(SB)/8, $0xbde603c9bde603c9
+DATA cbde603c9<>+32(SB)/8, $0xbde603c9bde603c9
+DATA cbde603c9<>+40(SB)/8, $0xbde603c9bde603c9
+DATA cbde603c9<>+48(SB)/8, $0xbde603c9bde603c9
+DATA cbde603c9<>+56(SB)/8, $0xbde603c9bde603c9
+GLOBL cbde603c9<>(SB), RODATA|NOPTR, $64
+
+DATA c3e5b506b<>+0(SB)/8, $0x3e5b506b3e5b506b
+DATA c3e5b506b<>+8(SB)/8, $0x3e5b506b3e5b506b
+DATA c3e5b506b<>+16(SB)/8, $0x3e5b506b3e5b506b
+DATA c3e5b506b<>+24(SB)/8, $0x3e5b506b3e5b506b
+DATA c3e5b506b<>+32(SB)/8, $0x3e5b506b3e5b506b
+DATA c3e5b506b<>+40(SB)/8, $0x3e5b506b3e5b506b
+DATA c3e5b506b<>+48(SB)/8, $0x3e5b506b3e5b506b
+DATA c3e5b506b<>+56(SB)/8, $0x3e5b506b3e5b506b
+GLOBL c3e5b506b<>(SB), RODATA|NOPTR, $64
+
+DATA cbe11d578<>+0(SB)/8, $0xbe11d578be11d578
+DATA cbe11d578<>+8(SB)/8, $0xbe11d578be11d578
+DATA cbe11d578<>+16(SB)/8, $0xbe11d578be11d578
+DATA cbe11d578<>+24(SB)/8, $0xbe11d578be11d578
+DATA cbe11d578<>+32(SB)/8, $0xbe11d578be11d578
+DATA cbe11d578<>+40(SB)/8, $0xbe11d578be11d578
+DATA cbe11d578<>+48(SB)/8, $0xbe11d578be11d578
+DATA cbe11d578<>+56(SB)/8, $0xbe11d578be11d578
+GLOBL cbe11d578<>(SB), RODATA|NOPTR, $64
+
+DATA c3cf95794<>+0(SB)/8, $0x3cf957943cf95794
+DATA c3cf95794<>+8(SB)/8, $0x3cf957943cf95794
+DATA c3cf95794<>+16(SB)/8, $0x3cf957943cf95794
+DATA c3cf95794<>+24(SB)/8, $0x3cf957943cf95794
+DATA c3cf95794<>+32(SB)/8, $0x3cf957943cf95794
+DATA c3cf95794<>+40(SB)/8, $0x3cf957943cf95794
+DATA c3cf95794<>+48(SB)/8, $0x3cf957943cf95794
+DATA c3cf95794<>+56(SB)/8, $0x3cf957943cf95794
+GLOBL c3cf95794<>(SB), RODATA|NOPTR, $64
+
+// func geluGradAVX512(dst *float32, x *float32, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·geluGradAVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSS c42b20000<>+0(SB), Z0
+	VBROADCASTSS c4b40007e<>+0(SB), Z1
+	VBROADCASTSS cc2adf5c3<>+0(SB), Z2
+	VBROADCASTSS c3fb8aa3b<>+0(SB), Z3
+	VBROADCASTSS c3f317218<>+0(SB), Z4
+	VBROADCASTSS cb102e308<>+0(SB), Z5
+	VBROADCASTSS c40000000<>+0(SB), Z6
+	VBROADCASTSS c40000000<>+0(SB), Z7
+	VBROADCASTSS c3f7ffffe<>+0(SB), Z8
+	VBROADCASTSS c3eaaaa49<>+0(SB), Z9
+	VBROADCASTSS c3daaac79<>+0(SB), Z10
+	VBROADCASTSS c3c891d10<>+0(SB), Z11
+	VBROADCASTSS c3b3511e8<>+0(SB), Z12
+	VBROADCASTSS c41700000<>+0(SB), Z13
+	VBROADCASTSS c3f800000<>+0(SB), Z14
+	VBROADCASTSS c7fffffff<>+0(SB), Z15
+	VBROADCASTSS c3e87ae14<>+0(SB), Z16
+	VBROADCASTSS cbf000000<>+0(SB), Z17
+	VPXORD       Z18, Z18, Z18
+	VBROADCASTSS c3f800000<>+0(SB), Z19
+	VBROADCASTSS c3ecc422a<>+0(SB), Z20
+	VBROADCASTSS c80000000<>+0(SB), Z21
+	MOVQ         n+16(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+16, DX
+	JL           after280
+
+loop279:
+	VMOVUPS      (CX)(BX*4), Z22
+	VPANDD       Z15, Z22, Z23
+	VMINPS       Z23, Z13, Z23
+	VMULPS       Z23, Z23, Z24
+	VMOVUPS      Z24, Z25
+	VFMSUB231PS  Z23, Z23, Z25
+	VMULPS       Z17, Z24, Z24
+	VMULPS       Z17, Z25, Z25
+	VMINPS       Z24, Z0, Z24
+	VCMPPS       $0x05, Z2, Z24, K1
+	VMOVUPS      Z1, Z26
+	VFMADD231PS  Z3, Z24, Z26
+	VSUBPS       Z1, Z26, Z27
+	VFNMADD231PS Z4, Z27, Z24
+	VFNMADD231PS Z5, Z27, Z24
+	VMOVUPS      Z12, Z27
+	VFMADD213PS  Z11, Z24, Z27
+	VFMADD213PS  Z10, Z24, Z27
+	VFMADD213PS  Z9, Z24, Z27
+	VFMADD213PS  Z8, Z24, Z27
+	VFMADD213PS  Z7, Z24, Z27
+	VFMADD213PS  Z6, Z24, Z27
+	VPSLLD       $0x17, Z26, Z26
+	VMULPS.Z     Z26, Z27, K1, Z27
+	VFMADD231PS  Z25, Z27, Z27
+	VMOVUPS      Z14, Z24
+	VFMADD231PS  Z16, Z23, Z24
+	VDIVPS       Z24, Z14, Z24
+	VMOVUPS      c3cf95794<>+0(SB), Z25
+	VFMADD213PS  cbe11d578<>+0(SB), Z24, Z25
+	VFMADD213PS  c3e5b506b<>+0(SB), Z24, Z25
+	VFMADD213PS  cbde603c9<>+0(SB), Z24, Z25
+	VFMADD213PS  c3e0a7981<>+0(SB), Z24, Z25
+	VFMADD213PS  c3d7bad2a<>+0(SB), Z24, Z25
+	VFMADD213PS  c3dd1c09b<>+0(SB), Z24, Z25
+	VFMADD213PS  c3dd79fef<>+0(SB), Z24, Z25
+	VFMADD213PS  c3dd88ddb<>+0(SB), Z24, Z25
+	VMULPS       Z24, Z25, Z25
+	VMULPS       Z27, Z25, Z25
+	VSUBPS       Z25, Z19, Z24
+	VCMPPS       $0x11, Z18, Z22, K1
+	VBLENDMPS    Z25, Z24, K1, Z28
+	VMULPS       Z20, Z27, Z27
+	VPANDD       Z21, Z22, Z22
+	VPORD        Z22, Z23, Z23
+	VFMADD231PS  Z23, Z27, Z28
+	VMOVUPS      Z28, (AX)(BX*4)
+	ADDQ         $+16, BX
+	SUBQ         $+16, DX
+	JGE          loop279
+
+after280:
+	ADDQ         $+16, DX
+	TESTQ        DX, DX
+	JZ           end278
+	MOVL         $-1, SI
+	BZHIL        DX, SI, SI
+	KMOVW        SI, K1
+	VMOVUPS.Z    (CX)(BX*4), K1, Z22
+	VPANDD       Z15, Z22, Z15
+	VMINPS       Z15, Z13, Z15
+	VMULPS       Z15, Z15, Z13
+	VMOVUPS      Z13, Z23
+	VFMSUB231PS  Z15, Z15, Z23
+	VMULPS       Z17, Z13, Z13
+	VMULPS       Z17, Z23, Z23
+	VMINPS       Z13, Z0, Z13
+	VCMPPS       $0x05, Z2, Z13, K2
+	VMOVUPS      Z1, Z0
+	VFMADD231PS  Z3, Z13, Z0
+	VSUBPS       Z1, Z0, Z1
+	VFNMADD231PS Z4, Z1, Z13
+	VFNMADD231PS Z5, Z1, Z13
+	VMOVUPS      Z12, Z1
+	VFMADD213PS  Z11, Z13, Z1
+	VFMADD213PS  Z10, Z13, Z1
+	VFMADD213PS  Z9, Z13, Z1
+	VFMADD213PS  Z8, Z13, Z1
+	VFMADD213PS  Z7, Z13, Z1
+	VFMADD213PS  Z6, Z13, Z1
+	VPSLLD       $0x17, Z0, Z0
+	VMULPS.Z     Z0, Z1, K2, Z1
+	VFMADD231PS  Z23, Z1, Z1
+	VMOVUPS      Z14, Z0
+	VFMADD231PS  Z16, Z15, Z0
+	VDIVPS       Z0, Z14, Z0
+	VMOVUPS      c3cf95794<>+0(SB), Z2
+	VFMADD213PS  cbe11d578<>+0(SB), Z0, Z2
+	VFMADD213PS  c3e5b506b<>+0(SB), Z0, Z2
+	VFMADD213PS  cbde603c9<>+0(SB), Z0, Z2
+	VFMADD213PS  c3e0a7981<>+0(SB), Z0, Z2
+	VFMADD213PS  c3d7bad2a<>+0(SB), Z0, Z2
+	VFMADD213PS  c3dd1c09b<>+0(SB), Z0, Z2
+	VFMADD213PS  c3dd79fef<>+0(SB), Z0, Z2
+	VFMADD213PS  c3dd88ddb<>+0(SB), Z0, Z2
+	VMULPS       Z0, Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VSUBPS       Z2, Z19, Z0
+	VCMPPS       $0x11, Z18, Z22, K2
+	VBLENDMPS    Z2, Z0, K2, Z29
+	VMULPS       Z20, Z1, Z1
+	VPANDD       Z21, Z22, Z22
+	VPORD        Z22, Z15, Z15
+	VFMADD231PS  Z15, Z1, Z29
+	VMOVUPS      Z29, K1, (AX)(BX*4)
+
+end278:
+	VZEROUPPER
+	RET
+
+DATA c3ecc422a<>+0(SB)/8, $0x3ecc422a3ecc422a
+DATA c3ecc422a<>+8(SB)/8, $0x3ecc422a3ecc422a
+DATA c3ecc422a<>+16(SB)/8, $0x3ecc422a3ecc422a
+DATA c3ecc422a<>+24(SB)/8, $0x3ecc422a3ecc422a
+DATA c3ecc422a<>+32(SB)/8, $0x3ecc422a3ecc422a
+DATA c3ecc422a<>+40(SB)/8, $0x3ecc422a3ecc422a
+DATA c3ecc422a<>+48(SB)/8, $0x3ecc422a3ecc422a
+DATA c3ecc422a<>+56(SB)/8, $0x3ecc422a3ecc422a
+GLOBL c3ecc422a<>(SB), RODATA|NOPTR, $64
+
+// func additiveScoresAVX512(dst *float32, q *float32, k *float32, w *float32, nk int, h int)
+// Requires: AVX, AVX512F, AVX512VL, BMI2
+TEXT ·additiveScoresAVX512(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         q+8(FP), CX
+	MOVQ         k+16(FP), DX
+	MOVQ         w+24(FP), BX
+	MOVQ         nk+32(FP), SI
+	VBROADCASTSS c41200000<>+0(SB), Z0
+	VBROADCASTSS cc1200000<>+0(SB), Z1
+	VBROADCASTSS c4b40007f<>+0(SB), Z2
+	VBROADCASTSS c3f800000<>+0(SB), Z3
+	VBROADCASTSS cc0000000<>+0(SB), Z4
+	VBROADCASTSS c4038aa3b<>+0(SB), Z5
+	VBROADCASTSS c3f800001<>+0(SB), Z6
+	VBROADCASTSS c3f317214<>+0(SB), Z7
+	VBROADCASTSS c3e75fc8b<>+0(SB), Z8
+	VBROADCASTSS c3d635b74<>+0(SB), Z9
+	VBROADCASTSS c3c1e8673<>+0(SB), Z10
+	VBROADCASTSS c3aae0438<>+0(SB), Z11
+
+key281:
+	VPXORD Z12, Z12, Z12
+	MOVQ   h+40(FP), DI
+	XORQ   R8, R8
+	SUBQ   $+16, DI
+	JL     after285
+
+loop284:
+	VMOVUPS      (CX)(R8*4), Z13
+	VMOVUPS      (DX)(R8*4), Z14
+	VADDPS       Z14, Z13, Z13
+	VMINPS       Z13, Z0, Z13
+	VMAXPS       Z13, Z1, Z13
+	VMOVUPS      Z2, Z14
+	VFMADD231PS  Z5, Z13, Z14
+	VSUBPS       Z2, Z14, Z15
+	VFMSUB231PS  Z5, Z13, Z15
+	VMOVUPS      Z11, Z13
+	VFMADD213PS  Z10, Z15, Z13
+	VFMADD213PS  Z9, Z15, Z13
+	VFMADD213PS  Z8, Z15, Z13
+	VFMADD213PS  Z7, Z15, Z13
+	VFMADD213PS  Z6, Z15, Z13
+	VPSLLD       $0x17, Z14, Z14
+	VFMADD213PS  Z3, Z14, Z13
+	VRCP14PS     Z13, Z14
+	VMOVUPS      Z14, Z15
+	VFNMADD213PS Z3, Z13, Z15
+	VFMADD213PS  Z14, Z14, Z15
+	VFMADD213PS  Z3, Z4, Z15
+	VMOVUPS      (BX)(R8*4), Z13
+	VFMADD231PS  Z13, Z15, Z12
+	ADDQ         $+16, R8
+	SUBQ         $+16, DI
+	JGE          loop284
+
+after285:
+	ADDQ         $+16, DI
+	CMPQ         DI, $+16
+	JL           rest2830
+	VMOVUPS      (CX)(R8*4), Z13
+	VMOVUPS      (DX)(R8*4), Z14
+	VADDPS       Z14, Z13, Z13
+	VMINPS       Z13, Z0, Z13
+	VMAXPS       Z13, Z1, Z13
+	VMOVUPS      Z2, Z14
+	VFMADD231PS  Z5, Z13, Z14
+	VSUBPS       Z2, Z14, Z15
+	VFMSUB231PS  Z5, Z13, Z15
+	VMOVUPS      Z11, Z13
+	VFMADD213PS  Z10, Z15, Z13
+	VFMADD213PS  Z9, Z15, Z13
+	VFMADD213PS  Z8, Z15, Z13
+	VFMADD213PS  Z7, Z15, Z13
+	VFMADD213PS  Z6, Z15, Z13
+	VPSLLD       $0x17, Z14, Z14
+	VFMADD213PS  Z3, Z14, Z13
+	VRCP14PS     Z13, Z14
+	VMOVUPS      Z14, Z15
+	VFNMADD213PS Z3, Z13, Z15
+	VFMADD213PS  Z14, Z14, Z15
+	VFMADD213PS  Z3, Z4, Z15
+	VMOVUPS      (BX)(R8*4), Z13
+	VFMADD231PS  Z13, Z15, Z12
+	SUBQ         $+16, DI
+	JMP          done282
+
+rest2830:
+	TESTQ        DI, DI
+	JZ           done282
+	MOVL         $-1, R9
+	BZHIL        DI, R9, R9
+	KMOVW        R9, K1
+	VMOVUPS.Z    (CX)(R8*4), K1, Z13
+	VMOVUPS.Z    (DX)(R8*4), K1, Z14
+	VADDPS       Z14, Z13, Z13
+	VMINPS       Z13, Z0, Z13
+	VMAXPS       Z13, Z1, Z13
+	VMOVUPS      Z2, Z14
+	VFMADD231PS  Z5, Z13, Z14
+	VSUBPS       Z2, Z14, Z15
+	VFMSUB231PS  Z5, Z13, Z15
+	VMOVUPS      Z11, Z13
+	VFMADD213PS  Z10, Z15, Z13
+	VFMADD213PS  Z9, Z15, Z13
+	VFMADD213PS  Z8, Z15, Z13
+	VFMADD213PS  Z7, Z15, Z13
+	VFMADD213PS  Z6, Z15, Z13
+	VPSLLD       $0x17, Z14, Z14
+	VFMADD213PS  Z3, Z14, Z13
+	VRCP14PS     Z13, Z14
+	VMOVUPS      Z14, Z15
+	VFNMADD213PS Z3, Z13, Z15
+	VFMADD213PS  Z14, Z14, Z15
+	VFMADD213PS  Z3, Z4, Z15
+	VMOVUPS.Z    (BX)(R8*4), K1, Z13
+	VFMADD231PS  Z13, Z15, Z12
+
+done282:
+	VEXTRACTF64X4 $0x01, Z12, Y13
+	VADDPS        Y13, Y12, Y12
+	VEXTRACTF32X4 $0x01, Y12, X13
+	VADDPS        X13, X12, X12
+	VMOVHLPS      X12, X12, X13
+	VADDPS        X13, X12, X12
+	VMOVSHDUP     X12, X13
+	VADDPS        X13, X12, X12
+	VMOVSS        X12, (AX)
+	MOVQ          h+40(FP), DI
+	LEAQ          (DX)(DI*4), DX
+	ADDQ          $0x04, AX
+	DECQ          SI
+	JNZ           key281
+	VZEROUPPER
+	RET
+
+DATA cc1200000<>+0(SB)/8, $0xc1200000c1200000
+DATA cc1200000<>+8(SB)/8, $0xc1200000c1200000
+DATA cc1200000<>+16(SB)/8, $0xc1200000c1200000
+DATA cc1200000<>+24(SB)/8, $0xc1200000c1200000
+DATA cc1200000<>+32(SB)/8, $0xc1200000c1200000
+DATA cc1200000<>+40(SB)/8, $0xc1200000c1200000
+DATA cc1200000<>+48(SB)/8, $0xc1200000c1200000
+DATA cc1200000<>+56(SB)/8, $0xc1200000c1200000
+GLOBL cc1200000<>(SB), RODATA|NOPTR, $64
+
+DATA cc0000000<>+0(SB)/8, $0xc0000000c0000000
+DATA cc0000000<>+8(SB)/8, $0xc0000000c0000000
+DATA cc0000000<>+16(SB)/8, $0xc0000000c0000000
+DATA cc0000000<>+24(SB)/8, $0xc0000000c0000000
+DATA cc0000000<>+32(SB)/8, $0xc0000000c0000000
+DATA cc0000000<>+40(SB)/8, $0xc0000000c0000000
+DATA cc0000000<>+48(SB)/8, $0xc0000000c0000000
+DATA cc0000000<>+56(SB)/8, $0xc0000000c0000000
+GLOBL cc0000000<>(SB), RODATA|NOPTR, $64
+
+DATA c3f800001<>+0(SB)/8, $0x3f8000013f800001
+DATA c3f800001<>+8(SB)/8, $0x3f8000013f800001
+DATA c3f800001<>+16(SB)/8, $0x3f8000013f800001
+DATA c3f800001<>+24(SB)/8, $0x3f8000013f800001
+DATA c3f800001<>+32(SB)/8, $0x3f8000013f800001
+DATA c3f800001<>+40(SB)/8, $0x3f8000013f800001
+DATA c3f800001<>+48(SB)/8, $0x3f8000013f800001
+DATA c3f800001<>+56(SB)/8, $0x3f8000013f800001
+GLOBL c3f800001<>(SB), RODATA|NOPTR, $64
+
+DATA c3f317214<>+0(SB)/8, $0x3f3172143f317214
+DATA c3f317214<>+8(SB)/8, $0x3f3172143f317214
+DATA c3f317214<>+16(SB)/8, $0x3f3172143f317214
+DATA c3f317214<>+24(SB)/8, $0x3f3172143f317214
+DATA c3f317214<>+32(SB)/8, $0x3f3172143f317214
+DATA c3f317214<>+40(SB)/8, $0x3f3172143f317214
+DATA c3f317214<>+48(SB)/8, $0x3f3172143f317214
+DATA c3f317214<>+56(SB)/8, $0x3f3172143f317214
+GLOBL c3f317214<>(SB), RODATA|NOPTR, $64
+
+DATA c3e75fc8b<>+0(SB)/8, $0x3e75fc8b3e75fc8b
+DATA c3e75fc8b<>+8(SB)/8, $0x3e75fc8b3e75fc8b
+DATA c3e75fc8b<>+16(SB)/8, $0x3e75fc8b3e75fc8b
+DATA c3e75fc8b<>+24(SB)/8, $0x3e75fc8b3e75fc8b
+DATA c3e75fc8b<>+32(SB)/8, $0x3e75fc8b3e75fc8b
+DATA c3e75fc8b<>+40(SB)/8, $0x3e75fc8b3e75fc8b
+DATA c3e75fc8b<>+48(SB)/8, $0x3e75fc8b3e75fc8b
+DATA c3e75fc8b<>+56(SB)/8, $0x3e75fc8b3e75fc8b
+GLOBL c3e75fc8b<>(SB), RODATA|NOPTR, $64
+
+DATA c3d635b74<>+0(SB)/8, $0x3d635b743d635b74
+DATA c3d635b74<>+8(SB)/8, $0x3d635b743d635b74
+DATA c3d635b74<>+16(SB)/8, $0x3d635b743d635b74
+DATA c3d635b74<>+24(SB)/8, $0x3d635b743d635b74
+DATA c3d635b74<>+32(SB)/8, $0x3d635b743d635b74
+DATA c3d635b74<>+40(SB)/8, $0x3d635b743d635b74
+DATA c3d635b74<>+48(SB)/8, $0x3d635b743d635b74
+DATA c3d635b74<>+56(SB)/8, $0x3d635b743d635b74
+GLOBL c3d635b74<>(SB), RODATA|NOPTR, $64
+
+DATA c3c1e8673<>+0(SB)/8, $0x3c1e86733c1e8673
+DATA c3c1e8673<>+8(SB)/8, $0x3c1e86733c1e8673
+DATA c3c1e8673<>+16(SB)/8, $0x3c1e86733c1e8673
+DATA c3c1e8673<>+24(SB)/8, $0x3c1e86733c1e8673
+DATA c3c1e8673<>+32(SB)/8, $0x3c1e86733c1e8673
+DATA c3c1e8673<>+40(SB)/8, $0x3c1e86733c1e8673
+DATA c3c1e8673<>+48(SB)/8, $0x3c1e86733c1e8673
+DATA c3c1e8673<>+56(SB)/8, $0x3c1e86733c1e8673
+GLOBL c3c1e8673<>(SB), RODATA|NOPTR, $64
+
+DATA c3aae0438<>+0(SB)/8, $0x3aae04383aae0438
+DATA c3aae0438<>+8(SB)/8, $0x3aae04383aae0438
+DATA c3aae0438<>+16(SB)/8, $0x3aae04383aae0438
+DATA c3aae0438<>+24(SB)/8, $0x3aae04383aae0438
+DATA c3aae0438<>+32(SB)/8, $0x3aae04383aae0438
+DATA c3aae0438<>+40(SB)/8, $0x3aae04383aae0438
+DATA c3aae0438<>+48(SB)/8, $0x3aae04383aae0438
+DATA c3aae0438<>+56(SB)/8, $0x3aae04383aae0438
+GLOBL c3aae0438<>(SB), RODATA|NOPTR, $64
+
+// func additiveGradAVX512(dq *float32, dk *float32, dw *float32, ds *float32, q *float32, k *float32, w *float32, nk int, h int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·additiveGradAVX512(SB), NOSPLIT, $0-72
+	MOVQ         dq+0(FP), AX
+	MOVQ         dk+8(FP), CX
+	MOVQ         dw+16(FP), DX
+	MOVQ         ds+24(FP), BX
+	MOVQ         q+32(FP), SI
+	MOVQ         k+40(FP), DI
+	MOVQ         w+48(FP), R8
+	MOVQ         nk+56(FP), R9
+	VBROADCASTSS c41200000<>+0(SB), Z0
+	VBROADCASTSS cc1200000<>+0(SB), Z1
+	VBROADCASTSS c4b40007f<>+0(SB), Z2
+	VBROADCASTSS c3f800000<>+0(SB), Z3
+	VBROADCASTSS cc0000000<>+0(SB), Z4
+	VBROADCASTSS c4038aa3b<>+0(SB), Z5
+	VBROADCASTSS c3f800001<>+0(SB), Z6
+	VBROADCASTSS c3f317214<>+0(SB), Z7
+	VBROADCASTSS c3e75fc8b<>+0(SB), Z8
+	VBROADCASTSS c3d635b74<>+0(SB), Z9
+	VBROADCASTSS c3c1e8673<>+0(SB), Z10
+	VBROADCASTSS c3aae0438<>+0(SB), Z11
+
+key286:
+	MOVL         (BX), R10
+	ADDL         R10, R10
+	JZ           skip287
+	VBROADCASTSS (BX), Z12
+	VBROADCASTSS c40800000<>+0(SB), Z13
+	VMULPS       Z13, Z12, Z13
+	MOVQ         h+64(FP), R10
+	XORQ         R11, R11
+	SUBQ         $+16, R10
+	JL           after290
+
+loop289:
+	VMOVUPS      (SI)(R11*4), Z14
+	VMOVUPS      (DI)(R11*4), Z15
+	VADDPS       Z15, Z14, Z14
+	VMINPS       Z14, Z0, Z14
+	VMAXPS       Z14, Z1, Z14
+	VMOVUPS      Z2, Z15
+	VFMADD231PS  Z5, Z14, Z15
+	VSUBPS       Z2, Z15, Z16
+	VFMSUB231PS  Z5, Z14, Z16
+	VMOVUPS      Z11, Z14
+	VFMADD213PS  Z10, Z16, Z14
+	VFMADD213PS  Z9, Z16, Z14
+	VFMADD213PS  Z8, Z16, Z14
+	VFMADD213PS  Z7, Z16, Z14
+	VFMADD213PS  Z6, Z16, Z14
+	VPSLLD       $0x17, Z15, Z15
+	VFMADD213PS  Z3, Z15, Z14
+	VRCP14PS     Z14, Z15
+	VMOVUPS      Z15, Z16
+	VFNMADD213PS Z3, Z14, Z16
+	VFMADD213PS  Z15, Z15, Z16
+	VSUBPS       Z16, Z3, Z14
+	VMULPS       Z16, Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VMOVUPS      (R8)(R11*4), Z15
+	VMULPS       Z15, Z14, Z14
+	VMOVUPS      (AX)(R11*4), Z15
+	VADDPS       Z14, Z15, Z15
+	VMOVUPS      Z15, (AX)(R11*4)
+	VMOVUPS      (CX)(R11*4), Z15
+	VADDPS       Z14, Z15, Z15
+	VMOVUPS      Z15, (CX)(R11*4)
+	VFMADD213PS  Z3, Z4, Z16
+	VMOVUPS      (DX)(R11*4), Z15
+	VFMADD231PS  Z16, Z12, Z15
+	VMOVUPS      Z15, (DX)(R11*4)
+	ADDQ         $+16, R11
+	SUBQ         $+16, R10
+	JGE          loop289
+
+after290:
+	ADDQ         $+16, R10
+	TESTQ        R10, R10
+	JZ           end288
+	MOVL         $-1, R12
+	BZHIL        R10, R12, R12
+	KMOVW        R12, K1
+	VMOVUPS.Z    (SI)(R11*4), K1, Z14
+	VMOVUPS.Z    (DI)(R11*4), K1, Z15
+	VADDPS       Z15, Z14, Z14
+	VMINPS       Z14, Z0, Z14
+	VMAXPS       Z14, Z1, Z14
+	VMOVUPS      Z2, Z15
+	VFMADD231PS  Z5, Z14, Z15
+	VSUBPS       Z2, Z15, Z16
+	VFMSUB231PS  Z5, Z14, Z16
+	VMOVUPS      Z11, Z14
+	VFMADD213PS  Z10, Z16, Z14
+	VFMADD213PS  Z9, Z16, Z14
+	VFMADD213PS  Z8, Z16, Z14
+	VFMADD213PS  Z7, Z16, Z14
+	VFMADD213PS  Z6, Z16, Z14
+	VPSLLD       $0x17, Z15, Z15
+	VFMADD213PS  Z3, Z15, Z14
+	VRCP14PS     Z14, Z15
+	VMOVUPS      Z15, Z16
+	VFNMADD213PS Z3, Z14, Z16
+	VFMADD213PS  Z15, Z15, Z16
+	VSUBPS       Z16, Z3, Z14
+	VMULPS       Z16, Z14, Z14
+	VMULPS       Z13, Z14, Z14
+	VMOVUPS.Z    (R8)(R11*4), K1, Z13
+	VMULPS       Z13, Z14, Z14
+	VMOVUPS.Z    (AX)(R11*4), K1, Z13
+	VADDPS       Z14, Z13, Z13
+	VMOVUPS      Z13, K1, (AX)(R11*4)
+	VMOVUPS.Z    (CX)(R11*4), K1, Z13
+	VADDPS       Z14, Z13, Z13
+	VMOVUPS      Z13, K1, (CX)(R11*4)
+	VFMADD213PS  Z3, Z4, Z16
+	VMOVUPS.Z    (DX)(R11*4), K1, Z13
+	VFMADD231PS  Z16, Z12, Z13
+	VMOVUPS      Z13, K1, (DX)(R11*4)
+
+end288:
+skip287:
+	MOVQ h+64(FP), R10
+	LEAQ (DI)(R10*4), DI
+	MOVQ h+64(FP), R10
+	LEAQ (CX)(R10*4), CX
+	ADDQ $0x04, BX
+	DECQ R9
+	JNZ  key286
+	VZEROUPPER
+	RET
+
+DATA c40800000<>+0(SB)/8, $0x4080000040800000
+DATA c40800000<>+8(SB)/8, $0x4080000040800000
+DATA c40800000<>+16(SB)/8, $0x4080000040800000
+DATA c40800000<>+24(SB)/8, $0x4080000040800000
+DATA c40800000<>+32(SB)/8, $0x4080000040800000
+DATA c40800000<>+40(SB)/8, $0x4080000040800000
+DATA c40800000<>+48(SB)/8, $0x4080000040800000
+DATA c40800000<>+56(SB)/8, $0x4080000040800000
+GLOBL c40800000<>(SB), RODATA|NOPTR, $64
+
+// func adamWAVX512(p *float32, grad *float32, m *float32, v *float32, n int, s *float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·adamWAVX512(SB), NOSPLIT, $0-48
+	MOVQ         p+0(FP), AX
+	MOVQ         grad+8(FP), CX
+	MOVQ         m+16(FP), DX
+	MOVQ         v+24(FP), BX
+	MOVQ         s+40(FP), SI
+	VBROADCASTSS (SI), Z0
+	VBROADCASTSS 4(SI), Z1
+	VBROADCASTSS 8(SI), Z2
+	VBROADCASTSS 12(SI), Z3
+	VBROADCASTSS 16(SI), Z4
+	VBROADCASTSS 20(SI), Z5
+	VBROADCASTSS 24(SI), Z6
+	VBROADCASTSS 28(SI), Z7
+	MOVQ         n+32(FP), SI
+	XORQ         DI, DI
+	SUBQ         $+16, SI
+	JL           after293
+
+loop292:
+	VMOVUPS     (CX)(DI*4), Z8
+	VMOVUPS     (DX)(DI*4), Z9
+	VMOVUPS     (BX)(DI*4), Z10
+	VMOVUPS     (AX)(DI*4), Z11
+	VMULPS      Z1, Z9, Z9
+	VFMADD231PS Z3, Z8, Z9
+	VMOVUPS     Z9, (DX)(DI*4)
+	VMULPS      Z8, Z8, Z8
+	VMULPS      Z2, Z10, Z10
+	VFMADD231PS Z4, Z8, Z10
+	VMOVUPS     Z10, (BX)(DI*4)
+	VSQRTPS     Z10, Z10
+	VFMADD213PS Z7, Z6, Z10
+	VMULPS      Z5, Z9, Z9
+	VDIVPS      Z10, Z9, Z9
+	VFMSUB213PS Z9, Z0, Z11
+	VMOVUPS     Z11, (AX)(DI*4)
+	ADDQ        $+16, DI
+	SUBQ        $+16, SI
+	JGE         loop292
+
+after293:
+	ADDQ        $+16, SI
+	TESTQ       SI, SI
+	JZ          end291
+	MOVL        $-1, R8
+	BZHIL       SI, R8, R8
+	KMOVW       R8, K1
+	VMOVUPS.Z   (CX)(DI*4), K1, Z8
+	VMOVUPS.Z   (DX)(DI*4), K1, Z9
+	VMOVUPS.Z   (BX)(DI*4), K1, Z10
+	VMOVUPS.Z   (AX)(DI*4), K1, Z11
+	VMULPS      Z1, Z9, Z9
+	VFMADD231PS Z3, Z8, Z9
+	VMOVUPS     Z9, K1, (DX)(DI*4)
+	VMULPS      Z8, Z8, Z8
+	VMULPS      Z2, Z10, Z10
+	VFMADD231PS Z4, Z8, Z10
+	VMOVUPS     Z10, K1, (BX)(DI*4)
+	VSQRTPS     Z10, Z10
+	VFMADD213PS Z7, Z6, Z10
+	VMULPS      Z5, Z9, Z9
+	VDIVPS      Z10, Z9, Z9
+	VFMSUB213PS Z9, Z0, Z11
+	VMOVUPS     Z11, K1, (AX)(DI*4)
+
+end291:
 	VZEROUPPER
 	RET
 
 // func gemm1AVX2(t *byte)
 // Requires: AVX, FMA3
-TEXT ·gemm1AVX2(SB), NOSPLIT, $0-8
+TEXT ·gemm1AVX2(SB), NOSPLIT, $8-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
@@ -2997,12 +6765,12 @@ TEXT ·gemm1AVX2(SB), NOSPLIT, $0-8
 	MOVQ 72(AX), R10
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
-	CMPQ 64(AX), $0x06
-	JNE  rows168
+	CMPQ 64(AX), $0x0c
+	JNE  rows294
 
-tile169:
+tile295:
 	CMPQ    88(AX), $0x02
-	JNE     notC170
+	JNE     notC296
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -3015,11 +6783,23 @@ tile169:
 	VMOVUPS (R13), Y4
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y5
-	JMP     begin172
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y6
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y7
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y8
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y9
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y10
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y11
+	JMP     begin298
 
-notC170:
+notC296:
 	CMPQ    88(AX), $0x01
-	JNE     notBias171
+	JNE     notBias297
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -3027,9 +6807,813 @@ notC170:
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
-	JMP     begin172
+	VMOVUPS Y0, Y6
+	VMOVUPS Y0, Y7
+	VMOVUPS Y0, Y8
+	VMOVUPS Y0, Y9
+	VMOVUPS Y0, Y10
+	VMOVUPS Y0, Y11
+	JMP     begin298
 
-notBias171:
+notBias297:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin298:
+	MOVQ  CX, R13
+	LEAQ  (R13)(R12*1), R14
+	ADDQ  DX, R14
+	MOVQ  SI, R15
+	MOVQ  56(AX), BP
+	TESTQ BP, BP
+	JZ    sums300
+
+step299:
+	VMOVUPS      (R15), Y12
+	VBROADCASTSS (R13), Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VBROADCASTSS (R13)(DX*1), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS (R13)(DX*2), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS (R13)(R11*1), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS (R13)(DX*4), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS (R13)(R12*1), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS (R14), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS (R14)(DX*1), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS (R14)(DX*2), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS (R14)(R11*1), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS (R14)(DX*4), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS (R14)(R12*1), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	ADDQ         BX, R13
+	ADDQ         BX, R14
+	ADDQ         DI, R15
+	DECQ         BP
+	JNZ          step299
+
+sums300:
+	VXORPS  Y12, Y12, Y12
+	VADDPS  Y12, Y0, Y0
+	VMOVUPS Y0, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y12, Y1, Y1
+	VMOVUPS Y1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y12, Y2, Y2
+	VMOVUPS Y2, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y12, Y3, Y3
+	VMOVUPS Y3, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y12, Y4, Y4
+	VMOVUPS Y4, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y12, Y5, Y5
+	VMOVUPS Y5, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y12, Y6, Y6
+	VMOVUPS Y6, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y12, Y7, Y7
+	VMOVUPS Y7, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y12, Y8, Y8
+	VMOVUPS Y8, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y12, Y9, Y9
+	VMOVUPS Y9, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y12, Y10, Y10
+	VMOVUPS Y10, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y12, Y11, Y11
+	VMOVUPS Y11, (R8)
+	ADDQ    R9, R8
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	DECQ    R10
+	JNZ     tile295
+	VZEROUPPER
+	RET
+
+rows294:
+	CMPQ 64(AX), $0x0b
+	JNE  rows301
+
+tile302:
+	CMPQ    88(AX), $0x02
+	JNE     notC303
+	MOVQ    R8, R13
+	VMOVUPS (R13), Y0
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y1
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y2
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y3
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y4
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y5
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y6
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y7
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y8
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y9
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y10
+	JMP     begin305
+
+notC303:
+	CMPQ    88(AX), $0x01
+	JNE     notBias304
+	MOVQ    96(AX), R13
+	VMOVUPS (R13), Y0
+	VMOVUPS Y0, Y1
+	VMOVUPS Y0, Y2
+	VMOVUPS Y0, Y3
+	VMOVUPS Y0, Y4
+	VMOVUPS Y0, Y5
+	VMOVUPS Y0, Y6
+	VMOVUPS Y0, Y7
+	VMOVUPS Y0, Y8
+	VMOVUPS Y0, Y9
+	VMOVUPS Y0, Y10
+	JMP     begin305
+
+notBias304:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+
+begin305:
+	MOVQ  CX, R13
+	LEAQ  (R13)(R12*1), R14
+	ADDQ  DX, R14
+	MOVQ  SI, R15
+	MOVQ  56(AX), BP
+	TESTQ BP, BP
+	JZ    sums307
+
+step306:
+	VMOVUPS      (R15), Y11
+	VBROADCASTSS (R13), Y12
+	VFMADD231PS  Y12, Y11, Y0
+	VBROADCASTSS (R13)(DX*1), Y12
+	VFMADD231PS  Y12, Y11, Y1
+	VBROADCASTSS (R13)(DX*2), Y12
+	VFMADD231PS  Y12, Y11, Y2
+	VBROADCASTSS (R13)(R11*1), Y12
+	VFMADD231PS  Y12, Y11, Y3
+	VBROADCASTSS (R13)(DX*4), Y12
+	VFMADD231PS  Y12, Y11, Y4
+	VBROADCASTSS (R13)(R12*1), Y12
+	VFMADD231PS  Y12, Y11, Y5
+	VBROADCASTSS (R14), Y12
+	VFMADD231PS  Y12, Y11, Y6
+	VBROADCASTSS (R14)(DX*1), Y12
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS (R14)(DX*2), Y12
+	VFMADD231PS  Y12, Y11, Y8
+	VBROADCASTSS (R14)(R11*1), Y12
+	VFMADD231PS  Y12, Y11, Y9
+	VBROADCASTSS (R14)(DX*4), Y12
+	VFMADD231PS  Y12, Y11, Y10
+	ADDQ         BX, R13
+	ADDQ         BX, R14
+	ADDQ         DI, R15
+	DECQ         BP
+	JNZ          step306
+
+sums307:
+	VXORPS  Y11, Y11, Y11
+	VADDPS  Y11, Y0, Y0
+	VMOVUPS Y0, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y11, Y1, Y1
+	VMOVUPS Y1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y11, Y2, Y2
+	VMOVUPS Y2, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y11, Y3, Y3
+	VMOVUPS Y3, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y11, Y4, Y4
+	VMOVUPS Y4, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y11, Y5, Y5
+	VMOVUPS Y5, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y11, Y6, Y6
+	VMOVUPS Y6, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y11, Y7, Y7
+	VMOVUPS Y7, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y11, Y8, Y8
+	VMOVUPS Y8, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y11, Y9, Y9
+	VMOVUPS Y9, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y11, Y10, Y10
+	VMOVUPS Y10, (R8)
+	ADDQ    R9, R8
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	DECQ    R10
+	JNZ     tile302
+	VZEROUPPER
+	RET
+
+rows301:
+	CMPQ 64(AX), $0x0a
+	JNE  rows308
+
+tile309:
+	CMPQ    88(AX), $0x02
+	JNE     notC310
+	MOVQ    R8, R13
+	VMOVUPS (R13), Y0
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y1
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y2
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y3
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y4
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y5
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y6
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y7
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y8
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y9
+	JMP     begin312
+
+notC310:
+	CMPQ    88(AX), $0x01
+	JNE     notBias311
+	MOVQ    96(AX), R13
+	VMOVUPS (R13), Y0
+	VMOVUPS Y0, Y1
+	VMOVUPS Y0, Y2
+	VMOVUPS Y0, Y3
+	VMOVUPS Y0, Y4
+	VMOVUPS Y0, Y5
+	VMOVUPS Y0, Y6
+	VMOVUPS Y0, Y7
+	VMOVUPS Y0, Y8
+	VMOVUPS Y0, Y9
+	JMP     begin312
+
+notBias311:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+
+begin312:
+	MOVQ  CX, R13
+	LEAQ  (R13)(R12*1), R14
+	ADDQ  DX, R14
+	MOVQ  SI, R15
+	MOVQ  56(AX), BP
+	TESTQ BP, BP
+	JZ    sums314
+
+step313:
+	VMOVUPS      (R15), Y10
+	VBROADCASTSS (R13), Y11
+	VFMADD231PS  Y11, Y10, Y0
+	VBROADCASTSS (R13)(DX*1), Y11
+	VFMADD231PS  Y11, Y10, Y1
+	VBROADCASTSS (R13)(DX*2), Y11
+	VFMADD231PS  Y11, Y10, Y2
+	VBROADCASTSS (R13)(R11*1), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	VBROADCASTSS (R13)(DX*4), Y11
+	VFMADD231PS  Y11, Y10, Y4
+	VBROADCASTSS (R13)(R12*1), Y11
+	VFMADD231PS  Y11, Y10, Y5
+	VBROADCASTSS (R14), Y11
+	VFMADD231PS  Y11, Y10, Y6
+	VBROADCASTSS (R14)(DX*1), Y11
+	VFMADD231PS  Y11, Y10, Y7
+	VBROADCASTSS (R14)(DX*2), Y11
+	VFMADD231PS  Y11, Y10, Y8
+	VBROADCASTSS (R14)(R11*1), Y11
+	VFMADD231PS  Y11, Y10, Y9
+	ADDQ         BX, R13
+	ADDQ         BX, R14
+	ADDQ         DI, R15
+	DECQ         BP
+	JNZ          step313
+
+sums314:
+	VXORPS  Y10, Y10, Y10
+	VADDPS  Y10, Y0, Y0
+	VMOVUPS Y0, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y10, Y1, Y1
+	VMOVUPS Y1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y10, Y2, Y2
+	VMOVUPS Y2, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y10, Y3, Y3
+	VMOVUPS Y3, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y10, Y4, Y4
+	VMOVUPS Y4, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y10, Y5, Y5
+	VMOVUPS Y5, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y10, Y6, Y6
+	VMOVUPS Y6, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y10, Y7, Y7
+	VMOVUPS Y7, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y10, Y8, Y8
+	VMOVUPS Y8, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y10, Y9, Y9
+	VMOVUPS Y9, (R8)
+	ADDQ    R9, R8
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	DECQ    R10
+	JNZ     tile309
+	VZEROUPPER
+	RET
+
+rows308:
+	CMPQ 64(AX), $0x09
+	JNE  rows315
+
+tile316:
+	CMPQ    88(AX), $0x02
+	JNE     notC317
+	MOVQ    R8, R13
+	VMOVUPS (R13), Y0
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y1
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y2
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y3
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y4
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y5
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y6
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y7
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y8
+	JMP     begin319
+
+notC317:
+	CMPQ    88(AX), $0x01
+	JNE     notBias318
+	MOVQ    96(AX), R13
+	VMOVUPS (R13), Y0
+	VMOVUPS Y0, Y1
+	VMOVUPS Y0, Y2
+	VMOVUPS Y0, Y3
+	VMOVUPS Y0, Y4
+	VMOVUPS Y0, Y5
+	VMOVUPS Y0, Y6
+	VMOVUPS Y0, Y7
+	VMOVUPS Y0, Y8
+	JMP     begin319
+
+notBias318:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+
+begin319:
+	MOVQ  CX, R13
+	LEAQ  (R13)(R12*1), R14
+	ADDQ  DX, R14
+	MOVQ  SI, R15
+	MOVQ  56(AX), BP
+	TESTQ BP, BP
+	JZ    sums321
+
+step320:
+	VMOVUPS      (R15), Y9
+	VBROADCASTSS (R13), Y10
+	VFMADD231PS  Y10, Y9, Y0
+	VBROADCASTSS (R13)(DX*1), Y10
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (R13)(DX*2), Y10
+	VFMADD231PS  Y10, Y9, Y2
+	VBROADCASTSS (R13)(R11*1), Y10
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (R13)(DX*4), Y10
+	VFMADD231PS  Y10, Y9, Y4
+	VBROADCASTSS (R13)(R12*1), Y10
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (R14), Y10
+	VFMADD231PS  Y10, Y9, Y6
+	VBROADCASTSS (R14)(DX*1), Y10
+	VFMADD231PS  Y10, Y9, Y7
+	VBROADCASTSS (R14)(DX*2), Y10
+	VFMADD231PS  Y10, Y9, Y8
+	ADDQ         BX, R13
+	ADDQ         BX, R14
+	ADDQ         DI, R15
+	DECQ         BP
+	JNZ          step320
+
+sums321:
+	VXORPS  Y9, Y9, Y9
+	VADDPS  Y9, Y0, Y0
+	VMOVUPS Y0, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y9, Y1, Y1
+	VMOVUPS Y1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y9, Y2, Y2
+	VMOVUPS Y2, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS Y3, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y9, Y4, Y4
+	VMOVUPS Y4, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS Y5, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y9, Y6, Y6
+	VMOVUPS Y6, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y9, Y7, Y7
+	VMOVUPS Y7, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y9, Y8, Y8
+	VMOVUPS Y8, (R8)
+	ADDQ    R9, R8
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	DECQ    R10
+	JNZ     tile316
+	VZEROUPPER
+	RET
+
+rows315:
+	CMPQ 64(AX), $0x08
+	JNE  rows322
+
+tile323:
+	CMPQ    88(AX), $0x02
+	JNE     notC324
+	MOVQ    R8, R13
+	VMOVUPS (R13), Y0
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y1
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y2
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y3
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y4
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y5
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y6
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y7
+	JMP     begin326
+
+notC324:
+	CMPQ    88(AX), $0x01
+	JNE     notBias325
+	MOVQ    96(AX), R13
+	VMOVUPS (R13), Y0
+	VMOVUPS Y0, Y1
+	VMOVUPS Y0, Y2
+	VMOVUPS Y0, Y3
+	VMOVUPS Y0, Y4
+	VMOVUPS Y0, Y5
+	VMOVUPS Y0, Y6
+	VMOVUPS Y0, Y7
+	JMP     begin326
+
+notBias325:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+begin326:
+	MOVQ  CX, R13
+	LEAQ  (R13)(R12*1), R14
+	ADDQ  DX, R14
+	MOVQ  SI, R15
+	MOVQ  56(AX), BP
+	TESTQ BP, BP
+	JZ    sums328
+
+step327:
+	VMOVUPS      (R15), Y8
+	VBROADCASTSS (R13), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VBROADCASTSS (R13)(DX*1), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS (R13)(DX*2), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS (R13)(R11*1), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS (R13)(DX*4), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS (R13)(R12*1), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS (R14), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS (R14)(DX*1), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, R13
+	ADDQ         BX, R14
+	ADDQ         DI, R15
+	DECQ         BP
+	JNZ          step327
+
+sums328:
+	VXORPS  Y8, Y8, Y8
+	VADDPS  Y8, Y0, Y0
+	VMOVUPS Y0, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS Y1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS Y2, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS Y3, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y8, Y4, Y4
+	VMOVUPS Y4, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y8, Y5, Y5
+	VMOVUPS Y5, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y8, Y6, Y6
+	VMOVUPS Y6, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y8, Y7, Y7
+	VMOVUPS Y7, (R8)
+	ADDQ    R9, R8
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	DECQ    R10
+	JNZ     tile323
+	VZEROUPPER
+	RET
+
+rows322:
+	CMPQ 64(AX), $0x07
+	JNE  rows329
+
+tile330:
+	CMPQ    88(AX), $0x02
+	JNE     notC331
+	MOVQ    R8, R13
+	VMOVUPS (R13), Y0
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y1
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y2
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y3
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y4
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y5
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y6
+	JMP     begin333
+
+notC331:
+	CMPQ    88(AX), $0x01
+	JNE     notBias332
+	MOVQ    96(AX), R13
+	VMOVUPS (R13), Y0
+	VMOVUPS Y0, Y1
+	VMOVUPS Y0, Y2
+	VMOVUPS Y0, Y3
+	VMOVUPS Y0, Y4
+	VMOVUPS Y0, Y5
+	VMOVUPS Y0, Y6
+	JMP     begin333
+
+notBias332:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+
+begin333:
+	MOVQ  CX, R13
+	LEAQ  (R13)(R12*1), R14
+	ADDQ  DX, R14
+	MOVQ  SI, R15
+	MOVQ  56(AX), BP
+	TESTQ BP, BP
+	JZ    sums335
+
+step334:
+	VMOVUPS      (R15), Y7
+	VBROADCASTSS (R13), Y8
+	VFMADD231PS  Y8, Y7, Y0
+	VBROADCASTSS (R13)(DX*1), Y8
+	VFMADD231PS  Y8, Y7, Y1
+	VBROADCASTSS (R13)(DX*2), Y8
+	VFMADD231PS  Y8, Y7, Y2
+	VBROADCASTSS (R13)(R11*1), Y8
+	VFMADD231PS  Y8, Y7, Y3
+	VBROADCASTSS (R13)(DX*4), Y8
+	VFMADD231PS  Y8, Y7, Y4
+	VBROADCASTSS (R13)(R12*1), Y8
+	VFMADD231PS  Y8, Y7, Y5
+	VBROADCASTSS (R14), Y8
+	VFMADD231PS  Y8, Y7, Y6
+	ADDQ         BX, R13
+	ADDQ         BX, R14
+	ADDQ         DI, R15
+	DECQ         BP
+	JNZ          step334
+
+sums335:
+	VXORPS  Y7, Y7, Y7
+	VADDPS  Y7, Y0, Y0
+	VMOVUPS Y0, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y7, Y1, Y1
+	VMOVUPS Y1, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y7, Y2, Y2
+	VMOVUPS Y2, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS Y3, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y7, Y4, Y4
+	VMOVUPS Y4, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS Y5, (R8)
+	ADDQ    R9, R8
+	VADDPS  Y7, Y6, Y6
+	VMOVUPS Y6, (R8)
+	ADDQ    R9, R8
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	ADDQ    DX, CX
+	DECQ    R10
+	JNZ     tile330
+	VZEROUPPER
+	RET
+
+rows329:
+	CMPQ 64(AX), $0x06
+	JNE  rows336
+
+tile337:
+	CMPQ    88(AX), $0x02
+	JNE     notC338
+	MOVQ    R8, R13
+	VMOVUPS (R13), Y0
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y1
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y2
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y3
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y4
+	ADDQ    R9, R13
+	VMOVUPS (R13), Y5
+	JMP     begin340
+
+notC338:
+	CMPQ    88(AX), $0x01
+	JNE     notBias339
+	MOVQ    96(AX), R13
+	VMOVUPS (R13), Y0
+	VMOVUPS Y0, Y1
+	VMOVUPS Y0, Y2
+	VMOVUPS Y0, Y3
+	VMOVUPS Y0, Y4
+	VMOVUPS Y0, Y5
+	JMP     begin340
+
+notBias339:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -3037,14 +7621,14 @@ notBias171:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin172:
+begin340:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums174
+	JZ    sums342
 
-step173:
+step341:
 	VMOVUPS      (R14), Y6
 	VBROADCASTSS (R13), Y7
 	VFMADD231PS  Y7, Y6, Y0
@@ -3061,9 +7645,9 @@ step173:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step173
+	JNZ          step341
 
-sums174:
+sums342:
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -3090,17 +7674,17 @@ sums174:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile169
+	JNZ     tile337
 	VZEROUPPER
 	RET
 
-rows168:
+rows336:
 	CMPQ 64(AX), $0x05
-	JNE  rows175
+	JNE  rows343
 
-tile176:
+tile344:
 	CMPQ    88(AX), $0x02
-	JNE     notC177
+	JNE     notC345
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -3111,34 +7695,34 @@ tile176:
 	VMOVUPS (R12), Y3
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y4
-	JMP     begin179
+	JMP     begin347
 
-notC177:
+notC345:
 	CMPQ    88(AX), $0x01
-	JNE     notBias178
+	JNE     notBias346
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
-	JMP     begin179
+	JMP     begin347
 
-notBias178:
+notBias346:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin179:
+begin347:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums181
+	JZ    sums349
 
-step180:
+step348:
 	VMOVUPS      (R13), Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y0
@@ -3153,9 +7737,9 @@ step180:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step180
+	JNZ          step348
 
-sums181:
+sums349:
 	VXORPS  Y5, Y5, Y5
 	VADDPS  Y5, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -3178,17 +7762,17 @@ sums181:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile176
+	JNZ     tile344
 	VZEROUPPER
 	RET
 
-rows175:
+rows343:
 	CMPQ 64(AX), $0x04
-	JNE  rows182
+	JNE  rows350
 
-tile183:
+tile351:
 	CMPQ    88(AX), $0x02
-	JNE     notC184
+	JNE     notC352
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -3197,32 +7781,32 @@ tile183:
 	VMOVUPS (R12), Y2
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y3
-	JMP     begin186
+	JMP     begin354
 
-notC184:
+notC352:
 	CMPQ    88(AX), $0x01
-	JNE     notBias185
+	JNE     notBias353
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
-	JMP     begin186
+	JMP     begin354
 
-notBias185:
+notBias353:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin186:
+begin354:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums188
+	JZ    sums356
 
-step187:
+step355:
 	VMOVUPS      (R13), Y4
 	VBROADCASTSS (R12), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -3235,9 +7819,9 @@ step187:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step187
+	JNZ          step355
 
-sums188:
+sums356:
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -3256,47 +7840,47 @@ sums188:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile183
+	JNZ     tile351
 	VZEROUPPER
 	RET
 
-rows182:
+rows350:
 	CMPQ 64(AX), $0x03
-	JNE  rows189
+	JNE  rows357
 
-tile190:
+tile358:
 	CMPQ    88(AX), $0x02
-	JNE     notC191
+	JNE     notC359
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
-	JMP     begin193
+	JMP     begin361
 
-notC191:
+notC359:
 	CMPQ    88(AX), $0x01
-	JNE     notBias192
+	JNE     notBias360
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
-	JMP     begin193
+	JMP     begin361
 
-notBias192:
+notBias360:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin193:
+begin361:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums195
+	JZ    sums363
 
-step194:
+step362:
 	VMOVUPS      (R12), Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y0
@@ -3307,9 +7891,9 @@ step194:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step194
+	JNZ          step362
 
-sums195:
+sums363:
 	VXORPS  Y3, Y3, Y3
 	VADDPS  Y3, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -3324,43 +7908,43 @@ sums195:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile190
+	JNZ     tile358
 	VZEROUPPER
 	RET
 
-rows189:
+rows357:
 	CMPQ 64(AX), $0x02
-	JNE  rows196
+	JNE  rows364
 
-tile197:
+tile365:
 	CMPQ    88(AX), $0x02
-	JNE     notC198
+	JNE     notC366
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
-	JMP     begin200
+	JMP     begin368
 
-notC198:
+notC366:
 	CMPQ    88(AX), $0x01
-	JNE     notBias199
+	JNE     notBias367
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
-	JMP     begin200
+	JMP     begin368
 
-notBias199:
+notBias367:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin200:
+begin368:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums202
+	JZ    sums370
 
-step201:
+step369:
 	VMOVUPS      (R12), Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y0
@@ -3369,9 +7953,9 @@ step201:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step201
+	JNZ          step369
 
-sums202:
+sums370:
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -3382,58 +7966,58 @@ sums202:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile197
+	JNZ     tile365
 	VZEROUPPER
 	RET
 
-rows196:
-tile203:
+rows364:
+tile371:
 	CMPQ    88(AX), $0x02
-	JNE     notC204
+	JNE     notC372
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
-	JMP     begin206
+	JMP     begin374
 
-notC204:
+notC372:
 	CMPQ    88(AX), $0x01
-	JNE     notBias205
+	JNE     notBias373
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
-	JMP     begin206
+	JMP     begin374
 
-notBias205:
+notBias373:
 	VXORPS Y0, Y0, Y0
 
-begin206:
+begin374:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums208
+	JZ    sums376
 
-step207:
+step375:
 	VMOVUPS      (R12), Y1
 	VBROADCASTSS (R11), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step207
+	JNZ          step375
 
-sums208:
+sums376:
 	VXORPS  Y1, Y1, Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (R8)
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile203
+	JNZ     tile371
 	VZEROUPPER
 	RET
 
 // func gemm1maskedAVX2(t *byte)
 // Requires: AVX, FMA3
-TEXT ·gemm1maskedAVX2(SB), NOSPLIT, $0-8
+TEXT ·gemm1maskedAVX2(SB), NOSPLIT, $8-8
 	MOVQ    t+0(FP), AX
 	MOVQ    80(AX), CX
 	LEAQ    masks<>+0(SB), DX
@@ -3451,12 +8035,12 @@ TEXT ·gemm1maskedAVX2(SB), NOSPLIT, $0-8
 	MOVQ    72(AX), R10
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
-	CMPQ    64(AX), $0x06
-	JNE     rows209
+	CMPQ    64(AX), $0x0c
+	JNE     rows377
 
-tile210:
+tile378:
 	CMPQ       88(AX), $0x02
-	JNE        notC211
+	JNE        notC379
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -3469,11 +8053,23 @@ tile210:
 	VMASKMOVPS (R13), Y0, Y5
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y6
-	JMP        begin213
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y7
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y8
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y9
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y10
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y11
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y12
+	JMP        begin381
 
-notC211:
+notC379:
 	CMPQ       88(AX), $0x01
-	JNE        notBias212
+	JNE        notBias380
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -3481,9 +8077,813 @@ notC211:
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
-	JMP        begin213
+	VMOVUPS    Y1, Y7
+	VMOVUPS    Y1, Y8
+	VMOVUPS    Y1, Y9
+	VMOVUPS    Y1, Y10
+	VMOVUPS    Y1, Y11
+	VMOVUPS    Y1, Y12
+	JMP        begin381
 
-notBias212:
+notBias380:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	VXORPS Y12, Y12, Y12
+
+begin381:
+	MOVQ  CX, R13
+	LEAQ  (R13)(R12*1), R14
+	ADDQ  DX, R14
+	MOVQ  SI, R15
+	MOVQ  56(AX), BP
+	TESTQ BP, BP
+	JZ    sums383
+
+step382:
+	VMASKMOVPS   (R15), Y0, Y13
+	VBROADCASTSS (R13), Y14
+	VFMADD231PS  Y14, Y13, Y1
+	VBROADCASTSS (R13)(DX*1), Y14
+	VFMADD231PS  Y14, Y13, Y2
+	VBROADCASTSS (R13)(DX*2), Y14
+	VFMADD231PS  Y14, Y13, Y3
+	VBROADCASTSS (R13)(R11*1), Y14
+	VFMADD231PS  Y14, Y13, Y4
+	VBROADCASTSS (R13)(DX*4), Y14
+	VFMADD231PS  Y14, Y13, Y5
+	VBROADCASTSS (R13)(R12*1), Y14
+	VFMADD231PS  Y14, Y13, Y6
+	VBROADCASTSS (R14), Y14
+	VFMADD231PS  Y14, Y13, Y7
+	VBROADCASTSS (R14)(DX*1), Y14
+	VFMADD231PS  Y14, Y13, Y8
+	VBROADCASTSS (R14)(DX*2), Y14
+	VFMADD231PS  Y14, Y13, Y9
+	VBROADCASTSS (R14)(R11*1), Y14
+	VFMADD231PS  Y14, Y13, Y10
+	VBROADCASTSS (R14)(DX*4), Y14
+	VFMADD231PS  Y14, Y13, Y11
+	VBROADCASTSS (R14)(R12*1), Y14
+	VFMADD231PS  Y14, Y13, Y12
+	ADDQ         BX, R13
+	ADDQ         BX, R14
+	ADDQ         DI, R15
+	DECQ         BP
+	JNZ          step382
+
+sums383:
+	VXORPS     Y13, Y13, Y13
+	VADDPS     Y13, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y13, Y2, Y2
+	VMASKMOVPS Y2, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y13, Y3, Y3
+	VMASKMOVPS Y3, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y13, Y4, Y4
+	VMASKMOVPS Y4, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y13, Y5, Y5
+	VMASKMOVPS Y5, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y13, Y6, Y6
+	VMASKMOVPS Y6, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y13, Y7, Y7
+	VMASKMOVPS Y7, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y13, Y8, Y8
+	VMASKMOVPS Y8, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y13, Y9, Y9
+	VMASKMOVPS Y9, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y13, Y10, Y10
+	VMASKMOVPS Y10, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y13, Y11, Y11
+	VMASKMOVPS Y11, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y13, Y12, Y12
+	VMASKMOVPS Y12, Y0, (R8)
+	ADDQ       R9, R8
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	DECQ       R10
+	JNZ        tile378
+	VZEROUPPER
+	RET
+
+rows377:
+	CMPQ 64(AX), $0x0b
+	JNE  rows384
+
+tile385:
+	CMPQ       88(AX), $0x02
+	JNE        notC386
+	MOVQ       R8, R13
+	VMASKMOVPS (R13), Y0, Y1
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y2
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y3
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y4
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y5
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y6
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y7
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y8
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y9
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y10
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y11
+	JMP        begin388
+
+notC386:
+	CMPQ       88(AX), $0x01
+	JNE        notBias387
+	MOVQ       96(AX), R13
+	VMASKMOVPS (R13), Y0, Y1
+	VMOVUPS    Y1, Y2
+	VMOVUPS    Y1, Y3
+	VMOVUPS    Y1, Y4
+	VMOVUPS    Y1, Y5
+	VMOVUPS    Y1, Y6
+	VMOVUPS    Y1, Y7
+	VMOVUPS    Y1, Y8
+	VMOVUPS    Y1, Y9
+	VMOVUPS    Y1, Y10
+	VMOVUPS    Y1, Y11
+	JMP        begin388
+
+notBias387:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+begin388:
+	MOVQ  CX, R13
+	LEAQ  (R13)(R12*1), R14
+	ADDQ  DX, R14
+	MOVQ  SI, R15
+	MOVQ  56(AX), BP
+	TESTQ BP, BP
+	JZ    sums390
+
+step389:
+	VMASKMOVPS   (R15), Y0, Y12
+	VBROADCASTSS (R13), Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VBROADCASTSS (R13)(DX*1), Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VBROADCASTSS (R13)(DX*2), Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VBROADCASTSS (R13)(R11*1), Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VBROADCASTSS (R13)(DX*4), Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VBROADCASTSS (R13)(R12*1), Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VBROADCASTSS (R14), Y13
+	VFMADD231PS  Y13, Y12, Y7
+	VBROADCASTSS (R14)(DX*1), Y13
+	VFMADD231PS  Y13, Y12, Y8
+	VBROADCASTSS (R14)(DX*2), Y13
+	VFMADD231PS  Y13, Y12, Y9
+	VBROADCASTSS (R14)(R11*1), Y13
+	VFMADD231PS  Y13, Y12, Y10
+	VBROADCASTSS (R14)(DX*4), Y13
+	VFMADD231PS  Y13, Y12, Y11
+	ADDQ         BX, R13
+	ADDQ         BX, R14
+	ADDQ         DI, R15
+	DECQ         BP
+	JNZ          step389
+
+sums390:
+	VXORPS     Y12, Y12, Y12
+	VADDPS     Y12, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y12, Y2, Y2
+	VMASKMOVPS Y2, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y12, Y3, Y3
+	VMASKMOVPS Y3, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y12, Y4, Y4
+	VMASKMOVPS Y4, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y12, Y5, Y5
+	VMASKMOVPS Y5, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y12, Y6, Y6
+	VMASKMOVPS Y6, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y12, Y7, Y7
+	VMASKMOVPS Y7, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y12, Y8, Y8
+	VMASKMOVPS Y8, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y12, Y9, Y9
+	VMASKMOVPS Y9, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y12, Y10, Y10
+	VMASKMOVPS Y10, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y12, Y11, Y11
+	VMASKMOVPS Y11, Y0, (R8)
+	ADDQ       R9, R8
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	DECQ       R10
+	JNZ        tile385
+	VZEROUPPER
+	RET
+
+rows384:
+	CMPQ 64(AX), $0x0a
+	JNE  rows391
+
+tile392:
+	CMPQ       88(AX), $0x02
+	JNE        notC393
+	MOVQ       R8, R13
+	VMASKMOVPS (R13), Y0, Y1
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y2
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y3
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y4
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y5
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y6
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y7
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y8
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y9
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y10
+	JMP        begin395
+
+notC393:
+	CMPQ       88(AX), $0x01
+	JNE        notBias394
+	MOVQ       96(AX), R13
+	VMASKMOVPS (R13), Y0, Y1
+	VMOVUPS    Y1, Y2
+	VMOVUPS    Y1, Y3
+	VMOVUPS    Y1, Y4
+	VMOVUPS    Y1, Y5
+	VMOVUPS    Y1, Y6
+	VMOVUPS    Y1, Y7
+	VMOVUPS    Y1, Y8
+	VMOVUPS    Y1, Y9
+	VMOVUPS    Y1, Y10
+	JMP        begin395
+
+notBias394:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+
+begin395:
+	MOVQ  CX, R13
+	LEAQ  (R13)(R12*1), R14
+	ADDQ  DX, R14
+	MOVQ  SI, R15
+	MOVQ  56(AX), BP
+	TESTQ BP, BP
+	JZ    sums397
+
+step396:
+	VMASKMOVPS   (R15), Y0, Y11
+	VBROADCASTSS (R13), Y12
+	VFMADD231PS  Y12, Y11, Y1
+	VBROADCASTSS (R13)(DX*1), Y12
+	VFMADD231PS  Y12, Y11, Y2
+	VBROADCASTSS (R13)(DX*2), Y12
+	VFMADD231PS  Y12, Y11, Y3
+	VBROADCASTSS (R13)(R11*1), Y12
+	VFMADD231PS  Y12, Y11, Y4
+	VBROADCASTSS (R13)(DX*4), Y12
+	VFMADD231PS  Y12, Y11, Y5
+	VBROADCASTSS (R13)(R12*1), Y12
+	VFMADD231PS  Y12, Y11, Y6
+	VBROADCASTSS (R14), Y12
+	VFMADD231PS  Y12, Y11, Y7
+	VBROADCASTSS (R14)(DX*1), Y12
+	VFMADD231PS  Y12, Y11, Y8
+	VBROADCASTSS (R14)(DX*2), Y12
+	VFMADD231PS  Y12, Y11, Y9
+	VBROADCASTSS (R14)(R11*1), Y12
+	VFMADD231PS  Y12, Y11, Y10
+	ADDQ         BX, R13
+	ADDQ         BX, R14
+	ADDQ         DI, R15
+	DECQ         BP
+	JNZ          step396
+
+sums397:
+	VXORPS     Y11, Y11, Y11
+	VADDPS     Y11, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y11, Y2, Y2
+	VMASKMOVPS Y2, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y11, Y3, Y3
+	VMASKMOVPS Y3, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y11, Y4, Y4
+	VMASKMOVPS Y4, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y11, Y5, Y5
+	VMASKMOVPS Y5, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y11, Y6, Y6
+	VMASKMOVPS Y6, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y11, Y7, Y7
+	VMASKMOVPS Y7, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y11, Y8, Y8
+	VMASKMOVPS Y8, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y11, Y9, Y9
+	VMASKMOVPS Y9, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y11, Y10, Y10
+	VMASKMOVPS Y10, Y0, (R8)
+	ADDQ       R9, R8
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	DECQ       R10
+	JNZ        tile392
+	VZEROUPPER
+	RET
+
+rows391:
+	CMPQ 64(AX), $0x09
+	JNE  rows398
+
+tile399:
+	CMPQ       88(AX), $0x02
+	JNE        notC400
+	MOVQ       R8, R13
+	VMASKMOVPS (R13), Y0, Y1
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y2
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y3
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y4
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y5
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y6
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y7
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y8
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y9
+	JMP        begin402
+
+notC400:
+	CMPQ       88(AX), $0x01
+	JNE        notBias401
+	MOVQ       96(AX), R13
+	VMASKMOVPS (R13), Y0, Y1
+	VMOVUPS    Y1, Y2
+	VMOVUPS    Y1, Y3
+	VMOVUPS    Y1, Y4
+	VMOVUPS    Y1, Y5
+	VMOVUPS    Y1, Y6
+	VMOVUPS    Y1, Y7
+	VMOVUPS    Y1, Y8
+	VMOVUPS    Y1, Y9
+	JMP        begin402
+
+notBias401:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+
+begin402:
+	MOVQ  CX, R13
+	LEAQ  (R13)(R12*1), R14
+	ADDQ  DX, R14
+	MOVQ  SI, R15
+	MOVQ  56(AX), BP
+	TESTQ BP, BP
+	JZ    sums404
+
+step403:
+	VMASKMOVPS   (R15), Y0, Y10
+	VBROADCASTSS (R13), Y11
+	VFMADD231PS  Y11, Y10, Y1
+	VBROADCASTSS (R13)(DX*1), Y11
+	VFMADD231PS  Y11, Y10, Y2
+	VBROADCASTSS (R13)(DX*2), Y11
+	VFMADD231PS  Y11, Y10, Y3
+	VBROADCASTSS (R13)(R11*1), Y11
+	VFMADD231PS  Y11, Y10, Y4
+	VBROADCASTSS (R13)(DX*4), Y11
+	VFMADD231PS  Y11, Y10, Y5
+	VBROADCASTSS (R13)(R12*1), Y11
+	VFMADD231PS  Y11, Y10, Y6
+	VBROADCASTSS (R14), Y11
+	VFMADD231PS  Y11, Y10, Y7
+	VBROADCASTSS (R14)(DX*1), Y11
+	VFMADD231PS  Y11, Y10, Y8
+	VBROADCASTSS (R14)(DX*2), Y11
+	VFMADD231PS  Y11, Y10, Y9
+	ADDQ         BX, R13
+	ADDQ         BX, R14
+	ADDQ         DI, R15
+	DECQ         BP
+	JNZ          step403
+
+sums404:
+	VXORPS     Y10, Y10, Y10
+	VADDPS     Y10, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y10, Y2, Y2
+	VMASKMOVPS Y2, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y10, Y3, Y3
+	VMASKMOVPS Y3, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y10, Y4, Y4
+	VMASKMOVPS Y4, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y10, Y5, Y5
+	VMASKMOVPS Y5, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y10, Y6, Y6
+	VMASKMOVPS Y6, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y10, Y7, Y7
+	VMASKMOVPS Y7, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y10, Y8, Y8
+	VMASKMOVPS Y8, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y10, Y9, Y9
+	VMASKMOVPS Y9, Y0, (R8)
+	ADDQ       R9, R8
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	DECQ       R10
+	JNZ        tile399
+	VZEROUPPER
+	RET
+
+rows398:
+	CMPQ 64(AX), $0x08
+	JNE  rows405
+
+tile406:
+	CMPQ       88(AX), $0x02
+	JNE        notC407
+	MOVQ       R8, R13
+	VMASKMOVPS (R13), Y0, Y1
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y2
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y3
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y4
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y5
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y6
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y7
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y8
+	JMP        begin409
+
+notC407:
+	CMPQ       88(AX), $0x01
+	JNE        notBias408
+	MOVQ       96(AX), R13
+	VMASKMOVPS (R13), Y0, Y1
+	VMOVUPS    Y1, Y2
+	VMOVUPS    Y1, Y3
+	VMOVUPS    Y1, Y4
+	VMOVUPS    Y1, Y5
+	VMOVUPS    Y1, Y6
+	VMOVUPS    Y1, Y7
+	VMOVUPS    Y1, Y8
+	JMP        begin409
+
+notBias408:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+
+begin409:
+	MOVQ  CX, R13
+	LEAQ  (R13)(R12*1), R14
+	ADDQ  DX, R14
+	MOVQ  SI, R15
+	MOVQ  56(AX), BP
+	TESTQ BP, BP
+	JZ    sums411
+
+step410:
+	VMASKMOVPS   (R15), Y0, Y9
+	VBROADCASTSS (R13), Y10
+	VFMADD231PS  Y10, Y9, Y1
+	VBROADCASTSS (R13)(DX*1), Y10
+	VFMADD231PS  Y10, Y9, Y2
+	VBROADCASTSS (R13)(DX*2), Y10
+	VFMADD231PS  Y10, Y9, Y3
+	VBROADCASTSS (R13)(R11*1), Y10
+	VFMADD231PS  Y10, Y9, Y4
+	VBROADCASTSS (R13)(DX*4), Y10
+	VFMADD231PS  Y10, Y9, Y5
+	VBROADCASTSS (R13)(R12*1), Y10
+	VFMADD231PS  Y10, Y9, Y6
+	VBROADCASTSS (R14), Y10
+	VFMADD231PS  Y10, Y9, Y7
+	VBROADCASTSS (R14)(DX*1), Y10
+	VFMADD231PS  Y10, Y9, Y8
+	ADDQ         BX, R13
+	ADDQ         BX, R14
+	ADDQ         DI, R15
+	DECQ         BP
+	JNZ          step410
+
+sums411:
+	VXORPS     Y9, Y9, Y9
+	VADDPS     Y9, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y9, Y2, Y2
+	VMASKMOVPS Y2, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y9, Y3, Y3
+	VMASKMOVPS Y3, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y9, Y4, Y4
+	VMASKMOVPS Y4, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y9, Y5, Y5
+	VMASKMOVPS Y5, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y9, Y6, Y6
+	VMASKMOVPS Y6, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y9, Y7, Y7
+	VMASKMOVPS Y7, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y9, Y8, Y8
+	VMASKMOVPS Y8, Y0, (R8)
+	ADDQ       R9, R8
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	DECQ       R10
+	JNZ        tile406
+	VZEROUPPER
+	RET
+
+rows405:
+	CMPQ 64(AX), $0x07
+	JNE  rows412
+
+tile413:
+	CMPQ       88(AX), $0x02
+	JNE        notC414
+	MOVQ       R8, R13
+	VMASKMOVPS (R13), Y0, Y1
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y2
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y3
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y4
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y5
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y6
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y7
+	JMP        begin416
+
+notC414:
+	CMPQ       88(AX), $0x01
+	JNE        notBias415
+	MOVQ       96(AX), R13
+	VMASKMOVPS (R13), Y0, Y1
+	VMOVUPS    Y1, Y2
+	VMOVUPS    Y1, Y3
+	VMOVUPS    Y1, Y4
+	VMOVUPS    Y1, Y5
+	VMOVUPS    Y1, Y6
+	VMOVUPS    Y1, Y7
+	JMP        begin416
+
+notBias415:
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+begin416:
+	MOVQ  CX, R13
+	LEAQ  (R13)(R12*1), R14
+	ADDQ  DX, R14
+	MOVQ  SI, R15
+	MOVQ  56(AX), BP
+	TESTQ BP, BP
+	JZ    sums418
+
+step417:
+	VMASKMOVPS   (R15), Y0, Y8
+	VBROADCASTSS (R13), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VBROADCASTSS (R13)(DX*1), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VBROADCASTSS (R13)(DX*2), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VBROADCASTSS (R13)(R11*1), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VBROADCASTSS (R13)(DX*4), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VBROADCASTSS (R13)(R12*1), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VBROADCASTSS (R14), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         BX, R13
+	ADDQ         BX, R14
+	ADDQ         DI, R15
+	DECQ         BP
+	JNZ          step417
+
+sums418:
+	VXORPS     Y8, Y8, Y8
+	VADDPS     Y8, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y8, Y2, Y2
+	VMASKMOVPS Y2, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y8, Y3, Y3
+	VMASKMOVPS Y3, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y8, Y4, Y4
+	VMASKMOVPS Y4, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y8, Y5, Y5
+	VMASKMOVPS Y5, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y8, Y6, Y6
+	VMASKMOVPS Y6, Y0, (R8)
+	ADDQ       R9, R8
+	VADDPS     Y8, Y7, Y7
+	VMASKMOVPS Y7, Y0, (R8)
+	ADDQ       R9, R8
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	ADDQ       DX, CX
+	DECQ       R10
+	JNZ        tile413
+	VZEROUPPER
+	RET
+
+rows412:
+	CMPQ 64(AX), $0x06
+	JNE  rows419
+
+tile420:
+	CMPQ       88(AX), $0x02
+	JNE        notC421
+	MOVQ       R8, R13
+	VMASKMOVPS (R13), Y0, Y1
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y2
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y3
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y4
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y5
+	ADDQ       R9, R13
+	VMASKMOVPS (R13), Y0, Y6
+	JMP        begin423
+
+notC421:
+	CMPQ       88(AX), $0x01
+	JNE        notBias422
+	MOVQ       96(AX), R13
+	VMASKMOVPS (R13), Y0, Y1
+	VMOVUPS    Y1, Y2
+	VMOVUPS    Y1, Y3
+	VMOVUPS    Y1, Y4
+	VMOVUPS    Y1, Y5
+	VMOVUPS    Y1, Y6
+	JMP        begin423
+
+notBias422:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -3491,14 +8891,14 @@ notBias212:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin213:
+begin423:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums215
+	JZ    sums425
 
-step214:
+step424:
 	VMASKMOVPS   (R14), Y0, Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y1
@@ -3515,9 +8915,9 @@ step214:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step214
+	JNZ          step424
 
-sums215:
+sums425:
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3544,17 +8944,17 @@ sums215:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile210
+	JNZ        tile420
 	VZEROUPPER
 	RET
 
-rows209:
+rows419:
 	CMPQ 64(AX), $0x05
-	JNE  rows216
+	JNE  rows426
 
-tile217:
+tile427:
 	CMPQ       88(AX), $0x02
-	JNE        notC218
+	JNE        notC428
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -3565,34 +8965,34 @@ tile217:
 	VMASKMOVPS (R12), Y0, Y4
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y5
-	JMP        begin220
+	JMP        begin430
 
-notC218:
+notC428:
 	CMPQ       88(AX), $0x01
-	JNE        notBias219
+	JNE        notBias429
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
-	JMP        begin220
+	JMP        begin430
 
-notBias219:
+notBias429:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin220:
+begin430:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums222
+	JZ    sums432
 
-step221:
+step431:
 	VMASKMOVPS   (R13), Y0, Y6
 	VBROADCASTSS (R12), Y7
 	VFMADD231PS  Y7, Y6, Y1
@@ -3607,9 +9007,9 @@ step221:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step221
+	JNZ          step431
 
-sums222:
+sums432:
 	VXORPS     Y6, Y6, Y6
 	VADDPS     Y6, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3632,17 +9032,17 @@ sums222:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile217
+	JNZ        tile427
 	VZEROUPPER
 	RET
 
-rows216:
+rows426:
 	CMPQ 64(AX), $0x04
-	JNE  rows223
+	JNE  rows433
 
-tile224:
+tile434:
 	CMPQ       88(AX), $0x02
-	JNE        notC225
+	JNE        notC435
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -3651,32 +9051,32 @@ tile224:
 	VMASKMOVPS (R12), Y0, Y3
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y4
-	JMP        begin227
+	JMP        begin437
 
-notC225:
+notC435:
 	CMPQ       88(AX), $0x01
-	JNE        notBias226
+	JNE        notBias436
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
-	JMP        begin227
+	JMP        begin437
 
-notBias226:
+notBias436:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin227:
+begin437:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums229
+	JZ    sums439
 
-step228:
+step438:
 	VMASKMOVPS   (R13), Y0, Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y1
@@ -3689,9 +9089,9 @@ step228:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step228
+	JNZ          step438
 
-sums229:
+sums439:
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3710,47 +9110,47 @@ sums229:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile224
+	JNZ        tile434
 	VZEROUPPER
 	RET
 
-rows223:
+rows433:
 	CMPQ 64(AX), $0x03
-	JNE  rows230
+	JNE  rows440
 
-tile231:
+tile441:
 	CMPQ       88(AX), $0x02
-	JNE        notC232
+	JNE        notC442
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y3
-	JMP        begin234
+	JMP        begin444
 
-notC232:
+notC442:
 	CMPQ       88(AX), $0x01
-	JNE        notBias233
+	JNE        notBias443
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
-	JMP        begin234
+	JMP        begin444
 
-notBias233:
+notBias443:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin234:
+begin444:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums236
+	JZ    sums446
 
-step235:
+step445:
 	VMASKMOVPS   (R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
 	VFMADD231PS  Y5, Y4, Y1
@@ -3761,9 +9161,9 @@ step235:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step235
+	JNZ          step445
 
-sums236:
+sums446:
 	VXORPS     Y4, Y4, Y4
 	VADDPS     Y4, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3778,43 +9178,43 @@ sums236:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile231
+	JNZ        tile441
 	VZEROUPPER
 	RET
 
-rows230:
+rows440:
 	CMPQ 64(AX), $0x02
-	JNE  rows237
+	JNE  rows447
 
-tile238:
+tile448:
 	CMPQ       88(AX), $0x02
-	JNE        notC239
+	JNE        notC449
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
-	JMP        begin241
+	JMP        begin451
 
-notC239:
+notC449:
 	CMPQ       88(AX), $0x01
-	JNE        notBias240
+	JNE        notBias450
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
-	JMP        begin241
+	JMP        begin451
 
-notBias240:
+notBias450:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin241:
+begin451:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums243
+	JZ    sums453
 
-step242:
+step452:
 	VMASKMOVPS   (R12), Y0, Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y1
@@ -3823,9 +9223,9 @@ step242:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step242
+	JNZ          step452
 
-sums243:
+sums453:
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3836,52 +9236,52 @@ sums243:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile238
+	JNZ        tile448
 	VZEROUPPER
 	RET
 
-rows237:
-tile244:
+rows447:
+tile454:
 	CMPQ       88(AX), $0x02
-	JNE        notC245
+	JNE        notC455
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin247
+	JMP        begin457
 
-notC245:
+notC455:
 	CMPQ       88(AX), $0x01
-	JNE        notBias246
+	JNE        notBias456
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin247
+	JMP        begin457
 
-notBias246:
+notBias456:
 	VXORPS Y1, Y1, Y1
 
-begin247:
+begin457:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums249
+	JZ    sums459
 
-step248:
+step458:
 	VMASKMOVPS   (R12), Y0, Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step248
+	JNZ          step458
 
-sums249:
+sums459:
 	VXORPS     Y2, Y2, Y2
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
 	ADDQ       R9, R8
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile244
+	JNZ        tile454
 	VZEROUPPER
 	RET
 
@@ -3918,11 +9318,11 @@ TEXT ·gemm2AVX2(SB), NOSPLIT, $0-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x06
-	JNE  rows250
+	JNE  rows460
 
-tile251:
+tile461:
 	CMPQ    88(AX), $0x02
-	JNE     notC252
+	JNE     notC462
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	VMOVUPS 32(R13), Y1
@@ -3941,11 +9341,11 @@ tile251:
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
 	VMOVUPS 32(R13), Y11
-	JMP     begin254
+	JMP     begin464
 
-notC252:
+notC462:
 	CMPQ    88(AX), $0x01
-	JNE     notBias253
+	JNE     notBias463
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y2
@@ -3959,9 +9359,9 @@ notC252:
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
 	VMOVUPS Y1, Y11
-	JMP     begin254
+	JMP     begin464
 
-notBias253:
+notBias463:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -3975,14 +9375,14 @@ notBias253:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin254:
+begin464:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums256
+	JZ    sums466
 
-step255:
+step465:
 	VMOVUPS      (R14), Y12
 	VMOVUPS      32(R14), Y13
 	VBROADCASTSS (R13), Y14
@@ -4006,9 +9406,9 @@ step255:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step255
+	JNZ          step465
 
-sums256:
+sums466:
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -4047,17 +9447,17 @@ sums256:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile251
+	JNZ     tile461
 	VZEROUPPER
 	RET
 
-rows250:
+rows460:
 	CMPQ 64(AX), $0x05
-	JNE  rows257
+	JNE  rows467
 
-tile258:
+tile468:
 	CMPQ    88(AX), $0x02
-	JNE     notC259
+	JNE     notC469
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -4073,11 +9473,11 @@ tile258:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     begin261
+	JMP     begin471
 
-notC259:
+notC469:
 	CMPQ    88(AX), $0x01
-	JNE     notBias260
+	JNE     notBias470
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -4089,9 +9489,9 @@ notC259:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     begin261
+	JMP     begin471
 
-notBias260:
+notBias470:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -4103,14 +9503,14 @@ notBias260:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin261:
+begin471:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums263
+	JZ    sums473
 
-step262:
+step472:
 	VMOVUPS      (R13), Y10
 	VMOVUPS      32(R13), Y11
 	VBROADCASTSS (R12), Y12
@@ -4131,9 +9531,9 @@ step262:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step262
+	JNZ          step472
 
-sums263:
+sums473:
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -4166,17 +9566,17 @@ sums263:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile258
+	JNZ     tile468
 	VZEROUPPER
 	RET
 
-rows257:
+rows467:
 	CMPQ 64(AX), $0x04
-	JNE  rows264
+	JNE  rows474
 
-tile265:
+tile475:
 	CMPQ    88(AX), $0x02
-	JNE     notC266
+	JNE     notC476
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -4189,11 +9589,11 @@ tile265:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     begin268
+	JMP     begin478
 
-notC266:
+notC476:
 	CMPQ    88(AX), $0x01
-	JNE     notBias267
+	JNE     notBias477
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -4203,9 +9603,9 @@ notC266:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     begin268
+	JMP     begin478
 
-notBias267:
+notBias477:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -4215,14 +9615,14 @@ notBias267:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin268:
+begin478:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums270
+	JZ    sums480
 
-step269:
+step479:
 	VMOVUPS      (R13), Y8
 	VMOVUPS      32(R13), Y9
 	VBROADCASTSS (R12), Y10
@@ -4240,9 +9640,9 @@ step269:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step269
+	JNZ          step479
 
-sums270:
+sums480:
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -4269,17 +9669,17 @@ sums270:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile265
+	JNZ     tile475
 	VZEROUPPER
 	RET
 
-rows264:
+rows474:
 	CMPQ 64(AX), $0x03
-	JNE  rows271
+	JNE  rows481
 
-tile272:
+tile482:
 	CMPQ    88(AX), $0x02
-	JNE     notC273
+	JNE     notC483
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -4289,11 +9689,11 @@ tile272:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     begin275
+	JMP     begin485
 
-notC273:
+notC483:
 	CMPQ    88(AX), $0x01
-	JNE     notBias274
+	JNE     notBias484
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -4301,9 +9701,9 @@ notC273:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     begin275
+	JMP     begin485
 
-notBias274:
+notBias484:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -4311,14 +9711,14 @@ notBias274:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin275:
+begin485:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums277
+	JZ    sums487
 
-step276:
+step486:
 	VMOVUPS      (R12), Y6
 	VMOVUPS      32(R12), Y7
 	VBROADCASTSS (R11), Y8
@@ -4333,9 +9733,9 @@ step276:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step276
+	JNZ          step486
 
-sums277:
+sums487:
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -4356,49 +9756,49 @@ sums277:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile272
+	JNZ     tile482
 	VZEROUPPER
 	RET
 
-rows271:
+rows481:
 	CMPQ 64(AX), $0x02
-	JNE  rows278
+	JNE  rows488
 
-tile279:
+tile489:
 	CMPQ    88(AX), $0x02
-	JNE     notC280
+	JNE     notC490
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     begin282
+	JMP     begin492
 
-notC280:
+notC490:
 	CMPQ    88(AX), $0x01
-	JNE     notBias281
+	JNE     notBias491
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     begin282
+	JMP     begin492
 
-notBias281:
+notBias491:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin282:
+begin492:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums284
+	JZ    sums494
 
-step283:
+step493:
 	VMOVUPS      (R12), Y4
 	VMOVUPS      32(R12), Y5
 	VBROADCASTSS (R11), Y6
@@ -4410,9 +9810,9 @@ step283:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step283
+	JNZ          step493
 
-sums284:
+sums494:
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -4427,39 +9827,39 @@ sums284:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile279
+	JNZ     tile489
 	VZEROUPPER
 	RET
 
-rows278:
-tile285:
+rows488:
+tile495:
 	CMPQ    88(AX), $0x02
-	JNE     notC286
+	JNE     notC496
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin288
+	JMP     begin498
 
-notC286:
+notC496:
 	CMPQ    88(AX), $0x01
-	JNE     notBias287
+	JNE     notBias497
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin288
+	JMP     begin498
 
-notBias287:
+notBias497:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin288:
+begin498:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums290
+	JZ    sums500
 
-step289:
+step499:
 	VMOVUPS      (R12), Y2
 	VMOVUPS      32(R12), Y3
 	VBROADCASTSS (R11), Y4
@@ -4468,9 +9868,9 @@ step289:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step289
+	JNZ          step499
 
-sums290:
+sums500:
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -4479,7 +9879,7 @@ sums290:
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile285
+	JNZ     tile495
 	VZEROUPPER
 	RET
 
@@ -4504,11 +9904,11 @@ TEXT ·gemm2maskedAVX2(SB), NOSPLIT, $0-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x06
-	JNE     rows291
+	JNE     rows501
 
-tile292:
+tile502:
 	CMPQ       88(AX), $0x02
-	JNE        notC293
+	JNE        notC503
 	MOVQ       R8, R13
 	VMOVUPS    (R13), Y1
 	VMASKMOVPS 32(R13), Y0, Y2
@@ -4527,11 +9927,11 @@ tile292:
 	ADDQ       R9, R13
 	VMOVUPS    (R13), Y11
 	VMASKMOVPS 32(R13), Y0, Y12
-	JMP        begin295
+	JMP        begin505
 
-notC293:
+notC503:
 	CMPQ       88(AX), $0x01
-	JNE        notBias294
+	JNE        notBias504
 	MOVQ       96(AX), R13
 	VMOVUPS    (R13), Y1
 	VMOVUPS    Y1, Y3
@@ -4545,9 +9945,9 @@ notC293:
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
 	VMOVUPS    Y2, Y12
-	JMP        begin295
+	JMP        begin505
 
-notBias294:
+notBias504:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -4561,14 +9961,14 @@ notBias294:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-begin295:
+begin505:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums297
+	JZ    sums507
 
-step296:
+step506:
 	VMOVUPS      (R14), Y13
 	VMASKMOVPS   32(R14), Y0, Y14
 	VBROADCASTSS (R13), Y15
@@ -4592,9 +9992,9 @@ step296:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step296
+	JNZ          step506
 
-sums297:
+sums507:
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -4633,17 +10033,17 @@ sums297:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile292
+	JNZ        tile502
 	VZEROUPPER
 	RET
 
-rows291:
+rows501:
 	CMPQ 64(AX), $0x05
-	JNE  rows298
+	JNE  rows508
 
-tile299:
+tile509:
 	CMPQ       88(AX), $0x02
-	JNE        notC300
+	JNE        notC510
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -4659,11 +10059,11 @@ tile299:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y9
 	VMASKMOVPS 32(R12), Y0, Y10
-	JMP        begin302
+	JMP        begin512
 
-notC300:
+notC510:
 	CMPQ       88(AX), $0x01
-	JNE        notBias301
+	JNE        notBias511
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -4675,9 +10075,9 @@ notC300:
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
-	JMP        begin302
+	JMP        begin512
 
-notBias301:
+notBias511:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -4689,14 +10089,14 @@ notBias301:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin302:
+begin512:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums304
+	JZ    sums514
 
-step303:
+step513:
 	VMOVUPS      (R13), Y11
 	VMASKMOVPS   32(R13), Y0, Y12
 	VBROADCASTSS (R12), Y13
@@ -4717,9 +10117,9 @@ step303:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step303
+	JNZ          step513
 
-sums304:
+sums514:
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -4752,17 +10152,17 @@ sums304:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile299
+	JNZ        tile509
 	VZEROUPPER
 	RET
 
-rows298:
+rows508:
 	CMPQ 64(AX), $0x04
-	JNE  rows305
+	JNE  rows515
 
-tile306:
+tile516:
 	CMPQ       88(AX), $0x02
-	JNE        notC307
+	JNE        notC517
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -4775,11 +10175,11 @@ tile306:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y7
 	VMASKMOVPS 32(R12), Y0, Y8
-	JMP        begin309
+	JMP        begin519
 
-notC307:
+notC517:
 	CMPQ       88(AX), $0x01
-	JNE        notBias308
+	JNE        notBias518
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -4789,9 +10189,9 @@ notC307:
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
-	JMP        begin309
+	JMP        begin519
 
-notBias308:
+notBias518:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -4801,14 +10201,14 @@ notBias308:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin309:
+begin519:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums311
+	JZ    sums521
 
-step310:
+step520:
 	VMOVUPS      (R13), Y9
 	VMASKMOVPS   32(R13), Y0, Y10
 	VBROADCASTSS (R12), Y11
@@ -4826,9 +10226,9 @@ step310:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step310
+	JNZ          step520
 
-sums311:
+sums521:
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -4855,17 +10255,17 @@ sums311:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile306
+	JNZ        tile516
 	VZEROUPPER
 	RET
 
-rows305:
+rows515:
 	CMPQ 64(AX), $0x03
-	JNE  rows312
+	JNE  rows522
 
-tile313:
+tile523:
 	CMPQ       88(AX), $0x02
-	JNE        notC314
+	JNE        notC524
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
@@ -4875,11 +10275,11 @@ tile313:
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y5
 	VMASKMOVPS 32(R11), Y0, Y6
-	JMP        begin316
+	JMP        begin526
 
-notC314:
+notC524:
 	CMPQ       88(AX), $0x01
-	JNE        notBias315
+	JNE        notBias525
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
@@ -4887,9 +10287,9 @@ notC314:
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
-	JMP        begin316
+	JMP        begin526
 
-notBias315:
+notBias525:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -4897,14 +10297,14 @@ notBias315:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin316:
+begin526:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums318
+	JZ    sums528
 
-step317:
+step527:
 	VMOVUPS      (R12), Y7
 	VMASKMOVPS   32(R12), Y0, Y8
 	VBROADCASTSS (R11), Y9
@@ -4919,9 +10319,9 @@ step317:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step317
+	JNZ          step527
 
-sums318:
+sums528:
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -4942,49 +10342,49 @@ sums318:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile313
+	JNZ        tile523
 	VZEROUPPER
 	RET
 
-rows312:
+rows522:
 	CMPQ 64(AX), $0x02
-	JNE  rows319
+	JNE  rows529
 
-tile320:
+tile530:
 	CMPQ       88(AX), $0x02
-	JNE        notC321
+	JNE        notC531
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y3
 	VMASKMOVPS 32(R11), Y0, Y4
-	JMP        begin323
+	JMP        begin533
 
-notC321:
+notC531:
 	CMPQ       88(AX), $0x01
-	JNE        notBias322
+	JNE        notBias532
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
-	JMP        begin323
+	JMP        begin533
 
-notBias322:
+notBias532:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin323:
+begin533:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums325
+	JZ    sums535
 
-step324:
+step534:
 	VMOVUPS      (R12), Y5
 	VMASKMOVPS   32(R12), Y0, Y6
 	VBROADCASTSS (R11), Y7
@@ -4996,9 +10396,9 @@ step324:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step324
+	JNZ          step534
 
-sums325:
+sums535:
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -5013,39 +10413,39 @@ sums325:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile320
+	JNZ        tile530
 	VZEROUPPER
 	RET
 
-rows319:
-tile326:
+rows529:
+tile536:
 	CMPQ       88(AX), $0x02
-	JNE        notC327
+	JNE        notC537
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin329
+	JMP        begin539
 
-notC327:
+notC537:
 	CMPQ       88(AX), $0x01
-	JNE        notBias328
+	JNE        notBias538
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin329
+	JMP        begin539
 
-notBias328:
+notBias538:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin329:
+begin539:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums331
+	JZ    sums541
 
-step330:
+step540:
 	VMOVUPS      (R12), Y3
 	VMASKMOVPS   32(R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
@@ -5054,9 +10454,9 @@ step330:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step330
+	JNZ          step540
 
-sums331:
+sums541:
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -5065,7 +10465,7 @@ sums331:
 	ADDQ       R9, R8
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile326
+	JNZ        tile536
 	VZEROUPPER
 	RET
 
@@ -5077,128 +10477,129 @@ TEXT ·transposeAVX2(SB), NOSPLIT, $64-48
 	MOVQ    src+16(FP), DX
 	MOVQ    srcRow+24(FP), BX
 	MOVQ    rows+32(FP), SI
-	MOVQ    depth+40(FP), DI
-	XORQ    R8, R8
+	XORQ    DI, DI
 	MOVQ    DX, (SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 8(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 16(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 24(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 32(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 40(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 48(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
 	MOVQ    DX, 56(SP)
 	DECQ    SI
-	CMOVQLE R8, BX
+	CMOVQLE DI, BX
 	ADDQ    BX, DX
-	XORQ    DX, DX
+	MOVQ    depth+40(FP), DX
+	XORQ    BX, BX
+	SUBQ    $0x08, DX
+	JL      rest543
 
-loop332:
-	SUBQ       $0x08, DI
-	JL         rest333
-	MOVQ       (SP), BX
-	VMOVUPS    (BX)(DX*1), Y0
-	MOVQ       8(SP), BX
-	VMOVUPS    (BX)(DX*1), Y1
-	MOVQ       16(SP), BX
-	VMOVUPS    (BX)(DX*1), Y2
-	MOVQ       24(SP), BX
-	VMOVUPS    (BX)(DX*1), Y3
-	MOVQ       32(SP), BX
-	VMOVUPS    (BX)(DX*1), Y4
-	MOVQ       40(SP), BX
-	VMOVUPS    (BX)(DX*1), Y5
-	MOVQ       48(SP), BX
-	VMOVUPS    (BX)(DX*1), Y6
-	MOVQ       56(SP), BX
-	VMOVUPS    (BX)(DX*1), Y7
-	VUNPCKLPS  Y1, Y0, Y8
-	VUNPCKHPS  Y1, Y0, Y0
-	VUNPCKLPS  Y3, Y2, Y1
-	VUNPCKHPS  Y3, Y2, Y2
-	VUNPCKLPD  Y1, Y8, Y3
-	VUNPCKHPD  Y1, Y8, Y1
-	VUNPCKLPD  Y2, Y0, Y8
-	VUNPCKHPD  Y2, Y0, Y0
-	VUNPCKLPS  Y5, Y4, Y2
-	VUNPCKHPS  Y5, Y4, Y4
-	VUNPCKLPS  Y7, Y6, Y5
-	VUNPCKHPS  Y7, Y6, Y6
-	VUNPCKLPD  Y5, Y2, Y7
-	VUNPCKHPD  Y5, Y2, Y2
-	VUNPCKLPD  Y6, Y4, Y5
-	VUNPCKHPD  Y6, Y4, Y4
-	VPERM2F128 $0x20, Y7, Y3, Y6
-	VPERM2F128 $0x31, Y7, Y3, Y7
-	VPERM2F128 $0x20, Y2, Y1, Y3
-	VPERM2F128 $0x31, Y2, Y1, Y2
-	VPERM2F128 $0x20, Y5, Y8, Y1
-	VPERM2F128 $0x31, Y5, Y8, Y8
-	VPERM2F128 $0x20, Y4, Y0, Y5
-	VPERM2F128 $0x31, Y4, Y0, Y0
-	VMOVUPS    Y6, (AX)
-	ADDQ       CX, AX
-	VMOVUPS    Y3, (AX)
-	ADDQ       CX, AX
-	VMOVUPS    Y1, (AX)
-	ADDQ       CX, AX
-	VMOVUPS    Y5, (AX)
-	ADDQ       CX, AX
-	VMOVUPS    Y7, (AX)
-	ADDQ       CX, AX
-	VMOVUPS    Y2, (AX)
-	ADDQ       CX, AX
-	VMOVUPS    Y8, (AX)
-	ADDQ       CX, AX
-	VMOVUPS    Y0, (AX)
-	ADDQ       CX, AX
-	ADDQ       $+32, DX
-	JMP        loop332
+loop542:
+	MOVQ           (SP), SI
+	VBROADCASTF128 (SI)(BX*1), Y0
+	VBROADCASTF128 16(SI)(BX*1), Y1
+	MOVQ           32(SP), SI
+	VINSERTF128    $0x01, (SI)(BX*1), Y0, Y0
+	VINSERTF128    $0x01, 16(SI)(BX*1), Y1, Y1
+	MOVQ           8(SP), SI
+	VBROADCASTF128 (SI)(BX*1), Y2
+	VBROADCASTF128 16(SI)(BX*1), Y3
+	MOVQ           40(SP), SI
+	VINSERTF128    $0x01, (SI)(BX*1), Y2, Y2
+	VINSERTF128    $0x01, 16(SI)(BX*1), Y3, Y3
+	MOVQ           16(SP), SI
+	VBROADCASTF128 (SI)(BX*1), Y4
+	VBROADCASTF128 16(SI)(BX*1), Y5
+	MOVQ           48(SP), SI
+	VINSERTF128    $0x01, (SI)(BX*1), Y4, Y4
+	VINSERTF128    $0x01, 16(SI)(BX*1), Y5, Y5
+	MOVQ           24(SP), SI
+	VBROADCASTF128 (SI)(BX*1), Y6
+	VBROADCASTF128 16(SI)(BX*1), Y7
+	MOVQ           56(SP), SI
+	VINSERTF128    $0x01, (SI)(BX*1), Y6, Y6
+	VINSERTF128    $0x01, 16(SI)(BX*1), Y7, Y7
+	VUNPCKLPS      Y2, Y0, Y8
+	VUNPCKHPS      Y2, Y0, Y0
+	VUNPCKLPS      Y6, Y4, Y2
+	VUNPCKHPS      Y6, Y4, Y4
+	VUNPCKLPD      Y2, Y8, Y6
+	VUNPCKHPD      Y2, Y8, Y2
+	VUNPCKLPD      Y4, Y0, Y8
+	VUNPCKHPD      Y4, Y0, Y0
+	VMOVUPS        Y6, (AX)
+	ADDQ           CX, AX
+	VMOVUPS        Y2, (AX)
+	ADDQ           CX, AX
+	VMOVUPS        Y8, (AX)
+	ADDQ           CX, AX
+	VMOVUPS        Y0, (AX)
+	ADDQ           CX, AX
+	VUNPCKLPS      Y3, Y1, Y0
+	VUNPCKHPS      Y3, Y1, Y1
+	VUNPCKLPS      Y7, Y5, Y2
+	VUNPCKHPS      Y7, Y5, Y3
+	VUNPCKLPD      Y2, Y0, Y4
+	VUNPCKHPD      Y2, Y0, Y0
+	VUNPCKLPD      Y3, Y1, Y2
+	VUNPCKHPD      Y3, Y1, Y1
+	VMOVUPS        Y4, (AX)
+	ADDQ           CX, AX
+	VMOVUPS        Y0, (AX)
+	ADDQ           CX, AX
+	VMOVUPS        Y2, (AX)
+	ADDQ           CX, AX
+	VMOVUPS        Y1, (AX)
+	ADDQ           CX, AX
+	ADDQ           $+32, BX
+	SUBQ           $0x08, DX
+	JGE            loop542
 
-rest333:
-	ADDQ       $0x08, DI
-	JZ         done334
-	LEAQ       masks<>+0(SB), BX
-	SHLQ       $0x02, DI
-	SUBQ       DI, BX
-	SHRQ       $0x02, DI
-	VMOVUPS    32(BX), Y0
-	MOVQ       (SP), BX
-	VMASKMOVPS (BX)(DX*1), Y0, Y1
-	MOVQ       8(SP), BX
-	VMASKMOVPS (BX)(DX*1), Y0, Y2
-	MOVQ       16(SP), BX
-	VMASKMOVPS (BX)(DX*1), Y0, Y3
-	MOVQ       24(SP), BX
-	VMASKMOVPS (BX)(DX*1), Y0, Y4
-	MOVQ       32(SP), BX
-	VMASKMOVPS (BX)(DX*1), Y0, Y5
-	MOVQ       40(SP), BX
-	VMASKMOVPS (BX)(DX*1), Y0, Y6
-	MOVQ       48(SP), BX
-	VMASKMOVPS (BX)(DX*1), Y0, Y7
-	MOVQ       56(SP), BX
-	VMASKMOVPS (BX)(DX*1), Y0, Y0
+rest543:
+	ADDQ       $0x08, DX
+	JZ         done544
+	LEAQ       masks<>+0(SB), SI
+	SHLQ       $0x02, DX
+	SUBQ       DX, SI
+	SHRQ       $0x02, DX
+	VMOVUPS    32(SI), Y0
+	MOVQ       (SP), SI
+	VMASKMOVPS (SI)(BX*1), Y0, Y1
+	MOVQ       8(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y0, Y2
+	MOVQ       16(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y0, Y3
+	MOVQ       24(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y0, Y4
+	MOVQ       32(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y0, Y5
+	MOVQ       40(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y0, Y6
+	MOVQ       48(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y0, Y7
+	MOVQ       56(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y0, Y0
 	VUNPCKLPS  Y2, Y1, Y8
 	VUNPCKHPS  Y2, Y1, Y1
 	VUNPCKLPS  Y4, Y3, Y2
@@ -5225,35 +10626,2412 @@ rest333:
 	VPERM2F128 $0x31, Y0, Y1, Y0
 	VMOVUPS    Y5, (AX)
 	ADDQ       CX, AX
-	CMPQ       DI, $0x01
-	JE         done334
+	CMPQ       DX, $0x01
+	JE         columns545
 	VMOVUPS    Y4, (AX)
 	ADDQ       CX, AX
-	CMPQ       DI, $0x02
-	JE         done334
+	CMPQ       DX, $0x02
+	JE         columns545
 	VMOVUPS    Y2, (AX)
 	ADDQ       CX, AX
-	CMPQ       DI, $0x03
-	JE         done334
+	CMPQ       DX, $0x03
+	JE         columns545
 	VMOVUPS    Y6, (AX)
 	ADDQ       CX, AX
-	CMPQ       DI, $0x04
-	JE         done334
+	CMPQ       DX, $0x04
+	JE         columns545
 	VMOVUPS    Y7, (AX)
 	ADDQ       CX, AX
-	CMPQ       DI, $0x05
-	JE         done334
+	CMPQ       DX, $0x05
+	JE         columns545
 	VMOVUPS    Y3, (AX)
 	ADDQ       CX, AX
-	CMPQ       DI, $0x06
-	JE         done334
+	CMPQ       DX, $0x06
+	JE         columns545
 	VMOVUPS    Y8, (AX)
 	ADDQ       CX, AX
-	CMPQ       DI, $0x07
-	JE         done334
+	CMPQ       DX, $0x07
+	JE         columns545
 	VMOVUPS    Y0, (AX)
 	ADDQ       CX, AX
 
-done334:
+columns545:
+done544:
+	VZEROUPPER
+	RET
+
+// func gemvTransposedAVX2(t *byte)
+// Requires: AVX, CMOV, FMA3
+TEXT ·gemvTransposedAVX2(SB), NOSPLIT, $128-8
+	MOVQ       t+0(FP), AX
+	MOVQ       24(AX), CX
+	MOVQ       32(AX), DX
+	MOVQ       80(AX), BX
+	XORQ       SI, SI
+	MOVQ       CX, (SP)
+	DECQ       BX
+	CMOVQLE    SI, DX
+	ADDQ       DX, CX
+	MOVQ       CX, 8(SP)
+	DECQ       BX
+	CMOVQLE    SI, DX
+	ADDQ       DX, CX
+	MOVQ       CX, 16(SP)
+	DECQ       BX
+	CMOVQLE    SI, DX
+	ADDQ       DX, CX
+	MOVQ       CX, 24(SP)
+	DECQ       BX
+	CMOVQLE    SI, DX
+	ADDQ       DX, CX
+	MOVQ       CX, 32(SP)
+	DECQ       BX
+	CMOVQLE    SI, DX
+	ADDQ       DX, CX
+	MOVQ       CX, 40(SP)
+	DECQ       BX
+	CMOVQLE    SI, DX
+	ADDQ       DX, CX
+	MOVQ       CX, 48(SP)
+	DECQ       BX
+	CMOVQLE    SI, DX
+	ADDQ       DX, CX
+	MOVQ       CX, 56(SP)
+	DECQ       BX
+	CMOVQLE    SI, DX
+	ADDQ       DX, CX
+	MOVQ       CX, 64(SP)
+	DECQ       BX
+	CMOVQLE    SI, DX
+	ADDQ       DX, CX
+	MOVQ       CX, 72(SP)
+	DECQ       BX
+	CMOVQLE    SI, DX
+	ADDQ       DX, CX
+	MOVQ       CX, 80(SP)
+	DECQ       BX
+	CMOVQLE    SI, DX
+	ADDQ       DX, CX
+	MOVQ       CX, 88(SP)
+	DECQ       BX
+	CMOVQLE    SI, DX
+	ADDQ       DX, CX
+	MOVQ       CX, 96(SP)
+	DECQ       BX
+	CMOVQLE    SI, DX
+	ADDQ       DX, CX
+	MOVQ       CX, 104(SP)
+	DECQ       BX
+	CMOVQLE    SI, DX
+	ADDQ       DX, CX
+	MOVQ       CX, 112(SP)
+	DECQ       BX
+	CMOVQLE    SI, DX
+	ADDQ       DX, CX
+	MOVQ       CX, 120(SP)
+	DECQ       BX
+	CMOVQLE    SI, DX
+	ADDQ       DX, CX
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	MOVQ       40(AX), CX
+	MOVQ       80(AX), DX
+	MOVQ       $+8, BX
+	MOVQ       DX, SI
+	CMPQ       SI, BX
+	CMOVQGT    BX, SI
+	LEAQ       masks<>+0(SB), DI
+	SHLQ       $0x02, SI
+	SUBQ       SI, DI
+	SHRQ       $0x02, SI
+	VMOVUPS    32(DI), Y0
+	VMASKMOVPS (CX), Y0, Y0
+	SUBQ       BX, DX
+	JLE        groups546
+	CMPQ       DX, BX
+	CMOVQGT    BX, DX
+	LEAQ       masks<>+0(SB), BX
+	SHLQ       $0x02, DX
+	SUBQ       DX, BX
+	SHRQ       $0x02, DX
+	VMOVUPS    32(BX), Y1
+	VMASKMOVPS 32(CX), Y1, Y1
+
+groups546:
+	MOVQ (AX), CX
+	MOVQ 56(AX), DX
+	XORQ BX, BX
+	SUBQ $0x08, DX
+	JL   rest548
+
+loop547:
+	MOVQ           (SP), SI
+	VBROADCASTF128 (SI)(BX*1), Y2
+	VBROADCASTF128 16(SI)(BX*1), Y3
+	MOVQ           32(SP), SI
+	VINSERTF128    $0x01, (SI)(BX*1), Y2, Y2
+	VINSERTF128    $0x01, 16(SI)(BX*1), Y3, Y3
+	MOVQ           8(SP), SI
+	VBROADCASTF128 (SI)(BX*1), Y4
+	VBROADCASTF128 16(SI)(BX*1), Y5
+	MOVQ           40(SP), SI
+	VINSERTF128    $0x01, (SI)(BX*1), Y4, Y4
+	VINSERTF128    $0x01, 16(SI)(BX*1), Y5, Y5
+	MOVQ           16(SP), SI
+	VBROADCASTF128 (SI)(BX*1), Y6
+	VBROADCASTF128 16(SI)(BX*1), Y7
+	MOVQ           48(SP), SI
+	VINSERTF128    $0x01, (SI)(BX*1), Y6, Y6
+	VINSERTF128    $0x01, 16(SI)(BX*1), Y7, Y7
+	MOVQ           24(SP), SI
+	VBROADCASTF128 (SI)(BX*1), Y8
+	VBROADCASTF128 16(SI)(BX*1), Y9
+	MOVQ           56(SP), SI
+	VINSERTF128    $0x01, (SI)(BX*1), Y8, Y8
+	VINSERTF128    $0x01, 16(SI)(BX*1), Y9, Y9
+	VUNPCKLPS      Y4, Y2, Y10
+	VUNPCKHPS      Y4, Y2, Y2
+	VUNPCKLPS      Y8, Y6, Y4
+	VUNPCKHPS      Y8, Y6, Y6
+	VUNPCKLPD      Y4, Y10, Y8
+	VUNPCKHPD      Y4, Y10, Y4
+	VUNPCKLPD      Y6, Y2, Y10
+	VUNPCKHPD      Y6, Y2, Y2
+	VBROADCASTSS   (CX), Y6
+	VFMADD231PS    Y6, Y8, Y0
+	VBROADCASTSS   4(CX), Y6
+	VFMADD231PS    Y6, Y4, Y0
+	VBROADCASTSS   8(CX), Y4
+	VFMADD231PS    Y4, Y10, Y0
+	VBROADCASTSS   12(CX), Y4
+	VFMADD231PS    Y4, Y2, Y0
+	VUNPCKLPS      Y5, Y3, Y2
+	VUNPCKHPS      Y5, Y3, Y3
+	VUNPCKLPS      Y9, Y7, Y4
+	VUNPCKHPS      Y9, Y7, Y5
+	VUNPCKLPD      Y4, Y2, Y6
+	VUNPCKHPD      Y4, Y2, Y2
+	VUNPCKLPD      Y5, Y3, Y4
+	VUNPCKHPD      Y5, Y3, Y3
+	VBROADCASTSS   16(CX), Y5
+	VFMADD231PS    Y5, Y6, Y0
+	VBROADCASTSS   20(CX), Y5
+	VFMADD231PS    Y5, Y2, Y0
+	VBROADCASTSS   24(CX), Y2
+	VFMADD231PS    Y2, Y4, Y0
+	VBROADCASTSS   28(CX), Y2
+	VFMADD231PS    Y2, Y3, Y0
+	MOVQ           64(SP), SI
+	VBROADCASTF128 (SI)(BX*1), Y2
+	VBROADCASTF128 16(SI)(BX*1), Y3
+	MOVQ           96(SP), SI
+	VINSERTF128    $0x01, (SI)(BX*1), Y2, Y2
+	VINSERTF128    $0x01, 16(SI)(BX*1), Y3, Y3
+	MOVQ           72(SP), SI
+	VBROADCASTF128 (SI)(BX*1), Y4
+	VBROADCASTF128 16(SI)(BX*1), Y5
+	MOVQ           104(SP), SI
+	VINSERTF128    $0x01, (SI)(BX*1), Y4, Y4
+	VINSERTF128    $0x01, 16(SI)(BX*1), Y5, Y5
+	MOVQ           80(SP), SI
+	VBROADCASTF128 (SI)(BX*1), Y6
+	VBROADCASTF128 16(SI)(BX*1), Y7
+	MOVQ           112(SP), SI
+	VINSERTF128    $0x01, (SI)(BX*1), Y6, Y6
+	VINSERTF128    $0x01, 16(SI)(BX*1), Y7, Y7
+	MOVQ           88(SP), SI
+	VBROADCASTF128 (SI)(BX*1), Y8
+	VBROADCASTF128 16(SI)(BX*1), Y9
+	MOVQ           120(SP), SI
+	VINSERTF128    $0x01, (SI)(BX*1), Y8, Y8
+	VINSERTF128    $0x01, 16(SI)(BX*1), Y9, Y9
+	VUNPCKLPS      Y4, Y2, Y10
+	VUNPCKHPS      Y4, Y2, Y2
+	VUNPCKLPS      Y8, Y6, Y4
+	VUNPCKHPS      Y8, Y6, Y6
+	VUNPCKLPD      Y4, Y10, Y8
+	VUNPCKHPD      Y4, Y10, Y4
+	VUNPCKLPD      Y6, Y2, Y10
+	VUNPCKHPD      Y6, Y2, Y2
+	VBROADCASTSS   (CX), Y6
+	VFMADD231PS    Y6, Y8, Y1
+	VBROADCASTSS   4(CX), Y6
+	VFMADD231PS    Y6, Y4, Y1
+	VBROADCASTSS   8(CX), Y4
+	VFMADD231PS    Y4, Y10, Y1
+	VBROADCASTSS   12(CX), Y4
+	VFMADD231PS    Y4, Y2, Y1
+	VUNPCKLPS      Y5, Y3, Y2
+	VUNPCKHPS      Y5, Y3, Y3
+	VUNPCKLPS      Y9, Y7, Y4
+	VUNPCKHPS      Y9, Y7, Y5
+	VUNPCKLPD      Y4, Y2, Y6
+	VUNPCKHPD      Y4, Y2, Y2
+	VUNPCKLPD      Y5, Y3, Y4
+	VUNPCKHPD      Y5, Y3, Y3
+	VBROADCASTSS   16(CX), Y5
+	VFMADD231PS    Y5, Y6, Y1
+	VBROADCASTSS   20(CX), Y5
+	VFMADD231PS    Y5, Y2, Y1
+	VBROADCASTSS   24(CX), Y2
+	VFMADD231PS    Y2, Y4, Y1
+	VBROADCASTSS   28(CX), Y2
+	VFMADD231PS    Y2, Y3, Y1
+	ADDQ           $0x20, CX
+	ADDQ           $+32, BX
+	SUBQ           $0x08, DX
+	JGE            loop547
+
+rest548:
+	ADDQ         $0x08, DX
+	JZ           done549
+	LEAQ         masks<>+0(SB), SI
+	SHLQ         $0x02, DX
+	SUBQ         DX, SI
+	SHRQ         $0x02, DX
+	VMOVUPS      32(SI), Y2
+	MOVQ         (SP), SI
+	VMASKMOVPS   (SI)(BX*1), Y2, Y3
+	MOVQ         8(SP), SI
+	VMASKMOVPS   (SI)(BX*1), Y2, Y4
+	MOVQ         16(SP), SI
+	VMASKMOVPS   (SI)(BX*1), Y2, Y5
+	MOVQ         24(SP), SI
+	VMASKMOVPS   (SI)(BX*1), Y2, Y6
+	MOVQ         32(SP), SI
+	VMASKMOVPS   (SI)(BX*1), Y2, Y7
+	MOVQ         40(SP), SI
+	VMASKMOVPS   (SI)(BX*1), Y2, Y8
+	MOVQ         48(SP), SI
+	VMASKMOVPS   (SI)(BX*1), Y2, Y9
+	MOVQ         56(SP), SI
+	VMASKMOVPS   (SI)(BX*1), Y2, Y2
+	VUNPCKLPS    Y4, Y3, Y10
+	VUNPCKHPS    Y4, Y3, Y3
+	VUNPCKLPS    Y6, Y5, Y4
+	VUNPCKHPS    Y6, Y5, Y5
+	VUNPCKLPD    Y4, Y10, Y6
+	VUNPCKHPD    Y4, Y10, Y4
+	VUNPCKLPD    Y5, Y3, Y10
+	VUNPCKHPD    Y5, Y3, Y3
+	VUNPCKLPS    Y8, Y7, Y5
+	VUNPCKHPS    Y8, Y7, Y7
+	VUNPCKLPS    Y2, Y9, Y8
+	VUNPCKHPS    Y2, Y9, Y2
+	VUNPCKLPD    Y8, Y5, Y9
+	VUNPCKHPD    Y8, Y5, Y5
+	VUNPCKLPD    Y2, Y7, Y8
+	VUNPCKHPD    Y2, Y7, Y2
+	VPERM2F128   $0x20, Y9, Y6, Y7
+	VPERM2F128   $0x31, Y9, Y6, Y9
+	VPERM2F128   $0x20, Y5, Y4, Y6
+	VPERM2F128   $0x31, Y5, Y4, Y5
+	VPERM2F128   $0x20, Y8, Y10, Y4
+	VPERM2F128   $0x31, Y8, Y10, Y10
+	VPERM2F128   $0x20, Y2, Y3, Y8
+	VPERM2F128   $0x31, Y2, Y3, Y2
+	VBROADCASTSS (CX), Y3
+	VFMADD231PS  Y3, Y7, Y0
+	CMPQ         DX, $0x01
+	JE           columns550
+	VBROADCASTSS 4(CX), Y3
+	VFMADD231PS  Y3, Y6, Y0
+	CMPQ         DX, $0x02
+	JE           columns550
+	VBROADCASTSS 8(CX), Y3
+	VFMADD231PS  Y3, Y4, Y0
+	CMPQ         DX, $0x03
+	JE           columns550
+	VBROADCASTSS 12(CX), Y3
+	VFMADD231PS  Y3, Y8, Y0
+	CMPQ         DX, $0x04
+	JE           columns550
+	VBROADCASTSS 16(CX), Y3
+	VFMADD231PS  Y3, Y9, Y0
+	CMPQ         DX, $0x05
+	JE           columns550
+	VBROADCASTSS 20(CX), Y3
+	VFMADD231PS  Y3, Y5, Y0
+	CMPQ         DX, $0x06
+	JE           columns550
+	VBROADCASTSS 24(CX), Y3
+	VFMADD231PS  Y3, Y10, Y0
+	CMPQ         DX, $0x07
+	JE           columns550
+	VBROADCASTSS 28(CX), Y3
+	VFMADD231PS  Y3, Y2, Y0
+
+columns550:
+	LEAQ         masks<>+0(SB), SI
+	SHLQ         $0x02, DX
+	SUBQ         DX, SI
+	SHRQ         $0x02, DX
+	VMOVUPS      32(SI), Y2
+	MOVQ         64(SP), SI
+	VMASKMOVPS   (SI)(BX*1), Y2, Y3
+	MOVQ         72(SP), SI
+	VMASKMOVPS   (SI)(BX*1), Y2, Y4
+	MOVQ         80(SP), SI
+	VMASKMOVPS   (SI)(BX*1), Y2, Y5
+	MOVQ         88(SP), SI
+	VMASKMOVPS   (SI)(BX*1), Y2, Y6
+	MOVQ         96(SP), SI
+	VMASKMOVPS   (SI)(BX*1), Y2, Y7
+	MOVQ         104(SP), SI
+	VMASKMOVPS   (SI)(BX*1), Y2, Y8
+	MOVQ         112(SP), SI
+	VMASKMOVPS   (SI)(BX*1), Y2, Y9
+	MOVQ         120(SP), SI
+	VMASKMOVPS   (SI)(BX*1), Y2, Y2
+	VUNPCKLPS    Y4, Y3, Y10
+	VUNPCKHPS    Y4, Y3, Y3
+	VUNPCKLPS    Y6, Y5, Y4
+	VUNPCKHPS    Y6, Y5, Y5
+	VUNPCKLPD    Y4, Y10, Y6
+	VUNPCKHPD    Y4, Y10, Y4
+	VUNPCKLPD    Y5, Y3, Y10
+	VUNPCKHPD    Y5, Y3, Y3
+	VUNPCKLPS    Y8, Y7, Y5
+	VUNPCKHPS    Y8, Y7, Y7
+	VUNPCKLPS    Y2, Y9, Y8
+	VUNPCKHPS    Y2, Y9, Y2
+	VUNPCKLPD    Y8, Y5, Y9
+	VUNPCKHPD    Y8, Y5, Y5
+	VUNPCKLPD    Y2, Y7, Y8
+	VUNPCKHPD    Y2, Y7, Y2
+	VPERM2F128   $0x20, Y9, Y6, Y7
+	VPERM2F128   $0x31, Y9, Y6, Y9
+	VPERM2F128   $0x20, Y5, Y4, Y6
+	VPERM2F128   $0x31, Y5, Y4, Y5
+	VPERM2F128   $0x20, Y8, Y10, Y4
+	VPERM2F128   $0x31, Y8, Y10, Y10
+	VPERM2F128   $0x20, Y2, Y3, Y8
+	VPERM2F128   $0x31, Y2, Y3, Y2
+	VBROADCASTSS (CX), Y3
+	VFMADD231PS  Y3, Y7, Y1
+	CMPQ         DX, $0x01
+	JE           columns551
+	VBROADCASTSS 4(CX), Y3
+	VFMADD231PS  Y3, Y6, Y1
+	CMPQ         DX, $0x02
+	JE           columns551
+	VBROADCASTSS 8(CX), Y3
+	VFMADD231PS  Y3, Y4, Y1
+	CMPQ         DX, $0x03
+	JE           columns551
+	VBROADCASTSS 12(CX), Y3
+	VFMADD231PS  Y3, Y8, Y1
+	CMPQ         DX, $0x04
+	JE           columns551
+	VBROADCASTSS 16(CX), Y3
+	VFMADD231PS  Y3, Y9, Y1
+	CMPQ         DX, $0x05
+	JE           columns551
+	VBROADCASTSS 20(CX), Y3
+	VFMADD231PS  Y3, Y5, Y1
+	CMPQ         DX, $0x06
+	JE           columns551
+	VBROADCASTSS 24(CX), Y3
+	VFMADD231PS  Y3, Y10, Y1
+	CMPQ         DX, $0x07
+	JE           columns551
+	VBROADCASTSS 28(CX), Y3
+	VFMADD231PS  Y3, Y2, Y1
+
+columns551:
+done549:
+	VXORPS     Y2, Y2, Y2
+	VADDPS     Y2, Y0, Y0
+	VADDPS     Y2, Y1, Y1
+	MOVQ       40(AX), CX
+	MOVQ       80(AX), AX
+	MOVQ       $+8, DX
+	MOVQ       AX, BX
+	CMPQ       BX, DX
+	CMOVQGT    DX, BX
+	LEAQ       masks<>+0(SB), SI
+	SHLQ       $0x02, BX
+	SUBQ       BX, SI
+	SHRQ       $0x02, BX
+	VMOVUPS    32(SI), Y2
+	VMASKMOVPS Y0, Y2, (CX)
+	SUBQ       DX, AX
+	JLE        groups552
+	CMPQ       AX, DX
+	CMOVQGT    DX, AX
+	LEAQ       masks<>+0(SB), DX
+	SHLQ       $0x02, AX
+	SUBQ       AX, DX
+	SHRQ       $0x02, AX
+	VMOVUPS    32(DX), Y0
+	VMASKMOVPS Y1, Y0, 32(CX)
+
+groups552:
+	VZEROUPPER
+	RET
+
+// func axpyAVX2(a float32, x *float32, y *float32, n int)
+// Requires: AVX, AVX2, FMA3, SSE
+TEXT ·axpyAVX2(SB), NOSPLIT, $0-32
+	MOVSS        a+0(FP), X0
+	VBROADCASTSS X0, Y0
+	MOVQ         x+8(FP), AX
+	MOVQ         y+16(FP), CX
+	MOVQ         n+24(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+32, DX
+	JL           after555
+
+loop554:
+	VMOVUPS     (AX)(BX*4), Y1
+	VMOVUPS     (CX)(BX*4), Y2
+	VFMADD231PS Y1, Y0, Y2
+	VMOVUPS     Y2, (CX)(BX*4)
+	VMOVUPS     32(AX)(BX*4), Y1
+	VMOVUPS     32(CX)(BX*4), Y2
+	VFMADD231PS Y1, Y0, Y2
+	VMOVUPS     Y2, 32(CX)(BX*4)
+	VMOVUPS     64(AX)(BX*4), Y1
+	VMOVUPS     64(CX)(BX*4), Y2
+	VFMADD231PS Y1, Y0, Y2
+	VMOVUPS     Y2, 64(CX)(BX*4)
+	VMOVUPS     96(AX)(BX*4), Y1
+	VMOVUPS     96(CX)(BX*4), Y2
+	VFMADD231PS Y1, Y0, Y2
+	VMOVUPS     Y2, 96(CX)(BX*4)
+	ADDQ        $+32, BX
+	SUBQ        $+32, DX
+	JGE         loop554
+
+after555:
+	ADDQ $+32, DX
+	SUBQ $+8, DX
+	JL   after557
+
+loop556:
+	VMOVUPS     (AX)(BX*4), Y1
+	VMOVUPS     (CX)(BX*4), Y2
+	VFMADD231PS Y1, Y0, Y2
+	VMOVUPS     Y2, (CX)(BX*4)
+	ADDQ        $+8, BX
+	SUBQ        $+8, DX
+	JGE         loop556
+
+after557:
+	ADDQ        $+8, DX
+	TESTQ       DX, DX
+	JZ          end553
+	LEAQ        masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	SHRQ        $0x02, DX
+	VMOVUPS     32(SI), Y1
+	VMASKMOVPS  (AX)(BX*4), Y1, Y2
+	VMASKMOVPS  (CX)(BX*4), Y1, Y3
+	VFMADD231PS Y2, Y0, Y3
+	VMASKMOVPS  Y3, Y1, (CX)(BX*4)
+
+end553:
+	VZEROUPPER
+	RET
+
+// func scaleAVX2(dst *float32, a float32, x *float32, n int)
+// Requires: AVX, AVX2, SSE
+TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVSS        a+8(FP), X0
+	VBROADCASTSS X0, Y0
+	MOVQ         x+16(FP), CX
+	MOVQ         n+24(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+32, DX
+	JL           after560
+
+loop559:
+	VMOVUPS (CX)(BX*4), Y1
+	VMULPS  Y1, Y0, Y1
+	VMOVUPS Y1, (AX)(BX*4)
+	VMOVUPS 32(CX)(BX*4), Y1
+	VMULPS  Y1, Y0, Y1
+	VMOVUPS Y1, 32(AX)(BX*4)
+	VMOVUPS 64(CX)(BX*4), Y1
+	VMULPS  Y1, Y0, Y1
+	VMOVUPS Y1, 64(AX)(BX*4)
+	VMOVUPS 96(CX)(BX*4), Y1
+	VMULPS  Y1, Y0, Y1
+	VMOVUPS Y1, 96(AX)(BX*4)
+	ADDQ    $+32, BX
+	SUBQ    $+32, DX
+	JGE     loop559
+
+after560:
+	ADDQ $+32, DX
+	SUBQ $+8, DX
+	JL   after562
+
+loop561:
+	VMOVUPS (CX)(BX*4), Y1
+	VMULPS  Y1, Y0, Y1
+	VMOVUPS Y1, (AX)(BX*4)
+	ADDQ    $+8, BX
+	SUBQ    $+8, DX
+	JGE     loop561
+
+after562:
+	ADDQ       $+8, DX
+	TESTQ      DX, DX
+	JZ         end558
+	LEAQ       masks<>+0(SB), SI
+	SHLQ       $0x02, DX
+	SUBQ       DX, SI
+	SHRQ       $0x02, DX
+	VMOVUPS    32(SI), Y1
+	VMASKMOVPS (CX)(BX*4), Y1, Y2
+	VMULPS     Y2, Y0, Y2
+	VMASKMOVPS Y2, Y1, (AX)(BX*4)
+
+end558:
+	VZEROUPPER
+	RET
+
+// func addAVX2(dst *float32, x *float32, y *float32, n int)
+// Requires: AVX
+TEXT ·addAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ y+16(FP), DX
+	MOVQ n+24(FP), BX
+	XORQ SI, SI
+	SUBQ $+32, BX
+	JL   after565
+
+loop564:
+	VMOVUPS (CX)(SI*4), Y0
+	VMOVUPS (DX)(SI*4), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, (AX)(SI*4)
+	VMOVUPS 32(CX)(SI*4), Y0
+	VMOVUPS 32(DX)(SI*4), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, 32(AX)(SI*4)
+	VMOVUPS 64(CX)(SI*4), Y0
+	VMOVUPS 64(DX)(SI*4), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, 64(AX)(SI*4)
+	VMOVUPS 96(CX)(SI*4), Y0
+	VMOVUPS 96(DX)(SI*4), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, 96(AX)(SI*4)
+	ADDQ    $+32, SI
+	SUBQ    $+32, BX
+	JGE     loop564
+
+after565:
+	ADDQ $+32, BX
+	SUBQ $+8, BX
+	JL   after567
+
+loop566:
+	VMOVUPS (CX)(SI*4), Y0
+	VMOVUPS (DX)(SI*4), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, (AX)(SI*4)
+	ADDQ    $+8, SI
+	SUBQ    $+8, BX
+	JGE     loop566
+
+after567:
+	ADDQ       $+8, BX
+	TESTQ      BX, BX
+	JZ         end563
+	LEAQ       masks<>+0(SB), DI
+	SHLQ       $0x02, BX
+	SUBQ       BX, DI
+	SHRQ       $0x02, BX
+	VMOVUPS    32(DI), Y0
+	VMASKMOVPS (CX)(SI*4), Y0, Y1
+	VMASKMOVPS (DX)(SI*4), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(SI*4)
+
+end563:
+	VZEROUPPER
+	RET
+
+// func mulAVX2(dst *float32, x *float32, y *float32, n int)
+// Requires: AVX
+TEXT ·mulAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ y+16(FP), DX
+	MOVQ n+24(FP), BX
+	XORQ SI, SI
+	SUBQ $+32, BX
+	JL   after570
+
+loop569:
+	VMOVUPS (CX)(SI*4), Y0
+	VMOVUPS (DX)(SI*4), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS Y0, (AX)(SI*4)
+	VMOVUPS 32(CX)(SI*4), Y0
+	VMOVUPS 32(DX)(SI*4), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS Y0, 32(AX)(SI*4)
+	VMOVUPS 64(CX)(SI*4), Y0
+	VMOVUPS 64(DX)(SI*4), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS Y0, 64(AX)(SI*4)
+	VMOVUPS 96(CX)(SI*4), Y0
+	VMOVUPS 96(DX)(SI*4), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS Y0, 96(AX)(SI*4)
+	ADDQ    $+32, SI
+	SUBQ    $+32, BX
+	JGE     loop569
+
+after570:
+	ADDQ $+32, BX
+	SUBQ $+8, BX
+	JL   after572
+
+loop571:
+	VMOVUPS (CX)(SI*4), Y0
+	VMOVUPS (DX)(SI*4), Y1
+	VMULPS  Y1, Y0, Y0
+	VMOVUPS Y0, (AX)(SI*4)
+	ADDQ    $+8, SI
+	SUBQ    $+8, BX
+	JGE     loop571
+
+after572:
+	ADDQ       $+8, BX
+	TESTQ      BX, BX
+	JZ         end568
+	LEAQ       masks<>+0(SB), DI
+	SHLQ       $0x02, BX
+	SUBQ       BX, DI
+	SHRQ       $0x02, BX
+	VMOVUPS    32(DI), Y0
+	VMASKMOVPS (CX)(SI*4), Y0, Y1
+	VMASKMOVPS (DX)(SI*4), Y0, Y2
+	VMULPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)(SI*4)
+
+end568:
+	VZEROUPPER
+	RET
+
+// func mulAddAVX2(dst *float32, x *float32, y *float32, n int)
+// Requires: AVX, FMA3
+TEXT ·mulAddAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ y+16(FP), DX
+	MOVQ n+24(FP), BX
+	XORQ SI, SI
+	SUBQ $+32, BX
+	JL   after575
+
+loop574:
+	VMOVUPS     (CX)(SI*4), Y0
+	VMOVUPS     (DX)(SI*4), Y1
+	VMOVUPS     (AX)(SI*4), Y2
+	VFMADD213PS Y2, Y1, Y0
+	VMOVUPS     Y0, (AX)(SI*4)
+	VMOVUPS     32(CX)(SI*4), Y0
+	VMOVUPS     32(DX)(SI*4), Y1
+	VMOVUPS     32(AX)(SI*4), Y2
+	VFMADD213PS Y2, Y1, Y0
+	VMOVUPS     Y0, 32(AX)(SI*4)
+	VMOVUPS     64(CX)(SI*4), Y0
+	VMOVUPS     64(DX)(SI*4), Y1
+	VMOVUPS     64(AX)(SI*4), Y2
+	VFMADD213PS Y2, Y1, Y0
+	VMOVUPS     Y0, 64(AX)(SI*4)
+	VMOVUPS     96(CX)(SI*4), Y0
+	VMOVUPS     96(DX)(SI*4), Y1
+	VMOVUPS     96(AX)(SI*4), Y2
+	VFMADD213PS Y2, Y1, Y0
+	VMOVUPS     Y0, 96(AX)(SI*4)
+	ADDQ        $+32, SI
+	SUBQ        $+32, BX
+	JGE         loop574
+
+after575:
+	ADDQ $+32, BX
+	SUBQ $+8, BX
+	JL   after577
+
+loop576:
+	VMOVUPS     (CX)(SI*4), Y0
+	VMOVUPS     (DX)(SI*4), Y1
+	VMOVUPS     (AX)(SI*4), Y2
+	VFMADD213PS Y2, Y1, Y0
+	VMOVUPS     Y0, (AX)(SI*4)
+	ADDQ        $+8, SI
+	SUBQ        $+8, BX
+	JGE         loop576
+
+after577:
+	ADDQ        $+8, BX
+	TESTQ       BX, BX
+	JZ          end573
+	LEAQ        masks<>+0(SB), DI
+	SHLQ        $0x02, BX
+	SUBQ        BX, DI
+	SHRQ        $0x02, BX
+	VMOVUPS     32(DI), Y0
+	VMASKMOVPS  (CX)(SI*4), Y0, Y1
+	VMASKMOVPS  (DX)(SI*4), Y0, Y2
+	VMASKMOVPS  (AX)(SI*4), Y0, Y3
+	VFMADD213PS Y3, Y2, Y1
+	VMASKMOVPS  Y1, Y0, (AX)(SI*4)
+
+end573:
+	VZEROUPPER
+	RET
+
+// func sumAVX2(x *float32, n int) float32
+// Requires: AVX, SSE
+TEXT ·sumAVX2(SB), NOSPLIT, $0-20
+	MOVQ   x+0(FP), AX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   n+8(FP), CX
+	XORQ   DX, DX
+	SUBQ   $+64, CX
+	JL     after581
+
+loop580:
+	VMOVUPS (AX)(DX*4), Y8
+	VADDPS  Y8, Y0, Y0
+	VMOVUPS 32(AX)(DX*4), Y8
+	VADDPS  Y8, Y1, Y1
+	VMOVUPS 64(AX)(DX*4), Y8
+	VADDPS  Y8, Y2, Y2
+	VMOVUPS 96(AX)(DX*4), Y8
+	VADDPS  Y8, Y3, Y3
+	VMOVUPS 128(AX)(DX*4), Y8
+	VADDPS  Y8, Y4, Y4
+	VMOVUPS 160(AX)(DX*4), Y8
+	VADDPS  Y8, Y5, Y5
+	VMOVUPS 192(AX)(DX*4), Y8
+	VADDPS  Y8, Y6, Y6
+	VMOVUPS 224(AX)(DX*4), Y8
+	VADDPS  Y8, Y7, Y7
+	ADDQ    $+64, DX
+	SUBQ    $+64, CX
+	JGE     loop580
+
+after581:
+	ADDQ    $+64, CX
+	CMPQ    CX, $+8
+	JL      rest5790
+	VMOVUPS (AX)(DX*4), Y8
+	VADDPS  Y8, Y0, Y0
+	SUBQ    $+8, CX
+	CMPQ    CX, $+8
+	JL      rest5791
+	VMOVUPS 32(AX)(DX*4), Y8
+	VADDPS  Y8, Y1, Y1
+	SUBQ    $+8, CX
+	CMPQ    CX, $+8
+	JL      rest5792
+	VMOVUPS 64(AX)(DX*4), Y8
+	VADDPS  Y8, Y2, Y2
+	SUBQ    $+8, CX
+	CMPQ    CX, $+8
+	JL      rest5793
+	VMOVUPS 96(AX)(DX*4), Y8
+	VADDPS  Y8, Y3, Y3
+	SUBQ    $+8, CX
+	CMPQ    CX, $+8
+	JL      rest5794
+	VMOVUPS 128(AX)(DX*4), Y8
+	VADDPS  Y8, Y4, Y4
+	SUBQ    $+8, CX
+	CMPQ    CX, $+8
+	JL      rest5795
+	VMOVUPS 160(AX)(DX*4), Y8
+	VADDPS  Y8, Y5, Y5
+	SUBQ    $+8, CX
+	CMPQ    CX, $+8
+	JL      rest5796
+	VMOVUPS 192(AX)(DX*4), Y8
+	VADDPS  Y8, Y6, Y6
+	SUBQ    $+8, CX
+	CMPQ    CX, $+8
+	JL      rest5797
+	VMOVUPS 224(AX)(DX*4), Y8
+	VADDPS  Y8, Y7, Y7
+	SUBQ    $+8, CX
+	JMP     done578
+
+rest5790:
+	TESTQ      CX, CX
+	JZ         done578
+	LEAQ       masks<>+0(SB), BX
+	SHLQ       $0x02, CX
+	SUBQ       CX, BX
+	SHRQ       $0x02, CX
+	VMOVUPS    32(BX), Y8
+	VMASKMOVPS (AX)(DX*4), Y8, Y8
+	VADDPS     Y8, Y0, Y0
+	JMP        done578
+
+rest5791:
+	TESTQ      CX, CX
+	JZ         done578
+	LEAQ       masks<>+0(SB), BX
+	SHLQ       $0x02, CX
+	SUBQ       CX, BX
+	SHRQ       $0x02, CX
+	VMOVUPS    32(BX), Y8
+	VMASKMOVPS 32(AX)(DX*4), Y8, Y8
+	VADDPS     Y8, Y1, Y1
+	JMP        done578
+
+rest5792:
+	TESTQ      CX, CX
+	JZ         done578
+	LEAQ       masks<>+0(SB), BX
+	SHLQ       $0x02, CX
+	SUBQ       CX, BX
+	SHRQ       $0x02, CX
+	VMOVUPS    32(BX), Y8
+	VMASKMOVPS 64(AX)(DX*4), Y8, Y8
+	VADDPS     Y8, Y2, Y2
+	JMP        done578
+
+rest5793:
+	TESTQ      CX, CX
+	JZ         done578
+	LEAQ       masks<>+0(SB), BX
+	SHLQ       $0x02, CX
+	SUBQ       CX, BX
+	SHRQ       $0x02, CX
+	VMOVUPS    32(BX), Y8
+	VMASKMOVPS 96(AX)(DX*4), Y8, Y8
+	VADDPS     Y8, Y3, Y3
+	JMP        done578
+
+rest5794:
+	TESTQ      CX, CX
+	JZ         done578
+	LEAQ       masks<>+0(SB), BX
+	SHLQ       $0x02, CX
+	SUBQ       CX, BX
+	SHRQ       $0x02, CX
+	VMOVUPS    32(BX), Y8
+	VMASKMOVPS 128(AX)(DX*4), Y8, Y8
+	VADDPS     Y8, Y4, Y4
+	JMP        done578
+
+rest5795:
+	TESTQ      CX, CX
+	JZ         done578
+	LEAQ       masks<>+0(SB), BX
+	SHLQ       $0x02, CX
+	SUBQ       CX, BX
+	SHRQ       $0x02, CX
+	VMOVUPS    32(BX), Y8
+	VMASKMOVPS 160(AX)(DX*4), Y8, Y8
+	VADDPS     Y8, Y5, Y5
+	JMP        done578
+
+rest5796:
+	TESTQ      CX, CX
+	JZ         done578
+	LEAQ       masks<>+0(SB), BX
+	SHLQ       $0x02, CX
+	SUBQ       CX, BX
+	SHRQ       $0x02, CX
+	VMOVUPS    32(BX), Y8
+	VMASKMOVPS 192(AX)(DX*4), Y8, Y8
+	VADDPS     Y8, Y6, Y6
+	JMP        done578
+
+rest5797:
+	TESTQ      CX, CX
+	JZ         done578
+	LEAQ       masks<>+0(SB), BX
+	SHLQ       $0x02, CX
+	SUBQ       CX, BX
+	SHRQ       $0x02, CX
+	VMOVUPS    32(BX), Y8
+	VMASKMOVPS 224(AX)(DX*4), Y8, Y8
+	VADDPS     Y8, Y7, Y7
+
+done578:
+	VADDPS       Y4, Y0, Y0
+	VADDPS       Y5, Y1, Y1
+	VADDPS       Y6, Y2, Y2
+	VADDPS       Y7, Y3, Y3
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VMOVHLPS     X0, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDPS       X1, X0, X0
+	MOVSS        X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func dotAVX2(x *float32, y *float32, n int) float32
+// Requires: AVX, FMA3, SSE
+TEXT ·dotAVX2(SB), NOSPLIT, $0-28
+	MOVQ   x+0(FP), AX
+	MOVQ   y+8(FP), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	MOVQ   n+16(FP), DX
+	XORQ   BX, BX
+	SUBQ   $+64, DX
+	JL     after585
+
+loop584:
+	VMOVUPS     (AX)(BX*4), Y8
+	VMOVUPS     (CX)(BX*4), Y9
+	VFMADD231PS Y8, Y9, Y0
+	VMOVUPS     32(AX)(BX*4), Y8
+	VMOVUPS     32(CX)(BX*4), Y9
+	VFMADD231PS Y8, Y9, Y1
+	VMOVUPS     64(AX)(BX*4), Y8
+	VMOVUPS     64(CX)(BX*4), Y9
+	VFMADD231PS Y8, Y9, Y2
+	VMOVUPS     96(AX)(BX*4), Y8
+	VMOVUPS     96(CX)(BX*4), Y9
+	VFMADD231PS Y8, Y9, Y3
+	VMOVUPS     128(AX)(BX*4), Y8
+	VMOVUPS     128(CX)(BX*4), Y9
+	VFMADD231PS Y8, Y9, Y4
+	VMOVUPS     160(AX)(BX*4), Y8
+	VMOVUPS     160(CX)(BX*4), Y9
+	VFMADD231PS Y8, Y9, Y5
+	VMOVUPS     192(AX)(BX*4), Y8
+	VMOVUPS     192(CX)(BX*4), Y9
+	VFMADD231PS Y8, Y9, Y6
+	VMOVUPS     224(AX)(BX*4), Y8
+	VMOVUPS     224(CX)(BX*4), Y9
+	VFMADD231PS Y8, Y9, Y7
+	ADDQ        $+64, BX
+	SUBQ        $+64, DX
+	JGE         loop584
+
+after585:
+	ADDQ        $+64, DX
+	CMPQ        DX, $+8
+	JL          rest5830
+	VMOVUPS     (AX)(BX*4), Y8
+	VMOVUPS     (CX)(BX*4), Y9
+	VFMADD231PS Y8, Y9, Y0
+	SUBQ        $+8, DX
+	CMPQ        DX, $+8
+	JL          rest5831
+	VMOVUPS     32(AX)(BX*4), Y8
+	VMOVUPS     32(CX)(BX*4), Y9
+	VFMADD231PS Y8, Y9, Y1
+	SUBQ        $+8, DX
+	CMPQ        DX, $+8
+	JL          rest5832
+	VMOVUPS     64(AX)(BX*4), Y8
+	VMOVUPS     64(CX)(BX*4), Y9
+	VFMADD231PS Y8, Y9, Y2
+	SUBQ        $+8, DX
+	CMPQ        DX, $+8
+	JL          rest5833
+	VMOVUPS     96(AX)(BX*4), Y8
+	VMOVUPS     96(CX)(BX*4), Y9
+	VFMADD231PS Y8, Y9, Y3
+	SUBQ        $+8, DX
+	CMPQ        DX, $+8
+	JL          rest5834
+	VMOVUPS     128(AX)(BX*4), Y8
+	VMOVUPS     128(CX)(BX*4), Y9
+	VFMADD231PS Y8, Y9, Y4
+	SUBQ        $+8, DX
+	CMPQ        DX, $+8
+	JL          rest5835
+	VMOVUPS     160(AX)(BX*4), Y8
+	VMOVUPS     160(CX)(BX*4), Y9
+	VFMADD231PS Y8, Y9, Y5
+	SUBQ        $+8, DX
+	CMPQ        DX, $+8
+	JL          rest5836
+	VMOVUPS     192(AX)(BX*4), Y8
+	VMOVUPS     192(CX)(BX*4), Y9
+	VFMADD231PS Y8, Y9, Y6
+	SUBQ        $+8, DX
+	CMPQ        DX, $+8
+	JL          rest5837
+	VMOVUPS     224(AX)(BX*4), Y8
+	VMOVUPS     224(CX)(BX*4), Y9
+	VFMADD231PS Y8, Y9, Y7
+	SUBQ        $+8, DX
+	JMP         done582
+
+rest5830:
+	TESTQ       DX, DX
+	JZ          done582
+	LEAQ        masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	SHRQ        $0x02, DX
+	VMOVUPS     32(SI), Y8
+	VMASKMOVPS  (AX)(BX*4), Y8, Y9
+	VMASKMOVPS  (CX)(BX*4), Y8, Y8
+	VFMADD231PS Y9, Y8, Y0
+	JMP         done582
+
+rest5831:
+	TESTQ       DX, DX
+	JZ          done582
+	LEAQ        masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	SHRQ        $0x02, DX
+	VMOVUPS     32(SI), Y8
+	VMASKMOVPS  32(AX)(BX*4), Y8, Y9
+	VMASKMOVPS  32(CX)(BX*4), Y8, Y8
+	VFMADD231PS Y9, Y8, Y1
+	JMP         done582
+
+rest5832:
+	TESTQ       DX, DX
+	JZ          done582
+	LEAQ        masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	SHRQ        $0x02, DX
+	VMOVUPS     32(SI), Y8
+	VMASKMOVPS  64(AX)(BX*4), Y8, Y9
+	VMASKMOVPS  64(CX)(BX*4), Y8, Y8
+	VFMADD231PS Y9, Y8, Y2
+	JMP         done582
+
+rest5833:
+	TESTQ       DX, DX
+	JZ          done582
+	LEAQ        masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	SHRQ        $0x02, DX
+	VMOVUPS     32(SI), Y8
+	VMASKMOVPS  96(AX)(BX*4), Y8, Y9
+	VMASKMOVPS  96(CX)(BX*4), Y8, Y8
+	VFMADD231PS Y9, Y8, Y3
+	JMP         done582
+
+rest5834:
+	TESTQ       DX, DX
+	JZ          done582
+	LEAQ        masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	SHRQ        $0x02, DX
+	VMOVUPS     32(SI), Y8
+	VMASKMOVPS  128(AX)(BX*4), Y8, Y9
+	VMASKMOVPS  128(CX)(BX*4), Y8, Y8
+	VFMADD231PS Y9, Y8, Y4
+	JMP         done582
+
+rest5835:
+	TESTQ       DX, DX
+	JZ          done582
+	LEAQ        masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	SHRQ        $0x02, DX
+	VMOVUPS     32(SI), Y8
+	VMASKMOVPS  160(AX)(BX*4), Y8, Y9
+	VMASKMOVPS  160(CX)(BX*4), Y8, Y8
+	VFMADD231PS Y9, Y8, Y5
+	JMP         done582
+
+rest5836:
+	TESTQ       DX, DX
+	JZ          done582
+	LEAQ        masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	SHRQ        $0x02, DX
+	VMOVUPS     32(SI), Y8
+	VMASKMOVPS  192(AX)(BX*4), Y8, Y9
+	VMASKMOVPS  192(CX)(BX*4), Y8, Y8
+	VFMADD231PS Y9, Y8, Y6
+	JMP         done582
+
+rest5837:
+	TESTQ       DX, DX
+	JZ          done582
+	LEAQ        masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	SHRQ        $0x02, DX
+	VMOVUPS     32(SI), Y8
+	VMASKMOVPS  224(AX)(BX*4), Y8, Y9
+	VMASKMOVPS  224(CX)(BX*4), Y8, Y8
+	VFMADD231PS Y9, Y8, Y7
+
+done582:
+	VADDPS       Y4, Y0, Y0
+	VADDPS       Y5, Y1, Y1
+	VADDPS       Y6, Y2, Y2
+	VADDPS       Y7, Y3, Y3
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VMOVHLPS     X0, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDPS       X1, X0, X0
+	MOVSS        X0, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func maxAVX2(x *float32, n int) float32
+// Requires: AVX, SSE
+TEXT ·maxAVX2(SB), NOSPLIT, $0-20
+	MOVQ         x+0(FP), AX
+	VBROADCASTSS cff800000<>+0(SB), Y0
+	VMOVUPS      Y0, Y1
+	VMOVUPS      Y0, Y2
+	VMOVUPS      Y0, Y3
+	VMOVUPS      Y0, Y4
+	VXORPS       Y5, Y5, Y5
+	MOVQ         n+8(FP), CX
+	XORQ         DX, DX
+	SUBQ         $+32, CX
+	JL           after588
+
+loop587:
+	VMOVUPS (AX)(DX*4), Y6
+	VMAXPS  Y6, Y1, Y1
+	VCMPPS  $0x03, Y6, Y6, Y6
+	VORPS   Y6, Y5, Y5
+	VMOVUPS 32(AX)(DX*4), Y6
+	VMAXPS  Y6, Y2, Y2
+	VCMPPS  $0x03, Y6, Y6, Y6
+	VORPS   Y6, Y5, Y5
+	VMOVUPS 64(AX)(DX*4), Y6
+	VMAXPS  Y6, Y3, Y3
+	VCMPPS  $0x03, Y6, Y6, Y6
+	VORPS   Y6, Y5, Y5
+	VMOVUPS 96(AX)(DX*4), Y6
+	VMAXPS  Y6, Y4, Y4
+	VCMPPS  $0x03, Y6, Y6, Y6
+	VORPS   Y6, Y5, Y5
+	ADDQ    $+32, DX
+	SUBQ    $+32, CX
+	JGE     loop587
+
+after588:
+	ADDQ $+32, CX
+	SUBQ $+8, CX
+	JL   after590
+
+loop589:
+	VMOVUPS (AX)(DX*4), Y6
+	VMAXPS  Y6, Y1, Y1
+	VCMPPS  $0x03, Y6, Y6, Y6
+	VORPS   Y6, Y5, Y5
+	ADDQ    $+8, DX
+	SUBQ    $+8, CX
+	JGE     loop589
+
+after590:
+	ADDQ       $+8, CX
+	TESTQ      CX, CX
+	JZ         end586
+	LEAQ       masks<>+0(SB), BX
+	SHLQ       $0x02, CX
+	SUBQ       CX, BX
+	SHRQ       $0x02, CX
+	VMOVUPS    32(BX), Y6
+	VMASKMOVPS (AX)(DX*4), Y6, Y7
+	VBLENDVPS  Y6, Y7, Y0, Y0
+	VMAXPS     Y0, Y1, Y1
+	VCMPPS     $0x03, Y0, Y0, Y0
+	VORPS      Y0, Y5, Y5
+
+end586:
+	VMAXPS       Y3, Y1, Y1
+	VMAXPS       Y4, Y2, Y2
+	VMAXPS       Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VMAXPS       X0, X1, X1
+	VMOVHLPS     X1, X1, X0
+	VMAXPS       X0, X1, X1
+	VMOVSHDUP    X1, X0
+	VMAXPS       X0, X1, X1
+	VPTEST       Y5, Y5
+	JZ           clean591
+	VBROADCASTSS c7fc00000<>+0(SB), Y0
+	VMOVUPS      Y0, Y1
+
+clean591:
+	MOVSS X1, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func finiteAVX2(x *float32, n int) bool
+// Requires: AVX
+TEXT ·finiteAVX2(SB), NOSPLIT, $0-17
+	MOVQ   x+0(FP), AX
+	VXORPS Y0, Y0, Y0
+	MOVQ   n+8(FP), CX
+	XORQ   DX, DX
+	SUBQ   $+32, CX
+	JL     after594
+
+loop593:
+	VMOVUPS (AX)(DX*4), Y1
+	VSUBPS  Y1, Y1, Y1
+	VORPS   Y1, Y0, Y0
+	VMOVUPS 32(AX)(DX*4), Y1
+	VSUBPS  Y1, Y1, Y1
+	VORPS   Y1, Y0, Y0
+	VMOVUPS 64(AX)(DX*4), Y1
+	VSUBPS  Y1, Y1, Y1
+	VORPS   Y1, Y0, Y0
+	VMOVUPS 96(AX)(DX*4), Y1
+	VSUBPS  Y1, Y1, Y1
+	VORPS   Y1, Y0, Y0
+	ADDQ    $+32, DX
+	SUBQ    $+32, CX
+	JGE     loop593
+
+after594:
+	ADDQ $+32, CX
+	SUBQ $+8, CX
+	JL   after596
+
+loop595:
+	VMOVUPS (AX)(DX*4), Y1
+	VSUBPS  Y1, Y1, Y1
+	VORPS   Y1, Y0, Y0
+	ADDQ    $+8, DX
+	SUBQ    $+8, CX
+	JGE     loop595
+
+after596:
+	ADDQ       $+8, CX
+	TESTQ      CX, CX
+	JZ         end592
+	LEAQ       masks<>+0(SB), BX
+	SHLQ       $0x02, CX
+	SUBQ       CX, BX
+	SHRQ       $0x02, CX
+	VMOVUPS    32(BX), Y1
+	VMASKMOVPS (AX)(DX*4), Y1, Y1
+	VSUBPS     Y1, Y1, Y1
+	VORPS      Y1, Y0, Y0
+
+end592:
+	VPTEST Y0, Y0
+	SETEQ  AL
+	MOVB   AL, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func expAVX2(dst *float32, x *float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·expAVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSS c42b20000<>+0(SB), Y0
+	VBROADCASTSS c4b40007e<>+0(SB), Y1
+	MOVQ         n+16(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+8, DX
+	JL           after599
+
+loop598:
+	VMOVUPS      (CX)(BX*4), Y2
+	VMINPS       Y2, Y0, Y2
+	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y2, Y3
+	VMOVUPS      Y1, Y4
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y2, Y4
+	VSUBPS       Y1, Y4, Y5
+	VFNMADD231PS c3f317218<>+0(SB), Y5, Y2
+	VFNMADD231PS cb102e308<>+0(SB), Y5, Y2
+	VMOVUPS      c3b3511e8<>+0(SB), Y5
+	VFMADD213PS  c3c891d10<>+0(SB), Y2, Y5
+	VFMADD213PS  c3daaac79<>+0(SB), Y2, Y5
+	VFMADD213PS  c3eaaaa49<>+0(SB), Y2, Y5
+	VFMADD213PS  c3f7ffffe<>+0(SB), Y2, Y5
+	VFMADD213PS  c40000000<>+0(SB), Y2, Y5
+	VFMADD213PS  c40000000<>+0(SB), Y2, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y5
+	VANDPS       Y3, Y5, Y5
+	VMOVUPS      Y5, (AX)(BX*4)
+	ADDQ         $+8, BX
+	SUBQ         $+8, DX
+	JGE          loop598
+
+after599:
+	ADDQ         $+8, DX
+	TESTQ        DX, DX
+	JZ           end597
+	LEAQ         masks<>+0(SB), SI
+	SHLQ         $0x02, DX
+	SUBQ         DX, SI
+	SHRQ         $0x02, DX
+	VMOVUPS      32(SI), Y2
+	VMASKMOVPS   (CX)(BX*4), Y2, Y3
+	VMINPS       Y3, Y0, Y3
+	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y3, Y0
+	VMOVUPS      Y1, Y4
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y3, Y4
+	VSUBPS       Y1, Y4, Y1
+	VFNMADD231PS c3f317218<>+0(SB), Y1, Y3
+	VFNMADD231PS cb102e308<>+0(SB), Y1, Y3
+	VMOVUPS      c3b3511e8<>+0(SB), Y1
+	VFMADD213PS  c3c891d10<>+0(SB), Y3, Y1
+	VFMADD213PS  c3daaac79<>+0(SB), Y3, Y1
+	VFMADD213PS  c3eaaaa49<>+0(SB), Y3, Y1
+	VFMADD213PS  c3f7ffffe<>+0(SB), Y3, Y1
+	VFMADD213PS  c40000000<>+0(SB), Y3, Y1
+	VFMADD213PS  c40000000<>+0(SB), Y3, Y1
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y1, Y1
+	VANDPS       Y0, Y1, Y1
+	VMASKMOVPS   Y1, Y2, (AX)(BX*4)
+
+end597:
+	VZEROUPPER
+	RET
+
+// func expSumAVX2(dst *float32, x *float32, n int, shift float32) float32
+// Requires: AVX, AVX2, FMA3, SSE
+TEXT ·expSumAVX2(SB), NOSPLIT, $0-36
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVSS        shift+24(FP), X0
+	VBROADCASTSS X0, Y0
+	VBROADCASTSS c42b20000<>+0(SB), Y1
+	VBROADCASTSS c4b40007e<>+0(SB), Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	MOVQ         n+16(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+16, DX
+	JL           after603
+
+loop602:
+	VMOVUPS      (CX)(BX*4), Y5
+	VSUBPS       Y0, Y5, Y5
+	VMINPS       Y5, Y1, Y5
+	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y5, Y6
+	VMOVUPS      Y2, Y7
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y5, Y7
+	VSUBPS       Y2, Y7, Y8
+	VFNMADD231PS c3f317218<>+0(SB), Y8, Y5
+	VFNMADD231PS cb102e308<>+0(SB), Y8, Y5
+	VMOVUPS      c3b3511e8<>+0(SB), Y8
+	VFMADD213PS  c3c891d10<>+0(SB), Y5, Y8
+	VFMADD213PS  c3daaac79<>+0(SB), Y5, Y8
+	VFMADD213PS  c3eaaaa49<>+0(SB), Y5, Y8
+	VFMADD213PS  c3f7ffffe<>+0(SB), Y5, Y8
+	VFMADD213PS  c40000000<>+0(SB), Y5, Y8
+	VFMADD213PS  c40000000<>+0(SB), Y5, Y8
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y8, Y8
+	VANDPS       Y6, Y8, Y8
+	VMOVUPS      Y8, (AX)(BX*4)
+	VADDPS       Y8, Y3, Y3
+	VMOVUPS      32(CX)(BX*4), Y5
+	VSUBPS       Y0, Y5, Y5
+	VMINPS       Y5, Y1, Y5
+	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y5, Y6
+	VMOVUPS      Y2, Y7
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y5, Y7
+	VSUBPS       Y2, Y7, Y8
+	VFNMADD231PS c3f317218<>+0(SB), Y8, Y5
+	VFNMADD231PS cb102e308<>+0(SB), Y8, Y5
+	VMOVUPS      c3b3511e8<>+0(SB), Y8
+	VFMADD213PS  c3c891d10<>+0(SB), Y5, Y8
+	VFMADD213PS  c3daaac79<>+0(SB), Y5, Y8
+	VFMADD213PS  c3eaaaa49<>+0(SB), Y5, Y8
+	VFMADD213PS  c3f7ffffe<>+0(SB), Y5, Y8
+	VFMADD213PS  c40000000<>+0(SB), Y5, Y8
+	VFMADD213PS  c40000000<>+0(SB), Y5, Y8
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y8, Y8
+	VANDPS       Y6, Y8, Y8
+	VMOVUPS      Y8, 32(AX)(BX*4)
+	VADDPS       Y8, Y4, Y4
+	ADDQ         $+16, BX
+	SUBQ         $+16, DX
+	JGE          loop602
+
+after603:
+	ADDQ         $+16, DX
+	CMPQ         DX, $+8
+	JL           rest6010
+	VMOVUPS      (CX)(BX*4), Y5
+	VSUBPS       Y0, Y5, Y5
+	VMINPS       Y5, Y1, Y5
+	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y5, Y6
+	VMOVUPS      Y2, Y7
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y5, Y7
+	VSUBPS       Y2, Y7, Y8
+	VFNMADD231PS c3f317218<>+0(SB), Y8, Y5
+	VFNMADD231PS cb102e308<>+0(SB), Y8, Y5
+	VMOVUPS      c3b3511e8<>+0(SB), Y8
+	VFMADD213PS  c3c891d10<>+0(SB), Y5, Y8
+	VFMADD213PS  c3daaac79<>+0(SB), Y5, Y8
+	VFMADD213PS  c3eaaaa49<>+0(SB), Y5, Y8
+	VFMADD213PS  c3f7ffffe<>+0(SB), Y5, Y8
+	VFMADD213PS  c40000000<>+0(SB), Y5, Y8
+	VFMADD213PS  c40000000<>+0(SB), Y5, Y8
+	VPSLLD       $0x17, Y7, Y7
+	VMULPS       Y7, Y8, Y8
+	VANDPS       Y6, Y8, Y8
+	VMOVUPS      Y8, (AX)(BX*4)
+	VADDPS       Y8, Y3, Y3
+	SUBQ         $+8, DX
+	CMPQ         DX, $+8
+	JL           rest6011
+	VMOVUPS      32(CX)(BX*4), Y5
+	VSUBPS       Y0, Y5, Y5
+	VMINPS       Y5, Y1, Y5
+	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y5, Y0
+	VMOVUPS      Y2, Y1
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y5, Y1
+	VSUBPS       Y2, Y1, Y2
+	VFNMADD231PS c3f317218<>+0(SB), Y2, Y5
+	VFNMADD231PS cb102e308<>+0(SB), Y2, Y5
+	VMOVUPS      c3b3511e8<>+0(SB), Y2
+	VFMADD213PS  c3c891d10<>+0(SB), Y5, Y2
+	VFMADD213PS  c3daaac79<>+0(SB), Y5, Y2
+	VFMADD213PS  c3eaaaa49<>+0(SB), Y5, Y2
+	VFMADD213PS  c3f7ffffe<>+0(SB), Y5, Y2
+	VFMADD213PS  c40000000<>+0(SB), Y5, Y2
+	VFMADD213PS  c40000000<>+0(SB), Y5, Y2
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y2, Y2
+	VANDPS       Y0, Y2, Y2
+	VMOVUPS      Y2, 32(AX)(BX*4)
+	VADDPS       Y2, Y4, Y4
+	SUBQ         $+8, DX
+	JMP          done600
+
+rest6010:
+	TESTQ        DX, DX
+	JZ           done600
+	LEAQ         masks<>+0(SB), SI
+	SHLQ         $0x02, DX
+	SUBQ         DX, SI
+	SHRQ         $0x02, DX
+	VMOVUPS      32(SI), Y5
+	VMASKMOVPS   (CX)(BX*4), Y5, Y6
+	VSUBPS       Y0, Y6, Y6
+	VMINPS       Y6, Y1, Y6
+	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y6, Y0
+	VMOVUPS      Y2, Y1
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y6, Y1
+	VSUBPS       Y2, Y1, Y2
+	VFNMADD231PS c3f317218<>+0(SB), Y2, Y6
+	VFNMADD231PS cb102e308<>+0(SB), Y2, Y6
+	VMOVUPS      c3b3511e8<>+0(SB), Y2
+	VFMADD213PS  c3c891d10<>+0(SB), Y6, Y2
+	VFMADD213PS  c3daaac79<>+0(SB), Y6, Y2
+	VFMADD213PS  c3eaaaa49<>+0(SB), Y6, Y2
+	VFMADD213PS  c3f7ffffe<>+0(SB), Y6, Y2
+	VFMADD213PS  c40000000<>+0(SB), Y6, Y2
+	VFMADD213PS  c40000000<>+0(SB), Y6, Y2
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y2, Y2
+	VANDPS       Y0, Y2, Y2
+	VMASKMOVPS   Y2, Y5, (AX)(BX*4)
+	VANDPS       Y5, Y2, Y2
+	VADDPS       Y2, Y3, Y3
+	JMP          done600
+
+rest6011:
+	TESTQ        DX, DX
+	JZ           done600
+	LEAQ         masks<>+0(SB), SI
+	SHLQ         $0x02, DX
+	SUBQ         DX, SI
+	SHRQ         $0x02, DX
+	VMOVUPS      32(SI), Y5
+	VMASKMOVPS   32(CX)(BX*4), Y5, Y6
+	VSUBPS       Y0, Y6, Y6
+	VMINPS       Y6, Y1, Y6
+	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y6, Y0
+	VMOVUPS      Y2, Y1
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y6, Y1
+	VSUBPS       Y2, Y1, Y2
+	VFNMADD231PS c3f317218<>+0(SB), Y2, Y6
+	VFNMADD231PS cb102e308<>+0(SB), Y2, Y6
+	VMOVUPS      c3b3511e8<>+0(SB), Y2
+	VFMADD213PS  c3c891d10<>+0(SB), Y6, Y2
+	VFMADD213PS  c3daaac79<>+0(SB), Y6, Y2
+	VFMADD213PS  c3eaaaa49<>+0(SB), Y6, Y2
+	VFMADD213PS  c3f7ffffe<>+0(SB), Y6, Y2
+	VFMADD213PS  c40000000<>+0(SB), Y6, Y2
+	VFMADD213PS  c40000000<>+0(SB), Y6, Y2
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y2, Y2
+	VANDPS       Y0, Y2, Y2
+	VMASKMOVPS   Y2, Y5, 32(AX)(BX*4)
+	VANDPS       Y5, Y2, Y2
+	VADDPS       Y2, Y4, Y4
+
+done600:
+	VADDPS       Y4, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X0
+	VADDPS       X0, X3, X3
+	VMOVHLPS     X3, X3, X0
+	VADDPS       X0, X3, X3
+	VMOVSHDUP    X3, X0
+	VADDPS       X0, X3, X3
+	MOVSS        X3, ret+32(FP)
+	VZEROUPPER
+	RET
+
+// func sigmoidAVX2(dst *float32, x *float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSS c42b20000<>+0(SB), Y0
+	VBROADCASTSS c4b40007e<>+0(SB), Y1
+	VXORPS       Y2, Y2, Y2
+	VBROADCASTSS c3f800000<>+0(SB), Y3
+	MOVQ         n+16(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+8, DX
+	JL           after606
+
+loop605:
+	VMOVUPS      (CX)(BX*4), Y4
+	VSUBPS       Y4, Y2, Y4
+	VMINPS       Y4, Y0, Y4
+	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y4, Y5
+	VMOVUPS      Y1, Y6
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y4, Y6
+	VSUBPS       Y1, Y6, Y7
+	VFNMADD231PS c3f317218<>+0(SB), Y7, Y4
+	VFNMADD231PS cb102e308<>+0(SB), Y7, Y4
+	VMOVUPS      c3b3511e8<>+0(SB), Y7
+	VFMADD213PS  c3c891d10<>+0(SB), Y4, Y7
+	VFMADD213PS  c3daaac79<>+0(SB), Y4, Y7
+	VFMADD213PS  c3eaaaa49<>+0(SB), Y4, Y7
+	VFMADD213PS  c3f7ffffe<>+0(SB), Y4, Y7
+	VFMADD213PS  c40000000<>+0(SB), Y4, Y7
+	VFMADD213PS  c40000000<>+0(SB), Y4, Y7
+	VPSLLD       $0x17, Y6, Y6
+	VMULPS       Y6, Y7, Y7
+	VANDPS       Y5, Y7, Y7
+	VADDPS       Y3, Y7, Y7
+	VDIVPS       Y7, Y3, Y7
+	VMOVUPS      Y7, (AX)(BX*4)
+	ADDQ         $+8, BX
+	SUBQ         $+8, DX
+	JGE          loop605
+
+after606:
+	ADDQ         $+8, DX
+	TESTQ        DX, DX
+	JZ           end604
+	LEAQ         masks<>+0(SB), SI
+	SHLQ         $0x02, DX
+	SUBQ         DX, SI
+	SHRQ         $0x02, DX
+	VMOVUPS      32(SI), Y4
+	VMASKMOVPS   (CX)(BX*4), Y4, Y5
+	VSUBPS       Y5, Y2, Y5
+	VMINPS       Y5, Y0, Y5
+	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y5, Y0
+	VMOVUPS      Y1, Y2
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y5, Y2
+	VSUBPS       Y1, Y2, Y1
+	VFNMADD231PS c3f317218<>+0(SB), Y1, Y5
+	VFNMADD231PS cb102e308<>+0(SB), Y1, Y5
+	VMOVUPS      c3b3511e8<>+0(SB), Y1
+	VFMADD213PS  c3c891d10<>+0(SB), Y5, Y1
+	VFMADD213PS  c3daaac79<>+0(SB), Y5, Y1
+	VFMADD213PS  c3eaaaa49<>+0(SB), Y5, Y1
+	VFMADD213PS  c3f7ffffe<>+0(SB), Y5, Y1
+	VFMADD213PS  c40000000<>+0(SB), Y5, Y1
+	VFMADD213PS  c40000000<>+0(SB), Y5, Y1
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y1, Y1
+	VANDPS       Y0, Y1, Y1
+	VADDPS       Y3, Y1, Y1
+	VDIVPS       Y1, Y3, Y1
+	VMASKMOVPS   Y1, Y4, (AX)(BX*4)
+
+end604:
+	VZEROUPPER
+	RET
+
+// func tanhAVX2(dst *float32, x *float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·tanhAVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSS c41200000<>+0(SB), Y0
+	VBROADCASTSS c4b40007f<>+0(SB), Y1
+	MOVQ         n+16(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+8, DX
+	JL           after609
+
+loop608:
+	VMOVUPS      (CX)(BX*4), Y2
+	VANDPS       c7fffffff<>+0(SB), Y2, Y3
+	VANDPS       c80000000<>+0(SB), Y2, Y2
+	VMINPS       Y3, Y0, Y3
+	VMOVUPS      Y1, Y4
+	VFMADD231PS  c4038aa3b<>+0(SB), Y3, Y4
+	VSUBPS       Y1, Y4, Y5
+	VADDPS       Y3, Y3, Y3
+	VFNMADD231PS c3f317218<>+0(SB), Y5, Y3
+	VFNMADD231PS cb102e308<>+0(SB), Y5, Y3
+	VMOVUPS      c3ab6ccae<>+0(SB), Y5
+	VFMADD213PS  c3c09141c<>+0(SB), Y3, Y5
+	VFMADD213PS  c3d2aaa43<>+0(SB), Y3, Y5
+	VFMADD213PS  c3e2aaa58<>+0(SB), Y3, Y5
+	VFMADD213PS  c3f000000<>+0(SB), Y3, Y5
+	VMULPS       Y3, Y3, Y6
+	VFMADD213PS  Y3, Y6, Y5
+	VPSLLD       $0x17, Y4, Y4
+	VSUBPS       c3f800000<>+0(SB), Y4, Y3
+	VFMADD213PS  Y3, Y4, Y5
+	VADDPS       c40000000<>+0(SB), Y5, Y3
+	VDIVPS       Y3, Y5, Y5
+	VORPS        Y2, Y5, Y5
+	VMOVUPS      Y5, (AX)(BX*4)
+	ADDQ         $+8, BX
+	SUBQ         $+8, DX
+	JGE          loop608
+
+after609:
+	ADDQ         $+8, DX
+	TESTQ        DX, DX
+	JZ           end607
+	LEAQ         masks<>+0(SB), SI
+	SHLQ         $0x02, DX
+	SUBQ         DX, SI
+	SHRQ         $0x02, DX
+	VMOVUPS      32(SI), Y2
+	VMASKMOVPS   (CX)(BX*4), Y2, Y3
+	VANDPS       c7fffffff<>+0(SB), Y3, Y4
+	VANDPS       c80000000<>+0(SB), Y3, Y3
+	VMINPS       Y4, Y0, Y4
+	VMOVUPS      Y1, Y0
+	VFMADD231PS  c4038aa3b<>+0(SB), Y4, Y0
+	VSUBPS       Y1, Y0, Y1
+	VADDPS       Y4, Y4, Y4
+	VFNMADD231PS c3f317218<>+0(SB), Y1, Y4
+	VFNMADD231PS cb102e308<>+0(SB), Y1, Y4
+	VMOVUPS      c3ab6ccae<>+0(SB), Y1
+	VFMADD213PS  c3c09141c<>+0(SB), Y4, Y1
+	VFMADD213PS  c3d2aaa43<>+0(SB), Y4, Y1
+	VFMADD213PS  c3e2aaa58<>+0(SB), Y4, Y1
+	VFMADD213PS  c3f000000<>+0(SB), Y4, Y1
+	VMULPS       Y4, Y4, Y5
+	VFMADD213PS  Y4, Y5, Y1
+	VPSLLD       $0x17, Y0, Y0
+	VSUBPS       c3f800000<>+0(SB), Y0, Y4
+	VFMADD213PS  Y4, Y0, Y1
+	VADDPS       c40000000<>+0(SB), Y1, Y4
+	VDIVPS       Y4, Y1, Y1
+	VORPS        Y3, Y1, Y1
+	VMASKMOVPS   Y1, Y2, (AX)(BX*4)
+
+end607:
+	VZEROUPPER
+	RET
+
+// func geluAVX2(dst *float32, x *float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·geluAVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSS c42b20000<>+0(SB), Y0
+	VBROADCASTSS c4b40007e<>+0(SB), Y1
+	VBROADCASTSS c41700000<>+0(SB), Y2
+	VBROADCASTSS c3f800000<>+0(SB), Y3
+	VXORPS       Y4, Y4, Y4
+	MOVQ         n+16(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+8, DX
+	JL           after612
+
+loop611:
+	VMOVUPS      (CX)(BX*4), Y5
+	VANDPS       c7fffffff<>+0(SB), Y5, Y6
+	VMINPS       Y6, Y2, Y6
+	VMULPS       Y6, Y6, Y7
+	VMOVUPS      Y7, Y8
+	VFMSUB231PS  Y6, Y6, Y8
+	VMULPS       cbf000000<>+0(SB), Y7, Y7
+	VMULPS       cbf000000<>+0(SB), Y8, Y8
+	VMINPS       Y7, Y0, Y7
+	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y7, Y9
+	VMOVUPS      Y1, Y10
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y7, Y10
+	VSUBPS       Y1, Y10, Y11
+	VFNMADD231PS c3f317218<>+0(SB), Y11, Y7
+	VFNMADD231PS cb102e308<>+0(SB), Y11, Y7
+	VMOVUPS      c3b3511e8<>+0(SB), Y11
+	VFMADD213PS  c3c891d10<>+0(SB), Y7, Y11
+	VFMADD213PS  c3daaac79<>+0(SB), Y7, Y11
+	VFMADD213PS  c3eaaaa49<>+0(SB), Y7, Y11
+	VFMADD213PS  c3f7ffffe<>+0(SB), Y7, Y11
+	VFMADD213PS  c40000000<>+0(SB), Y7, Y11
+	VFMADD213PS  c40000000<>+0(SB), Y7, Y11
+	VPSLLD       $0x17, Y10, Y10
+	VMULPS       Y10, Y11, Y11
+	VANDPS       Y9, Y11, Y11
+	VFMADD231PS  Y8, Y11, Y11
+	VMOVUPS      Y3, Y7
+	VFMADD231PS  c3e87ae14<>+0(SB), Y6, Y7
+	VDIVPS       Y7, Y3, Y7
+	VMOVUPS      c3cf95794<>+0(SB), Y8
+	VFMADD213PS  cbe11d578<>+0(SB), Y7, Y8
+	VFMADD213PS  c3e5b506b<>+0(SB), Y7, Y8
+	VFMADD213PS  cbde603c9<>+0(SB), Y7, Y8
+	VFMADD213PS  c3e0a7981<>+0(SB), Y7, Y8
+	VFMADD213PS  c3d7bad2a<>+0(SB), Y7, Y8
+	VFMADD213PS  c3dd1c09b<>+0(SB), Y7, Y8
+	VFMADD213PS  c3dd79fef<>+0(SB), Y7, Y8
+	VFMADD213PS  c3dd88ddb<>+0(SB), Y7, Y8
+	VMULPS       Y7, Y8, Y8
+	VMULPS       Y11, Y8, Y8
+	VMAXPS       Y5, Y4, Y5
+	VFNMADD231PS Y6, Y8, Y5
+	VMOVUPS      Y5, (AX)(BX*4)
+	ADDQ         $+8, BX
+	SUBQ         $+8, DX
+	JGE          loop611
+
+after612:
+	ADDQ         $+8, DX
+	TESTQ        DX, DX
+	JZ           end610
+	LEAQ         masks<>+0(SB), SI
+	SHLQ         $0x02, DX
+	SUBQ         DX, SI
+	SHRQ         $0x02, DX
+	VMOVUPS      32(SI), Y5
+	VMASKMOVPS   (CX)(BX*4), Y5, Y6
+	VANDPS       c7fffffff<>+0(SB), Y6, Y7
+	VMINPS       Y7, Y2, Y7
+	VMULPS       Y7, Y7, Y2
+	VMOVUPS      Y2, Y8
+	VFMSUB231PS  Y7, Y7, Y8
+	VMULPS       cbf000000<>+0(SB), Y2, Y2
+	VMULPS       cbf000000<>+0(SB), Y8, Y8
+	VMINPS       Y2, Y0, Y2
+	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y2, Y0
+	VMOVUPS      Y1, Y9
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y2, Y9
+	VSUBPS       Y1, Y9, Y1
+	VFNMADD231PS c3f317218<>+0(SB), Y1, Y2
+	VFNMADD231PS cb102e308<>+0(SB), Y1, Y2
+	VMOVUPS      c3b3511e8<>+0(SB), Y1
+	VFMADD213PS  c3c891d10<>+0(SB), Y2, Y1
+	VFMADD213PS  c3daaac79<>+0(SB), Y2, Y1
+	VFMADD213PS  c3eaaaa49<>+0(SB), Y2, Y1
+	VFMADD213PS  c3f7ffffe<>+0(SB), Y2, Y1
+	VFMADD213PS  c40000000<>+0(SB), Y2, Y1
+	VFMADD213PS  c40000000<>+0(SB), Y2, Y1
+	VPSLLD       $0x17, Y9, Y9
+	VMULPS       Y9, Y1, Y1
+	VANDPS       Y0, Y1, Y1
+	VFMADD231PS  Y8, Y1, Y1
+	VMOVUPS      Y3, Y0
+	VFMADD231PS  c3e87ae14<>+0(SB), Y7, Y0
+	VDIVPS       Y0, Y3, Y0
+	VMOVUPS      c3cf95794<>+0(SB), Y2
+	VFMADD213PS  cbe11d578<>+0(SB), Y0, Y2
+	VFMADD213PS  c3e5b506b<>+0(SB), Y0, Y2
+	VFMADD213PS  cbde603c9<>+0(SB), Y0, Y2
+	VFMADD213PS  c3e0a7981<>+0(SB), Y0, Y2
+	VFMADD213PS  c3d7bad2a<>+0(SB), Y0, Y2
+	VFMADD213PS  c3dd1c09b<>+0(SB), Y0, Y2
+	VFMADD213PS  c3dd79fef<>+0(SB), Y0, Y2
+	VFMADD213PS  c3dd88ddb<>+0(SB), Y0, Y2
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VMAXPS       Y6, Y4, Y6
+	VFNMADD231PS Y7, Y2, Y6
+	VMASKMOVPS   Y6, Y5, (AX)(BX*4)
+
+end610:
+	VZEROUPPER
+	RET
+
+// func geluGradAVX2(dst *float32, x *float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·geluGradAVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSS c42b20000<>+0(SB), Y0
+	VBROADCASTSS c4b40007e<>+0(SB), Y1
+	VBROADCASTSS c41700000<>+0(SB), Y2
+	VBROADCASTSS c3f800000<>+0(SB), Y3
+	VXORPS       Y4, Y4, Y4
+	VBROADCASTSS c3f800000<>+0(SB), Y5
+	MOVQ         n+16(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+8, DX
+	JL           after615
+
+loop614:
+	VMOVUPS      (CX)(BX*4), Y6
+	VANDPS       c7fffffff<>+0(SB), Y6, Y7
+	VMINPS       Y7, Y2, Y7
+	VMULPS       Y7, Y7, Y8
+	VMOVUPS      Y8, Y9
+	VFMSUB231PS  Y7, Y7, Y9
+	VMULPS       cbf000000<>+0(SB), Y8, Y8
+	VMULPS       cbf000000<>+0(SB), Y9, Y9
+	VMINPS       Y8, Y0, Y8
+	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y8, Y10
+	VMOVUPS      Y1, Y11
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y8, Y11
+	VSUBPS       Y1, Y11, Y12
+	VFNMADD231PS c3f317218<>+0(SB), Y12, Y8
+	VFNMADD231PS cb102e308<>+0(SB), Y12, Y8
+	VMOVUPS      c3b3511e8<>+0(SB), Y12
+	VFMADD213PS  c3c891d10<>+0(SB), Y8, Y12
+	VFMADD213PS  c3daaac79<>+0(SB), Y8, Y12
+	VFMADD213PS  c3eaaaa49<>+0(SB), Y8, Y12
+	VFMADD213PS  c3f7ffffe<>+0(SB), Y8, Y12
+	VFMADD213PS  c40000000<>+0(SB), Y8, Y12
+	VFMADD213PS  c40000000<>+0(SB), Y8, Y12
+	VPSLLD       $0x17, Y11, Y11
+	VMULPS       Y11, Y12, Y12
+	VANDPS       Y10, Y12, Y12
+	VFMADD231PS  Y9, Y12, Y12
+	VMOVUPS      Y3, Y8
+	VFMADD231PS  c3e87ae14<>+0(SB), Y7, Y8
+	VDIVPS       Y8, Y3, Y8
+	VMOVUPS      c3cf95794<>+0(SB), Y9
+	VFMADD213PS  cbe11d578<>+0(SB), Y8, Y9
+	VFMADD213PS  c3e5b506b<>+0(SB), Y8, Y9
+	VFMADD213PS  cbde603c9<>+0(SB), Y8, Y9
+	VFMADD213PS  c3e0a7981<>+0(SB), Y8, Y9
+	VFMADD213PS  c3d7bad2a<>+0(SB), Y8, Y9
+	VFMADD213PS  c3dd1c09b<>+0(SB), Y8, Y9
+	VFMADD213PS  c3dd79fef<>+0(SB), Y8, Y9
+	VFMADD213PS  c3dd88ddb<>+0(SB), Y8, Y9
+	VMULPS       Y8, Y9, Y9
+	VMULPS       Y12, Y9, Y9
+	VSUBPS       Y9, Y5, Y8
+	VCMPPS       $0x11, Y4, Y6, Y10
+	VBLENDVPS    Y10, Y9, Y8, Y8
+	VMULPS       c3ecc422a<>+0(SB), Y12, Y12
+	VANDPS       c80000000<>+0(SB), Y6, Y6
+	VORPS        Y6, Y7, Y7
+	VFMADD231PS  Y7, Y12, Y8
+	VMOVUPS      Y8, (AX)(BX*4)
+	ADDQ         $+8, BX
+	SUBQ         $+8, DX
+	JGE          loop614
+
+after615:
+	ADDQ         $+8, DX
+	TESTQ        DX, DX
+	JZ           end613
+	LEAQ         masks<>+0(SB), SI
+	SHLQ         $0x02, DX
+	SUBQ         DX, SI
+	SHRQ         $0x02, DX
+	VMOVUPS      32(SI), Y6
+	VMASKMOVPS   (CX)(BX*4), Y6, Y7
+	VANDPS       c7fffffff<>+0(SB), Y7, Y8
+	VMINPS       Y8, Y2, Y8
+	VMULPS       Y8, Y8, Y2
+	VMOVUPS      Y2, Y9
+	VFMSUB231PS  Y8, Y8, Y9
+	VMULPS       cbf000000<>+0(SB), Y2, Y2
+	VMULPS       cbf000000<>+0(SB), Y9, Y9
+	VMINPS       Y2, Y0, Y2
+	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y2, Y0
+	VMOVUPS      Y1, Y10
+	VFMADD231PS  c3fb8aa3b<>+0(SB), Y2, Y10
+	VSUBPS       Y1, Y10, Y1
+	VFNMADD231PS c3f317218<>+0(SB), Y1, Y2
+	VFNMADD231PS cb102e308<>+0(SB), Y1, Y2
+	VMOVUPS      c3b3511e8<>+0(SB), Y1
+	VFMADD213PS  c3c891d10<>+0(SB), Y2, Y1
+	VFMADD213PS  c3daaac79<>+0(SB), Y2, Y1
+	VFMADD213PS  c3eaaaa49<>+0(SB), Y2, Y1
+	VFMADD213PS  c3f7ffffe<>+0(SB), Y2, Y1
+	VFMADD213PS  c40000000<>+0(SB), Y2, Y1
+	VFMADD213PS  c40000000<>+0(SB), Y2, Y1
+	VPSLLD       $0x17, Y10, Y10
+	VMULPS       Y10, Y1, Y1
+	VANDPS       Y0, Y1, Y1
+	VFMADD231PS  Y9, Y1, Y1
+	VMOVUPS      Y3, Y0
+	VFMADD231PS  c3e87ae14<>+0(SB), Y8, Y0
+	VDIVPS       Y0, Y3, Y0
+	VMOVUPS      c3cf95794<>+0(SB), Y2
+	VFMADD213PS  cbe11d578<>+0(SB), Y0, Y2
+	VFMADD213PS  c3e5b506b<>+0(SB), Y0, Y2
+	VFMADD213PS  cbde603c9<>+0(SB), Y0, Y2
+	VFMADD213PS  c3e0a7981<>+0(SB), Y0, Y2
+	VFMADD213PS  c3d7bad2a<>+0(SB), Y0, Y2
+	VFMADD213PS  c3dd1c09b<>+0(SB), Y0, Y2
+	VFMADD213PS  c3dd79fef<>+0(SB), Y0, Y2
+	VFMADD213PS  c3dd88ddb<>+0(SB), Y0, Y2
+	VMULPS       Y0, Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VSUBPS       Y2, Y5, Y0
+	VCMPPS       $0x11, Y4, Y7, Y3
+	VBLENDVPS    Y3, Y2, Y0, Y0
+	VMULPS       c3ecc422a<>+0(SB), Y1, Y1
+	VANDPS       c80000000<>+0(SB), Y7, Y7
+	VORPS        Y7, Y8, Y8
+	VFMADD231PS  Y8, Y1, Y0
+	VMASKMOVPS   Y0, Y6, (AX)(BX*4)
+
+end613:
+	VZEROUPPER
+	RET
+
+// func additiveScoresAVX2(dst *float32, q *float32, k *float32, w *float32, nk int, h int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·additiveScoresAVX2(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         q+8(FP), CX
+	MOVQ         k+16(FP), DX
+	MOVQ         w+24(FP), BX
+	MOVQ         nk+32(FP), SI
+	VBROADCASTSS c41200000<>+0(SB), Y0
+	VBROADCASTSS cc1200000<>+0(SB), Y1
+	VBROADCASTSS c4b40007f<>+0(SB), Y2
+	VBROADCASTSS c3f800000<>+0(SB), Y3
+	VBROADCASTSS cc0000000<>+0(SB), Y4
+
+key616:
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	MOVQ   h+40(FP), DI
+	XORQ   R8, R8
+	SUBQ   $+16, DI
+	JL     after620
+
+loop619:
+	VMOVUPS      (CX)(R8*4), Y7
+	VMOVUPS      (DX)(R8*4), Y8
+	VADDPS       Y8, Y7, Y7
+	VMINPS       Y7, Y0, Y7
+	VMAXPS       Y7, Y1, Y7
+	VMOVUPS      Y2, Y8
+	VFMADD231PS  c4038aa3b<>+0(SB), Y7, Y8
+	VSUBPS       Y2, Y8, Y9
+	VFMSUB231PS  c4038aa3b<>+0(SB), Y7, Y9
+	VMOVUPS      c3aae0438<>+0(SB), Y7
+	VFMADD213PS  c3c1e8673<>+0(SB), Y9, Y7
+	VFMADD213PS  c3d635b74<>+0(SB), Y9, Y7
+	VFMADD213PS  c3e75fc8b<>+0(SB), Y9, Y7
+	VFMADD213PS  c3f317214<>+0(SB), Y9, Y7
+	VFMADD213PS  c3f800001<>+0(SB), Y9, Y7
+	VPSLLD       $0x17, Y8, Y8
+	VFMADD213PS  Y3, Y8, Y7
+	VRCPPS       Y7, Y8
+	VMOVUPS      Y8, Y9
+	VFNMADD213PS Y3, Y7, Y9
+	VFMADD213PS  Y8, Y8, Y9
+	VFMADD213PS  Y3, Y4, Y9
+	VMOVUPS      (BX)(R8*4), Y7
+	VFMADD231PS  Y7, Y9, Y5
+	VMOVUPS      32(CX)(R8*4), Y7
+	VMOVUPS      32(DX)(R8*4), Y8
+	VADDPS       Y8, Y7, Y7
+	VMINPS       Y7, Y0, Y7
+	VMAXPS       Y7, Y1, Y7
+	VMOVUPS      Y2, Y8
+	VFMADD231PS  c4038aa3b<>+0(SB), Y7, Y8
+	VSUBPS       Y2, Y8, Y9
+	VFMSUB231PS  c4038aa3b<>+0(SB), Y7, Y9
+	VMOVUPS      c3aae0438<>+0(SB), Y7
+	VFMADD213PS  c3c1e8673<>+0(SB), Y9, Y7
+	VFMADD213PS  c3d635b74<>+0(SB), Y9, Y7
+	VFMADD213PS  c3e75fc8b<>+0(SB), Y9, Y7
+	VFMADD213PS  c3f317214<>+0(SB), Y9, Y7
+	VFMADD213PS  c3f800001<>+0(SB), Y9, Y7
+	VPSLLD       $0x17, Y8, Y8
+	VFMADD213PS  Y3, Y8, Y7
+	VRCPPS       Y7, Y8
+	VMOVUPS      Y8, Y9
+	VFNMADD213PS Y3, Y7, Y9
+	VFMADD213PS  Y8, Y8, Y9
+	VFMADD213PS  Y3, Y4, Y9
+	VMOVUPS      32(BX)(R8*4), Y7
+	VFMADD231PS  Y7, Y9, Y6
+	ADDQ         $+16, R8
+	SUBQ         $+16, DI
+	JGE          loop619
+
+after620:
+	ADDQ         $+16, DI
+	CMPQ         DI, $+8
+	JL           rest6180
+	VMOVUPS      (CX)(R8*4), Y7
+	VMOVUPS      (DX)(R8*4), Y8
+	VADDPS       Y8, Y7, Y7
+	VMINPS       Y7, Y0, Y7
+	VMAXPS       Y7, Y1, Y7
+	VMOVUPS      Y2, Y8
+	VFMADD231PS  c4038aa3b<>+0(SB), Y7, Y8
+	VSUBPS       Y2, Y8, Y9
+	VFMSUB231PS  c4038aa3b<>+0(SB), Y7, Y9
+	VMOVUPS      c3aae0438<>+0(SB), Y7
+	VFMADD213PS  c3c1e8673<>+0(SB), Y9, Y7
+	VFMADD213PS  c3d635b74<>+0(SB), Y9, Y7
+	VFMADD213PS  c3e75fc8b<>+0(SB), Y9, Y7
+	VFMADD213PS  c3f317214<>+0(SB), Y9, Y7
+	VFMADD213PS  c3f800001<>+0(SB), Y9, Y7
+	VPSLLD       $0x17, Y8, Y8
+	VFMADD213PS  Y3, Y8, Y7
+	VRCPPS       Y7, Y8
+	VMOVUPS      Y8, Y9
+	VFNMADD213PS Y3, Y7, Y9
+	VFMADD213PS  Y8, Y8, Y9
+	VFMADD213PS  Y3, Y4, Y9
+	VMOVUPS      (BX)(R8*4), Y7
+	VFMADD231PS  Y7, Y9, Y5
+	SUBQ         $+8, DI
+	CMPQ         DI, $+8
+	JL           rest6181
+	VMOVUPS      32(CX)(R8*4), Y7
+	VMOVUPS      32(DX)(R8*4), Y8
+	VADDPS       Y8, Y7, Y7
+	VMINPS       Y7, Y0, Y7
+	VMAXPS       Y7, Y1, Y7
+	VMOVUPS      Y2, Y8
+	VFMADD231PS  c4038aa3b<>+0(SB), Y7, Y8
+	VSUBPS       Y2, Y8, Y9
+	VFMSUB231PS  c4038aa3b<>+0(SB), Y7, Y9
+	VMOVUPS      c3aae0438<>+0(SB), Y7
+	VFMADD213PS  c3c1e8673<>+0(SB), Y9, Y7
+	VFMADD213PS  c3d635b74<>+0(SB), Y9, Y7
+	VFMADD213PS  c3e75fc8b<>+0(SB), Y9, Y7
+	VFMADD213PS  c3f317214<>+0(SB), Y9, Y7
+	VFMADD213PS  c3f800001<>+0(SB), Y9, Y7
+	VPSLLD       $0x17, Y8, Y8
+	VFMADD213PS  Y3, Y8, Y7
+	VRCPPS       Y7, Y8
+	VMOVUPS      Y8, Y9
+	VFNMADD213PS Y3, Y7, Y9
+	VFMADD213PS  Y8, Y8, Y9
+	VFMADD213PS  Y3, Y4, Y9
+	VMOVUPS      32(BX)(R8*4), Y7
+	VFMADD231PS  Y7, Y9, Y6
+	SUBQ         $+8, DI
+	JMP          done617
+
+rest6180:
+	TESTQ        DI, DI
+	JZ           done617
+	LEAQ         masks<>+0(SB), R9
+	SHLQ         $0x02, DI
+	SUBQ         DI, R9
+	SHRQ         $0x02, DI
+	VMOVUPS      32(R9), Y7
+	VMASKMOVPS   (CX)(R8*4), Y7, Y8
+	VMASKMOVPS   (DX)(R8*4), Y7, Y9
+	VADDPS       Y9, Y8, Y8
+	VMINPS       Y8, Y0, Y8
+	VMAXPS       Y8, Y1, Y8
+	VMOVUPS      Y2, Y9
+	VFMADD231PS  c4038aa3b<>+0(SB), Y8, Y9
+	VSUBPS       Y2, Y9, Y10
+	VFMSUB231PS  c4038aa3b<>+0(SB), Y8, Y10
+	VMOVUPS      c3aae0438<>+0(SB), Y8
+	VFMADD213PS  c3c1e8673<>+0(SB), Y10, Y8
+	VFMADD213PS  c3d635b74<>+0(SB), Y10, Y8
+	VFMADD213PS  c3e75fc8b<>+0(SB), Y10, Y8
+	VFMADD213PS  c3f317214<>+0(SB), Y10, Y8
+	VFMADD213PS  c3f800001<>+0(SB), Y10, Y8
+	VPSLLD       $0x17, Y9, Y9
+	VFMADD213PS  Y3, Y9, Y8
+	VRCPPS       Y8, Y9
+	VMOVUPS      Y9, Y10
+	VFNMADD213PS Y3, Y8, Y10
+	VFMADD213PS  Y9, Y9, Y10
+	VFMADD213PS  Y3, Y4, Y10
+	VMASKMOVPS   (BX)(R8*4), Y7, Y7
+	VFMADD231PS  Y7, Y10, Y5
+	JMP          done617
+
+rest6181:
+	TESTQ        DI, DI
+	JZ           done617
+	LEAQ         masks<>+0(SB), R9
+	SHLQ         $0x02, DI
+	SUBQ         DI, R9
+	SHRQ         $0x02, DI
+	VMOVUPS      32(R9), Y7
+	VMASKMOVPS   32(CX)(R8*4), Y7, Y8
+	VMASKMOVPS   32(DX)(R8*4), Y7, Y9
+	VADDPS       Y9, Y8, Y8
+	VMINPS       Y8, Y0, Y8
+	VMAXPS       Y8, Y1, Y8
+	VMOVUPS      Y2, Y9
+	VFMADD231PS  c4038aa3b<>+0(SB), Y8, Y9
+	VSUBPS       Y2, Y9, Y10
+	VFMSUB231PS  c4038aa3b<>+0(SB), Y8, Y10
+	VMOVUPS      c3aae0438<>+0(SB), Y8
+	VFMADD213PS  c3c1e8673<>+0(SB), Y10, Y8
+	VFMADD213PS  c3d635b74<>+0(SB), Y10, Y8
+	VFMADD213PS  c3e75fc8b<>+0(SB), Y10, Y8
+	VFMADD213PS  c3f317214<>+0(SB), Y10, Y8
+	VFMADD213PS  c3f800001<>+0(SB), Y10, Y8
+	VPSLLD       $0x17, Y9, Y9
+	VFMADD213PS  Y3, Y9, Y8
+	VRCPPS       Y8, Y9
+	VMOVUPS      Y9, Y10
+	VFNMADD213PS Y3, Y8, Y10
+	VFMADD213PS  Y9, Y9, Y10
+	VFMADD213PS  Y3, Y4, Y10
+	VMASKMOVPS   32(BX)(R8*4), Y7, Y7
+	VFMADD231PS  Y7, Y10, Y6
+
+done617:
+	VADDPS       Y6, Y5, Y5
+	VEXTRACTF128 $0x01, Y5, X6
+	VADDPS       X6, X5, X5
+	VMOVHLPS     X5, X5, X6
+	VADDPS       X6, X5, X5
+	VMOVSHDUP    X5, X6
+	VADDPS       X6, X5, X5
+	VMOVSS       X5, (AX)
+	MOVQ         h+40(FP), DI
+	LEAQ         (DX)(DI*4), DX
+	ADDQ         $0x04, AX
+	DECQ         SI
+	JNZ          key616
+	VZEROUPPER
+	RET
+
+// func additiveGradAVX2(dq *float32, dk *float32, dw *float32, ds *float32, q *float32, k *float32, w *float32, nk int, h int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·additiveGradAVX2(SB), NOSPLIT, $0-72
+	MOVQ         dq+0(FP), AX
+	MOVQ         dk+8(FP), CX
+	MOVQ         dw+16(FP), DX
+	MOVQ         ds+24(FP), BX
+	MOVQ         q+32(FP), SI
+	MOVQ         k+40(FP), DI
+	MOVQ         w+48(FP), R8
+	MOVQ         nk+56(FP), R9
+	VBROADCASTSS c41200000<>+0(SB), Y0
+	VBROADCASTSS cc1200000<>+0(SB), Y1
+	VBROADCASTSS c4b40007f<>+0(SB), Y2
+	VBROADCASTSS c3f800000<>+0(SB), Y3
+	VBROADCASTSS cc0000000<>+0(SB), Y4
+
+key621:
+	MOVL         (BX), R10
+	ADDL         R10, R10
+	JZ           skip622
+	VBROADCASTSS (BX), Y5
+	VMULPS       c40800000<>+0(SB), Y5, Y6
+	MOVQ         h+64(FP), R10
+	XORQ         R11, R11
+	SUBQ         $+8, R10
+	JL           after625
+
+loop624:
+	VMOVUPS      (SI)(R11*4), Y7
+	VMOVUPS      (DI)(R11*4), Y8
+	VADDPS       Y8, Y7, Y7
+	VMINPS       Y7, Y0, Y7
+	VMAXPS       Y7, Y1, Y7
+	VMOVUPS      Y2, Y8
+	VFMADD231PS  c4038aa3b<>+0(SB), Y7, Y8
+	VSUBPS       Y2, Y8, Y9
+	VFMSUB231PS  c4038aa3b<>+0(SB), Y7, Y9
+	VMOVUPS      c3aae0438<>+0(SB), Y7
+	VFMADD213PS  c3c1e8673<>+0(SB), Y9, Y7
+	VFMADD213PS  c3d635b74<>+0(SB), Y9, Y7
+	VFMADD213PS  c3e75fc8b<>+0(SB), Y9, Y7
+	VFMADD213PS  c3f317214<>+0(SB), Y9, Y7
+	VFMADD213PS  c3f800001<>+0(SB), Y9, Y7
+	VPSLLD       $0x17, Y8, Y8
+	VFMADD213PS  Y3, Y8, Y7
+	VRCPPS       Y7, Y8
+	VMOVUPS      Y8, Y9
+	VFNMADD213PS Y3, Y7, Y9
+	VFMADD213PS  Y8, Y8, Y9
+	VSUBPS       Y9, Y3, Y7
+	VMULPS       Y9, Y7, Y7
+	VMULPS       Y6, Y7, Y7
+	VMOVUPS      (R8)(R11*4), Y8
+	VMULPS       Y8, Y7, Y7
+	VMOVUPS      (AX)(R11*4), Y8
+	VADDPS       Y7, Y8, Y8
+	VMOVUPS      Y8, (AX)(R11*4)
+	VMOVUPS      (CX)(R11*4), Y8
+	VADDPS       Y7, Y8, Y8
+	VMOVUPS      Y8, (CX)(R11*4)
+	VFMADD213PS  Y3, Y4, Y9
+	VMOVUPS      (DX)(R11*4), Y8
+	VFMADD231PS  Y9, Y5, Y8
+	VMOVUPS      Y8, (DX)(R11*4)
+	ADDQ         $+8, R11
+	SUBQ         $+8, R10
+	JGE          loop624
+
+after625:
+	ADDQ         $+8, R10
+	TESTQ        R10, R10
+	JZ           end623
+	LEAQ         masks<>+0(SB), R12
+	SHLQ         $0x02, R10
+	SUBQ         R10, R12
+	SHRQ         $0x02, R10
+	VMOVUPS      32(R12), Y7
+	VMASKMOVPS   (SI)(R11*4), Y7, Y8
+	VMASKMOVPS   (DI)(R11*4), Y7, Y9
+	VADDPS       Y9, Y8, Y8
+	VMINPS       Y8, Y0, Y8
+	VMAXPS       Y8, Y1, Y8
+	VMOVUPS      Y2, Y9
+	VFMADD231PS  c4038aa3b<>+0(SB), Y8, Y9
+	VSUBPS       Y2, Y9, Y10
+	VFMSUB231PS  c4038aa3b<>+0(SB), Y8, Y10
+	VMOVUPS      c3aae0438<>+0(SB), Y8
+	VFMADD213PS  c3c1e8673<>+0(SB), Y10, Y8
+	VFMADD213PS  c3d635b74<>+0(SB), Y10, Y8
+	VFMADD213PS  c3e75fc8b<>+0(SB), Y10, Y8
+	VFMADD213PS  c3f317214<>+0(SB), Y10, Y8
+	VFMADD213PS  c3f800001<>+0(SB), Y10, Y8
+	VPSLLD       $0x17, Y9, Y9
+	VFMADD213PS  Y3, Y9, Y8
+	VRCPPS       Y8, Y9
+	VMOVUPS      Y9, Y10
+	VFNMADD213PS Y3, Y8, Y10
+	VFMADD213PS  Y9, Y9, Y10
+	VSUBPS       Y10, Y3, Y8
+	VMULPS       Y10, Y8, Y8
+	VMULPS       Y6, Y8, Y8
+	VMASKMOVPS   (R8)(R11*4), Y7, Y6
+	VMULPS       Y6, Y8, Y8
+	VMASKMOVPS   (AX)(R11*4), Y7, Y6
+	VADDPS       Y8, Y6, Y6
+	VMASKMOVPS   Y6, Y7, (AX)(R11*4)
+	VMASKMOVPS   (CX)(R11*4), Y7, Y6
+	VADDPS       Y8, Y6, Y6
+	VMASKMOVPS   Y6, Y7, (CX)(R11*4)
+	VFMADD213PS  Y3, Y4, Y10
+	VMASKMOVPS   (DX)(R11*4), Y7, Y6
+	VFMADD231PS  Y10, Y5, Y6
+	VMASKMOVPS   Y6, Y7, (DX)(R11*4)
+
+end623:
+skip622:
+	MOVQ h+64(FP), R10
+	LEAQ (DI)(R10*4), DI
+	MOVQ h+64(FP), R10
+	LEAQ (CX)(R10*4), CX
+	ADDQ $0x04, BX
+	DECQ R9
+	JNZ  key621
+	VZEROUPPER
+	RET
+
+// func adamWAVX2(p *float32, grad *float32, m *float32, v *float32, n int, s *float32)
+// Requires: AVX, FMA3
+TEXT ·adamWAVX2(SB), NOSPLIT, $0-48
+	MOVQ         p+0(FP), AX
+	MOVQ         grad+8(FP), CX
+	MOVQ         m+16(FP), DX
+	MOVQ         v+24(FP), BX
+	MOVQ         s+40(FP), SI
+	VBROADCASTSS (SI), Y0
+	VBROADCASTSS 4(SI), Y1
+	VBROADCASTSS 8(SI), Y2
+	VBROADCASTSS 12(SI), Y3
+	VBROADCASTSS 16(SI), Y4
+	VBROADCASTSS 20(SI), Y5
+	VBROADCASTSS 24(SI), Y6
+	VBROADCASTSS 28(SI), Y7
+	MOVQ         n+32(FP), SI
+	XORQ         DI, DI
+	SUBQ         $+8, SI
+	JL           after628
+
+loop627:
+	VMOVUPS     (CX)(DI*4), Y8
+	VMOVUPS     (DX)(DI*4), Y9
+	VMOVUPS     (BX)(DI*4), Y10
+	VMOVUPS     (AX)(DI*4), Y11
+	VMULPS      Y1, Y9, Y9
+	VFMADD231PS Y3, Y8, Y9
+	VMOVUPS     Y9, (DX)(DI*4)
+	VMULPS      Y8, Y8, Y8
+	VMULPS      Y2, Y10, Y10
+	VFMADD231PS Y4, Y8, Y10
+	VMOVUPS     Y10, (BX)(DI*4)
+	VSQRTPS     Y10, Y10
+	VFMADD213PS Y7, Y6, Y10
+	VMULPS      Y5, Y9, Y9
+	VDIVPS      Y10, Y9, Y9
+	VFMSUB213PS Y9, Y0, Y11
+	VMOVUPS     Y11, (AX)(DI*4)
+	ADDQ        $+8, DI
+	SUBQ        $+8, SI
+	JGE         loop627
+
+after628:
+	ADDQ        $+8, SI
+	TESTQ       SI, SI
+	JZ          end626
+	LEAQ        masks<>+0(SB), R8
+	SHLQ        $0x02, SI
+	SUBQ        SI, R8
+	SHRQ        $0x02, SI
+	VMOVUPS     32(R8), Y8
+	VMASKMOVPS  (CX)(DI*4), Y8, Y9
+	VMASKMOVPS  (DX)(DI*4), Y8, Y10
+	VMASKMOVPS  (BX)(DI*4), Y8, Y11
+	VMASKMOVPS  (AX)(DI*4), Y8, Y12
+	VMULPS      Y1, Y10, Y10
+	VFMADD231PS Y3, Y9, Y10
+	VMASKMOVPS  Y10, Y8, (DX)(DI*4)
+	VMULPS      Y9, Y9, Y9
+	VMULPS      Y2, Y11, Y11
+	VFMADD231PS Y4, Y9, Y11
+	VMASKMOVPS  Y11, Y8, (BX)(DI*4)
+	VSQRTPS     Y11, Y11
+	VFMADD213PS Y7, Y6, Y11
+	VMULPS      Y5, Y10, Y10
+	VDIVPS      Y11, Y10, Y10
+	VFMSUB213PS Y10, Y0, Y12
+	VMASKMOVPS  Y12, Y8, (AX)(DI*4)
+
+end626:
 	VZEROUPPER
 	RET

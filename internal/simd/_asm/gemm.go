@@ -32,10 +32,16 @@ const (
 	startC
 )
 
-// maxRows is the height of the largest tile. Six rows by four vectors of
+// maxRows returns the height of the largest tile. Six rows by four vectors of
 // AVX-512 are 24 sums, which with four vectors of B leaves registers over; for
-// AVX2 six by two are 12 of 16 registers.
-const maxRows = 6
+// AVX2 six by two are 12 of 16 registers. Panels of one vector take twelve rows,
+// for with six additions under way the multipliers would have to wait.
+func maxRows(vectors int) int {
+	if vectors == 1 {
+		return 12
+	}
+	return 6
+}
 
 // gemm writes the kernels for panels of 1, 2, … vectors. Loading with a mask
 // costs nothing in AVX-512; in AVX2 it does, so there full panels have their
@@ -87,7 +93,7 @@ func gemmPanel(s isa, vectors int, masked bool) {
 	p.aRow3, p.aRow5 = GP64(), GP64()
 	LEAQ(Mem{Base: p.aRow, Index: p.aRow, Scale: 2}, p.aRow3)
 	LEAQ(Mem{Base: p.aRow, Index: p.aRow, Scale: 4}, p.aRow5)
-	for rows := maxRows; rows > 1; rows-- {
+	for rows := maxRows(vectors); rows > 1; rows-- {
 		next := label("rows")
 		CMPQ(Mem{Base: p.args, Disp: argRows}, U8(rows))
 		JNE(LabelRef(next))
@@ -118,12 +124,16 @@ func (p *panel) maskOf(v int) *mask {
 	return nil
 }
 
-// rowOfA returns the place of an element of A, r rows below the first.
-func (p *panel) rowOfA(a reg.GPVirtual, r int) Mem {
+// rowOfA returns the place of an element of A, r rows below that at a; below
+// the sixth row it is from another base, six rows down.
+func (p *panel) rowOfA(a, a6 reg.GPVirtual, r int) Mem {
 	m := Mem{Base: a}
-	switch r {
+	if r >= 6 {
+		m.Base = a6
+	}
+	switch r % 6 {
 	case 1, 2, 4:
-		m.Index, m.Scale = p.aRow, uint8(r)
+		m.Index, m.Scale = p.aRow, uint8(r%6)
 	case 3:
 		m.Index, m.Scale = p.aRow3, 1
 	case 5:
@@ -141,9 +151,13 @@ func (p *panel) tile(rows int) {
 	}
 	p.start(acc)
 
-	a, b, depth := GP64(), GP64(), GP64()
+	a, a6, b, depth := GP64(), GP64(), GP64(), GP64()
 	loop, done := label("step"), label("sums")
 	MOVQ(p.a, a)
+	if rows > 6 {
+		LEAQ(Mem{Base: a, Index: p.aRow5, Scale: 1}, a6)
+		ADDQ(p.aRow, a6)
+	}
 	MOVQ(p.b, b)
 	MOVQ(Mem{Base: p.args, Disp: argDepth}, depth)
 	TESTQ(depth, depth)
@@ -155,12 +169,15 @@ func (p *panel) tile(rows int) {
 	}
 	for r := range acc {
 		x := s.vec()
-		VBROADCASTSS(p.rowOfA(a, r), x)
+		VBROADCASTSS(p.rowOfA(a, a6, r), x)
 		for v := range row {
 			VFMADD231PS(x, row[v], acc[r][v])
 		}
 	}
 	ADDQ(p.aCol, a)
+	if rows > 6 {
+		ADDQ(p.aCol, a6)
+	}
 	ADDQ(p.bRow, b)
 	DECQ(depth)
 	JNZ(LabelRef(loop))

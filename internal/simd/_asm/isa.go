@@ -192,7 +192,7 @@ func (s isa) blend(m mask, a, b reg.VecVirtual) reg.VecVirtual {
 // constants are the vectors in memory, by name.
 var constants = map[string]Mem{}
 
-// constant returns eight copies in memory of a number given by its bits.
+// constant returns sixteen copies in memory of a number given by its bits.
 func constant(bits uint32) Mem {
 	name := fmt.Sprintf("c%08x", bits)
 	if m, ok := constants[name]; ok {
@@ -200,7 +200,7 @@ func constant(bits uint32) Mem {
 	}
 	m := GLOBL(name, RODATA|NOPTR)
 	for i := range 8 {
-		DATA(4*i, U32(bits))
+		DATA(8*i, U64(uint64(bits)<<32|uint64(bits)))
 	}
 	constants[name] = m
 	return m
@@ -226,6 +226,16 @@ func (s isa) num(x float64) Op { return s.bits(math.Float32bits(float32(x))) }
 
 // numReg returns a register with x in all lanes.
 func (s isa) numReg(x float64) reg.VecVirtual { return s.bitsReg(math.Float32bits(float32(x))) }
+
+// memory returns an operand for each number that takes no register in any
+// instruction set.
+func (s isa) memory(x ...float64) []Op {
+	var ops []Op
+	for _, v := range x {
+		ops = append(ops, constant(math.Float32bits(float32(v))))
+	}
+	return ops
+}
 
 // nums returns an operand for each number.
 func (s isa) nums(x ...float64) []Op {

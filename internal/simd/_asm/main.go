@@ -17,12 +17,13 @@ func main() {
 	for _, s := range []isa{avx512, avx2} {
 		gemm(s)
 		transpose(s)
-		// linear(s)
-		// reductions(s)
-		// exponentials(s)
-		// normal(s)
-		// additive(s)
-		// adam(s)
+		gemvTransposed(s)
+		linear(s)
+		reductions(s)
+		exponentials(s)
+		normal(s)
+		additive(s)
+		adam(s)
 	}
 	Generate()
 }

@@ -11,77 +11,184 @@ import (
 func transpose(s isa) {
 	s.begin("transpose", "func(dst *float32, dstRow int, src *float32, srcRow, rows, depth int)")
 	dst, dstRow := pointer("dst"), pointer("dstRow")
-	src, srcRow, rows, depth := pointer("src"), pointer("srcRow"), pointer("rows"), pointer("depth")
+	rows := s.rowTable(s.lanes, pointer("src"), pointer("srcRow"), pointer("rows"))
+	s.squares(rows, 1, pointer("depth"), func(_, _ int, column reg.VecVirtual) {
+		VMOVUPS(column, Mem{Base: dst})
+		ADDQ(dstRow, dst)
+	}, func() {})
+	s.end()
+}
 
-	// Where there are fewer rows the last one stands in for those that are
-	// missing: what the lanes beyond hold does not matter.
-	table := AllocLocal(8 * s.lanes)
+// rowGroups is how many vectors of columns of B gemvTransposed takes at a time:
+// the sums of one alone would have to wait for one another.
+const rowGroups = 2
+
+// gemvTransposed writes the kernel for a single row of A, contiguous, where the
+// columns of B are contiguous: B is transposed in registers, square by square.
+// What it computes is added to C. The fields it uses are a, b, c and depth, bRow
+// for the distance of the columns of B, and last for their number.
+func gemvTransposed(s isa) {
+	s.begin("gemvTransposed", "func(t *byte)") // a *tileArgs
+	args := pointer("t")
+	field := func(offset int) reg.GPVirtual {
+		r := GP64()
+		MOVQ(Mem{Base: args, Disp: offset}, r)
+		return r
+	}
+	rows := s.rowTable(rowGroups*s.lanes, field(argB), field(argBRow), field(argLast))
+	acc := s.accumulators(rowGroups * s.lanes)
+	// eachGroup does something with the part of C that belongs to a group.
+	eachGroup := func(do func(g int, m mask, c Mem)) {
+		c, left, most := field(argC), field(argLast), GP64()
+		MOVQ(I32(s.lanes), most)
+		end := label("groups")
+		for g := range rowGroups {
+			n := GP64()
+			MOVQ(left, n)
+			CMPQ(n, most)
+			CMOVQGT(most, n)
+			do(g, s.firstLanes(n), Mem{Base: c, Disp: g * s.bytes()})
+			if g < rowGroups-1 {
+				SUBQ(most, left)
+				JLE(LabelRef(end))
+			}
+		}
+		Label(end)
+	}
+	eachGroup(func(g int, m mask, c Mem) { s.load(c, &m, acc[g]) })
+	a := field(argA)
+	s.squares(rows, rowGroups, field(argDepth), func(g, k int, column reg.VecVirtual) {
+		x := s.vec()
+		VBROADCASTSS(Mem{Base: a, Disp: 4 * k}, x)
+		VFMADD231PS(x, column, acc[g])
+	}, func() { ADDQ(U8(s.bytes()), a) })
+	zero := s.zero() // turns -0 into 0
+	for _, v := range acc {
+		VADDPS(zero, v, v)
+	}
+	eachGroup(func(g int, m mask, c Mem) { s.store(acc[g], &m, c) })
+	s.end()
+}
+
+// rowTable returns a table, on the stack, of pointers to n rows. Where there
+// are fewer, the last one stands in for those that are missing: what becomes of
+// them does not matter.
+func (s isa) rowTable(n int, first, distance, rows reg.GPVirtual) Mem {
+	table := AllocLocal(8 * n)
 	zero := GP64()
 	XORQ(zero, zero)
-	for i := range s.lanes {
-		MOVQ(src, table.Offset(8*i))
+	for i := range n {
+		MOVQ(first, table.Offset(8*i))
 		DECQ(rows)
-		CMOVQLE(zero, srcRow)
-		ADDQ(srcRow, src)
+		CMOVQLE(zero, distance)
+		ADDQ(distance, first)
 	}
+	return table
+}
 
+// squares writes the loop that transposes groups of rows, a square of each at a
+// time, and calls use for the columns of group g in their order. After the
+// squares of all groups it calls next.
+func (s isa) squares(rows Mem, groups int, depth reg.GPVirtual, use func(g, k int, column reg.VecVirtual), next func()) {
 	offset := GP64()
 	XORQ(offset, offset)
-	square := func(m *mask, between func(i int)) {
-		rows := s.vecs(s.lanes)
-		for i, v := range rows {
-			row := GP64()
-			MOVQ(table.Offset(8*i), row)
-			s.load(Mem{Base: row, Index: offset, Scale: 1}, m, v)
-		}
-		for i, v := range s.transposeSquare(rows) {
-			between(i)
-			VMOVUPS(v, Mem{Base: dst})
-			ADDQ(dstRow, dst)
-		}
+	row := func(g, i int) Mem {
+		r := GP64()
+		MOVQ(rows.Offset(8*(g*s.lanes+i)), r)
+		return Mem{Base: r, Index: offset, Scale: 1}
 	}
 	loop, rest, done := label("loop"), label("rest"), label("done")
-	Label(loop)
 	SUBQ(U8(s.lanes), depth)
 	JL(LabelRef(rest))
-	square(nil, func(int) {})
+	Label(loop)
+	for g := range groups {
+		s.fullSquare(func(i int) Mem { return row(g, i) }, func(k int, c reg.VecVirtual) { use(g, k, c) })
+	}
+	next()
 	ADDQ(I32(s.bytes()), offset)
-	JMP(LabelRef(loop))
+	SUBQ(U8(s.lanes), depth)
+	JGE(LabelRef(loop))
 	Label(rest)
 	ADDQ(U8(s.lanes), depth)
 	JZ(LabelRef(done))
-	m := s.firstLanes(depth)
-	square(&m, func(i int) {
-		if i > 0 {
-			CMPQ(depth, U8(i))
-			JE(LabelRef(done))
+	for g := range groups {
+		m := s.firstLanes(depth)
+		square := s.vecs(s.lanes)
+		for i, v := range square {
+			s.load(row(g, i), &m, v)
 		}
-	})
+		end := label("columns")
+		for k, c := range s.transposeSquare(square) {
+			if k > 0 {
+				CMPQ(depth, U8(k))
+				JE(LabelRef(end))
+			}
+			use(g, k, c)
+		}
+		Label(end)
+	}
 	Label(done)
-	s.end()
+}
+
+// fullSquare transposes a square in memory. Bringing the quarters of 128 bits
+// to their places while loading is cheaper than shuffling them afterwards.
+func (s isa) fullSquare(row func(i int) Mem, use func(k int, column reg.VecVirtual)) {
+	quarters := s.lanes / 4
+	quads := make([][4]reg.VecVirtual, quarters)
+	for i := range 4 {
+		for q := range quarters {
+			from := row(4*q + i)
+			for k := range quads {
+				at := from
+				at.Disp = 16 * k
+				switch {
+				case q == 0 && s.lanes == 16:
+					quads[k][i] = s.vec()
+					VBROADCASTF32X4(at, quads[k][i])
+				case q == 0:
+					quads[k][i] = s.vec()
+					VBROADCASTF128(at, quads[k][i])
+				case s.lanes == 16:
+					VINSERTF32X4(U8(q), at, quads[k][i], quads[k][i])
+				default:
+					VINSERTF128(U8(q), at, quads[k][i], quads[k][i])
+				}
+			}
+		}
+	}
+	for k, r := range quads {
+		for c, v := range s.transposeQuarters(r) {
+			use(4*k+c, v)
+		}
+	}
+}
+
+// transposeQuarters transposes the 4×4 matrices that lie one above the other in
+// the quarters of 128 bits of four rows.
+func (s isa) transposeQuarters(r [4]reg.VecVirtual) (columns [4]reg.VecVirtual) {
+	lo01, hi01, lo23, hi23 := s.vec(), s.vec(), s.vec(), s.vec()
+	VUNPCKLPS(r[1], r[0], lo01)
+	VUNPCKHPS(r[1], r[0], hi01)
+	VUNPCKLPS(r[3], r[2], lo23)
+	VUNPCKHPS(r[3], r[2], hi23)
+	for c := range columns {
+		columns[c] = s.vec()
+	}
+	VUNPCKLPD(lo23, lo01, columns[0])
+	VUNPCKHPD(lo23, lo01, columns[1])
+	VUNPCKLPD(hi23, hi01, columns[2])
+	VUNPCKHPD(hi23, hi01, columns[3])
+	return columns
 }
 
 // transposeSquare transposes a square matrix in registers.
 func (s isa) transposeSquare(rows []reg.VecVirtual) []reg.VecVirtual {
-	// In every quarter of 128 bits, transpose 4×4: then quarter q of
-	// quads[g][c] holds column 4q+c of the rows 4g to 4g+3.
+	// Quarter q of quads[g][c] holds column 4q+c of the rows 4g to 4g+3.
 	quads := make([][4]reg.VecVirtual, s.lanes/4)
 	for g := range quads {
-		r := rows[4*g:]
-		lo01, hi01, lo23, hi23 := s.vec(), s.vec(), s.vec(), s.vec()
-		VUNPCKLPS(r[1], r[0], lo01)
-		VUNPCKHPS(r[1], r[0], hi01)
-		VUNPCKLPS(r[3], r[2], lo23)
-		VUNPCKHPS(r[3], r[2], hi23)
-		for c := range quads[g] {
-			quads[g][c] = s.vec()
-		}
-		VUNPCKLPD(lo23, lo01, quads[g][0])
-		VUNPCKHPD(lo23, lo01, quads[g][1])
-		VUNPCKLPD(hi23, hi01, quads[g][2])
-		VUNPCKHPD(hi23, hi01, quads[g][3])
+		quads[g] = s.transposeQuarters([4]reg.VecVirtual(rows[4*g:]))
 	}
-	// Then bring together the quarters of each column.
+	// Bring together the quarters of each column.
 	columns := s.vecs(s.lanes)
 	for c := range 4 {
 		if s.lanes == 8 {

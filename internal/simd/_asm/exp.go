@@ -1,0 +1,171 @@
+package main
+
+import (
+	"math"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Adding magic rounds a number to an integer, and leaves that integer, plus
+// what was added to magic, in the low bits of the sum. Shifted up by 23, these
+// are the exponent of a power of two.
+const (
+	magic    = 3 << 22
+	ln2High  = 0.693147182464599609375 // ln 2 as a float32
+	ln2Low   = math.Ln2 - ln2High
+	expHigh  = 89     // exp overflows
+	expLow   = -86.98 // below, the exponent would not do for a power of two
+	signBit  = 1 << 31
+	notSign  = signBit - 1
+	tanhHigh = 10 // tanh is 1 in float32 from 9.02 on
+)
+
+// expPoly approximates exp(r) for |r| <= ln2/2 by 1 + r + r²·(…) with a
+// relative error of 3e-9. It is a minimax fit, as are the others here.
+var expPoly = []float64{1, 1, 0.4999999403953552, 0.1666652113199234, 0.04166838899254799,
+	0.00836874544620514, 0.0013814540579915047}
+
+// An exponential holds the constants of exp.
+type exponential struct {
+	s                        isa
+	high, magic              reg.VecVirtual
+	low, log2e, ln2Hi, ln2Lo Op
+	poly                     []Op
+}
+
+func (s isa) exponential() exponential {
+	// The polynomial gives 2·exp(r), which goes with a power of two that is
+	// half as large: so results up to the largest float32 come out right.
+	var twice []float64
+	for _, c := range expPoly {
+		twice = append(twice, 2*c)
+	}
+	return exponential{
+		s: s, high: s.numReg(expHigh), magic: s.numReg(magic + 126),
+		low: s.num(expLow), log2e: s.num(math.Log2E), ln2Hi: s.num(ln2High), ln2Lo: s.num(ln2Low),
+		poly: s.nums(twice...),
+	}
+}
+
+// of returns exp(x), and 0 for x below expLow; it destroys x.
+//
+//	n = round(x/ln2);  r = x - n·ln2;  exp(x) = 2^(n-1) · 2·exp(r)
+func (e exponential) of(x reg.VecVirtual) reg.VecVirtual {
+	s := e.s
+	VMINPS(x, e.high, x) // of two operands of which one is NaN, the first
+	normal := s.compare(notLess, e.low, x)
+	t, n := s.vec(), s.vec()
+	VMOVUPS(e.magic, t)
+	VFMADD231PS(e.log2e, x, t)
+	VSUBPS(e.magic, t, n)
+	VFNMADD231PS(e.ln2Hi, n, x)
+	VFNMADD231PS(e.ln2Lo, n, x)
+	p := s.horner(x, e.poly)
+	VPSLLD(U8(23), t, t)
+	if s.lanes == 16 {
+		VMULPS_Z(t, p, normal.k, p)
+	} else {
+		VMULPS(t, p, p)
+		VANDPS(normal.y, p, p)
+	}
+	return p
+}
+
+// exponentials writes exp, the sum of exponentials, sigmoid and tanh.
+func exponentials(s isa) {
+	s.begin("exp", "func(dst, x *float32, n int)")
+	dst, x := pointer("dst"), pointer("x")
+	e := s.exponential()
+	st := s.along("n")
+	st.each(1, func(i int, m *mask) {
+		v := s.vec()
+		s.load(st.at(x, i), m, v)
+		s.store(e.of(v), m, st.at(dst, i))
+	})
+	s.end()
+
+	s.begin("expSum", "func(dst, x *float32, n int, shift float32) float32")
+	dst, x = pointer("dst"), pointer("x")
+	shift := s.broadcast("shift")
+	e = s.exponential()
+	acc := s.accumulators(16)
+	st = s.along("n")
+	st.inLanes(len(acc), func(i int, m *mask) {
+		v := s.vec()
+		s.load(st.at(x, i), m, v)
+		VSUBPS(shift, v, v)
+		v = e.of(v)
+		s.store(v, m, st.at(dst, i))
+		if m != nil {
+			s.keep(*m, v)
+		}
+		VADDPS(v, acc[i], acc[i])
+	})
+	s.giveBack(s.fold(acc, addPS))
+
+	s.begin("sigmoid", "func(dst, x *float32, n int)")
+	dst, x = pointer("dst"), pointer("x")
+	e = s.exponential()
+	zero, one := s.zero(), s.numReg(1)
+	st = s.along("n")
+	st.each(1, func(i int, m *mask) {
+		v := s.vec()
+		s.load(st.at(x, i), m, v)
+		VSUBPS(v, zero, v)
+		v = e.of(v)
+		VADDPS(one, v, v)
+		VDIVPS(v, one, v)
+		s.store(v, m, st.at(dst, i))
+	})
+	s.end()
+
+	tanh(s)
+}
+
+// tanhPoly approximates (exp(r)-1-r)/r² for |r| <= ln2/2, so well that the
+// relative error of exp(r)-1 is 1.3e-8.
+var tanhPoly = []float64{0.5, 0.1666654348373413, 0.04166628047823906, 0.00836661085486412, 0.0013946497347205877}
+
+// tanh writes the loop that computes, with a = |x|,
+//
+//	n = round(2a/ln2);  r = 2a - n·ln2;  q = exp(r)-1
+//	e = 2^n·q + (2^n-1) = exp(2a)-1;  tanh(a) = e/(e+2)
+//
+// which is accurate for small a as well, where n is 0.
+func tanh(s isa) {
+	s.begin("tanh", "func(dst, x *float32, n int)")
+	dst, x := pointer("dst"), pointer("x")
+	high, round := s.numReg(tanhHigh), s.numReg(magic+127)
+	one, two := s.num(1), s.num(2)
+	log2e2, ln2Hi, ln2Lo := s.num(2*math.Log2E), s.num(ln2High), s.num(ln2Low)
+	positive, negative := s.bits(notSign), s.bits(signBit)
+	poly := s.nums(tanhPoly...)
+	st := s.along("n")
+	st.each(1, func(i int, m *mask) {
+		v, a, sign, t, n := s.vec(), s.vec(), s.vec(), s.vec(), s.vec()
+		s.load(st.at(x, i), m, v)
+		s.and(positive, v, a)
+		s.and(negative, v, sign)
+		VMINPS(a, high, a)
+		VMOVUPS(round, t)
+		VFMADD231PS(log2e2, a, t)
+		VSUBPS(round, t, n)
+		VADDPS(a, a, a)
+		VFNMADD231PS(ln2Hi, n, a)
+		VFNMADD231PS(ln2Lo, n, a)
+		q, square := s.horner(a, poly), s.vec()
+		VMULPS(a, a, square)
+		VFMADD213PS(a, square, q)
+		VPSLLD(U8(23), t, t)
+		less := s.vec()
+		VSUBPS(one, t, less)
+		VFMADD213PS(less, t, q)
+		VADDPS(two, q, less)
+		VDIVPS(less, q, q)
+		s.or(sign, q, q)
+		s.store(q, m, st.at(dst, i))
+	})
+	s.end()
+}

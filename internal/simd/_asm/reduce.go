@@ -1,0 +1,122 @@
+package main
+
+import (
+	"math"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// sumLanes is the number of sums that run side by side: enough to hide the
+// latency of an addition.
+const sumLanes = 64
+
+// accumulators returns vectors for n sums, all 0.
+func (s isa) accumulators(n int) []reg.VecVirtual {
+	acc := s.vecs(n / s.lanes)
+	for _, v := range acc {
+		s.clear(v)
+	}
+	return acc
+}
+
+// reductions writes the loops that make one number of a slice.
+func reductions(s isa) {
+	s.begin("sum", "func(x *float32, n int) float32")
+	x := pointer("x")
+	acc := s.accumulators(sumLanes)
+	st := s.along("n")
+	st.inLanes(len(acc), func(i int, m *mask) {
+		v := s.vec()
+		s.load(st.at(x, i), m, v)
+		VADDPS(v, acc[i], acc[i])
+	})
+	s.giveBack(s.fold(acc, addPS))
+
+	s.begin("dot", "func(x, y *float32, n int) float32")
+	x, y := pointer("x"), pointer("y")
+	acc = s.accumulators(sumLanes)
+	st = s.along("n")
+	st.inLanes(len(acc), func(i int, m *mask) {
+		xi, yi := s.vec(), s.vec()
+		s.load(st.at(x, i), m, xi)
+		s.load(st.at(y, i), m, yi)
+		VFMADD231PS(xi, yi, acc[i])
+	})
+	s.giveBack(s.fold(acc, addPS))
+
+	maximum(s)
+	finite(s)
+}
+
+// maximum writes max. VMAXPS forgets a NaN in one of its operands, so the loop
+// keeps apart whether it has seen one.
+func maximum(s isa) {
+	s.begin("max", "func(x *float32, n int) float32")
+	x := pointer("x")
+	lowest := s.numReg(math.Inf(-1))
+	acc := s.vecs(32 / s.lanes)
+	for _, v := range acc {
+		VMOVUPS(lowest, v)
+	}
+	nan := mask{}
+	if s.lanes == 16 {
+		nan.k = K()
+		KXORW(nan.k, nan.k, nan.k)
+	} else {
+		nan.y = s.zero()
+	}
+	st := s.along("n")
+	st.each(len(acc), func(i int, m *mask) {
+		v := s.vec()
+		s.load(st.at(x, i), m, v)
+		if m != nil {
+			v = s.blend(*m, v, lowest)
+		}
+		VMAXPS(v, acc[i], acc[i])
+		u := s.compare(unordered, v, v)
+		if s.lanes == 16 {
+			KORW(u.k, nan.k, nan.k)
+		} else {
+			VORPS(u.y, nan.y, nan.y)
+		}
+	})
+	v := s.fold(acc, func(a, b, dst Op) { VMAXPS(a, b, dst) })
+	clean := label("clean")
+	if s.lanes == 16 {
+		KORTESTW(nan.k, nan.k)
+	} else {
+		VPTEST(nan.y, nan.y)
+	}
+	JZ(LabelRef(clean))
+	VMOVUPS(s.bitsReg(0x7fc00000), v)
+	Label(clean)
+	s.giveBack(v)
+}
+
+// finite writes the loop that looks for x-x != 0, which holds for infinities
+// and NaN.
+func finite(s isa) {
+	s.begin("finite", "func(x *float32, n int) bool")
+	x := pointer("x")
+	seen := s.zero()
+	st := s.along("n")
+	st.each(4, func(i int, m *mask) {
+		v := s.vec()
+		s.load(st.at(x, i), m, v)
+		VSUBPS(v, v, v)
+		s.or(v, seen, seen)
+	})
+	if s.lanes == 16 {
+		k := K()
+		VPTESTMD(seen, seen, k)
+		KORTESTW(k, k)
+	} else {
+		VPTEST(seen, seen)
+	}
+	ok := GP8()
+	SETEQ(ok)
+	Store(ok, ReturnIndex(0))
+	s.end()
+}

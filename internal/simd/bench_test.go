@@ -1,0 +1,94 @@
+package simd
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// BenchmarkMultiply is for -cpu 1,2: Multiply uses what it gets. N and T say
+// whether A and B lie as they are or transposed.
+func BenchmarkMultiply(b *testing.B) {
+	benchEach(b, func(b *testing.B) {
+		for _, s := range []struct{ m, n, k, count int }{
+			{64, 64, 64, 1}, {128, 128, 128, 1}, {512, 512, 512, 1}, {1024, 1024, 1024, 1},
+			{12, 10, 50, 96}, {64, 64, 16, 96}, {64, 16, 64, 96}, {512, 512, 64, 8}, {512, 64, 512, 8},
+			{1, 512, 512, 1}, {8, 512, 512, 1}, {1, 64, 64, 96},
+		} {
+			for _, layout := range []string{"NN", "NT", "TN"} {
+				b.Run(fmt.Sprintf("%dx%dx%dx%d/%s", s.count, s.m, s.n, s.k, layout), func(b *testing.B) {
+					p := &Product{M: s.m, N: s.n, K: s.k, Count: s.count, StepA: s.m * s.k, StepB: s.k * s.n, StepC: s.m * s.n}
+					p.A, p.B, p.C = RowMajor(random(s.count*p.StepA), s.k), RowMajor(random(s.count*p.StepB), s.n), RowMajor(random(s.count*p.StepC), s.n)
+					if layout[0] == 'T' {
+						p.A = RowMajor(p.A.Data, s.m).T()
+					}
+					if layout[1] == 'T' {
+						p.B = RowMajor(p.B.Data, s.k).T()
+					}
+					b.ReportAllocs()
+					for b.Loop() {
+						Multiply(p)
+					}
+					flop := 2 * float64(s.m*s.n*s.k*s.count)
+					b.ReportMetric(flop*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+				})
+			}
+		}
+	})
+}
+
+// random returns n numbers between -2 and 2.
+func random(n int) []float32 {
+	r := rand.New(rand.NewPCG(uint64(n), 1))
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = 4*r.Float32() - 2
+	}
+	return x
+}
+
+// BenchmarkVector shows the time per element, for a row of an attention matrix
+// and for a slice that fills the first-level cache.
+func BenchmarkVector(b *testing.B) {
+	step := AdamStep{Rate: 1e-3, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, Correction1: 0.1, Correction2: 0.001}
+	for _, f := range []struct {
+		name string
+		call func(x, y, z, w []float32)
+	}{
+		{"Exp", func(x, y, z, w []float32) { Exp(x, y) }},
+		{"ExpSum", func(x, y, z, w []float32) { ExpSum(x, y, 2) }},
+		{"Tanh", func(x, y, z, w []float32) { Tanh(x, y) }},
+		{"Sigmoid", func(x, y, z, w []float32) { Sigmoid(x, y) }},
+		{"GELU", func(x, y, z, w []float32) { GELU(x, y) }},
+		{"GELUGrad", func(x, y, z, w []float32) { GELUGrad(x, y) }},
+		{"Max", func(x, y, z, w []float32) { Max(x) }},
+		{"Sum", func(x, y, z, w []float32) { Sum(x) }},
+		{"Dot", func(x, y, z, w []float32) { Dot(x, y) }},
+		{"Finite", func(x, y, z, w []float32) { Finite(x) }},
+		{"Axpy", func(x, y, z, w []float32) { Axpy(1e-9, x, y) }},
+		{"Scale", func(x, y, z, w []float32) { Scale(x, 2, y) }},
+		{"Add", func(x, y, z, w []float32) { Add(x, y, z) }},
+		{"Mul", func(x, y, z, w []float32) { Mul(x, y, z) }},
+		{"MulAdd", func(x, y, z, w []float32) { MulAdd(w, y, z) }},
+		{"AdamW", func(x, y, z, w []float32) { AdamW(x, y, z, w, step) }},
+		{"AdditiveScores", func(x, y, z, w []float32) { AdditiveScores(x[:len(x)/64], y[:64], z, w[:64], len(x)/64, 64) }},
+		{"AdditiveGrad", func(x, y, z, w []float32) {
+			AdditiveGrad(x[:64], w, x[64:128], y[:len(x)/64], y[:64], z, y[64:128], len(x)/64, 64)
+		}},
+	} {
+		for _, n := range []int{128, 2048} {
+			b.Run(fmt.Sprintf("%s/%d", f.name, n), func(b *testing.B) {
+				benchEach(b, func(b *testing.B) {
+					x, y, z, w := random(n), random(n), random(n), random(n)
+					for i := range w {
+						w[i] *= w[i]
+					}
+					for b.Loop() {
+						f.call(x, y, z, w)
+					}
+					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/element")
+				})
+			})
+		}
+	}
+}

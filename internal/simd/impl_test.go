@@ -1,0 +1,116 @@
+package simd
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// onEach runs f as a subtest for each implementation this machine has.
+func onEach(t *testing.T, f func(t *testing.T)) {
+	best := active
+	defer func() { active = best }()
+	for _, active = range impls {
+		t.Run(active.String(), f)
+	}
+}
+
+// benchEach is onEach for benchmarks.
+func benchEach(b *testing.B, f func(b *testing.B)) {
+	best := active
+	defer func() { active = best }()
+	for _, active = range impls {
+		b.Run(active.String(), f)
+	}
+}
+
+// lengths are those around the ends of vectors and of unrolled loops, and some
+// around the ends of pieces.
+var lengths = func() []int {
+	var l []int
+	for n := range 200 {
+		l = append(l, n)
+	}
+	return append(l, 255, 256, 257, 1<<14-1, 1<<14, 1<<14+1, 3<<14+37)
+}()
+
+// guard is a number that no test computes.
+const guard = -7.25e-19
+
+// guarded is a slice with guards on both sides.
+type guarded struct{ all, x []float32 }
+
+// newGuarded returns n random numbers between guards, not aligned to anything.
+func newGuarded(r *rand.Rand, n int) guarded {
+	pad := 17 + r.IntN(16)
+	g := guarded{all: make([]float32, pad+n+40)}
+	for i := range g.all {
+		g.all[i] = guard
+	}
+	g.x = g.all[pad : pad+n : pad+n]
+	for i := range g.x {
+		g.x[i] = float32(r.NormFloat64()) * 3
+	}
+	return g
+}
+
+// intact reports whether the guards are still there.
+func (g guarded) intact() bool {
+	inside := 0
+	for _, v := range g.all {
+		if v != guard {
+			inside++
+		}
+	}
+	return inside == len(g.x)
+}
+
+func clone(x []float32) []float32 { return append([]float32(nil), x...) }
+
+// same reports whether x and y have the same bits, any NaN being like another.
+func same(x, y []float32) bool {
+	for i, v := range x {
+		if math.Float32bits(v) != math.Float32bits(y[i]) && (v == v || y[i] == y[i]) {
+			return false
+		}
+	}
+	return len(x) == len(y)
+}
+
+// ulps returns by how many units in the last place of want got is off. Below
+// the smallest normal number it counts in the units of that.
+func ulps(got float32, want float64) float64 {
+	if math.IsNaN(want) || math.IsInf(want, 0) || math.Abs(want) > math.MaxFloat32 {
+		if float64(got) == want || got != got && want != want || math.IsInf(float64(got), int(math.Copysign(1, want))) {
+			return 0
+		}
+		return math.Inf(1)
+	}
+	_, e := math.Frexp(want)
+	return math.Abs(float64(got)-want) / math.Ldexp(1, max(e-24, -149))
+}
+
+// fma32 returns x·y + z, rounded once if the implementation fuses.
+func fma32(x, y, z float32) float32 {
+	if active == generic {
+		return z + float32(x*y)
+	}
+	// The product is exact in float64. If the sum is not, make it odd: then
+	// rounding it again does what rounding once would have done.
+	p, c := float64(x)*float64(y), float64(z)
+	s := p + c
+	if s-s != 0 {
+		return float32(s)
+	}
+	v := s - p
+	lost := (p - (s - v)) + (c - v)
+	if b := math.Float64bits(s); lost != 0 && b&1 == 0 {
+		if (lost > 0) == (s > 0) {
+			b++
+		} else {
+			b--
+		}
+		s = math.Float64frombits(b)
+	}
+	return float32(s)
+}

@@ -1,0 +1,154 @@
+//go:build amd64 && !purego
+
+package simd
+
+//go:generate go -C _asm run . -out ../simd_amd64.s
+
+// The kernels below are in simd_amd64.s, which the generator in _asm writes.
+// Each computes what the function of the same name that ends in Generic does,
+// on n elements; but for gemm, gemvTransposed and transpose, which gemm_amd64.go
+// explains.
+
+//go:noescape
+func gemm1AVX512(t *tileArgs)
+
+//go:noescape
+func gemm2AVX512(t *tileArgs)
+
+//go:noescape
+func gemm3AVX512(t *tileArgs)
+
+//go:noescape
+func gemm4AVX512(t *tileArgs)
+
+//go:noescape
+func axpyAVX512(a float32, x, y *float32, n int)
+
+//go:noescape
+func scaleAVX512(dst *float32, a float32, x *float32, n int)
+
+//go:noescape
+func addAVX512(dst, x, y *float32, n int)
+
+//go:noescape
+func mulAVX512(dst, x, y *float32, n int)
+
+//go:noescape
+func mulAddAVX512(dst, x, y *float32, n int)
+
+//go:noescape
+func sumAVX512(x *float32, n int) float32
+
+//go:noescape
+func dotAVX512(x, y *float32, n int) float32
+
+//go:noescape
+func maxAVX512(x *float32, n int) float32
+
+//go:noescape
+func finiteAVX512(x *float32, n int) bool
+
+//go:noescape
+func expAVX512(dst, x *float32, n int)
+
+//go:noescape
+func expSumAVX512(dst, x *float32, n int, shift float32) float32
+
+//go:noescape
+func sigmoidAVX512(dst, x *float32, n int)
+
+//go:noescape
+func tanhAVX512(dst, x *float32, n int)
+
+//go:noescape
+func geluAVX512(dst, x *float32, n int)
+
+//go:noescape
+func geluGradAVX512(dst, x *float32, n int)
+
+//go:noescape
+func additiveScoresAVX512(dst, q, k, w *float32, nk, h int)
+
+//go:noescape
+func additiveGradAVX512(dq, dk, dw, ds, q, k, w *float32, nk, h int)
+
+//go:noescape
+func adamWAVX512(p, grad, m, v *float32, n int, s *adamScalars)
+
+//go:noescape
+func gemvTransposedAVX512(t *tileArgs)
+
+//go:noescape
+func transposeAVX512(dst *float32, dstRow int, src *float32, srcRow, rows, depth int)
+
+//go:noescape
+func gemm1AVX2(t *tileArgs)
+
+//go:noescape
+func gemm1maskedAVX2(t *tileArgs)
+
+//go:noescape
+func gemm2AVX2(t *tileArgs)
+
+//go:noescape
+func gemm2maskedAVX2(t *tileArgs)
+
+//go:noescape
+func axpyAVX2(a float32, x, y *float32, n int)
+
+//go:noescape
+func scaleAVX2(dst *float32, a float32, x *float32, n int)
+
+//go:noescape
+func addAVX2(dst, x, y *float32, n int)
+
+//go:noescape
+func mulAVX2(dst, x, y *float32, n int)
+
+//go:noescape
+func mulAddAVX2(dst, x, y *float32, n int)
+
+//go:noescape
+func sumAVX2(x *float32, n int) float32
+
+//go:noescape
+func dotAVX2(x, y *float32, n int) float32
+
+//go:noescape
+func maxAVX2(x *float32, n int) float32
+
+//go:noescape
+func finiteAVX2(x *float32, n int) bool
+
+//go:noescape
+func expAVX2(dst, x *float32, n int)
+
+//go:noescape
+func expSumAVX2(dst, x *float32, n int, shift float32) float32
+
+//go:noescape
+func sigmoidAVX2(dst, x *float32, n int)
+
+//go:noescape
+func tanhAVX2(dst, x *float32, n int)
+
+//go:noescape
+func geluAVX2(dst, x *float32, n int)
+
+//go:noescape
+func geluGradAVX2(dst, x *float32, n int)
+
+//go:noescape
+func additiveScoresAVX2(dst, q, k, w *float32, nk, h int)
+
+//go:noescape
+func additiveGradAVX2(dq, dk, dw, ds, q, k, w *float32, nk, h int)
+
+//go:noescape
+func adamWAVX2(p, grad, m, v *float32, n int, s *adamScalars)
+
+//go:noescape
+func gemvTransposedAVX2(t *tileArgs)
+
+//go:noescape
+func transposeAVX2(dst *float32, dstRow int, src *float32, srcRow, rows, depth int)
