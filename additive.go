@@ -1,6 +1,7 @@
 package attn
 
 import (
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/attn-go/attn/internal/par"
@@ -35,8 +36,23 @@ func (*Additive) rowwise() {}
 // Scores returns w_vᵀ·tanh(W_q·q + W_k·k) for all pairs. It never holds the
 // [Lq Lk h] sums in memory.
 func (s *Additive) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+	s.check()
 	wantSize("key", k, s.WK.Dim(1))
 	return s.scores(t, q, tensor.Linear(t, k, s.WK, nil))
+}
+
+// check panics unless the parameters belong together, which whoever puts them
+// together from a file may get wrong.
+func (s *Additive) check() {
+	want := func(arg string, w *tensor.Tensor, ok bool, shape string, args ...any) {
+		if !ok {
+			panic(&tensor.ShapeError{Op: "attn: Attend", Arg: arg + " of the additive score", Got: w.Shape(), Want: fmt.Sprintf(shape, args...)})
+		}
+	}
+	want("wv", s.WV, s.WV.Rank() == 1, "[h]")
+	h := s.WV.Dim(0)
+	want("wq", s.WQ, s.WQ.Rank() == 2 && s.WQ.Dim(0) == h, "[h=%d Eq]", h)
+	want("wk", s.WK, s.WK.Rank() == 2 && s.WK.Dim(0) == h, "[h=%d Ek]", h)
 }
 
 // scores compares queries with keys that have been mapped.
@@ -47,6 +63,7 @@ func (s *Additive) scores(t *tensor.Tape, q, mapped *tensor.Tensor) *tensor.Tens
 }
 
 func (s *Additive) onKeys(t *tensor.Tape, k *tensor.Tensor) Score {
+	s.check()
 	wantSize("key", k, s.WK.Dim(1))
 	mapped := tensor.Linear(t, k, s.WK, nil)
 	return rowwiseFunc(func(t *tensor.Tape, q, _ *tensor.Tensor) *tensor.Tensor {

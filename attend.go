@@ -82,7 +82,7 @@ func Attend(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
 
 	s := headScores(t, o.Score, q, k, d)
 	if o.SoftCap != 0 {
-		s = softCap(t, s, o.SoftCap)
+		s = tensor.Scale(t, tensor.Tanh(t, tensor.Scale(t, s, 1/o.SoftCap)), o.SoftCap)
 	}
 	if o.Bias != nil {
 		bias := o.Bias

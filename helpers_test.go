@@ -44,11 +44,20 @@ var scores = []scoreCase{
 	{"cosine", 5, 5, func() attn.Score { return &attn.Cosine{} }},
 	{"cosine_scaled", 5, 5, func() attn.Score { return &attn.Cosine{Scale: tensor.Full(3, 1).Param()} }},
 	{"own", 5, 5, func() attn.Score { return attn.ScoreFunc(ownScore) }},
+	{"own_nonlinear", 5, 5, func() attn.Score { return attn.ScoreFunc(ownNonlinearScore) }},
 }
 
 // ownScore is what a user might write: relu(q)ᵀk/3.
 func ownScore(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	return tensor.Scale(t, tensor.MatMulT(t, tensor.ReLU(t, q), k), 1.0/3)
+}
+
+// ownNonlinearScore makes its scores of operations whose derivatives depend on
+// what they are applied to, and so are NaN where the scores are.
+func ownNonlinearScore(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+	s := tensor.MatMulT(t, q, k)
+	s = tensor.Mul(t, tensor.Sigmoid(t, s), tensor.Tanh(t, tensor.Square(t, s)))
+	return tensor.Div(t, tensor.GELU(t, s), tensor.Shift(t, tensor.Exp(t, s), 1))
 }
 
 // eachScore runs a test for every score.

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -115,10 +117,7 @@ func (s *Bilinear) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	if s.Scaled {
 		q = tensor.Scale(t, q, float32(math.Pow(float64(eq)*float64(ek), -0.25)))
 	}
-	// Not as q·W: the gradient of that by W is no product in which the zero
-	// gradient of a query that sees nothing silences what the query holds.
-	mapped := tensor.Linear(t, q, tensor.Transpose(t, s.W, 1, 0), nil)
-	return tensor.MatMulT(t, mapped, k)
+	return tensor.MatMulT(t, tensor.MatMul(t, q, s.W), k)
 }
 
 // Params returns "w".
@@ -154,6 +153,35 @@ func (s *Cosine) scores(t *tensor.Tape, q, unit *tensor.Tensor) *tensor.Tensor {
 	}
 	return c
 }
+
+// times returns s·x, where s has one element. The gradient of s is a sum over all
+// scores of a batch, which may be millions: it is taken in float64, and so this is
+// not tensor.Mul.
+func times(t *tensor.Tape, x, s *tensor.Tensor) *tensor.Tensor {
+	factor := s.Item()
+	y := t.Make(x.Shape()...)
+	par.For(x.Len(), grain, func(lo, hi int) { simd.Scale(y.Data()[lo:hi], factor, x.Data()[lo:hi]) })
+	if t.Needs(x, s) {
+		t.Record(y, func(dy []float32) {
+			if dx := t.GradOf(x); dx != nil {
+				par.For(len(dx), grain, func(lo, hi int) { simd.Axpy(factor, dy[lo:hi], dx[lo:hi]) })
+			}
+			if ds := t.GradOf(s); ds != nil {
+				var sum float64
+				for i, d := range dy {
+					if d != 0 {
+						sum += float64(d) * float64(x.Data()[i])
+					}
+				}
+				ds[0] += float32(sum)
+			}
+		})
+	}
+	return y
+}
+
+// grain is the number of scores that one thread takes at a time.
+const grain = 1 << 13
 
 func (s *Cosine) onKeys(t *tensor.Tape, k *tensor.Tensor) Score {
 	unit := tensor.Normalize(t, k, cosineEps)

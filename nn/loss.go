@@ -28,6 +28,9 @@ import (
 // Source: label smoothing as in Szegedy et al., "Rethinking the Inception
 // Architecture", 2016, https://arxiv.org/abs/1512.00567, section 7.
 func CrossEntropy(t *tensor.Tape, logits *tensor.Tensor, targets []int, ignore int, smoothing float32) *tensor.Tensor {
+	if logits.Rank() == 0 {
+		panic(&tensor.ShapeError{Op: "nn: CrossEntropy", Arg: "logits", Got: logits.Shape(), Want: "[… C]"})
+	}
 	classes := logits.Dim(-1)
 	if logits.Len() != len(targets)*classes {
 		panic(&tensor.ShapeError{Op: "nn: CrossEntropy", Arg: "targets", Got: []int{len(targets)}, Want: fmt.Sprintf("one for each vector of logits %v", logits.Shape())})
@@ -62,7 +65,10 @@ func CrossEntropy(t *tensor.Tape, logits *tensor.Tensor, targets []int, ignore i
 			sum := simd.ExpSum(p, row, m)
 			simd.Scale(p, 1/sum, p)
 			lse := m + float32(math.Log(float64(sum)))
-			each[r] = lse - (1-smoothing)*row[targets[r]] - smoothing*simd.Sum(row)/float32(classes)
+			each[r] = lse - (1-smoothing)*row[targets[r]]
+			if smoothing != 0 { // a logit of −Inf is no harm without smoothing
+				each[r] -= smoothing * simd.Sum(row) / float32(classes)
+			}
 		}
 	})
 	loss.Data()[0] = simd.Sum(each) / float32(counted)

@@ -1,22 +1,40 @@
 package tensor
 
-// arena hands out slices from large blocks and takes them all back at once.
-// After a few rounds of similar size it allocates nothing.
+import "math/bits"
+
+// arena hands out slices and takes them all back at once. After a few rounds of
+// similar size it allocates nothing.
+//
+// Small slices are cut one behind the other from blocks. Large ones, such as
+// the logits of a batch, are kept whole, each to be used again for any request
+// that fits: cut from blocks, they would leave holes nearly as large as
+// themselves.
 type arena[T any] struct {
 	blocks [][]T
 	block  int // index of the block in use
 	used   int // elements of it handed out
+
+	large []lent[T]
 }
 
-// Blocks double in size from the first to the largest, so that small tapes
-// stay small and large ones have few blocks.
+// lent is a large slice and whether somebody has it.
+type lent[T any] struct {
+	slice []T
+	taken bool
+}
+
+// Blocks double in size from the first to the largest, so that small tapes stay
+// small. A request of more than a quarter of the largest is a large one.
 const (
 	firstBlock   = 1 << 10
-	largestBlock = 1 << 22
+	largestBlock = 1 << 20
 )
 
 // take returns n elements with arbitrary contents.
 func (a *arena[T]) take(n int) []T {
+	if n > largestBlock/4 {
+		return a.takeLarge(n)
+	}
 	for ; a.block < len(a.blocks); a.block, a.used = a.block+1, 0 {
 		if b := a.blocks[a.block]; a.used+n <= len(b) {
 			s := b[a.used : a.used+n : a.used+n]
@@ -33,5 +51,41 @@ func (a *arena[T]) take(n int) []T {
 	return a.blocks[a.block][:n:n]
 }
 
+// takeLarge returns the smallest free slice that fits, or else a new one in the
+// place of the largest that does not.
+func (a *arena[T]) takeLarge(n int) []T {
+	fits, short := -1, -1
+	for i, l := range a.large {
+		switch {
+		case l.taken:
+		case len(l.slice) >= n:
+			if fits < 0 || len(l.slice) < len(a.large[fits].slice) {
+				fits = i
+			}
+		case short < 0 || len(l.slice) > len(a.large[short].slice):
+			short = i
+		}
+	}
+	if fits < 0 {
+		// Rounded up by at most an eighth: a request that is a little larger
+		// in the next round finds room.
+		step := 1 << (bits.Len(uint(n)) - 4)
+		slice := make([]T, (n+step-1)&^(step-1))
+		if fits = short; fits >= 0 {
+			a.large[fits].slice = slice
+		} else {
+			fits = len(a.large)
+			a.large = append(a.large, lent[T]{slice: slice})
+		}
+	}
+	a.large[fits].taken = true
+	return a.large[fits].slice[:n:n]
+}
+
 // reset takes everything back.
-func (a *arena[T]) reset() { a.block, a.used = 0, 0 }
+func (a *arena[T]) reset() {
+	a.block, a.used = 0, 0
+	for i := range a.large {
+		a.large[i].taken = false
+	}
+}

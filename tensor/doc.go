@@ -25,9 +25,10 @@
 //
 // # Zero carries nothing
 //
-// In the backward passes of the matrix products a factor of exactly zero
-// contributes exactly zero, even against NaN or Inf. Masked attention relies on
-// this: what is stored under a mask never reaches a result or a gradient.
+// In every backward pass an upstream gradient of exactly zero contributes
+// exactly zero, even against NaN or Inf, and so do weights in Mix. Masked
+// attention relies on this: what is stored under a mask never reaches a result
+// or a gradient, whatever operations the score is made of.
 //
 // # Numbers
 //

@@ -28,11 +28,33 @@ func unary(t *Tape, x *Tensor, f func(y, x []float32), back func(dx, dy, x, y []
 	return y
 }
 
+// addProduct adds dy·f to dx, where f is a derivative; where dy is zero it adds
+// nothing, even if f is not finite.
+func addProduct(dx, dy, f []float32) {
+	if simd.Finite(f) {
+		simd.MulAdd(dx, dy, f)
+		return
+	}
+	var felt [256]float32
+	for len(dy) > 0 {
+		n := min(len(dy), len(felt))
+		for i, d := range dy[:n] {
+			if felt[i] = 0; d != 0 {
+				felt[i] = f[i]
+			}
+		}
+		simd.MulAdd(dx[:n], dy[:n], felt[:n])
+		dx, dy, f = dx[n:], dy[n:], f[n:]
+	}
+}
+
 // Tanh returns tanh x, elementwise.
 func Tanh(t *Tape, x *Tensor) *Tensor {
 	return unary(t, x, simd.Tanh, func(dx, dy, _, y []float32) {
 		for i, v := range y {
-			dx[i] += dy[i] * (1 - v*v)
+			if dy[i] != 0 {
+				dx[i] += dy[i] * (1 - v*v)
+			}
 		}
 	})
 }
@@ -41,7 +63,9 @@ func Tanh(t *Tape, x *Tensor) *Tensor {
 func Sigmoid(t *Tape, x *Tensor) *Tensor {
 	return unary(t, x, simd.Sigmoid, func(dx, dy, _, y []float32) {
 		for i, v := range y {
-			dx[i] += dy[i] * v * (1 - v)
+			if dy[i] != 0 {
+				dx[i] += dy[i] * v * (1 - v)
+			}
 		}
 	})
 }
@@ -72,8 +96,7 @@ func GELU(t *Tape, x *Tensor) *Tensor {
 		for len(x) > 0 {
 			n := min(len(x), len(slope))
 			simd.GELUGrad(slope[:n], x[:n])
-			simd.Mul(slope[:n], slope[:n], dy[:n])
-			simd.Add(dx[:n], dx[:n], slope[:n])
+			addProduct(dx[:n], dy[:n], slope[:n])
 			x, dx, dy = x[n:], dx[n:], dy[n:]
 		}
 	})
@@ -81,7 +104,7 @@ func GELU(t *Tape, x *Tensor) *Tensor {
 
 // Exp returns exp x, elementwise.
 func Exp(t *Tape, x *Tensor) *Tensor {
-	return unary(t, x, simd.Exp, func(dx, dy, _, y []float32) { simd.MulAdd(dx, dy, y) })
+	return unary(t, x, simd.Exp, func(dx, dy, _, y []float32) { addProduct(dx, dy, y) })
 }
 
 // Log returns the natural logarithm of x, elementwise.
@@ -92,7 +115,9 @@ func Log(t *Tape, x *Tensor) *Tensor {
 		}
 	}, func(dx, dy, x, _ []float32) {
 		for i, v := range x {
-			dx[i] += dy[i] / v
+			if dy[i] != 0 {
+				dx[i] += dy[i] / v
+			}
 		}
 	})
 }
@@ -105,7 +130,9 @@ func Sqrt(t *Tape, x *Tensor) *Tensor {
 		}
 	}, func(dx, dy, _, y []float32) {
 		for i, v := range y {
-			dx[i] += dy[i] / (2 * v)
+			if dy[i] != 0 {
+				dx[i] += dy[i] / (2 * v)
+			}
 		}
 	})
 }
@@ -114,7 +141,9 @@ func Sqrt(t *Tape, x *Tensor) *Tensor {
 func Square(t *Tape, x *Tensor) *Tensor {
 	return unary(t, x, func(y, x []float32) { simd.Mul(y, x, x) }, func(dx, dy, x, _ []float32) {
 		for i, v := range x {
-			dx[i] += 2 * v * dy[i]
+			if dy[i] != 0 {
+				dx[i] += 2 * v * dy[i]
+			}
 		}
 	})
 }
@@ -159,9 +188,9 @@ func Sub(t *Tape, a, b *Tensor) *Tensor {
 // Mul returns a·b, elementwise, broadcasting as Add does.
 func Mul(t *Tape, a, b *Tensor) *Tensor {
 	return binary(t, "Mul", a, b, simd.Mul, func(da, dy, _, b []float32) {
-		simd.MulAdd(da, dy, b)
+		addProduct(da, dy, b)
 	}, func(db, dy, a, _ []float32) {
-		simd.MulAdd(db, dy, a)
+		addProduct(db, dy, a)
 	})
 }
 
@@ -173,11 +202,15 @@ func Div(t *Tape, a, b *Tensor) *Tensor {
 		}
 	}, func(da, dy, _, b []float32) {
 		for i := range da {
-			da[i] += dy[i] / b[i]
+			if dy[i] != 0 {
+				da[i] += dy[i] / b[i]
+			}
 		}
 	}, func(db, dy, a, b []float32) {
 		for i := range db {
-			db[i] -= dy[i] * a[i] / (b[i] * b[i])
+			if dy[i] != 0 {
+				db[i] -= dy[i] * a[i] / (b[i] * b[i])
+			}
 		}
 	})
 }

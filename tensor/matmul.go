@@ -31,8 +31,8 @@ func MatMulT(t *Tape, a, b *Tensor) *Tensor { return product(t, "MatMulT", a, b,
 // if it holds NaN or Inf.
 func Mix(t *Tape, w, v *Tensor) *Tensor { return product(t, "Mix", w, v, false, true) }
 
-// product is a·b, or a·bᵀ if transposed. A sparse product, and every product of
-// a backward pass, takes zero times anything as zero.
+// product is a·b, or a·bᵀ if transposed. In a sparse product, and in every
+// product of a backward pass, zero times anything is zero.
 func product(t *Tape, op string, a, b *Tensor, transposed, sparse bool) *Tensor {
 	if a.Rank() < 2 {
 		badShape(op, "a", a.shape, "at least two axes")

@@ -15,6 +15,7 @@ type ShapeError struct {
 	Want string // what would have fitted, in words and letters
 }
 
+// Error gives "op: arg has shape got, want want".
 func (e *ShapeError) Error() string {
 	what := e.What
 	if what == "" {

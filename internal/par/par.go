@@ -19,6 +19,7 @@
 package par
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -28,6 +29,8 @@ import (
 // long but for the last, which may be shorter. The calls may run at the same
 // time and in any order; For returns when all have returned. A range of one
 // chunk, or any range when GOMAXPROCS is 1, runs on the calling goroutine.
+//
+// No call of body may wait for another: they may run one after the other.
 //
 // If a body panics, no further chunk is started, and when those under way have
 // stopped For panics with the same value; with several, one of them.
@@ -60,9 +63,11 @@ func For(n, chunk int, body func(lo, hi int)) {
 	j.next.Store(0)
 	j.helpers.Store(int32(helpers))
 	j.open.Store(true)
-	defer j.finish() // deferred because a body may end this very goroutine
+	ending := true // unless claim returns, a body is ending this very goroutine
+	defer func() { j.finish(ending) }()
 	summon(helpers, procs-1)
 	j.claim()
+	ending = false
 }
 
 // A job is one call of For in progress. Jobs live in a fixed table and are used
@@ -90,7 +95,7 @@ type job struct {
 type failure struct{ value any }
 
 // errGoexit stands for the panic value of a body that ended its goroutine.
-var errGoexit = fmt.Errorf("par: For: body called runtime.Goexit")
+var errGoexit = errors.New("par: For: body called runtime.Goexit")
 
 // jobs bounds how many calls of For can share the workers at a time. A call
 // that finds no entry free runs alone, which is slower and just as right.
@@ -102,14 +107,14 @@ func init() {
 	}
 }
 
-// finish waits for the workers, hands the job back and passes on what a body
-// panicked with.
-func (j *job) finish() {
+// finish waits for the workers, hands the job back and, unless the goroutine is
+// ending anyway, passes on what a body panicked with.
+func (j *job) finish(ending bool) {
 	j.close()
 	f := j.failure
 	j.body, j.failure = nil, nil
 	j.busy.Store(false)
-	if f != nil && f.value != errGoexit {
+	if f != nil && !ending {
 		panic(f.value)
 	}
 }

@@ -115,6 +115,12 @@ func TestForSurvivesGoexit(t *testing.T) {
 	withProcs(t, func(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
+			// When it is a worker that the body ends, For panics.
+			defer func() {
+				if r := recover(); r != nil && r != errGoexit {
+					t.Errorf("recovered %v", r)
+				}
+			}()
 			For(50, 1, func(lo, hi int) {
 				time.Sleep(time.Microsecond)
 				runtime.Goexit()
@@ -138,6 +144,8 @@ func TestForRejectsBadChunk(t *testing.T) {
 	For(10, 0, func(lo, hi int) {})
 }
 
+// The bodies wait for each other here, which is not allowed but shows that two
+// goroutines run them.
 func TestForUsesParkedWorkers(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	for range 20 {

@@ -38,7 +38,8 @@ func summon(helpers, wanted int) {
 			go work()
 		}
 	}
-	for range min(helpers, int(pool.parked.Load())) {
+	// A worker takes long to wake up; meanwhile one token is enough for it.
+	for range min(helpers, int(pool.parked.Load())-len(wake)) {
 		select {
 		case wake <- struct{}{}:
 		default:
@@ -63,7 +64,7 @@ func work() {
 			seen = posted
 			continue
 		}
-		if spins%256 != 0 {
+		if spins%1024 != 0 {
 			continue
 		}
 		runtime.Gosched()

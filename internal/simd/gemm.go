@@ -39,8 +39,8 @@ type Product struct {
 	// together with Accumulate.
 	Bias []float32
 
-	// Sparse promises that a zero in A contributes nothing to the sum, even
-	// where B holds a NaN or an infinity: what has weight zero does not leak.
+	// Sparse promises that a zero in A or B contributes nothing to the sum, even
+	// against a NaN or an infinity: what has weight zero does not leak.
 	Sparse bool
 }
 

@@ -85,7 +85,7 @@ func (p *Product) fold() {
 // lay turns a product whose result is a column into one whose result is a row,
 // which is what the kernels are made for: Cᵀ = Bᵀ·Aᵀ, term by term the same.
 func (p *Product) lay() {
-	if p.N != 1 || p.M == 1 || p.C.Row != 1 || p.Bias != nil || p.Sparse {
+	if p.N != 1 || p.M == 1 || p.C.Row != 1 || p.Bias != nil {
 		return
 	}
 	p.M, p.N = 1, p.M
@@ -115,7 +115,7 @@ func (m *multiplication) run() {
 	for i := range p.Count {
 		p.product(&m.one, i)
 		switch {
-		case p.Sparse && !m.one.finiteB():
+		case m.one.careful():
 			par.For(p.M, max(1, task/(p.K*p.N)), m.sparse)
 		case p.M <= rowBlock:
 			width := panelWidth()
@@ -133,7 +133,7 @@ func (m *multiplication) doProducts(lo, hi int) {
 	for i := lo; i < hi; i++ {
 		m.all.product(&one, i)
 		switch {
-		case one.Sparse && !one.finiteB():
+		case one.careful():
 			sparseRows(&one, 0, one.M, s)
 		case one.M <= rowBlock:
 			lowProduct(&one, 0, one.N, s)

@@ -73,7 +73,7 @@ func (b *panels) packPanels(lo, hi int) {
 }
 
 // sparseRows computes rows i0 to i1 of p one step of k at a time, and passes
-// over the steps where A is 0. It is for a B that is not finite.
+// over the terms where A or B is 0. It is for operands that are not finite.
 func sparseRows(p *Product, i0, i1 int, s *scratch) {
 	for i := i0; i < i1; i++ {
 		c := p.C.Data[i*p.C.Row:][:p.N]
@@ -96,7 +96,15 @@ func sparseRows(p *Product, i0, i1 int, s *scratch) {
 				}
 				b = s.row
 			}
-			Axpy(a, b[:p.N], c)
+			if a-a == 0 { // finite: what it makes of a zero is a zero
+				Axpy(a, b[:p.N], c)
+				continue
+			}
+			for j, v := range b[:p.N] {
+				if v != 0 {
+					c[j] += a * v
+				}
+			}
 		}
 		for j := range c {
 			c[j] += 0
@@ -104,28 +112,33 @@ func sparseRows(p *Product, i0, i1 int, s *scratch) {
 	}
 }
 
-// finiteB reports whether all of B is finite.
-func (p *Product) finiteB() bool {
-	b, rows, cols := p.B, p.K, p.N
-	if b.Col != 1 {
-		b, rows, cols = b.T(), cols, rows
+// careful reports whether p asks for zeros to be respected and has an operand
+// that is not finite, so that it makes a difference.
+func (p *Product) careful() bool {
+	return p.Sparse && !(p.A.finite(p.M, p.K) && p.B.finite(p.K, p.N))
+}
+
+// finite reports whether all elements of a matrix of the given size are.
+func (m Mat) finite(rows, cols int) bool {
+	if m.Col != 1 {
+		m, rows, cols = m.T(), cols, rows
 	}
-	if rows == 0 || cols == 0 {
+	switch {
+	case rows == 0 || cols == 0:
 		return true
-	}
-	if b.Col == 1 && b.Row == cols {
-		return Finite(b.Data[:rows*cols])
+	case m.Col == 1 && m.Row == cols:
+		return Finite(m.Data[:rows*cols])
 	}
 	for i := range rows {
-		row := b.Data[i*b.Row:]
-		if b.Col == 1 {
+		row := m.Data[i*m.Row:]
+		if m.Col == 1 {
 			if !Finite(row[:cols]) {
 				return false
 			}
 			continue
 		}
 		for j := range cols {
-			if v := row[j*b.Col]; v-v != 0 {
+			if v := row[j*m.Col]; v-v != 0 {
 				return false
 			}
 		}

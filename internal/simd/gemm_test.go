@@ -31,7 +31,7 @@ func reference(p *Product, i int) []float32 {
 			}
 			for k := range p.K {
 				x, y := a.Data[i*a.Row+k*a.Col], b.Data[k*b.Row+j*b.Col]
-				if p.Sparse && x == 0 {
+				if p.Sparse && (x == 0 || y == 0) {
 					continue
 				}
 				acc = fma32(x, y, acc)
@@ -148,6 +148,13 @@ func testMultiply(t *testing.T) {
 			if len(p.B.Data) > 0 && r.IntN(2) == 0 {
 				p.B.Data[r.IntN(len(p.B.Data))] = float32(math.NaN())
 				p.B.Data[r.IntN(len(p.B.Data))] = float32(math.Inf(1))
+			}
+			if len(p.A.Data) > 0 && len(p.B.Data) > 0 && r.IntN(2) == 0 {
+				p.A.Data[r.IntN(len(p.A.Data))] = float32(math.NaN())
+				p.A.Data[r.IntN(len(p.A.Data))] = float32(math.Inf(-1))
+				for range len(p.B.Data) / 2 {
+					p.B.Data[r.IntN(len(p.B.Data))] = 0
+				}
 			}
 		}
 		checkProduct(t, p)

@@ -97,7 +97,7 @@ func (c *checker) derivatives() []*tensor.Tensor {
 	t.Backward(y, r)
 	grads := c.gradients()
 	for i, x := range c.in {
-		tolerance := relative*largest32(grads[i].Data()) + noise*length
+		tolerance := relative*largest(grads[i].Data()) + noise*length
 		for _, e := range c.elements(x.Len()) {
 			got, want := float64(grads[i].Data()[e]), c.slope(r, &x.Data()[e])
 			if !(math.Abs(got-want) <= tolerance) {
@@ -170,7 +170,7 @@ func (c *checker) accumulation(once []*tensor.Tensor) {
 func (c *checker) near(when string, got, a, b []*tensor.Tensor) {
 	c.tb.Helper()
 	for i := range got {
-		allowed := again*(largest32(a[i].Data())+largest32(b[i].Data())) + 1e-30
+		allowed := again*(largest(a[i].Data())+largest(b[i].Data())) + 1e-30
 		for e, g := range got[i].Data() {
 			want := float64(a[i].Data()[e]) + float64(b[i].Data()[e])
 			if !(math.Abs(float64(g)-want) <= allowed) {
@@ -210,12 +210,4 @@ func (c *checker) elements(n int) []int {
 // equal reports whether a and b are the same numbers; a NaN equals a NaN.
 func equal(a, b []float32) bool {
 	return slices.EqualFunc(a, b, func(a, b float32) bool { return a == b || (a != a && b != b) })
-}
-
-func largest32(x []float32) float64 {
-	m := 0.0
-	for _, v := range x {
-		m = max(m, math.Abs(float64(v)))
-	}
-	return m
 }

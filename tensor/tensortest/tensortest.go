@@ -88,10 +88,10 @@ func Tape(mode tensor.Mode) *tensor.Tape {
 }
 
 // largest returns the largest magnitude in x, leaving out what is not finite.
-func largest(x []float64) float64 {
+func largest[F float32 | float64](x []F) float64 {
 	m := 0.0
 	for _, v := range x {
-		if a := math.Abs(v); a > m && !math.IsInf(a, 0) {
+		if a := math.Abs(float64(v)); a > m && !math.IsInf(a, 0) {
 			m = a
 		}
 	}

@@ -1,0 +1,92 @@
+package nn_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// A line through points: the training loop in full.
+func ExampleAdamW() {
+	rng := rand.New(rand.NewPCG(1, 2))
+	x := tensor.Uniform(rng, -1, 1, 50, 1)
+	y := tensor.Shift(nil, tensor.Scale(nil, x, 3), -2) // y = 3x − 2
+
+	line := nn.NewLinear(1, 1, true, rng)
+	optimizer := nn.NewAdamW(line)
+	schedule := nn.WarmupCosine(20, 400)
+	tape := tensor.NewTape(tensor.Train)
+	for step := 1; step <= 400; step++ {
+		tape.Reset()
+		nn.ZeroGrad(line)
+		loss := nn.MSE(tape, line.Forward(tape, x), y)
+		tape.Backward(loss, nil)
+		nn.ClipGradNorm(line, 5)
+		optimizer.Step(0.1 * schedule(step))
+	}
+	fmt.Printf("y = %.3fx %+.3f\n", line.Weight.Item(), line.Bias.Item())
+	// Output: y = 3.000x -2.000
+}
+
+// Two sequences of different length in one batch.
+func ExampleGRU() {
+	rng := rand.New(rand.NewPCG(1, 2))
+	gru := nn.NewGRU(3, 4, rng)
+	x := tensor.Randn(rng, 2, 5, 3) // two sequences, five steps, three features
+	lens := []int{5, 2}
+
+	out, last := gru.Forward(nil, x, nil, lens, nn.Forward)
+	fmt.Println(out.Shape(), last.Shape())
+	fmt.Println("behind its end the second gives", tensor.Slice(nil, tensor.Slice(nil, out, 0, 1, 2), 1, 2, 5))
+	fmt.Println("its last state is that of step 2:", last.At(1, 0) == out.At(1, 1, 0))
+
+	// A layer in both directions joins their outputs.
+	reverse := nn.NewGRU(3, 4, rng)
+	back, _ := reverse.Forward(nil, x, nil, lens, nn.Backward)
+	fmt.Println(tensor.Concat(nil, 2, out, back).Shape())
+	// Output:
+	// [2 5 4] [2 4]
+	// behind its end the second gives [[[0 0 0 0] [0 0 0 0] [0 0 0 0]]]
+	// its last state is that of step 2: true
+	// [2 5 8]
+}
+
+// Padding, here token 0, does not count.
+func ExampleCrossEntropy() {
+	logits := tensor.Zeros(2, 3, 8) // two sequences, three steps, eight tokens
+	targets := []int{5, 2, 0, 7, 0, 0}
+	loss := nn.CrossEntropy(nil, logits, targets, 0, 0)
+	fmt.Printf("%.4f nats: knowing nothing of 8 tokens is log 8\n", loss.Item())
+	// Output: 2.0794 nats: knowing nothing of 8 tokens is log 8
+}
+
+// A model is a struct of layers; Join gives their parameters names.
+type classifier struct {
+	layers []*nn.Linear
+	norm   *nn.LayerNorm
+}
+
+func (c *classifier) Params() nn.Params {
+	return nn.Join(append(nn.Numbered("layers", c.layers), nn.Named{Name: "norm", Module: c.norm})...)
+}
+
+func ExampleJoin() {
+	rng := rand.New(rand.NewPCG(1, 2))
+	model := &classifier{
+		layers: []*nn.Linear{nn.NewLinear(5, 7, true, rng), nn.NewLinear(7, 3, false, rng)},
+		norm:   nn.NewLayerNorm(3),
+	}
+	for name, p := range model.Params() {
+		fmt.Println(name, p.Shape())
+	}
+	fmt.Println(nn.Count(model), "numbers")
+	// Output:
+	// layers.0.weight [7 5]
+	// layers.0.bias [7]
+	// layers.1.weight [3 7]
+	// norm.weight [3]
+	// norm.bias [3]
+	// 69 numbers
+}

@@ -1,0 +1,117 @@
+package tensor_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+func dropped(tape *tensor.Tape, n int, p float32) []float32 {
+	return slices.Clone(tensor.Dropout(tape, tensor.Full(3, n), p).Data())
+}
+
+func TestDropoutRate(t *testing.T) {
+	const n = 100_003
+	for _, p := range []float32{0.01, 0.1, 0.5, 0.9} {
+		zeros := 0
+		kept := 3 * (1 / (1 - p))
+		for _, v := range dropped(tensor.NewTape(tensor.Train), n, p) {
+			switch v {
+			case 0:
+				zeros++
+			case kept:
+			default:
+				t.Fatalf("p=%v: element %v, want 0 or %v", p, v, kept)
+			}
+		}
+		// Four standard deviations of a binomial distribution.
+		mean, spread := n*float64(p), 4*math.Sqrt(n*float64(p)*(1-float64(p)))
+		if math.Abs(float64(zeros)-mean) > spread {
+			t.Errorf("p=%v: %d of %d dropped, want %.0f±%.0f", p, zeros, n, mean, spread)
+		}
+	}
+}
+
+// Neighbours are dropped independently: pairs, and elements a row apart.
+func TestDropoutIsIndependent(t *testing.T) {
+	const n = 100_003
+	y := dropped(tensor.NewTape(tensor.Train), n, 0.5)
+	for _, lag := range []int{1, 2, 64, 512} {
+		both := 0
+		for i := lag; i < n; i++ {
+			if (y[i] == 0) == (y[i-lag] == 0) {
+				both++
+			}
+		}
+		if off := math.Abs(float64(both) - float64(n-lag)/2); off > 4*math.Sqrt(n)/2 {
+			t.Errorf("elements %d apart agree %d times of %d", lag, both, n-lag)
+		}
+	}
+}
+
+func TestDropoutSeeds(t *testing.T) {
+	const n = 1009
+	tape := tensor.NewTape(tensor.Train)
+	tape.Seed(7)
+	first, second := dropped(tape, n, 0.5), dropped(tape, n, 0.5)
+	if slices.Equal(first, second) {
+		t.Error("two operations drop the same")
+	}
+	tape.Reset()
+	if third := dropped(tape, n, 0.5); slices.Equal(first, third) || slices.Equal(second, third) {
+		t.Error("an operation after Reset drops the same as one before")
+	}
+	tape.Seed(7)
+	tensortest.Same(t, "first operation, same seed", dropped(tape, n, 0.5), first)
+	tensortest.Same(t, "second operation, same seed", dropped(tape, n, 0.5), second)
+	other := tensor.NewTape(tensor.Train)
+	other.Seed(7)
+	tensortest.Same(t, "same seed on another tape", dropped(other, n, 0.5), first)
+	other.Seed(8)
+	if slices.Equal(first, dropped(other, n, 0.5)) {
+		t.Error("two seeds drop the same")
+	}
+	// The mask of an element does not depend on how many there are.
+	other.Seed(7)
+	tensortest.Same(t, "a shorter operand", dropped(other, n/2, 0.5), first[:n/2])
+}
+
+func TestDropoutBackwardUsesTheSameMask(t *testing.T) {
+	const n = 20_011
+	x := tensor.Full(1, n).Param()
+	tape := tensor.NewTape(tensor.Train)
+	tape.Seed(5)
+	y := tensor.Dropout(tape, x, 0.3)
+	tensor.Dropout(tape, x, 0.5) // moves the random numbers on
+	tape.Backward(y, tensor.Full(2, n))
+	want := make([]float32, n)
+	for i, v := range y.Data() {
+		want[i] = 2 * v
+	}
+	tensortest.Same(t, "gradient", x.Grad().Data(), want)
+}
+
+func TestDropoutReturnsItsOperand(t *testing.T) {
+	x := tensor.Full(1, 5)
+	for _, tape := range []*tensor.Tape{nil, tensor.NewTape(tensor.Eval), tensor.NewTape(tensor.Infer)} {
+		if tensor.Dropout(tape, x, 0.5) != x {
+			t.Error("a tape that does not train changed the operand")
+		}
+	}
+	if tensor.Dropout(tensor.NewTape(tensor.Train), x, 0) != x {
+		t.Error("p=0 changed the operand")
+	}
+	for _, p := range []float32{-0.1, 1, float32(math.NaN())} {
+		func() {
+			defer func() {
+				if want := "tensor: Dropout: p is outside [0, 1)"; recover() != want {
+					t.Errorf("p=%v: no panic %q", p, want)
+				}
+			}()
+			tensor.Dropout(nil, x, p)
+		}()
+	}
+}

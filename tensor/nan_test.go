@@ -1,0 +1,195 @@
+package tensor_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+var (
+	nan = float32(math.NaN())
+	inf = float32(math.Inf(1))
+)
+
+// spoil returns a copy of x in which the given rows hold bad.
+func spoil(x *tensor.Tensor, bad float32, rows ...int) *tensor.Tensor {
+	x, d := x.Clone(), x.Dim(-1)
+	for _, r := range rows {
+		for i := range d {
+			x.Data()[r*d+i] = bad
+		}
+	}
+	return x
+}
+
+// What is stored where the weight is zero reaches neither results nor
+// gradients: with NaN and Inf in hidden rows everything is as with zeros there,
+// bit for bit.
+func TestHiddenRowsDoNotLeak(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 8))
+	const lq, lk, e = 5, 17, 7
+	q, k, v := tensor.Randn(rng, lq, e), tensor.Randn(rng, lk, e), tensor.Randn(rng, lk, e)
+	dout := tensor.Randn(rng, lq, e)
+	hidden := []int{1, 2, 8, 15, 16}
+	mask := rowsHidden(hidden)
+	attend := func(bad float32) []*tensor.Tensor {
+		tape := tensortest.Tape(tensor.Train)
+		q, k, v := q.Clone().Param(), spoil(k, bad, hidden...).Param(), spoil(v, bad, hidden...).Param()
+		weights := tensor.MaskedSoftmax(tape, tensor.MatMulT(tape, q, k), mask)
+		out := tensor.Mix(tape, weights, v)
+		tape.Backward(out, dout)
+		return []*tensor.Tensor{out, weights, q.Grad(), k.Grad(), v.Grad()}
+	}
+	want := attend(0)
+	for _, bad := range []float32{nan, inf, -inf, math.MaxFloat32} {
+		for i, got := range attend(bad) {
+			what := []string{"out", "weights", "gradient of q", "gradient of k", "gradient of v"}[i]
+			tensortest.Same(t, fmt.Sprintf("%s with %v in hidden rows", what, bad), got.Data(), want[i].Data())
+		}
+	}
+}
+
+// rowsHidden is a mask that hides these columns from every row.
+type rowsHidden []int
+
+func (m rowsHidden) Row(r int, seen []bool) (lo, hi int, holes bool) {
+	for j := range seen {
+		seen[j] = !slices.Contains(m, j)
+	}
+	return 0, len(seen), true
+}
+
+// A row whose upstream gradient is zero, such as padding, contributes nothing to
+// the gradients of an affine map, even if it holds NaN.
+func TestProductsTakeNothingFromRowsWithoutGradient(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 9))
+	x, w, b := tensor.Randn(rng, 11, 7), tensor.Randn(rng, 5, 7), tensor.Randn(rng, 5)
+	dout := tensor.Randn(rng, 11, 5)
+	hidden := []int{0, 3, 10}
+	dout = spoil(dout, 0, hidden...)
+	for _, op := range []struct {
+		name string
+		f    func(t *tensor.Tape, x, w, b *tensor.Tensor) *tensor.Tensor
+	}{
+		{"Linear", tensor.Linear},
+		{"MatMulT", func(t *tensor.Tape, x, w, b *tensor.Tensor) *tensor.Tensor { return tensor.MatMulT(t, x, w) }},
+	} {
+		run := func(bad float32) []*tensor.Tensor {
+			tape := tensor.NewTape(tensor.Train)
+			x, w, b := spoil(x, bad, hidden...).Param(), w.Clone().Param(), b.Clone().Param()
+			y := op.f(tape, x, w, b)
+			tape.Backward(y, dout)
+			grads := []*tensor.Tensor{x.Grad(), w.Grad()}
+			if g := b.Grad(); g != nil {
+				grads = append(grads, g)
+			}
+			return grads
+		}
+		want := run(0)
+		for _, bad := range []float32{nan, inf} {
+			for i, got := range run(bad) {
+				tensortest.Same(t, fmt.Sprintf("%s: gradient %d with %v in x", op.name, i, bad), got.Data(), want[i].Data())
+			}
+		}
+	}
+
+	// A NaN in a column of w that dout does not use stays in its place.
+	tape := tensor.NewTape(tensor.Train)
+	p := x.Clone().Param()
+	bad := w.Clone()
+	for i := range 7 {
+		bad.Data()[2*7+i] = nan
+	}
+	d := tensor.Randn(rng, 11, 5)
+	for r := range 11 {
+		d.Data()[r*5+2] = 0
+	}
+	tape.Backward(tensor.Linear(tape, p, bad, nil), d)
+	for i, g := range p.Grad().Data() {
+		if g != g {
+			t.Fatalf("gradient of x, element %d: a NaN in an output without gradient leaked", i)
+		}
+	}
+}
+
+func TestSoftmaxOfExtremes(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		x, want []float32
+	}{
+		{"large", []float32{1e30, 1e30, -1e30}, []float32{0.5, 0.5, 0}},
+		{"one infinitely low", []float32{-inf, 2, 2}, []float32{0, 0.5, 0.5}},
+		{"all infinitely low", []float32{-inf, -inf, -inf}, []float32{0, 0, 0}},
+		{"far apart", []float32{0, -200, 0}, []float32{0.5, 0, 0.5}},
+	} {
+		x := tensor.New(c.x, 1, 3).Param()
+		tape := tensortest.Tape(tensor.Train)
+		y := tensor.Softmax(tape, x)
+		tensortest.Same(t, c.name, y.Data(), c.want)
+		tape.Backward(y, tensor.New([]float32{1, 2, 3}, 1, 3))
+		for i, w := range c.want {
+			if g := x.Grad().Data()[i]; g != g || (w == 0 && g != 0) {
+				t.Errorf("%s: gradient %d is %v", c.name, i, g)
+			}
+		}
+	}
+	for _, c := range []struct {
+		name string
+		x    []float32
+		want float32
+	}{
+		{"large", []float32{1e30, 1, -1e30}, 1e30},
+		{"one infinitely low", []float32{-inf, 0, -inf}, 0},
+		{"all infinitely low", []float32{-inf, -inf}, -inf},
+		{"one infinitely high", []float32{inf, 0}, inf},
+		{"nothing", nil, -inf},
+	} {
+		x := tensor.New(c.x, 1, len(c.x)).Param()
+		tape := tensortest.Tape(tensor.Train)
+		y := tensor.LogSumExp(tape, x)
+		tensortest.Same(t, "LogSumExp, "+c.name, y.Data(), []float32{c.want})
+		tape.Backward(y, tensor.Full(1, 1))
+		if math.IsInf(float64(c.want), 0) { // nothing is left to tell apart
+			tensortest.Same(t, "gradient of LogSumExp, "+c.name, x.Grad().Data(), make([]float32, len(c.x)))
+		}
+	}
+	tensortest.Same(t, "LogSoftmax", tensor.LogSoftmax(nil, tensor.New([]float32{1e4, 0, 1e4 - 200}, 3)).Data(), []float32{0, -1e4, -200})
+}
+
+// A hidden column has weight zero even in a row that NaN or Inf spoils.
+func TestMaskHidesInSpoiltRows(t *testing.T) {
+	for _, bad := range []float32{nan, inf} {
+		x := []float32{1, bad, 3, bad, 5, 6, 7}
+		y := tensor.MaskedSoftmax(nil, tensor.New(x, 1, 7), rowsHidden{0, 4}).Data()
+		if y[0] != 0 || y[4] != 0 {
+			t.Errorf("with a %v that is seen the hidden columns have weights %v and %v, want 0", bad, y[0], y[4])
+		}
+		if y[1] == y[1] {
+			t.Errorf("a %v that is seen leaves no trace: %v", bad, y)
+		}
+	}
+}
+
+// The elementwise operations pass a NaN on, and keep it where it is.
+func TestNaNStaysVisible(t *testing.T) {
+	ops := map[string]func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor{
+		"Tanh": tensor.Tanh, "Sigmoid": tensor.Sigmoid, "ReLU": tensor.ReLU, "GELU": tensor.GELU, "Exp": tensor.Exp,
+		"Log": tensor.Log, "Sqrt": tensor.Sqrt, "Square": tensor.Square,
+	}
+	for name, op := range ops {
+		for at := range 19 {
+			x := tensor.Full(1, 19)
+			x.Data()[at] = nan
+			for i, v := range op(nil, x).Data() {
+				if (v != v) != (i == at) {
+					t.Errorf("%s: NaN in element %d, but element %d is %v", name, at, i, v)
+				}
+			}
+		}
+	}
+}
