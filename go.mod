@@ -11,4 +11,5 @@ require (
 	github.com/rogpeppe/go-internal v1.14.1 // indirect
 	github.com/schollz/progressbar/v3 v3.19.1 // indirect
 	golang.org/x/term v0.45.0 // indirect
+	golang.org/x/tools v0.26.0 // indirect
 )

@@ -6,8 +6,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 
+	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/safetensors"
 )
 
@@ -25,18 +27,21 @@ type checkpoint struct {
 	Data     string   `json:"data"` // hash of the examples
 }
 
-// Save writes the translator and the state of training to a directory.
+// Save writes the translator and the state of training to a directory, which
+// it makes if need be. The files are replaced all together or, after an error,
+// not at all.
 func (tr *Trainer) Save(dir string) error {
-	if err := tr.model.Save(dir); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	about, err := json.Marshal(checkpoint{tr.at, tr.Settings, tr.model.Config, tr.fingerprint()})
 	if err != nil {
 		return err
 	}
-	file := safetensors.File{Metadata: map[string]string{"checkpoint": string(about)}}
-	file.Tensors = append(tensorsOf(tr.model.Params(), "param."), tensorsOf(tr.optim.State(), "adamw.")...)
-	return file.WriteFile(filepath.Join(dir, trainingFile))
+	state := safetensors.File{Metadata: map[string]string{"checkpoint": string(about)}}
+	state.Tensors = append(tensorsOf(tr.model.Params(), "param."), tensorsOf(tr.optim.State(), "adamw.")...)
+	files := append(tr.model.files(dir), atomicfile.File{Path: filepath.Join(dir, trainingFile), Write: state.Write})
+	return atomicfile.WriteAll(files...)
 }
 
 // Resume sets the trainer, made with the same pairs and settings, to the state
@@ -63,13 +68,14 @@ func (tr *Trainer) Resume(dir string) error {
 		return bad("was made with another network: %+v, not %+v", c.Network, tr.model.Config)
 	case c.Data != tr.fingerprint():
 		return bad("was made with other pairs")
-	case at.Epoch < 0 || at.Step < 0 || at.Total < at.Step || at.Count < 0 || at.Step > len(tr.examples):
+	case at.Epoch < 0 || at.Step < 0 || at.Total < at.Step || at.Count < 0 || at.Step >= tr.steps():
 		return bad("is at an impossible position: %+v", at)
 	}
-	if err := loadInto(path, file, tr.model.Params(), "param."); err != nil {
+	byName := index(file)
+	if err := loadInto(path, byName, tr.model.Params(), "param."); err != nil {
 		return err
 	}
-	if err := loadInto(path, file, tr.optim.State(), "adamw."); err != nil {
+	if err := loadInto(path, byName, tr.optim.State(), "adamw."); err != nil {
 		return err
 	}
 	tr.optim.SetSteps(c.Position.Total)

@@ -42,6 +42,16 @@ const (
 // Scores are the names of the scoring functions that a translator can have.
 var Scores = []string{"scaled", "dot", "additive", "bilinear", "gaussian", "cosine"}
 
+// Bounds of a network, far above what a computer without a graphics card can
+// train. They keep a slip of the finger, and a file from a stranger, from asking
+// for all memory.
+const (
+	maxWidth  = 1 << 16
+	maxHidden = 1 << 20
+	maxLayers = 1 << 10
+	maxParams = 1 << 30
+)
+
 // Validate returns an error unless the configuration describes a network.
 func (c Config) Validate() error {
 	switch {
@@ -49,22 +59,38 @@ func (c Config) Validate() error {
 		return fmt.Errorf("arch %q, want %s or %s", c.Arch, Transformer, GRU)
 	case !slices.Contains(Scores, c.Score):
 		return fmt.Errorf("score %q, want one of %s", c.Score, strings.Join(Scores, ", "))
-	case c.Width < 2 || c.Width%2 != 0:
-		return fmt.Errorf("width %d, want an even number", c.Width)
+	case c.Width < 2 || c.Width%2 != 0 || c.Width > maxWidth:
+		return fmt.Errorf("width %d, want an even number from 2 to %d", c.Width, maxWidth)
 	case c.Heads < 0 || (c.Heads == 0 && c.Arch == Transformer):
 		return fmt.Errorf("heads %d, want at least 1", c.Heads)
 	case c.Heads > 0 && c.Width%c.Heads != 0:
 		return fmt.Errorf("width %d is not divisible by %d heads", c.Width, c.Heads)
-	case c.Layers < 1:
-		return fmt.Errorf("layers %d, want at least 1", c.Layers)
-	case c.Hidden < 1 && c.Arch == Transformer:
-		return fmt.Errorf("hidden %d, want at least 1", c.Hidden)
+	case c.Layers < 1 || c.Layers > maxLayers:
+		return fmt.Errorf("layers %d, want 1 to %d", c.Layers, maxLayers)
+	case (c.Hidden < 1 || c.Hidden > maxHidden) && c.Arch == Transformer:
+		return fmt.Errorf("hidden %d, want 1 to %d", c.Hidden, maxHidden)
+	case c.Hidden != 0 && c.Arch == GRU:
+		return fmt.Errorf("hidden %d, but a %s has no such layers", c.Hidden, GRU)
 	case !(c.Dropout >= 0 && c.Dropout < 1):
 		return fmt.Errorf("dropout %v is outside [0, 1)", c.Dropout)
-	case c.SourceVocab < specials || c.TargetVocab < specials:
-		return fmt.Errorf("vocabularies of %d and %d entries, want at least %d", c.SourceVocab, c.TargetVocab, specials)
+	case min(c.SourceVocab, c.TargetVocab) < specials || max(c.SourceVocab, c.TargetVocab) > maxVocabulary:
+		return fmt.Errorf("vocabularies of %d and %d entries, want %d to %d", c.SourceVocab, c.TargetVocab, specials, maxVocabulary)
+	case c.params() > maxParams:
+		return fmt.Errorf("a network of %.1e parameters, want at most %.1e", float64(c.params()), float64(maxParams))
 	}
 	return nil
+}
+
+// params returns about how many parameters the network has: those of its
+// matrices.
+func (c Config) params() int {
+	embeddings, square := (c.SourceVocab+c.TargetVocab)*c.Width, c.Width*c.Width
+	if c.Arch == GRU {
+		// Encoder, first state and decoder of each layer; what the decoder's
+		// first layer has in addition; the last map; the heads' maps.
+		return embeddings + c.Layers*(9+2)*square/2 + c.Layers*6*square + 3*square + 3*square + 4*square
+	}
+	return embeddings + c.Layers*(12*square+4*c.Width*c.Hidden)
 }
 
 // newScore returns a fresh scoring function between vectors of size e.
@@ -77,7 +103,12 @@ func (c Config) newScore(e int, rng *rand.Rand) attn.Score {
 	case "additive":
 		return attn.NewAdditive(e, e, e, rng)
 	case "bilinear":
-		return attn.NewBilinear(e, e, rng)
+		// W begins as small as the scale of a scaled dot product makes scores.
+		s := attn.NewBilinear(e, e, rng)
+		for i := range s.W.Data() {
+			s.W.Data()[i] /= float32(math.Sqrt(float64(e)))
+		}
+		return s
 	case "gaussian":
 		// −½‖(q−k)∘w‖² holds the product w²·q·k, which begins with the weight
 		// that it has in a scaled dot product.

@@ -22,8 +22,8 @@ const dateCount = 36525
 // learnt in minutes, where everybody can see what the attention should look at. All source texts are different, and each
 // determines its date: years are 1950 to 2049, two digits from 50 are 19.., the others 20..; in numbers alone the year
 // comes first if it has four digits in front, else the day comes first. The weekday, where there is one, is right.
-// Ten languages and all days of these years are
-// equally likely. The same n and seed give the same pairs, and a smaller n their beginning.
+// Ten languages and all days of these years are equally likely. The same n and seed give the same pairs, and a smaller n
+// gives their beginning.
 //
 // Panics: n < 0 or n > MaxDates.
 func Dates(n int, seed uint64) []Pair {

@@ -3,6 +3,7 @@ package seq2seq
 import (
 	"cmp"
 	"context"
+	"iter"
 	"math"
 	"slices"
 
@@ -20,38 +21,63 @@ type Decoding struct {
 	MaxLength int
 }
 
-// decodeBatch is the number of sources that are translated at a time.
-const decodeBatch = 64
+// What is run at a time: so many sequences, fewer where they are long, because
+// attention takes memory with the square of the length.
+const (
+	decodeBatch = 64
+	decodeCells = decodeBatch * 256 * 256
+)
+
+// batched cuts list into batches for the network; length is that of an element.
+// A list in order of length makes for little padding.
+func batched[E any](list []E, length func(E) int) iter.Seq[[]E] {
+	return func(yield func([]E) bool) {
+		for from := 0; from < len(list); {
+			to, longest := from, 0
+			for ; to < len(list) && to-from < decodeBatch; to++ {
+				longest = max(longest, length(list[to]))
+				if n := to - from + 1; n > 1 && n*longest*longest > decodeCells {
+					break
+				}
+			}
+			if !yield(list[from:to]) {
+				return
+			}
+			from = to
+		}
+	}
+}
 
 // Translate returns the translation of each text. If ctx ends it returns what
 // is done, and the context's error.
 func (m *Translator) Translate(ctx context.Context, texts []string, d Decoding) ([]string, error) {
 	sources := make([][]int, len(texts))
-	order := make([]int, len(texts)) // by length, so that batches are full
+	order := make([]int, len(texts)) // by length
 	for i, text := range texts {
 		sources[i] = m.encodeSource(text)
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(len(sources[i]), len(sources[j])) })
 
-	size := decodeBatch
-	if d.Beam > 1 {
-		size = 1 // the beam is the batch
-	}
 	out := make([]string, len(texts))
-	for chunk := range slices.Chunk(order, size) {
-		if err := ctx.Err(); err != nil {
-			return out, err
+	if d.Beam > 1 { // the beam is the batch
+		for i, src := range sources {
+			written, err := m.beam(ctx, src, d)
+			if err != nil {
+				return out, err
+			}
+			out[i] = m.Target.Decode(written)
 		}
+		return out, nil
+	}
+	for chunk := range batched(order, func(i int) int { return len(sources[i]) }) {
 		src := make([][]int, len(chunk))
 		for i, n := range chunk {
 			src[i] = sources[n]
 		}
-		var written [][]int
-		if d.Beam > 1 {
-			written = [][]int{m.beam(src[0], d)}
-		} else {
-			written = m.greedy(src, d)
+		written, err := m.greedy(ctx, src, d)
+		if err != nil {
+			return out, err
 		}
 		for i, n := range chunk {
 			out[n] = m.Target.Decode(written[i])
@@ -69,7 +95,7 @@ func (d Decoding) limit(src []int) int {
 }
 
 // greedy writes the likeliest token at each step, for a batch of sources.
-func (m *Translator) greedy(sources [][]int, d Decoding) [][]int {
+func (m *Translator) greedy(ctx context.Context, sources [][]int, d Decoding) ([][]int, error) {
 	written := make([][]int, len(sources))
 	active := make([]int, len(sources)) // the source of each sequence of the batch
 	last := make([]int, len(sources))
@@ -78,6 +104,9 @@ func (m *Translator) greedy(sources [][]int, d Decoding) [][]int {
 	}
 	s := m.net.encode(nil, newBatch(sources), nil)
 	for len(active) > 0 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		var logits *tensor.Tensor
 		logits, s = m.net.decode(nil, s, last, 1, nil)
 		var keep []int
@@ -99,7 +128,7 @@ func (m *Translator) greedy(sources [][]int, d Decoding) [][]int {
 			active, last = active[:len(keep)], last[:len(keep)]
 		}
 	}
-	return written
+	return written, nil
 }
 
 // hypothesis is the beginning of a translation in a beam, or a whole one.
@@ -107,6 +136,7 @@ type hypothesis struct {
 	tokens []int
 	logp   float64
 	from   int // its sequence of the batch
+	last   int // its last token
 }
 
 // score is the log probability, normalised so that long translations stand a
@@ -118,33 +148,31 @@ func (h hypothesis) score() float64 { return h.logp * 6 / float64(5+len(h.tokens
 
 // beam keeps the likeliest beginnings at each step and returns the best
 // translation of one source.
-func (m *Translator) beam(src []int, d Decoding) []int {
+func (m *Translator) beam(ctx context.Context, src []int, d Decoding) ([]int, error) {
 	s := m.net.encode(nil, newBatch([][]int{src}), nil)
 	alive := []hypothesis{{}}
 	last := []int{BOS}
 	var best *hypothesis
 	limit := d.limit(src)
 	for length := 1; len(alive) > 0; length++ {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		var logits *tensor.Tensor
 		logits, s = m.net.decode(nil, s, last, 1, nil)
 		logp := tensor.LogSoftmax(nil, logits)
 		var next []hypothesis
 		for i, h := range alive {
 			for token, lp := range row(logp, i) {
-				if token == Pad || token == BOS {
-					continue
+				if token != Pad && token != BOS {
+					next = insert(next, hypothesis{logp: h.logp + float64(lp), from: i, last: token}, d.Beam)
 				}
-				next = append(next, hypothesis{logp: h.logp + float64(lp), from: i, tokens: []int{token}})
 			}
 		}
-		slices.SortStableFunc(next, func(a, b hypothesis) int { return cmp.Compare(b.logp, a.logp) })
-		next = next[:min(d.Beam, len(next))]
-
 		var kept []hypothesis
 		for _, h := range next {
-			token := h.tokens[0]
-			h.tokens = append(slices.Clone(alive[h.from].tokens), token)
-			if token == EOS || length == limit {
+			h.tokens = append(slices.Clone(alive[h.from].tokens), h.last)
+			if h.last == EOS || length == limit {
 				if best == nil || h.score() > best.score() {
 					best = &h
 				}
@@ -161,17 +189,31 @@ func (m *Translator) beam(src []int, d Decoding) []int {
 		last = last[:0]
 		for i, h := range kept {
 			rows[i] = h.from
-			last = append(last, h.tokens[len(h.tokens)-1])
+			last = append(last, h.last)
 		}
 		if len(kept) > 0 {
 			s = s.choose(nil, rows)
 		}
 		alive = kept
 	}
-	if best == nil { // every probability was NaN
-		return nil
+	return best.tokens, nil // what reaches the limit is whole, so there is one
+}
+
+// insert puts h into a list of at most n, the likeliest first, and of equals
+// the one that came first. NaN comes last.
+func insert(list []hypothesis, h hypothesis, n int) []hypothesis {
+	likelier := func(than hypothesis) bool { return cmp.Compare(h.logp, than.logp) > 0 }
+	if len(list) == n {
+		if !likelier(list[n-1]) {
+			return list
+		}
+		list = list[:n-1]
 	}
-	return best.tokens
+	at := len(list)
+	for at > 0 && likelier(list[at-1]) {
+		at--
+	}
+	return slices.Insert(list, at, h)
 }
 
 // row returns the logits of sequence i after one step, [B 1 C].

@@ -66,7 +66,7 @@ func (m *Translator) Loss(ctx context.Context, pairs []Pair) (float64, error) {
 	})
 	t := tensor.NewTape(tensor.Infer)
 	sum, count := 0.0, 0
-	for chunk := range slices.Chunk(examples, decodeBatch) {
+	for chunk := range batched(examples, func(e example) int { return max(len(e.src), len(e.write)) }) {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}

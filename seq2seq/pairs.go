@@ -108,6 +108,9 @@ func LoadPairs(path string) ([]Pair, error) {
 		return nil, err
 	}
 	defer file.Close()
+	if info, err := file.Stat(); err == nil && info.IsDir() {
+		return nil, &InputError{Name: path, Reason: "is a folder, want a file"}
+	}
 	return ReadPairs(file, path)
 }
 

@@ -66,6 +66,9 @@ func TestReadPairsRefuses(t *testing.T) {
 		if _, err := ReadPairs(strings.NewReader(exact+end), "pairs.tsv"); err != nil {
 			t.Errorf("a line of exactly the limit, end %q: %v", end, err)
 		}
+		if _, err := ReadPairs(strings.NewReader(exact+"d"+end), "pairs.tsv"); err == nil {
+			t.Errorf("a line one byte past the limit, end %q: no error", end)
+		}
 	}
 }
 

@@ -117,6 +117,7 @@ func (m *recurrent) decode(t *tensor.Tape, s state, tokens []int, l int, observe
 		st.score = m.keyed(t, st.source)
 	}
 	b, d := len(st.lens), m.config.Width
+	visible := attn.ValidLens(st.lens...)
 	var steps *stackedWeights
 	if observe != nil && l > 1 {
 		// A layer that attends step by step tells of all its steps at once.
@@ -131,7 +132,7 @@ func (m *recurrent) decode(t *tensor.Tape, s state, tokens []int, l int, observe
 			look = steps.add
 		}
 		query := tensor.Reshape(t, st.h[len(st.h)-1], b, 1, d)
-		context := m.attend(t, query, &st, look)
+		context := m.attend(t, query, &st, attn.Options{Mask: visible, Observe: look, Layer: crossLayer})
 		x := tensor.Concat(t, 2, tensor.Slice(t, embedded, 1, i, i+1), context)
 		in := x
 		for j, unit := range m.decoder {
@@ -156,8 +157,7 @@ func (m *recurrent) keyed(t *tensor.Tape, source *tensor.Tensor) attn.Score {
 }
 
 // attend returns the context [B 1 D] of a query [B 1 D].
-func (m *recurrent) attend(t *tensor.Tape, query *tensor.Tensor, s *recurrentState, observe attn.Observer) *tensor.Tensor {
-	o := attn.Options{Mask: attn.ValidLens(s.lens...), Observe: observe, Layer: crossLayer}
+func (m *recurrent) attend(t *tensor.Tape, query *tensor.Tensor, s *recurrentState, o attn.Options) *tensor.Tensor {
 	if m.cross != nil {
 		return m.cross.Query(t, query, s.kv, o).Out
 	}

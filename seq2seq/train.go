@@ -32,13 +32,19 @@ type Settings struct {
 	Seed      uint64 `json:"seed"`
 }
 
+// Bounds beyond which numbers overflow that are made from the settings.
+const (
+	maxEpochs = 1_000_000
+	maxBatch  = 1_000_000
+)
+
 // Validate returns an error unless the settings are in range.
 func (s Settings) Validate() error {
 	switch {
-	case s.Epochs < 1:
-		return fmt.Errorf("epochs %d, want at least 1", s.Epochs)
-	case s.Batch < 1:
-		return fmt.Errorf("batch %d, want at least 1", s.Batch)
+	case s.Epochs < 1 || s.Epochs > maxEpochs:
+		return fmt.Errorf("epochs %d, want 1 to %d", s.Epochs, maxEpochs)
+	case s.Batch < 1 || s.Batch > maxBatch:
+		return fmt.Errorf("batch %d, want 1 to %d", s.Batch, maxBatch)
 	case !(s.LR > 0) || math.IsInf(s.LR, 0):
 		return fmt.Errorf("learning rate %v, want a positive number", s.LR)
 	case s.Warmup < 0:
@@ -60,6 +66,7 @@ type Trainer struct {
 	Skipped int
 
 	model    *Translator
+	params   nn.Vars // the model's, in a list: to walk through its parts makes a thousand small objects
 	examples []example
 	optim    *nn.AdamW
 	schedule nn.Schedule
@@ -97,6 +104,9 @@ func NewTrainer(m *Translator, pairs []Pair, s Settings) (*Trainer, error) {
 		schedule: nn.WarmupInvSqrt(s.Warmup),
 	}
 	tr.optim.Beta2 = 0.98 // Vaswani et al. 2017, section 5.3
+	for name, p := range m.Params() {
+		tr.params = append(tr.params, nn.Var{Name: name, Tensor: p})
+	}
 	for _, p := range pairs {
 		e := m.example(p)
 		if s.MaxLength > 0 && max(len(e.src), len(e.write)) > s.MaxLength {
@@ -105,7 +115,10 @@ func NewTrainer(m *Translator, pairs []Pair, s Settings) (*Trainer, error) {
 		}
 		tr.examples = append(tr.examples, e)
 	}
-	if len(tr.examples) == 0 {
+	switch {
+	case len(pairs) == 0:
+		return nil, errors.New("seq2seq: no pairs to learn")
+	case len(tr.examples) == 0:
 		return nil, errors.New("seq2seq: every pair is longer than the greatest length")
 	}
 	return tr, nil
@@ -113,7 +126,8 @@ func NewTrainer(m *Translator, pairs []Pair, s Settings) (*Trainer, error) {
 
 // Run trains until all epochs are done, and tells report of each step. If ctx
 // ends, Run finishes the step under way and returns the context's error; called
-// again, it goes on. An error of report ends training likewise.
+// again, it goes on. An error of report ends training likewise, and so does
+// ErrDiverged.
 func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
 	for tr.at.Epoch < tr.Settings.Epochs {
 		batches := tr.batches(tr.at.Epoch)
@@ -121,7 +135,10 @@ func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			p := tr.step(batches[tr.at.Step])
+			p, err := tr.step(batches[tr.at.Step])
+			if err != nil {
+				return fmt.Errorf("epoch %d, step %d: %w", tr.at.Epoch+1, tr.at.Step+1, err)
+			}
 			p.Epoch, p.Epochs = tr.at.Epoch+1, tr.Settings.Epochs
 			p.Step, p.Steps = tr.at.Step, len(batches)
 			p.EpochDone = p.Step == p.Steps
@@ -139,8 +156,12 @@ func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
 	return nil
 }
 
+// ErrDiverged says that loss or gradient have left the range of numbers. The
+// parameters are those before the step.
+var ErrDiverged = errors.New("the loss has diverged; a smaller learning rate may help")
+
 // step makes one update from a batch.
-func (tr *Trainer) step(batch []int) Progress {
+func (tr *Trainer) step(batch []int) (Progress, error) {
 	start := time.Now()
 	examples := make([]example, len(batch))
 	targets, tokens := 0, 0
@@ -154,14 +175,18 @@ func (tr *Trainer) step(batch []int) Progress {
 	t.Seed(tr.Settings.Seed ^ uint64(tr.at.Total)<<20)
 	logits, write := tr.model.logits(t, examples)
 	loss := nn.CrossEntropy(t, logits, write, Pad, tr.Settings.Smoothing)
-	nn.ZeroGrad(tr.model)
+	nn.ZeroGrad(tr.params)
 	t.Backward(loss, nil)
 	p := Progress{Tokens: tokens}
 	limit := tr.Settings.Clip
 	if limit == 0 {
 		limit = float32(math.Inf(1))
 	}
-	p.Norm = nn.ClipGradNorm(tr.model, limit)
+	p.Norm = nn.ClipGradNorm(tr.params, limit)
+	// The norm is finite only if every element of the gradient is.
+	if sum := float64(p.Norm) + float64(loss.Item()); math.IsNaN(sum) || math.IsInf(sum, 0) {
+		return Progress{}, ErrDiverged
+	}
 	tr.at.Step++
 	tr.at.Total++
 	tr.optim.Step(tr.Settings.LR * tr.schedule(tr.at.Total))
@@ -169,7 +194,12 @@ func (tr *Trainer) step(batch []int) Progress {
 	tr.at.Count += targets
 	p.Loss = tr.at.Loss / float64(tr.at.Count)
 	p.Time = time.Since(start)
-	return p
+	return p, nil
+}
+
+// steps returns the number of batches of an epoch.
+func (tr *Trainer) steps() int {
+	return (len(tr.examples) + tr.Settings.Batch - 1) / tr.Settings.Batch
 }
 
 // batches returns the examples' numbers, cut into the batches of an epoch:

@@ -2,16 +2,17 @@ package seq2seq
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/safetensors"
@@ -47,22 +48,24 @@ const (
 	weightsFile = "model.safetensors"
 )
 
-// Save writes the translator to a directory, which it makes if need be. Each
-// file is replaced as a whole or not at all.
+// Save writes the translator to a directory, which it makes if need be. The
+// files are replaced all together or, after an error, not at all.
 func (m *Translator) Save(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for _, f := range []struct {
-		name string
-		data any
-	}{{configFile, m.Config}, {sourceFile, m.Source}, {targetFile, m.Target}} {
-		if err := writeJSON(filepath.Join(dir, f.name), f.data); err != nil {
-			return err
-		}
+	return atomicfile.WriteAll(m.files(dir)...)
+}
+
+// files returns what Save writes.
+func (m *Translator) files(dir string) []atomicfile.File {
+	weights := safetensors.File{Metadata: map[string]string{"format": "pt"}, Tensors: tensorsOf(m.Params(), "")}
+	return []atomicfile.File{
+		jsonFile(filepath.Join(dir, configFile), m.Config),
+		jsonFile(filepath.Join(dir, sourceFile), m.Source),
+		jsonFile(filepath.Join(dir, targetFile), m.Target),
+		{Path: filepath.Join(dir, weightsFile), Write: weights.Write},
 	}
-	file := safetensors.File{Metadata: map[string]string{"format": "pt"}, Tensors: tensorsOf(m.Params(), "")}
-	return file.WriteFile(filepath.Join(dir, weightsFile))
 }
 
 // Load reads a translator from a directory that Save has written. What is
@@ -95,11 +98,12 @@ func Load(dir string) (*Translator, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.plausible(path, weights); err != nil {
+	byName := index(weights)
+	if err := c.plausible(path, byName); err != nil {
 		return nil, err
 	}
 	m := &Translator{Config: c, Source: source, Target: target, net: newNetwork(c, rand.New(rand.NewPCG(0, 0)))}
-	if err := loadInto(path, weights, m.Params(), ""); err != nil {
+	if err := loadInto(path, byName, m.Params(), ""); err != nil {
 		return nil, err
 	}
 	if n := len(weights.Tensors); n != count(m.Params()) {
@@ -108,32 +112,23 @@ func Load(dir string) (*Translator, error) {
 	return m, nil
 }
 
-// plausible checks that the sizes in the config are those of tensors in the
-// file, so that a network made from the config is about as large as the file.
-func (c Config) plausible(path string, weights *safetensors.File) error {
-	want := map[string][]int{
-		"source.weight": {c.SourceVocab, c.Width},
-		"target.weight": {c.TargetVocab, c.Width},
+// plausible checks that the file has the matrices that the network's size
+// follows from, so that a network made from the config is about as large as the
+// file, whatever the config claims.
+func (c Config) plausible(path string, weights map[string]*safetensors.Tensor) error {
+	want := func(rows, columns int, name string, args ...any) error {
+		_, err := wantTensor(path, weights, fmt.Sprintf(name, args...), []int{rows, columns})
+		return err
 	}
-	if c.Arch == Transformer {
-		want["encoder.0.ff.in.weight"] = []int{c.Hidden, c.Width}
-		if c.Score == "additive" {
-			want["encoder.0.self.score.wv"] = []int{c.Width / c.Heads}
+	err := cmp.Or(want(c.SourceVocab, c.Width, "source.weight"), want(c.TargetVocab, c.Width, "target.weight"))
+	for i := 0; i < c.Layers && err == nil; i++ {
+		if c.Arch == Transformer {
+			err = cmp.Or(want(c.Width, c.Width, "encoder.%d.self.q.weight", i), want(c.Hidden, c.Width, "encoder.%d.ff.in.weight", i))
+		} else {
+			err = want(3*c.Width, c.Width, "decoder.%d.weight_hh", i)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		t := weights.Lookup(name)
-		if t == nil {
-			return &InputError{Name: path, Reason: fmt.Sprintf("tensor %q is missing", name)}
-		}
-		if !slices.Equal(t.Shape, want[name]) {
-			return &InputError{Name: path, Reason: fmt.Sprintf("tensor %q has shape %v, want %v for this config", name, t.Shape, want[name])}
-		}
-	}
-	if c.Layers > len(weights.Tensors) {
-		return &InputError{Name: path, Reason: fmt.Sprintf("%d tensors are too few for %d layers", len(weights.Tensors), c.Layers)}
-	}
-	return nil
+	return err
 }
 
 // tensorsOf returns parameters as tensors of a file, their names behind prefix.
@@ -145,24 +140,39 @@ func tensorsOf(params nn.Params, prefix string) []safetensors.Tensor {
 	return list
 }
 
-// loadInto copies the tensors of a file into parameters of the same names,
-// behind prefix, and shapes.
-func loadInto(path string, file *safetensors.File, params nn.Params, prefix string) error {
+// index returns the tensors of a file by name.
+func index(file *safetensors.File) map[string]*safetensors.Tensor {
 	byName := make(map[string]*safetensors.Tensor, len(file.Tensors))
 	for i := range file.Tensors {
 		byName[file.Tensors[i].Name] = &file.Tensors[i]
 	}
+	return byName
+}
+
+// wantTensor returns the tensor of that name, or an error unless it has that
+// shape.
+func wantTensor(path string, byName map[string]*safetensors.Tensor, name string, shape []int) (*safetensors.Tensor, error) {
+	t := byName[name]
+	if t == nil {
+		return nil, &InputError{Name: path, Reason: fmt.Sprintf("tensor %q is missing", name)}
+	}
+	if !slices.Equal(t.Shape, shape) {
+		return nil, &InputError{Name: path, Reason: fmt.Sprintf("tensor %q has shape %v, want %v for this config", name, t.Shape, shape)}
+	}
+	return t, nil
+}
+
+// loadInto copies tensors into parameters of the same shapes and names, these
+// behind prefix.
+func loadInto(path string, byName map[string]*safetensors.Tensor, params nn.Params, prefix string) error {
 	for name, p := range params {
-		t := byName[prefix+name]
-		if t == nil {
-			return &InputError{Name: path, Reason: fmt.Sprintf("tensor %q is missing", prefix+name)}
-		}
-		if !slices.Equal(t.Shape, p.Shape()) {
-			return &InputError{Name: path, Reason: fmt.Sprintf("tensor %q has shape %v, want %v for this config", prefix+name, t.Shape, p.Shape())}
+		t, err := wantTensor(path, byName, prefix+name, p.Shape())
+		if err != nil {
+			return err
 		}
 		x, err := t.Float32s()
 		if err != nil {
-			return &InputError{Name: path, Reason: err.Error()}
+			return &InputError{Name: path, Reason: strings.TrimPrefix(err.Error(), "safetensors: ")}
 		}
 		copy(p.Data(), x)
 	}
@@ -224,12 +234,13 @@ func readJSON(path string, to any) error {
 	return nil
 }
 
-func writeJSON(path string, data any) error {
-	return atomicfile.Write(path, func(w io.Writer) error {
+// jsonFile returns a file of data as JSON.
+func jsonFile(path string, data any) atomicfile.File {
+	return atomicfile.File{Path: path, Write: func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		return e.Encode(data)
-	})
+	}}
 }
 
 // encodeSource returns the ids of a source text. EOS at its end makes even an

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"github.com/rivo/uniseg"
 
@@ -95,21 +96,20 @@ func writeHeads(b *strings.Builder, columns []string, margin int) {
 // and not too long.
 func label(token string) string {
 	token = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) {
 			return '�'
 		}
 		return r
 	}, token)
+	if uniseg.StringWidth(token) <= longestLabel {
+		return token
+	}
 	var b strings.Builder
 	width := 0
-	for g := uniseg.NewGraphemes(token); g.Next(); width += g.Width() {
-		if width+g.Width() > longestLabel-1 && b.Len() < len(token)-len(g.Str()) {
-			b.WriteString("…")
-			break
-		}
+	for g := uniseg.NewGraphemes(token); g.Next() && width+g.Width() < longestLabel; width += g.Width() {
 		b.WriteString(g.Str())
 	}
-	return b.String()
+	return b.String() + "…"
 }
 
 // ink returns the shade of a weight.

@@ -24,7 +24,7 @@ type applyCommand struct {
 	Causal  bool     `help:"Query i sees key j only if j ≤ i + offset."`
 	Offset  *int     `help:"Offset of causal and window; Lk − Lq if not given." placeholder:"N"`
 	Window  *int     `help:"Query i sees only keys at most N away from i + offset." placeholder:"N"`
-	Heads   int      `help:"Run a multi-head layer with H heads on [B L D] inputs." placeholder:"H"`
+	Heads   *int     `help:"Run a multi-head layer with H heads on [B L D] inputs." placeholder:"H"`
 	Weights bool     `help:"Write the weights as well."`
 }
 
@@ -55,8 +55,8 @@ func (cmd *applyCommand) Validate() error {
 		return errors.New("--offset goes with --causal or --window")
 	case cmd.Window != nil && *cmd.Window < 0:
 		return fmt.Errorf("--window %d, want at least 0", *cmd.Window)
-	case cmd.Heads < 0:
-		return fmt.Errorf("--heads %d, want at least 1", cmd.Heads)
+	case cmd.Heads != nil && *cmd.Heads < 1:
+		return fmt.Errorf("--heads %d, want at least 1", *cmd.Heads)
 	}
 	return nil
 }
@@ -85,6 +85,7 @@ func (cmd *applyCommand) apply(in *mechanism) (*safetensors.File, error) {
 	o.Mask = attn.And(in.mask(), in.validLens(), cmd.positions())
 	layer := cmd.layer(in, o.Score)
 	dout := in.get("dout")
+	in.plausible(q, k, v, cmd.heads())
 	if in.err != nil {
 		return nil, in.err
 	}
@@ -184,9 +185,18 @@ func (cmd *applyCommand) positions() attn.Mask {
 	return attn.Window(left, right)
 }
 
+// heads returns the number of --heads, 0 if it was not given.
+func (cmd *applyCommand) heads() int {
+	if cmd.Heads == nil {
+		return 0
+	}
+	return *cmd.Heads
+}
+
 // layer returns the multi-head layer of --heads, or nil.
 func (cmd *applyCommand) layer(in *mechanism, score attn.Score) func(*tensor.Tape, *tensor.Tensor, *tensor.Tensor, *tensor.Tensor, attn.Options) attn.Output {
-	if cmd.Heads == 0 {
+	heads := cmd.heads()
+	if heads == 0 {
 		return nil
 	}
 	linear := func(name string) *nn.Linear {
@@ -202,35 +212,52 @@ func (cmd *applyCommand) layer(in *mechanism, score attn.Score) func(*tensor.Tap
 	// The rows of the weights say how large a head is, and, where k has fewer
 	// of them than q, that heads share keys and values.
 	rows := func(name string) int { return maps[name].Weight.Dim(0) }
-	size := rows("q") / cmd.Heads
-	if size == 0 || rows("q")%cmd.Heads != 0 || rows("k")%size != 0 || rows("k") == 0 || rows("v")%(rows("k")/size) != 0 {
-		in.fail(in.bad("q.weight, k.weight and v.weight have %d, %d and %d rows, which %d heads do not divide", rows("q"), rows("k"), rows("v"), cmd.Heads))
+	size := rows("q") / heads
+	if size == 0 || rows("q")%heads != 0 || rows("k")%size != 0 || rows("k") == 0 || rows("v")%(rows("k")/size) != 0 {
+		in.fail(in.bad("q.weight, k.weight and v.weight have %d, %d and %d rows, which %d heads do not divide", rows("q"), rows("k"), rows("v"), heads))
 		return nil
 	}
 	groups := rows("k") / size
+	valueSize := rows("v") / groups
 	m, err := attn.NewMultiHead(attn.MultiHeadConfig{
-		Width: max(maps["q"].Weight.Dim(1), 1), KeyWidth: maps["k"].Weight.Dim(1), ValueWidth: maps["v"].Weight.Dim(1),
-		Heads: cmd.Heads, KVHeads: groups, HeadSize: size, ValueSize: rows("v") / groups, OutWidth: rows("out"), Score: score,
-		Init: func(_ *rand.Rand, shape ...int) *tensor.Tensor { return tensor.Zeros(shape...) },
+		Width: maps["q"].Weight.Dim(1), KeyWidth: maps["k"].Weight.Dim(1), ValueWidth: maps["v"].Weight.Dim(1),
+		Heads: heads, KVHeads: groups, HeadSize: size, ValueSize: valueSize, OutWidth: rows("out"), Score: score,
+		// The maps are those of the file, whatever sizes it claims.
+		Init: func(*rand.Rand, ...int) *tensor.Tensor { return nil },
 	}, nil)
 	if err != nil {
-		in.fail(in.bad("%v", err))
+		in.fail(in.bad("%v", strings.TrimPrefix(err.Error(), "attn: NewMultiHead: ")))
 		return nil
 	}
-	for _, f := range []struct {
-		name string
-		to   **nn.Linear
-	}{{"q", &m.Q}, {"k", &m.K}, {"v", &m.V}, {"out", &m.Out}} {
-		l, want := maps[f.name], (*f.to).Weight.Shape()
-		if got := l.Weight.Shape(); !slices.Equal(got, want) {
-			in.fail(in.bad("tensor %q has shape %v, want %v", f.name+".weight", got, want))
+	m.Q, m.K, m.V, m.Out = maps["q"], maps["k"], maps["v"], maps["out"]
+	if got, want := m.Out.Weight.Shape(), []int{rows("out"), heads * valueSize}; !slices.Equal(got, want) {
+		in.fail(in.bad("tensor %q has shape %v, want %v", "out.weight", got, want))
+	}
+	for _, name := range []string{"q", "k", "v", "out"} {
+		if b := maps[name].Bias; b != nil && !slices.Equal(b.Shape(), []int{rows(name)}) {
+			in.fail(in.bad("tensor %q has shape %v, want %v", name+".bias", b.Shape(), []int{rows(name)}))
 		}
-		if l.Bias != nil && !slices.Equal(l.Bias.Shape(), want[:1]) {
-			in.fail(in.bad("tensor %q has shape %v, want %v", f.name+".bias", l.Bias.Shape(), want[:1]))
-		}
-		*f.to = l
 	}
 	return m.Forward
+}
+
+// mostNumbers bounds the arrays that apply makes: 4 GiB each.
+const mostNumbers = 1 << 30
+
+// plausible refuses tensors that are small themselves and whose scores or maps
+// would take all memory.
+func (m *mechanism) plausible(q, k, v *tensor.Tensor, heads int) {
+	if m.err != nil || q.Rank() < 3 || k.Rank() != q.Rank() || v.Rank() != q.Rank() {
+		return // what shapes disagree is told elsewhere
+	}
+	batch := float64(q.Len() / q.Dim(-1) / q.Dim(-2)) // and heads, where q has them
+	lq, lk, widest := float64(q.Dim(-2)), float64(k.Dim(-2)), max(k.Dim(-1), v.Dim(-1))
+	for _, p := range m.params {
+		widest = max(widest, slices.Max(append(p.Shape(), 1)))
+	}
+	if n := batch * max(float64(max(heads, 1))*lq*lk, max(lq, lk)*float64(widest)); n > mostNumbers {
+		m.fail(m.bad("q %v, k %v and v %v would need arrays of %.1e numbers, want at most %d", q.Shape(), k.Shape(), v.Shape(), n, mostNumbers))
+	}
 }
 
 // mechanism reads tensors from a file. The first thing that is wrong stays in
@@ -262,6 +289,10 @@ func (m *mechanism) get(name string) *tensor.Tensor {
 	x, err := t.Float32s()
 	if err != nil {
 		m.fail(m.bad("%v", strings.TrimPrefix(err.Error(), "safetensors: ")))
+		return nil
+	}
+	if len(x) == 0 { // axes beside one of 0 could claim any size
+		m.fail(m.bad("tensor %q has shape %v, want at least one element", name, t.Shape))
 		return nil
 	}
 	return tensor.New(x, t.Shape...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"github.com/attn-go/attn/seq2seq"
 )
@@ -38,7 +39,7 @@ func (cmd *evalCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	pairs, err := seq2seq.LoadPairs(cmd.Data)
+	pairs, err := loadTest(cmd.Data)
 	if err != nil {
 		return err
 	}
@@ -47,9 +48,34 @@ func (cmd *evalCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	if cmd.JSON {
-		return json.NewEncoder(c.out).Encode(metrics)
+		return json.NewEncoder(c.out).Encode(newMeasured(metrics))
 	}
 	_, err = fmt.Fprintf(c.out, "loss         %.4f nats per token\nperplexity   %.4f\nexact match  %.2f%%\nBLEU         %.2f\nsources      %d\n",
 		metrics.Loss, metrics.Perplexity, 100*metrics.ExactMatch, metrics.BLEU, metrics.Sources)
 	return err
+}
+
+// measured is seq2seq.Metrics in the form for programs.
+type measured struct {
+	Loss       number `json:"loss"`
+	Perplexity number `json:"perplexity"`
+	ExactMatch number `json:"exact_match"`
+	BLEU       number `json:"bleu"`
+	Sources    int    `json:"sources"`
+}
+
+func newMeasured(m seq2seq.Metrics) measured {
+	return measured{number(m.Loss), number(m.Perplexity), number(m.ExactMatch), number(m.BLEU), m.Sources}
+}
+
+// number is a number in JSON, which knows no infinities and no NaN: the loss of
+// a broken model is null.
+type number float64
+
+// MarshalJSON writes the number or null.
+func (n number) MarshalJSON() ([]byte, error) {
+	if f := float64(n); math.IsNaN(f) || math.IsInf(f, 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(n))
 }

@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -67,8 +68,13 @@ func run(ctx context.Context, args []string, c console) int {
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(c),
 	)
-	if len(args) == 0 {
+	switch { // what people try first
+	case len(args) == 0:
 		args = []string{"--help"}
+	case args[0] == "help":
+		args = append(slices.Clone(args[1:]), "--help")
+	case args[0] == "--version":
+		args = []string{"version"}
 	}
 	parsed, err := parser.Parse(args)
 	if exited >= 0 { // help was asked for and has been printed
@@ -82,8 +88,12 @@ func run(ctx context.Context, args []string, c console) int {
 	if err == nil {
 		return exitOK
 	}
+	code := exitCode(err)
+	if code == exitInterrupted && !errors.As(err, new(interrupted)) {
+		err = interrupted{"interrupted"}
+	}
 	fmt.Fprintf(c.err, "attn: %v\n", err)
-	return exitCode(err)
+	return code
 }
 
 // usageError is a command line that cannot be.
@@ -114,8 +124,14 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &input), errors.As(err, &format):
 		return exitInput
-	case errors.As(err, &path) && path.Op == "open" && errors.Is(err, fs.ErrNotExist):
+	case errors.As(err, &path) && (path.Op == "open" || path.Op == "stat") && noInput(err):
 		return exitInput
 	}
 	return exitFailed
+}
+
+// noInput reports whether an error of opening a file means that the user gave
+// the wrong one.
+func noInput(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR)
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/attn-go/attn/internal/atomicfile"
@@ -46,7 +47,7 @@ func pairsRecipe() recipe {
 	return recipe{
 		Units: seq2seq.BPE, VocabSize: 4000,
 		Network:  seq2seq.Config{Score: "scaled", Width: 128, Heads: 4, Layers: 2, Hidden: 512, Dropout: 0.1},
-		Training: seq2seq.Settings{Epochs: 10, Batch: 64, LR: 0.001, Warmup: 400, Clip: 1, Smoothing: 0.1, MaxLength: 200, Seed: 1},
+		Training: seq2seq.Settings{Epochs: 10, Batch: 32, LR: 0.002, Warmup: 400, Clip: 1, Smoothing: 0.1, MaxLength: 200, Seed: 1},
 	}
 }
 
@@ -92,6 +93,9 @@ func (f *recipeFlags) apply(r recipe) (recipe, error) {
 			return r, err
 		}
 		*p.to = abs
+	}
+	if f.Limit != nil && *f.Limit == 0 { // which stands for no limit in the recipe
+		return r, usage("limit 0, want at least 1")
 	}
 	set(&r.Limit, f.Limit)
 	set(&r.Network.Arch, f.Arch)
@@ -200,32 +204,66 @@ func (r recipe) save(dir string) error {
 	})
 }
 
-// pairs returns the pairs to learn and those to measure on. unseen tells
-// whether the latter are kept from training.
-func (r recipe) pairs() (train, valid []seq2seq.Pair, unseen bool, err error) {
+// trainingData are the pairs of a run.
+type trainingData struct {
+	learn, test []seq2seq.Pair
+	unseen      bool // test is not part of learn
+	tooLong     int  // pairs that were left out of both
+}
+
+// pairs returns the pairs to learn and those to measure on.
+func (r recipe) pairs() (d trainingData, err error) {
 	if r.Data == "" {
-		train, valid = seq2seq.DatesSplit(datesTrain, datesTest, r.Training.Seed)
+		d.learn, d.test = seq2seq.DatesSplit(datesTrain, datesTest, r.Training.Seed)
 		if r.Limit > 0 {
-			train = train[:min(r.Limit, len(train))]
+			d.learn = d.learn[:min(r.Limit, len(d.learn))]
 		}
-		return train, valid, true, nil
+		d.unseen = true
+		return d, nil
 	}
 	all, err := seq2seq.LoadPairs(r.Data)
 	if err != nil {
-		return nil, nil, false, err
+		return d, err
 	}
 	if r.Limit > 0 {
 		all = all[:min(r.Limit, len(all))]
 	}
-	if r.Valid != "" {
-		valid, err = seq2seq.LoadPairs(r.Valid)
-		return all, valid, true, err
+	before := len(all)
+	all = slices.DeleteFunc(all, tooLong)
+	d.tooLong = before - len(all)
+	switch {
+	case len(all) == 0:
+		return d, &seq2seq.InputError{Name: r.Data, Reason: fmt.Sprintf("every pair is longer than %d bytes", longestText)}
+	case r.Valid != "":
+		d.learn, d.unseen = all, true
+		d.test, err = loadTest(r.Valid)
+		return d, err
 	}
-	train, valid = holdOut(all)
-	if len(train) == 0 || len(valid) == 0 {
-		return all, all, false, nil
+	d.learn, d.test = holdOut(all)
+	d.unseen = len(d.test) > 0
+	if !d.unseen {
+		d.test = all
 	}
-	return train, valid, true, nil
+	return d, nil
+}
+
+// longestText is the number of bytes of the longest text that is translated.
+// Attention takes memory with the square of the length; no sentence comes near.
+const longestText = 4000
+
+func tooLong(p seq2seq.Pair) bool { return max(len(p.Source), len(p.Target)) > longestText }
+
+// loadTest returns pairs to measure on. To leave some out would make the figures
+// look better than they are, so those that are too long are an error.
+func loadTest(path string) ([]seq2seq.Pair, error) {
+	pairs, err := seq2seq.LoadPairs(path)
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(pairs, tooLong); i >= 0 {
+		return nil, &seq2seq.InputError{Name: path, Reason: fmt.Sprintf("pair %d has a text of more than %d bytes", i+1, longestText)}
+	}
+	return pairs, nil
 }
 
 // holdOut keeps every fiftieth source, at most 500, from training, with all

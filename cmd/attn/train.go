@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -42,28 +43,32 @@ func (cmd *trainCommand) Run(ctx context.Context, c console) error {
 	if dir == "" {
 		dir = cmd.directory()
 	}
-	s := session{console: c, dir: dir, json: cmd.JSON}
+	s := session{console: c, dir: dir, json: cmd.JSON, resumed: cmd.Resume}
 	if err := s.open(cmd); err != nil {
 		return err
 	}
-	defer s.metrics.Close()
+	defer s.close()
 	if err := s.train(ctx); err != nil {
 		return err
 	}
-	return s.measure(ctx)
+	err := s.measure(ctx)
+	if errors.Is(err, context.Canceled) {
+		return interrupted{"interrupted while measuring; the model is saved, measure it with: attn train --resume --out " + quoted(s.dir)}
+	}
+	return err
 }
 
 // session is a run of attn train.
 type session struct {
 	console
-	dir         string
-	json        bool
-	recipe      recipe
-	learn, test []seq2seq.Pair
-	unseen      bool // test is not part of learn
-	model       *seq2seq.Translator
-	trainer     *seq2seq.Trainer
-	metrics     *os.File
+	dir     string
+	json    bool
+	resumed bool
+	recipe  recipe
+	data    trainingData
+	model   *seq2seq.Translator
+	trainer *seq2seq.Trainer
+	metrics *os.File // nil until there is something to write
 }
 
 // open makes or loads everything that training needs.
@@ -77,27 +82,25 @@ func (s *session) open(cmd *trainCommand) error {
 	if err != nil {
 		return err
 	}
-	if s.learn, s.test, s.unseen, err = s.recipe.pairs(); err != nil {
+	if s.data, err = s.recipe.pairs(); err != nil {
 		return err
 	}
 	if cmd.Resume {
 		s.model, err = seq2seq.Load(s.dir)
 	} else {
-		source, target := s.recipe.vocabularies(s.learn)
+		source, target := s.recipe.vocabularies(s.data.learn)
 		s.model, err = seq2seq.New(s.recipe.Network, source, target, rand.New(rand.NewPCG(s.recipe.Training.Seed, 0)))
 	}
 	if err != nil {
 		return err
 	}
-	if s.trainer, err = seq2seq.NewTrainer(s.model, s.learn, s.recipe.Training); err != nil {
+	if s.trainer, err = seq2seq.NewTrainer(s.model, s.data.learn, s.recipe.Training); err != nil {
 		return err
 	}
-	if n := s.trainer.Skipped; n > 0 {
-		fmt.Fprintf(s.err, "left out %d pairs of more than %d tokens\n", n, s.recipe.Training.MaxLength)
+	if n := s.trainer.Skipped + s.data.tooLong; n > 0 {
+		fmt.Fprintf(s.err, "pairs of more than %d tokens left out: %d\n", s.recipe.Training.MaxLength, n)
 	}
-	mode := os.O_TRUNC
 	if cmd.Resume {
-		mode = os.O_APPEND
 		if err := s.trainer.Resume(s.dir); err != nil {
 			return err
 		}
@@ -105,21 +108,62 @@ func (s *session) open(cmd *trainCommand) error {
 			fmt.Fprintf(s.err, "all %d epochs are done; --epochs asks for more\n", done)
 		}
 	}
+	return s.probe()
+}
+
+// probe makes the directory and returns an error if no file can be written
+// there, which after an hour of training would come late. What an earlier run
+// has left stays until there is something to put in its place.
+func (s *session) probe() error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(s.dir, ".attn-*.tmp")
+	if err != nil {
+		return fmt.Errorf("write to %s: %w", s.dir, errors.Unwrap(err))
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// save writes everything that resuming needs.
+func (s *session) save() error {
+	if err := s.trainer.Save(s.dir); err != nil {
 		return err
 	}
 	if err := s.recipe.save(s.dir); err != nil {
 		return err
 	}
+	return s.openMetrics()
+}
+
+// openMetrics opens the metrics file, emptying that of an earlier run.
+func (s *session) openMetrics() error {
+	if s.metrics != nil {
+		return nil
+	}
+	mode := os.O_TRUNC
+	if s.resumed {
+		mode = os.O_APPEND
+	}
+	var err error
 	s.metrics, err = os.OpenFile(filepath.Join(s.dir, metricsFile), os.O_CREATE|os.O_WRONLY|mode, 0o644)
-	return err
+	if err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Join(s.dir, metricsFile), errors.Unwrap(err))
+	}
+	return nil
+}
+
+func (s *session) close() {
+	if s.metrics != nil {
+		s.metrics.Close()
+	}
 }
 
 // epochMetrics is a line of the metrics file.
 type epochMetrics struct {
 	Epoch     int     `json:"epoch"`
-	TrainLoss float64 `json:"train_loss"` // with dropout and smoothing
-	ValidLoss float64 `json:"valid_loss"`
+	TrainLoss number  `json:"train_loss"` // with dropout and smoothing
+	ValidLoss number  `json:"valid_loss"` // NaN if it was interrupted
 	Tokens    int     `json:"tokens"`
 	Seconds   float64 `json:"seconds"`
 }
@@ -128,69 +172,81 @@ type epochMetrics struct {
 func (s *session) train(ctx context.Context) error {
 	n := s.model.Config
 	fmt.Fprintf(s.err, "%s with %s scores, %d parameters; %d pairs to learn, %d to measure on\n",
-		n.Arch, n.Score, nn.Count(s.model), len(s.learn), len(s.test))
+		n.Arch, n.Score, nn.Count(s.model), len(s.data.learn), len(s.data.test))
 	p := newProgress(s.err)
 	defer p.stop()
 	epoch := epochMetrics{}
-	start := time.Now()
+	start, steps := time.Now(), 0
 	err := s.trainer.Run(ctx, func(step seq2seq.Progress) error {
+		steps++
 		epoch.Tokens += step.Tokens
 		p.step(step)
 		if !step.EpochDone {
 			return nil
 		}
-		epoch.Epoch, epoch.TrainLoss, epoch.Seconds = step.Epoch, step.Loss, time.Since(start).Seconds()
-		var err error
-		if epoch.ValidLoss, err = s.model.Loss(ctx, s.test); err != nil && ctx.Err() == nil {
+		epoch.Epoch, epoch.TrainLoss, epoch.Seconds = step.Epoch, number(step.Loss), time.Since(start).Seconds()
+		loss, err := s.model.Loss(ctx, s.data.test)
+		switch {
+		case ctx.Err() != nil:
+			loss = math.NaN()
+		case err != nil:
 			return err
+		case math.IsNaN(loss) || math.IsInf(loss, 0): // not to be saved over something better
+			return fmt.Errorf("epoch %d: %w", step.Epoch, seq2seq.ErrDiverged)
 		}
-		if err := s.trainer.Save(s.dir); err != nil {
+		epoch.ValidLoss = number(loss)
+		if err := s.save(); err != nil {
 			return err
 		}
 		if err := s.record(epoch); err != nil {
 			return err
 		}
-		p.epoch(epoch)
+		if ctx.Err() == nil {
+			p.epoch(epoch)
+		}
 		epoch, start = epochMetrics{}, time.Now()
 		return ctx.Err()
 	})
 	p.stop()
 	if errors.Is(err, context.Canceled) {
-		if err := s.trainer.Save(s.dir); err != nil {
+		if steps == 0 && !s.resumed { // nothing worth replacing an earlier run for
+			return interrupted{"interrupted before the first step; nothing is saved"}
+		}
+		if err := s.save(); err != nil {
 			return err
 		}
 		epochs, steps := s.trainer.Done()
-		return interrupted{fmt.Sprintf("interrupted after %d epochs and %d steps; all is saved, go on with: attn train --resume --out %s", epochs, steps, s.dir)}
+		return interrupted{fmt.Sprintf("interrupted after %d epochs and %d steps; all is saved, go on with: attn train --resume --out %s", epochs, steps, quoted(s.dir))}
 	}
 	return err
 }
 
 // finalMetrics is the last line of the metrics file.
 type finalMetrics struct {
-	seq2seq.Metrics
+	measured
 	Unseen bool `json:"unseen"` // the sources were kept from training
 }
 
 // measure translates the test pairs and shows how well.
 func (s *session) measure(ctx context.Context) error {
-	m, err := s.model.Evaluate(ctx, s.test, seq2seq.Decoding{})
+	m, err := s.model.Evaluate(ctx, s.data.test, seq2seq.Decoding{})
 	if err != nil {
 		return err
 	}
-	if err := s.record(finalMetrics{m, s.unseen}); err != nil {
+	if err := s.record(finalMetrics{newMeasured(m), s.data.unseen}); err != nil {
 		return err
 	}
 	what := "unseen"
-	if !s.unseen {
+	if !s.data.unseen {
 		what = "training" // too few pairs to keep some apart
 	}
 	fmt.Fprintf(s.err, "%d %s sources: %.1f%% exact, BLEU %.1f, perplexity %.3f\n",
 		m.Sources, what, 100*m.ExactMatch, m.BLEU, m.Perplexity)
-	fmt.Fprintf(s.err, "model in %s; try: attn translate --model %s --map\n", s.dir, s.dir)
+	fmt.Fprintf(s.err, "model in %s; try: attn translate --model %s --map\n", s.dir, quoted(s.dir))
 	if s.json {
 		return nil
 	}
-	example := s.test[0].Source
+	example := s.data.test[0].Source
 	translations, err := s.model.Translate(ctx, []string{example}, seq2seq.Decoding{})
 	if err != nil {
 		return err
@@ -206,16 +262,19 @@ func (s *session) record(line any) error {
 		return err
 	}
 	data = append(data, '\n')
+	if err := s.openMetrics(); err != nil {
+		return err
+	}
+	end, err := s.metrics.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
 	if _, err := s.metrics.Write(data); err != nil {
+		_ = s.metrics.Truncate(end) // half a line would break who reads the file
 		return err
 	}
 	if s.json {
-		return write(s.out, data)
+		_, err = s.out.Write(data)
 	}
-	return nil
-}
-
-func write(w io.Writer, data []byte) error {
-	_, err := w.Write(data)
 	return err
 }

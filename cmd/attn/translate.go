@@ -38,10 +38,6 @@ func (cmd *translateCommand) Validate() error {
 // wait for its end.
 const linesAtOnce = 256
 
-// longestText is the number of bytes of the longest text that is translated.
-// Attention needs memory with the square of the length.
-const longestText = 10_000
-
 func (cmd *translateCommand) Run(ctx context.Context, c console) error {
 	m, err := seq2seq.Load(cmd.Model)
 	if err != nil {
@@ -55,44 +51,87 @@ func (cmd *translateCommand) Run(ctx context.Context, c console) error {
 		}
 		return cmd.translate(ctx, c.out, m, cmd.Text)
 	}
-	lines := bufio.NewReader(c.in)
-	for number := 0; ; {
-		var texts []string
-		for len(texts) < linesAtOnce {
-			line, err := lines.ReadString('\n')
-			if err == io.EOF && line == "" {
-				break
+	groups := readLines(c.in)
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case g, open := <-groups:
+			if !open {
+				return nil
 			}
-			if err != nil && err != io.EOF {
+			if err := cmd.translate(ctx, c.out, m, g.texts); err != nil {
 				return err
 			}
-			number++
-			line = strings.TrimRight(line, "\r\n")
-			if err := checkText("standard input", number, line); err != nil {
-				return err
+			if g.err != nil {
+				return g.err
 			}
-			texts = append(texts, line)
-			if lines.Buffered() == 0 {
-				break // somebody may be typing
-			}
-		}
-		if len(texts) == 0 {
-			return nil
-		}
-		if err := cmd.translate(ctx, c.out, m, texts); err != nil {
-			return err
 		}
 	}
+}
+
+// lineGroup is some lines of the input, and what is wrong behind them.
+type lineGroup struct {
+	texts []string
+	err   error
+}
+
+// readLines reads lines in the background, so that an interruption need not
+// wait until somebody has typed one. The last group may carry an error.
+func readLines(r io.Reader) <-chan lineGroup {
+	groups := make(chan lineGroup)
+	go func() {
+		defer close(groups)
+		lines := bufio.NewReaderSize(r, longestText+len("\r\n"))
+		for number := 0; ; {
+			var g lineGroup
+			for len(g.texts) < linesAtOnce {
+				number++
+				text, err := readLine(lines, number)
+				if err != nil {
+					g.err = err
+					break
+				}
+				g.texts = append(g.texts, text)
+				if lines.Buffered() == 0 {
+					break // somebody may be typing
+				}
+			}
+			end := g.err != nil
+			if g.err == io.EOF {
+				g.err = nil
+			}
+			groups <- g
+			if end {
+				return
+			}
+		}
+	}()
+	return groups
+}
+
+// readLine returns the next line without its end, or io.EOF.
+func readLine(r *bufio.Reader, number int) (string, error) {
+	slice, err := r.ReadSlice('\n')
+	switch {
+	case err == io.EOF && len(slice) > 0: // a last line without an end
+	case err == bufio.ErrBufferFull:
+		return "", checkText("standard input", number, string(slice))
+	case err != nil:
+		return "", err
+	}
+	text := strings.TrimRight(string(slice), "\r\n")
+	return text, checkText("standard input", number, text)
 }
 
 // checkText returns an error for a text that cannot be translated.
 func checkText(name string, number int, text string) error {
 	bad := func(reason string) error { return &seq2seq.InputError{Name: name, Line: number, Reason: reason} }
 	switch {
+	case len(text) > longestText:
+		return bad(fmt.Sprintf("longer than %d bytes", longestText))
 	case !utf8.ValidString(text):
 		return bad("invalid UTF-8")
-	case len(text) > longestText:
-		return bad(fmt.Sprintf("%d bytes long, want at most %d", len(text), longestText))
 	}
 	return nil
 }

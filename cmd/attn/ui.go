@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -69,7 +70,7 @@ func (p *progress) epoch(m epochMetrics) {
 		_ = p.bar.Clear()
 	}
 	p.spoken = time.Now()
-	fmt.Fprintf(p.w, "epoch %d  loss %.4f  unseen %.4f  %.1fk tokens/s  %.1f s\n",
+	fmt.Fprintf(p.w, "epoch %d  loss %.4f  valid %.4f  %.1fk tokens/s  %.1f s\n",
 		m.Epoch, m.TrainLoss, m.ValidLoss, float64(m.Tokens)/m.Seconds/1000, m.Seconds)
 }
 
@@ -79,6 +80,17 @@ func (p *progress) stop() {
 		_ = p.bar.Clear()
 		p.bar = nil
 	}
+}
+
+// quoted returns a file's name as it can be pasted into a shell.
+func quoted(path string) string {
+	plain := func(r rune) bool {
+		return r >= 0x80 || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune(`/\:._-+,@%=`, r)
+	}
+	if strings.IndexFunc(path, func(r rune) bool { return !plain(r) }) < 0 {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 // drawAlignment draws where the last layer looked, on average over its heads.

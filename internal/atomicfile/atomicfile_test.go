@@ -286,3 +286,49 @@ func TestWritersAtOnce(t *testing.T) {
 	}
 	expect(t, path, strings.Repeat(string(got[:1]), size))
 }
+
+// Files that belong together are replaced together: whichever of them fails,
+// the others stay as they were.
+func TestWriteAll(t *testing.T) {
+	dir := t.TempDir()
+	names := []string{"config", "vocabulary", "weights"}
+	write := func(content string, failing int) error {
+		var files []File
+		for i, name := range names {
+			files = append(files, File{filepath.Join(dir, name), func(w io.Writer) error {
+				if i == failing {
+					return errors.New("no room for " + name)
+				}
+				return text(content + name)(w)
+			}})
+		}
+		return WriteAll(files...)
+	}
+	check := func(content string) {
+		t.Helper()
+		expectFiles(t, dir, names...)
+		for _, name := range names {
+			if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != content+name {
+				t.Errorf("%s holds %q, %v, want %q", name, got, err, content+name)
+			}
+		}
+	}
+	if err := write("old ", -1); err != nil {
+		t.Fatal(err)
+	}
+	check("old ")
+	for i, name := range names {
+		want := "write " + filepath.Join(dir, name) + ": no room for " + name
+		if err := write("new ", i); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+		check("old ")
+	}
+	if err := write("new ", -1); err != nil {
+		t.Fatal(err)
+	}
+	check("new ")
+	if err := WriteAll(); err != nil {
+		t.Errorf("no files: %v", err)
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// An interruption that comes before there is anything to save leaves all as it
+// was, and above all a good model that stood in the same place.
+func TestInterruptedAtOnce(t *testing.T) {
+	dir := makeFixture(t)
+	data, model := filepath.Join(dir, "pairs.tsv"), filepath.Join(dir, "model")
+	before := readAll(t, model)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"attn: interrupted before the first step; nothing is saved", append([]string{"train", "--data", data, "--out", model}, small...)},
+		{"attn: interrupted after 2 epochs and 0 steps; all is saved, go on with: attn train --resume --out " + quoted(model),
+			[]string{"train", "--resume", "--epochs", "3", "--out", model}},
+		{"attn: interrupted", []string{"eval", "--model", model, "--data", data}},
+		{"attn: interrupted", []string{"translate", "--model", model, "hello"}},
+		{"attn: interrupted", []string{"translate", "--model", model, "--beam", "3", "hello"}},
+	} {
+		var out, messages bytes.Buffer
+		code := run(ctx, c.args, console{strings.NewReader(""), &out, &messages})
+		lines := strings.Split(strings.TrimSpace(messages.String()), "\n")
+		if last := lines[len(lines)-1]; code != exitInterrupted || last != c.want {
+			t.Errorf("%v: exit code %d and %q, want %d and %q", c.args, code, last, exitInterrupted, c.want)
+		}
+		if out.Len() > 0 {
+			t.Errorf("%v: output %q", c.args, out.String())
+		}
+		after := readAll(t, model)
+		delete(after, recipeFile) // resuming with more epochs is in it
+		for name, data := range after {
+			if name != "training.safetensors" && before[name] != data {
+				t.Errorf("%v: %s has changed", c.args, name)
+			}
+		}
+	}
+}
+
+// readAll returns the files of a directory.
+func readAll(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[e.Name()] = string(data)
+	}
+	return all
+}
+
+func TestExitCode(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want int
+	}{
+		{errors.New("something"), 1},
+		{seq2seq.ErrDiverged, 1},
+		{usage("no such flag"), 2},
+		{usage("%w", &seq2seq.InputError{}), 2}, // of a flag's value
+		{fmt.Errorf("wrapped: %w", &seq2seq.InputError{Name: "x"}), 4},
+		{&safetensors.FormatError{Err: errors.New("x")}, 4},
+		{&fs.PathError{Op: "open", Path: "x", Err: fs.ErrNotExist}, 4},
+		{&fs.PathError{Op: "stat", Path: "x", Err: fs.ErrPermission}, 4},
+		{&fs.PathError{Op: "mkdir", Path: "x", Err: fs.ErrPermission}, 1},
+		{&fs.PathError{Op: "write", Path: "x", Err: fs.ErrPermission}, 1},
+		{fmt.Errorf("write x: %w", fs.ErrNotExist), 1}, // what package atomicfile says
+		{fmt.Errorf("wrapped: %w", context.Canceled), 130},
+		{interrupted{"x"}, 130},
+	} {
+		if got := exitCode(c.err); got != c.want {
+			t.Errorf("%v: exit code %d, want %d", c.err, got, c.want)
+		}
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for x, want := range map[float64]string{1.5: "1.5", 0: "0", math.Inf(1): "null", math.Inf(-1): "null", math.NaN(): "null"} {
+		if got, err := json.Marshal(number(x)); err != nil || string(got) != want {
+			t.Errorf("%v is %s, %v, want %s", x, got, err, want)
+		}
+	}
+}
+
+func TestQuoted(t *testing.T) {
+	for path, want := range map[string]string{
+		"runs/dates": "runs/dates", `C:\runs`: `C:\runs`, "größe_1.run": "größe_1.run",
+		"two words": "'two words'", "a;b": "'a;b'", "it's": `'it'\''s'`, "$HOME": "'$HOME'",
+	} {
+		if got := quoted(path); got != want {
+			t.Errorf("%s is quoted as %s, want %s", path, got, want)
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// The scripts run this test program under the name of attn, as a process of its
+// own.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"attn": main, "limited": limited})
+}
+
+// TestScripts runs testdata/script. Each script finds pairs.tsv, 60 pairs, and
+// the directories model and gru, translators trained on them.
+func TestScripts(t *testing.T) {
+	fixture := makeFixture(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireUniqueNames:  true,
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			return os.CopyFS(env.WorkDir, os.DirFS(fixture))
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "root" { // who may write everywhere
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "interrupt": interruptCommand, "same": same, "holds": holds,
+			"json": checkJSON, "tensors": writeTensors, "raw": writeRaw,
+			"edit": edit, "cut": cut, "repeat": repeat, "nan": fillWithNaN, "shapes": checkShapes,
+		},
+	})
+}
+
+// small are flags of a training that takes no time.
+var small = []string{"--width", "16", "--layers", "1", "--epochs", "2", "--batch", "8"}
+
+func makeFixture(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	var text strings.Builder
+	for _, p := range seq2seq.Dates(60, 1) {
+		fmt.Fprintf(&text, "%s\t%s\n", p.Source, p.Target)
+	}
+	data := filepath.Join(dir, "pairs.tsv")
+	if err := os.WriteFile(data, []byte(text.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for out, arch := range map[string]string{"model": "transformer", "gru": "gru"} {
+		args := append([]string{"train", "--data", data, "--arch", arch, "--out", filepath.Join(dir, out)}, small...)
+		command(t, args...)
+	}
+	return dir
+}
+
+// command runs a command line within this process and returns its output.
+func command(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, messages bytes.Buffer
+	if code := run(context.Background(), args, console{strings.NewReader(""), &out, &messages}); code != exitOK {
+		t.Fatalf("attn %s: exit code %d: %s", strings.Join(args, " "), code, messages.String())
+	}
+	return out.String()
+}
+
+// exits CODE PROGRAM ARGS… runs a program and checks its exit code, and after a
+// failure of attn that it has said why in one line and nothing else.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM ARGS…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	code := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if code != want {
+		ts.Fatalf("exit code %d, want %d", code, want)
+	}
+	if code != 0 {
+		checkMessage(ts, code, ts.ReadFile("stderr"))
+	}
+}
+
+// checkMessage checks what a failure has written to standard error.
+func checkMessage(ts *testscript.TestScript, code int, text string) {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "attn: ") || len(last) > 400 {
+		ts.Fatalf("the last line is %q, want one that says what is wrong", last)
+	}
+	for _, line := range lines[:len(lines)-1] {
+		if strings.HasPrefix(line, "attn: ") || strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "goroutine ") {
+			ts.Fatalf("there is more than one message: %q", text)
+		}
+		if code == exitUsage || code == exitInput {
+			ts.Fatalf("there is more than the message: %q", text)
+		}
+	}
+}
+
+// same FILE FILE checks that two files have the same bytes.
+func same(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: same FILE FILE")
+	}
+	if equal := ts.ReadFile(args[0]) == ts.ReadFile(args[1]); equal == neg {
+		ts.Fatalf("%s and %s: the same is %v", args[0], args[1], equal)
+	}
+}
+
+// holds DIR NAMES… checks that a directory holds exactly these files.
+func holds(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: holds DIR NAMES…")
+	}
+	entries, err := os.ReadDir(ts.MkAbs(args[0]))
+	ts.Check(err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	want := slices.Sorted(slices.Values(args[1:]))
+	if !slices.Equal(names, want) {
+		ts.Fatalf("%s holds %q, want %q", args[0], names, want)
+	}
+}
+
+// json FILE KEYS… checks that each line of a file, or of stdout, is a JSON
+// object, and that the last has these keys and no others.
+func checkJSON(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: json FILE KEYS…")
+	}
+	var object map[string]any
+	lines := bufio.NewScanner(strings.NewReader(ts.ReadFile(args[0])))
+	for lines.Scan() {
+		object = nil
+		if err := json.Unmarshal(lines.Bytes(), &object); err != nil || object == nil {
+			ts.Fatalf("%q is not a JSON object: %v", lines.Text(), err)
+		}
+	}
+	var keys []string
+	for key := range object {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	if want := slices.Sorted(slices.Values(args[1:])); !slices.Equal(keys, want) {
+		ts.Fatalf("the last object has the keys %q, want %q", keys, want)
+	}
+}
+
+// edit FILE OLD NEW replaces a text in a file.
+func edit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: edit FILE OLD NEW")
+	}
+	text := ts.ReadFile(args[0])
+	if !strings.Contains(text, args[1]) {
+		ts.Fatalf("%s does not have %q", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(text, args[1], args[2], 1)), 0o644))
+}
+
+// cut FILE N leaves the first N bytes of a file.
+func cut(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: cut FILE N")
+	}
+	n, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	ts.Check(os.Truncate(ts.MkAbs(args[0]), n))
+}
+
+// repeat FILE N TEXT writes a text N times; \t and \n stand for tab and newline.
+func repeat(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: repeat FILE N TEXT")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	text, err := strconv.Unquote(`"` + args[2] + `"`)
+	ts.Check(err)
+	f, err := os.Create(ts.MkAbs(args[0]))
+	ts.Check(err)
+	_, err = io.WriteString(f, strings.Repeat(text, n))
+	ts.Check(errors.Join(err, f.Close()))
+}

@@ -1,0 +1,233 @@
+package seq2seq
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/internal/safetensors"
+)
+
+// stop ends a run after some steps.
+func stop(steps int) func(Progress) error {
+	return func(Progress) error {
+		if steps--; steps == 0 {
+			return errStop
+		}
+		return nil
+	}
+}
+
+var errStop = errors.New("stop")
+
+// Saved anywhere, in the middle of an epoch or at its end, and resumed by
+// somebody who has only the files, a run ends with the same bits.
+func TestResumeGoesOnExactly(t *testing.T) {
+	pairs := toyPairs(20)
+	for _, c := range []Config{
+		{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 1, Hidden: 10, Dropout: 0.2},
+		{Arch: GRU, Score: "additive", Width: 12, Layers: 2, Dropout: 0.2},
+		{Arch: GRU, Score: "cosine", Width: 12, Heads: 2, Layers: 1, Dropout: 0.2},
+	} {
+		whole := newToy(t, c, pairs)
+		last := run(t, newToyTrainer(t, whole, pairs, toySettings(3)))
+		for _, steps := range []int{1, 3, 5} {
+			dir := t.TempDir()
+			first := newToyTrainer(t, newToy(t, c, pairs), pairs, toySettings(1+steps/3)) // epochs may differ
+			if err := first.Run(context.Background(), stop(steps)); !errors.Is(err, errStop) {
+				t.Fatal(err)
+			}
+			if err := first.Save(dir); err != nil {
+				t.Fatal(err)
+			}
+			m, err := Load(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr := newToyTrainer(t, m, pairs, toySettings(3))
+			if err := tr.Resume(dir); err != nil {
+				t.Fatal(err)
+			}
+			all := run(t, tr)
+			if len(all) != 3*3-steps {
+				t.Errorf("%s: %d steps after %d, want 9 together", c.name(), len(all), steps)
+			}
+			if got, want := all[len(all)-1].Loss, last[len(last)-1].Loss; got != want {
+				t.Errorf("%s: loss %v at the end, want %v", c.name(), got, want)
+			}
+			sameParams(t, m, whole)
+		}
+	}
+}
+
+// saved returns a directory with a run that has made four steps.
+func saved(t *testing.T, m *Translator, pairs []Pair) string {
+	t.Helper()
+	dir := t.TempDir()
+	tr := newToyTrainer(t, m, pairs, toySettings(2))
+	if err := tr.Run(context.Background(), stop(4)); !errors.Is(err, errStop) {
+		t.Fatal(err)
+	}
+	if err := tr.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestResumeRefuses(t *testing.T) {
+	pairs := toyPairs(20)
+	c := Config{Arch: GRU, Score: "scaled", Width: 8, Layers: 1}
+	dir := saved(t, newToy(t, c, pairs), pairs)
+	path := filepath.Join(dir, trainingFile)
+	whole, err := safetensors.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	about := whole.Metadata["checkpoint"]
+	// with writes the file with another text in place of the checkpoint's.
+	with := func(old, new string) {
+		t.Helper()
+		if !strings.Contains(about, old) {
+			t.Fatalf("the checkpoint %s does not have %s", about, old)
+		}
+		f := *whole
+		f.Metadata = map[string]string{"checkpoint": strings.Replace(about, old, new, 1)}
+		if err := f.WriteFile(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	otherSeed := toySettings(2)
+	otherSeed.Seed++
+	wide := c
+	wide.Width = 10
+	for _, c := range []struct {
+		want     string
+		model    *Translator
+		pairs    []Pair
+		settings Settings
+		change   func()
+	}{
+		{want: "was made with other settings", settings: otherSeed},
+		{want: "was made with other pairs", pairs: pairs[1:]},
+		{want: "was made with other pairs", pairs: append([]Pair{pairs[1], pairs[0]}, pairs[2:]...)},
+		{want: "was made with another network", model: newToy(t, wide, pairs)},
+		{want: "no such file", change: func() { os.Remove(path) }},
+		{want: "its metadata hold no checkpoint", change: func() { with(about, "") }},
+		{want: "its metadata hold no checkpoint", change: func() { with("{", "[") }},
+		// Four steps of three an epoch: one epoch, one step. Step 3 would be
+		// the next epoch, and looking for it would never end.
+		{want: "is at an impossible position", change: func() { with(`"step":1`, `"step":3`) }},
+		{want: "is at an impossible position", change: func() { with(`"step":1`, `"step":-1`) }},
+		{want: "is at an impossible position", change: func() { with(`"epoch":1`, `"epoch":-1`) }},
+		{want: "is at an impossible position", change: func() { with(`"total":4`, `"total":0`) }},
+		{want: `tensor "adamw.`, change: func() {
+			f := *whole
+			f.Tensors = f.Tensors[:len(f.Tensors)-1]
+			if err := f.WriteFile(path); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{want: "file has 0 bytes", change: func() { os.Truncate(path, 0) }},
+		{want: "bytes follow", change: func() { os.Truncate(path, 5000) }},
+		{want: "bytes of data, want", change: func() { os.Truncate(path, 9000) }},
+	} {
+		if err := whole.WriteFile(path); err != nil {
+			t.Fatal(err)
+		}
+		if c.change != nil {
+			c.change()
+		}
+		if c.model == nil {
+			c.model = newToy(t, Config{Arch: GRU, Score: "scaled", Width: 8, Layers: 1}, pairs)
+		}
+		if c.pairs == nil {
+			c.pairs = pairs
+		}
+		if c.settings == (Settings{}) {
+			c.settings = toySettings(2)
+		}
+		tr := newToyTrainer(t, c.model, c.pairs, c.settings)
+		err := tr.Resume(dir)
+		var bad *InputError
+		if !errors.As(err, &bad) || bad.Name != path || !strings.Contains(bad.Reason, c.want) {
+			t.Errorf("error %v, want an InputError of %s with %q", err, path, c.want)
+		}
+		if epochs, steps := tr.Done(); epochs != 0 || steps != 0 {
+			t.Errorf("%s: the trainer is at epoch %d, step %d all the same", c.want, epochs, steps)
+		}
+	}
+}
+
+// If one file cannot be written, none is: a model of old weights and a new
+// config would be worse than no new model.
+func TestSaveAllOrNothing(t *testing.T) {
+	pairs := toyPairs(20)
+	dir := saved(t, newToy(t, Config{Arch: GRU, Score: "scaled", Width: 8, Layers: 1}, pairs), pairs)
+	before := contents(t, dir)
+	for _, name := range []string{trainingFile, weightsFile, targetFile} {
+		path := filepath.Join(dir, name)
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(path, 0o755); err != nil { // stands for a disk that has no room for this file
+			t.Fatal(err)
+		}
+		other := newToy(t, Config{Arch: Transformer, Score: "dot", Width: 6, Heads: 2, Layers: 1, Hidden: 3}, toyPairs(9))
+		err := newToyTrainer(t, other, pairs, toySettings(2)).Save(dir)
+		if err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("error %v, want one that names %s", err, path)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(before[name]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		after := contents(t, dir)
+		if len(after) != len(before) {
+			t.Errorf("%d files, want %d", len(after), len(before))
+		}
+		for file, data := range before {
+			if after[file] != data {
+				t.Errorf("%s cannot be written, and %s has changed", name, file)
+			}
+		}
+	}
+}
+
+// contents returns the files of a directory.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[e.Name()] = string(data)
+	}
+	return all
+}
+
+// What the position of a run looks like in the file is a promise to runs that
+// were saved yesterday.
+func TestCheckpointFormat(t *testing.T) {
+	const text = `{"position":{"epoch":1,"step":2,"total":9,"loss":3.5,"count":4},` +
+		`"settings":{"epochs":5,"batch":6,"lr":0.25,"warmup":7,"smoothing":0.5,"clip":1,"max_length":8,"seed":9},` +
+		`"network":{"arch":"gru","score":"dot","width":8,"heads":0,"layers":1,"dropout":0.5,"source_vocab":9,"target_vocab":7},"data":"abc"}`
+	var c checkpoint
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		t.Fatal(err)
+	}
+	if back, err := json.Marshal(c); err != nil || string(back) != text {
+		t.Errorf("read and written again: %s, %v\nwant %s", back, err, text)
+	}
+}

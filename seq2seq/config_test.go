@@ -1,0 +1,103 @@
+package seq2seq
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+func TestConfigValidate(t *testing.T) {
+	good := Config{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 2, Hidden: 8, Dropout: 0.1, SourceVocab: 9, TargetVocab: 7}
+	gru := good
+	gru.Arch, gru.Hidden, gru.Heads = GRU, 0, 0
+	for _, c := range append(toyConfigs(), good, gru) {
+		c.SourceVocab, c.TargetVocab = 9, 7
+		if err := c.Validate(); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	nan := float32(math.NaN())
+	for _, c := range []struct {
+		want   string // in the error
+		from   Config
+		change func(*Config)
+	}{
+		{`arch "rnn", want transformer or gru`, good, func(c *Config) { c.Arch = "rnn" }},
+		{`arch ""`, good, func(c *Config) { c.Arch = "" }},
+		{`score "softmax", want one of scaled, dot, additive, bilinear, gaussian, cosine`, good, func(c *Config) { c.Score = "softmax" }},
+		{"width 0, want an even number", good, func(c *Config) { c.Width = 0 }},
+		{"width -2, want an even number", good, func(c *Config) { c.Width = -2 }},
+		{"width 15, want an even number", good, func(c *Config) { c.Width, c.Heads = 15, 5 }},
+		{"width 65538, want an even number", good, func(c *Config) { c.Width = 65538 }},
+		{"width 14 is not divisible by 3 heads", good, func(c *Config) { c.Width = 14 }},
+		{"heads 0, want at least 1", good, func(c *Config) { c.Heads = 0 }},
+		{"heads -1, want at least 1", gru, func(c *Config) { c.Heads = -1 }},
+		{"layers 0, want 1 to", good, func(c *Config) { c.Layers = 0 }},
+		{"layers 1025, want 1 to 1024", gru, func(c *Config) { c.Layers = 1025 }},
+		{"hidden 0, want 1 to", good, func(c *Config) { c.Hidden = 0 }},
+		{"hidden 1048577, want 1 to", good, func(c *Config) { c.Hidden = 1<<20 + 1 }},
+		{"hidden 8, but a gru has no such layers", gru, func(c *Config) { c.Hidden = 8 }},
+		{"dropout 1 is outside [0, 1)", good, func(c *Config) { c.Dropout = 1 }},
+		{"dropout -0.1 is outside", good, func(c *Config) { c.Dropout = -0.1 }},
+		{"dropout NaN is outside", good, func(c *Config) { c.Dropout = nan }},
+		{"vocabularies of 3 and 7 entries", good, func(c *Config) { c.SourceVocab = 3 }},
+		{"vocabularies of 9 and 1048577 entries", good, func(c *Config) { c.TargetVocab = 1<<20 + 1 }},
+		{"parameters, want at most", good, func(c *Config) { c.Width, c.Layers = 6000, 10 }},
+		{"parameters, want at most", gru, func(c *Config) { c.Width = 60000 }},
+		{"parameters, want at most", good, func(c *Config) { c.Width, c.SourceVocab = 3072, 1<<20 }},
+	} {
+		c.change(&c.from)
+		if err := c.from.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: error %v, want %s", c.from, err, c.want)
+		}
+	}
+}
+
+// The estimate has to be near the truth, or it would refuse what is possible
+// and let pass what is not.
+func TestConfigParams(t *testing.T) {
+	for _, c := range toyConfigs() {
+		c.Width = 48
+		m := newToy(t, c, toyPairs(9))
+		got, want := m.Config.params(), 0
+		for _, p := range m.Params() {
+			want += p.Len()
+		}
+		if got < want*8/10 || got > want*13/10 {
+			t.Errorf("%s: about %d parameters, want about %d", c.name(), got, want)
+		}
+	}
+}
+
+func TestSettingsValidate(t *testing.T) {
+	good := Settings{Epochs: 1, Batch: 1, LR: 0.1}
+	for _, s := range []Settings{good, toySettings(3)} {
+		if err := s.Validate(); err != nil {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+	for _, c := range []struct {
+		want   string
+		change func(*Settings)
+	}{
+		{"epochs 0, want 1 to", func(s *Settings) { s.Epochs = 0 }},
+		{"epochs 1000001, want 1 to", func(s *Settings) { s.Epochs = 1_000_001 }},
+		{"batch 0, want 1 to", func(s *Settings) { s.Batch = 0 }},
+		{"batch 288230376151711744, want 1 to", func(s *Settings) { s.Batch = 1 << 58 }},
+		{"learning rate 0, want a positive number", func(s *Settings) { s.LR = 0 }},
+		{"learning rate NaN, want", func(s *Settings) { s.LR = math.NaN() }},
+		{"learning rate +Inf, want", func(s *Settings) { s.LR = math.Inf(1) }},
+		{"warm-up of -1 steps", func(s *Settings) { s.Warmup = -1 }},
+		{"label smoothing 1 is outside [0, 1)", func(s *Settings) { s.Smoothing = 1 }},
+		{"gradient bound -1, want at least 0", func(s *Settings) { s.Clip = -1 }},
+		{"gradient bound NaN", func(s *Settings) { s.Clip = float32(math.NaN()) }},
+		{"greatest length -1", func(s *Settings) { s.MaxLength = -1 }},
+	} {
+		s := good
+		c.change(&s)
+		err := s.Validate()
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: error %v, want %s", s, err, c.want)
+		}
+	}
+}

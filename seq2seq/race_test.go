@@ -1,0 +1,7 @@
+//go:build race
+
+package seq2seq
+
+// raceDetector says that the race detector is on, under which pools of memory
+// forget at random.
+const raceDetector = true

@@ -1,0 +1,227 @@
+package seq2seq
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// A network that works learns a toy by heart.
+func TestLearnsToReverse(t *testing.T) {
+	pairs := toyPairs(64)
+	for _, c := range []Config{
+		{Arch: Transformer, Score: "scaled", Width: 32, Heads: 4, Layers: 1, Hidden: 64},
+		{Arch: Transformer, Score: "cosine", Width: 32, Heads: 2, Layers: 1, Hidden: 64},
+		{Arch: GRU, Score: "additive", Width: 32, Layers: 1},
+		{Arch: GRU, Score: "gaussian", Width: 32, Heads: 2, Layers: 1},
+	} {
+		t.Run(c.name(), func(t *testing.T) {
+			m := newToy(t, c, pairs)
+			all := run(t, newToyTrainer(t, m, pairs, toySettings(100)))
+			if last := all[len(all)-1]; last.Loss > 0.05 {
+				t.Errorf("loss %.3f after %d steps, want almost 0", last.Loss, len(all))
+			}
+			metrics, err := m.Evaluate(context.Background(), pairs, Decoding{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if metrics.ExactMatch < 0.95 || metrics.Loss > 0.05 || metrics.Sources != len(pairs) {
+				t.Errorf("after training: %+v", metrics)
+			}
+			if want := math.Exp(metrics.Loss); metrics.Perplexity != want {
+				t.Errorf("perplexity %v, want %v", metrics.Perplexity, want)
+			}
+		})
+	}
+}
+
+func TestBatches(t *testing.T) {
+	pairs := toyPairs(101)
+	for _, size := range []int{1, 7, 101, 1000} {
+		settings := toySettings(1)
+		settings.Batch = size
+		m := newToy(t, toyConfigs()[0], pairs)
+		tr := newToyTrainer(t, m, pairs, settings)
+		first := tr.batches(0)
+		if len(first) != tr.steps() {
+			t.Errorf("batches of %d: %d of them, want %d", size, len(first), tr.steps())
+		}
+		seen := make([]int, len(pairs))
+		for _, b := range first {
+			if len(b) == 0 || len(b) > size {
+				t.Errorf("a batch of %d pairs, want 1 to %d", len(b), size)
+			}
+			for _, i := range b {
+				seen[i]++
+			}
+		}
+		if slices.Max(seen) != 1 || slices.Min(seen) != 1 {
+			t.Errorf("batches of %d: an epoch shows the pairs %v times, want each once", size, seen)
+		}
+		same := func(a, b [][]int) bool { return slices.EqualFunc(a, b, slices.Equal) }
+		if !same(first, newToyTrainer(t, m, pairs, settings).batches(0)) {
+			t.Errorf("batches of %d: another trainer has others", size)
+		}
+		if size >= len(pairs) {
+			continue // in one batch there is no order
+		}
+		if same(first, tr.batches(1)) {
+			t.Errorf("batches of %d: two epochs have the same", size)
+		}
+		settings.Seed++
+		if same(first, newToyTrainer(t, m, pairs, settings).batches(0)) {
+			t.Errorf("batches of %d: another seed gives the same", size)
+		}
+	}
+}
+
+// Sequences of one batch have similar lengths, so that little of it is padding.
+func TestBatchesHaveLittlePadding(t *testing.T) {
+	pairs := toyPairs(256)
+	settings := toySettings(1)
+	tr := newToyTrainer(t, newToy(t, toyConfigs()[0], pairs), pairs, settings)
+	tokens, cells := 0, 0
+	for _, b := range tr.batches(0) {
+		longest := 0
+		for _, i := range b {
+			tokens += len(tr.examples[i].src)
+			longest = max(longest, len(tr.examples[i].src))
+		}
+		cells += longest * len(b)
+	}
+	if cells > tokens*11/10 {
+		t.Errorf("%d cells for %d tokens, want at most a tenth of padding", cells, tokens)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	pairs := toyPairs(20)
+	m := newToy(t, toyConfigs()[0], pairs)
+	tr := newToyTrainer(t, m, pairs, toySettings(2))
+	all := run(t, tr)
+	if len(all) != 2*3 {
+		t.Fatalf("%d steps of 20 pairs by 8 in 2 epochs, want 6", len(all))
+	}
+	tokens := 0
+	for i, p := range all {
+		if p.Epoch != 1+i/3 || p.Epochs != 2 || p.Step != 1+i%3 || p.Steps != 3 || p.EpochDone != (i%3 == 2) {
+			t.Errorf("step %d: %+v", i, p)
+		}
+		if !(p.Loss > 0) || !(p.Norm > 0) || p.Tokens == 0 || p.Time <= 0 {
+			t.Errorf("step %d: %+v", i, p)
+		}
+		if p.Epoch == 1 {
+			tokens += p.Tokens
+		}
+	}
+	want := 0
+	for _, p := range pairs {
+		want += m.example(p).tokens()
+	}
+	if tokens != want {
+		t.Errorf("an epoch has %d tokens, want %d", tokens, want)
+	}
+	if epochs, steps := tr.Done(); epochs != 2 || steps != 0 {
+		t.Errorf("done are %d epochs and %d steps, want 2 and 0", epochs, steps)
+	}
+}
+
+// Interrupted at every step and called again, a trainer does what it would have
+// done at once.
+func TestRunInterrupted(t *testing.T) {
+	pairs := toyPairs(20)
+	c := Config{Arch: Transformer, Score: "additive", Width: 12, Heads: 3, Layers: 1, Hidden: 10, Dropout: 0.2}
+	whole := newToy(t, c, pairs)
+	run(t, newToyTrainer(t, whole, pairs, toySettings(2)))
+
+	m := newToy(t, c, pairs)
+	tr := newToyTrainer(t, m, pairs, toySettings(2))
+	for step := 1; ; step++ {
+		ctx, cancel := context.WithCancel(context.Background())
+		steps := 0
+		err := tr.Run(ctx, func(Progress) error { steps++; cancel(); return nil })
+		cancel()
+		if steps != 1 {
+			t.Fatalf("%d steps after the interruption, want the one under way", steps)
+		}
+		if step == 2*3 {
+			if err != nil {
+				t.Errorf("an interruption in the last step, when all is done: %v", err)
+			}
+			break
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("step %d: error %v, want %v", step, err, context.Canceled)
+		}
+	}
+	sameParams(t, m, whole)
+
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	late := newToyTrainer(t, m, pairs, toySettings(1))
+	if err := late.Run(ctx, func(Progress) error { t.Error("a step after the interruption"); return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want %v", err, context.Canceled)
+	}
+	broken := errors.New("no space for the report")
+	if err := late.Run(context.Background(), func(Progress) error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("error %v, want that of the report", err)
+	}
+}
+
+// sameParams fails the test unless two translators have the same bits.
+func sameParams(t *testing.T, got, want *Translator) {
+	t.Helper()
+	wanted := map[string][]float32{}
+	for name, p := range want.Params() {
+		wanted[name] = p.Data()
+	}
+	for name, p := range got.Params() {
+		tensortest.Same(t, name, p.Data(), wanted[name])
+		delete(wanted, name)
+	}
+	if len(wanted) > 0 {
+		t.Errorf("%d parameters are missing", len(wanted))
+	}
+}
+
+// A learning rate out of all bounds ends in an error, with the parameters as
+// they were before the loss went astray.
+func TestDiverged(t *testing.T) {
+	pairs := toyPairs(20)
+	m := newToy(t, toyConfigs()[0], pairs)
+	settings := toySettings(50)
+	settings.LR, settings.Clip = 1e30, 0
+	tr := newToyTrainer(t, m, pairs, settings)
+	steps := 0
+	err := tr.Run(context.Background(), func(Progress) error { steps++; return nil })
+	if !errors.Is(err, ErrDiverged) || !strings.HasPrefix(err.Error(), "epoch 1, step 2: ") {
+		t.Fatalf("error %v after %d steps, want that the loss has diverged in step 2", err, steps)
+	}
+	if err := tr.Save(t.TempDir()); err != nil {
+		t.Errorf("saving after it: %v", err)
+	}
+}
+
+func TestTrainerLeavesOutLongPairs(t *testing.T) {
+	pairs := append(toyPairs(9), Pair{"abcdefgabcdefg", "a"}, Pair{"a", "abcdefgabcdefg"})
+	settings := toySettings(1)
+	settings.MaxLength = 7 // six letters and the end
+	m := newToy(t, toyConfigs()[0], pairs)
+	tr := newToyTrainer(t, m, pairs, settings)
+	if tr.Skipped != 2 || len(tr.examples) != 9 {
+		t.Errorf("%d left out and %d kept, want 2 and 9", tr.Skipped, len(tr.examples))
+	}
+	for _, pairs := range [][]Pair{nil, pairs[9:]} {
+		if _, err := NewTrainer(m, pairs, settings); err == nil {
+			t.Errorf("no error for %d pairs of which none can be used", len(pairs))
+		}
+	}
+	if _, err := NewTrainer(m, pairs, Settings{}); err == nil || !strings.HasPrefix(err.Error(), "seq2seq: ") {
+		t.Errorf("error %v for settings out of range", err)
+	}
+}

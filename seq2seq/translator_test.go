@@ -1,0 +1,178 @@
+package seq2seq
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/internal/safetensors"
+)
+
+func TestSaveAndLoad(t *testing.T) {
+	pairs := toyPairs(30)
+	texts := []string{"", "ab", "gfedcba gfedcba", "zz unknown Zeichen 漢字"}
+	for _, c := range toyConfigs() {
+		m := newToy(t, c, pairs)
+		dir := filepath.Join(t.TempDir(), "not yet", "there")
+		if err := m.Save(dir); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Config != m.Config {
+			t.Errorf("config %+v, want %+v", got.Config, m.Config)
+		}
+		sameParams(t, got, m)
+		for _, d := range []Decoding{{}, {Beam: 3}} {
+			if got, want := translate(t, got, d, texts...), translate(t, m, d, texts...); !slices.Equal(got, want) {
+				t.Errorf("%s: loaded, it writes %q, want %q", c.name(), got, want)
+			}
+		}
+		if files := contents(t, dir); len(files) != 4 {
+			t.Errorf("%d files, want 4", len(files))
+		}
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	v := BuildVocabulary([]string{"abc"}, Chars, 0)
+	_, err := New(Config{Arch: GRU, Score: "dot", Width: 5, Layers: 1}, v, v, rand.New(rand.NewPCG(1, 2)))
+	if err == nil || !strings.HasPrefix(err.Error(), "seq2seq: width 5") {
+		t.Errorf("error %v, want one about the width", err)
+	}
+}
+
+// edit replaces a text in a file.
+func edit(t *testing.T, path, old, new string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(data), old) {
+		t.Fatalf("%s does not have %s", path, old)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(data), old, new, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLoadRefuses spoils one thing of a directory at a time. Each has to end in
+// an error that names the file, and without memory of the size that is claimed.
+func TestLoadRefuses(t *testing.T) {
+	pairs := toyPairs(30)
+	c := Config{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 2, Hidden: 10}
+	m := newToy(t, c, pairs)
+	gru := newToy(t, Config{Arch: GRU, Score: "additive", Width: 12, Layers: 1}, pairs)
+
+	rewrite := func(f func(*safetensors.File)) func(*testing.T, string) {
+		return func(t *testing.T, path string) {
+			file, err := safetensors.Read(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f(file)
+			if err := file.WriteFile(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	editing := func(old, new string) func(*testing.T, string) {
+		return func(t *testing.T, path string) { edit(t, path, old, new) }
+	}
+	remove := func(t *testing.T, path string) {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	content := func(text string) func(*testing.T, string) {
+		return func(t *testing.T, path string) {
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		model  *Translator
+		file   string // that is spoilt
+		spoil  func(*testing.T, string)
+		blamed string // the file in the error, if it is another
+		want   string
+	}{
+		{"no config", m, configFile, remove, "", "no such file"},
+		{"no vocabulary", m, sourceFile, remove, "", "no such file"},
+		{"no vocabulary of the target", m, targetFile, remove, "", "no such file"},
+		{"no weights", m, weightsFile, remove, "", "no such file"},
+		{"empty config", m, configFile, content(""), "", "EOF"},
+		{"config of nothing", m, configFile, content("null"), "", `arch ""`},
+		{"config with a field too many", m, configFile, editing(`"width"`, `"depth": 3, "width"`), "", `unknown field "depth"`},
+		{"config twice", m, configFile, editing("}", "}{}"), "", "something follows the JSON value"},
+		{"width not divisible", m, configFile, editing(`"heads": 3`, `"heads": 5`), "", "width 12 is not divisible by 5 heads"},
+		{"absurd width", m, configFile, editing(`"width": 12`, `"width": 3000000000`), "", "width 3000000000, want"},
+		{"large width", m, configFile, editing(`"width": 12`, `"width": 6000`), weightsFile, `tensor "source.weight" has shape [11 12], want [11 6000] for this config`},
+		{"absurd hidden layer", m, configFile, editing(`"hidden": 10`, `"hidden": 1000000`), weightsFile, "want [1000000 12] for this config"},
+		{"absurd number of layers", m, configFile, editing(`"layers": 2`, `"layers": 1000`), weightsFile, `tensor "encoder.2.self.q.weight" is missing`},
+		{"absurd recurrent layers", gru, configFile, editing(`"layers": 1`, `"layers": 1000`), weightsFile, `tensor "decoder.1.weight_hh" is missing`},
+		{"another score", m, configFile, editing(`"scaled"`, `"additive"`), weightsFile, `tensor "encoder.0.self.score.wq" is missing`},
+		{"a score less", gru, configFile, editing(`"additive"`, `"dot"`), weightsFile, "tensors, want"},
+		{"heads where there were none", gru, configFile, editing(`"heads": 0`, `"heads": 2`), weightsFile, "is missing"},
+		{"another architecture", m, configFile, editing(`"transformer"`, `"gru"`), "", "a gru has no such layers"},
+		{"vocabulary of another size", m, configFile, editing(`"source_vocab": 11`, `"source_vocab": 12`), "", "vocabularies of 12 and 11 entries, but source.json and target.json hold 11 and 11"},
+		{"vocabulary with a piece less", m, targetFile, editing(",\n    \"g\"", ""), configFile, "hold 11 and 10"},
+		{"vocabulary that is none", m, sourceFile, content("[1, 2]"), "", "vocabulary"},
+		{"vocabulary of nothing", m, sourceFile, content("null"), "", `unknown units ""`},
+		{"truncated weights", m, weightsFile, func(t *testing.T, path string) {
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Truncate(path, info.Size()-1); err != nil {
+				t.Fatal(err)
+			}
+		}, "", "bytes of data, want"},
+		{"weights of one byte", m, weightsFile, content("x"), "", "file has 1 bytes"},
+		{"weights that are a zip", m, weightsFile, content("PK\x03\x04 and so on"), "", "zip archive"},
+		{"a shape that does not fit", m, weightsFile, editing(`"shape":[10,12]`, `"shape":[12,10]`), "", `"encoder.0.ff.in.weight" has shape [12 10], want [10 12]`},
+		{"a tensor missing", m, weightsFile, rewrite(func(f *safetensors.File) { f.Tensors = f.Tensors[:len(f.Tensors)-1] }), "", `tensor "decoder.norm.bias" is missing`},
+		{"a tensor too many", m, weightsFile, rewrite(func(f *safetensors.File) {
+			f.Tensors = append(f.Tensors, safetensors.FromFloat32s("extra", []int{1}, []float32{0}))
+		}), "", "tensors, want"},
+		{"a tensor of integers", m, weightsFile, rewrite(func(f *safetensors.File) {
+			t := f.Lookup("decoder.norm.bias")
+			*t = safetensors.Tensor{Name: t.Name, DType: safetensors.I32, Shape: t.Shape, Data: t.Data}
+		}), "", `tensor "decoder.norm.bias": dtype is I32`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := c.model.Save(dir); err != nil {
+				t.Fatal(err)
+			}
+			c.spoil(t, filepath.Join(dir, c.file))
+			if c.blamed == "" {
+				c.blamed = c.file
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := Load(dir)
+			runtime.ReadMemStats(&after)
+			var bad *InputError
+			if !errors.As(err, &bad) || bad.Name != filepath.Join(dir, c.blamed) || !strings.Contains(bad.Reason, c.want) {
+				t.Errorf("error %v, want an InputError of %s with %q", err, c.blamed, c.want)
+			}
+			if err != nil && strings.ContainsAny(err.Error(), "\n") {
+				t.Errorf("the error has more than one line: %q", err)
+			}
+			if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
+				t.Errorf("%d bytes allocated to find that out", n)
+			}
+		})
+	}
+}
