@@ -2,14 +2,16 @@ module github.com/attn-go/attn
 
 go 1.26.0
 
-require golang.org/x/sys v0.49.0
+require (
+	github.com/alecthomas/kong v1.17.0
+	github.com/rivo/uniseg v0.4.7
+	github.com/rogpeppe/go-internal v1.14.1
+	github.com/schollz/progressbar/v3 v3.19.1
+	golang.org/x/sys v0.49.0
+	golang.org/x/term v0.45.0
+)
 
 require (
-	github.com/alecthomas/kong v1.17.0 // indirect
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
-	github.com/rivo/uniseg v0.4.7 // indirect
-	github.com/rogpeppe/go-internal v1.14.1 // indirect
-	github.com/schollz/progressbar/v3 v3.19.1 // indirect
-	golang.org/x/term v0.45.0 // indirect
 	golang.org/x/tools v0.26.0 // indirect
 )

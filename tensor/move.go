@@ -11,19 +11,23 @@ import (
 // same order. One axis may be −1: it is worked out from the others.
 func Reshape(t *Tape, x *Tensor, shape ...int) *Tensor {
 	y := t.header(shape)
-	free, known := -1, 1
+	free, known, fits := -1, 1, true
 	for a, d := range shape {
-		if d == -1 && free < 0 {
-			free = a
-		} else {
+		switch {
+		case d >= 0:
 			known *= d
+		case d == -1 && free < 0:
+			free = a
+		default:
+			fits = false
 		}
 	}
 	if free >= 0 && known > 0 {
 		y.shape[free] = len(x.data) / known
+		known *= y.shape[free]
 	}
-	if slices.Min(append([]int{0}, y.shape...)) < 0 || size(y.shape) != len(x.data) {
-		badShape("Reshape", "x", x.shape, "as many elements as %v", shape)
+	if !fits || known != len(x.data) || (free >= 0 && y.shape[free] < 0) {
+		badShape("Reshape", "x", x.shape, "as many elements as %v", slices.Clone(shape))
 	}
 	// The view shares its gradient as well, so there is nothing to record.
 	y.data, y.base, y.needs = x.data, x, x.needs
@@ -33,8 +37,14 @@ func Reshape(t *Tape, x *Tensor, shape ...int) *Tensor {
 // Transpose returns x with its axes in another order: axis a of the result is
 // axis order[a] of x.
 func Transpose(t *Tape, x *Tensor, order ...int) *Tensor {
-	if sorted := slices.Sorted(slices.Values(order)); len(order) != x.Rank() || (len(order) > 0 && (sorted[0] != 0 || sorted[len(order)-1] != len(order)-1 || len(slices.Compact(sorted)) != len(order))) {
-		badShape("Transpose", "order", order, "every axis of x %v once", x.shape)
+	taken := uint64(0)
+	for _, a := range order {
+		if a >= 0 && a < 64 {
+			taken |= 1 << a
+		}
+	}
+	if len(order) != x.Rank() || taken != 1<<len(order)-1 {
+		badShape("Transpose", "order", order, "every axis of x %v once", slices.Clone(x.shape))
 	}
 	stride := make([]int, len(order))
 	shape := make([]int, len(order))

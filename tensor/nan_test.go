@@ -64,9 +64,41 @@ func (m rowsHidden) Row(r int, seen []bool) (lo, hi int, holes bool) {
 	return 0, len(seen), true
 }
 
+// In every operation, an upstream gradient of zero contributes zero, whatever the
+// operands hold.
+func TestNothingComesOfAZeroGradient(t *testing.T) {
+	golden := openOps(t)
+	for _, c := range opCases() {
+		for _, bad := range []float32{nan, inf, -inf, 0} {
+			x := c.operands(golden)
+			for _, x := range x {
+				x.Param()
+				for i := range x.Data() {
+					x.Data()[i] = bad
+				}
+			}
+			tape := tensortest.Tape(tensor.Train)
+			y := c.f(tape, x)
+			tape.Backward(y, tensor.Zeros(y.Shape()...))
+			for i, x := range x {
+				tensortest.Same(t, fmt.Sprintf("%s of %v: gradient %d", c.name, bad, i), absolute(x.Grad().Data()), make([]float32, x.Len()))
+			}
+		}
+	}
+}
+
+// absolute returns the magnitudes of x, so that −0 is 0.
+func absolute(x []float32) []float32 {
+	y := make([]float32, len(x))
+	for i, v := range x {
+		y[i] = float32(math.Abs(float64(v)))
+	}
+	return y
+}
+
 // A row whose upstream gradient is zero, such as padding, contributes nothing to
-// the gradients of an affine map, even if it holds NaN.
-func TestProductsTakeNothingFromRowsWithoutGradient(t *testing.T) {
+// the gradients of parameters that all rows share, even if it holds NaN.
+func TestNothingComesOfRowsWithoutGradient(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 9))
 	x, w, b := tensor.Randn(rng, 11, 7), tensor.Randn(rng, 5, 7), tensor.Randn(rng, 5)
 	dout := tensor.Randn(rng, 11, 5)

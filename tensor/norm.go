@@ -72,8 +72,11 @@ func norm(t *Tape, op string, x, gain, shift *Tensor, eps float32) *Tensor {
 				scratch := t.Floats(len(dy))
 				par.For(n, chunk, func(from, to int) {
 					for r := from; r < to; r++ {
-						g, u := scratch[r*d:(r+1)*d], unit[r*d:(r+1)*d]
-						simd.Mul(g, gain.data, dy[r*d:(r+1)*d])
+						g, u, dy := scratch[r*d:(r+1)*d], unit[r*d:(r+1)*d], dy[r*d:(r+1)*d]
+						if zero(dy) {
+							continue
+						}
+						simd.Mul(g, gain.data, dy)
 						var mean float32
 						if shift != nil {
 							mean = simd.Sum(g) / float32(d)
@@ -88,7 +91,7 @@ func norm(t *Tape, op string, x, gain, shift *Tensor, eps float32) *Tensor {
 			if dgain := t.GradOf(gain); dgain != nil {
 				par.For(d, 64, func(lo, hi int) { // columns are independent
 					for r := range n {
-						simd.MulAdd(dgain[lo:hi], dy[r*d+lo:r*d+hi], unit[r*d+lo:r*d+hi])
+						addProduct(dgain[lo:hi], dy[r*d+lo:r*d+hi], unit[r*d+lo:r*d+hi])
 					}
 				})
 			}

@@ -99,6 +99,9 @@ func softmaxRow(y, x []float32, mask Visible, r int, s *seenBuffer) {
 // softmaxRowBack adds one row of the gradient of MaskedSoftmax. Hidden columns
 // are recognised by their zero weight, so that NaN in dy there stays there.
 func softmaxRowBack(dx, dy, y []float32) {
+	if zero(dy) {
+		return
+	}
 	var dot float32
 	for j, w := range y {
 		if w != 0 {
@@ -110,6 +113,17 @@ func softmaxRowBack(dx, dy, y []float32) {
 			dx[j] += w * (dy[j] - dot)
 		}
 	}
+}
+
+// zero reports whether x is zero throughout: an upstream gradient that
+// contributes nothing, even where the rest of its row is not finite.
+func zero(x []float32) bool {
+	for _, v := range x {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 var negInf = float32(math.Inf(-1))
@@ -144,6 +158,9 @@ func LogSumExp(t *Tape, x *Tensor) *Tensor {
 		t.Record(y, func(dy []float32) {
 			dx := t.GradOf(x)
 			for r, d := range dy {
+				if d == 0 {
+					continue
+				}
 				simd.Axpy(d, soft[r*width:(r+1)*width], dx[r*width:(r+1)*width])
 			}
 		})
@@ -182,6 +199,9 @@ func LogSoftmax(t *Tape, x *Tensor) *Tensor {
 			dx := t.GradOf(x)
 			for r := range n { // dx_j += dy_j − softmax_j·Σ dy
 				dx, dy := dx[r*width:(r+1)*width], dy[r*width:(r+1)*width]
+				if zero(dy) {
+					continue
+				}
 				simd.Axpy(-simd.Sum(dy), soft[r*width:(r+1)*width], dx)
 				simd.Add(dx, dx, dy)
 			}

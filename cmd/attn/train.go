@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+	"unicode/utf8"
 
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
@@ -246,13 +247,26 @@ func (s *session) measure(ctx context.Context) error {
 	if s.json {
 		return nil
 	}
-	example := s.data.test[0].Source
+	example := s.example()
 	translations, err := s.model.Translate(ctx, []string{example}, seq2seq.Decoding{})
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(s.out, "%s → %s\n", example, translations[0])
 	return drawAlignment(s.out, s.model, example, translations[0])
+}
+
+// example returns a source to show: of the first few, the longest that fits on
+// a terminal.
+func (s *session) example() string {
+	const few, fits = 10, 32
+	best := s.data.test[0].Source
+	for _, p := range s.data.test[1:min(few, len(s.data.test))] {
+		if n := utf8.RuneCountInString(p.Source); n > utf8.RuneCountInString(best) && n <= fits {
+			best = p.Source
+		}
+	}
+	return best
 }
 
 // record appends a line to the metrics file and, with --json, to the output.

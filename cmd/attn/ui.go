@@ -93,8 +93,13 @@ func quoted(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
+// endMark stands for the end of a text.
+const endMark = "∎"
+
 // drawAlignment draws where the last layer looked, on average over its heads.
 func drawAlignment(w io.Writer, m *seq2seq.Translator, source, target string) error {
 	a := m.Align(source, target)
+	// Both end in the end mark, whose name would stand tall above the map.
+	a.Source[len(a.Source)-1], a.Target[len(a.Target)-1] = endMark, endMark
 	return viz.Heatmap{Rows: a.Target, Columns: a.Source, Weights: a.Mean(-1)}.Text(w)
 }
