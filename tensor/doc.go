@@ -25,11 +25,10 @@
 //
 // # Zero carries nothing
 //
-// In the backward passes of elementwise operations and matrix products an
-// upstream gradient of exactly zero contributes exactly zero, even against NaN
-// or Inf, and so do weights in Mix. Masked attention relies on this: what is
-// stored under a mask never reaches a result or a gradient, whatever of these
-// operations a score is made of.
+// In every backward pass an upstream gradient of exactly zero contributes
+// exactly zero, even against NaN or Inf, and so do weights in Mix. Masked
+// attention relies on this: what is stored under a mask never reaches a result
+// or a gradient, whatever operations a score is made of.
 //
 // # Numbers
 //

@@ -101,24 +101,37 @@ func absolute(x []float32) []float32 {
 func TestNothingComesOfRowsWithoutGradient(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 9))
 	x, w, b := tensor.Randn(rng, 11, 7), tensor.Randn(rng, 5, 7), tensor.Randn(rng, 5)
-	dout := tensor.Randn(rng, 11, 5)
+	gain, shift := tensor.Randn(rng, 7), tensor.Randn(rng, 7)
 	hidden := []int{0, 3, 10}
-	dout = spoil(dout, 0, hidden...)
 	for _, op := range []struct {
-		name string
-		f    func(t *tensor.Tape, x, w, b *tensor.Tensor) *tensor.Tensor
+		name   string
+		f      func(t *tensor.Tape, x []*tensor.Tensor) *tensor.Tensor
+		shared []*tensor.Tensor
 	}{
-		{"Linear", tensor.Linear},
-		{"MatMulT", func(t *tensor.Tape, x, w, b *tensor.Tensor) *tensor.Tensor { return tensor.MatMulT(t, x, w) }},
+		{"Linear", func(t *tensor.Tape, x []*tensor.Tensor) *tensor.Tensor { return tensor.Linear(t, x[0], x[1], x[2]) }, []*tensor.Tensor{w, b}},
+		{"MatMulT", binary(tensor.MatMulT), []*tensor.Tensor{w}},
+		{"MatMul", binary(tensor.MatMul), []*tensor.Tensor{tensor.Transpose(nil, w, 1, 0)}},
+		{"LayerNorm", func(t *tensor.Tape, x []*tensor.Tensor) *tensor.Tensor {
+			return tensor.LayerNorm(t, x[0], x[1], x[2], 1e-5)
+		}, []*tensor.Tensor{gain, shift}},
+		{"RMSNorm", func(t *tensor.Tape, x []*tensor.Tensor) *tensor.Tensor { return tensor.RMSNorm(t, x[0], x[1], 1e-5) }, []*tensor.Tensor{gain}},
+		{"Mul", binary(tensor.Mul), []*tensor.Tensor{gain}},
+		{"Div", binary(tensor.Div), []*tensor.Tensor{gain}},
+		{"Softmax", unary(tensor.Softmax), nil},
+		{"LogSoftmax", unary(tensor.LogSoftmax), nil},
 	} {
 		run := func(bad float32) []*tensor.Tensor {
-			tape := tensor.NewTape(tensor.Train)
-			x, w, b := spoil(x, bad, hidden...).Param(), w.Clone().Param(), b.Clone().Param()
-			y := op.f(tape, x, w, b)
-			tape.Backward(y, dout)
-			grads := []*tensor.Tensor{x.Grad(), w.Grad()}
-			if g := b.Grad(); g != nil {
-				grads = append(grads, g)
+			operands := []*tensor.Tensor{spoil(x, bad, hidden...).Param()}
+			for _, p := range op.shared {
+				operands = append(operands, p.Clone().Param())
+			}
+			tape := tensortest.Tape(tensor.Train)
+			y := op.f(tape, operands)
+			dout := tensor.Randn(rand.New(rand.NewPCG(5, 10)), y.Shape()...)
+			tape.Backward(y, spoil(dout, 0, hidden...))
+			var grads []*tensor.Tensor
+			for _, x := range operands {
+				grads = append(grads, x.Grad())
 			}
 			return grads
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/viz"
 )
 
 type trainCommand struct {
@@ -122,6 +123,9 @@ func (s *session) probe() error {
 	f, err := os.CreateTemp(s.dir, ".attn-*.tmp")
 	if err != nil {
 		return fmt.Errorf("write to %s: %w", s.dir, errors.Unwrap(err))
+	}
+	if _, err := os.Stat(filepath.Join(s.dir, recipeFile)); err == nil && !s.resumed {
+		fmt.Fprintf(s.err, "%s holds an earlier run, which this one replaces when it first saves\n", s.dir)
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
@@ -253,7 +257,11 @@ func (s *session) measure(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(s.out, "%s → %s\n", example, translations[0])
-	return drawAlignment(s.out, s.model, example, translations[0])
+	if err := drawAlignment(s.out, s.model, example, translations[0]); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.err, "a row for each token written, a column for each read; %s\n", viz.Legend())
+	return nil
 }
 
 // example returns a source to show: of the first few, the longest that fits on
