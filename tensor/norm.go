@@ -91,7 +91,11 @@ func norm(t *Tape, op string, x, gain, shift *Tensor, eps float32) *Tensor {
 			if dgain := t.GradOf(gain); dgain != nil {
 				par.For(d, 64, func(lo, hi int) { // columns are independent
 					for r := range n {
-						addProduct(dgain[lo:hi], dy[r*d+lo:r*d+hi], unit[r*d+lo:r*d+hi])
+						add := simd.MulAdd
+						if !(inv[r] > 0) { // x, and so unit, may not be finite
+							add = addProduct
+						}
+						add(dgain[lo:hi], dy[r*d+lo:r*d+hi], unit[r*d+lo:r*d+hi])
 					}
 				})
 			}

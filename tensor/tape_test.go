@@ -254,28 +254,3 @@ func TestRecord(t *testing.T) {
 		t.Errorf("GradOf(nil) is %v, want nil", g)
 	}
 }
-
-func TestFloatsAreApart(t *testing.T) {
-	tape := tensor.NewTape(tensor.Infer)
-	for range 2 {
-		var all [][]float32
-		for n := range 2000 { // more than the first blocks hold
-			s := tape.Floats(n % 97)
-			if len(s) != n%97 || cap(s) != len(s) {
-				t.Fatalf("Floats(%d) has length %d and capacity %d", n%97, len(s), cap(s))
-			}
-			for i := range s {
-				s[i] = float32(n)
-			}
-			all = append(all, s)
-		}
-		all = append(all, tape.Floats(1<<20))
-		clear(all[2000])
-		for n, s := range all[:2000] {
-			if len(s) > 0 && (slices.Min(s) != float32(n) || slices.Max(s) != float32(n)) {
-				t.Fatalf("scratch memory %d was handed out twice", n)
-			}
-		}
-		tape.Reset()
-	}
-}
