@@ -16,6 +16,8 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -76,7 +78,7 @@ func run(ctx context.Context, args []string, c console) int {
 	case args[0] == "--version":
 		args = []string{"version"}
 	}
-	parsed, err := parser.Parse(args)
+	parsed, err := parser.Parse(joinNegative(args))
 	if exited >= 0 { // help was asked for and has been printed
 		return exited
 	}
@@ -94,6 +96,26 @@ func run(ctx context.Context, args []string, c console) int {
 	}
 	fmt.Fprintf(c.err, "attn: %v\n", err)
 	return code
+}
+
+// joinNegative writes "--offset -3" as "--offset=-3": the parser takes what
+// begins with a dash for a flag.
+func joinNegative(args []string) []string {
+	var joined []string
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" { // texts follow
+			return append(joined, args[i:]...)
+		}
+		if strings.HasPrefix(arg, "--") && !strings.Contains(arg, "=") && i+1 < len(args) {
+			if _, err := strconv.ParseFloat(args[i+1], 64); err == nil && args[i+1][0] == '-' {
+				i++
+				arg += "=" + args[i]
+			}
+		}
+		joined = append(joined, arg)
+	}
+	return joined
 }
 
 // usageError is a command line that cannot be.
