@@ -59,7 +59,8 @@ const (
 
 // Forward runs the layer over a batch of sequences, from the state h0 (nil for
 // zeros). lens, if not nil, says how many steps of each sequence count: behind
-// them the output is zero and the state stays as it was.
+// them the output is zero and the state stays as it was. lens must stay as they
+// are until Backward.
 //
 // Shapes:
 //

@@ -22,6 +22,8 @@ import (
 //	targets  one class for each vector of logits, in row-major order
 //	loss     no axes; unit: nats
 //
+// targets must stay as they are until Backward.
+//
 // It panics with a *tensor.ShapeError if the number of targets is not that of
 // the vectors, or if a target is no class.
 //

@@ -153,7 +153,7 @@ func Slice(t *Tape, x *Tensor, axis, lo, hi int) *Tensor {
 
 // Gather returns the rows of x, taken along the first axis, whose numbers are
 // given: an embedding, or a choice from a batch. The gradient of a row taken
-// more than once is the sum.
+// more than once is the sum. index must stay as it is until Backward.
 //
 // Shapes:
 //

@@ -158,6 +158,7 @@ func TestEmptyTensors(t *testing.T) {
 		{"Concat", tensor.Concat(tape, 0, z(0, 3).Param(), z(0, 3)), []int{0, 3}, 0},
 		{"Transpose", tensor.Transpose(tape, z(2, 0, 3).Param(), 2, 1, 0), []int{3, 0, 2}, 0},
 		{"Reshape", tensor.Reshape(tape, z(2, 0).Param(), 0, 7), []int{0, 7}, 0},
+		{"Reshape, no rows found", tensor.Reshape(tape, z(0, 3).Param(), -1, 3), []int{0, 3}, 0},
 	} {
 		if !slices.Equal(c.y.Shape(), c.shape) {
 			t.Errorf("%s: shape %v, want %v", c.name, c.y.Shape(), c.shape)
