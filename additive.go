@@ -96,37 +96,14 @@ func additiveScores(t *tensor.Tape, q, k, w *tensor.Tensor) *tensor.Tensor {
 	})
 	if t.Needs(q, k, w) {
 		t.Record(out, func(ds []float32) {
-			// dq, dk and dw share their factors, so all three are always
-			// worked out; each head has its own dw, added up in order.
-			n := b * heads
 			dq, dk := gradOr(t, q), gradOr(t, k)
-			dw := t.Floats(n * h)
-			clear(dw)
-			par.For(n, 1, func(lo, hi int) {
-				for z := lo; z < hi; z++ {
-					keys, dkeys := k.Data()[z*lk*h:][:lk*h], dk[z*lk*h:][:lk*h]
-					for r := z * lq; r < (z+1)*lq; r++ {
-						simd.AdditiveGrad(dq[r*h:][:h], dkeys, dw[z*h:][:h], ds[r*lk:][:lk], q.Data()[r*h:][:h], keys, w.Data(), lk, h)
-					}
+			eachHead(t, b*heads, w, func(z int, dw []float32) {
+				keys, dkeys := k.Data()[z*lk*h:][:lk*h], dk[z*lk*h:][:lk*h]
+				for r := z * lq; r < (z+1)*lq; r++ {
+					simd.AdditiveGrad(dq[r*h:][:h], dkeys, dw, ds[r*lk:][:lk], q.Data()[r*h:][:h], keys, w.Data(), lk, h)
 				}
 			})
-			if sum := t.GradOf(w); sum != nil {
-				for z := range n {
-					simd.Add(sum, sum, dw[z*h:][:h])
-				}
-			}
 		})
 	}
 	return out
-}
-
-// gradOr returns the gradient of x to add to, or scratch memory of its size if
-// x needs none.
-func gradOr(t *tensor.Tape, x *tensor.Tensor) []float32 {
-	if g := t.GradOf(x); g != nil {
-		return g
-	}
-	g := t.Floats(x.Len())
-	clear(g)
-	return g
 }

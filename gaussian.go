@@ -66,38 +66,25 @@ func gaussianScores(t *tensor.Tape, q, k, w *tensor.Tensor) *tensor.Tensor {
 	if t.Needs(q, k, w) {
 		t.Record(out, func(ds []float32) {
 			// With u = (q−k)∘w: dq −= ds·u∘w, dk += ds·u∘w, dw −= ds·u∘(q−k).
-			n := b * heads
 			dq, dk := gradOr(t, q), gradOr(t, k)
-			dw := t.Floats(n * e)
-			clear(dw)
-			par.For(n, 1, func(lo, hi int) {
-				for z := lo; z < hi; z++ {
-					for i := range lq {
-						r := z*lq + i
-						for j := range lk {
-							d := ds[r*lk+j]
-							if d == 0 {
-								continue // hidden, or without influence
-							}
-							c := (z*lk + j) * e
-							for f := range e {
-								diff := q.Data()[r*e+f] - k.Data()[c+f]
-								g := d * diff * w.Data()[f]
-								dq[r*e+f] -= g * w.Data()[f]
-								dk[c+f] += g * w.Data()[f]
-								dw[z*e+f] -= g * diff
-							}
+			eachHead(t, b*heads, w, func(z int, dw []float32) {
+				for r := z * lq; r < (z+1)*lq; r++ {
+					for j := range lk {
+						d := ds[r*lk+j]
+						if d == 0 {
+							continue // hidden, or without influence
+						}
+						c := (z*lk + j) * e
+						for f := range e {
+							diff := q.Data()[r*e+f] - k.Data()[c+f]
+							g := d * diff * w.Data()[f]
+							dq[r*e+f] -= g * w.Data()[f]
+							dk[c+f] += g * w.Data()[f]
+							dw[f] -= g * diff
 						}
 					}
 				}
 			})
-			if sum := t.GradOf(w); sum != nil {
-				for z := range n {
-					for f := range e {
-						sum[f] += dw[z*e+f]
-					}
-				}
-			}
 		})
 	}
 	return out

@@ -50,31 +50,29 @@ func OnKeys(t *tensor.Tape, s Score, k *tensor.Tensor) Score {
 	return s
 }
 
-// dot is s·qᵀk; s = 0 stands for 1/√E.
-type dot struct{ scale float32 }
+// dot is scale·qᵀk, or qᵀk/√E.
+type dot struct {
+	scale  float32
+	byRoot bool
+}
 
 // Dot returns the score qᵀk.
 //
 // Source: Luong et al., "Effective Approaches to Attention-based Neural Machine
 // Translation", 2015, https://arxiv.org/abs/1508.04025, section 3.1.
-func Dot() Score { return dot{1} }
+func Dot() Score { return dot{scale: 1} }
 
 // ScaledDot returns the score qᵀk/√E.
 //
 // Source: Vaswani et al., "Attention Is All You Need", 2017, section 3.2.1.
-func ScaledDot() Score { return dot{} }
+func ScaledDot() Score { return dot{byRoot: true} }
 
 // DotScale returns the score scale·qᵀk. It panics if scale is not finite.
 func DotScale(scale float32) Score {
 	if s := float64(scale); math.IsNaN(s) || math.IsInf(s, 0) {
 		panic("attn: DotScale: scale is not finite")
 	}
-	if scale == 0 { // scores that are all alike, which dot's zero value is not
-		return ScoreFunc(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-			return tensor.Scale(t, Dot().Scores(t, q, k), 0)
-		})
-	}
-	return dot{scale}
+	return dot{scale: scale}
 }
 
 func (dot) rowwise() {}
@@ -83,7 +81,7 @@ func (s dot) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	e := q.Dim(-1)
 	wantSize("key", k, e)
 	scale := s.scale
-	if scale == 0 {
+	if s.byRoot {
 		scale = float32(1 / math.Sqrt(float64(e)))
 	}
 	if scale != 1 { // scaling q costs less than scaling the scores
@@ -214,4 +212,32 @@ func wantSameHeads(q, k *tensor.Tensor) {
 	if q.Rank() != 4 || k.Rank() != 4 || k.Dim(0) != q.Dim(0) || k.Dim(1) != q.Dim(1) {
 		panic(&tensor.ShapeError{Op: "attn: Scores", Arg: "key", Got: k.Shape(), Want: fmt.Sprintf("[B H Lk E], to go with a query %v", q.Shape())})
 	}
+}
+
+// eachHead runs the backward step of heads 0 to n, whose gradients of q, k and
+// the shared w come from the same factors and are worked out together. Heads run
+// at the same time, so each adds to a dw of its own; these are added up in order.
+func eachHead(t *tensor.Tape, n int, w *tensor.Tensor, back func(z int, dw []float32)) {
+	size := w.Len()
+	parts := t.Floats(n * size)
+	clear(parts)
+	par.For(n, 1, func(lo, hi int) {
+		for z := lo; z < hi; z++ {
+			back(z, parts[z*size:][:size])
+		}
+	})
+	if dw := t.GradOf(w); dw != nil {
+		for z := range n {
+			simd.Add(dw, dw, parts[z*size:][:size])
+		}
+	}
+}
+
+// gradOr returns the gradient of x to add to, or memory of its size that nobody
+// reads if x needs none.
+func gradOr(t *tensor.Tape, x *tensor.Tensor) []float32 {
+	if g := t.GradOf(x); g != nil {
+		return g
+	}
+	return t.Floats(x.Len())
 }
