@@ -36,10 +36,22 @@ func (*Additive) rowwise() {}
 // Scores returns w_vᵀ·tanh(W_q·q + W_k·k) for all pairs. It never holds the
 // [Lq Lk h] sums in memory.
 func (s *Additive) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+	return scoresOf(t, s, q, k)
+}
+
+func (s *Additive) mapQueries(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
+	s.check()
+	wantSize("query", q, s.WQ.Dim(1))
+	return tensor.Linear(t, q, s.WQ, nil)
+}
+
+func (s *Additive) mapKeys(t *tensor.Tape, k *tensor.Tensor) *tensor.Tensor {
 	s.check()
 	wantSize("key", k, s.WK.Dim(1))
-	return s.scores(t, q, tensor.Linear(t, k, s.WK, nil))
+	return tensor.Linear(t, k, s.WK, nil)
 }
+
+func (s *Additive) form(int) form { return form{w: s.WV} }
 
 // check panics unless the parameters belong together, which whoever puts them
 // together from a file may get wrong.
@@ -53,22 +65,6 @@ func (s *Additive) check() {
 	h := s.WV.Dim(0)
 	want("wq", s.WQ, s.WQ.Rank() == 2 && s.WQ.Dim(0) == h, "[h=%d Eq]", h)
 	want("wk", s.WK, s.WK.Rank() == 2 && s.WK.Dim(0) == h, "[h=%d Ek]", h)
-}
-
-// scores compares queries with keys that have been mapped.
-func (s *Additive) scores(t *tensor.Tape, q, mapped *tensor.Tensor) *tensor.Tensor {
-	wantSize("query", q, s.WQ.Dim(1))
-	wantSameHeads(q, mapped)
-	return additiveScores(t, tensor.Linear(t, q, s.WQ, nil), mapped, s.WV)
-}
-
-func (s *Additive) onKeys(t *tensor.Tape, k *tensor.Tensor) Score {
-	s.check()
-	wantSize("key", k, s.WK.Dim(1))
-	mapped := tensor.Linear(t, k, s.WK, nil)
-	return rowwiseFunc(func(t *tensor.Tape, q, _ *tensor.Tensor) *tensor.Tensor {
-		return s.scores(t, q, mapped)
-	})
 }
 
 // Params returns "wq", "wk" and "wv".

@@ -80,43 +80,58 @@ func Attend(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
 	d.checkBias(op, o.Bias)
 	o.Mask.check(op, d)
 
-	s := headScores(t, o.Score, q, k, d)
+	score := o.Score
+	if score == nil {
+		score = ScaledDot()
+	}
+	var out, weights *tensor.Tensor
+	if s, ok := score.(fusable); ok && s.form(1).w == nil {
+		q, k = s.mapQueries(t, q), s.mapKeys(t, k)
+		d.checkMapped(op, q, k)
+		out = t.Make(d.B, d.H, d.Lq, d.V)
+		weights = fused(t, s.form(q.Dim(-1)), headFirst(q), headFirst(k), headFirst(v), headFirst(out), d, &o)
+	} else {
+		out, weights = unfused(t, score, q, k, v, d, &o)
+	}
+	if o.Observe != nil {
+		o.Observe(o.Layer, weights.Detach())
+	}
+	if !o.Weights {
+		weights = nil
+	}
+	if flat {
+		out = tensor.Reshape(t, out, d.B, d.Lq, d.V)
+		if weights != nil {
+			weights = tensor.Reshape(t, weights, d.B, d.Lq, d.Lk)
+		}
+	}
+	return Output{Out: out, Weights: weights}
+}
+
+// unfused computes attention by its definition, step by step, and returns out
+// [B H Lq V] and the weights [B H Lq Lk].
+func unfused(t *tensor.Tape, score Score, q, k, v *tensor.Tensor, d dims, o *Options) (out, weights *tensor.Tensor) {
+	s := headScores(t, score, q, k, d)
 	if o.SoftCap != 0 {
 		s = tensor.Scale(t, tensor.Tanh(t, tensor.Scale(t, s, 1/o.SoftCap)), o.SoftCap)
 	}
 	if o.Bias != nil {
 		bias := o.Bias
-		if flat && bias.Rank() == 3 { // [B Lq Lk] beside scores with a head axis
+		if d.flat && bias.Rank() == 3 { // [B Lq Lk] beside scores with a head axis
 			bias = tensor.Reshape(t, bias, bias.Dim(0), 1, bias.Dim(1), bias.Dim(2))
 		}
 		s = tensor.Add(t, s, bias)
 	}
-	weights := tensor.MaskedSoftmax(t, s, o.Mask.rows(d))
-	if o.Observe != nil {
-		o.Observe(o.Layer, weights.Detach())
-	}
+	weights = tensor.MaskedSoftmax(t, s, o.Mask.rows(d))
 
 	// Heads that share keys and values are one tall product.
 	kept := tensor.Dropout(t, weights, o.Dropout)
 	kept = tensor.Reshape(t, kept, d.B, d.G, d.H/d.G*d.Lq, d.Lk)
-	out := tensor.Mix(t, kept, v)
-	if flat {
-		out = tensor.Reshape(t, out, d.B, d.Lq, d.V)
-		weights = tensor.Reshape(t, weights, d.B, d.Lq, d.Lk)
-	} else {
-		out = tensor.Reshape(t, out, d.B, d.H, d.Lq, d.V)
-	}
-	if !o.Weights {
-		weights = nil
-	}
-	return Output{Out: out, Weights: weights}
+	return tensor.Reshape(t, tensor.Mix(t, kept, v), d.B, d.H, d.Lq, d.V), weights
 }
 
-// headScores returns the scores [B H Lq Lk]; a nil score means ScaledDot.
+// headScores returns the scores [B H Lq Lk].
 func headScores(t *tensor.Tape, score Score, q, k *tensor.Tensor, d dims) *tensor.Tensor {
-	if score == nil {
-		score = ScaledDot()
-	}
 	if group := d.H / d.G; group > 1 {
 		if _, ok := score.(rowwise); ok {
 			// The queries of all heads that share a key head are just more
@@ -171,6 +186,18 @@ func checkHeads(op string, q, k, v *tensor.Tensor) dims {
 	}
 	d.V = v.Dim(3)
 	return d
+}
+
+// checkMapped panics unless what a score makes of queries and keys goes together:
+// a score with keys of its own may have been given others than k.
+func (d dims) checkMapped(op string, q, k *tensor.Tensor) {
+	wantSize("key", k, q.Dim(-1))
+	if k.Dim(0) != d.B || k.Dim(1) != d.G || k.Dim(2) != d.Lk {
+		panic(&tensor.ShapeError{
+			Op: op, Arg: "key of the score", Got: k.Shape(),
+			Want: fmt.Sprintf("[B=%d G=%d Lk=%d %d]", d.B, d.G, d.Lk, k.Dim(3)),
+		})
+	}
 }
 
 // shape returns the shape of the scores as the caller sees it, and in letters.

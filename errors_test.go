@@ -63,7 +63,7 @@ func TestAttendErrors(t *testing.T) {
 		{"bilinear's key", good, score(attn.NewBilinear(8, 9, rng)), `attn: Attend: key has head size \[8\], want E=9`},
 		{"additive's query", good, score(attn.NewAdditive(9, 8, 4, rng)), `attn: Attend: query has head size \[8\], want E=9`},
 		{"additive's key", good, score(attn.NewAdditive(8, 9, 4, rng)), `attn: Attend: key has head size \[8\], want E=9`},
-		{"additive's key, done before", good, score(attn.OnKeys(nil, attn.NewAdditive(8, 8, 4, rng), shaped(3, 3, 7, 8))), `attn: Scores: key has shape \[3 3 7 4\], want \[B H Lk E\], to go with a query \[2 3 10 8\]`},
+		{"additive's key, done before", good, score(attn.OnKeys(nil, attn.NewAdditive(8, 8, 4, rng), shaped(3, 3, 7, 8))), `attn: Attend: key of the score has shape \[3 3 7 4\], want \[B=2 G=3 Lk=7 4\]`},
 		{"Gaussian's key", good, func(a *args) { a.o.Score, a.k = &attn.Gaussian{}, shaped(2, 3, 7, 9) }, `attn: Attend: key has head size \[9\], want E=8`},
 		{"Gaussian's w", good, score(&attn.Gaussian{W: shaped(3)}), `attn: Attend: w of the Gaussian score has shape \[3\], want \[1\] or \[E=8\]`},
 		{"cosine's key", good, func(a *args) { a.o.Score, a.k = &attn.Cosine{}, shaped(2, 3, 7, 9) }, `attn: Attend: key has head size \[9\], want E=8`},
@@ -151,7 +151,7 @@ func TestForwardErrors(t *testing.T) {
 		{"value, sequence first", `attn: MultiHead: value has shape \[7 3 17\], want \[Lk=7 B=2 D=17\]`, func() {
 			sequence.Forward(nil, shaped(5, 2, 12), shaped(7, 2, 13), shaped(7, 3, 17), o)
 		}},
-		{"mask", `attn: Attend: mask has valid length \[8\], want 0 to Lk=7`, func() { m.Forward(nil, q, k, v, attn.Options{Mask: attn.ValidLens(8, 1)}) }},
+		{"mask", `attn: MultiHead: mask has valid length \[8\], want 0 to Lk=7`, func() { m.Forward(nil, q, k, v, attn.Options{Mask: attn.ValidLens(8, 1)}) }},
 		{"project", `attn: MultiHead: value has shape \[2 6 17\], want \[B=2 Lk=7 D=17\]`, func() { m.Project(nil, k, shaped(2, 6, 17)) }},
 		{"query's batch", `attn: MultiHead: query has shape \[1 5 12\], want \[B=2 Lq D=12\]`, func() { m.Query(nil, shaped(1, 5, 12), m.Project(nil, k, v), o) }},
 		{"empty cache", `attn: MultiHead: kv has number of keys \[0\], want what Project returns`, func() { m.Query(nil, q, attn.KV{}, o) }},

@@ -21,6 +21,7 @@ const module = "github.com/attn-go/attn"
 var order = []string{
 	"internal/par",
 	"internal/simd",
+	"internal/flash",
 	"internal/atomicfile",
 	"internal/safetensors",
 	"tensor",

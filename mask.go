@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/attn-go/attn/internal/flash"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -293,6 +294,14 @@ func (m maskRows) Row(r int, seen []bool) (lo, hi int, holes bool) {
 		rule.hide(m.d, b, h, i, lo, hi, seen)
 	}
 	return lo, hi, holes
+}
+
+// Rows is Row for several rows of one sequence, as flash asks for them.
+func (m maskRows) Rows(first int, spans []flash.Span, seen []bool, stride int) {
+	for i := range spans {
+		lo, hi, holes := m.Row(first+i, seen[i*stride:][:m.d.Lk])
+		spans[i] = flash.Span{Lo: lo, Hi: hi, Holes: holes}
+	}
 }
 
 // badMask panics with a *tensor.ShapeError about the mask.

@@ -222,38 +222,21 @@ func (m *MultiHead) Forward(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) O
 	wantInput("key", k, c.Layout, "Lk", q.Dim(b), Infer, c.KeyWidth)
 	wantInput("value", v, c.Layout, "Lk", q.Dim(b), k.Dim(l), c.ValueWidth)
 	m.Build(q.Dim(2), k.Dim(2), v.Dim(2))
-	if c.Layout == BatchFirst {
-		return m.Query(t, q, m.Project(t, k, v), o)
-	}
-	keys := swapFirst(t, k)
-	values := keys
-	if v != k {
-		values = swapFirst(t, v)
-	}
-	queries := keys
-	if q != k {
-		queries = swapFirst(t, q)
-	}
-	out := m.Query(t, queries, m.Project(t, keys, values), o)
-	out.Out = swapFirst(t, out.Out)
-	return out
+	return m.query(t, q, KV{K: m.K.Forward(t, k), V: m.V.Forward(t, v)}, c.Layout, o)
 }
 
-// KV holds keys and values that have been mapped and split into heads, so that
-// they can be asked more than once: k [B G Lk E] and v [B G Lk V].
+// KV holds keys and values that have been mapped, so that they can be asked more
+// than once: k [B Lk G·E] and v [B Lk G·V], the heads side by side.
 type KV struct{ K, V *tensor.Tensor }
 
-// Project maps keys and values and splits them into heads: the half of Forward
-// that does not depend on the queries. k and v are [B Lk …] in either layout.
+// Project maps keys and values: the half of Forward that does not depend on the
+// queries. k and v are [B Lk …] in either layout.
 func (m *MultiHead) Project(t *tensor.Tape, k, v *tensor.Tensor) KV {
 	c := &m.config
 	m.wantBuilt()
 	wantInput("key", k, BatchFirst, "Lk", Infer, Infer, c.KeyWidth)
 	wantInput("value", v, BatchFirst, "Lk", k.Dim(0), k.Dim(1), c.ValueWidth)
-	return KV{
-		K: splitHeads(t, m.K.Forward(t, k), c.KVHeads),
-		V: splitHeads(t, m.V.Forward(t, v), c.KVHeads),
-	}
+	return KV{K: m.K.Forward(t, k), V: m.V.Forward(t, v)}
 }
 
 // Append returns the keys and values of kv followed by those of next: a cache
@@ -262,7 +245,7 @@ func (kv KV) Append(t *tensor.Tape, next KV) KV {
 	if kv.K == nil {
 		return next
 	}
-	return KV{K: tensor.Concat(t, 2, kv.K, next.K), V: tensor.Concat(t, 2, kv.V, next.V)}
+	return KV{K: tensor.Concat(t, 1, kv.K, next.K), V: tensor.Concat(t, 1, kv.V, next.V)}
 }
 
 // Select returns the keys and values of the given sequences of the batch, in
@@ -283,8 +266,17 @@ func (m *MultiHead) Query(t *tensor.Tape, q *tensor.Tensor, kv KV, o Options) Ou
 		panic(&tensor.ShapeError{Op: opMultiHead, Arg: "kv", What: "number of keys", Got: []int{0}, Want: "what Project returns"})
 	}
 	wantInput("query", q, BatchFirst, "Lq", kv.K.Dim(0), Infer, c.QueryWidth)
+	return m.query(t, q, kv, BatchFirst, o)
+}
+
+// query is Query in the given layout, which is also that of kv.
+func (m *MultiHead) query(t *tensor.Tape, q *tensor.Tensor, kv KV, layout Layout, o Options) Output {
+	c := &m.config
 	if o.Score == nil {
 		o.Score = c.Score
+	}
+	if o.Score == nil {
+		o.Score = ScaledDot()
 	}
 	if o.Dropout == 0 {
 		o.Dropout = c.Dropout
@@ -292,26 +284,71 @@ func (m *MultiHead) Query(t *tensor.Tape, q *tensor.Tensor, kv KV, o Options) Ou
 	if o.Layer == "" {
 		o.Layer = c.Name
 	}
-	out := Attend(t, splitHeads(t, m.Q.Forward(t, q), c.Heads), kv.K, kv.V, o)
-	out.Out = m.Out.Forward(t, joinHeads(t, out.Out))
+	s, ok := o.Score.(fusable)
+	if _, own := s.(onKeys); own || !ok || s.form(1).w != nil {
+		return m.splitAndAttend(t, m.Q.Forward(t, q), kv, layout, o)
+	}
+	b, l := 0, 1
+	if layout == SequenceFirst {
+		b, l = 1, 0
+	}
+	d := dims{B: q.Dim(b), H: c.Heads, G: c.KVHeads, Lq: q.Dim(l), Lk: kv.K.Dim(l), V: c.ValueSize}
+	d.checkBias(opMultiHead, o.Bias)
+	o.Mask.check(opMultiHead, d)
+	queries, e := mapHeads(t, m.Q.Forward(t, q), c.HeadSize, s.mapQueries)
+	mapped, ek := mapHeads(t, kv.K, c.HeadSize, s.mapKeys)
+	if e != ek {
+		panic(&tensor.ShapeError{Op: opMultiHead, Arg: "key", What: "head size", Got: []int{ek}, Want: fmt.Sprintf("E=%d", e)})
+	}
+	out := t.Make(q.Dim(0), q.Dim(1), c.Heads*c.ValueSize)
+	weights := fused(t, s.form(e), headLast(queries, layout, 0, e), headLast(mapped, layout, 0, e),
+		headLast(kv.V, layout, 0, c.ValueSize), headLast(out, layout, 0, c.ValueSize), d, &o)
+	if o.Observe != nil {
+		o.Observe(o.Layer, weights.Detach())
+	}
+	if !o.Weights {
+		weights = nil
+	}
+	return Output{Out: m.Out.Forward(t, out), Weights: weights}
+}
+
+// mapHeads applies what a score does to single vectors to the heads of x, three
+// axes of which the last is heads of size elements side by side, and returns
+// the new size.
+func mapHeads(t *tensor.Tape, x *tensor.Tensor, size int, f func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor) (*tensor.Tensor, int) {
+	h := x.Dim(2) / size
+	split := tensor.Reshape(t, x, x.Dim(0), x.Dim(1), h, size)
+	y := f(t, split)
+	if y == split {
+		return x, size
+	}
+	return tensor.Reshape(t, y, x.Dim(0), x.Dim(1), h*y.Dim(3)), y.Dim(3)
+}
+
+// splitAndAttend attends with a score that wants to see the heads [B H L E].
+func (m *MultiHead) splitAndAttend(t *tensor.Tape, q *tensor.Tensor, kv KV, layout Layout, o Options) Output {
+	c := &m.config
+	out := Attend(t, splitHeads(t, q, c.Heads, layout), splitHeads(t, kv.K, c.KVHeads, layout), splitHeads(t, kv.V, c.KVHeads, layout), o)
+	out.Out = m.Out.Forward(t, joinHeads(t, out.Out, layout))
 	return out
 }
 
-// splitHeads turns [B L H·E] into [B H L E].
-func splitHeads(t *tensor.Tape, x *tensor.Tensor, heads int) *tensor.Tensor {
-	b, l := x.Dim(0), x.Dim(1)
-	return tensor.Transpose(t, tensor.Reshape(t, x, b, l, heads, x.Dim(2)/heads), 0, 2, 1, 3)
+// splitHeads turns [B L H·E], or [L B H·E], into [B H L E].
+func splitHeads(t *tensor.Tape, x *tensor.Tensor, heads int, layout Layout) *tensor.Tensor {
+	x4 := tensor.Reshape(t, x, x.Dim(0), x.Dim(1), heads, x.Dim(2)/heads)
+	if layout == SequenceFirst {
+		return tensor.Transpose(t, x4, 1, 2, 0, 3)
+	}
+	return tensor.Transpose(t, x4, 0, 2, 1, 3)
 }
 
-// joinHeads turns [B H L V] into [B L H·V].
-func joinHeads(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+// joinHeads turns [B H L V] into [B L H·V], or [L B H·V].
+func joinHeads(t *tensor.Tape, x *tensor.Tensor, layout Layout) *tensor.Tensor {
 	b, h, l, v := x.Dim(0), x.Dim(1), x.Dim(2), x.Dim(3)
+	if layout == SequenceFirst {
+		return tensor.Reshape(t, tensor.Transpose(t, x, 2, 0, 1, 3), l, b, h*v)
+	}
 	return tensor.Reshape(t, tensor.Transpose(t, x, 0, 2, 1, 3), b, l, h*v)
-}
-
-// swapFirst exchanges the first two of three axes.
-func swapFirst(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
-	return tensor.Transpose(t, x, 1, 0, 2)
 }
 
 const opMultiHead = "attn: MultiHead"

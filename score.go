@@ -35,19 +35,31 @@ func (f ScoreFunc) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { 
 // of the query, so that queries of several heads may stand in one list.
 type rowwise interface{ rowwise() }
 
-// onKeys is a score that can do its work on the keys alone once and for all.
-type onKeys interface {
-	onKeys(t *tensor.Tape, k *tensor.Tensor) Score
-}
-
 // OnKeys returns a score equal to s on the keys k [B H Lk E], with the part of
 // the work that depends on the keys alone already done: a decoder that asks the
 // same keys step after step saves it. The result must be given the same k.
 func OnKeys(t *tensor.Tape, s Score, k *tensor.Tensor) Score {
-	if s, ok := s.(onKeys); ok {
-		return s.onKeys(t, k)
+	if f, ok := s.(fusable); ok {
+		if mapped := f.mapKeys(t, k); mapped != k {
+			return onKeys{f, mapped}
+		}
 	}
 	return s
+}
+
+// onKeys is a score whose keys have been mapped.
+type onKeys struct {
+	fusable
+	mapped *tensor.Tensor
+}
+
+func (onKeys) rowwise() {}
+
+func (s onKeys) mapKeys(*tensor.Tape, *tensor.Tensor) *tensor.Tensor { return s.mapped }
+
+// Scores compares queries with the keys that have been mapped.
+func (s onKeys) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+	return scoresOf(t, s, q, k)
 }
 
 // dot is scale·qᵀk, or qᵀk/√E.
@@ -77,17 +89,18 @@ func DotScale(scale float32) Score {
 
 func (dot) rowwise() {}
 
-func (s dot) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-	e := q.Dim(-1)
-	wantSize("key", k, e)
-	scale := s.scale
+// Scores returns scale·qᵀk for all pairs.
+func (s dot) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return scoresOf(t, s, q, k) }
+
+func (dot) mapQueries(_ *tensor.Tape, q *tensor.Tensor) *tensor.Tensor { return q }
+
+func (dot) mapKeys(_ *tensor.Tape, k *tensor.Tensor) *tensor.Tensor { return k }
+
+func (s dot) form(e int) form {
 	if s.byRoot {
-		scale = float32(1 / math.Sqrt(float64(e)))
+		return form{scale: float32(1 / math.Sqrt(float64(e)))}
 	}
-	if scale != 1 { // scaling q costs less than scaling the scores
-		q = tensor.Scale(t, q, scale)
-	}
-	return tensor.MatMulT(t, q, k)
+	return form{scale: s.scale}
 }
 
 // Bilinear is the score qᵀWk, Luong's "general", between queries and keys of
@@ -109,13 +122,21 @@ func (*Bilinear) rowwise() {}
 
 // Scores returns qᵀWk for all pairs.
 func (s *Bilinear) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-	eq, ek := s.W.Dim(0), s.W.Dim(1)
-	wantSize("query", q, eq)
-	wantSize("key", k, ek)
+	return scoresOf(t, s, q, k)
+}
+
+func (s *Bilinear) mapQueries(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
+	wantSize("query", q, s.W.Dim(0))
+	return tensor.MatMul(t, q, s.W)
+}
+
+func (*Bilinear) mapKeys(_ *tensor.Tape, k *tensor.Tensor) *tensor.Tensor { return k }
+
+func (s *Bilinear) form(int) form {
 	if s.Scaled {
-		q = tensor.Scale(t, q, float32(math.Pow(float64(eq)*float64(ek), -0.25)))
+		return form{scale: float32(math.Pow(float64(s.W.Dim(0))*float64(s.W.Dim(1)), -0.25))}
 	}
-	return tensor.MatMulT(t, tensor.MatMul(t, q, s.W), k)
+	return form{scale: 1}
 }
 
 // Params returns "w".
@@ -136,25 +157,29 @@ const cosineEps = 1e-12
 
 // Scores returns scale·q·k/(‖q‖‖k‖) for all pairs; 0 where one of them is zero.
 func (s *Cosine) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-	wantSize("key", k, q.Dim(-1))
-	return s.scores(t, q, tensor.Normalize(t, k, cosineEps))
+	return scoresOf(t, s, q, k)
 }
 
-// scores compares queries with keys that have been normalised.
-func (s *Cosine) scores(t *tensor.Tape, q, unit *tensor.Tensor) *tensor.Tensor {
-	c := tensor.MatMulT(t, tensor.Normalize(t, q, cosineEps), unit)
-	if s.Scale != nil {
-		if s.Scale.Len() != 1 {
-			panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "scale of the cosine score", Got: s.Scale.Shape(), Want: "one element"})
-		}
-		c = times(t, c, s.Scale)
+func (s *Cosine) mapQueries(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
+	q = tensor.Normalize(t, q, cosineEps)
+	if s.Scale == nil {
+		return q
 	}
-	return c
+	if s.Scale.Len() != 1 {
+		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "scale of the cosine score", Got: s.Scale.Shape(), Want: "one element"})
+	}
+	return times(t, q, s.Scale)
 }
+
+func (*Cosine) mapKeys(t *tensor.Tape, k *tensor.Tensor) *tensor.Tensor {
+	return tensor.Normalize(t, k, cosineEps)
+}
+
+func (*Cosine) form(int) form { return form{scale: 1} }
 
 // times returns s·x, where s has one element. The gradient of s is a sum over all
-// scores of a batch, which may be millions: it is taken in float64, and so this is
-// not tensor.Mul.
+// queries of a batch, which may be millions: it is taken in float64, and so this
+// is not tensor.Mul.
 func times(t *tensor.Tape, x, s *tensor.Tensor) *tensor.Tensor {
 	factor := s.Item()
 	y := t.Make(x.Shape()...)
@@ -181,23 +206,8 @@ func times(t *tensor.Tape, x, s *tensor.Tensor) *tensor.Tensor {
 // grain is the number of scores that one thread takes at a time.
 const grain = 1 << 13
 
-func (s *Cosine) onKeys(t *tensor.Tape, k *tensor.Tensor) Score {
-	unit := tensor.Normalize(t, k, cosineEps)
-	return rowwiseFunc(func(t *tensor.Tape, q, _ *tensor.Tensor) *tensor.Tensor {
-		wantSize("key", unit, q.Dim(-1))
-		return s.scores(t, q, unit)
-	})
-}
-
 // Params returns "scale" where there is one.
 func (s *Cosine) Params() nn.Params { return nn.Vars{{Name: "scale", Tensor: s.Scale}}.Params() }
-
-// rowwiseFunc is a ScoreFunc that does not look at the place of a query.
-type rowwiseFunc ScoreFunc
-
-func (rowwiseFunc) rowwise() {}
-
-func (f rowwiseFunc) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return f(t, q, k) }
 
 // wantSize panics unless the last axis of x has the given size. It does not name
 // the whole shape, because Attend may have put heads together.

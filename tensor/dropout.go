@@ -21,7 +21,7 @@ func Dropout(t *Tape, x *Tensor, p float32) *Tensor {
 	if !t.Training() || p == 0 {
 		return x
 	}
-	key := t.stream()
+	key := t.Stream()
 	threshold := uint32(math.Round(float64(p) * (1 << 32)))
 	keep := 1 / (1 - p)
 	y := t.Make(x.shape...)

@@ -195,8 +195,10 @@ func (t *Tape) BackwardAll(outs, douts []*Tensor) {
 	}
 }
 
-// stream returns the key of a fresh random stream for one operation.
-func (t *Tape) stream() uint64 {
+// Stream returns the key of a fresh random stream for an operation that drops:
+// the same key whenever the tape has the same seed and has run as many random
+// operations since. A nil tape has none.
+func (t *Tape) Stream() uint64 {
 	t.draws++
 	return mix64(t.seed ^ mix64(t.draws))
 }

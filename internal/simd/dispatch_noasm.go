@@ -6,6 +6,8 @@ func detect() []implementation { return []implementation{generic} }
 
 func panelWidth() int { return genericWidth }
 
+func panelLanes() int { return genericWidth }
+
 func readsDirectly(p *Product) bool { return readsDirectlyGeneric(p) }
 
 func packPanel(dst []float32, m Mat, rows, cols, width int) {
@@ -18,6 +20,10 @@ func blockOfA(p *Product, i0, i1, _, k0, k1 int, s *scratch) Mat {
 
 func block(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
 	blockGeneric(p, a, i0, i1, j0, j1, k0, k1, b)
+}
+
+func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool) {
+	multiplyPanelsGeneric(c, a, m, b, k0, k1, j0, j1, accumulate)
 }
 
 func singleRow(*Product, int, int, *scratch) bool { return false }
@@ -59,3 +65,23 @@ func additiveGrad(dq, dk, dw, ds, q, k, w []float32, nk, h int) {
 }
 
 func adamW(p, g, m, v []float32, s *adamScalars) { adamWGeneric(p, g, m, v, s) }
+
+func rowMax(dst, x []float32, stride, n int) { rowMaxGeneric(dst, x, stride, n) }
+
+func powerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
+	powerRowsGeneric(x, stride, n, c, shift, sum)
+}
+
+func weightRows(x []float32, stride, n int, c float32, shift, factor []float32) {
+	weightRowsGeneric(x, stride, n, c, shift, factor)
+}
+
+func gradRows(dw, w []float32, stride, n int, mean []float32) {
+	gradRowsGeneric(dw, w, stride, n, mean)
+}
+
+func scaleRows(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32) {
+	scaleRowsGeneric(dst, dstStride, src, srcStride, n, factor)
+}
+
+func hide(x []float32, seen []bool) { hideGeneric(x, seen) }

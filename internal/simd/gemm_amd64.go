@@ -41,6 +41,14 @@ func vectorLanes() int {
 	return 8
 }
 
+// panelLanes returns what the width of a panel is a multiple of.
+func panelLanes() int {
+	if active == generic {
+		return genericWidth
+	}
+	return vectorLanes()
+}
+
 func panelWidth() int {
 	switch active {
 	case avx512:
@@ -100,21 +108,32 @@ func block(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
 		blockGeneric(p, a, i0, i1, j0, j1, k0, k1, b)
 		return
 	}
-	t := tileArgs{
-		aRow: 4 * a.Row, aCol: 4 * a.Col, bRow: 4 * b.row, cRow: 4 * p.C.Row,
-		depth: k1 - k0, start: startC,
-	}
+	start, bias := startC, []float32(nil)
 	if k0 == 0 {
 		switch {
 		case p.Bias != nil:
-			t.start = startBias
+			start, bias = startBias, p.Bias[j0:]
 		case !p.Accumulate:
-			t.start = startZero
+			start = startZero
 		}
 	}
+	at := 0
+	if k1 > k0 {
+		at = (j0 - b.col) / b.width * b.step
+	}
+	tiles(p.C.from(i0, j0), a, i1-i0, j1-j0, k1-k0, b, at, start, bias)
+}
+
+// tiles computes m rows and n columns of C from depth steps of A and of the
+// panels whose data start at the given place.
+func tiles(c, a Mat, m, n, depth int, b *panels, at, start int, bias []float32) {
+	t := tileArgs{
+		aRow: 4 * a.Row, aCol: 4 * a.Col, bRow: 4 * b.row, cRow: 4 * c.Row,
+		depth: depth, start: start,
+	}
 	lanes := vectorLanes()
-	for j := j0; j < j1; j += b.width {
-		width := min(b.width, j1-j)
+	for j := 0; j < n; j += b.width {
+		width := min(b.width, n-j)
 		vectors := (width + lanes - 1) / lanes
 		t.last = width - (vectors-1)*lanes
 		// As many tiles as needed, and as equal as possible: a tile of a row
@@ -123,27 +142,28 @@ func block(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
 		if vectors == 1 {
 			highest = narrowRows
 		}
-		tiles := (i1 - i0 + highest - 1) / highest
-		rows, taller := (i1-i0)/tiles, (i1-i0)%tiles
-		if t.start == startBias {
-			t.bias = &p.Bias[j]
+		count := (m + highest - 1) / highest
+		rows, taller := m/count, m%count
+		if start == startBias {
+			t.bias = &bias[j]
 		}
-		if t.depth > 0 {
-			t.b = &b.data[(j-b.col)/b.width*b.step]
+		if depth > 0 {
+			t.b = &b.data[at]
+			at += b.step
 		}
 		if taller > 0 {
 			t.rows, t.tiles = rows+1, taller
-			t.c = &p.C.Data[i0*p.C.Row+j]
-			if t.depth > 0 {
+			t.c = &c.Data[j]
+			if depth > 0 {
 				t.a = &a.Data[0]
 			}
 			gemm(&t, vectors)
 		}
-		if taller < tiles {
+		if taller < count {
 			below := taller * (rows + 1)
-			t.rows, t.tiles = rows, tiles-taller
-			t.c = &p.C.Data[(i0+below)*p.C.Row+j]
-			if t.depth > 0 {
+			t.rows, t.tiles = rows, count-taller
+			t.c = &c.Data[below*c.Row+j]
+			if depth > 0 {
 				t.a = &a.Data[below*a.Row]
 			}
 			gemm(&t, vectors)
@@ -171,6 +191,22 @@ func blockOfA(p *Product, i0, i1, cols, k0, k1 int, s *scratch) Mat {
 	s.a = grow(s.a, stride*rows)
 	packTransposed(s.a, a, rows, depth, stride)
 	return RowMajor(s.a, stride)
+}
+
+// multiplyPanels is MultiplyPanels, for m and j1-j0 that are not 0.
+func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool) {
+	if active == generic {
+		multiplyPanelsGeneric(c, a, m, b, k0, k1, j0, j1, accumulate)
+		return
+	}
+	start, at := startZero, 0
+	if accumulate {
+		start = startC
+	}
+	if k1 > k0 {
+		at = j0/b.b.width*b.b.step + k0*b.b.row
+	}
+	tiles(c, a, m, j1-j0, k1-k0, &b.b, at, start, nil)
 }
 
 func gemm(t *tileArgs, vectors int) {

@@ -22,7 +22,7 @@ func blockGeneric(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
 	}
 	if depth := k1 - k0; depth > 0 {
 		if b.copied {
-			blockPacked(a, p.C.from(i0, j0), i1-i0, j1-j0, depth, b.data[(j0-b.col)/b.width*b.step:])
+			blockPacked(a, p.C.from(i0, j0), i1-i0, j1-j0, depth, b.data[(j0-b.col)/b.width*b.step:], b.step)
 		} else {
 			blockDirect(a, p.C.from(i0, j0), i1-i0, j1-j0, depth, b.from.from(0, j0-b.col))
 		}
@@ -95,11 +95,11 @@ func blockDirect(a, c Mat, rows, cols, depth int, b Mat) {
 	}
 }
 
-// blockPacked adds a·b to c, where b is packed in panels of 4 columns.
-func blockPacked(a, c Mat, rows, cols, depth int, b []float32) {
+// blockPacked adds a·b to c, where b is packed in panels of 4 columns, step
+// apart.
+func blockPacked(a, c Mat, rows, cols, depth int, b []float32, step int) {
 	for j := 0; j < cols; j += 4 {
-		panel := b[:4*depth]
-		b = b[4*depth:]
+		panel := b[j/4*step:][:4*depth]
 		width := min(4, cols-j)
 		for i := 0; i < rows; i += 2 {
 			// A last row that is alone is computed twice, to the same effect.

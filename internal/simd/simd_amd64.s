@@ -6679,6 +6679,512 @@ DATA c40800000<>+48(SB)/8, $0x4080000040800000
 DATA c40800000<>+56(SB)/8, $0x4080000040800000
 GLOBL c40800000<>(SB), RODATA|NOPTR, $64
 
+// func rowMaxAVX512(dst *float32, x *float32, row int, rows int, n int)
+// Requires: AVX, AVX512F, AVX512VL, BMI2
+TEXT ·rowMaxAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         row+16(FP), DX
+	VBROADCASTSS cff800000<>+0(SB), Z0
+	MOVQ         rows+24(FP), BX
+
+row291:
+	VMOVUPS Z0, Z1
+	VMOVUPS Z0, Z2
+	VMOVUPS Z0, Z3
+	VMOVUPS Z0, Z4
+	MOVQ    n+32(FP), SI
+	XORQ    DI, DI
+	SUBQ    $+64, SI
+	JL      after294
+
+loop293:
+	VMAXPS (CX)(DI*4), Z1, Z1
+	VMAXPS 64(CX)(DI*4), Z2, Z2
+	VMAXPS 128(CX)(DI*4), Z3, Z3
+	VMAXPS 192(CX)(DI*4), Z4, Z4
+	ADDQ   $+64, DI
+	SUBQ   $+64, SI
+	JGE    loop293
+
+after294:
+	ADDQ $+64, SI
+	SUBQ $+16, SI
+	JL   after296
+
+loop295:
+	VMAXPS (CX)(DI*4), Z1, Z1
+	ADDQ   $+16, DI
+	SUBQ   $+16, SI
+	JGE    loop295
+
+after296:
+	ADDQ      $+16, SI
+	TESTQ     SI, SI
+	JZ        end292
+	MOVL      $-1, R8
+	BZHIL     SI, R8, R8
+	KMOVW     R8, K1
+	VMOVUPS.Z (CX)(DI*4), K1, Z5
+	VBLENDMPS Z5, Z0, K1, Z6
+	VMAXPS    Z6, Z1, Z1
+
+end292:
+	VMAXPS        Z3, Z1, Z1
+	VMAXPS        Z4, Z2, Z2
+	VMAXPS        Z2, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y2
+	VMAXPS        Y2, Y1, Y1
+	VEXTRACTF32X4 $0x01, Y1, X2
+	VMAXPS        X2, X1, X1
+	VMOVHLPS      X1, X1, X2
+	VMAXPS        X2, X1, X1
+	VMOVSHDUP     X1, X2
+	VMAXPS        X2, X1, X1
+	VMOVSS        X1, (AX)
+	ADDQ          DX, CX
+	ADDQ          $0x04, AX
+	DECQ          BX
+	JNZ           row291
+	VZEROUPPER
+	RET
+
+// func powerRowsAVX512(x *float32, row int, rows int, n int, c float32, shift *float32, sum *float32)
+// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
+TEXT ·powerRowsAVX512(SB), NOSPLIT, $0-56
+	MOVQ         x+0(FP), AX
+	MOVQ         row+8(FP), CX
+	MOVSS        c+32(FP), X0
+	VBROADCASTSS X0, Z0
+	MOVQ         shift+40(FP), DX
+	MOVQ         sum+48(FP), BX
+	VBROADCASTSS c4b40007f<>+0(SB), Z2
+	VBROADCASTSS cc2fa0000<>+0(SB), Z3
+	VBROADCASTSS c3f800000<>+0(SB), Z4
+	VBROADCASTSS c3f317219<>+0(SB), Z5
+	VBROADCASTSS c3e75fdf3<>+0(SB), Z6
+	VBROADCASTSS c3d6356b7<>+0(SB), Z7
+	VBROADCASTSS c3c1d9285<>+0(SB), Z8
+	VBROADCASTSS c3aaff0ee<>+0(SB), Z9
+	VBROADCASTSS c39242f8d<>+0(SB), Z10
+	MOVQ         rows+16(FP), SI
+
+row297:
+	VBROADCASTSS (DX), Z11
+	VPXORD       Z1, Z1, Z1
+	MOVQ         n+24(FP), DI
+	XORQ         R8, R8
+	SUBQ         $+16, DI
+	JL           after301
+
+loop300:
+	VMOVUPS     (AX)(R8*4), Z12
+	VFMSUB213PS Z11, Z0, Z12
+	VCMPPS      $0x05, Z3, Z12, K1
+	VADDPS      Z2, Z12, Z13
+	VSUBPS      Z2, Z13, Z14
+	VSUBPS      Z14, Z12, Z12
+	VPSLLD      $0x17, Z13, Z13
+	VMOVUPS     Z10, Z14
+	VFMADD213PS Z9, Z12, Z14
+	VFMADD213PS Z8, Z12, Z14
+	VFMADD213PS Z7, Z12, Z14
+	VFMADD213PS Z6, Z12, Z14
+	VFMADD213PS Z5, Z12, Z14
+	VFMADD213PS Z4, Z12, Z14
+	VMULPS.Z    Z13, Z14, K1, Z14
+	VMOVUPS     Z14, (AX)(R8*4)
+	VADDPS      Z14, Z1, Z1
+	ADDQ        $+16, R8
+	SUBQ        $+16, DI
+	JGE         loop300
+
+after301:
+	ADDQ        $+16, DI
+	CMPQ        DI, $+16
+	JL          rest2990
+	VMOVUPS     (AX)(R8*4), Z12
+	VFMSUB213PS Z11, Z0, Z12
+	VCMPPS      $0x05, Z3, Z12, K1
+	VADDPS      Z2, Z12, Z11
+	VSUBPS      Z2, Z11, Z13
+	VSUBPS      Z13, Z12, Z12
+	VPSLLD      $0x17, Z11, Z11
+	VMOVUPS     Z10, Z13
+	VFMADD213PS Z9, Z12, Z13
+	VFMADD213PS Z8, Z12, Z13
+	VFMADD213PS Z7, Z12, Z13
+	VFMADD213PS Z6, Z12, Z13
+	VFMADD213PS Z5, Z12, Z13
+	VFMADD213PS Z4, Z12, Z13
+	VMULPS.Z    Z11, Z13, K1, Z13
+	VMOVUPS     Z13, (AX)(R8*4)
+	VADDPS      Z13, Z1, Z1
+	SUBQ        $+16, DI
+	JMP         done298
+
+rest2990:
+	TESTQ       DI, DI
+	JZ          done298
+	MOVL        $-1, R9
+	BZHIL       DI, R9, R9
+	KMOVW       R9, K1
+	VMOVUPS.Z   (AX)(R8*4), K1, Z12
+	VFMSUB213PS Z11, Z0, Z12
+	VCMPPS      $0x05, Z3, Z12, K2
+	VADDPS      Z2, Z12, Z11
+	VSUBPS      Z2, Z11, Z13
+	VSUBPS      Z13, Z12, Z12
+	VPSLLD      $0x17, Z11, Z11
+	VMOVUPS     Z10, Z13
+	VFMADD213PS Z9, Z12, Z13
+	VFMADD213PS Z8, Z12, Z13
+	VFMADD213PS Z7, Z12, Z13
+	VFMADD213PS Z6, Z12, Z13
+	VFMADD213PS Z5, Z12, Z13
+	VFMADD213PS Z4, Z12, Z13
+	VMULPS.Z    Z11, Z13, K2, Z13
+	VMOVUPS     Z13, K1, (AX)(R8*4)
+	VMOVAPS.Z   Z13, K1, Z13
+	VADDPS      Z13, Z1, Z1
+
+done298:
+	VEXTRACTF64X4 $0x01, Z1, Y11
+	VADDPS        Y11, Y1, Y1
+	VEXTRACTF32X4 $0x01, Y1, X11
+	VADDPS        X11, X1, X1
+	VMOVHLPS      X1, X1, X11
+	VADDPS        X11, X1, X1
+	VMOVSHDUP     X1, X11
+	VADDPS        X11, X1, X1
+	VMOVSS        X1, (BX)
+	ADDQ          CX, AX
+	ADDQ          $0x04, DX
+	ADDQ          $0x04, BX
+	DECQ          SI
+	JNZ           row297
+	VZEROUPPER
+	RET
+
+DATA cc2fa0000<>+0(SB)/8, $0xc2fa0000c2fa0000
+DATA cc2fa0000<>+8(SB)/8, $0xc2fa0000c2fa0000
+DATA cc2fa0000<>+16(SB)/8, $0xc2fa0000c2fa0000
+DATA cc2fa0000<>+24(SB)/8, $0xc2fa0000c2fa0000
+DATA cc2fa0000<>+32(SB)/8, $0xc2fa0000c2fa0000
+DATA cc2fa0000<>+40(SB)/8, $0xc2fa0000c2fa0000
+DATA cc2fa0000<>+48(SB)/8, $0xc2fa0000c2fa0000
+DATA cc2fa0000<>+56(SB)/8, $0xc2fa0000c2fa0000
+GLOBL cc2fa0000<>(SB), RODATA|NOPTR, $64
+
+DATA c3f317219<>+0(SB)/8, $0x3f3172193f317219
+DATA c3f317219<>+8(SB)/8, $0x3f3172193f317219
+DATA c3f317219<>+16(SB)/8, $0x3f3172193f317219
+DATA c3f317219<>+24(SB)/8, $0x3f3172193f317219
+DATA c3f317219<>+32(SB)/8, $0x3f3172193f317219
+DATA c3f317219<>+40(SB)/8, $0x3f3172193f317219
+DATA c3f317219<>+48(SB)/8, $0x3f3172193f317219
+DATA c3f317219<>+56(SB)/8, $0x3f3172193f317219
+GLOBL c3f317219<>(SB), RODATA|NOPTR, $64
+
+DATA c3e75fdf3<>+0(SB)/8, $0x3e75fdf33e75fdf3
+DATA c3e75fdf3<>+8(SB)/8, $0x3e75fdf33e75fdf3
+DATA c3e75fdf3<>+16(SB)/8, $0x3e75fdf33e75fdf3
+DATA c3e75fdf3<>+24(SB)/8, $0x3e75fdf33e75fdf3
+DATA c3e75fdf3<>+32(SB)/8, $0x3e75fdf33e75fdf3
+DATA c3e75fdf3<>+40(SB)/8, $0x3e75fdf33e75fdf3
+DATA c3e75fdf3<>+48(SB)/8, $0x3e75fdf33e75fdf3
+DATA c3e75fdf3<>+56(SB)/8, $0x3e75fdf33e75fdf3
+GLOBL c3e75fdf3<>(SB), RODATA|NOPTR, $64
+
+DATA c3d6356b7<>+0(SB)/8, $0x3d6356b73d6356b7
+DATA c3d6356b7<>+8(SB)/8, $0x3d6356b73d6356b7
+DATA c3d6356b7<>+16(SB)/8, $0x3d6356b73d6356b7
+DATA c3d6356b7<>+24(SB)/8, $0x3d6356b73d6356b7
+DATA c3d6356b7<>+32(SB)/8, $0x3d6356b73d6356b7
+DATA c3d6356b7<>+40(SB)/8, $0x3d6356b73d6356b7
+DATA c3d6356b7<>+48(SB)/8, $0x3d6356b73d6356b7
+DATA c3d6356b7<>+56(SB)/8, $0x3d6356b73d6356b7
+GLOBL c3d6356b7<>(SB), RODATA|NOPTR, $64
+
+DATA c3c1d9285<>+0(SB)/8, $0x3c1d92853c1d9285
+DATA c3c1d9285<>+8(SB)/8, $0x3c1d92853c1d9285
+DATA c3c1d9285<>+16(SB)/8, $0x3c1d92853c1d9285
+DATA c3c1d9285<>+24(SB)/8, $0x3c1d92853c1d9285
+DATA c3c1d9285<>+32(SB)/8, $0x3c1d92853c1d9285
+DATA c3c1d9285<>+40(SB)/8, $0x3c1d92853c1d9285
+DATA c3c1d9285<>+48(SB)/8, $0x3c1d92853c1d9285
+DATA c3c1d9285<>+56(SB)/8, $0x3c1d92853c1d9285
+GLOBL c3c1d9285<>(SB), RODATA|NOPTR, $64
+
+DATA c3aaff0ee<>+0(SB)/8, $0x3aaff0ee3aaff0ee
+DATA c3aaff0ee<>+8(SB)/8, $0x3aaff0ee3aaff0ee
+DATA c3aaff0ee<>+16(SB)/8, $0x3aaff0ee3aaff0ee
+DATA c3aaff0ee<>+24(SB)/8, $0x3aaff0ee3aaff0ee
+DATA c3aaff0ee<>+32(SB)/8, $0x3aaff0ee3aaff0ee
+DATA c3aaff0ee<>+40(SB)/8, $0x3aaff0ee3aaff0ee
+DATA c3aaff0ee<>+48(SB)/8, $0x3aaff0ee3aaff0ee
+DATA c3aaff0ee<>+56(SB)/8, $0x3aaff0ee3aaff0ee
+GLOBL c3aaff0ee<>(SB), RODATA|NOPTR, $64
+
+DATA c39242f8d<>+0(SB)/8, $0x39242f8d39242f8d
+DATA c39242f8d<>+8(SB)/8, $0x39242f8d39242f8d
+DATA c39242f8d<>+16(SB)/8, $0x39242f8d39242f8d
+DATA c39242f8d<>+24(SB)/8, $0x39242f8d39242f8d
+DATA c39242f8d<>+32(SB)/8, $0x39242f8d39242f8d
+DATA c39242f8d<>+40(SB)/8, $0x39242f8d39242f8d
+DATA c39242f8d<>+48(SB)/8, $0x39242f8d39242f8d
+DATA c39242f8d<>+56(SB)/8, $0x39242f8d39242f8d
+GLOBL c39242f8d<>(SB), RODATA|NOPTR, $64
+
+// func weightRowsAVX512(x *float32, row int, rows int, n int, c float32, shift *float32, factor *float32)
+// Requires: AVX, AVX512F, BMI2, SSE
+TEXT ·weightRowsAVX512(SB), NOSPLIT, $0-56
+	MOVQ         x+0(FP), AX
+	MOVQ         row+8(FP), CX
+	MOVSS        c+32(FP), X0
+	VBROADCASTSS X0, Z0
+	MOVQ         shift+40(FP), DX
+	MOVQ         factor+48(FP), BX
+	VBROADCASTSS c4b40007f<>+0(SB), Z1
+	VBROADCASTSS cc2fa0000<>+0(SB), Z2
+	VBROADCASTSS c3f800000<>+0(SB), Z3
+	VBROADCASTSS c3f317219<>+0(SB), Z4
+	VBROADCASTSS c3e75fdf3<>+0(SB), Z5
+	VBROADCASTSS c3d6356b7<>+0(SB), Z6
+	VBROADCASTSS c3c1d9285<>+0(SB), Z7
+	VBROADCASTSS c3aaff0ee<>+0(SB), Z8
+	VBROADCASTSS c39242f8d<>+0(SB), Z9
+	MOVQ         rows+16(FP), SI
+
+row302:
+	VBROADCASTSS (DX), Z10
+	VBROADCASTSS (BX), Z11
+	MOVQ         n+24(FP), DI
+	XORQ         R8, R8
+	SUBQ         $+16, DI
+	JL           after305
+
+loop304:
+	VMOVUPS     (AX)(R8*4), Z12
+	VFMSUB213PS Z10, Z0, Z12
+	VCMPPS      $0x05, Z2, Z12, K1
+	VADDPS      Z1, Z12, Z13
+	VSUBPS      Z1, Z13, Z14
+	VSUBPS      Z14, Z12, Z12
+	VPSLLD      $0x17, Z13, Z13
+	VMOVUPS     Z9, Z14
+	VFMADD213PS Z8, Z12, Z14
+	VFMADD213PS Z7, Z12, Z14
+	VFMADD213PS Z6, Z12, Z14
+	VFMADD213PS Z5, Z12, Z14
+	VFMADD213PS Z4, Z12, Z14
+	VFMADD213PS Z3, Z12, Z14
+	VMULPS.Z    Z13, Z14, K1, Z14
+	VMULPS      Z11, Z14, Z14
+	VMOVUPS     Z14, (AX)(R8*4)
+	ADDQ        $+16, R8
+	SUBQ        $+16, DI
+	JGE         loop304
+
+after305:
+	ADDQ        $+16, DI
+	TESTQ       DI, DI
+	JZ          end303
+	MOVL        $-1, R9
+	BZHIL       DI, R9, R9
+	KMOVW       R9, K1
+	VMOVUPS.Z   (AX)(R8*4), K1, Z12
+	VFMSUB213PS Z10, Z0, Z12
+	VCMPPS      $0x05, Z2, Z12, K2
+	VADDPS      Z1, Z12, Z10
+	VSUBPS      Z1, Z10, Z13
+	VSUBPS      Z13, Z12, Z12
+	VPSLLD      $0x17, Z10, Z10
+	VMOVUPS     Z9, Z13
+	VFMADD213PS Z8, Z12, Z13
+	VFMADD213PS Z7, Z12, Z13
+	VFMADD213PS Z6, Z12, Z13
+	VFMADD213PS Z5, Z12, Z13
+	VFMADD213PS Z4, Z12, Z13
+	VFMADD213PS Z3, Z12, Z13
+	VMULPS.Z    Z10, Z13, K2, Z13
+	VMULPS      Z11, Z13, Z13
+	VMOVUPS     Z13, K1, (AX)(R8*4)
+
+end303:
+	ADDQ CX, AX
+	ADDQ $0x04, DX
+	ADDQ $0x04, BX
+	DECQ SI
+	JNZ  row302
+	VZEROUPPER
+	RET
+
+// func gradRowsAVX512(dw *float32, w *float32, row int, rows int, n int, d *float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·gradRowsAVX512(SB), NOSPLIT, $0-48
+	MOVQ   dw+0(FP), AX
+	MOVQ   w+8(FP), CX
+	MOVQ   row+16(FP), DX
+	MOVQ   d+40(FP), BX
+	VPXORD Z0, Z0, Z0
+	MOVQ   rows+24(FP), SI
+
+row306:
+	VBROADCASTSS (BX), Z1
+	MOVQ         n+32(FP), DI
+	XORQ         R8, R8
+	SUBQ         $+32, DI
+	JL           after309
+
+loop308:
+	VMOVUPS   (CX)(R8*4), Z2
+	VMOVUPS   (AX)(R8*4), Z3
+	VSUBPS    Z1, Z3, Z3
+	VMULPS    Z2, Z3, Z3
+	VCMPPS    $0x04, Z0, Z2, K1
+	VMOVAPS.Z Z3, K1, Z3
+	VMOVUPS   Z3, (AX)(R8*4)
+	VMOVUPS   64(CX)(R8*4), Z2
+	VMOVUPS   64(AX)(R8*4), Z3
+	VSUBPS    Z1, Z3, Z3
+	VMULPS    Z2, Z3, Z3
+	VCMPPS    $0x04, Z0, Z2, K1
+	VMOVAPS.Z Z3, K1, Z3
+	VMOVUPS   Z3, 64(AX)(R8*4)
+	ADDQ      $+32, R8
+	SUBQ      $+32, DI
+	JGE       loop308
+
+after309:
+	ADDQ $+32, DI
+	SUBQ $+16, DI
+	JL   after311
+
+loop310:
+	VMOVUPS   (CX)(R8*4), Z2
+	VMOVUPS   (AX)(R8*4), Z3
+	VSUBPS    Z1, Z3, Z3
+	VMULPS    Z2, Z3, Z3
+	VCMPPS    $0x04, Z0, Z2, K1
+	VMOVAPS.Z Z3, K1, Z3
+	VMOVUPS   Z3, (AX)(R8*4)
+	ADDQ      $+16, R8
+	SUBQ      $+16, DI
+	JGE       loop310
+
+after311:
+	ADDQ      $+16, DI
+	TESTQ     DI, DI
+	JZ        end307
+	MOVL      $-1, R9
+	BZHIL     DI, R9, R9
+	KMOVW     R9, K1
+	VMOVUPS.Z (CX)(R8*4), K1, Z2
+	VMOVUPS.Z (AX)(R8*4), K1, Z3
+	VSUBPS    Z1, Z3, Z3
+	VMULPS    Z2, Z3, Z3
+	VCMPPS    $0x04, Z0, Z2, K2
+	VMOVAPS.Z Z3, K2, Z3
+	VMOVUPS   Z3, K1, (AX)(R8*4)
+
+end307:
+	ADDQ DX, AX
+	ADDQ DX, CX
+	ADDQ $0x04, BX
+	DECQ SI
+	JNZ  row306
+	VZEROUPPER
+	RET
+
+// func scaleRowsAVX512(dst *float32, dstRow int, src *float32, srcRow int, rows int, n int, factor *float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·scaleRowsAVX512(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ dstRow+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ srcRow+24(FP), BX
+	MOVQ factor+48(FP), SI
+	MOVQ rows+32(FP), DI
+
+row312:
+	VBROADCASTSS (SI), Z0
+	MOVQ         n+40(FP), R8
+	XORQ         R9, R9
+	SUBQ         $+32, R8
+	JL           after315
+
+loop314:
+	VMOVUPS (DX)(R9*4), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, (AX)(R9*4)
+	VMOVUPS 64(DX)(R9*4), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, 64(AX)(R9*4)
+	ADDQ    $+32, R9
+	SUBQ    $+32, R8
+	JGE     loop314
+
+after315:
+	ADDQ $+32, R8
+	SUBQ $+16, R8
+	JL   after317
+
+loop316:
+	VMOVUPS (DX)(R9*4), Z1
+	VMULPS  Z0, Z1, Z1
+	VMOVUPS Z1, (AX)(R9*4)
+	ADDQ    $+16, R9
+	SUBQ    $+16, R8
+	JGE     loop316
+
+after317:
+	ADDQ      $+16, R8
+	TESTQ     R8, R8
+	JZ        end313
+	MOVL      $-1, R10
+	BZHIL     R8, R10, R10
+	KMOVW     R10, K1
+	VMOVUPS.Z (DX)(R9*4), K1, Z1
+	VMULPS    Z0, Z1, Z1
+	VMOVUPS   Z1, K1, (AX)(R9*4)
+
+end313:
+	ADDQ CX, AX
+	ADDQ BX, DX
+	ADDQ $0x04, SI
+	DECQ DI
+	JNZ  row312
+	VZEROUPPER
+	RET
+
+// func hideAVX512(x *float32, seen *bool, n int)
+// Requires: AVX, AVX512F
+TEXT ·hideAVX512(SB), NOSPLIT, $0-24
+	MOVQ         x+0(FP), AX
+	MOVQ         seen+8(FP), CX
+	VBROADCASTSS cff800000<>+0(SB), Z0
+	VPXORD       Z1, Z1, Z1
+	MOVQ         n+16(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+16, DX
+	JL           after319
+
+loop318:
+	VPMOVZXBD (CX)(BX*1), Z1
+	VMOVUPS   (AX)(BX*4), Z3
+	VPTESTNMD Z1, Z1, K1
+	VBLENDMPS Z0, Z3, K1, Z2
+	VMOVUPS   Z2, (AX)(BX*4)
+	ADDQ      $+16, BX
+	SUBQ      $+16, DX
+	JGE       loop318
+
+after319:
+	ADDQ $+16, DX
+	VZEROUPPER
+	RET
+
 // func adamWAVX512(p *float32, grad *float32, m *float32, v *float32, n int, s *float32)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·adamWAVX512(SB), NOSPLIT, $0-48
@@ -6698,9 +7204,9 @@ TEXT ·adamWAVX512(SB), NOSPLIT, $0-48
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+16, SI
-	JL           after293
+	JL           after322
 
-loop292:
+loop321:
 	VMOVUPS     (CX)(DI*4), Z8
 	VMOVUPS     (DX)(DI*4), Z9
 	VMOVUPS     (BX)(DI*4), Z10
@@ -6720,12 +7226,12 @@ loop292:
 	VMOVUPS     Z11, (AX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, SI
-	JGE         loop292
+	JGE         loop321
 
-after293:
+after322:
 	ADDQ        $+16, SI
 	TESTQ       SI, SI
-	JZ          end291
+	JZ          end320
 	MOVL        $-1, R8
 	BZHIL       SI, R8, R8
 	KMOVW       R8, K1
@@ -6747,7 +7253,7 @@ after293:
 	VFMSUB213PS Z9, Z0, Z11
 	VMOVUPS     Z11, K1, (AX)(DI*4)
 
-end291:
+end320:
 	VZEROUPPER
 	RET
 
@@ -6766,11 +7272,11 @@ TEXT ·gemm1AVX2(SB), NOSPLIT, $8-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x0c
-	JNE  rows294
+	JNE  rows323
 
-tile295:
+tile324:
 	CMPQ    88(AX), $0x02
-	JNE     notC296
+	JNE     notC325
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -6795,11 +7301,11 @@ tile295:
 	VMOVUPS (R13), Y10
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y11
-	JMP     begin298
+	JMP     begin327
 
-notC296:
+notC325:
 	CMPQ    88(AX), $0x01
-	JNE     notBias297
+	JNE     notBias326
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -6813,9 +7319,9 @@ notC296:
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
 	VMOVUPS Y0, Y11
-	JMP     begin298
+	JMP     begin327
 
-notBias297:
+notBias326:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -6829,16 +7335,16 @@ notBias297:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin298:
+begin327:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums300
+	JZ    sums329
 
-step299:
+step328:
 	VMOVUPS      (R15), Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y0
@@ -6868,9 +7374,9 @@ step299:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step299
+	JNZ          step328
 
-sums300:
+sums329:
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6921,17 +7427,17 @@ sums300:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile295
+	JNZ     tile324
 	VZEROUPPER
 	RET
 
-rows294:
+rows323:
 	CMPQ 64(AX), $0x0b
-	JNE  rows301
+	JNE  rows330
 
-tile302:
+tile331:
 	CMPQ    88(AX), $0x02
-	JNE     notC303
+	JNE     notC332
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -6954,11 +7460,11 @@ tile302:
 	VMOVUPS (R13), Y9
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
-	JMP     begin305
+	JMP     begin334
 
-notC303:
+notC332:
 	CMPQ    88(AX), $0x01
-	JNE     notBias304
+	JNE     notBias333
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -6971,9 +7477,9 @@ notC303:
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
-	JMP     begin305
+	JMP     begin334
 
-notBias304:
+notBias333:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -6986,16 +7492,16 @@ notBias304:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin305:
+begin334:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums307
+	JZ    sums336
 
-step306:
+step335:
 	VMOVUPS      (R15), Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y0
@@ -7023,9 +7529,9 @@ step306:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step306
+	JNZ          step335
 
-sums307:
+sums336:
 	VXORPS  Y11, Y11, Y11
 	VADDPS  Y11, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7072,17 +7578,17 @@ sums307:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile302
+	JNZ     tile331
 	VZEROUPPER
 	RET
 
-rows301:
+rows330:
 	CMPQ 64(AX), $0x0a
-	JNE  rows308
+	JNE  rows337
 
-tile309:
+tile338:
 	CMPQ    88(AX), $0x02
-	JNE     notC310
+	JNE     notC339
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -7103,11 +7609,11 @@ tile309:
 	VMOVUPS (R13), Y8
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y9
-	JMP     begin312
+	JMP     begin341
 
-notC310:
+notC339:
 	CMPQ    88(AX), $0x01
-	JNE     notBias311
+	JNE     notBias340
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -7119,9 +7625,9 @@ notC310:
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
-	JMP     begin312
+	JMP     begin341
 
-notBias311:
+notBias340:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -7133,16 +7639,16 @@ notBias311:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin312:
+begin341:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums314
+	JZ    sums343
 
-step313:
+step342:
 	VMOVUPS      (R15), Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y0
@@ -7168,9 +7674,9 @@ step313:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step313
+	JNZ          step342
 
-sums314:
+sums343:
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7213,17 +7719,17 @@ sums314:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile309
+	JNZ     tile338
 	VZEROUPPER
 	RET
 
-rows308:
+rows337:
 	CMPQ 64(AX), $0x09
-	JNE  rows315
+	JNE  rows344
 
-tile316:
+tile345:
 	CMPQ    88(AX), $0x02
-	JNE     notC317
+	JNE     notC346
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -7242,11 +7748,11 @@ tile316:
 	VMOVUPS (R13), Y7
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y8
-	JMP     begin319
+	JMP     begin348
 
-notC317:
+notC346:
 	CMPQ    88(AX), $0x01
-	JNE     notBias318
+	JNE     notBias347
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -7257,9 +7763,9 @@ notC317:
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
-	JMP     begin319
+	JMP     begin348
 
-notBias318:
+notBias347:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -7270,16 +7776,16 @@ notBias318:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin319:
+begin348:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums321
+	JZ    sums350
 
-step320:
+step349:
 	VMOVUPS      (R15), Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y0
@@ -7303,9 +7809,9 @@ step320:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step320
+	JNZ          step349
 
-sums321:
+sums350:
 	VXORPS  Y9, Y9, Y9
 	VADDPS  Y9, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7344,17 +7850,17 @@ sums321:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile316
+	JNZ     tile345
 	VZEROUPPER
 	RET
 
-rows315:
+rows344:
 	CMPQ 64(AX), $0x08
-	JNE  rows322
+	JNE  rows351
 
-tile323:
+tile352:
 	CMPQ    88(AX), $0x02
-	JNE     notC324
+	JNE     notC353
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -7371,11 +7877,11 @@ tile323:
 	VMOVUPS (R13), Y6
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y7
-	JMP     begin326
+	JMP     begin355
 
-notC324:
+notC353:
 	CMPQ    88(AX), $0x01
-	JNE     notBias325
+	JNE     notBias354
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -7385,9 +7891,9 @@ notC324:
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
-	JMP     begin326
+	JMP     begin355
 
-notBias325:
+notBias354:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -7397,16 +7903,16 @@ notBias325:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin326:
+begin355:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums328
+	JZ    sums357
 
-step327:
+step356:
 	VMOVUPS      (R15), Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -7428,9 +7934,9 @@ step327:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step327
+	JNZ          step356
 
-sums328:
+sums357:
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7465,17 +7971,17 @@ sums328:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile323
+	JNZ     tile352
 	VZEROUPPER
 	RET
 
-rows322:
+rows351:
 	CMPQ 64(AX), $0x07
-	JNE  rows329
+	JNE  rows358
 
-tile330:
+tile359:
 	CMPQ    88(AX), $0x02
-	JNE     notC331
+	JNE     notC360
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -7490,11 +7996,11 @@ tile330:
 	VMOVUPS (R13), Y5
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y6
-	JMP     begin333
+	JMP     begin362
 
-notC331:
+notC360:
 	CMPQ    88(AX), $0x01
-	JNE     notBias332
+	JNE     notBias361
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -7503,9 +8009,9 @@ notC331:
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
-	JMP     begin333
+	JMP     begin362
 
-notBias332:
+notBias361:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -7514,16 +8020,16 @@ notBias332:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin333:
+begin362:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums335
+	JZ    sums364
 
-step334:
+step363:
 	VMOVUPS      (R15), Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y0
@@ -7543,9 +8049,9 @@ step334:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step334
+	JNZ          step363
 
-sums335:
+sums364:
 	VXORPS  Y7, Y7, Y7
 	VADDPS  Y7, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7576,17 +8082,17 @@ sums335:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile330
+	JNZ     tile359
 	VZEROUPPER
 	RET
 
-rows329:
+rows358:
 	CMPQ 64(AX), $0x06
-	JNE  rows336
+	JNE  rows365
 
-tile337:
+tile366:
 	CMPQ    88(AX), $0x02
-	JNE     notC338
+	JNE     notC367
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -7599,11 +8105,11 @@ tile337:
 	VMOVUPS (R13), Y4
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y5
-	JMP     begin340
+	JMP     begin369
 
-notC338:
+notC367:
 	CMPQ    88(AX), $0x01
-	JNE     notBias339
+	JNE     notBias368
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -7611,9 +8117,9 @@ notC338:
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
-	JMP     begin340
+	JMP     begin369
 
-notBias339:
+notBias368:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -7621,14 +8127,14 @@ notBias339:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin340:
+begin369:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums342
+	JZ    sums371
 
-step341:
+step370:
 	VMOVUPS      (R14), Y6
 	VBROADCASTSS (R13), Y7
 	VFMADD231PS  Y7, Y6, Y0
@@ -7645,9 +8151,9 @@ step341:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step341
+	JNZ          step370
 
-sums342:
+sums371:
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7674,17 +8180,17 @@ sums342:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile337
+	JNZ     tile366
 	VZEROUPPER
 	RET
 
-rows336:
+rows365:
 	CMPQ 64(AX), $0x05
-	JNE  rows343
+	JNE  rows372
 
-tile344:
+tile373:
 	CMPQ    88(AX), $0x02
-	JNE     notC345
+	JNE     notC374
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -7695,34 +8201,34 @@ tile344:
 	VMOVUPS (R12), Y3
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y4
-	JMP     begin347
+	JMP     begin376
 
-notC345:
+notC374:
 	CMPQ    88(AX), $0x01
-	JNE     notBias346
+	JNE     notBias375
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
-	JMP     begin347
+	JMP     begin376
 
-notBias346:
+notBias375:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin347:
+begin376:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums349
+	JZ    sums378
 
-step348:
+step377:
 	VMOVUPS      (R13), Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y0
@@ -7737,9 +8243,9 @@ step348:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step348
+	JNZ          step377
 
-sums349:
+sums378:
 	VXORPS  Y5, Y5, Y5
 	VADDPS  Y5, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7762,17 +8268,17 @@ sums349:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile344
+	JNZ     tile373
 	VZEROUPPER
 	RET
 
-rows343:
+rows372:
 	CMPQ 64(AX), $0x04
-	JNE  rows350
+	JNE  rows379
 
-tile351:
+tile380:
 	CMPQ    88(AX), $0x02
-	JNE     notC352
+	JNE     notC381
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -7781,32 +8287,32 @@ tile351:
 	VMOVUPS (R12), Y2
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y3
-	JMP     begin354
+	JMP     begin383
 
-notC352:
+notC381:
 	CMPQ    88(AX), $0x01
-	JNE     notBias353
+	JNE     notBias382
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
-	JMP     begin354
+	JMP     begin383
 
-notBias353:
+notBias382:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin354:
+begin383:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums356
+	JZ    sums385
 
-step355:
+step384:
 	VMOVUPS      (R13), Y4
 	VBROADCASTSS (R12), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -7819,9 +8325,9 @@ step355:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step355
+	JNZ          step384
 
-sums356:
+sums385:
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7840,47 +8346,47 @@ sums356:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile351
+	JNZ     tile380
 	VZEROUPPER
 	RET
 
-rows350:
+rows379:
 	CMPQ 64(AX), $0x03
-	JNE  rows357
+	JNE  rows386
 
-tile358:
+tile387:
 	CMPQ    88(AX), $0x02
-	JNE     notC359
+	JNE     notC388
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
-	JMP     begin361
+	JMP     begin390
 
-notC359:
+notC388:
 	CMPQ    88(AX), $0x01
-	JNE     notBias360
+	JNE     notBias389
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
-	JMP     begin361
+	JMP     begin390
 
-notBias360:
+notBias389:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin361:
+begin390:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums363
+	JZ    sums392
 
-step362:
+step391:
 	VMOVUPS      (R12), Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y0
@@ -7891,9 +8397,9 @@ step362:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step362
+	JNZ          step391
 
-sums363:
+sums392:
 	VXORPS  Y3, Y3, Y3
 	VADDPS  Y3, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7908,43 +8414,43 @@ sums363:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile358
+	JNZ     tile387
 	VZEROUPPER
 	RET
 
-rows357:
+rows386:
 	CMPQ 64(AX), $0x02
-	JNE  rows364
+	JNE  rows393
 
-tile365:
+tile394:
 	CMPQ    88(AX), $0x02
-	JNE     notC366
+	JNE     notC395
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
-	JMP     begin368
+	JMP     begin397
 
-notC366:
+notC395:
 	CMPQ    88(AX), $0x01
-	JNE     notBias367
+	JNE     notBias396
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
-	JMP     begin368
+	JMP     begin397
 
-notBias367:
+notBias396:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin368:
+begin397:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums370
+	JZ    sums399
 
-step369:
+step398:
 	VMOVUPS      (R12), Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y0
@@ -7953,9 +8459,9 @@ step369:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step369
+	JNZ          step398
 
-sums370:
+sums399:
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7966,52 +8472,52 @@ sums370:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile365
+	JNZ     tile394
 	VZEROUPPER
 	RET
 
-rows364:
-tile371:
+rows393:
+tile400:
 	CMPQ    88(AX), $0x02
-	JNE     notC372
+	JNE     notC401
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
-	JMP     begin374
+	JMP     begin403
 
-notC372:
+notC401:
 	CMPQ    88(AX), $0x01
-	JNE     notBias373
+	JNE     notBias402
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
-	JMP     begin374
+	JMP     begin403
 
-notBias373:
+notBias402:
 	VXORPS Y0, Y0, Y0
 
-begin374:
+begin403:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums376
+	JZ    sums405
 
-step375:
+step404:
 	VMOVUPS      (R12), Y1
 	VBROADCASTSS (R11), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step375
+	JNZ          step404
 
-sums376:
+sums405:
 	VXORPS  Y1, Y1, Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (R8)
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile371
+	JNZ     tile400
 	VZEROUPPER
 	RET
 
@@ -8036,11 +8542,11 @@ TEXT ·gemm1maskedAVX2(SB), NOSPLIT, $8-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x0c
-	JNE     rows377
+	JNE     rows406
 
-tile378:
+tile407:
 	CMPQ       88(AX), $0x02
-	JNE        notC379
+	JNE        notC408
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -8065,11 +8571,11 @@ tile378:
 	VMASKMOVPS (R13), Y0, Y11
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y12
-	JMP        begin381
+	JMP        begin410
 
-notC379:
+notC408:
 	CMPQ       88(AX), $0x01
-	JNE        notBias380
+	JNE        notBias409
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -8083,9 +8589,9 @@ notC379:
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
 	VMOVUPS    Y1, Y12
-	JMP        begin381
+	JMP        begin410
 
-notBias380:
+notBias409:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -8099,16 +8605,16 @@ notBias380:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-begin381:
+begin410:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums383
+	JZ    sums412
 
-step382:
+step411:
 	VMASKMOVPS   (R15), Y0, Y13
 	VBROADCASTSS (R13), Y14
 	VFMADD231PS  Y14, Y13, Y1
@@ -8138,9 +8644,9 @@ step382:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step382
+	JNZ          step411
 
-sums383:
+sums412:
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -8191,17 +8697,17 @@ sums383:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile378
+	JNZ        tile407
 	VZEROUPPER
 	RET
 
-rows377:
+rows406:
 	CMPQ 64(AX), $0x0b
-	JNE  rows384
+	JNE  rows413
 
-tile385:
+tile414:
 	CMPQ       88(AX), $0x02
-	JNE        notC386
+	JNE        notC415
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -8224,11 +8730,11 @@ tile385:
 	VMASKMOVPS (R13), Y0, Y10
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y11
-	JMP        begin388
+	JMP        begin417
 
-notC386:
+notC415:
 	CMPQ       88(AX), $0x01
-	JNE        notBias387
+	JNE        notBias416
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -8241,9 +8747,9 @@ notC386:
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
-	JMP        begin388
+	JMP        begin417
 
-notBias387:
+notBias416:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -8256,16 +8762,16 @@ notBias387:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin388:
+begin417:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums390
+	JZ    sums419
 
-step389:
+step418:
 	VMASKMOVPS   (R15), Y0, Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y1
@@ -8293,9 +8799,9 @@ step389:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step389
+	JNZ          step418
 
-sums390:
+sums419:
 	VXORPS     Y12, Y12, Y12
 	VADDPS     Y12, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -8342,17 +8848,17 @@ sums390:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile385
+	JNZ        tile414
 	VZEROUPPER
 	RET
 
-rows384:
+rows413:
 	CMPQ 64(AX), $0x0a
-	JNE  rows391
+	JNE  rows420
 
-tile392:
+tile421:
 	CMPQ       88(AX), $0x02
-	JNE        notC393
+	JNE        notC422
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -8373,11 +8879,11 @@ tile392:
 	VMASKMOVPS (R13), Y0, Y9
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y10
-	JMP        begin395
+	JMP        begin424
 
-notC393:
+notC422:
 	CMPQ       88(AX), $0x01
-	JNE        notBias394
+	JNE        notBias423
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -8389,9 +8895,9 @@ notC393:
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
-	JMP        begin395
+	JMP        begin424
 
-notBias394:
+notBias423:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -8403,16 +8909,16 @@ notBias394:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin395:
+begin424:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums397
+	JZ    sums426
 
-step396:
+step425:
 	VMASKMOVPS   (R15), Y0, Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y1
@@ -8438,9 +8944,9 @@ step396:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step396
+	JNZ          step425
 
-sums397:
+sums426:
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -8483,17 +8989,17 @@ sums397:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile392
+	JNZ        tile421
 	VZEROUPPER
 	RET
 
-rows391:
+rows420:
 	CMPQ 64(AX), $0x09
-	JNE  rows398
+	JNE  rows427
 
-tile399:
+tile428:
 	CMPQ       88(AX), $0x02
-	JNE        notC400
+	JNE        notC429
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -8512,11 +9018,11 @@ tile399:
 	VMASKMOVPS (R13), Y0, Y8
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y9
-	JMP        begin402
+	JMP        begin431
 
-notC400:
+notC429:
 	CMPQ       88(AX), $0x01
-	JNE        notBias401
+	JNE        notBias430
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -8527,9 +9033,9 @@ notC400:
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
-	JMP        begin402
+	JMP        begin431
 
-notBias401:
+notBias430:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -8540,16 +9046,16 @@ notBias401:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin402:
+begin431:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums404
+	JZ    sums433
 
-step403:
+step432:
 	VMASKMOVPS   (R15), Y0, Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y1
@@ -8573,9 +9079,9 @@ step403:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step403
+	JNZ          step432
 
-sums404:
+sums433:
 	VXORPS     Y10, Y10, Y10
 	VADDPS     Y10, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -8614,17 +9120,17 @@ sums404:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile399
+	JNZ        tile428
 	VZEROUPPER
 	RET
 
-rows398:
+rows427:
 	CMPQ 64(AX), $0x08
-	JNE  rows405
+	JNE  rows434
 
-tile406:
+tile435:
 	CMPQ       88(AX), $0x02
-	JNE        notC407
+	JNE        notC436
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -8641,11 +9147,11 @@ tile406:
 	VMASKMOVPS (R13), Y0, Y7
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y8
-	JMP        begin409
+	JMP        begin438
 
-notC407:
+notC436:
 	CMPQ       88(AX), $0x01
-	JNE        notBias408
+	JNE        notBias437
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -8655,9 +9161,9 @@ notC407:
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
-	JMP        begin409
+	JMP        begin438
 
-notBias408:
+notBias437:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -8667,16 +9173,16 @@ notBias408:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin409:
+begin438:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums411
+	JZ    sums440
 
-step410:
+step439:
 	VMASKMOVPS   (R15), Y0, Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y1
@@ -8698,9 +9204,9 @@ step410:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step410
+	JNZ          step439
 
-sums411:
+sums440:
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -8735,17 +9241,17 @@ sums411:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile406
+	JNZ        tile435
 	VZEROUPPER
 	RET
 
-rows405:
+rows434:
 	CMPQ 64(AX), $0x07
-	JNE  rows412
+	JNE  rows441
 
-tile413:
+tile442:
 	CMPQ       88(AX), $0x02
-	JNE        notC414
+	JNE        notC443
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -8760,11 +9266,11 @@ tile413:
 	VMASKMOVPS (R13), Y0, Y6
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y7
-	JMP        begin416
+	JMP        begin445
 
-notC414:
+notC443:
 	CMPQ       88(AX), $0x01
-	JNE        notBias415
+	JNE        notBias444
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -8773,9 +9279,9 @@ notC414:
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
-	JMP        begin416
+	JMP        begin445
 
-notBias415:
+notBias444:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -8784,16 +9290,16 @@ notBias415:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin416:
+begin445:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums418
+	JZ    sums447
 
-step417:
+step446:
 	VMASKMOVPS   (R15), Y0, Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y1
@@ -8813,9 +9319,9 @@ step417:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step417
+	JNZ          step446
 
-sums418:
+sums447:
 	VXORPS     Y8, Y8, Y8
 	VADDPS     Y8, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -8846,17 +9352,17 @@ sums418:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile413
+	JNZ        tile442
 	VZEROUPPER
 	RET
 
-rows412:
+rows441:
 	CMPQ 64(AX), $0x06
-	JNE  rows419
+	JNE  rows448
 
-tile420:
+tile449:
 	CMPQ       88(AX), $0x02
-	JNE        notC421
+	JNE        notC450
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -8869,11 +9375,11 @@ tile420:
 	VMASKMOVPS (R13), Y0, Y5
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y6
-	JMP        begin423
+	JMP        begin452
 
-notC421:
+notC450:
 	CMPQ       88(AX), $0x01
-	JNE        notBias422
+	JNE        notBias451
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -8881,9 +9387,9 @@ notC421:
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
-	JMP        begin423
+	JMP        begin452
 
-notBias422:
+notBias451:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -8891,14 +9397,14 @@ notBias422:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin423:
+begin452:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums425
+	JZ    sums454
 
-step424:
+step453:
 	VMASKMOVPS   (R14), Y0, Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y1
@@ -8915,9 +9421,9 @@ step424:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step424
+	JNZ          step453
 
-sums425:
+sums454:
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -8944,17 +9450,17 @@ sums425:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile420
+	JNZ        tile449
 	VZEROUPPER
 	RET
 
-rows419:
+rows448:
 	CMPQ 64(AX), $0x05
-	JNE  rows426
+	JNE  rows455
 
-tile427:
+tile456:
 	CMPQ       88(AX), $0x02
-	JNE        notC428
+	JNE        notC457
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -8965,34 +9471,34 @@ tile427:
 	VMASKMOVPS (R12), Y0, Y4
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y5
-	JMP        begin430
+	JMP        begin459
 
-notC428:
+notC457:
 	CMPQ       88(AX), $0x01
-	JNE        notBias429
+	JNE        notBias458
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
-	JMP        begin430
+	JMP        begin459
 
-notBias429:
+notBias458:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin430:
+begin459:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums432
+	JZ    sums461
 
-step431:
+step460:
 	VMASKMOVPS   (R13), Y0, Y6
 	VBROADCASTSS (R12), Y7
 	VFMADD231PS  Y7, Y6, Y1
@@ -9007,9 +9513,9 @@ step431:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step431
+	JNZ          step460
 
-sums432:
+sums461:
 	VXORPS     Y6, Y6, Y6
 	VADDPS     Y6, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9032,17 +9538,17 @@ sums432:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile427
+	JNZ        tile456
 	VZEROUPPER
 	RET
 
-rows426:
+rows455:
 	CMPQ 64(AX), $0x04
-	JNE  rows433
+	JNE  rows462
 
-tile434:
+tile463:
 	CMPQ       88(AX), $0x02
-	JNE        notC435
+	JNE        notC464
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -9051,32 +9557,32 @@ tile434:
 	VMASKMOVPS (R12), Y0, Y3
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y4
-	JMP        begin437
+	JMP        begin466
 
-notC435:
+notC464:
 	CMPQ       88(AX), $0x01
-	JNE        notBias436
+	JNE        notBias465
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
-	JMP        begin437
+	JMP        begin466
 
-notBias436:
+notBias465:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin437:
+begin466:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums439
+	JZ    sums468
 
-step438:
+step467:
 	VMASKMOVPS   (R13), Y0, Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y1
@@ -9089,9 +9595,9 @@ step438:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step438
+	JNZ          step467
 
-sums439:
+sums468:
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9110,47 +9616,47 @@ sums439:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile434
+	JNZ        tile463
 	VZEROUPPER
 	RET
 
-rows433:
+rows462:
 	CMPQ 64(AX), $0x03
-	JNE  rows440
+	JNE  rows469
 
-tile441:
+tile470:
 	CMPQ       88(AX), $0x02
-	JNE        notC442
+	JNE        notC471
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y3
-	JMP        begin444
+	JMP        begin473
 
-notC442:
+notC471:
 	CMPQ       88(AX), $0x01
-	JNE        notBias443
+	JNE        notBias472
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
-	JMP        begin444
+	JMP        begin473
 
-notBias443:
+notBias472:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin444:
+begin473:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums446
+	JZ    sums475
 
-step445:
+step474:
 	VMASKMOVPS   (R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
 	VFMADD231PS  Y5, Y4, Y1
@@ -9161,9 +9667,9 @@ step445:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step445
+	JNZ          step474
 
-sums446:
+sums475:
 	VXORPS     Y4, Y4, Y4
 	VADDPS     Y4, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9178,43 +9684,43 @@ sums446:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile441
+	JNZ        tile470
 	VZEROUPPER
 	RET
 
-rows440:
+rows469:
 	CMPQ 64(AX), $0x02
-	JNE  rows447
+	JNE  rows476
 
-tile448:
+tile477:
 	CMPQ       88(AX), $0x02
-	JNE        notC449
+	JNE        notC478
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
-	JMP        begin451
+	JMP        begin480
 
-notC449:
+notC478:
 	CMPQ       88(AX), $0x01
-	JNE        notBias450
+	JNE        notBias479
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
-	JMP        begin451
+	JMP        begin480
 
-notBias450:
+notBias479:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin451:
+begin480:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums453
+	JZ    sums482
 
-step452:
+step481:
 	VMASKMOVPS   (R12), Y0, Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y1
@@ -9223,9 +9729,9 @@ step452:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step452
+	JNZ          step481
 
-sums453:
+sums482:
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9236,52 +9742,52 @@ sums453:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile448
+	JNZ        tile477
 	VZEROUPPER
 	RET
 
-rows447:
-tile454:
+rows476:
+tile483:
 	CMPQ       88(AX), $0x02
-	JNE        notC455
+	JNE        notC484
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin457
+	JMP        begin486
 
-notC455:
+notC484:
 	CMPQ       88(AX), $0x01
-	JNE        notBias456
+	JNE        notBias485
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin457
+	JMP        begin486
 
-notBias456:
+notBias485:
 	VXORPS Y1, Y1, Y1
 
-begin457:
+begin486:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums459
+	JZ    sums488
 
-step458:
+step487:
 	VMASKMOVPS   (R12), Y0, Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step458
+	JNZ          step487
 
-sums459:
+sums488:
 	VXORPS     Y2, Y2, Y2
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
 	ADDQ       R9, R8
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile454
+	JNZ        tile483
 	VZEROUPPER
 	RET
 
@@ -9318,11 +9824,11 @@ TEXT ·gemm2AVX2(SB), NOSPLIT, $0-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x06
-	JNE  rows460
+	JNE  rows489
 
-tile461:
+tile490:
 	CMPQ    88(AX), $0x02
-	JNE     notC462
+	JNE     notC491
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	VMOVUPS 32(R13), Y1
@@ -9341,11 +9847,11 @@ tile461:
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
 	VMOVUPS 32(R13), Y11
-	JMP     begin464
+	JMP     begin493
 
-notC462:
+notC491:
 	CMPQ    88(AX), $0x01
-	JNE     notBias463
+	JNE     notBias492
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y2
@@ -9359,9 +9865,9 @@ notC462:
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
 	VMOVUPS Y1, Y11
-	JMP     begin464
+	JMP     begin493
 
-notBias463:
+notBias492:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9375,14 +9881,14 @@ notBias463:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin464:
+begin493:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums466
+	JZ    sums495
 
-step465:
+step494:
 	VMOVUPS      (R14), Y12
 	VMOVUPS      32(R14), Y13
 	VBROADCASTSS (R13), Y14
@@ -9406,9 +9912,9 @@ step465:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step465
+	JNZ          step494
 
-sums466:
+sums495:
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9447,17 +9953,17 @@ sums466:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile461
+	JNZ     tile490
 	VZEROUPPER
 	RET
 
-rows460:
+rows489:
 	CMPQ 64(AX), $0x05
-	JNE  rows467
+	JNE  rows496
 
-tile468:
+tile497:
 	CMPQ    88(AX), $0x02
-	JNE     notC469
+	JNE     notC498
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -9473,11 +9979,11 @@ tile468:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     begin471
+	JMP     begin500
 
-notC469:
+notC498:
 	CMPQ    88(AX), $0x01
-	JNE     notBias470
+	JNE     notBias499
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -9489,9 +9995,9 @@ notC469:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     begin471
+	JMP     begin500
 
-notBias470:
+notBias499:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9503,14 +10009,14 @@ notBias470:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin471:
+begin500:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums473
+	JZ    sums502
 
-step472:
+step501:
 	VMOVUPS      (R13), Y10
 	VMOVUPS      32(R13), Y11
 	VBROADCASTSS (R12), Y12
@@ -9531,9 +10037,9 @@ step472:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step472
+	JNZ          step501
 
-sums473:
+sums502:
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9566,17 +10072,17 @@ sums473:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile468
+	JNZ     tile497
 	VZEROUPPER
 	RET
 
-rows467:
+rows496:
 	CMPQ 64(AX), $0x04
-	JNE  rows474
+	JNE  rows503
 
-tile475:
+tile504:
 	CMPQ    88(AX), $0x02
-	JNE     notC476
+	JNE     notC505
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -9589,11 +10095,11 @@ tile475:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     begin478
+	JMP     begin507
 
-notC476:
+notC505:
 	CMPQ    88(AX), $0x01
-	JNE     notBias477
+	JNE     notBias506
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -9603,9 +10109,9 @@ notC476:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     begin478
+	JMP     begin507
 
-notBias477:
+notBias506:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9615,14 +10121,14 @@ notBias477:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin478:
+begin507:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums480
+	JZ    sums509
 
-step479:
+step508:
 	VMOVUPS      (R13), Y8
 	VMOVUPS      32(R13), Y9
 	VBROADCASTSS (R12), Y10
@@ -9640,9 +10146,9 @@ step479:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step479
+	JNZ          step508
 
-sums480:
+sums509:
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9669,17 +10175,17 @@ sums480:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile475
+	JNZ     tile504
 	VZEROUPPER
 	RET
 
-rows474:
+rows503:
 	CMPQ 64(AX), $0x03
-	JNE  rows481
+	JNE  rows510
 
-tile482:
+tile511:
 	CMPQ    88(AX), $0x02
-	JNE     notC483
+	JNE     notC512
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -9689,11 +10195,11 @@ tile482:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     begin485
+	JMP     begin514
 
-notC483:
+notC512:
 	CMPQ    88(AX), $0x01
-	JNE     notBias484
+	JNE     notBias513
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -9701,9 +10207,9 @@ notC483:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     begin485
+	JMP     begin514
 
-notBias484:
+notBias513:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9711,14 +10217,14 @@ notBias484:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin485:
+begin514:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums487
+	JZ    sums516
 
-step486:
+step515:
 	VMOVUPS      (R12), Y6
 	VMOVUPS      32(R12), Y7
 	VBROADCASTSS (R11), Y8
@@ -9733,9 +10239,9 @@ step486:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step486
+	JNZ          step515
 
-sums487:
+sums516:
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9756,49 +10262,49 @@ sums487:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile482
+	JNZ     tile511
 	VZEROUPPER
 	RET
 
-rows481:
+rows510:
 	CMPQ 64(AX), $0x02
-	JNE  rows488
+	JNE  rows517
 
-tile489:
+tile518:
 	CMPQ    88(AX), $0x02
-	JNE     notC490
+	JNE     notC519
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     begin492
+	JMP     begin521
 
-notC490:
+notC519:
 	CMPQ    88(AX), $0x01
-	JNE     notBias491
+	JNE     notBias520
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     begin492
+	JMP     begin521
 
-notBias491:
+notBias520:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin492:
+begin521:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums494
+	JZ    sums523
 
-step493:
+step522:
 	VMOVUPS      (R12), Y4
 	VMOVUPS      32(R12), Y5
 	VBROADCASTSS (R11), Y6
@@ -9810,9 +10316,9 @@ step493:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step493
+	JNZ          step522
 
-sums494:
+sums523:
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9827,39 +10333,39 @@ sums494:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile489
+	JNZ     tile518
 	VZEROUPPER
 	RET
 
-rows488:
-tile495:
+rows517:
+tile524:
 	CMPQ    88(AX), $0x02
-	JNE     notC496
+	JNE     notC525
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin498
+	JMP     begin527
 
-notC496:
+notC525:
 	CMPQ    88(AX), $0x01
-	JNE     notBias497
+	JNE     notBias526
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin498
+	JMP     begin527
 
-notBias497:
+notBias526:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin498:
+begin527:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums500
+	JZ    sums529
 
-step499:
+step528:
 	VMOVUPS      (R12), Y2
 	VMOVUPS      32(R12), Y3
 	VBROADCASTSS (R11), Y4
@@ -9868,9 +10374,9 @@ step499:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step499
+	JNZ          step528
 
-sums500:
+sums529:
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9879,7 +10385,7 @@ sums500:
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile495
+	JNZ     tile524
 	VZEROUPPER
 	RET
 
@@ -9904,11 +10410,11 @@ TEXT ·gemm2maskedAVX2(SB), NOSPLIT, $0-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x06
-	JNE     rows501
+	JNE     rows530
 
-tile502:
+tile531:
 	CMPQ       88(AX), $0x02
-	JNE        notC503
+	JNE        notC532
 	MOVQ       R8, R13
 	VMOVUPS    (R13), Y1
 	VMASKMOVPS 32(R13), Y0, Y2
@@ -9927,11 +10433,11 @@ tile502:
 	ADDQ       R9, R13
 	VMOVUPS    (R13), Y11
 	VMASKMOVPS 32(R13), Y0, Y12
-	JMP        begin505
+	JMP        begin534
 
-notC503:
+notC532:
 	CMPQ       88(AX), $0x01
-	JNE        notBias504
+	JNE        notBias533
 	MOVQ       96(AX), R13
 	VMOVUPS    (R13), Y1
 	VMOVUPS    Y1, Y3
@@ -9945,9 +10451,9 @@ notC503:
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
 	VMOVUPS    Y2, Y12
-	JMP        begin505
+	JMP        begin534
 
-notBias504:
+notBias533:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9961,14 +10467,14 @@ notBias504:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-begin505:
+begin534:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums507
+	JZ    sums536
 
-step506:
+step535:
 	VMOVUPS      (R14), Y13
 	VMASKMOVPS   32(R14), Y0, Y14
 	VBROADCASTSS (R13), Y15
@@ -9992,9 +10498,9 @@ step506:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step506
+	JNZ          step535
 
-sums507:
+sums536:
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -10033,17 +10539,17 @@ sums507:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile502
+	JNZ        tile531
 	VZEROUPPER
 	RET
 
-rows501:
+rows530:
 	CMPQ 64(AX), $0x05
-	JNE  rows508
+	JNE  rows537
 
-tile509:
+tile538:
 	CMPQ       88(AX), $0x02
-	JNE        notC510
+	JNE        notC539
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -10059,11 +10565,11 @@ tile509:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y9
 	VMASKMOVPS 32(R12), Y0, Y10
-	JMP        begin512
+	JMP        begin541
 
-notC510:
+notC539:
 	CMPQ       88(AX), $0x01
-	JNE        notBias511
+	JNE        notBias540
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -10075,9 +10581,9 @@ notC510:
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
-	JMP        begin512
+	JMP        begin541
 
-notBias511:
+notBias540:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10089,14 +10595,14 @@ notBias511:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin512:
+begin541:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums514
+	JZ    sums543
 
-step513:
+step542:
 	VMOVUPS      (R13), Y11
 	VMASKMOVPS   32(R13), Y0, Y12
 	VBROADCASTSS (R12), Y13
@@ -10117,9 +10623,9 @@ step513:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step513
+	JNZ          step542
 
-sums514:
+sums543:
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -10152,17 +10658,17 @@ sums514:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile509
+	JNZ        tile538
 	VZEROUPPER
 	RET
 
-rows508:
+rows537:
 	CMPQ 64(AX), $0x04
-	JNE  rows515
+	JNE  rows544
 
-tile516:
+tile545:
 	CMPQ       88(AX), $0x02
-	JNE        notC517
+	JNE        notC546
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -10175,11 +10681,11 @@ tile516:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y7
 	VMASKMOVPS 32(R12), Y0, Y8
-	JMP        begin519
+	JMP        begin548
 
-notC517:
+notC546:
 	CMPQ       88(AX), $0x01
-	JNE        notBias518
+	JNE        notBias547
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -10189,9 +10695,9 @@ notC517:
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
-	JMP        begin519
+	JMP        begin548
 
-notBias518:
+notBias547:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10201,14 +10707,14 @@ notBias518:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin519:
+begin548:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums521
+	JZ    sums550
 
-step520:
+step549:
 	VMOVUPS      (R13), Y9
 	VMASKMOVPS   32(R13), Y0, Y10
 	VBROADCASTSS (R12), Y11
@@ -10226,9 +10732,9 @@ step520:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step520
+	JNZ          step549
 
-sums521:
+sums550:
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -10255,17 +10761,17 @@ sums521:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile516
+	JNZ        tile545
 	VZEROUPPER
 	RET
 
-rows515:
+rows544:
 	CMPQ 64(AX), $0x03
-	JNE  rows522
+	JNE  rows551
 
-tile523:
+tile552:
 	CMPQ       88(AX), $0x02
-	JNE        notC524
+	JNE        notC553
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
@@ -10275,11 +10781,11 @@ tile523:
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y5
 	VMASKMOVPS 32(R11), Y0, Y6
-	JMP        begin526
+	JMP        begin555
 
-notC524:
+notC553:
 	CMPQ       88(AX), $0x01
-	JNE        notBias525
+	JNE        notBias554
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
@@ -10287,9 +10793,9 @@ notC524:
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
-	JMP        begin526
+	JMP        begin555
 
-notBias525:
+notBias554:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10297,14 +10803,14 @@ notBias525:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin526:
+begin555:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums528
+	JZ    sums557
 
-step527:
+step556:
 	VMOVUPS      (R12), Y7
 	VMASKMOVPS   32(R12), Y0, Y8
 	VBROADCASTSS (R11), Y9
@@ -10319,9 +10825,9 @@ step527:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step527
+	JNZ          step556
 
-sums528:
+sums557:
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -10342,49 +10848,49 @@ sums528:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile523
+	JNZ        tile552
 	VZEROUPPER
 	RET
 
-rows522:
+rows551:
 	CMPQ 64(AX), $0x02
-	JNE  rows529
+	JNE  rows558
 
-tile530:
+tile559:
 	CMPQ       88(AX), $0x02
-	JNE        notC531
+	JNE        notC560
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y3
 	VMASKMOVPS 32(R11), Y0, Y4
-	JMP        begin533
+	JMP        begin562
 
-notC531:
+notC560:
 	CMPQ       88(AX), $0x01
-	JNE        notBias532
+	JNE        notBias561
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
-	JMP        begin533
+	JMP        begin562
 
-notBias532:
+notBias561:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin533:
+begin562:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums535
+	JZ    sums564
 
-step534:
+step563:
 	VMOVUPS      (R12), Y5
 	VMASKMOVPS   32(R12), Y0, Y6
 	VBROADCASTSS (R11), Y7
@@ -10396,9 +10902,9 @@ step534:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step534
+	JNZ          step563
 
-sums535:
+sums564:
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -10413,39 +10919,39 @@ sums535:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile530
+	JNZ        tile559
 	VZEROUPPER
 	RET
 
-rows529:
-tile536:
+rows558:
+tile565:
 	CMPQ       88(AX), $0x02
-	JNE        notC537
+	JNE        notC566
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin539
+	JMP        begin568
 
-notC537:
+notC566:
 	CMPQ       88(AX), $0x01
-	JNE        notBias538
+	JNE        notBias567
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin539
+	JMP        begin568
 
-notBias538:
+notBias567:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin539:
+begin568:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums541
+	JZ    sums570
 
-step540:
+step569:
 	VMOVUPS      (R12), Y3
 	VMASKMOVPS   32(R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
@@ -10454,9 +10960,9 @@ step540:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step540
+	JNZ          step569
 
-sums541:
+sums570:
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -10465,7 +10971,7 @@ sums541:
 	ADDQ       R9, R8
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile536
+	JNZ        tile565
 	VZEROUPPER
 	RET
 
@@ -10513,9 +11019,9 @@ TEXT ·transposeAVX2(SB), NOSPLIT, $64-48
 	MOVQ    depth+40(FP), DX
 	XORQ    BX, BX
 	SUBQ    $0x08, DX
-	JL      rest543
+	JL      rest572
 
-loop542:
+loop571:
 	MOVQ           (SP), SI
 	VBROADCASTF128 (SI)(BX*1), Y0
 	VBROADCASTF128 16(SI)(BX*1), Y1
@@ -10574,11 +11080,11 @@ loop542:
 	ADDQ           CX, AX
 	ADDQ           $+32, BX
 	SUBQ           $0x08, DX
-	JGE            loop542
+	JGE            loop571
 
-rest543:
+rest572:
 	ADDQ       $0x08, DX
-	JZ         done544
+	JZ         done573
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -10627,36 +11133,36 @@ rest543:
 	VMOVUPS    Y5, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x01
-	JE         columns545
+	JE         columns574
 	VMOVUPS    Y4, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x02
-	JE         columns545
+	JE         columns574
 	VMOVUPS    Y2, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x03
-	JE         columns545
+	JE         columns574
 	VMOVUPS    Y6, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x04
-	JE         columns545
+	JE         columns574
 	VMOVUPS    Y7, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x05
-	JE         columns545
+	JE         columns574
 	VMOVUPS    Y3, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x06
-	JE         columns545
+	JE         columns574
 	VMOVUPS    Y8, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x07
-	JE         columns545
+	JE         columns574
 	VMOVUPS    Y0, (AX)
 	ADDQ       CX, AX
 
-columns545:
-done544:
+columns574:
+done573:
 	VZEROUPPER
 	RET
 
@@ -10747,7 +11253,7 @@ TEXT ·gemvTransposedAVX2(SB), NOSPLIT, $128-8
 	VMOVUPS    32(DI), Y0
 	VMASKMOVPS (CX), Y0, Y0
 	SUBQ       BX, DX
-	JLE        groups546
+	JLE        groups575
 	CMPQ       DX, BX
 	CMOVQGT    BX, DX
 	LEAQ       masks<>+0(SB), BX
@@ -10757,14 +11263,14 @@ TEXT ·gemvTransposedAVX2(SB), NOSPLIT, $128-8
 	VMOVUPS    32(BX), Y1
 	VMASKMOVPS 32(CX), Y1, Y1
 
-groups546:
+groups575:
 	MOVQ (AX), CX
 	MOVQ 56(AX), DX
 	XORQ BX, BX
 	SUBQ $0x08, DX
-	JL   rest548
+	JL   rest577
 
-loop547:
+loop576:
 	MOVQ           (SP), SI
 	VBROADCASTF128 (SI)(BX*1), Y2
 	VBROADCASTF128 16(SI)(BX*1), Y3
@@ -10880,11 +11386,11 @@ loop547:
 	ADDQ           $0x20, CX
 	ADDQ           $+32, BX
 	SUBQ           $0x08, DX
-	JGE            loop547
+	JGE            loop576
 
-rest548:
+rest577:
 	ADDQ         $0x08, DX
-	JZ           done549
+	JZ           done578
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -10933,35 +11439,35 @@ rest548:
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y7, Y0
 	CMPQ         DX, $0x01
-	JE           columns550
+	JE           columns579
 	VBROADCASTSS 4(CX), Y3
 	VFMADD231PS  Y3, Y6, Y0
 	CMPQ         DX, $0x02
-	JE           columns550
+	JE           columns579
 	VBROADCASTSS 8(CX), Y3
 	VFMADD231PS  Y3, Y4, Y0
 	CMPQ         DX, $0x03
-	JE           columns550
+	JE           columns579
 	VBROADCASTSS 12(CX), Y3
 	VFMADD231PS  Y3, Y8, Y0
 	CMPQ         DX, $0x04
-	JE           columns550
+	JE           columns579
 	VBROADCASTSS 16(CX), Y3
 	VFMADD231PS  Y3, Y9, Y0
 	CMPQ         DX, $0x05
-	JE           columns550
+	JE           columns579
 	VBROADCASTSS 20(CX), Y3
 	VFMADD231PS  Y3, Y5, Y0
 	CMPQ         DX, $0x06
-	JE           columns550
+	JE           columns579
 	VBROADCASTSS 24(CX), Y3
 	VFMADD231PS  Y3, Y10, Y0
 	CMPQ         DX, $0x07
-	JE           columns550
+	JE           columns579
 	VBROADCASTSS 28(CX), Y3
 	VFMADD231PS  Y3, Y2, Y0
 
-columns550:
+columns579:
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -11010,36 +11516,36 @@ columns550:
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y7, Y1
 	CMPQ         DX, $0x01
-	JE           columns551
+	JE           columns580
 	VBROADCASTSS 4(CX), Y3
 	VFMADD231PS  Y3, Y6, Y1
 	CMPQ         DX, $0x02
-	JE           columns551
+	JE           columns580
 	VBROADCASTSS 8(CX), Y3
 	VFMADD231PS  Y3, Y4, Y1
 	CMPQ         DX, $0x03
-	JE           columns551
+	JE           columns580
 	VBROADCASTSS 12(CX), Y3
 	VFMADD231PS  Y3, Y8, Y1
 	CMPQ         DX, $0x04
-	JE           columns551
+	JE           columns580
 	VBROADCASTSS 16(CX), Y3
 	VFMADD231PS  Y3, Y9, Y1
 	CMPQ         DX, $0x05
-	JE           columns551
+	JE           columns580
 	VBROADCASTSS 20(CX), Y3
 	VFMADD231PS  Y3, Y5, Y1
 	CMPQ         DX, $0x06
-	JE           columns551
+	JE           columns580
 	VBROADCASTSS 24(CX), Y3
 	VFMADD231PS  Y3, Y10, Y1
 	CMPQ         DX, $0x07
-	JE           columns551
+	JE           columns580
 	VBROADCASTSS 28(CX), Y3
 	VFMADD231PS  Y3, Y2, Y1
 
-columns551:
-done549:
+columns580:
+done578:
 	VXORPS     Y2, Y2, Y2
 	VADDPS     Y2, Y0, Y0
 	VADDPS     Y2, Y1, Y1
@@ -11056,7 +11562,7 @@ done549:
 	VMOVUPS    32(SI), Y2
 	VMASKMOVPS Y0, Y2, (CX)
 	SUBQ       DX, AX
-	JLE        groups552
+	JLE        groups581
 	CMPQ       AX, DX
 	CMOVQGT    DX, AX
 	LEAQ       masks<>+0(SB), DX
@@ -11066,7 +11572,7 @@ done549:
 	VMOVUPS    32(DX), Y0
 	VMASKMOVPS Y1, Y0, 32(CX)
 
-groups552:
+groups581:
 	VZEROUPPER
 	RET
 
@@ -11080,9 +11586,9 @@ TEXT ·axpyAVX2(SB), NOSPLIT, $0-32
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after555
+	JL           after584
 
-loop554:
+loop583:
 	VMOVUPS     (AX)(BX*4), Y1
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD231PS Y1, Y0, Y2
@@ -11101,26 +11607,26 @@ loop554:
 	VMOVUPS     Y2, 96(CX)(BX*4)
 	ADDQ        $+32, BX
 	SUBQ        $+32, DX
-	JGE         loop554
+	JGE         loop583
 
-after555:
+after584:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after557
+	JL   after586
 
-loop556:
+loop585:
 	VMOVUPS     (AX)(BX*4), Y1
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD231PS Y1, Y0, Y2
 	VMOVUPS     Y2, (CX)(BX*4)
 	ADDQ        $+8, BX
 	SUBQ        $+8, DX
-	JGE         loop556
+	JGE         loop585
 
-after557:
+after586:
 	ADDQ        $+8, DX
 	TESTQ       DX, DX
-	JZ          end553
+	JZ          end582
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11131,7 +11637,7 @@ after557:
 	VFMADD231PS Y2, Y0, Y3
 	VMASKMOVPS  Y3, Y1, (CX)(BX*4)
 
-end553:
+end582:
 	VZEROUPPER
 	RET
 
@@ -11145,9 +11651,9 @@ TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after560
+	JL           after589
 
-loop559:
+loop588:
 	VMOVUPS (CX)(BX*4), Y1
 	VMULPS  Y1, Y0, Y1
 	VMOVUPS Y1, (AX)(BX*4)
@@ -11162,25 +11668,25 @@ loop559:
 	VMOVUPS Y1, 96(AX)(BX*4)
 	ADDQ    $+32, BX
 	SUBQ    $+32, DX
-	JGE     loop559
+	JGE     loop588
 
-after560:
+after589:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after562
+	JL   after591
 
-loop561:
+loop590:
 	VMOVUPS (CX)(BX*4), Y1
 	VMULPS  Y1, Y0, Y1
 	VMOVUPS Y1, (AX)(BX*4)
 	ADDQ    $+8, BX
 	SUBQ    $+8, DX
-	JGE     loop561
+	JGE     loop590
 
-after562:
+after591:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end558
+	JZ         end587
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -11190,7 +11696,7 @@ after562:
 	VMULPS     Y2, Y0, Y2
 	VMASKMOVPS Y2, Y1, (AX)(BX*4)
 
-end558:
+end587:
 	VZEROUPPER
 	RET
 
@@ -11203,9 +11709,9 @@ TEXT ·addAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after565
+	JL   after594
 
-loop564:
+loop593:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VADDPS  Y1, Y0, Y0
@@ -11224,26 +11730,26 @@ loop564:
 	VMOVUPS Y0, 96(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop564
+	JGE     loop593
 
-after565:
+after594:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after567
+	JL   after596
 
-loop566:
+loop595:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (AX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop566
+	JGE     loop595
 
-after567:
+after596:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end563
+	JZ         end592
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -11254,7 +11760,7 @@ after567:
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-end563:
+end592:
 	VZEROUPPER
 	RET
 
@@ -11267,9 +11773,9 @@ TEXT ·mulAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after570
+	JL   after599
 
-loop569:
+loop598:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VMULPS  Y1, Y0, Y0
@@ -11288,26 +11794,26 @@ loop569:
 	VMOVUPS Y0, 96(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop569
+	JGE     loop598
 
-after570:
+after599:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after572
+	JL   after601
 
-loop571:
+loop600:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VMULPS  Y1, Y0, Y0
 	VMOVUPS Y0, (AX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop571
+	JGE     loop600
 
-after572:
+after601:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end568
+	JZ         end597
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -11318,7 +11824,7 @@ after572:
 	VMULPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-end568:
+end597:
 	VZEROUPPER
 	RET
 
@@ -11331,9 +11837,9 @@ TEXT ·mulAddAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after575
+	JL   after604
 
-loop574:
+loop603:
 	VMOVUPS     (CX)(SI*4), Y0
 	VMOVUPS     (DX)(SI*4), Y1
 	VMOVUPS     (AX)(SI*4), Y2
@@ -11356,14 +11862,14 @@ loop574:
 	VMOVUPS     Y0, 96(AX)(SI*4)
 	ADDQ        $+32, SI
 	SUBQ        $+32, BX
-	JGE         loop574
+	JGE         loop603
 
-after575:
+after604:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after577
+	JL   after606
 
-loop576:
+loop605:
 	VMOVUPS     (CX)(SI*4), Y0
 	VMOVUPS     (DX)(SI*4), Y1
 	VMOVUPS     (AX)(SI*4), Y2
@@ -11371,12 +11877,12 @@ loop576:
 	VMOVUPS     Y0, (AX)(SI*4)
 	ADDQ        $+8, SI
 	SUBQ        $+8, BX
-	JGE         loop576
+	JGE         loop605
 
-after577:
+after606:
 	ADDQ        $+8, BX
 	TESTQ       BX, BX
-	JZ          end573
+	JZ          end602
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -11388,7 +11894,7 @@ after577:
 	VFMADD213PS Y3, Y2, Y1
 	VMASKMOVPS  Y1, Y0, (AX)(SI*4)
 
-end573:
+end602:
 	VZEROUPPER
 	RET
 
@@ -11407,9 +11913,9 @@ TEXT ·sumAVX2(SB), NOSPLIT, $0-20
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+64, CX
-	JL     after581
+	JL     after610
 
-loop580:
+loop609:
 	VMOVUPS (AX)(DX*4), Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS 32(AX)(DX*4), Y8
@@ -11428,55 +11934,55 @@ loop580:
 	VADDPS  Y8, Y7, Y7
 	ADDQ    $+64, DX
 	SUBQ    $+64, CX
-	JGE     loop580
+	JGE     loop609
 
-after581:
+after610:
 	ADDQ    $+64, CX
 	CMPQ    CX, $+8
-	JL      rest5790
+	JL      rest6080
 	VMOVUPS (AX)(DX*4), Y8
 	VADDPS  Y8, Y0, Y0
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5791
+	JL      rest6081
 	VMOVUPS 32(AX)(DX*4), Y8
 	VADDPS  Y8, Y1, Y1
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5792
+	JL      rest6082
 	VMOVUPS 64(AX)(DX*4), Y8
 	VADDPS  Y8, Y2, Y2
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5793
+	JL      rest6083
 	VMOVUPS 96(AX)(DX*4), Y8
 	VADDPS  Y8, Y3, Y3
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5794
+	JL      rest6084
 	VMOVUPS 128(AX)(DX*4), Y8
 	VADDPS  Y8, Y4, Y4
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5795
+	JL      rest6085
 	VMOVUPS 160(AX)(DX*4), Y8
 	VADDPS  Y8, Y5, Y5
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5796
+	JL      rest6086
 	VMOVUPS 192(AX)(DX*4), Y8
 	VADDPS  Y8, Y6, Y6
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5797
+	JL      rest6087
 	VMOVUPS 224(AX)(DX*4), Y8
 	VADDPS  Y8, Y7, Y7
 	SUBQ    $+8, CX
-	JMP     done578
+	JMP     done607
 
-rest5790:
+rest6080:
 	TESTQ      CX, CX
-	JZ         done578
+	JZ         done607
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11484,11 +11990,11 @@ rest5790:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS (AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y0, Y0
-	JMP        done578
+	JMP        done607
 
-rest5791:
+rest6081:
 	TESTQ      CX, CX
-	JZ         done578
+	JZ         done607
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11496,11 +12002,11 @@ rest5791:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 32(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y1, Y1
-	JMP        done578
+	JMP        done607
 
-rest5792:
+rest6082:
 	TESTQ      CX, CX
-	JZ         done578
+	JZ         done607
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11508,11 +12014,11 @@ rest5792:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 64(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y2, Y2
-	JMP        done578
+	JMP        done607
 
-rest5793:
+rest6083:
 	TESTQ      CX, CX
-	JZ         done578
+	JZ         done607
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11520,11 +12026,11 @@ rest5793:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 96(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y3, Y3
-	JMP        done578
+	JMP        done607
 
-rest5794:
+rest6084:
 	TESTQ      CX, CX
-	JZ         done578
+	JZ         done607
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11532,11 +12038,11 @@ rest5794:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 128(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y4, Y4
-	JMP        done578
+	JMP        done607
 
-rest5795:
+rest6085:
 	TESTQ      CX, CX
-	JZ         done578
+	JZ         done607
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11544,11 +12050,11 @@ rest5795:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 160(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y5, Y5
-	JMP        done578
+	JMP        done607
 
-rest5796:
+rest6086:
 	TESTQ      CX, CX
-	JZ         done578
+	JZ         done607
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11556,11 +12062,11 @@ rest5796:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 192(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y6, Y6
-	JMP        done578
+	JMP        done607
 
-rest5797:
+rest6087:
 	TESTQ      CX, CX
-	JZ         done578
+	JZ         done607
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11569,7 +12075,7 @@ rest5797:
 	VMASKMOVPS 224(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y7, Y7
 
-done578:
+done607:
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
@@ -11603,9 +12109,9 @@ TEXT ·dotAVX2(SB), NOSPLIT, $0-28
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+64, DX
-	JL     after585
+	JL     after614
 
-loop584:
+loop613:
 	VMOVUPS     (AX)(BX*4), Y8
 	VMOVUPS     (CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y0
@@ -11632,63 +12138,63 @@ loop584:
 	VFMADD231PS Y8, Y9, Y7
 	ADDQ        $+64, BX
 	SUBQ        $+64, DX
-	JGE         loop584
+	JGE         loop613
 
-after585:
+after614:
 	ADDQ        $+64, DX
 	CMPQ        DX, $+8
-	JL          rest5830
+	JL          rest6120
 	VMOVUPS     (AX)(BX*4), Y8
 	VMOVUPS     (CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y0
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5831
+	JL          rest6121
 	VMOVUPS     32(AX)(BX*4), Y8
 	VMOVUPS     32(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y1
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5832
+	JL          rest6122
 	VMOVUPS     64(AX)(BX*4), Y8
 	VMOVUPS     64(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y2
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5833
+	JL          rest6123
 	VMOVUPS     96(AX)(BX*4), Y8
 	VMOVUPS     96(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y3
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5834
+	JL          rest6124
 	VMOVUPS     128(AX)(BX*4), Y8
 	VMOVUPS     128(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y4
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5835
+	JL          rest6125
 	VMOVUPS     160(AX)(BX*4), Y8
 	VMOVUPS     160(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y5
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5836
+	JL          rest6126
 	VMOVUPS     192(AX)(BX*4), Y8
 	VMOVUPS     192(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y6
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5837
+	JL          rest6127
 	VMOVUPS     224(AX)(BX*4), Y8
 	VMOVUPS     224(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y7
 	SUBQ        $+8, DX
-	JMP         done582
+	JMP         done611
 
-rest5830:
+rest6120:
 	TESTQ       DX, DX
-	JZ          done582
+	JZ          done611
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11697,11 +12203,11 @@ rest5830:
 	VMASKMOVPS  (AX)(BX*4), Y8, Y9
 	VMASKMOVPS  (CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y0
-	JMP         done582
+	JMP         done611
 
-rest5831:
+rest6121:
 	TESTQ       DX, DX
-	JZ          done582
+	JZ          done611
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11710,11 +12216,11 @@ rest5831:
 	VMASKMOVPS  32(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  32(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y1
-	JMP         done582
+	JMP         done611
 
-rest5832:
+rest6122:
 	TESTQ       DX, DX
-	JZ          done582
+	JZ          done611
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11723,11 +12229,11 @@ rest5832:
 	VMASKMOVPS  64(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  64(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y2
-	JMP         done582
+	JMP         done611
 
-rest5833:
+rest6123:
 	TESTQ       DX, DX
-	JZ          done582
+	JZ          done611
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11736,11 +12242,11 @@ rest5833:
 	VMASKMOVPS  96(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  96(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y3
-	JMP         done582
+	JMP         done611
 
-rest5834:
+rest6124:
 	TESTQ       DX, DX
-	JZ          done582
+	JZ          done611
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11749,11 +12255,11 @@ rest5834:
 	VMASKMOVPS  128(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  128(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y4
-	JMP         done582
+	JMP         done611
 
-rest5835:
+rest6125:
 	TESTQ       DX, DX
-	JZ          done582
+	JZ          done611
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11762,11 +12268,11 @@ rest5835:
 	VMASKMOVPS  160(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  160(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y5
-	JMP         done582
+	JMP         done611
 
-rest5836:
+rest6126:
 	TESTQ       DX, DX
-	JZ          done582
+	JZ          done611
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11775,11 +12281,11 @@ rest5836:
 	VMASKMOVPS  192(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  192(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y6
-	JMP         done582
+	JMP         done611
 
-rest5837:
+rest6127:
 	TESTQ       DX, DX
-	JZ          done582
+	JZ          done611
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11789,7 +12295,7 @@ rest5837:
 	VMASKMOVPS  224(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y7
 
-done582:
+done611:
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
@@ -11820,9 +12326,9 @@ TEXT ·maxAVX2(SB), NOSPLIT, $0-20
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+32, CX
-	JL           after588
+	JL           after617
 
-loop587:
+loop616:
 	VMOVUPS (AX)(DX*4), Y6
 	VMAXPS  Y6, Y1, Y1
 	VCMPPS  $0x03, Y6, Y6, Y6
@@ -11841,26 +12347,26 @@ loop587:
 	VORPS   Y6, Y5, Y5
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop587
+	JGE     loop616
 
-after588:
+after617:
 	ADDQ $+32, CX
 	SUBQ $+8, CX
-	JL   after590
+	JL   after619
 
-loop589:
+loop618:
 	VMOVUPS (AX)(DX*4), Y6
 	VMAXPS  Y6, Y1, Y1
 	VCMPPS  $0x03, Y6, Y6, Y6
 	VORPS   Y6, Y5, Y5
 	ADDQ    $+8, DX
 	SUBQ    $+8, CX
-	JGE     loop589
+	JGE     loop618
 
-after590:
+after619:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         end586
+	JZ         end615
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11872,7 +12378,7 @@ after590:
 	VCMPPS     $0x03, Y0, Y0, Y0
 	VORPS      Y0, Y5, Y5
 
-end586:
+end615:
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y4, Y2, Y2
 	VMAXPS       Y2, Y1, Y1
@@ -11883,11 +12389,11 @@ end586:
 	VMOVSHDUP    X1, X0
 	VMAXPS       X0, X1, X1
 	VPTEST       Y5, Y5
-	JZ           clean591
+	JZ           clean620
 	VBROADCASTSS c7fc00000<>+0(SB), Y0
 	VMOVUPS      Y0, Y1
 
-clean591:
+clean620:
 	MOVSS X1, ret+16(FP)
 	VZEROUPPER
 	RET
@@ -11900,9 +12406,9 @@ TEXT ·finiteAVX2(SB), NOSPLIT, $0-17
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+32, CX
-	JL     after594
+	JL     after623
 
-loop593:
+loop622:
 	VMOVUPS (AX)(DX*4), Y1
 	VSUBPS  Y1, Y1, Y1
 	VORPS   Y1, Y0, Y0
@@ -11917,25 +12423,25 @@ loop593:
 	VORPS   Y1, Y0, Y0
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop593
+	JGE     loop622
 
-after594:
+after623:
 	ADDQ $+32, CX
 	SUBQ $+8, CX
-	JL   after596
+	JL   after625
 
-loop595:
+loop624:
 	VMOVUPS (AX)(DX*4), Y1
 	VSUBPS  Y1, Y1, Y1
 	VORPS   Y1, Y0, Y0
 	ADDQ    $+8, DX
 	SUBQ    $+8, CX
-	JGE     loop595
+	JGE     loop624
 
-after596:
+after625:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         end592
+	JZ         end621
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11945,7 +12451,7 @@ after596:
 	VSUBPS     Y1, Y1, Y1
 	VORPS      Y1, Y0, Y0
 
-end592:
+end621:
 	VPTEST Y0, Y0
 	SETEQ  AL
 	MOVB   AL, ret+16(FP)
@@ -11962,9 +12468,9 @@ TEXT ·expAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after599
+	JL           after628
 
-loop598:
+loop627:
 	VMOVUPS      (CX)(BX*4), Y2
 	VMINPS       Y2, Y0, Y2
 	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y2, Y3
@@ -11986,12 +12492,12 @@ loop598:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop598
+	JGE          loop627
 
-after599:
+after628:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end597
+	JZ           end626
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12017,7 +12523,7 @@ after599:
 	VANDPS       Y0, Y1, Y1
 	VMASKMOVPS   Y1, Y2, (AX)(BX*4)
 
-end597:
+end626:
 	VZEROUPPER
 	RET
 
@@ -12035,9 +12541,9 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-36
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after603
+	JL           after632
 
-loop602:
+loop631:
 	VMOVUPS      (CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -12082,12 +12588,12 @@ loop602:
 	VADDPS       Y8, Y4, Y4
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop602
+	JGE          loop631
 
-after603:
+after632:
 	ADDQ         $+16, DX
 	CMPQ         DX, $+8
-	JL           rest6010
+	JL           rest6300
 	VMOVUPS      (CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -12111,7 +12617,7 @@ after603:
 	VADDPS       Y8, Y3, Y3
 	SUBQ         $+8, DX
 	CMPQ         DX, $+8
-	JL           rest6011
+	JL           rest6301
 	VMOVUPS      32(CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -12134,11 +12640,11 @@ after603:
 	VMOVUPS      Y2, 32(AX)(BX*4)
 	VADDPS       Y2, Y4, Y4
 	SUBQ         $+8, DX
-	JMP          done600
+	JMP          done629
 
-rest6010:
+rest6300:
 	TESTQ        DX, DX
-	JZ           done600
+	JZ           done629
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12166,11 +12672,11 @@ rest6010:
 	VMASKMOVPS   Y2, Y5, (AX)(BX*4)
 	VANDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y3, Y3
-	JMP          done600
+	JMP          done629
 
-rest6011:
+rest6301:
 	TESTQ        DX, DX
-	JZ           done600
+	JZ           done629
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12199,7 +12705,7 @@ rest6011:
 	VANDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y4, Y4
 
-done600:
+done629:
 	VADDPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X0
 	VADDPS       X0, X3, X3
@@ -12223,9 +12729,9 @@ TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after606
+	JL           after635
 
-loop605:
+loop634:
 	VMOVUPS      (CX)(BX*4), Y4
 	VSUBPS       Y4, Y2, Y4
 	VMINPS       Y4, Y0, Y4
@@ -12250,12 +12756,12 @@ loop605:
 	VMOVUPS      Y7, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop605
+	JGE          loop634
 
-after606:
+after635:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end604
+	JZ           end633
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12284,7 +12790,7 @@ after606:
 	VDIVPS       Y1, Y3, Y1
 	VMASKMOVPS   Y1, Y4, (AX)(BX*4)
 
-end604:
+end633:
 	VZEROUPPER
 	RET
 
@@ -12298,9 +12804,9 @@ TEXT ·tanhAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after609
+	JL           after638
 
-loop608:
+loop637:
 	VMOVUPS      (CX)(BX*4), Y2
 	VANDPS       c7fffffff<>+0(SB), Y2, Y3
 	VANDPS       c80000000<>+0(SB), Y2, Y2
@@ -12327,12 +12833,12 @@ loop608:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop608
+	JGE          loop637
 
-after609:
+after638:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end607
+	JZ           end636
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12363,7 +12869,7 @@ after609:
 	VORPS        Y3, Y1, Y1
 	VMASKMOVPS   Y1, Y2, (AX)(BX*4)
 
-end607:
+end636:
 	VZEROUPPER
 	RET
 
@@ -12380,9 +12886,9 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after612
+	JL           after641
 
-loop611:
+loop640:
 	VMOVUPS      (CX)(BX*4), Y5
 	VANDPS       c7fffffff<>+0(SB), Y5, Y6
 	VMINPS       Y6, Y2, Y6
@@ -12428,12 +12934,12 @@ loop611:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop611
+	JGE          loop640
 
-after612:
+after641:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end610
+	JZ           end639
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12483,7 +12989,7 @@ after612:
 	VFNMADD231PS Y7, Y2, Y6
 	VMASKMOVPS   Y6, Y5, (AX)(BX*4)
 
-end610:
+end639:
 	VZEROUPPER
 	RET
 
@@ -12501,9 +13007,9 @@ TEXT ·geluGradAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after615
+	JL           after644
 
-loop614:
+loop643:
 	VMOVUPS      (CX)(BX*4), Y6
 	VANDPS       c7fffffff<>+0(SB), Y6, Y7
 	VMINPS       Y7, Y2, Y7
@@ -12554,12 +13060,12 @@ loop614:
 	VMOVUPS      Y8, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop614
+	JGE          loop643
 
-after615:
+after644:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end613
+	JZ           end642
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12614,7 +13120,7 @@ after615:
 	VFMADD231PS  Y8, Y1, Y0
 	VMASKMOVPS   Y0, Y6, (AX)(BX*4)
 
-end613:
+end642:
 	VZEROUPPER
 	RET
 
@@ -12632,15 +13138,15 @@ TEXT ·additiveScoresAVX2(SB), NOSPLIT, $0-48
 	VBROADCASTSS c3f800000<>+0(SB), Y3
 	VBROADCASTSS cc0000000<>+0(SB), Y4
 
-key616:
+key645:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	MOVQ   h+40(FP), DI
 	XORQ   R8, R8
 	SUBQ   $+16, DI
-	JL     after620
+	JL     after649
 
-loop619:
+loop648:
 	VMOVUPS      (CX)(R8*4), Y7
 	VMOVUPS      (DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -12691,12 +13197,12 @@ loop619:
 	VFMADD231PS  Y7, Y9, Y6
 	ADDQ         $+16, R8
 	SUBQ         $+16, DI
-	JGE          loop619
+	JGE          loop648
 
-after620:
+after649:
 	ADDQ         $+16, DI
 	CMPQ         DI, $+8
-	JL           rest6180
+	JL           rest6470
 	VMOVUPS      (CX)(R8*4), Y7
 	VMOVUPS      (DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -12723,7 +13229,7 @@ after620:
 	VFMADD231PS  Y7, Y9, Y5
 	SUBQ         $+8, DI
 	CMPQ         DI, $+8
-	JL           rest6181
+	JL           rest6471
 	VMOVUPS      32(CX)(R8*4), Y7
 	VMOVUPS      32(DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -12749,11 +13255,11 @@ after620:
 	VMOVUPS      32(BX)(R8*4), Y7
 	VFMADD231PS  Y7, Y9, Y6
 	SUBQ         $+8, DI
-	JMP          done617
+	JMP          done646
 
-rest6180:
+rest6470:
 	TESTQ        DI, DI
-	JZ           done617
+	JZ           done646
 	LEAQ         masks<>+0(SB), R9
 	SHLQ         $0x02, DI
 	SUBQ         DI, R9
@@ -12783,11 +13289,11 @@ rest6180:
 	VFMADD213PS  Y3, Y4, Y10
 	VMASKMOVPS   (BX)(R8*4), Y7, Y7
 	VFMADD231PS  Y7, Y10, Y5
-	JMP          done617
+	JMP          done646
 
-rest6181:
+rest6471:
 	TESTQ        DI, DI
-	JZ           done617
+	JZ           done646
 	LEAQ         masks<>+0(SB), R9
 	SHLQ         $0x02, DI
 	SUBQ         DI, R9
@@ -12818,7 +13324,7 @@ rest6181:
 	VMASKMOVPS   32(BX)(R8*4), Y7, Y7
 	VFMADD231PS  Y7, Y10, Y6
 
-done617:
+done646:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X6
 	VADDPS       X6, X5, X5
@@ -12831,7 +13337,7 @@ done617:
 	LEAQ         (DX)(DI*4), DX
 	ADDQ         $0x04, AX
 	DECQ         SI
-	JNZ          key616
+	JNZ          key645
 	VZEROUPPER
 	RET
 
@@ -12852,18 +13358,18 @@ TEXT ·additiveGradAVX2(SB), NOSPLIT, $0-72
 	VBROADCASTSS c3f800000<>+0(SB), Y3
 	VBROADCASTSS cc0000000<>+0(SB), Y4
 
-key621:
+key650:
 	MOVL         (BX), R10
 	ADDL         R10, R10
-	JZ           skip622
+	JZ           skip651
 	VBROADCASTSS (BX), Y5
 	VMULPS       c40800000<>+0(SB), Y5, Y6
 	MOVQ         h+64(FP), R10
 	XORQ         R11, R11
 	SUBQ         $+8, R10
-	JL           after625
+	JL           after654
 
-loop624:
+loop653:
 	VMOVUPS      (SI)(R11*4), Y7
 	VMOVUPS      (DI)(R11*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -12902,12 +13408,12 @@ loop624:
 	VMOVUPS      Y8, (DX)(R11*4)
 	ADDQ         $+8, R11
 	SUBQ         $+8, R10
-	JGE          loop624
+	JGE          loop653
 
-after625:
+after654:
 	ADDQ         $+8, R10
 	TESTQ        R10, R10
-	JZ           end623
+	JZ           end652
 	LEAQ         masks<>+0(SB), R12
 	SHLQ         $0x02, R10
 	SUBQ         R10, R12
@@ -12950,15 +13456,516 @@ after625:
 	VFMADD231PS  Y10, Y5, Y6
 	VMASKMOVPS   Y6, Y7, (DX)(R11*4)
 
-end623:
-skip622:
+end652:
+skip651:
 	MOVQ h+64(FP), R10
 	LEAQ (DI)(R10*4), DI
 	MOVQ h+64(FP), R10
 	LEAQ (CX)(R10*4), CX
 	ADDQ $0x04, BX
 	DECQ R9
-	JNZ  key621
+	JNZ  key650
+	VZEROUPPER
+	RET
+
+// func rowMaxAVX2(dst *float32, x *float32, row int, rows int, n int)
+// Requires: AVX
+TEXT ·rowMaxAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         row+16(FP), DX
+	VBROADCASTSS cff800000<>+0(SB), Y0
+	MOVQ         rows+24(FP), BX
+
+row655:
+	VMOVUPS Y0, Y1
+	VMOVUPS Y0, Y2
+	VMOVUPS Y0, Y3
+	VMOVUPS Y0, Y4
+	MOVQ    n+32(FP), SI
+	XORQ    DI, DI
+	SUBQ    $+32, SI
+	JL      after658
+
+loop657:
+	VMAXPS (CX)(DI*4), Y1, Y1
+	VMAXPS 32(CX)(DI*4), Y2, Y2
+	VMAXPS 64(CX)(DI*4), Y3, Y3
+	VMAXPS 96(CX)(DI*4), Y4, Y4
+	ADDQ   $+32, DI
+	SUBQ   $+32, SI
+	JGE    loop657
+
+after658:
+	ADDQ $+32, SI
+	SUBQ $+8, SI
+	JL   after660
+
+loop659:
+	VMAXPS (CX)(DI*4), Y1, Y1
+	ADDQ   $+8, DI
+	SUBQ   $+8, SI
+	JGE    loop659
+
+after660:
+	ADDQ       $+8, SI
+	TESTQ      SI, SI
+	JZ         end656
+	LEAQ       masks<>+0(SB), R8
+	SHLQ       $0x02, SI
+	SUBQ       SI, R8
+	SHRQ       $0x02, SI
+	VMOVUPS    32(R8), Y5
+	VMASKMOVPS (CX)(DI*4), Y5, Y6
+	VBLENDVPS  Y5, Y6, Y0, Y5
+	VMAXPS     Y5, Y1, Y1
+
+end656:
+	VMAXPS       Y3, Y1, Y1
+	VMAXPS       Y4, Y2, Y2
+	VMAXPS       Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X2
+	VMAXPS       X2, X1, X1
+	VMOVHLPS     X1, X1, X2
+	VMAXPS       X2, X1, X1
+	VMOVSHDUP    X1, X2
+	VMAXPS       X2, X1, X1
+	VMOVSS       X1, (AX)
+	ADDQ         DX, CX
+	ADDQ         $0x04, AX
+	DECQ         BX
+	JNZ          row655
+	VZEROUPPER
+	RET
+
+// func powerRowsAVX2(x *float32, row int, rows int, n int, c float32, shift *float32, sum *float32)
+// Requires: AVX, AVX2, FMA3, SSE
+TEXT ·powerRowsAVX2(SB), NOSPLIT, $0-56
+	MOVQ         x+0(FP), AX
+	MOVQ         row+8(FP), CX
+	MOVSS        c+32(FP), X0
+	VBROADCASTSS X0, Y0
+	MOVQ         shift+40(FP), DX
+	MOVQ         sum+48(FP), BX
+	VBROADCASTSS c4b40007f<>+0(SB), Y1
+	MOVQ         rows+16(FP), SI
+
+row661:
+	VBROADCASTSS (DX), Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	MOVQ         n+24(FP), DI
+	XORQ         R8, R8
+	SUBQ         $+16, DI
+	JL           after665
+
+loop664:
+	VMOVUPS     (AX)(R8*4), Y5
+	VFMSUB213PS Y2, Y0, Y5
+	VCMPPS      $0x05, cc2fa0000<>+0(SB), Y5, Y6
+	VADDPS      Y1, Y5, Y7
+	VSUBPS      Y1, Y7, Y8
+	VSUBPS      Y8, Y5, Y5
+	VPSLLD      $0x17, Y7, Y7
+	VMOVUPS     c39242f8d<>+0(SB), Y8
+	VFMADD213PS c3aaff0ee<>+0(SB), Y5, Y8
+	VFMADD213PS c3c1d9285<>+0(SB), Y5, Y8
+	VFMADD213PS c3d6356b7<>+0(SB), Y5, Y8
+	VFMADD213PS c3e75fdf3<>+0(SB), Y5, Y8
+	VFMADD213PS c3f317219<>+0(SB), Y5, Y8
+	VFMADD213PS c3f800000<>+0(SB), Y5, Y8
+	VMULPS      Y7, Y8, Y8
+	VANDPS      Y6, Y8, Y8
+	VMOVUPS     Y8, (AX)(R8*4)
+	VADDPS      Y8, Y3, Y3
+	VMOVUPS     32(AX)(R8*4), Y5
+	VFMSUB213PS Y2, Y0, Y5
+	VCMPPS      $0x05, cc2fa0000<>+0(SB), Y5, Y6
+	VADDPS      Y1, Y5, Y7
+	VSUBPS      Y1, Y7, Y8
+	VSUBPS      Y8, Y5, Y5
+	VPSLLD      $0x17, Y7, Y7
+	VMOVUPS     c39242f8d<>+0(SB), Y8
+	VFMADD213PS c3aaff0ee<>+0(SB), Y5, Y8
+	VFMADD213PS c3c1d9285<>+0(SB), Y5, Y8
+	VFMADD213PS c3d6356b7<>+0(SB), Y5, Y8
+	VFMADD213PS c3e75fdf3<>+0(SB), Y5, Y8
+	VFMADD213PS c3f317219<>+0(SB), Y5, Y8
+	VFMADD213PS c3f800000<>+0(SB), Y5, Y8
+	VMULPS      Y7, Y8, Y8
+	VANDPS      Y6, Y8, Y8
+	VMOVUPS     Y8, 32(AX)(R8*4)
+	VADDPS      Y8, Y4, Y4
+	ADDQ        $+16, R8
+	SUBQ        $+16, DI
+	JGE         loop664
+
+after665:
+	ADDQ        $+16, DI
+	CMPQ        DI, $+8
+	JL          rest6630
+	VMOVUPS     (AX)(R8*4), Y5
+	VFMSUB213PS Y2, Y0, Y5
+	VCMPPS      $0x05, cc2fa0000<>+0(SB), Y5, Y6
+	VADDPS      Y1, Y5, Y7
+	VSUBPS      Y1, Y7, Y8
+	VSUBPS      Y8, Y5, Y5
+	VPSLLD      $0x17, Y7, Y7
+	VMOVUPS     c39242f8d<>+0(SB), Y8
+	VFMADD213PS c3aaff0ee<>+0(SB), Y5, Y8
+	VFMADD213PS c3c1d9285<>+0(SB), Y5, Y8
+	VFMADD213PS c3d6356b7<>+0(SB), Y5, Y8
+	VFMADD213PS c3e75fdf3<>+0(SB), Y5, Y8
+	VFMADD213PS c3f317219<>+0(SB), Y5, Y8
+	VFMADD213PS c3f800000<>+0(SB), Y5, Y8
+	VMULPS      Y7, Y8, Y8
+	VANDPS      Y6, Y8, Y8
+	VMOVUPS     Y8, (AX)(R8*4)
+	VADDPS      Y8, Y3, Y3
+	SUBQ        $+8, DI
+	CMPQ        DI, $+8
+	JL          rest6631
+	VMOVUPS     32(AX)(R8*4), Y5
+	VFMSUB213PS Y2, Y0, Y5
+	VCMPPS      $0x05, cc2fa0000<>+0(SB), Y5, Y2
+	VADDPS      Y1, Y5, Y6
+	VSUBPS      Y1, Y6, Y7
+	VSUBPS      Y7, Y5, Y5
+	VPSLLD      $0x17, Y6, Y6
+	VMOVUPS     c39242f8d<>+0(SB), Y7
+	VFMADD213PS c3aaff0ee<>+0(SB), Y5, Y7
+	VFMADD213PS c3c1d9285<>+0(SB), Y5, Y7
+	VFMADD213PS c3d6356b7<>+0(SB), Y5, Y7
+	VFMADD213PS c3e75fdf3<>+0(SB), Y5, Y7
+	VFMADD213PS c3f317219<>+0(SB), Y5, Y7
+	VFMADD213PS c3f800000<>+0(SB), Y5, Y7
+	VMULPS      Y6, Y7, Y7
+	VANDPS      Y2, Y7, Y7
+	VMOVUPS     Y7, 32(AX)(R8*4)
+	VADDPS      Y7, Y4, Y4
+	SUBQ        $+8, DI
+	JMP         done662
+
+rest6630:
+	TESTQ       DI, DI
+	JZ          done662
+	LEAQ        masks<>+0(SB), R9
+	SHLQ        $0x02, DI
+	SUBQ        DI, R9
+	SHRQ        $0x02, DI
+	VMOVUPS     32(R9), Y5
+	VMASKMOVPS  (AX)(R8*4), Y5, Y6
+	VFMSUB213PS Y2, Y0, Y6
+	VCMPPS      $0x05, cc2fa0000<>+0(SB), Y6, Y2
+	VADDPS      Y1, Y6, Y7
+	VSUBPS      Y1, Y7, Y8
+	VSUBPS      Y8, Y6, Y6
+	VPSLLD      $0x17, Y7, Y7
+	VMOVUPS     c39242f8d<>+0(SB), Y8
+	VFMADD213PS c3aaff0ee<>+0(SB), Y6, Y8
+	VFMADD213PS c3c1d9285<>+0(SB), Y6, Y8
+	VFMADD213PS c3d6356b7<>+0(SB), Y6, Y8
+	VFMADD213PS c3e75fdf3<>+0(SB), Y6, Y8
+	VFMADD213PS c3f317219<>+0(SB), Y6, Y8
+	VFMADD213PS c3f800000<>+0(SB), Y6, Y8
+	VMULPS      Y7, Y8, Y8
+	VANDPS      Y2, Y8, Y8
+	VMASKMOVPS  Y8, Y5, (AX)(R8*4)
+	VANDPS      Y5, Y8, Y8
+	VADDPS      Y8, Y3, Y3
+	JMP         done662
+
+rest6631:
+	TESTQ       DI, DI
+	JZ          done662
+	LEAQ        masks<>+0(SB), R9
+	SHLQ        $0x02, DI
+	SUBQ        DI, R9
+	SHRQ        $0x02, DI
+	VMOVUPS     32(R9), Y5
+	VMASKMOVPS  32(AX)(R8*4), Y5, Y6
+	VFMSUB213PS Y2, Y0, Y6
+	VCMPPS      $0x05, cc2fa0000<>+0(SB), Y6, Y2
+	VADDPS      Y1, Y6, Y7
+	VSUBPS      Y1, Y7, Y8
+	VSUBPS      Y8, Y6, Y6
+	VPSLLD      $0x17, Y7, Y7
+	VMOVUPS     c39242f8d<>+0(SB), Y8
+	VFMADD213PS c3aaff0ee<>+0(SB), Y6, Y8
+	VFMADD213PS c3c1d9285<>+0(SB), Y6, Y8
+	VFMADD213PS c3d6356b7<>+0(SB), Y6, Y8
+	VFMADD213PS c3e75fdf3<>+0(SB), Y6, Y8
+	VFMADD213PS c3f317219<>+0(SB), Y6, Y8
+	VFMADD213PS c3f800000<>+0(SB), Y6, Y8
+	VMULPS      Y7, Y8, Y8
+	VANDPS      Y2, Y8, Y8
+	VMASKMOVPS  Y8, Y5, 32(AX)(R8*4)
+	VANDPS      Y5, Y8, Y8
+	VADDPS      Y8, Y4, Y4
+
+done662:
+	VADDPS       Y4, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X2
+	VADDPS       X2, X3, X3
+	VMOVHLPS     X3, X3, X2
+	VADDPS       X2, X3, X3
+	VMOVSHDUP    X3, X2
+	VADDPS       X2, X3, X3
+	VMOVSS       X3, (BX)
+	ADDQ         CX, AX
+	ADDQ         $0x04, DX
+	ADDQ         $0x04, BX
+	DECQ         SI
+	JNZ          row661
+	VZEROUPPER
+	RET
+
+// func weightRowsAVX2(x *float32, row int, rows int, n int, c float32, shift *float32, factor *float32)
+// Requires: AVX, AVX2, FMA3, SSE
+TEXT ·weightRowsAVX2(SB), NOSPLIT, $0-56
+	MOVQ         x+0(FP), AX
+	MOVQ         row+8(FP), CX
+	MOVSS        c+32(FP), X0
+	VBROADCASTSS X0, Y0
+	MOVQ         shift+40(FP), DX
+	MOVQ         factor+48(FP), BX
+	VBROADCASTSS c4b40007f<>+0(SB), Y1
+	MOVQ         rows+16(FP), SI
+
+row666:
+	VBROADCASTSS (DX), Y2
+	VBROADCASTSS (BX), Y3
+	MOVQ         n+24(FP), DI
+	XORQ         R8, R8
+	SUBQ         $+8, DI
+	JL           after669
+
+loop668:
+	VMOVUPS     (AX)(R8*4), Y4
+	VFMSUB213PS Y2, Y0, Y4
+	VCMPPS      $0x05, cc2fa0000<>+0(SB), Y4, Y5
+	VADDPS      Y1, Y4, Y6
+	VSUBPS      Y1, Y6, Y7
+	VSUBPS      Y7, Y4, Y4
+	VPSLLD      $0x17, Y6, Y6
+	VMOVUPS     c39242f8d<>+0(SB), Y7
+	VFMADD213PS c3aaff0ee<>+0(SB), Y4, Y7
+	VFMADD213PS c3c1d9285<>+0(SB), Y4, Y7
+	VFMADD213PS c3d6356b7<>+0(SB), Y4, Y7
+	VFMADD213PS c3e75fdf3<>+0(SB), Y4, Y7
+	VFMADD213PS c3f317219<>+0(SB), Y4, Y7
+	VFMADD213PS c3f800000<>+0(SB), Y4, Y7
+	VMULPS      Y6, Y7, Y7
+	VANDPS      Y5, Y7, Y7
+	VMULPS      Y3, Y7, Y7
+	VMOVUPS     Y7, (AX)(R8*4)
+	ADDQ        $+8, R8
+	SUBQ        $+8, DI
+	JGE         loop668
+
+after669:
+	ADDQ        $+8, DI
+	TESTQ       DI, DI
+	JZ          end667
+	LEAQ        masks<>+0(SB), R9
+	SHLQ        $0x02, DI
+	SUBQ        DI, R9
+	SHRQ        $0x02, DI
+	VMOVUPS     32(R9), Y4
+	VMASKMOVPS  (AX)(R8*4), Y4, Y5
+	VFMSUB213PS Y2, Y0, Y5
+	VCMPPS      $0x05, cc2fa0000<>+0(SB), Y5, Y2
+	VADDPS      Y1, Y5, Y6
+	VSUBPS      Y1, Y6, Y7
+	VSUBPS      Y7, Y5, Y5
+	VPSLLD      $0x17, Y6, Y6
+	VMOVUPS     c39242f8d<>+0(SB), Y7
+	VFMADD213PS c3aaff0ee<>+0(SB), Y5, Y7
+	VFMADD213PS c3c1d9285<>+0(SB), Y5, Y7
+	VFMADD213PS c3d6356b7<>+0(SB), Y5, Y7
+	VFMADD213PS c3e75fdf3<>+0(SB), Y5, Y7
+	VFMADD213PS c3f317219<>+0(SB), Y5, Y7
+	VFMADD213PS c3f800000<>+0(SB), Y5, Y7
+	VMULPS      Y6, Y7, Y7
+	VANDPS      Y2, Y7, Y7
+	VMULPS      Y3, Y7, Y7
+	VMASKMOVPS  Y7, Y4, (AX)(R8*4)
+
+end667:
+	ADDQ CX, AX
+	ADDQ $0x04, DX
+	ADDQ $0x04, BX
+	DECQ SI
+	JNZ  row666
+	VZEROUPPER
+	RET
+
+// func gradRowsAVX2(dw *float32, w *float32, row int, rows int, n int, d *float32)
+// Requires: AVX
+TEXT ·gradRowsAVX2(SB), NOSPLIT, $0-48
+	MOVQ   dw+0(FP), AX
+	MOVQ   w+8(FP), CX
+	MOVQ   row+16(FP), DX
+	MOVQ   d+40(FP), BX
+	VXORPS Y0, Y0, Y0
+	MOVQ   rows+24(FP), SI
+
+row670:
+	VBROADCASTSS (BX), Y1
+	MOVQ         n+32(FP), DI
+	XORQ         R8, R8
+	SUBQ         $+16, DI
+	JL           after673
+
+loop672:
+	VMOVUPS (CX)(R8*4), Y2
+	VMOVUPS (AX)(R8*4), Y3
+	VSUBPS  Y1, Y3, Y3
+	VMULPS  Y2, Y3, Y3
+	VCMPPS  $0x04, Y0, Y2, Y2
+	VANDPS  Y2, Y3, Y3
+	VMOVUPS Y3, (AX)(R8*4)
+	VMOVUPS 32(CX)(R8*4), Y2
+	VMOVUPS 32(AX)(R8*4), Y3
+	VSUBPS  Y1, Y3, Y3
+	VMULPS  Y2, Y3, Y3
+	VCMPPS  $0x04, Y0, Y2, Y2
+	VANDPS  Y2, Y3, Y3
+	VMOVUPS Y3, 32(AX)(R8*4)
+	ADDQ    $+16, R8
+	SUBQ    $+16, DI
+	JGE     loop672
+
+after673:
+	ADDQ $+16, DI
+	SUBQ $+8, DI
+	JL   after675
+
+loop674:
+	VMOVUPS (CX)(R8*4), Y2
+	VMOVUPS (AX)(R8*4), Y3
+	VSUBPS  Y1, Y3, Y3
+	VMULPS  Y2, Y3, Y3
+	VCMPPS  $0x04, Y0, Y2, Y2
+	VANDPS  Y2, Y3, Y3
+	VMOVUPS Y3, (AX)(R8*4)
+	ADDQ    $+8, R8
+	SUBQ    $+8, DI
+	JGE     loop674
+
+after675:
+	ADDQ       $+8, DI
+	TESTQ      DI, DI
+	JZ         end671
+	LEAQ       masks<>+0(SB), R9
+	SHLQ       $0x02, DI
+	SUBQ       DI, R9
+	SHRQ       $0x02, DI
+	VMOVUPS    32(R9), Y2
+	VMASKMOVPS (CX)(R8*4), Y2, Y3
+	VMASKMOVPS (AX)(R8*4), Y2, Y4
+	VSUBPS     Y1, Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VCMPPS     $0x04, Y0, Y3, Y1
+	VANDPS     Y1, Y4, Y4
+	VMASKMOVPS Y4, Y2, (AX)(R8*4)
+
+end671:
+	ADDQ DX, AX
+	ADDQ DX, CX
+	ADDQ $0x04, BX
+	DECQ SI
+	JNZ  row670
+	VZEROUPPER
+	RET
+
+// func scaleRowsAVX2(dst *float32, dstRow int, src *float32, srcRow int, rows int, n int, factor *float32)
+// Requires: AVX
+TEXT ·scaleRowsAVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ dstRow+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ srcRow+24(FP), BX
+	MOVQ factor+48(FP), SI
+	MOVQ rows+32(FP), DI
+
+row676:
+	VBROADCASTSS (SI), Y0
+	MOVQ         n+40(FP), R8
+	XORQ         R9, R9
+	SUBQ         $+16, R8
+	JL           after679
+
+loop678:
+	VMOVUPS (DX)(R9*4), Y1
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)(R9*4)
+	VMOVUPS 32(DX)(R9*4), Y1
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(AX)(R9*4)
+	ADDQ    $+16, R9
+	SUBQ    $+16, R8
+	JGE     loop678
+
+after679:
+	ADDQ $+16, R8
+	SUBQ $+8, R8
+	JL   after681
+
+loop680:
+	VMOVUPS (DX)(R9*4), Y1
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)(R9*4)
+	ADDQ    $+8, R9
+	SUBQ    $+8, R8
+	JGE     loop680
+
+after681:
+	ADDQ       $+8, R8
+	TESTQ      R8, R8
+	JZ         end677
+	LEAQ       masks<>+0(SB), R10
+	SHLQ       $0x02, R8
+	SUBQ       R8, R10
+	SHRQ       $0x02, R8
+	VMOVUPS    32(R10), Y1
+	VMASKMOVPS (DX)(R9*4), Y1, Y2
+	VMULPS     Y0, Y2, Y2
+	VMASKMOVPS Y2, Y1, (AX)(R9*4)
+
+end677:
+	ADDQ CX, AX
+	ADDQ BX, DX
+	ADDQ $0x04, SI
+	DECQ DI
+	JNZ  row676
+	VZEROUPPER
+	RET
+
+// func hideAVX2(x *float32, seen *bool, n int)
+// Requires: AVX, AVX2
+TEXT ·hideAVX2(SB), NOSPLIT, $0-24
+	MOVQ         x+0(FP), AX
+	MOVQ         seen+8(FP), CX
+	VBROADCASTSS cff800000<>+0(SB), Y0
+	VXORPS       Y1, Y1, Y1
+	MOVQ         n+16(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+8, DX
+	JL           after683
+
+loop682:
+	VPMOVZXBD (CX)(BX*1), Y2
+	VMOVUPS   (AX)(BX*4), Y3
+	VPCMPEQD  Y1, Y2, Y2
+	VBLENDVPS Y2, Y0, Y3, Y2
+	VMOVUPS   Y2, (AX)(BX*4)
+	ADDQ      $+8, BX
+	SUBQ      $+8, DX
+	JGE       loop682
+
+after683:
+	ADDQ $+8, DX
 	VZEROUPPER
 	RET
 
@@ -12981,9 +13988,9 @@ TEXT ·adamWAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+8, SI
-	JL           after628
+	JL           after686
 
-loop627:
+loop685:
 	VMOVUPS     (CX)(DI*4), Y8
 	VMOVUPS     (DX)(DI*4), Y9
 	VMOVUPS     (BX)(DI*4), Y10
@@ -13003,12 +14010,12 @@ loop627:
 	VMOVUPS     Y11, (AX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, SI
-	JGE         loop627
+	JGE         loop685
 
-after628:
+after686:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JZ          end626
+	JZ          end684
 	LEAQ        masks<>+0(SB), R8
 	SHLQ        $0x02, SI
 	SUBQ        SI, R8
@@ -13032,6 +14039,6 @@ after628:
 	VFMSUB213PS Y10, Y0, Y12
 	VMASKMOVPS  Y12, Y8, (AX)(DI*4)
 
-end626:
+end684:
 	VZEROUPPER
 	RET

@@ -152,3 +152,39 @@ func gemvTransposedAVX2(t *tileArgs)
 
 //go:noescape
 func transposeAVX2(dst *float32, dstRow int, src *float32, srcRow, rows, depth int)
+
+//go:noescape
+func rowMaxAVX512(dst, x *float32, row, rows, n int)
+
+//go:noescape
+func powerRowsAVX512(x *float32, row, rows, n int, c float32, shift, sum *float32)
+
+//go:noescape
+func weightRowsAVX512(x *float32, row, rows, n int, c float32, shift, factor *float32)
+
+//go:noescape
+func gradRowsAVX512(dw, w *float32, row, rows, n int, d *float32)
+
+//go:noescape
+func scaleRowsAVX512(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
+
+//go:noescape
+func hideAVX512(x *float32, seen *bool, n int)
+
+//go:noescape
+func rowMaxAVX2(dst, x *float32, row, rows, n int)
+
+//go:noescape
+func powerRowsAVX2(x *float32, row, rows, n int, c float32, shift, sum *float32)
+
+//go:noescape
+func weightRowsAVX2(x *float32, row, rows, n int, c float32, shift, factor *float32)
+
+//go:noescape
+func gradRowsAVX2(dw, w *float32, row, rows, n int, d *float32)
+
+//go:noescape
+func scaleRowsAVX2(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
+
+//go:noescape
+func hideAVX2(x *float32, seen *bool, n int)

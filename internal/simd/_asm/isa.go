@@ -162,6 +162,7 @@ func (s isa) keep(m mask, v reg.VecVirtual) {
 // Predicates of compare. That of notLess holds where an operand is NaN.
 const (
 	unordered = 3
+	notEqual  = 4
 	notLess   = 5
 	less      = 17 // LT_OQ
 )

@@ -23,6 +23,7 @@ func main() {
 		exponentials(s)
 		normal(s)
 		additive(s)
+		rows(s)
 		adam(s)
 	}
 	Generate()

@@ -1,0 +1,158 @@
+package attn
+
+import (
+	"github.com/attn-go/attn/internal/flash"
+	"github.com/attn-go/attn/tensor"
+)
+
+// fusable is a score that compares vectors which it makes of queries and keys
+// one by one. Attention with it never holds the scores of all pairs. The others
+// do; their formula, and that of the fusable ones, stands in Scores.
+type fusable interface {
+	// mapQueries returns what the score makes of queries [… Eq].
+	mapQueries(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor
+	// mapKeys returns what the score makes of keys [… Ek].
+	mapKeys(t *tensor.Tape, k *tensor.Tensor) *tensor.Tensor
+	// form says how vectors of e elements made so are compared.
+	form(e int) form
+}
+
+// form is scale·qᵀk, or wᵀ·tanh(q+k) if there is a w.
+type form struct {
+	scale float32
+	w     *tensor.Tensor
+}
+
+// scoresOf returns the scores of all pairs of a fusable score.
+//
+// Shapes: q [B H Lq Eq], k [B H Lk Ek], out [B H Lq Lk].
+func scoresOf(t *tensor.Tape, s fusable, q, k *tensor.Tensor) *tensor.Tensor {
+	q, k = s.mapQueries(t, q), s.mapKeys(t, k)
+	f := s.form(q.Dim(-1))
+	wantSize("key", k, q.Dim(-1))
+	if f.w != nil {
+		wantSameHeads(q, k)
+		return additiveScores(t, q, k, f.w)
+	}
+	if f.scale != 1 { // scaling q costs less than scaling the scores
+		q = tensor.Scale(t, q, f.scale)
+	}
+	return tensor.MatMulT(t, q, k)
+}
+
+// heads is vectors [B H L E] in the memory of a tensor: vector l of head h of
+// sequence b starts at element at + b·batch + h·head + l·row.
+type heads struct {
+	x                    *tensor.Tensor
+	at, batch, head, row int
+	size                 int // E
+}
+
+// headFirst is the heads of a tensor [B H L E].
+func headFirst(x *tensor.Tensor) heads {
+	h, l, e := x.Dim(1), x.Dim(2), x.Dim(3)
+	return heads{x: x, batch: h * l * e, head: l * e, row: e, size: e}
+}
+
+// headLast is the heads of a tensor [B L H·E], or [L B H·E] in layout
+// SequenceFirst, which holds count heads from vector number from on, of size
+// elements each.
+func headLast(x *tensor.Tensor, layout Layout, at, size int) heads {
+	width := x.Dim(2)
+	h := heads{x: x, at: at, batch: x.Dim(1) * width, head: size, row: width, size: size}
+	if layout == SequenceFirst {
+		h.batch, h.row = width, x.Dim(1)*width
+	}
+	return h
+}
+
+// in returns the heads as they lie in data, which is that of h.x or its
+// gradient.
+func (h heads) in(data []float32) flash.Heads {
+	if data == nil {
+		return flash.Heads{}
+	}
+	return flash.Heads{Data: data[h.at:], Batch: h.batch, Head: h.head, Row: h.row}
+}
+
+// fused computes attention in the form f, without the scores of all pairs, to
+// out. The weights are those of Output, nil if nobody asks.
+func fused(t *tensor.Tape, f form, q, k, v, out heads, d dims, o *Options) (weights *tensor.Tensor) {
+	a := &flash.Attention{
+		B: d.B, H: d.H, G: d.G, Lq: d.Lq, Lk: d.Lk, E: q.size, EV: v.size,
+		Q: q.in(q.x.Data()), K: k.in(k.x.Data()), V: v.in(v.x.Data()),
+		Scale: f.scale, SoftCap: o.SoftCap,
+	}
+	if f.w != nil {
+		a.Additive = f.w.Data()
+	}
+	if o.Bias != nil {
+		a.Bias = d.bias(o.Bias)
+	}
+	if len(o.Mask.rules) > 0 {
+		a.Mask = maskRows{o.Mask, d}
+	}
+	if o.Dropout > 0 && t.Training() {
+		a.Dropout, a.Key = o.Dropout, t.Stream()
+	}
+	rows := d.B * d.H * d.Lq
+	st := flash.Stats{Shift: t.Floats(rows), Inverse: t.Floats(rows)}
+	flash.Forward(a, out.in(out.x.Data()), st)
+
+	if o.Weights || o.Observe != nil {
+		weights = t.Make(d.B, d.H, d.Lq, d.Lk)
+		flash.Weights(a, st, weights.Data())
+	}
+	if !t.Needs(q.x, k.x, v.x, f.w, o.Bias) {
+		return weights
+	}
+	// The gradients of both results go back in one pass. It runs when the
+	// first of them is reached that has a gradient, and then both are complete.
+	done := false
+	back := func(dout []float32) {
+		up := flash.Upstream{Out: out.in(out.x.Data()), DOut: out.in(dout)}
+		if weights != nil {
+			if g := weights.Grad(); g != nil {
+				up.Weights, up.DWeights = weights.Data(), g.Data()
+			}
+		}
+		flash.Backward(a, st, up, flash.Grads{
+			Q: q.in(t.GradOf(q.x)), K: k.in(t.GradOf(k.x)), V: v.in(t.GradOf(v.x)),
+			Bias: t.GradOf(o.Bias), Additive: t.GradOf(f.w),
+		})
+	}
+	if weights != nil {
+		t.Record(weights, func([]float32) {
+			if !done {
+				zeros := t.Floats(out.x.Len())
+				clear(zeros)
+				back(zeros)
+			}
+			done = false // there may be another backward pass
+		})
+	}
+	t.Record(out.x, func(dout []float32) {
+		back(dout)
+		done = weights != nil && weights.Grad() != nil
+	})
+	return weights
+}
+
+// bias returns how a bias that broadcasts to the scores lies in memory.
+func (d dims) bias(x *tensor.Tensor) *flash.Bias {
+	shape := x.Shape()
+	full := []int{d.B, d.H, d.Lq, d.Lk}
+	if d.flat && len(shape) == 3 { // [B Lq Lk] has no axis of heads
+		shape = []int{shape[0], 1, shape[1], shape[2]}
+	}
+	var strides [4]int
+	stride := 1
+	for i := range shape {
+		axis, n := len(full)-1-i, shape[len(shape)-1-i]
+		if n > 1 {
+			strides[axis] = stride
+		}
+		stride *= n
+	}
+	return &flash.Bias{Data: x.Data(), Batch: strides[0], Head: strides[1], Row: strides[2], Col: strides[3]}
+}

@@ -1,0 +1,149 @@
+package flash
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// results are those of all three passes.
+type results struct{ out, weights, dq, dk, dv, dbias []float32 }
+
+// run runs all three passes in the layout [B H L E]. Gradients start at 0.
+func run(p *problem) results {
+	var r results
+	var st Stats
+	r.out, st = forwardOf(p)
+	r.weights = rubbish(p.B * p.H * p.Lq * p.Lk)
+	Weights(&p.Attention, st, r.weights)
+	r.dq, r.dk, r.dv = make([]float32, len(p.Q.Data)), make([]float32, len(p.K.Data)), make([]float32, len(p.V.Data))
+	to := Grads{Q: p.Q, K: p.K, V: p.V}
+	to.Q.Data, to.K.Data, to.V.Data = r.dq, r.dk, r.dv
+	if p.Bias != nil {
+		r.dbias = make([]float32, len(p.Bias.Data))
+		to.Bias = r.dbias
+	}
+	up := Upstream{Out: HeadFirst(r.out, p.H, p.Lq, p.EV), DOut: HeadFirst(p.dout, p.H, p.Lq, p.EV)}
+	if p.dweights != nil {
+		up.Weights, up.DWeights = r.weights, p.dweights
+	}
+	Backward(&p.Attention, st, up, to)
+	return r
+}
+
+// check compares all three passes with the plain formulas.
+func check(t *testing.T, p *problem) {
+	t.Helper()
+	want, single, got := solve[float64](p), solve[float32](p), run(p)
+	within(t, "out", got.out, want.out, single.out)
+	within(t, "weights", got.weights, want.weights, single.weights)
+	within(t, "dq", got.dq, want.dq, single.dq)
+	within(t, "dk", got.dk, want.dk, single.dk)
+	within(t, "dv", got.dv, want.dv, single.dv)
+	if p.Bias != nil {
+		within(t, "dbias", got.dbias, want.dbias, single.dbias)
+	}
+}
+
+// kinds are the features, one at a time and all together.
+var kinds = []struct {
+	name string
+	set  func(p *problem)
+}{
+	{"plain", func(p *problem) {}},
+	{"causal", func(p *problem) {
+		p.seen = func(b, h, i, j int) bool { return j <= i+p.Lk-p.Lq }
+		p.Mask = funcMask{p, true}
+	}},
+	{"intervals", func(p *problem) {
+		p.seen = func(b, h, i, j int) bool { return j >= (i*3+h*5)%p.Lk && j < (i*7+b)%(p.Lk+1) }
+		p.Mask = funcMask{p, true}
+	}},
+	{"holes", func(p *problem) {
+		p.seen = func(b, h, i, j int) bool { return (i*31+j*17+h*5+b)%7 < 4 && j%128 < 70 && i%5 != 3 }
+		p.Mask = funcMask{p, false}
+	}},
+	{"nothing", func(p *problem) {
+		p.seen = func(b, h, i, j int) bool { return false }
+		p.Mask = funcMask{p, true}
+	}},
+	{"softcap", func(p *problem) { p.SoftCap = 1.5 }},
+	{"bias", func(p *problem) {
+		p.Bias = &Bias{normal(rand.New(rand.NewPCG(3, 3)), p.B*p.H*p.Lq*p.Lk, 1), p.H * p.Lq * p.Lk, p.Lq * p.Lk, p.Lk, 1}
+	}},
+	{"bias of heads", func(p *problem) {
+		p.Bias = &Bias{normal(rand.New(rand.NewPCG(3, 3)), p.H*p.Lq*p.Lk, 1), 0, p.Lq * p.Lk, p.Lk, 1}
+	}},
+	{"bias of keys", func(p *problem) {
+		p.Bias = &Bias{normal(rand.New(rand.NewPCG(3, 3)), p.B*p.Lk, 1), p.Lk, 0, 0, 1}
+	}},
+	{"bias of queries", func(p *problem) {
+		p.Bias = &Bias{normal(rand.New(rand.NewPCG(3, 3)), p.Lq, 1), 0, 0, 1, 0}
+	}},
+	{"negative scale", func(p *problem) { p.Scale = -0.7 }},
+	{"zero scale", func(p *problem) { p.Scale = 0 }},
+	{"dropout", func(p *problem) { p.Dropout, p.Key = 0.3, 12345 }},
+	{"weights", func(p *problem) { p.dweights = normal(rand.New(rand.NewPCG(4, 4)), p.B*p.H*p.Lq*p.Lk, 1) }},
+	{"large", func(p *problem) {
+		for i := range p.Q.Data {
+			p.Q.Data[i] *= 1e2
+			p.V.Data[i%len(p.V.Data)] *= 3
+		}
+	}},
+	// Scores that grow from block to block, first by little and then by more than
+	// the shifts may lag behind.
+	{"rising", func(p *problem) {
+		for b := range p.B {
+			for g := range p.G {
+				for j := range p.Lk {
+					fillWith(p.K.at(b, g, j)[:p.E], float32(j)*0.05)
+				}
+			}
+		}
+		for i, v := range p.Q.Data {
+			p.Q.Data[i] = float32(math.Abs(float64(v)))
+		}
+	}},
+	{"all", func(p *problem) {
+		p.seen = func(b, h, i, j int) bool { return (i*31+j*17+h*5+b)%7 < 5 && j <= i+p.Lk/2 }
+		p.Mask = funcMask{p, false}
+		p.SoftCap, p.Dropout, p.Key = 3, 0.2, 99
+		p.Bias = &Bias{normal(rand.New(rand.NewPCG(3, 3)), p.H*p.Lq*p.Lk, 1), 0, p.Lq * p.Lk, p.Lk, 1}
+		p.dweights = normal(rand.New(rand.NewPCG(4, 4)), p.B*p.H*p.Lq*p.Lk, 1)
+	}},
+}
+
+func TestKinds(t *testing.T) {
+	for _, s := range []struct{ b, h, g, lq, lk, e, ev int }{
+		{2, 4, 2, 13, 70, 17, 33}, {1, 2, 2, 61, 300, 16, 8}, {2, 3, 1, 1, 600, 9, 20}, {1, 4, 4, 75, 130, 64, 64}, {3, 2, 1, 130, 10, 8, 65}, {1, 1, 1, 50, 1100, 12, 8},
+	} {
+		for _, k := range kinds {
+			t.Run(fmt.Sprintf("%s/%v", k.name, s), func(t *testing.T) {
+				p := newProblem(5, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
+				k.set(p)
+				check(t, p)
+			})
+		}
+	}
+}
+
+func BenchmarkTraining(b *testing.B) {
+	for _, c := range []struct{ b, h, lq, lk, e int }{
+		{1, 12, 512, 512, 64}, {1, 16, 1024, 1024, 128}, {8, 12, 128, 128, 64}, {64, 6, 12, 10, 50}, {1, 1, 1024, 1024, 64},
+	} {
+		b.Run(fmt.Sprint(c), func(b *testing.B) {
+			p := newProblem(1, c.b, c.h, c.h, c.lq, c.lk, c.e, c.e)
+			out, st := forwardOf(p)
+			to := Grads{Q: p.Q, K: p.K, V: p.V}
+			to.Q.Data, to.K.Data, to.V.Data = make([]float32, len(p.Q.Data)), make([]float32, len(p.K.Data)), make([]float32, len(p.V.Data))
+			up := Upstream{Out: HeadFirst(out, p.H, p.Lq, p.EV), DOut: HeadFirst(p.dout, p.H, p.Lq, p.EV)}
+			for b.Loop() {
+				Forward(&p.Attention, HeadFirst(out, p.H, p.Lq, p.EV), st)
+				Backward(&p.Attention, st, up, to)
+			}
+			flop := 14 * float64(c.b*c.h*c.lq*c.lk*c.e)
+			b.ReportMetric(flop*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+		})
+	}
+}

@@ -1,0 +1,41 @@
+// Package flash computes attention without ever holding the scores of all pairs
+// of queries and keys: forward, backward, and the weights if somebody asks.
+//
+// # Forward
+//
+// A strip of a few queries meets a block of keys at a time. Their scores fit the
+// first-level cache, and become weights relative to the largest score so far:
+//
+//	p_ij = 2^(s_ij·log2 e − m_i)    l_i = Σ_j p_ij    o_i = Σ_j p_ij·v_j
+//
+// A block with larger scores raises m_i, and l_i and o_i shrink accordingly; as
+// long as they are larger by no more than a factor of 2^8 nothing is done, since
+// only the quotient o_i/l_i counts. What is kept of the scores is m_i and 1/l_i.
+//
+// # Backward
+//
+// The scores of a block are computed again, and with D_i = Σ_v do_iv·o_iv
+//
+//	w_ij  = p_ij/l_i
+//	dw_ij = Σ_v do_iv·v_jv            dv_j += Σ_i w_ij·do_i
+//	ds_ij = w_ij·(dw_ij − D_i)        and from there to queries and keys
+//
+// A task owns a chunk of the keys of one head, so that nobody else adds to their
+// gradients. The gradient of a query is the sum over the chunks in their order.
+//
+// # Same bits
+//
+// What an element comes to depends on its own head alone: strips, blocks and
+// chunks lie where they lie whatever the number of threads, of heads, or of
+// sequences in the batch.
+//
+// # What is hidden
+//
+// Has weight exactly 0 and contributes nothing to anything, NaN included.
+// Products that meet something that is not finite take the slow way that passes
+// over zeros.
+//
+// Source: Dao et al., "FlashAttention", 2022, https://arxiv.org/abs/2205.14135;
+// Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018,
+// https://arxiv.org/abs/1805.02867.
+package flash

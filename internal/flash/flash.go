@@ -1,0 +1,150 @@
+package flash
+
+import (
+	"math"
+
+	"github.com/attn-go/attn/internal/simd"
+)
+
+// Heads says where the vectors of a batch lie: vector l of head h of sequence b
+// starts at Data[b·Batch + h·Head + l·Row].
+type Heads struct {
+	Data             []float32
+	Batch, Head, Row int
+}
+
+// HeadFirst returns the layout [B H L E], without gaps.
+func HeadFirst(data []float32, heads, length, size int) Heads {
+	return Heads{data, heads * length * size, length * size, size}
+}
+
+// at returns the part of the data that starts with a vector.
+func (h Heads) at(b, head, l int) []float32 { return h.Data[b*h.Batch+head*h.Head+l*h.Row:] }
+
+// Bias is added to the scores; element (b, h, i, j) is at
+// Data[b·Batch + h·Head + i·Row + j·Col]. A stride of 0 broadcasts.
+type Bias struct {
+	Data                  []float32
+	Batch, Head, Row, Col int
+}
+
+// Span is the keys that a query may see: those of [Lo, Hi), all of them unless
+// there are holes.
+type Span struct {
+	Lo, Hi int
+	Holes  bool
+}
+
+// Mask says which keys the queries see.
+type Mask interface {
+	// Rows sets spans[i] for row first+i, where row (b·H + h)·Lq + l is query l
+	// of head h of sequence b; the rows of a call are of one sequence. For a
+	// row with holes it sets seen[i·stride+j] for all j of the span. Rows are
+	// asked for concurrently.
+	Rows(first int, spans []Span, seen []bool, stride int)
+}
+
+// Attention describes one call.
+type Attention struct {
+	B, H, G, Lq, Lk int
+	E, EV           int // sizes of a query and a key, and of a value
+
+	Q    Heads // [B H Lq E]
+	K, V Heads // [B G Lk E] and [B G Lk EV]
+
+	Scale    float32   // of the dot product
+	Additive []float32 // w [E] of the additive form wᵀ·tanh(q+k); nil means the dot product
+	SoftCap  float32   // 0 means none
+	Bias     *Bias     // nil means none
+	Mask     Mask      // nil hides nothing
+
+	// Dropout drops weight number ((b·H + h)·Lq + i)·Lk + j of the stream Key
+	// with probability Dropout and multiplies the others by 1/(1−Dropout).
+	Dropout float32
+	Key     uint64
+}
+
+// Stats is what the forward pass leaves for the others: for row (b·H + h)·Lq + i
+// the shift m_i of its exponents and the inverse of their sum, 0 for a row that
+// sees nothing.
+type Stats struct{ Shift, Inverse []float32 }
+
+const (
+	stripRows = 12  // of a strip: two tiles of six
+	blockKeys = 512 // that a strip meets at a time
+	lag       = 8   // by how much scores may exceed the shift, as a power of two
+)
+
+var (
+	negInf = float32(math.Inf(-1))
+	log2e  = float32(math.Log2E)
+)
+
+// tall is the queries that share a key head and lie evenly spaced, as one
+// matrix.
+type tall struct {
+	b, g, h int // h is the head of the first row
+	first   int // its row number
+	n       int
+	q       simd.Mat
+}
+
+// merges reports whether the heads that share keys continue one another.
+func (a *Attention) merges(x Heads) bool {
+	return a.Lq == 1 || a.H == a.G || x.Head == a.Lq*x.Row
+}
+
+// stretch returns the distance of rows of a tall matrix.
+func (a *Attention) stretch(x Heads) int {
+	if a.Lq == 1 {
+		return x.Head
+	}
+	return x.Row
+}
+
+// talls returns into how many tall matrices the queries of a key head fall, for
+// the tensors that have a row for each query.
+func (a *Attention) talls(all ...Heads) int {
+	for _, x := range all {
+		if !a.merges(x) {
+			return a.H / a.G
+		}
+	}
+	return 1
+}
+
+// tall returns number i of count of the key head g of sequence b.
+func (a *Attention) tall(b, g, i, count int) tall {
+	group := a.H / a.G
+	h := g*group + i*group/count
+	return tall{
+		b: b, g: g, h: h, first: (b*a.H + h) * a.Lq, n: group / count * a.Lq,
+		q: a.rows(a.Q, b, h),
+	}
+}
+
+// rows returns the vectors of a tall matrix that starts with head h.
+func (a *Attention) rows(x Heads, b, h int) simd.Mat {
+	return simd.Mat{Data: x.at(b, h, 0), Row: a.stretch(x), Col: 1}
+}
+
+// keys returns the vectors of head g of K or V.
+func keys(x Heads, b, g int) simd.Mat { return simd.Mat{Data: x.at(b, g, 0), Row: x.Row, Col: 1} }
+
+// from returns m from row i on.
+func from(m simd.Mat, i int) simd.Mat {
+	return simd.Mat{Data: m.Data[i*m.Row:], Row: m.Row, Col: m.Col}
+}
+
+// finite reports whether all elements of some rows are.
+func finite(m simd.Mat, rows, cols int) bool {
+	if m.Row == cols {
+		return simd.Finite(m.Data[:rows*cols])
+	}
+	for i := range rows {
+		if !simd.Finite(m.Data[i*m.Row:][:cols]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,75 @@
+package flash
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+// forwardOf runs Forward into memory full of rubbish.
+func forwardOf(p *problem) ([]float32, Stats) {
+	rows := p.B * p.H * p.Lq
+	out, st := rubbish(rows*p.EV), Stats{rubbish(rows), rubbish(rows)}
+	Forward(&p.Attention, HeadFirst(out, p.H, p.Lq, p.EV), st)
+	return out, st
+}
+
+func rubbish(n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(math.NaN())
+	}
+	return x
+}
+
+// within fails the test unless got is as close to want as twice what the plain
+// formula in float32 is, and a floor for what it happens to hit exactly.
+func within(t *testing.T, name string, got []float32, want []float64, single []float32) {
+	t.Helper()
+	var budget, largest, worst float64
+	at := 0
+	for i, w := range want {
+		budget = max(budget, math.Abs(float64(single[i])-w))
+		largest = max(largest, math.Abs(w))
+		if d := math.Abs(float64(got[i]) - w); !(d <= worst) {
+			worst, at = d, i
+		}
+	}
+	budget = 2*budget + max(largest, 1)*0x1p-20
+	if len(got) != len(want) || !(worst <= budget) {
+		t.Errorf("%s: element %d is %v, want %v: off by %.3g, allowed %.3g", name, at, got[at], want[at], worst, budget)
+	}
+}
+
+func TestForwardSizes(t *testing.T) {
+	for _, lk := range []int{1, 15, 16, 17, 63, 64, 65, 127, 511, 512, 513, 1025} {
+		for _, lq := range []int{1, 5, 11, 12, 13, 48, 49} {
+			e := 1 + (lq*7+lk)%70
+			ev := 1 + (lq*5+lk*3)%70
+			t.Run(fmt.Sprintf("Lq=%d,Lk=%d,E=%d,EV=%d", lq, lk, e, ev), func(t *testing.T) {
+				p := newProblem(1, 1, 2, 1, lq, lk, e, ev)
+				want, single := solve[float64](p), solve[float32](p)
+				out, _ := forwardOf(p)
+				within(t, "out", out, want.out, single.out)
+			})
+		}
+	}
+}
+
+func BenchmarkForward(b *testing.B) {
+	for _, c := range []struct{ b, h, lq, lk, e int }{
+		{1, 12, 512, 512, 64}, {1, 12, 1024, 1024, 64}, {1, 16, 1024, 1024, 128}, {1, 16, 2048, 2048, 128}, {8, 12, 64, 64, 64}, {8, 12, 128, 128, 64}, {64, 6, 12, 10, 50},
+		{1, 3, 1024, 1024, 64}, {1, 32, 1, 8192, 128},
+	} {
+		b.Run(fmt.Sprint(c), func(b *testing.B) {
+			p := newProblem(1, c.b, c.h, c.h, c.lq, c.lk, c.e, c.e)
+			out, st := forwardOf(p)
+			b.ReportAllocs()
+			for b.Loop() {
+				Forward(&p.Attention, HeadFirst(out, p.H, p.Lq, p.EV), st)
+			}
+			flop := 4 * float64(c.b*c.h*c.lq*c.lk*c.e)
+			b.ReportMetric(flop*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+		})
+	}
+}

@@ -1,0 +1,187 @@
+package flash
+
+import (
+	"runtime"
+
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
+)
+
+// Forward computes out [B H Lq EV], at the places that it says, and the
+// statistics of all rows.
+func Forward(a *Attention, out Heads, st Stats) {
+	if a.B == 0 || a.H == 0 || a.Lq == 0 {
+		return
+	}
+	count := a.talls(a.Q, out)
+	f := forward{a: a, out: out, st: st, count: count}
+	rows := a.H / a.G / count * a.Lq
+	heads := a.B * a.G
+	procs := runtime.GOMAXPROCS(0)
+	switch units := heads * count; {
+	case rows <= splitRows && a.Lk > blockKeys:
+		f.splitKeys(rows)
+	case heads%procs == 0 || heads >= 8*procs || units*rows*a.Lk*(a.E+a.EV) < 1<<16:
+		// Whole heads: a task loads its keys once, for itself.
+		each := units / heads * rows * a.Lk * (a.E + a.EV)
+		par.For(heads, max(1, min(1<<20/(each+1), heads/(4*procs))), func(lo, hi int) {
+			w := workers.Get().(*worker)
+			w.prepare(a, stripRows, blockKeys)
+			for z := lo; z < hi; z++ {
+				w.load(a, z/a.G, z%a.G, 0, a.Lk)
+				for i := range count {
+					t := a.tall(z/a.G, z%a.G, i, count)
+					f.strips(w, t, 0, t.n)
+				}
+			}
+			w.release()
+		})
+	default:
+		f.sharedKeys(rows)
+	}
+}
+
+// forward is a call of Forward.
+type forward struct {
+	a     *Attention
+	out   Heads
+	st    Stats
+	count int // of tall matrices of a head of keys
+}
+
+// sharedKeys computes heads one after the other, each on all processors.
+func (f *forward) sharedKeys(rows int) {
+	a := f.a
+	// Each part is several strips long, so that fetching the keys from another
+	// processor's cache does not count.
+	const part = 4 * stripRows
+	parts := (rows + part - 1) / part
+	load := workers.Get().(*worker)
+	for z := range a.B * a.G {
+		b, g := z/a.G, z%a.G
+		load.loadAll(a, b, g)
+		par.For(f.count*parts, 1, func(lo, hi int) {
+			w := workers.Get().(*worker)
+			w.prepare(a, stripRows, blockKeys)
+			w.borrow(load)
+			for u := lo; u < hi; u++ {
+				t := a.tall(b, g, u/parts, f.count)
+				r := u % parts * part
+				f.strips(w, t, r, min(r+part, t.n))
+			}
+			w.release()
+		})
+	}
+	load.release()
+}
+
+// strips computes rows r0 to r1, r0 a multiple of stripRows.
+func (f *forward) strips(w *worker, t tall, r0, r1 int) {
+	a := f.a
+	for r := r0; r < r1; r += stripRows {
+		n := min(stripRows, r1-r)
+		w.strip(a, t, r, n, 0, a.Lk)
+		row := t.first + r
+		inverse := f.st.Inverse[row:][:n]
+		for i, sum := range w.sum[:n] {
+			inverse[i] = 0
+			if sum != 0 {
+				inverse[i] = 1 / sum
+			}
+		}
+		copy(f.st.Shift[row:], w.shift[:n])
+		dst := from(a.rows(f.out, t.b, t.h), r)
+		simd.ScaleRows(dst.Data, dst.Row, w.acc, a.EV, a.EV, inverse)
+	}
+}
+
+// strip sets, for n rows from r on and the keys k0 to k1, w.shift to the shifts,
+// w.sum to Σ p and w.acc to Σ p·v.
+func (w *worker) strip(a *Attention, t tall, r, n, k0, k1 int) {
+	lo, hi := w.look(a, t.first+r, n, k0, k1)
+	shift, sum, top, part := w.shift[:n], w.sum[:n], w.top[:n], w.part[:n]
+	for i := range shift {
+		shift[i], sum[i] = negInf, 0
+	}
+	started := false
+	for j0 := lo &^ 63; j0 < hi; {
+		j1 := min(hi, (j0/blockKeys+1)*blockKeys)
+		width := j1 - j0
+		c := w.score(a, t, r, n, j0, j1)
+		simd.RowMax(top, w.scores, w.stride, width)
+		for i, m := range top {
+			w.raise(a, i, m*c, width, started)
+		}
+		w.shiftsOr0(n)
+		simd.PowerRows(w.scores, w.stride, width, c, top, part)
+		for i, p := range part {
+			sum[i] += p
+			if a.Dropout > 0 {
+				s := w.scores[i*w.stride:][:width]
+				a.drop(s, s, t.first+r+i, j0)
+			}
+		}
+		w.mix(a, n, j0, j1, started)
+		started = true
+		j0 = j1
+	}
+	if !started {
+		clear(w.acc[:n*a.EV])
+	}
+	w.shiftsOr0(n)
+	copy(shift, top)
+}
+
+// shiftsOr0 sets top to the shifts, with 0 for rows that have seen nothing yet.
+func (w *worker) shiftsOr0(n int) {
+	for i, m := range w.shift[:n] {
+		if m == negInf {
+			m = 0
+		}
+		w.top[i] = m
+	}
+}
+
+// raise raises the shift of row i for a block whose largest exponent is m, if
+// that is larger by much.
+func (w *worker) raise(a *Attention, i int, m float32, width int, started bool) {
+	old := w.shift[i]
+	if m == negInf {
+		// Nothing to see, or nothing but NaN, which a maximum may have passed
+		// over.
+		if m = simd.Max(w.scores[i*w.stride:][:width]); m == m {
+			return
+		}
+	}
+	switch {
+	case m <= old+lag && old != negInf:
+	case old == negInf || m != m:
+		w.shift[i] = m
+	case m > old: // and not NaN
+		shrink := exp2(old - m)
+		w.sum[i] *= shrink
+		if started {
+			acc := w.acc[i*a.EV:][:a.EV]
+			simd.Scale(acc, shrink, acc)
+		}
+		w.shift[i] = m
+	}
+}
+
+// mix adds to the rows of acc the values of keys j0 to j1, weighted.
+func (w *worker) mix(a *Attention, n, j0, j1 int, accumulate bool) {
+	c := simd.RowMajor(w.acc, a.EV)
+	p := simd.Mat{Data: w.scores, Row: w.stride, Col: 1}
+	multiply(c, p, n, w.values, w.valuesAt, j0-w.from, j1-w.from, 0, a.EV, w.valuesFinite, accumulate)
+}
+
+// multiply is simd.MultiplyPanels for a matrix that lies at b as well. If that
+// is not finite, zeros carry nothing.
+func multiply(c, p simd.Mat, m int, panels *simd.Panels, b simd.Mat, k0, k1, j0, j1 int, finite, accumulate bool) {
+	if finite {
+		simd.MultiplyPanels(c, p, m, panels, k0, k1, j0, j1, accumulate)
+		return
+	}
+	b.Data = b.Data[k0*b.Row+j0*b.Col:]
+	simd.Multiply(&simd.Product{M: m, N: j1 - j0, K: k1 - k0, A: p, B: b, C: c, Accumulate: accumulate, Sparse: true})
+}

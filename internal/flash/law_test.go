@@ -1,0 +1,279 @@
+package flash
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+)
+
+// sameBits fails the test unless two results have the same bits, any NaN being
+// like another.
+func sameBits(t *testing.T, what string, got, want []float32) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d elements, want %d", what, len(got), len(want))
+	}
+	for i, w := range want {
+		if g := got[i]; math.Float32bits(g) != math.Float32bits(w) && (g == g || w == w) {
+			t.Errorf("%s: element %d of %d is %v, want %v", what, i, len(want), g, w)
+			return
+		}
+	}
+}
+
+func sameResults(t *testing.T, what string, got, want results) {
+	t.Helper()
+	sameBits(t, what+": out", got.out, want.out)
+	sameBits(t, what+": weights", got.weights, want.weights)
+	sameBits(t, what+": dq", got.dq, want.dq)
+	sameBits(t, what+": dk", got.dk, want.dk)
+	sameBits(t, what+": dv", got.dv, want.dv)
+	sameBits(t, what+": dbias", got.dbias, want.dbias)
+}
+
+// ways are sizes that are worked on in different ways: few heads with many
+// queries, many heads, few queries with many keys, heads that share keys.
+var ways = []struct{ b, h, g, lq, lk, e, ev int }{
+	{1, 1, 1, 150, 700, 24, 40}, {4, 4, 4, 40, 90, 16, 16}, {2, 4, 2, 1, 1300, 16, 32}, {3, 2, 1, 70, 530, 8, 8},
+}
+
+func TestThreadsChangeNothing(t *testing.T) {
+	for _, s := range ways {
+		for _, k := range kinds {
+			p := newProblem(8, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
+			k.set(p)
+			want := run(p)
+			for _, procs := range []int{1, 3, 8} {
+				before := runtime.GOMAXPROCS(procs)
+				got := run(p)
+				runtime.GOMAXPROCS(before)
+				sameResults(t, fmt.Sprintf("%s, %v, %d threads", k.name, s, procs), got, want)
+			}
+		}
+	}
+}
+
+// The first sequence of a batch comes to what it comes to alone.
+func TestCompanyChangesNothing(t *testing.T) {
+	for _, s := range ways {
+		for _, k := range kinds {
+			if k.name == "bias of heads" || k.name == "bias of queries" || k.name == "all" {
+				continue // whose bias collects from all sequences
+			}
+			p := newProblem(8, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
+			k.set(p)
+			all := run(p)
+			one := *p
+			one.B = 1
+			if m, ok := one.Mask.(funcMask); ok {
+				one.Mask = funcMask{&one, m.intervals}
+			}
+			first := func(x []float32) []float32 { return x[:len(x)/s.b] }
+			one.Q.Data, one.K.Data, one.V.Data = first(p.Q.Data), first(p.K.Data), first(p.V.Data)
+			one.dout = first(p.dout)
+			if p.dweights != nil {
+				one.dweights = first(p.dweights)
+			}
+			if p.Bias != nil {
+				x := *p.Bias
+				x.Data = first(x.Data)
+				one.Bias = &x
+			}
+			cut := results{first(all.out), first(all.weights), first(all.dq), first(all.dk), first(all.dv), nil}
+			if p.Bias != nil {
+				cut.dbias = first(all.dbias)
+			}
+			sameResults(t, fmt.Sprintf("%s, %v", k.name, s), run(&one), cut)
+		}
+	}
+}
+
+// spread copies vectors [B H L E] to the layout [B L H E] with gaps.
+func spread(x []float32, b, h, l, e int) Heads {
+	row := h*e + 5
+	y := Heads{Data: rubbish(b * l * row), Batch: l * row, Head: e, Row: row}
+	for s := range b {
+		for head := range h {
+			for i := range l {
+				copy(y.at(s, head, i), x[((s*h+head)*l+i)*e:][:e])
+			}
+		}
+	}
+	return y
+}
+
+// gather copies them back.
+func gather(y Heads, b, h, l, e int) []float32 {
+	x := make([]float32, b*h*l*e)
+	for s := range b {
+		for head := range h {
+			for i := range l {
+				copy(x[((s*h+head)*l+i)*e:], y.at(s, head, i)[:e])
+			}
+		}
+	}
+	return x
+}
+
+func TestLayoutsAreAlike(t *testing.T) {
+	for _, s := range ways {
+		for _, k := range kinds {
+			p := newProblem(8, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
+			k.set(p)
+			want := run(p)
+
+			a := p.Attention
+			a.Q, a.K, a.V = spread(p.Q.Data, s.b, s.h, s.lq, s.e), spread(p.K.Data, s.b, s.g, s.lk, s.e), spread(p.V.Data, s.b, s.g, s.lk, s.ev)
+			rows := s.b * s.h * s.lq
+			out := spread(make([]float32, rows*s.ev), s.b, s.h, s.lq, s.ev)
+			st := Stats{rubbish(rows), rubbish(rows)}
+			Forward(&a, out, st)
+			got := results{out: gather(out, s.b, s.h, s.lq, s.ev), weights: rubbish(len(want.weights)), dbias: make([]float32, len(want.dbias))}
+			Weights(&a, st, got.weights)
+			to := Grads{
+				Q: spread(make([]float32, len(want.dq)), s.b, s.h, s.lq, s.e),
+				K: spread(make([]float32, len(want.dk)), s.b, s.g, s.lk, s.e),
+				V: spread(make([]float32, len(want.dv)), s.b, s.g, s.lk, s.ev),
+			}
+			if p.Bias != nil {
+				to.Bias = got.dbias
+			}
+			up := Upstream{Out: out, DOut: spread(p.dout, s.b, s.h, s.lq, s.ev)}
+			if p.dweights != nil {
+				up.Weights, up.DWeights = got.weights, p.dweights
+			}
+			Backward(&a, st, up, to)
+			got.dq, got.dk, got.dv = gather(to.Q, s.b, s.h, s.lq, s.e), gather(to.K, s.b, s.g, s.lk, s.e), gather(to.V, s.b, s.g, s.lk, s.ev)
+			if p.Bias == nil {
+				got.dbias = nil
+			}
+			sameResults(t, fmt.Sprintf("%s, %v", k.name, s), got, want)
+		}
+	}
+}
+
+// A gradient that is not asked for leaves the others as they are, and those
+// asked for are added to.
+func TestGradientsAreAdded(t *testing.T) {
+	p := newProblem(8, 2, 4, 2, 30, 270, 16, 24)
+	want := run(p)
+	out, st := forwardOf(p)
+	up := Upstream{Out: HeadFirst(out, p.H, p.Lq, p.EV), DOut: HeadFirst(p.dout, p.H, p.Lq, p.EV)}
+	r := rand.New(rand.NewPCG(1, 1))
+	for asked := range 8 {
+		all := Grads{Q: p.Q, K: p.K, V: p.V}
+		var checks []func()
+		for i, c := range []struct {
+			name string
+			to   *Heads
+			want []float32
+		}{{"dq", &all.Q, want.dq}, {"dk", &all.K, want.dk}, {"dv", &all.V, want.dv}} {
+			c.to.Data = nil
+			if asked>>i&1 == 0 {
+				continue
+			}
+			before := normal(r, len(c.want), 1)
+			c.to.Data = append([]float32(nil), before...)
+			checks = append(checks, func() {
+				for j, v := range c.to.Data {
+					if d := float64(v) - float64(before[j]) - float64(c.want[j]); math.Abs(d) > 1e-5 {
+						t.Fatalf("asked for %03b: %s: element %d grew by %v, want %v", asked, c.name, j, v-before[j], c.want[j])
+					}
+				}
+			})
+		}
+		Backward(&p.Attention, st, up, all)
+		for _, f := range checks {
+			f()
+		}
+	}
+}
+
+// What is hidden is not felt, whatever it is.
+func TestHiddenIsNotFelt(t *testing.T) {
+	for _, s := range ways {
+		for _, x := range []float32{float32(math.NaN()), float32(math.Inf(1)), math.MaxFloat32} {
+			p := newProblem(8, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
+			// Every fifth key and those of the second half are hidden from all,
+			// odd queries see nothing, and query 0 has no upstream gradient.
+			shown := func(j int) bool { return j < p.Lk/2 && j%5 != 2 }
+			p.seen = func(b, h, i, j int) bool { return shown(j) && i%2 == 0 }
+			p.Mask = funcMask{p, false}
+			for b := range p.B {
+				for h := range p.H {
+					clear(p.dout[((b*p.H+h)*p.Lq)*p.EV:][:p.EV])
+				}
+			}
+			want := run(p)
+			for b := range p.B {
+				for h := range p.H {
+					for i := 1; i < p.Lq; i += 2 {
+						fillWith(p.Q.at(b, h, i)[:p.E], x)
+						fillWith(p.dout[((b*p.H+h)*p.Lq+i)*p.EV:][:p.EV], x)
+					}
+				}
+				for g := range p.G {
+					for j := range p.Lk {
+						if !shown(j) {
+							fillWith(p.K.at(b, g, j)[:p.E], x)
+							fillWith(p.V.at(b, g, j)[:p.EV], x)
+						}
+					}
+				}
+			}
+			sameResults(t, fmt.Sprintf("%v, %v", s, x), run(p), want)
+		}
+	}
+}
+
+// A query with a NaN spoils its own result, and no gradient if nothing comes
+// back to it.
+func TestSpoiltQuery(t *testing.T) {
+	for _, s := range ways {
+		p := newProblem(8, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
+		p.seen = func(b, h, i, j int) bool { return j%3 != 1 && j < p.Lk-2 }
+		p.Mask = funcMask{p, false}
+		last := p.Lq - 1
+		clear(p.dout[last*p.EV:][:p.EV]) // of head 0 of sequence 0
+		want := run(p)
+		p.Q.at(0, 0, last)[0] = float32(math.NaN())
+		got := run(p)
+		for _, v := range got.out[last*p.EV:][:p.EV] {
+			if v == v {
+				t.Errorf("%v: out of a spoilt query is %v", s, v)
+				break
+			}
+		}
+		for j, w := range got.weights[last*p.Lk:][:p.Lk] {
+			if seen := p.seen(0, 0, last, j); seen == (w == w) || !seen && w != 0 {
+				t.Errorf("%v: weight of key %d of a spoilt query is %v", s, j, w)
+				break
+			}
+		}
+		copy(got.out[last*p.EV:][:p.EV], want.out[last*p.EV:])
+		copy(got.weights[last*p.Lk:][:p.Lk], want.weights[last*p.Lk:])
+		sameResults(t, fmt.Sprint(s), got, want)
+	}
+}
+
+// Without an upstream gradient nothing comes back, not even from a value that is
+// not finite.
+func TestSilence(t *testing.T) {
+	for _, s := range ways {
+		p := newProblem(8, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
+		clear(p.dout)
+		p.V.Data[3] = float32(math.NaN())
+		got := run(p)
+		for _, x := range [][]float32{got.dq, got.dk, got.dv} {
+			sameBits(t, fmt.Sprint(s), x, make([]float32, len(x)))
+		}
+	}
+}
+
+func fillWith(x []float32, v float32) {
+	for i := range x {
+		x[i] = v
+	}
+}

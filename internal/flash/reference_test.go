@@ -1,0 +1,197 @@
+package flash
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// float is what the plain formulas are computed in: float64 is the truth, and
+// what float32 makes of it the error that is allowed for.
+type float interface{ float32 | float64 }
+
+// plain is the result of the plain formulas.
+type plain[F float] struct {
+	out, weights      []F // [B H Lq EV], [B H Lq Lk]
+	dq, dk, dv, dbias []F
+}
+
+// problem is an attention with gradients of its results.
+type problem struct {
+	Attention
+	dout     []float32
+	dweights []float32 // nil: none
+	seen     func(b, h, i, j int) bool
+}
+
+// element returns the bias of a pair.
+func (p *problem) bias(b, h, i, j int) (at int, ok bool) {
+	x := p.Bias
+	if x == nil {
+		return 0, false
+	}
+	return b*x.Batch + h*x.Head + i*x.Row + j*x.Col, true
+}
+
+func (p *problem) kept(b, h, i, j int) bool {
+	if p.Dropout == 0 {
+		return true
+	}
+	n := ((b*p.H+h)*p.Lq+i)*p.Lk + j
+	z := p.Key + uint64(n)*0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	z ^= z >> 31
+	return uint32(z>>32) >= uint32(math.Round(float64(p.Dropout)*(1<<32)))
+}
+
+// solve computes everything by the plain formulas, pair by pair.
+func solve[F float](p *problem) plain[F] {
+	r := plain[F]{
+		out: make([]F, p.B*p.H*p.Lq*p.EV), weights: make([]F, p.B*p.H*p.Lq*p.Lk),
+		dq: make([]F, p.B*p.H*p.Lq*p.E), dk: make([]F, p.B*p.G*p.Lk*p.E), dv: make([]F, p.B*p.G*p.Lk*p.EV),
+	}
+	if p.Bias != nil {
+		r.dbias = make([]F, len(p.Bias.Data))
+	}
+	keep := F(1)
+	if p.Dropout > 0 {
+		keep = 1 / (1 - F(p.Dropout))
+	}
+	for b := range p.B {
+		for h := range p.H {
+			g := h / (p.H / p.G)
+			for i := range p.Lq {
+				row := (b*p.H+h)*p.Lq + i
+				q := p.Q.at(b, h, i)[:p.E]
+				s, slope := make([]F, p.Lk), make([]F, p.Lk)
+				top, any := F(math.Inf(-1)), false
+				for j := range s {
+					if !p.seen(b, h, i, j) {
+						continue
+					}
+					k := p.K.at(b, g, j)[:p.E]
+					var x F
+					for e, v := range q {
+						x += F(v) * F(k[e])
+					}
+					x *= F(p.Scale)
+					slope[j] = F(p.Scale)
+					if p.SoftCap != 0 {
+						t := F(math.Tanh(float64(x / F(p.SoftCap))))
+						x = F(p.SoftCap) * t
+						slope[j] *= 1 - t*t
+					}
+					if at, ok := p.bias(b, h, i, j); ok {
+						x += F(p.Bias.Data[at])
+					}
+					s[j] = x
+					top, any = max(top, x), true
+				}
+				if !any {
+					continue
+				}
+				w := r.weights[row*p.Lk:][:p.Lk]
+				var sum F
+				for j := range s {
+					if p.seen(b, h, i, j) {
+						w[j] = F(math.Exp(float64(s[j] - top)))
+						sum += w[j]
+					}
+				}
+				dw := make([]F, p.Lk)
+				var mean F
+				for j := range s {
+					w[j] /= sum
+					if w[j] == 0 {
+						continue
+					}
+					v := p.V.at(b, g, j)[:p.EV]
+					do := p.dout[row*p.EV:][:p.EV]
+					if p.kept(b, h, i, j) {
+						dv := r.dv[((b*p.G+g)*p.Lk+j)*p.EV:]
+						for e, x := range v {
+							r.out[row*p.EV+e] += w[j] * keep * F(x)
+							dv[e] += w[j] * keep * F(do[e])
+							dw[j] += F(do[e]) * F(x)
+						}
+						dw[j] *= keep
+					}
+					if p.dweights != nil {
+						dw[j] += F(p.dweights[row*p.Lk+j])
+					}
+					mean += w[j] * dw[j]
+				}
+				for j := range s {
+					if w[j] == 0 {
+						continue
+					}
+					ds := w[j] * (dw[j] - mean)
+					if at, ok := p.bias(b, h, i, j); ok {
+						r.dbias[at] += ds
+					}
+					ds *= slope[j]
+					k := p.K.at(b, g, j)[:p.E]
+					dk := r.dk[((b*p.G+g)*p.Lk+j)*p.E:]
+					for e := range q {
+						r.dq[row*p.E+e] += ds * F(k[e])
+						dk[e] += ds * F(q[e])
+					}
+				}
+			}
+		}
+	}
+	return r
+}
+
+// everything is a mask that hides nothing.
+func everything(_, _, _, _ int) bool { return true }
+
+// funcMask is a mask by a function of the reference, as spans with holes or,
+// for a function whose rows are intervals, without.
+type funcMask struct {
+	p         *problem
+	intervals bool
+}
+
+func (m funcMask) Rows(first int, spans []Span, seen []bool, stride int) {
+	for r := range spans {
+		b, h, i := m.p.split(first + r)
+		s := Span{Lo: m.p.Lk, Hi: 0, Holes: !m.intervals}
+		for j := range m.p.Lk {
+			if m.p.seen(b, h, i, j) {
+				s.Lo, s.Hi = min(s.Lo, j), j+1
+			}
+			if s.Holes {
+				seen[r*stride+j] = m.p.seen(b, h, i, j)
+			}
+		}
+		if !m.intervals {
+			s.Lo, s.Hi = 0, m.p.Lk
+		}
+		if s.Lo > s.Hi {
+			s.Lo, s.Hi = 0, 0
+		}
+		spans[r] = s
+	}
+}
+
+// normal returns n normal numbers times scale.
+func normal(r *rand.Rand, n int, scale float64) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(scale * r.NormFloat64())
+	}
+	return x
+}
+
+// newProblem returns a problem in the layout [B H L E].
+func newProblem(seed uint64, b, h, g, lq, lk, e, ev int) *problem {
+	r := rand.New(rand.NewPCG(seed, 7))
+	p := &problem{Attention: Attention{B: b, H: h, G: g, Lq: lq, Lk: lk, E: e, EV: ev}, seen: everything}
+	p.Q = HeadFirst(normal(r, b*h*lq*e, 1), h, lq, e)
+	p.K = HeadFirst(normal(r, b*g*lk*e, 1), g, lk, e)
+	p.V = HeadFirst(normal(r, b*g*lk*ev, 1), g, lk, ev)
+	p.Scale = float32(1 / math.Sqrt(float64(e)))
+	p.dout = normal(r, b*h*lq*ev, 1)
+	return p
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"math"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// powerPoly approximates 2^f for |f| <= 1/2 with a relative error of 6e-9.
+var powerPoly = []float64{1, 0.693147242, 0.240226552, 0.0555026196,
+	0.00961745251, 0.00134232431, 0.000156579728}
+
+// powerLow is where a power of two comes near the numbers that are not normal,
+// on which multiplications are slow. Below it the kernels return 0.
+const powerLow = -125
+
+// A power holds the constants of 2^x.
+type power struct {
+	s     isa
+	magic reg.VecVirtual
+	low   Op
+	poly  []Op
+}
+
+func (s isa) power() power {
+	return power{s: s, magic: s.numReg(magic + 127), low: s.num(powerLow), poly: s.nums(powerPoly...)}
+}
+
+// of returns 2^x for x up to 127, and 0 below powerLow; it destroys x.
+func (p power) of(x reg.VecVirtual) reg.VecVirtual {
+	s := p.s
+	normal := s.compare(notLess, p.low, x)
+	t, n := s.vec(), s.vec()
+	VADDPS(p.magic, x, t)
+	VSUBPS(p.magic, t, n)
+	VSUBPS(n, x, x)
+	VPSLLD(U8(23), t, t)
+	y := s.horner(x, p.poly)
+	if s.lanes == 16 {
+		VMULPS_Z(t, y, normal.k, y)
+	} else {
+		VMULPS(t, y, y)
+		VANDPS(normal.y, y, y)
+	}
+	return y
+}
+
+// eachRow writes a loop over rows. body writes the code for the row at the
+// pointers, next that which moves them to the row below.
+func eachRow(body, next func()) {
+	rows := pointer("rows")
+	loop := label("row")
+	Label(loop)
+	body()
+	next()
+	DECQ(rows)
+	JNZ(LabelRef(loop))
+}
+
+// rows writes the kernels for the strips of attention: a few rows of scores and
+// what is done with each of them.
+func rows(s isa) {
+	rowMax(s)
+
+	s.begin("powerRows", "func(x *float32, row, rows, n int, c float32, shift, sum *float32)")
+	x, row, c := pointer("x"), pointer("row"), s.broadcast("c")
+	shift, sum := pointer("shift"), pointer("sum")
+	p := s.power()
+	eachRow(func() {
+		m := s.vec()
+		VBROADCASTSS(Mem{Base: shift}, m)
+		acc := s.accumulators(16)
+		st := s.along("n")
+		one := func(i int, k *mask, acc reg.VecVirtual) {
+			v := s.vec()
+			s.load(st.at(x, i), k, v)
+			VFMSUB213PS(m, c, v)
+			v = p.of(v)
+			s.store(v, k, st.at(x, i))
+			if k != nil {
+				s.keep(*k, v)
+			}
+			VADDPS(v, acc, acc)
+		}
+		st.inLanes(len(acc), func(i int, k *mask) { one(i, k, acc[i]) })
+		VMOVSS(s.fold(acc, addPS).AsX(), Mem{Base: sum})
+	}, func() {
+		ADDQ(row, x)
+		ADDQ(U8(4), shift)
+		ADDQ(U8(4), sum)
+	})
+	s.end()
+
+	s.begin("weightRows", "func(x *float32, row, rows, n int, c float32, shift, factor *float32)")
+	x, row, c = pointer("x"), pointer("row"), s.broadcast("c")
+	shift, factor := pointer("shift"), pointer("factor")
+	p = s.power()
+	eachRow(func() {
+		m, f := s.vec(), s.vec()
+		VBROADCASTSS(Mem{Base: shift}, m)
+		VBROADCASTSS(Mem{Base: factor}, f)
+		st := s.along("n")
+		st.each(1, func(i int, k *mask) {
+			v := s.vec()
+			s.load(st.at(x, i), k, v)
+			VFMSUB213PS(m, c, v)
+			v = p.of(v)
+			VMULPS(f, v, v)
+			s.store(v, k, st.at(x, i))
+		})
+	}, func() {
+		ADDQ(row, x)
+		ADDQ(U8(4), shift)
+		ADDQ(U8(4), factor)
+	})
+	s.end()
+
+	s.begin("gradRows", "func(dw, w *float32, row, rows, n int, d *float32)")
+	dw, w, row, d := pointer("dw"), pointer("w"), pointer("row"), pointer("d")
+	zero := s.zero()
+	eachRow(func() {
+		mean := s.vec()
+		VBROADCASTSS(Mem{Base: d}, mean)
+		st := s.along("n")
+		st.each(2, func(i int, k *mask) {
+			wi, v := s.vec(), s.vec()
+			s.load(st.at(w, i), k, wi)
+			s.load(st.at(dw, i), k, v)
+			VSUBPS(mean, v, v)
+			VMULPS(wi, v, v)
+			seen := s.compare(notEqual, zero, wi)
+			s.keep(seen, v)
+			s.store(v, k, st.at(dw, i))
+		})
+	}, func() {
+		ADDQ(row, dw)
+		ADDQ(row, w)
+		ADDQ(U8(4), d)
+	})
+	s.end()
+
+	s.begin("scaleRows", "func(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)")
+	dst, dstRow := pointer("dst"), pointer("dstRow")
+	src, srcRow := pointer("src"), pointer("srcRow")
+	factor = pointer("factor")
+	eachRow(func() {
+		f := s.vec()
+		VBROADCASTSS(Mem{Base: factor}, f)
+		st := s.along("n")
+		st.each(2, func(i int, k *mask) {
+			v := s.vec()
+			s.load(st.at(src, i), k, v)
+			VMULPS(f, v, v)
+			s.store(v, k, st.at(dst, i))
+		})
+	}, func() {
+		ADDQ(dstRow, dst)
+		ADDQ(srcRow, src)
+		ADDQ(U8(4), factor)
+	})
+	s.end()
+
+	hide(s)
+}
+
+// rowMax writes the largest element of each row, which need not be the NaN that
+// a row may hold.
+func rowMax(s isa) {
+	s.begin("rowMax", "func(dst, x *float32, row, rows, n int)")
+	dst, x, row := pointer("dst"), pointer("x"), pointer("row")
+	lowest := s.numReg(math.Inf(-1))
+	eachRow(func() {
+		acc := s.vecs(4)
+		for _, v := range acc {
+			VMOVUPS(lowest, v)
+		}
+		st := s.along("n")
+		st.each(len(acc), func(i int, k *mask) {
+			if k == nil {
+				VMAXPS(st.at(x, i), acc[i], acc[i])
+				return
+			}
+			v := s.vec()
+			s.load(st.at(x, i), k, v)
+			VMAXPS(s.blend(*k, v, lowest), acc[i], acc[i])
+		})
+		VMOVSS(s.fold(acc, func(a, b, dst Op) { VMAXPS(a, b, dst) }).AsX(), Mem{Base: dst})
+	}, func() {
+		ADDQ(row, x)
+		ADDQ(U8(4), dst)
+	})
+	s.end()
+}
+
+// hide writes the loop that sets to −Inf what is not seen.
+func hide(s isa) {
+	s.begin("hide", "func(x *float32, seen *bool, n int)")
+	x, seen := pointer("x"), pointer("seen")
+	lowest, none := s.numReg(math.Inf(-1)), s.zero()
+	st := s.along("n")
+	// A mask in AVX-512 reaches the bytes as well. AVX2 has none for bytes, and
+	// takes whole vectors only: the caller does the rest.
+	st.steps(1, func(i int, _ *mask) {
+		flags := s.vec()
+		VPMOVZXBD(Mem{Base: seen, Index: st.index, Scale: 1}, flags)
+		v := s.vec()
+		VMOVUPS(st.at(x, i), v)
+		var hidden mask
+		if s.lanes == 16 {
+			hidden.k = K()
+			VPTESTNMD(flags, flags, hidden.k)
+		} else {
+			hidden.y = s.vec()
+			VPCMPEQD(none, flags, hidden.y)
+		}
+		VMOVUPS(s.blend(hidden, lowest, v), st.at(x, i))
+	})
+	s.end()
+}

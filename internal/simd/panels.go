@@ -1,0 +1,103 @@
+package simd
+
+import "fmt"
+
+// Panels is a matrix B, of K rows and N columns, made ready to be multiplied
+// from the left by a few rows at a time. It serves a caller who keeps both in
+// the caches and has something to do between two products, as attention does;
+// everybody else is better off with Multiply.
+//
+// The zero value has no rows. Panels keep their memory for the next matrix.
+type Panels struct {
+	K, N int
+	b    panels
+	mem  []float32 // of copies
+}
+
+// Copy makes p ready for b, of k rows and n columns, in memory of p's own.
+func (p *Panels) Copy(b Mat, k, n int) {
+	p.Reserve(k, n)
+	p.Fill(b, 0, n)
+}
+
+// Reserve makes room for k rows and n columns, which Fill has to provide.
+func (p *Panels) Reserve(k, n int) {
+	p.K, p.N = k, n
+	width := p.Width()
+	if n < width {
+		width = roundUp(n, panelLanes())
+	}
+	p.b = panels{width: width, row: width, step: k * width, copied: true, rows: k, cols: n}
+	if n == 0 {
+		return
+	}
+	p.mem = grow(p.mem, p.b.count()*p.b.step)
+	p.b.data = p.mem
+}
+
+// Width returns how many columns stand together. Fill works on multiples.
+func (p *Panels) Width() int { return panelWidth() }
+
+// Fill copies columns j0 to j1 from b, where j0 is a multiple of Width and j1
+// is one too or N. Different columns may be filled at the same time.
+func (p *Panels) Fill(b Mat, j0, j1 int) {
+	if p.K == 0 {
+		return
+	}
+	for j := j0; j < j1; j += p.b.width {
+		cols := min(p.b.width, j1-j)
+		packPanel(p.b.data[j/p.b.width*p.b.step:][:p.b.step], b.from(0, j), p.K, cols, p.b.width)
+	}
+}
+
+// Use makes p ready for b where it lies, if its rows are contiguous, and says
+// whether it could. For rows that are far apart a copy is faster, if it is used
+// more than a few times.
+func (p *Panels) Use(b Mat, k, n int) bool {
+	if b.Col != 1 || panelWidth() == genericWidth {
+		return false
+	}
+	p.K, p.N = k, n
+	p.b = panels{data: b.Data, width: panelWidth(), step: panelWidth(), row: b.Row, rows: k, cols: n, from: b}
+	return true
+}
+
+// Release lets go of a matrix that is not p's own.
+func (p *Panels) Release() { p.K, p.N, p.b = 0, 0, panels{} }
+
+// roundUp returns n rounded up to a multiple of m.
+func roundUp(n, m int) int { return (n + m - 1) / m * m }
+
+// MultiplyPanels computes on the calling goroutine
+//
+//	C = A·B[k0:k1, j0:j1], or C += … if accumulate
+//
+// as Multiply does, for m rows of C with C.Col == 1. A has k1-k0 columns. j0 is
+// a multiple of b.Width().
+func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool) {
+	if m < 0 || k0 < 0 || k0 > k1 || k1 > b.K || j0 < 0 || j0 > j1 || j1 > b.N || j0%panelWidth() != 0 {
+		panic(fmt.Sprintf("simd: MultiplyPanels: m=%d, k0=%d, k1=%d of %d, j0=%d, j1=%d of %d", m, k0, k1, b.K, j0, j1, b.N))
+	}
+	if m == 0 || j0 == j1 {
+		return
+	}
+	c.check("C", m, j1-j0, 1, 0)
+	a.check("A", m, k1-k0, 1, 0)
+	multiplyPanels(c, a, m, b, k0, k1, j0, j1, accumulate)
+}
+
+func multiplyPanelsGeneric(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool) {
+	depth := k1 - k0
+	part := b.b
+	part.col, part.cols, part.rows = 0, j1-j0, depth
+	if depth > 0 {
+		part.data = part.data[j0/part.width*part.step+k0*part.row:]
+	}
+	p := Product{M: m, N: j1 - j0, K: depth, A: a, C: c, Accumulate: accumulate}
+	if a.Col != 1 {
+		s := scratches.Get().(*scratch)
+		a = blockOfAGeneric(&p, 0, m, 0, depth, s)
+		defer s.free()
+	}
+	blockGeneric(&p, a, 0, m, 0, j1-j0, 0, depth, &part)
+}

@@ -1,0 +1,181 @@
+package simd
+
+import (
+	"fmt"
+	"math"
+)
+
+// The functions of this file work on strips of attention: a few rows of scores,
+// stride floats apart, of which n elements each are looked at. There are as
+// many rows as there are elements in the slice with a number for each row.
+
+// RowMax sets dst[i] to the largest element of row i of x, and to -Inf if n is
+// 0. It passes over NaN, unless there is nothing else or it comes late in the
+// row; who needs to know for certain asks Max.
+func RowMax(dst, x []float32, stride, n int) {
+	checkRows("RowMax", len(dst), len(x), stride, n)
+	if len(dst) == 0 {
+		return
+	}
+	if n == 0 {
+		for i := range dst {
+			dst[i] = float32(math.Inf(-1))
+		}
+		return
+	}
+	eachPiece(len(dst), n, func(lo, hi int) { rowMax(dst[lo:hi], x[lo*stride:], stride, n) })
+}
+
+// PowerRows replaces x by 2^(c·x − shift[i]), where i is the row, and sets
+// sum[i] to the sum of the row: the inner part of a softmax. The relative error
+// is that of rounding the exponent to float32 once, and below 1 unit in the last
+// place besides; results below 2^-125 are 0, and exponents must not exceed 100.
+//
+// Element j of a row is added to lane j%16, and the lanes are added as in
+// ExpSum, so zeros at the end change nothing.
+func PowerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
+	if len(shift) != len(sum) {
+		mismatch("PowerRows", "shift", len(shift), "sum", len(sum))
+	}
+	checkRows("PowerRows", len(shift), len(x), stride, n)
+	if n == 0 {
+		clear(sum)
+		return
+	}
+	eachPiece(len(shift), n, func(lo, hi int) { powerRows(x[lo*stride:], stride, n, c, shift[lo:hi], sum[lo:hi]) })
+}
+
+// WeightRows replaces x by 2^(c·x − shift[i])·factor[i]: what PowerRows makes,
+// normalised.
+func WeightRows(x []float32, stride, n int, c float32, shift, factor []float32) {
+	if len(shift) != len(factor) {
+		mismatch("WeightRows", "shift", len(shift), "factor", len(factor))
+	}
+	checkRows("WeightRows", len(shift), len(x), stride, n)
+	if n == 0 {
+		return
+	}
+	eachPiece(len(shift), n, func(lo, hi int) { weightRows(x[lo*stride:], stride, n, c, shift[lo:hi], factor[lo:hi]) })
+}
+
+// GradRows replaces dw by w·(dw − mean[i]), and by 0 where w is 0, even if dw is
+// NaN: the backward step of a softmax w with gradient dw, where mean[i] is the
+// sum of w·dw over row i.
+func GradRows(dw, w []float32, stride, n int, mean []float32) {
+	checkRows("GradRows", len(mean), min(len(dw), len(w)), stride, n)
+	if n == 0 {
+		return
+	}
+	eachPiece(len(mean), n, func(lo, hi int) { gradRows(dw[lo*stride:], w[lo*stride:], stride, n, mean[lo:hi]) })
+}
+
+// ScaleRows sets row i of dst to factor[i] times row i of src.
+func ScaleRows(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32) {
+	checkRows("ScaleRows", len(factor), len(dst), dstStride, n)
+	checkRows("ScaleRows", len(factor), len(src), srcStride, n)
+	if n == 0 {
+		return
+	}
+	eachPiece(len(factor), n, func(lo, hi int) {
+		scaleRows(dst[lo*dstStride:], dstStride, src[lo*srcStride:], srcStride, n, factor[lo:hi])
+	})
+}
+
+// Hide sets to -Inf each element of x whose element of seen is false.
+func Hide(x []float32, seen []bool) {
+	if len(x) != len(seen) {
+		mismatch("Hide", "x", len(x), "seen", len(seen))
+	}
+	hide(x, seen)
+}
+
+// eachPiece calls f for rows that together have about a piece of elements.
+func eachPiece(rows, n int, f func(lo, hi int)) {
+	step := max(1, reducePiece/n)
+	for lo := 0; lo < rows; lo += step {
+		f(lo, min(lo+step, rows))
+	}
+}
+
+// checkRows panics unless length floats hold the rows. Rows of more than a piece
+// would keep a kernel from being interrupted.
+func checkRows(op string, rows, length, stride, n int) {
+	if n < 0 || n > reducePiece || stride < n || rows > 0 && (rows-1)*stride+n > length {
+		panic(fmt.Sprintf("simd: %s: %d rows of %d, %d apart, in %d floats", op, rows, n, stride, length))
+	}
+}
+
+func rowMaxGeneric(dst, x []float32, stride, n int) {
+	for i := range dst {
+		m := float32(math.Inf(-1))
+		for j, v := range x[i*stride:][:n] {
+			if v > m || j == 0 {
+				m = v
+			}
+		}
+		dst[i] = m
+	}
+}
+
+func powerRowsGeneric(x []float32, stride, n int, c float32, shift, sum []float32) {
+	for i := range sum {
+		var lane [16]float32
+		row := x[i*stride:][:n]
+		for j, v := range row {
+			p := power32(float32(c*v) - shift[i])
+			row[j] = p
+			lane[j%16] += p
+		}
+		for half := 8; half > 0; half /= 2 {
+			for l := range half {
+				lane[l] += lane[l+half]
+			}
+		}
+		sum[i] = lane[0]
+	}
+}
+
+func weightRowsGeneric(x []float32, stride, n int, c float32, shift, factor []float32) {
+	for i, f := range factor {
+		row := x[i*stride:][:n]
+		for j, v := range row {
+			row[j] = power32(float32(c*v)-shift[i]) * f
+		}
+	}
+}
+
+// power32 returns 2^x, and 0 where the kernels do.
+func power32(x float32) float32 {
+	if x < -125 {
+		return 0
+	}
+	return float32(exp64(float64(x) * math.Ln2))
+}
+
+func gradRowsGeneric(dw, w []float32, stride, n int, mean []float32) {
+	for i, m := range mean {
+		d, p := dw[i*stride:][:n], w[i*stride:][:n]
+		for j, v := range p {
+			if v == 0 {
+				d[j] = 0
+			} else {
+				d[j] = v * (d[j] - m)
+			}
+		}
+	}
+}
+
+func scaleRowsGeneric(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32) {
+	for i, f := range factor {
+		scaleGeneric(dst[i*dstStride:][:n], f, src[i*srcStride:][:n])
+	}
+}
+
+func hideGeneric(x []float32, seen []bool) {
+	seen = seen[:len(x)]
+	for j, s := range seen {
+		if !s {
+			x[j] = float32(math.Inf(-1))
+		}
+	}
+}
