@@ -57,7 +57,11 @@ func (b *backward) means(lo, hi int) {
 	a := b.a
 	for row := lo; row < hi; row++ {
 		s, h, i := a.split(row)
-		d := simd.Dot(b.up.DOut.at(s, h, i)[:a.EV], b.up.Out.at(s, h, i)[:a.EV])
+		do := b.up.DOut.at(s, h, i)[:a.EV]
+		d := simd.Dot(do, b.up.Out.at(s, h, i)[:a.EV])
+		if d != d && zero(do) { // and out is not finite
+			d = 0
+		}
 		if b.up.DWeights != nil {
 			w, dw := b.up.Weights[row*a.Lk:][:a.Lk], b.up.DWeights[row*a.Lk:][:a.Lk]
 			for j, x := range w {

@@ -21,6 +21,10 @@ type problem struct {
 	dout     []float32
 	dweights []float32 // nil: none
 	seen     func(b, h, i, j int) bool
+
+	// backwards is the order in which the plain formulas multiply queries and
+	// keys. It is as good as the other, and rounds differently.
+	backwards bool
 }
 
 // element returns the bias of a pair.
@@ -71,8 +75,11 @@ func solve[F float](p *problem) plain[F] {
 					}
 					k := p.K.at(b, g, j)[:p.E]
 					var x F
-					for e, v := range q {
-						x += F(v) * F(k[e])
+					for e := range q {
+						if p.backwards {
+							e = p.E - 1 - e
+						}
+						x += F(q[e]) * F(k[e])
 					}
 					x *= F(p.Scale)
 					slope[j] = F(p.Scale)
@@ -141,6 +148,14 @@ func solve[F float](p *problem) plain[F] {
 		}
 	}
 	return r
+}
+
+// singles returns what the plain formulas make of float32, in both orders.
+func singles(p *problem) [2]plain[float32] {
+	p.backwards = true
+	reversed := solve[float32](p)
+	p.backwards = false
+	return [2]plain[float32]{solve[float32](p), reversed}
 }
 
 // everything is a mask that hides nothing.
