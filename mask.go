@@ -22,11 +22,20 @@ type rule interface {
 	// span returns the interval [lo, hi) of keys outside of which the query
 	// sees nothing. It may reach beyond the keys there are.
 	span(d dims, b, h, i int) (lo, hi int)
-	// holes reports whether the rule hides keys inside of its spans; then hide
-	// sets seen[j] to false for each hidden key j of [lo, hi).
+	// holes reports whether the rule hides keys inside of its spans. Then show
+	// sets seen[j] to whether key j of [lo, hi) is seen, and hide sets it to
+	// false where it is not.
 	holes() bool
+	show(d dims, b, h, i, lo, hi int, seen []bool)
 	hide(d dims, b, h, i, lo, hi int, seen []bool)
 }
+
+// intervals is part of the rules without holes.
+type intervals struct{}
+
+func (intervals) holes() bool                              { return false }
+func (intervals) show(_ dims, _, _, _, _, _ int, _ []bool) {}
+func (intervals) hide(_ dims, _, _, _, _, _ int, _ []bool) {}
 
 // And returns the mask that hides what any of the masks hides.
 func And(masks ...Mask) Mask {
@@ -62,6 +71,7 @@ func WindowAt(left, right int, offset ...int) Mask {
 
 // window is a band of keys around the position of the query.
 type window struct {
+	intervals
 	left, right int   // negative: open
 	end         bool  // the offset is Lk − Lq
 	offsets     []int // else one for all, or one for each sequence
@@ -90,55 +100,52 @@ func (w window) span(d dims, b, _, i int) (lo, hi int) {
 	return lo, hi
 }
 
-func (window) holes() bool                              { return false }
-func (window) hide(_ dims, _, _, _, _, _ int, _ []bool) {}
-
 // ValidLens lets every query of sequence b see its first lens[b] keys.
-func ValidLens(lens ...int) Mask { return Mask{[]rule{validLens(slices.Clone(lens))}} }
+func ValidLens(lens ...int) Mask { return Mask{[]rule{validLens{lens: slices.Clone(lens)}}} }
 
 // validLens is a number of keys for each sequence.
-type validLens []int
-
-func (v validLens) check(op string, d dims) {
-	if len(v) != d.B {
-		badMask(op, "number of valid lengths", []int{len(v)}, "one for each of B=%d sequences", d.B)
-	}
-	wantLengths(op, v, d)
+type validLens struct {
+	intervals
+	lens []int
 }
 
-func (v validLens) span(_ dims, b, _, _ int) (lo, hi int) { return 0, v[b] }
+func (v validLens) check(op string, d dims) {
+	if len(v.lens) != d.B {
+		badMask(op, "number of valid lengths", []int{len(v.lens)}, "one for each of B=%d sequences", d.B)
+	}
+	wantLengths(op, v.lens, d)
+}
 
-func (validLens) holes() bool                              { return false }
-func (validLens) hide(_ dims, _, _, _, _, _ int, _ []bool) {}
+func (v validLens) span(_ dims, b, _, _ int) (lo, hi int) { return 0, v.lens[b] }
 
 // ValidLensRows lets query i of sequence b see the first lens[b][i] keys.
 func ValidLensRows(lens [][]int) Mask {
-	rows := make(validLensRows, len(lens))
+	rows := make([][]int, len(lens))
 	for b := range lens {
 		rows[b] = slices.Clone(lens[b])
 	}
-	return Mask{[]rule{rows}}
+	return Mask{[]rule{validLensRows{lens: rows}}}
 }
 
 // validLensRows is a number of keys for each query of each sequence.
-type validLensRows [][]int
+type validLensRows struct {
+	intervals
+	lens [][]int
+}
 
 func (v validLensRows) check(op string, d dims) {
-	if len(v) != d.B {
-		badMask(op, "number of rows of valid lengths", []int{len(v)}, "one for each of B=%d sequences", d.B)
+	if len(v.lens) != d.B {
+		badMask(op, "number of rows of valid lengths", []int{len(v.lens)}, "one for each of B=%d sequences", d.B)
 	}
-	for b := range v {
-		if len(v[b]) != d.Lq {
-			badMask(op, "number of valid lengths", []int{len(v[b])}, "one for each of Lq=%d queries", d.Lq)
+	for b := range v.lens {
+		if len(v.lens[b]) != d.Lq {
+			badMask(op, "number of valid lengths", []int{len(v.lens[b])}, "one for each of Lq=%d queries", d.Lq)
 		}
-		wantLengths(op, v[b], d)
+		wantLengths(op, v.lens[b], d)
 	}
 }
 
-func (v validLensRows) span(_ dims, b, _, i int) (lo, hi int) { return 0, v[b][i] }
-
-func (validLensRows) holes() bool                              { return false }
-func (validLensRows) hide(_ dims, _, _, _, _, _ int, _ []bool) {}
+func (v validLensRows) span(_ dims, b, _, i int) (lo, hi int) { return 0, v.lens[b][i] }
 
 // wantLengths panics unless every length is one of a number of keys.
 func wantLengths(op string, lens []int, d dims) {
@@ -202,34 +209,54 @@ func (a allow) check(op string, d dims) {
 func (allow) span(d dims, _, _, _ int) (lo, hi int) { return 0, d.Lk }
 func (allow) holes() bool                           { return true }
 
+func (a allow) show(d dims, b, h, i, lo, hi int, seen []bool) {
+	at, step := a.row(d, b, h, i)
+	if step == 1 {
+		copy(seen[lo:hi], a.seen[at+lo:])
+		return
+	}
+	for j := lo; j < hi; j++ {
+		seen[j] = a.seen[at+j*step]
+	}
+}
+
 func (a allow) hide(d dims, b, h, i, lo, hi int, seen []bool) {
-	// The offset of element (b, h, i, 0) and the step from key to key, where
-	// axes that are missing or 1 do not advance.
-	index := []int{b, h, i, 0}
-	shape := a.shape
-	keyAxis := len(shape) - 1
-	switch {
-	case a.sequenceFirst:
-		index, keyAxis = []int{i, 0, b}, 1
-	case d.flat:
-		index = []int{b, i, 0}
-	}
-	index = index[len(index)-len(shape):]
-	at, step, stride := 0, 0, 1
-	for axis := len(shape) - 1; axis >= 0; axis-- {
-		if shape[axis] > 1 {
-			at += index[axis] * stride
-			if axis == keyAxis {
-				step = stride
-			}
-		}
-		stride *= shape[axis]
-	}
+	at, step := a.row(d, b, h, i)
 	for j := lo; j < hi; j++ {
 		if !a.seen[at+j*step] {
 			seen[j] = false
 		}
 	}
+}
+
+// row returns the place of element (b, h, i, 0) and the step from key to key.
+// Axes that are missing or 1 do not advance.
+func (a allow) row(d dims, b, h, i int) (at, step int) {
+	if a.sequenceFirst {
+		if a.shape[0] > 1 {
+			at = i * a.shape[1] * a.shape[2]
+		}
+		if a.shape[2] > 1 {
+			at += b
+		}
+		return at, a.shape[2]
+	}
+	index := [4]int{b, h, i, 0}
+	if d.flat {
+		index = [4]int{0, b, i, 0}
+	}
+	stride := 1
+	for axis := len(a.shape) - 1; axis >= 0; axis-- {
+		place := axis + len(index) - len(a.shape)
+		if n := a.shape[axis]; n > 1 {
+			at += index[place] * stride
+			if place == len(index)-1 {
+				step = 1
+			}
+		}
+		stride *= a.shape[axis]
+	}
+	return at, step
 }
 
 // AllowFunc lets query i of head h in sequence b see key j where f says so. f is
@@ -241,6 +268,12 @@ type allowFunc func(b, h, i, j int) bool
 func (allowFunc) check(string, dims)                    {}
 func (allowFunc) span(d dims, _, _, _ int) (lo, hi int) { return 0, d.Lk }
 func (allowFunc) holes() bool                           { return true }
+
+func (f allowFunc) show(_ dims, b, h, i, lo, hi int, seen []bool) {
+	for j := lo; j < hi; j++ {
+		seen[j] = f(b, h, i, j)
+	}
+}
 
 func (f allowFunc) hide(_ dims, b, h, i, lo, hi int, seen []bool) {
 	for j := lo; j < hi; j++ {
@@ -272,36 +305,43 @@ type maskRows struct {
 }
 
 func (m maskRows) Row(r int, seen []bool) (lo, hi int, holes bool) {
-	i, h, b := r%m.d.Lq, r/m.d.Lq%m.d.H, r/m.d.Lq/m.d.H
-	lo, hi = 0, m.d.Lk
-	for _, rule := range m.rules {
-		from, to := rule.span(m.d, b, h, i)
-		lo, hi = max(lo, from), min(hi, to)
-	}
-	if lo >= hi {
-		return 0, 0, false
-	}
-	for _, rule := range m.rules {
-		if !rule.holes() {
-			continue
-		}
-		if !holes {
-			holes = true
-			for j := lo; j < hi; j++ {
-				seen[j] = true
-			}
-		}
-		rule.hide(m.d, b, h, i, lo, hi, seen)
-	}
-	return lo, hi, holes
+	var span [1]flash.Span
+	m.Rows(r, 0, m.d.Lk, span[:], seen, m.d.Lk)
+	return span[0].Lo, span[0].Hi, span[0].Holes
 }
 
-// Rows is Row for several rows of one sequence, as flash asks for them.
-func (m maskRows) Rows(first int, spans []flash.Span, seen []bool, stride int) {
-	for i := range spans {
-		lo, hi, holes := m.Row(first+i, seen[i*stride:][:m.d.Lk])
-		spans[i] = flash.Span{Lo: lo, Hi: hi, Holes: holes}
+// Rows is Row for several rows of one sequence and some of the keys.
+func (m maskRows) Rows(first, k0, k1 int, spans []flash.Span, seen []bool, stride int) {
+	i, h, b := first%m.d.Lq, first/m.d.Lq%m.d.H, first/m.d.Lq/m.d.H
+	for r := range spans {
+		spans[r] = m.look(b, h, i, k0, k1, seen[r*stride:])
+		if i++; i == m.d.Lq {
+			i, h = 0, h+1
+		}
 	}
+}
+
+// look returns what query i of head h of sequence b sees of keys k0 to k1.
+func (m maskRows) look(b, h, i, k0, k1 int, seen []bool) flash.Span {
+	s := flash.Span{Lo: k0, Hi: k1}
+	for _, rule := range m.rules {
+		from, to := rule.span(m.d, b, h, i)
+		s.Lo, s.Hi = max(s.Lo, from), min(s.Hi, to)
+	}
+	if s.Lo >= s.Hi {
+		return flash.Span{}
+	}
+	for _, rule := range m.rules {
+		switch {
+		case !rule.holes():
+		case s.Holes:
+			rule.hide(m.d, b, h, i, s.Lo, s.Hi, seen)
+		default:
+			s.Holes = true
+			rule.show(m.d, b, h, i, s.Lo, s.Hi, seen)
+		}
+	}
+	return s
 }
 
 // badMask panics with a *tensor.ShapeError about the mask.

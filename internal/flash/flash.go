@@ -37,11 +37,11 @@ type Span struct {
 
 // Mask says which keys the queries see.
 type Mask interface {
-	// Rows sets spans[i] for row first+i, where row (b·H + h)·Lq + l is query l
-	// of head h of sequence b; the rows of a call are of one sequence. For a
-	// row with holes it sets seen[i·stride+j] for all j of the span. Rows are
-	// asked for concurrently.
-	Rows(first int, spans []Span, seen []bool, stride int)
+	// Rows sets spans[i] to what row first+i sees of the keys k0 to k1, where
+	// row (b·H + h)·Lq + l is query l of head h of sequence b; the rows of a
+	// call are of one sequence. For a row with holes it sets seen[i·stride+j]
+	// for all j of the span. Rows are asked for concurrently.
+	Rows(first, k0, k1 int, spans []Span, seen []bool, stride int)
 }
 
 // Attention describes one call.

@@ -104,8 +104,13 @@ func (w *worker) strip(a *Attention, t tall, r, n, k0, k1 int) {
 		shift[i], sum[i] = negInf, 0
 	}
 	started := false
-	for j0 := lo &^ 63; j0 < hi; {
-		j1 := min(hi, (j0/blockKeys+1)*blockKeys)
+	for j1 := lo &^ 63; j1 < hi; {
+		j0 := j1
+		if a.Mask == nil {
+			j1 = min(hi, (j0/blockKeys+1)*blockKeys)
+		} else if j0, j1 = w.next(a, n, j0, hi); j0 >= hi {
+			break
+		}
 		width := j1 - j0
 		c := w.score(a, t, r, n, j0, j1)
 		simd.RowMax(top, w.scores, w.stride, width)
@@ -123,7 +128,6 @@ func (w *worker) strip(a *Attention, t tall, r, n, k0, k1 int) {
 		}
 		w.mix(a, n, j0, j1, started)
 		started = true
-		j0 = j1
 	}
 	if !started {
 		clear(w.acc[:n*a.EV])

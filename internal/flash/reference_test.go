@@ -168,11 +168,11 @@ type funcMask struct {
 	intervals bool
 }
 
-func (m funcMask) Rows(first int, spans []Span, seen []bool, stride int) {
+func (m funcMask) Rows(first, k0, k1 int, spans []Span, seen []bool, stride int) {
 	for r := range spans {
 		b, h, i := m.p.split(first + r)
-		s := Span{Lo: m.p.Lk, Hi: 0, Holes: !m.intervals}
-		for j := range m.p.Lk {
+		s := Span{Lo: k1, Hi: k0, Holes: !m.intervals}
+		for j := k0; j < k1; j++ {
 			if m.p.seen(b, h, i, j) {
 				s.Lo, s.Hi = min(s.Lo, j), j+1
 			}
@@ -180,11 +180,8 @@ func (m funcMask) Rows(first int, spans []Span, seen []bool, stride int) {
 				seen[r*stride+j] = m.p.seen(b, h, i, j)
 			}
 		}
-		if !m.intervals {
-			s.Lo, s.Hi = 0, m.p.Lk
-		}
-		if s.Lo > s.Hi {
-			s.Lo, s.Hi = 0, 0
+		if s.Holes {
+			s.Lo, s.Hi = k0, k1
 		}
 		spans[r] = s
 	}

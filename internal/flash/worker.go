@@ -114,11 +114,10 @@ func (w *worker) look(a *Attention, first, n, k0, k1 int) (lo, hi int) {
 		}
 		return k0, k1
 	}
-	a.Mask.Rows(first, spans, w.seen, a.Lk)
+	a.Mask.Rows(first, k0, k1, spans, w.seen, a.Lk)
 	lo, hi = k1, k0
 	for i := range spans {
 		s := &spans[i]
-		s.Lo, s.Hi = max(s.Lo, k0), min(s.Hi, k1)
 		if s.Holes {
 			s.trim(w.seen[i*a.Lk:])
 		}
@@ -137,6 +136,31 @@ func (s *Span) trim(seen []bool) {
 	for s.Lo < s.Hi && !seen[s.Hi-1] {
 		s.Hi--
 	}
+}
+
+// next returns the first keys from j0 on that some of n queries sees: whole
+// panels of 64, as many as lie together, up to the end of the block.
+func (w *worker) next(a *Attention, n, j0, hi int) (from, to int) {
+	for j0 < hi && !w.live(a, n, j0, min(j0+64, hi)) {
+		j0 += 64
+	}
+	end := min(hi, (j0/blockKeys+1)*blockKeys)
+	to = min(j0+64, end)
+	for to < end && w.live(a, n, to, min(to+64, end)) {
+		to = min(to+64, end)
+	}
+	return j0, to
+}
+
+// live reports whether some of n queries sees some of the keys j0 to j1.
+func (w *worker) live(a *Attention, n, j0, j1 int) bool {
+	for i, s := range w.spans[:n] {
+		lo, hi := max(s.Lo, j0), min(s.Hi, j1)
+		if lo < hi && (!s.Holes || simd.AnySeen(w.seen[i*a.Lk+lo:][:hi-lo])) {
+			return true
+		}
+	}
+	return false
 }
 
 // score computes the scores of n queries with keys j0 to j1, hides what is

@@ -1,8 +1,10 @@
 package simd
 
 import (
+	"bytes"
 	"fmt"
 	"math"
+	"unsafe"
 )
 
 // The functions of this file work on strips of attention: a few rows of scores,
@@ -87,6 +89,13 @@ func Hide(x []float32, seen []bool) {
 		mismatch("Hide", "x", len(x), "seen", len(seen))
 	}
 	hide(x, seen)
+}
+
+// AnySeen reports whether an element of seen is true.
+func AnySeen(seen []bool) bool {
+	// A bool is a byte, 0 or 1, and looking for a byte is what the standard
+	// library has assembly for.
+	return bytes.IndexByte(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(seen))), len(seen)), 1) >= 0
 }
 
 // eachPiece calls f for rows that together have about a piece of elements.

@@ -234,6 +234,21 @@ func TestHide(t *testing.T) {
 	})
 }
 
+func TestAnySeen(t *testing.T) {
+	for n := range 100 {
+		seen := make([]bool, n)
+		if AnySeen(seen) {
+			t.Errorf("%d times false: one is true", n)
+		}
+		for i := range seen {
+			if seen[i] = true; !AnySeen(seen) {
+				t.Errorf("element %d of %d is not seen", i, n)
+			}
+			seen[i] = false
+		}
+	}
+}
+
 func TestRowsPanic(t *testing.T) {
 	x := make([]float32, 20)
 	for name, f := range map[string]func(){
