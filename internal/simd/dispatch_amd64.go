@@ -275,3 +275,17 @@ func adamW(p, g, m, v []float32, s *adamScalars) {
 		p, g, m, v = p[n:], g[n:], m[n:], v[n:]
 	}
 }
+
+// fmaLoop runs n rounds of multiply-adds, n at least 1, and returns the
+// floating-point operations of a round: two for each lane of 24 vectors.
+func fmaLoop(n int) float64 {
+	switch active {
+	case avx512:
+		fmaLoopAVX512(n)
+		return 24 * 16 * 2
+	case avx2:
+		fmaLoopAVX2(n)
+		return 24 * 8 * 2
+	}
+	return fmaLoopGeneric(n)
+}

@@ -85,3 +85,5 @@ func scaleRows(dst []float32, dstStride int, src []float32, srcStride, n int, fa
 }
 
 func hide(x []float32, seen []bool) { hideGeneric(x, seen) }
+
+func fmaLoop(n int) float64 { return fmaLoopGeneric(n) }

@@ -19,3 +19,7 @@ var active = impls[0]
 func (i implementation) String() string {
 	return [...]string{"generic", "avx2", "avx512"}[i]
 }
+
+// Implementation returns the name of the implementation in use: "generic",
+// "avx2" or "avx512".
+func Implementation() string { return active.String() }

@@ -188,3 +188,8 @@ func scaleRowsAVX2(dst *float32, dstRow int, src *float32, srcRow, rows, n int, 
 
 //go:noescape
 func hideAVX2(x *float32, seen *bool, n int)
+
+func fmaLoopAVX512(n int)
+
+//go:noescape
+func fmaLoopAVX2(n int)

@@ -26,5 +26,8 @@ func main() {
 		rows(s)
 		adam(s)
 	}
+	for _, s := range []isa{avx512, avx2} { // for measuring only
+		fmaLoop(s)
+	}
 	Generate()
 }

@@ -1,0 +1,33 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+)
+
+// fmaChains is how many sums fmaLoop keeps going: two units of latency 4 need 8,
+// and with two factors 12 still fit into the 16 registers of AVX2.
+const fmaChains = 12
+
+// fmaLoop writes a loop of fused multiply-adds and nothing else: n rounds of two
+// for each chain. The numbers tend to 1 and stay normal, since zeros and
+// denormals could take another time than the numbers of real work.
+func fmaLoop(s isa) {
+	s.begin("fmaLoop", "func(n int)")
+	n := pointer("n")
+	factor, term := s.numReg(0.5), s.numReg(0.5)
+	chains := s.vecs(fmaChains)
+	for _, v := range chains {
+		VMOVUPS(term, v)
+	}
+	loop := label("loop")
+	Label(loop)
+	for range 2 {
+		for _, v := range chains {
+			VFMADD213PS(term, factor, v)
+		}
+	}
+	SUBQ(U8(1), n)
+	JNZ(LabelRef(loop))
+	s.end()
+}
