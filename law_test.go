@@ -28,6 +28,7 @@ var order = []string{
 	"tensor/tensortest", // for tests only
 	"nn",
 	".", // attn itself
+	"internal/bench",
 	"seq2seq",
 	"viz",
 	"cmd/attn",

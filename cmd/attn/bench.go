@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/attn-go/attn/internal/bench"
+)
+
+type benchCommand struct {
+	Op      *string       `help:"gemm, sdpa, sdpa-train, additive, additive-train, mha, mha-train or decode; without it, a table of usual shapes." placeholder:"NAME"`
+	Threads *int          `help:"Processors to use; all if not given." placeholder:"N"`
+	Time    time.Duration `default:"1s" help:"How long to measure each, at least five times."`
+	JSON    bool          `name:"json" help:"Write a JSON object for each measurement."`
+
+	B       *int     `help:"Batch." placeholder:"N" group:"Shape"`
+	H       *int     `help:"Heads of queries." placeholder:"N" group:"Shape"`
+	G       *int     `help:"Heads of keys and values; as H if not given." placeholder:"N" group:"Shape"`
+	Lq      *int     `help:"Queries; rows of a gemm." placeholder:"N" group:"Shape"`
+	Lk      *int     `help:"Keys, as queries if not given; columns of a gemm." placeholder:"N" group:"Shape"`
+	E       *int     `help:"Size of a head of queries and keys; what a gemm sums over." placeholder:"N" group:"Shape"`
+	V       *int     `help:"Size of a head of values; as E if not given." placeholder:"N" group:"Shape"`
+	Width   *int     `help:"Width of the model for mha; hidden features for additive." placeholder:"N" group:"Shape"`
+	Causal  bool     `help:"Query i sees key j only if j ≤ i + Lk − Lq." group:"Attention"`
+	Mask    *string  `help:"none, padding (lengths from Lk down to half of it) or bool (one pair in four hidden)." placeholder:"NAME" group:"Attention"`
+	Dropout *float64 `help:"Drop weights with this probability, as in training." placeholder:"P" group:"Attention"`
+	Weights bool     `help:"Ask for the weights as well." group:"Attention"`
+}
+
+func (benchCommand) Help() string {
+	return `Examples:
+
+  attn bench                                        the usual shapes
+  attn bench --op sdpa --h 12 --lq 1024 --e 64 --causal
+  attn bench --op mha-train --b 8 --lq 128 --width 768 --h 12 --json
+  attn bench --op gemm --lq 512 --lk 512 --e 512    a product 512×512×512
+  attn bench --op decode --h 32 --g 8 --lk 8192 --e 128
+
+Milliseconds are of a call; bytes are what it allocates. GFLOP/s are useful ones,
+a multiply-add being two: causal attention counts half of its square, a softmax
+nothing, training 3.5 times the forward pass of attention and 3 times that of
+linear maps. The peak is that of multiply-adds without memory, measured in the
+same run. Additive scores are counted in triples of query, key and feature, each
+nominally 4 operations. decode is held against how fast a buffer as large as its
+keys and values is read, which in a large cache is the speed of that cache.`
+}
+
+// mostThreads is more than any machine has.
+const mostThreads = 1 << 12
+
+func (cmd *benchCommand) Run(ctx context.Context, c console) error {
+	list, err := cmd.works()
+	if err != nil {
+		return usage("%w", err)
+	}
+	threads := runtime.GOMAXPROCS(0)
+	set(&threads, cmd.Threads)
+	switch {
+	case threads < 1 || threads > mostThreads:
+		return usage("threads %d, want 1 to %d", threads, mostThreads)
+	case cmd.Time <= 0:
+		return usage("time %v, want more than 0", cmd.Time)
+	}
+	if !cmd.JSON {
+		if err := writeBenchHead(c.out, list, threads); err != nil {
+			return err
+		}
+	}
+	for _, w := range list {
+		r, err := bench.Run(ctx, w, threads, cmd.Time)
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			err = json.NewEncoder(c.out).Encode(newBenchResult(r))
+		} else {
+			err = writeBenchRow(c.out, list, r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// works returns what the flags ask to be measured.
+func (cmd *benchCommand) works() ([]bench.Work, error) {
+	w := bench.Work{Causal: cmd.Causal, Weights: cmd.Weights}
+	set(&w.Op, cmd.Op)
+	set(&w.Mask, cmd.Mask)
+	set(&w.Dropout, cmd.Dropout)
+	given := map[string]bool{"causal": cmd.Causal, "weights": cmd.Weights, "mask": cmd.Mask != nil, "dropout": cmd.Dropout != nil}
+	for name, p := range map[string]struct{ to, flag *int }{
+		"b": {&w.B, cmd.B}, "h": {&w.H, cmd.H}, "g": {&w.G, cmd.G}, "lq": {&w.Lq, cmd.Lq}, "lk": {&w.Lk, cmd.Lk},
+		"e": {&w.E, cmd.E}, "v": {&w.V, cmd.V}, "width": {&w.Width, cmd.Width},
+	} {
+		given[name] = p.flag != nil
+		if p.flag != nil && *p.flag < 1 { // 0 would be filled in
+			return nil, fmt.Errorf("%s %d, want at least 1", name, *p.flag)
+		}
+		set(p.to, p.flag)
+	}
+	for _, name := range []string{"b", "h", "g", "lq", "lk", "e", "v", "width", "causal", "mask", "dropout", "weights"} {
+		switch known := slices.Contains(bench.Ops(), w.Op); {
+		case !given[name]:
+		case cmd.Op == nil:
+			return nil, fmt.Errorf("--%s goes with --op", name)
+		case known && !w.Takes(name):
+			return nil, fmt.Errorf("--%s does not go with --op %s", name, w.Op)
+		}
+	}
+	if cmd.Op == nil {
+		return bench.Usual(), nil
+	}
+	w, err := w.Complete()
+	return []bench.Work{w}, err
+}
+
+// benchResult is a bench.Result in the form for programs. What does not apply is
+// left out.
+type benchResult struct {
+	Op           string   `json:"op"`
+	B            int      `json:"b,omitempty"`
+	H            int      `json:"h,omitempty"`
+	G            int      `json:"g,omitempty"`
+	Lq           int      `json:"lq"`
+	Lk           int      `json:"lk"`
+	E            int      `json:"e"`
+	V            int      `json:"v,omitempty"`
+	Width        int      `json:"width,omitempty"`
+	Causal       *bool    `json:"causal,omitempty"`
+	Mask         *string  `json:"mask,omitempty"`
+	Dropout      *float64 `json:"dropout,omitempty"`
+	Weights      *bool    `json:"weights,omitempty"`
+	Threads      int      `json:"threads"`
+	Median       float64  `json:"ms_median"`
+	Min          float64  `json:"ms_min"`
+	Max          float64  `json:"ms_max"`
+	GFLOPS       float64  `json:"gflops"`
+	PeakGFLOPS   float64  `json:"peak_gflops"`
+	PeakShare    float64  `json:"peak_share"`
+	Bytes        float64  `json:"bytes_per_op"`
+	GTriples     float64  `json:"gtriples,omitempty"`
+	ReadGBps     float64  `json:"read_gbps,omitempty"`
+	PeakReadGBps float64  `json:"peak_read_gbps,omitempty"`
+	ReadShare    float64  `json:"read_share,omitempty"`
+}
+
+func newBenchResult(r bench.Result) benchResult {
+	w := r.Work
+	b := benchResult{
+		Op: w.Op, B: w.B, H: w.H, G: w.G, Lq: w.Lq, Lk: w.Lk, E: w.E, V: w.V, Width: w.Width,
+		Threads: r.Threads, Median: r.Median, Min: r.Min, Max: r.Max,
+		GFLOPS: r.GFLOPS(), PeakGFLOPS: r.PeakGFLOPS, PeakShare: r.PeakShare(), Bytes: r.Bytes, GTriples: r.GTriples(),
+	}
+	if w.Takes("causal") {
+		b.Causal, b.Mask, b.Weights = &w.Causal, &w.Mask, &w.Weights
+	}
+	if w.Takes("dropout") {
+		b.Dropout = &w.Dropout
+	}
+	if r.PeakReadGBps > 0 {
+		b.ReadGBps, b.PeakReadGBps, b.ReadShare = r.ReadGBps(), r.PeakReadGBps, r.ReadShare()
+	}
+	return b
+}
+
+// nameWidth returns the width of the first column.
+func nameWidth(list []bench.Work) int {
+	width := len("work")
+	for _, w := range list {
+		width = max(width, len([]rune(w.Name())))
+	}
+	return width
+}
+
+func writeBenchHead(out io.Writer, list []bench.Work, threads int) error {
+	_, err := fmt.Fprintf(out, "threads %d\n%-*s %10s %10s %10s %8s %8s %6s %10s\n", threads, nameWidth(list),
+		"work", "ms median", "min", "max", "GFLOP/s", "peak", "share", "bytes")
+	return err
+}
+
+// writeBenchRow writes a measurement as soon as it is there.
+func writeBenchRow(out io.Writer, list []bench.Work, r bench.Result) error {
+	var row strings.Builder
+	fmt.Fprintf(&row, "%-*s %10.4g %10.4g %10.4g %8.1f %8.1f %5.1f%% %10.0f", nameWidth(list), r.Work.Name(),
+		r.Median, r.Min, r.Max, r.GFLOPS(), r.PeakGFLOPS, 100*r.PeakShare(), r.Bytes)
+	if n := r.GTriples(); n > 0 {
+		fmt.Fprintf(&row, "  %.2f G triples/s", n)
+	}
+	if r.PeakReadGBps > 0 {
+		fmt.Fprintf(&row, "  %.1f GB/s of %.1f GB/s, %.1f%%", r.ReadGBps(), r.PeakReadGBps, 100*r.ReadShare())
+	}
+	_, err := fmt.Fprintln(out, row.String())
+	return err
+}

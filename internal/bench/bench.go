@@ -1,0 +1,109 @@
+package bench
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
+)
+
+// Result is what Run has measured. What does not apply is 0.
+type Result struct {
+	Work    Work
+	Threads int
+	Sample
+	PeakGFLOPS   float64 // of this machine with these threads
+	PeakReadGBps float64 // of a buffer as large as the keys and values
+}
+
+// GFLOPS returns the useful operations of a second.
+func (r Result) GFLOPS() float64 { return r.Work.FLOPs() / r.Median / 1e6 }
+
+// PeakShare returns the part of the machine's peak that is reached.
+func (r Result) PeakShare() float64 { return r.GFLOPS() / r.PeakGFLOPS }
+
+// GTriples returns the triples of a second of additive scores.
+func (r Result) GTriples() float64 { return r.Work.Triples() / r.Median / 1e6 }
+
+// ReadGBps returns how fast a decoder's step reads keys and values.
+func (r Result) ReadGBps() float64 { return r.Work.CacheBytes() / r.Median / 1e6 }
+
+// ReadShare returns the part of the speed of reading that is reached.
+func (r Result) ReadShare() float64 { return r.ReadGBps() / r.PeakReadGBps }
+
+// Bench is work that is ready to be measured.
+type Bench struct {
+	work    Work
+	threads int
+	call    func()
+	read    func() // nil unless the work is bound by reading
+	floats  []float32
+}
+
+// New prepares the work, which Complete has returned, for a number of threads.
+func New(w Work, threads int) *Bench {
+	b := &Bench{work: w, threads: threads, call: w.prepare()}
+	if w.Op == "decode" {
+		b.floats = make([]float32, w.cacheFloats())
+		for i := range b.floats {
+			b.floats[i] = 1 // memory that nobody has written may be one page of zeros
+		}
+		b.read = b.sum
+	}
+	return b
+}
+
+// Measure measures for about the given time. The peaks are measured around it,
+// in the same state of the machine.
+func (b *Bench) Measure(ctx context.Context, d time.Duration) (Result, error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(b.threads))
+	r := Result{Work: b.work, Threads: b.threads}
+	r.PeakGFLOPS = simd.PeakFLOPs(b.threads) / 1e9
+	var err error
+	if r.Sample, err = Measure(ctx, d, b.call); err != nil {
+		return r, err
+	}
+	if b.read != nil {
+		s, err := Measure(ctx, d/2, b.read)
+		if err != nil {
+			return r, err
+		}
+		r.PeakReadGBps = b.work.CacheBytes() / s.Min / 1e6
+	}
+	r.PeakGFLOPS = max(r.PeakGFLOPS, simd.PeakFLOPs(b.threads)/1e9)
+	return r, nil
+}
+
+// sum reads the buffer on all threads, in pieces that are a small part of it but
+// long enough to be handed out.
+func (b *Bench) sum() {
+	const piece = 1 << 16
+	par.For(len(b.floats), piece, func(lo, hi int) { sink(simd.Sum(b.floats[lo:hi])) })
+}
+
+// sink keeps the compiler from leaving out what makes x.
+//
+//go:noinline
+func sink(float32) {}
+
+// Run prepares the work and measures it. When ctx ends it returns at once and
+// leaves a call that is under way behind, for a program that is about to end.
+func Run(ctx context.Context, w Work, threads int, d time.Duration) (Result, error) {
+	type answer struct {
+		r   Result
+		err error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		r, err := New(w, threads).Measure(ctx, d)
+		done <- answer{r, err}
+	}()
+	select {
+	case a := <-done:
+		return a.r, a.err
+	case <-ctx.Done():
+		return Result{}, ctx.Err()
+	}
+}

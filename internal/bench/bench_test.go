@@ -1,0 +1,174 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The numbers are worked out by hand.
+func TestCounts(t *testing.T) {
+	for _, c := range []struct {
+		w                            Work
+		pairs, flops, triples, bytes float64
+	}{
+		{w: Work{Op: "gemm", Lq: 2, Lk: 3, E: 5}, flops: 60},
+		// 2·5·7 pairs; 2·3·70·(11+13).
+		{w: Work{Op: "sdpa", B: 2, H: 3, Lq: 5, Lk: 7, E: 11, V: 13}, pairs: 70, flops: 10080},
+		{w: Work{Op: "sdpa", B: 2, H: 3, G: 1, Lq: 5, Lk: 7, E: 11, V: 13}, pairs: 70, flops: 10080},
+		{w: Work{Op: "sdpa-train", B: 2, H: 3, Lq: 5, Lk: 7, E: 11, V: 13}, pairs: 70, flops: 35280},
+		{w: Work{Op: "sdpa", B: 1, H: 1, Lq: 4, E: 1, Causal: true}, pairs: 8, flops: 32},
+		{w: Work{Op: "sdpa", B: 1, H: 1, Lq: 2, Lk: 5, E: 1, Causal: true}, pairs: 3.5 + 4.5, flops: 32},
+		{w: Work{Op: "sdpa", B: 1, H: 1, Lq: 5, Lk: 2, E: 1, Causal: true}, pairs: 0.5 + 1.5, flops: 8},
+		// 8 and 6 keys are not padding.
+		{w: Work{Op: "sdpa", B: 2, H: 1, Lq: 3, Lk: 8, E: 1, Mask: "padding"}, pairs: 3*8 + 3*6, flops: 168},
+		{w: Work{Op: "sdpa", B: 2, H: 1, Lq: 8, E: 1, Mask: "padding", Causal: true}, pairs: 32 + 18 + 2*6, flops: 248},
+		{w: Work{Op: "sdpa", B: 2, H: 1, Lq: 3, Lk: 8, E: 1, Mask: "bool", Dropout: 0.5, Weights: true}, pairs: 48, flops: 192},
+		// Mixing 6·2·7, scores 4·66, maps 2·11·5·(2+3).
+		{w: Work{Op: "additive", B: 1, H: 1, Lq: 2, Lk: 3, E: 5, V: 7, Width: 11}, pairs: 6, flops: 84 + 264 + 550, triples: 66},
+		{w: Work{Op: "additive-train", B: 1, H: 1, Lq: 2, Lk: 3, E: 5, V: 7, Width: 11}, pairs: 6, flops: 3 * 898, triples: 66},
+		// Four maps 2·2·3·10·10, attention 2·2·18·(5+5).
+		{w: Work{Op: "mha", B: 2, H: 2, Lq: 3, Width: 10}, pairs: 18, flops: 4*1200 + 720},
+		{w: Work{Op: "mha-train", B: 2, H: 2, Lq: 3, Width: 10}, pairs: 18, flops: 3*4800 + 3.5*720},
+		// With one key head of two, the maps of keys and values are half as large.
+		{w: Work{Op: "mha", B: 2, H: 2, G: 1, Lq: 3, Width: 10}, pairs: 18, flops: 3*1200 + 720},
+		{w: Work{Op: "decode", B: 1, H: 4, G: 2, Lq: 1, Lk: 6, E: 5}, pairs: 6, flops: 480, bytes: 480},
+	} {
+		w, err := c.w.Complete()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pairs := w.Pairs()
+		if w.Op == "gemm" {
+			pairs = 0
+		}
+		if got, want := [...]float64{pairs, w.FLOPs(), w.Triples(), w.CacheBytes()}, [...]float64{c.pairs, c.flops, c.triples, c.bytes}; got != want {
+			t.Errorf("%s: pairs, FLOPs, triples, bytes %v, want %v", w.Name(), got, want)
+		}
+	}
+}
+
+func TestComplete(t *testing.T) {
+	for _, c := range []struct {
+		w    Work
+		want string // a name, or an error
+	}{
+		{Work{Op: "gemm"}, "gemm 1024×1024×1024"},
+		{Work{Op: "gemm", Lq: 3}, "gemm 3×3×3"},
+		{Work{Op: "gemm", Lq: 3, E: 5}, "gemm 3×3×5"},
+		{Work{Op: "sdpa"}, "sdpa B1 H12 L1024 E64"},
+		{Work{Op: "sdpa", H: 6, G: 2, Lq: 3, V: 5, Causal: true}, "sdpa B1 H6 G2 L3 E64 V5 causal"},
+		{Work{Op: "sdpa", Mask: "bool", Dropout: 0.1, Weights: true}, "sdpa B1 H12 L1024 E64 bool mask dropout 0.1 weights"},
+		{Work{Op: "additive"}, "additive B8 H1 L512 E128 hidden 128"},
+		{Work{Op: "mha"}, "mha width 768 B1 H12 L512"},
+		{Work{Op: "mha-train", H: 8, E: 5}, "mha-train width 768 B1 H8 L512 E5"},
+		{Work{Op: "decode"}, "decode B1 H32 Lq1 Lk8192 E128"},
+		{Work{Op: "conv"}, `unknown operation "conv", want one of gemm, sdpa, `},
+		{Work{Op: "sdpa", H: 6, G: 4}, "h 6 is not divisible by g 4"},
+		{Work{Op: "sdpa", B: -1}, "b -1, want at least 1"},
+		{Work{Op: "mha", H: 5}, "width 768 is not divisible by 5 heads"},
+		{Work{Op: "mha", H: -5, E: 3}, "h -5, want at least 1"},
+		{Work{Op: "sdpa", Mask: "x"}, `mask "x", want none, padding, bool`},
+		{Work{Op: "sdpa", Dropout: 1}, "dropout 1 is outside [0, 1)"},
+		{Work{Op: "sdpa", Lq: 1 << 60}, "would need an array of"},
+		{Work{Op: "gemm", Lq: 1 << 60}, "would need an array of"},
+		{Work{Op: "mha", Width: 1 << 60, H: 2}, "would need an array of"},
+	} {
+		w, err := c.w.Complete()
+		if err != nil {
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v: error %q, want %q", c.w, err, c.want)
+			}
+		} else if got := w.Name(); got != c.want {
+			t.Errorf("%v: %q, want %q", c.w, got, c.want)
+		}
+	}
+}
+
+func TestUsualNamesDiffer(t *testing.T) {
+	seen := map[string]bool{}
+	for _, w := range Usual() {
+		if seen[w.Name()] {
+			t.Errorf("%s is there twice", w.Name())
+		}
+		seen[w.Name()] = true
+	}
+}
+
+// Every operation runs with everything that it takes.
+func TestRun(t *testing.T) {
+	for _, op := range Ops() {
+		for _, mask := range Masks {
+			w := Work{Op: op}
+			set := func(name string, to *int, n int) {
+				if w.Takes(name) {
+					*to = n
+				}
+			}
+			set("b", &w.B, 2)
+			set("h", &w.H, 6)
+			set("g", &w.G, 3)
+			set("lq", &w.Lq, 5)
+			set("lk", &w.Lk, 7)
+			set("e", &w.E, 11)
+			set("v", &w.V, 13)
+			set("width", &w.Width, 12)
+			if w.Takes("mask") {
+				w.Mask, w.Causal, w.Weights = mask, mask != "none", mask == "bool"
+			}
+			if w.Takes("dropout") && mask == "padding" {
+				w.Dropout = 0.25
+			}
+			w, err := w.Complete()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := Run(context.Background(), w, 2, time.Millisecond)
+			if err != nil {
+				t.Fatalf("%s: %v", w.Name(), err)
+			}
+			if !(0 < r.Min && r.Min <= r.Median && r.Median <= r.Max) || !(r.GFLOPS() > 0) || !(r.PeakShare() > 0) {
+				t.Errorf("%s: %+v", w.Name(), r)
+			}
+			if (op == "decode") != (r.PeakReadGBps > 0) || (w.Triples() > 0) != (r.GTriples() > 0) {
+				t.Errorf("%s: read %v GB/s, %v G triples/s", w.Name(), r.PeakReadGBps, r.GTriples())
+			}
+		}
+	}
+}
+
+// An interruption does not wait for what is under way.
+func TestRunInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	w, err := Work{Op: "gemm", Lq: 5}.Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(ctx, w, 1, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestMeasure(t *testing.T) {
+	calls := 0
+	var kept []byte
+	s, err := Measure(context.Background(), time.Millisecond, func() {
+		calls++
+		kept = make([]byte, 1<<12)
+	})
+	if err != nil || calls < fewest || s.Bytes < 1<<12 || s.Bytes > 1<<13 || len(kept) == 0 {
+		t.Errorf("%+v, %v after %d calls", s, err, calls)
+	}
+}
+
+func TestMedian(t *testing.T) {
+	if got := Median([]float64{5, 1, 3}); got != 3 {
+		t.Errorf("of three: %v", got)
+	}
+	if got := Median([]float64{7, 1, 3, 5}); got != 4 {
+		t.Errorf("of four: %v", got)
+	}
+}

@@ -1,0 +1,81 @@
+package bench
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// Sample is what calls of one function have taken.
+type Sample struct {
+	Median, Min, Max float64 // milliseconds a call
+	Bytes            float64 // allocated by a call
+}
+
+const (
+	// fewest is how many times are taken however long they are.
+	fewest = 5
+	// most bounds them where calls are short and the time is long.
+	most = 1 << 16
+	// shortest is how long a sample lasts at least: shorter calls are timed
+	// several at a time, because reading the clock would count too.
+	shortest = 100 * time.Microsecond
+)
+
+// Measure calls f again and again, first to warm up and then for about the given
+// time, and returns what a call takes. It returns early with the context's error
+// when that ends.
+func Measure(ctx context.Context, d time.Duration, f func()) (Sample, error) {
+	// Memory and caches fill, the workers wake up, and the processor settles on
+	// a frequency.
+	start := time.Now()
+	calls := 0
+	for took := time.Duration(0); calls < 2 || took < d/5; took = time.Since(start) {
+		if err := ctx.Err(); err != nil {
+			return Sample{}, err
+		}
+		f()
+		calls++
+	}
+	start = time.Now()
+	f()
+	batch := int(shortest/max(time.Since(start), 1)) + 1
+
+	times := make([]float64, 0, 1024)
+	for start = time.Now(); len(times) < fewest || (time.Since(start) < d && len(times) < most); {
+		if err := ctx.Err(); err != nil {
+			return Sample{}, err
+		}
+		begin := time.Now()
+		for range batch {
+			f()
+		}
+		times = append(times, time.Since(begin).Seconds()*1000/float64(batch))
+	}
+	s := summary(times)
+
+	var before, after runtime.MemStats
+	count := int(min(100, max(1, 20/s.Median)))
+	runtime.ReadMemStats(&before)
+	for range count {
+		f()
+	}
+	runtime.ReadMemStats(&after)
+	s.Bytes = math.Round(float64(after.TotalAlloc-before.TotalAlloc) / float64(count))
+	return s, ctx.Err()
+}
+
+// summary returns median, least and greatest of times, which it sorts.
+func summary(times []float64) Sample {
+	return Sample{Median: Median(times), Min: slices.Min(times), Max: slices.Max(times)}
+}
+
+// Median returns the number in the middle, or the mean of the two that are. It
+// sorts x.
+func Median(x []float64) float64 {
+	slices.Sort(x)
+	n := len(x)
+	return (x[(n-1)/2] + x[n/2]) / 2
+}

@@ -1,0 +1,42 @@
+package bench
+
+// Usual are the shapes that speed is judged by: products, attention of language
+// models and translators, long and short, with everything that can be asked of
+// it, layers, training, and a decoder's step. All are complete.
+func Usual() []Work {
+	list := []Work{
+		{Op: "gemm", Lq: 512},
+		{Op: "gemm", Lq: 1024},
+		{Op: "sdpa", B: 1, H: 12, Lq: 512, E: 64},
+		{Op: "sdpa", B: 1, H: 12, Lq: 1024, E: 64},
+		{Op: "sdpa", B: 1, H: 16, Lq: 1024, E: 128},
+		{Op: "sdpa", B: 1, H: 16, Lq: 2048, E: 128},
+		{Op: "sdpa", B: 1, H: 12, Lq: 1024, E: 64, Causal: true},
+		{Op: "sdpa", B: 1, H: 12, Lq: 2048, E: 64, Causal: true},
+		{Op: "sdpa", B: 8, H: 12, Lq: 64, E: 64},
+		{Op: "sdpa", B: 8, H: 12, Lq: 128, E: 64},
+		{Op: "sdpa", B: 64, H: 6, Lq: 12, Lk: 10, E: 50},
+		{Op: "sdpa", B: 8, H: 12, Lq: 512, E: 64},
+		{Op: "sdpa", B: 8, H: 12, Lq: 512, E: 64, Mask: "padding"},
+		{Op: "sdpa", B: 8, H: 12, Lq: 512, E: 64, Mask: "bool"},
+		{Op: "sdpa", B: 1, H: 12, Lq: 512, E: 64, Dropout: 0.1},
+		{Op: "sdpa", B: 1, H: 12, Lq: 512, E: 64, Weights: true},
+		{Op: "sdpa-train", B: 1, H: 12, Lq: 512, E: 64},
+		{Op: "sdpa-train", B: 1, H: 16, Lq: 1024, E: 128},
+		{Op: "mha", B: 32, H: 8, Lq: 64, Width: 128},
+		{Op: "mha", B: 8, H: 12, Lq: 128, Width: 768},
+		{Op: "mha", B: 1, H: 12, Lq: 512, Width: 768},
+		{Op: "mha-train", B: 8, H: 12, Lq: 128, Width: 768},
+		{Op: "mha-train", B: 1, H: 12, Lq: 512, Width: 768},
+		{Op: "additive", B: 8, H: 1, Lq: 512, E: 128},
+		{Op: "additive-train", B: 8, H: 1, Lq: 512, E: 128},
+		{Op: "decode", B: 1, H: 32, G: 8, Lq: 1, Lk: 8192, E: 128},
+	}
+	for i, w := range list {
+		var err error
+		if list[i], err = w.Complete(); err != nil {
+			panic("bench: Usual: " + err.Error())
+		}
+	}
+	return list
+}

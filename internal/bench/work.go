@@ -1,0 +1,216 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Work is one operation on one shape. Sizes that an operation does not take are
+// 0; With fills in those that were not given.
+type Work struct {
+	Op                    string
+	B, H, G, Lq, Lk, E, V int
+	// Width is the width of the model for mha, the number of hidden features
+	// for additive.
+	Width   int
+	Causal  bool
+	Mask    string  // one of Masks, empty as the first
+	Dropout float64 // of the weights; a forward operation then runs as in training
+	Weights bool    // ask for the weights as well
+}
+
+// Masks are what can hide keys besides Causal: nothing; padding, by lengths from
+// Lk down to half of it; or a boolean for each pair, one in four false.
+var Masks = []string{"none", "padding", "bool"}
+
+// An operation takes some of the flags of a Work and has defaults for its sizes.
+type operation struct {
+	name     string
+	takes    string // names of fields, lower case
+	defaults Work
+}
+
+var operations = []operation{
+	{"gemm", "lq lk e", Work{Lq: 1024}},
+	{"sdpa", "b h g lq lk e v causal mask dropout weights", Work{B: 1, H: 12, Lq: 1024, E: 64}},
+	{"sdpa-train", "b h g lq lk e v causal mask dropout weights", Work{B: 1, H: 12, Lq: 1024, E: 64}},
+	{"additive", "b h g lq lk e v width causal mask dropout weights", Work{B: 8, H: 1, Lq: 512, E: 128}},
+	{"additive-train", "b h g lq lk e v width causal mask dropout weights", Work{B: 8, H: 1, Lq: 512, E: 128}},
+	{"mha", "b h g lq lk e v width causal mask dropout weights", Work{B: 1, H: 12, Lq: 512, Width: 768}},
+	{"mha-train", "b h g lq lk e v width causal mask dropout weights", Work{B: 1, H: 12, Lq: 512, Width: 768}},
+	{"decode", "b h g lq lk e v causal mask weights", Work{B: 1, H: 32, Lq: 1, Lk: 8192, E: 128}},
+}
+
+// Ops returns the names of the operations.
+func Ops() []string {
+	var names []string
+	for _, o := range operations {
+		names = append(names, o.name)
+	}
+	return names
+}
+
+func (w Work) operation() operation {
+	for _, o := range operations {
+		if o.name == w.Op {
+			return o
+		}
+	}
+	return operation{}
+}
+
+// Takes reports whether the operation has a use for a field, given by its name
+// in lower case.
+func (w Work) Takes(field string) bool {
+	return slices.Contains(strings.Fields(w.operation().takes), field)
+}
+
+// Training reports whether the operation is forward and backward.
+func (w Work) Training() bool { return strings.HasSuffix(w.Op, "-train") }
+
+// base returns the operation's name without "-train".
+func (w Work) base() string { return strings.TrimSuffix(w.Op, "-train") }
+
+// Complete returns the work with sizes that are 0 filled in, or an error if it
+// cannot be done. What follows from another size does: G is H, Lk is Lq, V is E;
+// of a gemm, E is Lq; of additive scores, Width is E; of a multi-head layer, E is
+// Width/H. The rest has a usual value for each operation.
+func (w Work) Complete() (Work, error) {
+	o := w.operation()
+	if o.name == "" {
+		return w, fmt.Errorf("unknown operation %q, want one of %s", w.Op, strings.Join(Ops(), ", "))
+	}
+	fill := func(to *int, value int) {
+		if *to == 0 {
+			*to = value
+		}
+	}
+	d := o.defaults
+	for _, p := range []struct {
+		to    *int
+		value int
+	}{{&w.B, d.B}, {&w.H, d.H}, {&w.Lq, d.Lq}, {&w.Lk, d.Lk}, {&w.E, d.E}, {&w.Width, d.Width}} {
+		fill(p.to, p.value)
+	}
+	fill(&w.Lk, w.Lq)
+	fill(&w.G, w.H)
+	switch w.base() {
+	case "gemm":
+		fill(&w.E, w.Lq)
+	case "additive":
+		fill(&w.Width, w.E)
+	case "mha":
+		if w.E == 0 {
+			if w.H > 0 && w.Width%w.H != 0 {
+				return w, fmt.Errorf("width %d is not divisible by %d heads", w.Width, w.H)
+			}
+			w.E = w.Width / max(w.H, 1)
+		}
+	}
+	if w.Takes("v") {
+		fill(&w.V, w.E)
+	}
+	if w.Mask == "" {
+		w.Mask = Masks[0]
+	}
+	return w, w.validate()
+}
+
+func (w Work) validate() error {
+	for _, f := range w.sizes() {
+		if f.size < 1 {
+			return fmt.Errorf("%s %d, want at least 1", f.name, f.size)
+		}
+	}
+	switch {
+	case w.H > 0 && w.H%w.G != 0:
+		return fmt.Errorf("h %d is not divisible by g %d", w.H, w.G)
+	case !slices.Contains(Masks, w.Mask):
+		return fmt.Errorf("mask %q, want %s", w.Mask, strings.Join(Masks, ", "))
+	case !(w.Dropout >= 0 && w.Dropout < 1):
+		return fmt.Errorf("dropout %v is outside [0, 1)", w.Dropout)
+	}
+	if n := w.largest(); n > mostNumbers {
+		return fmt.Errorf("%s would need an array of %.1e numbers, want at most %.1e", w.Name(), n, float64(mostNumbers))
+	}
+	return nil
+}
+
+// mostNumbers bounds the arrays that a measurement makes: 4 GiB each.
+const mostNumbers = 1 << 30
+
+// largest returns the size of the largest array, as a float because the sizes
+// may be anything.
+func (w Work) largest() float64 {
+	b, h, l, e, width := float64(w.B), float64(w.H), float64(max(w.Lq, w.Lk)), float64(max(w.E, w.V)), float64(w.Width)
+	scores := b * h * float64(w.Lq) * float64(w.Lk)
+	switch w.base() {
+	case "gemm":
+		return l * max(float64(min(w.Lq, w.Lk)), e)
+	case "additive":
+		return max(scores, b*h*l*max(e, width), e*width)
+	}
+	return max(scores, b*h*l*e, b*l*width, h*e*width)
+}
+
+// size is a size with the name of its flag.
+type size struct {
+	name string
+	size int
+}
+
+// sizes returns the sizes that the operation takes.
+func (w Work) sizes() []size {
+	var list []size
+	for _, s := range []size{{"b", w.B}, {"h", w.H}, {"g", w.G}, {"lq", w.Lq}, {"lk", w.Lk}, {"e", w.E}, {"v", w.V}, {"width", w.Width}} {
+		if w.Takes(s.name) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// Name returns the work in a few words, such as "sdpa B1 H12 L512 E64 causal".
+func (w Work) Name() string {
+	words := []string{w.Op}
+	add := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
+	if w.Op == "gemm" {
+		add("%d×%d×%d", w.Lq, w.Lk, w.E)
+		return strings.Join(words, " ")
+	}
+	if w.base() == "mha" {
+		add("width %d", w.Width)
+	}
+	add("B%d H%d", w.B, w.H)
+	if w.G != w.H {
+		add("G%d", w.G)
+	}
+	if w.Lq == w.Lk {
+		add("L%d", w.Lq)
+	} else {
+		add("Lq%d Lk%d", w.Lq, w.Lk)
+	}
+	if w.base() != "mha" || w.E != w.Width/w.H {
+		add("E%d", w.E)
+	}
+	if w.V != w.E {
+		add("V%d", w.V)
+	}
+	if w.base() == "additive" {
+		add("hidden %d", w.Width)
+	}
+	if w.Causal {
+		add("causal")
+	}
+	if w.Mask != "none" {
+		add("%s mask", w.Mask)
+	}
+	if w.Dropout > 0 {
+		add("dropout %v", w.Dropout)
+	}
+	if w.Weights {
+		add("weights")
+	}
+	return strings.Join(words, " ")
+}
