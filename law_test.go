@@ -32,6 +32,7 @@ var order = []string{
 	"seq2seq",
 	"viz",
 	"cmd/attn",
+	"bench/compare", // a tool of the repository
 }
 
 // packages parses every package of the module, tests left out, by directory.

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/internal/bench"
+)
+
+// This test program stands for Python where FAKE_PEER says so: with "works" it
+// answers like the server, with "fails" it ends as Python does that lacks a
+// package.
+func TestMain(m *testing.M) {
+	switch os.Getenv("FAKE_PEER") {
+	case "works":
+		fakePeer(os.Args[2])
+		return
+	case "fails":
+		fmt.Fprintln(os.Stderr, "Traceback\nModuleNotFoundError: No module named 'torch'")
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// fakePeer takes 3 ms for everything and cannot train.
+func fakePeer(library string) {
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		var r request
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			panic(err)
+		}
+		switch {
+		case r.Op == "versions":
+			fmt.Printf(`{"versions": {%q: "1.2.3+cpu"}}`+"\n", library)
+		case strings.HasSuffix(r.Op, "-train") && library == "onnxruntime":
+			fmt.Println(`{"unsupported": "no training"}`)
+		default:
+			fmt.Printf(`{"ms_median": 3, "ms_min": 2, "ms_max": 4, "form": "%s on %d threads for %v s"}`+"\n", r.Op, r.Threads, r.Time)
+		}
+	}
+}
+
+// compareWith runs the program in the root of the repository with a fake peer.
+func compareWith(t *testing.T, peer string, args ...string) (code int, out, messages string) {
+	t.Helper()
+	t.Chdir("../..")
+	t.Setenv("FAKE_PEER", peer)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o, m bytes.Buffer
+	code = run(context.Background(), append([]string{"--python", self, "--time", "1ms"}, args...), &o, &m)
+	return code, o.String(), m.String()
+}
+
+func TestCompare(t *testing.T) {
+	code, out, messages := compareWith(t, "works", "--rounds", "2", "--threads", "1", "--only", "gemm 512|translator")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, messages)
+	}
+	for _, want := range []string{
+		`(?m)^\d{4}-\d\d-\d\d, .+, 1 of \d+ processors\. Go 1\..*, PyTorch 1\.2\.3, ONNX Runtime 1\.2\.3\.$`,
+		`(?m)^\| work \| attn ms \| share of peak \| PyTorch ms \| ratio \| ONNX Runtime ms \| ratio \| target \|$`,
+		`(?m)^\| gemm 512×512×512 \| [0-9.]+ \| \d+% \| 3\.00 \| [0-9.]+× \| 3\.00 \| [0-9.]+× \| ≥ 90% of peak \|$`,
+		`(?m)^\| translator-train B32 L10 width 128 \| [0-9.]+ \| [0-9.]+k tokens/s \| 3\.00 \| [0-9.]+× \| – \| – \| 1\.5× PyTorch \|$`,
+		`(?m)^- PyTorch, gemm on 1 threads for 0\.001 s: gemm 512×512×512$`,
+		`(?m)^- ONNX Runtime, nothing \(no training\): translator-train B32 L10 width 128$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("no %s in\n%s", want, out)
+		}
+	}
+}
+
+func TestCompareWithoutPeers(t *testing.T) {
+	code, _, messages := compareWith(t, "fails", "--only", "gemm 512")
+	for _, want := range []string{
+		"PyTorch has stopped: ModuleNotFoundError: No module named 'torch'", "python3 -m venv ", "pip install -r bench/peers/requirements.txt",
+	} {
+		if code != exitFailed || !strings.Contains(messages, want) {
+			t.Errorf("exit code %d, no %q in %q", code, want, messages)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{{"--rounds", "0"}, {"--time", "0s"}, {"--threads", "0"}, {"--only", "("}, {"more"}, {"--frobnicate"}} {
+		if code, out, messages := compareWith(t, "works", args...); code != exitUsage || out != "" || messages == "" {
+			t.Errorf("%v: exit code %d, %q, %q", args, code, out, messages)
+		}
+	}
+	if code, _, messages := compareWith(t, "works", "--only", "nothing"); code != exitFailed || !strings.Contains(messages, "no work matches") {
+		t.Errorf("exit code %d, %q", code, messages)
+	}
+}
+
+func TestGoals(t *testing.T) {
+	names := map[string]bool{}
+	for _, task := range allTasks(1) {
+		names[task.name] = true
+		if task.goal == "" {
+			t.Errorf("%s has no goal", task.name)
+		}
+	}
+	for name := range goals {
+		if !names[name] {
+			t.Errorf("%s has a goal and is not measured", name)
+		}
+	}
+}
+
+func TestCells(t *testing.T) {
+	r := row{
+		task:  task{name: "work", goal: "much", share: shareOf},
+		ours:  bench.Result{Work: bench.Work{Op: "gemm", Lq: 100, Lk: 100, E: 100}, Sample: bench.Sample{Median: 2}, PeakGFLOPS: 4},
+		peers: []theirs{{median: 0.5}, {median: 123.4}, {missing: "why"}},
+	}
+	// 2·10⁶ operations in 2 ms are 1 GFLOP/s of 4.
+	if got, want := r.cells(), "| work | 2.00 | 25% | 0.500 | 0.25× | 123 | 61.70× | – | – | much |"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

@@ -1,0 +1,183 @@
+// Compare measures this library beside PyTorch and ONNX Runtime on the usual
+// shapes and prints a table in Markdown. See bench/README.md.
+//
+// The sides take turns, round after round, in one run: what else the machine
+// does then falls on all of them. Figures are medians over the rounds of each
+// round's median, and rows that lose are printed like those that win.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/attn-go/attn/internal/bench"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// settings are the flags.
+type settings struct {
+	rounds  int
+	time    time.Duration
+	threads int
+	only    *regexp.Regexp
+	python  string
+}
+
+// Exit codes, as those of attn.
+const (
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+// run runs the command line and returns the exit code.
+func run(ctx context.Context, args []string, out, messages io.Writer) int {
+	s, err := parse(args, messages)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	} else if err != nil {
+		return exitUsage // which has been told
+	}
+	err = s.compare(ctx, out, messages)
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintln(messages, "compare: interrupted")
+		return exitInterrupted
+	case err != nil:
+		fmt.Fprintln(messages, "compare:", err)
+		return exitFailed
+	}
+	return 0
+}
+
+func parse(args []string, messages io.Writer) (settings, error) {
+	var s settings
+	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
+	flags.SetOutput(messages)
+	flags.IntVar(&s.rounds, "rounds", 5, "how often each side has its turn")
+	flags.DurationVar(&s.time, "time", time.Second, "how long a turn measures")
+	flags.IntVar(&s.threads, "threads", runtime.GOMAXPROCS(0), "processors that each side uses")
+	only := flags.String("only", "", "measure only work whose name matches this regular expression")
+	flags.StringVar(&s.python, "python", "python3", "Python that has bench/peers/requirements.txt installed")
+	if err := flags.Parse(args); err != nil {
+		return s, err
+	}
+	var err error
+	s.only, err = regexp.Compile(*only)
+	switch {
+	case err != nil:
+	case flags.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %s", flags.Arg(0))
+	case s.rounds < 1:
+		err = fmt.Errorf("rounds %d, want at least 1", s.rounds)
+	case s.time <= 0:
+		err = fmt.Errorf("time %v, want more than 0", s.time)
+	case s.threads < 1:
+		err = fmt.Errorf("threads %d, want at least 1", s.threads)
+	}
+	if err != nil {
+		fmt.Fprintln(messages, "compare:", err)
+	}
+	return s, err
+}
+
+// compare measures and prints.
+func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
+	var tasks []task
+	for _, t := range allTasks(s.threads) {
+		if s.only.MatchString(t.name) {
+			tasks = append(tasks, t)
+		}
+	}
+	if len(tasks) == 0 {
+		return fmt.Errorf("no work matches %q", s.only)
+	}
+	var peers []*peer
+	for _, name := range []string{"torch", "onnxruntime"} {
+		p, err := startPeer(ctx, s.python, name)
+		if err != nil {
+			return err
+		}
+		defer p.stop()
+		peers = append(peers, p)
+	}
+	if err := writeHead(out, s, peers); err != nil {
+		return err
+	}
+	var rows []row
+	for i, t := range tasks {
+		fmt.Fprintf(messages, "%d/%d %s\n", i+1, len(tasks), t.name)
+		r, err := s.measure(ctx, t, peers)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(out, r.cells()); err != nil {
+			return err
+		}
+		rows = append(rows, r)
+	}
+	return writeNotes(out, rows, peers)
+}
+
+// pause lets the threads of one side go to sleep before the other begins: all
+// of them spin for a while when they have nothing to do.
+const pause = 20 * time.Millisecond
+
+// measure lets the sides take turns on one task.
+func (s settings) measure(ctx context.Context, t task, peers []*peer) (row, error) {
+	defer runtime.GC() // of what this task has used, outside of what the next measures
+	r := row{task: t, peers: make([]theirs, len(peers))}
+	ours, err := t.start()
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", t.name, err)
+	}
+	var times []float64
+	their := make([][]float64, len(peers))
+	for range s.rounds {
+		time.Sleep(pause)
+		one, err := ours(ctx, s.time)
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", t.name, err)
+		}
+		times = append(times, one.Median)
+		// The best peak of all rounds is what the machine can do.
+		one.PeakGFLOPS = max(one.PeakGFLOPS, r.ours.PeakGFLOPS)
+		one.PeakReadGBps = max(one.PeakReadGBps, r.ours.PeakReadGBps)
+		r.ours = one
+		for i, p := range peers {
+			if r.peers[i].missing != "" {
+				continue
+			}
+			time.Sleep(pause)
+			a, err := p.ask(t.request, s.threads, s.time)
+			if err != nil {
+				return r, fmt.Errorf("%s: %w", t.name, err)
+			}
+			r.peers[i] = theirs{form: a.Form, missing: a.missing()}
+			if r.peers[i].missing == "" {
+				their[i] = append(their[i], a.Median)
+			}
+		}
+	}
+	r.ours.Median = bench.Median(times)
+	for i := range peers {
+		if len(their[i]) > 0 {
+			r.peers[i].median = bench.Median(their[i])
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// server is where the peers' side is, seen from the root of the repository.
+const server = "bench/peers/peers.py"
+
+// install tells how to get what the server needs.
+const install = `install PyTorch and ONNX Runtime with
+    python3 -m venv bench/peers/.venv
+    bench/peers/.venv/bin/pip install -r bench/peers/requirements.txt
+and say --python bench/peers/.venv/bin/python`
+
+// peer is a library that runs in a process of its own.
+type peer struct {
+	name    string // as people call it
+	version string
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+	said    *bytes.Buffer // on standard error
+}
+
+// answer is a line of the server.
+type answer struct {
+	Median      float64           `json:"ms_median"`
+	Form        string            `json:"form"`
+	Unsupported string            `json:"unsupported"`
+	Error       string            `json:"error"`
+	Versions    map[string]string `json:"versions"`
+}
+
+// missing says why there is no figure, if so.
+func (a answer) missing() string {
+	if a.Unsupported != "" {
+		return a.Unsupported
+	}
+	return a.Error
+}
+
+// startPeer starts the server for a library, torch or onnxruntime. It ends with
+// ctx.
+func startPeer(ctx context.Context, python, library string) (*peer, error) {
+	if _, err := os.Stat(server); err != nil {
+		return nil, fmt.Errorf("%s is not here; run go run ./bench/compare in the root of the repository", server)
+	}
+	p := &peer{name: map[string]string{"torch": "PyTorch", "onnxruntime": "ONNX Runtime"}[library], said: new(bytes.Buffer)}
+	p.cmd = exec.CommandContext(ctx, python, server, library)
+	p.cmd.Stderr = p.said
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.in, p.out = in, bufio.NewReader(out)
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w\n%s", p.name, err, install)
+	}
+	a, err := p.exchange(map[string]string{"op": "versions"})
+	if err != nil {
+		p.stop()
+		return nil, fmt.Errorf("%w\n%s", err, install)
+	}
+	p.version, _, _ = strings.Cut(a.Versions[library], "+")
+	return p, nil
+}
+
+// ask lets the peer measure.
+func (p *peer) ask(r request, threads int, d time.Duration) (answer, error) {
+	r.Threads, r.Time = threads, d.Seconds()
+	return p.exchange(r)
+}
+
+// exchange sends a line and reads the answer.
+func (p *peer) exchange(r any) (answer, error) {
+	var a answer
+	line, err := json.Marshal(r)
+	if err == nil {
+		_, err = p.in.Write(append(line, '\n'))
+	}
+	if err == nil {
+		line, err = p.out.ReadBytes('\n')
+	}
+	if err != nil {
+		p.stop() // and so said is complete
+		return a, fmt.Errorf("%s has stopped: %s", p.name, p.lastWords(err))
+	}
+	if err := json.Unmarshal(line, &a); err != nil {
+		return a, fmt.Errorf("%s answers %q: %w", p.name, line, err)
+	}
+	return a, nil
+}
+
+// lastWords returns the last line that the process has written, which for
+// Python is the exception, or else the error.
+func (p *peer) lastWords(err error) string {
+	lines := strings.Split(strings.TrimSpace(p.said.String()), "\n")
+	if last := lines[len(lines)-1]; last != "" {
+		return last
+	}
+	return err.Error()
+}
+
+// stop ends the process: it has nothing more to read.
+func (p *peer) stop() {
+	p.in.Close()
+	_ = p.cmd.Wait() // how it ends does not matter any more
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/attn-go/attn/internal/bench"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// The translator that attn train makes of a file of pairs, and sentences as long
+// as those of its example data are on average, end marks included.
+const (
+	pairsOfStep    = 32
+	tokensOfSide   = 10
+	width          = 128
+	heads          = 4
+	layers         = 2
+	hidden         = 512
+	vocabulary     = 4000
+	dropout        = 0.1
+	smoothing      = 0.1
+	clip           = 1.0
+	tokensOfStep   = 2 * pairsOfStep * tokensOfSide
+	translatorName = "translator-train B32 L10 width 128"
+)
+
+// translatorTask is a step of training: forward, backward, clipping, AdamW.
+func translatorTask(threads int) task {
+	return task{
+		name: translatorName, goal: goals[translatorName],
+		request: request{
+			Op: "translator-train", B: pairsOfStep, H: heads, Lq: tokensOfSide, Lk: tokensOfSide, Width: width, Hidden: hidden,
+			Layers: layers, Vocab: vocabulary, Dropout: dropout, Smoothing: smoothing, Clip: clip, Mask: "none",
+		},
+		start: func() (func(context.Context, time.Duration) (bench.Result, error), error) {
+			trainer, err := newTrainer()
+			return func(ctx context.Context, d time.Duration) (bench.Result, error) {
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
+				return measureSteps(ctx, trainer, d)
+			}, err
+		},
+		share: func(r bench.Result) string {
+			return fmt.Sprintf("%.1fk tokens/s", tokensOfStep/r.Median)
+		},
+	}
+}
+
+// newTrainer returns a trainer with sentences of random words.
+func newTrainer() (*seq2seq.Trainer, error) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	words := make([]string, vocabulary-4) // and four special tokens
+	for i := range words {
+		words[i] = fmt.Sprint("w", i)
+	}
+	v := seq2seq.BuildVocabulary([]string{strings.Join(words, " ")}, seq2seq.Words, vocabulary)
+	if v.Len() != vocabulary {
+		return nil, fmt.Errorf("a vocabulary of %d entries, want %d", v.Len(), vocabulary)
+	}
+	sentence := func() string {
+		var s []string
+		for range tokensOfSide - 1 { // and the end mark
+			s = append(s, words[rng.IntN(len(words))])
+		}
+		return strings.Join(s, " ")
+	}
+	pairs := make([]seq2seq.Pair, 64*pairsOfStep)
+	for i := range pairs {
+		pairs[i] = seq2seq.Pair{Source: sentence(), Target: sentence()}
+	}
+	m, err := seq2seq.New(seq2seq.Config{
+		Arch: seq2seq.Transformer, Score: "scaled", Width: width, Heads: heads, Layers: layers, Hidden: hidden, Dropout: dropout,
+	}, v, v, rng)
+	if err != nil {
+		return nil, err
+	}
+	return seq2seq.NewTrainer(m, pairs, seq2seq.Settings{
+		Epochs: 1_000_000, Batch: pairsOfStep, LR: 0.002, Warmup: 400, Clip: clip, Smoothing: smoothing, Seed: 1,
+	})
+}
+
+// errEnough ends a measurement.
+var errEnough = errors.New("measured for long enough")
+
+// measureSteps trains for about the given time, and a fifth of it before to warm
+// up, and returns what a step takes. The trainer goes on where it was.
+func measureSteps(ctx context.Context, trainer *seq2seq.Trainer, d time.Duration) (bench.Result, error) {
+	const fewest = 5
+	var r bench.Result
+	var times []float64
+	start := time.Now()
+	err := trainer.Run(ctx, func(p seq2seq.Progress) error {
+		if p.Tokens != tokensOfStep {
+			return fmt.Errorf("a step of %d tokens, want %d", p.Tokens, tokensOfStep)
+		}
+		if time.Since(start) > d/5 {
+			times = append(times, p.Time.Seconds()*1000)
+		}
+		if time.Since(start) > d+d/5 && len(times) >= fewest {
+			return errEnough
+		}
+		return nil
+	})
+	if !errors.Is(err, errEnough) {
+		return r, err
+	}
+	r.Median = bench.Median(times)
+	r.Min, r.Max = times[0], times[len(times)-1] // Median has sorted them
+	return r, nil
+}

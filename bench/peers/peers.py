@@ -1,0 +1,140 @@
+"""Measures PyTorch or ONNX Runtime on the work that `attn bench` measures.
+
+    python peers.py torch|onnxruntime
+
+A server on standard input and output: each line is a JSON object with op, b, h, g, lq, lk, e, v, width, causal, mask,
+dropout, weights as `attn bench --json` prints them, threads, and time in seconds; it is answered by a line with ms_median,
+ms_min, ms_max and form, which says what was run, or unsupported, or error. {"op": "versions"} is answered by versions.
+So whoever compares can take turns and pays for the imports once.
+
+Where a library has several ways to do the work, each is tried shortly and the fastest is measured.
+"""
+
+import gc
+import importlib
+import json
+import statistics
+import sys
+import time
+
+SHORTEST = 100e-6  # seconds: shorter calls are timed several at a time
+FEWEST = 5
+
+
+class Unsupported(Exception):
+    """The library cannot do the work, or not on a CPU."""
+
+
+class Work:
+    """A request with every field that an operation may look at."""
+
+    def __init__(self, request):
+        self.b = self.h = self.g = self.lq = self.lk = self.e = self.v = self.width = 0
+        self.causal, self.mask, self.dropout, self.weights = False, "none", 0.0, False
+        self.__dict__.update(request)
+        self.train = self.op.endswith("-train")
+        self.base = self.op.removesuffix("-train")
+
+    def lengths(self):
+        """How many keys are not padding, for each sequence: as in package bench."""
+        return [self.lk - b * self.lk // (2 * self.b) for b in range(self.b)]
+
+    def seen(self, np):
+        """Which keys a query may see, [B 1 Lq or 1 Lk], or None for all."""
+        seen = None
+        if self.mask == "padding":
+            seen = np.arange(self.lk)[None, :] < np.array(self.lengths())[:, None]
+            seen = seen[:, None, None, :]
+        elif self.mask == "bool":
+            seen = np.random.default_rng(3).integers(4, size=(self.b, 1, self.lq, self.lk)) > 0
+            seen[..., 0] = True
+        if self.causal and (seen is not None or self.lq != self.lk):
+            # Libraries align a causal mask in their own ways unless it is square.
+            triangle = np.tri(self.lq, self.lk, self.lk - self.lq, dtype=bool)
+            seen = triangle[None, None] if seen is None else seen & triangle
+        return seen
+
+
+def timed(call, seconds):
+    """Calls again and again, as bench.Measure in Go does, and returns the milliseconds of each sample."""
+    start, calls = time.perf_counter(), 0
+    while calls < 2 or time.perf_counter() - start < seconds / 5:
+        call()
+        calls += 1
+    start = time.perf_counter()
+    call()
+    batch = int(SHORTEST / max(time.perf_counter() - start, 1e-9)) + 1
+    times = []
+    gc.collect()
+    gc.disable()
+    start = time.perf_counter()
+    while len(times) < FEWEST or time.perf_counter() - start < seconds:
+        begin = time.perf_counter()
+        for _ in range(batch):
+            call()
+        times.append((time.perf_counter() - begin) * 1e3 / batch)
+    gc.enable()
+    return times
+
+
+class Server:
+    def __init__(self, peer):
+        self.peer = peer
+        self.key, self.form, self.call = None, None, None
+
+    def prepare(self, request, seconds):
+        """Keeps the last work ready, since a comparison comes back to it round after round."""
+        key = json.dumps({k: v for k, v in request.items() if k != "time"}, sort_keys=True)
+        if key == self.key:
+            return
+        self.key, self.call = None, None
+        forms = self.peer.forms(Work(request))
+        if not forms:
+            raise Unsupported("no such operation here")
+        if len(forms) > 1:
+            tried = {}
+            for name, call in forms.items():
+                try:
+                    tried[name] = min(timed(call, seconds / 5))
+                except Exception as e:  # a kernel that is missing says so when it runs
+                    print(f"{name}: {e}", file=sys.stderr)
+            if not tried:
+                raise Unsupported("every form failed")
+            self.form = min(tried, key=tried.get)
+        else:
+            self.form = next(iter(forms))
+        self.call, self.key = forms[self.form], key
+
+    def answer(self, request):
+        if request["op"] == "versions":
+            return {"versions": self.peer.versions()}
+        try:
+            seconds = request.pop("time", 1.0)
+            self.peer.set_threads(request["threads"])
+            self.prepare(request, seconds)
+            times = timed(self.call, seconds)
+        except Unsupported as e:
+            return {"unsupported": str(e)}
+        except Exception as e:
+            return {"error": f"{type(e).__name__}: {e}".splitlines()[0]}
+        return {"ms_median": statistics.median(times), "ms_min": min(times), "ms_max": max(times), "form": self.form}
+
+
+def main():
+    names = {"torch": "torch_peer", "onnxruntime": "onnx_peer"}
+    if len(sys.argv) != 2 or sys.argv[1] not in names:
+        print("usage: python peers.py torch|onnxruntime", file=sys.stderr)
+        return 2
+    server = Server(importlib.import_module(names[sys.argv[1]]))
+    for line in sys.stdin:
+        print(json.dumps(server.answer(json.loads(line))), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    import peers  # by the name under which the other files import it, or there would be two of each class
+
+    try:
+        sys.exit(peers.main())
+    except KeyboardInterrupt:
+        sys.exit(130)

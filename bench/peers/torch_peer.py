@@ -1,0 +1,186 @@
+"""What PyTorch users write for each operation."""
+
+import math
+import warnings
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from peers import Unsupported
+
+
+warnings.filterwarnings("ignore", message="enable_nested_tensor")  # which does not go with norms in front
+
+
+def versions():
+    return {"torch": torch.__version__}
+
+
+def set_threads(n):
+    if torch.get_num_threads() != n:
+        torch.set_num_threads(n)
+
+
+def forms(w):
+    """The ways to do the work: names and functions that do it once."""
+    torch.manual_seed(1)
+    make = {
+        "gemm": gemm, "sdpa": sdpa, "decode": decode, "additive": additive, "mha": mha, "translator": translator,
+    }.get(w.base)
+    return make(w) if make else {}
+
+
+def passes(w, forward, leaves, module=None):
+    """Forward without a graph, or forward and backward to the leaves."""
+    if not w.train:
+        # A module in training mode keeps its graph, as it would in training.
+        guard = torch.enable_grad if module is not None and module.training else torch.inference_mode
+
+        def call():
+            with guard():
+                forward()
+
+        return call
+    for x in leaves:
+        x.requires_grad_()
+    dout = torch.randn_like(forward())
+
+    def step():
+        for x in leaves:
+            x.grad = None
+        forward().backward(dout)
+
+    return step
+
+
+def gemm(w):
+    a, b = torch.randn(w.lq, w.e), torch.randn(w.e, w.lk)
+    return {"matmul": passes(w, lambda: torch.matmul(a, b), [])}
+
+
+def attend(scores, v, seen, w):
+    """Softmax of scores that are all in memory, and the mean of the values."""
+    if seen is not None:
+        scores = scores.masked_fill(~seen, -math.inf)
+    weights = torch.softmax(scores, -1)
+    return F.dropout(weights, w.dropout) @ v if w.dropout else weights @ v
+
+
+def visible(w, explicit=False):
+    """The boolean mask, and whether to say is_causal instead."""
+    seen = w.seen(np)
+    if w.causal and seen is None and explicit:
+        seen = np.tri(w.lq, w.lk, dtype=bool)
+    return (None if seen is None else torch.from_numpy(seen)), w.causal and seen is None
+
+
+def inputs(w):
+    return torch.randn(w.b, w.h, w.lq, w.e), torch.randn(w.b, w.g, w.lk, w.e), torch.randn(w.b, w.g, w.lk, w.v)
+
+
+def sdpa(w):
+    q, k, v = inputs(w)
+    if w.weights:
+        if w.g != w.h:
+            raise Unsupported("weights of heads that share keys")
+        seen, _ = visible(w, explicit=True)
+        return {"softmax(q kT) v": passes(w, lambda: attend(q @ k.mT / math.sqrt(w.e), v, seen, w), [q, k, v])}
+    seen, causal = visible(w)
+
+    def forward():
+        return F.scaled_dot_product_attention(q, k, v, seen, w.dropout, causal, enable_gqa=w.g != w.h)
+
+    return {"scaled_dot_product_attention": passes(w, forward, [q, k, v])}
+
+
+def decode(w):
+    found = sdpa(w)
+    if w.lq == 1 and w.g < w.h and w.mask == "none" and not w.weights:
+        # The query heads that share keys as more queries of one head.
+        q, k, v = inputs(w)
+        q = q.view(w.b, w.g, w.h // w.g, w.e)
+        found["heads of a group as queries"] = passes(w, lambda: F.scaled_dot_product_attention(q, k, v), [])
+    return found
+
+
+def additive(w):
+    if w.g != w.h:
+        raise Unsupported("heads that share keys")
+    q, k, v = inputs(w)
+    wq, wk = torch.randn(w.width, w.e) / math.sqrt(w.e), torch.randn(w.width, w.e) / math.sqrt(w.e)
+    wv = torch.randn(w.width) / math.sqrt(w.width)
+    seen, _ = visible(w, explicit=True)
+
+    def forward():
+        features = torch.tanh(F.linear(q, wq).unsqueeze(-2) + F.linear(k, wk).unsqueeze(-3))
+        return attend(features @ wv, v, seen, w)
+
+    return {"broadcast tanh": passes(w, forward, [q, k, v, wq, wk, wv])}
+
+
+def mha(w):
+    if w.g != w.h or w.e * w.h != w.width or w.v != w.e:
+        raise Unsupported("nn.MultiheadAttention has heads of width/heads")
+    m = nn.MultiheadAttention(w.width, w.h, w.dropout, batch_first=True).train(w.train or w.dropout > 0)
+    x = torch.randn(w.b, w.lq, w.width)
+    kv = x if w.lq == w.lk else torch.randn(w.b, w.lk, w.width)
+    options = {"need_weights": w.weights, "average_attn_weights": False}
+    if w.mask == "padding":
+        options["key_padding_mask"] = torch.arange(w.lk)[None] >= torch.tensor(w.lengths())[:, None]
+    if w.mask == "bool":  # with causal in it
+        options["attn_mask"] = torch.from_numpy(~w.seen(np)[:, 0]).repeat_interleave(w.h, 0)
+    elif w.causal:
+        options["attn_mask"] = ~torch.ones(w.lq, w.lk, dtype=torch.bool).tril(w.lk - w.lq)
+        options["is_causal"] = w.lq == w.lk
+    leaves = [x] if kv is x else [x, kv]
+    return {"nn.MultiheadAttention": passes(w, lambda: m(x, kv, kv, **options)[0], leaves + list(m.parameters()), m)}
+
+
+class Translator(nn.Module):
+    """The transformer of package seq2seq: layer norm in front, sinusoids, the target's embedding as last map."""
+
+    def __init__(self, w):
+        super().__init__()
+        self.source, self.target = nn.Embedding(w.vocab, w.width), nn.Embedding(w.vocab, w.width)
+        for e in (self.source, self.target):
+            nn.init.normal_(e.weight, std=w.width**-0.5)
+        self.net = nn.Transformer(
+            w.width, w.h, w.layers, w.layers, w.hidden, w.dropout, norm_first=True, batch_first=True
+        )
+        self.dropout = nn.Dropout(w.dropout)
+        position = torch.arange(max(w.lq, w.lk))[:, None] * 10000 ** (-torch.arange(0, w.width, 2) / w.width)
+        self.register_buffer("positions", torch.stack([position.sin(), position.cos()], -1).flatten(1))
+        self.register_buffer("later", torch.ones(w.lq, w.lq, dtype=torch.bool).triu(1))
+
+    def embed(self, table, ids):
+        return self.dropout(table(ids) * math.sqrt(table.embedding_dim) + self.positions[: ids.shape[1]])
+
+    def forward(self, source, read):
+        padding = source == 0
+        out = self.net(
+            self.embed(self.source, source), self.embed(self.target, read), tgt_mask=self.later, tgt_is_causal=True,
+            src_key_padding_mask=padding, memory_key_padding_mask=padding,
+        )  # fmt: skip
+        return F.linear(out, self.target.weight)
+
+
+def translator(w):
+    """A step of training on b pairs, lk tokens in and lq out, as package seq2seq makes it."""
+    model = Translator(w).train()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
+    first = 4  # behind the special tokens
+    source, read = torch.randint(first, w.vocab, (w.b, w.lk)), torch.randint(first, w.vocab, (w.b, w.lq))
+    write = torch.randint(first, w.vocab, (w.b, w.lq))
+
+    def step():
+        optimiser.zero_grad(set_to_none=True)
+        logits = model(source, read)
+        loss = F.cross_entropy(logits.flatten(0, 1), write.flatten(), ignore_index=0, label_smoothing=w.smoothing)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), w.clip)
+        optimiser.step()
+        return loss.item()
+
+    return {"nn.Transformer, AdamW(fused=True)": step}
