@@ -129,3 +129,9 @@ func TestCells(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
+
+func TestSteady(t *testing.T) {
+	if !steady([]float64{1, 1.2, 1.1}) || steady([]float64{1.1, 1.3, 1}) || !steady([]float64{3}) {
+		t.Error("steady is less than a quarter apart")
+	}
+}

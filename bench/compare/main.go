@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
@@ -174,10 +175,18 @@ func (s settings) measure(ctx context.Context, t task, peers []*peer) (row, erro
 		}
 	}
 	r.ours.Median = bench.Median(times)
+	r.steady = steady(times)
 	for i := range peers {
 		if len(their[i]) > 0 {
 			r.peers[i].median = bench.Median(their[i])
+			r.steady = r.steady && steady(their[i])
 		}
 	}
 	return r, nil
+}
+
+// steady reports whether rounds agree as they do on a machine that does nothing
+// else.
+func steady(times []float64) bool {
+	return slices.Max(times) < 1.25*slices.Min(times)
 }

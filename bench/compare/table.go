@@ -15,8 +15,9 @@ import (
 // row is a task with what has come out.
 type row struct {
 	task
-	ours  bench.Result // Median is that of all rounds
-	peers []theirs
+	ours   bench.Result // Median is that of all rounds
+	peers  []theirs
+	steady bool
 }
 
 // theirs is what came out for a peer.
@@ -93,6 +94,15 @@ func writeNotes(w io.Writer, rows []row, peers []*peer) error {
 		for _, what := range order {
 			fmt.Fprintf(&notes, "- %s, %s: %s\n", p.name, what, strings.Join(work[what], "; "))
 		}
+	}
+	var unsteady []string
+	for _, r := range rows {
+		if !r.steady {
+			unsteady = append(unsteady, r.name)
+		}
+	}
+	if len(unsteady) > 0 {
+		fmt.Fprintf(&notes, "\nRounds of one side differed by more than a quarter, so something else ran on this machine: %s\n", strings.Join(unsteady, "; "))
 	}
 	_, err := io.WriteString(w, notes.String())
 	return err
