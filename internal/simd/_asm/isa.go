@@ -247,11 +247,16 @@ func (s isa) nums(x ...float64) []Op {
 	return ops
 }
 
-// broadcast returns a vector of the parameter of that name.
+// broadcast returns a vector of the parameter of that name. Loading it as a
+// scalar would be an instruction of SSE, which costs hundreds of cycles once a
+// kernel has written to a whole vector.
 func (s isa) broadcast(param string) reg.VecVirtual {
-	x := Load(Param(param), XMM())
+	p, err := Param(param).Resolve()
+	if err != nil {
+		panic(err)
+	}
 	v := s.vec()
-	VBROADCASTSS(x, v)
+	VBROADCASTSS(p.Addr, v)
 	return v
 }
 
