@@ -43,7 +43,8 @@ func (l logistic) of(x reg.VecVirtual) reg.VecVirtual {
 	d := s.horner(f, l.poly)
 	VPSLLD(U8(23), t, t)
 	VFMADD213PS(l.one, t, d)
-	// One step of Newton's method on an approximate reciprocal.
+	// One step of Newton's method on an approximate reciprocal; for the twelve
+	// bits that AVX2 has, one of third order.
 	r, e := s.vec(), s.vec()
 	if s.lanes == 16 {
 		VRCP14PS(d, r)
@@ -52,6 +53,9 @@ func (l logistic) of(x reg.VecVirtual) reg.VecVirtual {
 	}
 	VMOVUPS(r, e)
 	VFNMADD213PS(l.one, d, e)
+	if s.lanes == 8 {
+		VFMADD213PS(e, e, e)
+	}
 	VFMADD213PS(r, r, e)
 	return e
 }

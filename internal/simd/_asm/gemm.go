@@ -77,11 +77,7 @@ func gemmPanel(s isa, vectors int, masked bool) {
 	}
 	s.begin(name, "func(t *byte)") // a *tileArgs, which only package simd knows
 	p := panel{s: s, vectors: vectors, args: pointer("t")}
-	field := func(offset int) reg.GPVirtual {
-		r := GP64()
-		MOVQ(Mem{Base: p.args, Disp: offset}, r)
-		return r
-	}
+	field := fields(p.args)
 	if masked {
 		m := s.firstLanes(field(argLast))
 		p.last = &m

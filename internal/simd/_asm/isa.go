@@ -281,6 +281,15 @@ func label(name string) string {
 // pointer loads a parameter into a general register.
 func pointer(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPVirtual) }
 
+// fields returns how to load the fields of the arguments at args.
+func fields(args reg.GPVirtual) func(offset int) reg.GPVirtual {
+	return func(offset int) reg.GPVirtual {
+		r := GP64()
+		MOVQ(Mem{Base: args, Disp: offset}, r)
+		return r
+	}
+}
+
 // A stream is slices that a loop runs along together.
 type stream struct {
 	s     isa
@@ -388,5 +397,20 @@ func addPS(a, b, dst Op) { VADDPS(a, b, dst) }
 // giveBack stores the first lane of v as the result and returns.
 func (s isa) giveBack(v reg.VecVirtual) {
 	Store(v.AsX(), ReturnIndex(0))
+	s.end()
+}
+
+// giveNone stores as the result whether all bits of v are 0, and returns.
+func (s isa) giveNone(v reg.VecVirtual) {
+	if s.lanes == 16 {
+		k := K()
+		VPTESTMD(v, v, k)
+		KORTESTW(k, k)
+	} else {
+		VPTEST(v, v)
+	}
+	ok := GP8()
+	SETEQ(ok)
+	Store(ok, ReturnIndex(0))
 	s.end()
 }

@@ -30,11 +30,7 @@ const rowGroups = 2
 func gemvTransposed(s isa) {
 	s.begin("gemvTransposed", "func(t *byte)") // a *tileArgs
 	args := pointer("t")
-	field := func(offset int) reg.GPVirtual {
-		r := GP64()
-		MOVQ(Mem{Base: args, Disp: offset}, r)
-		return r
-	}
+	field := fields(args)
 	rows := s.rowTable(rowGroups*s.lanes, field(argB), field(argBRow), field(argLast))
 	acc := s.accumulators(rowGroups * s.lanes)
 	// eachGroup does something with the part of C that belongs to a group.
