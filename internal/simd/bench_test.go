@@ -92,3 +92,49 @@ func BenchmarkVector(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkAdditiveTile compares the tiles with AdditiveScores and AdditiveGrad
+// on a strip of attention. Set and Flush are of the whole strip too, though they
+// will serve many.
+func BenchmarkAdditiveTile(b *testing.B) {
+	const rows, keys, h = 12, 512, 128
+	q, k, w, ds := random(rows*h), random(keys*h), random(h), random(rows*keys)
+	dq, dk, dw, c := make([]float32, rows*h), make([]float32, keys*h), make([]float32, h), make([]float32, rows*keys)
+	var aq AdditiveQueries
+	var ak AdditiveKeys
+	var ag AdditiveKeysGrad
+	for _, bench := range []struct {
+		name string
+		call func()
+	}{
+		{"Tile", func() { AdditiveTile(c, keys, &aq, 0, rows, &ak, 0, keys) }},
+		{"Scores", func() {
+			for i := range rows {
+				AdditiveScores(c[i*keys:][:keys], q[i*h:][:h], k, w, keys, h)
+			}
+		}},
+		{"TileGrad", func() { AdditiveTileGrad(dq, h, ds, keys, &aq, 0, rows, &ag, 0, keys) }},
+		{"Grad", func() {
+			for i := range rows {
+				AdditiveGrad(dq[i*h:][:h], dk, dw, ds[i*keys:][:keys], q[i*h:][:h], k, w, keys, h)
+			}
+		}},
+		{"SetKeys", func() { ak.Set(k, h, keys, h, w) }},
+		{"SetKeysGrad", func() { ag.Set(k, h, keys, h, w) }},
+		{"SetQueries", func() { aq.Set(q, h, rows, h) }},
+		{"Flush", func() { ag.Flush(dk, h, dw) }},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			benchEach(b, func(b *testing.B) {
+				aq.Set(q, h, rows, h)
+				ak.Set(k, h, keys, h, w)
+				ag.Set(k, h, keys, h, w)
+				b.ReportAllocs()
+				for b.Loop() {
+					bench.call()
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(rows*keys*h/16), "ns/16triples")
+			})
+		})
+	}
+}

@@ -64,6 +64,22 @@ func additiveGrad(dq, dk, dw, ds, q, k, w []float32, nk, h int) {
 	additiveGradGeneric(dq, dk, dw, ds, q, k, w, nk, h)
 }
 
+func additiveWidth() int { return additiveWidthGeneric }
+
+func additiveExp(dst, x []float32, limit, factor float32) bool {
+	return additiveExpGeneric(dst, x, limit, factor)
+}
+
+func additiveKeys(panel, w []float32, n int) { additiveKeysGeneric(panel, w, n) }
+
+func additiveTile(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *AdditiveKeys, j0, j1 int) {
+	additiveTileGeneric(c, cRow, q, i0, i1, k, j0, j1)
+}
+
+func additiveTileGrad(a *AdditiveKeysGrad, ds []float32, dsRow int, q *AdditiveQueries, i0, i1, j0, j1 int) {
+	additiveTileGradGeneric(a, ds, dsRow, q, i0, i1, j0, j1)
+}
+
 func adamW(p, g, m, v []float32, s *adamScalars) { adamWGeneric(p, g, m, v, s) }
 
 func rowMax(dst, x []float32, stride, n int) { rowMaxGeneric(dst, x, stride, n) }

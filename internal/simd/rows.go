@@ -15,7 +15,7 @@ import (
 // 0. It passes over NaN, unless there is nothing else or it comes late in the
 // row; who needs to know for certain asks Max.
 func RowMax(dst, x []float32, stride, n int) {
-	checkRows("RowMax", len(dst), len(x), stride, n)
+	checkStrip("RowMax", len(dst), len(x), stride, n)
 	if len(dst) == 0 {
 		return
 	}
@@ -39,7 +39,7 @@ func PowerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
 	if len(shift) != len(sum) {
 		mismatch("PowerRows", "shift", len(shift), "sum", len(sum))
 	}
-	checkRows("PowerRows", len(shift), len(x), stride, n)
+	checkStrip("PowerRows", len(shift), len(x), stride, n)
 	if n == 0 {
 		clear(sum)
 		return
@@ -53,7 +53,7 @@ func WeightRows(x []float32, stride, n int, c float32, shift, factor []float32) 
 	if len(shift) != len(factor) {
 		mismatch("WeightRows", "shift", len(shift), "factor", len(factor))
 	}
-	checkRows("WeightRows", len(shift), len(x), stride, n)
+	checkStrip("WeightRows", len(shift), len(x), stride, n)
 	if n == 0 {
 		return
 	}
@@ -64,7 +64,7 @@ func WeightRows(x []float32, stride, n int, c float32, shift, factor []float32) 
 // NaN: the backward step of a softmax w with gradient dw, where mean[i] is the
 // sum of w·dw over row i.
 func GradRows(dw, w []float32, stride, n int, mean []float32) {
-	checkRows("GradRows", len(mean), min(len(dw), len(w)), stride, n)
+	checkStrip("GradRows", len(mean), min(len(dw), len(w)), stride, n)
 	if n == 0 {
 		return
 	}
@@ -73,8 +73,8 @@ func GradRows(dw, w []float32, stride, n int, mean []float32) {
 
 // ScaleRows sets row i of dst to factor[i] times row i of src.
 func ScaleRows(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32) {
-	checkRows("ScaleRows", len(factor), len(dst), dstStride, n)
-	checkRows("ScaleRows", len(factor), len(src), srcStride, n)
+	checkStrip("ScaleRows", len(factor), len(dst), dstStride, n)
+	checkStrip("ScaleRows", len(factor), len(src), srcStride, n)
 	if n == 0 {
 		return
 	}
@@ -106,9 +106,9 @@ func eachPiece(rows, n int, f func(lo, hi int)) {
 	}
 }
 
-// checkRows panics unless length floats hold the rows. Rows of more than a piece
+// checkStrip panics unless length floats hold the rows. Rows of more than a piece
 // would keep a kernel from being interrupted.
-func checkRows(op string, rows, length, stride, n int) {
+func checkStrip(op string, rows, length, stride, n int) {
 	if n < 0 || n > reducePiece || stride < n || rows > 0 && (rows-1)*stride+n > length {
 		panic(fmt.Sprintf("simd: %s: %d rows of %d, %d apart, in %d floats", op, rows, n, stride, length))
 	}

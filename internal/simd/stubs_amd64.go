@@ -73,6 +73,21 @@ func additiveScoresAVX512(dst, q, k, w *float32, nk, h int)
 func additiveGradAVX512(dq, dk, dw, ds, q, k, w *float32, nk, h int)
 
 //go:noescape
+func additiveExpAVX512(dst, x *float32, n int, limit, factor float32) bool
+
+//go:noescape
+func additiveKeysAVX512(panel, w *float32, h, vectors int)
+
+//go:noescape
+func additiveTile1AVX512(t *scoreArgs)
+
+//go:noescape
+func additiveTile2AVX512(t *scoreArgs)
+
+//go:noescape
+func additiveTileGradAVX512(t *gradArgs)
+
+//go:noescape
 func adamWAVX512(p, grad, m, v *float32, n int, s *adamScalars)
 
 //go:noescape
@@ -143,6 +158,18 @@ func additiveScoresAVX2(dst, q, k, w *float32, nk, h int)
 
 //go:noescape
 func additiveGradAVX2(dq, dk, dw, ds, q, k, w *float32, nk, h int)
+
+//go:noescape
+func additiveExpAVX2(dst, x *float32, n int, limit, factor float32) bool
+
+//go:noescape
+func additiveKeysAVX2(panel, w *float32, h, vectors int)
+
+//go:noescape
+func additiveTile1AVX2(t *scoreArgs)
+
+//go:noescape
+func additiveTileGradAVX2(t *gradArgs)
 
 //go:noescape
 func adamWAVX2(p, grad, m, v *float32, n int, s *adamScalars)

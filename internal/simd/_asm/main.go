@@ -24,6 +24,7 @@ func main() {
 		normal(s)
 		additive(s)
 		rows(s)
+		additiveTiles(s)
 		adam(s)
 	}
 	for _, s := range []isa{avx512, avx2} { // for measuring only

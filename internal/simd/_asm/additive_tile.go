@@ -1,0 +1,233 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Sizes and constants that package simd knows as well: see additive_tile.go.
+const (
+	additiveRows  = 4 // queries at a time
+	additiveKeyIn = 25.25
+	additiveKeyBy = 1.0 / (1 << 13)
+)
+
+// Offsets of the fields of scoreArgs in package simd.
+const (
+	scoreE = 8 * iota
+	scoreERow
+	scorePanel
+	scoreC
+	scoreCRow
+	scorePairs
+	scoreRows
+	scoreLast
+	scoreFactor // of four bytes
+	scoreSum    = scoreFactor + 4
+)
+
+// additiveWidth returns how many keys stand next to one another in a panel.
+func (s isa) additiveWidth() int {
+	if s.lanes == 16 {
+		return 32
+	}
+	return 8
+}
+
+// additiveTiles writes the kernels for tiles of additive scores.
+func additiveTiles(s isa) {
+	additiveExp(s)
+	additiveKeys(s)
+	additiveTile(s, 1)
+	if s.lanes == 16 {
+		additiveTile(s, 2)
+	}
+	additiveTileGrad(s)
+}
+
+// additiveExp writes the kernel for E and F. It says whether no x had to be
+// brought into the range. A NaN had to.
+func additiveExp(s isa) {
+	s.begin("additiveExp", "func(dst, x *float32, n int, limit, factor float32) bool")
+	dst, x := pointer("dst"), pointer("x")
+	high, factor, low, moved := s.broadcast("limit"), s.broadcast("factor"), s.zero(), s.zero()
+	VSUBPS(high, low, low)
+	e := s.exponential()
+	st := s.along("n")
+	st.each(1, func(i int, m *mask) {
+		v, c, d := s.vec(), s.vec(), s.vec()
+		s.load(st.at(x, i), m, v)
+		VMINPS(high, v, c) // of two operands of which one is NaN, the first: high
+		VMAXPS(low, c, c)
+		VSUBPS(c, v, d)
+		s.or(d, moved, moved)
+		VADDPS(c, c, c)
+		c = e.of(c)
+		VMULPS(factor, c, c)
+		s.store(c, m, st.at(dst, i))
+	})
+	s.giveNone(moved)
+}
+
+// additiveKeys writes the kernel that makes G and w·G of a panel of keys. A row
+// of it has room for both, and holds k where G will be. A NaN stays one.
+func additiveKeys(s isa) {
+	s.begin("additiveKeys", "func(panel, w *float32, h, vectors int)")
+	panel, w, h := pointer("panel"), pointer("w"), pointer("h")
+	width := s.additiveWidth()
+	high, low := s.numReg(additiveKeyIn), s.numReg(-additiveKeyIn)
+	minusTwo, factor := s.num(-2), s.num(additiveKeyBy)
+	e := s.exponential()
+	row := label("row")
+	Label(row)
+	wf := s.vec()
+	VBROADCASTSS(Mem{Base: w}, wf)
+	at, vectors, vector := GP64(), pointer("vectors"), label("vector")
+	MOVQ(panel, at)
+	Label(vector)
+	v := s.vec()
+	VMOVUPS(Mem{Base: at}, v)
+	VMINPS(v, high, v)
+	VMAXPS(v, low, v)
+	VMULPS(minusTwo, v, v)
+	v = e.of(v)
+	VMULPS(factor, v, v)
+	VMOVUPS(v, Mem{Base: at})
+	VMULPS(v, wf, v)
+	VMOVUPS(v, Mem{Base: at, Disp: 4 * width})
+	ADDQ(U8(s.bytes()), at)
+	DECQ(vectors)
+	JNZ(LabelRef(vector))
+	ADDQ(I32(8*width), panel)
+	ADDQ(U8(4), w)
+	DECQ(h)
+	JNZ(LabelRef(row))
+	s.end()
+}
+
+// A ladder says where rows are that lie at equal distances.
+type ladder struct{ row, row3 reg.GPVirtual }
+
+func newLadder(row reg.GPVirtual) ladder {
+	row3 := GP64()
+	LEAQ(Mem{Base: row, Index: row, Scale: 2}, row3)
+	return ladder{row, row3}
+}
+
+// at returns the place of row r, below additiveRows, of those that start at base.
+func (l ladder) at(base reg.GPVirtual, r int) Mem {
+	switch r {
+	case 0:
+		return Mem{Base: base}
+	case 3:
+		return Mem{Base: base, Index: l.row3, Scale: 1}
+	}
+	return Mem{Base: base, Index: l.row, Scale: uint8(r)}
+}
+
+// eachHeight calls body for every number of rows from additiveRows down to 1,
+// to write the code for it.
+func eachHeight(rows Mem, body func(rows int)) {
+	for n := additiveRows; n > 1; n-- {
+		next := label("rows")
+		CMPQ(rows, U8(n))
+		JNE(LabelRef(next))
+		body(n)
+		Label(next)
+	}
+	body(1)
+}
+
+// additiveTile writes the kernel for the scores of up to additiveRows queries
+// and as many keys as some vectors hold.
+func additiveTile(s isa, vectors int) {
+	s.begin(fmt.Sprintf("additiveTile%d", vectors), "func(t *byte)") // a *scoreArgs
+	args := pointer("t")
+	field := fields(args)
+	e, panel, pairs := field(scoreE), field(scorePanel), field(scorePairs)
+	eRow := newLadder(field(scoreERow))
+	width := s.additiveWidth()
+	one, two := s.num(1), s.num(2)
+	eachHeight(Mem{Base: args, Disp: scoreRows}, func(rows int) {
+		acc := make([][]reg.VecVirtual, rows)
+		for r := range acc {
+			acc[r] = s.accumulators(vectors * s.lanes)
+		}
+		loop := label("pair")
+		Label(loop)
+		// at returns G or, further on, w·G of one of two features.
+		at := func(f, v int) Mem { return Mem{Base: panel, Disp: 8*width*f + v*s.bytes()} }
+		g0, g1 := s.vecs(vectors), s.vecs(vectors)
+		w0, w1 := make([]Op, vectors), make([]Op, vectors)
+		for v := range vectors {
+			VMOVUPS(at(0, v), g0[v])
+			VMOVUPS(at(1, v), g1[v])
+			w0[v], w1[v] = at(0, v).Offset(4*width), at(1, v).Offset(4*width)
+			if s.lanes == 16 { // which has registers for them
+				x0, x1 := s.vec(), s.vec()
+				VMOVUPS(w0[v], x0)
+				VMOVUPS(w1[v], x1)
+				w0[v], w1[v] = x0, x1
+			}
+		}
+		for r := range rows {
+			e0, e1 := s.vec(), s.vec()
+			VBROADCASTSS(eRow.at(e, r), e0)
+			VBROADCASTSS(eRow.at(e, r).Offset(4), e1)
+			for v := range vectors {
+				// w0·G0/t0 + w1·G1/t1 with one reciprocal for both.
+				t0, t1, n := s.vec(), s.vec(), s.vec()
+				VADDPS(g0[v], e0, t0)
+				VADDPS(g1[v], e1, t1)
+				VMULPS(w0[v], t1, n)
+				VFMADD231PS(w1[v], t0, n)
+				d := t0
+				VMULPS(t0, t1, d)
+				s.addQuotient(n, d, one, two, acc[r][v])
+			}
+		}
+		ADDQ(U8(8), e)
+		ADDQ(I32(2*8*width), panel)
+		DECQ(pairs)
+		JNZ(LabelRef(loop))
+
+		m, c, cRow := s.firstLanes(field(scoreLast)), field(scoreC), newLadder(field(scoreCRow))
+		factor, sum := s.vec(), s.vec()
+		VBROADCASTSS(Mem{Base: args, Disp: scoreFactor}, factor)
+		VBROADCASTSS(Mem{Base: args, Disp: scoreSum}, sum)
+		for r := range acc {
+			for v, a := range acc[r] {
+				VFMADD213PS(sum, factor, a)
+				last := &m
+				if v < vectors-1 {
+					last = nil
+				}
+				s.store(a, last, cRow.at(c, r).Offset(v*s.bytes()))
+			}
+		}
+		s.end()
+	})
+}
+
+// addQuotient adds n/d to acc. It destroys n and d.
+func (s isa) addQuotient(n, d reg.VecVirtual, one, two Op, acc reg.VecVirtual) {
+	r, c := s.vec(), s.vec()
+	if s.lanes == 16 {
+		VRCP14PS(d, r)
+		VMOVUPS(two, c)
+		VFNMADD231PS(r, d, c)
+		VMULPS(r, n, n)
+		VFMADD231PS(c, n, acc)
+		return
+	}
+	VRCPPS(d, r)
+	VMOVUPS(one, c)
+	VFNMADD231PS(r, d, c)
+	VFMADD213PS(c, c, c) // e+e²
+	VMULPS(r, n, n)
+	VFMADD213PS(n, n, c)
+	VADDPS(c, acc, acc)
+}

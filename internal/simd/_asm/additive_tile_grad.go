@@ -1,0 +1,101 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Offsets of the fields of gradArgs in package simd.
+const (
+	gradE = 8 * iota
+	gradF
+	gradDK
+	gradDQ
+	gradDW
+	gradRow // the distance of the rows of all these
+	gradDS
+	gradDSRow
+	gradKeys
+	gradRows
+)
+
+// additiveTileGrad writes the kernel for the gradients of up to additiveRows
+// queries and any number of keys, for as many features as a vector holds.
+func additiveTileGrad(s isa) {
+	s.begin("additiveTileGrad", "func(t *byte)") // a *gradArgs
+	args := pointer("t")
+	field := fields(args)
+	e, f, dk, ds, keys := field(gradE), field(gradF), field(gradDK), field(gradDS), field(gradKeys)
+	row, dsRow := newLadder(field(gradRow)), newLadder(field(gradDSRow))
+	// eachSum calls do for every sum of a row and its place.
+	eachSum := func(sums []reg.VecVirtual, offset int, do func(sum reg.VecVirtual, at Mem)) {
+		base := field(offset)
+		for r, v := range sums {
+			do(v, row.at(base, r))
+		}
+	}
+	load := func(v reg.VecVirtual, at Mem) { VMOVUPS(at, v) }
+	store := func(v reg.VecVirtual, at Mem) { VMOVUPS(v, at) }
+	one := s.numReg(1)
+	half, two := s.num(0.5), s.num(2)
+	eachHeight(Mem{Base: args, Disp: gradRows}, func(rows int) {
+		dqSum, dwSum, er := s.vecs(rows), s.vecs(rows), make([]Op, rows)
+		eachSum(dqSum, gradDQ, load)
+		eachSum(dwSum, gradDW, load)
+		for r := range rows {
+			er[r] = row.at(e, r)
+			if s.lanes == 16 { // which has registers for them
+				v := s.vec()
+				VMOVUPS(er[r], v)
+				er[r] = v
+			}
+		}
+		loop := label("key")
+		Label(loop)
+		fj, sum := s.vec(), s.vec()
+		VMOVUPS(Mem{Base: f}, fj)
+		VMOVUPS(Mem{Base: dk}, sum)
+		for r := range rows {
+			x, g := s.vec(), s.vec()
+			VMOVUPS(half, x)
+			VFMADD231PS(er[r], fj, x)
+			th := s.oneMinusInverse(x, one, two)
+			VMOVUPS(one, g)
+			VFNMADD231PS(th, th, g)
+			d := s.vec()
+			VBROADCASTSS(dsRow.at(ds, r), d)
+			VFMADD231PS(g, d, dqSum[r])
+			VFMADD231PS(g, d, sum)
+			VFMADD231PS(th, d, dwSum[r])
+		}
+		VMOVUPS(sum, Mem{Base: dk})
+		ADDQ(row.row, f)
+		ADDQ(row.row, dk)
+		ADDQ(U8(4), ds)
+		DECQ(keys)
+		JNZ(LabelRef(loop))
+		eachSum(dqSum, gradDQ, store)
+		eachSum(dwSum, gradDW, store)
+		s.end()
+	})
+}
+
+// oneMinusInverse returns 1-1/x. It destroys x.
+func (s isa) oneMinusInverse(x, one reg.VecVirtual, two Op) reg.VecVirtual {
+	r, c := s.vec(), s.vec()
+	if s.lanes == 16 {
+		VRCP14PS(x, r)
+		VMOVUPS(two, c)
+		VFNMADD231PS(r, x, c)
+		VFNMADD213PS(one, r, c)
+		return c
+	}
+	VRCPPS(x, r)
+	VMOVUPS(one, c)
+	VFNMADD231PS(r, x, c)
+	VFMADD213PS(c, c, c) // e+e²
+	VSUBPS(r, one, x)
+	VFNMADD231PS(c, r, x)
+	return x
+}

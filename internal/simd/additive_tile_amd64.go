@@ -1,0 +1,126 @@
+//go:build amd64 && !purego
+
+package simd
+
+// scoreArgs is what the kernels of additive scores take: a tile of up to
+// additiveRows queries by one or two vectors of keys. Strides are in bytes. The
+// generator knows the order of the fields.
+type scoreArgs struct {
+	e           *float32
+	eRow        int
+	panel       *float32 // at the first key of the tile
+	c           *float32
+	cRow        int
+	pairs       int // of features
+	rows        int
+	last        int // keys in the last vector, 1 to its length
+	factor, sum float32
+}
+
+// gradArgs is what the kernels of their gradients take: up to additiveRows
+// queries by any number of keys, and a vector of features.
+type gradArgs struct {
+	e, f, dk *float32
+	dq, dw   *float32 // sums over the keys
+	row      int      // of all these
+	ds       *float32
+	dsRow    int
+	keys     int
+	rows     int
+}
+
+// additiveWidth returns how many keys stand next to one another in a panel, and
+// how many a kernel computes at a time.
+func additiveWidth() int {
+	switch active {
+	case avx512:
+		return 2 * 16
+	case avx2:
+		return 8
+	}
+	return additiveWidthGeneric
+}
+
+func additiveExp(dst, x []float32, limit, factor float32) bool {
+	if active == generic {
+		return additiveExpGeneric(dst, x, limit, factor)
+	}
+	inside := true
+	for len(x) > 0 {
+		n, ok := min(len(x), piece), false
+		if active == avx512 {
+			ok = additiveExpAVX512(&dst[0], &x[0], n, limit, factor)
+		} else {
+			ok = additiveExpAVX2(&dst[0], &x[0], n, limit, factor)
+		}
+		inside = inside && ok
+		dst, x = dst[n:], x[n:]
+	}
+	return inside
+}
+
+func additiveKeys(panel, w []float32, n int) {
+	if active == generic {
+		additiveKeysGeneric(panel, w, n)
+		return
+	}
+	vectors := (n + vectorLanes() - 1) / vectorLanes()
+	for len(w) > 0 {
+		n := min(len(w), piece/additiveWidth())
+		if active == avx512 {
+			additiveKeysAVX512(&panel[0], &w[0], n, vectors)
+		} else {
+			additiveKeysAVX2(&panel[0], &w[0], n, vectors)
+		}
+		panel, w = panel[n*2*additiveWidth():], w[n:]
+	}
+}
+
+func additiveTile(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *AdditiveKeys, j0, j1 int) {
+	if active == generic {
+		additiveTileGeneric(c, cRow, q, i0, i1, k, j0, j1)
+		return
+	}
+	t := scoreArgs{eRow: 4 * q.row, cRow: 4 * cRow, pairs: k.f / 2, factor: k.factor, sum: k.sum}
+	lanes := vectorLanes()
+	most := max(1, min(additiveRows, piece/k.h))
+	for j := j0; j < j1; j += k.width {
+		n := min(k.width, j1-j)
+		vectors := (n + lanes - 1) / lanes
+		t.last = n - (vectors-1)*lanes
+		t.panel = &k.panel(j)[0]
+		for i := i0; i < i1; i += most {
+			t.rows = min(most, i1-i)
+			t.e, t.c = &q.e[i*q.row], &c[i*cRow+j]
+			switch {
+			case active == avx2:
+				additiveTile1AVX2(&t)
+			case vectors == 1:
+				additiveTile1AVX512(&t)
+			default:
+				additiveTile2AVX512(&t)
+			}
+		}
+	}
+}
+
+func additiveTileGrad(a *AdditiveKeysGrad, ds []float32, dsRow int, q *AdditiveQueries, i0, i1, j0, j1 int) {
+	if active == generic {
+		additiveTileGradGeneric(a, ds, dsRow, q, i0, i1, j0, j1)
+		return
+	}
+	const keys = 2048 // keeps a call to ten microseconds or so
+	t := gradArgs{row: 4 * a.row, dsRow: 4 * dsRow, rows: i1 - i0}
+	for f := 0; f < a.h; f += vectorLanes() {
+		t.e, t.dq, t.dw = &q.e[i0*q.row+f], &a.dqSum(0)[f], &a.dwSum(0)[f]
+		for j := j0; j < j1; j += keys {
+			t.f, t.dk, t.ds = &a.f[j*a.row+f], &a.dk[j*a.row+f], &ds[i0*dsRow+j]
+			t.keys = min(keys, j1-j)
+			if active == avx512 {
+				additiveTileGradAVX512(&t)
+			} else {
+				additiveTileGradAVX2(&t)
+			}
+		}
+	}
+}

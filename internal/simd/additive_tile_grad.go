@@ -1,0 +1,148 @@
+package simd
+
+// additiveGradShift goes with additiveShift: E and F are such that E·F is half
+// of exp(2(q+k)), for with t = 1/2+E·F
+//
+//	tanh(q+k) = 1 - 1/t
+//
+// and one step of Newton's method for 1/t gives the difference at once.
+const additiveGradShift = 0.5 / additiveShift
+
+// AdditiveKeysGrad is a block of keys made ready for AdditiveTileGrad, and the
+// sums that become their gradients and that of w. Its memory is its own; it
+// also looks at k and w, which must not change before Flush. It is fastest
+// where its 8 bytes per key and feature fit in the second-level cache.
+type AdditiveKeysGrad struct {
+	f            []float32 // [keys][row]: F = exp(2k)·additiveGradShift, then 0
+	dk           []float32 // [keys][row]: Σ_i ds·(1-tanh²)
+	dw           []float32 // [row]: Σ_ij ds·tanh
+	sums         []float32 // [2][additiveRows][row]: see dqSum and dwSum
+	slow         bool      // some query was beyond, and slowDK and slowDW are in use
+	slowDK       []float32 // [keys][h]: its gradients, with w
+	slowDW       []float32 // [h]
+	k, w         []float32
+	keys, h, row int
+	kRow         int
+}
+
+// dqSum returns Σ_j ds·(1-tanh²) for query i of those a kernel has at a time,
+// and dwSum Σ_j ds·tanh.
+func (a *AdditiveKeysGrad) dqSum(i int) []float32 { return a.sums[i*a.row:][:a.row] }
+func (a *AdditiveKeysGrad) dwSum(i int) []float32 { return a.dqSum(additiveRows + i) }
+
+// Set takes the keys of which element f of key j is k[j*row+f], and the vector
+// w of the score, and sets all sums to 0. A feature of a key may be anything:
+// NaN is as good as a large number here, for where a score was NaN its gradient
+// will be as well. Setting no keys lets go of the caller's slices.
+//
+// Shapes:
+//
+//	k  [keys h], a row every row floats
+//	w  [h]
+func (a *AdditiveKeysGrad) Set(k []float32, row, keys, h int, w []float32) {
+	checkRows("AdditiveKeysGrad.Set", len(k), row, keys, h)
+	checkWeights("AdditiveKeysGrad.Set", len(w), h)
+	a.k, a.w, a.keys, a.h, a.row, a.kRow = k, w, keys, h, additiveRow(h), row
+	if keys == 0 {
+		a.k, a.w = nil, nil
+	}
+	a.f, a.dk = grow(a.f, keys*a.row), grow(a.dk, keys*a.row)
+	a.dw, a.sums = grow(a.dw, a.row), grow(a.sums, 2*additiveRows*a.row)
+	for j := range keys {
+		f := a.f[j*a.row:][:a.row]
+		additiveExp(f[:h], k[j*row:][:h], additiveKeyLimit, additiveGradShift)
+		clear(f[h:])
+	}
+	clear(a.dk)
+	clear(a.dw)
+	a.slow = false
+}
+
+// AdditiveTileGrad adds what the gradient of the scores of queries i0 to i1
+// against keys j0 to j1 gives, where that of score (i, j) is ds[i*dsRow+j].
+// With T = tanh(q[i][f]+k[j][f]), which it computes again,
+//
+//	dq[i*dqRow+f] += w[f]·Σ_j ds·(1-T²)
+//	dk[j][f]      += w[f]·    ds·(1-T²)    in the sums of a
+//	dw[f]         +=      Σ_j ds·T         in the sums of a, i after i
+//
+// The sums over j are formed first, in the order of j; those of dk are in the
+// order of i, over all tiles. A ds of 0 contributes nothing, whatever its query
+// and its key are; one that is NaN reaches dq of its query, dk of its key and
+// dw. The errors are like those of AdditiveTile, with Σ|ds·w| and Σ|ds|.
+func AdditiveTileGrad(dq []float32, dqRow int, ds []float32, dsRow int, q *AdditiveQueries, i0, i1 int, a *AdditiveKeysGrad, j0, j1 int) {
+	checkTile("AdditiveTileGrad", len(ds), dsRow, q, i0, i1, a.h, a.keys, j0, j1)
+	if i0 < i1 {
+		checkRows("AdditiveTileGrad", len(dq), dqRow, i1, a.h)
+	}
+	if j0 == j1 || a.h == 0 {
+		return
+	}
+	for i := i0; i < i1; {
+		end := q.run(i, min(i1, i+additiveRows))
+		if end == i {
+			a.grad(dq[i*dqRow:][:a.h], ds[i*dsRow+j0:i*dsRow+j1], q.e[i*q.row:][:a.h], j0)
+			i++
+			continue
+		}
+		for r := range end - i {
+			clear(a.dqSum(r))
+			clear(a.dwSum(r))
+		}
+		additiveTileGrad(a, ds, dsRow, q, i, end, j0, j1)
+		for r := range end - i {
+			mulAdd(dq[(i+r)*dqRow:][:a.h], a.dqSum(r)[:a.h], a.w)
+			add(a.dw, a.dw, a.dwSum(r))
+		}
+		i = end
+	}
+}
+
+// grad adds the gradients of a query that is beyond, against the keys from j on.
+func (a *AdditiveKeysGrad) grad(dq, ds, q []float32, j int) {
+	h := a.h
+	if !a.slow {
+		a.slow = true
+		a.slowDK, a.slowDW = grow(a.slowDK, a.keys*h), grow(a.slowDW, h)
+		clear(a.slowDK)
+		clear(a.slowDW)
+	}
+	dk := a.slowDK[j*h:][:len(ds)*h]
+	if a.kRow == h {
+		AdditiveGrad(dq, dk, a.slowDW, ds, q, a.k[j*h:][:len(ds)*h], a.w, len(ds), h)
+		return
+	}
+	for n := range ds {
+		AdditiveGrad(dq, dk[n*h:][:h], a.slowDW, ds[n:n+1], q, a.k[(j+n)*a.kRow:][:h], a.w, 1, h)
+	}
+}
+
+// Flush adds the sums since Set to the gradients of the keys, element f of key
+// j being dk[j*dkRow+f], and to that of w. Either may be nil. The sums stay
+// until the next Set.
+//
+// Shapes:
+//
+//	dk  [keys h], a row every dkRow floats
+//	dw  [h]
+func (a *AdditiveKeysGrad) Flush(dk []float32, dkRow int, dw []float32) {
+	if a.keys == 0 || a.h == 0 {
+		return
+	}
+	if dk != nil {
+		checkRows("AdditiveKeysGrad.Flush", len(dk), dkRow, a.keys, a.h)
+		for j := range a.keys {
+			row := dk[j*dkRow:][:a.h]
+			mulAdd(row, a.dk[j*a.row:][:a.h], a.w)
+			if a.slow {
+				add(row, row, a.slowDK[j*a.h:][:a.h])
+			}
+		}
+	}
+	if dw != nil {
+		Add(dw, dw, a.dw[:a.h])
+		if a.slow {
+			Add(dw, dw, a.slowDW)
+		}
+	}
+}
