@@ -85,7 +85,7 @@ func Attend(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
 		score = ScaledDot()
 	}
 	var out, weights *tensor.Tensor
-	if s, ok := score.(fusable); ok && s.form(1).w == nil {
+	if s, ok := score.(fusable); ok {
 		q, k = s.mapQueries(t, q), s.mapKeys(t, k)
 		d.checkMapped(op, q, k)
 		out = t.Make(d.B, d.H, d.Lq, d.V)

@@ -285,7 +285,7 @@ func (m *MultiHead) query(t *tensor.Tape, q *tensor.Tensor, kv KV, layout Layout
 		o.Layer = c.Name
 	}
 	s, ok := o.Score.(fusable)
-	if _, own := s.(onKeys); own || !ok || s.form(1).w != nil {
+	if _, own := s.(onKeys); own || !ok {
 		return m.splitAndAttend(t, m.Q.Forward(t, q), kv, layout, o)
 	}
 	b, l := 0, 1

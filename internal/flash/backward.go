@@ -37,19 +37,40 @@ func Backward(a *Attention, st Stats, up Upstream, to Grads) {
 	b := &backward{a: a, st: st, up: up, to: to}
 	b.count = a.talls(a.Q, up.Out, up.DOut)
 	b.mean = borrowFloats(a.B * a.H * a.Lq)
-	par.For(a.B*a.H*a.Lq, max(1, 1<<12/a.EV), b.means)
+	par.For(a.B*a.H*a.Lq, max(1, 1<<12/(a.EV+1)), b.means)
+	b.nChunks = (a.Lk + chunkKeys - 1) / chunkKeys
+	if to.Additive != nil {
+		b.additive = borrowFloats(a.B * a.G * b.nChunks * a.E)
+		clear(*b.additive)
+	}
 	b.chunks()
+	if to.Additive != nil {
+		for i := range a.B * a.G * b.nChunks {
+			simd.Add(to.Additive, to.Additive, (*b.additive)[i*a.E:][:a.E])
+		}
+		returnFloats(b.additive)
+	}
 	returnFloats(b.mean)
 }
 
 // backward is a call of Backward.
 type backward struct {
-	a     *Attention
-	st    Stats
-	up    Upstream
-	to    Grads
-	count int        // of tall matrices of a head of keys
-	mean  *[]float32 // D of each row
+	a        *Attention
+	st       Stats
+	up       Upstream
+	to       Grads
+	count    int        // of tall matrices of a head of keys
+	nChunks  int        // of keys
+	mean     *[]float32 // D of each row
+	additive *[]float32 // the gradient of Attention.Additive that each chunk gives
+}
+
+// additivePart returns the gradient of Attention.Additive for a chunk to add to.
+func (b *backward) additivePart(s, g, c int) []float32 {
+	if b.additive == nil {
+		return nil
+	}
+	return (*b.additive)[((s*b.a.G+g)*b.nChunks+c)*b.a.E:][:b.a.E]
 }
 
 // means computes D_i = Σ_j w_ij·dw_ij, which is Σ_v do_iv·o_iv.
@@ -89,9 +110,9 @@ func zero(x []float32) bool {
 // these are added up in the order of the keys, as is done otherwise.
 func (b *backward) chunks() {
 	a := b.a
-	heads, chunks := a.B*a.G, (a.Lk+chunkKeys-1)/chunkKeys
+	heads, chunks := a.B*a.G, b.nChunks
 	if b.to.Bias != nil {
-		b.sharedBias(chunks)
+		b.sharedBias()
 		return
 	}
 	const enough = 16
@@ -101,7 +122,7 @@ func (b *backward) chunks() {
 			w := b.worker()
 			for z := lo; z < hi; z++ {
 				for c := range chunks {
-					w.chunk(b, z/a.G, z%a.G, c, b.to.Q, a.Scale)
+					w.chunk(b, z/a.G, z%a.G, c, b.to.Q, a.scale())
 				}
 			}
 			w.release()
@@ -130,7 +151,7 @@ func (b *backward) chunks() {
 				s, h, i := a.split(row)
 				dq := b.to.Q.at(s, h, i)[:a.E]
 				for c := range n {
-					simd.Axpy(a.Scale, (*parts)[(c*rows+row)*a.E:][:a.E], dq)
+					simd.Axpy(a.scale(), (*parts)[(c*rows+row)*a.E:][:a.E], dq)
 				}
 			}
 		})
@@ -140,7 +161,7 @@ func (b *backward) chunks() {
 
 // sharedBias runs all tasks so that those that add to the same elements of the
 // bias run one after the other.
-func (b *backward) sharedBias(chunks int) {
+func (b *backward) sharedBias() {
 	a, x := b.a, b.a.Bias
 	nb, innerB := a.B, 1
 	if x.Batch == 0 {
@@ -155,8 +176,8 @@ func (b *backward) sharedBias(chunks int) {
 		for u := lo; u < hi; u++ {
 			for inner := range innerB * innerG {
 				s, g := u/ng*innerB+inner/innerG, u%ng*innerG+inner%innerG
-				for c := range chunks {
-					w.chunk(b, s, g, c, b.to.Q, a.Scale)
+				for c := range b.nChunks {
+					w.chunk(b, s, g, c, b.to.Q, a.scale())
 				}
 			}
 		}
@@ -200,10 +221,17 @@ func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads, scale float32) {
 	if !loaded {
 		return
 	}
-	if b.to.K.Data != nil {
+	switch {
+	case a.Additive != nil:
+		var dk simd.Mat
+		if b.to.K.Data != nil {
+			dk = from(keys(b.to.K, s, g), k0)
+		}
+		w.additiveGrad.Flush(dk.Data, dk.Row, b.additivePart(s, g, c))
+	case b.to.K.Data != nil:
 		dk := from(keys(b.to.K, s, g), k0)
 		for j := range nk {
-			simd.Axpy(a.Scale, w.dk[j*a.E:][:a.E], dk.Data[j*dk.Row:][:a.E])
+			simd.Axpy(a.scale(), w.dk[j*a.E:][:a.E], dk.Data[j*dk.Row:][:a.E])
 		}
 	}
 	if b.to.V.Data != nil {
@@ -215,14 +243,13 @@ func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads, scale float32) {
 	}
 }
 
-// block computes what a block gives.
-func (w *backWorker) block(b *backward, x block, dq Heads, scale float32) {
+// block adds what a block gives to the gradients of its keys, and to those of its
+// queries, scaled, at to.
+func (w *backWorker) block(b *backward, x block, to Heads, scale float32) {
 	a, t, n := b.a, x.t, x.n
 	row := t.first + x.r
 	at, width := x.j0-w.from, x.width
-	q := from(t.q, x.r)
-	queriesFinite, upstreamFinite := finite(q, n, a.E), finite(x.do, n, a.EV)
-
+	w.ask(a, t, x.r, n)
 	c := w.score(a, t, x.r, n, x.j0, x.j0+width)
 	shift, inverse := b.st.Shift[row:][:n], b.st.Inverse[row:][:n]
 	simd.WeightRows(w.scores, w.stride, width, c, shift, inverse)
@@ -248,7 +275,7 @@ func (w *backWorker) block(b *backward, x block, dq Heads, scale float32) {
 	if b.to.V.Data != nil {
 		useOrCopy(&w.upstream, x.do, n, a.EV)
 		kept := simd.Mat{Data: w.kept, Row: 1, Col: w.stride}
-		multiply(simd.RowMajor(w.dv[at*a.EV:], a.EV), kept, width, &w.upstream, x.do, 0, n, 0, a.EV, upstreamFinite, true)
+		multiply(simd.RowMajor(w.dv[at*a.EV:], a.EV), kept, width, &w.upstream, x.do, 0, n, 0, a.EV, finite(x.do, n, a.EV), true)
 	}
 	if b.to.Bias != nil {
 		w.biasGrad(b, x)
@@ -263,18 +290,33 @@ func (w *backWorker) block(b *backward, x block, dq Heads, scale float32) {
 			}
 		}
 	}
-	if b.to.K.Data != nil {
-		useOrCopy(&w.queries, q, n, a.E)
-		ds := simd.Mat{Data: w.dscores, Row: 1, Col: w.stride}
-		multiply(simd.RowMajor(w.dk[at*a.E:], a.E), ds, width, &w.queries, q, 0, n, 0, a.E, queriesFinite, true)
+	dq := w.dq[:n*a.E]
+	if a.Additive != nil {
+		clear(dq)
+		simd.AdditiveTileGrad(dq, a.E, w.dscores, w.stride, &w.queries, 0, n, &w.additiveGrad, at, at+width)
+	} else {
+		w.dotGrad(b, x, at)
 	}
-	if dq.Data != nil {
-		ds := simd.Mat{Data: w.dscores, Row: w.stride, Col: 1}
-		multiply(simd.RowMajor(w.dq, a.E), ds, n, &w.keyRows, w.keysAt, at, at+width, 0, a.E, w.keysFinite, false)
-		to := from(a.rows(dq, t.b, t.h), x.r)
+	if to.Data != nil {
+		to := from(a.rows(to, t.b, t.h), x.r)
 		for i := range n {
-			simd.Axpy(scale, w.dq[i*a.E:][:a.E], to.Data[i*to.Row:][:a.E])
+			simd.Axpy(scale, dq[i*a.E:][:a.E], to.Data[i*to.Row:][:a.E])
 		}
+	}
+}
+
+// dotGrad sets w.dq and adds to w.dk what the gradients of dot products give, but
+// for their scale. The block starts with key number at of the chunk.
+func (w *backWorker) dotGrad(b *backward, x block, at int) {
+	a := b.a
+	ds := simd.Mat{Data: w.dscores, Row: w.stride, Col: 1}
+	if b.to.K.Data != nil {
+		q := from(x.t.q, x.r)
+		useOrCopy(&w.queryRows, q, x.n, a.E)
+		multiply(simd.RowMajor(w.dk[at*a.E:], a.E), ds.T(), x.width, &w.queryRows, q, 0, x.n, 0, a.E, finite(q, x.n, a.E), true)
+	}
+	if b.to.Q.Data != nil {
+		multiply(simd.RowMajor(w.dq, a.E), ds, x.n, &w.keyRows, w.keysAt, at, at+x.width, 0, a.E, w.keysFinite, false)
 	}
 }
 

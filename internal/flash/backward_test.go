@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
 // results are those of all three passes.
-type results struct{ out, weights, dq, dk, dv, dbias []float32 }
+type results struct{ out, weights, dq, dk, dv, dbias, dw []float32 }
 
 // run runs all three passes in the layout [B H L E]. Gradients start at 0.
 func run(p *problem) results {
@@ -23,6 +24,10 @@ func run(p *problem) results {
 	if p.Bias != nil {
 		r.dbias = make([]float32, len(p.Bias.Data))
 		to.Bias = r.dbias
+	}
+	if p.Additive != nil {
+		r.dw = make([]float32, p.E)
+		to.Additive = r.dw
 	}
 	up := Upstream{Out: HeadFirst(r.out, p.H, p.Lq, p.EV), DOut: HeadFirst(p.dout, p.H, p.Lq, p.EV)}
 	if p.dweights != nil {
@@ -44,13 +49,31 @@ func check(t *testing.T, p *problem) {
 	if p.Bias != nil {
 		within(t, "dbias", got.dbias, want.dbias, single[0].dbias, single[1].dbias)
 	}
+	if p.Additive != nil {
+		within(t, "dw", got.dw, want.dw, single[0].dw, single[1].dw)
+	}
 }
 
-// kinds are the features, one at a time and all together.
-var kinds = []struct {
+// kind is what a problem is made of besides its sizes.
+type kind struct {
 	name string
 	set  func(p *problem)
-}{
+}
+
+// kinds are the features, one at a time and all together, with dot products and
+// with additive scores.
+var kinds = func() []kind {
+	all := slices.Clone(features)
+	for _, f := range features {
+		all = append(all, kind{"additive, " + f.name, func(p *problem) {
+			p.Additive, p.Scale = normal(rand.New(rand.NewPCG(6, 6)), p.E, 0.7), 1
+			f.set(p)
+		}})
+	}
+	return all
+}()
+
+var features = []kind{
 	{"plain", func(p *problem) {}},
 	{"causal", func(p *problem) {
 		p.seen = func(b, h, i, j int) bool { return j <= i+p.Lk-p.Lq }

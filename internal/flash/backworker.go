@@ -9,10 +9,11 @@ import (
 // backWorker is the memory of a task of the backward pass.
 type backWorker struct {
 	worker
-	valuesT, keyRows  simd.Panels // Vᵀ and K of the chunk
-	queries, upstream simd.Panels // Q and dOut of the block
-	keysAt            simd.Mat
-	keysFinite        bool
+	valuesT, keyRows    simd.Panels // Vᵀ and K of the chunk
+	queryRows, upstream simd.Panels // Q and dOut of the block
+	keysAt              simd.Mat
+	additiveGrad        simd.AdditiveKeysGrad // of the chunk, in the additive form
+	keysFinite          bool
 
 	dscores          []float32 // dw, and then ds
 	kept, keptMemory []float32 // the weights after dropout
@@ -47,18 +48,24 @@ func (b *backward) worker() *backWorker {
 func (w *backWorker) loadChunk(a *Attention, b, g, k0, k1 int) {
 	k, v, n := from(keys(a.K, b, g), k0), from(keys(a.V, b, g), k0), k1-k0
 	w.loadKeys(a, b, g, k0, k1)
+	if a.Additive != nil {
+		w.additiveGrad.Set(k.Data, k.Row, n, a.E, a.Additive)
+	} else {
+		useOrCopy(&w.keyRows, k, n, a.E)
+		w.keysAt, w.keysFinite = k, finite(k, n, a.E)
+		clear(w.dk[:n*a.E])
+	}
 	w.valuesT.Copy(v.T(), a.EV, n)
-	useOrCopy(&w.keyRows, k, n, a.E)
-	w.keysAt, w.valuesAt = k, v
-	w.keysFinite, w.valuesFinite = finite(k, n, a.E), finite(v, n, a.EV)
-	clear(w.dk[:n*a.E])
+	w.valuesAt, w.valuesFinite = v, finite(v, n, a.EV)
 	clear(w.dv[:n*a.EV])
 }
 
 // release hands w back without the caller's slices.
 func (w *backWorker) release() {
-	w.keys, w.valuesAt, w.keysAt = nil, simd.Mat{}, simd.Mat{}
-	for _, p := range []*simd.Panels{&w.keyRows, &w.queries, &w.upstream} {
+	w.forget()
+	w.keysAt = simd.Mat{}
+	w.additiveGrad.Set(nil, 0, 0, 0, nil)
+	for _, p := range []*simd.Panels{&w.keyRows, &w.queryRows, &w.upstream} {
 		p.Release()
 	}
 	backWorkers.Put(w)

@@ -52,7 +52,7 @@ type Attention struct {
 	Q    Heads // [B H Lq E]
 	K, V Heads // [B G Lk E] and [B G Lk EV]
 
-	Scale    float32   // of the dot product
+	Scale    float32   // of the dot product; the additive form has none
 	Additive []float32 // w [E] of the additive form wᵀ·tanh(q+k); nil means the dot product
 	SoftCap  float32   // 0 means none
 	Bias     *Bias     // nil means none
@@ -87,6 +87,14 @@ type tall struct {
 	first   int // its row number
 	n       int
 	q       simd.Mat
+}
+
+// scale is what the scores are multiplied by.
+func (a *Attention) scale() float32 {
+	if a.Additive != nil {
+		return 1
+	}
+	return a.Scale
 }
 
 // merges reports whether the heads that share keys continue one another.

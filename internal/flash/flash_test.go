@@ -37,7 +37,7 @@ func within(t *testing.T, name string, got []float32, want []float64, singles ..
 			worst, at = d, i
 		}
 	}
-	budget = 2*budget + max(largest, 1)*0x1p-20
+	budget = 2*budget + max(largest, 1)*0x1p-19
 	if len(got) != len(want) || !(worst <= budget) {
 		t.Errorf("%s: element %d is %v, want %v: off by %.3g, allowed %.3g", name, at, got[at], want[at], worst, budget)
 	}

@@ -103,6 +103,7 @@ func (w *worker) strip(a *Attention, t tall, r, n, k0, k1 int) {
 	for i := range shift {
 		shift[i], sum[i] = negInf, 0
 	}
+	w.ask(a, t, r, n)
 	started := false
 	for j1 := lo &^ 63; j1 < hi; {
 		j0 := j1

@@ -13,6 +13,7 @@ type float interface{ float32 | float64 }
 type plain[F float] struct {
 	out, weights      []F // [B H Lq EV], [B H Lq Lk]
 	dq, dk, dv, dbias []F
+	dw                []F // of Attention.Additive
 }
 
 // problem is an attention with gradients of its results.
@@ -57,6 +58,9 @@ func solve[F float](p *problem) plain[F] {
 	if p.Bias != nil {
 		r.dbias = make([]F, len(p.Bias.Data))
 	}
+	if p.Additive != nil {
+		r.dw = make([]F, p.E)
+	}
 	keep := F(1)
 	if p.Dropout > 0 {
 		keep = 1 / (1 - F(p.Dropout))
@@ -79,10 +83,14 @@ func solve[F float](p *problem) plain[F] {
 						if p.backwards {
 							e = p.E - 1 - e
 						}
-						x += F(q[e]) * F(k[e])
+						if p.Additive == nil {
+							x += F(q[e]) * F(k[e])
+						} else {
+							x += F(p.Additive[e]) * F(math.Tanh(float64(F(q[e])+F(k[e]))))
+						}
 					}
-					x *= F(p.Scale)
-					slope[j] = F(p.Scale)
+					x *= F(p.scale())
+					slope[j] = F(p.scale())
 					if p.SoftCap != 0 {
 						t := F(math.Tanh(float64(x / F(p.SoftCap))))
 						x = F(p.SoftCap) * t
@@ -140,8 +148,16 @@ func solve[F float](p *problem) plain[F] {
 					k := p.K.at(b, g, j)[:p.E]
 					dk := r.dk[((b*p.G+g)*p.Lk+j)*p.E:]
 					for e := range q {
-						r.dq[row*p.E+e] += ds * F(k[e])
-						dk[e] += ds * F(q[e])
+						if p.Additive == nil {
+							r.dq[row*p.E+e] += ds * F(k[e])
+							dk[e] += ds * F(q[e])
+							continue
+						}
+						tanh := F(math.Tanh(float64(F(q[e]) + F(k[e]))))
+						slope := ds * F(p.Additive[e]) * (1 - tanh*tanh)
+						r.dq[row*p.E+e] += slope
+						dk[e] += slope
+						r.dw[e] += ds * tanh
 					}
 				}
 			}

@@ -38,6 +38,7 @@ func (w *worker) weights(a *Attention, st Stats, t tall, r, n int, weights []flo
 	row := t.first + r
 	lo, hi := w.look(a, row, n, 0, a.Lk)
 	lo &^= 63
+	w.ask(a, t, r, n)
 	for i := range n {
 		x := weights[(row+i)*a.Lk:][:a.Lk]
 		clear(x[:min(lo, len(x))])

@@ -12,6 +12,9 @@ import (
 type worker struct {
 	keys, values *simd.Panels // of a head: Kᵀ, and V
 	own          [2]simd.Panels
+	queries      simd.AdditiveQueries
+	additive     *simd.AdditiveKeys // in place of keys, in the additive form
+	ownAdditive  simd.AdditiveKeys
 	from         int      // the key that the panels start with
 	valuesAt     simd.Mat // V from that key on
 	valuesFinite bool
@@ -62,12 +65,23 @@ func (w *worker) load(a *Attention, b, g, k0, k1 int) {
 
 // loadKeys is load of what scores need.
 func (w *worker) loadKeys(a *Attention, b, g, k0, k1 int) {
-	w.keys, w.from = &w.own[0], k0
-	w.keys.Copy(from(keys(a.K, b, g), k0).T(), a.E, k1-k0)
+	w.from = k0
+	k := from(keys(a.K, b, g), k0)
+	if a.Additive != nil {
+		w.additive = &w.ownAdditive
+		w.additive.Set(k.Data, k.Row, k1-k0, a.E, a.Additive)
+		return
+	}
+	w.keys = &w.own[0]
+	w.keys.Copy(k.T(), a.E, k1-k0)
 }
 
 // loadAll is load of all keys of a head, on all processors.
 func (w *worker) loadAll(a *Attention, b, g int) {
+	if a.Additive != nil {
+		w.load(a, b, g, 0, a.Lk)
+		return
+	}
 	k, v := keys(a.K, b, g).T(), keys(a.V, b, g)
 	w.keys, w.values = &w.own[0], &w.own[1]
 	w.from, w.valuesAt = 0, v
@@ -81,16 +95,22 @@ func (w *worker) loadAll(a *Attention, b, g int) {
 // borrow makes w use what another worker has loaded.
 func (w *worker) borrow(from *worker) {
 	w.keys, w.values, w.from = from.keys, from.values, from.from
+	w.additive = from.additive
 	w.valuesAt, w.valuesFinite = from.valuesAt, from.valuesFinite
 }
 
 // release hands w back without the caller's slices.
 func (w *worker) release() {
-	w.keys, w.values, w.valuesAt = nil, nil, simd.Mat{}
-	for i := range w.own {
-		w.own[i].Release()
-	}
+	w.forget()
 	workers.Put(w)
+}
+
+// forget lets go of the caller's slices.
+func (w *worker) forget() {
+	w.keys, w.values, w.additive, w.valuesAt = nil, nil, nil, simd.Mat{}
+	w.own[0].Release()
+	w.own[1].Release()
+	w.ownAdditive.Set(nil, 0, 0, 0, nil)
 }
 
 // useOrCopy makes panels of k rows that are contiguous.
@@ -163,14 +183,26 @@ func (w *worker) live(a *Attention, n, j0, j1 int) bool {
 	return false
 }
 
-// score computes the scores of n queries with keys j0 to j1, hides what is
+// ask makes queries r to r+n ready for score, where that needs it.
+func (w *worker) ask(a *Attention, t tall, r, n int) {
+	if a.Additive != nil {
+		q := from(t.q, r)
+		w.queries.Set(q.Data, q.Row, n, a.E)
+	}
+}
+
+// score computes the scores of the n queries asked with keys j0 to j1, hides what is
 // hidden, and returns the factor that they still lack: scores·c are powers of
 // two.
 func (w *worker) score(a *Attention, t tall, r, n, j0, j1 int) (c float32) {
 	s, width := w.scores, j1-j0
-	simd.MultiplyPanels(simd.Mat{Data: s, Row: w.stride, Col: 1}, from(t.q, r), n, w.keys, 0, a.E, j0-w.from, j1-w.from, false)
-	c = a.Scale * log2e
-	if a.SoftCap != 0 || a.Bias != nil || !(a.Scale > 0) {
+	if a.Additive != nil {
+		simd.AdditiveTile(s, w.stride, &w.queries, 0, n, w.additive, j0-w.from, j1-w.from)
+	} else {
+		simd.MultiplyPanels(simd.Mat{Data: s, Row: w.stride, Col: 1}, from(t.q, r), n, w.keys, 0, a.E, j0-w.from, j1-w.from, false)
+	}
+	c = a.scale() * log2e
+	if a.SoftCap != 0 || a.Bias != nil || !(c > 0) {
 		// Nothing but a positive factor may wait until after the maximum.
 		c = log2e
 		for i := range n {
@@ -188,10 +220,8 @@ func (w *worker) score(a *Attention, t tall, r, n, j0, j1 int) (c float32) {
 // adjust scales a row of scores, caps it and adds the bias. The row is number i
 // of the strip and number row of all.
 func (w *worker) adjust(a *Attention, row int, s []float32, i, j0 int) {
-	if a.SoftCap == 0 {
-		simd.Scale(s, a.Scale, s)
-	} else {
-		simd.Scale(s, a.Scale, s)
+	simd.Scale(s, a.scale(), s)
+	if a.SoftCap != 0 {
 		simd.Scale(s, 1/a.SoftCap, s)
 		simd.Tanh(s, s)
 		if w.capped != nil {

@@ -54,8 +54,8 @@ func (t *additiveCase) run(rows, keys int) {
 		j1 := min(j+keys, t.keys)
 		for i := 0; i < t.rows; i += rows {
 			i1 := min(i+rows, t.rows)
-			AdditiveTile(t.c, t.dsRow, &t.queries, i, i1, &t.forward, j, j1)
-			AdditiveTileGrad(t.dq, t.dqRow, t.ds, t.dsRow, &t.queries, i, i1, &t.backward, j, j1)
+			AdditiveTile(t.c[j:], t.dsRow, &t.queries, i, i1, &t.forward, j, j1)
+			AdditiveTileGrad(t.dq, t.dqRow, t.ds[j:], t.dsRow, &t.queries, i, i1, &t.backward, j, j1)
 		}
 	}
 	t.backward.Flush(t.dk, t.dkRow, t.dw)

@@ -150,7 +150,7 @@ func (a *AdditiveKeys) panel(j int) []float32 {
 
 // AdditiveTile sets the scores of queries i0 to i1 against keys j0 to j1,
 //
-//	c[i*cRow+j] = Σ_f w[f]·tanh(q[i][f]+k[j][f])
+//	c[i*cRow+j-j0] = Σ_f w[f]·tanh(q[i][f]+k[j][f])
 //
 // where j0 is a multiple of 64. The error is at most twice that of a loop in
 // float32 with a correctly rounded tanh, and 6e-7·Σ|w|. The bits of a score
@@ -170,10 +170,10 @@ func AdditiveTile(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *Addi
 		end := q.run(i, i1)
 		switch {
 		case k.h == 0:
-			clear(c[i*cRow+j0 : i*cRow+j1])
+			clear(c[i*cRow:][:j1-j0])
 			i++
 		case end == i:
-			k.scores(c[i*cRow+j0:i*cRow+j1], q.e[i*q.row:][:q.h], j0)
+			k.scores(c[i*cRow:][:j1-j0], q.e[i*q.row:][:q.h], j0)
 			i++
 		default:
 			additiveTile(c, cRow, q, i, end, k, j0, j1)
@@ -210,7 +210,7 @@ func checkTile(op string, have, row int, q *AdditiveQueries, i0, i1, h, keys, j0
 		panic(fmt.Sprintf("simd: %s: queries %d to %d of %d with h=%d, keys %d to %d of %d with h=%d",
 			op, i0, i1, q.rows, q.h, j0, j1, keys, h))
 	}
-	if i0 < i1 && (row < 0 || have < (i1-1)*row+j1) {
-		panic(fmt.Sprintf("simd: %s: %d rows of %d scores, %d apart, in %d floats", op, i1, j1, row, have))
+	if i0 < i1 && (row < 0 || have < (i1-1)*row+j1-j0) {
+		panic(fmt.Sprintf("simd: %s: %d rows of %d scores, %d apart, in %d floats", op, i1, j1-j0, row, have))
 	}
 }

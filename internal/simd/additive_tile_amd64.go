@@ -91,7 +91,7 @@ func additiveTile(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *Addi
 		t.panel = &k.panel(j)[0]
 		for i := i0; i < i1; i += most {
 			t.rows = min(most, i1-i)
-			t.e, t.c = &q.e[i*q.row], &c[i*cRow+j]
+			t.e, t.c = &q.e[i*q.row], &c[i*cRow+j-j0]
 			switch {
 			case active == avx2:
 				additiveTile1AVX2(&t)
@@ -114,7 +114,7 @@ func additiveTileGrad(a *AdditiveKeysGrad, ds []float32, dsRow int, q *AdditiveQ
 	for f := 0; f < a.h; f += vectorLanes() {
 		t.e, t.dq, t.dw = &q.e[i0*q.row+f], &a.dqSum(0)[f], &a.dwSum(0)[f]
 		for j := j0; j < j1; j += keys {
-			t.f, t.dk, t.ds = &a.f[j*a.row+f], &a.dk[j*a.row+f], &ds[i0*dsRow+j]
+			t.f, t.dk, t.ds = &a.f[j*a.row+f], &a.dk[j*a.row+f], &ds[i0*dsRow+j-j0]
 			t.keys = min(keys, j1-j)
 			if active == avx512 {
 				additiveTileGradAVX512(&t)

@@ -59,7 +59,7 @@ func (a *AdditiveKeysGrad) Set(k []float32, row, keys, h int, w []float32) {
 }
 
 // AdditiveTileGrad adds what the gradient of the scores of queries i0 to i1
-// against keys j0 to j1 gives, where that of score (i, j) is ds[i*dsRow+j].
+// against keys j0 to j1 gives, where that of score (i, j) is ds[i*dsRow+j-j0].
 // With T = tanh(q[i][f]+k[j][f]), which it computes again,
 //
 //	dq[i*dqRow+f] += w[f]·Σ_j ds·(1-T²)
@@ -81,7 +81,7 @@ func AdditiveTileGrad(dq []float32, dqRow int, ds []float32, dsRow int, q *Addit
 	for i := i0; i < i1; {
 		end := q.run(i, min(i1, i+additiveRows))
 		if end == i {
-			a.grad(dq[i*dqRow:][:a.h], ds[i*dsRow+j0:i*dsRow+j1], q.e[i*q.row:][:a.h], j0)
+			a.grad(dq[i*dqRow:][:a.h], ds[i*dsRow:][:j1-j0], q.e[i*q.row:][:a.h], j0)
 			i++
 			continue
 		}

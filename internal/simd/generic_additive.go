@@ -39,7 +39,7 @@ func additiveTileGeneric(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, 
 	for i := i0; i < i1; i++ {
 		row := q.e[i*q.row:][:q.h]
 		for j := j0; j < j1; j += additiveWidthGeneric {
-			panel, out := k.panel(j), c[i*cRow+j:][:min(additiveWidthGeneric, j1-j)]
+			panel, out := k.panel(j), c[i*cRow+j-j0:][:min(additiveWidthGeneric, j1-j)]
 			clear(out)
 			for f, e := range row {
 				g := panel[f*2*additiveWidthGeneric:][:len(out)]
@@ -63,7 +63,7 @@ func additiveTileGradGeneric(a *AdditiveKeysGrad, ds []float32, dsRow int, q *Ad
 		dq := a.dqSum(i - i0)[:len(e)]
 		dw := a.dwSum(i - i0)[:len(e)]
 		for j := j0; j < j1; j++ {
-			d := ds[i*dsRow+j]
+			d := ds[i*dsRow+j-j0]
 			key, dk := a.f[j*a.row:][:len(e)], a.dk[j*a.row:][:len(e)]
 			for f, ef := range e {
 				t := 1 - 1/(0.5+float32(ef*key[f]))
