@@ -39,16 +39,20 @@ func (s *Additive) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	return scoresOf(t, s, q, k)
 }
 
-func (s *Additive) mapQueries(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
-	s.check()
-	wantSize("query", q, s.WQ.Dim(1))
-	return tensor.Linear(t, q, s.WQ, nil)
+func (s *Additive) queryMap() vectorMap {
+	return func(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
+		s.check()
+		wantSize("query", q, s.WQ.Dim(1))
+		return tensor.Linear(t, q, s.WQ, nil)
+	}
 }
 
-func (s *Additive) mapKeys(t *tensor.Tape, k *tensor.Tensor) *tensor.Tensor {
-	s.check()
-	wantSize("key", k, s.WK.Dim(1))
-	return tensor.Linear(t, k, s.WK, nil)
+func (s *Additive) keyMap() vectorMap {
+	return func(t *tensor.Tape, k *tensor.Tensor) *tensor.Tensor {
+		s.check()
+		wantSize("key", k, s.WK.Dim(1))
+		return tensor.Linear(t, k, s.WK, nil)
+	}
 }
 
 func (s *Additive) form(int) form { return form{w: s.WV} }

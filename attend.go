@@ -86,7 +86,7 @@ func Attend(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
 	}
 	var out, weights *tensor.Tensor
 	if s, ok := score.(fusable); ok {
-		q, k = s.mapQueries(t, q), s.mapKeys(t, k)
+		q, k = s.queryMap().of(t, q), s.keyMap().of(t, k)
 		d.checkMapped(op, q, k)
 		out = t.Make(d.B, d.H, d.Lq, d.V)
 		weights = fused(t, s.form(q.Dim(-1)), headFirst(q), headFirst(k), headFirst(v), headFirst(out), d, &o)

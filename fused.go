@@ -9,12 +9,23 @@ import (
 // one by one. Attention with it never holds the scores of all pairs. The others
 // do; their formula, and that of the fusable ones, stands in Scores.
 type fusable interface {
-	// mapQueries returns what the score makes of queries [… Eq].
-	mapQueries(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor
-	// mapKeys returns what the score makes of keys [… Ek].
-	mapKeys(t *tensor.Tape, k *tensor.Tensor) *tensor.Tensor
+	// queryMap and keyMap are what the score makes of queries [… Eq] and of
+	// keys [… Ek].
+	queryMap() vectorMap
+	keyMap() vectorMap
 	// form says how vectors of e elements made so are compared.
 	form(e int) form
+}
+
+// vectorMap turns vectors [… E] into others one by one. Nil leaves them as they
+// are.
+type vectorMap func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
+
+func (f vectorMap) of(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	if f == nil {
+		return x
+	}
+	return f(t, x)
 }
 
 // form is scale·qᵀk, or wᵀ·tanh(q+k) if there is a w.
@@ -27,7 +38,7 @@ type form struct {
 //
 // Shapes: q [B H Lq Eq], k [B H Lk Ek], out [B H Lq Lk].
 func scoresOf(t *tensor.Tape, s fusable, q, k *tensor.Tensor) *tensor.Tensor {
-	q, k = s.mapQueries(t, q), s.mapKeys(t, k)
+	q, k = s.queryMap().of(t, q), s.keyMap().of(t, k)
 	f := s.form(q.Dim(-1))
 	wantSize("key", k, q.Dim(-1))
 	if f.w != nil {
@@ -38,41 +49,6 @@ func scoresOf(t *tensor.Tape, s fusable, q, k *tensor.Tensor) *tensor.Tensor {
 		q = tensor.Scale(t, q, f.scale)
 	}
 	return tensor.MatMulT(t, q, k)
-}
-
-// heads is vectors [B H L E] in the memory of a tensor: vector l of head h of
-// sequence b starts at element at + b·batch + h·head + l·row.
-type heads struct {
-	x                    *tensor.Tensor
-	at, batch, head, row int
-	size                 int // E
-}
-
-// headFirst is the heads of a tensor [B H L E].
-func headFirst(x *tensor.Tensor) heads {
-	h, l, e := x.Dim(1), x.Dim(2), x.Dim(3)
-	return heads{x: x, batch: h * l * e, head: l * e, row: e, size: e}
-}
-
-// headLast is the heads of a tensor [B L H·E], or [L B H·E] in layout
-// SequenceFirst, which holds count heads from vector number from on, of size
-// elements each.
-func headLast(x *tensor.Tensor, layout Layout, at, size int) heads {
-	width := x.Dim(2)
-	h := heads{x: x, at: at, batch: x.Dim(1) * width, head: size, row: width, size: size}
-	if layout == SequenceFirst {
-		h.batch, h.row = width, x.Dim(1)*width
-	}
-	return h
-}
-
-// in returns the heads as they lie in data, which is that of h.x or its
-// gradient.
-func (h heads) in(data []float32) flash.Heads {
-	if data == nil {
-		return flash.Heads{}
-	}
-	return flash.Heads{Data: data[h.at:], Batch: h.batch, Head: h.head, Row: h.row}
 }
 
 // fused computes attention in the form f, without the scores of all pairs, to

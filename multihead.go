@@ -132,6 +132,7 @@ type MultiHead struct {
 	// width is inferred.
 	Q, K, V, Out *nn.Linear
 
+	joint  *joint // nil if there is none
 	config MultiHeadConfig
 	rng    *rand.Rand // kept for maps that are made at the first batch
 }
@@ -169,6 +170,57 @@ func (m *MultiHead) Build(queryWidth, keyWidth, valueWidth int) {
 	m.Q = m.linear(c.QueryWidth, c.Heads*c.HeadSize, Query)
 	m.K = m.linear(c.KeyWidth, c.KVHeads*c.HeadSize, Key)
 	m.V = m.linear(c.ValueWidth, c.KVHeads*c.ValueSize, Value)
+	m.joint = join(m.Q, m.K, m.V)
+}
+
+// joint is the maps of q, k and v as one map, of which they are parts.
+type joint struct {
+	all     *nn.Linear
+	q, k, v nn.Linear
+}
+
+// join moves the parameters of maps of equal inputs into one, or returns nil if
+// they differ in that or in having a bias, or are none of ours to move.
+func join(q, k, v *nn.Linear) *joint {
+	maps := []*nn.Linear{q, k, v}
+	rows := 0
+	for _, l := range maps {
+		if l.Weight == nil || !l.Weight.NeedsGrad() {
+			return nil
+		}
+		if l.Weight.Dim(1) != q.Weight.Dim(1) || (l.Bias == nil) != (q.Bias == nil) {
+			return nil
+		}
+		rows += l.Weight.Dim(0)
+	}
+	j := &joint{all: &nn.Linear{Weight: tensor.Zeros(rows, q.Weight.Dim(1)).Param()}}
+	if q.Bias != nil {
+		j.all.Bias = tensor.Zeros(rows).Param()
+	}
+	at := 0
+	for _, l := range maps {
+		end := at + l.Weight.Dim(0)
+		part := j.all.Weight.Rows(at, end)
+		copy(part.Data(), l.Weight.Data())
+		l.Weight = part
+		if l.Bias != nil {
+			part := j.all.Bias.Rows(at, end)
+			copy(part.Data(), l.Bias.Data())
+			l.Bias = part
+		}
+		at = end
+	}
+	j.q, j.k, j.v = *q, *k, *v
+	return j
+}
+
+// whole returns the maps of q, k and v as one, or nil if they are not, or are not
+// any more: the fields may be set to other maps.
+func (m *MultiHead) whole() *nn.Linear {
+	if j := m.joint; j != nil && *m.Q == j.q && *m.K == j.k && *m.V == j.v {
+		return j.all
+	}
+	return nil
 }
 
 func (m *MultiHead) linear(in, out int, which Projections) *nn.Linear {
@@ -222,12 +274,30 @@ func (m *MultiHead) Forward(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) O
 	wantInput("key", k, c.Layout, "Lk", q.Dim(b), Infer, c.KeyWidth)
 	wantInput("value", v, c.Layout, "Lk", q.Dim(b), k.Dim(l), c.ValueWidth)
 	m.Build(q.Dim(2), k.Dim(2), v.Dim(2))
-	return m.query(t, q, KV{K: m.K.Forward(t, k), V: m.V.Forward(t, v)}, c.Layout, o)
+	if all := m.whole(); all != nil && q == k && k == v {
+		queries, kv := m.parts(all.Forward(t, q), c.Layout)
+		return m.attend(t, queries, kv, o)
+	}
+	queries := headLast(m.Q.Forward(t, q), c.Layout, 0, c.HeadSize, c.Heads)
+	return m.attend(t, queries, m.project(t, k, v, c.Layout), o)
+}
+
+// parts returns queries, keys and values that have been mapped as one.
+func (m *MultiHead) parts(x *tensor.Tensor, layout Layout) (queries heads, kv KV) {
+	c := &m.config
+	at := c.Heads * c.HeadSize
+	queries = headLast(x, layout, 0, c.HeadSize, c.Heads)
+	kv.keys = headLast(x, layout, at, c.HeadSize, c.KVHeads)
+	kv.values = headLast(x, layout, at+c.KVHeads*c.HeadSize, c.ValueSize, c.KVHeads)
+	return queries, kv
 }
 
 // KV holds keys and values that have been mapped, so that they can be asked more
-// than once: k [B Lk G·E] and v [B Lk G·V], the heads side by side.
-type KV struct{ K, V *tensor.Tensor }
+// than once. The zero value holds none.
+type KV struct{ keys, values heads }
+
+// Len returns the number of keys, in each sequence.
+func (kv KV) Len() int { return kv.keys.length() }
 
 // Project maps keys and values: the half of Forward that does not depend on the
 // queries. k and v are [B Lk …] in either layout.
@@ -236,25 +306,39 @@ func (m *MultiHead) Project(t *tensor.Tape, k, v *tensor.Tensor) KV {
 	m.wantBuilt()
 	wantInput("key", k, BatchFirst, "Lk", Infer, Infer, c.KeyWidth)
 	wantInput("value", v, BatchFirst, "Lk", k.Dim(0), k.Dim(1), c.ValueWidth)
-	return KV{K: m.K.Forward(t, k), V: m.V.Forward(t, v)}
+	return m.project(t, k, v, BatchFirst)
+}
+
+func (m *MultiHead) project(t *tensor.Tape, k, v *tensor.Tensor, layout Layout) KV {
+	c := &m.config
+	return KV{
+		keys:   headLast(m.K.Forward(t, k), layout, 0, c.HeadSize, c.KVHeads),
+		values: headLast(m.V.Forward(t, v), layout, 0, c.ValueSize, c.KVHeads),
+	}
 }
 
 // Append returns the keys and values of kv followed by those of next: a cache
 // grows by a step.
 func (kv KV) Append(t *tensor.Tape, next KV) KV {
-	if kv.K == nil {
+	if kv.keys.x == nil {
 		return next
 	}
-	return KV{K: tensor.Concat(t, 1, kv.K, next.K), V: tensor.Concat(t, 1, kv.V, next.V)}
+	along := func(a, b heads) heads {
+		return headLast(tensor.Concat(t, 1, a.own(t), b.own(t)), BatchFirst, 0, a.size, a.count)
+	}
+	return KV{along(kv.keys, next.keys), along(kv.values, next.values)}
 }
 
 // Select returns the keys and values of the given sequences of the batch, in
 // the given order.
 func (kv KV) Select(t *tensor.Tape, sequences []int) KV {
-	if kv.K == nil {
+	if kv.keys.x == nil {
 		return kv
 	}
-	return KV{K: tensor.Gather(t, kv.K, sequences), V: tensor.Gather(t, kv.V, sequences)}
+	chosen := func(h heads) heads {
+		return headLast(tensor.Gather(t, h.own(t), sequences), BatchFirst, 0, h.size, h.count)
+	}
+	return KV{chosen(kv.keys), chosen(kv.values)}
 }
 
 // Query attends from q [B Lq QueryWidth] to keys and values that Project has
@@ -262,15 +346,32 @@ func (kv KV) Select(t *tensor.Tape, sequences []int) KV {
 func (m *MultiHead) Query(t *tensor.Tape, q *tensor.Tensor, kv KV, o Options) Output {
 	c := &m.config
 	m.wantBuilt()
-	if kv.K == nil {
+	if kv.keys.x == nil {
 		panic(&tensor.ShapeError{Op: opMultiHead, Arg: "kv", What: "number of keys", Got: []int{0}, Want: "what Project returns"})
 	}
-	wantInput("query", q, BatchFirst, "Lq", kv.K.Dim(0), Infer, c.QueryWidth)
-	return m.query(t, q, kv, BatchFirst, o)
+	wantInput("query", q, BatchFirst, "Lq", kv.keys.x.Dim(0), Infer, c.QueryWidth)
+	return m.attend(t, headLast(m.Q.Forward(t, q), BatchFirst, 0, c.HeadSize, c.Heads), kv, o)
 }
 
-// query is Query in the given layout, which is also that of kv.
-func (m *MultiHead) query(t *tensor.Tape, q *tensor.Tensor, kv KV, layout Layout, o Options) Output {
+// Extend attends from x [B L Width] to the keys and values of kv, followed by
+// those of x itself, and returns them as well: a step of a decoder. Where kv is
+// empty it is Forward.
+func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, kv KV, o Options) (Output, KV) {
+	c := &m.config
+	m.wantBuilt()
+	all := m.whole()
+	if all == nil {
+		kv = kv.Append(t, m.Project(t, x, x))
+		return m.Query(t, x, kv, o), kv
+	}
+	wantInput("query", x, BatchFirst, "L", Infer, Infer, c.QueryWidth)
+	queries, next := m.parts(all.Forward(t, x), BatchFirst)
+	kv = kv.Append(t, next)
+	return m.attend(t, queries, kv, o), kv
+}
+
+// attend is what follows after the projections.
+func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Output {
 	c := &m.config
 	if o.Score == nil {
 		o.Score = c.Score
@@ -286,23 +387,18 @@ func (m *MultiHead) query(t *tensor.Tape, q *tensor.Tensor, kv KV, layout Layout
 	}
 	s, ok := o.Score.(fusable)
 	if _, own := s.(onKeys); own || !ok {
-		return m.splitAndAttend(t, m.Q.Forward(t, q), kv, layout, o)
+		// The score wants to see all heads as [B H L E].
+		out := Attend(t, queries.split(t), kv.keys.split(t), kv.values.split(t), o)
+		out.Out = m.Out.Forward(t, joinHeads(t, out.Out, queries.layout))
+		return out
 	}
-	b, l := 0, 1
-	if layout == SequenceFirst {
-		b, l = 1, 0
-	}
-	d := dims{B: q.Dim(b), H: c.Heads, G: c.KVHeads, Lq: q.Dim(l), Lk: kv.K.Dim(l), V: c.ValueSize}
+	d := dims{B: queries.batches(), H: c.Heads, G: c.KVHeads, Lq: queries.length(), Lk: kv.keys.length(), V: c.ValueSize}
 	d.checkBias(opMultiHead, o.Bias)
 	o.Mask.check(opMultiHead, d)
-	queries, e := mapHeads(t, m.Q.Forward(t, q), c.HeadSize, s.mapQueries)
-	mapped, ek := mapHeads(t, kv.K, c.HeadSize, s.mapKeys)
-	if e != ek {
-		panic(&tensor.ShapeError{Op: opMultiHead, Arg: "key", What: "head size", Got: []int{ek}, Want: fmt.Sprintf("E=%d", e)})
-	}
-	out := t.Make(q.Dim(0), q.Dim(1), c.Heads*c.ValueSize)
-	weights := fused(t, s.form(e), headLast(queries, layout, 0, e), headLast(mapped, layout, 0, e),
-		headLast(kv.V, layout, 0, c.ValueSize), headLast(out, layout, 0, c.ValueSize), d, &o)
+	q, k := queries.mapped(t, s.queryMap()), kv.keys.mapped(t, s.keyMap())
+	wantSizes(opMultiHead, q.size, k.size)
+	out := t.Make(queries.x.Dim(0), queries.x.Dim(1), c.Heads*c.ValueSize)
+	weights := fused(t, s.form(q.size), q, k, kv.values, headLast(out, queries.layout, 0, c.ValueSize, c.Heads), d, &o)
 	if o.Observe != nil {
 		o.Observe(o.Layer, weights.Detach())
 	}
@@ -310,45 +406,6 @@ func (m *MultiHead) query(t *tensor.Tape, q *tensor.Tensor, kv KV, layout Layout
 		weights = nil
 	}
 	return Output{Out: m.Out.Forward(t, out), Weights: weights}
-}
-
-// mapHeads applies what a score does to single vectors to the heads of x, three
-// axes of which the last is heads of size elements side by side, and returns
-// the new size.
-func mapHeads(t *tensor.Tape, x *tensor.Tensor, size int, f func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor) (*tensor.Tensor, int) {
-	h := x.Dim(2) / size
-	split := tensor.Reshape(t, x, x.Dim(0), x.Dim(1), h, size)
-	y := f(t, split)
-	if y == split {
-		return x, size
-	}
-	return tensor.Reshape(t, y, x.Dim(0), x.Dim(1), h*y.Dim(3)), y.Dim(3)
-}
-
-// splitAndAttend attends with a score that wants to see the heads [B H L E].
-func (m *MultiHead) splitAndAttend(t *tensor.Tape, q *tensor.Tensor, kv KV, layout Layout, o Options) Output {
-	c := &m.config
-	out := Attend(t, splitHeads(t, q, c.Heads, layout), splitHeads(t, kv.K, c.KVHeads, layout), splitHeads(t, kv.V, c.KVHeads, layout), o)
-	out.Out = m.Out.Forward(t, joinHeads(t, out.Out, layout))
-	return out
-}
-
-// splitHeads turns [B L H·E], or [L B H·E], into [B H L E].
-func splitHeads(t *tensor.Tape, x *tensor.Tensor, heads int, layout Layout) *tensor.Tensor {
-	x4 := tensor.Reshape(t, x, x.Dim(0), x.Dim(1), heads, x.Dim(2)/heads)
-	if layout == SequenceFirst {
-		return tensor.Transpose(t, x4, 1, 2, 0, 3)
-	}
-	return tensor.Transpose(t, x4, 0, 2, 1, 3)
-}
-
-// joinHeads turns [B H L V] into [B L H·V], or [L B H·V].
-func joinHeads(t *tensor.Tape, x *tensor.Tensor, layout Layout) *tensor.Tensor {
-	b, h, l, v := x.Dim(0), x.Dim(1), x.Dim(2), x.Dim(3)
-	if layout == SequenceFirst {
-		return tensor.Reshape(t, tensor.Transpose(t, x, 2, 0, 1, 3), l, b, h*v)
-	}
-	return tensor.Reshape(t, tensor.Transpose(t, x, 0, 2, 1, 3), b, l, h*v)
 }
 
 const opMultiHead = "attn: MultiHead"

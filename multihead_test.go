@@ -64,7 +64,7 @@ func TestSelect(t *testing.T) {
 	chosen := []int{2, 0, 2, 1}
 	some := m.Query(nil, tensor.Gather(nil, q, chosen), m.Project(nil, k, k).Select(nil, chosen), attn.Options{}).Out
 	tensortest.Same(t, "chosen", some.Data(), tensor.Gather(nil, all, chosen).Data())
-	if kv := (attn.KV{}).Select(nil, chosen); kv.K != nil {
+	if kv := (attn.KV{}).Select(nil, chosen); kv.Len() != 0 {
 		t.Error("an empty cache is not empty any more")
 	}
 }

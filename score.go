@@ -40,8 +40,8 @@ type rowwise interface{ rowwise() }
 // same keys step after step saves it. The result must be given the same k.
 func OnKeys(t *tensor.Tape, s Score, k *tensor.Tensor) Score {
 	if f, ok := s.(fusable); ok {
-		if mapped := f.mapKeys(t, k); mapped != k {
-			return onKeys{f, mapped}
+		if m := f.keyMap(); m != nil {
+			return onKeys{f, m(t, k)}
 		}
 	}
 	return s
@@ -55,7 +55,9 @@ type onKeys struct {
 
 func (onKeys) rowwise() {}
 
-func (s onKeys) mapKeys(*tensor.Tape, *tensor.Tensor) *tensor.Tensor { return s.mapped }
+func (s onKeys) keyMap() vectorMap {
+	return func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor { return s.mapped }
+}
 
 // Scores compares queries with the keys that have been mapped.
 func (s onKeys) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
@@ -92,9 +94,9 @@ func (dot) rowwise() {}
 // Scores returns scale·qᵀk for all pairs.
 func (s dot) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return scoresOf(t, s, q, k) }
 
-func (dot) mapQueries(_ *tensor.Tape, q *tensor.Tensor) *tensor.Tensor { return q }
+func (dot) queryMap() vectorMap { return nil }
 
-func (dot) mapKeys(_ *tensor.Tape, k *tensor.Tensor) *tensor.Tensor { return k }
+func (dot) keyMap() vectorMap { return nil }
 
 func (s dot) form(e int) form {
 	if s.byRoot {
@@ -125,12 +127,14 @@ func (s *Bilinear) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	return scoresOf(t, s, q, k)
 }
 
-func (s *Bilinear) mapQueries(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
-	wantSize("query", q, s.W.Dim(0))
-	return tensor.MatMul(t, q, s.W)
+func (s *Bilinear) queryMap() vectorMap {
+	return func(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
+		wantSize("query", q, s.W.Dim(0))
+		return tensor.MatMul(t, q, s.W)
+	}
 }
 
-func (*Bilinear) mapKeys(_ *tensor.Tape, k *tensor.Tensor) *tensor.Tensor { return k }
+func (*Bilinear) keyMap() vectorMap { return nil }
 
 func (s *Bilinear) form(int) form {
 	if s.Scaled {
@@ -160,8 +164,18 @@ func (s *Cosine) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	return scoresOf(t, s, q, k)
 }
 
-func (s *Cosine) mapQueries(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
-	q = tensor.Normalize(t, q, cosineEps)
+func (s *Cosine) queryMap() vectorMap { return s.unitQueries }
+
+func (*Cosine) keyMap() vectorMap { return unit }
+
+// unit returns vectors of length 1.
+func unit(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	return tensor.Normalize(t, x, cosineEps)
+}
+
+// unitQueries returns vectors whose length is the scale.
+func (s *Cosine) unitQueries(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
+	q = unit(t, q)
 	if s.Scale == nil {
 		return q
 	}
@@ -169,10 +183,6 @@ func (s *Cosine) mapQueries(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
 		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "scale of the cosine score", Got: s.Scale.Shape(), Want: "one element"})
 	}
 	return times(t, q, s.Scale)
-}
-
-func (*Cosine) mapKeys(t *tensor.Tape, k *tensor.Tensor) *tensor.Tensor {
-	return tensor.Normalize(t, k, cosineEps)
 }
 
 func (*Cosine) form(int) form { return form{scale: 1} }

@@ -135,9 +135,9 @@ func (m *transformer) decode(t *tensor.Tape, s state, tokens []int, l int, obser
 	cross := attn.Options{Mask: attn.ValidLens(st.lens...), Observe: observe}
 	for i, l := range m.decoder {
 		h := l.norm1.Forward(t, x)
-		kv := st.self[i].Append(t, l.self.Project(t, h, h))
+		y, kv := l.self.Extend(t, h, st.self[i], self)
 		next.self = append(next.self, kv)
-		x = m.residual(t, x, l.self.Query(t, h, kv, self).Out)
+		x = m.residual(t, x, y.Out)
 		x = m.residual(t, x, l.cross.Query(t, l.norm2.Forward(t, x), st.cross[i], cross).Out)
 		x = m.residual(t, x, l.ff.Forward(t, l.norm3.Forward(t, x)))
 	}

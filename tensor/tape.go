@@ -144,7 +144,10 @@ func (t *Tape) GradOf(x *Tensor) []float32 {
 		return nil
 	}
 	if x.base != nil {
-		return t.GradOf(x.base)
+		if g := t.GradOf(x.base); g != nil {
+			return g[x.at:][:len(x.data)]
+		}
+		return nil
 	}
 	if x.grad == nil {
 		x.grad = x.home.Make(x.shape...) // a parameter's gradient outlives the tape: its home is nil

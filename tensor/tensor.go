@@ -18,7 +18,8 @@ type Tensor struct {
 
 	needs bool    // a gradient flows to this tensor
 	grad  *Tensor // nil until a backward step asks for it
-	base  *Tensor // the tensor whose memory this one views (Reshape), else nil
+	base  *Tensor // the tensor whose memory this one views (Reshape, Rows), else nil
+	at    int     // where in the base the view starts
 	home  *Tape   // the tape that owns the memory, nil for leaves
 }
 
@@ -73,6 +74,20 @@ func (x *Tensor) Param() *Tensor {
 	return x
 }
 
+// Rows returns rows lo to hi along the first axis as a view, which shares the
+// elements and the gradient of x: parameters that are multiplied as one may go
+// by names of their own. It panics with a *ShapeError if x has no such rows.
+func (x *Tensor) Rows(lo, hi int) *Tensor {
+	checkAxis("Rows", x, 0)
+	if lo < 0 || hi < lo || hi > x.shape[0] {
+		badShape("Rows", "x", x.shape, "rows %d to %d", lo, hi)
+	}
+	shape := slices.Clone(x.shape)
+	shape[0] = hi - lo
+	step := size(x.shape[1:])
+	return &Tensor{data: x.data[lo*step : hi*step : hi*step], shape: shape, needs: x.needs, base: x, at: lo * step}
+}
+
 // Data returns the elements in row-major order, shared with x.
 func (x *Tensor) Data() []float32 { return x.data }
 
@@ -121,7 +136,7 @@ func (x *Tensor) Item() float32 {
 func (x *Tensor) Grad() *Tensor {
 	if x.base != nil {
 		if g := x.base.Grad(); g != nil {
-			return &Tensor{data: g.data, shape: x.shape}
+			return &Tensor{data: g.data[x.at:][:len(x.data)], shape: x.shape}
 		}
 		return nil
 	}

@@ -144,7 +144,10 @@ const mostNumbers = 1 << 30
 // may be anything.
 func (w Work) largest() float64 {
 	b, h, l, e, width := float64(w.B), float64(w.H), float64(max(w.Lq, w.Lk)), float64(max(w.E, w.V)), float64(w.Width)
-	scores := b * h * float64(w.Lq) * float64(w.Lk)
+	scores := 0.0 // which nobody holds, unless they are asked for
+	if w.Weights || w.Mask == "bool" {
+		scores = b * h * float64(w.Lq) * float64(w.Lk)
+	}
 	switch w.base() {
 	case "gemm":
 		return l * max(float64(min(w.Lq, w.Lk)), e)

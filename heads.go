@@ -1,0 +1,108 @@
+package attn
+
+import (
+	"fmt"
+
+	"github.com/attn-go/attn/internal/flash"
+	"github.com/attn-go/attn/tensor"
+)
+
+// heads is vectors [B H L E] in the memory of a tensor: vector l of head h of
+// sequence b starts at element at + b·batch + h·head + l·row.
+type heads struct {
+	x                    *tensor.Tensor
+	at, batch, head, row int
+	size, count          int    // E and H
+	layout               Layout // of x, unless it has four axes
+}
+
+// headFirst is the heads of a tensor [B H L E].
+func headFirst(x *tensor.Tensor) heads {
+	h, l, e := x.Dim(1), x.Dim(2), x.Dim(3)
+	return heads{x: x, batch: h * l * e, head: l * e, row: e, size: e, count: h}
+}
+
+// headLast is count heads of size elements that lie side by side along the last
+// axis of x, three axes in the given layout, from element at on.
+func headLast(x *tensor.Tensor, layout Layout, at, size, count int) heads {
+	width := x.Dim(2)
+	h := heads{x: x, at: at, batch: x.Dim(1) * width, head: size, row: width, size: size, count: count, layout: layout}
+	if layout == SequenceFirst {
+		h.batch, h.row = width, x.Dim(1)*width
+	}
+	return h
+}
+
+// batches returns B of heads that lie side by side.
+func (h heads) batches() int {
+	if h.layout == SequenceFirst {
+		return h.x.Dim(1)
+	}
+	return h.x.Dim(0)
+}
+
+// length returns L of heads that lie side by side, and 0 of none.
+func (h heads) length() int {
+	switch {
+	case h.x == nil:
+		return 0
+	case h.layout == SequenceFirst:
+		return h.x.Dim(0)
+	}
+	return h.x.Dim(1)
+}
+
+// in returns the heads as they lie in data, which is that of h.x or its
+// gradient.
+func (h heads) in(data []float32) flash.Heads {
+	if data == nil {
+		return flash.Heads{}
+	}
+	return flash.Heads{Data: data[min(h.at, len(data)):], Batch: h.batch, Head: h.head, Row: h.row}
+}
+
+// own returns heads that lie side by side as a tensor that holds nothing else.
+func (h heads) own(t *tensor.Tape) *tensor.Tensor {
+	if width := h.count * h.size; width != h.x.Dim(2) {
+		return tensor.Slice(t, h.x, 2, h.at, h.at+width)
+	}
+	return h.x
+}
+
+// split returns heads that lie side by side as [B H L E].
+func (h heads) split(t *tensor.Tape) *tensor.Tensor {
+	x := h.own(t)
+	x = tensor.Reshape(t, x, x.Dim(0), x.Dim(1), h.count, h.size)
+	if h.layout == SequenceFirst {
+		return tensor.Transpose(t, x, 1, 2, 0, 3)
+	}
+	return tensor.Transpose(t, x, 0, 2, 1, 3)
+}
+
+// joinHeads turns [B H L V] into [B L H·V], or [L B H·V].
+func joinHeads(t *tensor.Tape, x *tensor.Tensor, layout Layout) *tensor.Tensor {
+	b, h, l, v := x.Dim(0), x.Dim(1), x.Dim(2), x.Dim(3)
+	if layout == SequenceFirst {
+		return tensor.Reshape(t, tensor.Transpose(t, x, 2, 0, 1, 3), l, b, h*v)
+	}
+	return tensor.Reshape(t, tensor.Transpose(t, x, 0, 2, 1, 3), b, l, h*v)
+}
+
+// mapped applies f to heads that lie side by side.
+func (h heads) mapped(t *tensor.Tape, f vectorMap) heads {
+	if f == nil {
+		return h
+	}
+	x := h.own(t)
+	y := f(t, tensor.Reshape(t, x, x.Dim(0), x.Dim(1), h.count, h.size))
+	size := y.Dim(3)
+	return headLast(tensor.Reshape(t, y, x.Dim(0), x.Dim(1), h.count*size), h.layout, 0, size, h.count)
+}
+
+// wantSizes panics unless queries and keys, as a score compares them, have the
+// same size.
+func wantSizes(op string, q, k int) {
+	if q != k {
+		panic(&tensor.ShapeError{Op: op, Arg: "key", What: "head size", Got: []int{k}, Want: fmt.Sprintf("E=%d", q)})
+	}
+}
