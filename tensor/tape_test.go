@@ -222,6 +222,32 @@ func TestViewsShareGradients(t *testing.T) {
 	}
 }
 
+// Rows of a parameter are parameters: what is computed from them and from the
+// whole adds to one gradient.
+func TestRowsAreViews(t *testing.T) {
+	all := tensor.New([]float32{1, 2, 3, 4, 5, 6}, 3, 2).Param()
+	middle, last := all.Rows(1, 2), all.Rows(2, 3)
+	if !slices.Equal(middle.Shape(), []int{1, 2}) || middle.At(0, 1) != 4 || !last.NeedsGrad() {
+		t.Errorf("row 1 is %v of shape %v", middle, middle.Shape())
+	}
+	tape := tensor.NewTape(tensor.Train)
+	loss := tensor.Add(tape, tensor.Sum(tape, tensor.Square(tape, last)), tensor.Sum(tape, all))
+	tape.Backward(loss, nil)
+	tensortest.Same(t, "gradient of all", all.Grad().Data(), []float32{1, 1, 1, 1, 11, 13})
+	tensortest.Same(t, "gradient of the last row", last.Grad().Data(), []float32{11, 13})
+	middle.ZeroGrad()
+	tensortest.Same(t, "gradient of all, its middle cleared", all.Grad().Data(), []float32{1, 1, 0, 0, 11, 13})
+	middle.Data()[0] = 7
+	if all.At(1, 0) != 7 {
+		t.Error("a row does not share its elements")
+	}
+	for _, f := range []func(){func() { all.Rows(-1, 2) }, func() { all.Rows(2, 1) }, func() { all.Rows(0, 4) }, func() { tensor.Full(1).Rows(0, 1) }} {
+		if tensor.Catch(f) == nil {
+			t.Error("rows that are not there are no error")
+		}
+	}
+}
+
 // A backward step runs only if its result has a gradient, and then once, with
 // the complete one.
 func TestRecord(t *testing.T) {

@@ -1,0 +1,118 @@
+package attn_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// Scores that are computed in tiles, put through Attend as a function of the
+// user's, take the other way, which holds the scores of all pairs. Both ways are
+// one mechanism.
+func TestFusedIsUnfused(t *testing.T) {
+	for name, mask := range hidings() {
+		t.Run(name, func(t *testing.T) {
+			eachScore(t, func(t *testing.T, c scoreCase) {
+				x := newCall(c, usual).bias(usual.b, 1, usual.lq, usual.lk).mask(mask)
+				x.o.SoftCap = 4
+				fused := x.run()
+				score := x.o.Score
+				if score == nil {
+					score = attn.ScaledDot()
+				}
+				x.o.Score = attn.ScoreFunc(score.Scores)
+				unfused := x.run()
+				for name := range fused {
+					if unfused[name] == nil { // a parameter that a function does not show
+						delete(fused, name)
+					}
+				}
+				near(t, c.name, fused, unfused)
+			})
+		})
+	}
+}
+
+// Weights and result may go different ways into a loss, together or alone, and
+// backward may run more than once.
+func TestGradientThroughWeights(t *testing.T) {
+	rng := newRand(131)
+	q, k, v := tensor.Randn(rng, 2, 3, 5, 4).Param(), tensor.Randn(rng, 2, 3, 7, 4).Param(), tensor.Randn(rng, 2, 3, 7, 6).Param()
+	dout, dweights := tensor.Randn(rng, 2, 3, 5, 6), tensor.Randn(rng, 2, 3, 5, 7)
+	tape := tensortest.Tape(tensor.Train)
+	y := attn.Attend(tape, q, k, v, attn.Options{Weights: true, Mask: attn.Causal()})
+	grads := func(outs, douts []*tensor.Tensor) trace {
+		for _, x := range []*tensor.Tensor{q, k, v} {
+			x.ZeroGrad()
+		}
+		tape.BackwardAll(outs, douts)
+		got := trace{}
+		for name, x := range map[string]*tensor.Tensor{"q": q, "k": k, "v": v} {
+			got[name] = tensor.Zeros(x.Shape()...)
+			if g := x.Grad(); g != nil {
+				got[name] = g.Clone()
+			}
+		}
+		return got
+	}
+	for round := range 2 {
+		both := grads([]*tensor.Tensor{y.Out, y.Weights}, []*tensor.Tensor{dout, dweights})
+		out := grads([]*tensor.Tensor{y.Out}, []*tensor.Tensor{dout})
+		weights := grads([]*tensor.Tensor{y.Weights}, []*tensor.Tensor{dweights})
+		for name, sum := range out {
+			tensortest.Same(t, "gradient of weights to v", weights["v"].Data(), make([]float32, v.Len()))
+			sum = tensor.Add(nil, sum, weights[name])
+			nearTensor(t, fmt.Sprint("round ", round, ": gradients of both, ", name), both[name], sum)
+		}
+	}
+}
+
+// Extend is Project, Append and Query in one.
+func TestExtend(t *testing.T) {
+	for _, bias := range []attn.Projections{attn.NoProjection, attn.AllProjections, attn.Query} {
+		for _, config := range []attn.MultiHeadConfig{
+			{Width: 12, Heads: 3, Bias: bias}, {Width: 12, Heads: 4, KVHeads: 2, HeadSize: 5, ValueSize: 7, Bias: bias},
+		} {
+			m := mustMultiHead(t, config)
+			x := tensor.Randn(newRand(137), 2, 9, 12)
+			var one, other attn.KV
+			for _, step := range [][2]int{{0, 4}, {4, 5}, {5, 9}} {
+				now := pick(x, 1, step[0], step[1])
+				o := attn.Options{Mask: attn.Causal()}
+				var y attn.Output
+				y, one = m.Extend(nil, now, one, o)
+				other = other.Append(nil, m.Project(nil, now, now))
+				want := m.Query(nil, now, other, o)
+				tensortest.Same(t, fmt.Sprint("step ", step), y.Out.Data(), want.Out.Data())
+				if one.Len() != step[1] || other.Len() != step[1] {
+					t.Errorf("after step %v: %d and %d keys", step, one.Len(), other.Len())
+				}
+			}
+		}
+	}
+}
+
+// The maps may be exchanged for others, at any time.
+func TestMapsOfOnesOwn(t *testing.T) {
+	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3})
+	other := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3})
+	x := tensor.Randn(newRand(139), 2, 5, 12)
+	before := m.Forward(nil, x, x, x, attn.Options{}).Out
+	for i := range other.K.Weight.Data() {
+		other.K.Weight.Data()[i] *= 2
+	}
+	want := other.Forward(nil, x, x, x, attn.Options{}).Out
+	m.K = other.K
+	got := m.Forward(nil, x, x, x, attn.Options{}).Out
+	tensortest.Same(t, "with the other's key map", got.Data(), want.Data())
+	same := true
+	for i, v := range before.Data() {
+		same = same && v == got.Data()[i]
+	}
+	if same {
+		t.Error("another key map makes no difference")
+	}
+}
