@@ -21,29 +21,6 @@ func HeadFirst(data []float32, heads, length, size int) Heads {
 // at returns the part of the data that starts with a vector.
 func (h Heads) at(b, head, l int) []float32 { return h.Data[b*h.Batch+head*h.Head+l*h.Row:] }
 
-// Bias is added to the scores; element (b, h, i, j) is at
-// Data[b·Batch + h·Head + i·Row + j·Col]. A stride of 0 broadcasts.
-type Bias struct {
-	Data                  []float32
-	Batch, Head, Row, Col int
-}
-
-// Span is the keys that a query may see: those of [Lo, Hi), all of them unless
-// there are holes.
-type Span struct {
-	Lo, Hi int
-	Holes  bool
-}
-
-// Mask says which keys the queries see.
-type Mask interface {
-	// Rows sets spans[i] to what row first+i sees of the keys k0 to k1, where
-	// row (b·H + h)·Lq + l is query l of head h of sequence b; the rows of a
-	// call are of one sequence. For a row with holes it sets seen[i·stride+j]
-	// for all j of the span. Rows are asked for concurrently.
-	Rows(first, k0, k1 int, spans []Span, seen []bool, stride int)
-}
-
 // Attention describes one call.
 type Attention struct {
 	B, H, G, Lq, Lk int
@@ -155,4 +132,9 @@ func finite(m simd.Mat, rows, cols int) bool {
 		}
 	}
 	return true
+}
+
+// split returns sequence, head and query of a row.
+func (a *Attention) split(row int) (b, h, i int) {
+	return row / a.Lq / a.H, row / a.Lq % a.H, row % a.Lq
 }

@@ -1,6 +1,7 @@
 package flash
 
 import (
+	"math"
 	"runtime"
 
 	"github.com/attn-go/attn/internal/par"
@@ -99,11 +100,24 @@ func (f *forward) strips(w *worker, t tall, r0, r1 int) {
 // w.sum to Σ p and w.acc to Σ p·v.
 func (w *worker) strip(a *Attention, t tall, r, n, k0, k1 int) {
 	lo, hi := w.look(a, t.first+r, n, k0, k1)
+	w.ask(a, t, r, n)
+	w.careful = false
+	w.blocks(a, t, r, n, lo, hi)
+	if !simd.Finite(w.acc[:n*a.EV]) {
+		// A value that is not finite has met a weight, of 0 perhaps, and it
+		// must not be felt there.
+		w.careful = true
+		w.blocks(a, t, r, n, lo, hi)
+	}
+}
+
+// blocks is strip for queries that have been asked what they see, of keys lo to
+// hi.
+func (w *worker) blocks(a *Attention, t tall, r, n, lo, hi int) {
 	shift, sum, top, part := w.shift[:n], w.sum[:n], w.top[:n], w.part[:n]
 	for i := range shift {
 		shift[i], sum[i] = negInf, 0
 	}
-	w.ask(a, t, r, n)
 	started := false
 	for j1 := lo &^ 63; j1 < hi; {
 		j0 := j1
@@ -177,7 +191,7 @@ func (w *worker) raise(a *Attention, i int, m float32, width int, started bool) 
 func (w *worker) mix(a *Attention, n, j0, j1 int, accumulate bool) {
 	c := simd.RowMajor(w.acc, a.EV)
 	p := simd.Mat{Data: w.scores, Row: w.stride, Col: 1}
-	multiply(c, p, n, w.values, w.valuesAt, j0-w.from, j1-w.from, 0, a.EV, w.valuesFinite, accumulate)
+	multiply(c, p, n, w.values, w.valuesAt, j0-w.from, j1-w.from, 0, a.EV, !w.careful, accumulate)
 }
 
 // multiply is simd.MultiplyPanels for a matrix that lies at b as well. If that
@@ -190,3 +204,6 @@ func multiply(c, p simd.Mat, m int, panels *simd.Panels, b simd.Mat, k0, k1, j0,
 	b.Data = b.Data[k0*b.Row+j0*b.Col:]
 	simd.Multiply(&simd.Product{M: m, N: j1 - j0, K: k1 - k0, A: p, B: b, C: c, Accumulate: accumulate, Sparse: true})
 }
+
+// exp2 returns 2^x.
+func exp2(x float32) float32 { return float32(math.Exp2(float64(x))) }

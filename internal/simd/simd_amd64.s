@@ -3421,164 +3421,166 @@ sums206:
 	RET
 
 // func transposeAVX512(dst *float32, dstRow int, src *float32, srcRow int, rows int, depth int)
-// Requires: AVX, AVX512F, BMI2, CMOV
+// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
 TEXT ·transposeAVX512(SB), NOSPLIT, $128-48
 	MOVQ    dst+0(FP), AX
 	MOVQ    dstRow+8(FP), CX
-	MOVQ    src+16(FP), DX
-	MOVQ    srcRow+24(FP), BX
-	MOVQ    rows+32(FP), SI
-	XORQ    DI, DI
-	MOVQ    DX, (SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 8(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 16(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 24(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 32(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 40(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 48(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 56(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 64(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 72(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 80(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 88(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 96(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 104(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 112(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 120(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    depth+40(FP), DX
-	XORQ    BX, BX
-	SUBQ    $0x10, DX
+	MOVQ    srcRow+24(FP), DX
+	SHLQ    $0x04, DX
+	MOVQ    src+16(FP), BX
+	MOVQ    srcRow+24(FP), SI
+	MOVQ    rows+32(FP), DI
+	XORQ    R8, R8
+	MOVQ    BX, (SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 8(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 16(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 24(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 32(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 40(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 48(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 56(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 64(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 72(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 80(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 88(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 96(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 104(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 112(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 120(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    depth+40(FP), BX
+	XORQ    SI, SI
+	SUBQ    $0x10, BX
 	JL      rest208
 
 loop207:
-	MOVQ            (SP), SI
-	VBROADCASTF32X4 (SI)(BX*1), Z0
-	VBROADCASTF32X4 16(SI)(BX*1), Z1
-	VBROADCASTF32X4 32(SI)(BX*1), Z2
-	VBROADCASTF32X4 48(SI)(BX*1), Z3
-	MOVQ            32(SP), SI
-	VINSERTF32X4    $0x01, (SI)(BX*1), Z0, Z0
-	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z1, Z1
-	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z2, Z2
-	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z3, Z3
-	MOVQ            64(SP), SI
-	VINSERTF32X4    $0x02, (SI)(BX*1), Z0, Z0
-	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z1, Z1
-	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z2, Z2
-	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z3, Z3
-	MOVQ            96(SP), SI
-	VINSERTF32X4    $0x03, (SI)(BX*1), Z0, Z0
-	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z1, Z1
-	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z2, Z2
-	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z3, Z3
-	MOVQ            8(SP), SI
-	VBROADCASTF32X4 (SI)(BX*1), Z4
-	VBROADCASTF32X4 16(SI)(BX*1), Z5
-	VBROADCASTF32X4 32(SI)(BX*1), Z6
-	VBROADCASTF32X4 48(SI)(BX*1), Z7
-	MOVQ            40(SP), SI
-	VINSERTF32X4    $0x01, (SI)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z5, Z5
-	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z6, Z6
-	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z7, Z7
-	MOVQ            72(SP), SI
-	VINSERTF32X4    $0x02, (SI)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z5, Z5
-	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z6, Z6
-	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z7, Z7
-	MOVQ            104(SP), SI
-	VINSERTF32X4    $0x03, (SI)(BX*1), Z4, Z4
-	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z5, Z5
-	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z6, Z6
-	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z7, Z7
-	MOVQ            16(SP), SI
-	VBROADCASTF32X4 (SI)(BX*1), Z8
-	VBROADCASTF32X4 16(SI)(BX*1), Z9
-	VBROADCASTF32X4 32(SI)(BX*1), Z10
-	VBROADCASTF32X4 48(SI)(BX*1), Z11
-	MOVQ            48(SP), SI
-	VINSERTF32X4    $0x01, (SI)(BX*1), Z8, Z8
-	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z9, Z9
-	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z10, Z10
-	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z11, Z11
-	MOVQ            80(SP), SI
-	VINSERTF32X4    $0x02, (SI)(BX*1), Z8, Z8
-	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z9, Z9
-	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z10, Z10
-	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z11, Z11
-	MOVQ            112(SP), SI
-	VINSERTF32X4    $0x03, (SI)(BX*1), Z8, Z8
-	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z9, Z9
-	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z10, Z10
-	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z11, Z11
-	MOVQ            24(SP), SI
-	VBROADCASTF32X4 (SI)(BX*1), Z12
-	VBROADCASTF32X4 16(SI)(BX*1), Z13
-	VBROADCASTF32X4 32(SI)(BX*1), Z14
-	VBROADCASTF32X4 48(SI)(BX*1), Z15
-	MOVQ            56(SP), SI
-	VINSERTF32X4    $0x01, (SI)(BX*1), Z12, Z12
-	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z13, Z13
-	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z14, Z14
-	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z15, Z15
-	MOVQ            88(SP), SI
-	VINSERTF32X4    $0x02, (SI)(BX*1), Z12, Z12
-	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z13, Z13
-	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z14, Z14
-	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z15, Z15
-	MOVQ            120(SP), SI
-	VINSERTF32X4    $0x03, (SI)(BX*1), Z12, Z12
-	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z13, Z13
-	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z14, Z14
-	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z15, Z15
+	MOVQ            (SP), DI
+	VBROADCASTF32X4 (DI)(SI*1), Z0
+	VBROADCASTF32X4 16(DI)(SI*1), Z1
+	VBROADCASTF32X4 32(DI)(SI*1), Z2
+	VBROADCASTF32X4 48(DI)(SI*1), Z3
+	MOVQ            32(SP), DI
+	VINSERTF32X4    $0x01, (DI)(SI*1), Z0, Z0
+	VINSERTF32X4    $0x01, 16(DI)(SI*1), Z1, Z1
+	VINSERTF32X4    $0x01, 32(DI)(SI*1), Z2, Z2
+	VINSERTF32X4    $0x01, 48(DI)(SI*1), Z3, Z3
+	MOVQ            64(SP), DI
+	VINSERTF32X4    $0x02, (DI)(SI*1), Z0, Z0
+	VINSERTF32X4    $0x02, 16(DI)(SI*1), Z1, Z1
+	VINSERTF32X4    $0x02, 32(DI)(SI*1), Z2, Z2
+	VINSERTF32X4    $0x02, 48(DI)(SI*1), Z3, Z3
+	MOVQ            96(SP), DI
+	VINSERTF32X4    $0x03, (DI)(SI*1), Z0, Z0
+	VINSERTF32X4    $0x03, 16(DI)(SI*1), Z1, Z1
+	VINSERTF32X4    $0x03, 32(DI)(SI*1), Z2, Z2
+	VINSERTF32X4    $0x03, 48(DI)(SI*1), Z3, Z3
+	MOVQ            8(SP), DI
+	VBROADCASTF32X4 (DI)(SI*1), Z4
+	VBROADCASTF32X4 16(DI)(SI*1), Z5
+	VBROADCASTF32X4 32(DI)(SI*1), Z6
+	VBROADCASTF32X4 48(DI)(SI*1), Z7
+	MOVQ            40(SP), DI
+	VINSERTF32X4    $0x01, (DI)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x01, 16(DI)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x01, 32(DI)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x01, 48(DI)(SI*1), Z7, Z7
+	MOVQ            72(SP), DI
+	VINSERTF32X4    $0x02, (DI)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x02, 16(DI)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x02, 32(DI)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x02, 48(DI)(SI*1), Z7, Z7
+	MOVQ            104(SP), DI
+	VINSERTF32X4    $0x03, (DI)(SI*1), Z4, Z4
+	VINSERTF32X4    $0x03, 16(DI)(SI*1), Z5, Z5
+	VINSERTF32X4    $0x03, 32(DI)(SI*1), Z6, Z6
+	VINSERTF32X4    $0x03, 48(DI)(SI*1), Z7, Z7
+	MOVQ            16(SP), DI
+	VBROADCASTF32X4 (DI)(SI*1), Z8
+	VBROADCASTF32X4 16(DI)(SI*1), Z9
+	VBROADCASTF32X4 32(DI)(SI*1), Z10
+	VBROADCASTF32X4 48(DI)(SI*1), Z11
+	MOVQ            48(SP), DI
+	VINSERTF32X4    $0x01, (DI)(SI*1), Z8, Z8
+	VINSERTF32X4    $0x01, 16(DI)(SI*1), Z9, Z9
+	VINSERTF32X4    $0x01, 32(DI)(SI*1), Z10, Z10
+	VINSERTF32X4    $0x01, 48(DI)(SI*1), Z11, Z11
+	MOVQ            80(SP), DI
+	VINSERTF32X4    $0x02, (DI)(SI*1), Z8, Z8
+	VINSERTF32X4    $0x02, 16(DI)(SI*1), Z9, Z9
+	VINSERTF32X4    $0x02, 32(DI)(SI*1), Z10, Z10
+	VINSERTF32X4    $0x02, 48(DI)(SI*1), Z11, Z11
+	MOVQ            112(SP), DI
+	VINSERTF32X4    $0x03, (DI)(SI*1), Z8, Z8
+	VINSERTF32X4    $0x03, 16(DI)(SI*1), Z9, Z9
+	VINSERTF32X4    $0x03, 32(DI)(SI*1), Z10, Z10
+	VINSERTF32X4    $0x03, 48(DI)(SI*1), Z11, Z11
+	MOVQ            24(SP), DI
+	VBROADCASTF32X4 (DI)(SI*1), Z12
+	VBROADCASTF32X4 16(DI)(SI*1), Z13
+	VBROADCASTF32X4 32(DI)(SI*1), Z14
+	VBROADCASTF32X4 48(DI)(SI*1), Z15
+	MOVQ            56(SP), DI
+	VINSERTF32X4    $0x01, (DI)(SI*1), Z12, Z12
+	VINSERTF32X4    $0x01, 16(DI)(SI*1), Z13, Z13
+	VINSERTF32X4    $0x01, 32(DI)(SI*1), Z14, Z14
+	VINSERTF32X4    $0x01, 48(DI)(SI*1), Z15, Z15
+	MOVQ            88(SP), DI
+	VINSERTF32X4    $0x02, (DI)(SI*1), Z12, Z12
+	VINSERTF32X4    $0x02, 16(DI)(SI*1), Z13, Z13
+	VINSERTF32X4    $0x02, 32(DI)(SI*1), Z14, Z14
+	VINSERTF32X4    $0x02, 48(DI)(SI*1), Z15, Z15
+	MOVQ            120(SP), DI
+	VINSERTF32X4    $0x03, (DI)(SI*1), Z12, Z12
+	VINSERTF32X4    $0x03, 16(DI)(SI*1), Z13, Z13
+	VINSERTF32X4    $0x03, 32(DI)(SI*1), Z14, Z14
+	VINSERTF32X4    $0x03, 48(DI)(SI*1), Z15, Z15
 	VUNPCKLPS       Z4, Z0, Z16
 	VUNPCKHPS       Z4, Z0, Z0
 	VUNPCKLPS       Z12, Z8, Z4
@@ -3643,48 +3645,81 @@ loop207:
 	ADDQ            CX, AX
 	VMOVUPS         Z1, (AX)
 	ADDQ            CX, AX
-	ADDQ            $+64, BX
-	SUBQ            $0x10, DX
+	MOVQ            (SP), DI
+	PREFETCHT0      (DI)(DX*1)
+	MOVQ            8(SP), DI
+	PREFETCHT0      (DI)(DX*1)
+	MOVQ            16(SP), DI
+	PREFETCHT0      (DI)(DX*1)
+	MOVQ            24(SP), DI
+	PREFETCHT0      (DI)(DX*1)
+	MOVQ            32(SP), DI
+	PREFETCHT0      (DI)(DX*1)
+	MOVQ            40(SP), DI
+	PREFETCHT0      (DI)(DX*1)
+	MOVQ            48(SP), DI
+	PREFETCHT0      (DI)(DX*1)
+	MOVQ            56(SP), DI
+	PREFETCHT0      (DI)(DX*1)
+	MOVQ            64(SP), DI
+	PREFETCHT0      (DI)(DX*1)
+	MOVQ            72(SP), DI
+	PREFETCHT0      (DI)(DX*1)
+	MOVQ            80(SP), DI
+	PREFETCHT0      (DI)(DX*1)
+	MOVQ            88(SP), DI
+	PREFETCHT0      (DI)(DX*1)
+	MOVQ            96(SP), DI
+	PREFETCHT0      (DI)(DX*1)
+	MOVQ            104(SP), DI
+	PREFETCHT0      (DI)(DX*1)
+	MOVQ            112(SP), DI
+	PREFETCHT0      (DI)(DX*1)
+	MOVQ            120(SP), DI
+	PREFETCHT0      (DI)(DX*1)
+	ADDQ            $+64, DX
+	ADDQ            $+64, SI
+	SUBQ            $0x10, BX
 	JGE             loop207
 
 rest208:
-	ADDQ       $0x10, DX
+	ADDQ       $0x10, BX
 	JZ         done209
-	MOVL       $-1, SI
-	BZHIL      DX, SI, SI
-	KMOVW      SI, K1
-	MOVQ       (SP), SI
-	VMOVUPS.Z  (SI)(BX*1), K1, Z0
-	MOVQ       8(SP), SI
-	VMOVUPS.Z  (SI)(BX*1), K1, Z1
-	MOVQ       16(SP), SI
-	VMOVUPS.Z  (SI)(BX*1), K1, Z2
-	MOVQ       24(SP), SI
-	VMOVUPS.Z  (SI)(BX*1), K1, Z3
-	MOVQ       32(SP), SI
-	VMOVUPS.Z  (SI)(BX*1), K1, Z4
-	MOVQ       40(SP), SI
-	VMOVUPS.Z  (SI)(BX*1), K1, Z5
-	MOVQ       48(SP), SI
-	VMOVUPS.Z  (SI)(BX*1), K1, Z6
-	MOVQ       56(SP), SI
-	VMOVUPS.Z  (SI)(BX*1), K1, Z7
-	MOVQ       64(SP), SI
-	VMOVUPS.Z  (SI)(BX*1), K1, Z8
-	MOVQ       72(SP), SI
-	VMOVUPS.Z  (SI)(BX*1), K1, Z9
-	MOVQ       80(SP), SI
-	VMOVUPS.Z  (SI)(BX*1), K1, Z10
-	MOVQ       88(SP), SI
-	VMOVUPS.Z  (SI)(BX*1), K1, Z11
-	MOVQ       96(SP), SI
-	VMOVUPS.Z  (SI)(BX*1), K1, Z12
-	MOVQ       104(SP), SI
-	VMOVUPS.Z  (SI)(BX*1), K1, Z13
-	MOVQ       112(SP), SI
-	VMOVUPS.Z  (SI)(BX*1), K1, Z14
-	MOVQ       120(SP), SI
-	VMOVUPS.Z  (SI)(BX*1), K1, Z15
+	MOVL       $-1, DX
+	BZHIL      BX, DX, DX
+	KMOVW      DX, K1
+	MOVQ       (SP), DX
+	VMOVUPS.Z  (DX)(SI*1), K1, Z0
+	MOVQ       8(SP), DX
+	VMOVUPS.Z  (DX)(SI*1), K1, Z1
+	MOVQ       16(SP), DX
+	VMOVUPS.Z  (DX)(SI*1), K1, Z2
+	MOVQ       24(SP), DX
+	VMOVUPS.Z  (DX)(SI*1), K1, Z3
+	MOVQ       32(SP), DX
+	VMOVUPS.Z  (DX)(SI*1), K1, Z4
+	MOVQ       40(SP), DX
+	VMOVUPS.Z  (DX)(SI*1), K1, Z5
+	MOVQ       48(SP), DX
+	VMOVUPS.Z  (DX)(SI*1), K1, Z6
+	MOVQ       56(SP), DX
+	VMOVUPS.Z  (DX)(SI*1), K1, Z7
+	MOVQ       64(SP), DX
+	VMOVUPS.Z  (DX)(SI*1), K1, Z8
+	MOVQ       72(SP), DX
+	VMOVUPS.Z  (DX)(SI*1), K1, Z9
+	MOVQ       80(SP), DX
+	VMOVUPS.Z  (DX)(SI*1), K1, Z10
+	MOVQ       88(SP), DX
+	VMOVUPS.Z  (DX)(SI*1), K1, Z11
+	MOVQ       96(SP), DX
+	VMOVUPS.Z  (DX)(SI*1), K1, Z12
+	MOVQ       104(SP), DX
+	VMOVUPS.Z  (DX)(SI*1), K1, Z13
+	MOVQ       112(SP), DX
+	VMOVUPS.Z  (DX)(SI*1), K1, Z14
+	MOVQ       120(SP), DX
+	VMOVUPS.Z  (DX)(SI*1), K1, Z15
 	VUNPCKLPS  Z1, Z0, Z16
 	VUNPCKHPS  Z1, Z0, Z0
 	VUNPCKLPS  Z3, Z2, Z1
@@ -3751,63 +3786,63 @@ rest208:
 	VSHUFF32X4 $0xdd, Z12, Z0, Z0
 	VMOVUPS    Z11, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x01
+	CMPQ       BX, $0x01
 	JE         columns210
 	VMOVUPS    Z6, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x02
+	CMPQ       BX, $0x02
 	JE         columns210
 	VMOVUPS    Z9, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x03
+	CMPQ       BX, $0x03
 	JE         columns210
 	VMOVUPS    Z8, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x04
+	CMPQ       BX, $0x04
 	JE         columns210
 	VMOVUPS    Z7, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x05
+	CMPQ       BX, $0x05
 	JE         columns210
 	VMOVUPS    Z2, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x06
+	CMPQ       BX, $0x06
 	JE         columns210
 	VMOVUPS    Z10, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x07
+	CMPQ       BX, $0x07
 	JE         columns210
 	VMOVUPS    Z4, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x08
+	CMPQ       BX, $0x08
 	JE         columns210
 	VMOVUPS    Z14, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x09
+	CMPQ       BX, $0x09
 	JE         columns210
 	VMOVUPS    Z15, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x0a
+	CMPQ       BX, $0x0a
 	JE         columns210
 	VMOVUPS    Z16, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x0b
+	CMPQ       BX, $0x0b
 	JE         columns210
 	VMOVUPS    Z13, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x0c
+	CMPQ       BX, $0x0c
 	JE         columns210
 	VMOVUPS    Z3, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x0d
+	CMPQ       BX, $0x0d
 	JE         columns210
 	VMOVUPS    Z1, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x0e
+	CMPQ       BX, $0x0e
 	JE         columns210
 	VMOVUPS    Z5, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x0f
+	CMPQ       BX, $0x0f
 	JE         columns210
 	VMOVUPS    Z0, (AX)
 	ADDQ       CX, AX
@@ -12087,76 +12122,78 @@ sums596:
 	RET
 
 // func transposeAVX2(dst *float32, dstRow int, src *float32, srcRow int, rows int, depth int)
-// Requires: AVX, CMOV
+// Requires: AVX, CMOV, MMX+
 TEXT ·transposeAVX2(SB), NOSPLIT, $64-48
 	MOVQ    dst+0(FP), AX
 	MOVQ    dstRow+8(FP), CX
-	MOVQ    src+16(FP), DX
-	MOVQ    srcRow+24(FP), BX
-	MOVQ    rows+32(FP), SI
-	XORQ    DI, DI
-	MOVQ    DX, (SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 8(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 16(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 24(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 32(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 40(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 48(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    DX, 56(SP)
-	DECQ    SI
-	CMOVQLE DI, BX
-	ADDQ    BX, DX
-	MOVQ    depth+40(FP), DX
-	XORQ    BX, BX
-	SUBQ    $0x08, DX
+	MOVQ    srcRow+24(FP), DX
+	SHLQ    $0x03, DX
+	MOVQ    src+16(FP), BX
+	MOVQ    srcRow+24(FP), SI
+	MOVQ    rows+32(FP), DI
+	XORQ    R8, R8
+	MOVQ    BX, (SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 8(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 16(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 24(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 32(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 40(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 48(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    BX, 56(SP)
+	DECQ    DI
+	CMOVQLE R8, SI
+	ADDQ    SI, BX
+	MOVQ    depth+40(FP), BX
+	XORQ    SI, SI
+	SUBQ    $0x08, BX
 	JL      rest598
 
 loop597:
-	MOVQ           (SP), SI
-	VBROADCASTF128 (SI)(BX*1), Y0
-	VBROADCASTF128 16(SI)(BX*1), Y1
-	MOVQ           32(SP), SI
-	VINSERTF128    $0x01, (SI)(BX*1), Y0, Y0
-	VINSERTF128    $0x01, 16(SI)(BX*1), Y1, Y1
-	MOVQ           8(SP), SI
-	VBROADCASTF128 (SI)(BX*1), Y2
-	VBROADCASTF128 16(SI)(BX*1), Y3
-	MOVQ           40(SP), SI
-	VINSERTF128    $0x01, (SI)(BX*1), Y2, Y2
-	VINSERTF128    $0x01, 16(SI)(BX*1), Y3, Y3
-	MOVQ           16(SP), SI
-	VBROADCASTF128 (SI)(BX*1), Y4
-	VBROADCASTF128 16(SI)(BX*1), Y5
-	MOVQ           48(SP), SI
-	VINSERTF128    $0x01, (SI)(BX*1), Y4, Y4
-	VINSERTF128    $0x01, 16(SI)(BX*1), Y5, Y5
-	MOVQ           24(SP), SI
-	VBROADCASTF128 (SI)(BX*1), Y6
-	VBROADCASTF128 16(SI)(BX*1), Y7
-	MOVQ           56(SP), SI
-	VINSERTF128    $0x01, (SI)(BX*1), Y6, Y6
-	VINSERTF128    $0x01, 16(SI)(BX*1), Y7, Y7
+	MOVQ           (SP), DI
+	VBROADCASTF128 (DI)(SI*1), Y0
+	VBROADCASTF128 16(DI)(SI*1), Y1
+	MOVQ           32(SP), DI
+	VINSERTF128    $0x01, (DI)(SI*1), Y0, Y0
+	VINSERTF128    $0x01, 16(DI)(SI*1), Y1, Y1
+	MOVQ           8(SP), DI
+	VBROADCASTF128 (DI)(SI*1), Y2
+	VBROADCASTF128 16(DI)(SI*1), Y3
+	MOVQ           40(SP), DI
+	VINSERTF128    $0x01, (DI)(SI*1), Y2, Y2
+	VINSERTF128    $0x01, 16(DI)(SI*1), Y3, Y3
+	MOVQ           16(SP), DI
+	VBROADCASTF128 (DI)(SI*1), Y4
+	VBROADCASTF128 16(DI)(SI*1), Y5
+	MOVQ           48(SP), DI
+	VINSERTF128    $0x01, (DI)(SI*1), Y4, Y4
+	VINSERTF128    $0x01, 16(DI)(SI*1), Y5, Y5
+	MOVQ           24(SP), DI
+	VBROADCASTF128 (DI)(SI*1), Y6
+	VBROADCASTF128 16(DI)(SI*1), Y7
+	MOVQ           56(SP), DI
+	VINSERTF128    $0x01, (DI)(SI*1), Y6, Y6
+	VINSERTF128    $0x01, 16(DI)(SI*1), Y7, Y7
 	VUNPCKLPS      Y2, Y0, Y8
 	VUNPCKHPS      Y2, Y0, Y0
 	VUNPCKLPS      Y6, Y4, Y2
@@ -12189,34 +12226,51 @@ loop597:
 	ADDQ           CX, AX
 	VMOVUPS        Y1, (AX)
 	ADDQ           CX, AX
-	ADDQ           $+32, BX
-	SUBQ           $0x08, DX
+	MOVQ           (SP), DI
+	PREFETCHT0     (DI)(DX*1)
+	MOVQ           8(SP), DI
+	PREFETCHT0     (DI)(DX*1)
+	MOVQ           16(SP), DI
+	PREFETCHT0     (DI)(DX*1)
+	MOVQ           24(SP), DI
+	PREFETCHT0     (DI)(DX*1)
+	MOVQ           32(SP), DI
+	PREFETCHT0     (DI)(DX*1)
+	MOVQ           40(SP), DI
+	PREFETCHT0     (DI)(DX*1)
+	MOVQ           48(SP), DI
+	PREFETCHT0     (DI)(DX*1)
+	MOVQ           56(SP), DI
+	PREFETCHT0     (DI)(DX*1)
+	ADDQ           $+32, DX
+	ADDQ           $+32, SI
+	SUBQ           $0x08, BX
 	JGE            loop597
 
 rest598:
-	ADDQ       $0x08, DX
+	ADDQ       $0x08, BX
 	JZ         done599
-	LEAQ       masks<>+0(SB), SI
-	SHLQ       $0x02, DX
-	SUBQ       DX, SI
-	SHRQ       $0x02, DX
-	VMOVUPS    32(SI), Y0
-	MOVQ       (SP), SI
-	VMASKMOVPS (SI)(BX*1), Y0, Y1
-	MOVQ       8(SP), SI
-	VMASKMOVPS (SI)(BX*1), Y0, Y2
-	MOVQ       16(SP), SI
-	VMASKMOVPS (SI)(BX*1), Y0, Y3
-	MOVQ       24(SP), SI
-	VMASKMOVPS (SI)(BX*1), Y0, Y4
-	MOVQ       32(SP), SI
-	VMASKMOVPS (SI)(BX*1), Y0, Y5
-	MOVQ       40(SP), SI
-	VMASKMOVPS (SI)(BX*1), Y0, Y6
-	MOVQ       48(SP), SI
-	VMASKMOVPS (SI)(BX*1), Y0, Y7
-	MOVQ       56(SP), SI
-	VMASKMOVPS (SI)(BX*1), Y0, Y0
+	LEAQ       masks<>+0(SB), DX
+	SHLQ       $0x02, BX
+	SUBQ       BX, DX
+	SHRQ       $0x02, BX
+	VMOVUPS    32(DX), Y0
+	MOVQ       (SP), DX
+	VMASKMOVPS (DX)(SI*1), Y0, Y1
+	MOVQ       8(SP), DX
+	VMASKMOVPS (DX)(SI*1), Y0, Y2
+	MOVQ       16(SP), DX
+	VMASKMOVPS (DX)(SI*1), Y0, Y3
+	MOVQ       24(SP), DX
+	VMASKMOVPS (DX)(SI*1), Y0, Y4
+	MOVQ       32(SP), DX
+	VMASKMOVPS (DX)(SI*1), Y0, Y5
+	MOVQ       40(SP), DX
+	VMASKMOVPS (DX)(SI*1), Y0, Y6
+	MOVQ       48(SP), DX
+	VMASKMOVPS (DX)(SI*1), Y0, Y7
+	MOVQ       56(SP), DX
+	VMASKMOVPS (DX)(SI*1), Y0, Y0
 	VUNPCKLPS  Y2, Y1, Y8
 	VUNPCKHPS  Y2, Y1, Y1
 	VUNPCKLPS  Y4, Y3, Y2
@@ -12243,31 +12297,31 @@ rest598:
 	VPERM2F128 $0x31, Y0, Y1, Y0
 	VMOVUPS    Y5, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x01
+	CMPQ       BX, $0x01
 	JE         columns600
 	VMOVUPS    Y4, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x02
+	CMPQ       BX, $0x02
 	JE         columns600
 	VMOVUPS    Y2, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x03
+	CMPQ       BX, $0x03
 	JE         columns600
 	VMOVUPS    Y6, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x04
+	CMPQ       BX, $0x04
 	JE         columns600
 	VMOVUPS    Y7, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x05
+	CMPQ       BX, $0x05
 	JE         columns600
 	VMOVUPS    Y3, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x06
+	CMPQ       BX, $0x06
 	JE         columns600
 	VMOVUPS    Y8, (AX)
 	ADDQ       CX, AX
-	CMPQ       DX, $0x07
+	CMPQ       BX, $0x07
 	JE         columns600
 	VMOVUPS    Y0, (AX)
 	ADDQ       CX, AX

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math/bits"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -11,11 +13,22 @@ import (
 func transpose(s isa) {
 	s.begin("transpose", "func(dst *float32, dstRow int, src *float32, srcRow, rows, depth int)")
 	dst, dstRow := pointer("dst"), pointer("dstRow")
+	// As far ahead as the rows that the next call is likely to be for. They
+	// come in an order which the processor does not foresee.
+	ahead := pointer("srcRow")
+	SHLQ(U8(bits.TrailingZeros(uint(s.lanes))), ahead)
 	rows := s.rowTable(s.lanes, pointer("src"), pointer("srcRow"), pointer("rows"))
 	s.squares(rows, 1, pointer("depth"), func(_, _ int, column reg.VecVirtual) {
 		VMOVUPS(column, Mem{Base: dst})
 		ADDQ(dstRow, dst)
-	}, func() {})
+	}, func() {
+		for i := range s.lanes {
+			r := GP64()
+			MOVQ(rows.Offset(8*i), r)
+			PREFETCHT0(Mem{Base: r, Index: ahead, Scale: 1})
+		}
+		ADDQ(I32(s.bytes()), ahead)
+	})
 	s.end()
 }
 

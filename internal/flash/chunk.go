@@ -1,0 +1,251 @@
+package flash
+
+import (
+	"sync"
+
+	"github.com/attn-go/attn/internal/simd"
+)
+
+// backWorker is the memory of a task of the backward pass.
+type backWorker struct {
+	worker
+	valuesT, keyRows    simd.Panels // Vᵀ and K of the chunk
+	queryRows, upstream simd.Panels // Q and dOut of the block
+	keysAt              simd.Mat
+	additiveGrad        simd.AdditiveKeysGrad // of the chunk, in the additive form
+	keysFinite          bool
+	valuesFinite        bool
+
+	dscores          []float32 // dw, and then ds
+	kept, keptMemory []float32 // the weights after dropout
+	cappedMemory     []float32
+	dq, dk, dv       []float32
+}
+
+var backWorkers = sync.Pool{New: func() any { return new(backWorker) }}
+
+// worker returns memory for a task.
+func (b *backward) worker() *backWorker {
+	w := backWorkers.Get().(*backWorker)
+	a := b.a
+	w.prepare(a, chunkRows, chunkKeys)
+	w.dscores = grow(w.dscores, chunkRows*w.stride)
+	w.capped = nil
+	if a.SoftCap != 0 {
+		w.cappedMemory = grow(w.cappedMemory, chunkRows*w.stride)
+		w.capped = w.cappedMemory
+	}
+	w.kept = w.scores
+	if a.Dropout > 0 {
+		w.keptMemory = grow(w.keptMemory, chunkRows*w.stride)
+		w.kept = w.keptMemory
+	}
+	w.dq = grow(w.dq, chunkRows*a.E)
+	w.dk, w.dv = grow(w.dk, chunkKeys*a.E), grow(w.dv, chunkKeys*a.EV)
+	return w
+}
+
+// loadChunk makes keys k0 to k1 of a head ready and clears the sums for them.
+func (w *backWorker) loadChunk(a *Attention, b, g, k0, k1 int) {
+	k, v, n := from(keys(a.K, b, g), k0), from(keys(a.V, b, g), k0), k1-k0
+	w.loadKeys(a, b, g, k0, k1)
+	if a.Additive != nil {
+		w.additiveGrad.Set(k.Data, k.Row, n, a.E, a.Additive)
+	} else {
+		useOrCopy(&w.keyRows, k, n, a.E)
+		w.keysAt, w.keysFinite = k, finite(k, n, a.E)
+		clear(w.dk[:n*a.E])
+	}
+	w.valuesT.Copy(v.T(), a.EV, n)
+	w.valuesAt, w.valuesFinite = v, finite(v, n, a.EV)
+	clear(w.dv[:n*a.EV])
+}
+
+// release hands w back without the caller's slices.
+func (w *backWorker) release() {
+	w.forget()
+	w.keysAt = simd.Mat{}
+	w.additiveGrad.Set(nil, 0, 0, 0, nil)
+	for _, p := range []*simd.Panels{&w.keyRows, &w.queryRows, &w.upstream} {
+		p.Release()
+	}
+	backWorkers.Put(w)
+}
+
+// block is queries r to r+n of a tall matrix and keys j0 to j1.
+type block struct {
+	t         tall
+	r, n      int
+	j0, width int
+	do        simd.Mat // of these queries
+}
+
+// chunk adds to the gradients of chunk c of the keys of a head, and to those of
+// its queries, scaled, at dq.
+func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads, scale float32) {
+	a := b.a
+	k0 := c * chunkKeys
+	k1 := min(k0+chunkKeys, a.Lk)
+	nk := k1 - k0
+	loaded := false
+	for i := range b.count {
+		t := a.tall(s, g, i, b.count)
+		do := a.rows(b.up.DOut, s, t.h)
+		for r := 0; r < t.n; r += chunkRows {
+			n := min(chunkRows, t.n-r)
+			lo, hi := w.look(a, t.first+r, n, k0, k1)
+			if lo >= hi {
+				continue
+			}
+			if !loaded {
+				w.loadChunk(a, s, g, k0, k1)
+				loaded = true
+			}
+			lo &^= 63
+			w.block(b, block{t: t, r: r, n: n, j0: lo, width: hi - lo, do: from(do, r)}, dq, scale)
+		}
+	}
+	if !loaded {
+		return
+	}
+	switch {
+	case a.Additive != nil:
+		var dk simd.Mat
+		if b.to.K.Data != nil {
+			dk = from(keys(b.to.K, s, g), k0)
+		}
+		w.additiveGrad.Flush(dk.Data, dk.Row, b.additivePart(s, g, c))
+	case b.to.K.Data != nil:
+		dk := from(keys(b.to.K, s, g), k0)
+		for j := range nk {
+			simd.Axpy(a.scale(), w.dk[j*a.E:][:a.E], dk.Data[j*dk.Row:][:a.E])
+		}
+	}
+	if b.to.V.Data != nil {
+		dv := from(keys(b.to.V, s, g), k0)
+		for j := range nk {
+			d := dv.Data[j*dv.Row:][:a.EV]
+			simd.Add(d, d, w.dv[j*a.EV:][:a.EV])
+		}
+	}
+}
+
+// block adds what a block gives to the gradients of its keys, and to those of its
+// queries, scaled, at to.
+func (w *backWorker) block(b *backward, x block, to Heads, scale float32) {
+	a, t, n := b.a, x.t, x.n
+	row := t.first + x.r
+	at, width := x.j0-w.from, x.width
+	w.ask(a, t, x.r, n)
+	c := w.score(a, t, x.r, n, x.j0, x.j0+width)
+	shift, inverse := b.st.Shift[row:][:n], b.st.Inverse[row:][:n]
+	simd.WeightRows(w.scores, w.stride, width, c, shift, inverse)
+	w.mend(b, x)
+
+	dw := simd.Mat{Data: w.dscores, Row: w.stride, Col: 1}
+	multiply(dw, x.do, n, &w.valuesT, w.valuesAt.T(), 0, a.EV, at, at+width, w.valuesFinite, false)
+	if a.Dropout > 0 {
+		for i := range n {
+			d := w.dscores[i*w.stride:][:width]
+			a.drop(d, d, row+i, x.j0)
+			a.drop(w.kept[i*w.stride:][:width], w.scores[i*w.stride:][:width], row+i, x.j0)
+		}
+	}
+	if b.up.DWeights != nil {
+		for i := range n {
+			d := w.dscores[i*w.stride:][:width]
+			simd.Add(d, d, b.up.DWeights[(row+i)*a.Lk+x.j0:][:width])
+		}
+	}
+	simd.GradRows(w.dscores, w.scores, w.stride, width, (*b.mean)[row:][:n])
+
+	if b.to.V.Data != nil {
+		useOrCopy(&w.upstream, x.do, n, a.EV)
+		kept := simd.Mat{Data: w.kept, Row: 1, Col: w.stride}
+		multiply(simd.RowMajor(w.dv[at*a.EV:], a.EV), kept, width, &w.upstream, x.do, 0, n, 0, a.EV, finite(x.do, n, a.EV), true)
+	}
+	if b.to.Bias != nil {
+		w.biasGrad(b, x)
+	}
+	if a.SoftCap != 0 {
+		for i := range n {
+			d, t := w.dscores[i*w.stride:][:width], w.capped[i*w.stride:][:width]
+			for j, v := range t {
+				if d[j] != 0 { // where it is, v may be NaN
+					d[j] *= 1 - v*v
+				}
+			}
+		}
+	}
+	dq := w.dq[:n*a.E]
+	if a.Additive != nil {
+		clear(dq)
+		simd.AdditiveTileGrad(dq, a.E, w.dscores, w.stride, &w.queries, 0, n, &w.additiveGrad, at, at+width)
+	} else {
+		w.dotGrad(b, x, at)
+	}
+	if to.Data != nil {
+		to := from(a.rows(to, t.b, t.h), x.r)
+		for i := range n {
+			simd.Axpy(scale, dq[i*a.E:][:a.E], to.Data[i*to.Row:][:a.E])
+		}
+	}
+}
+
+// dotGrad sets w.dq and adds to w.dk what the gradients of dot products give, but
+// for their scale. The block starts with key number at of the chunk.
+func (w *backWorker) dotGrad(b *backward, x block, at int) {
+	a := b.a
+	ds := simd.Mat{Data: w.dscores, Row: w.stride, Col: 1}
+	if b.to.K.Data != nil {
+		q := from(x.t.q, x.r)
+		useOrCopy(&w.queryRows, q, x.n, a.E)
+		multiply(simd.RowMajor(w.dk[at*a.E:], a.E), ds.T(), x.width, &w.queryRows, q, 0, x.n, 0, a.E, finite(q, x.n, a.E), true)
+	}
+	if b.to.Q.Data != nil {
+		multiply(simd.RowMajor(w.dq, a.E), ds, x.n, &w.keyRows, w.keysAt, at, at+x.width, 0, a.E, w.keysFinite, false)
+	}
+}
+
+// biasGrad adds the gradients of the scores to that of the bias.
+func (w *backWorker) biasGrad(b *backward, x block) {
+	for i := range x.n {
+		ds := w.dscores[i*w.stride:][:x.width]
+		to := b.to.Bias[b.a.Bias.at(b.a, x.t.first+x.r+i, x.j0):]
+		switch b.a.Bias.Col {
+		case 1:
+			simd.Add(to[:len(ds)], to[:len(ds)], ds)
+		case 0:
+			to[0] += simd.Sum(ds)
+		default:
+			for j, d := range ds {
+				to[j*b.a.Bias.Col] += d
+			}
+		}
+	}
+}
+
+// mend sets right the weights of rows that are not finite, as those of a query
+// with a NaN: NaN where a key is seen, 0 elsewhere. And whatever comes from a
+// query without an upstream gradient is 0.
+func (w *backWorker) mend(b *backward, x block) {
+	a := b.a
+	for i := range x.n {
+		row := x.t.first + x.r + i
+		bad := b.st.bad(row)
+		if !bad && w.valuesFinite {
+			continue
+		}
+		p := w.scores[i*w.stride:][:x.width]
+		silent := zero(x.do.Data[i*x.do.Row:][:a.EV])
+		if b.up.DWeights != nil {
+			silent = silent && zero(b.up.DWeights[row*a.Lk:][:a.Lk])
+		}
+		switch {
+		case silent:
+			clear(p)
+		case bad:
+			w.spoil(a, p, i, x.j0)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package flash
+
+import (
+	"math"
+
+	"github.com/attn-go/attn/internal/simd"
+)
+
+// ask makes queries r to r+n ready for score, where that needs it.
+func (w *worker) ask(a *Attention, t tall, r, n int) {
+	if a.Additive != nil {
+		q := from(t.q, r)
+		w.queries.Set(q.Data, q.Row, n, a.E)
+	}
+}
+
+// score computes the scores of the n queries asked with keys j0 to j1, hides what is
+// hidden, and returns the factor that they still lack: scores·c are powers of
+// two.
+func (w *worker) score(a *Attention, t tall, r, n, j0, j1 int) (c float32) {
+	s, width := w.scores, j1-j0
+	if a.Additive != nil {
+		simd.AdditiveTile(s, w.stride, &w.queries, 0, n, w.additive, j0-w.from, j1-w.from)
+	} else {
+		simd.MultiplyPanels(simd.Mat{Data: s, Row: w.stride, Col: 1}, from(t.q, r), n, w.keys, 0, a.E, j0-w.from, j1-w.from, false)
+	}
+	c = a.scale() * log2e
+	if a.SoftCap != 0 || a.Bias != nil || !(c > 0) {
+		// Nothing but a positive factor may wait until after the maximum.
+		c = log2e
+		for i := range n {
+			w.adjust(a, t.first+r+i, s[i*w.stride:][:width], i, j0)
+		}
+	}
+	if a.Mask != nil {
+		for i := range n {
+			w.hide(a, i, s[i*w.stride:][:width], j0)
+		}
+	}
+	return c
+}
+
+// adjust scales a row of scores, caps it and adds the bias. The row is number i
+// of the strip and number row of all.
+func (w *worker) adjust(a *Attention, row int, s []float32, i, j0 int) {
+	simd.Scale(s, a.scale(), s)
+	if a.SoftCap != 0 {
+		simd.Scale(s, 1/a.SoftCap, s)
+		simd.Tanh(s, s)
+		if w.capped != nil {
+			copy(w.capped[i*w.stride:], s)
+		}
+		simd.Scale(s, a.SoftCap, s)
+	}
+	if a.Bias != nil {
+		a.Bias.add(s, a, row, j0)
+	}
+}
+
+// Bias is added to the scores; element (b, h, i, j) is at
+// Data[b·Batch + h·Head + i·Row + j·Col]. A stride of 0 broadcasts.
+type Bias struct {
+	Data                  []float32
+	Batch, Head, Row, Col int
+}
+
+// at returns the place of the element for a row and key j.
+func (x *Bias) at(a *Attention, row, j int) int {
+	b, h, i := a.split(row)
+	return b*x.Batch + h*x.Head + i*x.Row + j*x.Col
+}
+
+// add adds the bias of keys j0, j0+1, … to a row of scores.
+func (x *Bias) add(s []float32, a *Attention, row, j0 int) {
+	at := x.at(a, row, j0)
+	switch x.Col {
+	case 1:
+		simd.Add(s, s, x.Data[at:][:len(s)])
+	case 0:
+		v := x.Data[at]
+		for j := range s {
+			s[j] += v
+		}
+	default:
+		for j := range s {
+			s[j] += x.Data[at+j*x.Col]
+		}
+	}
+}
+
+// drop applies dropout to a row of weights of keys j0, j0+1, ….
+func (a *Attention) drop(dst, x []float32, row, j0 int) {
+	simd.Dropout(dst, x, a.Key, row*a.Lk+j0, uint32(math.Round(float64(a.Dropout)*(1<<32))), 1/(1-a.Dropout))
+}
