@@ -23,7 +23,7 @@ func main() {
 		exponentials(s)
 		normal(s)
 		additive(s)
-		rows(s)
+		strips(s)
 		additiveTiles(s)
 		adam(s)
 	}

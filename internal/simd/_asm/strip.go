@@ -59,9 +59,9 @@ func eachRow(body, next func()) {
 	JNZ(LabelRef(loop))
 }
 
-// rows writes the kernels for the strips of attention: a few rows of scores and
+// strips writes the kernels for the strips of attention: a few rows of scores and
 // what is done with each of them.
-func rows(s isa) {
+func strips(s isa) {
 	rowMax(s)
 
 	s.begin("powerRows", "func(x *float32, row, rows, n int, c float32, shift, sum *float32)")
