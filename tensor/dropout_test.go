@@ -79,6 +79,46 @@ func TestDropoutSeeds(t *testing.T) {
 	tensortest.Same(t, "a shorter operand", dropped(other, n/2, 0.5), first[:n/2])
 }
 
+// A run can be repeated years later: what a seed drops never changes.
+func TestDropoutPattern(t *testing.T) {
+	tape := tensor.NewTape(tensor.Train)
+	tape.Seed(7)
+	for op, want := range [][4]uint64{
+		{0x0fbb2bd9e5fb7abb, 0x3eff2cd0f1f7fbf3, 0xebff971dc2b0ff7e, 0xef99c7f5dfffbea7},
+		{0x0b5f77f6fa376fbf, 0xf8ffeeabecf63eef, 0xaff6b672ffff7fd8, 0x7f7fbbec8ff2b9fa},
+	} {
+		var kept [4]uint64
+		for i, v := range dropped(tape, 256, 0.3) {
+			if v != 0 {
+				kept[i/64] |= 1 << (i % 64)
+			}
+		}
+		if kept != want {
+			t.Errorf("operation %d keeps %#016x, want %#016x", op, kept, want)
+		}
+	}
+}
+
+func TestDropoutOfNaN(t *testing.T) {
+	tape := tensor.NewTape(tensor.Train)
+	x := tensor.Full(nan, 1009).Param()
+	y := tensor.Dropout(tape, x, 0.5)
+	tape.Backward(y, tensor.Full(nan, 1009))
+	zeros := 0
+	for i, v := range y.Data() {
+		g := x.Grad().Data()[i]
+		if (v == 0) != (g == 0) || (v == v) != (v == 0) || (g == g) != (g == 0) {
+			t.Fatalf("element %d is %v with gradient %v, want 0 or NaN for both", i, v, g)
+		}
+		if v == 0 {
+			zeros++
+		}
+	}
+	if zeros < 400 || zeros > 600 {
+		t.Errorf("%d of 1009 dropped", zeros)
+	}
+}
+
 func TestDropoutBackwardUsesTheSameMask(t *testing.T) {
 	const n = 20_011
 	x := tensor.Full(1, n).Param()

@@ -1,5 +1,7 @@
 package tensor
 
+import "github.com/attn-go/attn/internal/simd"
+
 // Mode says what a tape does besides owning memory.
 type Mode uint8
 
@@ -198,5 +200,5 @@ func (t *Tape) BackwardAll(outs, douts []*Tensor) {
 // stream returns the key of a fresh random stream for one operation.
 func (t *Tape) stream() uint64 {
 	t.draws++
-	return mix64(t.seed ^ mix64(t.draws))
+	return simd.Mix64(t.seed ^ simd.Mix64(t.draws))
 }

@@ -71,6 +71,8 @@ func BenchmarkVector(b *testing.B) {
 		{"Mul", func(x, y, z, w []float32) { Mul(x, y, z) }},
 		{"MulAdd", func(x, y, z, w []float32) { MulAdd(w, y, z) }},
 		{"AdamW", func(x, y, z, w []float32) { AdamW(x, y, z, w, step) }},
+		{"Dropout", func(x, y, z, w []float32) { Dropout(x, y, 7, 11, 1<<29, 1.1) }},
+		{"DropoutAdd", func(x, y, z, w []float32) { DropoutAdd(x, y, z, 7, 11, 1<<29, 1.1) }},
 		{"AdditiveScores", func(x, y, z, w []float32) { AdditiveScores(x[:len(x)/64], y[:64], z, w[:64], len(x)/64, 64) }},
 		{"AdditiveGrad", func(x, y, z, w []float32) {
 			AdditiveGrad(x[:64], w, x[64:128], y[:len(x)/64], y[:64], z, y[64:128], len(x)/64, 64)

@@ -59,3 +59,11 @@ func additiveGrad(dq, dk, dw, ds, q, k, w []float32, nk, h int) {
 }
 
 func adamW(p, g, m, v []float32, s *adamScalars) { adamWGeneric(p, g, m, v, s) }
+
+func dropout(dst, x []float32, key uint64, threshold uint32, keep float32) {
+	dropoutGeneric(dst, x, key, threshold, keep)
+}
+
+func dropoutAdd(dst, x, y []float32, key uint64, threshold uint32, keep float32) {
+	dropoutAddGeneric(dst, x, y, key, threshold, keep)
+}

@@ -4632,10 +4632,9 @@ groups217:
 	RET
 
 // func axpyAVX512(a float32, x *float32, y *float32, n int)
-// Requires: AVX, AVX512F, BMI2, SSE
+// Requires: AVX, AVX512F, BMI2
 TEXT ·axpyAVX512(SB), NOSPLIT, $0-32
-	MOVSS        a+0(FP), X0
-	VBROADCASTSS X0, Z0
+	VBROADCASTSS a+0(FP), Z0
 	MOVQ         x+8(FP), AX
 	MOVQ         y+16(FP), CX
 	MOVQ         n+24(FP), DX
@@ -4695,11 +4694,10 @@ end218:
 	RET
 
 // func scaleAVX512(dst *float32, a float32, x *float32, n int)
-// Requires: AVX, AVX512F, BMI2, SSE
+// Requires: AVX, AVX512F, BMI2
 TEXT ·scaleAVX512(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
-	MOVSS        a+8(FP), X0
-	VBROADCASTSS X0, Z0
+	VBROADCASTSS a+8(FP), Z0
 	MOVQ         x+16(FP), CX
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
@@ -5519,22 +5517,21 @@ GLOBL c3b3511e8<>(SB), RODATA|NOPTR, $64
 TEXT ·expSumAVX512(SB), NOSPLIT, $0-36
 	MOVQ         dst+0(FP), AX
 	MOVQ         x+8(FP), CX
-	MOVSS        shift+24(FP), X0
-	VBROADCASTSS X0, Z0
-	VBROADCASTSS c42b20000<>+0(SB), Z2
-	VBROADCASTSS c4b40007e<>+0(SB), Z3
-	VBROADCASTSS cc2adf5c3<>+0(SB), Z4
-	VBROADCASTSS c3fb8aa3b<>+0(SB), Z5
-	VBROADCASTSS c3f317218<>+0(SB), Z6
-	VBROADCASTSS cb102e308<>+0(SB), Z7
+	VBROADCASTSS shift+24(FP), Z0
+	VBROADCASTSS c42b20000<>+0(SB), Z1
+	VBROADCASTSS c4b40007e<>+0(SB), Z2
+	VBROADCASTSS cc2adf5c3<>+0(SB), Z3
+	VBROADCASTSS c3fb8aa3b<>+0(SB), Z4
+	VBROADCASTSS c3f317218<>+0(SB), Z5
+	VBROADCASTSS cb102e308<>+0(SB), Z6
+	VBROADCASTSS c40000000<>+0(SB), Z7
 	VBROADCASTSS c40000000<>+0(SB), Z8
-	VBROADCASTSS c40000000<>+0(SB), Z9
-	VBROADCASTSS c3f7ffffe<>+0(SB), Z10
-	VBROADCASTSS c3eaaaa49<>+0(SB), Z11
-	VBROADCASTSS c3daaac79<>+0(SB), Z12
-	VBROADCASTSS c3c891d10<>+0(SB), Z13
-	VBROADCASTSS c3b3511e8<>+0(SB), Z14
-	VPXORD       Z1, Z1, Z1
+	VBROADCASTSS c3f7ffffe<>+0(SB), Z9
+	VBROADCASTSS c3eaaaa49<>+0(SB), Z10
+	VBROADCASTSS c3daaac79<>+0(SB), Z11
+	VBROADCASTSS c3c891d10<>+0(SB), Z12
+	VBROADCASTSS c3b3511e8<>+0(SB), Z13
+	VPXORD       Z14, Z14, Z14
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
@@ -5543,24 +5540,24 @@ TEXT ·expSumAVX512(SB), NOSPLIT, $0-36
 loop267:
 	VMOVUPS      (CX)(BX*4), Z15
 	VSUBPS       Z0, Z15, Z15
-	VMINPS       Z15, Z2, Z15
-	VCMPPS       $0x05, Z4, Z15, K1
-	VMOVUPS      Z3, Z16
-	VFMADD231PS  Z5, Z15, Z16
-	VSUBPS       Z3, Z16, Z17
+	VMINPS       Z15, Z1, Z15
+	VCMPPS       $0x05, Z3, Z15, K1
+	VMOVUPS      Z2, Z16
+	VFMADD231PS  Z4, Z15, Z16
+	VSUBPS       Z2, Z16, Z17
+	VFNMADD231PS Z5, Z17, Z15
 	VFNMADD231PS Z6, Z17, Z15
-	VFNMADD231PS Z7, Z17, Z15
-	VMOVUPS      Z14, Z17
-	VFMADD213PS  Z13, Z15, Z17
+	VMOVUPS      Z13, Z17
 	VFMADD213PS  Z12, Z15, Z17
 	VFMADD213PS  Z11, Z15, Z17
 	VFMADD213PS  Z10, Z15, Z17
 	VFMADD213PS  Z9, Z15, Z17
 	VFMADD213PS  Z8, Z15, Z17
+	VFMADD213PS  Z7, Z15, Z17
 	VPSLLD       $0x17, Z16, Z16
 	VMULPS.Z     Z16, Z17, K1, Z17
 	VMOVUPS      Z17, (AX)(BX*4)
-	VADDPS       Z17, Z1, Z1
+	VADDPS       Z17, Z14, Z14
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
 	JGE          loop267
@@ -5571,24 +5568,24 @@ after268:
 	JL           rest2660
 	VMOVUPS      (CX)(BX*4), Z15
 	VSUBPS       Z0, Z15, Z15
-	VMINPS       Z15, Z2, Z15
-	VCMPPS       $0x05, Z4, Z15, K1
-	VMOVUPS      Z3, Z0
-	VFMADD231PS  Z5, Z15, Z0
-	VSUBPS       Z3, Z0, Z2
-	VFNMADD231PS Z6, Z2, Z15
-	VFNMADD231PS Z7, Z2, Z15
-	VMOVUPS      Z14, Z2
-	VFMADD213PS  Z13, Z15, Z2
-	VFMADD213PS  Z12, Z15, Z2
-	VFMADD213PS  Z11, Z15, Z2
-	VFMADD213PS  Z10, Z15, Z2
-	VFMADD213PS  Z9, Z15, Z2
-	VFMADD213PS  Z8, Z15, Z2
+	VMINPS       Z15, Z1, Z15
+	VCMPPS       $0x05, Z3, Z15, K1
+	VMOVUPS      Z2, Z0
+	VFMADD231PS  Z4, Z15, Z0
+	VSUBPS       Z2, Z0, Z1
+	VFNMADD231PS Z5, Z1, Z15
+	VFNMADD231PS Z6, Z1, Z15
+	VMOVUPS      Z13, Z1
+	VFMADD213PS  Z12, Z15, Z1
+	VFMADD213PS  Z11, Z15, Z1
+	VFMADD213PS  Z10, Z15, Z1
+	VFMADD213PS  Z9, Z15, Z1
+	VFMADD213PS  Z8, Z15, Z1
+	VFMADD213PS  Z7, Z15, Z1
 	VPSLLD       $0x17, Z0, Z0
-	VMULPS.Z     Z0, Z2, K1, Z2
-	VMOVUPS      Z2, (AX)(BX*4)
-	VADDPS       Z2, Z1, Z1
+	VMULPS.Z     Z0, Z1, K1, Z1
+	VMOVUPS      Z1, (AX)(BX*4)
+	VADDPS       Z1, Z14, Z14
 	SUBQ         $+16, DX
 	JMP          done265
 
@@ -5600,36 +5597,36 @@ rest2660:
 	KMOVW        SI, K1
 	VMOVUPS.Z    (CX)(BX*4), K1, Z15
 	VSUBPS       Z0, Z15, Z15
-	VMINPS       Z15, Z2, Z15
-	VCMPPS       $0x05, Z4, Z15, K2
-	VMOVUPS      Z3, Z0
-	VFMADD231PS  Z5, Z15, Z0
-	VSUBPS       Z3, Z0, Z2
-	VFNMADD231PS Z6, Z2, Z15
-	VFNMADD231PS Z7, Z2, Z15
-	VMOVUPS      Z14, Z2
-	VFMADD213PS  Z13, Z15, Z2
-	VFMADD213PS  Z12, Z15, Z2
-	VFMADD213PS  Z11, Z15, Z2
-	VFMADD213PS  Z10, Z15, Z2
-	VFMADD213PS  Z9, Z15, Z2
-	VFMADD213PS  Z8, Z15, Z2
+	VMINPS       Z15, Z1, Z15
+	VCMPPS       $0x05, Z3, Z15, K2
+	VMOVUPS      Z2, Z0
+	VFMADD231PS  Z4, Z15, Z0
+	VSUBPS       Z2, Z0, Z1
+	VFNMADD231PS Z5, Z1, Z15
+	VFNMADD231PS Z6, Z1, Z15
+	VMOVUPS      Z13, Z1
+	VFMADD213PS  Z12, Z15, Z1
+	VFMADD213PS  Z11, Z15, Z1
+	VFMADD213PS  Z10, Z15, Z1
+	VFMADD213PS  Z9, Z15, Z1
+	VFMADD213PS  Z8, Z15, Z1
+	VFMADD213PS  Z7, Z15, Z1
 	VPSLLD       $0x17, Z0, Z0
-	VMULPS.Z     Z0, Z2, K2, Z2
-	VMOVUPS      Z2, K1, (AX)(BX*4)
-	VMOVAPS.Z    Z2, K1, Z2
-	VADDPS       Z2, Z1, Z1
+	VMULPS.Z     Z0, Z1, K2, Z1
+	VMOVUPS      Z1, K1, (AX)(BX*4)
+	VMOVAPS.Z    Z1, K1, Z1
+	VADDPS       Z1, Z14, Z14
 
 done265:
-	VEXTRACTF64X4 $0x01, Z1, Y0
-	VADDPS        Y0, Y1, Y1
-	VEXTRACTF32X4 $0x01, Y1, X0
-	VADDPS        X0, X1, X1
-	VMOVHLPS      X1, X1, X0
-	VADDPS        X0, X1, X1
-	VMOVSHDUP     X1, X0
-	VADDPS        X0, X1, X1
-	MOVSS         X1, ret+32(FP)
+	VEXTRACTF64X4 $0x01, Z14, Y0
+	VADDPS        Y0, Y14, Y14
+	VEXTRACTF32X4 $0x01, Y14, X0
+	VADDPS        X0, X14, X14
+	VMOVHLPS      X14, X14, X0
+	VADDPS        X0, X14, X14
+	VMOVSHDUP     X14, X0
+	VADDPS        X0, X14, X14
+	MOVSS         X14, ret+32(FP)
 	VZEROUPPER
 	RET
 
@@ -6751,6 +6748,233 @@ end291:
 	VZEROUPPER
 	RET
 
+// func dropoutAVX512(dst *float32, x *float32, n int, key uint64, threshold uint32, keep float32)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·dropoutAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSS keep+36(FP), Z0
+	MOVQ         key+24(FP), DX
+	VPBROADCASTQ DX, Z2
+	VPADDQ       w538454127b096493_8<>+0(SB), Z2, Z1
+	VPADDQ       w454021de755d453b_8<>+0(SB), Z2, Z2
+	VMOVUPS      we3779b97f4a7c150_1<>+0(SB), Z3
+	VMOVUPS      wbf58476d1ce4e5b9_1<>+0(SB), Z4
+	VMOVUPS      w94d049bb133111eb_1<>+0(SB), Z5
+	MOVL         threshold+32(FP), DX
+	SHLQ         $0x20, DX
+	VPBROADCASTQ DX, Z6
+	MOVQ         n+16(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+16, DX
+	JL           after296
+
+loop295:
+	VMOVUPS  (CX)(BX*4), Z7
+	VPSRLQ   $0x1e, Z1, Z9
+	VPXORQ   Z9, Z1, Z8
+	VPMULLQ  Z4, Z8, Z8
+	VPSRLQ   $0x1b, Z8, Z9
+	VPXORQ   Z9, Z8, Z8
+	VPMULLQ  Z5, Z8, Z8
+	VPSRLQ   $0x1f, Z8, Z9
+	VPXORQ   Z9, Z8, Z8
+	VPADDQ   Z3, Z1, Z1
+	VPSRLQ   $0x1e, Z2, Z10
+	VPXORQ   Z10, Z2, Z9
+	VPMULLQ  Z4, Z9, Z9
+	VPSRLQ   $0x1b, Z9, Z10
+	VPXORQ   Z10, Z9, Z9
+	VPMULLQ  Z5, Z9, Z9
+	VPSRLQ   $0x1f, Z9, Z10
+	VPXORQ   Z10, Z9, Z9
+	VPADDQ   Z3, Z2, Z2
+	VPCMPUQ  $0x05, Z6, Z8, K1
+	VPCMPUQ  $0x05, Z6, Z9, K2
+	KUNPCKBW K1, K2, K1
+	VMULPS.Z Z0, Z7, K1, Z7
+	VMOVUPS  Z7, (AX)(BX*4)
+	ADDQ     $+16, BX
+	SUBQ     $+16, DX
+	JGE      loop295
+
+after296:
+	ADDQ      $+16, DX
+	TESTQ     DX, DX
+	JZ        end294
+	MOVL      $-1, SI
+	BZHIL     DX, SI, SI
+	KMOVW     SI, K1
+	VMOVUPS.Z (CX)(BX*4), K1, Z7
+	VPSRLQ    $0x1e, Z1, Z9
+	VPXORQ    Z9, Z1, Z8
+	VPMULLQ   Z4, Z8, Z8
+	VPSRLQ    $0x1b, Z8, Z9
+	VPXORQ    Z9, Z8, Z8
+	VPMULLQ   Z5, Z8, Z8
+	VPSRLQ    $0x1f, Z8, Z9
+	VPXORQ    Z9, Z8, Z8
+	VPADDQ    Z3, Z1, Z1
+	VPSRLQ    $0x1e, Z2, Z9
+	VPXORQ    Z9, Z2, Z1
+	VPMULLQ   Z4, Z1, Z1
+	VPSRLQ    $0x1b, Z1, Z9
+	VPXORQ    Z9, Z1, Z1
+	VPMULLQ   Z5, Z1, Z1
+	VPSRLQ    $0x1f, Z1, Z9
+	VPXORQ    Z9, Z1, Z1
+	VPADDQ    Z3, Z2, Z2
+	VPCMPUQ   $0x05, Z6, Z8, K2
+	VPCMPUQ   $0x05, Z6, Z1, K3
+	KUNPCKBW  K2, K3, K2
+	VMULPS.Z  Z0, Z7, K2, Z7
+	VMOVUPS   Z7, K1, (AX)(BX*4)
+
+end294:
+	VZEROUPPER
+	RET
+
+DATA w538454127b096493_8<>+0(SB)/8, $0x0000000000000000
+DATA w538454127b096493_8<>+8(SB)/8, $0x9e3779b97f4a7c15
+DATA w538454127b096493_8<>+16(SB)/8, $0x3c6ef372fe94f82a
+DATA w538454127b096493_8<>+24(SB)/8, $0xdaa66d2c7ddf743f
+DATA w538454127b096493_8<>+32(SB)/8, $0x78dde6e5fd29f054
+DATA w538454127b096493_8<>+40(SB)/8, $0x1715609f7c746c69
+DATA w538454127b096493_8<>+48(SB)/8, $0xb54cda58fbbee87e
+DATA w538454127b096493_8<>+56(SB)/8, $0x538454127b096493
+GLOBL w538454127b096493_8<>(SB), RODATA|NOPTR, $64
+
+DATA w454021de755d453b_8<>+0(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA w454021de755d453b_8<>+8(SB)/8, $0x8ff34785799e5cbd
+DATA w454021de755d453b_8<>+16(SB)/8, $0x2e2ac13ef8e8d8d2
+DATA w454021de755d453b_8<>+24(SB)/8, $0xcc623af8783354e7
+DATA w454021de755d453b_8<>+32(SB)/8, $0x6a99b4b1f77dd0fc
+DATA w454021de755d453b_8<>+40(SB)/8, $0x08d12e6b76c84d11
+DATA w454021de755d453b_8<>+48(SB)/8, $0xa708a824f612c926
+DATA w454021de755d453b_8<>+56(SB)/8, $0x454021de755d453b
+GLOBL w454021de755d453b_8<>(SB), RODATA|NOPTR, $64
+
+DATA we3779b97f4a7c150_1<>+0(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+8(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+16(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+24(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+32(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+40(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+48(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+56(SB)/8, $0xe3779b97f4a7c150
+GLOBL we3779b97f4a7c150_1<>(SB), RODATA|NOPTR, $64
+
+DATA wbf58476d1ce4e5b9_1<>+0(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+8(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+16(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+24(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+32(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+40(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+48(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+56(SB)/8, $0xbf58476d1ce4e5b9
+GLOBL wbf58476d1ce4e5b9_1<>(SB), RODATA|NOPTR, $64
+
+DATA w94d049bb133111eb_1<>+0(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+8(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+16(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+24(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+32(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+40(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+48(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+56(SB)/8, $0x94d049bb133111eb
+GLOBL w94d049bb133111eb_1<>(SB), RODATA|NOPTR, $64
+
+// func dropoutAddAVX512(dst *float32, x *float32, y *float32, n int, key uint64, threshold uint32, keep float32)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·dropoutAddAVX512(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         y+16(FP), DX
+	VBROADCASTSS keep+44(FP), Z0
+	MOVQ         key+32(FP), BX
+	VPBROADCASTQ BX, Z2
+	VPADDQ       w538454127b096493_8<>+0(SB), Z2, Z1
+	VPADDQ       w454021de755d453b_8<>+0(SB), Z2, Z2
+	VMOVUPS      we3779b97f4a7c150_1<>+0(SB), Z3
+	VMOVUPS      wbf58476d1ce4e5b9_1<>+0(SB), Z4
+	VMOVUPS      w94d049bb133111eb_1<>+0(SB), Z5
+	MOVL         threshold+40(FP), BX
+	SHLQ         $0x20, BX
+	VPBROADCASTQ BX, Z6
+	MOVQ         n+24(FP), BX
+	XORQ         SI, SI
+	SUBQ         $+16, BX
+	JL           after299
+
+loop298:
+	VMOVUPS  (CX)(SI*4), Z7
+	VMOVUPS  (DX)(SI*4), Z8
+	VMULPS   Z0, Z8, Z8
+	VPSRLQ   $0x1e, Z1, Z10
+	VPXORQ   Z10, Z1, Z9
+	VPMULLQ  Z4, Z9, Z9
+	VPSRLQ   $0x1b, Z9, Z10
+	VPXORQ   Z10, Z9, Z9
+	VPMULLQ  Z5, Z9, Z9
+	VPSRLQ   $0x1f, Z9, Z10
+	VPXORQ   Z10, Z9, Z9
+	VPADDQ   Z3, Z1, Z1
+	VPSRLQ   $0x1e, Z2, Z11
+	VPXORQ   Z11, Z2, Z10
+	VPMULLQ  Z4, Z10, Z10
+	VPSRLQ   $0x1b, Z10, Z11
+	VPXORQ   Z11, Z10, Z10
+	VPMULLQ  Z5, Z10, Z10
+	VPSRLQ   $0x1f, Z10, Z11
+	VPXORQ   Z11, Z10, Z10
+	VPADDQ   Z3, Z2, Z2
+	VPCMPUQ  $0x05, Z6, Z9, K1
+	VPCMPUQ  $0x05, Z6, Z10, K2
+	KUNPCKBW K1, K2, K1
+	VADDPS   Z8, Z7, K1, Z7
+	VMOVUPS  Z7, (AX)(SI*4)
+	ADDQ     $+16, SI
+	SUBQ     $+16, BX
+	JGE      loop298
+
+after299:
+	ADDQ      $+16, BX
+	TESTQ     BX, BX
+	JZ        end297
+	MOVL      $-1, DI
+	BZHIL     BX, DI, DI
+	KMOVW     DI, K1
+	VMOVUPS.Z (CX)(SI*4), K1, Z7
+	VMOVUPS.Z (DX)(SI*4), K1, Z8
+	VMULPS    Z0, Z8, Z8
+	VPSRLQ    $0x1e, Z1, Z9
+	VPXORQ    Z9, Z1, Z0
+	VPMULLQ   Z4, Z0, Z0
+	VPSRLQ    $0x1b, Z0, Z9
+	VPXORQ    Z9, Z0, Z0
+	VPMULLQ   Z5, Z0, Z0
+	VPSRLQ    $0x1f, Z0, Z9
+	VPXORQ    Z9, Z0, Z0
+	VPADDQ    Z3, Z1, Z1
+	VPSRLQ    $0x1e, Z2, Z9
+	VPXORQ    Z9, Z2, Z1
+	VPMULLQ   Z4, Z1, Z1
+	VPSRLQ    $0x1b, Z1, Z9
+	VPXORQ    Z9, Z1, Z1
+	VPMULLQ   Z5, Z1, Z1
+	VPSRLQ    $0x1f, Z1, Z9
+	VPXORQ    Z9, Z1, Z1
+	VPADDQ    Z3, Z2, Z2
+	VPCMPUQ   $0x05, Z6, Z0, K2
+	VPCMPUQ   $0x05, Z6, Z1, K3
+	KUNPCKBW  K2, K3, K2
+	VADDPS    Z8, Z7, K2, Z7
+	VMOVUPS   Z7, K1, (AX)(SI*4)
+
+end297:
+	VZEROUPPER
+	RET
+
 // func gemm1AVX2(t *byte)
 // Requires: AVX, FMA3
 TEXT ·gemm1AVX2(SB), NOSPLIT, $8-8
@@ -6766,11 +6990,11 @@ TEXT ·gemm1AVX2(SB), NOSPLIT, $8-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x0c
-	JNE  rows294
+	JNE  rows300
 
-tile295:
+tile301:
 	CMPQ    88(AX), $0x02
-	JNE     notC296
+	JNE     notC302
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -6795,11 +7019,11 @@ tile295:
 	VMOVUPS (R13), Y10
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y11
-	JMP     begin298
+	JMP     begin304
 
-notC296:
+notC302:
 	CMPQ    88(AX), $0x01
-	JNE     notBias297
+	JNE     notBias303
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -6813,9 +7037,9 @@ notC296:
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
 	VMOVUPS Y0, Y11
-	JMP     begin298
+	JMP     begin304
 
-notBias297:
+notBias303:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -6829,16 +7053,16 @@ notBias297:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin298:
+begin304:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums300
+	JZ    sums306
 
-step299:
+step305:
 	VMOVUPS      (R15), Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y0
@@ -6868,9 +7092,9 @@ step299:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step299
+	JNZ          step305
 
-sums300:
+sums306:
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -6921,17 +7145,17 @@ sums300:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile295
+	JNZ     tile301
 	VZEROUPPER
 	RET
 
-rows294:
+rows300:
 	CMPQ 64(AX), $0x0b
-	JNE  rows301
+	JNE  rows307
 
-tile302:
+tile308:
 	CMPQ    88(AX), $0x02
-	JNE     notC303
+	JNE     notC309
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -6954,11 +7178,11 @@ tile302:
 	VMOVUPS (R13), Y9
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
-	JMP     begin305
+	JMP     begin311
 
-notC303:
+notC309:
 	CMPQ    88(AX), $0x01
-	JNE     notBias304
+	JNE     notBias310
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -6971,9 +7195,9 @@ notC303:
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
-	JMP     begin305
+	JMP     begin311
 
-notBias304:
+notBias310:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -6986,16 +7210,16 @@ notBias304:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin305:
+begin311:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums307
+	JZ    sums313
 
-step306:
+step312:
 	VMOVUPS      (R15), Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y0
@@ -7023,9 +7247,9 @@ step306:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step306
+	JNZ          step312
 
-sums307:
+sums313:
 	VXORPS  Y11, Y11, Y11
 	VADDPS  Y11, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7072,17 +7296,17 @@ sums307:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile302
+	JNZ     tile308
 	VZEROUPPER
 	RET
 
-rows301:
+rows307:
 	CMPQ 64(AX), $0x0a
-	JNE  rows308
+	JNE  rows314
 
-tile309:
+tile315:
 	CMPQ    88(AX), $0x02
-	JNE     notC310
+	JNE     notC316
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -7103,11 +7327,11 @@ tile309:
 	VMOVUPS (R13), Y8
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y9
-	JMP     begin312
+	JMP     begin318
 
-notC310:
+notC316:
 	CMPQ    88(AX), $0x01
-	JNE     notBias311
+	JNE     notBias317
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -7119,9 +7343,9 @@ notC310:
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
-	JMP     begin312
+	JMP     begin318
 
-notBias311:
+notBias317:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -7133,16 +7357,16 @@ notBias311:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin312:
+begin318:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums314
+	JZ    sums320
 
-step313:
+step319:
 	VMOVUPS      (R15), Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y0
@@ -7168,9 +7392,9 @@ step313:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step313
+	JNZ          step319
 
-sums314:
+sums320:
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7213,17 +7437,17 @@ sums314:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile309
+	JNZ     tile315
 	VZEROUPPER
 	RET
 
-rows308:
+rows314:
 	CMPQ 64(AX), $0x09
-	JNE  rows315
+	JNE  rows321
 
-tile316:
+tile322:
 	CMPQ    88(AX), $0x02
-	JNE     notC317
+	JNE     notC323
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -7242,11 +7466,11 @@ tile316:
 	VMOVUPS (R13), Y7
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y8
-	JMP     begin319
+	JMP     begin325
 
-notC317:
+notC323:
 	CMPQ    88(AX), $0x01
-	JNE     notBias318
+	JNE     notBias324
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -7257,9 +7481,9 @@ notC317:
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
-	JMP     begin319
+	JMP     begin325
 
-notBias318:
+notBias324:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -7270,16 +7494,16 @@ notBias318:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin319:
+begin325:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums321
+	JZ    sums327
 
-step320:
+step326:
 	VMOVUPS      (R15), Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y0
@@ -7303,9 +7527,9 @@ step320:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step320
+	JNZ          step326
 
-sums321:
+sums327:
 	VXORPS  Y9, Y9, Y9
 	VADDPS  Y9, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7344,17 +7568,17 @@ sums321:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile316
+	JNZ     tile322
 	VZEROUPPER
 	RET
 
-rows315:
+rows321:
 	CMPQ 64(AX), $0x08
-	JNE  rows322
+	JNE  rows328
 
-tile323:
+tile329:
 	CMPQ    88(AX), $0x02
-	JNE     notC324
+	JNE     notC330
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -7371,11 +7595,11 @@ tile323:
 	VMOVUPS (R13), Y6
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y7
-	JMP     begin326
+	JMP     begin332
 
-notC324:
+notC330:
 	CMPQ    88(AX), $0x01
-	JNE     notBias325
+	JNE     notBias331
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -7385,9 +7609,9 @@ notC324:
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
-	JMP     begin326
+	JMP     begin332
 
-notBias325:
+notBias331:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -7397,16 +7621,16 @@ notBias325:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin326:
+begin332:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums328
+	JZ    sums334
 
-step327:
+step333:
 	VMOVUPS      (R15), Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -7428,9 +7652,9 @@ step327:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step327
+	JNZ          step333
 
-sums328:
+sums334:
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7465,17 +7689,17 @@ sums328:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile323
+	JNZ     tile329
 	VZEROUPPER
 	RET
 
-rows322:
+rows328:
 	CMPQ 64(AX), $0x07
-	JNE  rows329
+	JNE  rows335
 
-tile330:
+tile336:
 	CMPQ    88(AX), $0x02
-	JNE     notC331
+	JNE     notC337
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -7490,11 +7714,11 @@ tile330:
 	VMOVUPS (R13), Y5
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y6
-	JMP     begin333
+	JMP     begin339
 
-notC331:
+notC337:
 	CMPQ    88(AX), $0x01
-	JNE     notBias332
+	JNE     notBias338
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -7503,9 +7727,9 @@ notC331:
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
-	JMP     begin333
+	JMP     begin339
 
-notBias332:
+notBias338:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -7514,16 +7738,16 @@ notBias332:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin333:
+begin339:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums335
+	JZ    sums341
 
-step334:
+step340:
 	VMOVUPS      (R15), Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y0
@@ -7543,9 +7767,9 @@ step334:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step334
+	JNZ          step340
 
-sums335:
+sums341:
 	VXORPS  Y7, Y7, Y7
 	VADDPS  Y7, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7576,17 +7800,17 @@ sums335:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile330
+	JNZ     tile336
 	VZEROUPPER
 	RET
 
-rows329:
+rows335:
 	CMPQ 64(AX), $0x06
-	JNE  rows336
+	JNE  rows342
 
-tile337:
+tile343:
 	CMPQ    88(AX), $0x02
-	JNE     notC338
+	JNE     notC344
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -7599,11 +7823,11 @@ tile337:
 	VMOVUPS (R13), Y4
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y5
-	JMP     begin340
+	JMP     begin346
 
-notC338:
+notC344:
 	CMPQ    88(AX), $0x01
-	JNE     notBias339
+	JNE     notBias345
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -7611,9 +7835,9 @@ notC338:
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
-	JMP     begin340
+	JMP     begin346
 
-notBias339:
+notBias345:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -7621,14 +7845,14 @@ notBias339:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin340:
+begin346:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums342
+	JZ    sums348
 
-step341:
+step347:
 	VMOVUPS      (R14), Y6
 	VBROADCASTSS (R13), Y7
 	VFMADD231PS  Y7, Y6, Y0
@@ -7645,9 +7869,9 @@ step341:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step341
+	JNZ          step347
 
-sums342:
+sums348:
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7674,17 +7898,17 @@ sums342:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile337
+	JNZ     tile343
 	VZEROUPPER
 	RET
 
-rows336:
+rows342:
 	CMPQ 64(AX), $0x05
-	JNE  rows343
+	JNE  rows349
 
-tile344:
+tile350:
 	CMPQ    88(AX), $0x02
-	JNE     notC345
+	JNE     notC351
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -7695,34 +7919,34 @@ tile344:
 	VMOVUPS (R12), Y3
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y4
-	JMP     begin347
+	JMP     begin353
 
-notC345:
+notC351:
 	CMPQ    88(AX), $0x01
-	JNE     notBias346
+	JNE     notBias352
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
-	JMP     begin347
+	JMP     begin353
 
-notBias346:
+notBias352:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin347:
+begin353:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums349
+	JZ    sums355
 
-step348:
+step354:
 	VMOVUPS      (R13), Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y0
@@ -7737,9 +7961,9 @@ step348:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step348
+	JNZ          step354
 
-sums349:
+sums355:
 	VXORPS  Y5, Y5, Y5
 	VADDPS  Y5, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7762,17 +7986,17 @@ sums349:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile344
+	JNZ     tile350
 	VZEROUPPER
 	RET
 
-rows343:
+rows349:
 	CMPQ 64(AX), $0x04
-	JNE  rows350
+	JNE  rows356
 
-tile351:
+tile357:
 	CMPQ    88(AX), $0x02
-	JNE     notC352
+	JNE     notC358
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -7781,32 +8005,32 @@ tile351:
 	VMOVUPS (R12), Y2
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y3
-	JMP     begin354
+	JMP     begin360
 
-notC352:
+notC358:
 	CMPQ    88(AX), $0x01
-	JNE     notBias353
+	JNE     notBias359
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
-	JMP     begin354
+	JMP     begin360
 
-notBias353:
+notBias359:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin354:
+begin360:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums356
+	JZ    sums362
 
-step355:
+step361:
 	VMOVUPS      (R13), Y4
 	VBROADCASTSS (R12), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -7819,9 +8043,9 @@ step355:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step355
+	JNZ          step361
 
-sums356:
+sums362:
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7840,47 +8064,47 @@ sums356:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile351
+	JNZ     tile357
 	VZEROUPPER
 	RET
 
-rows350:
+rows356:
 	CMPQ 64(AX), $0x03
-	JNE  rows357
+	JNE  rows363
 
-tile358:
+tile364:
 	CMPQ    88(AX), $0x02
-	JNE     notC359
+	JNE     notC365
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
-	JMP     begin361
+	JMP     begin367
 
-notC359:
+notC365:
 	CMPQ    88(AX), $0x01
-	JNE     notBias360
+	JNE     notBias366
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
-	JMP     begin361
+	JMP     begin367
 
-notBias360:
+notBias366:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin361:
+begin367:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums363
+	JZ    sums369
 
-step362:
+step368:
 	VMOVUPS      (R12), Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y0
@@ -7891,9 +8115,9 @@ step362:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step362
+	JNZ          step368
 
-sums363:
+sums369:
 	VXORPS  Y3, Y3, Y3
 	VADDPS  Y3, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7908,43 +8132,43 @@ sums363:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile358
+	JNZ     tile364
 	VZEROUPPER
 	RET
 
-rows357:
+rows363:
 	CMPQ 64(AX), $0x02
-	JNE  rows364
+	JNE  rows370
 
-tile365:
+tile371:
 	CMPQ    88(AX), $0x02
-	JNE     notC366
+	JNE     notC372
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
-	JMP     begin368
+	JMP     begin374
 
-notC366:
+notC372:
 	CMPQ    88(AX), $0x01
-	JNE     notBias367
+	JNE     notBias373
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
-	JMP     begin368
+	JMP     begin374
 
-notBias367:
+notBias373:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin368:
+begin374:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums370
+	JZ    sums376
 
-step369:
+step375:
 	VMOVUPS      (R12), Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y0
@@ -7953,9 +8177,9 @@ step369:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step369
+	JNZ          step375
 
-sums370:
+sums376:
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7966,52 +8190,52 @@ sums370:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile365
+	JNZ     tile371
 	VZEROUPPER
 	RET
 
-rows364:
-tile371:
+rows370:
+tile377:
 	CMPQ    88(AX), $0x02
-	JNE     notC372
+	JNE     notC378
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
-	JMP     begin374
+	JMP     begin380
 
-notC372:
+notC378:
 	CMPQ    88(AX), $0x01
-	JNE     notBias373
+	JNE     notBias379
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
-	JMP     begin374
+	JMP     begin380
 
-notBias373:
+notBias379:
 	VXORPS Y0, Y0, Y0
 
-begin374:
+begin380:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums376
+	JZ    sums382
 
-step375:
+step381:
 	VMOVUPS      (R12), Y1
 	VBROADCASTSS (R11), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step375
+	JNZ          step381
 
-sums376:
+sums382:
 	VXORPS  Y1, Y1, Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (R8)
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile371
+	JNZ     tile377
 	VZEROUPPER
 	RET
 
@@ -8036,11 +8260,11 @@ TEXT ·gemm1maskedAVX2(SB), NOSPLIT, $8-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x0c
-	JNE     rows377
+	JNE     rows383
 
-tile378:
+tile384:
 	CMPQ       88(AX), $0x02
-	JNE        notC379
+	JNE        notC385
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -8065,11 +8289,11 @@ tile378:
 	VMASKMOVPS (R13), Y0, Y11
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y12
-	JMP        begin381
+	JMP        begin387
 
-notC379:
+notC385:
 	CMPQ       88(AX), $0x01
-	JNE        notBias380
+	JNE        notBias386
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -8083,9 +8307,9 @@ notC379:
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
 	VMOVUPS    Y1, Y12
-	JMP        begin381
+	JMP        begin387
 
-notBias380:
+notBias386:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -8099,16 +8323,16 @@ notBias380:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-begin381:
+begin387:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums383
+	JZ    sums389
 
-step382:
+step388:
 	VMASKMOVPS   (R15), Y0, Y13
 	VBROADCASTSS (R13), Y14
 	VFMADD231PS  Y14, Y13, Y1
@@ -8138,9 +8362,9 @@ step382:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step382
+	JNZ          step388
 
-sums383:
+sums389:
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -8191,17 +8415,17 @@ sums383:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile378
+	JNZ        tile384
 	VZEROUPPER
 	RET
 
-rows377:
+rows383:
 	CMPQ 64(AX), $0x0b
-	JNE  rows384
+	JNE  rows390
 
-tile385:
+tile391:
 	CMPQ       88(AX), $0x02
-	JNE        notC386
+	JNE        notC392
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -8224,11 +8448,11 @@ tile385:
 	VMASKMOVPS (R13), Y0, Y10
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y11
-	JMP        begin388
+	JMP        begin394
 
-notC386:
+notC392:
 	CMPQ       88(AX), $0x01
-	JNE        notBias387
+	JNE        notBias393
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -8241,9 +8465,9 @@ notC386:
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
-	JMP        begin388
+	JMP        begin394
 
-notBias387:
+notBias393:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -8256,16 +8480,16 @@ notBias387:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin388:
+begin394:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums390
+	JZ    sums396
 
-step389:
+step395:
 	VMASKMOVPS   (R15), Y0, Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y1
@@ -8293,9 +8517,9 @@ step389:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step389
+	JNZ          step395
 
-sums390:
+sums396:
 	VXORPS     Y12, Y12, Y12
 	VADDPS     Y12, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -8342,17 +8566,17 @@ sums390:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile385
+	JNZ        tile391
 	VZEROUPPER
 	RET
 
-rows384:
+rows390:
 	CMPQ 64(AX), $0x0a
-	JNE  rows391
+	JNE  rows397
 
-tile392:
+tile398:
 	CMPQ       88(AX), $0x02
-	JNE        notC393
+	JNE        notC399
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -8373,11 +8597,11 @@ tile392:
 	VMASKMOVPS (R13), Y0, Y9
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y10
-	JMP        begin395
+	JMP        begin401
 
-notC393:
+notC399:
 	CMPQ       88(AX), $0x01
-	JNE        notBias394
+	JNE        notBias400
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -8389,9 +8613,9 @@ notC393:
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
-	JMP        begin395
+	JMP        begin401
 
-notBias394:
+notBias400:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -8403,16 +8627,16 @@ notBias394:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin395:
+begin401:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums397
+	JZ    sums403
 
-step396:
+step402:
 	VMASKMOVPS   (R15), Y0, Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y1
@@ -8438,9 +8662,9 @@ step396:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step396
+	JNZ          step402
 
-sums397:
+sums403:
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -8483,17 +8707,17 @@ sums397:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile392
+	JNZ        tile398
 	VZEROUPPER
 	RET
 
-rows391:
+rows397:
 	CMPQ 64(AX), $0x09
-	JNE  rows398
+	JNE  rows404
 
-tile399:
+tile405:
 	CMPQ       88(AX), $0x02
-	JNE        notC400
+	JNE        notC406
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -8512,11 +8736,11 @@ tile399:
 	VMASKMOVPS (R13), Y0, Y8
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y9
-	JMP        begin402
+	JMP        begin408
 
-notC400:
+notC406:
 	CMPQ       88(AX), $0x01
-	JNE        notBias401
+	JNE        notBias407
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -8527,9 +8751,9 @@ notC400:
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
-	JMP        begin402
+	JMP        begin408
 
-notBias401:
+notBias407:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -8540,16 +8764,16 @@ notBias401:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin402:
+begin408:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums404
+	JZ    sums410
 
-step403:
+step409:
 	VMASKMOVPS   (R15), Y0, Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y1
@@ -8573,9 +8797,9 @@ step403:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step403
+	JNZ          step409
 
-sums404:
+sums410:
 	VXORPS     Y10, Y10, Y10
 	VADDPS     Y10, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -8614,17 +8838,17 @@ sums404:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile399
+	JNZ        tile405
 	VZEROUPPER
 	RET
 
-rows398:
+rows404:
 	CMPQ 64(AX), $0x08
-	JNE  rows405
+	JNE  rows411
 
-tile406:
+tile412:
 	CMPQ       88(AX), $0x02
-	JNE        notC407
+	JNE        notC413
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -8641,11 +8865,11 @@ tile406:
 	VMASKMOVPS (R13), Y0, Y7
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y8
-	JMP        begin409
+	JMP        begin415
 
-notC407:
+notC413:
 	CMPQ       88(AX), $0x01
-	JNE        notBias408
+	JNE        notBias414
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -8655,9 +8879,9 @@ notC407:
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
-	JMP        begin409
+	JMP        begin415
 
-notBias408:
+notBias414:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -8667,16 +8891,16 @@ notBias408:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin409:
+begin415:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums411
+	JZ    sums417
 
-step410:
+step416:
 	VMASKMOVPS   (R15), Y0, Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y1
@@ -8698,9 +8922,9 @@ step410:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step410
+	JNZ          step416
 
-sums411:
+sums417:
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -8735,17 +8959,17 @@ sums411:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile406
+	JNZ        tile412
 	VZEROUPPER
 	RET
 
-rows405:
+rows411:
 	CMPQ 64(AX), $0x07
-	JNE  rows412
+	JNE  rows418
 
-tile413:
+tile419:
 	CMPQ       88(AX), $0x02
-	JNE        notC414
+	JNE        notC420
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -8760,11 +8984,11 @@ tile413:
 	VMASKMOVPS (R13), Y0, Y6
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y7
-	JMP        begin416
+	JMP        begin422
 
-notC414:
+notC420:
 	CMPQ       88(AX), $0x01
-	JNE        notBias415
+	JNE        notBias421
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -8773,9 +8997,9 @@ notC414:
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
-	JMP        begin416
+	JMP        begin422
 
-notBias415:
+notBias421:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -8784,16 +9008,16 @@ notBias415:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin416:
+begin422:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums418
+	JZ    sums424
 
-step417:
+step423:
 	VMASKMOVPS   (R15), Y0, Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y1
@@ -8813,9 +9037,9 @@ step417:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step417
+	JNZ          step423
 
-sums418:
+sums424:
 	VXORPS     Y8, Y8, Y8
 	VADDPS     Y8, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -8846,17 +9070,17 @@ sums418:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile413
+	JNZ        tile419
 	VZEROUPPER
 	RET
 
-rows412:
+rows418:
 	CMPQ 64(AX), $0x06
-	JNE  rows419
+	JNE  rows425
 
-tile420:
+tile426:
 	CMPQ       88(AX), $0x02
-	JNE        notC421
+	JNE        notC427
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -8869,11 +9093,11 @@ tile420:
 	VMASKMOVPS (R13), Y0, Y5
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y6
-	JMP        begin423
+	JMP        begin429
 
-notC421:
+notC427:
 	CMPQ       88(AX), $0x01
-	JNE        notBias422
+	JNE        notBias428
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -8881,9 +9105,9 @@ notC421:
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
-	JMP        begin423
+	JMP        begin429
 
-notBias422:
+notBias428:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -8891,14 +9115,14 @@ notBias422:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin423:
+begin429:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums425
+	JZ    sums431
 
-step424:
+step430:
 	VMASKMOVPS   (R14), Y0, Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y1
@@ -8915,9 +9139,9 @@ step424:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step424
+	JNZ          step430
 
-sums425:
+sums431:
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -8944,17 +9168,17 @@ sums425:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile420
+	JNZ        tile426
 	VZEROUPPER
 	RET
 
-rows419:
+rows425:
 	CMPQ 64(AX), $0x05
-	JNE  rows426
+	JNE  rows432
 
-tile427:
+tile433:
 	CMPQ       88(AX), $0x02
-	JNE        notC428
+	JNE        notC434
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -8965,34 +9189,34 @@ tile427:
 	VMASKMOVPS (R12), Y0, Y4
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y5
-	JMP        begin430
+	JMP        begin436
 
-notC428:
+notC434:
 	CMPQ       88(AX), $0x01
-	JNE        notBias429
+	JNE        notBias435
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
-	JMP        begin430
+	JMP        begin436
 
-notBias429:
+notBias435:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin430:
+begin436:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums432
+	JZ    sums438
 
-step431:
+step437:
 	VMASKMOVPS   (R13), Y0, Y6
 	VBROADCASTSS (R12), Y7
 	VFMADD231PS  Y7, Y6, Y1
@@ -9007,9 +9231,9 @@ step431:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step431
+	JNZ          step437
 
-sums432:
+sums438:
 	VXORPS     Y6, Y6, Y6
 	VADDPS     Y6, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9032,17 +9256,17 @@ sums432:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile427
+	JNZ        tile433
 	VZEROUPPER
 	RET
 
-rows426:
+rows432:
 	CMPQ 64(AX), $0x04
-	JNE  rows433
+	JNE  rows439
 
-tile434:
+tile440:
 	CMPQ       88(AX), $0x02
-	JNE        notC435
+	JNE        notC441
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -9051,32 +9275,32 @@ tile434:
 	VMASKMOVPS (R12), Y0, Y3
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y4
-	JMP        begin437
+	JMP        begin443
 
-notC435:
+notC441:
 	CMPQ       88(AX), $0x01
-	JNE        notBias436
+	JNE        notBias442
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
-	JMP        begin437
+	JMP        begin443
 
-notBias436:
+notBias442:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin437:
+begin443:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums439
+	JZ    sums445
 
-step438:
+step444:
 	VMASKMOVPS   (R13), Y0, Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y1
@@ -9089,9 +9313,9 @@ step438:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step438
+	JNZ          step444
 
-sums439:
+sums445:
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9110,47 +9334,47 @@ sums439:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile434
+	JNZ        tile440
 	VZEROUPPER
 	RET
 
-rows433:
+rows439:
 	CMPQ 64(AX), $0x03
-	JNE  rows440
+	JNE  rows446
 
-tile441:
+tile447:
 	CMPQ       88(AX), $0x02
-	JNE        notC442
+	JNE        notC448
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y3
-	JMP        begin444
+	JMP        begin450
 
-notC442:
+notC448:
 	CMPQ       88(AX), $0x01
-	JNE        notBias443
+	JNE        notBias449
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
-	JMP        begin444
+	JMP        begin450
 
-notBias443:
+notBias449:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin444:
+begin450:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums446
+	JZ    sums452
 
-step445:
+step451:
 	VMASKMOVPS   (R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
 	VFMADD231PS  Y5, Y4, Y1
@@ -9161,9 +9385,9 @@ step445:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step445
+	JNZ          step451
 
-sums446:
+sums452:
 	VXORPS     Y4, Y4, Y4
 	VADDPS     Y4, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9178,43 +9402,43 @@ sums446:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile441
+	JNZ        tile447
 	VZEROUPPER
 	RET
 
-rows440:
+rows446:
 	CMPQ 64(AX), $0x02
-	JNE  rows447
+	JNE  rows453
 
-tile448:
+tile454:
 	CMPQ       88(AX), $0x02
-	JNE        notC449
+	JNE        notC455
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
-	JMP        begin451
+	JMP        begin457
 
-notC449:
+notC455:
 	CMPQ       88(AX), $0x01
-	JNE        notBias450
+	JNE        notBias456
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
-	JMP        begin451
+	JMP        begin457
 
-notBias450:
+notBias456:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin451:
+begin457:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums453
+	JZ    sums459
 
-step452:
+step458:
 	VMASKMOVPS   (R12), Y0, Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y1
@@ -9223,9 +9447,9 @@ step452:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step452
+	JNZ          step458
 
-sums453:
+sums459:
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9236,52 +9460,52 @@ sums453:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile448
+	JNZ        tile454
 	VZEROUPPER
 	RET
 
-rows447:
-tile454:
+rows453:
+tile460:
 	CMPQ       88(AX), $0x02
-	JNE        notC455
+	JNE        notC461
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin457
+	JMP        begin463
 
-notC455:
+notC461:
 	CMPQ       88(AX), $0x01
-	JNE        notBias456
+	JNE        notBias462
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin457
+	JMP        begin463
 
-notBias456:
+notBias462:
 	VXORPS Y1, Y1, Y1
 
-begin457:
+begin463:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums459
+	JZ    sums465
 
-step458:
+step464:
 	VMASKMOVPS   (R12), Y0, Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step458
+	JNZ          step464
 
-sums459:
+sums465:
 	VXORPS     Y2, Y2, Y2
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
 	ADDQ       R9, R8
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile454
+	JNZ        tile460
 	VZEROUPPER
 	RET
 
@@ -9318,11 +9542,11 @@ TEXT ·gemm2AVX2(SB), NOSPLIT, $0-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x06
-	JNE  rows460
+	JNE  rows466
 
-tile461:
+tile467:
 	CMPQ    88(AX), $0x02
-	JNE     notC462
+	JNE     notC468
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	VMOVUPS 32(R13), Y1
@@ -9341,11 +9565,11 @@ tile461:
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
 	VMOVUPS 32(R13), Y11
-	JMP     begin464
+	JMP     begin470
 
-notC462:
+notC468:
 	CMPQ    88(AX), $0x01
-	JNE     notBias463
+	JNE     notBias469
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y2
@@ -9359,9 +9583,9 @@ notC462:
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
 	VMOVUPS Y1, Y11
-	JMP     begin464
+	JMP     begin470
 
-notBias463:
+notBias469:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9375,14 +9599,14 @@ notBias463:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin464:
+begin470:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums466
+	JZ    sums472
 
-step465:
+step471:
 	VMOVUPS      (R14), Y12
 	VMOVUPS      32(R14), Y13
 	VBROADCASTSS (R13), Y14
@@ -9406,9 +9630,9 @@ step465:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step465
+	JNZ          step471
 
-sums466:
+sums472:
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9447,17 +9671,17 @@ sums466:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile461
+	JNZ     tile467
 	VZEROUPPER
 	RET
 
-rows460:
+rows466:
 	CMPQ 64(AX), $0x05
-	JNE  rows467
+	JNE  rows473
 
-tile468:
+tile474:
 	CMPQ    88(AX), $0x02
-	JNE     notC469
+	JNE     notC475
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -9473,11 +9697,11 @@ tile468:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     begin471
+	JMP     begin477
 
-notC469:
+notC475:
 	CMPQ    88(AX), $0x01
-	JNE     notBias470
+	JNE     notBias476
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -9489,9 +9713,9 @@ notC469:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     begin471
+	JMP     begin477
 
-notBias470:
+notBias476:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9503,14 +9727,14 @@ notBias470:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin471:
+begin477:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums473
+	JZ    sums479
 
-step472:
+step478:
 	VMOVUPS      (R13), Y10
 	VMOVUPS      32(R13), Y11
 	VBROADCASTSS (R12), Y12
@@ -9531,9 +9755,9 @@ step472:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step472
+	JNZ          step478
 
-sums473:
+sums479:
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9566,17 +9790,17 @@ sums473:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile468
+	JNZ     tile474
 	VZEROUPPER
 	RET
 
-rows467:
+rows473:
 	CMPQ 64(AX), $0x04
-	JNE  rows474
+	JNE  rows480
 
-tile475:
+tile481:
 	CMPQ    88(AX), $0x02
-	JNE     notC476
+	JNE     notC482
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -9589,11 +9813,11 @@ tile475:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     begin478
+	JMP     begin484
 
-notC476:
+notC482:
 	CMPQ    88(AX), $0x01
-	JNE     notBias477
+	JNE     notBias483
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -9603,9 +9827,9 @@ notC476:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     begin478
+	JMP     begin484
 
-notBias477:
+notBias483:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9615,14 +9839,14 @@ notBias477:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin478:
+begin484:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums480
+	JZ    sums486
 
-step479:
+step485:
 	VMOVUPS      (R13), Y8
 	VMOVUPS      32(R13), Y9
 	VBROADCASTSS (R12), Y10
@@ -9640,9 +9864,9 @@ step479:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step479
+	JNZ          step485
 
-sums480:
+sums486:
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9669,17 +9893,17 @@ sums480:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile475
+	JNZ     tile481
 	VZEROUPPER
 	RET
 
-rows474:
+rows480:
 	CMPQ 64(AX), $0x03
-	JNE  rows481
+	JNE  rows487
 
-tile482:
+tile488:
 	CMPQ    88(AX), $0x02
-	JNE     notC483
+	JNE     notC489
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -9689,11 +9913,11 @@ tile482:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     begin485
+	JMP     begin491
 
-notC483:
+notC489:
 	CMPQ    88(AX), $0x01
-	JNE     notBias484
+	JNE     notBias490
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -9701,9 +9925,9 @@ notC483:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     begin485
+	JMP     begin491
 
-notBias484:
+notBias490:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9711,14 +9935,14 @@ notBias484:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin485:
+begin491:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums487
+	JZ    sums493
 
-step486:
+step492:
 	VMOVUPS      (R12), Y6
 	VMOVUPS      32(R12), Y7
 	VBROADCASTSS (R11), Y8
@@ -9733,9 +9957,9 @@ step486:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step486
+	JNZ          step492
 
-sums487:
+sums493:
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9756,49 +9980,49 @@ sums487:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile482
+	JNZ     tile488
 	VZEROUPPER
 	RET
 
-rows481:
+rows487:
 	CMPQ 64(AX), $0x02
-	JNE  rows488
+	JNE  rows494
 
-tile489:
+tile495:
 	CMPQ    88(AX), $0x02
-	JNE     notC490
+	JNE     notC496
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     begin492
+	JMP     begin498
 
-notC490:
+notC496:
 	CMPQ    88(AX), $0x01
-	JNE     notBias491
+	JNE     notBias497
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     begin492
+	JMP     begin498
 
-notBias491:
+notBias497:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin492:
+begin498:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums494
+	JZ    sums500
 
-step493:
+step499:
 	VMOVUPS      (R12), Y4
 	VMOVUPS      32(R12), Y5
 	VBROADCASTSS (R11), Y6
@@ -9810,9 +10034,9 @@ step493:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step493
+	JNZ          step499
 
-sums494:
+sums500:
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9827,39 +10051,39 @@ sums494:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile489
+	JNZ     tile495
 	VZEROUPPER
 	RET
 
-rows488:
-tile495:
+rows494:
+tile501:
 	CMPQ    88(AX), $0x02
-	JNE     notC496
+	JNE     notC502
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin498
+	JMP     begin504
 
-notC496:
+notC502:
 	CMPQ    88(AX), $0x01
-	JNE     notBias497
+	JNE     notBias503
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin498
+	JMP     begin504
 
-notBias497:
+notBias503:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin498:
+begin504:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums500
+	JZ    sums506
 
-step499:
+step505:
 	VMOVUPS      (R12), Y2
 	VMOVUPS      32(R12), Y3
 	VBROADCASTSS (R11), Y4
@@ -9868,9 +10092,9 @@ step499:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step499
+	JNZ          step505
 
-sums500:
+sums506:
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9879,7 +10103,7 @@ sums500:
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile495
+	JNZ     tile501
 	VZEROUPPER
 	RET
 
@@ -9904,11 +10128,11 @@ TEXT ·gemm2maskedAVX2(SB), NOSPLIT, $0-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x06
-	JNE     rows501
+	JNE     rows507
 
-tile502:
+tile508:
 	CMPQ       88(AX), $0x02
-	JNE        notC503
+	JNE        notC509
 	MOVQ       R8, R13
 	VMOVUPS    (R13), Y1
 	VMASKMOVPS 32(R13), Y0, Y2
@@ -9927,11 +10151,11 @@ tile502:
 	ADDQ       R9, R13
 	VMOVUPS    (R13), Y11
 	VMASKMOVPS 32(R13), Y0, Y12
-	JMP        begin505
+	JMP        begin511
 
-notC503:
+notC509:
 	CMPQ       88(AX), $0x01
-	JNE        notBias504
+	JNE        notBias510
 	MOVQ       96(AX), R13
 	VMOVUPS    (R13), Y1
 	VMOVUPS    Y1, Y3
@@ -9945,9 +10169,9 @@ notC503:
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
 	VMOVUPS    Y2, Y12
-	JMP        begin505
+	JMP        begin511
 
-notBias504:
+notBias510:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9961,14 +10185,14 @@ notBias504:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-begin505:
+begin511:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums507
+	JZ    sums513
 
-step506:
+step512:
 	VMOVUPS      (R14), Y13
 	VMASKMOVPS   32(R14), Y0, Y14
 	VBROADCASTSS (R13), Y15
@@ -9992,9 +10216,9 @@ step506:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step506
+	JNZ          step512
 
-sums507:
+sums513:
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -10033,17 +10257,17 @@ sums507:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile502
+	JNZ        tile508
 	VZEROUPPER
 	RET
 
-rows501:
+rows507:
 	CMPQ 64(AX), $0x05
-	JNE  rows508
+	JNE  rows514
 
-tile509:
+tile515:
 	CMPQ       88(AX), $0x02
-	JNE        notC510
+	JNE        notC516
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -10059,11 +10283,11 @@ tile509:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y9
 	VMASKMOVPS 32(R12), Y0, Y10
-	JMP        begin512
+	JMP        begin518
 
-notC510:
+notC516:
 	CMPQ       88(AX), $0x01
-	JNE        notBias511
+	JNE        notBias517
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -10075,9 +10299,9 @@ notC510:
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
-	JMP        begin512
+	JMP        begin518
 
-notBias511:
+notBias517:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10089,14 +10313,14 @@ notBias511:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin512:
+begin518:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums514
+	JZ    sums520
 
-step513:
+step519:
 	VMOVUPS      (R13), Y11
 	VMASKMOVPS   32(R13), Y0, Y12
 	VBROADCASTSS (R12), Y13
@@ -10117,9 +10341,9 @@ step513:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step513
+	JNZ          step519
 
-sums514:
+sums520:
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -10152,17 +10376,17 @@ sums514:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile509
+	JNZ        tile515
 	VZEROUPPER
 	RET
 
-rows508:
+rows514:
 	CMPQ 64(AX), $0x04
-	JNE  rows515
+	JNE  rows521
 
-tile516:
+tile522:
 	CMPQ       88(AX), $0x02
-	JNE        notC517
+	JNE        notC523
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -10175,11 +10399,11 @@ tile516:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y7
 	VMASKMOVPS 32(R12), Y0, Y8
-	JMP        begin519
+	JMP        begin525
 
-notC517:
+notC523:
 	CMPQ       88(AX), $0x01
-	JNE        notBias518
+	JNE        notBias524
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -10189,9 +10413,9 @@ notC517:
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
-	JMP        begin519
+	JMP        begin525
 
-notBias518:
+notBias524:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10201,14 +10425,14 @@ notBias518:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin519:
+begin525:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums521
+	JZ    sums527
 
-step520:
+step526:
 	VMOVUPS      (R13), Y9
 	VMASKMOVPS   32(R13), Y0, Y10
 	VBROADCASTSS (R12), Y11
@@ -10226,9 +10450,9 @@ step520:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step520
+	JNZ          step526
 
-sums521:
+sums527:
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -10255,17 +10479,17 @@ sums521:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile516
+	JNZ        tile522
 	VZEROUPPER
 	RET
 
-rows515:
+rows521:
 	CMPQ 64(AX), $0x03
-	JNE  rows522
+	JNE  rows528
 
-tile523:
+tile529:
 	CMPQ       88(AX), $0x02
-	JNE        notC524
+	JNE        notC530
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
@@ -10275,11 +10499,11 @@ tile523:
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y5
 	VMASKMOVPS 32(R11), Y0, Y6
-	JMP        begin526
+	JMP        begin532
 
-notC524:
+notC530:
 	CMPQ       88(AX), $0x01
-	JNE        notBias525
+	JNE        notBias531
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
@@ -10287,9 +10511,9 @@ notC524:
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
-	JMP        begin526
+	JMP        begin532
 
-notBias525:
+notBias531:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10297,14 +10521,14 @@ notBias525:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin526:
+begin532:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums528
+	JZ    sums534
 
-step527:
+step533:
 	VMOVUPS      (R12), Y7
 	VMASKMOVPS   32(R12), Y0, Y8
 	VBROADCASTSS (R11), Y9
@@ -10319,9 +10543,9 @@ step527:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step527
+	JNZ          step533
 
-sums528:
+sums534:
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -10342,49 +10566,49 @@ sums528:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile523
+	JNZ        tile529
 	VZEROUPPER
 	RET
 
-rows522:
+rows528:
 	CMPQ 64(AX), $0x02
-	JNE  rows529
+	JNE  rows535
 
-tile530:
+tile536:
 	CMPQ       88(AX), $0x02
-	JNE        notC531
+	JNE        notC537
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y3
 	VMASKMOVPS 32(R11), Y0, Y4
-	JMP        begin533
+	JMP        begin539
 
-notC531:
+notC537:
 	CMPQ       88(AX), $0x01
-	JNE        notBias532
+	JNE        notBias538
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
-	JMP        begin533
+	JMP        begin539
 
-notBias532:
+notBias538:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin533:
+begin539:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums535
+	JZ    sums541
 
-step534:
+step540:
 	VMOVUPS      (R12), Y5
 	VMASKMOVPS   32(R12), Y0, Y6
 	VBROADCASTSS (R11), Y7
@@ -10396,9 +10620,9 @@ step534:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step534
+	JNZ          step540
 
-sums535:
+sums541:
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -10413,39 +10637,39 @@ sums535:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile530
+	JNZ        tile536
 	VZEROUPPER
 	RET
 
-rows529:
-tile536:
+rows535:
+tile542:
 	CMPQ       88(AX), $0x02
-	JNE        notC537
+	JNE        notC543
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin539
+	JMP        begin545
 
-notC537:
+notC543:
 	CMPQ       88(AX), $0x01
-	JNE        notBias538
+	JNE        notBias544
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin539
+	JMP        begin545
 
-notBias538:
+notBias544:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin539:
+begin545:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums541
+	JZ    sums547
 
-step540:
+step546:
 	VMOVUPS      (R12), Y3
 	VMASKMOVPS   32(R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
@@ -10454,9 +10678,9 @@ step540:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step540
+	JNZ          step546
 
-sums541:
+sums547:
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -10465,7 +10689,7 @@ sums541:
 	ADDQ       R9, R8
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile536
+	JNZ        tile542
 	VZEROUPPER
 	RET
 
@@ -10513,9 +10737,9 @@ TEXT ·transposeAVX2(SB), NOSPLIT, $64-48
 	MOVQ    depth+40(FP), DX
 	XORQ    BX, BX
 	SUBQ    $0x08, DX
-	JL      rest543
+	JL      rest549
 
-loop542:
+loop548:
 	MOVQ           (SP), SI
 	VBROADCASTF128 (SI)(BX*1), Y0
 	VBROADCASTF128 16(SI)(BX*1), Y1
@@ -10574,11 +10798,11 @@ loop542:
 	ADDQ           CX, AX
 	ADDQ           $+32, BX
 	SUBQ           $0x08, DX
-	JGE            loop542
+	JGE            loop548
 
-rest543:
+rest549:
 	ADDQ       $0x08, DX
-	JZ         done544
+	JZ         done550
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -10627,36 +10851,36 @@ rest543:
 	VMOVUPS    Y5, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x01
-	JE         columns545
+	JE         columns551
 	VMOVUPS    Y4, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x02
-	JE         columns545
+	JE         columns551
 	VMOVUPS    Y2, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x03
-	JE         columns545
+	JE         columns551
 	VMOVUPS    Y6, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x04
-	JE         columns545
+	JE         columns551
 	VMOVUPS    Y7, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x05
-	JE         columns545
+	JE         columns551
 	VMOVUPS    Y3, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x06
-	JE         columns545
+	JE         columns551
 	VMOVUPS    Y8, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x07
-	JE         columns545
+	JE         columns551
 	VMOVUPS    Y0, (AX)
 	ADDQ       CX, AX
 
-columns545:
-done544:
+columns551:
+done550:
 	VZEROUPPER
 	RET
 
@@ -10747,7 +10971,7 @@ TEXT ·gemvTransposedAVX2(SB), NOSPLIT, $128-8
 	VMOVUPS    32(DI), Y0
 	VMASKMOVPS (CX), Y0, Y0
 	SUBQ       BX, DX
-	JLE        groups546
+	JLE        groups552
 	CMPQ       DX, BX
 	CMOVQGT    BX, DX
 	LEAQ       masks<>+0(SB), BX
@@ -10757,14 +10981,14 @@ TEXT ·gemvTransposedAVX2(SB), NOSPLIT, $128-8
 	VMOVUPS    32(BX), Y1
 	VMASKMOVPS 32(CX), Y1, Y1
 
-groups546:
+groups552:
 	MOVQ (AX), CX
 	MOVQ 56(AX), DX
 	XORQ BX, BX
 	SUBQ $0x08, DX
-	JL   rest548
+	JL   rest554
 
-loop547:
+loop553:
 	MOVQ           (SP), SI
 	VBROADCASTF128 (SI)(BX*1), Y2
 	VBROADCASTF128 16(SI)(BX*1), Y3
@@ -10880,11 +11104,11 @@ loop547:
 	ADDQ           $0x20, CX
 	ADDQ           $+32, BX
 	SUBQ           $0x08, DX
-	JGE            loop547
+	JGE            loop553
 
-rest548:
+rest554:
 	ADDQ         $0x08, DX
-	JZ           done549
+	JZ           done555
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -10933,35 +11157,35 @@ rest548:
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y7, Y0
 	CMPQ         DX, $0x01
-	JE           columns550
+	JE           columns556
 	VBROADCASTSS 4(CX), Y3
 	VFMADD231PS  Y3, Y6, Y0
 	CMPQ         DX, $0x02
-	JE           columns550
+	JE           columns556
 	VBROADCASTSS 8(CX), Y3
 	VFMADD231PS  Y3, Y4, Y0
 	CMPQ         DX, $0x03
-	JE           columns550
+	JE           columns556
 	VBROADCASTSS 12(CX), Y3
 	VFMADD231PS  Y3, Y8, Y0
 	CMPQ         DX, $0x04
-	JE           columns550
+	JE           columns556
 	VBROADCASTSS 16(CX), Y3
 	VFMADD231PS  Y3, Y9, Y0
 	CMPQ         DX, $0x05
-	JE           columns550
+	JE           columns556
 	VBROADCASTSS 20(CX), Y3
 	VFMADD231PS  Y3, Y5, Y0
 	CMPQ         DX, $0x06
-	JE           columns550
+	JE           columns556
 	VBROADCASTSS 24(CX), Y3
 	VFMADD231PS  Y3, Y10, Y0
 	CMPQ         DX, $0x07
-	JE           columns550
+	JE           columns556
 	VBROADCASTSS 28(CX), Y3
 	VFMADD231PS  Y3, Y2, Y0
 
-columns550:
+columns556:
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -11010,36 +11234,36 @@ columns550:
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y7, Y1
 	CMPQ         DX, $0x01
-	JE           columns551
+	JE           columns557
 	VBROADCASTSS 4(CX), Y3
 	VFMADD231PS  Y3, Y6, Y1
 	CMPQ         DX, $0x02
-	JE           columns551
+	JE           columns557
 	VBROADCASTSS 8(CX), Y3
 	VFMADD231PS  Y3, Y4, Y1
 	CMPQ         DX, $0x03
-	JE           columns551
+	JE           columns557
 	VBROADCASTSS 12(CX), Y3
 	VFMADD231PS  Y3, Y8, Y1
 	CMPQ         DX, $0x04
-	JE           columns551
+	JE           columns557
 	VBROADCASTSS 16(CX), Y3
 	VFMADD231PS  Y3, Y9, Y1
 	CMPQ         DX, $0x05
-	JE           columns551
+	JE           columns557
 	VBROADCASTSS 20(CX), Y3
 	VFMADD231PS  Y3, Y5, Y1
 	CMPQ         DX, $0x06
-	JE           columns551
+	JE           columns557
 	VBROADCASTSS 24(CX), Y3
 	VFMADD231PS  Y3, Y10, Y1
 	CMPQ         DX, $0x07
-	JE           columns551
+	JE           columns557
 	VBROADCASTSS 28(CX), Y3
 	VFMADD231PS  Y3, Y2, Y1
 
-columns551:
-done549:
+columns557:
+done555:
 	VXORPS     Y2, Y2, Y2
 	VADDPS     Y2, Y0, Y0
 	VADDPS     Y2, Y1, Y1
@@ -11056,7 +11280,7 @@ done549:
 	VMOVUPS    32(SI), Y2
 	VMASKMOVPS Y0, Y2, (CX)
 	SUBQ       DX, AX
-	JLE        groups552
+	JLE        groups558
 	CMPQ       AX, DX
 	CMOVQGT    DX, AX
 	LEAQ       masks<>+0(SB), DX
@@ -11066,23 +11290,22 @@ done549:
 	VMOVUPS    32(DX), Y0
 	VMASKMOVPS Y1, Y0, 32(CX)
 
-groups552:
+groups558:
 	VZEROUPPER
 	RET
 
 // func axpyAVX2(a float32, x *float32, y *float32, n int)
-// Requires: AVX, AVX2, FMA3, SSE
+// Requires: AVX, FMA3
 TEXT ·axpyAVX2(SB), NOSPLIT, $0-32
-	MOVSS        a+0(FP), X0
-	VBROADCASTSS X0, Y0
+	VBROADCASTSS a+0(FP), Y0
 	MOVQ         x+8(FP), AX
 	MOVQ         y+16(FP), CX
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after555
+	JL           after561
 
-loop554:
+loop560:
 	VMOVUPS     (AX)(BX*4), Y1
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD231PS Y1, Y0, Y2
@@ -11101,26 +11324,26 @@ loop554:
 	VMOVUPS     Y2, 96(CX)(BX*4)
 	ADDQ        $+32, BX
 	SUBQ        $+32, DX
-	JGE         loop554
+	JGE         loop560
 
-after555:
+after561:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after557
+	JL   after563
 
-loop556:
+loop562:
 	VMOVUPS     (AX)(BX*4), Y1
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD231PS Y1, Y0, Y2
 	VMOVUPS     Y2, (CX)(BX*4)
 	ADDQ        $+8, BX
 	SUBQ        $+8, DX
-	JGE         loop556
+	JGE         loop562
 
-after557:
+after563:
 	ADDQ        $+8, DX
 	TESTQ       DX, DX
-	JZ          end553
+	JZ          end559
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11131,23 +11354,22 @@ after557:
 	VFMADD231PS Y2, Y0, Y3
 	VMASKMOVPS  Y3, Y1, (CX)(BX*4)
 
-end553:
+end559:
 	VZEROUPPER
 	RET
 
 // func scaleAVX2(dst *float32, a float32, x *float32, n int)
-// Requires: AVX, AVX2, SSE
+// Requires: AVX
 TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
-	MOVSS        a+8(FP), X0
-	VBROADCASTSS X0, Y0
+	VBROADCASTSS a+8(FP), Y0
 	MOVQ         x+16(FP), CX
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after560
+	JL           after566
 
-loop559:
+loop565:
 	VMOVUPS (CX)(BX*4), Y1
 	VMULPS  Y1, Y0, Y1
 	VMOVUPS Y1, (AX)(BX*4)
@@ -11162,25 +11384,25 @@ loop559:
 	VMOVUPS Y1, 96(AX)(BX*4)
 	ADDQ    $+32, BX
 	SUBQ    $+32, DX
-	JGE     loop559
+	JGE     loop565
 
-after560:
+after566:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after562
+	JL   after568
 
-loop561:
+loop567:
 	VMOVUPS (CX)(BX*4), Y1
 	VMULPS  Y1, Y0, Y1
 	VMOVUPS Y1, (AX)(BX*4)
 	ADDQ    $+8, BX
 	SUBQ    $+8, DX
-	JGE     loop561
+	JGE     loop567
 
-after562:
+after568:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end558
+	JZ         end564
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -11190,7 +11412,7 @@ after562:
 	VMULPS     Y2, Y0, Y2
 	VMASKMOVPS Y2, Y1, (AX)(BX*4)
 
-end558:
+end564:
 	VZEROUPPER
 	RET
 
@@ -11203,9 +11425,9 @@ TEXT ·addAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after565
+	JL   after571
 
-loop564:
+loop570:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VADDPS  Y1, Y0, Y0
@@ -11224,26 +11446,26 @@ loop564:
 	VMOVUPS Y0, 96(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop564
+	JGE     loop570
 
-after565:
+after571:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after567
+	JL   after573
 
-loop566:
+loop572:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (AX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop566
+	JGE     loop572
 
-after567:
+after573:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end563
+	JZ         end569
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -11254,7 +11476,7 @@ after567:
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-end563:
+end569:
 	VZEROUPPER
 	RET
 
@@ -11267,9 +11489,9 @@ TEXT ·mulAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after570
+	JL   after576
 
-loop569:
+loop575:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VMULPS  Y1, Y0, Y0
@@ -11288,26 +11510,26 @@ loop569:
 	VMOVUPS Y0, 96(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop569
+	JGE     loop575
 
-after570:
+after576:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after572
+	JL   after578
 
-loop571:
+loop577:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VMULPS  Y1, Y0, Y0
 	VMOVUPS Y0, (AX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop571
+	JGE     loop577
 
-after572:
+after578:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end568
+	JZ         end574
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -11318,7 +11540,7 @@ after572:
 	VMULPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-end568:
+end574:
 	VZEROUPPER
 	RET
 
@@ -11331,9 +11553,9 @@ TEXT ·mulAddAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after575
+	JL   after581
 
-loop574:
+loop580:
 	VMOVUPS     (CX)(SI*4), Y0
 	VMOVUPS     (DX)(SI*4), Y1
 	VMOVUPS     (AX)(SI*4), Y2
@@ -11356,14 +11578,14 @@ loop574:
 	VMOVUPS     Y0, 96(AX)(SI*4)
 	ADDQ        $+32, SI
 	SUBQ        $+32, BX
-	JGE         loop574
+	JGE         loop580
 
-after575:
+after581:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after577
+	JL   after583
 
-loop576:
+loop582:
 	VMOVUPS     (CX)(SI*4), Y0
 	VMOVUPS     (DX)(SI*4), Y1
 	VMOVUPS     (AX)(SI*4), Y2
@@ -11371,12 +11593,12 @@ loop576:
 	VMOVUPS     Y0, (AX)(SI*4)
 	ADDQ        $+8, SI
 	SUBQ        $+8, BX
-	JGE         loop576
+	JGE         loop582
 
-after577:
+after583:
 	ADDQ        $+8, BX
 	TESTQ       BX, BX
-	JZ          end573
+	JZ          end579
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -11388,7 +11610,7 @@ after577:
 	VFMADD213PS Y3, Y2, Y1
 	VMASKMOVPS  Y1, Y0, (AX)(SI*4)
 
-end573:
+end579:
 	VZEROUPPER
 	RET
 
@@ -11407,9 +11629,9 @@ TEXT ·sumAVX2(SB), NOSPLIT, $0-20
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+64, CX
-	JL     after581
+	JL     after587
 
-loop580:
+loop586:
 	VMOVUPS (AX)(DX*4), Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS 32(AX)(DX*4), Y8
@@ -11428,55 +11650,55 @@ loop580:
 	VADDPS  Y8, Y7, Y7
 	ADDQ    $+64, DX
 	SUBQ    $+64, CX
-	JGE     loop580
+	JGE     loop586
 
-after581:
+after587:
 	ADDQ    $+64, CX
 	CMPQ    CX, $+8
-	JL      rest5790
+	JL      rest5850
 	VMOVUPS (AX)(DX*4), Y8
 	VADDPS  Y8, Y0, Y0
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5791
+	JL      rest5851
 	VMOVUPS 32(AX)(DX*4), Y8
 	VADDPS  Y8, Y1, Y1
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5792
+	JL      rest5852
 	VMOVUPS 64(AX)(DX*4), Y8
 	VADDPS  Y8, Y2, Y2
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5793
+	JL      rest5853
 	VMOVUPS 96(AX)(DX*4), Y8
 	VADDPS  Y8, Y3, Y3
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5794
+	JL      rest5854
 	VMOVUPS 128(AX)(DX*4), Y8
 	VADDPS  Y8, Y4, Y4
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5795
+	JL      rest5855
 	VMOVUPS 160(AX)(DX*4), Y8
 	VADDPS  Y8, Y5, Y5
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5796
+	JL      rest5856
 	VMOVUPS 192(AX)(DX*4), Y8
 	VADDPS  Y8, Y6, Y6
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5797
+	JL      rest5857
 	VMOVUPS 224(AX)(DX*4), Y8
 	VADDPS  Y8, Y7, Y7
 	SUBQ    $+8, CX
-	JMP     done578
+	JMP     done584
 
-rest5790:
+rest5850:
 	TESTQ      CX, CX
-	JZ         done578
+	JZ         done584
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11484,11 +11706,11 @@ rest5790:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS (AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y0, Y0
-	JMP        done578
+	JMP        done584
 
-rest5791:
+rest5851:
 	TESTQ      CX, CX
-	JZ         done578
+	JZ         done584
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11496,11 +11718,11 @@ rest5791:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 32(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y1, Y1
-	JMP        done578
+	JMP        done584
 
-rest5792:
+rest5852:
 	TESTQ      CX, CX
-	JZ         done578
+	JZ         done584
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11508,11 +11730,11 @@ rest5792:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 64(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y2, Y2
-	JMP        done578
+	JMP        done584
 
-rest5793:
+rest5853:
 	TESTQ      CX, CX
-	JZ         done578
+	JZ         done584
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11520,11 +11742,11 @@ rest5793:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 96(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y3, Y3
-	JMP        done578
+	JMP        done584
 
-rest5794:
+rest5854:
 	TESTQ      CX, CX
-	JZ         done578
+	JZ         done584
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11532,11 +11754,11 @@ rest5794:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 128(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y4, Y4
-	JMP        done578
+	JMP        done584
 
-rest5795:
+rest5855:
 	TESTQ      CX, CX
-	JZ         done578
+	JZ         done584
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11544,11 +11766,11 @@ rest5795:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 160(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y5, Y5
-	JMP        done578
+	JMP        done584
 
-rest5796:
+rest5856:
 	TESTQ      CX, CX
-	JZ         done578
+	JZ         done584
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11556,11 +11778,11 @@ rest5796:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 192(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y6, Y6
-	JMP        done578
+	JMP        done584
 
-rest5797:
+rest5857:
 	TESTQ      CX, CX
-	JZ         done578
+	JZ         done584
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11569,7 +11791,7 @@ rest5797:
 	VMASKMOVPS 224(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y7, Y7
 
-done578:
+done584:
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
@@ -11603,9 +11825,9 @@ TEXT ·dotAVX2(SB), NOSPLIT, $0-28
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+64, DX
-	JL     after585
+	JL     after591
 
-loop584:
+loop590:
 	VMOVUPS     (AX)(BX*4), Y8
 	VMOVUPS     (CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y0
@@ -11632,63 +11854,63 @@ loop584:
 	VFMADD231PS Y8, Y9, Y7
 	ADDQ        $+64, BX
 	SUBQ        $+64, DX
-	JGE         loop584
+	JGE         loop590
 
-after585:
+after591:
 	ADDQ        $+64, DX
 	CMPQ        DX, $+8
-	JL          rest5830
+	JL          rest5890
 	VMOVUPS     (AX)(BX*4), Y8
 	VMOVUPS     (CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y0
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5831
+	JL          rest5891
 	VMOVUPS     32(AX)(BX*4), Y8
 	VMOVUPS     32(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y1
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5832
+	JL          rest5892
 	VMOVUPS     64(AX)(BX*4), Y8
 	VMOVUPS     64(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y2
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5833
+	JL          rest5893
 	VMOVUPS     96(AX)(BX*4), Y8
 	VMOVUPS     96(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y3
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5834
+	JL          rest5894
 	VMOVUPS     128(AX)(BX*4), Y8
 	VMOVUPS     128(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y4
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5835
+	JL          rest5895
 	VMOVUPS     160(AX)(BX*4), Y8
 	VMOVUPS     160(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y5
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5836
+	JL          rest5896
 	VMOVUPS     192(AX)(BX*4), Y8
 	VMOVUPS     192(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y6
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5837
+	JL          rest5897
 	VMOVUPS     224(AX)(BX*4), Y8
 	VMOVUPS     224(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y7
 	SUBQ        $+8, DX
-	JMP         done582
+	JMP         done588
 
-rest5830:
+rest5890:
 	TESTQ       DX, DX
-	JZ          done582
+	JZ          done588
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11697,11 +11919,11 @@ rest5830:
 	VMASKMOVPS  (AX)(BX*4), Y8, Y9
 	VMASKMOVPS  (CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y0
-	JMP         done582
+	JMP         done588
 
-rest5831:
+rest5891:
 	TESTQ       DX, DX
-	JZ          done582
+	JZ          done588
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11710,11 +11932,11 @@ rest5831:
 	VMASKMOVPS  32(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  32(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y1
-	JMP         done582
+	JMP         done588
 
-rest5832:
+rest5892:
 	TESTQ       DX, DX
-	JZ          done582
+	JZ          done588
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11723,11 +11945,11 @@ rest5832:
 	VMASKMOVPS  64(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  64(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y2
-	JMP         done582
+	JMP         done588
 
-rest5833:
+rest5893:
 	TESTQ       DX, DX
-	JZ          done582
+	JZ          done588
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11736,11 +11958,11 @@ rest5833:
 	VMASKMOVPS  96(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  96(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y3
-	JMP         done582
+	JMP         done588
 
-rest5834:
+rest5894:
 	TESTQ       DX, DX
-	JZ          done582
+	JZ          done588
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11749,11 +11971,11 @@ rest5834:
 	VMASKMOVPS  128(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  128(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y4
-	JMP         done582
+	JMP         done588
 
-rest5835:
+rest5895:
 	TESTQ       DX, DX
-	JZ          done582
+	JZ          done588
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11762,11 +11984,11 @@ rest5835:
 	VMASKMOVPS  160(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  160(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y5
-	JMP         done582
+	JMP         done588
 
-rest5836:
+rest5896:
 	TESTQ       DX, DX
-	JZ          done582
+	JZ          done588
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11775,11 +11997,11 @@ rest5836:
 	VMASKMOVPS  192(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  192(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y6
-	JMP         done582
+	JMP         done588
 
-rest5837:
+rest5897:
 	TESTQ       DX, DX
-	JZ          done582
+	JZ          done588
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11789,7 +12011,7 @@ rest5837:
 	VMASKMOVPS  224(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y7
 
-done582:
+done588:
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
@@ -11820,9 +12042,9 @@ TEXT ·maxAVX2(SB), NOSPLIT, $0-20
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+32, CX
-	JL           after588
+	JL           after594
 
-loop587:
+loop593:
 	VMOVUPS (AX)(DX*4), Y6
 	VMAXPS  Y6, Y1, Y1
 	VCMPPS  $0x03, Y6, Y6, Y6
@@ -11841,26 +12063,26 @@ loop587:
 	VORPS   Y6, Y5, Y5
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop587
+	JGE     loop593
 
-after588:
+after594:
 	ADDQ $+32, CX
 	SUBQ $+8, CX
-	JL   after590
+	JL   after596
 
-loop589:
+loop595:
 	VMOVUPS (AX)(DX*4), Y6
 	VMAXPS  Y6, Y1, Y1
 	VCMPPS  $0x03, Y6, Y6, Y6
 	VORPS   Y6, Y5, Y5
 	ADDQ    $+8, DX
 	SUBQ    $+8, CX
-	JGE     loop589
+	JGE     loop595
 
-after590:
+after596:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         end586
+	JZ         end592
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11872,7 +12094,7 @@ after590:
 	VCMPPS     $0x03, Y0, Y0, Y0
 	VORPS      Y0, Y5, Y5
 
-end586:
+end592:
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y4, Y2, Y2
 	VMAXPS       Y2, Y1, Y1
@@ -11883,11 +12105,11 @@ end586:
 	VMOVSHDUP    X1, X0
 	VMAXPS       X0, X1, X1
 	VPTEST       Y5, Y5
-	JZ           clean591
+	JZ           clean597
 	VBROADCASTSS c7fc00000<>+0(SB), Y0
 	VMOVUPS      Y0, Y1
 
-clean591:
+clean597:
 	MOVSS X1, ret+16(FP)
 	VZEROUPPER
 	RET
@@ -11900,9 +12122,9 @@ TEXT ·finiteAVX2(SB), NOSPLIT, $0-17
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+32, CX
-	JL     after594
+	JL     after600
 
-loop593:
+loop599:
 	VMOVUPS (AX)(DX*4), Y1
 	VSUBPS  Y1, Y1, Y1
 	VORPS   Y1, Y0, Y0
@@ -11917,25 +12139,25 @@ loop593:
 	VORPS   Y1, Y0, Y0
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop593
+	JGE     loop599
 
-after594:
+after600:
 	ADDQ $+32, CX
 	SUBQ $+8, CX
-	JL   after596
+	JL   after602
 
-loop595:
+loop601:
 	VMOVUPS (AX)(DX*4), Y1
 	VSUBPS  Y1, Y1, Y1
 	VORPS   Y1, Y0, Y0
 	ADDQ    $+8, DX
 	SUBQ    $+8, CX
-	JGE     loop595
+	JGE     loop601
 
-after596:
+after602:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         end592
+	JZ         end598
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11945,7 +12167,7 @@ after596:
 	VSUBPS     Y1, Y1, Y1
 	VORPS      Y1, Y0, Y0
 
-end592:
+end598:
 	VPTEST Y0, Y0
 	SETEQ  AL
 	MOVB   AL, ret+16(FP)
@@ -11962,9 +12184,9 @@ TEXT ·expAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after599
+	JL           after605
 
-loop598:
+loop604:
 	VMOVUPS      (CX)(BX*4), Y2
 	VMINPS       Y2, Y0, Y2
 	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y2, Y3
@@ -11986,12 +12208,12 @@ loop598:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop598
+	JGE          loop604
 
-after599:
+after605:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end597
+	JZ           end603
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12017,7 +12239,7 @@ after599:
 	VANDPS       Y0, Y1, Y1
 	VMASKMOVPS   Y1, Y2, (AX)(BX*4)
 
-end597:
+end603:
 	VZEROUPPER
 	RET
 
@@ -12026,8 +12248,7 @@ end597:
 TEXT ·expSumAVX2(SB), NOSPLIT, $0-36
 	MOVQ         dst+0(FP), AX
 	MOVQ         x+8(FP), CX
-	MOVSS        shift+24(FP), X0
-	VBROADCASTSS X0, Y0
+	VBROADCASTSS shift+24(FP), Y0
 	VBROADCASTSS c42b20000<>+0(SB), Y1
 	VBROADCASTSS c4b40007e<>+0(SB), Y2
 	VXORPS       Y3, Y3, Y3
@@ -12035,9 +12256,9 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-36
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after603
+	JL           after609
 
-loop602:
+loop608:
 	VMOVUPS      (CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -12082,12 +12303,12 @@ loop602:
 	VADDPS       Y8, Y4, Y4
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop602
+	JGE          loop608
 
-after603:
+after609:
 	ADDQ         $+16, DX
 	CMPQ         DX, $+8
-	JL           rest6010
+	JL           rest6070
 	VMOVUPS      (CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -12111,7 +12332,7 @@ after603:
 	VADDPS       Y8, Y3, Y3
 	SUBQ         $+8, DX
 	CMPQ         DX, $+8
-	JL           rest6011
+	JL           rest6071
 	VMOVUPS      32(CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -12134,11 +12355,11 @@ after603:
 	VMOVUPS      Y2, 32(AX)(BX*4)
 	VADDPS       Y2, Y4, Y4
 	SUBQ         $+8, DX
-	JMP          done600
+	JMP          done606
 
-rest6010:
+rest6070:
 	TESTQ        DX, DX
-	JZ           done600
+	JZ           done606
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12166,11 +12387,11 @@ rest6010:
 	VMASKMOVPS   Y2, Y5, (AX)(BX*4)
 	VANDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y3, Y3
-	JMP          done600
+	JMP          done606
 
-rest6011:
+rest6071:
 	TESTQ        DX, DX
-	JZ           done600
+	JZ           done606
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12199,7 +12420,7 @@ rest6011:
 	VANDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y4, Y4
 
-done600:
+done606:
 	VADDPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X0
 	VADDPS       X0, X3, X3
@@ -12223,9 +12444,9 @@ TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after606
+	JL           after612
 
-loop605:
+loop611:
 	VMOVUPS      (CX)(BX*4), Y4
 	VSUBPS       Y4, Y2, Y4
 	VMINPS       Y4, Y0, Y4
@@ -12250,12 +12471,12 @@ loop605:
 	VMOVUPS      Y7, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop605
+	JGE          loop611
 
-after606:
+after612:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end604
+	JZ           end610
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12284,7 +12505,7 @@ after606:
 	VDIVPS       Y1, Y3, Y1
 	VMASKMOVPS   Y1, Y4, (AX)(BX*4)
 
-end604:
+end610:
 	VZEROUPPER
 	RET
 
@@ -12298,9 +12519,9 @@ TEXT ·tanhAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after609
+	JL           after615
 
-loop608:
+loop614:
 	VMOVUPS      (CX)(BX*4), Y2
 	VANDPS       c7fffffff<>+0(SB), Y2, Y3
 	VANDPS       c80000000<>+0(SB), Y2, Y2
@@ -12327,12 +12548,12 @@ loop608:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop608
+	JGE          loop614
 
-after609:
+after615:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end607
+	JZ           end613
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12363,7 +12584,7 @@ after609:
 	VORPS        Y3, Y1, Y1
 	VMASKMOVPS   Y1, Y2, (AX)(BX*4)
 
-end607:
+end613:
 	VZEROUPPER
 	RET
 
@@ -12380,9 +12601,9 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after612
+	JL           after618
 
-loop611:
+loop617:
 	VMOVUPS      (CX)(BX*4), Y5
 	VANDPS       c7fffffff<>+0(SB), Y5, Y6
 	VMINPS       Y6, Y2, Y6
@@ -12428,12 +12649,12 @@ loop611:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop611
+	JGE          loop617
 
-after612:
+after618:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end610
+	JZ           end616
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12483,7 +12704,7 @@ after612:
 	VFNMADD231PS Y7, Y2, Y6
 	VMASKMOVPS   Y6, Y5, (AX)(BX*4)
 
-end610:
+end616:
 	VZEROUPPER
 	RET
 
@@ -12501,9 +12722,9 @@ TEXT ·geluGradAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after615
+	JL           after621
 
-loop614:
+loop620:
 	VMOVUPS      (CX)(BX*4), Y6
 	VANDPS       c7fffffff<>+0(SB), Y6, Y7
 	VMINPS       Y7, Y2, Y7
@@ -12554,12 +12775,12 @@ loop614:
 	VMOVUPS      Y8, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop614
+	JGE          loop620
 
-after615:
+after621:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end613
+	JZ           end619
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12614,7 +12835,7 @@ after615:
 	VFMADD231PS  Y8, Y1, Y0
 	VMASKMOVPS   Y0, Y6, (AX)(BX*4)
 
-end613:
+end619:
 	VZEROUPPER
 	RET
 
@@ -12632,15 +12853,15 @@ TEXT ·additiveScoresAVX2(SB), NOSPLIT, $0-48
 	VBROADCASTSS c3f800000<>+0(SB), Y3
 	VBROADCASTSS cc0000000<>+0(SB), Y4
 
-key616:
+key622:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	MOVQ   h+40(FP), DI
 	XORQ   R8, R8
 	SUBQ   $+16, DI
-	JL     after620
+	JL     after626
 
-loop619:
+loop625:
 	VMOVUPS      (CX)(R8*4), Y7
 	VMOVUPS      (DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -12691,12 +12912,12 @@ loop619:
 	VFMADD231PS  Y7, Y9, Y6
 	ADDQ         $+16, R8
 	SUBQ         $+16, DI
-	JGE          loop619
+	JGE          loop625
 
-after620:
+after626:
 	ADDQ         $+16, DI
 	CMPQ         DI, $+8
-	JL           rest6180
+	JL           rest6240
 	VMOVUPS      (CX)(R8*4), Y7
 	VMOVUPS      (DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -12723,7 +12944,7 @@ after620:
 	VFMADD231PS  Y7, Y9, Y5
 	SUBQ         $+8, DI
 	CMPQ         DI, $+8
-	JL           rest6181
+	JL           rest6241
 	VMOVUPS      32(CX)(R8*4), Y7
 	VMOVUPS      32(DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -12749,11 +12970,11 @@ after620:
 	VMOVUPS      32(BX)(R8*4), Y7
 	VFMADD231PS  Y7, Y9, Y6
 	SUBQ         $+8, DI
-	JMP          done617
+	JMP          done623
 
-rest6180:
+rest6240:
 	TESTQ        DI, DI
-	JZ           done617
+	JZ           done623
 	LEAQ         masks<>+0(SB), R9
 	SHLQ         $0x02, DI
 	SUBQ         DI, R9
@@ -12783,11 +13004,11 @@ rest6180:
 	VFMADD213PS  Y3, Y4, Y10
 	VMASKMOVPS   (BX)(R8*4), Y7, Y7
 	VFMADD231PS  Y7, Y10, Y5
-	JMP          done617
+	JMP          done623
 
-rest6181:
+rest6241:
 	TESTQ        DI, DI
-	JZ           done617
+	JZ           done623
 	LEAQ         masks<>+0(SB), R9
 	SHLQ         $0x02, DI
 	SUBQ         DI, R9
@@ -12818,7 +13039,7 @@ rest6181:
 	VMASKMOVPS   32(BX)(R8*4), Y7, Y7
 	VFMADD231PS  Y7, Y10, Y6
 
-done617:
+done623:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X6
 	VADDPS       X6, X5, X5
@@ -12831,7 +13052,7 @@ done617:
 	LEAQ         (DX)(DI*4), DX
 	ADDQ         $0x04, AX
 	DECQ         SI
-	JNZ          key616
+	JNZ          key622
 	VZEROUPPER
 	RET
 
@@ -12852,18 +13073,18 @@ TEXT ·additiveGradAVX2(SB), NOSPLIT, $0-72
 	VBROADCASTSS c3f800000<>+0(SB), Y3
 	VBROADCASTSS cc0000000<>+0(SB), Y4
 
-key621:
+key627:
 	MOVL         (BX), R10
 	ADDL         R10, R10
-	JZ           skip622
+	JZ           skip628
 	VBROADCASTSS (BX), Y5
 	VMULPS       c40800000<>+0(SB), Y5, Y6
 	MOVQ         h+64(FP), R10
 	XORQ         R11, R11
 	SUBQ         $+8, R10
-	JL           after625
+	JL           after631
 
-loop624:
+loop630:
 	VMOVUPS      (SI)(R11*4), Y7
 	VMOVUPS      (DI)(R11*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -12902,12 +13123,12 @@ loop624:
 	VMOVUPS      Y8, (DX)(R11*4)
 	ADDQ         $+8, R11
 	SUBQ         $+8, R10
-	JGE          loop624
+	JGE          loop630
 
-after625:
+after631:
 	ADDQ         $+8, R10
 	TESTQ        R10, R10
-	JZ           end623
+	JZ           end629
 	LEAQ         masks<>+0(SB), R12
 	SHLQ         $0x02, R10
 	SUBQ         R10, R12
@@ -12950,15 +13171,15 @@ after625:
 	VFMADD231PS  Y10, Y5, Y6
 	VMASKMOVPS   Y6, Y7, (DX)(R11*4)
 
-end623:
-skip622:
+end629:
+skip628:
 	MOVQ h+64(FP), R10
 	LEAQ (DI)(R10*4), DI
 	MOVQ h+64(FP), R10
 	LEAQ (CX)(R10*4), CX
 	ADDQ $0x04, BX
 	DECQ R9
-	JNZ  key621
+	JNZ  key627
 	VZEROUPPER
 	RET
 
@@ -12981,9 +13202,9 @@ TEXT ·adamWAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+8, SI
-	JL           after628
+	JL           after634
 
-loop627:
+loop633:
 	VMOVUPS     (CX)(DI*4), Y8
 	VMOVUPS     (DX)(DI*4), Y9
 	VMOVUPS     (BX)(DI*4), Y10
@@ -13003,12 +13224,12 @@ loop627:
 	VMOVUPS     Y11, (AX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, SI
-	JGE         loop627
+	JGE         loop633
 
-after628:
+after634:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JZ          end626
+	JZ          end632
 	LEAQ        masks<>+0(SB), R8
 	SHLQ        $0x02, SI
 	SUBQ        SI, R8
@@ -13032,6 +13253,335 @@ after628:
 	VFMSUB213PS Y10, Y0, Y12
 	VMASKMOVPS  Y12, Y8, (AX)(DI*4)
 
-end626:
+end632:
+	VZEROUPPER
+	RET
+
+// func dropoutAVX2(dst *float32, x *float32, n int, key uint64, threshold uint32, keep float32)
+// Requires: AVX, AVX2
+TEXT ·dropoutAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSS keep+36(FP), Y0
+	MOVQ         key+24(FP), DX
+	VMOVQ        DX, X1
+	VPBROADCASTQ X1, Y2
+	VPADDQ       w1715609f7c746c69_4<>+0(SB), Y2, Y1
+	VPADDQ       w538454127b096493_4<>+0(SB), Y2, Y2
+	MOVL         threshold+32(FP), DX
+	XORL         $-2147483648, DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+	MOVQ         n+16(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+8, DX
+	JL           after637
+
+loop636:
+	VMOVUPS  (CX)(BX*4), Y4
+	VPSRLQ   $0x1e, Y1, Y6
+	VPXOR    Y6, Y1, Y5
+	VPMULUDQ w00000000bf58476d_1<>+0(SB), Y5, Y6
+	VPSRLQ   $0x20, Y5, Y7
+	VPMULUDQ wbf58476d1ce4e5b9_1<>+0(SB), Y7, Y7
+	VPADDQ   Y7, Y6, Y6
+	VPSLLQ   $0x20, Y6, Y6
+	VPMULUDQ wbf58476d1ce4e5b9_1<>+0(SB), Y5, Y5
+	VPADDQ   Y6, Y5, Y5
+	VPSRLQ   $0x1b, Y5, Y6
+	VPXOR    Y6, Y5, Y5
+	VPMULUDQ w0000000094d049bb_1<>+0(SB), Y5, Y6
+	VPSRLQ   $0x20, Y5, Y7
+	VPMULUDQ w94d049bb133111eb_1<>+0(SB), Y7, Y7
+	VPADDQ   Y7, Y6, Y6
+	VPSLLQ   $0x20, Y6, Y6
+	VPMULUDQ w94d049bb133111eb_1<>+0(SB), Y5, Y5
+	VPADDQ   Y6, Y5, Y5
+	VPSRLQ   $0x1f, Y5, Y6
+	VPXOR    Y6, Y5, Y5
+	VPADDQ   wf1bbcdcbfa53e0a8_1<>+0(SB), Y1, Y1
+	VPSRLQ   $0x1e, Y2, Y7
+	VPXOR    Y7, Y2, Y6
+	VPMULUDQ w00000000bf58476d_1<>+0(SB), Y6, Y7
+	VPSRLQ   $0x20, Y6, Y8
+	VPMULUDQ wbf58476d1ce4e5b9_1<>+0(SB), Y8, Y8
+	VPADDQ   Y8, Y7, Y7
+	VPSLLQ   $0x20, Y7, Y7
+	VPMULUDQ wbf58476d1ce4e5b9_1<>+0(SB), Y6, Y6
+	VPADDQ   Y7, Y6, Y6
+	VPSRLQ   $0x1b, Y6, Y7
+	VPXOR    Y7, Y6, Y6
+	VPMULUDQ w0000000094d049bb_1<>+0(SB), Y6, Y7
+	VPSRLQ   $0x20, Y6, Y8
+	VPMULUDQ w94d049bb133111eb_1<>+0(SB), Y8, Y8
+	VPADDQ   Y8, Y7, Y7
+	VPSLLQ   $0x20, Y7, Y7
+	VPMULUDQ w94d049bb133111eb_1<>+0(SB), Y6, Y6
+	VPADDQ   Y7, Y6, Y6
+	VPSRLQ   $0x1f, Y6, Y7
+	VPXOR    Y7, Y6, Y6
+	VPADDQ   wf1bbcdcbfa53e0a8_1<>+0(SB), Y2, Y2
+	VSHUFPS  $0xdd, Y6, Y5, Y5
+	VPXOR    c80000000<>+0(SB), Y5, Y5
+	VPCMPGTD Y5, Y3, Y5
+	VMULPS   Y0, Y4, Y4
+	VANDNPS  Y4, Y5, Y4
+	VMOVUPS  Y4, (AX)(BX*4)
+	ADDQ     $+8, BX
+	SUBQ     $+8, DX
+	JGE      loop636
+
+after637:
+	ADDQ       $+8, DX
+	TESTQ      DX, DX
+	JZ         end635
+	LEAQ       masks<>+0(SB), SI
+	SHLQ       $0x02, DX
+	SUBQ       DX, SI
+	SHRQ       $0x02, DX
+	VMOVUPS    32(SI), Y4
+	VMASKMOVPS (CX)(BX*4), Y4, Y5
+	VPSRLQ     $0x1e, Y1, Y7
+	VPXOR      Y7, Y1, Y6
+	VPMULUDQ   w00000000bf58476d_1<>+0(SB), Y6, Y7
+	VPSRLQ     $0x20, Y6, Y8
+	VPMULUDQ   wbf58476d1ce4e5b9_1<>+0(SB), Y8, Y8
+	VPADDQ     Y8, Y7, Y7
+	VPSLLQ     $0x20, Y7, Y7
+	VPMULUDQ   wbf58476d1ce4e5b9_1<>+0(SB), Y6, Y6
+	VPADDQ     Y7, Y6, Y6
+	VPSRLQ     $0x1b, Y6, Y7
+	VPXOR      Y7, Y6, Y6
+	VPMULUDQ   w0000000094d049bb_1<>+0(SB), Y6, Y7
+	VPSRLQ     $0x20, Y6, Y8
+	VPMULUDQ   w94d049bb133111eb_1<>+0(SB), Y8, Y8
+	VPADDQ     Y8, Y7, Y7
+	VPSLLQ     $0x20, Y7, Y7
+	VPMULUDQ   w94d049bb133111eb_1<>+0(SB), Y6, Y6
+	VPADDQ     Y7, Y6, Y6
+	VPSRLQ     $0x1f, Y6, Y7
+	VPXOR      Y7, Y6, Y6
+	VPADDQ     wf1bbcdcbfa53e0a8_1<>+0(SB), Y1, Y1
+	VPSRLQ     $0x1e, Y2, Y7
+	VPXOR      Y7, Y2, Y1
+	VPMULUDQ   w00000000bf58476d_1<>+0(SB), Y1, Y7
+	VPSRLQ     $0x20, Y1, Y8
+	VPMULUDQ   wbf58476d1ce4e5b9_1<>+0(SB), Y8, Y8
+	VPADDQ     Y8, Y7, Y7
+	VPSLLQ     $0x20, Y7, Y7
+	VPMULUDQ   wbf58476d1ce4e5b9_1<>+0(SB), Y1, Y1
+	VPADDQ     Y7, Y1, Y1
+	VPSRLQ     $0x1b, Y1, Y7
+	VPXOR      Y7, Y1, Y1
+	VPMULUDQ   w0000000094d049bb_1<>+0(SB), Y1, Y7
+	VPSRLQ     $0x20, Y1, Y8
+	VPMULUDQ   w94d049bb133111eb_1<>+0(SB), Y8, Y8
+	VPADDQ     Y8, Y7, Y7
+	VPSLLQ     $0x20, Y7, Y7
+	VPMULUDQ   w94d049bb133111eb_1<>+0(SB), Y1, Y1
+	VPADDQ     Y7, Y1, Y1
+	VPSRLQ     $0x1f, Y1, Y7
+	VPXOR      Y7, Y1, Y1
+	VPADDQ     wf1bbcdcbfa53e0a8_1<>+0(SB), Y2, Y2
+	VSHUFPS    $0xdd, Y1, Y6, Y1
+	VPXOR      c80000000<>+0(SB), Y1, Y1
+	VPCMPGTD   Y1, Y3, Y1
+	VMULPS     Y0, Y5, Y5
+	VANDNPS    Y5, Y1, Y5
+	VMASKMOVPS Y5, Y4, (AX)(BX*4)
+
+end635:
+	VZEROUPPER
+	RET
+
+DATA w1715609f7c746c69_4<>+0(SB)/8, $0x0000000000000000
+DATA w1715609f7c746c69_4<>+8(SB)/8, $0x9e3779b97f4a7c15
+DATA w1715609f7c746c69_4<>+16(SB)/8, $0x78dde6e5fd29f054
+DATA w1715609f7c746c69_4<>+24(SB)/8, $0x1715609f7c746c69
+DATA w1715609f7c746c69_4<>+32(SB)/8, $0x0000000000000000
+DATA w1715609f7c746c69_4<>+40(SB)/8, $0x9e3779b97f4a7c15
+DATA w1715609f7c746c69_4<>+48(SB)/8, $0x78dde6e5fd29f054
+DATA w1715609f7c746c69_4<>+56(SB)/8, $0x1715609f7c746c69
+GLOBL w1715609f7c746c69_4<>(SB), RODATA|NOPTR, $64
+
+DATA w538454127b096493_4<>+0(SB)/8, $0x3c6ef372fe94f82a
+DATA w538454127b096493_4<>+8(SB)/8, $0xdaa66d2c7ddf743f
+DATA w538454127b096493_4<>+16(SB)/8, $0xb54cda58fbbee87e
+DATA w538454127b096493_4<>+24(SB)/8, $0x538454127b096493
+DATA w538454127b096493_4<>+32(SB)/8, $0x3c6ef372fe94f82a
+DATA w538454127b096493_4<>+40(SB)/8, $0xdaa66d2c7ddf743f
+DATA w538454127b096493_4<>+48(SB)/8, $0xb54cda58fbbee87e
+DATA w538454127b096493_4<>+56(SB)/8, $0x538454127b096493
+GLOBL w538454127b096493_4<>(SB), RODATA|NOPTR, $64
+
+DATA wf1bbcdcbfa53e0a8_1<>+0(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA wf1bbcdcbfa53e0a8_1<>+8(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA wf1bbcdcbfa53e0a8_1<>+16(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA wf1bbcdcbfa53e0a8_1<>+24(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA wf1bbcdcbfa53e0a8_1<>+32(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA wf1bbcdcbfa53e0a8_1<>+40(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA wf1bbcdcbfa53e0a8_1<>+48(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA wf1bbcdcbfa53e0a8_1<>+56(SB)/8, $0xf1bbcdcbfa53e0a8
+GLOBL wf1bbcdcbfa53e0a8_1<>(SB), RODATA|NOPTR, $64
+
+DATA w00000000bf58476d_1<>+0(SB)/8, $0x00000000bf58476d
+DATA w00000000bf58476d_1<>+8(SB)/8, $0x00000000bf58476d
+DATA w00000000bf58476d_1<>+16(SB)/8, $0x00000000bf58476d
+DATA w00000000bf58476d_1<>+24(SB)/8, $0x00000000bf58476d
+DATA w00000000bf58476d_1<>+32(SB)/8, $0x00000000bf58476d
+DATA w00000000bf58476d_1<>+40(SB)/8, $0x00000000bf58476d
+DATA w00000000bf58476d_1<>+48(SB)/8, $0x00000000bf58476d
+DATA w00000000bf58476d_1<>+56(SB)/8, $0x00000000bf58476d
+GLOBL w00000000bf58476d_1<>(SB), RODATA|NOPTR, $64
+
+DATA w0000000094d049bb_1<>+0(SB)/8, $0x0000000094d049bb
+DATA w0000000094d049bb_1<>+8(SB)/8, $0x0000000094d049bb
+DATA w0000000094d049bb_1<>+16(SB)/8, $0x0000000094d049bb
+DATA w0000000094d049bb_1<>+24(SB)/8, $0x0000000094d049bb
+DATA w0000000094d049bb_1<>+32(SB)/8, $0x0000000094d049bb
+DATA w0000000094d049bb_1<>+40(SB)/8, $0x0000000094d049bb
+DATA w0000000094d049bb_1<>+48(SB)/8, $0x0000000094d049bb
+DATA w0000000094d049bb_1<>+56(SB)/8, $0x0000000094d049bb
+GLOBL w0000000094d049bb_1<>(SB), RODATA|NOPTR, $64
+
+// func dropoutAddAVX2(dst *float32, x *float32, y *float32, n int, key uint64, threshold uint32, keep float32)
+// Requires: AVX, AVX2
+TEXT ·dropoutAddAVX2(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         y+16(FP), DX
+	VBROADCASTSS keep+44(FP), Y0
+	MOVQ         key+32(FP), BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y2
+	VPADDQ       w1715609f7c746c69_4<>+0(SB), Y2, Y1
+	VPADDQ       w538454127b096493_4<>+0(SB), Y2, Y2
+	MOVL         threshold+40(FP), BX
+	XORL         $-2147483648, BX
+	VMOVD        BX, X3
+	VPBROADCASTD X3, Y3
+	MOVQ         n+24(FP), BX
+	XORQ         SI, SI
+	SUBQ         $+8, BX
+	JL           after640
+
+loop639:
+	VMOVUPS   (CX)(SI*4), Y4
+	VMOVUPS   (DX)(SI*4), Y5
+	VMULPS    Y0, Y5, Y5
+	VPSRLQ    $0x1e, Y1, Y7
+	VPXOR     Y7, Y1, Y6
+	VPMULUDQ  w00000000bf58476d_1<>+0(SB), Y6, Y7
+	VPSRLQ    $0x20, Y6, Y8
+	VPMULUDQ  wbf58476d1ce4e5b9_1<>+0(SB), Y8, Y8
+	VPADDQ    Y8, Y7, Y7
+	VPSLLQ    $0x20, Y7, Y7
+	VPMULUDQ  wbf58476d1ce4e5b9_1<>+0(SB), Y6, Y6
+	VPADDQ    Y7, Y6, Y6
+	VPSRLQ    $0x1b, Y6, Y7
+	VPXOR     Y7, Y6, Y6
+	VPMULUDQ  w0000000094d049bb_1<>+0(SB), Y6, Y7
+	VPSRLQ    $0x20, Y6, Y8
+	VPMULUDQ  w94d049bb133111eb_1<>+0(SB), Y8, Y8
+	VPADDQ    Y8, Y7, Y7
+	VPSLLQ    $0x20, Y7, Y7
+	VPMULUDQ  w94d049bb133111eb_1<>+0(SB), Y6, Y6
+	VPADDQ    Y7, Y6, Y6
+	VPSRLQ    $0x1f, Y6, Y7
+	VPXOR     Y7, Y6, Y6
+	VPADDQ    wf1bbcdcbfa53e0a8_1<>+0(SB), Y1, Y1
+	VPSRLQ    $0x1e, Y2, Y8
+	VPXOR     Y8, Y2, Y7
+	VPMULUDQ  w00000000bf58476d_1<>+0(SB), Y7, Y8
+	VPSRLQ    $0x20, Y7, Y9
+	VPMULUDQ  wbf58476d1ce4e5b9_1<>+0(SB), Y9, Y9
+	VPADDQ    Y9, Y8, Y8
+	VPSLLQ    $0x20, Y8, Y8
+	VPMULUDQ  wbf58476d1ce4e5b9_1<>+0(SB), Y7, Y7
+	VPADDQ    Y8, Y7, Y7
+	VPSRLQ    $0x1b, Y7, Y8
+	VPXOR     Y8, Y7, Y7
+	VPMULUDQ  w0000000094d049bb_1<>+0(SB), Y7, Y8
+	VPSRLQ    $0x20, Y7, Y9
+	VPMULUDQ  w94d049bb133111eb_1<>+0(SB), Y9, Y9
+	VPADDQ    Y9, Y8, Y8
+	VPSLLQ    $0x20, Y8, Y8
+	VPMULUDQ  w94d049bb133111eb_1<>+0(SB), Y7, Y7
+	VPADDQ    Y8, Y7, Y7
+	VPSRLQ    $0x1f, Y7, Y8
+	VPXOR     Y8, Y7, Y7
+	VPADDQ    wf1bbcdcbfa53e0a8_1<>+0(SB), Y2, Y2
+	VSHUFPS   $0xdd, Y7, Y6, Y6
+	VPXOR     c80000000<>+0(SB), Y6, Y6
+	VPCMPGTD  Y6, Y3, Y6
+	VADDPS    Y5, Y4, Y5
+	VBLENDVPS Y6, Y4, Y5, Y4
+	VMOVUPS   Y4, (AX)(SI*4)
+	ADDQ      $+8, SI
+	SUBQ      $+8, BX
+	JGE       loop639
+
+after640:
+	ADDQ       $+8, BX
+	TESTQ      BX, BX
+	JZ         end638
+	LEAQ       masks<>+0(SB), DI
+	SHLQ       $0x02, BX
+	SUBQ       BX, DI
+	SHRQ       $0x02, BX
+	VMOVUPS    32(DI), Y4
+	VMASKMOVPS (CX)(SI*4), Y4, Y5
+	VMASKMOVPS (DX)(SI*4), Y4, Y6
+	VMULPS     Y0, Y6, Y6
+	VPSRLQ     $0x1e, Y1, Y7
+	VPXOR      Y7, Y1, Y0
+	VPMULUDQ   w00000000bf58476d_1<>+0(SB), Y0, Y7
+	VPSRLQ     $0x20, Y0, Y8
+	VPMULUDQ   wbf58476d1ce4e5b9_1<>+0(SB), Y8, Y8
+	VPADDQ     Y8, Y7, Y7
+	VPSLLQ     $0x20, Y7, Y7
+	VPMULUDQ   wbf58476d1ce4e5b9_1<>+0(SB), Y0, Y0
+	VPADDQ     Y7, Y0, Y0
+	VPSRLQ     $0x1b, Y0, Y7
+	VPXOR      Y7, Y0, Y0
+	VPMULUDQ   w0000000094d049bb_1<>+0(SB), Y0, Y7
+	VPSRLQ     $0x20, Y0, Y8
+	VPMULUDQ   w94d049bb133111eb_1<>+0(SB), Y8, Y8
+	VPADDQ     Y8, Y7, Y7
+	VPSLLQ     $0x20, Y7, Y7
+	VPMULUDQ   w94d049bb133111eb_1<>+0(SB), Y0, Y0
+	VPADDQ     Y7, Y0, Y0
+	VPSRLQ     $0x1f, Y0, Y7
+	VPXOR      Y7, Y0, Y0
+	VPADDQ     wf1bbcdcbfa53e0a8_1<>+0(SB), Y1, Y1
+	VPSRLQ     $0x1e, Y2, Y7
+	VPXOR      Y7, Y2, Y1
+	VPMULUDQ   w00000000bf58476d_1<>+0(SB), Y1, Y7
+	VPSRLQ     $0x20, Y1, Y8
+	VPMULUDQ   wbf58476d1ce4e5b9_1<>+0(SB), Y8, Y8
+	VPADDQ     Y8, Y7, Y7
+	VPSLLQ     $0x20, Y7, Y7
+	VPMULUDQ   wbf58476d1ce4e5b9_1<>+0(SB), Y1, Y1
+	VPADDQ     Y7, Y1, Y1
+	VPSRLQ     $0x1b, Y1, Y7
+	VPXOR      Y7, Y1, Y1
+	VPMULUDQ   w0000000094d049bb_1<>+0(SB), Y1, Y7
+	VPSRLQ     $0x20, Y1, Y8
+	VPMULUDQ   w94d049bb133111eb_1<>+0(SB), Y8, Y8
+	VPADDQ     Y8, Y7, Y7
+	VPSLLQ     $0x20, Y7, Y7
+	VPMULUDQ   w94d049bb133111eb_1<>+0(SB), Y1, Y1
+	VPADDQ     Y7, Y1, Y1
+	VPSRLQ     $0x1f, Y1, Y7
+	VPXOR      Y7, Y1, Y1
+	VPADDQ     wf1bbcdcbfa53e0a8_1<>+0(SB), Y2, Y2
+	VSHUFPS    $0xdd, Y1, Y0, Y0
+	VPXOR      c80000000<>+0(SB), Y0, Y0
+	VPCMPGTD   Y0, Y3, Y0
+	VADDPS     Y6, Y5, Y6
+	VBLENDVPS  Y0, Y5, Y6, Y0
+	VMASKMOVPS Y0, Y4, (AX)(SI*4)
+
+end638:
 	VZEROUPPER
 	RET

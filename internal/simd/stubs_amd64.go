@@ -152,3 +152,15 @@ func gemvTransposedAVX2(t *tileArgs)
 
 //go:noescape
 func transposeAVX2(dst *float32, dstRow int, src *float32, srcRow, rows, depth int)
+
+//go:noescape
+func dropoutAVX512(dst, x *float32, n int, key uint64, threshold uint32, keep float32)
+
+//go:noescape
+func dropoutAddAVX512(dst, x, y *float32, n int, key uint64, threshold uint32, keep float32)
+
+//go:noescape
+func dropoutAVX2(dst, x *float32, n int, key uint64, threshold uint32, keep float32)
+
+//go:noescape
+func dropoutAddAVX2(dst, x, y *float32, n int, key uint64, threshold uint32, keep float32)

@@ -186,6 +186,8 @@ func TestLengthsThatDisagree(t *testing.T) {
 		{"simd: Mul: len(dst)=3, len(y)=4", func() { Mul(f(3), f(3), f(4)) }},
 		{"simd: MulAdd: len(dst)=3, len(y)=4", func() { MulAdd(f(3), f(3), f(4)) }},
 		{"simd: AdamW: len(p)=3, len(v)=4", func() { AdamW(f(3), f(3), f(3), f(4), AdamStep{}) }},
+		{"simd: Dropout: len(dst)=3, len(x)=4", func() { Dropout(f(3), f(4), 0, 0, 0, 1) }},
+		{"simd: DropoutAdd: len(dst)=3, len(y)=4", func() { DropoutAdd(f(3), f(3), f(4), 0, 0, 0, 1) }},
 		{"simd: AdditiveScores: nk=2, h=3, 2 scores, len(q)=3, len(k)=5", func() { AdditiveScores(f(2), f(3), f(5), f(3), 2, 3) }},
 		{"simd: AdditiveGrad: len(dw)=4, len(w)=3", func() { AdditiveGrad(f(3), f(6), f(4), f(2), f(3), f(6), f(3), 2, 3) }},
 	} {

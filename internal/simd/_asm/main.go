@@ -24,6 +24,7 @@ func main() {
 		normal(s)
 		additive(s)
 		adam(s)
+		dropouts(s)
 	}
 	Generate()
 }
