@@ -72,17 +72,7 @@ func Sigmoid(t *Tape, x *Tensor) *Tensor {
 
 // ReLU returns max(x, 0), elementwise. Its gradient at 0 is 0.
 func ReLU(t *Tape, x *Tensor) *Tensor {
-	return unary(t, x, func(y, x []float32) {
-		for i, v := range x {
-			y[i] = max(v, 0)
-		}
-	}, func(dx, dy, x, _ []float32) {
-		for i, v := range x {
-			if v > 0 {
-				dx[i] += dy[i]
-			}
-		}
-	})
+	return unary(t, x, simd.ReLU, func(dx, dy, x, _ []float32) { simd.ReLUGrad(dx, dy, x) })
 }
 
 // GELU returns x·Φ(x), elementwise, where Φ is the distribution function of

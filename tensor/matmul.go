@@ -145,9 +145,10 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 // addRows adds every row of x to sum, in order.
 func addRows(sum, x []float32) {
 	n := len(sum)
+	if len(x) == 0 {
+		return
+	}
 	par.For(n, 64, func(lo, hi int) { // columns are independent
-		for row := 0; row < len(x); row += n {
-			simd.Add(sum[lo:hi], sum[lo:hi], x[row+lo:row+hi])
-		}
+		simd.SumRows(sum[lo:hi], x[lo:], len(x)/n, n)
 	})
 }

@@ -99,19 +99,8 @@ func softmaxRow(y, x []float32, mask Visible, r int, s *seenBuffer) {
 // softmaxRowBack adds one row of the gradient of MaskedSoftmax. Hidden columns
 // are recognised by their zero weight, so that NaN in dy there stays there.
 func softmaxRowBack(dx, dy, y []float32) {
-	if zero(dy) {
-		return
-	}
-	var dot float32
-	for j, w := range y {
-		if w != 0 {
-			dot += w * dy[j]
-		}
-	}
-	for j, w := range y {
-		if w != 0 {
-			dx[j] += w * (dy[j] - dot)
-		}
+	if !zero(dy) {
+		simd.SoftmaxGrad(dx, dy, y)
 	}
 }
 

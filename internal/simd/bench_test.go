@@ -73,6 +73,14 @@ func BenchmarkVector(b *testing.B) {
 		{"AdamW", func(x, y, z, w []float32) { AdamW(x, y, z, w, step) }},
 		{"Dropout", func(x, y, z, w []float32) { Dropout(x, y, 7, 11, 1<<29, 1.1) }},
 		{"DropoutAdd", func(x, y, z, w []float32) { DropoutAdd(x, y, z, 7, 11, 1<<29, 1.1) }},
+		{"ReLU", func(x, y, z, w []float32) { ReLU(x, y) }},
+		{"ReLUGrad", func(x, y, z, w []float32) { ReLUGrad(x, y, z) }},
+		{"SoftmaxGrad", func(x, y, z, w []float32) { SoftmaxGrad(w, y, z) }},
+		{"Norm", func(x, y, z, w []float32) { Norm(x, y, z, w, 0.1, 1.1) }},
+		{"NormSums", func(x, y, z, w []float32) { NormSums(x, y, z, 0.1, 1.1) }},
+		{"NormGrad", func(x, y, z, w []float32) { NormGrad(w, x, y, z, 0.1, 1.1, 0.1, 0.1) }},
+		{"NormGains", func(x, y, z, w []float32) { NormGains(w[:64], x[:64], y, z, y[:len(y)/64], z[:len(y)/64], 64) }},
+		{"SumRows", func(x, y, z, w []float32) { SumRows(w[:64], y, len(y)/64, 64) }},
 		{"AdditiveScores", func(x, y, z, w []float32) { AdditiveScores(x[:len(x)/64], y[:64], z, w[:64], len(x)/64, 64) }},
 		{"AdditiveGrad", func(x, y, z, w []float32) {
 			AdditiveGrad(x[:64], w, x[64:128], y[:len(x)/64], y[:64], z, y[64:128], len(x)/64, 64)

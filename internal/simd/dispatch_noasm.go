@@ -67,3 +67,37 @@ func dropout(dst, x []float32, key uint64, threshold uint32, keep float32) {
 func dropoutAdd(dst, x, y []float32, key uint64, threshold uint32, keep float32) {
 	dropoutAddGeneric(dst, x, y, key, threshold, keep)
 }
+
+func relu(dst, x []float32) { reluGeneric(dst, x) }
+
+func reluGrad(dx, dy, x []float32) { reluGradGeneric(dx, dy, x) }
+
+func softmaxGrad(dx, dy, y []float32, mean float32) { softmaxGradGeneric(dx, dy, y, mean) }
+
+func norm(dst, x, gain, shift []float32, mean, inv float32) {
+	normGeneric(dst, x, gain, shift, mean, inv)
+}
+
+func normGrad(dx, dy, x, gain []float32, mean, inv, flat, along float32) {
+	normGradGeneric(dx, dy, x, gain, mean, inv, flat, along)
+}
+
+func softmaxMean(dy, y []float32) float32 {
+	return softmaxMeanGeneric(dy, y)
+}
+
+func sumSquaresAbout(x []float32, mean float32) float32 {
+	return sumSquaresAboutGeneric(x, mean)
+}
+
+func normSums(dy, x, gain []float32, mean, inv float32) (flat, along float32) {
+	return normSumsGeneric(dy, x, gain, mean, inv)
+}
+
+func normGains(dgain, dshift, dy, x, mean, inv []float32, stride int) {
+	normGainsGeneric(dgain, dshift, dy, x, mean, inv, stride)
+}
+
+func sumRows(dst, x []float32, rows, stride int) {
+	sumRowsGeneric(dst, x, rows, stride)
+}

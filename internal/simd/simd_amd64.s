@@ -6975,6 +6975,936 @@ end297:
 	VZEROUPPER
 	RET
 
+// func reluAVX512(dst *float32, x *float32, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·reluAVX512(SB), NOSPLIT, $0-24
+	MOVQ   dst+0(FP), AX
+	MOVQ   x+8(FP), CX
+	VPXORD Z0, Z0, Z0
+	MOVQ   n+16(FP), DX
+	XORQ   BX, BX
+	SUBQ   $+64, DX
+	JL     after302
+
+loop301:
+	VMOVUPS (CX)(BX*4), Z1
+	VMAXPS  Z1, Z0, Z1
+	VADDPS  Z0, Z1, Z1
+	VMOVUPS Z1, (AX)(BX*4)
+	VMOVUPS 64(CX)(BX*4), Z1
+	VMAXPS  Z1, Z0, Z1
+	VADDPS  Z0, Z1, Z1
+	VMOVUPS Z1, 64(AX)(BX*4)
+	VMOVUPS 128(CX)(BX*4), Z1
+	VMAXPS  Z1, Z0, Z1
+	VADDPS  Z0, Z1, Z1
+	VMOVUPS Z1, 128(AX)(BX*4)
+	VMOVUPS 192(CX)(BX*4), Z1
+	VMAXPS  Z1, Z0, Z1
+	VADDPS  Z0, Z1, Z1
+	VMOVUPS Z1, 192(AX)(BX*4)
+	ADDQ    $+64, BX
+	SUBQ    $+64, DX
+	JGE     loop301
+
+after302:
+	ADDQ $+64, DX
+	SUBQ $+16, DX
+	JL   after304
+
+loop303:
+	VMOVUPS (CX)(BX*4), Z1
+	VMAXPS  Z1, Z0, Z1
+	VADDPS  Z0, Z1, Z1
+	VMOVUPS Z1, (AX)(BX*4)
+	ADDQ    $+16, BX
+	SUBQ    $+16, DX
+	JGE     loop303
+
+after304:
+	ADDQ      $+16, DX
+	TESTQ     DX, DX
+	JZ        end300
+	MOVL      $-1, SI
+	BZHIL     DX, SI, SI
+	KMOVW     SI, K1
+	VMOVUPS.Z (CX)(BX*4), K1, Z1
+	VMAXPS    Z1, Z0, Z1
+	VADDPS    Z0, Z1, Z1
+	VMOVUPS   Z1, K1, (AX)(BX*4)
+
+end300:
+	VZEROUPPER
+	RET
+
+// func reluGradAVX512(dx *float32, dy *float32, x *float32, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·reluGradAVX512(SB), NOSPLIT, $0-32
+	MOVQ   dx+0(FP), AX
+	MOVQ   dy+8(FP), CX
+	MOVQ   x+16(FP), DX
+	VPXORD Z0, Z0, Z0
+	MOVQ   n+24(FP), BX
+	XORQ   SI, SI
+	SUBQ   $+32, BX
+	JL     after307
+
+loop306:
+	VMOVUPS (DX)(SI*4), Z1
+	VCMPPS  $0x11, Z1, Z0, K1
+	VMOVUPS (AX)(SI*4), Z1
+	VMOVUPS (CX)(SI*4), Z2
+	VADDPS  Z2, Z1, K1, Z1
+	VMOVUPS Z1, (AX)(SI*4)
+	VMOVUPS 64(DX)(SI*4), Z1
+	VCMPPS  $0x11, Z1, Z0, K1
+	VMOVUPS 64(AX)(SI*4), Z1
+	VMOVUPS 64(CX)(SI*4), Z2
+	VADDPS  Z2, Z1, K1, Z1
+	VMOVUPS Z1, 64(AX)(SI*4)
+	ADDQ    $+32, SI
+	SUBQ    $+32, BX
+	JGE     loop306
+
+after307:
+	ADDQ $+32, BX
+	SUBQ $+16, BX
+	JL   after309
+
+loop308:
+	VMOVUPS (DX)(SI*4), Z1
+	VCMPPS  $0x11, Z1, Z0, K1
+	VMOVUPS (AX)(SI*4), Z1
+	VMOVUPS (CX)(SI*4), Z2
+	VADDPS  Z2, Z1, K1, Z1
+	VMOVUPS Z1, (AX)(SI*4)
+	ADDQ    $+16, SI
+	SUBQ    $+16, BX
+	JGE     loop308
+
+after309:
+	ADDQ      $+16, BX
+	TESTQ     BX, BX
+	JZ        end305
+	MOVL      $-1, DI
+	BZHIL     BX, DI, DI
+	KMOVW     DI, K1
+	VMOVUPS.Z (DX)(SI*4), K1, Z1
+	VCMPPS    $0x11, Z1, Z0, K2
+	VMOVUPS.Z (AX)(SI*4), K1, Z0
+	VMOVUPS.Z (CX)(SI*4), K1, Z1
+	VADDPS    Z1, Z0, K2, Z0
+	VMOVUPS   Z0, K1, (AX)(SI*4)
+
+end305:
+	VZEROUPPER
+	RET
+
+// func softmaxMeanAVX512(dy *float32, y *float32, n int) float32
+// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
+TEXT ·softmaxMeanAVX512(SB), NOSPLIT, $0-28
+	MOVQ   dy+0(FP), AX
+	MOVQ   y+8(FP), CX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	MOVQ   n+16(FP), DX
+	XORQ   BX, BX
+	SUBQ   $+32, DX
+	JL     after313
+
+loop312:
+	VMOVUPS     (CX)(BX*4), Z3
+	VMOVUPS     (AX)(BX*4), Z4
+	VCMPPS      $0x04, Z3, Z0, K1
+	VMOVAPS.Z   Z4, K1, Z4
+	VFMADD231PS Z3, Z4, Z1
+	VMOVUPS     64(CX)(BX*4), Z3
+	VMOVUPS     64(AX)(BX*4), Z4
+	VCMPPS      $0x04, Z3, Z0, K1
+	VMOVAPS.Z   Z4, K1, Z4
+	VFMADD231PS Z3, Z4, Z2
+	ADDQ        $+32, BX
+	SUBQ        $+32, DX
+	JGE         loop312
+
+after313:
+	ADDQ        $+32, DX
+	CMPQ        DX, $+16
+	JL          rest3110
+	VMOVUPS     (CX)(BX*4), Z3
+	VMOVUPS     (AX)(BX*4), Z4
+	VCMPPS      $0x04, Z3, Z0, K1
+	VMOVAPS.Z   Z4, K1, Z4
+	VFMADD231PS Z3, Z4, Z1
+	SUBQ        $+16, DX
+	CMPQ        DX, $+16
+	JL          rest3111
+	VMOVUPS     64(CX)(BX*4), Z3
+	VMOVUPS     64(AX)(BX*4), Z4
+	VCMPPS      $0x04, Z3, Z0, K1
+	VMOVAPS.Z   Z4, K1, Z4
+	VFMADD231PS Z3, Z4, Z2
+	SUBQ        $+16, DX
+	JMP         done310
+
+rest3110:
+	TESTQ       DX, DX
+	JZ          done310
+	MOVL        $-1, SI
+	BZHIL       DX, SI, SI
+	KMOVW       SI, K1
+	VMOVUPS.Z   (CX)(BX*4), K1, Z3
+	VMOVUPS.Z   (AX)(BX*4), K1, Z4
+	VCMPPS      $0x04, Z3, Z0, K1
+	VMOVAPS.Z   Z4, K1, Z4
+	VFMADD231PS Z3, Z4, Z1
+	JMP         done310
+
+rest3111:
+	TESTQ       DX, DX
+	JZ          done310
+	MOVL        $-1, SI
+	BZHIL       DX, SI, SI
+	KMOVW       SI, K1
+	VMOVUPS.Z   64(CX)(BX*4), K1, Z3
+	VMOVUPS.Z   64(AX)(BX*4), K1, Z4
+	VCMPPS      $0x04, Z3, Z0, K1
+	VMOVAPS.Z   Z4, K1, Z4
+	VFMADD231PS Z3, Z4, Z2
+
+done310:
+	VADDPS        Z2, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF32X4 $0x01, Y1, X0
+	VADDPS        X0, X1, X1
+	VMOVHLPS      X1, X1, X0
+	VADDPS        X0, X1, X1
+	VMOVSHDUP     X1, X0
+	VADDPS        X0, X1, X1
+	MOVSS         X1, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func softmaxGradAVX512(dx *float32, dy *float32, y *float32, n int, mean float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·softmaxGradAVX512(SB), NOSPLIT, $0-36
+	MOVQ         dx+0(FP), AX
+	MOVQ         dy+8(FP), CX
+	MOVQ         y+16(FP), DX
+	VBROADCASTSS mean+32(FP), Z0
+	VPXORD       Z1, Z1, Z1
+	MOVQ         n+24(FP), BX
+	XORQ         SI, SI
+	SUBQ         $+32, BX
+	JL           after316
+
+loop315:
+	VMOVUPS (DX)(SI*4), Z2
+	VMOVUPS (CX)(SI*4), Z3
+	VMOVUPS (AX)(SI*4), Z4
+	VSUBPS  Z0, Z3, Z3
+	VMULPS  Z2, Z3, Z3
+	VCMPPS  $0x04, Z2, Z1, K1
+	VADDPS  Z3, Z4, K1, Z4
+	VMOVUPS Z4, (AX)(SI*4)
+	VMOVUPS 64(DX)(SI*4), Z2
+	VMOVUPS 64(CX)(SI*4), Z3
+	VMOVUPS 64(AX)(SI*4), Z4
+	VSUBPS  Z0, Z3, Z3
+	VMULPS  Z2, Z3, Z3
+	VCMPPS  $0x04, Z2, Z1, K1
+	VADDPS  Z3, Z4, K1, Z4
+	VMOVUPS Z4, 64(AX)(SI*4)
+	ADDQ    $+32, SI
+	SUBQ    $+32, BX
+	JGE     loop315
+
+after316:
+	ADDQ $+32, BX
+	SUBQ $+16, BX
+	JL   after318
+
+loop317:
+	VMOVUPS (DX)(SI*4), Z2
+	VMOVUPS (CX)(SI*4), Z3
+	VMOVUPS (AX)(SI*4), Z4
+	VSUBPS  Z0, Z3, Z3
+	VMULPS  Z2, Z3, Z3
+	VCMPPS  $0x04, Z2, Z1, K1
+	VADDPS  Z3, Z4, K1, Z4
+	VMOVUPS Z4, (AX)(SI*4)
+	ADDQ    $+16, SI
+	SUBQ    $+16, BX
+	JGE     loop317
+
+after318:
+	ADDQ      $+16, BX
+	TESTQ     BX, BX
+	JZ        end314
+	MOVL      $-1, DI
+	BZHIL     BX, DI, DI
+	KMOVW     DI, K1
+	VMOVUPS.Z (DX)(SI*4), K1, Z2
+	VMOVUPS.Z (CX)(SI*4), K1, Z3
+	VMOVUPS.Z (AX)(SI*4), K1, Z4
+	VSUBPS    Z0, Z3, Z3
+	VMULPS    Z2, Z3, Z3
+	VCMPPS    $0x04, Z2, Z1, K2
+	VADDPS    Z3, Z4, K2, Z4
+	VMOVUPS   Z4, K1, (AX)(SI*4)
+
+end314:
+	VZEROUPPER
+	RET
+
+// func sumSquaresAboutAVX512(x *float32, n int, mean float32) float32
+// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
+TEXT ·sumSquaresAboutAVX512(SB), NOSPLIT, $0-28
+	MOVQ         x+0(FP), AX
+	VBROADCASTSS mean+16(FP), Z0
+	VPXORD       Z1, Z1, Z1
+	VPXORD       Z2, Z2, Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	MOVQ         n+8(FP), CX
+	XORQ         DX, DX
+	SUBQ         $+64, CX
+	JL           after322
+
+loop321:
+	VMOVUPS     (AX)(DX*4), Z5
+	VSUBPS      Z0, Z5, Z5
+	VFMADD231PS Z5, Z5, Z1
+	VMOVUPS     64(AX)(DX*4), Z5
+	VSUBPS      Z0, Z5, Z5
+	VFMADD231PS Z5, Z5, Z2
+	VMOVUPS     128(AX)(DX*4), Z5
+	VSUBPS      Z0, Z5, Z5
+	VFMADD231PS Z5, Z5, Z3
+	VMOVUPS     192(AX)(DX*4), Z5
+	VSUBPS      Z0, Z5, Z5
+	VFMADD231PS Z5, Z5, Z4
+	ADDQ        $+64, DX
+	SUBQ        $+64, CX
+	JGE         loop321
+
+after322:
+	ADDQ        $+64, CX
+	CMPQ        CX, $+16
+	JL          rest3200
+	VMOVUPS     (AX)(DX*4), Z5
+	VSUBPS      Z0, Z5, Z5
+	VFMADD231PS Z5, Z5, Z1
+	SUBQ        $+16, CX
+	CMPQ        CX, $+16
+	JL          rest3201
+	VMOVUPS     64(AX)(DX*4), Z5
+	VSUBPS      Z0, Z5, Z5
+	VFMADD231PS Z5, Z5, Z2
+	SUBQ        $+16, CX
+	CMPQ        CX, $+16
+	JL          rest3202
+	VMOVUPS     128(AX)(DX*4), Z5
+	VSUBPS      Z0, Z5, Z5
+	VFMADD231PS Z5, Z5, Z3
+	SUBQ        $+16, CX
+	CMPQ        CX, $+16
+	JL          rest3203
+	VMOVUPS     192(AX)(DX*4), Z5
+	VSUBPS      Z0, Z5, Z5
+	VFMADD231PS Z5, Z5, Z4
+	SUBQ        $+16, CX
+	JMP         done319
+
+rest3200:
+	TESTQ       CX, CX
+	JZ          done319
+	MOVL        $-1, BX
+	BZHIL       CX, BX, BX
+	KMOVW       BX, K1
+	VMOVUPS.Z   (AX)(DX*4), K1, Z5
+	VSUBPS      Z0, Z5, Z5
+	VMOVAPS.Z   Z5, K1, Z5
+	VFMADD231PS Z5, Z5, Z1
+	JMP         done319
+
+rest3201:
+	TESTQ       CX, CX
+	JZ          done319
+	MOVL        $-1, BX
+	BZHIL       CX, BX, BX
+	KMOVW       BX, K1
+	VMOVUPS.Z   64(AX)(DX*4), K1, Z5
+	VSUBPS      Z0, Z5, Z5
+	VMOVAPS.Z   Z5, K1, Z5
+	VFMADD231PS Z5, Z5, Z2
+	JMP         done319
+
+rest3202:
+	TESTQ       CX, CX
+	JZ          done319
+	MOVL        $-1, BX
+	BZHIL       CX, BX, BX
+	KMOVW       BX, K1
+	VMOVUPS.Z   128(AX)(DX*4), K1, Z5
+	VSUBPS      Z0, Z5, Z5
+	VMOVAPS.Z   Z5, K1, Z5
+	VFMADD231PS Z5, Z5, Z3
+	JMP         done319
+
+rest3203:
+	TESTQ       CX, CX
+	JZ          done319
+	MOVL        $-1, BX
+	BZHIL       CX, BX, BX
+	KMOVW       BX, K1
+	VMOVUPS.Z   192(AX)(DX*4), K1, Z5
+	VSUBPS      Z0, Z5, Z5
+	VMOVAPS.Z   Z5, K1, Z5
+	VFMADD231PS Z5, Z5, Z4
+
+done319:
+	VADDPS        Z3, Z1, Z1
+	VADDPS        Z4, Z2, Z2
+	VADDPS        Z2, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF32X4 $0x01, Y1, X0
+	VADDPS        X0, X1, X1
+	VMOVHLPS      X1, X1, X0
+	VADDPS        X0, X1, X1
+	VMOVSHDUP     X1, X0
+	VADDPS        X0, X1, X1
+	MOVSS         X1, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func normAVX512(dst *float32, x *float32, gain *float32, shift *float32, n int, mean float32, inv float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·normAVX512(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         gain+16(FP), DX
+	MOVQ         shift+24(FP), BX
+	VBROADCASTSS mean+40(FP), Z0
+	VBROADCASTSS inv+44(FP), Z1
+	MOVQ         n+32(FP), SI
+	XORQ         DI, DI
+	SUBQ         $+32, SI
+	JL           after325
+
+loop324:
+	VMOVUPS     (CX)(DI*4), Z2
+	VMOVUPS     (DX)(DI*4), Z3
+	VMOVUPS     (BX)(DI*4), Z4
+	VSUBPS      Z0, Z2, Z2
+	VMULPS      Z1, Z2, Z2
+	VFMADD231PS Z2, Z3, Z4
+	VMOVUPS     Z4, (AX)(DI*4)
+	VMOVUPS     64(CX)(DI*4), Z2
+	VMOVUPS     64(DX)(DI*4), Z3
+	VMOVUPS     64(BX)(DI*4), Z4
+	VSUBPS      Z0, Z2, Z2
+	VMULPS      Z1, Z2, Z2
+	VFMADD231PS Z2, Z3, Z4
+	VMOVUPS     Z4, 64(AX)(DI*4)
+	ADDQ        $+32, DI
+	SUBQ        $+32, SI
+	JGE         loop324
+
+after325:
+	ADDQ $+32, SI
+	SUBQ $+16, SI
+	JL   after327
+
+loop326:
+	VMOVUPS     (CX)(DI*4), Z2
+	VMOVUPS     (DX)(DI*4), Z3
+	VMOVUPS     (BX)(DI*4), Z4
+	VSUBPS      Z0, Z2, Z2
+	VMULPS      Z1, Z2, Z2
+	VFMADD231PS Z2, Z3, Z4
+	VMOVUPS     Z4, (AX)(DI*4)
+	ADDQ        $+16, DI
+	SUBQ        $+16, SI
+	JGE         loop326
+
+after327:
+	ADDQ        $+16, SI
+	TESTQ       SI, SI
+	JZ          end323
+	MOVL        $-1, R8
+	BZHIL       SI, R8, R8
+	KMOVW       R8, K1
+	VMOVUPS.Z   (CX)(DI*4), K1, Z2
+	VMOVUPS.Z   (DX)(DI*4), K1, Z3
+	VMOVUPS.Z   (BX)(DI*4), K1, Z4
+	VSUBPS      Z0, Z2, Z2
+	VMULPS      Z1, Z2, Z2
+	VFMADD231PS Z2, Z3, Z4
+	VMOVUPS     Z4, K1, (AX)(DI*4)
+
+end323:
+	VZEROUPPER
+	RET
+
+// func normSumsAVX512(dy *float32, x *float32, gain *float32, n int, mean float32, inv float32) (flat float32, along float32)
+// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
+TEXT ·normSumsAVX512(SB), NOSPLIT, $0-48
+	MOVQ         dy+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         gain+16(FP), DX
+	VBROADCASTSS mean+32(FP), Z0
+	VBROADCASTSS inv+36(FP), Z1
+	VPXORD       Z2, Z2, Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	VPXORD       Z5, Z5, Z5
+	MOVQ         n+24(FP), BX
+	XORQ         SI, SI
+	SUBQ         $+32, BX
+	JL           after331
+
+loop330:
+	VMOVUPS     (CX)(SI*4), Z6
+	VMOVUPS     (DX)(SI*4), Z7
+	VMOVUPS     (AX)(SI*4), Z8
+	VSUBPS      Z0, Z6, Z6
+	VMULPS      Z1, Z6, Z6
+	VMULPS      Z8, Z7, Z7
+	VADDPS      Z7, Z2, Z2
+	VFMADD231PS Z6, Z7, Z4
+	VMOVUPS     64(CX)(SI*4), Z6
+	VMOVUPS     64(DX)(SI*4), Z7
+	VMOVUPS     64(AX)(SI*4), Z8
+	VSUBPS      Z0, Z6, Z6
+	VMULPS      Z1, Z6, Z6
+	VMULPS      Z8, Z7, Z7
+	VADDPS      Z7, Z3, Z3
+	VFMADD231PS Z6, Z7, Z5
+	ADDQ        $+32, SI
+	SUBQ        $+32, BX
+	JGE         loop330
+
+after331:
+	ADDQ        $+32, BX
+	CMPQ        BX, $+16
+	JL          rest3290
+	VMOVUPS     (CX)(SI*4), Z6
+	VMOVUPS     (DX)(SI*4), Z7
+	VMOVUPS     (AX)(SI*4), Z8
+	VSUBPS      Z0, Z6, Z6
+	VMULPS      Z1, Z6, Z6
+	VMULPS      Z8, Z7, Z7
+	VADDPS      Z7, Z2, Z2
+	VFMADD231PS Z6, Z7, Z4
+	SUBQ        $+16, BX
+	CMPQ        BX, $+16
+	JL          rest3291
+	VMOVUPS     64(CX)(SI*4), Z6
+	VMOVUPS     64(DX)(SI*4), Z7
+	VMOVUPS     64(AX)(SI*4), Z8
+	VSUBPS      Z0, Z6, Z6
+	VMULPS      Z1, Z6, Z6
+	VMULPS      Z8, Z7, Z7
+	VADDPS      Z7, Z3, Z3
+	VFMADD231PS Z6, Z7, Z5
+	SUBQ        $+16, BX
+	JMP         done328
+
+rest3290:
+	TESTQ       BX, BX
+	JZ          done328
+	MOVL        $-1, DI
+	BZHIL       BX, DI, DI
+	KMOVW       DI, K1
+	VMOVUPS.Z   (CX)(SI*4), K1, Z6
+	VMOVUPS.Z   (DX)(SI*4), K1, Z7
+	VMOVUPS.Z   (AX)(SI*4), K1, Z8
+	VSUBPS      Z0, Z6, Z6
+	VMULPS      Z1, Z6, Z6
+	VMULPS      Z8, Z7, Z7
+	VADDPS      Z7, Z2, Z2
+	VFMADD231PS Z6, Z7, Z4
+	JMP         done328
+
+rest3291:
+	TESTQ       BX, BX
+	JZ          done328
+	MOVL        $-1, DI
+	BZHIL       BX, DI, DI
+	KMOVW       DI, K1
+	VMOVUPS.Z   64(CX)(SI*4), K1, Z6
+	VMOVUPS.Z   64(DX)(SI*4), K1, Z7
+	VMOVUPS.Z   64(AX)(SI*4), K1, Z8
+	VSUBPS      Z0, Z6, Z6
+	VMULPS      Z1, Z6, Z6
+	VMULPS      Z8, Z7, Z7
+	VADDPS      Z7, Z3, Z3
+	VFMADD231PS Z6, Z7, Z5
+
+done328:
+	VADDPS        Z3, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y0
+	VADDPS        Y0, Y2, Y2
+	VEXTRACTF32X4 $0x01, Y2, X0
+	VADDPS        X0, X2, X2
+	VMOVHLPS      X2, X2, X0
+	VADDPS        X0, X2, X2
+	VMOVSHDUP     X2, X0
+	VADDPS        X0, X2, X2
+	MOVSS         X2, flat+40(FP)
+	VADDPS        Z5, Z4, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y0
+	VADDPS        Y0, Y4, Y4
+	VEXTRACTF32X4 $0x01, Y4, X0
+	VADDPS        X0, X4, X4
+	VMOVHLPS      X4, X4, X0
+	VADDPS        X0, X4, X4
+	VMOVSHDUP     X4, X0
+	VADDPS        X0, X4, X4
+	MOVSS         X4, along+44(FP)
+	VZEROUPPER
+	RET
+
+// func normGradAVX512(dx *float32, dy *float32, x *float32, gain *float32, n int, mean float32, inv float32, flat float32, along float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·normGradAVX512(SB), NOSPLIT, $0-56
+	MOVQ         dx+0(FP), AX
+	MOVQ         dy+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         gain+24(FP), BX
+	VBROADCASTSS mean+40(FP), Z0
+	VBROADCASTSS inv+44(FP), Z1
+	VBROADCASTSS flat+48(FP), Z2
+	VBROADCASTSS along+52(FP), Z3
+	MOVQ         n+32(FP), SI
+	XORQ         DI, DI
+	SUBQ         $+32, SI
+	JL           after334
+
+loop333:
+	VMOVUPS      (DX)(DI*4), Z4
+	VMOVUPS      (BX)(DI*4), Z5
+	VMOVUPS      (CX)(DI*4), Z6
+	VMOVUPS      (AX)(DI*4), Z7
+	VSUBPS       Z0, Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VFMSUB213PS  Z2, Z6, Z5
+	VFNMADD231PS Z3, Z4, Z5
+	VFMADD231PS  Z1, Z5, Z7
+	VMOVUPS      Z7, (AX)(DI*4)
+	VMOVUPS      64(DX)(DI*4), Z4
+	VMOVUPS      64(BX)(DI*4), Z5
+	VMOVUPS      64(CX)(DI*4), Z6
+	VMOVUPS      64(AX)(DI*4), Z7
+	VSUBPS       Z0, Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VFMSUB213PS  Z2, Z6, Z5
+	VFNMADD231PS Z3, Z4, Z5
+	VFMADD231PS  Z1, Z5, Z7
+	VMOVUPS      Z7, 64(AX)(DI*4)
+	ADDQ         $+32, DI
+	SUBQ         $+32, SI
+	JGE          loop333
+
+after334:
+	ADDQ $+32, SI
+	SUBQ $+16, SI
+	JL   after336
+
+loop335:
+	VMOVUPS      (DX)(DI*4), Z4
+	VMOVUPS      (BX)(DI*4), Z5
+	VMOVUPS      (CX)(DI*4), Z6
+	VMOVUPS      (AX)(DI*4), Z7
+	VSUBPS       Z0, Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VFMSUB213PS  Z2, Z6, Z5
+	VFNMADD231PS Z3, Z4, Z5
+	VFMADD231PS  Z1, Z5, Z7
+	VMOVUPS      Z7, (AX)(DI*4)
+	ADDQ         $+16, DI
+	SUBQ         $+16, SI
+	JGE          loop335
+
+after336:
+	ADDQ         $+16, SI
+	TESTQ        SI, SI
+	JZ           end332
+	MOVL         $-1, R8
+	BZHIL        SI, R8, R8
+	KMOVW        R8, K1
+	VMOVUPS.Z    (DX)(DI*4), K1, Z4
+	VMOVUPS.Z    (BX)(DI*4), K1, Z5
+	VMOVUPS.Z    (CX)(DI*4), K1, Z6
+	VMOVUPS.Z    (AX)(DI*4), K1, Z7
+	VSUBPS       Z0, Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VFMSUB213PS  Z2, Z6, Z5
+	VFNMADD231PS Z3, Z4, Z5
+	VFMADD231PS  Z1, Z5, Z7
+	VMOVUPS      Z7, K1, (AX)(DI*4)
+
+end332:
+	VZEROUPPER
+	RET
+
+// func sumRowsAVX512(dst *float32, x *float32, n int, rows int, stride int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $+64, DX
+	JL   after339
+
+loop338:
+	VMOVUPS (AX)(BX*4), Z0
+	VMOVUPS 64(AX)(BX*4), Z1
+	VMOVUPS 128(AX)(BX*4), Z2
+	VMOVUPS 192(AX)(BX*4), Z3
+	MOVQ    rows+24(FP), SI
+	MOVQ    stride+32(FP), DI
+	SHLQ    $0x02, DI
+	MOVQ    BX, R9
+	SHLQ    $0x02, R9
+	XORQ    R8, R8
+
+row340:
+	VMOVUPS (CX)(R9*1), Z4
+	VADDPS  Z4, Z0, Z0
+	VMOVUPS 64(CX)(R9*1), Z4
+	VADDPS  Z4, Z1, Z1
+	VMOVUPS 128(CX)(R9*1), Z4
+	VADDPS  Z4, Z2, Z2
+	VMOVUPS 192(CX)(R9*1), Z4
+	VADDPS  Z4, Z3, Z3
+	ADDQ    DI, R9
+	INCQ    R8
+	CMPQ    R8, SI
+	JL      row340
+	VMOVUPS Z0, (AX)(BX*4)
+	VMOVUPS Z1, 64(AX)(BX*4)
+	VMOVUPS Z2, 128(AX)(BX*4)
+	VMOVUPS Z3, 192(AX)(BX*4)
+	ADDQ    $+64, BX
+	SUBQ    $+64, DX
+	JGE     loop338
+
+after339:
+	ADDQ $+64, DX
+	SUBQ $+16, DX
+	JL   after342
+
+loop341:
+	VMOVUPS (AX)(BX*4), Z0
+	MOVQ    rows+24(FP), SI
+	MOVQ    stride+32(FP), DI
+	SHLQ    $0x02, DI
+	MOVQ    BX, R9
+	SHLQ    $0x02, R9
+	XORQ    R8, R8
+
+row343:
+	VMOVUPS (CX)(R9*1), Z1
+	VADDPS  Z1, Z0, Z0
+	ADDQ    DI, R9
+	INCQ    R8
+	CMPQ    R8, SI
+	JL      row343
+	VMOVUPS Z0, (AX)(BX*4)
+	ADDQ    $+16, BX
+	SUBQ    $+16, DX
+	JGE     loop341
+
+after342:
+	ADDQ      $+16, DX
+	TESTQ     DX, DX
+	JZ        end337
+	MOVL      $-1, SI
+	BZHIL     DX, SI, SI
+	KMOVW     SI, K1
+	VMOVUPS.Z (AX)(BX*4), K1, Z0
+	MOVQ      rows+24(FP), DX
+	MOVQ      stride+32(FP), SI
+	SHLQ      $0x02, SI
+	MOVQ      BX, R8
+	SHLQ      $0x02, R8
+	XORQ      DI, DI
+
+row344:
+	VMOVUPS.Z (CX)(R8*1), K1, Z1
+	VADDPS    Z1, Z0, Z0
+	ADDQ      SI, R8
+	INCQ      DI
+	CMPQ      DI, DX
+	JL        row344
+	VMOVUPS   Z0, K1, (AX)(BX*4)
+
+end337:
+	VZEROUPPER
+	RET
+
+// func normGainsAVX512(dgain *float32, dshift *float32, dy *float32, x *float32, n int, mean *float32, inv *float32, rows int, stride int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·normGainsAVX512(SB), NOSPLIT, $0-72
+	MOVQ   dgain+0(FP), AX
+	MOVQ   dshift+8(FP), CX
+	MOVQ   dy+16(FP), DX
+	MOVQ   x+24(FP), BX
+	MOVQ   mean+40(FP), SI
+	MOVQ   inv+48(FP), DI
+	VPXORD Z0, Z0, Z0
+	MOVQ   n+32(FP), R8
+	XORQ   R9, R9
+	SUBQ   $+64, R8
+	JL     after347
+
+loop346:
+	VMOVUPS (AX)(R9*4), Z1
+	VMOVUPS (CX)(R9*4), Z5
+	VMOVUPS 64(AX)(R9*4), Z2
+	VMOVUPS 64(CX)(R9*4), Z6
+	VMOVUPS 128(AX)(R9*4), Z3
+	VMOVUPS 128(CX)(R9*4), Z7
+	VMOVUPS 192(AX)(R9*4), Z4
+	VMOVUPS 192(CX)(R9*4), Z8
+	MOVQ    rows+56(FP), R10
+	MOVQ    stride+64(FP), R11
+	SHLQ    $0x02, R11
+	MOVQ    R9, R13
+	SHLQ    $0x02, R13
+	XORQ    R12, R12
+
+row348:
+	VBROADCASTSS (SI)(R12*4), Z9
+	VBROADCASTSS (DI)(R12*4), Z10
+	VMOVUPS      (BX)(R13*1), Z11
+	VMOVUPS      (DX)(R13*1), Z12
+	VSUBPS       Z9, Z11, Z11
+	VMULPS       Z10, Z11, Z11
+	VCMPPS       $0x04, Z12, Z0, K1
+	VMOVAPS.Z    Z11, K1, Z11
+	VADDPS       Z12, Z5, Z5
+	VFMADD231PS  Z12, Z11, Z1
+	VMOVUPS      64(BX)(R13*1), Z11
+	VMOVUPS      64(DX)(R13*1), Z12
+	VSUBPS       Z9, Z11, Z11
+	VMULPS       Z10, Z11, Z11
+	VCMPPS       $0x04, Z12, Z0, K1
+	VMOVAPS.Z    Z11, K1, Z11
+	VADDPS       Z12, Z6, Z6
+	VFMADD231PS  Z12, Z11, Z2
+	VMOVUPS      128(BX)(R13*1), Z11
+	VMOVUPS      128(DX)(R13*1), Z12
+	VSUBPS       Z9, Z11, Z11
+	VMULPS       Z10, Z11, Z11
+	VCMPPS       $0x04, Z12, Z0, K1
+	VMOVAPS.Z    Z11, K1, Z11
+	VADDPS       Z12, Z7, Z7
+	VFMADD231PS  Z12, Z11, Z3
+	VMOVUPS      192(BX)(R13*1), Z11
+	VMOVUPS      192(DX)(R13*1), Z12
+	VSUBPS       Z9, Z11, Z11
+	VMULPS       Z10, Z11, Z11
+	VCMPPS       $0x04, Z12, Z0, K1
+	VMOVAPS.Z    Z11, K1, Z11
+	VADDPS       Z12, Z8, Z8
+	VFMADD231PS  Z12, Z11, Z4
+	ADDQ         R11, R13
+	INCQ         R12
+	CMPQ         R12, R10
+	JL           row348
+	VMOVUPS      Z1, (AX)(R9*4)
+	VMOVUPS      Z5, (CX)(R9*4)
+	VMOVUPS      Z2, 64(AX)(R9*4)
+	VMOVUPS      Z6, 64(CX)(R9*4)
+	VMOVUPS      Z3, 128(AX)(R9*4)
+	VMOVUPS      Z7, 128(CX)(R9*4)
+	VMOVUPS      Z4, 192(AX)(R9*4)
+	VMOVUPS      Z8, 192(CX)(R9*4)
+	ADDQ         $+64, R9
+	SUBQ         $+64, R8
+	JGE          loop346
+
+after347:
+	ADDQ $+64, R8
+	SUBQ $+16, R8
+	JL   after350
+
+loop349:
+	VMOVUPS (AX)(R9*4), Z1
+	VMOVUPS (CX)(R9*4), Z2
+	MOVQ    rows+56(FP), R10
+	MOVQ    stride+64(FP), R11
+	SHLQ    $0x02, R11
+	MOVQ    R9, R13
+	SHLQ    $0x02, R13
+	XORQ    R12, R12
+
+row351:
+	VBROADCASTSS (SI)(R12*4), Z3
+	VBROADCASTSS (DI)(R12*4), Z4
+	VMOVUPS      (BX)(R13*1), Z5
+	VMOVUPS      (DX)(R13*1), Z6
+	VSUBPS       Z3, Z5, Z5
+	VMULPS       Z4, Z5, Z5
+	VCMPPS       $0x04, Z6, Z0, K1
+	VMOVAPS.Z    Z5, K1, Z5
+	VADDPS       Z6, Z2, Z2
+	VFMADD231PS  Z6, Z5, Z1
+	ADDQ         R11, R13
+	INCQ         R12
+	CMPQ         R12, R10
+	JL           row351
+	VMOVUPS      Z1, (AX)(R9*4)
+	VMOVUPS      Z2, (CX)(R9*4)
+	ADDQ         $+16, R9
+	SUBQ         $+16, R8
+	JGE          loop349
+
+after350:
+	ADDQ      $+16, R8
+	TESTQ     R8, R8
+	JZ        end345
+	MOVL      $-1, R10
+	BZHIL     R8, R10, R10
+	KMOVW     R10, K1
+	VMOVUPS.Z (AX)(R9*4), K1, Z1
+	VMOVUPS.Z (CX)(R9*4), K1, Z2
+	MOVQ      rows+56(FP), R8
+	MOVQ      stride+64(FP), R10
+	SHLQ      $0x02, R10
+	MOVQ      R9, R12
+	SHLQ      $0x02, R12
+	XORQ      R11, R11
+
+row352:
+	VBROADCASTSS (SI)(R11*4), Z3
+	VBROADCASTSS (DI)(R11*4), Z4
+	VMOVUPS.Z    (BX)(R12*1), K1, Z5
+	VMOVUPS.Z    (DX)(R12*1), K1, Z6
+	VSUBPS       Z3, Z5, Z5
+	VMULPS       Z4, Z5, Z5
+	VCMPPS       $0x04, Z6, Z0, K2
+	VMOVAPS.Z    Z5, K2, Z5
+	VADDPS       Z6, Z2, Z2
+	VFMADD231PS  Z6, Z5, Z1
+	ADDQ         R10, R12
+	INCQ         R11
+	CMPQ         R11, R8
+	JL           row352
+	VMOVUPS      Z1, K1, (AX)(R9*4)
+	VMOVUPS      Z2, K1, (CX)(R9*4)
+
+end345:
+	VZEROUPPER
+	RET
+
 // func gemm1AVX2(t *byte)
 // Requires: AVX, FMA3
 TEXT ·gemm1AVX2(SB), NOSPLIT, $8-8
@@ -6990,11 +7920,11 @@ TEXT ·gemm1AVX2(SB), NOSPLIT, $8-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x0c
-	JNE  rows300
+	JNE  rows353
 
-tile301:
+tile354:
 	CMPQ    88(AX), $0x02
-	JNE     notC302
+	JNE     notC355
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -7019,11 +7949,11 @@ tile301:
 	VMOVUPS (R13), Y10
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y11
-	JMP     begin304
+	JMP     begin357
 
-notC302:
+notC355:
 	CMPQ    88(AX), $0x01
-	JNE     notBias303
+	JNE     notBias356
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -7037,9 +7967,9 @@ notC302:
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
 	VMOVUPS Y0, Y11
-	JMP     begin304
+	JMP     begin357
 
-notBias303:
+notBias356:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -7053,16 +7983,16 @@ notBias303:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin304:
+begin357:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums306
+	JZ    sums359
 
-step305:
+step358:
 	VMOVUPS      (R15), Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y0
@@ -7092,9 +8022,9 @@ step305:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step305
+	JNZ          step358
 
-sums306:
+sums359:
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7145,17 +8075,17 @@ sums306:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile301
+	JNZ     tile354
 	VZEROUPPER
 	RET
 
-rows300:
+rows353:
 	CMPQ 64(AX), $0x0b
-	JNE  rows307
+	JNE  rows360
 
-tile308:
+tile361:
 	CMPQ    88(AX), $0x02
-	JNE     notC309
+	JNE     notC362
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -7178,11 +8108,11 @@ tile308:
 	VMOVUPS (R13), Y9
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
-	JMP     begin311
+	JMP     begin364
 
-notC309:
+notC362:
 	CMPQ    88(AX), $0x01
-	JNE     notBias310
+	JNE     notBias363
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -7195,9 +8125,9 @@ notC309:
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
-	JMP     begin311
+	JMP     begin364
 
-notBias310:
+notBias363:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -7210,16 +8140,16 @@ notBias310:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin311:
+begin364:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums313
+	JZ    sums366
 
-step312:
+step365:
 	VMOVUPS      (R15), Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y0
@@ -7247,9 +8177,9 @@ step312:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step312
+	JNZ          step365
 
-sums313:
+sums366:
 	VXORPS  Y11, Y11, Y11
 	VADDPS  Y11, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7296,17 +8226,17 @@ sums313:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile308
+	JNZ     tile361
 	VZEROUPPER
 	RET
 
-rows307:
+rows360:
 	CMPQ 64(AX), $0x0a
-	JNE  rows314
+	JNE  rows367
 
-tile315:
+tile368:
 	CMPQ    88(AX), $0x02
-	JNE     notC316
+	JNE     notC369
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -7327,11 +8257,11 @@ tile315:
 	VMOVUPS (R13), Y8
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y9
-	JMP     begin318
+	JMP     begin371
 
-notC316:
+notC369:
 	CMPQ    88(AX), $0x01
-	JNE     notBias317
+	JNE     notBias370
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -7343,9 +8273,9 @@ notC316:
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
-	JMP     begin318
+	JMP     begin371
 
-notBias317:
+notBias370:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -7357,16 +8287,16 @@ notBias317:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin318:
+begin371:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums320
+	JZ    sums373
 
-step319:
+step372:
 	VMOVUPS      (R15), Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y0
@@ -7392,9 +8322,9 @@ step319:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step319
+	JNZ          step372
 
-sums320:
+sums373:
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7437,17 +8367,17 @@ sums320:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile315
+	JNZ     tile368
 	VZEROUPPER
 	RET
 
-rows314:
+rows367:
 	CMPQ 64(AX), $0x09
-	JNE  rows321
+	JNE  rows374
 
-tile322:
+tile375:
 	CMPQ    88(AX), $0x02
-	JNE     notC323
+	JNE     notC376
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -7466,11 +8396,11 @@ tile322:
 	VMOVUPS (R13), Y7
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y8
-	JMP     begin325
+	JMP     begin378
 
-notC323:
+notC376:
 	CMPQ    88(AX), $0x01
-	JNE     notBias324
+	JNE     notBias377
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -7481,9 +8411,9 @@ notC323:
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
-	JMP     begin325
+	JMP     begin378
 
-notBias324:
+notBias377:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -7494,16 +8424,16 @@ notBias324:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin325:
+begin378:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums327
+	JZ    sums380
 
-step326:
+step379:
 	VMOVUPS      (R15), Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y0
@@ -7527,9 +8457,9 @@ step326:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step326
+	JNZ          step379
 
-sums327:
+sums380:
 	VXORPS  Y9, Y9, Y9
 	VADDPS  Y9, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7568,17 +8498,17 @@ sums327:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile322
+	JNZ     tile375
 	VZEROUPPER
 	RET
 
-rows321:
+rows374:
 	CMPQ 64(AX), $0x08
-	JNE  rows328
+	JNE  rows381
 
-tile329:
+tile382:
 	CMPQ    88(AX), $0x02
-	JNE     notC330
+	JNE     notC383
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -7595,11 +8525,11 @@ tile329:
 	VMOVUPS (R13), Y6
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y7
-	JMP     begin332
+	JMP     begin385
 
-notC330:
+notC383:
 	CMPQ    88(AX), $0x01
-	JNE     notBias331
+	JNE     notBias384
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -7609,9 +8539,9 @@ notC330:
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
-	JMP     begin332
+	JMP     begin385
 
-notBias331:
+notBias384:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -7621,16 +8551,16 @@ notBias331:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin332:
+begin385:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums334
+	JZ    sums387
 
-step333:
+step386:
 	VMOVUPS      (R15), Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -7652,9 +8582,9 @@ step333:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step333
+	JNZ          step386
 
-sums334:
+sums387:
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7689,17 +8619,17 @@ sums334:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile329
+	JNZ     tile382
 	VZEROUPPER
 	RET
 
-rows328:
+rows381:
 	CMPQ 64(AX), $0x07
-	JNE  rows335
+	JNE  rows388
 
-tile336:
+tile389:
 	CMPQ    88(AX), $0x02
-	JNE     notC337
+	JNE     notC390
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -7714,11 +8644,11 @@ tile336:
 	VMOVUPS (R13), Y5
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y6
-	JMP     begin339
+	JMP     begin392
 
-notC337:
+notC390:
 	CMPQ    88(AX), $0x01
-	JNE     notBias338
+	JNE     notBias391
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -7727,9 +8657,9 @@ notC337:
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
-	JMP     begin339
+	JMP     begin392
 
-notBias338:
+notBias391:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -7738,16 +8668,16 @@ notBias338:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin339:
+begin392:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums341
+	JZ    sums394
 
-step340:
+step393:
 	VMOVUPS      (R15), Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y0
@@ -7767,9 +8697,9 @@ step340:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step340
+	JNZ          step393
 
-sums341:
+sums394:
 	VXORPS  Y7, Y7, Y7
 	VADDPS  Y7, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7800,17 +8730,17 @@ sums341:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile336
+	JNZ     tile389
 	VZEROUPPER
 	RET
 
-rows335:
+rows388:
 	CMPQ 64(AX), $0x06
-	JNE  rows342
+	JNE  rows395
 
-tile343:
+tile396:
 	CMPQ    88(AX), $0x02
-	JNE     notC344
+	JNE     notC397
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -7823,11 +8753,11 @@ tile343:
 	VMOVUPS (R13), Y4
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y5
-	JMP     begin346
+	JMP     begin399
 
-notC344:
+notC397:
 	CMPQ    88(AX), $0x01
-	JNE     notBias345
+	JNE     notBias398
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -7835,9 +8765,9 @@ notC344:
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
-	JMP     begin346
+	JMP     begin399
 
-notBias345:
+notBias398:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -7845,14 +8775,14 @@ notBias345:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin346:
+begin399:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums348
+	JZ    sums401
 
-step347:
+step400:
 	VMOVUPS      (R14), Y6
 	VBROADCASTSS (R13), Y7
 	VFMADD231PS  Y7, Y6, Y0
@@ -7869,9 +8799,9 @@ step347:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step347
+	JNZ          step400
 
-sums348:
+sums401:
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7898,17 +8828,17 @@ sums348:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile343
+	JNZ     tile396
 	VZEROUPPER
 	RET
 
-rows342:
+rows395:
 	CMPQ 64(AX), $0x05
-	JNE  rows349
+	JNE  rows402
 
-tile350:
+tile403:
 	CMPQ    88(AX), $0x02
-	JNE     notC351
+	JNE     notC404
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -7919,34 +8849,34 @@ tile350:
 	VMOVUPS (R12), Y3
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y4
-	JMP     begin353
+	JMP     begin406
 
-notC351:
+notC404:
 	CMPQ    88(AX), $0x01
-	JNE     notBias352
+	JNE     notBias405
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
-	JMP     begin353
+	JMP     begin406
 
-notBias352:
+notBias405:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin353:
+begin406:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums355
+	JZ    sums408
 
-step354:
+step407:
 	VMOVUPS      (R13), Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y0
@@ -7961,9 +8891,9 @@ step354:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step354
+	JNZ          step407
 
-sums355:
+sums408:
 	VXORPS  Y5, Y5, Y5
 	VADDPS  Y5, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -7986,17 +8916,17 @@ sums355:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile350
+	JNZ     tile403
 	VZEROUPPER
 	RET
 
-rows349:
+rows402:
 	CMPQ 64(AX), $0x04
-	JNE  rows356
+	JNE  rows409
 
-tile357:
+tile410:
 	CMPQ    88(AX), $0x02
-	JNE     notC358
+	JNE     notC411
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -8005,32 +8935,32 @@ tile357:
 	VMOVUPS (R12), Y2
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y3
-	JMP     begin360
+	JMP     begin413
 
-notC358:
+notC411:
 	CMPQ    88(AX), $0x01
-	JNE     notBias359
+	JNE     notBias412
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
-	JMP     begin360
+	JMP     begin413
 
-notBias359:
+notBias412:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin360:
+begin413:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums362
+	JZ    sums415
 
-step361:
+step414:
 	VMOVUPS      (R13), Y4
 	VBROADCASTSS (R12), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -8043,9 +8973,9 @@ step361:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step361
+	JNZ          step414
 
-sums362:
+sums415:
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8064,47 +8994,47 @@ sums362:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile357
+	JNZ     tile410
 	VZEROUPPER
 	RET
 
-rows356:
+rows409:
 	CMPQ 64(AX), $0x03
-	JNE  rows363
+	JNE  rows416
 
-tile364:
+tile417:
 	CMPQ    88(AX), $0x02
-	JNE     notC365
+	JNE     notC418
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
-	JMP     begin367
+	JMP     begin420
 
-notC365:
+notC418:
 	CMPQ    88(AX), $0x01
-	JNE     notBias366
+	JNE     notBias419
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
-	JMP     begin367
+	JMP     begin420
 
-notBias366:
+notBias419:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin367:
+begin420:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums369
+	JZ    sums422
 
-step368:
+step421:
 	VMOVUPS      (R12), Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y0
@@ -8115,9 +9045,9 @@ step368:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step368
+	JNZ          step421
 
-sums369:
+sums422:
 	VXORPS  Y3, Y3, Y3
 	VADDPS  Y3, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8132,43 +9062,43 @@ sums369:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile364
+	JNZ     tile417
 	VZEROUPPER
 	RET
 
-rows363:
+rows416:
 	CMPQ 64(AX), $0x02
-	JNE  rows370
+	JNE  rows423
 
-tile371:
+tile424:
 	CMPQ    88(AX), $0x02
-	JNE     notC372
+	JNE     notC425
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
-	JMP     begin374
+	JMP     begin427
 
-notC372:
+notC425:
 	CMPQ    88(AX), $0x01
-	JNE     notBias373
+	JNE     notBias426
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
-	JMP     begin374
+	JMP     begin427
 
-notBias373:
+notBias426:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin374:
+begin427:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums376
+	JZ    sums429
 
-step375:
+step428:
 	VMOVUPS      (R12), Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y0
@@ -8177,9 +9107,9 @@ step375:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step375
+	JNZ          step428
 
-sums376:
+sums429:
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8190,52 +9120,52 @@ sums376:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile371
+	JNZ     tile424
 	VZEROUPPER
 	RET
 
-rows370:
-tile377:
+rows423:
+tile430:
 	CMPQ    88(AX), $0x02
-	JNE     notC378
+	JNE     notC431
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
-	JMP     begin380
+	JMP     begin433
 
-notC378:
+notC431:
 	CMPQ    88(AX), $0x01
-	JNE     notBias379
+	JNE     notBias432
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
-	JMP     begin380
+	JMP     begin433
 
-notBias379:
+notBias432:
 	VXORPS Y0, Y0, Y0
 
-begin380:
+begin433:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums382
+	JZ    sums435
 
-step381:
+step434:
 	VMOVUPS      (R12), Y1
 	VBROADCASTSS (R11), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step381
+	JNZ          step434
 
-sums382:
+sums435:
 	VXORPS  Y1, Y1, Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (R8)
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile377
+	JNZ     tile430
 	VZEROUPPER
 	RET
 
@@ -8260,11 +9190,11 @@ TEXT ·gemm1maskedAVX2(SB), NOSPLIT, $8-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x0c
-	JNE     rows383
+	JNE     rows436
 
-tile384:
+tile437:
 	CMPQ       88(AX), $0x02
-	JNE        notC385
+	JNE        notC438
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -8289,11 +9219,11 @@ tile384:
 	VMASKMOVPS (R13), Y0, Y11
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y12
-	JMP        begin387
+	JMP        begin440
 
-notC385:
+notC438:
 	CMPQ       88(AX), $0x01
-	JNE        notBias386
+	JNE        notBias439
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -8307,9 +9237,9 @@ notC385:
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
 	VMOVUPS    Y1, Y12
-	JMP        begin387
+	JMP        begin440
 
-notBias386:
+notBias439:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -8323,16 +9253,16 @@ notBias386:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-begin387:
+begin440:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums389
+	JZ    sums442
 
-step388:
+step441:
 	VMASKMOVPS   (R15), Y0, Y13
 	VBROADCASTSS (R13), Y14
 	VFMADD231PS  Y14, Y13, Y1
@@ -8362,9 +9292,9 @@ step388:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step388
+	JNZ          step441
 
-sums389:
+sums442:
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -8415,17 +9345,17 @@ sums389:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile384
+	JNZ        tile437
 	VZEROUPPER
 	RET
 
-rows383:
+rows436:
 	CMPQ 64(AX), $0x0b
-	JNE  rows390
+	JNE  rows443
 
-tile391:
+tile444:
 	CMPQ       88(AX), $0x02
-	JNE        notC392
+	JNE        notC445
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -8448,11 +9378,11 @@ tile391:
 	VMASKMOVPS (R13), Y0, Y10
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y11
-	JMP        begin394
+	JMP        begin447
 
-notC392:
+notC445:
 	CMPQ       88(AX), $0x01
-	JNE        notBias393
+	JNE        notBias446
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -8465,9 +9395,9 @@ notC392:
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
-	JMP        begin394
+	JMP        begin447
 
-notBias393:
+notBias446:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -8480,16 +9410,16 @@ notBias393:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin394:
+begin447:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums396
+	JZ    sums449
 
-step395:
+step448:
 	VMASKMOVPS   (R15), Y0, Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y1
@@ -8517,9 +9447,9 @@ step395:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step395
+	JNZ          step448
 
-sums396:
+sums449:
 	VXORPS     Y12, Y12, Y12
 	VADDPS     Y12, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -8566,17 +9496,17 @@ sums396:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile391
+	JNZ        tile444
 	VZEROUPPER
 	RET
 
-rows390:
+rows443:
 	CMPQ 64(AX), $0x0a
-	JNE  rows397
+	JNE  rows450
 
-tile398:
+tile451:
 	CMPQ       88(AX), $0x02
-	JNE        notC399
+	JNE        notC452
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -8597,11 +9527,11 @@ tile398:
 	VMASKMOVPS (R13), Y0, Y9
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y10
-	JMP        begin401
+	JMP        begin454
 
-notC399:
+notC452:
 	CMPQ       88(AX), $0x01
-	JNE        notBias400
+	JNE        notBias453
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -8613,9 +9543,9 @@ notC399:
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
-	JMP        begin401
+	JMP        begin454
 
-notBias400:
+notBias453:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -8627,16 +9557,16 @@ notBias400:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin401:
+begin454:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums403
+	JZ    sums456
 
-step402:
+step455:
 	VMASKMOVPS   (R15), Y0, Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y1
@@ -8662,9 +9592,9 @@ step402:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step402
+	JNZ          step455
 
-sums403:
+sums456:
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -8707,17 +9637,17 @@ sums403:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile398
+	JNZ        tile451
 	VZEROUPPER
 	RET
 
-rows397:
+rows450:
 	CMPQ 64(AX), $0x09
-	JNE  rows404
+	JNE  rows457
 
-tile405:
+tile458:
 	CMPQ       88(AX), $0x02
-	JNE        notC406
+	JNE        notC459
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -8736,11 +9666,11 @@ tile405:
 	VMASKMOVPS (R13), Y0, Y8
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y9
-	JMP        begin408
+	JMP        begin461
 
-notC406:
+notC459:
 	CMPQ       88(AX), $0x01
-	JNE        notBias407
+	JNE        notBias460
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -8751,9 +9681,9 @@ notC406:
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
-	JMP        begin408
+	JMP        begin461
 
-notBias407:
+notBias460:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -8764,16 +9694,16 @@ notBias407:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin408:
+begin461:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums410
+	JZ    sums463
 
-step409:
+step462:
 	VMASKMOVPS   (R15), Y0, Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y1
@@ -8797,9 +9727,9 @@ step409:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step409
+	JNZ          step462
 
-sums410:
+sums463:
 	VXORPS     Y10, Y10, Y10
 	VADDPS     Y10, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -8838,17 +9768,17 @@ sums410:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile405
+	JNZ        tile458
 	VZEROUPPER
 	RET
 
-rows404:
+rows457:
 	CMPQ 64(AX), $0x08
-	JNE  rows411
+	JNE  rows464
 
-tile412:
+tile465:
 	CMPQ       88(AX), $0x02
-	JNE        notC413
+	JNE        notC466
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -8865,11 +9795,11 @@ tile412:
 	VMASKMOVPS (R13), Y0, Y7
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y8
-	JMP        begin415
+	JMP        begin468
 
-notC413:
+notC466:
 	CMPQ       88(AX), $0x01
-	JNE        notBias414
+	JNE        notBias467
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -8879,9 +9809,9 @@ notC413:
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
-	JMP        begin415
+	JMP        begin468
 
-notBias414:
+notBias467:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -8891,16 +9821,16 @@ notBias414:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin415:
+begin468:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums417
+	JZ    sums470
 
-step416:
+step469:
 	VMASKMOVPS   (R15), Y0, Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y1
@@ -8922,9 +9852,9 @@ step416:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step416
+	JNZ          step469
 
-sums417:
+sums470:
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -8959,17 +9889,17 @@ sums417:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile412
+	JNZ        tile465
 	VZEROUPPER
 	RET
 
-rows411:
+rows464:
 	CMPQ 64(AX), $0x07
-	JNE  rows418
+	JNE  rows471
 
-tile419:
+tile472:
 	CMPQ       88(AX), $0x02
-	JNE        notC420
+	JNE        notC473
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -8984,11 +9914,11 @@ tile419:
 	VMASKMOVPS (R13), Y0, Y6
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y7
-	JMP        begin422
+	JMP        begin475
 
-notC420:
+notC473:
 	CMPQ       88(AX), $0x01
-	JNE        notBias421
+	JNE        notBias474
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -8997,9 +9927,9 @@ notC420:
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
-	JMP        begin422
+	JMP        begin475
 
-notBias421:
+notBias474:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9008,16 +9938,16 @@ notBias421:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin422:
+begin475:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums424
+	JZ    sums477
 
-step423:
+step476:
 	VMASKMOVPS   (R15), Y0, Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y1
@@ -9037,9 +9967,9 @@ step423:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step423
+	JNZ          step476
 
-sums424:
+sums477:
 	VXORPS     Y8, Y8, Y8
 	VADDPS     Y8, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9070,17 +10000,17 @@ sums424:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile419
+	JNZ        tile472
 	VZEROUPPER
 	RET
 
-rows418:
+rows471:
 	CMPQ 64(AX), $0x06
-	JNE  rows425
+	JNE  rows478
 
-tile426:
+tile479:
 	CMPQ       88(AX), $0x02
-	JNE        notC427
+	JNE        notC480
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9093,11 +10023,11 @@ tile426:
 	VMASKMOVPS (R13), Y0, Y5
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y6
-	JMP        begin429
+	JMP        begin482
 
-notC427:
+notC480:
 	CMPQ       88(AX), $0x01
-	JNE        notBias428
+	JNE        notBias481
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -9105,9 +10035,9 @@ notC427:
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
-	JMP        begin429
+	JMP        begin482
 
-notBias428:
+notBias481:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9115,14 +10045,14 @@ notBias428:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin429:
+begin482:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums431
+	JZ    sums484
 
-step430:
+step483:
 	VMASKMOVPS   (R14), Y0, Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y1
@@ -9139,9 +10069,9 @@ step430:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step430
+	JNZ          step483
 
-sums431:
+sums484:
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9168,17 +10098,17 @@ sums431:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile426
+	JNZ        tile479
 	VZEROUPPER
 	RET
 
-rows425:
+rows478:
 	CMPQ 64(AX), $0x05
-	JNE  rows432
+	JNE  rows485
 
-tile433:
+tile486:
 	CMPQ       88(AX), $0x02
-	JNE        notC434
+	JNE        notC487
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -9189,34 +10119,34 @@ tile433:
 	VMASKMOVPS (R12), Y0, Y4
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y5
-	JMP        begin436
+	JMP        begin489
 
-notC434:
+notC487:
 	CMPQ       88(AX), $0x01
-	JNE        notBias435
+	JNE        notBias488
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
-	JMP        begin436
+	JMP        begin489
 
-notBias435:
+notBias488:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin436:
+begin489:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums438
+	JZ    sums491
 
-step437:
+step490:
 	VMASKMOVPS   (R13), Y0, Y6
 	VBROADCASTSS (R12), Y7
 	VFMADD231PS  Y7, Y6, Y1
@@ -9231,9 +10161,9 @@ step437:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step437
+	JNZ          step490
 
-sums438:
+sums491:
 	VXORPS     Y6, Y6, Y6
 	VADDPS     Y6, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9256,17 +10186,17 @@ sums438:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile433
+	JNZ        tile486
 	VZEROUPPER
 	RET
 
-rows432:
+rows485:
 	CMPQ 64(AX), $0x04
-	JNE  rows439
+	JNE  rows492
 
-tile440:
+tile493:
 	CMPQ       88(AX), $0x02
-	JNE        notC441
+	JNE        notC494
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -9275,32 +10205,32 @@ tile440:
 	VMASKMOVPS (R12), Y0, Y3
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y4
-	JMP        begin443
+	JMP        begin496
 
-notC441:
+notC494:
 	CMPQ       88(AX), $0x01
-	JNE        notBias442
+	JNE        notBias495
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
-	JMP        begin443
+	JMP        begin496
 
-notBias442:
+notBias495:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin443:
+begin496:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums445
+	JZ    sums498
 
-step444:
+step497:
 	VMASKMOVPS   (R13), Y0, Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y1
@@ -9313,9 +10243,9 @@ step444:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step444
+	JNZ          step497
 
-sums445:
+sums498:
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9334,47 +10264,47 @@ sums445:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile440
+	JNZ        tile493
 	VZEROUPPER
 	RET
 
-rows439:
+rows492:
 	CMPQ 64(AX), $0x03
-	JNE  rows446
+	JNE  rows499
 
-tile447:
+tile500:
 	CMPQ       88(AX), $0x02
-	JNE        notC448
+	JNE        notC501
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y3
-	JMP        begin450
+	JMP        begin503
 
-notC448:
+notC501:
 	CMPQ       88(AX), $0x01
-	JNE        notBias449
+	JNE        notBias502
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
-	JMP        begin450
+	JMP        begin503
 
-notBias449:
+notBias502:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin450:
+begin503:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums452
+	JZ    sums505
 
-step451:
+step504:
 	VMASKMOVPS   (R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
 	VFMADD231PS  Y5, Y4, Y1
@@ -9385,9 +10315,9 @@ step451:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step451
+	JNZ          step504
 
-sums452:
+sums505:
 	VXORPS     Y4, Y4, Y4
 	VADDPS     Y4, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9402,43 +10332,43 @@ sums452:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile447
+	JNZ        tile500
 	VZEROUPPER
 	RET
 
-rows446:
+rows499:
 	CMPQ 64(AX), $0x02
-	JNE  rows453
+	JNE  rows506
 
-tile454:
+tile507:
 	CMPQ       88(AX), $0x02
-	JNE        notC455
+	JNE        notC508
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
-	JMP        begin457
+	JMP        begin510
 
-notC455:
+notC508:
 	CMPQ       88(AX), $0x01
-	JNE        notBias456
+	JNE        notBias509
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
-	JMP        begin457
+	JMP        begin510
 
-notBias456:
+notBias509:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin457:
+begin510:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums459
+	JZ    sums512
 
-step458:
+step511:
 	VMASKMOVPS   (R12), Y0, Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y1
@@ -9447,9 +10377,9 @@ step458:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step458
+	JNZ          step511
 
-sums459:
+sums512:
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9460,52 +10390,52 @@ sums459:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile454
+	JNZ        tile507
 	VZEROUPPER
 	RET
 
-rows453:
-tile460:
+rows506:
+tile513:
 	CMPQ       88(AX), $0x02
-	JNE        notC461
+	JNE        notC514
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin463
+	JMP        begin516
 
-notC461:
+notC514:
 	CMPQ       88(AX), $0x01
-	JNE        notBias462
+	JNE        notBias515
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin463
+	JMP        begin516
 
-notBias462:
+notBias515:
 	VXORPS Y1, Y1, Y1
 
-begin463:
+begin516:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums465
+	JZ    sums518
 
-step464:
+step517:
 	VMASKMOVPS   (R12), Y0, Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step464
+	JNZ          step517
 
-sums465:
+sums518:
 	VXORPS     Y2, Y2, Y2
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
 	ADDQ       R9, R8
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile460
+	JNZ        tile513
 	VZEROUPPER
 	RET
 
@@ -9542,11 +10472,11 @@ TEXT ·gemm2AVX2(SB), NOSPLIT, $0-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x06
-	JNE  rows466
+	JNE  rows519
 
-tile467:
+tile520:
 	CMPQ    88(AX), $0x02
-	JNE     notC468
+	JNE     notC521
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	VMOVUPS 32(R13), Y1
@@ -9565,11 +10495,11 @@ tile467:
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
 	VMOVUPS 32(R13), Y11
-	JMP     begin470
+	JMP     begin523
 
-notC468:
+notC521:
 	CMPQ    88(AX), $0x01
-	JNE     notBias469
+	JNE     notBias522
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y2
@@ -9583,9 +10513,9 @@ notC468:
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
 	VMOVUPS Y1, Y11
-	JMP     begin470
+	JMP     begin523
 
-notBias469:
+notBias522:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9599,14 +10529,14 @@ notBias469:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin470:
+begin523:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums472
+	JZ    sums525
 
-step471:
+step524:
 	VMOVUPS      (R14), Y12
 	VMOVUPS      32(R14), Y13
 	VBROADCASTSS (R13), Y14
@@ -9630,9 +10560,9 @@ step471:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step471
+	JNZ          step524
 
-sums472:
+sums525:
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9671,17 +10601,17 @@ sums472:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile467
+	JNZ     tile520
 	VZEROUPPER
 	RET
 
-rows466:
+rows519:
 	CMPQ 64(AX), $0x05
-	JNE  rows473
+	JNE  rows526
 
-tile474:
+tile527:
 	CMPQ    88(AX), $0x02
-	JNE     notC475
+	JNE     notC528
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -9697,11 +10627,11 @@ tile474:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     begin477
+	JMP     begin530
 
-notC475:
+notC528:
 	CMPQ    88(AX), $0x01
-	JNE     notBias476
+	JNE     notBias529
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -9713,9 +10643,9 @@ notC475:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     begin477
+	JMP     begin530
 
-notBias476:
+notBias529:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9727,14 +10657,14 @@ notBias476:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin477:
+begin530:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums479
+	JZ    sums532
 
-step478:
+step531:
 	VMOVUPS      (R13), Y10
 	VMOVUPS      32(R13), Y11
 	VBROADCASTSS (R12), Y12
@@ -9755,9 +10685,9 @@ step478:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step478
+	JNZ          step531
 
-sums479:
+sums532:
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9790,17 +10720,17 @@ sums479:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile474
+	JNZ     tile527
 	VZEROUPPER
 	RET
 
-rows473:
+rows526:
 	CMPQ 64(AX), $0x04
-	JNE  rows480
+	JNE  rows533
 
-tile481:
+tile534:
 	CMPQ    88(AX), $0x02
-	JNE     notC482
+	JNE     notC535
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -9813,11 +10743,11 @@ tile481:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     begin484
+	JMP     begin537
 
-notC482:
+notC535:
 	CMPQ    88(AX), $0x01
-	JNE     notBias483
+	JNE     notBias536
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -9827,9 +10757,9 @@ notC482:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     begin484
+	JMP     begin537
 
-notBias483:
+notBias536:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9839,14 +10769,14 @@ notBias483:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin484:
+begin537:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums486
+	JZ    sums539
 
-step485:
+step538:
 	VMOVUPS      (R13), Y8
 	VMOVUPS      32(R13), Y9
 	VBROADCASTSS (R12), Y10
@@ -9864,9 +10794,9 @@ step485:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step485
+	JNZ          step538
 
-sums486:
+sums539:
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9893,17 +10823,17 @@ sums486:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile481
+	JNZ     tile534
 	VZEROUPPER
 	RET
 
-rows480:
+rows533:
 	CMPQ 64(AX), $0x03
-	JNE  rows487
+	JNE  rows540
 
-tile488:
+tile541:
 	CMPQ    88(AX), $0x02
-	JNE     notC489
+	JNE     notC542
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -9913,11 +10843,11 @@ tile488:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     begin491
+	JMP     begin544
 
-notC489:
+notC542:
 	CMPQ    88(AX), $0x01
-	JNE     notBias490
+	JNE     notBias543
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -9925,9 +10855,9 @@ notC489:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     begin491
+	JMP     begin544
 
-notBias490:
+notBias543:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9935,14 +10865,14 @@ notBias490:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin491:
+begin544:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums493
+	JZ    sums546
 
-step492:
+step545:
 	VMOVUPS      (R12), Y6
 	VMOVUPS      32(R12), Y7
 	VBROADCASTSS (R11), Y8
@@ -9957,9 +10887,9 @@ step492:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step492
+	JNZ          step545
 
-sums493:
+sums546:
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9980,49 +10910,49 @@ sums493:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile488
+	JNZ     tile541
 	VZEROUPPER
 	RET
 
-rows487:
+rows540:
 	CMPQ 64(AX), $0x02
-	JNE  rows494
+	JNE  rows547
 
-tile495:
+tile548:
 	CMPQ    88(AX), $0x02
-	JNE     notC496
+	JNE     notC549
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     begin498
+	JMP     begin551
 
-notC496:
+notC549:
 	CMPQ    88(AX), $0x01
-	JNE     notBias497
+	JNE     notBias550
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     begin498
+	JMP     begin551
 
-notBias497:
+notBias550:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin498:
+begin551:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums500
+	JZ    sums553
 
-step499:
+step552:
 	VMOVUPS      (R12), Y4
 	VMOVUPS      32(R12), Y5
 	VBROADCASTSS (R11), Y6
@@ -10034,9 +10964,9 @@ step499:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step499
+	JNZ          step552
 
-sums500:
+sums553:
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -10051,39 +10981,39 @@ sums500:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile495
+	JNZ     tile548
 	VZEROUPPER
 	RET
 
-rows494:
-tile501:
+rows547:
+tile554:
 	CMPQ    88(AX), $0x02
-	JNE     notC502
+	JNE     notC555
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin504
+	JMP     begin557
 
-notC502:
+notC555:
 	CMPQ    88(AX), $0x01
-	JNE     notBias503
+	JNE     notBias556
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin504
+	JMP     begin557
 
-notBias503:
+notBias556:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin504:
+begin557:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums506
+	JZ    sums559
 
-step505:
+step558:
 	VMOVUPS      (R12), Y2
 	VMOVUPS      32(R12), Y3
 	VBROADCASTSS (R11), Y4
@@ -10092,9 +11022,9 @@ step505:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step505
+	JNZ          step558
 
-sums506:
+sums559:
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -10103,7 +11033,7 @@ sums506:
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile501
+	JNZ     tile554
 	VZEROUPPER
 	RET
 
@@ -10128,11 +11058,11 @@ TEXT ·gemm2maskedAVX2(SB), NOSPLIT, $0-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x06
-	JNE     rows507
+	JNE     rows560
 
-tile508:
+tile561:
 	CMPQ       88(AX), $0x02
-	JNE        notC509
+	JNE        notC562
 	MOVQ       R8, R13
 	VMOVUPS    (R13), Y1
 	VMASKMOVPS 32(R13), Y0, Y2
@@ -10151,11 +11081,11 @@ tile508:
 	ADDQ       R9, R13
 	VMOVUPS    (R13), Y11
 	VMASKMOVPS 32(R13), Y0, Y12
-	JMP        begin511
+	JMP        begin564
 
-notC509:
+notC562:
 	CMPQ       88(AX), $0x01
-	JNE        notBias510
+	JNE        notBias563
 	MOVQ       96(AX), R13
 	VMOVUPS    (R13), Y1
 	VMOVUPS    Y1, Y3
@@ -10169,9 +11099,9 @@ notC509:
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
 	VMOVUPS    Y2, Y12
-	JMP        begin511
+	JMP        begin564
 
-notBias510:
+notBias563:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10185,14 +11115,14 @@ notBias510:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-begin511:
+begin564:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums513
+	JZ    sums566
 
-step512:
+step565:
 	VMOVUPS      (R14), Y13
 	VMASKMOVPS   32(R14), Y0, Y14
 	VBROADCASTSS (R13), Y15
@@ -10216,9 +11146,9 @@ step512:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step512
+	JNZ          step565
 
-sums513:
+sums566:
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -10257,17 +11187,17 @@ sums513:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile508
+	JNZ        tile561
 	VZEROUPPER
 	RET
 
-rows507:
+rows560:
 	CMPQ 64(AX), $0x05
-	JNE  rows514
+	JNE  rows567
 
-tile515:
+tile568:
 	CMPQ       88(AX), $0x02
-	JNE        notC516
+	JNE        notC569
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -10283,11 +11213,11 @@ tile515:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y9
 	VMASKMOVPS 32(R12), Y0, Y10
-	JMP        begin518
+	JMP        begin571
 
-notC516:
+notC569:
 	CMPQ       88(AX), $0x01
-	JNE        notBias517
+	JNE        notBias570
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -10299,9 +11229,9 @@ notC516:
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
-	JMP        begin518
+	JMP        begin571
 
-notBias517:
+notBias570:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10313,14 +11243,14 @@ notBias517:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin518:
+begin571:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums520
+	JZ    sums573
 
-step519:
+step572:
 	VMOVUPS      (R13), Y11
 	VMASKMOVPS   32(R13), Y0, Y12
 	VBROADCASTSS (R12), Y13
@@ -10341,9 +11271,9 @@ step519:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step519
+	JNZ          step572
 
-sums520:
+sums573:
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -10376,17 +11306,17 @@ sums520:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile515
+	JNZ        tile568
 	VZEROUPPER
 	RET
 
-rows514:
+rows567:
 	CMPQ 64(AX), $0x04
-	JNE  rows521
+	JNE  rows574
 
-tile522:
+tile575:
 	CMPQ       88(AX), $0x02
-	JNE        notC523
+	JNE        notC576
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -10399,11 +11329,11 @@ tile522:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y7
 	VMASKMOVPS 32(R12), Y0, Y8
-	JMP        begin525
+	JMP        begin578
 
-notC523:
+notC576:
 	CMPQ       88(AX), $0x01
-	JNE        notBias524
+	JNE        notBias577
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -10413,9 +11343,9 @@ notC523:
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
-	JMP        begin525
+	JMP        begin578
 
-notBias524:
+notBias577:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10425,14 +11355,14 @@ notBias524:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin525:
+begin578:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums527
+	JZ    sums580
 
-step526:
+step579:
 	VMOVUPS      (R13), Y9
 	VMASKMOVPS   32(R13), Y0, Y10
 	VBROADCASTSS (R12), Y11
@@ -10450,9 +11380,9 @@ step526:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step526
+	JNZ          step579
 
-sums527:
+sums580:
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -10479,17 +11409,17 @@ sums527:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile522
+	JNZ        tile575
 	VZEROUPPER
 	RET
 
-rows521:
+rows574:
 	CMPQ 64(AX), $0x03
-	JNE  rows528
+	JNE  rows581
 
-tile529:
+tile582:
 	CMPQ       88(AX), $0x02
-	JNE        notC530
+	JNE        notC583
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
@@ -10499,11 +11429,11 @@ tile529:
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y5
 	VMASKMOVPS 32(R11), Y0, Y6
-	JMP        begin532
+	JMP        begin585
 
-notC530:
+notC583:
 	CMPQ       88(AX), $0x01
-	JNE        notBias531
+	JNE        notBias584
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
@@ -10511,9 +11441,9 @@ notC530:
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
-	JMP        begin532
+	JMP        begin585
 
-notBias531:
+notBias584:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10521,14 +11451,14 @@ notBias531:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin532:
+begin585:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums534
+	JZ    sums587
 
-step533:
+step586:
 	VMOVUPS      (R12), Y7
 	VMASKMOVPS   32(R12), Y0, Y8
 	VBROADCASTSS (R11), Y9
@@ -10543,9 +11473,9 @@ step533:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step533
+	JNZ          step586
 
-sums534:
+sums587:
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -10566,49 +11496,49 @@ sums534:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile529
+	JNZ        tile582
 	VZEROUPPER
 	RET
 
-rows528:
+rows581:
 	CMPQ 64(AX), $0x02
-	JNE  rows535
+	JNE  rows588
 
-tile536:
+tile589:
 	CMPQ       88(AX), $0x02
-	JNE        notC537
+	JNE        notC590
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y3
 	VMASKMOVPS 32(R11), Y0, Y4
-	JMP        begin539
+	JMP        begin592
 
-notC537:
+notC590:
 	CMPQ       88(AX), $0x01
-	JNE        notBias538
+	JNE        notBias591
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
-	JMP        begin539
+	JMP        begin592
 
-notBias538:
+notBias591:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin539:
+begin592:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums541
+	JZ    sums594
 
-step540:
+step593:
 	VMOVUPS      (R12), Y5
 	VMASKMOVPS   32(R12), Y0, Y6
 	VBROADCASTSS (R11), Y7
@@ -10620,9 +11550,9 @@ step540:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step540
+	JNZ          step593
 
-sums541:
+sums594:
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -10637,39 +11567,39 @@ sums541:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile536
+	JNZ        tile589
 	VZEROUPPER
 	RET
 
-rows535:
-tile542:
+rows588:
+tile595:
 	CMPQ       88(AX), $0x02
-	JNE        notC543
+	JNE        notC596
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin545
+	JMP        begin598
 
-notC543:
+notC596:
 	CMPQ       88(AX), $0x01
-	JNE        notBias544
+	JNE        notBias597
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin545
+	JMP        begin598
 
-notBias544:
+notBias597:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin545:
+begin598:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums547
+	JZ    sums600
 
-step546:
+step599:
 	VMOVUPS      (R12), Y3
 	VMASKMOVPS   32(R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
@@ -10678,9 +11608,9 @@ step546:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step546
+	JNZ          step599
 
-sums547:
+sums600:
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -10689,7 +11619,7 @@ sums547:
 	ADDQ       R9, R8
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile542
+	JNZ        tile595
 	VZEROUPPER
 	RET
 
@@ -10737,9 +11667,9 @@ TEXT ·transposeAVX2(SB), NOSPLIT, $64-48
 	MOVQ    depth+40(FP), DX
 	XORQ    BX, BX
 	SUBQ    $0x08, DX
-	JL      rest549
+	JL      rest602
 
-loop548:
+loop601:
 	MOVQ           (SP), SI
 	VBROADCASTF128 (SI)(BX*1), Y0
 	VBROADCASTF128 16(SI)(BX*1), Y1
@@ -10798,11 +11728,11 @@ loop548:
 	ADDQ           CX, AX
 	ADDQ           $+32, BX
 	SUBQ           $0x08, DX
-	JGE            loop548
+	JGE            loop601
 
-rest549:
+rest602:
 	ADDQ       $0x08, DX
-	JZ         done550
+	JZ         done603
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -10851,36 +11781,36 @@ rest549:
 	VMOVUPS    Y5, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x01
-	JE         columns551
+	JE         columns604
 	VMOVUPS    Y4, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x02
-	JE         columns551
+	JE         columns604
 	VMOVUPS    Y2, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x03
-	JE         columns551
+	JE         columns604
 	VMOVUPS    Y6, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x04
-	JE         columns551
+	JE         columns604
 	VMOVUPS    Y7, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x05
-	JE         columns551
+	JE         columns604
 	VMOVUPS    Y3, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x06
-	JE         columns551
+	JE         columns604
 	VMOVUPS    Y8, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x07
-	JE         columns551
+	JE         columns604
 	VMOVUPS    Y0, (AX)
 	ADDQ       CX, AX
 
-columns551:
-done550:
+columns604:
+done603:
 	VZEROUPPER
 	RET
 
@@ -10971,7 +11901,7 @@ TEXT ·gemvTransposedAVX2(SB), NOSPLIT, $128-8
 	VMOVUPS    32(DI), Y0
 	VMASKMOVPS (CX), Y0, Y0
 	SUBQ       BX, DX
-	JLE        groups552
+	JLE        groups605
 	CMPQ       DX, BX
 	CMOVQGT    BX, DX
 	LEAQ       masks<>+0(SB), BX
@@ -10981,14 +11911,14 @@ TEXT ·gemvTransposedAVX2(SB), NOSPLIT, $128-8
 	VMOVUPS    32(BX), Y1
 	VMASKMOVPS 32(CX), Y1, Y1
 
-groups552:
+groups605:
 	MOVQ (AX), CX
 	MOVQ 56(AX), DX
 	XORQ BX, BX
 	SUBQ $0x08, DX
-	JL   rest554
+	JL   rest607
 
-loop553:
+loop606:
 	MOVQ           (SP), SI
 	VBROADCASTF128 (SI)(BX*1), Y2
 	VBROADCASTF128 16(SI)(BX*1), Y3
@@ -11104,11 +12034,11 @@ loop553:
 	ADDQ           $0x20, CX
 	ADDQ           $+32, BX
 	SUBQ           $0x08, DX
-	JGE            loop553
+	JGE            loop606
 
-rest554:
+rest607:
 	ADDQ         $0x08, DX
-	JZ           done555
+	JZ           done608
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -11157,35 +12087,35 @@ rest554:
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y7, Y0
 	CMPQ         DX, $0x01
-	JE           columns556
+	JE           columns609
 	VBROADCASTSS 4(CX), Y3
 	VFMADD231PS  Y3, Y6, Y0
 	CMPQ         DX, $0x02
-	JE           columns556
+	JE           columns609
 	VBROADCASTSS 8(CX), Y3
 	VFMADD231PS  Y3, Y4, Y0
 	CMPQ         DX, $0x03
-	JE           columns556
+	JE           columns609
 	VBROADCASTSS 12(CX), Y3
 	VFMADD231PS  Y3, Y8, Y0
 	CMPQ         DX, $0x04
-	JE           columns556
+	JE           columns609
 	VBROADCASTSS 16(CX), Y3
 	VFMADD231PS  Y3, Y9, Y0
 	CMPQ         DX, $0x05
-	JE           columns556
+	JE           columns609
 	VBROADCASTSS 20(CX), Y3
 	VFMADD231PS  Y3, Y5, Y0
 	CMPQ         DX, $0x06
-	JE           columns556
+	JE           columns609
 	VBROADCASTSS 24(CX), Y3
 	VFMADD231PS  Y3, Y10, Y0
 	CMPQ         DX, $0x07
-	JE           columns556
+	JE           columns609
 	VBROADCASTSS 28(CX), Y3
 	VFMADD231PS  Y3, Y2, Y0
 
-columns556:
+columns609:
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -11234,36 +12164,36 @@ columns556:
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y7, Y1
 	CMPQ         DX, $0x01
-	JE           columns557
+	JE           columns610
 	VBROADCASTSS 4(CX), Y3
 	VFMADD231PS  Y3, Y6, Y1
 	CMPQ         DX, $0x02
-	JE           columns557
+	JE           columns610
 	VBROADCASTSS 8(CX), Y3
 	VFMADD231PS  Y3, Y4, Y1
 	CMPQ         DX, $0x03
-	JE           columns557
+	JE           columns610
 	VBROADCASTSS 12(CX), Y3
 	VFMADD231PS  Y3, Y8, Y1
 	CMPQ         DX, $0x04
-	JE           columns557
+	JE           columns610
 	VBROADCASTSS 16(CX), Y3
 	VFMADD231PS  Y3, Y9, Y1
 	CMPQ         DX, $0x05
-	JE           columns557
+	JE           columns610
 	VBROADCASTSS 20(CX), Y3
 	VFMADD231PS  Y3, Y5, Y1
 	CMPQ         DX, $0x06
-	JE           columns557
+	JE           columns610
 	VBROADCASTSS 24(CX), Y3
 	VFMADD231PS  Y3, Y10, Y1
 	CMPQ         DX, $0x07
-	JE           columns557
+	JE           columns610
 	VBROADCASTSS 28(CX), Y3
 	VFMADD231PS  Y3, Y2, Y1
 
-columns557:
-done555:
+columns610:
+done608:
 	VXORPS     Y2, Y2, Y2
 	VADDPS     Y2, Y0, Y0
 	VADDPS     Y2, Y1, Y1
@@ -11280,7 +12210,7 @@ done555:
 	VMOVUPS    32(SI), Y2
 	VMASKMOVPS Y0, Y2, (CX)
 	SUBQ       DX, AX
-	JLE        groups558
+	JLE        groups611
 	CMPQ       AX, DX
 	CMOVQGT    DX, AX
 	LEAQ       masks<>+0(SB), DX
@@ -11290,7 +12220,7 @@ done555:
 	VMOVUPS    32(DX), Y0
 	VMASKMOVPS Y1, Y0, 32(CX)
 
-groups558:
+groups611:
 	VZEROUPPER
 	RET
 
@@ -11303,9 +12233,9 @@ TEXT ·axpyAVX2(SB), NOSPLIT, $0-32
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after561
+	JL           after614
 
-loop560:
+loop613:
 	VMOVUPS     (AX)(BX*4), Y1
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD231PS Y1, Y0, Y2
@@ -11324,26 +12254,26 @@ loop560:
 	VMOVUPS     Y2, 96(CX)(BX*4)
 	ADDQ        $+32, BX
 	SUBQ        $+32, DX
-	JGE         loop560
+	JGE         loop613
 
-after561:
+after614:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after563
+	JL   after616
 
-loop562:
+loop615:
 	VMOVUPS     (AX)(BX*4), Y1
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD231PS Y1, Y0, Y2
 	VMOVUPS     Y2, (CX)(BX*4)
 	ADDQ        $+8, BX
 	SUBQ        $+8, DX
-	JGE         loop562
+	JGE         loop615
 
-after563:
+after616:
 	ADDQ        $+8, DX
 	TESTQ       DX, DX
-	JZ          end559
+	JZ          end612
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11354,7 +12284,7 @@ after563:
 	VFMADD231PS Y2, Y0, Y3
 	VMASKMOVPS  Y3, Y1, (CX)(BX*4)
 
-end559:
+end612:
 	VZEROUPPER
 	RET
 
@@ -11367,9 +12297,9 @@ TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after566
+	JL           after619
 
-loop565:
+loop618:
 	VMOVUPS (CX)(BX*4), Y1
 	VMULPS  Y1, Y0, Y1
 	VMOVUPS Y1, (AX)(BX*4)
@@ -11384,25 +12314,25 @@ loop565:
 	VMOVUPS Y1, 96(AX)(BX*4)
 	ADDQ    $+32, BX
 	SUBQ    $+32, DX
-	JGE     loop565
+	JGE     loop618
 
-after566:
+after619:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after568
+	JL   after621
 
-loop567:
+loop620:
 	VMOVUPS (CX)(BX*4), Y1
 	VMULPS  Y1, Y0, Y1
 	VMOVUPS Y1, (AX)(BX*4)
 	ADDQ    $+8, BX
 	SUBQ    $+8, DX
-	JGE     loop567
+	JGE     loop620
 
-after568:
+after621:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end564
+	JZ         end617
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -11412,7 +12342,7 @@ after568:
 	VMULPS     Y2, Y0, Y2
 	VMASKMOVPS Y2, Y1, (AX)(BX*4)
 
-end564:
+end617:
 	VZEROUPPER
 	RET
 
@@ -11425,9 +12355,9 @@ TEXT ·addAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after571
+	JL   after624
 
-loop570:
+loop623:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VADDPS  Y1, Y0, Y0
@@ -11446,26 +12376,26 @@ loop570:
 	VMOVUPS Y0, 96(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop570
+	JGE     loop623
 
-after571:
+after624:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after573
+	JL   after626
 
-loop572:
+loop625:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (AX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop572
+	JGE     loop625
 
-after573:
+after626:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end569
+	JZ         end622
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -11476,7 +12406,7 @@ after573:
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-end569:
+end622:
 	VZEROUPPER
 	RET
 
@@ -11489,9 +12419,9 @@ TEXT ·mulAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after576
+	JL   after629
 
-loop575:
+loop628:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VMULPS  Y1, Y0, Y0
@@ -11510,26 +12440,26 @@ loop575:
 	VMOVUPS Y0, 96(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop575
+	JGE     loop628
 
-after576:
+after629:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after578
+	JL   after631
 
-loop577:
+loop630:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VMULPS  Y1, Y0, Y0
 	VMOVUPS Y0, (AX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop577
+	JGE     loop630
 
-after578:
+after631:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end574
+	JZ         end627
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -11540,7 +12470,7 @@ after578:
 	VMULPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-end574:
+end627:
 	VZEROUPPER
 	RET
 
@@ -11553,9 +12483,9 @@ TEXT ·mulAddAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after581
+	JL   after634
 
-loop580:
+loop633:
 	VMOVUPS     (CX)(SI*4), Y0
 	VMOVUPS     (DX)(SI*4), Y1
 	VMOVUPS     (AX)(SI*4), Y2
@@ -11578,14 +12508,14 @@ loop580:
 	VMOVUPS     Y0, 96(AX)(SI*4)
 	ADDQ        $+32, SI
 	SUBQ        $+32, BX
-	JGE         loop580
+	JGE         loop633
 
-after581:
+after634:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after583
+	JL   after636
 
-loop582:
+loop635:
 	VMOVUPS     (CX)(SI*4), Y0
 	VMOVUPS     (DX)(SI*4), Y1
 	VMOVUPS     (AX)(SI*4), Y2
@@ -11593,12 +12523,12 @@ loop582:
 	VMOVUPS     Y0, (AX)(SI*4)
 	ADDQ        $+8, SI
 	SUBQ        $+8, BX
-	JGE         loop582
+	JGE         loop635
 
-after583:
+after636:
 	ADDQ        $+8, BX
 	TESTQ       BX, BX
-	JZ          end579
+	JZ          end632
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -11610,7 +12540,7 @@ after583:
 	VFMADD213PS Y3, Y2, Y1
 	VMASKMOVPS  Y1, Y0, (AX)(SI*4)
 
-end579:
+end632:
 	VZEROUPPER
 	RET
 
@@ -11629,9 +12559,9 @@ TEXT ·sumAVX2(SB), NOSPLIT, $0-20
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+64, CX
-	JL     after587
+	JL     after640
 
-loop586:
+loop639:
 	VMOVUPS (AX)(DX*4), Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS 32(AX)(DX*4), Y8
@@ -11650,55 +12580,55 @@ loop586:
 	VADDPS  Y8, Y7, Y7
 	ADDQ    $+64, DX
 	SUBQ    $+64, CX
-	JGE     loop586
+	JGE     loop639
 
-after587:
+after640:
 	ADDQ    $+64, CX
 	CMPQ    CX, $+8
-	JL      rest5850
+	JL      rest6380
 	VMOVUPS (AX)(DX*4), Y8
 	VADDPS  Y8, Y0, Y0
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5851
+	JL      rest6381
 	VMOVUPS 32(AX)(DX*4), Y8
 	VADDPS  Y8, Y1, Y1
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5852
+	JL      rest6382
 	VMOVUPS 64(AX)(DX*4), Y8
 	VADDPS  Y8, Y2, Y2
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5853
+	JL      rest6383
 	VMOVUPS 96(AX)(DX*4), Y8
 	VADDPS  Y8, Y3, Y3
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5854
+	JL      rest6384
 	VMOVUPS 128(AX)(DX*4), Y8
 	VADDPS  Y8, Y4, Y4
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5855
+	JL      rest6385
 	VMOVUPS 160(AX)(DX*4), Y8
 	VADDPS  Y8, Y5, Y5
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5856
+	JL      rest6386
 	VMOVUPS 192(AX)(DX*4), Y8
 	VADDPS  Y8, Y6, Y6
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest5857
+	JL      rest6387
 	VMOVUPS 224(AX)(DX*4), Y8
 	VADDPS  Y8, Y7, Y7
 	SUBQ    $+8, CX
-	JMP     done584
+	JMP     done637
 
-rest5850:
+rest6380:
 	TESTQ      CX, CX
-	JZ         done584
+	JZ         done637
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11706,11 +12636,11 @@ rest5850:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS (AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y0, Y0
-	JMP        done584
+	JMP        done637
 
-rest5851:
+rest6381:
 	TESTQ      CX, CX
-	JZ         done584
+	JZ         done637
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11718,11 +12648,11 @@ rest5851:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 32(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y1, Y1
-	JMP        done584
+	JMP        done637
 
-rest5852:
+rest6382:
 	TESTQ      CX, CX
-	JZ         done584
+	JZ         done637
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11730,11 +12660,11 @@ rest5852:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 64(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y2, Y2
-	JMP        done584
+	JMP        done637
 
-rest5853:
+rest6383:
 	TESTQ      CX, CX
-	JZ         done584
+	JZ         done637
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11742,11 +12672,11 @@ rest5853:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 96(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y3, Y3
-	JMP        done584
+	JMP        done637
 
-rest5854:
+rest6384:
 	TESTQ      CX, CX
-	JZ         done584
+	JZ         done637
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11754,11 +12684,11 @@ rest5854:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 128(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y4, Y4
-	JMP        done584
+	JMP        done637
 
-rest5855:
+rest6385:
 	TESTQ      CX, CX
-	JZ         done584
+	JZ         done637
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11766,11 +12696,11 @@ rest5855:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 160(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y5, Y5
-	JMP        done584
+	JMP        done637
 
-rest5856:
+rest6386:
 	TESTQ      CX, CX
-	JZ         done584
+	JZ         done637
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11778,11 +12708,11 @@ rest5856:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 192(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y6, Y6
-	JMP        done584
+	JMP        done637
 
-rest5857:
+rest6387:
 	TESTQ      CX, CX
-	JZ         done584
+	JZ         done637
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -11791,7 +12721,7 @@ rest5857:
 	VMASKMOVPS 224(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y7, Y7
 
-done584:
+done637:
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
@@ -11825,9 +12755,9 @@ TEXT ·dotAVX2(SB), NOSPLIT, $0-28
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+64, DX
-	JL     after591
+	JL     after644
 
-loop590:
+loop643:
 	VMOVUPS     (AX)(BX*4), Y8
 	VMOVUPS     (CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y0
@@ -11854,63 +12784,63 @@ loop590:
 	VFMADD231PS Y8, Y9, Y7
 	ADDQ        $+64, BX
 	SUBQ        $+64, DX
-	JGE         loop590
+	JGE         loop643
 
-after591:
+after644:
 	ADDQ        $+64, DX
 	CMPQ        DX, $+8
-	JL          rest5890
+	JL          rest6420
 	VMOVUPS     (AX)(BX*4), Y8
 	VMOVUPS     (CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y0
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5891
+	JL          rest6421
 	VMOVUPS     32(AX)(BX*4), Y8
 	VMOVUPS     32(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y1
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5892
+	JL          rest6422
 	VMOVUPS     64(AX)(BX*4), Y8
 	VMOVUPS     64(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y2
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5893
+	JL          rest6423
 	VMOVUPS     96(AX)(BX*4), Y8
 	VMOVUPS     96(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y3
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5894
+	JL          rest6424
 	VMOVUPS     128(AX)(BX*4), Y8
 	VMOVUPS     128(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y4
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5895
+	JL          rest6425
 	VMOVUPS     160(AX)(BX*4), Y8
 	VMOVUPS     160(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y5
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5896
+	JL          rest6426
 	VMOVUPS     192(AX)(BX*4), Y8
 	VMOVUPS     192(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y6
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest5897
+	JL          rest6427
 	VMOVUPS     224(AX)(BX*4), Y8
 	VMOVUPS     224(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y7
 	SUBQ        $+8, DX
-	JMP         done588
+	JMP         done641
 
-rest5890:
+rest6420:
 	TESTQ       DX, DX
-	JZ          done588
+	JZ          done641
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11919,11 +12849,11 @@ rest5890:
 	VMASKMOVPS  (AX)(BX*4), Y8, Y9
 	VMASKMOVPS  (CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y0
-	JMP         done588
+	JMP         done641
 
-rest5891:
+rest6421:
 	TESTQ       DX, DX
-	JZ          done588
+	JZ          done641
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11932,11 +12862,11 @@ rest5891:
 	VMASKMOVPS  32(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  32(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y1
-	JMP         done588
+	JMP         done641
 
-rest5892:
+rest6422:
 	TESTQ       DX, DX
-	JZ          done588
+	JZ          done641
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11945,11 +12875,11 @@ rest5892:
 	VMASKMOVPS  64(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  64(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y2
-	JMP         done588
+	JMP         done641
 
-rest5893:
+rest6423:
 	TESTQ       DX, DX
-	JZ          done588
+	JZ          done641
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11958,11 +12888,11 @@ rest5893:
 	VMASKMOVPS  96(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  96(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y3
-	JMP         done588
+	JMP         done641
 
-rest5894:
+rest6424:
 	TESTQ       DX, DX
-	JZ          done588
+	JZ          done641
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11971,11 +12901,11 @@ rest5894:
 	VMASKMOVPS  128(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  128(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y4
-	JMP         done588
+	JMP         done641
 
-rest5895:
+rest6425:
 	TESTQ       DX, DX
-	JZ          done588
+	JZ          done641
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11984,11 +12914,11 @@ rest5895:
 	VMASKMOVPS  160(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  160(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y5
-	JMP         done588
+	JMP         done641
 
-rest5896:
+rest6426:
 	TESTQ       DX, DX
-	JZ          done588
+	JZ          done641
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -11997,11 +12927,11 @@ rest5896:
 	VMASKMOVPS  192(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  192(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y6
-	JMP         done588
+	JMP         done641
 
-rest5897:
+rest6427:
 	TESTQ       DX, DX
-	JZ          done588
+	JZ          done641
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -12011,7 +12941,7 @@ rest5897:
 	VMASKMOVPS  224(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y7
 
-done588:
+done641:
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
@@ -12042,9 +12972,9 @@ TEXT ·maxAVX2(SB), NOSPLIT, $0-20
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+32, CX
-	JL           after594
+	JL           after647
 
-loop593:
+loop646:
 	VMOVUPS (AX)(DX*4), Y6
 	VMAXPS  Y6, Y1, Y1
 	VCMPPS  $0x03, Y6, Y6, Y6
@@ -12063,26 +12993,26 @@ loop593:
 	VORPS   Y6, Y5, Y5
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop593
+	JGE     loop646
 
-after594:
+after647:
 	ADDQ $+32, CX
 	SUBQ $+8, CX
-	JL   after596
+	JL   after649
 
-loop595:
+loop648:
 	VMOVUPS (AX)(DX*4), Y6
 	VMAXPS  Y6, Y1, Y1
 	VCMPPS  $0x03, Y6, Y6, Y6
 	VORPS   Y6, Y5, Y5
 	ADDQ    $+8, DX
 	SUBQ    $+8, CX
-	JGE     loop595
+	JGE     loop648
 
-after596:
+after649:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         end592
+	JZ         end645
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12094,7 +13024,7 @@ after596:
 	VCMPPS     $0x03, Y0, Y0, Y0
 	VORPS      Y0, Y5, Y5
 
-end592:
+end645:
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y4, Y2, Y2
 	VMAXPS       Y2, Y1, Y1
@@ -12105,11 +13035,11 @@ end592:
 	VMOVSHDUP    X1, X0
 	VMAXPS       X0, X1, X1
 	VPTEST       Y5, Y5
-	JZ           clean597
+	JZ           clean650
 	VBROADCASTSS c7fc00000<>+0(SB), Y0
 	VMOVUPS      Y0, Y1
 
-clean597:
+clean650:
 	MOVSS X1, ret+16(FP)
 	VZEROUPPER
 	RET
@@ -12122,9 +13052,9 @@ TEXT ·finiteAVX2(SB), NOSPLIT, $0-17
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+32, CX
-	JL     after600
+	JL     after653
 
-loop599:
+loop652:
 	VMOVUPS (AX)(DX*4), Y1
 	VSUBPS  Y1, Y1, Y1
 	VORPS   Y1, Y0, Y0
@@ -12139,25 +13069,25 @@ loop599:
 	VORPS   Y1, Y0, Y0
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop599
+	JGE     loop652
 
-after600:
+after653:
 	ADDQ $+32, CX
 	SUBQ $+8, CX
-	JL   after602
+	JL   after655
 
-loop601:
+loop654:
 	VMOVUPS (AX)(DX*4), Y1
 	VSUBPS  Y1, Y1, Y1
 	VORPS   Y1, Y0, Y0
 	ADDQ    $+8, DX
 	SUBQ    $+8, CX
-	JGE     loop601
+	JGE     loop654
 
-after602:
+after655:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         end598
+	JZ         end651
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12167,7 +13097,7 @@ after602:
 	VSUBPS     Y1, Y1, Y1
 	VORPS      Y1, Y0, Y0
 
-end598:
+end651:
 	VPTEST Y0, Y0
 	SETEQ  AL
 	MOVB   AL, ret+16(FP)
@@ -12184,9 +13114,9 @@ TEXT ·expAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after605
+	JL           after658
 
-loop604:
+loop657:
 	VMOVUPS      (CX)(BX*4), Y2
 	VMINPS       Y2, Y0, Y2
 	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y2, Y3
@@ -12208,12 +13138,12 @@ loop604:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop604
+	JGE          loop657
 
-after605:
+after658:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end603
+	JZ           end656
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12239,7 +13169,7 @@ after605:
 	VANDPS       Y0, Y1, Y1
 	VMASKMOVPS   Y1, Y2, (AX)(BX*4)
 
-end603:
+end656:
 	VZEROUPPER
 	RET
 
@@ -12256,9 +13186,9 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-36
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after609
+	JL           after662
 
-loop608:
+loop661:
 	VMOVUPS      (CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -12303,12 +13233,12 @@ loop608:
 	VADDPS       Y8, Y4, Y4
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop608
+	JGE          loop661
 
-after609:
+after662:
 	ADDQ         $+16, DX
 	CMPQ         DX, $+8
-	JL           rest6070
+	JL           rest6600
 	VMOVUPS      (CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -12332,7 +13262,7 @@ after609:
 	VADDPS       Y8, Y3, Y3
 	SUBQ         $+8, DX
 	CMPQ         DX, $+8
-	JL           rest6071
+	JL           rest6601
 	VMOVUPS      32(CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -12355,11 +13285,11 @@ after609:
 	VMOVUPS      Y2, 32(AX)(BX*4)
 	VADDPS       Y2, Y4, Y4
 	SUBQ         $+8, DX
-	JMP          done606
+	JMP          done659
 
-rest6070:
+rest6600:
 	TESTQ        DX, DX
-	JZ           done606
+	JZ           done659
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12387,11 +13317,11 @@ rest6070:
 	VMASKMOVPS   Y2, Y5, (AX)(BX*4)
 	VANDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y3, Y3
-	JMP          done606
+	JMP          done659
 
-rest6071:
+rest6601:
 	TESTQ        DX, DX
-	JZ           done606
+	JZ           done659
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12420,7 +13350,7 @@ rest6071:
 	VANDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y4, Y4
 
-done606:
+done659:
 	VADDPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X0
 	VADDPS       X0, X3, X3
@@ -12444,9 +13374,9 @@ TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after612
+	JL           after665
 
-loop611:
+loop664:
 	VMOVUPS      (CX)(BX*4), Y4
 	VSUBPS       Y4, Y2, Y4
 	VMINPS       Y4, Y0, Y4
@@ -12471,12 +13401,12 @@ loop611:
 	VMOVUPS      Y7, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop611
+	JGE          loop664
 
-after612:
+after665:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end610
+	JZ           end663
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12505,7 +13435,7 @@ after612:
 	VDIVPS       Y1, Y3, Y1
 	VMASKMOVPS   Y1, Y4, (AX)(BX*4)
 
-end610:
+end663:
 	VZEROUPPER
 	RET
 
@@ -12519,9 +13449,9 @@ TEXT ·tanhAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after615
+	JL           after668
 
-loop614:
+loop667:
 	VMOVUPS      (CX)(BX*4), Y2
 	VANDPS       c7fffffff<>+0(SB), Y2, Y3
 	VANDPS       c80000000<>+0(SB), Y2, Y2
@@ -12548,12 +13478,12 @@ loop614:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop614
+	JGE          loop667
 
-after615:
+after668:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end613
+	JZ           end666
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12584,7 +13514,7 @@ after615:
 	VORPS        Y3, Y1, Y1
 	VMASKMOVPS   Y1, Y2, (AX)(BX*4)
 
-end613:
+end666:
 	VZEROUPPER
 	RET
 
@@ -12601,9 +13531,9 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after618
+	JL           after671
 
-loop617:
+loop670:
 	VMOVUPS      (CX)(BX*4), Y5
 	VANDPS       c7fffffff<>+0(SB), Y5, Y6
 	VMINPS       Y6, Y2, Y6
@@ -12649,12 +13579,12 @@ loop617:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop617
+	JGE          loop670
 
-after618:
+after671:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end616
+	JZ           end669
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12704,7 +13634,7 @@ after618:
 	VFNMADD231PS Y7, Y2, Y6
 	VMASKMOVPS   Y6, Y5, (AX)(BX*4)
 
-end616:
+end669:
 	VZEROUPPER
 	RET
 
@@ -12722,9 +13652,9 @@ TEXT ·geluGradAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after621
+	JL           after674
 
-loop620:
+loop673:
 	VMOVUPS      (CX)(BX*4), Y6
 	VANDPS       c7fffffff<>+0(SB), Y6, Y7
 	VMINPS       Y7, Y2, Y7
@@ -12775,12 +13705,12 @@ loop620:
 	VMOVUPS      Y8, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop620
+	JGE          loop673
 
-after621:
+after674:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end619
+	JZ           end672
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12835,7 +13765,7 @@ after621:
 	VFMADD231PS  Y8, Y1, Y0
 	VMASKMOVPS   Y0, Y6, (AX)(BX*4)
 
-end619:
+end672:
 	VZEROUPPER
 	RET
 
@@ -12853,15 +13783,15 @@ TEXT ·additiveScoresAVX2(SB), NOSPLIT, $0-48
 	VBROADCASTSS c3f800000<>+0(SB), Y3
 	VBROADCASTSS cc0000000<>+0(SB), Y4
 
-key622:
+key675:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	MOVQ   h+40(FP), DI
 	XORQ   R8, R8
 	SUBQ   $+16, DI
-	JL     after626
+	JL     after679
 
-loop625:
+loop678:
 	VMOVUPS      (CX)(R8*4), Y7
 	VMOVUPS      (DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -12912,12 +13842,12 @@ loop625:
 	VFMADD231PS  Y7, Y9, Y6
 	ADDQ         $+16, R8
 	SUBQ         $+16, DI
-	JGE          loop625
+	JGE          loop678
 
-after626:
+after679:
 	ADDQ         $+16, DI
 	CMPQ         DI, $+8
-	JL           rest6240
+	JL           rest6770
 	VMOVUPS      (CX)(R8*4), Y7
 	VMOVUPS      (DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -12944,7 +13874,7 @@ after626:
 	VFMADD231PS  Y7, Y9, Y5
 	SUBQ         $+8, DI
 	CMPQ         DI, $+8
-	JL           rest6241
+	JL           rest6771
 	VMOVUPS      32(CX)(R8*4), Y7
 	VMOVUPS      32(DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -12970,11 +13900,11 @@ after626:
 	VMOVUPS      32(BX)(R8*4), Y7
 	VFMADD231PS  Y7, Y9, Y6
 	SUBQ         $+8, DI
-	JMP          done623
+	JMP          done676
 
-rest6240:
+rest6770:
 	TESTQ        DI, DI
-	JZ           done623
+	JZ           done676
 	LEAQ         masks<>+0(SB), R9
 	SHLQ         $0x02, DI
 	SUBQ         DI, R9
@@ -13004,11 +13934,11 @@ rest6240:
 	VFMADD213PS  Y3, Y4, Y10
 	VMASKMOVPS   (BX)(R8*4), Y7, Y7
 	VFMADD231PS  Y7, Y10, Y5
-	JMP          done623
+	JMP          done676
 
-rest6241:
+rest6771:
 	TESTQ        DI, DI
-	JZ           done623
+	JZ           done676
 	LEAQ         masks<>+0(SB), R9
 	SHLQ         $0x02, DI
 	SUBQ         DI, R9
@@ -13039,7 +13969,7 @@ rest6241:
 	VMASKMOVPS   32(BX)(R8*4), Y7, Y7
 	VFMADD231PS  Y7, Y10, Y6
 
-done623:
+done676:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X6
 	VADDPS       X6, X5, X5
@@ -13052,7 +13982,7 @@ done623:
 	LEAQ         (DX)(DI*4), DX
 	ADDQ         $0x04, AX
 	DECQ         SI
-	JNZ          key622
+	JNZ          key675
 	VZEROUPPER
 	RET
 
@@ -13073,18 +14003,18 @@ TEXT ·additiveGradAVX2(SB), NOSPLIT, $0-72
 	VBROADCASTSS c3f800000<>+0(SB), Y3
 	VBROADCASTSS cc0000000<>+0(SB), Y4
 
-key627:
+key680:
 	MOVL         (BX), R10
 	ADDL         R10, R10
-	JZ           skip628
+	JZ           skip681
 	VBROADCASTSS (BX), Y5
 	VMULPS       c40800000<>+0(SB), Y5, Y6
 	MOVQ         h+64(FP), R10
 	XORQ         R11, R11
 	SUBQ         $+8, R10
-	JL           after631
+	JL           after684
 
-loop630:
+loop683:
 	VMOVUPS      (SI)(R11*4), Y7
 	VMOVUPS      (DI)(R11*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -13123,12 +14053,12 @@ loop630:
 	VMOVUPS      Y8, (DX)(R11*4)
 	ADDQ         $+8, R11
 	SUBQ         $+8, R10
-	JGE          loop630
+	JGE          loop683
 
-after631:
+after684:
 	ADDQ         $+8, R10
 	TESTQ        R10, R10
-	JZ           end629
+	JZ           end682
 	LEAQ         masks<>+0(SB), R12
 	SHLQ         $0x02, R10
 	SUBQ         R10, R12
@@ -13171,15 +14101,15 @@ after631:
 	VFMADD231PS  Y10, Y5, Y6
 	VMASKMOVPS   Y6, Y7, (DX)(R11*4)
 
-end629:
-skip628:
+end682:
+skip681:
 	MOVQ h+64(FP), R10
 	LEAQ (DI)(R10*4), DI
 	MOVQ h+64(FP), R10
 	LEAQ (CX)(R10*4), CX
 	ADDQ $0x04, BX
 	DECQ R9
-	JNZ  key627
+	JNZ  key680
 	VZEROUPPER
 	RET
 
@@ -13202,9 +14132,9 @@ TEXT ·adamWAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+8, SI
-	JL           after634
+	JL           after687
 
-loop633:
+loop686:
 	VMOVUPS     (CX)(DI*4), Y8
 	VMOVUPS     (DX)(DI*4), Y9
 	VMOVUPS     (BX)(DI*4), Y10
@@ -13224,12 +14154,12 @@ loop633:
 	VMOVUPS     Y11, (AX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, SI
-	JGE         loop633
+	JGE         loop686
 
-after634:
+after687:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JZ          end632
+	JZ          end685
 	LEAQ        masks<>+0(SB), R8
 	SHLQ        $0x02, SI
 	SUBQ        SI, R8
@@ -13253,7 +14183,7 @@ after634:
 	VFMSUB213PS Y10, Y0, Y12
 	VMASKMOVPS  Y12, Y8, (AX)(DI*4)
 
-end632:
+end685:
 	VZEROUPPER
 	RET
 
@@ -13275,9 +14205,9 @@ TEXT ·dropoutAVX2(SB), NOSPLIT, $0-40
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after637
+	JL           after690
 
-loop636:
+loop689:
 	VMOVUPS  (CX)(BX*4), Y4
 	VPSRLQ   $0x1e, Y1, Y6
 	VPXOR    Y6, Y1, Y5
@@ -13329,12 +14259,12 @@ loop636:
 	VMOVUPS  Y4, (AX)(BX*4)
 	ADDQ     $+8, BX
 	SUBQ     $+8, DX
-	JGE      loop636
+	JGE      loop689
 
-after637:
+after690:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end635
+	JZ         end688
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -13390,7 +14320,7 @@ after637:
 	VANDNPS    Y5, Y1, Y5
 	VMASKMOVPS Y5, Y4, (AX)(BX*4)
 
-end635:
+end688:
 	VZEROUPPER
 	RET
 
@@ -13463,9 +14393,9 @@ TEXT ·dropoutAddAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+8, BX
-	JL           after640
+	JL           after693
 
-loop639:
+loop692:
 	VMOVUPS   (CX)(SI*4), Y4
 	VMOVUPS   (DX)(SI*4), Y5
 	VMULPS    Y0, Y5, Y5
@@ -13519,12 +14449,12 @@ loop639:
 	VMOVUPS   Y4, (AX)(SI*4)
 	ADDQ      $+8, SI
 	SUBQ      $+8, BX
-	JGE       loop639
+	JGE       loop692
 
-after640:
+after693:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end638
+	JZ         end691
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -13582,6 +14512,1208 @@ after640:
 	VBLENDVPS  Y0, Y5, Y6, Y0
 	VMASKMOVPS Y0, Y4, (AX)(SI*4)
 
-end638:
+end691:
+	VZEROUPPER
+	RET
+
+// func reluAVX2(dst *float32, x *float32, n int)
+// Requires: AVX
+TEXT ·reluAVX2(SB), NOSPLIT, $0-24
+	MOVQ   dst+0(FP), AX
+	MOVQ   x+8(FP), CX
+	VXORPS Y0, Y0, Y0
+	MOVQ   n+16(FP), DX
+	XORQ   BX, BX
+	SUBQ   $+32, DX
+	JL     after696
+
+loop695:
+	VMOVUPS (CX)(BX*4), Y1
+	VMAXPS  Y1, Y0, Y1
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)(BX*4)
+	VMOVUPS 32(CX)(BX*4), Y1
+	VMAXPS  Y1, Y0, Y1
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(AX)(BX*4)
+	VMOVUPS 64(CX)(BX*4), Y1
+	VMAXPS  Y1, Y0, Y1
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 64(AX)(BX*4)
+	VMOVUPS 96(CX)(BX*4), Y1
+	VMAXPS  Y1, Y0, Y1
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 96(AX)(BX*4)
+	ADDQ    $+32, BX
+	SUBQ    $+32, DX
+	JGE     loop695
+
+after696:
+	ADDQ $+32, DX
+	SUBQ $+8, DX
+	JL   after698
+
+loop697:
+	VMOVUPS (CX)(BX*4), Y1
+	VMAXPS  Y1, Y0, Y1
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)(BX*4)
+	ADDQ    $+8, BX
+	SUBQ    $+8, DX
+	JGE     loop697
+
+after698:
+	ADDQ       $+8, DX
+	TESTQ      DX, DX
+	JZ         end694
+	LEAQ       masks<>+0(SB), SI
+	SHLQ       $0x02, DX
+	SUBQ       DX, SI
+	SHRQ       $0x02, DX
+	VMOVUPS    32(SI), Y1
+	VMASKMOVPS (CX)(BX*4), Y1, Y2
+	VMAXPS     Y2, Y0, Y2
+	VADDPS     Y0, Y2, Y2
+	VMASKMOVPS Y2, Y1, (AX)(BX*4)
+
+end694:
+	VZEROUPPER
+	RET
+
+// func reluGradAVX2(dx *float32, dy *float32, x *float32, n int)
+// Requires: AVX
+TEXT ·reluGradAVX2(SB), NOSPLIT, $0-32
+	MOVQ   dx+0(FP), AX
+	MOVQ   dy+8(FP), CX
+	MOVQ   x+16(FP), DX
+	VXORPS Y0, Y0, Y0
+	MOVQ   n+24(FP), BX
+	XORQ   SI, SI
+	SUBQ   $+16, BX
+	JL     after701
+
+loop700:
+	VMOVUPS   (DX)(SI*4), Y1
+	VCMPPS    $0x11, Y1, Y0, Y3
+	VMOVUPS   (AX)(SI*4), Y1
+	VMOVUPS   (CX)(SI*4), Y2
+	VADDPS    Y2, Y1, Y2
+	VBLENDVPS Y3, Y2, Y1, Y1
+	VMOVUPS   Y1, (AX)(SI*4)
+	VMOVUPS   32(DX)(SI*4), Y1
+	VCMPPS    $0x11, Y1, Y0, Y3
+	VMOVUPS   32(AX)(SI*4), Y1
+	VMOVUPS   32(CX)(SI*4), Y2
+	VADDPS    Y2, Y1, Y2
+	VBLENDVPS Y3, Y2, Y1, Y1
+	VMOVUPS   Y1, 32(AX)(SI*4)
+	ADDQ      $+16, SI
+	SUBQ      $+16, BX
+	JGE       loop700
+
+after701:
+	ADDQ $+16, BX
+	SUBQ $+8, BX
+	JL   after703
+
+loop702:
+	VMOVUPS   (DX)(SI*4), Y1
+	VCMPPS    $0x11, Y1, Y0, Y3
+	VMOVUPS   (AX)(SI*4), Y1
+	VMOVUPS   (CX)(SI*4), Y2
+	VADDPS    Y2, Y1, Y2
+	VBLENDVPS Y3, Y2, Y1, Y1
+	VMOVUPS   Y1, (AX)(SI*4)
+	ADDQ      $+8, SI
+	SUBQ      $+8, BX
+	JGE       loop702
+
+after703:
+	ADDQ       $+8, BX
+	TESTQ      BX, BX
+	JZ         end699
+	LEAQ       masks<>+0(SB), DI
+	SHLQ       $0x02, BX
+	SUBQ       BX, DI
+	SHRQ       $0x02, BX
+	VMOVUPS    32(DI), Y1
+	VMASKMOVPS (DX)(SI*4), Y1, Y2
+	VCMPPS     $0x11, Y2, Y0, Y3
+	VMASKMOVPS (AX)(SI*4), Y1, Y0
+	VMASKMOVPS (CX)(SI*4), Y1, Y2
+	VADDPS     Y2, Y0, Y2
+	VBLENDVPS  Y3, Y2, Y0, Y0
+	VMASKMOVPS Y0, Y1, (AX)(SI*4)
+
+end699:
+	VZEROUPPER
+	RET
+
+// func softmaxMeanAVX2(dy *float32, y *float32, n int) float32
+// Requires: AVX, FMA3, SSE
+TEXT ·softmaxMeanAVX2(SB), NOSPLIT, $0-28
+	MOVQ   dy+0(FP), AX
+	MOVQ   y+8(FP), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   n+16(FP), DX
+	XORQ   BX, BX
+	SUBQ   $+32, DX
+	JL     after707
+
+loop706:
+	VMOVUPS     (CX)(BX*4), Y5
+	VMOVUPS     (AX)(BX*4), Y6
+	VCMPPS      $0x04, Y5, Y0, Y7
+	VANDPS      Y7, Y6, Y6
+	VFMADD231PS Y5, Y6, Y1
+	VMOVUPS     32(CX)(BX*4), Y5
+	VMOVUPS     32(AX)(BX*4), Y6
+	VCMPPS      $0x04, Y5, Y0, Y7
+	VANDPS      Y7, Y6, Y6
+	VFMADD231PS Y5, Y6, Y2
+	VMOVUPS     64(CX)(BX*4), Y5
+	VMOVUPS     64(AX)(BX*4), Y6
+	VCMPPS      $0x04, Y5, Y0, Y7
+	VANDPS      Y7, Y6, Y6
+	VFMADD231PS Y5, Y6, Y3
+	VMOVUPS     96(CX)(BX*4), Y5
+	VMOVUPS     96(AX)(BX*4), Y6
+	VCMPPS      $0x04, Y5, Y0, Y7
+	VANDPS      Y7, Y6, Y6
+	VFMADD231PS Y5, Y6, Y4
+	ADDQ        $+32, BX
+	SUBQ        $+32, DX
+	JGE         loop706
+
+after707:
+	ADDQ        $+32, DX
+	CMPQ        DX, $+8
+	JL          rest7050
+	VMOVUPS     (CX)(BX*4), Y5
+	VMOVUPS     (AX)(BX*4), Y6
+	VCMPPS      $0x04, Y5, Y0, Y7
+	VANDPS      Y7, Y6, Y6
+	VFMADD231PS Y5, Y6, Y1
+	SUBQ        $+8, DX
+	CMPQ        DX, $+8
+	JL          rest7051
+	VMOVUPS     32(CX)(BX*4), Y5
+	VMOVUPS     32(AX)(BX*4), Y6
+	VCMPPS      $0x04, Y5, Y0, Y7
+	VANDPS      Y7, Y6, Y6
+	VFMADD231PS Y5, Y6, Y2
+	SUBQ        $+8, DX
+	CMPQ        DX, $+8
+	JL          rest7052
+	VMOVUPS     64(CX)(BX*4), Y5
+	VMOVUPS     64(AX)(BX*4), Y6
+	VCMPPS      $0x04, Y5, Y0, Y7
+	VANDPS      Y7, Y6, Y6
+	VFMADD231PS Y5, Y6, Y3
+	SUBQ        $+8, DX
+	CMPQ        DX, $+8
+	JL          rest7053
+	VMOVUPS     96(CX)(BX*4), Y5
+	VMOVUPS     96(AX)(BX*4), Y6
+	VCMPPS      $0x04, Y5, Y0, Y0
+	VANDPS      Y0, Y6, Y6
+	VFMADD231PS Y5, Y6, Y4
+	SUBQ        $+8, DX
+	JMP         done704
+
+rest7050:
+	TESTQ       DX, DX
+	JZ          done704
+	LEAQ        masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	SHRQ        $0x02, DX
+	VMOVUPS     32(SI), Y5
+	VMASKMOVPS  (CX)(BX*4), Y5, Y6
+	VMASKMOVPS  (AX)(BX*4), Y5, Y5
+	VCMPPS      $0x04, Y6, Y0, Y0
+	VANDPS      Y0, Y5, Y5
+	VFMADD231PS Y6, Y5, Y1
+	JMP         done704
+
+rest7051:
+	TESTQ       DX, DX
+	JZ          done704
+	LEAQ        masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	SHRQ        $0x02, DX
+	VMOVUPS     32(SI), Y5
+	VMASKMOVPS  32(CX)(BX*4), Y5, Y6
+	VMASKMOVPS  32(AX)(BX*4), Y5, Y5
+	VCMPPS      $0x04, Y6, Y0, Y0
+	VANDPS      Y0, Y5, Y5
+	VFMADD231PS Y6, Y5, Y2
+	JMP         done704
+
+rest7052:
+	TESTQ       DX, DX
+	JZ          done704
+	LEAQ        masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	SHRQ        $0x02, DX
+	VMOVUPS     32(SI), Y5
+	VMASKMOVPS  64(CX)(BX*4), Y5, Y6
+	VMASKMOVPS  64(AX)(BX*4), Y5, Y5
+	VCMPPS      $0x04, Y6, Y0, Y0
+	VANDPS      Y0, Y5, Y5
+	VFMADD231PS Y6, Y5, Y3
+	JMP         done704
+
+rest7053:
+	TESTQ       DX, DX
+	JZ          done704
+	LEAQ        masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	SHRQ        $0x02, DX
+	VMOVUPS     32(SI), Y5
+	VMASKMOVPS  96(CX)(BX*4), Y5, Y6
+	VMASKMOVPS  96(AX)(BX*4), Y5, Y5
+	VCMPPS      $0x04, Y6, Y0, Y0
+	VANDPS      Y0, Y5, Y5
+	VFMADD231PS Y6, Y5, Y4
+
+done704:
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X0, X1, X1
+	VMOVHLPS     X1, X1, X0
+	VADDPS       X0, X1, X1
+	VMOVSHDUP    X1, X0
+	VADDPS       X0, X1, X1
+	MOVSS        X1, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func softmaxGradAVX2(dx *float32, dy *float32, y *float32, n int, mean float32)
+// Requires: AVX
+TEXT ·softmaxGradAVX2(SB), NOSPLIT, $0-36
+	MOVQ         dx+0(FP), AX
+	MOVQ         dy+8(FP), CX
+	MOVQ         y+16(FP), DX
+	VBROADCASTSS mean+32(FP), Y0
+	VXORPS       Y1, Y1, Y1
+	MOVQ         n+24(FP), BX
+	XORQ         SI, SI
+	SUBQ         $+16, BX
+	JL           after710
+
+loop709:
+	VMOVUPS   (DX)(SI*4), Y2
+	VMOVUPS   (CX)(SI*4), Y3
+	VMOVUPS   (AX)(SI*4), Y4
+	VSUBPS    Y0, Y3, Y3
+	VMULPS    Y2, Y3, Y3
+	VCMPPS    $0x04, Y2, Y1, Y2
+	VADDPS    Y3, Y4, Y3
+	VBLENDVPS Y2, Y3, Y4, Y4
+	VMOVUPS   Y4, (AX)(SI*4)
+	VMOVUPS   32(DX)(SI*4), Y2
+	VMOVUPS   32(CX)(SI*4), Y3
+	VMOVUPS   32(AX)(SI*4), Y4
+	VSUBPS    Y0, Y3, Y3
+	VMULPS    Y2, Y3, Y3
+	VCMPPS    $0x04, Y2, Y1, Y2
+	VADDPS    Y3, Y4, Y3
+	VBLENDVPS Y2, Y3, Y4, Y4
+	VMOVUPS   Y4, 32(AX)(SI*4)
+	ADDQ      $+16, SI
+	SUBQ      $+16, BX
+	JGE       loop709
+
+after710:
+	ADDQ $+16, BX
+	SUBQ $+8, BX
+	JL   after712
+
+loop711:
+	VMOVUPS   (DX)(SI*4), Y2
+	VMOVUPS   (CX)(SI*4), Y3
+	VMOVUPS   (AX)(SI*4), Y4
+	VSUBPS    Y0, Y3, Y3
+	VMULPS    Y2, Y3, Y3
+	VCMPPS    $0x04, Y2, Y1, Y2
+	VADDPS    Y3, Y4, Y3
+	VBLENDVPS Y2, Y3, Y4, Y4
+	VMOVUPS   Y4, (AX)(SI*4)
+	ADDQ      $+8, SI
+	SUBQ      $+8, BX
+	JGE       loop711
+
+after712:
+	ADDQ       $+8, BX
+	TESTQ      BX, BX
+	JZ         end708
+	LEAQ       masks<>+0(SB), DI
+	SHLQ       $0x02, BX
+	SUBQ       BX, DI
+	SHRQ       $0x02, BX
+	VMOVUPS    32(DI), Y2
+	VMASKMOVPS (DX)(SI*4), Y2, Y3
+	VMASKMOVPS (CX)(SI*4), Y2, Y4
+	VMASKMOVPS (AX)(SI*4), Y2, Y5
+	VSUBPS     Y0, Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VCMPPS     $0x04, Y3, Y1, Y0
+	VADDPS     Y4, Y5, Y4
+	VBLENDVPS  Y0, Y4, Y5, Y5
+	VMASKMOVPS Y5, Y2, (AX)(SI*4)
+
+end708:
+	VZEROUPPER
+	RET
+
+// func sumSquaresAboutAVX2(x *float32, n int, mean float32) float32
+// Requires: AVX, FMA3, SSE
+TEXT ·sumSquaresAboutAVX2(SB), NOSPLIT, $0-28
+	MOVQ         x+0(FP), AX
+	VBROADCASTSS mean+16(FP), Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	VXORPS       Y8, Y8, Y8
+	MOVQ         n+8(FP), CX
+	XORQ         DX, DX
+	SUBQ         $+64, CX
+	JL           after716
+
+loop715:
+	VMOVUPS     (AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y1
+	VMOVUPS     32(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y2
+	VMOVUPS     64(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y3
+	VMOVUPS     96(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y4
+	VMOVUPS     128(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y5
+	VMOVUPS     160(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y6
+	VMOVUPS     192(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y7
+	VMOVUPS     224(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y8
+	ADDQ        $+64, DX
+	SUBQ        $+64, CX
+	JGE         loop715
+
+after716:
+	ADDQ        $+64, CX
+	CMPQ        CX, $+8
+	JL          rest7140
+	VMOVUPS     (AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y1
+	SUBQ        $+8, CX
+	CMPQ        CX, $+8
+	JL          rest7141
+	VMOVUPS     32(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y2
+	SUBQ        $+8, CX
+	CMPQ        CX, $+8
+	JL          rest7142
+	VMOVUPS     64(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y3
+	SUBQ        $+8, CX
+	CMPQ        CX, $+8
+	JL          rest7143
+	VMOVUPS     96(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y4
+	SUBQ        $+8, CX
+	CMPQ        CX, $+8
+	JL          rest7144
+	VMOVUPS     128(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y5
+	SUBQ        $+8, CX
+	CMPQ        CX, $+8
+	JL          rest7145
+	VMOVUPS     160(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y6
+	SUBQ        $+8, CX
+	CMPQ        CX, $+8
+	JL          rest7146
+	VMOVUPS     192(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y7
+	SUBQ        $+8, CX
+	CMPQ        CX, $+8
+	JL          rest7147
+	VMOVUPS     224(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y8
+	SUBQ        $+8, CX
+	JMP         done713
+
+rest7140:
+	TESTQ       CX, CX
+	JZ          done713
+	LEAQ        masks<>+0(SB), BX
+	SHLQ        $0x02, CX
+	SUBQ        CX, BX
+	SHRQ        $0x02, CX
+	VMOVUPS     32(BX), Y9
+	VMASKMOVPS  (AX)(DX*4), Y9, Y10
+	VSUBPS      Y0, Y10, Y10
+	VANDPS      Y9, Y10, Y10
+	VFMADD231PS Y10, Y10, Y1
+	JMP         done713
+
+rest7141:
+	TESTQ       CX, CX
+	JZ          done713
+	LEAQ        masks<>+0(SB), BX
+	SHLQ        $0x02, CX
+	SUBQ        CX, BX
+	SHRQ        $0x02, CX
+	VMOVUPS     32(BX), Y9
+	VMASKMOVPS  32(AX)(DX*4), Y9, Y10
+	VSUBPS      Y0, Y10, Y10
+	VANDPS      Y9, Y10, Y10
+	VFMADD231PS Y10, Y10, Y2
+	JMP         done713
+
+rest7142:
+	TESTQ       CX, CX
+	JZ          done713
+	LEAQ        masks<>+0(SB), BX
+	SHLQ        $0x02, CX
+	SUBQ        CX, BX
+	SHRQ        $0x02, CX
+	VMOVUPS     32(BX), Y9
+	VMASKMOVPS  64(AX)(DX*4), Y9, Y10
+	VSUBPS      Y0, Y10, Y10
+	VANDPS      Y9, Y10, Y10
+	VFMADD231PS Y10, Y10, Y3
+	JMP         done713
+
+rest7143:
+	TESTQ       CX, CX
+	JZ          done713
+	LEAQ        masks<>+0(SB), BX
+	SHLQ        $0x02, CX
+	SUBQ        CX, BX
+	SHRQ        $0x02, CX
+	VMOVUPS     32(BX), Y9
+	VMASKMOVPS  96(AX)(DX*4), Y9, Y10
+	VSUBPS      Y0, Y10, Y10
+	VANDPS      Y9, Y10, Y10
+	VFMADD231PS Y10, Y10, Y4
+	JMP         done713
+
+rest7144:
+	TESTQ       CX, CX
+	JZ          done713
+	LEAQ        masks<>+0(SB), BX
+	SHLQ        $0x02, CX
+	SUBQ        CX, BX
+	SHRQ        $0x02, CX
+	VMOVUPS     32(BX), Y9
+	VMASKMOVPS  128(AX)(DX*4), Y9, Y10
+	VSUBPS      Y0, Y10, Y10
+	VANDPS      Y9, Y10, Y10
+	VFMADD231PS Y10, Y10, Y5
+	JMP         done713
+
+rest7145:
+	TESTQ       CX, CX
+	JZ          done713
+	LEAQ        masks<>+0(SB), BX
+	SHLQ        $0x02, CX
+	SUBQ        CX, BX
+	SHRQ        $0x02, CX
+	VMOVUPS     32(BX), Y9
+	VMASKMOVPS  160(AX)(DX*4), Y9, Y10
+	VSUBPS      Y0, Y10, Y10
+	VANDPS      Y9, Y10, Y10
+	VFMADD231PS Y10, Y10, Y6
+	JMP         done713
+
+rest7146:
+	TESTQ       CX, CX
+	JZ          done713
+	LEAQ        masks<>+0(SB), BX
+	SHLQ        $0x02, CX
+	SUBQ        CX, BX
+	SHRQ        $0x02, CX
+	VMOVUPS     32(BX), Y9
+	VMASKMOVPS  192(AX)(DX*4), Y9, Y10
+	VSUBPS      Y0, Y10, Y10
+	VANDPS      Y9, Y10, Y10
+	VFMADD231PS Y10, Y10, Y7
+	JMP         done713
+
+rest7147:
+	TESTQ       CX, CX
+	JZ          done713
+	LEAQ        masks<>+0(SB), BX
+	SHLQ        $0x02, CX
+	SUBQ        CX, BX
+	SHRQ        $0x02, CX
+	VMOVUPS     32(BX), Y9
+	VMASKMOVPS  224(AX)(DX*4), Y9, Y10
+	VSUBPS      Y0, Y10, Y10
+	VANDPS      Y9, Y10, Y10
+	VFMADD231PS Y10, Y10, Y8
+
+done713:
+	VADDPS       Y5, Y1, Y1
+	VADDPS       Y6, Y2, Y2
+	VADDPS       Y7, Y3, Y3
+	VADDPS       Y8, Y4, Y4
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X0, X1, X1
+	VMOVHLPS     X1, X1, X0
+	VADDPS       X0, X1, X1
+	VMOVSHDUP    X1, X0
+	VADDPS       X0, X1, X1
+	MOVSS        X1, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func normAVX2(dst *float32, x *float32, gain *float32, shift *float32, n int, mean float32, inv float32)
+// Requires: AVX, FMA3
+TEXT ·normAVX2(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         gain+16(FP), DX
+	MOVQ         shift+24(FP), BX
+	VBROADCASTSS mean+40(FP), Y0
+	VBROADCASTSS inv+44(FP), Y1
+	MOVQ         n+32(FP), SI
+	XORQ         DI, DI
+	SUBQ         $+16, SI
+	JL           after719
+
+loop718:
+	VMOVUPS     (CX)(DI*4), Y2
+	VMOVUPS     (DX)(DI*4), Y3
+	VMOVUPS     (BX)(DI*4), Y4
+	VSUBPS      Y0, Y2, Y2
+	VMULPS      Y1, Y2, Y2
+	VFMADD231PS Y2, Y3, Y4
+	VMOVUPS     Y4, (AX)(DI*4)
+	VMOVUPS     32(CX)(DI*4), Y2
+	VMOVUPS     32(DX)(DI*4), Y3
+	VMOVUPS     32(BX)(DI*4), Y4
+	VSUBPS      Y0, Y2, Y2
+	VMULPS      Y1, Y2, Y2
+	VFMADD231PS Y2, Y3, Y4
+	VMOVUPS     Y4, 32(AX)(DI*4)
+	ADDQ        $+16, DI
+	SUBQ        $+16, SI
+	JGE         loop718
+
+after719:
+	ADDQ $+16, SI
+	SUBQ $+8, SI
+	JL   after721
+
+loop720:
+	VMOVUPS     (CX)(DI*4), Y2
+	VMOVUPS     (DX)(DI*4), Y3
+	VMOVUPS     (BX)(DI*4), Y4
+	VSUBPS      Y0, Y2, Y2
+	VMULPS      Y1, Y2, Y2
+	VFMADD231PS Y2, Y3, Y4
+	VMOVUPS     Y4, (AX)(DI*4)
+	ADDQ        $+8, DI
+	SUBQ        $+8, SI
+	JGE         loop720
+
+after721:
+	ADDQ        $+8, SI
+	TESTQ       SI, SI
+	JZ          end717
+	LEAQ        masks<>+0(SB), R8
+	SHLQ        $0x02, SI
+	SUBQ        SI, R8
+	SHRQ        $0x02, SI
+	VMOVUPS     32(R8), Y2
+	VMASKMOVPS  (CX)(DI*4), Y2, Y3
+	VMASKMOVPS  (DX)(DI*4), Y2, Y4
+	VMASKMOVPS  (BX)(DI*4), Y2, Y5
+	VSUBPS      Y0, Y3, Y3
+	VMULPS      Y1, Y3, Y3
+	VFMADD231PS Y3, Y4, Y5
+	VMASKMOVPS  Y5, Y2, (AX)(DI*4)
+
+end717:
+	VZEROUPPER
+	RET
+
+// func normSumsAVX2(dy *float32, x *float32, gain *float32, n int, mean float32, inv float32) (flat float32, along float32)
+// Requires: AVX, FMA3, SSE
+TEXT ·normSumsAVX2(SB), NOSPLIT, $0-48
+	MOVQ         dy+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         gain+16(FP), DX
+	VBROADCASTSS mean+32(FP), Y0
+	VBROADCASTSS inv+36(FP), Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	VXORPS       Y8, Y8, Y8
+	VXORPS       Y9, Y9, Y9
+	MOVQ         n+24(FP), BX
+	XORQ         SI, SI
+	SUBQ         $+32, BX
+	JL           after725
+
+loop724:
+	VMOVUPS     (CX)(SI*4), Y10
+	VMOVUPS     (DX)(SI*4), Y11
+	VMOVUPS     (AX)(SI*4), Y12
+	VSUBPS      Y0, Y10, Y10
+	VMULPS      Y1, Y10, Y10
+	VMULPS      Y12, Y11, Y11
+	VADDPS      Y11, Y2, Y2
+	VFMADD231PS Y10, Y11, Y6
+	VMOVUPS     32(CX)(SI*4), Y10
+	VMOVUPS     32(DX)(SI*4), Y11
+	VMOVUPS     32(AX)(SI*4), Y12
+	VSUBPS      Y0, Y10, Y10
+	VMULPS      Y1, Y10, Y10
+	VMULPS      Y12, Y11, Y11
+	VADDPS      Y11, Y3, Y3
+	VFMADD231PS Y10, Y11, Y7
+	VMOVUPS     64(CX)(SI*4), Y10
+	VMOVUPS     64(DX)(SI*4), Y11
+	VMOVUPS     64(AX)(SI*4), Y12
+	VSUBPS      Y0, Y10, Y10
+	VMULPS      Y1, Y10, Y10
+	VMULPS      Y12, Y11, Y11
+	VADDPS      Y11, Y4, Y4
+	VFMADD231PS Y10, Y11, Y8
+	VMOVUPS     96(CX)(SI*4), Y10
+	VMOVUPS     96(DX)(SI*4), Y11
+	VMOVUPS     96(AX)(SI*4), Y12
+	VSUBPS      Y0, Y10, Y10
+	VMULPS      Y1, Y10, Y10
+	VMULPS      Y12, Y11, Y11
+	VADDPS      Y11, Y5, Y5
+	VFMADD231PS Y10, Y11, Y9
+	ADDQ        $+32, SI
+	SUBQ        $+32, BX
+	JGE         loop724
+
+after725:
+	ADDQ        $+32, BX
+	CMPQ        BX, $+8
+	JL          rest7230
+	VMOVUPS     (CX)(SI*4), Y10
+	VMOVUPS     (DX)(SI*4), Y11
+	VMOVUPS     (AX)(SI*4), Y12
+	VSUBPS      Y0, Y10, Y10
+	VMULPS      Y1, Y10, Y10
+	VMULPS      Y12, Y11, Y11
+	VADDPS      Y11, Y2, Y2
+	VFMADD231PS Y10, Y11, Y6
+	SUBQ        $+8, BX
+	CMPQ        BX, $+8
+	JL          rest7231
+	VMOVUPS     32(CX)(SI*4), Y10
+	VMOVUPS     32(DX)(SI*4), Y11
+	VMOVUPS     32(AX)(SI*4), Y12
+	VSUBPS      Y0, Y10, Y10
+	VMULPS      Y1, Y10, Y10
+	VMULPS      Y12, Y11, Y11
+	VADDPS      Y11, Y3, Y3
+	VFMADD231PS Y10, Y11, Y7
+	SUBQ        $+8, BX
+	CMPQ        BX, $+8
+	JL          rest7232
+	VMOVUPS     64(CX)(SI*4), Y10
+	VMOVUPS     64(DX)(SI*4), Y11
+	VMOVUPS     64(AX)(SI*4), Y12
+	VSUBPS      Y0, Y10, Y10
+	VMULPS      Y1, Y10, Y10
+	VMULPS      Y12, Y11, Y11
+	VADDPS      Y11, Y4, Y4
+	VFMADD231PS Y10, Y11, Y8
+	SUBQ        $+8, BX
+	CMPQ        BX, $+8
+	JL          rest7233
+	VMOVUPS     96(CX)(SI*4), Y10
+	VMOVUPS     96(DX)(SI*4), Y11
+	VMOVUPS     96(AX)(SI*4), Y12
+	VSUBPS      Y0, Y10, Y10
+	VMULPS      Y1, Y10, Y10
+	VMULPS      Y12, Y11, Y11
+	VADDPS      Y11, Y5, Y5
+	VFMADD231PS Y10, Y11, Y9
+	SUBQ        $+8, BX
+	JMP         done722
+
+rest7230:
+	TESTQ       BX, BX
+	JZ          done722
+	LEAQ        masks<>+0(SB), DI
+	SHLQ        $0x02, BX
+	SUBQ        BX, DI
+	SHRQ        $0x02, BX
+	VMOVUPS     32(DI), Y10
+	VMASKMOVPS  (CX)(SI*4), Y10, Y11
+	VMASKMOVPS  (DX)(SI*4), Y10, Y12
+	VMASKMOVPS  (AX)(SI*4), Y10, Y10
+	VSUBPS      Y0, Y11, Y11
+	VMULPS      Y1, Y11, Y11
+	VMULPS      Y10, Y12, Y12
+	VADDPS      Y12, Y2, Y2
+	VFMADD231PS Y11, Y12, Y6
+	JMP         done722
+
+rest7231:
+	TESTQ       BX, BX
+	JZ          done722
+	LEAQ        masks<>+0(SB), DI
+	SHLQ        $0x02, BX
+	SUBQ        BX, DI
+	SHRQ        $0x02, BX
+	VMOVUPS     32(DI), Y10
+	VMASKMOVPS  32(CX)(SI*4), Y10, Y11
+	VMASKMOVPS  32(DX)(SI*4), Y10, Y12
+	VMASKMOVPS  32(AX)(SI*4), Y10, Y10
+	VSUBPS      Y0, Y11, Y11
+	VMULPS      Y1, Y11, Y11
+	VMULPS      Y10, Y12, Y12
+	VADDPS      Y12, Y3, Y3
+	VFMADD231PS Y11, Y12, Y7
+	JMP         done722
+
+rest7232:
+	TESTQ       BX, BX
+	JZ          done722
+	LEAQ        masks<>+0(SB), DI
+	SHLQ        $0x02, BX
+	SUBQ        BX, DI
+	SHRQ        $0x02, BX
+	VMOVUPS     32(DI), Y10
+	VMASKMOVPS  64(CX)(SI*4), Y10, Y11
+	VMASKMOVPS  64(DX)(SI*4), Y10, Y12
+	VMASKMOVPS  64(AX)(SI*4), Y10, Y10
+	VSUBPS      Y0, Y11, Y11
+	VMULPS      Y1, Y11, Y11
+	VMULPS      Y10, Y12, Y12
+	VADDPS      Y12, Y4, Y4
+	VFMADD231PS Y11, Y12, Y8
+	JMP         done722
+
+rest7233:
+	TESTQ       BX, BX
+	JZ          done722
+	LEAQ        masks<>+0(SB), DI
+	SHLQ        $0x02, BX
+	SUBQ        BX, DI
+	SHRQ        $0x02, BX
+	VMOVUPS     32(DI), Y10
+	VMASKMOVPS  96(CX)(SI*4), Y10, Y11
+	VMASKMOVPS  96(DX)(SI*4), Y10, Y12
+	VMASKMOVPS  96(AX)(SI*4), Y10, Y10
+	VSUBPS      Y0, Y11, Y11
+	VMULPS      Y1, Y11, Y11
+	VMULPS      Y10, Y12, Y12
+	VADDPS      Y12, Y5, Y5
+	VFMADD231PS Y11, Y12, Y9
+
+done722:
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y5, Y3, Y3
+	VADDPS       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPS       X0, X2, X2
+	VMOVHLPS     X2, X2, X0
+	VADDPS       X0, X2, X2
+	VMOVSHDUP    X2, X0
+	VADDPS       X0, X2, X2
+	MOVSS        X2, flat+40(FP)
+	VADDPS       Y8, Y6, Y6
+	VADDPS       Y9, Y7, Y7
+	VADDPS       Y7, Y6, Y6
+	VEXTRACTF128 $0x01, Y6, X0
+	VADDPS       X0, X6, X6
+	VMOVHLPS     X6, X6, X0
+	VADDPS       X0, X6, X6
+	VMOVSHDUP    X6, X0
+	VADDPS       X0, X6, X6
+	MOVSS        X6, along+44(FP)
+	VZEROUPPER
+	RET
+
+// func normGradAVX2(dx *float32, dy *float32, x *float32, gain *float32, n int, mean float32, inv float32, flat float32, along float32)
+// Requires: AVX, FMA3
+TEXT ·normGradAVX2(SB), NOSPLIT, $0-56
+	MOVQ         dx+0(FP), AX
+	MOVQ         dy+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         gain+24(FP), BX
+	VBROADCASTSS mean+40(FP), Y0
+	VBROADCASTSS inv+44(FP), Y1
+	VBROADCASTSS flat+48(FP), Y2
+	VBROADCASTSS along+52(FP), Y3
+	MOVQ         n+32(FP), SI
+	XORQ         DI, DI
+	SUBQ         $+16, SI
+	JL           after728
+
+loop727:
+	VMOVUPS      (DX)(DI*4), Y4
+	VMOVUPS      (BX)(DI*4), Y5
+	VMOVUPS      (CX)(DI*4), Y6
+	VMOVUPS      (AX)(DI*4), Y7
+	VSUBPS       Y0, Y4, Y4
+	VMULPS       Y1, Y4, Y4
+	VFMSUB213PS  Y2, Y6, Y5
+	VFNMADD231PS Y3, Y4, Y5
+	VFMADD231PS  Y1, Y5, Y7
+	VMOVUPS      Y7, (AX)(DI*4)
+	VMOVUPS      32(DX)(DI*4), Y4
+	VMOVUPS      32(BX)(DI*4), Y5
+	VMOVUPS      32(CX)(DI*4), Y6
+	VMOVUPS      32(AX)(DI*4), Y7
+	VSUBPS       Y0, Y4, Y4
+	VMULPS       Y1, Y4, Y4
+	VFMSUB213PS  Y2, Y6, Y5
+	VFNMADD231PS Y3, Y4, Y5
+	VFMADD231PS  Y1, Y5, Y7
+	VMOVUPS      Y7, 32(AX)(DI*4)
+	ADDQ         $+16, DI
+	SUBQ         $+16, SI
+	JGE          loop727
+
+after728:
+	ADDQ $+16, SI
+	SUBQ $+8, SI
+	JL   after730
+
+loop729:
+	VMOVUPS      (DX)(DI*4), Y4
+	VMOVUPS      (BX)(DI*4), Y5
+	VMOVUPS      (CX)(DI*4), Y6
+	VMOVUPS      (AX)(DI*4), Y7
+	VSUBPS       Y0, Y4, Y4
+	VMULPS       Y1, Y4, Y4
+	VFMSUB213PS  Y2, Y6, Y5
+	VFNMADD231PS Y3, Y4, Y5
+	VFMADD231PS  Y1, Y5, Y7
+	VMOVUPS      Y7, (AX)(DI*4)
+	ADDQ         $+8, DI
+	SUBQ         $+8, SI
+	JGE          loop729
+
+after730:
+	ADDQ         $+8, SI
+	TESTQ        SI, SI
+	JZ           end726
+	LEAQ         masks<>+0(SB), R8
+	SHLQ         $0x02, SI
+	SUBQ         SI, R8
+	SHRQ         $0x02, SI
+	VMOVUPS      32(R8), Y4
+	VMASKMOVPS   (DX)(DI*4), Y4, Y5
+	VMASKMOVPS   (BX)(DI*4), Y4, Y6
+	VMASKMOVPS   (CX)(DI*4), Y4, Y7
+	VMASKMOVPS   (AX)(DI*4), Y4, Y8
+	VSUBPS       Y0, Y5, Y5
+	VMULPS       Y1, Y5, Y5
+	VFMSUB213PS  Y2, Y7, Y6
+	VFNMADD231PS Y3, Y5, Y6
+	VFMADD231PS  Y1, Y6, Y8
+	VMASKMOVPS   Y8, Y4, (AX)(DI*4)
+
+end726:
+	VZEROUPPER
+	RET
+
+// func sumRowsAVX2(dst *float32, x *float32, n int, rows int, stride int)
+// Requires: AVX
+TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $+32, DX
+	JL   after733
+
+loop732:
+	VMOVUPS (AX)(BX*4), Y0
+	VMOVUPS 32(AX)(BX*4), Y1
+	VMOVUPS 64(AX)(BX*4), Y2
+	VMOVUPS 96(AX)(BX*4), Y3
+	MOVQ    rows+24(FP), SI
+	MOVQ    stride+32(FP), DI
+	SHLQ    $0x02, DI
+	MOVQ    BX, R9
+	SHLQ    $0x02, R9
+	XORQ    R8, R8
+
+row734:
+	VMOVUPS (CX)(R9*1), Y4
+	VADDPS  Y4, Y0, Y0
+	VMOVUPS 32(CX)(R9*1), Y4
+	VADDPS  Y4, Y1, Y1
+	VMOVUPS 64(CX)(R9*1), Y4
+	VADDPS  Y4, Y2, Y2
+	VMOVUPS 96(CX)(R9*1), Y4
+	VADDPS  Y4, Y3, Y3
+	ADDQ    DI, R9
+	INCQ    R8
+	CMPQ    R8, SI
+	JL      row734
+	VMOVUPS Y0, (AX)(BX*4)
+	VMOVUPS Y1, 32(AX)(BX*4)
+	VMOVUPS Y2, 64(AX)(BX*4)
+	VMOVUPS Y3, 96(AX)(BX*4)
+	ADDQ    $+32, BX
+	SUBQ    $+32, DX
+	JGE     loop732
+
+after733:
+	ADDQ $+32, DX
+	SUBQ $+8, DX
+	JL   after736
+
+loop735:
+	VMOVUPS (AX)(BX*4), Y0
+	MOVQ    rows+24(FP), SI
+	MOVQ    stride+32(FP), DI
+	SHLQ    $0x02, DI
+	MOVQ    BX, R9
+	SHLQ    $0x02, R9
+	XORQ    R8, R8
+
+row737:
+	VMOVUPS (CX)(R9*1), Y1
+	VADDPS  Y1, Y0, Y0
+	ADDQ    DI, R9
+	INCQ    R8
+	CMPQ    R8, SI
+	JL      row737
+	VMOVUPS Y0, (AX)(BX*4)
+	ADDQ    $+8, BX
+	SUBQ    $+8, DX
+	JGE     loop735
+
+after736:
+	ADDQ       $+8, DX
+	TESTQ      DX, DX
+	JZ         end731
+	LEAQ       masks<>+0(SB), SI
+	SHLQ       $0x02, DX
+	SUBQ       DX, SI
+	SHRQ       $0x02, DX
+	VMOVUPS    32(SI), Y0
+	VMASKMOVPS (AX)(BX*4), Y0, Y1
+	MOVQ       rows+24(FP), DX
+	MOVQ       stride+32(FP), SI
+	SHLQ       $0x02, SI
+	MOVQ       BX, R8
+	SHLQ       $0x02, R8
+	XORQ       DI, DI
+
+row738:
+	VMASKMOVPS (CX)(R8*1), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	ADDQ       SI, R8
+	INCQ       DI
+	CMPQ       DI, DX
+	JL         row738
+	VMASKMOVPS Y1, Y0, (AX)(BX*4)
+
+end731:
+	VZEROUPPER
+	RET
+
+// func normGainsAVX2(dgain *float32, dshift *float32, dy *float32, x *float32, n int, mean *float32, inv *float32, rows int, stride int)
+// Requires: AVX, FMA3
+TEXT ·normGainsAVX2(SB), NOSPLIT, $0-72
+	MOVQ   dgain+0(FP), AX
+	MOVQ   dshift+8(FP), CX
+	MOVQ   dy+16(FP), DX
+	MOVQ   x+24(FP), BX
+	MOVQ   mean+40(FP), SI
+	MOVQ   inv+48(FP), DI
+	VXORPS Y0, Y0, Y0
+	MOVQ   n+32(FP), R8
+	XORQ   R9, R9
+	SUBQ   $+32, R8
+	JL     after741
+
+loop740:
+	VMOVUPS (AX)(R9*4), Y1
+	VMOVUPS (CX)(R9*4), Y5
+	VMOVUPS 32(AX)(R9*4), Y2
+	VMOVUPS 32(CX)(R9*4), Y6
+	VMOVUPS 64(AX)(R9*4), Y3
+	VMOVUPS 64(CX)(R9*4), Y7
+	VMOVUPS 96(AX)(R9*4), Y4
+	VMOVUPS 96(CX)(R9*4), Y8
+	MOVQ    rows+56(FP), R10
+	MOVQ    stride+64(FP), R11
+	SHLQ    $0x02, R11
+	MOVQ    R9, R13
+	SHLQ    $0x02, R13
+	XORQ    R12, R12
+
+row742:
+	VBROADCASTSS (SI)(R12*4), Y9
+	VBROADCASTSS (DI)(R12*4), Y10
+	VMOVUPS      (BX)(R13*1), Y11
+	VMOVUPS      (DX)(R13*1), Y12
+	VSUBPS       Y9, Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VCMPPS       $0x04, Y12, Y0, Y13
+	VANDPS       Y13, Y11, Y11
+	VADDPS       Y12, Y5, Y5
+	VFMADD231PS  Y12, Y11, Y1
+	VMOVUPS      32(BX)(R13*1), Y11
+	VMOVUPS      32(DX)(R13*1), Y12
+	VSUBPS       Y9, Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VCMPPS       $0x04, Y12, Y0, Y13
+	VANDPS       Y13, Y11, Y11
+	VADDPS       Y12, Y6, Y6
+	VFMADD231PS  Y12, Y11, Y2
+	VMOVUPS      64(BX)(R13*1), Y11
+	VMOVUPS      64(DX)(R13*1), Y12
+	VSUBPS       Y9, Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VCMPPS       $0x04, Y12, Y0, Y13
+	VANDPS       Y13, Y11, Y11
+	VADDPS       Y12, Y7, Y7
+	VFMADD231PS  Y12, Y11, Y3
+	VMOVUPS      96(BX)(R13*1), Y11
+	VMOVUPS      96(DX)(R13*1), Y12
+	VSUBPS       Y9, Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VCMPPS       $0x04, Y12, Y0, Y9
+	VANDPS       Y9, Y11, Y11
+	VADDPS       Y12, Y8, Y8
+	VFMADD231PS  Y12, Y11, Y4
+	ADDQ         R11, R13
+	INCQ         R12
+	CMPQ         R12, R10
+	JL           row742
+	VMOVUPS      Y1, (AX)(R9*4)
+	VMOVUPS      Y5, (CX)(R9*4)
+	VMOVUPS      Y2, 32(AX)(R9*4)
+	VMOVUPS      Y6, 32(CX)(R9*4)
+	VMOVUPS      Y3, 64(AX)(R9*4)
+	VMOVUPS      Y7, 64(CX)(R9*4)
+	VMOVUPS      Y4, 96(AX)(R9*4)
+	VMOVUPS      Y8, 96(CX)(R9*4)
+	ADDQ         $+32, R9
+	SUBQ         $+32, R8
+	JGE          loop740
+
+after741:
+	ADDQ $+32, R8
+	SUBQ $+8, R8
+	JL   after744
+
+loop743:
+	VMOVUPS (AX)(R9*4), Y1
+	VMOVUPS (CX)(R9*4), Y2
+	MOVQ    rows+56(FP), R10
+	MOVQ    stride+64(FP), R11
+	SHLQ    $0x02, R11
+	MOVQ    R9, R13
+	SHLQ    $0x02, R13
+	XORQ    R12, R12
+
+row745:
+	VBROADCASTSS (SI)(R12*4), Y3
+	VBROADCASTSS (DI)(R12*4), Y4
+	VMOVUPS      (BX)(R13*1), Y5
+	VMOVUPS      (DX)(R13*1), Y6
+	VSUBPS       Y3, Y5, Y5
+	VMULPS       Y4, Y5, Y5
+	VCMPPS       $0x04, Y6, Y0, Y3
+	VANDPS       Y3, Y5, Y5
+	VADDPS       Y6, Y2, Y2
+	VFMADD231PS  Y6, Y5, Y1
+	ADDQ         R11, R13
+	INCQ         R12
+	CMPQ         R12, R10
+	JL           row745
+	VMOVUPS      Y1, (AX)(R9*4)
+	VMOVUPS      Y2, (CX)(R9*4)
+	ADDQ         $+8, R9
+	SUBQ         $+8, R8
+	JGE          loop743
+
+after744:
+	ADDQ       $+8, R8
+	TESTQ      R8, R8
+	JZ         end739
+	LEAQ       masks<>+0(SB), R10
+	SHLQ       $0x02, R8
+	SUBQ       R8, R10
+	SHRQ       $0x02, R8
+	VMOVUPS    32(R10), Y1
+	VMASKMOVPS (AX)(R9*4), Y1, Y2
+	VMASKMOVPS (CX)(R9*4), Y1, Y3
+	MOVQ       rows+56(FP), R8
+	MOVQ       stride+64(FP), R10
+	SHLQ       $0x02, R10
+	MOVQ       R9, R12
+	SHLQ       $0x02, R12
+	XORQ       R11, R11
+
+row746:
+	VBROADCASTSS (SI)(R11*4), Y4
+	VBROADCASTSS (DI)(R11*4), Y5
+	VMASKMOVPS   (BX)(R12*1), Y1, Y6
+	VMASKMOVPS   (DX)(R12*1), Y1, Y7
+	VSUBPS       Y4, Y6, Y6
+	VMULPS       Y5, Y6, Y6
+	VCMPPS       $0x04, Y7, Y0, Y4
+	VANDPS       Y4, Y6, Y6
+	VADDPS       Y7, Y3, Y3
+	VFMADD231PS  Y7, Y6, Y2
+	ADDQ         R10, R12
+	INCQ         R11
+	CMPQ         R11, R8
+	JL           row746
+	VMASKMOVPS   Y2, Y1, (AX)(R9*4)
+	VMASKMOVPS   Y3, Y1, (CX)(R9*4)
+
+end739:
 	VZEROUPPER
 	RET

@@ -164,3 +164,63 @@ func dropoutAVX2(dst, x *float32, n int, key uint64, threshold uint32, keep floa
 
 //go:noescape
 func dropoutAddAVX2(dst, x, y *float32, n int, key uint64, threshold uint32, keep float32)
+
+//go:noescape
+func reluAVX512(dst, x *float32, n int)
+
+//go:noescape
+func reluGradAVX512(dx, dy, x *float32, n int)
+
+//go:noescape
+func softmaxGradAVX512(dx, dy, y *float32, n int, mean float32)
+
+//go:noescape
+func normAVX512(dst, x, gain, shift *float32, n int, mean, inv float32)
+
+//go:noescape
+func normGradAVX512(dx, dy, x, gain *float32, n int, mean, inv, flat, along float32)
+
+//go:noescape
+func softmaxMeanAVX512(dy, y *float32, n int) float32
+
+//go:noescape
+func sumSquaresAboutAVX512(x *float32, n int, mean float32) float32
+
+//go:noescape
+func normSumsAVX512(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)
+
+//go:noescape
+func normGainsAVX512(dgain, dshift, dy, x *float32, n int, mean, inv *float32, rows, stride int)
+
+//go:noescape
+func sumRowsAVX512(dst, x *float32, n, rows, stride int)
+
+//go:noescape
+func reluAVX2(dst, x *float32, n int)
+
+//go:noescape
+func reluGradAVX2(dx, dy, x *float32, n int)
+
+//go:noescape
+func softmaxGradAVX2(dx, dy, y *float32, n int, mean float32)
+
+//go:noescape
+func normAVX2(dst, x, gain, shift *float32, n int, mean, inv float32)
+
+//go:noescape
+func normGradAVX2(dx, dy, x, gain *float32, n int, mean, inv, flat, along float32)
+
+//go:noescape
+func softmaxMeanAVX2(dy, y *float32, n int) float32
+
+//go:noescape
+func sumSquaresAboutAVX2(x *float32, n int, mean float32) float32
+
+//go:noescape
+func normSumsAVX2(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)
+
+//go:noescape
+func normGainsAVX2(dgain, dshift, dy, x *float32, n int, mean, inv *float32, rows, stride int)
+
+//go:noescape
+func sumRowsAVX2(dst, x *float32, n, rows, stride int)

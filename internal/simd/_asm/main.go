@@ -25,6 +25,7 @@ func main() {
 		additive(s)
 		adam(s)
 		dropouts(s)
+		layers(s)
 	}
 	Generate()
 }

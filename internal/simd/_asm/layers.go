@@ -1,0 +1,240 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// layers writes the loops of activations, softmax and normalisation.
+func layers(s isa) {
+	s.begin("relu", "func(dst, x *float32, n int)")
+	dst, x := pointer("dst"), pointer("x")
+	zero := s.zero()
+	st := s.along("n")
+	st.each(4, func(i int, m *mask) {
+		v := s.vec()
+		s.load(st.at(x, i), m, v)
+		VMAXPS(v, zero, v) // of NaN and 0, and of -0 and 0, the first,
+		VADDPS(zero, v, v) // which is to be 0
+		s.store(v, m, st.at(dst, i))
+	})
+	s.end()
+
+	s.begin("reluGrad", "func(dx, dy, x *float32, n int)")
+	dx, dy, x := pointer("dx"), pointer("dy"), pointer("x")
+	zero = s.zero()
+	st = s.along("n")
+	st.each(2, func(i int, m *mask) {
+		v, d, sum := s.vec(), s.vec(), s.vec()
+		s.load(st.at(x, i), m, v)
+		positive := s.compare(less, v, zero)
+		s.load(st.at(dx, i), m, d)
+		s.load(st.at(dy, i), m, sum)
+		s.addWhere(positive, sum, d)
+		s.store(d, m, st.at(dx, i))
+	})
+	s.end()
+
+	s.begin("softmaxMean", "func(dy, y *float32, n int) float32")
+	dy, y := pointer("dy"), pointer("y")
+	zero = s.zero()
+	acc := s.accumulators(32)
+	st = s.along("n")
+	st.inLanes(len(acc), func(i int, m *mask) {
+		w, d := s.vec(), s.vec()
+		s.load(st.at(y, i), m, w)
+		s.load(st.at(dy, i), m, d)
+		s.keep(s.compare(notEqual, w, zero), d)
+		VFMADD231PS(w, d, acc[i])
+	})
+	s.giveBack(s.fold(acc, addPS))
+
+	s.begin("softmaxGrad", "func(dx, dy, y *float32, n int, mean float32)")
+	dx, dy, y = pointer("dx"), pointer("dy"), pointer("y")
+	mean := s.broadcast("mean")
+	zero = s.zero()
+	st = s.along("n")
+	st.each(2, func(i int, m *mask) {
+		w, d, sum := s.vec(), s.vec(), s.vec()
+		s.load(st.at(y, i), m, w)
+		s.load(st.at(dy, i), m, d)
+		s.load(st.at(dx, i), m, sum)
+		VSUBPS(mean, d, d)
+		VMULPS(w, d, d)
+		s.addWhere(s.compare(notEqual, w, zero), d, sum)
+		s.store(sum, m, st.at(dx, i))
+	})
+	s.end()
+
+	norms(s)
+	columns(s)
+}
+
+// addWhere adds x to sum in the lanes of m. It destroys x.
+func (s isa) addWhere(m mask, x, sum reg.VecVirtual) {
+	if s.lanes == 16 {
+		VADDPS(x, sum, m.k, sum)
+		return
+	}
+	VADDPS(x, sum, x)
+	VBLENDVPS(m.y, x, sum, sum)
+}
+
+// norms writes what a normalisation does to one vector.
+func norms(s isa) {
+	s.begin("sumSquaresAbout", "func(x *float32, n int, mean float32) float32")
+	x, mean := pointer("x"), s.broadcast("mean")
+	acc := s.accumulators(sumLanes)
+	st := s.along("n")
+	st.inLanes(len(acc), func(i int, m *mask) {
+		v := s.vec()
+		s.load(st.at(x, i), m, v)
+		VSUBPS(mean, v, v)
+		if m != nil {
+			s.keep(*m, v)
+		}
+		VFMADD231PS(v, v, acc[i])
+	})
+	s.giveBack(s.fold(acc, addPS))
+
+	s.begin("norm", "func(dst, x, gain, shift *float32, n int, mean, inv float32)")
+	dst, x, gain, shift := pointer("dst"), pointer("x"), pointer("gain"), pointer("shift")
+	u := s.unit()
+	st = s.along("n")
+	st.each(2, func(i int, m *mask) {
+		v, g, y := s.vec(), s.vec(), s.vec()
+		s.load(st.at(x, i), m, v)
+		s.load(st.at(gain, i), m, g)
+		s.load(st.at(shift, i), m, y)
+		u.of(v)
+		VFMADD231PS(v, g, y)
+		s.store(y, m, st.at(dst, i))
+	})
+	s.end()
+
+	s.begin("normSums", "func(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)")
+	dy, x, gain := pointer("dy"), pointer("x"), pointer("gain")
+	u = s.unit()
+	flat, along := s.accumulators(32), s.accumulators(32)
+	st = s.along("n")
+	st.inLanes(len(flat), func(i int, m *mask) {
+		v, g, d := s.vec(), s.vec(), s.vec()
+		s.load(st.at(x, i), m, v)
+		s.load(st.at(gain, i), m, g)
+		s.load(st.at(dy, i), m, d)
+		u.of(v)
+		VMULPS(d, g, g)
+		VADDPS(g, flat[i], flat[i])
+		VFMADD231PS(v, g, along[i])
+	})
+	Store(s.fold(flat, addPS).AsX(), ReturnIndex(0))
+	Store(s.fold(along, addPS).AsX(), ReturnIndex(1))
+	s.end()
+
+	s.begin("normGrad", "func(dx, dy, x, gain *float32, n int, mean, inv, flat, along float32)")
+	dx, dy, x, gain := pointer("dx"), pointer("dy"), pointer("x"), pointer("gain")
+	u = s.unit()
+	flatAll, alongAll := s.broadcast("flat"), s.broadcast("along")
+	st = s.along("n")
+	st.each(2, func(i int, m *mask) {
+		v, g, d, sum := s.vec(), s.vec(), s.vec(), s.vec()
+		s.load(st.at(x, i), m, v)
+		s.load(st.at(gain, i), m, g)
+		s.load(st.at(dy, i), m, d)
+		s.load(st.at(dx, i), m, sum)
+		u.of(v)
+		VFMSUB213PS(flatAll, d, g)
+		VFNMADD231PS(alongAll, v, g)
+		VFMADD231PS(u.inv, g, sum)
+		s.store(sum, m, st.at(dx, i))
+	})
+	s.end()
+}
+
+// unit makes unit vectors, by the parameters mean and inv.
+type unit struct{ mean, inv reg.VecVirtual }
+
+func (s isa) unit() unit { return unit{s.broadcast("mean"), s.broadcast("inv")} }
+
+// of replaces x.
+func (u unit) of(x reg.VecVirtual) {
+	VSUBPS(u.mean, x, x)
+	VMULPS(u.inv, x, x)
+}
+
+// columns writes the loops that run down the columns of a matrix, and keep the
+// sums of some vectors side by side in registers.
+func columns(s isa) {
+	s.begin("sumRows", "func(dst, x *float32, n, rows, stride int)")
+	dst, x := pointer("dst"), pointer("x")
+	st := s.along("n")
+	st.blocks(4, func(vectors int, m *mask) {
+		sum := s.vecs(vectors)
+		for i, v := range sum {
+			s.load(st.at(dst, i), m, v)
+		}
+		s.downRows(st, func(r, at reg.GPVirtual) {
+			for i, v := range sum {
+				xi := s.vec()
+				s.load(Mem{Base: x, Index: at, Scale: 1, Disp: i * s.bytes()}, m, xi)
+				VADDPS(xi, v, v)
+			}
+		})
+		for i, v := range sum {
+			s.store(v, m, st.at(dst, i))
+		}
+	})
+	s.end()
+
+	s.begin("normGains", "func(dgain, dshift, dy, x *float32, n int, mean, inv *float32, rows, stride int)")
+	dgain, dshift, dy, x := pointer("dgain"), pointer("dshift"), pointer("dy"), pointer("x")
+	mean, inv := pointer("mean"), pointer("inv")
+	zero := s.zero()
+	st = s.along("n")
+	st.blocks(4, func(vectors int, m *mask) {
+		gains, shifts := s.vecs(vectors), s.vecs(vectors)
+		for i := range gains {
+			s.load(st.at(dgain, i), m, gains[i])
+			s.load(st.at(dshift, i), m, shifts[i])
+		}
+		s.downRows(st, func(r, at reg.GPVirtual) {
+			u := unit{s.vec(), s.vec()}
+			VBROADCASTSS(Mem{Base: mean, Index: r, Scale: 4}, u.mean)
+			VBROADCASTSS(Mem{Base: inv, Index: r, Scale: 4}, u.inv)
+			for i := range gains {
+				v, d := s.vec(), s.vec()
+				s.load(Mem{Base: x, Index: at, Scale: 1, Disp: i * s.bytes()}, m, v)
+				s.load(Mem{Base: dy, Index: at, Scale: 1, Disp: i * s.bytes()}, m, d)
+				u.of(v)
+				s.keep(s.compare(notEqual, d, zero), v)
+				VADDPS(d, shifts[i], shifts[i])
+				VFMADD231PS(d, v, gains[i])
+			}
+		})
+		for i := range gains {
+			s.store(gains[i], m, st.at(dgain, i))
+			s.store(shifts[i], m, st.at(dshift, i))
+		}
+	})
+	s.end()
+}
+
+// downRows writes the loop over the rows of a matrix, of which r is the number
+// and at the offset in bytes, in the column where the stream is. The parameters
+// are rows, at least 1, and stride.
+func (s isa) downRows(st stream, row func(r, at reg.GPVirtual)) {
+	rows, stride := pointer("rows"), pointer("stride")
+	r, at := GP64(), GP64()
+	SHLQ(U8(2), stride)
+	MOVQ(st.index, at)
+	SHLQ(U8(2), at)
+	XORQ(r, r)
+	loop := label("row")
+	Label(loop)
+	row(r, at)
+	ADDQ(stride, at)
+	INCQ(r)
+	CMPQ(r, rows)
+	JL(LabelRef(loop))
+}

@@ -1,0 +1,96 @@
+package simd
+
+func reluGeneric(dst, x []float32) {
+	dst = dst[:len(x)]
+	for i, v := range x {
+		dst[i] = max(v, 0)
+	}
+}
+
+func reluGradGeneric(dx, dy, x []float32) {
+	dx, dy = dx[:len(x)], dy[:len(x)]
+	for i, v := range x {
+		if v > 0 {
+			dx[i] += dy[i]
+		}
+	}
+}
+
+// softmaxMeanGeneric returns the mean of dy with weights y.
+func softmaxMeanGeneric(dy, y []float32) float32 {
+	var sum float32
+	dy = dy[:len(y)]
+	for i, w := range y {
+		if w != 0 {
+			sum += float32(w * dy[i])
+		}
+	}
+	return sum
+}
+
+func softmaxGradGeneric(dx, dy, y []float32, mean float32) {
+	dx, dy = dx[:len(y)], dy[:len(y)]
+	for i, w := range y {
+		if w != 0 {
+			dx[i] += float32(w * (dy[i] - mean))
+		}
+	}
+}
+
+func sumSquaresAboutGeneric(x []float32, mean float32) float32 {
+	var s [4]float32 // lanes, as in sumGeneric
+	for ; len(x) >= 4; x = x[4:] {
+		a, b, c, d := x[0]-mean, x[1]-mean, x[2]-mean, x[3]-mean
+		s[0] += float32(a * a)
+		s[1] += float32(b * b)
+		s[2] += float32(c * c)
+		s[3] += float32(d * d)
+	}
+	for i, v := range x {
+		s[i] += float32((v - mean) * (v - mean))
+	}
+	return (s[0] + s[2]) + (s[1] + s[3])
+}
+
+func normGeneric(dst, x, gain, shift []float32, mean, inv float32) {
+	dst, gain, shift = dst[:len(x)], gain[:len(x)], shift[:len(x)]
+	for i, v := range x {
+		dst[i] = float32((v-mean)*inv*gain[i]) + shift[i]
+	}
+}
+
+func normSumsGeneric(dy, x, gain []float32, mean, inv float32) (flat, along float32) {
+	dy, gain = dy[:len(x)], gain[:len(x)]
+	for i, v := range x {
+		g := float32(gain[i] * dy[i])
+		flat += g
+		along += float32(g * ((v - mean) * inv))
+	}
+	return flat, along
+}
+
+func normGradGeneric(dx, dy, x, gain []float32, mean, inv, flat, along float32) {
+	dx, dy, gain = dx[:len(x)], dy[:len(x)], gain[:len(x)]
+	for i, v := range x {
+		u := (v - mean) * inv
+		dx[i] += float32(inv * (float32(gain[i]*dy[i]) - flat - float32(u*along)))
+	}
+}
+
+func normGainsGeneric(dgain, dshift, dy, x, mean, inv []float32, stride int) {
+	dshift = dshift[:len(dgain)]
+	for r, m := range mean {
+		dy, x := dy[r*stride:][:len(dgain)], x[r*stride:][:len(dgain)]
+		for j, d := range dy {
+			if dshift[j] += d; d != 0 {
+				dgain[j] += float32(d * ((x[j] - m) * inv[r]))
+			}
+		}
+	}
+}
+
+func sumRowsGeneric(dst, x []float32, rows, stride int) {
+	for r := range rows {
+		addGeneric(dst, dst, x[r*stride:][:len(dst)])
+	}
+}

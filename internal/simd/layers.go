@@ -1,0 +1,120 @@
+package simd
+
+// ReLU sets dst[i] = max(x[i], 0), which is NaN where x[i] is.
+func ReLU(dst, x []float32) {
+	sameLength("ReLU", "dst", dst, "x", x)
+	relu(dst, x)
+}
+
+// ReLUGrad sets dx[i] += dy[i] where x[i] > 0.
+func ReLUGrad(dx, dy, x []float32) {
+	sameLength("ReLUGrad", "dx", dx, "dy", dy)
+	sameLength("ReLUGrad", "dx", dx, "x", x)
+	reluGrad(dx, dy, x)
+}
+
+// SoftmaxGrad adds to dx what a gradient dy of y = softmax(x) gives:
+//
+//	dx[i] += y[i]·(dy[i] - Σ y[j]·dy[j])
+//
+// Where y is 0 nothing is added, and what dy holds there has no influence.
+func SoftmaxGrad(dx, dy, y []float32) {
+	sameLength("SoftmaxGrad", "dx", dx, "dy", dy)
+	sameLength("SoftmaxGrad", "dx", dx, "y", y)
+	var mean float32
+	for at := 0; at < len(y); at += reducePiece {
+		end := min(at+reducePiece, len(y))
+		mean += softmaxMean(dy[at:end], y[at:end])
+	}
+	softmaxGrad(dx, dy, y, mean)
+}
+
+// SumSquaresAbout returns the sum of (x[i]-mean)².
+func SumSquaresAbout(x []float32, mean float32) float32 {
+	var total float32
+	for len(x) > 0 {
+		n := min(len(x), reducePiece)
+		total += sumSquaresAbout(x[:n], mean)
+		x = x[n:]
+	}
+	return total
+}
+
+// Norm is the last step of a layer normalisation. It sets
+//
+//	dst[i] = gain[i]·u[i] + shift[i],  u[i] = (x[i]-mean)·inv
+//
+// where mean is that of x and inv is 1 over the standard deviation.
+func Norm(dst, x, gain, shift []float32, mean, inv float32) {
+	sameLength("Norm", "dst", dst, "x", x)
+	sameLength("Norm", "dst", dst, "gain", gain)
+	sameLength("Norm", "dst", dst, "shift", shift)
+	norm(dst, x, gain, shift, mean, inv)
+}
+
+// NormSums returns two sums over a vector that the gradient of Norm is made
+// of: that of gain[i]·dy[i] and that of gain[i]·dy[i]·u[i].
+func NormSums(dy, x, gain []float32, mean, inv float32) (flat, along float32) {
+	sameLength("NormSums", "dy", dy, "x", x)
+	sameLength("NormSums", "dy", dy, "gain", gain)
+	for len(x) > 0 {
+		n := min(len(x), reducePiece)
+		f, a := normSums(dy[:n], x[:n], gain[:n], mean, inv)
+		flat, along = flat+f, along+a
+		dy, x, gain = dy[n:], x[n:], gain[n:]
+	}
+	return flat, along
+}
+
+// NormGrad sets dx[i] += inv·(gain[i]·dy[i] - flat - along·u[i]). This is the
+// gradient of Norm, mean and inv being functions of x, if flat and along are
+// the sums of NormSums divided by the length.
+func NormGrad(dx, dy, x, gain []float32, mean, inv, flat, along float32) {
+	sameLength("NormGrad", "dx", dx, "dy", dy)
+	sameLength("NormGrad", "dx", dx, "x", x)
+	sameLength("NormGrad", "dx", dx, "gain", gain)
+	normGrad(dx, dy, x, gain, mean, inv, flat, along)
+}
+
+// NormGains adds to dgain and dshift what the rows of a matrix give, row after
+// row:
+//
+//	dgain[j]  += dy[r·stride+j]·u[r·stride+j]   where dy is not 0
+//	dshift[j] += dy[r·stride+j]
+//
+// There are as many rows as means.
+func NormGains(dgain, dshift, dy, x, mean, inv []float32, stride int) {
+	sameLength("NormGains", "dgain", dgain, "dshift", dshift)
+	sameLength("NormGains", "mean", mean, "inv", inv)
+	inBlocks(len(mean), len(dgain), func(r0, r1, j0, j1 int) {
+		at, end := r0*stride+j0, (r1-1)*stride+j1
+		normGains(dgain[j0:j1], dshift[j0:j1], dy[at:end], x[at:end], mean[r0:r1], inv[r0:r1], stride)
+	})
+}
+
+// SumRows sets dst[j] += x[r·stride+j] for the given number of rows, one after
+// the other.
+func SumRows(dst, x []float32, rows, stride int) {
+	inBlocks(rows, len(dst), func(r0, r1, j0, j1 int) {
+		sumRows(dst[j0:j1], x[r0*stride+j0:(r1-1)*stride+j1], r1-r0, stride)
+	})
+}
+
+// inBlocks cuts a matrix into blocks of a size that a kernel may be given.
+func inBlocks(rows, cols int, do func(r0, r1, j0, j1 int)) {
+	const most = 1 << 10
+	for j := 0; j < cols; j += most {
+		width := min(most, cols-j)
+		for r := 0; r < rows; {
+			r1 := min(r+max(1, 1<<14/width), rows)
+			do(r, r1, j, j+width)
+			r = r1
+		}
+	}
+}
+
+func sameLength(op, aName string, a []float32, bName string, b []float32) {
+	if len(a) != len(b) {
+		mismatch(op, aName, len(a), bName, len(b))
+	}
+}
