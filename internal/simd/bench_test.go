@@ -81,6 +81,8 @@ func BenchmarkVector(b *testing.B) {
 		{"NormGrad", func(x, y, z, w []float32) { NormGrad(w, x, y, z, 0.1, 1.1, 0.1, 0.1) }},
 		{"NormGains", func(x, y, z, w []float32) { NormGains(w[:64], x[:64], y, z, y[:len(y)/64], z[:len(y)/64], 64) }},
 		{"SumRows", func(x, y, z, w []float32) { SumRows(w[:64], y, len(y)/64, 64) }},
+		{"CopyRows", func(x, y, z, w []float32) { CopyRows(x, 16, y, 32, len(x)/32, 16) }},
+		{"AddRows", func(x, y, z, w []float32) { AddRows(x, 16, y, 32, len(x)/32, 16) }},
 		{"AdditiveScores", func(x, y, z, w []float32) { AdditiveScores(x[:len(x)/64], y[:64], z, w[:64], len(x)/64, 64) }},
 		{"AdditiveGrad", func(x, y, z, w []float32) {
 			AdditiveGrad(x[:64], w, x[64:128], y[:len(x)/64], y[:64], z, y[64:128], len(x)/64, 64)

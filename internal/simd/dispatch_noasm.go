@@ -101,3 +101,11 @@ func normGains(dgain, dshift, dy, x, mean, inv []float32, stride int) {
 func sumRows(dst, x []float32, rows, stride int) {
 	sumRowsGeneric(dst, x, rows, stride)
 }
+
+func copyRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
+	copyRowsGeneric(dst, dstStride, x, stride, rows, cols)
+}
+
+func addRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
+	addRowsGeneric(dst, dstStride, x, stride, rows, cols)
+}

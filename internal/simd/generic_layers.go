@@ -94,3 +94,16 @@ func sumRowsGeneric(dst, x []float32, rows, stride int) {
 		addGeneric(dst, dst, x[r*stride:][:len(dst)])
 	}
 }
+
+func copyRowsGeneric(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
+	for r := range rows {
+		copy(dst[r*dstStride:][:cols], x[r*stride:])
+	}
+}
+
+func addRowsGeneric(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
+	for r := range rows {
+		d := dst[r*dstStride:][:cols]
+		addGeneric(d, d, x[r*stride:][:cols])
+	}
+}

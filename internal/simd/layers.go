@@ -92,27 +92,6 @@ func NormGains(dgain, dshift, dy, x, mean, inv []float32, stride int) {
 	})
 }
 
-// SumRows sets dst[j] += x[r·stride+j] for the given number of rows, one after
-// the other.
-func SumRows(dst, x []float32, rows, stride int) {
-	inBlocks(rows, len(dst), func(r0, r1, j0, j1 int) {
-		sumRows(dst[j0:j1], x[r0*stride+j0:(r1-1)*stride+j1], r1-r0, stride)
-	})
-}
-
-// inBlocks cuts a matrix into blocks of a size that a kernel may be given.
-func inBlocks(rows, cols int, do func(r0, r1, j0, j1 int)) {
-	const most = 1 << 10
-	for j := 0; j < cols; j += most {
-		width := min(most, cols-j)
-		for r := 0; r < rows; {
-			r1 := min(r+max(1, 1<<14/width), rows)
-			do(r, r1, j, j+width)
-			r = r1
-		}
-	}
-}
-
 func sameLength(op, aName string, a []float32, bName string, b []float32) {
 	if len(a) != len(b) {
 		mismatch(op, aName, len(a), bName, len(b))

@@ -170,3 +170,25 @@ func sumRows(dst, x []float32, rows, stride int) {
 		sumRowsGeneric(dst, x, rows, stride)
 	}
 }
+
+func copyRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
+	switch active {
+	case avx512:
+		copyRowsAVX512(&dst[0], dstStride, &x[0], cols, rows, stride)
+	case avx2:
+		copyRowsAVX2(&dst[0], dstStride, &x[0], cols, rows, stride)
+	default:
+		copyRowsGeneric(dst, dstStride, x, stride, rows, cols)
+	}
+}
+
+func addRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
+	switch active {
+	case avx512:
+		addRowsAVX512(&dst[0], dstStride, &x[0], cols, rows, stride)
+	case avx2:
+		addRowsAVX2(&dst[0], dstStride, &x[0], cols, rows, stride)
+	default:
+		addRowsGeneric(dst, dstStride, x, stride, rows, cols)
+	}
+}

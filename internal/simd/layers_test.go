@@ -167,3 +167,31 @@ func TestSumsOverRows(t *testing.T) {
 		}
 	})
 }
+
+func TestRows(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(59, 60))
+		for _, c := range [][4]int{ // rows, columns, strides
+			{0, 3, 5, 4}, {3, 0, 5, 4}, {1, 1, 1, 1}, {7, 5, 9, 5}, {14, 16, 64, 16}, {14, 16, 16, 64}, {9, 64, 64, 0}, {11, 67, 70, 71}, {300, 33, 40, 130}, {2, 2100, 2101, 2103},
+		} {
+			rows, cols, dstStride, stride := c[0], c[1], c[2], c[3]
+			long := func(stride int) int { return max(0, (rows-1)*stride+cols) }
+			dst, x := newGuarded(r, long(dstStride)), newGuarded(r, long(stride))
+			sum, moved := clone(dst.x), clone(dst.x)
+			for i := range rows {
+				for j := range cols {
+					sum[i*dstStride+j] += x.x[i*stride+j]
+					moved[i*dstStride+j] = x.x[i*stride+j]
+				}
+			}
+			AddRows(dst.x, dstStride, x.x, stride, rows, cols)
+			if !same(dst.x, sum) || !dst.intact() {
+				t.Errorf("AddRows: %d rows of %d: wrong", rows, cols)
+			}
+			CopyRows(dst.x, dstStride, x.x, stride, rows, cols)
+			if !same(dst.x, moved) || !dst.intact() || !x.intact() {
+				t.Errorf("CopyRows: %d rows of %d: wrong", rows, cols)
+			}
+		}
+	})
+}

@@ -7749,6 +7749,204 @@ end337:
 	VZEROUPPER
 	RET
 
+// func copyRowsAVX512(dst *float32, dstStride int, x *float32, n int, rows int, stride int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·copyRowsAVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ dstStride+8(FP), CX
+	MOVQ x+16(FP), DX
+	SHLQ $0x02, CX
+	MOVQ n+24(FP), BX
+	XORQ SI, SI
+	SUBQ $+64, BX
+	JL   after347
+
+loop346:
+	LEAQ (AX)(SI*4), DI
+	MOVQ rows+32(FP), R8
+	MOVQ stride+40(FP), R9
+	SHLQ $0x02, R9
+	MOVQ SI, R11
+	SHLQ $0x02, R11
+	XORQ R10, R10
+
+row348:
+	VMOVUPS (DX)(R11*1), Z0
+	VMOVUPS Z0, (DI)
+	VMOVUPS 64(DX)(R11*1), Z0
+	VMOVUPS Z0, 64(DI)
+	VMOVUPS 128(DX)(R11*1), Z0
+	VMOVUPS Z0, 128(DI)
+	VMOVUPS 192(DX)(R11*1), Z0
+	VMOVUPS Z0, 192(DI)
+	ADDQ    CX, DI
+	ADDQ    R9, R11
+	INCQ    R10
+	CMPQ    R10, R8
+	JL      row348
+	ADDQ    $+64, SI
+	SUBQ    $+64, BX
+	JGE     loop346
+
+after347:
+	ADDQ $+64, BX
+	SUBQ $+16, BX
+	JL   after350
+
+loop349:
+	LEAQ (AX)(SI*4), DI
+	MOVQ rows+32(FP), R8
+	MOVQ stride+40(FP), R9
+	SHLQ $0x02, R9
+	MOVQ SI, R11
+	SHLQ $0x02, R11
+	XORQ R10, R10
+
+row351:
+	VMOVUPS (DX)(R11*1), Z0
+	VMOVUPS Z0, (DI)
+	ADDQ    CX, DI
+	ADDQ    R9, R11
+	INCQ    R10
+	CMPQ    R10, R8
+	JL      row351
+	ADDQ    $+16, SI
+	SUBQ    $+16, BX
+	JGE     loop349
+
+after350:
+	ADDQ  $+16, BX
+	TESTQ BX, BX
+	JZ    end345
+	MOVL  $-1, DI
+	BZHIL BX, DI, DI
+	KMOVW DI, K1
+	LEAQ  (AX)(SI*4), AX
+	MOVQ  rows+32(FP), BX
+	MOVQ  stride+40(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  SI, R8
+	SHLQ  $0x02, R8
+	XORQ  SI, SI
+
+row352:
+	VMOVUPS.Z (DX)(R8*1), K1, Z0
+	VMOVUPS   Z0, K1, (AX)
+	ADDQ      CX, AX
+	ADDQ      DI, R8
+	INCQ      SI
+	CMPQ      SI, BX
+	JL        row352
+
+end345:
+	VZEROUPPER
+	RET
+
+// func addRowsAVX512(dst *float32, dstStride int, x *float32, n int, rows int, stride int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·addRowsAVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ dstStride+8(FP), CX
+	MOVQ x+16(FP), DX
+	SHLQ $0x02, CX
+	MOVQ n+24(FP), BX
+	XORQ SI, SI
+	SUBQ $+64, BX
+	JL   after355
+
+loop354:
+	LEAQ (AX)(SI*4), DI
+	MOVQ rows+32(FP), R8
+	MOVQ stride+40(FP), R9
+	SHLQ $0x02, R9
+	MOVQ SI, R11
+	SHLQ $0x02, R11
+	XORQ R10, R10
+
+row356:
+	VMOVUPS (DX)(R11*1), Z0
+	VMOVUPS (DI), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, (DI)
+	VMOVUPS 64(DX)(R11*1), Z0
+	VMOVUPS 64(DI), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, 64(DI)
+	VMOVUPS 128(DX)(R11*1), Z0
+	VMOVUPS 128(DI), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, 128(DI)
+	VMOVUPS 192(DX)(R11*1), Z0
+	VMOVUPS 192(DI), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, 192(DI)
+	ADDQ    CX, DI
+	ADDQ    R9, R11
+	INCQ    R10
+	CMPQ    R10, R8
+	JL      row356
+	ADDQ    $+64, SI
+	SUBQ    $+64, BX
+	JGE     loop354
+
+after355:
+	ADDQ $+64, BX
+	SUBQ $+16, BX
+	JL   after358
+
+loop357:
+	LEAQ (AX)(SI*4), DI
+	MOVQ rows+32(FP), R8
+	MOVQ stride+40(FP), R9
+	SHLQ $0x02, R9
+	MOVQ SI, R11
+	SHLQ $0x02, R11
+	XORQ R10, R10
+
+row359:
+	VMOVUPS (DX)(R11*1), Z0
+	VMOVUPS (DI), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, (DI)
+	ADDQ    CX, DI
+	ADDQ    R9, R11
+	INCQ    R10
+	CMPQ    R10, R8
+	JL      row359
+	ADDQ    $+16, SI
+	SUBQ    $+16, BX
+	JGE     loop357
+
+after358:
+	ADDQ  $+16, BX
+	TESTQ BX, BX
+	JZ    end353
+	MOVL  $-1, DI
+	BZHIL BX, DI, DI
+	KMOVW DI, K1
+	LEAQ  (AX)(SI*4), AX
+	MOVQ  rows+32(FP), BX
+	MOVQ  stride+40(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  SI, R8
+	SHLQ  $0x02, R8
+	XORQ  SI, SI
+
+row360:
+	VMOVUPS.Z (DX)(R8*1), K1, Z0
+	VMOVUPS.Z (AX), K1, Z1
+	VADDPS    Z1, Z0, Z0
+	VMOVUPS   Z0, K1, (AX)
+	ADDQ      CX, AX
+	ADDQ      DI, R8
+	INCQ      SI
+	CMPQ      SI, BX
+	JL        row360
+
+end353:
+	VZEROUPPER
+	RET
+
 // func normGainsAVX512(dgain *float32, dshift *float32, dy *float32, x *float32, n int, mean *float32, inv *float32, rows int, stride int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·normGainsAVX512(SB), NOSPLIT, $0-72
@@ -7762,9 +7960,9 @@ TEXT ·normGainsAVX512(SB), NOSPLIT, $0-72
 	MOVQ   n+32(FP), R8
 	XORQ   R9, R9
 	SUBQ   $+64, R8
-	JL     after347
+	JL     after363
 
-loop346:
+loop362:
 	VMOVUPS (AX)(R9*4), Z1
 	VMOVUPS (CX)(R9*4), Z5
 	VMOVUPS 64(AX)(R9*4), Z2
@@ -7780,7 +7978,7 @@ loop346:
 	SHLQ    $0x02, R13
 	XORQ    R12, R12
 
-row348:
+row364:
 	VBROADCASTSS (SI)(R12*4), Z9
 	VBROADCASTSS (DI)(R12*4), Z10
 	VMOVUPS      (BX)(R13*1), Z11
@@ -7818,7 +8016,7 @@ row348:
 	ADDQ         R11, R13
 	INCQ         R12
 	CMPQ         R12, R10
-	JL           row348
+	JL           row364
 	VMOVUPS      Z1, (AX)(R9*4)
 	VMOVUPS      Z5, (CX)(R9*4)
 	VMOVUPS      Z2, 64(AX)(R9*4)
@@ -7829,14 +8027,14 @@ row348:
 	VMOVUPS      Z8, 192(CX)(R9*4)
 	ADDQ         $+64, R9
 	SUBQ         $+64, R8
-	JGE          loop346
+	JGE          loop362
 
-after347:
+after363:
 	ADDQ $+64, R8
 	SUBQ $+16, R8
-	JL   after350
+	JL   after366
 
-loop349:
+loop365:
 	VMOVUPS (AX)(R9*4), Z1
 	VMOVUPS (CX)(R9*4), Z2
 	MOVQ    rows+56(FP), R10
@@ -7846,7 +8044,7 @@ loop349:
 	SHLQ    $0x02, R13
 	XORQ    R12, R12
 
-row351:
+row367:
 	VBROADCASTSS (SI)(R12*4), Z3
 	VBROADCASTSS (DI)(R12*4), Z4
 	VMOVUPS      (BX)(R13*1), Z5
@@ -7860,17 +8058,17 @@ row351:
 	ADDQ         R11, R13
 	INCQ         R12
 	CMPQ         R12, R10
-	JL           row351
+	JL           row367
 	VMOVUPS      Z1, (AX)(R9*4)
 	VMOVUPS      Z2, (CX)(R9*4)
 	ADDQ         $+16, R9
 	SUBQ         $+16, R8
-	JGE          loop349
+	JGE          loop365
 
-after350:
+after366:
 	ADDQ      $+16, R8
 	TESTQ     R8, R8
-	JZ        end345
+	JZ        end361
 	MOVL      $-1, R10
 	BZHIL     R8, R10, R10
 	KMOVW     R10, K1
@@ -7883,7 +8081,7 @@ after350:
 	SHLQ      $0x02, R12
 	XORQ      R11, R11
 
-row352:
+row368:
 	VBROADCASTSS (SI)(R11*4), Z3
 	VBROADCASTSS (DI)(R11*4), Z4
 	VMOVUPS.Z    (BX)(R12*1), K1, Z5
@@ -7897,11 +8095,11 @@ row352:
 	ADDQ         R10, R12
 	INCQ         R11
 	CMPQ         R11, R8
-	JL           row352
+	JL           row368
 	VMOVUPS      Z1, K1, (AX)(R9*4)
 	VMOVUPS      Z2, K1, (CX)(R9*4)
 
-end345:
+end361:
 	VZEROUPPER
 	RET
 
@@ -7920,11 +8118,11 @@ TEXT ·gemm1AVX2(SB), NOSPLIT, $8-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x0c
-	JNE  rows353
+	JNE  rows369
 
-tile354:
+tile370:
 	CMPQ    88(AX), $0x02
-	JNE     notC355
+	JNE     notC371
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -7949,11 +8147,11 @@ tile354:
 	VMOVUPS (R13), Y10
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y11
-	JMP     begin357
+	JMP     begin373
 
-notC355:
+notC371:
 	CMPQ    88(AX), $0x01
-	JNE     notBias356
+	JNE     notBias372
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -7967,9 +8165,9 @@ notC355:
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
 	VMOVUPS Y0, Y11
-	JMP     begin357
+	JMP     begin373
 
-notBias356:
+notBias372:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -7983,16 +8181,16 @@ notBias356:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin357:
+begin373:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums359
+	JZ    sums375
 
-step358:
+step374:
 	VMOVUPS      (R15), Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y0
@@ -8022,9 +8220,9 @@ step358:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step358
+	JNZ          step374
 
-sums359:
+sums375:
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8075,17 +8273,17 @@ sums359:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile354
+	JNZ     tile370
 	VZEROUPPER
 	RET
 
-rows353:
+rows369:
 	CMPQ 64(AX), $0x0b
-	JNE  rows360
+	JNE  rows376
 
-tile361:
+tile377:
 	CMPQ    88(AX), $0x02
-	JNE     notC362
+	JNE     notC378
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8108,11 +8306,11 @@ tile361:
 	VMOVUPS (R13), Y9
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
-	JMP     begin364
+	JMP     begin380
 
-notC362:
+notC378:
 	CMPQ    88(AX), $0x01
-	JNE     notBias363
+	JNE     notBias379
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8125,9 +8323,9 @@ notC362:
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
-	JMP     begin364
+	JMP     begin380
 
-notBias363:
+notBias379:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8140,16 +8338,16 @@ notBias363:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin364:
+begin380:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums366
+	JZ    sums382
 
-step365:
+step381:
 	VMOVUPS      (R15), Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y0
@@ -8177,9 +8375,9 @@ step365:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step365
+	JNZ          step381
 
-sums366:
+sums382:
 	VXORPS  Y11, Y11, Y11
 	VADDPS  Y11, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8226,17 +8424,17 @@ sums366:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile361
+	JNZ     tile377
 	VZEROUPPER
 	RET
 
-rows360:
+rows376:
 	CMPQ 64(AX), $0x0a
-	JNE  rows367
+	JNE  rows383
 
-tile368:
+tile384:
 	CMPQ    88(AX), $0x02
-	JNE     notC369
+	JNE     notC385
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8257,11 +8455,11 @@ tile368:
 	VMOVUPS (R13), Y8
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y9
-	JMP     begin371
+	JMP     begin387
 
-notC369:
+notC385:
 	CMPQ    88(AX), $0x01
-	JNE     notBias370
+	JNE     notBias386
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8273,9 +8471,9 @@ notC369:
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
-	JMP     begin371
+	JMP     begin387
 
-notBias370:
+notBias386:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8287,16 +8485,16 @@ notBias370:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin371:
+begin387:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums373
+	JZ    sums389
 
-step372:
+step388:
 	VMOVUPS      (R15), Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y0
@@ -8322,9 +8520,9 @@ step372:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step372
+	JNZ          step388
 
-sums373:
+sums389:
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8367,17 +8565,17 @@ sums373:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile368
+	JNZ     tile384
 	VZEROUPPER
 	RET
 
-rows367:
+rows383:
 	CMPQ 64(AX), $0x09
-	JNE  rows374
+	JNE  rows390
 
-tile375:
+tile391:
 	CMPQ    88(AX), $0x02
-	JNE     notC376
+	JNE     notC392
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8396,11 +8594,11 @@ tile375:
 	VMOVUPS (R13), Y7
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y8
-	JMP     begin378
+	JMP     begin394
 
-notC376:
+notC392:
 	CMPQ    88(AX), $0x01
-	JNE     notBias377
+	JNE     notBias393
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8411,9 +8609,9 @@ notC376:
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
-	JMP     begin378
+	JMP     begin394
 
-notBias377:
+notBias393:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8424,16 +8622,16 @@ notBias377:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin378:
+begin394:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums380
+	JZ    sums396
 
-step379:
+step395:
 	VMOVUPS      (R15), Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y0
@@ -8457,9 +8655,9 @@ step379:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step379
+	JNZ          step395
 
-sums380:
+sums396:
 	VXORPS  Y9, Y9, Y9
 	VADDPS  Y9, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8498,17 +8696,17 @@ sums380:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile375
+	JNZ     tile391
 	VZEROUPPER
 	RET
 
-rows374:
+rows390:
 	CMPQ 64(AX), $0x08
-	JNE  rows381
+	JNE  rows397
 
-tile382:
+tile398:
 	CMPQ    88(AX), $0x02
-	JNE     notC383
+	JNE     notC399
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8525,11 +8723,11 @@ tile382:
 	VMOVUPS (R13), Y6
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y7
-	JMP     begin385
+	JMP     begin401
 
-notC383:
+notC399:
 	CMPQ    88(AX), $0x01
-	JNE     notBias384
+	JNE     notBias400
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8539,9 +8737,9 @@ notC383:
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
-	JMP     begin385
+	JMP     begin401
 
-notBias384:
+notBias400:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8551,16 +8749,16 @@ notBias384:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin385:
+begin401:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums387
+	JZ    sums403
 
-step386:
+step402:
 	VMOVUPS      (R15), Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -8582,9 +8780,9 @@ step386:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step386
+	JNZ          step402
 
-sums387:
+sums403:
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8619,17 +8817,17 @@ sums387:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile382
+	JNZ     tile398
 	VZEROUPPER
 	RET
 
-rows381:
+rows397:
 	CMPQ 64(AX), $0x07
-	JNE  rows388
+	JNE  rows404
 
-tile389:
+tile405:
 	CMPQ    88(AX), $0x02
-	JNE     notC390
+	JNE     notC406
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8644,11 +8842,11 @@ tile389:
 	VMOVUPS (R13), Y5
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y6
-	JMP     begin392
+	JMP     begin408
 
-notC390:
+notC406:
 	CMPQ    88(AX), $0x01
-	JNE     notBias391
+	JNE     notBias407
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8657,9 +8855,9 @@ notC390:
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
-	JMP     begin392
+	JMP     begin408
 
-notBias391:
+notBias407:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8668,16 +8866,16 @@ notBias391:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin392:
+begin408:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums394
+	JZ    sums410
 
-step393:
+step409:
 	VMOVUPS      (R15), Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y0
@@ -8697,9 +8895,9 @@ step393:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step393
+	JNZ          step409
 
-sums394:
+sums410:
 	VXORPS  Y7, Y7, Y7
 	VADDPS  Y7, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8730,17 +8928,17 @@ sums394:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile389
+	JNZ     tile405
 	VZEROUPPER
 	RET
 
-rows388:
+rows404:
 	CMPQ 64(AX), $0x06
-	JNE  rows395
+	JNE  rows411
 
-tile396:
+tile412:
 	CMPQ    88(AX), $0x02
-	JNE     notC397
+	JNE     notC413
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8753,11 +8951,11 @@ tile396:
 	VMOVUPS (R13), Y4
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y5
-	JMP     begin399
+	JMP     begin415
 
-notC397:
+notC413:
 	CMPQ    88(AX), $0x01
-	JNE     notBias398
+	JNE     notBias414
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8765,9 +8963,9 @@ notC397:
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
-	JMP     begin399
+	JMP     begin415
 
-notBias398:
+notBias414:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8775,14 +8973,14 @@ notBias398:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin399:
+begin415:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums401
+	JZ    sums417
 
-step400:
+step416:
 	VMOVUPS      (R14), Y6
 	VBROADCASTSS (R13), Y7
 	VFMADD231PS  Y7, Y6, Y0
@@ -8799,9 +8997,9 @@ step400:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step400
+	JNZ          step416
 
-sums401:
+sums417:
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8828,17 +9026,17 @@ sums401:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile396
+	JNZ     tile412
 	VZEROUPPER
 	RET
 
-rows395:
+rows411:
 	CMPQ 64(AX), $0x05
-	JNE  rows402
+	JNE  rows418
 
-tile403:
+tile419:
 	CMPQ    88(AX), $0x02
-	JNE     notC404
+	JNE     notC420
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -8849,34 +9047,34 @@ tile403:
 	VMOVUPS (R12), Y3
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y4
-	JMP     begin406
+	JMP     begin422
 
-notC404:
+notC420:
 	CMPQ    88(AX), $0x01
-	JNE     notBias405
+	JNE     notBias421
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
-	JMP     begin406
+	JMP     begin422
 
-notBias405:
+notBias421:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin406:
+begin422:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums408
+	JZ    sums424
 
-step407:
+step423:
 	VMOVUPS      (R13), Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y0
@@ -8891,9 +9089,9 @@ step407:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step407
+	JNZ          step423
 
-sums408:
+sums424:
 	VXORPS  Y5, Y5, Y5
 	VADDPS  Y5, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8916,17 +9114,17 @@ sums408:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile403
+	JNZ     tile419
 	VZEROUPPER
 	RET
 
-rows402:
+rows418:
 	CMPQ 64(AX), $0x04
-	JNE  rows409
+	JNE  rows425
 
-tile410:
+tile426:
 	CMPQ    88(AX), $0x02
-	JNE     notC411
+	JNE     notC427
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -8935,32 +9133,32 @@ tile410:
 	VMOVUPS (R12), Y2
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y3
-	JMP     begin413
+	JMP     begin429
 
-notC411:
+notC427:
 	CMPQ    88(AX), $0x01
-	JNE     notBias412
+	JNE     notBias428
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
-	JMP     begin413
+	JMP     begin429
 
-notBias412:
+notBias428:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin413:
+begin429:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums415
+	JZ    sums431
 
-step414:
+step430:
 	VMOVUPS      (R13), Y4
 	VBROADCASTSS (R12), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -8973,9 +9171,9 @@ step414:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step414
+	JNZ          step430
 
-sums415:
+sums431:
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8994,47 +9192,47 @@ sums415:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile410
+	JNZ     tile426
 	VZEROUPPER
 	RET
 
-rows409:
+rows425:
 	CMPQ 64(AX), $0x03
-	JNE  rows416
+	JNE  rows432
 
-tile417:
+tile433:
 	CMPQ    88(AX), $0x02
-	JNE     notC418
+	JNE     notC434
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
-	JMP     begin420
+	JMP     begin436
 
-notC418:
+notC434:
 	CMPQ    88(AX), $0x01
-	JNE     notBias419
+	JNE     notBias435
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
-	JMP     begin420
+	JMP     begin436
 
-notBias419:
+notBias435:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin420:
+begin436:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums422
+	JZ    sums438
 
-step421:
+step437:
 	VMOVUPS      (R12), Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y0
@@ -9045,9 +9243,9 @@ step421:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step421
+	JNZ          step437
 
-sums422:
+sums438:
 	VXORPS  Y3, Y3, Y3
 	VADDPS  Y3, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9062,43 +9260,43 @@ sums422:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile417
+	JNZ     tile433
 	VZEROUPPER
 	RET
 
-rows416:
+rows432:
 	CMPQ 64(AX), $0x02
-	JNE  rows423
+	JNE  rows439
 
-tile424:
+tile440:
 	CMPQ    88(AX), $0x02
-	JNE     notC425
+	JNE     notC441
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
-	JMP     begin427
+	JMP     begin443
 
-notC425:
+notC441:
 	CMPQ    88(AX), $0x01
-	JNE     notBias426
+	JNE     notBias442
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
-	JMP     begin427
+	JMP     begin443
 
-notBias426:
+notBias442:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin427:
+begin443:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums429
+	JZ    sums445
 
-step428:
+step444:
 	VMOVUPS      (R12), Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y0
@@ -9107,9 +9305,9 @@ step428:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step428
+	JNZ          step444
 
-sums429:
+sums445:
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9120,52 +9318,52 @@ sums429:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile424
+	JNZ     tile440
 	VZEROUPPER
 	RET
 
-rows423:
-tile430:
+rows439:
+tile446:
 	CMPQ    88(AX), $0x02
-	JNE     notC431
+	JNE     notC447
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
-	JMP     begin433
+	JMP     begin449
 
-notC431:
+notC447:
 	CMPQ    88(AX), $0x01
-	JNE     notBias432
+	JNE     notBias448
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
-	JMP     begin433
+	JMP     begin449
 
-notBias432:
+notBias448:
 	VXORPS Y0, Y0, Y0
 
-begin433:
+begin449:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums435
+	JZ    sums451
 
-step434:
+step450:
 	VMOVUPS      (R12), Y1
 	VBROADCASTSS (R11), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step434
+	JNZ          step450
 
-sums435:
+sums451:
 	VXORPS  Y1, Y1, Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (R8)
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile430
+	JNZ     tile446
 	VZEROUPPER
 	RET
 
@@ -9190,11 +9388,11 @@ TEXT ·gemm1maskedAVX2(SB), NOSPLIT, $8-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x0c
-	JNE     rows436
+	JNE     rows452
 
-tile437:
+tile453:
 	CMPQ       88(AX), $0x02
-	JNE        notC438
+	JNE        notC454
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9219,11 +9417,11 @@ tile437:
 	VMASKMOVPS (R13), Y0, Y11
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y12
-	JMP        begin440
+	JMP        begin456
 
-notC438:
+notC454:
 	CMPQ       88(AX), $0x01
-	JNE        notBias439
+	JNE        notBias455
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -9237,9 +9435,9 @@ notC438:
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
 	VMOVUPS    Y1, Y12
-	JMP        begin440
+	JMP        begin456
 
-notBias439:
+notBias455:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9253,16 +9451,16 @@ notBias439:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-begin440:
+begin456:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums442
+	JZ    sums458
 
-step441:
+step457:
 	VMASKMOVPS   (R15), Y0, Y13
 	VBROADCASTSS (R13), Y14
 	VFMADD231PS  Y14, Y13, Y1
@@ -9292,9 +9490,9 @@ step441:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step441
+	JNZ          step457
 
-sums442:
+sums458:
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9345,17 +9543,17 @@ sums442:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile437
+	JNZ        tile453
 	VZEROUPPER
 	RET
 
-rows436:
+rows452:
 	CMPQ 64(AX), $0x0b
-	JNE  rows443
+	JNE  rows459
 
-tile444:
+tile460:
 	CMPQ       88(AX), $0x02
-	JNE        notC445
+	JNE        notC461
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9378,11 +9576,11 @@ tile444:
 	VMASKMOVPS (R13), Y0, Y10
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y11
-	JMP        begin447
+	JMP        begin463
 
-notC445:
+notC461:
 	CMPQ       88(AX), $0x01
-	JNE        notBias446
+	JNE        notBias462
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -9395,9 +9593,9 @@ notC445:
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
-	JMP        begin447
+	JMP        begin463
 
-notBias446:
+notBias462:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9410,16 +9608,16 @@ notBias446:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin447:
+begin463:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums449
+	JZ    sums465
 
-step448:
+step464:
 	VMASKMOVPS   (R15), Y0, Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y1
@@ -9447,9 +9645,9 @@ step448:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step448
+	JNZ          step464
 
-sums449:
+sums465:
 	VXORPS     Y12, Y12, Y12
 	VADDPS     Y12, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9496,17 +9694,17 @@ sums449:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile444
+	JNZ        tile460
 	VZEROUPPER
 	RET
 
-rows443:
+rows459:
 	CMPQ 64(AX), $0x0a
-	JNE  rows450
+	JNE  rows466
 
-tile451:
+tile467:
 	CMPQ       88(AX), $0x02
-	JNE        notC452
+	JNE        notC468
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9527,11 +9725,11 @@ tile451:
 	VMASKMOVPS (R13), Y0, Y9
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y10
-	JMP        begin454
+	JMP        begin470
 
-notC452:
+notC468:
 	CMPQ       88(AX), $0x01
-	JNE        notBias453
+	JNE        notBias469
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -9543,9 +9741,9 @@ notC452:
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
-	JMP        begin454
+	JMP        begin470
 
-notBias453:
+notBias469:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9557,16 +9755,16 @@ notBias453:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin454:
+begin470:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums456
+	JZ    sums472
 
-step455:
+step471:
 	VMASKMOVPS   (R15), Y0, Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y1
@@ -9592,9 +9790,9 @@ step455:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step455
+	JNZ          step471
 
-sums456:
+sums472:
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9637,17 +9835,17 @@ sums456:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile451
+	JNZ        tile467
 	VZEROUPPER
 	RET
 
-rows450:
+rows466:
 	CMPQ 64(AX), $0x09
-	JNE  rows457
+	JNE  rows473
 
-tile458:
+tile474:
 	CMPQ       88(AX), $0x02
-	JNE        notC459
+	JNE        notC475
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9666,11 +9864,11 @@ tile458:
 	VMASKMOVPS (R13), Y0, Y8
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y9
-	JMP        begin461
+	JMP        begin477
 
-notC459:
+notC475:
 	CMPQ       88(AX), $0x01
-	JNE        notBias460
+	JNE        notBias476
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -9681,9 +9879,9 @@ notC459:
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
-	JMP        begin461
+	JMP        begin477
 
-notBias460:
+notBias476:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9694,16 +9892,16 @@ notBias460:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin461:
+begin477:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums463
+	JZ    sums479
 
-step462:
+step478:
 	VMASKMOVPS   (R15), Y0, Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y1
@@ -9727,9 +9925,9 @@ step462:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step462
+	JNZ          step478
 
-sums463:
+sums479:
 	VXORPS     Y10, Y10, Y10
 	VADDPS     Y10, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9768,17 +9966,17 @@ sums463:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile458
+	JNZ        tile474
 	VZEROUPPER
 	RET
 
-rows457:
+rows473:
 	CMPQ 64(AX), $0x08
-	JNE  rows464
+	JNE  rows480
 
-tile465:
+tile481:
 	CMPQ       88(AX), $0x02
-	JNE        notC466
+	JNE        notC482
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9795,11 +9993,11 @@ tile465:
 	VMASKMOVPS (R13), Y0, Y7
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y8
-	JMP        begin468
+	JMP        begin484
 
-notC466:
+notC482:
 	CMPQ       88(AX), $0x01
-	JNE        notBias467
+	JNE        notBias483
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -9809,9 +10007,9 @@ notC466:
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
-	JMP        begin468
+	JMP        begin484
 
-notBias467:
+notBias483:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9821,16 +10019,16 @@ notBias467:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin468:
+begin484:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums470
+	JZ    sums486
 
-step469:
+step485:
 	VMASKMOVPS   (R15), Y0, Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y1
@@ -9852,9 +10050,9 @@ step469:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step469
+	JNZ          step485
 
-sums470:
+sums486:
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9889,17 +10087,17 @@ sums470:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile465
+	JNZ        tile481
 	VZEROUPPER
 	RET
 
-rows464:
+rows480:
 	CMPQ 64(AX), $0x07
-	JNE  rows471
+	JNE  rows487
 
-tile472:
+tile488:
 	CMPQ       88(AX), $0x02
-	JNE        notC473
+	JNE        notC489
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9914,11 +10112,11 @@ tile472:
 	VMASKMOVPS (R13), Y0, Y6
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y7
-	JMP        begin475
+	JMP        begin491
 
-notC473:
+notC489:
 	CMPQ       88(AX), $0x01
-	JNE        notBias474
+	JNE        notBias490
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -9927,9 +10125,9 @@ notC473:
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
-	JMP        begin475
+	JMP        begin491
 
-notBias474:
+notBias490:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9938,16 +10136,16 @@ notBias474:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin475:
+begin491:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums477
+	JZ    sums493
 
-step476:
+step492:
 	VMASKMOVPS   (R15), Y0, Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y1
@@ -9967,9 +10165,9 @@ step476:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step476
+	JNZ          step492
 
-sums477:
+sums493:
 	VXORPS     Y8, Y8, Y8
 	VADDPS     Y8, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10000,17 +10198,17 @@ sums477:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile472
+	JNZ        tile488
 	VZEROUPPER
 	RET
 
-rows471:
+rows487:
 	CMPQ 64(AX), $0x06
-	JNE  rows478
+	JNE  rows494
 
-tile479:
+tile495:
 	CMPQ       88(AX), $0x02
-	JNE        notC480
+	JNE        notC496
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -10023,11 +10221,11 @@ tile479:
 	VMASKMOVPS (R13), Y0, Y5
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y6
-	JMP        begin482
+	JMP        begin498
 
-notC480:
+notC496:
 	CMPQ       88(AX), $0x01
-	JNE        notBias481
+	JNE        notBias497
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -10035,9 +10233,9 @@ notC480:
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
-	JMP        begin482
+	JMP        begin498
 
-notBias481:
+notBias497:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10045,14 +10243,14 @@ notBias481:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin482:
+begin498:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums484
+	JZ    sums500
 
-step483:
+step499:
 	VMASKMOVPS   (R14), Y0, Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y1
@@ -10069,9 +10267,9 @@ step483:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step483
+	JNZ          step499
 
-sums484:
+sums500:
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10098,17 +10296,17 @@ sums484:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile479
+	JNZ        tile495
 	VZEROUPPER
 	RET
 
-rows478:
+rows494:
 	CMPQ 64(AX), $0x05
-	JNE  rows485
+	JNE  rows501
 
-tile486:
+tile502:
 	CMPQ       88(AX), $0x02
-	JNE        notC487
+	JNE        notC503
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -10119,34 +10317,34 @@ tile486:
 	VMASKMOVPS (R12), Y0, Y4
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y5
-	JMP        begin489
+	JMP        begin505
 
-notC487:
+notC503:
 	CMPQ       88(AX), $0x01
-	JNE        notBias488
+	JNE        notBias504
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
-	JMP        begin489
+	JMP        begin505
 
-notBias488:
+notBias504:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin489:
+begin505:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums491
+	JZ    sums507
 
-step490:
+step506:
 	VMASKMOVPS   (R13), Y0, Y6
 	VBROADCASTSS (R12), Y7
 	VFMADD231PS  Y7, Y6, Y1
@@ -10161,9 +10359,9 @@ step490:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step490
+	JNZ          step506
 
-sums491:
+sums507:
 	VXORPS     Y6, Y6, Y6
 	VADDPS     Y6, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10186,17 +10384,17 @@ sums491:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile486
+	JNZ        tile502
 	VZEROUPPER
 	RET
 
-rows485:
+rows501:
 	CMPQ 64(AX), $0x04
-	JNE  rows492
+	JNE  rows508
 
-tile493:
+tile509:
 	CMPQ       88(AX), $0x02
-	JNE        notC494
+	JNE        notC510
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -10205,32 +10403,32 @@ tile493:
 	VMASKMOVPS (R12), Y0, Y3
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y4
-	JMP        begin496
+	JMP        begin512
 
-notC494:
+notC510:
 	CMPQ       88(AX), $0x01
-	JNE        notBias495
+	JNE        notBias511
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
-	JMP        begin496
+	JMP        begin512
 
-notBias495:
+notBias511:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin496:
+begin512:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums498
+	JZ    sums514
 
-step497:
+step513:
 	VMASKMOVPS   (R13), Y0, Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y1
@@ -10243,9 +10441,9 @@ step497:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step497
+	JNZ          step513
 
-sums498:
+sums514:
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10264,47 +10462,47 @@ sums498:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile493
+	JNZ        tile509
 	VZEROUPPER
 	RET
 
-rows492:
+rows508:
 	CMPQ 64(AX), $0x03
-	JNE  rows499
+	JNE  rows515
 
-tile500:
+tile516:
 	CMPQ       88(AX), $0x02
-	JNE        notC501
+	JNE        notC517
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y3
-	JMP        begin503
+	JMP        begin519
 
-notC501:
+notC517:
 	CMPQ       88(AX), $0x01
-	JNE        notBias502
+	JNE        notBias518
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
-	JMP        begin503
+	JMP        begin519
 
-notBias502:
+notBias518:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin503:
+begin519:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums505
+	JZ    sums521
 
-step504:
+step520:
 	VMASKMOVPS   (R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
 	VFMADD231PS  Y5, Y4, Y1
@@ -10315,9 +10513,9 @@ step504:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step504
+	JNZ          step520
 
-sums505:
+sums521:
 	VXORPS     Y4, Y4, Y4
 	VADDPS     Y4, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10332,43 +10530,43 @@ sums505:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile500
+	JNZ        tile516
 	VZEROUPPER
 	RET
 
-rows499:
+rows515:
 	CMPQ 64(AX), $0x02
-	JNE  rows506
+	JNE  rows522
 
-tile507:
+tile523:
 	CMPQ       88(AX), $0x02
-	JNE        notC508
+	JNE        notC524
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
-	JMP        begin510
+	JMP        begin526
 
-notC508:
+notC524:
 	CMPQ       88(AX), $0x01
-	JNE        notBias509
+	JNE        notBias525
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
-	JMP        begin510
+	JMP        begin526
 
-notBias509:
+notBias525:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin510:
+begin526:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums512
+	JZ    sums528
 
-step511:
+step527:
 	VMASKMOVPS   (R12), Y0, Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y1
@@ -10377,9 +10575,9 @@ step511:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step511
+	JNZ          step527
 
-sums512:
+sums528:
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10390,52 +10588,52 @@ sums512:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile507
+	JNZ        tile523
 	VZEROUPPER
 	RET
 
-rows506:
-tile513:
+rows522:
+tile529:
 	CMPQ       88(AX), $0x02
-	JNE        notC514
+	JNE        notC530
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin516
+	JMP        begin532
 
-notC514:
+notC530:
 	CMPQ       88(AX), $0x01
-	JNE        notBias515
+	JNE        notBias531
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin516
+	JMP        begin532
 
-notBias515:
+notBias531:
 	VXORPS Y1, Y1, Y1
 
-begin516:
+begin532:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums518
+	JZ    sums534
 
-step517:
+step533:
 	VMASKMOVPS   (R12), Y0, Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step517
+	JNZ          step533
 
-sums518:
+sums534:
 	VXORPS     Y2, Y2, Y2
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
 	ADDQ       R9, R8
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile513
+	JNZ        tile529
 	VZEROUPPER
 	RET
 
@@ -10472,11 +10670,11 @@ TEXT ·gemm2AVX2(SB), NOSPLIT, $0-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x06
-	JNE  rows519
+	JNE  rows535
 
-tile520:
+tile536:
 	CMPQ    88(AX), $0x02
-	JNE     notC521
+	JNE     notC537
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	VMOVUPS 32(R13), Y1
@@ -10495,11 +10693,11 @@ tile520:
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
 	VMOVUPS 32(R13), Y11
-	JMP     begin523
+	JMP     begin539
 
-notC521:
+notC537:
 	CMPQ    88(AX), $0x01
-	JNE     notBias522
+	JNE     notBias538
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y2
@@ -10513,9 +10711,9 @@ notC521:
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
 	VMOVUPS Y1, Y11
-	JMP     begin523
+	JMP     begin539
 
-notBias522:
+notBias538:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -10529,14 +10727,14 @@ notBias522:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin523:
+begin539:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums525
+	JZ    sums541
 
-step524:
+step540:
 	VMOVUPS      (R14), Y12
 	VMOVUPS      32(R14), Y13
 	VBROADCASTSS (R13), Y14
@@ -10560,9 +10758,9 @@ step524:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step524
+	JNZ          step540
 
-sums525:
+sums541:
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -10601,17 +10799,17 @@ sums525:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile520
+	JNZ     tile536
 	VZEROUPPER
 	RET
 
-rows519:
+rows535:
 	CMPQ 64(AX), $0x05
-	JNE  rows526
+	JNE  rows542
 
-tile527:
+tile543:
 	CMPQ    88(AX), $0x02
-	JNE     notC528
+	JNE     notC544
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -10627,11 +10825,11 @@ tile527:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     begin530
+	JMP     begin546
 
-notC528:
+notC544:
 	CMPQ    88(AX), $0x01
-	JNE     notBias529
+	JNE     notBias545
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -10643,9 +10841,9 @@ notC528:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     begin530
+	JMP     begin546
 
-notBias529:
+notBias545:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -10657,14 +10855,14 @@ notBias529:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin530:
+begin546:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums532
+	JZ    sums548
 
-step531:
+step547:
 	VMOVUPS      (R13), Y10
 	VMOVUPS      32(R13), Y11
 	VBROADCASTSS (R12), Y12
@@ -10685,9 +10883,9 @@ step531:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step531
+	JNZ          step547
 
-sums532:
+sums548:
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -10720,17 +10918,17 @@ sums532:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile527
+	JNZ     tile543
 	VZEROUPPER
 	RET
 
-rows526:
+rows542:
 	CMPQ 64(AX), $0x04
-	JNE  rows533
+	JNE  rows549
 
-tile534:
+tile550:
 	CMPQ    88(AX), $0x02
-	JNE     notC535
+	JNE     notC551
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -10743,11 +10941,11 @@ tile534:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     begin537
+	JMP     begin553
 
-notC535:
+notC551:
 	CMPQ    88(AX), $0x01
-	JNE     notBias536
+	JNE     notBias552
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -10757,9 +10955,9 @@ notC535:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     begin537
+	JMP     begin553
 
-notBias536:
+notBias552:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -10769,14 +10967,14 @@ notBias536:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin537:
+begin553:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums539
+	JZ    sums555
 
-step538:
+step554:
 	VMOVUPS      (R13), Y8
 	VMOVUPS      32(R13), Y9
 	VBROADCASTSS (R12), Y10
@@ -10794,9 +10992,9 @@ step538:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step538
+	JNZ          step554
 
-sums539:
+sums555:
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -10823,17 +11021,17 @@ sums539:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile534
+	JNZ     tile550
 	VZEROUPPER
 	RET
 
-rows533:
+rows549:
 	CMPQ 64(AX), $0x03
-	JNE  rows540
+	JNE  rows556
 
-tile541:
+tile557:
 	CMPQ    88(AX), $0x02
-	JNE     notC542
+	JNE     notC558
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -10843,11 +11041,11 @@ tile541:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     begin544
+	JMP     begin560
 
-notC542:
+notC558:
 	CMPQ    88(AX), $0x01
-	JNE     notBias543
+	JNE     notBias559
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -10855,9 +11053,9 @@ notC542:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     begin544
+	JMP     begin560
 
-notBias543:
+notBias559:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -10865,14 +11063,14 @@ notBias543:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin544:
+begin560:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums546
+	JZ    sums562
 
-step545:
+step561:
 	VMOVUPS      (R12), Y6
 	VMOVUPS      32(R12), Y7
 	VBROADCASTSS (R11), Y8
@@ -10887,9 +11085,9 @@ step545:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step545
+	JNZ          step561
 
-sums546:
+sums562:
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -10910,49 +11108,49 @@ sums546:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile541
+	JNZ     tile557
 	VZEROUPPER
 	RET
 
-rows540:
+rows556:
 	CMPQ 64(AX), $0x02
-	JNE  rows547
+	JNE  rows563
 
-tile548:
+tile564:
 	CMPQ    88(AX), $0x02
-	JNE     notC549
+	JNE     notC565
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     begin551
+	JMP     begin567
 
-notC549:
+notC565:
 	CMPQ    88(AX), $0x01
-	JNE     notBias550
+	JNE     notBias566
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     begin551
+	JMP     begin567
 
-notBias550:
+notBias566:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin551:
+begin567:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums553
+	JZ    sums569
 
-step552:
+step568:
 	VMOVUPS      (R12), Y4
 	VMOVUPS      32(R12), Y5
 	VBROADCASTSS (R11), Y6
@@ -10964,9 +11162,9 @@ step552:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step552
+	JNZ          step568
 
-sums553:
+sums569:
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -10981,39 +11179,39 @@ sums553:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile548
+	JNZ     tile564
 	VZEROUPPER
 	RET
 
-rows547:
-tile554:
+rows563:
+tile570:
 	CMPQ    88(AX), $0x02
-	JNE     notC555
+	JNE     notC571
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin557
+	JMP     begin573
 
-notC555:
+notC571:
 	CMPQ    88(AX), $0x01
-	JNE     notBias556
+	JNE     notBias572
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin557
+	JMP     begin573
 
-notBias556:
+notBias572:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin557:
+begin573:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums559
+	JZ    sums575
 
-step558:
+step574:
 	VMOVUPS      (R12), Y2
 	VMOVUPS      32(R12), Y3
 	VBROADCASTSS (R11), Y4
@@ -11022,9 +11220,9 @@ step558:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step558
+	JNZ          step574
 
-sums559:
+sums575:
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11033,7 +11231,7 @@ sums559:
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile554
+	JNZ     tile570
 	VZEROUPPER
 	RET
 
@@ -11058,11 +11256,11 @@ TEXT ·gemm2maskedAVX2(SB), NOSPLIT, $0-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x06
-	JNE     rows560
+	JNE     rows576
 
-tile561:
+tile577:
 	CMPQ       88(AX), $0x02
-	JNE        notC562
+	JNE        notC578
 	MOVQ       R8, R13
 	VMOVUPS    (R13), Y1
 	VMASKMOVPS 32(R13), Y0, Y2
@@ -11081,11 +11279,11 @@ tile561:
 	ADDQ       R9, R13
 	VMOVUPS    (R13), Y11
 	VMASKMOVPS 32(R13), Y0, Y12
-	JMP        begin564
+	JMP        begin580
 
-notC562:
+notC578:
 	CMPQ       88(AX), $0x01
-	JNE        notBias563
+	JNE        notBias579
 	MOVQ       96(AX), R13
 	VMOVUPS    (R13), Y1
 	VMOVUPS    Y1, Y3
@@ -11099,9 +11297,9 @@ notC562:
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
 	VMOVUPS    Y2, Y12
-	JMP        begin564
+	JMP        begin580
 
-notBias563:
+notBias579:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -11115,14 +11313,14 @@ notBias563:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-begin564:
+begin580:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums566
+	JZ    sums582
 
-step565:
+step581:
 	VMOVUPS      (R14), Y13
 	VMASKMOVPS   32(R14), Y0, Y14
 	VBROADCASTSS (R13), Y15
@@ -11146,9 +11344,9 @@ step565:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step565
+	JNZ          step581
 
-sums566:
+sums582:
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11187,17 +11385,17 @@ sums566:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile561
+	JNZ        tile577
 	VZEROUPPER
 	RET
 
-rows560:
+rows576:
 	CMPQ 64(AX), $0x05
-	JNE  rows567
+	JNE  rows583
 
-tile568:
+tile584:
 	CMPQ       88(AX), $0x02
-	JNE        notC569
+	JNE        notC585
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -11213,11 +11411,11 @@ tile568:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y9
 	VMASKMOVPS 32(R12), Y0, Y10
-	JMP        begin571
+	JMP        begin587
 
-notC569:
+notC585:
 	CMPQ       88(AX), $0x01
-	JNE        notBias570
+	JNE        notBias586
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -11229,9 +11427,9 @@ notC569:
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
-	JMP        begin571
+	JMP        begin587
 
-notBias570:
+notBias586:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -11243,14 +11441,14 @@ notBias570:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin571:
+begin587:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums573
+	JZ    sums589
 
-step572:
+step588:
 	VMOVUPS      (R13), Y11
 	VMASKMOVPS   32(R13), Y0, Y12
 	VBROADCASTSS (R12), Y13
@@ -11271,9 +11469,9 @@ step572:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step572
+	JNZ          step588
 
-sums573:
+sums589:
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11306,17 +11504,17 @@ sums573:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile568
+	JNZ        tile584
 	VZEROUPPER
 	RET
 
-rows567:
+rows583:
 	CMPQ 64(AX), $0x04
-	JNE  rows574
+	JNE  rows590
 
-tile575:
+tile591:
 	CMPQ       88(AX), $0x02
-	JNE        notC576
+	JNE        notC592
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -11329,11 +11527,11 @@ tile575:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y7
 	VMASKMOVPS 32(R12), Y0, Y8
-	JMP        begin578
+	JMP        begin594
 
-notC576:
+notC592:
 	CMPQ       88(AX), $0x01
-	JNE        notBias577
+	JNE        notBias593
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -11343,9 +11541,9 @@ notC576:
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
-	JMP        begin578
+	JMP        begin594
 
-notBias577:
+notBias593:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -11355,14 +11553,14 @@ notBias577:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin578:
+begin594:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums580
+	JZ    sums596
 
-step579:
+step595:
 	VMOVUPS      (R13), Y9
 	VMASKMOVPS   32(R13), Y0, Y10
 	VBROADCASTSS (R12), Y11
@@ -11380,9 +11578,9 @@ step579:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step579
+	JNZ          step595
 
-sums580:
+sums596:
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11409,17 +11607,17 @@ sums580:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile575
+	JNZ        tile591
 	VZEROUPPER
 	RET
 
-rows574:
+rows590:
 	CMPQ 64(AX), $0x03
-	JNE  rows581
+	JNE  rows597
 
-tile582:
+tile598:
 	CMPQ       88(AX), $0x02
-	JNE        notC583
+	JNE        notC599
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
@@ -11429,11 +11627,11 @@ tile582:
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y5
 	VMASKMOVPS 32(R11), Y0, Y6
-	JMP        begin585
+	JMP        begin601
 
-notC583:
+notC599:
 	CMPQ       88(AX), $0x01
-	JNE        notBias584
+	JNE        notBias600
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
@@ -11441,9 +11639,9 @@ notC583:
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
-	JMP        begin585
+	JMP        begin601
 
-notBias584:
+notBias600:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -11451,14 +11649,14 @@ notBias584:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin585:
+begin601:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums587
+	JZ    sums603
 
-step586:
+step602:
 	VMOVUPS      (R12), Y7
 	VMASKMOVPS   32(R12), Y0, Y8
 	VBROADCASTSS (R11), Y9
@@ -11473,9 +11671,9 @@ step586:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step586
+	JNZ          step602
 
-sums587:
+sums603:
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11496,49 +11694,49 @@ sums587:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile582
+	JNZ        tile598
 	VZEROUPPER
 	RET
 
-rows581:
+rows597:
 	CMPQ 64(AX), $0x02
-	JNE  rows588
+	JNE  rows604
 
-tile589:
+tile605:
 	CMPQ       88(AX), $0x02
-	JNE        notC590
+	JNE        notC606
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y3
 	VMASKMOVPS 32(R11), Y0, Y4
-	JMP        begin592
+	JMP        begin608
 
-notC590:
+notC606:
 	CMPQ       88(AX), $0x01
-	JNE        notBias591
+	JNE        notBias607
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
-	JMP        begin592
+	JMP        begin608
 
-notBias591:
+notBias607:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin592:
+begin608:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums594
+	JZ    sums610
 
-step593:
+step609:
 	VMOVUPS      (R12), Y5
 	VMASKMOVPS   32(R12), Y0, Y6
 	VBROADCASTSS (R11), Y7
@@ -11550,9 +11748,9 @@ step593:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step593
+	JNZ          step609
 
-sums594:
+sums610:
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11567,39 +11765,39 @@ sums594:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile589
+	JNZ        tile605
 	VZEROUPPER
 	RET
 
-rows588:
-tile595:
+rows604:
+tile611:
 	CMPQ       88(AX), $0x02
-	JNE        notC596
+	JNE        notC612
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin598
+	JMP        begin614
 
-notC596:
+notC612:
 	CMPQ       88(AX), $0x01
-	JNE        notBias597
+	JNE        notBias613
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin598
+	JMP        begin614
 
-notBias597:
+notBias613:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin598:
+begin614:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums600
+	JZ    sums616
 
-step599:
+step615:
 	VMOVUPS      (R12), Y3
 	VMASKMOVPS   32(R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
@@ -11608,9 +11806,9 @@ step599:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step599
+	JNZ          step615
 
-sums600:
+sums616:
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11619,7 +11817,7 @@ sums600:
 	ADDQ       R9, R8
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile595
+	JNZ        tile611
 	VZEROUPPER
 	RET
 
@@ -11667,9 +11865,9 @@ TEXT ·transposeAVX2(SB), NOSPLIT, $64-48
 	MOVQ    depth+40(FP), DX
 	XORQ    BX, BX
 	SUBQ    $0x08, DX
-	JL      rest602
+	JL      rest618
 
-loop601:
+loop617:
 	MOVQ           (SP), SI
 	VBROADCASTF128 (SI)(BX*1), Y0
 	VBROADCASTF128 16(SI)(BX*1), Y1
@@ -11728,11 +11926,11 @@ loop601:
 	ADDQ           CX, AX
 	ADDQ           $+32, BX
 	SUBQ           $0x08, DX
-	JGE            loop601
+	JGE            loop617
 
-rest602:
+rest618:
 	ADDQ       $0x08, DX
-	JZ         done603
+	JZ         done619
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -11781,36 +11979,36 @@ rest602:
 	VMOVUPS    Y5, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x01
-	JE         columns604
+	JE         columns620
 	VMOVUPS    Y4, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x02
-	JE         columns604
+	JE         columns620
 	VMOVUPS    Y2, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x03
-	JE         columns604
+	JE         columns620
 	VMOVUPS    Y6, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x04
-	JE         columns604
+	JE         columns620
 	VMOVUPS    Y7, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x05
-	JE         columns604
+	JE         columns620
 	VMOVUPS    Y3, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x06
-	JE         columns604
+	JE         columns620
 	VMOVUPS    Y8, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x07
-	JE         columns604
+	JE         columns620
 	VMOVUPS    Y0, (AX)
 	ADDQ       CX, AX
 
-columns604:
-done603:
+columns620:
+done619:
 	VZEROUPPER
 	RET
 
@@ -11901,7 +12099,7 @@ TEXT ·gemvTransposedAVX2(SB), NOSPLIT, $128-8
 	VMOVUPS    32(DI), Y0
 	VMASKMOVPS (CX), Y0, Y0
 	SUBQ       BX, DX
-	JLE        groups605
+	JLE        groups621
 	CMPQ       DX, BX
 	CMOVQGT    BX, DX
 	LEAQ       masks<>+0(SB), BX
@@ -11911,14 +12109,14 @@ TEXT ·gemvTransposedAVX2(SB), NOSPLIT, $128-8
 	VMOVUPS    32(BX), Y1
 	VMASKMOVPS 32(CX), Y1, Y1
 
-groups605:
+groups621:
 	MOVQ (AX), CX
 	MOVQ 56(AX), DX
 	XORQ BX, BX
 	SUBQ $0x08, DX
-	JL   rest607
+	JL   rest623
 
-loop606:
+loop622:
 	MOVQ           (SP), SI
 	VBROADCASTF128 (SI)(BX*1), Y2
 	VBROADCASTF128 16(SI)(BX*1), Y3
@@ -12034,11 +12232,11 @@ loop606:
 	ADDQ           $0x20, CX
 	ADDQ           $+32, BX
 	SUBQ           $0x08, DX
-	JGE            loop606
+	JGE            loop622
 
-rest607:
+rest623:
 	ADDQ         $0x08, DX
-	JZ           done608
+	JZ           done624
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12087,35 +12285,35 @@ rest607:
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y7, Y0
 	CMPQ         DX, $0x01
-	JE           columns609
+	JE           columns625
 	VBROADCASTSS 4(CX), Y3
 	VFMADD231PS  Y3, Y6, Y0
 	CMPQ         DX, $0x02
-	JE           columns609
+	JE           columns625
 	VBROADCASTSS 8(CX), Y3
 	VFMADD231PS  Y3, Y4, Y0
 	CMPQ         DX, $0x03
-	JE           columns609
+	JE           columns625
 	VBROADCASTSS 12(CX), Y3
 	VFMADD231PS  Y3, Y8, Y0
 	CMPQ         DX, $0x04
-	JE           columns609
+	JE           columns625
 	VBROADCASTSS 16(CX), Y3
 	VFMADD231PS  Y3, Y9, Y0
 	CMPQ         DX, $0x05
-	JE           columns609
+	JE           columns625
 	VBROADCASTSS 20(CX), Y3
 	VFMADD231PS  Y3, Y5, Y0
 	CMPQ         DX, $0x06
-	JE           columns609
+	JE           columns625
 	VBROADCASTSS 24(CX), Y3
 	VFMADD231PS  Y3, Y10, Y0
 	CMPQ         DX, $0x07
-	JE           columns609
+	JE           columns625
 	VBROADCASTSS 28(CX), Y3
 	VFMADD231PS  Y3, Y2, Y0
 
-columns609:
+columns625:
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12164,36 +12362,36 @@ columns609:
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y7, Y1
 	CMPQ         DX, $0x01
-	JE           columns610
+	JE           columns626
 	VBROADCASTSS 4(CX), Y3
 	VFMADD231PS  Y3, Y6, Y1
 	CMPQ         DX, $0x02
-	JE           columns610
+	JE           columns626
 	VBROADCASTSS 8(CX), Y3
 	VFMADD231PS  Y3, Y4, Y1
 	CMPQ         DX, $0x03
-	JE           columns610
+	JE           columns626
 	VBROADCASTSS 12(CX), Y3
 	VFMADD231PS  Y3, Y8, Y1
 	CMPQ         DX, $0x04
-	JE           columns610
+	JE           columns626
 	VBROADCASTSS 16(CX), Y3
 	VFMADD231PS  Y3, Y9, Y1
 	CMPQ         DX, $0x05
-	JE           columns610
+	JE           columns626
 	VBROADCASTSS 20(CX), Y3
 	VFMADD231PS  Y3, Y5, Y1
 	CMPQ         DX, $0x06
-	JE           columns610
+	JE           columns626
 	VBROADCASTSS 24(CX), Y3
 	VFMADD231PS  Y3, Y10, Y1
 	CMPQ         DX, $0x07
-	JE           columns610
+	JE           columns626
 	VBROADCASTSS 28(CX), Y3
 	VFMADD231PS  Y3, Y2, Y1
 
-columns610:
-done608:
+columns626:
+done624:
 	VXORPS     Y2, Y2, Y2
 	VADDPS     Y2, Y0, Y0
 	VADDPS     Y2, Y1, Y1
@@ -12210,7 +12408,7 @@ done608:
 	VMOVUPS    32(SI), Y2
 	VMASKMOVPS Y0, Y2, (CX)
 	SUBQ       DX, AX
-	JLE        groups611
+	JLE        groups627
 	CMPQ       AX, DX
 	CMOVQGT    DX, AX
 	LEAQ       masks<>+0(SB), DX
@@ -12220,7 +12418,7 @@ done608:
 	VMOVUPS    32(DX), Y0
 	VMASKMOVPS Y1, Y0, 32(CX)
 
-groups611:
+groups627:
 	VZEROUPPER
 	RET
 
@@ -12233,9 +12431,9 @@ TEXT ·axpyAVX2(SB), NOSPLIT, $0-32
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after614
+	JL           after630
 
-loop613:
+loop629:
 	VMOVUPS     (AX)(BX*4), Y1
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD231PS Y1, Y0, Y2
@@ -12254,26 +12452,26 @@ loop613:
 	VMOVUPS     Y2, 96(CX)(BX*4)
 	ADDQ        $+32, BX
 	SUBQ        $+32, DX
-	JGE         loop613
+	JGE         loop629
 
-after614:
+after630:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after616
+	JL   after632
 
-loop615:
+loop631:
 	VMOVUPS     (AX)(BX*4), Y1
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD231PS Y1, Y0, Y2
 	VMOVUPS     Y2, (CX)(BX*4)
 	ADDQ        $+8, BX
 	SUBQ        $+8, DX
-	JGE         loop615
+	JGE         loop631
 
-after616:
+after632:
 	ADDQ        $+8, DX
 	TESTQ       DX, DX
-	JZ          end612
+	JZ          end628
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -12284,7 +12482,7 @@ after616:
 	VFMADD231PS Y2, Y0, Y3
 	VMASKMOVPS  Y3, Y1, (CX)(BX*4)
 
-end612:
+end628:
 	VZEROUPPER
 	RET
 
@@ -12297,9 +12495,9 @@ TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after619
+	JL           after635
 
-loop618:
+loop634:
 	VMOVUPS (CX)(BX*4), Y1
 	VMULPS  Y1, Y0, Y1
 	VMOVUPS Y1, (AX)(BX*4)
@@ -12314,25 +12512,25 @@ loop618:
 	VMOVUPS Y1, 96(AX)(BX*4)
 	ADDQ    $+32, BX
 	SUBQ    $+32, DX
-	JGE     loop618
+	JGE     loop634
 
-after619:
+after635:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after621
+	JL   after637
 
-loop620:
+loop636:
 	VMOVUPS (CX)(BX*4), Y1
 	VMULPS  Y1, Y0, Y1
 	VMOVUPS Y1, (AX)(BX*4)
 	ADDQ    $+8, BX
 	SUBQ    $+8, DX
-	JGE     loop620
+	JGE     loop636
 
-after621:
+after637:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end617
+	JZ         end633
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -12342,7 +12540,7 @@ after621:
 	VMULPS     Y2, Y0, Y2
 	VMASKMOVPS Y2, Y1, (AX)(BX*4)
 
-end617:
+end633:
 	VZEROUPPER
 	RET
 
@@ -12355,9 +12553,9 @@ TEXT ·addAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after624
+	JL   after640
 
-loop623:
+loop639:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VADDPS  Y1, Y0, Y0
@@ -12376,26 +12574,26 @@ loop623:
 	VMOVUPS Y0, 96(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop623
+	JGE     loop639
 
-after624:
+after640:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after626
+	JL   after642
 
-loop625:
+loop641:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (AX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop625
+	JGE     loop641
 
-after626:
+after642:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end622
+	JZ         end638
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -12406,7 +12604,7 @@ after626:
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-end622:
+end638:
 	VZEROUPPER
 	RET
 
@@ -12419,9 +12617,9 @@ TEXT ·mulAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after629
+	JL   after645
 
-loop628:
+loop644:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VMULPS  Y1, Y0, Y0
@@ -12440,26 +12638,26 @@ loop628:
 	VMOVUPS Y0, 96(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop628
+	JGE     loop644
 
-after629:
+after645:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after631
+	JL   after647
 
-loop630:
+loop646:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VMULPS  Y1, Y0, Y0
 	VMOVUPS Y0, (AX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop630
+	JGE     loop646
 
-after631:
+after647:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end627
+	JZ         end643
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -12470,7 +12668,7 @@ after631:
 	VMULPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-end627:
+end643:
 	VZEROUPPER
 	RET
 
@@ -12483,9 +12681,9 @@ TEXT ·mulAddAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after634
+	JL   after650
 
-loop633:
+loop649:
 	VMOVUPS     (CX)(SI*4), Y0
 	VMOVUPS     (DX)(SI*4), Y1
 	VMOVUPS     (AX)(SI*4), Y2
@@ -12508,14 +12706,14 @@ loop633:
 	VMOVUPS     Y0, 96(AX)(SI*4)
 	ADDQ        $+32, SI
 	SUBQ        $+32, BX
-	JGE         loop633
+	JGE         loop649
 
-after634:
+after650:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after636
+	JL   after652
 
-loop635:
+loop651:
 	VMOVUPS     (CX)(SI*4), Y0
 	VMOVUPS     (DX)(SI*4), Y1
 	VMOVUPS     (AX)(SI*4), Y2
@@ -12523,12 +12721,12 @@ loop635:
 	VMOVUPS     Y0, (AX)(SI*4)
 	ADDQ        $+8, SI
 	SUBQ        $+8, BX
-	JGE         loop635
+	JGE         loop651
 
-after636:
+after652:
 	ADDQ        $+8, BX
 	TESTQ       BX, BX
-	JZ          end632
+	JZ          end648
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -12540,7 +12738,7 @@ after636:
 	VFMADD213PS Y3, Y2, Y1
 	VMASKMOVPS  Y1, Y0, (AX)(SI*4)
 
-end632:
+end648:
 	VZEROUPPER
 	RET
 
@@ -12559,9 +12757,9 @@ TEXT ·sumAVX2(SB), NOSPLIT, $0-20
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+64, CX
-	JL     after640
+	JL     after656
 
-loop639:
+loop655:
 	VMOVUPS (AX)(DX*4), Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS 32(AX)(DX*4), Y8
@@ -12580,55 +12778,55 @@ loop639:
 	VADDPS  Y8, Y7, Y7
 	ADDQ    $+64, DX
 	SUBQ    $+64, CX
-	JGE     loop639
+	JGE     loop655
 
-after640:
+after656:
 	ADDQ    $+64, CX
 	CMPQ    CX, $+8
-	JL      rest6380
+	JL      rest6540
 	VMOVUPS (AX)(DX*4), Y8
 	VADDPS  Y8, Y0, Y0
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6381
+	JL      rest6541
 	VMOVUPS 32(AX)(DX*4), Y8
 	VADDPS  Y8, Y1, Y1
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6382
+	JL      rest6542
 	VMOVUPS 64(AX)(DX*4), Y8
 	VADDPS  Y8, Y2, Y2
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6383
+	JL      rest6543
 	VMOVUPS 96(AX)(DX*4), Y8
 	VADDPS  Y8, Y3, Y3
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6384
+	JL      rest6544
 	VMOVUPS 128(AX)(DX*4), Y8
 	VADDPS  Y8, Y4, Y4
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6385
+	JL      rest6545
 	VMOVUPS 160(AX)(DX*4), Y8
 	VADDPS  Y8, Y5, Y5
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6386
+	JL      rest6546
 	VMOVUPS 192(AX)(DX*4), Y8
 	VADDPS  Y8, Y6, Y6
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6387
+	JL      rest6547
 	VMOVUPS 224(AX)(DX*4), Y8
 	VADDPS  Y8, Y7, Y7
 	SUBQ    $+8, CX
-	JMP     done637
+	JMP     done653
 
-rest6380:
+rest6540:
 	TESTQ      CX, CX
-	JZ         done637
+	JZ         done653
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12636,11 +12834,11 @@ rest6380:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS (AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y0, Y0
-	JMP        done637
+	JMP        done653
 
-rest6381:
+rest6541:
 	TESTQ      CX, CX
-	JZ         done637
+	JZ         done653
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12648,11 +12846,11 @@ rest6381:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 32(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y1, Y1
-	JMP        done637
+	JMP        done653
 
-rest6382:
+rest6542:
 	TESTQ      CX, CX
-	JZ         done637
+	JZ         done653
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12660,11 +12858,11 @@ rest6382:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 64(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y2, Y2
-	JMP        done637
+	JMP        done653
 
-rest6383:
+rest6543:
 	TESTQ      CX, CX
-	JZ         done637
+	JZ         done653
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12672,11 +12870,11 @@ rest6383:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 96(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y3, Y3
-	JMP        done637
+	JMP        done653
 
-rest6384:
+rest6544:
 	TESTQ      CX, CX
-	JZ         done637
+	JZ         done653
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12684,11 +12882,11 @@ rest6384:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 128(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y4, Y4
-	JMP        done637
+	JMP        done653
 
-rest6385:
+rest6545:
 	TESTQ      CX, CX
-	JZ         done637
+	JZ         done653
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12696,11 +12894,11 @@ rest6385:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 160(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y5, Y5
-	JMP        done637
+	JMP        done653
 
-rest6386:
+rest6546:
 	TESTQ      CX, CX
-	JZ         done637
+	JZ         done653
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12708,11 +12906,11 @@ rest6386:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 192(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y6, Y6
-	JMP        done637
+	JMP        done653
 
-rest6387:
+rest6547:
 	TESTQ      CX, CX
-	JZ         done637
+	JZ         done653
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12721,7 +12919,7 @@ rest6387:
 	VMASKMOVPS 224(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y7, Y7
 
-done637:
+done653:
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
@@ -12755,9 +12953,9 @@ TEXT ·dotAVX2(SB), NOSPLIT, $0-28
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+64, DX
-	JL     after644
+	JL     after660
 
-loop643:
+loop659:
 	VMOVUPS     (AX)(BX*4), Y8
 	VMOVUPS     (CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y0
@@ -12784,63 +12982,63 @@ loop643:
 	VFMADD231PS Y8, Y9, Y7
 	ADDQ        $+64, BX
 	SUBQ        $+64, DX
-	JGE         loop643
+	JGE         loop659
 
-after644:
+after660:
 	ADDQ        $+64, DX
 	CMPQ        DX, $+8
-	JL          rest6420
+	JL          rest6580
 	VMOVUPS     (AX)(BX*4), Y8
 	VMOVUPS     (CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y0
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6421
+	JL          rest6581
 	VMOVUPS     32(AX)(BX*4), Y8
 	VMOVUPS     32(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y1
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6422
+	JL          rest6582
 	VMOVUPS     64(AX)(BX*4), Y8
 	VMOVUPS     64(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y2
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6423
+	JL          rest6583
 	VMOVUPS     96(AX)(BX*4), Y8
 	VMOVUPS     96(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y3
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6424
+	JL          rest6584
 	VMOVUPS     128(AX)(BX*4), Y8
 	VMOVUPS     128(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y4
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6425
+	JL          rest6585
 	VMOVUPS     160(AX)(BX*4), Y8
 	VMOVUPS     160(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y5
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6426
+	JL          rest6586
 	VMOVUPS     192(AX)(BX*4), Y8
 	VMOVUPS     192(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y6
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6427
+	JL          rest6587
 	VMOVUPS     224(AX)(BX*4), Y8
 	VMOVUPS     224(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y7
 	SUBQ        $+8, DX
-	JMP         done641
+	JMP         done657
 
-rest6420:
+rest6580:
 	TESTQ       DX, DX
-	JZ          done641
+	JZ          done657
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -12849,11 +13047,11 @@ rest6420:
 	VMASKMOVPS  (AX)(BX*4), Y8, Y9
 	VMASKMOVPS  (CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y0
-	JMP         done641
+	JMP         done657
 
-rest6421:
+rest6581:
 	TESTQ       DX, DX
-	JZ          done641
+	JZ          done657
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -12862,11 +13060,11 @@ rest6421:
 	VMASKMOVPS  32(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  32(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y1
-	JMP         done641
+	JMP         done657
 
-rest6422:
+rest6582:
 	TESTQ       DX, DX
-	JZ          done641
+	JZ          done657
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -12875,11 +13073,11 @@ rest6422:
 	VMASKMOVPS  64(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  64(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y2
-	JMP         done641
+	JMP         done657
 
-rest6423:
+rest6583:
 	TESTQ       DX, DX
-	JZ          done641
+	JZ          done657
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -12888,11 +13086,11 @@ rest6423:
 	VMASKMOVPS  96(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  96(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y3
-	JMP         done641
+	JMP         done657
 
-rest6424:
+rest6584:
 	TESTQ       DX, DX
-	JZ          done641
+	JZ          done657
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -12901,11 +13099,11 @@ rest6424:
 	VMASKMOVPS  128(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  128(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y4
-	JMP         done641
+	JMP         done657
 
-rest6425:
+rest6585:
 	TESTQ       DX, DX
-	JZ          done641
+	JZ          done657
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -12914,11 +13112,11 @@ rest6425:
 	VMASKMOVPS  160(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  160(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y5
-	JMP         done641
+	JMP         done657
 
-rest6426:
+rest6586:
 	TESTQ       DX, DX
-	JZ          done641
+	JZ          done657
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -12927,11 +13125,11 @@ rest6426:
 	VMASKMOVPS  192(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  192(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y6
-	JMP         done641
+	JMP         done657
 
-rest6427:
+rest6587:
 	TESTQ       DX, DX
-	JZ          done641
+	JZ          done657
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -12941,7 +13139,7 @@ rest6427:
 	VMASKMOVPS  224(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y7
 
-done641:
+done657:
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
@@ -12972,9 +13170,9 @@ TEXT ·maxAVX2(SB), NOSPLIT, $0-20
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+32, CX
-	JL           after647
+	JL           after663
 
-loop646:
+loop662:
 	VMOVUPS (AX)(DX*4), Y6
 	VMAXPS  Y6, Y1, Y1
 	VCMPPS  $0x03, Y6, Y6, Y6
@@ -12993,26 +13191,26 @@ loop646:
 	VORPS   Y6, Y5, Y5
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop646
+	JGE     loop662
 
-after647:
+after663:
 	ADDQ $+32, CX
 	SUBQ $+8, CX
-	JL   after649
+	JL   after665
 
-loop648:
+loop664:
 	VMOVUPS (AX)(DX*4), Y6
 	VMAXPS  Y6, Y1, Y1
 	VCMPPS  $0x03, Y6, Y6, Y6
 	VORPS   Y6, Y5, Y5
 	ADDQ    $+8, DX
 	SUBQ    $+8, CX
-	JGE     loop648
+	JGE     loop664
 
-after649:
+after665:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         end645
+	JZ         end661
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13024,7 +13222,7 @@ after649:
 	VCMPPS     $0x03, Y0, Y0, Y0
 	VORPS      Y0, Y5, Y5
 
-end645:
+end661:
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y4, Y2, Y2
 	VMAXPS       Y2, Y1, Y1
@@ -13035,11 +13233,11 @@ end645:
 	VMOVSHDUP    X1, X0
 	VMAXPS       X0, X1, X1
 	VPTEST       Y5, Y5
-	JZ           clean650
+	JZ           clean666
 	VBROADCASTSS c7fc00000<>+0(SB), Y0
 	VMOVUPS      Y0, Y1
 
-clean650:
+clean666:
 	MOVSS X1, ret+16(FP)
 	VZEROUPPER
 	RET
@@ -13052,9 +13250,9 @@ TEXT ·finiteAVX2(SB), NOSPLIT, $0-17
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+32, CX
-	JL     after653
+	JL     after669
 
-loop652:
+loop668:
 	VMOVUPS (AX)(DX*4), Y1
 	VSUBPS  Y1, Y1, Y1
 	VORPS   Y1, Y0, Y0
@@ -13069,25 +13267,25 @@ loop652:
 	VORPS   Y1, Y0, Y0
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop652
+	JGE     loop668
 
-after653:
+after669:
 	ADDQ $+32, CX
 	SUBQ $+8, CX
-	JL   after655
+	JL   after671
 
-loop654:
+loop670:
 	VMOVUPS (AX)(DX*4), Y1
 	VSUBPS  Y1, Y1, Y1
 	VORPS   Y1, Y0, Y0
 	ADDQ    $+8, DX
 	SUBQ    $+8, CX
-	JGE     loop654
+	JGE     loop670
 
-after655:
+after671:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         end651
+	JZ         end667
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13097,7 +13295,7 @@ after655:
 	VSUBPS     Y1, Y1, Y1
 	VORPS      Y1, Y0, Y0
 
-end651:
+end667:
 	VPTEST Y0, Y0
 	SETEQ  AL
 	MOVB   AL, ret+16(FP)
@@ -13114,9 +13312,9 @@ TEXT ·expAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after658
+	JL           after674
 
-loop657:
+loop673:
 	VMOVUPS      (CX)(BX*4), Y2
 	VMINPS       Y2, Y0, Y2
 	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y2, Y3
@@ -13138,12 +13336,12 @@ loop657:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop657
+	JGE          loop673
 
-after658:
+after674:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end656
+	JZ           end672
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13169,7 +13367,7 @@ after658:
 	VANDPS       Y0, Y1, Y1
 	VMASKMOVPS   Y1, Y2, (AX)(BX*4)
 
-end656:
+end672:
 	VZEROUPPER
 	RET
 
@@ -13186,9 +13384,9 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-36
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after662
+	JL           after678
 
-loop661:
+loop677:
 	VMOVUPS      (CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -13233,12 +13431,12 @@ loop661:
 	VADDPS       Y8, Y4, Y4
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop661
+	JGE          loop677
 
-after662:
+after678:
 	ADDQ         $+16, DX
 	CMPQ         DX, $+8
-	JL           rest6600
+	JL           rest6760
 	VMOVUPS      (CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -13262,7 +13460,7 @@ after662:
 	VADDPS       Y8, Y3, Y3
 	SUBQ         $+8, DX
 	CMPQ         DX, $+8
-	JL           rest6601
+	JL           rest6761
 	VMOVUPS      32(CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -13285,11 +13483,11 @@ after662:
 	VMOVUPS      Y2, 32(AX)(BX*4)
 	VADDPS       Y2, Y4, Y4
 	SUBQ         $+8, DX
-	JMP          done659
+	JMP          done675
 
-rest6600:
+rest6760:
 	TESTQ        DX, DX
-	JZ           done659
+	JZ           done675
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13317,11 +13515,11 @@ rest6600:
 	VMASKMOVPS   Y2, Y5, (AX)(BX*4)
 	VANDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y3, Y3
-	JMP          done659
+	JMP          done675
 
-rest6601:
+rest6761:
 	TESTQ        DX, DX
-	JZ           done659
+	JZ           done675
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13350,7 +13548,7 @@ rest6601:
 	VANDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y4, Y4
 
-done659:
+done675:
 	VADDPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X0
 	VADDPS       X0, X3, X3
@@ -13374,9 +13572,9 @@ TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after665
+	JL           after681
 
-loop664:
+loop680:
 	VMOVUPS      (CX)(BX*4), Y4
 	VSUBPS       Y4, Y2, Y4
 	VMINPS       Y4, Y0, Y4
@@ -13401,12 +13599,12 @@ loop664:
 	VMOVUPS      Y7, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop664
+	JGE          loop680
 
-after665:
+after681:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end663
+	JZ           end679
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13435,7 +13633,7 @@ after665:
 	VDIVPS       Y1, Y3, Y1
 	VMASKMOVPS   Y1, Y4, (AX)(BX*4)
 
-end663:
+end679:
 	VZEROUPPER
 	RET
 
@@ -13449,9 +13647,9 @@ TEXT ·tanhAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after668
+	JL           after684
 
-loop667:
+loop683:
 	VMOVUPS      (CX)(BX*4), Y2
 	VANDPS       c7fffffff<>+0(SB), Y2, Y3
 	VANDPS       c80000000<>+0(SB), Y2, Y2
@@ -13478,12 +13676,12 @@ loop667:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop667
+	JGE          loop683
 
-after668:
+after684:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end666
+	JZ           end682
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13514,7 +13712,7 @@ after668:
 	VORPS        Y3, Y1, Y1
 	VMASKMOVPS   Y1, Y2, (AX)(BX*4)
 
-end666:
+end682:
 	VZEROUPPER
 	RET
 
@@ -13531,9 +13729,9 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after671
+	JL           after687
 
-loop670:
+loop686:
 	VMOVUPS      (CX)(BX*4), Y5
 	VANDPS       c7fffffff<>+0(SB), Y5, Y6
 	VMINPS       Y6, Y2, Y6
@@ -13579,12 +13777,12 @@ loop670:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop670
+	JGE          loop686
 
-after671:
+after687:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end669
+	JZ           end685
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13634,7 +13832,7 @@ after671:
 	VFNMADD231PS Y7, Y2, Y6
 	VMASKMOVPS   Y6, Y5, (AX)(BX*4)
 
-end669:
+end685:
 	VZEROUPPER
 	RET
 
@@ -13652,9 +13850,9 @@ TEXT ·geluGradAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after674
+	JL           after690
 
-loop673:
+loop689:
 	VMOVUPS      (CX)(BX*4), Y6
 	VANDPS       c7fffffff<>+0(SB), Y6, Y7
 	VMINPS       Y7, Y2, Y7
@@ -13705,12 +13903,12 @@ loop673:
 	VMOVUPS      Y8, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop673
+	JGE          loop689
 
-after674:
+after690:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end672
+	JZ           end688
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13765,7 +13963,7 @@ after674:
 	VFMADD231PS  Y8, Y1, Y0
 	VMASKMOVPS   Y0, Y6, (AX)(BX*4)
 
-end672:
+end688:
 	VZEROUPPER
 	RET
 
@@ -13783,15 +13981,15 @@ TEXT ·additiveScoresAVX2(SB), NOSPLIT, $0-48
 	VBROADCASTSS c3f800000<>+0(SB), Y3
 	VBROADCASTSS cc0000000<>+0(SB), Y4
 
-key675:
+key691:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	MOVQ   h+40(FP), DI
 	XORQ   R8, R8
 	SUBQ   $+16, DI
-	JL     after679
+	JL     after695
 
-loop678:
+loop694:
 	VMOVUPS      (CX)(R8*4), Y7
 	VMOVUPS      (DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -13842,12 +14040,12 @@ loop678:
 	VFMADD231PS  Y7, Y9, Y6
 	ADDQ         $+16, R8
 	SUBQ         $+16, DI
-	JGE          loop678
+	JGE          loop694
 
-after679:
+after695:
 	ADDQ         $+16, DI
 	CMPQ         DI, $+8
-	JL           rest6770
+	JL           rest6930
 	VMOVUPS      (CX)(R8*4), Y7
 	VMOVUPS      (DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -13874,7 +14072,7 @@ after679:
 	VFMADD231PS  Y7, Y9, Y5
 	SUBQ         $+8, DI
 	CMPQ         DI, $+8
-	JL           rest6771
+	JL           rest6931
 	VMOVUPS      32(CX)(R8*4), Y7
 	VMOVUPS      32(DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -13900,11 +14098,11 @@ after679:
 	VMOVUPS      32(BX)(R8*4), Y7
 	VFMADD231PS  Y7, Y9, Y6
 	SUBQ         $+8, DI
-	JMP          done676
+	JMP          done692
 
-rest6770:
+rest6930:
 	TESTQ        DI, DI
-	JZ           done676
+	JZ           done692
 	LEAQ         masks<>+0(SB), R9
 	SHLQ         $0x02, DI
 	SUBQ         DI, R9
@@ -13934,11 +14132,11 @@ rest6770:
 	VFMADD213PS  Y3, Y4, Y10
 	VMASKMOVPS   (BX)(R8*4), Y7, Y7
 	VFMADD231PS  Y7, Y10, Y5
-	JMP          done676
+	JMP          done692
 
-rest6771:
+rest6931:
 	TESTQ        DI, DI
-	JZ           done676
+	JZ           done692
 	LEAQ         masks<>+0(SB), R9
 	SHLQ         $0x02, DI
 	SUBQ         DI, R9
@@ -13969,7 +14167,7 @@ rest6771:
 	VMASKMOVPS   32(BX)(R8*4), Y7, Y7
 	VFMADD231PS  Y7, Y10, Y6
 
-done676:
+done692:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X6
 	VADDPS       X6, X5, X5
@@ -13982,7 +14180,7 @@ done676:
 	LEAQ         (DX)(DI*4), DX
 	ADDQ         $0x04, AX
 	DECQ         SI
-	JNZ          key675
+	JNZ          key691
 	VZEROUPPER
 	RET
 
@@ -14003,18 +14201,18 @@ TEXT ·additiveGradAVX2(SB), NOSPLIT, $0-72
 	VBROADCASTSS c3f800000<>+0(SB), Y3
 	VBROADCASTSS cc0000000<>+0(SB), Y4
 
-key680:
+key696:
 	MOVL         (BX), R10
 	ADDL         R10, R10
-	JZ           skip681
+	JZ           skip697
 	VBROADCASTSS (BX), Y5
 	VMULPS       c40800000<>+0(SB), Y5, Y6
 	MOVQ         h+64(FP), R10
 	XORQ         R11, R11
 	SUBQ         $+8, R10
-	JL           after684
+	JL           after700
 
-loop683:
+loop699:
 	VMOVUPS      (SI)(R11*4), Y7
 	VMOVUPS      (DI)(R11*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -14053,12 +14251,12 @@ loop683:
 	VMOVUPS      Y8, (DX)(R11*4)
 	ADDQ         $+8, R11
 	SUBQ         $+8, R10
-	JGE          loop683
+	JGE          loop699
 
-after684:
+after700:
 	ADDQ         $+8, R10
 	TESTQ        R10, R10
-	JZ           end682
+	JZ           end698
 	LEAQ         masks<>+0(SB), R12
 	SHLQ         $0x02, R10
 	SUBQ         R10, R12
@@ -14101,15 +14299,15 @@ after684:
 	VFMADD231PS  Y10, Y5, Y6
 	VMASKMOVPS   Y6, Y7, (DX)(R11*4)
 
-end682:
-skip681:
+end698:
+skip697:
 	MOVQ h+64(FP), R10
 	LEAQ (DI)(R10*4), DI
 	MOVQ h+64(FP), R10
 	LEAQ (CX)(R10*4), CX
 	ADDQ $0x04, BX
 	DECQ R9
-	JNZ  key680
+	JNZ  key696
 	VZEROUPPER
 	RET
 
@@ -14132,9 +14330,9 @@ TEXT ·adamWAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+8, SI
-	JL           after687
+	JL           after703
 
-loop686:
+loop702:
 	VMOVUPS     (CX)(DI*4), Y8
 	VMOVUPS     (DX)(DI*4), Y9
 	VMOVUPS     (BX)(DI*4), Y10
@@ -14154,12 +14352,12 @@ loop686:
 	VMOVUPS     Y11, (AX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, SI
-	JGE         loop686
+	JGE         loop702
 
-after687:
+after703:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JZ          end685
+	JZ          end701
 	LEAQ        masks<>+0(SB), R8
 	SHLQ        $0x02, SI
 	SUBQ        SI, R8
@@ -14183,7 +14381,7 @@ after687:
 	VFMSUB213PS Y10, Y0, Y12
 	VMASKMOVPS  Y12, Y8, (AX)(DI*4)
 
-end685:
+end701:
 	VZEROUPPER
 	RET
 
@@ -14205,9 +14403,9 @@ TEXT ·dropoutAVX2(SB), NOSPLIT, $0-40
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after690
+	JL           after706
 
-loop689:
+loop705:
 	VMOVUPS  (CX)(BX*4), Y4
 	VPSRLQ   $0x1e, Y1, Y6
 	VPXOR    Y6, Y1, Y5
@@ -14259,12 +14457,12 @@ loop689:
 	VMOVUPS  Y4, (AX)(BX*4)
 	ADDQ     $+8, BX
 	SUBQ     $+8, DX
-	JGE      loop689
+	JGE      loop705
 
-after690:
+after706:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end688
+	JZ         end704
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -14320,7 +14518,7 @@ after690:
 	VANDNPS    Y5, Y1, Y5
 	VMASKMOVPS Y5, Y4, (AX)(BX*4)
 
-end688:
+end704:
 	VZEROUPPER
 	RET
 
@@ -14393,9 +14591,9 @@ TEXT ·dropoutAddAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+8, BX
-	JL           after693
+	JL           after709
 
-loop692:
+loop708:
 	VMOVUPS   (CX)(SI*4), Y4
 	VMOVUPS   (DX)(SI*4), Y5
 	VMULPS    Y0, Y5, Y5
@@ -14449,12 +14647,12 @@ loop692:
 	VMOVUPS   Y4, (AX)(SI*4)
 	ADDQ      $+8, SI
 	SUBQ      $+8, BX
-	JGE       loop692
+	JGE       loop708
 
-after693:
+after709:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end691
+	JZ         end707
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -14512,7 +14710,7 @@ after693:
 	VBLENDVPS  Y0, Y5, Y6, Y0
 	VMASKMOVPS Y0, Y4, (AX)(SI*4)
 
-end691:
+end707:
 	VZEROUPPER
 	RET
 
@@ -14525,9 +14723,9 @@ TEXT ·reluAVX2(SB), NOSPLIT, $0-24
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+32, DX
-	JL     after696
+	JL     after712
 
-loop695:
+loop711:
 	VMOVUPS (CX)(BX*4), Y1
 	VMAXPS  Y1, Y0, Y1
 	VADDPS  Y0, Y1, Y1
@@ -14546,26 +14744,26 @@ loop695:
 	VMOVUPS Y1, 96(AX)(BX*4)
 	ADDQ    $+32, BX
 	SUBQ    $+32, DX
-	JGE     loop695
+	JGE     loop711
 
-after696:
+after712:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after698
+	JL   after714
 
-loop697:
+loop713:
 	VMOVUPS (CX)(BX*4), Y1
 	VMAXPS  Y1, Y0, Y1
 	VADDPS  Y0, Y1, Y1
 	VMOVUPS Y1, (AX)(BX*4)
 	ADDQ    $+8, BX
 	SUBQ    $+8, DX
-	JGE     loop697
+	JGE     loop713
 
-after698:
+after714:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end694
+	JZ         end710
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -14576,7 +14774,7 @@ after698:
 	VADDPS     Y0, Y2, Y2
 	VMASKMOVPS Y2, Y1, (AX)(BX*4)
 
-end694:
+end710:
 	VZEROUPPER
 	RET
 
@@ -14590,9 +14788,9 @@ TEXT ·reluGradAVX2(SB), NOSPLIT, $0-32
 	MOVQ   n+24(FP), BX
 	XORQ   SI, SI
 	SUBQ   $+16, BX
-	JL     after701
+	JL     after717
 
-loop700:
+loop716:
 	VMOVUPS   (DX)(SI*4), Y1
 	VCMPPS    $0x11, Y1, Y0, Y3
 	VMOVUPS   (AX)(SI*4), Y1
@@ -14609,14 +14807,14 @@ loop700:
 	VMOVUPS   Y1, 32(AX)(SI*4)
 	ADDQ      $+16, SI
 	SUBQ      $+16, BX
-	JGE       loop700
+	JGE       loop716
 
-after701:
+after717:
 	ADDQ $+16, BX
 	SUBQ $+8, BX
-	JL   after703
+	JL   after719
 
-loop702:
+loop718:
 	VMOVUPS   (DX)(SI*4), Y1
 	VCMPPS    $0x11, Y1, Y0, Y3
 	VMOVUPS   (AX)(SI*4), Y1
@@ -14626,12 +14824,12 @@ loop702:
 	VMOVUPS   Y1, (AX)(SI*4)
 	ADDQ      $+8, SI
 	SUBQ      $+8, BX
-	JGE       loop702
+	JGE       loop718
 
-after703:
+after719:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end699
+	JZ         end715
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -14645,7 +14843,7 @@ after703:
 	VBLENDVPS  Y3, Y2, Y0, Y0
 	VMASKMOVPS Y0, Y1, (AX)(SI*4)
 
-end699:
+end715:
 	VZEROUPPER
 	RET
 
@@ -14662,9 +14860,9 @@ TEXT ·softmaxMeanAVX2(SB), NOSPLIT, $0-28
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+32, DX
-	JL     after707
+	JL     after723
 
-loop706:
+loop722:
 	VMOVUPS     (CX)(BX*4), Y5
 	VMOVUPS     (AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y7
@@ -14687,12 +14885,12 @@ loop706:
 	VFMADD231PS Y5, Y6, Y4
 	ADDQ        $+32, BX
 	SUBQ        $+32, DX
-	JGE         loop706
+	JGE         loop722
 
-after707:
+after723:
 	ADDQ        $+32, DX
 	CMPQ        DX, $+8
-	JL          rest7050
+	JL          rest7210
 	VMOVUPS     (CX)(BX*4), Y5
 	VMOVUPS     (AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y7
@@ -14700,7 +14898,7 @@ after707:
 	VFMADD231PS Y5, Y6, Y1
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest7051
+	JL          rest7211
 	VMOVUPS     32(CX)(BX*4), Y5
 	VMOVUPS     32(AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y7
@@ -14708,7 +14906,7 @@ after707:
 	VFMADD231PS Y5, Y6, Y2
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest7052
+	JL          rest7212
 	VMOVUPS     64(CX)(BX*4), Y5
 	VMOVUPS     64(AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y7
@@ -14716,18 +14914,18 @@ after707:
 	VFMADD231PS Y5, Y6, Y3
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest7053
+	JL          rest7213
 	VMOVUPS     96(CX)(BX*4), Y5
 	VMOVUPS     96(AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y0
 	VANDPS      Y0, Y6, Y6
 	VFMADD231PS Y5, Y6, Y4
 	SUBQ        $+8, DX
-	JMP         done704
+	JMP         done720
 
-rest7050:
+rest7210:
 	TESTQ       DX, DX
-	JZ          done704
+	JZ          done720
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -14738,11 +14936,11 @@ rest7050:
 	VCMPPS      $0x04, Y6, Y0, Y0
 	VANDPS      Y0, Y5, Y5
 	VFMADD231PS Y6, Y5, Y1
-	JMP         done704
+	JMP         done720
 
-rest7051:
+rest7211:
 	TESTQ       DX, DX
-	JZ          done704
+	JZ          done720
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -14753,11 +14951,11 @@ rest7051:
 	VCMPPS      $0x04, Y6, Y0, Y0
 	VANDPS      Y0, Y5, Y5
 	VFMADD231PS Y6, Y5, Y2
-	JMP         done704
+	JMP         done720
 
-rest7052:
+rest7212:
 	TESTQ       DX, DX
-	JZ          done704
+	JZ          done720
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -14768,11 +14966,11 @@ rest7052:
 	VCMPPS      $0x04, Y6, Y0, Y0
 	VANDPS      Y0, Y5, Y5
 	VFMADD231PS Y6, Y5, Y3
-	JMP         done704
+	JMP         done720
 
-rest7053:
+rest7213:
 	TESTQ       DX, DX
-	JZ          done704
+	JZ          done720
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -14784,7 +14982,7 @@ rest7053:
 	VANDPS      Y0, Y5, Y5
 	VFMADD231PS Y6, Y5, Y4
 
-done704:
+done720:
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y2, Y1, Y1
@@ -14809,9 +15007,9 @@ TEXT ·softmaxGradAVX2(SB), NOSPLIT, $0-36
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+16, BX
-	JL           after710
+	JL           after726
 
-loop709:
+loop725:
 	VMOVUPS   (DX)(SI*4), Y2
 	VMOVUPS   (CX)(SI*4), Y3
 	VMOVUPS   (AX)(SI*4), Y4
@@ -14832,14 +15030,14 @@ loop709:
 	VMOVUPS   Y4, 32(AX)(SI*4)
 	ADDQ      $+16, SI
 	SUBQ      $+16, BX
-	JGE       loop709
+	JGE       loop725
 
-after710:
+after726:
 	ADDQ $+16, BX
 	SUBQ $+8, BX
-	JL   after712
+	JL   after728
 
-loop711:
+loop727:
 	VMOVUPS   (DX)(SI*4), Y2
 	VMOVUPS   (CX)(SI*4), Y3
 	VMOVUPS   (AX)(SI*4), Y4
@@ -14851,12 +15049,12 @@ loop711:
 	VMOVUPS   Y4, (AX)(SI*4)
 	ADDQ      $+8, SI
 	SUBQ      $+8, BX
-	JGE       loop711
+	JGE       loop727
 
-after712:
+after728:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end708
+	JZ         end724
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -14872,7 +15070,7 @@ after712:
 	VBLENDVPS  Y0, Y4, Y5, Y5
 	VMASKMOVPS Y5, Y2, (AX)(SI*4)
 
-end708:
+end724:
 	VZEROUPPER
 	RET
 
@@ -14892,9 +15090,9 @@ TEXT ·sumSquaresAboutAVX2(SB), NOSPLIT, $0-28
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+64, CX
-	JL           after716
+	JL           after732
 
-loop715:
+loop731:
 	VMOVUPS     (AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y1
@@ -14921,63 +15119,63 @@ loop715:
 	VFMADD231PS Y9, Y9, Y8
 	ADDQ        $+64, DX
 	SUBQ        $+64, CX
-	JGE         loop715
+	JGE         loop731
 
-after716:
+after732:
 	ADDQ        $+64, CX
 	CMPQ        CX, $+8
-	JL          rest7140
+	JL          rest7300
 	VMOVUPS     (AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y1
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7141
+	JL          rest7301
 	VMOVUPS     32(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y2
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7142
+	JL          rest7302
 	VMOVUPS     64(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y3
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7143
+	JL          rest7303
 	VMOVUPS     96(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y4
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7144
+	JL          rest7304
 	VMOVUPS     128(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y5
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7145
+	JL          rest7305
 	VMOVUPS     160(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y6
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7146
+	JL          rest7306
 	VMOVUPS     192(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y7
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7147
+	JL          rest7307
 	VMOVUPS     224(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y8
 	SUBQ        $+8, CX
-	JMP         done713
+	JMP         done729
 
-rest7140:
+rest7300:
 	TESTQ       CX, CX
-	JZ          done713
+	JZ          done729
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -14987,11 +15185,11 @@ rest7140:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y1
-	JMP         done713
+	JMP         done729
 
-rest7141:
+rest7301:
 	TESTQ       CX, CX
-	JZ          done713
+	JZ          done729
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15001,11 +15199,11 @@ rest7141:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y2
-	JMP         done713
+	JMP         done729
 
-rest7142:
+rest7302:
 	TESTQ       CX, CX
-	JZ          done713
+	JZ          done729
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15015,11 +15213,11 @@ rest7142:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y3
-	JMP         done713
+	JMP         done729
 
-rest7143:
+rest7303:
 	TESTQ       CX, CX
-	JZ          done713
+	JZ          done729
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15029,11 +15227,11 @@ rest7143:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y4
-	JMP         done713
+	JMP         done729
 
-rest7144:
+rest7304:
 	TESTQ       CX, CX
-	JZ          done713
+	JZ          done729
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15043,11 +15241,11 @@ rest7144:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y5
-	JMP         done713
+	JMP         done729
 
-rest7145:
+rest7305:
 	TESTQ       CX, CX
-	JZ          done713
+	JZ          done729
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15057,11 +15255,11 @@ rest7145:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y6
-	JMP         done713
+	JMP         done729
 
-rest7146:
+rest7306:
 	TESTQ       CX, CX
-	JZ          done713
+	JZ          done729
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15071,11 +15269,11 @@ rest7146:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y7
-	JMP         done713
+	JMP         done729
 
-rest7147:
+rest7307:
 	TESTQ       CX, CX
-	JZ          done713
+	JZ          done729
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15086,7 +15284,7 @@ rest7147:
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y8
 
-done713:
+done729:
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
 	VADDPS       Y7, Y3, Y3
@@ -15116,9 +15314,9 @@ TEXT ·normAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+16, SI
-	JL           after719
+	JL           after735
 
-loop718:
+loop734:
 	VMOVUPS     (CX)(DI*4), Y2
 	VMOVUPS     (DX)(DI*4), Y3
 	VMOVUPS     (BX)(DI*4), Y4
@@ -15135,14 +15333,14 @@ loop718:
 	VMOVUPS     Y4, 32(AX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, SI
-	JGE         loop718
+	JGE         loop734
 
-after719:
+after735:
 	ADDQ $+16, SI
 	SUBQ $+8, SI
-	JL   after721
+	JL   after737
 
-loop720:
+loop736:
 	VMOVUPS     (CX)(DI*4), Y2
 	VMOVUPS     (DX)(DI*4), Y3
 	VMOVUPS     (BX)(DI*4), Y4
@@ -15152,12 +15350,12 @@ loop720:
 	VMOVUPS     Y4, (AX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, SI
-	JGE         loop720
+	JGE         loop736
 
-after721:
+after737:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JZ          end717
+	JZ          end733
 	LEAQ        masks<>+0(SB), R8
 	SHLQ        $0x02, SI
 	SUBQ        SI, R8
@@ -15171,7 +15369,7 @@ after721:
 	VFMADD231PS Y3, Y4, Y5
 	VMASKMOVPS  Y5, Y2, (AX)(DI*4)
 
-end717:
+end733:
 	VZEROUPPER
 	RET
 
@@ -15194,9 +15392,9 @@ TEXT ·normSumsAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+32, BX
-	JL           after725
+	JL           after741
 
-loop724:
+loop740:
 	VMOVUPS     (CX)(SI*4), Y10
 	VMOVUPS     (DX)(SI*4), Y11
 	VMOVUPS     (AX)(SI*4), Y12
@@ -15231,12 +15429,12 @@ loop724:
 	VFMADD231PS Y10, Y11, Y9
 	ADDQ        $+32, SI
 	SUBQ        $+32, BX
-	JGE         loop724
+	JGE         loop740
 
-after725:
+after741:
 	ADDQ        $+32, BX
 	CMPQ        BX, $+8
-	JL          rest7230
+	JL          rest7390
 	VMOVUPS     (CX)(SI*4), Y10
 	VMOVUPS     (DX)(SI*4), Y11
 	VMOVUPS     (AX)(SI*4), Y12
@@ -15247,7 +15445,7 @@ after725:
 	VFMADD231PS Y10, Y11, Y6
 	SUBQ        $+8, BX
 	CMPQ        BX, $+8
-	JL          rest7231
+	JL          rest7391
 	VMOVUPS     32(CX)(SI*4), Y10
 	VMOVUPS     32(DX)(SI*4), Y11
 	VMOVUPS     32(AX)(SI*4), Y12
@@ -15258,7 +15456,7 @@ after725:
 	VFMADD231PS Y10, Y11, Y7
 	SUBQ        $+8, BX
 	CMPQ        BX, $+8
-	JL          rest7232
+	JL          rest7392
 	VMOVUPS     64(CX)(SI*4), Y10
 	VMOVUPS     64(DX)(SI*4), Y11
 	VMOVUPS     64(AX)(SI*4), Y12
@@ -15269,7 +15467,7 @@ after725:
 	VFMADD231PS Y10, Y11, Y8
 	SUBQ        $+8, BX
 	CMPQ        BX, $+8
-	JL          rest7233
+	JL          rest7393
 	VMOVUPS     96(CX)(SI*4), Y10
 	VMOVUPS     96(DX)(SI*4), Y11
 	VMOVUPS     96(AX)(SI*4), Y12
@@ -15279,11 +15477,11 @@ after725:
 	VADDPS      Y11, Y5, Y5
 	VFMADD231PS Y10, Y11, Y9
 	SUBQ        $+8, BX
-	JMP         done722
+	JMP         done738
 
-rest7230:
+rest7390:
 	TESTQ       BX, BX
-	JZ          done722
+	JZ          done738
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -15297,11 +15495,11 @@ rest7230:
 	VMULPS      Y10, Y12, Y12
 	VADDPS      Y12, Y2, Y2
 	VFMADD231PS Y11, Y12, Y6
-	JMP         done722
+	JMP         done738
 
-rest7231:
+rest7391:
 	TESTQ       BX, BX
-	JZ          done722
+	JZ          done738
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -15315,11 +15513,11 @@ rest7231:
 	VMULPS      Y10, Y12, Y12
 	VADDPS      Y12, Y3, Y3
 	VFMADD231PS Y11, Y12, Y7
-	JMP         done722
+	JMP         done738
 
-rest7232:
+rest7392:
 	TESTQ       BX, BX
-	JZ          done722
+	JZ          done738
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -15333,11 +15531,11 @@ rest7232:
 	VMULPS      Y10, Y12, Y12
 	VADDPS      Y12, Y4, Y4
 	VFMADD231PS Y11, Y12, Y8
-	JMP         done722
+	JMP         done738
 
-rest7233:
+rest7393:
 	TESTQ       BX, BX
-	JZ          done722
+	JZ          done738
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -15352,7 +15550,7 @@ rest7233:
 	VADDPS      Y12, Y5, Y5
 	VFMADD231PS Y11, Y12, Y9
 
-done722:
+done738:
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y3, Y2, Y2
@@ -15390,9 +15588,9 @@ TEXT ·normGradAVX2(SB), NOSPLIT, $0-56
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+16, SI
-	JL           after728
+	JL           after744
 
-loop727:
+loop743:
 	VMOVUPS      (DX)(DI*4), Y4
 	VMOVUPS      (BX)(DI*4), Y5
 	VMOVUPS      (CX)(DI*4), Y6
@@ -15415,14 +15613,14 @@ loop727:
 	VMOVUPS      Y7, 32(AX)(DI*4)
 	ADDQ         $+16, DI
 	SUBQ         $+16, SI
-	JGE          loop727
+	JGE          loop743
 
-after728:
+after744:
 	ADDQ $+16, SI
 	SUBQ $+8, SI
-	JL   after730
+	JL   after746
 
-loop729:
+loop745:
 	VMOVUPS      (DX)(DI*4), Y4
 	VMOVUPS      (BX)(DI*4), Y5
 	VMOVUPS      (CX)(DI*4), Y6
@@ -15435,12 +15633,12 @@ loop729:
 	VMOVUPS      Y7, (AX)(DI*4)
 	ADDQ         $+8, DI
 	SUBQ         $+8, SI
-	JGE          loop729
+	JGE          loop745
 
-after730:
+after746:
 	ADDQ         $+8, SI
 	TESTQ        SI, SI
-	JZ           end726
+	JZ           end742
 	LEAQ         masks<>+0(SB), R8
 	SHLQ         $0x02, SI
 	SUBQ         SI, R8
@@ -15457,7 +15655,7 @@ after730:
 	VFMADD231PS  Y1, Y6, Y8
 	VMASKMOVPS   Y8, Y4, (AX)(DI*4)
 
-end726:
+end742:
 	VZEROUPPER
 	RET
 
@@ -15469,9 +15667,9 @@ TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-40
 	MOVQ n+16(FP), DX
 	XORQ BX, BX
 	SUBQ $+32, DX
-	JL   after733
+	JL   after749
 
-loop732:
+loop748:
 	VMOVUPS (AX)(BX*4), Y0
 	VMOVUPS 32(AX)(BX*4), Y1
 	VMOVUPS 64(AX)(BX*4), Y2
@@ -15483,7 +15681,7 @@ loop732:
 	SHLQ    $0x02, R9
 	XORQ    R8, R8
 
-row734:
+row750:
 	VMOVUPS (CX)(R9*1), Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS 32(CX)(R9*1), Y4
@@ -15495,21 +15693,21 @@ row734:
 	ADDQ    DI, R9
 	INCQ    R8
 	CMPQ    R8, SI
-	JL      row734
+	JL      row750
 	VMOVUPS Y0, (AX)(BX*4)
 	VMOVUPS Y1, 32(AX)(BX*4)
 	VMOVUPS Y2, 64(AX)(BX*4)
 	VMOVUPS Y3, 96(AX)(BX*4)
 	ADDQ    $+32, BX
 	SUBQ    $+32, DX
-	JGE     loop732
+	JGE     loop748
 
-after733:
+after749:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after736
+	JL   after752
 
-loop735:
+loop751:
 	VMOVUPS (AX)(BX*4), Y0
 	MOVQ    rows+24(FP), SI
 	MOVQ    stride+32(FP), DI
@@ -15518,22 +15716,22 @@ loop735:
 	SHLQ    $0x02, R9
 	XORQ    R8, R8
 
-row737:
+row753:
 	VMOVUPS (CX)(R9*1), Y1
 	VADDPS  Y1, Y0, Y0
 	ADDQ    DI, R9
 	INCQ    R8
 	CMPQ    R8, SI
-	JL      row737
+	JL      row753
 	VMOVUPS Y0, (AX)(BX*4)
 	ADDQ    $+8, BX
 	SUBQ    $+8, DX
-	JGE     loop735
+	JGE     loop751
 
-after736:
+after752:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end731
+	JZ         end747
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -15547,16 +15745,218 @@ after736:
 	SHLQ       $0x02, R8
 	XORQ       DI, DI
 
-row738:
+row754:
 	VMASKMOVPS (CX)(R8*1), Y0, Y2
 	VADDPS     Y2, Y1, Y1
 	ADDQ       SI, R8
 	INCQ       DI
 	CMPQ       DI, DX
-	JL         row738
+	JL         row754
 	VMASKMOVPS Y1, Y0, (AX)(BX*4)
 
-end731:
+end747:
+	VZEROUPPER
+	RET
+
+// func copyRowsAVX2(dst *float32, dstStride int, x *float32, n int, rows int, stride int)
+// Requires: AVX
+TEXT ·copyRowsAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ dstStride+8(FP), CX
+	MOVQ x+16(FP), DX
+	SHLQ $0x02, CX
+	MOVQ n+24(FP), BX
+	XORQ SI, SI
+	SUBQ $+32, BX
+	JL   after757
+
+loop756:
+	LEAQ (AX)(SI*4), DI
+	MOVQ rows+32(FP), R8
+	MOVQ stride+40(FP), R9
+	SHLQ $0x02, R9
+	MOVQ SI, R11
+	SHLQ $0x02, R11
+	XORQ R10, R10
+
+row758:
+	VMOVUPS (DX)(R11*1), Y0
+	VMOVUPS Y0, (DI)
+	VMOVUPS 32(DX)(R11*1), Y0
+	VMOVUPS Y0, 32(DI)
+	VMOVUPS 64(DX)(R11*1), Y0
+	VMOVUPS Y0, 64(DI)
+	VMOVUPS 96(DX)(R11*1), Y0
+	VMOVUPS Y0, 96(DI)
+	ADDQ    CX, DI
+	ADDQ    R9, R11
+	INCQ    R10
+	CMPQ    R10, R8
+	JL      row758
+	ADDQ    $+32, SI
+	SUBQ    $+32, BX
+	JGE     loop756
+
+after757:
+	ADDQ $+32, BX
+	SUBQ $+8, BX
+	JL   after760
+
+loop759:
+	LEAQ (AX)(SI*4), DI
+	MOVQ rows+32(FP), R8
+	MOVQ stride+40(FP), R9
+	SHLQ $0x02, R9
+	MOVQ SI, R11
+	SHLQ $0x02, R11
+	XORQ R10, R10
+
+row761:
+	VMOVUPS (DX)(R11*1), Y0
+	VMOVUPS Y0, (DI)
+	ADDQ    CX, DI
+	ADDQ    R9, R11
+	INCQ    R10
+	CMPQ    R10, R8
+	JL      row761
+	ADDQ    $+8, SI
+	SUBQ    $+8, BX
+	JGE     loop759
+
+after760:
+	ADDQ    $+8, BX
+	TESTQ   BX, BX
+	JZ      end755
+	LEAQ    masks<>+0(SB), DI
+	SHLQ    $0x02, BX
+	SUBQ    BX, DI
+	SHRQ    $0x02, BX
+	VMOVUPS 32(DI), Y0
+	LEAQ    (AX)(SI*4), AX
+	MOVQ    rows+32(FP), BX
+	MOVQ    stride+40(FP), DI
+	SHLQ    $0x02, DI
+	MOVQ    SI, R8
+	SHLQ    $0x02, R8
+	XORQ    SI, SI
+
+row762:
+	VMASKMOVPS (DX)(R8*1), Y0, Y1
+	VMASKMOVPS Y1, Y0, (AX)
+	ADDQ       CX, AX
+	ADDQ       DI, R8
+	INCQ       SI
+	CMPQ       SI, BX
+	JL         row762
+
+end755:
+	VZEROUPPER
+	RET
+
+// func addRowsAVX2(dst *float32, dstStride int, x *float32, n int, rows int, stride int)
+// Requires: AVX
+TEXT ·addRowsAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ dstStride+8(FP), CX
+	MOVQ x+16(FP), DX
+	SHLQ $0x02, CX
+	MOVQ n+24(FP), BX
+	XORQ SI, SI
+	SUBQ $+32, BX
+	JL   after765
+
+loop764:
+	LEAQ (AX)(SI*4), DI
+	MOVQ rows+32(FP), R8
+	MOVQ stride+40(FP), R9
+	SHLQ $0x02, R9
+	MOVQ SI, R11
+	SHLQ $0x02, R11
+	XORQ R10, R10
+
+row766:
+	VMOVUPS (DX)(R11*1), Y0
+	VMOVUPS (DI), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, (DI)
+	VMOVUPS 32(DX)(R11*1), Y0
+	VMOVUPS 32(DI), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, 32(DI)
+	VMOVUPS 64(DX)(R11*1), Y0
+	VMOVUPS 64(DI), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, 64(DI)
+	VMOVUPS 96(DX)(R11*1), Y0
+	VMOVUPS 96(DI), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, 96(DI)
+	ADDQ    CX, DI
+	ADDQ    R9, R11
+	INCQ    R10
+	CMPQ    R10, R8
+	JL      row766
+	ADDQ    $+32, SI
+	SUBQ    $+32, BX
+	JGE     loop764
+
+after765:
+	ADDQ $+32, BX
+	SUBQ $+8, BX
+	JL   after768
+
+loop767:
+	LEAQ (AX)(SI*4), DI
+	MOVQ rows+32(FP), R8
+	MOVQ stride+40(FP), R9
+	SHLQ $0x02, R9
+	MOVQ SI, R11
+	SHLQ $0x02, R11
+	XORQ R10, R10
+
+row769:
+	VMOVUPS (DX)(R11*1), Y0
+	VMOVUPS (DI), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ    CX, DI
+	ADDQ    R9, R11
+	INCQ    R10
+	CMPQ    R10, R8
+	JL      row769
+	ADDQ    $+8, SI
+	SUBQ    $+8, BX
+	JGE     loop767
+
+after768:
+	ADDQ    $+8, BX
+	TESTQ   BX, BX
+	JZ      end763
+	LEAQ    masks<>+0(SB), DI
+	SHLQ    $0x02, BX
+	SUBQ    BX, DI
+	SHRQ    $0x02, BX
+	VMOVUPS 32(DI), Y0
+	LEAQ    (AX)(SI*4), AX
+	MOVQ    rows+32(FP), BX
+	MOVQ    stride+40(FP), DI
+	SHLQ    $0x02, DI
+	MOVQ    SI, R8
+	SHLQ    $0x02, R8
+	XORQ    SI, SI
+
+row770:
+	VMASKMOVPS (DX)(R8*1), Y0, Y1
+	VMASKMOVPS (AX), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)
+	ADDQ       CX, AX
+	ADDQ       DI, R8
+	INCQ       SI
+	CMPQ       SI, BX
+	JL         row770
+
+end763:
 	VZEROUPPER
 	RET
 
@@ -15573,9 +15973,9 @@ TEXT ·normGainsAVX2(SB), NOSPLIT, $0-72
 	MOVQ   n+32(FP), R8
 	XORQ   R9, R9
 	SUBQ   $+32, R8
-	JL     after741
+	JL     after773
 
-loop740:
+loop772:
 	VMOVUPS (AX)(R9*4), Y1
 	VMOVUPS (CX)(R9*4), Y5
 	VMOVUPS 32(AX)(R9*4), Y2
@@ -15591,7 +15991,7 @@ loop740:
 	SHLQ    $0x02, R13
 	XORQ    R12, R12
 
-row742:
+row774:
 	VBROADCASTSS (SI)(R12*4), Y9
 	VBROADCASTSS (DI)(R12*4), Y10
 	VMOVUPS      (BX)(R13*1), Y11
@@ -15629,7 +16029,7 @@ row742:
 	ADDQ         R11, R13
 	INCQ         R12
 	CMPQ         R12, R10
-	JL           row742
+	JL           row774
 	VMOVUPS      Y1, (AX)(R9*4)
 	VMOVUPS      Y5, (CX)(R9*4)
 	VMOVUPS      Y2, 32(AX)(R9*4)
@@ -15640,14 +16040,14 @@ row742:
 	VMOVUPS      Y8, 96(CX)(R9*4)
 	ADDQ         $+32, R9
 	SUBQ         $+32, R8
-	JGE          loop740
+	JGE          loop772
 
-after741:
+after773:
 	ADDQ $+32, R8
 	SUBQ $+8, R8
-	JL   after744
+	JL   after776
 
-loop743:
+loop775:
 	VMOVUPS (AX)(R9*4), Y1
 	VMOVUPS (CX)(R9*4), Y2
 	MOVQ    rows+56(FP), R10
@@ -15657,7 +16057,7 @@ loop743:
 	SHLQ    $0x02, R13
 	XORQ    R12, R12
 
-row745:
+row777:
 	VBROADCASTSS (SI)(R12*4), Y3
 	VBROADCASTSS (DI)(R12*4), Y4
 	VMOVUPS      (BX)(R13*1), Y5
@@ -15671,17 +16071,17 @@ row745:
 	ADDQ         R11, R13
 	INCQ         R12
 	CMPQ         R12, R10
-	JL           row745
+	JL           row777
 	VMOVUPS      Y1, (AX)(R9*4)
 	VMOVUPS      Y2, (CX)(R9*4)
 	ADDQ         $+8, R9
 	SUBQ         $+8, R8
-	JGE          loop743
+	JGE          loop775
 
-after744:
+after776:
 	ADDQ       $+8, R8
 	TESTQ      R8, R8
-	JZ         end739
+	JZ         end771
 	LEAQ       masks<>+0(SB), R10
 	SHLQ       $0x02, R8
 	SUBQ       R8, R10
@@ -15696,7 +16096,7 @@ after744:
 	SHLQ       $0x02, R12
 	XORQ       R11, R11
 
-row746:
+row778:
 	VBROADCASTSS (SI)(R11*4), Y4
 	VBROADCASTSS (DI)(R11*4), Y5
 	VMASKMOVPS   (BX)(R12*1), Y1, Y6
@@ -15710,10 +16110,10 @@ row746:
 	ADDQ         R10, R12
 	INCQ         R11
 	CMPQ         R11, R8
-	JL           row746
+	JL           row778
 	VMASKMOVPS   Y2, Y1, (AX)(R9*4)
 	VMASKMOVPS   Y3, Y1, (CX)(R9*4)
 
-end739:
+end771:
 	VZEROUPPER
 	RET

@@ -224,3 +224,15 @@ func normGainsAVX2(dgain, dshift, dy, x *float32, n int, mean, inv *float32, row
 
 //go:noescape
 func sumRowsAVX2(dst, x *float32, n, rows, stride int)
+
+//go:noescape
+func copyRowsAVX512(dst *float32, dstStride int, x *float32, n, rows, stride int)
+
+//go:noescape
+func addRowsAVX512(dst *float32, dstStride int, x *float32, n, rows, stride int)
+
+//go:noescape
+func copyRowsAVX2(dst *float32, dstStride int, x *float32, n, rows, stride int)
+
+//go:noescape
+func addRowsAVX2(dst *float32, dstStride int, x *float32, n, rows, stride int)
