@@ -31,9 +31,13 @@ func Dropout(t *Tape, x *Tensor, p float32) *Tensor {
 	})
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
-			dx := t.GradOf(x)
+			dx, fresh := t.gradOf(x)
 			par.For(len(dx), grain, func(lo, hi int) {
-				simd.DropoutAdd(dx[lo:hi], dx[lo:hi], dy[lo:hi], key, lo, threshold, keep)
+				if fresh {
+					simd.Dropout(dx[lo:hi], dy[lo:hi], key, lo, threshold, keep)
+				} else {
+					simd.DropoutAdd(dx[lo:hi], dx[lo:hi], dy[lo:hi], key, lo, threshold, keep)
+				}
 			})
 		})
 	}

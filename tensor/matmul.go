@@ -3,7 +3,6 @@ package tensor
 import (
 	"slices"
 
-	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
 )
 
@@ -71,24 +70,24 @@ func product(t *Tape, op string, a, b *Tensor, transposed, sparse bool) *Tensor 
 	if t.Needs(a, b) {
 		t.Record(out, func(dout []float32) {
 			d := simd.RowMajor(dout, n)
-			if da := t.GradOf(a); da != nil { // dA += dOut·Bᵀ
+			if da, fresh := t.gradOf(a); da != nil { // dA += dOut·Bᵀ
 				simd.Multiply(&simd.Product{
 					M: m, N: k, K: n, A: d, B: bm.T(), C: simd.RowMajor(da, k),
-					Count: count, StepA: m * n, StepB: stepB, StepC: m * k, Accumulate: true, Sparse: true,
+					Count: count, StepA: m * n, StepB: stepB, StepC: m * k, Accumulate: !fresh, Sparse: true,
 				})
 			}
-			db := t.GradOf(b)
+			db, fresh := t.gradOf(b)
 			switch {
 			case db == nil:
 			case transposed: // dB += dOutᵀ·A
 				simd.Multiply(&simd.Product{
 					M: n, N: k, K: m, A: d.T(), B: am, C: simd.RowMajor(db, k),
-					Count: count, StepA: m * n, StepB: m * k, StepC: k * n, Accumulate: true, Sparse: true,
+					Count: count, StepA: m * n, StepB: m * k, StepC: k * n, Accumulate: !fresh, Sparse: true,
 				})
 			default: // dB += Aᵀ·dOut
 				simd.Multiply(&simd.Product{
 					M: k, N: n, K: m, A: am.T(), B: d, C: simd.RowMajor(db, n),
-					Count: count, StepA: m * k, StepB: m * n, StepC: k * n, Accumulate: true, Sparse: true,
+					Count: count, StepA: m * k, StepB: m * n, StepC: k * n, Accumulate: !fresh, Sparse: true,
 				})
 			}
 		})
@@ -124,31 +123,20 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 	if t.Needs(x, w, b) {
 		t.Record(out, func(dout []float32) {
 			d := simd.RowMajor(dout, width)
-			if dx := t.GradOf(x); dx != nil { // dX += dOut·W
+			if dx, fresh := t.gradOf(x); dx != nil { // dX += dOut·W
 				simd.Multiply(&simd.Product{
-					M: n, N: in, K: width, A: d, B: wm, C: simd.RowMajor(dx, in), Accumulate: true, Sparse: true,
+					M: n, N: in, K: width, A: d, B: wm, C: simd.RowMajor(dx, in), Accumulate: !fresh, Sparse: true,
 				})
 			}
-			if dw := t.GradOf(w); dw != nil { // dW += dOutᵀ·X
+			if dw, fresh := t.gradOf(w); dw != nil { // dW += dOutᵀ·X
 				simd.Multiply(&simd.Product{
-					M: width, N: in, K: n, A: d.T(), B: xm, C: simd.RowMajor(dw, in), Accumulate: true, Sparse: true,
+					M: width, N: in, K: n, A: d.T(), B: xm, C: simd.RowMajor(dw, in), Accumulate: !fresh, Sparse: true,
 				})
 			}
 			if db := t.GradOf(b); db != nil {
-				addRows(db, dout)
+				sumRows(db, dout)
 			}
 		})
 	}
 	return out
-}
-
-// addRows adds every row of x to sum, in order.
-func addRows(sum, x []float32) {
-	n := len(sum)
-	if len(x) == 0 {
-		return
-	}
-	par.For(n, 64, func(lo, hi int) { // columns are independent
-		simd.SumRows(sum[lo:hi], x[lo:], len(x)/n, n)
-	})
 }

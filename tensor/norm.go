@@ -67,10 +67,11 @@ func norm(t *Tape, op string, x, gain, shift *Tensor, eps float32) *Tensor {
 		t.Record(y, func(dy []float32) {
 			// With g = gain·dy and u = (x − mean)·inv:
 			//	dx += inv·(g − mean(g) − u·mean(g·u)), without mean(g) for RMSNorm.
-			if dx := t.GradOf(x); dx != nil {
+			if dx, fresh := t.gradOf(x); dx != nil {
 				par.For(n, chunk, func(lo, hi int) {
 					for r := lo; r < hi; r++ {
 						dx, dy, x := dx[r*d:(r+1)*d], dy[r*d:(r+1)*d], x.data[r*d:(r+1)*d]
+						clearIf(fresh, dx)
 						if zero(dy) {
 							continue
 						}
@@ -92,7 +93,7 @@ func norm(t *Tape, op string, x, gain, shift *Tensor, eps float32) *Tensor {
 			if dshift == nil {
 				dshift = t.Floats(d)
 			}
-			par.For(d, 64, func(lo, hi int) { // columns are independent
+			blocks(1, d, n, func(_, _, lo, hi int) { // columns are independent
 				simd.NormGains(dgain[lo:hi], dshift[lo:hi], dy[lo:], x.data[lo:], mean, inv, d)
 			})
 		})
@@ -105,31 +106,41 @@ func Normalize(t *Tape, x *Tensor, eps float32) *Tensor {
 	n, d := rows("Normalize", x)
 	y := t.Make(x.shape...)
 	inv := t.Floats(n)
-	for r := range n {
-		v := x.data[r*d : (r+1)*d]
-		inv[r] = 1 / max(float32(math.Sqrt(float64(simd.SumSquares(v)))), eps)
-		simd.Scale(y.data[r*d:(r+1)*d], inv[r], v)
-	}
+	chunk := rowsPerChunk(d)
+	par.For(n, chunk, func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			v := x.data[r*d : (r+1)*d]
+			inv[r] = 1 / max(float32(math.Sqrt(float64(simd.SumSquares(v)))), eps)
+			simd.Scale(y.data[r*d:(r+1)*d], inv[r], v)
+		}
+	})
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
 			dx := t.GradOf(x)
-			for r := range n {
-				dx, dy, y := dx[r*d:(r+1)*d], dy[r*d:(r+1)*d], y.data[r*d:(r+1)*d]
-				var along float32
-				if inv[r] < 1/eps { // below eps the divisor is a constant
-					for i, v := range dy {
-						if v != 0 {
-							along += v * y[i]
-						}
-					}
+			par.For(n, chunk, func(lo, hi int) {
+				for r := lo; r < hi; r++ {
+					normalizeBack(dx[r*d:(r+1)*d], dy[r*d:(r+1)*d], y.data[r*d:(r+1)*d], inv[r], inv[r] < 1/eps)
 				}
-				for i, v := range dy {
-					if v != 0 || along != 0 {
-						dx[i] += inv[r] * (v - y[i]*along)
-					}
-				}
-			}
+			})
 		})
 	}
 	return y
+}
+
+// normalizeBack adds one row of the gradient of Normalize; below eps, the divisor
+// is a constant, and what dy has along y remains.
+func normalizeBack(dx, dy, y []float32, inv float32, long bool) {
+	var along float32
+	if long {
+		for i, v := range dy {
+			if v != 0 {
+				along += v * y[i]
+			}
+		}
+	}
+	for i, v := range dy {
+		if v != 0 || along != 0 {
+			dx[i] += inv * (v - y[i]*along)
+		}
+	}
 }

@@ -142,17 +142,28 @@ func (t *Tape) Record(out *Tensor, back func(dout []float32)) {
 // GradOf returns the gradient of x for a backward step to add to, or nil if no
 // gradient flows to x.
 func (t *Tape) GradOf(x *Tensor) []float32 {
+	dx, fresh := t.gradOf(x)
+	if fresh {
+		clear(dx)
+	}
+	return dx
+}
+
+// gradOf is GradOf for steps that set every element if they are the first:
+// fresh says that they are, and dx then holds anything. To clear it and add
+// would be two more passes through memory.
+func (t *Tape) gradOf(x *Tensor) (dx []float32, fresh bool) {
 	if x == nil || !x.needs {
-		return nil
+		return nil, false
 	}
 	if x.base != nil {
-		return t.GradOf(x.base)
+		return t.gradOf(x.base)
 	}
 	if x.grad == nil {
 		x.grad = x.home.Make(x.shape...) // a parameter's gradient outlives the tape: its home is nil
-		clear(x.grad.data)
+		fresh = true
 	}
-	return x.grad.data
+	return x.grad.data, fresh
 }
 
 // Backward runs the recorded steps in reverse, starting from the gradient dout
