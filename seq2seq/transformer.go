@@ -147,7 +147,7 @@ func (m *transformer) decode(t *tensor.Tape, s state, tokens []int, l int, obser
 
 // residual returns x + dropout(y).
 func (m *transformer) residual(t *tensor.Tape, x, y *tensor.Tensor) *tensor.Tensor {
-	return tensor.Add(t, x, tensor.Dropout(t, y, m.config.Dropout))
+	return tensor.AddDropout(t, x, y, m.config.Dropout)
 }
 
 // positioned embeds b·l tokens that stand at positions from, from+1, ….

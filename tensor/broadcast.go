@@ -31,7 +31,8 @@ func BroadcastTo(t *Tape, x *Tensor, shape ...int) *Tensor {
 		badShape("BroadcastTo", "x", x.shape, "at most %d axes", len(shape))
 	}
 	// stride[a] is the distance in x of neighbours along axis a of the result.
-	stride := make([]int, len(shape))
+	stride := t.list(len(shape))
+	clear(stride)
 	for a, step := len(shape)-1, 1; a >= lead; a-- {
 		switch d := x.shape[a-lead]; d {
 		case shape[a]:
@@ -43,7 +44,7 @@ func BroadcastTo(t *Tape, x *Tensor, shape ...int) *Tensor {
 		}
 	}
 	y := t.Make(shape...)
-	to := strides(shape)
+	to := strides(t, shape)
 	spread(shape, to, stride, func(p plane) { p.copy(y.data, x.data) })
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {

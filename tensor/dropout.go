@@ -16,30 +16,85 @@ import (
 //
 // Source: Srivastava et al., "Dropout", 2014, JMLR 15.
 func Dropout(t *Tape, x *Tensor, p float32) *Tensor {
-	if !(p >= 0 && p < 1) {
-		panic("tensor: Dropout: p is outside [0, 1)")
-	}
-	if !t.Training() || p == 0 {
+	d, some := t.drop(p)
+	if !some {
 		return x
 	}
-	key := t.stream()
-	threshold := uint32(math.Round(float64(p) * (1 << 32)))
-	keep := 1 / (1 - p)
 	y := t.Make(x.shape...)
-	par.For(len(x.data), grain, func(lo, hi int) {
-		simd.Dropout(y.data[lo:hi], x.data[lo:hi], key, lo, threshold, keep)
-	})
+	par.For(len(x.data), grain, func(lo, hi int) { d.set(y.data, x.data, lo, hi) })
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
 			dx, fresh := t.gradOf(x)
 			par.For(len(dx), grain, func(lo, hi int) {
 				if fresh {
-					simd.Dropout(dx[lo:hi], dy[lo:hi], key, lo, threshold, keep)
+					d.set(dx, dy, lo, hi)
 				} else {
-					simd.DropoutAdd(dx[lo:hi], dx[lo:hi], dy[lo:hi], key, lo, threshold, keep)
+					d.add(dx, dx, dy, lo, hi)
 				}
 			})
 		})
 	}
 	return y
+}
+
+// AddDropout returns x + Dropout(y), which is what becomes of a residual block's
+// input and output, in one pass. The operands have the same shape.
+func AddDropout(t *Tape, x, y *Tensor, p float32) *Tensor {
+	sameShape("AddDropout", "y", y, x.shape)
+	d, some := t.drop(p)
+	if !some {
+		return Add(t, x, y)
+	}
+	z := t.Make(x.shape...)
+	par.For(len(x.data), grain, func(lo, hi int) { d.add(z.data, x.data, y.data, lo, hi) })
+	if t.Needs(x, y) {
+		t.Record(z, func(dz []float32) {
+			dx, freshX := t.gradOf(x)
+			dy, freshY := t.gradOf(y) // if y is x, what dx is
+			par.For(len(dz), grain, func(lo, hi int) {
+				switch {
+				case freshX:
+					copy(dx[lo:hi], dz[lo:hi])
+				case dx != nil:
+					simd.Add(dx[lo:hi], dx[lo:hi], dz[lo:hi])
+				}
+				switch {
+				case freshY:
+					d.set(dy, dz, lo, hi)
+				case dy != nil:
+					d.add(dy, dy, dz, lo, hi)
+				}
+			})
+		})
+	}
+	return z
+}
+
+// drops says which elements an operation drops.
+type drops struct {
+	key       uint64
+	threshold uint32
+	keep      float32 // what the others are multiplied by
+}
+
+// drop begins an operation that drops with probability p; it is false if this
+// tape drops nothing.
+func (t *Tape) drop(p float32) (d drops, some bool) {
+	if !(p >= 0 && p < 1) {
+		panic("tensor: Dropout: p is outside [0, 1)")
+	}
+	if !t.Training() || p == 0 {
+		return d, false
+	}
+	return drops{t.stream(), uint32(math.Round(float64(p) * (1 << 32))), 1 / (1 - p)}, true
+}
+
+// set sets elements lo to hi of y to what is kept of x.
+func (d drops) set(y, x []float32, lo, hi int) {
+	simd.Dropout(y[lo:hi], x[lo:hi], d.key, lo, d.threshold, d.keep)
+}
+
+// add sets elements lo to hi of z to those of x plus what is kept of y.
+func (d drops) add(z, x, y []float32, lo, hi int) {
+	simd.DropoutAdd(z[lo:hi], x[lo:hi], y[lo:hi], d.key, lo, d.threshold, d.keep)
 }

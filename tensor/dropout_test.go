@@ -1,7 +1,10 @@
 package tensor_test
 
 import (
+	"errors"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -153,5 +156,47 @@ func TestDropoutReturnsItsOperand(t *testing.T) {
 			}()
 			tensor.Dropout(nil, x, p)
 		}()
+	}
+}
+
+// In one pass or in two, results and gradients are the same.
+func TestAddDropout(t *testing.T) {
+	const n = 20_011
+	rng := rand.New(rand.NewPCG(61, 62))
+	x0, y0, dz := tensor.Randn(rng, n), tensor.Randn(rng, n), tensor.Randn(rng, n)
+	add := func(t *tensor.Tape, x, y *tensor.Tensor, p float32) *tensor.Tensor {
+		return tensor.Add(t, x, tensor.Dropout(t, y, p))
+	}
+	itself := func(f func(t *tensor.Tape, x, y *tensor.Tensor, p float32) *tensor.Tensor) func(t *tensor.Tape, x, y *tensor.Tensor, p float32) *tensor.Tensor {
+		return func(t *tensor.Tape, x, _ *tensor.Tensor, p float32) *tensor.Tensor { return f(t, x, x, p) }
+	}
+	for _, mode := range []tensor.Mode{tensor.Train, tensor.Eval} {
+		for _, form := range []struct {
+			name      string
+			one, want func(t *tensor.Tape, x, y *tensor.Tensor, p float32) *tensor.Tensor
+		}{{"two operands", tensor.AddDropout, add}, {"one operand", itself(tensor.AddDropout), itself(add)}} {
+			run := func(f func(t *tensor.Tape, x, y *tensor.Tensor, p float32) *tensor.Tensor) [][]float32 {
+				tape := tensor.NewTape(mode)
+				tape.Seed(9)
+				// Operands that the tape made, whose gradients are fresh.
+				x, y := tensor.Scale(tape, x0.Clone().Param(), 1), tensor.Scale(tape, y0.Clone().Param(), 1)
+				z := f(tape, x, y, 0.3)
+				next := tensor.Dropout(tape, z, 0.5) // after it, the random numbers go on
+				tape.Backward(next, dz)
+				all := [][]float32{z.Data(), next.Data(), x.Grad().Data()}
+				if y.Grad() != nil {
+					all = append(all, y.Grad().Data())
+				}
+				return all
+			}
+			want := run(form.want)
+			for i, got := range run(form.one) {
+				tensortest.Same(t, fmt.Sprintf("%s, mode %v, tensor %d", form.name, mode, i), got, want[i])
+			}
+		}
+	}
+	var shape *tensor.ShapeError
+	if err := tensor.Catch(func() { tensor.AddDropout(nil, x0, tensor.Zeros(3), 0) }); !errors.As(err, &shape) {
+		t.Errorf("operands of different shapes: error %v", err)
 	}
 }

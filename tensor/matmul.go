@@ -2,7 +2,9 @@ package tensor
 
 import (
 	"slices"
+	"sync/atomic"
 
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
 )
 
@@ -70,10 +72,11 @@ func product(t *Tape, op string, a, b *Tensor, transposed, sparse bool) *Tensor 
 	if t.Needs(a, b) {
 		t.Record(out, func(dout []float32) {
 			d := simd.RowMajor(dout, n)
+			sparse := !finite(dout, a.data, b.data)
 			if da, fresh := t.gradOf(a); da != nil { // dA += dOut·Bᵀ
 				simd.Multiply(&simd.Product{
 					M: m, N: k, K: n, A: d, B: bm.T(), C: simd.RowMajor(da, k),
-					Count: count, StepA: m * n, StepB: stepB, StepC: m * k, Accumulate: !fresh, Sparse: true,
+					Count: count, StepA: m * n, StepB: stepB, StepC: m * k, Accumulate: !fresh, Sparse: sparse,
 				})
 			}
 			db, fresh := t.gradOf(b)
@@ -82,12 +85,12 @@ func product(t *Tape, op string, a, b *Tensor, transposed, sparse bool) *Tensor 
 			case transposed: // dB += dOutᵀ·A
 				simd.Multiply(&simd.Product{
 					M: n, N: k, K: m, A: d.T(), B: am, C: simd.RowMajor(db, k),
-					Count: count, StepA: m * n, StepB: m * k, StepC: k * n, Accumulate: !fresh, Sparse: true,
+					Count: count, StepA: m * n, StepB: m * k, StepC: k * n, Accumulate: !fresh, Sparse: sparse,
 				})
 			default: // dB += Aᵀ·dOut
 				simd.Multiply(&simd.Product{
 					M: k, N: n, K: m, A: am.T(), B: d, C: simd.RowMajor(db, n),
-					Count: count, StepA: m * k, StepB: m * n, StepC: k * n, Accumulate: !fresh, Sparse: true,
+					Count: count, StepA: m * k, StepB: m * n, StepC: k * n, Accumulate: !fresh, Sparse: sparse,
 				})
 			}
 		})
@@ -123,14 +126,15 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 	if t.Needs(x, w, b) {
 		t.Record(out, func(dout []float32) {
 			d := simd.RowMajor(dout, width)
+			sparse := !finite(dout, x.data, w.data)
 			if dx, fresh := t.gradOf(x); dx != nil { // dX += dOut·W
 				simd.Multiply(&simd.Product{
-					M: n, N: in, K: width, A: d, B: wm, C: simd.RowMajor(dx, in), Accumulate: !fresh, Sparse: true,
+					M: n, N: in, K: width, A: d, B: wm, C: simd.RowMajor(dx, in), Accumulate: !fresh, Sparse: sparse,
 				})
 			}
 			if dw, fresh := t.gradOf(w); dw != nil { // dW += dOutᵀ·X
 				simd.Multiply(&simd.Product{
-					M: width, N: in, K: n, A: d.T(), B: xm, C: simd.RowMajor(dw, in), Accumulate: !fresh, Sparse: true,
+					M: width, N: in, K: n, A: d.T(), B: xm, C: simd.RowMajor(dw, in), Accumulate: !fresh, Sparse: sparse,
 				})
 			}
 			if db := t.GradOf(b); db != nil {
@@ -139,4 +143,27 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 		})
 	}
 	return out
+}
+
+// finite reports whether no element is NaN or infinite, so that zero times
+// anything is zero without further care. To look at the operands of a step once
+// spares its products to look at each of theirs, one after the other.
+func finite(a, b, c []float32) bool {
+	if len(a)+len(b)+len(c) <= grain {
+		return simd.Finite(a) && simd.Finite(b) && simd.Finite(c)
+	}
+	return finiteLong(a, b, c)
+}
+
+func finiteLong(a, b, c []float32) bool {
+	var bad atomic.Bool
+	par.For(len(a)+len(b)+len(c), grain, func(lo, hi int) {
+		for _, x := range [...][]float32{a, b, c} {
+			if from, to := max(lo, 0), min(hi, len(x)); from < to && !simd.Finite(x[from:to]) {
+				bad.Store(true)
+			}
+			lo, hi = lo-len(x), hi-len(x)
+		}
+	})
+	return !bad.Load()
 }

@@ -46,11 +46,11 @@ func Transpose(t *Tape, x *Tensor, order ...int) *Tensor {
 	if len(order) != x.Rank() || taken != 1<<len(order)-1 {
 		badShape("Transpose", "order", order, "every axis of x %v once", slices.Clone(x.shape))
 	}
-	shape, from, dense := make([]int, len(order)), make([]int, len(order)), strides(x.shape)
+	shape, from, dense := t.list(len(order)), t.list(len(order)), strides(t, x.shape)
 	for a, o := range order {
 		shape[a], from[a] = x.shape[o], dense[o]
 	}
-	to := strides(shape)
+	to := strides(t, shape)
 	y := t.Make(shape...)
 	spread(shape, to, from, func(p plane) { p.copy(y.data, x.data) })
 	if t.Needs(x) {

@@ -70,9 +70,9 @@ func (p plane) squares(do func(to, from, rows, cols int)) {
 	}
 }
 
-// strides returns the strides of a dense array.
-func strides(shape []int) []int {
-	s := make([]int, len(shape))
+// strides returns the strides of a dense array, in the tape's memory.
+func strides(t *Tape, shape []int) []int {
+	s := t.list(len(shape))
 	for a, step := len(shape)-1, 1; a >= 0; a-- {
 		s[a] = step
 		step *= shape[a]
@@ -167,6 +167,10 @@ func blocks(rows, cols, work int, do func(r, n, lo, hi int)) {
 
 // copyRows is simd.CopyRows on all processors.
 func copyRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
+	if rows*cols <= grain {
+		simd.CopyRows(dst, dstStride, x, stride, rows, cols)
+		return
+	}
 	blocks(rows, cols, 1, func(r, n, lo, hi int) {
 		simd.CopyRows(dst[r*dstStride+lo:], dstStride, x[r*stride+lo:], stride, n, hi-lo)
 	})
@@ -174,6 +178,10 @@ func copyRows(dst []float32, dstStride int, x []float32, stride, rows, cols int)
 
 // addRows is simd.AddRows on all processors.
 func addRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
+	if rows*cols <= grain {
+		simd.AddRows(dst, dstStride, x, stride, rows, cols)
+		return
+	}
 	blocks(rows, cols, 1, func(r, n, lo, hi int) {
 		simd.AddRows(dst[r*dstStride+lo:], dstStride, x[r*stride+lo:], stride, n, hi-lo)
 	})
@@ -181,7 +189,11 @@ func addRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) 
 
 // sumRows adds every row of x to sum, in order.
 func sumRows(sum, x []float32) {
-	if n := len(sum); len(x) > 0 {
+	switch n := len(sum); {
+	case len(x) == 0:
+	case n <= 64 || len(x) <= grain:
+		simd.SumRows(sum, x, len(x)/n, n)
+	default:
 		blocks(1, n, len(x)/n, func(_, _, lo, hi int) { simd.SumRows(sum[lo:hi], x[lo:], len(x)/n, n) })
 	}
 }

@@ -92,6 +92,14 @@ func (t *Tape) Floats(n int) []float32 {
 	return t.floats.take((n + 15) &^ 15)[:n:n] // whole cache lines
 }
 
+// list returns n integers with arbitrary contents.
+func (t *Tape) list(n int) []int {
+	if t == nil {
+		return make([]int, n)
+	}
+	return t.ints.take(n)
+}
+
 // header returns a tensor of the given shape without data.
 func (t *Tape) header(shape []int) *Tensor {
 	var x *Tensor
