@@ -2,6 +2,7 @@ package nn
 
 import (
 	"math"
+	"slices"
 
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
@@ -30,20 +31,32 @@ func ZeroGrad(m Module) {
 // their Euclidean norm, taken together, is at most limit. It returns the norm
 // before scaling.
 func ClipGradNorm(m Module, limit float32) float32 {
-	var squares float64
+	// Cut by shape alone, so that the sum does not depend on who adds.
+	const most = 1 << 14
+	pieces := make([][]float32, 0, 128)
 	for _, p := range m.Params() {
 		if g := p.Grad(); g != nil {
-			squares += float64(simd.SumSquares(g.Data()))
+			pieces = slices.AppendSeq(pieces, slices.Chunk(g.Data(), most))
 		}
+	}
+	each := make([]float64, len(pieces))
+	par.For(len(pieces), 4, func(lo, hi int) {
+		for i, g := range pieces[lo:hi] {
+			each[lo+i] = float64(simd.SumSquares(g))
+		}
+	})
+	var squares float64
+	for _, s := range each {
+		squares += s
 	}
 	norm := float32(math.Sqrt(squares))
 	// The margin is PyTorch's, against division by zero.
 	if factor := limit / (norm + 1e-6); factor < 1 {
-		for _, p := range m.Params() {
-			if g := p.Grad(); g != nil {
-				simd.Scale(g.Data(), factor, g.Data())
+		par.For(len(pieces), 4, func(lo, hi int) {
+			for _, g := range pieces[lo:hi] {
+				simd.Scale(g, factor, g)
 			}
-		}
+		})
 	}
 	return norm
 }

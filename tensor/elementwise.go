@@ -156,11 +156,7 @@ func Scale(t *Tape, x *Tensor, s float32) *Tensor {
 
 // Shift returns x + c.
 func Shift(t *Tape, x *Tensor, c float32) *Tensor {
-	return unary(t, x, func(y, x []float32) {
-		for i, v := range x {
-			y[i] = v + c
-		}
-	}, func(dx, dy, _, _ []float32) { simd.Add(dx, dx, dy) })
+	return unary(t, x, func(y, x []float32) { simd.ScaleShift(y, 1, x, c) }, func(dx, dy, _, _ []float32) { simd.Add(dx, dx, dy) })
 }
 
 // Add returns a + b, elementwise, after broadcasting: axes are aligned at the

@@ -1,6 +1,9 @@
 package tensor
 
-import "github.com/attn-go/attn/internal/simd"
+import (
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
+)
 
 // Mode says what a tape does besides owning memory.
 type Mode uint8
@@ -152,9 +155,19 @@ func (t *Tape) Record(out *Tensor, back func(dout []float32)) {
 func (t *Tape) GradOf(x *Tensor) []float32 {
 	dx, fresh := t.gradOf(x)
 	if fresh {
-		clear(dx)
+		zeroAll(dx)
 	}
 	return dx
+}
+
+// zeroAll clears x, on all processors if that is worth it: where one waits for
+// memory, two wait less.
+func zeroAll(x []float32) {
+	if len(x) <= 4*grain {
+		clear(x)
+		return
+	}
+	par.For(len(x), 2*grain, func(lo, hi int) { clear(x[lo:hi]) })
 }
 
 // gradOf is GradOf for steps that set every element if they are the first:

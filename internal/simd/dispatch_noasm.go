@@ -42,6 +42,8 @@ func axpy(a float32, x, y []float32) { axpyGeneric(a, x, y) }
 
 func scale(dst []float32, a float32, x []float32) { scaleGeneric(dst, a, x) }
 
+func scaleShift(dst []float32, a float32, x []float32, b float32) { scaleShiftGeneric(dst, a, x, b) }
+
 func expSum(dst, x []float32, shift float32) float32 { return expSumGeneric(dst, x, shift) }
 
 func sum(x []float32) float32 { return sumGeneric(x) }

@@ -4749,71 +4749,66 @@ end223:
 	VZEROUPPER
 	RET
 
-// func addAVX512(dst *float32, x *float32, y *float32, n int)
+// func scaleShiftAVX512(dst *float32, a float32, x *float32, b float32, n int)
 // Requires: AVX, AVX512F, BMI2
-TEXT ·addAVX512(SB), NOSPLIT, $0-32
-	MOVQ dst+0(FP), AX
-	MOVQ x+8(FP), CX
-	MOVQ y+16(FP), DX
-	MOVQ n+24(FP), BX
-	XORQ SI, SI
-	SUBQ $+64, BX
-	JL   after230
+TEXT ·scaleShiftAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	VBROADCASTSS a+8(FP), Z0
+	MOVQ         x+16(FP), CX
+	VBROADCASTSS b+24(FP), Z1
+	MOVQ         n+32(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+64, DX
+	JL           after230
 
 loop229:
-	VMOVUPS (CX)(SI*4), Z0
-	VMOVUPS (DX)(SI*4), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, (AX)(SI*4)
-	VMOVUPS 64(CX)(SI*4), Z0
-	VMOVUPS 64(DX)(SI*4), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, 64(AX)(SI*4)
-	VMOVUPS 128(CX)(SI*4), Z0
-	VMOVUPS 128(DX)(SI*4), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, 128(AX)(SI*4)
-	VMOVUPS 192(CX)(SI*4), Z0
-	VMOVUPS 192(DX)(SI*4), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, 192(AX)(SI*4)
-	ADDQ    $+64, SI
-	SUBQ    $+64, BX
-	JGE     loop229
+	VMOVUPS     (CX)(BX*4), Z2
+	VFMADD213PS Z1, Z0, Z2
+	VMOVUPS     Z2, (AX)(BX*4)
+	VMOVUPS     64(CX)(BX*4), Z2
+	VFMADD213PS Z1, Z0, Z2
+	VMOVUPS     Z2, 64(AX)(BX*4)
+	VMOVUPS     128(CX)(BX*4), Z2
+	VFMADD213PS Z1, Z0, Z2
+	VMOVUPS     Z2, 128(AX)(BX*4)
+	VMOVUPS     192(CX)(BX*4), Z2
+	VFMADD213PS Z1, Z0, Z2
+	VMOVUPS     Z2, 192(AX)(BX*4)
+	ADDQ        $+64, BX
+	SUBQ        $+64, DX
+	JGE         loop229
 
 after230:
-	ADDQ $+64, BX
-	SUBQ $+16, BX
+	ADDQ $+64, DX
+	SUBQ $+16, DX
 	JL   after232
 
 loop231:
-	VMOVUPS (CX)(SI*4), Z0
-	VMOVUPS (DX)(SI*4), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, (AX)(SI*4)
-	ADDQ    $+16, SI
-	SUBQ    $+16, BX
-	JGE     loop231
+	VMOVUPS     (CX)(BX*4), Z2
+	VFMADD213PS Z1, Z0, Z2
+	VMOVUPS     Z2, (AX)(BX*4)
+	ADDQ        $+16, BX
+	SUBQ        $+16, DX
+	JGE         loop231
 
 after232:
-	ADDQ      $+16, BX
-	TESTQ     BX, BX
-	JZ        end228
-	MOVL      $-1, DI
-	BZHIL     BX, DI, DI
-	KMOVW     DI, K1
-	VMOVUPS.Z (CX)(SI*4), K1, Z0
-	VMOVUPS.Z (DX)(SI*4), K1, Z1
-	VADDPS    Z1, Z0, Z0
-	VMOVUPS   Z0, K1, (AX)(SI*4)
+	ADDQ        $+16, DX
+	TESTQ       DX, DX
+	JZ          end228
+	MOVL        $-1, SI
+	BZHIL       DX, SI, SI
+	KMOVW       SI, K1
+	VMOVUPS.Z   (CX)(BX*4), K1, Z2
+	VFMADD213PS Z1, Z0, Z2
+	VMOVUPS     Z2, K1, (AX)(BX*4)
 
 end228:
 	VZEROUPPER
 	RET
 
-// func mulAVX512(dst *float32, x *float32, y *float32, n int)
+// func addAVX512(dst *float32, x *float32, y *float32, n int)
 // Requires: AVX, AVX512F, BMI2
-TEXT ·mulAVX512(SB), NOSPLIT, $0-32
+TEXT ·addAVX512(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), AX
 	MOVQ x+8(FP), CX
 	MOVQ y+16(FP), DX
@@ -4825,19 +4820,19 @@ TEXT ·mulAVX512(SB), NOSPLIT, $0-32
 loop234:
 	VMOVUPS (CX)(SI*4), Z0
 	VMOVUPS (DX)(SI*4), Z1
-	VMULPS  Z1, Z0, Z0
+	VADDPS  Z1, Z0, Z0
 	VMOVUPS Z0, (AX)(SI*4)
 	VMOVUPS 64(CX)(SI*4), Z0
 	VMOVUPS 64(DX)(SI*4), Z1
-	VMULPS  Z1, Z0, Z0
+	VADDPS  Z1, Z0, Z0
 	VMOVUPS Z0, 64(AX)(SI*4)
 	VMOVUPS 128(CX)(SI*4), Z0
 	VMOVUPS 128(DX)(SI*4), Z1
-	VMULPS  Z1, Z0, Z0
+	VADDPS  Z1, Z0, Z0
 	VMOVUPS Z0, 128(AX)(SI*4)
 	VMOVUPS 192(CX)(SI*4), Z0
 	VMOVUPS 192(DX)(SI*4), Z1
-	VMULPS  Z1, Z0, Z0
+	VADDPS  Z1, Z0, Z0
 	VMOVUPS Z0, 192(AX)(SI*4)
 	ADDQ    $+64, SI
 	SUBQ    $+64, BX
@@ -4851,7 +4846,7 @@ after235:
 loop236:
 	VMOVUPS (CX)(SI*4), Z0
 	VMOVUPS (DX)(SI*4), Z1
-	VMULPS  Z1, Z0, Z0
+	VADDPS  Z1, Z0, Z0
 	VMOVUPS Z0, (AX)(SI*4)
 	ADDQ    $+16, SI
 	SUBQ    $+16, BX
@@ -4866,10 +4861,72 @@ after237:
 	KMOVW     DI, K1
 	VMOVUPS.Z (CX)(SI*4), K1, Z0
 	VMOVUPS.Z (DX)(SI*4), K1, Z1
-	VMULPS    Z1, Z0, Z0
+	VADDPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)(SI*4)
 
 end233:
+	VZEROUPPER
+	RET
+
+// func mulAVX512(dst *float32, x *float32, y *float32, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·mulAVX512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ y+16(FP), DX
+	MOVQ n+24(FP), BX
+	XORQ SI, SI
+	SUBQ $+64, BX
+	JL   after240
+
+loop239:
+	VMOVUPS (CX)(SI*4), Z0
+	VMOVUPS (DX)(SI*4), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)(SI*4)
+	VMOVUPS 64(CX)(SI*4), Z0
+	VMOVUPS 64(DX)(SI*4), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, 64(AX)(SI*4)
+	VMOVUPS 128(CX)(SI*4), Z0
+	VMOVUPS 128(DX)(SI*4), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, 128(AX)(SI*4)
+	VMOVUPS 192(CX)(SI*4), Z0
+	VMOVUPS 192(DX)(SI*4), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, 192(AX)(SI*4)
+	ADDQ    $+64, SI
+	SUBQ    $+64, BX
+	JGE     loop239
+
+after240:
+	ADDQ $+64, BX
+	SUBQ $+16, BX
+	JL   after242
+
+loop241:
+	VMOVUPS (CX)(SI*4), Z0
+	VMOVUPS (DX)(SI*4), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)(SI*4)
+	ADDQ    $+16, SI
+	SUBQ    $+16, BX
+	JGE     loop241
+
+after242:
+	ADDQ      $+16, BX
+	TESTQ     BX, BX
+	JZ        end238
+	MOVL      $-1, DI
+	BZHIL     BX, DI, DI
+	KMOVW     DI, K1
+	VMOVUPS.Z (CX)(SI*4), K1, Z0
+	VMOVUPS.Z (DX)(SI*4), K1, Z1
+	VMULPS    Z1, Z0, Z0
+	VMOVUPS   Z0, K1, (AX)(SI*4)
+
+end238:
 	VZEROUPPER
 	RET
 
@@ -4882,9 +4939,9 @@ TEXT ·mulAddAVX512(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+64, BX
-	JL   after240
+	JL   after245
 
-loop239:
+loop244:
 	VMOVUPS     (CX)(SI*4), Z0
 	VMOVUPS     (DX)(SI*4), Z1
 	VMOVUPS     (AX)(SI*4), Z2
@@ -4907,14 +4964,14 @@ loop239:
 	VMOVUPS     Z0, 192(AX)(SI*4)
 	ADDQ        $+64, SI
 	SUBQ        $+64, BX
-	JGE         loop239
+	JGE         loop244
 
-after240:
+after245:
 	ADDQ $+64, BX
 	SUBQ $+16, BX
-	JL   after242
+	JL   after247
 
-loop241:
+loop246:
 	VMOVUPS     (CX)(SI*4), Z0
 	VMOVUPS     (DX)(SI*4), Z1
 	VMOVUPS     (AX)(SI*4), Z2
@@ -4922,12 +4979,12 @@ loop241:
 	VMOVUPS     Z0, (AX)(SI*4)
 	ADDQ        $+16, SI
 	SUBQ        $+16, BX
-	JGE         loop241
+	JGE         loop246
 
-after242:
+after247:
 	ADDQ        $+16, BX
 	TESTQ       BX, BX
-	JZ          end238
+	JZ          end243
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
@@ -4937,7 +4994,7 @@ after242:
 	VFMADD213PS Z2, Z1, Z0
 	VMOVUPS     Z0, K1, (AX)(SI*4)
 
-end238:
+end243:
 	VZEROUPPER
 	RET
 
@@ -4952,9 +5009,9 @@ TEXT ·sumAVX512(SB), NOSPLIT, $0-20
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+64, CX
-	JL     after246
+	JL     after251
 
-loop245:
+loop250:
 	VMOVUPS (AX)(DX*4), Z4
 	VADDPS  Z4, Z0, Z0
 	VMOVUPS 64(AX)(DX*4), Z4
@@ -4965,72 +5022,72 @@ loop245:
 	VADDPS  Z4, Z3, Z3
 	ADDQ    $+64, DX
 	SUBQ    $+64, CX
-	JGE     loop245
+	JGE     loop250
 
-after246:
+after251:
 	ADDQ    $+64, CX
 	CMPQ    CX, $+16
-	JL      rest2440
+	JL      rest2490
 	VMOVUPS (AX)(DX*4), Z4
 	VADDPS  Z4, Z0, Z0
 	SUBQ    $+16, CX
 	CMPQ    CX, $+16
-	JL      rest2441
+	JL      rest2491
 	VMOVUPS 64(AX)(DX*4), Z4
 	VADDPS  Z4, Z1, Z1
 	SUBQ    $+16, CX
 	CMPQ    CX, $+16
-	JL      rest2442
+	JL      rest2492
 	VMOVUPS 128(AX)(DX*4), Z4
 	VADDPS  Z4, Z2, Z2
 	SUBQ    $+16, CX
 	CMPQ    CX, $+16
-	JL      rest2443
+	JL      rest2493
 	VMOVUPS 192(AX)(DX*4), Z4
 	VADDPS  Z4, Z3, Z3
 	SUBQ    $+16, CX
-	JMP     done243
+	JMP     done248
 
-rest2440:
+rest2490:
 	TESTQ     CX, CX
-	JZ        done243
+	JZ        done248
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (AX)(DX*4), K1, Z4
 	VADDPS    Z4, Z0, Z0
-	JMP       done243
+	JMP       done248
 
-rest2441:
+rest2491:
 	TESTQ     CX, CX
-	JZ        done243
+	JZ        done248
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z 64(AX)(DX*4), K1, Z4
 	VADDPS    Z4, Z1, Z1
-	JMP       done243
+	JMP       done248
 
-rest2442:
+rest2492:
 	TESTQ     CX, CX
-	JZ        done243
+	JZ        done248
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z 128(AX)(DX*4), K1, Z4
 	VADDPS    Z4, Z2, Z2
-	JMP       done243
+	JMP       done248
 
-rest2443:
+rest2493:
 	TESTQ     CX, CX
-	JZ        done243
+	JZ        done248
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z 192(AX)(DX*4), K1, Z4
 	VADDPS    Z4, Z3, Z3
 
-done243:
+done248:
 	VADDPS        Z2, Z0, Z0
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z1, Z0, Z0
@@ -5058,9 +5115,9 @@ TEXT ·dotAVX512(SB), NOSPLIT, $0-28
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+64, DX
-	JL     after250
+	JL     after255
 
-loop249:
+loop254:
 	VMOVUPS     (AX)(BX*4), Z4
 	VMOVUPS     (CX)(BX*4), Z5
 	VFMADD231PS Z4, Z5, Z0
@@ -5075,72 +5132,72 @@ loop249:
 	VFMADD231PS Z4, Z5, Z3
 	ADDQ        $+64, BX
 	SUBQ        $+64, DX
-	JGE         loop249
+	JGE         loop254
 
-after250:
+after255:
 	ADDQ        $+64, DX
 	CMPQ        DX, $+16
-	JL          rest2480
+	JL          rest2530
 	VMOVUPS     (AX)(BX*4), Z4
 	VMOVUPS     (CX)(BX*4), Z5
 	VFMADD231PS Z4, Z5, Z0
 	SUBQ        $+16, DX
 	CMPQ        DX, $+16
-	JL          rest2481
+	JL          rest2531
 	VMOVUPS     64(AX)(BX*4), Z4
 	VMOVUPS     64(CX)(BX*4), Z5
 	VFMADD231PS Z4, Z5, Z1
 	SUBQ        $+16, DX
 	CMPQ        DX, $+16
-	JL          rest2482
+	JL          rest2532
 	VMOVUPS     128(AX)(BX*4), Z4
 	VMOVUPS     128(CX)(BX*4), Z5
 	VFMADD231PS Z4, Z5, Z2
 	SUBQ        $+16, DX
 	CMPQ        DX, $+16
-	JL          rest2483
+	JL          rest2533
 	VMOVUPS     192(AX)(BX*4), Z4
 	VMOVUPS     192(CX)(BX*4), Z5
 	VFMADD231PS Z4, Z5, Z3
 	SUBQ        $+16, DX
-	JMP         done247
+	JMP         done252
 
-rest2480:
+rest2530:
 	TESTQ       DX, DX
-	JZ          done247
+	JZ          done252
 	MOVL        $-1, SI
 	BZHIL       DX, SI, SI
 	KMOVW       SI, K1
 	VMOVUPS.Z   (AX)(BX*4), K1, Z4
 	VMOVUPS.Z   (CX)(BX*4), K1, Z5
 	VFMADD231PS Z4, Z5, Z0
-	JMP         done247
+	JMP         done252
 
-rest2481:
+rest2531:
 	TESTQ       DX, DX
-	JZ          done247
+	JZ          done252
 	MOVL        $-1, SI
 	BZHIL       DX, SI, SI
 	KMOVW       SI, K1
 	VMOVUPS.Z   64(AX)(BX*4), K1, Z4
 	VMOVUPS.Z   64(CX)(BX*4), K1, Z5
 	VFMADD231PS Z4, Z5, Z1
-	JMP         done247
+	JMP         done252
 
-rest2482:
+rest2532:
 	TESTQ       DX, DX
-	JZ          done247
+	JZ          done252
 	MOVL        $-1, SI
 	BZHIL       DX, SI, SI
 	KMOVW       SI, K1
 	VMOVUPS.Z   128(AX)(BX*4), K1, Z4
 	VMOVUPS.Z   128(CX)(BX*4), K1, Z5
 	VFMADD231PS Z4, Z5, Z2
-	JMP         done247
+	JMP         done252
 
-rest2483:
+rest2533:
 	TESTQ       DX, DX
-	JZ          done247
+	JZ          done252
 	MOVL        $-1, SI
 	BZHIL       DX, SI, SI
 	KMOVW       SI, K1
@@ -5148,7 +5205,7 @@ rest2483:
 	VMOVUPS.Z   192(CX)(BX*4), K1, Z5
 	VFMADD231PS Z4, Z5, Z3
 
-done247:
+done252:
 	VADDPS        Z2, Z0, Z0
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z1, Z0, Z0
@@ -5175,9 +5232,9 @@ TEXT ·maxAVX512(SB), NOSPLIT, $0-20
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+32, CX
-	JL           after253
+	JL           after258
 
-loop252:
+loop257:
 	VMOVUPS (AX)(DX*4), Z3
 	VMAXPS  Z3, Z1, Z1
 	VCMPPS  $0x03, Z3, Z3, K2
@@ -5188,26 +5245,26 @@ loop252:
 	KORW    K2, K1, K1
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop252
+	JGE     loop257
 
-after253:
+after258:
 	ADDQ $+32, CX
 	SUBQ $+16, CX
-	JL   after255
+	JL   after260
 
-loop254:
+loop259:
 	VMOVUPS (AX)(DX*4), Z3
 	VMAXPS  Z3, Z1, Z1
 	VCMPPS  $0x03, Z3, Z3, K2
 	KORW    K2, K1, K1
 	ADDQ    $+16, DX
 	SUBQ    $+16, CX
-	JGE     loop254
+	JGE     loop259
 
-after255:
+after260:
 	ADDQ      $+16, CX
 	TESTQ     CX, CX
-	JZ        end251
+	JZ        end256
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K2
@@ -5217,7 +5274,7 @@ after255:
 	VCMPPS    $0x03, Z4, Z4, K2
 	KORW      K2, K1, K1
 
-end251:
+end256:
 	VMAXPS        Z2, Z1, Z1
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VMAXPS        Y0, Y1, Y1
@@ -5228,11 +5285,11 @@ end251:
 	VMOVSHDUP     X1, X0
 	VMAXPS        X0, X1, X1
 	KORTESTW      K1, K1
-	JZ            clean256
+	JZ            clean261
 	VBROADCASTSS  c7fc00000<>+0(SB), Z0
 	VMOVUPS       Z0, Z1
 
-clean256:
+clean261:
 	MOVSS X1, ret+16(FP)
 	VZEROUPPER
 	RET
@@ -5265,9 +5322,9 @@ TEXT ·finiteAVX512(SB), NOSPLIT, $0-17
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+64, CX
-	JL     after259
+	JL     after264
 
-loop258:
+loop263:
 	VMOVUPS (AX)(DX*4), Z1
 	VSUBPS  Z1, Z1, Z1
 	VPORD   Z1, Z0, Z0
@@ -5282,25 +5339,25 @@ loop258:
 	VPORD   Z1, Z0, Z0
 	ADDQ    $+64, DX
 	SUBQ    $+64, CX
-	JGE     loop258
+	JGE     loop263
 
-after259:
+after264:
 	ADDQ $+64, CX
 	SUBQ $+16, CX
-	JL   after261
+	JL   after266
 
-loop260:
+loop265:
 	VMOVUPS (AX)(DX*4), Z1
 	VSUBPS  Z1, Z1, Z1
 	VPORD   Z1, Z0, Z0
 	ADDQ    $+16, DX
 	SUBQ    $+16, CX
-	JGE     loop260
+	JGE     loop265
 
-after261:
+after266:
 	ADDQ      $+16, CX
 	TESTQ     CX, CX
-	JZ        end257
+	JZ        end262
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
@@ -5308,7 +5365,7 @@ after261:
 	VSUBPS    Z1, Z1, Z1
 	VPORD     Z1, Z0, Z0
 
-end257:
+end262:
 	VPTESTMD Z0, Z0, K1
 	KORTESTW K1, K1
 	SETEQ    AL
@@ -5337,9 +5394,9 @@ TEXT ·expAVX512(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after264
+	JL           after269
 
-loop263:
+loop268:
 	VMOVUPS      (CX)(BX*4), Z13
 	VMINPS       Z13, Z0, Z13
 	VCMPPS       $0x05, Z2, Z13, K1
@@ -5360,12 +5417,12 @@ loop263:
 	VMOVUPS      Z15, (AX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop263
+	JGE          loop268
 
-after264:
+after269:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           end262
+	JZ           end267
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -5388,7 +5445,7 @@ after264:
 	VMULPS.Z     Z0, Z1, K2, Z1
 	VMOVUPS      Z1, K1, (AX)(BX*4)
 
-end262:
+end267:
 	VZEROUPPER
 	RET
 
@@ -5535,9 +5592,9 @@ TEXT ·expSumAVX512(SB), NOSPLIT, $0-36
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after268
+	JL           after273
 
-loop267:
+loop272:
 	VMOVUPS      (CX)(BX*4), Z15
 	VSUBPS       Z0, Z15, Z15
 	VMINPS       Z15, Z1, Z15
@@ -5560,12 +5617,12 @@ loop267:
 	VADDPS       Z17, Z14, Z14
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop267
+	JGE          loop272
 
-after268:
+after273:
 	ADDQ         $+16, DX
 	CMPQ         DX, $+16
-	JL           rest2660
+	JL           rest2710
 	VMOVUPS      (CX)(BX*4), Z15
 	VSUBPS       Z0, Z15, Z15
 	VMINPS       Z15, Z1, Z15
@@ -5587,11 +5644,11 @@ after268:
 	VMOVUPS      Z1, (AX)(BX*4)
 	VADDPS       Z1, Z14, Z14
 	SUBQ         $+16, DX
-	JMP          done265
+	JMP          done270
 
-rest2660:
+rest2710:
 	TESTQ        DX, DX
-	JZ           done265
+	JZ           done270
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -5617,7 +5674,7 @@ rest2660:
 	VMOVAPS.Z    Z1, K1, Z1
 	VADDPS       Z1, Z14, Z14
 
-done265:
+done270:
 	VEXTRACTF64X4 $0x01, Z14, Y0
 	VADDPS        Y0, Y14, Y14
 	VEXTRACTF32X4 $0x01, Y14, X0
@@ -5653,9 +5710,9 @@ TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after271
+	JL           after276
 
-loop270:
+loop275:
 	VMOVUPS      (CX)(BX*4), Z15
 	VSUBPS       Z15, Z13, Z15
 	VMINPS       Z15, Z0, Z15
@@ -5679,12 +5736,12 @@ loop270:
 	VMOVUPS      Z17, (AX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop270
+	JGE          loop275
 
-after271:
+after276:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           end269
+	JZ           end274
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -5710,7 +5767,7 @@ after271:
 	VDIVPS       Z1, Z14, Z1
 	VMOVUPS      Z1, K1, (AX)(BX*4)
 
-end269:
+end274:
 	VZEROUPPER
 	RET
 
@@ -5746,9 +5803,9 @@ TEXT ·tanhAVX512(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after274
+	JL           after279
 
-loop273:
+loop278:
 	VMOVUPS      (CX)(BX*4), Z14
 	VPANDD       Z7, Z14, Z15
 	VPANDD       Z8, Z14, Z14
@@ -5775,12 +5832,12 @@ loop273:
 	VMOVUPS      Z17, (AX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop273
+	JGE          loop278
 
-after274:
+after279:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           end272
+	JZ           end277
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -5809,7 +5866,7 @@ after274:
 	VPORD        Z8, Z1, Z1
 	VMOVUPS      Z1, K1, (AX)(BX*4)
 
-end272:
+end277:
 	VZEROUPPER
 	RET
 
@@ -5940,9 +5997,9 @@ TEXT ·geluAVX512(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after277
+	JL           after282
 
-loop276:
+loop281:
 	VMOVUPS      (CX)(BX*4), Z19
 	VPANDD       Z15, Z19, Z20
 	VMINPS       Z20, Z13, Z20
@@ -5987,12 +6044,12 @@ loop276:
 	VMOVUPS      Z19, (AX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop276
+	JGE          loop281
 
-after277:
+after282:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           end275
+	JZ           end280
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -6039,7 +6096,7 @@ after277:
 	VFNMADD231PS Z15, Z2, Z19
 	VMOVUPS      Z19, K1, (AX)(BX*4)
 
-end275:
+end280:
 	VZEROUPPER
 	RET
 
@@ -6193,9 +6250,9 @@ TEXT ·geluGradAVX512(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after280
+	JL           after285
 
-loop279:
+loop284:
 	VMOVUPS      (CX)(BX*4), Z22
 	VPANDD       Z15, Z22, Z23
 	VMINPS       Z23, Z13, Z23
@@ -6245,12 +6302,12 @@ loop279:
 	VMOVUPS      Z28, (AX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop279
+	JGE          loop284
 
-after280:
+after285:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           end278
+	JZ           end283
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -6302,7 +6359,7 @@ after280:
 	VFMADD231PS  Z15, Z1, Z29
 	VMOVUPS      Z29, K1, (AX)(BX*4)
 
-end278:
+end283:
 	VZEROUPPER
 	RET
 
@@ -6337,14 +6394,14 @@ TEXT ·additiveScoresAVX512(SB), NOSPLIT, $0-48
 	VBROADCASTSS c3c1e8673<>+0(SB), Z10
 	VBROADCASTSS c3aae0438<>+0(SB), Z11
 
-key281:
+key286:
 	VPXORD Z12, Z12, Z12
 	MOVQ   h+40(FP), DI
 	XORQ   R8, R8
 	SUBQ   $+16, DI
-	JL     after285
+	JL     after290
 
-loop284:
+loop289:
 	VMOVUPS      (CX)(R8*4), Z13
 	VMOVUPS      (DX)(R8*4), Z14
 	VADDPS       Z14, Z13, Z13
@@ -6371,12 +6428,12 @@ loop284:
 	VFMADD231PS  Z13, Z15, Z12
 	ADDQ         $+16, R8
 	SUBQ         $+16, DI
-	JGE          loop284
+	JGE          loop289
 
-after285:
+after290:
 	ADDQ         $+16, DI
 	CMPQ         DI, $+16
-	JL           rest2830
+	JL           rest2880
 	VMOVUPS      (CX)(R8*4), Z13
 	VMOVUPS      (DX)(R8*4), Z14
 	VADDPS       Z14, Z13, Z13
@@ -6402,11 +6459,11 @@ after285:
 	VMOVUPS      (BX)(R8*4), Z13
 	VFMADD231PS  Z13, Z15, Z12
 	SUBQ         $+16, DI
-	JMP          done282
+	JMP          done287
 
-rest2830:
+rest2880:
 	TESTQ        DI, DI
-	JZ           done282
+	JZ           done287
 	MOVL         $-1, R9
 	BZHIL        DI, R9, R9
 	KMOVW        R9, K1
@@ -6435,7 +6492,7 @@ rest2830:
 	VMOVUPS.Z    (BX)(R8*4), K1, Z13
 	VFMADD231PS  Z13, Z15, Z12
 
-done282:
+done287:
 	VEXTRACTF64X4 $0x01, Z12, Y13
 	VADDPS        Y13, Y12, Y12
 	VEXTRACTF32X4 $0x01, Y12, X13
@@ -6449,7 +6506,7 @@ done282:
 	LEAQ          (DX)(DI*4), DX
 	ADDQ          $0x04, AX
 	DECQ          SI
-	JNZ           key281
+	JNZ           key286
 	VZEROUPPER
 	RET
 
@@ -6557,19 +6614,19 @@ TEXT ·additiveGradAVX512(SB), NOSPLIT, $0-72
 	VBROADCASTSS c3c1e8673<>+0(SB), Z10
 	VBROADCASTSS c3aae0438<>+0(SB), Z11
 
-key286:
+key291:
 	MOVL         (BX), R10
 	ADDL         R10, R10
-	JZ           skip287
+	JZ           skip292
 	VBROADCASTSS (BX), Z12
 	VBROADCASTSS c40800000<>+0(SB), Z13
 	VMULPS       Z13, Z12, Z13
 	MOVQ         h+64(FP), R10
 	XORQ         R11, R11
 	SUBQ         $+16, R10
-	JL           after290
+	JL           after295
 
-loop289:
+loop294:
 	VMOVUPS      (SI)(R11*4), Z14
 	VMOVUPS      (DI)(R11*4), Z15
 	VADDPS       Z15, Z14, Z14
@@ -6608,12 +6665,12 @@ loop289:
 	VMOVUPS      Z15, (DX)(R11*4)
 	ADDQ         $+16, R11
 	SUBQ         $+16, R10
-	JGE          loop289
+	JGE          loop294
 
-after290:
+after295:
 	ADDQ         $+16, R10
 	TESTQ        R10, R10
-	JZ           end288
+	JZ           end293
 	MOVL         $-1, R12
 	BZHIL        R10, R12, R12
 	KMOVW        R12, K1
@@ -6654,15 +6711,15 @@ after290:
 	VFMADD231PS  Z16, Z12, Z13
 	VMOVUPS      Z13, K1, (DX)(R11*4)
 
-end288:
-skip287:
+end293:
+skip292:
 	MOVQ h+64(FP), R10
 	LEAQ (DI)(R10*4), DI
 	MOVQ h+64(FP), R10
 	LEAQ (CX)(R10*4), CX
 	ADDQ $0x04, BX
 	DECQ R9
-	JNZ  key286
+	JNZ  key291
 	VZEROUPPER
 	RET
 
@@ -6695,9 +6752,9 @@ TEXT ·adamWAVX512(SB), NOSPLIT, $0-48
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+16, SI
-	JL           after293
+	JL           after298
 
-loop292:
+loop297:
 	VMOVUPS     (CX)(DI*4), Z8
 	VMOVUPS     (DX)(DI*4), Z9
 	VMOVUPS     (BX)(DI*4), Z10
@@ -6717,12 +6774,12 @@ loop292:
 	VMOVUPS     Z11, (AX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, SI
-	JGE         loop292
+	JGE         loop297
 
-after293:
+after298:
 	ADDQ        $+16, SI
 	TESTQ       SI, SI
-	JZ          end291
+	JZ          end296
 	MOVL        $-1, R8
 	BZHIL       SI, R8, R8
 	KMOVW       R8, K1
@@ -6744,7 +6801,7 @@ after293:
 	VFMSUB213PS Z9, Z0, Z11
 	VMOVUPS     Z11, K1, (AX)(DI*4)
 
-end291:
+end296:
 	VZEROUPPER
 	RET
 
@@ -6767,9 +6824,9 @@ TEXT ·dropoutAVX512(SB), NOSPLIT, $0-40
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after296
+	JL           after301
 
-loop295:
+loop300:
 	VMOVUPS  (CX)(BX*4), Z7
 	VPSRLQ   $0x1e, Z1, Z9
 	VPXORQ   Z9, Z1, Z8
@@ -6796,12 +6853,12 @@ loop295:
 	VMOVUPS  Z7, (AX)(BX*4)
 	ADDQ     $+16, BX
 	SUBQ     $+16, DX
-	JGE      loop295
+	JGE      loop300
 
-after296:
+after301:
 	ADDQ      $+16, DX
 	TESTQ     DX, DX
-	JZ        end294
+	JZ        end299
 	MOVL      $-1, SI
 	BZHIL     DX, SI, SI
 	KMOVW     SI, K1
@@ -6830,7 +6887,7 @@ after296:
 	VMULPS.Z  Z0, Z7, K2, Z7
 	VMOVUPS   Z7, K1, (AX)(BX*4)
 
-end294:
+end299:
 	VZEROUPPER
 	RET
 
@@ -6904,9 +6961,9 @@ TEXT ·dropoutAddAVX512(SB), NOSPLIT, $0-48
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+16, BX
-	JL           after299
+	JL           after304
 
-loop298:
+loop303:
 	VMOVUPS  (CX)(SI*4), Z7
 	VMOVUPS  (DX)(SI*4), Z8
 	VMULPS   Z0, Z8, Z8
@@ -6935,12 +6992,12 @@ loop298:
 	VMOVUPS  Z7, (AX)(SI*4)
 	ADDQ     $+16, SI
 	SUBQ     $+16, BX
-	JGE      loop298
+	JGE      loop303
 
-after299:
+after304:
 	ADDQ      $+16, BX
 	TESTQ     BX, BX
-	JZ        end297
+	JZ        end302
 	MOVL      $-1, DI
 	BZHIL     BX, DI, DI
 	KMOVW     DI, K1
@@ -6971,7 +7028,7 @@ after299:
 	VADDPS    Z8, Z7, K2, Z7
 	VMOVUPS   Z7, K1, (AX)(SI*4)
 
-end297:
+end302:
 	VZEROUPPER
 	RET
 
@@ -6984,9 +7041,9 @@ TEXT ·reluAVX512(SB), NOSPLIT, $0-24
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+64, DX
-	JL     after302
+	JL     after307
 
-loop301:
+loop306:
 	VMOVUPS (CX)(BX*4), Z1
 	VMAXPS  Z1, Z0, Z1
 	VADDPS  Z0, Z1, Z1
@@ -7005,26 +7062,26 @@ loop301:
 	VMOVUPS Z1, 192(AX)(BX*4)
 	ADDQ    $+64, BX
 	SUBQ    $+64, DX
-	JGE     loop301
+	JGE     loop306
 
-after302:
+after307:
 	ADDQ $+64, DX
 	SUBQ $+16, DX
-	JL   after304
+	JL   after309
 
-loop303:
+loop308:
 	VMOVUPS (CX)(BX*4), Z1
 	VMAXPS  Z1, Z0, Z1
 	VADDPS  Z0, Z1, Z1
 	VMOVUPS Z1, (AX)(BX*4)
 	ADDQ    $+16, BX
 	SUBQ    $+16, DX
-	JGE     loop303
+	JGE     loop308
 
-after304:
+after309:
 	ADDQ      $+16, DX
 	TESTQ     DX, DX
-	JZ        end300
+	JZ        end305
 	MOVL      $-1, SI
 	BZHIL     DX, SI, SI
 	KMOVW     SI, K1
@@ -7033,7 +7090,7 @@ after304:
 	VADDPS    Z0, Z1, Z1
 	VMOVUPS   Z1, K1, (AX)(BX*4)
 
-end300:
+end305:
 	VZEROUPPER
 	RET
 
@@ -7047,9 +7104,9 @@ TEXT ·reluGradAVX512(SB), NOSPLIT, $0-32
 	MOVQ   n+24(FP), BX
 	XORQ   SI, SI
 	SUBQ   $+32, BX
-	JL     after307
+	JL     after312
 
-loop306:
+loop311:
 	VMOVUPS (DX)(SI*4), Z1
 	VCMPPS  $0x11, Z1, Z0, K1
 	VMOVUPS (AX)(SI*4), Z1
@@ -7064,14 +7121,14 @@ loop306:
 	VMOVUPS Z1, 64(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop306
+	JGE     loop311
 
-after307:
+after312:
 	ADDQ $+32, BX
 	SUBQ $+16, BX
-	JL   after309
+	JL   after314
 
-loop308:
+loop313:
 	VMOVUPS (DX)(SI*4), Z1
 	VCMPPS  $0x11, Z1, Z0, K1
 	VMOVUPS (AX)(SI*4), Z1
@@ -7080,12 +7137,12 @@ loop308:
 	VMOVUPS Z1, (AX)(SI*4)
 	ADDQ    $+16, SI
 	SUBQ    $+16, BX
-	JGE     loop308
+	JGE     loop313
 
-after309:
+after314:
 	ADDQ      $+16, BX
 	TESTQ     BX, BX
-	JZ        end305
+	JZ        end310
 	MOVL      $-1, DI
 	BZHIL     BX, DI, DI
 	KMOVW     DI, K1
@@ -7096,7 +7153,7 @@ after309:
 	VADDPS    Z1, Z0, K2, Z0
 	VMOVUPS   Z0, K1, (AX)(SI*4)
 
-end305:
+end310:
 	VZEROUPPER
 	RET
 
@@ -7111,9 +7168,9 @@ TEXT ·softmaxMeanAVX512(SB), NOSPLIT, $0-28
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+32, DX
-	JL     after313
+	JL     after318
 
-loop312:
+loop317:
 	VMOVUPS     (CX)(BX*4), Z3
 	VMOVUPS     (AX)(BX*4), Z4
 	VCMPPS      $0x04, Z3, Z0, K1
@@ -7126,12 +7183,12 @@ loop312:
 	VFMADD231PS Z3, Z4, Z2
 	ADDQ        $+32, BX
 	SUBQ        $+32, DX
-	JGE         loop312
+	JGE         loop317
 
-after313:
+after318:
 	ADDQ        $+32, DX
 	CMPQ        DX, $+16
-	JL          rest3110
+	JL          rest3160
 	VMOVUPS     (CX)(BX*4), Z3
 	VMOVUPS     (AX)(BX*4), Z4
 	VCMPPS      $0x04, Z3, Z0, K1
@@ -7139,18 +7196,18 @@ after313:
 	VFMADD231PS Z3, Z4, Z1
 	SUBQ        $+16, DX
 	CMPQ        DX, $+16
-	JL          rest3111
+	JL          rest3161
 	VMOVUPS     64(CX)(BX*4), Z3
 	VMOVUPS     64(AX)(BX*4), Z4
 	VCMPPS      $0x04, Z3, Z0, K1
 	VMOVAPS.Z   Z4, K1, Z4
 	VFMADD231PS Z3, Z4, Z2
 	SUBQ        $+16, DX
-	JMP         done310
+	JMP         done315
 
-rest3110:
+rest3160:
 	TESTQ       DX, DX
-	JZ          done310
+	JZ          done315
 	MOVL        $-1, SI
 	BZHIL       DX, SI, SI
 	KMOVW       SI, K1
@@ -7159,11 +7216,11 @@ rest3110:
 	VCMPPS      $0x04, Z3, Z0, K1
 	VMOVAPS.Z   Z4, K1, Z4
 	VFMADD231PS Z3, Z4, Z1
-	JMP         done310
+	JMP         done315
 
-rest3111:
+rest3161:
 	TESTQ       DX, DX
-	JZ          done310
+	JZ          done315
 	MOVL        $-1, SI
 	BZHIL       DX, SI, SI
 	KMOVW       SI, K1
@@ -7173,7 +7230,7 @@ rest3111:
 	VMOVAPS.Z   Z4, K1, Z4
 	VFMADD231PS Z3, Z4, Z2
 
-done310:
+done315:
 	VADDPS        Z2, Z1, Z1
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VADDPS        Y0, Y1, Y1
@@ -7198,9 +7255,9 @@ TEXT ·softmaxGradAVX512(SB), NOSPLIT, $0-36
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+32, BX
-	JL           after316
+	JL           after321
 
-loop315:
+loop320:
 	VMOVUPS (DX)(SI*4), Z2
 	VMOVUPS (CX)(SI*4), Z3
 	VMOVUPS (AX)(SI*4), Z4
@@ -7219,14 +7276,14 @@ loop315:
 	VMOVUPS Z4, 64(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop315
+	JGE     loop320
 
-after316:
+after321:
 	ADDQ $+32, BX
 	SUBQ $+16, BX
-	JL   after318
+	JL   after323
 
-loop317:
+loop322:
 	VMOVUPS (DX)(SI*4), Z2
 	VMOVUPS (CX)(SI*4), Z3
 	VMOVUPS (AX)(SI*4), Z4
@@ -7237,12 +7294,12 @@ loop317:
 	VMOVUPS Z4, (AX)(SI*4)
 	ADDQ    $+16, SI
 	SUBQ    $+16, BX
-	JGE     loop317
+	JGE     loop322
 
-after318:
+after323:
 	ADDQ      $+16, BX
 	TESTQ     BX, BX
-	JZ        end314
+	JZ        end319
 	MOVL      $-1, DI
 	BZHIL     BX, DI, DI
 	KMOVW     DI, K1
@@ -7255,7 +7312,7 @@ after318:
 	VADDPS    Z3, Z4, K2, Z4
 	VMOVUPS   Z4, K1, (AX)(SI*4)
 
-end314:
+end319:
 	VZEROUPPER
 	RET
 
@@ -7271,9 +7328,9 @@ TEXT ·sumSquaresAboutAVX512(SB), NOSPLIT, $0-28
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+64, CX
-	JL           after322
+	JL           after327
 
-loop321:
+loop326:
 	VMOVUPS     (AX)(DX*4), Z5
 	VSUBPS      Z0, Z5, Z5
 	VFMADD231PS Z5, Z5, Z1
@@ -7288,39 +7345,39 @@ loop321:
 	VFMADD231PS Z5, Z5, Z4
 	ADDQ        $+64, DX
 	SUBQ        $+64, CX
-	JGE         loop321
+	JGE         loop326
 
-after322:
+after327:
 	ADDQ        $+64, CX
 	CMPQ        CX, $+16
-	JL          rest3200
+	JL          rest3250
 	VMOVUPS     (AX)(DX*4), Z5
 	VSUBPS      Z0, Z5, Z5
 	VFMADD231PS Z5, Z5, Z1
 	SUBQ        $+16, CX
 	CMPQ        CX, $+16
-	JL          rest3201
+	JL          rest3251
 	VMOVUPS     64(AX)(DX*4), Z5
 	VSUBPS      Z0, Z5, Z5
 	VFMADD231PS Z5, Z5, Z2
 	SUBQ        $+16, CX
 	CMPQ        CX, $+16
-	JL          rest3202
+	JL          rest3252
 	VMOVUPS     128(AX)(DX*4), Z5
 	VSUBPS      Z0, Z5, Z5
 	VFMADD231PS Z5, Z5, Z3
 	SUBQ        $+16, CX
 	CMPQ        CX, $+16
-	JL          rest3203
+	JL          rest3253
 	VMOVUPS     192(AX)(DX*4), Z5
 	VSUBPS      Z0, Z5, Z5
 	VFMADD231PS Z5, Z5, Z4
 	SUBQ        $+16, CX
-	JMP         done319
+	JMP         done324
 
-rest3200:
+rest3250:
 	TESTQ       CX, CX
-	JZ          done319
+	JZ          done324
 	MOVL        $-1, BX
 	BZHIL       CX, BX, BX
 	KMOVW       BX, K1
@@ -7328,11 +7385,11 @@ rest3200:
 	VSUBPS      Z0, Z5, Z5
 	VMOVAPS.Z   Z5, K1, Z5
 	VFMADD231PS Z5, Z5, Z1
-	JMP         done319
+	JMP         done324
 
-rest3201:
+rest3251:
 	TESTQ       CX, CX
-	JZ          done319
+	JZ          done324
 	MOVL        $-1, BX
 	BZHIL       CX, BX, BX
 	KMOVW       BX, K1
@@ -7340,11 +7397,11 @@ rest3201:
 	VSUBPS      Z0, Z5, Z5
 	VMOVAPS.Z   Z5, K1, Z5
 	VFMADD231PS Z5, Z5, Z2
-	JMP         done319
+	JMP         done324
 
-rest3202:
+rest3252:
 	TESTQ       CX, CX
-	JZ          done319
+	JZ          done324
 	MOVL        $-1, BX
 	BZHIL       CX, BX, BX
 	KMOVW       BX, K1
@@ -7352,11 +7409,11 @@ rest3202:
 	VSUBPS      Z0, Z5, Z5
 	VMOVAPS.Z   Z5, K1, Z5
 	VFMADD231PS Z5, Z5, Z3
-	JMP         done319
+	JMP         done324
 
-rest3203:
+rest3253:
 	TESTQ       CX, CX
-	JZ          done319
+	JZ          done324
 	MOVL        $-1, BX
 	BZHIL       CX, BX, BX
 	KMOVW       BX, K1
@@ -7365,7 +7422,7 @@ rest3203:
 	VMOVAPS.Z   Z5, K1, Z5
 	VFMADD231PS Z5, Z5, Z4
 
-done319:
+done324:
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z4, Z2, Z2
 	VADDPS        Z2, Z1, Z1
@@ -7393,9 +7450,9 @@ TEXT ·normAVX512(SB), NOSPLIT, $0-48
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+32, SI
-	JL           after325
+	JL           after330
 
-loop324:
+loop329:
 	VMOVUPS     (CX)(DI*4), Z2
 	VMOVUPS     (DX)(DI*4), Z3
 	VMOVUPS     (BX)(DI*4), Z4
@@ -7412,14 +7469,14 @@ loop324:
 	VMOVUPS     Z4, 64(AX)(DI*4)
 	ADDQ        $+32, DI
 	SUBQ        $+32, SI
-	JGE         loop324
+	JGE         loop329
 
-after325:
+after330:
 	ADDQ $+32, SI
 	SUBQ $+16, SI
-	JL   after327
+	JL   after332
 
-loop326:
+loop331:
 	VMOVUPS     (CX)(DI*4), Z2
 	VMOVUPS     (DX)(DI*4), Z3
 	VMOVUPS     (BX)(DI*4), Z4
@@ -7429,12 +7486,12 @@ loop326:
 	VMOVUPS     Z4, (AX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, SI
-	JGE         loop326
+	JGE         loop331
 
-after327:
+after332:
 	ADDQ        $+16, SI
 	TESTQ       SI, SI
-	JZ          end323
+	JZ          end328
 	MOVL        $-1, R8
 	BZHIL       SI, R8, R8
 	KMOVW       R8, K1
@@ -7446,7 +7503,7 @@ after327:
 	VFMADD231PS Z2, Z3, Z4
 	VMOVUPS     Z4, K1, (AX)(DI*4)
 
-end323:
+end328:
 	VZEROUPPER
 	RET
 
@@ -7465,9 +7522,9 @@ TEXT ·normSumsAVX512(SB), NOSPLIT, $0-48
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+32, BX
-	JL           after331
+	JL           after336
 
-loop330:
+loop335:
 	VMOVUPS     (CX)(SI*4), Z6
 	VMOVUPS     (DX)(SI*4), Z7
 	VMOVUPS     (AX)(SI*4), Z8
@@ -7486,12 +7543,12 @@ loop330:
 	VFMADD231PS Z6, Z7, Z5
 	ADDQ        $+32, SI
 	SUBQ        $+32, BX
-	JGE         loop330
+	JGE         loop335
 
-after331:
+after336:
 	ADDQ        $+32, BX
 	CMPQ        BX, $+16
-	JL          rest3290
+	JL          rest3340
 	VMOVUPS     (CX)(SI*4), Z6
 	VMOVUPS     (DX)(SI*4), Z7
 	VMOVUPS     (AX)(SI*4), Z8
@@ -7502,7 +7559,7 @@ after331:
 	VFMADD231PS Z6, Z7, Z4
 	SUBQ        $+16, BX
 	CMPQ        BX, $+16
-	JL          rest3291
+	JL          rest3341
 	VMOVUPS     64(CX)(SI*4), Z6
 	VMOVUPS     64(DX)(SI*4), Z7
 	VMOVUPS     64(AX)(SI*4), Z8
@@ -7512,11 +7569,11 @@ after331:
 	VADDPS      Z7, Z3, Z3
 	VFMADD231PS Z6, Z7, Z5
 	SUBQ        $+16, BX
-	JMP         done328
+	JMP         done333
 
-rest3290:
+rest3340:
 	TESTQ       BX, BX
-	JZ          done328
+	JZ          done333
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
@@ -7528,11 +7585,11 @@ rest3290:
 	VMULPS      Z8, Z7, Z7
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z6, Z7, Z4
-	JMP         done328
+	JMP         done333
 
-rest3291:
+rest3341:
 	TESTQ       BX, BX
-	JZ          done328
+	JZ          done333
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
@@ -7545,7 +7602,7 @@ rest3291:
 	VADDPS      Z7, Z3, Z3
 	VFMADD231PS Z6, Z7, Z5
 
-done328:
+done333:
 	VADDPS        Z3, Z2, Z2
 	VEXTRACTF64X4 $0x01, Z2, Y0
 	VADDPS        Y0, Y2, Y2
@@ -7583,9 +7640,9 @@ TEXT ·normGradAVX512(SB), NOSPLIT, $0-56
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+32, SI
-	JL           after334
+	JL           after339
 
-loop333:
+loop338:
 	VMOVUPS      (DX)(DI*4), Z4
 	VMOVUPS      (BX)(DI*4), Z5
 	VMOVUPS      (CX)(DI*4), Z6
@@ -7608,14 +7665,14 @@ loop333:
 	VMOVUPS      Z7, 64(AX)(DI*4)
 	ADDQ         $+32, DI
 	SUBQ         $+32, SI
-	JGE          loop333
+	JGE          loop338
 
-after334:
+after339:
 	ADDQ $+32, SI
 	SUBQ $+16, SI
-	JL   after336
+	JL   after341
 
-loop335:
+loop340:
 	VMOVUPS      (DX)(DI*4), Z4
 	VMOVUPS      (BX)(DI*4), Z5
 	VMOVUPS      (CX)(DI*4), Z6
@@ -7628,12 +7685,12 @@ loop335:
 	VMOVUPS      Z7, (AX)(DI*4)
 	ADDQ         $+16, DI
 	SUBQ         $+16, SI
-	JGE          loop335
+	JGE          loop340
 
-after336:
+after341:
 	ADDQ         $+16, SI
 	TESTQ        SI, SI
-	JZ           end332
+	JZ           end337
 	MOVL         $-1, R8
 	BZHIL        SI, R8, R8
 	KMOVW        R8, K1
@@ -7648,7 +7705,7 @@ after336:
 	VFMADD231PS  Z1, Z5, Z7
 	VMOVUPS      Z7, K1, (AX)(DI*4)
 
-end332:
+end337:
 	VZEROUPPER
 	RET
 
@@ -7660,9 +7717,9 @@ TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ n+16(FP), DX
 	XORQ BX, BX
 	SUBQ $+64, DX
-	JL   after339
+	JL   after344
 
-loop338:
+loop343:
 	VMOVUPS (AX)(BX*4), Z0
 	VMOVUPS 64(AX)(BX*4), Z1
 	VMOVUPS 128(AX)(BX*4), Z2
@@ -7674,7 +7731,7 @@ loop338:
 	SHLQ    $0x02, R9
 	XORQ    R8, R8
 
-row340:
+row345:
 	VMOVUPS (CX)(R9*1), Z4
 	VADDPS  Z4, Z0, Z0
 	VMOVUPS 64(CX)(R9*1), Z4
@@ -7686,21 +7743,21 @@ row340:
 	ADDQ    DI, R9
 	INCQ    R8
 	CMPQ    R8, SI
-	JL      row340
+	JL      row345
 	VMOVUPS Z0, (AX)(BX*4)
 	VMOVUPS Z1, 64(AX)(BX*4)
 	VMOVUPS Z2, 128(AX)(BX*4)
 	VMOVUPS Z3, 192(AX)(BX*4)
 	ADDQ    $+64, BX
 	SUBQ    $+64, DX
-	JGE     loop338
+	JGE     loop343
 
-after339:
+after344:
 	ADDQ $+64, DX
 	SUBQ $+16, DX
-	JL   after342
+	JL   after347
 
-loop341:
+loop346:
 	VMOVUPS (AX)(BX*4), Z0
 	MOVQ    rows+24(FP), SI
 	MOVQ    stride+32(FP), DI
@@ -7709,22 +7766,22 @@ loop341:
 	SHLQ    $0x02, R9
 	XORQ    R8, R8
 
-row343:
+row348:
 	VMOVUPS (CX)(R9*1), Z1
 	VADDPS  Z1, Z0, Z0
 	ADDQ    DI, R9
 	INCQ    R8
 	CMPQ    R8, SI
-	JL      row343
+	JL      row348
 	VMOVUPS Z0, (AX)(BX*4)
 	ADDQ    $+16, BX
 	SUBQ    $+16, DX
-	JGE     loop341
+	JGE     loop346
 
-after342:
+after347:
 	ADDQ      $+16, DX
 	TESTQ     DX, DX
-	JZ        end337
+	JZ        end342
 	MOVL      $-1, SI
 	BZHIL     DX, SI, SI
 	KMOVW     SI, K1
@@ -7736,16 +7793,16 @@ after342:
 	SHLQ      $0x02, R8
 	XORQ      DI, DI
 
-row344:
+row349:
 	VMOVUPS.Z (CX)(R8*1), K1, Z1
 	VADDPS    Z1, Z0, Z0
 	ADDQ      SI, R8
 	INCQ      DI
 	CMPQ      DI, DX
-	JL        row344
+	JL        row349
 	VMOVUPS   Z0, K1, (AX)(BX*4)
 
-end337:
+end342:
 	VZEROUPPER
 	RET
 
@@ -7759,9 +7816,9 @@ TEXT ·copyRowsAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+64, BX
-	JL   after347
+	JL   after352
 
-loop346:
+loop351:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -7770,7 +7827,7 @@ loop346:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row348:
+row353:
 	VMOVUPS (DX)(R11*1), Z0
 	VMOVUPS Z0, (DI)
 	VMOVUPS 64(DX)(R11*1), Z0
@@ -7783,17 +7840,17 @@ row348:
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row348
+	JL      row353
 	ADDQ    $+64, SI
 	SUBQ    $+64, BX
-	JGE     loop346
+	JGE     loop351
 
-after347:
+after352:
 	ADDQ $+64, BX
 	SUBQ $+16, BX
-	JL   after350
+	JL   after355
 
-loop349:
+loop354:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -7802,22 +7859,22 @@ loop349:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row351:
+row356:
 	VMOVUPS (DX)(R11*1), Z0
 	VMOVUPS Z0, (DI)
 	ADDQ    CX, DI
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row351
+	JL      row356
 	ADDQ    $+16, SI
 	SUBQ    $+16, BX
-	JGE     loop349
+	JGE     loop354
 
-after350:
+after355:
 	ADDQ  $+16, BX
 	TESTQ BX, BX
-	JZ    end345
+	JZ    end350
 	MOVL  $-1, DI
 	BZHIL BX, DI, DI
 	KMOVW DI, K1
@@ -7829,16 +7886,16 @@ after350:
 	SHLQ  $0x02, R8
 	XORQ  SI, SI
 
-row352:
+row357:
 	VMOVUPS.Z (DX)(R8*1), K1, Z0
 	VMOVUPS   Z0, K1, (AX)
 	ADDQ      CX, AX
 	ADDQ      DI, R8
 	INCQ      SI
 	CMPQ      SI, BX
-	JL        row352
+	JL        row357
 
-end345:
+end350:
 	VZEROUPPER
 	RET
 
@@ -7852,9 +7909,9 @@ TEXT ·addRowsAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+64, BX
-	JL   after355
+	JL   after360
 
-loop354:
+loop359:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -7863,7 +7920,7 @@ loop354:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row356:
+row361:
 	VMOVUPS (DX)(R11*1), Z0
 	VMOVUPS (DI), Z1
 	VADDPS  Z1, Z0, Z0
@@ -7884,17 +7941,17 @@ row356:
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row356
+	JL      row361
 	ADDQ    $+64, SI
 	SUBQ    $+64, BX
-	JGE     loop354
+	JGE     loop359
 
-after355:
+after360:
 	ADDQ $+64, BX
 	SUBQ $+16, BX
-	JL   after358
+	JL   after363
 
-loop357:
+loop362:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -7903,7 +7960,7 @@ loop357:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row359:
+row364:
 	VMOVUPS (DX)(R11*1), Z0
 	VMOVUPS (DI), Z1
 	VADDPS  Z1, Z0, Z0
@@ -7912,15 +7969,15 @@ row359:
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row359
+	JL      row364
 	ADDQ    $+16, SI
 	SUBQ    $+16, BX
-	JGE     loop357
+	JGE     loop362
 
-after358:
+after363:
 	ADDQ  $+16, BX
 	TESTQ BX, BX
-	JZ    end353
+	JZ    end358
 	MOVL  $-1, DI
 	BZHIL BX, DI, DI
 	KMOVW DI, K1
@@ -7932,7 +7989,7 @@ after358:
 	SHLQ  $0x02, R8
 	XORQ  SI, SI
 
-row360:
+row365:
 	VMOVUPS.Z (DX)(R8*1), K1, Z0
 	VMOVUPS.Z (AX), K1, Z1
 	VADDPS    Z1, Z0, Z0
@@ -7941,9 +7998,9 @@ row360:
 	ADDQ      DI, R8
 	INCQ      SI
 	CMPQ      SI, BX
-	JL        row360
+	JL        row365
 
-end353:
+end358:
 	VZEROUPPER
 	RET
 
@@ -7960,9 +8017,9 @@ TEXT ·normGainsAVX512(SB), NOSPLIT, $0-72
 	MOVQ   n+32(FP), R8
 	XORQ   R9, R9
 	SUBQ   $+64, R8
-	JL     after363
+	JL     after368
 
-loop362:
+loop367:
 	VMOVUPS (AX)(R9*4), Z1
 	VMOVUPS (CX)(R9*4), Z5
 	VMOVUPS 64(AX)(R9*4), Z2
@@ -7978,7 +8035,7 @@ loop362:
 	SHLQ    $0x02, R13
 	XORQ    R12, R12
 
-row364:
+row369:
 	VBROADCASTSS (SI)(R12*4), Z9
 	VBROADCASTSS (DI)(R12*4), Z10
 	VMOVUPS      (BX)(R13*1), Z11
@@ -8016,7 +8073,7 @@ row364:
 	ADDQ         R11, R13
 	INCQ         R12
 	CMPQ         R12, R10
-	JL           row364
+	JL           row369
 	VMOVUPS      Z1, (AX)(R9*4)
 	VMOVUPS      Z5, (CX)(R9*4)
 	VMOVUPS      Z2, 64(AX)(R9*4)
@@ -8027,14 +8084,14 @@ row364:
 	VMOVUPS      Z8, 192(CX)(R9*4)
 	ADDQ         $+64, R9
 	SUBQ         $+64, R8
-	JGE          loop362
+	JGE          loop367
 
-after363:
+after368:
 	ADDQ $+64, R8
 	SUBQ $+16, R8
-	JL   after366
+	JL   after371
 
-loop365:
+loop370:
 	VMOVUPS (AX)(R9*4), Z1
 	VMOVUPS (CX)(R9*4), Z2
 	MOVQ    rows+56(FP), R10
@@ -8044,7 +8101,7 @@ loop365:
 	SHLQ    $0x02, R13
 	XORQ    R12, R12
 
-row367:
+row372:
 	VBROADCASTSS (SI)(R12*4), Z3
 	VBROADCASTSS (DI)(R12*4), Z4
 	VMOVUPS      (BX)(R13*1), Z5
@@ -8058,17 +8115,17 @@ row367:
 	ADDQ         R11, R13
 	INCQ         R12
 	CMPQ         R12, R10
-	JL           row367
+	JL           row372
 	VMOVUPS      Z1, (AX)(R9*4)
 	VMOVUPS      Z2, (CX)(R9*4)
 	ADDQ         $+16, R9
 	SUBQ         $+16, R8
-	JGE          loop365
+	JGE          loop370
 
-after366:
+after371:
 	ADDQ      $+16, R8
 	TESTQ     R8, R8
-	JZ        end361
+	JZ        end366
 	MOVL      $-1, R10
 	BZHIL     R8, R10, R10
 	KMOVW     R10, K1
@@ -8081,7 +8138,7 @@ after366:
 	SHLQ      $0x02, R12
 	XORQ      R11, R11
 
-row368:
+row373:
 	VBROADCASTSS (SI)(R11*4), Z3
 	VBROADCASTSS (DI)(R11*4), Z4
 	VMOVUPS.Z    (BX)(R12*1), K1, Z5
@@ -8095,11 +8152,11 @@ row368:
 	ADDQ         R10, R12
 	INCQ         R11
 	CMPQ         R11, R8
-	JL           row368
+	JL           row373
 	VMOVUPS      Z1, K1, (AX)(R9*4)
 	VMOVUPS      Z2, K1, (CX)(R9*4)
 
-end361:
+end366:
 	VZEROUPPER
 	RET
 
@@ -8118,11 +8175,11 @@ TEXT ·gemm1AVX2(SB), NOSPLIT, $8-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x0c
-	JNE  rows369
+	JNE  rows374
 
-tile370:
+tile375:
 	CMPQ    88(AX), $0x02
-	JNE     notC371
+	JNE     notC376
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8147,11 +8204,11 @@ tile370:
 	VMOVUPS (R13), Y10
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y11
-	JMP     begin373
+	JMP     begin378
 
-notC371:
+notC376:
 	CMPQ    88(AX), $0x01
-	JNE     notBias372
+	JNE     notBias377
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8165,9 +8222,9 @@ notC371:
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
 	VMOVUPS Y0, Y11
-	JMP     begin373
+	JMP     begin378
 
-notBias372:
+notBias377:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8181,16 +8238,16 @@ notBias372:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin373:
+begin378:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums375
+	JZ    sums380
 
-step374:
+step379:
 	VMOVUPS      (R15), Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y0
@@ -8220,9 +8277,9 @@ step374:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step374
+	JNZ          step379
 
-sums375:
+sums380:
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8273,17 +8330,17 @@ sums375:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile370
+	JNZ     tile375
 	VZEROUPPER
 	RET
 
-rows369:
+rows374:
 	CMPQ 64(AX), $0x0b
-	JNE  rows376
+	JNE  rows381
 
-tile377:
+tile382:
 	CMPQ    88(AX), $0x02
-	JNE     notC378
+	JNE     notC383
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8306,11 +8363,11 @@ tile377:
 	VMOVUPS (R13), Y9
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
-	JMP     begin380
+	JMP     begin385
 
-notC378:
+notC383:
 	CMPQ    88(AX), $0x01
-	JNE     notBias379
+	JNE     notBias384
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8323,9 +8380,9 @@ notC378:
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
-	JMP     begin380
+	JMP     begin385
 
-notBias379:
+notBias384:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8338,16 +8395,16 @@ notBias379:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin380:
+begin385:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums382
+	JZ    sums387
 
-step381:
+step386:
 	VMOVUPS      (R15), Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y0
@@ -8375,9 +8432,9 @@ step381:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step381
+	JNZ          step386
 
-sums382:
+sums387:
 	VXORPS  Y11, Y11, Y11
 	VADDPS  Y11, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8424,17 +8481,17 @@ sums382:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile377
+	JNZ     tile382
 	VZEROUPPER
 	RET
 
-rows376:
+rows381:
 	CMPQ 64(AX), $0x0a
-	JNE  rows383
+	JNE  rows388
 
-tile384:
+tile389:
 	CMPQ    88(AX), $0x02
-	JNE     notC385
+	JNE     notC390
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8455,11 +8512,11 @@ tile384:
 	VMOVUPS (R13), Y8
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y9
-	JMP     begin387
+	JMP     begin392
 
-notC385:
+notC390:
 	CMPQ    88(AX), $0x01
-	JNE     notBias386
+	JNE     notBias391
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8471,9 +8528,9 @@ notC385:
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
-	JMP     begin387
+	JMP     begin392
 
-notBias386:
+notBias391:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8485,16 +8542,16 @@ notBias386:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin387:
+begin392:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums389
+	JZ    sums394
 
-step388:
+step393:
 	VMOVUPS      (R15), Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y0
@@ -8520,9 +8577,9 @@ step388:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step388
+	JNZ          step393
 
-sums389:
+sums394:
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8565,17 +8622,17 @@ sums389:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile384
+	JNZ     tile389
 	VZEROUPPER
 	RET
 
-rows383:
+rows388:
 	CMPQ 64(AX), $0x09
-	JNE  rows390
+	JNE  rows395
 
-tile391:
+tile396:
 	CMPQ    88(AX), $0x02
-	JNE     notC392
+	JNE     notC397
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8594,11 +8651,11 @@ tile391:
 	VMOVUPS (R13), Y7
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y8
-	JMP     begin394
+	JMP     begin399
 
-notC392:
+notC397:
 	CMPQ    88(AX), $0x01
-	JNE     notBias393
+	JNE     notBias398
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8609,9 +8666,9 @@ notC392:
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
-	JMP     begin394
+	JMP     begin399
 
-notBias393:
+notBias398:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8622,16 +8679,16 @@ notBias393:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin394:
+begin399:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums396
+	JZ    sums401
 
-step395:
+step400:
 	VMOVUPS      (R15), Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y0
@@ -8655,9 +8712,9 @@ step395:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step395
+	JNZ          step400
 
-sums396:
+sums401:
 	VXORPS  Y9, Y9, Y9
 	VADDPS  Y9, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8696,17 +8753,17 @@ sums396:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile391
+	JNZ     tile396
 	VZEROUPPER
 	RET
 
-rows390:
+rows395:
 	CMPQ 64(AX), $0x08
-	JNE  rows397
+	JNE  rows402
 
-tile398:
+tile403:
 	CMPQ    88(AX), $0x02
-	JNE     notC399
+	JNE     notC404
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8723,11 +8780,11 @@ tile398:
 	VMOVUPS (R13), Y6
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y7
-	JMP     begin401
+	JMP     begin406
 
-notC399:
+notC404:
 	CMPQ    88(AX), $0x01
-	JNE     notBias400
+	JNE     notBias405
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8737,9 +8794,9 @@ notC399:
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
-	JMP     begin401
+	JMP     begin406
 
-notBias400:
+notBias405:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8749,16 +8806,16 @@ notBias400:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin401:
+begin406:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums403
+	JZ    sums408
 
-step402:
+step407:
 	VMOVUPS      (R15), Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -8780,9 +8837,9 @@ step402:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step402
+	JNZ          step407
 
-sums403:
+sums408:
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8817,17 +8874,17 @@ sums403:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile398
+	JNZ     tile403
 	VZEROUPPER
 	RET
 
-rows397:
+rows402:
 	CMPQ 64(AX), $0x07
-	JNE  rows404
+	JNE  rows409
 
-tile405:
+tile410:
 	CMPQ    88(AX), $0x02
-	JNE     notC406
+	JNE     notC411
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8842,11 +8899,11 @@ tile405:
 	VMOVUPS (R13), Y5
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y6
-	JMP     begin408
+	JMP     begin413
 
-notC406:
+notC411:
 	CMPQ    88(AX), $0x01
-	JNE     notBias407
+	JNE     notBias412
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8855,9 +8912,9 @@ notC406:
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
-	JMP     begin408
+	JMP     begin413
 
-notBias407:
+notBias412:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8866,16 +8923,16 @@ notBias407:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin408:
+begin413:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums410
+	JZ    sums415
 
-step409:
+step414:
 	VMOVUPS      (R15), Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y0
@@ -8895,9 +8952,9 @@ step409:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step409
+	JNZ          step414
 
-sums410:
+sums415:
 	VXORPS  Y7, Y7, Y7
 	VADDPS  Y7, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8928,17 +8985,17 @@ sums410:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile405
+	JNZ     tile410
 	VZEROUPPER
 	RET
 
-rows404:
+rows409:
 	CMPQ 64(AX), $0x06
-	JNE  rows411
+	JNE  rows416
 
-tile412:
+tile417:
 	CMPQ    88(AX), $0x02
-	JNE     notC413
+	JNE     notC418
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8951,11 +9008,11 @@ tile412:
 	VMOVUPS (R13), Y4
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y5
-	JMP     begin415
+	JMP     begin420
 
-notC413:
+notC418:
 	CMPQ    88(AX), $0x01
-	JNE     notBias414
+	JNE     notBias419
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8963,9 +9020,9 @@ notC413:
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
-	JMP     begin415
+	JMP     begin420
 
-notBias414:
+notBias419:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8973,14 +9030,14 @@ notBias414:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin415:
+begin420:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums417
+	JZ    sums422
 
-step416:
+step421:
 	VMOVUPS      (R14), Y6
 	VBROADCASTSS (R13), Y7
 	VFMADD231PS  Y7, Y6, Y0
@@ -8997,9 +9054,9 @@ step416:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step416
+	JNZ          step421
 
-sums417:
+sums422:
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9026,17 +9083,17 @@ sums417:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile412
+	JNZ     tile417
 	VZEROUPPER
 	RET
 
-rows411:
+rows416:
 	CMPQ 64(AX), $0x05
-	JNE  rows418
+	JNE  rows423
 
-tile419:
+tile424:
 	CMPQ    88(AX), $0x02
-	JNE     notC420
+	JNE     notC425
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -9047,34 +9104,34 @@ tile419:
 	VMOVUPS (R12), Y3
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y4
-	JMP     begin422
+	JMP     begin427
 
-notC420:
+notC425:
 	CMPQ    88(AX), $0x01
-	JNE     notBias421
+	JNE     notBias426
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
-	JMP     begin422
+	JMP     begin427
 
-notBias421:
+notBias426:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin422:
+begin427:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums424
+	JZ    sums429
 
-step423:
+step428:
 	VMOVUPS      (R13), Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y0
@@ -9089,9 +9146,9 @@ step423:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step423
+	JNZ          step428
 
-sums424:
+sums429:
 	VXORPS  Y5, Y5, Y5
 	VADDPS  Y5, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9114,17 +9171,17 @@ sums424:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile419
+	JNZ     tile424
 	VZEROUPPER
 	RET
 
-rows418:
+rows423:
 	CMPQ 64(AX), $0x04
-	JNE  rows425
+	JNE  rows430
 
-tile426:
+tile431:
 	CMPQ    88(AX), $0x02
-	JNE     notC427
+	JNE     notC432
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -9133,32 +9190,32 @@ tile426:
 	VMOVUPS (R12), Y2
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y3
-	JMP     begin429
+	JMP     begin434
 
-notC427:
+notC432:
 	CMPQ    88(AX), $0x01
-	JNE     notBias428
+	JNE     notBias433
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
-	JMP     begin429
+	JMP     begin434
 
-notBias428:
+notBias433:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin429:
+begin434:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums431
+	JZ    sums436
 
-step430:
+step435:
 	VMOVUPS      (R13), Y4
 	VBROADCASTSS (R12), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -9171,9 +9228,9 @@ step430:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step430
+	JNZ          step435
 
-sums431:
+sums436:
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9192,47 +9249,47 @@ sums431:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile426
+	JNZ     tile431
 	VZEROUPPER
 	RET
 
-rows425:
+rows430:
 	CMPQ 64(AX), $0x03
-	JNE  rows432
+	JNE  rows437
 
-tile433:
+tile438:
 	CMPQ    88(AX), $0x02
-	JNE     notC434
+	JNE     notC439
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
-	JMP     begin436
+	JMP     begin441
 
-notC434:
+notC439:
 	CMPQ    88(AX), $0x01
-	JNE     notBias435
+	JNE     notBias440
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
-	JMP     begin436
+	JMP     begin441
 
-notBias435:
+notBias440:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin436:
+begin441:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums438
+	JZ    sums443
 
-step437:
+step442:
 	VMOVUPS      (R12), Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y0
@@ -9243,9 +9300,9 @@ step437:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step437
+	JNZ          step442
 
-sums438:
+sums443:
 	VXORPS  Y3, Y3, Y3
 	VADDPS  Y3, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9260,43 +9317,43 @@ sums438:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile433
+	JNZ     tile438
 	VZEROUPPER
 	RET
 
-rows432:
+rows437:
 	CMPQ 64(AX), $0x02
-	JNE  rows439
+	JNE  rows444
 
-tile440:
+tile445:
 	CMPQ    88(AX), $0x02
-	JNE     notC441
+	JNE     notC446
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
-	JMP     begin443
+	JMP     begin448
 
-notC441:
+notC446:
 	CMPQ    88(AX), $0x01
-	JNE     notBias442
+	JNE     notBias447
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
-	JMP     begin443
+	JMP     begin448
 
-notBias442:
+notBias447:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin443:
+begin448:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums445
+	JZ    sums450
 
-step444:
+step449:
 	VMOVUPS      (R12), Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y0
@@ -9305,9 +9362,9 @@ step444:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step444
+	JNZ          step449
 
-sums445:
+sums450:
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9318,52 +9375,52 @@ sums445:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile440
+	JNZ     tile445
 	VZEROUPPER
 	RET
 
-rows439:
-tile446:
+rows444:
+tile451:
 	CMPQ    88(AX), $0x02
-	JNE     notC447
+	JNE     notC452
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
-	JMP     begin449
+	JMP     begin454
 
-notC447:
+notC452:
 	CMPQ    88(AX), $0x01
-	JNE     notBias448
+	JNE     notBias453
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
-	JMP     begin449
+	JMP     begin454
 
-notBias448:
+notBias453:
 	VXORPS Y0, Y0, Y0
 
-begin449:
+begin454:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums451
+	JZ    sums456
 
-step450:
+step455:
 	VMOVUPS      (R12), Y1
 	VBROADCASTSS (R11), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step450
+	JNZ          step455
 
-sums451:
+sums456:
 	VXORPS  Y1, Y1, Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (R8)
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile446
+	JNZ     tile451
 	VZEROUPPER
 	RET
 
@@ -9388,11 +9445,11 @@ TEXT ·gemm1maskedAVX2(SB), NOSPLIT, $8-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x0c
-	JNE     rows452
+	JNE     rows457
 
-tile453:
+tile458:
 	CMPQ       88(AX), $0x02
-	JNE        notC454
+	JNE        notC459
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9417,11 +9474,11 @@ tile453:
 	VMASKMOVPS (R13), Y0, Y11
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y12
-	JMP        begin456
+	JMP        begin461
 
-notC454:
+notC459:
 	CMPQ       88(AX), $0x01
-	JNE        notBias455
+	JNE        notBias460
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -9435,9 +9492,9 @@ notC454:
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
 	VMOVUPS    Y1, Y12
-	JMP        begin456
+	JMP        begin461
 
-notBias455:
+notBias460:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9451,16 +9508,16 @@ notBias455:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-begin456:
+begin461:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums458
+	JZ    sums463
 
-step457:
+step462:
 	VMASKMOVPS   (R15), Y0, Y13
 	VBROADCASTSS (R13), Y14
 	VFMADD231PS  Y14, Y13, Y1
@@ -9490,9 +9547,9 @@ step457:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step457
+	JNZ          step462
 
-sums458:
+sums463:
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9543,17 +9600,17 @@ sums458:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile453
+	JNZ        tile458
 	VZEROUPPER
 	RET
 
-rows452:
+rows457:
 	CMPQ 64(AX), $0x0b
-	JNE  rows459
+	JNE  rows464
 
-tile460:
+tile465:
 	CMPQ       88(AX), $0x02
-	JNE        notC461
+	JNE        notC466
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9576,11 +9633,11 @@ tile460:
 	VMASKMOVPS (R13), Y0, Y10
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y11
-	JMP        begin463
+	JMP        begin468
 
-notC461:
+notC466:
 	CMPQ       88(AX), $0x01
-	JNE        notBias462
+	JNE        notBias467
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -9593,9 +9650,9 @@ notC461:
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
-	JMP        begin463
+	JMP        begin468
 
-notBias462:
+notBias467:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9608,16 +9665,16 @@ notBias462:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin463:
+begin468:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums465
+	JZ    sums470
 
-step464:
+step469:
 	VMASKMOVPS   (R15), Y0, Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y1
@@ -9645,9 +9702,9 @@ step464:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step464
+	JNZ          step469
 
-sums465:
+sums470:
 	VXORPS     Y12, Y12, Y12
 	VADDPS     Y12, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9694,17 +9751,17 @@ sums465:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile460
+	JNZ        tile465
 	VZEROUPPER
 	RET
 
-rows459:
+rows464:
 	CMPQ 64(AX), $0x0a
-	JNE  rows466
+	JNE  rows471
 
-tile467:
+tile472:
 	CMPQ       88(AX), $0x02
-	JNE        notC468
+	JNE        notC473
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9725,11 +9782,11 @@ tile467:
 	VMASKMOVPS (R13), Y0, Y9
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y10
-	JMP        begin470
+	JMP        begin475
 
-notC468:
+notC473:
 	CMPQ       88(AX), $0x01
-	JNE        notBias469
+	JNE        notBias474
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -9741,9 +9798,9 @@ notC468:
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
-	JMP        begin470
+	JMP        begin475
 
-notBias469:
+notBias474:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9755,16 +9812,16 @@ notBias469:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin470:
+begin475:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums472
+	JZ    sums477
 
-step471:
+step476:
 	VMASKMOVPS   (R15), Y0, Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y1
@@ -9790,9 +9847,9 @@ step471:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step471
+	JNZ          step476
 
-sums472:
+sums477:
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9835,17 +9892,17 @@ sums472:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile467
+	JNZ        tile472
 	VZEROUPPER
 	RET
 
-rows466:
+rows471:
 	CMPQ 64(AX), $0x09
-	JNE  rows473
+	JNE  rows478
 
-tile474:
+tile479:
 	CMPQ       88(AX), $0x02
-	JNE        notC475
+	JNE        notC480
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9864,11 +9921,11 @@ tile474:
 	VMASKMOVPS (R13), Y0, Y8
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y9
-	JMP        begin477
+	JMP        begin482
 
-notC475:
+notC480:
 	CMPQ       88(AX), $0x01
-	JNE        notBias476
+	JNE        notBias481
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -9879,9 +9936,9 @@ notC475:
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
-	JMP        begin477
+	JMP        begin482
 
-notBias476:
+notBias481:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9892,16 +9949,16 @@ notBias476:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin477:
+begin482:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums479
+	JZ    sums484
 
-step478:
+step483:
 	VMASKMOVPS   (R15), Y0, Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y1
@@ -9925,9 +9982,9 @@ step478:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step478
+	JNZ          step483
 
-sums479:
+sums484:
 	VXORPS     Y10, Y10, Y10
 	VADDPS     Y10, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9966,17 +10023,17 @@ sums479:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile474
+	JNZ        tile479
 	VZEROUPPER
 	RET
 
-rows473:
+rows478:
 	CMPQ 64(AX), $0x08
-	JNE  rows480
+	JNE  rows485
 
-tile481:
+tile486:
 	CMPQ       88(AX), $0x02
-	JNE        notC482
+	JNE        notC487
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9993,11 +10050,11 @@ tile481:
 	VMASKMOVPS (R13), Y0, Y7
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y8
-	JMP        begin484
+	JMP        begin489
 
-notC482:
+notC487:
 	CMPQ       88(AX), $0x01
-	JNE        notBias483
+	JNE        notBias488
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -10007,9 +10064,9 @@ notC482:
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
-	JMP        begin484
+	JMP        begin489
 
-notBias483:
+notBias488:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10019,16 +10076,16 @@ notBias483:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin484:
+begin489:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums486
+	JZ    sums491
 
-step485:
+step490:
 	VMASKMOVPS   (R15), Y0, Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y1
@@ -10050,9 +10107,9 @@ step485:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step485
+	JNZ          step490
 
-sums486:
+sums491:
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10087,17 +10144,17 @@ sums486:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile481
+	JNZ        tile486
 	VZEROUPPER
 	RET
 
-rows480:
+rows485:
 	CMPQ 64(AX), $0x07
-	JNE  rows487
+	JNE  rows492
 
-tile488:
+tile493:
 	CMPQ       88(AX), $0x02
-	JNE        notC489
+	JNE        notC494
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -10112,11 +10169,11 @@ tile488:
 	VMASKMOVPS (R13), Y0, Y6
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y7
-	JMP        begin491
+	JMP        begin496
 
-notC489:
+notC494:
 	CMPQ       88(AX), $0x01
-	JNE        notBias490
+	JNE        notBias495
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -10125,9 +10182,9 @@ notC489:
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
-	JMP        begin491
+	JMP        begin496
 
-notBias490:
+notBias495:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10136,16 +10193,16 @@ notBias490:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin491:
+begin496:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums493
+	JZ    sums498
 
-step492:
+step497:
 	VMASKMOVPS   (R15), Y0, Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y1
@@ -10165,9 +10222,9 @@ step492:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step492
+	JNZ          step497
 
-sums493:
+sums498:
 	VXORPS     Y8, Y8, Y8
 	VADDPS     Y8, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10198,17 +10255,17 @@ sums493:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile488
+	JNZ        tile493
 	VZEROUPPER
 	RET
 
-rows487:
+rows492:
 	CMPQ 64(AX), $0x06
-	JNE  rows494
+	JNE  rows499
 
-tile495:
+tile500:
 	CMPQ       88(AX), $0x02
-	JNE        notC496
+	JNE        notC501
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -10221,11 +10278,11 @@ tile495:
 	VMASKMOVPS (R13), Y0, Y5
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y6
-	JMP        begin498
+	JMP        begin503
 
-notC496:
+notC501:
 	CMPQ       88(AX), $0x01
-	JNE        notBias497
+	JNE        notBias502
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -10233,9 +10290,9 @@ notC496:
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
-	JMP        begin498
+	JMP        begin503
 
-notBias497:
+notBias502:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10243,14 +10300,14 @@ notBias497:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin498:
+begin503:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums500
+	JZ    sums505
 
-step499:
+step504:
 	VMASKMOVPS   (R14), Y0, Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y1
@@ -10267,9 +10324,9 @@ step499:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step499
+	JNZ          step504
 
-sums500:
+sums505:
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10296,17 +10353,17 @@ sums500:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile495
+	JNZ        tile500
 	VZEROUPPER
 	RET
 
-rows494:
+rows499:
 	CMPQ 64(AX), $0x05
-	JNE  rows501
+	JNE  rows506
 
-tile502:
+tile507:
 	CMPQ       88(AX), $0x02
-	JNE        notC503
+	JNE        notC508
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -10317,34 +10374,34 @@ tile502:
 	VMASKMOVPS (R12), Y0, Y4
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y5
-	JMP        begin505
+	JMP        begin510
 
-notC503:
+notC508:
 	CMPQ       88(AX), $0x01
-	JNE        notBias504
+	JNE        notBias509
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
-	JMP        begin505
+	JMP        begin510
 
-notBias504:
+notBias509:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin505:
+begin510:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums507
+	JZ    sums512
 
-step506:
+step511:
 	VMASKMOVPS   (R13), Y0, Y6
 	VBROADCASTSS (R12), Y7
 	VFMADD231PS  Y7, Y6, Y1
@@ -10359,9 +10416,9 @@ step506:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step506
+	JNZ          step511
 
-sums507:
+sums512:
 	VXORPS     Y6, Y6, Y6
 	VADDPS     Y6, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10384,17 +10441,17 @@ sums507:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile502
+	JNZ        tile507
 	VZEROUPPER
 	RET
 
-rows501:
+rows506:
 	CMPQ 64(AX), $0x04
-	JNE  rows508
+	JNE  rows513
 
-tile509:
+tile514:
 	CMPQ       88(AX), $0x02
-	JNE        notC510
+	JNE        notC515
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -10403,32 +10460,32 @@ tile509:
 	VMASKMOVPS (R12), Y0, Y3
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y4
-	JMP        begin512
+	JMP        begin517
 
-notC510:
+notC515:
 	CMPQ       88(AX), $0x01
-	JNE        notBias511
+	JNE        notBias516
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
-	JMP        begin512
+	JMP        begin517
 
-notBias511:
+notBias516:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin512:
+begin517:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums514
+	JZ    sums519
 
-step513:
+step518:
 	VMASKMOVPS   (R13), Y0, Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y1
@@ -10441,9 +10498,9 @@ step513:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step513
+	JNZ          step518
 
-sums514:
+sums519:
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10462,47 +10519,47 @@ sums514:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile509
+	JNZ        tile514
 	VZEROUPPER
 	RET
 
-rows508:
+rows513:
 	CMPQ 64(AX), $0x03
-	JNE  rows515
+	JNE  rows520
 
-tile516:
+tile521:
 	CMPQ       88(AX), $0x02
-	JNE        notC517
+	JNE        notC522
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y3
-	JMP        begin519
+	JMP        begin524
 
-notC517:
+notC522:
 	CMPQ       88(AX), $0x01
-	JNE        notBias518
+	JNE        notBias523
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
-	JMP        begin519
+	JMP        begin524
 
-notBias518:
+notBias523:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin519:
+begin524:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums521
+	JZ    sums526
 
-step520:
+step525:
 	VMASKMOVPS   (R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
 	VFMADD231PS  Y5, Y4, Y1
@@ -10513,9 +10570,9 @@ step520:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step520
+	JNZ          step525
 
-sums521:
+sums526:
 	VXORPS     Y4, Y4, Y4
 	VADDPS     Y4, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10530,43 +10587,43 @@ sums521:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile516
+	JNZ        tile521
 	VZEROUPPER
 	RET
 
-rows515:
+rows520:
 	CMPQ 64(AX), $0x02
-	JNE  rows522
+	JNE  rows527
 
-tile523:
+tile528:
 	CMPQ       88(AX), $0x02
-	JNE        notC524
+	JNE        notC529
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
-	JMP        begin526
+	JMP        begin531
 
-notC524:
+notC529:
 	CMPQ       88(AX), $0x01
-	JNE        notBias525
+	JNE        notBias530
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
-	JMP        begin526
+	JMP        begin531
 
-notBias525:
+notBias530:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin526:
+begin531:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums528
+	JZ    sums533
 
-step527:
+step532:
 	VMASKMOVPS   (R12), Y0, Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y1
@@ -10575,9 +10632,9 @@ step527:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step527
+	JNZ          step532
 
-sums528:
+sums533:
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10588,52 +10645,52 @@ sums528:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile523
+	JNZ        tile528
 	VZEROUPPER
 	RET
 
-rows522:
-tile529:
+rows527:
+tile534:
 	CMPQ       88(AX), $0x02
-	JNE        notC530
+	JNE        notC535
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin532
+	JMP        begin537
 
-notC530:
+notC535:
 	CMPQ       88(AX), $0x01
-	JNE        notBias531
+	JNE        notBias536
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin532
+	JMP        begin537
 
-notBias531:
+notBias536:
 	VXORPS Y1, Y1, Y1
 
-begin532:
+begin537:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums534
+	JZ    sums539
 
-step533:
+step538:
 	VMASKMOVPS   (R12), Y0, Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step533
+	JNZ          step538
 
-sums534:
+sums539:
 	VXORPS     Y2, Y2, Y2
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
 	ADDQ       R9, R8
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile529
+	JNZ        tile534
 	VZEROUPPER
 	RET
 
@@ -10670,11 +10727,11 @@ TEXT ·gemm2AVX2(SB), NOSPLIT, $0-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x06
-	JNE  rows535
+	JNE  rows540
 
-tile536:
+tile541:
 	CMPQ    88(AX), $0x02
-	JNE     notC537
+	JNE     notC542
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	VMOVUPS 32(R13), Y1
@@ -10693,11 +10750,11 @@ tile536:
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
 	VMOVUPS 32(R13), Y11
-	JMP     begin539
+	JMP     begin544
 
-notC537:
+notC542:
 	CMPQ    88(AX), $0x01
-	JNE     notBias538
+	JNE     notBias543
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y2
@@ -10711,9 +10768,9 @@ notC537:
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
 	VMOVUPS Y1, Y11
-	JMP     begin539
+	JMP     begin544
 
-notBias538:
+notBias543:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -10727,14 +10784,14 @@ notBias538:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin539:
+begin544:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums541
+	JZ    sums546
 
-step540:
+step545:
 	VMOVUPS      (R14), Y12
 	VMOVUPS      32(R14), Y13
 	VBROADCASTSS (R13), Y14
@@ -10758,9 +10815,9 @@ step540:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step540
+	JNZ          step545
 
-sums541:
+sums546:
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -10799,17 +10856,17 @@ sums541:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile536
+	JNZ     tile541
 	VZEROUPPER
 	RET
 
-rows535:
+rows540:
 	CMPQ 64(AX), $0x05
-	JNE  rows542
+	JNE  rows547
 
-tile543:
+tile548:
 	CMPQ    88(AX), $0x02
-	JNE     notC544
+	JNE     notC549
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -10825,11 +10882,11 @@ tile543:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     begin546
+	JMP     begin551
 
-notC544:
+notC549:
 	CMPQ    88(AX), $0x01
-	JNE     notBias545
+	JNE     notBias550
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -10841,9 +10898,9 @@ notC544:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     begin546
+	JMP     begin551
 
-notBias545:
+notBias550:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -10855,14 +10912,14 @@ notBias545:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin546:
+begin551:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums548
+	JZ    sums553
 
-step547:
+step552:
 	VMOVUPS      (R13), Y10
 	VMOVUPS      32(R13), Y11
 	VBROADCASTSS (R12), Y12
@@ -10883,9 +10940,9 @@ step547:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step547
+	JNZ          step552
 
-sums548:
+sums553:
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -10918,17 +10975,17 @@ sums548:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile543
+	JNZ     tile548
 	VZEROUPPER
 	RET
 
-rows542:
+rows547:
 	CMPQ 64(AX), $0x04
-	JNE  rows549
+	JNE  rows554
 
-tile550:
+tile555:
 	CMPQ    88(AX), $0x02
-	JNE     notC551
+	JNE     notC556
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -10941,11 +10998,11 @@ tile550:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     begin553
+	JMP     begin558
 
-notC551:
+notC556:
 	CMPQ    88(AX), $0x01
-	JNE     notBias552
+	JNE     notBias557
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -10955,9 +11012,9 @@ notC551:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     begin553
+	JMP     begin558
 
-notBias552:
+notBias557:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -10967,14 +11024,14 @@ notBias552:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin553:
+begin558:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums555
+	JZ    sums560
 
-step554:
+step559:
 	VMOVUPS      (R13), Y8
 	VMOVUPS      32(R13), Y9
 	VBROADCASTSS (R12), Y10
@@ -10992,9 +11049,9 @@ step554:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step554
+	JNZ          step559
 
-sums555:
+sums560:
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11021,17 +11078,17 @@ sums555:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile550
+	JNZ     tile555
 	VZEROUPPER
 	RET
 
-rows549:
+rows554:
 	CMPQ 64(AX), $0x03
-	JNE  rows556
+	JNE  rows561
 
-tile557:
+tile562:
 	CMPQ    88(AX), $0x02
-	JNE     notC558
+	JNE     notC563
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -11041,11 +11098,11 @@ tile557:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     begin560
+	JMP     begin565
 
-notC558:
+notC563:
 	CMPQ    88(AX), $0x01
-	JNE     notBias559
+	JNE     notBias564
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -11053,9 +11110,9 @@ notC558:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     begin560
+	JMP     begin565
 
-notBias559:
+notBias564:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -11063,14 +11120,14 @@ notBias559:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin560:
+begin565:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums562
+	JZ    sums567
 
-step561:
+step566:
 	VMOVUPS      (R12), Y6
 	VMOVUPS      32(R12), Y7
 	VBROADCASTSS (R11), Y8
@@ -11085,9 +11142,9 @@ step561:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step561
+	JNZ          step566
 
-sums562:
+sums567:
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11108,49 +11165,49 @@ sums562:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile557
+	JNZ     tile562
 	VZEROUPPER
 	RET
 
-rows556:
+rows561:
 	CMPQ 64(AX), $0x02
-	JNE  rows563
+	JNE  rows568
 
-tile564:
+tile569:
 	CMPQ    88(AX), $0x02
-	JNE     notC565
+	JNE     notC570
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     begin567
+	JMP     begin572
 
-notC565:
+notC570:
 	CMPQ    88(AX), $0x01
-	JNE     notBias566
+	JNE     notBias571
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     begin567
+	JMP     begin572
 
-notBias566:
+notBias571:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin567:
+begin572:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums569
+	JZ    sums574
 
-step568:
+step573:
 	VMOVUPS      (R12), Y4
 	VMOVUPS      32(R12), Y5
 	VBROADCASTSS (R11), Y6
@@ -11162,9 +11219,9 @@ step568:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step568
+	JNZ          step573
 
-sums569:
+sums574:
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11179,39 +11236,39 @@ sums569:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile564
+	JNZ     tile569
 	VZEROUPPER
 	RET
 
-rows563:
-tile570:
+rows568:
+tile575:
 	CMPQ    88(AX), $0x02
-	JNE     notC571
+	JNE     notC576
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin573
+	JMP     begin578
 
-notC571:
+notC576:
 	CMPQ    88(AX), $0x01
-	JNE     notBias572
+	JNE     notBias577
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin573
+	JMP     begin578
 
-notBias572:
+notBias577:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin573:
+begin578:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums575
+	JZ    sums580
 
-step574:
+step579:
 	VMOVUPS      (R12), Y2
 	VMOVUPS      32(R12), Y3
 	VBROADCASTSS (R11), Y4
@@ -11220,9 +11277,9 @@ step574:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step574
+	JNZ          step579
 
-sums575:
+sums580:
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11231,7 +11288,7 @@ sums575:
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile570
+	JNZ     tile575
 	VZEROUPPER
 	RET
 
@@ -11256,11 +11313,11 @@ TEXT ·gemm2maskedAVX2(SB), NOSPLIT, $0-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x06
-	JNE     rows576
+	JNE     rows581
 
-tile577:
+tile582:
 	CMPQ       88(AX), $0x02
-	JNE        notC578
+	JNE        notC583
 	MOVQ       R8, R13
 	VMOVUPS    (R13), Y1
 	VMASKMOVPS 32(R13), Y0, Y2
@@ -11279,11 +11336,11 @@ tile577:
 	ADDQ       R9, R13
 	VMOVUPS    (R13), Y11
 	VMASKMOVPS 32(R13), Y0, Y12
-	JMP        begin580
+	JMP        begin585
 
-notC578:
+notC583:
 	CMPQ       88(AX), $0x01
-	JNE        notBias579
+	JNE        notBias584
 	MOVQ       96(AX), R13
 	VMOVUPS    (R13), Y1
 	VMOVUPS    Y1, Y3
@@ -11297,9 +11354,9 @@ notC578:
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
 	VMOVUPS    Y2, Y12
-	JMP        begin580
+	JMP        begin585
 
-notBias579:
+notBias584:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -11313,14 +11370,14 @@ notBias579:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-begin580:
+begin585:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums582
+	JZ    sums587
 
-step581:
+step586:
 	VMOVUPS      (R14), Y13
 	VMASKMOVPS   32(R14), Y0, Y14
 	VBROADCASTSS (R13), Y15
@@ -11344,9 +11401,9 @@ step581:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step581
+	JNZ          step586
 
-sums582:
+sums587:
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11385,17 +11442,17 @@ sums582:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile577
+	JNZ        tile582
 	VZEROUPPER
 	RET
 
-rows576:
+rows581:
 	CMPQ 64(AX), $0x05
-	JNE  rows583
+	JNE  rows588
 
-tile584:
+tile589:
 	CMPQ       88(AX), $0x02
-	JNE        notC585
+	JNE        notC590
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -11411,11 +11468,11 @@ tile584:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y9
 	VMASKMOVPS 32(R12), Y0, Y10
-	JMP        begin587
+	JMP        begin592
 
-notC585:
+notC590:
 	CMPQ       88(AX), $0x01
-	JNE        notBias586
+	JNE        notBias591
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -11427,9 +11484,9 @@ notC585:
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
-	JMP        begin587
+	JMP        begin592
 
-notBias586:
+notBias591:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -11441,14 +11498,14 @@ notBias586:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin587:
+begin592:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums589
+	JZ    sums594
 
-step588:
+step593:
 	VMOVUPS      (R13), Y11
 	VMASKMOVPS   32(R13), Y0, Y12
 	VBROADCASTSS (R12), Y13
@@ -11469,9 +11526,9 @@ step588:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step588
+	JNZ          step593
 
-sums589:
+sums594:
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11504,17 +11561,17 @@ sums589:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile584
+	JNZ        tile589
 	VZEROUPPER
 	RET
 
-rows583:
+rows588:
 	CMPQ 64(AX), $0x04
-	JNE  rows590
+	JNE  rows595
 
-tile591:
+tile596:
 	CMPQ       88(AX), $0x02
-	JNE        notC592
+	JNE        notC597
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -11527,11 +11584,11 @@ tile591:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y7
 	VMASKMOVPS 32(R12), Y0, Y8
-	JMP        begin594
+	JMP        begin599
 
-notC592:
+notC597:
 	CMPQ       88(AX), $0x01
-	JNE        notBias593
+	JNE        notBias598
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -11541,9 +11598,9 @@ notC592:
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
-	JMP        begin594
+	JMP        begin599
 
-notBias593:
+notBias598:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -11553,14 +11610,14 @@ notBias593:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin594:
+begin599:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums596
+	JZ    sums601
 
-step595:
+step600:
 	VMOVUPS      (R13), Y9
 	VMASKMOVPS   32(R13), Y0, Y10
 	VBROADCASTSS (R12), Y11
@@ -11578,9 +11635,9 @@ step595:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step595
+	JNZ          step600
 
-sums596:
+sums601:
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11607,17 +11664,17 @@ sums596:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile591
+	JNZ        tile596
 	VZEROUPPER
 	RET
 
-rows590:
+rows595:
 	CMPQ 64(AX), $0x03
-	JNE  rows597
+	JNE  rows602
 
-tile598:
+tile603:
 	CMPQ       88(AX), $0x02
-	JNE        notC599
+	JNE        notC604
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
@@ -11627,11 +11684,11 @@ tile598:
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y5
 	VMASKMOVPS 32(R11), Y0, Y6
-	JMP        begin601
+	JMP        begin606
 
-notC599:
+notC604:
 	CMPQ       88(AX), $0x01
-	JNE        notBias600
+	JNE        notBias605
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
@@ -11639,9 +11696,9 @@ notC599:
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
-	JMP        begin601
+	JMP        begin606
 
-notBias600:
+notBias605:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -11649,14 +11706,14 @@ notBias600:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin601:
+begin606:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums603
+	JZ    sums608
 
-step602:
+step607:
 	VMOVUPS      (R12), Y7
 	VMASKMOVPS   32(R12), Y0, Y8
 	VBROADCASTSS (R11), Y9
@@ -11671,9 +11728,9 @@ step602:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step602
+	JNZ          step607
 
-sums603:
+sums608:
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11694,49 +11751,49 @@ sums603:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile598
+	JNZ        tile603
 	VZEROUPPER
 	RET
 
-rows597:
+rows602:
 	CMPQ 64(AX), $0x02
-	JNE  rows604
+	JNE  rows609
 
-tile605:
+tile610:
 	CMPQ       88(AX), $0x02
-	JNE        notC606
+	JNE        notC611
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y3
 	VMASKMOVPS 32(R11), Y0, Y4
-	JMP        begin608
+	JMP        begin613
 
-notC606:
+notC611:
 	CMPQ       88(AX), $0x01
-	JNE        notBias607
+	JNE        notBias612
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
-	JMP        begin608
+	JMP        begin613
 
-notBias607:
+notBias612:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin608:
+begin613:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums610
+	JZ    sums615
 
-step609:
+step614:
 	VMOVUPS      (R12), Y5
 	VMASKMOVPS   32(R12), Y0, Y6
 	VBROADCASTSS (R11), Y7
@@ -11748,9 +11805,9 @@ step609:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step609
+	JNZ          step614
 
-sums610:
+sums615:
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11765,39 +11822,39 @@ sums610:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile605
+	JNZ        tile610
 	VZEROUPPER
 	RET
 
-rows604:
-tile611:
+rows609:
+tile616:
 	CMPQ       88(AX), $0x02
-	JNE        notC612
+	JNE        notC617
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin614
+	JMP        begin619
 
-notC612:
+notC617:
 	CMPQ       88(AX), $0x01
-	JNE        notBias613
+	JNE        notBias618
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin614
+	JMP        begin619
 
-notBias613:
+notBias618:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin614:
+begin619:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums616
+	JZ    sums621
 
-step615:
+step620:
 	VMOVUPS      (R12), Y3
 	VMASKMOVPS   32(R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
@@ -11806,9 +11863,9 @@ step615:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step615
+	JNZ          step620
 
-sums616:
+sums621:
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11817,7 +11874,7 @@ sums616:
 	ADDQ       R9, R8
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile611
+	JNZ        tile616
 	VZEROUPPER
 	RET
 
@@ -11865,9 +11922,9 @@ TEXT ·transposeAVX2(SB), NOSPLIT, $64-48
 	MOVQ    depth+40(FP), DX
 	XORQ    BX, BX
 	SUBQ    $0x08, DX
-	JL      rest618
+	JL      rest623
 
-loop617:
+loop622:
 	MOVQ           (SP), SI
 	VBROADCASTF128 (SI)(BX*1), Y0
 	VBROADCASTF128 16(SI)(BX*1), Y1
@@ -11926,11 +11983,11 @@ loop617:
 	ADDQ           CX, AX
 	ADDQ           $+32, BX
 	SUBQ           $0x08, DX
-	JGE            loop617
+	JGE            loop622
 
-rest618:
+rest623:
 	ADDQ       $0x08, DX
-	JZ         done619
+	JZ         done624
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -11979,36 +12036,36 @@ rest618:
 	VMOVUPS    Y5, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x01
-	JE         columns620
+	JE         columns625
 	VMOVUPS    Y4, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x02
-	JE         columns620
+	JE         columns625
 	VMOVUPS    Y2, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x03
-	JE         columns620
+	JE         columns625
 	VMOVUPS    Y6, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x04
-	JE         columns620
+	JE         columns625
 	VMOVUPS    Y7, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x05
-	JE         columns620
+	JE         columns625
 	VMOVUPS    Y3, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x06
-	JE         columns620
+	JE         columns625
 	VMOVUPS    Y8, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x07
-	JE         columns620
+	JE         columns625
 	VMOVUPS    Y0, (AX)
 	ADDQ       CX, AX
 
-columns620:
-done619:
+columns625:
+done624:
 	VZEROUPPER
 	RET
 
@@ -12099,7 +12156,7 @@ TEXT ·gemvTransposedAVX2(SB), NOSPLIT, $128-8
 	VMOVUPS    32(DI), Y0
 	VMASKMOVPS (CX), Y0, Y0
 	SUBQ       BX, DX
-	JLE        groups621
+	JLE        groups626
 	CMPQ       DX, BX
 	CMOVQGT    BX, DX
 	LEAQ       masks<>+0(SB), BX
@@ -12109,14 +12166,14 @@ TEXT ·gemvTransposedAVX2(SB), NOSPLIT, $128-8
 	VMOVUPS    32(BX), Y1
 	VMASKMOVPS 32(CX), Y1, Y1
 
-groups621:
+groups626:
 	MOVQ (AX), CX
 	MOVQ 56(AX), DX
 	XORQ BX, BX
 	SUBQ $0x08, DX
-	JL   rest623
+	JL   rest628
 
-loop622:
+loop627:
 	MOVQ           (SP), SI
 	VBROADCASTF128 (SI)(BX*1), Y2
 	VBROADCASTF128 16(SI)(BX*1), Y3
@@ -12232,11 +12289,11 @@ loop622:
 	ADDQ           $0x20, CX
 	ADDQ           $+32, BX
 	SUBQ           $0x08, DX
-	JGE            loop622
+	JGE            loop627
 
-rest623:
+rest628:
 	ADDQ         $0x08, DX
-	JZ           done624
+	JZ           done629
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12285,35 +12342,35 @@ rest623:
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y7, Y0
 	CMPQ         DX, $0x01
-	JE           columns625
+	JE           columns630
 	VBROADCASTSS 4(CX), Y3
 	VFMADD231PS  Y3, Y6, Y0
 	CMPQ         DX, $0x02
-	JE           columns625
+	JE           columns630
 	VBROADCASTSS 8(CX), Y3
 	VFMADD231PS  Y3, Y4, Y0
 	CMPQ         DX, $0x03
-	JE           columns625
+	JE           columns630
 	VBROADCASTSS 12(CX), Y3
 	VFMADD231PS  Y3, Y8, Y0
 	CMPQ         DX, $0x04
-	JE           columns625
+	JE           columns630
 	VBROADCASTSS 16(CX), Y3
 	VFMADD231PS  Y3, Y9, Y0
 	CMPQ         DX, $0x05
-	JE           columns625
+	JE           columns630
 	VBROADCASTSS 20(CX), Y3
 	VFMADD231PS  Y3, Y5, Y0
 	CMPQ         DX, $0x06
-	JE           columns625
+	JE           columns630
 	VBROADCASTSS 24(CX), Y3
 	VFMADD231PS  Y3, Y10, Y0
 	CMPQ         DX, $0x07
-	JE           columns625
+	JE           columns630
 	VBROADCASTSS 28(CX), Y3
 	VFMADD231PS  Y3, Y2, Y0
 
-columns625:
+columns630:
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12362,36 +12419,36 @@ columns625:
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y7, Y1
 	CMPQ         DX, $0x01
-	JE           columns626
+	JE           columns631
 	VBROADCASTSS 4(CX), Y3
 	VFMADD231PS  Y3, Y6, Y1
 	CMPQ         DX, $0x02
-	JE           columns626
+	JE           columns631
 	VBROADCASTSS 8(CX), Y3
 	VFMADD231PS  Y3, Y4, Y1
 	CMPQ         DX, $0x03
-	JE           columns626
+	JE           columns631
 	VBROADCASTSS 12(CX), Y3
 	VFMADD231PS  Y3, Y8, Y1
 	CMPQ         DX, $0x04
-	JE           columns626
+	JE           columns631
 	VBROADCASTSS 16(CX), Y3
 	VFMADD231PS  Y3, Y9, Y1
 	CMPQ         DX, $0x05
-	JE           columns626
+	JE           columns631
 	VBROADCASTSS 20(CX), Y3
 	VFMADD231PS  Y3, Y5, Y1
 	CMPQ         DX, $0x06
-	JE           columns626
+	JE           columns631
 	VBROADCASTSS 24(CX), Y3
 	VFMADD231PS  Y3, Y10, Y1
 	CMPQ         DX, $0x07
-	JE           columns626
+	JE           columns631
 	VBROADCASTSS 28(CX), Y3
 	VFMADD231PS  Y3, Y2, Y1
 
-columns626:
-done624:
+columns631:
+done629:
 	VXORPS     Y2, Y2, Y2
 	VADDPS     Y2, Y0, Y0
 	VADDPS     Y2, Y1, Y1
@@ -12408,7 +12465,7 @@ done624:
 	VMOVUPS    32(SI), Y2
 	VMASKMOVPS Y0, Y2, (CX)
 	SUBQ       DX, AX
-	JLE        groups627
+	JLE        groups632
 	CMPQ       AX, DX
 	CMOVQGT    DX, AX
 	LEAQ       masks<>+0(SB), DX
@@ -12418,7 +12475,7 @@ done624:
 	VMOVUPS    32(DX), Y0
 	VMASKMOVPS Y1, Y0, 32(CX)
 
-groups627:
+groups632:
 	VZEROUPPER
 	RET
 
@@ -12431,9 +12488,9 @@ TEXT ·axpyAVX2(SB), NOSPLIT, $0-32
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after630
+	JL           after635
 
-loop629:
+loop634:
 	VMOVUPS     (AX)(BX*4), Y1
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD231PS Y1, Y0, Y2
@@ -12452,26 +12509,26 @@ loop629:
 	VMOVUPS     Y2, 96(CX)(BX*4)
 	ADDQ        $+32, BX
 	SUBQ        $+32, DX
-	JGE         loop629
+	JGE         loop634
 
-after630:
+after635:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after632
+	JL   after637
 
-loop631:
+loop636:
 	VMOVUPS     (AX)(BX*4), Y1
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD231PS Y1, Y0, Y2
 	VMOVUPS     Y2, (CX)(BX*4)
 	ADDQ        $+8, BX
 	SUBQ        $+8, DX
-	JGE         loop631
+	JGE         loop636
 
-after632:
+after637:
 	ADDQ        $+8, DX
 	TESTQ       DX, DX
-	JZ          end628
+	JZ          end633
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -12482,7 +12539,7 @@ after632:
 	VFMADD231PS Y2, Y0, Y3
 	VMASKMOVPS  Y3, Y1, (CX)(BX*4)
 
-end628:
+end633:
 	VZEROUPPER
 	RET
 
@@ -12495,9 +12552,9 @@ TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after635
+	JL           after640
 
-loop634:
+loop639:
 	VMOVUPS (CX)(BX*4), Y1
 	VMULPS  Y1, Y0, Y1
 	VMOVUPS Y1, (AX)(BX*4)
@@ -12512,25 +12569,25 @@ loop634:
 	VMOVUPS Y1, 96(AX)(BX*4)
 	ADDQ    $+32, BX
 	SUBQ    $+32, DX
-	JGE     loop634
+	JGE     loop639
 
-after635:
+after640:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after637
+	JL   after642
 
-loop636:
+loop641:
 	VMOVUPS (CX)(BX*4), Y1
 	VMULPS  Y1, Y0, Y1
 	VMOVUPS Y1, (AX)(BX*4)
 	ADDQ    $+8, BX
 	SUBQ    $+8, DX
-	JGE     loop636
+	JGE     loop641
 
-after637:
+after642:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end633
+	JZ         end638
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -12540,7 +12597,66 @@ after637:
 	VMULPS     Y2, Y0, Y2
 	VMASKMOVPS Y2, Y1, (AX)(BX*4)
 
-end633:
+end638:
+	VZEROUPPER
+	RET
+
+// func scaleShiftAVX2(dst *float32, a float32, x *float32, b float32, n int)
+// Requires: AVX, FMA3
+TEXT ·scaleShiftAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	VBROADCASTSS a+8(FP), Y0
+	MOVQ         x+16(FP), CX
+	VBROADCASTSS b+24(FP), Y1
+	MOVQ         n+32(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+32, DX
+	JL           after645
+
+loop644:
+	VMOVUPS     (CX)(BX*4), Y2
+	VFMADD213PS Y1, Y0, Y2
+	VMOVUPS     Y2, (AX)(BX*4)
+	VMOVUPS     32(CX)(BX*4), Y2
+	VFMADD213PS Y1, Y0, Y2
+	VMOVUPS     Y2, 32(AX)(BX*4)
+	VMOVUPS     64(CX)(BX*4), Y2
+	VFMADD213PS Y1, Y0, Y2
+	VMOVUPS     Y2, 64(AX)(BX*4)
+	VMOVUPS     96(CX)(BX*4), Y2
+	VFMADD213PS Y1, Y0, Y2
+	VMOVUPS     Y2, 96(AX)(BX*4)
+	ADDQ        $+32, BX
+	SUBQ        $+32, DX
+	JGE         loop644
+
+after645:
+	ADDQ $+32, DX
+	SUBQ $+8, DX
+	JL   after647
+
+loop646:
+	VMOVUPS     (CX)(BX*4), Y2
+	VFMADD213PS Y1, Y0, Y2
+	VMOVUPS     Y2, (AX)(BX*4)
+	ADDQ        $+8, BX
+	SUBQ        $+8, DX
+	JGE         loop646
+
+after647:
+	ADDQ        $+8, DX
+	TESTQ       DX, DX
+	JZ          end643
+	LEAQ        masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	SHRQ        $0x02, DX
+	VMOVUPS     32(SI), Y2
+	VMASKMOVPS  (CX)(BX*4), Y2, Y3
+	VFMADD213PS Y1, Y0, Y3
+	VMASKMOVPS  Y3, Y2, (AX)(BX*4)
+
+end643:
 	VZEROUPPER
 	RET
 
@@ -12553,9 +12669,9 @@ TEXT ·addAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after640
+	JL   after650
 
-loop639:
+loop649:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VADDPS  Y1, Y0, Y0
@@ -12574,26 +12690,26 @@ loop639:
 	VMOVUPS Y0, 96(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop639
+	JGE     loop649
 
-after640:
+after650:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after642
+	JL   after652
 
-loop641:
+loop651:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (AX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop641
+	JGE     loop651
 
-after642:
+after652:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end638
+	JZ         end648
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -12604,7 +12720,7 @@ after642:
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-end638:
+end648:
 	VZEROUPPER
 	RET
 
@@ -12617,9 +12733,9 @@ TEXT ·mulAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after645
+	JL   after655
 
-loop644:
+loop654:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VMULPS  Y1, Y0, Y0
@@ -12638,26 +12754,26 @@ loop644:
 	VMOVUPS Y0, 96(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop644
+	JGE     loop654
 
-after645:
+after655:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after647
+	JL   after657
 
-loop646:
+loop656:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VMULPS  Y1, Y0, Y0
 	VMOVUPS Y0, (AX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop646
+	JGE     loop656
 
-after647:
+after657:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end643
+	JZ         end653
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -12668,7 +12784,7 @@ after647:
 	VMULPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-end643:
+end653:
 	VZEROUPPER
 	RET
 
@@ -12681,9 +12797,9 @@ TEXT ·mulAddAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after650
+	JL   after660
 
-loop649:
+loop659:
 	VMOVUPS     (CX)(SI*4), Y0
 	VMOVUPS     (DX)(SI*4), Y1
 	VMOVUPS     (AX)(SI*4), Y2
@@ -12706,14 +12822,14 @@ loop649:
 	VMOVUPS     Y0, 96(AX)(SI*4)
 	ADDQ        $+32, SI
 	SUBQ        $+32, BX
-	JGE         loop649
+	JGE         loop659
 
-after650:
+after660:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after652
+	JL   after662
 
-loop651:
+loop661:
 	VMOVUPS     (CX)(SI*4), Y0
 	VMOVUPS     (DX)(SI*4), Y1
 	VMOVUPS     (AX)(SI*4), Y2
@@ -12721,12 +12837,12 @@ loop651:
 	VMOVUPS     Y0, (AX)(SI*4)
 	ADDQ        $+8, SI
 	SUBQ        $+8, BX
-	JGE         loop651
+	JGE         loop661
 
-after652:
+after662:
 	ADDQ        $+8, BX
 	TESTQ       BX, BX
-	JZ          end648
+	JZ          end658
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -12738,7 +12854,7 @@ after652:
 	VFMADD213PS Y3, Y2, Y1
 	VMASKMOVPS  Y1, Y0, (AX)(SI*4)
 
-end648:
+end658:
 	VZEROUPPER
 	RET
 
@@ -12757,9 +12873,9 @@ TEXT ·sumAVX2(SB), NOSPLIT, $0-20
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+64, CX
-	JL     after656
+	JL     after666
 
-loop655:
+loop665:
 	VMOVUPS (AX)(DX*4), Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS 32(AX)(DX*4), Y8
@@ -12778,55 +12894,55 @@ loop655:
 	VADDPS  Y8, Y7, Y7
 	ADDQ    $+64, DX
 	SUBQ    $+64, CX
-	JGE     loop655
+	JGE     loop665
 
-after656:
+after666:
 	ADDQ    $+64, CX
 	CMPQ    CX, $+8
-	JL      rest6540
+	JL      rest6640
 	VMOVUPS (AX)(DX*4), Y8
 	VADDPS  Y8, Y0, Y0
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6541
+	JL      rest6641
 	VMOVUPS 32(AX)(DX*4), Y8
 	VADDPS  Y8, Y1, Y1
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6542
+	JL      rest6642
 	VMOVUPS 64(AX)(DX*4), Y8
 	VADDPS  Y8, Y2, Y2
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6543
+	JL      rest6643
 	VMOVUPS 96(AX)(DX*4), Y8
 	VADDPS  Y8, Y3, Y3
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6544
+	JL      rest6644
 	VMOVUPS 128(AX)(DX*4), Y8
 	VADDPS  Y8, Y4, Y4
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6545
+	JL      rest6645
 	VMOVUPS 160(AX)(DX*4), Y8
 	VADDPS  Y8, Y5, Y5
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6546
+	JL      rest6646
 	VMOVUPS 192(AX)(DX*4), Y8
 	VADDPS  Y8, Y6, Y6
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6547
+	JL      rest6647
 	VMOVUPS 224(AX)(DX*4), Y8
 	VADDPS  Y8, Y7, Y7
 	SUBQ    $+8, CX
-	JMP     done653
+	JMP     done663
 
-rest6540:
+rest6640:
 	TESTQ      CX, CX
-	JZ         done653
+	JZ         done663
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12834,11 +12950,11 @@ rest6540:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS (AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y0, Y0
-	JMP        done653
+	JMP        done663
 
-rest6541:
+rest6641:
 	TESTQ      CX, CX
-	JZ         done653
+	JZ         done663
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12846,11 +12962,11 @@ rest6541:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 32(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y1, Y1
-	JMP        done653
+	JMP        done663
 
-rest6542:
+rest6642:
 	TESTQ      CX, CX
-	JZ         done653
+	JZ         done663
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12858,11 +12974,11 @@ rest6542:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 64(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y2, Y2
-	JMP        done653
+	JMP        done663
 
-rest6543:
+rest6643:
 	TESTQ      CX, CX
-	JZ         done653
+	JZ         done663
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12870,11 +12986,11 @@ rest6543:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 96(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y3, Y3
-	JMP        done653
+	JMP        done663
 
-rest6544:
+rest6644:
 	TESTQ      CX, CX
-	JZ         done653
+	JZ         done663
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12882,11 +12998,11 @@ rest6544:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 128(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y4, Y4
-	JMP        done653
+	JMP        done663
 
-rest6545:
+rest6645:
 	TESTQ      CX, CX
-	JZ         done653
+	JZ         done663
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12894,11 +13010,11 @@ rest6545:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 160(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y5, Y5
-	JMP        done653
+	JMP        done663
 
-rest6546:
+rest6646:
 	TESTQ      CX, CX
-	JZ         done653
+	JZ         done663
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12906,11 +13022,11 @@ rest6546:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 192(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y6, Y6
-	JMP        done653
+	JMP        done663
 
-rest6547:
+rest6647:
 	TESTQ      CX, CX
-	JZ         done653
+	JZ         done663
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12919,7 +13035,7 @@ rest6547:
 	VMASKMOVPS 224(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y7, Y7
 
-done653:
+done663:
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
@@ -12953,9 +13069,9 @@ TEXT ·dotAVX2(SB), NOSPLIT, $0-28
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+64, DX
-	JL     after660
+	JL     after670
 
-loop659:
+loop669:
 	VMOVUPS     (AX)(BX*4), Y8
 	VMOVUPS     (CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y0
@@ -12982,63 +13098,63 @@ loop659:
 	VFMADD231PS Y8, Y9, Y7
 	ADDQ        $+64, BX
 	SUBQ        $+64, DX
-	JGE         loop659
+	JGE         loop669
 
-after660:
+after670:
 	ADDQ        $+64, DX
 	CMPQ        DX, $+8
-	JL          rest6580
+	JL          rest6680
 	VMOVUPS     (AX)(BX*4), Y8
 	VMOVUPS     (CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y0
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6581
+	JL          rest6681
 	VMOVUPS     32(AX)(BX*4), Y8
 	VMOVUPS     32(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y1
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6582
+	JL          rest6682
 	VMOVUPS     64(AX)(BX*4), Y8
 	VMOVUPS     64(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y2
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6583
+	JL          rest6683
 	VMOVUPS     96(AX)(BX*4), Y8
 	VMOVUPS     96(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y3
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6584
+	JL          rest6684
 	VMOVUPS     128(AX)(BX*4), Y8
 	VMOVUPS     128(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y4
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6585
+	JL          rest6685
 	VMOVUPS     160(AX)(BX*4), Y8
 	VMOVUPS     160(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y5
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6586
+	JL          rest6686
 	VMOVUPS     192(AX)(BX*4), Y8
 	VMOVUPS     192(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y6
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6587
+	JL          rest6687
 	VMOVUPS     224(AX)(BX*4), Y8
 	VMOVUPS     224(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y7
 	SUBQ        $+8, DX
-	JMP         done657
+	JMP         done667
 
-rest6580:
+rest6680:
 	TESTQ       DX, DX
-	JZ          done657
+	JZ          done667
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13047,11 +13163,11 @@ rest6580:
 	VMASKMOVPS  (AX)(BX*4), Y8, Y9
 	VMASKMOVPS  (CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y0
-	JMP         done657
+	JMP         done667
 
-rest6581:
+rest6681:
 	TESTQ       DX, DX
-	JZ          done657
+	JZ          done667
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13060,11 +13176,11 @@ rest6581:
 	VMASKMOVPS  32(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  32(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y1
-	JMP         done657
+	JMP         done667
 
-rest6582:
+rest6682:
 	TESTQ       DX, DX
-	JZ          done657
+	JZ          done667
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13073,11 +13189,11 @@ rest6582:
 	VMASKMOVPS  64(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  64(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y2
-	JMP         done657
+	JMP         done667
 
-rest6583:
+rest6683:
 	TESTQ       DX, DX
-	JZ          done657
+	JZ          done667
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13086,11 +13202,11 @@ rest6583:
 	VMASKMOVPS  96(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  96(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y3
-	JMP         done657
+	JMP         done667
 
-rest6584:
+rest6684:
 	TESTQ       DX, DX
-	JZ          done657
+	JZ          done667
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13099,11 +13215,11 @@ rest6584:
 	VMASKMOVPS  128(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  128(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y4
-	JMP         done657
+	JMP         done667
 
-rest6585:
+rest6685:
 	TESTQ       DX, DX
-	JZ          done657
+	JZ          done667
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13112,11 +13228,11 @@ rest6585:
 	VMASKMOVPS  160(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  160(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y5
-	JMP         done657
+	JMP         done667
 
-rest6586:
+rest6686:
 	TESTQ       DX, DX
-	JZ          done657
+	JZ          done667
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13125,11 +13241,11 @@ rest6586:
 	VMASKMOVPS  192(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  192(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y6
-	JMP         done657
+	JMP         done667
 
-rest6587:
+rest6687:
 	TESTQ       DX, DX
-	JZ          done657
+	JZ          done667
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13139,7 +13255,7 @@ rest6587:
 	VMASKMOVPS  224(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y7
 
-done657:
+done667:
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
@@ -13170,9 +13286,9 @@ TEXT ·maxAVX2(SB), NOSPLIT, $0-20
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+32, CX
-	JL           after663
+	JL           after673
 
-loop662:
+loop672:
 	VMOVUPS (AX)(DX*4), Y6
 	VMAXPS  Y6, Y1, Y1
 	VCMPPS  $0x03, Y6, Y6, Y6
@@ -13191,26 +13307,26 @@ loop662:
 	VORPS   Y6, Y5, Y5
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop662
+	JGE     loop672
 
-after663:
+after673:
 	ADDQ $+32, CX
 	SUBQ $+8, CX
-	JL   after665
+	JL   after675
 
-loop664:
+loop674:
 	VMOVUPS (AX)(DX*4), Y6
 	VMAXPS  Y6, Y1, Y1
 	VCMPPS  $0x03, Y6, Y6, Y6
 	VORPS   Y6, Y5, Y5
 	ADDQ    $+8, DX
 	SUBQ    $+8, CX
-	JGE     loop664
+	JGE     loop674
 
-after665:
+after675:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         end661
+	JZ         end671
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13222,7 +13338,7 @@ after665:
 	VCMPPS     $0x03, Y0, Y0, Y0
 	VORPS      Y0, Y5, Y5
 
-end661:
+end671:
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y4, Y2, Y2
 	VMAXPS       Y2, Y1, Y1
@@ -13233,11 +13349,11 @@ end661:
 	VMOVSHDUP    X1, X0
 	VMAXPS       X0, X1, X1
 	VPTEST       Y5, Y5
-	JZ           clean666
+	JZ           clean676
 	VBROADCASTSS c7fc00000<>+0(SB), Y0
 	VMOVUPS      Y0, Y1
 
-clean666:
+clean676:
 	MOVSS X1, ret+16(FP)
 	VZEROUPPER
 	RET
@@ -13250,9 +13366,9 @@ TEXT ·finiteAVX2(SB), NOSPLIT, $0-17
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+32, CX
-	JL     after669
+	JL     after679
 
-loop668:
+loop678:
 	VMOVUPS (AX)(DX*4), Y1
 	VSUBPS  Y1, Y1, Y1
 	VORPS   Y1, Y0, Y0
@@ -13267,25 +13383,25 @@ loop668:
 	VORPS   Y1, Y0, Y0
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop668
+	JGE     loop678
 
-after669:
+after679:
 	ADDQ $+32, CX
 	SUBQ $+8, CX
-	JL   after671
+	JL   after681
 
-loop670:
+loop680:
 	VMOVUPS (AX)(DX*4), Y1
 	VSUBPS  Y1, Y1, Y1
 	VORPS   Y1, Y0, Y0
 	ADDQ    $+8, DX
 	SUBQ    $+8, CX
-	JGE     loop670
+	JGE     loop680
 
-after671:
+after681:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         end667
+	JZ         end677
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13295,7 +13411,7 @@ after671:
 	VSUBPS     Y1, Y1, Y1
 	VORPS      Y1, Y0, Y0
 
-end667:
+end677:
 	VPTEST Y0, Y0
 	SETEQ  AL
 	MOVB   AL, ret+16(FP)
@@ -13312,9 +13428,9 @@ TEXT ·expAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after674
+	JL           after684
 
-loop673:
+loop683:
 	VMOVUPS      (CX)(BX*4), Y2
 	VMINPS       Y2, Y0, Y2
 	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y2, Y3
@@ -13336,12 +13452,12 @@ loop673:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop673
+	JGE          loop683
 
-after674:
+after684:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end672
+	JZ           end682
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13367,7 +13483,7 @@ after674:
 	VANDPS       Y0, Y1, Y1
 	VMASKMOVPS   Y1, Y2, (AX)(BX*4)
 
-end672:
+end682:
 	VZEROUPPER
 	RET
 
@@ -13384,9 +13500,9 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-36
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after678
+	JL           after688
 
-loop677:
+loop687:
 	VMOVUPS      (CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -13431,12 +13547,12 @@ loop677:
 	VADDPS       Y8, Y4, Y4
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop677
+	JGE          loop687
 
-after678:
+after688:
 	ADDQ         $+16, DX
 	CMPQ         DX, $+8
-	JL           rest6760
+	JL           rest6860
 	VMOVUPS      (CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -13460,7 +13576,7 @@ after678:
 	VADDPS       Y8, Y3, Y3
 	SUBQ         $+8, DX
 	CMPQ         DX, $+8
-	JL           rest6761
+	JL           rest6861
 	VMOVUPS      32(CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -13483,11 +13599,11 @@ after678:
 	VMOVUPS      Y2, 32(AX)(BX*4)
 	VADDPS       Y2, Y4, Y4
 	SUBQ         $+8, DX
-	JMP          done675
+	JMP          done685
 
-rest6760:
+rest6860:
 	TESTQ        DX, DX
-	JZ           done675
+	JZ           done685
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13515,11 +13631,11 @@ rest6760:
 	VMASKMOVPS   Y2, Y5, (AX)(BX*4)
 	VANDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y3, Y3
-	JMP          done675
+	JMP          done685
 
-rest6761:
+rest6861:
 	TESTQ        DX, DX
-	JZ           done675
+	JZ           done685
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13548,7 +13664,7 @@ rest6761:
 	VANDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y4, Y4
 
-done675:
+done685:
 	VADDPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X0
 	VADDPS       X0, X3, X3
@@ -13572,9 +13688,9 @@ TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after681
+	JL           after691
 
-loop680:
+loop690:
 	VMOVUPS      (CX)(BX*4), Y4
 	VSUBPS       Y4, Y2, Y4
 	VMINPS       Y4, Y0, Y4
@@ -13599,12 +13715,12 @@ loop680:
 	VMOVUPS      Y7, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop680
+	JGE          loop690
 
-after681:
+after691:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end679
+	JZ           end689
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13633,7 +13749,7 @@ after681:
 	VDIVPS       Y1, Y3, Y1
 	VMASKMOVPS   Y1, Y4, (AX)(BX*4)
 
-end679:
+end689:
 	VZEROUPPER
 	RET
 
@@ -13647,9 +13763,9 @@ TEXT ·tanhAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after684
+	JL           after694
 
-loop683:
+loop693:
 	VMOVUPS      (CX)(BX*4), Y2
 	VANDPS       c7fffffff<>+0(SB), Y2, Y3
 	VANDPS       c80000000<>+0(SB), Y2, Y2
@@ -13676,12 +13792,12 @@ loop683:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop683
+	JGE          loop693
 
-after684:
+after694:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end682
+	JZ           end692
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13712,7 +13828,7 @@ after684:
 	VORPS        Y3, Y1, Y1
 	VMASKMOVPS   Y1, Y2, (AX)(BX*4)
 
-end682:
+end692:
 	VZEROUPPER
 	RET
 
@@ -13729,9 +13845,9 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after687
+	JL           after697
 
-loop686:
+loop696:
 	VMOVUPS      (CX)(BX*4), Y5
 	VANDPS       c7fffffff<>+0(SB), Y5, Y6
 	VMINPS       Y6, Y2, Y6
@@ -13777,12 +13893,12 @@ loop686:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop686
+	JGE          loop696
 
-after687:
+after697:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end685
+	JZ           end695
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13832,7 +13948,7 @@ after687:
 	VFNMADD231PS Y7, Y2, Y6
 	VMASKMOVPS   Y6, Y5, (AX)(BX*4)
 
-end685:
+end695:
 	VZEROUPPER
 	RET
 
@@ -13850,9 +13966,9 @@ TEXT ·geluGradAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after690
+	JL           after700
 
-loop689:
+loop699:
 	VMOVUPS      (CX)(BX*4), Y6
 	VANDPS       c7fffffff<>+0(SB), Y6, Y7
 	VMINPS       Y7, Y2, Y7
@@ -13903,12 +14019,12 @@ loop689:
 	VMOVUPS      Y8, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop689
+	JGE          loop699
 
-after690:
+after700:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end688
+	JZ           end698
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13963,7 +14079,7 @@ after690:
 	VFMADD231PS  Y8, Y1, Y0
 	VMASKMOVPS   Y0, Y6, (AX)(BX*4)
 
-end688:
+end698:
 	VZEROUPPER
 	RET
 
@@ -13981,15 +14097,15 @@ TEXT ·additiveScoresAVX2(SB), NOSPLIT, $0-48
 	VBROADCASTSS c3f800000<>+0(SB), Y3
 	VBROADCASTSS cc0000000<>+0(SB), Y4
 
-key691:
+key701:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	MOVQ   h+40(FP), DI
 	XORQ   R8, R8
 	SUBQ   $+16, DI
-	JL     after695
+	JL     after705
 
-loop694:
+loop704:
 	VMOVUPS      (CX)(R8*4), Y7
 	VMOVUPS      (DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -14040,12 +14156,12 @@ loop694:
 	VFMADD231PS  Y7, Y9, Y6
 	ADDQ         $+16, R8
 	SUBQ         $+16, DI
-	JGE          loop694
+	JGE          loop704
 
-after695:
+after705:
 	ADDQ         $+16, DI
 	CMPQ         DI, $+8
-	JL           rest6930
+	JL           rest7030
 	VMOVUPS      (CX)(R8*4), Y7
 	VMOVUPS      (DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -14072,7 +14188,7 @@ after695:
 	VFMADD231PS  Y7, Y9, Y5
 	SUBQ         $+8, DI
 	CMPQ         DI, $+8
-	JL           rest6931
+	JL           rest7031
 	VMOVUPS      32(CX)(R8*4), Y7
 	VMOVUPS      32(DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -14098,11 +14214,11 @@ after695:
 	VMOVUPS      32(BX)(R8*4), Y7
 	VFMADD231PS  Y7, Y9, Y6
 	SUBQ         $+8, DI
-	JMP          done692
+	JMP          done702
 
-rest6930:
+rest7030:
 	TESTQ        DI, DI
-	JZ           done692
+	JZ           done702
 	LEAQ         masks<>+0(SB), R9
 	SHLQ         $0x02, DI
 	SUBQ         DI, R9
@@ -14132,11 +14248,11 @@ rest6930:
 	VFMADD213PS  Y3, Y4, Y10
 	VMASKMOVPS   (BX)(R8*4), Y7, Y7
 	VFMADD231PS  Y7, Y10, Y5
-	JMP          done692
+	JMP          done702
 
-rest6931:
+rest7031:
 	TESTQ        DI, DI
-	JZ           done692
+	JZ           done702
 	LEAQ         masks<>+0(SB), R9
 	SHLQ         $0x02, DI
 	SUBQ         DI, R9
@@ -14167,7 +14283,7 @@ rest6931:
 	VMASKMOVPS   32(BX)(R8*4), Y7, Y7
 	VFMADD231PS  Y7, Y10, Y6
 
-done692:
+done702:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X6
 	VADDPS       X6, X5, X5
@@ -14180,7 +14296,7 @@ done692:
 	LEAQ         (DX)(DI*4), DX
 	ADDQ         $0x04, AX
 	DECQ         SI
-	JNZ          key691
+	JNZ          key701
 	VZEROUPPER
 	RET
 
@@ -14201,18 +14317,18 @@ TEXT ·additiveGradAVX2(SB), NOSPLIT, $0-72
 	VBROADCASTSS c3f800000<>+0(SB), Y3
 	VBROADCASTSS cc0000000<>+0(SB), Y4
 
-key696:
+key706:
 	MOVL         (BX), R10
 	ADDL         R10, R10
-	JZ           skip697
+	JZ           skip707
 	VBROADCASTSS (BX), Y5
 	VMULPS       c40800000<>+0(SB), Y5, Y6
 	MOVQ         h+64(FP), R10
 	XORQ         R11, R11
 	SUBQ         $+8, R10
-	JL           after700
+	JL           after710
 
-loop699:
+loop709:
 	VMOVUPS      (SI)(R11*4), Y7
 	VMOVUPS      (DI)(R11*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -14251,12 +14367,12 @@ loop699:
 	VMOVUPS      Y8, (DX)(R11*4)
 	ADDQ         $+8, R11
 	SUBQ         $+8, R10
-	JGE          loop699
+	JGE          loop709
 
-after700:
+after710:
 	ADDQ         $+8, R10
 	TESTQ        R10, R10
-	JZ           end698
+	JZ           end708
 	LEAQ         masks<>+0(SB), R12
 	SHLQ         $0x02, R10
 	SUBQ         R10, R12
@@ -14299,15 +14415,15 @@ after700:
 	VFMADD231PS  Y10, Y5, Y6
 	VMASKMOVPS   Y6, Y7, (DX)(R11*4)
 
-end698:
-skip697:
+end708:
+skip707:
 	MOVQ h+64(FP), R10
 	LEAQ (DI)(R10*4), DI
 	MOVQ h+64(FP), R10
 	LEAQ (CX)(R10*4), CX
 	ADDQ $0x04, BX
 	DECQ R9
-	JNZ  key696
+	JNZ  key706
 	VZEROUPPER
 	RET
 
@@ -14330,9 +14446,9 @@ TEXT ·adamWAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+8, SI
-	JL           after703
+	JL           after713
 
-loop702:
+loop712:
 	VMOVUPS     (CX)(DI*4), Y8
 	VMOVUPS     (DX)(DI*4), Y9
 	VMOVUPS     (BX)(DI*4), Y10
@@ -14352,12 +14468,12 @@ loop702:
 	VMOVUPS     Y11, (AX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, SI
-	JGE         loop702
+	JGE         loop712
 
-after703:
+after713:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JZ          end701
+	JZ          end711
 	LEAQ        masks<>+0(SB), R8
 	SHLQ        $0x02, SI
 	SUBQ        SI, R8
@@ -14381,7 +14497,7 @@ after703:
 	VFMSUB213PS Y10, Y0, Y12
 	VMASKMOVPS  Y12, Y8, (AX)(DI*4)
 
-end701:
+end711:
 	VZEROUPPER
 	RET
 
@@ -14403,9 +14519,9 @@ TEXT ·dropoutAVX2(SB), NOSPLIT, $0-40
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after706
+	JL           after716
 
-loop705:
+loop715:
 	VMOVUPS  (CX)(BX*4), Y4
 	VPSRLQ   $0x1e, Y1, Y6
 	VPXOR    Y6, Y1, Y5
@@ -14457,12 +14573,12 @@ loop705:
 	VMOVUPS  Y4, (AX)(BX*4)
 	ADDQ     $+8, BX
 	SUBQ     $+8, DX
-	JGE      loop705
+	JGE      loop715
 
-after706:
+after716:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end704
+	JZ         end714
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -14518,7 +14634,7 @@ after706:
 	VANDNPS    Y5, Y1, Y5
 	VMASKMOVPS Y5, Y4, (AX)(BX*4)
 
-end704:
+end714:
 	VZEROUPPER
 	RET
 
@@ -14591,9 +14707,9 @@ TEXT ·dropoutAddAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+8, BX
-	JL           after709
+	JL           after719
 
-loop708:
+loop718:
 	VMOVUPS   (CX)(SI*4), Y4
 	VMOVUPS   (DX)(SI*4), Y5
 	VMULPS    Y0, Y5, Y5
@@ -14647,12 +14763,12 @@ loop708:
 	VMOVUPS   Y4, (AX)(SI*4)
 	ADDQ      $+8, SI
 	SUBQ      $+8, BX
-	JGE       loop708
+	JGE       loop718
 
-after709:
+after719:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end707
+	JZ         end717
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -14710,7 +14826,7 @@ after709:
 	VBLENDVPS  Y0, Y5, Y6, Y0
 	VMASKMOVPS Y0, Y4, (AX)(SI*4)
 
-end707:
+end717:
 	VZEROUPPER
 	RET
 
@@ -14723,9 +14839,9 @@ TEXT ·reluAVX2(SB), NOSPLIT, $0-24
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+32, DX
-	JL     after712
+	JL     after722
 
-loop711:
+loop721:
 	VMOVUPS (CX)(BX*4), Y1
 	VMAXPS  Y1, Y0, Y1
 	VADDPS  Y0, Y1, Y1
@@ -14744,26 +14860,26 @@ loop711:
 	VMOVUPS Y1, 96(AX)(BX*4)
 	ADDQ    $+32, BX
 	SUBQ    $+32, DX
-	JGE     loop711
+	JGE     loop721
 
-after712:
+after722:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after714
+	JL   after724
 
-loop713:
+loop723:
 	VMOVUPS (CX)(BX*4), Y1
 	VMAXPS  Y1, Y0, Y1
 	VADDPS  Y0, Y1, Y1
 	VMOVUPS Y1, (AX)(BX*4)
 	ADDQ    $+8, BX
 	SUBQ    $+8, DX
-	JGE     loop713
+	JGE     loop723
 
-after714:
+after724:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end710
+	JZ         end720
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -14774,7 +14890,7 @@ after714:
 	VADDPS     Y0, Y2, Y2
 	VMASKMOVPS Y2, Y1, (AX)(BX*4)
 
-end710:
+end720:
 	VZEROUPPER
 	RET
 
@@ -14788,9 +14904,9 @@ TEXT ·reluGradAVX2(SB), NOSPLIT, $0-32
 	MOVQ   n+24(FP), BX
 	XORQ   SI, SI
 	SUBQ   $+16, BX
-	JL     after717
+	JL     after727
 
-loop716:
+loop726:
 	VMOVUPS   (DX)(SI*4), Y1
 	VCMPPS    $0x11, Y1, Y0, Y3
 	VMOVUPS   (AX)(SI*4), Y1
@@ -14807,14 +14923,14 @@ loop716:
 	VMOVUPS   Y1, 32(AX)(SI*4)
 	ADDQ      $+16, SI
 	SUBQ      $+16, BX
-	JGE       loop716
+	JGE       loop726
 
-after717:
+after727:
 	ADDQ $+16, BX
 	SUBQ $+8, BX
-	JL   after719
+	JL   after729
 
-loop718:
+loop728:
 	VMOVUPS   (DX)(SI*4), Y1
 	VCMPPS    $0x11, Y1, Y0, Y3
 	VMOVUPS   (AX)(SI*4), Y1
@@ -14824,12 +14940,12 @@ loop718:
 	VMOVUPS   Y1, (AX)(SI*4)
 	ADDQ      $+8, SI
 	SUBQ      $+8, BX
-	JGE       loop718
+	JGE       loop728
 
-after719:
+after729:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end715
+	JZ         end725
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -14843,7 +14959,7 @@ after719:
 	VBLENDVPS  Y3, Y2, Y0, Y0
 	VMASKMOVPS Y0, Y1, (AX)(SI*4)
 
-end715:
+end725:
 	VZEROUPPER
 	RET
 
@@ -14860,9 +14976,9 @@ TEXT ·softmaxMeanAVX2(SB), NOSPLIT, $0-28
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+32, DX
-	JL     after723
+	JL     after733
 
-loop722:
+loop732:
 	VMOVUPS     (CX)(BX*4), Y5
 	VMOVUPS     (AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y7
@@ -14885,12 +15001,12 @@ loop722:
 	VFMADD231PS Y5, Y6, Y4
 	ADDQ        $+32, BX
 	SUBQ        $+32, DX
-	JGE         loop722
+	JGE         loop732
 
-after723:
+after733:
 	ADDQ        $+32, DX
 	CMPQ        DX, $+8
-	JL          rest7210
+	JL          rest7310
 	VMOVUPS     (CX)(BX*4), Y5
 	VMOVUPS     (AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y7
@@ -14898,7 +15014,7 @@ after723:
 	VFMADD231PS Y5, Y6, Y1
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest7211
+	JL          rest7311
 	VMOVUPS     32(CX)(BX*4), Y5
 	VMOVUPS     32(AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y7
@@ -14906,7 +15022,7 @@ after723:
 	VFMADD231PS Y5, Y6, Y2
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest7212
+	JL          rest7312
 	VMOVUPS     64(CX)(BX*4), Y5
 	VMOVUPS     64(AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y7
@@ -14914,18 +15030,18 @@ after723:
 	VFMADD231PS Y5, Y6, Y3
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest7213
+	JL          rest7313
 	VMOVUPS     96(CX)(BX*4), Y5
 	VMOVUPS     96(AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y0
 	VANDPS      Y0, Y6, Y6
 	VFMADD231PS Y5, Y6, Y4
 	SUBQ        $+8, DX
-	JMP         done720
+	JMP         done730
 
-rest7210:
+rest7310:
 	TESTQ       DX, DX
-	JZ          done720
+	JZ          done730
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -14936,11 +15052,11 @@ rest7210:
 	VCMPPS      $0x04, Y6, Y0, Y0
 	VANDPS      Y0, Y5, Y5
 	VFMADD231PS Y6, Y5, Y1
-	JMP         done720
+	JMP         done730
 
-rest7211:
+rest7311:
 	TESTQ       DX, DX
-	JZ          done720
+	JZ          done730
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -14951,11 +15067,11 @@ rest7211:
 	VCMPPS      $0x04, Y6, Y0, Y0
 	VANDPS      Y0, Y5, Y5
 	VFMADD231PS Y6, Y5, Y2
-	JMP         done720
+	JMP         done730
 
-rest7212:
+rest7312:
 	TESTQ       DX, DX
-	JZ          done720
+	JZ          done730
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -14966,11 +15082,11 @@ rest7212:
 	VCMPPS      $0x04, Y6, Y0, Y0
 	VANDPS      Y0, Y5, Y5
 	VFMADD231PS Y6, Y5, Y3
-	JMP         done720
+	JMP         done730
 
-rest7213:
+rest7313:
 	TESTQ       DX, DX
-	JZ          done720
+	JZ          done730
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -14982,7 +15098,7 @@ rest7213:
 	VANDPS      Y0, Y5, Y5
 	VFMADD231PS Y6, Y5, Y4
 
-done720:
+done730:
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y2, Y1, Y1
@@ -15007,9 +15123,9 @@ TEXT ·softmaxGradAVX2(SB), NOSPLIT, $0-36
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+16, BX
-	JL           after726
+	JL           after736
 
-loop725:
+loop735:
 	VMOVUPS   (DX)(SI*4), Y2
 	VMOVUPS   (CX)(SI*4), Y3
 	VMOVUPS   (AX)(SI*4), Y4
@@ -15030,14 +15146,14 @@ loop725:
 	VMOVUPS   Y4, 32(AX)(SI*4)
 	ADDQ      $+16, SI
 	SUBQ      $+16, BX
-	JGE       loop725
+	JGE       loop735
 
-after726:
+after736:
 	ADDQ $+16, BX
 	SUBQ $+8, BX
-	JL   after728
+	JL   after738
 
-loop727:
+loop737:
 	VMOVUPS   (DX)(SI*4), Y2
 	VMOVUPS   (CX)(SI*4), Y3
 	VMOVUPS   (AX)(SI*4), Y4
@@ -15049,12 +15165,12 @@ loop727:
 	VMOVUPS   Y4, (AX)(SI*4)
 	ADDQ      $+8, SI
 	SUBQ      $+8, BX
-	JGE       loop727
+	JGE       loop737
 
-after728:
+after738:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end724
+	JZ         end734
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -15070,7 +15186,7 @@ after728:
 	VBLENDVPS  Y0, Y4, Y5, Y5
 	VMASKMOVPS Y5, Y2, (AX)(SI*4)
 
-end724:
+end734:
 	VZEROUPPER
 	RET
 
@@ -15090,9 +15206,9 @@ TEXT ·sumSquaresAboutAVX2(SB), NOSPLIT, $0-28
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+64, CX
-	JL           after732
+	JL           after742
 
-loop731:
+loop741:
 	VMOVUPS     (AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y1
@@ -15119,63 +15235,63 @@ loop731:
 	VFMADD231PS Y9, Y9, Y8
 	ADDQ        $+64, DX
 	SUBQ        $+64, CX
-	JGE         loop731
+	JGE         loop741
 
-after732:
+after742:
 	ADDQ        $+64, CX
 	CMPQ        CX, $+8
-	JL          rest7300
+	JL          rest7400
 	VMOVUPS     (AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y1
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7301
+	JL          rest7401
 	VMOVUPS     32(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y2
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7302
+	JL          rest7402
 	VMOVUPS     64(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y3
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7303
+	JL          rest7403
 	VMOVUPS     96(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y4
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7304
+	JL          rest7404
 	VMOVUPS     128(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y5
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7305
+	JL          rest7405
 	VMOVUPS     160(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y6
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7306
+	JL          rest7406
 	VMOVUPS     192(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y7
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7307
+	JL          rest7407
 	VMOVUPS     224(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y8
 	SUBQ        $+8, CX
-	JMP         done729
+	JMP         done739
 
-rest7300:
+rest7400:
 	TESTQ       CX, CX
-	JZ          done729
+	JZ          done739
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15185,11 +15301,11 @@ rest7300:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y1
-	JMP         done729
+	JMP         done739
 
-rest7301:
+rest7401:
 	TESTQ       CX, CX
-	JZ          done729
+	JZ          done739
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15199,11 +15315,11 @@ rest7301:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y2
-	JMP         done729
+	JMP         done739
 
-rest7302:
+rest7402:
 	TESTQ       CX, CX
-	JZ          done729
+	JZ          done739
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15213,11 +15329,11 @@ rest7302:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y3
-	JMP         done729
+	JMP         done739
 
-rest7303:
+rest7403:
 	TESTQ       CX, CX
-	JZ          done729
+	JZ          done739
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15227,11 +15343,11 @@ rest7303:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y4
-	JMP         done729
+	JMP         done739
 
-rest7304:
+rest7404:
 	TESTQ       CX, CX
-	JZ          done729
+	JZ          done739
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15241,11 +15357,11 @@ rest7304:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y5
-	JMP         done729
+	JMP         done739
 
-rest7305:
+rest7405:
 	TESTQ       CX, CX
-	JZ          done729
+	JZ          done739
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15255,11 +15371,11 @@ rest7305:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y6
-	JMP         done729
+	JMP         done739
 
-rest7306:
+rest7406:
 	TESTQ       CX, CX
-	JZ          done729
+	JZ          done739
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15269,11 +15385,11 @@ rest7306:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y7
-	JMP         done729
+	JMP         done739
 
-rest7307:
+rest7407:
 	TESTQ       CX, CX
-	JZ          done729
+	JZ          done739
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15284,7 +15400,7 @@ rest7307:
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y8
 
-done729:
+done739:
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
 	VADDPS       Y7, Y3, Y3
@@ -15314,9 +15430,9 @@ TEXT ·normAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+16, SI
-	JL           after735
+	JL           after745
 
-loop734:
+loop744:
 	VMOVUPS     (CX)(DI*4), Y2
 	VMOVUPS     (DX)(DI*4), Y3
 	VMOVUPS     (BX)(DI*4), Y4
@@ -15333,14 +15449,14 @@ loop734:
 	VMOVUPS     Y4, 32(AX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, SI
-	JGE         loop734
+	JGE         loop744
 
-after735:
+after745:
 	ADDQ $+16, SI
 	SUBQ $+8, SI
-	JL   after737
+	JL   after747
 
-loop736:
+loop746:
 	VMOVUPS     (CX)(DI*4), Y2
 	VMOVUPS     (DX)(DI*4), Y3
 	VMOVUPS     (BX)(DI*4), Y4
@@ -15350,12 +15466,12 @@ loop736:
 	VMOVUPS     Y4, (AX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, SI
-	JGE         loop736
+	JGE         loop746
 
-after737:
+after747:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JZ          end733
+	JZ          end743
 	LEAQ        masks<>+0(SB), R8
 	SHLQ        $0x02, SI
 	SUBQ        SI, R8
@@ -15369,7 +15485,7 @@ after737:
 	VFMADD231PS Y3, Y4, Y5
 	VMASKMOVPS  Y5, Y2, (AX)(DI*4)
 
-end733:
+end743:
 	VZEROUPPER
 	RET
 
@@ -15392,9 +15508,9 @@ TEXT ·normSumsAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+32, BX
-	JL           after741
+	JL           after751
 
-loop740:
+loop750:
 	VMOVUPS     (CX)(SI*4), Y10
 	VMOVUPS     (DX)(SI*4), Y11
 	VMOVUPS     (AX)(SI*4), Y12
@@ -15429,12 +15545,12 @@ loop740:
 	VFMADD231PS Y10, Y11, Y9
 	ADDQ        $+32, SI
 	SUBQ        $+32, BX
-	JGE         loop740
+	JGE         loop750
 
-after741:
+after751:
 	ADDQ        $+32, BX
 	CMPQ        BX, $+8
-	JL          rest7390
+	JL          rest7490
 	VMOVUPS     (CX)(SI*4), Y10
 	VMOVUPS     (DX)(SI*4), Y11
 	VMOVUPS     (AX)(SI*4), Y12
@@ -15445,7 +15561,7 @@ after741:
 	VFMADD231PS Y10, Y11, Y6
 	SUBQ        $+8, BX
 	CMPQ        BX, $+8
-	JL          rest7391
+	JL          rest7491
 	VMOVUPS     32(CX)(SI*4), Y10
 	VMOVUPS     32(DX)(SI*4), Y11
 	VMOVUPS     32(AX)(SI*4), Y12
@@ -15456,7 +15572,7 @@ after741:
 	VFMADD231PS Y10, Y11, Y7
 	SUBQ        $+8, BX
 	CMPQ        BX, $+8
-	JL          rest7392
+	JL          rest7492
 	VMOVUPS     64(CX)(SI*4), Y10
 	VMOVUPS     64(DX)(SI*4), Y11
 	VMOVUPS     64(AX)(SI*4), Y12
@@ -15467,7 +15583,7 @@ after741:
 	VFMADD231PS Y10, Y11, Y8
 	SUBQ        $+8, BX
 	CMPQ        BX, $+8
-	JL          rest7393
+	JL          rest7493
 	VMOVUPS     96(CX)(SI*4), Y10
 	VMOVUPS     96(DX)(SI*4), Y11
 	VMOVUPS     96(AX)(SI*4), Y12
@@ -15477,11 +15593,11 @@ after741:
 	VADDPS      Y11, Y5, Y5
 	VFMADD231PS Y10, Y11, Y9
 	SUBQ        $+8, BX
-	JMP         done738
+	JMP         done748
 
-rest7390:
+rest7490:
 	TESTQ       BX, BX
-	JZ          done738
+	JZ          done748
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -15495,11 +15611,11 @@ rest7390:
 	VMULPS      Y10, Y12, Y12
 	VADDPS      Y12, Y2, Y2
 	VFMADD231PS Y11, Y12, Y6
-	JMP         done738
+	JMP         done748
 
-rest7391:
+rest7491:
 	TESTQ       BX, BX
-	JZ          done738
+	JZ          done748
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -15513,11 +15629,11 @@ rest7391:
 	VMULPS      Y10, Y12, Y12
 	VADDPS      Y12, Y3, Y3
 	VFMADD231PS Y11, Y12, Y7
-	JMP         done738
+	JMP         done748
 
-rest7392:
+rest7492:
 	TESTQ       BX, BX
-	JZ          done738
+	JZ          done748
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -15531,11 +15647,11 @@ rest7392:
 	VMULPS      Y10, Y12, Y12
 	VADDPS      Y12, Y4, Y4
 	VFMADD231PS Y11, Y12, Y8
-	JMP         done738
+	JMP         done748
 
-rest7393:
+rest7493:
 	TESTQ       BX, BX
-	JZ          done738
+	JZ          done748
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -15550,7 +15666,7 @@ rest7393:
 	VADDPS      Y12, Y5, Y5
 	VFMADD231PS Y11, Y12, Y9
 
-done738:
+done748:
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y3, Y2, Y2
@@ -15588,9 +15704,9 @@ TEXT ·normGradAVX2(SB), NOSPLIT, $0-56
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+16, SI
-	JL           after744
+	JL           after754
 
-loop743:
+loop753:
 	VMOVUPS      (DX)(DI*4), Y4
 	VMOVUPS      (BX)(DI*4), Y5
 	VMOVUPS      (CX)(DI*4), Y6
@@ -15613,14 +15729,14 @@ loop743:
 	VMOVUPS      Y7, 32(AX)(DI*4)
 	ADDQ         $+16, DI
 	SUBQ         $+16, SI
-	JGE          loop743
+	JGE          loop753
 
-after744:
+after754:
 	ADDQ $+16, SI
 	SUBQ $+8, SI
-	JL   after746
+	JL   after756
 
-loop745:
+loop755:
 	VMOVUPS      (DX)(DI*4), Y4
 	VMOVUPS      (BX)(DI*4), Y5
 	VMOVUPS      (CX)(DI*4), Y6
@@ -15633,12 +15749,12 @@ loop745:
 	VMOVUPS      Y7, (AX)(DI*4)
 	ADDQ         $+8, DI
 	SUBQ         $+8, SI
-	JGE          loop745
+	JGE          loop755
 
-after746:
+after756:
 	ADDQ         $+8, SI
 	TESTQ        SI, SI
-	JZ           end742
+	JZ           end752
 	LEAQ         masks<>+0(SB), R8
 	SHLQ         $0x02, SI
 	SUBQ         SI, R8
@@ -15655,7 +15771,7 @@ after746:
 	VFMADD231PS  Y1, Y6, Y8
 	VMASKMOVPS   Y8, Y4, (AX)(DI*4)
 
-end742:
+end752:
 	VZEROUPPER
 	RET
 
@@ -15667,9 +15783,9 @@ TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-40
 	MOVQ n+16(FP), DX
 	XORQ BX, BX
 	SUBQ $+32, DX
-	JL   after749
+	JL   after759
 
-loop748:
+loop758:
 	VMOVUPS (AX)(BX*4), Y0
 	VMOVUPS 32(AX)(BX*4), Y1
 	VMOVUPS 64(AX)(BX*4), Y2
@@ -15681,7 +15797,7 @@ loop748:
 	SHLQ    $0x02, R9
 	XORQ    R8, R8
 
-row750:
+row760:
 	VMOVUPS (CX)(R9*1), Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS 32(CX)(R9*1), Y4
@@ -15693,21 +15809,21 @@ row750:
 	ADDQ    DI, R9
 	INCQ    R8
 	CMPQ    R8, SI
-	JL      row750
+	JL      row760
 	VMOVUPS Y0, (AX)(BX*4)
 	VMOVUPS Y1, 32(AX)(BX*4)
 	VMOVUPS Y2, 64(AX)(BX*4)
 	VMOVUPS Y3, 96(AX)(BX*4)
 	ADDQ    $+32, BX
 	SUBQ    $+32, DX
-	JGE     loop748
+	JGE     loop758
 
-after749:
+after759:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after752
+	JL   after762
 
-loop751:
+loop761:
 	VMOVUPS (AX)(BX*4), Y0
 	MOVQ    rows+24(FP), SI
 	MOVQ    stride+32(FP), DI
@@ -15716,22 +15832,22 @@ loop751:
 	SHLQ    $0x02, R9
 	XORQ    R8, R8
 
-row753:
+row763:
 	VMOVUPS (CX)(R9*1), Y1
 	VADDPS  Y1, Y0, Y0
 	ADDQ    DI, R9
 	INCQ    R8
 	CMPQ    R8, SI
-	JL      row753
+	JL      row763
 	VMOVUPS Y0, (AX)(BX*4)
 	ADDQ    $+8, BX
 	SUBQ    $+8, DX
-	JGE     loop751
+	JGE     loop761
 
-after752:
+after762:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end747
+	JZ         end757
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -15745,16 +15861,16 @@ after752:
 	SHLQ       $0x02, R8
 	XORQ       DI, DI
 
-row754:
+row764:
 	VMASKMOVPS (CX)(R8*1), Y0, Y2
 	VADDPS     Y2, Y1, Y1
 	ADDQ       SI, R8
 	INCQ       DI
 	CMPQ       DI, DX
-	JL         row754
+	JL         row764
 	VMASKMOVPS Y1, Y0, (AX)(BX*4)
 
-end747:
+end757:
 	VZEROUPPER
 	RET
 
@@ -15768,9 +15884,9 @@ TEXT ·copyRowsAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after757
+	JL   after767
 
-loop756:
+loop766:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -15779,7 +15895,7 @@ loop756:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row758:
+row768:
 	VMOVUPS (DX)(R11*1), Y0
 	VMOVUPS Y0, (DI)
 	VMOVUPS 32(DX)(R11*1), Y0
@@ -15792,17 +15908,17 @@ row758:
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row758
+	JL      row768
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop756
+	JGE     loop766
 
-after757:
+after767:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after760
+	JL   after770
 
-loop759:
+loop769:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -15811,22 +15927,22 @@ loop759:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row761:
+row771:
 	VMOVUPS (DX)(R11*1), Y0
 	VMOVUPS Y0, (DI)
 	ADDQ    CX, DI
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row761
+	JL      row771
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop759
+	JGE     loop769
 
-after760:
+after770:
 	ADDQ    $+8, BX
 	TESTQ   BX, BX
-	JZ      end755
+	JZ      end765
 	LEAQ    masks<>+0(SB), DI
 	SHLQ    $0x02, BX
 	SUBQ    BX, DI
@@ -15840,16 +15956,16 @@ after760:
 	SHLQ    $0x02, R8
 	XORQ    SI, SI
 
-row762:
+row772:
 	VMASKMOVPS (DX)(R8*1), Y0, Y1
 	VMASKMOVPS Y1, Y0, (AX)
 	ADDQ       CX, AX
 	ADDQ       DI, R8
 	INCQ       SI
 	CMPQ       SI, BX
-	JL         row762
+	JL         row772
 
-end755:
+end765:
 	VZEROUPPER
 	RET
 
@@ -15863,9 +15979,9 @@ TEXT ·addRowsAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after765
+	JL   after775
 
-loop764:
+loop774:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -15874,7 +15990,7 @@ loop764:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row766:
+row776:
 	VMOVUPS (DX)(R11*1), Y0
 	VMOVUPS (DI), Y1
 	VADDPS  Y1, Y0, Y0
@@ -15895,17 +16011,17 @@ row766:
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row766
+	JL      row776
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop764
+	JGE     loop774
 
-after765:
+after775:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after768
+	JL   after778
 
-loop767:
+loop777:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -15914,7 +16030,7 @@ loop767:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row769:
+row779:
 	VMOVUPS (DX)(R11*1), Y0
 	VMOVUPS (DI), Y1
 	VADDPS  Y1, Y0, Y0
@@ -15923,15 +16039,15 @@ row769:
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row769
+	JL      row779
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop767
+	JGE     loop777
 
-after768:
+after778:
 	ADDQ    $+8, BX
 	TESTQ   BX, BX
-	JZ      end763
+	JZ      end773
 	LEAQ    masks<>+0(SB), DI
 	SHLQ    $0x02, BX
 	SUBQ    BX, DI
@@ -15945,7 +16061,7 @@ after768:
 	SHLQ    $0x02, R8
 	XORQ    SI, SI
 
-row770:
+row780:
 	VMASKMOVPS (DX)(R8*1), Y0, Y1
 	VMASKMOVPS (AX), Y0, Y2
 	VADDPS     Y2, Y1, Y1
@@ -15954,9 +16070,9 @@ row770:
 	ADDQ       DI, R8
 	INCQ       SI
 	CMPQ       SI, BX
-	JL         row770
+	JL         row780
 
-end763:
+end773:
 	VZEROUPPER
 	RET
 
@@ -15973,9 +16089,9 @@ TEXT ·normGainsAVX2(SB), NOSPLIT, $0-72
 	MOVQ   n+32(FP), R8
 	XORQ   R9, R9
 	SUBQ   $+32, R8
-	JL     after773
+	JL     after783
 
-loop772:
+loop782:
 	VMOVUPS (AX)(R9*4), Y1
 	VMOVUPS (CX)(R9*4), Y5
 	VMOVUPS 32(AX)(R9*4), Y2
@@ -15991,7 +16107,7 @@ loop772:
 	SHLQ    $0x02, R13
 	XORQ    R12, R12
 
-row774:
+row784:
 	VBROADCASTSS (SI)(R12*4), Y9
 	VBROADCASTSS (DI)(R12*4), Y10
 	VMOVUPS      (BX)(R13*1), Y11
@@ -16029,7 +16145,7 @@ row774:
 	ADDQ         R11, R13
 	INCQ         R12
 	CMPQ         R12, R10
-	JL           row774
+	JL           row784
 	VMOVUPS      Y1, (AX)(R9*4)
 	VMOVUPS      Y5, (CX)(R9*4)
 	VMOVUPS      Y2, 32(AX)(R9*4)
@@ -16040,14 +16156,14 @@ row774:
 	VMOVUPS      Y8, 96(CX)(R9*4)
 	ADDQ         $+32, R9
 	SUBQ         $+32, R8
-	JGE          loop772
+	JGE          loop782
 
-after773:
+after783:
 	ADDQ $+32, R8
 	SUBQ $+8, R8
-	JL   after776
+	JL   after786
 
-loop775:
+loop785:
 	VMOVUPS (AX)(R9*4), Y1
 	VMOVUPS (CX)(R9*4), Y2
 	MOVQ    rows+56(FP), R10
@@ -16057,7 +16173,7 @@ loop775:
 	SHLQ    $0x02, R13
 	XORQ    R12, R12
 
-row777:
+row787:
 	VBROADCASTSS (SI)(R12*4), Y3
 	VBROADCASTSS (DI)(R12*4), Y4
 	VMOVUPS      (BX)(R13*1), Y5
@@ -16071,17 +16187,17 @@ row777:
 	ADDQ         R11, R13
 	INCQ         R12
 	CMPQ         R12, R10
-	JL           row777
+	JL           row787
 	VMOVUPS      Y1, (AX)(R9*4)
 	VMOVUPS      Y2, (CX)(R9*4)
 	ADDQ         $+8, R9
 	SUBQ         $+8, R8
-	JGE          loop775
+	JGE          loop785
 
-after776:
+after786:
 	ADDQ       $+8, R8
 	TESTQ      R8, R8
-	JZ         end771
+	JZ         end781
 	LEAQ       masks<>+0(SB), R10
 	SHLQ       $0x02, R8
 	SUBQ       R8, R10
@@ -16096,7 +16212,7 @@ after776:
 	SHLQ       $0x02, R12
 	XORQ       R11, R11
 
-row778:
+row788:
 	VBROADCASTSS (SI)(R11*4), Y4
 	VBROADCASTSS (DI)(R11*4), Y5
 	VMASKMOVPS   (BX)(R12*1), Y1, Y6
@@ -16110,10 +16226,10 @@ row778:
 	ADDQ         R10, R12
 	INCQ         R11
 	CMPQ         R11, R8
-	JL           row778
+	JL           row788
 	VMASKMOVPS   Y2, Y1, (AX)(R9*4)
 	VMASKMOVPS   Y3, Y1, (CX)(R9*4)
 
-end771:
+end781:
 	VZEROUPPER
 	RET

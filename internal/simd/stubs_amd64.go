@@ -28,6 +28,9 @@ func axpyAVX512(a float32, x, y *float32, n int)
 func scaleAVX512(dst *float32, a float32, x *float32, n int)
 
 //go:noescape
+func scaleShiftAVX512(dst *float32, a float32, x *float32, b float32, n int)
+
+//go:noescape
 func addAVX512(dst, x, y *float32, n int)
 
 //go:noescape
@@ -98,6 +101,9 @@ func axpyAVX2(a float32, x, y *float32, n int)
 
 //go:noescape
 func scaleAVX2(dst *float32, a float32, x *float32, n int)
+
+//go:noescape
+func scaleShiftAVX2(dst *float32, a float32, x *float32, b float32, n int)
 
 //go:noescape
 func addAVX2(dst, x, y *float32, n int)

@@ -182,6 +182,7 @@ func TestLengthsThatDisagree(t *testing.T) {
 		{"simd: Dot: len(x)=3, len(y)=4", func() { Dot(f(3), f(4)) }},
 		{"simd: Axpy: len(x)=3, len(y)=4", func() { Axpy(1, f(3), f(4)) }},
 		{"simd: Scale: len(dst)=3, len(x)=4", func() { Scale(f(3), 1, f(4)) }},
+		{"simd: ScaleShift: len(dst)=3, len(x)=4", func() { ScaleShift(f(3), 1, f(4), 0) }},
 		{"simd: Add: len(dst)=3, len(x)=4", func() { Add(f(3), f(4), f(3)) }},
 		{"simd: Mul: len(dst)=3, len(y)=4", func() { Mul(f(3), f(3), f(4)) }},
 		{"simd: MulAdd: len(dst)=3, len(y)=4", func() { MulAdd(f(3), f(3), f(4)) }},
