@@ -56,13 +56,11 @@ func Transpose(t *Tape, x *Tensor, order ...int) *Tensor {
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
 			dx, fresh := t.gradOf(x)
-			spread(shape, to, from, func(p plane) {
-				if p = p.swapped(); fresh {
-					p.copy(dx, dy)
-				} else {
-					p.add(dx, dy)
-				}
-			})
+			if fresh {
+				spread(shape, from, to, func(p plane) { p.copy(dx, dy) })
+			} else {
+				spread(shape, from, to, func(p plane) { p.add(dx, dy) })
+			}
 		})
 	}
 	return y

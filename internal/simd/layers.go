@@ -2,14 +2,20 @@ package simd
 
 // ReLU sets dst[i] = max(x[i], 0), which is NaN where x[i] is.
 func ReLU(dst, x []float32) {
-	sameLength("ReLU", "dst", dst, "x", x)
+	if len(dst) != len(x) {
+		mismatch("ReLU", "dst", len(dst), "x", len(x))
+	}
 	relu(dst, x)
 }
 
 // ReLUGrad sets dx[i] += dy[i] where x[i] > 0.
 func ReLUGrad(dx, dy, x []float32) {
-	sameLength("ReLUGrad", "dx", dx, "dy", dy)
-	sameLength("ReLUGrad", "dx", dx, "x", x)
+	if len(dx) != len(dy) {
+		mismatch("ReLUGrad", "dx", len(dx), "dy", len(dy))
+	}
+	if len(dx) != len(x) {
+		mismatch("ReLUGrad", "dx", len(dx), "x", len(x))
+	}
 	reluGrad(dx, dy, x)
 }
 
@@ -19,8 +25,12 @@ func ReLUGrad(dx, dy, x []float32) {
 //
 // Where y is 0 nothing is added, and what dy holds there has no influence.
 func SoftmaxGrad(dx, dy, y []float32) {
-	sameLength("SoftmaxGrad", "dx", dx, "dy", dy)
-	sameLength("SoftmaxGrad", "dx", dx, "y", y)
+	if len(dx) != len(dy) {
+		mismatch("SoftmaxGrad", "dx", len(dx), "dy", len(dy))
+	}
+	if len(dx) != len(y) {
+		mismatch("SoftmaxGrad", "dx", len(dx), "y", len(y))
+	}
 	var mean float32
 	for at := 0; at < len(y); at += reducePiece {
 		end := min(at+reducePiece, len(y))
@@ -46,17 +56,27 @@ func SumSquaresAbout(x []float32, mean float32) float32 {
 //
 // where mean is that of x and inv is 1 over the standard deviation.
 func Norm(dst, x, gain, shift []float32, mean, inv float32) {
-	sameLength("Norm", "dst", dst, "x", x)
-	sameLength("Norm", "dst", dst, "gain", gain)
-	sameLength("Norm", "dst", dst, "shift", shift)
+	if len(dst) != len(x) {
+		mismatch("Norm", "dst", len(dst), "x", len(x))
+	}
+	if len(dst) != len(gain) {
+		mismatch("Norm", "dst", len(dst), "gain", len(gain))
+	}
+	if len(dst) != len(shift) {
+		mismatch("Norm", "dst", len(dst), "shift", len(shift))
+	}
 	norm(dst, x, gain, shift, mean, inv)
 }
 
 // NormSums returns two sums over a vector that the gradient of Norm is made
 // of: that of gain[i]·dy[i] and that of gain[i]·dy[i]·u[i].
 func NormSums(dy, x, gain []float32, mean, inv float32) (flat, along float32) {
-	sameLength("NormSums", "dy", dy, "x", x)
-	sameLength("NormSums", "dy", dy, "gain", gain)
+	if len(dy) != len(x) {
+		mismatch("NormSums", "dy", len(dy), "x", len(x))
+	}
+	if len(dy) != len(gain) {
+		mismatch("NormSums", "dy", len(dy), "gain", len(gain))
+	}
 	for len(x) > 0 {
 		n := min(len(x), reducePiece)
 		f, a := normSums(dy[:n], x[:n], gain[:n], mean, inv)
@@ -70,9 +90,15 @@ func NormSums(dy, x, gain []float32, mean, inv float32) (flat, along float32) {
 // gradient of Norm, mean and inv being functions of x, if flat and along are
 // the sums of NormSums divided by the length.
 func NormGrad(dx, dy, x, gain []float32, mean, inv, flat, along float32) {
-	sameLength("NormGrad", "dx", dx, "dy", dy)
-	sameLength("NormGrad", "dx", dx, "x", x)
-	sameLength("NormGrad", "dx", dx, "gain", gain)
+	if len(dx) != len(dy) {
+		mismatch("NormGrad", "dx", len(dx), "dy", len(dy))
+	}
+	if len(dx) != len(x) {
+		mismatch("NormGrad", "dx", len(dx), "x", len(x))
+	}
+	if len(dx) != len(gain) {
+		mismatch("NormGrad", "dx", len(dx), "gain", len(gain))
+	}
 	normGrad(dx, dy, x, gain, mean, inv, flat, along)
 }
 
@@ -84,16 +110,14 @@ func NormGrad(dx, dy, x, gain []float32, mean, inv, flat, along float32) {
 //
 // There are as many rows as means.
 func NormGains(dgain, dshift, dy, x, mean, inv []float32, stride int) {
-	sameLength("NormGains", "dgain", dgain, "dshift", dshift)
-	sameLength("NormGains", "mean", mean, "inv", inv)
+	if len(dgain) != len(dshift) {
+		mismatch("NormGains", "dgain", len(dgain), "dshift", len(dshift))
+	}
+	if len(mean) != len(inv) {
+		mismatch("NormGains", "mean", len(mean), "inv", len(inv))
+	}
 	inBlocks(len(mean), len(dgain), func(r0, r1, j0, j1 int) {
 		at, end := r0*stride+j0, (r1-1)*stride+j1
 		normGains(dgain[j0:j1], dshift[j0:j1], dy[at:end], x[at:end], mean[r0:r1], inv[r0:r1], stride)
 	})
-}
-
-func sameLength(op, aName string, a []float32, bName string, b []float32) {
-	if len(a) != len(b) {
-		mismatch(op, aName, len(a), bName, len(b))
-	}
 }

@@ -15,12 +15,20 @@ func SumRows(dst, x []float32, rows, stride int) {
 // CopyRows sets dst[r·dstStride+j] = x[r·stride+j] for rows of the given number
 // of columns. dst and x must not overlap.
 func CopyRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
+	if small(rows, cols) {
+		copyRows(dst[:(rows-1)*dstStride+cols], dstStride, x[:(rows-1)*stride+cols], stride, rows, cols)
+		return
+	}
 	eachRows(dst, dstStride, x, stride, rows, cols, copyRows)
 }
 
 // AddRows sets dst[r·dstStride+j] += x[r·stride+j] likewise. The rows of dst must
 // not overlap.
 func AddRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
+	if small(rows, cols) {
+		addRows(dst[:(rows-1)*dstStride+cols], dstStride, x[:(rows-1)*stride+cols], stride, rows, cols)
+		return
+	}
 	eachRows(dst, dstStride, x, stride, rows, cols, addRows)
 }
 
@@ -33,13 +41,23 @@ func eachRows(dst []float32, dstStride int, x []float32, stride, rows, cols int,
 	})
 }
 
-// inBlocks cuts a matrix into blocks of a size that a kernel may be given.
+// A kernel may be given so many columns, and so many elements in all.
+const (
+	mostCols  = 1 << 10
+	mostBlock = 1 << 14
+)
+
+// small reports whether a matrix may be given to a kernel as it is.
+func small(rows, cols int) bool {
+	return rows > 0 && cols > 0 && cols <= mostCols && rows <= mostBlock/cols
+}
+
+// inBlocks cuts a matrix into blocks that a kernel may be given.
 func inBlocks(rows, cols int, do func(r0, r1, j0, j1 int)) {
-	const most = 1 << 10
-	for j := 0; j < cols; j += most {
-		width := min(most, cols-j)
+	for j := 0; j < cols; j += mostCols {
+		width := min(mostCols, cols-j)
 		for r := 0; r < rows; {
-			r1 := min(r+max(1, 1<<14/width), rows)
+			r1 := min(r+mostBlock/width, rows)
 			do(r, r1, j, j+width)
 			r = r1
 		}
