@@ -54,13 +54,15 @@ func norm(t *Tape, op string, x, gain, shift *Tensor, eps float32) *Tensor {
 	}
 	chunk := rowsPerChunk(d)
 	par.For(n, chunk, func(lo, hi int) {
+		if centred {
+			simd.LayerNorm(y.data[lo*d:hi*d], x.data[lo*d:hi*d], gain.data, to, mean[lo:hi], inv[lo:hi], eps)
+			return
+		}
 		for r := lo; r < hi; r++ {
-			x, y := x.data[r*d:(r+1)*d], y.data[r*d:(r+1)*d]
-			if mean[r] = 0; centred {
-				mean[r] = simd.Sum(x) / float32(d)
-			}
-			inv[r] = float32(1 / math.Sqrt(float64(simd.SumSquaresAbout(x, mean[r])/float32(d)+eps)))
-			simd.Norm(y, x, gain.data, to, mean[r], inv[r])
+			x := x.data[r*d : (r+1)*d]
+			mean[r] = 0
+			inv[r] = float32(1 / math.Sqrt(float64(simd.SumSquares(x)/float32(d)+eps)))
+			simd.Norm(y.data[r*d:(r+1)*d], x, gain.data, to, 0, inv[r])
 		}
 	})
 	if t.Needs(x, gain, shift) {

@@ -111,3 +111,7 @@ func copyRows(dst []float32, dstStride int, x []float32, stride, rows, cols int)
 func addRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
 	addRowsGeneric(dst, dstStride, x, stride, rows, cols)
 }
+
+func layerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
+	layerNormGeneric(dst, x, gain, shift, mean, inv, eps)
+}

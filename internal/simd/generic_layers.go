@@ -1,5 +1,7 @@
 package simd
 
+import "math"
+
 func reluGeneric(dst, x []float32) {
 	dst = dst[:len(x)]
 	for i, v := range x {
@@ -56,6 +58,18 @@ func normGeneric(dst, x, gain, shift []float32, mean, inv float32) {
 	dst, gain, shift = dst[:len(x)], gain[:len(x)], shift[:len(x)]
 	for i, v := range x {
 		dst[i] = float32((v-mean)*inv*gain[i]) + shift[i]
+	}
+}
+
+// layerNormGeneric takes a row at a time, of any length, by the functions for
+// vectors.
+func layerNormGeneric(dst, x, gain, shift, mean, inv []float32, eps float32) {
+	d := len(gain)
+	for r := range mean {
+		x := x[r*d : (r+1)*d]
+		mean[r] = Sum(x) / float32(d)
+		inv[r] = float32(1 / math.Sqrt(float64(SumSquaresAbout(x, mean[r])/float32(d)+eps)))
+		Norm(dst[r*d:(r+1)*d], x, gain, shift, mean[r], inv[r])
 	}
 }
 

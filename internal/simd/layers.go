@@ -68,6 +68,33 @@ func Norm(dst, x, gain, shift []float32, mean, inv float32) {
 	norm(dst, x, gain, shift, mean, inv)
 }
 
+// LayerNorm is Norm of every row of a matrix with as many columns as gain has,
+// with the mean and the inverse deviation, 1/√(variance + eps), of each, which it
+// writes to mean and inv.
+func LayerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
+	d, rows := len(gain), len(mean)
+	if len(dst) != rows*d {
+		mismatch("LayerNorm", "dst", len(dst), "mean", rows)
+	}
+	if len(x) != rows*d {
+		mismatch("LayerNorm", "x", len(x), "mean", rows)
+	}
+	if len(shift) != d {
+		mismatch("LayerNorm", "gain", d, "shift", len(shift))
+	}
+	if len(inv) != rows {
+		mismatch("LayerNorm", "mean", rows, "inv", len(inv))
+	}
+	if d == 0 {
+		return
+	}
+	step := max(1, mostBlock/d)
+	for r := 0; r < rows; r += step {
+		end := min(r+step, rows)
+		layerNorm(dst[r*d:end*d], x[r*d:end*d], gain, shift, mean[r:end], inv[r:end], eps)
+	}
+}
+
 // NormSums returns two sums over a vector that the gradient of Norm is made
 // of: that of gain[i]·dy[i] and that of gain[i]·dy[i]·u[i].
 func NormSums(dy, x, gain []float32, mean, inv float32) (flat, along float32) {

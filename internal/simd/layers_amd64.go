@@ -192,3 +192,16 @@ func addRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) 
 		addRowsGeneric(dst, dstStride, x, stride, rows, cols)
 	}
 }
+
+// layerNorm leaves rows that are too long for a kernel to the others.
+func layerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
+	d, rows := len(gain), len(mean)
+	switch {
+	case active == avx512 && d <= mostBlock:
+		layerNormAVX512(&dst[0], &x[0], &gain[0], &shift[0], &mean[0], &inv[0], d, rows, float32(d), eps)
+	case active == avx2 && d <= mostBlock:
+		layerNormAVX2(&dst[0], &x[0], &gain[0], &shift[0], &mean[0], &inv[0], d, rows, float32(d), eps)
+	default:
+		layerNormGeneric(dst, x, gain, shift, mean, inv, eps)
+	}
+}

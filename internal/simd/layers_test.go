@@ -195,3 +195,48 @@ func TestRows(t *testing.T) {
 		}
 	})
 }
+
+func TestLayerNorm(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(61, 62))
+		for _, size := range [][2]int{{0, 5}, {3, 0}, {1, 1}, {7, 5}, {5, 16}, {3, 33}, {130, 64}, {4, 67}, {3, 8191}, {2, 1 << 14}, {2, 1<<14 + 1}} {
+			rows, d := size[0], size[1]
+			x, dst, gain, shift := newGuarded(r, rows*d), newGuarded(r, rows*d), newGuarded(r, d), newGuarded(r, d)
+			mean, inv := newGuarded(r, rows), newGuarded(r, rows)
+			if rows > 2 && d > 0 {
+				x.x[d] = nan // spoils its own row
+			}
+			LayerNorm(dst.x, x.x, gain.x, shift.x, mean.x, inv.x, 1e-5)
+			for i := range rows {
+				row, got := x.x[i*d:(i+1)*d], dst.x[i*d:(i+1)*d]
+				var m, variance float64
+				for _, v := range row {
+					m += float64(v) / float64(d)
+				}
+				for _, v := range row {
+					variance += (float64(v) - m) * (float64(v) - m) / float64(d)
+				}
+				for j, v := range row {
+					u := (float64(v) - m) / math.Sqrt(variance+float64(float32(1e-5)))
+					want := u*float64(gain.x[j]) + float64(shift.x[j])
+					if off := math.Abs(float64(got[j]) - want); !(off <= 1e-5*(1+math.Abs(want))) && want == want {
+						t.Fatalf("%d rows of %d: element %d of row %d is %v, want %v", rows, d, j, i, got[j], want)
+					}
+					if (got[j] == got[j]) != (want == want) {
+						t.Fatalf("%d rows of %d: element %d of row %d is %v, want %v", rows, d, j, i, got[j], want)
+					}
+				}
+				alone, one := make([]float32, d), make([]float32, 2)
+				LayerNorm(alone, row, gain.x, shift.x, one[:1], one[1:], 1e-5)
+				if !same(alone, got) || d > 0 && !same(one, []float32{mean.x[i], inv.x[i]}) {
+					t.Errorf("%d rows of %d: row %d is another one alone", rows, d, i)
+				}
+			}
+			for _, g := range []guarded{x, dst, gain, shift, mean, inv} {
+				if !g.intact() {
+					t.Fatalf("%d rows of %d: wrote outside", rows, d)
+				}
+			}
+		}
+	})
+}

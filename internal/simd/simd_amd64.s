@@ -7709,6 +7709,223 @@ end337:
 	VZEROUPPER
 	RET
 
+// func layerNormAVX512(dst *float32, x *float32, gain *float32, shift *float32, mean *float32, inv *float32, d int, rows int, size float32, eps float32)
+// Requires: AVX, AVX512F, AVX512VL, BMI2
+TEXT ·layerNormAVX512(SB), NOSPLIT, $0-72
+	VBROADCASTSS size+64(FP), Z0
+	VBROADCASTSS eps+68(FP), Z1
+	VBROADCASTSS c3f800000<>+0(SB), Z2
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         gain+16(FP), DX
+	MOVQ         shift+24(FP), BX
+	MOVQ         mean+32(FP), SI
+	MOVQ         inv+40(FP), DI
+	MOVQ         rows+56(FP), R8
+
+row342:
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	MOVQ   d+48(FP), R9
+	XORQ   R10, R10
+	SUBQ   $+32, R9
+	JL     after346
+
+loop345:
+	VMOVUPS (CX)(R10*4), Z5
+	VADDPS  Z5, Z3, Z3
+	VMOVUPS 64(CX)(R10*4), Z5
+	VADDPS  Z5, Z4, Z4
+	ADDQ    $+32, R10
+	SUBQ    $+32, R9
+	JGE     loop345
+
+after346:
+	ADDQ    $+32, R9
+	CMPQ    R9, $+16
+	JL      rest3440
+	VMOVUPS (CX)(R10*4), Z5
+	VADDPS  Z5, Z3, Z3
+	SUBQ    $+16, R9
+	CMPQ    R9, $+16
+	JL      rest3441
+	VMOVUPS 64(CX)(R10*4), Z5
+	VADDPS  Z5, Z4, Z4
+	SUBQ    $+16, R9
+	JMP     done343
+
+rest3440:
+	TESTQ     R9, R9
+	JZ        done343
+	MOVL      $-1, R11
+	BZHIL     R9, R11, R11
+	KMOVW     R11, K1
+	VMOVUPS.Z (CX)(R10*4), K1, Z5
+	VADDPS    Z5, Z3, Z3
+	JMP       done343
+
+rest3441:
+	TESTQ     R9, R9
+	JZ        done343
+	MOVL      $-1, R11
+	BZHIL     R9, R11, R11
+	KMOVW     R11, K1
+	VMOVUPS.Z 64(CX)(R10*4), K1, Z5
+	VADDPS    Z5, Z4, Z4
+
+done343:
+	VADDPS        Z4, Z3, Z3
+	VEXTRACTF64X4 $0x01, Z3, Y5
+	VADDPS        Y5, Y3, Y3
+	VEXTRACTF32X4 $0x01, Y3, X5
+	VADDPS        X5, X3, X3
+	VMOVHLPS      X3, X3, X5
+	VADDPS        X5, X3, X3
+	VMOVSHDUP     X3, X5
+	VADDPS        X5, X3, X3
+	VDIVSS        X0, X3, X3
+	VMOVSS        X3, (SI)
+	VBROADCASTSS  X3, Z5
+	VPXORD        Z3, Z3, Z3
+	VPXORD        Z4, Z4, Z4
+	MOVQ          d+48(FP), R9
+	XORQ          R10, R10
+	SUBQ          $+32, R9
+	JL            after350
+
+loop349:
+	VMOVUPS     (CX)(R10*4), Z6
+	VSUBPS      Z5, Z6, Z6
+	VFMADD231PS Z6, Z6, Z3
+	VMOVUPS     64(CX)(R10*4), Z6
+	VSUBPS      Z5, Z6, Z6
+	VFMADD231PS Z6, Z6, Z4
+	ADDQ        $+32, R10
+	SUBQ        $+32, R9
+	JGE         loop349
+
+after350:
+	ADDQ        $+32, R9
+	CMPQ        R9, $+16
+	JL          rest3480
+	VMOVUPS     (CX)(R10*4), Z6
+	VSUBPS      Z5, Z6, Z6
+	VFMADD231PS Z6, Z6, Z3
+	SUBQ        $+16, R9
+	CMPQ        R9, $+16
+	JL          rest3481
+	VMOVUPS     64(CX)(R10*4), Z6
+	VSUBPS      Z5, Z6, Z6
+	VFMADD231PS Z6, Z6, Z4
+	SUBQ        $+16, R9
+	JMP         done347
+
+rest3480:
+	TESTQ       R9, R9
+	JZ          done347
+	MOVL        $-1, R11
+	BZHIL       R9, R11, R11
+	KMOVW       R11, K1
+	VMOVUPS.Z   (CX)(R10*4), K1, Z6
+	VSUBPS      Z5, Z6, Z6
+	VMOVAPS.Z   Z6, K1, Z6
+	VFMADD231PS Z6, Z6, Z3
+	JMP         done347
+
+rest3481:
+	TESTQ       R9, R9
+	JZ          done347
+	MOVL        $-1, R11
+	BZHIL       R9, R11, R11
+	KMOVW       R11, K1
+	VMOVUPS.Z   64(CX)(R10*4), K1, Z6
+	VSUBPS      Z5, Z6, Z6
+	VMOVAPS.Z   Z6, K1, Z6
+	VFMADD231PS Z6, Z6, Z4
+
+done347:
+	VADDPS        Z4, Z3, Z3
+	VEXTRACTF64X4 $0x01, Z3, Y6
+	VADDPS        Y6, Y3, Y3
+	VEXTRACTF32X4 $0x01, Y3, X6
+	VADDPS        X6, X3, X3
+	VMOVHLPS      X3, X3, X6
+	VADDPS        X6, X3, X3
+	VMOVSHDUP     X3, X6
+	VADDPS        X6, X3, X3
+	VDIVSS        X0, X3, X3
+	VADDSS        X1, X3, X3
+	VSQRTSS       X3, X3, X3
+	VDIVSS        X3, X2, X3
+	VMOVSS        X3, (DI)
+	VBROADCASTSS  X3, Z6
+	MOVQ          d+48(FP), R9
+	XORQ          R10, R10
+	SUBQ          $+32, R9
+	JL            after353
+
+loop352:
+	VMOVUPS     (CX)(R10*4), Z7
+	VMOVUPS     (DX)(R10*4), Z8
+	VMOVUPS     (BX)(R10*4), Z9
+	VSUBPS      Z5, Z7, Z7
+	VMULPS      Z6, Z7, Z7
+	VFMADD231PS Z7, Z8, Z9
+	VMOVUPS     Z9, (AX)(R10*4)
+	VMOVUPS     64(CX)(R10*4), Z7
+	VMOVUPS     64(DX)(R10*4), Z8
+	VMOVUPS     64(BX)(R10*4), Z9
+	VSUBPS      Z5, Z7, Z7
+	VMULPS      Z6, Z7, Z7
+	VFMADD231PS Z7, Z8, Z9
+	VMOVUPS     Z9, 64(AX)(R10*4)
+	ADDQ        $+32, R10
+	SUBQ        $+32, R9
+	JGE         loop352
+
+after353:
+	ADDQ $+32, R9
+	SUBQ $+16, R9
+	JL   after355
+
+loop354:
+	VMOVUPS     (CX)(R10*4), Z7
+	VMOVUPS     (DX)(R10*4), Z8
+	VMOVUPS     (BX)(R10*4), Z9
+	VSUBPS      Z5, Z7, Z7
+	VMULPS      Z6, Z7, Z7
+	VFMADD231PS Z7, Z8, Z9
+	VMOVUPS     Z9, (AX)(R10*4)
+	ADDQ        $+16, R10
+	SUBQ        $+16, R9
+	JGE         loop354
+
+after355:
+	ADDQ        $+16, R9
+	TESTQ       R9, R9
+	JZ          end351
+	MOVL        $-1, R11
+	BZHIL       R9, R11, R11
+	KMOVW       R11, K1
+	VMOVUPS.Z   (CX)(R10*4), K1, Z7
+	VMOVUPS.Z   (DX)(R10*4), K1, Z8
+	VMOVUPS.Z   (BX)(R10*4), K1, Z9
+	VSUBPS      Z5, Z7, Z7
+	VMULPS      Z6, Z7, Z7
+	VFMADD231PS Z7, Z8, Z9
+	VMOVUPS     Z9, K1, (AX)(R10*4)
+
+end351:
+	MOVQ d+48(FP), R9
+	LEAQ (CX)(R9*4), CX
+	LEAQ (AX)(R9*4), AX
+	ADDQ $0x04, SI
+	ADDQ $0x04, DI
+	DECQ R8
+	JNZ  row342
+	VZEROUPPER
+	RET
+
 // func sumRowsAVX512(dst *float32, x *float32, n int, rows int, stride int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-40
@@ -7717,9 +7934,9 @@ TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ n+16(FP), DX
 	XORQ BX, BX
 	SUBQ $+64, DX
-	JL   after344
+	JL   after358
 
-loop343:
+loop357:
 	VMOVUPS (AX)(BX*4), Z0
 	VMOVUPS 64(AX)(BX*4), Z1
 	VMOVUPS 128(AX)(BX*4), Z2
@@ -7731,7 +7948,7 @@ loop343:
 	SHLQ    $0x02, R9
 	XORQ    R8, R8
 
-row345:
+row359:
 	VMOVUPS (CX)(R9*1), Z4
 	VADDPS  Z4, Z0, Z0
 	VMOVUPS 64(CX)(R9*1), Z4
@@ -7743,21 +7960,21 @@ row345:
 	ADDQ    DI, R9
 	INCQ    R8
 	CMPQ    R8, SI
-	JL      row345
+	JL      row359
 	VMOVUPS Z0, (AX)(BX*4)
 	VMOVUPS Z1, 64(AX)(BX*4)
 	VMOVUPS Z2, 128(AX)(BX*4)
 	VMOVUPS Z3, 192(AX)(BX*4)
 	ADDQ    $+64, BX
 	SUBQ    $+64, DX
-	JGE     loop343
+	JGE     loop357
 
-after344:
+after358:
 	ADDQ $+64, DX
 	SUBQ $+16, DX
-	JL   after347
+	JL   after361
 
-loop346:
+loop360:
 	VMOVUPS (AX)(BX*4), Z0
 	MOVQ    rows+24(FP), SI
 	MOVQ    stride+32(FP), DI
@@ -7766,22 +7983,22 @@ loop346:
 	SHLQ    $0x02, R9
 	XORQ    R8, R8
 
-row348:
+row362:
 	VMOVUPS (CX)(R9*1), Z1
 	VADDPS  Z1, Z0, Z0
 	ADDQ    DI, R9
 	INCQ    R8
 	CMPQ    R8, SI
-	JL      row348
+	JL      row362
 	VMOVUPS Z0, (AX)(BX*4)
 	ADDQ    $+16, BX
 	SUBQ    $+16, DX
-	JGE     loop346
+	JGE     loop360
 
-after347:
+after361:
 	ADDQ      $+16, DX
 	TESTQ     DX, DX
-	JZ        end342
+	JZ        end356
 	MOVL      $-1, SI
 	BZHIL     DX, SI, SI
 	KMOVW     SI, K1
@@ -7793,16 +8010,16 @@ after347:
 	SHLQ      $0x02, R8
 	XORQ      DI, DI
 
-row349:
+row363:
 	VMOVUPS.Z (CX)(R8*1), K1, Z1
 	VADDPS    Z1, Z0, Z0
 	ADDQ      SI, R8
 	INCQ      DI
 	CMPQ      DI, DX
-	JL        row349
+	JL        row363
 	VMOVUPS   Z0, K1, (AX)(BX*4)
 
-end342:
+end356:
 	VZEROUPPER
 	RET
 
@@ -7816,9 +8033,9 @@ TEXT ·copyRowsAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+64, BX
-	JL   after352
+	JL   after366
 
-loop351:
+loop365:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -7827,7 +8044,7 @@ loop351:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row353:
+row367:
 	VMOVUPS (DX)(R11*1), Z0
 	VMOVUPS Z0, (DI)
 	VMOVUPS 64(DX)(R11*1), Z0
@@ -7840,17 +8057,17 @@ row353:
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row353
+	JL      row367
 	ADDQ    $+64, SI
 	SUBQ    $+64, BX
-	JGE     loop351
+	JGE     loop365
 
-after352:
+after366:
 	ADDQ $+64, BX
 	SUBQ $+16, BX
-	JL   after355
+	JL   after369
 
-loop354:
+loop368:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -7859,22 +8076,22 @@ loop354:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row356:
+row370:
 	VMOVUPS (DX)(R11*1), Z0
 	VMOVUPS Z0, (DI)
 	ADDQ    CX, DI
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row356
+	JL      row370
 	ADDQ    $+16, SI
 	SUBQ    $+16, BX
-	JGE     loop354
+	JGE     loop368
 
-after355:
+after369:
 	ADDQ  $+16, BX
 	TESTQ BX, BX
-	JZ    end350
+	JZ    end364
 	MOVL  $-1, DI
 	BZHIL BX, DI, DI
 	KMOVW DI, K1
@@ -7886,16 +8103,16 @@ after355:
 	SHLQ  $0x02, R8
 	XORQ  SI, SI
 
-row357:
+row371:
 	VMOVUPS.Z (DX)(R8*1), K1, Z0
 	VMOVUPS   Z0, K1, (AX)
 	ADDQ      CX, AX
 	ADDQ      DI, R8
 	INCQ      SI
 	CMPQ      SI, BX
-	JL        row357
+	JL        row371
 
-end350:
+end364:
 	VZEROUPPER
 	RET
 
@@ -7909,9 +8126,9 @@ TEXT ·addRowsAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+64, BX
-	JL   after360
+	JL   after374
 
-loop359:
+loop373:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -7920,7 +8137,7 @@ loop359:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row361:
+row375:
 	VMOVUPS (DX)(R11*1), Z0
 	VMOVUPS (DI), Z1
 	VADDPS  Z1, Z0, Z0
@@ -7941,17 +8158,17 @@ row361:
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row361
+	JL      row375
 	ADDQ    $+64, SI
 	SUBQ    $+64, BX
-	JGE     loop359
+	JGE     loop373
 
-after360:
+after374:
 	ADDQ $+64, BX
 	SUBQ $+16, BX
-	JL   after363
+	JL   after377
 
-loop362:
+loop376:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -7960,7 +8177,7 @@ loop362:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row364:
+row378:
 	VMOVUPS (DX)(R11*1), Z0
 	VMOVUPS (DI), Z1
 	VADDPS  Z1, Z0, Z0
@@ -7969,15 +8186,15 @@ row364:
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row364
+	JL      row378
 	ADDQ    $+16, SI
 	SUBQ    $+16, BX
-	JGE     loop362
+	JGE     loop376
 
-after363:
+after377:
 	ADDQ  $+16, BX
 	TESTQ BX, BX
-	JZ    end358
+	JZ    end372
 	MOVL  $-1, DI
 	BZHIL BX, DI, DI
 	KMOVW DI, K1
@@ -7989,7 +8206,7 @@ after363:
 	SHLQ  $0x02, R8
 	XORQ  SI, SI
 
-row365:
+row379:
 	VMOVUPS.Z (DX)(R8*1), K1, Z0
 	VMOVUPS.Z (AX), K1, Z1
 	VADDPS    Z1, Z0, Z0
@@ -7998,9 +8215,9 @@ row365:
 	ADDQ      DI, R8
 	INCQ      SI
 	CMPQ      SI, BX
-	JL        row365
+	JL        row379
 
-end358:
+end372:
 	VZEROUPPER
 	RET
 
@@ -8017,9 +8234,9 @@ TEXT ·normGainsAVX512(SB), NOSPLIT, $0-72
 	MOVQ   n+32(FP), R8
 	XORQ   R9, R9
 	SUBQ   $+64, R8
-	JL     after368
+	JL     after382
 
-loop367:
+loop381:
 	VMOVUPS (AX)(R9*4), Z1
 	VMOVUPS (CX)(R9*4), Z5
 	VMOVUPS 64(AX)(R9*4), Z2
@@ -8035,7 +8252,7 @@ loop367:
 	SHLQ    $0x02, R13
 	XORQ    R12, R12
 
-row369:
+row383:
 	VBROADCASTSS (SI)(R12*4), Z9
 	VBROADCASTSS (DI)(R12*4), Z10
 	VMOVUPS      (BX)(R13*1), Z11
@@ -8073,7 +8290,7 @@ row369:
 	ADDQ         R11, R13
 	INCQ         R12
 	CMPQ         R12, R10
-	JL           row369
+	JL           row383
 	VMOVUPS      Z1, (AX)(R9*4)
 	VMOVUPS      Z5, (CX)(R9*4)
 	VMOVUPS      Z2, 64(AX)(R9*4)
@@ -8084,14 +8301,14 @@ row369:
 	VMOVUPS      Z8, 192(CX)(R9*4)
 	ADDQ         $+64, R9
 	SUBQ         $+64, R8
-	JGE          loop367
+	JGE          loop381
 
-after368:
+after382:
 	ADDQ $+64, R8
 	SUBQ $+16, R8
-	JL   after371
+	JL   after385
 
-loop370:
+loop384:
 	VMOVUPS (AX)(R9*4), Z1
 	VMOVUPS (CX)(R9*4), Z2
 	MOVQ    rows+56(FP), R10
@@ -8101,7 +8318,7 @@ loop370:
 	SHLQ    $0x02, R13
 	XORQ    R12, R12
 
-row372:
+row386:
 	VBROADCASTSS (SI)(R12*4), Z3
 	VBROADCASTSS (DI)(R12*4), Z4
 	VMOVUPS      (BX)(R13*1), Z5
@@ -8115,17 +8332,17 @@ row372:
 	ADDQ         R11, R13
 	INCQ         R12
 	CMPQ         R12, R10
-	JL           row372
+	JL           row386
 	VMOVUPS      Z1, (AX)(R9*4)
 	VMOVUPS      Z2, (CX)(R9*4)
 	ADDQ         $+16, R9
 	SUBQ         $+16, R8
-	JGE          loop370
+	JGE          loop384
 
-after371:
+after385:
 	ADDQ      $+16, R8
 	TESTQ     R8, R8
-	JZ        end366
+	JZ        end380
 	MOVL      $-1, R10
 	BZHIL     R8, R10, R10
 	KMOVW     R10, K1
@@ -8138,7 +8355,7 @@ after371:
 	SHLQ      $0x02, R12
 	XORQ      R11, R11
 
-row373:
+row387:
 	VBROADCASTSS (SI)(R11*4), Z3
 	VBROADCASTSS (DI)(R11*4), Z4
 	VMOVUPS.Z    (BX)(R12*1), K1, Z5
@@ -8152,11 +8369,11 @@ row373:
 	ADDQ         R10, R12
 	INCQ         R11
 	CMPQ         R11, R8
-	JL           row373
+	JL           row387
 	VMOVUPS      Z1, K1, (AX)(R9*4)
 	VMOVUPS      Z2, K1, (CX)(R9*4)
 
-end366:
+end380:
 	VZEROUPPER
 	RET
 
@@ -8175,11 +8392,11 @@ TEXT ·gemm1AVX2(SB), NOSPLIT, $8-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x0c
-	JNE  rows374
+	JNE  rows388
 
-tile375:
+tile389:
 	CMPQ    88(AX), $0x02
-	JNE     notC376
+	JNE     notC390
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8204,11 +8421,11 @@ tile375:
 	VMOVUPS (R13), Y10
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y11
-	JMP     begin378
+	JMP     begin392
 
-notC376:
+notC390:
 	CMPQ    88(AX), $0x01
-	JNE     notBias377
+	JNE     notBias391
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8222,9 +8439,9 @@ notC376:
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
 	VMOVUPS Y0, Y11
-	JMP     begin378
+	JMP     begin392
 
-notBias377:
+notBias391:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8238,16 +8455,16 @@ notBias377:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin378:
+begin392:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums380
+	JZ    sums394
 
-step379:
+step393:
 	VMOVUPS      (R15), Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y0
@@ -8277,9 +8494,9 @@ step379:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step379
+	JNZ          step393
 
-sums380:
+sums394:
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8330,17 +8547,17 @@ sums380:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile375
+	JNZ     tile389
 	VZEROUPPER
 	RET
 
-rows374:
+rows388:
 	CMPQ 64(AX), $0x0b
-	JNE  rows381
+	JNE  rows395
 
-tile382:
+tile396:
 	CMPQ    88(AX), $0x02
-	JNE     notC383
+	JNE     notC397
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8363,11 +8580,11 @@ tile382:
 	VMOVUPS (R13), Y9
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
-	JMP     begin385
+	JMP     begin399
 
-notC383:
+notC397:
 	CMPQ    88(AX), $0x01
-	JNE     notBias384
+	JNE     notBias398
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8380,9 +8597,9 @@ notC383:
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
-	JMP     begin385
+	JMP     begin399
 
-notBias384:
+notBias398:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8395,16 +8612,16 @@ notBias384:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin385:
+begin399:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums387
+	JZ    sums401
 
-step386:
+step400:
 	VMOVUPS      (R15), Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y0
@@ -8432,9 +8649,9 @@ step386:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step386
+	JNZ          step400
 
-sums387:
+sums401:
 	VXORPS  Y11, Y11, Y11
 	VADDPS  Y11, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8481,17 +8698,17 @@ sums387:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile382
+	JNZ     tile396
 	VZEROUPPER
 	RET
 
-rows381:
+rows395:
 	CMPQ 64(AX), $0x0a
-	JNE  rows388
+	JNE  rows402
 
-tile389:
+tile403:
 	CMPQ    88(AX), $0x02
-	JNE     notC390
+	JNE     notC404
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8512,11 +8729,11 @@ tile389:
 	VMOVUPS (R13), Y8
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y9
-	JMP     begin392
+	JMP     begin406
 
-notC390:
+notC404:
 	CMPQ    88(AX), $0x01
-	JNE     notBias391
+	JNE     notBias405
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8528,9 +8745,9 @@ notC390:
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
-	JMP     begin392
+	JMP     begin406
 
-notBias391:
+notBias405:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8542,16 +8759,16 @@ notBias391:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin392:
+begin406:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums394
+	JZ    sums408
 
-step393:
+step407:
 	VMOVUPS      (R15), Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y0
@@ -8577,9 +8794,9 @@ step393:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step393
+	JNZ          step407
 
-sums394:
+sums408:
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8622,17 +8839,17 @@ sums394:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile389
+	JNZ     tile403
 	VZEROUPPER
 	RET
 
-rows388:
+rows402:
 	CMPQ 64(AX), $0x09
-	JNE  rows395
+	JNE  rows409
 
-tile396:
+tile410:
 	CMPQ    88(AX), $0x02
-	JNE     notC397
+	JNE     notC411
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8651,11 +8868,11 @@ tile396:
 	VMOVUPS (R13), Y7
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y8
-	JMP     begin399
+	JMP     begin413
 
-notC397:
+notC411:
 	CMPQ    88(AX), $0x01
-	JNE     notBias398
+	JNE     notBias412
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8666,9 +8883,9 @@ notC397:
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
-	JMP     begin399
+	JMP     begin413
 
-notBias398:
+notBias412:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8679,16 +8896,16 @@ notBias398:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin399:
+begin413:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums401
+	JZ    sums415
 
-step400:
+step414:
 	VMOVUPS      (R15), Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y0
@@ -8712,9 +8929,9 @@ step400:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step400
+	JNZ          step414
 
-sums401:
+sums415:
 	VXORPS  Y9, Y9, Y9
 	VADDPS  Y9, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8753,17 +8970,17 @@ sums401:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile396
+	JNZ     tile410
 	VZEROUPPER
 	RET
 
-rows395:
+rows409:
 	CMPQ 64(AX), $0x08
-	JNE  rows402
+	JNE  rows416
 
-tile403:
+tile417:
 	CMPQ    88(AX), $0x02
-	JNE     notC404
+	JNE     notC418
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8780,11 +8997,11 @@ tile403:
 	VMOVUPS (R13), Y6
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y7
-	JMP     begin406
+	JMP     begin420
 
-notC404:
+notC418:
 	CMPQ    88(AX), $0x01
-	JNE     notBias405
+	JNE     notBias419
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8794,9 +9011,9 @@ notC404:
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
-	JMP     begin406
+	JMP     begin420
 
-notBias405:
+notBias419:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8806,16 +9023,16 @@ notBias405:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin406:
+begin420:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums408
+	JZ    sums422
 
-step407:
+step421:
 	VMOVUPS      (R15), Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -8837,9 +9054,9 @@ step407:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step407
+	JNZ          step421
 
-sums408:
+sums422:
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8874,17 +9091,17 @@ sums408:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile403
+	JNZ     tile417
 	VZEROUPPER
 	RET
 
-rows402:
+rows416:
 	CMPQ 64(AX), $0x07
-	JNE  rows409
+	JNE  rows423
 
-tile410:
+tile424:
 	CMPQ    88(AX), $0x02
-	JNE     notC411
+	JNE     notC425
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8899,11 +9116,11 @@ tile410:
 	VMOVUPS (R13), Y5
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y6
-	JMP     begin413
+	JMP     begin427
 
-notC411:
+notC425:
 	CMPQ    88(AX), $0x01
-	JNE     notBias412
+	JNE     notBias426
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8912,9 +9129,9 @@ notC411:
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
-	JMP     begin413
+	JMP     begin427
 
-notBias412:
+notBias426:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8923,16 +9140,16 @@ notBias412:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin413:
+begin427:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums415
+	JZ    sums429
 
-step414:
+step428:
 	VMOVUPS      (R15), Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y0
@@ -8952,9 +9169,9 @@ step414:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step414
+	JNZ          step428
 
-sums415:
+sums429:
 	VXORPS  Y7, Y7, Y7
 	VADDPS  Y7, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8985,17 +9202,17 @@ sums415:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile410
+	JNZ     tile424
 	VZEROUPPER
 	RET
 
-rows409:
+rows423:
 	CMPQ 64(AX), $0x06
-	JNE  rows416
+	JNE  rows430
 
-tile417:
+tile431:
 	CMPQ    88(AX), $0x02
-	JNE     notC418
+	JNE     notC432
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -9008,11 +9225,11 @@ tile417:
 	VMOVUPS (R13), Y4
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y5
-	JMP     begin420
+	JMP     begin434
 
-notC418:
+notC432:
 	CMPQ    88(AX), $0x01
-	JNE     notBias419
+	JNE     notBias433
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -9020,9 +9237,9 @@ notC418:
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
-	JMP     begin420
+	JMP     begin434
 
-notBias419:
+notBias433:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9030,14 +9247,14 @@ notBias419:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin420:
+begin434:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums422
+	JZ    sums436
 
-step421:
+step435:
 	VMOVUPS      (R14), Y6
 	VBROADCASTSS (R13), Y7
 	VFMADD231PS  Y7, Y6, Y0
@@ -9054,9 +9271,9 @@ step421:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step421
+	JNZ          step435
 
-sums422:
+sums436:
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9083,17 +9300,17 @@ sums422:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile417
+	JNZ     tile431
 	VZEROUPPER
 	RET
 
-rows416:
+rows430:
 	CMPQ 64(AX), $0x05
-	JNE  rows423
+	JNE  rows437
 
-tile424:
+tile438:
 	CMPQ    88(AX), $0x02
-	JNE     notC425
+	JNE     notC439
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -9104,34 +9321,34 @@ tile424:
 	VMOVUPS (R12), Y3
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y4
-	JMP     begin427
+	JMP     begin441
 
-notC425:
+notC439:
 	CMPQ    88(AX), $0x01
-	JNE     notBias426
+	JNE     notBias440
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
-	JMP     begin427
+	JMP     begin441
 
-notBias426:
+notBias440:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin427:
+begin441:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums429
+	JZ    sums443
 
-step428:
+step442:
 	VMOVUPS      (R13), Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y0
@@ -9146,9 +9363,9 @@ step428:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step428
+	JNZ          step442
 
-sums429:
+sums443:
 	VXORPS  Y5, Y5, Y5
 	VADDPS  Y5, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9171,17 +9388,17 @@ sums429:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile424
+	JNZ     tile438
 	VZEROUPPER
 	RET
 
-rows423:
+rows437:
 	CMPQ 64(AX), $0x04
-	JNE  rows430
+	JNE  rows444
 
-tile431:
+tile445:
 	CMPQ    88(AX), $0x02
-	JNE     notC432
+	JNE     notC446
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -9190,32 +9407,32 @@ tile431:
 	VMOVUPS (R12), Y2
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y3
-	JMP     begin434
+	JMP     begin448
 
-notC432:
+notC446:
 	CMPQ    88(AX), $0x01
-	JNE     notBias433
+	JNE     notBias447
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
-	JMP     begin434
+	JMP     begin448
 
-notBias433:
+notBias447:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin434:
+begin448:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums436
+	JZ    sums450
 
-step435:
+step449:
 	VMOVUPS      (R13), Y4
 	VBROADCASTSS (R12), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -9228,9 +9445,9 @@ step435:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step435
+	JNZ          step449
 
-sums436:
+sums450:
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9249,47 +9466,47 @@ sums436:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile431
+	JNZ     tile445
 	VZEROUPPER
 	RET
 
-rows430:
+rows444:
 	CMPQ 64(AX), $0x03
-	JNE  rows437
+	JNE  rows451
 
-tile438:
+tile452:
 	CMPQ    88(AX), $0x02
-	JNE     notC439
+	JNE     notC453
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
-	JMP     begin441
+	JMP     begin455
 
-notC439:
+notC453:
 	CMPQ    88(AX), $0x01
-	JNE     notBias440
+	JNE     notBias454
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
-	JMP     begin441
+	JMP     begin455
 
-notBias440:
+notBias454:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin441:
+begin455:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums443
+	JZ    sums457
 
-step442:
+step456:
 	VMOVUPS      (R12), Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y0
@@ -9300,9 +9517,9 @@ step442:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step442
+	JNZ          step456
 
-sums443:
+sums457:
 	VXORPS  Y3, Y3, Y3
 	VADDPS  Y3, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9317,43 +9534,43 @@ sums443:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile438
+	JNZ     tile452
 	VZEROUPPER
 	RET
 
-rows437:
+rows451:
 	CMPQ 64(AX), $0x02
-	JNE  rows444
+	JNE  rows458
 
-tile445:
+tile459:
 	CMPQ    88(AX), $0x02
-	JNE     notC446
+	JNE     notC460
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
-	JMP     begin448
+	JMP     begin462
 
-notC446:
+notC460:
 	CMPQ    88(AX), $0x01
-	JNE     notBias447
+	JNE     notBias461
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
-	JMP     begin448
+	JMP     begin462
 
-notBias447:
+notBias461:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin448:
+begin462:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums450
+	JZ    sums464
 
-step449:
+step463:
 	VMOVUPS      (R12), Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y0
@@ -9362,9 +9579,9 @@ step449:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step449
+	JNZ          step463
 
-sums450:
+sums464:
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9375,52 +9592,52 @@ sums450:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile445
+	JNZ     tile459
 	VZEROUPPER
 	RET
 
-rows444:
-tile451:
+rows458:
+tile465:
 	CMPQ    88(AX), $0x02
-	JNE     notC452
+	JNE     notC466
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
-	JMP     begin454
+	JMP     begin468
 
-notC452:
+notC466:
 	CMPQ    88(AX), $0x01
-	JNE     notBias453
+	JNE     notBias467
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
-	JMP     begin454
+	JMP     begin468
 
-notBias453:
+notBias467:
 	VXORPS Y0, Y0, Y0
 
-begin454:
+begin468:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums456
+	JZ    sums470
 
-step455:
+step469:
 	VMOVUPS      (R12), Y1
 	VBROADCASTSS (R11), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step455
+	JNZ          step469
 
-sums456:
+sums470:
 	VXORPS  Y1, Y1, Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (R8)
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile451
+	JNZ     tile465
 	VZEROUPPER
 	RET
 
@@ -9445,11 +9662,11 @@ TEXT ·gemm1maskedAVX2(SB), NOSPLIT, $8-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x0c
-	JNE     rows457
+	JNE     rows471
 
-tile458:
+tile472:
 	CMPQ       88(AX), $0x02
-	JNE        notC459
+	JNE        notC473
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9474,11 +9691,11 @@ tile458:
 	VMASKMOVPS (R13), Y0, Y11
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y12
-	JMP        begin461
+	JMP        begin475
 
-notC459:
+notC473:
 	CMPQ       88(AX), $0x01
-	JNE        notBias460
+	JNE        notBias474
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -9492,9 +9709,9 @@ notC459:
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
 	VMOVUPS    Y1, Y12
-	JMP        begin461
+	JMP        begin475
 
-notBias460:
+notBias474:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9508,16 +9725,16 @@ notBias460:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-begin461:
+begin475:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums463
+	JZ    sums477
 
-step462:
+step476:
 	VMASKMOVPS   (R15), Y0, Y13
 	VBROADCASTSS (R13), Y14
 	VFMADD231PS  Y14, Y13, Y1
@@ -9547,9 +9764,9 @@ step462:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step462
+	JNZ          step476
 
-sums463:
+sums477:
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9600,17 +9817,17 @@ sums463:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile458
+	JNZ        tile472
 	VZEROUPPER
 	RET
 
-rows457:
+rows471:
 	CMPQ 64(AX), $0x0b
-	JNE  rows464
+	JNE  rows478
 
-tile465:
+tile479:
 	CMPQ       88(AX), $0x02
-	JNE        notC466
+	JNE        notC480
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9633,11 +9850,11 @@ tile465:
 	VMASKMOVPS (R13), Y0, Y10
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y11
-	JMP        begin468
+	JMP        begin482
 
-notC466:
+notC480:
 	CMPQ       88(AX), $0x01
-	JNE        notBias467
+	JNE        notBias481
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -9650,9 +9867,9 @@ notC466:
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
-	JMP        begin468
+	JMP        begin482
 
-notBias467:
+notBias481:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9665,16 +9882,16 @@ notBias467:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin468:
+begin482:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums470
+	JZ    sums484
 
-step469:
+step483:
 	VMASKMOVPS   (R15), Y0, Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y1
@@ -9702,9 +9919,9 @@ step469:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step469
+	JNZ          step483
 
-sums470:
+sums484:
 	VXORPS     Y12, Y12, Y12
 	VADDPS     Y12, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9751,17 +9968,17 @@ sums470:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile465
+	JNZ        tile479
 	VZEROUPPER
 	RET
 
-rows464:
+rows478:
 	CMPQ 64(AX), $0x0a
-	JNE  rows471
+	JNE  rows485
 
-tile472:
+tile486:
 	CMPQ       88(AX), $0x02
-	JNE        notC473
+	JNE        notC487
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9782,11 +9999,11 @@ tile472:
 	VMASKMOVPS (R13), Y0, Y9
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y10
-	JMP        begin475
+	JMP        begin489
 
-notC473:
+notC487:
 	CMPQ       88(AX), $0x01
-	JNE        notBias474
+	JNE        notBias488
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -9798,9 +10015,9 @@ notC473:
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
-	JMP        begin475
+	JMP        begin489
 
-notBias474:
+notBias488:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9812,16 +10029,16 @@ notBias474:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin475:
+begin489:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums477
+	JZ    sums491
 
-step476:
+step490:
 	VMASKMOVPS   (R15), Y0, Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y1
@@ -9847,9 +10064,9 @@ step476:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step476
+	JNZ          step490
 
-sums477:
+sums491:
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9892,17 +10109,17 @@ sums477:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile472
+	JNZ        tile486
 	VZEROUPPER
 	RET
 
-rows471:
+rows485:
 	CMPQ 64(AX), $0x09
-	JNE  rows478
+	JNE  rows492
 
-tile479:
+tile493:
 	CMPQ       88(AX), $0x02
-	JNE        notC480
+	JNE        notC494
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9921,11 +10138,11 @@ tile479:
 	VMASKMOVPS (R13), Y0, Y8
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y9
-	JMP        begin482
+	JMP        begin496
 
-notC480:
+notC494:
 	CMPQ       88(AX), $0x01
-	JNE        notBias481
+	JNE        notBias495
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -9936,9 +10153,9 @@ notC480:
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
-	JMP        begin482
+	JMP        begin496
 
-notBias481:
+notBias495:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9949,16 +10166,16 @@ notBias481:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin482:
+begin496:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums484
+	JZ    sums498
 
-step483:
+step497:
 	VMASKMOVPS   (R15), Y0, Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y1
@@ -9982,9 +10199,9 @@ step483:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step483
+	JNZ          step497
 
-sums484:
+sums498:
 	VXORPS     Y10, Y10, Y10
 	VADDPS     Y10, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10023,17 +10240,17 @@ sums484:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile479
+	JNZ        tile493
 	VZEROUPPER
 	RET
 
-rows478:
+rows492:
 	CMPQ 64(AX), $0x08
-	JNE  rows485
+	JNE  rows499
 
-tile486:
+tile500:
 	CMPQ       88(AX), $0x02
-	JNE        notC487
+	JNE        notC501
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -10050,11 +10267,11 @@ tile486:
 	VMASKMOVPS (R13), Y0, Y7
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y8
-	JMP        begin489
+	JMP        begin503
 
-notC487:
+notC501:
 	CMPQ       88(AX), $0x01
-	JNE        notBias488
+	JNE        notBias502
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -10064,9 +10281,9 @@ notC487:
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
-	JMP        begin489
+	JMP        begin503
 
-notBias488:
+notBias502:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10076,16 +10293,16 @@ notBias488:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin489:
+begin503:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums491
+	JZ    sums505
 
-step490:
+step504:
 	VMASKMOVPS   (R15), Y0, Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y1
@@ -10107,9 +10324,9 @@ step490:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step490
+	JNZ          step504
 
-sums491:
+sums505:
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10144,17 +10361,17 @@ sums491:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile486
+	JNZ        tile500
 	VZEROUPPER
 	RET
 
-rows485:
+rows499:
 	CMPQ 64(AX), $0x07
-	JNE  rows492
+	JNE  rows506
 
-tile493:
+tile507:
 	CMPQ       88(AX), $0x02
-	JNE        notC494
+	JNE        notC508
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -10169,11 +10386,11 @@ tile493:
 	VMASKMOVPS (R13), Y0, Y6
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y7
-	JMP        begin496
+	JMP        begin510
 
-notC494:
+notC508:
 	CMPQ       88(AX), $0x01
-	JNE        notBias495
+	JNE        notBias509
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -10182,9 +10399,9 @@ notC494:
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
-	JMP        begin496
+	JMP        begin510
 
-notBias495:
+notBias509:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10193,16 +10410,16 @@ notBias495:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin496:
+begin510:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums498
+	JZ    sums512
 
-step497:
+step511:
 	VMASKMOVPS   (R15), Y0, Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y1
@@ -10222,9 +10439,9 @@ step497:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step497
+	JNZ          step511
 
-sums498:
+sums512:
 	VXORPS     Y8, Y8, Y8
 	VADDPS     Y8, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10255,17 +10472,17 @@ sums498:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile493
+	JNZ        tile507
 	VZEROUPPER
 	RET
 
-rows492:
+rows506:
 	CMPQ 64(AX), $0x06
-	JNE  rows499
+	JNE  rows513
 
-tile500:
+tile514:
 	CMPQ       88(AX), $0x02
-	JNE        notC501
+	JNE        notC515
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -10278,11 +10495,11 @@ tile500:
 	VMASKMOVPS (R13), Y0, Y5
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y6
-	JMP        begin503
+	JMP        begin517
 
-notC501:
+notC515:
 	CMPQ       88(AX), $0x01
-	JNE        notBias502
+	JNE        notBias516
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -10290,9 +10507,9 @@ notC501:
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
-	JMP        begin503
+	JMP        begin517
 
-notBias502:
+notBias516:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10300,14 +10517,14 @@ notBias502:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin503:
+begin517:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums505
+	JZ    sums519
 
-step504:
+step518:
 	VMASKMOVPS   (R14), Y0, Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y1
@@ -10324,9 +10541,9 @@ step504:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step504
+	JNZ          step518
 
-sums505:
+sums519:
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10353,17 +10570,17 @@ sums505:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile500
+	JNZ        tile514
 	VZEROUPPER
 	RET
 
-rows499:
+rows513:
 	CMPQ 64(AX), $0x05
-	JNE  rows506
+	JNE  rows520
 
-tile507:
+tile521:
 	CMPQ       88(AX), $0x02
-	JNE        notC508
+	JNE        notC522
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -10374,34 +10591,34 @@ tile507:
 	VMASKMOVPS (R12), Y0, Y4
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y5
-	JMP        begin510
+	JMP        begin524
 
-notC508:
+notC522:
 	CMPQ       88(AX), $0x01
-	JNE        notBias509
+	JNE        notBias523
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
-	JMP        begin510
+	JMP        begin524
 
-notBias509:
+notBias523:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin510:
+begin524:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums512
+	JZ    sums526
 
-step511:
+step525:
 	VMASKMOVPS   (R13), Y0, Y6
 	VBROADCASTSS (R12), Y7
 	VFMADD231PS  Y7, Y6, Y1
@@ -10416,9 +10633,9 @@ step511:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step511
+	JNZ          step525
 
-sums512:
+sums526:
 	VXORPS     Y6, Y6, Y6
 	VADDPS     Y6, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10441,17 +10658,17 @@ sums512:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile507
+	JNZ        tile521
 	VZEROUPPER
 	RET
 
-rows506:
+rows520:
 	CMPQ 64(AX), $0x04
-	JNE  rows513
+	JNE  rows527
 
-tile514:
+tile528:
 	CMPQ       88(AX), $0x02
-	JNE        notC515
+	JNE        notC529
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -10460,32 +10677,32 @@ tile514:
 	VMASKMOVPS (R12), Y0, Y3
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y4
-	JMP        begin517
+	JMP        begin531
 
-notC515:
+notC529:
 	CMPQ       88(AX), $0x01
-	JNE        notBias516
+	JNE        notBias530
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
-	JMP        begin517
+	JMP        begin531
 
-notBias516:
+notBias530:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin517:
+begin531:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums519
+	JZ    sums533
 
-step518:
+step532:
 	VMASKMOVPS   (R13), Y0, Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y1
@@ -10498,9 +10715,9 @@ step518:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step518
+	JNZ          step532
 
-sums519:
+sums533:
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10519,47 +10736,47 @@ sums519:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile514
+	JNZ        tile528
 	VZEROUPPER
 	RET
 
-rows513:
+rows527:
 	CMPQ 64(AX), $0x03
-	JNE  rows520
+	JNE  rows534
 
-tile521:
+tile535:
 	CMPQ       88(AX), $0x02
-	JNE        notC522
+	JNE        notC536
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y3
-	JMP        begin524
+	JMP        begin538
 
-notC522:
+notC536:
 	CMPQ       88(AX), $0x01
-	JNE        notBias523
+	JNE        notBias537
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
-	JMP        begin524
+	JMP        begin538
 
-notBias523:
+notBias537:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin524:
+begin538:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums526
+	JZ    sums540
 
-step525:
+step539:
 	VMASKMOVPS   (R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
 	VFMADD231PS  Y5, Y4, Y1
@@ -10570,9 +10787,9 @@ step525:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step525
+	JNZ          step539
 
-sums526:
+sums540:
 	VXORPS     Y4, Y4, Y4
 	VADDPS     Y4, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10587,43 +10804,43 @@ sums526:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile521
+	JNZ        tile535
 	VZEROUPPER
 	RET
 
-rows520:
+rows534:
 	CMPQ 64(AX), $0x02
-	JNE  rows527
+	JNE  rows541
 
-tile528:
+tile542:
 	CMPQ       88(AX), $0x02
-	JNE        notC529
+	JNE        notC543
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
-	JMP        begin531
+	JMP        begin545
 
-notC529:
+notC543:
 	CMPQ       88(AX), $0x01
-	JNE        notBias530
+	JNE        notBias544
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
-	JMP        begin531
+	JMP        begin545
 
-notBias530:
+notBias544:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin531:
+begin545:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums533
+	JZ    sums547
 
-step532:
+step546:
 	VMASKMOVPS   (R12), Y0, Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y1
@@ -10632,9 +10849,9 @@ step532:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step532
+	JNZ          step546
 
-sums533:
+sums547:
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10645,52 +10862,52 @@ sums533:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile528
+	JNZ        tile542
 	VZEROUPPER
 	RET
 
-rows527:
-tile534:
+rows541:
+tile548:
 	CMPQ       88(AX), $0x02
-	JNE        notC535
+	JNE        notC549
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin537
+	JMP        begin551
 
-notC535:
+notC549:
 	CMPQ       88(AX), $0x01
-	JNE        notBias536
+	JNE        notBias550
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin537
+	JMP        begin551
 
-notBias536:
+notBias550:
 	VXORPS Y1, Y1, Y1
 
-begin537:
+begin551:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums539
+	JZ    sums553
 
-step538:
+step552:
 	VMASKMOVPS   (R12), Y0, Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step538
+	JNZ          step552
 
-sums539:
+sums553:
 	VXORPS     Y2, Y2, Y2
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
 	ADDQ       R9, R8
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile534
+	JNZ        tile548
 	VZEROUPPER
 	RET
 
@@ -10727,11 +10944,11 @@ TEXT ·gemm2AVX2(SB), NOSPLIT, $0-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x06
-	JNE  rows540
+	JNE  rows554
 
-tile541:
+tile555:
 	CMPQ    88(AX), $0x02
-	JNE     notC542
+	JNE     notC556
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	VMOVUPS 32(R13), Y1
@@ -10750,11 +10967,11 @@ tile541:
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
 	VMOVUPS 32(R13), Y11
-	JMP     begin544
+	JMP     begin558
 
-notC542:
+notC556:
 	CMPQ    88(AX), $0x01
-	JNE     notBias543
+	JNE     notBias557
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y2
@@ -10768,9 +10985,9 @@ notC542:
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
 	VMOVUPS Y1, Y11
-	JMP     begin544
+	JMP     begin558
 
-notBias543:
+notBias557:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -10784,14 +11001,14 @@ notBias543:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin544:
+begin558:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums546
+	JZ    sums560
 
-step545:
+step559:
 	VMOVUPS      (R14), Y12
 	VMOVUPS      32(R14), Y13
 	VBROADCASTSS (R13), Y14
@@ -10815,9 +11032,9 @@ step545:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step545
+	JNZ          step559
 
-sums546:
+sums560:
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -10856,17 +11073,17 @@ sums546:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile541
+	JNZ     tile555
 	VZEROUPPER
 	RET
 
-rows540:
+rows554:
 	CMPQ 64(AX), $0x05
-	JNE  rows547
+	JNE  rows561
 
-tile548:
+tile562:
 	CMPQ    88(AX), $0x02
-	JNE     notC549
+	JNE     notC563
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -10882,11 +11099,11 @@ tile548:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     begin551
+	JMP     begin565
 
-notC549:
+notC563:
 	CMPQ    88(AX), $0x01
-	JNE     notBias550
+	JNE     notBias564
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -10898,9 +11115,9 @@ notC549:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     begin551
+	JMP     begin565
 
-notBias550:
+notBias564:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -10912,14 +11129,14 @@ notBias550:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin551:
+begin565:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums553
+	JZ    sums567
 
-step552:
+step566:
 	VMOVUPS      (R13), Y10
 	VMOVUPS      32(R13), Y11
 	VBROADCASTSS (R12), Y12
@@ -10940,9 +11157,9 @@ step552:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step552
+	JNZ          step566
 
-sums553:
+sums567:
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -10975,17 +11192,17 @@ sums553:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile548
+	JNZ     tile562
 	VZEROUPPER
 	RET
 
-rows547:
+rows561:
 	CMPQ 64(AX), $0x04
-	JNE  rows554
+	JNE  rows568
 
-tile555:
+tile569:
 	CMPQ    88(AX), $0x02
-	JNE     notC556
+	JNE     notC570
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -10998,11 +11215,11 @@ tile555:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     begin558
+	JMP     begin572
 
-notC556:
+notC570:
 	CMPQ    88(AX), $0x01
-	JNE     notBias557
+	JNE     notBias571
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -11012,9 +11229,9 @@ notC556:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     begin558
+	JMP     begin572
 
-notBias557:
+notBias571:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -11024,14 +11241,14 @@ notBias557:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin558:
+begin572:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums560
+	JZ    sums574
 
-step559:
+step573:
 	VMOVUPS      (R13), Y8
 	VMOVUPS      32(R13), Y9
 	VBROADCASTSS (R12), Y10
@@ -11049,9 +11266,9 @@ step559:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step559
+	JNZ          step573
 
-sums560:
+sums574:
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11078,17 +11295,17 @@ sums560:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile555
+	JNZ     tile569
 	VZEROUPPER
 	RET
 
-rows554:
+rows568:
 	CMPQ 64(AX), $0x03
-	JNE  rows561
+	JNE  rows575
 
-tile562:
+tile576:
 	CMPQ    88(AX), $0x02
-	JNE     notC563
+	JNE     notC577
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -11098,11 +11315,11 @@ tile562:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     begin565
+	JMP     begin579
 
-notC563:
+notC577:
 	CMPQ    88(AX), $0x01
-	JNE     notBias564
+	JNE     notBias578
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -11110,9 +11327,9 @@ notC563:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     begin565
+	JMP     begin579
 
-notBias564:
+notBias578:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -11120,14 +11337,14 @@ notBias564:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin565:
+begin579:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums567
+	JZ    sums581
 
-step566:
+step580:
 	VMOVUPS      (R12), Y6
 	VMOVUPS      32(R12), Y7
 	VBROADCASTSS (R11), Y8
@@ -11142,9 +11359,9 @@ step566:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step566
+	JNZ          step580
 
-sums567:
+sums581:
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11165,49 +11382,49 @@ sums567:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile562
+	JNZ     tile576
 	VZEROUPPER
 	RET
 
-rows561:
+rows575:
 	CMPQ 64(AX), $0x02
-	JNE  rows568
+	JNE  rows582
 
-tile569:
+tile583:
 	CMPQ    88(AX), $0x02
-	JNE     notC570
+	JNE     notC584
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     begin572
+	JMP     begin586
 
-notC570:
+notC584:
 	CMPQ    88(AX), $0x01
-	JNE     notBias571
+	JNE     notBias585
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     begin572
+	JMP     begin586
 
-notBias571:
+notBias585:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin572:
+begin586:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums574
+	JZ    sums588
 
-step573:
+step587:
 	VMOVUPS      (R12), Y4
 	VMOVUPS      32(R12), Y5
 	VBROADCASTSS (R11), Y6
@@ -11219,9 +11436,9 @@ step573:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step573
+	JNZ          step587
 
-sums574:
+sums588:
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11236,39 +11453,39 @@ sums574:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile569
+	JNZ     tile583
 	VZEROUPPER
 	RET
 
-rows568:
-tile575:
+rows582:
+tile589:
 	CMPQ    88(AX), $0x02
-	JNE     notC576
+	JNE     notC590
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin578
+	JMP     begin592
 
-notC576:
+notC590:
 	CMPQ    88(AX), $0x01
-	JNE     notBias577
+	JNE     notBias591
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin578
+	JMP     begin592
 
-notBias577:
+notBias591:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin578:
+begin592:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums580
+	JZ    sums594
 
-step579:
+step593:
 	VMOVUPS      (R12), Y2
 	VMOVUPS      32(R12), Y3
 	VBROADCASTSS (R11), Y4
@@ -11277,9 +11494,9 @@ step579:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step579
+	JNZ          step593
 
-sums580:
+sums594:
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11288,7 +11505,7 @@ sums580:
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile575
+	JNZ     tile589
 	VZEROUPPER
 	RET
 
@@ -11313,11 +11530,11 @@ TEXT ·gemm2maskedAVX2(SB), NOSPLIT, $0-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x06
-	JNE     rows581
+	JNE     rows595
 
-tile582:
+tile596:
 	CMPQ       88(AX), $0x02
-	JNE        notC583
+	JNE        notC597
 	MOVQ       R8, R13
 	VMOVUPS    (R13), Y1
 	VMASKMOVPS 32(R13), Y0, Y2
@@ -11336,11 +11553,11 @@ tile582:
 	ADDQ       R9, R13
 	VMOVUPS    (R13), Y11
 	VMASKMOVPS 32(R13), Y0, Y12
-	JMP        begin585
+	JMP        begin599
 
-notC583:
+notC597:
 	CMPQ       88(AX), $0x01
-	JNE        notBias584
+	JNE        notBias598
 	MOVQ       96(AX), R13
 	VMOVUPS    (R13), Y1
 	VMOVUPS    Y1, Y3
@@ -11354,9 +11571,9 @@ notC583:
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
 	VMOVUPS    Y2, Y12
-	JMP        begin585
+	JMP        begin599
 
-notBias584:
+notBias598:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -11370,14 +11587,14 @@ notBias584:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-begin585:
+begin599:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums587
+	JZ    sums601
 
-step586:
+step600:
 	VMOVUPS      (R14), Y13
 	VMASKMOVPS   32(R14), Y0, Y14
 	VBROADCASTSS (R13), Y15
@@ -11401,9 +11618,9 @@ step586:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step586
+	JNZ          step600
 
-sums587:
+sums601:
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11442,17 +11659,17 @@ sums587:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile582
+	JNZ        tile596
 	VZEROUPPER
 	RET
 
-rows581:
+rows595:
 	CMPQ 64(AX), $0x05
-	JNE  rows588
+	JNE  rows602
 
-tile589:
+tile603:
 	CMPQ       88(AX), $0x02
-	JNE        notC590
+	JNE        notC604
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -11468,11 +11685,11 @@ tile589:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y9
 	VMASKMOVPS 32(R12), Y0, Y10
-	JMP        begin592
+	JMP        begin606
 
-notC590:
+notC604:
 	CMPQ       88(AX), $0x01
-	JNE        notBias591
+	JNE        notBias605
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -11484,9 +11701,9 @@ notC590:
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
-	JMP        begin592
+	JMP        begin606
 
-notBias591:
+notBias605:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -11498,14 +11715,14 @@ notBias591:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin592:
+begin606:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums594
+	JZ    sums608
 
-step593:
+step607:
 	VMOVUPS      (R13), Y11
 	VMASKMOVPS   32(R13), Y0, Y12
 	VBROADCASTSS (R12), Y13
@@ -11526,9 +11743,9 @@ step593:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step593
+	JNZ          step607
 
-sums594:
+sums608:
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11561,17 +11778,17 @@ sums594:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile589
+	JNZ        tile603
 	VZEROUPPER
 	RET
 
-rows588:
+rows602:
 	CMPQ 64(AX), $0x04
-	JNE  rows595
+	JNE  rows609
 
-tile596:
+tile610:
 	CMPQ       88(AX), $0x02
-	JNE        notC597
+	JNE        notC611
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -11584,11 +11801,11 @@ tile596:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y7
 	VMASKMOVPS 32(R12), Y0, Y8
-	JMP        begin599
+	JMP        begin613
 
-notC597:
+notC611:
 	CMPQ       88(AX), $0x01
-	JNE        notBias598
+	JNE        notBias612
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -11598,9 +11815,9 @@ notC597:
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
-	JMP        begin599
+	JMP        begin613
 
-notBias598:
+notBias612:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -11610,14 +11827,14 @@ notBias598:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin599:
+begin613:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums601
+	JZ    sums615
 
-step600:
+step614:
 	VMOVUPS      (R13), Y9
 	VMASKMOVPS   32(R13), Y0, Y10
 	VBROADCASTSS (R12), Y11
@@ -11635,9 +11852,9 @@ step600:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step600
+	JNZ          step614
 
-sums601:
+sums615:
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11664,17 +11881,17 @@ sums601:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile596
+	JNZ        tile610
 	VZEROUPPER
 	RET
 
-rows595:
+rows609:
 	CMPQ 64(AX), $0x03
-	JNE  rows602
+	JNE  rows616
 
-tile603:
+tile617:
 	CMPQ       88(AX), $0x02
-	JNE        notC604
+	JNE        notC618
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
@@ -11684,11 +11901,11 @@ tile603:
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y5
 	VMASKMOVPS 32(R11), Y0, Y6
-	JMP        begin606
+	JMP        begin620
 
-notC604:
+notC618:
 	CMPQ       88(AX), $0x01
-	JNE        notBias605
+	JNE        notBias619
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
@@ -11696,9 +11913,9 @@ notC604:
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
-	JMP        begin606
+	JMP        begin620
 
-notBias605:
+notBias619:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -11706,14 +11923,14 @@ notBias605:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin606:
+begin620:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums608
+	JZ    sums622
 
-step607:
+step621:
 	VMOVUPS      (R12), Y7
 	VMASKMOVPS   32(R12), Y0, Y8
 	VBROADCASTSS (R11), Y9
@@ -11728,9 +11945,9 @@ step607:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step607
+	JNZ          step621
 
-sums608:
+sums622:
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11751,49 +11968,49 @@ sums608:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile603
+	JNZ        tile617
 	VZEROUPPER
 	RET
 
-rows602:
+rows616:
 	CMPQ 64(AX), $0x02
-	JNE  rows609
+	JNE  rows623
 
-tile610:
+tile624:
 	CMPQ       88(AX), $0x02
-	JNE        notC611
+	JNE        notC625
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y3
 	VMASKMOVPS 32(R11), Y0, Y4
-	JMP        begin613
+	JMP        begin627
 
-notC611:
+notC625:
 	CMPQ       88(AX), $0x01
-	JNE        notBias612
+	JNE        notBias626
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
-	JMP        begin613
+	JMP        begin627
 
-notBias612:
+notBias626:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin613:
+begin627:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums615
+	JZ    sums629
 
-step614:
+step628:
 	VMOVUPS      (R12), Y5
 	VMASKMOVPS   32(R12), Y0, Y6
 	VBROADCASTSS (R11), Y7
@@ -11805,9 +12022,9 @@ step614:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step614
+	JNZ          step628
 
-sums615:
+sums629:
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11822,39 +12039,39 @@ sums615:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile610
+	JNZ        tile624
 	VZEROUPPER
 	RET
 
-rows609:
-tile616:
+rows623:
+tile630:
 	CMPQ       88(AX), $0x02
-	JNE        notC617
+	JNE        notC631
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin619
+	JMP        begin633
 
-notC617:
+notC631:
 	CMPQ       88(AX), $0x01
-	JNE        notBias618
+	JNE        notBias632
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin619
+	JMP        begin633
 
-notBias618:
+notBias632:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin619:
+begin633:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums621
+	JZ    sums635
 
-step620:
+step634:
 	VMOVUPS      (R12), Y3
 	VMASKMOVPS   32(R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
@@ -11863,9 +12080,9 @@ step620:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step620
+	JNZ          step634
 
-sums621:
+sums635:
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11874,7 +12091,7 @@ sums621:
 	ADDQ       R9, R8
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile616
+	JNZ        tile630
 	VZEROUPPER
 	RET
 
@@ -11922,9 +12139,9 @@ TEXT ·transposeAVX2(SB), NOSPLIT, $64-48
 	MOVQ    depth+40(FP), DX
 	XORQ    BX, BX
 	SUBQ    $0x08, DX
-	JL      rest623
+	JL      rest637
 
-loop622:
+loop636:
 	MOVQ           (SP), SI
 	VBROADCASTF128 (SI)(BX*1), Y0
 	VBROADCASTF128 16(SI)(BX*1), Y1
@@ -11983,11 +12200,11 @@ loop622:
 	ADDQ           CX, AX
 	ADDQ           $+32, BX
 	SUBQ           $0x08, DX
-	JGE            loop622
+	JGE            loop636
 
-rest623:
+rest637:
 	ADDQ       $0x08, DX
-	JZ         done624
+	JZ         done638
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -12036,36 +12253,36 @@ rest623:
 	VMOVUPS    Y5, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x01
-	JE         columns625
+	JE         columns639
 	VMOVUPS    Y4, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x02
-	JE         columns625
+	JE         columns639
 	VMOVUPS    Y2, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x03
-	JE         columns625
+	JE         columns639
 	VMOVUPS    Y6, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x04
-	JE         columns625
+	JE         columns639
 	VMOVUPS    Y7, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x05
-	JE         columns625
+	JE         columns639
 	VMOVUPS    Y3, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x06
-	JE         columns625
+	JE         columns639
 	VMOVUPS    Y8, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x07
-	JE         columns625
+	JE         columns639
 	VMOVUPS    Y0, (AX)
 	ADDQ       CX, AX
 
-columns625:
-done624:
+columns639:
+done638:
 	VZEROUPPER
 	RET
 
@@ -12156,7 +12373,7 @@ TEXT ·gemvTransposedAVX2(SB), NOSPLIT, $128-8
 	VMOVUPS    32(DI), Y0
 	VMASKMOVPS (CX), Y0, Y0
 	SUBQ       BX, DX
-	JLE        groups626
+	JLE        groups640
 	CMPQ       DX, BX
 	CMOVQGT    BX, DX
 	LEAQ       masks<>+0(SB), BX
@@ -12166,14 +12383,14 @@ TEXT ·gemvTransposedAVX2(SB), NOSPLIT, $128-8
 	VMOVUPS    32(BX), Y1
 	VMASKMOVPS 32(CX), Y1, Y1
 
-groups626:
+groups640:
 	MOVQ (AX), CX
 	MOVQ 56(AX), DX
 	XORQ BX, BX
 	SUBQ $0x08, DX
-	JL   rest628
+	JL   rest642
 
-loop627:
+loop641:
 	MOVQ           (SP), SI
 	VBROADCASTF128 (SI)(BX*1), Y2
 	VBROADCASTF128 16(SI)(BX*1), Y3
@@ -12289,11 +12506,11 @@ loop627:
 	ADDQ           $0x20, CX
 	ADDQ           $+32, BX
 	SUBQ           $0x08, DX
-	JGE            loop627
+	JGE            loop641
 
-rest628:
+rest642:
 	ADDQ         $0x08, DX
-	JZ           done629
+	JZ           done643
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12342,35 +12559,35 @@ rest628:
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y7, Y0
 	CMPQ         DX, $0x01
-	JE           columns630
+	JE           columns644
 	VBROADCASTSS 4(CX), Y3
 	VFMADD231PS  Y3, Y6, Y0
 	CMPQ         DX, $0x02
-	JE           columns630
+	JE           columns644
 	VBROADCASTSS 8(CX), Y3
 	VFMADD231PS  Y3, Y4, Y0
 	CMPQ         DX, $0x03
-	JE           columns630
+	JE           columns644
 	VBROADCASTSS 12(CX), Y3
 	VFMADD231PS  Y3, Y8, Y0
 	CMPQ         DX, $0x04
-	JE           columns630
+	JE           columns644
 	VBROADCASTSS 16(CX), Y3
 	VFMADD231PS  Y3, Y9, Y0
 	CMPQ         DX, $0x05
-	JE           columns630
+	JE           columns644
 	VBROADCASTSS 20(CX), Y3
 	VFMADD231PS  Y3, Y5, Y0
 	CMPQ         DX, $0x06
-	JE           columns630
+	JE           columns644
 	VBROADCASTSS 24(CX), Y3
 	VFMADD231PS  Y3, Y10, Y0
 	CMPQ         DX, $0x07
-	JE           columns630
+	JE           columns644
 	VBROADCASTSS 28(CX), Y3
 	VFMADD231PS  Y3, Y2, Y0
 
-columns630:
+columns644:
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12419,36 +12636,36 @@ columns630:
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y7, Y1
 	CMPQ         DX, $0x01
-	JE           columns631
+	JE           columns645
 	VBROADCASTSS 4(CX), Y3
 	VFMADD231PS  Y3, Y6, Y1
 	CMPQ         DX, $0x02
-	JE           columns631
+	JE           columns645
 	VBROADCASTSS 8(CX), Y3
 	VFMADD231PS  Y3, Y4, Y1
 	CMPQ         DX, $0x03
-	JE           columns631
+	JE           columns645
 	VBROADCASTSS 12(CX), Y3
 	VFMADD231PS  Y3, Y8, Y1
 	CMPQ         DX, $0x04
-	JE           columns631
+	JE           columns645
 	VBROADCASTSS 16(CX), Y3
 	VFMADD231PS  Y3, Y9, Y1
 	CMPQ         DX, $0x05
-	JE           columns631
+	JE           columns645
 	VBROADCASTSS 20(CX), Y3
 	VFMADD231PS  Y3, Y5, Y1
 	CMPQ         DX, $0x06
-	JE           columns631
+	JE           columns645
 	VBROADCASTSS 24(CX), Y3
 	VFMADD231PS  Y3, Y10, Y1
 	CMPQ         DX, $0x07
-	JE           columns631
+	JE           columns645
 	VBROADCASTSS 28(CX), Y3
 	VFMADD231PS  Y3, Y2, Y1
 
-columns631:
-done629:
+columns645:
+done643:
 	VXORPS     Y2, Y2, Y2
 	VADDPS     Y2, Y0, Y0
 	VADDPS     Y2, Y1, Y1
@@ -12465,7 +12682,7 @@ done629:
 	VMOVUPS    32(SI), Y2
 	VMASKMOVPS Y0, Y2, (CX)
 	SUBQ       DX, AX
-	JLE        groups632
+	JLE        groups646
 	CMPQ       AX, DX
 	CMOVQGT    DX, AX
 	LEAQ       masks<>+0(SB), DX
@@ -12475,7 +12692,7 @@ done629:
 	VMOVUPS    32(DX), Y0
 	VMASKMOVPS Y1, Y0, 32(CX)
 
-groups632:
+groups646:
 	VZEROUPPER
 	RET
 
@@ -12488,9 +12705,9 @@ TEXT ·axpyAVX2(SB), NOSPLIT, $0-32
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after635
+	JL           after649
 
-loop634:
+loop648:
 	VMOVUPS     (AX)(BX*4), Y1
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD231PS Y1, Y0, Y2
@@ -12509,26 +12726,26 @@ loop634:
 	VMOVUPS     Y2, 96(CX)(BX*4)
 	ADDQ        $+32, BX
 	SUBQ        $+32, DX
-	JGE         loop634
+	JGE         loop648
 
-after635:
+after649:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after637
+	JL   after651
 
-loop636:
+loop650:
 	VMOVUPS     (AX)(BX*4), Y1
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD231PS Y1, Y0, Y2
 	VMOVUPS     Y2, (CX)(BX*4)
 	ADDQ        $+8, BX
 	SUBQ        $+8, DX
-	JGE         loop636
+	JGE         loop650
 
-after637:
+after651:
 	ADDQ        $+8, DX
 	TESTQ       DX, DX
-	JZ          end633
+	JZ          end647
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -12539,7 +12756,7 @@ after637:
 	VFMADD231PS Y2, Y0, Y3
 	VMASKMOVPS  Y3, Y1, (CX)(BX*4)
 
-end633:
+end647:
 	VZEROUPPER
 	RET
 
@@ -12552,9 +12769,9 @@ TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after640
+	JL           after654
 
-loop639:
+loop653:
 	VMOVUPS (CX)(BX*4), Y1
 	VMULPS  Y1, Y0, Y1
 	VMOVUPS Y1, (AX)(BX*4)
@@ -12569,25 +12786,25 @@ loop639:
 	VMOVUPS Y1, 96(AX)(BX*4)
 	ADDQ    $+32, BX
 	SUBQ    $+32, DX
-	JGE     loop639
+	JGE     loop653
 
-after640:
+after654:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after642
+	JL   after656
 
-loop641:
+loop655:
 	VMOVUPS (CX)(BX*4), Y1
 	VMULPS  Y1, Y0, Y1
 	VMOVUPS Y1, (AX)(BX*4)
 	ADDQ    $+8, BX
 	SUBQ    $+8, DX
-	JGE     loop641
+	JGE     loop655
 
-after642:
+after656:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end638
+	JZ         end652
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -12597,7 +12814,7 @@ after642:
 	VMULPS     Y2, Y0, Y2
 	VMASKMOVPS Y2, Y1, (AX)(BX*4)
 
-end638:
+end652:
 	VZEROUPPER
 	RET
 
@@ -12611,9 +12828,9 @@ TEXT ·scaleShiftAVX2(SB), NOSPLIT, $0-40
 	MOVQ         n+32(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after645
+	JL           after659
 
-loop644:
+loop658:
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD213PS Y1, Y0, Y2
 	VMOVUPS     Y2, (AX)(BX*4)
@@ -12628,25 +12845,25 @@ loop644:
 	VMOVUPS     Y2, 96(AX)(BX*4)
 	ADDQ        $+32, BX
 	SUBQ        $+32, DX
-	JGE         loop644
+	JGE         loop658
 
-after645:
+after659:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after647
+	JL   after661
 
-loop646:
+loop660:
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD213PS Y1, Y0, Y2
 	VMOVUPS     Y2, (AX)(BX*4)
 	ADDQ        $+8, BX
 	SUBQ        $+8, DX
-	JGE         loop646
+	JGE         loop660
 
-after647:
+after661:
 	ADDQ        $+8, DX
 	TESTQ       DX, DX
-	JZ          end643
+	JZ          end657
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -12656,7 +12873,7 @@ after647:
 	VFMADD213PS Y1, Y0, Y3
 	VMASKMOVPS  Y3, Y2, (AX)(BX*4)
 
-end643:
+end657:
 	VZEROUPPER
 	RET
 
@@ -12669,9 +12886,9 @@ TEXT ·addAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after650
+	JL   after664
 
-loop649:
+loop663:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VADDPS  Y1, Y0, Y0
@@ -12690,26 +12907,26 @@ loop649:
 	VMOVUPS Y0, 96(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop649
+	JGE     loop663
 
-after650:
+after664:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after652
+	JL   after666
 
-loop651:
+loop665:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (AX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop651
+	JGE     loop665
 
-after652:
+after666:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end648
+	JZ         end662
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -12720,7 +12937,7 @@ after652:
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-end648:
+end662:
 	VZEROUPPER
 	RET
 
@@ -12733,9 +12950,9 @@ TEXT ·mulAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after655
+	JL   after669
 
-loop654:
+loop668:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VMULPS  Y1, Y0, Y0
@@ -12754,26 +12971,26 @@ loop654:
 	VMOVUPS Y0, 96(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop654
+	JGE     loop668
 
-after655:
+after669:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after657
+	JL   after671
 
-loop656:
+loop670:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VMULPS  Y1, Y0, Y0
 	VMOVUPS Y0, (AX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop656
+	JGE     loop670
 
-after657:
+after671:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end653
+	JZ         end667
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -12784,7 +13001,7 @@ after657:
 	VMULPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-end653:
+end667:
 	VZEROUPPER
 	RET
 
@@ -12797,9 +13014,9 @@ TEXT ·mulAddAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after660
+	JL   after674
 
-loop659:
+loop673:
 	VMOVUPS     (CX)(SI*4), Y0
 	VMOVUPS     (DX)(SI*4), Y1
 	VMOVUPS     (AX)(SI*4), Y2
@@ -12822,14 +13039,14 @@ loop659:
 	VMOVUPS     Y0, 96(AX)(SI*4)
 	ADDQ        $+32, SI
 	SUBQ        $+32, BX
-	JGE         loop659
+	JGE         loop673
 
-after660:
+after674:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after662
+	JL   after676
 
-loop661:
+loop675:
 	VMOVUPS     (CX)(SI*4), Y0
 	VMOVUPS     (DX)(SI*4), Y1
 	VMOVUPS     (AX)(SI*4), Y2
@@ -12837,12 +13054,12 @@ loop661:
 	VMOVUPS     Y0, (AX)(SI*4)
 	ADDQ        $+8, SI
 	SUBQ        $+8, BX
-	JGE         loop661
+	JGE         loop675
 
-after662:
+after676:
 	ADDQ        $+8, BX
 	TESTQ       BX, BX
-	JZ          end658
+	JZ          end672
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -12854,7 +13071,7 @@ after662:
 	VFMADD213PS Y3, Y2, Y1
 	VMASKMOVPS  Y1, Y0, (AX)(SI*4)
 
-end658:
+end672:
 	VZEROUPPER
 	RET
 
@@ -12873,9 +13090,9 @@ TEXT ·sumAVX2(SB), NOSPLIT, $0-20
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+64, CX
-	JL     after666
+	JL     after680
 
-loop665:
+loop679:
 	VMOVUPS (AX)(DX*4), Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS 32(AX)(DX*4), Y8
@@ -12894,55 +13111,55 @@ loop665:
 	VADDPS  Y8, Y7, Y7
 	ADDQ    $+64, DX
 	SUBQ    $+64, CX
-	JGE     loop665
+	JGE     loop679
 
-after666:
+after680:
 	ADDQ    $+64, CX
 	CMPQ    CX, $+8
-	JL      rest6640
+	JL      rest6780
 	VMOVUPS (AX)(DX*4), Y8
 	VADDPS  Y8, Y0, Y0
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6641
+	JL      rest6781
 	VMOVUPS 32(AX)(DX*4), Y8
 	VADDPS  Y8, Y1, Y1
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6642
+	JL      rest6782
 	VMOVUPS 64(AX)(DX*4), Y8
 	VADDPS  Y8, Y2, Y2
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6643
+	JL      rest6783
 	VMOVUPS 96(AX)(DX*4), Y8
 	VADDPS  Y8, Y3, Y3
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6644
+	JL      rest6784
 	VMOVUPS 128(AX)(DX*4), Y8
 	VADDPS  Y8, Y4, Y4
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6645
+	JL      rest6785
 	VMOVUPS 160(AX)(DX*4), Y8
 	VADDPS  Y8, Y5, Y5
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6646
+	JL      rest6786
 	VMOVUPS 192(AX)(DX*4), Y8
 	VADDPS  Y8, Y6, Y6
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6647
+	JL      rest6787
 	VMOVUPS 224(AX)(DX*4), Y8
 	VADDPS  Y8, Y7, Y7
 	SUBQ    $+8, CX
-	JMP     done663
+	JMP     done677
 
-rest6640:
+rest6780:
 	TESTQ      CX, CX
-	JZ         done663
+	JZ         done677
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12950,11 +13167,11 @@ rest6640:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS (AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y0, Y0
-	JMP        done663
+	JMP        done677
 
-rest6641:
+rest6781:
 	TESTQ      CX, CX
-	JZ         done663
+	JZ         done677
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12962,11 +13179,11 @@ rest6641:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 32(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y1, Y1
-	JMP        done663
+	JMP        done677
 
-rest6642:
+rest6782:
 	TESTQ      CX, CX
-	JZ         done663
+	JZ         done677
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12974,11 +13191,11 @@ rest6642:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 64(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y2, Y2
-	JMP        done663
+	JMP        done677
 
-rest6643:
+rest6783:
 	TESTQ      CX, CX
-	JZ         done663
+	JZ         done677
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12986,11 +13203,11 @@ rest6643:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 96(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y3, Y3
-	JMP        done663
+	JMP        done677
 
-rest6644:
+rest6784:
 	TESTQ      CX, CX
-	JZ         done663
+	JZ         done677
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -12998,11 +13215,11 @@ rest6644:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 128(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y4, Y4
-	JMP        done663
+	JMP        done677
 
-rest6645:
+rest6785:
 	TESTQ      CX, CX
-	JZ         done663
+	JZ         done677
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13010,11 +13227,11 @@ rest6645:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 160(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y5, Y5
-	JMP        done663
+	JMP        done677
 
-rest6646:
+rest6786:
 	TESTQ      CX, CX
-	JZ         done663
+	JZ         done677
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13022,11 +13239,11 @@ rest6646:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 192(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y6, Y6
-	JMP        done663
+	JMP        done677
 
-rest6647:
+rest6787:
 	TESTQ      CX, CX
-	JZ         done663
+	JZ         done677
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13035,7 +13252,7 @@ rest6647:
 	VMASKMOVPS 224(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y7, Y7
 
-done663:
+done677:
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
@@ -13069,9 +13286,9 @@ TEXT ·dotAVX2(SB), NOSPLIT, $0-28
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+64, DX
-	JL     after670
+	JL     after684
 
-loop669:
+loop683:
 	VMOVUPS     (AX)(BX*4), Y8
 	VMOVUPS     (CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y0
@@ -13098,63 +13315,63 @@ loop669:
 	VFMADD231PS Y8, Y9, Y7
 	ADDQ        $+64, BX
 	SUBQ        $+64, DX
-	JGE         loop669
+	JGE         loop683
 
-after670:
+after684:
 	ADDQ        $+64, DX
 	CMPQ        DX, $+8
-	JL          rest6680
+	JL          rest6820
 	VMOVUPS     (AX)(BX*4), Y8
 	VMOVUPS     (CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y0
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6681
+	JL          rest6821
 	VMOVUPS     32(AX)(BX*4), Y8
 	VMOVUPS     32(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y1
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6682
+	JL          rest6822
 	VMOVUPS     64(AX)(BX*4), Y8
 	VMOVUPS     64(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y2
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6683
+	JL          rest6823
 	VMOVUPS     96(AX)(BX*4), Y8
 	VMOVUPS     96(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y3
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6684
+	JL          rest6824
 	VMOVUPS     128(AX)(BX*4), Y8
 	VMOVUPS     128(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y4
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6685
+	JL          rest6825
 	VMOVUPS     160(AX)(BX*4), Y8
 	VMOVUPS     160(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y5
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6686
+	JL          rest6826
 	VMOVUPS     192(AX)(BX*4), Y8
 	VMOVUPS     192(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y6
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6687
+	JL          rest6827
 	VMOVUPS     224(AX)(BX*4), Y8
 	VMOVUPS     224(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y7
 	SUBQ        $+8, DX
-	JMP         done667
+	JMP         done681
 
-rest6680:
+rest6820:
 	TESTQ       DX, DX
-	JZ          done667
+	JZ          done681
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13163,11 +13380,11 @@ rest6680:
 	VMASKMOVPS  (AX)(BX*4), Y8, Y9
 	VMASKMOVPS  (CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y0
-	JMP         done667
+	JMP         done681
 
-rest6681:
+rest6821:
 	TESTQ       DX, DX
-	JZ          done667
+	JZ          done681
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13176,11 +13393,11 @@ rest6681:
 	VMASKMOVPS  32(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  32(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y1
-	JMP         done667
+	JMP         done681
 
-rest6682:
+rest6822:
 	TESTQ       DX, DX
-	JZ          done667
+	JZ          done681
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13189,11 +13406,11 @@ rest6682:
 	VMASKMOVPS  64(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  64(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y2
-	JMP         done667
+	JMP         done681
 
-rest6683:
+rest6823:
 	TESTQ       DX, DX
-	JZ          done667
+	JZ          done681
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13202,11 +13419,11 @@ rest6683:
 	VMASKMOVPS  96(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  96(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y3
-	JMP         done667
+	JMP         done681
 
-rest6684:
+rest6824:
 	TESTQ       DX, DX
-	JZ          done667
+	JZ          done681
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13215,11 +13432,11 @@ rest6684:
 	VMASKMOVPS  128(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  128(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y4
-	JMP         done667
+	JMP         done681
 
-rest6685:
+rest6825:
 	TESTQ       DX, DX
-	JZ          done667
+	JZ          done681
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13228,11 +13445,11 @@ rest6685:
 	VMASKMOVPS  160(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  160(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y5
-	JMP         done667
+	JMP         done681
 
-rest6686:
+rest6826:
 	TESTQ       DX, DX
-	JZ          done667
+	JZ          done681
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13241,11 +13458,11 @@ rest6686:
 	VMASKMOVPS  192(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  192(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y6
-	JMP         done667
+	JMP         done681
 
-rest6687:
+rest6827:
 	TESTQ       DX, DX
-	JZ          done667
+	JZ          done681
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13255,7 +13472,7 @@ rest6687:
 	VMASKMOVPS  224(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y7
 
-done667:
+done681:
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
@@ -13286,9 +13503,9 @@ TEXT ·maxAVX2(SB), NOSPLIT, $0-20
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+32, CX
-	JL           after673
+	JL           after687
 
-loop672:
+loop686:
 	VMOVUPS (AX)(DX*4), Y6
 	VMAXPS  Y6, Y1, Y1
 	VCMPPS  $0x03, Y6, Y6, Y6
@@ -13307,26 +13524,26 @@ loop672:
 	VORPS   Y6, Y5, Y5
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop672
+	JGE     loop686
 
-after673:
+after687:
 	ADDQ $+32, CX
 	SUBQ $+8, CX
-	JL   after675
+	JL   after689
 
-loop674:
+loop688:
 	VMOVUPS (AX)(DX*4), Y6
 	VMAXPS  Y6, Y1, Y1
 	VCMPPS  $0x03, Y6, Y6, Y6
 	VORPS   Y6, Y5, Y5
 	ADDQ    $+8, DX
 	SUBQ    $+8, CX
-	JGE     loop674
+	JGE     loop688
 
-after675:
+after689:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         end671
+	JZ         end685
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13338,7 +13555,7 @@ after675:
 	VCMPPS     $0x03, Y0, Y0, Y0
 	VORPS      Y0, Y5, Y5
 
-end671:
+end685:
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y4, Y2, Y2
 	VMAXPS       Y2, Y1, Y1
@@ -13349,11 +13566,11 @@ end671:
 	VMOVSHDUP    X1, X0
 	VMAXPS       X0, X1, X1
 	VPTEST       Y5, Y5
-	JZ           clean676
+	JZ           clean690
 	VBROADCASTSS c7fc00000<>+0(SB), Y0
 	VMOVUPS      Y0, Y1
 
-clean676:
+clean690:
 	MOVSS X1, ret+16(FP)
 	VZEROUPPER
 	RET
@@ -13366,9 +13583,9 @@ TEXT ·finiteAVX2(SB), NOSPLIT, $0-17
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+32, CX
-	JL     after679
+	JL     after693
 
-loop678:
+loop692:
 	VMOVUPS (AX)(DX*4), Y1
 	VSUBPS  Y1, Y1, Y1
 	VORPS   Y1, Y0, Y0
@@ -13383,25 +13600,25 @@ loop678:
 	VORPS   Y1, Y0, Y0
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop678
+	JGE     loop692
 
-after679:
+after693:
 	ADDQ $+32, CX
 	SUBQ $+8, CX
-	JL   after681
+	JL   after695
 
-loop680:
+loop694:
 	VMOVUPS (AX)(DX*4), Y1
 	VSUBPS  Y1, Y1, Y1
 	VORPS   Y1, Y0, Y0
 	ADDQ    $+8, DX
 	SUBQ    $+8, CX
-	JGE     loop680
+	JGE     loop694
 
-after681:
+after695:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         end677
+	JZ         end691
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13411,7 +13628,7 @@ after681:
 	VSUBPS     Y1, Y1, Y1
 	VORPS      Y1, Y0, Y0
 
-end677:
+end691:
 	VPTEST Y0, Y0
 	SETEQ  AL
 	MOVB   AL, ret+16(FP)
@@ -13428,9 +13645,9 @@ TEXT ·expAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after684
+	JL           after698
 
-loop683:
+loop697:
 	VMOVUPS      (CX)(BX*4), Y2
 	VMINPS       Y2, Y0, Y2
 	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y2, Y3
@@ -13452,12 +13669,12 @@ loop683:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop683
+	JGE          loop697
 
-after684:
+after698:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end682
+	JZ           end696
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13483,7 +13700,7 @@ after684:
 	VANDPS       Y0, Y1, Y1
 	VMASKMOVPS   Y1, Y2, (AX)(BX*4)
 
-end682:
+end696:
 	VZEROUPPER
 	RET
 
@@ -13500,9 +13717,9 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-36
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after688
+	JL           after702
 
-loop687:
+loop701:
 	VMOVUPS      (CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -13547,12 +13764,12 @@ loop687:
 	VADDPS       Y8, Y4, Y4
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop687
+	JGE          loop701
 
-after688:
+after702:
 	ADDQ         $+16, DX
 	CMPQ         DX, $+8
-	JL           rest6860
+	JL           rest7000
 	VMOVUPS      (CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -13576,7 +13793,7 @@ after688:
 	VADDPS       Y8, Y3, Y3
 	SUBQ         $+8, DX
 	CMPQ         DX, $+8
-	JL           rest6861
+	JL           rest7001
 	VMOVUPS      32(CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -13599,11 +13816,11 @@ after688:
 	VMOVUPS      Y2, 32(AX)(BX*4)
 	VADDPS       Y2, Y4, Y4
 	SUBQ         $+8, DX
-	JMP          done685
+	JMP          done699
 
-rest6860:
+rest7000:
 	TESTQ        DX, DX
-	JZ           done685
+	JZ           done699
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13631,11 +13848,11 @@ rest6860:
 	VMASKMOVPS   Y2, Y5, (AX)(BX*4)
 	VANDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y3, Y3
-	JMP          done685
+	JMP          done699
 
-rest6861:
+rest7001:
 	TESTQ        DX, DX
-	JZ           done685
+	JZ           done699
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13664,7 +13881,7 @@ rest6861:
 	VANDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y4, Y4
 
-done685:
+done699:
 	VADDPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X0
 	VADDPS       X0, X3, X3
@@ -13688,9 +13905,9 @@ TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after691
+	JL           after705
 
-loop690:
+loop704:
 	VMOVUPS      (CX)(BX*4), Y4
 	VSUBPS       Y4, Y2, Y4
 	VMINPS       Y4, Y0, Y4
@@ -13715,12 +13932,12 @@ loop690:
 	VMOVUPS      Y7, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop690
+	JGE          loop704
 
-after691:
+after705:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end689
+	JZ           end703
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13749,7 +13966,7 @@ after691:
 	VDIVPS       Y1, Y3, Y1
 	VMASKMOVPS   Y1, Y4, (AX)(BX*4)
 
-end689:
+end703:
 	VZEROUPPER
 	RET
 
@@ -13763,9 +13980,9 @@ TEXT ·tanhAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after694
+	JL           after708
 
-loop693:
+loop707:
 	VMOVUPS      (CX)(BX*4), Y2
 	VANDPS       c7fffffff<>+0(SB), Y2, Y3
 	VANDPS       c80000000<>+0(SB), Y2, Y2
@@ -13792,12 +14009,12 @@ loop693:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop693
+	JGE          loop707
 
-after694:
+after708:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end692
+	JZ           end706
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13828,7 +14045,7 @@ after694:
 	VORPS        Y3, Y1, Y1
 	VMASKMOVPS   Y1, Y2, (AX)(BX*4)
 
-end692:
+end706:
 	VZEROUPPER
 	RET
 
@@ -13845,9 +14062,9 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after697
+	JL           after711
 
-loop696:
+loop710:
 	VMOVUPS      (CX)(BX*4), Y5
 	VANDPS       c7fffffff<>+0(SB), Y5, Y6
 	VMINPS       Y6, Y2, Y6
@@ -13893,12 +14110,12 @@ loop696:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop696
+	JGE          loop710
 
-after697:
+after711:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end695
+	JZ           end709
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13948,7 +14165,7 @@ after697:
 	VFNMADD231PS Y7, Y2, Y6
 	VMASKMOVPS   Y6, Y5, (AX)(BX*4)
 
-end695:
+end709:
 	VZEROUPPER
 	RET
 
@@ -13966,9 +14183,9 @@ TEXT ·geluGradAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after700
+	JL           after714
 
-loop699:
+loop713:
 	VMOVUPS      (CX)(BX*4), Y6
 	VANDPS       c7fffffff<>+0(SB), Y6, Y7
 	VMINPS       Y7, Y2, Y7
@@ -14019,12 +14236,12 @@ loop699:
 	VMOVUPS      Y8, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop699
+	JGE          loop713
 
-after700:
+after714:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end698
+	JZ           end712
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -14079,7 +14296,7 @@ after700:
 	VFMADD231PS  Y8, Y1, Y0
 	VMASKMOVPS   Y0, Y6, (AX)(BX*4)
 
-end698:
+end712:
 	VZEROUPPER
 	RET
 
@@ -14097,15 +14314,15 @@ TEXT ·additiveScoresAVX2(SB), NOSPLIT, $0-48
 	VBROADCASTSS c3f800000<>+0(SB), Y3
 	VBROADCASTSS cc0000000<>+0(SB), Y4
 
-key701:
+key715:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	MOVQ   h+40(FP), DI
 	XORQ   R8, R8
 	SUBQ   $+16, DI
-	JL     after705
+	JL     after719
 
-loop704:
+loop718:
 	VMOVUPS      (CX)(R8*4), Y7
 	VMOVUPS      (DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -14156,12 +14373,12 @@ loop704:
 	VFMADD231PS  Y7, Y9, Y6
 	ADDQ         $+16, R8
 	SUBQ         $+16, DI
-	JGE          loop704
+	JGE          loop718
 
-after705:
+after719:
 	ADDQ         $+16, DI
 	CMPQ         DI, $+8
-	JL           rest7030
+	JL           rest7170
 	VMOVUPS      (CX)(R8*4), Y7
 	VMOVUPS      (DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -14188,7 +14405,7 @@ after705:
 	VFMADD231PS  Y7, Y9, Y5
 	SUBQ         $+8, DI
 	CMPQ         DI, $+8
-	JL           rest7031
+	JL           rest7171
 	VMOVUPS      32(CX)(R8*4), Y7
 	VMOVUPS      32(DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -14214,11 +14431,11 @@ after705:
 	VMOVUPS      32(BX)(R8*4), Y7
 	VFMADD231PS  Y7, Y9, Y6
 	SUBQ         $+8, DI
-	JMP          done702
+	JMP          done716
 
-rest7030:
+rest7170:
 	TESTQ        DI, DI
-	JZ           done702
+	JZ           done716
 	LEAQ         masks<>+0(SB), R9
 	SHLQ         $0x02, DI
 	SUBQ         DI, R9
@@ -14248,11 +14465,11 @@ rest7030:
 	VFMADD213PS  Y3, Y4, Y10
 	VMASKMOVPS   (BX)(R8*4), Y7, Y7
 	VFMADD231PS  Y7, Y10, Y5
-	JMP          done702
+	JMP          done716
 
-rest7031:
+rest7171:
 	TESTQ        DI, DI
-	JZ           done702
+	JZ           done716
 	LEAQ         masks<>+0(SB), R9
 	SHLQ         $0x02, DI
 	SUBQ         DI, R9
@@ -14283,7 +14500,7 @@ rest7031:
 	VMASKMOVPS   32(BX)(R8*4), Y7, Y7
 	VFMADD231PS  Y7, Y10, Y6
 
-done702:
+done716:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X6
 	VADDPS       X6, X5, X5
@@ -14296,7 +14513,7 @@ done702:
 	LEAQ         (DX)(DI*4), DX
 	ADDQ         $0x04, AX
 	DECQ         SI
-	JNZ          key701
+	JNZ          key715
 	VZEROUPPER
 	RET
 
@@ -14317,18 +14534,18 @@ TEXT ·additiveGradAVX2(SB), NOSPLIT, $0-72
 	VBROADCASTSS c3f800000<>+0(SB), Y3
 	VBROADCASTSS cc0000000<>+0(SB), Y4
 
-key706:
+key720:
 	MOVL         (BX), R10
 	ADDL         R10, R10
-	JZ           skip707
+	JZ           skip721
 	VBROADCASTSS (BX), Y5
 	VMULPS       c40800000<>+0(SB), Y5, Y6
 	MOVQ         h+64(FP), R10
 	XORQ         R11, R11
 	SUBQ         $+8, R10
-	JL           after710
+	JL           after724
 
-loop709:
+loop723:
 	VMOVUPS      (SI)(R11*4), Y7
 	VMOVUPS      (DI)(R11*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -14367,12 +14584,12 @@ loop709:
 	VMOVUPS      Y8, (DX)(R11*4)
 	ADDQ         $+8, R11
 	SUBQ         $+8, R10
-	JGE          loop709
+	JGE          loop723
 
-after710:
+after724:
 	ADDQ         $+8, R10
 	TESTQ        R10, R10
-	JZ           end708
+	JZ           end722
 	LEAQ         masks<>+0(SB), R12
 	SHLQ         $0x02, R10
 	SUBQ         R10, R12
@@ -14415,15 +14632,15 @@ after710:
 	VFMADD231PS  Y10, Y5, Y6
 	VMASKMOVPS   Y6, Y7, (DX)(R11*4)
 
-end708:
-skip707:
+end722:
+skip721:
 	MOVQ h+64(FP), R10
 	LEAQ (DI)(R10*4), DI
 	MOVQ h+64(FP), R10
 	LEAQ (CX)(R10*4), CX
 	ADDQ $0x04, BX
 	DECQ R9
-	JNZ  key706
+	JNZ  key720
 	VZEROUPPER
 	RET
 
@@ -14446,9 +14663,9 @@ TEXT ·adamWAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+8, SI
-	JL           after713
+	JL           after727
 
-loop712:
+loop726:
 	VMOVUPS     (CX)(DI*4), Y8
 	VMOVUPS     (DX)(DI*4), Y9
 	VMOVUPS     (BX)(DI*4), Y10
@@ -14468,12 +14685,12 @@ loop712:
 	VMOVUPS     Y11, (AX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, SI
-	JGE         loop712
+	JGE         loop726
 
-after713:
+after727:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JZ          end711
+	JZ          end725
 	LEAQ        masks<>+0(SB), R8
 	SHLQ        $0x02, SI
 	SUBQ        SI, R8
@@ -14497,7 +14714,7 @@ after713:
 	VFMSUB213PS Y10, Y0, Y12
 	VMASKMOVPS  Y12, Y8, (AX)(DI*4)
 
-end711:
+end725:
 	VZEROUPPER
 	RET
 
@@ -14519,9 +14736,9 @@ TEXT ·dropoutAVX2(SB), NOSPLIT, $0-40
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after716
+	JL           after730
 
-loop715:
+loop729:
 	VMOVUPS  (CX)(BX*4), Y4
 	VPSRLQ   $0x1e, Y1, Y6
 	VPXOR    Y6, Y1, Y5
@@ -14573,12 +14790,12 @@ loop715:
 	VMOVUPS  Y4, (AX)(BX*4)
 	ADDQ     $+8, BX
 	SUBQ     $+8, DX
-	JGE      loop715
+	JGE      loop729
 
-after716:
+after730:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end714
+	JZ         end728
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -14634,7 +14851,7 @@ after716:
 	VANDNPS    Y5, Y1, Y5
 	VMASKMOVPS Y5, Y4, (AX)(BX*4)
 
-end714:
+end728:
 	VZEROUPPER
 	RET
 
@@ -14707,9 +14924,9 @@ TEXT ·dropoutAddAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+8, BX
-	JL           after719
+	JL           after733
 
-loop718:
+loop732:
 	VMOVUPS   (CX)(SI*4), Y4
 	VMOVUPS   (DX)(SI*4), Y5
 	VMULPS    Y0, Y5, Y5
@@ -14763,12 +14980,12 @@ loop718:
 	VMOVUPS   Y4, (AX)(SI*4)
 	ADDQ      $+8, SI
 	SUBQ      $+8, BX
-	JGE       loop718
+	JGE       loop732
 
-after719:
+after733:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end717
+	JZ         end731
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -14826,7 +15043,7 @@ after719:
 	VBLENDVPS  Y0, Y5, Y6, Y0
 	VMASKMOVPS Y0, Y4, (AX)(SI*4)
 
-end717:
+end731:
 	VZEROUPPER
 	RET
 
@@ -14839,9 +15056,9 @@ TEXT ·reluAVX2(SB), NOSPLIT, $0-24
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+32, DX
-	JL     after722
+	JL     after736
 
-loop721:
+loop735:
 	VMOVUPS (CX)(BX*4), Y1
 	VMAXPS  Y1, Y0, Y1
 	VADDPS  Y0, Y1, Y1
@@ -14860,26 +15077,26 @@ loop721:
 	VMOVUPS Y1, 96(AX)(BX*4)
 	ADDQ    $+32, BX
 	SUBQ    $+32, DX
-	JGE     loop721
+	JGE     loop735
 
-after722:
+after736:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after724
+	JL   after738
 
-loop723:
+loop737:
 	VMOVUPS (CX)(BX*4), Y1
 	VMAXPS  Y1, Y0, Y1
 	VADDPS  Y0, Y1, Y1
 	VMOVUPS Y1, (AX)(BX*4)
 	ADDQ    $+8, BX
 	SUBQ    $+8, DX
-	JGE     loop723
+	JGE     loop737
 
-after724:
+after738:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end720
+	JZ         end734
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -14890,7 +15107,7 @@ after724:
 	VADDPS     Y0, Y2, Y2
 	VMASKMOVPS Y2, Y1, (AX)(BX*4)
 
-end720:
+end734:
 	VZEROUPPER
 	RET
 
@@ -14904,9 +15121,9 @@ TEXT ·reluGradAVX2(SB), NOSPLIT, $0-32
 	MOVQ   n+24(FP), BX
 	XORQ   SI, SI
 	SUBQ   $+16, BX
-	JL     after727
+	JL     after741
 
-loop726:
+loop740:
 	VMOVUPS   (DX)(SI*4), Y1
 	VCMPPS    $0x11, Y1, Y0, Y3
 	VMOVUPS   (AX)(SI*4), Y1
@@ -14923,14 +15140,14 @@ loop726:
 	VMOVUPS   Y1, 32(AX)(SI*4)
 	ADDQ      $+16, SI
 	SUBQ      $+16, BX
-	JGE       loop726
+	JGE       loop740
 
-after727:
+after741:
 	ADDQ $+16, BX
 	SUBQ $+8, BX
-	JL   after729
+	JL   after743
 
-loop728:
+loop742:
 	VMOVUPS   (DX)(SI*4), Y1
 	VCMPPS    $0x11, Y1, Y0, Y3
 	VMOVUPS   (AX)(SI*4), Y1
@@ -14940,12 +15157,12 @@ loop728:
 	VMOVUPS   Y1, (AX)(SI*4)
 	ADDQ      $+8, SI
 	SUBQ      $+8, BX
-	JGE       loop728
+	JGE       loop742
 
-after729:
+after743:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end725
+	JZ         end739
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -14959,7 +15176,7 @@ after729:
 	VBLENDVPS  Y3, Y2, Y0, Y0
 	VMASKMOVPS Y0, Y1, (AX)(SI*4)
 
-end725:
+end739:
 	VZEROUPPER
 	RET
 
@@ -14976,9 +15193,9 @@ TEXT ·softmaxMeanAVX2(SB), NOSPLIT, $0-28
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+32, DX
-	JL     after733
+	JL     after747
 
-loop732:
+loop746:
 	VMOVUPS     (CX)(BX*4), Y5
 	VMOVUPS     (AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y7
@@ -15001,12 +15218,12 @@ loop732:
 	VFMADD231PS Y5, Y6, Y4
 	ADDQ        $+32, BX
 	SUBQ        $+32, DX
-	JGE         loop732
+	JGE         loop746
 
-after733:
+after747:
 	ADDQ        $+32, DX
 	CMPQ        DX, $+8
-	JL          rest7310
+	JL          rest7450
 	VMOVUPS     (CX)(BX*4), Y5
 	VMOVUPS     (AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y7
@@ -15014,7 +15231,7 @@ after733:
 	VFMADD231PS Y5, Y6, Y1
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest7311
+	JL          rest7451
 	VMOVUPS     32(CX)(BX*4), Y5
 	VMOVUPS     32(AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y7
@@ -15022,7 +15239,7 @@ after733:
 	VFMADD231PS Y5, Y6, Y2
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest7312
+	JL          rest7452
 	VMOVUPS     64(CX)(BX*4), Y5
 	VMOVUPS     64(AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y7
@@ -15030,18 +15247,18 @@ after733:
 	VFMADD231PS Y5, Y6, Y3
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest7313
+	JL          rest7453
 	VMOVUPS     96(CX)(BX*4), Y5
 	VMOVUPS     96(AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y0
 	VANDPS      Y0, Y6, Y6
 	VFMADD231PS Y5, Y6, Y4
 	SUBQ        $+8, DX
-	JMP         done730
+	JMP         done744
 
-rest7310:
+rest7450:
 	TESTQ       DX, DX
-	JZ          done730
+	JZ          done744
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -15052,11 +15269,11 @@ rest7310:
 	VCMPPS      $0x04, Y6, Y0, Y0
 	VANDPS      Y0, Y5, Y5
 	VFMADD231PS Y6, Y5, Y1
-	JMP         done730
+	JMP         done744
 
-rest7311:
+rest7451:
 	TESTQ       DX, DX
-	JZ          done730
+	JZ          done744
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -15067,11 +15284,11 @@ rest7311:
 	VCMPPS      $0x04, Y6, Y0, Y0
 	VANDPS      Y0, Y5, Y5
 	VFMADD231PS Y6, Y5, Y2
-	JMP         done730
+	JMP         done744
 
-rest7312:
+rest7452:
 	TESTQ       DX, DX
-	JZ          done730
+	JZ          done744
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -15082,11 +15299,11 @@ rest7312:
 	VCMPPS      $0x04, Y6, Y0, Y0
 	VANDPS      Y0, Y5, Y5
 	VFMADD231PS Y6, Y5, Y3
-	JMP         done730
+	JMP         done744
 
-rest7313:
+rest7453:
 	TESTQ       DX, DX
-	JZ          done730
+	JZ          done744
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -15098,7 +15315,7 @@ rest7313:
 	VANDPS      Y0, Y5, Y5
 	VFMADD231PS Y6, Y5, Y4
 
-done730:
+done744:
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y2, Y1, Y1
@@ -15123,9 +15340,9 @@ TEXT ·softmaxGradAVX2(SB), NOSPLIT, $0-36
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+16, BX
-	JL           after736
+	JL           after750
 
-loop735:
+loop749:
 	VMOVUPS   (DX)(SI*4), Y2
 	VMOVUPS   (CX)(SI*4), Y3
 	VMOVUPS   (AX)(SI*4), Y4
@@ -15146,14 +15363,14 @@ loop735:
 	VMOVUPS   Y4, 32(AX)(SI*4)
 	ADDQ      $+16, SI
 	SUBQ      $+16, BX
-	JGE       loop735
+	JGE       loop749
 
-after736:
+after750:
 	ADDQ $+16, BX
 	SUBQ $+8, BX
-	JL   after738
+	JL   after752
 
-loop737:
+loop751:
 	VMOVUPS   (DX)(SI*4), Y2
 	VMOVUPS   (CX)(SI*4), Y3
 	VMOVUPS   (AX)(SI*4), Y4
@@ -15165,12 +15382,12 @@ loop737:
 	VMOVUPS   Y4, (AX)(SI*4)
 	ADDQ      $+8, SI
 	SUBQ      $+8, BX
-	JGE       loop737
+	JGE       loop751
 
-after738:
+after752:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end734
+	JZ         end748
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -15186,7 +15403,7 @@ after738:
 	VBLENDVPS  Y0, Y4, Y5, Y5
 	VMASKMOVPS Y5, Y2, (AX)(SI*4)
 
-end734:
+end748:
 	VZEROUPPER
 	RET
 
@@ -15206,9 +15423,9 @@ TEXT ·sumSquaresAboutAVX2(SB), NOSPLIT, $0-28
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+64, CX
-	JL           after742
+	JL           after756
 
-loop741:
+loop755:
 	VMOVUPS     (AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y1
@@ -15235,63 +15452,63 @@ loop741:
 	VFMADD231PS Y9, Y9, Y8
 	ADDQ        $+64, DX
 	SUBQ        $+64, CX
-	JGE         loop741
+	JGE         loop755
 
-after742:
+after756:
 	ADDQ        $+64, CX
 	CMPQ        CX, $+8
-	JL          rest7400
+	JL          rest7540
 	VMOVUPS     (AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y1
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7401
+	JL          rest7541
 	VMOVUPS     32(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y2
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7402
+	JL          rest7542
 	VMOVUPS     64(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y3
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7403
+	JL          rest7543
 	VMOVUPS     96(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y4
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7404
+	JL          rest7544
 	VMOVUPS     128(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y5
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7405
+	JL          rest7545
 	VMOVUPS     160(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y6
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7406
+	JL          rest7546
 	VMOVUPS     192(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y7
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7407
+	JL          rest7547
 	VMOVUPS     224(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y8
 	SUBQ        $+8, CX
-	JMP         done739
+	JMP         done753
 
-rest7400:
+rest7540:
 	TESTQ       CX, CX
-	JZ          done739
+	JZ          done753
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15301,11 +15518,11 @@ rest7400:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y1
-	JMP         done739
+	JMP         done753
 
-rest7401:
+rest7541:
 	TESTQ       CX, CX
-	JZ          done739
+	JZ          done753
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15315,11 +15532,11 @@ rest7401:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y2
-	JMP         done739
+	JMP         done753
 
-rest7402:
+rest7542:
 	TESTQ       CX, CX
-	JZ          done739
+	JZ          done753
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15329,11 +15546,11 @@ rest7402:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y3
-	JMP         done739
+	JMP         done753
 
-rest7403:
+rest7543:
 	TESTQ       CX, CX
-	JZ          done739
+	JZ          done753
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15343,11 +15560,11 @@ rest7403:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y4
-	JMP         done739
+	JMP         done753
 
-rest7404:
+rest7544:
 	TESTQ       CX, CX
-	JZ          done739
+	JZ          done753
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15357,11 +15574,11 @@ rest7404:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y5
-	JMP         done739
+	JMP         done753
 
-rest7405:
+rest7545:
 	TESTQ       CX, CX
-	JZ          done739
+	JZ          done753
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15371,11 +15588,11 @@ rest7405:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y6
-	JMP         done739
+	JMP         done753
 
-rest7406:
+rest7546:
 	TESTQ       CX, CX
-	JZ          done739
+	JZ          done753
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15385,11 +15602,11 @@ rest7406:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y7
-	JMP         done739
+	JMP         done753
 
-rest7407:
+rest7547:
 	TESTQ       CX, CX
-	JZ          done739
+	JZ          done753
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15400,7 +15617,7 @@ rest7407:
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y8
 
-done739:
+done753:
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
 	VADDPS       Y7, Y3, Y3
@@ -15430,9 +15647,9 @@ TEXT ·normAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+16, SI
-	JL           after745
+	JL           after759
 
-loop744:
+loop758:
 	VMOVUPS     (CX)(DI*4), Y2
 	VMOVUPS     (DX)(DI*4), Y3
 	VMOVUPS     (BX)(DI*4), Y4
@@ -15449,14 +15666,14 @@ loop744:
 	VMOVUPS     Y4, 32(AX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, SI
-	JGE         loop744
+	JGE         loop758
 
-after745:
+after759:
 	ADDQ $+16, SI
 	SUBQ $+8, SI
-	JL   after747
+	JL   after761
 
-loop746:
+loop760:
 	VMOVUPS     (CX)(DI*4), Y2
 	VMOVUPS     (DX)(DI*4), Y3
 	VMOVUPS     (BX)(DI*4), Y4
@@ -15466,12 +15683,12 @@ loop746:
 	VMOVUPS     Y4, (AX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, SI
-	JGE         loop746
+	JGE         loop760
 
-after747:
+after761:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JZ          end743
+	JZ          end757
 	LEAQ        masks<>+0(SB), R8
 	SHLQ        $0x02, SI
 	SUBQ        SI, R8
@@ -15485,7 +15702,7 @@ after747:
 	VFMADD231PS Y3, Y4, Y5
 	VMASKMOVPS  Y5, Y2, (AX)(DI*4)
 
-end743:
+end757:
 	VZEROUPPER
 	RET
 
@@ -15508,9 +15725,9 @@ TEXT ·normSumsAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+32, BX
-	JL           after751
+	JL           after765
 
-loop750:
+loop764:
 	VMOVUPS     (CX)(SI*4), Y10
 	VMOVUPS     (DX)(SI*4), Y11
 	VMOVUPS     (AX)(SI*4), Y12
@@ -15545,12 +15762,12 @@ loop750:
 	VFMADD231PS Y10, Y11, Y9
 	ADDQ        $+32, SI
 	SUBQ        $+32, BX
-	JGE         loop750
+	JGE         loop764
 
-after751:
+after765:
 	ADDQ        $+32, BX
 	CMPQ        BX, $+8
-	JL          rest7490
+	JL          rest7630
 	VMOVUPS     (CX)(SI*4), Y10
 	VMOVUPS     (DX)(SI*4), Y11
 	VMOVUPS     (AX)(SI*4), Y12
@@ -15561,7 +15778,7 @@ after751:
 	VFMADD231PS Y10, Y11, Y6
 	SUBQ        $+8, BX
 	CMPQ        BX, $+8
-	JL          rest7491
+	JL          rest7631
 	VMOVUPS     32(CX)(SI*4), Y10
 	VMOVUPS     32(DX)(SI*4), Y11
 	VMOVUPS     32(AX)(SI*4), Y12
@@ -15572,7 +15789,7 @@ after751:
 	VFMADD231PS Y10, Y11, Y7
 	SUBQ        $+8, BX
 	CMPQ        BX, $+8
-	JL          rest7492
+	JL          rest7632
 	VMOVUPS     64(CX)(SI*4), Y10
 	VMOVUPS     64(DX)(SI*4), Y11
 	VMOVUPS     64(AX)(SI*4), Y12
@@ -15583,7 +15800,7 @@ after751:
 	VFMADD231PS Y10, Y11, Y8
 	SUBQ        $+8, BX
 	CMPQ        BX, $+8
-	JL          rest7493
+	JL          rest7633
 	VMOVUPS     96(CX)(SI*4), Y10
 	VMOVUPS     96(DX)(SI*4), Y11
 	VMOVUPS     96(AX)(SI*4), Y12
@@ -15593,11 +15810,11 @@ after751:
 	VADDPS      Y11, Y5, Y5
 	VFMADD231PS Y10, Y11, Y9
 	SUBQ        $+8, BX
-	JMP         done748
+	JMP         done762
 
-rest7490:
+rest7630:
 	TESTQ       BX, BX
-	JZ          done748
+	JZ          done762
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -15611,11 +15828,11 @@ rest7490:
 	VMULPS      Y10, Y12, Y12
 	VADDPS      Y12, Y2, Y2
 	VFMADD231PS Y11, Y12, Y6
-	JMP         done748
+	JMP         done762
 
-rest7491:
+rest7631:
 	TESTQ       BX, BX
-	JZ          done748
+	JZ          done762
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -15629,11 +15846,11 @@ rest7491:
 	VMULPS      Y10, Y12, Y12
 	VADDPS      Y12, Y3, Y3
 	VFMADD231PS Y11, Y12, Y7
-	JMP         done748
+	JMP         done762
 
-rest7492:
+rest7632:
 	TESTQ       BX, BX
-	JZ          done748
+	JZ          done762
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -15647,11 +15864,11 @@ rest7492:
 	VMULPS      Y10, Y12, Y12
 	VADDPS      Y12, Y4, Y4
 	VFMADD231PS Y11, Y12, Y8
-	JMP         done748
+	JMP         done762
 
-rest7493:
+rest7633:
 	TESTQ       BX, BX
-	JZ          done748
+	JZ          done762
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -15666,7 +15883,7 @@ rest7493:
 	VADDPS      Y12, Y5, Y5
 	VFMADD231PS Y11, Y12, Y9
 
-done748:
+done762:
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y3, Y2, Y2
@@ -15704,9 +15921,9 @@ TEXT ·normGradAVX2(SB), NOSPLIT, $0-56
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+16, SI
-	JL           after754
+	JL           after768
 
-loop753:
+loop767:
 	VMOVUPS      (DX)(DI*4), Y4
 	VMOVUPS      (BX)(DI*4), Y5
 	VMOVUPS      (CX)(DI*4), Y6
@@ -15729,14 +15946,14 @@ loop753:
 	VMOVUPS      Y7, 32(AX)(DI*4)
 	ADDQ         $+16, DI
 	SUBQ         $+16, SI
-	JGE          loop753
+	JGE          loop767
 
-after754:
+after768:
 	ADDQ $+16, SI
 	SUBQ $+8, SI
-	JL   after756
+	JL   after770
 
-loop755:
+loop769:
 	VMOVUPS      (DX)(DI*4), Y4
 	VMOVUPS      (BX)(DI*4), Y5
 	VMOVUPS      (CX)(DI*4), Y6
@@ -15749,12 +15966,12 @@ loop755:
 	VMOVUPS      Y7, (AX)(DI*4)
 	ADDQ         $+8, DI
 	SUBQ         $+8, SI
-	JGE          loop755
+	JGE          loop769
 
-after756:
+after770:
 	ADDQ         $+8, SI
 	TESTQ        SI, SI
-	JZ           end752
+	JZ           end766
 	LEAQ         masks<>+0(SB), R8
 	SHLQ         $0x02, SI
 	SUBQ         SI, R8
@@ -15771,7 +15988,322 @@ after756:
 	VFMADD231PS  Y1, Y6, Y8
 	VMASKMOVPS   Y8, Y4, (AX)(DI*4)
 
-end752:
+end766:
+	VZEROUPPER
+	RET
+
+// func layerNormAVX2(dst *float32, x *float32, gain *float32, shift *float32, mean *float32, inv *float32, d int, rows int, size float32, eps float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·layerNormAVX2(SB), NOSPLIT, $0-72
+	VBROADCASTSS size+64(FP), Y0
+	VBROADCASTSS eps+68(FP), Y1
+	VBROADCASTSS c3f800000<>+0(SB), Y2
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         gain+16(FP), DX
+	MOVQ         shift+24(FP), BX
+	MOVQ         mean+32(FP), SI
+	MOVQ         inv+40(FP), DI
+	MOVQ         rows+56(FP), R8
+
+row771:
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	MOVQ   d+48(FP), R9
+	XORQ   R10, R10
+	SUBQ   $+32, R9
+	JL     after775
+
+loop774:
+	VMOVUPS (CX)(R10*4), Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS 32(CX)(R10*4), Y7
+	VADDPS  Y7, Y4, Y4
+	VMOVUPS 64(CX)(R10*4), Y7
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS 96(CX)(R10*4), Y7
+	VADDPS  Y7, Y6, Y6
+	ADDQ    $+32, R10
+	SUBQ    $+32, R9
+	JGE     loop774
+
+after775:
+	ADDQ    $+32, R9
+	CMPQ    R9, $+8
+	JL      rest7730
+	VMOVUPS (CX)(R10*4), Y7
+	VADDPS  Y7, Y3, Y3
+	SUBQ    $+8, R9
+	CMPQ    R9, $+8
+	JL      rest7731
+	VMOVUPS 32(CX)(R10*4), Y7
+	VADDPS  Y7, Y4, Y4
+	SUBQ    $+8, R9
+	CMPQ    R9, $+8
+	JL      rest7732
+	VMOVUPS 64(CX)(R10*4), Y7
+	VADDPS  Y7, Y5, Y5
+	SUBQ    $+8, R9
+	CMPQ    R9, $+8
+	JL      rest7733
+	VMOVUPS 96(CX)(R10*4), Y7
+	VADDPS  Y7, Y6, Y6
+	SUBQ    $+8, R9
+	JMP     done772
+
+rest7730:
+	TESTQ      R9, R9
+	JZ         done772
+	LEAQ       masks<>+0(SB), R11
+	SHLQ       $0x02, R9
+	SUBQ       R9, R11
+	SHRQ       $0x02, R9
+	VMOVUPS    32(R11), Y7
+	VMASKMOVPS (CX)(R10*4), Y7, Y7
+	VADDPS     Y7, Y3, Y3
+	JMP        done772
+
+rest7731:
+	TESTQ      R9, R9
+	JZ         done772
+	LEAQ       masks<>+0(SB), R11
+	SHLQ       $0x02, R9
+	SUBQ       R9, R11
+	SHRQ       $0x02, R9
+	VMOVUPS    32(R11), Y7
+	VMASKMOVPS 32(CX)(R10*4), Y7, Y7
+	VADDPS     Y7, Y4, Y4
+	JMP        done772
+
+rest7732:
+	TESTQ      R9, R9
+	JZ         done772
+	LEAQ       masks<>+0(SB), R11
+	SHLQ       $0x02, R9
+	SUBQ       R9, R11
+	SHRQ       $0x02, R9
+	VMOVUPS    32(R11), Y7
+	VMASKMOVPS 64(CX)(R10*4), Y7, Y7
+	VADDPS     Y7, Y5, Y5
+	JMP        done772
+
+rest7733:
+	TESTQ      R9, R9
+	JZ         done772
+	LEAQ       masks<>+0(SB), R11
+	SHLQ       $0x02, R9
+	SUBQ       R9, R11
+	SHRQ       $0x02, R9
+	VMOVUPS    32(R11), Y7
+	VMASKMOVPS 96(CX)(R10*4), Y7, Y7
+	VADDPS     Y7, Y6, Y6
+
+done772:
+	VADDPS       Y5, Y3, Y3
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VADDPS       X4, X3, X3
+	VMOVHLPS     X3, X3, X4
+	VADDPS       X4, X3, X3
+	VMOVSHDUP    X3, X4
+	VADDPS       X4, X3, X3
+	VDIVSS       X0, X3, X3
+	VMOVSS       X3, (SI)
+	VBROADCASTSS X3, Y7
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	MOVQ         d+48(FP), R9
+	XORQ         R10, R10
+	SUBQ         $+32, R9
+	JL           after779
+
+loop778:
+	VMOVUPS     (CX)(R10*4), Y8
+	VSUBPS      Y7, Y8, Y8
+	VFMADD231PS Y8, Y8, Y3
+	VMOVUPS     32(CX)(R10*4), Y8
+	VSUBPS      Y7, Y8, Y8
+	VFMADD231PS Y8, Y8, Y4
+	VMOVUPS     64(CX)(R10*4), Y8
+	VSUBPS      Y7, Y8, Y8
+	VFMADD231PS Y8, Y8, Y5
+	VMOVUPS     96(CX)(R10*4), Y8
+	VSUBPS      Y7, Y8, Y8
+	VFMADD231PS Y8, Y8, Y6
+	ADDQ        $+32, R10
+	SUBQ        $+32, R9
+	JGE         loop778
+
+after779:
+	ADDQ        $+32, R9
+	CMPQ        R9, $+8
+	JL          rest7770
+	VMOVUPS     (CX)(R10*4), Y8
+	VSUBPS      Y7, Y8, Y8
+	VFMADD231PS Y8, Y8, Y3
+	SUBQ        $+8, R9
+	CMPQ        R9, $+8
+	JL          rest7771
+	VMOVUPS     32(CX)(R10*4), Y8
+	VSUBPS      Y7, Y8, Y8
+	VFMADD231PS Y8, Y8, Y4
+	SUBQ        $+8, R9
+	CMPQ        R9, $+8
+	JL          rest7772
+	VMOVUPS     64(CX)(R10*4), Y8
+	VSUBPS      Y7, Y8, Y8
+	VFMADD231PS Y8, Y8, Y5
+	SUBQ        $+8, R9
+	CMPQ        R9, $+8
+	JL          rest7773
+	VMOVUPS     96(CX)(R10*4), Y8
+	VSUBPS      Y7, Y8, Y8
+	VFMADD231PS Y8, Y8, Y6
+	SUBQ        $+8, R9
+	JMP         done776
+
+rest7770:
+	TESTQ       R9, R9
+	JZ          done776
+	LEAQ        masks<>+0(SB), R11
+	SHLQ        $0x02, R9
+	SUBQ        R9, R11
+	SHRQ        $0x02, R9
+	VMOVUPS     32(R11), Y8
+	VMASKMOVPS  (CX)(R10*4), Y8, Y9
+	VSUBPS      Y7, Y9, Y9
+	VANDPS      Y8, Y9, Y9
+	VFMADD231PS Y9, Y9, Y3
+	JMP         done776
+
+rest7771:
+	TESTQ       R9, R9
+	JZ          done776
+	LEAQ        masks<>+0(SB), R11
+	SHLQ        $0x02, R9
+	SUBQ        R9, R11
+	SHRQ        $0x02, R9
+	VMOVUPS     32(R11), Y8
+	VMASKMOVPS  32(CX)(R10*4), Y8, Y9
+	VSUBPS      Y7, Y9, Y9
+	VANDPS      Y8, Y9, Y9
+	VFMADD231PS Y9, Y9, Y4
+	JMP         done776
+
+rest7772:
+	TESTQ       R9, R9
+	JZ          done776
+	LEAQ        masks<>+0(SB), R11
+	SHLQ        $0x02, R9
+	SUBQ        R9, R11
+	SHRQ        $0x02, R9
+	VMOVUPS     32(R11), Y8
+	VMASKMOVPS  64(CX)(R10*4), Y8, Y9
+	VSUBPS      Y7, Y9, Y9
+	VANDPS      Y8, Y9, Y9
+	VFMADD231PS Y9, Y9, Y5
+	JMP         done776
+
+rest7773:
+	TESTQ       R9, R9
+	JZ          done776
+	LEAQ        masks<>+0(SB), R11
+	SHLQ        $0x02, R9
+	SUBQ        R9, R11
+	SHRQ        $0x02, R9
+	VMOVUPS     32(R11), Y8
+	VMASKMOVPS  96(CX)(R10*4), Y8, Y9
+	VSUBPS      Y7, Y9, Y9
+	VANDPS      Y8, Y9, Y9
+	VFMADD231PS Y9, Y9, Y6
+
+done776:
+	VADDPS       Y5, Y3, Y3
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VADDPS       X4, X3, X3
+	VMOVHLPS     X3, X3, X4
+	VADDPS       X4, X3, X3
+	VMOVSHDUP    X3, X4
+	VADDPS       X4, X3, X3
+	VDIVSS       X0, X3, X3
+	VADDSS       X1, X3, X3
+	VSQRTSS      X3, X3, X3
+	VDIVSS       X3, X2, X3
+	VMOVSS       X3, (DI)
+	VBROADCASTSS X3, Y3
+	MOVQ         d+48(FP), R9
+	XORQ         R10, R10
+	SUBQ         $+16, R9
+	JL           after782
+
+loop781:
+	VMOVUPS     (CX)(R10*4), Y4
+	VMOVUPS     (DX)(R10*4), Y5
+	VMOVUPS     (BX)(R10*4), Y6
+	VSUBPS      Y7, Y4, Y4
+	VMULPS      Y3, Y4, Y4
+	VFMADD231PS Y4, Y5, Y6
+	VMOVUPS     Y6, (AX)(R10*4)
+	VMOVUPS     32(CX)(R10*4), Y4
+	VMOVUPS     32(DX)(R10*4), Y5
+	VMOVUPS     32(BX)(R10*4), Y6
+	VSUBPS      Y7, Y4, Y4
+	VMULPS      Y3, Y4, Y4
+	VFMADD231PS Y4, Y5, Y6
+	VMOVUPS     Y6, 32(AX)(R10*4)
+	ADDQ        $+16, R10
+	SUBQ        $+16, R9
+	JGE         loop781
+
+after782:
+	ADDQ $+16, R9
+	SUBQ $+8, R9
+	JL   after784
+
+loop783:
+	VMOVUPS     (CX)(R10*4), Y4
+	VMOVUPS     (DX)(R10*4), Y5
+	VMOVUPS     (BX)(R10*4), Y6
+	VSUBPS      Y7, Y4, Y4
+	VMULPS      Y3, Y4, Y4
+	VFMADD231PS Y4, Y5, Y6
+	VMOVUPS     Y6, (AX)(R10*4)
+	ADDQ        $+8, R10
+	SUBQ        $+8, R9
+	JGE         loop783
+
+after784:
+	ADDQ        $+8, R9
+	TESTQ       R9, R9
+	JZ          end780
+	LEAQ        masks<>+0(SB), R11
+	SHLQ        $0x02, R9
+	SUBQ        R9, R11
+	SHRQ        $0x02, R9
+	VMOVUPS     32(R11), Y4
+	VMASKMOVPS  (CX)(R10*4), Y4, Y5
+	VMASKMOVPS  (DX)(R10*4), Y4, Y6
+	VMASKMOVPS  (BX)(R10*4), Y4, Y8
+	VSUBPS      Y7, Y5, Y5
+	VMULPS      Y3, Y5, Y5
+	VFMADD231PS Y5, Y6, Y8
+	VMASKMOVPS  Y8, Y4, (AX)(R10*4)
+
+end780:
+	MOVQ d+48(FP), R9
+	LEAQ (CX)(R9*4), CX
+	LEAQ (AX)(R9*4), AX
+	ADDQ $0x04, SI
+	ADDQ $0x04, DI
+	DECQ R8
+	JNZ  row771
 	VZEROUPPER
 	RET
 
@@ -15783,9 +16315,9 @@ TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-40
 	MOVQ n+16(FP), DX
 	XORQ BX, BX
 	SUBQ $+32, DX
-	JL   after759
+	JL   after787
 
-loop758:
+loop786:
 	VMOVUPS (AX)(BX*4), Y0
 	VMOVUPS 32(AX)(BX*4), Y1
 	VMOVUPS 64(AX)(BX*4), Y2
@@ -15797,7 +16329,7 @@ loop758:
 	SHLQ    $0x02, R9
 	XORQ    R8, R8
 
-row760:
+row788:
 	VMOVUPS (CX)(R9*1), Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS 32(CX)(R9*1), Y4
@@ -15809,21 +16341,21 @@ row760:
 	ADDQ    DI, R9
 	INCQ    R8
 	CMPQ    R8, SI
-	JL      row760
+	JL      row788
 	VMOVUPS Y0, (AX)(BX*4)
 	VMOVUPS Y1, 32(AX)(BX*4)
 	VMOVUPS Y2, 64(AX)(BX*4)
 	VMOVUPS Y3, 96(AX)(BX*4)
 	ADDQ    $+32, BX
 	SUBQ    $+32, DX
-	JGE     loop758
+	JGE     loop786
 
-after759:
+after787:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after762
+	JL   after790
 
-loop761:
+loop789:
 	VMOVUPS (AX)(BX*4), Y0
 	MOVQ    rows+24(FP), SI
 	MOVQ    stride+32(FP), DI
@@ -15832,22 +16364,22 @@ loop761:
 	SHLQ    $0x02, R9
 	XORQ    R8, R8
 
-row763:
+row791:
 	VMOVUPS (CX)(R9*1), Y1
 	VADDPS  Y1, Y0, Y0
 	ADDQ    DI, R9
 	INCQ    R8
 	CMPQ    R8, SI
-	JL      row763
+	JL      row791
 	VMOVUPS Y0, (AX)(BX*4)
 	ADDQ    $+8, BX
 	SUBQ    $+8, DX
-	JGE     loop761
+	JGE     loop789
 
-after762:
+after790:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end757
+	JZ         end785
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -15861,16 +16393,16 @@ after762:
 	SHLQ       $0x02, R8
 	XORQ       DI, DI
 
-row764:
+row792:
 	VMASKMOVPS (CX)(R8*1), Y0, Y2
 	VADDPS     Y2, Y1, Y1
 	ADDQ       SI, R8
 	INCQ       DI
 	CMPQ       DI, DX
-	JL         row764
+	JL         row792
 	VMASKMOVPS Y1, Y0, (AX)(BX*4)
 
-end757:
+end785:
 	VZEROUPPER
 	RET
 
@@ -15884,9 +16416,9 @@ TEXT ·copyRowsAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after767
+	JL   after795
 
-loop766:
+loop794:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -15895,7 +16427,7 @@ loop766:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row768:
+row796:
 	VMOVUPS (DX)(R11*1), Y0
 	VMOVUPS Y0, (DI)
 	VMOVUPS 32(DX)(R11*1), Y0
@@ -15908,17 +16440,17 @@ row768:
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row768
+	JL      row796
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop766
+	JGE     loop794
 
-after767:
+after795:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after770
+	JL   after798
 
-loop769:
+loop797:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -15927,22 +16459,22 @@ loop769:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row771:
+row799:
 	VMOVUPS (DX)(R11*1), Y0
 	VMOVUPS Y0, (DI)
 	ADDQ    CX, DI
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row771
+	JL      row799
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop769
+	JGE     loop797
 
-after770:
+after798:
 	ADDQ    $+8, BX
 	TESTQ   BX, BX
-	JZ      end765
+	JZ      end793
 	LEAQ    masks<>+0(SB), DI
 	SHLQ    $0x02, BX
 	SUBQ    BX, DI
@@ -15956,16 +16488,16 @@ after770:
 	SHLQ    $0x02, R8
 	XORQ    SI, SI
 
-row772:
+row800:
 	VMASKMOVPS (DX)(R8*1), Y0, Y1
 	VMASKMOVPS Y1, Y0, (AX)
 	ADDQ       CX, AX
 	ADDQ       DI, R8
 	INCQ       SI
 	CMPQ       SI, BX
-	JL         row772
+	JL         row800
 
-end765:
+end793:
 	VZEROUPPER
 	RET
 
@@ -15979,9 +16511,9 @@ TEXT ·addRowsAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after775
+	JL   after803
 
-loop774:
+loop802:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -15990,7 +16522,7 @@ loop774:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row776:
+row804:
 	VMOVUPS (DX)(R11*1), Y0
 	VMOVUPS (DI), Y1
 	VADDPS  Y1, Y0, Y0
@@ -16011,17 +16543,17 @@ row776:
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row776
+	JL      row804
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop774
+	JGE     loop802
 
-after775:
+after803:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after778
+	JL   after806
 
-loop777:
+loop805:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -16030,7 +16562,7 @@ loop777:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row779:
+row807:
 	VMOVUPS (DX)(R11*1), Y0
 	VMOVUPS (DI), Y1
 	VADDPS  Y1, Y0, Y0
@@ -16039,15 +16571,15 @@ row779:
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row779
+	JL      row807
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop777
+	JGE     loop805
 
-after778:
+after806:
 	ADDQ    $+8, BX
 	TESTQ   BX, BX
-	JZ      end773
+	JZ      end801
 	LEAQ    masks<>+0(SB), DI
 	SHLQ    $0x02, BX
 	SUBQ    BX, DI
@@ -16061,7 +16593,7 @@ after778:
 	SHLQ    $0x02, R8
 	XORQ    SI, SI
 
-row780:
+row808:
 	VMASKMOVPS (DX)(R8*1), Y0, Y1
 	VMASKMOVPS (AX), Y0, Y2
 	VADDPS     Y2, Y1, Y1
@@ -16070,9 +16602,9 @@ row780:
 	ADDQ       DI, R8
 	INCQ       SI
 	CMPQ       SI, BX
-	JL         row780
+	JL         row808
 
-end773:
+end801:
 	VZEROUPPER
 	RET
 
@@ -16089,9 +16621,9 @@ TEXT ·normGainsAVX2(SB), NOSPLIT, $0-72
 	MOVQ   n+32(FP), R8
 	XORQ   R9, R9
 	SUBQ   $+32, R8
-	JL     after783
+	JL     after811
 
-loop782:
+loop810:
 	VMOVUPS (AX)(R9*4), Y1
 	VMOVUPS (CX)(R9*4), Y5
 	VMOVUPS 32(AX)(R9*4), Y2
@@ -16107,7 +16639,7 @@ loop782:
 	SHLQ    $0x02, R13
 	XORQ    R12, R12
 
-row784:
+row812:
 	VBROADCASTSS (SI)(R12*4), Y9
 	VBROADCASTSS (DI)(R12*4), Y10
 	VMOVUPS      (BX)(R13*1), Y11
@@ -16145,7 +16677,7 @@ row784:
 	ADDQ         R11, R13
 	INCQ         R12
 	CMPQ         R12, R10
-	JL           row784
+	JL           row812
 	VMOVUPS      Y1, (AX)(R9*4)
 	VMOVUPS      Y5, (CX)(R9*4)
 	VMOVUPS      Y2, 32(AX)(R9*4)
@@ -16156,14 +16688,14 @@ row784:
 	VMOVUPS      Y8, 96(CX)(R9*4)
 	ADDQ         $+32, R9
 	SUBQ         $+32, R8
-	JGE          loop782
+	JGE          loop810
 
-after783:
+after811:
 	ADDQ $+32, R8
 	SUBQ $+8, R8
-	JL   after786
+	JL   after814
 
-loop785:
+loop813:
 	VMOVUPS (AX)(R9*4), Y1
 	VMOVUPS (CX)(R9*4), Y2
 	MOVQ    rows+56(FP), R10
@@ -16173,7 +16705,7 @@ loop785:
 	SHLQ    $0x02, R13
 	XORQ    R12, R12
 
-row787:
+row815:
 	VBROADCASTSS (SI)(R12*4), Y3
 	VBROADCASTSS (DI)(R12*4), Y4
 	VMOVUPS      (BX)(R13*1), Y5
@@ -16187,17 +16719,17 @@ row787:
 	ADDQ         R11, R13
 	INCQ         R12
 	CMPQ         R12, R10
-	JL           row787
+	JL           row815
 	VMOVUPS      Y1, (AX)(R9*4)
 	VMOVUPS      Y2, (CX)(R9*4)
 	ADDQ         $+8, R9
 	SUBQ         $+8, R8
-	JGE          loop785
+	JGE          loop813
 
-after786:
+after814:
 	ADDQ       $+8, R8
 	TESTQ      R8, R8
-	JZ         end781
+	JZ         end809
 	LEAQ       masks<>+0(SB), R10
 	SHLQ       $0x02, R8
 	SUBQ       R8, R10
@@ -16212,7 +16744,7 @@ after786:
 	SHLQ       $0x02, R12
 	XORQ       R11, R11
 
-row788:
+row816:
 	VBROADCASTSS (SI)(R11*4), Y4
 	VBROADCASTSS (DI)(R11*4), Y5
 	VMASKMOVPS   (BX)(R12*1), Y1, Y6
@@ -16226,10 +16758,10 @@ row788:
 	ADDQ         R10, R12
 	INCQ         R11
 	CMPQ         R11, R8
-	JL           row788
+	JL           row816
 	VMASKMOVPS   Y2, Y1, (AX)(R9*4)
 	VMASKMOVPS   Y3, Y1, (CX)(R9*4)
 
-end781:
+end809:
 	VZEROUPPER
 	RET

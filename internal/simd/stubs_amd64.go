@@ -242,3 +242,9 @@ func copyRowsAVX2(dst *float32, dstStride int, x *float32, n, rows, stride int)
 
 //go:noescape
 func addRowsAVX2(dst *float32, dstStride int, x *float32, n, rows, stride int)
+
+//go:noescape
+func layerNormAVX512(dst, x, gain, shift, mean, inv *float32, d, rows int, size, eps float32)
+
+//go:noescape
+func layerNormAVX2(dst, x, gain, shift, mean, inv *float32, d, rows int, size, eps float32)

@@ -66,8 +66,6 @@ func layers(s isa) {
 	})
 	s.end()
 
-	norms(s)
-	columns(s)
 }
 
 // addWhere adds x to sum in the lanes of m. It destroys x.
@@ -78,86 +76,4 @@ func (s isa) addWhere(m mask, x, sum reg.VecVirtual) {
 	}
 	VADDPS(x, sum, x)
 	VBLENDVPS(m.y, x, sum, sum)
-}
-
-// norms writes what a normalisation does to one vector.
-func norms(s isa) {
-	s.begin("sumSquaresAbout", "func(x *float32, n int, mean float32) float32")
-	x, mean := pointer("x"), s.broadcast("mean")
-	acc := s.accumulators(sumLanes)
-	st := s.along("n")
-	st.inLanes(len(acc), func(i int, m *mask) {
-		v := s.vec()
-		s.load(st.at(x, i), m, v)
-		VSUBPS(mean, v, v)
-		if m != nil {
-			s.keep(*m, v)
-		}
-		VFMADD231PS(v, v, acc[i])
-	})
-	s.giveBack(s.fold(acc, addPS))
-
-	s.begin("norm", "func(dst, x, gain, shift *float32, n int, mean, inv float32)")
-	dst, x, gain, shift := pointer("dst"), pointer("x"), pointer("gain"), pointer("shift")
-	u := s.unit()
-	st = s.along("n")
-	st.each(2, func(i int, m *mask) {
-		v, g, y := s.vec(), s.vec(), s.vec()
-		s.load(st.at(x, i), m, v)
-		s.load(st.at(gain, i), m, g)
-		s.load(st.at(shift, i), m, y)
-		u.of(v)
-		VFMADD231PS(v, g, y)
-		s.store(y, m, st.at(dst, i))
-	})
-	s.end()
-
-	s.begin("normSums", "func(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)")
-	dy, x, gain := pointer("dy"), pointer("x"), pointer("gain")
-	u = s.unit()
-	flat, along := s.accumulators(32), s.accumulators(32)
-	st = s.along("n")
-	st.inLanes(len(flat), func(i int, m *mask) {
-		v, g, d := s.vec(), s.vec(), s.vec()
-		s.load(st.at(x, i), m, v)
-		s.load(st.at(gain, i), m, g)
-		s.load(st.at(dy, i), m, d)
-		u.of(v)
-		VMULPS(d, g, g)
-		VADDPS(g, flat[i], flat[i])
-		VFMADD231PS(v, g, along[i])
-	})
-	Store(s.fold(flat, addPS).AsX(), ReturnIndex(0))
-	Store(s.fold(along, addPS).AsX(), ReturnIndex(1))
-	s.end()
-
-	s.begin("normGrad", "func(dx, dy, x, gain *float32, n int, mean, inv, flat, along float32)")
-	dx, dy, x, gain := pointer("dx"), pointer("dy"), pointer("x"), pointer("gain")
-	u = s.unit()
-	flatAll, alongAll := s.broadcast("flat"), s.broadcast("along")
-	st = s.along("n")
-	st.each(2, func(i int, m *mask) {
-		v, g, d, sum := s.vec(), s.vec(), s.vec(), s.vec()
-		s.load(st.at(x, i), m, v)
-		s.load(st.at(gain, i), m, g)
-		s.load(st.at(dy, i), m, d)
-		s.load(st.at(dx, i), m, sum)
-		u.of(v)
-		VFMSUB213PS(flatAll, d, g)
-		VFNMADD231PS(alongAll, v, g)
-		VFMADD231PS(u.inv, g, sum)
-		s.store(sum, m, st.at(dx, i))
-	})
-	s.end()
-}
-
-// unit makes unit vectors, by the parameters mean and inv.
-type unit struct{ mean, inv reg.VecVirtual }
-
-func (s isa) unit() unit { return unit{s.broadcast("mean"), s.broadcast("inv")} }
-
-// of replaces x.
-func (u unit) of(x reg.VecVirtual) {
-	VSUBPS(u.mean, x, x)
-	VMULPS(u.inv, x, x)
 }

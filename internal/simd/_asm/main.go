@@ -26,6 +26,9 @@ func main() {
 		adam(s)
 		dropouts(s)
 		layers(s)
+		norms(s)
+		layerNorm(s)
+		columns(s)
 	}
 	Generate()
 }
