@@ -71,17 +71,17 @@ func norm(t *Tape, op string, x, gain, shift *Tensor, eps float32) *Tensor {
 			//	dx += inv·(g − mean(g) − u·mean(g·u)), without mean(g) for RMSNorm.
 			if dx, fresh := t.gradOf(x); dx != nil {
 				par.For(n, chunk, func(lo, hi int) {
+					clearIf(fresh, dx[lo*d:hi*d])
+					if centred {
+						simd.LayerNormGrad(dx[lo*d:hi*d], dy[lo*d:hi*d], x.data[lo*d:hi*d], gain.data, mean[lo:hi], inv[lo:hi])
+						return
+					}
 					for r := lo; r < hi; r++ {
 						dx, dy, x := dx[r*d:(r+1)*d], dy[r*d:(r+1)*d], x.data[r*d:(r+1)*d]
-						clearIf(fresh, dx)
-						if zero(dy) {
-							continue
+						if !zero(dy) {
+							_, along := simd.NormSums(dy, x, gain.data, 0, inv[r])
+							simd.NormGrad(dx, dy, x, gain.data, 0, inv[r], 0, along/float32(d))
 						}
-						flat, along := simd.NormSums(dy, x, gain.data, mean[r], inv[r])
-						if !centred {
-							flat = 0
-						}
-						simd.NormGrad(dx, dy, x, gain.data, mean[r], inv[r], flat/float32(d), along/float32(d))
 					}
 				})
 			}

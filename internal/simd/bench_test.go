@@ -80,6 +80,9 @@ func BenchmarkVector(b *testing.B) {
 		{"LayerNorm", func(x, y, z, w []float32) {
 			LayerNorm(x, y, z[:64], z[64:128], w[:len(w)/64], w[64:64+len(w)/64], 1e-5)
 		}},
+		{"LayerNormGrad", func(x, y, z, w []float32) {
+			LayerNormGrad(w, x, y, z[:64], z[64:64+len(w)/64], z[64:64+len(w)/64])
+		}},
 		{"NormSums", func(x, y, z, w []float32) { NormSums(x, y, z, 0.1, 1.1) }},
 		{"NormGrad", func(x, y, z, w []float32) { NormGrad(w, x, y, z, 0.1, 1.1, 0.1, 0.1) }},
 		{"NormGains", func(x, y, z, w []float32) { NormGains(w[:64], x[:64], y, z, y[:len(y)/64], z[:len(y)/64], 64) }},

@@ -115,3 +115,7 @@ func addRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) 
 func layerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
 	layerNormGeneric(dst, x, gain, shift, mean, inv, eps)
 }
+
+func layerNormGrad(dx, dy, x, gain, mean, inv []float32) {
+	layerNormGradGeneric(dx, dy, x, gain, mean, inv)
+}

@@ -1,6 +1,9 @@
 package simd
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 func reluGeneric(dst, x []float32) {
 	dst = dst[:len(x)]
@@ -70,6 +73,18 @@ func layerNormGeneric(dst, x, gain, shift, mean, inv []float32, eps float32) {
 		mean[r] = Sum(x) / float32(d)
 		inv[r] = float32(1 / math.Sqrt(float64(SumSquaresAbout(x, mean[r])/float32(d)+eps)))
 		Norm(dst[r*d:(r+1)*d], x, gain, shift, mean[r], inv[r])
+	}
+}
+
+func layerNormGradGeneric(dx, dy, x, gain, mean, inv []float32) {
+	d := len(gain)
+	for r := range mean {
+		dx, dy, x := dx[r*d:(r+1)*d], dy[r*d:(r+1)*d], x[r*d:(r+1)*d]
+		if !slices.ContainsFunc(dy, func(v float32) bool { return v != 0 }) {
+			continue
+		}
+		flat, along := NormSums(dy, x, gain, mean[r], inv[r])
+		NormGrad(dx, dy, x, gain, mean[r], inv[r], flat/float32(d), along/float32(d))
 	}
 }
 

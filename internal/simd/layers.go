@@ -95,6 +95,33 @@ func LayerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
 	}
 }
 
+// LayerNormGrad adds to dx what a gradient dy of the rows of LayerNorm gives;
+// mean and inv are what that has written. A row of dy that is 0 throughout adds
+// nothing, whatever x holds.
+func LayerNormGrad(dx, dy, x, gain, mean, inv []float32) {
+	d, rows := len(gain), len(mean)
+	if len(dx) != rows*d {
+		mismatch("LayerNormGrad", "dx", len(dx), "mean", rows)
+	}
+	if len(dx) != len(dy) {
+		mismatch("LayerNormGrad", "dx", len(dx), "dy", len(dy))
+	}
+	if len(dx) != len(x) {
+		mismatch("LayerNormGrad", "dx", len(dx), "x", len(x))
+	}
+	if len(inv) != rows {
+		mismatch("LayerNormGrad", "mean", rows, "inv", len(inv))
+	}
+	if d == 0 {
+		return
+	}
+	step := max(1, mostBlock/d)
+	for r := 0; r < rows; r += step {
+		end := min(r+step, rows)
+		layerNormGrad(dx[r*d:end*d], dy[r*d:end*d], x[r*d:end*d], gain, mean[r:end], inv[r:end])
+	}
+}
+
 // NormSums returns two sums over a vector that the gradient of Norm is made
 // of: that of gain[i]·dy[i] and that of gain[i]·dy[i]·u[i].
 func NormSums(dy, x, gain []float32, mean, inv float32) (flat, along float32) {

@@ -193,7 +193,9 @@ func addRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) 
 	}
 }
 
-// layerNorm leaves rows that are too long for a kernel to the others.
+// layerNorm and its gradient leave rows that are too long for a kernel to those
+// for vectors.
+
 func layerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
 	d, rows := len(gain), len(mean)
 	switch {
@@ -203,5 +205,17 @@ func layerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
 		layerNormAVX2(&dst[0], &x[0], &gain[0], &shift[0], &mean[0], &inv[0], d, rows, float32(d), eps)
 	default:
 		layerNormGeneric(dst, x, gain, shift, mean, inv, eps)
+	}
+}
+
+func layerNormGrad(dx, dy, x, gain, mean, inv []float32) {
+	d, rows := len(gain), len(mean)
+	switch {
+	case active == avx512 && d <= mostBlock:
+		layerNormGradAVX512(&dx[0], &dy[0], &x[0], &gain[0], &mean[0], &inv[0], d, rows, float32(d))
+	case active == avx2 && d <= mostBlock:
+		layerNormGradAVX2(&dx[0], &dy[0], &x[0], &gain[0], &mean[0], &inv[0], d, rows, float32(d))
+	default:
+		layerNormGradGeneric(dx, dy, x, gain, mean, inv)
 	}
 }

@@ -240,3 +240,60 @@ func TestLayerNorm(t *testing.T) {
 		}
 	})
 }
+
+func TestLayerNormGrad(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(63, 64))
+		for _, size := range [][2]int{{0, 5}, {3, 0}, {1, 1}, {7, 5}, {5, 16}, {4, 33}, {130, 64}, {4, 67}, {3, 8191}, {2, 1 << 14}, {2, 1<<14 + 1}} {
+			rows, d := size[0], size[1]
+			x, dx, dy, gain := newGuarded(r, rows*d), newGuarded(r, rows*d), newGuarded(r, rows*d), newGuarded(r, d)
+			mean, inv := newGuarded(r, rows), newGuarded(r, rows)
+			hidden := -1
+			if rows > 2 && d > 0 {
+				hidden = 1 // holds NaN, and no gradient
+				x.x[d], mean.x[1], inv.x[1] = nan, nan, nan
+				for i := range d {
+					dy.x[d+i] = []float32{0, minus0}[i%2]
+				}
+			}
+			before := clone(dx.x)
+			LayerNormGrad(dx.x, dy.x, x.x, gain.x, mean.x, inv.x)
+			for i := range rows {
+				row := func(g []float32) []float32 { return g[i*d : (i+1)*d] }
+				if i == hidden {
+					if !same(row(dx.x), row(before)) {
+						t.Errorf("%d rows of %d: a row without gradient adds something", rows, d)
+					}
+					continue
+				}
+				var flat, along, flatAbs, alongAbs float64
+				m, s := float64(mean.x[i]), float64(inv.x[i])
+				for j, v := range row(x.x) {
+					g := float64(gain.x[j]) * float64(row(dy.x)[j])
+					u := (float64(v) - m) * s
+					flat, along = flat+g/float64(d), along+g*u/float64(d)
+					flatAbs, alongAbs = flatAbs+math.Abs(g)/float64(d), alongAbs+math.Abs(g*u)/float64(d)
+				}
+				for j, v := range row(x.x) {
+					g := float64(gain.x[j]) * float64(row(dy.x)[j])
+					u := (float64(v) - m) * s
+					want := float64(row(before)[j]) + s*(g-flat-u*along)
+					bound := 1e-6*(math.Abs(want)+math.Abs(s)*(math.Abs(g)+math.Abs(u*along))) + math.Abs(s)*(flatAbs+math.Abs(u)*alongAbs)*float64(d/4+10)/(1<<24)
+					if off := math.Abs(float64(row(dx.x)[j]) - want); !(off <= bound) {
+						t.Fatalf("%d rows of %d: element %d of row %d is %v, want %v within %v", rows, d, j, i, row(dx.x)[j], want, bound)
+					}
+				}
+				alone := clone(row(before))
+				LayerNormGrad(alone, row(dy.x), row(x.x), gain.x, mean.x[i:i+1], inv.x[i:i+1])
+				if !same(alone, row(dx.x)) {
+					t.Errorf("%d rows of %d: row %d is another one alone", rows, d, i)
+				}
+			}
+			for _, g := range []guarded{x, dx, dy, gain, mean, inv} {
+				if !g.intact() {
+					t.Fatalf("%d rows of %d: wrote outside", rows, d)
+				}
+			}
+		}
+	})
+}

@@ -7926,6 +7926,222 @@ end351:
 	VZEROUPPER
 	RET
 
+// func layerNormGradAVX512(dx *float32, dy *float32, x *float32, gain *float32, mean *float32, inv *float32, d int, rows int, size float32)
+// Requires: AVX, AVX512F, AVX512VL, BMI2
+TEXT ·layerNormGradAVX512(SB), NOSPLIT, $0-68
+	VBROADCASTSS size+64(FP), Z0
+	MOVQ         dx+0(FP), AX
+	MOVQ         dy+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         gain+24(FP), BX
+	MOVQ         mean+32(FP), SI
+	MOVQ         inv+40(FP), DI
+	MOVQ         rows+56(FP), R8
+
+row356:
+	VBROADCASTSS (SI), Z1
+	VBROADCASTSS (DI), Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	VPXORD       Z5, Z5, Z5
+	VPXORD       Z6, Z6, Z6
+	VPXORD       Z7, Z7, Z7
+	MOVQ         d+48(FP), R9
+	XORQ         R10, R10
+	SUBQ         $+32, R9
+	JL           after361
+
+loop360:
+	VMOVUPS     (DX)(R10*4), Z8
+	VMOVUPS     (BX)(R10*4), Z9
+	VMOVUPS     (CX)(R10*4), Z10
+	VPORD       Z10, Z7, Z7
+	VSUBPS      Z1, Z8, Z8
+	VMULPS      Z2, Z8, Z8
+	VMULPS      Z10, Z9, Z9
+	VADDPS      Z9, Z3, Z3
+	VFMADD231PS Z8, Z9, Z5
+	VMOVUPS     64(DX)(R10*4), Z8
+	VMOVUPS     64(BX)(R10*4), Z9
+	VMOVUPS     64(CX)(R10*4), Z10
+	VPORD       Z10, Z7, Z7
+	VSUBPS      Z1, Z8, Z8
+	VMULPS      Z2, Z8, Z8
+	VMULPS      Z10, Z9, Z9
+	VADDPS      Z9, Z4, Z4
+	VFMADD231PS Z8, Z9, Z6
+	ADDQ        $+32, R10
+	SUBQ        $+32, R9
+	JGE         loop360
+
+after361:
+	ADDQ        $+32, R9
+	CMPQ        R9, $+16
+	JL          rest3590
+	VMOVUPS     (DX)(R10*4), Z8
+	VMOVUPS     (BX)(R10*4), Z9
+	VMOVUPS     (CX)(R10*4), Z10
+	VPORD       Z10, Z7, Z7
+	VSUBPS      Z1, Z8, Z8
+	VMULPS      Z2, Z8, Z8
+	VMULPS      Z10, Z9, Z9
+	VADDPS      Z9, Z3, Z3
+	VFMADD231PS Z8, Z9, Z5
+	SUBQ        $+16, R9
+	CMPQ        R9, $+16
+	JL          rest3591
+	VMOVUPS     64(DX)(R10*4), Z8
+	VMOVUPS     64(BX)(R10*4), Z9
+	VMOVUPS     64(CX)(R10*4), Z10
+	VPORD       Z10, Z7, Z7
+	VSUBPS      Z1, Z8, Z8
+	VMULPS      Z2, Z8, Z8
+	VMULPS      Z10, Z9, Z9
+	VADDPS      Z9, Z4, Z4
+	VFMADD231PS Z8, Z9, Z6
+	SUBQ        $+16, R9
+	JMP         done358
+
+rest3590:
+	TESTQ       R9, R9
+	JZ          done358
+	MOVL        $-1, R11
+	BZHIL       R9, R11, R11
+	KMOVW       R11, K1
+	VMOVUPS.Z   (DX)(R10*4), K1, Z8
+	VMOVUPS.Z   (BX)(R10*4), K1, Z9
+	VMOVUPS.Z   (CX)(R10*4), K1, Z10
+	VPORD       Z10, Z7, Z7
+	VSUBPS      Z1, Z8, Z8
+	VMULPS      Z2, Z8, Z8
+	VMULPS      Z10, Z9, Z9
+	VADDPS      Z9, Z3, Z3
+	VFMADD231PS Z8, Z9, Z5
+	JMP         done358
+
+rest3591:
+	TESTQ       R9, R9
+	JZ          done358
+	MOVL        $-1, R11
+	BZHIL       R9, R11, R11
+	KMOVW       R11, K1
+	VMOVUPS.Z   64(DX)(R10*4), K1, Z8
+	VMOVUPS.Z   64(BX)(R10*4), K1, Z9
+	VMOVUPS.Z   64(CX)(R10*4), K1, Z10
+	VPORD       Z10, Z7, Z7
+	VSUBPS      Z1, Z8, Z8
+	VMULPS      Z2, Z8, Z8
+	VMULPS      Z10, Z9, Z9
+	VADDPS      Z9, Z4, Z4
+	VFMADD231PS Z8, Z9, Z6
+
+done358:
+	VPTESTMD      c7fffffff<>+0(SB), Z7, K1
+	KORTESTW      K1, K1
+	JZ            next357
+	VADDPS        Z4, Z3, Z3
+	VEXTRACTF64X4 $0x01, Z3, Y8
+	VADDPS        Y8, Y3, Y3
+	VEXTRACTF32X4 $0x01, Y3, X8
+	VADDPS        X8, X3, X3
+	VMOVHLPS      X3, X3, X8
+	VADDPS        X8, X3, X3
+	VMOVSHDUP     X3, X8
+	VADDPS        X8, X3, X3
+	VDIVSS        X0, X3, X3
+	VBROADCASTSS  X3, Z8
+	VADDPS        Z6, Z5, Z5
+	VEXTRACTF64X4 $0x01, Z5, Y9
+	VADDPS        Y9, Y5, Y5
+	VEXTRACTF32X4 $0x01, Y5, X9
+	VADDPS        X9, X5, X5
+	VMOVHLPS      X5, X5, X9
+	VADDPS        X9, X5, X5
+	VMOVSHDUP     X5, X9
+	VADDPS        X9, X5, X5
+	VDIVSS        X0, X5, X5
+	VBROADCASTSS  X5, Z9
+	MOVQ          d+48(FP), R9
+	XORQ          R10, R10
+	SUBQ          $+32, R9
+	JL            after364
+
+loop363:
+	VMOVUPS      (DX)(R10*4), Z10
+	VMOVUPS      (BX)(R10*4), Z11
+	VMOVUPS      (CX)(R10*4), Z12
+	VMOVUPS      (AX)(R10*4), Z13
+	VSUBPS       Z1, Z10, Z10
+	VMULPS       Z2, Z10, Z10
+	VFMSUB213PS  Z8, Z12, Z11
+	VFNMADD231PS Z9, Z10, Z11
+	VFMADD231PS  Z2, Z11, Z13
+	VMOVUPS      Z13, (AX)(R10*4)
+	VMOVUPS      64(DX)(R10*4), Z10
+	VMOVUPS      64(BX)(R10*4), Z11
+	VMOVUPS      64(CX)(R10*4), Z12
+	VMOVUPS      64(AX)(R10*4), Z13
+	VSUBPS       Z1, Z10, Z10
+	VMULPS       Z2, Z10, Z10
+	VFMSUB213PS  Z8, Z12, Z11
+	VFNMADD231PS Z9, Z10, Z11
+	VFMADD231PS  Z2, Z11, Z13
+	VMOVUPS      Z13, 64(AX)(R10*4)
+	ADDQ         $+32, R10
+	SUBQ         $+32, R9
+	JGE          loop363
+
+after364:
+	ADDQ $+32, R9
+	SUBQ $+16, R9
+	JL   after366
+
+loop365:
+	VMOVUPS      (DX)(R10*4), Z10
+	VMOVUPS      (BX)(R10*4), Z11
+	VMOVUPS      (CX)(R10*4), Z12
+	VMOVUPS      (AX)(R10*4), Z13
+	VSUBPS       Z1, Z10, Z10
+	VMULPS       Z2, Z10, Z10
+	VFMSUB213PS  Z8, Z12, Z11
+	VFNMADD231PS Z9, Z10, Z11
+	VFMADD231PS  Z2, Z11, Z13
+	VMOVUPS      Z13, (AX)(R10*4)
+	ADDQ         $+16, R10
+	SUBQ         $+16, R9
+	JGE          loop365
+
+after366:
+	ADDQ         $+16, R9
+	TESTQ        R9, R9
+	JZ           end362
+	MOVL         $-1, R11
+	BZHIL        R9, R11, R11
+	KMOVW        R11, K1
+	VMOVUPS.Z    (DX)(R10*4), K1, Z10
+	VMOVUPS.Z    (BX)(R10*4), K1, Z11
+	VMOVUPS.Z    (CX)(R10*4), K1, Z12
+	VMOVUPS.Z    (AX)(R10*4), K1, Z13
+	VSUBPS       Z1, Z10, Z10
+	VMULPS       Z2, Z10, Z10
+	VFMSUB213PS  Z8, Z12, Z11
+	VFNMADD231PS Z9, Z10, Z11
+	VFMADD231PS  Z2, Z11, Z13
+	VMOVUPS      Z13, K1, (AX)(R10*4)
+
+end362:
+next357:
+	MOVQ d+48(FP), R9
+	LEAQ (AX)(R9*4), AX
+	LEAQ (CX)(R9*4), CX
+	LEAQ (DX)(R9*4), DX
+	ADDQ $0x04, SI
+	ADDQ $0x04, DI
+	DECQ R8
+	JNZ  row356
+	VZEROUPPER
+	RET
+
 // func sumRowsAVX512(dst *float32, x *float32, n int, rows int, stride int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-40
@@ -7934,9 +8150,9 @@ TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-40
 	MOVQ n+16(FP), DX
 	XORQ BX, BX
 	SUBQ $+64, DX
-	JL   after358
+	JL   after369
 
-loop357:
+loop368:
 	VMOVUPS (AX)(BX*4), Z0
 	VMOVUPS 64(AX)(BX*4), Z1
 	VMOVUPS 128(AX)(BX*4), Z2
@@ -7948,7 +8164,7 @@ loop357:
 	SHLQ    $0x02, R9
 	XORQ    R8, R8
 
-row359:
+row370:
 	VMOVUPS (CX)(R9*1), Z4
 	VADDPS  Z4, Z0, Z0
 	VMOVUPS 64(CX)(R9*1), Z4
@@ -7960,21 +8176,21 @@ row359:
 	ADDQ    DI, R9
 	INCQ    R8
 	CMPQ    R8, SI
-	JL      row359
+	JL      row370
 	VMOVUPS Z0, (AX)(BX*4)
 	VMOVUPS Z1, 64(AX)(BX*4)
 	VMOVUPS Z2, 128(AX)(BX*4)
 	VMOVUPS Z3, 192(AX)(BX*4)
 	ADDQ    $+64, BX
 	SUBQ    $+64, DX
-	JGE     loop357
+	JGE     loop368
 
-after358:
+after369:
 	ADDQ $+64, DX
 	SUBQ $+16, DX
-	JL   after361
+	JL   after372
 
-loop360:
+loop371:
 	VMOVUPS (AX)(BX*4), Z0
 	MOVQ    rows+24(FP), SI
 	MOVQ    stride+32(FP), DI
@@ -7983,22 +8199,22 @@ loop360:
 	SHLQ    $0x02, R9
 	XORQ    R8, R8
 
-row362:
+row373:
 	VMOVUPS (CX)(R9*1), Z1
 	VADDPS  Z1, Z0, Z0
 	ADDQ    DI, R9
 	INCQ    R8
 	CMPQ    R8, SI
-	JL      row362
+	JL      row373
 	VMOVUPS Z0, (AX)(BX*4)
 	ADDQ    $+16, BX
 	SUBQ    $+16, DX
-	JGE     loop360
+	JGE     loop371
 
-after361:
+after372:
 	ADDQ      $+16, DX
 	TESTQ     DX, DX
-	JZ        end356
+	JZ        end367
 	MOVL      $-1, SI
 	BZHIL     DX, SI, SI
 	KMOVW     SI, K1
@@ -8010,16 +8226,16 @@ after361:
 	SHLQ      $0x02, R8
 	XORQ      DI, DI
 
-row363:
+row374:
 	VMOVUPS.Z (CX)(R8*1), K1, Z1
 	VADDPS    Z1, Z0, Z0
 	ADDQ      SI, R8
 	INCQ      DI
 	CMPQ      DI, DX
-	JL        row363
+	JL        row374
 	VMOVUPS   Z0, K1, (AX)(BX*4)
 
-end356:
+end367:
 	VZEROUPPER
 	RET
 
@@ -8033,9 +8249,9 @@ TEXT ·copyRowsAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+64, BX
-	JL   after366
+	JL   after377
 
-loop365:
+loop376:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -8044,7 +8260,7 @@ loop365:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row367:
+row378:
 	VMOVUPS (DX)(R11*1), Z0
 	VMOVUPS Z0, (DI)
 	VMOVUPS 64(DX)(R11*1), Z0
@@ -8057,17 +8273,17 @@ row367:
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row367
+	JL      row378
 	ADDQ    $+64, SI
 	SUBQ    $+64, BX
-	JGE     loop365
+	JGE     loop376
 
-after366:
+after377:
 	ADDQ $+64, BX
 	SUBQ $+16, BX
-	JL   after369
+	JL   after380
 
-loop368:
+loop379:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -8076,22 +8292,22 @@ loop368:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row370:
+row381:
 	VMOVUPS (DX)(R11*1), Z0
 	VMOVUPS Z0, (DI)
 	ADDQ    CX, DI
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row370
+	JL      row381
 	ADDQ    $+16, SI
 	SUBQ    $+16, BX
-	JGE     loop368
+	JGE     loop379
 
-after369:
+after380:
 	ADDQ  $+16, BX
 	TESTQ BX, BX
-	JZ    end364
+	JZ    end375
 	MOVL  $-1, DI
 	BZHIL BX, DI, DI
 	KMOVW DI, K1
@@ -8103,16 +8319,16 @@ after369:
 	SHLQ  $0x02, R8
 	XORQ  SI, SI
 
-row371:
+row382:
 	VMOVUPS.Z (DX)(R8*1), K1, Z0
 	VMOVUPS   Z0, K1, (AX)
 	ADDQ      CX, AX
 	ADDQ      DI, R8
 	INCQ      SI
 	CMPQ      SI, BX
-	JL        row371
+	JL        row382
 
-end364:
+end375:
 	VZEROUPPER
 	RET
 
@@ -8126,9 +8342,9 @@ TEXT ·addRowsAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+64, BX
-	JL   after374
+	JL   after385
 
-loop373:
+loop384:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -8137,7 +8353,7 @@ loop373:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row375:
+row386:
 	VMOVUPS (DX)(R11*1), Z0
 	VMOVUPS (DI), Z1
 	VADDPS  Z1, Z0, Z0
@@ -8158,17 +8374,17 @@ row375:
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row375
+	JL      row386
 	ADDQ    $+64, SI
 	SUBQ    $+64, BX
-	JGE     loop373
+	JGE     loop384
 
-after374:
+after385:
 	ADDQ $+64, BX
 	SUBQ $+16, BX
-	JL   after377
+	JL   after388
 
-loop376:
+loop387:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -8177,7 +8393,7 @@ loop376:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row378:
+row389:
 	VMOVUPS (DX)(R11*1), Z0
 	VMOVUPS (DI), Z1
 	VADDPS  Z1, Z0, Z0
@@ -8186,15 +8402,15 @@ row378:
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row378
+	JL      row389
 	ADDQ    $+16, SI
 	SUBQ    $+16, BX
-	JGE     loop376
+	JGE     loop387
 
-after377:
+after388:
 	ADDQ  $+16, BX
 	TESTQ BX, BX
-	JZ    end372
+	JZ    end383
 	MOVL  $-1, DI
 	BZHIL BX, DI, DI
 	KMOVW DI, K1
@@ -8206,7 +8422,7 @@ after377:
 	SHLQ  $0x02, R8
 	XORQ  SI, SI
 
-row379:
+row390:
 	VMOVUPS.Z (DX)(R8*1), K1, Z0
 	VMOVUPS.Z (AX), K1, Z1
 	VADDPS    Z1, Z0, Z0
@@ -8215,9 +8431,9 @@ row379:
 	ADDQ      DI, R8
 	INCQ      SI
 	CMPQ      SI, BX
-	JL        row379
+	JL        row390
 
-end372:
+end383:
 	VZEROUPPER
 	RET
 
@@ -8234,9 +8450,9 @@ TEXT ·normGainsAVX512(SB), NOSPLIT, $0-72
 	MOVQ   n+32(FP), R8
 	XORQ   R9, R9
 	SUBQ   $+64, R8
-	JL     after382
+	JL     after393
 
-loop381:
+loop392:
 	VMOVUPS (AX)(R9*4), Z1
 	VMOVUPS (CX)(R9*4), Z5
 	VMOVUPS 64(AX)(R9*4), Z2
@@ -8252,7 +8468,7 @@ loop381:
 	SHLQ    $0x02, R13
 	XORQ    R12, R12
 
-row383:
+row394:
 	VBROADCASTSS (SI)(R12*4), Z9
 	VBROADCASTSS (DI)(R12*4), Z10
 	VMOVUPS      (BX)(R13*1), Z11
@@ -8290,7 +8506,7 @@ row383:
 	ADDQ         R11, R13
 	INCQ         R12
 	CMPQ         R12, R10
-	JL           row383
+	JL           row394
 	VMOVUPS      Z1, (AX)(R9*4)
 	VMOVUPS      Z5, (CX)(R9*4)
 	VMOVUPS      Z2, 64(AX)(R9*4)
@@ -8301,14 +8517,14 @@ row383:
 	VMOVUPS      Z8, 192(CX)(R9*4)
 	ADDQ         $+64, R9
 	SUBQ         $+64, R8
-	JGE          loop381
+	JGE          loop392
 
-after382:
+after393:
 	ADDQ $+64, R8
 	SUBQ $+16, R8
-	JL   after385
+	JL   after396
 
-loop384:
+loop395:
 	VMOVUPS (AX)(R9*4), Z1
 	VMOVUPS (CX)(R9*4), Z2
 	MOVQ    rows+56(FP), R10
@@ -8318,7 +8534,7 @@ loop384:
 	SHLQ    $0x02, R13
 	XORQ    R12, R12
 
-row386:
+row397:
 	VBROADCASTSS (SI)(R12*4), Z3
 	VBROADCASTSS (DI)(R12*4), Z4
 	VMOVUPS      (BX)(R13*1), Z5
@@ -8332,17 +8548,17 @@ row386:
 	ADDQ         R11, R13
 	INCQ         R12
 	CMPQ         R12, R10
-	JL           row386
+	JL           row397
 	VMOVUPS      Z1, (AX)(R9*4)
 	VMOVUPS      Z2, (CX)(R9*4)
 	ADDQ         $+16, R9
 	SUBQ         $+16, R8
-	JGE          loop384
+	JGE          loop395
 
-after385:
+after396:
 	ADDQ      $+16, R8
 	TESTQ     R8, R8
-	JZ        end380
+	JZ        end391
 	MOVL      $-1, R10
 	BZHIL     R8, R10, R10
 	KMOVW     R10, K1
@@ -8355,7 +8571,7 @@ after385:
 	SHLQ      $0x02, R12
 	XORQ      R11, R11
 
-row387:
+row398:
 	VBROADCASTSS (SI)(R11*4), Z3
 	VBROADCASTSS (DI)(R11*4), Z4
 	VMOVUPS.Z    (BX)(R12*1), K1, Z5
@@ -8369,11 +8585,11 @@ row387:
 	ADDQ         R10, R12
 	INCQ         R11
 	CMPQ         R11, R8
-	JL           row387
+	JL           row398
 	VMOVUPS      Z1, K1, (AX)(R9*4)
 	VMOVUPS      Z2, K1, (CX)(R9*4)
 
-end380:
+end391:
 	VZEROUPPER
 	RET
 
@@ -8392,11 +8608,11 @@ TEXT ·gemm1AVX2(SB), NOSPLIT, $8-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x0c
-	JNE  rows388
+	JNE  rows399
 
-tile389:
+tile400:
 	CMPQ    88(AX), $0x02
-	JNE     notC390
+	JNE     notC401
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8421,11 +8637,11 @@ tile389:
 	VMOVUPS (R13), Y10
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y11
-	JMP     begin392
+	JMP     begin403
 
-notC390:
+notC401:
 	CMPQ    88(AX), $0x01
-	JNE     notBias391
+	JNE     notBias402
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8439,9 +8655,9 @@ notC390:
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
 	VMOVUPS Y0, Y11
-	JMP     begin392
+	JMP     begin403
 
-notBias391:
+notBias402:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8455,16 +8671,16 @@ notBias391:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin392:
+begin403:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums394
+	JZ    sums405
 
-step393:
+step404:
 	VMOVUPS      (R15), Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y0
@@ -8494,9 +8710,9 @@ step393:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step393
+	JNZ          step404
 
-sums394:
+sums405:
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8547,17 +8763,17 @@ sums394:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile389
+	JNZ     tile400
 	VZEROUPPER
 	RET
 
-rows388:
+rows399:
 	CMPQ 64(AX), $0x0b
-	JNE  rows395
+	JNE  rows406
 
-tile396:
+tile407:
 	CMPQ    88(AX), $0x02
-	JNE     notC397
+	JNE     notC408
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8580,11 +8796,11 @@ tile396:
 	VMOVUPS (R13), Y9
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
-	JMP     begin399
+	JMP     begin410
 
-notC397:
+notC408:
 	CMPQ    88(AX), $0x01
-	JNE     notBias398
+	JNE     notBias409
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8597,9 +8813,9 @@ notC397:
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
-	JMP     begin399
+	JMP     begin410
 
-notBias398:
+notBias409:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8612,16 +8828,16 @@ notBias398:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin399:
+begin410:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums401
+	JZ    sums412
 
-step400:
+step411:
 	VMOVUPS      (R15), Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y0
@@ -8649,9 +8865,9 @@ step400:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step400
+	JNZ          step411
 
-sums401:
+sums412:
 	VXORPS  Y11, Y11, Y11
 	VADDPS  Y11, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8698,17 +8914,17 @@ sums401:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile396
+	JNZ     tile407
 	VZEROUPPER
 	RET
 
-rows395:
+rows406:
 	CMPQ 64(AX), $0x0a
-	JNE  rows402
+	JNE  rows413
 
-tile403:
+tile414:
 	CMPQ    88(AX), $0x02
-	JNE     notC404
+	JNE     notC415
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8729,11 +8945,11 @@ tile403:
 	VMOVUPS (R13), Y8
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y9
-	JMP     begin406
+	JMP     begin417
 
-notC404:
+notC415:
 	CMPQ    88(AX), $0x01
-	JNE     notBias405
+	JNE     notBias416
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8745,9 +8961,9 @@ notC404:
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
-	JMP     begin406
+	JMP     begin417
 
-notBias405:
+notBias416:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8759,16 +8975,16 @@ notBias405:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin406:
+begin417:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums408
+	JZ    sums419
 
-step407:
+step418:
 	VMOVUPS      (R15), Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y0
@@ -8794,9 +9010,9 @@ step407:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step407
+	JNZ          step418
 
-sums408:
+sums419:
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8839,17 +9055,17 @@ sums408:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile403
+	JNZ     tile414
 	VZEROUPPER
 	RET
 
-rows402:
+rows413:
 	CMPQ 64(AX), $0x09
-	JNE  rows409
+	JNE  rows420
 
-tile410:
+tile421:
 	CMPQ    88(AX), $0x02
-	JNE     notC411
+	JNE     notC422
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8868,11 +9084,11 @@ tile410:
 	VMOVUPS (R13), Y7
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y8
-	JMP     begin413
+	JMP     begin424
 
-notC411:
+notC422:
 	CMPQ    88(AX), $0x01
-	JNE     notBias412
+	JNE     notBias423
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8883,9 +9099,9 @@ notC411:
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
-	JMP     begin413
+	JMP     begin424
 
-notBias412:
+notBias423:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8896,16 +9112,16 @@ notBias412:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin413:
+begin424:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums415
+	JZ    sums426
 
-step414:
+step425:
 	VMOVUPS      (R15), Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y0
@@ -8929,9 +9145,9 @@ step414:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step414
+	JNZ          step425
 
-sums415:
+sums426:
 	VXORPS  Y9, Y9, Y9
 	VADDPS  Y9, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8970,17 +9186,17 @@ sums415:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile410
+	JNZ     tile421
 	VZEROUPPER
 	RET
 
-rows409:
+rows420:
 	CMPQ 64(AX), $0x08
-	JNE  rows416
+	JNE  rows427
 
-tile417:
+tile428:
 	CMPQ    88(AX), $0x02
-	JNE     notC418
+	JNE     notC429
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8997,11 +9213,11 @@ tile417:
 	VMOVUPS (R13), Y6
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y7
-	JMP     begin420
+	JMP     begin431
 
-notC418:
+notC429:
 	CMPQ    88(AX), $0x01
-	JNE     notBias419
+	JNE     notBias430
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -9011,9 +9227,9 @@ notC418:
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
-	JMP     begin420
+	JMP     begin431
 
-notBias419:
+notBias430:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9023,16 +9239,16 @@ notBias419:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin420:
+begin431:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums422
+	JZ    sums433
 
-step421:
+step432:
 	VMOVUPS      (R15), Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -9054,9 +9270,9 @@ step421:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step421
+	JNZ          step432
 
-sums422:
+sums433:
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9091,17 +9307,17 @@ sums422:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile417
+	JNZ     tile428
 	VZEROUPPER
 	RET
 
-rows416:
+rows427:
 	CMPQ 64(AX), $0x07
-	JNE  rows423
+	JNE  rows434
 
-tile424:
+tile435:
 	CMPQ    88(AX), $0x02
-	JNE     notC425
+	JNE     notC436
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -9116,11 +9332,11 @@ tile424:
 	VMOVUPS (R13), Y5
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y6
-	JMP     begin427
+	JMP     begin438
 
-notC425:
+notC436:
 	CMPQ    88(AX), $0x01
-	JNE     notBias426
+	JNE     notBias437
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -9129,9 +9345,9 @@ notC425:
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
-	JMP     begin427
+	JMP     begin438
 
-notBias426:
+notBias437:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9140,16 +9356,16 @@ notBias426:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin427:
+begin438:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums429
+	JZ    sums440
 
-step428:
+step439:
 	VMOVUPS      (R15), Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y0
@@ -9169,9 +9385,9 @@ step428:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step428
+	JNZ          step439
 
-sums429:
+sums440:
 	VXORPS  Y7, Y7, Y7
 	VADDPS  Y7, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9202,17 +9418,17 @@ sums429:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile424
+	JNZ     tile435
 	VZEROUPPER
 	RET
 
-rows423:
+rows434:
 	CMPQ 64(AX), $0x06
-	JNE  rows430
+	JNE  rows441
 
-tile431:
+tile442:
 	CMPQ    88(AX), $0x02
-	JNE     notC432
+	JNE     notC443
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -9225,11 +9441,11 @@ tile431:
 	VMOVUPS (R13), Y4
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y5
-	JMP     begin434
+	JMP     begin445
 
-notC432:
+notC443:
 	CMPQ    88(AX), $0x01
-	JNE     notBias433
+	JNE     notBias444
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -9237,9 +9453,9 @@ notC432:
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
-	JMP     begin434
+	JMP     begin445
 
-notBias433:
+notBias444:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9247,14 +9463,14 @@ notBias433:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin434:
+begin445:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums436
+	JZ    sums447
 
-step435:
+step446:
 	VMOVUPS      (R14), Y6
 	VBROADCASTSS (R13), Y7
 	VFMADD231PS  Y7, Y6, Y0
@@ -9271,9 +9487,9 @@ step435:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step435
+	JNZ          step446
 
-sums436:
+sums447:
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9300,17 +9516,17 @@ sums436:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile431
+	JNZ     tile442
 	VZEROUPPER
 	RET
 
-rows430:
+rows441:
 	CMPQ 64(AX), $0x05
-	JNE  rows437
+	JNE  rows448
 
-tile438:
+tile449:
 	CMPQ    88(AX), $0x02
-	JNE     notC439
+	JNE     notC450
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -9321,34 +9537,34 @@ tile438:
 	VMOVUPS (R12), Y3
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y4
-	JMP     begin441
+	JMP     begin452
 
-notC439:
+notC450:
 	CMPQ    88(AX), $0x01
-	JNE     notBias440
+	JNE     notBias451
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
-	JMP     begin441
+	JMP     begin452
 
-notBias440:
+notBias451:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin441:
+begin452:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums443
+	JZ    sums454
 
-step442:
+step453:
 	VMOVUPS      (R13), Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y0
@@ -9363,9 +9579,9 @@ step442:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step442
+	JNZ          step453
 
-sums443:
+sums454:
 	VXORPS  Y5, Y5, Y5
 	VADDPS  Y5, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9388,17 +9604,17 @@ sums443:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile438
+	JNZ     tile449
 	VZEROUPPER
 	RET
 
-rows437:
+rows448:
 	CMPQ 64(AX), $0x04
-	JNE  rows444
+	JNE  rows455
 
-tile445:
+tile456:
 	CMPQ    88(AX), $0x02
-	JNE     notC446
+	JNE     notC457
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -9407,32 +9623,32 @@ tile445:
 	VMOVUPS (R12), Y2
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y3
-	JMP     begin448
+	JMP     begin459
 
-notC446:
+notC457:
 	CMPQ    88(AX), $0x01
-	JNE     notBias447
+	JNE     notBias458
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
-	JMP     begin448
+	JMP     begin459
 
-notBias447:
+notBias458:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin448:
+begin459:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums450
+	JZ    sums461
 
-step449:
+step460:
 	VMOVUPS      (R13), Y4
 	VBROADCASTSS (R12), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -9445,9 +9661,9 @@ step449:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step449
+	JNZ          step460
 
-sums450:
+sums461:
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9466,47 +9682,47 @@ sums450:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile445
+	JNZ     tile456
 	VZEROUPPER
 	RET
 
-rows444:
+rows455:
 	CMPQ 64(AX), $0x03
-	JNE  rows451
+	JNE  rows462
 
-tile452:
+tile463:
 	CMPQ    88(AX), $0x02
-	JNE     notC453
+	JNE     notC464
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
-	JMP     begin455
+	JMP     begin466
 
-notC453:
+notC464:
 	CMPQ    88(AX), $0x01
-	JNE     notBias454
+	JNE     notBias465
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
-	JMP     begin455
+	JMP     begin466
 
-notBias454:
+notBias465:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin455:
+begin466:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums457
+	JZ    sums468
 
-step456:
+step467:
 	VMOVUPS      (R12), Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y0
@@ -9517,9 +9733,9 @@ step456:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step456
+	JNZ          step467
 
-sums457:
+sums468:
 	VXORPS  Y3, Y3, Y3
 	VADDPS  Y3, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9534,43 +9750,43 @@ sums457:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile452
+	JNZ     tile463
 	VZEROUPPER
 	RET
 
-rows451:
+rows462:
 	CMPQ 64(AX), $0x02
-	JNE  rows458
+	JNE  rows469
 
-tile459:
+tile470:
 	CMPQ    88(AX), $0x02
-	JNE     notC460
+	JNE     notC471
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
-	JMP     begin462
+	JMP     begin473
 
-notC460:
+notC471:
 	CMPQ    88(AX), $0x01
-	JNE     notBias461
+	JNE     notBias472
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
-	JMP     begin462
+	JMP     begin473
 
-notBias461:
+notBias472:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin462:
+begin473:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums464
+	JZ    sums475
 
-step463:
+step474:
 	VMOVUPS      (R12), Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y0
@@ -9579,9 +9795,9 @@ step463:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step463
+	JNZ          step474
 
-sums464:
+sums475:
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9592,52 +9808,52 @@ sums464:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile459
+	JNZ     tile470
 	VZEROUPPER
 	RET
 
-rows458:
-tile465:
+rows469:
+tile476:
 	CMPQ    88(AX), $0x02
-	JNE     notC466
+	JNE     notC477
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
-	JMP     begin468
+	JMP     begin479
 
-notC466:
+notC477:
 	CMPQ    88(AX), $0x01
-	JNE     notBias467
+	JNE     notBias478
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
-	JMP     begin468
+	JMP     begin479
 
-notBias467:
+notBias478:
 	VXORPS Y0, Y0, Y0
 
-begin468:
+begin479:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums470
+	JZ    sums481
 
-step469:
+step480:
 	VMOVUPS      (R12), Y1
 	VBROADCASTSS (R11), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step469
+	JNZ          step480
 
-sums470:
+sums481:
 	VXORPS  Y1, Y1, Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (R8)
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile465
+	JNZ     tile476
 	VZEROUPPER
 	RET
 
@@ -9662,11 +9878,11 @@ TEXT ·gemm1maskedAVX2(SB), NOSPLIT, $8-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x0c
-	JNE     rows471
+	JNE     rows482
 
-tile472:
+tile483:
 	CMPQ       88(AX), $0x02
-	JNE        notC473
+	JNE        notC484
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9691,11 +9907,11 @@ tile472:
 	VMASKMOVPS (R13), Y0, Y11
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y12
-	JMP        begin475
+	JMP        begin486
 
-notC473:
+notC484:
 	CMPQ       88(AX), $0x01
-	JNE        notBias474
+	JNE        notBias485
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -9709,9 +9925,9 @@ notC473:
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
 	VMOVUPS    Y1, Y12
-	JMP        begin475
+	JMP        begin486
 
-notBias474:
+notBias485:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9725,16 +9941,16 @@ notBias474:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-begin475:
+begin486:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums477
+	JZ    sums488
 
-step476:
+step487:
 	VMASKMOVPS   (R15), Y0, Y13
 	VBROADCASTSS (R13), Y14
 	VFMADD231PS  Y14, Y13, Y1
@@ -9764,9 +9980,9 @@ step476:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step476
+	JNZ          step487
 
-sums477:
+sums488:
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9817,17 +10033,17 @@ sums477:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile472
+	JNZ        tile483
 	VZEROUPPER
 	RET
 
-rows471:
+rows482:
 	CMPQ 64(AX), $0x0b
-	JNE  rows478
+	JNE  rows489
 
-tile479:
+tile490:
 	CMPQ       88(AX), $0x02
-	JNE        notC480
+	JNE        notC491
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9850,11 +10066,11 @@ tile479:
 	VMASKMOVPS (R13), Y0, Y10
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y11
-	JMP        begin482
+	JMP        begin493
 
-notC480:
+notC491:
 	CMPQ       88(AX), $0x01
-	JNE        notBias481
+	JNE        notBias492
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -9867,9 +10083,9 @@ notC480:
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
-	JMP        begin482
+	JMP        begin493
 
-notBias481:
+notBias492:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9882,16 +10098,16 @@ notBias481:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin482:
+begin493:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums484
+	JZ    sums495
 
-step483:
+step494:
 	VMASKMOVPS   (R15), Y0, Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y1
@@ -9919,9 +10135,9 @@ step483:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step483
+	JNZ          step494
 
-sums484:
+sums495:
 	VXORPS     Y12, Y12, Y12
 	VADDPS     Y12, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9968,17 +10184,17 @@ sums484:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile479
+	JNZ        tile490
 	VZEROUPPER
 	RET
 
-rows478:
+rows489:
 	CMPQ 64(AX), $0x0a
-	JNE  rows485
+	JNE  rows496
 
-tile486:
+tile497:
 	CMPQ       88(AX), $0x02
-	JNE        notC487
+	JNE        notC498
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9999,11 +10215,11 @@ tile486:
 	VMASKMOVPS (R13), Y0, Y9
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y10
-	JMP        begin489
+	JMP        begin500
 
-notC487:
+notC498:
 	CMPQ       88(AX), $0x01
-	JNE        notBias488
+	JNE        notBias499
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -10015,9 +10231,9 @@ notC487:
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
-	JMP        begin489
+	JMP        begin500
 
-notBias488:
+notBias499:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10029,16 +10245,16 @@ notBias488:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin489:
+begin500:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums491
+	JZ    sums502
 
-step490:
+step501:
 	VMASKMOVPS   (R15), Y0, Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y1
@@ -10064,9 +10280,9 @@ step490:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step490
+	JNZ          step501
 
-sums491:
+sums502:
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10109,17 +10325,17 @@ sums491:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile486
+	JNZ        tile497
 	VZEROUPPER
 	RET
 
-rows485:
+rows496:
 	CMPQ 64(AX), $0x09
-	JNE  rows492
+	JNE  rows503
 
-tile493:
+tile504:
 	CMPQ       88(AX), $0x02
-	JNE        notC494
+	JNE        notC505
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -10138,11 +10354,11 @@ tile493:
 	VMASKMOVPS (R13), Y0, Y8
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y9
-	JMP        begin496
+	JMP        begin507
 
-notC494:
+notC505:
 	CMPQ       88(AX), $0x01
-	JNE        notBias495
+	JNE        notBias506
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -10153,9 +10369,9 @@ notC494:
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
-	JMP        begin496
+	JMP        begin507
 
-notBias495:
+notBias506:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10166,16 +10382,16 @@ notBias495:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin496:
+begin507:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums498
+	JZ    sums509
 
-step497:
+step508:
 	VMASKMOVPS   (R15), Y0, Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y1
@@ -10199,9 +10415,9 @@ step497:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step497
+	JNZ          step508
 
-sums498:
+sums509:
 	VXORPS     Y10, Y10, Y10
 	VADDPS     Y10, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10240,17 +10456,17 @@ sums498:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile493
+	JNZ        tile504
 	VZEROUPPER
 	RET
 
-rows492:
+rows503:
 	CMPQ 64(AX), $0x08
-	JNE  rows499
+	JNE  rows510
 
-tile500:
+tile511:
 	CMPQ       88(AX), $0x02
-	JNE        notC501
+	JNE        notC512
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -10267,11 +10483,11 @@ tile500:
 	VMASKMOVPS (R13), Y0, Y7
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y8
-	JMP        begin503
+	JMP        begin514
 
-notC501:
+notC512:
 	CMPQ       88(AX), $0x01
-	JNE        notBias502
+	JNE        notBias513
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -10281,9 +10497,9 @@ notC501:
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
-	JMP        begin503
+	JMP        begin514
 
-notBias502:
+notBias513:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10293,16 +10509,16 @@ notBias502:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin503:
+begin514:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums505
+	JZ    sums516
 
-step504:
+step515:
 	VMASKMOVPS   (R15), Y0, Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y1
@@ -10324,9 +10540,9 @@ step504:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step504
+	JNZ          step515
 
-sums505:
+sums516:
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10361,17 +10577,17 @@ sums505:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile500
+	JNZ        tile511
 	VZEROUPPER
 	RET
 
-rows499:
+rows510:
 	CMPQ 64(AX), $0x07
-	JNE  rows506
+	JNE  rows517
 
-tile507:
+tile518:
 	CMPQ       88(AX), $0x02
-	JNE        notC508
+	JNE        notC519
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -10386,11 +10602,11 @@ tile507:
 	VMASKMOVPS (R13), Y0, Y6
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y7
-	JMP        begin510
+	JMP        begin521
 
-notC508:
+notC519:
 	CMPQ       88(AX), $0x01
-	JNE        notBias509
+	JNE        notBias520
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -10399,9 +10615,9 @@ notC508:
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
-	JMP        begin510
+	JMP        begin521
 
-notBias509:
+notBias520:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10410,16 +10626,16 @@ notBias509:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin510:
+begin521:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums512
+	JZ    sums523
 
-step511:
+step522:
 	VMASKMOVPS   (R15), Y0, Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y1
@@ -10439,9 +10655,9 @@ step511:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step511
+	JNZ          step522
 
-sums512:
+sums523:
 	VXORPS     Y8, Y8, Y8
 	VADDPS     Y8, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10472,17 +10688,17 @@ sums512:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile507
+	JNZ        tile518
 	VZEROUPPER
 	RET
 
-rows506:
+rows517:
 	CMPQ 64(AX), $0x06
-	JNE  rows513
+	JNE  rows524
 
-tile514:
+tile525:
 	CMPQ       88(AX), $0x02
-	JNE        notC515
+	JNE        notC526
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -10495,11 +10711,11 @@ tile514:
 	VMASKMOVPS (R13), Y0, Y5
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y6
-	JMP        begin517
+	JMP        begin528
 
-notC515:
+notC526:
 	CMPQ       88(AX), $0x01
-	JNE        notBias516
+	JNE        notBias527
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -10507,9 +10723,9 @@ notC515:
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
-	JMP        begin517
+	JMP        begin528
 
-notBias516:
+notBias527:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10517,14 +10733,14 @@ notBias516:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin517:
+begin528:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums519
+	JZ    sums530
 
-step518:
+step529:
 	VMASKMOVPS   (R14), Y0, Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y1
@@ -10541,9 +10757,9 @@ step518:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step518
+	JNZ          step529
 
-sums519:
+sums530:
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10570,17 +10786,17 @@ sums519:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile514
+	JNZ        tile525
 	VZEROUPPER
 	RET
 
-rows513:
+rows524:
 	CMPQ 64(AX), $0x05
-	JNE  rows520
+	JNE  rows531
 
-tile521:
+tile532:
 	CMPQ       88(AX), $0x02
-	JNE        notC522
+	JNE        notC533
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -10591,34 +10807,34 @@ tile521:
 	VMASKMOVPS (R12), Y0, Y4
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y5
-	JMP        begin524
+	JMP        begin535
 
-notC522:
+notC533:
 	CMPQ       88(AX), $0x01
-	JNE        notBias523
+	JNE        notBias534
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
-	JMP        begin524
+	JMP        begin535
 
-notBias523:
+notBias534:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin524:
+begin535:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums526
+	JZ    sums537
 
-step525:
+step536:
 	VMASKMOVPS   (R13), Y0, Y6
 	VBROADCASTSS (R12), Y7
 	VFMADD231PS  Y7, Y6, Y1
@@ -10633,9 +10849,9 @@ step525:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step525
+	JNZ          step536
 
-sums526:
+sums537:
 	VXORPS     Y6, Y6, Y6
 	VADDPS     Y6, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10658,17 +10874,17 @@ sums526:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile521
+	JNZ        tile532
 	VZEROUPPER
 	RET
 
-rows520:
+rows531:
 	CMPQ 64(AX), $0x04
-	JNE  rows527
+	JNE  rows538
 
-tile528:
+tile539:
 	CMPQ       88(AX), $0x02
-	JNE        notC529
+	JNE        notC540
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -10677,32 +10893,32 @@ tile528:
 	VMASKMOVPS (R12), Y0, Y3
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y4
-	JMP        begin531
+	JMP        begin542
 
-notC529:
+notC540:
 	CMPQ       88(AX), $0x01
-	JNE        notBias530
+	JNE        notBias541
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
-	JMP        begin531
+	JMP        begin542
 
-notBias530:
+notBias541:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin531:
+begin542:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums533
+	JZ    sums544
 
-step532:
+step543:
 	VMASKMOVPS   (R13), Y0, Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y1
@@ -10715,9 +10931,9 @@ step532:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step532
+	JNZ          step543
 
-sums533:
+sums544:
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10736,47 +10952,47 @@ sums533:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile528
+	JNZ        tile539
 	VZEROUPPER
 	RET
 
-rows527:
+rows538:
 	CMPQ 64(AX), $0x03
-	JNE  rows534
+	JNE  rows545
 
-tile535:
+tile546:
 	CMPQ       88(AX), $0x02
-	JNE        notC536
+	JNE        notC547
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y3
-	JMP        begin538
+	JMP        begin549
 
-notC536:
+notC547:
 	CMPQ       88(AX), $0x01
-	JNE        notBias537
+	JNE        notBias548
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
-	JMP        begin538
+	JMP        begin549
 
-notBias537:
+notBias548:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin538:
+begin549:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums540
+	JZ    sums551
 
-step539:
+step550:
 	VMASKMOVPS   (R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
 	VFMADD231PS  Y5, Y4, Y1
@@ -10787,9 +11003,9 @@ step539:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step539
+	JNZ          step550
 
-sums540:
+sums551:
 	VXORPS     Y4, Y4, Y4
 	VADDPS     Y4, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10804,43 +11020,43 @@ sums540:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile535
+	JNZ        tile546
 	VZEROUPPER
 	RET
 
-rows534:
+rows545:
 	CMPQ 64(AX), $0x02
-	JNE  rows541
+	JNE  rows552
 
-tile542:
+tile553:
 	CMPQ       88(AX), $0x02
-	JNE        notC543
+	JNE        notC554
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
-	JMP        begin545
+	JMP        begin556
 
-notC543:
+notC554:
 	CMPQ       88(AX), $0x01
-	JNE        notBias544
+	JNE        notBias555
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
-	JMP        begin545
+	JMP        begin556
 
-notBias544:
+notBias555:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin545:
+begin556:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums547
+	JZ    sums558
 
-step546:
+step557:
 	VMASKMOVPS   (R12), Y0, Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y1
@@ -10849,9 +11065,9 @@ step546:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step546
+	JNZ          step557
 
-sums547:
+sums558:
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10862,52 +11078,52 @@ sums547:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile542
+	JNZ        tile553
 	VZEROUPPER
 	RET
 
-rows541:
-tile548:
+rows552:
+tile559:
 	CMPQ       88(AX), $0x02
-	JNE        notC549
+	JNE        notC560
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin551
+	JMP        begin562
 
-notC549:
+notC560:
 	CMPQ       88(AX), $0x01
-	JNE        notBias550
+	JNE        notBias561
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin551
+	JMP        begin562
 
-notBias550:
+notBias561:
 	VXORPS Y1, Y1, Y1
 
-begin551:
+begin562:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums553
+	JZ    sums564
 
-step552:
+step563:
 	VMASKMOVPS   (R12), Y0, Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step552
+	JNZ          step563
 
-sums553:
+sums564:
 	VXORPS     Y2, Y2, Y2
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
 	ADDQ       R9, R8
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile548
+	JNZ        tile559
 	VZEROUPPER
 	RET
 
@@ -10944,11 +11160,11 @@ TEXT ·gemm2AVX2(SB), NOSPLIT, $0-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x06
-	JNE  rows554
+	JNE  rows565
 
-tile555:
+tile566:
 	CMPQ    88(AX), $0x02
-	JNE     notC556
+	JNE     notC567
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	VMOVUPS 32(R13), Y1
@@ -10967,11 +11183,11 @@ tile555:
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
 	VMOVUPS 32(R13), Y11
-	JMP     begin558
+	JMP     begin569
 
-notC556:
+notC567:
 	CMPQ    88(AX), $0x01
-	JNE     notBias557
+	JNE     notBias568
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y2
@@ -10985,9 +11201,9 @@ notC556:
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
 	VMOVUPS Y1, Y11
-	JMP     begin558
+	JMP     begin569
 
-notBias557:
+notBias568:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -11001,14 +11217,14 @@ notBias557:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin558:
+begin569:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums560
+	JZ    sums571
 
-step559:
+step570:
 	VMOVUPS      (R14), Y12
 	VMOVUPS      32(R14), Y13
 	VBROADCASTSS (R13), Y14
@@ -11032,9 +11248,9 @@ step559:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step559
+	JNZ          step570
 
-sums560:
+sums571:
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11073,17 +11289,17 @@ sums560:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile555
+	JNZ     tile566
 	VZEROUPPER
 	RET
 
-rows554:
+rows565:
 	CMPQ 64(AX), $0x05
-	JNE  rows561
+	JNE  rows572
 
-tile562:
+tile573:
 	CMPQ    88(AX), $0x02
-	JNE     notC563
+	JNE     notC574
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -11099,11 +11315,11 @@ tile562:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     begin565
+	JMP     begin576
 
-notC563:
+notC574:
 	CMPQ    88(AX), $0x01
-	JNE     notBias564
+	JNE     notBias575
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -11115,9 +11331,9 @@ notC563:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     begin565
+	JMP     begin576
 
-notBias564:
+notBias575:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -11129,14 +11345,14 @@ notBias564:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin565:
+begin576:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums567
+	JZ    sums578
 
-step566:
+step577:
 	VMOVUPS      (R13), Y10
 	VMOVUPS      32(R13), Y11
 	VBROADCASTSS (R12), Y12
@@ -11157,9 +11373,9 @@ step566:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step566
+	JNZ          step577
 
-sums567:
+sums578:
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11192,17 +11408,17 @@ sums567:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile562
+	JNZ     tile573
 	VZEROUPPER
 	RET
 
-rows561:
+rows572:
 	CMPQ 64(AX), $0x04
-	JNE  rows568
+	JNE  rows579
 
-tile569:
+tile580:
 	CMPQ    88(AX), $0x02
-	JNE     notC570
+	JNE     notC581
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -11215,11 +11431,11 @@ tile569:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     begin572
+	JMP     begin583
 
-notC570:
+notC581:
 	CMPQ    88(AX), $0x01
-	JNE     notBias571
+	JNE     notBias582
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -11229,9 +11445,9 @@ notC570:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     begin572
+	JMP     begin583
 
-notBias571:
+notBias582:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -11241,14 +11457,14 @@ notBias571:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin572:
+begin583:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums574
+	JZ    sums585
 
-step573:
+step584:
 	VMOVUPS      (R13), Y8
 	VMOVUPS      32(R13), Y9
 	VBROADCASTSS (R12), Y10
@@ -11266,9 +11482,9 @@ step573:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step573
+	JNZ          step584
 
-sums574:
+sums585:
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11295,17 +11511,17 @@ sums574:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile569
+	JNZ     tile580
 	VZEROUPPER
 	RET
 
-rows568:
+rows579:
 	CMPQ 64(AX), $0x03
-	JNE  rows575
+	JNE  rows586
 
-tile576:
+tile587:
 	CMPQ    88(AX), $0x02
-	JNE     notC577
+	JNE     notC588
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -11315,11 +11531,11 @@ tile576:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     begin579
+	JMP     begin590
 
-notC577:
+notC588:
 	CMPQ    88(AX), $0x01
-	JNE     notBias578
+	JNE     notBias589
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -11327,9 +11543,9 @@ notC577:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     begin579
+	JMP     begin590
 
-notBias578:
+notBias589:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -11337,14 +11553,14 @@ notBias578:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin579:
+begin590:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums581
+	JZ    sums592
 
-step580:
+step591:
 	VMOVUPS      (R12), Y6
 	VMOVUPS      32(R12), Y7
 	VBROADCASTSS (R11), Y8
@@ -11359,9 +11575,9 @@ step580:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step580
+	JNZ          step591
 
-sums581:
+sums592:
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11382,49 +11598,49 @@ sums581:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile576
+	JNZ     tile587
 	VZEROUPPER
 	RET
 
-rows575:
+rows586:
 	CMPQ 64(AX), $0x02
-	JNE  rows582
+	JNE  rows593
 
-tile583:
+tile594:
 	CMPQ    88(AX), $0x02
-	JNE     notC584
+	JNE     notC595
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     begin586
+	JMP     begin597
 
-notC584:
+notC595:
 	CMPQ    88(AX), $0x01
-	JNE     notBias585
+	JNE     notBias596
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     begin586
+	JMP     begin597
 
-notBias585:
+notBias596:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin586:
+begin597:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums588
+	JZ    sums599
 
-step587:
+step598:
 	VMOVUPS      (R12), Y4
 	VMOVUPS      32(R12), Y5
 	VBROADCASTSS (R11), Y6
@@ -11436,9 +11652,9 @@ step587:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step587
+	JNZ          step598
 
-sums588:
+sums599:
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11453,39 +11669,39 @@ sums588:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile583
+	JNZ     tile594
 	VZEROUPPER
 	RET
 
-rows582:
-tile589:
+rows593:
+tile600:
 	CMPQ    88(AX), $0x02
-	JNE     notC590
+	JNE     notC601
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin592
+	JMP     begin603
 
-notC590:
+notC601:
 	CMPQ    88(AX), $0x01
-	JNE     notBias591
+	JNE     notBias602
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin592
+	JMP     begin603
 
-notBias591:
+notBias602:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin592:
+begin603:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums594
+	JZ    sums605
 
-step593:
+step604:
 	VMOVUPS      (R12), Y2
 	VMOVUPS      32(R12), Y3
 	VBROADCASTSS (R11), Y4
@@ -11494,9 +11710,9 @@ step593:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step593
+	JNZ          step604
 
-sums594:
+sums605:
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11505,7 +11721,7 @@ sums594:
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile589
+	JNZ     tile600
 	VZEROUPPER
 	RET
 
@@ -11530,11 +11746,11 @@ TEXT ·gemm2maskedAVX2(SB), NOSPLIT, $0-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x06
-	JNE     rows595
+	JNE     rows606
 
-tile596:
+tile607:
 	CMPQ       88(AX), $0x02
-	JNE        notC597
+	JNE        notC608
 	MOVQ       R8, R13
 	VMOVUPS    (R13), Y1
 	VMASKMOVPS 32(R13), Y0, Y2
@@ -11553,11 +11769,11 @@ tile596:
 	ADDQ       R9, R13
 	VMOVUPS    (R13), Y11
 	VMASKMOVPS 32(R13), Y0, Y12
-	JMP        begin599
+	JMP        begin610
 
-notC597:
+notC608:
 	CMPQ       88(AX), $0x01
-	JNE        notBias598
+	JNE        notBias609
 	MOVQ       96(AX), R13
 	VMOVUPS    (R13), Y1
 	VMOVUPS    Y1, Y3
@@ -11571,9 +11787,9 @@ notC597:
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
 	VMOVUPS    Y2, Y12
-	JMP        begin599
+	JMP        begin610
 
-notBias598:
+notBias609:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -11587,14 +11803,14 @@ notBias598:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-begin599:
+begin610:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums601
+	JZ    sums612
 
-step600:
+step611:
 	VMOVUPS      (R14), Y13
 	VMASKMOVPS   32(R14), Y0, Y14
 	VBROADCASTSS (R13), Y15
@@ -11618,9 +11834,9 @@ step600:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step600
+	JNZ          step611
 
-sums601:
+sums612:
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11659,17 +11875,17 @@ sums601:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile596
+	JNZ        tile607
 	VZEROUPPER
 	RET
 
-rows595:
+rows606:
 	CMPQ 64(AX), $0x05
-	JNE  rows602
+	JNE  rows613
 
-tile603:
+tile614:
 	CMPQ       88(AX), $0x02
-	JNE        notC604
+	JNE        notC615
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -11685,11 +11901,11 @@ tile603:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y9
 	VMASKMOVPS 32(R12), Y0, Y10
-	JMP        begin606
+	JMP        begin617
 
-notC604:
+notC615:
 	CMPQ       88(AX), $0x01
-	JNE        notBias605
+	JNE        notBias616
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -11701,9 +11917,9 @@ notC604:
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
-	JMP        begin606
+	JMP        begin617
 
-notBias605:
+notBias616:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -11715,14 +11931,14 @@ notBias605:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin606:
+begin617:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums608
+	JZ    sums619
 
-step607:
+step618:
 	VMOVUPS      (R13), Y11
 	VMASKMOVPS   32(R13), Y0, Y12
 	VBROADCASTSS (R12), Y13
@@ -11743,9 +11959,9 @@ step607:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step607
+	JNZ          step618
 
-sums608:
+sums619:
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11778,17 +11994,17 @@ sums608:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile603
+	JNZ        tile614
 	VZEROUPPER
 	RET
 
-rows602:
+rows613:
 	CMPQ 64(AX), $0x04
-	JNE  rows609
+	JNE  rows620
 
-tile610:
+tile621:
 	CMPQ       88(AX), $0x02
-	JNE        notC611
+	JNE        notC622
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -11801,11 +12017,11 @@ tile610:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y7
 	VMASKMOVPS 32(R12), Y0, Y8
-	JMP        begin613
+	JMP        begin624
 
-notC611:
+notC622:
 	CMPQ       88(AX), $0x01
-	JNE        notBias612
+	JNE        notBias623
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -11815,9 +12031,9 @@ notC611:
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
-	JMP        begin613
+	JMP        begin624
 
-notBias612:
+notBias623:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -11827,14 +12043,14 @@ notBias612:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin613:
+begin624:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums615
+	JZ    sums626
 
-step614:
+step625:
 	VMOVUPS      (R13), Y9
 	VMASKMOVPS   32(R13), Y0, Y10
 	VBROADCASTSS (R12), Y11
@@ -11852,9 +12068,9 @@ step614:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step614
+	JNZ          step625
 
-sums615:
+sums626:
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11881,17 +12097,17 @@ sums615:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile610
+	JNZ        tile621
 	VZEROUPPER
 	RET
 
-rows609:
+rows620:
 	CMPQ 64(AX), $0x03
-	JNE  rows616
+	JNE  rows627
 
-tile617:
+tile628:
 	CMPQ       88(AX), $0x02
-	JNE        notC618
+	JNE        notC629
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
@@ -11901,11 +12117,11 @@ tile617:
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y5
 	VMASKMOVPS 32(R11), Y0, Y6
-	JMP        begin620
+	JMP        begin631
 
-notC618:
+notC629:
 	CMPQ       88(AX), $0x01
-	JNE        notBias619
+	JNE        notBias630
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
@@ -11913,9 +12129,9 @@ notC618:
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
-	JMP        begin620
+	JMP        begin631
 
-notBias619:
+notBias630:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -11923,14 +12139,14 @@ notBias619:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin620:
+begin631:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums622
+	JZ    sums633
 
-step621:
+step632:
 	VMOVUPS      (R12), Y7
 	VMASKMOVPS   32(R12), Y0, Y8
 	VBROADCASTSS (R11), Y9
@@ -11945,9 +12161,9 @@ step621:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step621
+	JNZ          step632
 
-sums622:
+sums633:
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11968,49 +12184,49 @@ sums622:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile617
+	JNZ        tile628
 	VZEROUPPER
 	RET
 
-rows616:
+rows627:
 	CMPQ 64(AX), $0x02
-	JNE  rows623
+	JNE  rows634
 
-tile624:
+tile635:
 	CMPQ       88(AX), $0x02
-	JNE        notC625
+	JNE        notC636
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y3
 	VMASKMOVPS 32(R11), Y0, Y4
-	JMP        begin627
+	JMP        begin638
 
-notC625:
+notC636:
 	CMPQ       88(AX), $0x01
-	JNE        notBias626
+	JNE        notBias637
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
-	JMP        begin627
+	JMP        begin638
 
-notBias626:
+notBias637:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin627:
+begin638:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums629
+	JZ    sums640
 
-step628:
+step639:
 	VMOVUPS      (R12), Y5
 	VMASKMOVPS   32(R12), Y0, Y6
 	VBROADCASTSS (R11), Y7
@@ -12022,9 +12238,9 @@ step628:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step628
+	JNZ          step639
 
-sums629:
+sums640:
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -12039,39 +12255,39 @@ sums629:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile624
+	JNZ        tile635
 	VZEROUPPER
 	RET
 
-rows623:
-tile630:
+rows634:
+tile641:
 	CMPQ       88(AX), $0x02
-	JNE        notC631
+	JNE        notC642
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin633
+	JMP        begin644
 
-notC631:
+notC642:
 	CMPQ       88(AX), $0x01
-	JNE        notBias632
+	JNE        notBias643
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin633
+	JMP        begin644
 
-notBias632:
+notBias643:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin633:
+begin644:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums635
+	JZ    sums646
 
-step634:
+step645:
 	VMOVUPS      (R12), Y3
 	VMASKMOVPS   32(R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
@@ -12080,9 +12296,9 @@ step634:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step634
+	JNZ          step645
 
-sums635:
+sums646:
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -12091,7 +12307,7 @@ sums635:
 	ADDQ       R9, R8
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile630
+	JNZ        tile641
 	VZEROUPPER
 	RET
 
@@ -12139,9 +12355,9 @@ TEXT ·transposeAVX2(SB), NOSPLIT, $64-48
 	MOVQ    depth+40(FP), DX
 	XORQ    BX, BX
 	SUBQ    $0x08, DX
-	JL      rest637
+	JL      rest648
 
-loop636:
+loop647:
 	MOVQ           (SP), SI
 	VBROADCASTF128 (SI)(BX*1), Y0
 	VBROADCASTF128 16(SI)(BX*1), Y1
@@ -12200,11 +12416,11 @@ loop636:
 	ADDQ           CX, AX
 	ADDQ           $+32, BX
 	SUBQ           $0x08, DX
-	JGE            loop636
+	JGE            loop647
 
-rest637:
+rest648:
 	ADDQ       $0x08, DX
-	JZ         done638
+	JZ         done649
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -12253,36 +12469,36 @@ rest637:
 	VMOVUPS    Y5, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x01
-	JE         columns639
+	JE         columns650
 	VMOVUPS    Y4, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x02
-	JE         columns639
+	JE         columns650
 	VMOVUPS    Y2, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x03
-	JE         columns639
+	JE         columns650
 	VMOVUPS    Y6, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x04
-	JE         columns639
+	JE         columns650
 	VMOVUPS    Y7, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x05
-	JE         columns639
+	JE         columns650
 	VMOVUPS    Y3, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x06
-	JE         columns639
+	JE         columns650
 	VMOVUPS    Y8, (AX)
 	ADDQ       CX, AX
 	CMPQ       DX, $0x07
-	JE         columns639
+	JE         columns650
 	VMOVUPS    Y0, (AX)
 	ADDQ       CX, AX
 
-columns639:
-done638:
+columns650:
+done649:
 	VZEROUPPER
 	RET
 
@@ -12373,7 +12589,7 @@ TEXT ·gemvTransposedAVX2(SB), NOSPLIT, $128-8
 	VMOVUPS    32(DI), Y0
 	VMASKMOVPS (CX), Y0, Y0
 	SUBQ       BX, DX
-	JLE        groups640
+	JLE        groups651
 	CMPQ       DX, BX
 	CMOVQGT    BX, DX
 	LEAQ       masks<>+0(SB), BX
@@ -12383,14 +12599,14 @@ TEXT ·gemvTransposedAVX2(SB), NOSPLIT, $128-8
 	VMOVUPS    32(BX), Y1
 	VMASKMOVPS 32(CX), Y1, Y1
 
-groups640:
+groups651:
 	MOVQ (AX), CX
 	MOVQ 56(AX), DX
 	XORQ BX, BX
 	SUBQ $0x08, DX
-	JL   rest642
+	JL   rest653
 
-loop641:
+loop652:
 	MOVQ           (SP), SI
 	VBROADCASTF128 (SI)(BX*1), Y2
 	VBROADCASTF128 16(SI)(BX*1), Y3
@@ -12506,11 +12722,11 @@ loop641:
 	ADDQ           $0x20, CX
 	ADDQ           $+32, BX
 	SUBQ           $0x08, DX
-	JGE            loop641
+	JGE            loop652
 
-rest642:
+rest653:
 	ADDQ         $0x08, DX
-	JZ           done643
+	JZ           done654
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12559,35 +12775,35 @@ rest642:
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y7, Y0
 	CMPQ         DX, $0x01
-	JE           columns644
+	JE           columns655
 	VBROADCASTSS 4(CX), Y3
 	VFMADD231PS  Y3, Y6, Y0
 	CMPQ         DX, $0x02
-	JE           columns644
+	JE           columns655
 	VBROADCASTSS 8(CX), Y3
 	VFMADD231PS  Y3, Y4, Y0
 	CMPQ         DX, $0x03
-	JE           columns644
+	JE           columns655
 	VBROADCASTSS 12(CX), Y3
 	VFMADD231PS  Y3, Y8, Y0
 	CMPQ         DX, $0x04
-	JE           columns644
+	JE           columns655
 	VBROADCASTSS 16(CX), Y3
 	VFMADD231PS  Y3, Y9, Y0
 	CMPQ         DX, $0x05
-	JE           columns644
+	JE           columns655
 	VBROADCASTSS 20(CX), Y3
 	VFMADD231PS  Y3, Y5, Y0
 	CMPQ         DX, $0x06
-	JE           columns644
+	JE           columns655
 	VBROADCASTSS 24(CX), Y3
 	VFMADD231PS  Y3, Y10, Y0
 	CMPQ         DX, $0x07
-	JE           columns644
+	JE           columns655
 	VBROADCASTSS 28(CX), Y3
 	VFMADD231PS  Y3, Y2, Y0
 
-columns644:
+columns655:
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12636,36 +12852,36 @@ columns644:
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y7, Y1
 	CMPQ         DX, $0x01
-	JE           columns645
+	JE           columns656
 	VBROADCASTSS 4(CX), Y3
 	VFMADD231PS  Y3, Y6, Y1
 	CMPQ         DX, $0x02
-	JE           columns645
+	JE           columns656
 	VBROADCASTSS 8(CX), Y3
 	VFMADD231PS  Y3, Y4, Y1
 	CMPQ         DX, $0x03
-	JE           columns645
+	JE           columns656
 	VBROADCASTSS 12(CX), Y3
 	VFMADD231PS  Y3, Y8, Y1
 	CMPQ         DX, $0x04
-	JE           columns645
+	JE           columns656
 	VBROADCASTSS 16(CX), Y3
 	VFMADD231PS  Y3, Y9, Y1
 	CMPQ         DX, $0x05
-	JE           columns645
+	JE           columns656
 	VBROADCASTSS 20(CX), Y3
 	VFMADD231PS  Y3, Y5, Y1
 	CMPQ         DX, $0x06
-	JE           columns645
+	JE           columns656
 	VBROADCASTSS 24(CX), Y3
 	VFMADD231PS  Y3, Y10, Y1
 	CMPQ         DX, $0x07
-	JE           columns645
+	JE           columns656
 	VBROADCASTSS 28(CX), Y3
 	VFMADD231PS  Y3, Y2, Y1
 
-columns645:
-done643:
+columns656:
+done654:
 	VXORPS     Y2, Y2, Y2
 	VADDPS     Y2, Y0, Y0
 	VADDPS     Y2, Y1, Y1
@@ -12682,7 +12898,7 @@ done643:
 	VMOVUPS    32(SI), Y2
 	VMASKMOVPS Y0, Y2, (CX)
 	SUBQ       DX, AX
-	JLE        groups646
+	JLE        groups657
 	CMPQ       AX, DX
 	CMOVQGT    DX, AX
 	LEAQ       masks<>+0(SB), DX
@@ -12692,7 +12908,7 @@ done643:
 	VMOVUPS    32(DX), Y0
 	VMASKMOVPS Y1, Y0, 32(CX)
 
-groups646:
+groups657:
 	VZEROUPPER
 	RET
 
@@ -12705,9 +12921,9 @@ TEXT ·axpyAVX2(SB), NOSPLIT, $0-32
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after649
+	JL           after660
 
-loop648:
+loop659:
 	VMOVUPS     (AX)(BX*4), Y1
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD231PS Y1, Y0, Y2
@@ -12726,26 +12942,26 @@ loop648:
 	VMOVUPS     Y2, 96(CX)(BX*4)
 	ADDQ        $+32, BX
 	SUBQ        $+32, DX
-	JGE         loop648
+	JGE         loop659
 
-after649:
+after660:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after651
+	JL   after662
 
-loop650:
+loop661:
 	VMOVUPS     (AX)(BX*4), Y1
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD231PS Y1, Y0, Y2
 	VMOVUPS     Y2, (CX)(BX*4)
 	ADDQ        $+8, BX
 	SUBQ        $+8, DX
-	JGE         loop650
+	JGE         loop661
 
-after651:
+after662:
 	ADDQ        $+8, DX
 	TESTQ       DX, DX
-	JZ          end647
+	JZ          end658
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -12756,7 +12972,7 @@ after651:
 	VFMADD231PS Y2, Y0, Y3
 	VMASKMOVPS  Y3, Y1, (CX)(BX*4)
 
-end647:
+end658:
 	VZEROUPPER
 	RET
 
@@ -12769,9 +12985,9 @@ TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after654
+	JL           after665
 
-loop653:
+loop664:
 	VMOVUPS (CX)(BX*4), Y1
 	VMULPS  Y1, Y0, Y1
 	VMOVUPS Y1, (AX)(BX*4)
@@ -12786,25 +13002,25 @@ loop653:
 	VMOVUPS Y1, 96(AX)(BX*4)
 	ADDQ    $+32, BX
 	SUBQ    $+32, DX
-	JGE     loop653
+	JGE     loop664
 
-after654:
+after665:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after656
+	JL   after667
 
-loop655:
+loop666:
 	VMOVUPS (CX)(BX*4), Y1
 	VMULPS  Y1, Y0, Y1
 	VMOVUPS Y1, (AX)(BX*4)
 	ADDQ    $+8, BX
 	SUBQ    $+8, DX
-	JGE     loop655
+	JGE     loop666
 
-after656:
+after667:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end652
+	JZ         end663
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -12814,7 +13030,7 @@ after656:
 	VMULPS     Y2, Y0, Y2
 	VMASKMOVPS Y2, Y1, (AX)(BX*4)
 
-end652:
+end663:
 	VZEROUPPER
 	RET
 
@@ -12828,9 +13044,9 @@ TEXT ·scaleShiftAVX2(SB), NOSPLIT, $0-40
 	MOVQ         n+32(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after659
+	JL           after670
 
-loop658:
+loop669:
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD213PS Y1, Y0, Y2
 	VMOVUPS     Y2, (AX)(BX*4)
@@ -12845,25 +13061,25 @@ loop658:
 	VMOVUPS     Y2, 96(AX)(BX*4)
 	ADDQ        $+32, BX
 	SUBQ        $+32, DX
-	JGE         loop658
+	JGE         loop669
 
-after659:
+after670:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after661
+	JL   after672
 
-loop660:
+loop671:
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD213PS Y1, Y0, Y2
 	VMOVUPS     Y2, (AX)(BX*4)
 	ADDQ        $+8, BX
 	SUBQ        $+8, DX
-	JGE         loop660
+	JGE         loop671
 
-after661:
+after672:
 	ADDQ        $+8, DX
 	TESTQ       DX, DX
-	JZ          end657
+	JZ          end668
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -12873,7 +13089,7 @@ after661:
 	VFMADD213PS Y1, Y0, Y3
 	VMASKMOVPS  Y3, Y2, (AX)(BX*4)
 
-end657:
+end668:
 	VZEROUPPER
 	RET
 
@@ -12886,9 +13102,9 @@ TEXT ·addAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after664
+	JL   after675
 
-loop663:
+loop674:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VADDPS  Y1, Y0, Y0
@@ -12907,26 +13123,26 @@ loop663:
 	VMOVUPS Y0, 96(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop663
+	JGE     loop674
 
-after664:
+after675:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after666
+	JL   after677
 
-loop665:
+loop676:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (AX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop665
+	JGE     loop676
 
-after666:
+after677:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end662
+	JZ         end673
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -12937,7 +13153,7 @@ after666:
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-end662:
+end673:
 	VZEROUPPER
 	RET
 
@@ -12950,9 +13166,9 @@ TEXT ·mulAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after669
+	JL   after680
 
-loop668:
+loop679:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VMULPS  Y1, Y0, Y0
@@ -12971,26 +13187,26 @@ loop668:
 	VMOVUPS Y0, 96(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop668
+	JGE     loop679
 
-after669:
+after680:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after671
+	JL   after682
 
-loop670:
+loop681:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VMULPS  Y1, Y0, Y0
 	VMOVUPS Y0, (AX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop670
+	JGE     loop681
 
-after671:
+after682:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end667
+	JZ         end678
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -13001,7 +13217,7 @@ after671:
 	VMULPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-end667:
+end678:
 	VZEROUPPER
 	RET
 
@@ -13014,9 +13230,9 @@ TEXT ·mulAddAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after674
+	JL   after685
 
-loop673:
+loop684:
 	VMOVUPS     (CX)(SI*4), Y0
 	VMOVUPS     (DX)(SI*4), Y1
 	VMOVUPS     (AX)(SI*4), Y2
@@ -13039,14 +13255,14 @@ loop673:
 	VMOVUPS     Y0, 96(AX)(SI*4)
 	ADDQ        $+32, SI
 	SUBQ        $+32, BX
-	JGE         loop673
+	JGE         loop684
 
-after674:
+after685:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after676
+	JL   after687
 
-loop675:
+loop686:
 	VMOVUPS     (CX)(SI*4), Y0
 	VMOVUPS     (DX)(SI*4), Y1
 	VMOVUPS     (AX)(SI*4), Y2
@@ -13054,12 +13270,12 @@ loop675:
 	VMOVUPS     Y0, (AX)(SI*4)
 	ADDQ        $+8, SI
 	SUBQ        $+8, BX
-	JGE         loop675
+	JGE         loop686
 
-after676:
+after687:
 	ADDQ        $+8, BX
 	TESTQ       BX, BX
-	JZ          end672
+	JZ          end683
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -13071,7 +13287,7 @@ after676:
 	VFMADD213PS Y3, Y2, Y1
 	VMASKMOVPS  Y1, Y0, (AX)(SI*4)
 
-end672:
+end683:
 	VZEROUPPER
 	RET
 
@@ -13090,9 +13306,9 @@ TEXT ·sumAVX2(SB), NOSPLIT, $0-20
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+64, CX
-	JL     after680
+	JL     after691
 
-loop679:
+loop690:
 	VMOVUPS (AX)(DX*4), Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS 32(AX)(DX*4), Y8
@@ -13111,55 +13327,55 @@ loop679:
 	VADDPS  Y8, Y7, Y7
 	ADDQ    $+64, DX
 	SUBQ    $+64, CX
-	JGE     loop679
+	JGE     loop690
 
-after680:
+after691:
 	ADDQ    $+64, CX
 	CMPQ    CX, $+8
-	JL      rest6780
+	JL      rest6890
 	VMOVUPS (AX)(DX*4), Y8
 	VADDPS  Y8, Y0, Y0
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6781
+	JL      rest6891
 	VMOVUPS 32(AX)(DX*4), Y8
 	VADDPS  Y8, Y1, Y1
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6782
+	JL      rest6892
 	VMOVUPS 64(AX)(DX*4), Y8
 	VADDPS  Y8, Y2, Y2
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6783
+	JL      rest6893
 	VMOVUPS 96(AX)(DX*4), Y8
 	VADDPS  Y8, Y3, Y3
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6784
+	JL      rest6894
 	VMOVUPS 128(AX)(DX*4), Y8
 	VADDPS  Y8, Y4, Y4
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6785
+	JL      rest6895
 	VMOVUPS 160(AX)(DX*4), Y8
 	VADDPS  Y8, Y5, Y5
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6786
+	JL      rest6896
 	VMOVUPS 192(AX)(DX*4), Y8
 	VADDPS  Y8, Y6, Y6
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6787
+	JL      rest6897
 	VMOVUPS 224(AX)(DX*4), Y8
 	VADDPS  Y8, Y7, Y7
 	SUBQ    $+8, CX
-	JMP     done677
+	JMP     done688
 
-rest6780:
+rest6890:
 	TESTQ      CX, CX
-	JZ         done677
+	JZ         done688
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13167,11 +13383,11 @@ rest6780:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS (AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y0, Y0
-	JMP        done677
+	JMP        done688
 
-rest6781:
+rest6891:
 	TESTQ      CX, CX
-	JZ         done677
+	JZ         done688
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13179,11 +13395,11 @@ rest6781:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 32(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y1, Y1
-	JMP        done677
+	JMP        done688
 
-rest6782:
+rest6892:
 	TESTQ      CX, CX
-	JZ         done677
+	JZ         done688
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13191,11 +13407,11 @@ rest6782:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 64(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y2, Y2
-	JMP        done677
+	JMP        done688
 
-rest6783:
+rest6893:
 	TESTQ      CX, CX
-	JZ         done677
+	JZ         done688
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13203,11 +13419,11 @@ rest6783:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 96(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y3, Y3
-	JMP        done677
+	JMP        done688
 
-rest6784:
+rest6894:
 	TESTQ      CX, CX
-	JZ         done677
+	JZ         done688
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13215,11 +13431,11 @@ rest6784:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 128(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y4, Y4
-	JMP        done677
+	JMP        done688
 
-rest6785:
+rest6895:
 	TESTQ      CX, CX
-	JZ         done677
+	JZ         done688
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13227,11 +13443,11 @@ rest6785:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 160(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y5, Y5
-	JMP        done677
+	JMP        done688
 
-rest6786:
+rest6896:
 	TESTQ      CX, CX
-	JZ         done677
+	JZ         done688
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13239,11 +13455,11 @@ rest6786:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 192(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y6, Y6
-	JMP        done677
+	JMP        done688
 
-rest6787:
+rest6897:
 	TESTQ      CX, CX
-	JZ         done677
+	JZ         done688
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13252,7 +13468,7 @@ rest6787:
 	VMASKMOVPS 224(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y7, Y7
 
-done677:
+done688:
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
@@ -13286,9 +13502,9 @@ TEXT ·dotAVX2(SB), NOSPLIT, $0-28
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+64, DX
-	JL     after684
+	JL     after695
 
-loop683:
+loop694:
 	VMOVUPS     (AX)(BX*4), Y8
 	VMOVUPS     (CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y0
@@ -13315,63 +13531,63 @@ loop683:
 	VFMADD231PS Y8, Y9, Y7
 	ADDQ        $+64, BX
 	SUBQ        $+64, DX
-	JGE         loop683
+	JGE         loop694
 
-after684:
+after695:
 	ADDQ        $+64, DX
 	CMPQ        DX, $+8
-	JL          rest6820
+	JL          rest6930
 	VMOVUPS     (AX)(BX*4), Y8
 	VMOVUPS     (CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y0
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6821
+	JL          rest6931
 	VMOVUPS     32(AX)(BX*4), Y8
 	VMOVUPS     32(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y1
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6822
+	JL          rest6932
 	VMOVUPS     64(AX)(BX*4), Y8
 	VMOVUPS     64(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y2
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6823
+	JL          rest6933
 	VMOVUPS     96(AX)(BX*4), Y8
 	VMOVUPS     96(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y3
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6824
+	JL          rest6934
 	VMOVUPS     128(AX)(BX*4), Y8
 	VMOVUPS     128(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y4
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6825
+	JL          rest6935
 	VMOVUPS     160(AX)(BX*4), Y8
 	VMOVUPS     160(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y5
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6826
+	JL          rest6936
 	VMOVUPS     192(AX)(BX*4), Y8
 	VMOVUPS     192(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y6
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6827
+	JL          rest6937
 	VMOVUPS     224(AX)(BX*4), Y8
 	VMOVUPS     224(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y7
 	SUBQ        $+8, DX
-	JMP         done681
+	JMP         done692
 
-rest6820:
+rest6930:
 	TESTQ       DX, DX
-	JZ          done681
+	JZ          done692
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13380,11 +13596,11 @@ rest6820:
 	VMASKMOVPS  (AX)(BX*4), Y8, Y9
 	VMASKMOVPS  (CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y0
-	JMP         done681
+	JMP         done692
 
-rest6821:
+rest6931:
 	TESTQ       DX, DX
-	JZ          done681
+	JZ          done692
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13393,11 +13609,11 @@ rest6821:
 	VMASKMOVPS  32(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  32(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y1
-	JMP         done681
+	JMP         done692
 
-rest6822:
+rest6932:
 	TESTQ       DX, DX
-	JZ          done681
+	JZ          done692
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13406,11 +13622,11 @@ rest6822:
 	VMASKMOVPS  64(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  64(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y2
-	JMP         done681
+	JMP         done692
 
-rest6823:
+rest6933:
 	TESTQ       DX, DX
-	JZ          done681
+	JZ          done692
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13419,11 +13635,11 @@ rest6823:
 	VMASKMOVPS  96(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  96(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y3
-	JMP         done681
+	JMP         done692
 
-rest6824:
+rest6934:
 	TESTQ       DX, DX
-	JZ          done681
+	JZ          done692
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13432,11 +13648,11 @@ rest6824:
 	VMASKMOVPS  128(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  128(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y4
-	JMP         done681
+	JMP         done692
 
-rest6825:
+rest6935:
 	TESTQ       DX, DX
-	JZ          done681
+	JZ          done692
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13445,11 +13661,11 @@ rest6825:
 	VMASKMOVPS  160(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  160(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y5
-	JMP         done681
+	JMP         done692
 
-rest6826:
+rest6936:
 	TESTQ       DX, DX
-	JZ          done681
+	JZ          done692
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13458,11 +13674,11 @@ rest6826:
 	VMASKMOVPS  192(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  192(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y6
-	JMP         done681
+	JMP         done692
 
-rest6827:
+rest6937:
 	TESTQ       DX, DX
-	JZ          done681
+	JZ          done692
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13472,7 +13688,7 @@ rest6827:
 	VMASKMOVPS  224(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y7
 
-done681:
+done692:
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
@@ -13503,9 +13719,9 @@ TEXT ·maxAVX2(SB), NOSPLIT, $0-20
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+32, CX
-	JL           after687
+	JL           after698
 
-loop686:
+loop697:
 	VMOVUPS (AX)(DX*4), Y6
 	VMAXPS  Y6, Y1, Y1
 	VCMPPS  $0x03, Y6, Y6, Y6
@@ -13524,26 +13740,26 @@ loop686:
 	VORPS   Y6, Y5, Y5
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop686
+	JGE     loop697
 
-after687:
+after698:
 	ADDQ $+32, CX
 	SUBQ $+8, CX
-	JL   after689
+	JL   after700
 
-loop688:
+loop699:
 	VMOVUPS (AX)(DX*4), Y6
 	VMAXPS  Y6, Y1, Y1
 	VCMPPS  $0x03, Y6, Y6, Y6
 	VORPS   Y6, Y5, Y5
 	ADDQ    $+8, DX
 	SUBQ    $+8, CX
-	JGE     loop688
+	JGE     loop699
 
-after689:
+after700:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         end685
+	JZ         end696
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13555,7 +13771,7 @@ after689:
 	VCMPPS     $0x03, Y0, Y0, Y0
 	VORPS      Y0, Y5, Y5
 
-end685:
+end696:
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y4, Y2, Y2
 	VMAXPS       Y2, Y1, Y1
@@ -13566,11 +13782,11 @@ end685:
 	VMOVSHDUP    X1, X0
 	VMAXPS       X0, X1, X1
 	VPTEST       Y5, Y5
-	JZ           clean690
+	JZ           clean701
 	VBROADCASTSS c7fc00000<>+0(SB), Y0
 	VMOVUPS      Y0, Y1
 
-clean690:
+clean701:
 	MOVSS X1, ret+16(FP)
 	VZEROUPPER
 	RET
@@ -13583,9 +13799,9 @@ TEXT ·finiteAVX2(SB), NOSPLIT, $0-17
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+32, CX
-	JL     after693
+	JL     after704
 
-loop692:
+loop703:
 	VMOVUPS (AX)(DX*4), Y1
 	VSUBPS  Y1, Y1, Y1
 	VORPS   Y1, Y0, Y0
@@ -13600,25 +13816,25 @@ loop692:
 	VORPS   Y1, Y0, Y0
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop692
+	JGE     loop703
 
-after693:
+after704:
 	ADDQ $+32, CX
 	SUBQ $+8, CX
-	JL   after695
+	JL   after706
 
-loop694:
+loop705:
 	VMOVUPS (AX)(DX*4), Y1
 	VSUBPS  Y1, Y1, Y1
 	VORPS   Y1, Y0, Y0
 	ADDQ    $+8, DX
 	SUBQ    $+8, CX
-	JGE     loop694
+	JGE     loop705
 
-after695:
+after706:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         end691
+	JZ         end702
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13628,7 +13844,7 @@ after695:
 	VSUBPS     Y1, Y1, Y1
 	VORPS      Y1, Y0, Y0
 
-end691:
+end702:
 	VPTEST Y0, Y0
 	SETEQ  AL
 	MOVB   AL, ret+16(FP)
@@ -13645,9 +13861,9 @@ TEXT ·expAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after698
+	JL           after709
 
-loop697:
+loop708:
 	VMOVUPS      (CX)(BX*4), Y2
 	VMINPS       Y2, Y0, Y2
 	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y2, Y3
@@ -13669,12 +13885,12 @@ loop697:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop697
+	JGE          loop708
 
-after698:
+after709:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end696
+	JZ           end707
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13700,7 +13916,7 @@ after698:
 	VANDPS       Y0, Y1, Y1
 	VMASKMOVPS   Y1, Y2, (AX)(BX*4)
 
-end696:
+end707:
 	VZEROUPPER
 	RET
 
@@ -13717,9 +13933,9 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-36
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after702
+	JL           after713
 
-loop701:
+loop712:
 	VMOVUPS      (CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -13764,12 +13980,12 @@ loop701:
 	VADDPS       Y8, Y4, Y4
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop701
+	JGE          loop712
 
-after702:
+after713:
 	ADDQ         $+16, DX
 	CMPQ         DX, $+8
-	JL           rest7000
+	JL           rest7110
 	VMOVUPS      (CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -13793,7 +14009,7 @@ after702:
 	VADDPS       Y8, Y3, Y3
 	SUBQ         $+8, DX
 	CMPQ         DX, $+8
-	JL           rest7001
+	JL           rest7111
 	VMOVUPS      32(CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -13816,11 +14032,11 @@ after702:
 	VMOVUPS      Y2, 32(AX)(BX*4)
 	VADDPS       Y2, Y4, Y4
 	SUBQ         $+8, DX
-	JMP          done699
+	JMP          done710
 
-rest7000:
+rest7110:
 	TESTQ        DX, DX
-	JZ           done699
+	JZ           done710
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13848,11 +14064,11 @@ rest7000:
 	VMASKMOVPS   Y2, Y5, (AX)(BX*4)
 	VANDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y3, Y3
-	JMP          done699
+	JMP          done710
 
-rest7001:
+rest7111:
 	TESTQ        DX, DX
-	JZ           done699
+	JZ           done710
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13881,7 +14097,7 @@ rest7001:
 	VANDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y4, Y4
 
-done699:
+done710:
 	VADDPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X0
 	VADDPS       X0, X3, X3
@@ -13905,9 +14121,9 @@ TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after705
+	JL           after716
 
-loop704:
+loop715:
 	VMOVUPS      (CX)(BX*4), Y4
 	VSUBPS       Y4, Y2, Y4
 	VMINPS       Y4, Y0, Y4
@@ -13932,12 +14148,12 @@ loop704:
 	VMOVUPS      Y7, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop704
+	JGE          loop715
 
-after705:
+after716:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end703
+	JZ           end714
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13966,7 +14182,7 @@ after705:
 	VDIVPS       Y1, Y3, Y1
 	VMASKMOVPS   Y1, Y4, (AX)(BX*4)
 
-end703:
+end714:
 	VZEROUPPER
 	RET
 
@@ -13980,9 +14196,9 @@ TEXT ·tanhAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after708
+	JL           after719
 
-loop707:
+loop718:
 	VMOVUPS      (CX)(BX*4), Y2
 	VANDPS       c7fffffff<>+0(SB), Y2, Y3
 	VANDPS       c80000000<>+0(SB), Y2, Y2
@@ -14009,12 +14225,12 @@ loop707:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop707
+	JGE          loop718
 
-after708:
+after719:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end706
+	JZ           end717
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -14045,7 +14261,7 @@ after708:
 	VORPS        Y3, Y1, Y1
 	VMASKMOVPS   Y1, Y2, (AX)(BX*4)
 
-end706:
+end717:
 	VZEROUPPER
 	RET
 
@@ -14062,9 +14278,9 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after711
+	JL           after722
 
-loop710:
+loop721:
 	VMOVUPS      (CX)(BX*4), Y5
 	VANDPS       c7fffffff<>+0(SB), Y5, Y6
 	VMINPS       Y6, Y2, Y6
@@ -14110,12 +14326,12 @@ loop710:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop710
+	JGE          loop721
 
-after711:
+after722:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end709
+	JZ           end720
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -14165,7 +14381,7 @@ after711:
 	VFNMADD231PS Y7, Y2, Y6
 	VMASKMOVPS   Y6, Y5, (AX)(BX*4)
 
-end709:
+end720:
 	VZEROUPPER
 	RET
 
@@ -14183,9 +14399,9 @@ TEXT ·geluGradAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after714
+	JL           after725
 
-loop713:
+loop724:
 	VMOVUPS      (CX)(BX*4), Y6
 	VANDPS       c7fffffff<>+0(SB), Y6, Y7
 	VMINPS       Y7, Y2, Y7
@@ -14236,12 +14452,12 @@ loop713:
 	VMOVUPS      Y8, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop713
+	JGE          loop724
 
-after714:
+after725:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end712
+	JZ           end723
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -14296,7 +14512,7 @@ after714:
 	VFMADD231PS  Y8, Y1, Y0
 	VMASKMOVPS   Y0, Y6, (AX)(BX*4)
 
-end712:
+end723:
 	VZEROUPPER
 	RET
 
@@ -14314,15 +14530,15 @@ TEXT ·additiveScoresAVX2(SB), NOSPLIT, $0-48
 	VBROADCASTSS c3f800000<>+0(SB), Y3
 	VBROADCASTSS cc0000000<>+0(SB), Y4
 
-key715:
+key726:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	MOVQ   h+40(FP), DI
 	XORQ   R8, R8
 	SUBQ   $+16, DI
-	JL     after719
+	JL     after730
 
-loop718:
+loop729:
 	VMOVUPS      (CX)(R8*4), Y7
 	VMOVUPS      (DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -14373,12 +14589,12 @@ loop718:
 	VFMADD231PS  Y7, Y9, Y6
 	ADDQ         $+16, R8
 	SUBQ         $+16, DI
-	JGE          loop718
+	JGE          loop729
 
-after719:
+after730:
 	ADDQ         $+16, DI
 	CMPQ         DI, $+8
-	JL           rest7170
+	JL           rest7280
 	VMOVUPS      (CX)(R8*4), Y7
 	VMOVUPS      (DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -14405,7 +14621,7 @@ after719:
 	VFMADD231PS  Y7, Y9, Y5
 	SUBQ         $+8, DI
 	CMPQ         DI, $+8
-	JL           rest7171
+	JL           rest7281
 	VMOVUPS      32(CX)(R8*4), Y7
 	VMOVUPS      32(DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -14431,11 +14647,11 @@ after719:
 	VMOVUPS      32(BX)(R8*4), Y7
 	VFMADD231PS  Y7, Y9, Y6
 	SUBQ         $+8, DI
-	JMP          done716
+	JMP          done727
 
-rest7170:
+rest7280:
 	TESTQ        DI, DI
-	JZ           done716
+	JZ           done727
 	LEAQ         masks<>+0(SB), R9
 	SHLQ         $0x02, DI
 	SUBQ         DI, R9
@@ -14465,11 +14681,11 @@ rest7170:
 	VFMADD213PS  Y3, Y4, Y10
 	VMASKMOVPS   (BX)(R8*4), Y7, Y7
 	VFMADD231PS  Y7, Y10, Y5
-	JMP          done716
+	JMP          done727
 
-rest7171:
+rest7281:
 	TESTQ        DI, DI
-	JZ           done716
+	JZ           done727
 	LEAQ         masks<>+0(SB), R9
 	SHLQ         $0x02, DI
 	SUBQ         DI, R9
@@ -14500,7 +14716,7 @@ rest7171:
 	VMASKMOVPS   32(BX)(R8*4), Y7, Y7
 	VFMADD231PS  Y7, Y10, Y6
 
-done716:
+done727:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X6
 	VADDPS       X6, X5, X5
@@ -14513,7 +14729,7 @@ done716:
 	LEAQ         (DX)(DI*4), DX
 	ADDQ         $0x04, AX
 	DECQ         SI
-	JNZ          key715
+	JNZ          key726
 	VZEROUPPER
 	RET
 
@@ -14534,18 +14750,18 @@ TEXT ·additiveGradAVX2(SB), NOSPLIT, $0-72
 	VBROADCASTSS c3f800000<>+0(SB), Y3
 	VBROADCASTSS cc0000000<>+0(SB), Y4
 
-key720:
+key731:
 	MOVL         (BX), R10
 	ADDL         R10, R10
-	JZ           skip721
+	JZ           skip732
 	VBROADCASTSS (BX), Y5
 	VMULPS       c40800000<>+0(SB), Y5, Y6
 	MOVQ         h+64(FP), R10
 	XORQ         R11, R11
 	SUBQ         $+8, R10
-	JL           after724
+	JL           after735
 
-loop723:
+loop734:
 	VMOVUPS      (SI)(R11*4), Y7
 	VMOVUPS      (DI)(R11*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -14584,12 +14800,12 @@ loop723:
 	VMOVUPS      Y8, (DX)(R11*4)
 	ADDQ         $+8, R11
 	SUBQ         $+8, R10
-	JGE          loop723
+	JGE          loop734
 
-after724:
+after735:
 	ADDQ         $+8, R10
 	TESTQ        R10, R10
-	JZ           end722
+	JZ           end733
 	LEAQ         masks<>+0(SB), R12
 	SHLQ         $0x02, R10
 	SUBQ         R10, R12
@@ -14632,15 +14848,15 @@ after724:
 	VFMADD231PS  Y10, Y5, Y6
 	VMASKMOVPS   Y6, Y7, (DX)(R11*4)
 
-end722:
-skip721:
+end733:
+skip732:
 	MOVQ h+64(FP), R10
 	LEAQ (DI)(R10*4), DI
 	MOVQ h+64(FP), R10
 	LEAQ (CX)(R10*4), CX
 	ADDQ $0x04, BX
 	DECQ R9
-	JNZ  key720
+	JNZ  key731
 	VZEROUPPER
 	RET
 
@@ -14663,9 +14879,9 @@ TEXT ·adamWAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+8, SI
-	JL           after727
+	JL           after738
 
-loop726:
+loop737:
 	VMOVUPS     (CX)(DI*4), Y8
 	VMOVUPS     (DX)(DI*4), Y9
 	VMOVUPS     (BX)(DI*4), Y10
@@ -14685,12 +14901,12 @@ loop726:
 	VMOVUPS     Y11, (AX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, SI
-	JGE         loop726
+	JGE         loop737
 
-after727:
+after738:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JZ          end725
+	JZ          end736
 	LEAQ        masks<>+0(SB), R8
 	SHLQ        $0x02, SI
 	SUBQ        SI, R8
@@ -14714,7 +14930,7 @@ after727:
 	VFMSUB213PS Y10, Y0, Y12
 	VMASKMOVPS  Y12, Y8, (AX)(DI*4)
 
-end725:
+end736:
 	VZEROUPPER
 	RET
 
@@ -14736,9 +14952,9 @@ TEXT ·dropoutAVX2(SB), NOSPLIT, $0-40
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after730
+	JL           after741
 
-loop729:
+loop740:
 	VMOVUPS  (CX)(BX*4), Y4
 	VPSRLQ   $0x1e, Y1, Y6
 	VPXOR    Y6, Y1, Y5
@@ -14790,12 +15006,12 @@ loop729:
 	VMOVUPS  Y4, (AX)(BX*4)
 	ADDQ     $+8, BX
 	SUBQ     $+8, DX
-	JGE      loop729
+	JGE      loop740
 
-after730:
+after741:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end728
+	JZ         end739
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -14851,7 +15067,7 @@ after730:
 	VANDNPS    Y5, Y1, Y5
 	VMASKMOVPS Y5, Y4, (AX)(BX*4)
 
-end728:
+end739:
 	VZEROUPPER
 	RET
 
@@ -14924,9 +15140,9 @@ TEXT ·dropoutAddAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+8, BX
-	JL           after733
+	JL           after744
 
-loop732:
+loop743:
 	VMOVUPS   (CX)(SI*4), Y4
 	VMOVUPS   (DX)(SI*4), Y5
 	VMULPS    Y0, Y5, Y5
@@ -14980,12 +15196,12 @@ loop732:
 	VMOVUPS   Y4, (AX)(SI*4)
 	ADDQ      $+8, SI
 	SUBQ      $+8, BX
-	JGE       loop732
+	JGE       loop743
 
-after733:
+after744:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end731
+	JZ         end742
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -15043,7 +15259,7 @@ after733:
 	VBLENDVPS  Y0, Y5, Y6, Y0
 	VMASKMOVPS Y0, Y4, (AX)(SI*4)
 
-end731:
+end742:
 	VZEROUPPER
 	RET
 
@@ -15056,9 +15272,9 @@ TEXT ·reluAVX2(SB), NOSPLIT, $0-24
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+32, DX
-	JL     after736
+	JL     after747
 
-loop735:
+loop746:
 	VMOVUPS (CX)(BX*4), Y1
 	VMAXPS  Y1, Y0, Y1
 	VADDPS  Y0, Y1, Y1
@@ -15077,26 +15293,26 @@ loop735:
 	VMOVUPS Y1, 96(AX)(BX*4)
 	ADDQ    $+32, BX
 	SUBQ    $+32, DX
-	JGE     loop735
+	JGE     loop746
 
-after736:
+after747:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after738
+	JL   after749
 
-loop737:
+loop748:
 	VMOVUPS (CX)(BX*4), Y1
 	VMAXPS  Y1, Y0, Y1
 	VADDPS  Y0, Y1, Y1
 	VMOVUPS Y1, (AX)(BX*4)
 	ADDQ    $+8, BX
 	SUBQ    $+8, DX
-	JGE     loop737
+	JGE     loop748
 
-after738:
+after749:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end734
+	JZ         end745
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -15107,7 +15323,7 @@ after738:
 	VADDPS     Y0, Y2, Y2
 	VMASKMOVPS Y2, Y1, (AX)(BX*4)
 
-end734:
+end745:
 	VZEROUPPER
 	RET
 
@@ -15121,9 +15337,9 @@ TEXT ·reluGradAVX2(SB), NOSPLIT, $0-32
 	MOVQ   n+24(FP), BX
 	XORQ   SI, SI
 	SUBQ   $+16, BX
-	JL     after741
+	JL     after752
 
-loop740:
+loop751:
 	VMOVUPS   (DX)(SI*4), Y1
 	VCMPPS    $0x11, Y1, Y0, Y3
 	VMOVUPS   (AX)(SI*4), Y1
@@ -15140,14 +15356,14 @@ loop740:
 	VMOVUPS   Y1, 32(AX)(SI*4)
 	ADDQ      $+16, SI
 	SUBQ      $+16, BX
-	JGE       loop740
+	JGE       loop751
 
-after741:
+after752:
 	ADDQ $+16, BX
 	SUBQ $+8, BX
-	JL   after743
+	JL   after754
 
-loop742:
+loop753:
 	VMOVUPS   (DX)(SI*4), Y1
 	VCMPPS    $0x11, Y1, Y0, Y3
 	VMOVUPS   (AX)(SI*4), Y1
@@ -15157,12 +15373,12 @@ loop742:
 	VMOVUPS   Y1, (AX)(SI*4)
 	ADDQ      $+8, SI
 	SUBQ      $+8, BX
-	JGE       loop742
+	JGE       loop753
 
-after743:
+after754:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end739
+	JZ         end750
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -15176,7 +15392,7 @@ after743:
 	VBLENDVPS  Y3, Y2, Y0, Y0
 	VMASKMOVPS Y0, Y1, (AX)(SI*4)
 
-end739:
+end750:
 	VZEROUPPER
 	RET
 
@@ -15193,9 +15409,9 @@ TEXT ·softmaxMeanAVX2(SB), NOSPLIT, $0-28
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+32, DX
-	JL     after747
+	JL     after758
 
-loop746:
+loop757:
 	VMOVUPS     (CX)(BX*4), Y5
 	VMOVUPS     (AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y7
@@ -15218,12 +15434,12 @@ loop746:
 	VFMADD231PS Y5, Y6, Y4
 	ADDQ        $+32, BX
 	SUBQ        $+32, DX
-	JGE         loop746
+	JGE         loop757
 
-after747:
+after758:
 	ADDQ        $+32, DX
 	CMPQ        DX, $+8
-	JL          rest7450
+	JL          rest7560
 	VMOVUPS     (CX)(BX*4), Y5
 	VMOVUPS     (AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y7
@@ -15231,7 +15447,7 @@ after747:
 	VFMADD231PS Y5, Y6, Y1
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest7451
+	JL          rest7561
 	VMOVUPS     32(CX)(BX*4), Y5
 	VMOVUPS     32(AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y7
@@ -15239,7 +15455,7 @@ after747:
 	VFMADD231PS Y5, Y6, Y2
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest7452
+	JL          rest7562
 	VMOVUPS     64(CX)(BX*4), Y5
 	VMOVUPS     64(AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y7
@@ -15247,18 +15463,18 @@ after747:
 	VFMADD231PS Y5, Y6, Y3
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest7453
+	JL          rest7563
 	VMOVUPS     96(CX)(BX*4), Y5
 	VMOVUPS     96(AX)(BX*4), Y6
 	VCMPPS      $0x04, Y5, Y0, Y0
 	VANDPS      Y0, Y6, Y6
 	VFMADD231PS Y5, Y6, Y4
 	SUBQ        $+8, DX
-	JMP         done744
+	JMP         done755
 
-rest7450:
+rest7560:
 	TESTQ       DX, DX
-	JZ          done744
+	JZ          done755
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -15269,11 +15485,11 @@ rest7450:
 	VCMPPS      $0x04, Y6, Y0, Y0
 	VANDPS      Y0, Y5, Y5
 	VFMADD231PS Y6, Y5, Y1
-	JMP         done744
+	JMP         done755
 
-rest7451:
+rest7561:
 	TESTQ       DX, DX
-	JZ          done744
+	JZ          done755
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -15284,11 +15500,11 @@ rest7451:
 	VCMPPS      $0x04, Y6, Y0, Y0
 	VANDPS      Y0, Y5, Y5
 	VFMADD231PS Y6, Y5, Y2
-	JMP         done744
+	JMP         done755
 
-rest7452:
+rest7562:
 	TESTQ       DX, DX
-	JZ          done744
+	JZ          done755
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -15299,11 +15515,11 @@ rest7452:
 	VCMPPS      $0x04, Y6, Y0, Y0
 	VANDPS      Y0, Y5, Y5
 	VFMADD231PS Y6, Y5, Y3
-	JMP         done744
+	JMP         done755
 
-rest7453:
+rest7563:
 	TESTQ       DX, DX
-	JZ          done744
+	JZ          done755
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -15315,7 +15531,7 @@ rest7453:
 	VANDPS      Y0, Y5, Y5
 	VFMADD231PS Y6, Y5, Y4
 
-done744:
+done755:
 	VADDPS       Y3, Y1, Y1
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y2, Y1, Y1
@@ -15340,9 +15556,9 @@ TEXT ·softmaxGradAVX2(SB), NOSPLIT, $0-36
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+16, BX
-	JL           after750
+	JL           after761
 
-loop749:
+loop760:
 	VMOVUPS   (DX)(SI*4), Y2
 	VMOVUPS   (CX)(SI*4), Y3
 	VMOVUPS   (AX)(SI*4), Y4
@@ -15363,14 +15579,14 @@ loop749:
 	VMOVUPS   Y4, 32(AX)(SI*4)
 	ADDQ      $+16, SI
 	SUBQ      $+16, BX
-	JGE       loop749
+	JGE       loop760
 
-after750:
+after761:
 	ADDQ $+16, BX
 	SUBQ $+8, BX
-	JL   after752
+	JL   after763
 
-loop751:
+loop762:
 	VMOVUPS   (DX)(SI*4), Y2
 	VMOVUPS   (CX)(SI*4), Y3
 	VMOVUPS   (AX)(SI*4), Y4
@@ -15382,12 +15598,12 @@ loop751:
 	VMOVUPS   Y4, (AX)(SI*4)
 	ADDQ      $+8, SI
 	SUBQ      $+8, BX
-	JGE       loop751
+	JGE       loop762
 
-after752:
+after763:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end748
+	JZ         end759
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -15403,7 +15619,7 @@ after752:
 	VBLENDVPS  Y0, Y4, Y5, Y5
 	VMASKMOVPS Y5, Y2, (AX)(SI*4)
 
-end748:
+end759:
 	VZEROUPPER
 	RET
 
@@ -15423,9 +15639,9 @@ TEXT ·sumSquaresAboutAVX2(SB), NOSPLIT, $0-28
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+64, CX
-	JL           after756
+	JL           after767
 
-loop755:
+loop766:
 	VMOVUPS     (AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y1
@@ -15452,63 +15668,63 @@ loop755:
 	VFMADD231PS Y9, Y9, Y8
 	ADDQ        $+64, DX
 	SUBQ        $+64, CX
-	JGE         loop755
+	JGE         loop766
 
-after756:
+after767:
 	ADDQ        $+64, CX
 	CMPQ        CX, $+8
-	JL          rest7540
+	JL          rest7650
 	VMOVUPS     (AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y1
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7541
+	JL          rest7651
 	VMOVUPS     32(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y2
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7542
+	JL          rest7652
 	VMOVUPS     64(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y3
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7543
+	JL          rest7653
 	VMOVUPS     96(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y4
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7544
+	JL          rest7654
 	VMOVUPS     128(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y5
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7545
+	JL          rest7655
 	VMOVUPS     160(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y6
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7546
+	JL          rest7656
 	VMOVUPS     192(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y7
 	SUBQ        $+8, CX
 	CMPQ        CX, $+8
-	JL          rest7547
+	JL          rest7657
 	VMOVUPS     224(AX)(DX*4), Y9
 	VSUBPS      Y0, Y9, Y9
 	VFMADD231PS Y9, Y9, Y8
 	SUBQ        $+8, CX
-	JMP         done753
+	JMP         done764
 
-rest7540:
+rest7650:
 	TESTQ       CX, CX
-	JZ          done753
+	JZ          done764
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15518,11 +15734,11 @@ rest7540:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y1
-	JMP         done753
+	JMP         done764
 
-rest7541:
+rest7651:
 	TESTQ       CX, CX
-	JZ          done753
+	JZ          done764
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15532,11 +15748,11 @@ rest7541:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y2
-	JMP         done753
+	JMP         done764
 
-rest7542:
+rest7652:
 	TESTQ       CX, CX
-	JZ          done753
+	JZ          done764
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15546,11 +15762,11 @@ rest7542:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y3
-	JMP         done753
+	JMP         done764
 
-rest7543:
+rest7653:
 	TESTQ       CX, CX
-	JZ          done753
+	JZ          done764
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15560,11 +15776,11 @@ rest7543:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y4
-	JMP         done753
+	JMP         done764
 
-rest7544:
+rest7654:
 	TESTQ       CX, CX
-	JZ          done753
+	JZ          done764
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15574,11 +15790,11 @@ rest7544:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y5
-	JMP         done753
+	JMP         done764
 
-rest7545:
+rest7655:
 	TESTQ       CX, CX
-	JZ          done753
+	JZ          done764
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15588,11 +15804,11 @@ rest7545:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y6
-	JMP         done753
+	JMP         done764
 
-rest7546:
+rest7656:
 	TESTQ       CX, CX
-	JZ          done753
+	JZ          done764
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15602,11 +15818,11 @@ rest7546:
 	VSUBPS      Y0, Y10, Y10
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y7
-	JMP         done753
+	JMP         done764
 
-rest7547:
+rest7657:
 	TESTQ       CX, CX
-	JZ          done753
+	JZ          done764
 	LEAQ        masks<>+0(SB), BX
 	SHLQ        $0x02, CX
 	SUBQ        CX, BX
@@ -15617,7 +15833,7 @@ rest7547:
 	VANDPS      Y9, Y10, Y10
 	VFMADD231PS Y10, Y10, Y8
 
-done753:
+done764:
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
 	VADDPS       Y7, Y3, Y3
@@ -15647,9 +15863,9 @@ TEXT ·normAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+16, SI
-	JL           after759
+	JL           after770
 
-loop758:
+loop769:
 	VMOVUPS     (CX)(DI*4), Y2
 	VMOVUPS     (DX)(DI*4), Y3
 	VMOVUPS     (BX)(DI*4), Y4
@@ -15666,14 +15882,14 @@ loop758:
 	VMOVUPS     Y4, 32(AX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, SI
-	JGE         loop758
+	JGE         loop769
 
-after759:
+after770:
 	ADDQ $+16, SI
 	SUBQ $+8, SI
-	JL   after761
+	JL   after772
 
-loop760:
+loop771:
 	VMOVUPS     (CX)(DI*4), Y2
 	VMOVUPS     (DX)(DI*4), Y3
 	VMOVUPS     (BX)(DI*4), Y4
@@ -15683,12 +15899,12 @@ loop760:
 	VMOVUPS     Y4, (AX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, SI
-	JGE         loop760
+	JGE         loop771
 
-after761:
+after772:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JZ          end757
+	JZ          end768
 	LEAQ        masks<>+0(SB), R8
 	SHLQ        $0x02, SI
 	SUBQ        SI, R8
@@ -15702,7 +15918,7 @@ after761:
 	VFMADD231PS Y3, Y4, Y5
 	VMASKMOVPS  Y5, Y2, (AX)(DI*4)
 
-end757:
+end768:
 	VZEROUPPER
 	RET
 
@@ -15725,9 +15941,9 @@ TEXT ·normSumsAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+24(FP), BX
 	XORQ         SI, SI
 	SUBQ         $+32, BX
-	JL           after765
+	JL           after776
 
-loop764:
+loop775:
 	VMOVUPS     (CX)(SI*4), Y10
 	VMOVUPS     (DX)(SI*4), Y11
 	VMOVUPS     (AX)(SI*4), Y12
@@ -15762,12 +15978,12 @@ loop764:
 	VFMADD231PS Y10, Y11, Y9
 	ADDQ        $+32, SI
 	SUBQ        $+32, BX
-	JGE         loop764
+	JGE         loop775
 
-after765:
+after776:
 	ADDQ        $+32, BX
 	CMPQ        BX, $+8
-	JL          rest7630
+	JL          rest7740
 	VMOVUPS     (CX)(SI*4), Y10
 	VMOVUPS     (DX)(SI*4), Y11
 	VMOVUPS     (AX)(SI*4), Y12
@@ -15778,7 +15994,7 @@ after765:
 	VFMADD231PS Y10, Y11, Y6
 	SUBQ        $+8, BX
 	CMPQ        BX, $+8
-	JL          rest7631
+	JL          rest7741
 	VMOVUPS     32(CX)(SI*4), Y10
 	VMOVUPS     32(DX)(SI*4), Y11
 	VMOVUPS     32(AX)(SI*4), Y12
@@ -15789,7 +16005,7 @@ after765:
 	VFMADD231PS Y10, Y11, Y7
 	SUBQ        $+8, BX
 	CMPQ        BX, $+8
-	JL          rest7632
+	JL          rest7742
 	VMOVUPS     64(CX)(SI*4), Y10
 	VMOVUPS     64(DX)(SI*4), Y11
 	VMOVUPS     64(AX)(SI*4), Y12
@@ -15800,7 +16016,7 @@ after765:
 	VFMADD231PS Y10, Y11, Y8
 	SUBQ        $+8, BX
 	CMPQ        BX, $+8
-	JL          rest7633
+	JL          rest7743
 	VMOVUPS     96(CX)(SI*4), Y10
 	VMOVUPS     96(DX)(SI*4), Y11
 	VMOVUPS     96(AX)(SI*4), Y12
@@ -15810,11 +16026,11 @@ after765:
 	VADDPS      Y11, Y5, Y5
 	VFMADD231PS Y10, Y11, Y9
 	SUBQ        $+8, BX
-	JMP         done762
+	JMP         done773
 
-rest7630:
+rest7740:
 	TESTQ       BX, BX
-	JZ          done762
+	JZ          done773
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -15828,11 +16044,11 @@ rest7630:
 	VMULPS      Y10, Y12, Y12
 	VADDPS      Y12, Y2, Y2
 	VFMADD231PS Y11, Y12, Y6
-	JMP         done762
+	JMP         done773
 
-rest7631:
+rest7741:
 	TESTQ       BX, BX
-	JZ          done762
+	JZ          done773
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -15846,11 +16062,11 @@ rest7631:
 	VMULPS      Y10, Y12, Y12
 	VADDPS      Y12, Y3, Y3
 	VFMADD231PS Y11, Y12, Y7
-	JMP         done762
+	JMP         done773
 
-rest7632:
+rest7742:
 	TESTQ       BX, BX
-	JZ          done762
+	JZ          done773
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -15864,11 +16080,11 @@ rest7632:
 	VMULPS      Y10, Y12, Y12
 	VADDPS      Y12, Y4, Y4
 	VFMADD231PS Y11, Y12, Y8
-	JMP         done762
+	JMP         done773
 
-rest7633:
+rest7743:
 	TESTQ       BX, BX
-	JZ          done762
+	JZ          done773
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -15883,7 +16099,7 @@ rest7633:
 	VADDPS      Y12, Y5, Y5
 	VFMADD231PS Y11, Y12, Y9
 
-done762:
+done773:
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y3, Y2, Y2
@@ -15921,9 +16137,9 @@ TEXT ·normGradAVX2(SB), NOSPLIT, $0-56
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+16, SI
-	JL           after768
+	JL           after779
 
-loop767:
+loop778:
 	VMOVUPS      (DX)(DI*4), Y4
 	VMOVUPS      (BX)(DI*4), Y5
 	VMOVUPS      (CX)(DI*4), Y6
@@ -15946,14 +16162,14 @@ loop767:
 	VMOVUPS      Y7, 32(AX)(DI*4)
 	ADDQ         $+16, DI
 	SUBQ         $+16, SI
-	JGE          loop767
+	JGE          loop778
 
-after768:
+after779:
 	ADDQ $+16, SI
 	SUBQ $+8, SI
-	JL   after770
+	JL   after781
 
-loop769:
+loop780:
 	VMOVUPS      (DX)(DI*4), Y4
 	VMOVUPS      (BX)(DI*4), Y5
 	VMOVUPS      (CX)(DI*4), Y6
@@ -15966,12 +16182,12 @@ loop769:
 	VMOVUPS      Y7, (AX)(DI*4)
 	ADDQ         $+8, DI
 	SUBQ         $+8, SI
-	JGE          loop769
+	JGE          loop780
 
-after770:
+after781:
 	ADDQ         $+8, SI
 	TESTQ        SI, SI
-	JZ           end766
+	JZ           end777
 	LEAQ         masks<>+0(SB), R8
 	SHLQ         $0x02, SI
 	SUBQ         SI, R8
@@ -15988,7 +16204,7 @@ after770:
 	VFMADD231PS  Y1, Y6, Y8
 	VMASKMOVPS   Y8, Y4, (AX)(DI*4)
 
-end766:
+end777:
 	VZEROUPPER
 	RET
 
@@ -16006,7 +16222,7 @@ TEXT ·layerNormAVX2(SB), NOSPLIT, $0-72
 	MOVQ         inv+40(FP), DI
 	MOVQ         rows+56(FP), R8
 
-row771:
+row782:
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
@@ -16014,9 +16230,9 @@ row771:
 	MOVQ   d+48(FP), R9
 	XORQ   R10, R10
 	SUBQ   $+32, R9
-	JL     after775
+	JL     after786
 
-loop774:
+loop785:
 	VMOVUPS (CX)(R10*4), Y7
 	VADDPS  Y7, Y3, Y3
 	VMOVUPS 32(CX)(R10*4), Y7
@@ -16027,35 +16243,35 @@ loop774:
 	VADDPS  Y7, Y6, Y6
 	ADDQ    $+32, R10
 	SUBQ    $+32, R9
-	JGE     loop774
+	JGE     loop785
 
-after775:
+after786:
 	ADDQ    $+32, R9
 	CMPQ    R9, $+8
-	JL      rest7730
+	JL      rest7840
 	VMOVUPS (CX)(R10*4), Y7
 	VADDPS  Y7, Y3, Y3
 	SUBQ    $+8, R9
 	CMPQ    R9, $+8
-	JL      rest7731
+	JL      rest7841
 	VMOVUPS 32(CX)(R10*4), Y7
 	VADDPS  Y7, Y4, Y4
 	SUBQ    $+8, R9
 	CMPQ    R9, $+8
-	JL      rest7732
+	JL      rest7842
 	VMOVUPS 64(CX)(R10*4), Y7
 	VADDPS  Y7, Y5, Y5
 	SUBQ    $+8, R9
 	CMPQ    R9, $+8
-	JL      rest7733
+	JL      rest7843
 	VMOVUPS 96(CX)(R10*4), Y7
 	VADDPS  Y7, Y6, Y6
 	SUBQ    $+8, R9
-	JMP     done772
+	JMP     done783
 
-rest7730:
+rest7840:
 	TESTQ      R9, R9
-	JZ         done772
+	JZ         done783
 	LEAQ       masks<>+0(SB), R11
 	SHLQ       $0x02, R9
 	SUBQ       R9, R11
@@ -16063,11 +16279,11 @@ rest7730:
 	VMOVUPS    32(R11), Y7
 	VMASKMOVPS (CX)(R10*4), Y7, Y7
 	VADDPS     Y7, Y3, Y3
-	JMP        done772
+	JMP        done783
 
-rest7731:
+rest7841:
 	TESTQ      R9, R9
-	JZ         done772
+	JZ         done783
 	LEAQ       masks<>+0(SB), R11
 	SHLQ       $0x02, R9
 	SUBQ       R9, R11
@@ -16075,11 +16291,11 @@ rest7731:
 	VMOVUPS    32(R11), Y7
 	VMASKMOVPS 32(CX)(R10*4), Y7, Y7
 	VADDPS     Y7, Y4, Y4
-	JMP        done772
+	JMP        done783
 
-rest7732:
+rest7842:
 	TESTQ      R9, R9
-	JZ         done772
+	JZ         done783
 	LEAQ       masks<>+0(SB), R11
 	SHLQ       $0x02, R9
 	SUBQ       R9, R11
@@ -16087,11 +16303,11 @@ rest7732:
 	VMOVUPS    32(R11), Y7
 	VMASKMOVPS 64(CX)(R10*4), Y7, Y7
 	VADDPS     Y7, Y5, Y5
-	JMP        done772
+	JMP        done783
 
-rest7733:
+rest7843:
 	TESTQ      R9, R9
-	JZ         done772
+	JZ         done783
 	LEAQ       masks<>+0(SB), R11
 	SHLQ       $0x02, R9
 	SUBQ       R9, R11
@@ -16100,7 +16316,7 @@ rest7733:
 	VMASKMOVPS 96(CX)(R10*4), Y7, Y7
 	VADDPS     Y7, Y6, Y6
 
-done772:
+done783:
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y3, Y3
@@ -16120,9 +16336,9 @@ done772:
 	MOVQ         d+48(FP), R9
 	XORQ         R10, R10
 	SUBQ         $+32, R9
-	JL           after779
+	JL           after790
 
-loop778:
+loop789:
 	VMOVUPS     (CX)(R10*4), Y8
 	VSUBPS      Y7, Y8, Y8
 	VFMADD231PS Y8, Y8, Y3
@@ -16137,39 +16353,39 @@ loop778:
 	VFMADD231PS Y8, Y8, Y6
 	ADDQ        $+32, R10
 	SUBQ        $+32, R9
-	JGE         loop778
+	JGE         loop789
 
-after779:
+after790:
 	ADDQ        $+32, R9
 	CMPQ        R9, $+8
-	JL          rest7770
+	JL          rest7880
 	VMOVUPS     (CX)(R10*4), Y8
 	VSUBPS      Y7, Y8, Y8
 	VFMADD231PS Y8, Y8, Y3
 	SUBQ        $+8, R9
 	CMPQ        R9, $+8
-	JL          rest7771
+	JL          rest7881
 	VMOVUPS     32(CX)(R10*4), Y8
 	VSUBPS      Y7, Y8, Y8
 	VFMADD231PS Y8, Y8, Y4
 	SUBQ        $+8, R9
 	CMPQ        R9, $+8
-	JL          rest7772
+	JL          rest7882
 	VMOVUPS     64(CX)(R10*4), Y8
 	VSUBPS      Y7, Y8, Y8
 	VFMADD231PS Y8, Y8, Y5
 	SUBQ        $+8, R9
 	CMPQ        R9, $+8
-	JL          rest7773
+	JL          rest7883
 	VMOVUPS     96(CX)(R10*4), Y8
 	VSUBPS      Y7, Y8, Y8
 	VFMADD231PS Y8, Y8, Y6
 	SUBQ        $+8, R9
-	JMP         done776
+	JMP         done787
 
-rest7770:
+rest7880:
 	TESTQ       R9, R9
-	JZ          done776
+	JZ          done787
 	LEAQ        masks<>+0(SB), R11
 	SHLQ        $0x02, R9
 	SUBQ        R9, R11
@@ -16179,11 +16395,11 @@ rest7770:
 	VSUBPS      Y7, Y9, Y9
 	VANDPS      Y8, Y9, Y9
 	VFMADD231PS Y9, Y9, Y3
-	JMP         done776
+	JMP         done787
 
-rest7771:
+rest7881:
 	TESTQ       R9, R9
-	JZ          done776
+	JZ          done787
 	LEAQ        masks<>+0(SB), R11
 	SHLQ        $0x02, R9
 	SUBQ        R9, R11
@@ -16193,11 +16409,11 @@ rest7771:
 	VSUBPS      Y7, Y9, Y9
 	VANDPS      Y8, Y9, Y9
 	VFMADD231PS Y9, Y9, Y4
-	JMP         done776
+	JMP         done787
 
-rest7772:
+rest7882:
 	TESTQ       R9, R9
-	JZ          done776
+	JZ          done787
 	LEAQ        masks<>+0(SB), R11
 	SHLQ        $0x02, R9
 	SUBQ        R9, R11
@@ -16207,11 +16423,11 @@ rest7772:
 	VSUBPS      Y7, Y9, Y9
 	VANDPS      Y8, Y9, Y9
 	VFMADD231PS Y9, Y9, Y5
-	JMP         done776
+	JMP         done787
 
-rest7773:
+rest7883:
 	TESTQ       R9, R9
-	JZ          done776
+	JZ          done787
 	LEAQ        masks<>+0(SB), R11
 	SHLQ        $0x02, R9
 	SUBQ        R9, R11
@@ -16222,7 +16438,7 @@ rest7773:
 	VANDPS      Y8, Y9, Y9
 	VFMADD231PS Y9, Y9, Y6
 
-done776:
+done787:
 	VADDPS       Y5, Y3, Y3
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y4, Y3, Y3
@@ -16241,9 +16457,9 @@ done776:
 	MOVQ         d+48(FP), R9
 	XORQ         R10, R10
 	SUBQ         $+16, R9
-	JL           after782
+	JL           after793
 
-loop781:
+loop792:
 	VMOVUPS     (CX)(R10*4), Y4
 	VMOVUPS     (DX)(R10*4), Y5
 	VMOVUPS     (BX)(R10*4), Y6
@@ -16260,14 +16476,14 @@ loop781:
 	VMOVUPS     Y6, 32(AX)(R10*4)
 	ADDQ        $+16, R10
 	SUBQ        $+16, R9
-	JGE         loop781
+	JGE         loop792
 
-after782:
+after793:
 	ADDQ $+16, R9
 	SUBQ $+8, R9
-	JL   after784
+	JL   after795
 
-loop783:
+loop794:
 	VMOVUPS     (CX)(R10*4), Y4
 	VMOVUPS     (DX)(R10*4), Y5
 	VMOVUPS     (BX)(R10*4), Y6
@@ -16277,12 +16493,12 @@ loop783:
 	VMOVUPS     Y6, (AX)(R10*4)
 	ADDQ        $+8, R10
 	SUBQ        $+8, R9
-	JGE         loop783
+	JGE         loop794
 
-after784:
+after795:
 	ADDQ        $+8, R9
 	TESTQ       R9, R9
-	JZ          end780
+	JZ          end791
 	LEAQ        masks<>+0(SB), R11
 	SHLQ        $0x02, R9
 	SUBQ        R9, R11
@@ -16296,14 +16512,319 @@ after784:
 	VFMADD231PS Y5, Y6, Y8
 	VMASKMOVPS  Y8, Y4, (AX)(R10*4)
 
-end780:
+end791:
 	MOVQ d+48(FP), R9
 	LEAQ (CX)(R9*4), CX
 	LEAQ (AX)(R9*4), AX
 	ADDQ $0x04, SI
 	ADDQ $0x04, DI
 	DECQ R8
-	JNZ  row771
+	JNZ  row782
+	VZEROUPPER
+	RET
+
+// func layerNormGradAVX2(dx *float32, dy *float32, x *float32, gain *float32, mean *float32, inv *float32, d int, rows int, size float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·layerNormGradAVX2(SB), NOSPLIT, $0-68
+	VBROADCASTSS size+64(FP), Y0
+	MOVQ         dx+0(FP), AX
+	MOVQ         dy+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         gain+24(FP), BX
+	MOVQ         mean+32(FP), SI
+	MOVQ         inv+40(FP), DI
+	MOVQ         rows+56(FP), R8
+
+row796:
+	VBROADCASTSS (SI), Y1
+	VBROADCASTSS (DI), Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	VXORPS       Y8, Y8, Y8
+	VXORPS       Y9, Y9, Y9
+	VXORPS       Y10, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	MOVQ         d+48(FP), R9
+	XORQ         R10, R10
+	SUBQ         $+32, R9
+	JL           after801
+
+loop800:
+	VMOVUPS     (DX)(R10*4), Y12
+	VMOVUPS     (BX)(R10*4), Y13
+	VMOVUPS     (CX)(R10*4), Y14
+	VORPS       Y14, Y11, Y11
+	VSUBPS      Y1, Y12, Y12
+	VMULPS      Y2, Y12, Y12
+	VMULPS      Y14, Y13, Y13
+	VADDPS      Y13, Y3, Y3
+	VFMADD231PS Y12, Y13, Y7
+	VMOVUPS     32(DX)(R10*4), Y12
+	VMOVUPS     32(BX)(R10*4), Y13
+	VMOVUPS     32(CX)(R10*4), Y14
+	VORPS       Y14, Y11, Y11
+	VSUBPS      Y1, Y12, Y12
+	VMULPS      Y2, Y12, Y12
+	VMULPS      Y14, Y13, Y13
+	VADDPS      Y13, Y4, Y4
+	VFMADD231PS Y12, Y13, Y8
+	VMOVUPS     64(DX)(R10*4), Y12
+	VMOVUPS     64(BX)(R10*4), Y13
+	VMOVUPS     64(CX)(R10*4), Y14
+	VORPS       Y14, Y11, Y11
+	VSUBPS      Y1, Y12, Y12
+	VMULPS      Y2, Y12, Y12
+	VMULPS      Y14, Y13, Y13
+	VADDPS      Y13, Y5, Y5
+	VFMADD231PS Y12, Y13, Y9
+	VMOVUPS     96(DX)(R10*4), Y12
+	VMOVUPS     96(BX)(R10*4), Y13
+	VMOVUPS     96(CX)(R10*4), Y14
+	VORPS       Y14, Y11, Y11
+	VSUBPS      Y1, Y12, Y12
+	VMULPS      Y2, Y12, Y12
+	VMULPS      Y14, Y13, Y13
+	VADDPS      Y13, Y6, Y6
+	VFMADD231PS Y12, Y13, Y10
+	ADDQ        $+32, R10
+	SUBQ        $+32, R9
+	JGE         loop800
+
+after801:
+	ADDQ        $+32, R9
+	CMPQ        R9, $+8
+	JL          rest7990
+	VMOVUPS     (DX)(R10*4), Y12
+	VMOVUPS     (BX)(R10*4), Y13
+	VMOVUPS     (CX)(R10*4), Y14
+	VORPS       Y14, Y11, Y11
+	VSUBPS      Y1, Y12, Y12
+	VMULPS      Y2, Y12, Y12
+	VMULPS      Y14, Y13, Y13
+	VADDPS      Y13, Y3, Y3
+	VFMADD231PS Y12, Y13, Y7
+	SUBQ        $+8, R9
+	CMPQ        R9, $+8
+	JL          rest7991
+	VMOVUPS     32(DX)(R10*4), Y12
+	VMOVUPS     32(BX)(R10*4), Y13
+	VMOVUPS     32(CX)(R10*4), Y14
+	VORPS       Y14, Y11, Y11
+	VSUBPS      Y1, Y12, Y12
+	VMULPS      Y2, Y12, Y12
+	VMULPS      Y14, Y13, Y13
+	VADDPS      Y13, Y4, Y4
+	VFMADD231PS Y12, Y13, Y8
+	SUBQ        $+8, R9
+	CMPQ        R9, $+8
+	JL          rest7992
+	VMOVUPS     64(DX)(R10*4), Y12
+	VMOVUPS     64(BX)(R10*4), Y13
+	VMOVUPS     64(CX)(R10*4), Y14
+	VORPS       Y14, Y11, Y11
+	VSUBPS      Y1, Y12, Y12
+	VMULPS      Y2, Y12, Y12
+	VMULPS      Y14, Y13, Y13
+	VADDPS      Y13, Y5, Y5
+	VFMADD231PS Y12, Y13, Y9
+	SUBQ        $+8, R9
+	CMPQ        R9, $+8
+	JL          rest7993
+	VMOVUPS     96(DX)(R10*4), Y12
+	VMOVUPS     96(BX)(R10*4), Y13
+	VMOVUPS     96(CX)(R10*4), Y14
+	VORPS       Y14, Y11, Y11
+	VSUBPS      Y1, Y12, Y12
+	VMULPS      Y2, Y12, Y12
+	VMULPS      Y14, Y13, Y13
+	VADDPS      Y13, Y6, Y6
+	VFMADD231PS Y12, Y13, Y10
+	SUBQ        $+8, R9
+	JMP         done798
+
+rest7990:
+	TESTQ       R9, R9
+	JZ          done798
+	LEAQ        masks<>+0(SB), R11
+	SHLQ        $0x02, R9
+	SUBQ        R9, R11
+	SHRQ        $0x02, R9
+	VMOVUPS     32(R11), Y12
+	VMASKMOVPS  (DX)(R10*4), Y12, Y13
+	VMASKMOVPS  (BX)(R10*4), Y12, Y14
+	VMASKMOVPS  (CX)(R10*4), Y12, Y12
+	VORPS       Y12, Y11, Y11
+	VSUBPS      Y1, Y13, Y13
+	VMULPS      Y2, Y13, Y13
+	VMULPS      Y12, Y14, Y14
+	VADDPS      Y14, Y3, Y3
+	VFMADD231PS Y13, Y14, Y7
+	JMP         done798
+
+rest7991:
+	TESTQ       R9, R9
+	JZ          done798
+	LEAQ        masks<>+0(SB), R11
+	SHLQ        $0x02, R9
+	SUBQ        R9, R11
+	SHRQ        $0x02, R9
+	VMOVUPS     32(R11), Y12
+	VMASKMOVPS  32(DX)(R10*4), Y12, Y13
+	VMASKMOVPS  32(BX)(R10*4), Y12, Y14
+	VMASKMOVPS  32(CX)(R10*4), Y12, Y12
+	VORPS       Y12, Y11, Y11
+	VSUBPS      Y1, Y13, Y13
+	VMULPS      Y2, Y13, Y13
+	VMULPS      Y12, Y14, Y14
+	VADDPS      Y14, Y4, Y4
+	VFMADD231PS Y13, Y14, Y8
+	JMP         done798
+
+rest7992:
+	TESTQ       R9, R9
+	JZ          done798
+	LEAQ        masks<>+0(SB), R11
+	SHLQ        $0x02, R9
+	SUBQ        R9, R11
+	SHRQ        $0x02, R9
+	VMOVUPS     32(R11), Y12
+	VMASKMOVPS  64(DX)(R10*4), Y12, Y13
+	VMASKMOVPS  64(BX)(R10*4), Y12, Y14
+	VMASKMOVPS  64(CX)(R10*4), Y12, Y12
+	VORPS       Y12, Y11, Y11
+	VSUBPS      Y1, Y13, Y13
+	VMULPS      Y2, Y13, Y13
+	VMULPS      Y12, Y14, Y14
+	VADDPS      Y14, Y5, Y5
+	VFMADD231PS Y13, Y14, Y9
+	JMP         done798
+
+rest7993:
+	TESTQ       R9, R9
+	JZ          done798
+	LEAQ        masks<>+0(SB), R11
+	SHLQ        $0x02, R9
+	SUBQ        R9, R11
+	SHRQ        $0x02, R9
+	VMOVUPS     32(R11), Y12
+	VMASKMOVPS  96(DX)(R10*4), Y12, Y13
+	VMASKMOVPS  96(BX)(R10*4), Y12, Y14
+	VMASKMOVPS  96(CX)(R10*4), Y12, Y12
+	VORPS       Y12, Y11, Y11
+	VSUBPS      Y1, Y13, Y13
+	VMULPS      Y2, Y13, Y13
+	VMULPS      Y12, Y14, Y14
+	VADDPS      Y14, Y6, Y6
+	VFMADD231PS Y13, Y14, Y10
+
+done798:
+	VPTEST       c7fffffff<>+0(SB), Y11
+	JZ           next797
+	VADDPS       Y5, Y3, Y3
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VADDPS       X4, X3, X3
+	VMOVHLPS     X3, X3, X4
+	VADDPS       X4, X3, X3
+	VMOVSHDUP    X3, X4
+	VADDPS       X4, X3, X3
+	VDIVSS       X0, X3, X3
+	VBROADCASTSS X3, Y3
+	VADDPS       Y9, Y7, Y7
+	VADDPS       Y10, Y8, Y8
+	VADDPS       Y8, Y7, Y7
+	VEXTRACTF128 $0x01, Y7, X4
+	VADDPS       X4, X7, X7
+	VMOVHLPS     X7, X7, X4
+	VADDPS       X4, X7, X7
+	VMOVSHDUP    X7, X4
+	VADDPS       X4, X7, X7
+	VDIVSS       X0, X7, X7
+	VBROADCASTSS X7, Y4
+	MOVQ         d+48(FP), R9
+	XORQ         R10, R10
+	SUBQ         $+16, R9
+	JL           after804
+
+loop803:
+	VMOVUPS      (DX)(R10*4), Y5
+	VMOVUPS      (BX)(R10*4), Y6
+	VMOVUPS      (CX)(R10*4), Y7
+	VMOVUPS      (AX)(R10*4), Y8
+	VSUBPS       Y1, Y5, Y5
+	VMULPS       Y2, Y5, Y5
+	VFMSUB213PS  Y3, Y7, Y6
+	VFNMADD231PS Y4, Y5, Y6
+	VFMADD231PS  Y2, Y6, Y8
+	VMOVUPS      Y8, (AX)(R10*4)
+	VMOVUPS      32(DX)(R10*4), Y5
+	VMOVUPS      32(BX)(R10*4), Y6
+	VMOVUPS      32(CX)(R10*4), Y7
+	VMOVUPS      32(AX)(R10*4), Y8
+	VSUBPS       Y1, Y5, Y5
+	VMULPS       Y2, Y5, Y5
+	VFMSUB213PS  Y3, Y7, Y6
+	VFNMADD231PS Y4, Y5, Y6
+	VFMADD231PS  Y2, Y6, Y8
+	VMOVUPS      Y8, 32(AX)(R10*4)
+	ADDQ         $+16, R10
+	SUBQ         $+16, R9
+	JGE          loop803
+
+after804:
+	ADDQ $+16, R9
+	SUBQ $+8, R9
+	JL   after806
+
+loop805:
+	VMOVUPS      (DX)(R10*4), Y5
+	VMOVUPS      (BX)(R10*4), Y6
+	VMOVUPS      (CX)(R10*4), Y7
+	VMOVUPS      (AX)(R10*4), Y8
+	VSUBPS       Y1, Y5, Y5
+	VMULPS       Y2, Y5, Y5
+	VFMSUB213PS  Y3, Y7, Y6
+	VFNMADD231PS Y4, Y5, Y6
+	VFMADD231PS  Y2, Y6, Y8
+	VMOVUPS      Y8, (AX)(R10*4)
+	ADDQ         $+8, R10
+	SUBQ         $+8, R9
+	JGE          loop805
+
+after806:
+	ADDQ         $+8, R9
+	TESTQ        R9, R9
+	JZ           end802
+	LEAQ         masks<>+0(SB), R11
+	SHLQ         $0x02, R9
+	SUBQ         R9, R11
+	SHRQ         $0x02, R9
+	VMOVUPS      32(R11), Y5
+	VMASKMOVPS   (DX)(R10*4), Y5, Y6
+	VMASKMOVPS   (BX)(R10*4), Y5, Y7
+	VMASKMOVPS   (CX)(R10*4), Y5, Y8
+	VMASKMOVPS   (AX)(R10*4), Y5, Y9
+	VSUBPS       Y1, Y6, Y6
+	VMULPS       Y2, Y6, Y6
+	VFMSUB213PS  Y3, Y8, Y7
+	VFNMADD231PS Y4, Y6, Y7
+	VFMADD231PS  Y2, Y7, Y9
+	VMASKMOVPS   Y9, Y5, (AX)(R10*4)
+
+end802:
+next797:
+	MOVQ d+48(FP), R9
+	LEAQ (AX)(R9*4), AX
+	LEAQ (CX)(R9*4), CX
+	LEAQ (DX)(R9*4), DX
+	ADDQ $0x04, SI
+	ADDQ $0x04, DI
+	DECQ R8
+	JNZ  row796
 	VZEROUPPER
 	RET
 
@@ -16315,9 +16836,9 @@ TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-40
 	MOVQ n+16(FP), DX
 	XORQ BX, BX
 	SUBQ $+32, DX
-	JL   after787
+	JL   after809
 
-loop786:
+loop808:
 	VMOVUPS (AX)(BX*4), Y0
 	VMOVUPS 32(AX)(BX*4), Y1
 	VMOVUPS 64(AX)(BX*4), Y2
@@ -16329,7 +16850,7 @@ loop786:
 	SHLQ    $0x02, R9
 	XORQ    R8, R8
 
-row788:
+row810:
 	VMOVUPS (CX)(R9*1), Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS 32(CX)(R9*1), Y4
@@ -16341,21 +16862,21 @@ row788:
 	ADDQ    DI, R9
 	INCQ    R8
 	CMPQ    R8, SI
-	JL      row788
+	JL      row810
 	VMOVUPS Y0, (AX)(BX*4)
 	VMOVUPS Y1, 32(AX)(BX*4)
 	VMOVUPS Y2, 64(AX)(BX*4)
 	VMOVUPS Y3, 96(AX)(BX*4)
 	ADDQ    $+32, BX
 	SUBQ    $+32, DX
-	JGE     loop786
+	JGE     loop808
 
-after787:
+after809:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after790
+	JL   after812
 
-loop789:
+loop811:
 	VMOVUPS (AX)(BX*4), Y0
 	MOVQ    rows+24(FP), SI
 	MOVQ    stride+32(FP), DI
@@ -16364,22 +16885,22 @@ loop789:
 	SHLQ    $0x02, R9
 	XORQ    R8, R8
 
-row791:
+row813:
 	VMOVUPS (CX)(R9*1), Y1
 	VADDPS  Y1, Y0, Y0
 	ADDQ    DI, R9
 	INCQ    R8
 	CMPQ    R8, SI
-	JL      row791
+	JL      row813
 	VMOVUPS Y0, (AX)(BX*4)
 	ADDQ    $+8, BX
 	SUBQ    $+8, DX
-	JGE     loop789
+	JGE     loop811
 
-after790:
+after812:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end785
+	JZ         end807
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -16393,16 +16914,16 @@ after790:
 	SHLQ       $0x02, R8
 	XORQ       DI, DI
 
-row792:
+row814:
 	VMASKMOVPS (CX)(R8*1), Y0, Y2
 	VADDPS     Y2, Y1, Y1
 	ADDQ       SI, R8
 	INCQ       DI
 	CMPQ       DI, DX
-	JL         row792
+	JL         row814
 	VMASKMOVPS Y1, Y0, (AX)(BX*4)
 
-end785:
+end807:
 	VZEROUPPER
 	RET
 
@@ -16416,9 +16937,9 @@ TEXT ·copyRowsAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after795
+	JL   after817
 
-loop794:
+loop816:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -16427,7 +16948,7 @@ loop794:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row796:
+row818:
 	VMOVUPS (DX)(R11*1), Y0
 	VMOVUPS Y0, (DI)
 	VMOVUPS 32(DX)(R11*1), Y0
@@ -16440,17 +16961,17 @@ row796:
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row796
+	JL      row818
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop794
+	JGE     loop816
 
-after795:
+after817:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after798
+	JL   after820
 
-loop797:
+loop819:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -16459,22 +16980,22 @@ loop797:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row799:
+row821:
 	VMOVUPS (DX)(R11*1), Y0
 	VMOVUPS Y0, (DI)
 	ADDQ    CX, DI
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row799
+	JL      row821
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop797
+	JGE     loop819
 
-after798:
+after820:
 	ADDQ    $+8, BX
 	TESTQ   BX, BX
-	JZ      end793
+	JZ      end815
 	LEAQ    masks<>+0(SB), DI
 	SHLQ    $0x02, BX
 	SUBQ    BX, DI
@@ -16488,16 +17009,16 @@ after798:
 	SHLQ    $0x02, R8
 	XORQ    SI, SI
 
-row800:
+row822:
 	VMASKMOVPS (DX)(R8*1), Y0, Y1
 	VMASKMOVPS Y1, Y0, (AX)
 	ADDQ       CX, AX
 	ADDQ       DI, R8
 	INCQ       SI
 	CMPQ       SI, BX
-	JL         row800
+	JL         row822
 
-end793:
+end815:
 	VZEROUPPER
 	RET
 
@@ -16511,9 +17032,9 @@ TEXT ·addRowsAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after803
+	JL   after825
 
-loop802:
+loop824:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -16522,7 +17043,7 @@ loop802:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row804:
+row826:
 	VMOVUPS (DX)(R11*1), Y0
 	VMOVUPS (DI), Y1
 	VADDPS  Y1, Y0, Y0
@@ -16543,17 +17064,17 @@ row804:
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row804
+	JL      row826
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop802
+	JGE     loop824
 
-after803:
+after825:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after806
+	JL   after828
 
-loop805:
+loop827:
 	LEAQ (AX)(SI*4), DI
 	MOVQ rows+32(FP), R8
 	MOVQ stride+40(FP), R9
@@ -16562,7 +17083,7 @@ loop805:
 	SHLQ $0x02, R11
 	XORQ R10, R10
 
-row807:
+row829:
 	VMOVUPS (DX)(R11*1), Y0
 	VMOVUPS (DI), Y1
 	VADDPS  Y1, Y0, Y0
@@ -16571,15 +17092,15 @@ row807:
 	ADDQ    R9, R11
 	INCQ    R10
 	CMPQ    R10, R8
-	JL      row807
+	JL      row829
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop805
+	JGE     loop827
 
-after806:
+after828:
 	ADDQ    $+8, BX
 	TESTQ   BX, BX
-	JZ      end801
+	JZ      end823
 	LEAQ    masks<>+0(SB), DI
 	SHLQ    $0x02, BX
 	SUBQ    BX, DI
@@ -16593,7 +17114,7 @@ after806:
 	SHLQ    $0x02, R8
 	XORQ    SI, SI
 
-row808:
+row830:
 	VMASKMOVPS (DX)(R8*1), Y0, Y1
 	VMASKMOVPS (AX), Y0, Y2
 	VADDPS     Y2, Y1, Y1
@@ -16602,9 +17123,9 @@ row808:
 	ADDQ       DI, R8
 	INCQ       SI
 	CMPQ       SI, BX
-	JL         row808
+	JL         row830
 
-end801:
+end823:
 	VZEROUPPER
 	RET
 
@@ -16621,9 +17142,9 @@ TEXT ·normGainsAVX2(SB), NOSPLIT, $0-72
 	MOVQ   n+32(FP), R8
 	XORQ   R9, R9
 	SUBQ   $+32, R8
-	JL     after811
+	JL     after833
 
-loop810:
+loop832:
 	VMOVUPS (AX)(R9*4), Y1
 	VMOVUPS (CX)(R9*4), Y5
 	VMOVUPS 32(AX)(R9*4), Y2
@@ -16639,7 +17160,7 @@ loop810:
 	SHLQ    $0x02, R13
 	XORQ    R12, R12
 
-row812:
+row834:
 	VBROADCASTSS (SI)(R12*4), Y9
 	VBROADCASTSS (DI)(R12*4), Y10
 	VMOVUPS      (BX)(R13*1), Y11
@@ -16677,7 +17198,7 @@ row812:
 	ADDQ         R11, R13
 	INCQ         R12
 	CMPQ         R12, R10
-	JL           row812
+	JL           row834
 	VMOVUPS      Y1, (AX)(R9*4)
 	VMOVUPS      Y5, (CX)(R9*4)
 	VMOVUPS      Y2, 32(AX)(R9*4)
@@ -16688,14 +17209,14 @@ row812:
 	VMOVUPS      Y8, 96(CX)(R9*4)
 	ADDQ         $+32, R9
 	SUBQ         $+32, R8
-	JGE          loop810
+	JGE          loop832
 
-after811:
+after833:
 	ADDQ $+32, R8
 	SUBQ $+8, R8
-	JL   after814
+	JL   after836
 
-loop813:
+loop835:
 	VMOVUPS (AX)(R9*4), Y1
 	VMOVUPS (CX)(R9*4), Y2
 	MOVQ    rows+56(FP), R10
@@ -16705,7 +17226,7 @@ loop813:
 	SHLQ    $0x02, R13
 	XORQ    R12, R12
 
-row815:
+row837:
 	VBROADCASTSS (SI)(R12*4), Y3
 	VBROADCASTSS (DI)(R12*4), Y4
 	VMOVUPS      (BX)(R13*1), Y5
@@ -16719,17 +17240,17 @@ row815:
 	ADDQ         R11, R13
 	INCQ         R12
 	CMPQ         R12, R10
-	JL           row815
+	JL           row837
 	VMOVUPS      Y1, (AX)(R9*4)
 	VMOVUPS      Y2, (CX)(R9*4)
 	ADDQ         $+8, R9
 	SUBQ         $+8, R8
-	JGE          loop813
+	JGE          loop835
 
-after814:
+after836:
 	ADDQ       $+8, R8
 	TESTQ      R8, R8
-	JZ         end809
+	JZ         end831
 	LEAQ       masks<>+0(SB), R10
 	SHLQ       $0x02, R8
 	SUBQ       R8, R10
@@ -16744,7 +17265,7 @@ after814:
 	SHLQ       $0x02, R12
 	XORQ       R11, R11
 
-row816:
+row838:
 	VBROADCASTSS (SI)(R11*4), Y4
 	VBROADCASTSS (DI)(R11*4), Y5
 	VMASKMOVPS   (BX)(R12*1), Y1, Y6
@@ -16758,10 +17279,10 @@ row816:
 	ADDQ         R10, R12
 	INCQ         R11
 	CMPQ         R11, R8
-	JL           row816
+	JL           row838
 	VMASKMOVPS   Y2, Y1, (AX)(R9*4)
 	VMASKMOVPS   Y3, Y1, (CX)(R9*4)
 
-end809:
+end831:
 	VZEROUPPER
 	RET

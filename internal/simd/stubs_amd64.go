@@ -248,3 +248,9 @@ func layerNormAVX512(dst, x, gain, shift, mean, inv *float32, d, rows int, size,
 
 //go:noescape
 func layerNormAVX2(dst, x, gain, shift, mean, inv *float32, d, rows int, size, eps float32)
+
+//go:noescape
+func layerNormGradAVX512(dx, dy, x, gain, mean, inv *float32, d, rows int, size float32)
+
+//go:noescape
+func layerNormGradAVX2(dx, dy, x, gain, mean, inv *float32, d, rows int, size float32)

@@ -28,6 +28,7 @@ func main() {
 		layers(s)
 		norms(s)
 		layerNorm(s)
+		layerNormGrad(s)
 		columns(s)
 	}
 	Generate()

@@ -141,6 +141,71 @@ func layerNorm(s isa) {
 	s.end()
 }
 
+// layerNormGrad writes the gradient of layerNorm with respect to x.
+func layerNormGrad(s isa) {
+	s.begin("layerNormGrad", "func(dx, dy, x, gain, mean, inv *float32, d, rows int, size float32)")
+	size := s.broadcast("size")
+	dx, dy, x, gain := pointer("dx"), pointer("dy"), pointer("x"), pointer("gain")
+	mean, inv, rows := pointer("mean"), pointer("inv"), pointer("rows")
+	loop, next := label("row"), label("next")
+	Label(loop)
+	u := unit{s.vec(), s.vec()}
+	VBROADCASTSS(Mem{Base: mean}, u.mean)
+	VBROADCASTSS(Mem{Base: inv}, u.inv)
+
+	flat, along, seen := s.accumulators(32), s.accumulators(32), s.zero()
+	st := s.along("d")
+	st.inLanes(len(flat), func(i int, m *mask) {
+		v, g, d := s.vec(), s.vec(), s.vec()
+		s.load(st.at(x, i), m, v)
+		s.load(st.at(gain, i), m, g)
+		s.load(st.at(dy, i), m, d)
+		s.or(d, seen, seen)
+		u.of(v)
+		VMULPS(d, g, g)
+		VADDPS(g, flat[i], flat[i])
+		VFMADD231PS(v, g, along[i])
+	})
+	if s.lanes == 16 { // 0 and -0 are all that has no other bit than the sign
+		k := K()
+		VPTESTMD(constant(notSign), seen, k)
+		KORTESTW(k, k)
+	} else {
+		VPTEST(constant(notSign), seen)
+	}
+	JZ(LabelRef(next))
+	means := [2]reg.VecVirtual{s.vec(), s.vec()}
+	for i, acc := range [][]reg.VecVirtual{flat, along} {
+		sum := s.fold(acc, addPS).AsX()
+		VDIVSS(size.AsX(), sum, sum)
+		VBROADCASTSS(sum, means[i])
+	}
+
+	st = s.along("d")
+	st.each(2, func(i int, m *mask) {
+		v, g, d, sum := s.vec(), s.vec(), s.vec(), s.vec()
+		s.load(st.at(x, i), m, v)
+		s.load(st.at(gain, i), m, g)
+		s.load(st.at(dy, i), m, d)
+		s.load(st.at(dx, i), m, sum)
+		u.of(v)
+		VFMSUB213PS(means[0], d, g)
+		VFNMADD231PS(means[1], v, g)
+		VFMADD231PS(u.inv, g, sum)
+		s.store(sum, m, st.at(dx, i))
+	})
+	Label(next)
+	d := pointer("d")
+	for _, p := range []reg.GPVirtual{dx, dy, x} {
+		LEAQ(Mem{Base: p, Index: d, Scale: 4}, p)
+	}
+	ADDQ(U8(4), mean)
+	ADDQ(U8(4), inv)
+	DECQ(rows)
+	JNZ(LabelRef(loop))
+	s.end()
+}
+
 // unit makes unit vectors, by the parameters mean and inv.
 type unit struct{ mean, inv reg.VecVirtual }
 
