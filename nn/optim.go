@@ -3,6 +3,7 @@ package nn
 import (
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
@@ -33,13 +34,16 @@ func ZeroGrad(m Module) {
 func ClipGradNorm(m Module, limit float32) float32 {
 	// Cut by shape alone, so that the sum does not depend on who adds.
 	const most = 1 << 14
-	pieces := make([][]float32, 0, 128)
+	c := clippers.Get().(*clipper)
+	defer c.free()
+	pieces := c.pieces[:0]
 	for _, p := range m.Params() {
 		if g := p.Grad(); g != nil {
 			pieces = slices.AppendSeq(pieces, slices.Chunk(g.Data(), most))
 		}
 	}
-	each := make([]float64, len(pieces))
+	each := slices.Grow(c.squares[:0], len(pieces))[:len(pieces)]
+	c.pieces, c.squares = pieces, each
 	par.For(len(pieces), 4, func(lo, hi int) {
 		for i, g := range pieces[lo:hi] {
 			each[lo+i] = float64(simd.SumSquares(g))
@@ -59,6 +63,21 @@ func ClipGradNorm(m Module, limit float32) float32 {
 		})
 	}
 	return norm
+}
+
+// clipper is ClipGradNorm's memory: the gradients in pieces, and the sum of the
+// squares of each.
+type clipper struct {
+	pieces  [][]float32
+	squares []float64
+}
+
+var clippers = sync.Pool{New: func() any { return new(clipper) }}
+
+// free hands c back without the gradients, which it would keep alive.
+func (c *clipper) free() {
+	clear(c.pieces)
+	clippers.Put(c)
 }
 
 // slot is a parameter with what an optimiser remembers about it.
