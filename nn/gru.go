@@ -241,11 +241,9 @@ func (p *gruPass) backward(t *tensor.Tape, dout, dlast, dgates, dh0, dwhh, dbhh 
 			C: simd.RowMajor(dwhh, h), Accumulate: true,
 		})
 	}
-	if dbhh != nil {
+	if dbhh != nil && len(drec) > 0 {
 		par.For(3*h, 64, func(lo, hi int) { // columns are independent
-			for row := 0; row < len(drec); row += 3 * h {
-				simd.Add(dbhh[lo:hi], dbhh[lo:hi], drec[row+lo:row+hi])
-			}
+			simd.SumRows(dbhh[lo:hi], drec[lo:], p.l*b, 3*h)
 		})
 	}
 }

@@ -53,7 +53,9 @@ func CrossEntropy(t *tensor.Tape, logits *tensor.Tensor, targets []int, ignore i
 	}
 
 	x := logits.Data()
-	soft := t.Floats(len(x)) // softmax of the rows that count, kept for the gradient
+	// Of the rows that count, softmax less s/C, kept for the gradient.
+	soft := t.Floats(len(x))
+	uniform := smoothing / float32(classes)
 	each := t.Floats(len(targets))
 	chunk := max(1, 4096/classes)
 	par.For(len(targets), chunk, func(lo, hi int) {
@@ -65,11 +67,11 @@ func CrossEntropy(t *tensor.Tape, logits *tensor.Tensor, targets []int, ignore i
 			row, p := x[r*classes:(r+1)*classes], soft[r*classes:(r+1)*classes]
 			m := simd.Max(row)
 			sum := simd.ExpSum(p, row, m)
-			simd.Scale(p, 1/sum, p)
+			simd.ScaleShift(p, 1/sum, p, -uniform)
 			lse := m + float32(math.Log(float64(sum)))
 			each[r] = lse - (1-smoothing)*row[targets[r]]
 			if smoothing != 0 { // a logit of −Inf is no harm without smoothing
-				each[r] -= smoothing * simd.Sum(row) / float32(classes)
+				each[r] -= uniform * simd.Sum(row)
 			}
 		}
 	})
@@ -79,7 +81,9 @@ func CrossEntropy(t *tensor.Tape, logits *tensor.Tensor, targets []int, ignore i
 			// dlogits = (p − (1−s)·[target] − s/C)/counted
 			dx := t.GradOf(logits)
 			scale := d[0] / float32(counted)
-			uniform := -scale * smoothing / float32(classes)
+			if scale == 0 {
+				return // and a NaN among the logits stays there
+			}
 			par.For(len(targets), chunk, func(lo, hi int) {
 				for r := lo; r < hi; r++ {
 					if targets[r] == ignore {
@@ -87,11 +91,6 @@ func CrossEntropy(t *tensor.Tape, logits *tensor.Tensor, targets []int, ignore i
 					}
 					g := dx[r*classes : (r+1)*classes]
 					simd.Axpy(scale, soft[r*classes:(r+1)*classes], g)
-					if uniform != 0 {
-						for c := range g {
-							g[c] += uniform
-						}
-					}
 					g[targets[r]] -= scale * (1 - smoothing)
 				}
 			})

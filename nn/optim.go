@@ -2,6 +2,8 @@ package nn
 
 import (
 	"math"
+	"slices"
+	"sync"
 
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
@@ -30,22 +32,52 @@ func ZeroGrad(m Module) {
 // their Euclidean norm, taken together, is at most limit. It returns the norm
 // before scaling.
 func ClipGradNorm(m Module, limit float32) float32 {
-	var squares float64
+	// Cut by shape alone, so that the sum does not depend on who adds.
+	const most = 1 << 14
+	c := clippers.Get().(*clipper)
+	defer c.free()
+	pieces := c.pieces[:0]
 	for _, p := range m.Params() {
 		if g := p.Grad(); g != nil {
-			squares += float64(simd.SumSquares(g.Data()))
+			pieces = slices.AppendSeq(pieces, slices.Chunk(g.Data(), most))
 		}
+	}
+	each := slices.Grow(c.squares[:0], len(pieces))[:len(pieces)]
+	c.pieces, c.squares = pieces, each
+	par.For(len(pieces), 4, func(lo, hi int) {
+		for i, g := range pieces[lo:hi] {
+			each[lo+i] = float64(simd.SumSquares(g))
+		}
+	})
+	var squares float64
+	for _, s := range each {
+		squares += s
 	}
 	norm := float32(math.Sqrt(squares))
 	// The margin is PyTorch's, against division by zero.
 	if factor := limit / (norm + 1e-6); factor < 1 {
-		for _, p := range m.Params() {
-			if g := p.Grad(); g != nil {
-				simd.Scale(g.Data(), factor, g.Data())
+		par.For(len(pieces), 4, func(lo, hi int) {
+			for _, g := range pieces[lo:hi] {
+				simd.Scale(g, factor, g)
 			}
-		}
+		})
 	}
 	return norm
+}
+
+// clipper is ClipGradNorm's memory: the gradients in pieces, and the sum of the
+// squares of each.
+type clipper struct {
+	pieces  [][]float32
+	squares []float64
+}
+
+var clippers = sync.Pool{New: func() any { return new(clipper) }}
+
+// free hands c back without the gradients, which it would keep alive.
+func (c *clipper) free() {
+	clear(c.pieces)
+	clippers.Put(c)
 }
 
 // slot is a parameter with what an optimiser remembers about it.

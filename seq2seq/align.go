@@ -32,7 +32,7 @@ func (m *Translator) Align(source, target string) Alignment {
 		}
 	}
 	s := m.net.encode(nil, newBatch([][]int{src}), observe)
-	m.net.decode(nil, s, read, len(read), observe)
+	decode(m.net, nil, s, read, len(read), observe)
 	for _, id := range src {
 		a.Source = append(a.Source, m.Source.Token(id))
 	}

@@ -60,16 +60,16 @@ func TestObserving(t *testing.T) {
 		m := newToy(t, c, toyBatch)
 		const l = 4
 		start, ids := toyState(m, toyBatch, l)
-		silent, _ := m.net.decode(nil, start, ids, l, nil)
+		silent, _ := decode(m.net, nil, start, ids, l, nil)
 		var last *tensor.Tensor
 		keep := func(layer string, w *tensor.Tensor) { last = w.Clone() } // the last layer's, crossing
-		watched, _ := m.net.decode(nil, start, ids, l, keep)
+		watched, _ := decode(m.net, nil, start, ids, l, keep)
 		tensortest.Same(t, c.name()+": logits while watched", watched.Data(), silent.Data())
 
 		all := last
 		s := start
 		for i := range l {
-			_, s = m.net.decode(nil, s, column(ids, len(toyBatch), l, i, i+1), 1, keep)
+			_, s = decode(m.net, nil, s, column(ids, len(toyBatch), l, i, i+1), 1, keep)
 			want := tensor.Slice(nil, all, 2, i, i+1)
 			wide := make([]float64, want.Len())
 			for j, v := range want.Data() {

@@ -108,7 +108,7 @@ func (m *Translator) greedy(ctx context.Context, sources [][]int, d Decoding) ([
 			return nil, err
 		}
 		var logits *tensor.Tensor
-		logits, s = m.net.decode(nil, s, last, 1, nil)
+		logits, s = decode(m.net, nil, s, last, 1, nil)
 		var keep []int
 		for i, n := range active {
 			token := likeliest(row(logits, i))
@@ -159,7 +159,7 @@ func (m *Translator) beam(ctx context.Context, src []int, d Decoding) ([]int, er
 			return nil, err
 		}
 		var logits *tensor.Tensor
-		logits, s = m.net.decode(nil, s, last, 1, nil)
+		logits, s = decode(m.net, nil, s, last, 1, nil)
 		logp := tensor.LogSoftmax(nil, logits)
 		var next []hypothesis
 		for i, h := range alive {

@@ -80,7 +80,7 @@ func TestBeamOfOneIsGreedy(t *testing.T) {
 func logp(m *Translator, src, tokens []int) float64 {
 	s := m.net.encode(nil, newBatch([][]int{src}), nil)
 	read := append([]int{BOS}, tokens[:len(tokens)-1]...)
-	logits, _ := m.net.decode(nil, s, read, len(read), nil)
+	logits, _ := decode(m.net, nil, s, read, len(read), nil)
 	p := tensor.LogSoftmax(nil, logits)
 	sum := 0.0
 	for i, token := range tokens {

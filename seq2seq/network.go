@@ -16,13 +16,23 @@ type network interface {
 	// encode reads a batch of sources and returns the state of a decoder that
 	// has written nothing yet.
 	encode(t *tensor.Tape, src batch, observe attn.Observer) state
-	// decode reads l more tokens of each sequence, given in row-major order,
-	// and returns for each the logits [B l TargetVocab] of the token that
-	// follows, and the state after them.
-	decode(t *tensor.Tape, s state, tokens []int, l int, observe attn.Observer) (*tensor.Tensor, state)
+	// read reads l more tokens of each sequence, given in row-major order, and
+	// returns for each a vector [B l D] that tells what follows, and the state
+	// after them.
+	read(t *tensor.Tape, s state, tokens []int, l int, observe attn.Observer) (*tensor.Tensor, state)
+	// logits turns such vectors [… D] into the logits [… TargetVocab] of the
+	// tokens that follow.
+	logits(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
 }
 
-// state is what a decoder has read so far. It is a value: decode returns a new
+// decode reads l more tokens of each sequence, and returns the logits
+// [B l TargetVocab] of all tokens that follow and the state after them.
+func decode(n network, t *tensor.Tape, s state, tokens []int, l int, observe attn.Observer) (*tensor.Tensor, state) {
+	x, next := n.read(t, s, tokens, l, observe)
+	return n.logits(t, x), next
+}
+
+// state is what a decoder has read so far. It is a value: read returns a new
 // one and leaves the old one as it was.
 type state interface {
 	// choose returns the state of the given sequences of the batch, in that

@@ -82,7 +82,7 @@ func TestDecodeTokenByToken(t *testing.T) {
 	for _, c := range toyConfigs() {
 		m := newToy(t, c, toyBatch)
 		start, ids := toyState(m, toyBatch, l)
-		all, _ := m.net.decode(nil, start, ids, l, nil)
+		all, _ := decode(m.net, nil, start, ids, l, nil)
 		want := make([]float64, all.Len())
 		for i, v := range all.Data() {
 			want[i] = float64(v)
@@ -92,7 +92,7 @@ func TestDecodeTokenByToken(t *testing.T) {
 			var parts []*tensor.Tensor
 			for _, width := range steps {
 				var logits *tensor.Tensor
-				logits, s = m.net.decode(nil, s, column(ids, n, l, at, at+width), width, nil)
+				logits, s = decode(m.net, nil, s, column(ids, n, l, at, at+width), width, nil)
 				parts = append(parts, logits)
 				at += width
 			}
@@ -107,20 +107,20 @@ func TestChoose(t *testing.T) {
 		m := newToy(t, c, toyBatch)
 		start, ids := toyState(m, toyBatch, l)
 		n := len(toyBatch)
-		_, s := m.net.decode(nil, start, column(ids, n, l, 0, 2), 2, nil)
+		_, s := decode(m.net, nil, start, column(ids, n, l, 0, 2), 2, nil)
 		next := column(ids, n, l, 2, 3)
-		want, _ := m.net.decode(nil, s, next, 1, nil)
+		want, _ := decode(m.net, nil, s, next, 1, nil)
 
 		choice := []int{2, 0, 0, 3} // leaves out, repeats, and changes the order
 		var chosen []int
 		for _, i := range choice {
 			chosen = append(chosen, next[i])
 		}
-		got, _ := m.net.decode(nil, s.choose(nil, choice), chosen, 1, nil)
+		got, _ := decode(m.net, nil, s.choose(nil, choice), chosen, 1, nil)
 		for row, i := range choice {
 			tensortest.Same(t, c.name()+": chosen sequence", slices.Clone(rowOf(got, row)), rowOf(want, i))
 		}
-		again, _ := m.net.decode(nil, s, next, 1, nil)
+		again, _ := decode(m.net, nil, s, next, 1, nil)
 		tensortest.Same(t, c.name()+": the state after a choice and a step from it", again.Data(), want.Data())
 	}
 }
@@ -139,10 +139,18 @@ func TestCompanyAndPadding(t *testing.T) {
 		for _, p := range toyBatch {
 			all = append(all, m.example(p))
 		}
-		together, _ := m.logits(nil, all)
+		together, targets := m.logits(nil, all)
+		if together.Dim(0) != len(targets) {
+			t.Errorf("%s: %d vectors of logits for %d targets", c.name(), together.Dim(0), len(targets))
+		}
+		rest := together.Data()
 		for i, e := range all {
-			alone, _ := m.logits(nil, []example{e})
-			tensortest.Same(t, c.name()+": "+toyBatch[i].Source, rowOf(together, i)[:alone.Len()], alone.Data())
+			alone, write := m.logits(nil, []example{e})
+			tensortest.Same(t, c.name()+": "+toyBatch[i].Source, rest[:alone.Len()], alone.Data())
+			if rest = rest[alone.Len():]; !slices.Equal(write, targets[:len(write)]) || !slices.Equal(write, e.write) {
+				t.Errorf("%s: targets %v of %s, alone %v, want %v", c.name(), targets, toyBatch[i].Source, write, e.write)
+			}
+			targets = targets[len(write):]
 		}
 	}
 }

@@ -109,7 +109,7 @@ func (m *recurrent) encode(t *tensor.Tape, src batch, _ attn.Observer) state {
 	return s
 }
 
-func (m *recurrent) decode(t *tensor.Tape, s state, tokens []int, l int, observe attn.Observer) (*tensor.Tensor, state) {
+func (m *recurrent) read(t *tensor.Tape, s state, tokens []int, l int, observe attn.Observer) (*tensor.Tensor, state) {
 	old := s.(*recurrentState)
 	st := *old
 	st.h = append([]*tensor.Tensor(nil), old.h...)
@@ -145,8 +145,11 @@ func (m *recurrent) decode(t *tensor.Tape, s state, tokens []int, l int, observe
 		observe(crossLayer, steps.all())
 	}
 	out := tensor.Tanh(t, m.readout.Forward(t, tensor.Concat(t, 1, features...))) // [B l D]
-	out = tensor.Dropout(t, out, m.config.Dropout)
-	return tensor.Linear(t, out, m.target.Weight, nil), &st
+	return tensor.Dropout(t, out, m.config.Dropout), &st
+}
+
+func (m *recurrent) logits(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	return tensor.Linear(t, x, m.target.Weight, nil)
 }
 
 // keyed returns the score with its work on the source done. The source has one

@@ -87,20 +87,43 @@ func BenchmarkTrainStep(b *testing.B) {
 	for _, c := range fullSize() {
 		b.Run(c.name(), func(b *testing.B) {
 			tr, batches := newFullSize(b, c, 32)
-			for _, batch := range batches { // which makes the tape's memory
-				if _, err := tr.step(batch); err != nil {
-					b.Fatal(err)
-				}
-			}
-			tokens := 0
-			for i := 0; b.Loop(); i++ {
-				p, err := tr.step(batches[i%len(batches)])
-				if err != nil {
-					b.Fatal(err)
-				}
-				tokens += p.Tokens
-			}
-			b.ReportMetric(float64(tokens)/b.Elapsed().Seconds(), "tokens/s")
+			benchmarkSteps(b, tr, batches)
 		})
 	}
+}
+
+// BenchmarkStep is a step of what attn trains without any flags: a small
+// transformer on dates, letter by letter.
+func BenchmarkStep(b *testing.B) {
+	pairs, _ := DatesSplit(1024, 0, 1)
+	var sources, targets []string
+	for _, p := range pairs {
+		sources, targets = append(sources, p.Source), append(targets, p.Target)
+	}
+	source, target := BuildVocabulary(sources, Chars, 1000), BuildVocabulary(targets, Chars, 1000)
+	c := Config{Arch: Transformer, Score: "scaled", Width: 64, Heads: 4, Layers: 1, Hidden: 128, Dropout: 0.05}
+	m, err := New(c, source, target, rand.New(rand.NewPCG(1, 0)))
+	if err != nil {
+		b.Fatal(err)
+	}
+	tr := newToyTrainer(b, m, pairs, Settings{Epochs: 1, Batch: 32, LR: 0.003, Warmup: 400, Clip: 1, Seed: 1})
+	benchmarkSteps(b, tr, tr.batches(0))
+}
+
+// benchmarkSteps makes steps from the batches in turn.
+func benchmarkSteps(b *testing.B, tr *Trainer, batches [][]int) {
+	for _, batch := range batches { // which makes the tape's memory
+		if _, err := tr.step(batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	tokens := 0
+	for i := 0; b.Loop(); i++ {
+		p, err := tr.step(batches[i%len(batches)])
+		if err != nil {
+			b.Fatal(err)
+		}
+		tokens += p.Tokens
+	}
+	b.ReportMetric(float64(tokens)/b.Elapsed().Seconds(), "tokens/s")
 }

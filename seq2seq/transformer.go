@@ -127,7 +127,7 @@ func (m *transformer) encode(t *tensor.Tape, src batch, observe attn.Observer) s
 	return s
 }
 
-func (m *transformer) decode(t *tensor.Tape, s state, tokens []int, l int, observe attn.Observer) (*tensor.Tensor, state) {
+func (m *transformer) read(t *tensor.Tape, s state, tokens []int, l int, observe attn.Observer) (*tensor.Tensor, state) {
 	st := s.(*transformerState)
 	next := &transformerState{lens: st.lens, cross: st.cross, read: st.read + l}
 	x := m.positioned(t, m.target, tokens, len(st.lens), l, st.read)
@@ -141,13 +141,16 @@ func (m *transformer) decode(t *tensor.Tape, s state, tokens []int, l int, obser
 		x = m.residual(t, x, l.cross.Query(t, l.norm2.Forward(t, x), st.cross[i], cross).Out)
 		x = m.residual(t, x, l.ff.Forward(t, l.norm3.Forward(t, x)))
 	}
-	x = m.decoderNorm.Forward(t, x)
-	return tensor.Linear(t, x, m.target.Weight, nil), next
+	return m.decoderNorm.Forward(t, x), next
+}
+
+func (m *transformer) logits(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	return tensor.Linear(t, x, m.target.Weight, nil)
 }
 
 // residual returns x + dropout(y).
 func (m *transformer) residual(t *tensor.Tape, x, y *tensor.Tensor) *tensor.Tensor {
-	return tensor.Add(t, x, tensor.Dropout(t, y, m.config.Dropout))
+	return tensor.AddDropout(t, x, y, m.config.Dropout)
 }
 
 // positioned embeds b·l tokens that stand at positions from, from+1, ….

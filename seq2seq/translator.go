@@ -255,17 +255,29 @@ func (m *Translator) encodeTarget(text string) (read, write []int) {
 }
 
 // logits runs the network over examples whose targets are known: teacher
-// forcing. It returns the logits [B Lt TargetVocab] and the targets, Pad behind
-// each text's end.
+// forcing. It returns the targets of all examples, one behind the other, and for
+// each its logits, [N TargetVocab]. Nothing is computed for the padding behind a
+// text's end, for the last map is the largest of all.
 func (m *Translator) logits(t *tensor.Tape, examples []example) (*tensor.Tensor, []int) {
-	src, read, write := make([][]int, len(examples)), make([][]int, len(examples)), make([][]int, len(examples))
+	src, read := make([][]int, len(examples)), make([][]int, len(examples))
+	var targets int
 	for i, e := range examples {
-		src[i], read[i], write[i] = e.src, e.read, e.write
+		src[i], read[i] = e.src, e.read
+		targets += len(e.write)
 	}
-	in, out := newBatch(read), newBatch(write)
-	s := m.net.encode(t, newBatch(src), nil)
-	logits, _ := m.net.decode(t, s, in.ids, in.l, nil)
-	return logits, out.ids
+	in := newBatch(read)
+	x, _ := m.net.read(t, m.net.encode(t, newBatch(src), nil), in.ids, in.l, nil)
+	x = tensor.Reshape(t, x, len(in.ids), -1)
+	at, write := make([]int, 0, targets), make([]int, 0, targets)
+	for i, e := range examples {
+		for j, token := range e.write {
+			at, write = append(at, i*in.l+j), append(write, token)
+		}
+	}
+	if targets < len(in.ids) {
+		x = tensor.Gather(t, x, at)
+	}
+	return m.net.logits(t, x), write
 }
 
 // example is a pair as numbers.

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
 )
 
 // Dropout sets each element to zero with probability p and multiplies the rest
@@ -15,32 +16,20 @@ import (
 //
 // Source: Srivastava et al., "Dropout", 2014, JMLR 15.
 func Dropout(t *Tape, x *Tensor, p float32) *Tensor {
-	if !(p >= 0 && p < 1) {
-		panic("tensor: Dropout: p is outside [0, 1)")
-	}
-	if !t.Training() || p == 0 {
+	d, some := t.drop(p)
+	if !some {
 		return x
 	}
-	key := t.Stream()
-	threshold := uint32(math.Round(float64(p) * (1 << 32)))
-	keep := 1 / (1 - p)
 	y := t.Make(x.shape...)
-	par.For(len(x.data), grain, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			y.data[i] = 0
-			if draw(key, i) >= threshold {
-				y.data[i] = x.data[i] * keep
-			}
-		}
-	})
+	par.For(len(x.data), grain, func(lo, hi int) { d.set(y.data, x.data, lo, hi) })
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
-			dx := t.GradOf(x)
+			dx, fresh := t.gradOf(x)
 			par.For(len(dx), grain, func(lo, hi int) {
-				for i := lo; i < hi; i++ {
-					if draw(key, i) >= threshold {
-						dx[i] += dy[i] * keep
-					}
+				if fresh {
+					d.set(dx, dy, lo, hi)
+				} else {
+					d.add(dx, dx, dy, lo, hi)
 				}
 			})
 		})
@@ -48,19 +37,64 @@ func Dropout(t *Tape, x *Tensor, p float32) *Tensor {
 	return y
 }
 
-// draw returns number i of the random stream key, uniform over 32 bits.
-func draw(key uint64, i int) uint32 { return uint32(mix64(key+uint64(i)*golden) >> 32) }
+// AddDropout returns x + Dropout(y), which is what becomes of a residual block's
+// input and output, in one pass. The operands have the same shape.
+func AddDropout(t *Tape, x, y *Tensor, p float32) *Tensor {
+	sameShape("AddDropout", "y", y, x.shape)
+	d, some := t.drop(p)
+	if !some {
+		return Add(t, x, y)
+	}
+	z := t.Make(x.shape...)
+	par.For(len(x.data), grain, func(lo, hi int) { d.add(z.data, x.data, y.data, lo, hi) })
+	if t.Needs(x, y) {
+		t.Record(z, func(dz []float32) {
+			dx, freshX := t.gradOf(x)
+			dy, freshY := t.gradOf(y) // if y is x, what dx is
+			par.For(len(dz), grain, func(lo, hi int) {
+				switch {
+				case freshX:
+					copy(dx[lo:hi], dz[lo:hi])
+				case dx != nil:
+					simd.Add(dx[lo:hi], dx[lo:hi], dz[lo:hi])
+				}
+				switch {
+				case freshY:
+					d.set(dy, dz, lo, hi)
+				case dy != nil:
+					d.add(dy, dy, dz, lo, hi)
+				}
+			})
+		})
+	}
+	return z
+}
 
-// golden is 2⁶⁴ divided by the golden ratio, odd: the step of SplitMix64.
-const golden = 0x9e3779b97f4a7c15
+// drops says which elements an operation drops.
+type drops struct {
+	key       uint64
+	threshold uint32
+	keep      float32 // what the others are multiplied by
+}
 
-// mix64 is the output function of SplitMix64, a bijection that makes successive
-// multiples of golden pass for random numbers.
-//
-// Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
-// Generators", OOPSLA 2014.
-func mix64(z uint64) uint64 {
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
+// drop begins an operation that drops with probability p; it is false if this
+// tape drops nothing.
+func (t *Tape) drop(p float32) (d drops, some bool) {
+	if !(p >= 0 && p < 1) {
+		panic("tensor: Dropout: p is outside [0, 1)")
+	}
+	if !t.Training() || p == 0 {
+		return d, false
+	}
+	return drops{t.Stream(), uint32(math.Round(float64(p) * (1 << 32))), 1 / (1 - p)}, true
+}
+
+// set sets elements lo to hi of y to what is kept of x.
+func (d drops) set(y, x []float32, lo, hi int) {
+	simd.Dropout(y[lo:hi], x[lo:hi], d.key, lo, d.threshold, d.keep)
+}
+
+// add sets elements lo to hi of z to those of x plus what is kept of y.
+func (d drops) add(z, x, y []float32, lo, hi int) {
+	simd.DropoutAdd(z[lo:hi], x[lo:hi], y[lo:hi], d.key, lo, d.threshold, d.keep)
 }

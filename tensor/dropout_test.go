@@ -1,7 +1,10 @@
 package tensor_test
 
 import (
+	"errors"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -79,6 +82,46 @@ func TestDropoutSeeds(t *testing.T) {
 	tensortest.Same(t, "a shorter operand", dropped(other, n/2, 0.5), first[:n/2])
 }
 
+// A run can be repeated years later: what a seed drops never changes.
+func TestDropoutPattern(t *testing.T) {
+	tape := tensor.NewTape(tensor.Train)
+	tape.Seed(7)
+	for op, want := range [][4]uint64{
+		{0x0fbb2bd9e5fb7abb, 0x3eff2cd0f1f7fbf3, 0xebff971dc2b0ff7e, 0xef99c7f5dfffbea7},
+		{0x0b5f77f6fa376fbf, 0xf8ffeeabecf63eef, 0xaff6b672ffff7fd8, 0x7f7fbbec8ff2b9fa},
+	} {
+		var kept [4]uint64
+		for i, v := range dropped(tape, 256, 0.3) {
+			if v != 0 {
+				kept[i/64] |= 1 << (i % 64)
+			}
+		}
+		if kept != want {
+			t.Errorf("operation %d keeps %#016x, want %#016x", op, kept, want)
+		}
+	}
+}
+
+func TestDropoutOfNaN(t *testing.T) {
+	tape := tensor.NewTape(tensor.Train)
+	x := tensor.Full(nan, 1009).Param()
+	y := tensor.Dropout(tape, x, 0.5)
+	tape.Backward(y, tensor.Full(nan, 1009))
+	zeros := 0
+	for i, v := range y.Data() {
+		g := x.Grad().Data()[i]
+		if (v == 0) != (g == 0) || (v == v) != (v == 0) || (g == g) != (g == 0) {
+			t.Fatalf("element %d is %v with gradient %v, want 0 or NaN for both", i, v, g)
+		}
+		if v == 0 {
+			zeros++
+		}
+	}
+	if zeros < 400 || zeros > 600 {
+		t.Errorf("%d of 1009 dropped", zeros)
+	}
+}
+
 func TestDropoutBackwardUsesTheSameMask(t *testing.T) {
 	const n = 20_011
 	x := tensor.Full(1, n).Param()
@@ -113,5 +156,47 @@ func TestDropoutReturnsItsOperand(t *testing.T) {
 			}()
 			tensor.Dropout(nil, x, p)
 		}()
+	}
+}
+
+// In one pass or in two, results and gradients are the same.
+func TestAddDropout(t *testing.T) {
+	const n = 20_011
+	rng := rand.New(rand.NewPCG(61, 62))
+	x0, y0, dz := tensor.Randn(rng, n), tensor.Randn(rng, n), tensor.Randn(rng, n)
+	add := func(t *tensor.Tape, x, y *tensor.Tensor, p float32) *tensor.Tensor {
+		return tensor.Add(t, x, tensor.Dropout(t, y, p))
+	}
+	itself := func(f func(t *tensor.Tape, x, y *tensor.Tensor, p float32) *tensor.Tensor) func(t *tensor.Tape, x, y *tensor.Tensor, p float32) *tensor.Tensor {
+		return func(t *tensor.Tape, x, _ *tensor.Tensor, p float32) *tensor.Tensor { return f(t, x, x, p) }
+	}
+	for _, mode := range []tensor.Mode{tensor.Train, tensor.Eval} {
+		for _, form := range []struct {
+			name      string
+			one, want func(t *tensor.Tape, x, y *tensor.Tensor, p float32) *tensor.Tensor
+		}{{"two operands", tensor.AddDropout, add}, {"one operand", itself(tensor.AddDropout), itself(add)}} {
+			run := func(f func(t *tensor.Tape, x, y *tensor.Tensor, p float32) *tensor.Tensor) [][]float32 {
+				tape := tensor.NewTape(mode)
+				tape.Seed(9)
+				// Operands that the tape made, whose gradients are fresh.
+				x, y := tensor.Scale(tape, x0.Clone().Param(), 1), tensor.Scale(tape, y0.Clone().Param(), 1)
+				z := f(tape, x, y, 0.3)
+				next := tensor.Dropout(tape, z, 0.5) // after it, the random numbers go on
+				tape.Backward(next, dz)
+				all := [][]float32{z.Data(), next.Data(), x.Grad().Data()}
+				if y.Grad() != nil {
+					all = append(all, y.Grad().Data())
+				}
+				return all
+			}
+			want := run(form.want)
+			for i, got := range run(form.one) {
+				tensortest.Same(t, fmt.Sprintf("%s, mode %v, tensor %d", form.name, mode, i), got, want[i])
+			}
+		}
+	}
+	var shape *tensor.ShapeError
+	if err := tensor.Catch(func() { tensor.AddDropout(nil, x0, tensor.Zeros(3), 0) }); !errors.As(err, &shape) {
+		t.Errorf("operands of different shapes: error %v", err)
 	}
 }

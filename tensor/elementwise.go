@@ -19,13 +19,22 @@ func unary(t *Tape, x *Tensor, f func(y, x []float32), back func(dx, dy, x, y []
 	par.For(len(x.data), grain, func(lo, hi int) { f(y.data[lo:hi], x.data[lo:hi]) })
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
-			dx := t.GradOf(x)
+			dx, fresh := t.gradOf(x)
 			par.For(len(dx), grain, func(lo, hi int) {
+				clearIf(fresh, dx[lo:hi])
 				back(dx[lo:hi], dy[lo:hi], x.data[lo:hi], y.data[lo:hi])
 			})
 		})
 	}
 	return y
+}
+
+// clearIf clears a piece of a fresh gradient just before something is added, while
+// the memory is at hand.
+func clearIf(fresh bool, dx []float32) {
+	if fresh {
+		clear(dx)
+	}
 }
 
 // addProduct adds dy·f to dx, where f is a derivative; where dy is zero it adds
@@ -72,17 +81,7 @@ func Sigmoid(t *Tape, x *Tensor) *Tensor {
 
 // ReLU returns max(x, 0), elementwise. Its gradient at 0 is 0.
 func ReLU(t *Tape, x *Tensor) *Tensor {
-	return unary(t, x, func(y, x []float32) {
-		for i, v := range x {
-			y[i] = max(v, 0)
-		}
-	}, func(dx, dy, x, _ []float32) {
-		for i, v := range x {
-			if v > 0 {
-				dx[i] += dy[i]
-			}
-		}
-	})
+	return unary(t, x, simd.ReLU, func(dx, dy, x, _ []float32) { simd.ReLUGrad(dx, dy, x) })
 }
 
 // GELU returns x·Φ(x), elementwise, where Φ is the distribution function of
@@ -157,11 +156,7 @@ func Scale(t *Tape, x *Tensor, s float32) *Tensor {
 
 // Shift returns x + c.
 func Shift(t *Tape, x *Tensor, c float32) *Tensor {
-	return unary(t, x, func(y, x []float32) {
-		for i, v := range x {
-			y[i] = v + c
-		}
-	}, func(dx, dy, _, _ []float32) { simd.Add(dx, dx, dy) })
+	return unary(t, x, func(y, x []float32) { simd.ScaleShift(y, 1, x, c) }, func(dx, dy, _, _ []float32) { simd.Add(dx, dx, dy) })
 }
 
 // Add returns a + b, elementwise, after broadcasting: axes are aligned at the
@@ -218,7 +213,11 @@ func Div(t *Tape, a, b *Tensor) *Tensor {
 // binary is the shape of all functions of two elements: y = f(a, b), with
 // da += dy·∂f/∂a and db += dy·∂f/∂b.
 func binary(t *Tape, op string, a, b *Tensor, f func(y, a, b []float32), backA, backB func(d, dy, a, b []float32)) *Tensor {
-	if !slices.Equal(a.shape, b.shape) {
+	switch {
+	case slices.Equal(a.shape, b.shape):
+	case repeats(a, b):
+		return binaryRepeated(t, a, b, f, backA, backB)
+	default:
 		shape := broadcast(op, a, b)
 		a, b = BroadcastTo(t, a, shape...), BroadcastTo(t, b, shape...)
 	}
@@ -226,12 +225,15 @@ func binary(t *Tape, op string, a, b *Tensor, f func(y, a, b []float32), backA, 
 	par.For(len(y.data), grain, func(lo, hi int) { f(y.data[lo:hi], a.data[lo:hi], b.data[lo:hi]) })
 	if t.Needs(a, b) {
 		t.Record(y, func(dy []float32) {
-			da, db := t.GradOf(a), t.GradOf(b)
+			da, freshA := t.gradOf(a)
+			db, freshB := t.gradOf(b) // if b is a, what da is
 			par.For(len(dy), grain, func(lo, hi int) {
 				if da != nil {
+					clearIf(freshA, da[lo:hi])
 					backA(da[lo:hi], dy[lo:hi], a.data[lo:hi], b.data[lo:hi])
 				}
 				if db != nil {
+					clearIf(freshB, db[lo:hi])
 					backB(db[lo:hi], dy[lo:hi], a.data[lo:hi], b.data[lo:hi])
 				}
 			})
@@ -240,93 +242,43 @@ func binary(t *Tape, op string, a, b *Tensor, f func(y, a, b []float32), backA, 
 	return y
 }
 
-// broadcast returns the shape to which both operands broadcast.
-func broadcast(op string, a, b *Tensor) []int {
-	long, short := a.shape, b.shape
-	if len(long) < len(short) {
-		long, short = short, long
-	}
-	shape := slices.Clone(long)
-	for i, d := range short {
-		switch at := len(long) - len(short) + i; {
-		case shape[at] == 1:
-			shape[at] = d
-		case d != 1 && d != shape[at]:
-			badShape(op, "b", b.shape, "a shape that broadcasts with %v", a.shape)
-		}
-	}
-	return shape
+// repeats reports whether a is made of blocks of b's shape, long enough that it
+// pays to take them one by one instead of writing down b that many times.
+func repeats(a, b *Tensor) bool {
+	lead := len(a.shape) - len(b.shape)
+	return lead > 0 && len(b.data) >= 32 && slices.Equal(a.shape[lead:], b.shape)
 }
 
-// BroadcastTo returns x repeated along the axes that it lacks or has of size 1,
-// aligned at the end. Its gradient is the sum over the repeated axes.
-func BroadcastTo(t *Tape, x *Tensor, shape ...int) *Tensor {
-	if slices.Equal(x.shape, shape) {
-		return x
-	}
-	lead := len(shape) - len(x.shape)
-	if lead < 0 {
-		badShape("BroadcastTo", "x", x.shape, "at most %d axes", len(shape))
-	}
-	// stride[a] is the distance in x of neighbours along axis a of the result.
-	stride := make([]int, len(shape))
-	for a, step := len(shape)-1, 1; a >= lead; a-- {
-		switch d := x.shape[a-lead]; d {
-		case shape[a]:
-			stride[a] = step
-			step *= d
-		case 1:
-		default:
-			badShape("BroadcastTo", "x", x.shape, "a shape that broadcasts to %v", shape)
-		}
-	}
-	y := t.Make(shape...)
-	walk(shape, stride, func(at, from, n, step int) {
-		for i := range n {
-			y.data[at+i] = x.data[from+i*step]
+// binaryRepeated is binary where b is repeated for each block of a.
+func binaryRepeated(t *Tape, a, b *Tensor, f func(y, a, b []float32), backA, backB func(d, dy, a, b []float32)) *Tensor {
+	n := len(b.data)
+	count := len(a.data) / n
+	y := t.Make(a.shape...)
+	blocks(count, n, 1, func(r, rows, lo, hi int) {
+		for i := r; i < r+rows; i++ {
+			at, end := i*n+lo, i*n+hi
+			f(y.data[at:end], a.data[at:end], b.data[lo:hi])
 		}
 	})
-	if t.Needs(x) {
+	if t.Needs(a, b) {
 		t.Record(y, func(dy []float32) {
-			dx := t.GradOf(x)
-			walk(y.shape, stride, func(at, from, n, step int) {
-				for i := range n {
-					dx[from+i*step] += dy[at+i]
-				}
-			})
+			if da, fresh := t.gradOf(a); da != nil {
+				blocks(count, n, 1, func(r, rows, lo, hi int) {
+					for i := r; i < r+rows; i++ {
+						at, end := i*n+lo, i*n+hi
+						clearIf(fresh, da[at:end])
+						backA(da[at:end], dy[at:end], a.data[at:end], b.data[lo:hi])
+					}
+				})
+			}
+			if db := t.GradOf(b); db != nil {
+				blocks(1, n, count, func(_, _, lo, hi int) { // columns are independent
+					for at := 0; at < len(dy); at += n {
+						backB(db[lo:hi], dy[at+lo:at+hi], a.data[at+lo:at+hi], b.data[lo:hi])
+					}
+				})
+			}
 		})
 	}
 	return y
-}
-
-// walk visits the rows along the last axis of an array of the given shape in
-// order: a row starts at offset at, has n elements, and its first element
-// corresponds to offset from in an array with the given strides, where the row
-// advances by step.
-func walk(shape, stride []int, visit func(at, from, n, step int)) {
-	if size(shape) == 0 {
-		return
-	}
-	last := len(shape) - 1
-	if last < 0 {
-		visit(0, 0, 1, 0)
-		return
-	}
-	index := make([]int, last)
-	for at, from := 0, 0; ; at += shape[last] {
-		visit(at, from, shape[last], stride[last])
-		a := last - 1
-		for ; a >= 0; a-- {
-			index[a]++
-			from += stride[a]
-			if index[a] < shape[a] {
-				break
-			}
-			from -= stride[a] * shape[a]
-			index[a] = 0
-		}
-		if a < 0 {
-			return
-		}
-	}
 }

@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
@@ -71,24 +72,25 @@ func product(t *Tape, op string, a, b *Tensor, transposed, sparse bool) *Tensor 
 	if t.Needs(a, b) {
 		t.Record(out, func(dout []float32) {
 			d := simd.RowMajor(dout, n)
-			if da := t.GradOf(a); da != nil { // dA += dOut·Bᵀ
+			sparse := !finite(dout, a.data, b.data)
+			if da, fresh := t.gradOf(a); da != nil { // dA += dOut·Bᵀ
 				simd.Multiply(&simd.Product{
 					M: m, N: k, K: n, A: d, B: bm.T(), C: simd.RowMajor(da, k),
-					Count: count, StepA: m * n, StepB: stepB, StepC: m * k, Accumulate: true, Sparse: true,
+					Count: count, StepA: m * n, StepB: stepB, StepC: m * k, Accumulate: !fresh, Sparse: sparse,
 				})
 			}
-			db := t.GradOf(b)
+			db, fresh := t.gradOf(b)
 			switch {
 			case db == nil:
 			case transposed: // dB += dOutᵀ·A
 				simd.Multiply(&simd.Product{
 					M: n, N: k, K: m, A: d.T(), B: am, C: simd.RowMajor(db, k),
-					Count: count, StepA: m * n, StepB: m * k, StepC: k * n, Accumulate: true, Sparse: true,
+					Count: count, StepA: m * n, StepB: m * k, StepC: k * n, Accumulate: !fresh, Sparse: sparse,
 				})
 			default: // dB += Aᵀ·dOut
 				simd.Multiply(&simd.Product{
 					M: k, N: n, K: m, A: am.T(), B: d, C: simd.RowMajor(db, n),
-					Count: count, StepA: m * k, StepB: m * n, StepC: k * n, Accumulate: true, Sparse: true,
+					Count: count, StepA: m * k, StepB: m * n, StepC: k * n, Accumulate: !fresh, Sparse: sparse,
 				})
 			}
 		})
@@ -124,30 +126,44 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 	if t.Needs(x, w, b) {
 		t.Record(out, func(dout []float32) {
 			d := simd.RowMajor(dout, width)
-			if dx := t.GradOf(x); dx != nil { // dX += dOut·W
+			sparse := !finite(dout, x.data, w.data)
+			if dx, fresh := t.gradOf(x); dx != nil { // dX += dOut·W
 				simd.Multiply(&simd.Product{
-					M: n, N: in, K: width, A: d, B: wm, C: simd.RowMajor(dx, in), Accumulate: true, Sparse: true,
+					M: n, N: in, K: width, A: d, B: wm, C: simd.RowMajor(dx, in), Accumulate: !fresh, Sparse: sparse,
 				})
 			}
-			if dw := t.GradOf(w); dw != nil { // dW += dOutᵀ·X
+			if dw, fresh := t.gradOf(w); dw != nil { // dW += dOutᵀ·X
 				simd.Multiply(&simd.Product{
-					M: width, N: in, K: n, A: d.T(), B: xm, C: simd.RowMajor(dw, in), Accumulate: true, Sparse: true,
+					M: width, N: in, K: n, A: d.T(), B: xm, C: simd.RowMajor(dw, in), Accumulate: !fresh, Sparse: sparse,
 				})
 			}
 			if db := t.GradOf(b); db != nil {
-				addRows(db, dout)
+				sumRows(db, dout)
 			}
 		})
 	}
 	return out
 }
 
-// addRows adds every row of x to sum, in order.
-func addRows(sum, x []float32) {
-	n := len(sum)
-	par.For(n, 64, func(lo, hi int) { // columns are independent
-		for row := 0; row < len(x); row += n {
-			simd.Add(sum[lo:hi], sum[lo:hi], x[row+lo:row+hi])
+// finite reports whether no element is NaN or infinite, so that zero times
+// anything is zero without further care. To look at the operands of a step once
+// spares its products to look at each of theirs, one after the other.
+func finite(a, b, c []float32) bool {
+	if len(a)+len(b)+len(c) <= grain {
+		return simd.Finite(a) && simd.Finite(b) && simd.Finite(c)
+	}
+	return finiteLong(a, b, c)
+}
+
+func finiteLong(a, b, c []float32) bool {
+	var bad atomic.Bool
+	par.For(len(a)+len(b)+len(c), grain, func(lo, hi int) {
+		for _, x := range [...][]float32{a, b, c} {
+			if from, to := max(lo, 0), min(hi, len(x)); from < to && !simd.Finite(x[from:to]) {
+				bad.Store(true)
+			}
+			lo, hi = lo-len(x), hi-len(x)
 		}
 	})
+	return !bad.Load()
 }

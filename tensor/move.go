@@ -46,34 +46,21 @@ func Transpose(t *Tape, x *Tensor, order ...int) *Tensor {
 	if len(order) != x.Rank() || taken != 1<<len(order)-1 {
 		badShape("Transpose", "order", order, "every axis of x %v once", slices.Clone(x.shape))
 	}
-	stride := make([]int, len(order))
-	shape := make([]int, len(order))
-	for a, from := range order {
-		shape[a] = x.shape[from]
-		stride[a] = size(x.shape[from+1:])
+	shape, from, dense := t.list(len(order)), t.list(len(order)), strides(t, x.shape)
+	for a, o := range order {
+		shape[a], from[a] = x.shape[o], dense[o]
 	}
+	to := strides(t, shape)
 	y := t.Make(shape...)
-	walk(shape, stride, func(at, from, n, step int) {
-		if step == 1 {
-			copy(y.data[at:at+n], x.data[from:from+n])
-			return
-		}
-		for i := range n {
-			y.data[at+i] = x.data[from+i*step]
-		}
-	})
+	spread(shape, to, from, func(p plane) { p.copy(y.data, x.data) })
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
-			dx := t.GradOf(x)
-			walk(shape, stride, func(at, from, n, step int) {
-				if step == 1 {
-					simd.Add(dx[from:from+n], dx[from:from+n], dy[at:at+n])
-					return
-				}
-				for i := range n {
-					dx[from+i*step] += dy[at+i]
-				}
-			})
+			dx, fresh := t.gradOf(x)
+			if fresh {
+				spread(shape, from, to, func(p plane) { p.copy(dx, dy) })
+			} else {
+				spread(shape, from, to, func(p plane) { p.add(dx, dy) })
+			}
 		})
 	}
 	return y
@@ -102,9 +89,7 @@ func Concat(t *Tape, axis int, xs ...*Tensor) *Tensor {
 	at := 0
 	for _, x := range xs {
 		w := x.shape[axis] * inner
-		for o := range outer {
-			copy(y.data[o*n*inner+at:][:w], x.data[o*w:])
-		}
+		copyRows(y.data[at:], n*inner, x.data, w, outer, w)
 		at += w
 	}
 	if needs {
@@ -113,10 +98,10 @@ func Concat(t *Tape, axis int, xs ...*Tensor) *Tensor {
 			at := 0
 			for _, x := range xs {
 				w := x.shape[axis] * inner
-				if dx := t.GradOf(x); dx != nil {
-					for o := range outer {
-						simd.Add(dx[o*w:(o+1)*w], dx[o*w:(o+1)*w], dy[o*n*inner+at:][:w])
-					}
+				if dx, fresh := t.gradOf(x); fresh {
+					copyRows(dx, w, dy[at:], n*inner, outer, w)
+				} else if dx != nil {
+					addRows(dx, w, dy[at:], n*inner, outer, w)
 				}
 				at += w
 			}
@@ -136,16 +121,10 @@ func Slice(t *Tape, x *Tensor, axis, lo, hi int) *Tensor {
 	y.shape[axis] = hi - lo
 	y.data = t.Floats(size(y.shape))
 	w := (hi - lo) * inner
-	for o := range outer {
-		copy(y.data[o*w:(o+1)*w], x.data[(o*n+lo)*inner:])
-	}
+	copyRows(y.data, w, x.data[lo*inner:], n*inner, outer, w)
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
-			dx := t.GradOf(x)
-			for o := range outer {
-				d := dx[(o*n+lo)*inner:][:w]
-				simd.Add(d, d, dy[o*w:(o+1)*w])
-			}
+			addRows(t.GradOf(x)[lo*inner:], n*inner, dy, w, outer, w)
 		})
 	}
 	return y
@@ -165,12 +144,16 @@ func Gather(t *Tape, x *Tensor, index []int) *Tensor {
 	y := t.header(x.shape)
 	y.shape[0] = len(index)
 	y.data = t.Floats(len(index) * w)
-	for r, i := range index {
+	for _, i := range index {
 		if i < 0 || i >= n {
 			badShape("Gather", "x", x.shape, "a row %d", i)
 		}
-		copy(y.data[r*w:(r+1)*w], x.data[i*w:])
 	}
+	par.For(len(index), max(1, grain/max(w, 1)), func(lo, hi int) {
+		for r, i := range index[lo:hi] {
+			copy(y.data[(lo+r)*w:(lo+r+1)*w], x.data[i*w:])
+		}
+	})
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
 			dx := t.GradOf(x)

@@ -43,65 +43,61 @@ func norm(t *Tape, op string, x, gain, shift *Tensor, eps float32) *Tensor {
 		sameShape(op, "shift", shift, []int{d})
 	}
 	y := t.Make(x.shape...)
-	unit := t.Floats(len(x.data)) // x normalised, before gain and shift
-	inv := t.Floats(n)            // 1/√(variance + eps)
+	mean, inv := t.Floats(n), t.Floats(n) // inv is 1/√(variance + eps)
+	centred := shift != nil
+	var to []float32
+	if centred {
+		to = shift.data
+	} else {
+		to = t.Floats(d)
+		clear(to)
+	}
 	chunk := rowsPerChunk(d)
-	par.For(n, chunk, func(from, to int) {
-		for r := from; r < to; r++ {
-			x, u, y := x.data[r*d:(r+1)*d], unit[r*d:(r+1)*d], y.data[r*d:(r+1)*d]
-			var mean float32
-			if shift != nil {
-				mean = simd.Sum(x) / float32(d)
-			}
-			for i, v := range x {
-				u[i] = v - mean
-			}
-			inv[r] = float32(1 / math.Sqrt(float64(simd.SumSquares(u)/float32(d)+eps)))
-			simd.Scale(u, inv[r], u)
-			simd.Mul(y, u, gain.data)
-			if shift != nil {
-				simd.Add(y, y, shift.data)
-			}
+	par.For(n, chunk, func(lo, hi int) {
+		if centred {
+			simd.LayerNorm(y.data[lo*d:hi*d], x.data[lo*d:hi*d], gain.data, to, mean[lo:hi], inv[lo:hi], eps)
+			return
+		}
+		for r := lo; r < hi; r++ {
+			x := x.data[r*d : (r+1)*d]
+			mean[r] = 0
+			inv[r] = float32(1 / math.Sqrt(float64(simd.SumSquares(x)/float32(d)+eps)))
+			simd.Norm(y.data[r*d:(r+1)*d], x, gain.data, to, 0, inv[r])
 		}
 	})
 	if t.Needs(x, gain, shift) {
 		t.Record(y, func(dy []float32) {
-			// With g = gain·dy and u the unit vector:
+			// With g = gain·dy and u = (x − mean)·inv:
 			//	dx += inv·(g − mean(g) − u·mean(g·u)), without mean(g) for RMSNorm.
-			if dx := t.GradOf(x); dx != nil {
-				scratch := t.Floats(len(dy))
-				par.For(n, chunk, func(from, to int) {
-					for r := from; r < to; r++ {
-						g, u, dy := scratch[r*d:(r+1)*d], unit[r*d:(r+1)*d], dy[r*d:(r+1)*d]
-						if zero(dy) {
-							continue
-						}
-						simd.Mul(g, gain.data, dy)
-						var mean float32
-						if shift != nil {
-							mean = simd.Sum(g) / float32(d)
-						}
-						along := simd.Dot(g, u) / float32(d)
-						for i, v := range g {
-							dx[r*d+i] += inv[r] * (v - mean - u[i]*along)
+			if dx, fresh := t.gradOf(x); dx != nil {
+				par.For(n, chunk, func(lo, hi int) {
+					clearIf(fresh, dx[lo*d:hi*d])
+					if centred {
+						simd.LayerNormGrad(dx[lo*d:hi*d], dy[lo*d:hi*d], x.data[lo*d:hi*d], gain.data, mean[lo:hi], inv[lo:hi])
+						return
+					}
+					for r := lo; r < hi; r++ {
+						dx, dy, x := dx[r*d:(r+1)*d], dy[r*d:(r+1)*d], x.data[r*d:(r+1)*d]
+						if !zero(dy) {
+							_, along := simd.NormSums(dy, x, gain.data, 0, inv[r])
+							simd.NormGrad(dx, dy, x, gain.data, 0, inv[r], 0, along/float32(d))
 						}
 					}
 				})
 			}
-			if dgain := t.GradOf(gain); dgain != nil {
-				par.For(d, 64, func(lo, hi int) { // columns are independent
-					for r := range n {
-						add := simd.MulAdd
-						if !(inv[r] > 0) { // x, and so unit, may not be finite
-							add = addProduct
-						}
-						add(dgain[lo:hi], dy[r*d+lo:r*d+hi], unit[r*d+lo:r*d+hi])
-					}
-				})
+			dgain, dshift := t.GradOf(gain), t.GradOf(shift)
+			if n == 0 || dgain == nil && dshift == nil {
+				return
 			}
-			if dshift := t.GradOf(shift); dshift != nil {
-				addRows(dshift, dy)
+			if dgain == nil {
+				dgain = t.Floats(d) // and to no avail
 			}
+			if dshift == nil {
+				dshift = t.Floats(d)
+			}
+			blocks(1, d, n, func(_, _, lo, hi int) { // columns are independent
+				simd.NormGains(dgain[lo:hi], dshift[lo:hi], dy[lo:], x.data[lo:], mean, inv, d)
+			})
 		})
 	}
 	return y
@@ -112,31 +108,41 @@ func Normalize(t *Tape, x *Tensor, eps float32) *Tensor {
 	n, d := rows("Normalize", x)
 	y := t.Make(x.shape...)
 	inv := t.Floats(n)
-	for r := range n {
-		v := x.data[r*d : (r+1)*d]
-		inv[r] = 1 / max(float32(math.Sqrt(float64(simd.SumSquares(v)))), eps)
-		simd.Scale(y.data[r*d:(r+1)*d], inv[r], v)
-	}
+	chunk := rowsPerChunk(d)
+	par.For(n, chunk, func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			v := x.data[r*d : (r+1)*d]
+			inv[r] = 1 / max(float32(math.Sqrt(float64(simd.SumSquares(v)))), eps)
+			simd.Scale(y.data[r*d:(r+1)*d], inv[r], v)
+		}
+	})
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
 			dx := t.GradOf(x)
-			for r := range n {
-				dx, dy, y := dx[r*d:(r+1)*d], dy[r*d:(r+1)*d], y.data[r*d:(r+1)*d]
-				var along float32
-				if inv[r] < 1/eps { // below eps the divisor is a constant
-					for i, v := range dy {
-						if v != 0 {
-							along += v * y[i]
-						}
-					}
+			par.For(n, chunk, func(lo, hi int) {
+				for r := lo; r < hi; r++ {
+					normalizeBack(dx[r*d:(r+1)*d], dy[r*d:(r+1)*d], y.data[r*d:(r+1)*d], inv[r], inv[r] < 1/eps)
 				}
-				for i, v := range dy {
-					if v != 0 || along != 0 {
-						dx[i] += inv[r] * (v - y[i]*along)
-					}
-				}
-			}
+			})
 		})
 	}
 	return y
+}
+
+// normalizeBack adds one row of the gradient of Normalize; below eps, the divisor
+// is a constant, and what dy has along y remains.
+func normalizeBack(dx, dy, y []float32, inv float32, long bool) {
+	var along float32
+	if long {
+		for i, v := range dy {
+			if v != 0 {
+				along += v * y[i]
+			}
+		}
+	}
+	for i, v := range dy {
+		if v != 0 || along != 0 {
+			dx[i] += inv * (v - y[i]*along)
+		}
+	}
 }

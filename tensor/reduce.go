@@ -1,6 +1,9 @@
 package tensor
 
-import "github.com/attn-go/attn/internal/simd"
+import (
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
+)
 
 // Sum returns the sum of all elements, as a tensor without axes.
 func Sum(t *Tape, x *Tensor) *Tensor { return total(t, x, 1) }
@@ -21,9 +24,11 @@ func total(t *Tape, x *Tensor, s float32) *Tensor {
 		t.Record(y, func(dy []float32) {
 			d := s * dy[0]
 			dx := t.GradOf(x)
-			for i := range dx {
-				dx[i] += d
-			}
+			par.For(len(dx), grain, func(lo, hi int) {
+				for i := range dx[lo:hi] {
+					dx[lo+i] += d
+				}
+			})
 		})
 	}
 	return y
@@ -46,21 +51,39 @@ func totalAxis(t *Tape, op string, x *Tensor, axis int, mean bool) *Tensor {
 		s = 1 / float32(n)
 	}
 	y := t.Make(append(append(make([]int, 0, 8), x.shape[:axis]...), x.shape[axis+1:]...)...)
-	clear(y.data)
-	for o := range outer {
-		sum := y.data[o*inner : (o+1)*inner]
-		for i := range n {
-			simd.Axpy(s, x.data[(o*n+i)*inner:(o*n+i+1)*inner], sum)
-		}
+	if inner == 1 {
+		par.For(outer, max(1, grain/max(n, 1)), func(lo, hi int) {
+			for o := lo; o < hi; o++ {
+				y.data[o] = s * simd.Sum(x.data[o*n:(o+1)*n])
+			}
+		})
+	} else {
+		blocks(outer, inner, n, func(o, count, lo, hi int) {
+			for ; count > 0; o, count = o+1, count-1 {
+				sum := y.data[o*inner+lo : o*inner+hi]
+				clear(sum)
+				if n > 0 {
+					simd.SumRows(sum, x.data[o*n*inner+lo:], n, inner)
+				}
+				if mean {
+					simd.Scale(sum, s, sum)
+				}
+			}
+		})
 	}
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
 			dx := t.GradOf(x)
-			for o := range outer {
-				for i := range n {
-					simd.Axpy(s, dy[o*inner:(o+1)*inner], dx[(o*n+i)*inner:(o*n+i+1)*inner])
+			par.For(outer*n, max(1, grain/max(inner, 1)), func(lo, hi int) {
+				for r := lo; r < hi; r++ {
+					d := dy[r/n*inner:][:inner]
+					if inner == 1 {
+						dx[r] += s * d[0]
+					} else {
+						simd.Axpy(s, d, dx[r*inner:(r+1)*inner])
+					}
 				}
-			}
+			})
 		})
 	}
 	return y

@@ -147,6 +147,8 @@ func TestEmptyTensors(t *testing.T) {
 		{"Softmax", tensor.Softmax(tape, z(3, 0).Param()), []int{3, 0}, 0},
 		{"LogSoftmax", tensor.LogSoftmax(tape, z(3, 0).Param()), []int{3, 0}, 0},
 		{"LayerNorm", tensor.LayerNorm(tape, z(3, 0).Param(), z(0).Param(), z(0).Param(), 1), []int{3, 0}, 0},
+		{"LayerNorm, no rows", tensor.LayerNorm(tape, z(0, 100).Param(), z(100).Param(), z(100).Param(), 1), []int{0, 100}, 0},
+		{"Linear, no rows of many", tensor.Linear(tape, z(0, 2).Param(), z(100, 2).Param(), z(100).Param()), []int{0, 100}, 0},
 		{"Normalize", tensor.Normalize(tape, z(0, 3).Param(), 1), []int{0, 3}, 0},
 		{"Sum", tensor.Sum(tape, z(0).Param()), []int{}, 0},
 		{"SumAxis", tensor.SumAxis(tape, z(3, 0).Param(), 1), []int{3}, 0},

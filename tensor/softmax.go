@@ -43,8 +43,9 @@ func MaskedSoftmax(t *Tape, x *Tensor, mask Visible) *Tensor {
 	})
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
-			dx := t.GradOf(x)
+			dx, fresh := t.gradOf(x)
 			par.For(n, chunk, func(from, to int) {
+				clearIf(fresh, dx[from*width:to*width])
 				for r := from; r < to; r++ {
 					softmaxRowBack(dx[r*width:(r+1)*width], dy[r*width:(r+1)*width], y.data[r*width:(r+1)*width])
 				}
@@ -99,19 +100,8 @@ func softmaxRow(y, x []float32, mask Visible, r int, s *seenBuffer) {
 // softmaxRowBack adds one row of the gradient of MaskedSoftmax. Hidden columns
 // are recognised by their zero weight, so that NaN in dy there stays there.
 func softmaxRowBack(dx, dy, y []float32) {
-	if zero(dy) {
-		return
-	}
-	var dot float32
-	for j, w := range y {
-		if w != 0 {
-			dot += w * dy[j]
-		}
-	}
-	for j, w := range y {
-		if w != 0 {
-			dx[j] += w * (dy[j] - dot)
-		}
+	if !zero(dy) {
+		simd.SoftmaxGrad(dx, dy, y)
 	}
 }
 
@@ -157,12 +147,13 @@ func LogSumExp(t *Tape, x *Tensor) *Tensor {
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
 			dx := t.GradOf(x)
-			for r, d := range dy {
-				if d == 0 {
-					continue
+			par.For(n, rowsPerChunk(width), func(from, to int) {
+				for r := from; r < to; r++ {
+					if d := dy[r]; d != 0 {
+						simd.Axpy(d, soft[r*width:(r+1)*width], dx[r*width:(r+1)*width])
+					}
 				}
-				simd.Axpy(d, soft[r*width:(r+1)*width], dx[r*width:(r+1)*width])
-			}
+			})
 		})
 	}
 	return y
@@ -197,14 +188,16 @@ func LogSoftmax(t *Tape, x *Tensor) *Tensor {
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
 			dx := t.GradOf(x)
-			for r := range n { // dx_j += dy_j − softmax_j·Σ dy
-				dx, dy := dx[r*width:(r+1)*width], dy[r*width:(r+1)*width]
-				if zero(dy) {
-					continue
+			par.For(n, rowsPerChunk(width), func(from, to int) {
+				for r := from; r < to; r++ { // dx_j += dy_j − softmax_j·Σ dy
+					dx, dy := dx[r*width:(r+1)*width], dy[r*width:(r+1)*width]
+					if zero(dy) {
+						continue
+					}
+					simd.Axpy(-simd.Sum(dy), soft[r*width:(r+1)*width], dx)
+					simd.Add(dx, dx, dy)
 				}
-				simd.Axpy(-simd.Sum(dy), soft[r*width:(r+1)*width], dx)
-				simd.Add(dx, dx, dy)
-			}
+			})
 		})
 	}
 	return y

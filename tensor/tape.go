@@ -1,5 +1,10 @@
 package tensor
 
+import (
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
+)
+
 // Mode says what a tape does besides owning memory.
 type Mode uint8
 
@@ -90,6 +95,14 @@ func (t *Tape) Floats(n int) []float32 {
 	return t.floats.take((n + 15) &^ 15)[:n:n] // whole cache lines
 }
 
+// list returns n integers with arbitrary contents.
+func (t *Tape) list(n int) []int {
+	if t == nil {
+		return make([]int, n)
+	}
+	return t.ints.take(n)
+}
+
 // header returns a tensor of the given shape without data.
 func (t *Tape) header(shape []int) *Tensor {
 	var x *Tensor
@@ -140,20 +153,45 @@ func (t *Tape) Record(out *Tensor, back func(dout []float32)) {
 // GradOf returns the gradient of x for a backward step to add to, or nil if no
 // gradient flows to x.
 func (t *Tape) GradOf(x *Tensor) []float32 {
+	dx, fresh := t.gradOf(x)
+	if fresh {
+		zeroAll(dx)
+	}
+	return dx
+}
+
+// zeroAll clears x, on all processors if that is worth it: where one waits for
+// memory, two wait less.
+func zeroAll(x []float32) {
+	if len(x) <= 4*grain {
+		clear(x)
+		return
+	}
+	par.For(len(x), 2*grain, func(lo, hi int) { clear(x[lo:hi]) })
+}
+
+// gradOf is GradOf for steps that set every element if they are the first:
+// fresh says that they are, and dx then holds anything. To clear it and add
+// would be two more passes through memory.
+func (t *Tape) gradOf(x *Tensor) (dx []float32, fresh bool) {
 	if x == nil || !x.needs {
-		return nil
+		return nil, false
 	}
 	if x.base != nil {
-		if g := t.GradOf(x.base); g != nil {
-			return g[x.at:][:len(x.data)]
+		if len(x.data) == len(x.base.data) {
+			return t.gradOf(x.base)
 		}
-		return nil
+		// Whoever sets these rows would leave the others as they are.
+		if g := t.GradOf(x.base); g != nil {
+			dx = g[x.at:][:len(x.data)]
+		}
+		return dx, false
 	}
 	if x.grad == nil {
 		x.grad = x.home.Make(x.shape...) // a parameter's gradient outlives the tape: its home is nil
-		clear(x.grad.data)
+		fresh = true
 	}
-	return x.grad.data
+	return x.grad.data, fresh
 }
 
 // Backward runs the recorded steps in reverse, starting from the gradient dout
@@ -203,5 +241,5 @@ func (t *Tape) BackwardAll(outs, douts []*Tensor) {
 // operations since. A nil tape has none.
 func (t *Tape) Stream() uint64 {
 	t.draws++
-	return mix64(t.seed ^ mix64(t.draws))
+	return simd.Mix64(t.seed ^ simd.Mix64(t.draws))
 }

@@ -149,7 +149,7 @@ func (x *Tensor) NeedsGrad() bool { return x.needs }
 // ZeroGrad clears the gradient of a parameter before the next backward pass.
 func (x *Tensor) ZeroGrad() {
 	if g := x.Grad(); g != nil {
-		clear(g.data)
+		zeroAll(g.data)
 	}
 }
 

@@ -135,6 +135,22 @@ func scale(dst []float32, a float32, x []float32) {
 	}
 }
 
+func scaleShift(dst []float32, a float32, x []float32, b float32) {
+	if active == generic {
+		scaleShiftGeneric(dst, a, x, b)
+		return
+	}
+	for len(x) > 0 {
+		n := min(len(x), piece)
+		if active == avx512 {
+			scaleShiftAVX512(&dst[0], a, &x[0], b, n)
+		} else {
+			scaleShiftAVX2(&dst[0], a, &x[0], b, n)
+		}
+		dst, x = dst[n:], x[n:]
+	}
+}
+
 func add(dst, x, y []float32) {
 	if active == generic {
 		addGeneric(dst, x, y)

@@ -48,6 +48,8 @@ func axpy(a float32, x, y []float32) { axpyGeneric(a, x, y) }
 
 func scale(dst []float32, a float32, x []float32) { scaleGeneric(dst, a, x) }
 
+func scaleShift(dst []float32, a float32, x []float32, b float32) { scaleShiftGeneric(dst, a, x, b) }
+
 func expSum(dst, x []float32, shift float32) float32 { return expSumGeneric(dst, x, shift) }
 
 func sum(x []float32) float32 { return sumGeneric(x) }
@@ -103,3 +105,61 @@ func scaleRows(dst []float32, dstStride int, src []float32, srcStride, n int, fa
 func hide(x []float32, seen []bool) { hideGeneric(x, seen) }
 
 func fmaLoop(n int) float64 { return fmaLoopGeneric(n) }
+
+func dropout(dst, x []float32, key uint64, threshold uint32, keep float32) {
+	dropoutGeneric(dst, x, key, threshold, keep)
+}
+
+func dropoutAdd(dst, x, y []float32, key uint64, threshold uint32, keep float32) {
+	dropoutAddGeneric(dst, x, y, key, threshold, keep)
+}
+
+func relu(dst, x []float32) { reluGeneric(dst, x) }
+
+func reluGrad(dx, dy, x []float32) { reluGradGeneric(dx, dy, x) }
+
+func softmaxGrad(dx, dy, y []float32, mean float32) { softmaxGradGeneric(dx, dy, y, mean) }
+
+func norm(dst, x, gain, shift []float32, mean, inv float32) {
+	normGeneric(dst, x, gain, shift, mean, inv)
+}
+
+func normGrad(dx, dy, x, gain []float32, mean, inv, flat, along float32) {
+	normGradGeneric(dx, dy, x, gain, mean, inv, flat, along)
+}
+
+func softmaxMean(dy, y []float32) float32 {
+	return softmaxMeanGeneric(dy, y)
+}
+
+func sumSquaresAbout(x []float32, mean float32) float32 {
+	return sumSquaresAboutGeneric(x, mean)
+}
+
+func normSums(dy, x, gain []float32, mean, inv float32) (flat, along float32) {
+	return normSumsGeneric(dy, x, gain, mean, inv)
+}
+
+func normGains(dgain, dshift, dy, x, mean, inv []float32, stride int) {
+	normGainsGeneric(dgain, dshift, dy, x, mean, inv, stride)
+}
+
+func sumRows(dst, x []float32, rows, stride int) {
+	sumRowsGeneric(dst, x, rows, stride)
+}
+
+func copyRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
+	copyRowsGeneric(dst, dstStride, x, stride, rows, cols)
+}
+
+func addRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
+	addRowsGeneric(dst, dstStride, x, stride, rows, cols)
+}
+
+func layerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
+	layerNormGeneric(dst, x, gain, shift, mean, inv, eps)
+}
+
+func layerNormGrad(dx, dy, x, gain, mean, inv []float32) {
+	layerNormGradGeneric(dx, dy, x, gain, mean, inv)
+}

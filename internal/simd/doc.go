@@ -1,5 +1,6 @@
 // Package simd computes on slices of float32: matrix products, exp and its
-// relatives, sums and the loops of an optimiser. It knows nothing of tensors.
+// relatives, sums, and the loops of layers and of an optimiser. It knows nothing
+// of tensors.
 //
 // Every function stands in this package as plain Go, in the files named
 // generic; that Go is the specification. On processors that have them, kernels

@@ -70,11 +70,14 @@ func readsDirectly(p *Product) bool {
 }
 
 func packPanel(dst []float32, m Mat, rows, cols, width int) {
-	if active == generic || m.Col == 1 {
+	switch {
+	case active == generic:
 		packPanelGeneric(dst, m, rows, cols, width)
-		return
+	case m.Col == 1: // the kernels do not read what is behind the last column
+		CopyRows(dst, width, m.Data, m.Row, rows, cols)
+	default:
+		packTransposed(dst, m, rows, cols, width)
 	}
-	packTransposed(dst, m, rows, cols, width)
 }
 
 // packTransposed copies a matrix of rows×cols, of which the columns are best

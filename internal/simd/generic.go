@@ -75,6 +75,13 @@ func scaleGeneric(dst []float32, a float32, x []float32) {
 	}
 }
 
+func scaleShiftGeneric(dst []float32, a float32, x []float32, b float32) {
+	dst = dst[:len(x)]
+	for i, v := range x {
+		dst[i] = float32(a*v) + b
+	}
+}
+
 func addGeneric(dst, x, y []float32) {
 	dst, y = dst[:len(x)], y[:len(x)]
 	for i, v := range x {

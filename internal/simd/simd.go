@@ -140,6 +140,14 @@ func Scale(dst []float32, a float32, x []float32) {
 	scale(dst, a, x)
 }
 
+// ScaleShift sets dst[i] = a·x[i] + b.
+func ScaleShift(dst []float32, a float32, x []float32, b float32) {
+	if len(dst) != len(x) {
+		mismatch("ScaleShift", "dst", len(dst), "x", len(x))
+	}
+	scaleShift(dst, a, x, b)
+}
+
 // Add sets dst[i] = x[i]+y[i].
 func Add(dst, x, y []float32) {
 	checkThree("Add", dst, x, y)

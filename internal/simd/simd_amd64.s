@@ -4784,71 +4784,66 @@ end223:
 	VZEROUPPER
 	RET
 
-// func addAVX512(dst *float32, x *float32, y *float32, n int)
+// func scaleShiftAVX512(dst *float32, a float32, x *float32, b float32, n int)
 // Requires: AVX, AVX512F, BMI2
-TEXT ·addAVX512(SB), NOSPLIT, $0-32
-	MOVQ dst+0(FP), AX
-	MOVQ x+8(FP), CX
-	MOVQ y+16(FP), DX
-	MOVQ n+24(FP), BX
-	XORQ SI, SI
-	SUBQ $+64, BX
-	JL   after230
+TEXT ·scaleShiftAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	VBROADCASTSS a+8(FP), Z0
+	MOVQ         x+16(FP), CX
+	VBROADCASTSS b+24(FP), Z1
+	MOVQ         n+32(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+64, DX
+	JL           after230
 
 loop229:
-	VMOVUPS (CX)(SI*4), Z0
-	VMOVUPS (DX)(SI*4), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, (AX)(SI*4)
-	VMOVUPS 64(CX)(SI*4), Z0
-	VMOVUPS 64(DX)(SI*4), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, 64(AX)(SI*4)
-	VMOVUPS 128(CX)(SI*4), Z0
-	VMOVUPS 128(DX)(SI*4), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, 128(AX)(SI*4)
-	VMOVUPS 192(CX)(SI*4), Z0
-	VMOVUPS 192(DX)(SI*4), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, 192(AX)(SI*4)
-	ADDQ    $+64, SI
-	SUBQ    $+64, BX
-	JGE     loop229
+	VMOVUPS     (CX)(BX*4), Z2
+	VFMADD213PS Z1, Z0, Z2
+	VMOVUPS     Z2, (AX)(BX*4)
+	VMOVUPS     64(CX)(BX*4), Z2
+	VFMADD213PS Z1, Z0, Z2
+	VMOVUPS     Z2, 64(AX)(BX*4)
+	VMOVUPS     128(CX)(BX*4), Z2
+	VFMADD213PS Z1, Z0, Z2
+	VMOVUPS     Z2, 128(AX)(BX*4)
+	VMOVUPS     192(CX)(BX*4), Z2
+	VFMADD213PS Z1, Z0, Z2
+	VMOVUPS     Z2, 192(AX)(BX*4)
+	ADDQ        $+64, BX
+	SUBQ        $+64, DX
+	JGE         loop229
 
 after230:
-	ADDQ $+64, BX
-	SUBQ $+16, BX
+	ADDQ $+64, DX
+	SUBQ $+16, DX
 	JL   after232
 
 loop231:
-	VMOVUPS (CX)(SI*4), Z0
-	VMOVUPS (DX)(SI*4), Z1
-	VADDPS  Z1, Z0, Z0
-	VMOVUPS Z0, (AX)(SI*4)
-	ADDQ    $+16, SI
-	SUBQ    $+16, BX
-	JGE     loop231
+	VMOVUPS     (CX)(BX*4), Z2
+	VFMADD213PS Z1, Z0, Z2
+	VMOVUPS     Z2, (AX)(BX*4)
+	ADDQ        $+16, BX
+	SUBQ        $+16, DX
+	JGE         loop231
 
 after232:
-	ADDQ      $+16, BX
-	TESTQ     BX, BX
-	JZ        end228
-	MOVL      $-1, DI
-	BZHIL     BX, DI, DI
-	KMOVW     DI, K1
-	VMOVUPS.Z (CX)(SI*4), K1, Z0
-	VMOVUPS.Z (DX)(SI*4), K1, Z1
-	VADDPS    Z1, Z0, Z0
-	VMOVUPS   Z0, K1, (AX)(SI*4)
+	ADDQ        $+16, DX
+	TESTQ       DX, DX
+	JZ          end228
+	MOVL        $-1, SI
+	BZHIL       DX, SI, SI
+	KMOVW       SI, K1
+	VMOVUPS.Z   (CX)(BX*4), K1, Z2
+	VFMADD213PS Z1, Z0, Z2
+	VMOVUPS     Z2, K1, (AX)(BX*4)
 
 end228:
 	VZEROUPPER
 	RET
 
-// func mulAVX512(dst *float32, x *float32, y *float32, n int)
+// func addAVX512(dst *float32, x *float32, y *float32, n int)
 // Requires: AVX, AVX512F, BMI2
-TEXT ·mulAVX512(SB), NOSPLIT, $0-32
+TEXT ·addAVX512(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), AX
 	MOVQ x+8(FP), CX
 	MOVQ y+16(FP), DX
@@ -4860,19 +4855,19 @@ TEXT ·mulAVX512(SB), NOSPLIT, $0-32
 loop234:
 	VMOVUPS (CX)(SI*4), Z0
 	VMOVUPS (DX)(SI*4), Z1
-	VMULPS  Z1, Z0, Z0
+	VADDPS  Z1, Z0, Z0
 	VMOVUPS Z0, (AX)(SI*4)
 	VMOVUPS 64(CX)(SI*4), Z0
 	VMOVUPS 64(DX)(SI*4), Z1
-	VMULPS  Z1, Z0, Z0
+	VADDPS  Z1, Z0, Z0
 	VMOVUPS Z0, 64(AX)(SI*4)
 	VMOVUPS 128(CX)(SI*4), Z0
 	VMOVUPS 128(DX)(SI*4), Z1
-	VMULPS  Z1, Z0, Z0
+	VADDPS  Z1, Z0, Z0
 	VMOVUPS Z0, 128(AX)(SI*4)
 	VMOVUPS 192(CX)(SI*4), Z0
 	VMOVUPS 192(DX)(SI*4), Z1
-	VMULPS  Z1, Z0, Z0
+	VADDPS  Z1, Z0, Z0
 	VMOVUPS Z0, 192(AX)(SI*4)
 	ADDQ    $+64, SI
 	SUBQ    $+64, BX
@@ -4886,7 +4881,7 @@ after235:
 loop236:
 	VMOVUPS (CX)(SI*4), Z0
 	VMOVUPS (DX)(SI*4), Z1
-	VMULPS  Z1, Z0, Z0
+	VADDPS  Z1, Z0, Z0
 	VMOVUPS Z0, (AX)(SI*4)
 	ADDQ    $+16, SI
 	SUBQ    $+16, BX
@@ -4901,10 +4896,72 @@ after237:
 	KMOVW     DI, K1
 	VMOVUPS.Z (CX)(SI*4), K1, Z0
 	VMOVUPS.Z (DX)(SI*4), K1, Z1
-	VMULPS    Z1, Z0, Z0
+	VADDPS    Z1, Z0, Z0
 	VMOVUPS   Z0, K1, (AX)(SI*4)
 
 end233:
+	VZEROUPPER
+	RET
+
+// func mulAVX512(dst *float32, x *float32, y *float32, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·mulAVX512(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ y+16(FP), DX
+	MOVQ n+24(FP), BX
+	XORQ SI, SI
+	SUBQ $+64, BX
+	JL   after240
+
+loop239:
+	VMOVUPS (CX)(SI*4), Z0
+	VMOVUPS (DX)(SI*4), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)(SI*4)
+	VMOVUPS 64(CX)(SI*4), Z0
+	VMOVUPS 64(DX)(SI*4), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, 64(AX)(SI*4)
+	VMOVUPS 128(CX)(SI*4), Z0
+	VMOVUPS 128(DX)(SI*4), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, 128(AX)(SI*4)
+	VMOVUPS 192(CX)(SI*4), Z0
+	VMOVUPS 192(DX)(SI*4), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, 192(AX)(SI*4)
+	ADDQ    $+64, SI
+	SUBQ    $+64, BX
+	JGE     loop239
+
+after240:
+	ADDQ $+64, BX
+	SUBQ $+16, BX
+	JL   after242
+
+loop241:
+	VMOVUPS (CX)(SI*4), Z0
+	VMOVUPS (DX)(SI*4), Z1
+	VMULPS  Z1, Z0, Z0
+	VMOVUPS Z0, (AX)(SI*4)
+	ADDQ    $+16, SI
+	SUBQ    $+16, BX
+	JGE     loop241
+
+after242:
+	ADDQ      $+16, BX
+	TESTQ     BX, BX
+	JZ        end238
+	MOVL      $-1, DI
+	BZHIL     BX, DI, DI
+	KMOVW     DI, K1
+	VMOVUPS.Z (CX)(SI*4), K1, Z0
+	VMOVUPS.Z (DX)(SI*4), K1, Z1
+	VMULPS    Z1, Z0, Z0
+	VMOVUPS   Z0, K1, (AX)(SI*4)
+
+end238:
 	VZEROUPPER
 	RET
 
@@ -4917,9 +4974,9 @@ TEXT ·mulAddAVX512(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+64, BX
-	JL   after240
+	JL   after245
 
-loop239:
+loop244:
 	VMOVUPS     (CX)(SI*4), Z0
 	VMOVUPS     (DX)(SI*4), Z1
 	VMOVUPS     (AX)(SI*4), Z2
@@ -4942,14 +4999,14 @@ loop239:
 	VMOVUPS     Z0, 192(AX)(SI*4)
 	ADDQ        $+64, SI
 	SUBQ        $+64, BX
-	JGE         loop239
+	JGE         loop244
 
-after240:
+after245:
 	ADDQ $+64, BX
 	SUBQ $+16, BX
-	JL   after242
+	JL   after247
 
-loop241:
+loop246:
 	VMOVUPS     (CX)(SI*4), Z0
 	VMOVUPS     (DX)(SI*4), Z1
 	VMOVUPS     (AX)(SI*4), Z2
@@ -4957,12 +5014,12 @@ loop241:
 	VMOVUPS     Z0, (AX)(SI*4)
 	ADDQ        $+16, SI
 	SUBQ        $+16, BX
-	JGE         loop241
+	JGE         loop246
 
-after242:
+after247:
 	ADDQ        $+16, BX
 	TESTQ       BX, BX
-	JZ          end238
+	JZ          end243
 	MOVL        $-1, DI
 	BZHIL       BX, DI, DI
 	KMOVW       DI, K1
@@ -4972,7 +5029,7 @@ after242:
 	VFMADD213PS Z2, Z1, Z0
 	VMOVUPS     Z0, K1, (AX)(SI*4)
 
-end238:
+end243:
 	VZEROUPPER
 	RET
 
@@ -4987,9 +5044,9 @@ TEXT ·sumAVX512(SB), NOSPLIT, $0-20
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+64, CX
-	JL     after246
+	JL     after251
 
-loop245:
+loop250:
 	VMOVUPS (AX)(DX*4), Z4
 	VADDPS  Z4, Z0, Z0
 	VMOVUPS 64(AX)(DX*4), Z4
@@ -5000,72 +5057,72 @@ loop245:
 	VADDPS  Z4, Z3, Z3
 	ADDQ    $+64, DX
 	SUBQ    $+64, CX
-	JGE     loop245
+	JGE     loop250
 
-after246:
+after251:
 	ADDQ    $+64, CX
 	CMPQ    CX, $+16
-	JL      rest2440
+	JL      rest2490
 	VMOVUPS (AX)(DX*4), Z4
 	VADDPS  Z4, Z0, Z0
 	SUBQ    $+16, CX
 	CMPQ    CX, $+16
-	JL      rest2441
+	JL      rest2491
 	VMOVUPS 64(AX)(DX*4), Z4
 	VADDPS  Z4, Z1, Z1
 	SUBQ    $+16, CX
 	CMPQ    CX, $+16
-	JL      rest2442
+	JL      rest2492
 	VMOVUPS 128(AX)(DX*4), Z4
 	VADDPS  Z4, Z2, Z2
 	SUBQ    $+16, CX
 	CMPQ    CX, $+16
-	JL      rest2443
+	JL      rest2493
 	VMOVUPS 192(AX)(DX*4), Z4
 	VADDPS  Z4, Z3, Z3
 	SUBQ    $+16, CX
-	JMP     done243
+	JMP     done248
 
-rest2440:
+rest2490:
 	TESTQ     CX, CX
-	JZ        done243
+	JZ        done248
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z (AX)(DX*4), K1, Z4
 	VADDPS    Z4, Z0, Z0
-	JMP       done243
+	JMP       done248
 
-rest2441:
+rest2491:
 	TESTQ     CX, CX
-	JZ        done243
+	JZ        done248
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z 64(AX)(DX*4), K1, Z4
 	VADDPS    Z4, Z1, Z1
-	JMP       done243
+	JMP       done248
 
-rest2442:
+rest2492:
 	TESTQ     CX, CX
-	JZ        done243
+	JZ        done248
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z 128(AX)(DX*4), K1, Z4
 	VADDPS    Z4, Z2, Z2
-	JMP       done243
+	JMP       done248
 
-rest2443:
+rest2493:
 	TESTQ     CX, CX
-	JZ        done243
+	JZ        done248
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
 	VMOVUPS.Z 192(AX)(DX*4), K1, Z4
 	VADDPS    Z4, Z3, Z3
 
-done243:
+done248:
 	VADDPS        Z2, Z0, Z0
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z1, Z0, Z0
@@ -5093,9 +5150,9 @@ TEXT ·dotAVX512(SB), NOSPLIT, $0-28
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+64, DX
-	JL     after250
+	JL     after255
 
-loop249:
+loop254:
 	VMOVUPS     (AX)(BX*4), Z4
 	VMOVUPS     (CX)(BX*4), Z5
 	VFMADD231PS Z4, Z5, Z0
@@ -5110,72 +5167,72 @@ loop249:
 	VFMADD231PS Z4, Z5, Z3
 	ADDQ        $+64, BX
 	SUBQ        $+64, DX
-	JGE         loop249
+	JGE         loop254
 
-after250:
+after255:
 	ADDQ        $+64, DX
 	CMPQ        DX, $+16
-	JL          rest2480
+	JL          rest2530
 	VMOVUPS     (AX)(BX*4), Z4
 	VMOVUPS     (CX)(BX*4), Z5
 	VFMADD231PS Z4, Z5, Z0
 	SUBQ        $+16, DX
 	CMPQ        DX, $+16
-	JL          rest2481
+	JL          rest2531
 	VMOVUPS     64(AX)(BX*4), Z4
 	VMOVUPS     64(CX)(BX*4), Z5
 	VFMADD231PS Z4, Z5, Z1
 	SUBQ        $+16, DX
 	CMPQ        DX, $+16
-	JL          rest2482
+	JL          rest2532
 	VMOVUPS     128(AX)(BX*4), Z4
 	VMOVUPS     128(CX)(BX*4), Z5
 	VFMADD231PS Z4, Z5, Z2
 	SUBQ        $+16, DX
 	CMPQ        DX, $+16
-	JL          rest2483
+	JL          rest2533
 	VMOVUPS     192(AX)(BX*4), Z4
 	VMOVUPS     192(CX)(BX*4), Z5
 	VFMADD231PS Z4, Z5, Z3
 	SUBQ        $+16, DX
-	JMP         done247
+	JMP         done252
 
-rest2480:
+rest2530:
 	TESTQ       DX, DX
-	JZ          done247
+	JZ          done252
 	MOVL        $-1, SI
 	BZHIL       DX, SI, SI
 	KMOVW       SI, K1
 	VMOVUPS.Z   (AX)(BX*4), K1, Z4
 	VMOVUPS.Z   (CX)(BX*4), K1, Z5
 	VFMADD231PS Z4, Z5, Z0
-	JMP         done247
+	JMP         done252
 
-rest2481:
+rest2531:
 	TESTQ       DX, DX
-	JZ          done247
+	JZ          done252
 	MOVL        $-1, SI
 	BZHIL       DX, SI, SI
 	KMOVW       SI, K1
 	VMOVUPS.Z   64(AX)(BX*4), K1, Z4
 	VMOVUPS.Z   64(CX)(BX*4), K1, Z5
 	VFMADD231PS Z4, Z5, Z1
-	JMP         done247
+	JMP         done252
 
-rest2482:
+rest2532:
 	TESTQ       DX, DX
-	JZ          done247
+	JZ          done252
 	MOVL        $-1, SI
 	BZHIL       DX, SI, SI
 	KMOVW       SI, K1
 	VMOVUPS.Z   128(AX)(BX*4), K1, Z4
 	VMOVUPS.Z   128(CX)(BX*4), K1, Z5
 	VFMADD231PS Z4, Z5, Z2
-	JMP         done247
+	JMP         done252
 
-rest2483:
+rest2533:
 	TESTQ       DX, DX
-	JZ          done247
+	JZ          done252
 	MOVL        $-1, SI
 	BZHIL       DX, SI, SI
 	KMOVW       SI, K1
@@ -5183,7 +5240,7 @@ rest2483:
 	VMOVUPS.Z   192(CX)(BX*4), K1, Z5
 	VFMADD231PS Z4, Z5, Z3
 
-done247:
+done252:
 	VADDPS        Z2, Z0, Z0
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z1, Z0, Z0
@@ -5210,9 +5267,9 @@ TEXT ·maxAVX512(SB), NOSPLIT, $0-20
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+32, CX
-	JL           after253
+	JL           after258
 
-loop252:
+loop257:
 	VMOVUPS (AX)(DX*4), Z3
 	VMAXPS  Z3, Z1, Z1
 	VCMPPS  $0x03, Z3, Z3, K2
@@ -5223,26 +5280,26 @@ loop252:
 	KORW    K2, K1, K1
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop252
+	JGE     loop257
 
-after253:
+after258:
 	ADDQ $+32, CX
 	SUBQ $+16, CX
-	JL   after255
+	JL   after260
 
-loop254:
+loop259:
 	VMOVUPS (AX)(DX*4), Z3
 	VMAXPS  Z3, Z1, Z1
 	VCMPPS  $0x03, Z3, Z3, K2
 	KORW    K2, K1, K1
 	ADDQ    $+16, DX
 	SUBQ    $+16, CX
-	JGE     loop254
+	JGE     loop259
 
-after255:
+after260:
 	ADDQ      $+16, CX
 	TESTQ     CX, CX
-	JZ        end251
+	JZ        end256
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K2
@@ -5252,7 +5309,7 @@ after255:
 	VCMPPS    $0x03, Z4, Z4, K2
 	KORW      K2, K1, K1
 
-end251:
+end256:
 	VMAXPS        Z2, Z1, Z1
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VMAXPS        Y0, Y1, Y1
@@ -5263,11 +5320,11 @@ end251:
 	VMOVSHDUP     X1, X0
 	VMAXPS        X0, X1, X1
 	KORTESTW      K1, K1
-	JZ            clean256
+	JZ            clean261
 	VBROADCASTSS  c7fc00000<>+0(SB), Z0
 	VMOVUPS       Z0, Z1
 
-clean256:
+clean261:
 	MOVSS X1, ret+16(FP)
 	VZEROUPPER
 	RET
@@ -5300,9 +5357,9 @@ TEXT ·finiteAVX512(SB), NOSPLIT, $0-17
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+64, CX
-	JL     after259
+	JL     after264
 
-loop258:
+loop263:
 	VMOVUPS (AX)(DX*4), Z1
 	VSUBPS  Z1, Z1, Z1
 	VPORD   Z1, Z0, Z0
@@ -5317,25 +5374,25 @@ loop258:
 	VPORD   Z1, Z0, Z0
 	ADDQ    $+64, DX
 	SUBQ    $+64, CX
-	JGE     loop258
+	JGE     loop263
 
-after259:
+after264:
 	ADDQ $+64, CX
 	SUBQ $+16, CX
-	JL   after261
+	JL   after266
 
-loop260:
+loop265:
 	VMOVUPS (AX)(DX*4), Z1
 	VSUBPS  Z1, Z1, Z1
 	VPORD   Z1, Z0, Z0
 	ADDQ    $+16, DX
 	SUBQ    $+16, CX
-	JGE     loop260
+	JGE     loop265
 
-after261:
+after266:
 	ADDQ      $+16, CX
 	TESTQ     CX, CX
-	JZ        end257
+	JZ        end262
 	MOVL      $-1, BX
 	BZHIL     CX, BX, BX
 	KMOVW     BX, K1
@@ -5343,7 +5400,7 @@ after261:
 	VSUBPS    Z1, Z1, Z1
 	VPORD     Z1, Z0, Z0
 
-end257:
+end262:
 	VPTESTMD Z0, Z0, K1
 	KORTESTW K1, K1
 	SETEQ    AL
@@ -5372,9 +5429,9 @@ TEXT ·expAVX512(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after264
+	JL           after269
 
-loop263:
+loop268:
 	VMOVUPS      (CX)(BX*4), Z13
 	VMINPS       Z13, Z0, Z13
 	VCMPPS       $0x05, Z2, Z13, K1
@@ -5395,12 +5452,12 @@ loop263:
 	VMOVUPS      Z15, (AX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop263
+	JGE          loop268
 
-after264:
+after269:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           end262
+	JZ           end267
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -5423,7 +5480,7 @@ after264:
 	VMULPS.Z     Z0, Z1, K2, Z1
 	VMOVUPS      Z1, K1, (AX)(BX*4)
 
-end262:
+end267:
 	VZEROUPPER
 	RET
 
@@ -5570,9 +5627,9 @@ TEXT ·expSumAVX512(SB), NOSPLIT, $0-36
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after268
+	JL           after273
 
-loop267:
+loop272:
 	VMOVUPS      (CX)(BX*4), Z15
 	VSUBPS       Z0, Z15, Z15
 	VMINPS       Z15, Z1, Z15
@@ -5595,12 +5652,12 @@ loop267:
 	VADDPS       Z17, Z14, Z14
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop267
+	JGE          loop272
 
-after268:
+after273:
 	ADDQ         $+16, DX
 	CMPQ         DX, $+16
-	JL           rest2660
+	JL           rest2710
 	VMOVUPS      (CX)(BX*4), Z15
 	VSUBPS       Z0, Z15, Z15
 	VMINPS       Z15, Z1, Z15
@@ -5622,11 +5679,11 @@ after268:
 	VMOVUPS      Z1, (AX)(BX*4)
 	VADDPS       Z1, Z14, Z14
 	SUBQ         $+16, DX
-	JMP          done265
+	JMP          done270
 
-rest2660:
+rest2710:
 	TESTQ        DX, DX
-	JZ           done265
+	JZ           done270
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -5652,7 +5709,7 @@ rest2660:
 	VMOVAPS.Z    Z1, K1, Z1
 	VADDPS       Z1, Z14, Z14
 
-done265:
+done270:
 	VEXTRACTF64X4 $0x01, Z14, Y0
 	VADDPS        Y0, Y14, Y14
 	VEXTRACTF32X4 $0x01, Y14, X0
@@ -5688,9 +5745,9 @@ TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after271
+	JL           after276
 
-loop270:
+loop275:
 	VMOVUPS      (CX)(BX*4), Z15
 	VSUBPS       Z15, Z13, Z15
 	VMINPS       Z15, Z0, Z15
@@ -5714,12 +5771,12 @@ loop270:
 	VMOVUPS      Z17, (AX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop270
+	JGE          loop275
 
-after271:
+after276:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           end269
+	JZ           end274
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -5745,7 +5802,7 @@ after271:
 	VDIVPS       Z1, Z14, Z1
 	VMOVUPS      Z1, K1, (AX)(BX*4)
 
-end269:
+end274:
 	VZEROUPPER
 	RET
 
@@ -5781,9 +5838,9 @@ TEXT ·tanhAVX512(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after274
+	JL           after279
 
-loop273:
+loop278:
 	VMOVUPS      (CX)(BX*4), Z14
 	VPANDD       Z7, Z14, Z15
 	VPANDD       Z8, Z14, Z14
@@ -5810,12 +5867,12 @@ loop273:
 	VMOVUPS      Z17, (AX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop273
+	JGE          loop278
 
-after274:
+after279:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           end272
+	JZ           end277
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -5844,7 +5901,7 @@ after274:
 	VPORD        Z8, Z1, Z1
 	VMOVUPS      Z1, K1, (AX)(BX*4)
 
-end272:
+end277:
 	VZEROUPPER
 	RET
 
@@ -5975,9 +6032,9 @@ TEXT ·geluAVX512(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after277
+	JL           after282
 
-loop276:
+loop281:
 	VMOVUPS      (CX)(BX*4), Z19
 	VPANDD       Z15, Z19, Z20
 	VMINPS       Z20, Z13, Z20
@@ -6022,12 +6079,12 @@ loop276:
 	VMOVUPS      Z19, (AX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop276
+	JGE          loop281
 
-after277:
+after282:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           end275
+	JZ           end280
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -6074,7 +6131,7 @@ after277:
 	VFNMADD231PS Z15, Z2, Z19
 	VMOVUPS      Z19, K1, (AX)(BX*4)
 
-end275:
+end280:
 	VZEROUPPER
 	RET
 
@@ -6228,9 +6285,9 @@ TEXT ·geluGradAVX512(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after280
+	JL           after285
 
-loop279:
+loop284:
 	VMOVUPS      (CX)(BX*4), Z22
 	VPANDD       Z15, Z22, Z23
 	VMINPS       Z23, Z13, Z23
@@ -6280,12 +6337,12 @@ loop279:
 	VMOVUPS      Z28, (AX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop279
+	JGE          loop284
 
-after280:
+after285:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           end278
+	JZ           end283
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -6337,7 +6394,7 @@ after280:
 	VFMADD231PS  Z15, Z1, Z29
 	VMOVUPS      Z29, K1, (AX)(BX*4)
 
-end278:
+end283:
 	VZEROUPPER
 	RET
 
@@ -6372,14 +6429,14 @@ TEXT ·additiveScoresAVX512(SB), NOSPLIT, $0-48
 	VBROADCASTSS c3c1e8673<>+0(SB), Z10
 	VBROADCASTSS c3aae0438<>+0(SB), Z11
 
-key281:
+key286:
 	VPXORD Z12, Z12, Z12
 	MOVQ   h+40(FP), DI
 	XORQ   R8, R8
 	SUBQ   $+16, DI
-	JL     after285
+	JL     after290
 
-loop284:
+loop289:
 	VMOVUPS      (CX)(R8*4), Z13
 	VMOVUPS      (DX)(R8*4), Z14
 	VADDPS       Z14, Z13, Z13
@@ -6406,12 +6463,12 @@ loop284:
 	VFMADD231PS  Z13, Z15, Z12
 	ADDQ         $+16, R8
 	SUBQ         $+16, DI
-	JGE          loop284
+	JGE          loop289
 
-after285:
+after290:
 	ADDQ         $+16, DI
 	CMPQ         DI, $+16
-	JL           rest2830
+	JL           rest2880
 	VMOVUPS      (CX)(R8*4), Z13
 	VMOVUPS      (DX)(R8*4), Z14
 	VADDPS       Z14, Z13, Z13
@@ -6437,11 +6494,11 @@ after285:
 	VMOVUPS      (BX)(R8*4), Z13
 	VFMADD231PS  Z13, Z15, Z12
 	SUBQ         $+16, DI
-	JMP          done282
+	JMP          done287
 
-rest2830:
+rest2880:
 	TESTQ        DI, DI
-	JZ           done282
+	JZ           done287
 	MOVL         $-1, R9
 	BZHIL        DI, R9, R9
 	KMOVW        R9, K1
@@ -6470,7 +6527,7 @@ rest2830:
 	VMOVUPS.Z    (BX)(R8*4), K1, Z13
 	VFMADD231PS  Z13, Z15, Z12
 
-done282:
+done287:
 	VEXTRACTF64X4 $0x01, Z12, Y13
 	VADDPS        Y13, Y12, Y12
 	VEXTRACTF32X4 $0x01, Y12, X13
@@ -6484,7 +6541,7 @@ done282:
 	LEAQ          (DX)(DI*4), DX
 	ADDQ          $0x04, AX
 	DECQ          SI
-	JNZ           key281
+	JNZ           key286
 	VZEROUPPER
 	RET
 
@@ -6592,19 +6649,19 @@ TEXT ·additiveGradAVX512(SB), NOSPLIT, $0-72
 	VBROADCASTSS c3c1e8673<>+0(SB), Z10
 	VBROADCASTSS c3aae0438<>+0(SB), Z11
 
-key286:
+key291:
 	MOVL         (BX), R10
 	ADDL         R10, R10
-	JZ           skip287
+	JZ           skip292
 	VBROADCASTSS (BX), Z12
 	VBROADCASTSS c40800000<>+0(SB), Z13
 	VMULPS       Z13, Z12, Z13
 	MOVQ         h+64(FP), R10
 	XORQ         R11, R11
 	SUBQ         $+16, R10
-	JL           after290
+	JL           after295
 
-loop289:
+loop294:
 	VMOVUPS      (SI)(R11*4), Z14
 	VMOVUPS      (DI)(R11*4), Z15
 	VADDPS       Z15, Z14, Z14
@@ -6643,12 +6700,12 @@ loop289:
 	VMOVUPS      Z15, (DX)(R11*4)
 	ADDQ         $+16, R11
 	SUBQ         $+16, R10
-	JGE          loop289
+	JGE          loop294
 
-after290:
+after295:
 	ADDQ         $+16, R10
 	TESTQ        R10, R10
-	JZ           end288
+	JZ           end293
 	MOVL         $-1, R12
 	BZHIL        R10, R12, R12
 	KMOVW        R12, K1
@@ -6689,15 +6746,15 @@ after290:
 	VFMADD231PS  Z16, Z12, Z13
 	VMOVUPS      Z13, K1, (DX)(R11*4)
 
-end288:
-skip287:
+end293:
+skip292:
 	MOVQ h+64(FP), R10
 	LEAQ (DI)(R10*4), DI
 	MOVQ h+64(FP), R10
 	LEAQ (CX)(R10*4), CX
 	ADDQ $0x04, BX
 	DECQ R9
-	JNZ  key286
+	JNZ  key291
 	VZEROUPPER
 	RET
 
@@ -6720,7 +6777,7 @@ TEXT ·rowMaxAVX512(SB), NOSPLIT, $0-40
 	VBROADCASTSS cff800000<>+0(SB), Z0
 	MOVQ         rows+24(FP), BX
 
-row291:
+row296:
 	VMOVUPS Z0, Z1
 	VMOVUPS Z0, Z2
 	VMOVUPS Z0, Z3
@@ -6728,32 +6785,32 @@ row291:
 	MOVQ    n+32(FP), SI
 	XORQ    DI, DI
 	SUBQ    $+64, SI
-	JL      after294
+	JL      after299
 
-loop293:
+loop298:
 	VMAXPS (CX)(DI*4), Z1, Z1
 	VMAXPS 64(CX)(DI*4), Z2, Z2
 	VMAXPS 128(CX)(DI*4), Z3, Z3
 	VMAXPS 192(CX)(DI*4), Z4, Z4
 	ADDQ   $+64, DI
 	SUBQ   $+64, SI
-	JGE    loop293
+	JGE    loop298
 
-after294:
+after299:
 	ADDQ $+64, SI
 	SUBQ $+16, SI
-	JL   after296
+	JL   after301
 
-loop295:
+loop300:
 	VMAXPS (CX)(DI*4), Z1, Z1
 	ADDQ   $+16, DI
 	SUBQ   $+16, SI
-	JGE    loop295
+	JGE    loop300
 
-after296:
+after301:
 	ADDQ      $+16, SI
 	TESTQ     SI, SI
-	JZ        end292
+	JZ        end297
 	MOVL      $-1, R8
 	BZHIL     SI, R8, R8
 	KMOVW     R8, K1
@@ -6761,7 +6818,7 @@ after296:
 	VBLENDMPS Z5, Z0, K1, Z6
 	VMAXPS    Z6, Z1, Z1
 
-end292:
+end297:
 	VMAXPS        Z3, Z1, Z1
 	VMAXPS        Z4, Z2, Z2
 	VMAXPS        Z2, Z1, Z1
@@ -6777,7 +6834,7 @@ end292:
 	ADDQ          DX, CX
 	ADDQ          $0x04, AX
 	DECQ          BX
-	JNZ           row291
+	JNZ           row296
 	VZEROUPPER
 	RET
 
@@ -6800,15 +6857,15 @@ TEXT ·powerRowsAVX512(SB), NOSPLIT, $0-56
 	VBROADCASTSS c39242f8d<>+0(SB), Z9
 	MOVQ         rows+16(FP), SI
 
-row297:
+row302:
 	VBROADCASTSS (DX), Z10
 	VPXORD       Z11, Z11, Z11
 	MOVQ         n+24(FP), DI
 	XORQ         R8, R8
 	SUBQ         $+16, DI
-	JL           after301
+	JL           after306
 
-loop300:
+loop305:
 	VMOVUPS     (AX)(R8*4), Z12
 	VFMSUB213PS Z10, Z0, Z12
 	VCMPPS      $0x05, Z2, Z12, K1
@@ -6828,12 +6885,12 @@ loop300:
 	VADDPS      Z14, Z11, Z11
 	ADDQ        $+16, R8
 	SUBQ        $+16, DI
-	JGE         loop300
+	JGE         loop305
 
-after301:
+after306:
 	ADDQ        $+16, DI
 	CMPQ        DI, $+16
-	JL          rest2990
+	JL          rest3040
 	VMOVUPS     (AX)(R8*4), Z12
 	VFMSUB213PS Z10, Z0, Z12
 	VCMPPS      $0x05, Z2, Z12, K1
@@ -6852,11 +6909,11 @@ after301:
 	VMOVUPS     Z13, (AX)(R8*4)
 	VADDPS      Z13, Z11, Z11
 	SUBQ        $+16, DI
-	JMP         done298
+	JMP         done303
 
-rest2990:
+rest3040:
 	TESTQ       DI, DI
-	JZ          done298
+	JZ          done303
 	MOVL        $-1, R9
 	BZHIL       DI, R9, R9
 	KMOVW       R9, K1
@@ -6879,7 +6936,7 @@ rest2990:
 	VMOVAPS.Z   Z13, K1, Z13
 	VADDPS      Z13, Z11, Z11
 
-done298:
+done303:
 	VEXTRACTF64X4 $0x01, Z11, Y10
 	VADDPS        Y10, Y11, Y11
 	VEXTRACTF32X4 $0x01, Y11, X10
@@ -6893,7 +6950,7 @@ done298:
 	ADDQ          $0x04, DX
 	ADDQ          $0x04, BX
 	DECQ          SI
-	JNZ           row297
+	JNZ           row302
 	VZEROUPPER
 	RET
 
@@ -6986,15 +7043,15 @@ TEXT ·weightRowsAVX512(SB), NOSPLIT, $0-56
 	VBROADCASTSS c39242f8d<>+0(SB), Z9
 	MOVQ         rows+16(FP), SI
 
-row302:
+row307:
 	VBROADCASTSS (DX), Z10
 	VBROADCASTSS (BX), Z11
 	MOVQ         n+24(FP), DI
 	XORQ         R8, R8
 	SUBQ         $+16, DI
-	JL           after305
+	JL           after310
 
-loop304:
+loop309:
 	VMOVUPS     (AX)(R8*4), Z12
 	VFMSUB213PS Z10, Z0, Z12
 	VCMPPS      $0x05, Z2, Z12, K1
@@ -7014,12 +7071,12 @@ loop304:
 	VMOVUPS     Z14, (AX)(R8*4)
 	ADDQ        $+16, R8
 	SUBQ        $+16, DI
-	JGE         loop304
+	JGE         loop309
 
-after305:
+after310:
 	ADDQ        $+16, DI
 	TESTQ       DI, DI
-	JZ          end303
+	JZ          end308
 	MOVL        $-1, R9
 	BZHIL       DI, R9, R9
 	KMOVW       R9, K1
@@ -7041,12 +7098,12 @@ after305:
 	VMULPS      Z11, Z13, Z13
 	VMOVUPS     Z13, K1, (AX)(R8*4)
 
-end303:
+end308:
 	ADDQ CX, AX
 	ADDQ $0x04, DX
 	ADDQ $0x04, BX
 	DECQ SI
-	JNZ  row302
+	JNZ  row307
 	VZEROUPPER
 	RET
 
@@ -7060,14 +7117,14 @@ TEXT ·gradRowsAVX512(SB), NOSPLIT, $0-48
 	VPXORD Z0, Z0, Z0
 	MOVQ   rows+24(FP), SI
 
-row306:
+row311:
 	VBROADCASTSS (BX), Z1
 	MOVQ         n+32(FP), DI
 	XORQ         R8, R8
 	SUBQ         $+32, DI
-	JL           after309
+	JL           after314
 
-loop308:
+loop313:
 	VMOVUPS   (CX)(R8*4), Z2
 	VMOVUPS   (AX)(R8*4), Z3
 	VSUBPS    Z1, Z3, Z3
@@ -7084,14 +7141,14 @@ loop308:
 	VMOVUPS   Z3, 64(AX)(R8*4)
 	ADDQ      $+32, R8
 	SUBQ      $+32, DI
-	JGE       loop308
+	JGE       loop313
 
-after309:
+after314:
 	ADDQ $+32, DI
 	SUBQ $+16, DI
-	JL   after311
+	JL   after316
 
-loop310:
+loop315:
 	VMOVUPS   (CX)(R8*4), Z2
 	VMOVUPS   (AX)(R8*4), Z3
 	VSUBPS    Z1, Z3, Z3
@@ -7101,12 +7158,12 @@ loop310:
 	VMOVUPS   Z3, (AX)(R8*4)
 	ADDQ      $+16, R8
 	SUBQ      $+16, DI
-	JGE       loop310
+	JGE       loop315
 
-after311:
+after316:
 	ADDQ      $+16, DI
 	TESTQ     DI, DI
-	JZ        end307
+	JZ        end312
 	MOVL      $-1, R9
 	BZHIL     DI, R9, R9
 	KMOVW     R9, K1
@@ -7118,12 +7175,12 @@ after311:
 	VMOVAPS.Z Z3, K2, Z3
 	VMOVUPS   Z3, K1, (AX)(R8*4)
 
-end307:
+end312:
 	ADDQ DX, AX
 	ADDQ DX, CX
 	ADDQ $0x04, BX
 	DECQ SI
-	JNZ  row306
+	JNZ  row311
 	VZEROUPPER
 	RET
 
@@ -7137,14 +7194,14 @@ TEXT ·scaleRowsAVX512(SB), NOSPLIT, $0-56
 	MOVQ factor+48(FP), SI
 	MOVQ rows+32(FP), DI
 
-row312:
+row317:
 	VBROADCASTSS (SI), Z0
 	MOVQ         n+40(FP), R8
 	XORQ         R9, R9
 	SUBQ         $+32, R8
-	JL           after315
+	JL           after320
 
-loop314:
+loop319:
 	VMOVUPS (DX)(R9*4), Z1
 	VMULPS  Z0, Z1, Z1
 	VMOVUPS Z1, (AX)(R9*4)
@@ -7153,25 +7210,25 @@ loop314:
 	VMOVUPS Z1, 64(AX)(R9*4)
 	ADDQ    $+32, R9
 	SUBQ    $+32, R8
-	JGE     loop314
+	JGE     loop319
 
-after315:
+after320:
 	ADDQ $+32, R8
 	SUBQ $+16, R8
-	JL   after317
+	JL   after322
 
-loop316:
+loop321:
 	VMOVUPS (DX)(R9*4), Z1
 	VMULPS  Z0, Z1, Z1
 	VMOVUPS Z1, (AX)(R9*4)
 	ADDQ    $+16, R9
 	SUBQ    $+16, R8
-	JGE     loop316
+	JGE     loop321
 
-after317:
+after322:
 	ADDQ      $+16, R8
 	TESTQ     R8, R8
-	JZ        end313
+	JZ        end318
 	MOVL      $-1, R10
 	BZHIL     R8, R10, R10
 	KMOVW     R10, K1
@@ -7179,12 +7236,12 @@ after317:
 	VMULPS    Z0, Z1, Z1
 	VMOVUPS   Z1, K1, (AX)(R9*4)
 
-end313:
+end318:
 	ADDQ CX, AX
 	ADDQ BX, DX
 	ADDQ $0x04, SI
 	DECQ DI
-	JNZ  row312
+	JNZ  row317
 	VZEROUPPER
 	RET
 
@@ -7198,9 +7255,9 @@ TEXT ·hideAVX512(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after319
+	JL           after324
 
-loop318:
+loop323:
 	VPMOVZXBD (CX)(BX*1), Z1
 	VMOVUPS   (AX)(BX*4), Z3
 	VPTESTNMD Z1, Z1, K1
@@ -7208,9 +7265,9 @@ loop318:
 	VMOVUPS   Z2, (AX)(BX*4)
 	ADDQ      $+16, BX
 	SUBQ      $+16, DX
-	JGE       loop318
+	JGE       loop323
 
-after319:
+after324:
 	ADDQ $+16, DX
 	VZEROUPPER
 	RET
@@ -7241,9 +7298,9 @@ TEXT ·additiveExpAVX512(SB), NOSPLIT, $0-33
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after322
+	JL           after327
 
-loop321:
+loop326:
 	VMOVUPS      (CX)(BX*4), Z17
 	VMINPS       Z0, Z17, Z18
 	VMAXPS       Z2, Z18, Z18
@@ -7270,12 +7327,12 @@ loop321:
 	VMOVUPS      Z19, (AX)(BX*4)
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop321
+	JGE          loop326
 
-after322:
+after327:
 	ADDQ         $+16, DX
 	TESTQ        DX, DX
-	JZ           end320
+	JZ           end325
 	MOVL         $-1, SI
 	BZHIL        DX, SI, SI
 	KMOVW        SI, K1
@@ -7304,7 +7361,7 @@ after322:
 	VMULPS       Z1, Z4, Z4
 	VMOVUPS      Z4, K1, (AX)(BX*4)
 
-end320:
+end325:
 	VPTESTMD Z3, Z3, K1
 	KORTESTW K1, K1
 	SETEQ    AL
@@ -7336,12 +7393,12 @@ TEXT ·additiveKeysAVX512(SB), NOSPLIT, $0-32
 	VBROADCASTSS c3c891d10<>+0(SB), Z15
 	VBROADCASTSS c3b3511e8<>+0(SB), Z16
 
-row323:
+row328:
 	VBROADCASTSS (CX), Z17
 	MOVQ         vectors+24(FP), SI
 	MOVQ         AX, BX
 
-vector324:
+vector329:
 	VMOVUPS      (BX), Z18
 	VMINPS       Z18, Z0, Z18
 	VMAXPS       Z18, Z1, Z18
@@ -7368,11 +7425,11 @@ vector324:
 	VMOVUPS      Z20, 128(BX)
 	ADDQ         $0x40, BX
 	DECQ         SI
-	JNZ          vector324
+	JNZ          vector329
 	ADDQ         $+256, AX
 	ADDQ         $0x04, CX
 	DECQ         DX
-	JNZ          row323
+	JNZ          row328
 	VZEROUPPER
 	RET
 
@@ -7418,13 +7475,13 @@ TEXT ·additiveTile1AVX512(SB), NOSPLIT, $0-8
 	VBROADCASTSS c3f800000<>+0(SB), Z0
 	VBROADCASTSS c40000000<>+0(SB), Z0
 	CMPQ         48(AX), $0x04
-	JNE          rows325
+	JNE          rows330
 	VPXORD       Z1, Z1, Z1
 	VPXORD       Z2, Z2, Z2
 	VPXORD       Z3, Z3, Z3
 	VPXORD       Z4, Z4, Z4
 
-pair326:
+pair331:
 	VMOVUPS      (DX), Z5
 	VMOVUPS      256(DX), Z6
 	VMOVUPS      128(DX), Z7
@@ -7480,7 +7537,7 @@ pair326:
 	ADDQ         $0x08, CX
 	ADDQ         $+512, DX
 	DECQ         BX
-	JNZ          pair326
+	JNZ          pair331
 	MOVQ         56(AX), CX
 	MOVL         $-1, DX
 	BZHIL        CX, DX, DX
@@ -7501,14 +7558,14 @@ pair326:
 	VZEROUPPER
 	RET
 
-rows325:
+rows330:
 	CMPQ   48(AX), $0x03
-	JNE    rows327
+	JNE    rows332
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-pair328:
+pair333:
 	VMOVUPS      (DX), Z4
 	VMOVUPS      256(DX), Z5
 	VMOVUPS      128(DX), Z6
@@ -7552,7 +7609,7 @@ pair328:
 	ADDQ         $0x08, CX
 	ADDQ         $+512, DX
 	DECQ         BX
-	JNZ          pair328
+	JNZ          pair333
 	MOVQ         56(AX), CX
 	MOVL         $-1, DX
 	BZHIL        CX, DX, DX
@@ -7571,13 +7628,13 @@ pair328:
 	VZEROUPPER
 	RET
 
-rows327:
+rows332:
 	CMPQ   48(AX), $0x02
-	JNE    rows329
+	JNE    rows334
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-pair330:
+pair335:
 	VMOVUPS      (DX), Z3
 	VMOVUPS      256(DX), Z4
 	VMOVUPS      128(DX), Z5
@@ -7609,7 +7666,7 @@ pair330:
 	ADDQ         $0x08, CX
 	ADDQ         $+512, DX
 	DECQ         BX
-	JNZ          pair330
+	JNZ          pair335
 	MOVQ         56(AX), CX
 	MOVL         $-1, DX
 	BZHIL        CX, DX, DX
@@ -7626,10 +7683,10 @@ pair330:
 	VZEROUPPER
 	RET
 
-rows329:
+rows334:
 	VPXORD Z1, Z1, Z1
 
-pair331:
+pair336:
 	VMOVUPS      (DX), Z2
 	VMOVUPS      256(DX), Z3
 	VMOVUPS      128(DX), Z4
@@ -7649,7 +7706,7 @@ pair331:
 	ADDQ         $0x08, CX
 	ADDQ         $+512, DX
 	DECQ         BX
-	JNZ          pair331
+	JNZ          pair336
 	MOVQ         56(AX), CX
 	MOVL         $-1, DX
 	BZHIL        CX, DX, DX
@@ -7676,7 +7733,7 @@ TEXT ·additiveTile2AVX512(SB), NOSPLIT, $0-8
 	VBROADCASTSS c3f800000<>+0(SB), Z0
 	VBROADCASTSS c40000000<>+0(SB), Z0
 	CMPQ         48(AX), $0x04
-	JNE          rows332
+	JNE          rows337
 	VPXORD       Z1, Z1, Z1
 	VPXORD       Z2, Z2, Z2
 	VPXORD       Z3, Z3, Z3
@@ -7686,7 +7743,7 @@ TEXT ·additiveTile2AVX512(SB), NOSPLIT, $0-8
 	VPXORD       Z7, Z7, Z7
 	VPXORD       Z8, Z8, Z8
 
-pair333:
+pair338:
 	VMOVUPS      (DX), Z9
 	VMOVUPS      256(DX), Z11
 	VMOVUPS      128(DX), Z13
@@ -7786,7 +7843,7 @@ pair333:
 	ADDQ         $0x08, CX
 	ADDQ         $+512, DX
 	DECQ         BX
-	JNZ          pair333
+	JNZ          pair338
 	MOVQ         56(AX), CX
 	MOVL         $-1, DX
 	BZHIL        CX, DX, DX
@@ -7815,9 +7872,9 @@ pair333:
 	VZEROUPPER
 	RET
 
-rows332:
+rows337:
 	CMPQ   48(AX), $0x03
-	JNE    rows334
+	JNE    rows339
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
@@ -7825,7 +7882,7 @@ rows332:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 
-pair335:
+pair340:
 	VMOVUPS      (DX), Z7
 	VMOVUPS      256(DX), Z9
 	VMOVUPS      128(DX), Z11
@@ -7903,7 +7960,7 @@ pair335:
 	ADDQ         $0x08, CX
 	ADDQ         $+512, DX
 	DECQ         BX
-	JNZ          pair335
+	JNZ          pair340
 	MOVQ         56(AX), CX
 	MOVL         $-1, DX
 	BZHIL        CX, DX, DX
@@ -7928,15 +7985,15 @@ pair335:
 	VZEROUPPER
 	RET
 
-rows334:
+rows339:
 	CMPQ   48(AX), $0x02
-	JNE    rows336
+	JNE    rows341
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 
-pair337:
+pair342:
 	VMOVUPS      (DX), Z5
 	VMOVUPS      256(DX), Z7
 	VMOVUPS      128(DX), Z9
@@ -7992,7 +8049,7 @@ pair337:
 	ADDQ         $0x08, CX
 	ADDQ         $+512, DX
 	DECQ         BX
-	JNZ          pair337
+	JNZ          pair342
 	MOVQ         56(AX), CX
 	MOVL         $-1, DX
 	BZHIL        CX, DX, DX
@@ -8013,11 +8070,11 @@ pair337:
 	VZEROUPPER
 	RET
 
-rows336:
+rows341:
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-pair338:
+pair343:
 	VMOVUPS      (DX), Z3
 	VMOVUPS      256(DX), Z5
 	VMOVUPS      128(DX), Z7
@@ -8051,7 +8108,7 @@ pair338:
 	ADDQ         $0x08, CX
 	ADDQ         $+512, DX
 	DECQ         BX
-	JNZ          pair338
+	JNZ          pair343
 	MOVQ         56(AX), CX
 	MOVL         $-1, DX
 	BZHIL        CX, DX, DX
@@ -8085,7 +8142,7 @@ TEXT ·additiveTileGradAVX512(SB), NOSPLIT, $0-8
 	VBROADCASTSS c3f000000<>+0(SB), Z1
 	VBROADCASTSS c40000000<>+0(SB), Z2
 	CMPQ         72(AX), $0x04
-	JNE          rows339
+	JNE          rows344
 	MOVQ         24(AX), R12
 	VMOVUPS      (R12), Z3
 	VMOVUPS      (R12)(R8*1), Z4
@@ -8101,7 +8158,7 @@ TEXT ·additiveTileGradAVX512(SB), NOSPLIT, $0-8
 	VMOVUPS      (CX)(R8*2), Z13
 	VMOVUPS      (CX)(R9*1), Z14
 
-key340:
+key345:
 	VMOVUPS      (DX), Z15
 	VMOVUPS      (BX), Z16
 	VMOVUPS      Z1, Z17
@@ -8157,7 +8214,7 @@ key340:
 	ADDQ         R8, BX
 	ADDQ         $0x04, SI
 	DECQ         DI
-	JNZ          key340
+	JNZ          key345
 	MOVQ         24(AX), CX
 	VMOVUPS      Z3, (CX)
 	VMOVUPS      Z4, (CX)(R8*1)
@@ -8171,9 +8228,9 @@ key340:
 	VZEROUPPER
 	RET
 
-rows339:
+rows344:
 	CMPQ    72(AX), $0x03
-	JNE     rows341
+	JNE     rows346
 	MOVQ    24(AX), R9
 	VMOVUPS (R9), Z3
 	VMOVUPS (R9)(R8*1), Z4
@@ -8186,7 +8243,7 @@ rows339:
 	VMOVUPS (CX)(R8*1), Z10
 	VMOVUPS (CX)(R8*2), Z11
 
-key342:
+key347:
 	VMOVUPS      (DX), Z12
 	VMOVUPS      (BX), Z13
 	VMOVUPS      Z1, Z14
@@ -8230,7 +8287,7 @@ key342:
 	ADDQ         R8, BX
 	ADDQ         $0x04, SI
 	DECQ         DI
-	JNZ          key342
+	JNZ          key347
 	MOVQ         24(AX), CX
 	VMOVUPS      Z3, (CX)
 	VMOVUPS      Z4, (CX)(R8*1)
@@ -8242,9 +8299,9 @@ key342:
 	VZEROUPPER
 	RET
 
-rows341:
+rows346:
 	CMPQ    72(AX), $0x02
-	JNE     rows343
+	JNE     rows348
 	MOVQ    24(AX), R9
 	VMOVUPS (R9), Z3
 	VMOVUPS (R9)(R8*1), Z4
@@ -8254,7 +8311,7 @@ rows341:
 	VMOVUPS (CX), Z7
 	VMOVUPS (CX)(R8*1), Z8
 
-key344:
+key349:
 	VMOVUPS      (DX), Z9
 	VMOVUPS      (BX), Z10
 	VMOVUPS      Z1, Z11
@@ -8286,7 +8343,7 @@ key344:
 	ADDQ         R8, BX
 	ADDQ         $0x04, SI
 	DECQ         DI
-	JNZ          key344
+	JNZ          key349
 	MOVQ         24(AX), CX
 	VMOVUPS      Z3, (CX)
 	VMOVUPS      Z4, (CX)(R8*1)
@@ -8296,14 +8353,14 @@ key344:
 	VZEROUPPER
 	RET
 
-rows343:
+rows348:
 	MOVQ    24(AX), R9
 	VMOVUPS (R9), Z3
 	MOVQ    32(AX), R9
 	VMOVUPS (R9), Z4
 	VMOVUPS (CX), Z5
 
-key345:
+key350:
 	VMOVUPS      (DX), Z6
 	VMOVUPS      (BX), Z7
 	VMOVUPS      Z1, Z8
@@ -8323,7 +8380,7 @@ key345:
 	ADDQ         R8, BX
 	ADDQ         $0x04, SI
 	DECQ         DI
-	JNZ          key345
+	JNZ          key350
 	MOVQ         24(AX), CX
 	VMOVUPS      Z3, (CX)
 	MOVQ         32(AX), AX
@@ -8350,9 +8407,9 @@ TEXT ·adamWAVX512(SB), NOSPLIT, $0-48
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+16, SI
-	JL           after348
+	JL           after353
 
-loop347:
+loop352:
 	VMOVUPS     (CX)(DI*4), Z8
 	VMOVUPS     (DX)(DI*4), Z9
 	VMOVUPS     (BX)(DI*4), Z10
@@ -8372,12 +8429,12 @@ loop347:
 	VMOVUPS     Z11, (AX)(DI*4)
 	ADDQ        $+16, DI
 	SUBQ        $+16, SI
-	JGE         loop347
+	JGE         loop352
 
-after348:
+after353:
 	ADDQ        $+16, SI
 	TESTQ       SI, SI
-	JZ          end346
+	JZ          end351
 	MOVL        $-1, R8
 	BZHIL       SI, R8, R8
 	KMOVW       R8, K1
@@ -8399,7 +8456,1795 @@ after348:
 	VFMSUB213PS Z9, Z0, Z11
 	VMOVUPS     Z11, K1, (AX)(DI*4)
 
-end346:
+end351:
+	VZEROUPPER
+	RET
+
+// func dropoutAVX512(dst *float32, x *float32, n int, key uint64, threshold uint32, keep float32)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·dropoutAVX512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSS keep+36(FP), Z0
+	MOVQ         key+24(FP), DX
+	VPBROADCASTQ DX, Z2
+	VPADDQ       w538454127b096493_8<>+0(SB), Z2, Z1
+	VPADDQ       w454021de755d453b_8<>+0(SB), Z2, Z2
+	VMOVUPS      we3779b97f4a7c150_1<>+0(SB), Z3
+	VMOVUPS      wbf58476d1ce4e5b9_1<>+0(SB), Z4
+	VMOVUPS      w94d049bb133111eb_1<>+0(SB), Z5
+	MOVL         threshold+32(FP), DX
+	SHLQ         $0x20, DX
+	VPBROADCASTQ DX, Z6
+	MOVQ         n+16(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+16, DX
+	JL           after356
+
+loop355:
+	VMOVUPS  (CX)(BX*4), Z7
+	VPSRLQ   $0x1e, Z1, Z9
+	VPXORQ   Z9, Z1, Z8
+	VPMULLQ  Z4, Z8, Z8
+	VPSRLQ   $0x1b, Z8, Z9
+	VPXORQ   Z9, Z8, Z8
+	VPMULLQ  Z5, Z8, Z8
+	VPSRLQ   $0x1f, Z8, Z9
+	VPXORQ   Z9, Z8, Z8
+	VPADDQ   Z3, Z1, Z1
+	VPSRLQ   $0x1e, Z2, Z10
+	VPXORQ   Z10, Z2, Z9
+	VPMULLQ  Z4, Z9, Z9
+	VPSRLQ   $0x1b, Z9, Z10
+	VPXORQ   Z10, Z9, Z9
+	VPMULLQ  Z5, Z9, Z9
+	VPSRLQ   $0x1f, Z9, Z10
+	VPXORQ   Z10, Z9, Z9
+	VPADDQ   Z3, Z2, Z2
+	VPCMPUQ  $0x05, Z6, Z8, K1
+	VPCMPUQ  $0x05, Z6, Z9, K2
+	KUNPCKBW K1, K2, K1
+	VMULPS.Z Z0, Z7, K1, Z7
+	VMOVUPS  Z7, (AX)(BX*4)
+	ADDQ     $+16, BX
+	SUBQ     $+16, DX
+	JGE      loop355
+
+after356:
+	ADDQ      $+16, DX
+	TESTQ     DX, DX
+	JZ        end354
+	MOVL      $-1, SI
+	BZHIL     DX, SI, SI
+	KMOVW     SI, K1
+	VMOVUPS.Z (CX)(BX*4), K1, Z7
+	VPSRLQ    $0x1e, Z1, Z9
+	VPXORQ    Z9, Z1, Z8
+	VPMULLQ   Z4, Z8, Z8
+	VPSRLQ    $0x1b, Z8, Z9
+	VPXORQ    Z9, Z8, Z8
+	VPMULLQ   Z5, Z8, Z8
+	VPSRLQ    $0x1f, Z8, Z9
+	VPXORQ    Z9, Z8, Z8
+	VPADDQ    Z3, Z1, Z1
+	VPSRLQ    $0x1e, Z2, Z9
+	VPXORQ    Z9, Z2, Z1
+	VPMULLQ   Z4, Z1, Z1
+	VPSRLQ    $0x1b, Z1, Z9
+	VPXORQ    Z9, Z1, Z1
+	VPMULLQ   Z5, Z1, Z1
+	VPSRLQ    $0x1f, Z1, Z9
+	VPXORQ    Z9, Z1, Z1
+	VPADDQ    Z3, Z2, Z2
+	VPCMPUQ   $0x05, Z6, Z8, K2
+	VPCMPUQ   $0x05, Z6, Z1, K3
+	KUNPCKBW  K2, K3, K2
+	VMULPS.Z  Z0, Z7, K2, Z7
+	VMOVUPS   Z7, K1, (AX)(BX*4)
+
+end354:
+	VZEROUPPER
+	RET
+
+DATA w538454127b096493_8<>+0(SB)/8, $0x0000000000000000
+DATA w538454127b096493_8<>+8(SB)/8, $0x9e3779b97f4a7c15
+DATA w538454127b096493_8<>+16(SB)/8, $0x3c6ef372fe94f82a
+DATA w538454127b096493_8<>+24(SB)/8, $0xdaa66d2c7ddf743f
+DATA w538454127b096493_8<>+32(SB)/8, $0x78dde6e5fd29f054
+DATA w538454127b096493_8<>+40(SB)/8, $0x1715609f7c746c69
+DATA w538454127b096493_8<>+48(SB)/8, $0xb54cda58fbbee87e
+DATA w538454127b096493_8<>+56(SB)/8, $0x538454127b096493
+GLOBL w538454127b096493_8<>(SB), RODATA|NOPTR, $64
+
+DATA w454021de755d453b_8<>+0(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA w454021de755d453b_8<>+8(SB)/8, $0x8ff34785799e5cbd
+DATA w454021de755d453b_8<>+16(SB)/8, $0x2e2ac13ef8e8d8d2
+DATA w454021de755d453b_8<>+24(SB)/8, $0xcc623af8783354e7
+DATA w454021de755d453b_8<>+32(SB)/8, $0x6a99b4b1f77dd0fc
+DATA w454021de755d453b_8<>+40(SB)/8, $0x08d12e6b76c84d11
+DATA w454021de755d453b_8<>+48(SB)/8, $0xa708a824f612c926
+DATA w454021de755d453b_8<>+56(SB)/8, $0x454021de755d453b
+GLOBL w454021de755d453b_8<>(SB), RODATA|NOPTR, $64
+
+DATA we3779b97f4a7c150_1<>+0(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+8(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+16(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+24(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+32(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+40(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+48(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+56(SB)/8, $0xe3779b97f4a7c150
+GLOBL we3779b97f4a7c150_1<>(SB), RODATA|NOPTR, $64
+
+DATA wbf58476d1ce4e5b9_1<>+0(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+8(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+16(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+24(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+32(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+40(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+48(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+56(SB)/8, $0xbf58476d1ce4e5b9
+GLOBL wbf58476d1ce4e5b9_1<>(SB), RODATA|NOPTR, $64
+
+DATA w94d049bb133111eb_1<>+0(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+8(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+16(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+24(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+32(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+40(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+48(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+56(SB)/8, $0x94d049bb133111eb
+GLOBL w94d049bb133111eb_1<>(SB), RODATA|NOPTR, $64
+
+// func dropoutAddAVX512(dst *float32, x *float32, y *float32, n int, key uint64, threshold uint32, keep float32)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2
+TEXT ·dropoutAddAVX512(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         y+16(FP), DX
+	VBROADCASTSS keep+44(FP), Z0
+	MOVQ         key+32(FP), BX
+	VPBROADCASTQ BX, Z2
+	VPADDQ       w538454127b096493_8<>+0(SB), Z2, Z1
+	VPADDQ       w454021de755d453b_8<>+0(SB), Z2, Z2
+	VMOVUPS      we3779b97f4a7c150_1<>+0(SB), Z3
+	VMOVUPS      wbf58476d1ce4e5b9_1<>+0(SB), Z4
+	VMOVUPS      w94d049bb133111eb_1<>+0(SB), Z5
+	MOVL         threshold+40(FP), BX
+	SHLQ         $0x20, BX
+	VPBROADCASTQ BX, Z6
+	MOVQ         n+24(FP), BX
+	XORQ         SI, SI
+	SUBQ         $+16, BX
+	JL           after359
+
+loop358:
+	VMOVUPS  (CX)(SI*4), Z7
+	VMOVUPS  (DX)(SI*4), Z8
+	VMULPS   Z0, Z8, Z8
+	VPSRLQ   $0x1e, Z1, Z10
+	VPXORQ   Z10, Z1, Z9
+	VPMULLQ  Z4, Z9, Z9
+	VPSRLQ   $0x1b, Z9, Z10
+	VPXORQ   Z10, Z9, Z9
+	VPMULLQ  Z5, Z9, Z9
+	VPSRLQ   $0x1f, Z9, Z10
+	VPXORQ   Z10, Z9, Z9
+	VPADDQ   Z3, Z1, Z1
+	VPSRLQ   $0x1e, Z2, Z11
+	VPXORQ   Z11, Z2, Z10
+	VPMULLQ  Z4, Z10, Z10
+	VPSRLQ   $0x1b, Z10, Z11
+	VPXORQ   Z11, Z10, Z10
+	VPMULLQ  Z5, Z10, Z10
+	VPSRLQ   $0x1f, Z10, Z11
+	VPXORQ   Z11, Z10, Z10
+	VPADDQ   Z3, Z2, Z2
+	VPCMPUQ  $0x05, Z6, Z9, K1
+	VPCMPUQ  $0x05, Z6, Z10, K2
+	KUNPCKBW K1, K2, K1
+	VADDPS   Z8, Z7, K1, Z7
+	VMOVUPS  Z7, (AX)(SI*4)
+	ADDQ     $+16, SI
+	SUBQ     $+16, BX
+	JGE      loop358
+
+after359:
+	ADDQ      $+16, BX
+	TESTQ     BX, BX
+	JZ        end357
+	MOVL      $-1, DI
+	BZHIL     BX, DI, DI
+	KMOVW     DI, K1
+	VMOVUPS.Z (CX)(SI*4), K1, Z7
+	VMOVUPS.Z (DX)(SI*4), K1, Z8
+	VMULPS    Z0, Z8, Z8
+	VPSRLQ    $0x1e, Z1, Z9
+	VPXORQ    Z9, Z1, Z0
+	VPMULLQ   Z4, Z0, Z0
+	VPSRLQ    $0x1b, Z0, Z9
+	VPXORQ    Z9, Z0, Z0
+	VPMULLQ   Z5, Z0, Z0
+	VPSRLQ    $0x1f, Z0, Z9
+	VPXORQ    Z9, Z0, Z0
+	VPADDQ    Z3, Z1, Z1
+	VPSRLQ    $0x1e, Z2, Z9
+	VPXORQ    Z9, Z2, Z1
+	VPMULLQ   Z4, Z1, Z1
+	VPSRLQ    $0x1b, Z1, Z9
+	VPXORQ    Z9, Z1, Z1
+	VPMULLQ   Z5, Z1, Z1
+	VPSRLQ    $0x1f, Z1, Z9
+	VPXORQ    Z9, Z1, Z1
+	VPADDQ    Z3, Z2, Z2
+	VPCMPUQ   $0x05, Z6, Z0, K2
+	VPCMPUQ   $0x05, Z6, Z1, K3
+	KUNPCKBW  K2, K3, K2
+	VADDPS    Z8, Z7, K2, Z7
+	VMOVUPS   Z7, K1, (AX)(SI*4)
+
+end357:
+	VZEROUPPER
+	RET
+
+// func reluAVX512(dst *float32, x *float32, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·reluAVX512(SB), NOSPLIT, $0-24
+	MOVQ   dst+0(FP), AX
+	MOVQ   x+8(FP), CX
+	VPXORD Z0, Z0, Z0
+	MOVQ   n+16(FP), DX
+	XORQ   BX, BX
+	SUBQ   $+64, DX
+	JL     after362
+
+loop361:
+	VMOVUPS (CX)(BX*4), Z1
+	VMAXPS  Z1, Z0, Z1
+	VADDPS  Z0, Z1, Z1
+	VMOVUPS Z1, (AX)(BX*4)
+	VMOVUPS 64(CX)(BX*4), Z1
+	VMAXPS  Z1, Z0, Z1
+	VADDPS  Z0, Z1, Z1
+	VMOVUPS Z1, 64(AX)(BX*4)
+	VMOVUPS 128(CX)(BX*4), Z1
+	VMAXPS  Z1, Z0, Z1
+	VADDPS  Z0, Z1, Z1
+	VMOVUPS Z1, 128(AX)(BX*4)
+	VMOVUPS 192(CX)(BX*4), Z1
+	VMAXPS  Z1, Z0, Z1
+	VADDPS  Z0, Z1, Z1
+	VMOVUPS Z1, 192(AX)(BX*4)
+	ADDQ    $+64, BX
+	SUBQ    $+64, DX
+	JGE     loop361
+
+after362:
+	ADDQ $+64, DX
+	SUBQ $+16, DX
+	JL   after364
+
+loop363:
+	VMOVUPS (CX)(BX*4), Z1
+	VMAXPS  Z1, Z0, Z1
+	VADDPS  Z0, Z1, Z1
+	VMOVUPS Z1, (AX)(BX*4)
+	ADDQ    $+16, BX
+	SUBQ    $+16, DX
+	JGE     loop363
+
+after364:
+	ADDQ      $+16, DX
+	TESTQ     DX, DX
+	JZ        end360
+	MOVL      $-1, SI
+	BZHIL     DX, SI, SI
+	KMOVW     SI, K1
+	VMOVUPS.Z (CX)(BX*4), K1, Z1
+	VMAXPS    Z1, Z0, Z1
+	VADDPS    Z0, Z1, Z1
+	VMOVUPS   Z1, K1, (AX)(BX*4)
+
+end360:
+	VZEROUPPER
+	RET
+
+// func reluGradAVX512(dx *float32, dy *float32, x *float32, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·reluGradAVX512(SB), NOSPLIT, $0-32
+	MOVQ   dx+0(FP), AX
+	MOVQ   dy+8(FP), CX
+	MOVQ   x+16(FP), DX
+	VPXORD Z0, Z0, Z0
+	MOVQ   n+24(FP), BX
+	XORQ   SI, SI
+	SUBQ   $+32, BX
+	JL     after367
+
+loop366:
+	VMOVUPS (DX)(SI*4), Z1
+	VCMPPS  $0x11, Z1, Z0, K1
+	VMOVUPS (AX)(SI*4), Z1
+	VMOVUPS (CX)(SI*4), Z2
+	VADDPS  Z2, Z1, K1, Z1
+	VMOVUPS Z1, (AX)(SI*4)
+	VMOVUPS 64(DX)(SI*4), Z1
+	VCMPPS  $0x11, Z1, Z0, K1
+	VMOVUPS 64(AX)(SI*4), Z1
+	VMOVUPS 64(CX)(SI*4), Z2
+	VADDPS  Z2, Z1, K1, Z1
+	VMOVUPS Z1, 64(AX)(SI*4)
+	ADDQ    $+32, SI
+	SUBQ    $+32, BX
+	JGE     loop366
+
+after367:
+	ADDQ $+32, BX
+	SUBQ $+16, BX
+	JL   after369
+
+loop368:
+	VMOVUPS (DX)(SI*4), Z1
+	VCMPPS  $0x11, Z1, Z0, K1
+	VMOVUPS (AX)(SI*4), Z1
+	VMOVUPS (CX)(SI*4), Z2
+	VADDPS  Z2, Z1, K1, Z1
+	VMOVUPS Z1, (AX)(SI*4)
+	ADDQ    $+16, SI
+	SUBQ    $+16, BX
+	JGE     loop368
+
+after369:
+	ADDQ      $+16, BX
+	TESTQ     BX, BX
+	JZ        end365
+	MOVL      $-1, DI
+	BZHIL     BX, DI, DI
+	KMOVW     DI, K1
+	VMOVUPS.Z (DX)(SI*4), K1, Z1
+	VCMPPS    $0x11, Z1, Z0, K2
+	VMOVUPS.Z (AX)(SI*4), K1, Z0
+	VMOVUPS.Z (CX)(SI*4), K1, Z1
+	VADDPS    Z1, Z0, K2, Z0
+	VMOVUPS   Z0, K1, (AX)(SI*4)
+
+end365:
+	VZEROUPPER
+	RET
+
+// func softmaxMeanAVX512(dy *float32, y *float32, n int) float32
+// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
+TEXT ·softmaxMeanAVX512(SB), NOSPLIT, $0-28
+	MOVQ   dy+0(FP), AX
+	MOVQ   y+8(FP), CX
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	MOVQ   n+16(FP), DX
+	XORQ   BX, BX
+	SUBQ   $+32, DX
+	JL     after373
+
+loop372:
+	VMOVUPS     (CX)(BX*4), Z3
+	VMOVUPS     (AX)(BX*4), Z4
+	VCMPPS      $0x04, Z3, Z0, K1
+	VMOVAPS.Z   Z4, K1, Z4
+	VFMADD231PS Z3, Z4, Z1
+	VMOVUPS     64(CX)(BX*4), Z3
+	VMOVUPS     64(AX)(BX*4), Z4
+	VCMPPS      $0x04, Z3, Z0, K1
+	VMOVAPS.Z   Z4, K1, Z4
+	VFMADD231PS Z3, Z4, Z2
+	ADDQ        $+32, BX
+	SUBQ        $+32, DX
+	JGE         loop372
+
+after373:
+	ADDQ        $+32, DX
+	CMPQ        DX, $+16
+	JL          rest3710
+	VMOVUPS     (CX)(BX*4), Z3
+	VMOVUPS     (AX)(BX*4), Z4
+	VCMPPS      $0x04, Z3, Z0, K1
+	VMOVAPS.Z   Z4, K1, Z4
+	VFMADD231PS Z3, Z4, Z1
+	SUBQ        $+16, DX
+	CMPQ        DX, $+16
+	JL          rest3711
+	VMOVUPS     64(CX)(BX*4), Z3
+	VMOVUPS     64(AX)(BX*4), Z4
+	VCMPPS      $0x04, Z3, Z0, K1
+	VMOVAPS.Z   Z4, K1, Z4
+	VFMADD231PS Z3, Z4, Z2
+	SUBQ        $+16, DX
+	JMP         done370
+
+rest3710:
+	TESTQ       DX, DX
+	JZ          done370
+	MOVL        $-1, SI
+	BZHIL       DX, SI, SI
+	KMOVW       SI, K1
+	VMOVUPS.Z   (CX)(BX*4), K1, Z3
+	VMOVUPS.Z   (AX)(BX*4), K1, Z4
+	VCMPPS      $0x04, Z3, Z0, K1
+	VMOVAPS.Z   Z4, K1, Z4
+	VFMADD231PS Z3, Z4, Z1
+	JMP         done370
+
+rest3711:
+	TESTQ       DX, DX
+	JZ          done370
+	MOVL        $-1, SI
+	BZHIL       DX, SI, SI
+	KMOVW       SI, K1
+	VMOVUPS.Z   64(CX)(BX*4), K1, Z3
+	VMOVUPS.Z   64(AX)(BX*4), K1, Z4
+	VCMPPS      $0x04, Z3, Z0, K1
+	VMOVAPS.Z   Z4, K1, Z4
+	VFMADD231PS Z3, Z4, Z2
+
+done370:
+	VADDPS        Z2, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF32X4 $0x01, Y1, X0
+	VADDPS        X0, X1, X1
+	VMOVHLPS      X1, X1, X0
+	VADDPS        X0, X1, X1
+	VMOVSHDUP     X1, X0
+	VADDPS        X0, X1, X1
+	MOVSS         X1, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func softmaxGradAVX512(dx *float32, dy *float32, y *float32, n int, mean float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·softmaxGradAVX512(SB), NOSPLIT, $0-36
+	MOVQ         dx+0(FP), AX
+	MOVQ         dy+8(FP), CX
+	MOVQ         y+16(FP), DX
+	VBROADCASTSS mean+32(FP), Z0
+	VPXORD       Z1, Z1, Z1
+	MOVQ         n+24(FP), BX
+	XORQ         SI, SI
+	SUBQ         $+32, BX
+	JL           after376
+
+loop375:
+	VMOVUPS (DX)(SI*4), Z2
+	VMOVUPS (CX)(SI*4), Z3
+	VMOVUPS (AX)(SI*4), Z4
+	VSUBPS  Z0, Z3, Z3
+	VMULPS  Z2, Z3, Z3
+	VCMPPS  $0x04, Z2, Z1, K1
+	VADDPS  Z3, Z4, K1, Z4
+	VMOVUPS Z4, (AX)(SI*4)
+	VMOVUPS 64(DX)(SI*4), Z2
+	VMOVUPS 64(CX)(SI*4), Z3
+	VMOVUPS 64(AX)(SI*4), Z4
+	VSUBPS  Z0, Z3, Z3
+	VMULPS  Z2, Z3, Z3
+	VCMPPS  $0x04, Z2, Z1, K1
+	VADDPS  Z3, Z4, K1, Z4
+	VMOVUPS Z4, 64(AX)(SI*4)
+	ADDQ    $+32, SI
+	SUBQ    $+32, BX
+	JGE     loop375
+
+after376:
+	ADDQ $+32, BX
+	SUBQ $+16, BX
+	JL   after378
+
+loop377:
+	VMOVUPS (DX)(SI*4), Z2
+	VMOVUPS (CX)(SI*4), Z3
+	VMOVUPS (AX)(SI*4), Z4
+	VSUBPS  Z0, Z3, Z3
+	VMULPS  Z2, Z3, Z3
+	VCMPPS  $0x04, Z2, Z1, K1
+	VADDPS  Z3, Z4, K1, Z4
+	VMOVUPS Z4, (AX)(SI*4)
+	ADDQ    $+16, SI
+	SUBQ    $+16, BX
+	JGE     loop377
+
+after378:
+	ADDQ      $+16, BX
+	TESTQ     BX, BX
+	JZ        end374
+	MOVL      $-1, DI
+	BZHIL     BX, DI, DI
+	KMOVW     DI, K1
+	VMOVUPS.Z (DX)(SI*4), K1, Z2
+	VMOVUPS.Z (CX)(SI*4), K1, Z3
+	VMOVUPS.Z (AX)(SI*4), K1, Z4
+	VSUBPS    Z0, Z3, Z3
+	VMULPS    Z2, Z3, Z3
+	VCMPPS    $0x04, Z2, Z1, K2
+	VADDPS    Z3, Z4, K2, Z4
+	VMOVUPS   Z4, K1, (AX)(SI*4)
+
+end374:
+	VZEROUPPER
+	RET
+
+// func sumSquaresAboutAVX512(x *float32, n int, mean float32) float32
+// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
+TEXT ·sumSquaresAboutAVX512(SB), NOSPLIT, $0-28
+	MOVQ         x+0(FP), AX
+	VBROADCASTSS mean+16(FP), Z0
+	VPXORD       Z1, Z1, Z1
+	VPXORD       Z2, Z2, Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	MOVQ         n+8(FP), CX
+	XORQ         DX, DX
+	SUBQ         $+64, CX
+	JL           after382
+
+loop381:
+	VMOVUPS     (AX)(DX*4), Z5
+	VSUBPS      Z0, Z5, Z5
+	VFMADD231PS Z5, Z5, Z1
+	VMOVUPS     64(AX)(DX*4), Z5
+	VSUBPS      Z0, Z5, Z5
+	VFMADD231PS Z5, Z5, Z2
+	VMOVUPS     128(AX)(DX*4), Z5
+	VSUBPS      Z0, Z5, Z5
+	VFMADD231PS Z5, Z5, Z3
+	VMOVUPS     192(AX)(DX*4), Z5
+	VSUBPS      Z0, Z5, Z5
+	VFMADD231PS Z5, Z5, Z4
+	ADDQ        $+64, DX
+	SUBQ        $+64, CX
+	JGE         loop381
+
+after382:
+	ADDQ        $+64, CX
+	CMPQ        CX, $+16
+	JL          rest3800
+	VMOVUPS     (AX)(DX*4), Z5
+	VSUBPS      Z0, Z5, Z5
+	VFMADD231PS Z5, Z5, Z1
+	SUBQ        $+16, CX
+	CMPQ        CX, $+16
+	JL          rest3801
+	VMOVUPS     64(AX)(DX*4), Z5
+	VSUBPS      Z0, Z5, Z5
+	VFMADD231PS Z5, Z5, Z2
+	SUBQ        $+16, CX
+	CMPQ        CX, $+16
+	JL          rest3802
+	VMOVUPS     128(AX)(DX*4), Z5
+	VSUBPS      Z0, Z5, Z5
+	VFMADD231PS Z5, Z5, Z3
+	SUBQ        $+16, CX
+	CMPQ        CX, $+16
+	JL          rest3803
+	VMOVUPS     192(AX)(DX*4), Z5
+	VSUBPS      Z0, Z5, Z5
+	VFMADD231PS Z5, Z5, Z4
+	SUBQ        $+16, CX
+	JMP         done379
+
+rest3800:
+	TESTQ       CX, CX
+	JZ          done379
+	MOVL        $-1, BX
+	BZHIL       CX, BX, BX
+	KMOVW       BX, K1
+	VMOVUPS.Z   (AX)(DX*4), K1, Z5
+	VSUBPS      Z0, Z5, Z5
+	VMOVAPS.Z   Z5, K1, Z5
+	VFMADD231PS Z5, Z5, Z1
+	JMP         done379
+
+rest3801:
+	TESTQ       CX, CX
+	JZ          done379
+	MOVL        $-1, BX
+	BZHIL       CX, BX, BX
+	KMOVW       BX, K1
+	VMOVUPS.Z   64(AX)(DX*4), K1, Z5
+	VSUBPS      Z0, Z5, Z5
+	VMOVAPS.Z   Z5, K1, Z5
+	VFMADD231PS Z5, Z5, Z2
+	JMP         done379
+
+rest3802:
+	TESTQ       CX, CX
+	JZ          done379
+	MOVL        $-1, BX
+	BZHIL       CX, BX, BX
+	KMOVW       BX, K1
+	VMOVUPS.Z   128(AX)(DX*4), K1, Z5
+	VSUBPS      Z0, Z5, Z5
+	VMOVAPS.Z   Z5, K1, Z5
+	VFMADD231PS Z5, Z5, Z3
+	JMP         done379
+
+rest3803:
+	TESTQ       CX, CX
+	JZ          done379
+	MOVL        $-1, BX
+	BZHIL       CX, BX, BX
+	KMOVW       BX, K1
+	VMOVUPS.Z   192(AX)(DX*4), K1, Z5
+	VSUBPS      Z0, Z5, Z5
+	VMOVAPS.Z   Z5, K1, Z5
+	VFMADD231PS Z5, Z5, Z4
+
+done379:
+	VADDPS        Z3, Z1, Z1
+	VADDPS        Z4, Z2, Z2
+	VADDPS        Z2, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y0, Y1, Y1
+	VEXTRACTF32X4 $0x01, Y1, X0
+	VADDPS        X0, X1, X1
+	VMOVHLPS      X1, X1, X0
+	VADDPS        X0, X1, X1
+	VMOVSHDUP     X1, X0
+	VADDPS        X0, X1, X1
+	MOVSS         X1, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func normAVX512(dst *float32, x *float32, gain *float32, shift *float32, n int, mean float32, inv float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·normAVX512(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         gain+16(FP), DX
+	MOVQ         shift+24(FP), BX
+	VBROADCASTSS mean+40(FP), Z0
+	VBROADCASTSS inv+44(FP), Z1
+	MOVQ         n+32(FP), SI
+	XORQ         DI, DI
+	SUBQ         $+32, SI
+	JL           after385
+
+loop384:
+	VMOVUPS     (CX)(DI*4), Z2
+	VMOVUPS     (DX)(DI*4), Z3
+	VMOVUPS     (BX)(DI*4), Z4
+	VSUBPS      Z0, Z2, Z2
+	VMULPS      Z1, Z2, Z2
+	VFMADD231PS Z2, Z3, Z4
+	VMOVUPS     Z4, (AX)(DI*4)
+	VMOVUPS     64(CX)(DI*4), Z2
+	VMOVUPS     64(DX)(DI*4), Z3
+	VMOVUPS     64(BX)(DI*4), Z4
+	VSUBPS      Z0, Z2, Z2
+	VMULPS      Z1, Z2, Z2
+	VFMADD231PS Z2, Z3, Z4
+	VMOVUPS     Z4, 64(AX)(DI*4)
+	ADDQ        $+32, DI
+	SUBQ        $+32, SI
+	JGE         loop384
+
+after385:
+	ADDQ $+32, SI
+	SUBQ $+16, SI
+	JL   after387
+
+loop386:
+	VMOVUPS     (CX)(DI*4), Z2
+	VMOVUPS     (DX)(DI*4), Z3
+	VMOVUPS     (BX)(DI*4), Z4
+	VSUBPS      Z0, Z2, Z2
+	VMULPS      Z1, Z2, Z2
+	VFMADD231PS Z2, Z3, Z4
+	VMOVUPS     Z4, (AX)(DI*4)
+	ADDQ        $+16, DI
+	SUBQ        $+16, SI
+	JGE         loop386
+
+after387:
+	ADDQ        $+16, SI
+	TESTQ       SI, SI
+	JZ          end383
+	MOVL        $-1, R8
+	BZHIL       SI, R8, R8
+	KMOVW       R8, K1
+	VMOVUPS.Z   (CX)(DI*4), K1, Z2
+	VMOVUPS.Z   (DX)(DI*4), K1, Z3
+	VMOVUPS.Z   (BX)(DI*4), K1, Z4
+	VSUBPS      Z0, Z2, Z2
+	VMULPS      Z1, Z2, Z2
+	VFMADD231PS Z2, Z3, Z4
+	VMOVUPS     Z4, K1, (AX)(DI*4)
+
+end383:
+	VZEROUPPER
+	RET
+
+// func normSumsAVX512(dy *float32, x *float32, gain *float32, n int, mean float32, inv float32) (flat float32, along float32)
+// Requires: AVX, AVX512F, AVX512VL, BMI2, SSE
+TEXT ·normSumsAVX512(SB), NOSPLIT, $0-48
+	MOVQ         dy+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         gain+16(FP), DX
+	VBROADCASTSS mean+32(FP), Z0
+	VBROADCASTSS inv+36(FP), Z1
+	VPXORD       Z2, Z2, Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	VPXORD       Z5, Z5, Z5
+	MOVQ         n+24(FP), BX
+	XORQ         SI, SI
+	SUBQ         $+32, BX
+	JL           after391
+
+loop390:
+	VMOVUPS     (CX)(SI*4), Z6
+	VMOVUPS     (DX)(SI*4), Z7
+	VMOVUPS     (AX)(SI*4), Z8
+	VSUBPS      Z0, Z6, Z6
+	VMULPS      Z1, Z6, Z6
+	VMULPS      Z8, Z7, Z7
+	VADDPS      Z7, Z2, Z2
+	VFMADD231PS Z6, Z7, Z4
+	VMOVUPS     64(CX)(SI*4), Z6
+	VMOVUPS     64(DX)(SI*4), Z7
+	VMOVUPS     64(AX)(SI*4), Z8
+	VSUBPS      Z0, Z6, Z6
+	VMULPS      Z1, Z6, Z6
+	VMULPS      Z8, Z7, Z7
+	VADDPS      Z7, Z3, Z3
+	VFMADD231PS Z6, Z7, Z5
+	ADDQ        $+32, SI
+	SUBQ        $+32, BX
+	JGE         loop390
+
+after391:
+	ADDQ        $+32, BX
+	CMPQ        BX, $+16
+	JL          rest3890
+	VMOVUPS     (CX)(SI*4), Z6
+	VMOVUPS     (DX)(SI*4), Z7
+	VMOVUPS     (AX)(SI*4), Z8
+	VSUBPS      Z0, Z6, Z6
+	VMULPS      Z1, Z6, Z6
+	VMULPS      Z8, Z7, Z7
+	VADDPS      Z7, Z2, Z2
+	VFMADD231PS Z6, Z7, Z4
+	SUBQ        $+16, BX
+	CMPQ        BX, $+16
+	JL          rest3891
+	VMOVUPS     64(CX)(SI*4), Z6
+	VMOVUPS     64(DX)(SI*4), Z7
+	VMOVUPS     64(AX)(SI*4), Z8
+	VSUBPS      Z0, Z6, Z6
+	VMULPS      Z1, Z6, Z6
+	VMULPS      Z8, Z7, Z7
+	VADDPS      Z7, Z3, Z3
+	VFMADD231PS Z6, Z7, Z5
+	SUBQ        $+16, BX
+	JMP         done388
+
+rest3890:
+	TESTQ       BX, BX
+	JZ          done388
+	MOVL        $-1, DI
+	BZHIL       BX, DI, DI
+	KMOVW       DI, K1
+	VMOVUPS.Z   (CX)(SI*4), K1, Z6
+	VMOVUPS.Z   (DX)(SI*4), K1, Z7
+	VMOVUPS.Z   (AX)(SI*4), K1, Z8
+	VSUBPS      Z0, Z6, Z6
+	VMULPS      Z1, Z6, Z6
+	VMULPS      Z8, Z7, Z7
+	VADDPS      Z7, Z2, Z2
+	VFMADD231PS Z6, Z7, Z4
+	JMP         done388
+
+rest3891:
+	TESTQ       BX, BX
+	JZ          done388
+	MOVL        $-1, DI
+	BZHIL       BX, DI, DI
+	KMOVW       DI, K1
+	VMOVUPS.Z   64(CX)(SI*4), K1, Z6
+	VMOVUPS.Z   64(DX)(SI*4), K1, Z7
+	VMOVUPS.Z   64(AX)(SI*4), K1, Z8
+	VSUBPS      Z0, Z6, Z6
+	VMULPS      Z1, Z6, Z6
+	VMULPS      Z8, Z7, Z7
+	VADDPS      Z7, Z3, Z3
+	VFMADD231PS Z6, Z7, Z5
+
+done388:
+	VADDPS        Z3, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y0
+	VADDPS        Y0, Y2, Y2
+	VEXTRACTF32X4 $0x01, Y2, X0
+	VADDPS        X0, X2, X2
+	VMOVHLPS      X2, X2, X0
+	VADDPS        X0, X2, X2
+	VMOVSHDUP     X2, X0
+	VADDPS        X0, X2, X2
+	MOVSS         X2, flat+40(FP)
+	VADDPS        Z5, Z4, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y0
+	VADDPS        Y0, Y4, Y4
+	VEXTRACTF32X4 $0x01, Y4, X0
+	VADDPS        X0, X4, X4
+	VMOVHLPS      X4, X4, X0
+	VADDPS        X0, X4, X4
+	VMOVSHDUP     X4, X0
+	VADDPS        X0, X4, X4
+	MOVSS         X4, along+44(FP)
+	VZEROUPPER
+	RET
+
+// func normGradAVX512(dx *float32, dy *float32, x *float32, gain *float32, n int, mean float32, inv float32, flat float32, along float32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·normGradAVX512(SB), NOSPLIT, $0-56
+	MOVQ         dx+0(FP), AX
+	MOVQ         dy+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         gain+24(FP), BX
+	VBROADCASTSS mean+40(FP), Z0
+	VBROADCASTSS inv+44(FP), Z1
+	VBROADCASTSS flat+48(FP), Z2
+	VBROADCASTSS along+52(FP), Z3
+	MOVQ         n+32(FP), SI
+	XORQ         DI, DI
+	SUBQ         $+32, SI
+	JL           after394
+
+loop393:
+	VMOVUPS      (DX)(DI*4), Z4
+	VMOVUPS      (BX)(DI*4), Z5
+	VMOVUPS      (CX)(DI*4), Z6
+	VMOVUPS      (AX)(DI*4), Z7
+	VSUBPS       Z0, Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VFMSUB213PS  Z2, Z6, Z5
+	VFNMADD231PS Z3, Z4, Z5
+	VFMADD231PS  Z1, Z5, Z7
+	VMOVUPS      Z7, (AX)(DI*4)
+	VMOVUPS      64(DX)(DI*4), Z4
+	VMOVUPS      64(BX)(DI*4), Z5
+	VMOVUPS      64(CX)(DI*4), Z6
+	VMOVUPS      64(AX)(DI*4), Z7
+	VSUBPS       Z0, Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VFMSUB213PS  Z2, Z6, Z5
+	VFNMADD231PS Z3, Z4, Z5
+	VFMADD231PS  Z1, Z5, Z7
+	VMOVUPS      Z7, 64(AX)(DI*4)
+	ADDQ         $+32, DI
+	SUBQ         $+32, SI
+	JGE          loop393
+
+after394:
+	ADDQ $+32, SI
+	SUBQ $+16, SI
+	JL   after396
+
+loop395:
+	VMOVUPS      (DX)(DI*4), Z4
+	VMOVUPS      (BX)(DI*4), Z5
+	VMOVUPS      (CX)(DI*4), Z6
+	VMOVUPS      (AX)(DI*4), Z7
+	VSUBPS       Z0, Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VFMSUB213PS  Z2, Z6, Z5
+	VFNMADD231PS Z3, Z4, Z5
+	VFMADD231PS  Z1, Z5, Z7
+	VMOVUPS      Z7, (AX)(DI*4)
+	ADDQ         $+16, DI
+	SUBQ         $+16, SI
+	JGE          loop395
+
+after396:
+	ADDQ         $+16, SI
+	TESTQ        SI, SI
+	JZ           end392
+	MOVL         $-1, R8
+	BZHIL        SI, R8, R8
+	KMOVW        R8, K1
+	VMOVUPS.Z    (DX)(DI*4), K1, Z4
+	VMOVUPS.Z    (BX)(DI*4), K1, Z5
+	VMOVUPS.Z    (CX)(DI*4), K1, Z6
+	VMOVUPS.Z    (AX)(DI*4), K1, Z7
+	VSUBPS       Z0, Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VFMSUB213PS  Z2, Z6, Z5
+	VFNMADD231PS Z3, Z4, Z5
+	VFMADD231PS  Z1, Z5, Z7
+	VMOVUPS      Z7, K1, (AX)(DI*4)
+
+end392:
+	VZEROUPPER
+	RET
+
+// func layerNormAVX512(dst *float32, x *float32, gain *float32, shift *float32, mean *float32, inv *float32, d int, rows int, size float32, eps float32)
+// Requires: AVX, AVX512F, AVX512VL, BMI2
+TEXT ·layerNormAVX512(SB), NOSPLIT, $0-72
+	VBROADCASTSS size+64(FP), Z0
+	VBROADCASTSS eps+68(FP), Z1
+	VBROADCASTSS c3f800000<>+0(SB), Z2
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         gain+16(FP), DX
+	MOVQ         shift+24(FP), BX
+	MOVQ         mean+32(FP), SI
+	MOVQ         inv+40(FP), DI
+	MOVQ         rows+56(FP), R8
+
+row397:
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	MOVQ   d+48(FP), R9
+	XORQ   R10, R10
+	SUBQ   $+32, R9
+	JL     after401
+
+loop400:
+	VMOVUPS (CX)(R10*4), Z5
+	VADDPS  Z5, Z3, Z3
+	VMOVUPS 64(CX)(R10*4), Z5
+	VADDPS  Z5, Z4, Z4
+	ADDQ    $+32, R10
+	SUBQ    $+32, R9
+	JGE     loop400
+
+after401:
+	ADDQ    $+32, R9
+	CMPQ    R9, $+16
+	JL      rest3990
+	VMOVUPS (CX)(R10*4), Z5
+	VADDPS  Z5, Z3, Z3
+	SUBQ    $+16, R9
+	CMPQ    R9, $+16
+	JL      rest3991
+	VMOVUPS 64(CX)(R10*4), Z5
+	VADDPS  Z5, Z4, Z4
+	SUBQ    $+16, R9
+	JMP     done398
+
+rest3990:
+	TESTQ     R9, R9
+	JZ        done398
+	MOVL      $-1, R11
+	BZHIL     R9, R11, R11
+	KMOVW     R11, K1
+	VMOVUPS.Z (CX)(R10*4), K1, Z5
+	VADDPS    Z5, Z3, Z3
+	JMP       done398
+
+rest3991:
+	TESTQ     R9, R9
+	JZ        done398
+	MOVL      $-1, R11
+	BZHIL     R9, R11, R11
+	KMOVW     R11, K1
+	VMOVUPS.Z 64(CX)(R10*4), K1, Z5
+	VADDPS    Z5, Z4, Z4
+
+done398:
+	VADDPS        Z4, Z3, Z3
+	VEXTRACTF64X4 $0x01, Z3, Y5
+	VADDPS        Y5, Y3, Y3
+	VEXTRACTF32X4 $0x01, Y3, X5
+	VADDPS        X5, X3, X3
+	VMOVHLPS      X3, X3, X5
+	VADDPS        X5, X3, X3
+	VMOVSHDUP     X3, X5
+	VADDPS        X5, X3, X3
+	VDIVSS        X0, X3, X3
+	VMOVSS        X3, (SI)
+	VBROADCASTSS  X3, Z5
+	VPXORD        Z3, Z3, Z3
+	VPXORD        Z4, Z4, Z4
+	MOVQ          d+48(FP), R9
+	XORQ          R10, R10
+	SUBQ          $+32, R9
+	JL            after405
+
+loop404:
+	VMOVUPS     (CX)(R10*4), Z6
+	VSUBPS      Z5, Z6, Z6
+	VFMADD231PS Z6, Z6, Z3
+	VMOVUPS     64(CX)(R10*4), Z6
+	VSUBPS      Z5, Z6, Z6
+	VFMADD231PS Z6, Z6, Z4
+	ADDQ        $+32, R10
+	SUBQ        $+32, R9
+	JGE         loop404
+
+after405:
+	ADDQ        $+32, R9
+	CMPQ        R9, $+16
+	JL          rest4030
+	VMOVUPS     (CX)(R10*4), Z6
+	VSUBPS      Z5, Z6, Z6
+	VFMADD231PS Z6, Z6, Z3
+	SUBQ        $+16, R9
+	CMPQ        R9, $+16
+	JL          rest4031
+	VMOVUPS     64(CX)(R10*4), Z6
+	VSUBPS      Z5, Z6, Z6
+	VFMADD231PS Z6, Z6, Z4
+	SUBQ        $+16, R9
+	JMP         done402
+
+rest4030:
+	TESTQ       R9, R9
+	JZ          done402
+	MOVL        $-1, R11
+	BZHIL       R9, R11, R11
+	KMOVW       R11, K1
+	VMOVUPS.Z   (CX)(R10*4), K1, Z6
+	VSUBPS      Z5, Z6, Z6
+	VMOVAPS.Z   Z6, K1, Z6
+	VFMADD231PS Z6, Z6, Z3
+	JMP         done402
+
+rest4031:
+	TESTQ       R9, R9
+	JZ          done402
+	MOVL        $-1, R11
+	BZHIL       R9, R11, R11
+	KMOVW       R11, K1
+	VMOVUPS.Z   64(CX)(R10*4), K1, Z6
+	VSUBPS      Z5, Z6, Z6
+	VMOVAPS.Z   Z6, K1, Z6
+	VFMADD231PS Z6, Z6, Z4
+
+done402:
+	VADDPS        Z4, Z3, Z3
+	VEXTRACTF64X4 $0x01, Z3, Y6
+	VADDPS        Y6, Y3, Y3
+	VEXTRACTF32X4 $0x01, Y3, X6
+	VADDPS        X6, X3, X3
+	VMOVHLPS      X3, X3, X6
+	VADDPS        X6, X3, X3
+	VMOVSHDUP     X3, X6
+	VADDPS        X6, X3, X3
+	VDIVSS        X0, X3, X3
+	VADDSS        X1, X3, X3
+	VSQRTSS       X3, X3, X3
+	VDIVSS        X3, X2, X3
+	VMOVSS        X3, (DI)
+	VBROADCASTSS  X3, Z6
+	MOVQ          d+48(FP), R9
+	XORQ          R10, R10
+	SUBQ          $+32, R9
+	JL            after408
+
+loop407:
+	VMOVUPS     (CX)(R10*4), Z7
+	VMOVUPS     (DX)(R10*4), Z8
+	VMOVUPS     (BX)(R10*4), Z9
+	VSUBPS      Z5, Z7, Z7
+	VMULPS      Z6, Z7, Z7
+	VFMADD231PS Z7, Z8, Z9
+	VMOVUPS     Z9, (AX)(R10*4)
+	VMOVUPS     64(CX)(R10*4), Z7
+	VMOVUPS     64(DX)(R10*4), Z8
+	VMOVUPS     64(BX)(R10*4), Z9
+	VSUBPS      Z5, Z7, Z7
+	VMULPS      Z6, Z7, Z7
+	VFMADD231PS Z7, Z8, Z9
+	VMOVUPS     Z9, 64(AX)(R10*4)
+	ADDQ        $+32, R10
+	SUBQ        $+32, R9
+	JGE         loop407
+
+after408:
+	ADDQ $+32, R9
+	SUBQ $+16, R9
+	JL   after410
+
+loop409:
+	VMOVUPS     (CX)(R10*4), Z7
+	VMOVUPS     (DX)(R10*4), Z8
+	VMOVUPS     (BX)(R10*4), Z9
+	VSUBPS      Z5, Z7, Z7
+	VMULPS      Z6, Z7, Z7
+	VFMADD231PS Z7, Z8, Z9
+	VMOVUPS     Z9, (AX)(R10*4)
+	ADDQ        $+16, R10
+	SUBQ        $+16, R9
+	JGE         loop409
+
+after410:
+	ADDQ        $+16, R9
+	TESTQ       R9, R9
+	JZ          end406
+	MOVL        $-1, R11
+	BZHIL       R9, R11, R11
+	KMOVW       R11, K1
+	VMOVUPS.Z   (CX)(R10*4), K1, Z7
+	VMOVUPS.Z   (DX)(R10*4), K1, Z8
+	VMOVUPS.Z   (BX)(R10*4), K1, Z9
+	VSUBPS      Z5, Z7, Z7
+	VMULPS      Z6, Z7, Z7
+	VFMADD231PS Z7, Z8, Z9
+	VMOVUPS     Z9, K1, (AX)(R10*4)
+
+end406:
+	MOVQ d+48(FP), R9
+	LEAQ (CX)(R9*4), CX
+	LEAQ (AX)(R9*4), AX
+	ADDQ $0x04, SI
+	ADDQ $0x04, DI
+	DECQ R8
+	JNZ  row397
+	VZEROUPPER
+	RET
+
+// func layerNormGradAVX512(dx *float32, dy *float32, x *float32, gain *float32, mean *float32, inv *float32, d int, rows int, size float32)
+// Requires: AVX, AVX512F, AVX512VL, BMI2
+TEXT ·layerNormGradAVX512(SB), NOSPLIT, $0-68
+	VBROADCASTSS size+64(FP), Z0
+	MOVQ         dx+0(FP), AX
+	MOVQ         dy+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         gain+24(FP), BX
+	MOVQ         mean+32(FP), SI
+	MOVQ         inv+40(FP), DI
+	MOVQ         rows+56(FP), R8
+
+row411:
+	VBROADCASTSS (SI), Z1
+	VBROADCASTSS (DI), Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	VPXORD       Z5, Z5, Z5
+	VPXORD       Z6, Z6, Z6
+	VPXORD       Z7, Z7, Z7
+	MOVQ         d+48(FP), R9
+	XORQ         R10, R10
+	SUBQ         $+32, R9
+	JL           after416
+
+loop415:
+	VMOVUPS     (DX)(R10*4), Z8
+	VMOVUPS     (BX)(R10*4), Z9
+	VMOVUPS     (CX)(R10*4), Z10
+	VPORD       Z10, Z7, Z7
+	VSUBPS      Z1, Z8, Z8
+	VMULPS      Z2, Z8, Z8
+	VMULPS      Z10, Z9, Z9
+	VADDPS      Z9, Z3, Z3
+	VFMADD231PS Z8, Z9, Z5
+	VMOVUPS     64(DX)(R10*4), Z8
+	VMOVUPS     64(BX)(R10*4), Z9
+	VMOVUPS     64(CX)(R10*4), Z10
+	VPORD       Z10, Z7, Z7
+	VSUBPS      Z1, Z8, Z8
+	VMULPS      Z2, Z8, Z8
+	VMULPS      Z10, Z9, Z9
+	VADDPS      Z9, Z4, Z4
+	VFMADD231PS Z8, Z9, Z6
+	ADDQ        $+32, R10
+	SUBQ        $+32, R9
+	JGE         loop415
+
+after416:
+	ADDQ        $+32, R9
+	CMPQ        R9, $+16
+	JL          rest4140
+	VMOVUPS     (DX)(R10*4), Z8
+	VMOVUPS     (BX)(R10*4), Z9
+	VMOVUPS     (CX)(R10*4), Z10
+	VPORD       Z10, Z7, Z7
+	VSUBPS      Z1, Z8, Z8
+	VMULPS      Z2, Z8, Z8
+	VMULPS      Z10, Z9, Z9
+	VADDPS      Z9, Z3, Z3
+	VFMADD231PS Z8, Z9, Z5
+	SUBQ        $+16, R9
+	CMPQ        R9, $+16
+	JL          rest4141
+	VMOVUPS     64(DX)(R10*4), Z8
+	VMOVUPS     64(BX)(R10*4), Z9
+	VMOVUPS     64(CX)(R10*4), Z10
+	VPORD       Z10, Z7, Z7
+	VSUBPS      Z1, Z8, Z8
+	VMULPS      Z2, Z8, Z8
+	VMULPS      Z10, Z9, Z9
+	VADDPS      Z9, Z4, Z4
+	VFMADD231PS Z8, Z9, Z6
+	SUBQ        $+16, R9
+	JMP         done413
+
+rest4140:
+	TESTQ       R9, R9
+	JZ          done413
+	MOVL        $-1, R11
+	BZHIL       R9, R11, R11
+	KMOVW       R11, K1
+	VMOVUPS.Z   (DX)(R10*4), K1, Z8
+	VMOVUPS.Z   (BX)(R10*4), K1, Z9
+	VMOVUPS.Z   (CX)(R10*4), K1, Z10
+	VPORD       Z10, Z7, Z7
+	VSUBPS      Z1, Z8, Z8
+	VMULPS      Z2, Z8, Z8
+	VMULPS      Z10, Z9, Z9
+	VADDPS      Z9, Z3, Z3
+	VFMADD231PS Z8, Z9, Z5
+	JMP         done413
+
+rest4141:
+	TESTQ       R9, R9
+	JZ          done413
+	MOVL        $-1, R11
+	BZHIL       R9, R11, R11
+	KMOVW       R11, K1
+	VMOVUPS.Z   64(DX)(R10*4), K1, Z8
+	VMOVUPS.Z   64(BX)(R10*4), K1, Z9
+	VMOVUPS.Z   64(CX)(R10*4), K1, Z10
+	VPORD       Z10, Z7, Z7
+	VSUBPS      Z1, Z8, Z8
+	VMULPS      Z2, Z8, Z8
+	VMULPS      Z10, Z9, Z9
+	VADDPS      Z9, Z4, Z4
+	VFMADD231PS Z8, Z9, Z6
+
+done413:
+	VPTESTMD      c7fffffff<>+0(SB), Z7, K1
+	KORTESTW      K1, K1
+	JZ            next412
+	VADDPS        Z4, Z3, Z3
+	VEXTRACTF64X4 $0x01, Z3, Y8
+	VADDPS        Y8, Y3, Y3
+	VEXTRACTF32X4 $0x01, Y3, X8
+	VADDPS        X8, X3, X3
+	VMOVHLPS      X3, X3, X8
+	VADDPS        X8, X3, X3
+	VMOVSHDUP     X3, X8
+	VADDPS        X8, X3, X3
+	VDIVSS        X0, X3, X3
+	VBROADCASTSS  X3, Z8
+	VADDPS        Z6, Z5, Z5
+	VEXTRACTF64X4 $0x01, Z5, Y9
+	VADDPS        Y9, Y5, Y5
+	VEXTRACTF32X4 $0x01, Y5, X9
+	VADDPS        X9, X5, X5
+	VMOVHLPS      X5, X5, X9
+	VADDPS        X9, X5, X5
+	VMOVSHDUP     X5, X9
+	VADDPS        X9, X5, X5
+	VDIVSS        X0, X5, X5
+	VBROADCASTSS  X5, Z9
+	MOVQ          d+48(FP), R9
+	XORQ          R10, R10
+	SUBQ          $+32, R9
+	JL            after419
+
+loop418:
+	VMOVUPS      (DX)(R10*4), Z10
+	VMOVUPS      (BX)(R10*4), Z11
+	VMOVUPS      (CX)(R10*4), Z12
+	VMOVUPS      (AX)(R10*4), Z13
+	VSUBPS       Z1, Z10, Z10
+	VMULPS       Z2, Z10, Z10
+	VFMSUB213PS  Z8, Z12, Z11
+	VFNMADD231PS Z9, Z10, Z11
+	VFMADD231PS  Z2, Z11, Z13
+	VMOVUPS      Z13, (AX)(R10*4)
+	VMOVUPS      64(DX)(R10*4), Z10
+	VMOVUPS      64(BX)(R10*4), Z11
+	VMOVUPS      64(CX)(R10*4), Z12
+	VMOVUPS      64(AX)(R10*4), Z13
+	VSUBPS       Z1, Z10, Z10
+	VMULPS       Z2, Z10, Z10
+	VFMSUB213PS  Z8, Z12, Z11
+	VFNMADD231PS Z9, Z10, Z11
+	VFMADD231PS  Z2, Z11, Z13
+	VMOVUPS      Z13, 64(AX)(R10*4)
+	ADDQ         $+32, R10
+	SUBQ         $+32, R9
+	JGE          loop418
+
+after419:
+	ADDQ $+32, R9
+	SUBQ $+16, R9
+	JL   after421
+
+loop420:
+	VMOVUPS      (DX)(R10*4), Z10
+	VMOVUPS      (BX)(R10*4), Z11
+	VMOVUPS      (CX)(R10*4), Z12
+	VMOVUPS      (AX)(R10*4), Z13
+	VSUBPS       Z1, Z10, Z10
+	VMULPS       Z2, Z10, Z10
+	VFMSUB213PS  Z8, Z12, Z11
+	VFNMADD231PS Z9, Z10, Z11
+	VFMADD231PS  Z2, Z11, Z13
+	VMOVUPS      Z13, (AX)(R10*4)
+	ADDQ         $+16, R10
+	SUBQ         $+16, R9
+	JGE          loop420
+
+after421:
+	ADDQ         $+16, R9
+	TESTQ        R9, R9
+	JZ           end417
+	MOVL         $-1, R11
+	BZHIL        R9, R11, R11
+	KMOVW        R11, K1
+	VMOVUPS.Z    (DX)(R10*4), K1, Z10
+	VMOVUPS.Z    (BX)(R10*4), K1, Z11
+	VMOVUPS.Z    (CX)(R10*4), K1, Z12
+	VMOVUPS.Z    (AX)(R10*4), K1, Z13
+	VSUBPS       Z1, Z10, Z10
+	VMULPS       Z2, Z10, Z10
+	VFMSUB213PS  Z8, Z12, Z11
+	VFNMADD231PS Z9, Z10, Z11
+	VFMADD231PS  Z2, Z11, Z13
+	VMOVUPS      Z13, K1, (AX)(R10*4)
+
+end417:
+next412:
+	MOVQ d+48(FP), R9
+	LEAQ (AX)(R9*4), AX
+	LEAQ (CX)(R9*4), CX
+	LEAQ (DX)(R9*4), DX
+	ADDQ $0x04, SI
+	ADDQ $0x04, DI
+	DECQ R8
+	JNZ  row411
+	VZEROUPPER
+	RET
+
+// func sumRowsAVX512(dst *float32, x *float32, n int, rows int, stride int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·sumRowsAVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $+64, DX
+	JL   after424
+
+loop423:
+	VMOVUPS (AX)(BX*4), Z0
+	VMOVUPS 64(AX)(BX*4), Z1
+	VMOVUPS 128(AX)(BX*4), Z2
+	VMOVUPS 192(AX)(BX*4), Z3
+	MOVQ    rows+24(FP), SI
+	MOVQ    stride+32(FP), DI
+	SHLQ    $0x02, DI
+	MOVQ    BX, R9
+	SHLQ    $0x02, R9
+	XORQ    R8, R8
+
+row425:
+	VMOVUPS (CX)(R9*1), Z4
+	VADDPS  Z4, Z0, Z0
+	VMOVUPS 64(CX)(R9*1), Z4
+	VADDPS  Z4, Z1, Z1
+	VMOVUPS 128(CX)(R9*1), Z4
+	VADDPS  Z4, Z2, Z2
+	VMOVUPS 192(CX)(R9*1), Z4
+	VADDPS  Z4, Z3, Z3
+	ADDQ    DI, R9
+	INCQ    R8
+	CMPQ    R8, SI
+	JL      row425
+	VMOVUPS Z0, (AX)(BX*4)
+	VMOVUPS Z1, 64(AX)(BX*4)
+	VMOVUPS Z2, 128(AX)(BX*4)
+	VMOVUPS Z3, 192(AX)(BX*4)
+	ADDQ    $+64, BX
+	SUBQ    $+64, DX
+	JGE     loop423
+
+after424:
+	ADDQ $+64, DX
+	SUBQ $+16, DX
+	JL   after427
+
+loop426:
+	VMOVUPS (AX)(BX*4), Z0
+	MOVQ    rows+24(FP), SI
+	MOVQ    stride+32(FP), DI
+	SHLQ    $0x02, DI
+	MOVQ    BX, R9
+	SHLQ    $0x02, R9
+	XORQ    R8, R8
+
+row428:
+	VMOVUPS (CX)(R9*1), Z1
+	VADDPS  Z1, Z0, Z0
+	ADDQ    DI, R9
+	INCQ    R8
+	CMPQ    R8, SI
+	JL      row428
+	VMOVUPS Z0, (AX)(BX*4)
+	ADDQ    $+16, BX
+	SUBQ    $+16, DX
+	JGE     loop426
+
+after427:
+	ADDQ      $+16, DX
+	TESTQ     DX, DX
+	JZ        end422
+	MOVL      $-1, SI
+	BZHIL     DX, SI, SI
+	KMOVW     SI, K1
+	VMOVUPS.Z (AX)(BX*4), K1, Z0
+	MOVQ      rows+24(FP), DX
+	MOVQ      stride+32(FP), SI
+	SHLQ      $0x02, SI
+	MOVQ      BX, R8
+	SHLQ      $0x02, R8
+	XORQ      DI, DI
+
+row429:
+	VMOVUPS.Z (CX)(R8*1), K1, Z1
+	VADDPS    Z1, Z0, Z0
+	ADDQ      SI, R8
+	INCQ      DI
+	CMPQ      DI, DX
+	JL        row429
+	VMOVUPS   Z0, K1, (AX)(BX*4)
+
+end422:
+	VZEROUPPER
+	RET
+
+// func copyRowsAVX512(dst *float32, dstStride int, x *float32, n int, rows int, stride int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·copyRowsAVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ dstStride+8(FP), CX
+	MOVQ x+16(FP), DX
+	SHLQ $0x02, CX
+	MOVQ n+24(FP), BX
+	XORQ SI, SI
+	SUBQ $+64, BX
+	JL   after432
+
+loop431:
+	LEAQ (AX)(SI*4), DI
+	MOVQ rows+32(FP), R8
+	MOVQ stride+40(FP), R9
+	SHLQ $0x02, R9
+	MOVQ SI, R11
+	SHLQ $0x02, R11
+	XORQ R10, R10
+
+row433:
+	VMOVUPS (DX)(R11*1), Z0
+	VMOVUPS Z0, (DI)
+	VMOVUPS 64(DX)(R11*1), Z0
+	VMOVUPS Z0, 64(DI)
+	VMOVUPS 128(DX)(R11*1), Z0
+	VMOVUPS Z0, 128(DI)
+	VMOVUPS 192(DX)(R11*1), Z0
+	VMOVUPS Z0, 192(DI)
+	ADDQ    CX, DI
+	ADDQ    R9, R11
+	INCQ    R10
+	CMPQ    R10, R8
+	JL      row433
+	ADDQ    $+64, SI
+	SUBQ    $+64, BX
+	JGE     loop431
+
+after432:
+	ADDQ $+64, BX
+	SUBQ $+16, BX
+	JL   after435
+
+loop434:
+	LEAQ (AX)(SI*4), DI
+	MOVQ rows+32(FP), R8
+	MOVQ stride+40(FP), R9
+	SHLQ $0x02, R9
+	MOVQ SI, R11
+	SHLQ $0x02, R11
+	XORQ R10, R10
+
+row436:
+	VMOVUPS (DX)(R11*1), Z0
+	VMOVUPS Z0, (DI)
+	ADDQ    CX, DI
+	ADDQ    R9, R11
+	INCQ    R10
+	CMPQ    R10, R8
+	JL      row436
+	ADDQ    $+16, SI
+	SUBQ    $+16, BX
+	JGE     loop434
+
+after435:
+	ADDQ  $+16, BX
+	TESTQ BX, BX
+	JZ    end430
+	MOVL  $-1, DI
+	BZHIL BX, DI, DI
+	KMOVW DI, K1
+	LEAQ  (AX)(SI*4), AX
+	MOVQ  rows+32(FP), BX
+	MOVQ  stride+40(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  SI, R8
+	SHLQ  $0x02, R8
+	XORQ  SI, SI
+
+row437:
+	VMOVUPS.Z (DX)(R8*1), K1, Z0
+	VMOVUPS   Z0, K1, (AX)
+	ADDQ      CX, AX
+	ADDQ      DI, R8
+	INCQ      SI
+	CMPQ      SI, BX
+	JL        row437
+
+end430:
+	VZEROUPPER
+	RET
+
+// func addRowsAVX512(dst *float32, dstStride int, x *float32, n int, rows int, stride int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·addRowsAVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ dstStride+8(FP), CX
+	MOVQ x+16(FP), DX
+	SHLQ $0x02, CX
+	MOVQ n+24(FP), BX
+	XORQ SI, SI
+	SUBQ $+64, BX
+	JL   after440
+
+loop439:
+	LEAQ (AX)(SI*4), DI
+	MOVQ rows+32(FP), R8
+	MOVQ stride+40(FP), R9
+	SHLQ $0x02, R9
+	MOVQ SI, R11
+	SHLQ $0x02, R11
+	XORQ R10, R10
+
+row441:
+	VMOVUPS (DX)(R11*1), Z0
+	VMOVUPS (DI), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, (DI)
+	VMOVUPS 64(DX)(R11*1), Z0
+	VMOVUPS 64(DI), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, 64(DI)
+	VMOVUPS 128(DX)(R11*1), Z0
+	VMOVUPS 128(DI), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, 128(DI)
+	VMOVUPS 192(DX)(R11*1), Z0
+	VMOVUPS 192(DI), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, 192(DI)
+	ADDQ    CX, DI
+	ADDQ    R9, R11
+	INCQ    R10
+	CMPQ    R10, R8
+	JL      row441
+	ADDQ    $+64, SI
+	SUBQ    $+64, BX
+	JGE     loop439
+
+after440:
+	ADDQ $+64, BX
+	SUBQ $+16, BX
+	JL   after443
+
+loop442:
+	LEAQ (AX)(SI*4), DI
+	MOVQ rows+32(FP), R8
+	MOVQ stride+40(FP), R9
+	SHLQ $0x02, R9
+	MOVQ SI, R11
+	SHLQ $0x02, R11
+	XORQ R10, R10
+
+row444:
+	VMOVUPS (DX)(R11*1), Z0
+	VMOVUPS (DI), Z1
+	VADDPS  Z1, Z0, Z0
+	VMOVUPS Z0, (DI)
+	ADDQ    CX, DI
+	ADDQ    R9, R11
+	INCQ    R10
+	CMPQ    R10, R8
+	JL      row444
+	ADDQ    $+16, SI
+	SUBQ    $+16, BX
+	JGE     loop442
+
+after443:
+	ADDQ  $+16, BX
+	TESTQ BX, BX
+	JZ    end438
+	MOVL  $-1, DI
+	BZHIL BX, DI, DI
+	KMOVW DI, K1
+	LEAQ  (AX)(SI*4), AX
+	MOVQ  rows+32(FP), BX
+	MOVQ  stride+40(FP), DI
+	SHLQ  $0x02, DI
+	MOVQ  SI, R8
+	SHLQ  $0x02, R8
+	XORQ  SI, SI
+
+row445:
+	VMOVUPS.Z (DX)(R8*1), K1, Z0
+	VMOVUPS.Z (AX), K1, Z1
+	VADDPS    Z1, Z0, Z0
+	VMOVUPS   Z0, K1, (AX)
+	ADDQ      CX, AX
+	ADDQ      DI, R8
+	INCQ      SI
+	CMPQ      SI, BX
+	JL        row445
+
+end438:
+	VZEROUPPER
+	RET
+
+// func normGainsAVX512(dgain *float32, dshift *float32, dy *float32, x *float32, n int, mean *float32, inv *float32, rows int, stride int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·normGainsAVX512(SB), NOSPLIT, $0-72
+	MOVQ   dgain+0(FP), AX
+	MOVQ   dshift+8(FP), CX
+	MOVQ   dy+16(FP), DX
+	MOVQ   x+24(FP), BX
+	MOVQ   mean+40(FP), SI
+	MOVQ   inv+48(FP), DI
+	VPXORD Z0, Z0, Z0
+	MOVQ   n+32(FP), R8
+	XORQ   R9, R9
+	SUBQ   $+64, R8
+	JL     after448
+
+loop447:
+	VMOVUPS (AX)(R9*4), Z1
+	VMOVUPS (CX)(R9*4), Z5
+	VMOVUPS 64(AX)(R9*4), Z2
+	VMOVUPS 64(CX)(R9*4), Z6
+	VMOVUPS 128(AX)(R9*4), Z3
+	VMOVUPS 128(CX)(R9*4), Z7
+	VMOVUPS 192(AX)(R9*4), Z4
+	VMOVUPS 192(CX)(R9*4), Z8
+	MOVQ    rows+56(FP), R10
+	MOVQ    stride+64(FP), R11
+	SHLQ    $0x02, R11
+	MOVQ    R9, R13
+	SHLQ    $0x02, R13
+	XORQ    R12, R12
+
+row449:
+	VBROADCASTSS (SI)(R12*4), Z9
+	VBROADCASTSS (DI)(R12*4), Z10
+	VMOVUPS      (BX)(R13*1), Z11
+	VMOVUPS      (DX)(R13*1), Z12
+	VSUBPS       Z9, Z11, Z11
+	VMULPS       Z10, Z11, Z11
+	VCMPPS       $0x04, Z12, Z0, K1
+	VMOVAPS.Z    Z11, K1, Z11
+	VADDPS       Z12, Z5, Z5
+	VFMADD231PS  Z12, Z11, Z1
+	VMOVUPS      64(BX)(R13*1), Z11
+	VMOVUPS      64(DX)(R13*1), Z12
+	VSUBPS       Z9, Z11, Z11
+	VMULPS       Z10, Z11, Z11
+	VCMPPS       $0x04, Z12, Z0, K1
+	VMOVAPS.Z    Z11, K1, Z11
+	VADDPS       Z12, Z6, Z6
+	VFMADD231PS  Z12, Z11, Z2
+	VMOVUPS      128(BX)(R13*1), Z11
+	VMOVUPS      128(DX)(R13*1), Z12
+	VSUBPS       Z9, Z11, Z11
+	VMULPS       Z10, Z11, Z11
+	VCMPPS       $0x04, Z12, Z0, K1
+	VMOVAPS.Z    Z11, K1, Z11
+	VADDPS       Z12, Z7, Z7
+	VFMADD231PS  Z12, Z11, Z3
+	VMOVUPS      192(BX)(R13*1), Z11
+	VMOVUPS      192(DX)(R13*1), Z12
+	VSUBPS       Z9, Z11, Z11
+	VMULPS       Z10, Z11, Z11
+	VCMPPS       $0x04, Z12, Z0, K1
+	VMOVAPS.Z    Z11, K1, Z11
+	VADDPS       Z12, Z8, Z8
+	VFMADD231PS  Z12, Z11, Z4
+	ADDQ         R11, R13
+	INCQ         R12
+	CMPQ         R12, R10
+	JL           row449
+	VMOVUPS      Z1, (AX)(R9*4)
+	VMOVUPS      Z5, (CX)(R9*4)
+	VMOVUPS      Z2, 64(AX)(R9*4)
+	VMOVUPS      Z6, 64(CX)(R9*4)
+	VMOVUPS      Z3, 128(AX)(R9*4)
+	VMOVUPS      Z7, 128(CX)(R9*4)
+	VMOVUPS      Z4, 192(AX)(R9*4)
+	VMOVUPS      Z8, 192(CX)(R9*4)
+	ADDQ         $+64, R9
+	SUBQ         $+64, R8
+	JGE          loop447
+
+after448:
+	ADDQ $+64, R8
+	SUBQ $+16, R8
+	JL   after451
+
+loop450:
+	VMOVUPS (AX)(R9*4), Z1
+	VMOVUPS (CX)(R9*4), Z2
+	MOVQ    rows+56(FP), R10
+	MOVQ    stride+64(FP), R11
+	SHLQ    $0x02, R11
+	MOVQ    R9, R13
+	SHLQ    $0x02, R13
+	XORQ    R12, R12
+
+row452:
+	VBROADCASTSS (SI)(R12*4), Z3
+	VBROADCASTSS (DI)(R12*4), Z4
+	VMOVUPS      (BX)(R13*1), Z5
+	VMOVUPS      (DX)(R13*1), Z6
+	VSUBPS       Z3, Z5, Z5
+	VMULPS       Z4, Z5, Z5
+	VCMPPS       $0x04, Z6, Z0, K1
+	VMOVAPS.Z    Z5, K1, Z5
+	VADDPS       Z6, Z2, Z2
+	VFMADD231PS  Z6, Z5, Z1
+	ADDQ         R11, R13
+	INCQ         R12
+	CMPQ         R12, R10
+	JL           row452
+	VMOVUPS      Z1, (AX)(R9*4)
+	VMOVUPS      Z2, (CX)(R9*4)
+	ADDQ         $+16, R9
+	SUBQ         $+16, R8
+	JGE          loop450
+
+after451:
+	ADDQ      $+16, R8
+	TESTQ     R8, R8
+	JZ        end446
+	MOVL      $-1, R10
+	BZHIL     R8, R10, R10
+	KMOVW     R10, K1
+	VMOVUPS.Z (AX)(R9*4), K1, Z1
+	VMOVUPS.Z (CX)(R9*4), K1, Z2
+	MOVQ      rows+56(FP), R8
+	MOVQ      stride+64(FP), R10
+	SHLQ      $0x02, R10
+	MOVQ      R9, R12
+	SHLQ      $0x02, R12
+	XORQ      R11, R11
+
+row453:
+	VBROADCASTSS (SI)(R11*4), Z3
+	VBROADCASTSS (DI)(R11*4), Z4
+	VMOVUPS.Z    (BX)(R12*1), K1, Z5
+	VMOVUPS.Z    (DX)(R12*1), K1, Z6
+	VSUBPS       Z3, Z5, Z5
+	VMULPS       Z4, Z5, Z5
+	VCMPPS       $0x04, Z6, Z0, K2
+	VMOVAPS.Z    Z5, K2, Z5
+	VADDPS       Z6, Z2, Z2
+	VFMADD231PS  Z6, Z5, Z1
+	ADDQ         R10, R12
+	INCQ         R11
+	CMPQ         R11, R8
+	JL           row453
+	VMOVUPS      Z1, K1, (AX)(R9*4)
+	VMOVUPS      Z2, K1, (CX)(R9*4)
+
+end446:
 	VZEROUPPER
 	RET
 
@@ -8418,11 +10263,11 @@ TEXT ·gemm1AVX2(SB), NOSPLIT, $8-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x0c
-	JNE  rows349
+	JNE  rows454
 
-tile350:
+tile455:
 	CMPQ    88(AX), $0x02
-	JNE     notC351
+	JNE     notC456
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8447,11 +10292,11 @@ tile350:
 	VMOVUPS (R13), Y10
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y11
-	JMP     begin353
+	JMP     begin458
 
-notC351:
+notC456:
 	CMPQ    88(AX), $0x01
-	JNE     notBias352
+	JNE     notBias457
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8465,9 +10310,9 @@ notC351:
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
 	VMOVUPS Y0, Y11
-	JMP     begin353
+	JMP     begin458
 
-notBias352:
+notBias457:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8481,16 +10326,16 @@ notBias352:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin353:
+begin458:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums355
+	JZ    sums460
 
-step354:
+step459:
 	VMOVUPS      (R15), Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y0
@@ -8520,9 +10365,9 @@ step354:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step354
+	JNZ          step459
 
-sums355:
+sums460:
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8573,17 +10418,17 @@ sums355:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile350
+	JNZ     tile455
 	VZEROUPPER
 	RET
 
-rows349:
+rows454:
 	CMPQ 64(AX), $0x0b
-	JNE  rows356
+	JNE  rows461
 
-tile357:
+tile462:
 	CMPQ    88(AX), $0x02
-	JNE     notC358
+	JNE     notC463
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8606,11 +10451,11 @@ tile357:
 	VMOVUPS (R13), Y9
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
-	JMP     begin360
+	JMP     begin465
 
-notC358:
+notC463:
 	CMPQ    88(AX), $0x01
-	JNE     notBias359
+	JNE     notBias464
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8623,9 +10468,9 @@ notC358:
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
-	JMP     begin360
+	JMP     begin465
 
-notBias359:
+notBias464:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8638,16 +10483,16 @@ notBias359:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin360:
+begin465:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums362
+	JZ    sums467
 
-step361:
+step466:
 	VMOVUPS      (R15), Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y0
@@ -8675,9 +10520,9 @@ step361:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step361
+	JNZ          step466
 
-sums362:
+sums467:
 	VXORPS  Y11, Y11, Y11
 	VADDPS  Y11, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8724,17 +10569,17 @@ sums362:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile357
+	JNZ     tile462
 	VZEROUPPER
 	RET
 
-rows356:
+rows461:
 	CMPQ 64(AX), $0x0a
-	JNE  rows363
+	JNE  rows468
 
-tile364:
+tile469:
 	CMPQ    88(AX), $0x02
-	JNE     notC365
+	JNE     notC470
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8755,11 +10600,11 @@ tile364:
 	VMOVUPS (R13), Y8
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y9
-	JMP     begin367
+	JMP     begin472
 
-notC365:
+notC470:
 	CMPQ    88(AX), $0x01
-	JNE     notBias366
+	JNE     notBias471
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8771,9 +10616,9 @@ notC365:
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
-	JMP     begin367
+	JMP     begin472
 
-notBias366:
+notBias471:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8785,16 +10630,16 @@ notBias366:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin367:
+begin472:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums369
+	JZ    sums474
 
-step368:
+step473:
 	VMOVUPS      (R15), Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y0
@@ -8820,9 +10665,9 @@ step368:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step368
+	JNZ          step473
 
-sums369:
+sums474:
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8865,17 +10710,17 @@ sums369:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile364
+	JNZ     tile469
 	VZEROUPPER
 	RET
 
-rows363:
+rows468:
 	CMPQ 64(AX), $0x09
-	JNE  rows370
+	JNE  rows475
 
-tile371:
+tile476:
 	CMPQ    88(AX), $0x02
-	JNE     notC372
+	JNE     notC477
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -8894,11 +10739,11 @@ tile371:
 	VMOVUPS (R13), Y7
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y8
-	JMP     begin374
+	JMP     begin479
 
-notC372:
+notC477:
 	CMPQ    88(AX), $0x01
-	JNE     notBias373
+	JNE     notBias478
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -8909,9 +10754,9 @@ notC372:
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
-	JMP     begin374
+	JMP     begin479
 
-notBias373:
+notBias478:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8922,16 +10767,16 @@ notBias373:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin374:
+begin479:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums376
+	JZ    sums481
 
-step375:
+step480:
 	VMOVUPS      (R15), Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y0
@@ -8955,9 +10800,9 @@ step375:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step375
+	JNZ          step480
 
-sums376:
+sums481:
 	VXORPS  Y9, Y9, Y9
 	VADDPS  Y9, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8996,17 +10841,17 @@ sums376:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile371
+	JNZ     tile476
 	VZEROUPPER
 	RET
 
-rows370:
+rows475:
 	CMPQ 64(AX), $0x08
-	JNE  rows377
+	JNE  rows482
 
-tile378:
+tile483:
 	CMPQ    88(AX), $0x02
-	JNE     notC379
+	JNE     notC484
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -9023,11 +10868,11 @@ tile378:
 	VMOVUPS (R13), Y6
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y7
-	JMP     begin381
+	JMP     begin486
 
-notC379:
+notC484:
 	CMPQ    88(AX), $0x01
-	JNE     notBias380
+	JNE     notBias485
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -9037,9 +10882,9 @@ notC379:
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
-	JMP     begin381
+	JMP     begin486
 
-notBias380:
+notBias485:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9049,16 +10894,16 @@ notBias380:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin381:
+begin486:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums383
+	JZ    sums488
 
-step382:
+step487:
 	VMOVUPS      (R15), Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -9080,9 +10925,9 @@ step382:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step382
+	JNZ          step487
 
-sums383:
+sums488:
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9117,17 +10962,17 @@ sums383:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile378
+	JNZ     tile483
 	VZEROUPPER
 	RET
 
-rows377:
+rows482:
 	CMPQ 64(AX), $0x07
-	JNE  rows384
+	JNE  rows489
 
-tile385:
+tile490:
 	CMPQ    88(AX), $0x02
-	JNE     notC386
+	JNE     notC491
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -9142,11 +10987,11 @@ tile385:
 	VMOVUPS (R13), Y5
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y6
-	JMP     begin388
+	JMP     begin493
 
-notC386:
+notC491:
 	CMPQ    88(AX), $0x01
-	JNE     notBias387
+	JNE     notBias492
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -9155,9 +11000,9 @@ notC386:
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
-	JMP     begin388
+	JMP     begin493
 
-notBias387:
+notBias492:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9166,16 +11011,16 @@ notBias387:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin388:
+begin493:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums390
+	JZ    sums495
 
-step389:
+step494:
 	VMOVUPS      (R15), Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y0
@@ -9195,9 +11040,9 @@ step389:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step389
+	JNZ          step494
 
-sums390:
+sums495:
 	VXORPS  Y7, Y7, Y7
 	VADDPS  Y7, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9228,17 +11073,17 @@ sums390:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile385
+	JNZ     tile490
 	VZEROUPPER
 	RET
 
-rows384:
+rows489:
 	CMPQ 64(AX), $0x06
-	JNE  rows391
+	JNE  rows496
 
-tile392:
+tile497:
 	CMPQ    88(AX), $0x02
-	JNE     notC393
+	JNE     notC498
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -9251,11 +11096,11 @@ tile392:
 	VMOVUPS (R13), Y4
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y5
-	JMP     begin395
+	JMP     begin500
 
-notC393:
+notC498:
 	CMPQ    88(AX), $0x01
-	JNE     notBias394
+	JNE     notBias499
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -9263,9 +11108,9 @@ notC393:
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
-	JMP     begin395
+	JMP     begin500
 
-notBias394:
+notBias499:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9273,14 +11118,14 @@ notBias394:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin395:
+begin500:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums397
+	JZ    sums502
 
-step396:
+step501:
 	VMOVUPS      (R14), Y6
 	VBROADCASTSS (R13), Y7
 	VFMADD231PS  Y7, Y6, Y0
@@ -9297,9 +11142,9 @@ step396:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step396
+	JNZ          step501
 
-sums397:
+sums502:
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9326,17 +11171,17 @@ sums397:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile392
+	JNZ     tile497
 	VZEROUPPER
 	RET
 
-rows391:
+rows496:
 	CMPQ 64(AX), $0x05
-	JNE  rows398
+	JNE  rows503
 
-tile399:
+tile504:
 	CMPQ    88(AX), $0x02
-	JNE     notC400
+	JNE     notC505
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -9347,34 +11192,34 @@ tile399:
 	VMOVUPS (R12), Y3
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y4
-	JMP     begin402
+	JMP     begin507
 
-notC400:
+notC505:
 	CMPQ    88(AX), $0x01
-	JNE     notBias401
+	JNE     notBias506
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
-	JMP     begin402
+	JMP     begin507
 
-notBias401:
+notBias506:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin402:
+begin507:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums404
+	JZ    sums509
 
-step403:
+step508:
 	VMOVUPS      (R13), Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y0
@@ -9389,9 +11234,9 @@ step403:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step403
+	JNZ          step508
 
-sums404:
+sums509:
 	VXORPS  Y5, Y5, Y5
 	VADDPS  Y5, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9414,17 +11259,17 @@ sums404:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile399
+	JNZ     tile504
 	VZEROUPPER
 	RET
 
-rows398:
+rows503:
 	CMPQ 64(AX), $0x04
-	JNE  rows405
+	JNE  rows510
 
-tile406:
+tile511:
 	CMPQ    88(AX), $0x02
-	JNE     notC407
+	JNE     notC512
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -9433,32 +11278,32 @@ tile406:
 	VMOVUPS (R12), Y2
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y3
-	JMP     begin409
+	JMP     begin514
 
-notC407:
+notC512:
 	CMPQ    88(AX), $0x01
-	JNE     notBias408
+	JNE     notBias513
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
-	JMP     begin409
+	JMP     begin514
 
-notBias408:
+notBias513:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin409:
+begin514:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums411
+	JZ    sums516
 
-step410:
+step515:
 	VMOVUPS      (R13), Y4
 	VBROADCASTSS (R12), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -9471,9 +11316,9 @@ step410:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step410
+	JNZ          step515
 
-sums411:
+sums516:
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9492,47 +11337,47 @@ sums411:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile406
+	JNZ     tile511
 	VZEROUPPER
 	RET
 
-rows405:
+rows510:
 	CMPQ 64(AX), $0x03
-	JNE  rows412
+	JNE  rows517
 
-tile413:
+tile518:
 	CMPQ    88(AX), $0x02
-	JNE     notC414
+	JNE     notC519
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
-	JMP     begin416
+	JMP     begin521
 
-notC414:
+notC519:
 	CMPQ    88(AX), $0x01
-	JNE     notBias415
+	JNE     notBias520
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
-	JMP     begin416
+	JMP     begin521
 
-notBias415:
+notBias520:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin416:
+begin521:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums418
+	JZ    sums523
 
-step417:
+step522:
 	VMOVUPS      (R12), Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y0
@@ -9543,9 +11388,9 @@ step417:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step417
+	JNZ          step522
 
-sums418:
+sums523:
 	VXORPS  Y3, Y3, Y3
 	VADDPS  Y3, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9560,43 +11405,43 @@ sums418:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile413
+	JNZ     tile518
 	VZEROUPPER
 	RET
 
-rows412:
+rows517:
 	CMPQ 64(AX), $0x02
-	JNE  rows419
+	JNE  rows524
 
-tile420:
+tile525:
 	CMPQ    88(AX), $0x02
-	JNE     notC421
+	JNE     notC526
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
-	JMP     begin423
+	JMP     begin528
 
-notC421:
+notC526:
 	CMPQ    88(AX), $0x01
-	JNE     notBias422
+	JNE     notBias527
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
-	JMP     begin423
+	JMP     begin528
 
-notBias422:
+notBias527:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin423:
+begin528:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums425
+	JZ    sums530
 
-step424:
+step529:
 	VMOVUPS      (R12), Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y0
@@ -9605,9 +11450,9 @@ step424:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step424
+	JNZ          step529
 
-sums425:
+sums530:
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9618,52 +11463,52 @@ sums425:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile420
+	JNZ     tile525
 	VZEROUPPER
 	RET
 
-rows419:
-tile426:
+rows524:
+tile531:
 	CMPQ    88(AX), $0x02
-	JNE     notC427
+	JNE     notC532
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
-	JMP     begin429
+	JMP     begin534
 
-notC427:
+notC532:
 	CMPQ    88(AX), $0x01
-	JNE     notBias428
+	JNE     notBias533
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
-	JMP     begin429
+	JMP     begin534
 
-notBias428:
+notBias533:
 	VXORPS Y0, Y0, Y0
 
-begin429:
+begin534:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums431
+	JZ    sums536
 
-step430:
+step535:
 	VMOVUPS      (R12), Y1
 	VBROADCASTSS (R11), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step430
+	JNZ          step535
 
-sums431:
+sums536:
 	VXORPS  Y1, Y1, Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (R8)
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile426
+	JNZ     tile531
 	VZEROUPPER
 	RET
 
@@ -9688,11 +11533,11 @@ TEXT ·gemm1maskedAVX2(SB), NOSPLIT, $8-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x0c
-	JNE     rows432
+	JNE     rows537
 
-tile433:
+tile538:
 	CMPQ       88(AX), $0x02
-	JNE        notC434
+	JNE        notC539
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9717,11 +11562,11 @@ tile433:
 	VMASKMOVPS (R13), Y0, Y11
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y12
-	JMP        begin436
+	JMP        begin541
 
-notC434:
+notC539:
 	CMPQ       88(AX), $0x01
-	JNE        notBias435
+	JNE        notBias540
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -9735,9 +11580,9 @@ notC434:
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
 	VMOVUPS    Y1, Y12
-	JMP        begin436
+	JMP        begin541
 
-notBias435:
+notBias540:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9751,16 +11596,16 @@ notBias435:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-begin436:
+begin541:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums438
+	JZ    sums543
 
-step437:
+step542:
 	VMASKMOVPS   (R15), Y0, Y13
 	VBROADCASTSS (R13), Y14
 	VFMADD231PS  Y14, Y13, Y1
@@ -9790,9 +11635,9 @@ step437:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step437
+	JNZ          step542
 
-sums438:
+sums543:
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9843,17 +11688,17 @@ sums438:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile433
+	JNZ        tile538
 	VZEROUPPER
 	RET
 
-rows432:
+rows537:
 	CMPQ 64(AX), $0x0b
-	JNE  rows439
+	JNE  rows544
 
-tile440:
+tile545:
 	CMPQ       88(AX), $0x02
-	JNE        notC441
+	JNE        notC546
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -9876,11 +11721,11 @@ tile440:
 	VMASKMOVPS (R13), Y0, Y10
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y11
-	JMP        begin443
+	JMP        begin548
 
-notC441:
+notC546:
 	CMPQ       88(AX), $0x01
-	JNE        notBias442
+	JNE        notBias547
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -9893,9 +11738,9 @@ notC441:
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
-	JMP        begin443
+	JMP        begin548
 
-notBias442:
+notBias547:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -9908,16 +11753,16 @@ notBias442:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin443:
+begin548:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums445
+	JZ    sums550
 
-step444:
+step549:
 	VMASKMOVPS   (R15), Y0, Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y1
@@ -9945,9 +11790,9 @@ step444:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step444
+	JNZ          step549
 
-sums445:
+sums550:
 	VXORPS     Y12, Y12, Y12
 	VADDPS     Y12, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -9994,17 +11839,17 @@ sums445:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile440
+	JNZ        tile545
 	VZEROUPPER
 	RET
 
-rows439:
+rows544:
 	CMPQ 64(AX), $0x0a
-	JNE  rows446
+	JNE  rows551
 
-tile447:
+tile552:
 	CMPQ       88(AX), $0x02
-	JNE        notC448
+	JNE        notC553
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -10025,11 +11870,11 @@ tile447:
 	VMASKMOVPS (R13), Y0, Y9
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y10
-	JMP        begin450
+	JMP        begin555
 
-notC448:
+notC553:
 	CMPQ       88(AX), $0x01
-	JNE        notBias449
+	JNE        notBias554
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -10041,9 +11886,9 @@ notC448:
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
-	JMP        begin450
+	JMP        begin555
 
-notBias449:
+notBias554:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10055,16 +11900,16 @@ notBias449:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin450:
+begin555:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums452
+	JZ    sums557
 
-step451:
+step556:
 	VMASKMOVPS   (R15), Y0, Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y1
@@ -10090,9 +11935,9 @@ step451:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step451
+	JNZ          step556
 
-sums452:
+sums557:
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10135,17 +11980,17 @@ sums452:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile447
+	JNZ        tile552
 	VZEROUPPER
 	RET
 
-rows446:
+rows551:
 	CMPQ 64(AX), $0x09
-	JNE  rows453
+	JNE  rows558
 
-tile454:
+tile559:
 	CMPQ       88(AX), $0x02
-	JNE        notC455
+	JNE        notC560
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -10164,11 +12009,11 @@ tile454:
 	VMASKMOVPS (R13), Y0, Y8
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y9
-	JMP        begin457
+	JMP        begin562
 
-notC455:
+notC560:
 	CMPQ       88(AX), $0x01
-	JNE        notBias456
+	JNE        notBias561
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -10179,9 +12024,9 @@ notC455:
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
-	JMP        begin457
+	JMP        begin562
 
-notBias456:
+notBias561:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10192,16 +12037,16 @@ notBias456:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin457:
+begin562:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums459
+	JZ    sums564
 
-step458:
+step563:
 	VMASKMOVPS   (R15), Y0, Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y1
@@ -10225,9 +12070,9 @@ step458:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step458
+	JNZ          step563
 
-sums459:
+sums564:
 	VXORPS     Y10, Y10, Y10
 	VADDPS     Y10, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10266,17 +12111,17 @@ sums459:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile454
+	JNZ        tile559
 	VZEROUPPER
 	RET
 
-rows453:
+rows558:
 	CMPQ 64(AX), $0x08
-	JNE  rows460
+	JNE  rows565
 
-tile461:
+tile566:
 	CMPQ       88(AX), $0x02
-	JNE        notC462
+	JNE        notC567
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -10293,11 +12138,11 @@ tile461:
 	VMASKMOVPS (R13), Y0, Y7
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y8
-	JMP        begin464
+	JMP        begin569
 
-notC462:
+notC567:
 	CMPQ       88(AX), $0x01
-	JNE        notBias463
+	JNE        notBias568
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -10307,9 +12152,9 @@ notC462:
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
-	JMP        begin464
+	JMP        begin569
 
-notBias463:
+notBias568:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10319,16 +12164,16 @@ notBias463:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin464:
+begin569:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums466
+	JZ    sums571
 
-step465:
+step570:
 	VMASKMOVPS   (R15), Y0, Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y1
@@ -10350,9 +12195,9 @@ step465:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step465
+	JNZ          step570
 
-sums466:
+sums571:
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10387,17 +12232,17 @@ sums466:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile461
+	JNZ        tile566
 	VZEROUPPER
 	RET
 
-rows460:
+rows565:
 	CMPQ 64(AX), $0x07
-	JNE  rows467
+	JNE  rows572
 
-tile468:
+tile573:
 	CMPQ       88(AX), $0x02
-	JNE        notC469
+	JNE        notC574
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -10412,11 +12257,11 @@ tile468:
 	VMASKMOVPS (R13), Y0, Y6
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y7
-	JMP        begin471
+	JMP        begin576
 
-notC469:
+notC574:
 	CMPQ       88(AX), $0x01
-	JNE        notBias470
+	JNE        notBias575
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -10425,9 +12270,9 @@ notC469:
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
-	JMP        begin471
+	JMP        begin576
 
-notBias470:
+notBias575:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10436,16 +12281,16 @@ notBias470:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin471:
+begin576:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums473
+	JZ    sums578
 
-step472:
+step577:
 	VMASKMOVPS   (R15), Y0, Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y1
@@ -10465,9 +12310,9 @@ step472:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step472
+	JNZ          step577
 
-sums473:
+sums578:
 	VXORPS     Y8, Y8, Y8
 	VADDPS     Y8, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10498,17 +12343,17 @@ sums473:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile468
+	JNZ        tile573
 	VZEROUPPER
 	RET
 
-rows467:
+rows572:
 	CMPQ 64(AX), $0x06
-	JNE  rows474
+	JNE  rows579
 
-tile475:
+tile580:
 	CMPQ       88(AX), $0x02
-	JNE        notC476
+	JNE        notC581
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -10521,11 +12366,11 @@ tile475:
 	VMASKMOVPS (R13), Y0, Y5
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y6
-	JMP        begin478
+	JMP        begin583
 
-notC476:
+notC581:
 	CMPQ       88(AX), $0x01
-	JNE        notBias477
+	JNE        notBias582
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -10533,9 +12378,9 @@ notC476:
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
-	JMP        begin478
+	JMP        begin583
 
-notBias477:
+notBias582:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -10543,14 +12388,14 @@ notBias477:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin478:
+begin583:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums480
+	JZ    sums585
 
-step479:
+step584:
 	VMASKMOVPS   (R14), Y0, Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y1
@@ -10567,9 +12412,9 @@ step479:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step479
+	JNZ          step584
 
-sums480:
+sums585:
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10596,17 +12441,17 @@ sums480:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile475
+	JNZ        tile580
 	VZEROUPPER
 	RET
 
-rows474:
+rows579:
 	CMPQ 64(AX), $0x05
-	JNE  rows481
+	JNE  rows586
 
-tile482:
+tile587:
 	CMPQ       88(AX), $0x02
-	JNE        notC483
+	JNE        notC588
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -10617,34 +12462,34 @@ tile482:
 	VMASKMOVPS (R12), Y0, Y4
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y5
-	JMP        begin485
+	JMP        begin590
 
-notC483:
+notC588:
 	CMPQ       88(AX), $0x01
-	JNE        notBias484
+	JNE        notBias589
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
-	JMP        begin485
+	JMP        begin590
 
-notBias484:
+notBias589:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin485:
+begin590:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums487
+	JZ    sums592
 
-step486:
+step591:
 	VMASKMOVPS   (R13), Y0, Y6
 	VBROADCASTSS (R12), Y7
 	VFMADD231PS  Y7, Y6, Y1
@@ -10659,9 +12504,9 @@ step486:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step486
+	JNZ          step591
 
-sums487:
+sums592:
 	VXORPS     Y6, Y6, Y6
 	VADDPS     Y6, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10684,17 +12529,17 @@ sums487:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile482
+	JNZ        tile587
 	VZEROUPPER
 	RET
 
-rows481:
+rows586:
 	CMPQ 64(AX), $0x04
-	JNE  rows488
+	JNE  rows593
 
-tile489:
+tile594:
 	CMPQ       88(AX), $0x02
-	JNE        notC490
+	JNE        notC595
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -10703,32 +12548,32 @@ tile489:
 	VMASKMOVPS (R12), Y0, Y3
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y4
-	JMP        begin492
+	JMP        begin597
 
-notC490:
+notC595:
 	CMPQ       88(AX), $0x01
-	JNE        notBias491
+	JNE        notBias596
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
-	JMP        begin492
+	JMP        begin597
 
-notBias491:
+notBias596:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin492:
+begin597:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums494
+	JZ    sums599
 
-step493:
+step598:
 	VMASKMOVPS   (R13), Y0, Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y1
@@ -10741,9 +12586,9 @@ step493:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step493
+	JNZ          step598
 
-sums494:
+sums599:
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10762,47 +12607,47 @@ sums494:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile489
+	JNZ        tile594
 	VZEROUPPER
 	RET
 
-rows488:
+rows593:
 	CMPQ 64(AX), $0x03
-	JNE  rows495
+	JNE  rows600
 
-tile496:
+tile601:
 	CMPQ       88(AX), $0x02
-	JNE        notC497
+	JNE        notC602
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y3
-	JMP        begin499
+	JMP        begin604
 
-notC497:
+notC602:
 	CMPQ       88(AX), $0x01
-	JNE        notBias498
+	JNE        notBias603
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
-	JMP        begin499
+	JMP        begin604
 
-notBias498:
+notBias603:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin499:
+begin604:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums501
+	JZ    sums606
 
-step500:
+step605:
 	VMASKMOVPS   (R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
 	VFMADD231PS  Y5, Y4, Y1
@@ -10813,9 +12658,9 @@ step500:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step500
+	JNZ          step605
 
-sums501:
+sums606:
 	VXORPS     Y4, Y4, Y4
 	VADDPS     Y4, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10830,43 +12675,43 @@ sums501:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile496
+	JNZ        tile601
 	VZEROUPPER
 	RET
 
-rows495:
+rows600:
 	CMPQ 64(AX), $0x02
-	JNE  rows502
+	JNE  rows607
 
-tile503:
+tile608:
 	CMPQ       88(AX), $0x02
-	JNE        notC504
+	JNE        notC609
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
-	JMP        begin506
+	JMP        begin611
 
-notC504:
+notC609:
 	CMPQ       88(AX), $0x01
-	JNE        notBias505
+	JNE        notBias610
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
-	JMP        begin506
+	JMP        begin611
 
-notBias505:
+notBias610:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin506:
+begin611:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums508
+	JZ    sums613
 
-step507:
+step612:
 	VMASKMOVPS   (R12), Y0, Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y1
@@ -10875,9 +12720,9 @@ step507:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step507
+	JNZ          step612
 
-sums508:
+sums613:
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -10888,52 +12733,52 @@ sums508:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile503
+	JNZ        tile608
 	VZEROUPPER
 	RET
 
-rows502:
-tile509:
+rows607:
+tile614:
 	CMPQ       88(AX), $0x02
-	JNE        notC510
+	JNE        notC615
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin512
+	JMP        begin617
 
-notC510:
+notC615:
 	CMPQ       88(AX), $0x01
-	JNE        notBias511
+	JNE        notBias616
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin512
+	JMP        begin617
 
-notBias511:
+notBias616:
 	VXORPS Y1, Y1, Y1
 
-begin512:
+begin617:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums514
+	JZ    sums619
 
-step513:
+step618:
 	VMASKMOVPS   (R12), Y0, Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step513
+	JNZ          step618
 
-sums514:
+sums619:
 	VXORPS     Y2, Y2, Y2
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
 	ADDQ       R9, R8
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile509
+	JNZ        tile614
 	VZEROUPPER
 	RET
 
@@ -10970,11 +12815,11 @@ TEXT ·gemm2AVX2(SB), NOSPLIT, $0-8
 	LEAQ (DX)(DX*2), R11
 	LEAQ (DX)(DX*4), R12
 	CMPQ 64(AX), $0x06
-	JNE  rows515
+	JNE  rows620
 
-tile516:
+tile621:
 	CMPQ    88(AX), $0x02
-	JNE     notC517
+	JNE     notC622
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	VMOVUPS 32(R13), Y1
@@ -10993,11 +12838,11 @@ tile516:
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
 	VMOVUPS 32(R13), Y11
-	JMP     begin519
+	JMP     begin624
 
-notC517:
+notC622:
 	CMPQ    88(AX), $0x01
-	JNE     notBias518
+	JNE     notBias623
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y2
@@ -11011,9 +12856,9 @@ notC517:
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
 	VMOVUPS Y1, Y11
-	JMP     begin519
+	JMP     begin624
 
-notBias518:
+notBias623:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -11027,14 +12872,14 @@ notBias518:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin519:
+begin624:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums521
+	JZ    sums626
 
-step520:
+step625:
 	VMOVUPS      (R14), Y12
 	VMOVUPS      32(R14), Y13
 	VBROADCASTSS (R13), Y14
@@ -11058,9 +12903,9 @@ step520:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step520
+	JNZ          step625
 
-sums521:
+sums626:
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11099,17 +12944,17 @@ sums521:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile516
+	JNZ     tile621
 	VZEROUPPER
 	RET
 
-rows515:
+rows620:
 	CMPQ 64(AX), $0x05
-	JNE  rows522
+	JNE  rows627
 
-tile523:
+tile628:
 	CMPQ    88(AX), $0x02
-	JNE     notC524
+	JNE     notC629
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -11125,11 +12970,11 @@ tile523:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     begin526
+	JMP     begin631
 
-notC524:
+notC629:
 	CMPQ    88(AX), $0x01
-	JNE     notBias525
+	JNE     notBias630
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -11141,9 +12986,9 @@ notC524:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     begin526
+	JMP     begin631
 
-notBias525:
+notBias630:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -11155,14 +13000,14 @@ notBias525:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin526:
+begin631:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums528
+	JZ    sums633
 
-step527:
+step632:
 	VMOVUPS      (R13), Y10
 	VMOVUPS      32(R13), Y11
 	VBROADCASTSS (R12), Y12
@@ -11183,9 +13028,9 @@ step527:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step527
+	JNZ          step632
 
-sums528:
+sums633:
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11218,17 +13063,17 @@ sums528:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile523
+	JNZ     tile628
 	VZEROUPPER
 	RET
 
-rows522:
+rows627:
 	CMPQ 64(AX), $0x04
-	JNE  rows529
+	JNE  rows634
 
-tile530:
+tile635:
 	CMPQ    88(AX), $0x02
-	JNE     notC531
+	JNE     notC636
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -11241,11 +13086,11 @@ tile530:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     begin533
+	JMP     begin638
 
-notC531:
+notC636:
 	CMPQ    88(AX), $0x01
-	JNE     notBias532
+	JNE     notBias637
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -11255,9 +13100,9 @@ notC531:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     begin533
+	JMP     begin638
 
-notBias532:
+notBias637:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -11267,14 +13112,14 @@ notBias532:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin533:
+begin638:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums535
+	JZ    sums640
 
-step534:
+step639:
 	VMOVUPS      (R13), Y8
 	VMOVUPS      32(R13), Y9
 	VBROADCASTSS (R12), Y10
@@ -11292,9 +13137,9 @@ step534:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step534
+	JNZ          step639
 
-sums535:
+sums640:
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11321,17 +13166,17 @@ sums535:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile530
+	JNZ     tile635
 	VZEROUPPER
 	RET
 
-rows529:
+rows634:
 	CMPQ 64(AX), $0x03
-	JNE  rows536
+	JNE  rows641
 
-tile537:
+tile642:
 	CMPQ    88(AX), $0x02
-	JNE     notC538
+	JNE     notC643
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -11341,11 +13186,11 @@ tile537:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     begin540
+	JMP     begin645
 
-notC538:
+notC643:
 	CMPQ    88(AX), $0x01
-	JNE     notBias539
+	JNE     notBias644
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -11353,9 +13198,9 @@ notC538:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     begin540
+	JMP     begin645
 
-notBias539:
+notBias644:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -11363,14 +13208,14 @@ notBias539:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin540:
+begin645:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums542
+	JZ    sums647
 
-step541:
+step646:
 	VMOVUPS      (R12), Y6
 	VMOVUPS      32(R12), Y7
 	VBROADCASTSS (R11), Y8
@@ -11385,9 +13230,9 @@ step541:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step541
+	JNZ          step646
 
-sums542:
+sums647:
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11408,49 +13253,49 @@ sums542:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile537
+	JNZ     tile642
 	VZEROUPPER
 	RET
 
-rows536:
+rows641:
 	CMPQ 64(AX), $0x02
-	JNE  rows543
+	JNE  rows648
 
-tile544:
+tile649:
 	CMPQ    88(AX), $0x02
-	JNE     notC545
+	JNE     notC650
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     begin547
+	JMP     begin652
 
-notC545:
+notC650:
 	CMPQ    88(AX), $0x01
-	JNE     notBias546
+	JNE     notBias651
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     begin547
+	JMP     begin652
 
-notBias546:
+notBias651:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin547:
+begin652:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums549
+	JZ    sums654
 
-step548:
+step653:
 	VMOVUPS      (R12), Y4
 	VMOVUPS      32(R12), Y5
 	VBROADCASTSS (R11), Y6
@@ -11462,9 +13307,9 @@ step548:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step548
+	JNZ          step653
 
-sums549:
+sums654:
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11479,39 +13324,39 @@ sums549:
 	ADDQ    DX, CX
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile544
+	JNZ     tile649
 	VZEROUPPER
 	RET
 
-rows543:
-tile550:
+rows648:
+tile655:
 	CMPQ    88(AX), $0x02
-	JNE     notC551
+	JNE     notC656
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin553
+	JMP     begin658
 
-notC551:
+notC656:
 	CMPQ    88(AX), $0x01
-	JNE     notBias552
+	JNE     notBias657
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin553
+	JMP     begin658
 
-notBias552:
+notBias657:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin553:
+begin658:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums555
+	JZ    sums660
 
-step554:
+step659:
 	VMOVUPS      (R12), Y2
 	VMOVUPS      32(R12), Y3
 	VBROADCASTSS (R11), Y4
@@ -11520,9 +13365,9 @@ step554:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step554
+	JNZ          step659
 
-sums555:
+sums660:
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11531,7 +13376,7 @@ sums555:
 	ADDQ    R9, R8
 	ADDQ    DX, CX
 	DECQ    R10
-	JNZ     tile550
+	JNZ     tile655
 	VZEROUPPER
 	RET
 
@@ -11556,11 +13401,11 @@ TEXT ·gemm2maskedAVX2(SB), NOSPLIT, $0-8
 	LEAQ    (DX)(DX*2), R11
 	LEAQ    (DX)(DX*4), R12
 	CMPQ    64(AX), $0x06
-	JNE     rows556
+	JNE     rows661
 
-tile557:
+tile662:
 	CMPQ       88(AX), $0x02
-	JNE        notC558
+	JNE        notC663
 	MOVQ       R8, R13
 	VMOVUPS    (R13), Y1
 	VMASKMOVPS 32(R13), Y0, Y2
@@ -11579,11 +13424,11 @@ tile557:
 	ADDQ       R9, R13
 	VMOVUPS    (R13), Y11
 	VMASKMOVPS 32(R13), Y0, Y12
-	JMP        begin560
+	JMP        begin665
 
-notC558:
+notC663:
 	CMPQ       88(AX), $0x01
-	JNE        notBias559
+	JNE        notBias664
 	MOVQ       96(AX), R13
 	VMOVUPS    (R13), Y1
 	VMOVUPS    Y1, Y3
@@ -11597,9 +13442,9 @@ notC558:
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
 	VMOVUPS    Y2, Y12
-	JMP        begin560
+	JMP        begin665
 
-notBias559:
+notBias664:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -11613,14 +13458,14 @@ notBias559:
 	VXORPS Y11, Y11, Y11
 	VXORPS Y12, Y12, Y12
 
-begin560:
+begin665:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums562
+	JZ    sums667
 
-step561:
+step666:
 	VMOVUPS      (R14), Y13
 	VMASKMOVPS   32(R14), Y0, Y14
 	VBROADCASTSS (R13), Y15
@@ -11644,9 +13489,9 @@ step561:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step561
+	JNZ          step666
 
-sums562:
+sums667:
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11685,17 +13530,17 @@ sums562:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile557
+	JNZ        tile662
 	VZEROUPPER
 	RET
 
-rows556:
+rows661:
 	CMPQ 64(AX), $0x05
-	JNE  rows563
+	JNE  rows668
 
-tile564:
+tile669:
 	CMPQ       88(AX), $0x02
-	JNE        notC565
+	JNE        notC670
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -11711,11 +13556,11 @@ tile564:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y9
 	VMASKMOVPS 32(R12), Y0, Y10
-	JMP        begin567
+	JMP        begin672
 
-notC565:
+notC670:
 	CMPQ       88(AX), $0x01
-	JNE        notBias566
+	JNE        notBias671
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -11727,9 +13572,9 @@ notC565:
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
-	JMP        begin567
+	JMP        begin672
 
-notBias566:
+notBias671:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -11741,14 +13586,14 @@ notBias566:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin567:
+begin672:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums569
+	JZ    sums674
 
-step568:
+step673:
 	VMOVUPS      (R13), Y11
 	VMASKMOVPS   32(R13), Y0, Y12
 	VBROADCASTSS (R12), Y13
@@ -11769,9 +13614,9 @@ step568:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step568
+	JNZ          step673
 
-sums569:
+sums674:
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11804,17 +13649,17 @@ sums569:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile564
+	JNZ        tile669
 	VZEROUPPER
 	RET
 
-rows563:
+rows668:
 	CMPQ 64(AX), $0x04
-	JNE  rows570
+	JNE  rows675
 
-tile571:
+tile676:
 	CMPQ       88(AX), $0x02
-	JNE        notC572
+	JNE        notC677
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -11827,11 +13672,11 @@ tile571:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y7
 	VMASKMOVPS 32(R12), Y0, Y8
-	JMP        begin574
+	JMP        begin679
 
-notC572:
+notC677:
 	CMPQ       88(AX), $0x01
-	JNE        notBias573
+	JNE        notBias678
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -11841,9 +13686,9 @@ notC572:
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
-	JMP        begin574
+	JMP        begin679
 
-notBias573:
+notBias678:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -11853,14 +13698,14 @@ notBias573:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin574:
+begin679:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums576
+	JZ    sums681
 
-step575:
+step680:
 	VMOVUPS      (R13), Y9
 	VMASKMOVPS   32(R13), Y0, Y10
 	VBROADCASTSS (R12), Y11
@@ -11878,9 +13723,9 @@ step575:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step575
+	JNZ          step680
 
-sums576:
+sums681:
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11907,17 +13752,17 @@ sums576:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile571
+	JNZ        tile676
 	VZEROUPPER
 	RET
 
-rows570:
+rows675:
 	CMPQ 64(AX), $0x03
-	JNE  rows577
+	JNE  rows682
 
-tile578:
+tile683:
 	CMPQ       88(AX), $0x02
-	JNE        notC579
+	JNE        notC684
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
@@ -11927,11 +13772,11 @@ tile578:
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y5
 	VMASKMOVPS 32(R11), Y0, Y6
-	JMP        begin581
+	JMP        begin686
 
-notC579:
+notC684:
 	CMPQ       88(AX), $0x01
-	JNE        notBias580
+	JNE        notBias685
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
@@ -11939,9 +13784,9 @@ notC579:
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
-	JMP        begin581
+	JMP        begin686
 
-notBias580:
+notBias685:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -11949,14 +13794,14 @@ notBias580:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin581:
+begin686:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums583
+	JZ    sums688
 
-step582:
+step687:
 	VMOVUPS      (R12), Y7
 	VMASKMOVPS   32(R12), Y0, Y8
 	VBROADCASTSS (R11), Y9
@@ -11971,9 +13816,9 @@ step582:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step582
+	JNZ          step687
 
-sums583:
+sums688:
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -11994,49 +13839,49 @@ sums583:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile578
+	JNZ        tile683
 	VZEROUPPER
 	RET
 
-rows577:
+rows682:
 	CMPQ 64(AX), $0x02
-	JNE  rows584
+	JNE  rows689
 
-tile585:
+tile690:
 	CMPQ       88(AX), $0x02
-	JNE        notC586
+	JNE        notC691
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y3
 	VMASKMOVPS 32(R11), Y0, Y4
-	JMP        begin588
+	JMP        begin693
 
-notC586:
+notC691:
 	CMPQ       88(AX), $0x01
-	JNE        notBias587
+	JNE        notBias692
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
-	JMP        begin588
+	JMP        begin693
 
-notBias587:
+notBias692:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin588:
+begin693:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums590
+	JZ    sums695
 
-step589:
+step694:
 	VMOVUPS      (R12), Y5
 	VMASKMOVPS   32(R12), Y0, Y6
 	VBROADCASTSS (R11), Y7
@@ -12048,9 +13893,9 @@ step589:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step589
+	JNZ          step694
 
-sums590:
+sums695:
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -12065,39 +13910,39 @@ sums590:
 	ADDQ       DX, CX
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile585
+	JNZ        tile690
 	VZEROUPPER
 	RET
 
-rows584:
-tile591:
+rows689:
+tile696:
 	CMPQ       88(AX), $0x02
-	JNE        notC592
+	JNE        notC697
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin594
+	JMP        begin699
 
-notC592:
+notC697:
 	CMPQ       88(AX), $0x01
-	JNE        notBias593
+	JNE        notBias698
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin594
+	JMP        begin699
 
-notBias593:
+notBias698:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin594:
+begin699:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums596
+	JZ    sums701
 
-step595:
+step700:
 	VMOVUPS      (R12), Y3
 	VMASKMOVPS   32(R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
@@ -12106,9 +13951,9 @@ step595:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step595
+	JNZ          step700
 
-sums596:
+sums701:
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -12117,7 +13962,7 @@ sums596:
 	ADDQ       R9, R8
 	ADDQ       DX, CX
 	DECQ       R10
-	JNZ        tile591
+	JNZ        tile696
 	VZEROUPPER
 	RET
 
@@ -12167,9 +14012,9 @@ TEXT ·transposeAVX2(SB), NOSPLIT, $64-48
 	MOVQ    depth+40(FP), BX
 	XORQ    SI, SI
 	SUBQ    $0x08, BX
-	JL      rest598
+	JL      rest703
 
-loop597:
+loop702:
 	MOVQ           (SP), DI
 	VBROADCASTF128 (DI)(SI*1), Y0
 	VBROADCASTF128 16(DI)(SI*1), Y1
@@ -12245,11 +14090,11 @@ loop597:
 	ADDQ           $+32, DX
 	ADDQ           $+32, SI
 	SUBQ           $0x08, BX
-	JGE            loop597
+	JGE            loop702
 
-rest598:
+rest703:
 	ADDQ       $0x08, BX
-	JZ         done599
+	JZ         done704
 	LEAQ       masks<>+0(SB), DX
 	SHLQ       $0x02, BX
 	SUBQ       BX, DX
@@ -12298,36 +14143,36 @@ rest598:
 	VMOVUPS    Y5, (AX)
 	ADDQ       CX, AX
 	CMPQ       BX, $0x01
-	JE         columns600
+	JE         columns705
 	VMOVUPS    Y4, (AX)
 	ADDQ       CX, AX
 	CMPQ       BX, $0x02
-	JE         columns600
+	JE         columns705
 	VMOVUPS    Y2, (AX)
 	ADDQ       CX, AX
 	CMPQ       BX, $0x03
-	JE         columns600
+	JE         columns705
 	VMOVUPS    Y6, (AX)
 	ADDQ       CX, AX
 	CMPQ       BX, $0x04
-	JE         columns600
+	JE         columns705
 	VMOVUPS    Y7, (AX)
 	ADDQ       CX, AX
 	CMPQ       BX, $0x05
-	JE         columns600
+	JE         columns705
 	VMOVUPS    Y3, (AX)
 	ADDQ       CX, AX
 	CMPQ       BX, $0x06
-	JE         columns600
+	JE         columns705
 	VMOVUPS    Y8, (AX)
 	ADDQ       CX, AX
 	CMPQ       BX, $0x07
-	JE         columns600
+	JE         columns705
 	VMOVUPS    Y0, (AX)
 	ADDQ       CX, AX
 
-columns600:
-done599:
+columns705:
+done704:
 	VZEROUPPER
 	RET
 
@@ -12418,7 +14263,7 @@ TEXT ·gemvTransposedAVX2(SB), NOSPLIT, $128-8
 	VMOVUPS    32(DI), Y0
 	VMASKMOVPS (CX), Y0, Y0
 	SUBQ       BX, DX
-	JLE        groups601
+	JLE        groups706
 	CMPQ       DX, BX
 	CMOVQGT    BX, DX
 	LEAQ       masks<>+0(SB), BX
@@ -12428,14 +14273,14 @@ TEXT ·gemvTransposedAVX2(SB), NOSPLIT, $128-8
 	VMOVUPS    32(BX), Y1
 	VMASKMOVPS 32(CX), Y1, Y1
 
-groups601:
+groups706:
 	MOVQ (AX), CX
 	MOVQ 56(AX), DX
 	XORQ BX, BX
 	SUBQ $0x08, DX
-	JL   rest603
+	JL   rest708
 
-loop602:
+loop707:
 	MOVQ           (SP), SI
 	VBROADCASTF128 (SI)(BX*1), Y2
 	VBROADCASTF128 16(SI)(BX*1), Y3
@@ -12551,11 +14396,11 @@ loop602:
 	ADDQ           $0x20, CX
 	ADDQ           $+32, BX
 	SUBQ           $0x08, DX
-	JGE            loop602
+	JGE            loop707
 
-rest603:
+rest708:
 	ADDQ         $0x08, DX
-	JZ           done604
+	JZ           done709
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12604,35 +14449,35 @@ rest603:
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y7, Y0
 	CMPQ         DX, $0x01
-	JE           columns605
+	JE           columns710
 	VBROADCASTSS 4(CX), Y3
 	VFMADD231PS  Y3, Y6, Y0
 	CMPQ         DX, $0x02
-	JE           columns605
+	JE           columns710
 	VBROADCASTSS 8(CX), Y3
 	VFMADD231PS  Y3, Y4, Y0
 	CMPQ         DX, $0x03
-	JE           columns605
+	JE           columns710
 	VBROADCASTSS 12(CX), Y3
 	VFMADD231PS  Y3, Y8, Y0
 	CMPQ         DX, $0x04
-	JE           columns605
+	JE           columns710
 	VBROADCASTSS 16(CX), Y3
 	VFMADD231PS  Y3, Y9, Y0
 	CMPQ         DX, $0x05
-	JE           columns605
+	JE           columns710
 	VBROADCASTSS 20(CX), Y3
 	VFMADD231PS  Y3, Y5, Y0
 	CMPQ         DX, $0x06
-	JE           columns605
+	JE           columns710
 	VBROADCASTSS 24(CX), Y3
 	VFMADD231PS  Y3, Y10, Y0
 	CMPQ         DX, $0x07
-	JE           columns605
+	JE           columns710
 	VBROADCASTSS 28(CX), Y3
 	VFMADD231PS  Y3, Y2, Y0
 
-columns605:
+columns710:
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -12681,36 +14526,36 @@ columns605:
 	VBROADCASTSS (CX), Y3
 	VFMADD231PS  Y3, Y7, Y1
 	CMPQ         DX, $0x01
-	JE           columns606
+	JE           columns711
 	VBROADCASTSS 4(CX), Y3
 	VFMADD231PS  Y3, Y6, Y1
 	CMPQ         DX, $0x02
-	JE           columns606
+	JE           columns711
 	VBROADCASTSS 8(CX), Y3
 	VFMADD231PS  Y3, Y4, Y1
 	CMPQ         DX, $0x03
-	JE           columns606
+	JE           columns711
 	VBROADCASTSS 12(CX), Y3
 	VFMADD231PS  Y3, Y8, Y1
 	CMPQ         DX, $0x04
-	JE           columns606
+	JE           columns711
 	VBROADCASTSS 16(CX), Y3
 	VFMADD231PS  Y3, Y9, Y1
 	CMPQ         DX, $0x05
-	JE           columns606
+	JE           columns711
 	VBROADCASTSS 20(CX), Y3
 	VFMADD231PS  Y3, Y5, Y1
 	CMPQ         DX, $0x06
-	JE           columns606
+	JE           columns711
 	VBROADCASTSS 24(CX), Y3
 	VFMADD231PS  Y3, Y10, Y1
 	CMPQ         DX, $0x07
-	JE           columns606
+	JE           columns711
 	VBROADCASTSS 28(CX), Y3
 	VFMADD231PS  Y3, Y2, Y1
 
-columns606:
-done604:
+columns711:
+done709:
 	VXORPS     Y2, Y2, Y2
 	VADDPS     Y2, Y0, Y0
 	VADDPS     Y2, Y1, Y1
@@ -12727,7 +14572,7 @@ done604:
 	VMOVUPS    32(SI), Y2
 	VMASKMOVPS Y0, Y2, (CX)
 	SUBQ       DX, AX
-	JLE        groups607
+	JLE        groups712
 	CMPQ       AX, DX
 	CMOVQGT    DX, AX
 	LEAQ       masks<>+0(SB), DX
@@ -12737,7 +14582,7 @@ done604:
 	VMOVUPS    32(DX), Y0
 	VMASKMOVPS Y1, Y0, 32(CX)
 
-groups607:
+groups712:
 	VZEROUPPER
 	RET
 
@@ -12750,9 +14595,9 @@ TEXT ·axpyAVX2(SB), NOSPLIT, $0-32
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after610
+	JL           after715
 
-loop609:
+loop714:
 	VMOVUPS     (AX)(BX*4), Y1
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD231PS Y1, Y0, Y2
@@ -12771,26 +14616,26 @@ loop609:
 	VMOVUPS     Y2, 96(CX)(BX*4)
 	ADDQ        $+32, BX
 	SUBQ        $+32, DX
-	JGE         loop609
+	JGE         loop714
 
-after610:
+after715:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after612
+	JL   after717
 
-loop611:
+loop716:
 	VMOVUPS     (AX)(BX*4), Y1
 	VMOVUPS     (CX)(BX*4), Y2
 	VFMADD231PS Y1, Y0, Y2
 	VMOVUPS     Y2, (CX)(BX*4)
 	ADDQ        $+8, BX
 	SUBQ        $+8, DX
-	JGE         loop611
+	JGE         loop716
 
-after612:
+after717:
 	ADDQ        $+8, DX
 	TESTQ       DX, DX
-	JZ          end608
+	JZ          end713
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -12801,7 +14646,7 @@ after612:
 	VFMADD231PS Y2, Y0, Y3
 	VMASKMOVPS  Y3, Y1, (CX)(BX*4)
 
-end608:
+end713:
 	VZEROUPPER
 	RET
 
@@ -12814,9 +14659,9 @@ TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
 	MOVQ         n+24(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+32, DX
-	JL           after615
+	JL           after720
 
-loop614:
+loop719:
 	VMOVUPS (CX)(BX*4), Y1
 	VMULPS  Y1, Y0, Y1
 	VMOVUPS Y1, (AX)(BX*4)
@@ -12831,25 +14676,25 @@ loop614:
 	VMOVUPS Y1, 96(AX)(BX*4)
 	ADDQ    $+32, BX
 	SUBQ    $+32, DX
-	JGE     loop614
+	JGE     loop719
 
-after615:
+after720:
 	ADDQ $+32, DX
 	SUBQ $+8, DX
-	JL   after617
+	JL   after722
 
-loop616:
+loop721:
 	VMOVUPS (CX)(BX*4), Y1
 	VMULPS  Y1, Y0, Y1
 	VMOVUPS Y1, (AX)(BX*4)
 	ADDQ    $+8, BX
 	SUBQ    $+8, DX
-	JGE     loop616
+	JGE     loop721
 
-after617:
+after722:
 	ADDQ       $+8, DX
 	TESTQ      DX, DX
-	JZ         end613
+	JZ         end718
 	LEAQ       masks<>+0(SB), SI
 	SHLQ       $0x02, DX
 	SUBQ       DX, SI
@@ -12859,7 +14704,66 @@ after617:
 	VMULPS     Y2, Y0, Y2
 	VMASKMOVPS Y2, Y1, (AX)(BX*4)
 
-end613:
+end718:
+	VZEROUPPER
+	RET
+
+// func scaleShiftAVX2(dst *float32, a float32, x *float32, b float32, n int)
+// Requires: AVX, FMA3
+TEXT ·scaleShiftAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	VBROADCASTSS a+8(FP), Y0
+	MOVQ         x+16(FP), CX
+	VBROADCASTSS b+24(FP), Y1
+	MOVQ         n+32(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+32, DX
+	JL           after725
+
+loop724:
+	VMOVUPS     (CX)(BX*4), Y2
+	VFMADD213PS Y1, Y0, Y2
+	VMOVUPS     Y2, (AX)(BX*4)
+	VMOVUPS     32(CX)(BX*4), Y2
+	VFMADD213PS Y1, Y0, Y2
+	VMOVUPS     Y2, 32(AX)(BX*4)
+	VMOVUPS     64(CX)(BX*4), Y2
+	VFMADD213PS Y1, Y0, Y2
+	VMOVUPS     Y2, 64(AX)(BX*4)
+	VMOVUPS     96(CX)(BX*4), Y2
+	VFMADD213PS Y1, Y0, Y2
+	VMOVUPS     Y2, 96(AX)(BX*4)
+	ADDQ        $+32, BX
+	SUBQ        $+32, DX
+	JGE         loop724
+
+after725:
+	ADDQ $+32, DX
+	SUBQ $+8, DX
+	JL   after727
+
+loop726:
+	VMOVUPS     (CX)(BX*4), Y2
+	VFMADD213PS Y1, Y0, Y2
+	VMOVUPS     Y2, (AX)(BX*4)
+	ADDQ        $+8, BX
+	SUBQ        $+8, DX
+	JGE         loop726
+
+after727:
+	ADDQ        $+8, DX
+	TESTQ       DX, DX
+	JZ          end723
+	LEAQ        masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	SHRQ        $0x02, DX
+	VMOVUPS     32(SI), Y2
+	VMASKMOVPS  (CX)(BX*4), Y2, Y3
+	VFMADD213PS Y1, Y0, Y3
+	VMASKMOVPS  Y3, Y2, (AX)(BX*4)
+
+end723:
 	VZEROUPPER
 	RET
 
@@ -12872,9 +14776,9 @@ TEXT ·addAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after620
+	JL   after730
 
-loop619:
+loop729:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VADDPS  Y1, Y0, Y0
@@ -12893,26 +14797,26 @@ loop619:
 	VMOVUPS Y0, 96(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop619
+	JGE     loop729
 
-after620:
+after730:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after622
+	JL   after732
 
-loop621:
+loop731:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (AX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop621
+	JGE     loop731
 
-after622:
+after732:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end618
+	JZ         end728
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -12923,7 +14827,7 @@ after622:
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-end618:
+end728:
 	VZEROUPPER
 	RET
 
@@ -12936,9 +14840,9 @@ TEXT ·mulAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after625
+	JL   after735
 
-loop624:
+loop734:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VMULPS  Y1, Y0, Y0
@@ -12957,26 +14861,26 @@ loop624:
 	VMOVUPS Y0, 96(AX)(SI*4)
 	ADDQ    $+32, SI
 	SUBQ    $+32, BX
-	JGE     loop624
+	JGE     loop734
 
-after625:
+after735:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after627
+	JL   after737
 
-loop626:
+loop736:
 	VMOVUPS (CX)(SI*4), Y0
 	VMOVUPS (DX)(SI*4), Y1
 	VMULPS  Y1, Y0, Y0
 	VMOVUPS Y0, (AX)(SI*4)
 	ADDQ    $+8, SI
 	SUBQ    $+8, BX
-	JGE     loop626
+	JGE     loop736
 
-after627:
+after737:
 	ADDQ       $+8, BX
 	TESTQ      BX, BX
-	JZ         end623
+	JZ         end733
 	LEAQ       masks<>+0(SB), DI
 	SHLQ       $0x02, BX
 	SUBQ       BX, DI
@@ -12987,7 +14891,7 @@ after627:
 	VMULPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (AX)(SI*4)
 
-end623:
+end733:
 	VZEROUPPER
 	RET
 
@@ -13000,9 +14904,9 @@ TEXT ·mulAddAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 	XORQ SI, SI
 	SUBQ $+32, BX
-	JL   after630
+	JL   after740
 
-loop629:
+loop739:
 	VMOVUPS     (CX)(SI*4), Y0
 	VMOVUPS     (DX)(SI*4), Y1
 	VMOVUPS     (AX)(SI*4), Y2
@@ -13025,14 +14929,14 @@ loop629:
 	VMOVUPS     Y0, 96(AX)(SI*4)
 	ADDQ        $+32, SI
 	SUBQ        $+32, BX
-	JGE         loop629
+	JGE         loop739
 
-after630:
+after740:
 	ADDQ $+32, BX
 	SUBQ $+8, BX
-	JL   after632
+	JL   after742
 
-loop631:
+loop741:
 	VMOVUPS     (CX)(SI*4), Y0
 	VMOVUPS     (DX)(SI*4), Y1
 	VMOVUPS     (AX)(SI*4), Y2
@@ -13040,12 +14944,12 @@ loop631:
 	VMOVUPS     Y0, (AX)(SI*4)
 	ADDQ        $+8, SI
 	SUBQ        $+8, BX
-	JGE         loop631
+	JGE         loop741
 
-after632:
+after742:
 	ADDQ        $+8, BX
 	TESTQ       BX, BX
-	JZ          end628
+	JZ          end738
 	LEAQ        masks<>+0(SB), DI
 	SHLQ        $0x02, BX
 	SUBQ        BX, DI
@@ -13057,7 +14961,7 @@ after632:
 	VFMADD213PS Y3, Y2, Y1
 	VMASKMOVPS  Y1, Y0, (AX)(SI*4)
 
-end628:
+end738:
 	VZEROUPPER
 	RET
 
@@ -13076,9 +14980,9 @@ TEXT ·sumAVX2(SB), NOSPLIT, $0-20
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+64, CX
-	JL     after636
+	JL     after746
 
-loop635:
+loop745:
 	VMOVUPS (AX)(DX*4), Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS 32(AX)(DX*4), Y8
@@ -13097,55 +15001,55 @@ loop635:
 	VADDPS  Y8, Y7, Y7
 	ADDQ    $+64, DX
 	SUBQ    $+64, CX
-	JGE     loop635
+	JGE     loop745
 
-after636:
+after746:
 	ADDQ    $+64, CX
 	CMPQ    CX, $+8
-	JL      rest6340
+	JL      rest7440
 	VMOVUPS (AX)(DX*4), Y8
 	VADDPS  Y8, Y0, Y0
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6341
+	JL      rest7441
 	VMOVUPS 32(AX)(DX*4), Y8
 	VADDPS  Y8, Y1, Y1
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6342
+	JL      rest7442
 	VMOVUPS 64(AX)(DX*4), Y8
 	VADDPS  Y8, Y2, Y2
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6343
+	JL      rest7443
 	VMOVUPS 96(AX)(DX*4), Y8
 	VADDPS  Y8, Y3, Y3
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6344
+	JL      rest7444
 	VMOVUPS 128(AX)(DX*4), Y8
 	VADDPS  Y8, Y4, Y4
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6345
+	JL      rest7445
 	VMOVUPS 160(AX)(DX*4), Y8
 	VADDPS  Y8, Y5, Y5
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6346
+	JL      rest7446
 	VMOVUPS 192(AX)(DX*4), Y8
 	VADDPS  Y8, Y6, Y6
 	SUBQ    $+8, CX
 	CMPQ    CX, $+8
-	JL      rest6347
+	JL      rest7447
 	VMOVUPS 224(AX)(DX*4), Y8
 	VADDPS  Y8, Y7, Y7
 	SUBQ    $+8, CX
-	JMP     done633
+	JMP     done743
 
-rest6340:
+rest7440:
 	TESTQ      CX, CX
-	JZ         done633
+	JZ         done743
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13153,11 +15057,11 @@ rest6340:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS (AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y0, Y0
-	JMP        done633
+	JMP        done743
 
-rest6341:
+rest7441:
 	TESTQ      CX, CX
-	JZ         done633
+	JZ         done743
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13165,11 +15069,11 @@ rest6341:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 32(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y1, Y1
-	JMP        done633
+	JMP        done743
 
-rest6342:
+rest7442:
 	TESTQ      CX, CX
-	JZ         done633
+	JZ         done743
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13177,11 +15081,11 @@ rest6342:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 64(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y2, Y2
-	JMP        done633
+	JMP        done743
 
-rest6343:
+rest7443:
 	TESTQ      CX, CX
-	JZ         done633
+	JZ         done743
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13189,11 +15093,11 @@ rest6343:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 96(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y3, Y3
-	JMP        done633
+	JMP        done743
 
-rest6344:
+rest7444:
 	TESTQ      CX, CX
-	JZ         done633
+	JZ         done743
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13201,11 +15105,11 @@ rest6344:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 128(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y4, Y4
-	JMP        done633
+	JMP        done743
 
-rest6345:
+rest7445:
 	TESTQ      CX, CX
-	JZ         done633
+	JZ         done743
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13213,11 +15117,11 @@ rest6345:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 160(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y5, Y5
-	JMP        done633
+	JMP        done743
 
-rest6346:
+rest7446:
 	TESTQ      CX, CX
-	JZ         done633
+	JZ         done743
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13225,11 +15129,11 @@ rest6346:
 	VMOVUPS    32(BX), Y8
 	VMASKMOVPS 192(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y6, Y6
-	JMP        done633
+	JMP        done743
 
-rest6347:
+rest7447:
 	TESTQ      CX, CX
-	JZ         done633
+	JZ         done743
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13238,7 +15142,7 @@ rest6347:
 	VMASKMOVPS 224(AX)(DX*4), Y8, Y8
 	VADDPS     Y8, Y7, Y7
 
-done633:
+done743:
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
@@ -13272,9 +15176,9 @@ TEXT ·dotAVX2(SB), NOSPLIT, $0-28
 	MOVQ   n+16(FP), DX
 	XORQ   BX, BX
 	SUBQ   $+64, DX
-	JL     after640
+	JL     after750
 
-loop639:
+loop749:
 	VMOVUPS     (AX)(BX*4), Y8
 	VMOVUPS     (CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y0
@@ -13301,63 +15205,63 @@ loop639:
 	VFMADD231PS Y8, Y9, Y7
 	ADDQ        $+64, BX
 	SUBQ        $+64, DX
-	JGE         loop639
+	JGE         loop749
 
-after640:
+after750:
 	ADDQ        $+64, DX
 	CMPQ        DX, $+8
-	JL          rest6380
+	JL          rest7480
 	VMOVUPS     (AX)(BX*4), Y8
 	VMOVUPS     (CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y0
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6381
+	JL          rest7481
 	VMOVUPS     32(AX)(BX*4), Y8
 	VMOVUPS     32(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y1
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6382
+	JL          rest7482
 	VMOVUPS     64(AX)(BX*4), Y8
 	VMOVUPS     64(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y2
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6383
+	JL          rest7483
 	VMOVUPS     96(AX)(BX*4), Y8
 	VMOVUPS     96(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y3
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6384
+	JL          rest7484
 	VMOVUPS     128(AX)(BX*4), Y8
 	VMOVUPS     128(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y4
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6385
+	JL          rest7485
 	VMOVUPS     160(AX)(BX*4), Y8
 	VMOVUPS     160(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y5
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6386
+	JL          rest7486
 	VMOVUPS     192(AX)(BX*4), Y8
 	VMOVUPS     192(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y6
 	SUBQ        $+8, DX
 	CMPQ        DX, $+8
-	JL          rest6387
+	JL          rest7487
 	VMOVUPS     224(AX)(BX*4), Y8
 	VMOVUPS     224(CX)(BX*4), Y9
 	VFMADD231PS Y8, Y9, Y7
 	SUBQ        $+8, DX
-	JMP         done637
+	JMP         done747
 
-rest6380:
+rest7480:
 	TESTQ       DX, DX
-	JZ          done637
+	JZ          done747
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13366,11 +15270,11 @@ rest6380:
 	VMASKMOVPS  (AX)(BX*4), Y8, Y9
 	VMASKMOVPS  (CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y0
-	JMP         done637
+	JMP         done747
 
-rest6381:
+rest7481:
 	TESTQ       DX, DX
-	JZ          done637
+	JZ          done747
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13379,11 +15283,11 @@ rest6381:
 	VMASKMOVPS  32(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  32(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y1
-	JMP         done637
+	JMP         done747
 
-rest6382:
+rest7482:
 	TESTQ       DX, DX
-	JZ          done637
+	JZ          done747
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13392,11 +15296,11 @@ rest6382:
 	VMASKMOVPS  64(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  64(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y2
-	JMP         done637
+	JMP         done747
 
-rest6383:
+rest7483:
 	TESTQ       DX, DX
-	JZ          done637
+	JZ          done747
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13405,11 +15309,11 @@ rest6383:
 	VMASKMOVPS  96(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  96(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y3
-	JMP         done637
+	JMP         done747
 
-rest6384:
+rest7484:
 	TESTQ       DX, DX
-	JZ          done637
+	JZ          done747
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13418,11 +15322,11 @@ rest6384:
 	VMASKMOVPS  128(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  128(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y4
-	JMP         done637
+	JMP         done747
 
-rest6385:
+rest7485:
 	TESTQ       DX, DX
-	JZ          done637
+	JZ          done747
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13431,11 +15335,11 @@ rest6385:
 	VMASKMOVPS  160(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  160(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y5
-	JMP         done637
+	JMP         done747
 
-rest6386:
+rest7486:
 	TESTQ       DX, DX
-	JZ          done637
+	JZ          done747
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13444,11 +15348,11 @@ rest6386:
 	VMASKMOVPS  192(AX)(BX*4), Y8, Y9
 	VMASKMOVPS  192(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y6
-	JMP         done637
+	JMP         done747
 
-rest6387:
+rest7487:
 	TESTQ       DX, DX
-	JZ          done637
+	JZ          done747
 	LEAQ        masks<>+0(SB), SI
 	SHLQ        $0x02, DX
 	SUBQ        DX, SI
@@ -13458,7 +15362,7 @@ rest6387:
 	VMASKMOVPS  224(CX)(BX*4), Y8, Y8
 	VFMADD231PS Y9, Y8, Y7
 
-done637:
+done747:
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y5, Y1, Y1
 	VADDPS       Y6, Y2, Y2
@@ -13489,9 +15393,9 @@ TEXT ·maxAVX2(SB), NOSPLIT, $0-20
 	MOVQ         n+8(FP), CX
 	XORQ         DX, DX
 	SUBQ         $+32, CX
-	JL           after643
+	JL           after753
 
-loop642:
+loop752:
 	VMOVUPS (AX)(DX*4), Y6
 	VMAXPS  Y6, Y1, Y1
 	VCMPPS  $0x03, Y6, Y6, Y6
@@ -13510,26 +15414,26 @@ loop642:
 	VORPS   Y6, Y5, Y5
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop642
+	JGE     loop752
 
-after643:
+after753:
 	ADDQ $+32, CX
 	SUBQ $+8, CX
-	JL   after645
+	JL   after755
 
-loop644:
+loop754:
 	VMOVUPS (AX)(DX*4), Y6
 	VMAXPS  Y6, Y1, Y1
 	VCMPPS  $0x03, Y6, Y6, Y6
 	VORPS   Y6, Y5, Y5
 	ADDQ    $+8, DX
 	SUBQ    $+8, CX
-	JGE     loop644
+	JGE     loop754
 
-after645:
+after755:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         end641
+	JZ         end751
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13541,7 +15445,7 @@ after645:
 	VCMPPS     $0x03, Y0, Y0, Y0
 	VORPS      Y0, Y5, Y5
 
-end641:
+end751:
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y4, Y2, Y2
 	VMAXPS       Y2, Y1, Y1
@@ -13552,11 +15456,11 @@ end641:
 	VMOVSHDUP    X1, X0
 	VMAXPS       X0, X1, X1
 	VPTEST       Y5, Y5
-	JZ           clean646
+	JZ           clean756
 	VBROADCASTSS c7fc00000<>+0(SB), Y0
 	VMOVUPS      Y0, Y1
 
-clean646:
+clean756:
 	MOVSS X1, ret+16(FP)
 	VZEROUPPER
 	RET
@@ -13569,9 +15473,9 @@ TEXT ·finiteAVX2(SB), NOSPLIT, $0-17
 	MOVQ   n+8(FP), CX
 	XORQ   DX, DX
 	SUBQ   $+32, CX
-	JL     after649
+	JL     after759
 
-loop648:
+loop758:
 	VMOVUPS (AX)(DX*4), Y1
 	VSUBPS  Y1, Y1, Y1
 	VORPS   Y1, Y0, Y0
@@ -13586,25 +15490,25 @@ loop648:
 	VORPS   Y1, Y0, Y0
 	ADDQ    $+32, DX
 	SUBQ    $+32, CX
-	JGE     loop648
+	JGE     loop758
 
-after649:
+after759:
 	ADDQ $+32, CX
 	SUBQ $+8, CX
-	JL   after651
+	JL   after761
 
-loop650:
+loop760:
 	VMOVUPS (AX)(DX*4), Y1
 	VSUBPS  Y1, Y1, Y1
 	VORPS   Y1, Y0, Y0
 	ADDQ    $+8, DX
 	SUBQ    $+8, CX
-	JGE     loop650
+	JGE     loop760
 
-after651:
+after761:
 	ADDQ       $+8, CX
 	TESTQ      CX, CX
-	JZ         end647
+	JZ         end757
 	LEAQ       masks<>+0(SB), BX
 	SHLQ       $0x02, CX
 	SUBQ       CX, BX
@@ -13614,7 +15518,7 @@ after651:
 	VSUBPS     Y1, Y1, Y1
 	VORPS      Y1, Y0, Y0
 
-end647:
+end757:
 	VPTEST Y0, Y0
 	SETEQ  AL
 	MOVB   AL, ret+16(FP)
@@ -13631,9 +15535,9 @@ TEXT ·expAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after654
+	JL           after764
 
-loop653:
+loop763:
 	VMOVUPS      (CX)(BX*4), Y2
 	VMINPS       Y2, Y0, Y2
 	VCMPPS       $0x05, cc2adf5c3<>+0(SB), Y2, Y3
@@ -13655,12 +15559,12 @@ loop653:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop653
+	JGE          loop763
 
-after654:
+after764:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end652
+	JZ           end762
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13686,7 +15590,7 @@ after654:
 	VANDPS       Y0, Y1, Y1
 	VMASKMOVPS   Y1, Y2, (AX)(BX*4)
 
-end652:
+end762:
 	VZEROUPPER
 	RET
 
@@ -13703,9 +15607,9 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-36
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+16, DX
-	JL           after658
+	JL           after768
 
-loop657:
+loop767:
 	VMOVUPS      (CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -13750,12 +15654,12 @@ loop657:
 	VADDPS       Y8, Y4, Y4
 	ADDQ         $+16, BX
 	SUBQ         $+16, DX
-	JGE          loop657
+	JGE          loop767
 
-after658:
+after768:
 	ADDQ         $+16, DX
 	CMPQ         DX, $+8
-	JL           rest6560
+	JL           rest7660
 	VMOVUPS      (CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -13779,7 +15683,7 @@ after658:
 	VADDPS       Y8, Y3, Y3
 	SUBQ         $+8, DX
 	CMPQ         DX, $+8
-	JL           rest6561
+	JL           rest7661
 	VMOVUPS      32(CX)(BX*4), Y5
 	VSUBPS       Y0, Y5, Y5
 	VMINPS       Y5, Y1, Y5
@@ -13802,11 +15706,11 @@ after658:
 	VMOVUPS      Y2, 32(AX)(BX*4)
 	VADDPS       Y2, Y4, Y4
 	SUBQ         $+8, DX
-	JMP          done655
+	JMP          done765
 
-rest6560:
+rest7660:
 	TESTQ        DX, DX
-	JZ           done655
+	JZ           done765
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13834,11 +15738,11 @@ rest6560:
 	VMASKMOVPS   Y2, Y5, (AX)(BX*4)
 	VANDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y3, Y3
-	JMP          done655
+	JMP          done765
 
-rest6561:
+rest7661:
 	TESTQ        DX, DX
-	JZ           done655
+	JZ           done765
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13867,7 +15771,7 @@ rest6561:
 	VANDPS       Y5, Y2, Y2
 	VADDPS       Y2, Y4, Y4
 
-done655:
+done765:
 	VADDPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X0
 	VADDPS       X0, X3, X3
@@ -13891,9 +15795,9 @@ TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after661
+	JL           after771
 
-loop660:
+loop770:
 	VMOVUPS      (CX)(BX*4), Y4
 	VSUBPS       Y4, Y2, Y4
 	VMINPS       Y4, Y0, Y4
@@ -13918,12 +15822,12 @@ loop660:
 	VMOVUPS      Y7, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop660
+	JGE          loop770
 
-after661:
+after771:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end659
+	JZ           end769
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -13952,7 +15856,7 @@ after661:
 	VDIVPS       Y1, Y3, Y1
 	VMASKMOVPS   Y1, Y4, (AX)(BX*4)
 
-end659:
+end769:
 	VZEROUPPER
 	RET
 
@@ -13966,9 +15870,9 @@ TEXT ·tanhAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after664
+	JL           after774
 
-loop663:
+loop773:
 	VMOVUPS      (CX)(BX*4), Y2
 	VANDPS       c7fffffff<>+0(SB), Y2, Y3
 	VANDPS       c80000000<>+0(SB), Y2, Y2
@@ -13995,12 +15899,12 @@ loop663:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop663
+	JGE          loop773
 
-after664:
+after774:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end662
+	JZ           end772
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -14031,7 +15935,7 @@ after664:
 	VORPS        Y3, Y1, Y1
 	VMASKMOVPS   Y1, Y2, (AX)(BX*4)
 
-end662:
+end772:
 	VZEROUPPER
 	RET
 
@@ -14048,9 +15952,9 @@ TEXT ·geluAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after667
+	JL           after777
 
-loop666:
+loop776:
 	VMOVUPS      (CX)(BX*4), Y5
 	VANDPS       c7fffffff<>+0(SB), Y5, Y6
 	VMINPS       Y6, Y2, Y6
@@ -14096,12 +16000,12 @@ loop666:
 	VMOVUPS      Y5, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop666
+	JGE          loop776
 
-after667:
+after777:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end665
+	JZ           end775
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -14151,7 +16055,7 @@ after667:
 	VFNMADD231PS Y7, Y2, Y6
 	VMASKMOVPS   Y6, Y5, (AX)(BX*4)
 
-end665:
+end775:
 	VZEROUPPER
 	RET
 
@@ -14169,9 +16073,9 @@ TEXT ·geluGradAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after670
+	JL           after780
 
-loop669:
+loop779:
 	VMOVUPS      (CX)(BX*4), Y6
 	VANDPS       c7fffffff<>+0(SB), Y6, Y7
 	VMINPS       Y7, Y2, Y7
@@ -14222,12 +16126,12 @@ loop669:
 	VMOVUPS      Y8, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop669
+	JGE          loop779
 
-after670:
+after780:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end668
+	JZ           end778
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -14282,7 +16186,7 @@ after670:
 	VFMADD231PS  Y8, Y1, Y0
 	VMASKMOVPS   Y0, Y6, (AX)(BX*4)
 
-end668:
+end778:
 	VZEROUPPER
 	RET
 
@@ -14300,15 +16204,15 @@ TEXT ·additiveScoresAVX2(SB), NOSPLIT, $0-48
 	VBROADCASTSS c3f800000<>+0(SB), Y3
 	VBROADCASTSS cc0000000<>+0(SB), Y4
 
-key671:
+key781:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	MOVQ   h+40(FP), DI
 	XORQ   R8, R8
 	SUBQ   $+16, DI
-	JL     after675
+	JL     after785
 
-loop674:
+loop784:
 	VMOVUPS      (CX)(R8*4), Y7
 	VMOVUPS      (DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -14361,12 +16265,12 @@ loop674:
 	VFMADD231PS  Y7, Y9, Y6
 	ADDQ         $+16, R8
 	SUBQ         $+16, DI
-	JGE          loop674
+	JGE          loop784
 
-after675:
+after785:
 	ADDQ         $+16, DI
 	CMPQ         DI, $+8
-	JL           rest6730
+	JL           rest7830
 	VMOVUPS      (CX)(R8*4), Y7
 	VMOVUPS      (DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -14394,7 +16298,7 @@ after675:
 	VFMADD231PS  Y7, Y9, Y5
 	SUBQ         $+8, DI
 	CMPQ         DI, $+8
-	JL           rest6731
+	JL           rest7831
 	VMOVUPS      32(CX)(R8*4), Y7
 	VMOVUPS      32(DX)(R8*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -14421,11 +16325,11 @@ after675:
 	VMOVUPS      32(BX)(R8*4), Y7
 	VFMADD231PS  Y7, Y9, Y6
 	SUBQ         $+8, DI
-	JMP          done672
+	JMP          done782
 
-rest6730:
+rest7830:
 	TESTQ        DI, DI
-	JZ           done672
+	JZ           done782
 	LEAQ         masks<>+0(SB), R9
 	SHLQ         $0x02, DI
 	SUBQ         DI, R9
@@ -14456,11 +16360,11 @@ rest6730:
 	VFMADD213PS  Y3, Y4, Y10
 	VMASKMOVPS   (BX)(R8*4), Y7, Y7
 	VFMADD231PS  Y7, Y10, Y5
-	JMP          done672
+	JMP          done782
 
-rest6731:
+rest7831:
 	TESTQ        DI, DI
-	JZ           done672
+	JZ           done782
 	LEAQ         masks<>+0(SB), R9
 	SHLQ         $0x02, DI
 	SUBQ         DI, R9
@@ -14492,7 +16396,7 @@ rest6731:
 	VMASKMOVPS   32(BX)(R8*4), Y7, Y7
 	VFMADD231PS  Y7, Y10, Y6
 
-done672:
+done782:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X6
 	VADDPS       X6, X5, X5
@@ -14505,7 +16409,7 @@ done672:
 	LEAQ         (DX)(DI*4), DX
 	ADDQ         $0x04, AX
 	DECQ         SI
-	JNZ          key671
+	JNZ          key781
 	VZEROUPPER
 	RET
 
@@ -14526,18 +16430,18 @@ TEXT ·additiveGradAVX2(SB), NOSPLIT, $0-72
 	VBROADCASTSS c3f800000<>+0(SB), Y3
 	VBROADCASTSS cc0000000<>+0(SB), Y4
 
-key676:
+key786:
 	MOVL         (BX), R10
 	ADDL         R10, R10
-	JZ           skip677
+	JZ           skip787
 	VBROADCASTSS (BX), Y5
 	VMULPS       c40800000<>+0(SB), Y5, Y6
 	MOVQ         h+64(FP), R10
 	XORQ         R11, R11
 	SUBQ         $+8, R10
-	JL           after680
+	JL           after790
 
-loop679:
+loop789:
 	VMOVUPS      (SI)(R11*4), Y7
 	VMOVUPS      (DI)(R11*4), Y8
 	VADDPS       Y8, Y7, Y7
@@ -14577,12 +16481,12 @@ loop679:
 	VMOVUPS      Y8, (DX)(R11*4)
 	ADDQ         $+8, R11
 	SUBQ         $+8, R10
-	JGE          loop679
+	JGE          loop789
 
-after680:
+after790:
 	ADDQ         $+8, R10
 	TESTQ        R10, R10
-	JZ           end678
+	JZ           end788
 	LEAQ         masks<>+0(SB), R12
 	SHLQ         $0x02, R10
 	SUBQ         R10, R12
@@ -14626,15 +16530,15 @@ after680:
 	VFMADD231PS  Y10, Y5, Y6
 	VMASKMOVPS   Y6, Y7, (DX)(R11*4)
 
-end678:
-skip677:
+end788:
+skip787:
 	MOVQ h+64(FP), R10
 	LEAQ (DI)(R10*4), DI
 	MOVQ h+64(FP), R10
 	LEAQ (CX)(R10*4), CX
 	ADDQ $0x04, BX
 	DECQ R9
-	JNZ  key676
+	JNZ  key786
 	VZEROUPPER
 	RET
 
@@ -14647,7 +16551,7 @@ TEXT ·rowMaxAVX2(SB), NOSPLIT, $0-40
 	VBROADCASTSS cff800000<>+0(SB), Y0
 	MOVQ         rows+24(FP), BX
 
-row681:
+row791:
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
@@ -14655,32 +16559,32 @@ row681:
 	MOVQ    n+32(FP), SI
 	XORQ    DI, DI
 	SUBQ    $+32, SI
-	JL      after684
+	JL      after794
 
-loop683:
+loop793:
 	VMAXPS (CX)(DI*4), Y1, Y1
 	VMAXPS 32(CX)(DI*4), Y2, Y2
 	VMAXPS 64(CX)(DI*4), Y3, Y3
 	VMAXPS 96(CX)(DI*4), Y4, Y4
 	ADDQ   $+32, DI
 	SUBQ   $+32, SI
-	JGE    loop683
+	JGE    loop793
 
-after684:
+after794:
 	ADDQ $+32, SI
 	SUBQ $+8, SI
-	JL   after686
+	JL   after796
 
-loop685:
+loop795:
 	VMAXPS (CX)(DI*4), Y1, Y1
 	ADDQ   $+8, DI
 	SUBQ   $+8, SI
-	JGE    loop685
+	JGE    loop795
 
-after686:
+after796:
 	ADDQ       $+8, SI
 	TESTQ      SI, SI
-	JZ         end682
+	JZ         end792
 	LEAQ       masks<>+0(SB), R8
 	SHLQ       $0x02, SI
 	SUBQ       SI, R8
@@ -14690,7 +16594,7 @@ after686:
 	VBLENDVPS  Y5, Y6, Y0, Y5
 	VMAXPS     Y5, Y1, Y1
 
-end682:
+end792:
 	VMAXPS       Y3, Y1, Y1
 	VMAXPS       Y4, Y2, Y2
 	VMAXPS       Y2, Y1, Y1
@@ -14704,7 +16608,7 @@ end682:
 	ADDQ         DX, CX
 	ADDQ         $0x04, AX
 	DECQ         BX
-	JNZ          row681
+	JNZ          row791
 	VZEROUPPER
 	RET
 
@@ -14719,16 +16623,16 @@ TEXT ·powerRowsAVX2(SB), NOSPLIT, $0-56
 	VBROADCASTSS c4b40007f<>+0(SB), Y1
 	MOVQ         rows+16(FP), SI
 
-row687:
+row797:
 	VBROADCASTSS (DX), Y2
 	VXORPS       Y3, Y3, Y3
 	VXORPS       Y4, Y4, Y4
 	MOVQ         n+24(FP), DI
 	XORQ         R8, R8
 	SUBQ         $+16, DI
-	JL           after691
+	JL           after801
 
-loop690:
+loop800:
 	VMOVUPS     (AX)(R8*4), Y5
 	VFMSUB213PS Y2, Y0, Y5
 	VCMPPS      $0x05, cc2fa0000<>+0(SB), Y5, Y6
@@ -14767,12 +16671,12 @@ loop690:
 	VADDPS      Y8, Y4, Y4
 	ADDQ        $+16, R8
 	SUBQ        $+16, DI
-	JGE         loop690
+	JGE         loop800
 
-after691:
+after801:
 	ADDQ        $+16, DI
 	CMPQ        DI, $+8
-	JL          rest6890
+	JL          rest7990
 	VMOVUPS     (AX)(R8*4), Y5
 	VFMSUB213PS Y2, Y0, Y5
 	VCMPPS      $0x05, cc2fa0000<>+0(SB), Y5, Y6
@@ -14793,7 +16697,7 @@ after691:
 	VADDPS      Y8, Y3, Y3
 	SUBQ        $+8, DI
 	CMPQ        DI, $+8
-	JL          rest6891
+	JL          rest7991
 	VMOVUPS     32(AX)(R8*4), Y5
 	VFMSUB213PS Y2, Y0, Y5
 	VCMPPS      $0x05, cc2fa0000<>+0(SB), Y5, Y2
@@ -14813,11 +16717,11 @@ after691:
 	VMOVUPS     Y7, 32(AX)(R8*4)
 	VADDPS      Y7, Y4, Y4
 	SUBQ        $+8, DI
-	JMP         done688
+	JMP         done798
 
-rest6890:
+rest7990:
 	TESTQ       DI, DI
-	JZ          done688
+	JZ          done798
 	LEAQ        masks<>+0(SB), R9
 	SHLQ        $0x02, DI
 	SUBQ        DI, R9
@@ -14842,11 +16746,11 @@ rest6890:
 	VMASKMOVPS  Y8, Y5, (AX)(R8*4)
 	VANDPS      Y5, Y8, Y8
 	VADDPS      Y8, Y3, Y3
-	JMP         done688
+	JMP         done798
 
-rest6891:
+rest7991:
 	TESTQ       DI, DI
-	JZ          done688
+	JZ          done798
 	LEAQ        masks<>+0(SB), R9
 	SHLQ        $0x02, DI
 	SUBQ        DI, R9
@@ -14872,7 +16776,7 @@ rest6891:
 	VANDPS      Y5, Y8, Y8
 	VADDPS      Y8, Y4, Y4
 
-done688:
+done798:
 	VADDPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X2
 	VADDPS       X2, X3, X3
@@ -14885,7 +16789,7 @@ done688:
 	ADDQ         $0x04, DX
 	ADDQ         $0x04, BX
 	DECQ         SI
-	JNZ          row687
+	JNZ          row797
 	VZEROUPPER
 	RET
 
@@ -14900,15 +16804,15 @@ TEXT ·weightRowsAVX2(SB), NOSPLIT, $0-56
 	VBROADCASTSS c4b40007f<>+0(SB), Y1
 	MOVQ         rows+16(FP), SI
 
-row692:
+row802:
 	VBROADCASTSS (DX), Y2
 	VBROADCASTSS (BX), Y3
 	MOVQ         n+24(FP), DI
 	XORQ         R8, R8
 	SUBQ         $+8, DI
-	JL           after695
+	JL           after805
 
-loop694:
+loop804:
 	VMOVUPS     (AX)(R8*4), Y4
 	VFMSUB213PS Y2, Y0, Y4
 	VCMPPS      $0x05, cc2fa0000<>+0(SB), Y4, Y5
@@ -14929,12 +16833,12 @@ loop694:
 	VMOVUPS     Y7, (AX)(R8*4)
 	ADDQ        $+8, R8
 	SUBQ        $+8, DI
-	JGE         loop694
+	JGE         loop804
 
-after695:
+after805:
 	ADDQ        $+8, DI
 	TESTQ       DI, DI
-	JZ          end693
+	JZ          end803
 	LEAQ        masks<>+0(SB), R9
 	SHLQ        $0x02, DI
 	SUBQ        DI, R9
@@ -14959,12 +16863,12 @@ after695:
 	VMULPS      Y3, Y7, Y7
 	VMASKMOVPS  Y7, Y4, (AX)(R8*4)
 
-end693:
+end803:
 	ADDQ CX, AX
 	ADDQ $0x04, DX
 	ADDQ $0x04, BX
 	DECQ SI
-	JNZ  row692
+	JNZ  row802
 	VZEROUPPER
 	RET
 
@@ -14978,14 +16882,14 @@ TEXT ·gradRowsAVX2(SB), NOSPLIT, $0-48
 	VXORPS Y0, Y0, Y0
 	MOVQ   rows+24(FP), SI
 
-row696:
+row806:
 	VBROADCASTSS (BX), Y1
 	MOVQ         n+32(FP), DI
 	XORQ         R8, R8
 	SUBQ         $+16, DI
-	JL           after699
+	JL           after809
 
-loop698:
+loop808:
 	VMOVUPS (CX)(R8*4), Y2
 	VMOVUPS (AX)(R8*4), Y3
 	VSUBPS  Y1, Y3, Y3
@@ -15002,14 +16906,14 @@ loop698:
 	VMOVUPS Y3, 32(AX)(R8*4)
 	ADDQ    $+16, R8
 	SUBQ    $+16, DI
-	JGE     loop698
+	JGE     loop808
 
-after699:
+after809:
 	ADDQ $+16, DI
 	SUBQ $+8, DI
-	JL   after701
+	JL   after811
 
-loop700:
+loop810:
 	VMOVUPS (CX)(R8*4), Y2
 	VMOVUPS (AX)(R8*4), Y3
 	VSUBPS  Y1, Y3, Y3
@@ -15019,12 +16923,12 @@ loop700:
 	VMOVUPS Y3, (AX)(R8*4)
 	ADDQ    $+8, R8
 	SUBQ    $+8, DI
-	JGE     loop700
+	JGE     loop810
 
-after701:
+after811:
 	ADDQ       $+8, DI
 	TESTQ      DI, DI
-	JZ         end697
+	JZ         end807
 	LEAQ       masks<>+0(SB), R9
 	SHLQ       $0x02, DI
 	SUBQ       DI, R9
@@ -15038,12 +16942,12 @@ after701:
 	VANDPS     Y1, Y4, Y4
 	VMASKMOVPS Y4, Y2, (AX)(R8*4)
 
-end697:
+end807:
 	ADDQ DX, AX
 	ADDQ DX, CX
 	ADDQ $0x04, BX
 	DECQ SI
-	JNZ  row696
+	JNZ  row806
 	VZEROUPPER
 	RET
 
@@ -15057,14 +16961,14 @@ TEXT ·scaleRowsAVX2(SB), NOSPLIT, $0-56
 	MOVQ factor+48(FP), SI
 	MOVQ rows+32(FP), DI
 
-row702:
+row812:
 	VBROADCASTSS (SI), Y0
 	MOVQ         n+40(FP), R8
 	XORQ         R9, R9
 	SUBQ         $+16, R8
-	JL           after705
+	JL           after815
 
-loop704:
+loop814:
 	VMOVUPS (DX)(R9*4), Y1
 	VMULPS  Y0, Y1, Y1
 	VMOVUPS Y1, (AX)(R9*4)
@@ -15073,25 +16977,25 @@ loop704:
 	VMOVUPS Y1, 32(AX)(R9*4)
 	ADDQ    $+16, R9
 	SUBQ    $+16, R8
-	JGE     loop704
+	JGE     loop814
 
-after705:
+after815:
 	ADDQ $+16, R8
 	SUBQ $+8, R8
-	JL   after707
+	JL   after817
 
-loop706:
+loop816:
 	VMOVUPS (DX)(R9*4), Y1
 	VMULPS  Y0, Y1, Y1
 	VMOVUPS Y1, (AX)(R9*4)
 	ADDQ    $+8, R9
 	SUBQ    $+8, R8
-	JGE     loop706
+	JGE     loop816
 
-after707:
+after817:
 	ADDQ       $+8, R8
 	TESTQ      R8, R8
-	JZ         end703
+	JZ         end813
 	LEAQ       masks<>+0(SB), R10
 	SHLQ       $0x02, R8
 	SUBQ       R8, R10
@@ -15101,12 +17005,12 @@ after707:
 	VMULPS     Y0, Y2, Y2
 	VMASKMOVPS Y2, Y1, (AX)(R9*4)
 
-end703:
+end813:
 	ADDQ CX, AX
 	ADDQ BX, DX
 	ADDQ $0x04, SI
 	DECQ DI
-	JNZ  row702
+	JNZ  row812
 	VZEROUPPER
 	RET
 
@@ -15120,9 +17024,9 @@ TEXT ·hideAVX2(SB), NOSPLIT, $0-24
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after709
+	JL           after819
 
-loop708:
+loop818:
 	VPMOVZXBD (CX)(BX*1), Y2
 	VMOVUPS   (AX)(BX*4), Y3
 	VPCMPEQD  Y1, Y2, Y2
@@ -15130,9 +17034,9 @@ loop708:
 	VMOVUPS   Y2, (AX)(BX*4)
 	ADDQ      $+8, BX
 	SUBQ      $+8, DX
-	JGE       loop708
+	JGE       loop818
 
-after709:
+after819:
 	ADDQ $+8, DX
 	VZEROUPPER
 	RET
@@ -15152,9 +17056,9 @@ TEXT ·additiveExpAVX2(SB), NOSPLIT, $0-33
 	MOVQ         n+16(FP), DX
 	XORQ         BX, BX
 	SUBQ         $+8, DX
-	JL           after712
+	JL           after822
 
-loop711:
+loop821:
 	VMOVUPS      (CX)(BX*4), Y6
 	VMINPS       Y0, Y6, Y7
 	VMAXPS       Y2, Y7, Y7
@@ -15182,12 +17086,12 @@ loop711:
 	VMOVUPS      Y9, (AX)(BX*4)
 	ADDQ         $+8, BX
 	SUBQ         $+8, DX
-	JGE          loop711
+	JGE          loop821
 
-after712:
+after822:
 	ADDQ         $+8, DX
 	TESTQ        DX, DX
-	JZ           end710
+	JZ           end820
 	LEAQ         masks<>+0(SB), SI
 	SHLQ         $0x02, DX
 	SUBQ         DX, SI
@@ -15219,7 +17123,7 @@ after712:
 	VMULPS       Y1, Y5, Y5
 	VMASKMOVPS   Y5, Y6, (AX)(BX*4)
 
-end710:
+end820:
 	VPTEST Y3, Y3
 	SETEQ  AL
 	MOVB   AL, ret+32(FP)
@@ -15237,12 +17141,12 @@ TEXT ·additiveKeysAVX2(SB), NOSPLIT, $0-32
 	VBROADCASTSS c42b20000<>+0(SB), Y2
 	VBROADCASTSS c4b40007e<>+0(SB), Y3
 
-row713:
+row823:
 	VBROADCASTSS (CX), Y4
 	MOVQ         vectors+24(FP), SI
 	MOVQ         AX, BX
 
-vector714:
+vector824:
 	VMOVUPS      (BX), Y5
 	VMINPS       Y5, Y0, Y5
 	VMAXPS       Y5, Y1, Y5
@@ -15270,11 +17174,11 @@ vector714:
 	VMOVUPS      Y8, 32(BX)
 	ADDQ         $0x20, BX
 	DECQ         SI
-	JNZ          vector714
+	JNZ          vector824
 	ADDQ         $+64, AX
 	ADDQ         $0x04, CX
 	DECQ         DX
-	JNZ          row713
+	JNZ          row823
 	VZEROUPPER
 	RET
 
@@ -15288,13 +17192,13 @@ TEXT ·additiveTile1AVX2(SB), NOSPLIT, $0-8
 	MOVQ   8(AX), SI
 	LEAQ   (SI)(SI*2), DI
 	CMPQ   48(AX), $0x04
-	JNE    rows715
+	JNE    rows825
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-pair716:
+pair826:
 	VMOVUPS      (DX), Y4
 	VMOVUPS      64(DX), Y5
 	VBROADCASTSS (CX), Y6
@@ -15356,7 +17260,7 @@ pair716:
 	ADDQ         $0x08, CX
 	ADDQ         $+128, DX
 	DECQ         BX
-	JNZ          pair716
+	JNZ          pair826
 	MOVQ         56(AX), CX
 	LEAQ         masks<>+0(SB), DX
 	SHLQ         $0x02, CX
@@ -15379,14 +17283,14 @@ pair716:
 	VZEROUPPER
 	RET
 
-rows715:
+rows825:
 	CMPQ   48(AX), $0x03
-	JNE    rows717
+	JNE    rows827
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-pair718:
+pair828:
 	VMOVUPS      (DX), Y3
 	VMOVUPS      64(DX), Y4
 	VBROADCASTSS (CX), Y5
@@ -15434,7 +17338,7 @@ pair718:
 	ADDQ         $0x08, CX
 	ADDQ         $+128, DX
 	DECQ         BX
-	JNZ          pair718
+	JNZ          pair828
 	MOVQ         56(AX), CX
 	LEAQ         masks<>+0(SB), DX
 	SHLQ         $0x02, CX
@@ -15455,13 +17359,13 @@ pair718:
 	VZEROUPPER
 	RET
 
-rows717:
+rows827:
 	CMPQ   48(AX), $0x02
-	JNE    rows719
+	JNE    rows829
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-pair720:
+pair830:
 	VMOVUPS      (DX), Y2
 	VMOVUPS      64(DX), Y3
 	VBROADCASTSS (CX), Y4
@@ -15495,7 +17399,7 @@ pair720:
 	ADDQ         $0x08, CX
 	ADDQ         $+128, DX
 	DECQ         BX
-	JNZ          pair720
+	JNZ          pair830
 	MOVQ         56(AX), CX
 	LEAQ         masks<>+0(SB), DX
 	SHLQ         $0x02, CX
@@ -15514,10 +17418,10 @@ pair720:
 	VZEROUPPER
 	RET
 
-rows719:
+rows829:
 	VXORPS Y0, Y0, Y0
 
-pair721:
+pair831:
 	VMOVUPS      (DX), Y1
 	VMOVUPS      64(DX), Y2
 	VBROADCASTSS (CX), Y3
@@ -15537,7 +17441,7 @@ pair721:
 	ADDQ         $0x08, CX
 	ADDQ         $+128, DX
 	DECQ         BX
-	JNZ          pair721
+	JNZ          pair831
 	MOVQ         56(AX), CX
 	LEAQ         masks<>+0(SB), DX
 	SHLQ         $0x02, CX
@@ -15569,7 +17473,7 @@ TEXT ·additiveTileGradAVX2(SB), NOSPLIT, $0-8
 	LEAQ         (R10)(R10*2), R11
 	VBROADCASTSS c3f800000<>+0(SB), Y0
 	CMPQ         72(AX), $0x04
-	JNE          rows722
+	JNE          rows832
 	MOVQ         24(AX), R12
 	VMOVUPS      (R12), Y1
 	VMOVUPS      (R12)(R8*1), Y2
@@ -15581,7 +17485,7 @@ TEXT ·additiveTileGradAVX2(SB), NOSPLIT, $0-8
 	VMOVUPS      (R12)(R8*2), Y7
 	VMOVUPS      (R12)(R9*1), Y8
 
-key723:
+key833:
 	VMOVUPS      (DX), Y9
 	VMOVUPS      (BX), Y10
 	VMOVUPS      c3f000000<>+0(SB), Y11
@@ -15645,7 +17549,7 @@ key723:
 	ADDQ         R8, BX
 	ADDQ         $0x04, SI
 	DECQ         DI
-	JNZ          key723
+	JNZ          key833
 	MOVQ         24(AX), CX
 	VMOVUPS      Y1, (CX)
 	VMOVUPS      Y2, (CX)(R8*1)
@@ -15659,9 +17563,9 @@ key723:
 	VZEROUPPER
 	RET
 
-rows722:
+rows832:
 	CMPQ    72(AX), $0x03
-	JNE     rows724
+	JNE     rows834
 	MOVQ    24(AX), R9
 	VMOVUPS (R9), Y1
 	VMOVUPS (R9)(R8*1), Y2
@@ -15671,7 +17575,7 @@ rows722:
 	VMOVUPS (R9)(R8*1), Y5
 	VMOVUPS (R9)(R8*2), Y6
 
-key725:
+key835:
 	VMOVUPS      (DX), Y7
 	VMOVUPS      (BX), Y8
 	VMOVUPS      c3f000000<>+0(SB), Y9
@@ -15721,7 +17625,7 @@ key725:
 	ADDQ         R8, BX
 	ADDQ         $0x04, SI
 	DECQ         DI
-	JNZ          key725
+	JNZ          key835
 	MOVQ         24(AX), CX
 	VMOVUPS      Y1, (CX)
 	VMOVUPS      Y2, (CX)(R8*1)
@@ -15733,9 +17637,9 @@ key725:
 	VZEROUPPER
 	RET
 
-rows724:
+rows834:
 	CMPQ    72(AX), $0x02
-	JNE     rows726
+	JNE     rows836
 	MOVQ    24(AX), R9
 	VMOVUPS (R9), Y1
 	VMOVUPS (R9)(R8*1), Y2
@@ -15743,7 +17647,7 @@ rows724:
 	VMOVUPS (R9), Y3
 	VMOVUPS (R9)(R8*1), Y4
 
-key727:
+key837:
 	VMOVUPS      (DX), Y5
 	VMOVUPS      (BX), Y6
 	VMOVUPS      c3f000000<>+0(SB), Y7
@@ -15779,7 +17683,7 @@ key727:
 	ADDQ         R8, BX
 	ADDQ         $0x04, SI
 	DECQ         DI
-	JNZ          key727
+	JNZ          key837
 	MOVQ         24(AX), CX
 	VMOVUPS      Y1, (CX)
 	VMOVUPS      Y2, (CX)(R8*1)
@@ -15789,13 +17693,13 @@ key727:
 	VZEROUPPER
 	RET
 
-rows726:
+rows836:
 	MOVQ    24(AX), R9
 	VMOVUPS (R9), Y1
 	MOVQ    32(AX), R9
 	VMOVUPS (R9), Y2
 
-key728:
+key838:
 	VMOVUPS      (DX), Y3
 	VMOVUPS      (BX), Y4
 	VMOVUPS      c3f000000<>+0(SB), Y5
@@ -15817,7 +17721,7 @@ key728:
 	ADDQ         R8, BX
 	ADDQ         $0x04, SI
 	DECQ         DI
-	JNZ          key728
+	JNZ          key838
 	MOVQ         24(AX), CX
 	VMOVUPS      Y1, (CX)
 	MOVQ         32(AX), AX
@@ -15844,9 +17748,9 @@ TEXT ·adamWAVX2(SB), NOSPLIT, $0-48
 	MOVQ         n+32(FP), SI
 	XORQ         DI, DI
 	SUBQ         $+8, SI
-	JL           after731
+	JL           after841
 
-loop730:
+loop840:
 	VMOVUPS     (CX)(DI*4), Y8
 	VMOVUPS     (DX)(DI*4), Y9
 	VMOVUPS     (BX)(DI*4), Y10
@@ -15866,12 +17770,12 @@ loop730:
 	VMOVUPS     Y11, (AX)(DI*4)
 	ADDQ        $+8, DI
 	SUBQ        $+8, SI
-	JGE         loop730
+	JGE         loop840
 
-after731:
+after841:
 	ADDQ        $+8, SI
 	TESTQ       SI, SI
-	JZ          end729
+	JZ          end839
 	LEAQ        masks<>+0(SB), R8
 	SHLQ        $0x02, SI
 	SUBQ        SI, R8
@@ -15895,7 +17799,2360 @@ after731:
 	VFMSUB213PS Y10, Y0, Y12
 	VMASKMOVPS  Y12, Y8, (AX)(DI*4)
 
-end729:
+end839:
+	VZEROUPPER
+	RET
+
+// func dropoutAVX2(dst *float32, x *float32, n int, key uint64, threshold uint32, keep float32)
+// Requires: AVX, AVX2
+TEXT ·dropoutAVX2(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	VBROADCASTSS keep+36(FP), Y0
+	MOVQ         key+24(FP), DX
+	VMOVQ        DX, X1
+	VPBROADCASTQ X1, Y2
+	VPADDQ       w1715609f7c746c69_4<>+0(SB), Y2, Y1
+	VPADDQ       w538454127b096493_4<>+0(SB), Y2, Y2
+	MOVL         threshold+32(FP), DX
+	XORL         $-2147483648, DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+	MOVQ         n+16(FP), DX
+	XORQ         BX, BX
+	SUBQ         $+8, DX
+	JL           after844
+
+loop843:
+	VMOVUPS  (CX)(BX*4), Y4
+	VPSRLQ   $0x1e, Y1, Y6
+	VPXOR    Y6, Y1, Y5
+	VPMULUDQ w00000000bf58476d_1<>+0(SB), Y5, Y6
+	VPSRLQ   $0x20, Y5, Y7
+	VPMULUDQ wbf58476d1ce4e5b9_1<>+0(SB), Y7, Y7
+	VPADDQ   Y7, Y6, Y6
+	VPSLLQ   $0x20, Y6, Y6
+	VPMULUDQ wbf58476d1ce4e5b9_1<>+0(SB), Y5, Y5
+	VPADDQ   Y6, Y5, Y5
+	VPSRLQ   $0x1b, Y5, Y6
+	VPXOR    Y6, Y5, Y5
+	VPMULUDQ w0000000094d049bb_1<>+0(SB), Y5, Y6
+	VPSRLQ   $0x20, Y5, Y7
+	VPMULUDQ w94d049bb133111eb_1<>+0(SB), Y7, Y7
+	VPADDQ   Y7, Y6, Y6
+	VPSLLQ   $0x20, Y6, Y6
+	VPMULUDQ w94d049bb133111eb_1<>+0(SB), Y5, Y5
+	VPADDQ   Y6, Y5, Y5
+	VPSRLQ   $0x1f, Y5, Y6
+	VPXOR    Y6, Y5, Y5
+	VPADDQ   wf1bbcdcbfa53e0a8_1<>+0(SB), Y1, Y1
+	VPSRLQ   $0x1e, Y2, Y7
+	VPXOR    Y7, Y2, Y6
+	VPMULUDQ w00000000bf58476d_1<>+0(SB), Y6, Y7
+	VPSRLQ   $0x20, Y6, Y8
+	VPMULUDQ wbf58476d1ce4e5b9_1<>+0(SB), Y8, Y8
+	VPADDQ   Y8, Y7, Y7
+	VPSLLQ   $0x20, Y7, Y7
+	VPMULUDQ wbf58476d1ce4e5b9_1<>+0(SB), Y6, Y6
+	VPADDQ   Y7, Y6, Y6
+	VPSRLQ   $0x1b, Y6, Y7
+	VPXOR    Y7, Y6, Y6
+	VPMULUDQ w0000000094d049bb_1<>+0(SB), Y6, Y7
+	VPSRLQ   $0x20, Y6, Y8
+	VPMULUDQ w94d049bb133111eb_1<>+0(SB), Y8, Y8
+	VPADDQ   Y8, Y7, Y7
+	VPSLLQ   $0x20, Y7, Y7
+	VPMULUDQ w94d049bb133111eb_1<>+0(SB), Y6, Y6
+	VPADDQ   Y7, Y6, Y6
+	VPSRLQ   $0x1f, Y6, Y7
+	VPXOR    Y7, Y6, Y6
+	VPADDQ   wf1bbcdcbfa53e0a8_1<>+0(SB), Y2, Y2
+	VSHUFPS  $0xdd, Y6, Y5, Y5
+	VPXOR    c80000000<>+0(SB), Y5, Y5
+	VPCMPGTD Y5, Y3, Y5
+	VMULPS   Y0, Y4, Y4
+	VANDNPS  Y4, Y5, Y4
+	VMOVUPS  Y4, (AX)(BX*4)
+	ADDQ     $+8, BX
+	SUBQ     $+8, DX
+	JGE      loop843
+
+after844:
+	ADDQ       $+8, DX
+	TESTQ      DX, DX
+	JZ         end842
+	LEAQ       masks<>+0(SB), SI
+	SHLQ       $0x02, DX
+	SUBQ       DX, SI
+	SHRQ       $0x02, DX
+	VMOVUPS    32(SI), Y4
+	VMASKMOVPS (CX)(BX*4), Y4, Y5
+	VPSRLQ     $0x1e, Y1, Y7
+	VPXOR      Y7, Y1, Y6
+	VPMULUDQ   w00000000bf58476d_1<>+0(SB), Y6, Y7
+	VPSRLQ     $0x20, Y6, Y8
+	VPMULUDQ   wbf58476d1ce4e5b9_1<>+0(SB), Y8, Y8
+	VPADDQ     Y8, Y7, Y7
+	VPSLLQ     $0x20, Y7, Y7
+	VPMULUDQ   wbf58476d1ce4e5b9_1<>+0(SB), Y6, Y6
+	VPADDQ     Y7, Y6, Y6
+	VPSRLQ     $0x1b, Y6, Y7
+	VPXOR      Y7, Y6, Y6
+	VPMULUDQ   w0000000094d049bb_1<>+0(SB), Y6, Y7
+	VPSRLQ     $0x20, Y6, Y8
+	VPMULUDQ   w94d049bb133111eb_1<>+0(SB), Y8, Y8
+	VPADDQ     Y8, Y7, Y7
+	VPSLLQ     $0x20, Y7, Y7
+	VPMULUDQ   w94d049bb133111eb_1<>+0(SB), Y6, Y6
+	VPADDQ     Y7, Y6, Y6
+	VPSRLQ     $0x1f, Y6, Y7
+	VPXOR      Y7, Y6, Y6
+	VPADDQ     wf1bbcdcbfa53e0a8_1<>+0(SB), Y1, Y1
+	VPSRLQ     $0x1e, Y2, Y7
+	VPXOR      Y7, Y2, Y1
+	VPMULUDQ   w00000000bf58476d_1<>+0(SB), Y1, Y7
+	VPSRLQ     $0x20, Y1, Y8
+	VPMULUDQ   wbf58476d1ce4e5b9_1<>+0(SB), Y8, Y8
+	VPADDQ     Y8, Y7, Y7
+	VPSLLQ     $0x20, Y7, Y7
+	VPMULUDQ   wbf58476d1ce4e5b9_1<>+0(SB), Y1, Y1
+	VPADDQ     Y7, Y1, Y1
+	VPSRLQ     $0x1b, Y1, Y7
+	VPXOR      Y7, Y1, Y1
+	VPMULUDQ   w0000000094d049bb_1<>+0(SB), Y1, Y7
+	VPSRLQ     $0x20, Y1, Y8
+	VPMULUDQ   w94d049bb133111eb_1<>+0(SB), Y8, Y8
+	VPADDQ     Y8, Y7, Y7
+	VPSLLQ     $0x20, Y7, Y7
+	VPMULUDQ   w94d049bb133111eb_1<>+0(SB), Y1, Y1
+	VPADDQ     Y7, Y1, Y1
+	VPSRLQ     $0x1f, Y1, Y7
+	VPXOR      Y7, Y1, Y1
+	VPADDQ     wf1bbcdcbfa53e0a8_1<>+0(SB), Y2, Y2
+	VSHUFPS    $0xdd, Y1, Y6, Y1
+	VPXOR      c80000000<>+0(SB), Y1, Y1
+	VPCMPGTD   Y1, Y3, Y1
+	VMULPS     Y0, Y5, Y5
+	VANDNPS    Y5, Y1, Y5
+	VMASKMOVPS Y5, Y4, (AX)(BX*4)
+
+end842:
+	VZEROUPPER
+	RET
+
+DATA w1715609f7c746c69_4<>+0(SB)/8, $0x0000000000000000
+DATA w1715609f7c746c69_4<>+8(SB)/8, $0x9e3779b97f4a7c15
+DATA w1715609f7c746c69_4<>+16(SB)/8, $0x78dde6e5fd29f054
+DATA w1715609f7c746c69_4<>+24(SB)/8, $0x1715609f7c746c69
+DATA w1715609f7c746c69_4<>+32(SB)/8, $0x0000000000000000
+DATA w1715609f7c746c69_4<>+40(SB)/8, $0x9e3779b97f4a7c15
+DATA w1715609f7c746c69_4<>+48(SB)/8, $0x78dde6e5fd29f054
+DATA w1715609f7c746c69_4<>+56(SB)/8, $0x1715609f7c746c69
+GLOBL w1715609f7c746c69_4<>(SB), RODATA|NOPTR, $64
+
+DATA w538454127b096493_4<>+0(SB)/8, $0x3c6ef372fe94f82a
+DATA w538454127b096493_4<>+8(SB)/8, $0xdaa66d2c7ddf743f
+DATA w538454127b096493_4<>+16(SB)/8, $0xb54cda58fbbee87e
+DATA w538454127b096493_4<>+24(SB)/8, $0x538454127b096493
+DATA w538454127b096493_4<>+32(SB)/8, $0x3c6ef372fe94f82a
+DATA w538454127b096493_4<>+40(SB)/8, $0xdaa66d2c7ddf743f
+DATA w538454127b096493_4<>+48(SB)/8, $0xb54cda58fbbee87e
+DATA w538454127b096493_4<>+56(SB)/8, $0x538454127b096493
+GLOBL w538454127b096493_4<>(SB), RODATA|NOPTR, $64
+
+DATA wf1bbcdcbfa53e0a8_1<>+0(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA wf1bbcdcbfa53e0a8_1<>+8(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA wf1bbcdcbfa53e0a8_1<>+16(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA wf1bbcdcbfa53e0a8_1<>+24(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA wf1bbcdcbfa53e0a8_1<>+32(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA wf1bbcdcbfa53e0a8_1<>+40(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA wf1bbcdcbfa53e0a8_1<>+48(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA wf1bbcdcbfa53e0a8_1<>+56(SB)/8, $0xf1bbcdcbfa53e0a8
+GLOBL wf1bbcdcbfa53e0a8_1<>(SB), RODATA|NOPTR, $64
+
+DATA w00000000bf58476d_1<>+0(SB)/8, $0x00000000bf58476d
+DATA w00000000bf58476d_1<>+8(SB)/8, $0x00000000bf58476d
+DATA w00000000bf58476d_1<>+16(SB)/8, $0x00000000bf58476d
+DATA w00000000bf58476d_1<>+24(SB)/8, $0x00000000bf58476d
+DATA w00000000bf58476d_1<>+32(SB)/8, $0x00000000bf58476d
+DATA w00000000bf58476d_1<>+40(SB)/8, $0x00000000bf58476d
+DATA w00000000bf58476d_1<>+48(SB)/8, $0x00000000bf58476d
+DATA w00000000bf58476d_1<>+56(SB)/8, $0x00000000bf58476d
+GLOBL w00000000bf58476d_1<>(SB), RODATA|NOPTR, $64
+
+DATA w0000000094d049bb_1<>+0(SB)/8, $0x0000000094d049bb
+DATA w0000000094d049bb_1<>+8(SB)/8, $0x0000000094d049bb
+DATA w0000000094d049bb_1<>+16(SB)/8, $0x0000000094d049bb
+DATA w0000000094d049bb_1<>+24(SB)/8, $0x0000000094d049bb
+DATA w0000000094d049bb_1<>+32(SB)/8, $0x0000000094d049bb
+DATA w0000000094d049bb_1<>+40(SB)/8, $0x0000000094d049bb
+DATA w0000000094d049bb_1<>+48(SB)/8, $0x0000000094d049bb
+DATA w0000000094d049bb_1<>+56(SB)/8, $0x0000000094d049bb
+GLOBL w0000000094d049bb_1<>(SB), RODATA|NOPTR, $64
+
+// func dropoutAddAVX2(dst *float32, x *float32, y *float32, n int, key uint64, threshold uint32, keep float32)
+// Requires: AVX, AVX2
+TEXT ·dropoutAddAVX2(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         y+16(FP), DX
+	VBROADCASTSS keep+44(FP), Y0
+	MOVQ         key+32(FP), BX
+	VMOVQ        BX, X1
+	VPBROADCASTQ X1, Y2
+	VPADDQ       w1715609f7c746c69_4<>+0(SB), Y2, Y1
+	VPADDQ       w538454127b096493_4<>+0(SB), Y2, Y2
+	MOVL         threshold+40(FP), BX
+	XORL         $-2147483648, BX
+	VMOVD        BX, X3
+	VPBROADCASTD X3, Y3
+	MOVQ         n+24(FP), BX
+	XORQ         SI, SI
+	SUBQ         $+8, BX
+	JL           after847
+
+loop846:
+	VMOVUPS   (CX)(SI*4), Y4
+	VMOVUPS   (DX)(SI*4), Y5
+	VMULPS    Y0, Y5, Y5
+	VPSRLQ    $0x1e, Y1, Y7
+	VPXOR     Y7, Y1, Y6
+	VPMULUDQ  w00000000bf58476d_1<>+0(SB), Y6, Y7
+	VPSRLQ    $0x20, Y6, Y8
+	VPMULUDQ  wbf58476d1ce4e5b9_1<>+0(SB), Y8, Y8
+	VPADDQ    Y8, Y7, Y7
+	VPSLLQ    $0x20, Y7, Y7
+	VPMULUDQ  wbf58476d1ce4e5b9_1<>+0(SB), Y6, Y6
+	VPADDQ    Y7, Y6, Y6
+	VPSRLQ    $0x1b, Y6, Y7
+	VPXOR     Y7, Y6, Y6
+	VPMULUDQ  w0000000094d049bb_1<>+0(SB), Y6, Y7
+	VPSRLQ    $0x20, Y6, Y8
+	VPMULUDQ  w94d049bb133111eb_1<>+0(SB), Y8, Y8
+	VPADDQ    Y8, Y7, Y7
+	VPSLLQ    $0x20, Y7, Y7
+	VPMULUDQ  w94d049bb133111eb_1<>+0(SB), Y6, Y6
+	VPADDQ    Y7, Y6, Y6
+	VPSRLQ    $0x1f, Y6, Y7
+	VPXOR     Y7, Y6, Y6
+	VPADDQ    wf1bbcdcbfa53e0a8_1<>+0(SB), Y1, Y1
+	VPSRLQ    $0x1e, Y2, Y8
+	VPXOR     Y8, Y2, Y7
+	VPMULUDQ  w00000000bf58476d_1<>+0(SB), Y7, Y8
+	VPSRLQ    $0x20, Y7, Y9
+	VPMULUDQ  wbf58476d1ce4e5b9_1<>+0(SB), Y9, Y9
+	VPADDQ    Y9, Y8, Y8
+	VPSLLQ    $0x20, Y8, Y8
+	VPMULUDQ  wbf58476d1ce4e5b9_1<>+0(SB), Y7, Y7
+	VPADDQ    Y8, Y7, Y7
+	VPSRLQ    $0x1b, Y7, Y8
+	VPXOR     Y8, Y7, Y7
+	VPMULUDQ  w0000000094d049bb_1<>+0(SB), Y7, Y8
+	VPSRLQ    $0x20, Y7, Y9
+	VPMULUDQ  w94d049bb133111eb_1<>+0(SB), Y9, Y9
+	VPADDQ    Y9, Y8, Y8
+	VPSLLQ    $0x20, Y8, Y8
+	VPMULUDQ  w94d049bb133111eb_1<>+0(SB), Y7, Y7
+	VPADDQ    Y8, Y7, Y7
+	VPSRLQ    $0x1f, Y7, Y8
+	VPXOR     Y8, Y7, Y7
+	VPADDQ    wf1bbcdcbfa53e0a8_1<>+0(SB), Y2, Y2
+	VSHUFPS   $0xdd, Y7, Y6, Y6
+	VPXOR     c80000000<>+0(SB), Y6, Y6
+	VPCMPGTD  Y6, Y3, Y6
+	VADDPS    Y5, Y4, Y5
+	VBLENDVPS Y6, Y4, Y5, Y4
+	VMOVUPS   Y4, (AX)(SI*4)
+	ADDQ      $+8, SI
+	SUBQ      $+8, BX
+	JGE       loop846
+
+after847:
+	ADDQ       $+8, BX
+	TESTQ      BX, BX
+	JZ         end845
+	LEAQ       masks<>+0(SB), DI
+	SHLQ       $0x02, BX
+	SUBQ       BX, DI
+	SHRQ       $0x02, BX
+	VMOVUPS    32(DI), Y4
+	VMASKMOVPS (CX)(SI*4), Y4, Y5
+	VMASKMOVPS (DX)(SI*4), Y4, Y6
+	VMULPS     Y0, Y6, Y6
+	VPSRLQ     $0x1e, Y1, Y7
+	VPXOR      Y7, Y1, Y0
+	VPMULUDQ   w00000000bf58476d_1<>+0(SB), Y0, Y7
+	VPSRLQ     $0x20, Y0, Y8
+	VPMULUDQ   wbf58476d1ce4e5b9_1<>+0(SB), Y8, Y8
+	VPADDQ     Y8, Y7, Y7
+	VPSLLQ     $0x20, Y7, Y7
+	VPMULUDQ   wbf58476d1ce4e5b9_1<>+0(SB), Y0, Y0
+	VPADDQ     Y7, Y0, Y0
+	VPSRLQ     $0x1b, Y0, Y7
+	VPXOR      Y7, Y0, Y0
+	VPMULUDQ   w0000000094d049bb_1<>+0(SB), Y0, Y7
+	VPSRLQ     $0x20, Y0, Y8
+	VPMULUDQ   w94d049bb133111eb_1<>+0(SB), Y8, Y8
+	VPADDQ     Y8, Y7, Y7
+	VPSLLQ     $0x20, Y7, Y7
+	VPMULUDQ   w94d049bb133111eb_1<>+0(SB), Y0, Y0
+	VPADDQ     Y7, Y0, Y0
+	VPSRLQ     $0x1f, Y0, Y7
+	VPXOR      Y7, Y0, Y0
+	VPADDQ     wf1bbcdcbfa53e0a8_1<>+0(SB), Y1, Y1
+	VPSRLQ     $0x1e, Y2, Y7
+	VPXOR      Y7, Y2, Y1
+	VPMULUDQ   w00000000bf58476d_1<>+0(SB), Y1, Y7
+	VPSRLQ     $0x20, Y1, Y8
+	VPMULUDQ   wbf58476d1ce4e5b9_1<>+0(SB), Y8, Y8
+	VPADDQ     Y8, Y7, Y7
+	VPSLLQ     $0x20, Y7, Y7
+	VPMULUDQ   wbf58476d1ce4e5b9_1<>+0(SB), Y1, Y1
+	VPADDQ     Y7, Y1, Y1
+	VPSRLQ     $0x1b, Y1, Y7
+	VPXOR      Y7, Y1, Y1
+	VPMULUDQ   w0000000094d049bb_1<>+0(SB), Y1, Y7
+	VPSRLQ     $0x20, Y1, Y8
+	VPMULUDQ   w94d049bb133111eb_1<>+0(SB), Y8, Y8
+	VPADDQ     Y8, Y7, Y7
+	VPSLLQ     $0x20, Y7, Y7
+	VPMULUDQ   w94d049bb133111eb_1<>+0(SB), Y1, Y1
+	VPADDQ     Y7, Y1, Y1
+	VPSRLQ     $0x1f, Y1, Y7
+	VPXOR      Y7, Y1, Y1
+	VPADDQ     wf1bbcdcbfa53e0a8_1<>+0(SB), Y2, Y2
+	VSHUFPS    $0xdd, Y1, Y0, Y0
+	VPXOR      c80000000<>+0(SB), Y0, Y0
+	VPCMPGTD   Y0, Y3, Y0
+	VADDPS     Y6, Y5, Y6
+	VBLENDVPS  Y0, Y5, Y6, Y0
+	VMASKMOVPS Y0, Y4, (AX)(SI*4)
+
+end845:
+	VZEROUPPER
+	RET
+
+// func reluAVX2(dst *float32, x *float32, n int)
+// Requires: AVX
+TEXT ·reluAVX2(SB), NOSPLIT, $0-24
+	MOVQ   dst+0(FP), AX
+	MOVQ   x+8(FP), CX
+	VXORPS Y0, Y0, Y0
+	MOVQ   n+16(FP), DX
+	XORQ   BX, BX
+	SUBQ   $+32, DX
+	JL     after850
+
+loop849:
+	VMOVUPS (CX)(BX*4), Y1
+	VMAXPS  Y1, Y0, Y1
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)(BX*4)
+	VMOVUPS 32(CX)(BX*4), Y1
+	VMAXPS  Y1, Y0, Y1
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(AX)(BX*4)
+	VMOVUPS 64(CX)(BX*4), Y1
+	VMAXPS  Y1, Y0, Y1
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 64(AX)(BX*4)
+	VMOVUPS 96(CX)(BX*4), Y1
+	VMAXPS  Y1, Y0, Y1
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 96(AX)(BX*4)
+	ADDQ    $+32, BX
+	SUBQ    $+32, DX
+	JGE     loop849
+
+after850:
+	ADDQ $+32, DX
+	SUBQ $+8, DX
+	JL   after852
+
+loop851:
+	VMOVUPS (CX)(BX*4), Y1
+	VMAXPS  Y1, Y0, Y1
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)(BX*4)
+	ADDQ    $+8, BX
+	SUBQ    $+8, DX
+	JGE     loop851
+
+after852:
+	ADDQ       $+8, DX
+	TESTQ      DX, DX
+	JZ         end848
+	LEAQ       masks<>+0(SB), SI
+	SHLQ       $0x02, DX
+	SUBQ       DX, SI
+	SHRQ       $0x02, DX
+	VMOVUPS    32(SI), Y1
+	VMASKMOVPS (CX)(BX*4), Y1, Y2
+	VMAXPS     Y2, Y0, Y2
+	VADDPS     Y0, Y2, Y2
+	VMASKMOVPS Y2, Y1, (AX)(BX*4)
+
+end848:
+	VZEROUPPER
+	RET
+
+// func reluGradAVX2(dx *float32, dy *float32, x *float32, n int)
+// Requires: AVX
+TEXT ·reluGradAVX2(SB), NOSPLIT, $0-32
+	MOVQ   dx+0(FP), AX
+	MOVQ   dy+8(FP), CX
+	MOVQ   x+16(FP), DX
+	VXORPS Y0, Y0, Y0
+	MOVQ   n+24(FP), BX
+	XORQ   SI, SI
+	SUBQ   $+16, BX
+	JL     after855
+
+loop854:
+	VMOVUPS   (DX)(SI*4), Y1
+	VCMPPS    $0x11, Y1, Y0, Y3
+	VMOVUPS   (AX)(SI*4), Y1
+	VMOVUPS   (CX)(SI*4), Y2
+	VADDPS    Y2, Y1, Y2
+	VBLENDVPS Y3, Y2, Y1, Y1
+	VMOVUPS   Y1, (AX)(SI*4)
+	VMOVUPS   32(DX)(SI*4), Y1
+	VCMPPS    $0x11, Y1, Y0, Y3
+	VMOVUPS   32(AX)(SI*4), Y1
+	VMOVUPS   32(CX)(SI*4), Y2
+	VADDPS    Y2, Y1, Y2
+	VBLENDVPS Y3, Y2, Y1, Y1
+	VMOVUPS   Y1, 32(AX)(SI*4)
+	ADDQ      $+16, SI
+	SUBQ      $+16, BX
+	JGE       loop854
+
+after855:
+	ADDQ $+16, BX
+	SUBQ $+8, BX
+	JL   after857
+
+loop856:
+	VMOVUPS   (DX)(SI*4), Y1
+	VCMPPS    $0x11, Y1, Y0, Y3
+	VMOVUPS   (AX)(SI*4), Y1
+	VMOVUPS   (CX)(SI*4), Y2
+	VADDPS    Y2, Y1, Y2
+	VBLENDVPS Y3, Y2, Y1, Y1
+	VMOVUPS   Y1, (AX)(SI*4)
+	ADDQ      $+8, SI
+	SUBQ      $+8, BX
+	JGE       loop856
+
+after857:
+	ADDQ       $+8, BX
+	TESTQ      BX, BX
+	JZ         end853
+	LEAQ       masks<>+0(SB), DI
+	SHLQ       $0x02, BX
+	SUBQ       BX, DI
+	SHRQ       $0x02, BX
+	VMOVUPS    32(DI), Y1
+	VMASKMOVPS (DX)(SI*4), Y1, Y2
+	VCMPPS     $0x11, Y2, Y0, Y3
+	VMASKMOVPS (AX)(SI*4), Y1, Y0
+	VMASKMOVPS (CX)(SI*4), Y1, Y2
+	VADDPS     Y2, Y0, Y2
+	VBLENDVPS  Y3, Y2, Y0, Y0
+	VMASKMOVPS Y0, Y1, (AX)(SI*4)
+
+end853:
+	VZEROUPPER
+	RET
+
+// func softmaxMeanAVX2(dy *float32, y *float32, n int) float32
+// Requires: AVX, FMA3, SSE
+TEXT ·softmaxMeanAVX2(SB), NOSPLIT, $0-28
+	MOVQ   dy+0(FP), AX
+	MOVQ   y+8(FP), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	MOVQ   n+16(FP), DX
+	XORQ   BX, BX
+	SUBQ   $+32, DX
+	JL     after861
+
+loop860:
+	VMOVUPS     (CX)(BX*4), Y5
+	VMOVUPS     (AX)(BX*4), Y6
+	VCMPPS      $0x04, Y5, Y0, Y7
+	VANDPS      Y7, Y6, Y6
+	VFMADD231PS Y5, Y6, Y1
+	VMOVUPS     32(CX)(BX*4), Y5
+	VMOVUPS     32(AX)(BX*4), Y6
+	VCMPPS      $0x04, Y5, Y0, Y7
+	VANDPS      Y7, Y6, Y6
+	VFMADD231PS Y5, Y6, Y2
+	VMOVUPS     64(CX)(BX*4), Y5
+	VMOVUPS     64(AX)(BX*4), Y6
+	VCMPPS      $0x04, Y5, Y0, Y7
+	VANDPS      Y7, Y6, Y6
+	VFMADD231PS Y5, Y6, Y3
+	VMOVUPS     96(CX)(BX*4), Y5
+	VMOVUPS     96(AX)(BX*4), Y6
+	VCMPPS      $0x04, Y5, Y0, Y7
+	VANDPS      Y7, Y6, Y6
+	VFMADD231PS Y5, Y6, Y4
+	ADDQ        $+32, BX
+	SUBQ        $+32, DX
+	JGE         loop860
+
+after861:
+	ADDQ        $+32, DX
+	CMPQ        DX, $+8
+	JL          rest8590
+	VMOVUPS     (CX)(BX*4), Y5
+	VMOVUPS     (AX)(BX*4), Y6
+	VCMPPS      $0x04, Y5, Y0, Y7
+	VANDPS      Y7, Y6, Y6
+	VFMADD231PS Y5, Y6, Y1
+	SUBQ        $+8, DX
+	CMPQ        DX, $+8
+	JL          rest8591
+	VMOVUPS     32(CX)(BX*4), Y5
+	VMOVUPS     32(AX)(BX*4), Y6
+	VCMPPS      $0x04, Y5, Y0, Y7
+	VANDPS      Y7, Y6, Y6
+	VFMADD231PS Y5, Y6, Y2
+	SUBQ        $+8, DX
+	CMPQ        DX, $+8
+	JL          rest8592
+	VMOVUPS     64(CX)(BX*4), Y5
+	VMOVUPS     64(AX)(BX*4), Y6
+	VCMPPS      $0x04, Y5, Y0, Y7
+	VANDPS      Y7, Y6, Y6
+	VFMADD231PS Y5, Y6, Y3
+	SUBQ        $+8, DX
+	CMPQ        DX, $+8
+	JL          rest8593
+	VMOVUPS     96(CX)(BX*4), Y5
+	VMOVUPS     96(AX)(BX*4), Y6
+	VCMPPS      $0x04, Y5, Y0, Y0
+	VANDPS      Y0, Y6, Y6
+	VFMADD231PS Y5, Y6, Y4
+	SUBQ        $+8, DX
+	JMP         done858
+
+rest8590:
+	TESTQ       DX, DX
+	JZ          done858
+	LEAQ        masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	SHRQ        $0x02, DX
+	VMOVUPS     32(SI), Y5
+	VMASKMOVPS  (CX)(BX*4), Y5, Y6
+	VMASKMOVPS  (AX)(BX*4), Y5, Y5
+	VCMPPS      $0x04, Y6, Y0, Y0
+	VANDPS      Y0, Y5, Y5
+	VFMADD231PS Y6, Y5, Y1
+	JMP         done858
+
+rest8591:
+	TESTQ       DX, DX
+	JZ          done858
+	LEAQ        masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	SHRQ        $0x02, DX
+	VMOVUPS     32(SI), Y5
+	VMASKMOVPS  32(CX)(BX*4), Y5, Y6
+	VMASKMOVPS  32(AX)(BX*4), Y5, Y5
+	VCMPPS      $0x04, Y6, Y0, Y0
+	VANDPS      Y0, Y5, Y5
+	VFMADD231PS Y6, Y5, Y2
+	JMP         done858
+
+rest8592:
+	TESTQ       DX, DX
+	JZ          done858
+	LEAQ        masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	SHRQ        $0x02, DX
+	VMOVUPS     32(SI), Y5
+	VMASKMOVPS  64(CX)(BX*4), Y5, Y6
+	VMASKMOVPS  64(AX)(BX*4), Y5, Y5
+	VCMPPS      $0x04, Y6, Y0, Y0
+	VANDPS      Y0, Y5, Y5
+	VFMADD231PS Y6, Y5, Y3
+	JMP         done858
+
+rest8593:
+	TESTQ       DX, DX
+	JZ          done858
+	LEAQ        masks<>+0(SB), SI
+	SHLQ        $0x02, DX
+	SUBQ        DX, SI
+	SHRQ        $0x02, DX
+	VMOVUPS     32(SI), Y5
+	VMASKMOVPS  96(CX)(BX*4), Y5, Y6
+	VMASKMOVPS  96(AX)(BX*4), Y5, Y5
+	VCMPPS      $0x04, Y6, Y0, Y0
+	VANDPS      Y0, Y5, Y5
+	VFMADD231PS Y6, Y5, Y4
+
+done858:
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X0, X1, X1
+	VMOVHLPS     X1, X1, X0
+	VADDPS       X0, X1, X1
+	VMOVSHDUP    X1, X0
+	VADDPS       X0, X1, X1
+	MOVSS        X1, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func softmaxGradAVX2(dx *float32, dy *float32, y *float32, n int, mean float32)
+// Requires: AVX
+TEXT ·softmaxGradAVX2(SB), NOSPLIT, $0-36
+	MOVQ         dx+0(FP), AX
+	MOVQ         dy+8(FP), CX
+	MOVQ         y+16(FP), DX
+	VBROADCASTSS mean+32(FP), Y0
+	VXORPS       Y1, Y1, Y1
+	MOVQ         n+24(FP), BX
+	XORQ         SI, SI
+	SUBQ         $+16, BX
+	JL           after864
+
+loop863:
+	VMOVUPS   (DX)(SI*4), Y2
+	VMOVUPS   (CX)(SI*4), Y3
+	VMOVUPS   (AX)(SI*4), Y4
+	VSUBPS    Y0, Y3, Y3
+	VMULPS    Y2, Y3, Y3
+	VCMPPS    $0x04, Y2, Y1, Y2
+	VADDPS    Y3, Y4, Y3
+	VBLENDVPS Y2, Y3, Y4, Y4
+	VMOVUPS   Y4, (AX)(SI*4)
+	VMOVUPS   32(DX)(SI*4), Y2
+	VMOVUPS   32(CX)(SI*4), Y3
+	VMOVUPS   32(AX)(SI*4), Y4
+	VSUBPS    Y0, Y3, Y3
+	VMULPS    Y2, Y3, Y3
+	VCMPPS    $0x04, Y2, Y1, Y2
+	VADDPS    Y3, Y4, Y3
+	VBLENDVPS Y2, Y3, Y4, Y4
+	VMOVUPS   Y4, 32(AX)(SI*4)
+	ADDQ      $+16, SI
+	SUBQ      $+16, BX
+	JGE       loop863
+
+after864:
+	ADDQ $+16, BX
+	SUBQ $+8, BX
+	JL   after866
+
+loop865:
+	VMOVUPS   (DX)(SI*4), Y2
+	VMOVUPS   (CX)(SI*4), Y3
+	VMOVUPS   (AX)(SI*4), Y4
+	VSUBPS    Y0, Y3, Y3
+	VMULPS    Y2, Y3, Y3
+	VCMPPS    $0x04, Y2, Y1, Y2
+	VADDPS    Y3, Y4, Y3
+	VBLENDVPS Y2, Y3, Y4, Y4
+	VMOVUPS   Y4, (AX)(SI*4)
+	ADDQ      $+8, SI
+	SUBQ      $+8, BX
+	JGE       loop865
+
+after866:
+	ADDQ       $+8, BX
+	TESTQ      BX, BX
+	JZ         end862
+	LEAQ       masks<>+0(SB), DI
+	SHLQ       $0x02, BX
+	SUBQ       BX, DI
+	SHRQ       $0x02, BX
+	VMOVUPS    32(DI), Y2
+	VMASKMOVPS (DX)(SI*4), Y2, Y3
+	VMASKMOVPS (CX)(SI*4), Y2, Y4
+	VMASKMOVPS (AX)(SI*4), Y2, Y5
+	VSUBPS     Y0, Y4, Y4
+	VMULPS     Y3, Y4, Y4
+	VCMPPS     $0x04, Y3, Y1, Y0
+	VADDPS     Y4, Y5, Y4
+	VBLENDVPS  Y0, Y4, Y5, Y5
+	VMASKMOVPS Y5, Y2, (AX)(SI*4)
+
+end862:
+	VZEROUPPER
+	RET
+
+// func sumSquaresAboutAVX2(x *float32, n int, mean float32) float32
+// Requires: AVX, FMA3, SSE
+TEXT ·sumSquaresAboutAVX2(SB), NOSPLIT, $0-28
+	MOVQ         x+0(FP), AX
+	VBROADCASTSS mean+16(FP), Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	VXORPS       Y8, Y8, Y8
+	MOVQ         n+8(FP), CX
+	XORQ         DX, DX
+	SUBQ         $+64, CX
+	JL           after870
+
+loop869:
+	VMOVUPS     (AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y1
+	VMOVUPS     32(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y2
+	VMOVUPS     64(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y3
+	VMOVUPS     96(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y4
+	VMOVUPS     128(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y5
+	VMOVUPS     160(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y6
+	VMOVUPS     192(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y7
+	VMOVUPS     224(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y8
+	ADDQ        $+64, DX
+	SUBQ        $+64, CX
+	JGE         loop869
+
+after870:
+	ADDQ        $+64, CX
+	CMPQ        CX, $+8
+	JL          rest8680
+	VMOVUPS     (AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y1
+	SUBQ        $+8, CX
+	CMPQ        CX, $+8
+	JL          rest8681
+	VMOVUPS     32(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y2
+	SUBQ        $+8, CX
+	CMPQ        CX, $+8
+	JL          rest8682
+	VMOVUPS     64(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y3
+	SUBQ        $+8, CX
+	CMPQ        CX, $+8
+	JL          rest8683
+	VMOVUPS     96(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y4
+	SUBQ        $+8, CX
+	CMPQ        CX, $+8
+	JL          rest8684
+	VMOVUPS     128(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y5
+	SUBQ        $+8, CX
+	CMPQ        CX, $+8
+	JL          rest8685
+	VMOVUPS     160(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y6
+	SUBQ        $+8, CX
+	CMPQ        CX, $+8
+	JL          rest8686
+	VMOVUPS     192(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y7
+	SUBQ        $+8, CX
+	CMPQ        CX, $+8
+	JL          rest8687
+	VMOVUPS     224(AX)(DX*4), Y9
+	VSUBPS      Y0, Y9, Y9
+	VFMADD231PS Y9, Y9, Y8
+	SUBQ        $+8, CX
+	JMP         done867
+
+rest8680:
+	TESTQ       CX, CX
+	JZ          done867
+	LEAQ        masks<>+0(SB), BX
+	SHLQ        $0x02, CX
+	SUBQ        CX, BX
+	SHRQ        $0x02, CX
+	VMOVUPS     32(BX), Y9
+	VMASKMOVPS  (AX)(DX*4), Y9, Y10
+	VSUBPS      Y0, Y10, Y10
+	VANDPS      Y9, Y10, Y10
+	VFMADD231PS Y10, Y10, Y1
+	JMP         done867
+
+rest8681:
+	TESTQ       CX, CX
+	JZ          done867
+	LEAQ        masks<>+0(SB), BX
+	SHLQ        $0x02, CX
+	SUBQ        CX, BX
+	SHRQ        $0x02, CX
+	VMOVUPS     32(BX), Y9
+	VMASKMOVPS  32(AX)(DX*4), Y9, Y10
+	VSUBPS      Y0, Y10, Y10
+	VANDPS      Y9, Y10, Y10
+	VFMADD231PS Y10, Y10, Y2
+	JMP         done867
+
+rest8682:
+	TESTQ       CX, CX
+	JZ          done867
+	LEAQ        masks<>+0(SB), BX
+	SHLQ        $0x02, CX
+	SUBQ        CX, BX
+	SHRQ        $0x02, CX
+	VMOVUPS     32(BX), Y9
+	VMASKMOVPS  64(AX)(DX*4), Y9, Y10
+	VSUBPS      Y0, Y10, Y10
+	VANDPS      Y9, Y10, Y10
+	VFMADD231PS Y10, Y10, Y3
+	JMP         done867
+
+rest8683:
+	TESTQ       CX, CX
+	JZ          done867
+	LEAQ        masks<>+0(SB), BX
+	SHLQ        $0x02, CX
+	SUBQ        CX, BX
+	SHRQ        $0x02, CX
+	VMOVUPS     32(BX), Y9
+	VMASKMOVPS  96(AX)(DX*4), Y9, Y10
+	VSUBPS      Y0, Y10, Y10
+	VANDPS      Y9, Y10, Y10
+	VFMADD231PS Y10, Y10, Y4
+	JMP         done867
+
+rest8684:
+	TESTQ       CX, CX
+	JZ          done867
+	LEAQ        masks<>+0(SB), BX
+	SHLQ        $0x02, CX
+	SUBQ        CX, BX
+	SHRQ        $0x02, CX
+	VMOVUPS     32(BX), Y9
+	VMASKMOVPS  128(AX)(DX*4), Y9, Y10
+	VSUBPS      Y0, Y10, Y10
+	VANDPS      Y9, Y10, Y10
+	VFMADD231PS Y10, Y10, Y5
+	JMP         done867
+
+rest8685:
+	TESTQ       CX, CX
+	JZ          done867
+	LEAQ        masks<>+0(SB), BX
+	SHLQ        $0x02, CX
+	SUBQ        CX, BX
+	SHRQ        $0x02, CX
+	VMOVUPS     32(BX), Y9
+	VMASKMOVPS  160(AX)(DX*4), Y9, Y10
+	VSUBPS      Y0, Y10, Y10
+	VANDPS      Y9, Y10, Y10
+	VFMADD231PS Y10, Y10, Y6
+	JMP         done867
+
+rest8686:
+	TESTQ       CX, CX
+	JZ          done867
+	LEAQ        masks<>+0(SB), BX
+	SHLQ        $0x02, CX
+	SUBQ        CX, BX
+	SHRQ        $0x02, CX
+	VMOVUPS     32(BX), Y9
+	VMASKMOVPS  192(AX)(DX*4), Y9, Y10
+	VSUBPS      Y0, Y10, Y10
+	VANDPS      Y9, Y10, Y10
+	VFMADD231PS Y10, Y10, Y7
+	JMP         done867
+
+rest8687:
+	TESTQ       CX, CX
+	JZ          done867
+	LEAQ        masks<>+0(SB), BX
+	SHLQ        $0x02, CX
+	SUBQ        CX, BX
+	SHRQ        $0x02, CX
+	VMOVUPS     32(BX), Y9
+	VMASKMOVPS  224(AX)(DX*4), Y9, Y10
+	VSUBPS      Y0, Y10, Y10
+	VANDPS      Y9, Y10, Y10
+	VFMADD231PS Y10, Y10, Y8
+
+done867:
+	VADDPS       Y5, Y1, Y1
+	VADDPS       Y6, Y2, Y2
+	VADDPS       Y7, Y3, Y3
+	VADDPS       Y8, Y4, Y4
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y2, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPS       X0, X1, X1
+	VMOVHLPS     X1, X1, X0
+	VADDPS       X0, X1, X1
+	VMOVSHDUP    X1, X0
+	VADDPS       X0, X1, X1
+	MOVSS        X1, ret+24(FP)
+	VZEROUPPER
+	RET
+
+// func normAVX2(dst *float32, x *float32, gain *float32, shift *float32, n int, mean float32, inv float32)
+// Requires: AVX, FMA3
+TEXT ·normAVX2(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         gain+16(FP), DX
+	MOVQ         shift+24(FP), BX
+	VBROADCASTSS mean+40(FP), Y0
+	VBROADCASTSS inv+44(FP), Y1
+	MOVQ         n+32(FP), SI
+	XORQ         DI, DI
+	SUBQ         $+16, SI
+	JL           after873
+
+loop872:
+	VMOVUPS     (CX)(DI*4), Y2
+	VMOVUPS     (DX)(DI*4), Y3
+	VMOVUPS     (BX)(DI*4), Y4
+	VSUBPS      Y0, Y2, Y2
+	VMULPS      Y1, Y2, Y2
+	VFMADD231PS Y2, Y3, Y4
+	VMOVUPS     Y4, (AX)(DI*4)
+	VMOVUPS     32(CX)(DI*4), Y2
+	VMOVUPS     32(DX)(DI*4), Y3
+	VMOVUPS     32(BX)(DI*4), Y4
+	VSUBPS      Y0, Y2, Y2
+	VMULPS      Y1, Y2, Y2
+	VFMADD231PS Y2, Y3, Y4
+	VMOVUPS     Y4, 32(AX)(DI*4)
+	ADDQ        $+16, DI
+	SUBQ        $+16, SI
+	JGE         loop872
+
+after873:
+	ADDQ $+16, SI
+	SUBQ $+8, SI
+	JL   after875
+
+loop874:
+	VMOVUPS     (CX)(DI*4), Y2
+	VMOVUPS     (DX)(DI*4), Y3
+	VMOVUPS     (BX)(DI*4), Y4
+	VSUBPS      Y0, Y2, Y2
+	VMULPS      Y1, Y2, Y2
+	VFMADD231PS Y2, Y3, Y4
+	VMOVUPS     Y4, (AX)(DI*4)
+	ADDQ        $+8, DI
+	SUBQ        $+8, SI
+	JGE         loop874
+
+after875:
+	ADDQ        $+8, SI
+	TESTQ       SI, SI
+	JZ          end871
+	LEAQ        masks<>+0(SB), R8
+	SHLQ        $0x02, SI
+	SUBQ        SI, R8
+	SHRQ        $0x02, SI
+	VMOVUPS     32(R8), Y2
+	VMASKMOVPS  (CX)(DI*4), Y2, Y3
+	VMASKMOVPS  (DX)(DI*4), Y2, Y4
+	VMASKMOVPS  (BX)(DI*4), Y2, Y5
+	VSUBPS      Y0, Y3, Y3
+	VMULPS      Y1, Y3, Y3
+	VFMADD231PS Y3, Y4, Y5
+	VMASKMOVPS  Y5, Y2, (AX)(DI*4)
+
+end871:
+	VZEROUPPER
+	RET
+
+// func normSumsAVX2(dy *float32, x *float32, gain *float32, n int, mean float32, inv float32) (flat float32, along float32)
+// Requires: AVX, FMA3, SSE
+TEXT ·normSumsAVX2(SB), NOSPLIT, $0-48
+	MOVQ         dy+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         gain+16(FP), DX
+	VBROADCASTSS mean+32(FP), Y0
+	VBROADCASTSS inv+36(FP), Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	VXORPS       Y8, Y8, Y8
+	VXORPS       Y9, Y9, Y9
+	MOVQ         n+24(FP), BX
+	XORQ         SI, SI
+	SUBQ         $+32, BX
+	JL           after879
+
+loop878:
+	VMOVUPS     (CX)(SI*4), Y10
+	VMOVUPS     (DX)(SI*4), Y11
+	VMOVUPS     (AX)(SI*4), Y12
+	VSUBPS      Y0, Y10, Y10
+	VMULPS      Y1, Y10, Y10
+	VMULPS      Y12, Y11, Y11
+	VADDPS      Y11, Y2, Y2
+	VFMADD231PS Y10, Y11, Y6
+	VMOVUPS     32(CX)(SI*4), Y10
+	VMOVUPS     32(DX)(SI*4), Y11
+	VMOVUPS     32(AX)(SI*4), Y12
+	VSUBPS      Y0, Y10, Y10
+	VMULPS      Y1, Y10, Y10
+	VMULPS      Y12, Y11, Y11
+	VADDPS      Y11, Y3, Y3
+	VFMADD231PS Y10, Y11, Y7
+	VMOVUPS     64(CX)(SI*4), Y10
+	VMOVUPS     64(DX)(SI*4), Y11
+	VMOVUPS     64(AX)(SI*4), Y12
+	VSUBPS      Y0, Y10, Y10
+	VMULPS      Y1, Y10, Y10
+	VMULPS      Y12, Y11, Y11
+	VADDPS      Y11, Y4, Y4
+	VFMADD231PS Y10, Y11, Y8
+	VMOVUPS     96(CX)(SI*4), Y10
+	VMOVUPS     96(DX)(SI*4), Y11
+	VMOVUPS     96(AX)(SI*4), Y12
+	VSUBPS      Y0, Y10, Y10
+	VMULPS      Y1, Y10, Y10
+	VMULPS      Y12, Y11, Y11
+	VADDPS      Y11, Y5, Y5
+	VFMADD231PS Y10, Y11, Y9
+	ADDQ        $+32, SI
+	SUBQ        $+32, BX
+	JGE         loop878
+
+after879:
+	ADDQ        $+32, BX
+	CMPQ        BX, $+8
+	JL          rest8770
+	VMOVUPS     (CX)(SI*4), Y10
+	VMOVUPS     (DX)(SI*4), Y11
+	VMOVUPS     (AX)(SI*4), Y12
+	VSUBPS      Y0, Y10, Y10
+	VMULPS      Y1, Y10, Y10
+	VMULPS      Y12, Y11, Y11
+	VADDPS      Y11, Y2, Y2
+	VFMADD231PS Y10, Y11, Y6
+	SUBQ        $+8, BX
+	CMPQ        BX, $+8
+	JL          rest8771
+	VMOVUPS     32(CX)(SI*4), Y10
+	VMOVUPS     32(DX)(SI*4), Y11
+	VMOVUPS     32(AX)(SI*4), Y12
+	VSUBPS      Y0, Y10, Y10
+	VMULPS      Y1, Y10, Y10
+	VMULPS      Y12, Y11, Y11
+	VADDPS      Y11, Y3, Y3
+	VFMADD231PS Y10, Y11, Y7
+	SUBQ        $+8, BX
+	CMPQ        BX, $+8
+	JL          rest8772
+	VMOVUPS     64(CX)(SI*4), Y10
+	VMOVUPS     64(DX)(SI*4), Y11
+	VMOVUPS     64(AX)(SI*4), Y12
+	VSUBPS      Y0, Y10, Y10
+	VMULPS      Y1, Y10, Y10
+	VMULPS      Y12, Y11, Y11
+	VADDPS      Y11, Y4, Y4
+	VFMADD231PS Y10, Y11, Y8
+	SUBQ        $+8, BX
+	CMPQ        BX, $+8
+	JL          rest8773
+	VMOVUPS     96(CX)(SI*4), Y10
+	VMOVUPS     96(DX)(SI*4), Y11
+	VMOVUPS     96(AX)(SI*4), Y12
+	VSUBPS      Y0, Y10, Y10
+	VMULPS      Y1, Y10, Y10
+	VMULPS      Y12, Y11, Y11
+	VADDPS      Y11, Y5, Y5
+	VFMADD231PS Y10, Y11, Y9
+	SUBQ        $+8, BX
+	JMP         done876
+
+rest8770:
+	TESTQ       BX, BX
+	JZ          done876
+	LEAQ        masks<>+0(SB), DI
+	SHLQ        $0x02, BX
+	SUBQ        BX, DI
+	SHRQ        $0x02, BX
+	VMOVUPS     32(DI), Y10
+	VMASKMOVPS  (CX)(SI*4), Y10, Y11
+	VMASKMOVPS  (DX)(SI*4), Y10, Y12
+	VMASKMOVPS  (AX)(SI*4), Y10, Y10
+	VSUBPS      Y0, Y11, Y11
+	VMULPS      Y1, Y11, Y11
+	VMULPS      Y10, Y12, Y12
+	VADDPS      Y12, Y2, Y2
+	VFMADD231PS Y11, Y12, Y6
+	JMP         done876
+
+rest8771:
+	TESTQ       BX, BX
+	JZ          done876
+	LEAQ        masks<>+0(SB), DI
+	SHLQ        $0x02, BX
+	SUBQ        BX, DI
+	SHRQ        $0x02, BX
+	VMOVUPS     32(DI), Y10
+	VMASKMOVPS  32(CX)(SI*4), Y10, Y11
+	VMASKMOVPS  32(DX)(SI*4), Y10, Y12
+	VMASKMOVPS  32(AX)(SI*4), Y10, Y10
+	VSUBPS      Y0, Y11, Y11
+	VMULPS      Y1, Y11, Y11
+	VMULPS      Y10, Y12, Y12
+	VADDPS      Y12, Y3, Y3
+	VFMADD231PS Y11, Y12, Y7
+	JMP         done876
+
+rest8772:
+	TESTQ       BX, BX
+	JZ          done876
+	LEAQ        masks<>+0(SB), DI
+	SHLQ        $0x02, BX
+	SUBQ        BX, DI
+	SHRQ        $0x02, BX
+	VMOVUPS     32(DI), Y10
+	VMASKMOVPS  64(CX)(SI*4), Y10, Y11
+	VMASKMOVPS  64(DX)(SI*4), Y10, Y12
+	VMASKMOVPS  64(AX)(SI*4), Y10, Y10
+	VSUBPS      Y0, Y11, Y11
+	VMULPS      Y1, Y11, Y11
+	VMULPS      Y10, Y12, Y12
+	VADDPS      Y12, Y4, Y4
+	VFMADD231PS Y11, Y12, Y8
+	JMP         done876
+
+rest8773:
+	TESTQ       BX, BX
+	JZ          done876
+	LEAQ        masks<>+0(SB), DI
+	SHLQ        $0x02, BX
+	SUBQ        BX, DI
+	SHRQ        $0x02, BX
+	VMOVUPS     32(DI), Y10
+	VMASKMOVPS  96(CX)(SI*4), Y10, Y11
+	VMASKMOVPS  96(DX)(SI*4), Y10, Y12
+	VMASKMOVPS  96(AX)(SI*4), Y10, Y10
+	VSUBPS      Y0, Y11, Y11
+	VMULPS      Y1, Y11, Y11
+	VMULPS      Y10, Y12, Y12
+	VADDPS      Y12, Y5, Y5
+	VFMADD231PS Y11, Y12, Y9
+
+done876:
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y5, Y3, Y3
+	VADDPS       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPS       X0, X2, X2
+	VMOVHLPS     X2, X2, X0
+	VADDPS       X0, X2, X2
+	VMOVSHDUP    X2, X0
+	VADDPS       X0, X2, X2
+	MOVSS        X2, flat+40(FP)
+	VADDPS       Y8, Y6, Y6
+	VADDPS       Y9, Y7, Y7
+	VADDPS       Y7, Y6, Y6
+	VEXTRACTF128 $0x01, Y6, X0
+	VADDPS       X0, X6, X6
+	VMOVHLPS     X6, X6, X0
+	VADDPS       X0, X6, X6
+	VMOVSHDUP    X6, X0
+	VADDPS       X0, X6, X6
+	MOVSS        X6, along+44(FP)
+	VZEROUPPER
+	RET
+
+// func normGradAVX2(dx *float32, dy *float32, x *float32, gain *float32, n int, mean float32, inv float32, flat float32, along float32)
+// Requires: AVX, FMA3
+TEXT ·normGradAVX2(SB), NOSPLIT, $0-56
+	MOVQ         dx+0(FP), AX
+	MOVQ         dy+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         gain+24(FP), BX
+	VBROADCASTSS mean+40(FP), Y0
+	VBROADCASTSS inv+44(FP), Y1
+	VBROADCASTSS flat+48(FP), Y2
+	VBROADCASTSS along+52(FP), Y3
+	MOVQ         n+32(FP), SI
+	XORQ         DI, DI
+	SUBQ         $+16, SI
+	JL           after882
+
+loop881:
+	VMOVUPS      (DX)(DI*4), Y4
+	VMOVUPS      (BX)(DI*4), Y5
+	VMOVUPS      (CX)(DI*4), Y6
+	VMOVUPS      (AX)(DI*4), Y7
+	VSUBPS       Y0, Y4, Y4
+	VMULPS       Y1, Y4, Y4
+	VFMSUB213PS  Y2, Y6, Y5
+	VFNMADD231PS Y3, Y4, Y5
+	VFMADD231PS  Y1, Y5, Y7
+	VMOVUPS      Y7, (AX)(DI*4)
+	VMOVUPS      32(DX)(DI*4), Y4
+	VMOVUPS      32(BX)(DI*4), Y5
+	VMOVUPS      32(CX)(DI*4), Y6
+	VMOVUPS      32(AX)(DI*4), Y7
+	VSUBPS       Y0, Y4, Y4
+	VMULPS       Y1, Y4, Y4
+	VFMSUB213PS  Y2, Y6, Y5
+	VFNMADD231PS Y3, Y4, Y5
+	VFMADD231PS  Y1, Y5, Y7
+	VMOVUPS      Y7, 32(AX)(DI*4)
+	ADDQ         $+16, DI
+	SUBQ         $+16, SI
+	JGE          loop881
+
+after882:
+	ADDQ $+16, SI
+	SUBQ $+8, SI
+	JL   after884
+
+loop883:
+	VMOVUPS      (DX)(DI*4), Y4
+	VMOVUPS      (BX)(DI*4), Y5
+	VMOVUPS      (CX)(DI*4), Y6
+	VMOVUPS      (AX)(DI*4), Y7
+	VSUBPS       Y0, Y4, Y4
+	VMULPS       Y1, Y4, Y4
+	VFMSUB213PS  Y2, Y6, Y5
+	VFNMADD231PS Y3, Y4, Y5
+	VFMADD231PS  Y1, Y5, Y7
+	VMOVUPS      Y7, (AX)(DI*4)
+	ADDQ         $+8, DI
+	SUBQ         $+8, SI
+	JGE          loop883
+
+after884:
+	ADDQ         $+8, SI
+	TESTQ        SI, SI
+	JZ           end880
+	LEAQ         masks<>+0(SB), R8
+	SHLQ         $0x02, SI
+	SUBQ         SI, R8
+	SHRQ         $0x02, SI
+	VMOVUPS      32(R8), Y4
+	VMASKMOVPS   (DX)(DI*4), Y4, Y5
+	VMASKMOVPS   (BX)(DI*4), Y4, Y6
+	VMASKMOVPS   (CX)(DI*4), Y4, Y7
+	VMASKMOVPS   (AX)(DI*4), Y4, Y8
+	VSUBPS       Y0, Y5, Y5
+	VMULPS       Y1, Y5, Y5
+	VFMSUB213PS  Y2, Y7, Y6
+	VFNMADD231PS Y3, Y5, Y6
+	VFMADD231PS  Y1, Y6, Y8
+	VMASKMOVPS   Y8, Y4, (AX)(DI*4)
+
+end880:
+	VZEROUPPER
+	RET
+
+// func layerNormAVX2(dst *float32, x *float32, gain *float32, shift *float32, mean *float32, inv *float32, d int, rows int, size float32, eps float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·layerNormAVX2(SB), NOSPLIT, $0-72
+	VBROADCASTSS size+64(FP), Y0
+	VBROADCASTSS eps+68(FP), Y1
+	VBROADCASTSS c3f800000<>+0(SB), Y2
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         gain+16(FP), DX
+	MOVQ         shift+24(FP), BX
+	MOVQ         mean+32(FP), SI
+	MOVQ         inv+40(FP), DI
+	MOVQ         rows+56(FP), R8
+
+row885:
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	MOVQ   d+48(FP), R9
+	XORQ   R10, R10
+	SUBQ   $+32, R9
+	JL     after889
+
+loop888:
+	VMOVUPS (CX)(R10*4), Y7
+	VADDPS  Y7, Y3, Y3
+	VMOVUPS 32(CX)(R10*4), Y7
+	VADDPS  Y7, Y4, Y4
+	VMOVUPS 64(CX)(R10*4), Y7
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS 96(CX)(R10*4), Y7
+	VADDPS  Y7, Y6, Y6
+	ADDQ    $+32, R10
+	SUBQ    $+32, R9
+	JGE     loop888
+
+after889:
+	ADDQ    $+32, R9
+	CMPQ    R9, $+8
+	JL      rest8870
+	VMOVUPS (CX)(R10*4), Y7
+	VADDPS  Y7, Y3, Y3
+	SUBQ    $+8, R9
+	CMPQ    R9, $+8
+	JL      rest8871
+	VMOVUPS 32(CX)(R10*4), Y7
+	VADDPS  Y7, Y4, Y4
+	SUBQ    $+8, R9
+	CMPQ    R9, $+8
+	JL      rest8872
+	VMOVUPS 64(CX)(R10*4), Y7
+	VADDPS  Y7, Y5, Y5
+	SUBQ    $+8, R9
+	CMPQ    R9, $+8
+	JL      rest8873
+	VMOVUPS 96(CX)(R10*4), Y7
+	VADDPS  Y7, Y6, Y6
+	SUBQ    $+8, R9
+	JMP     done886
+
+rest8870:
+	TESTQ      R9, R9
+	JZ         done886
+	LEAQ       masks<>+0(SB), R11
+	SHLQ       $0x02, R9
+	SUBQ       R9, R11
+	SHRQ       $0x02, R9
+	VMOVUPS    32(R11), Y7
+	VMASKMOVPS (CX)(R10*4), Y7, Y7
+	VADDPS     Y7, Y3, Y3
+	JMP        done886
+
+rest8871:
+	TESTQ      R9, R9
+	JZ         done886
+	LEAQ       masks<>+0(SB), R11
+	SHLQ       $0x02, R9
+	SUBQ       R9, R11
+	SHRQ       $0x02, R9
+	VMOVUPS    32(R11), Y7
+	VMASKMOVPS 32(CX)(R10*4), Y7, Y7
+	VADDPS     Y7, Y4, Y4
+	JMP        done886
+
+rest8872:
+	TESTQ      R9, R9
+	JZ         done886
+	LEAQ       masks<>+0(SB), R11
+	SHLQ       $0x02, R9
+	SUBQ       R9, R11
+	SHRQ       $0x02, R9
+	VMOVUPS    32(R11), Y7
+	VMASKMOVPS 64(CX)(R10*4), Y7, Y7
+	VADDPS     Y7, Y5, Y5
+	JMP        done886
+
+rest8873:
+	TESTQ      R9, R9
+	JZ         done886
+	LEAQ       masks<>+0(SB), R11
+	SHLQ       $0x02, R9
+	SUBQ       R9, R11
+	SHRQ       $0x02, R9
+	VMOVUPS    32(R11), Y7
+	VMASKMOVPS 96(CX)(R10*4), Y7, Y7
+	VADDPS     Y7, Y6, Y6
+
+done886:
+	VADDPS       Y5, Y3, Y3
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VADDPS       X4, X3, X3
+	VMOVHLPS     X3, X3, X4
+	VADDPS       X4, X3, X3
+	VMOVSHDUP    X3, X4
+	VADDPS       X4, X3, X3
+	VDIVSS       X0, X3, X3
+	VMOVSS       X3, (SI)
+	VBROADCASTSS X3, Y7
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	MOVQ         d+48(FP), R9
+	XORQ         R10, R10
+	SUBQ         $+32, R9
+	JL           after893
+
+loop892:
+	VMOVUPS     (CX)(R10*4), Y8
+	VSUBPS      Y7, Y8, Y8
+	VFMADD231PS Y8, Y8, Y3
+	VMOVUPS     32(CX)(R10*4), Y8
+	VSUBPS      Y7, Y8, Y8
+	VFMADD231PS Y8, Y8, Y4
+	VMOVUPS     64(CX)(R10*4), Y8
+	VSUBPS      Y7, Y8, Y8
+	VFMADD231PS Y8, Y8, Y5
+	VMOVUPS     96(CX)(R10*4), Y8
+	VSUBPS      Y7, Y8, Y8
+	VFMADD231PS Y8, Y8, Y6
+	ADDQ        $+32, R10
+	SUBQ        $+32, R9
+	JGE         loop892
+
+after893:
+	ADDQ        $+32, R9
+	CMPQ        R9, $+8
+	JL          rest8910
+	VMOVUPS     (CX)(R10*4), Y8
+	VSUBPS      Y7, Y8, Y8
+	VFMADD231PS Y8, Y8, Y3
+	SUBQ        $+8, R9
+	CMPQ        R9, $+8
+	JL          rest8911
+	VMOVUPS     32(CX)(R10*4), Y8
+	VSUBPS      Y7, Y8, Y8
+	VFMADD231PS Y8, Y8, Y4
+	SUBQ        $+8, R9
+	CMPQ        R9, $+8
+	JL          rest8912
+	VMOVUPS     64(CX)(R10*4), Y8
+	VSUBPS      Y7, Y8, Y8
+	VFMADD231PS Y8, Y8, Y5
+	SUBQ        $+8, R9
+	CMPQ        R9, $+8
+	JL          rest8913
+	VMOVUPS     96(CX)(R10*4), Y8
+	VSUBPS      Y7, Y8, Y8
+	VFMADD231PS Y8, Y8, Y6
+	SUBQ        $+8, R9
+	JMP         done890
+
+rest8910:
+	TESTQ       R9, R9
+	JZ          done890
+	LEAQ        masks<>+0(SB), R11
+	SHLQ        $0x02, R9
+	SUBQ        R9, R11
+	SHRQ        $0x02, R9
+	VMOVUPS     32(R11), Y8
+	VMASKMOVPS  (CX)(R10*4), Y8, Y9
+	VSUBPS      Y7, Y9, Y9
+	VANDPS      Y8, Y9, Y9
+	VFMADD231PS Y9, Y9, Y3
+	JMP         done890
+
+rest8911:
+	TESTQ       R9, R9
+	JZ          done890
+	LEAQ        masks<>+0(SB), R11
+	SHLQ        $0x02, R9
+	SUBQ        R9, R11
+	SHRQ        $0x02, R9
+	VMOVUPS     32(R11), Y8
+	VMASKMOVPS  32(CX)(R10*4), Y8, Y9
+	VSUBPS      Y7, Y9, Y9
+	VANDPS      Y8, Y9, Y9
+	VFMADD231PS Y9, Y9, Y4
+	JMP         done890
+
+rest8912:
+	TESTQ       R9, R9
+	JZ          done890
+	LEAQ        masks<>+0(SB), R11
+	SHLQ        $0x02, R9
+	SUBQ        R9, R11
+	SHRQ        $0x02, R9
+	VMOVUPS     32(R11), Y8
+	VMASKMOVPS  64(CX)(R10*4), Y8, Y9
+	VSUBPS      Y7, Y9, Y9
+	VANDPS      Y8, Y9, Y9
+	VFMADD231PS Y9, Y9, Y5
+	JMP         done890
+
+rest8913:
+	TESTQ       R9, R9
+	JZ          done890
+	LEAQ        masks<>+0(SB), R11
+	SHLQ        $0x02, R9
+	SUBQ        R9, R11
+	SHRQ        $0x02, R9
+	VMOVUPS     32(R11), Y8
+	VMASKMOVPS  96(CX)(R10*4), Y8, Y9
+	VSUBPS      Y7, Y9, Y9
+	VANDPS      Y8, Y9, Y9
+	VFMADD231PS Y9, Y9, Y6
+
+done890:
+	VADDPS       Y5, Y3, Y3
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VADDPS       X4, X3, X3
+	VMOVHLPS     X3, X3, X4
+	VADDPS       X4, X3, X3
+	VMOVSHDUP    X3, X4
+	VADDPS       X4, X3, X3
+	VDIVSS       X0, X3, X3
+	VADDSS       X1, X3, X3
+	VSQRTSS      X3, X3, X3
+	VDIVSS       X3, X2, X3
+	VMOVSS       X3, (DI)
+	VBROADCASTSS X3, Y3
+	MOVQ         d+48(FP), R9
+	XORQ         R10, R10
+	SUBQ         $+16, R9
+	JL           after896
+
+loop895:
+	VMOVUPS     (CX)(R10*4), Y4
+	VMOVUPS     (DX)(R10*4), Y5
+	VMOVUPS     (BX)(R10*4), Y6
+	VSUBPS      Y7, Y4, Y4
+	VMULPS      Y3, Y4, Y4
+	VFMADD231PS Y4, Y5, Y6
+	VMOVUPS     Y6, (AX)(R10*4)
+	VMOVUPS     32(CX)(R10*4), Y4
+	VMOVUPS     32(DX)(R10*4), Y5
+	VMOVUPS     32(BX)(R10*4), Y6
+	VSUBPS      Y7, Y4, Y4
+	VMULPS      Y3, Y4, Y4
+	VFMADD231PS Y4, Y5, Y6
+	VMOVUPS     Y6, 32(AX)(R10*4)
+	ADDQ        $+16, R10
+	SUBQ        $+16, R9
+	JGE         loop895
+
+after896:
+	ADDQ $+16, R9
+	SUBQ $+8, R9
+	JL   after898
+
+loop897:
+	VMOVUPS     (CX)(R10*4), Y4
+	VMOVUPS     (DX)(R10*4), Y5
+	VMOVUPS     (BX)(R10*4), Y6
+	VSUBPS      Y7, Y4, Y4
+	VMULPS      Y3, Y4, Y4
+	VFMADD231PS Y4, Y5, Y6
+	VMOVUPS     Y6, (AX)(R10*4)
+	ADDQ        $+8, R10
+	SUBQ        $+8, R9
+	JGE         loop897
+
+after898:
+	ADDQ        $+8, R9
+	TESTQ       R9, R9
+	JZ          end894
+	LEAQ        masks<>+0(SB), R11
+	SHLQ        $0x02, R9
+	SUBQ        R9, R11
+	SHRQ        $0x02, R9
+	VMOVUPS     32(R11), Y4
+	VMASKMOVPS  (CX)(R10*4), Y4, Y5
+	VMASKMOVPS  (DX)(R10*4), Y4, Y6
+	VMASKMOVPS  (BX)(R10*4), Y4, Y8
+	VSUBPS      Y7, Y5, Y5
+	VMULPS      Y3, Y5, Y5
+	VFMADD231PS Y5, Y6, Y8
+	VMASKMOVPS  Y8, Y4, (AX)(R10*4)
+
+end894:
+	MOVQ d+48(FP), R9
+	LEAQ (CX)(R9*4), CX
+	LEAQ (AX)(R9*4), AX
+	ADDQ $0x04, SI
+	ADDQ $0x04, DI
+	DECQ R8
+	JNZ  row885
+	VZEROUPPER
+	RET
+
+// func layerNormGradAVX2(dx *float32, dy *float32, x *float32, gain *float32, mean *float32, inv *float32, d int, rows int, size float32)
+// Requires: AVX, AVX2, FMA3
+TEXT ·layerNormGradAVX2(SB), NOSPLIT, $0-68
+	VBROADCASTSS size+64(FP), Y0
+	MOVQ         dx+0(FP), AX
+	MOVQ         dy+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         gain+24(FP), BX
+	MOVQ         mean+32(FP), SI
+	MOVQ         inv+40(FP), DI
+	MOVQ         rows+56(FP), R8
+
+row899:
+	VBROADCASTSS (SI), Y1
+	VBROADCASTSS (DI), Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	VXORPS       Y8, Y8, Y8
+	VXORPS       Y9, Y9, Y9
+	VXORPS       Y10, Y10, Y10
+	VXORPS       Y11, Y11, Y11
+	MOVQ         d+48(FP), R9
+	XORQ         R10, R10
+	SUBQ         $+32, R9
+	JL           after904
+
+loop903:
+	VMOVUPS     (DX)(R10*4), Y12
+	VMOVUPS     (BX)(R10*4), Y13
+	VMOVUPS     (CX)(R10*4), Y14
+	VORPS       Y14, Y11, Y11
+	VSUBPS      Y1, Y12, Y12
+	VMULPS      Y2, Y12, Y12
+	VMULPS      Y14, Y13, Y13
+	VADDPS      Y13, Y3, Y3
+	VFMADD231PS Y12, Y13, Y7
+	VMOVUPS     32(DX)(R10*4), Y12
+	VMOVUPS     32(BX)(R10*4), Y13
+	VMOVUPS     32(CX)(R10*4), Y14
+	VORPS       Y14, Y11, Y11
+	VSUBPS      Y1, Y12, Y12
+	VMULPS      Y2, Y12, Y12
+	VMULPS      Y14, Y13, Y13
+	VADDPS      Y13, Y4, Y4
+	VFMADD231PS Y12, Y13, Y8
+	VMOVUPS     64(DX)(R10*4), Y12
+	VMOVUPS     64(BX)(R10*4), Y13
+	VMOVUPS     64(CX)(R10*4), Y14
+	VORPS       Y14, Y11, Y11
+	VSUBPS      Y1, Y12, Y12
+	VMULPS      Y2, Y12, Y12
+	VMULPS      Y14, Y13, Y13
+	VADDPS      Y13, Y5, Y5
+	VFMADD231PS Y12, Y13, Y9
+	VMOVUPS     96(DX)(R10*4), Y12
+	VMOVUPS     96(BX)(R10*4), Y13
+	VMOVUPS     96(CX)(R10*4), Y14
+	VORPS       Y14, Y11, Y11
+	VSUBPS      Y1, Y12, Y12
+	VMULPS      Y2, Y12, Y12
+	VMULPS      Y14, Y13, Y13
+	VADDPS      Y13, Y6, Y6
+	VFMADD231PS Y12, Y13, Y10
+	ADDQ        $+32, R10
+	SUBQ        $+32, R9
+	JGE         loop903
+
+after904:
+	ADDQ        $+32, R9
+	CMPQ        R9, $+8
+	JL          rest9020
+	VMOVUPS     (DX)(R10*4), Y12
+	VMOVUPS     (BX)(R10*4), Y13
+	VMOVUPS     (CX)(R10*4), Y14
+	VORPS       Y14, Y11, Y11
+	VSUBPS      Y1, Y12, Y12
+	VMULPS      Y2, Y12, Y12
+	VMULPS      Y14, Y13, Y13
+	VADDPS      Y13, Y3, Y3
+	VFMADD231PS Y12, Y13, Y7
+	SUBQ        $+8, R9
+	CMPQ        R9, $+8
+	JL          rest9021
+	VMOVUPS     32(DX)(R10*4), Y12
+	VMOVUPS     32(BX)(R10*4), Y13
+	VMOVUPS     32(CX)(R10*4), Y14
+	VORPS       Y14, Y11, Y11
+	VSUBPS      Y1, Y12, Y12
+	VMULPS      Y2, Y12, Y12
+	VMULPS      Y14, Y13, Y13
+	VADDPS      Y13, Y4, Y4
+	VFMADD231PS Y12, Y13, Y8
+	SUBQ        $+8, R9
+	CMPQ        R9, $+8
+	JL          rest9022
+	VMOVUPS     64(DX)(R10*4), Y12
+	VMOVUPS     64(BX)(R10*4), Y13
+	VMOVUPS     64(CX)(R10*4), Y14
+	VORPS       Y14, Y11, Y11
+	VSUBPS      Y1, Y12, Y12
+	VMULPS      Y2, Y12, Y12
+	VMULPS      Y14, Y13, Y13
+	VADDPS      Y13, Y5, Y5
+	VFMADD231PS Y12, Y13, Y9
+	SUBQ        $+8, R9
+	CMPQ        R9, $+8
+	JL          rest9023
+	VMOVUPS     96(DX)(R10*4), Y12
+	VMOVUPS     96(BX)(R10*4), Y13
+	VMOVUPS     96(CX)(R10*4), Y14
+	VORPS       Y14, Y11, Y11
+	VSUBPS      Y1, Y12, Y12
+	VMULPS      Y2, Y12, Y12
+	VMULPS      Y14, Y13, Y13
+	VADDPS      Y13, Y6, Y6
+	VFMADD231PS Y12, Y13, Y10
+	SUBQ        $+8, R9
+	JMP         done901
+
+rest9020:
+	TESTQ       R9, R9
+	JZ          done901
+	LEAQ        masks<>+0(SB), R11
+	SHLQ        $0x02, R9
+	SUBQ        R9, R11
+	SHRQ        $0x02, R9
+	VMOVUPS     32(R11), Y12
+	VMASKMOVPS  (DX)(R10*4), Y12, Y13
+	VMASKMOVPS  (BX)(R10*4), Y12, Y14
+	VMASKMOVPS  (CX)(R10*4), Y12, Y12
+	VORPS       Y12, Y11, Y11
+	VSUBPS      Y1, Y13, Y13
+	VMULPS      Y2, Y13, Y13
+	VMULPS      Y12, Y14, Y14
+	VADDPS      Y14, Y3, Y3
+	VFMADD231PS Y13, Y14, Y7
+	JMP         done901
+
+rest9021:
+	TESTQ       R9, R9
+	JZ          done901
+	LEAQ        masks<>+0(SB), R11
+	SHLQ        $0x02, R9
+	SUBQ        R9, R11
+	SHRQ        $0x02, R9
+	VMOVUPS     32(R11), Y12
+	VMASKMOVPS  32(DX)(R10*4), Y12, Y13
+	VMASKMOVPS  32(BX)(R10*4), Y12, Y14
+	VMASKMOVPS  32(CX)(R10*4), Y12, Y12
+	VORPS       Y12, Y11, Y11
+	VSUBPS      Y1, Y13, Y13
+	VMULPS      Y2, Y13, Y13
+	VMULPS      Y12, Y14, Y14
+	VADDPS      Y14, Y4, Y4
+	VFMADD231PS Y13, Y14, Y8
+	JMP         done901
+
+rest9022:
+	TESTQ       R9, R9
+	JZ          done901
+	LEAQ        masks<>+0(SB), R11
+	SHLQ        $0x02, R9
+	SUBQ        R9, R11
+	SHRQ        $0x02, R9
+	VMOVUPS     32(R11), Y12
+	VMASKMOVPS  64(DX)(R10*4), Y12, Y13
+	VMASKMOVPS  64(BX)(R10*4), Y12, Y14
+	VMASKMOVPS  64(CX)(R10*4), Y12, Y12
+	VORPS       Y12, Y11, Y11
+	VSUBPS      Y1, Y13, Y13
+	VMULPS      Y2, Y13, Y13
+	VMULPS      Y12, Y14, Y14
+	VADDPS      Y14, Y5, Y5
+	VFMADD231PS Y13, Y14, Y9
+	JMP         done901
+
+rest9023:
+	TESTQ       R9, R9
+	JZ          done901
+	LEAQ        masks<>+0(SB), R11
+	SHLQ        $0x02, R9
+	SUBQ        R9, R11
+	SHRQ        $0x02, R9
+	VMOVUPS     32(R11), Y12
+	VMASKMOVPS  96(DX)(R10*4), Y12, Y13
+	VMASKMOVPS  96(BX)(R10*4), Y12, Y14
+	VMASKMOVPS  96(CX)(R10*4), Y12, Y12
+	VORPS       Y12, Y11, Y11
+	VSUBPS      Y1, Y13, Y13
+	VMULPS      Y2, Y13, Y13
+	VMULPS      Y12, Y14, Y14
+	VADDPS      Y14, Y6, Y6
+	VFMADD231PS Y13, Y14, Y10
+
+done901:
+	VPTEST       c7fffffff<>+0(SB), Y11
+	JZ           next900
+	VADDPS       Y5, Y3, Y3
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X4
+	VADDPS       X4, X3, X3
+	VMOVHLPS     X3, X3, X4
+	VADDPS       X4, X3, X3
+	VMOVSHDUP    X3, X4
+	VADDPS       X4, X3, X3
+	VDIVSS       X0, X3, X3
+	VBROADCASTSS X3, Y3
+	VADDPS       Y9, Y7, Y7
+	VADDPS       Y10, Y8, Y8
+	VADDPS       Y8, Y7, Y7
+	VEXTRACTF128 $0x01, Y7, X4
+	VADDPS       X4, X7, X7
+	VMOVHLPS     X7, X7, X4
+	VADDPS       X4, X7, X7
+	VMOVSHDUP    X7, X4
+	VADDPS       X4, X7, X7
+	VDIVSS       X0, X7, X7
+	VBROADCASTSS X7, Y4
+	MOVQ         d+48(FP), R9
+	XORQ         R10, R10
+	SUBQ         $+16, R9
+	JL           after907
+
+loop906:
+	VMOVUPS      (DX)(R10*4), Y5
+	VMOVUPS      (BX)(R10*4), Y6
+	VMOVUPS      (CX)(R10*4), Y7
+	VMOVUPS      (AX)(R10*4), Y8
+	VSUBPS       Y1, Y5, Y5
+	VMULPS       Y2, Y5, Y5
+	VFMSUB213PS  Y3, Y7, Y6
+	VFNMADD231PS Y4, Y5, Y6
+	VFMADD231PS  Y2, Y6, Y8
+	VMOVUPS      Y8, (AX)(R10*4)
+	VMOVUPS      32(DX)(R10*4), Y5
+	VMOVUPS      32(BX)(R10*4), Y6
+	VMOVUPS      32(CX)(R10*4), Y7
+	VMOVUPS      32(AX)(R10*4), Y8
+	VSUBPS       Y1, Y5, Y5
+	VMULPS       Y2, Y5, Y5
+	VFMSUB213PS  Y3, Y7, Y6
+	VFNMADD231PS Y4, Y5, Y6
+	VFMADD231PS  Y2, Y6, Y8
+	VMOVUPS      Y8, 32(AX)(R10*4)
+	ADDQ         $+16, R10
+	SUBQ         $+16, R9
+	JGE          loop906
+
+after907:
+	ADDQ $+16, R9
+	SUBQ $+8, R9
+	JL   after909
+
+loop908:
+	VMOVUPS      (DX)(R10*4), Y5
+	VMOVUPS      (BX)(R10*4), Y6
+	VMOVUPS      (CX)(R10*4), Y7
+	VMOVUPS      (AX)(R10*4), Y8
+	VSUBPS       Y1, Y5, Y5
+	VMULPS       Y2, Y5, Y5
+	VFMSUB213PS  Y3, Y7, Y6
+	VFNMADD231PS Y4, Y5, Y6
+	VFMADD231PS  Y2, Y6, Y8
+	VMOVUPS      Y8, (AX)(R10*4)
+	ADDQ         $+8, R10
+	SUBQ         $+8, R9
+	JGE          loop908
+
+after909:
+	ADDQ         $+8, R9
+	TESTQ        R9, R9
+	JZ           end905
+	LEAQ         masks<>+0(SB), R11
+	SHLQ         $0x02, R9
+	SUBQ         R9, R11
+	SHRQ         $0x02, R9
+	VMOVUPS      32(R11), Y5
+	VMASKMOVPS   (DX)(R10*4), Y5, Y6
+	VMASKMOVPS   (BX)(R10*4), Y5, Y7
+	VMASKMOVPS   (CX)(R10*4), Y5, Y8
+	VMASKMOVPS   (AX)(R10*4), Y5, Y9
+	VSUBPS       Y1, Y6, Y6
+	VMULPS       Y2, Y6, Y6
+	VFMSUB213PS  Y3, Y8, Y7
+	VFNMADD231PS Y4, Y6, Y7
+	VFMADD231PS  Y2, Y7, Y9
+	VMASKMOVPS   Y9, Y5, (AX)(R10*4)
+
+end905:
+next900:
+	MOVQ d+48(FP), R9
+	LEAQ (AX)(R9*4), AX
+	LEAQ (CX)(R9*4), CX
+	LEAQ (DX)(R9*4), DX
+	ADDQ $0x04, SI
+	ADDQ $0x04, DI
+	DECQ R8
+	JNZ  row899
+	VZEROUPPER
+	RET
+
+// func sumRowsAVX2(dst *float32, x *float32, n int, rows int, stride int)
+// Requires: AVX
+TEXT ·sumRowsAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $+32, DX
+	JL   after912
+
+loop911:
+	VMOVUPS (AX)(BX*4), Y0
+	VMOVUPS 32(AX)(BX*4), Y1
+	VMOVUPS 64(AX)(BX*4), Y2
+	VMOVUPS 96(AX)(BX*4), Y3
+	MOVQ    rows+24(FP), SI
+	MOVQ    stride+32(FP), DI
+	SHLQ    $0x02, DI
+	MOVQ    BX, R9
+	SHLQ    $0x02, R9
+	XORQ    R8, R8
+
+row913:
+	VMOVUPS (CX)(R9*1), Y4
+	VADDPS  Y4, Y0, Y0
+	VMOVUPS 32(CX)(R9*1), Y4
+	VADDPS  Y4, Y1, Y1
+	VMOVUPS 64(CX)(R9*1), Y4
+	VADDPS  Y4, Y2, Y2
+	VMOVUPS 96(CX)(R9*1), Y4
+	VADDPS  Y4, Y3, Y3
+	ADDQ    DI, R9
+	INCQ    R8
+	CMPQ    R8, SI
+	JL      row913
+	VMOVUPS Y0, (AX)(BX*4)
+	VMOVUPS Y1, 32(AX)(BX*4)
+	VMOVUPS Y2, 64(AX)(BX*4)
+	VMOVUPS Y3, 96(AX)(BX*4)
+	ADDQ    $+32, BX
+	SUBQ    $+32, DX
+	JGE     loop911
+
+after912:
+	ADDQ $+32, DX
+	SUBQ $+8, DX
+	JL   after915
+
+loop914:
+	VMOVUPS (AX)(BX*4), Y0
+	MOVQ    rows+24(FP), SI
+	MOVQ    stride+32(FP), DI
+	SHLQ    $0x02, DI
+	MOVQ    BX, R9
+	SHLQ    $0x02, R9
+	XORQ    R8, R8
+
+row916:
+	VMOVUPS (CX)(R9*1), Y1
+	VADDPS  Y1, Y0, Y0
+	ADDQ    DI, R9
+	INCQ    R8
+	CMPQ    R8, SI
+	JL      row916
+	VMOVUPS Y0, (AX)(BX*4)
+	ADDQ    $+8, BX
+	SUBQ    $+8, DX
+	JGE     loop914
+
+after915:
+	ADDQ       $+8, DX
+	TESTQ      DX, DX
+	JZ         end910
+	LEAQ       masks<>+0(SB), SI
+	SHLQ       $0x02, DX
+	SUBQ       DX, SI
+	SHRQ       $0x02, DX
+	VMOVUPS    32(SI), Y0
+	VMASKMOVPS (AX)(BX*4), Y0, Y1
+	MOVQ       rows+24(FP), DX
+	MOVQ       stride+32(FP), SI
+	SHLQ       $0x02, SI
+	MOVQ       BX, R8
+	SHLQ       $0x02, R8
+	XORQ       DI, DI
+
+row917:
+	VMASKMOVPS (CX)(R8*1), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	ADDQ       SI, R8
+	INCQ       DI
+	CMPQ       DI, DX
+	JL         row917
+	VMASKMOVPS Y1, Y0, (AX)(BX*4)
+
+end910:
+	VZEROUPPER
+	RET
+
+// func copyRowsAVX2(dst *float32, dstStride int, x *float32, n int, rows int, stride int)
+// Requires: AVX
+TEXT ·copyRowsAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ dstStride+8(FP), CX
+	MOVQ x+16(FP), DX
+	SHLQ $0x02, CX
+	MOVQ n+24(FP), BX
+	XORQ SI, SI
+	SUBQ $+32, BX
+	JL   after920
+
+loop919:
+	LEAQ (AX)(SI*4), DI
+	MOVQ rows+32(FP), R8
+	MOVQ stride+40(FP), R9
+	SHLQ $0x02, R9
+	MOVQ SI, R11
+	SHLQ $0x02, R11
+	XORQ R10, R10
+
+row921:
+	VMOVUPS (DX)(R11*1), Y0
+	VMOVUPS Y0, (DI)
+	VMOVUPS 32(DX)(R11*1), Y0
+	VMOVUPS Y0, 32(DI)
+	VMOVUPS 64(DX)(R11*1), Y0
+	VMOVUPS Y0, 64(DI)
+	VMOVUPS 96(DX)(R11*1), Y0
+	VMOVUPS Y0, 96(DI)
+	ADDQ    CX, DI
+	ADDQ    R9, R11
+	INCQ    R10
+	CMPQ    R10, R8
+	JL      row921
+	ADDQ    $+32, SI
+	SUBQ    $+32, BX
+	JGE     loop919
+
+after920:
+	ADDQ $+32, BX
+	SUBQ $+8, BX
+	JL   after923
+
+loop922:
+	LEAQ (AX)(SI*4), DI
+	MOVQ rows+32(FP), R8
+	MOVQ stride+40(FP), R9
+	SHLQ $0x02, R9
+	MOVQ SI, R11
+	SHLQ $0x02, R11
+	XORQ R10, R10
+
+row924:
+	VMOVUPS (DX)(R11*1), Y0
+	VMOVUPS Y0, (DI)
+	ADDQ    CX, DI
+	ADDQ    R9, R11
+	INCQ    R10
+	CMPQ    R10, R8
+	JL      row924
+	ADDQ    $+8, SI
+	SUBQ    $+8, BX
+	JGE     loop922
+
+after923:
+	ADDQ    $+8, BX
+	TESTQ   BX, BX
+	JZ      end918
+	LEAQ    masks<>+0(SB), DI
+	SHLQ    $0x02, BX
+	SUBQ    BX, DI
+	SHRQ    $0x02, BX
+	VMOVUPS 32(DI), Y0
+	LEAQ    (AX)(SI*4), AX
+	MOVQ    rows+32(FP), BX
+	MOVQ    stride+40(FP), DI
+	SHLQ    $0x02, DI
+	MOVQ    SI, R8
+	SHLQ    $0x02, R8
+	XORQ    SI, SI
+
+row925:
+	VMASKMOVPS (DX)(R8*1), Y0, Y1
+	VMASKMOVPS Y1, Y0, (AX)
+	ADDQ       CX, AX
+	ADDQ       DI, R8
+	INCQ       SI
+	CMPQ       SI, BX
+	JL         row925
+
+end918:
+	VZEROUPPER
+	RET
+
+// func addRowsAVX2(dst *float32, dstStride int, x *float32, n int, rows int, stride int)
+// Requires: AVX
+TEXT ·addRowsAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ dstStride+8(FP), CX
+	MOVQ x+16(FP), DX
+	SHLQ $0x02, CX
+	MOVQ n+24(FP), BX
+	XORQ SI, SI
+	SUBQ $+32, BX
+	JL   after928
+
+loop927:
+	LEAQ (AX)(SI*4), DI
+	MOVQ rows+32(FP), R8
+	MOVQ stride+40(FP), R9
+	SHLQ $0x02, R9
+	MOVQ SI, R11
+	SHLQ $0x02, R11
+	XORQ R10, R10
+
+row929:
+	VMOVUPS (DX)(R11*1), Y0
+	VMOVUPS (DI), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, (DI)
+	VMOVUPS 32(DX)(R11*1), Y0
+	VMOVUPS 32(DI), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, 32(DI)
+	VMOVUPS 64(DX)(R11*1), Y0
+	VMOVUPS 64(DI), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, 64(DI)
+	VMOVUPS 96(DX)(R11*1), Y0
+	VMOVUPS 96(DI), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, 96(DI)
+	ADDQ    CX, DI
+	ADDQ    R9, R11
+	INCQ    R10
+	CMPQ    R10, R8
+	JL      row929
+	ADDQ    $+32, SI
+	SUBQ    $+32, BX
+	JGE     loop927
+
+after928:
+	ADDQ $+32, BX
+	SUBQ $+8, BX
+	JL   after931
+
+loop930:
+	LEAQ (AX)(SI*4), DI
+	MOVQ rows+32(FP), R8
+	MOVQ stride+40(FP), R9
+	SHLQ $0x02, R9
+	MOVQ SI, R11
+	SHLQ $0x02, R11
+	XORQ R10, R10
+
+row932:
+	VMOVUPS (DX)(R11*1), Y0
+	VMOVUPS (DI), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ    CX, DI
+	ADDQ    R9, R11
+	INCQ    R10
+	CMPQ    R10, R8
+	JL      row932
+	ADDQ    $+8, SI
+	SUBQ    $+8, BX
+	JGE     loop930
+
+after931:
+	ADDQ    $+8, BX
+	TESTQ   BX, BX
+	JZ      end926
+	LEAQ    masks<>+0(SB), DI
+	SHLQ    $0x02, BX
+	SUBQ    BX, DI
+	SHRQ    $0x02, BX
+	VMOVUPS 32(DI), Y0
+	LEAQ    (AX)(SI*4), AX
+	MOVQ    rows+32(FP), BX
+	MOVQ    stride+40(FP), DI
+	SHLQ    $0x02, DI
+	MOVQ    SI, R8
+	SHLQ    $0x02, R8
+	XORQ    SI, SI
+
+row933:
+	VMASKMOVPS (DX)(R8*1), Y0, Y1
+	VMASKMOVPS (AX), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)
+	ADDQ       CX, AX
+	ADDQ       DI, R8
+	INCQ       SI
+	CMPQ       SI, BX
+	JL         row933
+
+end926:
+	VZEROUPPER
+	RET
+
+// func normGainsAVX2(dgain *float32, dshift *float32, dy *float32, x *float32, n int, mean *float32, inv *float32, rows int, stride int)
+// Requires: AVX, FMA3
+TEXT ·normGainsAVX2(SB), NOSPLIT, $0-72
+	MOVQ   dgain+0(FP), AX
+	MOVQ   dshift+8(FP), CX
+	MOVQ   dy+16(FP), DX
+	MOVQ   x+24(FP), BX
+	MOVQ   mean+40(FP), SI
+	MOVQ   inv+48(FP), DI
+	VXORPS Y0, Y0, Y0
+	MOVQ   n+32(FP), R8
+	XORQ   R9, R9
+	SUBQ   $+32, R8
+	JL     after936
+
+loop935:
+	VMOVUPS (AX)(R9*4), Y1
+	VMOVUPS (CX)(R9*4), Y5
+	VMOVUPS 32(AX)(R9*4), Y2
+	VMOVUPS 32(CX)(R9*4), Y6
+	VMOVUPS 64(AX)(R9*4), Y3
+	VMOVUPS 64(CX)(R9*4), Y7
+	VMOVUPS 96(AX)(R9*4), Y4
+	VMOVUPS 96(CX)(R9*4), Y8
+	MOVQ    rows+56(FP), R10
+	MOVQ    stride+64(FP), R11
+	SHLQ    $0x02, R11
+	MOVQ    R9, R13
+	SHLQ    $0x02, R13
+	XORQ    R12, R12
+
+row937:
+	VBROADCASTSS (SI)(R12*4), Y9
+	VBROADCASTSS (DI)(R12*4), Y10
+	VMOVUPS      (BX)(R13*1), Y11
+	VMOVUPS      (DX)(R13*1), Y12
+	VSUBPS       Y9, Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VCMPPS       $0x04, Y12, Y0, Y13
+	VANDPS       Y13, Y11, Y11
+	VADDPS       Y12, Y5, Y5
+	VFMADD231PS  Y12, Y11, Y1
+	VMOVUPS      32(BX)(R13*1), Y11
+	VMOVUPS      32(DX)(R13*1), Y12
+	VSUBPS       Y9, Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VCMPPS       $0x04, Y12, Y0, Y13
+	VANDPS       Y13, Y11, Y11
+	VADDPS       Y12, Y6, Y6
+	VFMADD231PS  Y12, Y11, Y2
+	VMOVUPS      64(BX)(R13*1), Y11
+	VMOVUPS      64(DX)(R13*1), Y12
+	VSUBPS       Y9, Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VCMPPS       $0x04, Y12, Y0, Y13
+	VANDPS       Y13, Y11, Y11
+	VADDPS       Y12, Y7, Y7
+	VFMADD231PS  Y12, Y11, Y3
+	VMOVUPS      96(BX)(R13*1), Y11
+	VMOVUPS      96(DX)(R13*1), Y12
+	VSUBPS       Y9, Y11, Y11
+	VMULPS       Y10, Y11, Y11
+	VCMPPS       $0x04, Y12, Y0, Y9
+	VANDPS       Y9, Y11, Y11
+	VADDPS       Y12, Y8, Y8
+	VFMADD231PS  Y12, Y11, Y4
+	ADDQ         R11, R13
+	INCQ         R12
+	CMPQ         R12, R10
+	JL           row937
+	VMOVUPS      Y1, (AX)(R9*4)
+	VMOVUPS      Y5, (CX)(R9*4)
+	VMOVUPS      Y2, 32(AX)(R9*4)
+	VMOVUPS      Y6, 32(CX)(R9*4)
+	VMOVUPS      Y3, 64(AX)(R9*4)
+	VMOVUPS      Y7, 64(CX)(R9*4)
+	VMOVUPS      Y4, 96(AX)(R9*4)
+	VMOVUPS      Y8, 96(CX)(R9*4)
+	ADDQ         $+32, R9
+	SUBQ         $+32, R8
+	JGE          loop935
+
+after936:
+	ADDQ $+32, R8
+	SUBQ $+8, R8
+	JL   after939
+
+loop938:
+	VMOVUPS (AX)(R9*4), Y1
+	VMOVUPS (CX)(R9*4), Y2
+	MOVQ    rows+56(FP), R10
+	MOVQ    stride+64(FP), R11
+	SHLQ    $0x02, R11
+	MOVQ    R9, R13
+	SHLQ    $0x02, R13
+	XORQ    R12, R12
+
+row940:
+	VBROADCASTSS (SI)(R12*4), Y3
+	VBROADCASTSS (DI)(R12*4), Y4
+	VMOVUPS      (BX)(R13*1), Y5
+	VMOVUPS      (DX)(R13*1), Y6
+	VSUBPS       Y3, Y5, Y5
+	VMULPS       Y4, Y5, Y5
+	VCMPPS       $0x04, Y6, Y0, Y3
+	VANDPS       Y3, Y5, Y5
+	VADDPS       Y6, Y2, Y2
+	VFMADD231PS  Y6, Y5, Y1
+	ADDQ         R11, R13
+	INCQ         R12
+	CMPQ         R12, R10
+	JL           row940
+	VMOVUPS      Y1, (AX)(R9*4)
+	VMOVUPS      Y2, (CX)(R9*4)
+	ADDQ         $+8, R9
+	SUBQ         $+8, R8
+	JGE          loop938
+
+after939:
+	ADDQ       $+8, R8
+	TESTQ      R8, R8
+	JZ         end934
+	LEAQ       masks<>+0(SB), R10
+	SHLQ       $0x02, R8
+	SUBQ       R8, R10
+	SHRQ       $0x02, R8
+	VMOVUPS    32(R10), Y1
+	VMASKMOVPS (AX)(R9*4), Y1, Y2
+	VMASKMOVPS (CX)(R9*4), Y1, Y3
+	MOVQ       rows+56(FP), R8
+	MOVQ       stride+64(FP), R10
+	SHLQ       $0x02, R10
+	MOVQ       R9, R12
+	SHLQ       $0x02, R12
+	XORQ       R11, R11
+
+row941:
+	VBROADCASTSS (SI)(R11*4), Y4
+	VBROADCASTSS (DI)(R11*4), Y5
+	VMASKMOVPS   (BX)(R12*1), Y1, Y6
+	VMASKMOVPS   (DX)(R12*1), Y1, Y7
+	VSUBPS       Y4, Y6, Y6
+	VMULPS       Y5, Y6, Y6
+	VCMPPS       $0x04, Y7, Y0, Y4
+	VANDPS       Y4, Y6, Y6
+	VADDPS       Y7, Y3, Y3
+	VFMADD231PS  Y7, Y6, Y2
+	ADDQ         R10, R12
+	INCQ         R11
+	CMPQ         R11, R8
+	JL           row941
+	VMASKMOVPS   Y2, Y1, (AX)(R9*4)
+	VMASKMOVPS   Y3, Y1, (CX)(R9*4)
+
+end934:
 	VZEROUPPER
 	RET
 
@@ -15918,7 +20175,7 @@ TEXT ·fmaLoopAVX512(SB), NOSPLIT, $0-8
 	VMOVUPS      Z1, Z12
 	VMOVUPS      Z1, Z13
 
-loop732:
+loop942:
 	VFMADD213PS Z1, Z0, Z2
 	VFMADD213PS Z1, Z0, Z3
 	VFMADD213PS Z1, Z0, Z4
@@ -15944,7 +20201,7 @@ loop732:
 	VFMADD213PS Z1, Z0, Z12
 	VFMADD213PS Z1, Z0, Z13
 	SUBQ        $0x01, AX
-	JNZ         loop732
+	JNZ         loop942
 	VZEROUPPER
 	RET
 
@@ -15967,7 +20224,7 @@ TEXT ·fmaLoopAVX2(SB), NOSPLIT, $0-8
 	VMOVUPS      Y1, Y12
 	VMOVUPS      Y1, Y13
 
-loop733:
+loop943:
 	VFMADD213PS Y1, Y0, Y2
 	VFMADD213PS Y1, Y0, Y3
 	VFMADD213PS Y1, Y0, Y4
@@ -15993,6 +20250,6 @@ loop733:
 	VFMADD213PS Y1, Y0, Y12
 	VFMADD213PS Y1, Y0, Y13
 	SUBQ        $0x01, AX
-	JNZ         loop733
+	JNZ         loop943
 	VZEROUPPER
 	RET

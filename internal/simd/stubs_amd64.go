@@ -28,6 +28,9 @@ func axpyAVX512(a float32, x, y *float32, n int)
 func scaleAVX512(dst *float32, a float32, x *float32, n int)
 
 //go:noescape
+func scaleShiftAVX512(dst *float32, a float32, x *float32, b float32, n int)
+
+//go:noescape
 func addAVX512(dst, x, y *float32, n int)
 
 //go:noescape
@@ -113,6 +116,9 @@ func axpyAVX2(a float32, x, y *float32, n int)
 
 //go:noescape
 func scaleAVX2(dst *float32, a float32, x *float32, n int)
+
+//go:noescape
+func scaleShiftAVX2(dst *float32, a float32, x *float32, b float32, n int)
 
 //go:noescape
 func addAVX2(dst, x, y *float32, n int)
@@ -220,3 +226,98 @@ func fmaLoopAVX512(n int)
 
 //go:noescape
 func fmaLoopAVX2(n int)
+
+func dropoutAVX512(dst, x *float32, n int, key uint64, threshold uint32, keep float32)
+
+//go:noescape
+func dropoutAddAVX512(dst, x, y *float32, n int, key uint64, threshold uint32, keep float32)
+
+//go:noescape
+func dropoutAVX2(dst, x *float32, n int, key uint64, threshold uint32, keep float32)
+
+//go:noescape
+func dropoutAddAVX2(dst, x, y *float32, n int, key uint64, threshold uint32, keep float32)
+
+//go:noescape
+func reluAVX512(dst, x *float32, n int)
+
+//go:noescape
+func reluGradAVX512(dx, dy, x *float32, n int)
+
+//go:noescape
+func softmaxGradAVX512(dx, dy, y *float32, n int, mean float32)
+
+//go:noescape
+func normAVX512(dst, x, gain, shift *float32, n int, mean, inv float32)
+
+//go:noescape
+func normGradAVX512(dx, dy, x, gain *float32, n int, mean, inv, flat, along float32)
+
+//go:noescape
+func softmaxMeanAVX512(dy, y *float32, n int) float32
+
+//go:noescape
+func sumSquaresAboutAVX512(x *float32, n int, mean float32) float32
+
+//go:noescape
+func normSumsAVX512(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)
+
+//go:noescape
+func normGainsAVX512(dgain, dshift, dy, x *float32, n int, mean, inv *float32, rows, stride int)
+
+//go:noescape
+func sumRowsAVX512(dst, x *float32, n, rows, stride int)
+
+//go:noescape
+func reluAVX2(dst, x *float32, n int)
+
+//go:noescape
+func reluGradAVX2(dx, dy, x *float32, n int)
+
+//go:noescape
+func softmaxGradAVX2(dx, dy, y *float32, n int, mean float32)
+
+//go:noescape
+func normAVX2(dst, x, gain, shift *float32, n int, mean, inv float32)
+
+//go:noescape
+func normGradAVX2(dx, dy, x, gain *float32, n int, mean, inv, flat, along float32)
+
+//go:noescape
+func softmaxMeanAVX2(dy, y *float32, n int) float32
+
+//go:noescape
+func sumSquaresAboutAVX2(x *float32, n int, mean float32) float32
+
+//go:noescape
+func normSumsAVX2(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)
+
+//go:noescape
+func normGainsAVX2(dgain, dshift, dy, x *float32, n int, mean, inv *float32, rows, stride int)
+
+//go:noescape
+func sumRowsAVX2(dst, x *float32, n, rows, stride int)
+
+//go:noescape
+func copyRowsAVX512(dst *float32, dstStride int, x *float32, n, rows, stride int)
+
+//go:noescape
+func addRowsAVX512(dst *float32, dstStride int, x *float32, n, rows, stride int)
+
+//go:noescape
+func copyRowsAVX2(dst *float32, dstStride int, x *float32, n, rows, stride int)
+
+//go:noescape
+func addRowsAVX2(dst *float32, dstStride int, x *float32, n, rows, stride int)
+
+//go:noescape
+func layerNormAVX512(dst, x, gain, shift, mean, inv *float32, d, rows int, size, eps float32)
+
+//go:noescape
+func layerNormAVX2(dst, x, gain, shift, mean, inv *float32, d, rows int, size, eps float32)
+
+//go:noescape
+func layerNormGradAVX512(dx, dy, x, gain, mean, inv *float32, d, rows int, size float32)
+
+//go:noescape
+func layerNormGradAVX2(dx, dy, x, gain, mean, inv *float32, d, rows int, size float32)

@@ -159,7 +159,8 @@ func (s isa) keep(m mask, v reg.VecVirtual) {
 	}
 }
 
-// Predicates of compare. That of notLess holds where an operand is NaN.
+// Predicates of compare. Those of notEqual and notLess hold where an operand is
+// NaN.
 const (
 	unordered = 3
 	notEqual  = 4
@@ -312,38 +313,49 @@ func (st stream) at(base reg.GPVirtual, i int) Mem {
 // each calls body to write the code for vector i of a step of unroll vectors,
 // then for single vectors and then for what is left, which m selects.
 func (st stream) each(unroll int, body func(i int, m *mask)) {
+	st.blocks(unroll, func(vectors int, m *mask) {
+		for i := range vectors {
+			body(i, m)
+		}
+	})
+}
+
+// blocks is each for code that treats the vectors of a step together.
+func (st stream) blocks(most int, body func(vectors int, m *mask)) {
 	end := label("end")
-	if unroll > 1 {
-		st.steps(unroll, body)
+	if most > 1 {
+		st.steps(most, body)
 	}
 	st.steps(1, body)
 	TESTQ(st.n, st.n)
 	JZ(LabelRef(end))
 	m := st.s.firstLanes(st.n)
-	body(0, &m)
+	body(1, &m)
 	Label(end)
 }
 
-func (st stream) steps(u int, body func(i int, m *mask)) {
+func (st stream) steps(vectors int, body func(vectors int, m *mask)) {
 	loop, after := label("loop"), label("after")
-	SUBQ(I32(u*st.s.lanes), st.n)
+	SUBQ(I32(vectors*st.s.lanes), st.n)
 	JL(LabelRef(after))
 	Label(loop)
-	for i := range u {
-		body(i, nil)
-	}
-	ADDQ(I32(u*st.s.lanes), st.index)
-	SUBQ(I32(u*st.s.lanes), st.n)
+	body(vectors, nil)
+	ADDQ(I32(vectors*st.s.lanes), st.index)
+	SUBQ(I32(vectors*st.s.lanes), st.n)
 	JGE(LabelRef(loop))
 	Label(after)
-	ADDQ(I32(u*st.s.lanes), st.n)
+	ADDQ(I32(vectors*st.s.lanes), st.n)
 }
 
 // inLanes calls body so that vector i of the slice goes to accumulator
 // i % count, including the last, incomplete vector.
 func (st stream) inLanes(count int, body func(i int, m *mask)) {
 	done, rest := label("done"), label("rest")
-	st.steps(count, body)
+	st.steps(count, func(_ int, m *mask) {
+		for i := range count {
+			body(i, m)
+		}
+	})
 	for i := range count {
 		CMPQ(st.n, I32(st.s.lanes))
 		JL(LabelRef(rest + fmt.Sprint(i)))

@@ -30,6 +30,18 @@ func linear(s isa) {
 	})
 	s.end()
 
+	s.begin("scaleShift", "func(dst *float32, a float32, x *float32, b float32, n int)")
+	dst, a, x = pointer("dst"), s.broadcast("a"), pointer("x")
+	b := s.broadcast("b")
+	st = s.along("n")
+	st.each(4, func(i int, m *mask) {
+		xi := s.vec()
+		s.load(st.at(x, i), m, xi)
+		VFMADD213PS(b, a, xi)
+		s.store(xi, m, st.at(dst, i))
+	})
+	s.end()
+
 	s.threes("add", func(x, y, _ reg.VecVirtual) { VADDPS(y, x, x) })
 	s.threes("mul", func(x, y, _ reg.VecVirtual) { VMULPS(y, x, x) })
 	s.threes("mulAdd", func(x, y, dst reg.VecVirtual) { VFMADD213PS(dst, y, x) })

@@ -26,6 +26,12 @@ func main() {
 		strips(s)
 		additiveTiles(s)
 		adam(s)
+		dropouts(s)
+		layers(s)
+		norms(s)
+		layerNorm(s)
+		layerNormGrad(s)
+		columns(s)
 	}
 	for _, s := range []isa{avx512, avx2} { // for measuring only
 		fmaLoop(s)

@@ -202,11 +202,11 @@ func hide(s isa) {
 	st := s.along("n")
 	// A mask in AVX-512 reaches the bytes as well. AVX2 has none for bytes, and
 	// takes whole vectors only: the caller does the rest.
-	st.steps(1, func(i int, _ *mask) {
+	st.steps(1, func(int, *mask) {
 		flags := s.vec()
 		VPMOVZXBD(Mem{Base: seen, Index: st.index, Scale: 1}, flags)
 		v := s.vec()
-		VMOVUPS(st.at(x, i), v)
+		VMOVUPS(st.at(x, 0), v)
 		var hidden mask
 		if s.lanes == 16 {
 			hidden.k = K()
@@ -215,7 +215,7 @@ func hide(s isa) {
 			hidden.y = s.vec()
 			VPCMPEQD(none, flags, hidden.y)
 		}
-		VMOVUPS(s.blend(hidden, lowest, v), st.at(x, i))
+		VMOVUPS(s.blend(hidden, lowest, v), st.at(x, 0))
 	})
 	s.end()
 }

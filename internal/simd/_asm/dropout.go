@@ -1,0 +1,206 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// golden is the step of SplitMix64; see Mix64 in package simd.
+const golden = 0x9e3779b97f4a7c15
+
+// dropouts writes dropout and dropoutAdd.
+func dropouts(s isa) {
+	s.begin("dropout", "func(dst, x *float32, n int, key uint64, threshold uint32, keep float32)")
+	dst, x := pointer("dst"), pointer("x")
+	keep := s.broadcast("keep")
+	d := s.draws()
+	st := s.along("n")
+	st.each(1, func(i int, m *mask) {
+		v := s.vec()
+		s.load(st.at(x, i), m, v)
+		low := d.next()
+		if s.lanes == 16 {
+			VMULPS_Z(keep, v, low.k, v)
+		} else {
+			VMULPS(keep, v, v)
+			VANDNPS(v, low.y, v)
+		}
+		s.store(v, m, st.at(dst, i))
+	})
+	s.end()
+
+	s.begin("dropoutAdd", "func(dst, x, y *float32, n int, key uint64, threshold uint32, keep float32)")
+	dst, x, y := pointer("dst"), pointer("x"), pointer("y")
+	keep = s.broadcast("keep")
+	d = s.draws()
+	st = s.along("n")
+	st.each(1, func(i int, m *mask) {
+		v, sum := s.vec(), s.vec()
+		s.load(st.at(x, i), m, v)
+		s.load(st.at(y, i), m, sum)
+		VMULPS(keep, sum, sum) // rounded before it is added, as in generic Go
+		low := d.next()
+		if s.lanes == 16 {
+			VADDPS(sum, v, low.k, v)
+		} else {
+			VADDPS(sum, v, sum)
+			v = s.blend(low, v, sum)
+		}
+		s.store(v, m, st.at(dst, i))
+	})
+	s.end()
+}
+
+// draws are the next numbers of a random stream. They take two vectors, whose
+// lanes are twice as wide as those of floats.
+type draws struct {
+	s         isa
+	state     [2]reg.VecVirtual
+	step      Op
+	threshold reg.VecVirtual
+	mix       [2]factor
+}
+
+func (s isa) draws() *draws {
+	d := &draws{s: s, state: [2]reg.VecVirtual{s.vec(), s.vec()}}
+	// Which draws the lanes hold: for AVX2 those that a shuffle, which works on
+	// either half of a vector, brings into order.
+	lanes := [2][]uint64{{0, 1, 2, 3, 4, 5, 6, 7}, {8, 9, 10, 11, 12, 13, 14, 15}}
+	if s.lanes == 8 {
+		lanes = [2][]uint64{{0, 1, 4, 5}, {2, 3, 6, 7}}
+	}
+	key := s.vec()
+	if s.lanes == 16 {
+		VPBROADCASTQ(pointer("key"), key)
+	} else {
+		x := XMM()
+		VMOVQ(pointer("key"), x)
+		VPBROADCASTQ(x, key)
+	}
+	for i, v := range d.state {
+		for j := range lanes[i] {
+			lanes[i][j] *= golden
+		}
+		VPADDQ(wide(lanes[i]...), key, v)
+	}
+	step := uint64(s.lanes)
+	d.step = s.held(wide(step * golden))
+	d.mix = [2]factor{s.factor(0xbf58476d1ce4e5b9), s.factor(0x94d049bb133111eb)}
+	t := Load(Param("threshold"), GP32()).(reg.GPVirtual)
+	if s.lanes == 16 {
+		SHLQ(U8(32), t.As64())
+		d.threshold = s.vec()
+		VPBROADCASTQ(t.As64(), d.threshold)
+	} else {
+		XORL(I32(math.MinInt32), t)
+		x := XMM()
+		VMOVD(t, x)
+		d.threshold = s.vec()
+		VPBROADCASTD(x, d.threshold)
+	}
+	return d
+}
+
+// next draws for a vector of floats. The mask is of those to keep with AVX-512,
+// of those to drop with AVX2: each is what its instructions can use.
+func (d *draws) next() mask {
+	var z [2]reg.VecVirtual
+	for i, state := range d.state {
+		z[i] = d.mixed(state)
+		VPADDQ(d.step, state, state)
+	}
+	if d.s.lanes == 16 {
+		// All 64 bits are compared instead of the upper half, to the same effect.
+		low, high := K(), K()
+		VPCMPUQ(U8(notLess), d.threshold, z[0], low)
+		VPCMPUQ(U8(notLess), d.threshold, z[1], high)
+		KUNPCKBW(low, high, low)
+		return mask{k: low}
+	}
+	v := YMM()
+	VSHUFPS(U8(0xdd), z[1], z[0], v) // the upper halves of all lanes
+	VPXOR(constant(signBit), v, v)   // for there is no comparison without a sign
+	VPCMPGTD(v, d.threshold, v)
+	return mask{y: v}
+}
+
+// mixed returns Mix64 of the lanes of x.
+func (d *draws) mixed(x reg.VecVirtual) reg.VecVirtual {
+	s, z, t := d.s, d.s.vec(), d.s.vec()
+	s.shiftXor(30, x, t, z)
+	d.mix[0].times(z)
+	s.shiftXor(27, z, t, z)
+	d.mix[1].times(z)
+	s.shiftXor(31, z, t, z)
+	return z
+}
+
+// shiftXor sets dst to x ^ x>>n.
+func (s isa) shiftXor(n uint8, x, t, dst reg.VecVirtual) {
+	VPSRLQ(U8(n), x, t)
+	if s.lanes == 16 {
+		VPXORQ(t, x, dst)
+	} else {
+		VPXOR(t, x, dst)
+	}
+}
+
+// A factor is a constant of 64 bits to multiply by.
+type factor struct {
+	s         isa
+	low, high Op // all of it, and its upper half shifted down
+}
+
+func (s isa) factor(c uint64) factor {
+	f := factor{s: s, low: s.held(wide(c))}
+	if s.lanes == 8 {
+		f.high = wide(c >> 32)
+	}
+	return f
+}
+
+// times multiplies x by the factor, modulo 2⁶⁴. AVX2 only knows how to multiply
+// halves.
+func (f factor) times(x reg.VecVirtual) {
+	if f.s.lanes == 16 {
+		VPMULLQ(f.low, x, x)
+		return
+	}
+	cross, upper := YMM(), YMM()
+	VPMULUDQ(f.high, x, cross)
+	VPSRLQ(U8(32), x, upper)
+	VPMULUDQ(f.low, upper, upper)
+	VPADDQ(upper, cross, cross)
+	VPSLLQ(U8(32), cross, cross)
+	VPMULUDQ(f.low, x, x)
+	VPADDQ(cross, x, x)
+}
+
+// held returns a constant as an operand: for AVX-512, in a register.
+func (s isa) held(m Mem) Op {
+	if s.lanes == 8 {
+		return m
+	}
+	v := s.vec()
+	VMOVUPS(m, v)
+	return v
+}
+
+// wide returns eight lanes of 64 bits in memory: the numbers given, over and
+// over.
+func wide(x ...uint64) Mem {
+	name := fmt.Sprintf("w%016x_%d", x[len(x)-1], len(x))
+	if m, ok := constants[name]; ok {
+		return m
+	}
+	m := GLOBL(name, RODATA|NOPTR)
+	for i := range 8 {
+		DATA(8*i, U64(x[i%len(x)]))
+	}
+	constants[name] = m
+	return m
+}

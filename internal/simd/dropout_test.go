@@ -1,0 +1,56 @@
+package simd
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// The numbers are fixed for good: models are trained again from their seeds.
+func TestDraw(t *testing.T) {
+	const key = 0x0123456789abcdef
+	for i, want := range map[int]uint32{
+		0: 0xb2c058e4, 1: 0x157a3807, 2: 0xd573529b, 3: 0x2f90b72e, 15: 0x380e8b5c,
+		16: 0xd7ebcca1, 17: 0x2ab8c4e3, 1 << 20: 0xf3af7ad1,
+	} {
+		if got := Draw(key, i); got != want {
+			t.Errorf("draw %d is %#x, want %#x", i, got, want)
+		}
+	}
+}
+
+func TestDropout(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(41, 42))
+		for _, n := range lengths {
+			key, first, keep := r.Uint64(), r.IntN(1<<20), r.Float32()
+			// Thresholds at the ends, and at a draw, which is kept.
+			for _, threshold := range []uint32{0, 1, 1 << 30, 1 << 31, 3 << 30, math.MaxUint32, Draw(key, first+n/2)} {
+				dst, x, y := newGuarded(r, n), newGuarded(r, n), newGuarded(r, n)
+				if n > 3 {
+					y.x[n-1], y.x[n/2] = float32(math.NaN()), float32(math.Inf(1))
+				}
+				want, sum := make([]float32, n), clone(x.x)
+				for i, v := range y.x {
+					if Draw(key, first+i) >= threshold {
+						want[i] = keep * v
+						sum[i] += float32(keep * v)
+					}
+				}
+				Dropout(dst.x, y.x, key, first, threshold, keep)
+				if !same(dst.x, want) || !dst.intact() {
+					t.Fatalf("Dropout: wrong at length %d with threshold %#x", n, threshold)
+				}
+				DropoutAdd(dst.x, x.x, y.x, key, first, threshold, keep)
+				if !same(dst.x, sum) || !dst.intact() {
+					t.Fatalf("DropoutAdd: wrong at length %d with threshold %#x", n, threshold)
+				}
+				DropoutAdd(x.x, x.x, y.x, key, first, threshold, keep)
+				Dropout(y.x, y.x, key, first, threshold, keep)
+				if !same(x.x, sum) || !same(y.x, want) || !x.intact() || !y.intact() {
+					t.Fatalf("wrong in place at length %d with threshold %#x", n, threshold)
+				}
+			}
+		}
+	})
+}

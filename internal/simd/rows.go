@@ -1,0 +1,65 @@
+package simd
+
+// The functions below treat rows of a matrix, of which neighbours start a stride
+// apart. They are made for rows of a few vectors, where a call for each would
+// take longer than its work.
+
+// SumRows sets dst[j] += x[r·stride+j] for the given number of rows, one after
+// the other.
+func SumRows(dst, x []float32, rows, stride int) {
+	inBlocks(rows, len(dst), func(r0, r1, j0, j1 int) {
+		sumRows(dst[j0:j1], x[r0*stride+j0:(r1-1)*stride+j1], r1-r0, stride)
+	})
+}
+
+// CopyRows sets dst[r·dstStride+j] = x[r·stride+j] for rows of the given number
+// of columns. dst and x must not overlap.
+func CopyRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
+	if small(rows, cols) {
+		copyRows(dst[:(rows-1)*dstStride+cols], dstStride, x[:(rows-1)*stride+cols], stride, rows, cols)
+		return
+	}
+	eachRows(dst, dstStride, x, stride, rows, cols, copyRows)
+}
+
+// AddRows sets dst[r·dstStride+j] += x[r·stride+j] likewise. The rows of dst must
+// not overlap.
+func AddRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
+	if small(rows, cols) {
+		addRows(dst[:(rows-1)*dstStride+cols], dstStride, x[:(rows-1)*stride+cols], stride, rows, cols)
+		return
+	}
+	eachRows(dst, dstStride, x, stride, rows, cols, addRows)
+}
+
+// eachRows cuts the rows of two matrices into blocks of a size that a kernel may
+// be given.
+func eachRows(dst []float32, dstStride int, x []float32, stride, rows, cols int, do func(dst []float32, dstStride int, x []float32, stride, rows, cols int)) {
+	inBlocks(rows, cols, func(r0, r1, j0, j1 int) {
+		d, s := dst[r0*dstStride+j0:(r1-1)*dstStride+j1], x[r0*stride+j0:(r1-1)*stride+j1]
+		do(d, dstStride, s, stride, r1-r0, j1-j0)
+	})
+}
+
+// A kernel may be given so many columns, and so many elements in all.
+const (
+	mostCols  = 1 << 10
+	mostBlock = 1 << 14
+)
+
+// small reports whether a matrix may be given to a kernel as it is.
+func small(rows, cols int) bool {
+	return rows > 0 && cols > 0 && cols <= mostCols && rows <= mostBlock/cols
+}
+
+// inBlocks cuts a matrix into blocks that a kernel may be given.
+func inBlocks(rows, cols int, do func(r0, r1, j0, j1 int)) {
+	for j := 0; j < cols; j += mostCols {
+		width := min(mostCols, cols-j)
+		for r := 0; r < rows; {
+			r1 := min(r+mostBlock/width, rows)
+			do(r, r1, j, j+width)
+			r = r1
+		}
+	}
+}
