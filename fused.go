@@ -73,12 +73,12 @@ func fused(t *tensor.Tape, f form, q, k, v, out heads, d dims, o *Options) (weig
 	}
 	rows := d.B * d.H * d.Lq
 	st := flash.Stats{Shift: t.Floats(rows), Inverse: t.Floats(rows)}
-	flash.Forward(a, out.in(out.x.Data()), st)
-
+	var asked []float32
 	if o.Weights || o.Observe != nil {
 		weights = t.Make(d.B, d.H, d.Lq, d.Lk)
-		flash.Weights(a, st, weights.Data())
+		asked = weights.Data()
 	}
+	flash.Forward(a, out.in(out.x.Data()), st, asked)
 	if !t.Needs(q.x, k.x, v.x, f.w, o.Bias) {
 		return weights
 	}

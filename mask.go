@@ -24,8 +24,9 @@ type rule interface {
 	span(d dims, b, h, i int) (lo, hi int)
 	// holes reports whether the rule hides keys inside of its spans. Then show
 	// sets seen[j] to whether key j of [lo, hi) is seen, and hide sets it to
-	// false where it is not.
+	// false where it is not. If the rule has that in memory, view returns it.
 	holes() bool
+	view(d dims, b, h, i int) []bool
 	show(d dims, b, h, i, lo, hi int, seen []bool)
 	hide(d dims, b, h, i, lo, hi int, seen []bool)
 }
@@ -34,6 +35,7 @@ type rule interface {
 type intervals struct{}
 
 func (intervals) holes() bool                              { return false }
+func (intervals) view(_ dims, _, _, _ int) []bool          { return nil }
 func (intervals) show(_ dims, _, _, _, _, _ int, _ []bool) {}
 func (intervals) hide(_ dims, _, _, _, _, _ int, _ []bool) {}
 
@@ -209,12 +211,15 @@ func (a allow) check(op string, d dims) {
 func (allow) span(d dims, _, _, _ int) (lo, hi int) { return 0, d.Lk }
 func (allow) holes() bool                           { return true }
 
+func (a allow) view(d dims, b, h, i int) []bool {
+	if at, step := a.row(d, b, h, i); step == 1 {
+		return a.seen[at:][:d.Lk]
+	}
+	return nil
+}
+
 func (a allow) show(d dims, b, h, i, lo, hi int, seen []bool) {
 	at, step := a.row(d, b, h, i)
-	if step == 1 {
-		copy(seen[lo:hi], a.seen[at+lo:])
-		return
-	}
 	for j := lo; j < hi; j++ {
 		seen[j] = a.seen[at+j*step]
 	}
@@ -269,6 +274,8 @@ func (allowFunc) check(string, dims)                    {}
 func (allowFunc) span(d dims, _, _, _ int) (lo, hi int) { return 0, d.Lk }
 func (allowFunc) holes() bool                           { return true }
 
+func (allowFunc) view(dims, int, int, int) []bool { return nil }
+
 func (f allowFunc) show(_ dims, b, h, i, lo, hi int, seen []bool) {
 	for j := lo; j < hi; j++ {
 		seen[j] = f(b, h, i, j)
@@ -305,16 +312,20 @@ type maskRows struct {
 }
 
 func (m maskRows) Row(r int, seen []bool) (lo, hi int, holes bool) {
-	var span [1]flash.Span
-	m.Rows(r, 0, m.d.Lk, span[:], seen, m.d.Lk)
-	return span[0].Lo, span[0].Hi, span[0].Holes
+	var spans [1]flash.Span
+	m.Rows(r, 0, m.d.Lk, spans[:], seen)
+	s := spans[0]
+	if s.Seen != nil {
+		copy(seen[s.Lo:s.Hi], s.Seen[s.Lo:s.Hi]) // if it is not there already
+	}
+	return s.Lo, s.Hi, s.Seen != nil
 }
 
 // Rows is Row for several rows of one sequence and some of the keys.
-func (m maskRows) Rows(first, k0, k1 int, spans []flash.Span, seen []bool, stride int) {
+func (m maskRows) Rows(first, k0, k1 int, spans []flash.Span, scratch []bool) {
 	i, h, b := first%m.d.Lq, first/m.d.Lq%m.d.H, first/m.d.Lq/m.d.H
 	for r := range spans {
-		spans[r] = m.look(b, h, i, k0, k1, seen[r*stride:])
+		spans[r] = m.look(b, h, i, k0, k1, scratch[r*m.d.Lk:][:m.d.Lk])
 		if i++; i == m.d.Lq {
 			i, h = 0, h+1
 		}
@@ -322,7 +333,7 @@ func (m maskRows) Rows(first, k0, k1 int, spans []flash.Span, seen []bool, strid
 }
 
 // look returns what query i of head h of sequence b sees of keys k0 to k1.
-func (m maskRows) look(b, h, i, k0, k1 int, seen []bool) flash.Span {
+func (m maskRows) look(b, h, i, k0, k1 int, scratch []bool) flash.Span {
 	s := flash.Span{Lo: k0, Hi: k1}
 	for _, rule := range m.rules {
 		from, to := rule.span(m.d, b, h, i)
@@ -331,15 +342,23 @@ func (m maskRows) look(b, h, i, k0, k1 int, seen []bool) flash.Span {
 	if s.Lo >= s.Hi {
 		return flash.Span{}
 	}
+	mine := false // whether s.Seen is not the rule's
 	for _, rule := range m.rules {
 		switch {
 		case !rule.holes():
-		case s.Holes:
-			rule.hide(m.d, b, h, i, s.Lo, s.Hi, seen)
+			continue
+		case s.Seen == nil:
+			if s.Seen = rule.view(m.d, b, h, i); s.Seen != nil {
+				continue
+			}
+			rule.show(m.d, b, h, i, s.Lo, s.Hi, scratch)
 		default:
-			s.Holes = true
-			rule.show(m.d, b, h, i, s.Lo, s.Hi, seen)
+			if !mine {
+				copy(scratch[s.Lo:s.Hi], s.Seen[s.Lo:s.Hi])
+			}
+			rule.hide(m.d, b, h, i, s.Lo, s.Hi, scratch)
 		}
+		s.Seen, mine = scratch, true
 	}
 	return s
 }

@@ -245,7 +245,7 @@ func (w *backWorker) mend(b *backward, x block) {
 		case silent:
 			clear(p)
 		case bad:
-			w.spoil(a, p, i, x.j0)
+			w.spans[i].spoil(p, x.j0)
 		}
 	}
 }

@@ -46,6 +46,12 @@ type Attention struct {
 // sees nothing.
 type Stats struct{ Shift, Inverse []float32 }
 
+// bad reports whether the weights of a row are not finite.
+func (st Stats) bad(row int) bool {
+	x := st.Shift[row] * st.Inverse[row]
+	return x-x != 0
+}
+
 const (
 	stripRows = 12  // of a strip: two tiles of six
 	blockKeys = 512 // that a strip meets at a time

@@ -10,7 +10,7 @@ import (
 func forwardOf(p *problem) ([]float32, Stats) {
 	rows := p.B * p.H * p.Lq
 	out, st := rubbish(rows*p.EV), Stats{rubbish(rows), rubbish(rows)}
-	Forward(&p.Attention, HeadFirst(out, p.H, p.Lq, p.EV), st)
+	Forward(&p.Attention, HeadFirst(out, p.H, p.Lq, p.EV), st, nil)
 	return out, st
 }
 
@@ -68,7 +68,7 @@ func BenchmarkForward(b *testing.B) {
 			out, st := forwardOf(p)
 			b.ReportAllocs()
 			for b.Loop() {
-				Forward(&p.Attention, HeadFirst(out, p.H, p.Lq, p.EV), st)
+				Forward(&p.Attention, HeadFirst(out, p.H, p.Lq, p.EV), st, nil)
 			}
 			flop := 4 * float64(c.b*c.h*c.lq*c.lk*c.e)
 			b.ReportMetric(flop*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")

@@ -8,14 +8,14 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Forward computes out [B H Lq EV], at the places that it says, and the
-// statistics of all rows.
-func Forward(a *Attention, out Heads, st Stats) {
+// Forward computes out [B H Lq EV], at the places that it says, the statistics of
+// all rows and, unless that is nil, the weights [B H Lq Lk] before dropout.
+func Forward(a *Attention, out Heads, st Stats, weights []float32) {
 	if a.B == 0 || a.H == 0 || a.Lq == 0 {
 		return
 	}
 	count := a.talls(a.Q, out)
-	f := forward{a: a, out: out, st: st, count: count}
+	f := forward{a: a, out: out, st: st, weights: weights, count: count}
 	rows := a.H / a.G / count * a.Lq
 	heads := a.B * a.G
 	procs := runtime.GOMAXPROCS(0)
@@ -26,8 +26,7 @@ func Forward(a *Attention, out Heads, st Stats) {
 		// Whole heads: a task loads its keys once, for itself.
 		each := units / heads * rows * a.Lk * (a.E + a.EV)
 		par.For(heads, max(1, min(1<<20/(each+1), heads/(4*procs))), func(lo, hi int) {
-			w := workers.Get().(*worker)
-			w.prepare(a, stripRows, blockKeys)
+			w := f.worker()
 			for z := lo; z < hi; z++ {
 				w.load(a, z/a.G, z%a.G, 0, a.Lk)
 				for i := range count {
@@ -44,10 +43,19 @@ func Forward(a *Attention, out Heads, st Stats) {
 
 // forward is a call of Forward.
 type forward struct {
-	a     *Attention
-	out   Heads
-	st    Stats
-	count int // of tall matrices of a head of keys
+	a       *Attention
+	out     Heads
+	st      Stats
+	weights []float32
+	count   int // of tall matrices of a head of keys
+}
+
+// worker returns memory for a task.
+func (f *forward) worker() *worker {
+	w := workers.Get().(*worker)
+	w.prepare(f.a, stripRows, blockKeys)
+	w.weights = f.weights
+	return w
 }
 
 // sharedKeys computes heads one after the other, each on all processors.
@@ -62,8 +70,7 @@ func (f *forward) sharedKeys(rows int) {
 		b, g := z/a.G, z%a.G
 		load.loadAll(a, b, g)
 		par.For(f.count*parts, 1, func(lo, hi int) {
-			w := workers.Get().(*worker)
-			w.prepare(a, stripRows, blockKeys)
+			w := f.worker()
 			w.borrow(load)
 			for u := lo; u < hi; u++ {
 				t := a.tall(b, g, u/parts, f.count)
@@ -93,14 +100,30 @@ func (f *forward) strips(w *worker, t tall, r0, r1 int) {
 		copy(f.st.Shift[row:], w.shift[:n])
 		dst := from(a.rows(f.out, t.b, t.h), r)
 		simd.ScaleRows(dst.Data, dst.Row, w.acc, a.EV, a.EV, inverse)
+		if w.weights == nil {
+			continue
+		}
+		for i := range n {
+			weights := w.weights[(row+i)*a.Lk:][:a.Lk]
+			if f.st.bad(row + i) {
+				w.spans[i].spoil(weights, 0)
+			} else {
+				simd.Scale(weights, inverse[i], weights)
+			}
+		}
 	}
 }
 
 // strip sets, for n rows from r on and the keys k0 to k1, w.shift to the shifts,
-// w.sum to Σ p and w.acc to Σ p·v.
+// w.sum to Σ p and w.acc to Σ p·v, and the weights to p.
 func (w *worker) strip(a *Attention, t tall, r, n, k0, k1 int) {
 	lo, hi := w.look(a, t.first+r, n, k0, k1)
 	w.ask(a, t, r, n)
+	if w.weights != nil && a.Mask != nil { // of what is hidden
+		for i := range n {
+			clear(w.weights[(t.first+r+i)*a.Lk+k0:][:k1-k0])
+		}
+	}
 	w.careful = false
 	w.blocks(a, t, r, n, lo, hi)
 	if !simd.Finite(w.acc[:n*a.EV]) {
@@ -123,21 +146,26 @@ func (w *worker) blocks(a *Attention, t tall, r, n, lo, hi int) {
 		j0 := j1
 		if a.Mask == nil {
 			j1 = min(hi, (j0/blockKeys+1)*blockKeys)
-		} else if j0, j1 = w.next(a, n, j0, hi); j0 >= hi {
+		} else if j0, j1 = w.next(n, j0, hi); j0 >= hi {
 			break
 		}
 		width := j1 - j0
 		c := w.score(a, t, r, n, j0, j1)
 		simd.RowMax(top, w.scores, w.stride, width)
 		for i, m := range top {
-			w.raise(a, i, m*c, width, started)
+			if shrink := w.raise(i, m*c, width); shrink != 1 && started {
+				w.shrink(a, i, shrink, t.first+r+i, lo, j0)
+			}
 		}
 		w.shiftsOr0(n)
 		simd.PowerRows(w.scores, w.stride, width, c, top, part)
 		for i, p := range part {
 			sum[i] += p
+			s := w.scores[i*w.stride:][:width]
+			if w.weights != nil {
+				copy(w.weights[(t.first+r+i)*a.Lk+j0:], s)
+			}
 			if a.Dropout > 0 {
-				s := w.scores[i*w.stride:][:width]
 				a.drop(s, s, t.first+r+i, j0)
 			}
 		}
@@ -162,28 +190,38 @@ func (w *worker) shiftsOr0(n int) {
 }
 
 // raise raises the shift of row i for a block whose largest exponent is m, if
-// that is larger by much.
-func (w *worker) raise(a *Attention, i int, m float32, width int, started bool) {
+// that is larger by much, and returns the factor by which what has been summed up
+// shrinks.
+func (w *worker) raise(i int, m float32, width int) (shrink float32) {
 	old := w.shift[i]
 	if m == negInf {
 		// Nothing to see, or nothing but NaN, which a maximum may have passed
 		// over.
 		if m = simd.Max(w.scores[i*w.stride:][:width]); m == m {
-			return
+			return 1
 		}
 	}
 	switch {
 	case m <= old+lag && old != negInf:
+		return 1
+	case m > old && old != negInf:
+		w.shift[i] = m
+		return exp2(old - m)
 	case old == negInf || m != m:
 		w.shift[i] = m
-	case m > old: // and not NaN
-		shrink := exp2(old - m)
-		w.sum[i] *= shrink
-		if started {
-			acc := w.acc[i*a.EV:][:a.EV]
-			simd.Scale(acc, shrink, acc)
-		}
-		w.shift[i] = m
+	}
+	return 1
+}
+
+// shrink multiplies by a factor what row i of the strip has summed up, and its
+// weights of keys lo to hi.
+func (w *worker) shrink(a *Attention, i int, factor float32, row, lo, hi int) {
+	w.sum[i] *= factor
+	acc := w.acc[i*a.EV:][:a.EV]
+	simd.Scale(acc, factor, acc)
+	if w.weights != nil {
+		p := w.weights[row*a.Lk+lo : row*a.Lk+hi]
+		simd.Scale(p, factor, p)
 	}
 }
 

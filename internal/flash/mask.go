@@ -1,21 +1,25 @@
 package flash
 
-import "github.com/attn-go/attn/internal/simd"
+import (
+	"math"
 
-// Span is the keys that a query may see: those of [Lo, Hi), all of them unless
-// there are holes.
+	"github.com/attn-go/attn/internal/simd"
+)
+
+// Span is the keys that a query may see: those of [Lo, Hi), all of them or, if
+// there is a Seen, those for which it is true.
 type Span struct {
 	Lo, Hi int
-	Holes  bool
+	Seen   []bool // by the number of the key
 }
 
 // Mask says which keys the queries see.
 type Mask interface {
 	// Rows sets spans[i] to what row first+i sees of the keys k0 to k1, where
 	// row (b·H + h)·Lq + l is query l of head h of sequence b; the rows of a
-	// call are of one sequence. For a row with holes it sets seen[i·stride+j]
-	// for all j of the span. Rows are asked for concurrently.
-	Rows(first, k0, k1 int, spans []Span, seen []bool, stride int)
+	// call are of one sequence. What it sees may lie in scratch, which has
+	// a.Lk elements for each row. Rows are asked for concurrently.
+	Rows(first, k0, k1 int, spans []Span, scratch []bool)
 }
 
 // look sets the spans of rows first to first+n, cut to the keys k0 to k1, and
@@ -28,13 +32,11 @@ func (w *worker) look(a *Attention, first, n, k0, k1 int) (lo, hi int) {
 		}
 		return k0, k1
 	}
-	a.Mask.Rows(first, k0, k1, spans, w.seen, a.Lk)
+	a.Mask.Rows(first, k0, k1, spans, w.seen)
 	lo, hi = k1, k0
 	for i := range spans {
 		s := &spans[i]
-		if s.Holes {
-			s.trim(w.seen[i*a.Lk:])
-		}
+		s.trim()
 		if s.Lo < s.Hi {
 			lo, hi = min(lo, s.Lo), max(hi, s.Hi)
 		}
@@ -43,44 +45,46 @@ func (w *worker) look(a *Attention, first, n, k0, k1 int) (lo, hi int) {
 }
 
 // trim takes hidden keys from both ends of a span.
-func (s *Span) trim(seen []bool) {
-	for s.Lo < s.Hi && !seen[s.Lo] {
+func (s *Span) trim() {
+	if s.Seen == nil {
+		return
+	}
+	for s.Lo < s.Hi && !s.Seen[s.Lo] {
 		s.Lo++
 	}
-	for s.Lo < s.Hi && !seen[s.Hi-1] {
+	for s.Lo < s.Hi && !s.Seen[s.Hi-1] {
 		s.Hi--
 	}
 }
 
 // next returns the first keys from j0 on that some of n queries sees: whole
 // panels of 64, as many as lie together, up to the end of the block.
-func (w *worker) next(a *Attention, n, j0, hi int) (from, to int) {
-	for j0 < hi && !w.live(a, n, j0, min(j0+64, hi)) {
+func (w *worker) next(n, j0, hi int) (from, to int) {
+	for j0 < hi && !w.live(n, j0, min(j0+64, hi)) {
 		j0 += 64
 	}
 	end := min(hi, (j0/blockKeys+1)*blockKeys)
 	to = min(j0+64, end)
-	for to < end && w.live(a, n, to, min(to+64, end)) {
+	for to < end && w.live(n, to, min(to+64, end)) {
 		to = min(to+64, end)
 	}
 	return j0, to
 }
 
 // live reports whether some of n queries sees some of the keys j0 to j1.
-func (w *worker) live(a *Attention, n, j0, j1 int) bool {
-	for i, s := range w.spans[:n] {
+func (w *worker) live(n, j0, j1 int) bool {
+	for _, s := range w.spans[:n] {
 		lo, hi := max(s.Lo, j0), min(s.Hi, j1)
-		if lo < hi && (!s.Holes || simd.AnySeen(w.seen[i*a.Lk+lo:][:hi-lo])) {
+		if lo < hi && (s.Seen == nil || simd.AnySeen(s.Seen[lo:hi])) {
 			return true
 		}
 	}
 	return false
 }
 
-// hide sets to −Inf what row i of the strip does not see of keys j0, j0+1, ….
-func (w *worker) hide(a *Attention, i int, s []float32, j0 int) {
-	span := w.spans[i]
-	lo, hi := min(max(span.Lo-j0, 0), len(s)), min(max(span.Hi-j0, 0), len(s))
+// hide sets to −Inf the scores of keys j0, j0+1, … that are not seen.
+func (x Span) hide(s []float32, j0 int) {
+	lo, hi := min(max(x.Lo-j0, 0), len(s)), min(max(x.Hi-j0, 0), len(s))
 	if lo >= hi {
 		lo, hi = len(s), len(s)
 	}
@@ -91,7 +95,18 @@ func (w *worker) hide(a *Attention, i int, s []float32, j0 int) {
 	for j := range tail {
 		tail[j] = negInf
 	}
-	if span.Holes && lo < hi {
-		simd.Hide(s[lo:hi], w.seen[i*a.Lk+j0+lo:][:hi-lo])
+	if x.Seen != nil && lo < hi {
+		simd.Hide(s[lo:hi], x.Seen[j0+lo:j0+hi])
+	}
+}
+
+// spoil makes the weights of keys j0, j0+1, … those of a row that is not finite:
+// NaN where a key is seen, 0 elsewhere.
+func (x Span) spoil(weights []float32, j0 int) {
+	for i := range weights {
+		weights[i] = 0
+		if j := j0 + i; j >= x.Lo && j < x.Hi && (x.Seen == nil || x.Seen[j]) {
+			weights[i] = float32(math.NaN())
+		}
 	}
 }

@@ -184,19 +184,22 @@ type funcMask struct {
 	intervals bool
 }
 
-func (m funcMask) Rows(first, k0, k1 int, spans []Span, seen []bool, stride int) {
+func (m funcMask) Rows(first, k0, k1 int, spans []Span, scratch []bool) {
 	for r := range spans {
 		b, h, i := m.p.split(first + r)
-		s := Span{Lo: k1, Hi: k0, Holes: !m.intervals}
+		s := Span{Lo: k1, Hi: k0}
+		if !m.intervals {
+			s.Seen = scratch[r*m.p.Lk:][:m.p.Lk]
+		}
 		for j := k0; j < k1; j++ {
 			if m.p.seen(b, h, i, j) {
 				s.Lo, s.Hi = min(s.Lo, j), j+1
 			}
-			if s.Holes {
-				seen[r*stride+j] = m.p.seen(b, h, i, j)
+			if s.Seen != nil {
+				s.Seen[j] = m.p.seen(b, h, i, j)
 			}
 		}
-		if s.Holes {
+		if s.Seen != nil {
 			s.Lo, s.Hi = k0, k1
 		}
 		spans[r] = s

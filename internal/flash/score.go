@@ -34,7 +34,7 @@ func (w *worker) score(a *Attention, t tall, r, n, j0, j1 int) (c float32) {
 	}
 	if a.Mask != nil {
 		for i := range n {
-			w.hide(a, i, s[i*w.stride:][:width], j0)
+			w.spans[i].hide(s[i*w.stride:][:width], j0)
 		}
 	}
 	return c

@@ -19,8 +19,7 @@ func (f *forward) splitKeys(rows int) {
 	heads, each := a.B*a.G*f.count, rows*(a.EV+2)
 	parts := borrowFloats(heads * blocks * each)
 	par.For(a.B*a.G*blocks, 1, func(lo, hi int) {
-		w := workers.Get().(*worker)
-		w.prepare(a, stripRows, blockKeys)
+		w := f.worker()
 		for u := lo; u < hi; u++ {
 			z, block := u/blocks, u%blocks
 			k0 := block * blockKeys
@@ -92,6 +91,29 @@ func (f *forward) join(t tall, parts []float32, blocks, each int) {
 		}
 		simd.Scale(out, inverse, out)
 		f.st.Shift[t.first+r], f.st.Inverse[t.first+r] = shift, inverse
+		if f.weights != nil {
+			f.joinWeights(t, r, parts, blocks, each)
+		}
+	}
+}
+
+// joinWeights makes the weights of row r, which each block has left relative to
+// its own shift, relative to all.
+func (f *forward) joinWeights(t tall, r int, parts []float32, blocks, each int) {
+	a, row := f.a, t.first+r
+	weights := f.weights[row*a.Lk:][:a.Lk]
+	if f.st.bad(row) {
+		w := f.worker()
+		w.look(a, row, 1, 0, a.Lk)
+		w.spans[0].spoil(weights, 0)
+		w.release()
+		return
+	}
+	for k := range blocks {
+		if p := f.part(parts[k*each:], t.n); p.sum[r] != 0 {
+			x := weights[k*blockKeys : min((k+1)*blockKeys, a.Lk)]
+			simd.Scale(x, exp2(p.shift[r]-f.st.Shift[row])*f.st.Inverse[row], x)
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ type worker struct {
 	top          []float32 // for each row: the largest score of a block, …
 	shift, sum   []float32
 	part         []float32
+	weights      []float32 // [B H Lq Lk], if they are asked for
 	spans        []Span
 	seen         []bool
 }
@@ -104,6 +105,8 @@ func (w *worker) release() {
 // forget lets go of the caller's slices.
 func (w *worker) forget() {
 	w.keys, w.values, w.additive, w.valuesAt = nil, nil, nil, simd.Mat{}
+	w.weights = nil
+	clear(w.spans)
 	w.own[0].Release()
 	w.own[1].Release()
 	w.ownAdditive.Set(nil, 0, 0, 0, nil)
