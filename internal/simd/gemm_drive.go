@@ -7,17 +7,15 @@ import (
 	"github.com/attn-go/attn/internal/par"
 )
 
-// Sizes of the blocks that a product is cut into, in elements. A panel of B of
-// depthBlock rows stays in the first-level cache while a block of rowBlock rows
-// of A passes by, and the panels of colBlock columns stay in the second.
+// Sizes of the blocks that a product is cut into, in elements. A block of rowBlock
+// rows of A and depthBlock steps takes a tenth of a second-level cache of 2 MiB,
+// and the panels of B pass by it one after the other. Smaller blocks would fit in
+// the first level, but C would be read and written more often, and processors
+// fetch panels ahead well enough.
 const (
-	rowBlock   = 60
+	rowBlock   = 96
 	colBlock   = 1024
-	depthBlock = 192
-	// Up to fewRows rows use a panel but once or twice, and what counts is that
-	// B is read in long runs.
-	fewRows      = 12
-	fewRowsDepth = 512
+	depthBlock = 512
 )
 
 // taskWork returns how many multiplications a task should have, about: some
@@ -174,11 +172,7 @@ func lowProduct(p *Product, j0, j1 int, s *scratch) {
 	if singleRow(p, j0, j1, s) {
 		return
 	}
-	limit := depthBlock
-	if p.M <= fewRows {
-		limit = fewRowsDepth
-	}
-	step, width, b := depthStep(p.K, limit), panelWidth(), &s.panels
+	step, width, b := depthStep(p.K, depthBlock), panelWidth(), &s.panels
 	for k0 := 0; k0 == 0 || k0 < p.K; k0 += step {
 		k1 := min(k0+step, p.K)
 		a := blockOfA(p, 0, p.M, j1-j0, k0, k1, s)

@@ -7259,10 +7259,8 @@ TEXT ·hideAVX512(SB), NOSPLIT, $0-24
 
 loop323:
 	VPMOVZXBD (CX)(BX*1), Z1
-	VMOVUPS   (AX)(BX*4), Z3
 	VPTESTNMD Z1, Z1, K1
-	VBLENDMPS Z0, Z3, K1, Z2
-	VMOVUPS   Z2, (AX)(BX*4)
+	VMOVUPS   Z0, K1, (AX)(BX*4)
 	ADDQ      $+16, BX
 	SUBQ      $+16, DX
 	JGE       loop323
@@ -17027,14 +17025,12 @@ TEXT ·hideAVX2(SB), NOSPLIT, $0-24
 	JL           after819
 
 loop818:
-	VPMOVZXBD (CX)(BX*1), Y2
-	VMOVUPS   (AX)(BX*4), Y3
-	VPCMPEQD  Y1, Y2, Y2
-	VBLENDVPS Y2, Y0, Y3, Y2
-	VMOVUPS   Y2, (AX)(BX*4)
-	ADDQ      $+8, BX
-	SUBQ      $+8, DX
-	JGE       loop818
+	VPMOVZXBD  (CX)(BX*1), Y2
+	VPCMPEQD   Y1, Y2, Y2
+	VMASKMOVPS Y0, Y2, (AX)(BX*4)
+	ADDQ       $+8, BX
+	SUBQ       $+8, DX
+	JGE        loop818
 
 after819:
 	ADDQ $+8, DX

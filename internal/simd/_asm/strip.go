@@ -205,8 +205,6 @@ func hide(s isa) {
 	st.steps(1, func(int, *mask) {
 		flags := s.vec()
 		VPMOVZXBD(Mem{Base: seen, Index: st.index, Scale: 1}, flags)
-		v := s.vec()
-		VMOVUPS(st.at(x, 0), v)
 		var hidden mask
 		if s.lanes == 16 {
 			hidden.k = K()
@@ -215,7 +213,7 @@ func hide(s isa) {
 			hidden.y = s.vec()
 			VPCMPEQD(none, flags, hidden.y)
 		}
-		VMOVUPS(s.blend(hidden, lowest, v), st.at(x, 0))
+		s.store(lowest, &hidden, st.at(x, 0))
 	})
 	s.end()
 }
