@@ -222,8 +222,9 @@ func (m *multiplication) runBlocks() {
 			}
 			// Blocks as wide as leave enough of them to share out evenly, but
 			// none too small to be worth it.
-			m.rows = rowBlock
-			rowBlocks := (p.M + m.rows - 1) / m.rows
+			rowBlocks := (p.M + rowBlock - 1) / rowBlock
+			m.rows = roundUp((p.M+rowBlocks-1)/rowBlocks, 6) // tiles that are full
+			rowBlocks = (p.M + m.rows - 1) / m.rows
 			panels := (m.j1 - m.j0 + m.packed.width - 1) / m.packed.width
 			even := (8*runtime.GOMAXPROCS(0) + rowBlocks - 1) / rowBlocks
 			worth := m.rows * (m.j1 - m.j0) * (m.k1 - m.k0) / task

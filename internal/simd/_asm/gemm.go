@@ -163,6 +163,14 @@ func (p *panel) tile(rows int) {
 	for v := range row {
 		s.load(Mem{Base: b, Disp: v * s.bytes()}, p.maskOf(v), row[v])
 	}
+	if p.vectors == 4 && rows >= 4 {
+		// A panel of B is longer than the first-level cache, and the processor
+		// alone does not look far enough ahead. In smaller tiles the loads
+		// have no room for it.
+		for v := range row {
+			PREFETCHT0(Mem{Base: b, Index: p.bRow, Scale: 8, Disp: v * s.bytes()})
+		}
+	}
 	for r := range acc {
 		x := s.vec()
 		VBROADCASTSS(p.rowOfA(a, a6, r), x)
