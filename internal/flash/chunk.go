@@ -28,7 +28,7 @@ var backWorkers = sync.Pool{New: func() any { return new(backWorker) }}
 func (b *backward) worker() *backWorker {
 	w := backWorkers.Get().(*backWorker)
 	a := b.a
-	w.prepare(a, chunkRows, chunkKeys)
+	w.prepare(a, chunkRows, chunkRows, chunkKeys)
 	w.dscores = grow(w.dscores, chunkRows*w.stride)
 	w.capped = nil
 	if a.SoftCap != 0 {
@@ -137,7 +137,7 @@ func (w *backWorker) block(b *backward, x block, to Heads, scale float32) {
 	row := t.first + x.r
 	at, width := x.j0-w.from, x.width
 	w.ask(a, t, x.r, n)
-	c := w.score(a, t, x.r, n, x.j0, x.j0+width)
+	c := w.score(a, t, x.r, w.spans[:n], x.j0, x.j0+width)
 	shift, inverse := b.st.Shift[row:][:n], b.st.Inverse[row:][:n]
 	simd.WeightRows(w.scores, w.stride, width, c, shift, inverse)
 	w.mend(b, x)

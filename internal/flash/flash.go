@@ -54,6 +54,7 @@ func (st Stats) bad(row int) bool {
 
 const (
 	stripRows = 12  // of a strip: two tiles of six
+	bandRows  = 96  // that meet a block of keys before the next comes
 	blockKeys = 512 // that a strip meets at a time
 	lag       = 8   // by how much scores may exceed the shift, as a power of two
 )

@@ -1,7 +1,6 @@
 package flash
 
 import (
-	"math"
 	"runtime"
 
 	"github.com/attn-go/attn/internal/par"
@@ -31,7 +30,7 @@ func Forward(a *Attention, out Heads, st Stats, weights []float32) {
 				w.load(a, z/a.G, z%a.G, 0, a.Lk)
 				for i := range count {
 					t := a.tall(z/a.G, z%a.G, i, count)
-					f.strips(w, t, 0, t.n)
+					f.rows(w, t, 0, t.n)
 				}
 			}
 			w.release()
@@ -53,7 +52,7 @@ type forward struct {
 // worker returns memory for a task.
 func (f *forward) worker() *worker {
 	w := workers.Get().(*worker)
-	w.prepare(f.a, stripRows, blockKeys)
+	w.prepare(f.a, bandRows, stripRows, blockKeys)
 	w.weights = f.weights
 	return w
 }
@@ -61,10 +60,7 @@ func (f *forward) worker() *worker {
 // sharedKeys computes heads one after the other, each on all processors.
 func (f *forward) sharedKeys(rows int) {
 	a := f.a
-	// Each part is several strips long, so that fetching the keys from another
-	// processor's cache does not count.
-	const part = 4 * stripRows
-	parts := (rows + part - 1) / part
+	parts := (rows + bandRows - 1) / bandRows
 	load := workers.Get().(*worker)
 	for z := range a.B * a.G {
 		b, g := z/a.G, z%a.G
@@ -74,8 +70,8 @@ func (f *forward) sharedKeys(rows int) {
 			w.borrow(load)
 			for u := lo; u < hi; u++ {
 				t := a.tall(b, g, u/parts, f.count)
-				r := u % parts * part
-				f.strips(w, t, r, min(r+part, t.n))
+				r := u % parts * bandRows
+				f.rows(w, t, r, min(r+bandRows, t.n))
 			}
 			w.release()
 		})
@@ -83,12 +79,12 @@ func (f *forward) sharedKeys(rows int) {
 	load.release()
 }
 
-// strips computes rows r0 to r1, r0 a multiple of stripRows.
-func (f *forward) strips(w *worker, t tall, r0, r1 int) {
+// rows computes rows r0 to r1.
+func (f *forward) rows(w *worker, t tall, r0, r1 int) {
 	a := f.a
-	for r := r0; r < r1; r += stripRows {
-		n := min(stripRows, r1-r)
-		w.strip(a, t, r, n, 0, a.Lk)
+	for r := r0; r < r1; r += bandRows {
+		n := min(bandRows, r1-r)
+		w.band(a, t, r, n, 0, a.Lk)
 		row := t.first + r
 		inverse := f.st.Inverse[row:][:n]
 		for i, sum := range w.sum[:n] {
@@ -113,135 +109,3 @@ func (f *forward) strips(w *worker, t tall, r0, r1 int) {
 		}
 	}
 }
-
-// strip sets, for n rows from r on and the keys k0 to k1, w.shift to the shifts,
-// w.sum to Σ p and w.acc to Σ p·v, and the weights to p.
-func (w *worker) strip(a *Attention, t tall, r, n, k0, k1 int) {
-	lo, hi := w.look(a, t.first+r, n, k0, k1)
-	w.ask(a, t, r, n)
-	if w.weights != nil && a.Mask != nil { // of what is hidden
-		for i := range n {
-			clear(w.weights[(t.first+r+i)*a.Lk+k0:][:k1-k0])
-		}
-	}
-	w.careful = false
-	w.blocks(a, t, r, n, lo, hi)
-	if !simd.Finite(w.acc[:n*a.EV]) {
-		// A value that is not finite has met a weight, of 0 perhaps, and it
-		// must not be felt there.
-		w.careful = true
-		w.blocks(a, t, r, n, lo, hi)
-	}
-}
-
-// blocks is strip for queries that have been asked what they see, of keys lo to
-// hi.
-func (w *worker) blocks(a *Attention, t tall, r, n, lo, hi int) {
-	shift, sum, top, part := w.shift[:n], w.sum[:n], w.top[:n], w.part[:n]
-	for i := range shift {
-		shift[i], sum[i] = negInf, 0
-	}
-	started := false
-	for j1 := lo &^ 63; j1 < hi; {
-		j0 := j1
-		if a.Mask == nil {
-			j1 = min(hi, (j0/blockKeys+1)*blockKeys)
-		} else if j0, j1 = w.next(n, j0, hi); j0 >= hi {
-			break
-		}
-		width := j1 - j0
-		c := w.score(a, t, r, n, j0, j1)
-		simd.RowMax(top, w.scores, w.stride, width)
-		for i, m := range top {
-			if shrink := w.raise(i, m*c, width); shrink != 1 && started {
-				w.shrink(a, i, shrink, t.first+r+i, lo, j0)
-			}
-		}
-		w.shiftsOr0(n)
-		simd.PowerRows(w.scores, w.stride, width, c, top, part)
-		for i, p := range part {
-			sum[i] += p
-			s := w.scores[i*w.stride:][:width]
-			if w.weights != nil {
-				copy(w.weights[(t.first+r+i)*a.Lk+j0:], s)
-			}
-			if a.Dropout > 0 {
-				a.drop(s, s, t.first+r+i, j0)
-			}
-		}
-		w.mix(a, n, j0, j1, started)
-		started = true
-	}
-	if !started {
-		clear(w.acc[:n*a.EV])
-	}
-	w.shiftsOr0(n)
-	copy(shift, top)
-}
-
-// shiftsOr0 sets top to the shifts, with 0 for rows that have seen nothing yet.
-func (w *worker) shiftsOr0(n int) {
-	for i, m := range w.shift[:n] {
-		if m == negInf {
-			m = 0
-		}
-		w.top[i] = m
-	}
-}
-
-// raise raises the shift of row i for a block whose largest exponent is m, if
-// that is larger by much, and returns the factor by which what has been summed up
-// shrinks.
-func (w *worker) raise(i int, m float32, width int) (shrink float32) {
-	old := w.shift[i]
-	if m == negInf {
-		// Nothing to see, or nothing but NaN, which a maximum may have passed
-		// over.
-		if m = simd.Max(w.scores[i*w.stride:][:width]); m == m {
-			return 1
-		}
-	}
-	switch {
-	case m <= old+lag && old != negInf:
-		return 1
-	case m > old && old != negInf:
-		w.shift[i] = m
-		return exp2(old - m)
-	case old == negInf || m != m:
-		w.shift[i] = m
-	}
-	return 1
-}
-
-// shrink multiplies by a factor what row i of the strip has summed up, and its
-// weights of keys lo to hi.
-func (w *worker) shrink(a *Attention, i int, factor float32, row, lo, hi int) {
-	w.sum[i] *= factor
-	acc := w.acc[i*a.EV:][:a.EV]
-	simd.Scale(acc, factor, acc)
-	if w.weights != nil {
-		p := w.weights[row*a.Lk+lo : row*a.Lk+hi]
-		simd.Scale(p, factor, p)
-	}
-}
-
-// mix adds to the rows of acc the values of keys j0 to j1, weighted.
-func (w *worker) mix(a *Attention, n, j0, j1 int, accumulate bool) {
-	c := simd.RowMajor(w.acc, a.EV)
-	p := simd.Mat{Data: w.scores, Row: w.stride, Col: 1}
-	multiply(c, p, n, w.values, w.valuesAt, j0-w.from, j1-w.from, 0, a.EV, !w.careful, accumulate)
-}
-
-// multiply is simd.MultiplyPanels for a matrix that lies at b as well. If that
-// is not finite, zeros carry nothing.
-func multiply(c, p simd.Mat, m int, panels *simd.Panels, b simd.Mat, k0, k1, j0, j1 int, finite, accumulate bool) {
-	if finite {
-		simd.MultiplyPanels(c, p, m, panels, k0, k1, j0, j1, accumulate)
-		return
-	}
-	b.Data = b.Data[k0*b.Row+j0*b.Col:]
-	simd.Multiply(&simd.Product{M: m, N: j1 - j0, K: k1 - k0, A: p, B: b, C: c, Accumulate: accumulate, Sparse: true})
-}
-
-// exp2 returns 2^x.
-func exp2(x float32) float32 { return float32(math.Exp2(float64(x))) }

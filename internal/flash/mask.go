@@ -57,23 +57,33 @@ func (s *Span) trim() {
 	}
 }
 
-// next returns the first keys from j0 on that some of n queries sees: whole
-// panels of 64, as many as lie together, up to the end of the block.
-func (w *worker) next(n, j0, hi int) (from, to int) {
-	for j0 < hi && !w.live(n, j0, min(j0+64, hi)) {
+// end returns the key behind the last that some query sees.
+func end(spans []Span) int {
+	hi := 0
+	for _, s := range spans {
+		if s.Lo < s.Hi {
+			hi = max(hi, s.Hi)
+		}
+	}
+	return hi
+}
+
+// next returns the first keys from j0 on that some query sees: whole panels of
+// 64, as many as lie together, up to hi.
+func next(spans []Span, j0, hi int) (from, to int) {
+	for j0 < hi && !live(spans, j0, min(j0+64, hi)) {
 		j0 += 64
 	}
-	end := min(hi, (j0/blockKeys+1)*blockKeys)
-	to = min(j0+64, end)
-	for to < end && w.live(n, to, min(to+64, end)) {
-		to = min(to+64, end)
+	to = min(j0+64, hi)
+	for to < hi && live(spans, to, min(to+64, hi)) {
+		to = min(to+64, hi)
 	}
 	return j0, to
 }
 
-// live reports whether some of n queries sees some of the keys j0 to j1.
-func (w *worker) live(n, j0, j1 int) bool {
-	for _, s := range w.spans[:n] {
+// live reports whether some query sees some of the keys j0 to j1.
+func live(spans []Span, j0, j1 int) bool {
+	for _, s := range spans {
 		lo, hi := max(s.Lo, j0), min(s.Hi, j1)
 		if lo < hi && (s.Seen == nil || simd.AnySeen(s.Seen[lo:hi])) {
 			return true

@@ -14,11 +14,11 @@ func (w *worker) ask(a *Attention, t tall, r, n int) {
 	}
 }
 
-// score computes the scores of the n queries asked with keys j0 to j1, hides what is
-// hidden, and returns the factor that they still lack: scores·c are powers of
-// two.
-func (w *worker) score(a *Attention, t tall, r, n, j0, j1 int) (c float32) {
-	s, width := w.scores, j1-j0
+// score computes the scores of the queries asked, which begin with row r and see
+// these spans, with keys j0 to j1, hides what is hidden, and returns the factor
+// that they still lack: scores·c are powers of two.
+func (w *worker) score(a *Attention, t tall, r int, spans []Span, j0, j1 int) (c float32) {
+	s, n, width := w.scores, len(spans), j1-j0
 	if a.Additive != nil {
 		simd.AdditiveTile(s, w.stride, &w.queries, 0, n, w.additive, j0-w.from, j1-w.from)
 	} else {
@@ -34,7 +34,7 @@ func (w *worker) score(a *Attention, t tall, r, n, j0, j1 int) (c float32) {
 	}
 	if a.Mask != nil {
 		for i := range n {
-			w.spans[i].hide(s[i*w.stride:][:width], j0)
+			spans[i].hide(s[i*w.stride:][:width], j0)
 		}
 	}
 	return c

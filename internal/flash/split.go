@@ -28,13 +28,10 @@ func (f *forward) splitKeys(rows int) {
 			for i := range f.count {
 				t := a.tall(z/a.G, z%a.G, i, f.count)
 				p := f.part((*parts)[((z*f.count+i)*blocks+block)*each:], rows)
-				for r := 0; r < t.n; r += stripRows {
-					n := min(stripRows, t.n-r)
-					w.strip(a, t, r, n, k0, k1)
-					copy(p.shift[r:], w.shift[:n])
-					copy(p.sum[r:], w.sum[:n])
-					copy(p.acc[r*a.EV:], w.acc[:n*a.EV])
-				}
+				w.band(a, t, 0, t.n, k0, k1)
+				copy(p.shift, w.shift[:t.n])
+				copy(p.sum, w.sum[:t.n])
+				copy(p.acc, w.acc[:t.n*a.EV])
 			}
 		}
 		w.release()

@@ -24,7 +24,8 @@ type worker struct {
 	top          []float32 // for each row: the largest score of a block, …
 	shift, sum   []float32
 	part         []float32
-	weights      []float32 // [B H Lq Lk], if they are asked for
+	weights      []float32                  // [B H Lq Lk], if they are asked for
+	started      [bandRows / stripRows]bool // whether a strip has met keys
 	spans        []Span
 	seen         []bool
 }
@@ -39,12 +40,13 @@ func grow[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// prepare makes room for the scores of a number of queries with as many keys.
-func (w *worker) prepare(a *Attention, rows, keys int) {
+// prepare makes room for a number of queries, of which some at a time have scores
+// with a number of keys.
+func (w *worker) prepare(a *Attention, rows, scored, keys int) {
 	// A little more than their length keeps the rows from falling into the
 	// same sets of a cache.
 	w.stride = keys + 16
-	w.scores = grow(w.scores, rows*w.stride)
+	w.scores = grow(w.scores, scored*w.stride)
 	w.acc = grow(w.acc, rows*a.EV)
 	w.top, w.shift = grow(w.top, rows), grow(w.shift, rows)
 	w.sum, w.part = grow(w.sum, rows), grow(w.part, rows)
