@@ -122,7 +122,7 @@ func (b *backward) chunks() {
 			w := b.worker()
 			for z := lo; z < hi; z++ {
 				for c := range chunks {
-					w.chunk(b, z/a.G, z%a.G, c, b.to.Q, a.scale())
+					w.chunk(b, z/a.G, z%a.G, c, b.to.Q)
 				}
 			}
 			w.release()
@@ -139,7 +139,7 @@ func (b *backward) chunks() {
 			for u := lo; u < hi; u++ {
 				z, c := u/n, u%n
 				dq := HeadFirst((*parts)[c*rows*a.E:], a.H, a.Lq, a.E)
-				w.chunk(b, z/a.G, z%a.G, first+c, dq, 1)
+				w.chunk(b, z/a.G, z%a.G, first+c, dq)
 			}
 			w.release()
 		})
@@ -151,7 +151,7 @@ func (b *backward) chunks() {
 				s, h, i := a.split(row)
 				dq := b.to.Q.at(s, h, i)[:a.E]
 				for c := range n {
-					simd.Axpy(a.scale(), (*parts)[(c*rows+row)*a.E:][:a.E], dq)
+					simd.Add(dq, dq, (*parts)[(c*rows+row)*a.E:][:a.E])
 				}
 			}
 		})
@@ -177,7 +177,7 @@ func (b *backward) sharedBias() {
 			for inner := range innerB * innerG {
 				s, g := u/ng*innerB+inner/innerG, u%ng*innerG+inner%innerG
 				for c := range b.nChunks {
-					w.chunk(b, s, g, c, b.to.Q, a.scale())
+					w.chunk(b, s, g, c, b.to.Q)
 				}
 			}
 		}

@@ -81,8 +81,8 @@ type block struct {
 }
 
 // chunk adds to the gradients of chunk c of the keys of a head, and to those of
-// its queries, scaled, at dq.
-func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads, scale float32) {
+// its queries, at dq.
+func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads) {
 	a := b.a
 	k0 := c * chunkKeys
 	k1 := min(k0+chunkKeys, a.Lk)
@@ -102,7 +102,7 @@ func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads, scale float32) {
 				loaded = true
 			}
 			lo &^= 63
-			w.block(b, block{t: t, r: r, n: n, j0: lo, width: hi - lo, do: from(do, r)}, dq, scale)
+			w.block(b, block{t: t, r: r, n: n, j0: lo, width: hi - lo, do: from(do, r)}, dq)
 		}
 	}
 	if !loaded {
@@ -117,22 +117,17 @@ func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads, scale float32) {
 		w.additiveGrad.Flush(dk.Data, dk.Row, b.additivePart(s, g, c))
 	case b.to.K.Data != nil:
 		dk := from(keys(b.to.K, s, g), k0)
-		for j := range nk {
-			simd.Axpy(a.scale(), w.dk[j*a.E:][:a.E], dk.Data[j*dk.Row:][:a.E])
-		}
+		simd.AddRows(dk.Data, dk.Row, w.dk, a.E, nk, a.E)
 	}
 	if b.to.V.Data != nil {
 		dv := from(keys(b.to.V, s, g), k0)
-		for j := range nk {
-			d := dv.Data[j*dv.Row:][:a.EV]
-			simd.Add(d, d, w.dv[j*a.EV:][:a.EV])
-		}
+		simd.AddRows(dv.Data, dv.Row, w.dv, a.EV, nk, a.EV)
 	}
 }
 
 // block adds what a block gives to the gradients of its keys, and to those of its
-// queries, scaled, at to.
-func (w *backWorker) block(b *backward, x block, to Heads, scale float32) {
+// queries, at to.
+func (w *backWorker) block(b *backward, x block, to Heads) {
 	a, t, n := b.a, x.t, x.n
 	row := t.first + x.r
 	at, width := x.j0-w.from, x.width
@@ -141,6 +136,13 @@ func (w *backWorker) block(b *backward, x block, to Heads, scale float32) {
 	shift, inverse := b.st.Shift[row:][:n], b.st.Inverse[row:][:n]
 	simd.WeightRows(w.scores, w.stride, width, c, shift, inverse)
 	w.mend(b, x)
+	// The gradient of scores before their scale, unless somebody wants to see
+	// that of scores after it.
+	factor := a.scale()
+	plain := a.SoftCap == 0 && b.to.Bias == nil
+	if !plain {
+		factor = 1
+	}
 
 	dw := simd.Mat{Data: w.dscores, Row: w.stride, Col: 1}
 	multiply(dw, x.do, n, &w.valuesT, w.valuesAt.T(), 0, a.EV, at, at+width, w.valuesFinite, false)
@@ -157,7 +159,7 @@ func (w *backWorker) block(b *backward, x block, to Heads, scale float32) {
 			simd.Add(d, d, b.up.DWeights[(row+i)*a.Lk+x.j0:][:width])
 		}
 	}
-	simd.GradRows(w.dscores, w.scores, w.stride, width, (*b.mean)[row:][:n])
+	simd.GradRows(w.dscores, w.scores, w.stride, width, (*b.mean)[row:][:n], factor)
 
 	if b.to.V.Data != nil {
 		useOrCopy(&w.upstream, x.do, n, a.EV)
@@ -177,6 +179,12 @@ func (w *backWorker) block(b *backward, x block, to Heads, scale float32) {
 			}
 		}
 	}
+	if !plain && a.scale() != 1 {
+		for i := range n {
+			d := w.dscores[i*w.stride:][:width]
+			simd.Scale(d, a.scale(), d)
+		}
+	}
 	dq := w.dq[:n*a.E]
 	if a.Additive != nil {
 		clear(dq)
@@ -186,14 +194,12 @@ func (w *backWorker) block(b *backward, x block, to Heads, scale float32) {
 	}
 	if to.Data != nil {
 		to := from(a.rows(to, t.b, t.h), x.r)
-		for i := range n {
-			simd.Axpy(scale, dq[i*a.E:][:a.E], to.Data[i*to.Row:][:a.E])
-		}
+		simd.AddRows(to.Data, to.Row, dq, a.E, n, a.E)
 	}
 }
 
-// dotGrad sets w.dq and adds to w.dk what the gradients of dot products give, but
-// for their scale. The block starts with key number at of the chunk.
+// dotGrad sets w.dq and adds to w.dk what the gradients of dot products give. The
+// block starts with key number at of the chunk.
 func (w *backWorker) dotGrad(b *backward, x block, at int) {
 	a := b.a
 	ds := simd.Mat{Data: w.dscores, Row: w.stride, Col: 1}

@@ -94,8 +94,8 @@ func weightRows(x []float32, stride, n int, c float32, shift, factor []float32) 
 	weightRowsGeneric(x, stride, n, c, shift, factor)
 }
 
-func gradRows(dw, w []float32, stride, n int, mean []float32) {
-	gradRowsGeneric(dw, w, stride, n, mean)
+func gradRows(dw, w []float32, stride, n int, mean []float32, factor float32) {
+	gradRowsGeneric(dw, w, stride, n, mean, factor)
 }
 
 func scaleRows(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32) {

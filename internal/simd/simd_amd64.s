@@ -7119,38 +7119,41 @@ end308:
 	VZEROUPPER
 	RET
 
-// func gradRowsAVX512(dw *float32, w *float32, row int, rows int, n int, d *float32)
+// func gradRowsAVX512(dw *float32, w *float32, row int, rows int, n int, d *float32, factor float32)
 // Requires: AVX, AVX512F, BMI2
-TEXT ·gradRowsAVX512(SB), NOSPLIT, $0-48
-	MOVQ   dw+0(FP), AX
-	MOVQ   w+8(FP), CX
-	MOVQ   row+16(FP), DX
-	MOVQ   d+40(FP), BX
-	VPXORD Z0, Z0, Z0
-	MOVQ   rows+24(FP), SI
+TEXT ·gradRowsAVX512(SB), NOSPLIT, $0-52
+	MOVQ         dw+0(FP), AX
+	MOVQ         w+8(FP), CX
+	MOVQ         row+16(FP), DX
+	MOVQ         d+40(FP), BX
+	VPXORD       Z0, Z0, Z0
+	VBROADCASTSS factor+48(FP), Z1
+	MOVQ         rows+24(FP), SI
 
 row311:
-	VBROADCASTSS (BX), Z1
+	VBROADCASTSS (BX), Z2
 	MOVQ         n+32(FP), DI
 	XORQ         R8, R8
 	SUBQ         $+32, DI
 	JL           after314
 
 loop313:
-	VMOVUPS   (CX)(R8*4), Z2
-	VMOVUPS   (AX)(R8*4), Z3
-	VSUBPS    Z1, Z3, Z3
-	VMULPS    Z2, Z3, Z3
-	VCMPPS    $0x04, Z0, Z2, K1
-	VMOVAPS.Z Z3, K1, Z3
-	VMOVUPS   Z3, (AX)(R8*4)
-	VMOVUPS   64(CX)(R8*4), Z2
-	VMOVUPS   64(AX)(R8*4), Z3
-	VSUBPS    Z1, Z3, Z3
-	VMULPS    Z2, Z3, Z3
-	VCMPPS    $0x04, Z0, Z2, K1
-	VMOVAPS.Z Z3, K1, Z3
-	VMOVUPS   Z3, 64(AX)(R8*4)
+	VMOVUPS   (CX)(R8*4), Z3
+	VMOVUPS   (AX)(R8*4), Z4
+	VSUBPS    Z2, Z4, Z4
+	VMULPS    Z3, Z4, Z4
+	VMULPS    Z1, Z4, Z4
+	VCMPPS    $0x04, Z0, Z3, K1
+	VMOVAPS.Z Z4, K1, Z4
+	VMOVUPS   Z4, (AX)(R8*4)
+	VMOVUPS   64(CX)(R8*4), Z3
+	VMOVUPS   64(AX)(R8*4), Z4
+	VSUBPS    Z2, Z4, Z4
+	VMULPS    Z3, Z4, Z4
+	VMULPS    Z1, Z4, Z4
+	VCMPPS    $0x04, Z0, Z3, K1
+	VMOVAPS.Z Z4, K1, Z4
+	VMOVUPS   Z4, 64(AX)(R8*4)
 	ADDQ      $+32, R8
 	SUBQ      $+32, DI
 	JGE       loop313
@@ -7161,13 +7164,14 @@ after314:
 	JL   after316
 
 loop315:
-	VMOVUPS   (CX)(R8*4), Z2
-	VMOVUPS   (AX)(R8*4), Z3
-	VSUBPS    Z1, Z3, Z3
-	VMULPS    Z2, Z3, Z3
-	VCMPPS    $0x04, Z0, Z2, K1
-	VMOVAPS.Z Z3, K1, Z3
-	VMOVUPS   Z3, (AX)(R8*4)
+	VMOVUPS   (CX)(R8*4), Z3
+	VMOVUPS   (AX)(R8*4), Z4
+	VSUBPS    Z2, Z4, Z4
+	VMULPS    Z3, Z4, Z4
+	VMULPS    Z1, Z4, Z4
+	VCMPPS    $0x04, Z0, Z3, K1
+	VMOVAPS.Z Z4, K1, Z4
+	VMOVUPS   Z4, (AX)(R8*4)
 	ADDQ      $+16, R8
 	SUBQ      $+16, DI
 	JGE       loop315
@@ -7179,13 +7183,14 @@ after316:
 	MOVL      $-1, R9
 	BZHIL     DI, R9, R9
 	KMOVW     R9, K1
-	VMOVUPS.Z (CX)(R8*4), K1, Z2
-	VMOVUPS.Z (AX)(R8*4), K1, Z3
-	VSUBPS    Z1, Z3, Z3
-	VMULPS    Z2, Z3, Z3
-	VCMPPS    $0x04, Z0, Z2, K2
-	VMOVAPS.Z Z3, K2, Z3
-	VMOVUPS   Z3, K1, (AX)(R8*4)
+	VMOVUPS.Z (CX)(R8*4), K1, Z3
+	VMOVUPS.Z (AX)(R8*4), K1, Z4
+	VSUBPS    Z2, Z4, Z4
+	VMULPS    Z3, Z4, Z4
+	VMULPS    Z1, Z4, Z4
+	VCMPPS    $0x04, Z0, Z3, K2
+	VMOVAPS.Z Z4, K2, Z4
+	VMOVUPS   Z4, K1, (AX)(R8*4)
 
 end312:
 	ADDQ DX, AX
@@ -16882,38 +16887,41 @@ end803:
 	VZEROUPPER
 	RET
 
-// func gradRowsAVX2(dw *float32, w *float32, row int, rows int, n int, d *float32)
+// func gradRowsAVX2(dw *float32, w *float32, row int, rows int, n int, d *float32, factor float32)
 // Requires: AVX
-TEXT ·gradRowsAVX2(SB), NOSPLIT, $0-48
-	MOVQ   dw+0(FP), AX
-	MOVQ   w+8(FP), CX
-	MOVQ   row+16(FP), DX
-	MOVQ   d+40(FP), BX
-	VXORPS Y0, Y0, Y0
-	MOVQ   rows+24(FP), SI
+TEXT ·gradRowsAVX2(SB), NOSPLIT, $0-52
+	MOVQ         dw+0(FP), AX
+	MOVQ         w+8(FP), CX
+	MOVQ         row+16(FP), DX
+	MOVQ         d+40(FP), BX
+	VXORPS       Y0, Y0, Y0
+	VBROADCASTSS factor+48(FP), Y1
+	MOVQ         rows+24(FP), SI
 
 row806:
-	VBROADCASTSS (BX), Y1
+	VBROADCASTSS (BX), Y2
 	MOVQ         n+32(FP), DI
 	XORQ         R8, R8
 	SUBQ         $+16, DI
 	JL           after809
 
 loop808:
-	VMOVUPS (CX)(R8*4), Y2
-	VMOVUPS (AX)(R8*4), Y3
-	VSUBPS  Y1, Y3, Y3
-	VMULPS  Y2, Y3, Y3
-	VCMPPS  $0x04, Y0, Y2, Y2
-	VANDPS  Y2, Y3, Y3
-	VMOVUPS Y3, (AX)(R8*4)
-	VMOVUPS 32(CX)(R8*4), Y2
-	VMOVUPS 32(AX)(R8*4), Y3
-	VSUBPS  Y1, Y3, Y3
-	VMULPS  Y2, Y3, Y3
-	VCMPPS  $0x04, Y0, Y2, Y2
-	VANDPS  Y2, Y3, Y3
-	VMOVUPS Y3, 32(AX)(R8*4)
+	VMOVUPS (CX)(R8*4), Y3
+	VMOVUPS (AX)(R8*4), Y4
+	VSUBPS  Y2, Y4, Y4
+	VMULPS  Y3, Y4, Y4
+	VMULPS  Y1, Y4, Y4
+	VCMPPS  $0x04, Y0, Y3, Y3
+	VANDPS  Y3, Y4, Y4
+	VMOVUPS Y4, (AX)(R8*4)
+	VMOVUPS 32(CX)(R8*4), Y3
+	VMOVUPS 32(AX)(R8*4), Y4
+	VSUBPS  Y2, Y4, Y4
+	VMULPS  Y3, Y4, Y4
+	VMULPS  Y1, Y4, Y4
+	VCMPPS  $0x04, Y0, Y3, Y3
+	VANDPS  Y3, Y4, Y4
+	VMOVUPS Y4, 32(AX)(R8*4)
 	ADDQ    $+16, R8
 	SUBQ    $+16, DI
 	JGE     loop808
@@ -16924,13 +16932,14 @@ after809:
 	JL   after811
 
 loop810:
-	VMOVUPS (CX)(R8*4), Y2
-	VMOVUPS (AX)(R8*4), Y3
-	VSUBPS  Y1, Y3, Y3
-	VMULPS  Y2, Y3, Y3
-	VCMPPS  $0x04, Y0, Y2, Y2
-	VANDPS  Y2, Y3, Y3
-	VMOVUPS Y3, (AX)(R8*4)
+	VMOVUPS (CX)(R8*4), Y3
+	VMOVUPS (AX)(R8*4), Y4
+	VSUBPS  Y2, Y4, Y4
+	VMULPS  Y3, Y4, Y4
+	VMULPS  Y1, Y4, Y4
+	VCMPPS  $0x04, Y0, Y3, Y3
+	VANDPS  Y3, Y4, Y4
+	VMOVUPS Y4, (AX)(R8*4)
 	ADDQ    $+8, R8
 	SUBQ    $+8, DI
 	JGE     loop810
@@ -16943,14 +16952,15 @@ after811:
 	SHLQ       $0x02, DI
 	SUBQ       DI, R9
 	SHRQ       $0x02, DI
-	VMOVUPS    32(R9), Y2
-	VMASKMOVPS (CX)(R8*4), Y2, Y3
-	VMASKMOVPS (AX)(R8*4), Y2, Y4
-	VSUBPS     Y1, Y4, Y4
-	VMULPS     Y3, Y4, Y4
-	VCMPPS     $0x04, Y0, Y3, Y1
-	VANDPS     Y1, Y4, Y4
-	VMASKMOVPS Y4, Y2, (AX)(R8*4)
+	VMOVUPS    32(R9), Y3
+	VMASKMOVPS (CX)(R8*4), Y3, Y4
+	VMASKMOVPS (AX)(R8*4), Y3, Y5
+	VSUBPS     Y2, Y5, Y5
+	VMULPS     Y4, Y5, Y5
+	VMULPS     Y1, Y5, Y5
+	VCMPPS     $0x04, Y0, Y4, Y2
+	VANDPS     Y2, Y5, Y5
+	VMASKMOVPS Y5, Y3, (AX)(R8*4)
 
 end807:
 	ADDQ DX, AX

@@ -60,15 +60,15 @@ func WeightRows(x []float32, stride, n int, c float32, shift, factor []float32) 
 	eachPiece(len(shift), n, func(lo, hi int) { weightRows(x[lo*stride:], stride, n, c, shift[lo:hi], factor[lo:hi]) })
 }
 
-// GradRows replaces dw by w·(dw − mean[i]), and by 0 where w is 0, even if dw is
-// NaN: the backward step of a softmax w with gradient dw, where mean[i] is the
-// sum of w·dw over row i.
-func GradRows(dw, w []float32, stride, n int, mean []float32) {
+// GradRows replaces dw by w·(dw − mean[i])·factor, and by 0 where w is 0, even if
+// dw is NaN: the backward step of a softmax w with gradient dw, where mean[i] is
+// the sum of w·dw over row i.
+func GradRows(dw, w []float32, stride, n int, mean []float32, factor float32) {
 	checkStrip("GradRows", len(mean), min(len(dw), len(w)), stride, n)
 	if n == 0 {
 		return
 	}
-	eachPiece(len(mean), n, func(lo, hi int) { gradRows(dw[lo*stride:], w[lo*stride:], stride, n, mean[lo:hi]) })
+	eachPiece(len(mean), n, func(lo, hi int) { gradRows(dw[lo*stride:], w[lo*stride:], stride, n, mean[lo:hi], factor) })
 }
 
 // ScaleRows sets row i of dst to factor[i] times row i of src.
@@ -161,14 +161,14 @@ func power32(x float32) float32 {
 	return float32(exp64(float64(x) * math.Ln2))
 }
 
-func gradRowsGeneric(dw, w []float32, stride, n int, mean []float32) {
+func gradRowsGeneric(dw, w []float32, stride, n int, mean []float32, factor float32) {
 	for i, m := range mean {
 		d, p := dw[i*stride:][:n], w[i*stride:][:n]
 		for j, v := range p {
 			if v == 0 {
 				d[j] = 0
 			} else {
-				d[j] = v * (d[j] - m)
+				d[j] = v * (d[j] - m) * factor
 			}
 		}
 	}

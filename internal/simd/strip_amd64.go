@@ -37,14 +37,14 @@ func weightRows(x []float32, stride, n int, c float32, shift, factor []float32) 
 	}
 }
 
-func gradRows(dw, w []float32, stride, n int, mean []float32) {
+func gradRows(dw, w []float32, stride, n int, mean []float32, factor float32) {
 	switch active {
 	case avx512:
-		gradRowsAVX512(&dw[0], &w[0], 4*stride, len(mean), n, &mean[0])
+		gradRowsAVX512(&dw[0], &w[0], 4*stride, len(mean), n, &mean[0], factor)
 	case avx2:
-		gradRowsAVX2(&dw[0], &w[0], 4*stride, len(mean), n, &mean[0])
+		gradRowsAVX2(&dw[0], &w[0], 4*stride, len(mean), n, &mean[0], factor)
 	default:
-		gradRowsGeneric(dw, w, stride, n, mean)
+		gradRowsGeneric(dw, w, stride, n, mean, factor)
 	}
 }
 

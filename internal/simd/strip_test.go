@@ -189,11 +189,11 @@ func TestGradRows(t *testing.T) {
 				if w.x[at] == 0 {
 					want[at] = 0
 				} else {
-					want[at] = w.x[at] * (dw.x[at] - m)
+					want[at] = w.x[at] * (dw.x[at] - m) * 0.3
 				}
 			}
 		}
-		GradRows(dw.x, w.x, stride, n, mean.x)
+		GradRows(dw.x, w.x, stride, n, mean.x, 0.3)
 		if !same(dw.x, want) || !intactStrip(dw, stride, n) {
 			t.Fatalf("%d rows of %d differ", rows, n)
 		}

@@ -196,7 +196,7 @@ func powerRowsAVX512(x *float32, row, rows, n int, c float32, shift, sum *float3
 func weightRowsAVX512(x *float32, row, rows, n int, c float32, shift, factor *float32)
 
 //go:noescape
-func gradRowsAVX512(dw, w *float32, row, rows, n int, d *float32)
+func gradRowsAVX512(dw, w *float32, row, rows, n int, d *float32, factor float32)
 
 //go:noescape
 func scaleRowsAVX512(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
@@ -214,7 +214,7 @@ func powerRowsAVX2(x *float32, row, rows, n int, c float32, shift, sum *float32)
 func weightRowsAVX2(x *float32, row, rows, n int, c float32, shift, factor *float32)
 
 //go:noescape
-func gradRowsAVX2(dw, w *float32, row, rows, n int, d *float32)
+func gradRowsAVX2(dw, w *float32, row, rows, n int, d *float32, factor float32)
 
 //go:noescape
 func scaleRowsAVX2(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)

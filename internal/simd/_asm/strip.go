@@ -117,9 +117,9 @@ func strips(s isa) {
 	})
 	s.end()
 
-	s.begin("gradRows", "func(dw, w *float32, row, rows, n int, d *float32)")
+	s.begin("gradRows", "func(dw, w *float32, row, rows, n int, d *float32, factor float32)")
 	dw, w, row, d := pointer("dw"), pointer("w"), pointer("row"), pointer("d")
-	zero := s.zero()
+	zero, times := s.zero(), s.broadcast("factor")
 	eachRow(func() {
 		mean := s.vec()
 		VBROADCASTSS(Mem{Base: d}, mean)
@@ -130,6 +130,7 @@ func strips(s isa) {
 			s.load(st.at(dw, i), k, v)
 			VSUBPS(mean, v, v)
 			VMULPS(wi, v, v)
+			VMULPS(times, v, v)
 			seen := s.compare(notEqual, zero, wi)
 			s.keep(seen, v)
 			s.store(v, k, st.at(dw, i))
