@@ -73,25 +73,32 @@ func (b *backward) additivePart(s, g, c int) []float32 {
 	return (*b.additive)[((s*b.a.G+g)*b.nChunks+c)*b.a.E:][:b.a.E]
 }
 
-// means computes D_i = Σ_j w_ij·dw_ij, which is Σ_v do_iv·o_iv.
+// means computes D_i = Σ_j w_ij·dw_ij, which is Σ_v do_iv·o_iv. Where a weight is
+// 1 and its value therefore the result, D_i has the very bits of dw_ij: their
+// difference, which large queries and keys would magnify, is 0.
 func (b *backward) means(lo, hi int) {
 	a := b.a
-	for row := lo; row < hi; row++ {
+	for row := lo; row < hi; {
 		s, h, i := a.split(row)
-		do := b.up.DOut.at(s, h, i)[:a.EV]
-		d := simd.Dot(do, b.up.Out.at(s, h, i)[:a.EV])
-		if d != d && zero(do) { // and out is not finite
-			d = 0
-		}
-		if b.up.DWeights != nil {
-			w, dw := b.up.Weights[row*a.Lk:][:a.Lk], b.up.DWeights[row*a.Lk:][:a.Lk]
-			for j, x := range w {
-				if x != 0 && dw[j] != 0 {
-					d += x * dw[j]
+		n := min(hi-row, a.Lq-i) // of the same head
+		do := simd.Mat{Data: b.up.DOut.at(s, h, i), Row: b.up.DOut.Row, Col: 1}
+		out := simd.Mat{Data: b.up.Out.at(s, h, i), Row: b.up.Out.Row, Col: 1}
+		mean := (*b.mean)[row:][:n]
+		simd.RowDots(mean, do, out, a.EV)
+		for k, d := range mean {
+			if d != d && zero(do.Data[k*do.Row:][:a.EV]) { // and out is not finite
+				mean[k] = 0
+			}
+			if b.up.DWeights != nil {
+				w, dw := b.up.Weights[(row+k)*a.Lk:][:a.Lk], b.up.DWeights[(row+k)*a.Lk:][:a.Lk]
+				for j, x := range w {
+					if x != 0 && dw[j] != 0 {
+						mean[k] += x * dw[j]
+					}
 				}
 			}
 		}
-		(*b.mean)[row] = d
+		row += n
 	}
 }
 

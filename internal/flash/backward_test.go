@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -120,6 +121,13 @@ var features = []kind{
 			p.V.Data[i%len(p.V.Data)] *= 3
 		}
 	}},
+	{"huge", func(p *problem) {
+		for _, x := range [][]float32{p.Q.Data, p.K.Data, p.V.Data} {
+			for i := range x {
+				x[i] *= 5e3
+			}
+		}
+	}},
 	// Scores that grow from block to block, first by little and then by more than
 	// the shifts may lag behind.
 	{"rising", func(p *problem) {
@@ -149,10 +157,26 @@ func TestKinds(t *testing.T) {
 	} {
 		for _, k := range kinds {
 			t.Run(fmt.Sprintf("%s/%v", k.name, s), func(t *testing.T) {
-				p := newProblem(5, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
+				e := s.e
+				if strings.HasPrefix(k.name, "additive") {
+					e = min(e, 20) // the plain formula takes long
+				}
+				p := newProblem(5, s.b, s.h, s.g, s.lq, s.lk, e, s.ev)
 				k.set(p)
 				check(t, p)
 			})
+		}
+	}
+}
+
+// Lengths on, one below and one above the edges of what is worked on at a time.
+func TestEdges(t *testing.T) {
+	for _, lq := range []int{1, 11, 12, 13, 59, 60, 61, 95, 96, 97, 121} {
+		for _, lk := range []int{1, 63, 64, 65, 255, 256, 257, 511, 512, 513} {
+			p := newProblem(6, 1, 1, 1, lq, lk, 5, 7)
+			p.seen = func(_, _, i, j int) bool { return j <= i*lk/lq }
+			p.Mask = funcMask{p, (lq+lk)%2 == 0}
+			t.Run(fmt.Sprintf("Lq=%d,Lk=%d", lq, lk), func(t *testing.T) { check(t, p) })
 		}
 	}
 }

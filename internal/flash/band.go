@@ -79,7 +79,7 @@ func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int) {
 		c := w.score(a, t, r+i, spans, j0, j1)
 		simd.RowMax(top, w.scores, w.stride, width)
 		for k, m := range top {
-			factor := raise(&shift[k], m*c, w.scores[k*w.stride:][:width])
+			factor := raise(&shift[k], m, c, w.scores[k*w.stride:][:width])
 			if factor != 1 && *started {
 				sum[k] *= factor
 				simd.Scale(acc[k*a.EV:][:a.EV], factor, acc[k*a.EV:][:a.EV])
@@ -117,10 +117,10 @@ func orZero(m float32) float32 {
 	return m
 }
 
-// raise raises the shift of a row for scores whose largest exponent is m, if that
+// raise raises the shift of a row for scores of which the largest is m, if that
 // is larger by much, and returns the factor by which what has been summed up
 // shrinks.
-func raise(shift *float32, m float32, scores []float32) (factor float32) {
+func raise(shift *float32, m, c float32, scores []float32) (factor float32) {
 	old := *shift
 	if m == negInf {
 		// Nothing to see, or nothing but NaN, which a maximum may have passed
@@ -130,13 +130,11 @@ func raise(shift *float32, m float32, scores []float32) (factor float32) {
 		}
 	}
 	switch {
-	case m <= old+lag && old != negInf:
-		return 1
-	case m > old && old != negInf:
-		*shift = m
-		return exp2(old - m)
 	case old == negInf || m != m:
 		*shift = m
+	case (m-old)*c > lag:
+		*shift = m
+		return exp2((old - m) * c)
 	}
 	return 1
 }

@@ -3,10 +3,11 @@
 //
 // # Forward
 //
-// A strip of a few queries meets a block of keys at a time. Their scores fit the
-// first-level cache, and become weights relative to the largest score so far:
+// A band of queries meets a block of keys at a time, strip by strip. The scores
+// of a strip fit the first-level cache, and become weights relative to the largest
+// score so far:
 //
-//	p_ij = 2^(s_ij·log2 e − m_i)    l_i = Σ_j p_ij    o_i = Σ_j p_ij·v_j
+//	p_ij = 2^((s_ij − m_i)·log2 e)    l_i = Σ_j p_ij    o_i = Σ_j p_ij·v_j
 //
 // A block with larger scores raises m_i, and l_i and o_i shrink accordingly; as
 // long as they are larger by no more than a factor of 2^8 nothing is done, since

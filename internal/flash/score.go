@@ -17,17 +17,15 @@ func (w *worker) ask(a *Attention, t tall, r, n int) {
 // score computes the scores of the queries asked, which begin with row r and see
 // these spans, with keys j0 to j1, hides what is hidden, and returns the factor
 // that they still lack: scores·c are powers of two.
-func (w *worker) score(a *Attention, t tall, r int, spans []Span, j0, j1 int) (c float32) {
+func (w *worker) score(a *Attention, t tall, r int, spans []Span, j0, j1 int) float32 {
 	s, n, width := w.scores, len(spans), j1-j0
 	if a.Additive != nil {
 		simd.AdditiveTile(s, w.stride, &w.queries, 0, n, w.additive, j0-w.from, j1-w.from)
 	} else {
 		simd.MultiplyPanels(simd.Mat{Data: s, Row: w.stride, Col: 1}, from(t.q, r), n, w.keys, 0, a.E, j0-w.from, j1-w.from, false)
 	}
-	c = a.scale() * log2e
-	if a.SoftCap != 0 || a.Bias != nil || !(c > 0) {
-		// Nothing but a positive factor may wait until after the maximum.
-		c = log2e
+	c, plain := a.exponent()
+	if !plain {
 		for i := range n {
 			w.adjust(a, t.first+r+i, s[i*w.stride:][:width], i, j0)
 		}
@@ -38,6 +36,16 @@ func (w *worker) score(a *Attention, t tall, r int, spans []Span, j0, j1 int) (c
 		}
 	}
 	return c
+}
+
+// exponent returns c, by which scores, as score leaves them, are multiplied to be
+// exponents of 2. If it is plain, their scale is still in it: nothing but a
+// positive factor may wait until after the maximum.
+func (a *Attention) exponent() (c float32, plain bool) {
+	if a.SoftCap != 0 || a.Bias != nil || !(a.scale() > 0) {
+		return log2e, false
+	}
+	return a.scale() * log2e, true
 }
 
 // adjust scales a row of scores, caps it and adds the bias. The row is number i

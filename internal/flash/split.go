@@ -57,6 +57,7 @@ func (f *forward) part(x []float32, rows int) part {
 func (f *forward) join(t tall, parts []float32, blocks, each int) {
 	a := f.a
 	dst := a.rows(f.out, t.b, t.h)
+	c, _ := a.exponent()
 	for r := range t.n {
 		shift, any := float32(0), false
 		for k := range blocks {
@@ -77,7 +78,7 @@ func (f *forward) join(t tall, parts []float32, blocks, each int) {
 			}
 			factor := float32(1)
 			if p.shift[r] != shift {
-				factor = exp2(p.shift[r] - shift)
+				factor = exp2((p.shift[r] - shift) * c)
 			}
 			sum += factor * p.sum[r]
 			simd.Axpy(factor, p.acc[r*a.EV:][:a.EV], out)
@@ -99,6 +100,7 @@ func (f *forward) join(t tall, parts []float32, blocks, each int) {
 func (f *forward) joinWeights(t tall, r int, parts []float32, blocks, each int) {
 	a, row := f.a, t.first+r
 	weights := f.weights[row*a.Lk:][:a.Lk]
+	c, _ := a.exponent()
 	if f.st.bad(row) {
 		w := f.worker()
 		w.look(a, row, 1, 0, a.Lk)
@@ -109,7 +111,7 @@ func (f *forward) joinWeights(t tall, r int, parts []float32, blocks, each int) 
 	for k := range blocks {
 		if p := f.part(parts[k*each:], t.n); p.sum[r] != 0 {
 			x := weights[k*blockKeys : min((k+1)*blockKeys, a.Lk)]
-			simd.Scale(x, exp2(p.shift[r]-f.st.Shift[row])*f.st.Inverse[row], x)
+			simd.Scale(x, exp2((p.shift[r]-f.st.Shift[row])*c)*f.st.Inverse[row], x)
 		}
 	}
 }

@@ -86,6 +86,38 @@ func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 	multiplyPanels(c, a, m, b, k0, k1, j0, j1, accumulate)
 }
 
+// RowDots sets dst[i] to the product of row i of x and row i of y, of n elements
+// each: to what Multiply makes of them as an element of a matrix, bit for bit.
+func RowDots(dst []float32, x, y Mat, n int) {
+	x.check("x", len(dst), n, 1, 0)
+	y.check("y", len(dst), n, 1, 0)
+	s := scratches.Get().(*scratch)
+	defer s.free()
+	// Sixteen rows side by side: each sum is a chain, and has to wait for
+	// itself.
+	const width = 16
+	s.a, s.b = grow(s.a, n*width), grow(s.b, n*width)
+	for i := 0; i < len(dst) && n > 0; i += width {
+		rows := min(width, len(dst)-i)
+		packRows(s.a, x.from(i, 0), rows, n, width)
+		packRows(s.b, y.from(i, 0), rows, n, width)
+		sums := dst[i : i+rows]
+		clear(sums)
+		for k := range n {
+			mulAdd(sums, s.a[k*width:][:rows], s.b[k*width:][:rows])
+		}
+		for k := range sums {
+			sums[k] += 0 // as Multiply does
+		}
+	}
+	if n == 0 {
+		clear(dst)
+	}
+}
+
+// packRows copies rows of n elements to columns, width apart.
+func packRows(dst []float32, m Mat, rows, n, width int) { packPanel(dst, m.T(), n, rows, width) }
+
 func multiplyPanelsGeneric(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool) {
 	depth := k1 - k0
 	part := b.b

@@ -6879,7 +6879,8 @@ row302:
 
 loop305:
 	VMOVUPS     (AX)(R8*4), Z12
-	VFMSUB213PS Z10, Z0, Z12
+	VSUBPS      Z10, Z12, Z12
+	VMULPS      Z0, Z12, Z12
 	VCMPPS      $0x05, Z2, Z12, K1
 	VADDPS      Z1, Z12, Z13
 	VSUBPS      Z1, Z13, Z14
@@ -6904,7 +6905,8 @@ after306:
 	CMPQ        DI, $+16
 	JL          rest3040
 	VMOVUPS     (AX)(R8*4), Z12
-	VFMSUB213PS Z10, Z0, Z12
+	VSUBPS      Z10, Z12, Z12
+	VMULPS      Z0, Z12, Z12
 	VCMPPS      $0x05, Z2, Z12, K1
 	VADDPS      Z1, Z12, Z10
 	VSUBPS      Z1, Z10, Z13
@@ -6930,7 +6932,8 @@ rest3040:
 	BZHIL       DI, R9, R9
 	KMOVW       R9, K1
 	VMOVUPS.Z   (AX)(R8*4), K1, Z12
-	VFMSUB213PS Z10, Z0, Z12
+	VSUBPS      Z10, Z12, Z12
+	VMULPS      Z0, Z12, Z12
 	VCMPPS      $0x05, Z2, Z12, K2
 	VADDPS      Z1, Z12, Z10
 	VSUBPS      Z1, Z10, Z13
@@ -7065,7 +7068,8 @@ row307:
 
 loop309:
 	VMOVUPS     (AX)(R8*4), Z12
-	VFMSUB213PS Z10, Z0, Z12
+	VSUBPS      Z10, Z12, Z12
+	VMULPS      Z0, Z12, Z12
 	VCMPPS      $0x05, Z2, Z12, K1
 	VADDPS      Z1, Z12, Z13
 	VSUBPS      Z1, Z13, Z14
@@ -7093,7 +7097,8 @@ after310:
 	BZHIL       DI, R9, R9
 	KMOVW       R9, K1
 	VMOVUPS.Z   (AX)(R8*4), K1, Z12
-	VFMSUB213PS Z10, Z0, Z12
+	VSUBPS      Z10, Z12, Z12
+	VMULPS      Z0, Z12, Z12
 	VCMPPS      $0x05, Z2, Z12, K2
 	VADDPS      Z1, Z12, Z10
 	VSUBPS      Z1, Z10, Z13
@@ -16649,7 +16654,8 @@ row797:
 
 loop800:
 	VMOVUPS     (AX)(R8*4), Y5
-	VFMSUB213PS Y2, Y0, Y5
+	VSUBPS      Y2, Y5, Y5
+	VMULPS      Y0, Y5, Y5
 	VCMPPS      $0x05, cc2fa0000<>+0(SB), Y5, Y6
 	VADDPS      Y1, Y5, Y7
 	VSUBPS      Y1, Y7, Y8
@@ -16667,7 +16673,8 @@ loop800:
 	VMOVUPS     Y8, (AX)(R8*4)
 	VADDPS      Y8, Y3, Y3
 	VMOVUPS     32(AX)(R8*4), Y5
-	VFMSUB213PS Y2, Y0, Y5
+	VSUBPS      Y2, Y5, Y5
+	VMULPS      Y0, Y5, Y5
 	VCMPPS      $0x05, cc2fa0000<>+0(SB), Y5, Y6
 	VADDPS      Y1, Y5, Y7
 	VSUBPS      Y1, Y7, Y8
@@ -16693,7 +16700,8 @@ after801:
 	CMPQ        DI, $+8
 	JL          rest7990
 	VMOVUPS     (AX)(R8*4), Y5
-	VFMSUB213PS Y2, Y0, Y5
+	VSUBPS      Y2, Y5, Y5
+	VMULPS      Y0, Y5, Y5
 	VCMPPS      $0x05, cc2fa0000<>+0(SB), Y5, Y6
 	VADDPS      Y1, Y5, Y7
 	VSUBPS      Y1, Y7, Y8
@@ -16714,7 +16722,8 @@ after801:
 	CMPQ        DI, $+8
 	JL          rest7991
 	VMOVUPS     32(AX)(R8*4), Y5
-	VFMSUB213PS Y2, Y0, Y5
+	VSUBPS      Y2, Y5, Y5
+	VMULPS      Y0, Y5, Y5
 	VCMPPS      $0x05, cc2fa0000<>+0(SB), Y5, Y2
 	VADDPS      Y1, Y5, Y6
 	VSUBPS      Y1, Y6, Y7
@@ -16743,7 +16752,8 @@ rest7990:
 	SHRQ        $0x02, DI
 	VMOVUPS     32(R9), Y5
 	VMASKMOVPS  (AX)(R8*4), Y5, Y6
-	VFMSUB213PS Y2, Y0, Y6
+	VSUBPS      Y2, Y6, Y6
+	VMULPS      Y0, Y6, Y6
 	VCMPPS      $0x05, cc2fa0000<>+0(SB), Y6, Y2
 	VADDPS      Y1, Y6, Y7
 	VSUBPS      Y1, Y7, Y8
@@ -16772,7 +16782,8 @@ rest7991:
 	SHRQ        $0x02, DI
 	VMOVUPS     32(R9), Y5
 	VMASKMOVPS  32(AX)(R8*4), Y5, Y6
-	VFMSUB213PS Y2, Y0, Y6
+	VSUBPS      Y2, Y6, Y6
+	VMULPS      Y0, Y6, Y6
 	VCMPPS      $0x05, cc2fa0000<>+0(SB), Y6, Y2
 	VADDPS      Y1, Y6, Y7
 	VSUBPS      Y1, Y7, Y8
@@ -16829,7 +16840,8 @@ row802:
 
 loop804:
 	VMOVUPS     (AX)(R8*4), Y4
-	VFMSUB213PS Y2, Y0, Y4
+	VSUBPS      Y2, Y4, Y4
+	VMULPS      Y0, Y4, Y4
 	VCMPPS      $0x05, cc2fa0000<>+0(SB), Y4, Y5
 	VADDPS      Y1, Y4, Y6
 	VSUBPS      Y1, Y6, Y7
@@ -16860,7 +16872,8 @@ after805:
 	SHRQ        $0x02, DI
 	VMOVUPS     32(R9), Y4
 	VMASKMOVPS  (AX)(R8*4), Y4, Y5
-	VFMSUB213PS Y2, Y0, Y5
+	VSUBPS      Y2, Y5, Y5
+	VMULPS      Y0, Y5, Y5
 	VCMPPS      $0x05, cc2fa0000<>+0(SB), Y5, Y2
 	VADDPS      Y1, Y5, Y6
 	VSUBPS      Y1, Y6, Y7

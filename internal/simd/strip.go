@@ -28,10 +28,11 @@ func RowMax(dst, x []float32, stride, n int) {
 	eachPiece(len(dst), n, func(lo, hi int) { rowMax(dst[lo:hi], x[lo*stride:], stride, n) })
 }
 
-// PowerRows replaces x by 2^(c·x − shift[i]), where i is the row, and sets
-// sum[i] to the sum of the row: the inner part of a softmax. The relative error
-// is that of rounding the exponent to float32 once, and below 1 unit in the last
-// place besides; results below 2^-125 are 0, and exponents must not exceed 100.
+// PowerRows replaces x by 2^(c·(x − shift[i])), where i is the row, and sets
+// sum[i] to the sum of the row: the inner part of a softmax. What is as large as
+// the shift becomes 1 exactly. The relative error is that of rounding the
+// difference and the product to float32, and below 1 unit in the last place
+// besides; results below 2^-125 are 0, and exponents must not exceed 100.
 //
 // Element j of a row is added to lane j%16, and the lanes are added as in
 // ExpSum, so zeros at the end change nothing.
@@ -47,7 +48,7 @@ func PowerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
 	eachPiece(len(shift), n, func(lo, hi int) { powerRows(x[lo*stride:], stride, n, c, shift[lo:hi], sum[lo:hi]) })
 }
 
-// WeightRows replaces x by 2^(c·x − shift[i])·factor[i]: what PowerRows makes,
+// WeightRows replaces x by 2^(c·(x − shift[i]))·factor[i]: what PowerRows makes,
 // normalised.
 func WeightRows(x []float32, stride, n int, c float32, shift, factor []float32) {
 	if len(shift) != len(factor) {
@@ -131,7 +132,7 @@ func powerRowsGeneric(x []float32, stride, n int, c float32, shift, sum []float3
 		var lane [16]float32
 		row := x[i*stride:][:n]
 		for j, v := range row {
-			p := power32(float32(c*v) - shift[i])
+			p := power32(c * (v - shift[i]))
 			row[j] = p
 			lane[j%16] += p
 		}
@@ -148,7 +149,7 @@ func weightRowsGeneric(x []float32, stride, n int, c float32, shift, factor []fl
 	for i, f := range factor {
 		row := x[i*stride:][:n]
 		for j, v := range row {
-			row[j] = power32(float32(c*v)-shift[i]) * f
+			row[j] = power32(c*(v-shift[i])) * f
 		}
 	}
 }

@@ -85,13 +85,13 @@ func TestPowerRows(t *testing.T) {
 		x, c := clone(g.x), float32(1.7)
 		shift, sum := newGuarded(r, rows), newGuarded(r, rows)
 		for i := range shift.x {
-			shift.x[i] = 10 * float32(i)
+			shift.x[i] = 3 * float32(i)
 		}
 		PowerRows(g.x, stride, n, c, shift.x, sum.x)
 		for i := range rows {
 			var lane [16]float32
 			for j, got := range g.x[i*stride:][:n] {
-				e := fma32(c, x[i*stride+j], -shift.x[i])
+				e := c * (x[i*stride+j] - shift.x[i])
 				if u := ulps(got, math.Exp2(float64(e))); u > 1.01 {
 					t.Fatalf("2^%v is %v: off by %.2f ulp", e, got, u)
 				}
@@ -229,6 +229,28 @@ func TestHide(t *testing.T) {
 			}
 			if Hide(x.x, seen); !same(x.x, want) || !x.intact() {
 				t.Fatalf("%d elements: hidden wrongly", n)
+			}
+		}
+	})
+}
+
+func TestRowDots(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(2, 9))
+		for _, rows := range []int{0, 1, 7, 15, 16, 17, 40} {
+			for _, n := range []int{0, 1, 5, 16, 33, 64, 100} {
+				x, y := RowMajor(newGuarded(r, rows*(n+2)).x, n+2), RowMajor(newGuarded(r, rows*n).x, n)
+				got, want := newGuarded(r, rows), make([]float32, 1)
+				RowDots(got.x, x, y, n)
+				for i, v := range got.x {
+					Multiply(&Product{M: 1, N: 1, K: n, A: x.from(i, 0), B: Mat{y.from(i, 0).Data, 1, 1}, C: RowMajor(want, 1)})
+					if !same([]float32{v}, want) {
+						t.Fatalf("%d rows of %d: product of row %d is %v, Multiply makes %v", rows, n, i, v, want[0])
+					}
+				}
+				if !got.intact() {
+					t.Fatalf("%d rows of %d: wrote too far", rows, n)
+				}
 			}
 		}
 	})

@@ -76,7 +76,8 @@ func strips(s isa) {
 		one := func(i int, k *mask, acc reg.VecVirtual) {
 			v := s.vec()
 			s.load(st.at(x, i), k, v)
-			VFMSUB213PS(m, c, v)
+			VSUBPS(m, v, v)
+			VMULPS(c, v, v)
 			v = p.of(v)
 			s.store(v, k, st.at(x, i))
 			if k != nil {
@@ -105,7 +106,8 @@ func strips(s isa) {
 		st.each(1, func(i int, k *mask) {
 			v := s.vec()
 			s.load(st.at(x, i), k, v)
-			VFMSUB213PS(m, c, v)
+			VSUBPS(m, v, v)
+			VMULPS(c, v, v)
 			v = p.of(v)
 			VMULPS(f, v, v)
 			s.store(v, k, st.at(x, i))
