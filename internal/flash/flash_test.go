@@ -23,23 +23,39 @@ func rubbish(n int) []float32 {
 }
 
 // within fails the test unless got is as close to want as twice what the plain
-// formula in float32 is, and a floor for what it happens to hit exactly.
+// formula in float32 is, and a floor for what it happens to hit exactly: in the
+// mean of squares, and up to another factor of two, since the largest of a few
+// errors is a matter of luck, at its worst element.
 func within(t *testing.T, name string, got []float32, want []float64, singles ...[]float32) {
 	t.Helper()
-	var budget, largest, worst float64
+	if len(got) != len(want) {
+		t.Errorf("%s: %d elements, want %d", name, len(got), len(want))
+		return
+	}
+	var largest, worst, squares, plainWorst, plainSquares float64
 	at := 0
-	for i, w := range want {
-		for _, single := range singles {
-			budget = max(budget, math.Abs(float64(single[i])-w))
+	for _, single := range singles {
+		var sum float64
+		for i, w := range want {
+			d := math.Abs(float64(single[i]) - w)
+			plainWorst, sum = max(plainWorst, d), sum+d*d
 		}
+		plainSquares = max(plainSquares, sum)
+	}
+	for i, w := range want {
 		largest = max(largest, math.Abs(w))
-		if d := math.Abs(float64(got[i]) - w); !(d <= worst) {
+		d := math.Abs(float64(got[i]) - w)
+		if squares += d * d; !(d <= worst) {
 			worst, at = d, i
 		}
 	}
-	budget = 2*budget + max(largest, 1)*0x1p-19
-	if len(got) != len(want) || !(worst <= budget) {
+	floor := max(largest, 1) * 0x1p-19
+	n := float64(max(len(want), 1))
+	if budget := 4*plainWorst + floor; !(worst <= budget) {
 		t.Errorf("%s: element %d is %v, want %v: off by %.3g, allowed %.3g", name, at, got[at], want[at], worst, budget)
+	}
+	if rms, budget := math.Sqrt(squares/n), 2*math.Sqrt(plainSquares/n)+floor; !(rms <= budget) {
+		t.Errorf("%s: off by %.3g in the mean of squares, allowed %.3g", name, rms, budget)
 	}
 }
 

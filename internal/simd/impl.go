@@ -23,3 +23,13 @@ func (i implementation) String() string {
 // Implementation returns the name of the implementation in use: "generic",
 // "avx2" or "avx512".
 func Implementation() string { return active.String() }
+
+// Each calls f for each implementation that this machine has, with that one in
+// use. It is for tests of the packages above; nothing else may compute meanwhile.
+func Each(f func(name string)) {
+	best := active
+	defer func() { active = best }()
+	for _, active = range impls {
+		f(active.String())
+	}
+}
