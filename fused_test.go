@@ -2,6 +2,7 @@ package attn_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/attn-go/attn"
@@ -66,6 +67,28 @@ func TestGradientThroughWeights(t *testing.T) {
 			tensortest.Same(t, "gradient of weights to v", weights["v"].Data(), make([]float32, v.Len()))
 			sum = tensor.Add(nil, sum, weights[name])
 			nearTensor(t, fmt.Sprint("round ", round, ": gradients of both, ", name), both[name], sum)
+		}
+	}
+}
+
+// Without weights asked for, memory grows with the length and not with its
+// square, forward and backward.
+func TestMemory(t *testing.T) {
+	const l, e = 3000, 8
+	rng := newRand(149)
+	q, k, v := tensor.Randn(rng, 1, 1, l, e).Param(), tensor.Randn(rng, 1, 1, l, e).Param(), tensor.Randn(rng, 1, 1, l, e).Param()
+	dout := tensor.Randn(rng, 1, 1, l, e)
+	for name, score := range map[string]attn.Score{"dot": attn.Dot(), "additive": attn.NewAdditive(e, e, e, rng)} {
+		for _, mask := range []attn.Mask{{}, attn.Causal(), attn.AllowFunc(func(b, h, i, j int) bool { return j%7 != i%5 })} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			tape := tensor.NewTape(tensor.Train)
+			y := attn.Attend(tape, q, k, v, attn.Options{Score: score, Mask: mask})
+			tape.Backward(y.Out, dout)
+			runtime.ReadMemStats(&after)
+			if used, scores := after.TotalAlloc-before.TotalAlloc, uint64(4*l*l); used > scores/4 {
+				t.Errorf("%s: %d bytes were allocated, where all scores would be %d", name, used, scores)
+			}
 		}
 	}
 }
