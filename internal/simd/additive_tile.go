@@ -136,8 +136,9 @@ func (a *AdditiveKeys) setWeights() {
 	_, exponent := math.Frexp(largest)
 	exponent = min(exponent, 126) // for factor to be finite
 	a.scaled = grow(a.scaled, a.h)
+	power := math.Ldexp(1, -exponent)
 	for f, v := range a.w {
-		a.scaled[f] = float32(math.Ldexp(float64(v), -exponent))
+		a.scaled[f] = float32(float64(v) * power)
 	}
 	a.sum, a.factor = float32(sum), float32(math.Ldexp(-2, exponent))
 }
