@@ -42,12 +42,43 @@ type Layer struct {
 	Queries []string  // the tokens that look, Lq of them
 	Keys    []string  // the tokens that are looked at, Lk of them
 	Weights []float32 // [H Lq Lk]
+
+	// Chosen are the numbers of the heads in the model if not all of them were
+	// kept, H of them. Nil means 0 to H-1.
+	Chosen []int
+	// QueryPlaces and KeyPlaces say where in the text the tokens stand, in
+	// ascending order, if some were taken out or several made one. Nil keys are
+	// at 0 to Lk-1, nil queries at the last Lq of these places. The place of a
+	// decoder's query is that of the token which it has read last.
+	QueryPlaces, KeyPlaces []int
 }
 
 // Head returns the weights [Lq Lk] of a head.
 func (l *Layer) Head(h int) []float32 {
 	n := len(l.Queries) * len(l.Keys)
 	return l.Weights[h*n : (h+1)*n]
+}
+
+// Number returns the number in the model of head h of Weights.
+func (l *Layer) Number(h int) int {
+	if l.Chosen != nil {
+		return l.Chosen[h]
+	}
+	return h
+}
+
+// Mean returns the weights [Lq Lk] averaged over the heads.
+func (l *Layer) Mean() []float32 {
+	mean := make([]float32, len(l.Queries)*len(l.Keys))
+	for h := range l.Heads {
+		for i, w := range l.Head(h) {
+			mean[i] += w
+		}
+	}
+	for i := range mean {
+		mean[i] /= float32(l.Heads)
+	}
+	return mean
 }
 
 // Record is what a model looked at in one run on one text, or pair of texts.
@@ -59,4 +90,16 @@ type Record struct {
 	// Special lists the tokens that are marks and not text, such as the end of
 	// a sentence.
 	Special []string
+}
+
+// Layer returns the layer of that kind and index, or nil if it was not recorded.
+//
+// Aliasing: the result points into r.Layers.
+func (r *Record) Layer(k Kind, index int) *Layer {
+	for i := range r.Layers {
+		if l := &r.Layers[i]; l.Kind == k && l.Index == index {
+			return l
+		}
+	}
+	return nil
 }
