@@ -29,6 +29,7 @@ var order = []string{
 	"nn",
 	".", // attn itself
 	"internal/bench",
+	"heads",
 	"seq2seq",
 	"viz",
 	"cmd/attn",

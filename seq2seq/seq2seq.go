@@ -8,7 +8,7 @@
 //	recurrent.go    the recurrent translator of Bahdanau et al. 2015
 //	translator.go   a network with its vocabularies, as a directory of files
 //	train.go        the training loop; checkpoint.go makes it resumable
-//	decode.go       greedy and beam search; align.go shows who looked where
+//	decode.go       greedy and beam search; look.go records who looked where
 //	evaluate.go     loss, perplexity, exact match and BLEU
 //	pairs.go vocab.go bpe.go bleu.go dates.go   the text side
 package seq2seq

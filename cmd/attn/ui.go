@@ -13,7 +13,9 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -98,8 +100,12 @@ const endMark = "∎"
 
 // drawAlignment draws where the last layer looked, on average over its heads.
 func drawAlignment(w io.Writer, m *seq2seq.Translator, source, target string) error {
-	a := m.Align(source, target)
+	record, err := m.Look(source, target, heads.RecorderOptions{Kinds: []heads.Kind{heads.Cross}})
+	if err != nil {
+		return err
+	}
+	l := &record.Layers[len(record.Layers)-1]
 	// Both end in the end mark, whose name would stand tall above the map.
-	a.Source[len(a.Source)-1], a.Target[len(a.Target)-1] = endMark, endMark
-	return viz.Heatmap{Rows: a.Target, Columns: a.Source, Weights: a.Mean(-1)}.Text(w)
+	l.Queries[len(l.Queries)-1], l.Keys[len(l.Keys)-1] = endMark, endMark
+	return viz.Heatmap{Rows: l.Queries, Columns: l.Keys, Weights: tensor.New(l.Mean(), len(l.Queries), len(l.Keys))}.Text(w)
 }

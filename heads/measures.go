@@ -1,0 +1,210 @@
+package heads
+
+import (
+	"math"
+	"slices"
+	"sort"
+	"strings"
+	"unicode"
+)
+
+// Measures are numbers that tell what kind of head it is, each a mean over the
+// queries. docs/heads.md has their formulas and sources.
+//
+// Queries that look at nothing do not count. The weight of certain keys is the
+// mean over those queries that can see such a key: a head that always looks at
+// the token before has Previous = 1, although the first token has none before
+// it. What no query could have is NaN.
+type Measures struct {
+	Entropy     float64 // in nats
+	Bound       float64 // the entropy of looking everywhere alike
+	Distance    float64 // mean |i-j| of what is looked at, in tokens
+	Confidence  float64 // the largest weight
+	Previous    float64 // weight of the token before
+	Same        float64 // weight of the token itself
+	Next        float64 // weight of the token behind
+	First       float64 // weight of the first token
+	Last        float64 // weight of the last token
+	Special     float64 // weight of special tokens
+	Punctuation float64 // weight of punctuation
+	Induction   float64 // weight of the tokens that followed earlier equal ones
+}
+
+// Measure returns the measures of a head. special lists the tokens that are marks.
+//
+// A Decoder sees keys up to its own place, other kinds see all of them. Previous,
+// Same, Next and Induction need both axes to be the same text, as in a Decoder
+// and in an Encoder with as many queries as keys, and are NaN otherwise. Distance
+// between different texts is that from the diagonal, in tokens of the keys.
+//
+// A weight of NaN makes NaN of all that it enters, a negative one of Entropy.
+func (l *Layer) Measure(h int, special []string) Measures {
+	lq, lk := len(l.Queries), len(l.Keys)
+	weights := l.Head(h)
+	s := l.scale()
+	isSpecial, isPunctuation := make([]bool, lk), make([]bool, lk)
+	for j, token := range l.Keys {
+		isSpecial[j] = slices.Contains(special, token)
+		isPunctuation[j] = punctuation(token)
+	}
+	firstSpecial, firstPunctuation := firstTrue(isSpecial), firstTrue(isPunctuation)
+	following := l.followers(s)
+
+	var entropy, bound, distance, confidence, previous, same, next, first, last, marks, points, induction mean
+	for i := range lq {
+		row := weights[i*lk : (i+1)*lk]
+		if !slices.ContainsFunc(row, func(w float32) bool { return w != 0 }) {
+			continue
+		}
+		var h, d, most, m, p float64
+		for j, w32 := range row {
+			w := float64(w32)
+			if w != 0 {
+				h -= w * math.Log(w)
+			}
+			d += w * s.distance(i, j)
+			most = max(most, w)
+			if isSpecial[j] {
+				m += w
+			}
+			if isPunctuation[j] {
+				p += w
+			}
+		}
+		entropy.add(h)
+		distance.add(d)
+		confidence.add(most)
+		seen := s.seen(i)
+		if seen > 0 {
+			bound.add(math.Log(float64(seen)))
+			first.add(float64(row[0]))
+		}
+		if seen == lk {
+			last.add(float64(row[lk-1]))
+		}
+		if firstSpecial < seen {
+			marks.add(m)
+		}
+		if firstPunctuation < seen {
+			points.add(p)
+		}
+		if !s.sameText {
+			continue
+		}
+		for _, at := range []struct {
+			offset int
+			to     *mean
+		}{{-1, &previous}, {0, &same}, {1, &next}} {
+			if j, ok := s.keyAt(s.queries[i] + at.offset); ok && j < seen {
+				at.to.add(float64(row[j]))
+			}
+		}
+		if j, ok := s.keyAt(s.queries[i]); ok {
+			if all := following(j); len(all) > 0 {
+				sum := 0.
+				for _, k := range all {
+					sum += float64(row[k])
+				}
+				induction.add(sum)
+			}
+		}
+	}
+	return Measures{
+		Entropy: entropy.value(), Bound: bound.value(), Distance: distance.value(), Confidence: confidence.value(),
+		Previous: previous.value(), Same: same.value(), Next: next.value(), First: first.value(), Last: last.value(),
+		Special: marks.value(), Punctuation: points.value(), Induction: induction.value(),
+	}
+}
+
+// mean is a sum on the way to its mean.
+type mean struct {
+	sum float64
+	n   int
+}
+
+func (m *mean) add(v float64) { m.sum, m.n = m.sum+v, m.n+1 }
+
+// value returns the mean, NaN of nothing.
+func (m *mean) value() float64 { return m.sum / float64(m.n) }
+
+// scale is where the tokens of the axes stand.
+type scale struct {
+	sameText      bool // the places are those of one text
+	causal        bool
+	queries, keys []int // places, ascending
+}
+
+func (l *Layer) scale() scale {
+	lq, lk := len(l.Queries), len(l.Keys)
+	s := scale{queries: l.QueryPlaces, keys: l.KeyPlaces, causal: l.Kind == Decoder}
+	s.sameText = s.causal || l.Kind == Encoder && (lq == lk || s.queries != nil)
+	if s.keys == nil {
+		s.keys = count(0, lk)
+	}
+	if s.queries == nil {
+		// Texts end together: with a cache there are keys before the first query.
+		s.queries = count(lk-lq, lk)
+	}
+	return s
+}
+
+// count returns the numbers from a up to but not including b.
+func count(a, b int) []int {
+	list := make([]int, 0, b-a)
+	for i := a; i < b; i++ {
+		list = append(list, i)
+	}
+	return list
+}
+
+// seen returns how many keys query i can see; they are the first ones.
+func (s *scale) seen(i int) int {
+	if !s.causal {
+		return len(s.keys)
+	}
+	return sort.SearchInts(s.keys, s.queries[i]+1)
+}
+
+// keyAt returns the key at a place, if there is one.
+func (s *scale) keyAt(place int) (int, bool) { return slices.BinarySearch(s.keys, place) }
+
+// distance is in tokens. Between different texts it is that of the key from the
+// point which is as far into the keys as the query is into the queries, both
+// taken at their middles.
+func (s *scale) distance(i, j int) float64 {
+	if s.sameText {
+		return math.Abs(float64(s.queries[i] - s.keys[j]))
+	}
+	lq, lk := float64(len(s.queries)), float64(len(s.keys))
+	return math.Abs((float64(i)+0.5)*lk/lq - (float64(j) + 0.5))
+}
+
+// followers returns a function that lists the keys behind earlier keys equal to
+// key j.
+func (l *Layer) followers(s scale) func(j int) []int {
+	behind := map[string][]int{}
+	for k := 0; k+1 < len(l.Keys); k++ {
+		if s.keys[k+1] == s.keys[k]+1 {
+			behind[l.Keys[k]] = append(behind[l.Keys[k]], k+1)
+		}
+	}
+	return func(j int) []int {
+		list := behind[l.Keys[j]]
+		return list[:sort.SearchInts(list, j+1)] // behind a key before j
+	}
+}
+
+// firstTrue returns the first index that is true, or one that no row sees.
+func firstTrue(list []bool) int {
+	if i := slices.Index(list, true); i >= 0 {
+		return i
+	}
+	return math.MaxInt
+}
+
+// punctuation reports whether a token is punctuation and nothing else but the
+// marks of a word's beginning and end.
+func punctuation(token string) bool {
+	body := bare(token)
+	return body != "" && strings.IndexFunc(body, func(r rune) bool { return !unicode.IsPunct(r) }) < 0
+}

@@ -1,0 +1,141 @@
+package heads
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// Divergence returns how differently two heads look: the Jensen–Shannon
+// divergence of their rows, in nats, averaged over the rows.
+//
+//	½ Σ_j a_j ln(a_j/m_j) + ½ Σ_j b_j ln(b_j/m_j),   m = (a + b)/2
+//
+// It is 0 for equal heads and ln 2 for heads that share nothing. Rows that are
+// zero in both do not count; without any other the result is NaN.
+//
+// Shapes: a and b [rows Lk]. Divergence panics with a *tensor.ShapeError if they
+// differ in length or are no such matrices.
+//
+// Source: Clark et al. 2019, section 6, https://arxiv.org/abs/1906.04341. Differs:
+// no smoothing, for the divergence is finite without.
+func Divergence(a, b []float32, rows int) float64 {
+	if len(a) != len(b) || rows < 0 || rows == 0 && len(a) > 0 || rows > 0 && len(a)%rows != 0 {
+		panic(&tensor.ShapeError{Op: "heads: Divergence", Arg: "heads", Got: []int{len(a), len(b)}, Want: fmt.Sprintf("[%d·Lk] both", rows)})
+	}
+	var result mean
+	for i := range rows {
+		n := len(a) / rows
+		d, empty := 0., true
+		for j := i * n; j < (i+1)*n; j++ {
+			x, y := float64(a[j]), float64(b[j])
+			if x != 0 || y != 0 {
+				empty = false
+			}
+			m := (x + y) / 2
+			if x != 0 {
+				d += x / 2 * math.Log(x/m)
+			}
+			if y != 0 {
+				d += y / 2 * math.Log(y/m)
+			}
+		}
+		if !empty {
+			result.add(max(d, 0)) // rounding may have made it less
+		}
+	}
+	return result.value()
+}
+
+// Rollout returns how much of each token of the input is in each vector behind
+// the last of the layers, if attention and the connections around it were all
+// that mixes them: [L L], rows sum to 1.
+//
+//	Â_l = mean over heads of A_l, plus the identity, each row divided by its sum
+//	R   = Â_n · … · Â_1
+//
+// The layers are those of an encoder or of a decoder, all from index 0 on and in
+// this order, with every head. Attention between two texts is left out: the
+// rollout of a whole translator is Cross · Rollout(encoder).
+//
+// Errors: no layers, one that is missing or of another kind or size, heads that
+// were left out.
+//
+// Source: Abnar and Zuidema, "Quantifying Attention Flow in Transformers", 2020,
+// https://arxiv.org/abs/2005.00928, section 3.
+func Rollout(layers []Layer) ([]float32, error) {
+	if len(layers) == 0 {
+		return nil, errors.New("heads: rollout of no layers")
+	}
+	n := len(layers[0].Keys)
+	var result []float64
+	for at := range layers {
+		l := &layers[at]
+		fail := func(format string, args ...any) ([]float32, error) {
+			return nil, fmt.Errorf("heads: rollout: layer %.100q: "+format, append([]any{l.Name}, args...)...)
+		}
+		switch {
+		case l.Kind == Cross:
+			return fail("is of kind %s, want %s or %s", l.Kind, Encoder, Decoder)
+		case l.Kind != layers[0].Kind:
+			return fail("is of kind %s, the first of kind %s", l.Kind, layers[0].Kind)
+		case l.Index != at:
+			return fail("has index %d, want %d: every layer from the first on is needed", l.Index, at)
+		case len(l.Queries) != n || len(l.Keys) != n:
+			return fail("has %d queries and %d keys, want %d of both", len(l.Queries), len(l.Keys), n)
+		case l.Chosen != nil:
+			return fail("has some of its heads only")
+		}
+		mixed := withIdentity(l.Mean(), n)
+		if result == nil {
+			result = mixed
+		} else {
+			result = multiply(mixed, result, n)
+		}
+	}
+	out := make([]float32, len(result))
+	for i, v := range result {
+		out[i] = float32(v)
+	}
+	return out, nil
+}
+
+// withIdentity returns weights [n n] plus the identity, rows divided by their
+// sums.
+func withIdentity(weights []float32, n int) []float64 {
+	out := make([]float64, n*n)
+	for i := range n {
+		row := out[i*n : (i+1)*n]
+		sum := 0.
+		for j := range row {
+			row[j] = float64(weights[i*n+j])
+			if i == j {
+				row[j]++
+			}
+			sum += row[j]
+		}
+		for j := range row {
+			row[j] /= sum
+		}
+	}
+	return out
+}
+
+// multiply returns a·b, all [n n].
+func multiply(a, b []float64, n int) []float64 {
+	out := make([]float64, n*n)
+	for i := range n {
+		row := out[i*n : (i+1)*n]
+		for k, x := range a[i*n : (i+1)*n] {
+			if x == 0 {
+				continue // half of a decoder's
+			}
+			for j, y := range b[k*n : (k+1)*n] {
+				row[j] += x * y
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,258 @@
+package heads
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// Word is a word and the tokens from, up to but not including to, that it was
+// cut into.
+type Word struct {
+	Text     string
+	From, To int
+}
+
+// marking is how a vocabulary shows where words begin and end.
+type marking uint8
+
+const (
+	unmarked  marking = iota // every token is a word
+	starts                   // "▁a", "Ġa" begin a word
+	continues                // "##a" goes on with one
+	ends                     // "a</w>" ends a word
+	goesOn                   // behind "a@@" the word goes on
+)
+
+// startMarks begin a word: SentencePiece's mark, and the space and the line feed
+// of byte-level vocabularies.
+var startMarks = []string{"▁", "Ġ", "Ċ"}
+
+func startMark(token string) bool {
+	return slices.ContainsFunc(startMarks, func(mark string) bool { return strings.HasPrefix(token, mark) })
+}
+
+// markingOf returns the marking that the tokens have.
+func markingOf(lists ...[]string) marking {
+	for _, m := range []struct {
+		is  marking
+		has func(string) bool
+	}{
+		{starts, startMark},
+		{continues, func(t string) bool { return strings.HasPrefix(t, "##") && len(t) > 2 }},
+		{ends, func(t string) bool { return strings.HasSuffix(t, "</w>") }},
+		{goesOn, func(t string) bool { return strings.HasSuffix(t, "@@") && len(t) > 2 }},
+	} {
+		for _, tokens := range lists {
+			if slices.ContainsFunc(tokens, m.has) {
+				return m.is
+			}
+		}
+	}
+	return unmarked
+}
+
+// bare returns a token without the marks of a word's beginning and end.
+func bare(token string) string {
+	for _, mark := range [...]string{"▁", "Ġ", "Ċ", "##"} {
+		if body, cut := strings.CutPrefix(token, mark); cut && body != "" {
+			token = body
+			break
+		}
+	}
+	for _, mark := range []string{"</w>", "@@"} {
+		if body, cut := strings.CutSuffix(token, mark); cut && body != "" {
+			return body
+		}
+	}
+	return token
+}
+
+// Words groups tokens into words by the marks of their vocabulary: "▁" and "Ġ"
+// begin a word, "##" goes on with one, "</w>" ends one, and behind "@@" it goes
+// on. Tokens without any marks are words already, and so are special tokens.
+// Where marks stand at beginnings, punctuation is a word of its own.
+func Words(tokens []string, special ...string) []Word {
+	return markingOf(tokens).words(tokens, special)
+}
+
+func (m marking) words(tokens, special []string) []Word {
+	var words []Word
+	apart := true // what comes next begins a word
+	for i, token := range tokens {
+		isSpecial := slices.Contains(special, token)
+		alone := isSpecial || m == starts && punctuation(token)
+		begins := apart || alone
+		switch m {
+		case unmarked:
+			begins = true
+		case starts:
+			begins = begins || startMark(token)
+		case continues:
+			begins = begins || !strings.HasPrefix(token, "##")
+		}
+		text := token
+		if !isSpecial {
+			text = bare(token)
+		}
+		if begins {
+			words = append(words, Word{text, i, i + 1})
+		} else {
+			w := &words[len(words)-1]
+			if slices.Contains(startMarks, w.Text) { // a space that is a token
+				w.Text = ""
+			}
+			w.Text, w.To = w.Text+text, i+1
+		}
+		apart = alone || m == ends && strings.HasSuffix(token, "</w>") || m == goesOn && !strings.HasSuffix(token, "@@")
+	}
+	return words
+}
+
+// MergeWords returns the weights of words [len(rows) len(columns)], given those
+// of tokens [Lq Lk]: the weight to a word is the sum over its tokens, that from
+// a word the mean. A row that sums to 1 still does.
+//
+// It panics with a *tensor.ShapeError if the words do not cover the weights.
+//
+// Source: Clark et al., "What Does BERT Look At?", 2019, section 4.1,
+// https://arxiv.org/abs/1906.04341.
+func MergeWords(weights []float32, rows, columns []Word) []float32 {
+	lq, lk := end(rows), end(columns)
+	if len(weights) != lq*lk {
+		panic(&tensor.ShapeError{Op: "heads: MergeWords", Arg: "weights", Got: []int{len(weights)}, Want: fmt.Sprintf("[%d·%d] for the words", lq, lk)})
+	}
+	merged := make([]float32, 0, len(rows)*len(columns))
+	for _, r := range rows {
+		for _, c := range columns {
+			sum := 0.
+			for i := r.From; i < r.To; i++ {
+				for _, w := range weights[i*lk+c.From : i*lk+c.To] {
+					sum += float64(w)
+				}
+			}
+			merged = append(merged, float32(sum/float64(r.To-r.From)))
+		}
+	}
+	return merged
+}
+
+// end returns the number of tokens of words.
+func end(words []Word) int {
+	if len(words) == 0 {
+		return 0
+	}
+	return words[len(words)-1].To
+}
+
+// MergeWords returns the record with words in place of tokens, see Words. The
+// marks of words are looked for in all its tokens, so that a text of one word is
+// merged as well.
+//
+// The place of a decoder's word is that of the last word which it has read
+// anything of when its last token is written.
+func (r *Record) MergeWords() *Record {
+	var lists [][]string
+	for i := range r.Layers {
+		lists = append(lists, r.Layers[i].Queries, r.Layers[i].Keys)
+	}
+	marks := markingOf(lists...)
+	merged := *r
+	merged.Layers = make([]Layer, len(r.Layers))
+	for i := range r.Layers {
+		l := &r.Layers[i]
+		merged.Layers[i] = l.merge(marks.words(l.Queries, r.Special), marks.words(l.Keys, r.Special))
+	}
+	return &merged
+}
+
+func (l *Layer) merge(rows, columns []Word) Layer {
+	m := *l
+	m.Queries, m.Keys, m.Weights = texts(rows), texts(columns), nil
+	for h := range l.Heads {
+		m.Weights = append(m.Weights, MergeWords(l.Head(h), rows, columns)...)
+	}
+	m.QueryPlaces, m.KeyPlaces = nil, nil
+	s := l.scale()
+	if !s.sameText {
+		return m
+	}
+	wordOf := make([]int, 0, len(l.Keys)) // by key
+	for w, c := range columns {
+		for range c.To - c.From {
+			wordOf = append(wordOf, w)
+		}
+	}
+	m.QueryPlaces = make([]int, len(rows))
+	for i, r := range rows {
+		place := s.queries[r.To-1]
+		at, found := s.keyAt(place)
+		if !found {
+			at-- // the last key before it
+		}
+		m.QueryPlaces[i] = -1
+		if at >= 0 {
+			m.QueryPlaces[i] = wordOf[at]
+		}
+	}
+	return m
+}
+
+func texts(words []Word) []string {
+	list := make([]string, len(words))
+	for i, w := range words {
+		list[i] = w.Text
+	}
+	return list
+}
+
+// WithoutSpecial returns the record without its special tokens, neither as
+// queries nor as keys. If renormalise, what is left of each row is scaled to sum
+// to 1 again, unless nothing is left; otherwise rows sum to what they gave to
+// other tokens. A layer of special tokens only has no tokens left.
+func (r *Record) WithoutSpecial(renormalise bool) *Record {
+	rest := *r
+	rest.Layers = make([]Layer, len(r.Layers))
+	for i := range r.Layers {
+		rest.Layers[i] = r.Layers[i].without(r.Special, renormalise)
+	}
+	return &rest
+}
+
+func (l *Layer) without(special []string, renormalise bool) Layer {
+	rest, s := *l, l.scale()
+	kept := func(tokens []string, places []int) (at []int, names []string, standing []int) {
+		for i, token := range tokens {
+			if !slices.Contains(special, token) {
+				at, names, standing = append(at, i), append(names, token), append(standing, places[i])
+			}
+		}
+		return at, names, standing
+	}
+	rows, queries, queryPlaces := kept(l.Queries, s.queries)
+	columns, keys, keyPlaces := kept(l.Keys, s.keys)
+	rest.Queries, rest.Keys = queries, keys
+	if s.sameText {
+		rest.QueryPlaces, rest.KeyPlaces = queryPlaces, keyPlaces
+	}
+	rest.Weights = make([]float32, 0, l.Heads*len(rows)*len(columns))
+	for h := range l.Heads {
+		all := l.Head(h)
+		for _, i := range rows {
+			sum := 0.
+			for _, j := range columns {
+				sum += float64(all[i*len(l.Keys)+j])
+			}
+			for _, j := range columns {
+				w := all[i*len(l.Keys)+j]
+				if renormalise && sum != 0 {
+					w = float32(float64(w) / sum)
+				}
+				rest.Weights = append(rest.Weights, w)
+			}
+		}
+	}
+	return rest
+}

@@ -1,0 +1,105 @@
+package heads
+
+import "fmt"
+
+// Kind says which vectors ask and which are asked.
+type Kind uint8
+
+// The kinds of attention in an encoder–decoder. A model that has no decoder has
+// Encoder layers, or Decoder layers if they are causal.
+const (
+	Encoder Kind = iota // the source looks at itself
+	Decoder             // the target looks at what it has written
+	Cross               // the target looks at the source
+)
+
+var kindNames = [...]string{"encoder", "decoder", "cross"}
+
+// String returns "encoder", "decoder" or "cross".
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("Kind(%d)", k)
+}
+
+// ParseKind is the inverse of String.
+func ParseKind(s string) (Kind, error) {
+	for k, name := range kindNames {
+		if s == name {
+			return Kind(k), nil
+		}
+	}
+	return 0, fmt.Errorf("heads: unknown kind %q, want encoder, decoder or cross", s)
+}
+
+// Layer is what the heads of one attention layer looked at in one run.
+type Layer struct {
+	Name    string // as the observer was told: "encoder.0.self"
+	Kind    Kind
+	Index   int       // of the layer among those of its kind, in the model
+	Heads   int       // H
+	Queries []string  // the tokens that look, Lq of them
+	Keys    []string  // the tokens that are looked at, Lk of them
+	Weights []float32 // [H Lq Lk]
+
+	// Chosen are the numbers of the heads in the model if not all of them were
+	// kept, H of them. Nil means 0 to H-1.
+	Chosen []int
+	// QueryPlaces and KeyPlaces say where in the text the tokens stand, in
+	// ascending order, if some were taken out or several made one. Nil keys are
+	// at 0 to Lk-1, nil queries at the last Lq of these places. The place of a
+	// decoder's query is that of the token which it has read last.
+	QueryPlaces, KeyPlaces []int
+}
+
+// Head returns the weights [Lq Lk] of a head.
+func (l *Layer) Head(h int) []float32 {
+	n := len(l.Queries) * len(l.Keys)
+	return l.Weights[h*n : (h+1)*n]
+}
+
+// Number returns the number in the model of head h of Weights.
+func (l *Layer) Number(h int) int {
+	if l.Chosen != nil {
+		return l.Chosen[h]
+	}
+	return h
+}
+
+// Mean returns the weights [Lq Lk] averaged over the heads.
+func (l *Layer) Mean() []float32 {
+	mean := make([]float32, len(l.Queries)*len(l.Keys))
+	for h := range l.Heads {
+		for i, w := range l.Head(h) {
+			mean[i] += w
+		}
+	}
+	for i := range mean {
+		mean[i] /= float32(l.Heads)
+	}
+	return mean
+}
+
+// Record is what a model looked at in one run on one text, or pair of texts.
+type Record struct {
+	Layers []Layer
+	// Source and Target are the texts; Target is empty for a model that has
+	// one text only.
+	Source, Target string
+	// Special lists the tokens that are marks and not text, such as the end of
+	// a sentence.
+	Special []string
+}
+
+// Layer returns the layer of that kind and index, or nil if it was not recorded.
+//
+// Aliasing: the result points into r.Layers.
+func (r *Record) Layer(k Kind, index int) *Layer {
+	for i := range r.Layers {
+		if l := &r.Layers[i]; l.Kind == k && l.Index == index {
+			return l
+		}
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package heads
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"unicode/utf8"
+)
+
+// maxTokens bounds an axis: a few bytes of a file must not become many labels.
+const maxTokens = 1 << 17
+
+// Validate returns an error unless every layer has the weights that its heads
+// and tokens ask for: what Write needs, and what Read has made sure of. What the
+// weights are is another question, see Check.
+func (r *Record) Validate() error {
+	if len(r.Layers) == 0 {
+		return errors.New("no layers")
+	}
+	seen := map[string]bool{}
+	for i := range r.Layers {
+		l := &r.Layers[i]
+		err := l.validate()
+		if err == nil && seen[l.Name] {
+			err = errors.New("its name comes twice")
+		}
+		if err != nil {
+			return fmt.Errorf("layer %.100q: %w", l.Name, err)
+		}
+		seen[l.Name] = true
+	}
+	return nil
+}
+
+func (l *Layer) validate() error {
+	lq, lk := len(l.Queries), len(l.Keys)
+	switch {
+	case int(l.Kind) >= len(kindNames):
+		return fmt.Errorf("unknown kind %d", l.Kind)
+	case l.Index < 0 || l.Index > maxIndex:
+		return fmt.Errorf("index %d, want 0 to %d", l.Index, maxIndex)
+	case l.Heads < 1 || lq < 1 || lk < 1:
+		return fmt.Errorf("%d heads, %d queries, %d keys: want at least one of each", l.Heads, lq, lk)
+	case max(lq, lk) > maxTokens:
+		return fmt.Errorf("%d queries and %d keys, want at most %d", lq, lk, maxTokens)
+	case len(l.Weights)%l.Heads != 0 || len(l.Weights)/l.Heads != lq*lk:
+		return fmt.Errorf("%d weights, want %d heads · %d queries · %d keys", len(l.Weights), l.Heads, lq, lk)
+	case l.Chosen != nil && len(l.Chosen) != l.Heads:
+		return fmt.Errorf("numbers of %d heads, want %d", len(l.Chosen), l.Heads)
+	}
+	for _, n := range l.Chosen {
+		if n < 0 {
+			return fmt.Errorf("head number %d is negative", n)
+		}
+	}
+	for _, axis := range []struct {
+		name   string
+		tokens []string
+		places []int
+	}{{"query", l.Queries, l.QueryPlaces}, {"key", l.Keys, l.KeyPlaces}} {
+		for i, token := range axis.tokens {
+			if !utf8.ValidString(token) {
+				return fmt.Errorf("%s %d, %.100q, is not UTF-8", axis.name, i, token)
+			}
+		}
+		if axis.places == nil {
+			continue
+		}
+		if len(axis.places) != len(axis.tokens) {
+			return fmt.Errorf("places of %d %s tokens, want %d", len(axis.places), axis.name, len(axis.tokens))
+		}
+		for i, p := range axis.places {
+			if i > 0 && p < axis.places[i-1] {
+				return fmt.Errorf("places of %s tokens descend from %d to %d", axis.name, axis.places[i-1], p)
+			}
+		}
+	}
+	return nil
+}
+
+// Cause says what is wrong with a row of weights.
+type Cause string
+
+// What can be wrong with a row.
+const (
+	NotFinite Cause = "is not finite"
+	Negative  Cause = "is negative"
+	WrongSum  Cause = "is not 1"
+)
+
+// Problem is something that rows of a head's weights should not be.
+type Problem struct {
+	Head  int // as in Layer.Head
+	Cause Cause
+	Row   int     // the first row that has it
+	Rows  int     // how many have it
+	Value float64 // the weight in that row, or its sum
+}
+
+// String returns a problem as a line for people.
+func (p Problem) String() string {
+	what := "has the weight"
+	if p.Cause == WrongSum {
+		what = "has the sum"
+	}
+	line := fmt.Sprintf("head %d: row %d %s %.4g, which %s", p.Head, p.Row, what, p.Value, p.Cause)
+	if p.Rows > 1 {
+		line += fmt.Sprintf(", and so have %d rows in all", p.Rows)
+	}
+	return line
+}
+
+// sumTolerance is how far from 1 the sum of a row may be: weights that were
+// rounded to bfloat16 are off by 1/512 each, at most.
+const sumTolerance = 1. / 256
+
+// judge returns what is wrong with a row and the number that shows it. A row of
+// zeros, of a query that sees nothing, is in order.
+func judge(row []float32) (Cause, float64) {
+	sum, empty := 0., true
+	for _, w := range row {
+		v := float64(w)
+		switch {
+		case math.IsNaN(v) || math.IsInf(v, 0):
+			return NotFinite, v
+		case v < 0:
+			return Negative, v
+		case v > 0:
+			empty = false
+		}
+		sum += v
+	}
+	if !empty && math.Abs(sum-1) > sumTolerance {
+		return WrongSum, sum
+	}
+	return "", sum
+}
+
+// Check returns what is wrong with the weights, at most one problem of each
+// cause for a head: a row holds something that is not finite, or is negative, or
+// does not sum to 1 within 1/256. It returns nil if all is well.
+func (l *Layer) Check() []Problem {
+	var all []Problem
+	n := len(l.Keys)
+	for h := range l.Heads {
+		found := map[Cause]int{} // to the place in all
+		for i := range l.Queries {
+			cause, value := judge(l.Head(h)[i*n : (i+1)*n])
+			if cause == "" {
+				continue
+			}
+			at, seen := found[cause]
+			if !seen {
+				at = len(all)
+				found[cause] = at
+				all = append(all, Problem{Head: h, Cause: cause, Row: i, Value: value})
+			}
+			all[at].Rows++
+		}
+	}
+	return all
+}

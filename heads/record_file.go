@@ -1,0 +1,305 @@
+package heads
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/safetensors"
+)
+
+// Keys of a file's metadata. All but the texts themselves are JSON.
+const (
+	keySource       = "source"
+	keyTarget       = "target"
+	keySourceTokens = "source_tokens"
+	keyTargetTokens = "target_tokens"
+	keyReadTokens   = "read_tokens"
+	keySpecial      = "special"
+	keyLayers       = "layers"
+)
+
+// maxJSON bounds one of them, in bytes: an empty token takes three in a file and
+// many more in memory.
+const maxJSON = 1 << 24
+
+// layerJSON is what the metadata say of a layer besides what follows from its
+// name and the texts.
+type layerJSON struct {
+	Kind        string   `json:"kind,omitempty"`
+	Index       *int     `json:"index,omitempty"`
+	Heads       []int    `json:"heads,omitempty"`
+	Queries     []string `json:"queries,omitempty"`
+	Keys        []string `json:"keys,omitempty"`
+	QueryPlaces []int    `json:"query_places,omitempty"`
+	KeyPlaces   []int    `json:"key_places,omitempty"`
+}
+
+// WriteFile writes the record to the file at path, which is replaced as a whole
+// or, after an error, not at all.
+func (r *Record) WriteFile(path string) error {
+	return atomicfile.Write(path, r.Write)
+}
+
+// Write writes the record as a safetensors file, in the layout of docs/heads.md.
+//
+// Errors: what Validate returns, texts that are not UTF-8, and those of w.
+func (r *Record) Write(w io.Writer) error {
+	f, err := r.file()
+	if err != nil {
+		return fmt.Errorf("heads: %w", err)
+	}
+	return f.Write(w)
+}
+
+func (r *Record) file() (*safetensors.File, error) {
+	if err := r.Validate(); err != nil {
+		return nil, err
+	}
+	for _, s := range append([]string{r.Source, r.Target}, r.Special...) {
+		if !utf8.ValidString(s) {
+			return nil, fmt.Errorf("%.100q is not UTF-8", s)
+		}
+	}
+	f := &safetensors.File{Metadata: map[string]string{}}
+	var long error
+	put := func(key string, value any) {
+		text, err := json.Marshal(value)
+		if err != nil {
+			panic(err) // strings and integers have a form
+		}
+		if len(text) > maxJSON {
+			long = fmt.Errorf("%s takes %d bytes, want at most %d", key, len(text), maxJSON)
+		}
+		f.Metadata[key] = string(text)
+	}
+	texts := r.texts()
+	for key, tokens := range map[string][]string{
+		keySourceTokens: texts.SourceTokens, keyTargetTokens: texts.TargetTokens, keyReadTokens: texts.ReadTokens, keySpecial: r.Special,
+	} {
+		if tokens != nil {
+			put(key, tokens)
+		}
+	}
+	for key, text := range map[string]string{keySource: r.Source, keyTarget: r.Target} {
+		if text != "" {
+			f.Metadata[key] = text
+		}
+	}
+	layers := map[string]layerJSON{}
+	for i := range r.Layers {
+		l := &r.Layers[i]
+		f.Tensors = append(f.Tensors, safetensors.FromFloat32s(l.Name, []int{l.Heads, len(l.Queries), len(l.Keys)}, l.Weights))
+		if j, says := l.json(&texts); says {
+			layers[l.Name] = j
+		}
+	}
+	if len(layers) > 0 {
+		put(keyLayers, layers)
+	}
+	return f, long
+}
+
+// texts returns tokens that are right for most layers: those of the first of
+// each kind.
+func (r *Record) texts() Texts {
+	var t Texts
+	first := func(to *[]string, tokens []string) {
+		if *to == nil {
+			*to = tokens
+		}
+	}
+	for i := range r.Layers {
+		switch l := &r.Layers[i]; l.Kind {
+		case Encoder:
+			first(&t.SourceTokens, l.Keys)
+		case Decoder:
+			first(&t.TargetTokens, l.Queries)
+			first(&t.ReadTokens, l.Keys)
+		case Cross:
+			first(&t.TargetTokens, l.Queries)
+			first(&t.SourceTokens, l.Keys)
+		}
+	}
+	return t
+}
+
+// json returns what has to be said of a layer, and whether that is anything.
+func (l *Layer) json(t *Texts) (j layerJSON, says bool) {
+	if kind, said := kindOf(l.Name); !said || kind != l.Kind {
+		j.Kind, says = l.Kind.String(), true
+	}
+	if index, said := indexOf(l.Name); !said || index != l.Index {
+		j.Index, says = &l.Index, true
+	}
+	queries, keys := t.axes(l.Kind)
+	if !slices.Equal(queries, l.Queries) {
+		j.Queries, says = l.Queries, true
+	}
+	if !slices.Equal(keys, l.Keys) {
+		j.Keys, says = l.Keys, true
+	}
+	j.Heads, j.QueryPlaces, j.KeyPlaces = l.Chosen, l.QueryPlaces, l.KeyPlaces
+	return j, says || j.Heads != nil || j.QueryPlaces != nil || j.KeyPlaces != nil
+}
+
+// Read reads a record from a safetensors file that Write has written, or any
+// program, see docs/heads.md: each tensor is a layer, [H Lq Lk], [Lq Lk] for one
+// head or [1 H Lq Lk]. Tokens that the metadata do not have become numbers; what
+// kind of layer it is follows from its name and weights, as for a Recorder,
+// unless the metadata say it. Layers come by kind and index.
+//
+// Errors: a file that is none of this, with its path; or that of the operating
+// system. Weights whose rows do not sum to 1 are accepted, Check tells of them;
+// but a file without tokens in which not a single row sums to 1 holds something
+// else.
+func Read(path string) (*Record, error) {
+	f, err := safetensors.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := fromFile(f)
+	if err != nil {
+		return nil, &safetensors.FormatError{Path: path, Err: err}
+	}
+	return r, nil
+}
+
+func fromFile(f *safetensors.File) (*Record, error) {
+	if len(f.Tensors) == 0 {
+		return nil, errors.New("no tensors, want one for each attention layer")
+	}
+	r := &Record{Source: f.Metadata[keySource], Target: f.Metadata[keyTarget]}
+	var texts Texts
+	layers := map[string]layerJSON{}
+	for _, part := range []struct {
+		key string
+		to  any
+	}{
+		{keySourceTokens, &texts.SourceTokens},
+		{keyTargetTokens, &texts.TargetTokens},
+		{keyReadTokens, &texts.ReadTokens},
+		{keySpecial, &r.Special},
+		{keyLayers, &layers},
+	} {
+		if text, given := f.Metadata[part.key]; given {
+			if len(text) > maxJSON {
+				return nil, fmt.Errorf("metadata %q has %d bytes, want at most %d", part.key, len(text), maxJSON)
+			}
+			d := json.NewDecoder(bytes.NewReader([]byte(text)))
+			d.DisallowUnknownFields()
+			err := d.Decode(part.to)
+			if _, end := d.Token(); err == nil && end != io.EOF {
+				err = errors.New("something follows the JSON value")
+			}
+			if err != nil {
+				return nil, fmt.Errorf("metadata %q: %w", part.key, err)
+			}
+		}
+	}
+	for name := range layers {
+		if f.Lookup(name) == nil {
+			return nil, fmt.Errorf("metadata %q: there is no tensor %.100q", keyLayers, name)
+		}
+	}
+	for i := range f.Tensors {
+		t := &f.Tensors[i]
+		l, err := readLayer(t, layers[t.Name], &texts, r.Layers)
+		if err != nil {
+			return nil, fmt.Errorf("tensor %.100q: %w", t.Name, err)
+		}
+		r.Layers = append(r.Layers, l)
+	}
+	if texts.SourceTokens == nil && texts.TargetTokens == nil && len(layers) == 0 && !anyDistribution(r.Layers) {
+		return nil, errors.New("no row of any tensor sums to 1: these are not attention weights")
+	}
+	arrange(r.Layers)
+	return r, nil
+}
+
+// readLayer makes a layer of a tensor, what the metadata say of it, and the
+// texts.
+func readLayer(t *safetensors.Tensor, j layerJSON, texts *Texts, others []Layer) (Layer, error) {
+	l := Layer{Name: t.Name, Chosen: j.Heads, QueryPlaces: j.QueryPlaces, KeyPlaces: j.KeyPlaces}
+	shape := t.Shape
+	switch len(shape) {
+	case 2:
+		shape = []int{1, shape[0], shape[1]}
+	case 3:
+	case 4:
+		if shape[0] != 1 {
+			return l, fmt.Errorf("shape %v is a batch of %d, want one sequence", shape, shape[0])
+		}
+		shape = shape[1:]
+	default:
+		return l, fmt.Errorf("shape %v, want [H Lq Lk] as attention weights have", shape)
+	}
+	lq, lk := shape[1], shape[2]
+	// An empty axis would let the others be of any size.
+	if min(shape[0], lq, lk) < 1 || max(lq, lk) > maxTokens {
+		return l, fmt.Errorf("shape %v, want at least one head and 1 to %d tokens", t.Shape, maxTokens)
+	}
+	l.Heads, l.Queries, l.Keys = shape[0], make([]string, lq), make([]string, lk)
+	var err error
+	if l.Weights, err = t.Float32s(); err != nil {
+		return l, errors.Unwrap(errors.Unwrap(err)) // without the tensor's name, which comes later
+	}
+	if j.Kind != "" {
+		if l.Kind, err = ParseKind(j.Kind); err != nil {
+			return l, errors.New(strings.TrimPrefix(err.Error(), "heads: "))
+		}
+	}
+	if j.Index != nil {
+		l.Index = *j.Index
+	}
+	place(&l, others, j.Kind != "", j.Index != nil)
+	queries, keys := texts.axes(l.Kind)
+	for _, axis := range []struct {
+		name         string
+		to           *[]string
+		given, usual []string
+	}{{"queries", &l.Queries, j.Queries, queries}, {"keys", &l.Keys, j.Keys, keys}} {
+		tokens := axis.given
+		if tokens == nil {
+			tokens = axis.usual
+		}
+		if tokens == nil {
+			tokens = numbers(len(*axis.to))
+		}
+		if len(tokens) != len(*axis.to) {
+			return l, fmt.Errorf("shape %v of a layer of kind %s, but there are %d tokens for its %s", t.Shape, l.Kind, len(tokens), axis.name)
+		}
+		*axis.to = tokens
+	}
+	return l, l.validate()
+}
+
+// numbers returns "0", "1", … for n tokens that have no names.
+func numbers(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = strconv.Itoa(i)
+	}
+	return list
+}
+
+// anyDistribution reports whether a row of any layer is what a softmax returns.
+func anyDistribution(layers []Layer) bool {
+	for i := range layers {
+		l := &layers[i]
+		n := len(l.Keys)
+		for row := 0; row < len(l.Weights); row += n {
+			if cause, sum := judge(l.Weights[row : row+n]); cause == "" && sum > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}

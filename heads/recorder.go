@@ -1,0 +1,250 @@
+package heads
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// RecorderOptions says what a Recorder keeps. The zero value keeps every head
+// of every layer, of the first sequence of the batch.
+type RecorderOptions struct {
+	// Layers says which layers to keep. Nil means all.
+	Layers func(name string) bool
+	// Kinds are the kinds of layers to keep. Empty means all.
+	Kinds []Kind
+	// Heads says which heads of a layer to keep. Nil means all.
+	Heads func(layer string, head int) bool
+	// Sequence is the number in the batch of the sequence to keep.
+	Sequence int
+}
+
+// Recorder keeps weights while a model runs. Its method Observe is an
+// attn.Observer:
+//
+//	recorder := heads.NewRecorder(heads.RecorderOptions{})
+//	layer.Forward(nil, x, x, x, attn.Options{Observe: recorder.Observe})
+//	record, err := recorder.Record(heads.Texts{SourceTokens: tokens})
+//
+// A layer may attend once for a whole text or step by step: the rows of all
+// calls are stacked, and keys that did not exist yet have weight 0.
+//
+// What kind of layer it is, its name says: "cross" in it means Cross, as do
+// "decoder" and "encoder" together; otherwise "decoder" means Decoder and
+// "encoder" Encoder. A layer whose name has none of these is Cross if it has not
+// as many queries as keys, Decoder if no query looks at a key behind it, and else
+// Encoder. Its index is the first part of the name that is a number, as in
+// "model.layers.3.attention"; without one, layers are counted as they come.
+//
+// A Recorder is not for use by several goroutines at once.
+type Recorder struct {
+	options RecorderOptions
+	order   []*observed
+	byName  map[string]*observed
+	err     error // the first
+}
+
+// observed is what a layer has told.
+type observed struct {
+	name         string
+	batch, heads int   // of the model
+	chosen       []int // heads that are kept
+	steps        []step
+}
+
+// step is one call: weights [len(chosen) rows keys].
+type step struct {
+	rows, keys int
+	weights    []float32
+}
+
+// NewRecorder returns a Recorder that has seen nothing.
+func NewRecorder(o RecorderOptions) *Recorder {
+	return &Recorder{options: o, byName: map[string]*observed{}}
+}
+
+// Reset forgets everything, before another run.
+func (r *Recorder) Reset() { *r = *NewRecorder(r.options) }
+
+// Observe keeps a copy of the weights [B H Lq Lk] that were asked for. What is
+// wrong with them is told by Record.
+func (r *Recorder) Observe(layer string, weights *tensor.Tensor) {
+	if r.err != nil || r.options.Layers != nil && !r.options.Layers(layer) {
+		return
+	}
+	if kind, said := kindOf(layer); said && !r.wants(kind) {
+		return
+	}
+	if err := r.observe(layer, weights); err != nil {
+		r.err = fmt.Errorf("heads: layer %.100q: %w", layer, err)
+	}
+}
+
+func (r *Recorder) wants(k Kind) bool {
+	return len(r.options.Kinds) == 0 || slices.Contains(r.options.Kinds, k)
+}
+
+func (r *Recorder) observe(name string, w *tensor.Tensor) error {
+	if w.Rank() != 4 {
+		return fmt.Errorf("weights have shape %v, want [B H Lq Lk]", w.Shape())
+	}
+	batch, heads, rows, keys := w.Dim(0), w.Dim(1), w.Dim(2), w.Dim(3)
+	if n := r.options.Sequence; n < 0 || n >= batch {
+		return fmt.Errorf("sequence %d of a batch of %d was asked for", n, batch)
+	}
+	o := r.byName[name]
+	if o == nil {
+		o = &observed{name: name, batch: batch, heads: heads}
+		for h := range heads {
+			if r.options.Heads == nil || r.options.Heads(name, h) {
+				o.chosen = append(o.chosen, h)
+			}
+		}
+		r.byName[name] = o
+		r.order = append(r.order, o)
+	}
+	if o.batch != batch || o.heads != heads {
+		return fmt.Errorf("a batch of %d with %d heads follows one of %d with %d", batch, heads, o.batch, o.heads)
+	}
+	if n := len(o.steps); n > 0 && keys < o.steps[n-1].keys {
+		return fmt.Errorf("%d keys follow %d: has another run begun without a Reset?", keys, o.steps[n-1].keys)
+	}
+	s := step{rows: rows, keys: keys, weights: make([]float32, 0, len(o.chosen)*rows*keys)}
+	for _, h := range o.chosen {
+		from := (r.options.Sequence*heads + h) * rows * keys
+		s.weights = append(s.weights, w.Data()[from:from+rows*keys]...)
+	}
+	o.steps = append(o.steps, s)
+	return nil
+}
+
+// stack returns the weights of all steps as one layer without tokens: its axes
+// have the right lengths.
+func (o *observed) stack() Layer {
+	l := Layer{Name: o.name, Heads: len(o.chosen)}
+	lq, lk := 0, 0
+	for _, s := range o.steps {
+		lq, lk = lq+s.rows, s.keys // keys only grow
+	}
+	l.Queries, l.Keys = make([]string, lq), make([]string, lk)
+	if len(o.chosen) < o.heads {
+		l.Chosen = slices.Clone(o.chosen)
+	}
+	if len(o.steps) == 1 {
+		l.Weights = slices.Clone(o.steps[0].weights)
+		return l
+	}
+	l.Weights = make([]float32, l.Heads*lq*lk)
+	for h := range l.Heads {
+		row := h * lq
+		for _, s := range o.steps {
+			for i := range s.rows {
+				from := (h*s.rows + i) * s.keys
+				copy(l.Weights[row*lk:(row+1)*lk], s.weights[from:from+s.keys])
+				row++
+			}
+		}
+	}
+	return l
+}
+
+// Texts are the texts that a model has run on, and what it has cut them into.
+//
+//	layer    queries       keys
+//	Encoder  SourceTokens  SourceTokens
+//	Decoder  TargetTokens  ReadTokens
+//	Cross    TargetTokens  SourceTokens
+//
+// A query of a decoder has the name of the token that is written then. A model
+// that has one text only has SourceTokens, on every axis.
+type Texts struct {
+	Source, Target             string
+	SourceTokens, TargetTokens []string
+	// ReadTokens are what the decoder has read: most often a start mark and
+	// TargetTokens without the last. Nil means TargetTokens.
+	ReadTokens []string
+	// Special lists the tokens that are marks and not text.
+	Special []string
+}
+
+// axes returns the tokens of the queries and keys of a kind of layer.
+func (t *Texts) axes(k Kind) (queries, keys []string) {
+	target, read := t.TargetTokens, t.ReadTokens
+	if target == nil && k == Decoder {
+		target = t.SourceTokens
+	}
+	if read == nil {
+		read = target
+	}
+	switch k {
+	case Decoder:
+		return target, read
+	case Cross:
+		return target, t.SourceTokens
+	}
+	return t.SourceTokens, t.SourceTokens
+}
+
+// Record returns what was observed since the last Reset, with the tokens of its
+// axes; layers come by kind and index. In a batch of several sequences, what is
+// longer than the tokens is taken for padding and left out.
+//
+// Errors: no layer was observed; the tokens are not as many as the queries or
+// keys of a layer; padding has weight; calls that do not fit together.
+//
+// Aliasing: the tokens are those of t, the weights are copies.
+func (r *Recorder) Record(t Texts) (*Record, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	record := &Record{Source: t.Source, Target: t.Target, Special: t.Special}
+	for _, o := range r.order {
+		l := o.stack()
+		if l.Heads == 0 {
+			continue
+		}
+		place(&l, record.Layers, false, false)
+		if !r.wants(l.Kind) {
+			continue
+		}
+		queries, keys := t.axes(l.Kind)
+		if err := l.label(queries, keys, o.batch > 1); err != nil {
+			return nil, fmt.Errorf("heads: layer %.100q (%s): %w", l.Name, l.Kind, err)
+		}
+		record.Layers = append(record.Layers, l)
+	}
+	if len(record.Layers) == 0 {
+		return nil, errors.New("heads: no layer was observed that is to be kept")
+	}
+	arrange(record.Layers)
+	return record, nil
+}
+
+// label gives the axes their tokens. If padded they may be longer than that.
+func (l *Layer) label(queries, keys []string, padded bool) error {
+	lq, lk := len(l.Queries), len(l.Keys)
+	fits := func(got, want int) bool { return got == want || padded && got > want }
+	if !fits(lq, len(queries)) || !fits(lk, len(keys)) {
+		return fmt.Errorf("weights of %d queries and %d keys, but there are %d and %d tokens", lq, lk, len(queries), len(keys))
+	}
+	l.Queries, l.Keys = queries, keys
+	if lq == len(queries) && lk == len(keys) {
+		return nil
+	}
+	all := l.Weights
+	l.Weights = make([]float32, 0, l.Heads*len(queries)*len(keys))
+	for h := range l.Heads {
+		for i := range queries {
+			row := all[(h*lq+i)*lk : (h*lq+i+1)*lk]
+			l.Weights = append(l.Weights, row[:len(keys)]...)
+			for j, w := range row[len(keys):] {
+				if w != 0 {
+					return fmt.Errorf("query %d looks at key %d, but there are %d tokens", i, len(keys)+j, len(keys))
+				}
+			}
+		}
+	}
+	return nil
+}

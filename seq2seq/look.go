@@ -1,0 +1,32 @@
+package seq2seq
+
+import "github.com/attn-go/attn/heads"
+
+// Look returns what the heads look at while the decoder writes target from
+// source: a run over both texts with all tokens at once. The rows of decoder and
+// cross layers are the tokens written, row i for the step that wrote token i;
+// the keys of decoder layers are the tokens read, from the start mark on.
+//
+// Errors: o asks for nothing that is there.
+func (m *Translator) Look(source, target string, o heads.RecorderOptions) (*heads.Record, error) {
+	src := m.encodeSource(source)
+	read, write := m.encodeTarget(target)
+	recorder := heads.NewRecorder(o)
+	s := m.net.encode(nil, newBatch([][]int{src}), recorder.Observe)
+	m.net.read(nil, s, read, len(read), recorder.Observe)
+	return recorder.Record(heads.Texts{
+		Source: source, Target: target,
+		SourceTokens: labels(m.Source, src), TargetTokens: labels(m.Target, write), ReadTokens: labels(m.Target, read),
+		// What is unknown is text all the same.
+		Special: []string{specialNames[Pad], specialNames[BOS], specialNames[EOS]},
+	})
+}
+
+// labels returns the tokens of ids for people to read.
+func labels(v *Vocabulary, ids []int) []string {
+	list := make([]string, len(ids))
+	for i, id := range ids {
+		list[i] = v.Token(id)
+	}
+	return list
+}

@@ -1,0 +1,116 @@
+package seq2seq
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+func TestLook(t *testing.T) {
+	src, write, read := []string{"a", "b", "c", "<eos>"}, []string{"f", "e", "<eos>"}, []string{"<bos>", "f", "e"}
+	type layer struct {
+		name          string
+		kind          heads.Kind
+		index         int
+		queries, keys []string
+	}
+	all := []layer{
+		{"encoder.0.self", heads.Encoder, 0, src, src}, {"encoder.1.self", heads.Encoder, 1, src, src},
+		{"decoder.0.self", heads.Decoder, 0, write, read}, {"decoder.1.self", heads.Decoder, 1, write, read},
+		{"decoder.0.cross", heads.Cross, 0, write, src}, {"decoder.1.cross", heads.Cross, 1, write, src},
+	}
+	for _, c := range toyConfigs() {
+		want := all
+		if c.Arch == GRU {
+			want = all[4:5] // one, however many layers
+		}
+		r, err := newToy(t, c, toyBatch).Look("abc", "fe", heads.RecorderOptions{})
+		if err != nil {
+			t.Fatalf("%s: %v", c.name(), err)
+		}
+		if r.Source != "abc" || r.Target != "fe" || !slices.Equal(r.Special, []string{"<pad>", "<bos>", "<eos>"}) {
+			t.Errorf("%s: texts %q, %q, special tokens %q", c.name(), r.Source, r.Target, r.Special)
+		}
+		var got []layer
+		for i := range r.Layers {
+			l := &r.Layers[i]
+			got = append(got, layer{l.Name, l.Kind, l.Index, l.Queries, l.Keys})
+			if problems := l.Check(); problems != nil || l.Heads != max(c.Heads, 1) {
+				t.Errorf("%s: %s has %d heads and the problems %v", c.name(), l.Name, l.Heads, problems)
+			}
+			if l.Kind == heads.Decoder && (l.Head(1)[0] != 1 || l.Head(1)[1] != 0 || l.Head(1)[5] != 0) {
+				t.Errorf("%s: %s sees what is not written yet: %v", c.name(), l.Name, l.Head(1))
+			}
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: layers\n%v, want\n%v", c.name(), got, want)
+		}
+	}
+}
+
+// What is seen of a text at once is what is seen while it is translated.
+func TestLookIsWhatGreedySees(t *testing.T) {
+	for _, c := range toyConfigs() {
+		m := newToy(t, c, toyBatch)
+		want, err := m.Look("abcdef", "fedc", heads.RecorderOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := heads.NewRecorder(heads.RecorderOptions{Sequence: 1})
+		s := m.net.encode(nil, newBatch([][]int{m.encodeSource("ga"), m.encodeSource("abcdef")}), r.Observe)
+		read, _ := m.encodeTarget("fedc")
+		for _, id := range read {
+			_, s = m.net.read(nil, s, []int{id, id}, 1, r.Observe)
+		}
+		texts := heads.Texts{SourceTokens: want.Layer(heads.Cross, 0).Keys, TargetTokens: want.Layer(heads.Cross, 0).Queries}
+		got, err := r.Record(texts)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name(), err)
+		}
+		for i := range want.Layers {
+			wide := make([]float64, len(want.Layers[i].Weights))
+			for j, w := range want.Layers[i].Weights {
+				wide[j] = float64(w)
+			}
+			tensortest.Close(t, c.name()+": "+want.Layers[i].Name, got.Layers[i].Weights, wide, 1e-6)
+		}
+	}
+}
+
+func TestLookAtNothing(t *testing.T) {
+	m := newToy(t, Config{Arch: GRU, Score: "dot", Width: 12, Layers: 1}, toyBatch)
+	_, err := m.Look("a", "", heads.RecorderOptions{Kinds: []heads.Kind{heads.Encoder}})
+	if want := "heads: no layer was observed that is to be kept"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// To watch changes nothing, and what is told of one step is what is told of all.
+func TestObserving(t *testing.T) {
+	for _, c := range toyConfigs() {
+		m := newToy(t, c, toyBatch)
+		const l = 4
+		start, ids := toyState(m, toyBatch, l)
+		silent, _ := decode(m.net, nil, start, ids, l, nil)
+		var last *tensor.Tensor
+		keep := func(layer string, w *tensor.Tensor) { last = w.Clone() } // the last layer's, crossing
+		watched, _ := decode(m.net, nil, start, ids, l, keep)
+		tensortest.Same(t, c.name()+": logits while watched", watched.Data(), silent.Data())
+
+		all := last
+		s := start
+		for i := range l {
+			_, s = decode(m.net, nil, s, column(ids, len(toyBatch), l, i, i+1), 1, keep)
+			want := tensor.Slice(nil, all, 2, i, i+1)
+			wide := make([]float64, want.Len())
+			for j, v := range want.Data() {
+				wide[j] = float64(v)
+			}
+			tensortest.Close(t, c.name()+": weights of a step", last.Data(), wide, 1e-6)
+		}
+	}
+}
