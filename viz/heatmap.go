@@ -37,24 +37,9 @@ func (m Heatmap) Text(w io.Writer) error {
 	if s := m.Weights.Shape(); len(s) != 2 || s[0] != len(m.Rows) || s[1] != len(m.Columns) {
 		return fmt.Errorf("viz: weights have shape %v, want [%d %d] for the tokens", s, len(m.Rows), len(m.Columns))
 	}
-	rows := make([]string, len(m.Rows))
-	margin := 0
-	for i, token := range m.Rows {
-		rows[i] = label(token, longestLabel)
-		margin = max(margin, uniseg.StringWidth(rows[i]))
-	}
-	var b strings.Builder
-	writeHeads(&b, m.Columns, margin, longestLabel)
-	for i, token := range rows {
-		pad(&b, margin-uniseg.StringWidth(token))
-		b.WriteString(token)
-		b.WriteByte(' ')
-		for j := range m.Columns {
-			b.WriteString(ink(m.Weights.At(i, j)))
-		}
-		b.WriteByte('\n')
-	}
-	_, err := io.WriteString(w, b.String())
+	d := &drawing{extent: extent{top: 1}}
+	d.full(Panel{Rows: m.Rows, Columns: m.Columns, Values: m.Weights.Data()})
+	_, err := io.WriteString(w, d.String())
 	return err
 }
 

@@ -109,8 +109,8 @@ func (d *drawing) fits(p Panel) bool {
 
 // full draws a panel with all its tokens.
 func (d *drawing) full(p Panel) {
-	margin, chunk := d.marginOf(p.Rows, d.longest()), d.chunk(p)
-	for from := 0; from < len(p.Columns); from += chunk {
+	margin, chunk := d.marginOf(p.Rows, d.longest()), max(d.chunk(p), 1)
+	for from := 0; from == 0 || from < len(p.Columns); from += chunk {
 		to := min(from+chunk, len(p.Columns))
 		if chunk < len(p.Columns) {
 			d.text(fmt.Sprintf("columns %d to %d of %d", from, to-1, len(p.Columns)))
@@ -156,12 +156,16 @@ func (d *drawing) ink(v float32) string {
 	if !isNumber(v) {
 		return "?"
 	}
-	s := ink(float32(min(float64(v)/d.top, 1)))
-	s = s[:len(s)/2]
+	return d.half(ink(float32(min(float64(v)/d.top, 1))))
+}
+
+// half returns one of the two characters of an ink.
+func (d *drawing) half(ink string) string {
+	one := ink[:len(ink)/2]
 	if d.t.ASCII {
-		return asciiInk[s]
+		return asciiInk[one]
 	}
-	return s
+	return one
 }
 
 // small draws a row of a panel, one character a cell; with colours two rows.
@@ -235,7 +239,7 @@ func (d *drawing) legend() {
 		var parts []string
 		from := 0.
 		for _, s := range shades {
-			parts = append(parts, fmt.Sprintf("%s from %.3g", strings.Repeat(d.ink(float32(from*d.top)), 2), from*d.top))
+			parts = append(parts, fmt.Sprintf("%s from %.3g", strings.Repeat(d.half(s.ink), 2), from*d.top))
 			from = float64(s.below)
 		}
 		d.notes = append(parts, d.notes...)

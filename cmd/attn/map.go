@@ -35,7 +35,7 @@ type mapCommand struct {
 	NPY     string  `name:"npy" help:"Write an array [panels rows columns] for NumPy." placeholder:"FILE" group:"Files, - for standard output"`
 	Color   string  `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`
 	Width   *int    `help:"Characters in a line; as many as the terminal has if not given." placeholder:"N" group:"On the terminal"`
-	ASCII   bool    `name:"ascii" help:"No characters but ASCII in the map." group:"On the terminal"`
+	ASCII   bool    `name:"ascii" help:"No colours, and no characters but ASCII for weights." group:"On the terminal"`
 	Text    *string `arg:"" optional:"" help:"Text that the model reads; without it, a line of standard input."`
 }
 
@@ -49,7 +49,8 @@ func (mapCommand) Help() string {
   attn map --weights run.safetensors --kind encoder --all --png heads.png
 
 The map goes to the terminal unless a file is asked for. A row is a token that
-looks, a column one that is looked at.`
+looks, a column one that is looked at. --png knows Latin, Greek and Cyrillic
+letters and shows the numbers of others; --svg and --html have them all.`
 }
 
 // Validate is called by the parser.
@@ -63,6 +64,8 @@ func (cmd *mapCommand) Validate() error {
 		return errors.New("--target goes with --model")
 	case cmd.All && cmd.Head != nil:
 		return errors.New("--head and --all exclude each other")
+	case cmd.ASCII && cmd.Color != "auto" && cmd.Color != "none":
+		return fmt.Errorf("--ascii has no colours, but --color is %s", cmd.Color)
 	case cmd.Width != nil && *cmd.Width < narrowestMap:
 		return fmt.Errorf("--width %d, want at least %d", *cmd.Width, narrowestMap)
 	}
@@ -190,6 +193,9 @@ func (cmd *mapCommand) terminal(w io.Writer) viz.Terminal {
 	}
 	if cmd.Width != nil {
 		t.Width = *cmd.Width
+	}
+	if cmd.ASCII {
+		t.Colors = viz.NoColors
 	}
 	switch cmd.Color {
 	case "truecolor":
