@@ -1,11 +1,15 @@
-// Package viz draws attention weights. So far it draws for the terminal.
+// Package viz draws attention weights: on a terminal, as SVG, PNG or a web page
+// that needs no network, and writes them as CSV, JSON and NPY.
+//
+// A Figure is what all of these take. Rows are the tokens that look, columns
+// those that are looked at. Heatmap is one matrix in shades of characters and
+// nothing else.
 package viz
 
 import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
 	"github.com/rivo/uniseg"
 
@@ -26,9 +30,6 @@ var shades = []struct {
 	ink   string
 }{{1. / 8, "··"}, {1. / 4, "░░"}, {1. / 2, "▒▒"}, {3. / 4, "▓▓"}, {2, "██"}}
 
-// longestLabel bounds the cells of a label; what is longer is cut.
-const longestLabel = 16
-
 // Text draws the map in shades of characters, one line for each row, the
 // columns' tokens written downwards above them. A cell is two characters wide.
 // It returns an error if the tokens are not as many as the weights.
@@ -36,24 +37,9 @@ func (m Heatmap) Text(w io.Writer) error {
 	if s := m.Weights.Shape(); len(s) != 2 || s[0] != len(m.Rows) || s[1] != len(m.Columns) {
 		return fmt.Errorf("viz: weights have shape %v, want [%d %d] for the tokens", s, len(m.Rows), len(m.Columns))
 	}
-	rows := make([]string, len(m.Rows))
-	margin := 0
-	for i, token := range m.Rows {
-		rows[i] = label(token)
-		margin = max(margin, uniseg.StringWidth(rows[i]))
-	}
-	var b strings.Builder
-	writeHeads(&b, m.Columns, margin)
-	for i, token := range rows {
-		pad(&b, margin-uniseg.StringWidth(token))
-		b.WriteString(token)
-		b.WriteByte(' ')
-		for j := range m.Columns {
-			b.WriteString(ink(m.Weights.At(i, j)))
-		}
-		b.WriteByte('\n')
-	}
-	_, err := io.WriteString(w, b.String())
+	d := &drawing{extent: extent{top: 1}}
+	d.full(Panel{Rows: m.Rows, Columns: m.Columns, Values: m.Weights.Data()})
+	_, err := io.WriteString(w, d.String())
 	return err
 }
 
@@ -69,11 +55,11 @@ func Legend() string {
 }
 
 // writeHeads writes the columns' tokens downwards, their ends at the bottom.
-func writeHeads(b *strings.Builder, columns []string, margin int) {
+func writeHeads(b *strings.Builder, columns []string, margin, most int) {
 	heads := make([][]string, len(columns)) // characters as people see them
 	height := 0
 	for j, token := range columns {
-		for g := uniseg.NewGraphemes(label(token)); g.Next(); {
+		for g := uniseg.NewGraphemes(label(token, most)); g.Next(); {
 			heads[j] = append(heads[j], g.Str())
 		}
 		height = max(height, len(heads[j]))
@@ -85,31 +71,14 @@ func writeHeads(b *strings.Builder, columns []string, margin int) {
 			if at := line - (height - len(h)); at >= 0 {
 				c = h[at]
 			}
+			if uniseg.StringWidth(c) > 2 { // a dash of three ems
+				c = "…"
+			}
 			b.WriteString(c)
 			pad(b, 2-uniseg.StringWidth(c))
 		}
 		b.WriteByte('\n')
 	}
-}
-
-// label is a token as it stands beside the map: nothing that moves the cursor,
-// and not too long.
-func label(token string) string {
-	token = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) {
-			return '�'
-		}
-		return r
-	}, token)
-	if uniseg.StringWidth(token) <= longestLabel {
-		return token
-	}
-	var b strings.Builder
-	width := 0
-	for g := uniseg.NewGraphemes(token); g.Next() && width+g.Width() < longestLabel; width += g.Width() {
-		b.WriteString(g.Str())
-	}
-	return b.String() + "…"
 }
 
 // ink returns the shade of a weight.

@@ -39,6 +39,7 @@ const (
 type commands struct {
 	Train     trainCommand     `cmd:"" help:"Train a translator, on dates if no data are given."`
 	Translate translateCommand `cmd:"" help:"Translate arguments or lines of standard input."`
+	Map       mapCommand       `cmd:"" help:"Draw what heads look at, or write it as a picture or table."`
 	Eval      evalCommand      `cmd:"" help:"Measure a translator on sentence pairs."`
 	Apply     applyCommand     `cmd:"" help:"Run one attention mechanism on tensors from a file."`
 	Bench     benchCommand     `cmd:"" help:"Measure how fast this machine runs attention."`

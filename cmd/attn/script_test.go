@@ -46,7 +46,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "interrupt": interruptCommand, "same": same, "holds": holds,
-			"json": checkJSON, "tensors": writeTensors, "raw": writeRaw,
+			"json": checkJSON, "tensors": writeTensors, "weights": writeWeights, "raw": writeRaw,
 			"edit": edit, "cut": cut, "repeat": repeat, "nan": fillWithNaN, "shapes": checkShapes,
 		},
 	})

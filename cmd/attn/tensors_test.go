@@ -90,6 +90,36 @@ func encode(ts *testscript.TestScript, name string, dtype safetensors.DType, sha
 	return safetensors.Tensor{Name: name, DType: dtype, Shape: shape, Data: data}
 }
 
+// weights FILE NAME:SHAPE… writes layers of attention: rows along the last axis
+// that sum to 1, and are different.
+func writeWeights(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: weights FILE NAME:SHAPE…")
+	}
+	var f safetensors.File
+	for _, arg := range args[1:] {
+		name, text, _ := strings.Cut(arg, ":")
+		shape := numbers(ts, text)
+		n := 1
+		for _, d := range shape {
+			n *= d
+		}
+		x, row := make([]float32, n), shape[len(shape)-1]
+		for at := 0; at < n; at += row {
+			var sum float32
+			for j := range row {
+				x[at+j] = float32(math.Exp(math.Sin(float64(len(f.Tensors)*100 + at + j))))
+				sum += x[at+j]
+			}
+			for j := range row {
+				x[at+j] /= sum
+			}
+		}
+		f.Tensors = append(f.Tensors, safetensors.FromFloat32s(name, shape, x))
+	}
+	ts.Check(f.WriteFile(ts.MkAbs(args[0])))
+}
+
 // raw FILE LENGTH HEADER N writes what claims to be a safetensors file: the
 // length of the header, "own" for the true one, the header, and N bytes 0.
 func writeRaw(ts *testscript.TestScript, neg bool, args []string) {

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/term"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/viz"
+)
+
+type mapCommand struct {
+	Model   string  `help:"Directory of a model that is to look." placeholder:"DIR" group:"What to look at"`
+	Weights string  `help:"File of a record, instead of a model." placeholder:"FILE" group:"What to look at"`
+	Target  *string `help:"What the decoder writes, instead of a translation." placeholder:"TEXT" group:"What to look at"`
+	Kind    string  `help:"encoder, decoder or cross; cross if there is any." placeholder:"NAME" group:"What to draw"`
+	Layer   *int    `help:"Layer, from 0, or from the end if negative; the last if not given." placeholder:"L" group:"What to draw"`
+	Head    *int    `help:"Head, from 0, or from the end if negative; the mean over heads if not given." placeholder:"H" group:"What to draw"`
+	All     bool    `help:"All heads, of one layer with --layer." group:"What to draw"`
+	Scale   string  `default:"unit" enum:"unit,largest" help:"The last colour is that of 1 (unit) or of the largest weight (largest)." placeholder:"NAME" group:"What to draw"`
+	SVG     string  `name:"svg" help:"Write a vector picture." placeholder:"FILE" group:"Files, - for standard output"`
+	PNG     string  `name:"png" help:"Write a picture in pixels." placeholder:"FILE" group:"Files, - for standard output"`
+	HTML    string  `name:"html" help:"Write a page in which cells tell their weights." placeholder:"FILE" group:"Files, - for standard output"`
+	CSV     string  `name:"csv" help:"Write a table, a line for each weight." placeholder:"FILE" group:"Files, - for standard output"`
+	JSON    string  `name:"json" help:"Write tokens and matrices." placeholder:"FILE" group:"Files, - for standard output"`
+	NPY     string  `name:"npy" help:"Write an array [panels rows columns] for NumPy." placeholder:"FILE" group:"Files, - for standard output"`
+	Color   string  `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`
+	Width   *int    `help:"Characters in a line; as many as the terminal has if not given." placeholder:"N" group:"On the terminal"`
+	ASCII   bool    `name:"ascii" help:"No colours, and no characters but ASCII for weights." group:"On the terminal"`
+	Text    *string `arg:"" optional:"" help:"Text that the model reads; without it, a line of standard input."`
+}
+
+func (mapCommand) Help() string {
+	return `Examples:
+
+  attn map --model runs/dates "tuesday 5 march 2019"
+  attn map --model runs/dates --all "tuesday 5 march 2019"
+  attn map --model runs/dates --layer 0 --head -1 --svg head.svg --csv head.csv "5 march 2019"
+  attn map --model runs/dates --target 2019-03-05 --html - "5 march 2019" > map.html
+  attn map --weights run.safetensors --kind encoder --all --png heads.png
+
+The map goes to the terminal unless a file is asked for. A row is a token that
+looks, a column one that is looked at. --png knows Latin, Greek and Cyrillic
+letters and shows the numbers of others; --svg and --html have them all.`
+}
+
+// Validate is called by the parser.
+func (cmd *mapCommand) Validate() error {
+	switch {
+	case (cmd.Model == "") == (cmd.Weights == ""):
+		return errors.New("want one of --model and --weights")
+	case cmd.Weights != "" && cmd.Text != nil:
+		return errors.New("a text goes with --model; --weights has its own")
+	case cmd.Weights != "" && cmd.Target != nil:
+		return errors.New("--target goes with --model")
+	case cmd.All && cmd.Head != nil:
+		return errors.New("--head and --all exclude each other")
+	case cmd.ASCII && cmd.Color != "auto" && cmd.Color != "none":
+		return fmt.Errorf("--ascii has no colours, but --color is %s", cmd.Color)
+	case cmd.Width != nil && *cmd.Width < narrowestMap:
+		return fmt.Errorf("--width %d, want at least %d", *cmd.Width, narrowestMap)
+	}
+	if cmd.Kind != "" {
+		if _, err := heads.ParseKind(cmd.Kind); err != nil {
+			return fmt.Errorf("unknown kind %q, want encoder, decoder or cross", cmd.Kind)
+		}
+	}
+	var names []string
+	for _, o := range cmd.outputs() {
+		if slices.Contains(names, o.path) {
+			return fmt.Errorf("two files have the name %s", quoted(o.path))
+		}
+		names = append(names, o.path)
+	}
+	return nil
+}
+
+// narrowestMap is the least width of a map, marked lines and all.
+const narrowestMap = 24
+
+// output is a file that was asked for.
+type output struct {
+	path  string
+	drawn bool // and not a table, in which tokens are written as they are
+	write func(viz.Figure, io.Writer) error
+}
+
+// outputs returns the files that were asked for.
+func (cmd *mapCommand) outputs() []output {
+	return slices.DeleteFunc([]output{
+		{cmd.SVG, true, viz.Figure.SVG},
+		{cmd.PNG, true, func(f viz.Figure, w io.Writer) error { return f.PNG(w, 2) }},
+		{cmd.HTML, true, viz.Figure.HTML},
+		{cmd.CSV, false, viz.Figure.CSV},
+		{cmd.JSON, false, viz.Figure.JSON},
+		{cmd.NPY, false, viz.Figure.NPY},
+	}, func(o output) bool { return o.path == "" })
+}
+
+func (cmd *mapCommand) Run(ctx context.Context, c console) error {
+	record, err := cmd.record(ctx, c)
+	if err != nil {
+		return err
+	}
+	figure, err := cmd.figure(record)
+	if err != nil {
+		return err
+	}
+	drawn := shortMarks(figure, record.Special)
+	outputs := cmd.outputs()
+	if len(outputs) == 0 {
+		return drawn.Text(c.out, cmd.terminal(c.out))
+	}
+	var files []atomicfile.File
+	stdout := func(io.Writer) error { return nil }
+	for _, o := range outputs {
+		of := figure
+		if o.drawn {
+			of = drawn
+		}
+		write := func(w io.Writer) error { return o.write(of, w) }
+		if o.path == "-" {
+			stdout = write
+		} else {
+			files = append(files, atomicfile.File{Path: o.path, Write: write})
+		}
+	}
+	if err := atomicfile.WriteAll(files...); err != nil {
+		return err
+	}
+	return stdout(c.out)
+}
+
+// record returns what is to be drawn from.
+func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, error) {
+	if cmd.Weights != "" {
+		return heads.Read(cmd.Weights)
+	}
+	m, err := seq2seq.Load(cmd.Model)
+	if err != nil {
+		return nil, err
+	}
+	source, err := cmd.source(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if cmd.Target != nil {
+		if err := checkText("--target", 0, *cmd.Target); err != nil {
+			return nil, err
+		}
+		return m.Look(source, *cmd.Target, heads.RecorderOptions{})
+	}
+	written, err := m.Translate(ctx, []string{source}, seq2seq.Decoding{Beam: 1})
+	if err != nil {
+		return nil, err
+	}
+	return m.Look(source, written[0], heads.RecorderOptions{})
+}
+
+// source returns the text of the command line, or else a line of the input.
+func (cmd *mapCommand) source(ctx context.Context, c console) (string, error) {
+	if cmd.Text != nil {
+		return *cmd.Text, checkText("argument", 1, *cmd.Text)
+	}
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case g := <-readLines(c.in):
+		if len(g.texts) == 0 {
+			return "", cmp.Or(g.err, error(&seq2seq.InputError{Name: "standard input", Reason: "no text"}))
+		}
+		return g.texts[0], nil
+	}
+}
+
+// terminal returns what the map is drawn on.
+func (cmd *mapCommand) terminal(w io.Writer) viz.Terminal {
+	t := viz.Terminal{Width: 80, Light: viz.DetectLight(os.Getenv), ASCII: cmd.ASCII}
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		t.Colors = viz.DetectColors(os.Getenv)
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			t.Width = max(width, narrowestMap)
+		}
+	}
+	if cmd.Width != nil {
+		t.Width = *cmd.Width
+	}
+	if cmd.ASCII {
+		t.Colors = viz.NoColors
+	}
+	switch cmd.Color {
+	case "truecolor":
+		t.Colors = viz.TrueColor
+	case "256":
+		t.Colors = viz.Colors256
+	case "16":
+		t.Colors = viz.Colors16
+	case "none":
+		t.Colors = viz.NoColors
+	}
+	return t
+}
+
+// shortMarks returns the figure with ∎ for a mark that ends a text: its name
+// would stand tall above the map, or turn all other tokens on end.
+func shortMarks(f viz.Figure, special []string) viz.Figure {
+	short := func(tokens []string) []string {
+		last := len(tokens) - 1
+		if last < 0 || !slices.Contains(special, tokens[last]) {
+			return tokens
+		}
+		return append(slices.Clone(tokens[:last]), endMark)
+	}
+	f.Panels = slices.Clone(f.Panels)
+	for i := range f.Panels {
+		p := &f.Panels[i]
+		p.Rows, p.Columns = short(p.Rows), short(p.Columns)
+	}
+	return f
+}
+
+// title is what stands above a figure.
+func (cmd *mapCommand) title(r *heads.Record) string {
+	switch {
+	case r.Source != "" && r.Target != "":
+		return r.Source + " → " + r.Target
+	case cmd.Weights != "":
+		return cmp.Or(r.Source, r.Target, filepath.Base(cmd.Weights))
+	}
+	return cmp.Or(r.Source, r.Target)
+}

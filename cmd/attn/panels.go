@@ -1,0 +1,142 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/viz"
+)
+
+// figure returns the heads that were asked for. Layers keep the numbers that
+// they have in the model, whichever of them the record holds.
+func (cmd *mapCommand) figure(r *heads.Record) (viz.Figure, error) {
+	layers, err := cmd.layers(r)
+	if err != nil {
+		return viz.Figure{}, err
+	}
+	f := viz.Figure{Title: cmd.title(r)}
+	if cmd.Scale == "largest" {
+		f.Scale = viz.Largest
+	}
+	if !cmd.All {
+		l := layers[0]
+		p, err := cmd.panel(l)
+		if err != nil {
+			return viz.Figure{}, err
+		}
+		p.Title = fmt.Sprintf("%s layer %d, %s", l.Kind, l.Index, p.Title)
+		f.Panels = []viz.Panel{p}
+		return f, nil
+	}
+	if f.Title != "" {
+		f.Title = fmt.Sprintf("%s attention: %s", layers[0].Kind, f.Title)
+	}
+	for _, l := range layers {
+		for h := range l.Heads {
+			p := newPanel(l, h, l.Head(h))
+			p.Title = fmt.Sprintf("layer %d, head %d", l.Index, h)
+			f.Panels = append(f.Panels, p)
+		}
+		if len(layers) > 1 {
+			f.Columns = max(f.Columns, l.Heads) // a line for each layer
+		}
+	}
+	return f, nil
+}
+
+// layers returns the layers that were asked for, in the model's order; one, if
+// not all.
+func (cmd *mapCommand) layers(r *heads.Record) ([]*heads.Layer, error) {
+	byKind := map[heads.Kind][]*heads.Layer{}
+	for i := range r.Layers {
+		l := &r.Layers[i]
+		byKind[l.Kind] = append(byKind[l.Kind], l)
+	}
+	kind, err := cmd.kind(byKind)
+	if err != nil {
+		return nil, err
+	}
+	layers := byKind[kind]
+	slices.SortStableFunc(layers, func(a, b *heads.Layer) int { return cmp.Compare(a.Index, b.Index) })
+	if cmd.Layer == nil {
+		if cmd.All {
+			return layers, nil
+		}
+		return layers[len(layers)-1:], nil
+	}
+	at := -1
+	if *cmd.Layer < 0 {
+		at = len(layers) + *cmd.Layer
+	} else {
+		at = slices.IndexFunc(layers, func(l *heads.Layer) bool { return l.Index == *cmd.Layer })
+	}
+	if at < 0 {
+		var there []string
+		for _, l := range layers {
+			there = append(there, fmt.Sprint(l.Index))
+		}
+		return nil, usage("no %s layer %d, want one of %s", kind, *cmd.Layer, strings.Join(there, ", "))
+	}
+	return layers[at : at+1], nil
+}
+
+// kind returns the kind that was asked for: without a wish cross, or else what
+// there is.
+func (cmd *mapCommand) kind(byKind map[heads.Kind][]*heads.Layer) (heads.Kind, error) {
+	var there []string
+	for _, k := range []heads.Kind{heads.Cross, heads.Encoder, heads.Decoder} {
+		if byKind[k] == nil {
+			continue
+		}
+		if cmd.Kind == "" || cmd.Kind == k.String() {
+			return k, nil
+		}
+		there = append(there, k.String())
+	}
+	if there == nil {
+		return 0, usage("there is no attention to draw")
+	}
+	return 0, usage("no %s attention, want --kind %s", cmd.Kind, strings.Join(there, " or "))
+}
+
+// panel returns the head that was asked for, or the mean over all.
+func (cmd *mapCommand) panel(l *heads.Layer) (viz.Panel, error) {
+	if cmd.Head == nil && l.Heads > 1 {
+		p := newPanel(l, viz.Mean, meanOverHeads(l))
+		p.Title = fmt.Sprintf("mean of %d heads", l.Heads)
+		return p, nil
+	}
+	h := 0
+	if cmd.Head != nil {
+		h = *cmd.Head
+	}
+	if h < 0 {
+		h += l.Heads
+	}
+	if h < 0 || h >= l.Heads {
+		return viz.Panel{}, usage("no head %d in %s layer %d, want 0 to %d", *cmd.Head, l.Kind, l.Index, l.Heads-1)
+	}
+	p := newPanel(l, h, l.Head(h))
+	p.Title = fmt.Sprintf("head %d", h)
+	return p, nil
+}
+
+func newPanel(l *heads.Layer, head int, weights []float32) viz.Panel {
+	return viz.Panel{Kind: l.Kind.String(), Layer: l.Index, Head: head, Rows: l.Queries, Columns: l.Keys, Values: weights}
+}
+
+// meanOverHeads returns weights [Lq Lk].
+func meanOverHeads(l *heads.Layer) []float32 {
+	mean := make([]float32, len(l.Queries)*len(l.Keys))
+	for i := range mean {
+		sum := 0.
+		for h := range l.Heads {
+			sum += float64(l.Weights[h*len(mean)+i])
+		}
+		mean[i] = float32(sum / float64(l.Heads))
+	}
+	return mean
+}

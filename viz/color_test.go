@@ -1,0 +1,76 @@
+package viz
+
+import (
+	"image/color"
+	"math"
+	"testing"
+)
+
+// What color.go says of its colours: they grow darker evenly, no step is much
+// larger than another, and the ends are white and nearly black.
+func TestColorsAreOrdered(t *testing.T) {
+	if white := (color.RGBA{255, 255, 255, 255}); colormap[0] != white {
+		t.Errorf("0 is %v, want white", colormap[0])
+	}
+	for i, c := range colormap {
+		l, _, _ := oklab(c)
+		if want := lightest + (darkest-lightest)*float64(i)/255; math.Abs(l-want) > 0.005 {
+			t.Errorf("shade %d has lightness %.4f, want %.4f", i, l, want)
+		}
+	}
+	least, most := math.Inf(1), 0.
+	for i := 0; i+15 < 256; i += 15 {
+		l, a, b := oklab(colormap[i])
+		l2, a2, b2 := oklab(colormap[i+15])
+		d := math.Sqrt((l-l2)*(l-l2) + (a-a2)*(a-a2) + (b-b2)*(b-b2))
+		least, most = min(least, d), max(most, d)
+	}
+	if most > 1.7*least {
+		t.Errorf("steps look %.4f to %.4f large", least, most)
+	}
+}
+
+// Who sees no red, no green or no blue still sees the order. The matrices, for
+// linear light, are those of Machado, Oliveira and Fernandes, "A physiologically-
+// based model for simulation of color vision deficiency", 2009, severity 1.
+func TestColorBlind(t *testing.T) {
+	for name, m := range map[string][3][3]float64{
+		"protanopia":   {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}},
+		"deuteranopia": {{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}},
+		"tritanopia":   {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}},
+	} {
+		before := math.Inf(1)
+		for i := 0; i < 256; i += 5 {
+			c := colormap[i]
+			in := [3]float64{linear(c.R), linear(c.G), linear(c.B)}
+			var out [3]float64
+			for j := range out {
+				for k := range in {
+					out[j] += m[j][k] * in[k]
+				}
+				out[j] = min(max(out[j], 0), 1)
+			}
+			luminance := 0.2126*out[0] + 0.7152*out[1] + 0.0722*out[2]
+			if luminance >= before {
+				t.Errorf("%s: shade %d is as light as the one before", name, i)
+			}
+			before = luminance
+		}
+	}
+}
+
+// Terminals with fewer colours keep the order too.
+func TestCubeIsOrdered(t *testing.T) {
+	place := map[int]int{}
+	for i, at := range path {
+		place[at] = i
+	}
+	for i := 1; i < 256; i++ {
+		if place[cube()[i]] < place[cube()[i-1]] {
+			t.Errorf("shade %d is lighter than the one before", i)
+		}
+	}
+	if cube()[0] != path[0] || cube()[255] != path[len(path)-1] {
+		t.Errorf("ends %d and %d", cube()[0], cube()[255])
+	}
+}

@@ -1,0 +1,153 @@
+package viz
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Figure is a picture of what one or more heads look at. Every output, from a
+// terminal to an array for another program, is made of this one value:
+//
+//	f := viz.Figure{Title: "le chat → the cat", Panels: []viz.Panel{{
+//		Title: "cross layer 0, head 3", Kind: "cross", Head: 3,
+//		Rows: []string{"the", "cat"}, Columns: []string{"le", "chat"},
+//		Values: []float32{0.9, 0.1, 0.2, 0.8},
+//	}}}
+//	err := f.SVG(file)
+//
+// Errors: a figure without panels, or with a panel that lacks tokens or whose
+// values are not as many as its tokens say, is refused by each of them before
+// anything is written.
+type Figure struct {
+	Title   string
+	Panels  []Panel
+	Columns int   // panels side by side; 0 chooses, and a terminal shows no more than fit
+	Scale   Scale // the same for all panels, and told in the legend
+}
+
+// Panel is the matrix of one head, or of a mean over heads.
+type Panel struct {
+	Title   string
+	Kind    string    // "encoder", "decoder" or "cross", for tables
+	Layer   int       // for tables
+	Head    int       // for tables; Mean for a mean over heads
+	Rows    []string  // the tokens that look: queries
+	Columns []string  // the tokens that are looked at: keys
+	Values  []float32 // [len(Rows) len(Columns)], row after row
+}
+
+// Mean stands in place of a head's number for the mean over all heads.
+const Mean = -1
+
+// Scale says which value gets the last colour. The first is that of 0.
+type Scale uint8
+
+const (
+	// Unit goes from 0 to 1, so that any two pictures compare.
+	Unit Scale = iota
+	// Largest goes from 0 to the largest value of the figure, for weights
+	// that are spread thin.
+	Largest
+)
+
+// extent is what the values of a figure span.
+type extent struct {
+	top     float64 // the value of the last colour
+	holes   bool    // there are values that are not numbers
+	outside bool    // there are values below 0 or above top
+}
+
+// check refuses figures that cannot be drawn and measures the others.
+func (f Figure) check() (extent, error) {
+	e := extent{top: 1}
+	if len(f.Panels) == 0 {
+		return e, errors.New("viz: a figure without panels")
+	}
+	low, high := 0., 0.
+	for i, p := range f.Panels {
+		name := fmt.Sprintf("panel %d", i)
+		if p.Title != "" {
+			name = fmt.Sprintf("panel %d (%s)", i, label(p.Title, 40))
+		}
+		rows, columns := len(p.Rows), len(p.Columns)
+		if rows == 0 || columns == 0 {
+			return e, fmt.Errorf("viz: %s has %d rows and %d columns of tokens, want at least one of each", name, rows, columns)
+		}
+		if len(p.Values)/columns != rows || len(p.Values)%columns != 0 {
+			return e, fmt.Errorf("viz: %s has %d values, want %d×%d for its tokens", name, len(p.Values), rows, columns)
+		}
+		for _, v := range p.Values {
+			if !isNumber(v) {
+				e.holes = true
+				continue
+			}
+			low, high = min(low, float64(v)), max(high, float64(v))
+		}
+	}
+	if f.Scale == Largest && high > 0 {
+		e.top = high
+	}
+	e.outside = low < 0 || high > e.top
+	return e, nil
+}
+
+func isNumber(v float32) bool { return v-v == 0 }
+
+// hole stands for a value that is not a number where shades are counted.
+const hole = -1
+
+// shade returns the number of a value's colour, 0 to 255, or hole. Values
+// outside the scale get the colour of its end.
+func (e extent) shade(v float32) int {
+	if !isNumber(v) {
+		return hole
+	}
+	return int(math.Round(255 * min(max(float64(v)/e.top, 0), 1)))
+}
+
+// thin returns the panel with at most so many rows and columns, and how many of
+// the old ones each of the new stands for. A weight becomes the largest of its
+// block, since attention is made of few large weights that a mean would wash
+// away; a value that is no number spoils its block, since it must not go unseen.
+func (p Panel) thin(rows, columns int) (small Panel, down, across int) {
+	down = (len(p.Rows) + rows - 1) / rows
+	across = (len(p.Columns) + columns - 1) / columns
+	if down == 1 && across == 1 {
+		return p, 1, 1
+	}
+	small = p
+	small.Rows, small.Columns = every(p.Rows, down), every(p.Columns, across)
+	w := len(small.Columns)
+	small.Values = make([]float32, len(small.Rows)*w)
+	for i := range small.Values {
+		small.Values[i] = float32(math.Inf(-1))
+	}
+	for i := range p.Rows {
+		out := small.Values[i/down*w:][:w]
+		for j, v := range p.Values[i*len(p.Columns):][:len(p.Columns)] {
+			if !isNumber(v) {
+				v = float32(math.NaN())
+			}
+			out[j/across] = max(out[j/across], v)
+		}
+	}
+	return small, down, across
+}
+
+// every returns the first of each n tokens.
+func every(tokens []string, n int) []string {
+	var kept []string
+	for i := 0; i < len(tokens); i += n {
+		kept = append(kept, tokens[i])
+	}
+	return kept
+}
+
+// thinned tells in words what thin has done, "" if nothing.
+func thinned(down, across int) string {
+	if down == 1 && across == 1 {
+		return ""
+	}
+	return fmt.Sprintf("each cell is the largest of %d×%d weights", down, across)
+}

@@ -1,0 +1,109 @@
+package viz
+
+import (
+	"sync"
+	"unicode"
+
+	"github.com/rivo/uniseg"
+	"golang.org/x/image/font"
+	"golang.org/x/image/font/gofont/gobold"
+	"golang.org/x/image/font/gofont/goregular"
+	"golang.org/x/image/font/opentype"
+	"golang.org/x/image/font/sfnt"
+	"golang.org/x/image/math/fixed"
+)
+
+// The Go fonts measure all text and draw that of PNG pictures. They have the
+// Latin, Greek and Cyrillic scripts; what they lack, PNG shows as a box with
+// the number of the character, as browsers do. Accents that are characters of
+// their own are among them: the fonts have whole letters only. SVG leaves the choice of
+// fonts to whoever shows it.
+var (
+	regular = sync.OnceValue(func() *sfnt.Font { return mustParse(goregular.TTF) })
+	bold    = sync.OnceValue(func() *sfnt.Font { return mustParse(gobold.TTF) })
+)
+
+func mustParse(ttf []byte) *sfnt.Font {
+	f, err := opentype.Parse(ttf)
+	if err != nil {
+		panic(err) // the font is compiled in
+	}
+	return f
+}
+
+// pen is the font in one size. It is not safe for concurrent use.
+type pen struct {
+	font   *sfnt.Font
+	face   font.Face
+	size   float64
+	buffer sfnt.Buffer
+}
+
+func newPen(f *sfnt.Font, size float64) *pen {
+	face, err := opentype.NewFace(f, &opentype.FaceOptions{Size: size, DPI: 72})
+	if err != nil {
+		panic(err) // it has no way to fail
+	}
+	return &pen{font: f, face: face, size: size}
+}
+
+// has reports whether the font has a character.
+func (p *pen) has(r rune) bool {
+	i, err := p.font.GlyphIndex(&p.buffer, r)
+	return err == nil && i != 0
+}
+
+// advance returns the width of a character.
+func (p *pen) advance(r rune) float64 {
+	if p.has(r) {
+		a, _ := p.face.GlyphAdvance(r)
+		return float64(a) / 64
+	}
+	switch {
+	case r == 0x200c || r == 0x200d || unicode.Is(unicode.Variation_Selector, r):
+		return 0 // says how others are drawn
+	case uniseg.StringWidth(string(r)) > 1:
+		return p.size
+	case r > 0xffff:
+		return 0.85 * p.size
+	}
+	return 0.68 * p.size
+}
+
+func (p *pen) width(text string) float64 {
+	w := 0.
+	for _, r := range text {
+		w += p.advance(r)
+	}
+	return w
+}
+
+// ruler measures text for the layout, in a size so large that rounding to
+// pixels does not matter.
+var ruler = struct {
+	sync.Mutex
+	pen   func() *pen
+	known map[rune]float64
+}{pen: sync.OnceValue(func() *pen { return newPen(regular(), 1000) }), known: map[rune]float64{}}
+
+// textWidth returns the width of a text with some room to spare, since another
+// font may draw it.
+func textWidth(text string, size float64) float64 {
+	ruler.Lock()
+	defer ruler.Unlock()
+	w := 0.
+	for _, r := range text {
+		a, ok := ruler.known[r]
+		if !ok {
+			a = ruler.pen().advance(r)
+			ruler.known[r] = a
+		}
+		w += a
+	}
+	return w / 1000 * size * 1.06
+}
+
+// fixedPoint is a point as package font wants it.
+func fixedPoint(x, y float64) fixed.Point26_6 {
+	return fixed.Point26_6{X: fixed.Int26_6(x * 64), Y: fixed.Int26_6(y * 64)}
+}

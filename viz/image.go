@@ -1,0 +1,60 @@
+package viz
+
+import (
+	"image"
+	"image/color"
+)
+
+// mostVectors bounds the cells of a figure that are drawn as vectors; beyond,
+// and in panels that are large, they become images.
+const (
+	mostVectors = 20000
+	mostVector  = 128
+)
+
+// asImage reports whether a panel is to be an image.
+func (s *sheet) asImage(p placed) bool {
+	return s.cells() > mostVectors || max(len(p.Rows), len(p.Columns)) > mostVector
+}
+
+// cells returns how many cells the panels have together.
+func (s *sheet) cells() int {
+	n := 0
+	for _, p := range s.panels {
+		n += len(p.Values)
+	}
+	return n
+}
+
+// picture returns a panel as an image, n pixels for each side of a cell.
+func (s *sheet) picture(p placed, n int) *image.Paletted {
+	w, h := len(p.Columns), len(p.Rows)
+	img := image.NewPaletted(image.Rect(0, 0, w*n, h*n), palette())
+	for i := range h {
+		line := img.Pix[i*n*img.Stride:][:w*n]
+		for j := range w {
+			shade := s.shade(p.Values[i*w+j])
+			if shade == hole {
+				shade = 255
+			} else { // the last place is that of holes
+				shade = min(shade, 254)
+			}
+			for k := range n {
+				line[j*n+k] = uint8(shade)
+			}
+		}
+		for k := 1; k < n; k++ {
+			copy(img.Pix[(i*n+k)*img.Stride:], line)
+		}
+	}
+	return img
+}
+
+// palette returns the colours of images: 255 shades and that of holes.
+func palette() color.Palette {
+	var list color.Palette
+	for _, c := range colormap[:254] {
+		list = append(list, c)
+	}
+	return append(list, colormap[255], holeColor)
+}

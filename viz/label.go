@@ -1,0 +1,71 @@
+package viz
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
+)
+
+// longestLabel bounds the cells of a label; what is longer is cut.
+const longestLabel = 16
+
+// label is a token as it stands beside a map: nothing that moves the cursor or
+// turns the line around, and at most so many cells wide.
+func label(token string, most int) string {
+	token = visible(token)
+	if uniseg.StringWidth(token) <= most {
+		return token
+	}
+	if most < 1 {
+		return ""
+	}
+	var b strings.Builder
+	width := 0
+	for g := uniseg.NewGraphemes(token); g.Next() && width+g.Width() < most; width += g.Width() {
+		b.WriteString(g.Str())
+	}
+	return b.String() + "…"
+}
+
+// visible writes characters that cannot be seen as Go writes them: \n, \x1b,
+// \u202e. A token that is but a line's end is common, and should not look like
+// one that is empty.
+func visible(token string) string {
+	var b strings.Builder
+	for i, r := range token {
+		_, size := utf8.DecodeRuneInString(token[i:])
+		switch {
+		case r == utf8.RuneError && size == 1: // a piece of a character
+			fmt.Fprintf(&b, `\x%02x`, token[i])
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r < 0x80 && unicode.IsControl(r):
+			fmt.Fprintf(&b, `\x%02x`, r)
+		case unicode.IsControl(r), unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp), unseen(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			if i == 0 && unicode.In(r, unicode.Mn, unicode.Me) {
+				b.WriteRune('◌') // or it would sit on what stands in front
+			}
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// unseen reports characters that take no room, other than those that join, and
+// those that XML cannot hold.
+func unseen(r rune) bool {
+	switch r {
+	case 0xad, 0x200b, 0x2060, 0xfeff, 0xfffe, 0xffff:
+		return true
+	}
+	return 0xfff9 <= r && r <= 0xfffb
+}

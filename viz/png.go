@@ -1,0 +1,223 @@
+package viz
+
+import (
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"io"
+	"math"
+
+	"golang.org/x/image/font"
+)
+
+// mostPixels bounds pictures: 256 MiB of memory.
+const mostPixels = 64 << 20
+
+// PNG draws the picture of SVG in pixels, so many for each pixel of CSS: 2 is
+// good for screens, 3 for print. Its font is Go's, which has Latin, Greek and
+// Cyrillic letters; of other characters it shows the number in a box.
+//
+// Errors: those of Figure, and a picture of more than 64 Mi pixels.
+func (f Figure) PNG(w io.Writer, scale float64) error {
+	s, err := f.layout()
+	if err != nil {
+		return err
+	}
+	width, height := math.Ceil(s.width*scale), math.Ceil(s.height*scale)
+	if !(scale > 0) || width*height > mostPixels {
+		return fmt.Errorf("viz: a picture of %.0f×%.0f pixels, want at least 1 and at most %d", width, height, mostPixels)
+	}
+	c := &canvas{scale: scale, pens: map[caption]*pen{}}
+	c.img = image.NewRGBA(image.Rect(0, 0, int(width), int(height)))
+	draw.Draw(c.img, c.img.Rect, image.White, image.Point{}, draw.Src)
+	for _, p := range s.panels {
+		c.panel(s, p)
+	}
+	c.bar(s.bar)
+	if s.holes {
+		c.hatch(c.pixels(s.swatch))
+		c.frame(s.swatch)
+	}
+	for _, t := range s.texts {
+		c.text(t)
+	}
+	return png.Encode(w, c.img)
+}
+
+// canvas draws on an image, scale pixels for each of the sheet.
+type canvas struct {
+	img   *image.RGBA
+	scale float64
+	pens  map[caption]*pen // by their sizes and weights
+}
+
+// pixels returns the pixels of a rectangle on the sheet. Edges are rounded, and
+// not sizes, so that neighbours touch.
+func (c *canvas) pixels(o rectangle) image.Rectangle {
+	at := func(v float64) int { return int(math.Round(v * c.scale)) }
+	return image.Rect(at(o.x), at(o.y), at(o.x+o.w), at(o.y+o.h))
+}
+
+func (c *canvas) fill(r image.Rectangle, ink color.Color) {
+	draw.Draw(c.img, r, image.NewUniform(ink), image.Point{}, draw.Src)
+}
+
+// panel draws the cells and a frame.
+func (c *canvas) panel(s *sheet, p placed) {
+	w := len(p.Columns)
+	for i := range p.Rows {
+		for j := range w {
+			r := c.pixels(p.cell(i, j))
+			switch shade := s.shade(p.Values[i*w+j]); shade {
+			case 0: // the paper
+			case hole:
+				c.hatch(r)
+			default:
+				c.fill(r, colormap[shade])
+			}
+		}
+	}
+	c.frame(rectangle{p.x, p.y, p.width(), p.height()})
+}
+
+// hatch fills a rectangle with stripes, which go on from one to the next.
+func (c *canvas) hatch(r image.Rectangle) {
+	step := max(int(3*c.scale), 2)
+	for y := r.Min.Y; y < r.Max.Y; y++ {
+		for x := r.Min.X; x < r.Max.X; x++ {
+			if (x+y)%step < (step+1)/2 {
+				c.img.SetRGBA(x, y, holeColor)
+			}
+		}
+	}
+}
+
+// frame draws a thin line around a rectangle.
+func (c *canvas) frame(o rectangle) {
+	r := c.pixels(o)
+	n := max(int(c.scale/2), 1)
+	grey := color.RGBA{0x99, 0x99, 0x99, 0xff}
+	for _, side := range []image.Rectangle{
+		{r.Min.Sub(image.Pt(n, n)), image.Pt(r.Max.X+n, r.Min.Y)}, {image.Pt(r.Min.X-n, r.Max.Y), r.Max.Add(image.Pt(n, n))},
+		{r.Min.Sub(image.Pt(n, 0)), image.Pt(r.Min.X, r.Max.Y)}, {image.Pt(r.Max.X, r.Min.Y), r.Max.Add(image.Pt(n, 0))},
+	} {
+		c.fill(side, grey)
+	}
+}
+
+// bar draws all colours, one beside the other.
+func (c *canvas) bar(o rectangle) {
+	r := c.pixels(o)
+	for x := r.Min.X; x < r.Max.X; x++ {
+		c.fill(image.Rect(x, r.Min.Y, x+1, r.Max.Y), colormap[(x-r.Min.X)*255/max(r.Dx()-1, 1)])
+	}
+	c.frame(o)
+}
+
+// text draws a caption: as a mask that lies flat, and then, if it is to be read
+// upwards, turned.
+func (c *canvas) text(t caption) {
+	key := caption{size: t.size, bold: t.bold}
+	p := c.pens[key]
+	if p == nil {
+		face := regular()
+		if t.bold {
+			face = bold()
+		}
+		p = newPen(face, t.size*c.scale)
+		c.pens[key] = p
+	}
+	width := p.width(t.text)
+	above, below := int(math.Ceil(1.1*p.size)), int(math.Ceil(0.4*p.size))
+	margin := below // a letter may lean out of its width
+	mask := image.NewAlpha(image.Rect(-margin, -above, int(width)+1+margin, below))
+	p.write(mask, t.text)
+	shift := [...]float64{0, -width / 2, -width}[t.anchor]
+	ink := image.NewUniform(color.Black)
+	if t.grey {
+		ink = image.NewUniform(color.RGBA{0x55, 0x55, 0x55, 0xff})
+	}
+	x, y := int(math.Round(t.x*c.scale)), int(math.Round(t.y*c.scale))
+	if t.up {
+		mask = turned(mask)
+		y -= int(math.Round(shift))
+	} else {
+		x += int(math.Round(shift))
+	}
+	draw.DrawMask(c.img, mask.Rect.Add(image.Pt(x, y)), ink, image.Point{}, mask, mask.Rect.Min, draw.Over)
+}
+
+// turned returns the mask turned to the left by a quarter.
+func turned(m *image.Alpha) *image.Alpha {
+	r := m.Rect
+	out := image.NewAlpha(image.Rect(r.Min.Y, 1-r.Max.X, r.Max.Y, 1-r.Min.X))
+	for y := r.Min.Y; y < r.Max.Y; y++ {
+		for x := r.Min.X; x < r.Max.X; x++ {
+			out.SetAlpha(y, -x, m.AlphaAt(x, y))
+		}
+	}
+	return out
+}
+
+// write draws a text on a mask, from its origin on.
+func (p *pen) write(mask *image.Alpha, text string) {
+	x := 0.
+	for _, r := range text {
+		w := p.advance(r)
+		switch ink := (image.Rectangle{}); {
+		case own(r, &ink, x, w, p.size):
+			draw.Draw(mask, ink, image.Opaque, image.Point{}, draw.Src)
+		case p.has(r):
+			d := font.Drawer{Dst: mask, Src: image.Opaque, Face: p.face, Dot: fixedPoint(x, 0)}
+			d.DrawString(string(r))
+		case w > 0:
+			p.codeBox(mask, r, x, w)
+		}
+		x += w
+	}
+}
+
+// own draws two characters that the font lacks and that translators' tokens are
+// full of: the mark of a word's start, and that of a text's end.
+func own(r rune, ink *image.Rectangle, x, w, size float64) bool {
+	top, bottom := 0.02, 0.12
+	switch r {
+	case '▁':
+	case '∎':
+		top, bottom = -0.55, 0
+	default:
+		return false
+	}
+	at := func(v float64) int { return int(math.Round(v)) }
+	*ink = image.Rect(at(x+0.1*w), at(top*size), at(x+0.9*w), max(at(bottom*size), at(top*size)+1))
+	return true
+}
+
+// codeBox draws a box with the number of a character that the font lacks, in
+// hexadecimal and in two lines.
+func (p *pen) codeBox(mask *image.Alpha, r rune, x, w float64) {
+	digits := fmt.Sprintf("%04X", r)
+	if len(digits) > 4 {
+		digits = fmt.Sprintf("%06X", r)
+	}
+	half := len(digits) / 2
+	gap := 0.05 * p.size
+	left, right := int(math.Round(x+gap)), int(math.Round(x+w-gap))
+	top, bottom := int(math.Round(-0.8*p.size)), int(math.Round(0.12*p.size))
+	line := max(int(p.size/16), 1)
+	faint := image.NewUniform(color.Alpha{0x90})
+	for _, side := range []image.Rectangle{
+		image.Rect(left, top, right, top+line), image.Rect(left, bottom-line, right, bottom),
+		image.Rect(left, top, left+line, bottom), image.Rect(right-line, top, right, bottom),
+	} {
+		draw.Draw(mask, side, faint, image.Point{}, draw.Src)
+	}
+	small := newPen(p.font, 0.42*p.size)
+	for i, s := range []string{digits[:half], digits[half:]} {
+		at := x + (w-small.width(s))/2
+		d := font.Drawer{Dst: mask, Src: image.Opaque, Face: small.face, Dot: fixedPoint(at, (0.41*float64(i)-0.38)*p.size)}
+		d.DrawString(s)
+	}
+}

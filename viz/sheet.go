@@ -1,0 +1,306 @@
+package viz
+
+import (
+	"fmt"
+	"math"
+)
+
+// sheet is a figure laid out on paper: what stands where, in pixels of CSS, of
+// which 96 are an inch. SVG and PNG draw the same sheet.
+type sheet struct {
+	width, height float64
+	title         string
+	panels        []placed
+	texts         []caption
+	bar           rectangle // of colours
+	swatch        rectangle // of values that are no numbers; empty if there are none
+	extent
+}
+
+type rectangle struct{ x, y, w, h float64 }
+
+// placed is a panel whose upper left cell is at x, y.
+type placed struct {
+	Panel  // thinned out if it was too large
+	x, y   float64
+	cw, ch float64 // the width and height of a cell
+}
+
+func (p placed) width() float64  { return p.cw * float64(len(p.Columns)) }
+func (p placed) height() float64 { return p.ch * float64(len(p.Rows)) }
+
+// cell returns where a cell is.
+func (p placed) cell(row, column int) rectangle {
+	return rectangle{p.x + float64(column)*p.cw, p.y + float64(row)*p.ch, p.cw, p.ch}
+}
+
+// caption is a text that begins, ends or has its middle at x, y, a point of its
+// baseline. up means that it is read upwards.
+type caption struct {
+	text   string
+	x, y   float64
+	size   float64
+	anchor anchor
+	up     bool
+	grey   bool
+	bold   bool
+}
+
+type anchor uint8
+
+const (
+	start anchor = iota
+	middle
+	end
+)
+
+// Sizes on the sheet.
+const (
+	edge        = 12. // around everything
+	titleSize   = 14.
+	panelSize   = 12. // of the text above a panel
+	legendSize  = 10.
+	smallest    = 6.5 // text that can still be read in print
+	largestText = 12.
+	tokenCells  = 20 // the longest label
+	barLength   = 160.
+	barHeight   = 10.
+	legendWidth = 330.
+	leastTitle  = 150. // the room that a narrow panel's title may take
+	boldly      = 1.08 // how much wider bold letters are
+)
+
+// layout places everything.
+func (f Figure) layout() (*sheet, error) {
+	e, err := f.check()
+	if err != nil {
+		return nil, err
+	}
+	s := &sheet{title: f.Title, extent: e}
+	columns := f.Columns
+	if columns <= 0 {
+		columns = sideBySide(len(f.Panels))
+	}
+	columns = min(columns, len(f.Panels))
+	// The largest side of a panel: one fills a page, many share two.
+	side := 620.
+	if len(f.Panels) > 1 {
+		side = min(max(2200/float64(columns), 90), 270)
+	}
+	worst := [2]int{1, 1}
+	y := edge
+	if f.Title != "" {
+		y += titleSize + 8
+	}
+	for i := 0; i < len(f.Panels); i += columns {
+		row := f.Panels[i:min(i+columns, len(f.Panels))]
+		boxes := make([]box, len(row))
+		above := 0. // the room that the row needs over its cells
+		for j, p := range row {
+			b := newBox(p, side, len(f.Panels) > 1)
+			worst = [2]int{max(worst[0], b.down), max(worst[1], b.across)}
+			boxes[j], above = b, max(above, b.above)
+		}
+		x, bottom := edge, y
+		for _, b := range boxes {
+			s.place(b, x, y, y+above)
+			x += b.room() + 18
+			bottom = max(bottom, y+above+b.height())
+		}
+		s.width = max(s.width, x-18+edge)
+		y = bottom + 18
+	}
+	notes := []string{"rows look, columns are looked at"}
+	if len(f.Panels) == 1 {
+		notes = nil // the axes say so
+	}
+	if note := thinned(worst[0], worst[1]); note != "" {
+		notes = append(notes, note)
+	}
+	s.legend(y, notes)
+	if f.Title != "" {
+		s.width = max(s.width, min(textWidth(visible(f.Title), titleSize)*boldly+2*edge, 640))
+		s.texts = append(s.texts, caption{text: fit(f.Title, titleSize, (s.width-2*edge)/boldly), x: edge, y: edge + titleSize, size: titleSize, bold: true})
+	}
+	return s, nil
+}
+
+// sideBySide returns how many columns a grid of n panels has: a number that
+// divides n if that gives a fair shape.
+func sideBySide(n int) int {
+	if n <= 3 {
+		return n
+	}
+	root := int(math.Ceil(math.Sqrt(float64(n))))
+	for c := root; c <= 2*root; c++ {
+		if n%c == 0 {
+			return c
+		}
+	}
+	return root
+}
+
+// box is a panel with the room that its text takes.
+type box struct {
+	placed
+	left, above  float64
+	rows, heads  labels
+	upright      bool // the columns' tokens stand on end
+	axes         bool
+	down, across int
+}
+
+// labels says how the tokens of an axis are written.
+type labels struct {
+	size   float64 // 0 if they are not
+	stride int     // how many cells each stands for
+}
+
+// newLabels chooses for cells of a size.
+func newLabels(cell float64) labels {
+	l := labels{min(cell*0.8, largestText), 1}
+	if l.size < smallest {
+		l.size, l.stride = smallest, int(math.Ceil((smallest+2)/cell))
+	}
+	return l
+}
+
+// widest returns the width of the widest token that is written.
+func (l labels) widest(tokens []string) float64 {
+	w := 0.
+	for _, token := range every(tokens, l.stride) {
+		w = max(w, textWidth(label(token, tokenCells), l.size))
+	}
+	return w
+}
+
+// newBox fits a panel into a square of the given side.
+func newBox(p Panel, side float64, many bool) box {
+	var b box
+	b.Panel, b.down, b.across = p.thin(int(side), int(side))
+	b.cw, b.ch = cellSize(len(b.Rows), len(b.Columns), side)
+	b.rows, b.heads = newLabels(b.ch), newLabels(b.cw)
+	labelled := !many || b.rows.stride == 1 && b.heads.stride == 1
+	b.axes = !many
+	b.above = 4
+	if labelled {
+		widest := b.heads.widest(b.Columns)
+		b.upright = widest > b.cw*float64(b.heads.stride)-1
+		b.left = b.rows.widest(b.Rows) + 5
+		b.above = b.heads.size + 5
+		if b.upright {
+			b.above = widest + 6
+		}
+	} else {
+		b.rows.size, b.heads.size = 0, 0
+	}
+	if b.axes {
+		b.left += legendSize + 6
+		b.above += legendSize + 6
+	}
+	if p.Title != "" {
+		b.above += panelSize + 6
+	}
+	return b
+}
+
+// cellSize returns the width and height of cells. They are square, unless a
+// panel of many tokens on one side and few on the other would be a thread.
+func cellSize(rows, columns int, side float64) (cw, ch float64) {
+	n := float64(max(rows, columns))
+	cell := min(max(math.Floor(2*side/n)/2, 1), 26)
+	if cell*n > side {
+		cell = side / n
+	}
+	stretch := func(n int) float64 { return max(cell, min(14, side/8/float64(n))) }
+	return stretch(columns), stretch(rows)
+}
+
+// room returns the width of a panel with its labels and its title.
+func (b box) room() float64 {
+	return max(b.left+b.width(), min(textWidth(visible(b.Title), panelSize), leastTitle))
+}
+
+// place puts a panel with its text so that its labels begin at x, its title is
+// below top and its cells begin at y.
+func (s *sheet) place(b box, x, top, y float64) {
+	b.x, b.y = x+b.left, y
+	s.panels = append(s.panels, b.placed)
+	add := func(c caption) { s.texts = append(s.texts, c) }
+	if b.Title != "" {
+		add(caption{text: fit(b.Title, panelSize, max(b.room(), leastTitle)), x: x, y: top + panelSize, size: panelSize})
+		top = y - b.above + panelSize + 6
+	} else {
+		top = y - b.above
+	}
+	if b.axes {
+		add(caption{text: "is looked at", x: b.x + b.width()/2, y: top + legendSize - 1, size: legendSize, anchor: middle, grey: true})
+		add(caption{text: "looks", x: x + legendSize - 1, y: b.y + b.height()/2, size: legendSize, anchor: middle, up: true, grey: true})
+	}
+	if b.rows.size == 0 {
+		return
+	}
+	// Text looks centred when its baseline is a third of its size below.
+	mid := func(cell, size float64) float64 { return cell/2 + 0.34*size }
+	for i := 0; i < len(b.Rows); i += b.rows.stride {
+		at := b.cell(i, 0)
+		add(caption{text: label(b.Rows[i], tokenCells), x: b.x - 4, y: at.y + mid(b.ch, b.rows.size), size: b.rows.size, anchor: end})
+	}
+	for j := 0; j < len(b.Columns); j += b.heads.stride {
+		at := b.cell(0, j)
+		c := caption{text: label(b.Columns[j], tokenCells), size: b.heads.size}
+		if b.upright {
+			c.x, c.y, c.up = at.x+mid(b.cw, c.size), b.y-4, true
+		} else {
+			c.x, c.y, c.anchor = at.x+b.cw/2, b.y-5, middle
+		}
+		add(c)
+	}
+}
+
+// legend places the bar of colours and what is to be said below it.
+func (s *sheet) legend(y float64, notes []string) {
+	add := func(c caption) {
+		c.size, c.grey = legendSize, true
+		s.texts = append(s.texts, c)
+	}
+	s.width = max(s.width, legendWidth)
+	s.bar = rectangle{edge + 4, y, barLength, barHeight}
+	ticks := []float64{0, 0.25, 0.5, 0.75, 1}
+	for _, t := range ticks {
+		add(caption{text: fmt.Sprintf("%.3g", t*s.top), x: s.bar.x + t*barLength, y: y + barHeight + legendSize + 2, anchor: middle})
+	}
+	says := "weight"
+	if s.top != 1 {
+		says = fmt.Sprintf("weight; the largest is %.3g", s.top)
+	}
+	add(caption{text: says, x: s.bar.x + barLength + 22, y: y + barHeight - 1})
+	if s.holes {
+		s.swatch = rectangle{s.bar.x + barLength + 22, y + barHeight + 3, 16, barHeight}
+		add(caption{text: "no number", x: s.swatch.x + 21, y: s.swatch.y + barHeight - 1})
+	}
+	if s.outside {
+		notes = append(notes, fmt.Sprintf("what is beyond 0 to %.3g has the colour of the end", s.top))
+	}
+	y += barHeight + legendSize + 6
+	for _, note := range notes {
+		y += legendSize + 3
+		add(caption{text: note, x: edge, y: y})
+	}
+	s.height = y + edge
+}
+
+// fit cuts a text to a width on paper.
+func fit(text string, size, width float64) string {
+	text = visible(text)
+	if textWidth(text, size) <= width {
+		return text
+	}
+	width -= textWidth("…", size)
+	for i, r := range text {
+		if width -= textWidth(string(r), size); width < 0 {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}

@@ -1,0 +1,154 @@
+package viz
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+)
+
+// CSV writes the weights as a table with the columns layer, head, kind, query,
+// key, i, j and weight, a line for each weight. Tokens are written as they are.
+// The head of a mean is "mean".
+func (f Figure) CSV(w io.Writer) error {
+	if _, err := f.check(); err != nil {
+		return err
+	}
+	c := csv.NewWriter(w)
+	line := []string{"layer", "head", "kind", "query", "key", "i", "j", "weight"}
+	if err := c.Write(line); err != nil {
+		return err
+	}
+	for _, p := range f.Panels {
+		line[0], line[1], line[2] = strconv.Itoa(p.Layer), strconv.Itoa(p.Head), p.Kind
+		if p.Head == Mean {
+			line[1] = "mean"
+		}
+		for i, row := range p.Rows {
+			for j, column := range p.Columns {
+				line[3], line[4], line[5], line[6] = row, column, strconv.Itoa(i), strconv.Itoa(j)
+				line[7] = shortest(p.Values[i*len(p.Columns)+j])
+				if err := c.Write(line); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// shortest writes the fewest digits that give the same number when read.
+func shortest(v float32) string { return strconv.FormatFloat(float64(v), 'g', -1, 32) }
+
+// JSON writes the tokens and the matrices:
+//
+//	{"title": "le chat → the cat", "panels": [{"title": "head 3",
+//	  "kind": "cross", "layer": 0, "head": 3,
+//	  "queries": ["the", "cat"], "keys": ["le", "chat"],
+//	  "weights": [[0.9, 0.1], [0.2, 0.8]]}]}
+//
+// The head of a mean is null, and so is a weight that is not a number, for
+// which JSON has no word.
+func (f Figure) JSON(w io.Writer) error {
+	if _, err := f.check(); err != nil {
+		return err
+	}
+	type panel struct {
+		Title   string   `json:"title"`
+		Kind    string   `json:"kind"`
+		Layer   int      `json:"layer"`
+		Head    *int     `json:"head"`
+		Queries []string `json:"queries"`
+		Keys    []string `json:"keys"`
+		Weights matrix   `json:"weights"`
+	}
+	b := bufio.NewWriter(w)
+	title, err := json.Marshal(f.Title)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(b, `{"title":%s,"panels":[`, title)
+	for i, p := range f.Panels { // one by one, for they may be large
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteByte('\n')
+		out := panel{p.Title, p.Kind, p.Layer, &p.Head, p.Rows, p.Columns, matrix{p.Values, len(p.Columns)}}
+		if p.Head == Mean {
+			out.Head = nil
+		}
+		data, err := json.Marshal(out)
+		if err != nil {
+			return err
+		}
+		b.Write(data)
+	}
+	b.WriteString("]}\n")
+	return b.Flush()
+}
+
+// matrix is written as an array of rows.
+type matrix struct {
+	values  []float32
+	columns int
+}
+
+// MarshalJSON is called by package json, whose own way knows no null.
+func (m matrix) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('[')
+	for i, v := range m.values {
+		switch {
+		case i == 0:
+			b.WriteByte('[')
+		case i%m.columns == 0:
+			b.WriteString("],[")
+		default:
+			b.WriteByte(',')
+		}
+		if isNumber(v) {
+			b.WriteString(shortest(v))
+		} else {
+			b.WriteString("null")
+		}
+	}
+	b.WriteString("]]")
+	return b.Bytes(), nil
+}
+
+// NPY writes the weights as an array of NumPy, float32 [panels rows columns].
+// The panels must agree in their shapes; an array knows no tokens.
+func (f Figure) NPY(w io.Writer) error {
+	if _, err := f.check(); err != nil {
+		return err
+	}
+	first := f.Panels[0]
+	for i, p := range f.Panels {
+		if len(p.Rows) != len(first.Rows) || len(p.Columns) != len(first.Columns) {
+			return fmt.Errorf("viz: panel %d is %d×%d and panel 0 is %d×%d, want one shape for an array",
+				i, len(p.Rows), len(p.Columns), len(first.Rows), len(first.Columns))
+		}
+	}
+	header := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d, %d), }", len(f.Panels), len(first.Rows), len(first.Columns))
+	const preamble = "\x93NUMPY\x01\x00"
+	// The data begin at a multiple of 64, and the header ends with a line's end.
+	size := (len(preamble)+2+len(header)+1+63)/64*64 - len(preamble) - 2
+	b := bufio.NewWriter(w)
+	b.WriteString(preamble)
+	b.Write(binary.LittleEndian.AppendUint16(nil, uint16(size)))
+	fmt.Fprintf(b, "%-*s\n", size-1, header)
+	for _, p := range f.Panels {
+		for _, v := range p.Values {
+			var number [4]byte
+			binary.LittleEndian.PutUint32(number[:], math.Float32bits(v))
+			b.Write(number[:]) // an error stays until Flush
+		}
+	}
+	return b.Flush()
+}

@@ -1,0 +1,287 @@
+package viz
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/rivo/uniseg"
+)
+
+// Terminal says what a figure is drawn on. The zero value is one without
+// colours and without an end at the right.
+type Terminal struct {
+	Colors Colors
+	Width  int  // in characters, no line is longer; 0 is no limit
+	Light  bool // the background is light
+	ASCII  bool // with NoColors: nothing but ASCII in maps and legends
+}
+
+// narrowest is the least width on which something can be drawn.
+const narrowest = 24
+
+// Bounds of a map that is drawn cell by cell, with a label for each: beyond
+// them it is drawn dense.
+const (
+	mostRows   = 100
+	mostChunks = 3
+)
+
+// Text draws the figure for a terminal. One panel is drawn with its tokens, a
+// cell two characters wide, in several pieces if it is wider than the terminal;
+// one that is too large for that, dense, a cell half a character high, and
+// thinned out if need be; several panels small and side by side. A legend says
+// what the shades mean and what has been thinned out.
+func (f Figure) Text(w io.Writer, t Terminal) error {
+	e, err := f.check()
+	if err != nil {
+		return err
+	}
+	if t.Width != 0 && t.Width < narrowest {
+		return fmt.Errorf("viz: a width of %d characters, want at least %d", t.Width, narrowest)
+	}
+	d := &drawing{painter: painter{t: t}, extent: e}
+	d.text(f.Title)
+	switch p := f.Panels[0]; {
+	case len(f.Panels) > 1:
+		d.thumbnails(f)
+	case d.fits(p):
+		d.text(p.Title)
+		d.full(p)
+	default:
+		d.text(p.Title)
+		d.dense(p)
+	}
+	d.legend()
+	_, err = io.WriteString(w, d.String())
+	return err
+}
+
+// drawing is a figure on its way to a terminal.
+type drawing struct {
+	painter
+	extent
+	notes []string // for the legend
+}
+
+// text writes a line of a caption, cut to the width.
+func (d *drawing) text(s string) {
+	if s == "" {
+		return
+	}
+	most := d.t.Width
+	if most == 0 {
+		most = 1 << 20
+	}
+	d.WriteString(label(s, most))
+	d.line()
+}
+
+// marginOf returns the room that labels take at the left.
+func (d *drawing) marginOf(tokens []string, most int) int {
+	margin := 0
+	for _, token := range tokens {
+		margin = max(margin, uniseg.StringWidth(label(token, most)))
+	}
+	return margin
+}
+
+func (d *drawing) longest() int {
+	if d.t.Width == 0 {
+		return longestLabel
+	}
+	return min(longestLabel, d.t.Width/3)
+}
+
+// chunk returns how many columns stand side by side.
+func (d *drawing) chunk(p Panel) int {
+	if d.t.Width == 0 {
+		return len(p.Columns)
+	}
+	return (d.t.Width - d.marginOf(p.Rows, d.longest()) - 1) / 2
+}
+
+// fits reports whether there is room for a panel with all its tokens.
+func (d *drawing) fits(p Panel) bool {
+	chunk := d.chunk(p)
+	return len(p.Rows) <= mostRows && len(p.Columns) <= mostChunks*min(chunk, 2*mostRows)
+}
+
+// full draws a panel with all its tokens.
+func (d *drawing) full(p Panel) {
+	margin, chunk := d.marginOf(p.Rows, d.longest()), max(d.chunk(p), 1)
+	for from := 0; from == 0 || from < len(p.Columns); from += chunk {
+		to := min(from+chunk, len(p.Columns))
+		if chunk < len(p.Columns) {
+			d.text(fmt.Sprintf("columns %d to %d of %d", from, to-1, len(p.Columns)))
+		}
+		writeHeads(&d.Builder, p.Columns[from:to], margin, d.longest())
+		for i, token := range p.Rows {
+			token = label(token, d.longest())
+			pad(&d.Builder, margin-uniseg.StringWidth(token))
+			d.WriteString(token + " ")
+			for _, v := range p.Values[i*len(p.Columns):][from:to] {
+				d.cell(v)
+			}
+			d.line()
+		}
+	}
+}
+
+// cell draws a value two characters wide.
+func (d *drawing) cell(v float32) {
+	shade := d.shade(v)
+	mark := "  "
+	switch {
+	case d.t.Colors == NoColors:
+		mark = d.ink(v) + d.ink(v)
+	case shade == hole:
+		mark = "??"
+	}
+	if d.t.Colors != NoColors {
+		code := d.t.ground(shade, false)
+		if shade == hole {
+			code += ";30"
+		}
+		d.set(code)
+	}
+	d.WriteString(mark)
+}
+
+// asciiInk is what shades are without colours and without Unicode.
+var asciiInk = map[string]string{"·": ".", "░": ":", "▒": "+", "▓": "#", "█": "@"}
+
+// ink returns the character of a value.
+func (d *drawing) ink(v float32) string {
+	if !isNumber(v) {
+		return "?"
+	}
+	return d.half(ink(float32(min(float64(v)/d.top, 1))))
+}
+
+// half returns one of the two characters of an ink.
+func (d *drawing) half(ink string) string {
+	one := ink[:len(ink)/2]
+	if d.t.ASCII {
+		return asciiInk[one]
+	}
+	return one
+}
+
+// small draws a row of a panel, one character a cell; with colours two rows.
+func (d *drawing) small(p Panel, row int) {
+	for j := range p.Columns {
+		v := p.Values[row*len(p.Columns)+j]
+		if d.t.Colors == NoColors {
+			d.WriteString(d.ink(v))
+			continue
+		}
+		code := d.t.ground(d.shade(v), true)
+		if below := (row+1)*len(p.Columns) + j; below < len(p.Values) {
+			code += ";" + d.t.ground(d.shade(p.Values[below]), false)
+		} else {
+			code += ";49"
+		}
+		d.set(code)
+		d.WriteString("▀")
+	}
+	d.plain()
+}
+
+// step is how many rows of cells a line of small cells holds.
+func (d *drawing) step() int {
+	if d.t.Colors == NoColors {
+		return 1
+	}
+	return 2
+}
+
+// dense draws a panel of many tokens, thinned out to the width and to as many
+// lines as a screen has or two. Above are the numbers of columns, at the left
+// those of rows with their tokens.
+func (d *drawing) dense(p Panel) {
+	width := d.t.Width
+	if width == 0 {
+		width = 2 * mostRows
+	}
+	digits := len(fmt.Sprint(len(p.Rows) - 1))
+	margin := min(d.marginOf(p.Rows, d.longest()), 8)
+	left := digits + 1 + margin + 1
+	small, down, across := p.thin(60*d.step(), width-left)
+	if note := thinned(down, across); note != "" {
+		d.notes = append(d.notes, note)
+	}
+	pad(&d.Builder, left)
+	for j := 0; j < len(small.Columns); j += 10 {
+		number := fmt.Sprint(j * across)
+		if j+len(number) <= len(small.Columns) {
+			d.WriteString(number)
+			if j+10 < len(small.Columns) {
+				pad(&d.Builder, 10-len(number))
+			}
+		}
+	}
+	d.line()
+	for i := 0; i < len(small.Rows); i += d.step() {
+		token := label(small.Rows[i], margin)
+		fmt.Fprintf(&d.Builder, "%*d ", digits, i*down)
+		pad(&d.Builder, margin-uniseg.StringWidth(token))
+		d.WriteString(token + " ")
+		d.small(small, i)
+		d.line()
+	}
+}
+
+// legend explains the shades.
+func (d *drawing) legend() {
+	name := "weight"
+	if d.t.Colors == NoColors {
+		var parts []string
+		from := 0.
+		for _, s := range shades {
+			parts = append(parts, fmt.Sprintf("%s from %.3g", strings.Repeat(d.half(s.ink), 2), from*d.top))
+			from = float64(s.below)
+		}
+		d.notes = append(parts, d.notes...)
+	} else {
+		d.line() // or the bar would look like one row more
+		d.WriteString("0 ")
+		for i := range 16 {
+			d.set(d.t.ground(i*255/15, false))
+			d.WriteByte(' ')
+		}
+		d.plain()
+		fmt.Fprintf(&d.Builder, " %.3g", d.top)
+		d.line()
+	}
+	if d.top != 1 {
+		d.notes = append(d.notes, fmt.Sprintf("the largest %s is %.3g", name, d.top))
+	}
+	if d.holes {
+		mark := "??"
+		if d.t.Colors != NoColors {
+			mark = "grey"
+		}
+		d.notes = append(d.notes, mark+" is no number")
+	}
+	if d.outside {
+		d.notes = append(d.notes, fmt.Sprintf("beyond 0 to %.3g as its ends", d.top))
+	}
+	d.flow(d.notes)
+}
+
+// flow writes words side by side, in as many lines as they need.
+func (d *drawing) flow(parts []string) {
+	line := ""
+	for _, part := range parts {
+		if d.t.Width > 0 && line != "" && uniseg.StringWidth(line)+2+uniseg.StringWidth(part) > d.t.Width {
+			d.text(line)
+			line = ""
+		}
+		if line != "" {
+			line += "  "
+		}
+		line += part
+	}
+	d.text(line)
+}

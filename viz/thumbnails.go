@@ -1,0 +1,94 @@
+package viz
+
+import (
+	"slices"
+
+	"github.com/rivo/uniseg"
+)
+
+// thumbnailSide bounds the cells of a small panel in both directions.
+const thumbnailSide = 32
+
+// thumbnail is a panel as it stands among others.
+type thumbnail struct {
+	Panel
+	title string
+	width int // in characters
+}
+
+// thumbnails draws panels side by side, without tokens, as many as the width
+// and the figure's columns allow.
+func (d *drawing) thumbnails(f Figure) {
+	most := thumbnailSide
+	if d.t.Width > 0 {
+		most = min(most, d.t.Width)
+	}
+	var list []thumbnail
+	worst := [2]int{1, 1}
+	for _, p := range f.Panels {
+		small, down, across := p.thin(thumbnailSide, most)
+		worst = [2]int{max(worst[0], down), max(worst[1], across)}
+		t := thumbnail{Panel: small, width: len(small.Columns)}
+		// A title may be somewhat wider than its panel, but the grid is
+		// there for the panels.
+		t.title = label(p.Title, max(t.width, narrowest))
+		t.width = max(t.width, uniseg.StringWidth(t.title))
+		list = append(list, t)
+	}
+	row := f.Columns // of the figure; on a narrow terminal it takes several lines
+	if row <= 0 {
+		row = len(list)
+	}
+	for group := range slices.Chunk(list, row) {
+		for len(group) > 0 {
+			n := d.room(group)
+			d.shelf(group[:n])
+			group = group[n:]
+		}
+	}
+	if note := thinned(worst[0], worst[1]); note != "" {
+		d.notes = append(d.notes, note)
+	}
+	d.notes = append(d.notes, "rows look, columns are looked at")
+}
+
+// room returns how many panels stand side by side, one at least.
+func (d *drawing) room(list []thumbnail) int {
+	width := list[0].width
+	for n, t := range list[1:] {
+		width += gap + t.width
+		if d.t.Width > 0 && width > d.t.Width {
+			return n + 1
+		}
+	}
+	return len(list)
+}
+
+// gap is the room between panels.
+const gap = 2
+
+// shelf draws panels that stand side by side.
+func (d *drawing) shelf(list []thumbnail) {
+	height := 0
+	for i, t := range list {
+		height = max(height, len(t.Rows))
+		d.WriteString(t.title)
+		if i+1 < len(list) {
+			pad(&d.Builder, t.width-uniseg.StringWidth(t.title)+gap)
+		}
+	}
+	d.line()
+	for row := 0; row < height; row += d.step() {
+		room := 0 // owed in front of the next panel
+		for _, t := range list {
+			if row < len(t.Rows) {
+				pad(&d.Builder, room)
+				d.small(t.Panel, row)
+				room = t.width - len(t.Columns) + gap
+			} else {
+				room += t.width + gap
+			}
+		}
+		d.line()
+	}
+}
