@@ -41,6 +41,7 @@ type commands struct {
 	Translate translateCommand `cmd:"" help:"Translate arguments or lines of standard input."`
 	Eval      evalCommand      `cmd:"" help:"Measure a translator on sentence pairs."`
 	Apply     applyCommand     `cmd:"" help:"Run one attention mechanism on tensors from a file."`
+	View      viewCommand      `cmd:"" help:"Show in a browser what the heads look at."`
 	Bench     benchCommand     `cmd:"" help:"Measure how fast this machine runs attention."`
 	Version   versionCommand   `cmd:"" help:"Print the version."`
 }
