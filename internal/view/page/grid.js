@@ -103,7 +103,16 @@ function mark() {
       any ||= is(active);
     });
   }
+  reveal(rows.find((r) => r.layer === active.layer)?.cells[active.head]?.button);
   if (!any && rows[0]?.cells[0]) rows[0].cells[0].button.tabIndex = 0;
+}
+
+// reveal scrolls the overview, and never the page, to the open head.
+function reveal(button) {
+  if (!button) return;
+  const box = root.parentElement, out = box.getBoundingClientRect(), at = button.getBoundingClientRect();
+  if (at.top < out.top) box.scrollTop -= out.top - at.top + 40;
+  else if (at.bottom > out.bottom) box.scrollTop += at.bottom - out.bottom + 40;
 }
 
 // step goes from the open head to a neighbour; where a layer ends, to the nearest head of the next.

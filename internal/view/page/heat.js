@@ -19,7 +19,7 @@ export function heatView(say) {
   const zoomOut = el("button", { type: "button", text: "−", "aria-label": "Zoom out", onclick: () => zoom(2) });
   const fit = el("button", { type: "button", text: "Fit", onclick: () => change({ z: "" }) });
   const tools = el("span", { class: "zoom" }, zoomIn, zoomOut, fit);
-  const node = el("div", { class: "heat" }, tools, field);
+  const node = el("div", { class: "heat" }, field);
   let what = null, at = null, cell = null, exact = null;
 
   // plan lays the map out: what part is seen, how large a cell is, where the labels stand.
@@ -38,7 +38,7 @@ export function heatView(say) {
     const rows = part.r1 - part.r0, cols = part.c1 - part.c0;
     const size = Math.max(0.02, Math.min(largestCell, (width - left - 2) / Math.max(1, cols), Math.max(high - top, 120) / Math.max(1, rows)));
     return { ...part, rows, cols, left, top, size, width: Math.ceil(left + cols * size + 2), height: Math.ceil(top + rows * size + 2),
-      step: Math.max(1, Math.ceil(label / size)), m };
+      step: size >= label ? 1 : Math.ceil((label + 5) / size), m };
   }
 
   // labels tells what is written where; between those that have no room every so many is left out.

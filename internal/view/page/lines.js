@@ -27,6 +27,7 @@ export function strongest(m, most, pick) {
 export function linesView(say) {
   const drawing = svg("svg", { role: "application", "aria-label": "Lines between tokens; arrow keys choose a token", tabindex: "0" });
   const node = el("div", { class: "lines" }, drawing);
+  const key = el("p", { class: "legend" });
   let what = null, at = null, hover = null, links = svg("g"), texts = [];
 
   function draw() {
@@ -65,7 +66,10 @@ export function linesView(say) {
     const x0 = at.column, x1 = at.width - at.column, bend = (x1 - x0) / 2;
     links.replaceChildren();
     const lit = new Set();
-    for (const { i, j } of strongest(what.m, Number(state.n), pick).reverse()) { // the strongest on top
+    const cells = strongest(what.m, Number(state.n), pick);
+    const bounds = [cells.at(-1), cells[0]].map((c) => c && number(weight(what.m, c.i, c.j)));
+    key.textContent = cells.length ? `The ${cells.length} strongest${pick ? " of this token" : ""}: ${bounds[0]} to ${bounds[1]}` : "No weight is above 0";
+    for (const { i, j } of cells.reverse()) { // the strongest on top
       const y0 = at.dq + (i + 0.5) * at.pitch, y1 = at.dk + (j + 0.5) * at.pitch;
       const x = weight(what.m, i, j), t = Number.isNaN(x) ? 1 : share(x, what.m);
       const line = svg("path", { d: `M${x0} ${y0}C${x0 + bend} ${y0} ${x1 - bend} ${y1} ${x1} ${y1}`, stroke: Number.isNaN(x) ? brokenCSS() : "var(--accent)",
@@ -99,7 +103,7 @@ export function linesView(say) {
   });
 
   return {
-    node,
+    node, key,
     show(next) {
       what = next;
       hover = null;

@@ -15,8 +15,9 @@ const largest = 2048; // rows and columns that come at once; the server makes bl
 export function panel(side, columns, onactive, say) {
   const title = el("h3", {}), sub = el("p", { class: "sub" }), facts = el("dl", { class: "facts" });
   const note = el("p", { class: "note", hidden: true, role: "status" });
+  const tools = el("div", { class: "tools" });
   const stage = el("div", { class: "stage" }), key = el("div", { class: "key" });
-  const node = el("article", { class: "panel", "aria-label": "Head " + side }, el("header", {}, title, sub), facts, note, stage, key);
+  const node = el("article", { class: "panel", "aria-label": "Head " + side }, el("header", {}, tools, title, sub), facts, note, stage, key);
   node.addEventListener("pointerdown", () => onactive(side), { capture: true });
   node.addEventListener("focusin", () => onactive(side));
   const views = { map: heatView(say), lines: linesView(say), text: textView(say) };
@@ -72,6 +73,7 @@ export function panel(side, columns, onactive, say) {
 
   function draw() {
     const view = views[state.v];
+    tools.replaceChildren(...(view.tools ? [view.tools] : []));
     if (stage.firstChild !== view.node) stage.replaceChildren(view.node);
     if (what.m.rows === 0 || what.m.cols === 0) {
       stage.replaceChildren(el("p", { class: "quiet", text: state.x ? "There are no tokens but special ones." : "There are no tokens." }));
@@ -79,7 +81,7 @@ export function panel(side, columns, onactive, say) {
       return;
     }
     view.show(what);
-    key.replaceChildren(legend(what.m));
+    key.replaceChildren(view.key ?? legend(what.m));
   }
 
   // tell writes the measures under the title.

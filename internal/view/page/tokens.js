@@ -7,15 +7,14 @@ const unseen = /[\p{Cc}\u00ad\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u
 
 export function visible(token) {
   if (token === "") return "∅";
-  const shown = token.replace(/^[ \u0120]/, "▁").replaceAll(" ", "␣")
+  // The marks that tokenizers put where a space was are heavy to read: a lone one is a box, others a dot.
+  const shown = token.replace(/^[ \u0120▁](?=.)/su, "·").replace(/[ \u0120▁]/gu, "␣")
     .replace(unseen, (c) => ({ "\n": "⏎", "\t": "⇥" })[c] ?? "U+" + c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0"));
   return /^\p{M}/u.test(shown) ? "◌" + shown : shown;
 }
 
-const word = (pieces) => {
-  const text = pieces.map((p, i) => (i > 0 ? p.replace(/^##/, "") : p)).join("");
-  return pieces.length > 1 ? visible(text).replace(/^▁(?=.)/u, "") : visible(text);
-};
+// joined writes the pieces of a word as a word.
+const joined = (pieces) => visible(pieces.map((p, i) => (i > 0 ? p.replace(/^##/, "") : p)).join("")).replace(/^·(?=.)/u, "");
 
 // seen returns what the lens leaves of an axis: spans of tokens, their labels, and which of them are marks.
 export function seen(axis) {
@@ -26,7 +25,7 @@ export function seen(axis) {
     return true;
   };
   if (state.x) spans = spans.filter((s) => !mark(s));
-  return { spans, labels: spans.map(([from, to]) => word(axis.tokens.slice(from, to))), marks: spans.map(mark), block: 1 };
+  return { spans, labels: spans.map(([from, to]) => (state.w ? joined(axis.tokens.slice(from, to)) : visible(axis.tokens[from]))), marks: spans.map(mark), block: 1 };
 }
 
 // part returns some of what is seen, several to a block if the matrix has them so.
