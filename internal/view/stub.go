@@ -87,8 +87,8 @@ func words(tokens, special []string) []span {
 	// WordPiece marks what continues, the others what begins; without any marks
 	// each token is a word.
 	var marked, pieces bool
-	for i, t := range tokens {
-		if i > 0 && !slices.Contains(special, t) {
+	for _, t := range tokens {
+		if !slices.Contains(special, t) {
 			pieces = pieces || strings.HasPrefix(t, "##")
 			marked = marked || strings.HasPrefix(t, " ") || strings.HasPrefix(t, "▁") || strings.HasPrefix(t, "Ġ")
 		}

@@ -1,7 +1,7 @@
 // Where the page begins: it fetches what there is, and brings the screen in line with the state.
 
 import { byId, el, later } from "./dom.js";
-import { begin, change, state, subscribe } from "./state.js";
+import { begin, change, place, state, subscribe } from "./state.js";
 import { onSystemTheme, theme } from "./colour.js";
 import { frozen, look, start } from "./data.js";
 import { showGrid, step } from "./grid.js";
@@ -75,9 +75,9 @@ function problems(list, failure) {
 function arrange() {
   const two = state.cmp && records.b;
   const wanted = two ? [panels.a.node, panels.b.node] : [panels.a.node];
-  const place = byId("panels");
-  if (place.children.length !== wanted.length) place.replaceChildren(...wanted);
-  place.classList.toggle("two", !!two);
+  const box = byId("panels");
+  if (box.children.length !== wanted.length) box.replaceChildren(...wanted);
+  box.classList.toggle("two", !!two);
   document.body.classList.toggle("comparing", !!two);
   panels.a.node.classList.toggle("active", !!two && state.side === "a");
   panels.b.node.classList.toggle("active", !!two && state.side === "b");
@@ -107,13 +107,21 @@ function applyTheme() {
   byId("theme").title = names[state.theme];
 }
 
+// other returns the second side of a comparison that begins: a neighbour of the head that is open, and the next click in
+// the overview chooses another.
+function other(kind) {
+  if (kind !== "head") return { side: "a" };
+  const a = place("a"), heads = records.a?.layers[a.layer]?.heads ?? 1;
+  return { side: "b", b: place("b").layer === a.layer && state.b !== state.a ? state.b : `${a.layer}.${(a.head + 1) % heads}` };
+}
+
 function wire() {
   for (const input of document.querySelectorAll("[data-state]")) {
     const key = input.dataset.state;
     input.addEventListener(input.type === "range" ? "input" : "change", () => {
       const patch = { [key]: input.type === "checkbox" ? (input.checked ? "1" : "") : input.value };
       if (key === "x" || key === "w") patch.z = "";
-      if (key === "cmp") patch.side = input.value === "head" ? "b" : "a"; // the next click chooses the other one
+      if (key === "cmp") Object.assign(patch, other(input.value));
       change(patch);
     });
   }
