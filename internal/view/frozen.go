@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// FrozenMark is where the page puts its data into the file that it exports.
+// frozenMark is where the page puts its data into the file that it exports.
 const frozenMark = "@FROZEN@"
 
 var (
@@ -81,7 +81,10 @@ func bundle(b *strings.Builder, read func(string) (string, error), name string, 
 	for _, found := range exportLine.FindAllStringSubmatch(text, -1) {
 		exported = append(exported, found[2])
 	}
-	text = importLine.ReplaceAllString(text, "const {$1} = module_$2;")
+	text = importLine.ReplaceAllStringFunc(text, func(line string) string {
+		part := importLine.FindStringSubmatch(line)
+		return "const {" + strings.ReplaceAll(part[1], " as ", ": ") + "} = module_" + part[2] + ";"
+	})
 	text = exportLine.ReplaceAllString(text, "$1 $2")
 	if regexp.MustCompile(`(?m)^(import|export)\b`).MatchString(text) {
 		return fmt.Errorf("view: %s.js imports or exports in a form that bundle does not know", name)
