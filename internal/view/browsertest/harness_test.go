@@ -107,7 +107,7 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 func (b *tab) visit(url string) {
 	b.Helper()
 	b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url))
-	b.wait(`document.body.dataset.drawn !== undefined || document.querySelector(".note") !== null`)
+	b.wait(`document.body.dataset.drawn !== undefined || document.querySelector("#notes .note") !== null`)
 }
 
 // js evaluates an expression, which may be a promise.
@@ -121,12 +121,19 @@ func js[T any](b *tab, expression string) T {
 	return result
 }
 
-// wait waits until an expression is true.
+// wait waits until an expression is true. It asks again and again: while the
+// browser goes from one page to another there is nobody to answer.
 func (b *tab) wait(expression string) {
 	b.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool]("!!("+expression+")", chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(15*time.Second))); err != nil {
-		b.shoot("failure")
-		b.Fatalf("%s does not become true: %v", expression, err)
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		if err == nil && ok {
+			return
+		}
+		if time.Now().After(end) {
+			b.shoot("failure")
+			b.Fatalf("%s does not become true: %v", expression, err)
+		}
 	}
 }
 

@@ -275,6 +275,7 @@ func TestTrouble(t *testing.T) {
 	b.shoot("5000")
 	b.visit(address + "#r=4&z=1000-1040,3000-3060")
 	b.wait(`document.querySelector(".panel .note").hidden && document.querySelector(".field")?.ariaLabel.includes("40 rows look at 60 columns")`)
+	b.wait("[...document.querySelectorAll('.thumb canvas')].every((c) => c.width > 1)")
 	b.shoot("5000-zoomed")
 	for range 8 {
 		b.click(`[aria-label="Zoom out"]`)
@@ -309,7 +310,8 @@ func TestSizes(t *testing.T) {
 	}
 	b.shoot("512")
 	b.visit(address + "#r=1")
-	b.wait(`document.querySelector(".panel h3").textContent === "decoder layer 0, head 0"`)
+	b.wait(`document.querySelector(".field")?.ariaLabel.includes("2048 rows look at 2048 columns")`)
+	b.wait("[...document.querySelectorAll('.thumb canvas')].every((c) => c.width > 1)")
 	if note := js[bool](b, `document.querySelector(".panel .note").hidden`); !note {
 		t.Error("2,048 tokens are not drawn one by one")
 	}

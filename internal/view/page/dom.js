@@ -27,7 +27,7 @@ export const byId = (id) => document.getElementById(id);
 // number writes a weight or a measure; what is none is a dash.
 export function number(x, digits = 3) {
   if (x == null || Number.isNaN(x)) return "–";
-  if (x === 0) return "0";
+  if (Number.isInteger(x)) return String(x).replace("-", "−");
   if (Math.abs(x) < 10 ** -digits / 2) return (x < 0 ? ">−" : "<") + (10 ** -digits).toFixed(digits);
   return (x < 0 ? "−" : "") + Math.abs(x).toFixed(digits);
 }

@@ -3,6 +3,7 @@
 import { byId, el } from "./dom.js";
 import { change, state } from "./state.js";
 import { frozen } from "./data.js";
+import { shorten } from "./tokens.js";
 
 const form = byId("ask");
 let start = null;
@@ -58,8 +59,7 @@ export function showForm() {
     const rows = [];
     const pair = (s, t, name) => el("div", { class: "pair" }, box(s, name, false), box(t, "Translation", true));
     if (kind === "model") {
-      rows.push(pair("s", "t", two ? "First text" : "Text"));
-      if (two) rows.push(pair("s2", "t2", "Second text"));
+      rows.push(el("div", { class: "pairs" }, pair("s", "t", two ? "First text" : "Text"), ...(two ? [pair("s2", "t2", "Second text")] : [])));
       rows.push(el("button", { type: "submit", class: "main", text: "Look" }));
     } else {
       rows.push(choice("r", two ? "First" : "Record"));
@@ -87,7 +87,7 @@ export function tellTexts(a, b) {
   if (b) shown = { ...shown, s2: b.source, t2: state.t2 };
   for (const [key, record] of [["t", a], ["t2", b]]) {
     const field = fields.get(key);
-    if (field && record) field.placeholder = record.target || "as the model writes it";
+    if (field && record) field.placeholder = shorten(record.target, 60) || "as the model writes it";
   }
   showForm();
 }

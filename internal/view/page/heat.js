@@ -7,7 +7,7 @@ import { row as exactRow, weight } from "./data.js";
 import { choose, chosen, shorten } from "./tokens.js";
 
 const font = "12px system-ui, sans-serif";
-const largestCell = 28, label = 13; // pixels
+const largestCell = 34, label = 13, edge = 7; // pixels
 
 // heatView returns a view: node, show(what), svg(), cancel() and what else the panel asks of it.
 export function heatView(say) {
@@ -36,8 +36,8 @@ export function heatView(say) {
     };
     const left = longest(q, part.r0, part.r1, Math.min(120, width * 0.28)), top = longest(k, part.c0, part.c1, 100);
     const rows = part.r1 - part.r0, cols = part.c1 - part.c0;
-    const size = Math.max(0.02, Math.min(largestCell, (width - left - 2) / Math.max(1, cols), Math.max(high - top, 120) / Math.max(1, rows)));
-    return { ...part, rows, cols, left, top, size, width: Math.ceil(left + cols * size + 2), height: Math.ceil(top + rows * size + 2),
+    const size = Math.max(0.02, Math.min(largestCell, (width - left - edge) / Math.max(1, cols), Math.max(high - top, 120) / Math.max(1, rows)));
+    return { ...part, rows, cols, left, top, size, width: Math.ceil(left + cols * size + edge), height: Math.ceil(top + rows * size + edge),
       step: size >= label ? 1 : Math.ceil((label + 5) / size), m };
   }
 

@@ -51,7 +51,10 @@ async function render() {
   document.body.classList.toggle("blank", !records.a);
   showForm();
   tellTexts(records.a, state.cmp === "text" ? records.b : null);
-  if (!records.a) return;
+  if (!records.a) {
+    byId("text-s")?.focus();
+    return;
+  }
   showGrid(state.side === "b" && state.cmp === "text" && records.b ? records.b : records.a);
   arrange();
   const jobs = [panels.a.show(records.a)];

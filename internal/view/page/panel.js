@@ -31,7 +31,7 @@ export function panel(side, columns, onactive, say) {
   // show fetches and draws the head that the state names.
   async function show(record) {
     const mine = ++turn;
-    const p = place(side);
+    const p = place(state.cmp === "text" ? "a" : side); // two texts are seen through one head
     const layer = record.layers[p.layer];
     if (!layer || p.head >= layer.heads) {
       what = null;
@@ -73,7 +73,7 @@ export function panel(side, columns, onactive, say) {
 
   function draw() {
     const view = views[state.v];
-    tools.replaceChildren(...(view.tools ? [view.tools] : []));
+    if (tools.firstChild !== (view.tools ?? null)) tools.replaceChildren(...(view.tools ? [view.tools] : [])); // a button that is pressed stays
     if (stage.firstChild !== view.node) stage.replaceChildren(view.node);
     if (what.m.rows === 0 || what.m.cols === 0) {
       stage.replaceChildren(el("p", { class: "quiet", text: state.x ? "There are no tokens but special ones." : "There are no tokens." }));
