@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -61,7 +62,7 @@ func TestUsing(t *testing.T) {
 	r := sample()
 	b.do(chromedp.ScrollIntoView(chromedp.CSS(".field")))
 	box := js[[]float64](b, `(() => { const r = document.querySelector(".field").getBoundingClientRect(); return [r.right, r.bottom]; })()`)
-	b.do(chromedp.MouseEvent("mouseMoved", box[0]-4, box[1]-4))
+	b.do(chromedp.MouseEvent("mouseMoved", box[0]-12, box[1]-12))
 	want := fmt.Sprintf("%.4f", r.Layers[5].Head(2)[6*9-1])
 	b.wait(fmt.Sprintf(`document.querySelector(".tip b")?.textContent === %q`, want))
 	if text := b.text(".tip"); !strings.Contains(text, "</s> → </s>") {
@@ -69,7 +70,7 @@ func TestUsing(t *testing.T) {
 	}
 
 	// A click on a row chooses its token, in all views.
-	b.do(chromedp.MouseClickXY(box[0]-4, box[1]-4))
+	b.do(chromedp.MouseClickXY(box[0]-12, box[1]-12))
 	b.wait(`location.hash.includes("tok=q5")`)
 	b.click(`[data-view="lines"]`)
 	b.wait(`document.querySelector(".lines .picked")?.textContent === "</s>"`)
@@ -193,7 +194,7 @@ func TestExports(t *testing.T) {
 		b.click(fmt.Sprintf(`[data-view=%q]`, v))
 		b.wait(fmt.Sprintf(`document.querySelector('[data-view=%q]').ariaChecked === "true"`, v))
 		picture := b.download(`[data-export="svg"]`, "attention.svg")
-		for _, part := range []string{want, "cross layer 0, head 1", "&lt;/script&gt;"} {
+		for _, part := range []string{want, "Cross layer 0, head 1", "&lt;/script&gt;"} {
 			if !strings.Contains(picture, part) {
 				t.Errorf("%s: the picture has no %s", v, part)
 			}
@@ -206,7 +207,11 @@ func TestExports(t *testing.T) {
 			base64.StdEncoding.EncodeToString([]byte(picture))+`"; })`); w < 200 {
 			t.Errorf("%s: the picture is %d wide", v, w)
 		}
-		if png := b.download(`[data-export="png"]`, "attention.png"); !strings.HasPrefix(png, "\x89PNG\r\n") || len(png) < 3000 {
+		png := b.download(`[data-export="png"]`, "attention.png")
+		if dir := os.Getenv("SHOTS"); dir != "" {
+			os.WriteFile(filepath.Join(dir, "attention-"+v+".png"), []byte(png), 0o644)
+		}
+		if !strings.HasPrefix(png, "\x89PNG\r\n") || len(png) < 3000 {
 			t.Errorf("%s: a PNG of %d bytes", v, len(png))
 		}
 	}
@@ -301,12 +306,15 @@ func TestSizes(t *testing.T) {
 	single := &heads.Record{Source: "2,048 tokens", Layers: []heads.Layer{layer(heads.Decoder, 0, 1, tokens, tokens)}}
 	b := open(t, 1280, 900)
 	address := serve(t, view.Options{Records: []*heads.Record{r, single}})
-	b.visit(address)
-	b.wait("[...document.querySelectorAll('.thumb canvas')].every((c) => c.width > 1)")
-	ms := js[float64](b, "performance.now()")
-	t.Logf("12 × 12 × 512 has drawn after %.0f ms", ms)
-	if ms > 2000 && os.Getenv("ATTN_SLOW") == "" {
-		t.Errorf("12 × 12 × 512 takes %.0f ms, want less than 2000 (ATTN_SLOW=1 for a machine that is busy)", ms)
+	fastest := math.Inf(1)
+	for range 3 { // the machine may be busy with something else
+		b.visit(address)
+		b.wait("[...document.querySelectorAll('.thumb canvas')].every((c) => c.width > 1)")
+		fastest = min(fastest, js[float64](b, "performance.now()"))
+	}
+	t.Logf("12 × 12 × 512 has drawn after %.0f ms", fastest)
+	if fastest > 2000 {
+		t.Errorf("12 × 12 × 512 takes %.0f ms, want less than 2000", fastest)
 	}
 	b.shoot("512")
 	b.visit(address + "#r=1")
@@ -316,6 +324,12 @@ func TestSizes(t *testing.T) {
 		t.Error("2,048 tokens are not drawn one by one")
 	}
 	b.shoot("2048")
+	for _, want := range []string{"z=512-1536,512-1536", "z=768-1280,768-1280"} {
+		b.click(`[aria-label="Zoom in"]`)
+		b.wait(fmt.Sprintf(`decodeURIComponent(location.hash).includes(%q)`, want))
+	}
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector(".field").focus()`), chromedp.KeyEvent("0"))
+	b.wait(`!location.hash.includes("z=")`)
 }
 
 func TestNarrow(t *testing.T) {
@@ -330,4 +344,27 @@ func TestNarrow(t *testing.T) {
 			t.Errorf("%s: %d panels", hash, n)
 		}
 	}
+}
+
+func TestTheme(t *testing.T) {
+	b := open(t, 1280, 900)
+	system := func(scheme string) {
+		t.Helper()
+		if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The corner of a causal head is 0 and tells which way the colours run.
+	corner := `(() => { const c = document.querySelector(".thumb[aria-label^=decoder] canvas"); return c.getContext("2d").getImageData(c.width - 1, 0, 1, 1).data[0]; })()`
+	system("light")
+	b.visit(serve(t, view.Options{Records: []*heads.Record{sample()}}))
+	b.wait(`document.documentElement.dataset.theme === "light" && ` + corner + " > 180")
+	system("dark")
+	b.wait(`document.documentElement.dataset.theme === "dark" && ` + corner + " < 90")
+	b.click("#theme") // dark, whatever the system says
+	b.click("#theme") // light
+	b.wait(`document.documentElement.dataset.theme === "light" && ` + corner + ` > 180 && location.hash === "#theme=light"`)
+	b.click("#theme")
+	b.wait(`document.documentElement.dataset.theme === "dark" && location.hash === ""`)
 }

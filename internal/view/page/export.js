@@ -29,10 +29,10 @@ function picture(panels) {
     const wide = Math.max(p.width, 300);
     const text = (t, y, size, fill, weight = "normal") => svg("text", { x: 0, y, "font-size": size, fill, "font-weight": weight, text: t });
     const [from, to] = ends(p.m), y = top + p.height + 14;
-    const bar = Array.from({ length: 64 }, (_, i) => svg("rect", { x: 44 + 2 * i, y, width: 2.5, height: 10, fill: css(i / 63) }));
-    groups.push(svg("g", { transform: `translate(${x} ${gap})` }, text(p.title, 14, 15, colour("--ink"), "bold"), text(p.sub.slice(0, Math.floor(wide / 6.5)), 34, 12, colour("--quiet")),
-      svg("g", { transform: `translate(0 ${top})` }, p.node), text(number(from), y + 9, 11, colour("--quiet")), ...bar,
-      svg("text", { x: 178, y: y + 9, "font-size": 11, fill: colour("--quiet"), text: number(to) + (state.c === "log" ? ", logarithmic" : "") })));
+    const ramp = [text(number(from), y + 9, 11, colour("--quiet")), ...Array.from({ length: 64 }, (_, i) => svg("rect", { x: 44 + 2 * i, y, width: 2.5, height: 10, fill: css(i / 63) })),
+      svg("text", { x: 178, y: y + 9, "font-size": 11, fill: colour("--quiet"), text: number(to) + (state.c === "log" ? ", logarithmic" : "") })];
+    groups.push(svg("g", { transform: `translate(${x} ${gap})` }, text(p.title[0].toUpperCase() + p.title.slice(1), 14, 15, colour("--ink"), "bold"), text(p.sub.slice(0, Math.floor(wide / 6.5)), 34, 12, colour("--quiet")),
+      svg("g", { transform: `translate(0 ${top})` }, p.node), ...(p.legend ? [text(p.legend, y + 9, 11, colour("--quiet"))] : ramp)));
     x += wide + gap;
   }
   const height = gap + top + Math.max(...shown.map((p) => p.height)) + foot;

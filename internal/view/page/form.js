@@ -87,7 +87,7 @@ export function tellTexts(a, b) {
   if (b) shown = { ...shown, s2: b.source, t2: state.t2 };
   for (const [key, record] of [["t", a], ["t2", b]]) {
     const field = fields.get(key);
-    if (field && record) field.placeholder = shorten(record.target, 60) || "as the model writes it";
+    if (field && record) field.placeholder = shorten(record.target, 40) || "as the model writes it";
   }
   showForm();
 }

@@ -7,7 +7,7 @@ import { row as exactRow, weight } from "./data.js";
 import { choose, chosen, shorten } from "./tokens.js";
 
 const font = "12px system-ui, sans-serif";
-const largestCell = 34, label = 13, edge = 7; // pixels
+const largestCell = 34, label = 13, edge = 7, gapped = 14; // pixels; thin gaps make single cells easy to follow
 
 // heatView returns a view: node, show(what), svg(), cancel() and what else the panel asks of it.
 export function heatView(say) {
@@ -57,7 +57,8 @@ export function heatView(say) {
 
   const colours = () => {
     const style = getComputedStyle(document.documentElement);
-    return { ink: style.getPropertyValue("--ink").trim(), quiet: style.getPropertyValue("--quiet").trim(), accent: style.getPropertyValue("--accent").trim() };
+    return { ink: style.getPropertyValue("--ink").trim(), quiet: style.getPropertyValue("--quiet").trim(), accent: style.getPropertyValue("--accent").trim(),
+      card: style.getPropertyValue("--card").trim() };
   };
 
   function write(context, l, colour) {
@@ -84,14 +85,16 @@ export function heatView(say) {
     context.imageSmoothingEnabled = false;
     if (at.rows * at.cols > 0)
       context.drawImage(picture, at.c0 / step, at.r0 / step, at.cols / step, at.rows / step, at.left, at.top, at.cols * at.size, at.rows * at.size);
-    if (at.size >= 14) { // thin gaps make single cells easy to follow
-      context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--card");
+    if (at.size >= gapped) {
+      context.fillStyle = c.card;
       for (let i = 1; i < at.rows; i++) context.fillRect(at.left, at.top + i * at.size - 0.5, at.cols * at.size, 1);
       for (let j = 1; j < at.cols; j++) context.fillRect(at.left + j * at.size - 0.5, at.top, 1, at.rows * at.size);
     }
     for (const l of labels()) write(context, l, l.on ? c.accent : l.mark ? c.quiet : c.ink);
     point();
   }
+
+  const within = (side, n) => (side === "q" ? n >= at.r0 && n < at.r1 : n >= at.c0 && n < at.c1);
 
   // point draws what the pointer or the keyboard is on, and the chosen token.
   function point() {
@@ -106,7 +109,6 @@ export function heatView(say) {
       else context.strokeRect(at.left + (n - at.c0) * at.size, at.top, s, at.rows * at.size);
     };
     const pick = chosen(what.q, what.k);
-    const within = (side, n) => (side === "q" ? n >= at.r0 && n < at.r1 : n >= at.c0 && n < at.c1);
     if (pick && within(pick.side, pick.at)) band(pick.side, pick.at, c.accent, 2);
     tip.hidden = !cell;
     if (!cell) return;
@@ -262,8 +264,23 @@ export function heatView(say) {
         group.append(svg("image", { x: at.left, y: at.top, width: at.cols * at.size, height: at.rows * at.size, href: cut.toDataURL("image/png"),
           preserveAspectRatio: "none", "image-rendering": "pixelated" }));
       }
+      if (at.size >= gapped) {
+        const line = (x1, y1, x2, y2) => group.append(svg("line", { x1, y1, x2, y2, stroke: c.card, "stroke-width": 1 }));
+        const right = at.left + at.cols * at.size, bottom = at.top + at.rows * at.size;
+        for (let i = 1; i < at.rows; i++) line(at.left, at.top + i * at.size, right, at.top + i * at.size);
+        for (let j = 1; j < at.cols; j++) line(at.left + j * at.size, at.top, at.left + j * at.size, bottom);
+      }
+      const pick = chosen(what.q, what.k);
+      if (pick && within(pick.side, pick.at)) {
+        const row = pick.side === "q", n = pick.at - (row ? at.r0 : at.c0);
+        group.append(svg("rect", { x: at.left + (row ? 0 : n * at.size), y: at.top + (row ? n * at.size : 0), width: row ? at.cols * at.size : at.size,
+          height: row ? at.size : at.rows * at.size, fill: "none", stroke: c.accent, "stroke-width": 2 }));
+      }
+      const context = base.getContext("2d");
       for (const l of labels()) {
-        group.append(svg("text", { transform: `translate(${l.x.toFixed(2)} ${l.y.toFixed(2)})` + (l.down ? " rotate(-90)" : ""), "text-anchor": l.down ? "start" : "end",
+        context.font = (l.on ? "bold " : "") + font;
+        const room = (l.down ? at.top : at.left) - 6, squeezed = context.measureText(l.text).width > room;
+        group.append(svg("text", { ...(squeezed ? { textLength: room, lengthAdjust: "spacingAndGlyphs" } : {}), transform: `translate(${l.x.toFixed(2)} ${l.y.toFixed(2)})` + (l.down ? " rotate(-90)" : ""), "text-anchor": l.down ? "start" : "end",
           "dominant-baseline": "central", "font-size": 12, "font-weight": l.on ? "bold" : "normal", fill: l.on ? c.accent : l.mark ? c.quiet : c.ink, text: l.text }));
       }
       return { node: group, width: at.width, height: at.height };

@@ -120,7 +120,7 @@ export function linesView(say) {
         t.setAttribute("fill", colour(t.classList.contains("picked") ? "--accent" : faint ? "--quiet" : "--ink"));
         t.removeAttribute("class");
       }
-      return { node: copy, width: at.width, height: at.height };
+      return { node: copy, width: at.width, height: at.height, legend: key.textContent };
     },
   };
 }

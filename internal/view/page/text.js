@@ -124,7 +124,12 @@ export function textView(say) {
           group.append(svg("rect", { x: r.left - box.left, y: r.top - box.top, width: r.width, height: r.height, rx: 3, fill: n.style.background || "none",
             stroke: n.classList.contains("picked") ? colour("--accent") : "none", "stroke-width": 2 }));
         }
-        group.append(write(n, r));
+        const t = write(n, r);
+        if (!n.classList.contains("chip")) {
+          t.setAttribute("x", r.left - box.left);
+          t.setAttribute("text-anchor", "start");
+        }
+        group.append(t);
       }
       return { node: group, width: Math.ceil(box.width), height: Math.ceil(box.height) };
     },
