@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"os/exec"
@@ -119,16 +120,26 @@ func (cmd *viewCommand) options(ctx context.Context) (view.Options, error) {
 // translatorSource is a translator that the page can ask.
 type translatorSource struct{ m *seq2seq.Translator }
 
-// mostTokens bounds what a text may ask for: the weights of each head are
-// Lq·Lk numbers.
-const mostTokens = 2048
+const (
+	mostTokens  = 2048      // of a text
+	mostWeights = 128 << 20 // of a record
+)
 
+// mostTokens bounds what a text may ask for: each head has as many weights as
+// there are pairs of tokens, and a layer may look in three ways.
+func (s translatorSource) mostTokens() int {
+	all := 3 * max(1, s.m.Config.Heads) * s.m.Config.Layers
+	return min(mostTokens, int(math.Sqrt(float64(mostWeights/all))))
+}
+
+// Look is asked by the page, one text after the other.
 func (s translatorSource) Look(ctx context.Context, source, target string) (*heads.Record, error) {
-	if n := len(s.m.Source.Encode(source)); n > mostTokens {
-		return nil, fmt.Errorf("the text has %d tokens, want at most %d", n, mostTokens)
+	most := s.mostTokens()
+	if n := len(s.m.Source.Encode(source)); n > most {
+		return nil, fmt.Errorf("the text has %d tokens, want at most %d", n, most)
 	}
-	if n := len(s.m.Target.Encode(target)); n > mostTokens {
-		return nil, fmt.Errorf("the translation has %d tokens, want at most %d", n, mostTokens)
+	if n := len(s.m.Target.Encode(target)); n > most {
+		return nil, fmt.Errorf("the translation has %d tokens, want at most %d", n, most)
 	}
 	if target == "" {
 		written, err := s.m.Translate(ctx, []string{source}, seq2seq.Decoding{Beam: 1})

@@ -96,12 +96,16 @@ func TestModel(t *testing.T) {
 	if out, err := attn(t, "train", "--data", data, "--out", model, "--width", "16", "--layers", "2", "--units", "char", "--epochs", "2", "--batch", "8").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	address, end := startView(t, "--model", model, "5 march 2019")
+	address, end := startView(t, "--model", model, "5 march 2019", "le 5 mars 2019")
 	b := open(t, 1280, 900)
 	b.visit(address)
 	if text := js[string](b, `document.querySelector("#text-s").value`); text != "5 march 2019" {
 		t.Errorf("the field says %q", text)
 	}
+
+	// The other text of the command line.
+	b.choose(".given select", "1")
+	b.wait(`document.querySelector(".panel .sub").textContent.startsWith("le 5 mars 2019 → ")`)
 
 	// Another text, and Enter.
 	fill := func(id, text string) {

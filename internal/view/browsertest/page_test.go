@@ -127,9 +127,12 @@ func TestUsing(t *testing.T) {
 		t.Errorf("the address has become %q", again.hash())
 	}
 
+	// An address can be edited.
+	b.do(chromedp.Evaluate[chromedp.Void](`location.hash = "#a=3.1&v=lines"`))
+	b.wait(`document.querySelector(".panel h3").textContent === "encoder layer 1, head 1" && document.querySelector(".lines")`)
 	// The browser's button goes back.
 	b.do(chromedp.NavigateBack())
-	b.wait(`location.hash !== ` + fmt.Sprintf("%q", want))
+	b.wait(`location.hash === ` + fmt.Sprintf("%q", want) + ` && document.querySelectorAll(".chip").length > 0`)
 	// An address that makes no sense is as none.
 	b.visit(address + "#a=x&v=<b>&tok=q9999&z=9-1,3-2&n=-4&o=%3Cscript&theme=pink&r=77")
 	b.wait(`document.querySelector(".panel h3").textContent === "encoder layer 0, head 0"`)

@@ -45,6 +45,16 @@ function choice(key, label) {
   return el("label", { class: "field-text" }, el("span", { text: label }), select);
 }
 
+// given offers the texts of the command line.
+function given() {
+  const field = choice("r", "Texts to begin with");
+  const select = fields.get("r");
+  select.prepend(el("option", { value: "", text: "typed", hidden: true }));
+  select.addEventListener("change", () => change({ s: "", t: "" }));
+  field.classList.add("given");
+  return field;
+}
+
 let built = "";
 
 // showForm brings the fields in line with the state.
@@ -60,6 +70,7 @@ export function showForm() {
     const pair = (s, t, name) => el("div", { class: "pair" }, box(s, name, false), box(t, "Translation", true));
     if (kind === "model") {
       rows.push(el("div", { class: "pairs" }, pair("s", "t", two ? "First text" : "Text"), ...(two ? [pair("s2", "t2", "Second text")] : [])));
+      if (start.records.length > 1) rows.unshift(given());
       rows.push(el("button", { type: "submit", class: "main", text: "Look" }));
     } else {
       rows.push(choice("r", two ? "First" : "Record"));
@@ -68,7 +79,7 @@ export function showForm() {
     form.replaceChildren(...rows);
   }
   for (const [key, field] of fields) {
-    const value = key in shown ? shown[key] : state[key];
+    const value = key === "r" && state.s ? "" : key in shown ? shown[key] : state[key];
     if (document.activeElement !== field || field.dataset.was !== value) {
       field.value = value;
       field.dataset.was = value;
