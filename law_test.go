@@ -32,6 +32,7 @@ var order = []string{
 	"heads",
 	"seq2seq",
 	"viz",
+	"internal/view",
 	"cmd/attn",
 	"bench/compare", // a tool of the repository
 }

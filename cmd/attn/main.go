@@ -42,6 +42,7 @@ type commands struct {
 	Map       mapCommand       `cmd:"" help:"Draw what heads look at, or write it as a picture or table."`
 	Eval      evalCommand      `cmd:"" help:"Measure a translator on sentence pairs."`
 	Apply     applyCommand     `cmd:"" help:"Run one attention mechanism on tensors from a file."`
+	View      viewCommand      `cmd:"" help:"Show in a browser what the heads look at."`
 	Bench     benchCommand     `cmd:"" help:"Measure how fast this machine runs attention."`
 	Version   versionCommand   `cmd:"" help:"Print the version."`
 }

@@ -24,7 +24,7 @@ import (
 // The scripts run this test program under the name of attn, as a process of its
 // own.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"attn": main, "limited": limited})
+	testscript.Main(m, map[string]func(){"attn": main, "limited": limited, "occupied": occupied})
 }
 
 // TestScripts runs testdata/script. Each script finds pairs.tsv, 60 pairs, and

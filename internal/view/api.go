@@ -1,0 +1,308 @@
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/attn-go/attn/heads"
+)
+
+const (
+	thumbSize = 64   // rows and columns of a thumbnail, at most
+	headSize  = 2048 // of a head; what is larger is sent in blocks
+	maxBody   = 256 << 10
+)
+
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	files := http.FileServerFS(page())
+	mux.Handle("GET /{$}", files)
+	mux.Handle("GET /page/", http.StripPrefix("/page/", files))
+	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("GET /api/start", s.start)
+	mux.HandleFunc("GET /api/thumbs", s.thumbs)
+	mux.HandleFunc("GET /api/head", s.head)
+	mux.HandleFunc("GET /api/measures", s.measures)
+	mux.HandleFunc("GET /api/frozen", s.sendFrozen)
+	mux.HandleFunc("POST /api/look", s.look)
+	return mux
+}
+
+// column is a measure as the table shows it.
+type column struct {
+	Key   string `json:"key"`
+	Label string `json:"label"`
+	Help  string `json:"help"`
+	get   func(heads.Measures) float64
+}
+
+var columns = []column{
+	{"entropy", "entropy", "how widely the head looks, in nats", func(m heads.Measures) float64 { return m.Entropy }},
+	{"bound", "bound", "entropy of looking everywhere alike", func(m heads.Measures) float64 { return m.Bound }},
+	{"confidence", "largest", "largest weight of a row", func(m heads.Measures) float64 { return m.Confidence }},
+	{"distance", "distance", "how far away it looks, in tokens", func(m heads.Measures) float64 { return m.Distance }},
+	{"previous", "previous", "weight of the token before", func(m heads.Measures) float64 { return m.Previous }},
+	{"same", "same", "weight of the token itself", func(m heads.Measures) float64 { return m.Same }},
+	{"next", "next", "weight of the token behind", func(m heads.Measures) float64 { return m.Next }},
+	{"first", "first", "weight of the first token", func(m heads.Measures) float64 { return m.First }},
+	{"last", "last", "weight of the last token", func(m heads.Measures) float64 { return m.Last }},
+	{"special", "special", "weight of special tokens", func(m heads.Measures) float64 { return m.Special }},
+	{"punctuation", "punct.", "weight of punctuation", func(m heads.Measures) float64 { return m.Punctuation }},
+	{"induction", "induction", "weight of tokens that followed earlier equal ones", func(m heads.Measures) float64 { return m.Induction }},
+}
+
+func (s *Server) start(w http.ResponseWriter, r *http.Request) {
+	records := []outline{}
+	for _, e := range s.store.fixed {
+		records = append(records, e.outline)
+	}
+	send(w, map[string]any{
+		"name": s.options.Name, "model": s.options.Source != nil, "maxText": s.options.MaxText,
+		"columns": columns, "records": records,
+	})
+}
+
+// look asks the model about texts that somebody has typed.
+func (s *Server) look(w http.ResponseWriter, r *http.Request) {
+	if s.options.Source == nil {
+		refuse(w, http.StatusNotFound, "there is no model behind this page")
+		return
+	}
+	var ask struct{ Source, Target string }
+	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	body.DisallowUnknownFields()
+	if err := body.Decode(&ask); err != nil {
+		if errors.As(err, new(*http.MaxBytesError)) {
+			refuse(w, http.StatusRequestEntityTooLarge, "that is far too long")
+			return
+		}
+		refuse(w, http.StatusBadRequest, "want an object with source and target")
+		return
+	}
+	for _, text := range []string{ask.Source, ask.Target} {
+		switch {
+		case len(text) > s.options.MaxText:
+			refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the text has %d bytes, want at most %d", len(text), s.options.MaxText))
+			return
+		case !utf8.ValidString(text):
+			refuse(w, http.StatusBadRequest, "the text is not UTF-8")
+			return
+		}
+	}
+	e, err := s.ask(r.Context(), ask.Source, ask.Target)
+	if err != nil {
+		refuse(w, http.StatusUnprocessableEntity, err.Error())
+		return
+	}
+	send(w, e.outline)
+}
+
+// ask returns the record of two texts. One at a time: a model uses all
+// processors already.
+func (s *Server) ask(ctx context.Context, source, target string) (*entry, error) {
+	select {
+	case s.asking <- struct{}{}:
+		defer func() { <-s.asking }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	id := textID(source, target)
+	if e := s.store.get(id); e != nil {
+		return e, nil
+	}
+	record, err := s.options.Source.Look(ctx, source, target)
+	if err != nil {
+		return nil, err
+	}
+	e := newEntry(id, record)
+	s.store.add(e)
+	return e, nil
+}
+
+// thumbs sends all heads of a layer, small.
+func (s *Server) thumbs(w http.ResponseWriter, r *http.Request) {
+	q := query{values: r.URL.Query()}
+	e, layer, l := s.layer(&q)
+	if q.failed(w) {
+		return
+	}
+	through := &e.record.Layers[layer]
+	qa, ka := e.axes(layer)
+	var b []byte
+	for h := range through.Heads {
+		if r.Context().Err() != nil {
+			return // it has been scrolled away
+		}
+		m := l.look(through, h, qa, ka)
+		lo, hi := m.bounds()
+		small, bq, bk := m.pool(span{0, m.rows}, span{0, m.cols}, thumbSize)
+		b = small.appendWire(b, bq, bk, lo, hi, false)
+	}
+	sendBytes(w, b)
+}
+
+// head sends one head, or the part of it that is zoomed to; exact weights on
+// demand, for the row under the pointer.
+func (s *Server) head(w http.ResponseWriter, r *http.Request) {
+	q := query{values: r.URL.Query()}
+	e, layer, l := s.layer(&q)
+	if q.failed(w) {
+		return
+	}
+	through := &e.record.Layers[layer]
+	h := q.number("head", through.Heads)
+	if q.failed(w) {
+		return
+	}
+	qa, ka := e.axes(layer)
+	m := l.look(through, h, qa, ka)
+	rows, cols := q.span("rows", m.rows), q.span("cols", m.cols)
+	exact := q.values.Get("exact") == "1"
+	if exact && rows.len() > 1 {
+		q.bad("exact weights come one row at a time")
+	}
+	if q.failed(w) {
+		return
+	}
+	lo, hi := m.bounds()
+	if exact {
+		row := matrix{rows.len(), m.cols, m.w[rows.from*m.cols : rows.to*m.cols]}
+		sendBytes(w, row.appendWire(nil, 1, 1, lo, hi, true))
+		return
+	}
+	part, bq, bk := m.pool(rows, cols, headSize)
+	sendBytes(w, part.appendWire(make([]byte, 0, len(part.w)+64), bq, bk, lo, hi, false))
+}
+
+// measures sends those of all heads of a layer, in the order of columns.
+func (s *Server) measures(w http.ResponseWriter, r *http.Request) {
+	q := query{values: r.URL.Query()}
+	e, layer, _ := s.layer(&q)
+	if q.failed(w) {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.measures[layer] == nil {
+		through := &e.record.Layers[layer]
+		rows := make([][]*float64, through.Heads)
+		for h := range rows {
+			m := through.Measure(h, e.record.Special)
+			for _, c := range columns {
+				x := c.get(m)
+				if math.IsNaN(x) || math.IsInf(x, 0) {
+					rows[h] = append(rows[h], nil) // JSON has no word for it
+				} else {
+					rows[h] = append(rows[h], &x)
+				}
+			}
+		}
+		text, err := json.Marshal(rows)
+		if err != nil {
+			refuse(w, http.StatusInternalServerError, err.Error())
+			return
+		}
+		e.measures[layer] = text
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(e.measures[layer])
+}
+
+func (s *Server) sendFrozen(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8") // it is not to run here
+	w.Write(s.frozen)
+}
+
+// layer reads what most requests begin with.
+func (s *Server) layer(q *query) (*entry, int, lens) {
+	e := s.store.get(q.values.Get("record"))
+	if e == nil {
+		q.gone()
+		return nil, 0, lens{}
+	}
+	l := lens{words: q.values.Get("words") == "1"}
+	switch q.values.Get("special") {
+	case "":
+	case "hide":
+		l.hide = true
+	case "renorm":
+		l.hide, l.renorm = true, true
+	default:
+		q.bad("special is hide, renorm or nothing")
+	}
+	return e, q.number("layer", len(e.record.Layers)), l
+}
+
+// query reads the values of an address and remembers the first mistake.
+type query struct {
+	values url.Values
+	status int
+	reason string
+}
+
+func (q *query) bad(reason string) {
+	if q.status == 0 {
+		q.status, q.reason = http.StatusBadRequest, reason
+	}
+}
+
+func (q *query) gone() {
+	if q.status == 0 {
+		q.status, q.reason = http.StatusGone, "that text is not held any more"
+	}
+}
+
+// failed answers if there was a mistake.
+func (q *query) failed(w http.ResponseWriter) bool {
+	if q.status != 0 {
+		refuse(w, q.status, q.reason)
+	}
+	return q.status != 0
+}
+
+// number returns a number from 0 to n-1.
+func (q *query) number(name string, n int) int {
+	i, err := strconv.Atoi(q.values.Get(name))
+	if err != nil || i < 0 || i >= n {
+		q.bad(fmt.Sprintf("%s is not one of %d", name, n))
+		return 0
+	}
+	return i
+}
+
+// span returns a range "from-to" within n, all of it if none is given.
+func (q *query) span(name string, n int) span {
+	text := q.values.Get(name)
+	if text == "" {
+		return span{0, n}
+	}
+	var s span
+	if _, err := fmt.Sscanf(text, "%d-%d", &s.from, &s.to); err != nil || s.from < 0 || s.from > s.to || s.to > n {
+		q.bad(fmt.Sprintf("%s is not a range within %d", name, n))
+	}
+	return s
+}
+
+func send(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(v) // a reader that has left needs no answer
+}
+
+func sendBytes(w http.ResponseWriter, b []byte) {
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
+	w.Write(b)
+}
+
+func refuse(w http.ResponseWriter, status int, reason string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(map[string]string{"error": reason})
+}

@@ -1,0 +1,217 @@
+package browsertest
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// command builds the program once.
+var command = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "attn")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "attn")
+	cmd := exec.Command("go", "build", "-o", path, "./cmd/attn")
+	cmd.Dir = "../../.."
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := command(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// attn returns the program with arguments.
+func attn(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := command()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exec.Command(path, args...)
+}
+
+// startView starts attn view and returns the address and what ends it, as
+// Ctrl-C does.
+func startView(t *testing.T, args ...string) (address string, end func()) {
+	t.Helper()
+	cmd := attn(t, append([]string{"view"}, args...)...)
+	var messages bytes.Buffer
+	cmd.Stderr = &messages
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		cmd.Wait()
+		t.Fatalf("no address: %s", messages.String())
+	}
+	end = sync.OnceFunc(func() {
+		cmd.Process.Signal(os.Interrupt)
+		var exit *exec.ExitError
+		if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
+			t.Errorf("attn view ends with %v, want 130: %s", err, messages.String())
+		}
+	})
+	t.Cleanup(end)
+	return strings.TrimSpace(line), end
+}
+
+func TestModel(t *testing.T) {
+	findBrowser(t)
+	dir := t.TempDir()
+	var pairs strings.Builder
+	for _, p := range seq2seq.Dates(60, 1) {
+		fmt.Fprintf(&pairs, "%s\t%s\n", p.Source, p.Target)
+	}
+	data, model := filepath.Join(dir, "pairs.tsv"), filepath.Join(dir, "model")
+	if err := os.WriteFile(data, []byte(pairs.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := attn(t, "train", "--data", data, "--out", model, "--width", "16", "--layers", "2", "--units", "char", "--epochs", "2", "--batch", "8").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	address, end := startView(t, "--model", model, "5 march 2019", "le 5 mars 2019")
+	b := open(t, 1280, 900)
+	b.visit(address + "#a=4.0") // the first layer of cross attention, behind two of each other kind
+	if text := js[string](b, `document.querySelector("#text-s").value`); text != "5 march 2019" {
+		t.Errorf("the field says %q", text)
+	}
+
+	// The other text of the command line.
+	b.choose(".given select", "1")
+	b.wait(`document.querySelector(".panel .sub").textContent.startsWith("le 5 mars 2019 → ")`)
+
+	// Another text, and Enter.
+	fill := func(id, text string) {
+		b.do(chromedp.Click(chromedp.CSS("#"+id)), chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector("#%s").select()`, id)),
+			chromedp.KeyEvent(kb.Backspace), chromedp.SendKeys(chromedp.CSS("#"+id), text))
+	}
+	fill("text-s", "lundi 6 avril 2020"+kb.Enter)
+	b.wait(`document.querySelector(".panel .sub").textContent.startsWith("lundi 6 avril 2020 → ")`)
+	if h := b.hash(); !strings.Contains(h, "s=lundi+6+avril+2020") {
+		t.Errorf("the address ends in %q", h)
+	}
+	fill("text-t", "2020-04-06")
+	b.click("button.main")
+	b.wait(`document.querySelector(".panel .sub").textContent === "lundi 6 avril 2020 → 2020-04-06"`)
+	b.wait(`document.querySelector(".field")?.ariaLabel.includes("11 rows look at")`)
+
+	// Two texts beside each other.
+	b.choose(`[data-state="cmp"]`, "text")
+	b.wait(`document.querySelector("#text-s2")`)
+	fill("text-s2", "</script><b>7 mai</b>"+kb.Enter)
+	b.wait(`document.querySelectorAll(".panel .sub").length === 2 && document.querySelectorAll(".panel .sub")[1].textContent.startsWith("</script><b>7 mai</b> → ")`)
+	b.wait(`document.querySelectorAll(".field").length === 2`)
+	if titles := js[string](b, `[...document.querySelectorAll(".panel h3")].map((h) => h.textContent).join("|")`); titles != "cross layer 0, head 0|cross layer 0, head 0" {
+		t.Errorf("two texts are seen through %s", titles)
+	}
+	b.unharmed()
+	b.shoot("two-texts")
+
+	// The link brings both back, and so does the exported page.
+	link := b.hash()
+	subs := `[...document.querySelectorAll(".panel .sub")].map((s) => s.textContent).join("|")`
+	want := js[string](b, subs)
+	c := open(t, 1280, 900)
+	c.visit(address + link)
+	c.wait(fmt.Sprintf("%s === %q", subs, want))
+	path := filepath.Join(dir, "page.html")
+	if err := os.WriteFile(path, []byte(b.download(`[data-export="html"]`, "attention.html")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c.visit("file://" + path)
+	c.wait(fmt.Sprintf("%s === %q", subs, want))
+	c.wait(`document.querySelectorAll(".field").length === 2`)
+	c.unharmed()
+
+	// Too much is refused, and what was there stays.
+	b.visit(address)
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#text-s").value = "x".repeat(5000)`))
+	b.click("button.main")
+	b.wait(`document.querySelector(".note.bad")?.textContent === "the text has 5000 bytes, want at most 4000"`)
+	if sub := b.text(".panel .sub"); !strings.HasPrefix(sub, "5 march 2019 → ") {
+		t.Errorf("the panel is about %q", sub)
+	}
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#text-s").value = "x".repeat(3000)`))
+	b.click("button.main")
+	b.wait(`document.querySelector(".note.bad")?.textContent === "the text has 3000 tokens, want at most 2048"`)
+
+	// The page says so when the program has ended.
+	end()
+	fill("text-s", "8 juin"+kb.Enter)
+	b.wait(`document.querySelector(".note.bad")?.textContent.includes("does not answer")`)
+}
+
+func TestModelWithoutText(t *testing.T) {
+	b := open(t, 1280, 900)
+	dir := t.TempDir()
+	if out, err := attn(t, "train", "--limit", "50", "--out", dir+"/m", "--width", "16", "--layers", "1", "--epochs", "1").CombinedOutput(); err != nil {
+		t.Skipf("no model of made dates: %v: %s", err, out)
+	}
+	address, _ := startView(t, "--model", dir+"/m")
+	b.visit(address)
+	b.wait(`document.querySelector(".hint")?.textContent.includes("Type a text")`)
+	b.shoot("blank")
+	b.do(chromedp.SendKeys(chromedp.CSS("#text-s"), "5/3/2019"+kb.Enter))
+	b.wait(`document.querySelector(".field") && !document.querySelector(".hint")`)
+}
+
+func TestWeightsFile(t *testing.T) {
+	findBrowser(t)
+	dir := t.TempDir()
+	var f safetensors.File
+	for i, name := range []string{"encoder.0.self", "decoder.0.cross"} {
+		w := make([]float32, 2*3*5)
+		for j := range w {
+			w[j] = 1. / 5
+		}
+		if i == 1 {
+			w[0], w[1] = 1, -0.6
+		}
+		f.Tensors = append(f.Tensors, safetensors.FromFloat32s(name, []int{2, 3, 5}, w))
+	}
+	path := filepath.Join(dir, "<b>.safetensors")
+	if err := f.WriteFile(path); err != nil {
+		t.Fatal(err)
+	}
+	address, _ := startView(t, "--weights", path)
+	b := open(t, 1280, 900)
+	b.visit(address + "#a=1.0")
+	b.wait(`document.querySelector(".legend")?.textContent.startsWith("−0.600")`)
+	if name := b.text("#name"); name != "<b>.safetensors" {
+		t.Errorf("the name is %q", name)
+	}
+	if js[bool](b, `!document.querySelector("#ask").hidden`) {
+		t.Error("a text can be typed without a model")
+	}
+	if js[bool](b, `!document.querySelector('[data-state="cmp"] option[value="text"]').hidden`) {
+		t.Error("two texts can be compared where there is one")
+	}
+	b.unharmed()
+}

@@ -1,0 +1,16 @@
+module github.com/attn-go/attn/internal/view/browsertest
+
+go 1.26.0
+
+replace github.com/attn-go/attn => ../../..
+
+require (
+	github.com/attn-go/attn v0.0.0-00010101000000-000000000000
+	github.com/chromedp/cdproto v0.159.0
+	github.com/chromedp/chromedp v0.22.1
+)
+
+require (
+	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)

@@ -1,0 +1,146 @@
+// What comes from the server, or, in an exported page, from the data inside it.
+
+import { lens } from "./state.js";
+
+const held = document.getElementById("frozen");
+// frozen is the data of an exported page: answers by address, bytes in base64.
+export const frozen = held ? JSON.parse(held.textContent) : null;
+
+const answers = new Map(); // promises by address, the latest used last
+const most = 96 << 20; // bytes of them that are kept
+let bytes = 0;
+
+class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function request(path, options) {
+  if (frozen) {
+    const text = frozen.answers[path];
+    if (text === undefined) throw new Refused(0, "This file holds only what was on the screen when it was made.");
+    return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  }
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch {
+    throw new Refused(0, "The server does not answer; perhaps attn view has ended.");
+  }
+  if (!response.ok) {
+    const message = await response.json().then((body) => body.error, () => "The server answers with " + response.status + ".");
+    throw new Refused(response.status, message);
+  }
+  return new Uint8Array(await response.arrayBuffer());
+}
+
+// get returns the bytes at an address. They are kept: the same screen is looked at again and again.
+export function get(path) {
+  let answer = answers.get(path);
+  answers.delete(path);
+  if (!answer) {
+    answer = request(path);
+    answer.then((body) => trim(answer, body), () => answers.delete(path));
+  }
+  answers.set(path, answer);
+  return answer;
+}
+
+// trim counts an answer and lets go of those that were not asked for the longest.
+function trim(answer, body) {
+  answer.size = body.length;
+  bytes += body.length;
+  for (const [path, old] of answers) {
+    if (bytes <= most || old === answer) break;
+    bytes -= old.size ?? 0;
+    answers.delete(path);
+  }
+}
+
+const parse = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
+
+export const startPath = "api/start";
+export const start = async () => parse(await get(startPath));
+
+// lookPath names the answer for two texts; it is an address in exported pages only.
+export const lookPath = (source, target) => "look:" + JSON.stringify([source, target]);
+
+const looks = new Map();
+
+// look asks the model about two texts.
+export function look(source, target) {
+  const path = lookPath(source, target);
+  if (frozen) return get(path).then(parse);
+  if (!looks.has(path)) {
+    const asked = request("api/look", { method: "POST", headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ source, target }) }).then(parse);
+    asked.then((record) => { record.asked = [source, target]; }, () => looks.delete(path));
+    looks.set(path, asked);
+  }
+  return looks.get(path);
+}
+
+// held by the server for a while only: a record that it has let go of is asked for again.
+async function again(record, path) {
+  try {
+    return await get(path);
+  } catch (problem) {
+    if (problem.status !== 410 || !record.asked) throw problem;
+    looks.delete(lookPath(...record.asked));
+    await look(...record.asked);
+    return get(path);
+  }
+}
+
+export const thumbsPath = (record, layer, through = lens()) => `api/thumbs?record=${record.id}&layer=${layer}${through}`;
+export const headPath = (record, layer, head, through = lens()) => `api/head?record=${record.id}&layer=${layer}&head=${head}${through}`;
+export const measuresPath = (record, layer) => `api/measures?record=${record.id}&layer=${layer}`;
+
+export async function thumbs(record, layer) {
+  const bytes = await again(record, thumbsPath(record, layer));
+  const list = [];
+  for (let at = 0; at < bytes.length;) {
+    const m = matrix(bytes, at);
+    list.push(m);
+    at = m.end;
+  }
+  return list;
+}
+
+export async function head(record, layer, head, part = "") {
+  return matrix(await again(record, headPath(record, layer, head) + part), 0);
+}
+
+// row returns exact weights of one row.
+export async function row(record, layer, head, i) {
+  return matrix(await again(record, headPath(record, layer, head) + `&rows=${i}-${i + 1}&exact=1`), 0).values;
+}
+
+export async function measures(record, layer) {
+  return parse(await again(record, measuresPath(record, layer)));
+}
+
+// matrix reads what the server's appendWire writes.
+function matrix(bytes, at) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset + at);
+  const word = (i) => view.getUint32(4 * i, true);
+  const m = { rows: word(1), cols: word(2), blockQ: word(3), blockK: word(4), lo: view.getFloat32(20, true), hi: view.getFloat32(24, true) };
+  const n = m.rows * m.cols;
+  if (word(7) === 4) {
+    m.values = new Float32Array(n);
+    for (let i = 0; i < n; i++) m.values[i] = view.getFloat32(32 + 4 * i, true);
+    m.end = at + 32 + 4 * n;
+  } else {
+    m.codes = bytes.subarray(at + 32, at + 32 + n);
+    m.end = at + 32 + Math.ceil(n / 4) * 4;
+  }
+  return m;
+}
+
+// weight returns what a cell holds, NaN for what is not finite.
+export function weight(m, i, j) {
+  const code = m.codes[i * m.cols + j];
+  return code === 255 ? NaN : m.lo + (code / 254) * (m.hi - m.lo);
+}

@@ -1,0 +1,54 @@
+// Small helpers for elements. Text gets into the page as text only: nothing here or elsewhere parses markup.
+
+const svgNS = "http://www.w3.org/2000/svg";
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "class") node.setAttribute("class", value);
+    else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name === "text") node.textContent = value;
+    else if (value === true) node.setAttribute(name, "");
+    else if (value !== false && value != null) node.setAttribute(name, value);
+  }
+  node.append(...children);
+  return node;
+}
+
+export function el(tag, attributes = {}, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+export function svg(tag, attributes = {}, ...children) {
+  return fill(document.createElementNS(svgNS, tag), attributes, children);
+}
+
+export const byId = (id) => document.getElementById(id);
+
+// number writes a weight or a measure; what is none is a dash.
+export function number(x, digits = 3) {
+  if (x == null || Number.isNaN(x)) return "–";
+  if (Number.isInteger(x)) return String(x).replace("-", "−");
+  if (Math.abs(x) < 10 ** -digits / 2) return (x < 0 ? ">−" : "<") + (10 ** -digits).toFixed(digits);
+  return (x < 0 ? "−" : "") + Math.abs(x).toFixed(digits);
+}
+
+// later runs a function once, soon after the last call.
+export function later(ms, run) {
+  let timer = 0;
+  return (...args) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => run(...args), ms);
+  };
+}
+
+// canvasFor sizes a canvas for the screen's pixels and returns its context in units of CSS pixels.
+export function canvasFor(canvas, width, height) {
+  const ratio = Math.min(window.devicePixelRatio || 1, 3);
+  canvas.width = Math.max(1, Math.round(width * ratio));
+  canvas.height = Math.max(1, Math.round(height * ratio));
+  canvas.style.width = width + "px";
+  canvas.style.height = height + "px";
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return context;
+}

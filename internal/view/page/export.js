@@ -1,0 +1,127 @@
+// What is on the screen as a picture or as a page that opens without the server.
+
+import { byId, el, number, svg } from "./dom.js";
+import { address, lens, state } from "./state.js";
+import { css, ends, theme } from "./colour.js";
+import { frozen, get, headPath, lookPath, measuresPath, startPath, thumbsPath } from "./data.js";
+
+const most = 12 << 20; // bytes of weights in a page
+
+function save(blob, name) {
+  const url = URL.createObjectURL(blob);
+  const link = el("a", { href: url, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
+}
+
+// picture draws the panels side by side with titles and legends.
+function picture(panels) {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name) => style.getPropertyValue(name).trim();
+  const shown = panels.map((p) => p.picture()).filter(Boolean);
+  if (shown.length === 0) throw new Error("There is nothing to draw.");
+  const gap = 24, top = 52, foot = 44;
+  let x = gap;
+  const groups = [];
+  for (const p of shown) {
+    const wide = Math.max(p.width, 300);
+    const text = (t, y, size, fill, weight = "normal") => svg("text", { x: 0, y, "font-size": size, fill, "font-weight": weight, text: t });
+    const [from, to] = ends(p.m), y = top + p.height + 14;
+    const ramp = [text(number(from), y + 9, 11, colour("--quiet")), ...Array.from({ length: 64 }, (_, i) => svg("rect", { x: 44 + 2 * i, y, width: 2.5, height: 10, fill: css(i / 63) })),
+      svg("text", { x: 178, y: y + 9, "font-size": 11, fill: colour("--quiet"), text: number(to) + (state.c === "log" ? ", logarithmic" : "") })];
+    groups.push(svg("g", { transform: `translate(${x} ${gap})` }, text(p.title[0].toUpperCase() + p.title.slice(1), 14, 15, colour("--ink"), "bold"), text(p.sub.slice(0, Math.floor(wide / 6.5)), 34, 12, colour("--quiet")),
+      svg("g", { transform: `translate(0 ${top})` }, p.node), ...(p.legend ? [text(p.legend, y + 9, 11, colour("--quiet"))] : ramp)));
+    x += wide + gap;
+  }
+  const height = gap + top + Math.max(...shown.map((p) => p.height)) + foot;
+  const node = svg("svg", { xmlns: "http://www.w3.org/2000/svg", width: x, height, viewBox: `0 0 ${x} ${height}`, "font-family": "system-ui, sans-serif" },
+    svg("rect", { width: x, height, fill: colour("--card") }), ...groups);
+  return { text: new XMLSerializer().serializeToString(node), width: x, height };
+}
+
+async function png(drawing) {
+  const url = URL.createObjectURL(new Blob([drawing.text], { type: "image/svg+xml" }));
+  const picture = new Image();
+  await new Promise((resolve, reject) => {
+    picture.onload = resolve;
+    picture.onerror = () => reject(new Error("The browser cannot draw this picture."));
+    picture.src = url;
+  });
+  const scale = Math.min(2, 12000 / Math.max(drawing.width, drawing.height));
+  const canvas = el("canvas", { width: Math.round(drawing.width * scale), height: Math.round(drawing.height * scale) });
+  canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+  URL.revokeObjectURL(url);
+  return new Promise((resolve, reject) => canvas.toBlob((b) => (b ? resolve(b) : reject(new Error("The picture is too large."))), "image/png"));
+}
+
+function base64(bytes) {
+  let text = "";
+  for (let i = 0; i < bytes.length; i += 0x8000) text += String.fromCharCode(...bytes.subarray(i, i + 0x8000));
+  return btoa(text);
+}
+
+// page puts the answers that the screen needs into a copy of the page: the open heads first, then as many others as
+// there is room for.
+async function page(panels, records) {
+  const answers = {};
+  let bytes = 0;
+  const take = async (path) => {
+    if (path in answers) return;
+    const body = await get(path);
+    bytes += body.length;
+    answers[path] = base64(body);
+  };
+  const code = (value) => base64(new TextEncoder().encode(JSON.stringify(value)));
+  await take(startPath);
+  for (const record of records) if (record.asked) answers[lookPath(...record.asked)] = code(record);
+  for (const p of panels) for (const path of p.paths()) await take(path);
+  for (const record of records)
+    for (let l = 0; l < record.layers.length; l++) {
+      await take(thumbsPath(record, l));
+      await take(measuresPath(record, l));
+    }
+  const lenses = [lens(), ...["", "hide", "renorm"].flatMap((x) => ["", "1"].map((w) => lens({ x, w })))];
+  fill: for (const through of lenses)
+    for (const record of records)
+      for (let l = 0; l < record.layers.length; l++) {
+        const { q, k, heads } = record.layers[l];
+        if (bytes + record.axes[q].tokens.length * record.axes[k].tokens.length * heads > most) break fill;
+        await take(thumbsPath(record, l, through));
+        for (let h = 0; h < heads; h++) await take(headPath(record, l, h, through));
+      }
+  const shell = new TextDecoder().decode(await get("api/frozen"));
+  const at = shell.indexOf("@" + "FROZEN@");
+  // A text may hold the end of a script: in JSON its < can be written otherwise.
+  const data = JSON.stringify({ address: address(), theme: theme(), answers }).replaceAll("<", "\\u003c");
+  return shell.slice(0, at) + data + shell.slice(at + 8);
+}
+
+// prepareExport wires the menu.
+export function prepareExport(screen, say) {
+  const menu = byId("export");
+  const ways = {
+    svg: async () => save(new Blob([picture(screen().panels).text], { type: "image/svg+xml" }), "attention.svg"),
+    png: async () => save(await png(picture(screen().panels)), "attention.png"),
+    html: async () => save(new Blob([await page(screen().panels, screen().records)], { type: "text/html" }), "attention.html"),
+    link: async () => {
+      await navigator.clipboard.writeText(location.href);
+      say("The link is copied.");
+    },
+  };
+  for (const button of menu.querySelectorAll("[data-export]")) {
+    if (frozen && (button.dataset.export === "html" || button.dataset.export === "link")) button.hidden = true;
+    button.addEventListener("click", async () => {
+      menu.open = false;
+      button.disabled = true;
+      try {
+        await ways[button.dataset.export]();
+      } catch (problem) {
+        say(problem.message);
+      }
+      button.disabled = false;
+    });
+  }
+  document.addEventListener("pointerdown", (event) => { if (!menu.contains(event.target)) menu.open = false; });
+}

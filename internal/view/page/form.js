@@ -1,0 +1,117 @@
+// Where texts are typed, or, without a model, one of the records is chosen.
+
+import { byId, el } from "./dom.js";
+import { change, state } from "./state.js";
+import { frozen } from "./data.js";
+import { shorten } from "./tokens.js";
+
+const form = byId("ask");
+let start = null;
+
+// prepareForm builds what the server can answer.
+export function prepareForm(given) {
+  start = given;
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    submit();
+  });
+  showForm();
+}
+
+const fields = new Map();
+
+function box(key, label, optional) {
+  const area = el("textarea", { rows: "1", id: "text-" + key, spellcheck: "false", autocomplete: "off", placeholder: optional ? "as the model writes it" : "" });
+  area.addEventListener("input", () => grow(area));
+  area.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      submit();
+    }
+  });
+  fields.set(key, area);
+  return el("label", { class: "field-text" }, el("span", { text: label }), area);
+}
+
+function grow(area) {
+  area.style.height = "auto";
+  area.style.height = Math.min(160, area.scrollHeight + 2) + "px";
+}
+
+function choice(key, label) {
+  const select = el("select", { onchange: () => change({ [key]: select.value, z: "", tok: "" }) },
+    ...start.records.map((r, i) => el("option", { value: i, text: [r.source, r.target].filter(Boolean).join(" → ") || "record " + i })));
+  fields.set(key, select);
+  return el("label", { class: "field-text" }, el("span", { text: label }), select);
+}
+
+// given offers the texts of the command line.
+function given() {
+  const field = choice("r", "Texts to begin with");
+  const select = fields.get("r");
+  select.prepend(el("option", { value: "", text: "typed", hidden: true }));
+  select.addEventListener("change", () => change({ s: "", t: "" }));
+  field.classList.add("given");
+  return field;
+}
+
+let built = "";
+
+// showForm brings the fields in line with the state.
+export function showForm() {
+  const two = state.cmp === "text";
+  const kind = frozen ? "" : start.model ? "model" : start.records.length > 1 ? "records" : "";
+  form.hidden = !kind;
+  if (!kind) return;
+  if (built !== kind + two) {
+    built = kind + two;
+    fields.clear();
+    const rows = [];
+    const pair = (s, t, name) => el("div", { class: "pair" }, box(s, name, false), box(t, "Translation", true));
+    if (kind === "model") {
+      rows.push(el("div", { class: "pairs" }, pair("s", "t", two ? "First text" : "Text"), ...(two ? [pair("s2", "t2", "Second text")] : [])));
+      if (start.records.length > 1) rows.unshift(given());
+      rows.push(el("button", { type: "submit", class: "main", text: "Look" }));
+    } else {
+      rows.push(choice("r", two ? "First" : "Record"));
+      if (two) rows.push(choice("r2", "Second"));
+    }
+    form.replaceChildren(...rows);
+  }
+  for (const [key, field] of fields) {
+    const value = key === "r" && state.s ? "" : key in shown ? shown[key] : state[key];
+    if (document.activeElement !== field || field.dataset.was !== value) {
+      field.value = value;
+      field.dataset.was = value;
+    }
+    if (field.tagName === "TEXTAREA") grow(field);
+  }
+}
+
+let shown = {};
+
+// tellTexts writes what the records on the screen are about into the fields.
+export function tellTexts(a, b) {
+  shown = {};
+  if (!start.model) return;
+  if (a) shown = { s: a.source, t: state.t };
+  if (b) shown = { ...shown, s2: b.source, t2: state.t2 };
+  for (const [key, record] of [["t", a], ["t2", b]]) {
+    const field = fields.get(key);
+    if (field && record) field.placeholder = shorten(record.target, 40) || "as the model writes it";
+  }
+  showForm();
+}
+
+function submit() {
+  const value = (key) => fields.get(key)?.value.trim() ?? state[key];
+  const patch = { s: value("s"), t: value("t") };
+  if (state.cmp === "text") Object.assign(patch, { s2: value("s2"), t2: value("t2") });
+  change({ ...patch, z: "", tok: "" });
+}
+
+export function busy(on) {
+  form.classList.toggle("busy", on);
+  const button = form.querySelector("button.main");
+  if (button) button.textContent = on ? "Looking…" : "Look";
+}

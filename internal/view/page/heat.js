@@ -1,0 +1,289 @@
+// The heat map of a head: rows look, columns are looked at.
+
+import { canvasFor, el, later, number, svg } from "./dom.js";
+import { change, state } from "./state.js";
+import { brokenCSS, css, image, share } from "./colour.js";
+import { row as exactRow, weight } from "./data.js";
+import { choose, chosen, shorten } from "./tokens.js";
+
+const font = "12px system-ui, sans-serif";
+const largestCell = 34, label = 13, edge = 7, gapped = 14; // pixels; thin gaps make single cells easy to follow
+
+// heatView returns a view: node, show(what), svg(), cancel() and what else the panel asks of it.
+export function heatView(say) {
+  const base = el("canvas", { "aria-hidden": "true" }), over = el("canvas", { class: "over", "aria-hidden": "true" });
+  const tip = el("div", { class: "tip", hidden: true });
+  const field = el("div", { class: "field", tabindex: "0", role: "application",
+    "aria-roledescription": "heat map" }, base, over, tip);
+  const zoomIn = el("button", { type: "button", text: "+", "aria-label": "Zoom in", title: "Zoom in (Ctrl and wheel)", onclick: () => zoom(0.5) });
+  const zoomOut = el("button", { type: "button", text: "−", "aria-label": "Zoom out", onclick: () => zoom(2) });
+  const fit = el("button", { type: "button", text: "Fit", onclick: () => change({ z: "" }) });
+  const tools = el("span", { class: "zoom" }, zoomIn, zoomOut, fit);
+  const node = el("div", { class: "heat" }, field);
+  let what = null, at = null, cell = null, exact = null;
+
+  // plan lays the map out: what part is seen, how large a cell is, where the labels stand.
+  function plan() {
+    const { m, q, k, part } = what;
+    const context = base.getContext("2d");
+    context.font = font;
+    const width = Math.max(180, node.clientWidth), high = Math.max(280, window.innerHeight * 0.72);
+    const longest = (view, from, to, most) => {
+      let wide = 0;
+      const step = Math.max(1, Math.floor((to - from) / 400)); // enough to know
+      for (let i = from; i < to; i += step) wide = Math.max(wide, context.measureText(shorten(view.labels[i], 16)).width);
+      return Math.min(most, Math.ceil(wide)) + 8;
+    };
+    const left = longest(q, part.r0, part.r1, Math.min(120, width * 0.28)), top = longest(k, part.c0, part.c1, 100);
+    const rows = part.r1 - part.r0, cols = part.c1 - part.c0;
+    const size = Math.max(0.02, Math.min(largestCell, (width - left - edge) / Math.max(1, cols), Math.max(high - top, 120) / Math.max(1, rows)));
+    return { ...part, rows, cols, left, top, size, width: Math.ceil(left + cols * size + edge), height: Math.ceil(top + rows * size + edge),
+      step: size >= label ? 1 : Math.ceil((label + 5) / size), m };
+  }
+
+  // labels tells what is written where; between those that have no room every so many is left out.
+  function* labels() {
+    const pick = chosen(what.q, what.k);
+    const mid = (n) => (n + 0.5) * at.size;
+    for (let i = 0; i < at.rows; i += at.step) {
+      const r = at.r0 + i;
+      yield { text: shorten(what.q.labels[r], 16), x: at.left - 5, y: at.top + mid(i), down: false, mark: what.q.marks[r], on: pick?.side === "q" && pick.at === r };
+    }
+    for (let j = 0; j < at.cols; j += at.step) {
+      const c = at.c0 + j;
+      yield { text: shorten(what.k.labels[c], 16), x: at.left + mid(j), y: at.top - 5, down: true, mark: what.k.marks[c], on: pick?.side === "k" && pick.at === c };
+    }
+  }
+
+  const colours = () => {
+    const style = getComputedStyle(document.documentElement);
+    return { ink: style.getPropertyValue("--ink").trim(), quiet: style.getPropertyValue("--quiet").trim(), accent: style.getPropertyValue("--accent").trim(),
+      card: style.getPropertyValue("--card").trim() };
+  };
+
+  function write(context, l, colour) {
+    context.save();
+    context.translate(l.x, l.y);
+    if (l.down) context.rotate(-Math.PI / 2);
+    context.textAlign = l.down ? "left" : "right";
+    context.textBaseline = "middle";
+    context.font = (l.on ? "bold " : "") + font;
+    context.fillStyle = colour;
+    context.fillText(l.text, 0, 0, (l.down ? at.top : at.left) - 6);
+    context.restore();
+  }
+
+  function draw() {
+    at = plan();
+    const context = canvasFor(base, at.width, at.height);
+    canvasFor(over, at.width, at.height);
+    field.style.width = at.width + "px";
+    field.style.height = at.height + "px";
+    const c = colours();
+    const step = Math.max(1, Math.floor(1 / (at.size * (window.devicePixelRatio || 1))));
+    const picture = image(what.m, step);
+    context.imageSmoothingEnabled = false;
+    if (at.rows * at.cols > 0)
+      context.drawImage(picture, at.c0 / step, at.r0 / step, at.cols / step, at.rows / step, at.left, at.top, at.cols * at.size, at.rows * at.size);
+    if (at.size >= gapped) {
+      context.fillStyle = c.card;
+      for (let i = 1; i < at.rows; i++) context.fillRect(at.left, at.top + i * at.size - 0.5, at.cols * at.size, 1);
+      for (let j = 1; j < at.cols; j++) context.fillRect(at.left + j * at.size - 0.5, at.top, 1, at.rows * at.size);
+    }
+    for (const l of labels()) write(context, l, l.on ? c.accent : l.mark ? c.quiet : c.ink);
+    point();
+  }
+
+  const within = (side, n) => (side === "q" ? n >= at.r0 && n < at.r1 : n >= at.c0 && n < at.c1);
+
+  // point draws what the pointer or the keyboard is on, and the chosen token.
+  function point() {
+    const context = over.getContext("2d");
+    context.clearRect(0, 0, at.width, at.height);
+    const c = colours();
+    const band = (side, n, colour, thick) => {
+      context.strokeStyle = colour;
+      context.lineWidth = thick;
+      const s = Math.max(at.size, 2);
+      if (side === "q") context.strokeRect(at.left, at.top + (n - at.r0) * at.size, at.cols * at.size, s);
+      else context.strokeRect(at.left + (n - at.c0) * at.size, at.top, s, at.rows * at.size);
+    };
+    const pick = chosen(what.q, what.k);
+    if (pick && within(pick.side, pick.at)) band(pick.side, pick.at, c.accent, 2);
+    tip.hidden = !cell;
+    if (!cell) return;
+    band("q", cell.i, c.quiet, 1);
+    band("k", cell.j, c.quiet, 1);
+    const m = what.m, x = exact?.i === cell.i && m.blockQ * m.blockK === 1 ? exact.values[cell.j] : weight(m, cell.i, cell.j);
+    const blocks = m.blockQ * m.blockK > 1 ? `, largest of ${m.blockQ}×${m.blockK}` : "";
+    tip.replaceChildren(el("b", { text: number(x, exact?.i === cell.i ? 4 : 3) }), el("span", { text: blocks }),
+      el("div", { text: `${what.q.labels[cell.i]} → ${what.k.labels[cell.j]}` }),
+      el("div", { class: "quiet", text: `row ${what.q.spans[cell.i][0]}, column ${what.k.spans[cell.j][0]}` }));
+    const px = at.left + (cell.j - at.c0 + 1) * at.size + 8, py = at.top + (cell.i - at.r0 + 1) * at.size + 8;
+    tip.style.left = Math.max(0, Math.min(px, at.width - tip.offsetWidth)) + "px";
+    tip.style.top = (py + tip.offsetHeight > at.height && py > tip.offsetHeight + at.size + 16 ? py - tip.offsetHeight - at.size - 16 : py) + "px";
+  }
+
+  // The bytes of a head are rounded; the row that somebody looks at is fetched as it is.
+  const refine = later(60, async () => {
+    if (!cell || what.m.blockQ * what.m.blockK > 1 || exact?.i === cell.i) return;
+    const asked = what, i = cell.i;
+    const values = await exactRow(what.record, what.layer, what.head, i).catch(() => null);
+    if (!values || asked !== what) return;
+    exact = { i, values };
+    if (cell) point();
+  });
+
+  function move(next, aloud) {
+    cell = next;
+    point();
+    refine();
+    if (cell && aloud) say(`${what.q.labels[cell.i]} looks at ${what.k.labels[cell.j]} with ${number(weight(what.m, cell.i, cell.j))}`);
+  }
+
+  // under returns the cell, or the label, under the pointer.
+  function under(event) {
+    const box = field.getBoundingClientRect();
+    const x = event.clientX - box.left, y = event.clientY - box.top;
+    const i = at.r0 + Math.floor((y - at.top) / at.size), j = at.c0 + Math.floor((x - at.left) / at.size);
+    const row = i >= at.r0 && i < at.r1, col = j >= at.c0 && j < at.c1;
+    if (row && col) return { i, j };
+    if (row && x < at.left) return { side: "q", at: i };
+    if (col && y < at.top) return { side: "k", at: j };
+    return null;
+  }
+
+  let drag = null;
+  field.addEventListener("pointermove", (event) => {
+    if (!at) return;
+    if (drag) {
+      const di = Math.round((drag.y - event.clientY) / at.size), dj = Math.round((drag.x - event.clientX) / at.size);
+      if (di || dj) {
+        drag.moved = true;
+        pan(drag.part, di, dj);
+      }
+      return;
+    }
+    const hit = under(event);
+    move(hit && "i" in hit ? hit : null);
+    field.style.cursor = hit ? "pointer" : "";
+  });
+  field.addEventListener("pointerleave", () => { if (at) move(null); });
+  field.addEventListener("pointerdown", (event) => {
+    if (state.z && event.pointerType !== "touch") drag = { x: event.clientX, y: event.clientY, part: what.whole() };
+  });
+  window.addEventListener("pointerup", () => { setTimeout(() => { drag = null; }); });
+  field.addEventListener("click", (event) => {
+    if (drag?.moved) return;
+    const hit = under(event);
+    if (!hit) return;
+    if ("i" in hit) move(hit);
+    change(hit.side ? choose(hit.side, hit.side === "q" ? what.q : what.k, hit.at) : choose("q", what.q, hit.i));
+  });
+  field.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey && !event.metaKey) return; // the page scrolls
+    event.preventDefault();
+    const hit = under(event);
+    zoom(event.deltaY < 0 ? 0.7 : 1.4, hit && "i" in hit ? hit : null);
+  }, { passive: false });
+  field.addEventListener("keydown", (event) => {
+    const go = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    if (go && at.rows * at.cols > 0) {
+      const from = cell ?? { i: at.r0, j: at.c0 };
+      const next = { i: from.i + (cell ? go[0] : 0), j: from.j + (cell ? go[1] : 0) };
+      if (next.i < at.r0 || next.i >= at.r1 || next.j < at.c0 || next.j >= at.c1) {
+        if (state.z) pan(what.whole(), go[0], go[1]);
+        next.i = Math.max(at.r0, Math.min(at.r1 - 1, next.i));
+        next.j = Math.max(at.c0, Math.min(at.c1 - 1, next.j));
+      }
+      move(next, true);
+    } else if (event.key === "Enter" && cell) change(choose("q", what.q, cell.i));
+    else if (event.key === "+" || event.key === "=") zoom(0.5, cell);
+    else if (event.key === "-") zoom(2, cell);
+    else if (event.key === "0") change({ z: "" });
+    else return;
+    event.preventDefault();
+  });
+
+  // zoom and pan change the part that is seen, counted in what the lens leaves of the axes.
+  function zoom(factor, about) {
+    const w = what.whole();
+    const axis = (from, to, n, block, start, hit) => {
+      const size = Math.max(Math.min(4, n), Math.min(n, Math.round((to - from) * factor)));
+      const centre = hit == null ? (from + to) / 2 : start + (hit + 0.5) * block;
+      const share = hit == null ? 0.5 : (centre - from) / (to - from);
+      const first = Math.max(0, Math.min(n - size, Math.round(centre - share * size)));
+      return [first, first + size];
+    };
+    const [r0, r1] = axis(w.r0, w.r1, w.rows, what.m.blockQ, w.startQ, about?.i);
+    const [c0, c1] = axis(w.c0, w.c1, w.cols, what.m.blockK, w.startK, about?.j);
+    cell = null;
+    change({ z: r1 - r0 === w.rows && c1 - c0 === w.cols ? "" : `${r0}-${r1},${c0}-${c1}` });
+  }
+
+  function pan(w, di, dj) {
+    const r = Math.max(-w.r0, Math.min(w.rows - w.r1, di * what.m.blockQ)), c = Math.max(-w.c0, Math.min(w.cols - w.c1, dj * what.m.blockK));
+    change({ z: `${w.r0 + r}-${w.r1 + r},${w.c0 + c}-${w.c1 + c}` });
+  }
+
+  return {
+    node, tools,
+    show(next) {
+      const same = what && what.m === next.m;
+      what = next;
+      if (!same) { cell = null; exact = null; }
+      const n = Math.max(what.m.rows * what.m.blockQ, what.m.cols * what.m.blockK);
+      tools.hidden = n < 24 && !state.z;
+      zoomOut.disabled = fit.disabled = !state.z;
+      field.setAttribute("aria-label", `Heat map, ${what.m.rows} rows look at ${what.m.cols} columns. Arrow keys move, Enter chooses a row.`);
+      draw();
+    },
+    // cancel takes back what Escape should, and tells whether there was anything.
+    cancel() {
+      if (!cell) return false;
+      move(null);
+      return true;
+    },
+    // svg draws the map as vectors; very many cells are one picture inside.
+    svg() {
+      const c = colours(), group = svg("g", {});
+      const { m } = what;
+      if (at.rows * at.cols <= 40000) {
+        for (let i = 0; i < at.rows; i++) {
+          for (let j = 0, to; j < at.cols; j = to) { // equal neighbours are one
+            const code = m.codes[(at.r0 + i) * m.cols + at.c0 + j];
+            for (to = j + 1; to < at.cols && m.codes[(at.r0 + i) * m.cols + at.c0 + to] === code; to++);
+            const x = weight(m, at.r0 + i, at.c0 + j);
+            group.append(svg("rect", { x: (at.left + j * at.size).toFixed(2), y: (at.top + i * at.size).toFixed(2), width: ((to - j) * at.size).toFixed(2),
+              height: at.size.toFixed(2), fill: Number.isNaN(x) ? brokenCSS() : css(share(x, m)), "shape-rendering": "crispEdges" }));
+          }
+        }
+      } else {
+        const cut = el("canvas", { width: at.cols, height: at.rows });
+        cut.getContext("2d").drawImage(image(m), at.c0, at.r0, at.cols, at.rows, 0, 0, at.cols, at.rows);
+        group.append(svg("image", { x: at.left, y: at.top, width: at.cols * at.size, height: at.rows * at.size, href: cut.toDataURL("image/png"),
+          preserveAspectRatio: "none", "image-rendering": "pixelated" }));
+      }
+      if (at.size >= gapped) {
+        const line = (x1, y1, x2, y2) => group.append(svg("line", { x1, y1, x2, y2, stroke: c.card, "stroke-width": 1 }));
+        const right = at.left + at.cols * at.size, bottom = at.top + at.rows * at.size;
+        for (let i = 1; i < at.rows; i++) line(at.left, at.top + i * at.size, right, at.top + i * at.size);
+        for (let j = 1; j < at.cols; j++) line(at.left + j * at.size, at.top, at.left + j * at.size, bottom);
+      }
+      const pick = chosen(what.q, what.k);
+      if (pick && within(pick.side, pick.at)) {
+        const row = pick.side === "q", n = pick.at - (row ? at.r0 : at.c0);
+        group.append(svg("rect", { x: at.left + (row ? 0 : n * at.size), y: at.top + (row ? n * at.size : 0), width: row ? at.cols * at.size : at.size,
+          height: row ? at.size : at.rows * at.size, fill: "none", stroke: c.accent, "stroke-width": 2 }));
+      }
+      const context = base.getContext("2d");
+      for (const l of labels()) {
+        context.font = (l.on ? "bold " : "") + font;
+        const room = (l.down ? at.top : at.left) - 6, squeezed = context.measureText(l.text).width > room;
+        group.append(svg("text", { ...(squeezed ? { textLength: room, lengthAdjust: "spacingAndGlyphs" } : {}), transform: `translate(${l.x.toFixed(2)} ${l.y.toFixed(2)})` + (l.down ? " rotate(-90)" : ""), "text-anchor": l.down ? "start" : "end",
+          "dominant-baseline": "central", "font-size": 12, "font-weight": l.on ? "bold" : "normal", fill: l.on ? c.accent : l.mark ? c.quiet : c.ink, text: l.text }));
+      }
+      return { node: group, width: at.width, height: at.height };
+    },
+  };
+}

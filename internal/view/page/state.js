@@ -1,0 +1,86 @@
+// The state of the screen. All of it stands in the address behind #, so that a link restores the screen.
+
+const defaults = {
+  s: "", t: "", // texts that were typed; without s, the record r
+  r: "0",
+  s2: "", t2: "", r2: "1", // the other text of a comparison
+  a: "0.0", b: "0.1", // layer and head of the two sides
+  side: "a", // the one that the grid chooses for
+  cmp: "", // "head", "text"
+  v: "map", // "lines", "text"
+  tok: "", // the chosen token: q5 looks, k5 is looked at
+  n: "40", // lines
+  c: "own", // what the darkest shade means: "own" largest, "one", "log"
+  x: "", // special tokens: "hide", "renorm"
+  w: "", // "1": pieces of words are merged
+  z: "", // zoom: rows from-to, columns from-to
+  o: "", // order of the table: column, and - if falling
+  m: "", // "1": the table is open
+  theme: "", // "light", "dark"
+};
+
+const choices = { cmp: ["", "head", "text"], v: ["map", "lines", "text"], c: ["own", "one", "log"], x: ["", "hide", "renorm"],
+  w: ["", "1"], m: ["", "1"], side: ["a", "b"], theme: ["", "light", "dark"] };
+const shapes = { a: /^\d+\.\d+$/, b: /^\d+\.\d+$/, tok: /^([qk]\d+)?$/, n: /^\d{1,3}$/, r: /^\d+$/, r2: /^\d+$/,
+  z: /^(\d+-\d+,\d+-\d+)?$/, o: /^([a-z]+-?)?$/ };
+
+export const state = { ...defaults };
+const listeners = [];
+
+// readAddress takes the state from the address; what makes no sense there is left at its default.
+function readAddress(hash) {
+  const given = new URLSearchParams(hash.replace(/^#/, ""));
+  for (const [key, value] of Object.entries(defaults)) {
+    const v = given.get(key);
+    const fits = v !== null && (!choices[key] || choices[key].includes(v)) && (!shapes[key] || shapes[key].test(v));
+    state[key] = fits ? v : value;
+  }
+}
+
+export function address() {
+  const out = new URLSearchParams();
+  for (const [key, value] of Object.entries(defaults)) if (state[key] !== value) out.set(key, state[key]);
+  return out.toString();
+}
+
+export function subscribe(listener) {
+  listeners.push(listener);
+}
+
+// change sets parts of the state and tells everybody. What one would want to come back to with the browser's button
+// gets an entry of its own in the history.
+export function change(patch) {
+  const changed = Object.keys(patch).filter((key) => state[key] !== patch[key]);
+  if (changed.length === 0) return;
+  Object.assign(state, patch);
+  const big = changed.some((key) => ["a", "b", "s", "t", "s2", "t2", "r", "r2", "cmp", "v"].includes(key));
+  const hash = "#" + address();
+  try {
+    if (big) history.pushState(null, "", hash);
+    else history.replaceState(null, "", hash);
+  } catch {
+    location.replace(hash); // a file that is opened from a disk may not be allowed to
+  }
+  for (const listener of listeners) listener(changed);
+}
+
+// begin reads the first state, and every one that the browser's buttons or an edited address bring.
+export function begin(first) {
+  readAddress(location.hash.length > 1 ? location.hash : first);
+  window.addEventListener("popstate", () => {
+    if (location.hash === "#panels") return; // the link for keyboards
+    readAddress(location.hash);
+    for (const listener of listeners) listener(Object.keys(defaults));
+  });
+}
+
+// place returns the layer and the head of a side.
+export function place(side) {
+  const [layer, head] = state[side].split(".").map(Number);
+  return { layer, head };
+}
+
+// lens returns the part of an address that says how the weights are seen.
+export function lens(s = state) {
+  return (s.x ? "&special=" + s.x : "") + (s.w ? "&words=1" : "");
+}

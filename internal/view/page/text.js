@@ -1,0 +1,137 @@
+// The text itself, shaded by what the chosen token looks at, or is looked at from.
+
+import { el, number, svg } from "./dom.js";
+import { change, state } from "./state.js";
+import { brokenCSS, css, inkOn, share } from "./colour.js";
+import { weight } from "./data.js";
+import { choose, chosen } from "./tokens.js";
+
+export function textView(say) {
+  const looks = el("p", { class: "flow", role: "listbox" }), looked = el("p", { class: "flow", role: "listbox" });
+  const titleQ = el("h4", {}), titleK = el("h4", {});
+  const turn = el("button", { type: "button", class: "turn", onclick: flip });
+  const node = el("div", { class: "text" }, turn, titleQ, looks, titleK, looked);
+  let what = null, chips = [], hover = null, one = false, side = "q";
+
+  // flip asks from where the chosen token is looked at, or back.
+  function flip() {
+    side = side === "q" ? "k" : "q";
+    if (state.tok) change({ tok: side + state.tok.slice(1) });
+    else draw();
+  }
+
+  function draw() {
+    const { q, k } = what;
+    one = what.same; // a text that looks at itself stands there once
+    const pick = chosen(q, k);
+    if (pick) side = pick.side;
+    turn.hidden = !one;
+    turn.textContent = side === "q" ? "Shaded: what the chosen token looks at" : "Shaded: what looks at the chosen token";
+    turn.setAttribute("aria-label", turn.textContent + "; press to turn around");
+    titleQ.textContent = one ? "" : "Looks";
+    titleK.textContent = one ? "" : "Is looked at";
+    titleQ.hidden = titleK.hidden = looked.hidden = one;
+    chips = [];
+    const chip = (s, view, i) => {
+      const c = el("span", { class: "chip" + (view.marks[i] ? " mark" : ""), role: "option", tabindex: "-1", text: view.labels[i],
+        onclick: () => change(choose(s(), view, i)),
+        onpointerenter: () => { hover = { side: s(), at: i }; shade(); }, onpointerleave: () => { hover = null; shade(); } });
+      return c;
+    };
+    const list = (place, s, view) => {
+      const made = view.labels.map((_, i) => chip(s, view, i));
+      place.replaceChildren(...made);
+      return made;
+    };
+    if (one) {
+      const made = list(looks, () => side, q);
+      chips = { q: made, k: made };
+      looks.setAttribute("aria-label", "Tokens");
+    } else {
+      chips = { q: list(looks, () => "q", q), k: list(looked, () => "k", k) };
+      looks.setAttribute("aria-label", "Tokens that look");
+      looked.setAttribute("aria-label", "Tokens that are looked at");
+    }
+    shade();
+  }
+
+  function shade() {
+    const pick = hover ?? chosen(what.q, what.k);
+    for (const c of [...chips.q, ...chips.k]) {
+      c.style.background = c.style.color = "";
+      c.classList.remove("picked");
+      c.title = "";
+      c.tabIndex = -1;
+      c.setAttribute("aria-selected", "false");
+    }
+    const entry = pick ? chips[pick.side][pick.at] : chips.q[0];
+    if (entry) entry.tabIndex = 0;
+    if (!one && chips.k[0] && !(pick?.side === "k")) chips.k[0].tabIndex = 0;
+    if (!pick) return;
+    const { m } = what;
+    chips[pick.side === "q" ? "k" : "q"].forEach((c, n) => {
+      const x = pick.side === "q" ? weight(m, pick.at, n) : weight(m, n, pick.at);
+      const t = share(x, m);
+      c.style.background = Number.isNaN(x) ? brokenCSS() : css(t);
+      c.style.color = Number.isNaN(x) ? "#fff" : inkOn(t);
+      c.title = number(x);
+    });
+    entry.classList.add("picked");
+    entry.setAttribute("aria-selected", "true");
+  }
+
+  node.addEventListener("keydown", (event) => {
+    const go = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];
+    const s = one ? side : looks.contains(event.target) ? "q" : "k";
+    const from = chips[s].indexOf(event.target);
+    if (from < 0) return;
+    const view = s === "q" ? what.q : what.k;
+    if (event.key === "Enter" || event.key === " ") change(choose(s, view, from));
+    else if (go) {
+      const to = Math.max(0, Math.min(view.labels.length - 1, from + go));
+      change({ tok: s + view.spans[to][0] });
+      chips[s][to].focus();
+      say(`${view.labels[to]} ${s === "q" ? "looks" : "is looked at"}`);
+    } else return;
+    event.preventDefault();
+  });
+
+  return {
+    node,
+    show(next) {
+      const focused = node.contains(document.activeElement) && what?.m === next.m;
+      const same = what && what.m === next.m && what.q === next.q && what.k === next.k;
+      what = next;
+      hover = null;
+      if (same && focused) {
+        const pick = chosen(what.q, what.k);
+        if (pick) side = pick.side;
+        shade(); // the elements stay, and with them the focus
+      } else draw();
+    },
+    cancel: () => false,
+    // svg copies where the browser has put the tokens.
+    svg() {
+      const box = node.getBoundingClientRect(), group = svg("g", {});
+      const style = getComputedStyle(document.documentElement);
+      const colour = (name) => style.getPropertyValue(name).trim();
+      const write = (n, r) => svg("text", { x: r.left - box.left + r.width / 2, y: r.top - box.top + r.height / 2, "text-anchor": "middle", "dominant-baseline": "central",
+        "font-size": parseFloat(getComputedStyle(n).fontSize), fill: n.style.color || colour(n.classList.contains("mark") ? "--quiet" : "--ink"), text: n.textContent });
+      for (const n of node.querySelectorAll(".chip, h4")) {
+        const r = n.getBoundingClientRect();
+        if (r.width === 0) continue;
+        if (n.classList.contains("chip")) {
+          group.append(svg("rect", { x: r.left - box.left, y: r.top - box.top, width: r.width, height: r.height, rx: 3, fill: n.style.background || "none",
+            stroke: n.classList.contains("picked") ? colour("--accent") : "none", "stroke-width": 2 }));
+        }
+        const t = write(n, r);
+        if (!n.classList.contains("chip")) {
+          t.setAttribute("x", r.left - box.left);
+          t.setAttribute("text-anchor", "start");
+        }
+        group.append(t);
+      }
+      return { node: group, width: Math.ceil(box.width), height: Math.ceil(box.height) };
+    },
+  };
+}

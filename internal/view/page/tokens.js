@@ -1,0 +1,66 @@
+// How tokens are written, and what is seen of an axis: tokens or words, with or without marks.
+
+import { state } from "./state.js";
+
+// What cannot be seen, or would turn the line around, is spelt out.
+const unseen = /[\p{Cc}\u00ad\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/gu;
+
+export function visible(token) {
+  if (token === "") return "∅";
+  // The marks that tokenizers put where a space was are heavy to read: a lone one is a box, others a dot.
+  const shown = token.replace(/^[ \u0120▁](?=.)/su, "·").replace(/[ \u0120▁]/gu, "␣")
+    .replace(unseen, (c) => ({ "\n": "⏎", "\t": "⇥" })[c] ?? "U+" + c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0"));
+  return /^\p{M}/u.test(shown) ? "◌" + shown : shown;
+}
+
+// joined writes the pieces of a word as a word.
+const joined = (pieces) => visible(pieces.map((p, i) => (i > 0 ? p.replace(/^##/, "") : p)).join("")).replace(/^·(?=.)/u, "");
+
+// seen returns what the lens leaves of an axis: spans of tokens, their labels, and which of them are marks.
+export function seen(axis) {
+  const special = new Set(axis.special);
+  let spans = state.w ? axis.words : axis.tokens.map((_, i) => [i, i + 1]);
+  const mark = ([from, to]) => {
+    for (let i = from; i < to; i++) if (!special.has(i)) return false;
+    return true;
+  };
+  if (state.x) spans = spans.filter((s) => !mark(s));
+  return { spans, labels: spans.map(([from, to]) => (state.w ? joined(axis.tokens.slice(from, to)) : visible(axis.tokens[from]))), marks: spans.map(mark), block: 1 };
+}
+
+// part returns some of what is seen, several to a block if the matrix has them so.
+export function part(view, from, to, block) {
+  const out = { spans: [], labels: [], marks: [], block };
+  for (let i = from; i < to; i += block) {
+    const last = Math.min(i + block, to) - 1;
+    out.spans.push([view.spans[i][0], view.spans[last][1]]);
+    out.labels.push(last > i ? view.labels[i] + "…" + view.labels[last] : view.labels[i]);
+    out.marks.push(view.marks[i] && view.marks[last]);
+  }
+  return out;
+}
+
+// find returns the place of a token in what is seen, -1 if it is hidden.
+export function find(view, token) {
+  return view.spans.findIndex(([from, to]) => from <= token && token < to);
+}
+
+// chosen returns the place of the chosen token among queries or keys.
+export function chosen(q, k) {
+  if (!state.tok) return null;
+  const side = state.tok[0];
+  const at = find(side === "q" ? q : k, Number(state.tok.slice(1)));
+  return at < 0 ? null : { side, at };
+}
+
+// choose returns the state that chooses a place, or none if it is chosen already.
+export function choose(side, view, at) {
+  const tok = side + view.spans[at][0];
+  return { tok: state.tok === tok ? "" : tok };
+}
+
+// shorten cuts a label to what a place can show.
+export function shorten(label, most) {
+  const letters = [...label];
+  return letters.length > most ? letters.slice(0, most - 1).join("") + "…" : label;
+}

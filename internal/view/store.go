@@ -1,0 +1,150 @@
+package view
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/attn-go/attn/heads"
+)
+
+// axis is the tokens of one side of a matrix.
+type axis struct {
+	Tokens  []string `json:"tokens"`
+	Special []int    `json:"special"` // places of tokens that are marks
+	Words   [][2]int `json:"words"`   // [from, to) of each word
+	words   []span
+	special []bool
+}
+
+// outline is what the page knows of a record before it asks for weights.
+type outline struct {
+	ID       string         `json:"id"`
+	Source   string         `json:"source"`
+	Target   string         `json:"target"`
+	Layers   []layerOutline `json:"layers"`
+	Axes     []*axis        `json:"axes"`
+	Warnings []string       `json:"warnings"`
+}
+
+type layerOutline struct {
+	Name  string `json:"name"`
+	Kind  string `json:"kind"`
+	Index int    `json:"index"`
+	Heads int    `json:"heads"`
+	Q     int    `json:"q"` // places in Axes
+	K     int    `json:"k"`
+}
+
+// entry is a record with what has been worked out about it.
+type entry struct {
+	record   *heads.Record
+	outline  outline
+	bytes    int
+	mu       sync.Mutex
+	measures map[int][]byte // JSON, by layer
+}
+
+func newEntry(id string, r *heads.Record) *entry {
+	e := &entry{record: r, measures: map[int][]byte{}}
+	e.outline = outline{ID: id, Source: r.Source, Target: r.Target, Layers: []layerOutline{}, Axes: []*axis{}, Warnings: []string{}}
+	e.outline.Warnings = append(e.outline.Warnings, warnings(r)...)
+	// The layers of a model share their tokens: they are sent once.
+	place := func(tokens []string) int {
+		for i, a := range e.outline.Axes {
+			if slices.Equal(a.Tokens, tokens) {
+				return i
+			}
+		}
+		e.outline.Axes = append(e.outline.Axes, newAxis(tokens, r.Special))
+		return len(e.outline.Axes) - 1
+	}
+	for i := range r.Layers {
+		l := &r.Layers[i]
+		e.bytes += 4 * len(l.Weights)
+		e.outline.Layers = append(e.outline.Layers, layerOutline{l.Name, l.Kind.String(), l.Index, l.Heads, place(l.Queries), place(l.Keys)})
+	}
+	return e
+}
+
+func newAxis(tokens, special []string) *axis {
+	a := &axis{Tokens: append([]string{}, tokens...), Special: []int{}, Words: [][2]int{}, special: make([]bool, len(tokens))}
+	for i, t := range tokens {
+		if slices.Contains(special, t) {
+			a.special[i] = true
+			a.Special = append(a.Special, i)
+		}
+	}
+	a.words = words(tokens, special)
+	for _, s := range a.words {
+		a.Words = append(a.Words, [2]int{s.from, s.to})
+	}
+	return a
+}
+
+// axes returns those of a layer.
+func (e *entry) axes(layer int) (q, k *axis) {
+	l := e.outline.Layers[layer]
+	return e.outline.Axes[l.Q], e.outline.Axes[l.K]
+}
+
+// keep bounds the weights of typed texts that are held, in bytes.
+const keep = 512 << 20
+
+// store holds the records that the page may ask about: those from the start,
+// and the latest of those that somebody has typed.
+type store struct {
+	mu    sync.Mutex
+	fixed []*entry
+	typed []*entry // the latest last
+}
+
+func newStore(records []*heads.Record) *store {
+	s := &store{}
+	for i, r := range records {
+		s.fixed = append(s.fixed, newEntry(fmt.Sprintf("r%d", i), r))
+	}
+	return s
+}
+
+// textID names the record of two texts, so that the same texts are looked at
+// once.
+func textID(source, target string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s%s", len(source), source, target))
+	return "t" + hex.EncodeToString(sum[:8])
+}
+
+// get returns a record, or nil if there is none of that id any more.
+func (s *store) get(id string) *entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.fixed {
+		if e.outline.ID == id {
+			return e
+		}
+	}
+	for i, e := range s.typed {
+		if e.outline.ID == id {
+			s.typed = append(slices.Delete(s.typed, i, i+1), e)
+			return e
+		}
+	}
+	return nil
+}
+
+// add keeps a record, and lets go of the oldest if there are too many.
+func (s *store) add(e *entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.typed = append(s.typed, e)
+	total := 0
+	for _, e := range s.typed {
+		total += e.bytes
+	}
+	for len(s.typed) > 1 && (total > keep || len(s.typed) > 200) {
+		total -= s.typed[0].bytes
+		s.typed = slices.Delete(s.typed, 0, 1)
+	}
+}

@@ -1,0 +1,110 @@
+// Package view serves one page that shows what the heads of a model look at.
+//
+// The page is plain HTML, CSS and JavaScript inside the program; it fetches
+// structure as JSON and weights, one head at a time, as bytes. Nothing comes
+// from the network, and nothing that the page sends names a file.
+package view
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"io"
+	"io/fs"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/attn-go/attn/heads"
+)
+
+// Source is a model that can be asked.
+type Source interface {
+	// Look returns what the heads look at while the model reads source and
+	// writes target, or, if target is empty, what it writes by itself. An error
+	// is shown on the page.
+	Look(ctx context.Context, source, target string) (*heads.Record, error)
+}
+
+// Options are what a Server shows.
+type Options struct {
+	// Name is what is looked into, a model or a file; it is in the title.
+	Name string
+	// Records are there from the start.
+	Records []*heads.Record
+	// Source answers for texts that somebody types; nil if there is none.
+	Source Source
+	// MaxText is the number of bytes of the longest text; 0 means 4000.
+	MaxText int
+	// Host is a name, besides localhost and numeric addresses, under which
+	// browsers may ask for the page.
+	Host string
+}
+
+// Server serves the page.
+type Server struct {
+	options Options
+	store   *store
+	frozen  []byte        // the page as one file, without data
+	asking  chan struct{} // holds a token while the model runs
+	handler http.Handler
+}
+
+//go:embed page
+var embedded embed.FS
+
+// page is the folder of what the browser is given.
+func page() fs.FS {
+	sub, err := fs.Sub(embedded, "page")
+	if err != nil {
+		panic(err) // the name above is wrong
+	}
+	return sub
+}
+
+// New returns a server of the given records and source.
+func New(o Options) (*Server, error) {
+	if o.MaxText == 0 {
+		o.MaxText = 4000
+	}
+	frozen, err := freeze(page())
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{options: o, store: newStore(o.Records), frozen: frozen, asking: make(chan struct{}, 1)}
+	s.handler = s.guard(s.routes())
+	return s, nil
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// Serve answers requests until the context ends, and returns its error, or that
+// of the listener. It closes the listener.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		// What strangers send is no message to the user.
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(l) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	// A browser keeps connections open for as long as it likes.
+	patience, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := server.Shutdown(patience); errors.Is(err, context.DeadlineExceeded) {
+		server.Close()
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,349 @@
+package view
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attn-go/attn/heads"
+)
+
+// sample is a record of one cross layer with two heads, 3 queries and 5 keys.
+func sample() *heads.Record {
+	r := &heads.Record{Source: "a</script>b", Target: "x", Special: []string{"<eos>"}, Layers: []heads.Layer{{
+		Name: "decoder.0.cross", Kind: heads.Cross, Heads: 2,
+		Queries: []string{"▁x", "y", "<eos>"}, Keys: []string{"▁a", "</script>", "▁b", "c", "<eos>"},
+	}}}
+	for i := range 2 * 3 {
+		row := []float32{0.1, 0.2, 0.3, 0.15, 0.25}
+		row[i%5], row[4] = row[4], row[i%5]
+		r.Layers[0].Weights = append(r.Layers[0].Weights, row...)
+	}
+	return r
+}
+
+type sourceFunc func(ctx context.Context, source, target string) (*heads.Record, error)
+
+func (f sourceFunc) Look(ctx context.Context, source, target string) (*heads.Record, error) {
+	return f(ctx, source, target)
+}
+
+func newServer(t *testing.T, o Options) *Server {
+	t.Helper()
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// ask sends a request as a browser on the page does; edit changes it.
+func ask(s *Server, method, target, body string, edit func(*http.Request)) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "http://127.0.0.1:8080"+target, strings.NewReader(body))
+	if method == http.MethodPost {
+		r.Header.Set("Origin", "http://127.0.0.1:8080")
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if edit != nil {
+		edit(r)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+func TestOnlyThePageMayAsk(t *testing.T) {
+	asked := 0
+	s := newServer(t, Options{Host: "lab.example", Source: sourceFunc(func(context.Context, string, string) (*heads.Record, error) {
+		asked++
+		return sample(), nil
+	})})
+	host := func(name string) func(*http.Request) { return func(r *http.Request) { r.Host = name } }
+	header := func(name, value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set(name, value) }
+	}
+	both := func(name string) func(*http.Request) {
+		return func(r *http.Request) { r.Host = name; r.Header.Set("Origin", "http://"+name) }
+	}
+	for _, c := range []struct {
+		name, method, target string
+		edit                 func(*http.Request)
+		want                 int
+	}{
+		{"the page", "GET", "/", nil, 200},
+		{"localhost", "GET", "/", host("LocalHost:1234"), 200},
+		{"IPv6", "GET", "/", host("[::1]:1234"), 200},
+		{"the name it was given", "GET", "/", host("lab.example:80"), 200},
+		{"a rebound name", "GET", "/", host("evil.example"), 421},
+		{"a rebound name with the port", "GET", "/api/start", host("evil.example:8080"), 421},
+		{"a name that begins like a number", "GET", "/", host("127.0.0.1.evil.example"), 421},
+		{"no name", "GET", "/", host(""), 421},
+		{"data for another page", "GET", "/api/start", header("Sec-Fetch-Site", "cross-site"), 403},
+		{"a text", "POST", "/api/look", nil, 200},
+		{"a text by another name", "POST", "/api/look", both("localhost:8080"), 200},
+		{"a text from another page", "POST", "/api/look", header("Origin", "http://evil.example"), 403},
+		{"a text from another port", "POST", "/api/look", header("Origin", "http://127.0.0.1:9"), 403},
+		{"a text from a file", "POST", "/api/look", header("Origin", "null"), 403},
+		{"a text from nowhere", "POST", "/api/look", func(r *http.Request) { r.Header.Del("Origin") }, 403},
+		{"a form", "POST", "/api/look", header("Content-Type", "text/plain"), 403},
+		{"a text from the same site", "POST", "/api/look", header("Sec-Fetch-Site", "same-site"), 403},
+		{"a rebound name with its own origin", "POST", "/api/look", both("evil.example"), 421},
+		{"a look without a text", "GET", "/api/look", nil, 405},
+		{"a file above the page", "GET", "/page/../view.go", nil, 307},
+		{"a file above the page, hidden", "GET", "/page/..%2fview.go", nil, 404},
+		{"a file of the system", "GET", "/page//etc/passwd", nil, 307},
+	} {
+		w := ask(s, c.method, c.target, `{"source":"x"}`, c.edit)
+		if w.Code != c.want {
+			t.Errorf("%s: status %d, want %d: %s", c.name, w.Code, c.want, w.Body)
+		}
+		if p := w.Header().Get("Content-Security-Policy"); strings.Contains(p, "unsafe") || !strings.Contains(p, "script-src 'self'") {
+			t.Errorf("%s: policy %q", c.name, p)
+		}
+		if w.Header().Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: other origins are allowed", c.name)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("the model was asked %d times, want once: the texts were the same", asked)
+	}
+}
+
+func TestLookLimits(t *testing.T) {
+	s := newServer(t, Options{MaxText: 10, Source: sourceFunc(func(_ context.Context, source, _ string) (*heads.Record, error) {
+		if source == "bad" {
+			return nil, errors.New("too many tokens")
+		}
+		return sample(), nil
+	})})
+	for _, c := range []struct {
+		body string
+		want int
+		says string
+	}{
+		{`{"source":"0123456789"}`, 200, "</script>"},
+		{`{"source":"0123456789x"}`, 413, "11 bytes, want at most 10"},
+		{`{"source":"x","target":"0123456789x"}`, 413, "11 bytes"},
+		{`{"source":"` + strings.Repeat("x", maxBody) + `"}`, 413, "far too long"},
+		{`{"source":"x","file":"/etc/passwd"}`, 400, "source and target"},
+		{`[]`, 400, "source and target"},
+		{``, 400, "source and target"},
+		{`{"source":"bad"}`, 422, "too many tokens"},
+	} {
+		w := ask(s, "POST", "/api/look", c.body, nil)
+		text := w.Body.String()
+		if strings.Contains(text, "<") {
+			t.Errorf("%.40s: markup in %s", c.body, text)
+		}
+		text = strings.ReplaceAll(strings.ReplaceAll(text, `\u003c`, "<"), `\u003e`, ">")
+		if w.Code != c.want || !strings.Contains(text, c.says) {
+			t.Errorf("%.40s: status %d and %.200s, want %d and %q", c.body, w.Code, text, c.want, c.says)
+		}
+	}
+	none := newServer(t, Options{Records: []*heads.Record{sample()}})
+	if w := ask(none, "POST", "/api/look", `{"source":"x"}`, nil); w.Code != 404 {
+		t.Errorf("without a model: status %d, want 404", w.Code)
+	}
+}
+
+func TestBadQuestions(t *testing.T) {
+	s := newServer(t, Options{Records: []*heads.Record{sample()}})
+	for query, want := range map[string]int{
+		"thumbs?record=r0&layer=0": 200, "thumbs?record=r0": 400, "thumbs?record=r0&layer=1": 400, "thumbs?record=r0&layer=-1": 400,
+		"thumbs?record=r1&layer=0": 410, "head?record=r0&layer=0&head=1": 200, "head?record=r0&layer=0&head=2": 400,
+		"head?record=r0&layer=0&head=0&rows=1-3&cols=0-5": 200, "head?record=r0&layer=0&head=0&rows=1-4": 400,
+		"head?record=r0&layer=0&head=0&rows=2-1": 400, "head?record=r0&layer=0&head=0&rows=-1-2": 400, "head?record=r0&layer=0&head=0&rows=x": 400,
+		"head?record=r0&layer=0&head=0&exact=1": 400, "head?record=r0&layer=0&head=0&exact=1&rows=2-3": 200,
+		"head?record=r0&layer=0&head=0&exact=1&rows=2-3&special=hide": 400, // two rows are left
+		"head?record=r0&layer=0&head=0&special=all":                   400, "measures?record=r0&layer=0": 200, "measures?record=r0&layer=x": 400,
+	} {
+		if w := ask(s, "GET", "/api/"+query, "", nil); w.Code != want {
+			t.Errorf("%s: status %d, want %d: %s", query, w.Code, want, w.Body)
+		}
+	}
+}
+
+// received reads a matrix as the page does.
+func received(t *testing.T, b []byte) (m matrix, blockQ, blockK int) {
+	t.Helper()
+	if len(b) < 32 || string(b[:4]) != wireMagic {
+		t.Fatalf("no matrix in %d bytes", len(b))
+	}
+	word := func(i int) uint32 { return binary.LittleEndian.Uint32(b[4*i:]) }
+	m = matrix{rows: int(word(1)), cols: int(word(2))}
+	lo, hi := float64(math.Float32frombits(word(5))), float64(math.Float32frombits(word(6)))
+	for i := range m.rows * m.cols {
+		switch code := b[32+i]; {
+		case word(7) == 4:
+			m.w = append(m.w, math.Float32frombits(binary.LittleEndian.Uint32(b[32+4*i:])))
+		case code == notFinite:
+			m.w = append(m.w, float32(math.NaN()))
+		default:
+			m.w = append(m.w, float32(lo+float64(code)/levels*(hi-lo)))
+		}
+	}
+	return m, int(word(3)), int(word(4))
+}
+
+func TestHeadsThroughLenses(t *testing.T) {
+	s := newServer(t, Options{Records: []*heads.Record{sample()}})
+	for _, c := range []struct {
+		lens string
+		want matrix
+	}{
+		{"", matrix{3, 5, []float32{0.25, 0.2, 0.3, 0.15, 0.1, 0.1, 0.25, 0.3, 0.15, 0.2, 0.1, 0.2, 0.25, 0.15, 0.3}}},
+		{"&special=hide", matrix{2, 4, []float32{0.25, 0.2, 0.3, 0.15, 0.1, 0.25, 0.3, 0.15}}},
+		{"&special=renorm", matrix{2, 4, []float32{0.25 / 0.9, 0.2 / 0.9, 0.3 / 0.9, 0.15 / 0.9, 0.125, 0.3125, 0.375, 0.1875}}},
+		{"&words=1", matrix{2, 3, []float32{0.4, 0.45, 0.15, 0.3, 0.4, 0.3}}},
+		{"&words=1&special=renorm", matrix{1, 2, []float32{0.4 / 0.85, 0.45 / 0.85}}},
+	} {
+		w := ask(s, "GET", "/api/head?record=r0&layer=0&head=0"+c.lens, "", nil)
+		got, bq, bk := received(t, w.Body.Bytes())
+		if got.rows != c.want.rows || got.cols != c.want.cols || bq != 1 || bk != 1 {
+			t.Fatalf("%s: [%d %d] in blocks of %d %d, want [%d %d]", c.lens, got.rows, got.cols, bq, bk, c.want.rows, c.want.cols)
+		}
+		for i, x := range c.want.w {
+			if math.Abs(float64(got.w[i]-x)) > 0.5/levels {
+				t.Errorf("%s: weight %d is %v, want %v", c.lens, i, got.w[i], x)
+			}
+		}
+		for row := range got.rows {
+			w := ask(s, "GET", fmt.Sprintf("/api/head?record=r0&layer=0&head=0&exact=1&rows=%d-%d%s", row, row+1, c.lens), "", nil)
+			exact, _, _ := received(t, w.Body.Bytes())
+			for j, x := range exact.w {
+				if want := c.want.w[row*got.cols+j]; math.Abs(float64(x-want)) > 1e-6 {
+					t.Errorf("%s: exact weight %d %d is %v, want %v", c.lens, row, j, x, want)
+				}
+			}
+		}
+	}
+}
+
+func TestWire(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	m := matrix{2, 3, []float32{nan, inf, -inf, -2, 3, 0}}
+	lo, hi := m.bounds()
+	if lo != -2 || hi != 3 {
+		t.Fatalf("bounds %v %v, want -2 and 3", lo, hi)
+	}
+	b := m.appendWire(nil, 1, 1, lo, hi, false)
+	if len(b) != 32+8 {
+		t.Errorf("%d bytes, want 40", len(b))
+	}
+	got, _, _ := received(t, b)
+	for i, want := range []float32{nan, nan, nan, -2, 3, 0} {
+		if got.w[i] != want && (got.w[i] == got.w[i] || want == want) && math.Abs(float64(got.w[i]-want)) > 5./levels {
+			t.Errorf("weight %d is %v, want %v", i, got.w[i], want)
+		}
+	}
+	big := matrix{1, 2, []float32{-math.MaxFloat32, math.MaxFloat32}} // their distance is no float32
+	got, _, _ = received(t, big.appendWire(nil, 1, 1, -math.MaxFloat32, math.MaxFloat32, false))
+	if got.w[0] != -math.MaxFloat32 || got.w[1] != math.MaxFloat32 {
+		t.Errorf("the largest numbers are %v", got.w)
+	}
+	empty := matrix{0, 0, nil}
+	if b := empty.appendWire(nil, 1, 1, 0, 0, false); len(b) != 32 {
+		t.Errorf("nothing has %d bytes, want 32", len(b))
+	}
+}
+
+func TestPool(t *testing.T) {
+	m := matrix{rows: 5, cols: 7, w: make([]float32, 35)}
+	for i := range m.w {
+		m.w[i] = float32(i)
+	}
+	m.w[0] = float32(math.NaN())
+	got, bq, bk := m.pool(span{0, 5}, span{0, 7}, 3)
+	if bq != 2 || bk != 3 || got.rows != 3 || got.cols != 3 {
+		t.Fatalf("[%d %d] in blocks of %d %d", got.rows, got.cols, bq, bk)
+	}
+	for i, want := range []float32{float32(math.NaN()), 12, 13, 23, 26, 27, 30, 33, 34} {
+		if got.w[i] != want && want == want || want != want && got.w[i] == got.w[i] {
+			t.Errorf("cell %d is %v, want %v", i, got.w[i], want)
+		}
+	}
+	if got, bq, bk := m.pool(span{1, 3}, span{4, 7}, 3); bq != 1 || bk != 1 || fmt.Sprint(got.w) != "[11 12 13 18 19 20]" {
+		t.Errorf("a part is %v in blocks of %d %d", got.w, bq, bk)
+	}
+}
+
+func TestMeasuresWithoutNumbers(t *testing.T) {
+	r := sample()
+	r.Layers[0].Weights[0] = float32(math.NaN())
+	r.Layers = append(r.Layers, heads.Layer{Name: "empty", Kind: heads.Encoder, Heads: 1})
+	s := newServer(t, Options{Records: []*heads.Record{r}})
+	for layer, n := range []int{2, 1} {
+		w := ask(s, "GET", fmt.Sprintf("/api/measures?record=r0&layer=%d", layer), "", nil)
+		var rows [][]*float64
+		if err := json.Unmarshal(w.Body.Bytes(), &rows); err != nil || len(rows) != n || len(rows[0]) != len(columns) || rows[0][0] != nil {
+			t.Errorf("layer %d: %s, %v, want %d rows and no entropy in the first", layer, w.Body, err, n)
+		}
+	}
+	var begin struct{ Records []outline }
+	if err := json.Unmarshal(ask(s, "GET", "/api/start", "", nil).Body.Bytes(), &begin); err != nil {
+		t.Fatal(err)
+	}
+	if w := begin.Records[0].Warnings; len(w) != 1 || !strings.Contains(w[0], "1 of 6 rows") {
+		t.Errorf("warnings %q", w)
+	}
+}
+
+func TestFrozen(t *testing.T) {
+	s := newServer(t, Options{})
+	text := ask(s, "GET", "/api/frozen", "", nil).Body.String()
+	if strings.Count(text, frozenMark) != 1 || strings.Count(text, "</script>") != 2 {
+		t.Errorf("the mark stands there %d times, the end of a script %d times", strings.Count(text, frozenMark), strings.Count(text, "</script>"))
+	}
+	for _, outside := range []string{"http://", "https://", "src=", "href=\"page"} {
+		if at := strings.Index(strings.ReplaceAll(strings.ReplaceAll(text, "http://www.w3.org/", ""), "http-equiv", ""), outside); at >= 0 {
+			t.Errorf("%q is in it", outside)
+		}
+	}
+}
+
+func TestServeEnds(t *testing.T) {
+	s := newServer(t, Options{Records: []*heads.Record{sample()}})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, l) }()
+	r, err := http.Get("http://" + l.Addr().String() + "/")
+	if err != nil || r.StatusCode != 200 {
+		t.Fatal(r, err)
+	}
+	r.Body.Close()
+	cancel()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("it ends with %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it does not end")
+	}
+}
+
+func TestStoreForgets(t *testing.T) {
+	s := newStore([]*heads.Record{sample()})
+	for i := range 300 {
+		s.add(newEntry(fmt.Sprint("t", i), sample()))
+		if s.get("t0") == nil { // it is asked for again and again
+			t.Fatal("the latest is gone")
+		}
+	}
+	if s.get("r0") == nil || s.get("t1") != nil || s.get("t299") == nil {
+		t.Error("what is left is not what was there from the start, and the latest")
+	}
+}
