@@ -28,7 +28,10 @@ export function showGrid(next) {
     sight = new IntersectionObserver((entries) => {
       for (const entry of entries) if (entry.isIntersecting) draw(rows.find((r) => r.node === entry.target), wanted);
     }, { rootMargin: "200px" });
-    for (const row of rows) sight.observe(row.node);
+    for (const row of rows) {
+      if (row.shown) draw(row, wanted); // what has been seen once need not come into sight again
+      sight.observe(row.node);
+    }
   }
   mark();
 }
