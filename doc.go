@@ -52,6 +52,12 @@
 //
 // Query head h reads key and value head ⌊h/(H/G)⌋.
 //
+// # Memory
+//
+// The Gaussian score and a ScoreFunc hold the scores of all pairs, B·H·Lq·Lk
+// numbers. All others are computed in tiles, and what they hold grows with
+// Lq + Lk; the weights are made only if somebody asks for them.
+//
 // # Errors
 //
 // Attend and Forward panic with a *tensor.ShapeError if shapes or lengths
