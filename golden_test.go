@@ -9,6 +9,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -36,26 +37,31 @@ func TestGolden(t *testing.T) {
 			delete(others, name)
 			continue
 		}
-		t.Run(name, func(t *testing.T) {
-			s := openSheet(t, path)
-			switch system := s.Setting("system"); {
-			case name == "encdec":
-				goldenEncoderDecoder(s)
-			case name == "mha_dropout_mask":
-				goldenDropout(s)
-			case slices.Contains([]string{"1", "2", "attend"}, system):
-				goldenAttend(s)
-			case slices.Contains([]string{"4", "5", "6", "7"}, system):
-				goldenMultiHead(s)
-			default:
-				t.Fatalf("no test for system %q", system)
-			}
-			s.done()
+		simd.Each(func(kernels string) {
+			t.Run(name+"/"+kernels, func(t *testing.T) { golden(t, name, path) })
 		})
 	}
 	for name := range others {
 		t.Errorf("%s.safetensors is gone", name)
 	}
+}
+
+// golden compares everything in a file, with the kernels that are in use.
+func golden(t *testing.T, name, path string) {
+	s := openSheet(t, path)
+	switch system := s.Setting("system"); {
+	case name == "encdec":
+		goldenEncoderDecoder(s)
+	case name == "mha_dropout_mask":
+		goldenDropout(s)
+	case slices.Contains([]string{"1", "2", "attend"}, system):
+		goldenAttend(s)
+	case slices.Contains([]string{"4", "5", "6", "7"}, system):
+		goldenMultiHead(s)
+	default:
+		t.Fatalf("no test for system %q", system)
+	}
+	s.done()
 }
 
 // sheet is a golden file with a record of what has been compared.
