@@ -1,8 +1,6 @@
 package attn
 
 import (
-	"fmt"
-
 	"github.com/attn-go/attn/internal/flash"
 	"github.com/attn-go/attn/tensor"
 )
@@ -97,12 +95,4 @@ func (h heads) mapped(t *tensor.Tape, f vectorMap) heads {
 	y := f(t, tensor.Reshape(t, x, x.Dim(0), x.Dim(1), h.count, h.size))
 	size := y.Dim(3)
 	return headLast(tensor.Reshape(t, y, x.Dim(0), x.Dim(1), h.count*size), h.layout, 0, size, h.count)
-}
-
-// wantSizes panics unless queries and keys, as a score compares them, have the
-// same size.
-func wantSizes(op string, q, k int) {
-	if q != k {
-		panic(&tensor.ShapeError{Op: op, Arg: "key", What: "head size", Got: []int{k}, Want: fmt.Sprintf("E=%d", q)})
-	}
 }

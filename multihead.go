@@ -396,7 +396,7 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 	d.checkBias(opMultiHead, o.Bias)
 	o.Mask.check(opMultiHead, d)
 	q, k := queries.mapped(t, s.queryMap()), kv.keys.mapped(t, s.keyMap())
-	wantSizes(opMultiHead, q.size, k.size)
+	wantHeadSize(opMultiHead, "key", k.size, q.size)
 	out := t.Make(queries.x.Dim(0), queries.x.Dim(1), c.Heads*c.ValueSize)
 	weights := fused(t, s.form(q.size), q, k, kv.values, headLast(out, queries.layout, 0, c.ValueSize, c.Heads), d, &o)
 	if o.Observe != nil {

@@ -221,9 +221,11 @@ func (s *Cosine) Params() nn.Params { return nn.Vars{{Name: "scale", Tensor: s.S
 
 // wantSize panics unless the last axis of x has the given size. It does not name
 // the whole shape, because Attend may have put heads together.
-func wantSize(arg string, x *tensor.Tensor, e int) {
-	if got := x.Dim(-1); got != e {
-		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: arg, What: "head size", Got: []int{got}, Want: fmt.Sprintf("E=%d", e)})
+func wantSize(arg string, x *tensor.Tensor, e int) { wantHeadSize("attn: Attend", arg, x.Dim(-1), e) }
+
+func wantHeadSize(op, arg string, got, want int) {
+	if got != want {
+		panic(&tensor.ShapeError{Op: op, Arg: arg, What: "head size", Got: []int{got}, Want: fmt.Sprintf("E=%d", want)})
 	}
 }
 

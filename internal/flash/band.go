@@ -30,14 +30,14 @@ func (w *worker) band(a *Attention, t tall, r, n, k0, k1 int) {
 		}
 	}
 	for i := 0; i < n; i += stripRows {
-		w.mend(a, t, r, i, min(stripRows, n-i), lo, hi)
+		w.complete(a, t, r, i, min(stripRows, n-i), lo, hi)
 	}
 }
 
-// mend completes the strip of n rows from row i of a band on. It clears what has
-// not been summed up, and does the whole strip again if a value that is not
+// complete ends the strip of n rows from row i of a band on. It clears what has not
+// been summed up, and does the whole strip again if a value that is not
 // finite has met a weight: of 0 perhaps, where it must not be felt.
-func (w *worker) mend(a *Attention, t tall, r, i, n, lo, hi int) {
+func (w *worker) complete(a *Attention, t tall, r, i, n, lo, hi int) {
 	acc := w.acc[i*a.EV:][:n*a.EV]
 	switch {
 	case !w.started[i/stripRows]:

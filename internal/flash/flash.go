@@ -67,10 +67,10 @@ var (
 // tall is the queries that share a key head and lie evenly spaced, as one
 // matrix.
 type tall struct {
-	b, g, h int // h is the head of the first row
-	first   int // its row number
-	n       int
-	q       simd.Mat
+	b, h  int // sequence, and head of the first row
+	first int // its row number
+	n     int
+	q     simd.Mat
 }
 
 // scale is what the scores are multiplied by.
@@ -110,7 +110,7 @@ func (a *Attention) tall(b, g, i, count int) tall {
 	group := a.H / a.G
 	h := g*group + i*group/count
 	return tall{
-		b: b, g: g, h: h, first: (b*a.H + h) * a.Lq, n: group / count * a.Lq,
+		b: b, h: h, first: (b*a.H + h) * a.Lq, n: group / count * a.Lq,
 		q: a.rows(a.Q, b, h),
 	}
 }

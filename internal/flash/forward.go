@@ -19,7 +19,7 @@ func Forward(a *Attention, out Heads, st Stats, weights []float32) {
 	heads := a.B * a.G
 	procs := runtime.GOMAXPROCS(0)
 	switch units := heads * count; {
-	case rows <= splitRows && a.Lk > blockKeys:
+	case a.H/a.G*a.Lq <= splitRows && a.Lk > blockKeys: // in any layout
 		f.splitKeys(rows)
 	case heads%procs == 0 || heads >= 8*procs || units*rows*a.Lk*(a.E+a.EV) < 1<<16:
 		// Whole heads: a task loads its keys once, for itself.

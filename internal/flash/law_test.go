@@ -39,6 +39,7 @@ func sameResults(t *testing.T, what string, got, want results) {
 // queries, many heads, few queries with many keys, heads that share keys.
 var ways = []struct{ b, h, g, lq, lk, e, ev int }{
 	{1, 1, 1, 150, 700, 24, 40}, {4, 4, 4, 40, 90, 16, 16}, {2, 4, 2, 1, 1300, 16, 32}, {3, 2, 1, 70, 530, 8, 8},
+	{1, 4, 2, 30, 1100, 8, 8},
 }
 
 func TestThreadsChangeNothing(t *testing.T) {

@@ -87,7 +87,7 @@ func (w *worker) loadAll(a *Attention, b, g int) {
 	w.keys, w.values = &w.own[0], &w.own[1]
 	w.from, w.valuesAt = 0, v
 	w.keys.Reserve(a.E, a.Lk)
-	step := roundUp(64, w.keys.Width())
+	const step = 64 // a multiple of the width of any panel
 	par.For((a.Lk+step-1)/step, 2, func(lo, hi int) { w.keys.Fill(k, lo*step, min(hi*step, a.Lk)) })
 	useOrCopy(w.values, v, a.Lk, a.EV)
 }
@@ -122,5 +122,3 @@ func useOrCopy(p *simd.Panels, m simd.Mat, k, n int) {
 		p.Copy(m, k, n)
 	}
 }
-
-func roundUp(n, m int) int { return (n + m - 1) / m * m }

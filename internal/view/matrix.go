@@ -3,6 +3,7 @@ package view
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/attn-go/attn/heads"
 )
@@ -25,56 +26,45 @@ type lens struct {
 	words  bool // pieces of words are one
 }
 
-// spans returns what is seen of an axis: a token or a word each.
-func (l lens) spans(a *axis) []span {
-	all := a.words
+// units returns what an axis consists of, tokens or words, and which of them are
+// seen.
+func (l lens) units(a *axis) (all []heads.Word, seen []int) {
+	all = a.words
 	if !l.words {
-		all = make([]span, len(a.Tokens))
+		all = make([]heads.Word, len(a.Tokens))
 		for i := range all {
-			all[i] = span{i, i + 1}
+			all[i] = heads.Word{From: i, To: i + 1}
 		}
 	}
-	if !l.hide {
-		return all
-	}
-	var seen []span
-	for _, s := range all {
-		for i := s.from; i < s.to; i++ {
-			if !a.special[i] {
-				seen = append(seen, s)
-				break
-			}
+	for n, u := range all {
+		if !l.hide || slices.Contains(a.special[u.From:u.To], false) {
+			seen = append(seen, n)
 		}
 	}
-	return seen
+	return all, seen
 }
 
-// look returns the weights of a head through the lens: a word is looked at with
-// the sum of its pieces' weights, and looks with their mean (Clark et al. 2019,
-// 4.1).
+// look returns the weights of a head through the lens.
 func (l lens) look(layer *heads.Layer, h int, q, k *axis) matrix {
-	whole := matrix{len(layer.Queries), len(layer.Keys), layer.Head(h)}
+	m := matrix{len(layer.Queries), len(layer.Keys), layer.Head(h)}
 	if l == (lens{}) {
-		return whole
+		return m
 	}
-	qs, ks := l.spans(q), l.spans(k)
-	m := matrix{len(qs), len(ks), make([]float32, len(qs)*len(ks))}
-	for i, rows := range qs {
-		out := m.w[i*m.cols : (i+1)*m.cols]
-		share := 1 / float32(rows.len())
-		for r := rows.from; r < rows.to; r++ {
-			row := whole.w[r*whole.cols : (r+1)*whole.cols]
-			for j, s := range ks {
-				for _, w := range row[s.from:s.to] {
-					out[j] += share * w
-				}
-			}
+	rows, seenRows := l.units(q)
+	columns, seenColumns := l.units(k)
+	if l.words {
+		m = matrix{len(rows), len(columns), heads.MergeWords(m.w, rows, columns)}
+	}
+	out := matrix{rows: len(seenRows), cols: len(seenColumns)}
+	for _, i := range seenRows {
+		for _, j := range seenColumns {
+			out.w = append(out.w, m.w[i*m.cols+j])
 		}
 		if l.renorm {
-			normalise(out)
+			normalise(out.w[len(out.w)-out.cols:])
 		}
 	}
-	return m
+	return out
 }
 
 // normalise makes a row sum to 1, unless nothing is in it.

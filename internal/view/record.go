@@ -6,15 +6,6 @@ import (
 	"github.com/attn-go/attn/heads"
 )
 
-// words returns the ranges of tokens that are one word.
-func words(tokens, special []string) []span {
-	var all []span
-	for _, w := range heads.Words(tokens, special...) {
-		all = append(all, span{w.From, w.To})
-	}
-	return all
-}
-
 // mostWarnings is how many layers are named before the rest is only counted.
 const mostWarnings = 5
 

@@ -15,7 +15,7 @@ type axis struct {
 	Tokens  []string `json:"tokens"`
 	Special []int    `json:"special"` // places of tokens that are marks
 	Words   [][2]int `json:"words"`   // [from, to) of each word
-	words   []span
+	words   []heads.Word
 	special []bool
 }
 
@@ -77,9 +77,9 @@ func newAxis(tokens, special []string) *axis {
 			a.Special = append(a.Special, i)
 		}
 	}
-	a.words = words(tokens, special)
+	a.words = heads.Words(tokens, special...)
 	for _, s := range a.words {
-		a.Words = append(a.Words, [2]int{s.from, s.to})
+		a.Words = append(a.Words, [2]int{s.From, s.To})
 	}
 	return a
 }
