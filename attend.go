@@ -24,6 +24,10 @@ type Options struct {
 	// Dropout is the probability with which each weight is dropped on a
 	// training tape. 0 means none; in a MultiHead it means the layer's own.
 	Dropout float32
+	// Gates multiply what each head puts out, in a MultiHead before its last
+	// map: [H], or [B H] for gates of each sequence. They may need a gradient.
+	// A gate of 0 removes the head exactly. Nil means 1 for all.
+	Gates *tensor.Tensor
 	// Weights asks for Output.Weights.
 	Weights bool
 	// Observe, if not nil, is told of the weights, before dropout and without
@@ -48,7 +52,7 @@ type Output struct {
 //
 //	scores[i,j]  = softcap(Score(q_i, k_j)) + Bias[i,j]   unit: nats
 //	weights[i,:] = softmax over the keys j that query i sees
-//	out[i]       = Σ_j dropout(weights[i,j])·v_j
+//	out[i]       = gate·Σ_j dropout(weights[i,j])·v_j
 //
 // Shapes:
 //
@@ -60,8 +64,8 @@ type Output struct {
 //
 // Some scores compare q and k of different sizes E.
 //
-// Gradients flow to q, k, v, Bias and the parameters of Score, and through the
-// returned weights.
+// Gradients flow to q, k, v, Bias, Gates and the parameters of Score, and through
+// the returned weights.
 //
 // Attend panics with a *tensor.ShapeError if shapes or the mask's lengths do not
 // fit. It does not modify its arguments.
@@ -78,6 +82,7 @@ func Attend(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
 	d := checkHeads(op, q, k, v)
 	d.flat = flat
 	d.checkBias(op, o.Bias)
+	d.checkGates(op, o.Gates)
 	o.Mask.check(op, d)
 
 	score := o.Score
@@ -99,6 +104,7 @@ func Attend(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
 	if !o.Weights {
 		weights = nil
 	}
+	out = gated(t, headFirst(out), o.Gates).x
 	if flat {
 		out = tensor.Reshape(t, out, d.B, d.Lq, d.V)
 		if weights != nil {

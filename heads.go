@@ -31,7 +31,7 @@ func headLast(x *tensor.Tensor, layout Layout, at, size, count int) heads {
 	return h
 }
 
-// batches returns B of heads that lie side by side.
+// batches returns B.
 func (h heads) batches() int {
 	if h.layout == SequenceFirst {
 		return h.x.Dim(1)
@@ -39,11 +39,13 @@ func (h heads) batches() int {
 	return h.x.Dim(0)
 }
 
-// length returns L of heads that lie side by side, and 0 of none.
+// length returns L, and 0 of no heads.
 func (h heads) length() int {
 	switch {
 	case h.x == nil:
 		return 0
+	case h.x.Rank() == 4:
+		return h.x.Dim(2)
 	case h.layout == SequenceFirst:
 		return h.x.Dim(0)
 	}

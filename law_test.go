@@ -33,6 +33,7 @@ var order = []string{
 	"seq2seq",
 	"viz",
 	"internal/view",
+	"internal/pruning",
 	"cmd/attn",
 	"bench/compare", // a tool of the repository
 }

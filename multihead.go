@@ -42,8 +42,8 @@ type MultiHeadConfig struct {
 	Name string
 	// Width is D, the width of the model.
 	Width int
-	// Heads is H, the number of query heads. It divides Width unless HeadSize
-	// is given.
+	// Heads is H, the number of query heads, or NoHeads. It divides Width unless
+	// HeadSize is given.
 	Heads int
 	// KVHeads is G, the number of key and value heads, a divisor of Heads. 0
 	// means Heads.
@@ -76,8 +76,15 @@ func (c *MultiHeadConfig) validate() error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("attn: NewMultiHead: "+format, args...)
 	}
-	if c.Width <= 0 || c.Heads <= 0 {
+	if c.Width <= 0 || c.Heads <= 0 && c.Heads != NoHeads {
 		return fail("width %d and heads %d must be positive", c.Width, c.Heads)
+	}
+	c.Heads = max(c.Heads, 0)
+	if c.Heads == 0 && c.KVHeads > 0 {
+		return fail("%d key/value heads, but no heads", c.KVHeads)
+	}
+	if c.Heads == 0 && c.HeadSize == 0 {
+		c.HeadSize = c.Width // there is none, and its size is no matter
 	}
 	if c.HeadSize == 0 {
 		if c.Width%c.Heads != 0 {
@@ -106,7 +113,7 @@ func (c *MultiHeadConfig) validate() error {
 			return fail("%s %d is negative", f.name, *f.to)
 		}
 	}
-	if c.Heads%c.KVHeads != 0 {
+	if c.Heads > 0 && c.Heads%c.KVHeads != 0 {
 		return fail("%d heads are not divisible by %d key/value heads", c.Heads, c.KVHeads)
 	}
 	if !(c.Dropout >= 0 && c.Dropout < 1) {
@@ -120,10 +127,11 @@ func (c *MultiHeadConfig) validate() error {
 
 // MultiHead attends in several subspaces at once:
 //
-//	head_h = Attend(q·W_q,h, k·W_k,h, v·W_v,h)
+//	head_h = gate_h·Attend(q·W_q,h, k·W_k,h, v·W_v,h)
 //	out    = concat(head_1 … head_H)·W_out
 //
-// with a bias on each map where the configuration says so.
+// with a bias on each map where the configuration says so, and gates of 1 unless
+// Options.Gates has others.
 //
 // Source: Vaswani et al., "Attention Is All You Need", 2017, section 3.2.2.
 type MultiHead struct {
@@ -261,7 +269,7 @@ func (m *MultiHead) Params() nn.Params {
 // In layout SequenceFirst the first two axes of q, k, v and out change places.
 // Options.Mask and Options.Bias broadcast to [B H Lq Lk] in both.
 //
-// Gradients flow to the inputs, the parameters and Options.Bias.
+// Gradients flow to the inputs, the parameters, Options.Bias and Options.Gates.
 //
 // Forward panics with a *tensor.ShapeError if shapes do not fit.
 func (m *MultiHead) Forward(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
@@ -385,6 +393,9 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 	if o.Layer == "" {
 		o.Layer = c.Name
 	}
+	if c.Heads == 0 {
+		return m.without(t, queries, kv, o)
+	}
 	s, ok := o.Score.(fusable)
 	if _, own := s.(onKeys); own || !ok {
 		// The score wants to see all heads as [B H L E].
@@ -394,18 +405,35 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 	}
 	d := dims{B: queries.batches(), H: c.Heads, G: c.KVHeads, Lq: queries.length(), Lk: kv.keys.length(), V: c.ValueSize}
 	d.checkBias(opMultiHead, o.Bias)
+	d.checkGates(opMultiHead, o.Gates)
 	o.Mask.check(opMultiHead, d)
 	q, k := queries.mapped(t, s.queryMap()), kv.keys.mapped(t, s.keyMap())
 	wantHeadSize(opMultiHead, "key", k.size, q.size)
-	out := t.Make(queries.x.Dim(0), queries.x.Dim(1), c.Heads*c.ValueSize)
-	weights := fused(t, s.form(q.size), q, k, kv.values, headLast(out, queries.layout, 0, c.ValueSize, c.Heads), d, &o)
+	out := headLast(t.Make(queries.x.Dim(0), queries.x.Dim(1), c.Heads*c.ValueSize), queries.layout, 0, c.ValueSize, c.Heads)
+	weights := fused(t, s.form(q.size), q, k, kv.values, out, d, &o)
 	if o.Observe != nil {
 		o.Observe(o.Layer, weights.Detach())
 	}
 	if !o.Weights {
 		weights = nil
 	}
-	return Output{Out: m.Out.Forward(t, out), Weights: weights}
+	return Output{Out: m.Out.Forward(t, gated(t, out, o.Gates).x), Weights: weights}
+}
+
+// without is attend for a layer that has no heads.
+func (m *MultiHead) without(t *tensor.Tape, queries heads, kv KV, o Options) Output {
+	var out Output
+	if o.Weights || o.Observe != nil {
+		out.Weights = t.Make(queries.batches(), 0, queries.length(), kv.Len())
+	}
+	if o.Observe != nil {
+		o.Observe(o.Layer, out.Weights)
+	}
+	if !o.Weights {
+		out.Weights = nil
+	}
+	out.Out = m.Out.Forward(t, queries.own(t))
+	return out
 }
 
 const opMultiHead = "attn: MultiHead"

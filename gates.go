@@ -1,0 +1,88 @@
+package attn
+
+import (
+	"fmt"
+
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/tensor"
+)
+
+// gated returns heads multiplied by their gates, [H] or [B H], and with the
+// gradients of both. A gate of zero makes zeros of anything, even of what is not
+// finite: the head is not there.
+//
+//	y[b,h,l]    = gates[b,h]·x[b,h,l]
+//	dgates[b,h] = Σ_l x[b,h,l]·dy[b,h,l]
+func gated(t *tensor.Tape, x heads, gates *tensor.Tensor) heads {
+	if gates == nil {
+		return x
+	}
+	b, n, l := x.batches(), x.count, x.length()
+	own := 0 // stride from one sequence's gates to the next
+	if gates.Rank() == 2 {
+		own = n
+	}
+	y := x
+	y.x = t.Make(x.x.Shape()...)
+	factor := func(i int) *float32 { return &gates.Data()[i/n*own+i%n] }
+	row := func(data []float32, i, j int) []float32 {
+		at := x.at + i/n*x.batch + i%n*x.head + j*x.row
+		return data[at : at+x.size]
+	}
+	const grain = 1 << 14
+	pairs := max(1, grain/max(1, l*x.size)) // of sequence and head, in a piece of work
+	par.For(b*n, pairs, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			g := *factor(i)
+			for j := range l {
+				if to := row(y.x.Data(), i, j); g == 0 {
+					clear(to)
+				} else {
+					simd.Scale(to, g, row(x.x.Data(), i, j))
+				}
+			}
+		}
+	})
+	if t.Needs(x.x, gates) {
+		t.Record(y.x, func(dy []float32) {
+			dx, dgates := t.GradOf(x.x), t.GradOf(gates)
+			sums := t.Floats(b * n)
+			par.For(b*n, pairs, func(lo, hi int) {
+				for i := lo; i < hi; i++ {
+					g := *factor(i)
+					sum := float32(0)
+					for j := range l {
+						if dx != nil && g != 0 {
+							simd.Axpy(g, row(dy, i, j), row(dx, i, j))
+						}
+						if dgates != nil {
+							sum += simd.Dot(row(x.x.Data(), i, j), row(dy, i, j))
+						}
+					}
+					sums[i] = sum
+				}
+			})
+			for i := range dgates {
+				// Sequences that share a gate are added up in their order.
+				for j := i; j < len(sums); j += len(dgates) {
+					dgates[i] += sums[j]
+				}
+			}
+		})
+	}
+	return y
+}
+
+// checkGates panics unless there is a gate for each head.
+func (d dims) checkGates(op string, gates *tensor.Tensor) {
+	if gates == nil {
+		return
+	}
+	rank := gates.Rank()
+	if rank < 1 || rank > 2 || gates.Dim(rank-1) != d.H || rank == 2 && gates.Dim(0) != d.B {
+		panic(&tensor.ShapeError{
+			Op: op, Arg: "gates", Got: gates.Shape(), Want: fmt.Sprintf("[H=%d] or [B=%d H=%d]", d.H, d.B, d.H),
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package attn
+
+import (
+	"fmt"
+
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// NoHeads, as a number of heads, makes a layer that has none: its output is the
+// bias of its last map. It is what is left of a layer that has lost all of them.
+const NoHeads = -1
+
+// Keep returns a layer that has only the given heads, in ascending order, with
+// copies of their parameters: smaller maps, and the output of m with gates of 0
+// for all other heads, within rounding. Where heads share keys and values, all of
+// a group go or none. Keeping no head leaves a layer as NoHeads makes it.
+//
+// Keep returns an error if the numbers are not ascending heads of m or split a
+// group. It panics with a *tensor.ShapeError if m still waits for the widths of
+// its first batch.
+func (m *MultiHead) Keep(heads []int) (*MultiHead, error) {
+	m.wantBuilt()
+	c := m.config
+	last := -1
+	for _, h := range heads {
+		if h <= last || h >= c.Heads {
+			return nil, fmt.Errorf("attn: Keep: heads %v of layer %q, want ascending numbers below %d", heads, c.Name, c.Heads)
+		}
+		last = h
+	}
+	var groups []int // of keys and values
+	if c.Heads > 0 {
+		size := c.Heads / c.KVHeads
+		for i, h := range heads {
+			if g := h / size; i%size == 0 {
+				groups = append(groups, g)
+			} else if g != groups[len(groups)-1] {
+				return nil, fmt.Errorf("attn: Keep: heads %v of layer %q, want whole groups of %d that share keys and values", heads, c.Name, size)
+			}
+		}
+		if len(heads)%size != 0 {
+			return nil, fmt.Errorf("attn: Keep: heads %v of layer %q, want whole groups of %d that share keys and values", heads, c.Name, size)
+		}
+	}
+	c.Heads, c.KVHeads = len(heads), len(groups)
+	kept := &MultiHead{config: c, rng: m.rng}
+	kept.Q = keepRows(m.Q, heads, c.HeadSize)
+	kept.K = keepRows(m.K, groups, c.HeadSize)
+	kept.V = keepRows(m.V, groups, c.ValueSize)
+	kept.Out = keepColumns(m.Out, heads, c.ValueSize)
+	kept.joint = join(kept.Q, kept.K, kept.V)
+	return kept, nil
+}
+
+// keepRows returns the map to the given blocks of size outputs.
+func keepRows(l *nn.Linear, blocks []int, size int) *nn.Linear {
+	cut := func(x *tensor.Tensor, width int) *tensor.Tensor {
+		y := make([]float32, 0, len(blocks)*size*width)
+		for _, b := range blocks {
+			y = append(y, x.Data()[b*size*width:(b+1)*size*width]...)
+		}
+		return like(x, y, append([]int{len(blocks) * size}, x.Shape()[1:]...)...)
+	}
+	kept := &nn.Linear{Weight: cut(l.Weight, l.Weight.Dim(1))}
+	if l.Bias != nil {
+		kept.Bias = cut(l.Bias, 1)
+	}
+	return kept
+}
+
+// keepColumns returns the map from the given blocks of size inputs.
+func keepColumns(l *nn.Linear, blocks []int, size int) *nn.Linear {
+	out, in := l.Weight.Dim(0), l.Weight.Dim(1)
+	y := make([]float32, 0, out*len(blocks)*size)
+	for i := range out {
+		for _, b := range blocks {
+			y = append(y, l.Weight.Data()[i*in+b*size:i*in+(b+1)*size]...)
+		}
+	}
+	kept := &nn.Linear{Weight: like(l.Weight, y, out, len(blocks)*size)}
+	if l.Bias != nil {
+		kept.Bias = like(l.Bias, append([]float32(nil), l.Bias.Data()...), out)
+	}
+	return kept
+}
+
+// like returns a tensor that is a parameter if x is one.
+func like(x *tensor.Tensor, data []float32, shape ...int) *tensor.Tensor {
+	y := tensor.New(data, shape...)
+	if x.NeedsGrad() {
+		y = y.Param()
+	}
+	return y
+}
