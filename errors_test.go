@@ -46,6 +46,10 @@ func TestAttendErrors(t *testing.T) {
 		{"bias", good, func(a *args) { a.o.Bias = shaped(3, 5, 7) }, `attn: Attend: bias has shape \[3 5 7\], want a shape that broadcasts to \[B=2 H=6 Lq=5 Lk=7\]`},
 		{"bias, three axes", flat, func(a *args) { a.o.Bias = shaped(2, 1, 5, 7) }, `attn: Attend: bias has shape \[2 1 5 7\], want a shape that broadcasts to \[B=2 Lq=5 Lk=7\]`},
 
+		{"gates", good, func(a *args) { a.o.Gates = shaped(5) }, `attn: Attend: gates has shape \[5\], want \[H=6\] or \[B=2 H=6\]`},
+		{"gates of sequences", good, func(a *args) { a.o.Gates = shaped(3, 6) }, `attn: Attend: gates has shape \[3 6\], want \[H=6\] or \[B=2 H=6\]`},
+		{"gates, one number", good, func(a *args) { a.o.Gates = shaped() }, `attn: Attend: gates has shape \[\], want \[H=6\] or \[B=2 H=6\]`},
+
 		{"number of valid lengths", good, mask(attn.ValidLens(3, 2, 1)), `attn: Attend: mask has number of valid lengths \[3\], want one for each of B=2 sequences`},
 		{"length too long", good, mask(attn.ValidLens(3, 8)), `attn: Attend: mask has valid length \[8\], want 0 to Lk=7`},
 		{"length negative", good, mask(attn.ValidLens(3, -1)), `attn: Attend: mask has valid length \[-1\], want 0 to Lk=7`},
