@@ -86,6 +86,9 @@ func Concat(t *Tape, axis int, xs ...*Tensor) *Tensor {
 	}
 	y := t.Make(shape...)
 	outer, n, inner := split(shape, axis)
+	if outer == 0 {
+		return y // of nothing, in which no operand has a place
+	}
 	at := 0
 	for _, x := range xs {
 		w := x.shape[axis] * inner
@@ -120,6 +123,9 @@ func Slice(t *Tape, x *Tensor, axis, lo, hi int) *Tensor {
 	y := t.header(x.shape)
 	y.shape[axis] = hi - lo
 	y.data = t.Floats(size(y.shape))
+	if outer == 0 {
+		return y
+	}
 	w := (hi - lo) * inner
 	copyRows(y.data, w, x.data[lo*inner:], n*inner, outer, w)
 	if t.Needs(x) {

@@ -158,6 +158,8 @@ func TestEmptyTensors(t *testing.T) {
 		{"Linear, no rows", tensor.Linear(tape, z(0, 2).Param(), z(3, 2).Param(), z(3).Param()), []int{0, 3}, 0},
 		{"Linear, no outputs", tensor.Linear(tape, z(2, 3).Param(), z(0, 3).Param(), z(0).Param()), []int{2, 0}, 0},
 		{"Concat", tensor.Concat(tape, 0, z(0, 3).Param(), z(0, 3)), []int{0, 3}, 0},
+		{"Concat, inside of nothing", tensor.Concat(tape, 1, z(0, 3).Param(), z(0, 2).Param()), []int{0, 5}, 0},
+		{"Slice, inside of nothing", tensor.Slice(tape, z(0, 3).Param(), 1, 1, 3), []int{0, 2}, 0},
 		{"Transpose", tensor.Transpose(tape, z(2, 0, 3).Param(), 2, 1, 0), []int{3, 0, 2}, 0},
 		{"Reshape", tensor.Reshape(tape, z(2, 0).Param(), 0, 7), []int{0, 7}, 0},
 		{"Reshape, no rows found", tensor.Reshape(tape, z(0, 3).Param(), -1, 3), []int{0, 3}, 0},
