@@ -64,7 +64,7 @@ func (tr *Trainer) Resume(dir string) error {
 	switch at := c.Position; {
 	case c.Settings != tr.Settings:
 		return bad("was made with other settings: %+v, not %+v", c.Settings, tr.Settings)
-	case c.Network != tr.model.Config:
+	case !c.Network.Equal(tr.model.Config):
 		return bad("was made with another network: %+v, not %+v", c.Network, tr.model.Config)
 	case c.Data != tr.fingerprint():
 		return bad("was made with other pairs")

@@ -31,6 +31,10 @@ type Config struct {
 	// vocabularies.
 	SourceVocab int `json:"source_vocab"`
 	TargetVocab int `json:"target_vocab"`
+	// PrunedHeads are, by the name of their layer, the heads that have been taken
+	// out: ascending numbers, counted in the network that had all of them. The
+	// others keep their size, Width/Heads. See Translator.Layers for the names.
+	PrunedHeads map[string][]int `json:"pruned_heads,omitempty"`
 }
 
 // The two architectures.
@@ -75,8 +79,12 @@ func (c Config) Validate() error {
 		return fmt.Errorf("dropout %v is outside [0, 1)", c.Dropout)
 	case min(c.SourceVocab, c.TargetVocab) < specials || max(c.SourceVocab, c.TargetVocab) > maxVocabulary:
 		return fmt.Errorf("vocabularies of %d and %d entries, want %d to %d", c.SourceVocab, c.TargetVocab, specials, maxVocabulary)
-	case c.params() > maxParams:
-		return fmt.Errorf("a network of %.1e parameters, want at most %.1e", float64(c.params()), float64(maxParams))
+	}
+	if err := c.checkPruned(); err != nil {
+		return err
+	}
+	if n := c.params(); n > maxParams {
+		return fmt.Errorf("a network of %.1e parameters, want at most %.1e", float64(n), float64(maxParams))
 	}
 	return nil
 }
@@ -85,12 +93,16 @@ func (c Config) Validate() error {
 // matrices.
 func (c Config) params() int {
 	embeddings, square := (c.SourceVocab+c.TargetVocab)*c.Width, c.Width*c.Width
+	pruned := 0
+	for _, heads := range c.PrunedHeads {
+		pruned += len(heads) * 4 * square / c.Heads
+	}
 	if c.Arch == GRU {
 		// Encoder, first state and decoder of each layer; what the decoder's
 		// first layer has in addition; the last map; the heads' maps.
-		return embeddings + c.Layers*(9+2)*square/2 + c.Layers*6*square + 3*square + 3*square + 4*square
+		return embeddings + c.Layers*(9+2)*square/2 + c.Layers*6*square + 3*square + 3*square + 4*square - pruned
 	}
-	return embeddings + c.Layers*(12*square+4*c.Width*c.Hidden)
+	return embeddings + c.Layers*(12*square+4*c.Width*c.Hidden) - pruned
 }
 
 // newScore returns a fresh scoring function between vectors of size e.

@@ -56,7 +56,9 @@ func TestConfigValidate(t *testing.T) {
 // The estimate has to be near the truth, or it would refuse what is possible
 // and let pass what is not.
 func TestConfigParams(t *testing.T) {
-	for _, c := range toyConfigs() {
+	pruned := headed()[0]
+	pruned.PrunedHeads = map[string][]int{"encoder.0.self": {0, 1, 2}, "decoder.1.cross": {1, 2}, "decoder.1.self": {0, 1}}
+	for _, c := range append(toyConfigs(), pruned) {
 		c.Width = 48
 		m := newToy(t, c, toyPairs(9))
 		got, want := m.Config.params(), 0

@@ -102,13 +102,13 @@ func (m *Translator) greedy(ctx context.Context, sources [][]int, d Decoding) ([
 	for i := range sources {
 		active[i], last[i] = i, BOS
 	}
-	s := m.net.encode(nil, newBatch(sources), nil)
+	s := m.net.encode(nil, newBatch(sources), hooks{})
 	for len(active) > 0 {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		var logits *tensor.Tensor
-		logits, s = decode(m.net, nil, s, last, 1, nil)
+		logits, s = decode(m.net, nil, s, last, 1, hooks{})
 		var keep []int
 		for i, n := range active {
 			token := likeliest(row(logits, i))
@@ -149,7 +149,7 @@ func (h hypothesis) score() float64 { return h.logp * 6 / float64(5+len(h.tokens
 // beam keeps the likeliest beginnings at each step and returns the best
 // translation of one source.
 func (m *Translator) beam(ctx context.Context, src []int, d Decoding) ([]int, error) {
-	s := m.net.encode(nil, newBatch([][]int{src}), nil)
+	s := m.net.encode(nil, newBatch([][]int{src}), hooks{})
 	alive := []hypothesis{{}}
 	last := []int{BOS}
 	var best *hypothesis
@@ -159,7 +159,7 @@ func (m *Translator) beam(ctx context.Context, src []int, d Decoding) ([]int, er
 			return nil, err
 		}
 		var logits *tensor.Tensor
-		logits, s = decode(m.net, nil, s, last, 1, nil)
+		logits, s = decode(m.net, nil, s, last, 1, hooks{})
 		logp := tensor.LogSoftmax(nil, logits)
 		var next []hypothesis
 		for i, h := range alive {

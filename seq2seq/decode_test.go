@@ -78,9 +78,9 @@ func TestBeamOfOneIsGreedy(t *testing.T) {
 
 // logp returns the log probability of tokens, worked out in one go.
 func logp(m *Translator, src, tokens []int) float64 {
-	s := m.net.encode(nil, newBatch([][]int{src}), nil)
+	s := m.net.encode(nil, newBatch([][]int{src}), hooks{})
 	read := append([]int{BOS}, tokens[:len(tokens)-1]...)
-	logits, _ := decode(m.net, nil, s, read, len(read), nil)
+	logits, _ := decode(m.net, nil, s, read, len(read), hooks{})
 	p := tensor.LogSoftmax(nil, logits)
 	sum := 0.0
 	for i, token := range tokens {

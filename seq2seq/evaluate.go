@@ -57,6 +57,22 @@ func (m *Translator) Evaluate(ctx context.Context, pairs []Pair, d Decoding) (Me
 
 // Loss returns the mean cross entropy of the target tokens, in nats.
 func (m *Translator) Loss(ctx context.Context, pairs []Pair) (float64, error) {
+	t := tensor.NewTape(tensor.Infer)
+	sum, count := 0.0, 0
+	for _, batch := range m.batches(pairs) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		t.Reset()
+		logits, write := m.logits(t, batch, hooks{})
+		sum += float64(nn.CrossEntropy(t, logits, write, Pad, 0).Item()) * float64(len(write))
+		count += len(write)
+	}
+	return sum / float64(count), nil
+}
+
+// batches returns pairs as examples, in batches of similar lengths.
+func (m *Translator) batches(pairs []Pair) [][]example {
 	examples := make([]example, len(pairs))
 	for i, p := range pairs {
 		examples[i] = m.example(p)
@@ -64,20 +80,5 @@ func (m *Translator) Loss(ctx context.Context, pairs []Pair) (float64, error) {
 	slices.SortStableFunc(examples, func(a, b example) int {
 		return cmp.Or(cmp.Compare(len(a.src), len(b.src)), cmp.Compare(len(a.write), len(b.write)))
 	})
-	t := tensor.NewTape(tensor.Infer)
-	sum, count := 0.0, 0
-	for chunk := range batched(examples, func(e example) int { return max(len(e.src), len(e.write)) }) {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		t.Reset()
-		logits, write := m.logits(t, chunk)
-		targets := 0
-		for _, e := range chunk {
-			targets += len(e.write)
-		}
-		sum += float64(nn.CrossEntropy(t, logits, write, Pad, 0).Item()) * float64(targets)
-		count += targets
-	}
-	return sum / float64(count), nil
+	return slices.Collect(batched(examples, func(e example) int { return max(len(e.src), len(e.write)) }))
 }

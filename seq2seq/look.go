@@ -12,8 +12,8 @@ func (m *Translator) Look(source, target string, o heads.RecorderOptions) (*head
 	src := m.encodeSource(source)
 	read, write := m.encodeTarget(target)
 	recorder := heads.NewRecorder(o)
-	s := m.net.encode(nil, newBatch([][]int{src}), recorder.Observe)
-	m.net.read(nil, s, read, len(read), recorder.Observe)
+	watch := hooks{observe: recorder.Observe}
+	m.net.read(nil, m.net.encode(nil, newBatch([][]int{src}), watch), read, len(read), watch)
 	return recorder.Record(heads.Texts{
 		Source: source, Target: target,
 		SourceTokens: labels(m.Source, src), TargetTokens: labels(m.Target, write), ReadTokens: labels(m.Target, read),

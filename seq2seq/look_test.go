@@ -61,10 +61,11 @@ func TestLookIsWhatGreedySees(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := heads.NewRecorder(heads.RecorderOptions{Sequence: 1})
-		s := m.net.encode(nil, newBatch([][]int{m.encodeSource("ga"), m.encodeSource("abcdef")}), r.Observe)
+		watch := hooks{observe: r.Observe}
+		s := m.net.encode(nil, newBatch([][]int{m.encodeSource("ga"), m.encodeSource("abcdef")}), watch)
 		read, _ := m.encodeTarget("fedc")
 		for _, id := range read {
-			_, s = m.net.read(nil, s, []int{id, id}, 1, r.Observe)
+			_, s = m.net.read(nil, s, []int{id, id}, 1, watch)
 		}
 		texts := heads.Texts{SourceTokens: want.Layer(heads.Cross, 0).Keys, TargetTokens: want.Layer(heads.Cross, 0).Queries}
 		got, err := r.Record(texts)
@@ -95,9 +96,10 @@ func TestObserving(t *testing.T) {
 		m := newToy(t, c, toyBatch)
 		const l = 4
 		start, ids := toyState(m, toyBatch, l)
-		silent, _ := decode(m.net, nil, start, ids, l, nil)
+		silent, _ := decode(m.net, nil, start, ids, l, hooks{})
 		var last *tensor.Tensor
-		keep := func(layer string, w *tensor.Tensor) { last = w.Clone() } // the last layer's, crossing
+		// The last layer's, crossing.
+		keep := hooks{observe: func(layer string, w *tensor.Tensor) { last = w.Clone() }}
 		watched, _ := decode(m.net, nil, start, ids, l, keep)
 		tensortest.Same(t, c.name()+": logits while watched", watched.Data(), silent.Data())
 

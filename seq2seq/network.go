@@ -15,20 +15,37 @@ type network interface {
 	nn.Module
 	// encode reads a batch of sources and returns the state of a decoder that
 	// has written nothing yet.
-	encode(t *tensor.Tape, src batch, observe attn.Observer) state
+	encode(t *tensor.Tape, src batch, h hooks) state
 	// read reads l more tokens of each sequence, given in row-major order, and
 	// returns for each a vector [B l D] that tells what follows, and the state
 	// after them.
-	read(t *tensor.Tape, s state, tokens []int, l int, observe attn.Observer) (*tensor.Tensor, state)
+	read(t *tensor.Tape, s state, tokens []int, l int, h hooks) (*tensor.Tensor, state)
 	// logits turns such vectors [… D] into the logits [… TargetVocab] of the
 	// tokens that follow.
 	logits(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
+	// layers returns the attention layers in the order of Config.layers.
+	layers() []*attn.MultiHead
+}
+
+// hooks is what somebody else has to do with a run: nothing, in the zero value.
+type hooks struct {
+	observe attn.Observer
+	gates   func(layer string) *tensor.Tensor // as heads.Pass has it
+}
+
+// options returns how a layer attends.
+func (h hooks) options(layer string, mask attn.Mask) attn.Options {
+	o := attn.Options{Mask: mask, Observe: h.observe, Layer: layer}
+	if h.gates != nil {
+		o.Gates = h.gates(layer)
+	}
+	return o
 }
 
 // decode reads l more tokens of each sequence, and returns the logits
 // [B l TargetVocab] of all tokens that follow and the state after them.
-func decode(n network, t *tensor.Tape, s state, tokens []int, l int, observe attn.Observer) (*tensor.Tensor, state) {
-	x, next := n.read(t, s, tokens, l, observe)
+func decode(n network, t *tensor.Tape, s state, tokens []int, l int, h hooks) (*tensor.Tensor, state) {
+	x, next := n.read(t, s, tokens, l, h)
 	return n.logits(t, x), next
 }
 

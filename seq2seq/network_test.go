@@ -48,7 +48,7 @@ func toyLoss(m *Translator, tape *tensor.Tape, pairs []Pair) *tensor.Tensor {
 	for i, p := range pairs {
 		examples[i] = m.example(p)
 	}
-	logits, write := m.logits(tape, examples)
+	logits, write := m.logits(tape, examples, hooks{})
 	return nn.CrossEntropy(tape, logits, write, Pad, 0)
 }
 
@@ -63,7 +63,7 @@ func toyState(m *Translator, pairs []Pair, l int) (state, []int) {
 		src = append(src, e.src)
 		read = append(read, slices.Concat(e.read, make([]int, l))[:l])
 	}
-	return m.net.encode(nil, newBatch(src), nil), newBatch(read).ids
+	return m.net.encode(nil, newBatch(src), hooks{}), newBatch(read).ids
 }
 
 // column returns token i of each of n sequences of l tokens.
@@ -82,7 +82,7 @@ func TestDecodeTokenByToken(t *testing.T) {
 	for _, c := range toyConfigs() {
 		m := newToy(t, c, toyBatch)
 		start, ids := toyState(m, toyBatch, l)
-		all, _ := decode(m.net, nil, start, ids, l, nil)
+		all, _ := decode(m.net, nil, start, ids, l, hooks{})
 		want := make([]float64, all.Len())
 		for i, v := range all.Data() {
 			want[i] = float64(v)
@@ -92,7 +92,7 @@ func TestDecodeTokenByToken(t *testing.T) {
 			var parts []*tensor.Tensor
 			for _, width := range steps {
 				var logits *tensor.Tensor
-				logits, s = decode(m.net, nil, s, column(ids, n, l, at, at+width), width, nil)
+				logits, s = decode(m.net, nil, s, column(ids, n, l, at, at+width), width, hooks{})
 				parts = append(parts, logits)
 				at += width
 			}
@@ -107,20 +107,20 @@ func TestChoose(t *testing.T) {
 		m := newToy(t, c, toyBatch)
 		start, ids := toyState(m, toyBatch, l)
 		n := len(toyBatch)
-		_, s := decode(m.net, nil, start, column(ids, n, l, 0, 2), 2, nil)
+		_, s := decode(m.net, nil, start, column(ids, n, l, 0, 2), 2, hooks{})
 		next := column(ids, n, l, 2, 3)
-		want, _ := decode(m.net, nil, s, next, 1, nil)
+		want, _ := decode(m.net, nil, s, next, 1, hooks{})
 
 		choice := []int{2, 0, 0, 3} // leaves out, repeats, and changes the order
 		var chosen []int
 		for _, i := range choice {
 			chosen = append(chosen, next[i])
 		}
-		got, _ := decode(m.net, nil, s.choose(nil, choice), chosen, 1, nil)
+		got, _ := decode(m.net, nil, s.choose(nil, choice), chosen, 1, hooks{})
 		for row, i := range choice {
 			tensortest.Same(t, c.name()+": chosen sequence", slices.Clone(rowOf(got, row)), rowOf(want, i))
 		}
-		again, _ := decode(m.net, nil, s, next, 1, nil)
+		again, _ := decode(m.net, nil, s, next, 1, hooks{})
 		tensortest.Same(t, c.name()+": the state after a choice and a step from it", again.Data(), want.Data())
 	}
 }
@@ -139,13 +139,13 @@ func TestCompanyAndPadding(t *testing.T) {
 		for _, p := range toyBatch {
 			all = append(all, m.example(p))
 		}
-		together, targets := m.logits(nil, all)
+		together, targets := m.logits(nil, all, hooks{})
 		if together.Dim(0) != len(targets) {
 			t.Errorf("%s: %d vectors of logits for %d targets", c.name(), together.Dim(0), len(targets))
 		}
 		rest := together.Data()
 		for i, e := range all {
-			alone, write := m.logits(nil, []example{e})
+			alone, write := m.logits(nil, []example{e}, hooks{})
 			tensortest.Same(t, c.name()+": "+toyBatch[i].Source, rest[:alone.Len()], alone.Data())
 			if rest = rest[alone.Len():]; !slices.Equal(write, targets[:len(write)]) || !slices.Equal(write, e.write) {
 				t.Errorf("%s: targets %v of %s, alone %v, want %v", c.name(), targets, toyBatch[i].Source, write, e.write)

@@ -1,7 +1,6 @@
 package seq2seq
 
 import (
-	"fmt"
 	"math/rand/v2"
 
 	"github.com/attn-go/attn"
@@ -40,16 +39,13 @@ func newRecurrent(c Config, rng *rand.Rand) *recurrent {
 		m.decoder = append(m.decoder, nn.NewGRU(in, c.Width, rng))
 	}
 	if c.Heads > 0 {
-		m.cross = newHeads(c, crossLayer, rng)
+		m.cross = newHeads(c, decoderCross(0), rng)
 	} else {
 		m.score = c.newScore(c.Width, rng)
 	}
 	m.readout = nn.NewLinear(3*c.Width, c.Width, true, rng)
 	return m
 }
-
-// crossLayer is the name of the one attention layer of a recurrent network.
-const crossLayer = "decoder.0.cross"
 
 func (m *recurrent) Params() nn.Params {
 	parts := []nn.Named{{Name: "source", Module: m.source}, {Name: "target", Module: m.target}}
@@ -91,7 +87,7 @@ func (s *recurrentState) choose(t *tensor.Tape, sequences []int) state {
 	return n
 }
 
-func (m *recurrent) encode(t *tensor.Tape, src batch, _ attn.Observer) state {
+func (m *recurrent) encode(t *tensor.Tape, src batch, _ hooks) state {
 	b := len(src.lens)
 	x := tensor.Dropout(t, embed(t, m.source, src.ids, b, src.l), m.config.Dropout)
 	s := &recurrentState{lens: src.lens}
@@ -109,7 +105,7 @@ func (m *recurrent) encode(t *tensor.Tape, src batch, _ attn.Observer) state {
 	return s
 }
 
-func (m *recurrent) read(t *tensor.Tape, s state, tokens []int, l int, observe attn.Observer) (*tensor.Tensor, state) {
+func (m *recurrent) read(t *tensor.Tape, s state, tokens []int, l int, hooks hooks) (*tensor.Tensor, state) {
 	old := s.(*recurrentState)
 	st := *old
 	st.h = append([]*tensor.Tensor(nil), old.h...)
@@ -117,22 +113,19 @@ func (m *recurrent) read(t *tensor.Tape, s state, tokens []int, l int, observe a
 		st.score = m.keyed(t, st.source)
 	}
 	b, d := len(st.lens), m.config.Width
-	visible := attn.ValidLens(st.lens...)
+	o := hooks.options(decoderCross(0), attn.ValidLens(st.lens...))
 	var steps *stackedWeights
-	if observe != nil && l > 1 {
+	if o.Observe != nil && l > 1 {
 		// A layer that attends step by step tells of all its steps at once.
 		steps = &stackedWeights{}
+		o.Observe = steps.add
 	}
 
 	embedded := tensor.Dropout(t, embed(t, m.target, tokens, b, l), m.config.Dropout)
 	features := make([]*tensor.Tensor, 0, l)
 	for i := range l {
-		look := observe
-		if steps != nil {
-			look = steps.add
-		}
 		query := tensor.Reshape(t, st.h[len(st.h)-1], b, 1, d)
-		context := m.attend(t, query, &st, attn.Options{Mask: visible, Observe: look, Layer: crossLayer})
+		context := m.attend(t, query, &st, o)
 		x := tensor.Concat(t, 2, tensor.Slice(t, embedded, 1, i, i+1), context)
 		in := x
 		for j, unit := range m.decoder {
@@ -142,7 +135,7 @@ func (m *recurrent) read(t *tensor.Tape, s state, tokens []int, l int, observe a
 		features = append(features, tensor.Concat(t, 2, x, in))
 	}
 	if steps != nil {
-		observe(crossLayer, steps.all())
+		hooks.observe(o.Layer, steps.all())
 	}
 	out := tensor.Tanh(t, m.readout.Forward(t, tensor.Concat(t, 1, features...))) // [B l D]
 	return tensor.Dropout(t, out, m.config.Dropout), &st
@@ -150,6 +143,13 @@ func (m *recurrent) read(t *tensor.Tape, s state, tokens []int, l int, observe a
 
 func (m *recurrent) logits(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	return tensor.Linear(t, x, m.target.Weight, nil)
+}
+
+func (m *recurrent) layers() []*attn.MultiHead {
+	if m.cross == nil {
+		return nil
+	}
+	return []*attn.MultiHead{m.cross}
 }
 
 // keyed returns the score with its work on the source done. The source has one
@@ -171,10 +171,7 @@ func (m *recurrent) attend(t *tensor.Tape, query *tensor.Tensor, s *recurrentSta
 // stackedWeights gathers the weights [B H 1 Lk] of successive steps.
 type stackedWeights struct{ steps []*tensor.Tensor }
 
-func (s *stackedWeights) add(layer string, w *tensor.Tensor) {
-	if layer != crossLayer {
-		panic(fmt.Sprintf("seq2seq: weights of unknown layer %q", layer))
-	}
+func (s *stackedWeights) add(_ string, w *tensor.Tensor) {
 	s.steps = append(s.steps, w)
 }
 

@@ -10,5 +10,7 @@
 //	train.go        the training loop; checkpoint.go makes it resumable
 //	decode.go       greedy and beam search; look.go records who looked where
 //	evaluate.go     loss, perplexity, exact match and BLEU
+//	prune.go        layers that have lost some of their heads
+//	probe.go        a translator and pairs, for the measures of package heads
 //	pairs.go vocab.go bpe.go bleu.go dates.go   the text side
 package seq2seq

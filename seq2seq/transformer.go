@@ -1,7 +1,6 @@
 package seq2seq
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -42,15 +41,15 @@ func newTransformer(c Config, rng *rand.Rand) *transformer {
 	for i := range c.Layers {
 		m.encoder = append(m.encoder, &encoderLayer{
 			norm1: nn.NewLayerNorm(c.Width), norm2: nn.NewLayerNorm(c.Width),
-			self: newHeads(c, fmt.Sprintf("encoder.%d.self", i), rng),
+			self: newHeads(c, encoderSelf(i), rng),
 			ff:   nn.NewFeedForward(c.Width, c.Hidden, c.Dropout, rng),
 		})
 	}
 	for i := range c.Layers {
 		m.decoder = append(m.decoder, &decoderLayer{
 			norm1: nn.NewLayerNorm(c.Width), norm2: nn.NewLayerNorm(c.Width), norm3: nn.NewLayerNorm(c.Width),
-			self:  newHeads(c, fmt.Sprintf("decoder.%d.self", i), rng),
-			cross: newHeads(c, fmt.Sprintf("decoder.%d.cross", i), rng),
+			self:  newHeads(c, decoderSelf(i), rng),
+			cross: newHeads(c, decoderCross(i), rng),
 			ff:    nn.NewFeedForward(c.Width, c.Hidden, c.Dropout, rng),
 		})
 	}
@@ -58,12 +57,20 @@ func newTransformer(c Config, rng *rand.Rand) *transformer {
 	return m
 }
 
-// newHeads returns a multi-head layer of the network; c must be valid.
+// newHeads returns a multi-head layer of the network, with the heads that the
+// configuration leaves it; c must be valid.
 func newHeads(c Config, name string, rng *rand.Rand) *attn.MultiHead {
-	m, err := attn.NewMultiHead(attn.MultiHeadConfig{
-		Name: name, Width: c.Width, Heads: c.Heads, Bias: attn.AllProjections,
-		Score: c.newScore(c.Width/c.Heads, rng), Dropout: c.Dropout,
-	}, rng)
+	size := c.Width / c.Heads
+	config := attn.MultiHeadConfig{
+		Name: name, Width: c.Width, Heads: len(c.Kept(name)), HeadSize: size,
+		Bias: attn.AllProjections, Dropout: c.Dropout,
+	}
+	if config.Heads > 0 {
+		config.Score = c.newScore(size, rng)
+	} else {
+		config.Heads = attn.NoHeads // and nothing that a score could compare
+	}
+	m, err := attn.NewMultiHead(config, rng)
 	if err != nil {
 		panic(err) // a valid Config makes a valid MultiHeadConfig
 	}
@@ -110,13 +117,13 @@ func (s *transformerState) choose(t *tensor.Tape, sequences []int) state {
 	return n
 }
 
-func (m *transformer) encode(t *tensor.Tape, src batch, observe attn.Observer) state {
+func (m *transformer) encode(t *tensor.Tape, src batch, hooks hooks) state {
 	b := len(src.lens)
 	x := m.positioned(t, m.source, src.ids, b, src.l, 0)
-	o := attn.Options{Mask: attn.ValidLens(src.lens...), Observe: observe}
+	visible := attn.ValidLens(src.lens...)
 	for _, l := range m.encoder {
 		h := l.norm1.Forward(t, x)
-		x = m.residual(t, x, l.self.Forward(t, h, h, h, o).Out)
+		x = m.residual(t, x, l.self.Forward(t, h, h, h, hooks.options(l.self.Config().Name, visible)).Out)
 		x = m.residual(t, x, l.ff.Forward(t, l.norm2.Forward(t, x)))
 	}
 	x = m.encoderNorm.Forward(t, x)
@@ -127,18 +134,18 @@ func (m *transformer) encode(t *tensor.Tape, src batch, observe attn.Observer) s
 	return s
 }
 
-func (m *transformer) read(t *tensor.Tape, s state, tokens []int, l int, observe attn.Observer) (*tensor.Tensor, state) {
+func (m *transformer) read(t *tensor.Tape, s state, tokens []int, l int, hooks hooks) (*tensor.Tensor, state) {
 	st := s.(*transformerState)
 	next := &transformerState{lens: st.lens, cross: st.cross, read: st.read + l}
 	x := m.positioned(t, m.target, tokens, len(st.lens), l, st.read)
-	self := attn.Options{Mask: attn.Causal(), Observe: observe}
-	cross := attn.Options{Mask: attn.ValidLens(st.lens...), Observe: observe}
+	earlier, visible := attn.Causal(), attn.ValidLens(st.lens...)
 	for i, l := range m.decoder {
 		h := l.norm1.Forward(t, x)
-		y, kv := l.self.Extend(t, h, st.self[i], self)
+		y, kv := l.self.Extend(t, h, st.self[i], hooks.options(l.self.Config().Name, earlier))
 		next.self = append(next.self, kv)
 		x = m.residual(t, x, y.Out)
-		x = m.residual(t, x, l.cross.Query(t, l.norm2.Forward(t, x), st.cross[i], cross).Out)
+		z := l.cross.Query(t, l.norm2.Forward(t, x), st.cross[i], hooks.options(l.cross.Config().Name, visible))
+		x = m.residual(t, x, z.Out)
 		x = m.residual(t, x, l.ff.Forward(t, l.norm3.Forward(t, x)))
 	}
 	return m.decoderNorm.Forward(t, x), next
@@ -146,6 +153,17 @@ func (m *transformer) read(t *tensor.Tape, s state, tokens []int, l int, observe
 
 func (m *transformer) logits(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	return tensor.Linear(t, x, m.target.Weight, nil)
+}
+
+func (m *transformer) layers() []*attn.MultiHead {
+	var all []*attn.MultiHead
+	for _, l := range m.encoder {
+		all = append(all, l.self)
+	}
+	for _, l := range m.decoder {
+		all = append(all, l.self, l.cross)
+	}
+	return all
 }
 
 // residual returns x + dropout(y).

@@ -121,9 +121,14 @@ func (c Config) plausible(path string, weights map[string]*safetensors.Tensor) e
 		return err
 	}
 	err := cmp.Or(want(c.SourceVocab, c.Width, "source.weight"), want(c.TargetVocab, c.Width, "target.weight"))
+	// A layer may have few heads or none, so each has to be looked at.
+	queries := func(layer string) error {
+		return want(len(c.Kept(layer))*(c.Width/c.Heads), c.Width, "%s.q.weight", layer)
+	}
 	for i := 0; i < c.Layers && err == nil; i++ {
 		if c.Arch == Transformer {
-			err = cmp.Or(want(c.Width, c.Width, "encoder.%d.self.q.weight", i), want(c.Hidden, c.Width, "encoder.%d.ff.in.weight", i))
+			err = cmp.Or(queries(encoderSelf(i)), queries(decoderSelf(i)), queries(decoderCross(i)),
+				want(c.Hidden, c.Width, "encoder.%d.ff.in.weight", i))
 		} else {
 			err = want(3*c.Width, c.Width, "decoder.%d.weight_hh", i)
 		}
@@ -256,9 +261,16 @@ func (m *Translator) encodeTarget(text string) (read, write []int) {
 
 // logits runs the network over examples whose targets are known: teacher
 // forcing. It returns the targets of all examples, one behind the other, and for
-// each its logits, [N TargetVocab]. Nothing is computed for the padding behind a
-// text's end, for the last map is the largest of all.
-func (m *Translator) logits(t *tensor.Tape, examples []example) (*tensor.Tensor, []int) {
+// each its logits, [N TargetVocab].
+func (m *Translator) logits(t *tensor.Tape, examples []example, h hooks) (*tensor.Tensor, []int) {
+	x, write := m.vectors(t, examples, h)
+	return m.net.logits(t, x), write
+}
+
+// vectors is logits without the last map: it returns [N Width]. Nothing is
+// computed behind a text's end from here on, for the last map is the largest of
+// all.
+func (m *Translator) vectors(t *tensor.Tape, examples []example, h hooks) (*tensor.Tensor, []int) {
 	src, read := make([][]int, len(examples)), make([][]int, len(examples))
 	var targets int
 	for i, e := range examples {
@@ -266,7 +278,7 @@ func (m *Translator) logits(t *tensor.Tape, examples []example) (*tensor.Tensor,
 		targets += len(e.write)
 	}
 	in := newBatch(read)
-	x, _ := m.net.read(t, m.net.encode(t, newBatch(src), nil), in.ids, in.l, nil)
+	x, _ := m.net.read(t, m.net.encode(t, newBatch(src), h), in.ids, in.l, h)
 	x = tensor.Reshape(t, x, len(in.ids), -1)
 	at, write := make([]int, 0, targets), make([]int, 0, targets)
 	for i, e := range examples {
@@ -277,7 +289,7 @@ func (m *Translator) logits(t *tensor.Tape, examples []example) (*tensor.Tensor,
 	if targets < len(in.ids) {
 		x = tensor.Gather(t, x, at)
 	}
-	return m.net.logits(t, x), write
+	return x, write
 }
 
 // example is a pair as numbers.

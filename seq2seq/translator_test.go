@@ -26,7 +26,7 @@ func TestSaveAndLoad(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Config != m.Config {
+		if !got.Config.Equal(m.Config) {
 			t.Errorf("config %+v, want %+v", got.Config, m.Config)
 		}
 		sameParams(t, got, m)
@@ -71,6 +71,11 @@ func TestLoadRefuses(t *testing.T) {
 	c := Config{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 2, Hidden: 10}
 	m := newToy(t, c, pairs)
 	gru := newToy(t, Config{Arch: GRU, Score: "additive", Width: 12, Layers: 1}, pairs)
+	// Of a network without heads, little is in the file, however wide it is.
+	headless := newToy(t, Config{
+		Arch: Transformer, Score: "bilinear", Width: 1024, Heads: 1, Layers: 1, Hidden: 1,
+		PrunedHeads: map[string][]int{"encoder.0.self": {0}, "decoder.0.self": {0}, "decoder.0.cross": {0}},
+	}, pairs)
 
 	rewrite := func(f func(*safetensors.File)) func(*testing.T, string) {
 		return func(t *testing.T, path string) {
@@ -124,6 +129,9 @@ func TestLoadRefuses(t *testing.T) {
 		{"another score", m, configFile, editing(`"scaled"`, `"additive"`), weightsFile, `tensor "encoder.0.self.score.wq" is missing`},
 		{"a score less", gru, configFile, editing(`"additive"`, `"dot"`), weightsFile, "tensors, want"},
 		{"heads where there were none", gru, configFile, editing(`"heads": 0`, `"heads": 2`), weightsFile, "is missing"},
+		{"fewer heads than the file has", m, configFile, editing(`"target_vocab"`, `"pruned_heads": {"encoder.1.self": [1]}, "target_vocab"`), weightsFile, `tensor "encoder.1.self.q.weight" has shape [12 12], want [8 12] for this config`},
+		{"heads where there are none left", headless, configFile, editing(`"decoder.0.cross": [`, `"encoder.0.self": [`), weightsFile, `tensor "decoder.0.cross.q.weight" has shape [0 1024], want [1024 1024] for this config`},
+		{"a head pruned that never was", m, configFile, editing(`"target_vocab"`, `"pruned_heads": {"encoder.1.self": [3]}, "target_vocab"`), "", `pruned heads of layer "encoder.1.self": head 3, want 0 to 2`},
 		{"another architecture", m, configFile, editing(`"transformer"`, `"gru"`), "", "a gru has no such layers"},
 		{"vocabulary of another size", m, configFile, editing(`"source_vocab": 11`, `"source_vocab": 12`), "", "vocabularies of 12 and 11 entries, but source.json and target.json hold 11 and 11"},
 		{"vocabulary with a piece less", m, targetFile, editing(",\n    \"g\"", ""), configFile, "hold 11 and 10"},

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -186,7 +187,7 @@ func (f *recipeFlags) resume(dir string) (recipe, error) {
 	}
 	same := r
 	same.Training.Epochs = stored.Training.Epochs
-	if same != stored {
+	if !reflect.DeepEqual(same, stored) {
 		return recipe{}, usage("the run in %s was started with other settings; only --epochs may change when it is resumed", dir)
 	}
 	return r, nil

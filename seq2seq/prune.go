@@ -1,0 +1,219 @@
+package seq2seq
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// The names of attention layers.
+func encoderSelf(i int) string  { return fmt.Sprintf("encoder.%d.self", i) }
+func decoderSelf(i int) string  { return fmt.Sprintf("decoder.%d.self", i) }
+func decoderCross(i int) string { return fmt.Sprintf("decoder.%d.cross", i) }
+
+// layers returns the names of the attention layers that consist of heads: those
+// of the encoder, then self and cross of each layer of the decoder.
+func (c Config) layers() []string {
+	var names []string
+	switch {
+	case c.Heads == 0:
+	case c.Arch == GRU:
+		names = append(names, decoderCross(0)) // however many layers it has
+	default:
+		for i := range c.Layers {
+			names = append(names, encoderSelf(i))
+		}
+		for i := range c.Layers {
+			names = append(names, decoderSelf(i), decoderCross(i))
+		}
+	}
+	return names
+}
+
+// Kept returns the numbers, in the unpruned model, of the heads that a layer
+// has: of all that are not in PrunedHeads. Number h of the result is that of
+// head h of the layer. c must be valid.
+func (c Config) Kept(layer string) []int {
+	return others(c.PrunedHeads[layer], c.Heads)
+}
+
+// checkPruned returns an error unless the pruned heads are heads of the network.
+func (c Config) checkPruned() error {
+	known := c.layers()
+	for _, name := range slices.Sorted(maps.Keys(c.PrunedHeads)) {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("pruned heads of layer %.100q, want %s", name, listed(known))
+		}
+		if err := checkHeads(c.PrunedHeads[name], c.Heads); err != nil {
+			return fmt.Errorf("pruned heads of layer %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// checkHeads returns an error unless the numbers are ascending and below n.
+func checkHeads(numbers []int, n int) error {
+	for i, h := range numbers {
+		if h < 0 || h >= n {
+			return fmt.Errorf("head %d, want 0 to %d", h, n-1)
+		}
+		if i > 0 && h <= numbers[i-1] {
+			return fmt.Errorf("head %d follows %d, want ascending numbers", h, numbers[i-1])
+		}
+	}
+	return nil
+}
+
+// listed says which names there are.
+func listed(names []string) string {
+	switch {
+	case len(names) == 0:
+		return "none, for it has no heads"
+	case len(names) > 7:
+		names = []string{names[0], "…", names[len(names)-1]}
+	}
+	return "one of " + strings.Join(names, ", ")
+}
+
+// Equal reports whether two configurations are the same.
+func (c Config) Equal(d Config) bool {
+	if !maps.EqualFunc(c.PrunedHeads, d.PrunedHeads, slices.Equal) {
+		return false
+	}
+	c.PrunedHeads, d.PrunedHeads = nil, nil // there may be no map, or one of nothing
+	return reflect.DeepEqual(c, d)
+}
+
+// Layers returns the attention layers that consist of heads: those of the
+// encoder, then self and cross of each layer of the decoder. A recurrent network
+// has one, or none if its Config has no heads. The names in their configurations
+// are those of Config.PrunedHeads.
+func (m *Translator) Layers() []*attn.MultiHead { return m.net.layers() }
+
+// Keep returns a translator that has only the given heads of each layer, in
+// ascending order and counted as m.Layers has them, from 0; a layer that is not
+// in the map keeps all. The maps of the others are gone, so it is smaller and
+// faster, and its output is that of m with gates of 0 for them, within rounding. A
+// layer may lose all its heads.
+//
+// Errors: a layer that m does not have; numbers that are not ascending or no heads
+// of the layer.
+//
+// Aliasing: the vocabularies are m's, the parameters copies.
+func (m *Translator) Keep(kept map[string][]int) (*Translator, error) {
+	if err := m.checkKept(kept); err != nil {
+		return nil, fmt.Errorf("seq2seq: Keep: %w", err)
+	}
+	small := *m
+	small.Config.PrunedHeads = map[string][]int{}
+	var cut []*attn.MultiHead
+	for _, l := range m.Layers() {
+		name := l.Config().Name
+		chosen, some := kept[name]
+		if !some {
+			chosen = others(nil, l.Config().Heads)
+		}
+		k, err := l.Keep(chosen)
+		if err != nil {
+			return nil, err
+		}
+		cut = append(cut, k)
+		left, number := make([]int, len(chosen)), m.Config.Kept(name)
+		for i, h := range chosen {
+			left[i] = number[h]
+		}
+		if gone := others(left, m.Config.Heads); len(gone) > 0 {
+			small.Config.PrunedHeads[name] = gone
+		}
+	}
+	small.net = newNetwork(small.Config, rand.New(rand.NewPCG(0, 0)))
+	// What is no map of a head has the same shape in both networks.
+	copyParams(small.net, m.net)
+	for i, l := range small.Layers() {
+		copyParams(l, cut[i])
+	}
+	return &small, nil
+}
+
+// Mask returns a copy of m in which no head but the given ones is heard: the
+// columns that the layer's last map has for the others are zero. Its output is
+// that of Keep, but its parameters have the shapes and names of m's, for programs
+// that know nothing of smaller layers. What is left out of the map stays as it is.
+//
+// Errors and Aliasing are those of Keep. Training would bring the heads back.
+func (m *Translator) Mask(kept map[string][]int) (*Translator, error) {
+	if err := m.checkKept(kept); err != nil {
+		return nil, fmt.Errorf("seq2seq: Mask: %w", err)
+	}
+	masked, err := m.Keep(nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range masked.Layers() {
+		c := l.Config()
+		chosen, some := kept[c.Name]
+		if !some {
+			continue
+		}
+		for r := range c.OutWidth {
+			row := l.Out.Weight.Data()[r*c.Heads*c.ValueSize:][:c.Heads*c.ValueSize]
+			for h := range c.Heads {
+				if !slices.Contains(chosen, h) {
+					clear(row[h*c.ValueSize:][:c.ValueSize])
+				}
+			}
+		}
+	}
+	return masked, nil
+}
+
+// checkKept returns an error unless the numbers are those of heads of m.
+func (m *Translator) checkKept(kept map[string][]int) error {
+	heads := map[string]int{}
+	for _, l := range m.Layers() {
+		heads[l.Config().Name] = l.Config().Heads
+	}
+	for _, name := range slices.Sorted(maps.Keys(kept)) {
+		n, known := heads[name]
+		if !known {
+			return fmt.Errorf("layer %.100q, want %s", name, listed(m.Config.layers()))
+		}
+		if err := checkHeads(kept[name], n); err != nil {
+			return fmt.Errorf("layer %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// copyParams copies those parameters that have the same name and shape in both.
+func copyParams(to, from nn.Module) {
+	have := map[string]*tensor.Tensor{}
+	for name, p := range from.Params() {
+		have[name] = p
+	}
+	for name, p := range to.Params() {
+		if f := have[name]; slices.Equal(f.Shape(), p.Shape()) {
+			copy(p.Data(), f.Data())
+		}
+	}
+}
+
+// others returns the numbers below n that are not in an ascending list.
+func others(list []int, n int) []int {
+	rest := make([]int, 0, n-len(list))
+	for i := range n {
+		if len(list) > 0 && list[0] == i {
+			list = list[1:]
+		} else {
+			rest = append(rest, i)
+		}
+	}
+	return rest
+}

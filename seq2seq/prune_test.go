@@ -1,0 +1,332 @@
+package seq2seq
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// headed are the toy networks that have heads.
+func headed() []Config {
+	return slices.DeleteFunc(toyConfigs(), func(c Config) bool { return c.Heads == 0 })
+}
+
+// toyKept are heads of a toy: no layer keeps all that another keeps, and one loses
+// all.
+func toyKept(c Config) map[string][]int {
+	if c.Arch == GRU {
+		return map[string][]int{"decoder.0.cross": {1}}
+	}
+	return map[string][]int{"encoder.0.self": {0, 2}, "encoder.1.self": {}, "decoder.0.self": {1}, "decoder.1.cross": {2}}
+}
+
+// newShaken is newToy with no parameter, such as a bias, where it begins.
+func newShaken(tb testing.TB, c Config, pairs []Pair) *Translator {
+	tb.Helper()
+	m := newToy(tb, c, pairs)
+	rng := rand.New(rand.NewPCG(17, 19))
+	for _, p := range m.Params() {
+		for i := range p.Data() {
+			p.Data()[i] += 0.3 * float32(rng.NormFloat64())
+		}
+	}
+	return m
+}
+
+// keep returns what m.Keep returns, and ends the test if it cannot.
+func keep(tb testing.TB, m *Translator, kept map[string][]int) *Translator {
+	tb.Helper()
+	small, err := m.Keep(kept)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return small
+}
+
+// allLogits returns the logits of all targets of pairs.
+func allLogits(m *Translator, pairs []Pair, h hooks) []float32 {
+	var all []example
+	for _, p := range pairs {
+		all = append(all, m.example(p))
+	}
+	logits, _ := m.logits(nil, all, h)
+	return logits.Data()
+}
+
+func wide(x []float32) []float64 {
+	y := make([]float64, len(x))
+	for i, v := range x {
+		y[i] = float64(v)
+	}
+	return y
+}
+
+// gatesFor returns gates of 1 for some heads of each layer of m, and of 0 for the
+// rest.
+func gatesFor(m *Translator, kept map[string][]int) func(string) *tensor.Tensor {
+	all := map[string]*tensor.Tensor{}
+	for _, l := range m.Layers() {
+		name, gates := l.Config().Name, tensor.Full(1, l.Config().Heads)
+		if chosen, some := kept[name]; some {
+			clear(gates.Data())
+			for _, h := range chosen {
+				gates.Data()[h] = 1
+			}
+		}
+		all[name] = gates
+	}
+	return func(layer string) *tensor.Tensor { return all[layer] }
+}
+
+// Heads that are cut out, heads whose columns are zero and heads whose gates are
+// shut are the same heads gone.
+func TestKeepIsMaskIsGates(t *testing.T) {
+	for _, c := range headed() {
+		m := newShaken(t, c, toyBatch)
+		before := allLogits(m, toyBatch, hooks{})
+		small, kept := m, toyKept(c)
+		masked, err := m.Mask(kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		small = keep(t, m, kept)
+		want := wide(allLogits(m, toyBatch, hooks{gates: gatesFor(m, kept)}))
+		tensortest.Close(t, c.name()+": compact", allLogits(small, toyBatch, hooks{}), want, 2e-6)
+		tensortest.Close(t, c.name()+": masked", allLogits(masked, toyBatch, hooks{}), want, 2e-6)
+		if slices.Equal(wide(before), want) {
+			t.Errorf("%s: the heads make no difference", c.name())
+		}
+		for _, l := range small.Layers() {
+			n, some := len(kept[l.Config().Name]), false
+			if _, some = kept[l.Config().Name]; !some {
+				n = c.Heads
+			}
+			if l.Config().Heads != n || l.Q.Weight.Dim(0) != n*4 || l.Out.Weight.Dim(1) != n*4 {
+				t.Errorf("%s: %s has %d heads and queries %v", c.name(), l.Config().Name, l.Config().Heads, l.Q.Weight.Shape())
+			}
+		}
+		if !masked.Config.Equal(m.Config) {
+			t.Errorf("masked, %s is %+v", c.name(), masked.Config)
+		}
+		for _, copied := range []*Translator{small, masked} {
+			for _, p := range copied.Params() {
+				clear(p.Data())
+			}
+		}
+		tensortest.Same(t, c.name()+": the original, when its copies are wiped", allLogits(m, toyBatch, hooks{}), before)
+	}
+}
+
+// What is pruned twice is pruned as at once, and says so in the same numbers.
+func TestKeepComposes(t *testing.T) {
+	c := headed()[0]
+	m := newShaken(t, c, toyBatch)
+	once := keep(t, keep(t, m, map[string][]int{"encoder.0.self": {0, 2}, "decoder.1.cross": {1, 2}}),
+		map[string][]int{"encoder.0.self": {1}, "decoder.1.cross": {0, 1}, "decoder.0.self": {}})
+	at := keep(t, m, map[string][]int{"encoder.0.self": {2}, "decoder.1.cross": {1, 2}, "decoder.0.self": {}})
+	want := map[string][]int{"encoder.0.self": {0, 1}, "decoder.1.cross": {0}, "decoder.0.self": {0, 1, 2}}
+	if got := once.Config.PrunedHeads; !reflect.DeepEqual(got, want) || !once.Config.Equal(at.Config) {
+		t.Errorf("pruned are %v and %v, want %v", got, at.Config.PrunedHeads, want)
+	}
+	if got := once.Config.Kept("encoder.0.self"); !slices.Equal(got, []int{2}) {
+		t.Errorf("left is %v, want 2", got)
+	}
+	sameParams(t, once, at)
+	all := keep(t, m, nil)
+	if !all.Config.Equal(m.Config) {
+		t.Errorf("with all heads kept, it is %+v", all.Config)
+	}
+	sameParams(t, all, m)
+}
+
+func TestLayers(t *testing.T) {
+	for _, c := range toyConfigs() {
+		var names []string
+		for _, l := range newToy(t, c, toyBatch).Layers() {
+			names = append(names, l.Config().Name)
+		}
+		want := []string{"encoder.0.self", "encoder.1.self", "decoder.0.self", "decoder.0.cross", "decoder.1.self", "decoder.1.cross"}
+		if c.Arch == GRU {
+			want = want[3 : 3+min(c.Heads, 1)]
+		}
+		if !slices.Equal(names, want) || !slices.Equal(c.layers(), want) {
+			t.Errorf("%s: layers %v, or %v, want %v", c.name(), names, c.layers(), want)
+		}
+	}
+}
+
+func TestKeepRefuses(t *testing.T) {
+	m := newToy(t, headed()[0], toyBatch)
+	none := newToy(t, Config{Arch: GRU, Score: "dot", Width: 12, Layers: 1}, toyBatch)
+	for _, c := range []struct {
+		want  string
+		model *Translator
+		kept  map[string][]int
+	}{
+		{`layer "encoder.2.self", want one of encoder.0.self, `, m, map[string][]int{"encoder.2.self": {0}}},
+		{`layer "decoder.0.self": head 3, want 0 to 2`, m, map[string][]int{"decoder.0.self": {0, 3}}},
+		{`layer "decoder.0.self": head -1, want 0 to 2`, m, map[string][]int{"decoder.0.self": {-1}}},
+		{`layer "decoder.0.self": head 1 follows 1, want ascending`, m, map[string][]int{"decoder.0.self": {0, 1, 1}}},
+		{`layer "decoder.0.self": head 1, want 0 to 0`, keep(t, m, map[string][]int{"decoder.0.self": {2}}), map[string][]int{"decoder.0.self": {0, 1}}},
+		{`layer "decoder.0.cross", want none, for it has no heads`, none, map[string][]int{"decoder.0.cross": {}}},
+	} {
+		_, err := c.model.Keep(c.kept)
+		_, same := c.model.Mask(c.kept)
+		if err == nil || !strings.HasPrefix(err.Error(), "seq2seq: Keep: "+c.want) ||
+			same == nil || !strings.HasPrefix(same.Error(), "seq2seq: Mask: "+c.want) {
+			t.Errorf("errors %v and %v, want %s", err, same, c.want)
+		}
+	}
+}
+
+// A compact model is a model: it is stored, read, looked into and translates, one
+// text at a time or many, as its masked twin does.
+func TestCompactModel(t *testing.T) {
+	texts := []string{"", "abc", "gfedcba gfedcba", "e"}
+	for _, c := range headed() {
+		m, kept := newShaken(t, c, toyBatch), toyKept(c)
+		if c.Arch == GRU && c.Score == "additive" {
+			kept["decoder.0.cross"] = nil
+		}
+		masked, err := m.Mask(kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		if err := keep(t, m, kept).Save(dir); err != nil {
+			t.Fatal(err)
+		}
+		small, err := Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(small.Config, keep(t, m, kept).Config) {
+			t.Errorf("%s: loaded as %+v", c.name(), small.Config)
+		}
+		for _, d := range []Decoding{{}, {Beam: 3}} {
+			if got, want := translate(t, small, d, texts...), translate(t, masked, d, texts...); !slices.Equal(got, want) {
+				t.Errorf("%s: it writes %q, masked %q", c.name(), got, want)
+			}
+		}
+		whole, err := masked.Look("abc", "fe", heads.RecorderOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := small.Look("abc", "fe", heads.RecorderOptions{})
+		if c.Arch == GRU && len(kept["decoder.0.cross"]) == 0 {
+			if want := "heads: no layer was observed that is to be kept"; err == nil || err.Error() != want {
+				t.Errorf("%s: error %v, want %s", c.name(), err, want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		for i := range r.Layers {
+			l := &r.Layers[i]
+			for h, number := range small.Config.Kept(l.Name) {
+				seen++
+				tensortest.Close(t, c.name()+": "+l.Name, l.Head(h), wide(whole.Layer(l.Kind, l.Index).Head(number)), 1e-6)
+			}
+		}
+		want := 0
+		for _, l := range small.Layers() {
+			want += l.Config().Heads
+		}
+		if seen != want {
+			t.Errorf("%s: %d heads were seen, want %d", c.name(), seen, want)
+		}
+	}
+}
+
+func TestConfigPruned(t *testing.T) {
+	transformer, gru := headed()[0], headed()[1]
+	for _, c := range []struct {
+		want   string // in the error; empty: none
+		from   Config
+		pruned map[string][]int
+	}{
+		{"", transformer, map[string][]int{"encoder.1.self": {0, 2}, "decoder.0.cross": {0, 1, 2}, "decoder.1.self": {}}},
+		{"", gru, map[string][]int{"decoder.0.cross": {0, 1, 2}}},
+		{`pruned heads of layer "encoder.2.self", want one of`, transformer, map[string][]int{"encoder.2.self": {0}}},
+		{`pruned heads of layer "encoder.0.self", want one of decoder.0.cross`, gru, map[string][]int{"encoder.0.self": {0}}},
+		{`pruned heads of layer "decoder.0.cross", want none, for it has no heads`, toyConfigs()[1], map[string][]int{"decoder.0.cross": {0}}},
+		{`pruned heads of layer "decoder.1.self": head 3, want 0 to 2`, transformer, map[string][]int{"decoder.1.self": {3}}},
+		{`pruned heads of layer "decoder.1.self": head -1, want`, transformer, map[string][]int{"decoder.1.self": {-1}}},
+		{`pruned heads of layer "decoder.1.self": head 0 follows 1, want`, transformer, map[string][]int{"decoder.1.self": {1, 0}}},
+		{`pruned heads of layer "decoder.1.self": head 1 follows 1, want`, transformer, map[string][]int{"decoder.1.self": {1, 1}}},
+	} {
+		c.from.SourceVocab, c.from.TargetVocab, c.from.PrunedHeads = 9, 7, c.pruned
+		err := c.from.Validate()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+			t.Errorf("%v: error %v, want %q", c.pruned, err, c.want)
+		}
+		if same := c.from; c.want == "" {
+			data, err := json.Marshal(c.from)
+			if err == nil {
+				same = Config{}
+				err = json.Unmarshal(data, &same)
+			}
+			if err != nil || !same.Equal(c.from) {
+				t.Errorf("written and read again: %+v, %v", same, err)
+			}
+			same.PrunedHeads = maps.Clone(same.PrunedHeads)
+			same.PrunedHeads["decoder.0.cross"] = []int{1}
+			if same.Equal(c.from) || c.from.Equal(same) {
+				t.Error("other heads pruned, and equal all the same")
+			}
+		}
+	}
+	if wider := transformer; !wider.Equal(transformer) {
+		t.Error("a configuration differs from itself")
+	} else if wider.Width++; wider.Equal(transformer) {
+		t.Error("another width, and equal all the same")
+	}
+}
+
+// A compact model that has lost all heads of a layer trains, and a run of it that
+// is saved and resumed ends with the same bits.
+func TestCompactResumes(t *testing.T) {
+	pairs := toyPairs(20)
+	for _, c := range headed() {
+		c.Dropout = 0.2
+		kept := toyKept(c)
+		if c.Arch == GRU && c.Score == "gaussian" {
+			kept["decoder.0.cross"] = nil
+		}
+		whole := keep(t, newToy(t, c, pairs), kept)
+		before := allLogits(whole, toyBatch, hooks{})
+		dir := saved(t, keep(t, whole, nil), pairs)
+		run(t, newToyTrainer(t, whole, pairs, toySettings(2)))
+		m, err := Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr := newToyTrainer(t, m, pairs, toySettings(2))
+		if err := tr.Resume(dir); err != nil {
+			t.Fatal(err)
+		}
+		run(t, tr)
+		sameParams(t, m, whole)
+		if slices.Equal(allLogits(m, toyBatch, hooks{}), before) {
+			t.Errorf("%s: training has changed nothing", c.name())
+		}
+		if err := newToyTrainer(t, newToy(t, c, pairs), pairs, toySettings(2)).Resume(dir); err == nil || !strings.Contains(err.Error(), "another network") {
+			t.Errorf("resumed with a network of all heads: error %v", err)
+		}
+		metrics, err := m.Evaluate(context.Background(), pairs, Decoding{})
+		if err != nil || !(metrics.Loss > 0) {
+			t.Errorf("%s: evaluated to %+v, %v", c.name(), metrics, err)
+		}
+	}
+}
