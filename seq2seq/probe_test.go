@@ -1,0 +1,147 @@
+package seq2seq
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+func newProbe(tb testing.TB, m *Translator, pairs []Pair) *Probe {
+	tb.Helper()
+	p, err := NewProbe(m, pairs)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// All batches together are the loss that Translator.Loss has.
+func TestProbeLoss(t *testing.T) {
+	pairs := toyPairs(101)
+	for _, c := range headed() {
+		c.Dropout = 0.5 // in training only
+		m := newShaken(t, c, pairs)
+		p := newProbe(t, m, pairs)
+		sum, terms, examples := 0.0, 0, 0
+		for i, n := range p.Batches() {
+			out := p.Run(tensor.NewTape(tensor.Eval), i, heads.Pass{})
+			sum += float64(out.Loss.Item())
+			terms += out.Terms
+			examples += n
+			source, target := 0, 0
+			for e := range n {
+				source += out.Queries("encoder.0.self")[e]
+				target += out.Queries("decoder.0.cross")[e]
+			}
+			if target != out.Terms || source != target || len(out.Queries("decoder.0.self")) != n {
+				// The toy's texts are as long as their translations.
+				t.Errorf("%s: %d and %d queries for %d terms", c.name(), source, target, out.Terms)
+			}
+		}
+		want, err := m.Loss(context.Background(), pairs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sum / float64(terms); math.Abs(got-want) > 1e-5*want || examples != len(pairs) || slices.Max(p.Batches()) > 64 {
+			t.Errorf("%s: loss %v of %d examples in batches of %v, want %v", c.name(), got, examples, p.Batches(), want)
+		}
+	}
+}
+
+// Gates of each example reach every layer, with the gradient that a small
+// difference of the gate shows; what is observed has their shape.
+func TestProbeGates(t *testing.T) {
+	pairs := []Pair{{"abcdef", "fed"}, {"ga", "agbc"}, {"bcfa", "a"}}
+	for _, c := range headed() {
+		p := newProbe(t, newShaken(t, c, pairs), pairs)
+		gates := map[string]*tensor.Tensor{}
+		for _, l := range p.Layers() {
+			gates[l.Config().Name] = tensor.Full(1, len(pairs), c.Heads).Param()
+		}
+		seen := map[string][]int{}
+		pass := heads.Pass{
+			Gates:   func(layer string) *tensor.Tensor { return gates[layer] },
+			Observe: func(layer string, w *tensor.Tensor) { seen[layer] = slices.Clone(w.Shape()) },
+		}
+		loss := func() float64 { return float64(p.Run(nil, 0, pass).Loss.Item()) }
+		tape := tensortest.Tape(tensor.Eval)
+		out := p.Run(tape, 0, pass)
+		tape.Backward(out.Loss, nil)
+		for _, l := range p.Layers() {
+			name := l.Config().Name
+			queries := slices.Max(out.Queries(name))
+			if shape := seen[name]; len(shape) != 4 || shape[0] != 3 || shape[1] != 3 || shape[2] != queries {
+				t.Errorf("%s: weights of %s have shape %v, want [3 3 %d Lk]", c.name(), name, shape, queries)
+			}
+			for _, i := range []int{0, 4, 8} {
+				g := gates[name].Data()
+				const step = 1. / 64
+				g[i] = 1 + step
+				up := loss()
+				g[i] = 1 - step
+				slope := (up - loss()) / (2 * step)
+				g[i] = 1
+				if got := float64(gates[name].Grad().Data()[i]); math.Abs(got-slope) > 0.01+0.05*math.Abs(slope) || got == 0 {
+					t.Errorf("%s: gate %d of %s has the gradient %v, want about %v", c.name(), i, name, got, slope)
+				}
+			}
+		}
+	}
+}
+
+func TestProbeWithout(t *testing.T) {
+	c := headed()[0]
+	p := newProbe(t, newShaken(t, c, toyBatch), toyBatch)
+	gone := []heads.Head{{Layer: "decoder.0.cross", Number: 2}, {Layer: "encoder.1.self", Number: 1}, {Layer: "decoder.0.cross", Number: 0}}
+	less, err := p.Without(gone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := map[string][]int{"decoder.0.cross": {1}, "encoder.1.self": {0, 2}}
+	want := p.Run(nil, 0, heads.Pass{Gates: gatesFor(p.Translator(), kept)}).Loss.Item()
+	if got := less.Run(nil, 0, heads.Pass{}).Loss.Item(); math.Abs(float64(got-want)) > 1e-4 {
+		t.Errorf("loss %v without the heads, want %v", got, want)
+	}
+	if pruned := fmt.Sprint(less.Translator().Config.PrunedHeads); pruned != "map[decoder.0.cross:[0 2] encoder.1.self:[1]]" {
+		t.Errorf("pruned are %s", pruned)
+	}
+	var all []heads.Head
+	for _, l := range less.Layers() {
+		for h := range l.Config().Heads {
+			all = append(all, heads.Head{Layer: l.Config().Name, Number: h})
+		}
+	}
+	none, err := less.Without(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if loss := none.Run(nil, 0, heads.Pass{}).Loss.Item(); !(loss > 0) {
+		t.Errorf("loss %v without any head", loss)
+	}
+	for _, c := range []struct {
+		want string
+		err  func() error
+	}{
+		{`seq2seq: Without: layer "decoder.0.cross" has no head 1 to take away`, func() error {
+			_, err := less.Without([]heads.Head{{Layer: "decoder.0.cross", Number: 1}})
+			return err
+		}},
+		{`seq2seq: Without: layer "x" has no head 0 to take away`, func() error { _, err := p.Without([]heads.Head{{Layer: "x"}}); return err }},
+		{"seq2seq: NewProbe: no pairs", func() error { _, err := NewProbe(p.Translator(), nil); return err }},
+		{"seq2seq: NewProbe: the model has no heads", func() error { _, err := NewProbe(none.Translator(), toyBatch); return err }},
+		{"seq2seq: NewProbe: the model has no heads", func() error {
+			_, err := NewProbe(newToy(t, toyConfigs()[1], toyBatch), toyBatch)
+			return err
+		}},
+	} {
+		if err := c.err(); err == nil || err.Error() != c.want {
+			t.Errorf("error %v, want %s", err, c.want)
+		}
+	}
+}
