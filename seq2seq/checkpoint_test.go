@@ -168,7 +168,7 @@ func TestSaveAllOrNothing(t *testing.T) {
 	pairs := toyPairs(20)
 	dir := saved(t, newToy(t, Config{Arch: GRU, Score: "scaled", Width: 8, Layers: 1}, pairs), pairs)
 	before := contents(t, dir)
-	for _, name := range []string{trainingFile, weightsFile, targetFile} {
+	for _, name := range []string{trainingFile, WeightsFile, targetFile} {
 		path := filepath.Join(dir, name)
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)

@@ -142,36 +142,41 @@ func (m *Translator) Keep(kept map[string][]int) (*Translator, error) {
 	return &small, nil
 }
 
-// Mask returns a copy of m in which no head but the given ones is heard: the
-// columns that the layer's last map has for the others are zero. Its output is
-// that of Keep, but its parameters have the shapes and names of m's, for programs
-// that know nothing of smaller layers. What is left out of the map stays as it is.
-//
-// Errors and Aliasing are those of Keep. Training would bring the heads back.
-func (m *Translator) Mask(kept map[string][]int) (*Translator, error) {
-	if err := m.checkKept(kept); err != nil {
-		return nil, fmt.Errorf("seq2seq: Mask: %w", err)
-	}
-	masked, err := m.Keep(nil)
-	if err != nil {
-		return nil, err
-	}
-	for _, l := range masked.Layers() {
-		c := l.Config()
-		chosen, some := kept[c.Name]
-		if !some {
-			continue
+// Expand returns a copy of m in the shapes that it had before any of its heads went,
+// for programs that know nothing of smaller layers: all that belongs to these heads
+// is zero. Its output is that of m, within rounding. Training would bring the heads
+// back.
+func (m *Translator) Expand() *Translator {
+	whole := *m
+	whole.Config.PrunedHeads = nil
+	whole.net = newNetwork(whole.Config, rand.New(rand.NewPCG(0, 0)))
+	copyParams(whole.net, m.net)
+	layers := whole.Layers()
+	for i, small := range m.Layers() {
+		c, large := small.Config(), layers[i]
+		kept := m.Config.Kept(c.Name)
+		for _, maps := range [][2]*nn.Linear{{small.Q, large.Q}, {small.K, large.K}, {small.V, large.V}} {
+			from, to := maps[0], maps[1]
+			spreadBlocks(to.Weight, from.Weight, kept, c.HeadSize*from.Weight.Dim(1))
+			spreadBlocks(to.Bias, from.Bias, kept, c.HeadSize)
 		}
-		for r := range c.OutWidth {
-			row := l.Out.Weight.Data()[r*c.Heads*c.ValueSize:][:c.Heads*c.ValueSize]
-			for h := range c.Heads {
-				if !slices.Contains(chosen, h) {
-					clear(row[h*c.ValueSize:][:c.ValueSize])
-				}
-			}
+		spreadBlocks(large.Out.Weight, small.Out.Weight, kept, c.ValueSize)
+	}
+	return &whole
+}
+
+// spreadBlocks puts the blocks of from, of so many elements each, to the given
+// places of to, and zero to the others. Rows of several blocks, in which the last
+// map has the heads, repeat the places.
+func spreadBlocks(to, from *tensor.Tensor, places []int, size int) {
+	clear(to.Data())
+	rows := from.Len() / max(1, len(places)*size)
+	for r := range rows {
+		row := to.Data()[r*to.Len()/rows:]
+		for i, at := range places {
+			copy(row[at*size:(at+1)*size], from.Data()[(r*len(places)+i)*size:])
 		}
 	}
-	return masked, nil
 }
 
 // checkKept returns an error unless the numbers are those of heads of m.
@@ -199,7 +204,7 @@ func copyParams(to, from nn.Module) {
 		have[name] = p
 	}
 	for name, p := range to.Params() {
-		if f := have[name]; slices.Equal(f.Shape(), p.Shape()) {
+		if f := have[name]; f != nil && slices.Equal(f.Shape(), p.Shape()) {
 			copy(p.Data(), f.Data())
 		}
 	}

@@ -87,18 +87,15 @@ func gatesFor(m *Translator, kept map[string][]int) func(string) *tensor.Tensor 
 	return func(layer string) *tensor.Tensor { return all[layer] }
 }
 
-// Heads that are cut out, heads whose columns are zero and heads whose gates are
-// shut are the same heads gone.
-func TestKeepIsMaskIsGates(t *testing.T) {
+// Heads that are cut out, heads that are zero and heads whose gates are shut are
+// the same heads gone.
+func TestKeepIsExpandIsGates(t *testing.T) {
 	for _, c := range headed() {
 		m := newShaken(t, c, toyBatch)
 		before := allLogits(m, toyBatch, hooks{})
 		small, kept := m, toyKept(c)
-		masked, err := m.Mask(kept)
-		if err != nil {
-			t.Fatal(err)
-		}
 		small = keep(t, m, kept)
+		masked := small.Expand()
 		want := wide(allLogits(m, toyBatch, hooks{gates: gatesFor(m, kept)}))
 		tensortest.Close(t, c.name()+": compact", allLogits(small, toyBatch, hooks{}), want, 2e-6)
 		tensortest.Close(t, c.name()+": masked", allLogits(masked, toyBatch, hooks{}), want, 2e-6)
@@ -180,10 +177,8 @@ func TestKeepRefuses(t *testing.T) {
 		{`layer "decoder.0.cross", want none, for it has no heads`, none, map[string][]int{"decoder.0.cross": {}}},
 	} {
 		_, err := c.model.Keep(c.kept)
-		_, same := c.model.Mask(c.kept)
-		if err == nil || !strings.HasPrefix(err.Error(), "seq2seq: Keep: "+c.want) ||
-			same == nil || !strings.HasPrefix(same.Error(), "seq2seq: Mask: "+c.want) {
-			t.Errorf("errors %v and %v, want %s", err, same, c.want)
+		if err == nil || !strings.HasPrefix(err.Error(), "seq2seq: Keep: "+c.want) {
+			t.Errorf("error %v, want %s", err, c.want)
 		}
 	}
 }
@@ -197,10 +192,7 @@ func TestCompactModel(t *testing.T) {
 		if c.Arch == GRU && c.Score == "additive" {
 			kept["decoder.0.cross"] = nil
 		}
-		masked, err := m.Mask(kept)
-		if err != nil {
-			t.Fatal(err)
-		}
+		masked := keep(t, m, kept).Expand()
 		dir := t.TempDir()
 		if err := keep(t, m, kept).Save(dir); err != nil {
 			t.Fatal(err)

@@ -42,10 +42,12 @@ func (m *Translator) Params() nn.Params { return m.net.Params() }
 
 // The files of a model directory.
 const (
-	configFile  = "config.json"
-	sourceFile  = "source.json" // vocabularies
-	targetFile  = "target.json"
-	weightsFile = "model.safetensors"
+	configFile = "config.json"
+	sourceFile = "source.json" // vocabularies
+	targetFile = "target.json"
+
+	// WeightsFile holds the parameters.
+	WeightsFile = "model.safetensors"
 )
 
 // Save writes the translator to a directory, which it makes if need be. The
@@ -64,7 +66,7 @@ func (m *Translator) files(dir string) []atomicfile.File {
 		jsonFile(filepath.Join(dir, configFile), m.Config),
 		jsonFile(filepath.Join(dir, sourceFile), m.Source),
 		jsonFile(filepath.Join(dir, targetFile), m.Target),
-		{Path: filepath.Join(dir, weightsFile), Write: weights.Write},
+		{Path: filepath.Join(dir, WeightsFile), Write: weights.Write},
 	}
 }
 
@@ -93,7 +95,7 @@ func Load(dir string) (*Translator, error) {
 		return nil, bad("vocabularies of %d and %d entries, but %s and %s hold %d and %d",
 			c.SourceVocab, c.TargetVocab, sourceFile, targetFile, source.Len(), target.Len())
 	}
-	path := filepath.Join(dir, weightsFile)
+	path := filepath.Join(dir, WeightsFile)
 	weights, err := readTensors(path)
 	if err != nil {
 		return nil, err

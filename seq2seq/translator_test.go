@@ -115,29 +115,29 @@ func TestLoadRefuses(t *testing.T) {
 		{"no config", m, configFile, remove, "", "no such file"},
 		{"no vocabulary", m, sourceFile, remove, "", "no such file"},
 		{"no vocabulary of the target", m, targetFile, remove, "", "no such file"},
-		{"no weights", m, weightsFile, remove, "", "no such file"},
+		{"no weights", m, WeightsFile, remove, "", "no such file"},
 		{"empty config", m, configFile, content(""), "", "EOF"},
 		{"config of nothing", m, configFile, content("null"), "", `arch ""`},
 		{"config with a field too many", m, configFile, editing(`"width"`, `"depth": 3, "width"`), "", `unknown field "depth"`},
 		{"config twice", m, configFile, editing("}", "}{}"), "", "something follows the JSON value"},
 		{"width not divisible", m, configFile, editing(`"heads": 3`, `"heads": 5`), "", "width 12 is not divisible by 5 heads"},
 		{"absurd width", m, configFile, editing(`"width": 12`, `"width": 3000000000`), "", "width 3000000000, want"},
-		{"large width", m, configFile, editing(`"width": 12`, `"width": 6000`), weightsFile, `tensor "source.weight" has shape [11 12], want [11 6000] for this config`},
-		{"absurd hidden layer", m, configFile, editing(`"hidden": 10`, `"hidden": 1000000`), weightsFile, "want [1000000 12] for this config"},
-		{"absurd number of layers", m, configFile, editing(`"layers": 2`, `"layers": 1000`), weightsFile, `tensor "encoder.2.self.q.weight" is missing`},
-		{"absurd recurrent layers", gru, configFile, editing(`"layers": 1`, `"layers": 1000`), weightsFile, `tensor "decoder.1.weight_hh" is missing`},
-		{"another score", m, configFile, editing(`"scaled"`, `"additive"`), weightsFile, `tensor "encoder.0.self.score.wq" is missing`},
-		{"a score less", gru, configFile, editing(`"additive"`, `"dot"`), weightsFile, "tensors, want"},
-		{"heads where there were none", gru, configFile, editing(`"heads": 0`, `"heads": 2`), weightsFile, "is missing"},
-		{"fewer heads than the file has", m, configFile, editing(`"target_vocab"`, `"pruned_heads": {"encoder.1.self": [1]}, "target_vocab"`), weightsFile, `tensor "encoder.1.self.q.weight" has shape [12 12], want [8 12] for this config`},
-		{"heads where there are none left", headless, configFile, editing(`"decoder.0.cross": [`, `"encoder.0.self": [`), weightsFile, `tensor "decoder.0.cross.q.weight" has shape [0 1024], want [1024 1024] for this config`},
+		{"large width", m, configFile, editing(`"width": 12`, `"width": 6000`), WeightsFile, `tensor "source.weight" has shape [11 12], want [11 6000] for this config`},
+		{"absurd hidden layer", m, configFile, editing(`"hidden": 10`, `"hidden": 1000000`), WeightsFile, "want [1000000 12] for this config"},
+		{"absurd number of layers", m, configFile, editing(`"layers": 2`, `"layers": 1000`), WeightsFile, `tensor "encoder.2.self.q.weight" is missing`},
+		{"absurd recurrent layers", gru, configFile, editing(`"layers": 1`, `"layers": 1000`), WeightsFile, `tensor "decoder.1.weight_hh" is missing`},
+		{"another score", m, configFile, editing(`"scaled"`, `"additive"`), WeightsFile, `tensor "encoder.0.self.score.wq" is missing`},
+		{"a score less", gru, configFile, editing(`"additive"`, `"dot"`), WeightsFile, "tensors, want"},
+		{"heads where there were none", gru, configFile, editing(`"heads": 0`, `"heads": 2`), WeightsFile, "is missing"},
+		{"fewer heads than the file has", m, configFile, editing(`"target_vocab"`, `"pruned_heads": {"encoder.1.self": [1]}, "target_vocab"`), WeightsFile, `tensor "encoder.1.self.q.weight" has shape [12 12], want [8 12] for this config`},
+		{"heads where there are none left", headless, configFile, editing(`"decoder.0.cross": [`, `"encoder.0.self": [`), WeightsFile, `tensor "decoder.0.cross.q.weight" has shape [0 1024], want [1024 1024] for this config`},
 		{"a head pruned that never was", m, configFile, editing(`"target_vocab"`, `"pruned_heads": {"encoder.1.self": [3]}, "target_vocab"`), "", `pruned heads of layer "encoder.1.self": head 3, want 0 to 2`},
 		{"another architecture", m, configFile, editing(`"transformer"`, `"gru"`), "", "a gru has no such layers"},
 		{"vocabulary of another size", m, configFile, editing(`"source_vocab": 11`, `"source_vocab": 12`), "", "vocabularies of 12 and 11 entries, but source.json and target.json hold 11 and 11"},
 		{"vocabulary with a piece less", m, targetFile, editing(",\n    \"g\"", ""), configFile, "hold 11 and 10"},
 		{"vocabulary that is none", m, sourceFile, content("[1, 2]"), "", "vocabulary"},
 		{"vocabulary of nothing", m, sourceFile, content("null"), "", `unknown units ""`},
-		{"truncated weights", m, weightsFile, func(t *testing.T, path string) {
+		{"truncated weights", m, WeightsFile, func(t *testing.T, path string) {
 			info, err := os.Stat(path)
 			if err != nil {
 				t.Fatal(err)
@@ -146,14 +146,14 @@ func TestLoadRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "", "bytes of data, want"},
-		{"weights of one byte", m, weightsFile, content("x"), "", "file has 1 bytes"},
-		{"weights that are a zip", m, weightsFile, content("PK\x03\x04 and so on"), "", "zip archive"},
-		{"a shape that does not fit", m, weightsFile, editing(`"shape":[10,12]`, `"shape":[12,10]`), "", `"encoder.0.ff.in.weight" has shape [12 10], want [10 12]`},
-		{"a tensor missing", m, weightsFile, rewrite(func(f *safetensors.File) { f.Tensors = f.Tensors[:len(f.Tensors)-1] }), "", `tensor "decoder.norm.bias" is missing`},
-		{"a tensor too many", m, weightsFile, rewrite(func(f *safetensors.File) {
+		{"weights of one byte", m, WeightsFile, content("x"), "", "file has 1 bytes"},
+		{"weights that are a zip", m, WeightsFile, content("PK\x03\x04 and so on"), "", "zip archive"},
+		{"a shape that does not fit", m, WeightsFile, editing(`"shape":[10,12]`, `"shape":[12,10]`), "", `"encoder.0.ff.in.weight" has shape [12 10], want [10 12]`},
+		{"a tensor missing", m, WeightsFile, rewrite(func(f *safetensors.File) { f.Tensors = f.Tensors[:len(f.Tensors)-1] }), "", `tensor "decoder.norm.bias" is missing`},
+		{"a tensor too many", m, WeightsFile, rewrite(func(f *safetensors.File) {
 			f.Tensors = append(f.Tensors, safetensors.FromFloat32s("extra", []int{1}, []float32{0}))
 		}), "", "tensors, want"},
-		{"a tensor of integers", m, weightsFile, rewrite(func(f *safetensors.File) {
+		{"a tensor of integers", m, WeightsFile, rewrite(func(f *safetensors.File) {
 			t := f.Lookup("decoder.norm.bias")
 			*t = safetensors.Tensor{Name: t.Name, DType: safetensors.I32, Shape: t.Shape, Data: t.Data}
 		}), "", `tensor "decoder.norm.bias": dtype is I32`},
