@@ -70,8 +70,8 @@ type Pruned[S any] struct {
 // not the heads that should be left; and those of Importance and of the functions.
 //
 // Source: Michel et al., "Are Sixteen Heads Really Better than One?", 2019,
-// section 4, https://arxiv.org/abs/1905.10650, which measures once and does not
-// train.
+// section 4, https://arxiv.org/abs/1905.10650. Training between steps as in
+// Molchanov et al., 2017, section 2.
 func Prune[S Prunable[S]](ctx context.Context, s S, o PruneOptions[S]) (Pruned[S], error) {
 	p := &pruning[S]{options: o, pruned: Pruned[S]{Subject: s}, left: map[string][]int{}}
 	if err := p.begin(); err != nil {
