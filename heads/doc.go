@@ -1,5 +1,6 @@
 // Package heads looks at what the heads of attention layers look at: it records
-// weights while a model runs, keeps them in files, and measures them.
+// weights while a model runs, keeps them in files, and measures them. And it tells
+// which heads a model needs (Importance), and takes away the others (Prune).
 //
 // # Conventions
 //

@@ -42,7 +42,7 @@ type Outcome struct {
 	// predicted.
 	Terms int
 	// Queries returns for each example how many of a layer's queries are no
-	// padding.
+	// padding; they come first. Nil means all.
 	Queries func(layer string) []int
 }
 

@@ -1,6 +1,8 @@
 package tensor
 
 import (
+	"slices"
+
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
 )
@@ -26,6 +28,7 @@ type Tape struct {
 	seed  uint64
 	draws uint64 // random streams handed out since Seed
 	steps []step
+	only  []*Tensor // the leaves that gradients flow to; nil means every parameter
 
 	floats  arena[float32]
 	ints    arena[int]
@@ -51,6 +54,33 @@ func (t *Tape) Seed(seed uint64) {
 	if t != nil {
 		t.seed, t.draws = seed, 0
 	}
+}
+
+// Only makes gradients flow to the given leaves, each marked by Param, and to no
+// other parameter: what depends on none of them is not recorded, and backward
+// passes leave the gradients of other parameters as they are. It holds for the
+// operations that follow, until it is called again; without leaves, gradients
+// flow to every parameter, as on a new tape.
+//
+// Aliasing: the tape keeps the list.
+func (t *Tape) Only(leaves ...*Tensor) {
+	if t != nil {
+		t.only = leaves
+	}
+}
+
+// reaches reports whether a gradient flows to x on this tape.
+func (t *Tape) reaches(x *Tensor) bool {
+	if x == nil || !x.needs {
+		return false
+	}
+	if t == nil || t.only == nil {
+		return true
+	}
+	for x.base != nil {
+		x = x.base // its gradient is where that of a view is
+	}
+	return x.home != nil || slices.Contains(t.only, x)
 }
 
 // Reset forgets every recorded operation and takes back the memory of every
@@ -123,7 +153,7 @@ func (t *Tape) Needs(operands ...*Tensor) bool {
 		return false
 	}
 	for _, x := range operands {
-		if x != nil && x.needs {
+		if t.reaches(x) {
 			return true
 		}
 	}
@@ -174,7 +204,7 @@ func zeroAll(x []float32) {
 // fresh says that they are, and dx then holds anything. To clear it and add
 // would be two more passes through memory.
 func (t *Tape) gradOf(x *Tensor) (dx []float32, fresh bool) {
-	if x == nil || !x.needs {
+	if !t.reaches(x) {
 		return nil, false
 	}
 	if x.base != nil {

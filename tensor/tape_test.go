@@ -136,6 +136,42 @@ func TestModes(t *testing.T) {
 	}
 }
 
+// What Only names gets the bits that it would get without, everything else keeps
+// the gradient that it had, and what lies below is not recorded.
+func TestOnly(t *testing.T) {
+	n := newNetwork()
+	tape := tensor.NewTape(tensor.Eval)
+	tape.Backward(n.loss(tape, 0), nil)
+	want := n.w2.Grad().Clone().Data()
+	rest := []*tensor.Tensor{n.w1, n.b1, n.gain, n.shift}
+	var before [][]float32
+	for _, p := range rest {
+		before = append(before, p.Grad().Clone().Data())
+	}
+	n.w2.ZeroGrad()
+
+	tape.Reset()
+	tape.Only(n.w2)
+	if tape.Needs(n.w1, n.b1.Rows(1, 2), tensor.Reshape(tape, n.w1, -1)) || !tape.Needs(n.w2.Rows(1, 3)) || tape.GradOf(n.w1) != nil {
+		t.Error("gradients flow to others, or not to the leaf")
+	}
+	if tensor.Linear(tape, n.x, n.w1, n.b1).NeedsGrad() {
+		t.Error("what does not depend on the leaf was recorded")
+	}
+	tape.Backward(n.loss(tape, 0), nil)
+	tensortest.Same(t, "gradient of the leaf", n.w2.Grad().Data(), want)
+	for i, p := range rest {
+		tensortest.Same(t, "gradient of another", p.Grad().Data(), before[i])
+	}
+
+	tape.Reset()
+	tape.Only()
+	if !tape.Needs(n.w1) {
+		t.Error("Only without leaves still keeps gradients from others")
+	}
+	(*tensor.Tape)(nil).Only(n.w2)
+}
+
 func TestNilTape(t *testing.T) {
 	var tape *tensor.Tape
 	x := tensor.Full(2, 3).Param()

@@ -1,0 +1,262 @@
+package heads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// ImportanceOptions says what Importance measures. The zero value is every method.
+type ImportanceOptions struct {
+	// Methods are those to measure with. Empty means all.
+	Methods []Method
+	// Normalize divides the scores of Gradient, Taylor and Fisher by their L2
+	// norm over the heads of a layer, so that each layer has heads of all ranks;
+	// they have no unit then. A layer of zeros stays.
+	//
+	// Source: Michel et al., 2019, section 4.1.
+	Normalize bool
+	// Seed is that of Random.
+	Seed uint64
+	// Progress, if not nil, is told after each batch how many have been run, and
+	// of how many: all passes together.
+	Progress func(done, all int)
+}
+
+// Scores are the importance of all heads by one method.
+type Scores struct {
+	Method Method
+	// Values are by a layer's name and a head's number. NaN is what was not
+	// measured, and what would not be finite.
+	Values map[string][]float64
+	// Passes is how often the data were gone through: 1 forward, 2 backward.
+	Passes float64
+	// Time is that of what was run for it; methods that share a pass have the
+	// same.
+	Time time.Duration
+}
+
+// Flat returns the scores of all heads of the layers, in their order; NaN where
+// there is none.
+func (s Scores) Flat(layers []*attn.MultiHead) []float64 {
+	var all []float64
+	for _, l := range layers {
+		c := l.Config()
+		for h := range c.Heads {
+			all = append(all, s.of(c.Name, h))
+		}
+	}
+	return all
+}
+
+// of returns the score of a head, NaN if there is none.
+func (s Scores) of(layer string, head int) float64 {
+	if values := s.Values[layer]; head < len(values) {
+		return values[head]
+	}
+	return math.NaN()
+}
+
+// Importance measures how important each head is, by each of the methods, in
+// their order. The formulas stand with the methods.
+//
+// It changes neither the subject nor the gradients of its parameters. Methods that
+// cost less run first: if ctx ends, the scores of those that were done come back
+// together with ctx.Err(), NaN for the others; of LeaveOneOut, those of the heads
+// that were done.
+//
+// Errors: an unknown method; no layers, or several of one name; data without
+// terms; a layer that was run without its gates, or without an observer. It panics
+// as Run does.
+func Importance(ctx context.Context, s Subject, o ImportanceOptions) ([]Scores, error) {
+	methods := o.Methods
+	if len(methods) == 0 {
+		methods = Methods()
+	}
+	r := &ranking{subject: s, layers: s.Layers(), batches: s.Batches(), options: o, scores: map[Method]*Scores{}}
+	if err := checkLayers("Importance", r.layers); err != nil {
+		return nil, err
+	}
+	for _, m := range methods {
+		if int(m) >= len(methodNames) {
+			return nil, fmt.Errorf("heads: Importance: no method %d", uint8(m))
+		}
+		r.scores[m] = &Scores{Method: m, Values: r.values()}
+	}
+	err := r.run(ctx)
+	if err != nil && err != ctx.Err() {
+		return nil, err
+	}
+	list := make([]Scores, len(methods))
+	for i, m := range methods {
+		list[i] = *r.scores[m]
+		list[i].Passes /= max(1, float64(len(r.batches)))
+	}
+	return list, err
+}
+
+// checkLayers returns an error unless there are layers and their names differ.
+func checkLayers(op string, layers []*attn.MultiHead) error {
+	if len(layers) == 0 {
+		return fmt.Errorf("heads: %s: the model has no attention layers", op)
+	}
+	seen := map[string]bool{}
+	for _, l := range layers {
+		name := l.Config().Name
+		if seen[name] {
+			return fmt.Errorf("heads: %s: two layers are named %.100q", op, name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+// ranking is what goes on in Importance.
+type ranking struct {
+	subject   Subject
+	layers    []*attn.MultiHead
+	batches   []int // examples of each
+	options   ImportanceOptions
+	scores    map[Method]*Scores // of the methods that were asked for
+	done, all int                // batches
+}
+
+// heads returns the number of heads of all layers.
+func (r *ranking) heads() int {
+	n := 0
+	for _, l := range r.layers {
+		n += l.Config().Heads
+	}
+	return n
+}
+
+// values returns a score of NaN for each head.
+func (r *ranking) values() map[string][]float64 {
+	values := map[string][]float64{}
+	for _, l := range r.layers {
+		c := l.Config()
+		values[c.Name] = slices.Repeat([]float64{math.NaN()}, c.Heads)
+	}
+	return values
+}
+
+// run measures by all methods, from the cheapest to the dearest.
+func (r *ranking) run(ctx context.Context) error {
+	r.weightNorm()
+	r.random()
+	var passes []func(context.Context) error
+	plan := func(pass func(context.Context) error, times int, methods ...Method) {
+		if slices.ContainsFunc(methods, r.wants) {
+			passes, r.all = append(passes, pass), r.all+times*len(r.batches)
+		}
+	}
+	plan(r.confidence, 1, Confidence)
+	plan(r.gradients, 1, Gradient, Taylor, Fisher)
+	plan(r.leaveOneOut, r.heads()+1, LeaveOneOut)
+	if len(passes) == 0 || r.heads() == 0 {
+		return nil
+	}
+	if len(r.batches) == 0 {
+		return errNoTerms
+	}
+	for _, pass := range passes {
+		if err := pass(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var errNoTerms = errors.New("heads: Importance: the data have no terms of a loss")
+
+// wants reports whether a method was asked for.
+func (r *ranking) wants(m Method) bool { return r.scores[m] != nil }
+
+// wantAll returns an error unless all layers that have heads are in the set.
+func (r *ranking) wantAll(set map[string]bool, otherwise string) error {
+	for _, l := range r.layers {
+		if c := l.Config(); c.Heads > 0 && !set[c.Name] {
+			return fmt.Errorf("heads: Importance: layer %.100q %s", c.Name, otherwise)
+		}
+	}
+	return nil
+}
+
+// batch runs batch i on an empty tape, unless ctx has ended.
+func (r *ranking) batch(ctx context.Context, t *tensor.Tape, i int, p Pass) (Outcome, error) {
+	if err := ctx.Err(); err != nil {
+		return Outcome{}, err
+	}
+	t.Reset()
+	return r.subject.Run(t, i, p), nil
+}
+
+// ran notes that a batch is done, which has cost so many forward runs.
+func (r *ranking) ran(start time.Time, cost float64, methods ...Method) {
+	r.spent(start, cost, methods...)
+	r.done++
+	if r.options.Progress != nil {
+		r.options.Progress(r.done, r.all)
+	}
+}
+
+// spent adds to what methods have cost, in runs of a batch.
+func (r *ranking) spent(start time.Time, runs float64, methods ...Method) {
+	took := time.Since(start)
+	for _, m := range methods {
+		if s := r.scores[m]; s != nil {
+			s.Passes += runs
+			s.Time += took
+		}
+	}
+}
+
+// set is the score of a head by a method, if that was asked for.
+func (r *ranking) set(m Method, layer string, head int, score float64) {
+	if s := r.scores[m]; s != nil {
+		if math.IsInf(score, 0) {
+			score = math.NaN()
+		}
+		s.Values[layer][head] = score
+	}
+}
+
+func (r *ranking) weightNorm() {
+	if !r.wants(WeightNorm) {
+		return
+	}
+	start := time.Now()
+	for _, l := range r.layers {
+		c := l.Config()
+		w, width := l.Out.Weight.Data(), c.Heads*c.ValueSize
+		for h := range c.Heads {
+			sum := 0.
+			for i := range c.OutWidth {
+				for _, v := range w[i*width+h*c.ValueSize:][:c.ValueSize] {
+					sum += float64(v) * float64(v)
+				}
+			}
+			r.set(WeightNorm, c.Name, h, math.Sqrt(sum))
+		}
+	}
+	r.spent(start, 0, WeightNorm)
+}
+
+func (r *ranking) random() {
+	start := time.Now()
+	rng := rand.New(rand.NewPCG(r.options.Seed, 0))
+	for _, l := range r.layers {
+		c := l.Config()
+		for h := range c.Heads {
+			r.set(Random, c.Name, h, rng.Float64())
+		}
+	}
+	r.spent(start, 0, Random)
+}

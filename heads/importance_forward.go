@@ -1,0 +1,131 @@
+package heads
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// leaveOneOut measures by LeaveOneOut, one head after the other.
+func (r *ranking) leaveOneOut(ctx context.Context) error {
+	tape := tensor.NewTape(tensor.Infer)
+	whole, terms, err := r.loss(ctx, tape, "", nil)
+	switch {
+	case err != nil:
+		return err
+	case terms <= 0:
+		return errNoTerms
+	}
+	for _, l := range r.layers {
+		c := l.Config()
+		for h := range c.Heads {
+			gates := tensor.Full(1, c.Heads)
+			gates.Data()[h] = 0
+			without, _, err := r.loss(ctx, tape, c.Name, gates)
+			if err != nil {
+				return err
+			}
+			r.set(LeaveOneOut, c.Name, h, (without-whole)/float64(terms))
+		}
+	}
+	return nil
+}
+
+// loss returns the loss on all data and its terms, with gates in one layer.
+func (r *ranking) loss(ctx context.Context, t *tensor.Tape, gated string, gates *tensor.Tensor) (loss float64, terms int, err error) {
+	asked := map[string]bool{}
+	for i := range r.batches {
+		start := time.Now()
+		out, err := r.batch(ctx, t, i, Pass{Gates: func(layer string) *tensor.Tensor {
+			asked[layer] = true
+			if layer != gated {
+				return nil
+			}
+			return gates
+		}})
+		if err != nil {
+			return 0, 0, err
+		}
+		loss, terms = loss+float64(out.Loss.Item()), terms+out.Terms
+		r.ran(start, 1, LeaveOneOut)
+	}
+	return loss, terms, r.wantAll(asked, "was run without its gates")
+}
+
+// confidence measures by Confidence.
+func (r *ranking) confidence(ctx context.Context) error {
+	means := map[string][]mean{}
+	for _, l := range r.layers {
+		means[l.Config().Name] = make([]mean, l.Config().Heads)
+	}
+	tape, told := tensor.NewTape(tensor.Infer), map[string]bool{}
+	for i := range r.batches {
+		start := time.Now()
+		seen := map[string][]peaks{} // which queries are padding is only known when the batch has run
+		out, err := r.batch(ctx, tape, i, Pass{
+			Gates:   func(string) *tensor.Tensor { return nil },
+			Observe: func(layer string, w *tensor.Tensor) { seen[layer] = append(seen[layer], peaksOf(w)) },
+		})
+		if err != nil {
+			return err
+		}
+		for layer, parts := range seen {
+			told[layer] = true
+			var queries []int
+			if out.Queries != nil {
+				queries = out.Queries(layer)
+			}
+			first := 0
+			for _, p := range parts {
+				p.addTo(means[layer], first, queries)
+				first += p.rows
+			}
+		}
+		r.ran(start, 1, Confidence)
+	}
+	if err := r.wantAll(told, "was run without an observer"); err != nil {
+		return err
+	}
+	for name, heads := range means {
+		for h := range heads {
+			r.set(Confidence, name, h, heads[h].value())
+		}
+	}
+	return nil
+}
+
+// peaks are the largest weights of the rows of a layer, or of some of its rows if
+// it attends step by step.
+type peaks struct {
+	heads, rows int
+	largest     []float32 // [B heads rows]
+}
+
+func peaksOf(w *tensor.Tensor) peaks {
+	p := peaks{heads: w.Dim(1), rows: w.Dim(2), largest: make([]float32, w.Dim(0)*w.Dim(1)*w.Dim(2))}
+	if lk := w.Dim(3); lk > 0 {
+		for i := range p.largest {
+			p.largest[i] = slices.Max(w.Data()[i*lk : (i+1)*lk])
+		}
+	}
+	return p
+}
+
+// addTo adds the peaks of rows that are no padding and see something. Their first
+// row is query first; queries, if not nil, has the number of each example's.
+func (p peaks) addTo(heads []mean, first int, queries []int) {
+	if len(heads) != p.heads {
+		panic(&tensor.ShapeError{
+			Op: "heads: Importance", Arg: "weights", What: "heads", Got: []int{p.heads}, Want: fmt.Sprint("H=", len(heads)),
+		})
+	}
+	for at, w := range p.largest {
+		b, h, query := at/p.rows/p.heads, at/p.rows%p.heads, first+at%p.rows
+		if w != 0 && (queries == nil || query < queries[b]) {
+			heads[h].add(float64(w))
+		}
+	}
+}

@@ -1,0 +1,263 @@
+package heads
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// PruneOptions says how to prune. The zero value of all but Keep, which is
+// required, measures once by LeaveOneOut and removes all at once.
+type PruneOptions[S Prunable[S]] struct {
+	// Method tells which heads go first.
+	Method Method
+	// Importance is what it is measured with; its Methods are ignored.
+	Importance ImportanceOptions
+	// Order, if not nil, is the order in which heads go, and nothing is measured.
+	// The numbers are those of the subject that is given to Prune. Heads that
+	// share keys and values stand side by side.
+	Order []Head
+	// Keep is how many heads to leave, in all layers together.
+	Keep int
+	// EmptyLayers lets layers lose all their heads. Otherwise each keeps one, or
+	// those that share keys and values; heads of Order that must stay are passed
+	// over.
+	EmptyLayers bool
+	// Step is how many heads go at a time; more where they share keys and values.
+	// 0 means all at once.
+	Step int
+	// Rescore measures again after each step, on what is left.
+	Rescore bool
+	// Tune, if not nil, trains what is left after a step.
+	Tune func(ctx context.Context, s S) (S, error)
+	// Within, if not nil, is asked after each step, when it has been tuned. A step
+	// of which it says false is undone and is the last.
+	Within func(ctx context.Context, s S) (bool, error)
+	// Until, if not nil, is asked before each step, the first as well. When it says
+	// true, there are no more steps.
+	Until func(ctx context.Context, s S) (bool, error)
+	// Progress, if not nil, is told after each step how many heads are left, and
+	// how many there were at first.
+	Progress func(left, all int)
+}
+
+// Pruned is what has come of pruning.
+type Pruned[S any] struct {
+	// Subject is what is left.
+	Subject S
+	// Removed are the heads that went, in that order, by their numbers in the
+	// subject that was given.
+	Removed []Head
+	// Scores are those of each round of measuring, by the numbers in the subject
+	// of that round. If ctx has ended, the last may be incomplete.
+	Scores []Scores
+	// Reached says that Until said true, or that Keep heads are left, or as few
+	// more as heads that share keys and values allow.
+	Reached bool
+}
+
+// Prune removes heads, the least important first, see Order, until Keep are left
+// or Until is true, or until Within is not. A step never goes beyond Keep: heads
+// that share keys and values, and are too many, stay, and others go.
+//
+// If ctx ends or a function fails, the result is that of the steps that were
+// complete, beside the error.
+//
+// Errors: Keep is more than the heads there are, or fewer than must stay; Order
+// has heads that the model has not, that come twice, or without those that go
+// with them; no layers, or several of one name; what Without or Tune return has
+// not the heads that should be left; and those of Importance and of the functions.
+//
+// Source: Michel et al., "Are Sixteen Heads Really Better than One?", 2019,
+// section 4, https://arxiv.org/abs/1905.10650. Training between steps as in
+// Molchanov et al., 2017, section 2.
+func Prune[S Prunable[S]](ctx context.Context, s S, o PruneOptions[S]) (Pruned[S], error) {
+	p := &pruning[S]{options: o, pruned: Pruned[S]{Subject: s}, left: map[string][]int{}}
+	if err := p.begin(); err != nil {
+		return p.pruned, err
+	}
+	err := p.run(ctx)
+	return p.pruned, err
+}
+
+// pruning is what goes on in Prune.
+type pruning[S Prunable[S]] struct {
+	options PruneOptions[S]
+	pruned  Pruned[S]
+	left    map[string][]int // by layer, the heads that are left, by their first numbers
+	sizes   map[string]int   // of groups
+	queue   [][]Head         // groups that go next, by their first numbers
+	all     int              // heads at first
+}
+
+// begin checks what was asked for.
+func (p *pruning[S]) begin() error {
+	layers, o := p.pruned.Subject.Layers(), &p.options
+	if err := checkLayers("Prune", layers); err != nil {
+		return err
+	}
+	p.sizes = map[string]int{}
+	least := 0
+	for _, l := range layers {
+		c := l.Config()
+		p.left[c.Name], p.sizes[c.Name] = count(0, c.Heads), groupSize(l)
+		p.all += c.Heads
+		if !o.EmptyLayers {
+			least += groupSize(l)
+		}
+	}
+	if o.Keep < least || o.Keep > p.all {
+		return fmt.Errorf("heads: Prune: %d heads are to be kept, want %d to %d", o.Keep, least, p.all)
+	}
+	if o.Step < 0 {
+		return fmt.Errorf("heads: Prune: a step of %d heads", o.Step)
+	}
+	if o.Order == nil && int(o.Method) >= len(methodNames) {
+		return fmt.Errorf("heads: Prune: no method %d", uint8(o.Method))
+	}
+	groups, err := groupsOf(layers, o.Order)
+	p.queue = groups
+	return err
+}
+
+// heads returns how many are left.
+func (p *pruning[S]) heads() int { return p.all - len(p.pruned.Removed) }
+
+// run prunes step by step.
+func (p *pruning[S]) run(ctx context.Context) error {
+	measured := p.options.Order != nil
+	for {
+		if p.reached() {
+			p.pruned.Reached = true
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if p.options.Until != nil {
+			enough, err := p.options.Until(ctx, p.pruned.Subject)
+			if err != nil {
+				return err
+			}
+			if enough {
+				p.pruned.Reached = true
+				return nil
+			}
+		}
+		if !measured {
+			if err := p.measure(ctx); err != nil {
+				return err
+			}
+			measured = !p.options.Rescore
+		}
+		going := p.next()
+		if len(going) == 0 {
+			return nil // the order has come to its end
+		}
+		if ok, err := p.step(ctx, going); err != nil || !ok {
+			return err
+		}
+		if p.options.Progress != nil {
+			p.options.Progress(p.heads(), p.all)
+		}
+	}
+}
+
+// reached reports whether no group can go any more.
+func (p *pruning[S]) reached() bool {
+	for name, left := range p.left {
+		if p.mayGo(name, len(left), p.heads()) {
+			return false
+		}
+	}
+	return true
+}
+
+// mayGo reports whether a group of a layer may go, which has so many heads left
+// of all that are left.
+func (p *pruning[S]) mayGo(layer string, left, all int) bool {
+	size := p.sizes[layer]
+	return left > 0 && (left > size || p.options.EmptyLayers) && all-size >= p.options.Keep
+}
+
+// measure makes the queue of what goes next.
+func (p *pruning[S]) measure(ctx context.Context) error {
+	o := p.options.Importance
+	o.Methods = []Method{p.options.Method}
+	scores, err := Importance(ctx, p.pruned.Subject, o)
+	p.pruned.Scores = append(p.pruned.Scores, scores...)
+	if err != nil {
+		return err
+	}
+	layers := p.pruned.Subject.Layers()
+	order := Order(layers, scores[0], p.options.EmptyLayers)
+	if p.queue, err = groupsOf(layers, order); err != nil {
+		return err
+	}
+	for i, h := range order { // which the groups are parts of
+		order[i].Number = p.left[h.Layer][h.Number]
+	}
+	return nil
+}
+
+// next takes the heads of a step from the queue. A group that may not go now
+// never may.
+func (p *pruning[S]) next() []Head {
+	var going []Head
+	gone := map[string]int{}
+	for len(p.queue) > 0 && (p.options.Step == 0 || len(going) < p.options.Step) {
+		g := p.queue[0]
+		p.queue = p.queue[1:]
+		if name := g[0].Layer; p.mayGo(name, len(p.left[name])-gone[name], p.heads()-len(going)) {
+			going = append(going, g...)
+			gone[name] += len(g)
+		}
+	}
+	return going
+}
+
+// step removes heads, by their first numbers, unless Within forbids it.
+func (p *pruning[S]) step(ctx context.Context, going []Head) (bool, error) {
+	left := maps.Clone(p.left)
+	now := make([]Head, len(going)) // by their numbers in the present subject
+	for i, h := range going {
+		now[i] = Head{h.Layer, slices.Index(p.left[h.Layer], h.Number)}
+		left[h.Layer] = slices.DeleteFunc(slices.Clone(left[h.Layer]), func(n int) bool { return n == h.Number })
+	}
+	s, err := p.pruned.Subject.Without(now)
+	if err != nil {
+		return false, err
+	}
+	if p.options.Tune != nil {
+		if s, err = p.options.Tune(ctx, s); err != nil {
+			return false, err
+		}
+	}
+	if err := wantHeads(s, left); err != nil {
+		return false, err
+	}
+	if p.options.Within != nil {
+		if ok, err := p.options.Within(ctx, s); err != nil || !ok {
+			return false, err
+		}
+	}
+	p.pruned.Subject, p.left = s, left
+	p.pruned.Removed = append(p.pruned.Removed, going...)
+	return true, nil
+}
+
+// wantHeads returns an error unless a subject has the heads that are left.
+func wantHeads(s Subject, left map[string][]int) error {
+	found := map[string]int{}
+	for _, l := range s.Layers() {
+		c := l.Config()
+		found[c.Name] = c.Heads
+	}
+	for name, heads := range left {
+		if found[name] != len(heads) {
+			return fmt.Errorf("heads: Prune: layer %.100q has %d heads after a step, want %d", name, found[name], len(heads))
+		}
+	}
+	return nil
+}

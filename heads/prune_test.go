@@ -1,0 +1,260 @@
+package heads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn"
+)
+
+// bush is a model whose heads differ in the norm of their columns alone. In layer
+// b, heads 0 and 1 share keys and values, as do 2 and 3.
+//
+//	a0 1   a1 5   a2 3   b0 b1 2 + 2   b2 b3 1.5 + 1
+func bush(t *testing.T) *toy {
+	return &toy{layers: []*attn.MultiHead{
+		uniformLayer(t, "a", 3, 3, nil, []float32{0, 3, 3, 1, 4, 0}),
+		uniformLayer(t, "b", 2, 4, nil, []float32{2, 0, 0, 1, 0, 2, 1.5, 0}),
+	}}
+}
+
+// list returns heads as "a0 b3".
+func list(heads []Head) string {
+	names := make([]string, len(heads))
+	for i, h := range heads {
+		names[i] = fmt.Sprint(h.Layer, h.Number)
+	}
+	return strings.Join(names, " ")
+}
+
+// parse reads what list writes.
+func parse(names string) []Head {
+	heads := []Head{}
+	for _, name := range strings.Fields(names) {
+		heads = append(heads, Head{name[:1], int(name[1] - '0')})
+	}
+	return heads
+}
+
+func TestOrder(t *testing.T) {
+	layers := bush(t).layers
+	for _, c := range []struct {
+		a, b         []float64
+		order, empty string
+	}{
+		{[]float64{1, 5, 3}, []float64{2, 2, 1, 1.5}, "a0 b2 b3 a2", "a0 b2 b3 a2 b0 b1 a1"},
+		{[]float64{1, 1, 1}, []float64{0, 1, 1, 0}, "a0 a1 b0 b1", "a0 a1 a2 b0 b1 b2 b3"}, // ties
+		{[]float64{nan, -1, nan}, []float64{2, nan, 9, 9}, "a1 b2 b3 a0", "a1 b2 b3 a0 a2 b0 b1"},
+		{nil, []float64{0, 0}, "b0 b1 a0 a1", "b0 b1 a0 a1 a2 b2 b3"},
+		{[]float64{math.Inf(-1), 0, 1}, []float64{1, -9, 1, -9}, "a0 b0 b1 a1", "a0 b0 b1 b2 b3 a1 a2"},
+	} {
+		s := Scores{Values: map[string][]float64{"a": c.a, "b": c.b}}
+		if got := list(Order(layers, s, false)); got != c.order {
+			t.Errorf("order %s, want %s", got, c.order)
+		}
+		if got := list(Order(layers, s, true)); got != c.empty {
+			t.Errorf("order to empty layers %s, want %s", got, c.empty)
+		}
+	}
+}
+
+// columns returns the norms of the columns of what is left.
+func columns(t *testing.T, m *toy) string {
+	t.Helper()
+	scores, err := Importance(t.Context(), m, ImportanceOptions{Methods: []Method{WeightNorm}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%.3g", scores[0].Flat(m.layers))
+}
+
+func TestPrune(t *testing.T) {
+	// tune makes the last head that layer a has left unimportant.
+	tune := func(_ context.Context, m *toy) (*toy, error) {
+		w := m.layers[0].Out.Weight
+		for i := range 2 {
+			w.Data()[(i+1)*w.Dim(1)-1] /= 100
+		}
+		return m, nil
+	}
+	atLeast := func(n int) func(context.Context, *toy) (bool, error) {
+		return func(_ context.Context, m *toy) (bool, error) {
+			return len(Scores{}.Flat(m.layers)) >= n, nil
+		}
+	}
+	atMost := func(n int) func(context.Context, *toy) (bool, error) {
+		return func(_ context.Context, m *toy) (bool, error) {
+			return len(Scores{}.Flat(m.layers)) <= n, nil
+		}
+	}
+	for _, c := range []struct {
+		what    string
+		o       PruneOptions[*toy]
+		removed string
+		left    string // norms
+		reached bool
+		rounds  int // of measuring
+		steps   string
+	}{
+		{"one shot", PruneOptions[*toy]{Keep: 4}, "a0 b2 b3", "[5 3 2 2]", true, 1, "4"},
+		{"a group that is too large", PruneOptions[*toy]{Keep: 5}, "a0 a2", "[5 2 2 1.5 1]", true, 1, "5"},
+		{"nothing to do", PruneOptions[*toy]{Keep: 7}, "", "[1 5 3 2 2 1.5 1]", true, 0, ""},
+		{"as few as may be", PruneOptions[*toy]{Keep: 3}, "a0 b2 b3 a2", "[5 2 2]", true, 1, "3"},
+		{"none left", PruneOptions[*toy]{EmptyLayers: true}, "a0 b2 b3 a2 b0 b1 a1", "[]", true, 1, "0"},
+		{"groups do not allow it", PruneOptions[*toy]{Keep: 1, EmptyLayers: true, Order: parse("a0 a1 a2 b0 b1")}, "a0 a1 a2 b0 b1", "[1.5 1]", true, 0, "2"},
+
+		{"steps", PruneOptions[*toy]{Keep: 3, Step: 1}, "a0 b2 b3 a2", "[5 2 2]", true, 1, "6 4 3"},
+		{"larger steps", PruneOptions[*toy]{Keep: 3, Step: 2}, "a0 b2 b3 a2", "[5 2 2]", true, 1, "4 3"},
+		{"scored again", PruneOptions[*toy]{Keep: 3, Step: 1, Rescore: true}, "a0 b2 b3 a2", "[5 2 2]", true, 3, "6 4 3"},
+		// a2, of which tuning leaves 0.03, is removed next, then tuning leaves 0.05 of a1, which has to stay.
+		{"tuned and scored again", PruneOptions[*toy]{Keep: 3, Step: 1, Rescore: true, Tune: tune}, "a0 a2 b2 b3", "[0.0005 2 2]", true, 3, "6 5 3"},
+		{"tuned", PruneOptions[*toy]{Keep: 3, Step: 1, Tune: tune}, "a0 b2 b3 a2", "[0.05 2 2]", true, 1, "6 4 3"},
+
+		{"within", PruneOptions[*toy]{Keep: 3, Step: 1, Within: atLeast(5)}, "a0", "[5 3 2 2 1.5 1]", false, 1, "6"},
+		{"never within", PruneOptions[*toy]{Keep: 3, Within: atLeast(5)}, "", "[1 5 3 2 2 1.5 1]", false, 1, ""},
+		{"until", PruneOptions[*toy]{Keep: 3, Step: 1, Until: atMost(5)}, "a0 b2 b3", "[5 3 2 2]", true, 1, "6 4"},
+		{"at once", PruneOptions[*toy]{Keep: 3, Step: 1, Until: atMost(7)}, "", "[1 5 3 2 2 1.5 1]", true, 0, ""},
+
+		{"order", PruneOptions[*toy]{Keep: 3, Step: 1, Order: parse("b1 b0 a2 b2 b3 a0 a1")}, "b1 b0 a2 a0", "[5 1.5 1]", true, 0, "5 4 3"},
+		{"order that ends", PruneOptions[*toy]{Keep: 3, Order: parse("a2")}, "a2", "[1 5 2 2 1.5 1]", false, 0, "6"},
+		{"empty order", PruneOptions[*toy]{Keep: 3, Order: parse("")}, "", "[1 5 3 2 2 1.5 1]", false, 0, ""},
+	} {
+		var steps []string
+		c.o.Method = WeightNorm
+		c.o.Importance.Methods = []Method{LeaveOneOut} // of no effect
+		c.o.Progress = func(left, all int) {
+			steps = append(steps, fmt.Sprint(left))
+			if all != 7 {
+				t.Errorf("%s: %d heads at first", c.what, all)
+			}
+		}
+		m := bush(t)
+		got, err := Prune(t.Context(), m, c.o)
+		if err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		if list(got.Removed) != c.removed || got.Reached != c.reached || len(got.Scores) != c.rounds || strings.Join(steps, " ") != c.steps {
+			t.Errorf("%s: removed %s, reached: %v, %d rounds, steps %v, want %s, %v, %d, %v", c.what,
+				list(got.Removed), got.Reached, len(got.Scores), steps, c.removed, c.reached, c.rounds, c.steps)
+		}
+		if left := columns(t, got.Subject); left != c.left {
+			t.Errorf("%s: %s is left, want %s", c.what, left, c.left)
+		}
+		if whole := columns(t, m); whole != "[1 5 3 2 2 1.5 1]" {
+			t.Errorf("%s: the subject itself is %s now", c.what, whole)
+		}
+	}
+}
+
+// An order out of scores and one that is given do the same.
+func TestPruneByLoss(t *testing.T) {
+	m := drawn(t, 3, 2)
+	scores, err := Importance(t.Context(), m, ImportanceOptions{Methods: []Method{LeaveOneOut}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured, err := Prune(t.Context(), m, PruneOptions[*toy]{Keep: 4, Step: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, err := Prune(t.Context(), m, PruneOptions[*toy]{Keep: 4, Order: Order(m.layers, scores[0], false)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(measured.Removed) != 2 || !slices.Equal(measured.Removed, given.Removed) {
+		t.Errorf("removed %v, and %v by the order", measured.Removed, given.Removed)
+	}
+}
+
+// A layer that has lost its heads before stays as it is.
+func TestPruneAgain(t *testing.T) {
+	first, err := Prune(t.Context(), bush(t), PruneOptions[*toy]{Keep: 3, Order: parse("b0 b1 b2 b3"), EmptyLayers: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Prune(t.Context(), first.Subject, PruneOptions[*toy]{Keep: 1, Method: WeightNorm})
+	if err != nil || list(again.Removed) != "a0 a2" || columns(t, again.Subject) != "[5]" || !again.Reached {
+		t.Errorf("removed %v, reached: %v, error %v", again.Removed, again.Reached, err)
+	}
+}
+
+// What was complete is not lost.
+func TestPruneStopped(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	got, err := Prune(ctx, bush(t), PruneOptions[*toy]{Keep: 3, Step: 1, Method: WeightNorm, Progress: func(left, _ int) {
+		if left == 4 {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) || list(got.Removed) != "a0 b2 b3" || columns(t, got.Subject) != "[5 3 2 2]" || got.Reached {
+		t.Errorf("removed %v, reached: %v, error %v", got.Removed, got.Reached, err)
+	}
+
+	failed := errors.New("failed")
+	once := func() func() error { // fails when called again
+		calls := 0
+		return func() error {
+			if calls++; calls > 1 {
+				return failed
+			}
+			return nil
+		}
+	}
+	tune, within, until := once(), once(), once()
+	for what, o := range map[string]PruneOptions[*toy]{
+		"tune":   {Tune: func(_ context.Context, m *toy) (*toy, error) { return m, tune() }},
+		"within": {Within: func(context.Context, *toy) (bool, error) { return true, within() }},
+		"until":  {Until: func(context.Context, *toy) (bool, error) { return false, until() }},
+	} {
+		o.Keep, o.Step, o.Method = 3, 1, WeightNorm
+		got, err := Prune(t.Context(), bush(t), o)
+		if err != failed || list(got.Removed) != "a0" || columns(t, got.Subject) != "[5 3 2 2 1.5 1]" || got.Reached {
+			t.Errorf("%s fails: removed %v, reached: %v, error %v", what, got.Removed, got.Reached, err)
+		}
+	}
+
+	// While it is being measured, what has been measured comes back as well.
+	ctx, cancel = context.WithCancel(t.Context())
+	m := paper(t, 2)
+	stopped, err := Prune(ctx, m, PruneOptions[*toy]{Keep: 3, Importance: ImportanceOptions{Progress: func(done, _ int) {
+		if done == 2 {
+			cancel()
+		}
+	}}})
+	if !errors.Is(err, context.Canceled) || len(stopped.Scores) != 1 || len(stopped.Removed) != 0 || stopped.Subject != m {
+		t.Errorf("%+v, error %v", stopped, err)
+	}
+	wantScores(t, "interrupted", stopped.Scores[0].Values, map[string][]float64{"a": {-2, nan}, "b": {nan, nan}}, 1e-6)
+}
+
+func TestPruneErrors(t *testing.T) {
+	other := func(_ context.Context, m *toy) (*toy, error) { return bush(t), nil }
+	for _, c := range []struct {
+		what string
+		o    PruneOptions[*toy]
+		want string
+	}{
+		{"too many", PruneOptions[*toy]{Keep: 8}, "heads: Prune: 8 heads are to be kept, want 3 to 7"},
+		{"too few", PruneOptions[*toy]{Keep: 2}, "heads: Prune: 2 heads are to be kept, want 3 to 7"},
+		{"negative", PruneOptions[*toy]{Keep: -1, EmptyLayers: true}, "heads: Prune: -1 heads are to be kept, want 0 to 7"},
+		{"step", PruneOptions[*toy]{Keep: 3, Step: -1}, "heads: Prune: a step of -1 heads"},
+		{"method", PruneOptions[*toy]{Keep: 3, Method: 99}, "heads: Prune: no method 99"},
+		{"unknown layer", PruneOptions[*toy]{Keep: 3, Order: parse("a0 c1")}, `heads: Prune: head 1 of layer "c" in the order is none of the model`},
+		{"unknown head", PruneOptions[*toy]{Keep: 3, Order: parse("a3")}, `heads: Prune: head 3 of layer "a" in the order is none of the model`},
+		{"twice", PruneOptions[*toy]{Keep: 3, Order: parse("a0 a1 a0")}, `heads: Prune: head 0 of layer "a" in the order comes twice`},
+		{"apart", PruneOptions[*toy]{Keep: 3, Order: parse("a0 b3 b1 b2 b0")}, `heads: Prune: head 3 of layer "b" in the order is apart from those that share its keys and values`},
+		{"alone", PruneOptions[*toy]{Keep: 3, Order: parse("a0 b3")}, `heads: Prune: head 3 of layer "b" in the order is apart from those that share its keys and values`},
+		{"another model", PruneOptions[*toy]{Keep: 3, Step: 1, Method: WeightNorm, Tune: other}, `heads: Prune: layer "a" has 3 heads after a step, want 2`},
+		{"data", PruneOptions[*toy]{Keep: 3}, errNoTerms.Error()},
+	} {
+		_, err := Prune(t.Context(), bush(t), c.o)
+		wantError(t, c.what, err, c.want)
+	}
+	_, err := Prune(t.Context(), new(toy), PruneOptions[*toy]{})
+	wantError(t, "no layers", err, "heads: Prune: the model has no attention layers")
+}

@@ -1,0 +1,58 @@
+package heads
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// Spearman returns the rank correlation of two lists of scores of the same heads:
+//
+//	Σ (r_i − r̄)(s_i − s̄) / √(Σ (r_i − r̄)²·Σ (s_i − s̄)²)
+//
+// where r and s are the ranks within a and b, and equal scores share the mean of
+// their ranks. Pairs with a NaN are left out. It is 1 if both put the heads in the
+// same order, −1 if in the opposite one, and NaN if fewer than two pairs are left
+// or all scores of a list are equal.
+//
+// It panics with a *tensor.ShapeError if the lists differ in length.
+//
+// Source: Spearman, "The Proof and Measurement of Association between Two Things",
+// 1904; with ties as in SciPy's spearmanr.
+func Spearman(a, b []float64) float64 {
+	if len(a) != len(b) {
+		panic(&tensor.ShapeError{Op: "heads: Spearman", Arg: "b", Got: []int{len(b)}, Want: fmt.Sprintf("[%d], as a has", len(a))})
+	}
+	var x, y []float64
+	for i := range a {
+		if !math.IsNaN(a[i]) && !math.IsNaN(b[i]) {
+			x, y = append(x, a[i]), append(y, b[i])
+		}
+	}
+	x, y = ranks(x), ranks(y)
+	middle := float64(len(x)-1) / 2
+	var xy, xx, yy float64
+	for i := range x {
+		dx, dy := x[i]-middle, y[i]-middle
+		xy, xx, yy = xy+dx*dy, xx+dx*dx, yy+dy*dy
+	}
+	return xy / math.Sqrt(xx*yy)
+}
+
+// ranks returns the rank of each number, from 0; equal numbers share the mean of
+// theirs.
+func ranks(list []float64) []float64 {
+	sorted := slices.Sorted(slices.Values(list))
+	r := make([]float64, len(list))
+	for i, v := range list {
+		first, _ := slices.BinarySearch(sorted, v)
+		behind := first
+		for behind < len(sorted) && sorted[behind] == v {
+			behind++
+		}
+		r[i] = float64(first+behind-1) / 2
+	}
+	return r
+}
