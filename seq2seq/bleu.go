@@ -1,7 +1,6 @@
 package seq2seq
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -43,20 +42,30 @@ func (b BLEU) String() string {
 //
 // Source: Papineni et al. 2002; the smoothing is method 3 of Chen and Cherry 2014; Post 2018 for the tokens.
 func CorpusBLEU(hypotheses []string, references [][]string) (BLEU, error) {
-	if len(hypotheses) == 0 {
-		return BLEU{}, errors.New("seq2seq: CorpusBLEU: no hypotheses")
-	}
-	if len(hypotheses) != len(references) {
-		return BLEU{}, fmt.Errorf("seq2seq: CorpusBLEU: %d hypotheses, but references for %d", len(hypotheses), len(references))
+	if err := checkCorpus("CorpusBLEU", hypotheses, references); err != nil {
+		return BLEU{}, err
 	}
 	var sum bleuCounts
 	for i, hypothesis := range hypotheses {
-		if len(references[i]) == 0 {
-			return BLEU{}, fmt.Errorf("seq2seq: CorpusBLEU: sentence %d has no reference", i)
-		}
 		sum.add(hypothesis, references[i])
 	}
 	return sum.score(), nil
+}
+
+// checkCorpus returns an error unless there are references for each hypothesis.
+func checkCorpus(op string, hypotheses []string, references [][]string) error {
+	if len(hypotheses) == 0 {
+		return fmt.Errorf("seq2seq: %s: no hypotheses", op)
+	}
+	if len(hypotheses) != len(references) {
+		return fmt.Errorf("seq2seq: %s: %d hypotheses, but references for %d", op, len(hypotheses), len(references))
+	}
+	for i := range references {
+		if len(references[i]) == 0 {
+			return fmt.Errorf("seq2seq: %s: sentence %d has no reference", op, i)
+		}
+	}
+	return nil
 }
 
 // bleuCounts holds all that BLEU has to know of a corpus.
@@ -114,6 +123,16 @@ func (c *bleuCounts) add(hypothesis string, references []string) {
 	}
 	c.hypothesis += length
 	c.reference += closest
+}
+
+// plus adds the counts of other sentences.
+func (c *bleuCounts) plus(o *bleuCounts) {
+	for n := range bleuOrder {
+		c.correct[n] += o.correct[n]
+		c.total[n] += o.total[n]
+	}
+	c.hypothesis += o.hypothesis
+	c.reference += o.reference
 }
 
 func abs(n int) int { return max(n, -n) }

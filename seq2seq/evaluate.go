@@ -39,19 +39,13 @@ func (m *Translator) Evaluate(ctx context.Context, pairs []Pair, d Decoding) (Me
 	if err != nil {
 		return Metrics{}, err
 	}
-	exact := 0
-	for i, t := range translations {
-		if slices.Contains(references[i], t) {
-			exact++
-		}
-	}
-	bleu, err := CorpusBLEU(translations, references)
+	judged, err := Judge(translations, references)
 	if err != nil {
 		return Metrics{}, err
 	}
 	return Metrics{
-		Loss: loss, Perplexity: math.Exp(loss), ExactMatch: float64(exact) / float64(len(sources)),
-		BLEU: bleu.Score, Sources: len(sources),
+		Loss: loss, Perplexity: math.Exp(loss), ExactMatch: judged.Exact(),
+		BLEU: judged.BLEU(), Sources: len(sources),
 	}, nil
 }
 

@@ -1,14 +1,23 @@
 package seq2seq
 
-import "github.com/attn-go/attn/heads"
+import (
+	"errors"
+
+	"github.com/attn-go/attn/heads"
+)
 
 // Look returns what the heads look at while the decoder writes target from
 // source: a run over both texts with all tokens at once. The rows of decoder and
 // cross layers are the tokens written, row i for the step that wrote token i;
 // the keys of decoder layers are the tokens read, from the start mark on.
 //
-// Errors: o asks for nothing that is there.
+// A layer that has lost all its heads is not in the record.
+//
+// Errors: o asks for nothing that is there; no layer has a head left.
 func (m *Translator) Look(source, target string, o heads.RecorderOptions) (*heads.Record, error) {
+	if m.Config.Heads > 0 && m.heads() == 0 {
+		return nil, errors.New("the model has lost all its heads: there is nothing to look at")
+	}
 	src := m.encodeSource(source)
 	read, write := m.encodeTarget(target)
 	recorder := heads.NewRecorder(o)

@@ -28,7 +28,7 @@ func NewProbe(m *Translator, pairs []Pair) (*Probe, error) {
 	if len(pairs) == 0 {
 		return nil, errors.New("seq2seq: NewProbe: no pairs")
 	}
-	if !slices.ContainsFunc(m.Layers(), func(l *attn.MultiHead) bool { return l.Config().Heads > 0 }) {
+	if m.heads() == 0 {
 		return nil, errors.New("seq2seq: NewProbe: the model has no heads")
 	}
 	return &Probe{m, m.batches(pairs)}, nil

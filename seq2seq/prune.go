@@ -97,6 +97,15 @@ func (c Config) Equal(d Config) bool {
 // are those of Config.PrunedHeads.
 func (m *Translator) Layers() []*attn.MultiHead { return m.net.layers() }
 
+// heads returns how many heads the layers have.
+func (m *Translator) heads() int {
+	n := 0
+	for _, l := range m.Layers() {
+		n += l.Config().Heads
+	}
+	return n
+}
+
 // Keep returns a translator that has only the given heads of each layer, in
 // ascending order and counted as m.Layers has them, from 0; a layer that is not
 // in the map keeps all. The maps of the others are gone, so it is smaller and

@@ -215,7 +215,7 @@ func TestCompactModel(t *testing.T) {
 		}
 		r, err := small.Look("abc", "fe", heads.RecorderOptions{})
 		if c.Arch == GRU && len(kept["decoder.0.cross"]) == 0 {
-			if want := "heads: no layer was observed that is to be kept"; err == nil || err.Error() != want {
+			if want := "the model has lost all its heads: there is nothing to look at"; err == nil || err.Error() != want {
 				t.Errorf("%s: error %v, want %s", c.name(), err, want)
 			}
 			continue

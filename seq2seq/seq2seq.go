@@ -8,8 +8,10 @@
 //	recurrent.go    the recurrent translator of Bahdanau et al. 2015
 //	translator.go   a network with its vocabularies, as a directory of files
 //	train.go        the training loop; checkpoint.go makes it resumable
+//	finetune.go     a few more steps for a model that is there
 //	decode.go       greedy and beam search; look.go records who looked where
 //	evaluate.go     loss, perplexity, exact match and BLEU
+//	judge.go        two systems on the same sources; compare.go their predictions
 //	prune.go        layers that have lost some of their heads
 //	probe.go        a translator and pairs, for the measures of package heads
 //	pairs.go vocab.go bpe.go bleu.go dates.go   the text side

@@ -35,6 +35,20 @@ type Panel struct {
 	Rows    []string  // the tokens that look: queries
 	Columns []string  // the tokens that are looked at: keys
 	Values  []float32 // [len(Rows) len(Columns)], row after row
+	NewLine bool      // stands below the panels before it, however few they are
+}
+
+// lines returns the panels as they stand side by side, at most so many.
+func (f Figure) lines(columns int) [][]Panel {
+	var all [][]Panel
+	from := 0
+	for to := 1; to <= len(f.Panels); to++ {
+		if to == len(f.Panels) || to-from == columns || f.Panels[to].NewLine {
+			all = append(all, f.Panels[from:to])
+			from = to
+		}
+	}
+	return all
 }
 
 // Mean stands in place of a head's number for the mean over all heads.

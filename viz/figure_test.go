@@ -139,6 +139,45 @@ func TestCannotWrite(t *testing.T) {
 }
 
 // No output changes the figure, so that one serves for several files.
+// Layers of a pruned model have different numbers of heads; each begins a line.
+func TestNewLine(t *testing.T) {
+	f := Figure{Columns: 3}
+	for _, title := range []string{"a0", "b0", "b1", "b2", "b3", "c0", "c1"} {
+		p := panel(0, tokens(2), tokens(5), 1)
+		p.Title, p.NewLine = title, title[1] == '0'
+		f.Panels = append(f.Panels, p)
+	}
+	var b strings.Builder
+	if err := f.Text(&b, Terminal{}); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(b.String()) {
+		if strings.ContainsAny(line[:1], "abc") {
+			lines = append(lines, strings.Join(strings.Fields(line), " "))
+		}
+	}
+	if got, want := strings.Join(lines, "|"), "a0|b0 b1 b2|b3|c0 c1"; got != want {
+		t.Errorf("on a terminal: %s, want %s", got, want)
+	}
+	s, err := f.layout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for i, p := range s.panels {
+		if i > 0 && p.y > s.panels[i-1].y {
+			got.WriteString("|")
+		} else if i > 0 {
+			got.WriteString(" ")
+		}
+		got.WriteString(p.Title)
+	}
+	if want := strings.Join(lines, "|"); got.String() != want {
+		t.Errorf("on a sheet: %s, want %s", got.String(), want)
+	}
+}
+
 func TestFigureStays(t *testing.T) {
 	for name, write := range outputs {
 		f := Figure{Panels: []Panel{panel(0, tokens(1500), tokens(7), 1)}}

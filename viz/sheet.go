@@ -92,8 +92,7 @@ func (f Figure) layout() (*sheet, error) {
 	if f.Title != "" {
 		y += titleSize + 8
 	}
-	for i := 0; i < len(f.Panels); i += columns {
-		row := f.Panels[i:min(i+columns, len(f.Panels))]
+	for _, row := range f.lines(columns) {
 		boxes := make([]box, len(row))
 		above := 0. // the room that the row needs over its cells
 		for j, p := range row {

@@ -1,8 +1,6 @@
 package viz
 
 import (
-	"slices"
-
 	"github.com/rivo/uniseg"
 )
 
@@ -39,7 +37,9 @@ func (d *drawing) thumbnails(f Figure) {
 	if row <= 0 {
 		row = len(list)
 	}
-	for group := range slices.Chunk(list, row) {
+	for _, line := range f.lines(row) {
+		group := list[:len(line)]
+		list = list[len(line):]
 		for len(group) > 0 {
 			n := d.room(group)
 			d.shelf(group[:n])

@@ -38,10 +38,11 @@ func (cmd *mapCommand) figure(r *heads.Record) (viz.Figure, error) {
 		for h := range l.Heads {
 			p := newPanel(l, h, l.Head(h))
 			p.Title = fmt.Sprintf("layer %d, head %d", l.Index, h)
+			p.NewLine = h == 0 // a line for each layer, though one may have fewer heads
 			f.Panels = append(f.Panels, p)
 		}
 		if len(layers) > 1 {
-			f.Columns = max(f.Columns, l.Heads) // a line for each layer
+			f.Columns = max(f.Columns, l.Heads)
 		}
 	}
 	return f, nil

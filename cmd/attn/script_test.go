@@ -47,7 +47,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "interrupt": interruptCommand, "same": same, "holds": holds,
 			"json": checkJSON, "tensors": writeTensors, "weights": writeWeights, "raw": writeRaw,
-			"edit": edit, "cut": cut, "repeat": repeat, "nan": fillWithNaN, "shapes": checkShapes,
+			"edit": edit, "keep": keepHeads, "cut": cut, "repeat": repeat, "nan": fillWithNaN, "shapes": checkShapes,
 		},
 	})
 }
@@ -184,6 +184,24 @@ func edit(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s does not have %q", args[0], args[1])
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(text, args[1], args[2], 1)), 0o644))
+}
+
+// keep DIR OUT LAYER=HEADS… writes a model that has only these heads of the
+// layers, and of all others every one.
+func keepHeads(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: keep DIR OUT LAYER=HEADS…")
+	}
+	m, err := seq2seq.Load(ts.MkAbs(args[0]))
+	ts.Check(err)
+	kept := map[string][]int{}
+	for _, arg := range args[2:] {
+		layer, list, _ := strings.Cut(arg, "=")
+		kept[layer] = numbers(ts, list)
+	}
+	m, err = m.Keep(kept)
+	ts.Check(err)
+	ts.Check(m.Save(ts.MkAbs(args[1])))
 }
 
 // cut FILE N leaves the first N bytes of a file.

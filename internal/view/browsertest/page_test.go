@@ -141,6 +141,44 @@ func TestUsing(t *testing.T) {
 	b.unharmed()
 }
 
+// A pruned model has layers of different numbers of heads, and some that are not
+// recorded at all.
+func TestLayersOfDifferentHeads(t *testing.T) {
+	tokens := numbered(5)
+	r := &heads.Record{Source: "t0 t1 t2 t3 t4", Layers: []heads.Layer{
+		layer(heads.Encoder, 0, 1, tokens, tokens), layer(heads.Encoder, 2, 4, tokens, tokens), layer(heads.Encoder, 3, 2, tokens, tokens),
+	}}
+	b := open(t, 1280, 900)
+	address := serve(t, view.Options{Name: "pruned", Records: []*heads.Record{r}})
+	b.visit(address)
+	b.wait("[...document.querySelectorAll('.thumb canvas')].every((c) => c.width > 1)")
+	rows := js[[][]string](b, `[...document.querySelectorAll('.row:not(.top)')].map((r) => [r.querySelector('.layer').textContent, ...[...r.querySelectorAll('.thumb')].map((c) => c.title)])`)
+	if got, want := fmt.Sprint(rows), "[[0 encoder.0 head 0] [2 encoder.2 head 0 encoder.2 head 1 encoder.2 head 2 encoder.2 head 3] [3 encoder.3 head 0 encoder.3 head 1]]"; got != want {
+		t.Errorf("the overview has %s, want %s", got, want)
+	}
+	// One above the other: every row is cut into as many columns as the longest.
+	if n := js[int](b, `new Set([...document.querySelectorAll('.row:not(.top) .thumb:nth-of-type(1)')].map((c) => Math.round(c.getBoundingClientRect().width))).size`); n != 1 {
+		t.Errorf("the thumbnails of the first heads have %d widths, want one", n)
+	}
+
+	// The keys go on where a layer ends.
+	b.click(`.thumb[aria-label="encoder layer 2 head 3"]`)
+	b.wait(`document.querySelector(".panel h3").textContent === "encoder layer 2, head 3"`)
+	b.do(chromedp.KeyEvent(kb.ArrowDown))
+	b.wait(`document.querySelector(".panel h3").textContent === "encoder layer 3, head 1"`)
+	b.do(chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowUp), chromedp.KeyEvent(kb.ArrowUp))
+	b.wait(`document.querySelector(".panel h3").textContent === "encoder layer 0, head 0"`)
+
+	// The only head of a layer is compared with one of the next.
+	b.choose(`[data-state="cmp"]`, "head")
+	b.wait(`document.querySelectorAll(".panel h3").length === 2 && document.querySelectorAll(".panel h3")[1].textContent === "encoder layer 2, head 0"`)
+
+	// An address may come from the model as it was.
+	b.visit(address + "#a=2.3&m=1")
+	b.wait(`document.querySelector(".panel h3").textContent === "encoder layer 3 has no head 3"`)
+	b.wait(`document.querySelectorAll("#measures tbody tr").length === 7`)
+}
+
 func TestKeyboard(t *testing.T) {
 	b := open(t, 1280, 900)
 	b.visit(serve(t, view.Options{Records: []*heads.Record{sample()}}))

@@ -110,12 +110,13 @@ function applyTheme() {
   byId("theme").title = names[state.theme];
 }
 
-// other returns the second side of a comparison that begins: a neighbour of the head that is open, and the next click in
-// the overview chooses another.
+// other returns the second side of a comparison that begins: a neighbour of the head that is open, in the next layer if
+// this one has no other head, and the next click in the overview chooses another.
 function other(kind) {
   if (kind !== "head") return { side: "a" };
-  const a = place("a"), heads = records.a?.layers[a.layer]?.heads ?? 1;
-  return { side: "b", b: place("b").layer === a.layer && state.b !== state.a ? state.b : `${a.layer}.${(a.head + 1) % heads}` };
+  const a = place("a"), b = place("b"), layers = records.a?.layers ?? [], heads = layers[a.layer]?.heads ?? 1;
+  if (b.layer === a.layer && b.head !== a.head && b.head < heads) return { side: "b", b: state.b };
+  return { side: "b", b: heads > 1 ? `${a.layer}.${(a.head + 1) % heads}` : `${(a.layer + 1) % Math.max(1, layers.length)}.0` };
 }
 
 function wire() {

@@ -35,7 +35,8 @@ export function panel(side, columns, onactive, say) {
     const layer = record.layers[p.layer];
     if (!layer || p.head >= layer.heads) {
       what = null;
-      title.textContent = record.layers.length ? `There is no layer ${p.layer} with a head ${p.head} here` : "";
+      title.textContent = layer ? `${layer.kind} layer ${layer.index} has no head ${p.head}`
+        : record.layers.length ? `There is no layer ${p.layer} with a head ${p.head} here` : "";
       sub.textContent = "";
       facts.replaceChildren();
       stage.replaceChildren();

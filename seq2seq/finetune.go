@@ -1,0 +1,44 @@
+package seq2seq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// FineTune trains m, as it is, for exactly so many steps, and over as many epochs
+// of the pairs as that takes; without steps it does nothing. It tells report of
+// each step, unless report is nil.
+//
+// Of the settings, Epochs does not count. The learning rate begins as in a new
+// run, with the warm-up, so after a pruning LR is better a fraction of what the
+// model was trained with. A compact model keeps its shape; a masked one, see
+// Translator.Mask, would learn to use its heads again.
+//
+// Errors: settings out of range, no pairs to learn, ErrDiverged; if ctx ends, the
+// context's, with m at the step that was under way.
+func FineTune(ctx context.Context, m *Translator, pairs []Pair, s Settings, steps int, report func(Progress)) error {
+	if steps < 0 {
+		return fmt.Errorf("seq2seq: FineTune: %d steps, want at least 0", steps)
+	}
+	s.Epochs = 1 // until it is known how many steps that is
+	tr, err := NewTrainer(m, pairs, s)
+	if err != nil || steps == 0 {
+		return err
+	}
+	tr.Settings.Epochs = (steps + tr.steps() - 1) / tr.steps()
+	enough := errors.New("enough")
+	err = tr.Run(ctx, func(p Progress) error {
+		if report != nil {
+			report(p)
+		}
+		if steps--; steps == 0 {
+			return enough
+		}
+		return nil
+	})
+	if err == enough {
+		return nil
+	}
+	return err
+}

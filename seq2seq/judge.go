@@ -1,0 +1,130 @@
+package seq2seq
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// Metric is a measure of translations.
+type Metric uint8
+
+// The metrics, both in per cent.
+const (
+	MetricBLEU  Metric = iota // of the corpus; see CorpusBLEU
+	MetricExact               // the share of translations that are a reference to the letter
+)
+
+var metricNames = [...]string{"BLEU", "exact match"}
+
+// String returns "BLEU" or "exact match".
+func (m Metric) String() string {
+	if int(m) < len(metricNames) {
+		return metricNames[m]
+	}
+	return fmt.Sprintf("Metric(%d)", m)
+}
+
+// Judged is what the translations of some sources are worth, sentence by
+// sentence.
+type Judged struct {
+	counts []bleuCounts // one a sentence
+	exact  []bool
+}
+
+// Judge compares translations[i] with all of references[i].
+//
+// Errors: those of CorpusBLEU.
+func Judge(translations []string, references [][]string) (*Judged, error) {
+	if err := checkCorpus("Judge", translations, references); err != nil {
+		return nil, err
+	}
+	j := &Judged{counts: make([]bleuCounts, len(translations)), exact: make([]bool, len(translations))}
+	for i, translation := range translations {
+		j.counts[i].add(translation, references[i])
+		j.exact[i] = slices.Contains(references[i], translation)
+	}
+	return j, nil
+}
+
+// Len returns the number of sentences.
+func (j *Judged) Len() int { return len(j.counts) }
+
+// Exact returns the share, 0 to 1, of translations that are one of their
+// references to the letter.
+func (j *Judged) Exact() float64 {
+	var s tally
+	for i := range j.exact {
+		s.add(j, i)
+	}
+	return float64(s.exact) / float64(s.sentences)
+}
+
+// BLEU returns the score of the corpus, 0 to 100: what CorpusBLEU says.
+func (j *Judged) BLEU() float64 { return j.Value(MetricBLEU) }
+
+// Value returns a metric in per cent, 0 to 100.
+func (j *Judged) Value(m Metric) float64 {
+	var s tally
+	for i := range j.counts {
+		s.add(j, i)
+	}
+	return s.value(m)
+}
+
+// tally is what some sentences, taken together, have.
+type tally struct {
+	bleu             bleuCounts
+	exact, sentences int
+}
+
+func (s *tally) add(j *Judged, i int) {
+	s.bleu.plus(&j.counts[i])
+	if j.exact[i] {
+		s.exact++
+	}
+	s.sentences++
+}
+
+func (s *tally) value(m Metric) float64 {
+	if m == MetricExact {
+		return 100 * (float64(s.exact) / float64(s.sentences))
+	}
+	return s.bleu.score().Score
+}
+
+// Bootstrap returns the 95% interval of the metric of b minus that of a, two
+// systems that have translated the same sources: the range of the difference over
+// resamples of the sentences, drawn with replacement and the same for both, without
+// the 2.5% at either end. 1000 resamples are usual. The result depends on nothing
+// but the arguments.
+//
+// Panics with a *tensor.ShapeError if a and b differ in the number of sentences, or
+// if there are no resamples.
+//
+// Source: Koehn, "Statistical Significance Tests for Machine Translation
+// Evaluation", 2004, section 4, https://aclanthology.org/W04-3250.
+func Bootstrap(a, b *Judged, m Metric, resamples int, seed uint64) (low, high float64) {
+	if a.Len() != b.Len() {
+		panic(&tensor.ShapeError{Op: "seq2seq: Bootstrap", Arg: "b", What: "number of sentences", Got: []int{b.Len()}, Want: fmt.Sprint(a.Len())})
+	}
+	if resamples < 1 {
+		panic(&tensor.ShapeError{Op: "seq2seq: Bootstrap", Arg: "resamples", What: "number", Got: []int{resamples}, Want: "at least 1"})
+	}
+	rng := rand.New(rand.NewPCG(seed, 0))
+	differences := make([]float64, resamples)
+	for r := range differences {
+		var of, from tally
+		for range a.Len() {
+			i := rng.IntN(a.Len())
+			of.add(b, i)
+			from.add(a, i)
+		}
+		differences[r] = of.value(m) - from.value(m)
+	}
+	slices.Sort(differences)
+	out := resamples / 40
+	return differences[out], differences[resamples-1-out]
+}

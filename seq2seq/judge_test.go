@@ -1,0 +1,121 @@
+package seq2seq
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// system returns n translations of which a share is right, and the references.
+func system(n int, right float64, seed uint64) ([]string, [][]string) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	translations, references := make([]string, n), make([][]string, n)
+	for i := range n {
+		words := strings.Fields(fmt.Sprintf("the %d mice of house %d, at 7.%d, ran off to see the world", i, i%7, i%10))
+		references[i] = []string{strings.Join(words, " "), strings.Join(words[:4+i%5], " ")}
+		if rng.Float64() >= right {
+			words[rng.IntN(len(words))] = "cat"
+			words = words[:5+rng.IntN(len(words)-5)]
+		}
+		translations[i] = strings.Join(words, " ")
+	}
+	return translations, references
+}
+
+func judged(tb testing.TB, n int, right float64, seed uint64) *Judged {
+	tb.Helper()
+	j, err := Judge(system(n, right, seed))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return j
+}
+
+// Sentence by sentence or all at once, BLEU is the same number.
+func TestJudge(t *testing.T) {
+	for _, n := range []int{1, 2, 97} {
+		translations, references := system(n, 0.6, 5)
+		j := judged(t, n, 0.6, 5)
+		want, err := CorpusBLEU(translations, references)
+		if err != nil {
+			t.Fatal(err)
+		}
+		exact := 0
+		for i, text := range translations {
+			if slices.Contains(references[i], text) {
+				exact++
+			}
+		}
+		if j.BLEU() != want.Score || j.Value(MetricBLEU) != want.Score || j.Len() != n {
+			t.Errorf("BLEU %v of %d sentences, want %v of %d", j.BLEU(), j.Len(), want.Score, n)
+		}
+		if share := float64(exact) / float64(n); j.Exact() != share || j.Value(MetricExact) != 100*share {
+			t.Errorf("%v exact, or %v%%, want %v", j.Exact(), j.Value(MetricExact), share)
+		}
+	}
+	for _, c := range []struct {
+		translations []string
+		references   [][]string
+	}{{nil, nil}, {[]string{"a"}, nil}, {[]string{"a"}, [][]string{{}}}} {
+		if _, err := Judge(c.translations, c.references); err == nil || !strings.HasPrefix(err.Error(), "seq2seq: Judge: ") {
+			t.Errorf("error %v for %v and %v", err, c.translations, c.references)
+		}
+	}
+	if s := fmt.Sprint(MetricBLEU, MetricExact, Metric(7)); s != "BLEU exact match Metric(7)" {
+		t.Errorf("the metrics are called %s", s)
+	}
+}
+
+func TestBootstrap(t *testing.T) {
+	const n = 400
+	worse, better := judged(t, n, 0.5, 1), judged(t, n, 0.7, 2)
+	for _, m := range []Metric{MetricBLEU, MetricExact} {
+		difference := better.Value(m) - worse.Value(m)
+		low, high := Bootstrap(worse, better, m, 1000, 3)
+		if !(0 < low && low < difference && difference < high) {
+			t.Errorf("%s: %v to %v, want both above 0 and around %v", m, low, high, difference)
+		}
+		if l, h := Bootstrap(worse, better, m, 1000, 3); l != low || h != high {
+			t.Errorf("%s: again, it is %v to %v, not %v to %v", m, l, h, low, high)
+		}
+		if l, h := Bootstrap(better, worse, m, 1000, 3); l != -high || h != -low {
+			t.Errorf("%s: the other way round, it is %v to %v, want %v to %v", m, l, h, -high, -low)
+		}
+		// Paired: a system is not better than itself, whatever is drawn.
+		if l, h := Bootstrap(worse, worse, m, 1000, 3); l != 0 || h != 0 {
+			t.Errorf("%s of a system less its own: %v to %v", m, l, h)
+		}
+	}
+	// Of a share, the standard error is known: √(p·(1−p)/n) where b is right
+	// always.
+	half, whole := judged(t, n, 0.5, 4), judged(t, n, 1, 4)
+	low, high := Bootstrap(half, whole, MetricExact, 2000, 5)
+	p := half.Exact()
+	if want := 2 * 1.96 * 100 * math.Sqrt(p*(1-p)/n); math.Abs(high-low-want) > 0.15*want {
+		t.Errorf("an interval of %v to %v, want one as wide as %v", low, high, want)
+	}
+	for _, f := range []func(){
+		func() { Bootstrap(half, judged(t, n+1, 1, 4), MetricBLEU, 10, 1) },
+		func() { Bootstrap(half, whole, MetricBLEU, 0, 1) },
+	} {
+		var shape *tensor.ShapeError
+		if err := tensor.Catch(f); !errors.As(err, &shape) {
+			t.Errorf("error %v, want a ShapeError", err)
+		}
+	}
+}
+
+// BenchmarkBootstrap is an interval of BLEU, as attn prune wants one for each
+// point of a curve.
+func BenchmarkBootstrap(b *testing.B) {
+	one, other := judged(b, 1000, 0.5, 1), judged(b, 1000, 0.7, 2)
+	for b.Loop() {
+		Bootstrap(one, other, MetricBLEU, 1000, 3)
+	}
+}
