@@ -12,8 +12,7 @@ import (
 //
 // Of the settings, Epochs does not count. The learning rate begins as in a new
 // run, with the warm-up, so after a pruning LR is better a fraction of what the
-// model was trained with. A compact model keeps its shape; a masked one, see
-// Translator.Mask, would learn to use its heads again.
+// model was trained with. Heads that are gone stay gone.
 //
 // Errors: settings out of range, no pairs to learn, ErrDiverged; if ctx ends, the
 // context's, with m at the step that was under way.

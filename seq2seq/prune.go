@@ -153,8 +153,8 @@ func (m *Translator) Keep(kept map[string][]int) (*Translator, error) {
 
 // Expand returns a copy of m in the shapes that it had before any of its heads went,
 // for programs that know nothing of smaller layers: all that belongs to these heads
-// is zero. Its output is that of m, within rounding. Training would bring the heads
-// back.
+// is zero. Its output is that of m, within rounding, and training does not bring the
+// heads back: where all maps are zero, so are their gradients.
 func (m *Translator) Expand() *Translator {
 	whole := *m
 	whole.Config.PrunedHeads = nil
