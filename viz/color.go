@@ -76,7 +76,11 @@ func fromOklab(lightness, chroma, hue float64) (color.RGBA, bool) {
 
 // oklab returns the lightness and the two axes of hue of a colour.
 func oklab(c color.RGBA) (l, a, b float64) {
-	r, g, u := linear(c.R), linear(c.G), linear(c.B)
+	return oklabOf(linear(c.R), linear(c.G), linear(c.B))
+}
+
+// oklabOf is oklab of linear light.
+func oklabOf(r, g, u float64) (l, a, b float64) {
 	x := math.Cbrt(0.4122214708*r + 0.5363325363*g + 0.0514459929*u)
 	y := math.Cbrt(0.2119034982*r + 0.6806995451*g + 0.1073969566*u)
 	z := math.Cbrt(0.0883024619*r + 0.2817188376*g + 0.6299787005*u)
