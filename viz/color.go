@@ -39,6 +39,11 @@ var colormap = func() (list [256]color.RGBA) {
 // holeColor is the grey of values that are no numbers. The map has no grey.
 var holeColor = color.RGBA{0xb4, 0xb4, 0xb4, 0xff}
 
+// Color returns the colour that pictures give to a value from 0 to 1: white to
+// nearly black, and grey to what is no number. On a dark ground they are taken
+// from the other end.
+func Color(v float64) color.RGBA { return shadeColor(extent{top: 1}.shade(float32(v))) }
+
 // shadeColor returns the colour of a shade.
 func shadeColor(shade int) color.RGBA {
 	if shade == hole {
