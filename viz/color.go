@@ -39,6 +39,11 @@ var colormap = func() (list [256]color.RGBA) {
 // holeColor is the grey of values that are no numbers. The map has no grey.
 var holeColor = color.RGBA{0xb4, 0xb4, 0xb4, 0xff}
 
+// Color returns the colour that pictures give to a value from 0 to 1: white to
+// nearly black, and grey to what is no number. On a dark ground they are taken
+// from the other end.
+func Color(v float64) color.RGBA { return shadeColor(extent{top: 1}.shade(float32(v))) }
+
 // shadeColor returns the colour of a shade.
 func shadeColor(shade int) color.RGBA {
 	if shade == hole {
@@ -76,7 +81,11 @@ func fromOklab(lightness, chroma, hue float64) (color.RGBA, bool) {
 
 // oklab returns the lightness and the two axes of hue of a colour.
 func oklab(c color.RGBA) (l, a, b float64) {
-	r, g, u := linear(c.R), linear(c.G), linear(c.B)
+	return oklabOf(linear(c.R), linear(c.G), linear(c.B))
+}
+
+// oklabOf is oklab of linear light.
+func oklabOf(r, g, u float64) (l, a, b float64) {
 	x := math.Cbrt(0.4122214708*r + 0.5363325363*g + 0.0514459929*u)
 	y := math.Cbrt(0.2119034982*r + 0.6806995451*g + 0.1073969566*u)
 	z := math.Cbrt(0.0883024619*r + 0.2817188376*g + 0.6299787005*u)

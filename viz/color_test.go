@@ -30,26 +30,37 @@ func TestColorsAreOrdered(t *testing.T) {
 	}
 }
 
-// Who sees no red, no green or no blue still sees the order. The matrices, for
-// linear light, are those of Machado, Oliveira and Fernandes, "A physiologically-
-// based model for simulation of color vision deficiency", 2009, severity 1.
+// sight is what becomes of red, green and blue in somebody's eyes.
+type sight [3][3]float64
+
+// sights are those of who sees no red, no green and no blue: matrices for linear
+// light of Machado, Oliveira and Fernandes, "A physiologically-based model for
+// simulation of color vision deficiency", 2009, severity 1.
+var sights = map[string]sight{
+	"everybody":    {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
+	"protanopia":   {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}},
+	"deuteranopia": {{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}},
+	"tritanopia":   {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}},
+}
+
+// see returns the linear light that a colour is to somebody.
+func (m sight) see(c color.RGBA) (light [3]float64) {
+	in := [3]float64{linear(c.R), linear(c.G), linear(c.B)}
+	for j := range light {
+		for k := range in {
+			light[j] += m[j][k] * in[k]
+		}
+		light[j] = min(max(light[j], 0), 1)
+	}
+	return light
+}
+
+// Who sees no red, no green or no blue still sees the order.
 func TestColorBlind(t *testing.T) {
-	for name, m := range map[string][3][3]float64{
-		"protanopia":   {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}},
-		"deuteranopia": {{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}},
-		"tritanopia":   {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}},
-	} {
+	for name, m := range sights {
 		before := math.Inf(1)
 		for i := 0; i < 256; i += 5 {
-			c := colormap[i]
-			in := [3]float64{linear(c.R), linear(c.G), linear(c.B)}
-			var out [3]float64
-			for j := range out {
-				for k := range in {
-					out[j] += m[j][k] * in[k]
-				}
-				out[j] = min(max(out[j], 0), 1)
-			}
+			out := m.see(colormap[i])
 			luminance := 0.2126*out[0] + 0.7152*out[1] + 0.0722*out[2]
 			if luminance >= before {
 				t.Errorf("%s: shade %d is as light as the one before", name, i)

@@ -1,6 +1,8 @@
 package viz_test
 
 import (
+	"errors"
+	"io"
 	"log"
 	"os"
 
@@ -31,4 +33,25 @@ func ExampleFigure() {
 	// {"title":"le chat noir → the black cat","panels":[
 	// {"title":"head 0","kind":"cross","layer":0,"head":0,"queries":["the","black","cat"],"keys":["le","chat","noir"],"weights":[[0.9,0.05,0.05],[0.05,0.3,0.65],[0.02,0.8,0.18]]},
 	// {"title":"head 1","kind":"cross","layer":0,"head":1,"queries":["the","black","cat"],"keys":["le","chat","noir"],"weights":[[0.3,0.4,0.3],[0.1,0.1,0.8],[0,0.1,0.9]]}]}
+}
+
+// A line that falls from the whole model on, as PNG for a text and SVG for a page.
+func ExampleChart() {
+	c := viz.Chart{
+		Title: "Heads can go", X: "heads left", Y: "BLEU", Falling: true,
+		Lines:  []viz.Line{{Name: "gradient", X: []float64{72, 36, 6}, Y: []float64{44.1, 43.8, 21.5}, Markers: true}},
+		Levels: []viz.Level{{Name: "whole model", Y: 44.1}},
+	}
+	for name, write := range map[string]func(io.Writer) error{
+		"left.svg": c.SVG,
+		"left.png": func(w io.Writer) error { return c.PNG(w, 2) },
+	} {
+		file, err := os.Create(name)
+		if err != nil {
+			log.Fatal(err)
+		}
+		if err := errors.Join(write(file), file.Close()); err != nil {
+			log.Fatal(err)
+		}
+	}
 }

@@ -3,7 +3,7 @@
 //
 // A Figure is what all of these take. Rows are the tokens that look, columns
 // those that are looked at. Heatmap is one matrix in shades of characters and
-// nothing else.
+// nothing else. A Chart has no weights but lines: numbers that depend on another.
 package viz
 
 import (

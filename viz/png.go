@@ -25,13 +25,10 @@ func (f Figure) PNG(w io.Writer, scale float64) error {
 	if err != nil {
 		return err
 	}
-	width, height := math.Ceil(s.width*scale), math.Ceil(s.height*scale)
-	if !(scale > 0) || width*height > mostPixels {
-		return fmt.Errorf("viz: a picture of %.0f×%.0f pixels, want at least 1 and at most %d", width, height, mostPixels)
+	c, err := newCanvas(s.width, s.height, scale)
+	if err != nil {
+		return err
 	}
-	c := &canvas{scale: scale, pens: map[caption]*pen{}}
-	c.img = image.NewRGBA(image.Rect(0, 0, int(width), int(height)))
-	draw.Draw(c.img, c.img.Rect, image.White, image.Point{}, draw.Src)
 	for _, p := range s.panels {
 		c.panel(s, p)
 	}
@@ -51,6 +48,18 @@ type canvas struct {
 	img   *image.RGBA
 	scale float64
 	pens  map[caption]*pen // by their sizes and weights
+}
+
+// newCanvas returns white paper of a size on the sheet.
+func newCanvas(width, height, scale float64) (*canvas, error) {
+	width, height = math.Ceil(width*scale), math.Ceil(height*scale)
+	if !(scale > 0) || width*height > mostPixels {
+		return nil, fmt.Errorf("viz: a picture of %.0f×%.0f pixels, want at least 1 and at most %d", width, height, mostPixels)
+	}
+	c := &canvas{scale: scale, pens: map[caption]*pen{}}
+	c.img = image.NewRGBA(image.Rect(0, 0, int(width), int(height)))
+	draw.Draw(c.img, c.img.Rect, image.White, image.Point{}, draw.Src)
+	return c, nil
 }
 
 // pixels returns the pixels of a rectangle on the sheet. Edges are rounded, and

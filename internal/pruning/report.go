@@ -144,6 +144,7 @@ type Result struct {
 	Difference Number `json:"difference"` // largest, of the masked from the compact model's logits
 	Compact    string `json:"compact"`    // directories
 	Masked     string `json:"masked"`
+	Page       string `json:"page,omitempty"` // the file of this report for people
 }
 
 // Quality describes a model on the reporting part.

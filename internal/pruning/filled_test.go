@@ -1,0 +1,146 @@
+package pruning
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/heads"
+)
+
+// evil is a name that would be a tag, an attribute or a script in a page that
+// forgot to escape it.
+const evil = `</script><img src=x onerror=1>"'&`
+
+// filled returns the report of a model of 3 + 3 layers with 8 heads each, as an
+// experiment could have written it: with several methods, an encoder layer that
+// lost all its heads, and numbers that were not measured.
+func filled() *Report {
+	r := &Report{
+		Version: "v0.9.0", Started: "2026-11-20T14:03:05Z", Seconds: 1834.2,
+		Settings: Settings{
+			Methods: []string{"gradient", "leave-one-out", "norm", "entropy"}, Goal: "keep 36 heads", Metric: "BLEU", Normalize: true,
+			Empty: true, Orders: 20, Resamples: 1000, Seed: 7,
+		},
+		Model:   Model{Dir: "runs/fra.run", SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", Arch: "transformer", Heads: 72, Parameters: 7412736},
+		Data:    Data{File: "fra-eng.tsv", SHA256: "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752", Pairs: 6021, Score: 1999, Select: 1000, Report: 2017},
+		Machine: Machine{OS: "linux/amd64", CPU: "AMD EPYC 9654", Threads: 2, Kernels: "avx512", Go: "go1.26.8"},
+	}
+	importance := func(method float64, layer, head int) float64 {
+		x := math.Sin(float64(layer*8+head)*12.9898+4.1) * 43758.5453
+		x -= math.Floor(x)
+		y := math.Sin(float64(layer*8+head)*78.233+method) * 43758.5453
+		y -= math.Floor(y)
+		return 0.004*math.Pow(0.75*x+0.25*y, 3)*(1+float64(layer/6)) - 0.0001
+	}
+	for i := range 9 {
+		kind := []string{"encoder", "decoder", "cross"}[i/3]
+		r.Layers = append(r.Layers, Layer{Name: fmt.Sprintf("%s.%d.attention", kind, i%3), Kind: kind, Index: i % 3, Heads: 8})
+	}
+	for m, method := range r.Settings.Methods {
+		s := Scores{Method: method, Passes: []float64{3, 72, 0, 1}[m], Seconds: []float64{11.2, 263.9, 0.04, 4.2}[m], Rank: []Number{0.913, 1, 0.304, -0.118}[m]}
+		for i := range r.Layers {
+			var list []Number
+			for head := range 8 {
+				v := Number(importance(float64(m), i, head))
+				if m == 3 {
+					v = 1 + 100*v
+				}
+				list = append(list, v)
+			}
+			s.Values = append(s.Values, list)
+		}
+		r.Scores = append(r.Scores, s)
+		r.Curves = append(r.Curves, curve(method, []float64{0.93, 0.8, 8, 14}[m]))
+		if m == 0 {
+			r.Curves = append(r.Curves, curve(method+", reversed", 150))
+		}
+	}
+	r.Scores[3].Values[4][5] = nan
+	r.Curves[3].Points[5].Metric = nan // interrupts a line
+
+	// The least important half goes by gradient, and all of encoder layer 1.
+	var order []heads.Head
+	for i, l := range r.Layers {
+		for head := range l.Heads {
+			order = append(order, heads.Head{Layer: l.Name, Number: head})
+			if i == 1 {
+				r.Scores[0].Values[1][head] /= 50
+			}
+		}
+	}
+	at := func(h heads.Head) Number {
+		i := slices.IndexFunc(r.Layers, func(l Layer) bool { return l.Name == h.Layer })
+		return r.Scores[0].Values[i][h.Number]
+	}
+	slices.SortStableFunc(order, func(a, b heads.Head) int {
+		if at(a) < at(b) {
+			return -1
+		}
+		return 1
+	})
+	r.Result = Result{
+		Method: "gradient", Removed: order[:36], Left: 36, Low: -0.91, High: 0.24, Difference: 3.6e-6,
+		Before:  Quality{Parameters: 7412736, Metric: 44.13, Exact: 31.2, BLEU: 44.13, Loss: 1.2104, KL: 0},
+		After:   Quality{Parameters: 6597000, Metric: 43.81, Exact: 30.9, BLEU: 43.81, Loss: 1.2263, KL: 0.0214},
+		Compact: "runs/fra.pruned/compact", Masked: "runs/fra.pruned/masked", Page: "runs/fra.pruned/report.html",
+	}
+	for i := range r.Layers {
+		l := &r.Layers[i]
+		for head := range l.Heads {
+			if !slices.Contains(r.Result.Removed, heads.Head{Layer: l.Name, Number: head}) {
+				l.Kept = append(l.Kept, head)
+			}
+		}
+	}
+	r.Random.Orders = 20
+	for _, p := range curve("", 25).Points {
+		spread := func(v, width Number) Spread {
+			width *= Number(72-p.Left) / 72
+			return Spread{Mean: v, Low: v - width, High: v + 0.8*width, Min: v - 1.4*width, Max: v + width}
+		}
+		r.Random.Points = append(r.Random.Points, BandPoint{Left: p.Left, Metric: spread(p.Metric, 0.2*p.Metric), Loss: spread(p.Loss, 0.2*p.Loss), KL: spread(p.KL, 0.3*p.KL)})
+	}
+	r.Speed = []Speed{
+		{Work: "translate", Batch: 1, Length: 20, Before: 21.83, After: 19.52, Ratio: 1.118, Low: 1.093, High: 1.141, Bound: 1.161, Repeats: 41},
+		{Work: "translate", Batch: 32, Length: 20, Before: 312.4, After: 281.1, Ratio: 1.111, Low: 1.087, High: 1.13, Bound: 1.161, Repeats: 41},
+		{Work: "decode one token", Batch: 1, Length: 128, Before: 0.931, After: 0.784, Ratio: 1.19, Low: 1.16, High: 1.21, Bound: 1.24, Repeats: 41},
+		{Work: "attention layers", Batch: 32, Length: 128, Before: 1240, After: 661, Ratio: 1.876, Low: 1.85, High: 1.9, Bound: 2, Repeats: 41},
+	}
+	return r
+}
+
+// curve returns what becomes of the model of filled as heads go: the worse, the
+// larger harm is.
+func curve(name string, harm float64) Curve {
+	c := Curve{Name: name}
+	for left := 72; left >= 0; left -= 4 {
+		gone := Number(72-left) / 72
+		hurt := Number(harm * math.Pow(float64(gone), 7))
+		p := Point{Left: left, Metric: 44.13 * Number(math.Exp(-float64(hurt))), Loss: 1.2104 + 1.9*hurt/(1+hurt/3), KL: 1.4 * hurt / (1 + hurt/4)}
+		p.Low, p.High = p.Metric-44.13-0.62, p.Metric-44.13+0.55
+		if left == 72 {
+			p.Low, p.High = 0, 0
+		}
+		c.Points = append(c.Points, p)
+	}
+	return c
+}
+
+// written returns what was written.
+func written(t *testing.T, write func(io.Writer) error) string {
+	t.Helper()
+	var b strings.Builder
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// full is a disk without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, io.ErrShortWrite }

@@ -1,0 +1,261 @@
+package pruning
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// element is one of a page, with the text that stands directly in it.
+type element struct {
+	name  string
+	attrs map[string]string
+	text  string
+}
+
+// elements reads a page, which is to be XML, and refuses whatever could run or
+// ask a network for something.
+func elements(t *testing.T, page string) (list []*element) {
+	t.Helper()
+	var open []*element
+	for d := xml.NewDecoder(strings.NewReader(page)); ; {
+		token, err := d.Token()
+		if err == io.EOF {
+			return list
+		}
+		if err != nil {
+			t.Fatalf("the page is not well-formed: %v", err)
+		}
+		switch token := token.(type) {
+		case xml.StartElement:
+			e := &element{name: token.Name.Local, attrs: map[string]string{}}
+			for _, a := range token.Attr {
+				e.attrs[a.Name.Local] = a.Value
+				switch name := a.Name.Local; {
+				case strings.HasPrefix(name, "on"), name == "href", name == "src", name == "style", name == "id":
+					t.Errorf("%s has %s=%q", e.name, name, a.Value)
+				}
+			}
+			switch e.name {
+			case "script", "img", "image", "link", "iframe", "object", "embed", "form", "base", "a", "use":
+				t.Errorf("the page has an element %s", e.name)
+			}
+			list, open = append(list, e), append(open, e)
+		case xml.EndElement:
+			open = open[:len(open)-1]
+		case xml.CharData:
+			if len(open) > 0 {
+				open[len(open)-1].text += string(token)
+			}
+		}
+	}
+}
+
+func TestPage(t *testing.T) {
+	r := filled()
+	page := written(t, r.HTML)
+	var style, policy string
+	struck, charts := 0, 0
+	for _, e := range elements(t, page) {
+		switch {
+		case e.name == "style":
+			style = e.text
+		case e.attrs["http-equiv"] == "Content-Security-Policy":
+			policy = e.attrs["content"]
+		case e.attrs["class"] == "gone":
+			struck++
+		case e.attrs["class"] == "chart":
+			charts++
+		}
+	}
+	sum := sha256.Sum256([]byte(style))
+	if want := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"; policy != want {
+		t.Errorf("the policy is %s, want %s", policy, want)
+	}
+	// The kept heads, and the values of four methods.
+	if want := len(r.Result.Removed) * 5; struck != want || charts != 3 {
+		t.Errorf("%d cells are struck out, want %d; %d charts, want 3", struck, want, charts)
+	}
+	if strings.Contains(strings.ReplaceAll(page, "http://www.w3.org/2000/svg", ""), "://") {
+		t.Error("the page names an address")
+	}
+	for _, word := range []string{"NaN", "Inf", "%!", "ZgotmplZ", "&lt;no value"} {
+		if strings.Contains(page, word) {
+			t.Errorf("the page has %s in it", word)
+		}
+	}
+	for _, want := range []string{
+		`<p class="verdict">36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3, 95% interval −0.9 to &#43;0.2: not significant), 1.12 × faster translation, 11% fewer parameters.</p>`,
+		`<tr class="main"><th scope="row">BLEU</th><td>44.1</td><td>43.8</td><td>−0.3<br/><small>−0.9 to &#43;0.2</small></td></tr>`,
+		`<th scope="row">encoder</th><td>3</td><td>24</td><td>18</td><td>6</td><td>75%</td>`,
+		`Layers without any head left: encoder.1.attention.`,
+		`<tr class="main"><th scope="row">gradient</th><td>43.8</td><td>0.91</td><td>3</td><td>11 s</td></tr>`,
+		`<th scope="row">translate</th><td>1</td><td>20</td><td>21.8</td><td>19.5</td><td class="strong">1.12</td><td>1.09 to 1.14</td><td>1.16</td><td>73%</td>`,
+		`<tr><td>52</td><td>–</td><td>−0.7 to &#43;0.5</td><td>1.2123</td><td>0.0014</td></tr>`, // of norm
+		`title="decoder.1.attention, head 5: not measured`,
+		`<dt>took</dt><dd>30 min 34 s</dd>`,
+		`a loss of up to 0.9 is within the interval`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+}
+
+// Each value stands in the page beside its head.
+func TestPageGridAgrees(t *testing.T) {
+	r := filled()
+	titles := map[string]bool{}
+	for _, e := range elements(t, written(t, r.HTML)) {
+		titles[e.attrs["title"]] = true
+	}
+	for i, l := range r.Layers {
+		for head := range l.Heads {
+			v := float64(r.Scores[0].Values[i][head])
+			found := false
+			for title := range titles {
+				if strings.HasPrefix(title, fmt.Sprintf("%s, head %d: %.4g, ", l.Name, head, v)) {
+					found = strings.Contains(title, "removed") != l.kept(head)
+				}
+			}
+			if !found {
+				t.Errorf("%s, head %d, %.4g is not told", l.Name, head, v)
+			}
+		}
+	}
+	if turn := r.turn(r.Result.Removed[4].Layer, r.Result.Removed[4].Number); turn != 5 {
+		t.Errorf("the fifth head that went is number %d", turn)
+	}
+}
+
+// fill puts a text into every string of a value.
+func fill(v reflect.Value, text string) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), text)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			fill(v.Index(i), text)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			fill(v.Elem(), text)
+		}
+	}
+}
+
+// Whatever names are, they are text.
+func TestPageHostile(t *testing.T) {
+	for _, text := range []string{evil, "\x1b[31m\u202e\xff", "{{.}}", "*/}</style>", "-->", "]]>", "a'b c"} {
+		r := filled()
+		fill(reflect.ValueOf(r).Elem(), text)
+		r.Layers[0].Measures = map[string][]Number{text: {1, 2}}
+		page := written(t, r.HTML)
+		said := 0
+		for _, e := range elements(t, page) {
+			said += strings.Count(e.text, text)
+		}
+		if strings.HasPrefix(text, "</script>") && said < 20 {
+			t.Errorf("%q is told %d times", text, said)
+		}
+		for _, out := range []string{written(t, r.Summary), written(t, r.Grid)} {
+			if i := strings.IndexFunc(out, func(c rune) bool { return c < ' ' && c != '\n' || c == 0x7f || c == 0x202e || c == 0xfffd }); i >= 0 {
+				t.Errorf("%q moves the cursor", out[i:])
+			}
+		}
+	}
+	if got, want := shellWord("a'b $c"), `'a'\''b $c'`; got != want {
+		t.Errorf("for a shell: %s, want %s", got, want)
+	}
+}
+
+// What is missing is left out.
+func TestPageOfLittle(t *testing.T) {
+	for name, c := range map[string]struct {
+		r       *Report
+		without []string
+	}{
+		"empty":     {&Report{}, []string{"<h2>Which", "<h2>What", "<h2>Methods", "<h2>Speed", "<h2>All", "<h2>How to"}},
+		"no speed":  {func() *Report { r := filled(); r.Speed = nil; return r }(), []string{"<h2>Speed", "× faster"}},
+		"no curves": {func() *Report { r := filled(); r.Curves, r.Random = nil, Band{}; return r }(), []string{"<h2>What happens", "Curve:", "random,"}},
+		"no random": {func() *Report { r := filled(); r.Random = Band{}; return r }(), []string{"grey band", "random, mean"}},
+		"no scores": {func() *Report { r := filled(); r.Scores = nil; return r }(), []string{"<h2>Methods", "Heads:"}},
+		"one metric": {func() *Report {
+			r := filled()
+			for i := range r.Curves {
+				for j := range r.Curves[i].Points {
+					r.Curves[i].Points[j].Loss, r.Curves[i].Points[j].KL = nan, nan
+				}
+			}
+			for i := range r.Random.Points {
+				r.Random.Points[i].Loss, r.Random.Points[i].KL = Spread{nan, nan, nan, nan, nan}, Spread{nan, nan, nan, nan, nan}
+			}
+			return r
+		}(), []string{"Loss shows", "How far"}},
+		"uneven": {func() *Report {
+			r := filled()
+			r.Scores[0].Values = r.Scores[0].Values[:2]
+			r.Scores[1].Values[0] = nil
+			r.Layers[2].Heads, r.Layers[3].Heads, r.Layers[4].Kept = 19, -1, []int{-3, 400}
+			r.Result.Method, r.Result.Left = "none such", -5
+			return r
+		}(), nil},
+	} {
+		page := written(t, c.r.HTML)
+		elements(t, page)
+		for _, word := range append(c.without, "NaN", "Inf") {
+			if strings.Contains(page, word) {
+				t.Errorf("%s: the page has %s", name, word)
+			}
+		}
+		written(t, c.r.Summary)
+		written(t, c.r.Grid)
+	}
+}
+
+// A report that was read draws the page of the one that was written.
+func TestPageOfStored(t *testing.T) {
+	data, err := json.Marshal(filled())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r Report
+	if err := json.Unmarshal(data, &r); err != nil {
+		t.Fatal(err)
+	}
+	if written(t, r.HTML) != written(t, filled().HTML) {
+		t.Error("the page changes when the report is stored")
+	}
+}
+
+func TestFineTuned(t *testing.T) {
+	r := filled()
+	r.Settings.FineTune, r.Settings.Step = 200, 6
+	pruned := r.Result.After
+	pruned.Metric, pruned.BLEU = 42.9, 42.9
+	r.Result.Pruned = &pruned
+	page := written(t, r.HTML)
+	for _, want := range []string{"removed by gradient and fine-tuned: BLEU", "<td>44.1</td><td>42.9</td><td>43.8</td><td>−0.3", "scored again after every 6 heads", "200 steps after each removal"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+}
+
+func TestPageCannotBeWritten(t *testing.T) {
+	for _, write := range []func(io.Writer) error{filled().HTML, filled().Summary, filled().Grid} {
+		if err := write(full{}); err != io.ErrShortWrite {
+			t.Errorf("error %v, want that of the writer", err)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package pruning
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"math"
+
+	"github.com/attn-go/attn/viz"
+)
+
+// pageChart is a chart with what is to be said about it.
+type pageChart struct {
+	SVG     template.HTML
+	Caption string
+	Wide    bool
+}
+
+// measure is a quantity that a curve follows.
+type measure struct {
+	title, unit string
+	point       func(Point) Number
+	spread      func(BandPoint) Spread
+	whole       Number
+}
+
+// charts returns those of the metric, the loss and the divergence: as far as
+// there are numbers.
+func (r *Report) charts() ([]pageChart, error) {
+	unit := "higher is better"
+	if u := r.unit(); u != "" {
+		unit = u + ", " + unit
+	}
+	var list []pageChart
+	for i, m := range []measure{
+		{r.metricName(), unit, func(p Point) Number { return p.Metric }, func(b BandPoint) Spread { return b.Metric }, r.whole()},
+		{"Loss", "nats per token, lower is better", func(p Point) Number { return p.Loss }, func(b BandPoint) Spread { return b.Loss }, r.Result.Before.Loss},
+		{"Divergence from the whole model", "KL, nats per token, lower is better", func(p Point) Number { return p.KL }, func(b BandPoint) Spread { return b.KL }, nan},
+	} {
+		c := r.chart(m, i == 0)
+		if len(c.Lines) == 0 {
+			continue
+		}
+		var b bytes.Buffer
+		if err := c.SVG(&b); err != nil {
+			return nil, err
+		}
+		list = append(list, pageChart{template.HTML(b.String()), r.chartCaption(c, i), i == 0})
+	}
+	return list, nil
+}
+
+// chart returns that of one measure; without lines if it has no numbers.
+func (r *Report) chart(m measure, wide bool) viz.Chart {
+	c := viz.Chart{Title: m.title, X: "heads left", Y: m.unit, Falling: true, Width: 460, Height: 230, Bare: !wide, Ticks: r.ticks()}
+	if wide {
+		c.Width, c.Height = 500, 250
+	}
+	colors := map[string]int{}
+	for i := range r.Curves {
+		curve := &r.Curves[i]
+		method, reversed := curve.ordered()
+		if colors[method] == 0 {
+			colors[method] = len(colors)%8 + 1
+		}
+		line := viz.Line{Name: curve.Name, Color: colors[method], Dashed: reversed, Markers: !reversed}
+		numbers := false
+		bars := wide && method == r.Result.Method && !reversed
+		for _, p := range curve.Points {
+			v := m.point(p)
+			numbers = numbers || known(v)
+			line.X, line.Y = append(line.X, float64(p.Left)), append(line.Y, float64(v))
+			if bars {
+				low, high := float64(m.whole+p.Low), float64(m.whole+p.High)
+				if p.Left == r.heads() { // differs from itself by nothing
+					low, high = math.NaN(), math.NaN()
+				}
+				line.Low, line.High = append(line.Low, low), append(line.High, high)
+			}
+		}
+		if numbers {
+			c.Lines = append(c.Lines, line)
+		}
+	}
+	mean := viz.Line{Name: "random, mean", Color: viz.Grey}
+	band := viz.Band{Name: "random, 95%"}
+	numbers := false
+	for _, b := range r.Random.Points {
+		s := m.spread(b)
+		numbers = numbers || known(s.Mean)
+		mean.X, mean.Y = append(mean.X, float64(b.Left)), append(mean.Y, float64(s.Mean))
+		band.X, band.Low, band.High = mean.X, append(band.Low, float64(s.Low)), append(band.High, float64(s.High))
+	}
+	if numbers {
+		c.Lines, c.Bands = append(c.Lines, mean), []viz.Band{band}
+	}
+	if known(m.whole) && len(c.Lines) > 0 {
+		c.Levels = []viz.Level{{Name: "whole model", Y: float64(m.whole)}}
+	}
+	return c
+}
+
+// ticks returns sixths or quarters of the heads, where they are whole.
+func (r *Report) ticks() (list []float64) {
+	for _, n := range []int{6, 8, 4} {
+		if all := r.heads(); all > 0 && all%n == 0 {
+			for i := n; i >= 0; i-- {
+				list = append(list, float64(all/n*i))
+			}
+			return list
+		}
+	}
+	return nil
+}
+
+func (r *Report) chartCaption(c viz.Chart, i int) string {
+	switch i {
+	case 1:
+		return "Loss shows damage before the metric does. Lines as above."
+	case 2:
+		return "How far the predictions have moved from the whole model’s, whatever the right answer. Lines as above."
+	}
+	text := "Each line takes the least important heads first, as its method sees them"
+	for _, l := range c.Lines {
+		if l.Dashed {
+			text += "; a dashed line takes the most important first, and should fall fastest"
+			break
+		}
+	}
+	text += "."
+	if len(c.Bands) > 0 {
+		text += fmt.Sprintf(" The grey band holds 95%% of %s: a method is worth its work where it runs above.", number(r.Random.Orders, "random order", "random orders"))
+	}
+	for _, l := range c.Lines {
+		if l.Low != nil {
+			text += fmt.Sprintf(" Bars on %s are the 95%% interval of its difference from the whole model, by paired bootstrap.", l.Name)
+		}
+	}
+	return text
+}

@@ -1,0 +1,131 @@
+package pruning
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// notes are what an honest reader must know beside the verdict.
+func (r *Report) notes() (notes []string) {
+	d, res := r.Data, r.Result
+	if d.Report > 0 {
+		notes = append(notes, fmt.Sprintf("Measured on %s that neither scored the heads nor chose how many go; the parts share no source.", number(d.Report, "source", "sources")))
+	}
+	if known(res.Low) && known(res.High) && len(res.Removed) > 0 && r.significance() == "not significant" && res.Low < 0 {
+		notes = append(notes, fmt.Sprintf("Not significant is not the same as equal: a loss of up to %s is within the interval.", fixed(-res.Low, 1)))
+	}
+	notes = append(notes, fmt.Sprintf("One model and one seed (%d): another model may answer otherwise.", r.Settings.Seed))
+	if r.Settings.Resamples > 0 {
+		notes = append(notes, fmt.Sprintf("Intervals are 95%%, by paired bootstrap with %s, each by itself: they are not corrected for the many comparisons on this page.", number(r.Settings.Resamples, "resample", "resamples")))
+	}
+	return notes
+}
+
+// facts are a group of names and what they stand for.
+type facts struct {
+	Title string
+	Rows  [][2]string
+}
+
+func (f *facts) add(name, value string) {
+	if value != "" {
+		f.Rows = append(f.Rows, [2]string{name, value})
+	}
+}
+
+func (f *facts) addCount(name string, n int) {
+	if n > 0 {
+		f.add(name, count(n))
+	}
+}
+
+// facts returns how everything was done.
+func (r *Report) facts() (list []facts) {
+	model := facts{Title: "Model"}
+	model.add("directory", r.Model.Dir)
+	model.add("architecture", r.Model.Arch)
+	model.addCount("heads", r.heads())
+	model.addCount("parameters", r.Model.Parameters)
+	model.add("SHA-256 of weights", r.Model.SHA256)
+
+	data := facts{Title: "Data"}
+	data.add("file", r.Data.File)
+	data.addCount("pairs used", r.Data.Pairs)
+	data.addCount("sources that score heads", r.Data.Score)
+	data.addCount("sources that choose", r.Data.Select)
+	data.addCount("sources that report", r.Data.Report)
+	data.add("SHA-256", r.Data.SHA256)
+
+	s := r.Settings
+	settings := facts{Title: "Settings"}
+	settings.add("goal", s.Goal)
+	settings.add("metric", s.Metric)
+	settings.add("methods", strings.Join(s.Methods, ", "))
+	settings.add("scores", map[bool]string{false: "as they are", true: "divided by the norm of their layer"}[s.Normalize])
+	settings.add("layers", map[bool]string{false: "keep one head at least", true: "may lose all heads"}[s.Empty])
+	if s.Step > 0 {
+		settings.add("scored again", "after every "+number(s.Step, "head", "heads"))
+	} else {
+		settings.add("scored", "once")
+	}
+	if s.FineTune > 0 {
+		settings.add("fine-tuning", number(s.FineTune, "step", "steps")+" after each removal")
+		settings.add("on", s.TrainData)
+	}
+	settings.addCount("random orders", s.Orders)
+	settings.addCount("resamples", s.Resamples)
+	settings.add("seed", fmt.Sprint(s.Seed))
+
+	machine := facts{Title: "Machine and time"}
+	machine.add("processor", r.Machine.CPU)
+	machine.add("system", r.Machine.OS)
+	machine.addCount("threads", r.Machine.Threads)
+	machine.add("kernels", r.Machine.Kernels)
+	machine.add("Go", r.Machine.Go)
+	machine.add("attn", r.Version)
+	machine.add("started", moment(r.Started))
+	if r.Seconds > 0 {
+		machine.add("took", lasted(r.Seconds))
+	}
+	for _, f := range []facts{model, data, settings, machine} {
+		if len(f.Rows) > 0 {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// load says how a model that was made is used.
+type load struct{ Title, Say, Command, Code string }
+
+func (r *Report) load() (list []load) {
+	commands := func(dir string) (command, code string) {
+		return "attn translate --model " + shellWord(dir) + ` "…"`, fmt.Sprintf("m, err := seq2seq.Load(%q)", dir)
+	}
+	if dir := r.Result.Compact; dir != "" {
+		l := load{Title: "Compact", Say: "The heads are cut out: smaller and faster, for attn."}
+		l.Command, l.Code = commands(dir)
+		list = append(list, l)
+	}
+	if dir := r.Result.Masked; dir != "" {
+		l := load{Title: "Masked", Say: "The shapes of the whole model with zeros in place of the heads: not faster, but for programs that know no layers with fewer heads."}
+		if known(r.Result.Difference) {
+			l.Say += fmt.Sprintf(" Its logits differ from the compact model’s by %s at most.", cmp.Or(strings.ReplaceAll(fmt.Sprintf("%.2g", float64(r.Result.Difference)), "-", "−"), "0"))
+		}
+		l.Command, l.Code = commands(dir)
+		list = append(list, l)
+	}
+	return list
+}
+
+// shellWord quotes a word for a shell where it must.
+func shellWord(s string) string {
+	safe := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-+=:@%", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !safe(r) }) && s[0] != '-' {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

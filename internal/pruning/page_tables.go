@@ -1,0 +1,191 @@
+package pruning
+
+import (
+	"fmt"
+	"strings"
+)
+
+// compareTable is the model before and after.
+type compareTable struct {
+	Pruned bool // there is a column for the model without its fine-tuning
+	Rows   []compareRow
+}
+
+type compareRow struct {
+	Name, Before, Pruned, After, Change string
+	Interval                            string // of the change
+	Main                                bool
+}
+
+func (r *Report) compareTable() compareTable {
+	res := &r.Result
+	t := compareTable{Pruned: res.Pruned != nil}
+	pruned := Quality{Metric: nan, Exact: nan, BLEU: nan, Loss: nan, KL: nan}
+	if t.Pruned {
+		pruned = *res.Pruned
+	}
+	add := func(name string, of func(Quality) Number, decimals int) {
+		b, p, a := of(res.Before), of(pruned), of(res.After)
+		if known(b) || known(a) {
+			t.Rows = append(t.Rows, compareRow{Name: name, Before: fixed(b, decimals), Pruned: fixed(p, decimals), After: fixed(a, decimals), Change: signed(a-b, decimals)})
+		}
+	}
+	whole := func(name string, b, p, a int) {
+		if b > 0 {
+			t.Rows = append(t.Rows, compareRow{Name: name, Before: count(b), Pruned: count(p), After: count(a), Change: signed(Number(100*float64(a-b)/float64(b)), 0) + "%"})
+		}
+	}
+	unit := ""
+	if r.unit() != "" {
+		unit = ", %"
+	}
+	add(r.metricName()+unit, func(q Quality) Number { return q.Metric }, 1)
+	if len(t.Rows) > 0 {
+		t.Rows[0].Main = true
+		if known(res.Low) && known(res.High) {
+			t.Rows[0].Interval = between(res.Low, res.High, signed, 1)
+		}
+	}
+	if r.Settings.Metric != "exact match" {
+		add("exact match, %", func(q Quality) Number { return q.Exact }, 1)
+	}
+	if r.Settings.Metric != "BLEU" {
+		add("BLEU", func(q Quality) Number { return q.BLEU }, 1)
+	}
+	add("loss, nats per token", func(q Quality) Number { return q.Loss }, 3)
+	add("KL from the whole model", func(q Quality) Number { return q.KL }, 3)
+	whole("heads", r.heads(), res.Left, res.Left)
+	whole("parameters", res.Before.Parameters, pruned.Parameters, res.After.Parameters)
+	return t
+}
+
+// kindRow says how many heads a kind of attention lost.
+type kindRow struct {
+	Kind                      string
+	Layers, Heads, Lost, Left int
+	Share                     string
+	Bar                       int // of the heads that are left, in 24ths
+}
+
+const barSteps = 24
+
+func (r *Report) kindRows() (rows []kindRow, emptied []string) {
+	names, layers := r.kinds()
+	total := kindRow{Kind: "all"}
+	for _, kind := range names {
+		row := kindRow{Kind: kind, Layers: len(layers[kind])}
+		for _, i := range layers[kind] {
+			l := &r.Layers[i]
+			row.Heads += l.Heads
+			row.Lost += l.lost()
+			if l.Heads > 0 && l.lost() == l.Heads {
+				emptied = append(emptied, l.Name)
+			}
+		}
+		rows = append(rows, row)
+		total.Layers, total.Heads, total.Lost = total.Layers+row.Layers, total.Heads+row.Heads, total.Lost+row.Lost
+	}
+	if len(rows) > 1 {
+		rows = append(rows, total)
+	}
+	for i := range rows {
+		row := &rows[i]
+		row.Left = row.Heads - row.Lost
+		if row.Heads > 0 {
+			row.Share = fixed(Number(100*float64(row.Lost)/float64(row.Heads)), 0) + "%"
+			row.Bar = (barSteps*row.Left + row.Heads/2) / row.Heads
+		}
+	}
+	return rows, emptied
+}
+
+// methodTable compares methods.
+type methodTable struct {
+	At   string // what the last column holds; "" if there is none
+	Rows []methodRow
+}
+
+type methodRow struct {
+	Name, Rank, Passes, Time string
+	At, Interval             string
+	Chosen                   bool
+}
+
+func (r *Report) methodTable() (t methodTable) {
+	left := r.Result.Left
+	for i := range r.Scores {
+		s := &r.Scores[i]
+		row := methodRow{Name: s.Method, Rank: fixed(s.Rank, 2), Passes: strings.TrimSuffix(fixed(Number(s.Passes), 1), ".0"), Time: lasted(s.Seconds), At: none, Chosen: s.Method == r.Result.Method}
+		if p := r.curve(s.Method).at(left); p != nil {
+			row.At = fixed(p.Metric, 1)
+			t.At = fmt.Sprintf("%s with %s left", r.metricName(), number(left, "head", "heads"))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if p := r.Random.at(left); p != nil && known(p.Metric.Mean) && len(t.Rows) > 0 {
+		t.At = fmt.Sprintf("%s with %s left", r.metricName(), number(left, "head", "heads"))
+		t.Rows = append(t.Rows, methodRow{Name: "random, mean and 95%", Rank: none, Passes: "0", Time: none,
+			At: fixed(p.Metric.Mean, 1), Interval: between(p.Metric.Low, p.Metric.High, fixed, 1)})
+	}
+	return t
+}
+
+type speedRow struct {
+	Work                                          string
+	Batch, Length                                 int
+	Before, After, Ratio, Interval, Bound, Gained string
+}
+
+func (r *Report) speedRows() (rows []speedRow) {
+	for _, s := range r.Speed {
+		row := speedRow{Work: s.Work, Batch: s.Batch, Length: s.Length, Before: three(s.Before), After: three(s.After),
+			Ratio: fixed(s.Ratio, 2), Interval: between(s.Low, s.High, fixed, 2), Bound: fixed(s.Bound, 2), Gained: fixed(s.gained(), 0)}
+		if row.Gained != none {
+			row.Gained += "%"
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// curveTable is all points of a curve.
+type curveTable struct {
+	Name string
+	Head []string
+	Rows [][]string
+}
+
+func (r *Report) curveTables() (list []curveTable) {
+	metric := r.metricName()
+	for _, c := range r.Curves {
+		t := curveTable{Name: c.Name, Head: []string{"heads left", metric, "difference, 95%", "loss", "KL"}}
+		for _, p := range c.Points {
+			t.Rows = append(t.Rows, []string{count(p.Left), fixed(p.Metric, 2), between(p.Low, p.High, signed, 1), fixed(p.Loss, 4), fixed(p.KL, 4)})
+		}
+		if t.Rows != nil {
+			list = append(list, t)
+		}
+	}
+	t := curveTable{
+		Name: number(r.Random.Orders, "random order", "random orders"),
+		Head: []string{"heads left", metric, "95%", "all", "loss", "95%", "KL", "95%"},
+	}
+	for _, p := range r.Random.Points {
+		m, l, k := p.Metric, p.Loss, p.KL
+		t.Rows = append(t.Rows, []string{count(p.Left),
+			fixed(m.Mean, 1), between(m.Low, m.High, fixed, 1), between(m.Min, m.Max, fixed, 1),
+			fixed(l.Mean, 3), between(l.Low, l.High, fixed, 3), fixed(k.Mean, 3), between(k.Low, k.High, fixed, 3)})
+	}
+	if t.Rows != nil {
+		list = append(list, t)
+	}
+	return list
+}
+
+// between writes an interval, as far as it is known.
+func between(low, high Number, write func(Number, int) string, decimals int) string {
+	if !known(low) || !known(high) {
+		return none
+	}
+	return write(low, decimals) + " to " + write(high, decimals)
+}

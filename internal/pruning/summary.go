@@ -1,0 +1,185 @@
+package pruning
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// summaryWidth is that of an ordinary terminal.
+const summaryWidth = 80
+
+// Summary writes what a person reads in ten seconds: the verdict, some points of
+// the curve beside what random orders do, the speed, and where everything is.
+func (r *Report) Summary(w io.Writer) error {
+	var b bytes.Buffer
+	wrap(&b, plain(r.verdict()), summaryWidth)
+	r.summaryPoints(&b)
+	r.summarySpeed(&b)
+	for _, place := range [][2]string{{"compact model", r.Result.Compact}, {"masked model", r.Result.Masked}, {"report", r.Result.Page}} {
+		if place[1] != "" {
+			fmt.Fprintf(&b, "%-14s %s\n", place[0], plain(place[1]))
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// summaryPoints writes a table of five points of the chosen method's curve.
+func (r *Report) summaryPoints(b *bytes.Buffer) {
+	c := r.curve(r.Result.Method)
+	if c == nil {
+		return
+	}
+	random := len(r.Random.Points) > 0
+	fmt.Fprintf(b, "\nheads left  %18s %7s %7s", plain(r.metricName())+" [95%]        ", "loss", "KL")
+	if random {
+		fmt.Fprintf(b, "   random orders: mean [95%%]")
+	}
+	b.WriteByte('\n')
+	whole := r.whole()
+	for _, p := range fewPoints(c.Points, r.Result.Left, 5) {
+		mark := " "
+		if p.Left == r.Result.Left {
+			mark = ">"
+		}
+		interval := ""
+		if known(p.Low) && known(p.High) && known(whole) && p.Left != r.heads() {
+			interval = fmt.Sprintf("[%s, %s]", fixed(whole+p.Low, 1), fixed(whole+p.High, 1))
+		}
+		line := fmt.Sprintf("%s%9d  %5s %-12s %7s %7s", mark, p.Left, fixed(p.Metric, 1), interval, fixed(p.Loss, 3), fixed(p.KL, 3))
+		if at := r.Random.at(p.Left); at != nil && p.Left != r.heads() {
+			line += fmt.Sprintf("   %5s [%s, %s]", fixed(at.Metric.Mean, 1), fixed(at.Metric.Low, 1), fixed(at.Metric.High, 1))
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+}
+
+// fewPoints returns n points in their order: the first, the last, that with
+// about so many heads left, and what fills the largest gaps.
+func fewPoints(points []Point, left, n int) []Point {
+	if len(points) <= n {
+		return points
+	}
+	near := 0
+	for i, p := range points {
+		if abs(p.Left-left) < abs(points[near].Left-left) {
+			near = i
+		}
+	}
+	chosen := []int{0, near, len(points) - 1}
+	for slices.Sort(chosen); ; slices.Sort(chosen) {
+		chosen = slices.Compact(chosen)
+		if len(chosen) >= n {
+			break
+		}
+		widest := 1
+		for i := 2; i < len(chosen); i++ {
+			if chosen[i]-chosen[i-1] > chosen[widest]-chosen[widest-1] {
+				widest = i
+			}
+		}
+		chosen = append(chosen, (chosen[widest]+chosen[widest-1])/2)
+	}
+	few := make([]Point, len(chosen))
+	for i, at := range chosen {
+		few[i] = points[at]
+	}
+	return few
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// summarySpeed writes the first measurements of two kinds of work.
+func (r *Report) summarySpeed(b *bytes.Buffer) {
+	var told []string
+	for _, s := range r.Speed {
+		if len(told) == 2 || slices.Contains(told, s.Work) {
+			continue
+		}
+		if len(told) == 0 {
+			b.WriteByte('\n')
+		}
+		told = append(told, s.Work)
+		fmt.Fprintf(b, "%s, batch %d, length %d: %s → %s ms, %s ×", plain(s.Work), s.Batch, s.Length, three(s.Before), three(s.After), fixed(s.Ratio, 2))
+		if known(s.Bound) {
+			fmt.Fprintf(b, " (at most %s)", fixed(s.Bound, 2))
+		}
+		b.WriteByte('\n')
+	}
+}
+
+// wrap writes a text in lines of at most so many characters, as far as there
+// are spaces.
+func wrap(b *bytes.Buffer, text string, width int) {
+	at := 0
+	for i, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case at+1+n > width:
+			b.WriteByte('\n')
+			at = 0
+		default:
+			b.WriteByte(' ')
+			at++
+		}
+		b.WriteString(word)
+		at += n
+	}
+	b.WriteByte('\n')
+}
+
+// shades are the characters of importance, from the least.
+var shades = []rune("·░▒▓█")
+
+// Grid writes the heads of each kind of attention, a line for each layer: how
+// important the chosen method says that they are, and - for those that were
+// removed.
+func (r *Report) Grid(w io.Writer) error {
+	var b bytes.Buffer
+	scores := r.scores(r.Result.Method)
+	top := r.largest(scores.value)
+	names, layers := r.kinds()
+	for _, kind := range names {
+		most := 0
+		for _, i := range layers[kind] {
+			most = max(most, r.Layers[i].Heads)
+		}
+		line := fmt.Sprintf("%-10s ", plain(kind))
+		for head := 0; head < most; head++ {
+			switch {
+			case most <= 10:
+				line += fmt.Sprintf("%-2d", head)
+			case head%2 == 0: // two digits need the room of two heads
+				line += fmt.Sprintf("%-4d", head)
+			}
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		for _, i := range layers[kind] {
+			l := &r.Layers[i]
+			line := fmt.Sprintf("layer %-4d ", l.Index)
+			for head := range l.Heads {
+				c := '-'
+				if l.kept(head) {
+					c = '?'
+					if v := share(scores.value(i, head), top); !math.IsNaN(v) {
+						c = shades[min(int(5*v), 4)]
+					}
+				}
+				line += string(c) + " "
+			}
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+		}
+	}
+	if known(top) {
+		fmt.Fprintf(&b, "importance by %s, as a share of the largest:\n█ from 64%%  ▓ from 36%%  ▒ from 16%%  ░ from 4%%  · less  ", plain(r.Result.Method))
+	}
+	b.WriteString("- removed\n")
+	_, err := w.Write(b.Bytes())
+	return err
+}

@@ -1,0 +1,100 @@
+package pruning
+
+import (
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/attn-go/attn/heads"
+)
+
+var update = flag.Bool("update", false, "write the files of testdata anew")
+
+func TestSummary(t *testing.T) {
+	for name, text := range map[string]string{"summary.txt": written(t, filled().Summary), "grid.txt": written(t, filled().Grid)} {
+		path := filepath.Join("testdata", name)
+		if *update {
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text != string(want) {
+			t.Errorf("%s is not what it was; look at what go test -update makes of it:\n%s", path, text)
+		}
+		for line := range strings.Lines(text) {
+			if utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > summaryWidth {
+				t.Errorf("%s: %q is wider than a terminal", name, line)
+			}
+		}
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	for _, c := range []struct {
+		change func(*Report)
+		want   string
+	}{
+		{func(r *Report) { r.Result.High = -0.05 }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3, 95% interval −0.9 to −0.1: significant), 1.12 × faster translation, 11% fewer parameters"},
+		{func(r *Report) { r.Result.Low, r.Speed[0].Low = nan, 0.99 }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3), translation about as fast as before (1.12 ×), 11% fewer parameters"},
+		{func(r *Report) { r.Speed = []Speed{{Work: "decode one token", Ratio: 0.9, Low: nan}} }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3, 95% interval −0.9 to +0.2: not significant), decode one token slower (0.90 ×), 11% fewer parameters"},
+		{func(r *Report) {
+			r.Settings.Metric, r.Result.After.Metric, r.Speed, r.Result.After.Parameters = "exact match", nan, nil, 0
+		}, "36 of 72 heads removed by gradient"},
+		{func(r *Report) { r.Settings.Metric, r.Result.Removed = "exact match", []heads.Head{} }, "None of the 72 heads was removed: exact match stays 44.1%"},
+	} {
+		r := filled()
+		c.change(r)
+		if got := r.verdict(); got != c.want {
+			t.Errorf("verdict: %s\nwant     %s", got, c.want)
+		}
+	}
+}
+
+func TestFewPoints(t *testing.T) {
+	points := curve("", 1).Points // 72, 68 … 0
+	for _, c := range []struct {
+		left int
+		want []int
+	}{{36, []int{72, 56, 36, 20, 0}}, {72, []int{72, 56, 36, 20, 0}}, {3, []int{72, 40, 24, 4, 0}}} {
+		got := fewPoints(points, c.left, 5)
+		if len(got) != len(c.want) {
+			t.Errorf("left %d: %d points", c.left, len(got))
+			continue
+		}
+		for i, p := range got {
+			if p.Left != c.want[i] {
+				t.Errorf("left %d: point %d has %d heads left, want %d", c.left, i, p.Left, c.want[i])
+			}
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for got, want := range map[string]string{
+		fixed(-0.04, 1): "0.0", fixed(-1.25, 1): "−1.2", fixed(nan, 1): "–", fixed(Number(math.Inf(1)), 1): "–",
+		signed(0.26, 1): "+0.3", signed(0.04, 1): "0.0", signed(-3, 0): "−3", signed(nan, 0): "–",
+		count(7412736): "7,412,736", count(-1000): "-1,000", count(999): "999",
+		three(0.9312): "0.931", three(1.875): "1.88", three(21.83): "21.8", three(1240): "1,240", three(nan): "–",
+		lasted(0.042): "0.04 s", lasted(59.2): "59 s", lasted(1834.2): "30 min 34 s", lasted(7260): "2 h 1 min",
+		moment("2026-11-20T14:03:05Z"): "20 November 2026, 14:03 UTC", moment("x"): "x",
+		superscript(-12): "⁻¹²", plain("a\x1b"): `"a\x1b"`, plain("né"): "né",
+	} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if got := (Speed{Ratio: 1.1, Bound: 1.2}).gained(); math.Abs(float64(got)-50) > 1e-9 {
+		t.Errorf("half of the possible is %v%%", got)
+	}
+	if got := (Speed{Ratio: 1.1, Bound: 1}).gained(); known(got) {
+		t.Errorf("of nothing possible %v%% is reached", got)
+	}
+}

@@ -1,0 +1,221 @@
+package pruning
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// none is written for what was not measured.
+const none = "–"
+
+func known(v Number) bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }
+
+// fixed writes a number with so many decimals, and a true minus.
+func fixed(v Number, decimals int) string {
+	if !known(v) {
+		return none
+	}
+	text := strconv.FormatFloat(float64(v), 'f', decimals, 64)
+	if strings.Trim(text, "-0.") == "" {
+		text = strings.TrimPrefix(text, "-")
+	}
+	return strings.ReplaceAll(text, "-", "−")
+}
+
+// signed is fixed with a sign, + too.
+func signed(v Number, decimals int) string {
+	text := fixed(v, decimals)
+	if v > 0 && strings.Trim(text, "0.") != "" && known(v) {
+		return "+" + text
+	}
+	return text
+}
+
+// count writes a whole number in groups of three digits.
+func count(n int) string {
+	text := strconv.Itoa(n)
+	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// three writes a number with about three digits.
+func three(v Number) string {
+	switch size := math.Abs(float64(v)); {
+	case !known(v):
+		return none
+	case size >= 100:
+		return count(int(math.Round(float64(v))))
+	case size >= 10:
+		return fixed(v, 1)
+	case size >= 1:
+		return fixed(v, 2)
+	}
+	return fixed(v, 3)
+}
+
+// lasted writes a time.
+func lasted(seconds float64) string {
+	switch {
+	case !known(Number(seconds)):
+		return none
+	case seconds < 1:
+		return fixed(Number(seconds), 2) + " s"
+	case seconds < 10:
+		return fixed(Number(seconds), 1) + " s"
+	case seconds < 60:
+		return fixed(Number(seconds), 0) + " s"
+	case seconds < 3600:
+		whole := int(math.Round(seconds))
+		return fmt.Sprintf("%d min %d s", whole/60, whole%60)
+	}
+	whole := int(min(math.Round(seconds/60), 1e9))
+	return fmt.Sprintf("%d h %d min", whole/60, whole%60)
+}
+
+// moment writes a time of RFC 3339 for people; what is none stays as it is.
+func moment(text string) string {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return text
+	}
+	return t.Format("2 January 2006, 15:04 MST")
+}
+
+// plain is a text that does nothing to a terminal.
+func plain(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }) {
+		return strconv.QuoteToGraphic(text)
+	}
+	return text
+}
+
+// superscript writes an exponent.
+func superscript(n int) string {
+	var text string
+	for _, c := range fmt.Sprint(n) {
+		if c == '-' {
+			text += "⁻"
+		} else {
+			text += string([]rune("⁰¹²³⁴⁵⁶⁷⁸⁹")[c-'0'])
+		}
+	}
+	return text
+}
+
+func number(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return count(n) + " " + many
+}
+
+// heads returns how many heads the whole model has.
+func (r *Report) heads() int {
+	if r.Model.Heads > 0 {
+		return r.Model.Heads
+	}
+	n := 0
+	for _, l := range r.Layers {
+		n += l.Heads
+	}
+	return n
+}
+
+func (r *Report) metricName() string { return cmp.Or(r.Settings.Metric, "metric") }
+
+// unit follows metrics where no head of a table names it.
+func (r *Report) unit() string {
+	if r.Settings.Metric == "exact match" {
+		return "%"
+	}
+	return ""
+}
+
+// verdict says in one sentence what came of it.
+func (r *Report) verdict() string {
+	parts := []string{r.verdictQuality()}
+	if len(r.Result.Removed) > 0 {
+		if s := r.verdictSpeed(); s != "" {
+			parts = append(parts, s)
+		}
+		before, after := r.Result.Before.Parameters, r.Result.After.Parameters
+		if before > 0 && after > 0 && after < before {
+			parts = append(parts, fixed(Number(100*float64(before-after)/float64(before)), 0)+"% fewer parameters")
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (r *Report) verdictQuality() string {
+	removed := len(r.Result.Removed)
+	if removed == 0 {
+		return fmt.Sprintf("None of the %d heads was removed: %s stays %s%s", r.heads(), r.metricName(), fixed(r.Result.Before.Metric, 1), r.unit())
+	}
+	by := ""
+	if r.Result.Method != "" {
+		by = " by " + r.Result.Method
+	}
+	if r.Settings.FineTune > 0 {
+		by += " and fine-tuned"
+	}
+	text := fmt.Sprintf("%d of %d heads removed%s", removed, r.heads(), by)
+	before, after := r.Result.Before.Metric, r.Result.After.Metric
+	if !known(before) || !known(after) {
+		return text
+	}
+	text += fmt.Sprintf(": %s %s → %s%s (%s", r.metricName(), fixed(before, 1), fixed(after, 1), r.unit(), signed(after-before, 1))
+	if known(r.Result.Low) && known(r.Result.High) {
+		text += fmt.Sprintf(", 95%% interval %s to %s: %s", signed(r.Result.Low, 1), signed(r.Result.High, 1), r.significance())
+	}
+	return text + ")"
+}
+
+// significance says whether the interval holds 0.
+func (r *Report) significance() string {
+	if r.Result.Low <= 0 && r.Result.High >= 0 {
+		return "not significant"
+	}
+	return "significant"
+}
+
+// verdictSpeed tells the time of translation, or else of what was measured first.
+func (r *Report) verdictSpeed() string {
+	for _, s := range r.Speed {
+		if s.Work == "translate" && known(s.Ratio) {
+			return s.verdict("translation")
+		}
+	}
+	for _, s := range r.Speed {
+		if known(s.Ratio) {
+			return s.verdict(plain(s.Work))
+		}
+	}
+	return ""
+}
+
+func (s Speed) verdict(work string) string {
+	times := fixed(s.Ratio, 2) + " ×"
+	switch {
+	case known(s.Low) && known(s.High) && s.Low <= 1 && s.High >= 1:
+		return fmt.Sprintf("%s about as fast as before (%s)", work, times)
+	case s.Ratio < 1:
+		return fmt.Sprintf("%s slower (%s)", work, times)
+	}
+	return times + " faster " + work
+}
+
+// gained is the share of the possible gain in speed that was reached, in per
+// cent: all of it is 100, none is 0.
+func (s Speed) gained() Number {
+	if !(s.Bound > 1.005) { // nothing to gain, or unknown
+		return Number(math.NaN())
+	}
+	return 100 * (s.Ratio - 1) / (s.Bound - 1)
+}

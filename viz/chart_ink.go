@@ -1,0 +1,118 @@
+package viz
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+	"strings"
+)
+
+// tint is a colour on white, and on the dark page where a picture may stand. Its
+// class is how the page's style finds it.
+type tint struct {
+	class       string
+	light, dark color.RGBA
+}
+
+// The colours of lines were searched for on a computer: all of a set are far
+// from each other in Oklab, for people who see no red, no green or no blue too,
+// and each stands out from the ground with a contrast of 3 and more. A test holds
+// them to it.
+var lineTints = [paletteSize + 1]tint{
+	{"c0", rgb(0x7d828c), rgb(0x8f96a3)}, // grey
+	{"c1", rgb(0x3837b2), rgb(0x4e83f3)}, // blue
+	{"c2", rgb(0xe75c15), rgb(0xfa9527)}, // orange
+	{"c3", rgb(0x83015c), rgb(0xb05492)}, // plum
+	{"c4", rgb(0x0da195), rgb(0x06d3ba)}, // teal
+	{"c5", rgb(0x1172a2), rgb(0xaae9ff)}, // steel
+	{"c6", rgb(0x8c5757), rgb(0xe1573d)}, // brown, red
+	{"c7", rgb(0x463801), rgb(0xfed87d)}, // olive, yellow
+	{"c8", rgb(0x9868ea), rgb(0xaea2fe)}, // violet
+}
+
+var (
+	paperTint = tint{"paper", rgb(0xffffff), rgb(0x181b23)}
+	gridTint  = tint{"grid", rgb(0xe6e8ec), rgb(0x2b303b)}
+	axisTint  = tint{"axis", rgb(0x9aa0aa), rgb(0x6b7280)}
+	levelTint = tint{"level", rgb(0x333333), rgb(0xc9cfda)}
+)
+
+func rgb(v uint32) color.RGBA { return color.RGBA{uint8(v >> 16), uint8(v >> 8), uint8(v), 0xff} }
+
+func lineTint(color int) tint { return lineTints[max(color, 0)] } // Grey is the first
+
+func (b Band) color() int {
+	if b.Color == 0 {
+		return Grey
+	}
+	return b.Color
+}
+
+const bandOpacity = 0.22
+
+// DarkCharts returns a style sheet that gives the charts of a page colours for a
+// dark ground, to be put behind a condition such as
+//
+//	@media screen and (prefers-color-scheme: dark)
+//
+// Where it does not hold, the colours are those in the pictures.
+func DarkCharts() string {
+	var b strings.Builder
+	for _, t := range append(lineTints[:], paperTint, gridTint, axisTint, levelTint) {
+		fmt.Fprintf(&b, ".chart .%s{color:%s}", t.class, hex(t.dark))
+	}
+	b.WriteString(".chart text{fill:#e3e6ec}.chart text[fill]{fill:#a3abba}")
+	return b.String()
+}
+
+// stroke returns the pieces of a line as a shape.
+func stroke(l Line, color int, runs [][]point) shape {
+	s := shape{paths: runs, tint: lineTint(color), width: lineWidth}
+	if l.Dashed {
+		s.dash, s.width = []float64{5, 4}, 1.4
+	}
+	return s
+}
+
+func level(line []point) shape {
+	return shape{paths: [][]point{line}, tint: levelTint, width: 1.2, dash: []float64{1.5, 3}}
+}
+
+// marker returns the shape that marks points in a colour.
+func marker(color int, at point) shape {
+	outline := markers[max(color, 0)]
+	path := make([]point, len(outline))
+	for i, p := range outline {
+		path[i] = point{at.x + markerSize*p.x, at.y + markerSize*p.y}
+	}
+	return shape{paths: [][]point{path}, filled: true, tint: lineTint(color)}
+}
+
+// markers are outlines about as large as a circle of radius 1.
+var markers = [paletteSize + 1][]point{
+	polygon(12, 0, 0.8, 0),     // a small dot
+	polygon(16, 0, 1, 0),       // a dot
+	polygon(4, 0.5, 1.25, 0),   // a square
+	polygon(3, 0, 1.35, 0),     // a triangle
+	polygon(4, 0, 1.35, 0),     // a diamond
+	polygon(3, 0.5, 1.35, 0),   // a triangle on its tip
+	polygon(4, 0.5, 1.6, 0.55), // a cross aslant
+	polygon(4, 0, 1.6, 0.55),   // a cross
+	polygon(5, 0, 1.5, 0.7),    // a star
+}
+
+// polygon returns the corners of a polygon, turned by a share of the way from
+// one corner to the next; inner, if it is not 0, is the radius of corners halfway between.
+func polygon(n int, turn, radius, inner float64) (list []point) {
+	for i := range n {
+		corner := func(at, radius float64) {
+			sin, cos := math.Sincos(2 * math.Pi * at / float64(n))
+			list = append(list, point{radius * sin, -radius * cos})
+		}
+		corner(float64(i)+turn, radius)
+		if inner != 0 {
+			corner(float64(i)+turn+0.5, inner)
+		}
+	}
+	return list
+}

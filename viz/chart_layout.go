@@ -1,0 +1,277 @@
+package viz
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// chartSheet is a chart laid out on paper, in pixels of CSS: shapes, the first
+// of which lie below the others, and text. SVG and PNG draw the same.
+type chartSheet struct {
+	width, height float64
+	title         string
+	shapes        []shape
+	texts         []caption
+}
+
+type point struct{ x, y float64 }
+
+// shape is a number of lines, or areas if it is filled, in one tint.
+type shape struct {
+	paths   [][]point
+	filled  bool
+	tint    tint
+	width   float64   // of lines
+	dash    []float64 // lengths of dashes and gaps; nil is a whole line
+	opacity float64   // 0 is 1
+	title   string    // told where a pointer rests
+}
+
+// frame is the area that lines take.
+type frame struct {
+	rectangle
+	x, y    span
+	falling bool
+}
+
+// inset keeps what is marked away from the ends of the axis.
+const inset = 9.
+
+func (f frame) point(x, y float64) point {
+	at := f.x.at(x)
+	if f.falling {
+		at = 1 - at
+	}
+	return point{f.rectangle.x + inset + at*(f.w-2*inset), f.rectangle.y + (1-f.y.at(y))*f.h}
+}
+
+// Sizes in charts.
+const (
+	tickSize   = 11.
+	nameSize   = 11.5 // of legend and axes
+	sampleSize = 26.  // of a line in the legend
+	markerSize = 3.4
+	lineWidth  = 1.8
+)
+
+func (c Chart) layout() (*chartSheet, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	s := &chartSheet{title: c.Title}
+	width, height := c.size()
+	s.width = width
+	add := func(t caption) { s.texts = append(s.texts, t) }
+	y := edge
+	if c.Title != "" {
+		add(caption{text: fit(c.Title, titleSize, (width-2*edge)/boldly), x: edge, y: y + titleSize, size: titleSize, bold: true})
+		y += titleSize + 8
+	}
+	if c.Y != "" { // lying, for who reads does not turn the head
+		add(caption{text: fit(c.Y, nameSize, width-2*edge), x: edge, y: y + nameSize, size: nameSize, grey: true})
+		y += nameSize + 4
+	}
+	xs, ys := c.spans()
+	nothing := xs.empty()
+	f := frame{x: xs.opened(0), y: ys.opened(0.05), falling: c.Falling}
+	values, texts := f.y.ticks(int(max(2, height/45)))
+	left := 0.
+	for _, text := range texts {
+		left = max(left, textWidth(text, tickSize))
+	}
+	f.rectangle = rectangle{edge + left + 6, y + tickSize/2, width - 2*edge - left - 6, height}
+	bottom := f.rectangle.y + f.h
+	var grid [][]point
+	for i, v := range values {
+		at := f.point(f.x.low, v).y
+		grid = append(grid, []point{{f.rectangle.x, at}, {f.rectangle.x + f.w, at}})
+		add(caption{text: texts[i], x: f.rectangle.x - 6, y: at + 0.35*tickSize, size: tickSize, anchor: end, grey: true})
+	}
+	s.shapes = append(s.shapes, shape{paths: grid, tint: gridTint, width: 1})
+	s.xAxis(c, f)
+	y = bottom + 6 + tickSize + 3
+	if c.X != "" {
+		add(caption{text: fit(c.X, nameSize, f.w), x: f.rectangle.x + f.w/2, y: y + nameSize, size: nameSize, anchor: middle, grey: true})
+		y += nameSize + 5
+	}
+	if nothing {
+		add(caption{text: "no numbers", x: f.rectangle.x + f.w/2, y: f.rectangle.y + f.h/2, size: nameSize, anchor: middle, grey: true})
+	}
+	s.draw(c, f)
+	if !c.Bare {
+		y = s.legend(c, y+6)
+	}
+	s.height = y + edge - 4
+	return s, nil
+}
+
+// xAxis draws the axis of x with as many numbers as there is room for.
+func (s *chartSheet) xAxis(c Chart, f frame) {
+	values, texts := f.x.ticks(int(max(2, f.w/60)))
+	if c.Ticks != nil {
+		values, texts = nil, nil
+		for _, v := range c.Ticks {
+			if finite(v) && v >= f.x.low && v <= f.x.high {
+				values = append(values, v)
+				texts = append(texts, strings.ReplaceAll(strconv.FormatFloat(v, 'g', 6, 64), "-", "−"))
+			}
+		}
+	}
+	bottom := f.rectangle.y + f.h
+	axis := shape{tint: axisTint, width: 1, paths: [][]point{{{f.rectangle.x, bottom}, {f.rectangle.x + f.w, bottom}}}}
+	var taken []span
+	for i, v := range values {
+		at := f.point(v, f.y.low).x
+		axis.paths = append(axis.paths, []point{{at, bottom}, {at, bottom + 4}})
+		half := textWidth(texts[i], tickSize)/2 + 3
+		at = min(at, s.width-half) // at the end of the axis
+		room := span{at - half, at + half}
+		free := true
+		for _, t := range taken {
+			free = free && (room.high < t.low || t.high < room.low)
+		}
+		if free {
+			taken = append(taken, room)
+			s.texts = append(s.texts, caption{text: texts[i], x: at, y: bottom + 6 + tickSize, size: tickSize, anchor: middle, grey: true})
+		}
+	}
+	s.shapes = append(s.shapes, axis)
+}
+
+// draw adds bands, levels and lines.
+func (s *chartSheet) draw(c Chart, f frame) {
+	for _, b := range c.Bands {
+		s.shapes = append(s.shapes, shape{paths: f.area(b), filled: true, tint: lineTint(b.color()), opacity: bandOpacity})
+	}
+	for _, l := range c.Levels {
+		if finite(l.Y) {
+			y := f.point(f.x.low, l.Y).y
+			s.shapes = append(s.shapes, level([]point{{f.rectangle.x, y}, {f.rectangle.x + f.w, y}}))
+		}
+	}
+	for i, l := range c.Lines {
+		color := c.color(i)
+		s.shapes = append(s.shapes, stroke(l, color, f.runs(l.X, l.Y)))
+		bars := shape{tint: lineTint(color), width: 1.1}
+		var marks []shape
+		for j := range l.X {
+			if !finite(l.X[j]) || !finite(l.Y[j]) {
+				continue
+			}
+			at := f.point(l.X[j], l.Y[j])
+			if l.Low != nil && finite(l.Low[j]) && finite(l.High[j]) {
+				low, high := f.point(l.X[j], l.Low[j]).y, f.point(l.X[j], l.High[j]).y
+				bars.paths = append(bars.paths, []point{{at.x, low}, {at.x, high}},
+					[]point{{at.x - 3, low}, {at.x + 3, low}}, []point{{at.x - 3, high}, {at.x + 3, high}})
+			}
+			if l.Markers {
+				mark := marker(color, at)
+				mark.title = pointTitle(c, l, j)
+				marks = append(marks, mark)
+			}
+		}
+		if bars.paths != nil {
+			s.shapes = append(s.shapes, bars)
+		}
+		s.shapes = append(s.shapes, marks...)
+	}
+}
+
+// pointTitle says in words what a point is.
+func pointTitle(c Chart, l Line, j int) string {
+	name := func(axis, otherwise string) string {
+		if axis == "" {
+			return otherwise
+		}
+		return axis
+	}
+	text := fmt.Sprintf("%s: %.4g %s, %s %.4g", l.Name, l.X[j], name(c.X, "x"), name(c.Y, "y"), l.Y[j])
+	if l.Low != nil && finite(l.Low[j]) && finite(l.High[j]) {
+		text += fmt.Sprintf(" (%.4g to %.4g)", l.Low[j], l.High[j])
+	}
+	return text
+}
+
+// runs returns the pieces of a line, between points that are no numbers.
+func (f frame) runs(x, y []float64) (runs [][]point) {
+	open := false
+	for i := range x {
+		if !finite(x[i]) || !finite(y[i]) {
+			open = false
+			continue
+		}
+		if !open {
+			runs = append(runs, nil)
+			open = true
+		}
+		runs[len(runs)-1] = append(runs[len(runs)-1], f.point(x[i], y[i]))
+	}
+	return runs
+}
+
+// area returns the outlines of a band, one for each piece between points that
+// are no numbers.
+func (f frame) area(b Band) [][]point {
+	high := make([]float64, len(b.X)) // NaN where either end is none
+	low := make([]float64, len(b.X))
+	for i := range b.X {
+		high[i], low[i] = b.High[i], b.Low[i]
+		if !finite(low[i]) || !finite(high[i]) {
+			high[i], low[i] = math.NaN(), math.NaN()
+		}
+	}
+	areas, below := f.runs(b.X, high), f.runs(b.X, low)
+	for i := range areas {
+		for j := len(below[i]) - 1; j >= 0; j-- {
+			areas[i] = append(areas[i], below[i][j])
+		}
+	}
+	return areas
+}
+
+// legend adds a sample and the name of each line, band and level, in rows from y
+// on, and returns where they end.
+func (s *chartSheet) legend(c Chart, y float64) float64 {
+	x := edge
+	first := true
+	entry := func(name string, sample func(a, b point) []shape) {
+		if name == "" {
+			return
+		}
+		name = fit(name, nameSize, s.width-2*edge-sampleSize-6)
+		room := sampleSize + 6 + textWidth(name, nameSize)
+		if first {
+			y += 14
+			first = false
+		} else if x+room > s.width-edge {
+			x, y = edge, y+17
+		}
+		s.shapes = append(s.shapes, sample(point{x, y - 4}, point{x + sampleSize, y - 4})...)
+		s.texts = append(s.texts, caption{text: name, x: x + sampleSize + 6, y: y, size: nameSize})
+		x += room + 16
+	}
+	for i, l := range c.Lines {
+		entry(l.Name, func(a, b point) []shape {
+			list := []shape{stroke(l, c.color(i), [][]point{{a, b}})}
+			if l.Markers {
+				list = append(list, marker(c.color(i), point{(a.x + b.x) / 2, a.y}))
+			}
+			return list
+		})
+	}
+	for _, band := range c.Bands {
+		entry(band.Name, func(a, b point) []shape {
+			box := []point{{a.x, a.y - 5}, {b.x, a.y - 5}, {b.x, a.y + 5}, {a.x, a.y + 5}}
+			return []shape{{paths: [][]point{box}, filled: true, tint: lineTint(band.color()), opacity: bandOpacity}}
+		})
+	}
+	for _, l := range c.Levels {
+		if !finite(l.Y) {
+			continue
+		}
+		entry(l.Name, func(a, b point) []shape { return []shape{level([]point{a, b})} })
+	}
+	return y
+}
