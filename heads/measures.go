@@ -30,6 +30,21 @@ type Measures struct {
 	Induction   float64 // weight of the tokens that followed earlier equal ones
 }
 
+// Named is a measure with its name.
+type Named struct {
+	Name  string // that of the field, in lower case
+	Value float64
+}
+
+// List returns the measures in the order of the fields.
+func (m Measures) List() []Named {
+	return []Named{
+		{"entropy", m.Entropy}, {"bound", m.Bound}, {"distance", m.Distance}, {"confidence", m.Confidence},
+		{"previous", m.Previous}, {"same", m.Same}, {"next", m.Next}, {"first", m.First}, {"last", m.Last},
+		{"special", m.Special}, {"punctuation", m.Punctuation}, {"induction", m.Induction},
+	}
+}
+
 // Measure returns the measures of a head. special lists the tokens that are marks.
 //
 // A Decoder sees keys up to its own place, other kinds see all of them. Previous,

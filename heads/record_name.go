@@ -84,3 +84,11 @@ func arrange(layers []Layer) {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Index, b.Index))
 	})
 }
+
+// Place returns the kind and index of a layer as its name says them: Encoder and
+// 0 where it says nothing.
+func Place(name string) (Kind, int) {
+	kind, _ := kindOf(name)
+	index, _ := indexOf(name)
+	return kind, index
+}

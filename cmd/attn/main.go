@@ -22,6 +22,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/safetensors"
 	"github.com/attn-go/attn/seq2seq"
 )
@@ -31,6 +32,7 @@ const (
 	exitOK          = 0
 	exitFailed      = 1
 	exitUsage       = 2
+	exitCheck       = 3
 	exitInput       = 4
 	exitInterrupted = 130
 )
@@ -41,6 +43,8 @@ type commands struct {
 	Translate translateCommand `cmd:"" help:"Translate arguments or lines of standard input."`
 	Map       mapCommand       `cmd:"" help:"Draw what heads look at, or write it as a picture or table."`
 	Eval      evalCommand      `cmd:"" help:"Measure a translator on sentence pairs."`
+	Heads     headsCommand     `cmd:"" help:"Measure how important each head is, and what it looks at."`
+	Prune     pruneCommand     `cmd:"" help:"Remove the heads that do not matter, and report what it cost."`
 	Apply     applyCommand     `cmd:"" help:"Run one attention mechanism on tensors from a file."`
 	View      viewCommand      `cmd:"" help:"Show in a browser what the heads look at."`
 	Bench     benchCommand     `cmd:"" help:"Measure how fast this machine runs attention."`
@@ -139,6 +143,7 @@ func exitCode(err error) int {
 		usage  usageError
 		input  *seq2seq.InputError
 		format *safetensors.FormatError
+		check  *pruning.CheckError
 		paused interrupted
 		path   *fs.PathError
 	)
@@ -147,6 +152,8 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case errors.As(err, &usage):
 		return exitUsage
+	case errors.As(err, &check):
+		return exitCheck
 	case errors.As(err, &input), errors.As(err, &format):
 		return exitInput
 	case errors.As(err, &path) && (path.Op == "open" || path.Op == "stat") && noInput(err):

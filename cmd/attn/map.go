@@ -118,7 +118,7 @@ func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 	drawn := shortMarks(figure, record.Special)
 	outputs := cmd.outputs()
 	if len(outputs) == 0 {
-		return drawn.Text(c.out, cmd.terminal(c.out))
+		return drawn.Text(c.out, terminalOf(c.out, cmd.Color, cmd.Width, cmd.ASCII))
 	}
 	var files []atomicfile.File
 	stdout := func(io.Writer) error { return nil }
@@ -182,22 +182,20 @@ func (cmd *mapCommand) source(ctx context.Context, c console) (string, error) {
 	}
 }
 
-// terminal returns what the map is drawn on.
-func (cmd *mapCommand) terminal(w io.Writer) viz.Terminal {
-	t := viz.Terminal{Width: 80, Light: viz.DetectLight(os.Getenv), ASCII: cmd.ASCII}
+// terminalOf returns what a figure is drawn on: that of w, changed by flags.
+func terminalOf(w io.Writer, color string, width *int, ascii bool) viz.Terminal {
+	t := viz.Terminal{Width: 80, Light: viz.DetectLight(os.Getenv), ASCII: ascii}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		t.Colors = viz.DetectColors(os.Getenv)
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
 			t.Width = max(width, narrowestMap)
 		}
 	}
-	if cmd.Width != nil {
-		t.Width = *cmd.Width
-	}
-	if cmd.ASCII {
+	set(&t.Width, width)
+	if ascii {
 		t.Colors = viz.NoColors
 	}
-	switch cmd.Color {
+	switch color {
 	case "truecolor":
 		t.Colors = viz.TrueColor
 	case "256":

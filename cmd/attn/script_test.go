@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script. Each script finds pairs.tsv, 60 pairs, and
-// the directories model and gru, translators trained on them.
+// the directories model, gru and gruheads, translators trained on them.
 func TestScripts(t *testing.T) {
 	fixture := makeFixture(t)
 	testscript.Run(t, testscript.Params{
@@ -66,9 +66,9 @@ func makeFixture(t *testing.T) string {
 	if err := os.WriteFile(data, []byte(text.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for out, arch := range map[string]string{"model": "transformer", "gru": "gru"} {
-		args := append([]string{"train", "--data", data, "--arch", arch, "--out", filepath.Join(dir, out)}, small...)
-		command(t, args...)
+	for out, flags := range map[string][]string{"model": nil, "gru": {"--arch", "gru"}, "gruheads": {"--arch", "gru", "--heads", "2"}} {
+		args := append([]string{"train", "--data", data, "--out", filepath.Join(dir, out)}, small...)
+		command(t, append(args, flags...)...)
 	}
 	return dir
 }

@@ -113,19 +113,27 @@ func (s *session) open(cmd *trainCommand) error {
 	return s.probe()
 }
 
-// probe makes the directory and returns an error if no file can be written
-// there, which after an hour of training would come late. What an earlier run
-// has left stays until there is something to put in its place.
+// probe makes the run's directory. What an earlier run has left stays until there
+// is something to put in its place.
 func (s *session) probe() error {
-	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+	if err := writable(s.dir); err != nil {
 		return err
-	}
-	f, err := os.CreateTemp(s.dir, ".attn-*.tmp")
-	if err != nil {
-		return fmt.Errorf("write to %s: %w", s.dir, errors.Unwrap(err))
 	}
 	if _, err := os.Stat(filepath.Join(s.dir, recipeFile)); err == nil && !s.resumed {
 		fmt.Fprintf(s.err, "%s holds an earlier run, which this one replaces when it first saves\n", s.dir)
+	}
+	return nil
+}
+
+// writable makes a directory if need be and returns an error if no file can be
+// written there, which after an hour of work would come late.
+func writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".attn-*.tmp")
+	if err != nil {
+		return fmt.Errorf("write to %s: %w", dir, errors.Unwrap(err))
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }

@@ -8,11 +8,15 @@ import (
 
 type versionCommand struct{}
 
-func (versionCommand) Run(c console) error {
-	version := "(unknown)"
+// version returns the version of this program.
+func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
-		version = info.Main.Version
+		return info.Main.Version
 	}
-	_, err := fmt.Fprintf(c.out, "attn %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return "(unknown)"
+}
+
+func (versionCommand) Run(c console) error {
+	_, err := fmt.Fprintf(c.out, "attn %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }

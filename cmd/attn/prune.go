@@ -1,0 +1,255 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/pruning"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+type pruneCommand struct {
+	scoredFlags
+	Out string `required:"" help:"Directory for the smaller model and the report." placeholder:"DIR"`
+
+	Keep    *int     `help:"Heads to keep in all." placeholder:"N" group:"Goal, one of them"`
+	Share   *float64 `help:"Part of the heads to remove, 0 to 1." placeholder:"P" group:"Goal, one of them"`
+	MaxDrop *float64 `help:"Part of the metric that may be lost, 0 to 1; 0.01 if no goal is given." placeholder:"P" group:"Goal, one of them"`
+	Speed   *float64 `help:"How many times as fast 32 sentences are to be translated." placeholder:"X" group:"Goal, one of them"`
+
+	Step        int     `help:"Heads that go before the rest is scored again; scored once if not given." placeholder:"N" group:"How"`
+	EmptyLayers bool    `help:"Let layers lose all their heads; else each keeps one." group:"How"`
+	Finetune    int     `help:"Training steps after each removal." placeholder:"N" group:"How"`
+	Train       string  `help:"Pairs for the training steps; the scoring part of the data if not given." placeholder:"FILE" group:"How"`
+	Rate        float64 `default:"0.0005" help:"Largest learning rate of the training steps." placeholder:"RATE" group:"How"`
+
+	Metric    string        `default:"auto" enum:"auto,exact,bleu" help:"exact, bleu, or auto: exact match where texts are cut into characters, else BLEU." placeholder:"NAME" group:"Report"`
+	Orders    int           `default:"20" help:"Random orders to compare with." placeholder:"N" group:"Report"`
+	Resamples int           `default:"1000" help:"Resamples of the bootstrap." placeholder:"N" group:"Report"`
+	SpeedTime time.Duration `default:"1s" help:"How long each kind of work is measured; 0 for not at all." group:"Report"`
+	Report    string        `help:"Page to write; report.html in the directory if not given." placeholder:"FILE" group:"Report"`
+	JSON      bool          `name:"json" help:"Write the report as a JSON object to standard output." group:"Report"`
+}
+
+func (pruneCommand) Help() string {
+	return `Examples:
+
+  attn prune --model runs/dates --out runs/small
+  attn prune --model runs/fra.run --data valid.tsv --out small --max-drop 0.01
+  attn prune --model runs/fra.run --data valid.tsv --out small --share 0.5 --method gradient
+  attn prune --model runs/fra.run --data valid.tsv --out small --keep 36 --finetune 300 --train fra.tsv
+
+The data are dealt into three parts that share no source: heads are scored on the
+first, methods and numbers of heads chosen on the second, and everything that is
+reported comes from the third. The directory gets the smaller model, which every
+command loads; masked/, the same model in the shapes of the original; pruning.json
+and report.html. After Ctrl-C, pruning.json holds what has been measured.`
+}
+
+// reportFile is the name of the report for programs.
+const reportFile = "pruning.json"
+
+// Validate is called by the parser.
+func (cmd *pruneCommand) Validate() error {
+	goals := 0
+	for _, given := range []bool{cmd.Keep != nil, cmd.Share != nil, cmd.MaxDrop != nil, cmd.Speed != nil} {
+		if given {
+			goals++
+		}
+	}
+	outside := func(p *float64) bool { return p != nil && !(*p >= 0 && *p <= 1) }
+	switch {
+	case goals > 1:
+		return errors.New("want one of --keep, --share, --max-drop and --speed")
+	case cmd.Keep != nil && *cmd.Keep < 1:
+		return fmt.Errorf("--keep %d, want at least 1", *cmd.Keep)
+	case outside(cmd.Share):
+		return fmt.Errorf("--share %v, want 0 to 1", *cmd.Share)
+	case outside(cmd.MaxDrop):
+		return fmt.Errorf("--max-drop %v, want 0 to 1", *cmd.MaxDrop)
+	case cmd.Speed != nil && !(*cmd.Speed > 1 && *cmd.Speed <= 1000):
+		return fmt.Errorf("--speed %v, want more than 1, and not beyond 1000", *cmd.Speed)
+	case cmd.Step < 0:
+		return fmt.Errorf("--step %d, want at least 1", cmd.Step)
+	case cmd.Finetune < 0:
+		return fmt.Errorf("--finetune %d, want at least 1", cmd.Finetune)
+	case cmd.Train != "" && cmd.Finetune == 0:
+		return errors.New("--train goes with --finetune")
+	case !(cmd.Rate > 0 && cmd.Rate <= 1):
+		return fmt.Errorf("--rate %v, want more than 0 and at most 1", cmd.Rate)
+	case cmd.Orders < 0 || cmd.Orders > 1000:
+		return fmt.Errorf("--orders %d, want 0 to 1000", cmd.Orders)
+	case cmd.Resamples < 100 || cmd.Resamples > 1_000_000:
+		return fmt.Errorf("--resamples %d, want 100 to 1000000", cmd.Resamples)
+	case cmd.SpeedTime < 0 || cmd.SpeedTime > time.Hour:
+		return fmt.Errorf("--speed-time %v, want 0 to 1h", cmd.SpeedTime)
+	case sameFile(cmd.Out, cmd.Model):
+		return fmt.Errorf("--out %s is the model itself", quoted(cmd.Out))
+	}
+	return cmd.scoredFlags.Validate()
+}
+
+// sameFile reports whether two paths lead to one place.
+func sameFile(a, b string) bool {
+	if filepath.Clean(a) == filepath.Clean(b) {
+		return true
+	}
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
+}
+
+func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
+	e, r, err := cmd.prepare()
+	if err != nil {
+		return err
+	}
+	if err := writable(cmd.Out); err != nil {
+		return err
+	}
+	shown := newStages(c.err)
+	defer shown.stop()
+	e.Progress = shown.tell
+	e.Save = cmd.save
+	e.Keep = cmd.keep
+	err = e.Run(ctx, r)
+	shown.stop()
+	if errors.Is(err, context.Canceled) {
+		if err := cmd.save(r); err != nil {
+			return err
+		}
+		return interrupted{fmt.Sprintf("interrupted; what has been measured is in %s", quoted(filepath.Join(cmd.Out, reportFile)))}
+	}
+	if err != nil {
+		return err
+	}
+	if err := cmd.save(r); err != nil {
+		return err
+	}
+	if err := atomicfile.Write(r.Result.Page, r.HTML); err != nil {
+		return err
+	}
+	if cmd.JSON {
+		return json.NewEncoder(c.out).Encode(r)
+	}
+	if err := r.Summary(c.out); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.err, "try: attn translate --model %s --map\n", quoted(cmd.Out))
+	return err
+}
+
+// prepare loads everything that the experiment needs, and says what it is.
+func (cmd *pruneCommand) prepare() (*pruning.Experiment, *pruning.Report, error) {
+	methods, err := cmd.methods()
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := cmd.load()
+	if err != nil {
+		return nil, nil, err
+	}
+	goal, err := cmd.goal(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	pairs, name, err := cmd.pairs(3*cmd.Limit + 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	parts, err := pruning.Split(pairs, cmd.Limit, cmd.Seed)
+	if err != nil {
+		return nil, nil, &seq2seq.InputError{Name: name, Reason: err.Error()}
+	}
+	e := &pruning.Experiment{
+		Model: m, Parts: parts, Methods: methods, Goal: goal, Metric: cmd.metric(m), Normalize: cmd.Normalize, Empty: cmd.EmptyLayers,
+		Step: cmd.Step, FineTune: cmd.Finetune, Rate: cmd.Rate, Train: parts.Score,
+		Orders: cmd.Orders, Resamples: cmd.Resamples, Seed: cmd.Seed, SpeedTime: cmd.SpeedTime,
+	}
+	r := &pruning.Report{Version: version(), Started: time.Now().UTC().Format(time.RFC3339)}
+	if cmd.Train != "" {
+		if e.Train, err = seq2seq.LoadPairs(cmd.Train); err != nil {
+			return nil, nil, err
+		}
+		r.Settings.TrainData = cmd.Train
+	}
+	r.Model.Dir, r.Data.File = cmd.Model, name
+	if r.Model.SHA256, err = pruning.HashFile(filepath.Join(cmd.Model, seq2seq.WeightsFile)); err != nil {
+		return nil, nil, err
+	}
+	r.Data.SHA256 = pruning.HashPairs(pairs)
+	r.Result.Compact, r.Result.Masked = cmd.Out, cmd.masked()
+	r.Result.Page = cmp.Or(cmd.Report, filepath.Join(cmd.Out, "report.html"))
+	return e, r, nil
+}
+
+// goal returns where to stop.
+func (cmd *pruneCommand) goal(m *seq2seq.Translator) (pruning.Goal, error) {
+	all, layers := 0, 0
+	for _, l := range m.Layers() {
+		if n := l.Config().Heads; n > 0 {
+			all, layers = all+n, layers+1
+		}
+	}
+	least := layers
+	if cmd.EmptyLayers {
+		least = 0
+	}
+	left := 0
+	switch {
+	case cmd.Keep != nil:
+		left = *cmd.Keep
+		if left > all {
+			return pruning.Goal{}, usage("--keep %d, but the model has %d heads", left, all)
+		}
+	case cmd.Share != nil:
+		left = all - int(*cmd.Share*float64(all)+0.5)
+	case cmd.Speed != nil:
+		return pruning.Goal{Speed: *cmd.Speed}, nil
+	case cmd.MaxDrop != nil:
+		return pruning.Goal{Drop: *cmd.MaxDrop}, nil
+	default:
+		return pruning.Goal{Drop: 0.01}, nil
+	}
+	if left < max(least, 1) {
+		return pruning.Goal{}, usage("%d heads left, but at least %d must stay, one in each layer; --empty-layers lets go of them", left, max(least, 1))
+	}
+	return pruning.Goal{Left: left}, nil
+}
+
+// metric returns what tells how good a translation is.
+func (cmd *pruneCommand) metric(m *seq2seq.Translator) seq2seq.Metric {
+	switch {
+	case cmd.Metric == "exact", cmd.Metric == "auto" && m.Target.Units() == seq2seq.Chars:
+		return seq2seq.MetricExact
+	}
+	return seq2seq.MetricBLEU
+}
+
+// masked is where the model in the shapes of the original goes.
+func (cmd *pruneCommand) masked() string { return filepath.Join(cmd.Out, "masked") }
+
+// save writes the report for programs.
+func (cmd *pruneCommand) save(r *pruning.Report) error {
+	return atomicfile.Write(filepath.Join(cmd.Out, reportFile), func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	})
+}
+
+// keep writes both forms of the pruned model.
+func (cmd *pruneCommand) keep(compact, masked *seq2seq.Translator, r *pruning.Report) error {
+	if err := compact.Save(cmd.Out); err != nil {
+		return err
+	}
+	return masked.Save(cmd.masked())
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// What attn heads and attn prune share: which model, which data, which methods.
+
+// scoredFlags say what heads are scored on.
+type scoredFlags struct {
+	Model     string   `required:"" help:"Directory of the model." placeholder:"DIR"`
+	Data      string   `help:"Tab-separated pairs, one a line, that the model has not learnt. A model of dates makes its own." placeholder:"FILE"`
+	Method    []string `help:"leave-one-out, gradient, taylor, fisher, weight-norm, confidence, random, or several with commas; all but random if not given." placeholder:"NAME" group:"Importance"`
+	Normalize bool     `help:"Divide gradient, taylor and fisher by the norm over their layer." group:"Importance"`
+	Limit     int      `default:"1000" help:"Most sources of the data, or of each of its parts, that are used." placeholder:"N"`
+	Seed      uint64   `default:"1" help:"Seed of all random numbers." placeholder:"N"`
+}
+
+// methods returns the methods asked for, each once.
+func (f *scoredFlags) methods() ([]heads.Method, error) {
+	if len(f.Method) == 0 {
+		return slices.DeleteFunc(heads.Methods(), func(m heads.Method) bool { return m == heads.Random }), nil
+	}
+	var list []heads.Method
+	for _, name := range f.Method {
+		m, err := heads.ParseMethod(name)
+		if err != nil {
+			return nil, usage("unknown method %q, want one of %s", name, methodNames())
+		}
+		if !slices.Contains(list, m) {
+			list = append(list, m)
+		}
+	}
+	return list, nil
+}
+
+func methodNames() (names string) {
+	for i, m := range heads.Methods() {
+		if i > 0 {
+			names += ", "
+		}
+		names += m.String()
+	}
+	return names
+}
+
+// load returns the model, which has heads.
+func (f *scoredFlags) load() (*seq2seq.Translator, error) {
+	m, err := seq2seq.Load(f.Model)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range m.Layers() {
+		if l.Config().Heads > 0 {
+			return m, nil
+		}
+	}
+	return nil, &seq2seq.InputError{Name: f.Model, Reason: "the model has no attention heads"}
+}
+
+// pairs returns the data and their name: those of the file, or for a model of
+// dates as many dates that it has not learnt.
+func (f *scoredFlags) pairs(most int) (pairs []seq2seq.Pair, name string, err error) {
+	if f.Data != "" {
+		pairs, err = loadTest(f.Data)
+		return pairs, f.Data, err
+	}
+	var r recipe
+	data, err := os.ReadFile(filepath.Join(f.Model, recipeFile))
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if errors.Is(err, fs.ErrNotExist) || err == nil && r.Data != "" {
+		return nil, "", usage("--data is needed: %s has not learnt the built-in dates", f.Model)
+	}
+	if err != nil {
+		return nil, "", &seq2seq.InputError{Name: filepath.Join(f.Model, recipeFile), Reason: err.Error()}
+	}
+	learnt, err := r.pairs()
+	if err != nil {
+		return nil, "", err
+	}
+	known := map[string]bool{}
+	for _, p := range learnt.learn {
+		known[p.Source] = true
+	}
+	_, pairs = seq2seq.DatesSplit(0, min(most, seq2seq.MaxDates/4), r.Training.Seed+1)
+	return slices.DeleteFunc(pairs, func(p seq2seq.Pair) bool { return known[p.Source] }), "built-in dates", nil
+}
+
+// Validate is called by the parser.
+func (f *scoredFlags) Validate() error {
+	if f.Limit < 1 {
+		return fmt.Errorf("--limit %d, want at least 1", f.Limit)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package pruning
+
+import (
+	"strings"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// Operations are the multiply-adds of a translator at work: those of its attention
+// layers, their maps included, and those of everything else. What is not a product,
+// softmax and norms, is not counted.
+type Operations struct{ Attention, Rest float64 }
+
+// All returns the sum.
+func (o Operations) All() float64 { return o.Attention + o.Rest }
+
+// Reads says what is read and written.
+type Reads struct {
+	Batch, Source, Target int // sequences; tokens of each
+	// Cached is how many target tokens have been read before. The source has then
+	// been read too and does not count.
+	Cached int
+	// Encode leaves the decoder out.
+	Encode bool
+}
+
+// Count returns the multiply-adds that a translator needs. Keys and values are
+// mapped once and kept, and a decoder's query sees what was read before it.
+func Count(m *seq2seq.Translator, r Reads) Operations {
+	c := m.Config
+	b, s, t := float64(r.Batch), float64(r.Source), float64(r.Target)
+	past := float64(r.Cached)
+	d, hidden, layers := float64(c.Width), float64(c.Hidden), float64(c.Layers)
+	fresh := 1. // the source is read now
+	if r.Cached > 0 {
+		fresh = 0
+	}
+	if r.Encode {
+		t = 0
+	}
+	var o Operations
+	for _, l := range m.Layers() {
+		switch name := l.Config().Name; {
+		case strings.Contains(name, "cross"):
+			o.Attention += b * layerOperations(l, t, fresh*s, t*s)
+		case strings.Contains(name, "decoder"):
+			o.Attention += b * layerOperations(l, t, t, t*past+t*(t+1)/2)
+		default:
+			o.Attention += b * fresh * layerOperations(l, s, s, s*s)
+		}
+	}
+	vocabulary := t * d * float64(c.TargetVocab)
+	if c.Arch == seq2seq.GRU {
+		// A unit of h states and n inputs takes 3h(n+h) a token.
+		unit := func(in, h float64) float64 { return 3 * h * (in + h) }
+		o.Rest = b * (fresh*layers*(s*2*unit(d, d/2)+d*d) + t*(unit(2*d, d)+(layers-1)*unit(d, d)+3*d*d) + vocabulary)
+		if c.Heads == 0 {
+			o.Attention += b * 2 * t * s * d
+		}
+		return o
+	}
+	o.Rest = b * (layers*2*d*hidden*(fresh*s+t) + vocabulary)
+	return o
+}
+
+// layerOperations returns the multiply-adds of an attention layer for a sequence
+// of so many queries, keys, and pairs of both that see each other.
+func layerOperations(l *attn.MultiHead, queries, keys, pairs float64) float64 {
+	c := l.Config()
+	h, g, e, v := float64(c.Heads), float64(c.KVHeads), float64(c.HeadSize), float64(c.ValueSize)
+	return queries*h*(float64(c.QueryWidth)*e+float64(c.OutWidth)*v) +
+		keys*g*(float64(c.KeyWidth)*e+float64(c.ValueWidth)*v) +
+		pairs*h*(e+v)
+}

@@ -1,0 +1,76 @@
+package pruning
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// toy returns a translator of letters with fresh parameters.
+func toy(t testing.TB, c seq2seq.Config) *seq2seq.Translator {
+	t.Helper()
+	v := seq2seq.BuildVocabulary([]string{"abc"}, seq2seq.Chars, 100)
+	m, err := seq2seq.New(c, v, v, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// The numbers are worked out by hand, for 2 sources of 3 tokens and targets of 5,
+// width 8 in 2 heads of 4.
+func TestCount(t *testing.T) {
+	c := seq2seq.Config{Arch: seq2seq.Transformer, Score: "scaled", Width: 8, Heads: 2, Layers: 1, Hidden: 16}
+	m := toy(t, c)
+	vocab := m.Config.TargetVocab
+	reads := Reads{Batch: 2, Source: 3, Target: 5}
+	for _, w := range []struct {
+		what string
+		keep map[string][]int
+		r    Reads
+		want Operations
+	}{
+		// Encoder: four maps 4·3·8·8 and 9 pairs·8·2; decoder: 4·5·8·8 and
+		// 15·16; cross: two maps of queries 2·5·64, two of keys 2·3·64, 15·16.
+		{"all", nil, reads, Operations{
+			Attention: 2 * (768 + 144 + 1280 + 240 + 640 + 384 + 240),
+			Rest:      2 * (2*8*16*(3+5) + 5*8*float64(vocab)),
+		}},
+		{"the encoder", nil, Reads{Batch: 2, Source: 3, Target: 5, Encode: true}, Operations{
+			Attention: 2 * (768 + 144 + 384), Rest: 2 * 2 * 8 * 16 * 3,
+		}},
+		// One token after 7: four maps and 8 pairs·16; two maps and 3 pairs·16.
+		{"a step", nil, Reads{Batch: 2, Source: 3, Target: 1, Cached: 7}, Operations{
+			Attention: 2 * (256 + 128 + 128 + 48), Rest: 2 * (2*8*16 + 8*float64(vocab)),
+		}},
+		{"half the heads", map[string][]int{"encoder.0.self": {1}, "decoder.0.self": {0}, "decoder.0.cross": {1}}, reads, Operations{
+			Attention: 768 + 144 + 1280 + 240 + 640 + 384 + 240,
+			Rest:      2 * (2*8*16*(3+5) + 5*8*float64(vocab)),
+		}},
+		{"no heads", map[string][]int{"encoder.0.self": {}, "decoder.0.self": {}, "decoder.0.cross": {}}, reads, Operations{
+			Rest: 2 * (2*8*16*(3+5) + 5*8*float64(vocab)),
+		}},
+	} {
+		small, err := m.Keep(w.keep)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Count(small, w.r); got != w.want {
+			t.Errorf("%s: %v, want %v", w.what, got, w.want)
+		}
+	}
+
+	c = seq2seq.Config{Arch: seq2seq.GRU, Score: "scaled", Width: 8, Heads: 2, Layers: 1}
+	// Encoder: two units of 4 that read 8, 3·4·12 a token, and the first state;
+	// decoder: 3·8·24 and the last map 3·8·8 a token; cross as above.
+	if got, want := Count(toy(t, c), reads), (Operations{
+		Attention: 2 * (640 + 384 + 240), Rest: 2 * (3*2*144 + 64 + 5*(576+192) + 5*8*float64(vocab)),
+	}); got != want {
+		t.Errorf("GRU: %v, want %v", got, want)
+	}
+	c.Heads = 0
+	if got, want := Count(toy(t, c), reads).Attention, 2*2*15*8.; got != want {
+		t.Errorf("GRU without heads: %v of attention, want %v", got, want)
+	}
+}

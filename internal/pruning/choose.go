@@ -1,0 +1,200 @@
+package pruning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// choose picks the method that does best on the selecting part: that which can
+// remove most heads within the tolerated loss, or else that with the best metric
+// when as many are gone as the goal says. It also finds how many heads go, as if
+// they went in one order and nothing was trained.
+func (x *run) choose(ctx context.Context) error {
+	if len(x.Methods) == 1 && !x.fixed() {
+		return nil
+	}
+	tell := x.progress("choosing a method")
+	var best float64
+	for i := range x.Methods {
+		tell(i, len(x.Methods))
+		n, err := x.count(ctx, x.order(i))
+		if err != nil {
+			return err
+		}
+		m, err := x.without(x.cut(x.order(i), n))
+		if err != nil {
+			return err
+		}
+		seen, err := x.chooser.measure(ctx, m)
+		if err != nil {
+			return err
+		}
+		value := seen.value(x.Metric)
+		more := x.tolerates() && n > x.removes
+		less := x.tolerates() && n < x.removes
+		if i == 0 || more || !less && value > best {
+			x.method, x.removes, best = i, n, value
+		}
+	}
+	tell(len(x.Methods), len(x.Methods))
+	return nil
+}
+
+// fixed reports whether heads go in one order, measured once, with no training
+// between.
+func (x *run) fixed() bool { return x.Step == 0 && x.FineTune == 0 }
+
+// tolerates reports whether the goal is a tolerated loss.
+func (x *run) tolerates() bool { return x.Goal.Left == 0 && x.Goal.Speed == 0 }
+
+// count returns how many heads of an order must go.
+func (x *run) count(ctx context.Context, order []heads.Head) (int, error) {
+	switch {
+	case x.Goal.Left > 0:
+		return total(x.Model.Layers()) - x.Goal.Left, nil
+	case x.Goal.Speed > 0:
+		return x.fastEnough(ctx, order)
+	}
+	return x.tolerated(ctx, order)
+}
+
+// plan says how the chosen method prunes.
+func (x *run) plan() (heads.PruneOptions[*seq2seq.Probe], error) {
+	all := total(x.Model.Layers())
+	order := x.order(x.method)
+	plan := heads.PruneOptions[*seq2seq.Probe]{
+		Method: x.Methods[x.method], Importance: heads.ImportanceOptions{Normalize: x.Normalize, Seed: x.Seed},
+		Keep: max(x.Goal.Left, all-len(order)), EmptyLayers: x.Empty, Step: x.Step, Rescore: x.Step > 0,
+	}
+	if x.Goal.Left > 0 && x.Goal.Left < all-len(order) {
+		return plan, fmt.Errorf("%d heads cannot be kept: at least %d must stay, one in each layer", x.Goal.Left, all-len(order))
+	}
+	if x.Step == 0 {
+		plan.Order = order
+	}
+	if x.FineTune > 0 {
+		plan.Tune = x.tune
+	}
+	switch {
+	case x.Goal.Left > 0:
+		return plan, nil
+	case x.fixed():
+		plan.Keep = all - len(x.cut(order, x.removes))
+		return plan, nil
+	case x.Goal.Speed > 0:
+		plan.Until = func(ctx context.Context, p *seq2seq.Probe) (bool, error) { return x.isFast(ctx, p.Translator()) }
+	}
+	if x.Step == 0 {
+		plan.Step = max(1, all/12)
+	}
+	if x.tolerates() {
+		plan.Within = func(ctx context.Context, p *seq2seq.Probe) (bool, error) { return x.isTolerable(ctx, p.Translator()) }
+	}
+	return plan, nil
+}
+
+// tune trains what is left after heads have gone.
+func (x *run) tune(ctx context.Context, p *seq2seq.Probe) (*seq2seq.Probe, error) {
+	tell := x.progress("fine-tuning")
+	settings := seq2seq.Settings{
+		Epochs: 1, Batch: min(64, len(x.Train)), LR: x.Rate, Warmup: max(1, x.FineTune/10), Smoothing: 0.1, Clip: 1, MaxLength: 200, Seed: x.Seed,
+	}
+	done := 0
+	err := seq2seq.FineTune(ctx, p.Translator(), x.Train, settings, x.FineTune, func(seq2seq.Progress) {
+		done++
+		tell(done, x.FineTune)
+	})
+	if errors.Is(err, seq2seq.ErrDiverged) {
+		return p, &CheckError{fmt.Sprintf("fine-tuning: %v", err)}
+	}
+	return p, err
+}
+
+// isTolerable reports whether a model's metric on the selecting part is within
+// the tolerated loss.
+func (x *run) isTolerable(ctx context.Context, m *seq2seq.Translator) (bool, error) {
+	seen, err := x.chooser.measure(ctx, m)
+	if err != nil {
+		return false, err
+	}
+	return seen.value(x.Metric) >= (1-x.Goal.Drop)*x.chooser.whole.value(x.Metric), nil
+}
+
+// tolerated returns how many heads can go in an order before the metric falls too
+// far, as if it only ever fell: about every twelfth part of them is tried until one
+// is too many, and then what lies between, by halving.
+func (x *run) tolerated(ctx context.Context, order []heads.Head) (int, error) {
+	const parts = 12
+	step := max(1, len(order)/parts)
+	good, bad := 0, len(order)+1
+	for n := step; n < bad && n <= len(order); n += step {
+		if ok, err := x.try(ctx, order, n, x.isTolerable); err != nil {
+			return 0, err
+		} else if ok {
+			good = n
+		} else {
+			bad = n
+		}
+	}
+	return x.between(ctx, order, good, bad, x.isTolerable, true)
+}
+
+// fastEnough returns how many heads must go in an order until the model is as
+// fast as the goal says. It is a *CheckError if all that can go are not enough.
+func (x *run) fastEnough(ctx context.Context, order []heads.Head) (int, error) {
+	if ok, err := x.try(ctx, order, len(order), x.isFast); err != nil {
+		return 0, err
+	} else if !ok {
+		return 0, x.tooSlow(total(x.Model.Layers()) - len(order))
+	}
+	n, err := x.between(ctx, order, 0, len(order), x.isFast, false)
+	return n + 1, err
+}
+
+// tooSlow says that the goal is not reached.
+func (x *run) tooSlow(left int) error {
+	return &CheckError{fmt.Sprintf("with %d heads left it is still not %g times as fast", left, x.Goal.Speed)}
+}
+
+// between halves the interval from good to bad until they are neighbours, and
+// returns good. Below the limit that is sought, test says below.
+func (x *run) between(ctx context.Context, order []heads.Head, good, bad int, test func(context.Context, *seq2seq.Translator) (bool, error), below bool) (int, error) {
+	for bad-good > 1 {
+		middle := (good + bad) / 2
+		ok, err := x.try(ctx, order, middle, test)
+		if err != nil {
+			return 0, err
+		}
+		if ok == below {
+			good = middle
+		} else {
+			bad = middle
+		}
+	}
+	return good, nil
+}
+
+// try tests the model without the first n heads of an order.
+func (x *run) try(ctx context.Context, order []heads.Head, n int, test func(context.Context, *seq2seq.Translator) (bool, error)) (bool, error) {
+	m, err := x.without(x.cut(order, n))
+	if err != nil {
+		return false, err
+	}
+	return test(ctx, m)
+}
+
+// isFast reports whether a model translates as fast as the goal says.
+func (x *run) isFast(ctx context.Context, m *seq2seq.Translator) (bool, error) {
+	w := x.typical()
+	d := x.SpeedTime
+	if d == 0 {
+		d = time.Second
+	}
+	s, err := turns(ctx, d, w.on(x.Model), w.on(m))
+	return float64(s.Ratio) >= x.Goal.Speed, err
+}

@@ -1,0 +1,337 @@
+package pruning
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// Experiment says what is to be pruned and measured.
+type Experiment struct {
+	Model *seq2seq.Translator
+	Parts Parts
+	// Methods are those whose curves are drawn. The model is pruned by the one
+	// that does best on the selecting part.
+	Methods []heads.Method
+	Goal    Goal
+	Metric  seq2seq.Metric
+	// Normalize divides the scores of gradients by their layer's norm.
+	Normalize bool
+	// Empty lets layers lose all their heads.
+	Empty bool
+	// Step is how many heads go before the rest is scored again. 0 scores once.
+	Step int
+	// FineTune is how many training steps follow each removal, on the pairs
+	// Train. 0 means none.
+	FineTune int
+	Rate     float64 // largest learning rate of these steps
+	Train    []seq2seq.Pair
+	// Orders is the number of random orders, and Resamples that of the
+	// bootstrap.
+	Orders, Resamples int
+	Seed              uint64
+	// SpeedTime is how long each kind of work is measured. 0 leaves speed out.
+	SpeedTime time.Duration
+	// Progress, if not nil, is told how far a stage is.
+	Progress func(stage string, done, all int)
+	// Save, if not nil, is given the report each time that there is more in it
+	// which should survive an interruption.
+	Save func(*Report) error
+	// Keep, if not nil, is given the pruned models, before curves and speed are
+	// measured.
+	Keep func(compact, masked *seq2seq.Translator, r *Report) error
+}
+
+// Goal says where to stop. One of its fields counts.
+type Goal struct {
+	Left  int     // heads to leave; 0 means that another field counts
+	Drop  float64 // part of the metric that may be lost, on the selecting part
+	Speed float64 // how many times faster to translate; 0 if it does not count
+}
+
+// Describe returns the goal for people.
+func (g Goal) Describe(metric seq2seq.Metric) string {
+	switch {
+	case g.Left > 0:
+		return fmt.Sprintf("keep %d heads", g.Left)
+	case g.Speed > 0:
+		return fmt.Sprintf("translate %g times as fast", g.Speed)
+	}
+	return fmt.Sprintf("lose at most %g%% of %s", 100*g.Drop, metric)
+}
+
+// CheckError says that a goal was not reached, or that models which must agree do
+// not.
+type CheckError struct{ Reason string }
+
+// Error returns the reason.
+func (e *CheckError) Error() string { return e.Reason }
+
+// run is an experiment that is under way.
+type run struct {
+	*Experiment
+	report *Report
+	probe  *seq2seq.Probe // on the scoring part
+	scores []heads.Scores // by Methods
+	// chooser and reporter measure on the selecting and reporting parts.
+	chooser, reporter *gauge
+	method            int // of Methods, that prunes
+	removes           int // heads, if the order is fixed
+	compact           *seq2seq.Translator
+	// known is what was measured on the reporting part, by what was removed:
+	// orders have much in common at their ends.
+	known map[string]measured
+}
+
+// Run does the experiment and fills in the report, which holds what identifies
+// the model and the data. After an error, that of ctx too, the report holds what
+// has been measured.
+func (e *Experiment) Run(ctx context.Context, r *Report) error {
+	start := time.Now()
+	defer func() { r.Seconds = time.Since(start).Seconds() }()
+	x := &run{Experiment: e, report: r, known: map[string]measured{}}
+	x.describe()
+	for _, stage := range []func(context.Context) error{x.score, x.prepare, x.choose, x.prune, x.curves, x.randomBand, x.speed} {
+		if err := stage(ctx); err != nil {
+			return err
+		}
+		r.Seconds = time.Since(start).Seconds()
+		if err := x.save(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *run) save() error {
+	if x.Save == nil {
+		return nil
+	}
+	return x.Save(x.report)
+}
+
+// progress returns a function that tells how far a stage is.
+func (x *run) progress(stage string) func(done, all int) {
+	return func(done, all int) {
+		if x.Progress != nil {
+			x.Progress(stage, done, all)
+		}
+	}
+}
+
+// describe fills in what is known from the start.
+func (x *run) describe() {
+	r := x.report
+	r.Settings = Settings{
+		Goal: x.Goal.Describe(x.Metric), Metric: x.Metric.String(), Normalize: x.Normalize, Empty: x.Empty,
+		Step: x.Step, FineTune: x.FineTune, TrainData: r.Settings.TrainData, Orders: x.Orders, Resamples: x.Resamples, Seed: x.Seed,
+	}
+	for _, m := range x.Methods {
+		r.Settings.Methods = append(r.Settings.Methods, m.String())
+	}
+	count := func(pairs []seq2seq.Pair) int {
+		sources, _ := seq2seq.Group(pairs)
+		return len(sources)
+	}
+	r.Data.Pairs = len(x.Parts.Score) + len(x.Parts.Select) + len(x.Parts.Report)
+	r.Data.Score, r.Data.Select, r.Data.Report = count(x.Parts.Score), count(x.Parts.Select), count(x.Parts.Report)
+	r.Model.Arch, r.Model.Heads, r.Model.Parameters = x.Model.Config.Arch, total(x.Model.Layers()), nn.Count(x.Model)
+	r.Machine = thisMachine()
+	r.Layers = Layers(x.Model)
+}
+
+// Layers describes the attention layers of a model with all heads kept.
+func Layers(m *seq2seq.Translator) []Layer {
+	var list []Layer
+	for _, l := range m.Layers() {
+		name := l.Config().Name
+		kind, index := heads.Place(name)
+		layer := Layer{Name: name, Kind: kind.String(), Index: index, Heads: l.Config().Heads, Kept: []int{}}
+		for h := range layer.Heads {
+			layer.Kept = append(layer.Kept, h)
+		}
+		list = append(list, layer)
+	}
+	return list
+}
+
+func total(layers []*attn.MultiHead) (n int) {
+	for _, l := range layers {
+		n += l.Config().Heads
+	}
+	return n
+}
+
+// score measures the importance of heads on the scoring part. What is measured
+// when ctx ends is in the report.
+func (x *run) score(ctx context.Context) error {
+	var err error
+	if x.probe, err = seq2seq.NewProbe(x.Model, x.Parts.Score); err != nil {
+		return err
+	}
+	x.scores, err = heads.Importance(ctx, x.probe, heads.ImportanceOptions{
+		Methods: x.Methods, Normalize: x.Normalize, Seed: x.Seed, Progress: x.progress("scoring heads"),
+	})
+	x.report.Scores = Tabulate(x.Model.Layers(), x.scores)
+	if err != nil {
+		_ = x.save() // the first error matters
+	}
+	return err
+}
+
+// Tabulate returns scores by layer and head, with their rank correlations.
+func Tabulate(layers []*attn.MultiHead, scores []heads.Scores) []Scores {
+	var reference []float64
+	for _, s := range scores {
+		if s.Method == heads.LeaveOneOut {
+			reference = s.Flat(layers)
+		}
+	}
+	var list []Scores
+	for _, s := range scores {
+		row := Scores{Method: s.Method.String(), Passes: s.Passes, Seconds: s.Time.Seconds(), Rank: Number(math.NaN())}
+		for _, l := range layers {
+			values := []Number{}
+			for _, v := range s.Values[l.Config().Name] {
+				values = append(values, Number(v))
+			}
+			row.Values = append(row.Values, values)
+		}
+		if reference != nil {
+			row.Rank = Number(heads.Spearman(s.Flat(layers), reference))
+		}
+		list = append(list, row)
+	}
+	return list
+}
+
+// prepare measures the whole model on the other two parts.
+func (x *run) prepare(ctx context.Context) (err error) {
+	tell := x.progress("measuring the whole model")
+	tell(0, 2)
+	if x.chooser, err = newGauge(ctx, x.Model, x.Parts.Select, x.Metric); err != nil {
+		return err
+	}
+	tell(1, 2)
+	if x.reporter, err = newGauge(ctx, x.Model, x.Parts.Report, x.Metric); err != nil {
+		return err
+	}
+	tell(2, 2)
+	x.report.Result.Before = x.reporter.quality(x.Model, x.reporter.whole)
+	if x.tolerates() && x.chooser.whole.value(x.Metric) == 0 {
+		return &CheckError{fmt.Sprintf("the whole model's %s is 0 on the selecting part: there is nothing to lose", x.Metric)}
+	}
+	return nil
+}
+
+// order returns the heads in the order in which a method removes them.
+func (x *run) order(method int) []heads.Head {
+	return heads.Order(x.Model.Layers(), x.scores[method], x.Empty)
+}
+
+// without returns the model without some heads.
+func (x *run) without(removed []heads.Head) (*seq2seq.Translator, error) {
+	if len(removed) == 0 {
+		return x.Model, nil
+	}
+	return x.Model.Keep(kept(x.Model.Layers(), removed))
+}
+
+// kept returns the heads that are left in each layer.
+func kept(layers []*attn.MultiHead, removed []heads.Head) map[string][]int {
+	left := map[string][]int{}
+	for _, l := range layers {
+		c := l.Config()
+		left[c.Name] = []int{}
+		for h := range c.Heads {
+			if !slices.Contains(removed, heads.Head{Layer: c.Name, Number: h}) {
+				left[c.Name] = append(left[c.Name], h)
+			}
+		}
+	}
+	return left
+}
+
+// prune makes the model, checks it, and hands it over.
+func (x *run) prune(ctx context.Context) error {
+	r := &x.report.Result
+	method := x.Methods[x.method]
+	r.Method = method.String()
+	plan, err := x.plan()
+	if err != nil {
+		return err
+	}
+	tell := x.progress("pruning")
+	plan.Progress = func(left, all int) { tell(all-left, all-max(plan.Keep, 0)) }
+	pruned, err := heads.Prune(ctx, x.probe, plan)
+	if err != nil {
+		return err
+	}
+	compact := pruned.Subject.Translator()
+	x.compact = compact
+	r.Removed = pruned.Removed
+	r.Left = total(compact.Layers())
+	if x.Goal.Speed > 0 && !x.fixed() {
+		if ok, err := x.isFast(ctx, compact); err != nil {
+			return err
+		} else if !ok {
+			return x.tooSlow(r.Left)
+		}
+	}
+	left := kept(x.Model.Layers(), pruned.Removed)
+	for i := range x.report.Layers {
+		x.report.Layers[i].Kept = left[x.report.Layers[i].Name]
+	}
+	masked := compact.Expand()
+	reference, err := seq2seq.NewReference(ctx, compact, x.Parts.Select)
+	if err != nil {
+		return err
+	}
+	largest, scale, err := reference.Difference(ctx, masked)
+	if err != nil {
+		return err
+	}
+	r.Difference = Number(largest)
+	if limit := agreement * max(scale, 1); !(largest <= limit) {
+		return &CheckError{fmt.Sprintf("the compact and the masked model differ by %g in a logit, more than %g", largest, limit)}
+	}
+	seen, err := x.reporter.measure(ctx, compact)
+	if err != nil {
+		return err
+	}
+	r.After = x.reporter.quality(compact, seen)
+	r.Low, r.High = x.interval(seen)
+	if x.FineTune > 0 {
+		raw, err := x.without(pruned.Removed)
+		if err != nil {
+			return err
+		}
+		seen, err := x.reporter.measure(ctx, raw)
+		if err != nil {
+			return err
+		}
+		q := x.reporter.quality(raw, seen)
+		r.Pruned = &q
+	}
+	if x.Keep == nil {
+		return nil
+	}
+	return x.Keep(compact, masked, x.report)
+}
+
+// agreement is how much the logits of two forms of a model may differ by
+// rounding, as a part of the largest.
+const agreement = 1e-4
+
+// interval returns the 95% interval of the difference from the whole model.
+func (x *run) interval(seen measured) (low, high Number) {
+	l, h := seq2seq.Bootstrap(x.reporter.whole.judged, seen.judged, x.Metric, x.Resamples, x.Seed)
+	return Number(l), Number(h)
+}

@@ -1,0 +1,61 @@
+package pruning
+
+import (
+	"bufio"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// thisMachine describes the machine.
+func thisMachine() Machine {
+	return Machine{
+		OS: runtime.GOOS + "/" + runtime.GOARCH, CPU: cpuName(), Threads: runtime.GOMAXPROCS(0),
+		Kernels: simd.Implementation(), Go: runtime.Version(),
+	}
+}
+
+// cpuName returns the processor's name where the system has it in a file.
+func cpuName() string {
+	f, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if key, value, _ := strings.Cut(lines.Text(), ":"); strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// HashFile returns the SHA-256 of a file in hexadecimal digits.
+func HashFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	if err := cmp.Or(err, f.Close()); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// HashPairs returns the SHA-256 of pairs as lines of a file: source, tab, target.
+func HashPairs(pairs []seq2seq.Pair) string {
+	h := sha256.New()
+	for _, p := range pairs {
+		io.WriteString(h, p.Source+"\t"+p.Target+"\n")
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,43 @@
+package pruning
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// Parts are three parts of the data that share no source: importance is measured
+// on the first, methods and numbers of heads are chosen on the second, and what
+// is reported comes from the third, which no choice has seen. To report on data
+// that chose would flatter (Michel et al. 2019 lose 13.6 BLEU with one head of a
+// layer on the data that chose it, and 18.9 on others).
+type Parts struct {
+	Score, Select, Report []seq2seq.Pair
+}
+
+// fewest is the least number of sources of a part.
+const fewest = 10
+
+// Split deals the sources of pairs, with all their targets, into three parts of
+// at most limit sources each. The same pairs and seed give the same parts.
+//
+// It returns an error if there are too few.
+func Split(pairs []seq2seq.Pair, limit int, seed uint64) (Parts, error) {
+	sources, targets := seq2seq.Group(pairs)
+	each := min(len(sources)/3, limit)
+	if each < fewest {
+		return Parts{}, fmt.Errorf("%d different sources are too few to split in three, want at least %d", len(sources), 3*fewest)
+	}
+	order := rand.New(rand.NewPCG(seed, 3)).Perm(len(sources))
+	deal := func() (part []seq2seq.Pair) {
+		for _, i := range order[:each] {
+			for _, target := range targets[i] {
+				part = append(part, seq2seq.Pair{Source: sources[i], Target: target})
+			}
+		}
+		order = order[each:]
+		return part
+	}
+	return Parts{Score: deal(), Select: deal(), Report: deal()}, nil
+}
