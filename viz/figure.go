@@ -1,6 +1,7 @@
 package viz
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -24,7 +25,17 @@ type Figure struct {
 	Panels  []Panel
 	Columns int   // panels side by side; 0 chooses, and a terminal shows no more than fit
 	Scale   Scale // the same for all panels, and told in the legend
+
+	// Unit is what a value is, for the legend. Empty means "weight".
+	Unit string
+	// Axes says what rows and columns are, where there are several panels. Empty
+	// means "rows look, columns are looked at".
+	Axes string
 }
+
+func (f Figure) unit() string { return cmp.Or(f.Unit, "weight") }
+
+func (f Figure) axes() string { return cmp.Or(f.Axes, "rows look, columns are looked at") }
 
 // Panel is the matrix of one head, or of a mean over heads.
 type Panel struct {

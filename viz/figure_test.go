@@ -239,3 +239,26 @@ func TestLabel(t *testing.T) {
 		}
 	}
 }
+
+// A figure that is not of weights says what it is of, wherever it is drawn.
+func TestFigureLegend(t *testing.T) {
+	f := Figure{
+		Unit: "importance", Axes: "a row for each layer", Scale: Largest,
+		Panels: []Panel{
+			{Rows: []string{"0"}, Columns: []string{"0", "1"}, Values: []float32{1, 2}},
+			{Rows: []string{"0"}, Columns: []string{"0", "1"}, Values: []float32{3, 4}},
+		},
+	}
+	for name, write := range map[string]func(io.Writer) error{
+		"svg": f.SVG, "text": func(w io.Writer) error { return f.Text(w, Terminal{}) },
+	} {
+		var b strings.Builder
+		if err := write(&b); err != nil {
+			t.Fatal(err)
+		}
+		if text := b.String(); !strings.Contains(text, "importance") || !strings.Contains(text, "a row for each layer") ||
+			strings.Contains(text, "weight;") || strings.Contains(text, "rows look") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}

@@ -37,7 +37,7 @@ func (m Heatmap) Text(w io.Writer) error {
 	if s := m.Weights.Shape(); len(s) != 2 || s[0] != len(m.Rows) || s[1] != len(m.Columns) {
 		return fmt.Errorf("viz: weights have shape %v, want [%d %d] for the tokens", s, len(m.Rows), len(m.Columns))
 	}
-	d := &drawing{extent: extent{top: 1}}
+	d := &drawing{extent: extent{top: 1}, unit: Figure{}.unit()}
 	d.full(Panel{Rows: m.Rows, Columns: m.Columns, Values: m.Weights.Data()})
 	_, err := io.WriteString(w, d.String())
 	return err

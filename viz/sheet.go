@@ -15,6 +15,7 @@ type sheet struct {
 	bar           rectangle // of colours
 	swatch        rectangle // of values that are no numbers; empty if there are none
 	extent
+	unit string // of the values
 }
 
 type rectangle struct{ x, y, w, h float64 }
@@ -76,7 +77,7 @@ func (f Figure) layout() (*sheet, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sheet{title: f.Title, extent: e}
+	s := &sheet{title: f.Title, extent: e, unit: f.unit()}
 	columns := f.Columns
 	if columns <= 0 {
 		columns = sideBySide(len(f.Panels))
@@ -109,7 +110,7 @@ func (f Figure) layout() (*sheet, error) {
 		s.width = max(s.width, x-18+edge)
 		y = bottom + 18
 	}
-	notes := []string{"rows look, columns are looked at"}
+	notes := []string{f.axes()}
 	if len(f.Panels) == 1 {
 		notes = nil // the axes say so
 	}
@@ -269,9 +270,9 @@ func (s *sheet) legend(y float64, notes []string) {
 	for _, t := range ticks {
 		add(caption{text: fmt.Sprintf("%.3g", t*s.top), x: s.bar.x + t*barLength, y: y + barHeight + legendSize + 2, anchor: middle})
 	}
-	says := "weight"
+	says := label(s.unit, 40)
 	if s.top != 1 {
-		says = fmt.Sprintf("weight; the largest is %.3g", s.top)
+		says = fmt.Sprintf("%s; the largest is %.3g", says, s.top)
 	}
 	add(caption{text: says, x: s.bar.x + barLength + 22, y: y + barHeight - 1})
 	if s.holes {

@@ -40,7 +40,7 @@ func (f Figure) Text(w io.Writer, t Terminal) error {
 	if t.Width != 0 && t.Width < narrowest {
 		return fmt.Errorf("viz: a width of %d characters, want at least %d", t.Width, narrowest)
 	}
-	d := &drawing{painter: painter{t: t}, extent: e}
+	d := &drawing{painter: painter{t: t}, extent: e, unit: f.unit()}
 	d.text(f.Title)
 	switch p := f.Panels[0]; {
 	case len(f.Panels) > 1:
@@ -61,6 +61,7 @@ func (f Figure) Text(w io.Writer, t Terminal) error {
 type drawing struct {
 	painter
 	extent
+	unit  string   // of the values
 	notes []string // for the legend
 }
 
@@ -234,7 +235,6 @@ func (d *drawing) dense(p Panel) {
 
 // legend explains the shades.
 func (d *drawing) legend() {
-	name := "weight"
 	if d.t.Colors == NoColors {
 		var parts []string
 		from := 0.
@@ -255,7 +255,7 @@ func (d *drawing) legend() {
 		d.line()
 	}
 	if d.top != 1 {
-		d.notes = append(d.notes, fmt.Sprintf("the largest %s is %.3g", name, d.top))
+		d.notes = append(d.notes, fmt.Sprintf("the largest %s is %.3g", d.unit, d.top))
 	}
 	if d.holes {
 		mark := "??"

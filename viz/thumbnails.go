@@ -49,7 +49,7 @@ func (d *drawing) thumbnails(f Figure) {
 	if note := thinned(worst[0], worst[1]); note != "" {
 		d.notes = append(d.notes, note)
 	}
-	d.notes = append(d.notes, "rows look, columns are looked at")
+	d.notes = append(d.notes, f.axes())
 }
 
 // room returns how many panels stand side by side, one at least.

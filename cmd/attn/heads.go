@@ -193,7 +193,10 @@ func (cmd *headsCommand) write(r headsReport, c console) error {
 // figure returns the grid: a panel for each method and kind, a row for each layer,
 // a column for each head. Each method's largest value has the last colour.
 func (r headsReport) figure() viz.Figure {
-	f := viz.Figure{Title: fmt.Sprintf("Importance of heads: %s", r.Model)}
+	f := viz.Figure{
+		Title: fmt.Sprintf("Importance of heads: %s", r.Model),
+		Unit:  "part of the method's largest", Axes: "a row for each layer, a column for each head; what is below 0 counts as 0",
+	}
 	kinds := map[string]bool{}
 	for _, s := range r.Scores {
 		largest := largestScore(s)

@@ -107,7 +107,7 @@ func (r *Report) summarySpeed(b *bytes.Buffer) {
 		told = append(told, s.Work)
 		fmt.Fprintf(b, "%s, batch %d, length %d: %s → %s ms, %s ×", plain(s.Work), s.Batch, s.Length, three(s.Before), three(s.After), fixed(s.Ratio, 2))
 		if known(s.Bound) {
-			fmt.Fprintf(b, " (at most %s)", fixed(s.Bound, 2))
+			fmt.Fprintf(b, " (bound %s)", fixed(s.Bound, 2))
 		}
 		b.WriteByte('\n')
 	}
