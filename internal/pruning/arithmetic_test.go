@@ -11,7 +11,7 @@ import (
 func toy(t testing.TB, c seq2seq.Config) *seq2seq.Translator {
 	t.Helper()
 	v := seq2seq.BuildVocabulary([]string{"abc"}, seq2seq.Chars, 100)
-	m, err := seq2seq.New(c, v, v, rand.New(rand.NewPCG(1, 2)))
+	m, err := seq2seq.New(c, v, v, newRand())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,3 +74,5 @@ func TestCount(t *testing.T) {
 		t.Errorf("GRU without heads: %v of attention, want %v", got, want)
 	}
 }
+
+func newRand() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }

@@ -1,0 +1,230 @@
+package pruning
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// trained returns a translator that has learnt a little of dates, and other dates
+// in three parts.
+func trained(t testing.TB) (*seq2seq.Translator, Parts) {
+	t.Helper()
+	learn, test := seq2seq.DatesSplit(300, 60, 1)
+	var sources, targets []string
+	for _, p := range learn {
+		sources, targets = append(sources, p.Source), append(targets, p.Target)
+	}
+	m, err := seq2seq.New(seq2seq.Config{Arch: seq2seq.Transformer, Score: "scaled", Width: 16, Heads: 4, Layers: 1, Hidden: 32},
+		seq2seq.BuildVocabulary(sources, seq2seq.Chars, 100), seq2seq.BuildVocabulary(targets, seq2seq.Chars, 100), newRand())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := seq2seq.Settings{Epochs: 1, Batch: 16, LR: 0.01, Warmup: 10, Clip: 1, Seed: 1}
+	if err := seq2seq.FineTune(context.Background(), m, learn, s, 60, nil); err != nil {
+		t.Fatal(err)
+	}
+	parts, err := Split(test, 20, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, parts
+}
+
+func experiment(m *seq2seq.Translator, parts Parts, goal Goal) *Experiment {
+	return &Experiment{
+		Model: m, Parts: parts, Goal: goal, Methods: []heads.Method{heads.WeightNorm, heads.LeaveOneOut}, Metric: seq2seq.MetricBLEU,
+		Orders: 3, Resamples: 100, Seed: 5, Train: parts.Score, Rate: 0.001,
+	}
+}
+
+func TestExperiment(t *testing.T) {
+	m, parts := trained(t)
+	var compact, masked *seq2seq.Translator
+	e := experiment(m, parts, Goal{Left: 5})
+	e.Keep = func(c, full *seq2seq.Translator, _ *Report) error {
+		compact, masked = c, full
+		return nil
+	}
+	saved := 0
+	e.Save = func(*Report) error { saved++; return nil }
+	var r Report
+	if err := e.Run(context.Background(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Result.Left != 5 || len(r.Result.Removed) != 7 || total(compact.Layers()) != 5 || total(masked.Layers()) != 12 || saved == 0 {
+		t.Errorf("%d heads left, %d removed, %d and %d in the models, saved %d times",
+			r.Result.Left, len(r.Result.Removed), total(compact.Layers()), total(masked.Layers()), saved)
+	}
+	for _, l := range r.Layers {
+		if !slices.Equal(l.Kept, compact.Config.Kept(l.Name)) || len(l.Kept) == 0 {
+			t.Errorf("%s kept %v, the model has %v", l.Name, l.Kept, compact.Config.Kept(l.Name))
+		}
+	}
+	// What is reported of the model is what its own program says.
+	loss, err := compact.Loss(context.Background(), parts.Report)
+	if err != nil || Number(loss) != r.Result.After.Loss || r.Result.After.Loss == r.Result.Before.Loss {
+		t.Errorf("loss %v after %v, want %v (%v)", r.Result.After.Loss, r.Result.Before.Loss, loss, err)
+	}
+	if len(r.Curves) != 3 || r.Curves[2].Name != r.Result.Method+", reversed" {
+		t.Fatalf("%d curves", len(r.Curves))
+	}
+	for _, c := range r.Curves {
+		first, last := c.Points[0], c.Points[len(c.Points)-1]
+		if first.Left != 12 || first.Loss != r.Result.Before.Loss || first.KL != 0 || first.Low != 0 || first.High != 0 {
+			t.Errorf("%s begins at %+v, want the whole model", c.Name, first)
+		}
+		if last.Left != 3 || !(last.KL > 0) {
+			t.Errorf("%s ends at %+v, want a head in each layer", c.Name, last)
+		}
+		for _, p := range c.Points {
+			if d := p.Metric - r.Result.Before.Metric; p.Left < 12 && (p.Low > d || p.High < d) && math.Abs(float64(d)) > 5 {
+				t.Errorf("%s: a difference of %v is far outside of %v to %v", c.Name, d, p.Low, p.High)
+			}
+			if c.Name == r.Result.Method && p.Left == 5 && p.Loss != r.Result.After.Loss {
+				t.Errorf("the curve of %s has loss %v, the model %v", c.Name, p.Loss, r.Result.After.Loss)
+			}
+		}
+	}
+	if n := len(r.Random.Points); n != len(r.Curves[0].Points) || r.Random.Points[n-1].Left != 3 {
+		t.Errorf("%d points of random orders", n)
+	}
+	for _, p := range r.Random.Points[1:] {
+		if !(p.Loss.Min <= p.Loss.Low && p.Loss.Low <= p.Loss.Mean && p.Loss.Mean <= p.Loss.High && p.Loss.High <= p.Loss.Max && p.Loss.Min < p.Loss.Max) {
+			t.Errorf("losses of random orders with %d heads left: %+v", p.Left, p.Loss)
+		}
+	}
+	if r.Scores[1].Rank != 1 || !(r.Scores[0].Rank < 1) {
+		t.Errorf("rank correlations %v and %v", r.Scores[0].Rank, r.Scores[1].Rank)
+	}
+
+	var again Report
+	if err := e.Run(context.Background(), &again); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []*Report{&r, &again} {
+		x.Seconds = 0
+		for i := range x.Scores {
+			x.Scores[i].Seconds = 0
+		}
+	}
+	a, err1 := json.Marshal(r)
+	b, err2 := json.Marshal(again)
+	if err1 != nil || err2 != nil || string(a) != string(b) {
+		t.Errorf("the second run says something else: %v %v\n%s\n%s", err1, err2, a, b)
+	}
+}
+
+// Each goal is held on the part that selects.
+func TestGoals(t *testing.T) {
+	m, parts := trained(t)
+	ctx := context.Background()
+	value := func(m *seq2seq.Translator) float64 {
+		g, err := newGauge(ctx, m, parts.Select, seq2seq.MetricBLEU)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.whole.value(seq2seq.MetricBLEU)
+	}
+	for name, change := range map[string]func(*Experiment){
+		"scored once":    func(*Experiment) {},
+		"scored again":   func(e *Experiment) { e.Step = 2 },
+		"fine-tuned":     func(e *Experiment) { e.Step, e.FineTune = 2, 2 },
+		"one method":     func(e *Experiment) { e.Methods = e.Methods[:1] },
+		"emptied layers": func(e *Experiment) { e.Empty = true },
+	} {
+		e := experiment(m, parts, Goal{Drop: 0.3})
+		e.Orders = 0
+		change(e)
+		e.Keep = func(compact, _ *seq2seq.Translator, r *Report) error {
+			if got, want := value(compact), value(m); !(got >= 0.7*want) || want == 0 {
+				t.Errorf("%s: BLEU falls from %v to %v", name, want, got)
+			}
+			if (r.Result.Pruned != nil) != (e.FineTune > 0) {
+				t.Errorf("%s: without fine-tuning: %v", name, r.Result.Pruned)
+			}
+			return nil
+		}
+		var r Report
+		if err := e.Run(ctx, &r); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	e := experiment(m, parts, Goal{Speed: 1e6})
+	e.SpeedTime = 1
+	var check *CheckError
+	if err := e.Run(ctx, new(Report)); !errors.As(err, &check) {
+		t.Errorf("a million times as fast: %v", err)
+	}
+	e = experiment(m, parts, Goal{Left: 2})
+	if err := e.Run(ctx, new(Report)); err == nil {
+		t.Error("two heads for three layers")
+	}
+}
+
+// What has been measured when somebody interrupts is in the report.
+func TestInterruption(t *testing.T) {
+	m, parts := trained(t)
+	for _, stage := range []string{"scoring heads", "choosing a method", "curves", "random orders"} {
+		ctx, cancel := context.WithCancel(context.Background())
+		e := experiment(m, parts, Goal{Left: 5})
+		e.Progress = func(s string, done, _ int) {
+			if s == stage && done > 0 {
+				cancel()
+			}
+		}
+		var r Report
+		if err := e.Run(ctx, &r); !errors.Is(err, context.Canceled) {
+			t.Fatalf("%s: %v", stage, err)
+		}
+		// Norms of weights need no pass, so they are there first.
+		if len(r.Scores) != 2 || !known(r.Scores[0].Values[0][0]) {
+			t.Errorf("interrupted in %s, scores are %v", stage, r.Scores)
+		}
+		if (stage == "random orders") != (len(r.Curves) == 3) {
+			t.Errorf("interrupted in %s, there are %d curves", stage, len(r.Curves))
+		}
+		if _, err := json.Marshal(r); err != nil {
+			t.Error(err)
+		}
+		cancel()
+	}
+}
+
+func TestBetween(t *testing.T) {
+	m, _ := trained(t)
+	x := &run{Experiment: &Experiment{Model: m, Empty: true}}
+	order := heads.Order(m.Layers(), heads.Scores{Values: map[string][]float64{}}, true)
+	for limit := range 12 {
+		calls := 0
+		fits := func(_ context.Context, m *seq2seq.Translator) (bool, error) {
+			calls++
+			return 12-total(m.Layers()) <= limit, nil
+		}
+		got, err := x.between(context.Background(), order, 0, 12, fits, true)
+		if err != nil || got != limit || calls > 4 {
+			t.Errorf("%d heads can go, found %d in %d steps (%v)", limit, got, calls, err)
+		}
+	}
+}
+
+func TestLevels(t *testing.T) {
+	for _, c := range []struct {
+		all, most, chosen int
+		want              []int
+	}{
+		{72, 63, 36, []int{0, 7, 14, 22, 29, 36, 43, 50, 58, 63}},
+		{12, 9, 1, []int{0, 1, 2, 4, 5, 6, 7, 8, 9}},
+		{2, 1, 0, []int{0, 1}},
+	} {
+		if got := levels(c.all, c.most, c.chosen); !slices.Equal(got, c.want) {
+			t.Errorf("%v, want %v", got, c.want)
+		}
+	}
+}
