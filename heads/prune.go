@@ -24,6 +24,8 @@ type PruneOptions[S Prunable[S]] struct {
 	// those that share keys and values; heads of Order that must stay are passed
 	// over.
 	EmptyLayers bool
+	// Layers says of which layers heads may go, by name. Nil means all.
+	Layers func(name string) bool
 	// Step is how many heads go at a time; more where they share keys and values.
 	// 0 means all at once.
 	Step int
@@ -103,7 +105,10 @@ func (p *pruning[S]) begin() error {
 		c := l.Config()
 		p.left[c.Name], p.sizes[c.Name] = count(0, c.Heads), groupSize(l)
 		p.all += c.Heads
-		if !o.EmptyLayers {
+		switch {
+		case !p.open(c.Name):
+			least += c.Heads
+		case !o.EmptyLayers:
 			least += groupSize(l)
 		}
 	}
@@ -178,8 +183,11 @@ func (p *pruning[S]) reached() bool {
 // of all that are left.
 func (p *pruning[S]) mayGo(layer string, left, all int) bool {
 	size := p.sizes[layer]
-	return left > 0 && (left > size || p.options.EmptyLayers) && all-size >= p.options.Keep
+	return p.open(layer) && left > 0 && (left > size || p.options.EmptyLayers) && all-size >= p.options.Keep
 }
+
+// open reports whether heads of a layer may go at all.
+func (p *pruning[S]) open(layer string) bool { return p.options.Layers == nil || p.options.Layers(layer) }
 
 // measure makes the queue of what goes next.
 func (p *pruning[S]) measure(ctx context.Context) error {

@@ -9,8 +9,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/seq2seq"
@@ -25,11 +28,12 @@ type pruneCommand struct {
 	MaxDrop *float64 `help:"Part of the metric that may be lost, 0 to 1; 0.01 if no goal is given." placeholder:"P" group:"Goal, one of them"`
 	Speed   *float64 `help:"How many times as fast 32 sentences are to be translated." placeholder:"X" group:"Goal, one of them"`
 
-	Step        int     `help:"Heads that go before the rest is scored again; scored once if not given." placeholder:"N" group:"How"`
-	EmptyLayers bool    `help:"Let layers lose all their heads; else each keeps one." group:"How"`
-	Finetune    int     `help:"Training steps after each removal." placeholder:"N" group:"How"`
-	Train       string  `help:"Pairs for the training steps; the scoring part of the data if not given." placeholder:"FILE" group:"How"`
-	Rate        float64 `default:"0.0005" help:"Largest learning rate of the training steps." placeholder:"RATE" group:"How"`
+	Step        int      `help:"Heads that go before the rest is scored again; scored once if not given." placeholder:"N" group:"How"`
+	Kind        []string `help:"Take heads from these kinds of attention only: encoder, decoder, cross, or several with commas." placeholder:"NAME" group:"How"`
+	EmptyLayers bool     `help:"Let layers lose all their heads; else each keeps one." group:"How"`
+	Finetune    int      `help:"Training steps after each removal." placeholder:"N" group:"How"`
+	Train       string   `help:"Pairs for the training steps; the scoring part of the data if not given." placeholder:"FILE" group:"How"`
+	Rate        float64  `default:"0.0005" help:"Largest learning rate of the training steps." placeholder:"RATE" group:"How"`
 
 	Metric    string        `default:"auto" enum:"auto,exact,bleu" help:"exact, bleu, or auto: exact match where texts are cut into characters, else BLEU." placeholder:"NAME" group:"Report"`
 	Orders    int           `default:"20" help:"Random orders to compare with." placeholder:"N" group:"Report"`
@@ -91,6 +95,8 @@ func (cmd *pruneCommand) Validate() error {
 		return fmt.Errorf("--resamples %d, want 100 to 1000000", cmd.Resamples)
 	case cmd.SpeedTime < 0 || cmd.SpeedTime > time.Hour:
 		return fmt.Errorf("--speed-time %v, want 0 to 1h", cmd.SpeedTime)
+	case len(cmd.Kind) > 0 && slices.ContainsFunc(cmd.Kind, func(k string) bool { _, err := heads.ParseKind(k); return err != nil }):
+		return fmt.Errorf("--kind %s, want encoder, decoder or cross, with commas between", strings.Join(cmd.Kind, ","))
 	case sameFile(cmd.Out, cmd.Model):
 		return fmt.Errorf("--out %s is the model itself", quoted(cmd.Out))
 	}
@@ -174,6 +180,10 @@ func (cmd *pruneCommand) prepare() (*pruning.Experiment, *pruning.Report, error)
 		Step: cmd.Step, FineTune: cmd.Finetune, Rate: cmd.Rate, Train: parts.Score,
 		Orders: cmd.Orders, Resamples: cmd.Resamples, Seed: cmd.Seed, SpeedTime: cmd.SpeedTime,
 	}
+	for _, name := range cmd.Kind {
+		kind, _ := heads.ParseKind(name) // which Validate has seen
+		e.Kinds = append(e.Kinds, kind)
+	}
 	r := &pruning.Report{Version: version(), Started: time.Now().UTC().Format(time.RFC3339)}
 	if cmd.Train != "" {
 		if e.Train, err = seq2seq.LoadPairs(cmd.Train); err != nil {
@@ -193,15 +203,20 @@ func (cmd *pruneCommand) prepare() (*pruning.Experiment, *pruning.Report, error)
 
 // goal returns where to stop.
 func (cmd *pruneCommand) goal(m *seq2seq.Translator) (pruning.Goal, error) {
-	all, layers := 0, 0
+	all, least := 0, 0
 	for _, l := range m.Layers() {
-		if n := l.Config().Heads; n > 0 {
-			all, layers = all+n, layers+1
+		n := l.Config().Heads
+		all += n
+		kind, _ := heads.Place(l.Config().Name)
+		switch {
+		case len(cmd.Kind) > 0 && !slices.Contains(cmd.Kind, kind.String()):
+			least += n
+		case !cmd.EmptyLayers:
+			least += min(n, 1)
 		}
 	}
-	least := layers
-	if cmd.EmptyLayers {
-		least = 0
+	if len(cmd.Kind) > 0 && least == all {
+		return pruning.Goal{}, usage("no head of kind %s can go", strings.Join(cmd.Kind, " or "))
 	}
 	left := 0
 	switch {
@@ -220,7 +235,7 @@ func (cmd *pruneCommand) goal(m *seq2seq.Translator) (pruning.Goal, error) {
 		return pruning.Goal{Drop: 0.01}, nil
 	}
 	if left < max(least, 1) {
-		return pruning.Goal{}, usage("%d heads left, but at least %d must stay, one in each layer; --empty-layers lets go of them", left, max(least, 1))
+		return pruning.Goal{}, usage("%d heads left, but at least %d must stay; --empty-layers lets a layer lose its last", left, max(least, 1))
 	}
 	return pruning.Goal{Left: left}, nil
 }

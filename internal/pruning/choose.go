@@ -69,10 +69,10 @@ func (x *run) plan() (heads.PruneOptions[*seq2seq.Probe], error) {
 	order := x.order(x.method)
 	plan := heads.PruneOptions[*seq2seq.Probe]{
 		Method: x.Methods[x.method], Importance: heads.ImportanceOptions{Normalize: x.Normalize, Seed: x.Seed},
-		Keep: max(x.Goal.Left, all-len(order)), EmptyLayers: x.Empty, Step: x.Step, Rescore: x.Step > 0,
+		Keep: max(x.Goal.Left, all-len(order)), EmptyLayers: x.Empty, Layers: x.open, Step: x.Step, Rescore: x.Step > 0,
 	}
 	if x.Goal.Left > 0 && x.Goal.Left < all-len(order) {
-		return plan, fmt.Errorf("%d heads cannot be kept: at least %d must stay, one in each layer", x.Goal.Left, all-len(order))
+		return plan, fmt.Errorf("%d heads cannot be kept: at least %d must stay", x.Goal.Left, all-len(order))
 	}
 	if x.Step == 0 {
 		plan.Order = order

@@ -44,7 +44,7 @@ func (x *run) curves(ctx context.Context) error {
 	for i, m := range x.Methods {
 		lines = append(lines, line{m.String(), x.order(i)})
 	}
-	lines = append(lines, line{x.Methods[x.method].String() + ", reversed", heads.Order(x.Model.Layers(), reversed(x.scores[x.method]), x.Empty)})
+	lines = append(lines, line{x.Methods[x.method].String() + ", reversed", x.orderBy(reversed(x.scores[x.method]))})
 	all := total(x.Model.Layers())
 	points := levels(all, len(lines[0].order), len(x.report.Result.Removed))
 	tell := x.progress("curves")
@@ -114,7 +114,7 @@ func (x *run) randomBand(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		orders[i] = heads.Order(x.Model.Layers(), s[0], x.Empty)
+		orders[i] = x.orderBy(s[0])
 	}
 	points := levels(all, len(orders[0]), len(x.report.Result.Removed))
 	tell := x.progress("random orders")

@@ -24,6 +24,9 @@ type Experiment struct {
 	Metric  seq2seq.Metric
 	// Normalize divides the scores of gradients by their layer's norm.
 	Normalize bool
+	// Kinds are the kinds of attention that heads may be taken from. Empty means
+	// all.
+	Kinds []heads.Kind
 	// Empty lets layers lose all their heads.
 	Empty bool
 	// Step is how many heads go before the rest is scored again. 0 scores once.
@@ -133,6 +136,12 @@ func (x *run) describe() {
 		Goal: x.Goal.Describe(x.Metric), Metric: x.Metric.String(), Normalize: x.Normalize, Empty: x.Empty,
 		Step: x.Step, FineTune: x.FineTune, TrainData: r.Settings.TrainData, Orders: x.Orders, Resamples: x.Resamples, Seed: x.Seed,
 	}
+	if x.FineTune > 0 {
+		r.Settings.Rate = x.Rate
+	}
+	for _, k := range x.Kinds {
+		r.Settings.Kinds = append(r.Settings.Kinds, k.String())
+	}
 	for _, m := range x.Methods {
 		r.Settings.Methods = append(r.Settings.Methods, m.String())
 	}
@@ -233,7 +242,18 @@ func (x *run) prepare(ctx context.Context) (err error) {
 
 // order returns the heads in the order in which a method removes them.
 func (x *run) order(method int) []heads.Head {
-	return heads.Order(x.Model.Layers(), x.scores[method], x.Empty)
+	return x.orderBy(x.scores[method])
+}
+
+// orderBy returns the heads that may go, in the order in which scores let them.
+func (x *run) orderBy(s heads.Scores) []heads.Head {
+	return slices.DeleteFunc(heads.Order(x.Model.Layers(), s, x.Empty), func(h heads.Head) bool { return !x.open(h.Layer) })
+}
+
+// open reports whether heads may be taken from a layer.
+func (x *run) open(layer string) bool {
+	kind, _ := heads.Place(layer)
+	return len(x.Kinds) == 0 || slices.Contains(x.Kinds, kind)
 }
 
 // without returns the model without some heads.

@@ -63,6 +63,9 @@ func (r *Report) facts() (list []facts) {
 	settings.add("metric", s.Metric)
 	settings.add("methods", strings.Join(s.Methods, ", "))
 	settings.add("scores", map[bool]string{false: "as they are", true: "divided by the norm of their layer"}[s.Normalize])
+	if len(s.Kinds) > 0 {
+		settings.add("taken from", strings.Join(s.Kinds, ", "))
+	}
 	settings.add("layers", map[bool]string{false: "keep one head at least", true: "may lose all heads"}[s.Empty])
 	if s.Step > 0 {
 		settings.add("scored again", "after every "+number(s.Step, "head", "heads"))
@@ -71,7 +74,10 @@ func (r *Report) facts() (list []facts) {
 	}
 	if s.FineTune > 0 {
 		settings.add("fine-tuning", number(s.FineTune, "step", "steps")+" after each removal")
-		settings.add("on", s.TrainData)
+		settings.add("on", cmp.Or(s.TrainData, "the scoring part"))
+		if s.Rate > 0 {
+			settings.add("learning rate", fmt.Sprint(s.Rate))
+		}
 	}
 	settings.addCount("random orders", s.Orders)
 	settings.addCount("resamples", s.Resamples)

@@ -26,15 +26,17 @@ type Report struct {
 // Settings are what the experiment was asked for.
 type Settings struct {
 	Methods   []string `json:"methods"`
-	Goal      string   `json:"goal"`      // for people: "keep 36 heads", "lose at most 1% of BLEU"
-	Metric    string   `json:"metric"`    // "BLEU" or "exact match"
-	Normalize bool     `json:"normalize"` // scores divided by the norm of their layer
-	Empty     bool     `json:"empty"`     // layers may lose all heads
-	Step      int      `json:"step"`      // heads removed before scoring again; 0: scored once
-	FineTune  int      `json:"finetune"`  // training steps after each removal; 0: none
-	TrainData string   `json:"train_data,omitempty"`
-	Orders    int      `json:"orders"`    // random orders
-	Resamples int      `json:"resamples"` // of the bootstrap
+	Goal      string   `json:"goal"`                 // for people: "keep 36 heads", "lose at most 1% of BLEU"
+	Metric    string   `json:"metric"`               // "BLEU" or "exact match"
+	Normalize bool     `json:"normalize"`            // scores divided by the norm of their layer
+	Kinds     []string `json:"kinds,omitempty"`      // of attention that heads were taken from; none: all
+	Empty     bool     `json:"empty"`                // layers may lose all heads
+	Step      int      `json:"step"`                 // heads removed before scoring again; 0: scored once
+	FineTune  int      `json:"finetune"`             // training steps after each removal; 0: none
+	Rate      float64  `json:"rate,omitempty"`       // of these steps, at most
+	TrainData string   `json:"train_data,omitempty"` // empty: the scoring part
+	Orders    int      `json:"orders"`               // random orders
+	Resamples int      `json:"resamples"`            // of the bootstrap
 	Seed      uint64   `json:"seed"`
 }
 
