@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -261,10 +262,23 @@ func (cmd *pruneCommand) save(r *pruning.Report) error {
 	})
 }
 
-// keep writes both forms of the pruned model.
-func (cmd *pruneCommand) keep(compact, masked *seq2seq.Translator, r *pruning.Report) error {
+// keep writes both forms of the pruned model, and the recipe of the whole one, if
+// there is one: it tells which dates the model has learnt.
+func (cmd *pruneCommand) keep(compact, masked *seq2seq.Translator, _ *pruning.Report) error {
 	if err := compact.Save(cmd.Out); err != nil {
 		return err
 	}
-	return masked.Save(cmd.masked())
+	if err := masked.Save(cmd.masked()); err != nil {
+		return err
+	}
+	recipe, err := os.ReadFile(filepath.Join(cmd.Model, recipeFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return atomicfile.Write(filepath.Join(cmd.Out, recipeFile), func(w io.Writer) error {
+		_, err := w.Write(recipe)
+		return err
+	})
 }
