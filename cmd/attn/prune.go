@@ -190,6 +190,10 @@ func (cmd *pruneCommand) prepare() (*pruning.Experiment, *pruning.Report, error)
 		if e.Train, err = seq2seq.LoadPairs(cmd.Train); err != nil {
 			return nil, nil, err
 		}
+		// What is measured on must not be learnt.
+		if e.Train = parts.Unseen(e.Train); len(e.Train) == 0 {
+			return nil, nil, &seq2seq.InputError{Name: cmd.Train, Reason: "every source is one of those that are measured on"}
+		}
 		r.Settings.TrainData = cmd.Train
 	}
 	r.Model.Dir, r.Data.File = cmd.Model, name

@@ -93,14 +93,14 @@ func (f *scoredFlags) pairs(most int) (pairs []seq2seq.Pair, name string, err er
 	for _, p := range learnt.learn {
 		known[p.Source] = true
 	}
-	_, pairs = seq2seq.DatesSplit(0, min(most, seq2seq.MaxDates/4), r.Training.Seed+1)
+	_, pairs = seq2seq.DatesSplit(0, most, r.Training.Seed+1)
 	return slices.DeleteFunc(pairs, func(p seq2seq.Pair) bool { return known[p.Source] }), "built-in dates", nil
 }
 
 // Validate is called by the parser.
 func (f *scoredFlags) Validate() error {
-	if f.Limit < 1 {
-		return fmt.Errorf("--limit %d, want at least 1", f.Limit)
+	if f.Limit < 1 || f.Limit > seq2seq.MaxDates/4 {
+		return fmt.Errorf("--limit %d, want 1 to %d", f.Limit, seq2seq.MaxDates/4)
 	}
 	return nil
 }

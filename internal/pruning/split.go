@@ -16,6 +16,24 @@ type Parts struct {
 	Score, Select, Report []seq2seq.Pair
 }
 
+// Unseen returns the pairs whose sources are in neither of the parts that are
+// measured on.
+func (p Parts) Unseen(pairs []seq2seq.Pair) []seq2seq.Pair {
+	measured := map[string]bool{}
+	for _, part := range [][]seq2seq.Pair{p.Select, p.Report} {
+		for _, pair := range part {
+			measured[pair.Source] = true
+		}
+	}
+	var rest []seq2seq.Pair
+	for _, pair := range pairs {
+		if !measured[pair.Source] {
+			rest = append(rest, pair)
+		}
+	}
+	return rest
+}
+
 // fewest is the least number of sources of a part.
 const fewest = 10
 

@@ -3,6 +3,7 @@ package pruning
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/attn-go/attn/seq2seq"
@@ -32,6 +33,11 @@ func TestSplit(t *testing.T) {
 				t.Errorf("source %s has lost a target", s)
 			}
 		}
+	}
+	if rest := parts.Unseen(pairs); len(rest) != 100-4*16 {
+		t.Errorf("%d pairs may be learnt, want all but those of 32 sources", len(rest))
+	} else if i := slices.IndexFunc(rest, func(p seq2seq.Pair) bool { return where[p.Source] > 0 }); i >= 0 {
+		t.Errorf("%v may be learnt", rest[i])
 	}
 	if again, _ := Split(pairs, 1000, 1); !reflect.DeepEqual(again, parts) {
 		t.Error("the same seed gives other parts")
