@@ -187,7 +187,9 @@ func (p *pruning[S]) mayGo(layer string, left, all int) bool {
 }
 
 // open reports whether heads of a layer may go at all.
-func (p *pruning[S]) open(layer string) bool { return p.options.Layers == nil || p.options.Layers(layer) }
+func (p *pruning[S]) open(layer string) bool {
+	return p.options.Layers == nil || p.options.Layers(layer)
+}
 
 // measure makes the queue of what goes next.
 func (p *pruning[S]) measure(ctx context.Context) error {
