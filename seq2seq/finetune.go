@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/attn-go/attn/nn"
 )
 
 // FineTune trains m, as it is, for exactly so many steps, and over as many epochs
 // of the pairs as that takes; without steps it does nothing. It tells report of
 // each step, unless report is nil.
 //
-// Of the settings, Epochs does not count. The learning rate begins as in a new
-// run, with the warm-up, so after a pruning LR is better a fraction of what the
-// model was trained with. Heads that are gone stay gone.
+// Of the settings, Epochs does not count. The learning rate rises over the warm-up
+// and then falls along half a cosine, to zero behind the last step: a run whose end
+// is known is best left with small steps. Heads that are gone stay gone.
 //
 // Errors: settings out of range, no pairs to learn, ErrDiverged; if ctx ends, the
 // context's, with m at the step that was under way.
@@ -25,6 +27,7 @@ func FineTune(ctx context.Context, m *Translator, pairs []Pair, s Settings, step
 	if err != nil || steps == 0 {
 		return err
 	}
+	tr.schedule = nn.WarmupCosine(s.Warmup, steps+1) // the last step is not idle
 	tr.Settings.Epochs = (steps + tr.steps() - 1) / tr.steps()
 	enough := errors.New("enough")
 	err = tr.Run(ctx, func(p Progress) error {

@@ -41,6 +41,8 @@ type pruneCommand struct {
 	Resamples int           `default:"1000" help:"Resamples of the bootstrap." placeholder:"N" group:"Report"`
 	SpeedTime time.Duration `default:"1s" help:"How long each kind of work is measured; 0 for not at all." group:"Report"`
 	Report    string        `help:"Page to write; report.html in the directory if not given." placeholder:"FILE" group:"Report"`
+	SVG       string        `name:"svg" help:"Write the curves of the metric as a vector picture." placeholder:"FILE" group:"Report"`
+	PNG       string        `name:"png" help:"Write the curves of the metric as a picture in pixels." placeholder:"FILE" group:"Report"`
 	JSON      bool          `name:"json" help:"Write the report as a JSON object to standard output." group:"Report"`
 }
 
@@ -141,7 +143,7 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 	if err := cmd.save(r); err != nil {
 		return err
 	}
-	if err := atomicfile.Write(r.Result.Page, r.HTML); err != nil {
+	if err := cmd.pictures(r); err != nil {
 		return err
 	}
 	if cmd.JSON {
@@ -256,6 +258,18 @@ func (cmd *pruneCommand) metric(m *seq2seq.Translator) seq2seq.Metric {
 
 // masked is where the model in the shapes of the original goes.
 func (cmd *pruneCommand) masked() string { return filepath.Join(cmd.Out, "masked") }
+
+// pictures writes the page, and what else was asked for.
+func (cmd *pruneCommand) pictures(r *pruning.Report) error {
+	files := []atomicfile.File{{Path: r.Result.Page, Write: r.HTML}}
+	if cmd.SVG != "" {
+		files = append(files, atomicfile.File{Path: cmd.SVG, Write: r.Chart().SVG})
+	}
+	if cmd.PNG != "" {
+		files = append(files, atomicfile.File{Path: cmd.PNG, Write: func(w io.Writer) error { return r.Chart().PNG(w, 2) }})
+	}
+	return atomicfile.WriteAll(files...)
+}
 
 // save writes the report for programs.
 func (cmd *pruneCommand) save(r *pruning.Report) error {

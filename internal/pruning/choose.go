@@ -102,8 +102,10 @@ func (x *run) plan() (heads.PruneOptions[*seq2seq.Probe], error) {
 func (x *run) tune(ctx context.Context, p *seq2seq.Probe) (*seq2seq.Probe, error) {
 	tell := x.progress("fine-tuning")
 	settings := seq2seq.Settings{
-		Epochs: 1, Batch: min(64, len(x.Train)), LR: x.Rate, Warmup: max(1, x.FineTune/10), Smoothing: 0.1, Clip: 1, MaxLength: 200, Seed: x.Seed,
+		Epochs: 1, Batch: min(64, len(x.Train)), LR: x.Rate, Warmup: max(1, x.FineTune/10), Smoothing: 0.1, Clip: 1, MaxLength: 200,
+		Seed: x.Seed + x.tuned, // other pairs in each round
 	}
+	x.tuned++
 	done := 0
 	err := seq2seq.FineTune(ctx, p.Translator(), x.Train, settings, x.FineTune, func(seq2seq.Progress) {
 		done++
@@ -141,7 +143,7 @@ func (x *run) tolerated(ctx context.Context, order []heads.Head) (int, error) {
 			bad = n
 		}
 	}
-	return x.between(ctx, order, good, bad, x.isTolerable, true)
+	return x.largest(ctx, order, good, bad, x.isTolerable)
 }
 
 // fastEnough returns how many heads must go in an order until the model is as
@@ -152,7 +154,10 @@ func (x *run) fastEnough(ctx context.Context, order []heads.Head) (int, error) {
 	} else if !ok {
 		return 0, x.tooSlow(total(x.Model.Layers()) - len(order))
 	}
-	n, err := x.between(ctx, order, 0, len(order), x.isFast, false)
+	n, err := x.largest(ctx, order, 0, len(order), func(ctx context.Context, m *seq2seq.Translator) (bool, error) {
+		fast, err := x.isFast(ctx, m)
+		return !fast, err
+	})
 	return n + 1, err
 }
 
@@ -161,31 +166,35 @@ func (x *run) tooSlow(left int) error {
 	return &CheckError{fmt.Sprintf("with %d heads left it is still not %g times as fast", left, x.Goal.Speed)}
 }
 
-// between halves the interval from good to bad until they are neighbours, and
-// returns good. Below the limit that is sought, test says below.
-func (x *run) between(ctx context.Context, order []heads.Head, good, bad int, test func(context.Context, *seq2seq.Translator) (bool, error), below bool) (int, error) {
-	for bad-good > 1 {
-		middle := (good + bad) / 2
-		ok, err := x.try(ctx, order, middle, test)
+// test tells something about a model.
+type test = func(context.Context, *seq2seq.Translator) (bool, error)
+
+// largest returns how many heads of an order can go while a test holds, by halving:
+// as if it held up to some number and no further. It holds when low have gone, and
+// does not when high have.
+func (x *run) largest(ctx context.Context, order []heads.Head, low, high int, holds test) (int, error) {
+	for high-low > 1 {
+		middle := (low + high) / 2
+		ok, err := x.try(ctx, order, middle, holds)
 		if err != nil {
 			return 0, err
 		}
-		if ok == below {
-			good = middle
+		if ok {
+			low = middle
 		} else {
-			bad = middle
+			high = middle
 		}
 	}
-	return good, nil
+	return low, nil
 }
 
-// try tests the model without the first n heads of an order.
-func (x *run) try(ctx context.Context, order []heads.Head, n int, test func(context.Context, *seq2seq.Translator) (bool, error)) (bool, error) {
+// try asks about the model without the first n heads of an order.
+func (x *run) try(ctx context.Context, order []heads.Head, n int, ask test) (bool, error) {
 	m, err := x.without(x.cut(order, n))
 	if err != nil {
 		return false, err
 	}
-	return test(ctx, m)
+	return ask(ctx, m)
 }
 
 // isFast reports whether a model translates as fast as the goal says.

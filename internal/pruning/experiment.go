@@ -85,8 +85,9 @@ type run struct {
 	scores []heads.Scores // by Methods
 	// chooser and reporter measure on the selecting and reporting parts.
 	chooser, reporter *gauge
-	method            int // of Methods, that prunes
-	removes           int // heads, if the order is fixed
+	method            int    // of Methods, that prunes
+	removes           int    // heads, if the order is fixed
+	tuned             uint64 // rounds of fine-tuning
 	compact           *seq2seq.Translator
 	// known is what was measured on the reporting part, by what was removed:
 	// orders have much in common at their ends.

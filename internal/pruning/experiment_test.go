@@ -197,7 +197,7 @@ func TestInterruption(t *testing.T) {
 	}
 }
 
-func TestBetween(t *testing.T) {
+func TestLargest(t *testing.T) {
 	m, _ := trained(t)
 	x := &run{Experiment: &Experiment{Model: m, Empty: true}}
 	order := heads.Order(m.Layers(), heads.Scores{Values: map[string][]float64{}}, true)
@@ -207,7 +207,7 @@ func TestBetween(t *testing.T) {
 			calls++
 			return 12-total(m.Layers()) <= limit, nil
 		}
-		got, err := x.between(context.Background(), order, 0, 12, fits, true)
+		got, err := x.largest(context.Background(), order, 0, 12, fits)
 		if err != nil || got != limit || calls > 4 {
 			t.Errorf("%d heads can go, found %d in %d steps (%v)", limit, got, calls, err)
 		}

@@ -24,19 +24,27 @@ type measure struct {
 	whole       Number
 }
 
-// charts returns those of the metric, the loss and the divergence: as far as
-// there are numbers.
-func (r *Report) charts() ([]pageChart, error) {
+// measures returns what curves are drawn of: the metric, the loss and the
+// divergence.
+func (r *Report) measures() []measure {
 	unit := "higher is better"
 	if u := r.unit(); u != "" {
 		unit = u + ", " + unit
 	}
-	var list []pageChart
-	for i, m := range []measure{
+	return []measure{
 		{r.metricName(), unit, func(p Point) Number { return p.Metric }, func(b BandPoint) Spread { return b.Metric }, r.whole()},
 		{"Loss", "nats per token, lower is better", func(p Point) Number { return p.Loss }, func(b BandPoint) Spread { return b.Loss }, r.Result.Before.Loss},
 		{"Divergence from the whole model", "KL, nats per token, lower is better", func(p Point) Number { return p.KL }, func(b BandPoint) Spread { return b.KL }, nan},
-	} {
+	}
+}
+
+// Chart returns the curves of the metric.
+func (r *Report) Chart() viz.Chart { return r.chart(r.measures()[0], true) }
+
+// charts returns those of all measures, as far as there are numbers.
+func (r *Report) charts() ([]pageChart, error) {
+	var list []pageChart
+	for i, m := range r.measures() {
 		c := r.chart(m, i == 0)
 		if len(c.Lines) == 0 {
 			continue
