@@ -303,7 +303,7 @@ func (r headsReport) grid(w io.Writer) error {
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 	}
-	b.WriteString("a column for each head; of the method's largest: █ from 3/4, ▓ from 1/2, ▒ from 1/4, ░ from 1/8, · less, - below 0\n")
+	b.WriteString("a column for each head; of the method's largest: █ from 3/4, ▓ from 1/2, ▒ from 1/4, ░ from 1/8, · less, - below 0, ? not measured\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
