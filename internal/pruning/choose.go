@@ -2,7 +2,6 @@ package pruning
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -93,28 +92,15 @@ func (x *run) plan() (heads.PruneOptions[*seq2seq.Probe], error) {
 		plan.Step = max(1, all/12)
 	}
 	if x.tolerates() {
-		plan.Within = func(ctx context.Context, p *seq2seq.Probe) (bool, error) { return x.isTolerable(ctx, p.Translator()) }
+		plan.Within = func(ctx context.Context, p *seq2seq.Probe) (bool, error) {
+			ok, err := x.isTolerable(ctx, p.Translator())
+			if !ok && x.FineTune > 0 {
+				x.undone++
+			}
+			return ok, err
+		}
 	}
 	return plan, nil
-}
-
-// tune trains what is left after heads have gone.
-func (x *run) tune(ctx context.Context, p *seq2seq.Probe) (*seq2seq.Probe, error) {
-	tell := x.progress("fine-tuning")
-	settings := seq2seq.Settings{
-		Epochs: 1, Batch: min(64, len(x.Train)), LR: x.Rate, Warmup: max(1, x.FineTune/10), Smoothing: 0.1, Clip: 1, MaxLength: 200,
-		Seed: x.Seed + x.tuned, // other pairs in each round
-	}
-	x.tuned++
-	done := 0
-	err := seq2seq.FineTune(ctx, p.Translator(), x.Train, settings, x.FineTune, func(seq2seq.Progress) {
-		done++
-		tell(done, x.FineTune)
-	})
-	if errors.Is(err, seq2seq.ErrDiverged) {
-		return p, &CheckError{fmt.Sprintf("fine-tuning: %v", err)}
-	}
-	return p, err
 }
 
 // isTolerable reports whether a model's metric on the selecting part is within

@@ -85,9 +85,10 @@ type run struct {
 	scores []heads.Scores // by Methods
 	// chooser and reporter measure on the selecting and reporting parts.
 	chooser, reporter *gauge
-	method            int    // of Methods, that prunes
-	removes           int    // heads, if the order is fixed
-	tuned             uint64 // rounds of fine-tuning
+	method            int // of Methods, that prunes
+	removes           int // heads, if the order is fixed
+	tuned             int // rounds of fine-tuning, the one included that was undone
+	undone            int
 	compact           *seq2seq.Translator
 	// known is what was measured on the reporting part, by what was removed:
 	// orders have much in common at their ends.
@@ -102,7 +103,7 @@ func (e *Experiment) Run(ctx context.Context, r *Report) error {
 	defer func() { r.Seconds = time.Since(start).Seconds() }()
 	x := &run{Experiment: e, report: r, known: map[string]measured{}}
 	x.describe()
-	for _, stage := range []func(context.Context) error{x.score, x.prepare, x.choose, x.prune, x.curves, x.randomBand, x.speed} {
+	for _, stage := range []func(context.Context) error{x.score, x.prepare, x.choose, x.prune, x.control, x.curves, x.randomBand, x.speed} {
 		if err := stage(ctx); err != nil {
 			return err
 		}
@@ -278,81 +279,4 @@ func kept(layers []*attn.MultiHead, removed []heads.Head) map[string][]int {
 		}
 	}
 	return left
-}
-
-// prune makes the model, checks it, and hands it over.
-func (x *run) prune(ctx context.Context) error {
-	r := &x.report.Result
-	method := x.Methods[x.method]
-	r.Method = method.String()
-	plan, err := x.plan()
-	if err != nil {
-		return err
-	}
-	tell := x.progress("pruning")
-	plan.Progress = func(left, all int) { tell(all-left, all-max(plan.Keep, 0)) }
-	pruned, err := heads.Prune(ctx, x.probe, plan)
-	if err != nil {
-		return err
-	}
-	compact := pruned.Subject.Translator()
-	x.compact = compact
-	r.Removed = pruned.Removed
-	r.Left = total(compact.Layers())
-	if x.Goal.Speed > 0 && !x.fixed() {
-		if ok, err := x.isFast(ctx, compact); err != nil {
-			return err
-		} else if !ok {
-			return x.tooSlow(r.Left)
-		}
-	}
-	left := kept(x.Model.Layers(), pruned.Removed)
-	for i := range x.report.Layers {
-		x.report.Layers[i].Kept = left[x.report.Layers[i].Name]
-	}
-	masked := compact.Expand()
-	reference, err := seq2seq.NewReference(ctx, compact, x.Parts.Select)
-	if err != nil {
-		return err
-	}
-	largest, scale, err := reference.Difference(ctx, masked)
-	if err != nil {
-		return err
-	}
-	r.Difference = Number(largest)
-	if limit := agreement * max(scale, 1); !(largest <= limit) {
-		return &CheckError{fmt.Sprintf("the compact and the masked model differ by %g in a logit, more than %g", largest, limit)}
-	}
-	seen, err := x.reporter.measure(ctx, compact)
-	if err != nil {
-		return err
-	}
-	r.After = x.reporter.quality(compact, seen)
-	r.Low, r.High = x.interval(seen)
-	if x.FineTune > 0 {
-		raw, err := x.without(pruned.Removed)
-		if err != nil {
-			return err
-		}
-		seen, err := x.reporter.measure(ctx, raw)
-		if err != nil {
-			return err
-		}
-		q := x.reporter.quality(raw, seen)
-		r.Pruned = &q
-	}
-	if x.Keep == nil {
-		return nil
-	}
-	return x.Keep(compact, masked, x.report)
-}
-
-// agreement is how much the logits of two forms of a model may differ by
-// rounding, as a part of the largest.
-const agreement = 1e-4
-
-// interval returns the 95% interval of the difference from the whole model.
-func (x *run) interval(seen measured) (low, high Number) {
-	l, h := seq2seq.Bootstrap(x.reporter.whole.judged, seen.judged, x.Metric, x.Resamples, x.Seed)
-	return Number(l), Number(h)
 }

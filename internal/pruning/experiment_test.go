@@ -142,18 +142,21 @@ func TestGoals(t *testing.T) {
 		e := experiment(m, parts, Goal{Drop: 0.3})
 		e.Orders = 0
 		change(e)
-		e.Keep = func(compact, _ *seq2seq.Translator, r *Report) error {
+		e.Keep = func(compact, _ *seq2seq.Translator, _ *Report) error {
 			if got, want := value(compact), value(m); !(got >= 0.7*want) || want == 0 {
 				t.Errorf("%s: BLEU falls from %v to %v", name, want, got)
-			}
-			if (r.Result.Pruned != nil) != (e.FineTune > 0) {
-				t.Errorf("%s: without fine-tuning: %v", name, r.Result.Pruned)
 			}
 			return nil
 		}
 		var r Report
 		if err := e.Run(ctx, &r); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+		// What training has done is told apart.
+		if pruned, control := r.Result.Pruned, r.Result.Control; (pruned != nil) != (e.FineTune > 0 && len(r.Result.Removed) > 0) || (control != nil) != (pruned != nil) {
+			t.Errorf("%s: without fine-tuning %v, the whole model with it %v", name, pruned, control)
+		} else if pruned != nil && (control.Loss == r.Result.Before.Loss || pruned.Loss == r.Result.After.Loss || control.Parameters != r.Result.Before.Parameters) {
+			t.Errorf("%s: loss %v, trained as long %v; pruned %v, trained %v", name, r.Result.Before.Loss, control.Loss, pruned.Loss, r.Result.After.Loss)
 		}
 	}
 	e := experiment(m, parts, Goal{Speed: 1e6})

@@ -244,8 +244,10 @@ func TestFineTuned(t *testing.T) {
 	pruned := r.Result.After
 	pruned.Metric, pruned.BLEU = 42.9, 42.9
 	r.Result.Pruned = &pruned
+	r.Result.Control = &Quality{Parameters: r.Result.Before.Parameters, Metric: 45.6, Exact: nan, BLEU: 45.6, Loss: 1.5, KL: 0.01}
 	page := written(t, r.HTML)
-	for _, want := range []string{"removed by gradient and fine-tuned: BLEU", "<td>44.1</td><td>42.9</td><td>43.8</td><td>−0.3", "scored again after every 6 heads", "200 steps after each removal"} {
+	for _, want := range []string{"removed by gradient and fine-tuned: BLEU", "<td>44.1</td><td>42.9</td><td>43.8</td><td>−0.3", "scored again after every 6 heads", "200 steps after each removal",
+		"After the same training the whole model has 45.6: against that, the pruned one differs by −1.8.", "whole, fine-tuned", "<td>45.6</td>"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s", want)
 		}

@@ -16,6 +16,9 @@ func (r *Report) notes() (notes []string) {
 		notes = append(notes, fmt.Sprintf("Not significant is not the same as equal: a loss of up to %s is within the interval.", fixed(-res.Low, 1)))
 	}
 	notes = append(notes, fmt.Sprintf("One model and one seed (%d): another model may answer otherwise.", r.Settings.Seed))
+	if c := res.Control; c != nil && known(c.Metric) && known(res.After.Metric) {
+		notes = append(notes, fmt.Sprintf("After the same training the whole model has %s: against that, the pruned one differs by %s.", fixed(c.Metric, 1), signed(res.After.Metric-c.Metric, 1)))
+	}
 	if r.Settings.Resamples > 0 {
 		notes = append(notes, fmt.Sprintf("Intervals are 95%%, by paired bootstrap with %s, each by itself: they are not corrected for the many comparisons on this page.", number(r.Settings.Resamples, "resample", "resamples")))
 	}

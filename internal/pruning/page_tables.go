@@ -7,32 +7,38 @@ import (
 
 // compareTable is the model before and after.
 type compareTable struct {
-	Pruned bool // there is a column for the model without its fine-tuning
-	Rows   []compareRow
+	Pruned  bool // there is a column for the model without its fine-tuning
+	Control bool // and one for the whole model with it
+	Rows    []compareRow
 }
 
 type compareRow struct {
-	Name, Before, Pruned, After, Change string
-	Interval                            string // of the change
-	Main                                bool
+	Name, Before, Pruned, After, Change, Control string
+
+	Interval string // of the change
+	Main     bool
 }
 
 func (r *Report) compareTable() compareTable {
 	res := &r.Result
-	t := compareTable{Pruned: res.Pruned != nil}
+	t := compareTable{Pruned: res.Pruned != nil, Control: res.Control != nil}
 	pruned := Quality{Metric: nan, Exact: nan, BLEU: nan, Loss: nan, KL: nan}
+	control := pruned
 	if t.Pruned {
 		pruned = *res.Pruned
+	}
+	if t.Control {
+		control = *res.Control
 	}
 	add := func(name string, of func(Quality) Number, decimals int) {
 		b, p, a := of(res.Before), of(pruned), of(res.After)
 		if known(b) || known(a) {
-			t.Rows = append(t.Rows, compareRow{Name: name, Before: fixed(b, decimals), Pruned: fixed(p, decimals), After: fixed(a, decimals), Change: signed(a-b, decimals)})
+			t.Rows = append(t.Rows, compareRow{Name: name, Before: fixed(b, decimals), Pruned: fixed(p, decimals), After: fixed(a, decimals), Change: signed(a-b, decimals), Control: fixed(of(control), decimals)})
 		}
 	}
-	whole := func(name string, b, p, a int) {
+	whole := func(name string, b, p, a, c int) {
 		if b > 0 {
-			t.Rows = append(t.Rows, compareRow{Name: name, Before: count(b), Pruned: count(p), After: count(a), Change: signed(Number(100*float64(a-b)/float64(b)), 0) + "%"})
+			t.Rows = append(t.Rows, compareRow{Name: name, Before: count(b), Pruned: count(p), After: count(a), Change: signed(Number(100*float64(a-b)/float64(b)), 0) + "%", Control: count(c)})
 		}
 	}
 	unit := ""
@@ -54,8 +60,8 @@ func (r *Report) compareTable() compareTable {
 	}
 	add("loss, nats per token", func(q Quality) Number { return q.Loss }, 3)
 	add("KL from the whole model", func(q Quality) Number { return q.KL }, 3)
-	whole("heads", r.heads(), res.Left, res.Left)
-	whole("parameters", res.Before.Parameters, pruned.Parameters, res.After.Parameters)
+	whole("heads", r.heads(), res.Left, res.Left, r.heads())
+	whole("parameters", res.Before.Parameters, pruned.Parameters, res.After.Parameters, control.Parameters)
 	return t
 }
 

@@ -140,6 +140,9 @@ type Result struct {
 	After   Quality      `json:"after"`
 	// Pruned is After without the fine-tuning; nil if there was none.
 	Pruned *Quality `json:"pruned,omitempty"`
+	// Control is the whole model after as much fine-tuning, which it may gain from
+	// too; nil if there was none.
+	Control *Quality `json:"control,omitempty"`
 	// Low and High are the 95% interval of After − Before in the metric.
 	Low        Number `json:"low"`
 	High       Number `json:"high"`

@@ -19,6 +19,9 @@ func (r *Report) Summary(w io.Writer) error {
 	var b bytes.Buffer
 	wrap(&b, plain(r.verdict()), summaryWidth)
 	r.summaryPoints(&b)
+	if c := r.Result.Control; c != nil {
+		fmt.Fprintf(&b, "\nthe whole model after the same training: %s %s, loss %s\n", r.metricName(), fixed(c.Metric, 1), fixed(c.Loss, 3))
+	}
 	r.summarySpeed(&b)
 	for _, place := range [][2]string{{"compact model", r.Result.Compact}, {"masked model", r.Result.Masked}, {"report", r.Result.Page}} {
 		if place[1] != "" {
