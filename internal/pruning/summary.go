@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -135,54 +134,4 @@ func wrap(b *bytes.Buffer, text string, width int) {
 		at += n
 	}
 	b.WriteByte('\n')
-}
-
-// shades are the characters of importance, from the least.
-var shades = []rune("·░▒▓█")
-
-// Grid writes the heads of each kind of attention, a line for each layer: how
-// important the chosen method says that they are, and - for those that were
-// removed.
-func (r *Report) Grid(w io.Writer) error {
-	var b bytes.Buffer
-	scores := r.scores(r.Result.Method)
-	top := r.largest(scores.value)
-	names, layers := r.kinds()
-	for _, kind := range names {
-		most := 0
-		for _, i := range layers[kind] {
-			most = max(most, r.Layers[i].Heads)
-		}
-		line := fmt.Sprintf("%-10s ", plain(kind))
-		for head := 0; head < most; head++ {
-			switch {
-			case most <= 10:
-				line += fmt.Sprintf("%-2d", head)
-			case head%2 == 0: // two digits need the room of two heads
-				line += fmt.Sprintf("%-4d", head)
-			}
-		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-		for _, i := range layers[kind] {
-			l := &r.Layers[i]
-			line := fmt.Sprintf("layer %-4d ", l.Index)
-			for head := range l.Heads {
-				c := '-'
-				if l.kept(head) {
-					c = '?'
-					if v := share(scores.value(i, head), top); !math.IsNaN(v) {
-						c = shades[min(int(5*v), 4)]
-					}
-				}
-				line += string(c) + " "
-			}
-			b.WriteString(strings.TrimRight(line, " ") + "\n")
-		}
-	}
-	if known(top) {
-		fmt.Fprintf(&b, "importance by %s, as a share of the largest:\n█ from 64%%  ▓ from 36%%  ▒ from 16%%  ░ from 4%%  · less  ", plain(r.Result.Method))
-	}
-	b.WriteString("- removed\n")
-	_, err := w.Write(b.Bytes())
-	return err
 }
