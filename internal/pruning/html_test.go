@@ -91,7 +91,7 @@ func TestPage(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		`<p class="verdict">36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3, 95% interval −0.9 to &#43;0.2: not significant), 1.12 × faster translation, 11% fewer parameters.</p>`,
+		`<p class="verdict">36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3, 95% interval −0.9 to &#43;0.2: not significant), 1.12 × faster translation (batch 1), 11% fewer parameters.</p>`,
 		`<tr class="main"><th scope="row">BLEU</th><td>44.1</td><td>43.8</td><td>−0.3<br/><small>−0.9 to &#43;0.2</small></td></tr>`,
 		`<th scope="row">encoder</th><td>3</td><td>24</td><td>18</td><td>6</td><td>75%</td>`,
 		`Layers without any head left: encoder.1.attention.`,

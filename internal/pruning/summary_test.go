@@ -42,8 +42,8 @@ func TestVerdict(t *testing.T) {
 		change func(*Report)
 		want   string
 	}{
-		{func(r *Report) { r.Result.High = -0.05 }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3, 95% interval −0.9 to −0.1: significant), 1.12 × faster translation, 11% fewer parameters"},
-		{func(r *Report) { r.Result.Low, r.Speed[0].Low = nan, 0.99 }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3), translation about as fast as before (1.12 ×), 11% fewer parameters"},
+		{func(r *Report) { r.Result.High = -0.05 }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3, 95% interval −0.9 to −0.1: significant), 1.12 × faster translation (batch 1), 11% fewer parameters"},
+		{func(r *Report) { r.Result.Low, r.Speed[0].Low = nan, 0.99 }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3), translation (batch 1) about as fast as before (1.12 ×), 11% fewer parameters"},
 		{func(r *Report) { r.Speed = []Speed{{Work: "decode one token", Ratio: 0.9, Low: nan}} }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3, 95% interval −0.9 to +0.2: not significant), decode one token slower (0.90 ×), 11% fewer parameters"},
 		{func(r *Report) {
 			r.Settings.Metric, r.Result.After.Metric, r.Speed, r.Result.After.Parameters = "exact match", nan, nil, 0

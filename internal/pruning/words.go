@@ -189,7 +189,7 @@ func (r *Report) significance() string {
 func (r *Report) verdictSpeed() string {
 	for _, s := range r.Speed {
 		if s.Work == "translate" && known(s.Ratio) {
-			return s.verdict("translation")
+			return s.verdict(fmt.Sprintf("translation (batch %d)", s.Batch))
 		}
 	}
 	for _, s := range r.Speed {
