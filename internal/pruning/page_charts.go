@@ -79,7 +79,7 @@ func (r *Report) chart(m measure, wide bool) viz.Chart {
 			numbers = numbers || known(v)
 			line.X, line.Y = append(line.X, float64(p.Left)), append(line.Y, float64(v))
 			if bars {
-				low, high := float64(m.whole+p.Low), float64(m.whole+p.High)
+				low, high := float64(percent(m.whole+p.Low)), float64(percent(m.whole+p.High))
 				if p.Left == r.heads() { // differs from itself by nothing
 					low, high = math.NaN(), math.NaN()
 				}

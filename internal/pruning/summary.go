@@ -51,7 +51,7 @@ func (r *Report) summaryPoints(b *bytes.Buffer) {
 		}
 		interval := ""
 		if known(p.Low) && known(p.High) && known(whole) && p.Left != r.heads() {
-			interval = fmt.Sprintf("[%s, %s]", fixed(whole+p.Low, 1), fixed(whole+p.High, 1))
+			interval = fmt.Sprintf("[%s, %s]", fixed(percent(whole+p.Low), 1), fixed(percent(whole+p.High), 1))
 		}
 		line := fmt.Sprintf("%s%9d  %5s %-12s %7s %7s", mark, p.Left, fixed(p.Metric, 1), interval, fixed(p.Loss, 3), fixed(p.KL, 3))
 		if at := r.Random.at(p.Left); at != nil && p.Left != r.heads() {
@@ -93,6 +93,10 @@ func fewPoints(points []Point, left, n int) []Point {
 	}
 	return few
 }
+
+// percent holds a number within what a metric can be: the interval of a difference
+// may reach beyond.
+func percent(n Number) Number { return min(max(n, 0), 100) }
 
 func abs(n int) int { return max(n, -n) }
 

@@ -14,6 +14,14 @@ import (
 
 var update = flag.Bool("update", false, "write the files of testdata anew")
 
+func TestPercent(t *testing.T) {
+	for n, want := range map[Number]Number{-1: 0, 0: 0, 37.5: 37.5, 100: 100, 101.5: 100} {
+		if got := percent(n); got != want {
+			t.Errorf("percent(%v) = %v, want %v", n, got, want)
+		}
+	}
+}
+
 func TestSummary(t *testing.T) {
 	for name, text := range map[string]string{"summary.txt": written(t, filled().Summary)} {
 		path := filepath.Join("testdata", name)
