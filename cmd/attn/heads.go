@@ -45,7 +45,15 @@ func (cmd *headsCommand) Validate() error {
 	if cmd.Texts < 1 {
 		return fmt.Errorf("--texts %d, want at least 1", cmd.Texts)
 	}
-	return cmd.scoredFlags.Validate()
+	if err := cmd.scoredFlags.Validate(); err != nil {
+		return err
+	}
+	return apart(cmd.files(), cmd.Model)
+}
+
+// files are those that were asked for.
+func (cmd *headsCommand) files() []outputFile {
+	return []outputFile{{"--svg", cmd.SVG}, {"--png", cmd.PNG}, {"--html", cmd.HTML}}
 }
 
 // headsReport is what the command has found, for programs.
@@ -73,6 +81,9 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	pairs = firstSources(pairs, cmd.Limit)
 	probe, err := seq2seq.NewProbe(m, pairs)
 	if err != nil {
+		return err
+	}
+	if err := ready(cmd.files()); err != nil {
 		return err
 	}
 	shown := newStages(c.err)

@@ -103,7 +103,18 @@ func (cmd *pruneCommand) Validate() error {
 	case sameFile(cmd.Out, cmd.Model):
 		return fmt.Errorf("--out %s is the model itself", quoted(cmd.Out))
 	}
-	return cmd.scoredFlags.Validate()
+	if err := cmd.scoredFlags.Validate(); err != nil {
+		return err
+	}
+	if cmd.Limit < pruning.Fewest {
+		return fmt.Errorf("--limit %d, want at least %d sources for each part", cmd.Limit, pruning.Fewest)
+	}
+	return apart(cmd.files(), cmd.Model, cmd.Out)
+}
+
+// files are those that were asked for besides the directory.
+func (cmd *pruneCommand) files() []outputFile {
+	return []outputFile{{"--report", cmd.Report}, {"--svg", cmd.SVG}, {"--png", cmd.PNG}}
 }
 
 // sameFile reports whether two paths lead to one place.
@@ -122,6 +133,9 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	if err := writable(cmd.Out); err != nil {
+		return err
+	}
+	if err := ready(cmd.files()); err != nil {
 		return err
 	}
 	shown := newStages(c.err)
@@ -241,8 +255,12 @@ func (cmd *pruneCommand) goal(m *seq2seq.Translator) (pruning.Goal, error) {
 	default:
 		return pruning.Goal{Drop: 0.01}, nil
 	}
-	if left < max(least, 1) {
-		return pruning.Goal{}, usage("%d heads left, but at least %d must stay; --empty-layers lets a layer lose its last", left, max(least, 1))
+	if least = max(least, 1); left < least {
+		hint := ""
+		if !cmd.EmptyLayers {
+			hint = "; --empty-layers lets a layer lose its last"
+		}
+		return pruning.Goal{}, usage("%d heads left, but at least %d must stay%s", left, least, hint)
 	}
 	return pruning.Goal{Left: left}, nil
 }
@@ -295,8 +313,12 @@ func (cmd *pruneCommand) keep(compact, masked *seq2seq.Translator, _ *pruning.Re
 	} else if err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(cmd.Out, recipeFile), func(w io.Writer) error {
+	write := func(w io.Writer) error {
 		_, err := w.Write(recipe)
 		return err
-	})
+	}
+	return atomicfile.WriteAll(
+		atomicfile.File{Path: filepath.Join(cmd.Out, recipeFile), Write: write},
+		atomicfile.File{Path: filepath.Join(cmd.masked(), recipeFile), Write: write},
+	)
 }

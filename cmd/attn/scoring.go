@@ -104,3 +104,48 @@ func (f *scoredFlags) Validate() error {
 	}
 	return nil
 }
+
+// outputFile is a file that a flag asks for; without a path it does not.
+type outputFile struct{ flag, path string }
+
+// apart returns an error if two files are one, or one of them would take the place
+// of a part of a model in one of the directories.
+func apart(files []outputFile, dirs ...string) error {
+	parts := []string{"config.json", seq2seq.WeightsFile, "source.json", "target.json", recipeFile, reportFile}
+	for i, f := range files {
+		if f.path == "" {
+			continue
+		}
+		for _, g := range files[:i] {
+			if g.path != "" && sameFile(f.path, g.path) {
+				return fmt.Errorf("%s and %s are both %s", g.flag, f.flag, quoted(f.path))
+			}
+		}
+		for _, dir := range dirs {
+			if slices.ContainsFunc(parts, func(name string) bool { return sameFile(f.path, filepath.Join(dir, name)) }) {
+				return fmt.Errorf("%s %s would overwrite a file of the model in %s", f.flag, quoted(f.path), quoted(dir))
+			}
+		}
+	}
+	return nil
+}
+
+// ready returns an error if a file cannot be written because of where it is to be,
+// so that nobody hears of it after the work.
+func ready(files []outputFile) error {
+	for _, f := range files {
+		if f.path == "" {
+			continue
+		}
+		if info, err := os.Stat(f.path); err == nil && info.IsDir() {
+			return fmt.Errorf("write %s: is a folder, want a file", f.path)
+		}
+		dir := filepath.Dir(f.path)
+		if info, err := os.Stat(dir); err != nil {
+			return fmt.Errorf("write %s: %w", f.path, errors.Unwrap(err))
+		} else if !info.IsDir() {
+			return fmt.Errorf("write %s: %s is not a folder", f.path, dir)
+		}
+	}
+	return nil
+}

@@ -34,8 +34,8 @@ func (p Parts) Unseen(pairs []seq2seq.Pair) []seq2seq.Pair {
 	return rest
 }
 
-// fewest is the least number of sources of a part.
-const fewest = 10
+// Fewest is the least number of sources of a part.
+const Fewest = 10
 
 // Split deals the sources of pairs, with all their targets, into three parts of
 // at most limit sources each. The same pairs and seed give the same parts.
@@ -44,8 +44,8 @@ const fewest = 10
 func Split(pairs []seq2seq.Pair, limit int, seed uint64) (Parts, error) {
 	sources, targets := seq2seq.Group(pairs)
 	each := min(len(sources)/3, limit)
-	if each < fewest {
-		return Parts{}, fmt.Errorf("%d different sources are too few to split in three, want at least %d", len(sources), 3*fewest)
+	if each < Fewest {
+		return Parts{}, fmt.Errorf("%d different sources are too few to split in three, want at least %d", len(sources), 3*Fewest)
 	}
 	order := rand.New(rand.NewPCG(seed, 3)).Perm(len(sources))
 	deal := func() (part []seq2seq.Pair) {
