@@ -210,7 +210,16 @@ func TestKeepErrors(t *testing.T) {
 
 // What is kept is a copy: the whole layer may go on learning.
 func TestKeepCopies(t *testing.T) {
-	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 15, Heads: 5, Bias: attn.AllProjections})
+	for _, score := range []attn.Score{
+		nil, attn.NewAdditive(3, 3, 4, newRand(5)), attn.NewBilinear(3, 3, newRand(5)),
+		&attn.Gaussian{W: tensor.Full(2, 3).Param()}, &attn.Cosine{Scale: tensor.Full(2, 1).Param()},
+	} {
+		keepCopies(t, mustMultiHead(t, attn.MultiHeadConfig{Width: 15, Heads: 5, Bias: attn.AllProjections, Score: score}))
+	}
+}
+
+func keepCopies(t *testing.T, m *attn.MultiHead) {
+	t.Helper()
 	small, err := m.Keep([]int{1, 2, 4})
 	if err != nil {
 		t.Fatal(err)

@@ -73,6 +73,9 @@ func (r *ranking) confidence(ctx context.Context) error {
 			return err
 		}
 		for layer, parts := range seen {
+			if means[layer] == nil {
+				continue // none of the subject's layers, as for gates
+			}
 			told[layer] = true
 			var queries []int
 			if out.Queries != nil {

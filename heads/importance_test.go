@@ -431,3 +431,22 @@ func TestFlat(t *testing.T) {
 		t.Errorf("flat scores are %v", got)
 	}
 }
+
+// part is a subject that knows only the first layer of its model.
+type part struct{ *toy }
+
+func (p part) Layers() []*attn.MultiHead { return p.toy.Layers()[:1] }
+
+func TestImportanceOfSomeLayers(t *testing.T) {
+	whole, err := Importance(t.Context(), paper(t, 2), ImportanceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	some, err := Importance(t.Context(), part{paper(t, 2)}, ImportanceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range some {
+		wantScores(t, s.Method.String(), s.Values, map[string][]float64{"a": whole[i].Values["a"]}, 0)
+	}
+}

@@ -60,13 +60,24 @@ func (t *Tape) Seed(seed uint64) {
 // other parameter: what depends on none of them is not recorded, and backward
 // passes leave the gradients of other parameters as they are. It holds for the
 // operations that follow, until it is called again; without leaves, gradients
-// flow to every parameter, as on a new tape.
-//
-// Aliasing: the tape keeps the list.
+// flow to every parameter, as on a new tape. A leaf that is a view, as Rows makes
+// them, stands for all that it is a view of, whose gradient it shares.
 func (t *Tape) Only(leaves ...*Tensor) {
-	if t != nil {
-		t.only = leaves
+	if t == nil {
+		return
 	}
+	t.only = nil
+	for _, x := range leaves {
+		t.only = append(t.only, x.root())
+	}
+}
+
+// root returns what x is a view of, in the end, or x itself.
+func (x *Tensor) root() *Tensor {
+	for x.base != nil {
+		x = x.base
+	}
+	return x
 }
 
 // reaches reports whether a gradient flows to x on this tape.
@@ -77,9 +88,7 @@ func (t *Tape) reaches(x *Tensor) bool {
 	if t == nil || t.only == nil {
 		return true
 	}
-	for x.base != nil {
-		x = x.base // its gradient is where that of a view is
-	}
+	x = x.root() // its gradient is where that of a view is
 	return x.home != nil || slices.Contains(t.only, x)
 }
 

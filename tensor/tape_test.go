@@ -170,6 +170,11 @@ func TestOnly(t *testing.T) {
 		t.Error("Only without leaves still keeps gradients from others")
 	}
 	(*tensor.Tape)(nil).Only(n.w2)
+
+	tape.Only(n.w2.Rows(1, 3)) // layers name their parameters so
+	if !tape.Needs(n.w2) || tape.Needs(n.w1) {
+		t.Error("a view does not stand for what it is a view of")
+	}
 }
 
 func TestNilTape(t *testing.T) {

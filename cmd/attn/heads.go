@@ -230,7 +230,10 @@ func (r headsReport) figure() viz.Figure {
 				for h := range widest {
 					v := math.NaN()
 					if h < len(s.Values[i]) {
-						v = max(float64(s.Values[i][h]), 0) / largest
+						v = max(float64(s.Values[i][h]), 0)
+						if largest > 0 {
+							v /= largest
+						}
 					}
 					p.Values = append(p.Values, float32(v))
 				}
@@ -267,6 +270,9 @@ var shades = []struct {
 
 // shade returns the character of a score.
 func shade(v, largest float64) string {
+	if v == 0 {
+		return "·" // of a largest of 0 too
+	}
 	for _, s := range shades {
 		if v >= s.from*largest {
 			return s.mark

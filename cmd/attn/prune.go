@@ -102,6 +102,8 @@ func (cmd *pruneCommand) Validate() error {
 		return fmt.Errorf("--kind %s, want encoder, decoder or cross, with commas between", strings.Join(cmd.Kind, ","))
 	case sameFile(cmd.Out, cmd.Model):
 		return fmt.Errorf("--out %s is the model itself", quoted(cmd.Out))
+	case sameFile(cmd.masked(), cmd.Model):
+		return fmt.Errorf("--out %s would replace the model, which is where the masked one goes", quoted(cmd.Out))
 	}
 	if err := cmd.scoredFlags.Validate(); err != nil {
 		return err

@@ -91,7 +91,8 @@ type run struct {
 	undone            int
 	compact           *seq2seq.Translator
 	// known is what was measured on the reporting part, by what was removed:
-	// orders have much in common at their ends.
+	// orders have much in common at their ends. Of mostKnown models at most, for
+	// each has the counts of every sentence.
 	known map[string]measured
 }
 
@@ -154,6 +155,9 @@ func (x *run) describe() {
 	r.Data.Pairs = len(x.Parts.Score) + len(x.Parts.Select) + len(x.Parts.Report)
 	r.Data.Score, r.Data.Select, r.Data.Report = count(x.Parts.Score), count(x.Parts.Select), count(x.Parts.Report)
 	r.Model.Arch, r.Model.Heads, r.Model.Parameters = x.Model.Config.Arch, total(x.Model.Layers()), nn.Count(x.Model)
+	unknown := Quality{Metric: nan, Exact: nan, BLEU: nan, Loss: nan, KL: nan}
+	r.Result.Before, r.Result.After = unknown, unknown
+	r.Result.Low, r.Result.High, r.Result.Difference = nan, nan, nan
 	r.Machine = thisMachine()
 	r.Layers = Layers(x.Model)
 }

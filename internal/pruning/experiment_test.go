@@ -193,6 +193,9 @@ func TestInterruption(t *testing.T) {
 		if (stage == "random orders") != (len(r.Curves) == 3) {
 			t.Errorf("interrupted in %s, there are %d curves", stage, len(r.Curves))
 		}
+		if early := stage == "scoring heads" || stage == "choosing a method"; early == known(r.Result.After.Loss) || early == known(r.Result.Low) {
+			t.Errorf("interrupted in %s, the pruned model is said to be %+v", stage, r.Result.After)
+		}
 		if _, err := json.Marshal(r); err != nil {
 			t.Error(err)
 		}
