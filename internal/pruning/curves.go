@@ -54,6 +54,9 @@ func (x *run) curves(ctx context.Context) error {
 			tell(i*len(points)+j, len(lines)*len(points))
 			seen, err := x.after(ctx, x.cut(l.order, n))
 			if err != nil {
+				if j > 0 { // what has been measured is kept
+					x.report.Curves = append(x.report.Curves, curve)
+				}
 				return err
 			}
 			low, high := x.interval(seen)
