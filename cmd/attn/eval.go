@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 
+	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -70,12 +70,4 @@ func newMeasured(m seq2seq.Metrics) measured {
 
 // number is a number in JSON, which knows no infinities and no NaN: the loss of
 // a broken model is null.
-type number float64
-
-// MarshalJSON writes the number or null.
-func (n number) MarshalJSON() ([]byte, error) {
-	if f := float64(n); math.IsNaN(f) || math.IsInf(f, 0) {
-		return []byte("null"), nil
-	}
-	return json.Marshal(float64(n))
-}
+type number = pruning.Number

@@ -25,7 +25,7 @@ func (x *run) choose(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		m, err := x.without(x.cut(x.order(i), n))
+		m, err := x.without(cut(x.order(i), n))
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (x *run) plan() (heads.PruneOptions[*seq2seq.Probe], error) {
 	case x.Goal.Left > 0:
 		return plan, nil
 	case x.fixed():
-		plan.Keep = all - len(x.cut(order, x.removes))
+		plan.Keep = all - len(cut(order, x.removes))
 		return plan, nil
 	case x.Goal.Speed > 0:
 		plan.Until = func(ctx context.Context, p *seq2seq.Probe) (bool, error) { return x.isFast(ctx, p.Translator()) }
@@ -176,7 +176,7 @@ func (x *run) largest(ctx context.Context, order []heads.Head, low, high int, ho
 
 // try asks about the model without the first n heads of an order.
 func (x *run) try(ctx context.Context, order []heads.Head, n int, ask test) (bool, error) {
-	m, err := x.without(x.cut(order, n))
+	m, err := x.without(cut(order, n))
 	if err != nil {
 		return false, err
 	}

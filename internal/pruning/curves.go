@@ -21,17 +21,9 @@ func levels(all, most, chosen int) []int {
 	return slices.Compact(list)
 }
 
-// cut returns the first n heads of an order, or fewer so that heads which share
-// keys and values stay together.
-func (x *run) cut(order []heads.Head, n int) []heads.Head {
-	n = min(n, len(order))
-	for ; n > 0 && n < len(order); n-- {
-		if _, err := x.without(order[:n]); err == nil {
-			break
-		}
-	}
-	return order[:n]
-}
+// cut returns the first n heads of an order, or all if there are fewer. Any number
+// will do: the heads of a translator share no keys and values.
+func cut(order []heads.Head, n int) []heads.Head { return order[:min(n, len(order))] }
 
 // curves measures each method's order on the reporting part, and the chosen
 // method's from its other end.
@@ -52,7 +44,7 @@ func (x *run) curves(ctx context.Context) error {
 		curve := Curve{Name: l.name}
 		for j, n := range points {
 			tell(i*len(points)+j, len(lines)*len(points))
-			seen, err := x.after(ctx, x.cut(l.order, n))
+			seen, err := x.after(ctx, cut(l.order, n))
 			if err != nil {
 				if j > 0 { // what has been measured is kept
 					x.report.Curves = append(x.report.Curves, curve)
@@ -61,7 +53,7 @@ func (x *run) curves(ctx context.Context) error {
 			}
 			low, high := x.interval(seen)
 			curve.Points = append(curve.Points, Point{
-				Left: all - len(x.cut(l.order, n)), Metric: Number(seen.value(x.Metric)), Loss: Number(seen.loss), KL: Number(seen.kl), Low: low, High: high,
+				Left: all - len(cut(l.order, n)), Metric: Number(seen.value(x.Metric)), Loss: Number(seen.loss), KL: Number(seen.kl), Low: low, High: high,
 			})
 		}
 		x.report.Curves = append(x.report.Curves, curve)
@@ -70,6 +62,7 @@ func (x *run) curves(ctx context.Context) error {
 	return nil
 }
 
+// mostKnown bounds what is remembered: about 100 kB a model and 1,000 sentences.
 const mostKnown = 1000
 
 // after measures the model without some heads on the reporting part.
@@ -127,14 +120,14 @@ func (x *run) randomBand(ctx context.Context) error {
 		var metric, loss, kl []float64
 		for j, order := range orders {
 			tell(i*len(orders)+j, len(points)*len(orders))
-			seen, err := x.after(ctx, x.cut(order, n))
+			seen, err := x.after(ctx, cut(order, n))
 			if err != nil {
 				return err
 			}
 			metric, loss, kl = append(metric, seen.value(x.Metric)), append(loss, seen.loss), append(kl, seen.kl)
 		}
 		x.report.Random.Points = append(x.report.Random.Points, BandPoint{
-			Left: all - len(x.cut(orders[0], n)), Metric: spread(metric), Loss: spread(loss), KL: spread(kl),
+			Left: all - len(cut(orders[0], n)), Metric: spread(metric), Loss: spread(loss), KL: spread(kl),
 		})
 	}
 	tell(len(points)*len(orders), len(points)*len(orders))

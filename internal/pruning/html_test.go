@@ -243,6 +243,9 @@ func TestFineTuned(t *testing.T) {
 	pruned.Metric, pruned.BLEU = 42.9, 42.9
 	r.Result.Pruned = &pruned
 	r.Result.Control = &Quality{Parameters: r.Result.Before.Parameters, Metric: 45.6, Exact: nan, BLEU: 45.6, Loss: 1.5, KL: 0.01}
+	if out := written(t, r.Summary); !strings.Contains(out, "without fine-tuning:\nheads left") || !strings.Contains(out, "the whole model after the same training: BLEU 45.6") {
+		t.Errorf("the summary does not tell training from pruning:\n%s", out)
+	}
 	page := written(t, r.HTML)
 	for _, want := range []string{"removed by gradient and fine-tuned: BLEU", "<td>44.1</td><td>42.9</td><td>43.8</td><td>−0.3", "scored again after every 6 heads", "200 steps after each removal",
 		"After the same training the whole model has 45.6: against that, the pruned one differs by −1.8.", "whole, fine-tuned", "<td>45.6</td>"} {

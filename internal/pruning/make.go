@@ -24,7 +24,8 @@ func (x *run) prune(ctx context.Context) error {
 		return err
 	}
 	x.compact = pruned.Subject.Translator()
-	r.Removed, r.Left = pruned.Removed, total(x.compact.Layers())
+	r.Removed = append([]heads.Head{}, pruned.Removed...) // in JSON a list, even of none
+	r.Left = total(x.compact.Layers())
 	left := kept(x.Model.Layers(), pruned.Removed)
 	for i := range x.report.Layers {
 		x.report.Layers[i].Kept = left[x.report.Layers[i].Name]

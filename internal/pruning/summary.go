@@ -38,6 +38,9 @@ func (r *Report) summaryPoints(b *bytes.Buffer) {
 		return
 	}
 	random := len(r.Random.Points) > 0
+	if r.Settings.FineTune > 0 {
+		b.WriteString("\nwithout fine-tuning:")
+	}
 	fmt.Fprintf(b, "\nheads left  %18s %7s %7s", plain(r.metricName())+" [95%]        ", "loss", "KL")
 	if random {
 		fmt.Fprintf(b, "   random orders: mean [95%%]")

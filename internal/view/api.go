@@ -10,8 +10,6 @@ import (
 	"net/url"
 	"strconv"
 	"unicode/utf8"
-
-	"github.com/attn-go/attn/heads"
 )
 
 const (
@@ -37,25 +35,24 @@ func (s *Server) routes() http.Handler {
 
 // column is a measure as the table shows it.
 type column struct {
-	Key   string `json:"key"`
+	Key   string `json:"key"` // as heads.Measures.List names it
 	Label string `json:"label"`
 	Help  string `json:"help"`
-	get   func(heads.Measures) float64
 }
 
 var columns = []column{
-	{"entropy", "entropy", "how widely the head looks, in nats", func(m heads.Measures) float64 { return m.Entropy }},
-	{"bound", "bound", "entropy of looking everywhere alike", func(m heads.Measures) float64 { return m.Bound }},
-	{"confidence", "largest", "largest weight of a row", func(m heads.Measures) float64 { return m.Confidence }},
-	{"distance", "distance", "how far away it looks, in tokens", func(m heads.Measures) float64 { return m.Distance }},
-	{"previous", "previous", "weight of the token before", func(m heads.Measures) float64 { return m.Previous }},
-	{"same", "same", "weight of the token itself", func(m heads.Measures) float64 { return m.Same }},
-	{"next", "next", "weight of the token behind", func(m heads.Measures) float64 { return m.Next }},
-	{"first", "first", "weight of the first token", func(m heads.Measures) float64 { return m.First }},
-	{"last", "last", "weight of the last token", func(m heads.Measures) float64 { return m.Last }},
-	{"special", "special", "weight of special tokens", func(m heads.Measures) float64 { return m.Special }},
-	{"punctuation", "punct.", "weight of punctuation", func(m heads.Measures) float64 { return m.Punctuation }},
-	{"induction", "induction", "weight of tokens that followed earlier equal ones", func(m heads.Measures) float64 { return m.Induction }},
+	{"entropy", "entropy", "how widely the head looks, in nats"},
+	{"bound", "bound", "entropy of looking everywhere alike"},
+	{"confidence", "largest", "largest weight of a row"},
+	{"distance", "distance", "how far away it looks, in tokens"},
+	{"previous", "previous", "weight of the token before"},
+	{"same", "same", "weight of the token itself"},
+	{"next", "next", "weight of the token behind"},
+	{"first", "first", "weight of the first token"},
+	{"last", "last", "weight of the last token"},
+	{"special", "special", "weight of special tokens"},
+	{"punctuation", "punct.", "weight of punctuation"},
+	{"induction", "induction", "weight of tokens that followed earlier equal ones"},
 }
 
 func (s *Server) start(w http.ResponseWriter, r *http.Request) {
@@ -194,9 +191,12 @@ func (s *Server) measures(w http.ResponseWriter, r *http.Request) {
 		through := &e.record.Layers[layer]
 		rows := make([][]*float64, through.Heads)
 		for h := range rows {
-			m := through.Measure(h, e.record.Special)
+			named := map[string]float64{}
+			for _, m := range through.Measure(h, e.record.Special).List() {
+				named[m.Name] = m.Value
+			}
 			for _, c := range columns {
-				x := c.get(m)
+				x := named[c.Key]
 				if math.IsNaN(x) || math.IsInf(x, 0) {
 					rows[h] = append(rows[h], nil) // JSON has no word for it
 				} else {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -345,5 +346,14 @@ func TestStoreForgets(t *testing.T) {
 	}
 	if s.get("r0") == nil || s.get("t1") != nil || s.get("t299") == nil {
 		t.Error("what is left is not what was there from the start, and the latest")
+	}
+}
+
+// The page's columns are measures that there are.
+func TestColumns(t *testing.T) {
+	for _, c := range columns {
+		if !slices.ContainsFunc(heads.Measures{}.List(), func(m heads.Named) bool { return m.Name == c.Key }) {
+			t.Errorf("column %s is no measure", c.Key)
+		}
 	}
 }
