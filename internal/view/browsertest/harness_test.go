@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -107,6 +108,12 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 func (b *tab) visit(url string) {
 	b.Helper()
 	b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(url))
+	b.drawn()
+}
+
+// drawn waits until the screen shows the state, or says why it does not.
+func (b *tab) drawn() {
+	b.Helper()
 	b.wait(`document.body.dataset.drawn !== undefined || document.querySelector("#notes .note") !== null`)
 }
 
@@ -121,11 +128,14 @@ func js[T any](b *tab, expression string) T {
 	return result
 }
 
+// patience is how long a test waits for what should be there at once: on a busy machine it may not be.
+const patience = 20 * time.Second
+
 // wait waits until an expression is true. It asks again and again: while the
 // browser goes from one page to another there is nobody to answer.
 func (b *tab) wait(expression string) {
 	b.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
 		if err == nil && ok {
 			return
@@ -180,7 +190,7 @@ func (b *tab) download(selector, name string) string {
 	path := filepath.Join(b.downloads, name)
 	os.Remove(path)
 	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("document.querySelector(%q).click()", selector)))
-	for range 400 {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(25 * time.Millisecond) {
 		if data, err := os.ReadFile(path); err == nil && len(data) > 0 {
 			time.Sleep(50 * time.Millisecond) // it may be half there
 			data, err = os.ReadFile(path)
@@ -189,20 +199,27 @@ func (b *tab) download(selector, name string) string {
 			}
 			return string(data)
 		}
-		time.Sleep(25 * time.Millisecond)
 	}
 	b.Fatalf("%s has not come: %s", name, b.text("#notes"))
 	return ""
 }
 
 // serve serves records and returns the address.
-func serve(t *testing.T, o view.Options) string {
+func serve(t *testing.T, o view.Options) string { t.Helper(); return serveSlowly(t, o, 0) }
+
+// serveSlowly serves as a busy machine does: the weights of a head come late.
+func serveSlowly(t *testing.T, o view.Options, late time.Duration) string {
 	t.Helper()
 	s, err := view.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(s)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/head" {
+			time.Sleep(late)
+		}
+		s.ServeHTTP(w, r)
+	}))
 	t.Cleanup(server.Close)
 	return server.URL + "/"
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -57,6 +58,8 @@ func TestUsing(t *testing.T) {
 		t.Errorf("the address ends in %q", h)
 	}
 	b.unharmed()
+
+	b.drawn()
 
 	// The pointer shows the value: exact, as the server has it.
 	r := sample()
@@ -113,6 +116,7 @@ func TestUsing(t *testing.T) {
 	}
 	b.click(`tbody tr:nth-child(1) button`)
 	b.wait(`document.querySelectorAll("tr.open").length === 1`)
+	b.drawn()
 
 	// A link restores all of it, elsewhere too.
 	want = b.hash()
@@ -180,8 +184,14 @@ func TestLayersOfDifferentHeads(t *testing.T) {
 }
 
 func TestKeyboard(t *testing.T) {
+	for _, late := range []time.Duration{0, 200 * time.Millisecond} {
+		t.Run(late.String(), func(t *testing.T) { keyboard(t, late) })
+	}
+}
+
+func keyboard(t *testing.T, late time.Duration) {
 	b := open(t, 1280, 900)
-	b.visit(serve(t, view.Options{Records: []*heads.Record{sample()}}))
+	b.visit(serveSlowly(t, view.Options{Records: []*heads.Record{sample()}}, late))
 	b.wait("[...document.querySelectorAll('.thumb canvas')].every((c) => c.width > 1)")
 	tab := func(until string) {
 		t.Helper()
@@ -214,12 +224,16 @@ func TestKeyboard(t *testing.T) {
 	}
 	b.do(chromedp.KeyEvent(kb.Enter))
 	b.wait(`location.hash.includes("tok=q1")`)
+	// The next head is looked at in the same cell.
+	r := sample()
+	b.wait(fmt.Sprintf(`document.querySelector(".tip b").textContent === "%.4f"`, r.Layers[1].Head(1)[6]))
+	b.do(chromedp.KeyEvent("]"))
+	b.wait(`document.querySelector(".panel h3").textContent === "decoder layer 0, head 2"`)
+	b.wait(fmt.Sprintf(`document.querySelector(".tip b").textContent === "%.4f"`, r.Layers[1].Head(2)[6]))
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.wait(`document.querySelector(".tip").hidden`)
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.wait(`!location.hash.includes("tok")`)
-	b.do(chromedp.KeyEvent("]"))
-	b.wait(`document.querySelector(".panel h3").textContent === "decoder layer 0, head 2"`)
 	for _, problem := range js[[]string](b, `[...document.querySelectorAll("button, select, input, textarea, [tabindex='0']")]
 		.filter((e) => !e.textContent.trim() && !e.ariaLabel && !e.labels?.length && !e.getAttribute("aria-labelledby")).map((e) => e.outerHTML.slice(0, 80))`) {
 		t.Errorf("has no name: %s", problem)

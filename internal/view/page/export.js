@@ -89,7 +89,7 @@ async function page(panels, records) {
         const { q, k, heads } = record.layers[l];
         if (bytes + record.axes[q].tokens.length * record.axes[k].tokens.length * heads > most) break fill;
         await take(thumbsPath(record, l, through));
-        for (let h = 0; h < heads; h++) await take(headPath(record, l, h, through));
+        await Promise.all(Array.from({ length: heads }, (_, h) => take(headPath(record, l, h, through))));
       }
   const shell = new TextDecoder().decode(await get("api/frozen"));
   const at = shell.indexOf("@" + "FROZEN@");

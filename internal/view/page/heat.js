@@ -91,7 +91,9 @@ export function heatView(say) {
       for (let j = 1; j < at.cols; j++) context.fillRect(at.left + j * at.size - 0.5, at.top, 1, at.rows * at.size);
     }
     for (const l of labels()) write(context, l, l.on ? c.accent : l.mark ? c.quiet : c.ink);
+    if (cell && !(within("q", cell.i) && within("k", cell.j))) cell = null;
     point();
+    refine();
   }
 
   const within = (side, n) => (side === "q" ? n >= at.r0 && n < at.r1 : n >= at.c0 && n < at.c1);
@@ -229,9 +231,11 @@ export function heatView(say) {
   return {
     node, tools,
     show(next) {
-      const same = what && what.m === next.m;
+      const before = what;
       what = next;
-      if (!same) { cell = null; exact = null; }
+      if (before?.m !== next.m) exact = null;
+      // Who goes from head to head looks at the same cell of each; among other tokens it is another cell.
+      if (before?.q !== next.q || before.k !== next.k || before.m.blockQ !== next.m.blockQ || before.m.blockK !== next.m.blockK) cell = null;
       const n = Math.max(what.m.rows * what.m.blockQ, what.m.cols * what.m.blockK);
       tools.hidden = n < 24 && !state.z;
       zoomOut.disabled = fit.disabled = !state.z;

@@ -34,6 +34,7 @@ export function panel(side, columns, onactive, say) {
     const p = place(state.cmp === "text" ? "a" : side); // two texts are seen through one head
     const layer = record.layers[p.layer];
     if (!layer || p.head >= layer.heads) {
+      node.setAttribute("aria-busy", "false");
       what = null;
       title.textContent = layer ? `${layer.kind} layer ${layer.index} has no head ${p.head}`
         : record.layers.length ? `There is no layer ${p.layer} with a head ${p.head} here` : "";
@@ -44,16 +45,20 @@ export function panel(side, columns, onactive, say) {
       message("");
       return;
     }
-    title.textContent = `${layer.kind} layer ${layer.index}, head ${p.head}`;
-    sub.textContent = texts(record);
     const whole = axesOf(record, layer);
     const rows = whole.q.labels.length, cols = whole.k.labels.length;
     const z = window_(rows, cols);
     const large = rows > largest || cols > largest;
     const zoomed = large && state.v === "map" && z;
+    const name = () => { // together with the picture: a title never stands over another head's weights
+      title.textContent = `${layer.kind} layer ${layer.index}, head ${p.head}`;
+      sub.textContent = texts(record);
+    };
+    node.setAttribute("aria-busy", "true");
     try {
       const m = await head(record, p.layer, p.head, zoomed ? `&rows=${z.r0}-${z.r1}&cols=${z.c0}-${z.c1}` : "");
       if (mine !== turn) return;
+      name();
       const from = zoomed || { r0: 0, r1: rows, c0: 0, c1: cols };
       const q = zoomed || m.blockQ > 1 ? part(whole.q, from.r0, from.r1, m.blockQ) : whole.q;
       const k = zoomed || m.blockK > 1 ? part(whole.k, from.c0, from.c1, m.blockK) : whole.k;
@@ -64,12 +69,14 @@ export function panel(side, columns, onactive, say) {
       draw();
     } catch (problem) {
       if (mine !== turn) return;
+      name();
       what = null;
       stage.replaceChildren();
       key.replaceChildren();
       message(problem.message);
     }
-    tell(record, p, mine);
+    node.setAttribute("aria-busy", "false");
+    await tell(record, p, mine);
   }
 
   function draw() {
