@@ -92,7 +92,7 @@ func run(ctx context.Context, args []string, c console) int {
 	if err == nil {
 		err = parsed.Run()
 	} else {
-		err = usage("%w", err)
+		err = usageError{plain(err)}
 	}
 	if err == nil {
 		return exitOK
@@ -123,6 +123,16 @@ func joinNegative(args []string) []string {
 		joined = append(joined, arg)
 	}
 	return joined
+}
+
+// plain puts into words what the parser says of a flag at the end of the line that
+// should have a value.
+func plain(err error) error {
+	if before, isLast := strings.CutSuffix(err.Error(), ` but got "EOL" (<EOL>)`); isLast {
+		flag, _, _ := strings.Cut(before, ":")
+		return fmt.Errorf("%s needs a value", flag)
+	}
+	return err
 }
 
 // usageError is a command line that cannot be.

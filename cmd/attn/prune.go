@@ -151,15 +151,20 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 		if err := cmd.save(r); err != nil {
 			return err
 		}
-		return interrupted{fmt.Sprintf("interrupted; what has been measured is in %s", quoted(filepath.Join(cmd.Out, reportFile)))}
+		hint := fmt.Sprintf("interrupted; what has been measured is in %s", quoted(filepath.Join(cmd.Out, reportFile)))
+		if _, err := os.Stat(filepath.Join(cmd.Out, seq2seq.WeightsFile)); err == nil && r.Result.Compact == "" {
+			hint += "; the model there is of an earlier run"
+		}
+		return interrupted{hint}
 	}
 	if err != nil {
 		return err
 	}
-	if err := cmd.save(r); err != nil {
+	r.Result.Page = cmd.page()
+	if err := cmd.pictures(r); err != nil {
 		return err
 	}
-	if err := cmd.pictures(r); err != nil {
+	if err := cmd.save(r); err != nil {
 		return err
 	}
 	if cmd.JSON {
@@ -219,8 +224,6 @@ func (cmd *pruneCommand) prepare() (*pruning.Experiment, *pruning.Report, error)
 		return nil, nil, err
 	}
 	r.Data.SHA256 = pruning.HashPairs(pairs)
-	r.Result.Compact, r.Result.Masked = cmd.Out, cmd.masked()
-	r.Result.Page = cmp.Or(cmd.Report, filepath.Join(cmd.Out, "report.html"))
 	return e, r, nil
 }
 
@@ -279,6 +282,11 @@ func (cmd *pruneCommand) metric(m *seq2seq.Translator) seq2seq.Metric {
 // masked is where the model in the shapes of the original goes.
 func (cmd *pruneCommand) masked() string { return filepath.Join(cmd.Out, "masked") }
 
+// page is where the report for people goes.
+func (cmd *pruneCommand) page() string {
+	return cmp.Or(cmd.Report, filepath.Join(cmd.Out, "report.html"))
+}
+
 // pictures writes the page, and what else was asked for.
 func (cmd *pruneCommand) pictures(r *pruning.Report) error {
 	files := []atomicfile.File{{Path: r.Result.Page, Write: r.HTML}}
@@ -300,27 +308,32 @@ func (cmd *pruneCommand) save(r *pruning.Report) error {
 	})
 }
 
-// keep writes both forms of the pruned model, and the recipe of the whole one, if
-// there is one: it tells which dates the model has learnt.
-func (cmd *pruneCommand) keep(compact, masked *seq2seq.Translator, _ *pruning.Report) error {
-	if err := compact.Save(cmd.Out); err != nil {
-		return err
-	}
-	if err := masked.Save(cmd.masked()); err != nil {
-		return err
-	}
+// keep writes both forms of the pruned model, and the recipe of the whole one: it
+// tells which dates the model has learnt. The recipe of an earlier run, if this
+// model has none, goes.
+func (cmd *pruneCommand) keep(compact, masked *seq2seq.Translator, r *pruning.Report) error {
 	recipe, err := os.ReadFile(filepath.Join(cmd.Model, recipeFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	write := func(w io.Writer) error {
-		_, err := w.Write(recipe)
-		return err
+	has := err == nil
+	for _, form := range []struct {
+		dir   string
+		model *seq2seq.Translator
+	}{{cmd.Out, compact}, {cmd.masked(), masked}} {
+		if err := form.model.Save(form.dir); err != nil {
+			return err
+		}
+		path := filepath.Join(form.dir, recipeFile)
+		if has {
+			err = atomicfile.Write(path, func(w io.Writer) error { _, err := w.Write(recipe); return err })
+		} else if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return atomicfile.WriteAll(
-		atomicfile.File{Path: filepath.Join(cmd.Out, recipeFile), Write: write},
-		atomicfile.File{Path: filepath.Join(cmd.masked(), recipeFile), Write: write},
-	)
+	r.Result.Compact, r.Result.Masked = cmd.Out, cmd.masked()
+	return nil
 }

@@ -147,9 +147,11 @@ type Result struct {
 	Low        Number `json:"low"`
 	High       Number `json:"high"`
 	Difference Number `json:"difference"` // largest, of the masked from the compact model's logits
-	Compact    string `json:"compact"`    // directories
-	Masked     string `json:"masked"`
-	Page       string `json:"page,omitempty"` // the file of this report for people
+	// Compact and Masked are the directories of the models, and Page is the file of
+	// this report for people; empty until they are written.
+	Compact string `json:"compact,omitempty"`
+	Masked  string `json:"masked,omitempty"`
+	Page    string `json:"page,omitempty"`
 }
 
 // Quality describes a model on the reporting part.
