@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
 )
 
 // FineTune trains m, as it is, for exactly so many steps, and over as many epochs
@@ -14,7 +15,9 @@ import (
 //
 // Of the settings, Epochs does not count. The learning rate rises over the warm-up
 // and then falls along half a cosine, to zero behind the last step: a run whose end
-// is known is best left with small steps. Heads that are gone stay gone.
+// is known is best left with small steps. Nothing is dropped: a model that has just
+// lost a part of itself has none to spare, and with dropout a short run can end behind
+// where it began. Heads that are gone stay gone.
 //
 // Errors: settings out of range, no pairs to learn, ErrDiverged; if ctx ends, the
 // context's, with m at the step that was under way.
@@ -27,6 +30,7 @@ func FineTune(ctx context.Context, m *Translator, pairs []Pair, s Settings, step
 	if err != nil || steps == 0 {
 		return err
 	}
+	tr.tape = tensor.NewTape(tensor.Eval)
 	tr.schedule = nn.WarmupCosine(s.Warmup, steps+1) // the last step is not idle
 	tr.Settings.Epochs = (steps + tr.steps() - 1) / tr.steps()
 	enough := errors.New("enough")
