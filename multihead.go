@@ -239,7 +239,8 @@ func (m *MultiHead) linear(in, out int, which Projections) *nn.Linear {
 	return l
 }
 
-// Config returns the configuration with every default filled in.
+// Config returns the configuration with every default filled in. Heads is the number
+// of heads, 0 where NewMultiHead was given NoHeads.
 func (m *MultiHead) Config() MultiHeadConfig { return m.config }
 
 // Params returns the parameters "q.weight", "q.bias", "k.weight" and so on to

@@ -164,7 +164,7 @@ func (c *bleuCounts) score() BLEU {
 		b.Precisions[n] = 100 * matches / float64(c.total[n])
 		logs += math.Log(b.Precisions[n])
 	}
-	b.Score = b.BrevityPenalty * math.Exp(logs/bleuOrder)
+	b.Score = min(b.BrevityPenalty*math.Exp(logs/bleuOrder), 100) // the logarithms round
 	return b
 }
 

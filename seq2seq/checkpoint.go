@@ -13,13 +13,13 @@ import (
 	"github.com/attn-go/attn/internal/safetensors"
 )
 
-// trainingFile holds all that training needs to go on exactly: parameters,
+// TrainingFile holds all that training needs to go on exactly: parameters,
 // moments of the optimiser, and in its metadata the position and what the run
 // was started with. It is one file so that no interruption can leave parts of
 // different age.
-const trainingFile = "training.safetensors"
+const TrainingFile = "training.safetensors"
 
-// checkpoint is the part of trainingFile that is not tensors.
+// checkpoint is the part of TrainingFile that is not tensors.
 type checkpoint struct {
 	Position position `json:"position"`
 	Settings Settings `json:"settings"`
@@ -40,7 +40,7 @@ func (tr *Trainer) Save(dir string) error {
 	}
 	state := safetensors.File{Metadata: map[string]string{"checkpoint": string(about)}}
 	state.Tensors = append(tensorsOf(tr.model.Params(), "param."), tensorsOf(tr.optim.State(), "adamw.")...)
-	files := append(tr.model.files(dir), atomicfile.File{Path: filepath.Join(dir, trainingFile), Write: state.Write})
+	files := append(tr.model.files(dir), atomicfile.File{Path: filepath.Join(dir, TrainingFile), Write: state.Write})
 	return atomicfile.WriteAll(files...)
 }
 
@@ -48,7 +48,7 @@ func (tr *Trainer) Save(dir string) error {
 // that Save has written: it then does bit for bit what the first would have
 // done. Only the number of epochs may differ.
 func (tr *Trainer) Resume(dir string) error {
-	path := filepath.Join(dir, trainingFile)
+	path := filepath.Join(dir, TrainingFile)
 	file, err := readTensors(path)
 	if err != nil {
 		return err

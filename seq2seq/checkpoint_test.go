@@ -82,7 +82,7 @@ func TestResumeRefuses(t *testing.T) {
 	pairs := toyPairs(20)
 	c := Config{Arch: GRU, Score: "scaled", Width: 8, Layers: 1}
 	dir := saved(t, newToy(t, c, pairs), pairs)
-	path := filepath.Join(dir, trainingFile)
+	path := filepath.Join(dir, TrainingFile)
 	whole, err := safetensors.Read(path)
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestSaveAllOrNothing(t *testing.T) {
 	pairs := toyPairs(20)
 	dir := saved(t, newToy(t, Config{Arch: GRU, Score: "scaled", Width: 8, Layers: 1}, pairs), pairs)
 	before := contents(t, dir)
-	for _, name := range []string{trainingFile, WeightsFile, targetFile} {
+	for _, name := range []string{TrainingFile, WeightsFile, targetFile} {
 		path := filepath.Join(dir, name)
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)

@@ -119,3 +119,13 @@ func BenchmarkBootstrap(b *testing.B) {
 		Bootstrap(one, other, MetricBLEU, 1000, 3)
 	}
 }
+
+// The mean of logarithms may round to a little more than 1.
+func TestPerfectBLEU(t *testing.T) {
+	for n := 4; n < 200; n++ {
+		text := strings.TrimSpace(strings.Repeat("a b c ", n))
+		if b, err := CorpusBLEU([]string{text}, [][]string{{text}}); err != nil || b.Score > 100 || b.Score < 99.999 {
+			t.Fatalf("%d words: %v, %v", 3*n, b.Score, err)
+		}
+	}
+}

@@ -82,12 +82,17 @@ func listed(names []string) string {
 	return "one of " + strings.Join(names, ", ")
 }
 
-// Equal reports whether two configurations are the same.
+// Equal reports whether two configurations are of the same network.
 func (c Config) Equal(d Config) bool {
-	if !maps.EqualFunc(c.PrunedHeads, d.PrunedHeads, slices.Equal) {
+	lost := func(c Config) map[string][]int { // in one form: there may be no map, or one with lists of nothing
+		lists := maps.Clone(c.PrunedHeads)
+		maps.DeleteFunc(lists, func(_ string, heads []int) bool { return len(heads) == 0 })
+		return lists
+	}
+	if !maps.EqualFunc(lost(c), lost(d), slices.Equal) {
 		return false
 	}
-	c.PrunedHeads, d.PrunedHeads = nil, nil // there may be no map, or one of nothing
+	c.PrunedHeads, d.PrunedHeads = nil, nil
 	return reflect.DeepEqual(c, d)
 }
 

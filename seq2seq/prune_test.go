@@ -241,6 +241,16 @@ func TestCompactModel(t *testing.T) {
 	}
 }
 
+func TestConfigEqual(t *testing.T) {
+	c := Config{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 1}
+	nothing, other := c, c
+	nothing.PrunedHeads = map[string][]int{"encoder.0.self": {}}
+	other.PrunedHeads = map[string][]int{"encoder.0.self": {0}}
+	if !c.Equal(nothing) || !nothing.Equal(c) || c.Equal(other) || other.Equal(nothing) || !other.Equal(other) {
+		t.Error("configurations are told apart by a layer that has lost no head, or not by one that has")
+	}
+}
+
 func TestConfigPruned(t *testing.T) {
 	transformer, gru := headed()[0], headed()[1]
 	for _, c := range []struct {

@@ -37,7 +37,11 @@ svg { max-width: none }
 		return err
 	}
 	if hover {
-		b.WriteString("<p>Rest the pointer on a cell: the token that looks → the token that is looked at, and the weight.</p>\n")
+		told := "the token that looks → the token that is looked at, and the weight"
+		if f.Axes != "" {
+			told = "its row → its column, and its " + f.unit()
+		}
+		b.WriteString("<p>Rest the pointer on a cell: " + escape(told) + ".</p>\n")
 	} else {
 		b.WriteString("<p>There are too many cells here for each to tell its weight. Take fewer heads, or a table as CSV.</p>\n")
 	}

@@ -24,7 +24,7 @@ type headsCommand struct {
 	JSON  bool   `name:"json" help:"Write a JSON object instead of tables."`
 	SVG   string `name:"svg" help:"Write the grid as a vector picture." placeholder:"FILE" group:"Files"`
 	PNG   string `name:"png" help:"Write the grid as a picture in pixels." placeholder:"FILE" group:"Files"`
-	HTML  string `name:"html" help:"Write the grid as a page in which cells tell their numbers." placeholder:"FILE" group:"Files"`
+	HTML  string `name:"html" help:"Write the grid as a page in which cells tell their part of the largest." placeholder:"FILE" group:"Files"`
 }
 
 func (headsCommand) Help() string {
@@ -328,7 +328,7 @@ func (r headsReport) grid(w io.Writer) error {
 // tables writes importance and measures, a line for each head.
 func (r headsReport) tables(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "importance on %d pairs of %s; larger is more important\n\n", r.Pairs, r.Data)
+	fmt.Fprintf(&b, "importance on %s of %s; larger is more important\n\n", plural(r.Pairs, "pair"), r.Data)
 	head := func(names []string, width int) {
 		fmt.Fprintf(&b, "%-8s %5s %4s", "kind", "layer", "head")
 		for _, n := range names {

@@ -135,6 +135,14 @@ func plain(err error) error {
 	return err
 }
 
+// plural counts things whose name takes an s.
+func plural(n int, name string) string {
+	if n != 1 {
+		name += "s"
+	}
+	return fmt.Sprint(n, " ", name)
+}
+
 // usageError is a command line that cannot be.
 type usageError struct{ error }
 

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -58,11 +56,17 @@ The data are dealt into three parts that share no source: heads are scored on th
 first, methods and numbers of heads chosen on the second, and everything that is
 reported comes from the third. The directory gets the smaller model, which every
 command loads; masked/, the same model in the shapes of the original; pruning.json
-and report.html. After Ctrl-C, pruning.json holds what has been measured.`
+and report.html. After Ctrl-C, unfinished.json holds what has been measured.`
 }
 
-// reportFile is the name of the report for programs.
-const reportFile = "pruning.json"
+// What is in the directory beside the model. Until the models are made, those of an
+// earlier run stay as they are, and so does what describes them.
+const (
+	reportFile     = "pruning.json"    // the report for programs
+	pageFile       = "report.html"     // and for people
+	unfinishedFile = "unfinished.json" // what there is of a report
+	maskedDir      = "masked"
+)
 
 // Validate is called by the parser.
 func (cmd *pruneCommand) Validate() error {
@@ -84,10 +88,12 @@ func (cmd *pruneCommand) Validate() error {
 		return fmt.Errorf("--max-drop %v, want 0 to 1", *cmd.MaxDrop)
 	case cmd.Speed != nil && !(*cmd.Speed > 1 && *cmd.Speed <= 1000):
 		return fmt.Errorf("--speed %v, want more than 1, and not beyond 1000", *cmd.Speed)
+	case cmd.Speed != nil && cmd.SpeedTime == 0:
+		return errors.New("--speed needs a --speed-time to measure it in")
 	case cmd.Step < 0:
-		return fmt.Errorf("--step %d, want at least 1", cmd.Step)
+		return fmt.Errorf("--step %d, want at least 0", cmd.Step)
 	case cmd.Finetune < 0:
-		return fmt.Errorf("--finetune %d, want at least 1", cmd.Finetune)
+		return fmt.Errorf("--finetune %d, want at least 0", cmd.Finetune)
 	case cmd.Train != "" && cmd.Finetune == 0:
 		return errors.New("--train goes with --finetune")
 	case !(cmd.Rate > 0 && cmd.Rate <= 1):
@@ -100,10 +106,16 @@ func (cmd *pruneCommand) Validate() error {
 		return fmt.Errorf("--speed-time %v, want 0 to 1h", cmd.SpeedTime)
 	case len(cmd.Kind) > 0 && slices.ContainsFunc(cmd.Kind, func(k string) bool { _, err := heads.ParseKind(k); return err != nil }):
 		return fmt.Errorf("--kind %s, want encoder, decoder or cross, with commas between", strings.Join(cmd.Kind, ","))
+	case cmd.Out == "":
+		return errors.New("--out needs a directory")
 	case sameFile(cmd.Out, cmd.Model):
 		return fmt.Errorf("--out %s is the model itself", quoted(cmd.Out))
 	case sameFile(cmd.masked(), cmd.Model):
 		return fmt.Errorf("--out %s would replace the model, which is where the masked one goes", quoted(cmd.Out))
+	case sameFile(cmd.Out, filepath.Join(cmd.Model, maskedDir)):
+		return fmt.Errorf("--out %s is the masked form of the model", quoted(cmd.Out))
+	case exists(filepath.Join(cmd.Out, seq2seq.TrainingFile)):
+		return fmt.Errorf("--out %s holds a run of attn train, want a directory of its own", quoted(cmd.Out))
 	}
 	if err := cmd.scoredFlags.Validate(); err != nil {
 		return err
@@ -111,22 +123,12 @@ func (cmd *pruneCommand) Validate() error {
 	if cmd.Limit < pruning.Fewest {
 		return fmt.Errorf("--limit %d, want at least %d sources for each part", cmd.Limit, pruning.Fewest)
 	}
-	return apart(cmd.files(), cmd.Model, cmd.Out)
+	return apart(cmd.files(), cmd.Model, cmd.Out, cmd.masked())
 }
 
-// files are those that were asked for besides the directory.
+// files are those that are written besides models and numbers.
 func (cmd *pruneCommand) files() []outputFile {
-	return []outputFile{{"--report", cmd.Report}, {"--svg", cmd.SVG}, {"--png", cmd.PNG}}
-}
-
-// sameFile reports whether two paths lead to one place.
-func sameFile(a, b string) bool {
-	if filepath.Clean(a) == filepath.Clean(b) {
-		return true
-	}
-	x, err1 := os.Stat(a)
-	y, err2 := os.Stat(b)
-	return err1 == nil && err2 == nil && os.SameFile(x, y)
+	return []outputFile{{"--report", cmd.page()}, {"--svg", cmd.SVG}, {"--png", cmd.PNG}}
 }
 
 func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
@@ -134,8 +136,10 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	if err := writable(cmd.Out); err != nil {
-		return err
+	for _, dir := range []string{cmd.Out, cmd.masked()} {
+		if err := writable(dir); err != nil {
+			return err
+		}
 	}
 	if err := ready(cmd.files()); err != nil {
 		return err
@@ -143,28 +147,25 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 	shown := newStages(c.err)
 	defer shown.stop()
 	e.Progress = shown.tell
-	e.Save = cmd.save
+	e.Save = func(r *pruning.Report) error { return cmd.save(unfinishedFile, r) }
 	e.Keep = cmd.keep
 	err = e.Run(ctx, r)
 	shown.stop()
-	if errors.Is(err, context.Canceled) {
-		if err := cmd.save(r); err != nil {
-			return err
-		}
-		hint := fmt.Sprintf("interrupted; what has been measured is in %s", quoted(filepath.Join(cmd.Out, reportFile)))
-		if _, err := os.Stat(filepath.Join(cmd.Out, seq2seq.WeightsFile)); err == nil && r.Result.Compact == "" {
-			hint += "; the model there is of an earlier run"
-		}
-		return interrupted{hint}
-	}
 	if err != nil {
-		return err
+		saved := cmd.save(unfinishedFile, r)
+		if errors.Is(err, context.Canceled) && saved == nil {
+			return interrupted{fmt.Sprintf("interrupted; what has been measured is in %s", quoted(filepath.Join(cmd.Out, unfinishedFile)))}
+		}
+		return err // the first matters
 	}
 	r.Result.Page = cmd.page()
 	if err := cmd.pictures(r); err != nil {
 		return err
 	}
-	if err := cmd.save(r); err != nil {
+	if err := cmd.save(reportFile, r); err != nil {
+		return err
+	}
+	if err := remove(filepath.Join(cmd.Out, unfinishedFile)); err != nil {
 		return err
 	}
 	if cmd.JSON {
@@ -229,14 +230,14 @@ func (cmd *pruneCommand) prepare() (*pruning.Experiment, *pruning.Report, error)
 
 // goal returns where to stop.
 func (cmd *pruneCommand) goal(m *seq2seq.Translator) (pruning.Goal, error) {
-	all, least := 0, 0
+	all, least, others := 0, 0, 0 // heads; those that must stay; of them, those of layers that are left alone
 	for _, l := range m.Layers() {
 		n := l.Config().Heads
 		all += n
 		kind, _ := heads.Place(l.Config().Name)
 		switch {
 		case len(cmd.Kind) > 0 && !slices.Contains(cmd.Kind, kind.String()):
-			least += n
+			least, others = least+n, others+n
 		case !cmd.EmptyLayers:
 			least += min(n, 1)
 		}
@@ -262,10 +263,10 @@ func (cmd *pruneCommand) goal(m *seq2seq.Translator) (pruning.Goal, error) {
 	}
 	if least = max(least, 1); left < least {
 		hint := ""
-		if !cmd.EmptyLayers {
+		if !cmd.EmptyLayers && left >= max(others, 1) {
 			hint = "; --empty-layers lets a layer lose its last"
 		}
-		return pruning.Goal{}, usage("%d heads left, but at least %d must stay%s", left, least, hint)
+		return pruning.Goal{}, usage("of %d heads %d are to be left, but at least %d must stay%s", all, left, least, hint)
 	}
 	return pruning.Goal{Left: left}, nil
 }
@@ -280,11 +281,11 @@ func (cmd *pruneCommand) metric(m *seq2seq.Translator) seq2seq.Metric {
 }
 
 // masked is where the model in the shapes of the original goes.
-func (cmd *pruneCommand) masked() string { return filepath.Join(cmd.Out, "masked") }
+func (cmd *pruneCommand) masked() string { return filepath.Join(cmd.Out, maskedDir) }
 
 // page is where the report for people goes.
 func (cmd *pruneCommand) page() string {
-	return cmp.Or(cmd.Report, filepath.Join(cmd.Out, "report.html"))
+	return cmp.Or(cmd.Report, filepath.Join(cmd.Out, pageFile))
 }
 
 // pictures writes the page, and what else was asked for.
@@ -300,40 +301,34 @@ func (cmd *pruneCommand) pictures(r *pruning.Report) error {
 }
 
 // save writes the report for programs.
-func (cmd *pruneCommand) save(r *pruning.Report) error {
-	return atomicfile.Write(filepath.Join(cmd.Out, reportFile), func(w io.Writer) error {
+func (cmd *pruneCommand) save(name string, r *pruning.Report) error {
+	return atomicfile.Write(filepath.Join(cmd.Out, name), func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		return e.Encode(r)
 	})
 }
 
-// keep writes both forms of the pruned model, and the recipe of the whole one: it
-// tells which dates the model has learnt. The recipe of an earlier run, if this
-// model has none, goes.
+// keep writes both forms of the pruned model, each with its recipe: it tells which
+// dates the model has learnt. What describes the models of an earlier run goes.
 func (cmd *pruneCommand) keep(compact, masked *seq2seq.Translator, r *pruning.Report) error {
-	recipe, err := os.ReadFile(filepath.Join(cmd.Model, recipeFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	has := err == nil
 	for _, form := range []struct {
 		dir   string
 		model *seq2seq.Translator
-	}{{cmd.Out, compact}, {cmd.masked(), masked}} {
+		told  *string
+	}{{cmd.Out, compact, &r.Result.Compact}, {cmd.masked(), masked, &r.Result.Masked}} {
+		if err := remove(filepath.Join(form.dir, reportFile), filepath.Join(form.dir, pageFile), filepath.Join(form.dir, recipeFile)); err != nil {
+			return err
+		}
 		if err := form.model.Save(form.dir); err != nil {
 			return err
 		}
-		path := filepath.Join(form.dir, recipeFile)
-		if has {
-			err = atomicfile.Write(path, func(w io.Writer) error { _, err := w.Write(recipe); return err })
-		} else if err = os.Remove(path); errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		if err != nil {
-			return err
+		*form.told = form.dir
+		if cmd.recipe != nil {
+			if err := cmd.recipe.save(form.dir); err != nil {
+				return err
+			}
 		}
 	}
-	r.Result.Compact, r.Result.Masked = cmd.Out, cmd.masked()
 	return nil
 }

@@ -26,6 +26,8 @@ type recipe struct {
 	VocabSize int              `json:"vocab_size"` // at most, for each language
 	Network   seq2seq.Config   `json:"network"`    // without the sizes of the vocabularies
 	Training  seq2seq.Settings `json:"training"`
+	// Pruned are the numbers of dates that each pruning of the model has used.
+	Pruned []int `json:"pruned,omitempty"`
 }
 
 // The numbers of built-in pairs.
@@ -167,30 +169,52 @@ func (r recipe) validate() error {
 // resume returns the recipe of the run in a directory. Flags may repeat what it
 // says; only the number of epochs may change.
 func (f *recipeFlags) resume(dir string) (recipe, error) {
-	path := filepath.Join(dir, recipeFile)
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return recipe{}, &seq2seq.InputError{Name: dir, Reason: "holds no run to resume"}
-	} else if err != nil {
+	stored, err := readRecipe(dir)
+	if err != nil {
 		return recipe{}, err
 	}
-	var stored recipe
-	if err := json.Unmarshal(data, &stored); err != nil {
-		return recipe{}, &seq2seq.InputError{Name: path, Reason: err.Error()}
+	if stored == nil {
+		return recipe{}, &seq2seq.InputError{Name: dir, Reason: "holds no run to resume"}
 	}
-	if err := stored.validate(); err != nil {
-		return recipe{}, &seq2seq.InputError{Name: path, Reason: err.Error()}
+	if !exists(filepath.Join(dir, seq2seq.TrainingFile)) {
+		return recipe{}, &seq2seq.InputError{Name: dir, Reason: "holds a model without the state of its training, which cannot be resumed"}
 	}
-	r, err := f.apply(stored)
+	r, err := f.apply(*stored)
 	if err != nil {
 		return recipe{}, err
 	}
 	same := r
 	same.Training.Epochs = stored.Training.Epochs
-	if !reflect.DeepEqual(same, stored) {
+	if !reflect.DeepEqual(same, *stored) {
 		return recipe{}, usage("the run in %s was started with other settings; only --epochs may change when it is resumed", dir)
 	}
 	return r, nil
+}
+
+// moreDates returns the dates for the next pruning after so many: each draws from a
+// stream of its own, which may repeat what others have.
+func (r recipe) moreDates(prunings, n int) []seq2seq.Pair {
+	_, dates := seq2seq.DatesSplit(0, min(max(n, 0), seq2seq.MaxDates), r.Training.Seed+1+uint64(prunings))
+	return dates
+}
+
+// readRecipe returns the recipe of the run in a directory, nil if there is none.
+func readRecipe(dir string) (*recipe, error) {
+	path := filepath.Join(dir, recipeFile)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	var r recipe
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, &seq2seq.InputError{Name: path, Reason: err.Error()}
+	}
+	if err := r.validate(); err != nil {
+		return nil, &seq2seq.InputError{Name: path, Reason: err.Error()}
+	}
+	return &r, nil
 }
 
 // recipeFile is the name of the recipe in a run's directory.

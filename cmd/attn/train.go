@@ -116,6 +116,9 @@ func (s *session) open(cmd *trainCommand) error {
 // probe makes the run's directory. What an earlier run has left stays until there
 // is something to put in its place.
 func (s *session) probe() error {
+	if exists(filepath.Join(s.dir, reportFile)) || exists(filepath.Join(s.dir, unfinishedFile)) {
+		return usage("--out %s holds what attn prune has made, want a directory of its own", quoted(s.dir))
+	}
 	if err := writable(s.dir); err != nil {
 		return err
 	}

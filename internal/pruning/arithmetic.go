@@ -8,7 +8,8 @@ import (
 )
 
 // Operations are the multiply-adds of a translator at work: those of its attention
-// layers, their maps included, and those of everything else. What is not a product,
+// layers, their maps and those of their scores included, and those of everything
+// else. What is not a product,
 // softmax and norms, is not counted.
 type Operations struct{ Attention, Rest float64 }
 
@@ -69,7 +70,14 @@ func Count(m *seq2seq.Translator, r Reads) Operations {
 func layerOperations(l *attn.MultiHead, queries, keys, pairs float64) float64 {
 	c := l.Config()
 	h, g, e, v := float64(c.Heads), float64(c.KVHeads), float64(c.HeadSize), float64(c.ValueSize)
-	return queries*h*(float64(c.QueryWidth)*e+float64(c.OutWidth)*v) +
-		keys*g*(float64(c.KeyWidth)*e+float64(c.ValueWidth)*v) +
-		pairs*h*(e+v)
+	ofQuery, ofKey, compare := 0., 0., e // by the score, in a head
+	switch s := c.Score.(type) {
+	case *attn.Bilinear:
+		ofQuery = float64(s.W.Len())
+	case *attn.Additive:
+		ofQuery, ofKey, compare = float64(s.WQ.Len()), float64(s.WK.Len()), float64(s.WV.Len())
+	}
+	return queries*h*(float64(c.QueryWidth)*e+ofQuery+float64(c.OutWidth)*v) +
+		keys*g*(float64(c.KeyWidth)*e+ofKey+float64(c.ValueWidth)*v) +
+		pairs*h*(compare+v)
 }

@@ -61,6 +61,16 @@ func TestCount(t *testing.T) {
 		}
 	}
 
+	// In heads of 4 a bilinear score maps each query by 4·4, an additive one each query
+	// and each key; queries of all three layers: 3 + 5 + 5, keys 3 + 5 + 3.
+	scaled := Count(m, reads).Attention
+	for score, want := range map[string]float64{"bilinear": 2 * 2 * 16 * 13, "additive": 2 * 2 * 16 * (13 + 11)} {
+		c.Score = score
+		if got := Count(toy(t, c), reads).Attention - scaled; got != want {
+			t.Errorf("a %s score adds %v, want %v", score, got, want)
+		}
+	}
+
 	c = seq2seq.Config{Arch: seq2seq.GRU, Score: "scaled", Width: 8, Heads: 2, Layers: 1}
 	// Encoder: two units of 4 that read 8, 3·4·12 a token, and the first state;
 	// decoder: 3·8·24 and the last map 3·8·8 a token; cross as above.

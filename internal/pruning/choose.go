@@ -3,7 +3,6 @@ package pruning
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/seq2seq"
@@ -71,7 +70,7 @@ func (x *run) plan() (heads.PruneOptions[*seq2seq.Probe], error) {
 		Keep: max(x.Goal.Left, all-len(order)), EmptyLayers: x.Empty, Layers: x.open, Step: x.Step, Rescore: x.Step > 0,
 	}
 	if x.Goal.Left > 0 && x.Goal.Left < all-len(order) {
-		return plan, fmt.Errorf("%d heads cannot be kept: at least %d must stay", x.Goal.Left, all-len(order))
+		return plan, fmt.Errorf("%s cannot be kept: at least %d must stay", number(x.Goal.Left, "head", "heads"), all-len(order))
 	}
 	if x.Step == 0 {
 		plan.Order = order
@@ -86,7 +85,10 @@ func (x *run) plan() (heads.PruneOptions[*seq2seq.Probe], error) {
 		plan.Keep = all - len(cut(order, x.removes))
 		return plan, nil
 	case x.Goal.Speed > 0:
-		plan.Until = func(ctx context.Context, p *seq2seq.Probe) (bool, error) { return x.isFast(ctx, p.Translator()) }
+		plan.Until = func(ctx context.Context, p *seq2seq.Probe) (fast bool, err error) {
+			x.fast, err = x.isFast(ctx, p.Translator())
+			return x.fast, err
+		}
 	}
 	if x.Step == 0 {
 		plan.Step = max(1, all/12)
@@ -110,7 +112,8 @@ func (x *run) isTolerable(ctx context.Context, m *seq2seq.Translator) (bool, err
 	if err != nil {
 		return false, err
 	}
-	return seen.value(x.Metric) >= (1-x.Goal.Drop)*x.chooser.whole.value(x.Metric), nil
+	const rounding = 1e-9 // so that a loss of exactly what is tolerated is
+	return seen.value(x.Metric) >= (1-x.Goal.Drop-rounding)*x.chooser.whole.value(x.Metric), nil
 }
 
 // tolerated returns how many heads can go in an order before the metric falls too
@@ -149,7 +152,7 @@ func (x *run) fastEnough(ctx context.Context, order []heads.Head) (int, error) {
 
 // tooSlow says that the goal is not reached.
 func (x *run) tooSlow(left int) error {
-	return &CheckError{fmt.Sprintf("with %d heads left it is still not %g times as fast", left, x.Goal.Speed)}
+	return &CheckError{fmt.Sprintf("with %s left it is still not %g times as fast, and no more can go", number(left, "head", "heads"), x.Goal.Speed)}
 }
 
 // test tells something about a model.
@@ -186,10 +189,6 @@ func (x *run) try(ctx context.Context, order []heads.Head, n int, ask test) (boo
 // isFast reports whether a model translates as fast as the goal says.
 func (x *run) isFast(ctx context.Context, m *seq2seq.Translator) (bool, error) {
 	w := x.typical()
-	d := x.SpeedTime
-	if d == 0 {
-		d = time.Second
-	}
-	s, err := turns(ctx, d, w.on(x.Model), w.on(m))
+	s, err := turns(ctx, x.SpeedTime, w.on(x.Model), w.on(m))
 	return float64(s.Ratio) >= x.Goal.Speed, err
 }

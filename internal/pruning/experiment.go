@@ -40,7 +40,8 @@ type Experiment struct {
 	// bootstrap.
 	Orders, Resamples int
 	Seed              uint64
-	// SpeedTime is how long each kind of work is measured. 0 leaves speed out.
+	// SpeedTime is how long each kind of work is measured. 0 leaves speed out, which
+	// a goal of speed cannot.
 	SpeedTime time.Duration
 	// Progress, if not nil, is told how far a stage is.
 	Progress func(stage string, done, all int)
@@ -89,6 +90,8 @@ type run struct {
 	removes           int // heads, if the order is fixed
 	tuned             int // rounds of fine-tuning, the one included that was undone
 	undone            int
+	fast              bool // the goal of speed has been reached
+	longest           int  // tokens of a pair that is learnt
 	compact           *seq2seq.Translator
 	// known is what was measured on the reporting part, by what was removed:
 	// orders have much in common at their ends. Of mostKnown models at most, for
@@ -102,7 +105,7 @@ type run struct {
 func (e *Experiment) Run(ctx context.Context, r *Report) error {
 	start := time.Now()
 	defer func() { r.Seconds = time.Since(start).Seconds() }()
-	x := &run{Experiment: e, report: r, known: map[string]measured{}}
+	x := &run{Experiment: e, report: r, known: map[string]measured{}, longest: longest(e.Model, e.Parts.Score)}
 	x.describe()
 	for _, stage := range []func(context.Context) error{x.score, x.prepare, x.choose, x.prune, x.control, x.curves, x.randomBand, x.speed} {
 		if err := stage(ctx); err != nil {
@@ -114,6 +117,17 @@ func (e *Experiment) Run(ctx context.Context, r *Report) error {
 		}
 	}
 	return nil
+}
+
+// longest returns how many tokens a pair may have that is learnt: as many as one that
+// heads were scored on, or as are usual.
+func longest(m *seq2seq.Translator, pairs []seq2seq.Pair) int {
+	const usual = 200
+	n := usual
+	for _, p := range pairs {
+		n = max(n, len(m.Source.Encode(p.Source))+1, len(m.Target.Encode(p.Target))+1)
+	}
+	return n
 }
 
 func (x *run) save() error {
@@ -136,11 +150,11 @@ func (x *run) progress(stage string) func(done, all int) {
 func (x *run) describe() {
 	r := x.report
 	r.Settings = Settings{
-		Goal: x.Goal.Describe(x.Metric), Metric: x.Metric.String(), Normalize: x.Normalize, Empty: x.Empty,
+		Goal: x.Goal.Describe(x.Metric), Speed: x.Goal.Speed, Metric: x.Metric.String(), Normalize: x.Normalize, Empty: x.Empty,
 		Step: x.Step, FineTune: x.FineTune, TrainData: r.Settings.TrainData, Orders: x.Orders, Resamples: x.Resamples, Seed: x.Seed,
 	}
 	if x.FineTune > 0 {
-		r.Settings.Rate = x.Rate
+		r.Settings.Rate, r.Settings.Trained = x.Rate, len(x.Train)
 	}
 	for _, k := range x.Kinds {
 		r.Settings.Kinds = append(r.Settings.Kinds, k.String())

@@ -135,6 +135,9 @@ func (r *Report) chartCaption(c viz.Chart, i int) string {
 			break
 		}
 	}
+	if simpler := r.simpler(); simpler != "" {
+		text += ", all " + simpler
+	}
 	text += "."
 	if len(c.Bands) > 0 {
 		text += fmt.Sprintf(" The grey band holds 95%% of %s: a method is worth its work where it runs above.", number(r.Random.Orders, "random order", "random orders"))

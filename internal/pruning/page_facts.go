@@ -77,7 +77,7 @@ func (r *Report) facts() (list []facts) {
 	}
 	if s.FineTune > 0 {
 		settings.add("fine-tuning", number(s.FineTune, "step", "steps")+" after each removal")
-		settings.add("on", cmp.Or(s.TrainData, "the scoring part"))
+		settings.add("on", cmp.Or(s.TrainData, "the scoring part")+", "+number(s.Trained, "pair", "pairs")+" that are not measured on")
 		if s.Rate > 0 {
 			settings.add("learning rate", fmt.Sprint(s.Rate))
 		}

@@ -119,17 +119,21 @@ type methodRow struct {
 
 func (r *Report) methodTable() (t methodTable) {
 	left := r.Result.Left
+	at := fmt.Sprintf("%s with %s left", r.metricName(), number(left, "head", "heads"))
+	if simpler := r.simpler(); simpler != "" {
+		at += ", " + simpler
+	}
 	for i := range r.Scores {
 		s := &r.Scores[i]
 		row := methodRow{Name: s.Method, Rank: fixed(s.Rank, 2), Passes: strings.TrimSuffix(fixed(Number(s.Passes), 1), ".0"), Time: lasted(s.Seconds), At: none, Chosen: s.Method == r.Result.Method}
 		if p := r.curve(s.Method).at(left); p != nil {
 			row.At = fixed(p.Metric, 1)
-			t.At = fmt.Sprintf("%s with %s left", r.metricName(), number(left, "head", "heads"))
+			t.At = at
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	if p := r.Random.at(left); p != nil && known(p.Metric.Mean) && len(t.Rows) > 0 {
-		t.At = fmt.Sprintf("%s with %s left", r.metricName(), number(left, "head", "heads"))
+		t.At = at
 		t.Rows = append(t.Rows, methodRow{Name: "random, mean and 95%", Rank: none, Passes: "0", Time: none,
 			At: fixed(p.Metric.Mean, 1), Interval: between(p.Metric.Low, p.Metric.High, fixed, 1)})
 	}

@@ -26,17 +26,19 @@ type Report struct {
 // Settings are what the experiment was asked for.
 type Settings struct {
 	Methods   []string `json:"methods"`
-	Goal      string   `json:"goal"`                 // for people: "keep 36 heads", "lose at most 1% of BLEU"
-	Metric    string   `json:"metric"`               // "BLEU" or "exact match"
-	Normalize bool     `json:"normalize"`            // scores divided by the norm of their layer
-	Kinds     []string `json:"kinds,omitempty"`      // of attention that heads were taken from; none: all
-	Empty     bool     `json:"empty"`                // layers may lose all heads
-	Step      int      `json:"step"`                 // heads removed before scoring again; 0: scored once
-	FineTune  int      `json:"finetune"`             // training steps after each removal; 0: none
-	Rate      float64  `json:"rate,omitempty"`       // of these steps, at most
-	TrainData string   `json:"train_data,omitempty"` // empty: the scoring part
-	Orders    int      `json:"orders"`               // random orders
-	Resamples int      `json:"resamples"`            // of the bootstrap
+	Goal      string   `json:"goal"`                  // for people: "keep 36 heads", "lose at most 1% of BLEU"
+	Speed     float64  `json:"speed,omitempty"`       // the goal, if it is one of speed: times as fast
+	Metric    string   `json:"metric"`                // "BLEU" or "exact match"
+	Normalize bool     `json:"normalize"`             // scores divided by the norm of their layer
+	Kinds     []string `json:"kinds,omitempty"`       // of attention that heads were taken from; none: all
+	Empty     bool     `json:"empty"`                 // layers may lose all heads
+	Step      int      `json:"step"`                  // heads removed before scoring again; 0: scored once
+	FineTune  int      `json:"finetune"`              // training steps after each removal; 0: none
+	Rate      float64  `json:"rate,omitempty"`        // of these steps, at most
+	TrainData string   `json:"train_data,omitempty"`  // empty: the scoring part
+	Trained   int      `json:"train_pairs,omitempty"` // pairs of them that are not measured on
+	Orders    int      `json:"orders"`                // random orders
+	Resamples int      `json:"resamples"`             // of the bootstrap
 	Seed      uint64   `json:"seed"`
 }
 
@@ -133,9 +135,9 @@ type Spread struct {
 
 // Result is the model that was made.
 type Result struct {
-	Method  string       `json:"method"`
-	Removed []heads.Head `json:"removed"` // in the order in which they went
-	Left    int          `json:"left"`
+	Method  string       `json:"method,omitempty"`
+	Removed []heads.Head `json:"removed"`        // in the order in which they went
+	Left    int          `json:"left,omitempty"` // nothing until the model is made
 	Before  Quality      `json:"before"`
 	After   Quality      `json:"after"`
 	// Pruned is After without the fine-tuning; nil if there was none.
@@ -146,7 +148,7 @@ type Result struct {
 	// Low and High are the 95% interval of After − Before in the metric.
 	Low        Number `json:"low"`
 	High       Number `json:"high"`
-	Difference Number `json:"difference"` // largest, of the masked from the compact model's logits
+	Difference Number `json:"logit_difference"` // largest, between the compact and the masked model
 	// Compact and Masked are the directories of the models, and Page is the file of
 	// this report for people; empty until they are written.
 	Compact string `json:"compact,omitempty"`
@@ -156,7 +158,7 @@ type Result struct {
 
 // Quality describes a model on the reporting part.
 type Quality struct {
-	Parameters int    `json:"parameters"`
+	Parameters int    `json:"parameters,omitempty"`
 	Metric     Number `json:"metric"`
 	Exact      Number `json:"exact"` // per cent
 	BLEU       Number `json:"bleu"`

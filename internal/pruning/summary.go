@@ -38,27 +38,27 @@ func (r *Report) summaryPoints(b *bytes.Buffer) {
 		return
 	}
 	random := len(r.Random.Points) > 0
-	if r.Settings.FineTune > 0 {
-		b.WriteString("\nwithout fine-tuning:")
+	b.WriteByte('\n')
+	if simpler := r.simpler(); simpler != "" {
+		b.WriteString(simpler + ":\n")
 	}
-	fmt.Fprintf(b, "\nheads left  %18s %7s %7s", plain(r.metricName())+" [95%]        ", "loss", "KL")
+	fmt.Fprintf(b, "heads left  %-28s %7s %7s", plain(r.metricName())+", difference [95%]", "loss", "KL")
 	if random {
-		fmt.Fprintf(b, "   random orders: mean [95%%]")
+		fmt.Fprintf(b, "  random: mean [95%%]")
 	}
 	b.WriteByte('\n')
-	whole := r.whole()
 	for _, p := range fewPoints(c.Points, r.Result.Left, 5) {
 		mark := " "
 		if p.Left == r.Result.Left {
 			mark = ">"
 		}
-		interval := ""
-		if known(p.Low) && known(p.High) && known(whole) && p.Left != r.heads() {
-			interval = fmt.Sprintf("[%s, %s]", fixed(percent(whole+p.Low), 1), fixed(percent(whole+p.High), 1))
+		difference := ""
+		if known(p.Low) && known(p.High) && p.Left != r.heads() {
+			difference = fmt.Sprintf("%5s [%s, %s]", signed(p.Metric-r.whole(), 1), signed(p.Low, 1), signed(p.High, 1))
 		}
-		line := fmt.Sprintf("%s%9d  %5s %-12s %7s %7s", mark, p.Left, fixed(p.Metric, 1), interval, fixed(p.Loss, 3), fixed(p.KL, 3))
+		line := fmt.Sprintf("%s%9d  %5s  %-21s %7s %7s", mark, p.Left, fixed(p.Metric, 1), difference, fixed(p.Loss, 3), fixed(p.KL, 3))
 		if at := r.Random.at(p.Left); at != nil && p.Left != r.heads() {
-			line += fmt.Sprintf("   %5s [%s, %s]", fixed(at.Metric.Mean, 1), fixed(at.Metric.Low, 1), fixed(at.Metric.High, 1))
+			line += fmt.Sprintf("  %5s [%s, %s]", fixed(at.Metric.Mean, 1), fixed(at.Metric.Low, 1), fixed(at.Metric.High, 1))
 		}
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}

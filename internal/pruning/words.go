@@ -177,6 +177,20 @@ func (r *Report) verdictQuality() string {
 	return text + ")"
 }
 
+// simpler says how the models of the curves were made, if not as the result was: they
+// lost their heads in one order, and nothing was trained. Else it is empty.
+func (r *Report) simpler() string {
+	switch s := r.Settings; {
+	case s.Step > 0 && s.FineTune > 0:
+		return "with heads scored once and without fine-tuning"
+	case s.Step > 0:
+		return "with heads scored once"
+	case s.FineTune > 0:
+		return "without fine-tuning"
+	}
+	return ""
+}
+
 // significance says whether the interval holds 0.
 func (r *Report) significance() string {
 	if r.Result.Low <= 0 && r.Result.High >= 0 {
@@ -189,7 +203,11 @@ func (r *Report) significance() string {
 func (r *Report) verdictSpeed() string {
 	for _, s := range r.Speed {
 		if s.Work == "translate" && known(s.Ratio) {
-			return s.verdict(fmt.Sprintf("translation (batch %d)", s.Batch))
+			text := s.verdict(fmt.Sprintf("translation (batch %d)", s.Batch))
+			if goal := r.Settings.Speed; float64(s.Ratio) < goal {
+				text += fmt.Sprintf(", measured again, for a goal of %g ×", goal)
+			}
+			return text
 		}
 	}
 	for _, s := range r.Speed {

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// What a model of dates is scored on, again and again, is always new to it: fine-tuning
+// may have learnt what an earlier pruning was given.
+func TestDatesAreNewEachTime(t *testing.T) {
+	r := datesRecipe()
+	learnt, err := r.pairs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	see := func(what string, pairs []seq2seq.Pair) {
+		for _, p := range pairs {
+			if seen[p.Source] {
+				t.Errorf("%s: %s has been seen", what, p.Source)
+			}
+		}
+		for _, p := range pairs {
+			seen[p.Source] = true
+		}
+	}
+	see("learnt", learnt.learn)
+	see("tested", learnt.test)
+	f := scoredFlags{recipe: &r}
+	for i, n := range []int{30_000, 301, 30_000} {
+		pairs, _, err := f.pairs(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(pairs) > n || len(pairs) < n*9/10 {
+			t.Errorf("%d pairs, want about %d", len(pairs), n)
+		}
+		if len(r.Pruned) != i+1 || r.Pruned[i] != n {
+			t.Errorf("the recipe tells of %v", r.Pruned)
+		}
+		see("pruned", pairs)
+	}
+}
