@@ -178,6 +178,22 @@ func TestGateOfZeroRemovesNaN(t *testing.T) {
 	}
 }
 
+// Nothing comes back through a gate of zero either, whatever is given to it.
+func TestGateOfZeroStopsGradients(t *testing.T) {
+	const one = 2 * 5 * 3 // numbers of a sequence, of two heads
+	q, gates, dout := tensor.Randn(newRand(3), 2, 2, 5, 3).Param(), tensor.Full(1, 2, 2), tensor.Randn(newRand(5), 2, 2, 5, 3)
+	clear(gates.Data()[2:])
+	for i := range dout.Data()[one:] {
+		dout.Data()[one+i] = float32(math.NaN())
+	}
+	tape := tensor.NewTape(tensor.Eval)
+	tape.Backward(attn.Attend(tape, q, q, q, attn.Options{Gates: gates}).Out, dout)
+	tensortest.Same(t, "the gradient of what is gone", q.Grad().Data()[one:], make([]float32, one))
+	if first := pick(q.Grad(), 0, 0, 1); !(magnitude(first) > 0) {
+		t.Errorf("the gradient of what is left is %v", first.Data())
+	}
+}
+
 func TestKeepErrors(t *testing.T) {
 	m := mustMultiHead(t, attn.MultiHeadConfig{Name: "encoder.0.self", Width: 12, Heads: 6, KVHeads: 3})
 	for _, c := range []struct {

@@ -298,6 +298,27 @@ func TestImportanceOfNaN(t *testing.T) {
 	}
 }
 
+// broken is a model with a loss of NaN, of which the gradients know nothing.
+type broken struct{ *toy }
+
+func (m broken) Run(t *tensor.Tape, i int, p Pass) Outcome {
+	o := m.toy.Run(t, i, p)
+	o.Loss = tensor.Shift(t, o.Loss, float32(nan))
+	return o
+}
+
+// Gradients of a loss that is not finite say nothing, even where they are finite.
+func TestImportanceOfBrokenLoss(t *testing.T) {
+	m := broken{paper(t, 1, 1)}
+	list, err := Importance(t.Context(), m, ImportanceOptions{Methods: []Method{Gradient, Taylor, Fisher}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range list {
+		wantScores(t, s.Method.String(), s.Values, map[string][]float64{"a": {nan, nan}, "b": {nan, nan}}, 0)
+	}
+}
+
 // Whoever interrupts keeps what has been measured.
 func TestImportanceInterrupted(t *testing.T) {
 	m := paper(t, 1, 1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -199,4 +200,32 @@ func TestFineTune(t *testing.T) {
 		}
 	}
 	sameParams(t, two, one)
+}
+
+// Each step of a known number changes something, the last as well.
+func TestFineTuneLastStep(t *testing.T) {
+	pairs := toyPairs(16)
+	m := newToy(t, headed()[0], pairs)
+	settings := toySettings(0)
+	settings.Warmup = 1
+	weights := func() []float32 {
+		var all []float32
+		for _, p := range m.Params() {
+			all = append(all, p.Data()...)
+		}
+		return all
+	}
+	before := weights()
+	step := 0
+	err := FineTune(context.Background(), m, pairs, settings, 3, func(Progress) {
+		step++
+		after := weights()
+		if slices.Equal(before, after) {
+			t.Errorf("step %d of 3 is idle", step)
+		}
+		before = after
+	})
+	if err != nil || step != 3 {
+		t.Errorf("%d steps, error %v", step, err)
+	}
 }

@@ -56,7 +56,7 @@ func (x *run) count(ctx context.Context, order []heads.Head) (int, error) {
 	case x.Goal.Left > 0:
 		return total(x.Model.Layers()) - x.Goal.Left, nil
 	case x.Goal.Speed > 0:
-		return x.fastEnough(ctx, order)
+		return x.fastEnough(ctx, order, x.isFast)
 	}
 	return x.tolerated(ctx, order)
 }
@@ -137,14 +137,14 @@ func (x *run) tolerated(ctx context.Context, order []heads.Head) (int, error) {
 
 // fastEnough returns how many heads must go in an order until the model is as
 // fast as the goal says. It is a *CheckError if all that can go are not enough.
-func (x *run) fastEnough(ctx context.Context, order []heads.Head) (int, error) {
-	if ok, err := x.try(ctx, order, len(order), x.isFast); err != nil {
+func (x *run) fastEnough(ctx context.Context, order []heads.Head, isFast test) (int, error) {
+	if ok, err := x.try(ctx, order, len(order), isFast); err != nil {
 		return 0, err
 	} else if !ok {
 		return 0, x.tooSlow(total(x.Model.Layers()) - len(order))
 	}
 	n, err := x.largest(ctx, order, 0, len(order), func(ctx context.Context, m *seq2seq.Translator) (bool, error) {
-		fast, err := x.isFast(ctx, m)
+		fast, err := isFast(ctx, m)
 		return !fast, err
 	})
 	return n + 1, err

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// sources returns those of pairs.
+func sources(parts ...[]seq2seq.Pair) map[string]bool {
+	all := map[string]bool{}
+	for _, part := range parts {
+		for _, p := range part {
+			all[p.Source] = true
+		}
+	}
+	return all
+}
+
+// Fine-tuning does not learn what is measured on, even if it is in its file.
+func TestPruneTrainsOnOthers(t *testing.T) {
+	pairs := seq2seq.Dates(60, 1)
+	var text strings.Builder
+	for _, p := range pairs {
+		fmt.Fprintf(&text, "%s\t%s\n", p.Source, p.Target)
+	}
+	dir := t.TempDir()
+	data := filepath.Join(dir, "pairs.tsv")
+	if err := os.WriteFile(data, []byte(text.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := datesRecipe()
+	source, target := r.vocabularies(pairs)
+	r.Network.Arch = seq2seq.Transformer
+	m, err := seq2seq.New(r.Network, source, target, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]int{"": 12, data: 60 - 2*12} {
+		cmd := pruneCommand{scoredFlags: scoredFlags{Model: dir, Data: data, Limit: 12, Seed: 1}, Finetune: 1, Train: file}
+		e, _, err := cmd.prepare()
+		if err != nil {
+			t.Fatal(err)
+		}
+		measured := sources(e.Parts.Select, e.Parts.Report)
+		if len(e.Train) != want || len(measured) != 24 {
+			t.Errorf("%d pairs to train on, want %d; %d sources to measure on", len(e.Train), want, len(measured))
+		}
+		if i := slices.IndexFunc(e.Train, func(p seq2seq.Pair) bool { return measured[p.Source] }); i >= 0 {
+			t.Errorf("%q is learnt and measured on", e.Train[i].Source)
+		}
+	}
+}
+
+// A model of dates is not scored on those that its recipe says it has learnt.
+func TestScoredOnOtherDates(t *testing.T) {
+	for _, limit := range []int{0, 2000} {
+		r := datesRecipe()
+		r.Limit = limit
+		dir := t.TempDir()
+		if err := r.save(dir); err != nil {
+			t.Fatal(err)
+		}
+		known, err := r.pairs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		learnt := sources(known.learn)
+		flags := scoredFlags{Model: dir}
+		pairs, _, err := flags.pairs(30_000) // of so many, some are learnt if nobody looks
+		if err != nil || len(pairs) < 20_000 {
+			t.Fatalf("%d pairs, %v", len(pairs), err)
+		}
+		if i := slices.IndexFunc(pairs, func(p seq2seq.Pair) bool { return learnt[p.Source] }); i >= 0 {
+			t.Errorf("limit %d: %q has been learnt", limit, pairs[i].Source)
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package pruning
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// brief returns what trained does, with parts of a few pairs.
+func brief(t *testing.T) (*seq2seq.Translator, Parts) {
+	t.Helper()
+	m, p := trained(t)
+	return m, Parts{p.Score[:8], p.Select[:8], p.Report[:8]}
+}
+
+// until does the stages of an experiment up to choosing.
+func until(t *testing.T, e *Experiment) *run {
+	t.Helper()
+	x := &run{Experiment: e, report: new(Report), known: map[string]measured{}}
+	x.describe()
+	for _, stage := range []func(context.Context) error{x.score, x.prepare, x.choose} {
+		if err := stage(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return x
+}
+
+// saidBy returns pairs with the translations of a model as targets.
+func saidBy(t *testing.T, m *seq2seq.Translator, pairs []seq2seq.Pair) []seq2seq.Pair {
+	t.Helper()
+	pairs = slices.Clone(pairs)
+	for i := range pairs {
+		said, err := m.Translate(context.Background(), []string{pairs[i].Source}, seq2seq.Decoding{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pairs[i].Target = said[0]
+	}
+	return pairs
+}
+
+// inOrder returns scores by which heads go in an order; others go last.
+func inOrder(m *seq2seq.Translator, order ...heads.Head) heads.Scores {
+	s := heads.Scores{Values: map[string][]float64{}}
+	for _, l := range m.Layers() {
+		s.Values[l.Config().Name] = slices.Repeat([]float64{math.NaN()}, l.Config().Heads)
+	}
+	for i, h := range order {
+		s.Values[h.Layer][h.Number] = float64(i)
+	}
+	return s
+}
+
+// everyHead returns all heads of a model.
+func everyHead(m *seq2seq.Translator) []heads.Head {
+	return heads.Order(m.Layers(), heads.Scores{Values: map[string][]float64{}}, true)
+}
+
+// Each part has its say in one thing alone. Where the targets of a part are what
+// the model says when one method has pruned it, that method does best there.
+func TestPartsKeepApart(t *testing.T) {
+	m, parts := brief(t)
+	for _, goal := range []Goal{{Left: 5}, {Drop: 0.3}} {
+		first := until(t, experiment(m, parts, goal))
+		var pruned []*seq2seq.Translator
+		for i := range first.Methods {
+			small, err := first.without(cut(first.order(i), 7))
+			if err != nil {
+				t.Fatal(err)
+			}
+			pruned = append(pruned, small)
+		}
+		sameScores := func(x *run) {
+			for i, s := range x.scores {
+				if !reflect.DeepEqual(s.Values, first.scores[i].Values) {
+					t.Errorf("other parts change the scores by %v", s.Method)
+				}
+			}
+		}
+		for i := range pruned {
+			changed := parts
+			changed.Report = saidBy(t, pruned[i], parts.Report)
+			x := until(t, experiment(m, changed, goal))
+			sameScores(x)
+			if x.method != first.method || x.removes != first.removes {
+				t.Errorf("%+v: the reporting part changes the choice from %d heads of method %d to %d of %d",
+					goal, first.removes, first.method, x.removes, x.method)
+			}
+			if goal.Left == 0 {
+				continue
+			}
+			changed.Select, changed.Report = saidBy(t, pruned[i], parts.Select), saidBy(t, pruned[1-i], parts.Report)
+			x = until(t, experiment(m, changed, goal))
+			sameScores(x)
+			if x.method != i {
+				t.Errorf("method %d is chosen, where %d is always right", x.method, i)
+			}
+		}
+	}
+}
+
+// Where a loss is tolerated, more heads that can go count for more than a better
+// metric with fewer gone.
+func TestChooseMost(t *testing.T) {
+	m, parts := brief(t)
+	parts.Select = saidBy(t, m, parts.Select)
+	e := experiment(m, parts, Goal{})
+	e.Empty = true
+	x := until(t, e)
+	all, whole := everyHead(m), x.chooser.whole.value(x.Metric)
+	value := map[heads.Head]float64{}
+	for _, h := range all {
+		small, err := x.without([]heads.Head{h})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen, err := x.chooser.measure(context.Background(), small)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value[h] = seen.value(x.Metric)
+	}
+	slices.SortFunc(all, func(a, b heads.Head) int { return cmp.Compare(value[a], value[b]) })
+	worst := all[0]
+	all = slices.DeleteFunc(all, func(h heads.Head) bool { return value[h] == whole })
+	mild := all[len(all)-1]
+	if value[mild] == value[worst] {
+		t.Fatalf("all heads are alike: %v", value)
+	}
+	// One order begins with a head whose loss is tolerated. The other begins with
+	// the worst: it removes none and loses nothing.
+	x.Goal.Drop = 1 - (value[mild]+value[worst])/2/whole
+	x.scores = []heads.Scores{inOrder(m, mild, worst), inOrder(m, worst, mild)}
+	for range 2 { // whichever comes first
+		if err := x.choose(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if first := x.order(x.method)[0]; x.removes < 1 || first != mild {
+			t.Errorf("%d heads go, %v first, want those from %v", x.removes, first, mild)
+		}
+		slices.Reverse(x.scores)
+	}
+}
+
+func TestFastEnough(t *testing.T) {
+	m, _ := trained(t)
+	x := &run{Experiment: &Experiment{Model: m, Empty: true, Goal: Goal{Speed: 2}}}
+	for want := 1; want <= 13; want++ {
+		got, err := x.fastEnough(context.Background(), everyHead(m), func(_ context.Context, m *seq2seq.Translator) (bool, error) {
+			return 12-total(m.Layers()) >= want, nil
+		})
+		var check *CheckError
+		if want > 12 && !errors.As(err, &check) || want <= 12 && (err != nil || got != want) {
+			t.Errorf("%d heads must go, found %d (%v)", want, got, err)
+		}
+	}
+}
+
+// The last curve removes the most important heads first.
+func TestReversedCurve(t *testing.T) {
+	m, parts := brief(t)
+	e := experiment(m, parts, Goal{Left: 5})
+	e.Empty, e.Methods = true, e.Methods[:1]
+	x := until(t, e)
+	order := everyHead(m)
+	x.scores = []heads.Scores{inOrder(m, order...)}
+	if err := x.curves(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for i, removed := range [][]heads.Head{order[:1], order[11:]} {
+		small, err := x.without(removed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		loss, err := small.Loss(context.Background(), parts.Report)
+		if p := x.report.Curves[i].Points[1]; err != nil || p.Left != 11 || p.Loss != Number(loss) {
+			t.Errorf("%s: %d heads left and loss %v, want %v without %v (%v)", x.report.Curves[i].Name, p.Left, p.Loss, loss, removed, err)
+		}
+	}
+}
+
+// The whole model is trained, to compare, as long as the pruned one was: not for
+// the step that was undone.
+func TestControlSteps(t *testing.T) {
+	m, parts := brief(t)
+	e := experiment(m, parts, Goal{Drop: 1})
+	e.Methods, e.Orders, e.Step, e.FineTune = e.Methods[:1], 0, 2, 3
+	rounds, compared := 0, 0
+	e.Progress = func(stage string, done, all int) {
+		switch {
+		case stage == "pruning" && done == 4:
+			e.Goal.Drop = -1 // from now on nothing is good enough
+		case stage == "fine-tuning" && done == all:
+			rounds++
+		case stage == "fine-tuning the whole model, to compare":
+			compared = done
+		}
+	}
+	var r Report
+	if err := e.Run(context.Background(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Result.Removed) != 4 || rounds != 3 || compared != 2*3 {
+		t.Errorf("%d heads went, after %d rounds; the whole model was trained for %d steps, want 6", len(r.Result.Removed), rounds, compared)
+	}
+}
+
+// Each round of fine-tuning has other pairs, and a run has them again.
+func TestRoundsDiffer(t *testing.T) {
+	m, parts := brief(t)
+	e := experiment(m, parts, Goal{})
+	e.Train, e.FineTune = seq2seq.Dates(200, 3), 1
+	x := &run{Experiment: e}
+	var losses []float64
+	for _, round := range []int{0, 1, 0} {
+		copied, err := m.Keep(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := seq2seq.NewProbe(copied, parts.Score)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.tuned = round
+		if p, err = x.tune(context.Background(), p); err != nil {
+			t.Fatal(err)
+		}
+		loss, err := p.Translator().Loss(context.Background(), parts.Report)
+		if err != nil || x.tuned != round+1 {
+			t.Fatalf("round %d, then %d: %v", round, x.tuned, err)
+		}
+		losses = append(losses, loss)
+	}
+	if losses[0] == losses[1] || losses[0] != losses[2] {
+		t.Errorf("losses after rounds 0, 1 and 0 of training: %v", losses)
+	}
+}
