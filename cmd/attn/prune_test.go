@@ -60,28 +60,3 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 		}
 	}
 }
-
-// A model of dates is not scored on those that its recipe says it has learnt.
-func TestScoredOnOtherDates(t *testing.T) {
-	for _, limit := range []int{0, 2000} {
-		r := datesRecipe()
-		r.Limit = limit
-		dir := t.TempDir()
-		if err := r.save(dir); err != nil {
-			t.Fatal(err)
-		}
-		known, err := r.pairs()
-		if err != nil {
-			t.Fatal(err)
-		}
-		learnt := sources(known.learn)
-		flags := scoredFlags{Model: dir}
-		pairs, _, err := flags.pairs(30_000) // of so many, some are learnt if nobody looks
-		if err != nil || len(pairs) < 20_000 {
-			t.Fatalf("%d pairs, %v", len(pairs), err)
-		}
-		if i := slices.IndexFunc(pairs, func(p seq2seq.Pair) bool { return learnt[p.Source] }); i >= 0 {
-			t.Errorf("limit %d: %q has been learnt", limit, pairs[i].Source)
-		}
-	}
-}
