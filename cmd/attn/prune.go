@@ -205,6 +205,9 @@ func (cmd *pruneCommand) prepare() (*pruning.Experiment, *pruning.Report, error)
 		Step: cmd.Step, FineTune: cmd.Finetune, Rate: cmd.Rate, Train: parts.Score,
 		Orders: cmd.Orders, Resamples: cmd.Resamples, Seed: cmd.Seed, SpeedTime: cmd.SpeedTime,
 	}
+	if cmd.recipe != nil {
+		e.Smoothing = cmd.recipe.Training.Smoothing
+	}
 	for _, name := range cmd.Kind {
 		kind, _ := heads.ParseKind(name) // which Validate has seen
 		e.Kinds = append(e.Kinds, kind)

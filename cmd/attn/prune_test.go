@@ -45,11 +45,18 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 	if err := m.Save(dir); err != nil {
 		t.Fatal(err)
 	}
+	r.Data, r.Training.Smoothing = data, 0.25
+	if err := r.save(dir); err != nil {
+		t.Fatal(err)
+	}
 	for file, want := range map[string]int{"": 12, data: 60 - 2*12} {
 		cmd := pruneCommand{scoredFlags: scoredFlags{Model: dir, Data: data, Limit: 12, Seed: 1}, Finetune: 1, Train: file}
 		e, _, err := cmd.prepare()
 		if err != nil {
 			t.Fatal(err)
+		}
+		if e.Smoothing != 0.25 {
+			t.Errorf("labels are smoothed by %v, not as they were in training", e.Smoothing)
 		}
 		measured := sources(e.Parts.Select, e.Parts.Report)
 		if len(e.Train) != want || len(measured) != 24 {

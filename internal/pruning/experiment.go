@@ -33,9 +33,10 @@ type Experiment struct {
 	Step int
 	// FineTune is how many training steps follow each removal, on the pairs
 	// Train. 0 means none.
-	FineTune int
-	Rate     float64 // largest learning rate of these steps
-	Train    []seq2seq.Pair
+	FineTune  int
+	Rate      float64 // largest learning rate of these steps
+	Smoothing float32 // of the labels, as the model was trained
+	Train     []seq2seq.Pair
 	// Orders is the number of random orders, and Resamples that of the
 	// bootstrap.
 	Orders, Resamples int
@@ -154,7 +155,7 @@ func (x *run) describe() {
 		Step: x.Step, FineTune: x.FineTune, TrainData: r.Settings.TrainData, Orders: x.Orders, Resamples: x.Resamples, Seed: x.Seed,
 	}
 	if x.FineTune > 0 {
-		r.Settings.Rate, r.Settings.Trained = x.Rate, len(x.Train)
+		r.Settings.Rate, r.Settings.Smoothing, r.Settings.Trained = x.Rate, x.Smoothing, len(x.Train)
 	}
 	for _, k := range x.Kinds {
 		r.Settings.Kinds = append(r.Settings.Kinds, k.String())

@@ -93,7 +93,7 @@ func (x *run) tune(ctx context.Context, p *seq2seq.Probe) (*seq2seq.Probe, error
 func (x *run) train(ctx context.Context, stage string, m *seq2seq.Translator, steps, round int) error {
 	tell := x.progress(stage)
 	settings := seq2seq.Settings{
-		Epochs: 1, Batch: min(64, len(x.Train)), LR: x.Rate, Warmup: max(1, steps/10), Smoothing: 0.1, Clip: 1, MaxLength: x.longest,
+		Epochs: 1, Batch: min(64, len(x.Train)), LR: x.Rate, Warmup: max(1, steps/10), Smoothing: x.Smoothing, Clip: 1, MaxLength: x.longest,
 		Seed: x.Seed + uint64(round),
 	}
 	done := 0

@@ -80,6 +80,7 @@ func (r *Report) facts() (list []facts) {
 		settings.add("on", cmp.Or(s.TrainData, "the scoring part")+", "+number(s.Trained, "pair", "pairs")+" that are not measured on")
 		if s.Rate > 0 {
 			settings.add("learning rate", fmt.Sprint(s.Rate))
+			settings.add("label smoothing", fmt.Sprint(s.Smoothing))
 		}
 	}
 	settings.addCount("random orders", s.Orders)

@@ -35,6 +35,7 @@ type Settings struct {
 	Step      int      `json:"step"`                  // heads removed before scoring again; 0: scored once
 	FineTune  int      `json:"finetune"`              // training steps after each removal; 0: none
 	Rate      float64  `json:"rate,omitempty"`        // of these steps, at most
+	Smoothing float32  `json:"smoothing,omitempty"`   // of their labels
 	TrainData string   `json:"train_data,omitempty"`  // empty: the scoring part
 	Trained   int      `json:"train_pairs,omitempty"` // pairs of them that are not measured on
 	Orders    int      `json:"orders"`                // random orders
