@@ -394,6 +394,10 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 	if o.Layer == "" {
 		o.Layer = c.Name
 	}
+	d := dims{B: queries.batches(), H: c.Heads, G: c.KVHeads, Lq: queries.length(), Lk: kv.Len(), V: c.ValueSize}
+	d.checkBias(opMultiHead, o.Bias)
+	d.checkGates(opMultiHead, o.Gates)
+	o.Mask.check(opMultiHead, d)
 	if c.Heads == 0 {
 		return m.without(t, queries, kv, o)
 	}
@@ -404,10 +408,6 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 		out.Out = m.Out.Forward(t, joinHeads(t, out.Out, queries.layout))
 		return out
 	}
-	d := dims{B: queries.batches(), H: c.Heads, G: c.KVHeads, Lq: queries.length(), Lk: kv.keys.length(), V: c.ValueSize}
-	d.checkBias(opMultiHead, o.Bias)
-	d.checkGates(opMultiHead, o.Gates)
-	o.Mask.check(opMultiHead, d)
 	q, k := queries.mapped(t, s.queryMap()), kv.keys.mapped(t, s.keyMap())
 	wantHeadSize(opMultiHead, "key", k.size, q.size)
 	out := headLast(t.Make(queries.x.Dim(0), queries.x.Dim(1), c.Heads*c.ValueSize), queries.layout, 0, c.ValueSize, c.Heads)
