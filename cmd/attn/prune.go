@@ -136,8 +136,11 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	for _, dir := range []string{cmd.Out, cmd.masked()} {
-		if err := writable(dir); err != nil {
+	if err := writable(cmd.Out); err != nil {
+		return err
+	}
+	if exists(cmd.masked()) {
+		if err := writable(cmd.masked()); err != nil {
 			return err
 		}
 	}
@@ -192,9 +195,13 @@ func (cmd *pruneCommand) prepare() (*pruning.Experiment, *pruning.Report, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	pairs, name, err := cmd.pairs(3*cmd.Limit + 1)
+	most := 3*cmd.Limit + 1
+	pairs, name, err := cmd.pairs(most)
 	if err != nil {
 		return nil, nil, err
+	}
+	if cmd.Data == "" {
+		cmd.recipe.Pruned = append(cmd.recipe.Pruned, most) // the next pruning gets others
 	}
 	parts, err := pruning.Split(pairs, cmd.Limit, cmd.Seed)
 	if err != nil {

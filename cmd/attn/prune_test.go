@@ -66,4 +66,14 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 			t.Errorf("%q is learnt and measured on", e.Train[i].Source)
 		}
 	}
+
+	// Built-in dates that one pruning has had are not those of the next.
+	r.Data = ""
+	if err := r.save(dir); err != nil {
+		t.Fatal(err)
+	}
+	cmd := pruneCommand{scoredFlags: scoredFlags{Model: dir, Limit: 12, Seed: 1}}
+	if _, _, err := cmd.prepare(); err != nil || !slices.Equal(cmd.recipe.Pruned, []int{37}) {
+		t.Errorf("the recipe tells of %v, want 37 dates of one pruning (%v)", cmd.recipe.Pruned, err)
+	}
 }

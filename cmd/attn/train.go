@@ -128,19 +128,6 @@ func (s *session) probe() error {
 	return nil
 }
 
-// writable makes a directory if need be and returns an error if no file can be
-// written there, which after an hour of work would come late.
-func writable(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, ".attn-*.tmp")
-	if err != nil {
-		return fmt.Errorf("write to %s: %w", dir, errors.Unwrap(err))
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
-}
-
 // save writes everything that resuming needs.
 func (s *session) save() error {
 	if err := s.trainer.Save(s.dir); err != nil {

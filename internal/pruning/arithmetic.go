@@ -9,8 +9,7 @@ import (
 
 // Operations are the multiply-adds of a translator at work: those of its attention
 // layers, their maps and those of their scores included, and those of everything
-// else. What is not a product,
-// softmax and norms, is not counted.
+// else. What is not a product, softmax and norms, is not counted.
 type Operations struct{ Attention, Rest float64 }
 
 // All returns the sum.

@@ -112,8 +112,7 @@ func (x *run) isTolerable(ctx context.Context, m *seq2seq.Translator) (bool, err
 	if err != nil {
 		return false, err
 	}
-	const rounding = 1e-9 // so that a loss of exactly what is tolerated is
-	return seen.value(x.Metric) >= (1-x.Goal.Drop-rounding)*x.chooser.whole.value(x.Metric), nil
+	return x.Goal.tolerates(seen.value(x.Metric), x.chooser.whole.value(x.Metric)), nil
 }
 
 // tolerated returns how many heads can go in an order before the metric falls too

@@ -7,6 +7,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/heads"
@@ -241,5 +242,40 @@ func TestRoundsDiffer(t *testing.T) {
 	}
 	if losses[0] == losses[1] || losses[0] != losses[2] {
 		t.Errorf("losses after rounds 0, 1 and 0 of training: %v", losses)
+	}
+}
+
+// 9 of 10 right answers are a loss of exactly a tenth, however that rounds.
+func TestTolerates(t *testing.T) {
+	for all := 2; all <= 1000; all++ {
+		for _, drop := range []float64{0.01, 0.05, 0.1, 0.25, 0.5} {
+			few := int(math.Round((1 - drop) * float64(all)))
+			exact := 100 * float64(few) / float64(all) // as a metric has it
+			g := Goal{Drop: 1 - float64(few)/float64(all)}
+			if !g.tolerates(exact, 100) || few > 0 && g.tolerates(100*float64(few-1)/float64(all), 100) {
+				t.Fatalf("%d of %d is not what a loss of %v allows", few, all, g.Drop)
+			}
+		}
+	}
+}
+
+// What heads were scored on can be learnt, however long.
+func TestLongest(t *testing.T) {
+	m, parts := brief(t)
+	if n := longest(m, parts.Score); n != 200 {
+		t.Errorf("%d tokens of short pairs, want what is usual", n)
+	}
+	long := strings.Repeat("1", 300)
+	for _, p := range []seq2seq.Pair{{Source: long, Target: "1"}, {Source: "1", Target: long}} {
+		parts.Score[0] = p
+		e := experiment(m, parts, Goal{})
+		e.Train = []seq2seq.Pair{p}
+		copied, err := m.Keep(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := (&run{Experiment: e}).train(context.Background(), "", copied, 1, 0); err != nil {
+			t.Errorf("a pair of 300 letters is not learnt: %v", err)
+		}
 	}
 }

@@ -41,8 +41,8 @@ type Experiment struct {
 	// bootstrap.
 	Orders, Resamples int
 	Seed              uint64
-	// SpeedTime is how long each kind of work is measured. 0 leaves speed out, which
-	// a goal of speed cannot.
+	// SpeedTime is how long each kind of work is measured. 0 leaves speed out; a goal
+	// of speed needs some.
 	SpeedTime time.Duration
 	// Progress, if not nil, is told how far a stage is.
 	Progress func(stage string, done, all int)
@@ -72,6 +72,12 @@ func (g Goal) Describe(metric seq2seq.Metric) string {
 	return fmt.Sprintf("lose at most %g%% of %s", 100*g.Drop, metric)
 }
 
+// tolerates reports whether a metric that was whole may be value.
+func (g Goal) tolerates(value, whole float64) bool {
+	const rounding = 1e-9 // so that a loss of exactly what is tolerated is
+	return value >= (1-g.Drop-rounding)*whole
+}
+
 // CheckError says that a goal was not reached, or that models which must agree do
 // not.
 type CheckError struct{ Reason string }
@@ -92,7 +98,6 @@ type run struct {
 	tuned             int // rounds of fine-tuning, the one included that was undone
 	undone            int
 	fast              bool // the goal of speed has been reached
-	longest           int  // tokens of a pair that is learnt
 	compact           *seq2seq.Translator
 	// known is what was measured on the reporting part, by what was removed:
 	// orders have much in common at their ends. Of mostKnown models at most, for
@@ -106,7 +111,7 @@ type run struct {
 func (e *Experiment) Run(ctx context.Context, r *Report) error {
 	start := time.Now()
 	defer func() { r.Seconds = time.Since(start).Seconds() }()
-	x := &run{Experiment: e, report: r, known: map[string]measured{}, longest: longest(e.Model, e.Parts.Score)}
+	x := &run{Experiment: e, report: r, known: map[string]measured{}}
 	x.describe()
 	for _, stage := range []func(context.Context) error{x.score, x.prepare, x.choose, x.prune, x.control, x.curves, x.randomBand, x.speed} {
 		if err := stage(ctx); err != nil {
@@ -118,17 +123,6 @@ func (e *Experiment) Run(ctx context.Context, r *Report) error {
 		}
 	}
 	return nil
-}
-
-// longest returns how many tokens a pair may have that is learnt: as many as one that
-// heads were scored on, or as are usual.
-func longest(m *seq2seq.Translator, pairs []seq2seq.Pair) int {
-	const usual = 200
-	n := usual
-	for _, p := range pairs {
-		n = max(n, len(m.Source.Encode(p.Source))+1, len(m.Target.Encode(p.Target))+1)
-	}
-	return n
 }
 
 func (x *run) save() error {

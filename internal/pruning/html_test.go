@@ -255,6 +255,20 @@ func TestFineTuned(t *testing.T) {
 	}
 }
 
+// A goal of speed is held against what is measured at the end.
+func TestSpeedGoalMissed(t *testing.T) {
+	for goal, missed := range map[float64]bool{0: false, 1.1: false, 1.5: true} {
+		r := filled()
+		r.Settings.Speed = goal
+		for _, write := range []func(io.Writer) error{r.HTML, r.Summary} {
+			text := strings.Join(strings.Fields(written(t, write)), " ")
+			if strings.Contains(text, "measured again, for a goal of 1.5 ×") != missed {
+				t.Errorf("goal %v: that it was missed is told: %v", goal, !missed)
+			}
+		}
+	}
+}
+
 func TestPageCannotBeWritten(t *testing.T) {
 	for _, write := range []func(io.Writer) error{filled().HTML, filled().Summary} {
 		if err := write(full{}); err != io.ErrShortWrite {

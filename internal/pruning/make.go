@@ -93,7 +93,7 @@ func (x *run) tune(ctx context.Context, p *seq2seq.Probe) (*seq2seq.Probe, error
 func (x *run) train(ctx context.Context, stage string, m *seq2seq.Translator, steps, round int) error {
 	tell := x.progress(stage)
 	settings := seq2seq.Settings{
-		Epochs: 1, Batch: min(64, len(x.Train)), LR: x.Rate, Warmup: max(1, steps/10), Smoothing: x.Smoothing, Clip: 1, MaxLength: x.longest,
+		Epochs: 1, Batch: min(64, len(x.Train)), LR: x.Rate, Warmup: max(1, steps/10), Smoothing: x.Smoothing, Clip: 1, MaxLength: longest(x.Model, x.Parts.Score),
 		Seed: x.Seed + uint64(round),
 	}
 	done := 0
@@ -105,6 +105,17 @@ func (x *run) train(ctx context.Context, stage string, m *seq2seq.Translator, st
 		return &CheckError{fmt.Sprintf("%s: %v", stage, err)}
 	}
 	return err
+}
+
+// longest returns how many tokens a pair may have that is learnt: as many as one that
+// heads were scored on, or as are usual.
+func longest(m *seq2seq.Translator, pairs []seq2seq.Pair) int {
+	const usual = 200
+	n := usual
+	for _, p := range pairs {
+		n = max(n, len(m.Source.Encode(p.Source))+1, len(m.Target.Encode(p.Target))+1)
+	}
+	return n
 }
 
 // control tells apart what fine-tuning has done: it measures the pruned model

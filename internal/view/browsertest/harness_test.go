@@ -205,7 +205,10 @@ func (b *tab) download(selector, name string) string {
 }
 
 // serve serves records and returns the address.
-func serve(t *testing.T, o view.Options) string { t.Helper(); return serveSlowly(t, o, 0) }
+func serve(t *testing.T, o view.Options) string {
+	t.Helper()
+	return serveSlowly(t, o, 0)
+}
 
 // serveSlowly serves as a busy machine does: the weights of a head come late.
 func serveSlowly(t *testing.T, o view.Options, late time.Duration) string {

@@ -58,7 +58,6 @@ func TestUsing(t *testing.T) {
 		t.Errorf("the address ends in %q", h)
 	}
 	b.unharmed()
-
 	b.drawn()
 
 	// The pointer shows the value: exact, as the server has it.
