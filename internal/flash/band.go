@@ -6,27 +6,89 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// band sets, for n rows from r on and the keys k0 to k1, w.shift to the shifts,
-// w.sum to Σ p and w.acc to Σ p·v, and the weights to p.
+// partial is what some keys come to for some queries: for each query the shift m
+// of its exponents, Σ p and Σ p·v. A query that attends to none of the keys has a
+// sum of 0, and any other at least the 1 of its largest score.
+type partial struct {
+	shift, sum []float32
+	acc        []float32 // EV elements a query
+}
+
+// rows returns the part of x for n queries from number i on.
+func (x partial) rows(i, n, ev int) partial {
+	return partial{x.shift[i:][:n], x.sum[i:][:n], x.acc[i*ev:][:n*ev]}
+}
+
+// none makes x that of no keys.
+func (x partial) none() {
+	for i := range x.shift {
+		x.shift[i] = negInf
+	}
+	clear(x.sum)
+	clear(x.acc)
+}
+
+// merge adds to x what other keys come to. The exponents become relative to the
+// larger of the two shifts.
+func (x partial) merge(y partial, c float32, ev int) {
+	for i, m := range y.shift {
+		acc, other := x.acc[i*ev:][:ev], y.acc[i*ev:][:ev]
+		old := x.shift[i]
+		switch {
+		case y.sum[i] == 0:
+			continue
+		case x.sum[i] == 0:
+			x.shift[i], x.sum[i] = m, y.sum[i]
+			copy(acc, other)
+			continue
+		case m > old || m != m:
+			x.shift[i] = m
+			if shrink := exp2((old - m) * c); shrink != 0 {
+				x.sum[i] *= shrink
+				simd.Scale(acc, shrink, acc)
+				x.sum[i] += y.sum[i]
+				simd.Add(acc, acc, other)
+			} else {
+				x.sum[i] = y.sum[i]
+				copy(acc, other)
+			}
+		default:
+			if shrink := exp2((m - old) * c); shrink != 0 {
+				x.sum[i] += float32(shrink * y.sum[i])
+				simd.Axpy(shrink, other, acc)
+			}
+		}
+	}
+}
+
+// attend sets rows 0 to n of w.all to what the keys k0 to k1 come to for the n
+// queries from r on, k0 a multiple of blockKeys, and the weights to p, relative to
+// the shifts of their blocks, which w.shifts keeps.
 //
-// The rows of a band meet a block of keys before the next comes, so that a block
-// is fetched once for all of them; and they do so strip by strip, so that the
-// scores stay in the first-level cache.
-func (w *worker) band(a *Attention, t tall, r, n, k0, k1 int) {
+// The queries meet a block of keys before the next comes, so that a block is
+// fetched once for all of them; and they do so strip by strip, so that the
+// scores stay in the first-level cache. Each block is computed by itself and then
+// merged, in the order of the keys. So what a query comes to does not depend on
+// which keys others attend to, nor on who computes which block.
+func (w *worker) attend(a *Attention, t tall, r, n, k0, k1 int) {
 	lo, hi := w.look(a, t.first+r, n, k0, k1)
 	if w.weights != nil && a.Mask != nil { // of what is hidden
 		for i := range n {
 			clear(w.weights[(t.first+r+i)*a.Lk+k0:][:k1-k0])
 		}
+		shifts := w.shifts[k0/blockKeys*bandRows : (k1+blockKeys-1)/blockKeys*bandRows]
+		for i := range shifts {
+			shifts[i] = negInf
+		}
 	}
-	for i := range n {
-		w.shift[i], w.sum[i] = negInf, 0
+	if lo >= hi {
+		w.all.rows(0, n, a.EV).none()
+		return
 	}
-	w.careful = false
 	clear(w.started[:])
 	for b := lo / blockKeys * blockKeys; b < hi; b += blockKeys {
 		for i := 0; i < n; i += stripRows {
-			w.strip(a, t, r, i, min(stripRows, n-i), max(b, lo&^63), min(b+blockKeys, hi))
+			w.strip(a, t, r, i, min(stripRows, n-i), max(b, lo&^63), min(b+blockKeys, hi), false)
 		}
 	}
 	for i := 0; i < n; i += stripRows {
@@ -34,77 +96,92 @@ func (w *worker) band(a *Attention, t tall, r, n, k0, k1 int) {
 	}
 }
 
-// complete ends the strip of n rows from row i of a band on. It clears what has not
-// been summed up, and does the whole strip again if a value that is not
-// finite has met a weight: of 0 perhaps, where it must not be felt.
+// complete ends the strip of n rows from row i on. It does the whole strip again if a
+// value that is not finite has met a weight: of 0 perhaps, where it must not be
+// felt.
 func (w *worker) complete(a *Attention, t tall, r, i, n, lo, hi int) {
-	acc := w.acc[i*a.EV:][:n*a.EV]
-	switch {
-	case !w.started[i/stripRows]:
-		clear(acc)
-	case !simd.Finite(acc):
-		for k := i; k < i+n; k++ {
-			w.shift[k], w.sum[k] = negInf, 0
-		}
-		w.careful, w.started[i/stripRows] = true, false
+	all := w.all.rows(i, n, a.EV)
+	started := &w.started[i/stripRows]
+	if *started && !simd.Finite(all.acc) {
+		*started = false
 		for b := lo / blockKeys * blockKeys; b < hi; b += blockKeys {
-			w.strip(a, t, r, i, n, max(b, lo&^63), min(b+blockKeys, hi))
+			w.strip(a, t, r, i, n, max(b, lo&^63), min(b+blockKeys, hi), true)
 		}
-		w.careful = false
 	}
-	for k, m := range w.shift[i : i+n] {
-		w.shift[i+k] = orZero(m)
+	if !*started {
+		all.none()
 	}
 }
 
-// strip lets n rows of a band, from row i on, meet the keys of a block from lo, a
-// multiple of 64, to hi.
-func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int) {
-	w.ask(a, t, r+i, n)
-	started := &w.started[i/stripRows]
-	shift, sum, top, part := w.shift[i:i+n], w.sum[i:i+n], w.top[:n], w.part[:n]
-	acc := w.acc[i*a.EV:][:n*a.EV]
+// strip lets n rows, from row i on, meet the keys of a block from lo, a multiple of
+// 64, to hi. If it is careful, values need not be finite.
+func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) {
 	spans := w.spans[i : i+n]
 	if a.Mask != nil {
-		hi = min(hi, end(spans))
+		lo, hi = reach(spans, lo, hi)
 	}
-	for j1 := lo; j1 < hi; {
-		j0 := j1
-		if j1 = hi; a.Mask != nil {
-			if j0, j1 = next(spans, j0, hi); j0 >= hi {
-				break
-			}
+	if lo >= hi {
+		return
+	}
+	x := w.all.rows(i, n, a.EV)
+	started := &w.started[i/stripRows]
+	if *started {
+		x = w.block.rows(0, n, a.EV)
+	}
+	w.ask(a, t, r+i, n)
+	w.pieces = w.pieces[:0]
+	for j := lo; j < hi; {
+		j0, j1 := j, hi
+		if a.Mask != nil {
+			j0, j1 = next(spans, j, hi)
+			w.hideRows(n, j-lo, j0-lo)
 		}
-		width := j1 - j0
-		c := w.score(a, t, r+i, spans, j0, j1)
-		simd.RowMax(top, w.scores, w.stride, width)
-		for k, m := range top {
-			factor := raise(&shift[k], m, c, w.scores[k*w.stride:][:width])
-			if factor != 1 && *started {
-				sum[k] *= factor
-				simd.Scale(acc[k*a.EV:][:a.EV], factor, acc[k*a.EV:][:a.EV])
-				if w.weights != nil {
-					row := (t.first + r + i + k) * a.Lk
-					p := w.weights[row+w.from : row+j0]
-					simd.Scale(p, factor, p)
-				}
-			}
-			top[k] = orZero(shift[k])
+		w.score(a, t, r+i, spans, j0, j1, j0-lo)
+		w.pieces = append(w.pieces, piece{j0, j1})
+		j = j1
+	}
+	width := hi - lo
+	c, _ := a.exponent()
+	simd.RowMax(x.shift, w.scores, w.stride, width)
+	for k, m := range x.shift {
+		if m == negInf {
+			// Nothing to see, or nothing but NaN, which a maximum may have
+			// passed over.
+			m = simd.Max(w.scores[k*w.stride:][:width])
 		}
-		simd.PowerRows(w.scores, w.stride, width, c, top, part)
-		for k, p := range part {
-			sum[k] += p
-			s := w.scores[k*w.stride:][:width]
-			if w.weights != nil {
-				copy(w.weights[(t.first+r+i+k)*a.Lk+j0:], s)
-			}
-			if a.Dropout > 0 {
-				a.drop(s, s, t.first+r+i+k, j0)
-			}
+		w.top[k], x.shift[k] = orZero(m), m
+	}
+	simd.PowerRows(w.scores, w.stride, width, c, w.top[:n], x.sum)
+	for k := range n {
+		p, row := w.scores[k*w.stride:][:width], t.first+r+i+k
+		if w.weights != nil {
+			w.shifts[lo/blockKeys*bandRows+i+k] = x.shift[k]
+			copy(w.weights[row*a.Lk+lo:], p)
 		}
-		p := simd.Mat{Data: w.scores, Row: w.stride, Col: 1}
-		multiply(simd.RowMajor(acc, a.EV), p, n, w.values, w.valuesAt, j0-w.from, j1-w.from, 0, a.EV, !w.careful, *started)
-		*started = true
+		if a.Dropout > 0 {
+			a.drop(p, p, row, lo)
+		}
+	}
+	for k, part := range w.pieces {
+		p := simd.Mat{Data: w.scores[part.j0-lo:], Row: w.stride, Col: 1}
+		multiply(simd.RowMajor(x.acc, a.EV), p, n, w.values, w.valuesAt, part.j0-w.from, part.j1-w.from, 0, a.EV, !careful, k > 0)
+	}
+	if *started {
+		w.all.rows(i, n, a.EV).merge(x, c, a.EV)
+	}
+	*started = true
+}
+
+// piece is keys j0 to j1.
+type piece struct{ j0, j1 int }
+
+// hideRows sets columns j0 to j1 of the first n rows of scores to −Inf.
+func (w *worker) hideRows(n, j0, j1 int) {
+	for k := range n {
+		s := w.scores[k*w.stride:]
+		for j := j0; j < j1; j++ {
+			s[j] = negInf
+		}
 	}
 }
 
@@ -115,28 +192,6 @@ func orZero(m float32) float32 {
 		return 0
 	}
 	return m
-}
-
-// raise raises the shift of a row for scores of which the largest is m, if that
-// is larger by much, and returns the factor by which what has been summed up
-// shrinks.
-func raise(shift *float32, m, c float32, scores []float32) (factor float32) {
-	old := *shift
-	if m == negInf {
-		// Nothing to see, or nothing but NaN, which a maximum may have passed
-		// over.
-		if m = simd.Max(scores); m == m {
-			return 1
-		}
-	}
-	switch {
-	case old == negInf || m != m:
-		*shift = m
-	case (m-old)*c > lag:
-		*shift = m
-		return exp2((old - m) * c)
-	}
-	return 1
 }
 
 // multiply is simd.MultiplyPanels for a matrix that lies at b as well. If that

@@ -132,7 +132,7 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 	row := t.first + x.r
 	at, width := x.j0-w.from, x.width
 	w.ask(a, t, x.r, n)
-	c := w.score(a, t, x.r, w.spans[:n], x.j0, x.j0+width)
+	c := w.score(a, t, x.r, w.spans[:n], x.j0, x.j0+width, 0)
 	shift, inverse := b.st.Shift[row:][:n], b.st.Inverse[row:][:n]
 	simd.WeightRows(w.scores, w.stride, width, c, shift, inverse)
 	w.mend(b, x)

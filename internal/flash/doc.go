@@ -5,13 +5,13 @@
 //
 // A band of queries meets a block of keys at a time, strip by strip. The scores
 // of a strip fit the first-level cache, and become weights relative to the largest
-// score so far:
+// score of the block, m_i:
 //
 //	p_ij = 2^((s_ij − m_i)·log2 e)    l_i = Σ_j p_ij    o_i = Σ_j p_ij·v_j
 //
-// A block with larger scores raises m_i, and l_i and o_i shrink accordingly; as
-// long as they are larger by no more than a factor of 2^8 nothing is done, since
-// only the quotient o_i/l_i counts. What is kept of the scores is m_i and 1/l_i.
+// Blocks are merged in the order of the keys (online softmax): the sums with the
+// smaller m_i shrink to the larger one. What is kept of the scores is m_i and
+// 1/l_i.
 //
 // # Backward
 //
@@ -26,9 +26,11 @@
 //
 // # Same bits
 //
-// What an element comes to depends on its own head alone: strips, blocks and
-// chunks lie where they lie whatever the number of threads, of heads, or of
-// sequences in the batch.
+// What a query comes to depends on the query, the keys that it attends to and where
+// they lie, and its head's sizes. A block is always the same 512 keys, computed as if it
+// were the only one, and within it a sum has one order, to which hidden keys add
+// zeros. So neither threads, nor heads, nor other sequences, nor other queries, nor
+// padding change a bit.
 //
 // # What is hidden
 //

@@ -56,7 +56,6 @@ const (
 	stripRows = 12  // of a strip: two tiles of six
 	bandRows  = 96  // that meet a block of keys before the next comes
 	blockKeys = 512 // that a strip meets at a time
-	lag       = 8   // by how much scores may exceed the shift, as a power of two
 )
 
 var (

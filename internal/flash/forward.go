@@ -53,7 +53,9 @@ type forward struct {
 func (f *forward) worker() *worker {
 	w := workers.Get().(*worker)
 	w.prepare(f.a, bandRows, stripRows, blockKeys)
-	w.weights = f.weights
+	if w.weights = f.weights; w.weights != nil {
+		w.shifts = grow(w.shifts, (f.a.Lk+blockKeys-1)/blockKeys*bandRows)
+	}
 	return w
 }
 
@@ -81,31 +83,42 @@ func (f *forward) sharedKeys(rows int) {
 
 // rows computes rows r0 to r1.
 func (f *forward) rows(w *worker, t tall, r0, r1 int) {
-	a := f.a
 	for r := r0; r < r1; r += bandRows {
 		n := min(bandRows, r1-r)
-		w.band(a, t, r, n, 0, a.Lk)
-		row := t.first + r
-		inverse := f.st.Inverse[row:][:n]
-		for i, sum := range w.sum[:n] {
-			inverse[i] = 0
-			if sum != 0 {
-				inverse[i] = 1 / sum
-			}
+		w.attend(f.a, t, r, n, 0, f.a.Lk)
+		f.finish(w, t, r, n)
+	}
+}
+
+// finish divides n rows from r on, which lie in w, by their sums.
+func (f *forward) finish(w *worker, t tall, r, n int) {
+	a, first, all := f.a, t.first+r, w.all.rows(0, n, f.a.EV)
+	inverse := f.st.Inverse[first:][:n]
+	for i, sum := range all.sum {
+		inverse[i] = 0
+		if sum != 0 {
+			inverse[i] = 1 / sum
 		}
-		copy(f.st.Shift[row:], w.shift[:n])
-		dst := from(a.rows(f.out, t.b, t.h), r)
-		simd.ScaleRows(dst.Data, dst.Row, w.acc, a.EV, a.EV, inverse)
-		if w.weights == nil {
+		f.st.Shift[first+i] = orZero(all.shift[i])
+	}
+	dst := from(a.rows(f.out, t.b, t.h), r)
+	simd.ScaleRows(dst.Data, dst.Row, all.acc, a.EV, a.EV, inverse)
+	if w.weights == nil {
+		return
+	}
+	c, _ := a.exponent()
+	for i := range n {
+		row := first + i
+		weights := w.weights[row*a.Lk:][:a.Lk]
+		if f.st.bad(row) {
+			w.look(a, row, 1, 0, a.Lk)
+			w.spans[0].spoil(weights, 0)
 			continue
 		}
-		for i := range n {
-			weights := w.weights[(row+i)*a.Lk:][:a.Lk]
-			if f.st.bad(row + i) {
-				w.spans[i].spoil(weights, 0)
-			} else {
-				simd.Scale(weights, inverse[i], weights)
-			}
+		for b := 0; b < a.Lk; b += blockKeys {
+			factor := exp2((w.shifts[b/blockKeys*bandRows+i]-f.st.Shift[row])*c) * inverse[i]
+			x := weights[b:min(b+blockKeys, a.Lk)]
+			simd.Scale(x, factor, x)
 		}
 	}
 }

@@ -57,15 +57,23 @@ func (s *Span) trim() {
 	}
 }
 
-// end returns the key behind the last that some query sees.
-func end(spans []Span) int {
-	hi := 0
+// reach returns the part of the keys lo to hi, lo a multiple of 64, outside of
+// which no query attends to any: from the beginning of a panel of 64 on.
+func reach(spans []Span, lo, hi int) (int, int) {
+	for lo < hi && !live(spans, lo, min(lo+64, hi)) {
+		lo += 64
+	}
+	last := 0
 	for _, s := range spans {
 		if s.Lo < s.Hi {
-			hi = max(hi, s.Hi)
+			last = max(last, s.Hi)
 		}
 	}
-	return hi
+	hi = min(hi, last)
+	for lo < hi && !live(spans, (hi-1)&^63, hi) {
+		hi = (hi - 1) &^ 63
+	}
+	return lo, hi
 }
 
 // next returns the first keys from j0 on that some query sees: whole panels of

@@ -16,9 +16,10 @@ func (w *worker) ask(a *Attention, t tall, r, n int) {
 
 // score computes the scores of the queries asked, which begin with row r and see
 // these spans, with keys j0 to j1, hides what is hidden, and returns the factor
-// that they still lack: scores·c are powers of two.
-func (w *worker) score(a *Attention, t tall, r int, spans []Span, j0, j1 int) float32 {
-	s, n, width := w.scores, len(spans), j1-j0
+// that they still lack: scores·c are powers of two. The score of key j0 is in
+// column at.
+func (w *worker) score(a *Attention, t tall, r int, spans []Span, j0, j1, at int) float32 {
+	s, n, width := w.scores[at:], len(spans), j1-j0
 	if a.Additive != nil {
 		simd.AdditiveTile(s, w.stride, &w.queries, 0, n, w.additive, j0-w.from, j1-w.from)
 	} else {

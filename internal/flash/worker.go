@@ -16,15 +16,15 @@ type worker struct {
 	ownAdditive  simd.AdditiveKeys
 	from         int       // the key that the panels start with
 	valuesAt     simd.Mat  // V from that key on
-	careful      bool      // some value may be NaN or infinite
 	scores       []float32 // rows of a block, stride apart
 	stride       int
-	capped       []float32 // tanh(score/cap), for the backward pass
-	acc          []float32 // Σ p·v of the strip
-	top          []float32 // for each row: the largest score of a block, …
-	shift, sum   []float32
-	part         []float32
+	capped       []float32                  // tanh(score/cap), for the backward pass
+	all, block   partial                    // of the band, and of a block of keys for a strip of it
+	floats       []float32                  // that these lie in
+	top          []float32                  // the shift of each row of a strip; 0 if it sees nothing
+	pieces       []piece                    // of a block, that a strip attends to
 	weights      []float32                  // [B H Lq Lk], if they are asked for
+	shifts       []float32                  // and the shifts of the blocks of keys, bandRows each
 	started      [bandRows / stripRows]bool // whether a strip has met keys
 	spans        []Span
 	seen         []bool
@@ -47,14 +47,17 @@ func (w *worker) prepare(a *Attention, rows, scored, keys int) {
 	// same sets of a cache.
 	w.stride = keys + 16
 	w.scores = grow(w.scores, scored*w.stride)
-	w.acc = grow(w.acc, rows*a.EV)
-	w.top, w.shift = grow(w.top, rows), grow(w.shift, rows)
-	w.sum, w.part = grow(w.sum, rows), grow(w.part, rows)
+	w.floats = grow(w.floats, (rows+scored)*(a.EV+2))
+	w.all, w.block = cut(w.floats, rows, a.EV), cut(w.floats[rows*(a.EV+2):], scored, a.EV)
+	w.top = grow(w.top, scored)
 	w.spans = grow(w.spans, rows)
 	if a.Mask != nil {
 		w.seen = grow(w.seen, rows*a.Lk)
 	}
 }
+
+// cut returns a partial for n queries in memory of n·(ev+2) elements.
+func cut(x []float32, n, ev int) partial { return partial{x[:n], x[n : 2*n], x[2*n:][:n*ev]} }
 
 // load makes keys k0 to k1 of a head ready, k0 a multiple of 64.
 func (w *worker) load(a *Attention, b, g, k0, k1 int) {

@@ -1,0 +1,66 @@
+package attn_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// layers are configurations whose queries reach attention in different ways.
+func layers(t *testing.T) map[string]*attn.MultiHead {
+	return map[string]*attn.MultiHead{
+		"scaled dot": mustMultiHead(t, attn.MultiHeadConfig{Width: 24, Heads: 3, Bias: attn.AllProjections}),
+		"grouped":    mustMultiHead(t, attn.MultiHeadConfig{Width: 24, Heads: 6, KVHeads: 2}),
+		"additive": mustMultiHead(t, attn.MultiHeadConfig{
+			Width: 24, Heads: 3, Score: attn.NewAdditive(8, 8, 5, newRand(3)),
+		}),
+		"gaussian": mustMultiHead(t, attn.MultiHeadConfig{Width: 24, Heads: 3, Score: &attn.Gaussian{W: tensor.Full(0.7, 1)}}),
+	}
+}
+
+// A sequence has the same result alone and beside a longer one, however long that
+// is: few queries with many keys are computed in another way than many.
+func TestLongerSequencesChangeNothing(t *testing.T) {
+	rng := newRand(211)
+	const keys = 600
+	for name, m := range layers(t) {
+		for _, n := range []struct{ alone, beside int }{{40, 60}, {8, 17}, {1, 49}} {
+			q, kv := tensor.Randn(rng, 1, n.alone, 24), tensor.Randn(rng, 1, keys, 24)
+			alone := m.Forward(nil, q, kv, kv, attn.Options{Weights: true})
+
+			longer := tensor.Randn(rng, 1, n.beside, 24)
+			padded := tensor.Concat(nil, 1, q, tensor.Randn(rng, 1, n.beside-n.alone, 24))
+			more := tensor.Concat(nil, 1, kv, tensor.Randn(rng, 1, 13, 24))
+			both := m.Forward(nil, tensor.Concat(nil, 0, padded, longer),
+				tensor.Concat(nil, 0, more, tensor.Randn(rng, 1, keys+13, 24)),
+				tensor.Concat(nil, 0, more, tensor.Randn(rng, 1, keys+13, 24)),
+				attn.Options{Weights: true, Mask: attn.ValidLens(keys, keys+13)})
+			// Values of the second sequence differ from its keys; those of the first do not.
+			what := fmt.Sprintf("%s, %d queries beside %d", name, n.alone, n.beside)
+			first := pick(pick(both.Out, 0, 0, 1), 1, 0, n.alone)
+			tensortest.Same(t, what+": out", first.Data(), alone.Out.Data())
+			weights := pick(pick(pick(both.Weights, 0, 0, 1), 2, 0, n.alone), 3, 0, keys)
+			tensortest.Same(t, what+": weights", weights.Data(), alone.Weights.Data())
+		}
+	}
+}
+
+// A decoder that keeps keys and values comes, step by step, to what all positions
+// come to at once, also where there are more keys than a block has.
+func TestLongDecoding(t *testing.T) {
+	const length, steps = 1031, 5
+	rng := newRand(223)
+	for name, m := range layers(t) {
+		x := tensor.Randn(rng, 2, length, 24)
+		want := m.Forward(nil, x, x, x, attn.Options{Mask: attn.Causal()}).Out
+		_, kv := m.Extend(nil, pick(x, 1, 0, length-steps), attn.KV{}, attn.Options{Mask: attn.Causal()})
+		for i := length - steps; i < length; i++ {
+			var y attn.Output
+			y, kv = m.Extend(nil, pick(x, 1, i, i+1), kv, attn.Options{Mask: attn.Causal()})
+			tensortest.Same(t, fmt.Sprint(name, ", position ", i), y.Out.Data(), pick(want, 1, i, i+1).Data())
+		}
+	}
+}
