@@ -1,6 +1,8 @@
 package flash
 
 import (
+	"slices"
+
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
 )
@@ -15,7 +17,7 @@ const chunkRows = 60
 // asked for.
 type Grads struct {
 	Q, K, V  Heads     // as those of the Attention
-	Bias     []float32 // as Attention.Bias.Data; nil if not asked for
+	Mods     []ModGrad // those of Attention.Mods; nil if all are the zero value
 	Additive []float32 // as Attention.Additive; nil if not asked for
 }
 
@@ -35,6 +37,11 @@ func Backward(a *Attention, st Stats, up Upstream, to Grads) {
 		return
 	}
 	b := &backward{a: a, st: st, up: up, to: to}
+	b.plain = true
+	for _, m := range to.Mods {
+		b.plain = b.plain && m.Back == nil
+		b.keep = b.keep || m.Scores
+	}
 	b.count = a.talls(a.Q, up.Out, up.DOut)
 	b.mean = borrowFloats(a.B * a.H * a.Lq)
 	par.For(a.B*a.H*a.Lq, max(1, 1<<12/(a.EV+1)), b.means)
@@ -59,6 +66,8 @@ type backward struct {
 	st       Stats
 	up       Upstream
 	to       Grads
+	plain    bool       // whether no Mod has a backward step
+	keep     bool       // whether one needs the scores
 	count    int        // of tall matrices of a head of keys
 	nChunks  int        // of keys
 	mean     *[]float32 // D of each row
@@ -118,8 +127,8 @@ func zero(x []float32) bool {
 func (b *backward) chunks() {
 	a := b.a
 	heads, chunks := a.B*a.G, b.nChunks
-	if b.to.Bias != nil {
-		b.sharedBias()
+	if slices.ContainsFunc(b.to.Mods, func(m ModGrad) bool { return m.Own }) {
+		b.inTurn()
 		return
 	}
 	const enough = 16
@@ -166,17 +175,18 @@ func (b *backward) chunks() {
 	returnFloats(parts)
 }
 
-// sharedBias runs all tasks so that those that add to the same elements of the
-// bias run one after the other.
-func (b *backward) sharedBias() {
-	a, x := b.a, b.a.Bias
-	nb, innerB := a.B, 1
-	if x.Batch == 0 {
-		nb, innerB = 1, a.B
-	}
-	ng, innerG := a.G, 1
-	if x.Head == 0 {
-		ng, innerG = 1, a.G
+// inTurn runs all tasks so that those that add to the same elements of a Mod's own
+// gradients run one after the other.
+func (b *backward) inTurn() {
+	a := b.a
+	nb, innerB, ng, innerG := a.B, 1, a.G, 1
+	for _, m := range b.to.Mods {
+		if m.Own && m.SharedBatch {
+			nb, innerB = 1, a.B
+		}
+		if m.Own && m.SharedHead {
+			ng, innerG = 1, a.G
+		}
 	}
 	par.For(nb*ng, 1, func(lo, hi int) {
 		w := b.worker()

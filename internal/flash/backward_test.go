@@ -32,8 +32,8 @@ func run(p *problem) results {
 	to.Q.Data, to.K.Data, to.V.Data = r.dq, r.dk, r.dv
 	if p.Bias != nil {
 		r.dbias = make([]float32, len(p.Bias.Data))
-		to.Bias = r.dbias
 	}
+	to.Mods = p.modGrads(r.dbias)
 	if p.Additive != nil {
 		r.dw = make([]float32, p.E)
 		to.Additive = r.dw

@@ -18,7 +18,7 @@ type backWorker struct {
 
 	dscores          []float32 // dw, and then ds
 	kept, keptMemory []float32 // the weights after dropout
-	cappedMemory     []float32
+	stageMemory      []float32
 	dq, dk, dv       []float32
 }
 
@@ -30,10 +30,13 @@ func (b *backward) worker() *backWorker {
 	a := b.a
 	w.prepare(a, chunkRows, chunkRows, chunkKeys)
 	w.dscores = grow(w.dscores, chunkRows*w.stride)
-	w.capped = nil
-	if a.SoftCap != 0 {
-		w.cappedMemory = grow(w.cappedMemory, chunkRows*w.stride)
-		w.capped = w.cappedMemory
+	w.stages = w.stages[:0]
+	if b.keep {
+		n := chunkRows * w.stride
+		w.stageMemory = grow(w.stageMemory, (len(a.Mods)+1)*n)
+		for m := range len(a.Mods) + 1 {
+			w.stages = append(w.stages, w.stageMemory[m*n:][:n])
+		}
 	}
 	w.kept = w.scores
 	if a.Dropout > 0 {
@@ -139,8 +142,7 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 	// The gradient of scores before their scale, unless somebody wants to see
 	// that of scores after it.
 	factor := a.scale()
-	plain := a.SoftCap == 0 && b.to.Bias == nil
-	if !plain {
+	if !b.plain {
 		factor = 1
 	}
 
@@ -166,23 +168,9 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 		kept := simd.Mat{Data: w.kept, Row: 1, Col: w.stride}
 		multiply(simd.RowMajor(w.dv[at*a.EV:], a.EV), kept, width, &w.upstream, x.do, 0, n, 0, a.EV, finite(x.do, n, a.EV), true)
 	}
-	if b.to.Bias != nil {
-		w.biasGrad(b, x)
-	}
-	if a.SoftCap != 0 {
+	if !b.plain {
 		for i := range n {
-			d, t := w.dscores[i*w.stride:][:width], w.capped[i*w.stride:][:width]
-			for j, v := range t {
-				if d[j] != 0 { // where it is, v may be NaN
-					d[j] *= 1 - v*v
-				}
-			}
-		}
-	}
-	if !plain && a.scale() != 1 {
-		for i := range n {
-			d := w.dscores[i*w.stride:][:width]
-			simd.Scale(d, a.scale(), d)
+			w.modGrads(b, row+i, i, x.j0, width)
 		}
 	}
 	dq := w.dq[:n*a.E]
@@ -213,21 +201,32 @@ func (w *backWorker) dotGrad(b *backward, x block, at int) {
 	}
 }
 
-// biasGrad adds the gradients of the scores to that of the bias.
-func (w *backWorker) biasGrad(b *backward, x block) {
-	for i := range x.n {
-		ds := w.dscores[i*w.stride:][:x.width]
-		to := b.to.Bias[b.a.Bias.at(b.a, x.t.first+x.r+i, x.j0):]
-		switch b.a.Bias.Col {
-		case 1:
-			simd.Add(to[:len(ds)], to[:len(ds)], ds)
-		case 0:
-			to[0] += simd.Sum(ds)
-		default:
-			for j, d := range ds {
-				to[j*b.a.Bias.Col] += d
+// modGrads turns a row of gradients of the scores into those of the scores before
+// the Mods and before their scale. The row is number i of the block and number
+// row of all.
+func (w *backWorker) modGrads(b *backward, row, i, j0, width int) {
+	a, at := b.a, b.a.place(row, j0)
+	d, p := w.dscores[i*w.stride:][:width], w.scores[i*w.stride:][:width]
+	for m := len(a.Mods) - 1; m >= 0; m-- {
+		grad := b.to.Mods[m]
+		if grad.Back == nil {
+			continue
+		}
+		var before, after []float32
+		if grad.Scores {
+			before, after = w.stages[m][i*w.stride:][:width], w.stages[m+1][i*w.stride:][:width]
+		}
+		grad.Back(at, before, after, d)
+		if grad.Scores { // which may be anything where a key is hidden
+			for j, v := range p {
+				if v == 0 {
+					d[j] = 0
+				}
 			}
 		}
+	}
+	if s := a.scale(); s != 1 {
+		simd.Scale(d, s, d)
 	}
 }
 

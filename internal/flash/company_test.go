@@ -71,7 +71,7 @@ func newMixed(seed uint64, b, h, g, lq, lk, e, ev, padQ, padK int) *mixed {
 // query attends, if short.
 func (m *mixed) alone(b, h, i int, short bool) *problem {
 	g := h / (m.H / m.G)
-	p := &problem{Attention: m.Attention}
+	p := &problem{Attention: m.Attention, SoftCap: m.SoftCap}
 	p.B, p.H, p.G, p.Lq = 1, 1, 1, 1
 	if short {
 		for p.Lk = m.Lk; p.Lk > 1 && !m.seen(b, h, i, p.Lk-1); {

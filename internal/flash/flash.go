@@ -31,8 +31,7 @@ type Attention struct {
 
 	Scale    float32   // of the dot product; the additive form has none
 	Additive []float32 // w [E] of the additive form wᵀ·tanh(q+k); nil means the dot product
-	SoftCap  float32   // 0 means none
-	Bias     *Bias     // nil means none
+	Mods     []Mod     // change the scores, one after the other
 	Mask     Mask      // nil hides nothing
 
 	// Dropout drops weight number ((b·H + h)·Lq + i)·Lk + j of the stream Key

@@ -8,6 +8,7 @@ import (
 
 // forwardOf runs Forward into memory full of rubbish.
 func forwardOf(p *problem) ([]float32, Stats) {
+	p.mods()
 	rows := p.B * p.H * p.Lq
 	out, st := rubbish(rows*p.EV), Stats{rubbish(rows), rubbish(rows)}
 	Forward(&p.Attention, HeadFirst(out, p.H, p.Lq, p.EV), st, nil)

@@ -129,7 +129,7 @@ func TestLayoutsAreAlike(t *testing.T) {
 			k.set(p)
 			want := run(p)
 
-			a := p.Attention
+			a := p.Attention // with the Mods that run has set
 			a.Q, a.K, a.V = spread(p.Q.Data, s.b, s.h, s.lq, s.e), spread(p.K.Data, s.b, s.g, s.lk, s.e), spread(p.V.Data, s.b, s.g, s.lk, s.ev)
 			rows := s.b * s.h * s.lq
 			out := spread(make([]float32, rows*s.ev), s.b, s.h, s.lq, s.ev)
@@ -142,9 +142,7 @@ func TestLayoutsAreAlike(t *testing.T) {
 				K: spread(make([]float32, len(want.dk)), s.b, s.g, s.lk, s.e),
 				V: spread(make([]float32, len(want.dv)), s.b, s.g, s.lk, s.ev),
 			}
-			if p.Bias != nil {
-				to.Bias = got.dbias
-			}
+			to.Mods = p.modGrads(got.dbias)
 			if p.Additive != nil {
 				got.dw = make([]float32, p.E)
 				to.Additive = got.dw

@@ -19,6 +19,8 @@ type plain[F float] struct {
 // problem is an attention with gradients of its results.
 type problem struct {
 	Attention
+	SoftCap  float32
+	Bias     *Bias
 	dout     []float32
 	dweights []float32 // nil: none
 	seen     func(b, h, i, j int) bool
@@ -26,6 +28,29 @@ type problem struct {
 	// backwards is the order in which the plain formulas multiply queries and
 	// keys. It is as good as the other, and rounds differently.
 	backwards bool
+}
+
+// mods sets what the Attention is told of SoftCap and Bias.
+func (p *problem) mods() {
+	p.Mods = nil
+	if p.SoftCap != 0 {
+		p.Mods = append(p.Mods, SoftCap(p.SoftCap))
+	}
+	if p.Bias != nil {
+		p.Mods = append(p.Mods, p.Bias)
+	}
+}
+
+// modGrads returns their backward steps, that of the bias with its gradient.
+func (p *problem) modGrads(dbias []float32) []ModGrad {
+	var grads []ModGrad
+	if p.SoftCap != 0 {
+		grads = append(grads, SoftCap(p.SoftCap).Grad())
+	}
+	if p.Bias != nil {
+		grads = append(grads, p.Bias.Grad(dbias))
+	}
+	return grads
 }
 
 // element returns the bias of a pair.

@@ -43,57 +43,26 @@ func (w *worker) score(a *Attention, t tall, r int, spans []Span, j0, j1, at int
 // exponents of 2. If it is plain, their scale is still in it: nothing but a
 // positive factor may wait until after the maximum.
 func (a *Attention) exponent() (c float32, plain bool) {
-	if a.SoftCap != 0 || a.Bias != nil || !(a.scale() > 0) {
+	if len(a.Mods) > 0 || !(a.scale() > 0) {
 		return log2e, false
 	}
 	return a.scale() * log2e, true
 }
 
-// adjust scales a row of scores, caps it and adds the bias. The row is number i
-// of the strip and number row of all.
+// adjust scales a row of scores and lets the Mods change it. The row is number i
+// of the strip and number row of all. For the backward pass it keeps the scores
+// before the first Mod, between them, and after the last.
 func (w *worker) adjust(a *Attention, row int, s []float32, i, j0 int) {
 	simd.Scale(s, a.scale(), s)
-	if a.SoftCap != 0 {
-		simd.Scale(s, 1/a.SoftCap, s)
-		simd.Tanh(s, s)
-		if w.capped != nil {
-			copy(w.capped[i*w.stride:], s)
+	at := a.place(row, j0)
+	for m, mod := range a.Mods {
+		if len(w.stages) > 0 {
+			copy(w.stages[m][i*w.stride:], s)
 		}
-		simd.Scale(s, a.SoftCap, s)
+		mod.Apply(at, s)
 	}
-	if a.Bias != nil {
-		a.Bias.add(s, a, row, j0)
-	}
-}
-
-// Bias is added to the scores; element (b, h, i, j) is at
-// Data[b·Batch + h·Head + i·Row + j·Col]. A stride of 0 broadcasts.
-type Bias struct {
-	Data                  []float32
-	Batch, Head, Row, Col int
-}
-
-// at returns the place of the element for a row and key j.
-func (x *Bias) at(a *Attention, row, j int) int {
-	b, h, i := a.split(row)
-	return b*x.Batch + h*x.Head + i*x.Row + j*x.Col
-}
-
-// add adds the bias of keys j0, j0+1, … to a row of scores.
-func (x *Bias) add(s []float32, a *Attention, row, j0 int) {
-	at := x.at(a, row, j0)
-	switch x.Col {
-	case 1:
-		simd.Add(s, s, x.Data[at:][:len(s)])
-	case 0:
-		v := x.Data[at]
-		for j := range s {
-			s[j] += v
-		}
-	default:
-		for j := range s {
-			s[j] += x.Data[at+j*x.Col]
-		}
+	if len(w.stages) > 0 {
+		copy(w.stages[len(a.Mods)][i*w.stride:], s)
 	}
 }
 

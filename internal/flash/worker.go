@@ -18,7 +18,7 @@ type worker struct {
 	valuesAt     simd.Mat  // V from that key on
 	scores       []float32 // rows of a block, stride apart
 	stride       int
-	capped       []float32                  // tanh(score/cap), for the backward pass
+	stages       [][]float32                // scores before and after each Mod, if the backward pass needs them
 	all, block   partial                    // of the band, and of a block of keys for a strip of it
 	floats       []float32                  // that these lie in
 	top          []float32                  // the shift of each row of a strip; 0 if it sees nothing
