@@ -57,13 +57,18 @@ func fused(t *tensor.Tape, f form, q, k, v, out heads, d dims, o *Options) (weig
 	a := &flash.Attention{
 		B: d.B, H: d.H, G: d.G, Lq: d.Lq, Lk: d.Lk, E: q.size, EV: v.size,
 		Q: q.in(q.x.Data()), K: k.in(k.x.Data()), V: v.in(v.x.Data()),
-		Scale: f.scale, SoftCap: o.SoftCap,
+		Scale: f.scale,
 	}
 	if f.w != nil {
 		a.Additive = f.w.Data()
 	}
+	if o.SoftCap != 0 {
+		a.Mods = append(a.Mods, flash.SoftCap(o.SoftCap))
+	}
+	var bias *flash.Bias
 	if o.Bias != nil {
-		a.Bias = d.bias(o.Bias)
+		bias = d.bias(o.Bias)
+		a.Mods = append(a.Mods, bias)
 	}
 	if len(o.Mask.rules) > 0 {
 		a.Mask = maskRows{o.Mask, d}
@@ -78,7 +83,7 @@ func fused(t *tensor.Tape, f form, q, k, v, out heads, d dims, o *Options) (weig
 		weights = t.Make(d.B, d.H, d.Lq, d.Lk)
 		asked = weights.Data()
 	}
-	flash.Forward(a, out.in(out.x.Data()), st, asked)
+	flash.Forward(a, flash.Results{Out: out.in(out.x.Data()), Weights: asked}, st)
 	if !t.Needs(q.x, k.x, v.x, f.w, o.Bias) {
 		return weights
 	}
@@ -92,9 +97,20 @@ func fused(t *tensor.Tape, f form, q, k, v, out heads, d dims, o *Options) (weig
 				up.Weights, up.DWeights = weights.Data(), g.Data()
 			}
 		}
+		var mods []flash.ModGrad
+		if o.SoftCap != 0 {
+			mods = append(mods, flash.SoftCap(o.SoftCap).Grad())
+		}
+		if bias != nil {
+			var grad flash.ModGrad
+			if dbias := t.GradOf(o.Bias); dbias != nil {
+				grad = bias.Grad(dbias)
+			}
+			mods = append(mods, grad)
+		}
 		flash.Backward(a, st, up, flash.Grads{
 			Q: q.in(t.GradOf(q.x)), K: k.in(t.GradOf(k.x)), V: v.in(t.GradOf(v.x)),
-			Bias: t.GradOf(o.Bias), Additive: t.GradOf(f.w),
+			Mods: mods, Additive: t.GradOf(f.w),
 		})
 	}
 	if weights != nil {

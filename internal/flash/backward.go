@@ -19,6 +19,7 @@ type Grads struct {
 	Q, K, V  Heads     // as those of the Attention
 	Mods     []ModGrad // those of Attention.Mods; nil if all are the zero value
 	Additive []float32 // as Attention.Additive; nil if not asked for
+	Sinks    []float32 // as Attention.Sinks; nil if not asked for
 }
 
 // Upstream is what the backward pass starts from.
@@ -28,12 +29,14 @@ type Upstream struct {
 	// Weights and their gradient DWeights, [B H Lq Lk], if the weights went
 	// somewhere as well; else nil.
 	Weights, DWeights []float32
+
+	DLogSumExp []float32 // the gradient of Stats.LogSumExp; nil if there is none
 }
 
 // Backward adds to the gradients what follows from up. The statistics are those
 // that Forward left.
 func Backward(a *Attention, st Stats, up Upstream, to Grads) {
-	if a.B == 0 || a.H == 0 || a.Lq == 0 || a.Lk == 0 {
+	if a.B == 0 || a.H == 0 || a.Lq == 0 {
 		return
 	}
 	b := &backward{a: a, st: st, up: up, to: to}
@@ -45,6 +48,11 @@ func Backward(a *Attention, st Stats, up Upstream, to Grads) {
 	b.count = a.talls(a.Q, up.Out, up.DOut)
 	b.mean = borrowFloats(a.B * a.H * a.Lq)
 	par.For(a.B*a.H*a.Lq, max(1, 1<<12/(a.EV+1)), b.means)
+	b.sinks()
+	if a.Lk == 0 {
+		returnFloats(b.mean)
+		return
+	}
 	b.nChunks = (a.Lk + chunkKeys - 1) / chunkKeys
 	if to.Additive != nil {
 		b.additive = borrowFloats(a.B * a.G * b.nChunks * a.E)
@@ -107,7 +115,38 @@ func (b *backward) means(lo, hi int) {
 				}
 			}
 		}
+		if b.up.DLogSumExp != nil {
+			// The derivative of the log-sum-exp by a score is the weight.
+			for k := range mean {
+				if b.st.Inverse[row+k] != 0 {
+					mean[k] -= b.up.DLogSumExp[row+k]
+				}
+			}
+		}
 		row += n
+	}
+}
+
+// sinks adds to the gradient of the sinks: a sink's value is 0, and so is the
+// gradient of its weight.
+func (b *backward) sinks() {
+	a := b.a
+	if b.to.Sinks == nil {
+		return
+	}
+	sums := make([]float64, a.H)
+	for row := range a.B * a.H * a.Lq {
+		_, h, _ := a.split(row)
+		if inverse := b.st.Inverse[row]; inverse != 0 {
+			if mean := (*b.mean)[row]; mean != 0 {
+				sums[h] -= a.sink(row, b.st.Shift[row]) * float64(inverse) * float64(mean)
+			}
+		} else if b.up.DLogSumExp != nil { // which is the sink itself
+			sums[h] += float64(b.up.DLogSumExp[row])
+		}
+	}
+	for h, sum := range sums {
+		b.to.Sinks[h] += float32(sum)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // results are those of all three passes.
-type results struct{ out, weights, dq, dk, dv, dbias, dw []float32 }
+type results struct{ out, weights, lse, dq, dk, dv, dbias, dw, dsinks []float32 }
 
 // run runs all three passes in the layout [B H L E]. Gradients start at 0.
 func run(p *problem) results {
@@ -20,8 +20,18 @@ func run(p *problem) results {
 	var st Stats
 	r.out, st = forwardOf(p)
 	r.weights = rubbish(p.B * p.H * p.Lq * p.Lk)
-	again, same := rubbish(len(r.out)), Stats{rubbish(len(st.Shift)), rubbish(len(st.Shift))}
-	Forward(&p.Attention, HeadFirst(again, p.H, p.Lq, p.EV), same, r.weights)
+	r.lse = st.LogSumExp
+	again, same := rubbish(len(r.out)), Stats{Shift: rubbish(len(st.Shift)), Inverse: rubbish(len(st.Shift))}
+	Forward(&p.Attention, Results{Out: HeadFirst(again, p.H, p.Lq, p.EV), Weights: r.weights}, same)
+	rows := rubbish(len(r.weights))
+	Forward(&p.Attention, Results{Out: HeadFirst(again, p.H, p.Lq, p.EV), Row: func(at Place, w []float32) {
+		copy(rows[((at.Batch*p.H+at.Head)*p.Lq+at.Query)*p.Lk:], w)
+	}}, same)
+	for i, v := range rows { // as whoever is told of the rows sees them
+		if w := r.weights[i]; math.Float32bits(v) != math.Float32bits(w) && (v == v || w == w) {
+			panic(fmt.Sprint("row ", i/p.Lk, " has weight ", v, " instead of ", w))
+		}
+	}
 	for i, v := range again { // asking for weights changes nothing
 		if math.Float32bits(v) != math.Float32bits(r.out[i]) && (v == v || r.out[i] == r.out[i]) {
 			panic(fmt.Sprint("with weights, element ", i, " of the result is ", v, " instead of ", r.out[i]))
@@ -34,6 +44,10 @@ func run(p *problem) results {
 		r.dbias = make([]float32, len(p.Bias.Data))
 	}
 	to.Mods = p.modGrads(r.dbias)
+	if p.Sinks != nil {
+		r.dsinks = make([]float32, p.H)
+		to.Sinks = r.dsinks
+	}
 	if p.Additive != nil {
 		r.dw = make([]float32, p.E)
 		to.Additive = r.dw
@@ -42,8 +56,20 @@ func run(p *problem) results {
 	if p.dweights != nil {
 		up.Weights, up.DWeights = r.weights, p.dweights
 	}
+	up.DLogSumExp = p.dlse
 	Backward(&p.Attention, st, up, to)
 	return r
+}
+
+// finiteOnly returns x with 0 in place of what is infinite.
+func finiteOnly[F float](x []F) []F {
+	y := make([]F, len(x))
+	for i, v := range x {
+		if v-v == 0 {
+			y[i] = v
+		}
+	}
+	return y
 }
 
 // check compares all three passes with the plain formulas.
@@ -52,6 +78,15 @@ func check(t *testing.T, p *problem) {
 	want, single, got := solve[float64](p), singles(p), run(p)
 	within(t, "out", got.out, want.out, single[0].out, single[1].out)
 	within(t, "weights", got.weights, want.weights, single[0].weights, single[1].weights)
+	within(t, "log-sum-exp", finiteOnly(got.lse), finiteOnly(want.lse), finiteOnly(single[0].lse), finiteOnly(single[1].lse))
+	for i, w := range want.lse {
+		if g := float64(got.lse[i]); math.IsInf(w, -1) != math.IsInf(g, -1) {
+			t.Errorf("log-sum-exp of row %d is %v, want %v", i, g, w)
+		}
+	}
+	if p.Sinks != nil {
+		within(t, "dsinks", got.dsinks, want.dsinks, single[0].dsinks, single[1].dsinks)
+	}
 	within(t, "dq", got.dq, want.dq, single[0].dq, single[1].dq)
 	within(t, "dk", got.dk, want.dk, single[0].dk, single[1].dk)
 	within(t, "dv", got.dv, want.dv, single[0].dv, single[1].dv)
@@ -120,6 +155,10 @@ var features = []kind{
 	{"zero scale", func(p *problem) { p.Scale = 0 }},
 	{"dropout", func(p *problem) { p.Dropout, p.Key = 0.3, 12345 }},
 	{"weights", func(p *problem) { p.dweights = normal(rand.New(rand.NewPCG(4, 4)), p.B*p.H*p.Lq*p.Lk, 1) }},
+	{"sinks", func(p *problem) { p.Sinks = normal(rand.New(rand.NewPCG(5, 5)), p.H, 3) }},
+	{"gradient of log-sum-exp", func(p *problem) {
+		p.dlse = normal(rand.New(rand.NewPCG(9, 9)), p.B*p.H*p.Lq, 1)
+	}},
 	{"large", func(p *problem) {
 		for i := range p.Q.Data {
 			p.Q.Data[i] *= 1e2
@@ -216,7 +255,7 @@ func BenchmarkTraining(b *testing.B) {
 			to.Q.Data, to.K.Data, to.V.Data = make([]float32, len(p.Q.Data)), make([]float32, len(p.K.Data)), make([]float32, len(p.V.Data))
 			up := Upstream{Out: HeadFirst(out, p.H, p.Lq, p.EV), DOut: HeadFirst(p.dout, p.H, p.Lq, p.EV)}
 			for b.Loop() {
-				Forward(&p.Attention, HeadFirst(out, p.H, p.Lq, p.EV), st, nil)
+				Forward(&p.Attention, Results{Out: HeadFirst(out, p.H, p.Lq, p.EV)}, st)
 				Backward(&p.Attention, st, up, to)
 			}
 			flop := 14 * float64(c.b*c.h*c.lq*c.lk*c.e)

@@ -72,9 +72,9 @@ func (x partial) merge(y partial, c float32, ev int) {
 // which keys others attend to, nor on who computes which block.
 func (w *worker) attend(a *Attention, t tall, r, n, k0, k1 int) {
 	lo, hi := w.look(a, t.first+r, n, k0, k1)
-	if w.weights != nil && a.Mask != nil { // of what is hidden
+	if w.weights.data != nil && a.Mask != nil { // of what is hidden
 		for i := range n {
-			clear(w.weights[(t.first+r+i)*a.Lk+k0:][:k1-k0])
+			clear(w.weights.row(t.first + r + i)[k0:k1])
 		}
 		shifts := w.shifts[k0/blockKeys*bandRows : (k1+blockKeys-1)/blockKeys*bandRows]
 		for i := range shifts {
@@ -154,9 +154,9 @@ func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) 
 	simd.PowerRows(w.scores, w.stride, width, c, w.top[:n], x.sum)
 	for k := range n {
 		p, row := w.scores[k*w.stride:][:width], t.first+r+i+k
-		if w.weights != nil {
+		if w.weights.data != nil {
 			w.shifts[lo/blockKeys*bandRows+i+k] = x.shift[k]
-			copy(w.weights[row*a.Lk+lo:], p)
+			copy(w.weights.row(row)[lo:], p)
 		}
 		if a.Dropout > 0 {
 			a.drop(p, p, row, lo)

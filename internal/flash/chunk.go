@@ -246,6 +246,9 @@ func (w *backWorker) mend(b *backward, x block) {
 		if b.up.DWeights != nil {
 			silent = silent && zero(b.up.DWeights[row*a.Lk:][:a.Lk])
 		}
+		if b.up.DLogSumExp != nil {
+			silent = silent && b.up.DLogSumExp[row] == 0
+		}
 		switch {
 		case silent:
 			clear(p)

@@ -33,6 +33,7 @@ type Attention struct {
 	Additive []float32 // w [E] of the additive form wᵀ·tanh(q+k); nil means the dot product
 	Mods     []Mod     // change the scores, one after the other
 	Mask     Mask      // nil hides nothing
+	Sinks    []float32 // [H], scores of a key without a value, to which all queries attend; nil means none
 
 	// Dropout drops weight number ((b·H + h)·Lq + i)·Lk + j of the stream Key
 	// with probability Dropout and multiplies the others by 1/(1−Dropout).
@@ -42,8 +43,9 @@ type Attention struct {
 
 // Stats is what the forward pass leaves for the others: for row (b·H + h)·Lq + i
 // the shift m_i of its exponents and the inverse of their sum, 0 for a row that
-// sees nothing.
-type Stats struct{ Shift, Inverse []float32 }
+// attends to no key; and, unless that is nil, the logarithm of the sum of the
+// exponentials of its scores, with the sink.
+type Stats struct{ Shift, Inverse, LogSumExp []float32 }
 
 // bad reports whether the weights of a row are not finite.
 func (st Stats) bad(row int) bool {

@@ -10,8 +10,8 @@ import (
 func forwardOf(p *problem) ([]float32, Stats) {
 	p.mods()
 	rows := p.B * p.H * p.Lq
-	out, st := rubbish(rows*p.EV), Stats{rubbish(rows), rubbish(rows)}
-	Forward(&p.Attention, HeadFirst(out, p.H, p.Lq, p.EV), st, nil)
+	out, st := rubbish(rows*p.EV), Stats{rubbish(rows), rubbish(rows), rubbish(rows)}
+	Forward(&p.Attention, Results{Out: HeadFirst(out, p.H, p.Lq, p.EV)}, st)
 	return out, st
 }
 
@@ -85,7 +85,7 @@ func BenchmarkForward(b *testing.B) {
 			out, st := forwardOf(p)
 			b.ReportAllocs()
 			for b.Loop() {
-				Forward(&p.Attention, HeadFirst(out, p.H, p.Lq, p.EV), st, nil)
+				Forward(&p.Attention, Results{Out: HeadFirst(out, p.H, p.Lq, p.EV)}, st)
 			}
 			flop := 4 * float64(c.b*c.h*c.lq*c.lk*c.e)
 			b.ReportMetric(flop*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")

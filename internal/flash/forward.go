@@ -1,20 +1,28 @@
 package flash
 
 import (
+	"math"
 	"runtime"
 
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Forward computes out [B H Lq EV], at the places that it says, the statistics of
-// all rows and, unless that is nil, the weights [B H Lq Lk] before dropout.
-func Forward(a *Attention, out Heads, st Stats, weights []float32) {
+// Results is where Forward puts what it computes besides the statistics.
+type Results struct {
+	Out     Heads                       // [B H Lq EV]
+	Weights []float32                   // [B H Lq Lk], before dropout; nil if not asked for
+	Row     func(at Place, w []float32) // is told of every row of weights [Lk], concurrently; nil for nobody
+}
+
+// Forward computes the results and the statistics of all rows.
+func Forward(a *Attention, to Results, st Stats) {
 	if a.B == 0 || a.H == 0 || a.Lq == 0 {
 		return
 	}
+	out := to.Out
 	count := a.talls(a.Q, out)
-	f := forward{a: a, out: out, st: st, weights: weights, count: count}
+	f := forward{a: a, Results: to, st: st, count: count}
 	rows := a.H / a.G / count * a.Lq
 	heads := a.B * a.G
 	procs := runtime.GOMAXPROCS(0)
@@ -42,18 +50,22 @@ func Forward(a *Attention, out Heads, st Stats, weights []float32) {
 
 // forward is a call of Forward.
 type forward struct {
-	a       *Attention
-	out     Heads
-	st      Stats
-	weights []float32
-	count   int // of tall matrices of a head of keys
+	a *Attention
+	Results
+	st    Stats
+	count int // of tall matrices of a head of keys
 }
 
 // worker returns memory for a task.
 func (f *forward) worker() *worker {
 	w := workers.Get().(*worker)
 	w.prepare(f.a, bandRows, stripRows, blockKeys)
-	if w.weights = f.weights; w.weights != nil {
+	w.weights = weights{data: f.Weights, keys: f.a.Lk}
+	if f.Weights == nil && f.Row != nil {
+		w.bandWeights = grow(w.bandWeights, bandRows*f.a.Lk)
+		w.weights.data = w.bandWeights
+	}
+	if w.weights.data != nil {
 		w.shifts = grow(w.shifts, (f.a.Lk+blockKeys-1)/blockKeys*bandRows)
 	}
 	return w
@@ -85,6 +97,9 @@ func (f *forward) sharedKeys(rows int) {
 func (f *forward) rows(w *worker, t tall, r0, r1 int) {
 	for r := r0; r < r1; r += bandRows {
 		n := min(bandRows, r1-r)
+		if f.Weights == nil {
+			w.weights.first = t.first + r
+		}
 		w.attend(f.a, t, r, n, 0, f.a.Lk)
 		f.finish(w, t, r, n)
 	}
@@ -94,31 +109,65 @@ func (f *forward) rows(w *worker, t tall, r0, r1 int) {
 func (f *forward) finish(w *worker, t tall, r, n int) {
 	a, first, all := f.a, t.first+r, w.all.rows(0, n, f.a.EV)
 	inverse := f.st.Inverse[first:][:n]
-	for i, sum := range all.sum {
-		inverse[i] = 0
-		if sum != 0 {
-			inverse[i] = 1 / sum
-		}
-		f.st.Shift[first+i] = orZero(all.shift[i])
+	for i := range n {
+		f.statistics(first+i, all.shift[i], all.sum[i])
 	}
-	dst := from(a.rows(f.out, t.b, t.h), r)
+	dst := from(a.rows(f.Out, t.b, t.h), r)
 	simd.ScaleRows(dst.Data, dst.Row, all.acc, a.EV, a.EV, inverse)
-	if w.weights == nil {
+	if w.weights.data == nil {
 		return
 	}
 	c, _ := a.exponent()
 	for i := range n {
 		row := first + i
-		weights := w.weights[row*a.Lk:][:a.Lk]
+		weights := w.weights.row(row)
 		if f.st.bad(row) {
 			w.look(a, row, 1, 0, a.Lk)
 			w.spans[0].spoil(weights, 0)
-			continue
+		} else {
+			for b := 0; b < a.Lk; b += blockKeys {
+				factor := exp2((w.shifts[b/blockKeys*bandRows+i]-f.st.Shift[row])*c) * inverse[i]
+				x := weights[b:min(b+blockKeys, a.Lk)]
+				simd.Scale(x, factor, x)
+			}
 		}
-		for b := 0; b < a.Lk; b += blockKeys {
-			factor := exp2((w.shifts[b/blockKeys*bandRows+i]-f.st.Shift[row])*c) * inverse[i]
-			x := weights[b:min(b+blockKeys, a.Lk)]
-			simd.Scale(x, factor, x)
+		if f.Row != nil {
+			f.Row(a.place(row, 0), weights)
 		}
 	}
+}
+
+// statistics sets those of a row from what its keys have come to.
+func (f *forward) statistics(row int, shift, sum float32) {
+	a := f.a
+	total, sink := float64(sum), 0.0
+	if a.Sinks != nil && sum != 0 {
+		sink = a.sink(row, shift)
+		total += sink
+	}
+	f.st.Shift[row], f.st.Inverse[row] = orZero(shift), 0
+	if sum != 0 {
+		f.st.Inverse[row] = float32(1 / total)
+	}
+	if f.st.LogSumExp == nil {
+		return
+	}
+	c, _ := a.exponent()
+	switch {
+	case sum != 0:
+		f.st.LogSumExp[row] = float32(float64(c)*float64(shift)*math.Ln2 + math.Log(total))
+	case a.Sinks != nil:
+		_, h, _ := a.split(row)
+		f.st.LogSumExp[row] = a.Sinks[h]
+	default:
+		f.st.LogSumExp[row] = negInf
+	}
+}
+
+// sink returns what the sink of a row adds to the sum of its exponentials, which
+// are relative to shift.
+func (a *Attention) sink(row int, shift float32) float64 {
+	_, h, _ := a.split(row)
+	c, _ := a.exponent()
+	return math.Exp2(float64(a.Sinks[h])*math.Log2E - float64(c)*float64(shift))
 }

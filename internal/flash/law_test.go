@@ -28,6 +28,8 @@ func sameResults(t *testing.T, what string, got, want results) {
 	t.Helper()
 	sameBits(t, what+": out", got.out, want.out)
 	sameBits(t, what+": weights", got.weights, want.weights)
+	sameBits(t, what+": log-sum-exp", got.lse, want.lse)
+	sameBits(t, what+": dsinks", got.dsinks, want.dsinks)
 	sameBits(t, what+": dq", got.dq, want.dq)
 	sameBits(t, what+": dk", got.dk, want.dk)
 	sameBits(t, what+": dv", got.dv, want.dv)
@@ -76,6 +78,9 @@ func TestCompanyChangesNothing(t *testing.T) {
 			first := func(x []float32) []float32 { return x[:len(x)/s.b] }
 			one.Q.Data, one.K.Data, one.V.Data = first(p.Q.Data), first(p.K.Data), first(p.V.Data)
 			one.dout = first(p.dout)
+			if p.dlse != nil {
+				one.dlse = first(p.dlse)
+			}
 			if p.dweights != nil {
 				one.dweights = first(p.dweights)
 			}
@@ -84,12 +89,12 @@ func TestCompanyChangesNothing(t *testing.T) {
 				x.Data = first(x.Data)
 				one.Bias = &x
 			}
-			cut := results{out: first(all.out), weights: first(all.weights), dq: first(all.dq), dk: first(all.dk), dv: first(all.dv)}
+			cut := results{out: first(all.out), weights: first(all.weights), dq: first(all.dq), dk: first(all.dk), dv: first(all.dv), lse: first(all.lse)}
 			if p.Bias != nil {
 				cut.dbias = first(all.dbias)
 			}
 			got := run(&one)
-			got.dw = nil // collects from all sequences
+			got.dw, got.dsinks = nil, nil // collect from all sequences
 			sameResults(t, fmt.Sprintf("%s, %v", k.name, s), got, cut)
 		}
 	}
@@ -133,9 +138,10 @@ func TestLayoutsAreAlike(t *testing.T) {
 			a.Q, a.K, a.V = spread(p.Q.Data, s.b, s.h, s.lq, s.e), spread(p.K.Data, s.b, s.g, s.lk, s.e), spread(p.V.Data, s.b, s.g, s.lk, s.ev)
 			rows := s.b * s.h * s.lq
 			out := spread(make([]float32, rows*s.ev), s.b, s.h, s.lq, s.ev)
-			st := Stats{rubbish(rows), rubbish(rows)}
+			st := Stats{rubbish(rows), rubbish(rows), rubbish(rows)}
 			got := results{weights: rubbish(len(want.weights)), dbias: make([]float32, len(want.dbias))}
-			Forward(&a, out, st, got.weights)
+			Forward(&a, Results{Out: out, Weights: got.weights}, st)
+			got.lse = st.LogSumExp
 			got.out = gather(out, s.b, s.h, s.lq, s.ev)
 			to := Grads{
 				Q: spread(make([]float32, len(want.dq)), s.b, s.h, s.lq, s.e),
@@ -143,11 +149,16 @@ func TestLayoutsAreAlike(t *testing.T) {
 				V: spread(make([]float32, len(want.dv)), s.b, s.g, s.lk, s.ev),
 			}
 			to.Mods = p.modGrads(got.dbias)
+			if p.Sinks != nil {
+				got.dsinks = make([]float32, p.H)
+				to.Sinks = got.dsinks
+			}
 			if p.Additive != nil {
 				got.dw = make([]float32, p.E)
 				to.Additive = got.dw
 			}
 			up := Upstream{Out: out, DOut: spread(p.dout, s.b, s.h, s.lq, s.ev)}
+			up.DLogSumExp = p.dlse
 			if p.dweights != nil {
 				up.Weights, up.DWeights = got.weights, p.dweights
 			}
@@ -259,6 +270,10 @@ func TestSpoiltQuery(t *testing.T) {
 				break
 			}
 		}
+		if got.lse[last] == got.lse[last] {
+			t.Errorf("%v: log-sum-exp of a spoilt query is %v", s, got.lse[last])
+		}
+		got.lse[last] = want.lse[last]
 		copy(got.out[last*p.EV:][:p.EV], want.out[last*p.EV:])
 		copy(got.weights[last*p.Lk:][:p.Lk], want.weights[last*p.Lk:])
 		sameResults(t, fmt.Sprint(s), got, want)

@@ -12,6 +12,8 @@ type float interface{ float32 | float64 }
 // plain is the result of the plain formulas.
 type plain[F float] struct {
 	out, weights      []F // [B H Lq EV], [B H Lq Lk]
+	lse               []F // [B H Lq]
+	dsinks            []F // [H]
 	dq, dk, dv, dbias []F
 	dw                []F // of Attention.Additive
 }
@@ -22,6 +24,7 @@ type problem struct {
 	SoftCap  float32
 	Bias     *Bias
 	dout     []float32
+	dlse     []float32 // nil: none
 	dweights []float32 // nil: none
 	seen     func(b, h, i, j int) bool
 
@@ -80,6 +83,7 @@ func solve[F float](p *problem) plain[F] {
 		out: make([]F, p.B*p.H*p.Lq*p.EV), weights: make([]F, p.B*p.H*p.Lq*p.Lk),
 		dq: make([]F, p.B*p.H*p.Lq*p.E), dk: make([]F, p.B*p.G*p.Lk*p.E), dv: make([]F, p.B*p.G*p.Lk*p.EV),
 	}
+	r.lse, r.dsinks = make([]F, p.B*p.H*p.Lq), make([]F, p.H)
 	if p.Bias != nil {
 		r.dbias = make([]F, len(p.Bias.Data))
 	}
@@ -127,9 +131,21 @@ func solve[F float](p *problem) plain[F] {
 					s[j] = x
 					top, any = max(top, x), true
 				}
+				var dlse F
+				if p.dlse != nil {
+					dlse = F(p.dlse[row])
+				}
+				sink := F(math.Inf(-1))
+				if p.Sinks != nil {
+					sink = F(p.Sinks[h])
+				}
 				if !any {
+					if r.lse[row] = sink; p.Sinks != nil {
+						r.dsinks[h] += dlse
+					}
 					continue
 				}
+				top = max(top, sink)
 				w := r.weights[row*p.Lk:][:p.Lk]
 				var sum F
 				for j := range s {
@@ -138,6 +154,10 @@ func solve[F float](p *problem) plain[F] {
 						sum += w[j]
 					}
 				}
+				if p.Sinks != nil {
+					sum += F(math.Exp(float64(sink - top)))
+				}
+				r.lse[row] = top + F(math.Log(float64(sum)))
 				dw := make([]F, p.Lk)
 				var mean F
 				for j := range s {
@@ -161,11 +181,14 @@ func solve[F float](p *problem) plain[F] {
 					}
 					mean += w[j] * dw[j]
 				}
+				if p.Sinks != nil {
+					r.dsinks[h] += F(math.Exp(float64(sink-top))) / sum * (dlse - mean)
+				}
 				for j := range s {
 					if w[j] == 0 {
 						continue
 					}
-					ds := w[j] * (dw[j] - mean)
+					ds := w[j] * (dw[j] - mean + dlse)
 					if at, ok := p.bias(b, h, i, j); ok {
 						r.dbias[at] += ds
 					}

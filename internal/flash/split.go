@@ -15,6 +15,11 @@ const splitRows = 4 * stripRows
 func (f *forward) splitKeys(rows int) {
 	a := f.a
 	blocks := (a.Lk + blockKeys - 1) / blockKeys
+	if f.Weights == nil && f.Row != nil { // a few rows, of which nobody has a whole one
+		all := borrowFloats(a.B * a.H * a.Lq * a.Lk)
+		f.Weights = *all
+		defer returnFloats(all)
+	}
 	heads, each := a.B*a.G*f.count, rows*(a.EV+2)
 	parts := borrowFloats(heads * blocks * each)
 	part := func(head, block int) partial { return cut((*parts)[(head*blocks+block)*each:], rows, a.EV) }
@@ -45,7 +50,7 @@ func (f *forward) splitKeys(rows int) {
 			for k := range blocks {
 				p := part(z, k)
 				all.merge(p, c, a.EV)
-				if w.weights != nil {
+				if w.weights.data != nil {
 					copy(w.shifts[k*bandRows:], p.shift)
 				}
 			}

@@ -23,12 +23,22 @@ type worker struct {
 	floats       []float32                  // that these lie in
 	top          []float32                  // the shift of each row of a strip; 0 if it sees nothing
 	pieces       []piece                    // of a block, that a strip attends to
-	weights      []float32                  // [B H Lq Lk], if they are asked for
+	weights      weights                    // if they are asked for
+	bandWeights  []float32                  // where nobody keeps them
 	shifts       []float32                  // and the shifts of the blocks of keys, bandRows each
 	started      [bandRows / stripRows]bool // whether a strip has met keys
 	spans        []Span
 	seen         []bool
 }
+
+// weights are rows of weights, from number first on.
+type weights struct {
+	data        []float32
+	first, keys int
+}
+
+// row returns a row.
+func (x weights) row(i int) []float32 { return x.data[(i-x.first)*x.keys:][:x.keys] }
 
 var workers = sync.Pool{New: func() any { return new(worker) }}
 
@@ -110,7 +120,7 @@ func (w *worker) release() {
 // forget lets go of the caller's slices.
 func (w *worker) forget() {
 	w.keys, w.values, w.additive, w.valuesAt = nil, nil, nil, simd.Mat{}
-	w.weights = nil
+	w.weights = weights{}
 	clear(w.spans)
 	w.own[0].Release()
 	w.own[1].Release()
