@@ -1,0 +1,398 @@
+package attn
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Bias is what is added to the scores before the mask. The zero value adds nothing;
+// AddBiases adds several. It costs no memory of Lq·Lk unless it is an array of that size.
+type Bias struct{ rules []BiasRule }
+
+// BiasRule is one term of a Bias: it fills a row of scores at a time, from numbers that
+// may be learnt. Its methods but Param are called concurrently.
+type BiasRule interface {
+	// Check returns an error unless the rule fits the sizes of a call.
+	Check(s Sizes) error
+	// Param returns the numbers that the rule reads, [B or 1, H or 1, …], made on t
+	// if they depend on the queries or keys; nil if there are none.
+	Param(t *tensor.Tape, x Inputs) *tensor.Tensor
+	// Add adds the bias of a query with the keys at.Key, at.Key+1, … to their
+	// scores. param is the part of Param for at.Batch and at.Head.
+	Add(at Row, param, scores []float32)
+	// Back adds to dparam the gradient that follows from grad, that of the scores.
+	// It is not called where Param needs no gradient.
+	Back(at Row, dparam, grad []float32)
+}
+
+// Row is a part of a row of scores: those of query Query of query head Head in sequence
+// Batch, with the keys from Key on.
+type Row struct {
+	Batch, Head, Query, Key int
+	// Position is where the query stands among the keys: Query + Lk − Lq.
+	Position int
+}
+
+// Sizes are those of a call of Attend: B sequences, H query heads, G key and value
+// heads, Lq queries and Lk keys.
+type Sizes struct{ B, H, G, Lq, Lk int }
+
+// Inputs gives a BiasRule the vectors that are compared, [B H Lq E] and [B G Lk E],
+// after projection and position.
+type Inputs struct {
+	Queries, Keys func(t *tensor.Tape) *tensor.Tensor
+}
+
+// NewBias returns the bias of a rule.
+func NewBias(r BiasRule) Bias { return Bias{[]BiasRule{r}} }
+
+// AddBiases returns the sum of biases.
+func AddBiases(biases ...Bias) Bias {
+	var all Bias
+	for _, b := range biases {
+		all.rules = append(all.rules, b.rules...)
+	}
+	return all
+}
+
+// BiasTensor adds the elements of x, which broadcasts to [B H Lq Lk], axes aligned at the
+// end; [B Lq Lk] where q has three axes. x may need a gradient.
+func BiasTensor(x *tensor.Tensor) Bias { return NewBias(biasTensor{x}) }
+
+// biasTensor is an array, of up to four axes.
+type biasTensor struct{ x *tensor.Tensor }
+
+// shape returns that of the array with axes of 1 put in front.
+func (r biasTensor) shape() [4]int {
+	shape := [4]int{1, 1, 1, 1}
+	own := r.x.Shape()
+	copy(shape[4-len(own):], own)
+	return shape
+}
+
+func (r biasTensor) Check(s Sizes) error {
+	if r.x.Rank() <= 4 {
+		fits := true
+		full := [4]int{s.B, s.H, s.Lq, s.Lk}
+		for i, n := range r.shape() {
+			fits = fits && (n == 1 || n == full[i])
+		}
+		if fits {
+			return nil
+		}
+	}
+	return fmt.Errorf("has shape %v, want one that broadcasts to [B=%d H=%d Lq=%d Lk=%d]", r.x.Shape(), s.B, s.H, s.Lq, s.Lk)
+}
+
+func (r biasTensor) Param(t *tensor.Tape, _ Inputs) *tensor.Tensor {
+	shape := r.shape()
+	return tensor.Reshape(t, r.x, shape[:]...)
+}
+
+// row returns the elements of a row: n from key at.Key on, or the one of all keys.
+func (r biasTensor) row(at Row, x []float32, n int) []float32 {
+	shape := r.shape()
+	if shape[2] > 1 {
+		x = x[at.Query*shape[3]:]
+	}
+	if shape[3] == 1 {
+		return x[:1]
+	}
+	return x[at.Key:][:n]
+}
+
+func (r biasTensor) Add(at Row, param, scores []float32) {
+	x := r.row(at, param, len(scores))
+	if len(x) == len(scores) {
+		simd.Add(scores, scores, x)
+		return
+	}
+	for j := range scores {
+		scores[j] += x[0]
+	}
+}
+
+func (r biasTensor) Back(at Row, dparam, grad []float32) {
+	if x := r.row(at, dparam, len(grad)); len(x) == len(grad) {
+		simd.Add(x, x, grad)
+	} else {
+		x[0] += simd.Sum(grad)
+	}
+}
+
+// constants is part of the rules that learn nothing.
+type constants struct{}
+
+func (constants) Param(*tensor.Tape, Inputs) *tensor.Tensor { return nil }
+func (constants) Back(Row, []float32, []float32)            {}
+
+// ALiBi adds −slope·|p − j| to the score of a query at position p with key j, with one
+// slope for each query head: attention with linear biases, which needs no position
+// embedding. Without slopes they are ALiBiSlopes of the number of heads.
+//
+// Source: Press et al., "Train Short, Test Long: Attention with Linear Biases Enables
+// Input Length Extrapolation", 2022, https://arxiv.org/abs/2108.12409, section 3.
+func ALiBi(slopes ...float32) Bias { return NewBias(alibi{slopes: slopes}) }
+
+type alibi struct {
+	constants
+	slopes []float32
+}
+
+func (r alibi) Check(s Sizes) error {
+	if len(r.slopes) != 0 && len(r.slopes) != s.H {
+		return fmt.Errorf("has %d slopes, want one for each of H=%d heads", len(r.slopes), s.H)
+	}
+	return nil
+}
+
+func (r alibi) Add(at Row, _, scores []float32) {
+	slope := r.slopes[at.Head]
+	for n := range scores {
+		scores[n] -= float32(slope * float32(abs(at.Position-at.Key-n)))
+	}
+}
+
+func (r alibi) with(s Sizes) BiasRule {
+	if len(r.slopes) == 0 {
+		r.slopes = ALiBiSlopes(s.H)
+	}
+	return r
+}
+
+// ALiBiSlopes returns the published slopes for a number of heads: 2^(−8/n), 2^(−16/n), …
+// for n a power of two; for others those of the next smaller power of two, and then
+// every other one of twice that.
+func ALiBiSlopes(heads int) []float32 {
+	power := 1
+	for 2*power <= heads {
+		power *= 2
+	}
+	slopes := make([]float32, 0, heads)
+	for i := range min(power, heads) {
+		slopes = append(slopes, float32(math.Exp2(-8*float64(i+1)/float64(power))))
+	}
+	for i := 0; len(slopes) < heads; i += 2 {
+		slopes = append(slopes, float32(math.Exp2(-4*float64(i+1)/float64(power))))
+	}
+	return slopes
+}
+
+// T5Config describes the buckets of T5Bias. The zero value is T5's encoder with
+// distances of up to 128.
+type T5Config struct {
+	// Causal gives all buckets to keys that stand before the query, as a decoder
+	// does; otherwise half of them are for those behind.
+	Causal bool
+	// MaxDistance is from where on all distances share the last bucket. 0 means 128.
+	MaxDistance int
+}
+
+// T5Bias adds table[bucket(p − j)][h] to the score of head h of a query at position p
+// with key j. Half of the buckets hold a distance each, the others grow
+// logarithmically up to MaxDistance. table is [buckets H] and may need a gradient.
+//
+// Source: Raffel et al., "Exploring the Limits of Transfer Learning with a Unified
+// Text-to-Text Transformer", 2020, https://arxiv.org/abs/1910.10683, section 2.1.
+func T5Bias(table *tensor.Tensor, c T5Config) Bias {
+	if c.MaxDistance == 0 {
+		c.MaxDistance = 128
+	}
+	return NewBias(&t5Bias{table: table, config: c})
+}
+
+type t5Bias struct {
+	table  *tensor.Tensor
+	config T5Config
+}
+
+func (r *t5Bias) Check(s Sizes) error {
+	switch {
+	case r.table == nil || r.table.Rank() != 2 || r.table.Dim(1) != s.H:
+		shape := []int(nil)
+		if r.table != nil {
+			shape = r.table.Shape()
+		}
+		return fmt.Errorf("of T5 has a table of shape %v, want [buckets H=%d]", shape, s.H)
+	case r.table.Dim(0) < 4 || r.table.Dim(0)%2 != 0:
+		return fmt.Errorf("of T5 has %d buckets, want an even number of at least 4", r.table.Dim(0))
+	case r.config.MaxDistance <= r.table.Dim(0):
+		return fmt.Errorf("of T5 has distances of up to %d, want more than its %d buckets", r.config.MaxDistance, r.table.Dim(0))
+	}
+	return nil
+}
+
+func (r *t5Bias) Param(t *tensor.Tape, _ Inputs) *tensor.Tensor {
+	n, h := r.table.Dim(0), r.table.Dim(1)
+	return tensor.Reshape(t, tensor.Transpose(t, r.table, 1, 0), 1, h, n)
+}
+
+// bucket returns the bucket of a key that stands at distance d before the query.
+func (r *t5Bias) bucket(d int) int {
+	n, first := r.table.Dim(0), 0
+	if !r.config.Causal {
+		if n /= 2; d < 0 {
+			first = n
+		}
+		d = abs(d)
+	}
+	d = max(d, 0)
+	exact := n / 2
+	if d < exact {
+		return first + d
+	}
+	grown := exact + int(math.Log(float64(d)/float64(exact))/math.Log(float64(r.config.MaxDistance)/float64(exact))*float64(n-exact))
+	return first + min(grown, n-1)
+}
+
+func (r *t5Bias) Add(at Row, param, scores []float32) {
+	r.runs(at, len(scores), func(bucket, lo, hi int) {
+		for n := lo; n < hi; n++ {
+			scores[n] += param[bucket]
+		}
+	})
+}
+
+func (r *t5Bias) Back(at Row, dparam, grad []float32) {
+	r.runs(at, len(grad), func(bucket, lo, hi int) { dparam[bucket] += simd.Sum(grad[lo:hi]) })
+}
+
+// runs calls f for each run of keys of a row that share a bucket.
+func (r *t5Bias) runs(at Row, n int, f func(bucket, lo, hi int)) {
+	for lo := 0; lo < n; {
+		d := at.Position - at.Key - lo
+		bucket := r.bucket(d)
+		hi := lo + 1
+		// Distances beyond the largest share a bucket: no logarithm for each.
+		switch {
+		case d < -r.config.MaxDistance || r.config.Causal && d < 0:
+			hi = n
+		case d > r.config.MaxDistance:
+			hi = min(n, lo+d-r.config.MaxDistance)
+		}
+		for hi < n && r.bucket(d-(hi-lo)) == bucket {
+			hi++
+		}
+		f(bucket, lo, hi)
+		lo = hi
+	}
+}
+
+// ShawBias adds scale·q_i·r_c to the score of query i with key j, where
+// c = clip(j − p, −K, K) is the clipped distance from the position p of the query and
+// r [2K+1 E] has a learnt vector for each, that of distance −K first; [H 2K+1 E] for
+// vectors of each head. The scale is 1/√E, as for the score.
+//
+// Source: Shaw et al., "Self-Attention with Relative Position Representations", 2018,
+// https://arxiv.org/abs/1803.02155, eq. 4.
+func ShawBias(r *tensor.Tensor) Bias { return NewBias(&relative{r: r}) }
+
+// TransformerXLBias adds scale·(q_i + v)·r_(p−j) + scale·u·k_j to the score of query i
+// with key j: the terms b, d and c of Transformer-XL. r [2K+1 E], or [H 2K+1 E], has the
+// projected encodings of the distances j − p from −K to K, beyond which they are
+// clipped; u and v are [H E]. The scale is 1/√E.
+//
+// Source: Dai et al., "Transformer-XL: Attentive Language Models beyond a Fixed-Length
+// Context", 2019, https://arxiv.org/abs/1901.02860, section 3.3.
+func TransformerXLBias(r, u, v *tensor.Tensor) Bias {
+	return Bias{[]BiasRule{&relative{r: r, v: v}, keyBias{u}}}
+}
+
+// relative is scale·(q_i + v)·r_c, for a clipped distance c.
+type relative struct{ r, v *tensor.Tensor }
+
+func (x *relative) Check(s Sizes) error {
+	n := x.r.Rank()
+	if n < 2 || n > 3 || x.r.Dim(n-2)%2 == 0 || n == 3 && x.r.Dim(0) != s.H {
+		return fmt.Errorf("of relative positions has vectors of shape %v, want [2K+1 E] or [H=%d 2K+1 E]", x.r.Shape(), s.H)
+	}
+	if x.v != nil && (x.v.Rank() != 2 || x.v.Dim(0) != s.H || x.v.Dim(1) != x.r.Dim(n-1)) {
+		return fmt.Errorf("of relative positions has v of shape %v, want [H=%d E=%d]", x.v.Shape(), s.H, x.r.Dim(n-1))
+	}
+	return nil
+}
+
+// Param returns scale·(q + v)·rᵀ [B H Lq 2K+1].
+func (x *relative) Param(t *tensor.Tape, in Inputs) *tensor.Tensor {
+	q := in.Queries(t)
+	e := q.Dim(3)
+	if got := x.r.Dim(-1); got != e {
+		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "bias of relative positions", What: "head size", Got: []int{got}, Want: fmt.Sprintf("E=%d", e)})
+	}
+	if x.v != nil {
+		q = tensor.Add(t, q, tensor.Reshape(t, x.v, 1, x.v.Dim(0), 1, e))
+	}
+	q = tensor.Scale(t, q, float32(1/math.Sqrt(float64(e))))
+	n := x.r.Dim(-2)
+	r := x.r
+	if r.Rank() == 2 {
+		r = tensor.Reshape(t, r, 1, 1, n, e)
+	} else {
+		r = tensor.Reshape(t, r, 1, r.Dim(0), n, e)
+	}
+	return tensor.MatMulT(t, q, tensor.BroadcastTo(t, r, q.Dim(0), q.Dim(1), n, e))
+}
+
+// row returns the numbers of a query, and the one for the key at.Key: the next belong to
+// the keys behind it, as far as there are any.
+func (x *relative) row(at Row, param []float32) (all []float32, first int) {
+	n := x.r.Dim(-2)
+	return param[at.Query*n:][:n], at.Key - at.Position + n/2
+}
+
+func (x *relative) Add(at Row, param, scores []float32) {
+	all, first := x.row(at, param)
+	for j := range scores {
+		scores[j] += all[min(max(first+j, 0), len(all)-1)]
+	}
+}
+
+func (x *relative) Back(at Row, dparam, grad []float32) {
+	all, first := x.row(at, dparam)
+	for j, g := range grad {
+		all[min(max(first+j, 0), len(all)-1)] += g
+	}
+}
+
+// keyBias is scale·u·k_j.
+type keyBias struct{ u *tensor.Tensor }
+
+func (x keyBias) Check(s Sizes) error {
+	if x.u == nil || x.u.Rank() != 2 || x.u.Dim(0) != s.H {
+		shape := []int(nil)
+		if x.u != nil {
+			shape = x.u.Shape()
+		}
+		return fmt.Errorf("of relative positions has u of shape %v, want [H=%d E]", shape, s.H)
+	}
+	return nil
+}
+
+// Param returns scale·u·kᵀ [B H Lk].
+func (x keyBias) Param(t *tensor.Tape, in Inputs) *tensor.Tensor {
+	k := in.Keys(t)
+	b, g, lk, e := k.Dim(0), k.Dim(1), k.Dim(2), k.Dim(3)
+	h := x.u.Dim(0)
+	wantSize("bias of relative positions", x.u, e)
+	u := tensor.Scale(t, tensor.Reshape(t, x.u, 1, g, h/g, e), float32(1/math.Sqrt(float64(e))))
+	return tensor.Reshape(t, tensor.MatMulT(t, tensor.BroadcastTo(t, u, b, g, h/g, e), k), b, h, lk)
+}
+
+func (x keyBias) Add(at Row, param, scores []float32) {
+	simd.Add(scores, scores, param[at.Key:][:len(scores)])
+}
+
+func (x keyBias) Back(at Row, dparam, grad []float32) {
+	d := dparam[at.Key:][:len(grad)]
+	simd.Add(d, d, grad)
+}
+
+func abs(n int) int {
+	if n < 0 {
+		return -n
+	}
+	return n
+}

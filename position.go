@@ -1,0 +1,142 @@
+package attn
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Position changes a query or a key by the position at which it stands in its
+// sequence, before the two are compared: a position embedding that acts between
+// projection and attention, as RoPE does. It is a linear map of each vector, and has no
+// parameters. What is added to the scores instead (ALiBi, the buckets of T5,
+// relative positions) is a Bias.
+//
+// Its methods are called concurrently.
+type Position interface {
+	// Check returns an error unless heads may have vectors of e elements.
+	Check(e int) error
+	// Apply sets dst to the vector x moved to position p, which may be negative.
+	// dst and x have the same length, and may be the same slice.
+	Apply(dst, x []float32, p int)
+	// Back adds to dx the gradient that follows from dy, that of Apply's result
+	// at position p: the transpose of the map.
+	Back(dx, dy []float32, p int)
+}
+
+// Positions says at which positions the vectors of a batch stand. The zero value
+// means 0, 1, 2, … for keys, and for queries the last of these: query i is at
+// i + Lk − Lq.
+type Positions struct {
+	offsets []int
+	ids     [][]int
+}
+
+// PositionsFrom puts vector l at position l + offset. It takes one offset for all
+// sequences or one for each.
+func PositionsFrom(offset ...int) Positions { return Positions{offsets: slices.Clone(offset)} }
+
+// PositionIDs puts vector l of sequence b at position ids[b][l]. One row serves all
+// sequences.
+func PositionIDs(ids [][]int) Positions {
+	p := Positions{ids: make([][]int, len(ids))}
+	for b := range ids {
+		p.ids[b] = slices.Clone(ids[b])
+	}
+	return p
+}
+
+// given reports whether p is not the zero value.
+func (p Positions) given() bool { return p.offsets != nil || p.ids != nil }
+
+// check panics unless p is about batches sequences of length vectors.
+func (p Positions) check(op, arg string, batches, length int) {
+	rows := max(len(p.offsets), len(p.ids))
+	if p.given() && rows != 1 && rows != batches {
+		panic(&tensor.ShapeError{Op: op, Arg: arg, What: "number of rows", Got: []int{rows}, Want: fmt.Sprintf("one, or one for each of B=%d sequences", batches)})
+	}
+	for _, row := range p.ids {
+		if len(row) != length {
+			panic(&tensor.ShapeError{Op: op, Arg: arg, What: "number of positions", Got: []int{len(row)}, Want: fmt.Sprintf("%d, one for each vector", length)})
+		}
+	}
+}
+
+// at returns the position of vector l of sequence b.
+func (p Positions) at(b, l int) int {
+	switch {
+	case p.ids != nil:
+		return p.ids[min(b, len(p.ids)-1)][l]
+	case p.offsets != nil:
+		return l + p.offsets[min(b, len(p.offsets)-1)]
+	}
+	return l
+}
+
+// ApplyPosition returns the vectors x moved to their positions.
+//
+// Shapes: x and the result [B H L E], or [B L E].
+//
+// Gradients flow to x.
+//
+// ApplyPosition panics with a *tensor.ShapeError if the position does not take vectors of
+// E elements, or if there are not as many positions as vectors.
+func ApplyPosition(t *tensor.Tape, p Position, x *tensor.Tensor, at Positions) *tensor.Tensor {
+	const op = "attn: ApplyPosition"
+	switch x.Rank() {
+	case 3:
+		x = oneHead(t, op, "x", x)
+		y := placed(t, op, p, headFirst(x), at).x
+		return tensor.Reshape(t, y, x.Dim(0), x.Dim(2), x.Dim(3))
+	case 4:
+		return placed(t, op, p, headFirst(x), at).x
+	}
+	panic(&tensor.ShapeError{Op: op, Arg: "x", Got: x.Shape(), Want: "[B H L E] or [B L E]"})
+}
+
+// placed returns heads whose vectors have been moved to their positions.
+func placed(t *tensor.Tape, op string, p Position, x heads, at Positions) heads {
+	if err := p.Check(x.size); err != nil {
+		panic(&tensor.ShapeError{Op: op, Arg: "position", What: "head size", Got: []int{x.size}, Want: err.Error()})
+	}
+	b, l := x.batches(), x.length()
+	at.check(op, "positions", b, l)
+	y := x.like(t)
+	vectors := func(lo, hi int, f func(from, to, p int)) {
+		for n := lo; n < hi; n++ {
+			s, i := n/max(l, 1), n%max(l, 1)
+			pos := at.at(s, i)
+			for h := range x.count {
+				f(x.at+s*x.batch+h*x.head+i*x.row, y.at+s*y.batch+h*y.head+i*y.row, pos)
+			}
+		}
+	}
+	each := max(1, grain/max(1, x.count*x.size))
+	par.For(b*l, each, func(lo, hi int) {
+		src, dst := x.x.Data(), y.x.Data()
+		vectors(lo, hi, func(from, to, pos int) {
+			p.Apply(dst[to:to+x.size], src[from:from+x.size], pos)
+		})
+	})
+	if t.Needs(x.x) {
+		t.Record(y.x, func(dy []float32) {
+			dx := t.GradOf(x.x)
+			par.For(b*l, each, func(lo, hi int) {
+				vectors(lo, hi, func(from, to, pos int) {
+					p.Back(dx[from:from+x.size], dy[to:to+x.size], pos)
+				})
+			})
+		})
+	}
+	return y
+}
+
+// like returns heads of the same sizes and layout in a tensor of their own.
+func (h heads) like(t *tensor.Tape) heads {
+	if h.x.Rank() == 4 {
+		return headFirst(t.Make(h.x.Shape()...))
+	}
+	return headLast(t.Make(h.x.Dim(0), h.x.Dim(1), h.count*h.size), h.layout, 0, h.size, h.count)
+}

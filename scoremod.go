@@ -1,0 +1,36 @@
+package attn
+
+import "github.com/attn-go/attn/internal/simd"
+
+// ScoreMod changes scores after their scale and before bias and mask, a row at a time:
+// a score modification, as soft-cap is. Its methods are called concurrently.
+type ScoreMod interface {
+	// Modify changes the scores of a query with the keys at.Key, at.Key+1, …. Some of
+	// them may be hidden by the mask, and hold anything.
+	Modify(at Row, scores []float32)
+	// Back turns grad, the gradient of the changed scores, into that of the scores
+	// before, where before and after are what Modify was given and made of it.
+	Back(at Row, before, after, grad []float32)
+}
+
+// SoftCap returns the modification that bounds scores smoothly to ±limit:
+//
+//	s becomes limit·tanh(s/limit)
+//
+// Source: Gemma Team, "Gemma 2", 2024, https://arxiv.org/abs/2408.00118, section 2.
+func SoftCap(limit float32) ScoreMod { return softCap(limit) }
+
+type softCap float32
+
+func (c softCap) Modify(_ Row, s []float32) {
+	simd.Scale(s, 1/float32(c), s)
+	simd.Tanh(s, s)
+	simd.Scale(s, float32(c), s)
+}
+
+func (c softCap) Back(_ Row, _, after, grad []float32) {
+	for j, y := range after {
+		t := y / float32(c)
+		grad[j] *= 1 - float32(t*t)
+	}
+}
