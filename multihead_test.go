@@ -173,7 +173,7 @@ func TestParams(t *testing.T) {
 func TestObserver(t *testing.T) {
 	m := mustMultiHead(t, attn.MultiHeadConfig{Name: "encoder.0", Width: 12, Heads: 3, Dropout: 0.5})
 	x := tensor.Randn(newRand(113), 2, 5, 12).Param()
-	for _, tape := range []*tensor.Tape{nil, tensor.NewTape(tensor.Train)} {
+	for _, tape := range []*tensor.Tape{nil, tensortest.Tape(tensor.Train)} {
 		for layer, want := range map[string]string{"": "encoder.0", "other": "other"} {
 			told := 0
 			var seen *tensor.Tensor
@@ -222,7 +222,7 @@ func TestKnownShapes(t *testing.T) {
 	} {
 		m := mustMultiHead(t, c.config)
 		q, k := tensor.Randn(rng, c.b, c.lq, c.query), tensor.Randn(rng, c.b, c.lk, c.key)
-		y := m.Forward(tensor.NewTape(tensor.Train), q, k, k, attn.Options{Mask: c.mask, Weights: true})
+		y := m.Forward(tensortest.Tape(tensor.Train), q, k, k, attn.Options{Mask: c.mask, Weights: true})
 		if !slices.Equal(y.Out.Shape(), c.out) || !slices.Equal(y.Weights.Shape(), c.weights) {
 			t.Errorf("%s: out %v and weights %v, want %v and %v", c.name, y.Out.Shape(), y.Weights.Shape(), c.out, c.weights)
 		}

@@ -172,7 +172,7 @@ func (tr *Trainer) step(batch []int) (Progress, error) {
 	}
 	t := tr.tape
 	t.Reset()
-	t.Seed(tr.Settings.Seed ^ uint64(tr.at.Total)<<20)
+	t.Seed(tr.Settings.Seed, tr.at.Total)
 	logits, write := tr.model.logits(t, examples, hooks{})
 	loss := nn.CrossEntropy(t, logits, write, Pad, tr.Settings.Smoothing)
 	nn.ZeroGrad(tr.params)
