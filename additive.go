@@ -65,6 +65,9 @@ func (s *Additive) check() {
 			panic(&tensor.ShapeError{Op: "attn: Attend", Arg: arg + " of the additive score", Got: w.Shape(), Want: fmt.Sprintf(shape, args...)})
 		}
 	}
+	wantTensor("attn: Attend", "wv of the additive score", s.WV)
+	wantTensor("attn: Attend", "wq of the additive score", s.WQ)
+	wantTensor("attn: Attend", "wk of the additive score", s.WK)
 	want("wv", s.WV, s.WV.Rank() == 1, "[h]")
 	h := s.WV.Dim(0)
 	want("wq", s.WQ, s.WQ.Rank() == 2 && s.WQ.Dim(0) == h, "[h=%d Eq]", h)

@@ -2,6 +2,7 @@ package attn
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/attn-go/attn/tensor"
@@ -13,7 +14,8 @@ type Options struct {
 	// Score compares queries with keys. Nil means ScaledDot; in a MultiHead it
 	// means the layer's own.
 	Score Score
-	// SoftCap bounds the scores smoothly: cap·tanh(score/cap). 0 means none.
+	// SoftCap bounds the scores smoothly: cap·tanh(score/cap). 0 means none; else
+	// it is positive and finite.
 	SoftCap float32
 	// Bias is added to the scores. It broadcasts to [B H Lq Lk], or to
 	// [B Lq Lk] where q has three axes, and may need a gradient. Nil means
@@ -22,7 +24,8 @@ type Options struct {
 	// Mask says which keys a query may see. The zero value hides nothing.
 	Mask Mask
 	// Dropout is the probability with which each weight is dropped on a
-	// training tape. 0 means none; in a MultiHead it means the layer's own.
+	// training tape, less than 1. 0 means none; in a MultiHead it means the
+	// layer's own.
 	Dropout float32
 	// Gates multiply what each head puts out, in a MultiHead before its last
 	// map: [H], or [B H] for gates of each sequence. They may need a gradient.
@@ -68,23 +71,25 @@ type Output struct {
 // the returned weights.
 //
 // Attend panics with a *tensor.ShapeError if shapes or the mask's lengths do not
-// fit. It does not modify its arguments.
+// fit, and with a *tensor.ValueError if a tensor is nil or an option out of range,
+// whatever the score and whether or not the tape trains. It does not modify its
+// arguments.
 //
 // Source: Bahdanau et al., 2015, https://arxiv.org/abs/1409.0473, section 3.1;
 // Vaswani et al., "Attention Is All You Need", 2017, eq. 1,
 // https://arxiv.org/abs/1706.03762.
 func Attend(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
 	const op = "attn: Attend"
+	wantTensor(op, "query", q)
+	wantTensor(op, "key", k)
+	wantTensor(op, "value", v)
 	flat := q.Rank() == 3
 	if flat {
 		q, k, v = oneHead(t, op, "query", q), oneHead(t, op, "key", k), oneHead(t, op, "value", v)
 	}
 	d := checkHeads(op, q, k, v)
 	d.flat = flat
-	d.checkBias(op, o.Bias)
-	d.checkGates(op, o.Gates)
-	o.Mask.check(op, d)
-
+	o.check(op, d)
 	score := o.Score
 	if score == nil {
 		score = ScaledDot()
@@ -128,6 +133,9 @@ func unfused(t *tensor.Tape, score Score, q, k, v *tensor.Tensor, d dims, o *Opt
 		}
 		s = tensor.Add(t, s, bias)
 	}
+	if g, ok := score.(*Gaussian); ok && o.SoftCap == 0 {
+		g.rescue(s, q, k, d, o)
+	}
 	weights = tensor.MaskedSoftmax(t, s, o.Mask.rows(d))
 
 	// Heads that share keys and values are one tall product.
@@ -150,10 +158,39 @@ func headScores(t *tensor.Tape, score Score, q, k *tensor.Tensor, d dims) *tenso
 		}
 	}
 	s := score.Scores(t, q, k)
+	wantTensor("attn: Attend", "score's result", s)
 	if want := []int{d.B, q.Dim(1), q.Dim(2), d.Lk}; !slices.Equal(s.Shape(), want) {
 		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "score's result", Got: s.Shape(), Want: fmt.Sprint(want)})
 	}
 	return tensor.Reshape(t, s, d.B, d.H, d.Lq, d.Lk)
+}
+
+// check panics unless the options suit a call of the given sizes. It is the one place
+// that looks, whichever way the call takes, in training and in inference.
+func (o *Options) check(op string, d dims) {
+	wantNumber(op, "dropout", o.Dropout, validDropout(o.Dropout), "a probability in [0, 1)")
+	// The inverse of the soft-cap is a number, too.
+	wantNumber(op, "soft-cap", o.SoftCap, o.SoftCap == 0 || o.SoftCap >= 0x1p-126 && o.SoftCap <= math.MaxFloat32,
+		"a positive finite number, or 0 for none")
+	d.checkBias(op, o.Bias)
+	d.checkGates(op, o.Gates)
+	o.Mask.check(op, d)
+}
+
+func validDropout(p float32) bool { return p >= 0 && p < 1 }
+
+// wantNumber panics with a *tensor.ValueError unless x is in range.
+func wantNumber(op, arg string, x float32, ok bool, want string) {
+	if !ok {
+		panic(&tensor.ValueError{Op: op, Arg: arg, Got: fmt.Sprint(x), Want: want})
+	}
+}
+
+// wantTensor panics with a *tensor.ValueError unless there is a tensor.
+func wantTensor(op, arg string, x *tensor.Tensor) {
+	if x == nil {
+		panic(&tensor.ValueError{Op: op, Arg: arg, Got: "nil", Want: "a tensor"})
+	}
 }
 
 // dims are the sizes that a call of Attend has settled.

@@ -24,7 +24,7 @@ func identity(b, g, n int) *tensor.Tensor {
 // dropped attends with dropout p on a training tape with the given seed.
 func dropped(seed uint64, q, k, v *tensor.Tensor, p float32) attn.Output {
 	tape := tensor.NewTape(tensor.Train)
-	tape.Seed(seed)
+	tape.Seed(seed, 0)
 	return attn.Attend(tape, q, k, v, attn.Options{Dropout: p, Weights: true})
 }
 
@@ -116,7 +116,7 @@ func TestDropoutOfLayers(t *testing.T) {
 	o := attn.Options{Dropout: 0.5}
 	step := func() (first, second *tensor.Tensor) {
 		tape.Reset()
-		tape.Seed(3)
+		tape.Seed(3, 0)
 		return attn.Attend(tape, q, k, v, o).Out.Clone(), attn.Attend(tape, q, k, v, o).Out.Clone()
 	}
 	a, b := step()
@@ -133,7 +133,7 @@ func TestMultiHeadDropout(t *testing.T) {
 	x := tensor.Randn(newRand(131), 2, 5, 12)
 	run := func(mode tensor.Mode, o attn.Options) *tensor.Tensor {
 		tape := tensor.NewTape(mode)
-		tape.Seed(1)
+		tape.Seed(1, 0)
 		return m.Forward(tape, x, x, x, o).Out
 	}
 	layers := run(tensor.Train, attn.Options{})

@@ -1,11 +1,15 @@
 package attn_test
 
 import (
+	"errors"
+	"math"
+	"math/rand/v2"
 	"regexp"
 	"testing"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
 )
 
 // shaped returns a tensor of zeros: only shapes count here.
@@ -83,6 +87,107 @@ func TestAttendErrors(t *testing.T) {
 	}
 }
 
+// An argument that is nil, or an option out of range, is refused on every path, in
+// training and in inference, however little it would matter there.
+func TestValueErrors(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	const zeroMultiHead = `attn: MultiHead: layer is nil or the zero MultiHead, want what NewMultiHead returns`
+	type options func(o *attn.Options)
+	dropout := func(p float32) options { return func(o *attn.Options) { o.Dropout = p } }
+	softCap := func(cap float32) options { return func(o *attn.Options) { o.SoftCap = cap } }
+	for _, c := range []struct {
+		spoil options
+		want  string
+	}{
+		{dropout(1), `dropout is 1, want a probability in \[0, 1\)`},
+		{dropout(1.5), `dropout is 1.5, want .*`},
+		{dropout(-0.5), `dropout is -0.5, want .*`},
+		{dropout(nan), `dropout is NaN, want .*`},
+		{softCap(inf), `soft-cap is \+Inf, want a positive finite number, or 0 for none`},
+		{softCap(nan), `soft-cap is NaN, want .*`},
+		{softCap(-3), `soft-cap is -3, want .*`},
+		{softCap(1e-40), `soft-cap is 1e-40, want .*`},
+		{func(o *attn.Options) { o.Gates = shaped(4) }, `gates has shape \[4\], want .*`},
+		{func(o *attn.Options) { o.Bias = shaped(4) }, `bias has shape \[4\], want .*`},
+		{func(o *attn.Options) { o.Mask = attn.ValidLens(9, 9) }, `mask has valid length \[9\], want .*`},
+	} {
+		for _, tape := range []*tensor.Tape{nil, tensortest.Tape(tensor.Infer), tensortest.Tape(tensor.Eval), tensortest.Tape(tensor.Train)} {
+			for _, inner := range []attn.Score{nil, &attn.Gaussian{}, &attn.Cosine{}, attn.ScoreFunc(ownScore)} {
+				o := attn.Options{Score: inner}
+				c.spoil(&o)
+				q, x := shaped(2, 3, 5, 7), shaped(2, 5, 12)
+				wantError(t, tensor.Catch(func() { attn.Attend(tape, q, q, q, o) }), `attn: Attend: `+c.want)
+				for _, heads := range []int{3, attn.NoHeads} {
+					m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: heads})
+					wantError(t, tensor.Catch(func() { m.Forward(tape, x, x, x, o) }), `attn: MultiHead: `+c.want)
+					wantError(t, tensor.Catch(func() { m.Query(tape, x, m.Project(tape, x, x), o) }), `attn: MultiHead: `+c.want)
+					wantError(t, tensor.Catch(func() { m.Extend(tape, x, attn.KV{}, o) }), `attn: MultiHead: `+c.want)
+				}
+			}
+		}
+	}
+
+	x, m := shaped(2, 5, 12), mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3})
+	kv, o := m.Project(nil, x, x), attn.Options{}
+	with := func(s attn.Score) func() {
+		return func() { attn.Attend(nil, x, x, x, attn.Options{Score: s}) }
+	}
+	unbuilt := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, KeyWidth: attn.Infer})
+	for _, c := range []struct {
+		f    func()
+		want string
+	}{
+		{func() { attn.Attend(nil, nil, x, x, o) }, `attn: Attend: query is nil, want a tensor`},
+		{func() { attn.Attend(nil, x, nil, x, o) }, `attn: Attend: key is nil, want a tensor`},
+		{func() { attn.Attend(nil, x, x, nil, o) }, `attn: Attend: value is nil, want a tensor`},
+		{func() { m.Forward(nil, nil, x, x, o) }, `attn: MultiHead: query is nil, want a tensor`},
+		{func() { m.Forward(nil, x, nil, x, o) }, `attn: MultiHead: key is nil, want a tensor`},
+		{func() { unbuilt.Forward(nil, x, nil, x, o) }, `attn: MultiHead: key is nil, want a tensor`},
+		{func() { m.Forward(nil, x, x, nil, o) }, `attn: MultiHead: value is nil, want a tensor`},
+		{func() { m.Project(nil, nil, x) }, `attn: MultiHead: key is nil, want a tensor`},
+		{func() { m.Query(nil, nil, kv, o) }, `attn: MultiHead: query is nil, want a tensor`},
+		{func() { m.Extend(nil, nil, kv, o) }, `attn: MultiHead: query is nil, want a tensor`},
+		{func() { new(attn.MultiHead).Forward(nil, x, x, x, o) }, zeroMultiHead},
+		{func() { new(attn.MultiHead).Project(nil, x, x) }, zeroMultiHead},
+		{func() { (*attn.MultiHead)(nil).Extend(nil, x, kv, o) }, zeroMultiHead},
+
+		{with(&attn.Bilinear{}), `attn: Attend: w of the bilinear score is nil, want a tensor`},
+		{with(&attn.Bilinear{Scaled: true}), `attn: Attend: w of the bilinear score is nil, want a tensor`},
+		{with(&attn.Additive{}), `attn: Attend: wv of the additive score is nil, want a tensor`},
+		{with(&attn.Additive{WV: shaped(3)}), `attn: Attend: wq of the additive score is nil, want a tensor`},
+		{with(&attn.Additive{WV: shaped(3), WQ: shaped(3, 12)}), `attn: Attend: wk of the additive score is nil, want a tensor`},
+		{with(attn.ScoreFunc(nil)), `attn: Attend: score is a nil ScoreFunc, want a function`},
+		{with(attn.ScoreFunc(func(*tensor.Tape, *tensor.Tensor, *tensor.Tensor) *tensor.Tensor { return nil })), `attn: Attend: score's result is nil, want a tensor`},
+		{func() { (&attn.Gaussian{}).Scores(nil, nil, x) }, `attn: Scores: query is nil, want a tensor`},
+		{func() { attn.NewAdditive(2, 3, 5, newRand(1)).Scores(nil, shaped(1, 1, 1, 2), nil) }, `attn: Attend: key is nil, want a tensor`},
+		{func() { attn.OnKeys(nil, attn.NewAdditive(2, 3, 5, newRand(1)), nil) }, `attn: OnKeys: key is nil, want a tensor`},
+		{func() { attn.DotScale(nan) }, `attn: DotScale: scale is NaN, want a finite number`},
+		{func() { attn.DotScale(inf) }, `attn: DotScale: scale is \+Inf, want a finite number`},
+		{func() { attn.NewAdditive(2, 3, 5, nil) }, `tensor: Uniform: rng is nil, want a \*rand\.Rand`},
+		{func() { attn.NewBilinear(2, 3, nil) }, `tensor: Uniform: rng is nil, want a \*rand\.Rand`},
+		{func() { attn.AllowFunc(nil) }, `attn: AllowFunc: f is nil, want a function`},
+		{func() {
+			tape := tensortest.Tape(tensor.Eval)
+			old := tensor.Scale(tape, x, 1)
+			tape.Reset()
+			attn.Attend(tape, x, old, x, o)
+		}, `.* is a tensor of a tape that has been reset since, want .*`},
+		{func() {
+			tape := tensortest.Tape(tensor.Eval)
+			cache := m.Project(tape, x, x)
+			tape.Reset()
+			m.Query(tape, x, cache, o)
+		}, `.* is a tensor of a tape that has been reset since, want .*`},
+	} {
+		err := tensor.Catch(c.f)
+		var value *tensor.ValueError
+		if !errors.As(err, &value) {
+			t.Errorf("error %v, want a *ValueError", err)
+		}
+		wantError(t, err, c.want)
+	}
+}
+
 // wantError fails the test unless the error's message ends in what is wanted.
 func wantError(t *testing.T, err error, want string) {
 	t.Helper()
@@ -107,6 +212,7 @@ func TestScoresErrors(t *testing.T) {
 func TestAllowErrors(t *testing.T) {
 	wantError(t, tensor.Catch(func() { attn.Allow(make([]bool, 5), 2, 3) }), `attn: Allow: mask has number of elements \[5\], want 6 for shape \[2 3\]`)
 	wantError(t, tensor.Catch(func() { attn.Allow(nil) }), `attn: Allow: mask has number of elements \[0\], want 1 for shape \[\]`)
+	wantError(t, tensor.Catch(func() { attn.Allow(nil, math.MaxInt/2+1, 4) }), `attn: Allow: mask has shape \[\d+ 4\], want 0 elements, as many as there are`)
 	wantError(t, tensor.Catch(func() { attn.Allow(make([]bool, 6), -2, -3) }), `attn: Allow: mask has shape \[-2 -3\], want no negative axis`)
 	wantError(t, tensor.Catch(func() { attn.AllowSequenceFirst(make([]bool, 5), 2, 3, 1) }), `attn: AllowSequenceFirst: mask has number of elements \[5\], want 6 for shape \[2 3 1\]`)
 }
@@ -129,9 +235,36 @@ func TestNewMultiHeadErrors(t *testing.T) {
 		{attn.MultiHeadConfig{Width: 12, Heads: 3, QueryWidth: -2}, `query width -2 is negative`},
 		{attn.MultiHeadConfig{Width: 12, Heads: 3, Dropout: 1}, `dropout 1 is outside \[0, 1\)`},
 		{attn.MultiHeadConfig{Width: 12, Heads: 3, Dropout: -0.5}, `dropout -0.5 is outside \[0, 1\)`},
+		{attn.MultiHeadConfig{Width: 12, Heads: 3, Dropout: float32(math.NaN())}, `dropout NaN is outside \[0, 1\)`},
+		{attn.MultiHeadConfig{Width: 12, Heads: 3, Bias: 99}, `bias 99 names maps besides Query, Key, Value and Out`},
+		{attn.MultiHeadConfig{Width: 12, Heads: 3, Layout: 7}, `layout 7 is neither BatchFirst nor SequenceFirst`},
+		{attn.MultiHeadConfig{Width: math.MaxInt, Heads: 1}, `\S+ weights, want at most \S+`},
+		{attn.MultiHeadConfig{Width: math.MaxInt/2 + 1, Heads: 2}, `\S+ weights, want at most \S+`},
+		{attn.MultiHeadConfig{Width: 12, Heads: math.MaxInt, HeadSize: 4}, `\S+ weights, want at most \S+`},
+		{attn.MultiHeadConfig{Width: 12, Heads: 3, QueryWidth: attn.Infer, OutWidth: math.MaxInt}, `\S+ weights, want at most \S+`},
 	} {
 		_, err := attn.NewMultiHead(c.config, newRand(1))
 		wantError(t, err, `attn: NewMultiHead: `+c.want)
+	}
+	config := attn.MultiHeadConfig{Width: 12, Heads: 3}
+	_, err := attn.NewMultiHead(config, nil)
+	wantError(t, err, `attn: NewMultiHead: rng is nil, want a \*rand\.Rand`)
+	config.Init = func(_ *rand.Rand, shape ...int) *tensor.Tensor { return tensor.Zeros(shape...).Param() }
+	if _, err := attn.NewMultiHead(config, nil); err != nil {
+		t.Errorf("without an rng that nobody needs: %v", err)
+	}
+	config.Init = func(_ *rand.Rand, shape ...int) *tensor.Tensor { return tensor.Zeros(shape[1], shape[0], 1) }
+	_, err = attn.NewMultiHead(config, newRand(1))
+	wantError(t, err, `attn: NewMultiHead: result of Init has shape \[12 12 1\], want \[12 12\]`)
+	config.Init = func(*rand.Rand, ...int) *tensor.Tensor { return nil }
+	_, err = attn.NewMultiHead(config, newRand(1))
+	wantError(t, err, `attn: NewMultiHead: result of Init is nil, want a tensor`)
+
+	config = attn.MultiHeadConfig{Width: 12, Heads: 3, KeyWidth: attn.Infer}
+	for _, width := range []int{0, -5, math.MaxInt} {
+		m := mustMultiHead(t, config)
+		wantError(t, tensor.Catch(func() { m.Build(12, width, 12) }), `attn: Build: layer has input widths \[12 -?\d+ 12\], want positive .*`)
+		m.Build(12, 7, 12) // is still possible
 	}
 }
 
@@ -139,6 +272,8 @@ func TestForwardErrors(t *testing.T) {
 	q, k, v := shaped(2, 5, 12), shaped(2, 7, 13), shaped(2, 7, 17)
 	config := attn.MultiHeadConfig{Width: 12, Heads: 3, KeyWidth: 13, ValueWidth: 17}
 	m := mustMultiHead(t, config)
+	other := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 2})
+	own := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3})
 	config.Layout = attn.SequenceFirst
 	sequence := mustMultiHead(t, config)
 	config.QueryWidth = attn.Infer
@@ -159,21 +294,19 @@ func TestForwardErrors(t *testing.T) {
 		{"project", `attn: MultiHead: value has shape \[2 6 17\], want \[B=2 Lk=7 D=17\]`, func() { m.Project(nil, k, shaped(2, 6, 17)) }},
 		{"query's batch", `attn: MultiHead: query has shape \[1 5 12\], want \[B=2 Lq D=12\]`, func() { m.Query(nil, shaped(1, 5, 12), m.Project(nil, k, v), o) }},
 		{"empty cache", `attn: MultiHead: kv has number of keys \[0\], want what Project returns`, func() { m.Query(nil, q, attn.KV{}, o) }},
+		{"heads of another layer", `attn: MultiHead: kv has heads and sizes \[2 6 6\], want \[G=3 E=4 V=4\]`, func() { m.Query(nil, q, other.Project(nil, q, q), o) }},
+		{"cache of another layer", `attn: MultiHead: kv has heads and sizes \[2 6 6\], want \[G=3 E=4 V=4\]`, func() { own.Extend(nil, q, other.Project(nil, q, q), o) }},
+		{"cache of another batch", `attn: MultiHead: query has shape \[2 5 12\], want \[B=1 L D=12\]`, func() { own.Extend(nil, q, own.Project(nil, shaped(1, 5, 12), shaped(1, 5, 12)), o) }},
+		{"cache of another layout", `attn: MultiHead: kv is of a layer of the other layout, want what Project of this layer returns`, func() {
+			m.Query(nil, q, sequence.Project(nil, shaped(7, 2, 13), shaped(7, 2, 17)), o)
+		}},
+		{"append other heads", `attn: Append: next has heads and sizes \[2 6 6\], want \[G=3 E=4 V=4\]`, func() { m.Project(nil, k, v).Append(nil, other.Project(nil, q, q)) }},
+		{"append another batch", `attn: Append: next has shape \[1 5 12\], want as many sequences, in the same layout, as \[2 5 12\] has`, func() {
+			own.Project(nil, q, q).Append(nil, own.Project(nil, shaped(1, 5, 12), shaped(1, 5, 12)))
+		}},
+		{"extend by two widths", `attn: MultiHead: query has shape \[2 5 12\], want \[B L D=13\]`, func() { m.Extend(nil, q, attn.KV{}, o) }},
 		{"not built", `attn: MultiHead: layer has input widths \[-1 13 17\], want Build or Forward to be called first`, func() { unbuilt.Project(nil, k, v) }},
 	} {
 		t.Run(c.name, func(t *testing.T) { wantError(t, tensor.Catch(c.f), c.want) })
-	}
-}
-
-func TestDotScaleWantsANumber(t *testing.T) {
-	for _, scale := range poisons[:3] {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("DotScale(%v) is a score", scale)
-				}
-			}()
-			attn.DotScale(scale)
-		}()
 	}
 }

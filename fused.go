@@ -54,6 +54,9 @@ func scoresOf(t *tensor.Tape, s fusable, q, k *tensor.Tensor) *tensor.Tensor {
 // fused computes attention in the form f, without the scores of all pairs, to
 // out. The weights are those of Output, nil if nobody asks.
 func fused(t *tensor.Tape, f form, q, k, v, out heads, d dims, o *Options) (weights *tensor.Tensor) {
+	if d.B == 0 || d.H == 0 || d.Lq == 0 || d.Lk == 0 {
+		return noPairs(t, out, d, o, q.x, k.x, v.x, f.w, o.Bias)
+	}
 	a := &flash.Attention{
 		B: d.B, H: d.H, G: d.G, Lq: d.Lq, Lk: d.Lk, E: q.size, EV: v.size,
 		Q: q.in(q.x.Data()), K: k.in(k.x.Data()), V: v.in(v.x.Data()),
@@ -127,6 +130,23 @@ func fused(t *tensor.Tape, f form, q, k, v, out heads, d dims, o *Options) (weig
 		back(dout)
 		done = weights != nil && weights.Grad() != nil
 	})
+	return weights
+}
+
+// noPairs is fused where there is no pair of a query and a key: zeros, and zero
+// gradients of the operands.
+func noPairs(t *tensor.Tape, out heads, d dims, o *Options, operands ...*tensor.Tensor) (weights *tensor.Tensor) {
+	if o.Weights || o.Observe != nil {
+		weights = t.Make(d.B, d.H, d.Lq, d.Lk)
+	}
+	clear(out.x.Data())
+	if t.Needs(operands...) {
+		t.Record(out.x, func([]float32) {
+			for _, x := range operands {
+				t.GradOf(x)
+			}
+		})
+	}
 	return weights
 }
 

@@ -63,6 +63,9 @@ func TestGradientThroughWeights(t *testing.T) {
 		both := grads([]*tensor.Tensor{y.Out, y.Weights}, []*tensor.Tensor{dout, dweights})
 		out := grads([]*tensor.Tensor{y.Out}, []*tensor.Tensor{dout})
 		weights := grads([]*tensor.Tensor{y.Weights}, []*tensor.Tensor{dweights})
+		grads([]*tensor.Tensor{y.Out, y.Weights}, []*tensor.Tensor{dout, dweights})
+		same(t, fmt.Sprint("round ", round, ": gradients of the weights behind those of both"),
+			grads([]*tensor.Tensor{y.Weights}, []*tensor.Tensor{dweights}), weights)
 		for name, sum := range out {
 			tensortest.Same(t, "gradient of weights to v", weights["v"].Data(), make([]float32, v.Len()))
 			sum = tensor.Add(nil, sum, weights[name])
@@ -93,25 +96,35 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// Extend is Project, Append and Query in one.
+// Extend is Project, Append and Query in one, and in either layout what Forward gives
+// for the whole.
 func TestExtend(t *testing.T) {
 	for _, bias := range []attn.Projections{attn.NoProjection, attn.AllProjections, attn.Query} {
 		for _, config := range []attn.MultiHeadConfig{
 			{Width: 12, Heads: 3, Bias: bias}, {Width: 12, Heads: 4, KVHeads: 2, HeadSize: 5, ValueSize: 7, Bias: bias},
 		} {
-			m := mustMultiHead(t, config)
-			x := tensor.Randn(newRand(137), 2, 9, 12)
-			var one, other attn.KV
-			for _, step := range [][2]int{{0, 4}, {4, 5}, {5, 9}} {
-				now := pick(x, 1, step[0], step[1])
+			for _, layout := range []attn.Layout{attn.BatchFirst, attn.SequenceFirst} {
+				config.Layout = layout
+				m := mustMultiHead(t, config)
+				x, axis := tensor.Randn(newRand(137), 2, 9, 12), 1
+				if layout == attn.SequenceFirst {
+					x, axis = tensor.Transpose(nil, x, 1, 0, 2), 0
+				}
 				o := attn.Options{Mask: attn.Causal()}
-				var y attn.Output
-				y, one = m.Extend(nil, now, one, o)
-				other = other.Append(nil, m.Project(nil, now, now))
-				want := m.Query(nil, now, other, o)
-				tensortest.Same(t, fmt.Sprint("step ", step), y.Out.Data(), want.Out.Data())
-				if one.Len() != step[1] || other.Len() != step[1] {
-					t.Errorf("after step %v: %d and %d keys", step, one.Len(), other.Len())
+				whole := m.Forward(nil, x, x, x, o).Out
+				var one, other attn.KV
+				for _, step := range [][2]int{{0, 4}, {4, 5}, {5, 9}} {
+					now := pick(x, axis, step[0], step[1])
+					var y attn.Output
+					y, one = m.Extend(nil, now, one, o)
+					other = other.Append(nil, m.Project(nil, now, now))
+					want := m.Query(nil, now, other.Append(nil, attn.KV{}), o)
+					what := fmt.Sprintf("layout %d, step %v", layout, step)
+					tensortest.Same(t, what, y.Out.Data(), want.Out.Data())
+					tensortest.Same(t, what+" of the whole", y.Out.Data(), pick(whole, axis, step[0], step[1]).Data())
+					if one.Len() != step[1] || other.Len() != step[1] {
+						t.Errorf("after step %v: %d and %d keys", step, one.Len(), other.Len())
+					}
 				}
 			}
 		}

@@ -2,6 +2,7 @@ package attn
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
@@ -14,6 +15,8 @@ import (
 //
 //	y[b,h,l]    = gates[b,h]·x[b,h,l]
 //	dgates[b,h] = Σ_l x[b,h,l]·dy[b,h,l]
+//
+// As everywhere, where dy is zero x adds nothing, even if it is not finite.
 func gated(t *tensor.Tape, x heads, gates *tensor.Tensor) heads {
 	if gates == nil {
 		return x
@@ -57,7 +60,7 @@ func gated(t *tensor.Tape, x heads, gates *tensor.Tensor) heads {
 							simd.Axpy(g, row(dy, i, j), row(dx, i, j))
 						}
 						if dgates != nil {
-							sum += simd.Dot(row(x.x.Data(), i, j), row(dy, i, j))
+							sum += felt(row(dy, i, j), row(x.x.Data(), i, j))
 						}
 					}
 					sums[i] = sum
@@ -72,6 +75,20 @@ func gated(t *tensor.Tape, x heads, gates *tensor.Tensor) heads {
 		})
 	}
 	return y
+}
+
+// felt returns Σ dy·x over the elements in which dy is not zero.
+func felt(dy, x []float32) float32 {
+	sum := simd.Dot(dy, x)
+	if math.IsNaN(float64(sum)) {
+		sum = 0
+		for i, d := range dy {
+			if d != 0 {
+				sum += d * x[i]
+			}
+		}
+	}
+	return sum
 }
 
 // checkGates panics unless there is a gate for each head.

@@ -2,6 +2,8 @@ package attn
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/nn"
@@ -24,22 +26,27 @@ func (*Gaussian) rowwise() {}
 
 // Scores returns −½‖(q − k)∘w‖² for all pairs. It takes differences first and
 // squares them, so that a query close to a key far from the origin is exact.
+//
+// A score below the range of float32 is −Inf. Attend does without it where a query is
+// that far from every key that it sees: only by how much the scores differ counts.
 func (s *Gaussian) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-	e := q.Dim(-1)
-	wantSize("key", k, e)
-	w := s.W
-	if w == nil {
-		w = tensor.Full(1, 1)
-	}
-	switch w.Len() {
-	case e:
-	case 1: // one factor for all features
-		w = tensor.BroadcastTo(t, w, e)
+	wantSameHeads(q, k)
+	wantSize("key", k, q.Dim(-1))
+	return gaussianScores(t, q, k, s.factors(t, q.Dim(-1)))
+}
+
+// factors returns w as [E].
+func (s *Gaussian) factors(t *tensor.Tape, e int) *tensor.Tensor {
+	switch w := s.W; {
+	case w == nil:
+		return tensor.Full(1, e)
+	case w.Len() == e:
+		return w
+	case w.Len() == 1:
+		return tensor.BroadcastTo(t, w, e)
 	default:
 		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "w of the Gaussian score", Got: w.Shape(), Want: fmt.Sprintf("[1] or [E=%d]", e)})
 	}
-	wantSameHeads(q, k)
-	return gaussianScores(t, q, k, w)
 }
 
 // Params returns "w" where there is one.
@@ -51,15 +58,19 @@ func gaussianScores(t *tensor.Tape, q, k, w *tensor.Tensor) *tensor.Tensor {
 	lk := k.Dim(2)
 	out := t.Make(b, heads, lq, lk)
 	par.For(b*heads*lq, 1, func(lo, hi int) {
+		w := w.Data()
 		for r := lo; r < hi; r++ {
 			qr, keys := q.Data()[r*e:][:e], k.Data()[r/lq*lk*e:][:lk*e]
-			for j := range lk {
+			for j, row := 0, out.Data()[r*lk:][:lk]; j < lk; j++ {
+				key := keys[j*e:][:e]
 				var sum float32
-				for f, v := range keys[j*e:][:e] {
-					d := (qr[f] - v) * w.Data()[f]
+				for f, v := range key {
+					d := (qr[f] - v) * w[f]
 					sum += d * d
 				}
-				out.Data()[r*lk+j] = -0.5 * sum
+				if row[j] = -0.5 * sum; sum > math.MaxFloat32 || sum != sum {
+					row[j] = float32(gaussianScore(qr, key, w))
+				}
 			}
 		}
 	})
@@ -88,4 +99,70 @@ func gaussianScores(t *tensor.Tape, q, k, w *tensor.Tensor) *tensor.Tensor {
 		})
 	}
 	return out
+}
+
+// gaussianScore is the score of one pair, in float64, whose range no score leaves.
+func gaussianScore(q, k, w []float32) float64 {
+	var sum float64
+	for f, v := range k {
+		d := (float64(q[f]) - float64(v)) * float64(w[f])
+		sum += d * d
+	}
+	return -0.5 * sum
+}
+
+// rescue replaces rows of the scores, to which a bias may have been added, in which
+// every key that is seen has fallen out of the range of float32, to −Inf. The softmax
+// does not depend on what is subtracted from all scores of a row: it gets the exact
+// ones less the largest. Their gradient is not affected.
+func (s *Gaussian) rescue(scores, q, k *tensor.Tensor, d dims, o *Options) {
+	w, e := s.factors(nil, q.Dim(-1)).Data(), q.Dim(-1)
+	bias := func(b, h, i, j int) float64 { return 0 }
+	if o.Bias != nil {
+		at := d.bias(o.Bias)
+		bias = func(b, h, i, j int) float64 {
+			return float64(at.Data[b*at.Batch+h*at.Head+i*at.Row+j*at.Col])
+		}
+	}
+	negInf := math.Inf(-1)
+	rows := maskRows{o.Mask, d}
+	par.For(d.B*d.H*d.Lq, 1, func(from, to int) {
+		for r := from; r < to; r++ {
+			row := scores.Data()[r*d.Lk:][:d.Lk]
+			if !slices.Contains(row, float32(negInf)) {
+				continue
+			}
+			seen := make([]bool, d.Lk)
+			lo, hi, holes := rows.Row(r, seen)
+			lost := true
+			for j := lo; j < hi && lost; j++ {
+				lost = holes && !seen[j] || row[j] == float32(negInf)
+			}
+			if !lost {
+				continue
+			}
+			b, h, i := r/d.Lq/d.H, r/d.Lq%d.H, r%d.Lq
+			keys := k.Data()[(b*d.G+h/(d.H/d.G))*d.Lk*e:][:d.Lk*e]
+			exact, nearest := make([]float64, d.Lk), negInf
+			for j := lo; j < hi; j++ {
+				if exact[j] = negInf; (!holes || seen[j]) && bias(b, h, i, j) != negInf {
+					exact[j] = gaussianScore(q.Data()[r*e:][:e], keys[j*e:][:e], w)
+				}
+				nearest = max(nearest, exact[j])
+			}
+			if nearest == negInf { // as the bias says, or what is not finite
+				continue
+			}
+			best := negInf
+			for j := lo; j < hi; j++ {
+				if exact[j] != negInf { // else it may be hidden, and its bias anything
+					exact[j] = exact[j] - nearest + bias(b, h, i, j) // what is small comes last
+					best = max(best, exact[j])
+				}
+			}
+			for j := lo; j < hi; j++ {
+				row[j] = float32(exact[j] - best)
+			}
+		}
+	})
 }

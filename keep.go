@@ -49,7 +49,7 @@ func (m *MultiHead) Keep(heads []int) (*MultiHead, error) {
 	}
 	c.Heads, c.KVHeads = len(heads), len(groups)
 	c.Score = copyScore(c.Score)
-	kept := &MultiHead{config: c, rng: m.rng}
+	kept := &MultiHead{config: c, rng: m.rng, given: [3]int{c.QueryWidth, c.KeyWidth, c.ValueWidth}}
 	kept.Q = keepRows(m.Q, heads, c.HeadSize)
 	kept.K = keepRows(m.K, groups, c.HeadSize)
 	kept.V = keepRows(m.V, groups, c.ValueSize)

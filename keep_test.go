@@ -126,6 +126,51 @@ func TestGateGradients(t *testing.T) {
 	}, []*tensor.Tensor{q, gates})
 }
 
+// A query without a gradient adds nothing to that of its gate, even if it is not a
+// number and so is what its head puts out.
+func TestGateGradientsOfPadding(t *testing.T) {
+	spoil := func(x *tensor.Tensor, axis int, bad float32) *tensor.Tensor { // the last query
+		x = x.Clone()
+		rest := pick(x, axis, 0, x.Dim(axis)-1)
+		shape := append([]int(nil), x.Shape()...)
+		shape[axis] = 1
+		return tensor.Concat(nil, axis, rest, tensor.Full(bad, shape...))
+	}
+	for _, bad := range poisons {
+		eachScore(t, func(t *testing.T, c scoreCase) {
+			clean := newCall(c, usual)
+			clean.dweights = nil
+			clean.dout = spoil(clean.dout, 2, 0)
+			for _, shape := range [][]int{{usual.h}, {usual.b, usual.h}} {
+				grad := func(c call) []float32 {
+					c.o.Gates = tensor.Randn(newRand(29), shape...).Param()
+					c.run()
+					return c.o.Gates.Grad().Data()
+				}
+				want := grad(clean)
+				spoilt := clean
+				spoilt.q = spoil(clean.q, 2, bad)
+				tensortest.Same(t, fmt.Sprint("gates ", shape, " with ", bad), grad(spoilt), want)
+			}
+		})
+		for name, c := range gatedLayers() {
+			m := mustMultiHead(t, c)
+			x, q, dout := tensor.Randn(newRand(3), 7, 7, 15), tensor.Randn(newRand(4), 7, 7, 15), tensor.Randn(newRand(5), 7, 7, 15)
+			axis := 1
+			if c.Layout == attn.SequenceFirst {
+				axis = 0
+			}
+			dout = spoil(dout, axis, 0)
+			grad := func(q *tensor.Tensor) []float32 {
+				gates := tensor.Randn(newRand(29), m.Config().Heads).Param()
+				runLayer(m, q, x, x, dout, attn.Options{Gates: gates})
+				return gates.Grad().Data()
+			}
+			tensortest.Same(t, fmt.Sprint(name, " with ", bad), grad(spoil(q, axis, bad)), grad(q))
+		}
+	}
+}
+
 // Gates of one are no gates, to the bit.
 func TestGatesOfOne(t *testing.T) {
 	for name, c := range gatedLayers() {

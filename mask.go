@@ -2,6 +2,7 @@ package attn
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/attn-go/attn/internal/flash"
@@ -86,20 +87,31 @@ func (w window) check(op string, d dims) {
 }
 
 func (w window) span(d dims, b, _, i int) (lo, hi int) {
-	at := i + d.Lk - d.Lq
+	offset := d.Lk - d.Lq
 	if !w.end {
-		at = i + w.offsets[min(b, len(w.offsets)-1)]
+		offset = w.offsets[min(b, len(w.offsets)-1)]
 	}
+	// A sum that leaves the range of int stays at its end, far from every key. The
+	// query's place, which is small, is added last, so that this is exact.
 	lo, hi = 0, d.Lk
-	// Compared before they are added up, so that the largest int is as good
-	// as a negative number.
-	if w.left >= 0 && w.left < at {
-		lo = at - w.left
+	if w.left >= 0 {
+		lo = plus(plus(offset, -w.left), i)
 	}
-	if w.right >= 0 && w.right < hi-at {
-		hi = at + w.right + 1
+	if w.right >= 0 {
+		hi = plus(plus(offset, w.right), i+1)
 	}
 	return lo, hi
+}
+
+// plus returns a + b, or the int nearest to it.
+func plus(a, b int) int {
+	switch {
+	case b > 0 && a > math.MaxInt-b:
+		return math.MaxInt
+	case b < 0 && a < math.MinInt-b:
+		return math.MinInt
+	}
+	return a + b
 }
 
 // ValidLens lets every query of sequence b see its first lens[b] keys.
@@ -179,6 +191,9 @@ func newAllow(op string, seen []bool, shape []int) allow {
 	for _, d := range shape {
 		if d < 0 {
 			badMask(op, "", shape, "no negative axis")
+		}
+		if d > 0 && n > math.MaxInt/d {
+			badMask(op, "", shape, "%d elements, as many as there are", len(seen))
 		}
 		n *= d
 	}
@@ -265,8 +280,13 @@ func (a allow) row(d dims, b, h, i int) (at, step int) {
 }
 
 // AllowFunc lets query i of head h in sequence b see key j where f says so. f is
-// called concurrently.
-func AllowFunc(f func(b, h, i, j int) bool) Mask { return Mask{[]rule{allowFunc(f)}} }
+// called concurrently. It panics with a *tensor.ValueError if f is nil.
+func AllowFunc(f func(b, h, i, j int) bool) Mask {
+	if f == nil {
+		panic(&tensor.ValueError{Op: "attn: AllowFunc", Arg: "f", Got: "nil", Want: "a function"})
+	}
+	return Mask{[]rule{allowFunc(f)}}
+}
 
 type allowFunc func(b, h, i, j int) bool
 

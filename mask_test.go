@@ -1,7 +1,9 @@
 package attn_test
 
 import (
+	"fmt"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"testing"
 
@@ -175,6 +177,39 @@ func TestCausalIsAlignedAtTheEnd(t *testing.T) {
 		for i, w := range got.Data() {
 			if (w != 0) != (c.want[i] != 0) {
 				t.Errorf("Lq=%d Lk=%d: element %d is %v, want %v", c.lq, c.lk, i, w, c.want[i])
+			}
+		}
+	}
+}
+
+// At the ends of int, where sums overflow, masks are still what they say.
+func TestMasksOfExtremeOffsets(t *testing.T) {
+	places := []int{math.MinInt, math.MinInt + 1, math.MinInt + 3, math.MinInt / 2, -7, -1, 0, 1, 2, 7, math.MaxInt / 2, math.MaxInt - 6, math.MaxInt - 1, math.MaxInt}
+	s := sizes{b: 1, h: 1, lq: 5, lk: 7}
+	v := tensor.Zeros(1, 1, s.lk, 1)
+	at := func(i, offset, side int) *big.Int { // i + offset + side
+		x := big.NewInt(int64(i))
+		x.Add(x, big.NewInt(int64(offset)))
+		return x.Add(x, big.NewInt(int64(side)))
+	}
+	check := func(what string, m attn.Mask, sees seer) {
+		t.Helper()
+		each(seenBy(m, s, v), func(b, h, i, j int, w *float32) {
+			if (*w != 0) != sees(b, h, i, j) {
+				t.Errorf("%s: query %d has weight %v for key %d", what, i, *w, j)
+			}
+		})
+	}
+	for _, offset := range places {
+		check(fmt.Sprintf("CausalAt(%d)", offset), attn.CausalAt(offset), func(_, _, i, j int) bool {
+			return at(i, offset, 0).Cmp(big.NewInt(int64(j))) >= 0
+		})
+		for _, left := range places {
+			for _, right := range places {
+				check(fmt.Sprintf("WindowAt(%d, %d, %d)", left, right, offset), attn.WindowAt(left, right, offset), func(_, _, i, j int) bool {
+					key, low := big.NewInt(int64(j)), at(i, offset, 0)
+					return (left < 0 || key.Cmp(low.Sub(low, big.NewInt(int64(left)))) >= 0) && (right < 0 || key.Cmp(at(i, offset, right)) <= 0)
+				})
 			}
 		}
 	}

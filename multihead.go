@@ -3,127 +3,12 @@ package attn
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"sync"
 
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
-
-// Projections is a set of the affine maps of a MultiHead.
-type Projections uint8
-
-// The maps of a MultiHead.
-const (
-	Query Projections = 1 << iota
-	Key
-	Value
-	Out
-
-	NoProjection   Projections = 0
-	AllProjections             = Query | Key | Value | Out
-)
-
-// Layout is the order of axes of a MultiHead's inputs and output.
-type Layout uint8
-
-const (
-	// BatchFirst is [B L D].
-	BatchFirst Layout = iota
-	// SequenceFirst is [L B D].
-	SequenceFirst
-)
-
-// Infer, as an input width, means the width of the first batch.
-const Infer = -1
-
-// MultiHeadConfig describes a MultiHead. Width and Heads are required; the zero
-// value of all else is the layer of Vaswani et al.
-type MultiHeadConfig struct {
-	// Name is what an Observer is told.
-	Name string
-	// Width is D, the width of the model.
-	Width int
-	// Heads is H, the number of query heads, or NoHeads. It divides Width unless
-	// HeadSize is given.
-	Heads int
-	// KVHeads is G, the number of key and value heads, a divisor of Heads. 0
-	// means Heads.
-	KVHeads int
-	// QueryWidth, KeyWidth and ValueWidth are the widths of the three inputs.
-	// 0 means Width; Infer means the width of the first batch.
-	QueryWidth, KeyWidth, ValueWidth int
-	// HeadSize is E, the size of a head of q and k. 0 means Width/Heads.
-	HeadSize int
-	// ValueSize is V, the size of a head of v. 0 means HeadSize.
-	ValueSize int
-	// OutWidth is the width of the output. 0 means Width.
-	OutWidth int
-	// Bias says which maps are affine and not just linear.
-	Bias Projections
-	// Score compares queries and keys inside a head, [B H L E] each; its
-	// parameters are shared by the heads and become the layer's. Nil means
-	// ScaledDot.
-	Score Score
-	// Dropout is the probability with which a weight is dropped in training.
-	Dropout float32
-	// Layout is the order of axes of inputs and output.
-	Layout Layout
-	// Init draws the four matrices. Nil means nn.Xavier. Biases start at 0.
-	Init nn.Init
-}
-
-// validate fills in what zero means and checks the rest.
-func (c *MultiHeadConfig) validate() error {
-	fail := func(format string, args ...any) error {
-		return fmt.Errorf("attn: NewMultiHead: "+format, args...)
-	}
-	if c.Width <= 0 || c.Heads <= 0 && c.Heads != NoHeads {
-		return fail("width %d and heads %d must be positive", c.Width, c.Heads)
-	}
-	c.Heads = max(c.Heads, 0)
-	if c.Heads == 0 && c.KVHeads > 0 {
-		return fail("%d key/value heads, but no heads", c.KVHeads)
-	}
-	if c.Heads == 0 && c.HeadSize == 0 {
-		c.HeadSize = c.Width // there is none, and its size is no matter
-	}
-	if c.HeadSize == 0 {
-		if c.Width%c.Heads != 0 {
-			return fail("width %d is not divisible by %d heads", c.Width, c.Heads)
-		}
-		c.HeadSize = c.Width / c.Heads
-	}
-	for _, f := range []struct {
-		name string
-		to   *int
-		zero int
-	}{
-		{"key/value heads", &c.KVHeads, c.Heads},
-		{"head size", &c.HeadSize, c.HeadSize},
-		{"value size", &c.ValueSize, c.HeadSize},
-		{"output width", &c.OutWidth, c.Width},
-		{"query width", &c.QueryWidth, c.Width},
-		{"key width", &c.KeyWidth, c.Width},
-		{"value width", &c.ValueWidth, c.Width},
-	} {
-		if *f.to == 0 {
-			*f.to = f.zero
-		}
-		infer := f.to == &c.QueryWidth || f.to == &c.KeyWidth || f.to == &c.ValueWidth
-		if *f.to < 0 && (!infer || *f.to != Infer) {
-			return fail("%s %d is negative", f.name, *f.to)
-		}
-	}
-	if c.Heads > 0 && c.Heads%c.KVHeads != 0 {
-		return fail("%d heads are not divisible by %d key/value heads", c.Heads, c.KVHeads)
-	}
-	if !(c.Dropout >= 0 && c.Dropout < 1) {
-		return fail("dropout %v is outside [0, 1)", c.Dropout)
-	}
-	if c.Init == nil {
-		c.Init = nn.Xavier
-	}
-	return nil
-}
 
 // MultiHead attends in several subspaces at once:
 //
@@ -141,40 +26,66 @@ type MultiHead struct {
 	Q, K, V, Out *nn.Linear
 
 	joint  *joint // nil if there is none
+	given  [3]int // the widths of q, k and v of the configuration, Infer among them
 	config MultiHeadConfig
 	rng    *rand.Rand // kept for maps that are made at the first batch
+
+	// building is held while the first batch settles what the configuration leaves
+	// open: goroutines may share a layer from the start.
+	building sync.Mutex
 }
 
 // NewMultiHead returns a layer with freshly drawn parameters. It returns an
-// error if the configuration contradicts itself.
+// error if the configuration contradicts itself, or if there is no rng to draw with
+// and no Init that does without.
 func NewMultiHead(c MultiHeadConfig, rng *rand.Rand) (*MultiHead, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	m := &MultiHead{config: c, rng: rng}
-	m.Out = m.linear(c.Heads*c.ValueSize, c.OutWidth, Out)
-	if c.QueryWidth != Infer && c.KeyWidth != Infer && c.ValueWidth != Infer {
-		m.Build(c.QueryWidth, c.KeyWidth, c.ValueWidth)
+	if c.Init == nil {
+		if c.Init = nn.Xavier; rng == nil {
+			return nil, fmt.Errorf("attn: NewMultiHead: rng is nil, want a *rand.Rand")
+		}
+	}
+	m := &MultiHead{config: c, rng: rng, given: [3]int{c.QueryWidth, c.KeyWidth, c.ValueWidth}}
+	if err := tensor.Catch(func() {
+		m.Out = m.linear(c.Heads*c.ValueSize, c.OutWidth, Out)
+		if !slices.Contains(m.given[:], Infer) {
+			m.Build(c.QueryWidth, c.KeyWidth, c.ValueWidth)
+		}
+	}); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
 
 // Build makes the maps of q, k and v, unless they exist, with the given widths
 // of inputs where the configuration says Infer. Forward calls it at the first
-// batch; whoever wants the parameters of such a layer earlier calls it first.
+// batch; whoever wants the parameters of such a layer earlier calls it first. It panics
+// with a *tensor.ShapeError if a width that it settles is not positive, or if there
+// would be more weights than memory could hold.
 func (m *MultiHead) Build(queryWidth, keyWidth, valueWidth int) {
+	m.building.Lock()
+	defer m.building.Unlock()
 	if m.Q != nil {
 		return
 	}
-	c := &m.config
-	settle := func(width *int, seen int) {
-		if *width == Infer {
-			*width = seen
+	c := m.config
+	for _, f := range []struct {
+		width *int
+		seen  int
+	}{{&c.QueryWidth, queryWidth}, {&c.KeyWidth, keyWidth}, {&c.ValueWidth, valueWidth}} {
+		if *f.width == Infer {
+			*f.width = max(f.seen, 0)
 		}
 	}
-	settle(&c.QueryWidth, queryWidth)
-	settle(&c.KeyWidth, keyWidth)
-	settle(&c.ValueWidth, valueWidth)
+	if widths := []int{c.QueryWidth, c.KeyWidth, c.ValueWidth}; slices.Min(widths) == 0 || c.weights() > mostWeights {
+		panic(&tensor.ShapeError{
+			Op: "attn: Build", Arg: "layer", What: "input widths", Got: []int{queryWidth, keyWidth, valueWidth},
+			Want: fmt.Sprintf("positive numbers that make at most %.3g weights", float64(mostWeights)),
+		})
+	}
+	m.config.QueryWidth, m.config.KeyWidth, m.config.ValueWidth = c.QueryWidth, c.KeyWidth, c.ValueWidth
 	m.Q = m.linear(c.QueryWidth, c.Heads*c.HeadSize, Query)
 	m.K = m.linear(c.KeyWidth, c.KVHeads*c.HeadSize, Key)
 	m.V = m.linear(c.ValueWidth, c.KVHeads*c.ValueSize, Value)
@@ -233,6 +144,10 @@ func (m *MultiHead) whole() *nn.Linear {
 
 func (m *MultiHead) linear(in, out int, which Projections) *nn.Linear {
 	l := &nn.Linear{Weight: m.config.Init(m.rng, out, in)}
+	wantTensor("attn: NewMultiHead", "result of Init", l.Weight)
+	if got := l.Weight.Shape(); !slices.Equal(got, []int{out, in}) {
+		panic(&tensor.ShapeError{Op: "attn: NewMultiHead", Arg: "result of Init", Got: got, Want: fmt.Sprint([]int{out, in})})
+	}
 	if m.config.Bias&which != 0 {
 		l.Bias = tensor.Zeros(out).Param()
 	}
@@ -241,11 +156,17 @@ func (m *MultiHead) linear(in, out int, which Projections) *nn.Linear {
 
 // Config returns the configuration with every default filled in. Heads is the number
 // of heads, 0 where NewMultiHead was given NoHeads.
-func (m *MultiHead) Config() MultiHeadConfig { return m.config }
+func (m *MultiHead) Config() MultiHeadConfig {
+	m.building.Lock()
+	defer m.building.Unlock()
+	return m.config
+}
 
 // Params returns the parameters "q.weight", "q.bias", "k.weight" and so on to
 // "out.bias", and those of the score as "score.…".
 func (m *MultiHead) Params() nn.Params {
+	m.building.Lock()
+	defer m.building.Unlock()
 	var parts []nn.Named
 	if m.Q != nil {
 		parts = append(parts, nn.Named{Name: "q", Module: m.Q}, nn.Named{Name: "k", Module: m.K}, nn.Named{Name: "v", Module: m.V})
@@ -272,111 +193,88 @@ func (m *MultiHead) Params() nn.Params {
 //
 // Gradients flow to the inputs, the parameters, Options.Bias and Options.Gates.
 //
-// Forward panics with a *tensor.ShapeError if shapes do not fit.
+// Forward panics with a *tensor.ShapeError if shapes do not fit, and with a
+// *tensor.ValueError if a tensor is nil or an option out of range. Goroutines may call
+// it at the same time, each with a tape of its own.
 func (m *MultiHead) Forward(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
-	c := &m.config
-	b, l := 0, 1
-	if c.Layout == SequenceFirst {
-		b, l = 1, 0
+	m.wantMade()
+	m.wantInputs(q, k, v, m.given)
+	if slices.Contains(m.given[:], Infer) {
+		m.Build(q.Dim(2), k.Dim(2), v.Dim(2))
+		m.wantInputs(q, k, v, m.widths())
 	}
-	wantInput("query", q, c.Layout, "Lq", Infer, Infer, c.QueryWidth)
-	wantInput("key", k, c.Layout, "Lk", q.Dim(b), Infer, c.KeyWidth)
-	wantInput("value", v, c.Layout, "Lk", q.Dim(b), k.Dim(l), c.ValueWidth)
-	m.Build(q.Dim(2), k.Dim(2), v.Dim(2))
 	if all := m.whole(); all != nil && q == k && k == v {
-		queries, kv := m.parts(all.Forward(t, q), c.Layout)
+		queries, kv := m.parts(all.Forward(t, q))
 		return m.attend(t, queries, kv, o)
 	}
-	queries := headLast(m.Q.Forward(t, q), c.Layout, 0, c.HeadSize, c.Heads)
-	return m.attend(t, queries, m.project(t, k, v, c.Layout), o)
+	return m.attend(t, m.queries(t, q), m.project(t, k, v), o)
+}
+
+// queries maps q.
+func (m *MultiHead) queries(t *tensor.Tape, q *tensor.Tensor) heads {
+	c := &m.config
+	return headLast(m.Q.Forward(t, q), c.Layout, 0, c.HeadSize, c.Heads)
 }
 
 // parts returns queries, keys and values that have been mapped as one.
-func (m *MultiHead) parts(x *tensor.Tensor, layout Layout) (queries heads, kv KV) {
+func (m *MultiHead) parts(x *tensor.Tensor) (queries heads, kv KV) {
 	c := &m.config
 	at := c.Heads * c.HeadSize
-	queries = headLast(x, layout, 0, c.HeadSize, c.Heads)
-	kv.keys = headLast(x, layout, at, c.HeadSize, c.KVHeads)
-	kv.values = headLast(x, layout, at+c.KVHeads*c.HeadSize, c.ValueSize, c.KVHeads)
+	queries = headLast(x, c.Layout, 0, c.HeadSize, c.Heads)
+	kv.keys = headLast(x, c.Layout, at, c.HeadSize, c.KVHeads)
+	kv.values = headLast(x, c.Layout, at+c.KVHeads*c.HeadSize, c.ValueSize, c.KVHeads)
 	return queries, kv
 }
 
-// KV holds keys and values that have been mapped, so that they can be asked more
-// than once. The zero value holds none.
-type KV struct{ keys, values heads }
-
-// Len returns the number of keys, in each sequence.
-func (kv KV) Len() int { return kv.keys.length() }
-
 // Project maps keys and values: the half of Forward that does not depend on the
-// queries. k and v are [B Lk …] in either layout.
+// queries. k and v have the shapes that Forward takes, in the layer's layout.
 func (m *MultiHead) Project(t *tensor.Tape, k, v *tensor.Tensor) KV {
-	c := &m.config
 	m.wantBuilt()
-	wantInput("key", k, BatchFirst, "Lk", Infer, Infer, c.KeyWidth)
-	wantInput("value", v, BatchFirst, "Lk", k.Dim(0), k.Dim(1), c.ValueWidth)
-	return m.project(t, k, v, BatchFirst)
+	m.wantKeys(k, v, Infer, m.widths())
+	return m.project(t, k, v)
 }
 
-func (m *MultiHead) project(t *tensor.Tape, k, v *tensor.Tensor, layout Layout) KV {
+func (m *MultiHead) project(t *tensor.Tape, k, v *tensor.Tensor) KV {
 	c := &m.config
 	return KV{
-		keys:   headLast(m.K.Forward(t, k), layout, 0, c.HeadSize, c.KVHeads),
-		values: headLast(m.V.Forward(t, v), layout, 0, c.ValueSize, c.KVHeads),
+		keys:   headLast(m.K.Forward(t, k), c.Layout, 0, c.HeadSize, c.KVHeads),
+		values: headLast(m.V.Forward(t, v), c.Layout, 0, c.ValueSize, c.KVHeads),
 	}
 }
 
-// Append returns the keys and values of kv followed by those of next: a cache
-// grows by a step.
-func (kv KV) Append(t *tensor.Tape, next KV) KV {
-	if kv.keys.x == nil {
-		return next
-	}
-	along := func(a, b heads) heads {
-		return headLast(tensor.Concat(t, 1, a.own(t), b.own(t)), BatchFirst, 0, a.size, a.count)
-	}
-	return KV{along(kv.keys, next.keys), along(kv.values, next.values)}
-}
-
-// Select returns the keys and values of the given sequences of the batch, in
-// the given order.
-func (kv KV) Select(t *tensor.Tape, sequences []int) KV {
-	if kv.keys.x == nil {
-		return kv
-	}
-	chosen := func(h heads) heads {
-		return headLast(tensor.Gather(t, h.own(t), sequences), BatchFirst, 0, h.size, h.count)
-	}
-	return KV{chosen(kv.keys), chosen(kv.values)}
-}
-
-// Query attends from q [B Lq QueryWidth] to keys and values that Project has
-// mapped: the other half of Forward.
+// Query attends from q to keys and values that Project has mapped: the other half of
+// Forward, which says what shape q has. It panics with a *tensor.ShapeError if they are
+// those of a layer with other heads or another layout.
 func (m *MultiHead) Query(t *tensor.Tape, q *tensor.Tensor, kv KV, o Options) Output {
-	c := &m.config
 	m.wantBuilt()
 	if kv.keys.x == nil {
 		panic(&tensor.ShapeError{Op: opMultiHead, Arg: "kv", What: "number of keys", Got: []int{0}, Want: "what Project returns"})
 	}
-	wantInput("query", q, BatchFirst, "Lq", kv.keys.x.Dim(0), Infer, c.QueryWidth)
-	return m.attend(t, headLast(m.Q.Forward(t, q), BatchFirst, 0, c.HeadSize, c.Heads), kv, o)
+	m.wantKV(kv)
+	wantInput("query", q, m.config.Layout, "Lq", kv.keys.batches(), Infer, m.config.QueryWidth)
+	return m.attend(t, m.queries(t, q), kv, o)
 }
 
-// Extend attends from x [B L Width] to the keys and values of kv, followed by
-// those of x itself, and returns them as well: a step of a decoder. Where kv is
-// empty it is Forward.
+// Extend attends from x, [B L Width] or in layout SequenceFirst [L B Width], to the keys
+// and values of kv, followed by those of x itself, and returns them as well: a step of a
+// decoder. Where kv is empty it is Forward. It panics as Query does.
 func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, kv KV, o Options) (Output, KV) {
-	c := &m.config
 	m.wantBuilt()
-	all := m.whole()
-	if all == nil {
-		kv = kv.Append(t, m.Project(t, x, x))
-		return m.Query(t, x, kv, o), kv
+	batch := Infer
+	if kv.keys.x != nil {
+		m.wantKV(kv)
+		batch = kv.keys.batches()
 	}
-	wantInput("query", x, BatchFirst, "L", Infer, Infer, c.QueryWidth)
-	queries, next := m.parts(all.Forward(t, x), BatchFirst)
-	kv = kv.Append(t, next)
-	return m.attend(t, queries, kv, o), kv
+	for _, width := range m.widths() {
+		wantInput("query", x, m.config.Layout, "L", batch, Infer, width)
+	}
+	if all := m.whole(); all != nil {
+		queries, next := m.parts(all.Forward(t, x))
+		kv = kv.Append(t, next)
+		return m.attend(t, queries, kv, o), kv
+	}
+	kv = kv.Append(t, m.project(t, x, x))
+	return m.attend(t, m.queries(t, x), kv, o), kv
 }
 
 // attend is what follows after the projections.
@@ -395,9 +293,7 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 		o.Layer = c.Name
 	}
 	d := dims{B: queries.batches(), H: c.Heads, G: c.KVHeads, Lq: queries.length(), Lk: kv.Len(), V: c.ValueSize}
-	d.checkBias(opMultiHead, o.Bias)
-	d.checkGates(opMultiHead, o.Gates)
-	o.Mask.check(opMultiHead, d)
+	o.check(opMultiHead, d)
 	if c.Heads == 0 {
 		return m.without(t, queries, kv, o)
 	}
@@ -439,8 +335,18 @@ func (m *MultiHead) without(t *tensor.Tape, queries heads, kv KV, o Options) Out
 
 const opMultiHead = "attn: MultiHead"
 
+// wantMade panics if the layer is none that NewMultiHead has made.
+func (m *MultiHead) wantMade() {
+	if m == nil || m.Out == nil {
+		panic(&tensor.ValueError{Op: opMultiHead, Arg: "layer", Got: "nil or the zero MultiHead", Want: "what NewMultiHead returns"})
+	}
+}
+
 // wantBuilt panics if the layer still waits for the widths of its first batch.
 func (m *MultiHead) wantBuilt() {
+	m.wantMade()
+	m.building.Lock()
+	defer m.building.Unlock()
 	if c := &m.config; m.Q == nil {
 		panic(&tensor.ShapeError{
 			Op: opMultiHead, Arg: "layer", What: "input widths", Got: []int{c.QueryWidth, c.KeyWidth, c.ValueWidth},
@@ -449,10 +355,53 @@ func (m *MultiHead) wantBuilt() {
 	}
 }
 
+// widths returns the widths of q, k and v of a layer that is built.
+func (m *MultiHead) widths() [3]int {
+	return [3]int{m.config.QueryWidth, m.config.KeyWidth, m.config.ValueWidth}
+}
+
+// wantInputs panics unless q, k and v are inputs of the given widths that belong
+// together.
+func (m *MultiHead) wantInputs(q, k, v *tensor.Tensor, widths [3]int) {
+	wantInput("query", q, m.config.Layout, "Lq", Infer, Infer, widths[0])
+	batch := q.Dim(0)
+	if m.config.Layout == SequenceFirst {
+		batch = q.Dim(1)
+	}
+	m.wantKeys(k, v, batch, widths)
+}
+
+// wantKeys is wantInputs for keys and values alone, of so many sequences, or of any
+// number if that is Infer.
+func (m *MultiHead) wantKeys(k, v *tensor.Tensor, batch int, widths [3]int) {
+	b, l := 0, 1
+	if m.config.Layout == SequenceFirst {
+		b, l = 1, 0
+	}
+	wantInput("key", k, m.config.Layout, "Lk", batch, Infer, widths[1])
+	wantInput("value", v, m.config.Layout, "Lk", k.Dim(b), k.Dim(l), widths[2])
+}
+
+// wantKV panics unless keys and values are laid out as this layer's.
+func (m *MultiHead) wantKV(kv KV) {
+	c := &m.config
+	want := [3]int{c.KVHeads, c.HeadSize, c.ValueSize}
+	if got := kv.sizes(); got != want {
+		panic(&tensor.ShapeError{
+			Op: opMultiHead, Arg: "kv", What: "heads and sizes", Got: got[:],
+			Want: fmt.Sprintf("[G=%d E=%d V=%d]", want[0], want[1], want[2]),
+		})
+	}
+	if kv.keys.layout != c.Layout {
+		panic(&tensor.ValueError{Op: opMultiHead, Arg: "kv", Got: "of a layer of the other layout", Want: "what Project of this layer returns"})
+	}
+}
+
 // wantInput panics unless x is a batch of b sequences of l vectors of width d,
 // in the given order of axes. A negative size fits all; length is the letter of
 // l.
 func wantInput(arg string, x *tensor.Tensor, layout Layout, length string, b, l, d int) {
+	wantTensor(opMultiHead, arg, x)
 	letters, want := [3]string{"B", length, "D"}, [3]int{b, l, d}
 	if layout == SequenceFirst {
 		letters[0], letters[1] = letters[1], letters[0]

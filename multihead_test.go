@@ -3,6 +3,7 @@ package attn_test
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/attn-go/attn"
@@ -57,13 +58,21 @@ func TestCausalStepByStep(t *testing.T) {
 
 // A cache can be cut down to some sequences of its batch, in another order.
 func TestSelect(t *testing.T) {
-	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3})
-	rng := newRand(101)
-	q, k := tensor.Randn(rng, 3, 1, 12), tensor.Randn(rng, 3, 7, 12)
-	all := m.Query(nil, q, m.Project(nil, k, k), attn.Options{}).Out
 	chosen := []int{2, 0, 2, 1}
-	some := m.Query(nil, tensor.Gather(nil, q, chosen), m.Project(nil, k, k).Select(nil, chosen), attn.Options{}).Out
-	tensortest.Same(t, "chosen", some.Data(), tensor.Gather(nil, all, chosen).Data())
+	for _, layout := range []attn.Layout{attn.BatchFirst, attn.SequenceFirst} {
+		swap := func(x *tensor.Tensor) *tensor.Tensor { // between BatchFirst and the layout
+			if layout == attn.SequenceFirst {
+				return tensor.Transpose(nil, x, 1, 0, 2)
+			}
+			return x
+		}
+		m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, Layout: layout})
+		rng := newRand(101)
+		q, k := tensor.Randn(rng, 3, 1, 12), swap(tensor.Randn(rng, 3, 7, 12))
+		all := swap(m.Query(nil, swap(q), m.Project(nil, k, k), attn.Options{}).Out)
+		some := m.Query(nil, swap(tensor.Gather(nil, q, chosen)), m.Project(nil, k, k).Select(nil, chosen), attn.Options{}).Out
+		tensortest.Same(t, fmt.Sprintf("chosen, layout %d", layout), swap(some).Data(), tensor.Gather(nil, all, chosen).Data())
+	}
 	if kv := (attn.KV{}).Select(nil, chosen); kv.Len() != 0 {
 		t.Error("an empty cache is not empty any more")
 	}
@@ -148,6 +157,64 @@ func TestInferredWidths(t *testing.T) {
 	}
 }
 
+// An optimiser may be made before the first batch has settled the widths.
+func TestInferredWidthsAreTrained(t *testing.T) {
+	for kind, create := range map[string]func(nn.Module) nn.Optimizer{
+		"SGD":   func(m nn.Module) nn.Optimizer { return nn.NewSGD(m) },
+		"AdamW": func(m nn.Module) nn.Optimizer { return nn.NewAdamW(m) },
+	} {
+		var losses [2]float32
+		var params [2][]float32
+		for i, early := range []bool{true, false} {
+			m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, QueryWidth: attn.Infer, KeyWidth: attn.Infer, ValueWidth: attn.Infer})
+			x := tensor.Randn(newRand(157), 2, 5, 12)
+			if early {
+				m.Build(12, 12, 12)
+			}
+			optim := create(m)
+			tape := tensor.NewTape(tensor.Train)
+			for range 5 {
+				tape.Reset()
+				nn.ZeroGrad(m)
+				loss := nn.MSE(tape, m.Forward(tape, x, x, x, attn.Options{}).Out, tensor.Full(1, 2, 5, 12))
+				tape.Backward(loss, nil)
+				losses[i] = loss.Item()
+				optim.Step(0.01)
+			}
+			for _, p := range m.Params() {
+				params[i] = append(params[i], p.Data()...)
+			}
+		}
+		if losses[0] != losses[1] {
+			t.Errorf("%s: loss %v, and %v where the layer was built first", kind, losses[1], losses[0])
+		}
+		tensortest.Same(t, kind+": parameters", params[1], params[0])
+	}
+}
+
+// Goroutines may share a layer from its first batch on.
+func TestFirstBatchOfManyGoroutines(t *testing.T) {
+	for range 10 {
+		m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, QueryWidth: attn.Infer, KeyWidth: attn.Infer, ValueWidth: attn.Infer})
+		x := tensor.Randn(newRand(163), 2, 5, 12)
+		var outs [4]*tensor.Tensor
+		var wait sync.WaitGroup
+		for i := range outs {
+			wait.Go(func() {
+				nn.Count(m)
+				m.Config()
+				outs[i] = m.Forward(nil, x, x, x, attn.Options{}).Out
+				m.Query(nil, x, m.Project(nil, x, x), attn.Options{})
+			})
+		}
+		wait.Wait()
+		want := m.Forward(nil, x, x, x, attn.Options{}).Out
+		for _, out := range outs {
+			tensortest.Same(t, "the first batch", out.Data(), want.Data())
+		}
+	}
+}
+
 func TestParams(t *testing.T) {
 	names := func(c attn.MultiHeadConfig) (names []string) {
 		c.Width, c.Heads = 10, 2
@@ -173,7 +240,7 @@ func TestParams(t *testing.T) {
 func TestObserver(t *testing.T) {
 	m := mustMultiHead(t, attn.MultiHeadConfig{Name: "encoder.0", Width: 12, Heads: 3, Dropout: 0.5})
 	x := tensor.Randn(newRand(113), 2, 5, 12).Param()
-	for _, tape := range []*tensor.Tape{nil, tensor.NewTape(tensor.Train)} {
+	for _, tape := range []*tensor.Tape{nil, tensortest.Tape(tensor.Train)} {
 		for layer, want := range map[string]string{"": "encoder.0", "other": "other"} {
 			told := 0
 			var seen *tensor.Tensor
@@ -222,7 +289,7 @@ func TestKnownShapes(t *testing.T) {
 	} {
 		m := mustMultiHead(t, c.config)
 		q, k := tensor.Randn(rng, c.b, c.lq, c.query), tensor.Randn(rng, c.b, c.lk, c.key)
-		y := m.Forward(tensor.NewTape(tensor.Train), q, k, k, attn.Options{Mask: c.mask, Weights: true})
+		y := m.Forward(tensortest.Tape(tensor.Train), q, k, k, attn.Options{Mask: c.mask, Weights: true})
 		if !slices.Equal(y.Out.Shape(), c.out) || !slices.Equal(y.Weights.Shape(), c.weights) {
 			t.Errorf("%s: out %v and weights %v, want %v and %v", c.name, y.Out.Shape(), y.Weights.Shape(), c.out, c.weights)
 		}

@@ -29,7 +29,12 @@ type Score interface {
 type ScoreFunc func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor
 
 // Scores calls f.
-func (f ScoreFunc) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return f(t, q, k) }
+func (f ScoreFunc) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+	if f == nil {
+		panic(&tensor.ValueError{Op: "attn: Attend", Arg: "score", Got: "a nil ScoreFunc", Want: "a function"})
+	}
+	return f(t, q, k)
+}
 
 // rowwise marks scores whose result for a query does not depend on the place
 // of the query, so that queries of several heads may stand in one list.
@@ -39,6 +44,7 @@ type rowwise interface{ rowwise() }
 // the work that depends on the keys alone already done: a decoder that asks the
 // same keys step after step saves it. The result must be given the same k.
 func OnKeys(t *tensor.Tape, s Score, k *tensor.Tensor) Score {
+	wantTensor("attn: OnKeys", "key", k)
 	if f, ok := s.(fusable); ok {
 		if m := f.keyMap(); m != nil {
 			return onKeys{f, m(t, k)}
@@ -81,11 +87,11 @@ func Dot() Score { return dot{scale: 1} }
 // Source: Vaswani et al., "Attention Is All You Need", 2017, section 3.2.1.
 func ScaledDot() Score { return dot{byRoot: true} }
 
-// DotScale returns the score scale·qᵀk. It panics if scale is not finite.
+// DotScale returns the score scale·qᵀk. It panics with a *tensor.ValueError if scale is
+// not finite.
 func DotScale(scale float32) Score {
-	if s := float64(scale); math.IsNaN(s) || math.IsInf(s, 0) {
-		panic("attn: DotScale: scale is not finite")
-	}
+	s := float64(scale)
+	wantNumber("attn: DotScale", "scale", scale, !math.IsNaN(s) && !math.IsInf(s, 0), "a finite number")
 	return dot{scale: scale}
 }
 
@@ -100,7 +106,7 @@ func (dot) keyMap() vectorMap { return nil }
 
 func (s dot) form(e int) form {
 	if s.byRoot {
-		return form{scale: float32(1 / math.Sqrt(float64(e)))}
+		return form{scale: float32(1 / math.Sqrt(float64(max(e, 1))))}
 	}
 	return form{scale: s.scale}
 }
@@ -129,6 +135,10 @@ func (s *Bilinear) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 
 func (s *Bilinear) queryMap() vectorMap {
 	return func(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
+		wantTensor("attn: Attend", "w of the bilinear score", s.W)
+		if s.W.Rank() != 2 {
+			panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "w of the bilinear score", Got: s.W.Shape(), Want: "[Eq Ek]"})
+		}
 		wantSize("query", q, s.W.Dim(0))
 		return tensor.MatMul(t, q, s.W)
 	}
@@ -138,7 +148,7 @@ func (*Bilinear) keyMap() vectorMap { return nil }
 
 func (s *Bilinear) form(int) form {
 	if s.Scaled {
-		return form{scale: float32(math.Pow(float64(s.W.Dim(0))*float64(s.W.Dim(1)), -0.25))}
+		return form{scale: float32(math.Pow(float64(max(s.W.Len(), 1)), -0.25))}
 	}
 	return form{scale: 1}
 }
@@ -146,7 +156,9 @@ func (s *Bilinear) form(int) form {
 // Params returns "w".
 func (s *Bilinear) Params() nn.Params { return nn.Vars{{Name: "w", Tensor: s.W}}.Params() }
 
-// Cosine is the cosine of the angle between query and key, times a scale.
+// Cosine is the cosine of the angle between query and key, times a scale. It does not
+// depend on their lengths, however large or small. A vector of zeros has no direction:
+// its cosine with any other is 0, and so is its gradient. There is no ε.
 //
 // Source: Graves et al., "Neural Turing Machines", 2014,
 // https://arxiv.org/abs/1410.5401, eq. 6.
@@ -155,9 +167,6 @@ type Cosine struct {
 }
 
 func (*Cosine) rowwise() {}
-
-// cosineEps keeps the gradient of a zero vector finite.
-const cosineEps = 1e-12
 
 // Scores returns scale·q·k/(‖q‖‖k‖) for all pairs; 0 where one of them is zero.
 func (s *Cosine) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
@@ -170,7 +179,7 @@ func (*Cosine) keyMap() vectorMap { return unit }
 
 // unit returns vectors of length 1.
 func unit(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
-	return tensor.Normalize(t, x, cosineEps)
+	return tensor.Normalize(t, x, 0)
 }
 
 // unitQueries returns vectors whose length is the scale.
@@ -221,7 +230,10 @@ func (s *Cosine) Params() nn.Params { return nn.Vars{{Name: "scale", Tensor: s.S
 
 // wantSize panics unless the last axis of x has the given size. It does not name
 // the whole shape, because Attend may have put heads together.
-func wantSize(arg string, x *tensor.Tensor, e int) { wantHeadSize("attn: Attend", arg, x.Dim(-1), e) }
+func wantSize(arg string, x *tensor.Tensor, e int) {
+	wantTensor("attn: Attend", arg, x)
+	wantHeadSize("attn: Attend", arg, x.Dim(-1), e)
+}
 
 func wantHeadSize(op, arg string, got, want int) {
 	if got != want {
@@ -231,6 +243,8 @@ func wantHeadSize(op, arg string, got, want int) {
 
 // wantSameHeads panics unless k has the batch and the heads of q.
 func wantSameHeads(q, k *tensor.Tensor) {
+	wantTensor("attn: Scores", "query", q)
+	wantTensor("attn: Scores", "key", k)
 	if q.Rank() != 4 || k.Rank() != 4 || k.Dim(0) != q.Dim(0) || k.Dim(1) != q.Dim(1) {
 		panic(&tensor.ShapeError{Op: "attn: Scores", Arg: "key", Got: k.Shape(), Want: fmt.Sprintf("[B H Lk E], to go with a query %v", q.Shape())})
 	}

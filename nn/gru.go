@@ -112,6 +112,11 @@ func (g *GRU) check(x, h0 *tensor.Tensor, lens []int) {
 	bad := func(arg, what string, got []int, want string, args ...any) {
 		panic(&tensor.ShapeError{Op: "nn: GRU", Arg: arg, What: what, Got: got, Want: fmt.Sprintf(want, args...)})
 	}
+	for _, p := range []Var{
+		{"weight_ih", g.WeightIH}, {"weight_hh", g.WeightHH}, {"bias_ih", g.BiasIH}, {"bias_hh", g.BiasHH}, {"x", x},
+	} {
+		wantTensor("nn: GRU", p.Name, p.Tensor)
+	}
 	d, h := g.WeightIH.Dim(1), g.WeightHH.Dim(1)
 	if x.Rank() != 3 || x.Dim(2) != d {
 		bad("x", "", x.Shape(), "[B L D=%d]", d)
@@ -212,6 +217,10 @@ func (p *gruPass) backward(t *tensor.Tape, dout, dlast, dgates, dh0, dwhh, dbhh 
 			for j := range h {
 				r, z, n := act[j], act[h+j], act[2*h+j]
 				d := dhi[j]
+				if d == 0 { // and adds nothing, whatever the rest holds
+					drow[j], drow[h+j], drow[2*h+j], dhi[j] = 0, 0, 0, 0
+					continue
+				}
 				dn := d * (1 - z) * (1 - n*n)       // before tanh
 				dz := d * (h0[j] - n) * z * (1 - z) // before σ
 				drow[j] = dn * hid[2*h+j] * r * (1 - r)
@@ -229,7 +238,7 @@ func (p *gruPass) backward(t *tensor.Tape, dout, dlast, dgates, dh0, dwhh, dbhh 
 		// dh += drec·W_hh
 		simd.Multiply(&simd.Product{
 			M: b, N: h, K: 3 * h, A: simd.RowMajor(dr, 3*h), B: simd.RowMajor(p.whh, h),
-			C: simd.RowMajor(dh, h), Accumulate: true,
+			C: simd.RowMajor(dh, h), Accumulate: true, Sparse: true,
 		})
 	}
 	if dh0 != nil {
@@ -238,7 +247,7 @@ func (p *gruPass) backward(t *tensor.Tape, dout, dlast, dgates, dh0, dwhh, dbhh 
 	if dwhh != nil { // dW_hh += drecᵀ·h over all steps at once
 		simd.Multiply(&simd.Product{
 			M: 3 * h, N: h, K: p.l * b, A: simd.RowMajor(drec, 3*h).T(), B: simd.RowMajor(p.states, h),
-			C: simd.RowMajor(dwhh, h), Accumulate: true,
+			C: simd.RowMajor(dwhh, h), Accumulate: true, Sparse: true,
 		})
 	}
 	if dbhh != nil && len(drec) > 0 {

@@ -107,6 +107,9 @@ func NewFeedForward(width, hidden int, dropout float32, rng *rand.Rand) *FeedFor
 
 // Forward applies the network to each position. Shapes: x and out [… D].
 func (f *FeedForward) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	if f.Activation == nil {
+		panic(&tensor.ValueError{Op: "nn: FeedForward", Arg: "activation", Got: "nil", Want: "a function such as tensor.ReLU"})
+	}
 	h := f.Activation(t, f.In.Forward(t, x))
 	return f.Out.Forward(t, tensor.Dropout(t, h, f.Dropout))
 }

@@ -25,17 +25,23 @@ import (
 // targets must stay as they are until Backward.
 //
 // It panics with a *tensor.ShapeError if the number of targets is not that of
-// the vectors, or if a target is no class.
+// the vectors, or if a target is no class; with a *tensor.ValueError if smoothing is
+// outside [0, 1).
 //
 // Source: label smoothing as in Szegedy et al., "Rethinking the Inception
 // Architecture", 2016, https://arxiv.org/abs/1512.00567, section 7.
 func CrossEntropy(t *tensor.Tape, logits *tensor.Tensor, targets []int, ignore int, smoothing float32) *tensor.Tensor {
+	const op = "nn: CrossEntropy"
+	wantTensor(op, "logits", logits)
+	if !(smoothing >= 0 && smoothing < 1) {
+		panic(&tensor.ValueError{Op: op, Arg: "smoothing", Got: fmt.Sprint(smoothing), Want: "a number in [0, 1)"})
+	}
 	if logits.Rank() == 0 {
-		panic(&tensor.ShapeError{Op: "nn: CrossEntropy", Arg: "logits", Got: logits.Shape(), Want: "[… C]"})
+		panic(&tensor.ShapeError{Op: op, Arg: "logits", Got: logits.Shape(), Want: "[… C]"})
 	}
 	classes := logits.Dim(-1)
 	if logits.Len() != len(targets)*classes {
-		panic(&tensor.ShapeError{Op: "nn: CrossEntropy", Arg: "targets", Got: []int{len(targets)}, Want: fmt.Sprintf("one for each vector of logits %v", logits.Shape())})
+		panic(&tensor.ShapeError{Op: op, Arg: "targets", Got: []int{len(targets)}, Want: fmt.Sprintf("one for each vector of logits %v", logits.Shape())})
 	}
 	counted := 0
 	for _, c := range targets {
@@ -43,7 +49,7 @@ func CrossEntropy(t *tensor.Tape, logits *tensor.Tensor, targets []int, ignore i
 			continue
 		}
 		if c < 0 || c >= classes {
-			panic(&tensor.ShapeError{Op: "nn: CrossEntropy", Arg: "targets", What: "class", Got: []int{c}, Want: fmt.Sprintf("0 to %d", classes-1)})
+			panic(&tensor.ShapeError{Op: op, Arg: "targets", What: "class", Got: []int{c}, Want: fmt.Sprintf("0 to %d", classes-1)})
 		}
 		counted++
 	}

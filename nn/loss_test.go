@@ -34,7 +34,7 @@ func TestCrossEntropyGolden(t *testing.T) {
 func TestCrossEntropyGradients(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 6))
 	for _, targets := range [][]int{{3, 0, 6, 6, 1, 2}, {3, -1, -1, 6, 1, -1}} {
-		for _, smoothing := range []float32{0, 0.1, 1} {
+		for _, smoothing := range []float32{0, 0.1, 0.9} {
 			name := fmt.Sprintf("targets %v, smoothing %v", targets, smoothing)
 			tensortest.GradCheck(t, name, func(t *tensor.Tape, in []*tensor.Tensor) *tensor.Tensor {
 				return nn.CrossEntropy(t, in[0], targets, -1, smoothing)
@@ -169,5 +169,64 @@ func TestBadShapes(t *testing.T) {
 		if !errors.As(err, &shape) || err.Error() != c.want {
 			t.Errorf("error %v, want %s", err, c.want)
 		}
+	}
+}
+
+func TestBadValues(t *testing.T) {
+	z, rng := tensor.Zeros, rand.New(rand.NewPCG(1, 1))
+	smoothed := func(s float32) func() {
+		return func() { nn.CrossEntropy(nil, z(2, 5), []int{1, 2}, -1, s) }
+	}
+	nan := float32(math.NaN())
+	const noRand = "tensor: Uniform: rng is nil, want a *rand.Rand"
+	for _, c := range []struct {
+		f    func()
+		want string
+	}{
+		{smoothed(2), "nn: CrossEntropy: smoothing is 2, want a number in [0, 1)"},
+		{smoothed(1), "nn: CrossEntropy: smoothing is 1, want a number in [0, 1)"},
+		{smoothed(-0.1), "nn: CrossEntropy: smoothing is -0.1, want a number in [0, 1)"},
+		{smoothed(nan), "nn: CrossEntropy: smoothing is NaN, want a number in [0, 1)"},
+		{func() { nn.CrossEntropy(nil, nil, []int{1}, -1, 0) }, "nn: CrossEntropy: logits is nil, want a tensor"},
+		{func() { nn.MSE(nil, nil, z(2)) }, "tensor: Sub: a is nil, want a tensor"},
+		{func() { nn.MSE(nil, z(2), nil) }, "tensor: Sub: b is nil, want a tensor"},
+		{func() { new(nn.GRU).Forward(nil, z(2, 7, 5), nil, nil, nn.Forward) }, "nn: GRU: weight_ih is nil, want a tensor"},
+		{func() { nn.NewGRU(5, 3, rng).Forward(nil, nil, nil, nil, nn.Forward) }, "nn: GRU: x is nil, want a tensor"},
+		{func() { new(nn.Linear).Forward(nil, z(2, 5)) }, "tensor: Linear: w is nil, want a tensor"},
+		{func() { nn.NewLinear(5, 3, true, rng).Forward(nil, nil) }, "tensor: Linear: x is nil, want a tensor"},
+		{func() { new(nn.Embedding).Forward(nil, []int{0}, 1, 1) }, "tensor: Gather: x is nil, want a tensor"},
+		{func() { new(nn.LayerNorm).Forward(nil, z(2, 5)) }, "tensor: LayerNorm: shift is nil, want a tensor"},
+		{func() { (&nn.FeedForward{In: nn.NewLinear(5, 3, true, rng)}).Forward(nil, z(2, 5)) }, "nn: FeedForward: activation is nil, want a function such as tensor.ReLU"},
+		{func() { nn.NewFeedForward(5, 7, 1.5, rng).Forward(nil, z(2, 5)) }, "tensor: Dropout: p is 1.5, want a probability in [0, 1)"},
+		{func() { nn.NewLinear(5, 3, true, nil) }, noRand},
+		{func() { nn.NewFeedForward(5, 3, 0, nil) }, noRand},
+		{func() { nn.NewGRU(5, 3, nil) }, noRand},
+		{func() { nn.Xavier(nil, 5, 3) }, noRand},
+		{func() { nn.Torch(nil, 5, 3) }, noRand},
+		{func() { nn.NewEmbedding(5, 3, 1, nil) }, "tensor: Randn: rng is nil, want a *rand.Rand"},
+		{func() { nn.NewSGD(nil) }, "nn: NewSGD: module is nil, want a module"},
+		{func() { nn.NewAdamW(nil) }, "nn: NewAdamW: module is nil, want a module"},
+		{func() { nn.ClipGradNorm(nn.Vars{}, -1) }, "nn: ClipGradNorm: limit is -1, want a number of at least 0"},
+		{func() { nn.ClipGradNorm(nn.Vars{}, nan) }, "nn: ClipGradNorm: limit is NaN, want a number of at least 0"},
+	} {
+		err := tensor.Catch(c.f)
+		var value *tensor.ValueError
+		if !errors.As(err, &value) || err.Error() != c.want {
+			t.Errorf("error %v, want %s", err, c.want)
+		}
+	}
+	for _, f := range []func(){
+		func() { nn.NewLinear(1<<31-1, 1<<31-1, true, rng) },
+		func() { nn.NewEmbedding(1<<31-1, 1<<31-1, 1, rng) },
+		func() { nn.NewLinear(-1, 3, true, rng) },
+		func() { nn.Xavier(rng) },
+	} {
+		var shape *tensor.ShapeError
+		if err := tensor.Catch(f); !errors.As(err, &shape) {
+			t.Errorf("error %v, want a *ShapeError", err)
+		}
+	}
+	if l := nn.NewLinear(0, 3, true, rng); math.IsNaN(float64(l.Bias.At(0))) {
+		t.Error("a map of no features has NaN for a bias")
 	}
 }

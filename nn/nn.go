@@ -94,6 +94,13 @@ func Count(m Module) int {
 	return n
 }
 
+// wantTensor panics unless there is a tensor.
+func wantTensor(op, arg string, x *tensor.Tensor) {
+	if x == nil {
+		panic(&tensor.ValueError{Op: op, Arg: arg, Got: "nil", Want: "a tensor"})
+	}
+}
+
 // Init makes a parameter of the given shape; a matrix is [out in].
 type Init func(rng *rand.Rand, shape ...int) *tensor.Tensor
 
@@ -116,12 +123,15 @@ func Torch(rng *rand.Rand, shape ...int) *tensor.Tensor {
 
 // torchInit draws uniformly from ±1/√in for a parameter of any shape.
 func torchInit(rng *rand.Rand, in int, shape ...int) *tensor.Tensor {
-	bound := float32(1 / math.Sqrt(float64(in)))
+	bound := float32(1 / math.Sqrt(float64(max(in, 1))))
 	return tensor.Uniform(rng, -bound, bound, shape...).Param()
 }
 
 // fans returns the number of inputs and outputs of a weight of the given shape.
 func fans(shape []int) (in, out int) {
+	if len(shape) == 0 {
+		panic(&tensor.ShapeError{Op: "nn: Init", Arg: "shape", Got: shape, Want: "at least one axis"})
+	}
 	last := len(shape) - 1
 	return max(shape[last], 1), max(shape[0], 1)
 }

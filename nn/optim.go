@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -10,7 +11,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Optimizer changes parameters along their gradients.
+// Optimizer changes the parameters of a module along their gradients. It asks the
+// module for them at every step, so that parameters which appear later, as those of a
+// layer that learns its widths from the first batch, are trained as well.
 type Optimizer interface {
 	// Step makes one update with the given learning rate from the gradients
 	// of the parameters, which it leaves as they are. A parameter that no
@@ -30,8 +33,11 @@ func ZeroGrad(m Module) {
 
 // ClipGradNorm scales all gradients of a module by the same factor so that
 // their Euclidean norm, taken together, is at most limit. It returns the norm
-// before scaling.
+// before scaling. It panics with a *tensor.ValueError if the limit is negative or NaN.
 func ClipGradNorm(m Module, limit float32) float32 {
+	if !(limit >= 0) {
+		panic(&tensor.ValueError{Op: "nn: ClipGradNorm", Arg: "limit", Got: fmt.Sprint(limit), Want: "a number of at least 0"})
+	}
 	// Cut by shape alone, so that the sum does not depend on who adds.
 	const most = 1 << 14
 	c := clippers.Get().(*clipper)
@@ -84,17 +90,69 @@ func (c *clipper) free() {
 type slot struct {
 	name string
 	p    *tensor.Tensor
-	a, b []float32 // momenta
+	a, b []float32 // momenta; nil means that they are zero
 }
 
-func slots(m Module) []slot {
-	var s []slot
-	for name, p := range m.Params() {
+// slots is the trainable parameters of a module, in its order.
+type slots struct {
+	module Module
+	list   []slot
+}
+
+func slotsOf(op string, m Module) slots {
+	if m == nil {
+		panic(&tensor.ValueError{Op: "nn: " + op, Arg: "module", Got: "nil", Want: "a module"})
+	}
+	s := slots{module: m}
+	s.refresh()
+	return s
+}
+
+// refresh makes the list that of the parameters which the module has now. What is
+// remembered of a parameter stays with it; a new one begins with nothing.
+func (s *slots) refresh() {
+	if s.module == nil || s.current() {
+		return
+	}
+	type key struct {
+		name string
+		p    *tensor.Tensor
+	}
+	before := map[key]slot{}
+	for _, old := range s.list {
+		before[key{old.name, old.p}] = old
+	}
+	s.list = nil
+	for name, p := range s.module.Params() {
 		if p.NeedsGrad() {
-			s = append(s, slot{name: name, p: p})
+			now := before[key{name, p}]
+			now.name, now.p = name, p
+			s.list = append(s.list, now)
 		}
 	}
-	return s
+}
+
+// current reports whether the list is that of the module's parameters.
+func (s *slots) current() bool {
+	n := 0
+	for name, p := range s.module.Params() {
+		if !p.NeedsGrad() {
+			continue
+		}
+		if n == len(s.list) || s.list[n].p != p || s.list[n].name != name {
+			return false
+		}
+		n++
+	}
+	return n == len(s.list)
+}
+
+// memory returns the momentum kept in to, which begins with zero.
+func (s *slot) memory(to *[]float32) []float32 {
+	if *to == nil {
+		*to = make([]float32, s.p.Len())
+	}
+	return *to
 }
 
 // SGD is stochastic gradient descent with momentum μ and weight decay λ:
@@ -107,17 +165,18 @@ func slots(m Module) []slot {
 type SGD struct {
 	Momentum, WeightDecay float32
 	Nesterov              bool
-	slots                 []slot
+	slots                 slots
 }
 
 // NewSGD returns plain gradient descent on a module's parameters; momentum and
 // decay are fields.
-func NewSGD(m Module) *SGD { return &SGD{slots: slots(m)} }
+func NewSGD(m Module) *SGD { return &SGD{slots: slotsOf("NewSGD", m)} }
 
 // Step makes one update.
 func (o *SGD) Step(lr float64) {
-	for i := range o.slots {
-		s := &o.slots[i]
+	o.slots.refresh()
+	for i := range o.slots.list {
+		s := &o.slots.list[i]
 		grad := s.p.Grad()
 		if grad == nil {
 			continue
@@ -142,8 +201,8 @@ func (o *SGD) Step(lr float64) {
 // momentum returns the memory for the momentum of a slot, or nil if there is no
 // momentum.
 func (o *SGD) momentum(s *slot) []float32 {
-	if s.a == nil && o.Momentum != 0 {
-		s.a = make([]float32, s.p.Len())
+	if o.Momentum != 0 {
+		return s.memory(&s.a)
 	}
 	return s.a
 }
@@ -152,8 +211,9 @@ func (o *SGD) momentum(s *slot) []float32 {
 // memory, so loading means copying into them.
 func (o *SGD) State() Params {
 	return func(yield func(string, *tensor.Tensor) bool) {
-		for i := range o.slots {
-			s := &o.slots[i]
+		o.slots.refresh()
+		for i := range o.slots.list {
+			s := &o.slots.list[i]
 			if m := o.momentum(s); m != nil && !yield(s.name+".momentum", tensor.New(m, s.p.Shape()...)) {
 				return
 			}
@@ -168,23 +228,21 @@ func (o *SGD) State() Params {
 //	v ← β₂·v + (1−β₂)·g²
 //	p ← p − lr·(m/(1−β₁ⁿ)) / (√(v/(1−β₂ⁿ)) + ε)
 //
+// The step is that of the optimiser: a parameter that appears later is treated as if
+// it had been there with a gradient of zero.
+//
 // Source: Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019,
 // https://arxiv.org/abs/1711.05101; the form is PyTorch's.
 type AdamW struct {
 	Beta1, Beta2, Eps, WeightDecay float64
 	steps                          int
-	slots                          []slot
+	slots                          slots
 }
 
 // NewAdamW returns an optimiser of a module's parameters with β₁ = 0.9,
 // β₂ = 0.999, ε = 1e-8 and no weight decay.
 func NewAdamW(m Module) *AdamW {
-	o := &AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, slots: slots(m)}
-	for i := range o.slots {
-		s := &o.slots[i]
-		s.a, s.b = make([]float32, s.p.Len()), make([]float32, s.p.Len())
-	}
-	return o
+	return &AdamW{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, slots: slotsOf("NewAdamW", m)}
 }
 
 // Steps returns how many updates have been made; SetSteps sets it when a run
@@ -196,26 +254,27 @@ func (o *AdamW) SetSteps(n int) { o.steps = n }
 
 // Step makes one update.
 func (o *AdamW) Step(lr float64) {
+	o.slots.refresh()
 	o.steps++
 	step := simd.AdamStep{
 		Rate: lr, Beta1: o.Beta1, Beta2: o.Beta2, Epsilon: o.Eps, Decay: o.WeightDecay,
 		Correction1: 1 - math.Pow(o.Beta1, float64(o.steps)),
 		Correction2: 1 - math.Pow(o.Beta2, float64(o.steps)),
 	}
-	for i := range o.slots {
-		s := &o.slots[i]
+	for i := range o.slots.list {
+		s := &o.slots.list[i]
 		grad := s.p.Grad()
 		if grad == nil {
 			continue
 		}
-		p, g := s.p.Data(), grad.Data()
+		p, g, a, b := s.p.Data(), grad.Data(), s.memory(&s.a), s.memory(&s.b)
 		const chunk = 1 << 12
 		if len(p) <= chunk {
-			simd.AdamW(p, g, s.a, s.b, step)
+			simd.AdamW(p, g, a, b, step)
 			continue
 		}
 		par.For(len(p), chunk, func(lo, hi int) {
-			simd.AdamW(p[lo:hi], g[lo:hi], s.a[lo:hi], s.b[lo:hi], step)
+			simd.AdamW(p[lo:hi], g[lo:hi], a[lo:hi], b[lo:hi], step)
 		})
 	}
 }
@@ -224,10 +283,11 @@ func (o *AdamW) Step(lr float64) {
 // optimiser's memory, so loading means copying into them.
 func (o *AdamW) State() Params {
 	return func(yield func(string, *tensor.Tensor) bool) {
-		for i := range o.slots {
-			s := &o.slots[i]
-			shape := s.p.Shape()
-			if !yield(s.name+".m", tensor.New(s.a, shape...)) || !yield(s.name+".v", tensor.New(s.b, shape...)) {
+		o.slots.refresh()
+		for i := range o.slots.list {
+			s := &o.slots.list[i]
+			a, b, shape := s.memory(&s.a), s.memory(&s.b), s.p.Shape()
+			if !yield(s.name+".m", tensor.New(a, shape...)) || !yield(s.name+".v", tensor.New(b, shape...)) {
 				return
 			}
 		}

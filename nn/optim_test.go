@@ -168,6 +168,61 @@ func TestOptimiserState(t *testing.T) {
 	}
 }
 
+// growing is a module that gains parameters.
+type growing struct{ vars nn.Vars }
+
+func (g *growing) Params() nn.Params { return g.vars.Params() }
+
+// Parameters that appear behind the optimiser's back are trained like the others, in
+// the order of the module, and what is remembered of those stays.
+func TestOptimisersAdopt(t *testing.T) {
+	g := tensortest.Open(t, goldenDir+"optim.safetensors")
+	for kind, create := range optimisers {
+		for _, late := range []int{0, 1} { // the first of the two, or the second
+			want, all := weightAndBias(g), weightAndBias(g)
+			module := &growing{nn.Vars{all[1-late]}}
+			whole, o := create(g, want), create(g, module)
+			module.vars = all
+			for n := 1; n <= 3; n++ {
+				setGrads(g, want, n)
+				setGrads(g, all, n)
+				whole.Step(g.Number(kind + ".lr"))
+				o.Step(g.Number(kind + ".lr"))
+			}
+			for i := range want {
+				tensortest.Same(t, fmt.Sprintf("%s: %s, number %d late", kind, want[i].Name, late), all[i].Tensor.Data(), want[i].Tensor.Data())
+			}
+			var got []string
+			for name, s := range o.State() {
+				got = append(got, name)
+				for other, w := range whole.State() {
+					if other == name {
+						tensortest.Same(t, kind+": "+name, s.Data(), w.Data())
+					}
+				}
+			}
+			var names []string
+			for name := range whole.State() {
+				names = append(names, name)
+			}
+			if !slices.Equal(got, names) {
+				t.Errorf("%s: state %v, want %v", kind, got, names)
+			}
+
+			// One may be exchanged for another, of any size: that one is trained.
+			other := tensor.Full(3, 2, 2).Param()
+			module.vars = nn.Vars{all[0], {Name: all[1].Name, Tensor: other}}
+			setGrad(other, tensor.Full(1, 2, 2))
+			gone := all[1].Tensor.Clone()
+			o.Step(0.1)
+			tensortest.Same(t, kind+": a parameter that has gone", all[1].Tensor.Data(), gone.Data())
+			if !(other.At(1, 1) < 3) {
+				t.Errorf("%s: a new parameter went from 3 to %v", kind, other)
+			}
+		}
+	}
+}
+
 // Large parameters are updated in pieces, which cannot be seen.
 func TestAdamWOfLargeParameters(t *testing.T) {
 	const n = 10_007

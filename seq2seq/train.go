@@ -100,13 +100,13 @@ func NewTrainer(m *Translator, pairs []Pair, s Settings) (*Trainer, error) {
 		return nil, fmt.Errorf("seq2seq: %w", err)
 	}
 	tr := &Trainer{
-		Settings: s, model: m, optim: nn.NewAdamW(m), tape: tensor.NewTape(tensor.Train),
-		schedule: nn.WarmupInvSqrt(s.Warmup),
+		Settings: s, model: m, tape: tensor.NewTape(tensor.Train), schedule: nn.WarmupInvSqrt(s.Warmup),
 	}
-	tr.optim.Beta2 = 0.98 // Vaswani et al. 2017, section 5.3
 	for name, p := range m.Params() {
 		tr.params = append(tr.params, nn.Var{Name: name, Tensor: p})
 	}
+	tr.optim = nn.NewAdamW(tr.params)
+	tr.optim.Beta2 = 0.98 // Vaswani et al. 2017, section 5.3
 	for _, p := range pairs {
 		e := m.example(p)
 		if s.MaxLength > 0 && max(len(e.src), len(e.write)) > s.MaxLength {
@@ -172,7 +172,7 @@ func (tr *Trainer) step(batch []int) (Progress, error) {
 	}
 	t := tr.tape
 	t.Reset()
-	t.Seed(tr.Settings.Seed ^ uint64(tr.at.Total)<<20)
+	t.Seed(tr.Settings.Seed, tr.at.Total)
 	logits, write := tr.model.logits(t, examples, hooks{})
 	loss := nn.CrossEntropy(t, logits, write, Pad, tr.Settings.Smoothing)
 	nn.ZeroGrad(tr.params)

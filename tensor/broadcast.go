@@ -23,6 +23,7 @@ func broadcast(op string, a, b *Tensor) []int {
 // BroadcastTo returns x repeated along the axes that it lacks or has of size 1,
 // aligned at the end. Its gradient is the sum over the repeated axes.
 func BroadcastTo(t *Tape, x *Tensor, shape ...int) *Tensor {
+	operand("BroadcastTo", "x", x)
 	if slices.Equal(x.shape, shape) {
 		return x
 	}

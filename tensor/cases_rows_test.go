@@ -102,7 +102,7 @@ func dropoutCases() []opCase {
 			want: func(x []*tensor.Tensor, i []int) float64 { return at(x[0], i...) }},
 		{name: "dropout", f: with(tensor.Dropout, 0.3), in: [][]int{{5, 7}}, shape: []int{5, 7}, bench: [][]int{{163, 509}},
 			want: func(x []*tensor.Tensor, i []int) float64 {
-				mask := tensor.Dropout(tensor.NewTape(tensor.Train), tensor.Full(1, 5, 7), 0.3)
+				mask := tensor.Dropout(training(), tensor.Full(1, 5, 7), 0.3)
 				return at(x[0], i...) * at(mask, i...)
 			}},
 	}

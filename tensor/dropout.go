@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/attn-go/attn/internal/par"
@@ -10,13 +11,17 @@ import (
 // Dropout sets each element to zero with probability p and multiplies the rest
 // by 1/(1−p). On a tape that is not in mode Train it returns x itself.
 //
-// Which elements are dropped is a function of the tape's seed, of how many
+// Which elements are dropped is a function of the tape's seed and step, of how many
 // random operations the tape has run since Seed, and of the element's index alone,
 // so the backward pass works it out again instead of keeping it.
 //
+// It panics with a *ValueError if p is outside [0, 1), or if it would drop on a tape
+// for which Seed has not been called.
+//
 // Source: Srivastava et al., "Dropout", 2014, JMLR 15.
 func Dropout(t *Tape, x *Tensor, p float32) *Tensor {
-	d, some := t.drop(p)
+	operand("Dropout", "x", x)
+	d, some := t.drop("Dropout", p)
 	if !some {
 		return x
 	}
@@ -40,8 +45,9 @@ func Dropout(t *Tape, x *Tensor, p float32) *Tensor {
 // AddDropout returns x + Dropout(y), which is what becomes of a residual block's
 // input and output, in one pass. The operands have the same shape.
 func AddDropout(t *Tape, x, y *Tensor, p float32) *Tensor {
+	operand("AddDropout", "x", x)
 	sameShape("AddDropout", "y", y, x.shape)
-	d, some := t.drop(p)
+	d, some := t.drop("AddDropout", p)
 	if !some {
 		return Add(t, x, y)
 	}
@@ -79,9 +85,9 @@ type drops struct {
 
 // drop begins an operation that drops with probability p; it is false if this
 // tape drops nothing.
-func (t *Tape) drop(p float32) (d drops, some bool) {
+func (t *Tape) drop(op string, p float32) (d drops, some bool) {
 	if !(p >= 0 && p < 1) {
-		panic("tensor: Dropout: p is outside [0, 1)")
+		badValue(op, "p", fmt.Sprint(p), "a probability in [0, 1)")
 	}
 	if !t.Training() || p == 0 {
 		return d, false

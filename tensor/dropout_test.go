@@ -12,6 +12,13 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
+// training returns a training tape with a seed.
+func training() *tensor.Tape {
+	tape := tensor.NewTape(tensor.Train)
+	tape.Seed(0, 0)
+	return tape
+}
+
 func dropped(tape *tensor.Tape, n int, p float32) []float32 {
 	return slices.Clone(tensor.Dropout(tape, tensor.Full(3, n), p).Data())
 }
@@ -21,7 +28,7 @@ func TestDropoutRate(t *testing.T) {
 	for _, p := range []float32{0.01, 0.1, 0.5, 0.9} {
 		zeros := 0
 		kept := 3 * (1 / (1 - p))
-		for _, v := range dropped(tensor.NewTape(tensor.Train), n, p) {
+		for _, v := range dropped(training(), n, p) {
 			switch v {
 			case 0:
 				zeros++
@@ -41,7 +48,7 @@ func TestDropoutRate(t *testing.T) {
 // Neighbours are dropped independently: pairs, and elements a row apart.
 func TestDropoutIsIndependent(t *testing.T) {
 	const n = 100_003
-	y := dropped(tensor.NewTape(tensor.Train), n, 0.5)
+	y := dropped(training(), n, 0.5)
 	for _, lag := range []int{1, 2, 64, 512} {
 		both := 0
 		for i := lag; i < n; i++ {
@@ -58,7 +65,7 @@ func TestDropoutIsIndependent(t *testing.T) {
 func TestDropoutSeeds(t *testing.T) {
 	const n = 1009
 	tape := tensor.NewTape(tensor.Train)
-	tape.Seed(7)
+	tape.Seed(7, 0)
 	first, second := dropped(tape, n, 0.5), dropped(tape, n, 0.5)
 	if slices.Equal(first, second) {
 		t.Error("two operations drop the same")
@@ -67,25 +74,53 @@ func TestDropoutSeeds(t *testing.T) {
 	if third := dropped(tape, n, 0.5); slices.Equal(first, third) || slices.Equal(second, third) {
 		t.Error("an operation after Reset drops the same as one before")
 	}
-	tape.Seed(7)
+	tape.Seed(7, 1)
+	if slices.Equal(first, dropped(tape, n, 0.5)) {
+		t.Error("two steps drop the same")
+	}
+	tape.Seed(7, 0)
 	tensortest.Same(t, "first operation, same seed", dropped(tape, n, 0.5), first)
 	tensortest.Same(t, "second operation, same seed", dropped(tape, n, 0.5), second)
 	other := tensor.NewTape(tensor.Train)
-	other.Seed(7)
+	other.Seed(7, 0)
 	tensortest.Same(t, "same seed on another tape", dropped(other, n, 0.5), first)
-	other.Seed(8)
+	other.Seed(8, 0)
 	if slices.Equal(first, dropped(other, n, 0.5)) {
 		t.Error("two seeds drop the same")
 	}
 	// The mask of an element does not depend on how many there are.
-	other.Seed(7)
+	other.Seed(7, 0)
 	tensortest.Same(t, "a shorter operand", dropped(other, n/2, 0.5), first[:n/2])
+}
+
+// What a tape without a seed drops would be the same in every step that has a tape of
+// its own, and nobody would notice.
+func TestDropoutWantsASeed(t *testing.T) {
+	const want = "tensor: Dropout: tape is a training tape without a seed, want Seed(seed, step) to be called first"
+	x := tensor.Full(1, 5)
+	for _, f := range []func(*tensor.Tape){
+		func(tape *tensor.Tape) { tensor.Dropout(tape, x, 0.5) },
+		func(tape *tensor.Tape) { tensor.AddDropout(tape, x, x, 0.5) },
+		func(tape *tensor.Tape) { tape.Stream() },
+	} {
+		tape := tensor.NewTape(tensor.Train)
+		for range 2 {
+			if err := tensor.Catch(func() { f(tape) }); err == nil || err.Error() != want {
+				t.Errorf("error %v, want %q", err, want)
+			}
+			tape.Reset()
+		}
+		tape.Seed(0, 0)
+		f(tape)
+		tape.Reset()
+		f(tape) // Reset leaves the seed
+	}
 }
 
 // A run can be repeated years later: what a seed drops never changes.
 func TestDropoutPattern(t *testing.T) {
 	tape := tensor.NewTape(tensor.Train)
-	tape.Seed(7)
+	tape.Seed(7, 0)
 	for op, want := range [][4]uint64{
 		{0x0fbb2bd9e5fb7abb, 0x3eff2cd0f1f7fbf3, 0xebff971dc2b0ff7e, 0xef99c7f5dfffbea7},
 		{0x0b5f77f6fa376fbf, 0xf8ffeeabecf63eef, 0xaff6b672ffff7fd8, 0x7f7fbbec8ff2b9fa},
@@ -103,7 +138,7 @@ func TestDropoutPattern(t *testing.T) {
 }
 
 func TestDropoutOfNaN(t *testing.T) {
-	tape := tensor.NewTape(tensor.Train)
+	tape := training()
 	x := tensor.Full(nan, 1009).Param()
 	y := tensor.Dropout(tape, x, 0.5)
 	tape.Backward(y, tensor.Full(nan, 1009))
@@ -126,7 +161,7 @@ func TestDropoutBackwardUsesTheSameMask(t *testing.T) {
 	const n = 20_011
 	x := tensor.Full(1, n).Param()
 	tape := tensor.NewTape(tensor.Train)
-	tape.Seed(5)
+	tape.Seed(5, 0)
 	y := tensor.Dropout(tape, x, 0.3)
 	tensor.Dropout(tape, x, 0.5) // moves the random numbers on
 	tape.Backward(y, tensor.Full(2, n))
@@ -148,14 +183,10 @@ func TestDropoutReturnsItsOperand(t *testing.T) {
 		t.Error("p=0 changed the operand")
 	}
 	for _, p := range []float32{-0.1, 1, float32(math.NaN())} {
-		func() {
-			defer func() {
-				if want := "tensor: Dropout: p is outside [0, 1)"; recover() != want {
-					t.Errorf("p=%v: no panic %q", p, want)
-				}
-			}()
-			tensor.Dropout(nil, x, p)
-		}()
+		want := fmt.Sprintf("tensor: Dropout: p is %v, want a probability in [0, 1)", p)
+		if err := tensor.Catch(func() { tensor.Dropout(nil, x, p) }); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %q", err, want)
+		}
 	}
 }
 
@@ -177,7 +208,7 @@ func TestAddDropout(t *testing.T) {
 		}{{"two operands", tensor.AddDropout, add}, {"one operand", itself(tensor.AddDropout), itself(add)}} {
 			run := func(f func(t *tensor.Tape, x, y *tensor.Tensor, p float32) *tensor.Tensor) [][]float32 {
 				tape := tensor.NewTape(mode)
-				tape.Seed(9)
+				tape.Seed(9, 0)
 				// Operands that the tape made, whose gradients are fresh.
 				x, y := tensor.Scale(tape, x0.Clone().Param(), 1), tensor.Scale(tape, y0.Clone().Param(), 1)
 				z := f(tape, x, y, 0.3)

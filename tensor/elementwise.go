@@ -14,7 +14,8 @@ const grain = 1 << 13
 
 // unary is the shape of all functions of one element: y = f(x), and
 // dx += dy·f'(x), which back computes from x or y, whichever is cheaper.
-func unary(t *Tape, x *Tensor, f func(y, x []float32), back func(dx, dy, x, y []float32)) *Tensor {
+func unary(t *Tape, op string, x *Tensor, f func(y, x []float32), back func(dx, dy, x, y []float32)) *Tensor {
+	operand(op, "x", x)
 	y := t.Make(x.shape...)
 	par.For(len(x.data), grain, func(lo, hi int) { f(y.data[lo:hi], x.data[lo:hi]) })
 	if t.Needs(x) {
@@ -59,7 +60,7 @@ func addProduct(dx, dy, f []float32) {
 
 // Tanh returns tanh x, elementwise.
 func Tanh(t *Tape, x *Tensor) *Tensor {
-	return unary(t, x, simd.Tanh, func(dx, dy, _, y []float32) {
+	return unary(t, "Tanh", x, simd.Tanh, func(dx, dy, _, y []float32) {
 		for i, v := range y {
 			if dy[i] != 0 {
 				dx[i] += dy[i] * (1 - v*v)
@@ -70,7 +71,7 @@ func Tanh(t *Tape, x *Tensor) *Tensor {
 
 // Sigmoid returns 1/(1+exp(−x)), elementwise.
 func Sigmoid(t *Tape, x *Tensor) *Tensor {
-	return unary(t, x, simd.Sigmoid, func(dx, dy, _, y []float32) {
+	return unary(t, "Sigmoid", x, simd.Sigmoid, func(dx, dy, _, y []float32) {
 		for i, v := range y {
 			if dy[i] != 0 {
 				dx[i] += dy[i] * v * (1 - v)
@@ -81,7 +82,7 @@ func Sigmoid(t *Tape, x *Tensor) *Tensor {
 
 // ReLU returns max(x, 0), elementwise. Its gradient at 0 is 0.
 func ReLU(t *Tape, x *Tensor) *Tensor {
-	return unary(t, x, simd.ReLU, func(dx, dy, x, _ []float32) { simd.ReLUGrad(dx, dy, x) })
+	return unary(t, "ReLU", x, simd.ReLU, func(dx, dy, x, _ []float32) { simd.ReLUGrad(dx, dy, x) })
 }
 
 // GELU returns x·Φ(x), elementwise, where Φ is the distribution function of
@@ -90,7 +91,7 @@ func ReLU(t *Tape, x *Tensor) *Tensor {
 // Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016,
 // https://arxiv.org/abs/1606.08415.
 func GELU(t *Tape, x *Tensor) *Tensor {
-	return unary(t, x, simd.GELU, func(dx, dy, x, _ []float32) {
+	return unary(t, "GELU", x, simd.GELU, func(dx, dy, x, _ []float32) {
 		var slope [256]float32
 		for len(x) > 0 {
 			n := min(len(x), len(slope))
@@ -103,12 +104,12 @@ func GELU(t *Tape, x *Tensor) *Tensor {
 
 // Exp returns exp x, elementwise.
 func Exp(t *Tape, x *Tensor) *Tensor {
-	return unary(t, x, simd.Exp, func(dx, dy, _, y []float32) { addProduct(dx, dy, y) })
+	return unary(t, "Exp", x, simd.Exp, func(dx, dy, _, y []float32) { addProduct(dx, dy, y) })
 }
 
 // Log returns the natural logarithm of x, elementwise.
 func Log(t *Tape, x *Tensor) *Tensor {
-	return unary(t, x, func(y, x []float32) {
+	return unary(t, "Log", x, func(y, x []float32) {
 		for i, v := range x {
 			y[i] = float32(math.Log(float64(v)))
 		}
@@ -123,7 +124,7 @@ func Log(t *Tape, x *Tensor) *Tensor {
 
 // Sqrt returns the square root of x, elementwise.
 func Sqrt(t *Tape, x *Tensor) *Tensor {
-	return unary(t, x, func(y, x []float32) {
+	return unary(t, "Sqrt", x, func(y, x []float32) {
 		for i, v := range x {
 			y[i] = float32(math.Sqrt(float64(v)))
 		}
@@ -138,7 +139,7 @@ func Sqrt(t *Tape, x *Tensor) *Tensor {
 
 // Square returns x², elementwise.
 func Square(t *Tape, x *Tensor) *Tensor {
-	return unary(t, x, func(y, x []float32) { simd.Mul(y, x, x) }, func(dx, dy, x, _ []float32) {
+	return unary(t, "Square", x, func(y, x []float32) { simd.Mul(y, x, x) }, func(dx, dy, x, _ []float32) {
 		for i, v := range x {
 			if dy[i] != 0 {
 				dx[i] += 2 * v * dy[i]
@@ -149,14 +150,14 @@ func Square(t *Tape, x *Tensor) *Tensor {
 
 // Scale returns s·x.
 func Scale(t *Tape, x *Tensor, s float32) *Tensor {
-	return unary(t, x, func(y, x []float32) { simd.Scale(y, s, x) }, func(dx, dy, _, _ []float32) {
+	return unary(t, "Scale", x, func(y, x []float32) { simd.Scale(y, s, x) }, func(dx, dy, _, _ []float32) {
 		simd.Axpy(s, dy, dx)
 	})
 }
 
 // Shift returns x + c.
 func Shift(t *Tape, x *Tensor, c float32) *Tensor {
-	return unary(t, x, func(y, x []float32) { simd.ScaleShift(y, 1, x, c) }, func(dx, dy, _, _ []float32) { simd.Add(dx, dx, dy) })
+	return unary(t, "Shift", x, func(y, x []float32) { simd.ScaleShift(y, 1, x, c) }, func(dx, dy, _, _ []float32) { simd.Add(dx, dx, dy) })
 }
 
 // Add returns a + b, elementwise, after broadcasting: axes are aligned at the
@@ -213,6 +214,8 @@ func Div(t *Tape, a, b *Tensor) *Tensor {
 // binary is the shape of all functions of two elements: y = f(a, b), with
 // da += dy·∂f/∂a and db += dy·∂f/∂b.
 func binary(t *Tape, op string, a, b *Tensor, f func(y, a, b []float32), backA, backB func(d, dy, a, b []float32)) *Tensor {
+	operand(op, "a", a)
+	operand(op, "b", b)
 	switch {
 	case slices.Equal(a.shape, b.shape):
 	case repeats(a, b):

@@ -35,6 +35,8 @@ func Mix(t *Tape, w, v *Tensor) *Tensor { return product(t, "Mix", w, v, false, 
 // product is a·b, or a·bᵀ if transposed. In a sparse product, and in every
 // product of a backward pass, zero times anything is zero.
 func product(t *Tape, op string, a, b *Tensor, transposed, sparse bool) *Tensor {
+	operand(op, "a", a)
+	operand(op, "b", b)
 	if a.Rank() < 2 {
 		badShape(op, "a", a.shape, "at least two axes")
 	}
@@ -60,6 +62,15 @@ func product(t *Tape, op string, a, b *Tensor, transposed, sparse bool) *Tensor 
 	}
 
 	out := t.makeRows(a.shape, n)
+	if count == 0 { // and so is everything that it is made of
+		if t.Needs(a, b) {
+			t.Record(out, func([]float32) {
+				t.GradOf(a)
+				t.GradOf(b)
+			})
+		}
+		return out
+	}
 	bm := simd.RowMajor(b.data, b.Dim(-1))
 	if transposed {
 		bm = bm.T()
@@ -109,6 +120,7 @@ func product(t *Tape, op string, a, b *Tensor, transposed, sparse bool) *Tensor 
 func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 	const op = "Linear"
 	n, in := rows(op, x)
+	operand(op, "w", w)
 	if w.Rank() != 2 || w.shape[1] != in {
 		badShape(op, "w", w.shape, "[Out In=%d]", in)
 	}

@@ -10,6 +10,7 @@ import (
 // Reshape returns a view of x with another shape and the same elements in the
 // same order. One axis may be −1: it is worked out from the others.
 func Reshape(t *Tape, x *Tensor, shape ...int) *Tensor {
+	operand("Reshape", "x", x)
 	y := t.header(shape)
 	free, known, fits := -1, 1, true
 	for a, d := range shape {
@@ -31,12 +32,16 @@ func Reshape(t *Tape, x *Tensor, shape ...int) *Tensor {
 	}
 	// The view shares its gradient as well, so there is nothing to record.
 	y.data, y.base, y.needs = x.data, x, x.needs
+	if x.home != nil && x.home != t { // it lives as long as x does
+		y.shape, y.home, y.life = slices.Clone(y.shape), x.home, x.life
+	}
 	return y
 }
 
 // Transpose returns x with its axes in another order: axis a of the result is
 // axis order[a] of x.
 func Transpose(t *Tape, x *Tensor, order ...int) *Tensor {
+	operand("Transpose", "x", x)
 	taken := uint64(0)
 	for _, a := range order {
 		if a >= 0 && a < 64 {
@@ -78,6 +83,7 @@ func Concat(t *Tape, axis int, xs ...*Tensor) *Tensor {
 	shape[axis] = 0
 	needs := false
 	for _, x := range xs {
+		operand(op, "xs", x)
 		if x.Rank() != len(shape) || !slices.Equal(x.shape[:axis], shape[:axis]) || !slices.Equal(x.shape[axis+1:], shape[axis+1:]) {
 			badShape(op, "xs", x.shape, "%v apart from axis %d", xs[0].shape, axis)
 		}

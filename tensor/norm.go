@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/attn-go/attn/internal/par"
@@ -18,6 +19,7 @@ import (
 // Source: Ba, Kiros and Hinton, "Layer Normalization", 2016,
 // https://arxiv.org/abs/1607.06450.
 func LayerNorm(t *Tape, x, gain, shift *Tensor, eps float32) *Tensor {
+	operand("LayerNorm", "shift", shift)
 	return norm(t, "LayerNorm", x, gain, shift, eps)
 }
 
@@ -103,17 +105,34 @@ func norm(t *Tape, op string, x, gain, shift *Tensor, eps float32) *Tensor {
 	return y
 }
 
-// Normalize returns x/max(‖x‖, eps) for each vector along the last axis.
+// Normalize returns x/max(‖x‖, eps) for each vector along the last axis. A vector of
+// zeros stays zero.
+//
+// ‖x‖ is as large or small as it may be: no square overflows, and none is lost.
+//
+// Gradients: those of x/‖x‖ where ‖x‖ is at least eps, and of x/eps below. With an eps
+// of 0, a vector of zeros has the gradient zero.
+//
+// Normalize panics with a *ValueError if eps is negative or not finite.
 func Normalize(t *Tape, x *Tensor, eps float32) *Tensor {
-	n, d := rows("Normalize", x)
+	const op = "Normalize"
+	n, d := rows(op, x)
+	if !(eps >= 0 && eps <= math.MaxFloat32) {
+		badValue(op, "eps", fmt.Sprint(eps), "a number of at least 0")
+	}
 	y := t.Make(x.shape...)
-	inv := t.Floats(n)
+	inv := t.Floats(n) // 1/max(‖x‖, eps), or 0 where it has to be worked out in float64
 	chunk := rowsPerChunk(d)
 	par.For(n, chunk, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
-			v := x.data[r*d : (r+1)*d]
-			inv[r] = 1 / max(float32(math.Sqrt(float64(simd.SumSquares(v)))), eps)
-			simd.Scale(y.data[r*d:(r+1)*d], inv[r], v)
+			x, y := x.data[r*d:(r+1)*d], y.data[r*d:(r+1)*d]
+			if squares := simd.SumSquares(x); squares > leastSquares && squares < mostSquares {
+				inv[r] = 1 / max(float32(math.Sqrt(float64(squares))), eps)
+				simd.Scale(y, inv[r], x)
+				continue
+			}
+			inv[r] = 0
+			normalizeExactly(y, x, eps)
 		}
 	})
 	if t.Needs(x) {
@@ -121,13 +140,25 @@ func Normalize(t *Tape, x *Tensor, eps float32) *Tensor {
 			dx := t.GradOf(x)
 			par.For(n, chunk, func(lo, hi int) {
 				for r := lo; r < hi; r++ {
-					normalizeBack(dx[r*d:(r+1)*d], dy[r*d:(r+1)*d], y.data[r*d:(r+1)*d], inv[r], inv[r] < 1/eps)
+					dx, dy, x, y := dx[r*d:(r+1)*d], dy[r*d:(r+1)*d], x.data[r*d:(r+1)*d], y.data[r*d:(r+1)*d]
+					if inv[r] > 0 {
+						normalizeBack(dx, dy, y, inv[r], inv[r] < 1/eps)
+					} else {
+						normalizeBackExactly(dx, dy, x, eps)
+					}
 				}
 			})
 		})
 	}
 	return y
 }
+
+// Between these sums of squares, no square that counts has been lost in float32, and
+// the inverse of the length is at hand.
+const (
+	leastSquares = 1e-28
+	mostSquares  = 1e36
+)
 
 // normalizeBack adds one row of the gradient of Normalize; below eps, the divisor
 // is a constant, and what dy has along y remains.
@@ -143,6 +174,49 @@ func normalizeBack(dx, dy, y []float32, inv float32, long bool) {
 	for i, v := range dy {
 		if v != 0 || along != 0 {
 			dx[i] += inv * (v - y[i]*along)
+		}
+	}
+}
+
+// length returns ‖x‖, which float64 holds for every x.
+func length(x []float32) float64 {
+	var squares float64
+	for _, v := range x {
+		squares += float64(v) * float64(v)
+	}
+	return math.Sqrt(squares)
+}
+
+// normalizeExactly writes one row of Normalize, in float64.
+func normalizeExactly(y, x []float32, eps float32) {
+	by := max(length(x), float64(eps))
+	if by == 0 {
+		clear(y)
+		return
+	}
+	for i, v := range x {
+		y[i] = float32(float64(v) / by)
+	}
+}
+
+// normalizeBackExactly is normalizeBack in float64.
+func normalizeBackExactly(dx, dy, x []float32, eps float32) {
+	size, floor := length(x), float64(eps)
+	by := max(size, floor)
+	if by == 0 {
+		return
+	}
+	var along float64
+	if size > floor {
+		for i, v := range dy {
+			if v != 0 {
+				along += float64(v) * (float64(x[i]) / by)
+			}
+		}
+	}
+	for i, v := range dy {
+		if v != 0 || along != 0 {
+			dx[i] += float32((float64(v) - float64(x[i])/by*along) / by)
 		}
 	}
 }

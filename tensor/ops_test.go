@@ -112,7 +112,7 @@ func TestOpsOnAnyNumberOfThreads(t *testing.T) {
 			x := c.large(golden)
 			run := func(procs int) []*tensor.Tensor {
 				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
-				tape := tensor.NewTape(tensor.Train)
+				tape := training()
 				y := c.f(tape, x)
 				all := []*tensor.Tensor{y.Clone()}
 				tape.Backward(y, tensor.New(c.draw([][]int{{y.Len()}})[0].Data(), y.Shape()...))
@@ -157,7 +157,7 @@ func BenchmarkOps(b *testing.B) {
 		})
 		b.Run(c.name+"/both", func(b *testing.B) {
 			b.SetBytes(4 * int64(floats))
-			tape := tensor.NewTape(tensor.Train)
+			tape := training()
 			dout := tensor.Full(1, c.f(nil, x).Shape()...)
 			for b.Loop() {
 				tape.Reset()

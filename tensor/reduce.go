@@ -6,10 +6,14 @@ import (
 )
 
 // Sum returns the sum of all elements, as a tensor without axes.
-func Sum(t *Tape, x *Tensor) *Tensor { return total(t, x, 1) }
+func Sum(t *Tape, x *Tensor) *Tensor {
+	operand("Sum", "x", x)
+	return total(t, x, 1)
+}
 
 // Mean returns the mean of all elements, as a tensor without axes.
 func Mean(t *Tape, x *Tensor) *Tensor {
+	operand("Mean", "x", x)
 	if len(x.data) == 0 {
 		badShape("Mean", "x", x.shape, "at least one element")
 	}

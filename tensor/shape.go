@@ -2,6 +2,9 @@ package tensor
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
+	"math/rand/v2"
 	"slices"
 )
 
@@ -24,13 +27,30 @@ func (e *ShapeError) Error() string {
 	return fmt.Sprintf("%s: %s has %s %v, want %s", e.Op, e.Arg, what, e.Got, e.Want)
 }
 
-// Catch calls f and returns the *ShapeError that f panicked with, or nil. Any
-// other panic passes through: it is not a matter of shapes.
+// ValueError reports an argument that is unfit in another respect than its shape:
+// an option out of range, a tensor that is nil, or one whose memory a tape has taken
+// back.
+type ValueError struct {
+	Op   string // the operation with its package: "tensor: Dropout"
+	Arg  string // the argument's name: "p"
+	Got  string // what it is, in words or digits
+	Want string // what would have fitted
+}
+
+// Error gives "op: arg is got, want want".
+func (e *ValueError) Error() string {
+	return fmt.Sprintf("%s: %s is %s, want %s", e.Op, e.Arg, e.Got, e.Want)
+}
+
+// Catch calls f and returns the *ShapeError or *ValueError that f panicked with, or
+// nil. Any other panic passes through: it is not about an argument.
 func Catch(f func()) (err error) {
 	defer func() {
 		switch e := recover().(type) {
 		case nil:
 		case *ShapeError:
+			err = e
+		case *ValueError:
 			err = e
 		default:
 			panic(e)
@@ -47,13 +67,67 @@ func badShape(op, arg string, got []int, want string, args ...any) {
 	})
 }
 
-// size returns the number of elements of an array of the given shape.
+// badValue is the one place in this package that raises a *ValueError.
+func badValue(op, arg, got, want string) {
+	panic(&ValueError{Op: "tensor: " + op, Arg: arg, Got: got, Want: want})
+}
+
+// size returns the number of elements of an array of a shape that checkSize has
+// passed.
 func size(shape []int) int {
 	n := 1
 	for _, d := range shape {
 		n *= d
 	}
 	return n
+}
+
+// mostElements is the size that no tensor exceeds, 4 TiB: what is larger is a
+// mistake or a hostile file, and larger numbers overflow.
+const mostElements = min(1<<40, math.MaxInt/4)
+
+// checkSize returns the number of elements of an array of a new shape. It panics if
+// an axis is negative, or if there are too many elements: axes of size zero left out,
+// so that the product of any axes is a number.
+func checkSize(op string, shape []int) int {
+	n, empty := uint64(1), false
+	for _, d := range shape {
+		if d < 0 {
+			badShape(op, "shape", shape, "no negative axis")
+		}
+		if d == 0 {
+			empty = true
+			continue
+		}
+		over, product := bits.Mul64(n, uint64(d))
+		if n = product; over != 0 || n > mostElements {
+			badShape(op, "shape", shape, "at most %d elements", mostElements)
+		}
+	}
+	if empty {
+		return 0
+	}
+	return int(n)
+}
+
+// operand panics unless x, the operand of that name, is a tensor that may be used.
+func operand(op, arg string, x *Tensor) {
+	if x == nil {
+		badValue(op, arg, "nil", "a tensor")
+	}
+	if len(x.shape) == 0 && len(x.data) == 0 {
+		badValue(op, arg, "the zero Tensor", "what New, Zeros or an operation returns")
+	}
+	if x.stale() {
+		badStale(op, arg)
+	}
+}
+
+// checkRand panics if there are no random numbers to draw.
+func checkRand(op string, rng *rand.Rand) {
+	if rng == nil {
+		badValue(op, "rng", "nil", "a *rand.Rand")
+	}
 }
 
 // split returns the sizes before, of and behind an axis, so that element
@@ -64,6 +138,7 @@ func split(shape []int, axis int) (outer, n, inner int) {
 
 // rows returns the number of vectors along the last axis, and their length.
 func rows(op string, x *Tensor) (n, width int) {
+	operand(op, "x", x)
 	if x.Rank() == 0 {
 		badShape(op, "x", x.shape, "at least one axis")
 	}
@@ -73,6 +148,7 @@ func rows(op string, x *Tensor) (n, width int) {
 
 // checkAxis panics unless axis is one of x's axes.
 func checkAxis(op string, x *Tensor, axis int) {
+	operand(op, "x", x)
 	if axis < 0 || axis >= x.Rank() {
 		badShape(op, "x", x.shape, "an axis %d", axis)
 	}
@@ -80,6 +156,7 @@ func checkAxis(op string, x *Tensor, axis int) {
 
 // sameShape panics unless x has the shape want.
 func sameShape(op, arg string, x *Tensor, want []int) {
+	operand(op, arg, x)
 	if !slices.Equal(x.shape, want) {
 		badShape(op, arg, x.shape, "%v", want)
 	}

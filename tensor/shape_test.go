@@ -23,6 +23,8 @@ func TestBadShapes(t *testing.T) {
 		{func() { z(2, 3).At(1) }, `tensor: At: x has shape \[2 3\], want 1 axes`},
 		{func() { z(2, 3).At(1, 3) }, `tensor: At: x has shape \[2 3\], want an element \[1 3\]`},
 		{func() { z(2, 3).At(-1, 0) }, `tensor: At: x has shape .*, want an element \[-1 0\]`},
+		{func() { z(2, 3).Dim(2) }, `tensor: Dim: x has shape \[2 3\], want an axis 2`},
+		{func() { z(2, 3).Dim(-3) }, `tensor: Dim: x has shape \[2 3\], want an axis -3`},
 		{func() { z(2, 3).Item() }, `tensor: Item: x has shape \[2 3\], want one element`},
 
 		{func() { tensor.Add(nil, z(2, 3), z(2)) }, `tensor: Add: b has shape \[2\], want a shape that broadcasts with \[2 3\]`},
@@ -83,6 +85,9 @@ func TestBadShapes(t *testing.T) {
 			tape := tensor.NewTape(tensor.Train)
 			tape.Backward(tensor.Square(tape, z(2).Param()), nil)
 		}, `tensor: Backward: out has shape \[2\], want one element, or its gradient dout`},
+		{func() {
+			tensor.NewTape(tensor.Train).BackwardAll([]*tensor.Tensor{z(1)}, nil)
+		}, `tensor: Backward: douts has shape \[0\], want \[1\], a gradient or nil for each output`},
 		{func() {
 			tape := tensor.NewTape(tensor.Train)
 			tape.Backward(tensor.Square(tape, z(2).Param()), z(2, 1))
@@ -154,6 +159,10 @@ func TestEmptyTensors(t *testing.T) {
 		{"SumAxis", tensor.SumAxis(tape, z(3, 0).Param(), 1), []int{3}, 0},
 		{"MatMul, nothing to sum", tensor.MatMul(tape, z(2, 0).Param(), z(0, 3).Param()), []int{2, 3}, 0},
 		{"MatMul, no rows", tensor.MatMul(tape, z(0, 2).Param(), z(2, 3).Param()), []int{0, 3}, 0},
+		{"MatMul, no batch", tensor.MatMul(tape, z(0, 2, 5).Param(), z(0, 5, 3).Param()), []int{0, 2, 3}, 0},
+		{"MatMul, no batch, shared", tensor.MatMul(tape, z(0, 2, 5).Param(), z(5, 3).Param()), []int{0, 2, 3}, 0},
+		{"MatMulT, no batch", tensor.MatMulT(tape, z(0, 2, 5).Param(), z(0, 3, 5).Param()), []int{0, 2, 3}, 0},
+		{"Mix, no batch", tensor.Mix(tape, z(3, 0, 2, 5).Param(), z(3, 0, 5, 7).Param()), []int{3, 0, 2, 7}, 0},
 		{"Linear, no features", tensor.Linear(tape, z(2, 0).Param(), z(3, 0).Param(), tensor.Full(5, 3).Param()), []int{2, 3}, 5},
 		{"Linear, no rows", tensor.Linear(tape, z(0, 2).Param(), z(3, 2).Param(), z(3).Param()), []int{0, 3}, 0},
 		{"Linear, no outputs", tensor.Linear(tape, z(2, 3).Param(), z(0, 3).Param(), z(0).Param()), []int{2, 0}, 0},

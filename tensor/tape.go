@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/attn-go/attn/internal/par"
@@ -24,15 +25,17 @@ const (
 // results. A tape serves one goroutine. The nil tape is valid everywhere and
 // means inference with garbage-collected memory.
 type Tape struct {
-	mode  Mode
-	seed  uint64
-	draws uint64 // random streams handed out since Seed
-	steps []step
-	only  []*Tensor // the leaves that gradients flow to; nil means every parameter
+	mode   Mode
+	seeded bool // whether Seed has been called
+	seed   uint64
+	draws  uint64 // random streams handed out since Seed
+	steps  []step
+	only   []*Tensor // the leaves that gradients flow to; nil means every parameter
 
 	floats  arena[float32]
 	ints    arena[int]
-	tensors arena[Tensor]
+	headers []Tensor // not handed out yet
+	life    uint64   // how often the tape has been reset
 }
 
 // step is the backward half of one operation.
@@ -41,18 +44,37 @@ type step struct {
 	back func(dout []float32)
 }
 
-// NewTape returns an empty tape.
-func NewTape(mode Mode) *Tape { return &Tape{mode: mode} }
+// NewTape returns an empty tape. One in mode Train drops at random only once Seed has
+// been called.
+func NewTape(mode Mode) *Tape {
+	if mode > Infer {
+		badValue("NewTape", "mode", fmt.Sprint(uint8(mode)), "Train, Eval or Infer")
+	}
+	return &Tape{mode: mode}
+}
 
 // Training reports whether Dropout drops on this tape.
 func (t *Tape) Training() bool { return t != nil && t.mode == Train }
 
-// Seed fixes the random numbers of the operations that follow: the same seed
-// and the same operations drop the same elements. Reset does not rewind them,
-// or every step of a training loop would drop the same.
-func (t *Tape) Seed(seed uint64) {
+// Seed fixes the random numbers of the operations that follow: with the same seed and
+// step, the same operations drop the same elements. Dropout on a training tape that
+// has no seed panics, since whatever it began with would be the same for every tape.
+//
+// The seed is that of the run, and the step is counted by the training loop:
+//
+//	for step := range steps {
+//		tape.Reset()
+//		tape.Seed(seed, step)
+//		…
+//	}
+//
+// Then what is dropped differs from step to step, and a run that is resumed at a step
+// drops what it would have dropped. It makes no difference whether a step has a tape of
+// its own. Called once, Seed serves for all steps of a tape, since Reset does not
+// rewind the random numbers.
+func (t *Tape) Seed(seed uint64, step int) {
 	if t != nil {
-		t.seed, t.draws = seed, 0
+		t.seed, t.draws, t.seeded = seed^uint64(step)<<20, 0, true
 	}
 }
 
@@ -93,8 +115,9 @@ func (t *Tape) reaches(x *Tensor) bool {
 }
 
 // Reset forgets every recorded operation and takes back the memory of every
-// tensor made on the tape. Those tensors must not be used afterwards;
-// parameters and their gradients are not touched.
+// tensor made on the tape. To use one of those tensors afterwards panics with a
+// *ValueError; slices that their Data has returned must not be used either.
+// Parameters and their gradients are not touched.
 func (t *Tape) Reset() {
 	if t == nil {
 		return
@@ -103,17 +126,15 @@ func (t *Tape) Reset() {
 	t.steps = t.steps[:0]
 	t.floats.reset()
 	t.ints.reset()
-	t.tensors.reset()
+	t.life++
 }
 
 // Make returns a tensor of the given shape in the tape's memory, with
 // arbitrary contents: the caller writes every element.
 func (t *Tape) Make(shape ...int) *Tensor {
-	if t == nil {
-		return Zeros(append([]int(nil), shape...)...)
-	}
+	n := checkSize("Make", shape)
 	x := t.header(shape)
-	x.data = t.Floats(size(shape))
+	x.data = t.Floats(n)
 	return x
 }
 
@@ -121,7 +142,7 @@ func (t *Tape) Make(shape ...int) *Tensor {
 func (t *Tape) makeRows(shape []int, last int) *Tensor {
 	x := t.header(shape)
 	x.shape[len(shape)-1] = last
-	x.data = t.Floats(size(x.shape))
+	x.data = t.Floats(checkSize("Make", x.shape))
 	return x
 }
 
@@ -144,29 +165,48 @@ func (t *Tape) list(n int) []int {
 
 // header returns a tensor of the given shape without data.
 func (t *Tape) header(shape []int) *Tensor {
-	var x *Tensor
 	if t == nil {
-		x = &Tensor{shape: append([]int(nil), shape...)}
-	} else {
-		x = &t.tensors.take(1)[0]
-		*x = Tensor{shape: t.ints.take(len(shape)), home: t}
-		copy(x.shape, shape)
+		return &Tensor{shape: append([]int(nil), shape...)}
 	}
+	// Headers are not used again: whoever keeps one beyond Reset is told that it is
+	// stale, and not that it is some other tensor.
+	if len(t.headers) == 0 {
+		t.headers = make([]Tensor, 32)
+	}
+	x := &t.headers[0]
+	t.headers = t.headers[1:]
+	x.shape, x.home, x.life = t.ints.take(len(shape)), t, t.life
+	copy(x.shape, shape)
 	return x
 }
 
 // Needs reports whether an operation on these operands must be recorded: the
-// tape records and a gradient flows to one of them. Nil operands are ignored.
+// tape records and a gradient flows to one of them. Nil operands are ignored. It
+// panics with a *ValueError if the tape of an operand has been reset, or if a gradient
+// would have to flow to an operand that was made on another tape.
 func (t *Tape) Needs(operands ...*Tensor) bool {
-	if t == nil || t.mode == Infer {
-		return false
-	}
+	needs := false
 	for _, x := range operands {
-		if t.reaches(x) {
-			return true
+		if x == nil {
+			continue
+		}
+		if x.stale() {
+			badStale("Needs", "an operand")
+		}
+		if t != nil && t.mode != Infer && t.reaches(x) {
+			t.own("Needs", "an operand", x)
+			needs = true
 		}
 	}
-	return false
+	return needs
+}
+
+// own panics if a gradient flows to x on another tape: this one has no record of how x
+// was made, and the gradient would end there.
+func (t *Tape) own(op, arg string, x *Tensor) {
+	if r := x.root(); r.needs && r.home != nil && r.home != t {
+		badValue(op, arg, "a tensor that another tape has recorded", "one of this tape, or its Detach")
+	}
 }
 
 // Record notes the backward step of the operation that made out. During
@@ -185,6 +225,10 @@ func (t *Tape) Needs(operands ...*Tensor) bool {
 //		})
 //	}
 func (t *Tape) Record(out *Tensor, back func(dout []float32)) {
+	operand("Record", "out", out)
+	if t == nil || out.home != t {
+		badValue("Record", "out", "no tensor of this tape", "what Make returned; an operation records only if Needs says so")
+	}
 	out.needs = true
 	t.steps = append(t.steps, step{out, back})
 }
@@ -243,7 +287,21 @@ func (t *Tape) Backward(out, dout *Tensor) {
 }
 
 // BackwardAll is Backward from several outputs at once, in one pass.
+//
+// It panics with a *ValueError if an output is nil, has been taken back by Reset or was
+// recorded on another tape.
 func (t *Tape) BackwardAll(outs, douts []*Tensor) {
+	const op = "Backward"
+	if len(douts) != len(outs) {
+		badShape(op, "douts", []int{len(douts)}, "[%d], a gradient or nil for each output", len(outs))
+	}
+	for i, out := range outs {
+		operand(op, "out", out)
+		t.own(op, "out", out)
+		if douts[i] != nil {
+			operand(op, "dout", douts[i])
+		}
+	}
 	if t == nil {
 		return // nothing was recorded
 	}
@@ -257,14 +315,14 @@ func (t *Tape) BackwardAll(outs, douts []*Tensor) {
 		}
 		switch dout := douts[i]; {
 		case dout != nil:
-			sameShape("Backward", "dout", dout, out.shape)
+			sameShape(op, "dout", dout, out.shape)
 			for j, d := range dout.data {
 				g[j] += d
 			}
 		case len(g) == 1:
 			g[0]++
 		default:
-			badShape("Backward", "out", out.shape, "one element, or its gradient dout")
+			badShape(op, "out", out.shape, "one element, or its gradient dout")
 		}
 	}
 	for i := len(t.steps) - 1; i >= 0; i-- {
@@ -276,9 +334,12 @@ func (t *Tape) BackwardAll(outs, douts []*Tensor) {
 }
 
 // Stream returns the key of a fresh random stream for an operation that drops:
-// the same key whenever the tape has the same seed and has run as many random
-// operations since. A nil tape has none.
+// the same key whenever the tape has the same seed and step and has run as many random
+// operations since. It panics with a *ValueError if Seed has not been called.
 func (t *Tape) Stream() uint64 {
+	if t == nil || !t.seeded {
+		badValue("Dropout", "tape", "a training tape without a seed", "Seed(seed, step) to be called first")
+	}
 	t.draws++
 	return simd.Mix64(t.seed ^ simd.Mix64(t.draws))
 }

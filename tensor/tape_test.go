@@ -47,7 +47,7 @@ func (n *network) gradients() []float32 {
 
 func TestResetReusesMemory(t *testing.T) {
 	n := newNetwork()
-	tape := tensor.NewTape(tensor.Train)
+	tape := training()
 	stepOnce := func() {
 		tape.Reset()
 		tape.Backward(n.loss(tape, 0.1), nil)
@@ -99,7 +99,7 @@ func TestResetLeavesNoTrace(t *testing.T) {
 	for _, tape := range []*tensor.Tape{tensor.NewTape(tensor.Train), tensortest.Tape(tensor.Train)} {
 		for range 3 {
 			tape.Reset()
-			tape.Seed(1)
+			tape.Seed(1, 0)
 			loss := n.loss(tape, 0.2)
 			tape.Backward(loss, nil)
 			got := append(n.gradients(), loss.Item())
@@ -119,6 +119,7 @@ func TestModes(t *testing.T) {
 		drops, record bool
 	}{{tensor.Train, true, true}, {tensor.Eval, false, true}, {tensor.Infer, false, false}} {
 		tape := tensor.NewTape(c.mode)
+		tape.Seed(1, 0)
 		loss := n.loss(tape, 0.5)
 		if drops := loss.Item() != plain; drops != c.drops || tape.Training() != c.drops {
 			t.Errorf("mode %d: drops: %v, Training: %v, want %v", c.mode, drops, tape.Training(), c.drops)
@@ -180,7 +181,7 @@ func TestOnly(t *testing.T) {
 func TestNilTape(t *testing.T) {
 	var tape *tensor.Tape
 	x := tensor.Full(2, 3).Param()
-	tape.Seed(1)
+	tape.Seed(1, 0)
 	y := tensor.Dropout(tape, tensor.Square(tape, x), 0.5)
 	tape.Backward(tensor.Sum(tape, y), nil)
 	tape.Reset()

@@ -10,8 +10,9 @@ import (
 // Tensor is a dense row-major array of float32 with, once a backward pass has
 // reached it, a gradient of the same shape.
 //
-// A Tensor made on a tape is valid until that tape is reset. The zero value is
-// not useful; use New, Zeros or an operation.
+// A Tensor made on a tape is valid until that tape is reset; using it afterwards
+// panics with a *ValueError. The zero value is not useful; use New, Zeros or an
+// operation.
 type Tensor struct {
 	data  []float32
 	shape []int
@@ -21,24 +22,23 @@ type Tensor struct {
 	base  *Tensor // the tensor whose memory this one views (Reshape, Rows), else nil
 	at    int     // where in the base the view starts
 	home  *Tape   // the tape that owns the memory, nil for leaves
+	life  uint64  // of home when the tensor was made
 }
 
 // New returns a tensor of the given shape that shares data. It panics with a
 // *ShapeError if the shape does not hold len(data) elements.
 func New(data []float32, shape ...int) *Tensor {
-	for _, d := range shape {
-		if d < 0 {
-			badShape("New", "shape", shape, "no negative axis")
-		}
-	}
-	if size(shape) != len(data) {
-		badShape("New", "data", []int{len(data)}, "%d elements for shape %v", size(shape), shape)
+	if n := checkSize("New", shape); n != len(data) {
+		badShape("New", "data", []int{len(data)}, "%d elements for shape %v", n, shape)
 	}
 	return &Tensor{data: data, shape: slices.Clone(shape)}
 }
 
-// Zeros returns a tensor of zeros in memory of its own.
-func Zeros(shape ...int) *Tensor { return New(make([]float32, size(shape)), shape...) }
+// Zeros returns a tensor of zeros in memory of its own. It panics with a *ShapeError
+// if the shape is none, or is larger than memory could be.
+func Zeros(shape ...int) *Tensor {
+	return &Tensor{data: make([]float32, checkSize("Zeros", shape)), shape: slices.Clone(shape)}
+}
 
 // Full returns a tensor in memory of its own whose elements are all value.
 func Full(value float32, shape ...int) *Tensor {
@@ -51,6 +51,7 @@ func Full(value float32, shape ...int) *Tensor {
 
 // Randn returns a tensor of independent standard normal numbers.
 func Randn(rng *rand.Rand, shape ...int) *Tensor {
+	checkRand("Randn", rng)
 	x := Zeros(shape...)
 	for i := range x.data {
 		x.data[i] = float32(rng.NormFloat64())
@@ -60,6 +61,7 @@ func Randn(rng *rand.Rand, shape ...int) *Tensor {
 
 // Uniform returns a tensor of independent numbers, uniform in [lo, hi).
 func Uniform(rng *rand.Rand, lo, hi float32, shape ...int) *Tensor {
+	checkRand("Uniform", rng)
 	x := Zeros(shape...)
 	for i := range x.data {
 		x.data[i] = lo + (hi-lo)*rng.Float32()
@@ -85,24 +87,53 @@ func (x *Tensor) Rows(lo, hi int) *Tensor {
 	shape := slices.Clone(x.shape)
 	shape[0] = hi - lo
 	step := size(x.shape[1:])
-	return &Tensor{data: x.data[lo*step : hi*step : hi*step], shape: shape, needs: x.needs, base: x, at: lo * step}
+	return &Tensor{
+		data: x.data[lo*step : hi*step : hi*step], shape: shape, needs: x.needs, base: x, at: lo * step,
+		home: x.home, life: x.life,
+	}
+}
+
+// stale reports whether the tape that owns x has been reset since x was made.
+func (x *Tensor) stale() bool { return x.home != nil && x.life != x.home.life }
+
+// live panics if x is stale.
+func (x *Tensor) live(op string) {
+	if x.stale() {
+		badStale(op, "x")
+	}
+}
+
+func badStale(op, arg string) {
+	badValue(op, arg, "a tensor of a tape that has been reset since", "one made after Reset, or a Clone from before")
 }
 
 // Data returns the elements in row-major order, shared with x.
-func (x *Tensor) Data() []float32 { return x.data }
+func (x *Tensor) Data() []float32 {
+	x.live("Data")
+	return x.data
+}
 
 // Shape returns the sizes of the axes. The caller must not change them.
-func (x *Tensor) Shape() []int { return x.shape }
+func (x *Tensor) Shape() []int {
+	x.live("Shape")
+	return x.shape
+}
 
 // Rank returns the number of axes.
 func (x *Tensor) Rank() int { return len(x.shape) }
 
-// Dim returns the size of an axis; a negative axis counts from the end.
+// Dim returns the size of an axis; a negative axis counts from the end. It panics
+// with a *ShapeError if there is no such axis.
 func (x *Tensor) Dim(axis int) int {
-	if axis < 0 {
-		axis += len(x.shape)
+	x.live("Dim")
+	a := axis
+	if a < 0 {
+		a += len(x.shape)
 	}
-	return x.shape[axis]
+	if uint(a) >= uint(len(x.shape)) {
+		badShape("Dim", "x", x.shape, "an axis %d", axis)
+	}
+	return x.shape[a]
 }
 
 // Len returns the number of elements.
@@ -110,6 +141,7 @@ func (x *Tensor) Len() int { return len(x.data) }
 
 // At returns the element at the given indices, one for each axis.
 func (x *Tensor) At(index ...int) float32 {
+	x.live("At")
 	if len(index) != len(x.shape) {
 		badShape("At", "x", x.shape, "%d axes", len(index))
 	}
@@ -125,6 +157,7 @@ func (x *Tensor) At(index ...int) float32 {
 
 // Item returns the only element of a tensor with one element, such as a loss.
 func (x *Tensor) Item() float32 {
+	x.live("Item")
 	if len(x.data) != 1 {
 		badShape("Item", "x", x.shape, "one element")
 	}
@@ -134,9 +167,10 @@ func (x *Tensor) Item() float32 {
 // Grad returns the gradient that backward passes have left for x, or nil if
 // none has reached it. It shares x's gradient memory.
 func (x *Tensor) Grad() *Tensor {
+	x.live("Grad")
 	if x.base != nil {
 		if g := x.base.Grad(); g != nil {
-			return &Tensor{data: g.data[x.at:][:len(x.data)], shape: x.shape}
+			return &Tensor{data: g.data[x.at:][:len(x.data)], shape: x.shape, home: x.home, life: x.life}
 		}
 		return nil
 	}
@@ -156,15 +190,22 @@ func (x *Tensor) ZeroGrad() {
 // Clone returns a copy in memory of its own, to which no gradient flows: what
 // is to outlive a tape's Reset is cloned.
 func (x *Tensor) Clone() *Tensor {
+	x.live("Clone")
 	return &Tensor{data: slices.Clone(x.data), shape: slices.Clone(x.shape)}
 }
 
 // Detach returns a view of x through which no gradient flows.
-func (x *Tensor) Detach() *Tensor { return &Tensor{data: x.data, shape: x.shape} }
+func (x *Tensor) Detach() *Tensor {
+	x.live("Detach")
+	return &Tensor{data: x.data, shape: x.shape, home: x.home, life: x.life}
+}
 
 // String formats a small tensor with nested brackets and a large one by its
 // shape alone.
 func (x *Tensor) String() string {
+	if x.stale() {
+		return "tensor of a tape that has been reset"
+	}
 	if len(x.data) > 200 {
 		return fmt.Sprintf("tensor%v", x.shape)
 	}

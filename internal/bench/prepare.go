@@ -67,6 +67,7 @@ func (w Work) passes(rng *rand.Rand, params []*tensor.Tensor, forward func(*tens
 		mode = tensor.Train
 	}
 	t := tensor.NewTape(mode)
+	t.Seed(1, 0)
 	if !w.Training() {
 		return func() {
 			t.Reset()

@@ -60,7 +60,7 @@ type checker struct {
 
 func (c *checker) tape() *tensor.Tape {
 	t := Tape(tensor.Train)
-	t.Seed(seed)
+	t.Seed(seed, 0)
 	return t
 }
 
@@ -73,10 +73,10 @@ func (c *checker) modes() {
 	t := c.tape()
 	got := c.f(t, c.in).Clone().Data()
 	t.Reset()
-	t.Seed(seed)
+	t.Seed(seed, 0)
 	Same(c.tb, c.name+": in reused memory", c.f(t, c.in).Data(), got)
 	t = Tape(tensor.Train)
-	t.Seed(seed + 1)
+	t.Seed(seed+1, 0)
 	if equal(c.f(t, c.in).Data(), got) { // no dropout
 		Same(c.tb, c.name+": on a tape in mode Train", got, want)
 	}
@@ -122,7 +122,7 @@ func (c *checker) slope(r *tensor.Tensor, x *float32) float64 {
 			*x = old + sign*h
 			width += float64(sign) * float64(*x) // as rounding left it
 			t.Reset()
-			t.Seed(seed)
+			t.Seed(seed, 0)
 			for i, v := range c.f(t, c.in).Data() {
 				sum += float64(sign) * float64(v) * float64(r.Data()[i])
 			}

@@ -1,0 +1,150 @@
+package attn_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// times returns x·2^power.
+func times(x *tensor.Tensor, power int) *tensor.Tensor {
+	y := x.Clone()
+	for i, v := range y.Data() {
+		y.Data()[i] = float32(math.Ldexp(float64(v), power))
+	}
+	return y
+}
+
+// The cosine is that of the directions, whatever the lengths: there is no ε that would
+// make short vectors less alike, and no square that overflows.
+func TestCosineOfExtremes(t *testing.T) {
+	c := newCall(scores[0], usual)
+	c.o.Score = &attn.Cosine{Scale: tensor.Full(3, 1).Param()}
+	want := c.run()
+	for _, p := range []int{-120, -60, -44, -40, -30, 30, 62, 64, 100, 120} {
+		for _, both := range []bool{false, true} {
+			other := c
+			other.q = times(c.q, p)
+			if both {
+				other.k = times(c.k, p)
+			}
+			got := other.run()
+			// Gradients of what is longer are shorter; brought back, they are the same.
+			got["dq"] = times(got["dq"], p)
+			if both {
+				got["dk"] = times(got["dk"], p)
+			}
+			near(t, fmt.Sprint("times 2^", p), got, want)
+		}
+	}
+
+	zero := c
+	zero.q = tensor.Zeros(c.q.Shape()...)
+	got := zero.run()
+	weights := tensor.Full(1/float32(usual.lk), got["weights"].Shape()...)
+	nearTensor(t, "weights of zeros", got["weights"], weights)
+	for _, name := range []string{"dq", "dk"} {
+		tensortest.Same(t, name+" of zeros", got[name].Data(), make([]float32, got[name].Len()))
+	}
+}
+
+// A query that is far from all keys attends to the nearest, however far that is.
+func TestGaussianFarAway(t *testing.T) {
+	const huge = 1e25
+	keys := tensor.New([]float32{0, 0, 0.5 * huge, 0, 0.9 * huge, 0, -huge, huge, 0.9 * huge, 1}, 1, 1, 5, 2)
+	values := tensor.New([]float32{1, 2, 3, 4, 5}, 1, 1, 5, 1)
+	query := tensor.New([]float32{huge, 0, -huge, 2 * huge, 3, 0}, 1, 1, 3, 2)
+	w := func(x float32) *attn.Gaussian { return &attn.Gaussian{W: tensor.Full(x, 1).Param()} }
+	many := float32(math.NaN()) // where several keys take part
+	for _, c := range []struct {
+		name  string
+		score *attn.Gaussian
+		o     attn.Options
+		want  []float32
+	}{
+		// Keys 2 and 4 are equally near to the first query, as far as numbers tell.
+		{"the nearest", &attn.Gaussian{}, attn.Options{}, []float32{4, 4, 1}},
+		{"with a parameter", w(2), attn.Options{}, []float32{4, 4, 1}},
+		{"with a small one", w(1e-24), attn.Options{}, []float32{many, 4, many}},
+		{"the nearest that is seen", w(1), attn.Options{Mask: attn.ValidLens(2)}, []float32{2, 1, 1}},
+		{"the only one that is seen", w(1), attn.Options{Mask: attn.AllowFunc(func(_, _, _, j int) bool { return j == 3 })}, []float32{4, 4, 4}},
+		{"none is seen", w(1), attn.Options{Mask: attn.ValidLens(0)}, []float32{0, 0, 0}},
+		{"a bias hides the nearest", w(1), attn.Options{Bias: tensor.New([]float32{0, 0, float32(math.Inf(-1)), float32(math.Inf(-1)), float32(math.Inf(-1))}, 5)}, []float32{2, 1, 1}},
+		{"what is hidden has a bias", w(1), attn.Options{Mask: attn.ValidLens(2), Bias: tensor.New([]float32{0, 0, many, float32(math.Inf(1)), many}, 5)}, []float32{2, 1, 1}},
+		{"a bias hides all", w(1), attn.Options{Bias: tensor.Full(float32(math.Inf(-1)), 5)}, []float32{0, 0, 0}},
+		{"a bias counts among equals", w(1), attn.Options{Bias: tensor.New([]float32{0, 0, 0, 0, 100}, 5)}, []float32{5, 4, 1}},
+		{"a soft-cap makes all alike", w(1), attn.Options{SoftCap: 3, Mask: attn.ValidLens(2)}, []float32{1.5, 1.5, many}},
+	} {
+		c.o.Score = c.score
+		tape := tensortest.Tape(tensor.Eval)
+		q, k, v := query.Clone().Param(), keys.Clone().Param(), values.Clone().Param()
+		c.o.Weights = true
+		y := attn.Attend(tape, q, k, v, c.o)
+		tape.Backward(y.Out, tensor.Full(1, 1, 1, 3, 1))
+		for i, want := range c.want {
+			got := y.Out.Data()[i]
+			if !math.IsNaN(float64(want)) && !(math.Abs(float64(got-want)) <= 1e-6) {
+				t.Errorf("%s: query %d gets %v, want %v", c.name, i, got, want)
+			}
+		}
+		for name, x := range map[string]*tensor.Tensor{"dq": q, "dk": k, "dv": v} {
+			if g := x.Grad(); !(magnitude(g) < math.Inf(1)) {
+				t.Errorf("%s: %s is %v", c.name, name, g)
+			}
+		}
+	}
+}
+
+// Rows that are rescued are those of float64, with groups, masks and biases.
+func TestGaussianFarAwayAgainstDefinition(t *testing.T) {
+	s := usual
+	for _, power := range []int{62, 66, 100} {
+		c := newCall(scores[0], s).mask(attn.ValidLens(6, 4)).bias(s.h, 1, s.lk)
+		c.o.Score = &attn.Gaussian{}
+		// The keys lie on a line, so that differences of squares are representable.
+		for i := range c.k.Len() {
+			c.k.Data()[i] = 0
+		}
+		each(c.k, func(_, g, j, e int, v *float32) {
+			if e == 0 {
+				*v = float32(math.Ldexp(float64((j*3+g)%s.lk), power))
+			}
+		})
+		each(c.q, func(_, h, i, e int, v *float32) {
+			*v = 0
+			if e == 0 {
+				*v = float32(math.Ldexp(float64(20+h-i), power))
+			}
+		})
+		got := c.run()
+		each(got["weights"], func(b, h, i, j int, w *float32) {
+			best, at := math.Inf(1), 0
+			for j := range []int{6, 4}[b] {
+				if d := math.Abs(float64(20+h-i) - float64((j*3+h/(s.h/s.g))%s.lk)); d < best {
+					best, at = d, j
+				}
+			}
+			want := float32(0)
+			if j == at {
+				want = 1
+			}
+			if *w != want {
+				t.Fatalf("times 2^%d: query %d of head %d of sequence %d has weight %v for key %d, want %v", power, i, h, b, *w, j, want)
+			}
+		})
+	}
+}
+
+// The score of a pair is in range if what it is made of is, whatever the differences.
+func TestGaussianOfHugeDifferences(t *testing.T) {
+	q := tensor.New([]float32{math.MaxFloat32}, 1, 1, 1, 1)
+	k := tensor.New([]float32{-math.MaxFloat32}, 1, 1, 1, 1)
+	s := &attn.Gaussian{W: tensor.Full(float32(math.Ldexp(1, -127)), 1)}
+	if got := s.Scores(nil, q, k).Item(); math.Abs(float64(got)+8) > 1e-5 { // −½·(2·2¹²⁸·2⁻¹²⁷)²
+		t.Errorf("score %v, want -8", got)
+	}
+}
