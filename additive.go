@@ -31,31 +31,23 @@ func NewAdditive(eq, ek, hidden int, rng *rand.Rand) *Additive {
 	}
 }
 
-func (*Additive) rowwise() {}
-
 // Scores returns w_vᵀ·tanh(W_q·q + W_k·k) for all pairs. It never holds the
 // [Lq Lk h] sums in memory.
 func (s *Additive) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	return scoresOf(t, s, q, k)
 }
 
-func (s *Additive) queryMap() vectorMap {
-	return func(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
-		s.check()
-		wantSize("query", q, s.WQ.Dim(1))
-		return tensor.Linear(t, q, s.WQ, nil)
+// Form returns w_vᵀ·tanh(W_q·q + W_k·k).
+func (s *Additive) Form() Form {
+	s.check()
+	mapped := func(arg string, w *tensor.Tensor) VectorMap {
+		return func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+			wantSize(arg, x, w.Dim(1))
+			return tensor.Linear(t, x, w, nil)
+		}
 	}
+	return Form{Queries: mapped("query", s.WQ), Keys: mapped("key", s.WK), Additive: s.WV}
 }
-
-func (s *Additive) keyMap() vectorMap {
-	return func(t *tensor.Tape, k *tensor.Tensor) *tensor.Tensor {
-		s.check()
-		wantSize("key", k, s.WK.Dim(1))
-		return tensor.Linear(t, k, s.WK, nil)
-	}
-}
-
-func (s *Additive) form(int) form { return form{w: s.WV} }
 
 // check panics unless the parameters belong together, which whoever puts them
 // together from a file may get wrong.

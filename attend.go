@@ -3,7 +3,6 @@ package attn
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/attn-go/attn/tensor"
 )
@@ -21,6 +20,14 @@ type Options struct {
 	// [B Lq Lk] where q has three axes, and may need a gradient. Nil means
 	// none.
 	Bias *tensor.Tensor
+	// Mods change the scores after the soft-cap and before the bias, one after the other.
+	Mods []ScoreMod
+	// Biases are further terms of the bias, by rule: ALiBi, T5Bias, ShawBias and others.
+	Biases []BiasRule
+	// Sinks are scores [H] of a key without a value, one for each head, to which every
+	// query attends: weights then sum to less than 1. They may need a gradient. Nil
+	// means none; in a MultiHead it means the layer's own.
+	Sinks *tensor.Tensor
 	// Mask says which keys a query may see. The zero value hides nothing.
 	Mask Mask
 	// Dropout is the probability with which each weight is dropped on a
@@ -33,6 +40,15 @@ type Options struct {
 	Gates *tensor.Tensor
 	// Weights asks for Output.Weights.
 	Weights bool
+	// LogSumExp asks for Output.LogSumExp.
+	LogSumExp bool
+	// Rows are told of the weights of each query while they are computed, so that
+	// statistics of them need no memory for all.
+	Rows []RowObserver
+	// QueryPositions and KeyPositions are where queries and keys stand for the Position
+	// of a MultiHead. The zero values put keys at 0, 1, 2, … and the last query at the
+	// last key.
+	QueryPositions, KeyPositions Positions
 	// Observe, if not nil, is told of the weights, before dropout and without
 	// gradient. The tensor lives as long as the tape's memory.
 	Observe Observer
@@ -48,12 +64,15 @@ type Observer func(layer string, weights *tensor.Tensor)
 type Output struct {
 	Out     *tensor.Tensor
 	Weights *tensor.Tensor // nil unless Options.Weights asked for them
+	// LogSumExp is ln Σ_j exp(score[i,j]) over the keys that query i attends to, and the
+	// sink: −Inf if there are none. Nil unless Options.LogSumExp asked for it.
+	LogSumExp *tensor.Tensor
 }
 
 // Attend returns for each query the mean of the values, weighted by the softmax
 // of the scores of query and keys.
 //
-//	scores[i,j]  = softcap(Score(q_i, k_j)) + Bias[i,j]   unit: nats
+//	scores[i,j]  = mods(softcap(Score(q_i, k_j))) + Bias[i,j] + Biases   unit: nats
 //	weights[i,:] = softmax over the keys j that query i sees
 //	out[i]       = gate·Σ_j dropout(weights[i,j])·v_j
 //
@@ -64,11 +83,12 @@ type Output struct {
 //	v        [B G Lk V]   or [B Lk V]
 //	out      [B H Lq V]   or [B Lq V]
 //	weights  [B H Lq Lk]  or [B Lq Lk]
+//	log-sum-exp  [B H Lq] or [B Lq]
 //
 // Some scores compare q and k of different sizes E.
 //
-// Gradients flow to q, k, v, Bias, Gates and the parameters of Score, and through
-// the returned weights.
+// Gradients flow to q, k, v, Bias, Sinks, Gates and the parameters of Score and Biases,
+// and through the returned weights and log-sum-exp.
 //
 // Attend panics with a *tensor.ShapeError if shapes or the mask's lengths do not
 // fit, and with a *tensor.ValueError if a tensor is nil or an option out of range,
@@ -88,81 +108,62 @@ func Attend(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
 		q, k, v = oneHead(t, op, "query", q), oneHead(t, op, "key", k), oneHead(t, op, "value", v)
 	}
 	d := checkHeads(op, q, k, v)
-	d.flat = flat
+	d.ThreeAxes = flat
+	if o.QueryPositions.given() || o.KeyPositions.given() {
+		panic(&tensor.ValueError{Op: op, Arg: "positions", Got: "given", Want: "none: ApplyPosition moves queries and keys before Attend"})
+	}
+	y := attend(t, op, headFirst(q), headFirst(k), headFirst(v), d, &o)
+	result := Output{Out: y.out.x, Weights: y.weights, LogSumExp: y.logSumExp}
+	if flat {
+		result.Out = tensor.Reshape(t, result.Out, d.B, d.Lq, d.V)
+		if result.Weights != nil {
+			result.Weights = tensor.Reshape(t, result.Weights, d.B, d.Lq, d.Lk)
+		}
+		if result.LogSumExp != nil {
+			result.LogSumExp = tensor.Reshape(t, result.LogSumExp, d.B, d.Lq)
+		}
+	}
+	return result
+}
+
+// attend is attention between heads, wherever they lie: the one way of Attend and
+// MultiHead. The gates have been applied to the result.
+func attend(t *tensor.Tape, op string, q, k, v heads, d dims, o *Options) pooled {
 	o.check(op, d)
 	score := o.Score
 	if score == nil {
 		score = ScaledDot()
 	}
-	var out, weights *tensor.Tensor
-	if s, ok := score.(fusable); ok {
-		q, k = s.queryMap().of(t, q), s.keyMap().of(t, k)
-		d.checkMapped(op, q, k)
-		out = t.Make(d.B, d.H, d.Lq, d.V)
-		weights = fused(t, s.form(q.Dim(-1)), headFirst(q), headFirst(k), headFirst(v), headFirst(out), d, &o)
+	changes := steps(t, op, Inputs{
+		Sizes:   d.Sizes,
+		Queries: func(t *tensor.Tape) *tensor.Tensor { return q.split(t) },
+		Keys:    func(t *tensor.Tape) *tensor.Tensor { return k.split(t) },
+	}, o)
+	for _, r := range o.Rows {
+		r.Begin(d.Sizes)
+	}
+	var y pooled
+	if s, ok := score.(MappedScore); ok {
+		f := s.Form()
+		q = q.mapped(t, f.Queries)
+		if f.MappedKeys != nil {
+			k = headFirst(f.MappedKeys)
+		} else {
+			k = k.mapped(t, f.Keys)
+		}
+		d.checkMapped(op, f, q, k)
+		y = fused(t, f, q, k, v, changes, d, o)
 	} else {
-		out, weights = unfused(t, score, q, k, v, d, &o)
+		y = unfused(t, score, q.split(t), k.split(t), v.split(t), changes, d, o)
 	}
 	if o.Observe != nil {
-		o.Observe(o.Layer, weights.Detach())
+		o.Observe(o.Layer, y.weights.Detach())
 	}
 	if !o.Weights {
-		weights = nil
+		y.weights = nil
 	}
-	out = gated(t, headFirst(out), o.Gates).x
-	if flat {
-		out = tensor.Reshape(t, out, d.B, d.Lq, d.V)
-		if weights != nil {
-			weights = tensor.Reshape(t, weights, d.B, d.Lq, d.Lk)
-		}
-	}
-	return Output{Out: out, Weights: weights}
-}
-
-// unfused computes attention by its definition, step by step, and returns out
-// [B H Lq V] and the weights [B H Lq Lk].
-func unfused(t *tensor.Tape, score Score, q, k, v *tensor.Tensor, d dims, o *Options) (out, weights *tensor.Tensor) {
-	s := headScores(t, score, q, k, d)
-	if o.SoftCap != 0 {
-		s = tensor.Scale(t, tensor.Tanh(t, tensor.Scale(t, s, 1/o.SoftCap)), o.SoftCap)
-	}
-	if o.Bias != nil {
-		bias := o.Bias
-		if d.flat && bias.Rank() == 3 { // [B Lq Lk] beside scores with a head axis
-			bias = tensor.Reshape(t, bias, bias.Dim(0), 1, bias.Dim(1), bias.Dim(2))
-		}
-		s = tensor.Add(t, s, bias)
-	}
-	if g, ok := score.(*Gaussian); ok && o.SoftCap == 0 {
-		g.rescue(s, q, k, d, o)
-	}
-	weights = tensor.MaskedSoftmax(t, s, o.Mask.rows(d))
-
-	// Heads that share keys and values are one tall product.
-	kept := tensor.Dropout(t, weights, o.Dropout)
-	kept = tensor.Reshape(t, kept, d.B, d.G, d.H/d.G*d.Lq, d.Lk)
-	return tensor.Reshape(t, tensor.Mix(t, kept, v), d.B, d.H, d.Lq, d.V), weights
-}
-
-// headScores returns the scores [B H Lq Lk].
-func headScores(t *tensor.Tape, score Score, q, k *tensor.Tensor, d dims) *tensor.Tensor {
-	if group := d.H / d.G; group > 1 {
-		if _, ok := score.(rowwise); ok {
-			// The queries of all heads that share a key head are just more
-			// queries.
-			q = tensor.Reshape(t, q, d.B, d.G, group*d.Lq, q.Dim(-1))
-		} else {
-			k = tensor.Reshape(t, k, d.B, d.G, 1, d.Lk, k.Dim(-1))
-			k = tensor.BroadcastTo(t, k, d.B, d.G, group, d.Lk, k.Dim(-1))
-			k = tensor.Reshape(t, k, d.B, d.H, d.Lk, k.Dim(-1))
-		}
-	}
-	s := score.Scores(t, q, k)
-	wantTensor("attn: Attend", "score's result", s)
-	if want := []int{d.B, q.Dim(1), q.Dim(2), d.Lk}; !slices.Equal(s.Shape(), want) {
-		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "score's result", Got: s.Shape(), Want: fmt.Sprint(want)})
-	}
-	return tensor.Reshape(t, s, d.B, d.H, d.Lq, d.Lk)
+	y.out = gated(t, y.out, o.Gates)
+	return y
 }
 
 // check panics unless the options suit a call of the given sizes. It is the one place
@@ -172,9 +173,45 @@ func (o *Options) check(op string, d dims) {
 	// The inverse of the soft-cap is a number, too.
 	wantNumber(op, "soft-cap", o.SoftCap, o.SoftCap == 0 || o.SoftCap >= 0x1p-126 && o.SoftCap <= math.MaxFloat32,
 		"a positive finite number, or 0 for none")
-	d.checkBias(op, o.Bias)
+	for _, m := range o.Mods {
+		if m == nil {
+			panic(&tensor.ValueError{Op: op, Arg: "score modification", Got: "nil", Want: "a ScoreMod"})
+		}
+	}
+	for _, r := range o.biases(d.Sizes) {
+		if r == nil {
+			panic(&tensor.ValueError{Op: op, Arg: "rule of the bias", Got: "nil", Want: "a BiasRule"})
+		}
+		raise(op, "bias", r.Check(d.Sizes))
+	}
+	if o.Sinks != nil {
+		raise(op, "sinks", wantShape("sinks", o.Sinks, fmt.Sprintf("[H=%d]", d.H), d.H))
+	}
+	for _, r := range o.Rows {
+		if r == nil {
+			panic(&tensor.ValueError{Op: op, Arg: "observer of rows", Got: "nil", Want: "a RowObserver"})
+		}
+	}
 	d.checkGates(op, o.Gates)
 	o.Mask.check(op, d)
+}
+
+// raise panics with an error that a value of the caller's has returned, under the name of
+// the operation.
+func raise(op, arg string, err error) {
+	switch e := err.(type) {
+	case nil:
+		return
+	case *tensor.ShapeError:
+		named := *e
+		named.Op = op
+		panic(&named)
+	case *tensor.ValueError:
+		named := *e
+		named.Op = op
+		panic(&named)
+	}
+	panic(&tensor.ValueError{Op: op, Arg: arg, Got: err.Error(), Want: "one that fits"})
 }
 
 func validDropout(p float32) bool { return p >= 0 && p < 1 }
@@ -193,10 +230,10 @@ func wantTensor(op, arg string, x *tensor.Tensor) {
 	}
 }
 
-// dims are the sizes that a call of Attend has settled.
+// dims are the sizes that a call has settled.
 type dims struct {
-	B, H, G, Lq, Lk, V int
-	flat               bool // the caller's tensors have no head axis
+	Sizes
+	V int
 }
 
 // oneHead gives a tensor [B L E] a head axis of size 1.
@@ -216,7 +253,7 @@ func checkHeads(op string, q, k, v *tensor.Tensor) dims {
 	if q.Rank() != 4 {
 		bad("query", q, "[B H Lq E] or [B Lq E]")
 	}
-	d := dims{B: q.Dim(0), H: q.Dim(1), Lq: q.Dim(2)}
+	d := dims{Sizes: Sizes{B: q.Dim(0), H: q.Dim(1), Lq: q.Dim(2)}}
 	if k.Rank() != 4 || k.Dim(0) != d.B {
 		bad("key", k, "[B=%d G Lk E]", d.B)
 	}
@@ -233,42 +270,21 @@ func checkHeads(op string, q, k, v *tensor.Tensor) dims {
 
 // checkMapped panics unless what a score makes of queries and keys goes together:
 // a score with keys of its own may have been given others than k.
-func (d dims) checkMapped(op string, q, k *tensor.Tensor) {
-	wantSize("key", k, q.Dim(-1))
-	if k.Dim(0) != d.B || k.Dim(1) != d.G || k.Dim(2) != d.Lk {
+func (d dims) checkMapped(op string, f Form, q, k heads) {
+	wantHeadSize(op, "key", k.size, q.size)
+	if k.batches() != d.B || k.count != d.G || k.length() != d.Lk {
 		panic(&tensor.ShapeError{
-			Op: op, Arg: "key of the score", Got: k.Shape(),
-			Want: fmt.Sprintf("[B=%d G=%d Lk=%d %d]", d.B, d.G, d.Lk, k.Dim(3)),
+			Op: op, Arg: "key of the score", Got: k.x.Shape(),
+			Want: fmt.Sprintf("[B=%d G=%d Lk=%d %d]", d.B, d.G, d.Lk, k.size),
 		})
 	}
-}
-
-// shape returns the shape of the scores as the caller sees it, and in letters.
-func (d dims) shape() ([]int, string) {
-	if d.flat {
-		return []int{d.B, d.Lq, d.Lk}, fmt.Sprintf("[B=%d Lq=%d Lk=%d]", d.B, d.Lq, d.Lk)
+	if q.batches() != d.B || q.count != d.H || q.length() != d.Lq {
+		panic(&tensor.ShapeError{
+			Op: op, Arg: "query of the score", Got: q.x.Shape(),
+			Want: fmt.Sprintf("[B=%d H=%d Lq=%d %d]", d.B, d.H, d.Lq, q.size),
+		})
 	}
-	return []int{d.B, d.H, d.Lq, d.Lk}, fmt.Sprintf("[B=%d H=%d Lq=%d Lk=%d]", d.B, d.H, d.Lq, d.Lk)
-}
-
-// broadcasts reports whether a shape broadcasts to that of the scores.
-func (d dims) broadcasts(shape []int) bool {
-	full, _ := d.shape()
-	if len(shape) > len(full) {
-		return false
-	}
-	for i, n := range shape {
-		if n != 1 && n != full[len(full)-len(shape)+i] {
-			return false
-		}
-	}
-	return true
-}
-
-// checkBias panics unless the bias broadcasts to the scores.
-func (d dims) checkBias(op string, bias *tensor.Tensor) {
-	if bias != nil && !d.broadcasts(bias.Shape()) {
-		_, letters := d.shape()
-		panic(&tensor.ShapeError{Op: op, Arg: "bias", Got: bias.Shape(), Want: "a shape that broadcasts to " + letters})
+	if f.Additive != nil {
+		raise(op, "w of the score", wantShape("w of the score", f.Additive, fmt.Sprintf("[%d]", q.size), q.size))
 	}
 }

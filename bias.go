@@ -8,14 +8,12 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Bias is what is added to the scores before the mask. The zero value adds nothing;
-// AddBiases adds several. It costs no memory of Lq·Lk unless it is an array of that size.
-type Bias struct{ rules []BiasRule }
-
-// BiasRule is one term of a Bias: it fills a row of scores at a time, from numbers that
-// may be learnt. Its methods but Param are called concurrently.
+// BiasRule is a term that is added to the scores before the mask, a row at a time, from
+// numbers that may be learnt. It costs no memory of Lq·Lk. Its methods but Param are
+// called concurrently.
 type BiasRule interface {
-	// Check returns an error unless the rule fits the sizes of a call.
+	// Check returns an error unless the rule fits the sizes of a call. Attend panics with
+	// it; a *tensor.ShapeError need not name the operation.
 	Check(s Sizes) error
 	// Param returns the numbers that the rule reads, [B or 1, H or 1, …], made on t
 	// if they depend on the queries or keys; nil if there are none.
@@ -38,53 +36,64 @@ type Row struct {
 
 // Sizes are those of a call of Attend: B sequences, H query heads, G key and value
 // heads, Lq queries and Lk keys.
-type Sizes struct{ B, H, G, Lq, Lk int }
+type Sizes struct {
+	B, H, G, Lq, Lk int
+	// ThreeAxes says that the caller's query, key and value have no axis of heads.
+	ThreeAxes bool
+}
 
-// Inputs gives a BiasRule the vectors that are compared, [B H Lq E] and [B G Lk E],
-// after projection and position.
+// shape returns the shape of the scores as the caller sees it, and in letters.
+func (s Sizes) shape() ([]int, string) {
+	if s.ThreeAxes {
+		return []int{s.B, s.Lq, s.Lk}, fmt.Sprintf("[B=%d Lq=%d Lk=%d]", s.B, s.Lq, s.Lk)
+	}
+	return []int{s.B, s.H, s.Lq, s.Lk}, fmt.Sprintf("[B=%d H=%d Lq=%d Lk=%d]", s.B, s.H, s.Lq, s.Lk)
+}
+
+// broadcasts reports whether a shape broadcasts to that of the scores.
+func (s Sizes) broadcasts(shape []int) bool {
+	full, _ := s.shape()
+	if len(shape) > len(full) {
+		return false
+	}
+	for i, n := range shape {
+		if n != 1 && n != full[len(full)-len(shape)+i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Inputs gives a BiasRule the sizes of a call and the vectors that are compared,
+// [B H Lq E] and [B G Lk E], after projection and position.
 type Inputs struct {
+	Sizes
 	Queries, Keys func(t *tensor.Tape) *tensor.Tensor
 }
 
-// NewBias returns the bias of a rule.
-func NewBias(r BiasRule) Bias { return Bias{[]BiasRule{r}} }
-
-// AddBiases returns the sum of biases.
-func AddBiases(biases ...Bias) Bias {
-	var all Bias
-	for _, b := range biases {
-		all.rules = append(all.rules, b.rules...)
-	}
-	return all
+// biasTensor is Options.Bias as a rule.
+type biasTensor struct {
+	x     *tensor.Tensor
+	three bool // as Sizes.ThreeAxes
 }
 
-// BiasTensor adds the elements of x, which broadcasts to [B H Lq Lk], axes aligned at the
-// end; [B Lq Lk] where q has three axes. x may need a gradient.
-func BiasTensor(x *tensor.Tensor) Bias { return NewBias(biasTensor{x}) }
-
-// biasTensor is an array, of up to four axes.
-type biasTensor struct{ x *tensor.Tensor }
-
-// shape returns that of the array with axes of 1 put in front.
+// shape returns that of the array as one of four axes.
 func (r biasTensor) shape() [4]int {
 	shape := [4]int{1, 1, 1, 1}
 	own := r.x.Shape()
+	if r.three && len(own) == 3 { // [B Lq Lk]
+		return [4]int{own[0], 1, own[1], own[2]}
+	}
 	copy(shape[4-len(own):], own)
 	return shape
 }
 
 func (r biasTensor) Check(s Sizes) error {
-	if r.x.Rank() <= 4 {
-		fits := true
-		full := [4]int{s.B, s.H, s.Lq, s.Lk}
-		for i, n := range r.shape() {
-			fits = fits && (n == 1 || n == full[i])
-		}
-		if fits {
-			return nil
-		}
+	if s.broadcasts(r.x.Shape()) {
+		return nil
 	}
-	return fmt.Errorf("has shape %v, want one that broadcasts to [B=%d H=%d Lq=%d Lk=%d]", r.x.Shape(), s.B, s.H, s.Lq, s.Lk)
+	_, letters := s.shape()
+	return &tensor.ShapeError{Arg: "bias", Got: r.x.Shape(), Want: "a shape that broadcasts to " + letters}
 }
 
 func (r biasTensor) Param(t *tensor.Tape, _ Inputs) *tensor.Tensor {
@@ -123,45 +132,41 @@ func (r biasTensor) Back(at Row, dparam, grad []float32) {
 	}
 }
 
-// constants is part of the rules that learn nothing.
-type constants struct{}
-
-func (constants) Param(*tensor.Tape, Inputs) *tensor.Tensor { return nil }
-func (constants) Back(Row, []float32, []float32)            {}
-
 // ALiBi adds −slope·|p − j| to the score of a query at position p with key j, with one
 // slope for each query head: attention with linear biases, which needs no position
 // embedding. Without slopes they are ALiBiSlopes of the number of heads.
 //
 // Source: Press et al., "Train Short, Test Long: Attention with Linear Biases Enables
 // Input Length Extrapolation", 2022, https://arxiv.org/abs/2108.12409, section 3.
-func ALiBi(slopes ...float32) Bias { return NewBias(alibi{slopes: slopes}) }
+func ALiBi(slopes ...float32) BiasRule { return &alibi{slopes: slopes} }
 
-type alibi struct {
-	constants
-	slopes []float32
-}
+type alibi struct{ slopes []float32 }
 
-func (r alibi) Check(s Sizes) error {
+func (r *alibi) Check(s Sizes) error {
 	if len(r.slopes) != 0 && len(r.slopes) != s.H {
-		return fmt.Errorf("has %d slopes, want one for each of H=%d heads", len(r.slopes), s.H)
+		return &tensor.ShapeError{Arg: "bias of ALiBi", What: "number of slopes", Got: []int{len(r.slopes)}, Want: fmt.Sprintf("one for each of H=%d heads", s.H)}
 	}
 	return nil
 }
 
-func (r alibi) Add(at Row, _, scores []float32) {
-	slope := r.slopes[at.Head]
+// Param returns the slopes, [1 H 1], so that those of the number of heads are worked
+// out once a call.
+func (r *alibi) Param(_ *tensor.Tape, x Inputs) *tensor.Tensor {
+	slopes := r.slopes
+	if len(slopes) == 0 {
+		slopes = ALiBiSlopes(x.H)
+	}
+	return tensor.New(slopes, 1, len(slopes), 1)
+}
+
+func (r *alibi) Add(at Row, param, scores []float32) {
+	slope, d := param[0], at.Position-at.Key
 	for n := range scores {
-		scores[n] -= float32(slope * float32(abs(at.Position-at.Key-n)))
+		scores[n] -= float32(slope * float32(abs(d-n)))
 	}
 }
 
-func (r alibi) with(s Sizes) BiasRule {
-	if len(r.slopes) == 0 {
-		r.slopes = ALiBiSlopes(s.H)
-	}
-	return r
-}
+func (r *alibi) Back(Row, []float32, []float32) {}
 
 // ALiBiSlopes returns the published slopes for a number of heads: 2^(−8/n), 2^(−16/n), …
 // for n a power of two; for others those of the next smaller power of two, and then
@@ -197,11 +202,11 @@ type T5Config struct {
 //
 // Source: Raffel et al., "Exploring the Limits of Transfer Learning with a Unified
 // Text-to-Text Transformer", 2020, https://arxiv.org/abs/1910.10683, section 2.1.
-func T5Bias(table *tensor.Tensor, c T5Config) Bias {
+func T5Bias(table *tensor.Tensor, c T5Config) BiasRule {
 	if c.MaxDistance == 0 {
 		c.MaxDistance = 128
 	}
-	return NewBias(&t5Bias{table: table, config: c})
+	return &t5Bias{table: table, config: c}
 }
 
 type t5Bias struct {
@@ -210,17 +215,12 @@ type t5Bias struct {
 }
 
 func (r *t5Bias) Check(s Sizes) error {
-	switch {
-	case r.table == nil || r.table.Rank() != 2 || r.table.Dim(1) != s.H:
-		shape := []int(nil)
-		if r.table != nil {
-			shape = r.table.Shape()
-		}
-		return fmt.Errorf("of T5 has a table of shape %v, want [buckets H=%d]", shape, s.H)
-	case r.table.Dim(0) < 4 || r.table.Dim(0)%2 != 0:
-		return fmt.Errorf("of T5 has %d buckets, want an even number of at least 4", r.table.Dim(0))
-	case r.config.MaxDistance <= r.table.Dim(0):
-		return fmt.Errorf("of T5 has distances of up to %d, want more than its %d buckets", r.config.MaxDistance, r.table.Dim(0))
+	const arg = "table of T5's bias"
+	if err := wantShape(arg, r.table, fmt.Sprintf("[buckets H=%d]", s.H), -1, s.H); err != nil {
+		return err
+	}
+	if n := r.table.Dim(0); n < 4 || n%2 != 0 || n >= r.config.MaxDistance {
+		return &tensor.ShapeError{Arg: arg, What: "number of buckets", Got: []int{n}, Want: fmt.Sprintf("an even number from 4 to below the largest distance, %d", r.config.MaxDistance)}
 	}
 	return nil
 }
@@ -288,7 +288,7 @@ func (r *t5Bias) runs(at Row, n int, f func(bucket, lo, hi int)) {
 //
 // Source: Shaw et al., "Self-Attention with Relative Position Representations", 2018,
 // https://arxiv.org/abs/1803.02155, eq. 4.
-func ShawBias(r *tensor.Tensor) Bias { return NewBias(&relative{r: r}) }
+func ShawBias(r *tensor.Tensor) BiasRule { return &relative{r: r} }
 
 // TransformerXLBias adds scale·(q_i + v)·r_(p−j) + scale·u·k_j to the score of query i
 // with key j: the terms b, d and c of Transformer-XL. r [2K+1 E], or [H 2K+1 E], has the
@@ -297,22 +297,30 @@ func ShawBias(r *tensor.Tensor) Bias { return NewBias(&relative{r: r}) }
 //
 // Source: Dai et al., "Transformer-XL: Attentive Language Models beyond a Fixed-Length
 // Context", 2019, https://arxiv.org/abs/1901.02860, section 3.3.
-func TransformerXLBias(r, u, v *tensor.Tensor) Bias {
-	return Bias{[]BiasRule{&relative{r: r, v: v}, keyBias{u}}}
+func TransformerXLBias(r, u, v *tensor.Tensor) []BiasRule {
+	return []BiasRule{&relative{r: r, v: v}, keyBias{u}}
 }
 
 // relative is scale·(q_i + v)·r_c, for a clipped distance c.
 type relative struct{ r, v *tensor.Tensor }
 
 func (x *relative) Check(s Sizes) error {
-	n := x.r.Rank()
-	if n < 2 || n > 3 || x.r.Dim(n-2)%2 == 0 || n == 3 && x.r.Dim(0) != s.H {
-		return fmt.Errorf("of relative positions has vectors of shape %v, want [2K+1 E] or [H=%d 2K+1 E]", x.r.Shape(), s.H)
+	const arg = "vectors of relative positions"
+	want, sizes := fmt.Sprintf("[2K+1 E] or [H=%d 2K+1 E]", s.H), []int{-1, -1}
+	if x.r != nil && x.r.Rank() == 3 {
+		sizes = []int{s.H, -1, -1}
 	}
-	if x.v != nil && (x.v.Rank() != 2 || x.v.Dim(0) != s.H || x.v.Dim(1) != x.r.Dim(n-1)) {
-		return fmt.Errorf("of relative positions has v of shape %v, want [H=%d E=%d]", x.v.Shape(), s.H, x.r.Dim(n-1))
+	if err := wantShape(arg, x.r, want, sizes...); err != nil {
+		return err
 	}
-	return nil
+	if x.r.Dim(-2)%2 == 0 {
+		return &tensor.ShapeError{Arg: arg, Got: x.r.Shape(), Want: want}
+	}
+	if x.v == nil {
+		return nil
+	}
+	e := x.r.Dim(-1)
+	return wantShape("v of relative positions", x.v, fmt.Sprintf("[H=%d E=%d]", s.H, e), s.H, e)
 }
 
 // Param returns scale·(q + v)·rᵀ [B H Lq 2K+1].
@@ -361,14 +369,7 @@ func (x *relative) Back(at Row, dparam, grad []float32) {
 type keyBias struct{ u *tensor.Tensor }
 
 func (x keyBias) Check(s Sizes) error {
-	if x.u == nil || x.u.Rank() != 2 || x.u.Dim(0) != s.H {
-		shape := []int(nil)
-		if x.u != nil {
-			shape = x.u.Shape()
-		}
-		return fmt.Errorf("of relative positions has u of shape %v, want [H=%d E]", shape, s.H)
-	}
-	return nil
+	return wantShape("u of relative positions", x.u, fmt.Sprintf("[H=%d E]", s.H), s.H, -1)
 }
 
 // Param returns scale·u·kᵀ [B H Lk].
@@ -388,6 +389,21 @@ func (x keyBias) Add(at Row, param, scores []float32) {
 func (x keyBias) Back(at Row, dparam, grad []float32) {
 	d := dparam[at.Key:][:len(grad)]
 	simd.Add(d, d, grad)
+}
+
+// wantShape returns an error unless x has these sizes, of which −1 fits all.
+func wantShape(arg string, x *tensor.Tensor, want string, sizes ...int) error {
+	if x == nil {
+		return &tensor.ValueError{Arg: arg, Got: "nil", Want: want}
+	}
+	fits := x.Rank() == len(sizes)
+	for i := 0; fits && i < len(sizes); i++ {
+		fits = sizes[i] < 0 || x.Dim(i) == sizes[i]
+	}
+	if !fits {
+		return &tensor.ShapeError{Arg: arg, Got: x.Shape(), Want: want}
+	}
+	return nil
 }
 
 func abs(n int) int {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
 )
 
 // Projections is a set of the affine maps of a MultiHead.
@@ -62,6 +63,16 @@ type MultiHeadConfig struct {
 	// parameters are shared by the heads and become the layer's. Nil means
 	// ScaledDot.
 	Score Score
+	// QueryNorm and KeyNorm normalise each query and key of a head after the
+	// projection, as nn.RMSNorm does (QK-norm); their parameters are shared by the
+	// heads and become the layer's. Nil means none.
+	QueryNorm, KeyNorm Norm
+	// Position changes queries and keys by their positions after that, as RoPE does.
+	// Nil means none.
+	Position Position
+	// Sinks gives each head a learnt score of a key without a value, to which every
+	// query attends. They start at 0.
+	Sinks bool
 	// Dropout is the probability with which a weight is dropped in training.
 	Dropout float32
 	// Layout is the order of axes of inputs and output.
@@ -69,6 +80,12 @@ type MultiHeadConfig struct {
 	// Init draws the four matrices, [out in] each. Nil means nn.Xavier. Biases
 	// start at 0.
 	Init nn.Init
+}
+
+// Norm normalises vectors [… E] one by one.
+type Norm interface {
+	nn.Module
+	Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
 }
 
 // validate fills in what zero means and checks the rest.
@@ -115,6 +132,11 @@ func (c *MultiHeadConfig) validate() error {
 	}
 	if c.Heads > 0 && c.Heads%c.KVHeads != 0 {
 		return fail("%d heads are not divisible by %d key/value heads", c.Heads, c.KVHeads)
+	}
+	if c.Position != nil && c.Heads > 0 {
+		if err := tensor.Catch(func() { raise("attn: NewMultiHead", "position", c.Position.Check(c.HeadSize)) }); err != nil {
+			return err
+		}
 	}
 	if !validDropout(c.Dropout) {
 		return fail("dropout %v is outside [0, 1)", c.Dropout)

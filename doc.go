@@ -29,7 +29,8 @@
 //
 // # What is fixed
 //
-// The order is scale, soft-cap, bias, mask, softmax, dropout, mix.
+// The order is projection, norm, position, score with its scale, soft-cap, score
+// modifications, bias, mask, softmax with sinks, dropout, mix.
 //
 // A mask is true, or a count, where a query may attend. What is hidden never
 // has an influence, whatever is stored there, NaN included, forward or

@@ -159,7 +159,7 @@ func TestValueErrors(t *testing.T) {
 		{with(attn.ScoreFunc(nil)), `attn: Attend: score is a nil ScoreFunc, want a function`},
 		{with(attn.ScoreFunc(func(*tensor.Tape, *tensor.Tensor, *tensor.Tensor) *tensor.Tensor { return nil })), `attn: Attend: score's result is nil, want a tensor`},
 		{func() { (&attn.Gaussian{}).Scores(nil, nil, x) }, `attn: Scores: query is nil, want a tensor`},
-		{func() { attn.NewAdditive(2, 3, 5, newRand(1)).Scores(nil, shaped(1, 1, 1, 2), nil) }, `attn: Attend: key is nil, want a tensor`},
+		{func() { attn.NewAdditive(2, 3, 5, newRand(1)).Scores(nil, shaped(1, 1, 1, 2), nil) }, `attn: Scores: key is nil, want a tensor`},
 		{func() { attn.OnKeys(nil, attn.NewAdditive(2, 3, 5, newRand(1)), nil) }, `attn: OnKeys: key is nil, want a tensor`},
 		{func() { attn.DotScale(nan) }, `attn: DotScale: scale is NaN, want a finite number`},
 		{func() { attn.DotScale(inf) }, `attn: DotScale: scale is \+Inf, want a finite number`},

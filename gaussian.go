@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/attn-go/attn/internal/flash"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
@@ -21,8 +22,6 @@ type Gaussian struct {
 	// is a parameter. Nil means 1.
 	W *tensor.Tensor
 }
-
-func (*Gaussian) rowwise() {}
 
 // Scores returns −½‖(q − k)∘w‖² for all pairs. It takes differences first and
 // squares them, so that a query close to a key far from the origin is exact.
@@ -115,15 +114,8 @@ func gaussianScore(q, k, w []float32) float64 {
 // every key that is seen has fallen out of the range of float32, to −Inf. The softmax
 // does not depend on what is subtracted from all scores of a row: it gets the exact
 // ones less the largest. Their gradient is not affected.
-func (s *Gaussian) rescue(scores, q, k *tensor.Tensor, d dims, o *Options) {
+func (s *Gaussian) rescue(scores, q, k *tensor.Tensor, d dims, o *Options, changes []*step) {
 	w, e := s.factors(nil, q.Dim(-1)).Data(), q.Dim(-1)
-	bias := func(b, h, i, j int) float64 { return 0 }
-	if o.Bias != nil {
-		at := d.bias(o.Bias)
-		bias = func(b, h, i, j int) float64 {
-			return float64(at.Data[b*at.Batch+h*at.Head+i*at.Row+j*at.Col])
-		}
-	}
 	negInf := math.Inf(-1)
 	rows := maskRows{o.Mask, d}
 	par.For(d.B*d.H*d.Lq, 1, func(from, to int) {
@@ -143,9 +135,13 @@ func (s *Gaussian) rescue(scores, q, k *tensor.Tensor, d dims, o *Options) {
 			}
 			b, h, i := r/d.Lq/d.H, r/d.Lq%d.H, r%d.Lq
 			keys := k.Data()[(b*d.G+h/(d.H/d.G))*d.Lk*e:][:d.Lk*e]
+			bias := make([]float32, d.Lk) // no modifications: they would need the scores
+			for _, c := range changes {
+				c.Apply(flash.Place{Batch: b, Head: h, Query: i}, bias)
+			}
 			exact, nearest := make([]float64, d.Lk), negInf
 			for j := lo; j < hi; j++ {
-				if exact[j] = negInf; (!holes || seen[j]) && bias(b, h, i, j) != negInf {
+				if exact[j] = negInf; (!holes || seen[j]) && float64(bias[j]) != negInf {
 					exact[j] = gaussianScore(q.Data()[r*e:][:e], keys[j*e:][:e], w)
 				}
 				nearest = max(nearest, exact[j])
@@ -156,7 +152,7 @@ func (s *Gaussian) rescue(scores, q, k *tensor.Tensor, d dims, o *Options) {
 			best := negInf
 			for j := lo; j < hi; j++ {
 				if exact[j] != negInf { // else it may be hidden, and its bias anything
-					exact[j] = exact[j] - nearest + bias(b, h, i, j) // what is small comes last
+					exact[j] = exact[j] - nearest + float64(bias[j]) // what is small comes last
 					best = max(best, exact[j])
 				}
 			}

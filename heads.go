@@ -69,8 +69,11 @@ func (h heads) own(t *tensor.Tape) *tensor.Tensor {
 	return h.x
 }
 
-// split returns heads that lie side by side as [B H L E].
+// split returns heads as [B H L E].
 func (h heads) split(t *tensor.Tape) *tensor.Tensor {
+	if h.x.Rank() == 4 {
+		return h.x
+	}
 	x := h.own(t)
 	x = tensor.Reshape(t, x, x.Dim(0), x.Dim(1), h.count, h.size)
 	if h.layout == SequenceFirst {
@@ -79,22 +82,37 @@ func (h heads) split(t *tensor.Tape) *tensor.Tensor {
 	return tensor.Transpose(t, x, 0, 2, 1, 3)
 }
 
-// joinHeads turns [B H L V] into [B L H·V], or [L B H·V].
-func joinHeads(t *tensor.Tape, x *tensor.Tensor, layout Layout) *tensor.Tensor {
-	b, h, l, v := x.Dim(0), x.Dim(1), x.Dim(2), x.Dim(3)
-	if layout == SequenceFirst {
-		return tensor.Reshape(t, tensor.Transpose(t, x, 2, 0, 1, 3), l, b, h*v)
+// joined returns heads side by side, [B L H·E] or [L B H·E].
+func (h heads) joined(t *tensor.Tape, layout Layout) *tensor.Tensor {
+	if h.x.Rank() == 3 {
+		return h.own(t)
 	}
-	return tensor.Reshape(t, tensor.Transpose(t, x, 0, 2, 1, 3), b, l, h*v)
+	b, n, l, e := h.x.Dim(0), h.x.Dim(1), h.x.Dim(2), h.x.Dim(3)
+	if layout == SequenceFirst {
+		return tensor.Reshape(t, tensor.Transpose(t, h.x, 2, 0, 1, 3), l, b, n*e)
+	}
+	return tensor.Reshape(t, tensor.Transpose(t, h.x, 0, 2, 1, 3), b, l, n*e)
 }
 
-// mapped applies f to heads that lie side by side.
-func (h heads) mapped(t *tensor.Tape, f vectorMap) heads {
-	if f == nil {
+// mapped applies f to the vectors.
+func (h heads) mapped(t *tensor.Tape, f VectorMap) heads {
+	switch {
+	case f == nil:
 		return h
+	case h.x.Rank() == 4:
+		return headFirst(f(t, h.x))
 	}
 	x := h.own(t)
 	y := f(t, tensor.Reshape(t, x, x.Dim(0), x.Dim(1), h.count, h.size))
 	size := y.Dim(3)
 	return headLast(tensor.Reshape(t, y, x.Dim(0), x.Dim(1), h.count*size), h.layout, 0, size, h.count)
+}
+
+// like returns as many heads, of vectors of the given size, laid out as these, in a
+// tensor of their own with arbitrary contents.
+func (h heads) like(t *tensor.Tape, size int) heads {
+	if h.x.Rank() == 4 {
+		return headFirst(t.Make(h.x.Dim(0), h.x.Dim(1), h.x.Dim(2), size))
+	}
+	return headLast(t.Make(h.x.Dim(0), h.x.Dim(1), h.count*size), h.layout, 0, size, h.count)
 }

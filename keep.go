@@ -18,7 +18,7 @@ const NoHeads = -1
 // a group go or none. Keeping no head leaves a layer as NoHeads makes it.
 //
 // Aliasing: a score of the user's own is that of m; those of this package are
-// copies.
+// copies. Norms of queries and keys are those of m.
 //
 // Keep returns an error if the numbers are not ascending heads of m or split a
 // group. It panics with a *tensor.ShapeError if m still waits for the widths of
@@ -55,6 +55,13 @@ func (m *MultiHead) Keep(heads []int) (*MultiHead, error) {
 	kept.V = keepRows(m.V, groups, c.ValueSize)
 	kept.Out = keepColumns(m.Out, heads, c.ValueSize)
 	kept.joint = join(kept.Q, kept.K, kept.V)
+	if m.Sinks != nil {
+		sinks := make([]float32, len(heads))
+		for i, h := range heads {
+			sinks[i] = m.Sinks.Data()[h]
+		}
+		kept.Sinks = like(m.Sinks, sinks, len(sinks))
+	}
 	return kept, nil
 }
 

@@ -262,7 +262,7 @@ func (a allow) row(d dims, b, h, i int) (at, step int) {
 		return at, a.shape[2]
 	}
 	index := [4]int{b, h, i, 0}
-	if d.flat {
+	if d.ThreeAxes {
 		index = [4]int{0, b, i, 0}
 	}
 	stride := 1

@@ -24,6 +24,8 @@ type MultiHead struct {
 	// behind the other along out. They are nil until the first batch where a
 	// width is inferred.
 	Q, K, V, Out *nn.Linear
+	// Sinks are the learnt sinks [H], nil if the configuration has none.
+	Sinks *tensor.Tensor
 
 	joint  *joint // nil if there is none
 	given  [3]int // the widths of q, k and v of the configuration, Infer among them
@@ -50,6 +52,9 @@ func NewMultiHead(c MultiHeadConfig, rng *rand.Rand) (*MultiHead, error) {
 	m := &MultiHead{config: c, rng: rng, given: [3]int{c.QueryWidth, c.KeyWidth, c.ValueWidth}}
 	if err := tensor.Catch(func() {
 		m.Out = m.linear(c.Heads*c.ValueSize, c.OutWidth, Out)
+		if c.Sinks {
+			m.Sinks = tensor.Zeros(c.Heads).Param()
+		}
 		if !slices.Contains(m.given[:], Infer) {
 			m.Build(c.QueryWidth, c.KeyWidth, c.ValueWidth)
 		}
@@ -163,7 +168,8 @@ func (m *MultiHead) Config() MultiHeadConfig {
 }
 
 // Params returns the parameters "q.weight", "q.bias", "k.weight" and so on to
-// "out.bias", and those of the score as "score.…".
+// "out.bias", those of the score as "score.…", those of the norms as "q_norm.…" and
+// "k_norm.…", and "sinks".
 func (m *MultiHead) Params() nn.Params {
 	m.building.Lock()
 	defer m.building.Unlock()
@@ -175,6 +181,13 @@ func (m *MultiHead) Params() nn.Params {
 	if score, ok := m.config.Score.(nn.Module); ok {
 		parts = append(parts, nn.Named{Name: "score", Module: score})
 	}
+	if n := m.config.QueryNorm; n != nil {
+		parts = append(parts, nn.Named{Name: "q_norm", Module: n})
+	}
+	if n := m.config.KeyNorm; n != nil {
+		parts = append(parts, nn.Named{Name: "k_norm", Module: n})
+	}
+	parts = append(parts, nn.Named{Module: nn.Vars{{Name: "sinks", Tensor: m.Sinks}}})
 	return nn.Join(parts...)
 }
 
@@ -205,9 +218,32 @@ func (m *MultiHead) Forward(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) O
 	}
 	if all := m.whole(); all != nil && q == k && k == v {
 		queries, kv := m.parts(all.Forward(t, q))
+		kv.keys = m.placeKeys(t, kv.keys, o.KeyPositions)
 		return m.attend(t, queries, kv, o)
 	}
-	return m.attend(t, m.queries(t, q), m.project(t, k, v), o)
+	return m.attend(t, m.queries(t, q), m.project(t, k, v, o.KeyPositions), o)
+}
+
+// placeKeys normalises keys and moves them to their positions.
+func (m *MultiHead) placeKeys(t *tensor.Tape, k heads, at Positions) heads {
+	if n := m.config.KeyNorm; n != nil {
+		k = k.mapped(t, n.Forward)
+	}
+	if p := m.config.Position; p != nil {
+		k = placed(t, opMultiHead, p, k, at)
+	}
+	return k
+}
+
+// placeQueries is placeKeys for queries that attend to lk keys.
+func (m *MultiHead) placeQueries(t *tensor.Tape, q heads, lk int, at Positions) heads {
+	if n := m.config.QueryNorm; n != nil {
+		q = q.mapped(t, n.Forward)
+	}
+	if p := m.config.Position; p != nil {
+		q = placed(t, opMultiHead, p, q, at.ends(q.length(), lk))
+	}
+	return q
 }
 
 // queries maps q.
@@ -227,17 +263,18 @@ func (m *MultiHead) parts(x *tensor.Tensor) (queries heads, kv KV) {
 }
 
 // Project maps keys and values: the half of Forward that does not depend on the
-// queries. k and v have the shapes that Forward takes, in the layer's layout.
+// queries. k and v have the shapes that Forward takes, in the layer's layout. Where the
+// layer has a Position, the keys stand at 0, 1, 2, ….
 func (m *MultiHead) Project(t *tensor.Tape, k, v *tensor.Tensor) KV {
 	m.wantBuilt()
 	m.wantKeys(k, v, Infer, m.widths())
-	return m.project(t, k, v)
+	return m.project(t, k, v, Positions{})
 }
 
-func (m *MultiHead) project(t *tensor.Tape, k, v *tensor.Tensor) KV {
+func (m *MultiHead) project(t *tensor.Tape, k, v *tensor.Tensor, at Positions) KV {
 	c := &m.config
 	return KV{
-		keys:   headLast(m.K.Forward(t, k), c.Layout, 0, c.HeadSize, c.KVHeads),
+		keys:   m.placeKeys(t, headLast(m.K.Forward(t, k), c.Layout, 0, c.HeadSize, c.KVHeads), at),
 		values: headLast(m.V.Forward(t, v), c.Layout, 0, c.ValueSize, c.KVHeads),
 	}
 }
@@ -257,7 +294,9 @@ func (m *MultiHead) Query(t *tensor.Tape, q *tensor.Tensor, kv KV, o Options) Ou
 
 // Extend attends from x, [B L Width] or in layout SequenceFirst [L B Width], to the keys
 // and values of kv, followed by those of x itself, and returns them as well: a step of a
-// decoder. Where kv is empty it is Forward. It panics as Query does.
+// decoder. Where kv is empty it is Forward. Where the layer has a Position, x stands
+// behind the keys of kv unless Options.KeyPositions says otherwise. It panics as Query
+// does.
 func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, kv KV, o Options) (Output, KV) {
 	m.wantBuilt()
 	batch := Infer
@@ -268,12 +307,17 @@ func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, kv KV, o Options) (
 	for _, width := range m.widths() {
 		wantInput("query", x, m.config.Layout, "L", batch, Infer, width)
 	}
+	at := o.KeyPositions
+	if !at.given() {
+		at = PositionsFrom(kv.Len())
+	}
 	if all := m.whole(); all != nil {
 		queries, next := m.parts(all.Forward(t, x))
+		next.keys = m.placeKeys(t, next.keys, at)
 		kv = kv.Append(t, next)
 		return m.attend(t, queries, kv, o), kv
 	}
-	kv = kv.Append(t, m.project(t, x, x))
+	kv = kv.Append(t, m.project(t, x, x, at))
 	return m.attend(t, m.queries(t, x), kv, o), kv
 }
 
@@ -283,38 +327,26 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 	if o.Score == nil {
 		o.Score = c.Score
 	}
-	if o.Score == nil {
-		o.Score = ScaledDot()
-	}
 	if o.Dropout == 0 {
 		o.Dropout = c.Dropout
 	}
 	if o.Layer == "" {
 		o.Layer = c.Name
 	}
-	d := dims{B: queries.batches(), H: c.Heads, G: c.KVHeads, Lq: queries.length(), Lk: kv.Len(), V: c.ValueSize}
-	o.check(opMultiHead, d)
+	d := dims{Sizes{B: queries.batches(), H: c.Heads, G: c.KVHeads, Lq: queries.length(), Lk: kv.Len()}, c.ValueSize}
 	if c.Heads == 0 {
+		o.check(opMultiHead, d)
 		return m.without(t, queries, kv, o)
 	}
-	s, ok := o.Score.(fusable)
-	if _, own := s.(onKeys); own || !ok {
-		// The score wants to see all heads as [B H L E].
-		out := Attend(t, queries.split(t), kv.keys.split(t), kv.values.split(t), o)
-		out.Out = m.Out.Forward(t, joinHeads(t, out.Out, queries.layout))
-		return out
+	if c.Position == nil && (o.QueryPositions.given() || o.KeyPositions.given()) {
+		panic(&tensor.ValueError{Op: opMultiHead, Arg: "positions", Got: "given", Want: "none, as the layer has no Position"})
 	}
-	q, k := queries.mapped(t, s.queryMap()), kv.keys.mapped(t, s.keyMap())
-	wantHeadSize(opMultiHead, "key", k.size, q.size)
-	out := headLast(t.Make(queries.x.Dim(0), queries.x.Dim(1), c.Heads*c.ValueSize), queries.layout, 0, c.ValueSize, c.Heads)
-	weights := fused(t, s.form(q.size), q, k, kv.values, out, d, &o)
-	if o.Observe != nil {
-		o.Observe(o.Layer, weights.Detach())
+	if o.Sinks == nil {
+		o.Sinks = m.Sinks
 	}
-	if !o.Weights {
-		weights = nil
-	}
-	return Output{Out: m.Out.Forward(t, gated(t, out, o.Gates).x), Weights: weights}
+	queries = m.placeQueries(t, queries, kv.Len(), o.QueryPositions)
+	y := attend(t, opMultiHead, queries, kv.keys, kv.values, d, &o)
+	return Output{Out: m.Out.Forward(t, y.out.joined(t, queries.layout)), Weights: y.weights, LogSumExp: y.logSumExp}
 }
 
 // without is attend for a layer that has no heads.

@@ -16,7 +16,8 @@ import (
 //
 // Its methods are called concurrently.
 type Position interface {
-	// Check returns an error unless heads may have vectors of e elements.
+	// Check returns an error unless heads may have vectors of e elements. A
+	// *tensor.ShapeError need not name the operation.
 	Check(e int) error
 	// Apply sets dst to the vector x moved to position p, which may be negative.
 	// dst and x have the same length, and may be the same slice.
@@ -96,14 +97,21 @@ func ApplyPosition(t *tensor.Tape, p Position, x *tensor.Tensor, at Positions) *
 	panic(&tensor.ShapeError{Op: op, Arg: "x", Got: x.Shape(), Want: "[B H L E] or [B L E]"})
 }
 
+// ends returns p, or, if that is the zero value, positions that end with the last of
+// lk keys, for lq queries.
+func (p Positions) ends(lq, lk int) Positions {
+	if p.given() {
+		return p
+	}
+	return PositionsFrom(lk - lq)
+}
+
 // placed returns heads whose vectors have been moved to their positions.
 func placed(t *tensor.Tape, op string, p Position, x heads, at Positions) heads {
-	if err := p.Check(x.size); err != nil {
-		panic(&tensor.ShapeError{Op: op, Arg: "position", What: "head size", Got: []int{x.size}, Want: err.Error()})
-	}
+	raise(op, "position", p.Check(x.size))
 	b, l := x.batches(), x.length()
 	at.check(op, "positions", b, l)
-	y := x.like(t)
+	y := x.like(t, x.size)
 	vectors := func(lo, hi int, f func(from, to, p int)) {
 		for n := lo; n < hi; n++ {
 			s, i := n/max(l, 1), n%max(l, 1)
@@ -131,12 +139,4 @@ func placed(t *tensor.Tape, op string, p Position, x heads, at Positions) heads 
 		})
 	}
 	return y
-}
-
-// like returns heads of the same sizes and layout in a tensor of their own.
-func (h heads) like(t *tensor.Tape) heads {
-	if h.x.Rank() == 4 {
-		return headFirst(t.Make(h.x.Shape()...))
-	}
-	return headLast(t.Make(h.x.Dim(0), h.x.Dim(1), h.count*h.size), h.layout, 0, h.size, h.count)
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+
+	"github.com/attn-go/attn/tensor"
 )
 
 // Pairing says which elements of a vector RoPE turns together.
@@ -96,10 +98,11 @@ func (r *RoPE) size(e int) int {
 // Check returns an error unless vectors of e elements can be turned.
 func (r *RoPE) Check(e int) error {
 	if n := r.size(e); n > e || n%2 != 0 {
-		if r.config.Size == 0 {
-			return fmt.Errorf("an even size for RoPE")
+		want := "an even number"
+		if n > e {
+			want = fmt.Sprintf("at least %d", n)
 		}
-		return fmt.Errorf("at least %d, the size of RoPE", n)
+		return &tensor.ShapeError{Arg: "position RoPE", What: "head size", Got: []int{e}, Want: want}
 	}
 	_, err := r.rotation(r.size(e))
 	return err

@@ -36,18 +36,87 @@ func (f ScoreFunc) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	return f(t, q, k)
 }
 
-// rowwise marks scores whose result for a query does not depend on the place
-// of the query, so that queries of several heads may stand in one list.
-type rowwise interface{ rowwise() }
+// MappedScore is a Score that compares vectors which it makes of queries and of keys
+// one by one. Attention with it never holds the scores of all pairs: it takes the fast
+// path, forward and backward, as all scores of this package but the Gaussian do.
+type MappedScore interface {
+	Score
+	// Form returns how queries and keys are compared.
+	Form() Form
+}
+
+// Form is Scale·φ(q)ᵀψ(k), or wᵀ·tanh(φ(q) + ψ(k)) if there is an Additive w.
+type Form struct {
+	// Queries and Keys are φ and ψ. Nil leaves the vectors as they are.
+	Queries, Keys VectorMap
+	// Scale multiplies the dot product, which PerRoot divides by √E, the root of the
+	// size of what is multiplied.
+	Scale   float32
+	PerRoot bool
+	// Additive is w [h], learnt if it is a parameter, where φ and ψ give h elements.
+	// Nil means the dot product.
+	Additive *tensor.Tensor
+	// MappedKeys is ψ(k) [B G Lk …] of the keys of the call, where it is known. Keys is
+	// then not called.
+	MappedKeys *tensor.Tensor
+}
+
+// scale returns the factor of the dot product of vectors of e elements.
+func (f Form) scale(e int) float32 {
+	if f.PerRoot {
+		return f.Scale * float32(1/math.Sqrt(float64(max(e, 1))))
+	}
+	return f.Scale
+}
+
+// VectorMap turns vectors [… E] into others one by one, by operations on tensors.
+type VectorMap func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
+
+// of applies the map.
+func (f VectorMap) of(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	if f == nil {
+		return x
+	}
+	return f(t, x)
+}
+
+// Scores returns the scores of all pairs in this form: what the method Scores of a
+// MappedScore returns.
+//
+// Shapes: q [B H Lq Eq], k [B H Lk Ek], out [B H Lq Lk].
+func (f Form) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+	q = f.Queries.of(t, q)
+	if f.MappedKeys != nil {
+		k = f.MappedKeys
+	} else {
+		k = f.Keys.of(t, k)
+	}
+	wantSize("key", k, q.Dim(-1))
+	if f.Additive != nil {
+		wantSameHeads(q, k)
+		return additiveScores(t, q, k, f.Additive)
+	}
+	if scale := f.scale(q.Dim(-1)); scale != 1 { // scaling q costs less than scaling the scores
+		q = tensor.Scale(t, q, scale)
+	}
+	return tensor.MatMulT(t, q, k)
+}
+
+// scoresOf returns the scores of all pairs of a MappedScore.
+func scoresOf(t *tensor.Tape, s MappedScore, q, k *tensor.Tensor) *tensor.Tensor {
+	wantTensor("attn: Scores", "query", q)
+	wantTensor("attn: Scores", "key", k)
+	return s.Form().Scores(t, q, k)
+}
 
 // OnKeys returns a score equal to s on the keys k [B H Lk E], with the part of
 // the work that depends on the keys alone already done: a decoder that asks the
 // same keys step after step saves it. The result must be given the same k.
 func OnKeys(t *tensor.Tape, s Score, k *tensor.Tensor) Score {
 	wantTensor("attn: OnKeys", "key", k)
-	if f, ok := s.(fusable); ok {
-		if m := f.keyMap(); m != nil {
-			return onKeys{f, m(t, k)}
+	if m, ok := s.(MappedScore); ok {
+		if f := m.Form(); f.Keys != nil {
+			return onKeys{m, f.Keys(t, k)}
 		}
 	}
 	return s
@@ -55,25 +124,26 @@ func OnKeys(t *tensor.Tape, s Score, k *tensor.Tensor) Score {
 
 // onKeys is a score whose keys have been mapped.
 type onKeys struct {
-	fusable
-	mapped *tensor.Tensor
+	MappedScore
+	keys *tensor.Tensor
 }
 
-func (onKeys) rowwise() {}
-
-func (s onKeys) keyMap() vectorMap {
-	return func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor { return s.mapped }
+// Form compares queries with the keys that have been mapped.
+func (s onKeys) Form() Form {
+	f := s.MappedScore.Form()
+	f.MappedKeys = s.keys
+	return f
 }
 
-// Scores compares queries with the keys that have been mapped.
+// Scores returns the scores of the keys that have been mapped.
 func (s onKeys) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	return scoresOf(t, s, q, k)
 }
 
-// dot is scale·qᵀk, or qᵀk/√E.
+// dot is scale·qᵀk, divided by √E if it is perRoot.
 type dot struct {
-	scale  float32
-	byRoot bool
+	scale   float32
+	perRoot bool
 }
 
 // Dot returns the score qᵀk.
@@ -85,7 +155,7 @@ func Dot() Score { return dot{scale: 1} }
 // ScaledDot returns the score qᵀk/√E.
 //
 // Source: Vaswani et al., "Attention Is All You Need", 2017, section 3.2.1.
-func ScaledDot() Score { return dot{byRoot: true} }
+func ScaledDot() Score { return dot{scale: 1, perRoot: true} }
 
 // DotScale returns the score scale·qᵀk. It panics with a *tensor.ValueError if scale is
 // not finite.
@@ -95,21 +165,11 @@ func DotScale(scale float32) Score {
 	return dot{scale: scale}
 }
 
-func (dot) rowwise() {}
-
 // Scores returns scale·qᵀk for all pairs.
 func (s dot) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return scoresOf(t, s, q, k) }
 
-func (dot) queryMap() vectorMap { return nil }
-
-func (dot) keyMap() vectorMap { return nil }
-
-func (s dot) form(e int) form {
-	if s.byRoot {
-		return form{scale: float32(1 / math.Sqrt(float64(max(e, 1))))}
-	}
-	return form{scale: s.scale}
-}
+// Form returns scale·qᵀk.
+func (s dot) Form() Form { return Form{Scale: s.scale, PerRoot: s.perRoot} }
 
 // Bilinear is the score qᵀWk, Luong's "general", between queries and keys of
 // any two sizes.
@@ -126,31 +186,26 @@ func NewBilinear(eq, ek int, rng *rand.Rand) *Bilinear {
 	return &Bilinear{W: nn.Xavier(rng, eq, ek)}
 }
 
-func (*Bilinear) rowwise() {}
-
 // Scores returns qᵀWk for all pairs.
 func (s *Bilinear) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	return scoresOf(t, s, q, k)
 }
 
-func (s *Bilinear) queryMap() vectorMap {
-	return func(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
-		wantTensor("attn: Attend", "w of the bilinear score", s.W)
-		if s.W.Rank() != 2 {
-			panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "w of the bilinear score", Got: s.W.Shape(), Want: "[Eq Ek]"})
-		}
+// Form returns (Wᵀq)ᵀk, scaled if it should be.
+func (s *Bilinear) Form() Form {
+	const op, arg = "attn: Attend", "w of the bilinear score"
+	wantTensor(op, arg, s.W)
+	if s.W.Rank() != 2 {
+		panic(&tensor.ShapeError{Op: op, Arg: arg, Got: s.W.Shape(), Want: "[Eq Ek]"})
+	}
+	f := Form{Scale: 1, Queries: func(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
 		wantSize("query", q, s.W.Dim(0))
 		return tensor.MatMul(t, q, s.W)
-	}
-}
-
-func (*Bilinear) keyMap() vectorMap { return nil }
-
-func (s *Bilinear) form(int) form {
+	}}
 	if s.Scaled {
-		return form{scale: float32(math.Pow(float64(max(s.W.Len(), 1)), -0.25))}
+		f.Scale = float32(math.Pow(float64(max(s.W.Len(), 1)), -0.25))
 	}
-	return form{scale: 1}
+	return f
 }
 
 // Params returns "w".
@@ -166,16 +221,13 @@ type Cosine struct {
 	Scale *tensor.Tensor // one element, learnt if it is a parameter; nil means 1
 }
 
-func (*Cosine) rowwise() {}
-
 // Scores returns scale·q·k/(‖q‖‖k‖) for all pairs; 0 where one of them is zero.
 func (s *Cosine) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	return scoresOf(t, s, q, k)
 }
 
-func (s *Cosine) queryMap() vectorMap { return s.unitQueries }
-
-func (*Cosine) keyMap() vectorMap { return unit }
+// Form returns the dot product of vectors of length 1.
+func (s *Cosine) Form() Form { return Form{Scale: 1, Queries: s.unitQueries, Keys: unit} }
 
 // unit returns vectors of length 1.
 func unit(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
@@ -193,8 +245,6 @@ func (s *Cosine) unitQueries(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
 	}
 	return times(t, q, s.Scale)
 }
-
-func (*Cosine) form(int) form { return form{scale: 1} }
 
 // times returns s·x, where s has one element. The gradient of s is a sum over all
 // queries of a batch, which may be millions: it is taken in float64, and so this

@@ -23,6 +23,10 @@ func Forward(a *Attention, to Results, st Stats) {
 	out := to.Out
 	count := a.talls(a.Q, out)
 	f := forward{a: a, Results: to, st: st, count: count}
+	if a.Lk == 0 {
+		f.noKeys()
+		return
+	}
 	rows := a.H / a.G / count * a.Lq
 	heads := a.B * a.G
 	procs := runtime.GOMAXPROCS(0)
@@ -45,6 +49,19 @@ func Forward(a *Attention, to Results, st Stats) {
 		})
 	default:
 		f.sharedKeys(rows)
+	}
+}
+
+// noKeys is Forward where there is nothing to attend to.
+func (f *forward) noKeys() {
+	a := f.a
+	for row := range a.B * a.H * a.Lq {
+		b, h, i := a.split(row)
+		clear(f.Out.at(b, h, i)[:a.EV])
+		f.statistics(row, negInf, 0)
+		if f.Row != nil {
+			f.Row(a.place(row, 0), nil)
+		}
 	}
 }
 

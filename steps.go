@@ -1,0 +1,114 @@
+package attn
+
+import (
+	"fmt"
+
+	"github.com/attn-go/attn/internal/flash"
+	"github.com/attn-go/attn/tensor"
+)
+
+// step is what changes the scores of one call between scale and mask: a ScoreMod, or a
+// BiasRule with its numbers. Both ways through attention take the same steps.
+type step struct {
+	Sizes
+	mod  ScoreMod
+	rule BiasRule
+	// param is [B or 1, H or 1, …]: the part of a head has n elements, and one of the
+	// next sequence or head is so many elements further.
+	param          *tensor.Tensor
+	n, batch, head int
+}
+
+// steps returns the changes of the scores of a call, in their order: soft-cap,
+// modifications, bias.
+func steps(t *tensor.Tape, op string, x Inputs, o *Options) []*step {
+	var all []*step
+	for _, m := range o.mods() {
+		all = append(all, &step{Sizes: x.Sizes, mod: m})
+	}
+	for _, r := range o.biases(x.Sizes) {
+		s := &step{Sizes: x.Sizes, rule: r, param: r.Param(t, x)}
+		s.lay(op)
+		all = append(all, s)
+	}
+	return all
+}
+
+// mods returns the modifications of the scores.
+func (o *Options) mods() []ScoreMod {
+	if o.SoftCap == 0 {
+		return o.Mods
+	}
+	return append([]ScoreMod{SoftCap(o.SoftCap)}, o.Mods...)
+}
+
+// biases returns the terms of the bias.
+func (o *Options) biases(s Sizes) []BiasRule {
+	if o.Bias == nil {
+		return o.Biases
+	}
+	return append([]BiasRule{biasTensor{o.Bias, s.ThreeAxes}}, o.Biases...)
+}
+
+// lay works out where the numbers of a head lie.
+func (s *step) lay(op string) {
+	if s.param == nil {
+		return
+	}
+	shape := s.param.Shape()
+	if len(shape) < 2 || shape[0] != 1 && shape[0] != s.B || shape[1] != 1 && shape[1] != s.H {
+		panic(&tensor.ShapeError{Op: op, Arg: "param of a bias", Got: shape, Want: fmt.Sprintf("[B=%d or 1, H=%d or 1, …]", s.B, s.H)})
+	}
+	s.n = 1
+	for _, n := range shape[2:] {
+		s.n *= n
+	}
+	if shape[1] > 1 {
+		s.head = s.n
+	}
+	if shape[0] > 1 {
+		s.batch = shape[1] * s.n
+	}
+}
+
+// row returns what a ScoreMod or a BiasRule is told of a row.
+func (s Sizes) row(p flash.Place) Row {
+	return Row{Batch: p.Batch, Head: p.Head, Query: p.Query, Key: p.Key, Position: p.Query + s.Lk - s.Lq}
+}
+
+// part returns the numbers of a head.
+func (s *step) part(p flash.Place, data []float32) []float32 {
+	if data == nil {
+		return nil
+	}
+	return data[p.Batch*s.batch+p.Head*s.head:][:s.n]
+}
+
+// Apply changes a row of scores.
+func (s *step) Apply(p flash.Place, scores []float32) {
+	if s.mod != nil {
+		s.mod.Modify(s.row(p), scores)
+		return
+	}
+	var data []float32
+	if s.param != nil {
+		data = s.param.Data()
+	}
+	s.rule.Add(s.row(p), s.part(p, data), scores)
+}
+
+// grad returns the backward step.
+func (s *step) grad(t *tensor.Tape) flash.ModGrad {
+	if s.mod != nil {
+		return flash.ModGrad{Scores: true, Back: func(p flash.Place, before, after, d []float32) {
+			s.mod.Back(s.row(p), before, after, d)
+		}}
+	}
+	data := t.GradOf(s.param)
+	if data == nil {
+		return flash.ModGrad{}
+	}
+	return flash.ModGrad{Own: true, SharedBatch: s.batch == 0, SharedHead: s.head == 0, Back: func(p flash.Place, _, _, d []float32) {
+		s.rule.Back(s.row(p), s.part(p, data), d)
+	}}
+}

@@ -1,0 +1,177 @@
+package attn
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/attn-go/attn/internal/flash"
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/tensor"
+)
+
+// unfused computes attention by its definition, step by step: the formula in the form
+// in which one reads it, and the only way for a score that is a function of the user's.
+// q, k and v are [B H L E].
+func unfused(t *tensor.Tape, score Score, q, k, v *tensor.Tensor, changes []*step, d dims, o *Options) pooled {
+	s := headScores(t, score, q, k, d)
+	for _, c := range changes {
+		s = c.applied(t, s)
+	}
+	if g, ok := score.(*Gaussian); ok && len(o.mods()) == 0 {
+		g.rescue(s, q, k, d, o, changes)
+	}
+	visible := o.Mask.rows(d)
+	if o.Sinks != nil {
+		s, visible = withSinks(t, s, o.Sinks, visible)
+	}
+	weights := tensor.MaskedSoftmax(t, s, visible)
+	if o.Sinks != nil {
+		weights = tensor.Slice(t, weights, 3, 0, d.Lk)
+	}
+	y := pooled{weights: weights}
+	if o.LogSumExp {
+		y.logSumExp = logSumExp(t, s, visible)
+	}
+	if f := o.row(d.Sizes); f != nil {
+		for r := range d.B * d.H * d.Lq {
+			f(flash.Place{Batch: r / d.Lq / d.H, Head: r / d.Lq % d.H, Query: r % d.Lq}, weights.Data()[r*d.Lk:][:d.Lk])
+		}
+	}
+
+	// Heads that share keys and values are one tall product.
+	kept := tensor.Dropout(t, weights, o.Dropout)
+	kept = tensor.Reshape(t, kept, d.B, d.G, d.H/d.G*d.Lq, d.Lk)
+	y.out = headFirst(tensor.Reshape(t, tensor.Mix(t, kept, v), d.B, d.H, d.Lq, d.V))
+	return y
+}
+
+// headScores returns the scores [B H Lq Lk].
+func headScores(t *tensor.Tape, score Score, q, k *tensor.Tensor, d dims) *tensor.Tensor {
+	if group := d.H / d.G; group > 1 {
+		k = tensor.Reshape(t, k, d.B, d.G, 1, d.Lk, k.Dim(-1))
+		k = tensor.BroadcastTo(t, k, d.B, d.G, group, d.Lk, k.Dim(-1))
+		k = tensor.Reshape(t, k, d.B, d.H, d.Lk, k.Dim(-1))
+	}
+	s := score.Scores(t, q, k)
+	wantTensor("attn: Attend", "score's result", s)
+	if want := []int{d.B, d.H, d.Lq, d.Lk}; !slices.Equal(s.Shape(), want) {
+		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "score's result", Got: s.Shape(), Want: fmt.Sprint(want)})
+	}
+	return s
+}
+
+// applied returns the scores x [B H Lq Lk] changed by the step.
+func (s *step) applied(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	y := t.Make(x.Shape()...)
+	copy(y.Data(), x.Data())
+	eachRow := func(f func(p flash.Place, lo, hi int)) {
+		for r := range s.B * s.H * s.Lq {
+			f(flash.Place{Batch: r / s.Lq / s.H, Head: r / s.Lq % s.H, Query: r % s.Lq}, r*s.Lk, (r+1)*s.Lk)
+		}
+	}
+	eachRow(func(p flash.Place, lo, hi int) { s.Apply(p, y.Data()[lo:hi]) })
+	if t.Needs(x, s.param) {
+		t.Record(y, func(dy []float32) {
+			d := t.Floats(len(dy))
+			copy(d, dy)
+			if g := s.grad(t); g.Back != nil {
+				eachRow(func(p flash.Place, lo, hi int) {
+					g.Back(p, x.Data()[lo:hi], y.Data()[lo:hi], d[lo:hi])
+				})
+			}
+			if dx := t.GradOf(x); dx != nil {
+				for i, v := range d {
+					if dy[i] != 0 { // else the score is hidden, and v may be NaN
+						dx[i] += v
+					}
+				}
+			}
+		})
+	}
+	return y
+}
+
+// withSinks returns the scores with one more key, to which every query attends with the
+// score of its head's sink.
+func withSinks(t *tensor.Tape, s, sinks *tensor.Tensor, visible tensor.Visible) (*tensor.Tensor, tensor.Visible) {
+	b, h, lq, lk := s.Dim(0), s.Dim(1), s.Dim(2), s.Dim(3)
+	column := tensor.BroadcastTo(t, tensor.Reshape(t, sinks, 1, h, 1, 1), b, h, lq, 1)
+	s = tensor.Concat(t, 3, s, column)
+	if visible == nil {
+		return s, nil
+	}
+	return s, sinkVisible{visible, lk}
+}
+
+// sinkVisible is what is visible besides key number sink, which always is.
+type sinkVisible struct {
+	tensor.Visible
+	sink int
+}
+
+func (v sinkVisible) Row(r int, seen []bool) (lo, hi int, holes bool) {
+	lo, hi, holes = v.Visible.Row(r, seen[:v.sink])
+	if !holes {
+		for j := range v.sink {
+			seen[j] = j >= lo && j < hi
+		}
+		lo, hi = min(lo, v.sink), max(hi, 0)
+	} else {
+		for j := range v.sink {
+			seen[j] = seen[j] && j >= lo && j < hi
+		}
+	}
+	seen[v.sink] = true
+	return 0, v.sink + 1, true
+}
+
+// logSumExp returns ln Σ_j exp(s_ij) over the keys that query i attends to, −Inf for none.
+//
+// Shapes: s [B H Lq Lk], out [B H Lq].
+func logSumExp(t *tensor.Tape, s *tensor.Tensor, visible tensor.Visible) *tensor.Tensor {
+	lk := s.Dim(3)
+	y := t.Make(s.Dim(0), s.Dim(1), s.Dim(2))
+	each := func(r int, seen []bool, f func(j int)) {
+		lo, hi, holes := 0, lk, false
+		if visible != nil {
+			lo, hi, holes = visible.Row(r, seen)
+		}
+		for j := lo; j < hi; j++ {
+			if !holes || seen[j] {
+				f(j)
+			}
+		}
+	}
+	par.For(y.Len(), 1, func(from, to int) {
+		seen := make([]bool, lk)
+		for r := from; r < to; r++ {
+			row := s.Data()[r*lk:][:lk]
+			top, sum := math.Inf(-1), 0.0
+			each(r, seen, func(j int) { top = max(top, float64(row[j])) })
+			if !math.IsInf(top, -1) {
+				each(r, seen, func(j int) { sum += math.Exp(float64(row[j]) - top) })
+			}
+			y.Data()[r] = float32(top + math.Log(sum))
+			if math.IsInf(top, -1) {
+				y.Data()[r] = float32(top)
+			}
+		}
+	})
+	if t.Needs(s) {
+		t.Record(y, func(dy []float32) {
+			ds := t.GradOf(s)
+			seen := make([]bool, lk)
+			for r, d := range dy {
+				if total := float64(y.Data()[r]); d != 0 && !math.IsInf(total, -1) {
+					each(r, seen, func(j int) {
+						if w := math.Exp(float64(s.Data()[r*lk+j]) - total); w != 0 {
+							ds[r*lk+j] += float32(float64(d) * w)
+						}
+					})
+				}
+			}
+		})
+	}
+	return y
+}
