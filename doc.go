@@ -36,7 +36,8 @@
 // has an influence, whatever is stored there, NaN included, forward or
 // backward.
 //
-// A query that may see nothing has out 0, weights 0 and gradients 0.
+// A query that may see nothing has out 0, weights 0 and gradients 0; so has every
+// query where there are no keys.
 //
 // Causal goes by position: query i sees key j when j ≤ i + offset, and the
 // offset is Lk − Lq unless another is given. With Lq = 2 and Lk = 5, and with
@@ -62,6 +63,7 @@
 // # Errors
 //
 // Attend and Forward panic with a *tensor.ShapeError if shapes or lengths
-// disagree; tensor.Catch makes an error of it. Constructors return errors,
+// disagree, and with a *tensor.ValueError if a tensor is nil or an option out of
+// range; tensor.Catch makes an error of either. NewMultiHead returns errors,
 // because a configuration may come from a file.
 package attn

@@ -126,9 +126,9 @@ func TestGateGradients(t *testing.T) {
 	}, []*tensor.Tensor{q, gates})
 }
 
-// A query without a gradient adds nothing to that of its gate, even if it is not a
-// number and so is what its head puts out.
-func TestGateGradientsOfPadding(t *testing.T) {
+// A query without a gradient adds nothing to any other, that of its gate among them, even
+// if it is not a number and so is what its head puts out.
+func TestGradientsOfPadding(t *testing.T) {
 	spoil := func(x *tensor.Tensor, axis int, bad float32) *tensor.Tensor { // the last query
 		x = x.Clone()
 		rest := pick(x, axis, 0, x.Dim(axis)-1)
@@ -142,15 +142,18 @@ func TestGateGradientsOfPadding(t *testing.T) {
 			clean.dweights = nil
 			clean.dout = spoil(clean.dout, 2, 0)
 			for _, shape := range [][]int{{usual.h}, {usual.b, usual.h}} {
-				grad := func(c call) []float32 {
+				grads := func(c call) trace {
+					c = c.bias(usual.b, usual.h, usual.lq, usual.lk)
 					c.o.Gates = tensor.Randn(newRand(29), shape...).Param()
-					c.run()
-					return c.o.Gates.Grad().Data()
+					got := c.run()
+					got["dgates"] = c.o.Gates.Grad()
+					delete(got, "out")
+					delete(got, "weights")
+					return got
 				}
-				want := grad(clean)
 				spoilt := clean
 				spoilt.q = spoil(clean.q, 2, bad)
-				tensortest.Same(t, fmt.Sprint("gates ", shape, " with ", bad), grad(spoilt), want)
+				same(t, fmt.Sprint("gates ", shape, " with ", bad), grads(spoilt), grads(clean))
 			}
 		})
 		for name, c := range gatedLayers() {
@@ -161,12 +164,14 @@ func TestGateGradientsOfPadding(t *testing.T) {
 				axis = 0
 			}
 			dout = spoil(dout, axis, 0)
-			grad := func(q *tensor.Tensor) []float32 {
+			grads := func(q *tensor.Tensor) trace {
 				gates := tensor.Randn(newRand(29), m.Config().Heads).Param()
-				runLayer(m, q, x, x, dout, attn.Options{Gates: gates})
-				return gates.Grad().Data()
+				got := runLayer(m, q, x, x, dout, attn.Options{Gates: gates})
+				got["dgates"] = gates.Grad()
+				delete(got, "out")
+				return got
 			}
-			tensortest.Same(t, fmt.Sprint(name, " with ", bad), grad(spoil(q, axis, bad)), grad(q))
+			same(t, fmt.Sprint(name, " with ", bad), grads(spoil(q, axis, bad)), grads(q))
 		}
 	}
 }

@@ -199,14 +199,22 @@ func TestFirstBatchOfManyGoroutines(t *testing.T) {
 		x := tensor.Randn(newRand(163), 2, 5, 12)
 		var outs [4]*tensor.Tensor
 		var wait sync.WaitGroup
-		for i := range outs {
+		start := make(chan struct{})
+		run := func(f func()) {
 			wait.Go(func() {
-				nn.Count(m)
-				m.Config()
-				outs[i] = m.Forward(nil, x, x, x, attn.Options{}).Out
-				m.Query(nil, x, m.Project(nil, x, x), attn.Options{})
+				<-start
+				f()
 			})
 		}
+		for i := range outs {
+			run(func() { outs[i] = m.Forward(nil, x, x, x, attn.Options{}).Out })
+		}
+		run(func() { nn.Count(m) })
+		run(func() { m.Config() })
+		run(func() { // if it is built
+			_ = tensor.Catch(func() { m.Query(nil, x, m.Project(nil, x, x), attn.Options{}) })
+		})
+		close(start)
 		wait.Wait()
 		want := m.Forward(nil, x, x, x, attn.Options{}).Out
 		for _, out := range outs {

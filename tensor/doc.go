@@ -18,7 +18,12 @@
 // step for each operation whose operands need a gradient. A tape owns the
 // memory of everything that was made on it; Reset hands all of that memory back
 // at once, so that a training loop allocates next to nothing once it is warm.
-// Whatever must outlive Reset is copied first (Clone).
+// Whatever must outlive Reset is copied first (Clone): to use a tensor that the tape
+// has taken back panics.
+//
+// A tape in mode Train drops at random what Dropout is given, as the seed and the step
+// say that Tape.Seed was called with; without them it panics, since every tape would
+// drop the same.
 //
 // Every backward step stands directly below its forward step, in the same
 // function, and adds to the gradients of its operands.
@@ -39,6 +44,8 @@
 // # Errors
 //
 // Shapes that disagree are a programmer's mistake: operations panic with a
-// *ShapeError. Catch turns that panic into an error where shapes come from
+// *ShapeError. So are a tensor that is nil, or whose memory a tape has taken back, a
+// gradient that would have to flow to another tape, and a number out of range: a
+// *ValueError. Catch turns either panic into an error where arguments come from
 // outside.
 package tensor
