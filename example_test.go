@@ -140,16 +140,12 @@ func Example_multiHeadMask() {
 	config.Heads = 6
 	layer, _ := attn.NewMultiHead(config, rng)
 
-	zeroOne := []int{1, 1, 1, 0, 1, 1, 1, 1, 0, 0} // one for each key
-	seen := make([]bool, len(zeroOne))
-	for j, m := range zeroOne {
-		seen[j] = m == 1
-	}
+	mask := tensor.New([]float32{1, 1, 1, 0, 1, 1, 1, 1, 0, 0}, 10) // one for each key
 	q, kv := tensor.Randn(rng, 64, 12, 300), tensor.Randn(rng, 64, 10, 300)
 	tape := tensor.NewTape(tensor.Train)
-	y := layer.Forward(tape, q, kv, kv, attn.Options{Mask: attn.Allow(seen, 10), Weights: true})
+	y := layer.Forward(tape, q, kv, kv, attn.Options{Mask: attn.AllowTensor(mask), Weights: true})
 	fmt.Println("out", y.Out.Shape(), "weights", y.Weights.Shape())
-	for j, m := range zeroOne {
+	for j, m := range mask.Data() {
 		if m == 0 {
 			fmt.Print("key ", j, ": ", y.Weights.At(63, 5, 11, j), "  ")
 		}

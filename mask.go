@@ -11,6 +11,12 @@ import (
 // Mask says which keys a query may see. The zero value hides nothing; And
 // combines masks. A mask is made for shapes that it meets later: whether its
 // lengths fit is checked where it is used.
+//
+// A query that may attend to no key has weights 0 and out 0. Lessons that add
+// −10¹⁰ to hidden scores, or set them to −10⁶, give such a query uniform weights
+// over all keys, the hidden ones included. Every other query has the same
+// weights in both ways. To get the numbers of such a lesson, pass −10¹⁰ as a Bias
+// where a key is hidden, and no Mask; the example shows it.
 type Mask struct {
 	rules []rule
 }
@@ -295,14 +301,6 @@ func (m Mask) check(op string, d dims) {
 	for _, r := range m.rules {
 		r.check(op, d)
 	}
-}
-
-// rows returns what the softmax of the scores may see, nil if that is all.
-func (m Mask) rows(d dims) tensor.Visible {
-	if len(m.rules) == 0 {
-		return nil
-	}
-	return maskRows{m, d}
 }
 
 // maskRows is a mask put to the rows of scores [B H Lq Lk].

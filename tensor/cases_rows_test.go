@@ -73,9 +73,9 @@ func rowCases() []opCase {
 	wide := [][]int{{7, 61, 211}}
 	return []opCase{
 		{name: "softmax_last", f: unary(tensor.Softmax), bench: wide},
-		{name: "masked_softmax_holes", f: with(tensor.MaskedSoftmax, tensor.Visible(sieve{})), bench: wide,
+		{name: "masked_softmax_holes", f: with(tensor.MaskedSoftmax, tensor.Mask(sieve{})), bench: wide,
 			in: [][]int{{3, 5, 7}}, shape: []int{3, 5, 7}, want: softmaxElement(sieve{})},
-		{name: "masked_softmax_intervals", f: with(tensor.MaskedSoftmax, tensor.Visible(band{})), bench: wide,
+		{name: "masked_softmax_intervals", f: with(tensor.MaskedSoftmax, tensor.Mask(band{})), bench: wide,
 			in: [][]int{{3, 5, 7}}, shape: []int{3, 5, 7}, want: softmaxElement(band{})},
 		{name: "log_softmax_last", f: unary(tensor.LogSoftmax), bench: wide},
 		{name: "logsumexp_last", f: unary(tensor.LogSumExp), bench: wide},
@@ -112,6 +112,8 @@ func dropoutCases() []opCase {
 // shows.
 type sieve struct{}
 
+func (m sieve) Visible([]int) tensor.Visible { return m }
+
 func (sieve) Row(r int, seen []bool) (lo, hi int, holes bool) {
 	lo, hi, _ = band{}.Row(r, seen)
 	for j := lo; j < hi; j++ {
@@ -122,6 +124,8 @@ func (sieve) Row(r int, seen []bool) (lo, hi int, holes bool) {
 
 // band is a mask of intervals: of five rows one sees everything, one nothing.
 type band struct{}
+
+func (m band) Visible([]int) tensor.Visible { return m }
 
 func (band) Row(r int, seen []bool) (lo, hi int, holes bool) {
 	n := len(seen)
