@@ -172,8 +172,7 @@ func Example_multiHeadValidLens() {
 	out := layer.Forward(nil, x, y, y, attn.Options{Mask: attn.ValidLens(3, 2), Weights: true})
 	fmt.Println(out.Out.Shape())
 	for b := range 2 { // of the first query in the first head
-		weights := tensor.Gather(nil, out.Weights, []int{b}).Data()
-		fmt.Printf("%.3f\n", weights[:6])
+		fmt.Printf("%.3f\n", tensor.Index(nil, out.Weights, b, 0, 0).Data())
 	}
 	// Output:
 	// [2 4 100]

@@ -72,6 +72,18 @@ func (oneInTwo) Row(r int, seen []bool) (lo, hi int, holes bool) {
 	return 0, len(seen), true
 }
 
+// One head of the weights [B H Lq Lk] that attention returns, as a matrix.
+func ExampleIndex() {
+	x := tensor.Zeros(2, 1, 4, 8)
+	weights := attn.Attend(nil, x, x, x, attn.Options{Mask: attn.Causal(), Weights: true}).Weights
+	head := tensor.Index(nil, weights, 1, 0)
+	fmt.Println(weights.Shape(), head.Shape())
+	fmt.Println(head)
+	// Output:
+	// [2 1 4 4] [4 4]
+	// [[1 0 0 0] [0.5 0.5 0 0] [0.3333 0.3333 0.3333 0] [0.25 0.25 0.25 0.25]]
+}
+
 // A mask of one's own says of each row what it sees.
 func ExampleMask() {
 	fmt.Println(tensor.MaskedSoftmax(nil, tensor.Zeros(2, 4), oneInTwo{}))

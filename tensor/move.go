@@ -34,6 +34,24 @@ func Reshape(t *Tape, x *Tensor, shape ...int) *Tensor {
 	return y
 }
 
+// Index returns the element of x at the given indices along its first axes, with
+// the axes that are left: Index(t, weights, b, h) is one head of weights
+// [B H Lq Lk] as [Lq Lk]. It is a view, which shares the elements and the
+// gradient of x. It panics with a *ShapeError if x has no such element.
+func Index(t *Tape, x *Tensor, index ...int) *Tensor {
+	at := 0
+	for a, i := range index {
+		if a >= x.Rank() || i < 0 || i >= x.shape[a] {
+			badShape("Index", "x", x.shape, "an element %v", slices.Clone(index))
+		}
+		at = at*x.shape[a] + i
+	}
+	y := t.header(x.shape[len(index):])
+	n := size(y.shape)
+	y.data, y.base, y.at, y.needs = x.data[at*n:][:n:n], x, at*n, x.needs
+	return y
+}
+
 // Transpose returns x with its axes in another order: axis a of the result is
 // axis order[a] of x.
 func Transpose(t *Tape, x *Tensor, order ...int) *Tensor {
