@@ -128,7 +128,7 @@ func unfused(t *tensor.Tape, score Score, q, k, v *tensor.Tensor, d dims, o *Opt
 		}
 		s = tensor.Add(t, s, bias)
 	}
-	weights = tensor.MaskedSoftmax(t, s, maskRows{o.Mask, d})
+	weights = tensor.MaskedSoftmax(t, s, o.Mask.rows(d))
 
 	// Heads that share keys and values are one tall product.
 	kept := tensor.Dropout(t, weights, o.Dropout)

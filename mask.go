@@ -303,6 +303,9 @@ func (m Mask) check(op string, d dims) {
 	}
 }
 
+// rows returns m for scores of the sizes d, which it has been checked against.
+func (m Mask) rows(d dims) tensor.Mask { return maskRows{m, d} }
+
 // maskRows is a mask put to the rows of scores [B H Lq Lk].
 type maskRows struct {
 	Mask

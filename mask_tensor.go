@@ -27,7 +27,7 @@ func (m Mask) Visible(shape []int) tensor.Visible {
 		}
 	}
 	m.check(op, d)
-	return maskRows{m, d}.Visible(shape)
+	return m.rows(d).Visible(shape)
 }
 
 // Visible returns m, whose shape is settled, and nil if it hides nothing.
@@ -52,16 +52,18 @@ func AllowTensor(m *tensor.Tensor) Mask {
 // which the first and the last axis may be 1.
 func AllowTensorSequenceFirst(m *tensor.Tensor) Mask {
 	const op = "attn: AllowTensorSequenceFirst"
-	if m.Rank() != 3 {
+	a := newAllow(op, zeroOne(op, m), m.Shape())
+	if a.sequenceFirst = true; m.Rank() != 3 {
 		badMask(op, "", m.Shape(), "[Lq Lk B], where Lq and B may be 1")
 	}
-	a := newAllow(op, zeroOne(op, m), m.Shape())
-	a.sequenceFirst = true
 	return Mask{[]rule{a}}
 }
 
 // zeroOne returns where m is 1, and panics where it is neither 0 nor 1.
 func zeroOne(op string, m *tensor.Tensor) []bool {
+	if m == nil {
+		badMask(op, "", nil, "a tensor")
+	}
 	seen := make([]bool, m.Len())
 	for i, v := range m.Data() {
 		if v != 0 && v != 1 {

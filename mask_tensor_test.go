@@ -73,6 +73,7 @@ func TestMasksOfTensorsErrors(t *testing.T) {
 		{allow(0, inf), `attn: AllowTensor: mask has element -Inf at \[0 1\], want .*`},
 		{allow(-inf + inf), `attn: AllowTensor: mask has element NaN at \[0 0\], want .*`},
 		{func() { attn.AllowTensorSequenceFirst(tensor.Full(-1, 5, 7, 1)) }, `attn: AllowTensorSequenceFirst: mask has element -1 at \[0 0 0\], want .*`},
+		{func() { attn.AllowTensor(nil) }, `attn: AllowTensor: mask .*, want a tensor`},
 		{func() { attn.AllowTensorSequenceFirst(shaped(5, 7)) }, `attn: AllowTensorSequenceFirst: mask has shape \[5 7\], want \[Lq Lk B\], where Lq and B may be 1`},
 	} {
 		if err := tensor.Catch(c.f); err == nil || !regexp.MustCompile("^"+c.want+"$").MatchString(err.Error()) {

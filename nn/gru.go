@@ -80,6 +80,12 @@ func (gruCell) forward(s cellStep) {
 func (gruCell) backward(s cellStep, d, drec, din []float32) {
 	h := len(d)
 	for j, dh := range d {
+		if dh == 0 { // and carries nothing
+			din[j], din[h+j], din[2*h+j] = 0, 0, 0
+			drec[j], drec[h+j], drec[2*h+j] = 0, 0, 0
+			d[j] = 0
+			continue
+		}
 		r, z, n := s.kept[j], s.kept[h+j], s.kept[2*h+j]
 		dn := dh * (1 - z) * (1 - n*n)             // before tanh
 		dz := dh * (s.before[j] - n) * z * (1 - z) // before σ

@@ -86,12 +86,12 @@ func (lstmCell) backward(s cellStep, d, drec, din []float32) {
 	for j, tc := range s.kept { // tanh(c')
 		i, f, g, o := s.rec[j], s.rec[n+j], s.rec[2*n+j], s.rec[3*n+j]
 		dh := d[j]
-		dc := d[n+j] + dh*o*(1-tc*tc)
-		drec[j] = dc * g * i * (1 - i)
-		drec[n+j] = dc * s.before[n+j] * f * (1 - f)
-		drec[2*n+j] = dc * i * (1 - g*g)
-		drec[3*n+j] = dh * tc * o * (1 - o)
-		d[j], d[n+j] = 0, dc*f
+		dc := d[n+j] + times(dh, o*(1-tc*tc))
+		drec[j] = times(dc, g*i*(1-i))
+		drec[n+j] = times(dc, s.before[n+j]*f*(1-f))
+		drec[2*n+j] = times(dc, i*(1-g*g))
+		drec[3*n+j] = times(dh, tc*o*(1-o))
+		d[j], d[n+j] = 0, times(dc, f)
 	}
 	copy(din, drec)
 }

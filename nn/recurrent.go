@@ -29,7 +29,8 @@ type cell interface {
 	// backward is given the gradient d of s.after and what forward has left in
 	// s, which it does not change. It sets the gradients of s.rec and s.in, and
 	// turns d into the part of the gradient of s.before that does not go through
-	// s.rec.
+	// s.rec. A gradient of zero carries nothing, even if the numbers in s are not
+	// finite.
 	backward(s cellStep, d, drec, din []float32)
 }
 
@@ -153,13 +154,13 @@ func (w cellWeights) check(gates int, x *tensor.Tensor, start []Var, lens []int)
 	}
 	hh, ih := shape(w.hh), shape(w.ih)
 	if len(hh) != 2 || hh[0] != gates*hh[1] {
-		bad("WeightHH", "", hh, "[%d·H H]", gates)
+		bad("weight_hh", "", hh, "[%d·H H]", gates)
 	}
 	h := hh[1]
 	if len(ih) != 2 || ih[0] != gates*h {
-		bad("WeightIH", "", ih, "[%d D] for H=%d", gates*h, h)
+		bad("weight_ih", "", ih, "[%d D] for H=%d", gates*h, h)
 	}
-	for _, v := range []Var{{"BiasIH", w.bih}, {"BiasHH", w.bhh}} {
+	for _, v := range []Var{{"bias_ih", w.bih}, {"bias_hh", w.bhh}} {
 		if bias := v.Tensor; bias != nil && !slices.Equal(bias.Shape(), []int{gates * h}) {
 			bad(v.Name, "", bias.Shape(), "[%d] for H=%d", gates*h, h)
 		}
@@ -253,13 +254,11 @@ func (p *cellPass) backward(t *tensor.Tape, dout, dlast, dgates, dwhh, dbhh []fl
 		pos := p.position(s)
 		for i := range b {
 			di, dr := d[i*p.s:][:p.s], drec[(s*b+i)*p.g:][:p.g]
-			if p.counts(i, pos) {
-				simd.Add(di[:h], di[:h], dout[(i*p.l+pos)*h:][:h])
-			}
-			if !p.counts(i, pos) || zero(di) { // a gradient of zero carries nothing, whatever the states hold
+			if !p.counts(i, pos) {
 				clear(dr)
 				continue
 			}
+			simd.Add(di[:h], di[:h], dout[(i*p.l+pos)*h:][:h])
 			p.cell.backward(p.step(s, i), di, dr, din)
 			if dgates != nil {
 				g := dgates[(i*p.l+pos)*p.g:][:p.g]
@@ -292,12 +291,10 @@ func (p *cellPass) backward(t *tensor.Tape, dout, dlast, dgates, dwhh, dbhh []fl
 	}
 }
 
-// zero reports whether x is zero throughout.
-func zero(x []float32) bool {
-	for _, v := range x {
-		if v != 0 {
-			return false
-		}
+// times returns d·x for a gradient d, of which zero carries nothing, whatever x is.
+func times(d, x float32) float32 {
+	if d == 0 {
+		return 0
 	}
-	return true
+	return d * x
 }

@@ -41,15 +41,15 @@ func Reshape(t *Tape, x *Tensor, shape ...int) *Tensor {
 func Index(t *Tape, x *Tensor, index ...int) *Tensor {
 	at := 0
 	for a, i := range index {
-		if a >= x.Rank() || i < 0 || i >= x.shape[a] {
+		checkAxis("Index", x, a)
+		if i < 0 || i >= x.shape[a] {
 			badShape("Index", "x", x.shape, "an element %v", slices.Clone(index))
 		}
 		at = at*x.shape[a] + i
 	}
-	y := t.header(x.shape[len(index):])
-	n := size(y.shape)
-	y.data, y.base, y.at, y.needs = x.data[at*n:][:n:n], x, at*n, x.needs
-	return y
+	lead, left := x.shape[:len(index)], x.shape[len(index):]
+	row := Reshape(t, x, append([]int{size(lead)}, left...)...).Rows(at, at+1)
+	return Reshape(t, row, left...)
 }
 
 // Transpose returns x with its axes in another order: axis a of the result is

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/tensor"
@@ -30,6 +31,15 @@ func TestReadNPY(t *testing.T) {
 	}
 	if y, err := tensor.ReadNPY(file); y != nil || !errors.Is(err, io.EOF) {
 		t.Errorf("read %v behind the end, error %v", y, err)
+	}
+}
+
+// A shape that no tensor has is an error of the file, not a panic.
+func TestReadNPYOfImpossibleShape(t *testing.T) {
+	const header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1125899906842624, 0)}"
+	_, err := tensor.ReadNPY(strings.NewReader("\x93NUMPY\x01\x00" + string(rune(len(header))) + "\x00" + header))
+	if want := "npy: header: shape [1125899906842624 0] is that of more than 1099511627776 numbers"; fmt.Sprint(err) != want {
+		t.Errorf("error %v, want %s", err, want)
 	}
 }
 

@@ -3,7 +3,6 @@ package npy
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -82,20 +81,19 @@ func parseHeader(text string) (array, error) {
 
 // size works out the number of elements.
 func (h *array) size() error {
-	// A zero among the axes must not hide that the others overflow.
-	count, empty := uint64(max(h.width, 4)), false // bytes here or in the file
+	count, empty := uint64(1), false
 	for _, n := range h.shape {
 		if n == 0 {
 			empty = true
 			continue
 		}
 		over, low := bits.Mul64(count, uint64(n))
-		if over != 0 || low > math.MaxInt {
-			return fmt.Errorf("shape %v overflows", h.shape)
+		if over != 0 || low > maxCount {
+			return fmt.Errorf("shape %v is that of more than %d numbers", h.shape, maxCount)
 		}
 		count = low
 	}
-	if h.count = int(count) / max(h.width, 4); empty {
+	if h.count = int(count); empty {
 		h.count = 0
 	}
 	return nil

@@ -28,6 +28,10 @@ const (
 	magic     = "\x93NUMPY"
 	maxRank   = 64 // that of NumPy
 	maxHeader = math.MaxUint16
+
+	// maxCount is far above any real array. Axes of size zero do not count, so
+	// that the product of any axes is a number.
+	maxCount = min(1<<40, math.MaxInt/8)
 )
 
 // Read reads one array as float32, in row-major order, and leaves r behind its

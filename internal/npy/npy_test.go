@@ -279,9 +279,9 @@ var hostile = []struct {
 	{"no commas in the shape", file(shaped("(2, 3 5)"), 24), `npy: header: it goes on with "5), }\n", want a comma or the end of the shape`},
 	{"unclosed shape", file("{'shape': (2, 3", 24), "npy: header: it ends where a comma or the end of the shape should be"},
 	{"axis overflows", file(shaped("(9223372036854775808,)"), 4), `npy: header: shape has an axis of "9223372036854775808", which overflows`},
-	{"shape overflows", file(shaped("(4294967296, 4294967296)"), 4), "npy: header: shape [4294967296 4294967296] overflows"},
-	{"shape overflows beside a zero", file(shaped("(4294967296, 4294967296, 0)"), 4), "npy: header: shape [4294967296 4294967296 0] overflows"},
-	{"bytes overflow", file(dict("'|u1'", "False", "(9223372036854775807,)"), 4), "npy: header: shape [9223372036854775807] overflows"},
+	{"shape overflows", file(shaped("(4294967296, 4294967296)"), 4), "npy: header: shape [4294967296 4294967296] is that of more than 1099511627776 numbers"},
+	{"shape overflows beside a zero", file(shaped("(4294967296, 4294967296, 0)"), 4), "npy: header: shape [4294967296 4294967296 0] is that of more than 1099511627776 numbers"},
+	{"too large", file(dict("'|u1'", "False", "(1099511627777,)"), 4), "npy: header: shape [1099511627777] is that of more than 1099511627776 numbers"},
 	{"too many axes", file(shaped("("+strings.Repeat("1,", 65)+")"), 4), "npy: header: shape has more than 64 axes"},
 
 	{"more numbers than bytes", file(shaped("(3,)"), 11), "npy: file ends inside its numbers, want 3 of them"},
