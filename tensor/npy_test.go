@@ -38,8 +38,8 @@ func TestReadNPY(t *testing.T) {
 func TestReadNPYOfImpossibleShape(t *testing.T) {
 	const header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1125899906842624, 0)}"
 	_, err := tensor.ReadNPY(strings.NewReader("\x93NUMPY\x01\x00" + string(rune(len(header))) + "\x00" + header))
-	if want := "npy: header: shape [1125899906842624 0] is that of more than 1099511627776 numbers"; fmt.Sprint(err) != want {
-		t.Errorf("error %v, want %s", err, want)
+	if !strings.HasPrefix(fmt.Sprint(err), "npy: header: shape ") {
+		t.Errorf("error %v, want one about the shape", err)
 	}
 }
 
