@@ -69,11 +69,11 @@ func (gruCell) forward(s cellStep) {
 	simd.Sigmoid(s.kept[:2*h], s.kept[:2*h])
 	r, z, n := s.kept[:h], s.kept[h:2*h], s.kept[2*h:]
 	for j := range n {
-		n[j] = s.in[2*h+j] + r[j]*s.rec[2*h+j]
+		n[j] = s.in[2*h+j] + float32(r[j]*s.rec[2*h+j])
 	}
 	simd.Tanh(n, n)
 	for j, v := range n {
-		s.after[j] = v + z[j]*(s.before[j]-v) // (1−z)∘n + z∘h
+		s.after[j] = v + float32(z[j]*(s.before[j]-v)) // (1−z)∘n + z∘h
 	}
 }
 
@@ -87,7 +87,7 @@ func (gruCell) backward(s cellStep, d, drec, din []float32) {
 			continue
 		}
 		r, z, n := s.kept[j], s.kept[h+j], s.kept[2*h+j]
-		dn := dh * (1 - z) * (1 - n*n)             // before tanh
+		dn := dh * (1 - z) * (1 - float32(n*n))    // before tanh
 		dz := dh * (s.before[j] - n) * z * (1 - z) // before σ
 		dr := dn * s.rec[2*h+j] * r * (1 - r)      // before σ
 		din[j], din[h+j], din[2*h+j] = dr, dz, dn

@@ -75,7 +75,7 @@ func (lstmCell) forward(s cellStep) {
 	i, f, g, o := s.rec[:n], s.rec[n:2*n], s.rec[2*n:3*n], s.rec[3*n:]
 	h, c := s.after[:n], s.after[n:]
 	for j, before := range s.before[n:] {
-		c[j] = f[j]*before + i[j]*g[j]
+		c[j] = float32(f[j]*before) + float32(i[j]*g[j])
 	}
 	simd.Tanh(s.kept, c)
 	simd.Mul(h, o, s.kept)
@@ -86,10 +86,10 @@ func (lstmCell) backward(s cellStep, d, drec, din []float32) {
 	for j, tc := range s.kept { // tanh(c')
 		i, f, g, o := s.rec[j], s.rec[n+j], s.rec[2*n+j], s.rec[3*n+j]
 		dh := d[j]
-		dc := d[n+j] + times(dh, o*(1-tc*tc))
+		dc := d[n+j] + times(dh, o*(1-float32(tc*tc)))
 		drec[j] = times(dc, g*i*(1-i))
 		drec[n+j] = times(dc, s.before[n+j]*f*(1-f))
-		drec[2*n+j] = times(dc, i*(1-g*g))
+		drec[2*n+j] = times(dc, i*(1-float32(g*g)))
 		drec[3*n+j] = times(dh, tc*o*(1-o))
 		d[j], d[n+j] = 0, times(dc, f)
 	}

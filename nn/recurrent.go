@@ -296,5 +296,5 @@ func times(d, x float32) float32 {
 	if d == 0 {
 		return 0
 	}
-	return d * x
+	return float32(d * x) // rounded, also where it is inlined into a sum
 }

@@ -83,7 +83,7 @@ func (c rnnCell) backward(s cellStep, d, drec, din []float32) {
 	for j, y := range s.after {
 		switch {
 		case c.f == Tanh:
-			drec[j] = times(d[j], 1-y*y)
+			drec[j] = times(d[j], 1-float32(y*y))
 		case y > 0:
 			drec[j] = d[j]
 		default:
