@@ -193,7 +193,7 @@ func (o *Options) check(op string, d dims) {
 		}
 	}
 	d.checkGates(op, o.Gates)
-	o.Mask.check(op, d)
+	o.Mask.check(op, d.Sizes)
 }
 
 // raise panics with an error that a value of the caller's has returned, under the name of

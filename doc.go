@@ -32,12 +32,12 @@
 // The order is projection, norm, position, score with its scale, soft-cap, score
 // modifications, bias, mask, softmax with sinks, dropout, mix.
 //
-// A mask is true, or a count, where a query may attend. What is hidden never
+// A mask is true, 1 or a count where a query may attend. What is hidden never
 // has an influence, whatever is stored there, NaN included, forward or
 // backward.
 //
-// A query that may see nothing has out 0, weights 0 and gradients 0; so has every
-// query where there are no keys.
+// A query that may attend to no key has out 0, weights 0 and gradients 0; so has every
+// query where there are no keys. Mask tells how some lessons differ.
 //
 // Causal goes by position: query i sees key j when j ≤ i + offset, and the
 // offset is Lk − Lq unless another is given. With Lq = 2 and Lk = 5, and with

@@ -140,17 +140,13 @@ func Example_multiHeadMask() {
 	config.Heads = 6
 	layer, _ := attn.NewMultiHead(config, rng)
 
-	zeroOne := []int{1, 1, 1, 0, 1, 1, 1, 1, 0, 0} // one for each key
-	seen := make([]bool, len(zeroOne))
-	for j, m := range zeroOne {
-		seen[j] = m == 1
-	}
+	mask := tensor.New([]float32{1, 1, 1, 0, 1, 1, 1, 1, 0, 0}, 10) // one for each key
 	q, kv := tensor.Randn(rng, 64, 12, 300), tensor.Randn(rng, 64, 10, 300)
 	tape := tensor.NewTape(tensor.Train)
 	tape.Seed(1, 0) // what is dropped follows from the run's seed and the step
-	y := layer.Forward(tape, q, kv, kv, attn.Options{Mask: attn.Allow(seen, 10), Weights: true})
+	y := layer.Forward(tape, q, kv, kv, attn.Options{Mask: attn.AllowTensor(mask), Weights: true})
 	fmt.Println("out", y.Out.Shape(), "weights", y.Weights.Shape())
-	for j, m := range zeroOne {
+	for j, m := range mask.Data() {
 		if m == 0 {
 			fmt.Print("key ", j, ": ", y.Weights.At(63, 5, 11, j), "  ")
 		}
@@ -177,8 +173,7 @@ func Example_multiHeadValidLens() {
 	out := layer.Forward(nil, x, y, y, attn.Options{Mask: attn.ValidLens(3, 2), Weights: true})
 	fmt.Println(out.Out.Shape())
 	for b := range 2 { // of the first query in the first head
-		weights := tensor.Gather(nil, out.Weights, []int{b}).Data()
-		fmt.Printf("%.3f\n", weights[:6])
+		fmt.Printf("%.3f\n", tensor.Index(nil, out.Weights, b, 0, 0).Data())
 	}
 	// Output:
 	// [2 4 100]

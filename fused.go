@@ -29,7 +29,7 @@ func fused(t *tensor.Tape, f Form, q, k, v heads, changes []*step, d dims, o *Op
 		operands = append(operands, c.param)
 	}
 	if len(o.Mask.rules) > 0 {
-		a.Mask = maskRows{o.Mask, d}
+		a.Mask = maskRows{o.Mask, d.Sizes}
 	}
 	if o.Sinks != nil {
 		a.Sinks = o.Sinks.Data()

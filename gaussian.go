@@ -117,7 +117,7 @@ func gaussianScore(q, k, w []float32) float64 {
 func (s *Gaussian) rescue(scores, q, k *tensor.Tensor, d dims, o *Options, changes []*step) {
 	w, e := s.factors(nil, q.Dim(-1)).Data(), q.Dim(-1)
 	negInf := math.Inf(-1)
-	rows := maskRows{o.Mask, d}
+	rows := maskRows{o.Mask, d.Sizes}
 	par.For(d.B*d.H*d.Lq, 1, func(from, to int) {
 		for r := from; r < to; r++ {
 			row := scores.Data()[r*d.Lk:][:d.Lk]

@@ -21,7 +21,9 @@ func goldenAttend(s *sheet) {
 	y := attn.Attend(tape, q, k, v, o)
 	s.check("want.out", y.Out)
 	s.check("want.weights", y.Weights)
-	s.check("want.scores", s.scores(o, func(o attn.Options) { attn.Attend(nil, q, k, v, o) }))
+	scores := s.scores(o, func(o attn.Options) { attn.Attend(nil, q, k, v, o) })
+	s.check("want.scores", scores)
+	s.check("want.weights", tensor.MaskedSoftmax(nil, scores, o.Mask)) // which takes every mask as well
 	s.backward(tape, y)
 }
 

@@ -16,11 +16,19 @@ import (
 
 // elsewhere are the golden files that other packages are held to.
 var elsewhere = map[string]string{
-	"ops":              "tensor",
-	"optim":            "nn",
-	"gru_one_layer":    "nn",
-	"gru_two_layers":   "nn",
-	"gru_with_lengths": "nn",
+	"ops":                "tensor",
+	"optim":              "nn",
+	"gru_one_layer":      "nn",
+	"gru_two_layers":     "nn",
+	"gru_with_lengths":   "nn",
+	"lstm_one_layer":     "nn",
+	"lstm_two_layers":    "nn",
+	"lstm_with_lengths":  "nn",
+	"rnn_one_layer":      "nn",
+	"rnn_relu_one_layer": "nn",
+	"rnn_two_layers":     "nn",
+	"rnn_with_lengths":   "nn",
+	"sinusoids":          "nn",
 }
 
 // TestGolden holds the package to the numbers of PyTorch in float64. It finds

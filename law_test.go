@@ -23,6 +23,8 @@ var order = []string{
 	"internal/simd",
 	"internal/flash",
 	"internal/atomicfile",
+	"internal/half",
+	"internal/npy",
 	"internal/safetensors",
 	"tensor",
 	"tensor/tensortest", // for tests only

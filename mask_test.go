@@ -46,6 +46,17 @@ func drawRule(rng *rand.Rand, s sizes) (attn.Mask, seer) {
 		return seen
 	}
 
+	// The same mask as truth values or as numbers.
+	numbers := func(seen []bool, shape ...int) *tensor.Tensor {
+		x := tensor.Zeros(shape...)
+		for i, s := range seen {
+			if s {
+				x.Data()[i] = 1
+			}
+		}
+		return x
+	}
+
 	switch rng.IntN(9) {
 	case 0:
 		return attn.Causal(), func(_, _, i, j int) bool { return j <= i+s.lk-s.lq }
@@ -89,13 +100,21 @@ func drawRule(rng *rand.Rand, s sizes) (attn.Mask, seer) {
 			first++
 		}
 		seen := coins(n)
-		return attn.Allow(seen, shape[first:]...), func(b, h, i, j int) bool {
+		m := attn.Allow(seen, shape[first:]...)
+		if rng.IntN(2) == 0 {
+			m = attn.AllowTensor(numbers(seen, shape[first:]...))
+		}
+		return m, func(b, h, i, j int) bool {
 			return seen[b*stride[0]+h*stride[1]+i*stride[2]+j*stride[3]]
 		}
 	case 7:
 		lq, batch := []int{1, s.lq}[rng.IntN(2)], []int{1, s.b}[rng.IntN(2)]
 		seen := coins(lq * s.lk * batch)
-		return attn.AllowSequenceFirst(seen, lq, s.lk, batch), func(b, _, i, j int) bool {
+		m := attn.AllowSequenceFirst(seen, lq, s.lk, batch)
+		if rng.IntN(2) == 0 {
+			m = attn.AllowTensorSequenceFirst(numbers(seen, lq, s.lk, batch))
+		}
+		return m, func(b, _, i, j int) bool {
 			return seen[(min(i, lq-1)*s.lk+j)*batch+min(b, batch-1)]
 		}
 	default:
@@ -124,7 +143,9 @@ func TestMasksAgainstDefinitions(t *testing.T) {
 			m, f := drawRule(rng, s)
 			masks, all = append(masks, m), append(all, f)
 		}
-		weights := seenBy(attn.And(masks...), s, tensor.Zeros(s.b, s.h, s.lk, 1))
+		mask := attn.And(masks...)
+		weights := seenBy(mask, s, tensor.Zeros(s.b, s.h, s.lk, 1))
+		softmax := tensor.MaskedSoftmax(nil, tensor.Zeros(s.b, s.h, s.lq, s.lk), mask)
 		want := tensor.Zeros(weights.Shape()...)
 		counts := map[[3]int]int{}
 		each(want, func(b, h, i, j int, v *float32) {
@@ -141,10 +162,12 @@ func TestMasksAgainstDefinitions(t *testing.T) {
 				*v /= float32(counts[[3]int{b, h, i}])
 			}
 		})
-		nearTensor(t, "weights", weights, want)
-		for i, w := range weights.Data() {
-			if (w == 0) != (want.Data()[i] == 0) {
-				t.Fatalf("%+v: element %d is %v, want %v", s, i, w, want.Data()[i])
+		for what, got := range map[string]*tensor.Tensor{"weights": weights, "softmax": softmax} {
+			nearTensor(t, what, got, want)
+			for i, w := range got.Data() {
+				if (w == 0) != (want.Data()[i] == 0) {
+					t.Fatalf("%+v: %s: element %d is %v, want %v", s, what, i, w, want.Data()[i])
+				}
 			}
 		}
 	}

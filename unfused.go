@@ -21,17 +21,17 @@ func unfused(t *tensor.Tape, score Score, q, k, v *tensor.Tensor, changes []*ste
 	if g, ok := score.(*Gaussian); ok && len(o.mods()) == 0 {
 		g.rescue(s, q, k, d, o, changes)
 	}
-	visible := o.Mask.rows(d)
+	rows := o.Mask.visible(d.Sizes)
 	if o.Sinks != nil {
-		s, visible = withSinks(t, s, o.Sinks, visible)
+		s, rows = withSinks(t, s, o.Sinks, rows)
 	}
-	weights := tensor.MaskedSoftmax(t, s, visible)
+	weights := tensor.MaskedSoftmax(t, s, visible{rows})
 	if o.Sinks != nil {
 		weights = tensor.Slice(t, weights, 3, 0, d.Lk)
 	}
 	y := pooled{weights: weights}
 	if o.LogSumExp {
-		y.logSumExp = logSumExp(t, s, visible)
+		y.logSumExp = logSumExp(t, s, rows)
 	}
 	if f := o.row(d.Sizes); f != nil {
 		for r := range d.B * d.H * d.Lq {

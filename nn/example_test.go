@@ -53,6 +53,46 @@ func ExampleGRU() {
 	// [2 5 8]
 }
 
+// A plain recurrent layer, with ReLU instead of tanh, that adds up its inputs.
+func ExampleRNN() {
+	one := func() *tensor.Tensor { return tensor.Full(1, 1, 1) }
+	sum := &nn.RNN{WeightIH: one(), WeightHH: one(), Activation: nn.ReLU} // h' = max(0, x + h)
+	x := tensor.New([]float32{1, 2, -5, 3}, 1, 4, 1)
+
+	out, last := sum.Forward(nil, x, nil, nil, nn.Forward)
+	fmt.Println(tensor.Reshape(nil, out, 4), last)
+	// Output: [1 3 0 3] [[3]]
+}
+
+// An LSTM has two states, and a decoder goes on from both.
+func ExampleLSTM() {
+	rng := rand.New(rand.NewPCG(1, 2))
+	lstm := nn.NewLSTM(3, 4, rng)
+	x := tensor.Randn(rng, 2, 5, 3) // two sequences, five steps, three features
+
+	out, h, c := lstm.Forward(nil, x, nil, nil, []int{5, 2}, nn.Forward)
+	fmt.Println(out.Shape(), h.Shape(), c.Shape())
+
+	next, _, _ := lstm.Forward(nil, tensor.Randn(rng, 2, 1, 3), h, c, nil, nn.Forward)
+	fmt.Println(next.Shape())
+	// Output:
+	// [2 5 4] [2 4] [2 4]
+	// [2 1 4]
+}
+
+// Embeddings of two sequences of three tokens get their positions; a decoder that
+// has written three tokens asks for those from 3 on.
+func ExampleSinusoids() {
+	x := tensor.Zeros(2, 3, 4)
+	fmt.Println(tensor.Add(nil, x, nn.Sinusoids(nil, 0, 3, 4)).Shape())
+	fmt.Println(nn.Sinusoids(nil, 0, 2, 4))
+	fmt.Println(nn.Sinusoids(nil, 3, 1, 4))
+	// Output:
+	// [2 3 4]
+	// [[0 1 0 1] [0.8415 0.5403 0.01 0.9999]]
+	// [[0.1411 -0.99 0.03 0.9996]]
+}
+
 // Padding, here token 0, does not count.
 func ExampleCrossEntropy() {
 	logits := tensor.Zeros(2, 3, 8) // two sequences, three steps, eight tokens

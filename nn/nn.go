@@ -1,6 +1,6 @@
 // Package nn holds the plain layers around attention and what trains them:
-// affine maps, embeddings, normalisation, feed-forward blocks, gated recurrent
-// units, losses, optimisers and schedules.
+// affine maps, embeddings, positions, normalisation, feed-forward blocks,
+// recurrent layers, losses, optimisers and schedules.
 //
 // A layer is a struct of parameters. It keeps nothing between calls; the tape,
 // random numbers and lengths are arguments.

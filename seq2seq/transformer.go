@@ -1,7 +1,6 @@
 package seq2seq
 
 import (
-	"math"
 	"math/rand/v2"
 
 	"github.com/attn-go/attn"
@@ -174,21 +173,5 @@ func (m *transformer) residual(t *tensor.Tape, x, y *tensor.Tensor) *tensor.Tens
 // positioned embeds b·l tokens that stand at positions from, from+1, ….
 func (m *transformer) positioned(t *tensor.Tape, e *nn.Embedding, ids []int, b, l, from int) *tensor.Tensor {
 	x := embed(t, e, ids, b, l)
-	return tensor.Dropout(t, tensor.Add(t, x, sinusoids(t, from, l, m.config.Width)), m.config.Dropout)
-}
-
-// sinusoids returns the encodings [l d] of positions from, from+1, …: sin and
-// cos of the position at wavelengths from 2π to 10000·2π.
-//
-// Source: Vaswani et al. 2017, section 3.5.
-func sinusoids(t *tensor.Tape, from, l, d int) *tensor.Tensor {
-	p := t.Make(l, d)
-	for i := 0; i < d; i += 2 {
-		frequency := math.Pow(10000, -float64(i)/float64(d))
-		for row := range l {
-			sin, cos := math.Sincos(float64(from+row) * frequency)
-			p.Data()[row*d+i], p.Data()[row*d+i+1] = float32(sin), float32(cos)
-		}
-	}
-	return p
+	return tensor.Dropout(t, tensor.Add(t, x, nn.Sinusoids(t, from, l, m.config.Width)), m.config.Dropout)
 }

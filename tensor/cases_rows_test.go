@@ -18,6 +18,33 @@ func moveCases() []opCase {
 			return tensor.Square(t, tensor.Reshape(t, tensor.Reshape(t, tensor.Shift(t, x[0], 1), -1), 5, 6))
 		}, in: [][]int{{2, 3, 5}}, shape: []int{5, 6},
 			want: func(x []*tensor.Tensor, i []int) float64 { return math.Pow(float64(x[0].Data()[i[0]*6+i[1]])+1, 2) }},
+		{name: "index", f: func(t *tensor.Tape, x []*tensor.Tensor) *tensor.Tensor { return tensor.Index(t, x[0], 1, 2) },
+			in: [][]int{{2, 3, 5, 7}}, shape: []int{5, 7},
+			want: func(x []*tensor.Tensor, i []int) float64 { return at(x[0], 1, 2, i[0], i[1]) }},
+		{name: "index_all", f: func(t *tensor.Tape, x []*tensor.Tensor) *tensor.Tensor { return tensor.Index(t, x[0], 1, 0) },
+			in: [][]int{{2, 3}}, shape: []int{},
+			want: func(x []*tensor.Tensor, i []int) float64 { return at(x[0], 1, 0) }},
+		{name: "index_nothing", f: func(t *tensor.Tape, x []*tensor.Tensor) *tensor.Tensor { return tensor.Index(t, x[0]) },
+			in: [][]int{{2, 3}}, shape: []int{2, 3},
+			want: func(x []*tensor.Tensor, i []int) float64 { return at(x[0], i...) }},
+		{name: "index_of_a_result", f: func(t *tensor.Tape, x []*tensor.Tensor) *tensor.Tensor {
+			y := tensor.Square(t, x[0]) // of which two parts are used, one of them twice, and the whole
+			part := tensor.Reshape(t, tensor.Index(t, y, 1), 15)
+			return tensor.Concat(t, 0, part, tensor.Reshape(t, tensor.Index(t, y, 0, 2), 5), tensor.Mul(t, part, part), tensor.Reshape(t, y, -1))
+		}, in: [][]int{{2, 3, 5}}, shape: []int{65},
+			want: func(x []*tensor.Tensor, i []int) float64 {
+				y := func(i int) float64 { return math.Pow(float64(x[0].Data()[i]), 2) }
+				switch e := i[0]; {
+				case e < 15:
+					return y(15 + e)
+				case e < 20:
+					return y(10 + e - 15)
+				case e < 35:
+					return y(15+e-20) * y(15+e-20)
+				default:
+					return y(e - 35)
+				}
+			}},
 		{name: "transpose", f: func(t *tensor.Tape, x []*tensor.Tensor) *tensor.Tensor { return tensor.Transpose(t, x[0], 0, 2, 1, 3) },
 			bench: [][]int{{3, 61, 7, 67}}},
 		{name: "transpose_matrix", f: func(t *tensor.Tape, x []*tensor.Tensor) *tensor.Tensor { return tensor.Transpose(t, x[0], 1, 0) },
@@ -73,9 +100,9 @@ func rowCases() []opCase {
 	wide := [][]int{{7, 61, 211}}
 	return []opCase{
 		{name: "softmax_last", f: unary(tensor.Softmax), bench: wide},
-		{name: "masked_softmax_holes", f: with(tensor.MaskedSoftmax, tensor.Visible(sieve{})), bench: wide,
+		{name: "masked_softmax_holes", f: with(tensor.MaskedSoftmax, tensor.Mask(sieve{})), bench: wide,
 			in: [][]int{{3, 5, 7}}, shape: []int{3, 5, 7}, want: softmaxElement(sieve{})},
-		{name: "masked_softmax_intervals", f: with(tensor.MaskedSoftmax, tensor.Visible(band{})), bench: wide,
+		{name: "masked_softmax_intervals", f: with(tensor.MaskedSoftmax, tensor.Mask(band{})), bench: wide,
 			in: [][]int{{3, 5, 7}}, shape: []int{3, 5, 7}, want: softmaxElement(band{})},
 		{name: "log_softmax_last", f: unary(tensor.LogSoftmax), bench: wide},
 		{name: "logsumexp_last", f: unary(tensor.LogSumExp), bench: wide},
@@ -112,6 +139,8 @@ func dropoutCases() []opCase {
 // shows.
 type sieve struct{}
 
+func (m sieve) Visible([]int) tensor.Visible { return m }
+
 func (sieve) Row(r int, seen []bool) (lo, hi int, holes bool) {
 	lo, hi, _ = band{}.Row(r, seen)
 	for j := lo; j < hi; j++ {
@@ -122,6 +151,8 @@ func (sieve) Row(r int, seen []bool) (lo, hi int, holes bool) {
 
 // band is a mask of intervals: of five rows one sees everything, one nothing.
 type band struct{}
+
+func (m band) Visible([]int) tensor.Visible { return m }
 
 func (band) Row(r int, seen []bool) (lo, hi int, holes bool) {
 	n := len(seen)

@@ -70,6 +70,8 @@ func TestRowsDoNotDependOnTheirCompany(t *testing.T) {
 // tables is a mask of one truth value for each element.
 type tables [][]bool
 
+func (m tables) Visible([]int) tensor.Visible { return m }
+
 func (m tables) Row(r int, seen []bool) (lo, hi int, holes bool) {
 	copy(seen, m[r])
 	return 0, len(seen), true
@@ -97,7 +99,7 @@ func TestTrailingPaddingChangesNothing(t *testing.T) {
 			scores := tensor.Randn(rng, rows, keys+padding)
 			values := tensor.Randn(rng, keys+padding, width)
 			dout := tensor.Randn(rng, rows, width)
-			run := func(n int, mask tensor.Visible) []*tensor.Tensor {
+			run := func(n int, mask tensor.Mask) []*tensor.Tensor {
 				s := tensor.Slice(nil, scores, 1, 0, n).Param()
 				v := tensor.Slice(nil, values, 0, 0, n).Param()
 				tape := tensor.NewTape(tensor.Train)
@@ -108,7 +110,7 @@ func TestTrailingPaddingChangesNothing(t *testing.T) {
 				return []*tensor.Tensor{out, head(w, 1), head(s.Grad(), 1), head(v.Grad(), 0)}
 			}
 			want := run(keys, nil)
-			for name, mask := range map[string]tensor.Visible{"an interval": firstKeys{keys, false}, "holes": firstKeys{keys, true}} {
+			for name, mask := range map[string]tensor.Mask{"an interval": firstKeys{keys, false}, "holes": firstKeys{keys, true}} {
 				for i, got := range run(keys+padding, mask) {
 					what := []string{"out", "weights", "gradient of scores", "gradient of values"}[i]
 					tensortest.Same(t, fmt.Sprintf("%s, %d of %d keys seen through %s", what, keys, keys+padding, name), got.Data(), want[i].Data())
@@ -124,6 +126,8 @@ type firstKeys struct {
 	n     int
 	holes bool
 }
+
+func (m firstKeys) Visible([]int) tensor.Visible { return m }
 
 func (m firstKeys) Row(r int, seen []bool) (lo, hi int, holes bool) {
 	if !m.holes {

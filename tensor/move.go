@@ -38,6 +38,24 @@ func Reshape(t *Tape, x *Tensor, shape ...int) *Tensor {
 	return y
 }
 
+// Index returns the element of x at the given indices along its first axes, with
+// the axes that are left: Index(t, weights, b, h) is one head of weights
+// [B H Lq Lk] as [Lq Lk]. It is a view, which shares the elements and the
+// gradient of x. It panics with a *ShapeError if x has no such element.
+func Index(t *Tape, x *Tensor, index ...int) *Tensor {
+	at := 0
+	for a, i := range index {
+		checkAxis("Index", x, a)
+		if i < 0 || i >= x.shape[a] {
+			badShape("Index", "x", x.shape, "an element %v", slices.Clone(index))
+		}
+		at = at*x.shape[a] + i
+	}
+	lead, left := x.shape[:len(index)], x.shape[len(index):]
+	row := Reshape(t, x, append([]int{size(lead)}, left...)...).Rows(at, at+1)
+	return Reshape(t, row, left...)
+}
+
 // Transpose returns x with its axes in another order: axis a of the result is
 // axis order[a] of x.
 func Transpose(t *Tape, x *Tensor, order ...int) *Tensor {

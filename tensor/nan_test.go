@@ -57,6 +57,8 @@ func TestHiddenRowsDoNotLeak(t *testing.T) {
 // rowsHidden is a mask that hides these columns from every row.
 type rowsHidden []int
 
+func (m rowsHidden) Visible([]int) tensor.Visible { return m }
+
 func (m rowsHidden) Row(r int, seen []bool) (lo, hi int, holes bool) {
 	for j := range seen {
 		seen[j] = !slices.Contains(m, j)

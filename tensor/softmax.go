@@ -8,8 +8,17 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Visible says which columns of each row a masked operation sees. Row r counts
-// the vectors along the last axis in row-major order.
+// Mask says which columns a masked operation sees. It may be made before the
+// shape is known that it is used with: an attn.Mask is one.
+type Mask interface {
+	// Visible returns what the rows of a tensor of the given shape see, or nil
+	// if they see everything. It panics with a *ShapeError if the mask does not
+	// fit.
+	Visible(shape []int) Visible
+}
+
+// Visible says which columns each row of a tensor sees. Row r counts the vectors
+// along the last axis in row-major order.
 type Visible interface {
 	// Row returns the interval [lo, hi) of columns outside of which row r
 	// sees nothing. If some columns inside are hidden as well, holes is true
@@ -29,16 +38,22 @@ func Softmax(t *Tape, x *Tensor) *Tensor { return MaskedSoftmax(t, x, nil) }
 // A row that sees nothing is zero. Whatever x holds at a hidden column, NaN
 // included, has no influence. A nil mask sees everything.
 //
+// It panics with a *ShapeError if the mask does not fit x.
+//
 // Gradients: dx_j = y_j·(dy_j − Σ y_j'·dy_j'), exactly zero where y_j is zero.
-func MaskedSoftmax(t *Tape, x *Tensor, mask Visible) *Tensor {
+func MaskedSoftmax(t *Tape, x *Tensor, mask Mask) *Tensor {
 	n, width := rows("MaskedSoftmax", x)
+	var visible Visible
+	if mask != nil {
+		visible = mask.Visible(x.shape)
+	}
 	y := t.Make(x.shape...)
 	chunk := rowsPerChunk(width)
 	par.For(n, chunk, func(from, to int) {
 		s := seenPool.Get().(*seenBuffer)
 		defer seenPool.Put(s)
 		for r := from; r < to; r++ {
-			softmaxRow(y.data[r*width:(r+1)*width], x.data[r*width:(r+1)*width], mask, r, s)
+			softmaxRow(y.data[r*width:(r+1)*width], x.data[r*width:(r+1)*width], visible, r, s)
 		}
 	})
 	if t.Needs(x) {
@@ -56,12 +71,12 @@ func MaskedSoftmax(t *Tape, x *Tensor, mask Visible) *Tensor {
 }
 
 // softmaxRow writes one row of MaskedSoftmax.
-func softmaxRow(y, x []float32, mask Visible, r int, s *seenBuffer) {
+func softmaxRow(y, x []float32, visible Visible, r int, s *seenBuffer) {
 	lo, hi, holes := 0, len(x), false
 	var seen []bool
-	if mask != nil {
+	if visible != nil {
 		seen = s.sized(len(x))
-		lo, hi, holes = mask.Row(r, seen)
+		lo, hi, holes = visible.Row(r, seen)
 	}
 	if lo >= hi {
 		clear(y)

@@ -427,88 +427,124 @@ def gqa_bias_mask(c):
 # ---------------------------------------------------------------- system 3: recurrent encoder and decoder
 
 
-def gru_params(c, d, hidden, layers=1, prefix=""):
-    """As torch.nn.GRU stores them: three blocks of rows, reset, update, new."""
-    std, params = hidden**-0.5, {}
+def gru_step(x, h, state):
+    (xr, xz, xn), (hr, hz, hn) = x, h
+    reset, update = torch.sigmoid(xr + hr), torch.sigmoid(xz + hz)
+    return ((1 - update) * torch.tanh(xn + reset * hn) + update * state[0],)
+
+
+def lstm_step(x, h, state):
+    i, f, g, o = (a + b for a, b in zip(x, h))
+    memory = torch.sigmoid(f) * state[1] + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(memory), memory
+
+
+def rnn_step(x, h, state):
+    return (torch.tanh(x[0] + h[0]),)
+
+
+def rnn_relu_step(x, h, state):
+    return (torch.relu(x[0] + h[0]),)
+
+
+# name: (blocks of rows, parts of the state, one step, PyTorch's layer, its settings)
+CELLS = {
+    "gru": (3, 1, gru_step, nn.GRU, {}),
+    "lstm": (4, 2, lstm_step, nn.LSTM, {}),
+    "rnn": (1, 1, rnn_step, nn.RNN, {}),
+    "rnn_relu": (1, 1, rnn_relu_step, nn.RNN, {"nonlinearity": "relu"}),
+}
+
+
+def cell_params(c, cell, d, hidden, layers=1, prefix=""):
+    """As PyTorch stores them, blocks of rows one behind the other: GRU reset, update, new; LSTM input, forget, cell, output."""
+    std, params, rows = hidden**-0.5, {}, CELLS[cell][0] * hidden
     for n in range(layers):
         shapes = {
-            f"weight_ih_l{n}": (3 * hidden, d if n == 0 else hidden),
-            f"weight_hh_l{n}": (3 * hidden, hidden),
-            f"bias_ih_l{n}": (3 * hidden,),
-            f"bias_hh_l{n}": (3 * hidden,),
+            f"weight_ih_l{n}": (rows, d if n == 0 else hidden),
+            f"weight_hh_l{n}": (rows, hidden),
+            f"bias_ih_l{n}": (rows,),
+            f"bias_hh_l{n}": (rows,),
         }
         params |= {name: c.normal(f"param.{prefix}{name}", *shape, std=std) for name, shape in shapes.items()}
     return params
 
 
-def gru_layer(x, h, params, n, lens=None):
-    """x [B L D] and h [B hidden] to every step's state [B L hidden] and the last state [B hidden]."""
+def unroll(cell, x, state, params, n, lens=None):
+    """x [B L D] and the state, a tuple of [B hidden], to every step's output [B L hidden] and the last state."""
+    blocks, _, step, _, _ = CELLS[cell]
     wi, wh, bi, bh = (params[f"{name}_l{n}"] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
-    states = []
-    for step in range(x.shape[1]):
-        xr, xz, xn = (x[:, step] @ wi.mT + bi).chunk(3, -1)
-        hr, hz, hn = (h @ wh.mT + bh).chunk(3, -1)
-        reset, update = torch.sigmoid(xr + hr), torch.sigmoid(xz + hz)
-        fresh = (1 - update) * torch.tanh(xn + reset * hn) + update * h
+    outputs = []
+    for at in range(x.shape[1]):
+        fresh = step((x[:, at] @ wi.mT + bi).chunk(blocks, -1), (state[0] @ wh.mT + bh).chunk(blocks, -1), state)
         if lens is None:
-            h, state = fresh, fresh
+            state, output = fresh, fresh[0]
         else:  # past its length a sequence keeps its state and gives out 0
-            alive = (step < lens).unsqueeze(-1)
-            h, state = torch.where(alive, fresh, h), fresh.masked_fill(~alive, 0)
-        states.append(state)
-    return torch.stack(states, 1), h
+            alive = (at < lens).unsqueeze(-1)
+            state, output = tuple(torch.where(alive, f, s) for f, s in zip(fresh, state)), fresh[0].masked_fill(~alive, 0)
+        outputs.append(output)
+    return torch.stack(outputs, 1), state
 
 
-def check_gru(c, params, x, h0, out, state, lens=None):
-    layers = len(params) // 4
-    theirs = nn.GRU(x.shape[-1], state.shape[-1], layers, batch_first=True).to(c.dtype)
+def check_cell(c, cell, params, x, start, out, state, lens=None):
+    """start, or None, and state are tuples of [layers B hidden]."""
+    _, _, _, layer, settings = CELLS[cell]
+    theirs = layer(x.shape[-1], out.shape[-1], len(params) // 4, batch_first=True, **settings).to(c.dtype)
     theirs.load_state_dict({name: p.detach() for name, p in params.items()})
+    if start is not None:
+        start = start if cell == "lstm" else start[0]
     if lens is None:
-        want, want_state = theirs(x, h0)
+        want, want_state = theirs(x, start)
     else:
         packed = nn.utils.rnn.pack_padded_sequence(x, lens, batch_first=True, enforce_sorted=False)
-        want, want_state = theirs(packed, h0)
+        want, want_state = theirs(packed, start)
         want, _ = nn.utils.rnn.pad_packed_sequence(want, batch_first=True, total_length=x.shape[1])
-    c.agrees(out, want, "nn.GRU, outputs")
-    c.agrees(state, want_state, "nn.GRU, last state")
+    name = f"nn.{layer.__name__}"
+    c.agrees(out, want, f"{name}, outputs")
+    for ours, their, what in zip(state, want_state if cell == "lstm" else [want_state], ("last state", "last memory")):
+        c.agrees(ours, their, f"{name}, {what}")
 
 
-def gru_one_layer(c):
-    c.note(layers=1)
-    x, h0, params = c.normal("in.x", 2, 7, 5), c.normal("in.h0", 1, 2, 11), gru_params(c, 5, 11)
-    out, last = gru_layer(x, h0[0], params, 0)
-    check_gru(c, params, x, h0, out, last[None])
-    c.finish(out=out, state=last[None], through=("out", "state"))
+def cell_case(cell, layers=1, batch=3, start=False, lens=None):
+    """start: the first state is given; lens: the lengths of the sequences."""
 
+    def run(c):
+        c.note(layers=layers)
+        parts = CELLS[cell][1]
+        x, params = c.normal("in.x", batch, 7, 5), cell_params(c, cell, 5, 11, layers)
+        given = tuple(c.normal(name, layers, batch, 11) for name in ("in.h0", "in.c0")[:parts]) if start else None
+        lengths = c.ints("in.lengths", lens) if lens else None
+        out, last = x, []
+        for n in range(layers):
+            first = tuple(s[n] for s in given) if start else (x.new_zeros(batch, 11),) * parts
+            out, state = unroll(cell, out, first, params, n, lengths)
+            last.append(state)
+        states = tuple(torch.stack(s) for s in zip(*last))
+        check_cell(c, cell, params, x, given, out, states, lengths)
+        results = dict(zip(("out", "state", "memory"), (out, *states)))
+        c.finish(**results, through=tuple(results))
 
-def gru_with_lengths(c):
-    c.note(layers=1)
-    x, lens, params = c.normal("in.x", 3, 7, 5), c.ints("in.lengths", [4, 7, 1]), gru_params(c, 5, 11)
-    out, last = gru_layer(x, x.new_zeros(3, 11), params, 0, lens)
-    check_gru(c, params, x, None, out, last[None], lens)
-    c.finish(out=out, state=last[None], through=("out", "state"))
-
-
-def gru_two_layers(c):
-    c.note(layers=2)
-    x, params = c.normal("in.x", 3, 7, 5), gru_params(c, 5, 11, layers=2)
-    zero = x.new_zeros(3, 11)
-    first, last0 = gru_layer(x, zero, params, 0)
-    out, last1 = gru_layer(first, zero, params, 1)
-    state = torch.stack([last0, last1])
-    check_gru(c, params, x, None, out, state)
-    c.finish(out=out, state=state, through=("out", "state"))
+    return run
 
 
 def encdec(c):
     c.note(score="dot")
     src, tgt = c.normal("in.src", 2, 7, 5), c.normal("in.tgt", 2, 3, 13)
-    enc_params, dec_params = gru_params(c, 5, 11, prefix="enc."), gru_params(c, 13, 11, prefix="dec.")
-    enc, last = gru_layer(src, src.new_zeros(2, 11), enc_params, 0)
-    dec, _ = gru_layer(tgt, last, dec_params, 0)
+    enc_params, dec_params = cell_params(c, "gru", 5, 11, prefix="enc."), cell_params(c, "gru", 13, 11, prefix="dec.")
+    enc, last = unroll("gru", src, (src.new_zeros(2, 11),), enc_params, 0)
+    dec, _ = unroll("gru", tgt, last, dec_params, 0)
     out, weights, scores = pool(dec @ enc.mT, enc)
-    check_gru(c, enc_params, src, None, enc, last[None])
+    check_cell(c, "gru", enc_params, src, None, enc, (last[0][None],))
     c.finish(out=out, weights=weights, scores=scores, enc=enc, dec=dec)
+
+
+def sinusoids(c):
+    """Vaswani et al. 2017, section 3.5; an odd width ends with a sine."""
+    for name, first, length, width in (("even", 0, 13, 10), ("odd", 0, 7, 11), ("far", 4999, 5, 6), ("before", -3, 5, 4)):
+        c.note(**{f"{name}.first": first, f"{name}.length": length, f"{name}.width": width})
+        position = torch.arange(first, first + length, dtype=c.dtype).unsqueeze(1)
+        angle = position / 10000 ** (torch.arange(0, width, 2, dtype=c.dtype) / width)
+        c.want(f"want.{name}", torch.stack([angle.sin(), angle.cos()], -1).flatten(1)[:, :width])
 
 
 # ---------------------------------------------------------------- systems 4, 5, 6: multi-head attention on [B L D]
@@ -905,10 +941,18 @@ CASES = {
     "weights_grad": ("attend", weights_grad),
     "gqa": ("attend", gqa),
     "gqa_bias_mask": ("attend", gqa_bias_mask),
-    "gru_one_layer": ("3", gru_one_layer),
-    "gru_with_lengths": ("3", gru_with_lengths),
-    "gru_two_layers": ("3", gru_two_layers),
+    "gru_one_layer": ("3", cell_case("gru", batch=2, start=True)),
+    "gru_with_lengths": ("3", cell_case("gru", lens=[4, 7, 1])),
+    "gru_two_layers": ("3", cell_case("gru", layers=2)),
+    "lstm_one_layer": ("3", cell_case("lstm", batch=2, start=True)),
+    "lstm_with_lengths": ("3", cell_case("lstm", lens=[4, 7, 1])),
+    "lstm_two_layers": ("3", cell_case("lstm", layers=2, start=True)),
+    "rnn_one_layer": ("3", cell_case("rnn", batch=2, start=True)),
+    "rnn_with_lengths": ("3", cell_case("rnn", lens=[4, 7, 1])),
+    "rnn_two_layers": ("3", cell_case("rnn", layers=2)),
+    "rnn_relu_one_layer": ("3", cell_case("rnn_relu", batch=2, start=True)),
     "encdec": ("3", encdec),
+    "sinusoids": ("position", sinusoids),
     "mha_cross": ("4", mha_cross),
     "mha_cross_shared": ("4", mha_cross_shared),
     "mha_mask": ("5", mha_mask),

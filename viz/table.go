@@ -3,13 +3,13 @@ package viz
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
+
+	"github.com/attn-go/attn/internal/npy"
 )
 
 // CSV writes the weights as a table with the columns layer, head, kind, query,
@@ -123,7 +123,8 @@ func (m matrix) MarshalJSON() ([]byte, error) {
 }
 
 // NPY writes the weights as an array of NumPy, float32 [panels rows columns].
-// The panels must agree in their shapes; an array knows no tokens.
+// The panels must agree in their shapes; an array knows no tokens. For a tensor
+// see tensor.WriteNPY.
 func (f Figure) NPY(w io.Writer) error {
 	if _, err := f.check(); err != nil {
 		return err
@@ -135,20 +136,9 @@ func (f Figure) NPY(w io.Writer) error {
 				i, len(p.Rows), len(p.Columns), len(first.Rows), len(first.Columns))
 		}
 	}
-	header := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d, %d), }", len(f.Panels), len(first.Rows), len(first.Columns))
-	const preamble = "\x93NUMPY\x01\x00"
-	// The data begin at a multiple of 64, and the header ends with a line's end.
-	size := (len(preamble)+2+len(header)+1+63)/64*64 - len(preamble) - 2
-	b := bufio.NewWriter(w)
-	b.WriteString(preamble)
-	b.Write(binary.LittleEndian.AppendUint16(nil, uint16(size)))
-	fmt.Fprintf(b, "%-*s\n", size-1, header)
-	for _, p := range f.Panels {
-		for _, v := range p.Values {
-			var number [4]byte
-			binary.LittleEndian.PutUint32(number[:], math.Float32bits(v))
-			b.Write(number[:]) // an error stays until Flush
-		}
+	values := make([][]float32, len(f.Panels))
+	for i, p := range f.Panels {
+		values[i] = p.Values
 	}
-	return b.Flush()
+	return npy.Write(w, []int{len(f.Panels), len(first.Rows), len(first.Columns)}, values...)
 }

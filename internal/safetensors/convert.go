@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"github.com/attn-go/attn/internal/half"
 )
 
 var little = binary.LittleEndian
@@ -17,7 +19,7 @@ var little = binary.LittleEndian
 func (t *Tensor) Float32s() ([]float32, error) {
 	switch t.DType {
 	case F16:
-		return decodeAll(t, func(b []byte) float32 { return fromF16(little.Uint16(b)) })
+		return decodeAll(t, func(b []byte) float32 { return half.Float32(little.Uint16(b)) })
 	case BF16:
 		return decodeAll(t, func(b []byte) float32 { return fromBF16(little.Uint16(b)) })
 	case F32:
@@ -45,7 +47,7 @@ func (t *Tensor) Float32s() ([]float32, error) {
 func (t *Tensor) Float64s() ([]float64, error) {
 	switch t.DType {
 	case F16:
-		return decodeAll(t, func(b []byte) float64 { return float64(fromF16(little.Uint16(b))) })
+		return decodeAll(t, func(b []byte) float64 { return float64(half.Float32(little.Uint16(b))) })
 	case BF16:
 		return decodeAll(t, func(b []byte) float64 { return float64(fromBF16(little.Uint16(b))) })
 	case F32:
@@ -205,20 +207,6 @@ func (t *Tensor) wrongType(want string) error {
 
 func (t *Tensor) bad(err error) error {
 	return &FormatError{Err: inTensor(t.Name, err)}
-}
-
-// fromF16 returns the value of a half: (-1)^s * 1.m * 2^(e-15), and for e = 0
-// (-1)^s * 0.m * 2^-14.
-func fromF16(h uint16) float32 {
-	sign := uint32(h>>15) << 31
-	exponent, mantissa := uint32(h>>10&0x1f), uint32(h&0x3ff)
-	switch exponent {
-	case 0: // a product with a power of two: exact
-		return math.Float32frombits(sign | math.Float32bits(float32(mantissa)*0x1p-24))
-	case 31: // infinity or NaN
-		return math.Float32frombits(sign | 0xff<<23 | mantissa<<13)
-	}
-	return math.Float32frombits(sign | (exponent+127-15)<<23 | mantissa<<13)
 }
 
 func fromBF16(h uint16) float32 {

@@ -1,0 +1,416 @@
+package npy
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+const golden = "../../testdata/npy/" // by NumPy
+
+func goldenFile(tb testing.TB, name string) []byte {
+	tb.Helper()
+	data, err := os.ReadFile(golden + name + ".npy")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return data
+}
+
+// count returns n numbers from first on.
+func count(first float32, n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = first + float32(i)
+	}
+	return x
+}
+
+var (
+	inf      = float32(math.Inf(1))
+	nan      = float32(math.NaN())
+	zero     = float32(0)
+	halves   = []float32{0, -zero, 1.5, inf, -inf, nan, 0x1p-24, 0x1p-14, 65504}
+	singles  = []float32{0, -zero, 1.5, inf, -inf, nan, 0x1p-149, 0x1p-126, math.MaxFloat32}
+	accepted = map[string]struct {
+		shape []int
+		data  []float32
+	}{
+		"scalar":           {[]int{}, []float32{2.5}},
+		"empty":            {[]int{0}, nil},
+		"no_rows":          {[]int{0, 3}, nil},
+		"no_columns":       {[]int{3, 0}, nil},
+		"no_rows_fortran":  {[]int{0, 3, 2}, nil},
+		"vector":           {[]int{7}, count(0, 7)},
+		"matrix":           {[]int{3, 5}, count(0, 15)},
+		"matrix_fortran":   {[]int{3, 5}, count(0, 15)},
+		"cube_fortran_big": {[]int{2, 3, 5}, count(0, 30)},
+		"version2":         {[]int{3, 5}, count(0, 15)},
+		"version3":         {[]int{3, 5}, count(0, 15)},
+		"half":             {[]int{9}, halves},
+		"half_big":         {[]int{9}, halves},
+		"single":           {[]int{9}, singles},
+		"single_big":       {[]int{9}, singles},
+		"double":           {[]int{6}, []float32{0.1, -1. / 3, 0, 1 << 24, inf, nan}},
+		"bool":             {[]int{2, 3}, []float32{1, 0, 1, 0, 0, 1}},
+		"i1":               {[]int{5}, count(-2, 5)},
+		"u1":               {[]int{5}, count(251, 5)},
+		"i2":               {[]int{5}, count(-2, 5)},
+		"u2_big":           {[]int{5}, count(65531, 5)},
+		"i4_big":           {[]int{5}, count(-2, 5)},
+		"u4":               {[]int{4}, []float32{0, 1, 1 << 31, 0xFFFFFF00}},
+		"i8":               {[]int{6}, []float32{-1 << 63, -1, 0, 1 << 24, -1 << 24, 1 << 62}},
+		"u8_big":           {[]int{4}, []float32{0, 1, 1 << 63, 0xFFFFFF << 40}},
+	}
+	refused = map[string]string{
+		"inexact_i4":  "npy: element 1 is 16777217, which a float32 does not hold exactly",
+		"inexact_u8":  "npy: element 2 is 18446744073709551615, which a float32 does not hold exactly",
+		"huge_double": "npy: element 1 is 1e+300, which is beyond the largest float32",
+		"complex":     `npy: header: descr is "<c8", want one type of numbers: bool, an integer, or float16, float32 or float64`,
+		"text":        `npy: header: descr is "<U2", want one type of numbers…`,
+		"fields":      "npy: header: descr is a list of fields, want one type of numbers…",
+		"time":        `npy: header: descr is "<M8[D]", want one type of numbers…`,
+	}
+)
+
+func init() {
+	for _, x := range [][]float32{halves, singles} {
+		x[1] = float32(math.Copysign(0, -1))
+	}
+}
+
+// same fails the test unless the bits agree, all NaNs being one.
+func same(t *testing.T, what string, shape []int, data []float32, wantShape []int, want []float32) {
+	t.Helper()
+	equal := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b }
+	if shape == nil || !slices.Equal(shape, wantShape) || !slices.EqualFunc(data, want, equal) {
+		t.Errorf("%s: got %v %v, want %v %v", what, shape, data, wantShape, want)
+	}
+}
+
+// What NumPy writes is read or refused, each file of the folder.
+func TestFilesOfNumPy(t *testing.T) {
+	entries, err := os.ReadDir(golden)
+	if err != nil || len(entries) != len(accepted)+len(refused)+1 {
+		t.Fatalf("%d files, %v, want %d", len(entries), err, len(accepted)+len(refused)+1)
+	}
+	for name, want := range accepted {
+		file := goldenFile(t, name)
+		for how, r := range map[string]io.Reader{"": bytes.NewReader(file), ", byte by byte": iotest.OneByteReader(bytes.NewReader(file))} {
+			shape, data, err := Read(r)
+			if err != nil {
+				t.Errorf("%s%s: %v", name, how, err)
+				continue
+			}
+			same(t, name+how, shape, data, want.shape, want.data)
+		}
+		for n := range file { // cut off anywhere
+			if _, _, err := Read(bytes.NewReader(file[:n])); err == nil || errors.Is(err, io.EOF) != (n == 0) {
+				t.Errorf("%s cut off after %d bytes: error %v", name, n, err)
+			}
+		}
+	}
+	for name, want := range refused {
+		_, _, err := Read(bytes.NewReader(goldenFile(t, name)))
+		matches(t, name, err, want)
+	}
+}
+
+// matches compares a message, or its beginning where want ends in "…".
+func matches(t *testing.T, what string, err error, want string) {
+	t.Helper()
+	start, open := strings.CutSuffix(want, "…")
+	if got := fmt.Sprint(err); got != want && !(open && strings.HasPrefix(got, start)) {
+		t.Errorf("%s: error %q, want %q", what, got, want)
+	}
+}
+
+// What is written has the bytes of NumPy.
+func TestWriteAsNumPy(t *testing.T) {
+	for _, name := range []string{"scalar", "empty", "no_rows", "no_columns", "no_rows_fortran", "vector", "matrix", "single"} {
+		var b bytes.Buffer
+		want := accepted[name]
+		if err := Write(&b, want.shape, want.data); err != nil {
+			t.Fatal(err)
+		}
+		file := goldenFile(t, name)
+		if !bytes.Equal(b.Bytes(), file) {
+			t.Errorf("%s: wrote\n%q, want\n%q", name, b.Bytes(), file)
+		}
+	}
+}
+
+// Several arrays in one file are read one after the other.
+func TestArraysInOneFile(t *testing.T) {
+	r := bytes.NewReader(goldenFile(t, "two"))
+	for _, want := range []string{"vector", "matrix"} {
+		shape, data, err := Read(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, want, shape, data, accepted[want].shape, accepted[want].data)
+	}
+	_, _, err := Read(r)
+	if matches(t, "behind the last", err, "npy: nothing is left to read: EOF"); !errors.Is(err, io.EOF) {
+		t.Error("the error is not io.EOF")
+	}
+}
+
+// Arrays of many buffers, in several parts, come back as they were.
+func TestManyNumbers(t *testing.T) {
+	const rows, columns = 251, 257
+	x := count(-1000, rows*columns)
+	var b bytes.Buffer
+	if err := Write(&b, []int{rows, columns}, x[:7], nil, x[7:60_000], x[60_000:]); err != nil {
+		t.Fatal(err)
+	}
+	shape, data, err := Read(iotest.HalfReader(&b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "many", shape, data, []int{rows, columns}, x)
+}
+
+func TestWriteErrors(t *testing.T) {
+	matches(t, "rank", Write(io.Discard, make([]int, 65)), "npy: shape has 65 axes, want at most 64")
+	matches(t, "too few", Write(io.Discard, []int{2, 3}, count(0, 5)), "npy: 5 numbers, want 6 for shape [2 3]")
+	broken := errors.New("broken")
+	for n := range 4 { // in the header, and in each buffer of the numbers
+		w := &failing{after: n, err: broken}
+		if err := Write(w, []int{10_000}, count(0, 10_000)); !errors.Is(err, broken) {
+			t.Errorf("write %d fails: error %v", n, err)
+		}
+	}
+}
+
+// failing writes so many times.
+type failing struct {
+	after int
+	err   error
+}
+
+func (w *failing) Write(b []byte) (int, error) {
+	if w.after--; w.after < 0 {
+		return 0, w.err
+	}
+	return len(b), nil
+}
+
+// file returns a file of version 1.0 with a header and so many bytes behind it.
+func file(header string, size int) []byte {
+	b := binary.LittleEndian.AppendUint16([]byte(magic+"\x01\x00"), uint16(len(header)))
+	return append(append(b, header...), make([]byte, size)...)
+}
+
+// dict returns a header of three values.
+func dict(descr, fortran, shape string) string {
+	return fmt.Sprintf("{'descr': %s, 'fortran_order': %s, 'shape': %s, }\n", descr, fortran, shape)
+}
+
+// shaped returns the header of a shape.
+func shaped(shape string) string { return dict("'<f4'", "False", shape) }
+
+var hostile = []struct {
+	name string
+	file []byte
+	want string
+}{
+	{"another file", []byte("{\"q\": 1}"), `npy: file is no array of NumPy: it begins with "{\"q\": ", want "\x93NUMPY"`},
+	{"a short other file", []byte("\x93N!"), `npy: file is no array of NumPy: it begins with "\x93N!", want "\x93NUMPY"`},
+	{"archive", []byte("PK\x03\x04\x14\x00\x00\x00"), "npy: file is a zip archive, perhaps an .npz: want one of the .npy files in it"},
+	{"version 0", []byte(magic + "\x00\x00\x00\x00"), "npy: version is 0.0, want 1.0, 2.0 or 3.0"},
+	{"version 4", []byte(magic + "\x04\x00\x00\x00"), "npy: version is 4.0, want 1.0, 2.0 or 3.0"},
+	{"version 1.1", []byte(magic + "\x01\x01\x00\x00"), "npy: version is 1.1, want 1.0, 2.0 or 3.0"},
+	{"no header", []byte(magic + "\x01\x00"), "npy: file ends inside its header"},
+	{"huge header", []byte(magic + "\x02\x00\xff\xff\xff\xff"), "npy: header has 4294967295 bytes, want at most 65535"},
+	{"empty header", file("", 4), `npy: header: it ends where "{" should be`},
+	{"spaces", file("   ", 4), `npy: header: it ends where "{" should be`},
+	{"list", file("[]", 4), `npy: header: it goes on with "[]", want "{"`},
+	{"empty dict", file("{}", 4), "npy: header: it has no descr"},
+	{"unclosed", file("{'descr': '<f4'", 4), `npy: header: it ends where "," should be`},
+	{"only a comma", file("{, }", 4), `npy: header: it goes on with ", }", want a key`},
+	{"two commas", file("{'descr': '<f4',, }", 4), `npy: header: it goes on with ", }", want a key`},
+	{"no colon", file("{'descr' '<f4'}", 4), `npy: header: it goes on with "'<f4'}", want ":"`},
+	{"unclosed string", file("{'descr", 4), `npy: header: a key is no plain string: "'descr"`},
+	{"escape", file(`{'de\x73cr': '<f4'}`, 4), `npy: header: a key is no plain string: "'de\\x73cr': '<f4'}"`},
+	{"number for a key", file("{1: 2}", 4), `npy: header: it goes on with "1: 2}", want a key`},
+	{"unknown key", file("{'Descr': '<f4'}", 4), `npy: header: unknown key "Descr"`},
+	{"a key twice", file("{'shape': (1,), 'shape': (2,)}", 4), `npy: header: it has the key "shape" twice`},
+	{"no order", file("{'descr': '<f4', 'shape': (1,)}", 4), "npy: header: it has no fortran_order"},
+	{"no shape", file("{'descr': '<f4', 'fortran_order': False}", 4), "npy: header: it has no shape"},
+	{"something behind", file(strings.TrimSpace(shaped("(1,)"))+" x\n", 4), `npy: header: it goes on with "x" after its end, want spaces`},
+	{"two lines", file(shaped("(1,)")+"\n", 4), `npy: header: it goes on with "\n" after its end, want spaces`},
+	{"zero padding", file(strings.TrimSpace(shaped("(1,)"))+"\x00\n", 4), `npy: header: it goes on with "\x00" after its end, want spaces`},
+	{"not ASCII", file("{'d\xe9scr': 1}", 4), `npy: header: unknown key "d\xe9scr"`},
+	{"megabytes of a key", file("{'"+strings.Repeat("a", 60_000)+"': 1}", 4), `npy: header: unknown key "` + strings.Repeat("a", 40) + `"…`},
+
+	{"objects", file(dict("'|O'", "False", "(1,)"), 8), `npy: header: descr is "|O", want one type of numbers…`},
+	{"no type", file(dict("''", "False", "(1,)"), 8), "npy: header: descr is empty, want one type of numbers…"},
+	{"only an order", file(dict("'<'", "False", "(1,)"), 8), `npy: header: descr is "<", want one type of numbers…`},
+	{"no byte order", file(dict("'f4'", "False", "(1,)"), 8), `npy: header: descr is "f4", want one type of numbers…`},
+	{"native byte order", file(dict("'=f4'", "False", "(1,)"), 8), `npy: header: descr is "=f4", want a byte order, '<' or '>', in front of f4`},
+	{"order that does not apply", file(dict("'|f4'", "False", "(1,)"), 8), `npy: header: descr is "|f4", want a byte order, '<' or '>', in front of f4`},
+	{"quadruple", file(dict("'<f16'", "False", "(1,)"), 16), `npy: header: descr is "<f16", want one type of numbers…`},
+	{"type is a number", file(dict("4", "False", "(1,)"), 8), `npy: header: it goes on with "4, 'fortran_order': False, 'shape': (1,)"…, want descr`},
+	{"code in place of a type", file(dict("__import__('os')", "False", "(1,)"), 8), `npy: header: it goes on with "__import__('os'), 'fortran_order': False"…, want descr`},
+
+	{"order is a number", file(dict("'<f4'", "0", "(1,)"), 8), `npy: header: it goes on with "0, 'shape': (1,), }\n", want fortran_order, True or False`},
+	{"order in lower case", file(dict("'<f4'", "false", "(1,)"), 8), `npy: header: it goes on with "false, 'shape': (1,), }\n", want fortran_order, True or False`},
+	{"more behind an order", file(dict("'<f4'", "Falsehood", "(1,)"), 8), `npy: header: it goes on with "hood, 'shape': (1,), }\n", want ","`},
+
+	{"shape is a number", file(shaped("3"), 12), `npy: header: it goes on with "3, }\n", want "("`},
+	{"shape is a list", file(shaped("[3]"), 12), `npy: header: it goes on with "[3], }\n", want "("`},
+	{"a number in brackets", file(shaped("(3)"), 12), `npy: header: it goes on with "), }\n", want a comma, without which it is no tuple`},
+	{"negative", file(shaped("(-1,)"), 12), `npy: header: it goes on with "-1,), }\n", want a number of the shape`},
+	{"fraction", file(shaped("(3., 1)"), 12), `npy: header: it goes on with "., 1), }\n", want a comma, without which it is no tuple`},
+	{"hexadecimal", file(shaped("(3, 0x1)"), 12), `npy: header: it goes on with "x1), }\n", want a comma or the end of the shape`},
+	{"octal", file(shaped("(03,)"), 12), `npy: header: it goes on with "03,), }\n", want a number of the shape`},
+	{"underscore", file(shaped("(3, 1_0)"), 12), `npy: header: it goes on with "_0), }\n", want a comma or the end of the shape`},
+	{"only a comma in the shape", file(shaped("(,)"), 4), `npy: header: it goes on with ",), }\n", want a number of the shape`},
+	{"two commas in the shape", file(shaped("(2,,3)"), 24), `npy: header: it goes on with ",3), }\n", want a number of the shape`},
+	{"no commas in the shape", file(shaped("(2, 3 5)"), 24), `npy: header: it goes on with "5), }\n", want a comma or the end of the shape`},
+	{"unclosed shape", file("{'shape': (2, 3", 24), "npy: header: it ends where a comma or the end of the shape should be"},
+	{"axis overflows", file(shaped("(9223372036854775808,)"), 4), `npy: header: shape has an axis of "9223372036854775808", which overflows`},
+	{"shape overflows", file(shaped("(4294967296, 4294967296)"), 4), "npy: header: shape [4294967296 4294967296] is that of more than 1099511627776 numbers"},
+	{"shape overflows beside a zero", file(shaped("(4294967296, 4294967296, 0)"), 4), "npy: header: shape [4294967296 4294967296 0] is that of more than 1099511627776 numbers"},
+	{"too large", file(dict("'|u1'", "False", "(1099511627777,)"), 4), "npy: header: shape [1099511627777] is that of more than 1099511627776 numbers"},
+	{"too many axes", file(shaped("("+strings.Repeat("1,", 65)+")"), 4), "npy: header: shape has more than 64 axes"},
+
+	{"more numbers than bytes", file(shaped("(3,)"), 11), "npy: file ends inside its numbers, want 3 of them"},
+	{"a terabyte that is not there", file(shaped("(274877906944,)"), 100), "npy: file ends inside its numbers, want 274877906944 of them"},
+	{"a terabyte in Fortran's order", file(dict("'<f4'", "True", "(524288, 524288)"), 100), "npy: file ends inside its numbers, want 274877906944 of them"},
+	{"no bool", append(file(dict("'|b1'", "False", "(2,)"), 1), 2), "npy: element 1 is the byte 2, want 0 or 1 for a bool"},
+}
+
+func TestHostileFiles(t *testing.T) {
+	for _, c := range hostile {
+		shape, data, err := Read(bytes.NewReader(c.file))
+		if err == nil {
+			t.Errorf("%s: accepted as %v with %d numbers", c.name, shape, len(data))
+			continue
+		}
+		matches(t, c.name, err, c.want)
+	}
+	broken := errors.New("broken")
+	if _, _, err := Read(iotest.ErrReader(broken)); !errors.Is(err, broken) {
+		t.Errorf("error %v, want that of the reader", err)
+	}
+	whole := goldenFile(t, "vector")
+	for n := range whole {
+		r := io.MultiReader(bytes.NewReader(whole[:n]), iotest.ErrReader(broken))
+		if _, _, err := Read(r); !errors.Is(err, broken) {
+			t.Errorf("error %v after %d bytes, want that of the reader", err, n)
+		}
+	}
+}
+
+// Other writers than NumPy lay their headers out in other ways.
+func TestOtherHeaders(t *testing.T) {
+	for _, header := range []string{
+		"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}",
+		"{'shape':(2,3),'fortran_order':False,'descr':'<f4'}",
+		`  { "shape" : ( 2 , 3 , ) , "descr" : "<f4" , "fortran_order" : False , }    ` + "\n",
+		"{'descr': '<f4', 'fortran_order': False, 'shape': (2L, 3L), }\n",
+	} {
+		shape, data, err := Read(bytes.NewReader(file(header, 24)))
+		if err != nil {
+			t.Errorf("%s: %v", header, err)
+			continue
+		}
+		same(t, header, shape, data, []int{2, 3}, make([]float32, 6))
+	}
+	for _, descr := range []string{"<b1", ">i1", "|u1"} { // one byte has any order
+		shape, data, err := Read(bytes.NewReader(file(dict("'"+descr+"'", "True", "(0, 5)"), 0)))
+		if err != nil {
+			t.Errorf("%s: %v", descr, err)
+			continue
+		}
+		same(t, descr, shape, data, []int{0, 5}, nil)
+	}
+}
+
+// The memory of an array has no room to spare.
+func TestMemory(t *testing.T) {
+	h, err := parseHeader(shaped("(1000000,)"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := h.read(bytes.NewReader(make([]byte, 4*h.count)))
+	if err != nil || len(data) != h.count || cap(data) != h.count {
+		t.Errorf("%d numbers in memory for %d, %v, want %d", len(data), cap(data), err, h.count)
+	}
+}
+
+// FuzzRead takes any bytes for a file.
+func FuzzRead(f *testing.F) {
+	for name := range accepted {
+		f.Add(goldenFile(f, name))
+	}
+	for _, c := range hostile {
+		if len(c.file) < 1000 {
+			f.Add(c.file)
+		}
+	}
+	f.Fuzz(survives)
+}
+
+// FuzzHeader takes any text for a header, whose length is right more often than
+// a fuzzer that has to guess it would get it.
+func FuzzHeader(f *testing.F) {
+	for _, shape := range []string{"()", "(3,)", "(2, 3)", "(0, 3)"} {
+		f.Add(shaped(shape), 24)
+		f.Add(dict("'>i2'", "True", shape), 12)
+	}
+	f.Fuzz(func(t *testing.T, header string, size int) {
+		if size < 0 || size > 1<<12 || len(header) > maxHeader {
+			return
+		}
+		survives(t, file(header, size))
+	})
+}
+
+// survives fails if Read does more than to return an error or an array that is in
+// the file and can be written.
+func survives(t *testing.T, input []byte) {
+	shape, data, err := Read(bytes.NewReader(input))
+	if err != nil {
+		if shape != nil || data != nil || len(err.Error()) > 1000 {
+			t.Fatalf("got %v, %d numbers and an error of %d bytes", shape, len(data), len(err.Error()))
+		}
+		return
+	}
+	if len(data) > len(input) {
+		t.Fatalf("%d numbers out of %d bytes", len(data), len(input))
+	}
+	var b bytes.Buffer
+	if err := Write(&b, shape, data); err != nil {
+		t.Fatalf("what Read read is not written: %v", err)
+	}
+	again, numbers, err := Read(&b)
+	if err != nil {
+		t.Fatalf("what Write wrote is refused: %v", err)
+	}
+	same(t, "written and read", again, numbers, shape, data)
+}
+
+func BenchmarkRead(b *testing.B) {
+	for _, descr := range []string{"<f4", ">f8", "<i8"} {
+		b.Run(descr, func(b *testing.B) {
+			input := file(dict("'"+descr+"'", "False", "(1000000,)"), 8_000_000)
+			b.SetBytes(4_000_000)
+			for b.Loop() {
+				if _, _, err := Read(bytes.NewReader(input)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,179 @@
+package attn
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// Allow lets a query attend to the keys where seen is true. The shape broadcasts to
+// that of the scores, [B H Lq Lk], or [B Lq Lk] where the query has three axes;
+// its axes are aligned at the end. Allow shares seen. It panics with a
+// *tensor.ShapeError if the shape does not hold len(seen) elements.
+func Allow(seen []bool, shape ...int) Mask {
+	return NewMask(newAllow("attn: Allow", seen, shape))
+}
+
+// AllowSequenceFirst is Allow for a mask laid out as [Lq Lk B], of which the
+// first and the last axis may be 1.
+func AllowSequenceFirst(seen []bool, lq, lk, b int) Mask {
+	a := newAllow("attn: AllowSequenceFirst", seen, []int{lq, lk, b})
+	a.sequenceFirst = true
+	return NewMask(a)
+}
+
+func newAllow(op string, seen []bool, shape []int) allow {
+	n := 1
+	for _, d := range shape {
+		if d < 0 {
+			raiseMask(op, "", shape, "no negative axis")
+		}
+		if d > 0 && n > math.MaxInt/d {
+			raiseMask(op, "", shape, "%d elements, as many as there are", len(seen))
+		}
+		n *= d
+	}
+	if n != len(seen) {
+		raiseMask(op, "number of elements", []int{len(seen)}, "%d for shape %v", n, shape)
+	}
+	return allow{seen: seen, shape: slices.Clone(shape)}
+}
+
+// allow is a boolean array.
+type allow struct {
+	seen          []bool
+	shape         []int
+	sequenceFirst bool // [Lq Lk B]
+}
+
+func (a allow) Check(s Sizes) error {
+	if a.sequenceFirst {
+		if (a.shape[0] != 1 && a.shape[0] != s.Lq) || a.shape[1] != s.Lk || (a.shape[2] != 1 && a.shape[2] != s.B) {
+			return badMask("", a.shape, "[Lq=%d Lk=%d B=%d], where Lq and B may be 1", s.Lq, s.Lk, s.B)
+		}
+		return nil
+	}
+	if !s.broadcasts(a.shape) {
+		_, letters := s.shape()
+		return badMask("", a.shape, "a shape that broadcasts to %s", letters)
+	}
+	return nil
+}
+
+func (allow) Keys(s Sizes, _ Row) (lo, hi int) { return 0, s.Lk }
+func (allow) Holes() bool                      { return true }
+
+func (a allow) Row(s Sizes, at Row) []bool {
+	if from, step := a.row(s, at); step == 1 {
+		return a.seen[from:][:s.Lk]
+	}
+	return nil
+}
+
+func (a allow) Hide(s Sizes, at Row, lo, hi int, attended []bool) {
+	from, step := a.row(s, at)
+	for j := lo; j < hi; j++ {
+		if !a.seen[from+j*step] {
+			attended[j] = false
+		}
+	}
+}
+
+// row returns the place of a query's element of key 0 and the step from key to key.
+// Axes that are missing or 1 do not advance.
+func (a allow) row(s Sizes, q Row) (at, step int) {
+	b, i := q.Batch, q.Query
+	if a.sequenceFirst {
+		if a.shape[0] > 1 {
+			at = i * a.shape[1] * a.shape[2]
+		}
+		if a.shape[2] > 1 {
+			at += b
+		}
+		return at, a.shape[2]
+	}
+	index := [4]int{b, q.Head, i, 0}
+	if s.ThreeAxes {
+		index = [4]int{0, b, i, 0}
+	}
+	stride := 1
+	for axis := len(a.shape) - 1; axis >= 0; axis-- {
+		place := axis + len(index) - len(a.shape)
+		if n := a.shape[axis]; n > 1 {
+			at += index[place] * stride
+			if place == len(index)-1 {
+				step = 1
+			}
+		}
+		stride *= a.shape[axis]
+	}
+	return at, step
+}
+
+// AllowFunc lets query i of head h in sequence b attend to key j where f says so. f is
+// called concurrently. It panics with a *tensor.ValueError if f is nil.
+func AllowFunc(f func(b, h, i, j int) bool) Mask {
+	if f == nil {
+		panic(&tensor.ValueError{Op: "attn: AllowFunc", Arg: "f", Got: "nil", Want: "a function"})
+	}
+	return NewMask(allowFunc(f))
+}
+
+type allowFunc func(b, h, i, j int) bool
+
+func (allowFunc) Check(Sizes) error                { return nil }
+func (allowFunc) Keys(s Sizes, _ Row) (lo, hi int) { return 0, s.Lk }
+func (allowFunc) Holes() bool                      { return true }
+
+func (f allowFunc) Hide(_ Sizes, at Row, lo, hi int, attended []bool) {
+	for j := lo; j < hi; j++ {
+		if attended[j] && !f(at.Batch, at.Head, at.Query, j) {
+			attended[j] = false
+		}
+	}
+}
+
+// raiseMask panics with a *tensor.ShapeError about the mask.
+func raiseMask(op, what string, got []int, want string, args ...any) {
+	raise(op, "mask", badMask(what, got, want, args...))
+}
+
+// AllowTensor lets a query attend to the keys where m is 1 and hides those where
+// it is 0: a mask of numbers, as many lessons have it. The shape broadcasts as
+// that of Allow does. m is copied. AllowTensor panics with a *tensor.ShapeError
+// if an element is neither 0 nor 1, such as the −∞ of a mask that is to be added
+// to the scores, which is a Bias.
+func AllowTensor(m *tensor.Tensor) Mask {
+	const op = "attn: AllowTensor"
+	return NewMask(newAllow(op, zeroOne(op, m), m.Shape()))
+}
+
+// AllowTensorSequenceFirst is AllowTensor for a mask laid out as [Lq Lk B], of
+// which the first and the last axis may be 1.
+func AllowTensorSequenceFirst(m *tensor.Tensor) Mask {
+	const op = "attn: AllowTensorSequenceFirst"
+	a := newAllow(op, zeroOne(op, m), m.Shape())
+	if a.sequenceFirst = true; m.Rank() != 3 {
+		raiseMask(op, "", m.Shape(), "[Lq Lk B], where Lq and B may be 1")
+	}
+	return NewMask(a)
+}
+
+// zeroOne returns where m is 1, and panics where it is neither 0 nor 1.
+func zeroOne(op string, m *tensor.Tensor) []bool {
+	wantTensor(op, "mask", m)
+	seen := make([]bool, m.Len())
+	for i, v := range m.Data() {
+		if v != 0 && v != 1 {
+			index := make([]int, m.Rank())
+			for axis := m.Rank() - 1; axis >= 0; axis-- {
+				index[axis], i = i%m.Dim(axis), i/m.Dim(axis)
+			}
+			raiseMask(op, fmt.Sprintf("element %v at", v), index, "0 where a key is hidden and 1 where a query attends to it")
+		}
+		seen[i] = v == 1
+	}
+	return seen
+}

@@ -1,0 +1,126 @@
+package attn_test
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// Scores of three axes have one head, and their masks may have three axes too.
+func TestMaskedSoftmaxOfThreeAxes(t *testing.T) {
+	const b, lq, lk = 2, 3, 5
+	rng := newRand(59)
+	scores := tensor.Randn(rng, b, lq, lk)
+	numbers := func(shape ...int) *tensor.Tensor {
+		x := tensor.Uniform(rng, 0, 2, shape...)
+		for i, v := range x.Data() {
+			x.Data()[i] = float32(int(v))
+		}
+		return x
+	}
+	full, perQuery := numbers(b, lq, lk), numbers(b, 1, lk)
+	perHead := func(x *tensor.Tensor) attn.Mask {
+		return attn.AllowTensor(tensor.Reshape(nil, x, x.Dim(0), 1, x.Dim(1), x.Dim(2)))
+	}
+	for name, c := range map[string]struct{ three, four attn.Mask }{
+		"nothing hidden":        {},
+		"valid lengths":         {attn.ValidLens(2, 3), attn.ValidLens(2, 3)},
+		"valid lengths of rows": {attn.ValidLensRows([][]int{{1, 3, 0}, {5, 4, 2}}), attn.ValidLensRows([][]int{{1, 3, 0}, {5, 4, 2}})},
+		"causal":                {attn.Causal(), attn.CausalAt(lk - lq)},
+		"window of sequences":   {attn.WindowAt(1, 0, 0, 2), attn.WindowAt(1, 0, 0, 2)},
+		"all axes":              {attn.AllowTensor(full), perHead(full)},
+		"each sequence":         {attn.AllowTensor(perQuery), perHead(perQuery)},
+		"keys":                  {attn.Allow([]bool{true, false, true, true, false}, lk), attn.Allow([]bool{true, false, true, true, false}, lk)},
+		"function":              {attn.AllowFunc(func(b, h, i, j int) bool { return (b+h+i+j)%3 > 0 }), attn.AllowFunc(func(b, h, i, j int) bool { return (b+h+i+j)%3 > 0 })},
+	} {
+		x3, x4 := scores.Clone().Param(), tensor.Reshape(nil, scores, b, 1, lq, lk).Clone().Param()
+		tape := tensortest.Tape(tensor.Train)
+		y3, y4 := tensor.MaskedSoftmax(tape, x3, c.three), tensor.MaskedSoftmax(tape, x4, c.four)
+		tensortest.Same(t, name, y3.Data(), y4.Data())
+		d := tensor.Randn(rng, b, lq, lk)
+		tape.BackwardAll([]*tensor.Tensor{y3, y4}, []*tensor.Tensor{d, tensor.Reshape(nil, d, b, 1, lq, lk)})
+		tensortest.Same(t, name+": gradient", x3.Grad().Data(), x4.Grad().Data())
+	}
+}
+
+// A mask that does not fit is refused before anything is computed.
+func TestMasksOfTensorsErrors(t *testing.T) {
+	softmax := func(m attn.Mask, shape ...int) func() {
+		return func() { tensor.MaskedSoftmax(nil, shaped(shape...), m) }
+	}
+	allow := func(values ...float32) func() {
+		return func() { attn.AllowTensor(tensor.New(values, 1, len(values))) }
+	}
+	inf := float32(math.Inf(-1))
+	for _, c := range []struct {
+		f    func()
+		want string
+	}{
+		{softmax(attn.ValidLens(2, 3, 1), 2, 5, 7), `tensor: MaskedSoftmax: mask has number of valid lengths \[3\], want one for each of B=2 sequences`},
+		{softmax(attn.ValidLens(2, 8), 2, 3, 5, 7), `tensor: MaskedSoftmax: mask has valid length \[8\], want 0 to Lk=7`},
+		{softmax(attn.ValidLensRows([][]int{{1, 2}, {3, 4}}), 2, 3, 5, 7), `tensor: MaskedSoftmax: mask has number of valid lengths \[2\], want one for each of Lq=5 queries`},
+		{softmax(attn.AllowTensor(shaped(3, 5, 7)), 2, 5, 7), `tensor: MaskedSoftmax: mask has shape \[3 5 7\], want a shape that broadcasts to \[B=2 Lq=5 Lk=7\]`},
+		{softmax(attn.AllowTensor(shaped(2, 5, 7)), 2, 3, 5, 7), `tensor: MaskedSoftmax: mask has shape \[2 5 7\], want a shape that broadcasts to \[B=2 H=3 Lq=5 Lk=7\]`},
+		{softmax(attn.Causal(), 5, 7), `tensor: MaskedSoftmax: x has shape \[5 7\], want \[B H Lq Lk\] or \[B Lq Lk\], for the mask`},
+		{softmax(attn.Mask{}), `tensor: MaskedSoftmax: x has shape \[\], want at least one axis`},
+		{allow(1, 0, 0.5), `attn: AllowTensor: mask has element 0.5 at \[0 2\], want 0 where a key is hidden and 1 where a query attends to it`},
+		{allow(1, 2), `attn: AllowTensor: mask has element 2 at \[0 1\], want .*`},
+		{allow(0, inf), `attn: AllowTensor: mask has element -Inf at \[0 1\], want .*`},
+		{allow(-inf + inf), `attn: AllowTensor: mask has element NaN at \[0 0\], want .*`},
+		{func() { attn.AllowTensorSequenceFirst(tensor.Full(-1, 5, 7, 1)) }, `attn: AllowTensorSequenceFirst: mask has element -1 at \[0 0 0\], want .*`},
+		{func() { attn.AllowTensor(nil) }, `attn: AllowTensor: mask .*, want a tensor`},
+		{func() { attn.AllowTensorSequenceFirst(shaped(5, 7)) }, `attn: AllowTensorSequenceFirst: mask has shape \[5 7\], want \[Lq Lk B\], where Lq and B may be 1`},
+	} {
+		if err := tensor.Catch(c.f); err == nil || !regexp.MustCompile("^"+c.want+"$").MatchString(err.Error()) {
+			t.Errorf("error %v, want %s", err, c.want)
+		}
+	}
+	// Without a mask any shape goes.
+	if err := tensor.Catch(softmax(attn.Mask{}, 7)); err != nil {
+		t.Error(err)
+	}
+}
+
+// The mask keeps no hold of the tensor that it was made of.
+func TestAllowTensorCopies(t *testing.T) {
+	numbers := tensor.New([]float32{1, 0}, 2)
+	m := attn.AllowTensor(numbers)
+	numbers.Data()[0], numbers.Data()[1] = 0, 1
+	tensortest.Same(t, "weights", tensor.MaskedSoftmax(nil, shaped(1, 1, 2), m).Data(), []float32{1, 0})
+}
+
+// Two queries and three keys; the first query may attend to two keys, the second
+// to none. Lessons that mask with −10¹⁰ give the second uniform weights.
+func ExampleMask() {
+	mask := tensor.New([]float32{
+		1, 1, 0,
+		0, 0, 0,
+	}, 2, 3)
+	q, k, v := tensor.Zeros(1, 2, 5), tensor.Full(1, 1, 3, 5), tensor.New([]float32{3, 6, 9}, 1, 3, 1)
+	y := attn.Attend(nil, q, k, v, attn.Options{Mask: attn.AllowTensor(mask), Weights: true})
+	fmt.Println("mask:", y.Weights, "out:", y.Out)
+
+	bias := tensor.Scale(nil, tensor.Shift(nil, mask, -1), 1e10) // 0, and −10¹⁰ where the mask is 0
+	y = attn.Attend(nil, q, k, v, attn.Options{Bias: bias, Weights: true})
+	fmt.Println("bias:", y.Weights, "out:", y.Out)
+	// Output:
+	// mask: [[[0.5 0.5 0] [0 0 0]]] out: [[[4.5] [0]]]
+	// bias: [[[0.5 0.5 0] [0.3333 0.3333 0.3333]]] out: [[[4.5] [6]]]
+}
+
+func ExampleAllowTensor() {
+	scores := tensor.Zeros(2, 2, 4)                                  // [B Lq Lk]
+	keys := tensor.New([]float32{1, 1, 0, 0, 1, 1, 1, 0}, 2, 1, 4)   // [B 1 Lk], padding is 0
+	past := tensor.New([]float32{1, 0, 0, 0, 1, 1, 0, 0}, 2, 4)      // [Lq Lk]
+	both := attn.And(attn.AllowTensor(keys), attn.AllowTensor(past)) // what both allow
+	fmt.Println(tensor.MaskedSoftmax(nil, scores, attn.AllowTensor(keys)))
+	fmt.Println(tensor.MaskedSoftmax(nil, scores, both))
+	// Output:
+	// [[[0.5 0.5 0 0] [0.5 0.5 0 0]] [[0.3333 0.3333 0.3333 0] [0.3333 0.3333 0.3333 0]]]
+	// [[[1 0 0 0] [0.5 0.5 0 0]] [[1 0 0 0] [0.5 0.5 0 0]]]
+}

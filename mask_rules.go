@@ -1,0 +1,318 @@
+package attn
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// Causal lets query i attend to key j when j ≤ i + Lk − Lq: the last query attends to
+// every key.
+func Causal() Mask { return NewMask(window{left: -1, right: 0, end: true}) }
+
+// CausalAt lets query i attend to key j when j ≤ i + offset. It takes one offset for
+// all sequences or one for each.
+func CausalAt(offset ...int) Mask {
+	return NewMask(window{left: -1, right: 0, offsets: slices.Clone(offset)})
+}
+
+// Window lets query i attend to the keys from left before to right after its own
+// position, which is i + Lk − Lq and is always in the window: a sliding window. A
+// negative left or right leaves that side open.
+func Window(left, right int) Mask {
+	return NewMask(window{left: left, right: right, end: true})
+}
+
+// WindowAt is Window with query i at position i + offset. It takes one offset
+// for all sequences or one for each.
+func WindowAt(left, right int, offset ...int) Mask {
+	return NewMask(window{left: left, right: right, offsets: slices.Clone(offset)})
+}
+
+// WindowWithSinks is Window, and lets every query attend to the first keys besides, of
+// those that right does not hide: the attention sinks of a rolling cache.
+//
+// Source: Xiao et al., "Efficient Streaming Language Models with Attention Sinks", 2024,
+// https://arxiv.org/abs/2309.17453.
+func WindowWithSinks(left, right, first int) Mask {
+	return NewMask(windowWithSinks{window{left: left, right: right, end: true}, first})
+}
+
+// window is a band of keys around the position of the query.
+type window struct {
+	Intervals
+	left, right int   // negative: open
+	end         bool  // the offset is Lk − Lq
+	offsets     []int // else one for all, or one for each sequence
+}
+
+func (w window) Check(s Sizes) error {
+	if !w.end && len(w.offsets) != 1 && len(w.offsets) != s.B {
+		return badMask("number of offsets", []int{len(w.offsets)}, "one, or one for each of B=%d sequences", s.B)
+	}
+	return nil
+}
+
+func (w window) Keys(s Sizes, at Row) (lo, hi int) {
+	offset := s.Lk - s.Lq
+	if !w.end {
+		offset = w.offsets[min(at.Batch, len(w.offsets)-1)]
+	}
+	// A sum that leaves the range of int stays at its end, far from every key. The
+	// query's place, which is small, is added last, so that this is exact.
+	lo, hi = 0, s.Lk
+	if w.left >= 0 {
+		lo = plus(plus(offset, -w.left), at.Query)
+	}
+	if w.right >= 0 {
+		hi = plus(plus(offset, w.right), at.Query+1)
+	}
+	return lo, hi
+}
+
+// plus returns a + b, or the int nearest to it.
+func plus(a, b int) int {
+	switch {
+	case b > 0 && a > math.MaxInt-b:
+		return math.MaxInt
+	case b < 0 && a < math.MinInt-b:
+		return math.MinInt
+	}
+	return a + b
+}
+
+// windowWithSinks is a window and the first keys.
+type windowWithSinks struct {
+	window
+	first int
+}
+
+func (w windowWithSinks) Keys(s Sizes, at Row) (lo, hi int) {
+	lo, hi = w.window.Keys(s, at)
+	if w.first > 0 {
+		lo = 0
+	}
+	return lo, hi
+}
+
+func (w windowWithSinks) Holes() bool { return w.first > 0 && w.left >= 0 }
+
+func (w windowWithSinks) Hide(s Sizes, at Row, lo, hi int, attended []bool) {
+	from, _ := w.window.Keys(s, at)
+	for j := max(lo, w.first); j < min(hi, from); j++ {
+		attended[j] = false
+	}
+}
+
+// Prefix lets every query attend to the first lens[b] keys of its sequence, and to those
+// up to its own position i + Lk − Lq: a prefix that is read as a whole, with a causal
+// rest. It takes one length for all sequences or one for each.
+//
+// Source: Raffel et al., "Exploring the Limits of Transfer Learning with a Unified
+// Text-to-Text Transformer", 2020, https://arxiv.org/abs/1910.10683, section 3.2.1.
+func Prefix(lens ...int) Mask { return NewMask(prefix{lens: slices.Clone(lens)}) }
+
+type prefix struct {
+	Intervals
+	lens []int
+}
+
+func (p prefix) Check(s Sizes) error {
+	if len(p.lens) != 1 && len(p.lens) != s.B {
+		return badMask("number of prefixes", []int{len(p.lens)}, "one, or one for each of B=%d sequences", s.B)
+	}
+	return wantLengths("length of a prefix", p.lens, "Lk", s.Lk)
+}
+
+func (p prefix) Keys(s Sizes, at Row) (lo, hi int) {
+	return 0, max(p.lens[min(at.Batch, len(p.lens)-1)], at.Position+1)
+}
+
+// ValidLens lets every query of sequence b attend to its first lens[b] keys: the rest is
+// padding.
+func ValidLens(lens ...int) Mask { return NewMask(validLens{lens: slices.Clone(lens)}) }
+
+// validLens is a number of keys for each sequence.
+type validLens struct {
+	Intervals
+	lens []int
+}
+
+func (v validLens) Check(s Sizes) error {
+	if len(v.lens) != s.B {
+		return badMask("number of valid lengths", []int{len(v.lens)}, "one for each of B=%d sequences", s.B)
+	}
+	return wantLengths("valid length", v.lens, "Lk", s.Lk)
+}
+
+func (v validLens) Keys(_ Sizes, at Row) (lo, hi int) { return 0, v.lens[at.Batch] }
+
+// ValidLensRows lets query i of sequence b attend to the first lens[b][i] keys.
+func ValidLensRows(lens [][]int) Mask {
+	rows := make([][]int, len(lens))
+	for b := range lens {
+		rows[b] = slices.Clone(lens[b])
+	}
+	return NewMask(validLensRows{lens: rows})
+}
+
+// validLensRows is a number of keys for each query of each sequence.
+type validLensRows struct {
+	Intervals
+	lens [][]int
+}
+
+func (v validLensRows) Check(s Sizes) error {
+	if len(v.lens) != s.B {
+		return badMask("number of rows of valid lengths", []int{len(v.lens)}, "one for each of B=%d sequences", s.B)
+	}
+	for b := range v.lens {
+		if len(v.lens[b]) != s.Lq {
+			return badMask("number of valid lengths", []int{len(v.lens[b])}, "one for each of Lq=%d queries", s.Lq)
+		}
+		if err := wantLengths("valid length", v.lens[b], "Lk", s.Lk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v validLensRows) Keys(_ Sizes, at Row) (lo, hi int) { return 0, v.lens[at.Batch][at.Query] }
+
+// ValidQueries lets the first lens[b] queries of sequence b attend, and the others to
+// nothing: these are padding, and get zeros.
+func ValidQueries(lens ...int) Mask { return NewMask(validQueries{lens: slices.Clone(lens)}) }
+
+// validQueries is a number of queries for each sequence.
+type validQueries struct {
+	Intervals
+	lens []int
+}
+
+func (v validQueries) Check(s Sizes) error {
+	if len(v.lens) != s.B {
+		return badMask("number of valid query lengths", []int{len(v.lens)}, "one for each of B=%d sequences", s.B)
+	}
+	return wantLengths("valid query length", v.lens, "Lq", s.Lq)
+}
+
+func (v validQueries) Keys(s Sizes, at Row) (lo, hi int) {
+	if at.Query < v.lens[at.Batch] {
+		return 0, s.Lk
+	}
+	return 0, 0
+}
+
+// Documents lets a query attend to the keys of its own document, where several are
+// packed into a row: document n has the positions from ends[n−1], or 0, to ends[n], the
+// cumulative lengths. A query is at position i + Lk − Lq. What comes after the last
+// document is padding. Each sequence has its own list, or all share one.
+func Documents(ends ...[]int) Mask {
+	d := documents{}
+	for _, list := range ends {
+		d.ends = append(d.ends, slices.Clone(list))
+	}
+	return NewMask(d)
+}
+
+type documents struct {
+	Intervals
+	ends [][]int
+}
+
+func (d documents) Check(s Sizes) error {
+	if len(d.ends) != 1 && len(d.ends) != s.B {
+		return badMask("number of lists of documents", []int{len(d.ends)}, "one, or one for each of B=%d sequences", s.B)
+	}
+	for _, list := range d.ends {
+		if err := wantLengths("end of a document", list, "Lk", s.Lk); err != nil {
+			return err
+		}
+		if !slices.IsSorted(list) {
+			return badMask("ends of documents", list, "cumulative lengths, which ascend")
+		}
+	}
+	return nil
+}
+
+func (d documents) Keys(_ Sizes, at Row) (lo, hi int) {
+	list := d.ends[min(at.Batch, len(d.ends)-1)]
+	n, _ := slices.BinarySearch(list, at.Position+1) // the first that ends behind the query
+	if at.Position < 0 || n == len(list) {
+		return 0, 0
+	}
+	if n > 0 {
+		lo = list[n-1]
+	}
+	return lo, list[n]
+}
+
+// Blocks lets a query attend to the keys of its own block of size positions and of so
+// many blocks before and after it: chunked, or block-local, attention. A query is at
+// position i + Lk − Lq.
+func Blocks(size, before, after int) Mask {
+	if size < 1 || before < 0 || after < 0 {
+		panic(&tensor.ValueError{Op: "attn: Blocks", Arg: "size, before and after", Got: fmt.Sprint(size, before, after), Want: "a positive size and no negative number"})
+	}
+	return NewMask(blocks{size: size, before: before, after: after})
+}
+
+type blocks struct {
+	Intervals
+	size, before, after int
+}
+
+func (blocks) Check(Sizes) error { return nil }
+
+func (m blocks) Keys(s Sizes, at Row) (lo, hi int) {
+	if at.Position < 0 {
+		return 0, 0
+	}
+	// Blocks beyond the keys are as good as those at their end.
+	n, most := at.Position/m.size, s.Lk/m.size+1
+	return max(0, n-min(m.before, most)) * m.size, min(n+min(m.after, most)+1, most) * m.size
+}
+
+// Strided lets a query attend to the stride keys up to its own position, and to every
+// stride-th before these: a key whose distance is a multiple of the stride. A query is at
+// position i + Lk − Lq.
+//
+// Source: Child et al., "Generating Long Sequences with Sparse Transformers", 2019,
+// https://arxiv.org/abs/1904.10509, section 4.3.
+func Strided(stride int) Mask {
+	if stride < 1 {
+		panic(&tensor.ValueError{Op: "attn: Strided", Arg: "stride", Got: fmt.Sprint(stride), Want: "a positive number"})
+	}
+	return NewMask(strided(stride))
+}
+
+type strided int
+
+func (strided) Check(Sizes) error                 { return nil }
+func (strided) Keys(_ Sizes, at Row) (lo, hi int) { return 0, at.Position + 1 }
+func (m strided) Holes() bool                     { return m > 1 }
+
+func (m strided) Hide(_ Sizes, at Row, lo, hi int, attended []bool) {
+	for j := lo; j < min(hi, at.Position-int(m)+1); j++ {
+		if (at.Position-j)%int(m) != 0 {
+			attended[j] = false
+		}
+	}
+}
+
+// wantLengths returns an error unless every length is one of a number of keys or queries.
+func wantLengths(what string, lens []int, letter string, most int) error {
+	for _, n := range lens {
+		if n < 0 || n > most {
+			return badMask(what, []int{n}, "0 to %s=%d", letter, most)
+		}
+	}
+	return nil
+}
+
+// badMask returns a *tensor.ShapeError about the mask.
+func badMask(what string, got []int, want string, args ...any) error {
+	return &tensor.ShapeError{Arg: "mask", What: what, Got: slices.Clone(got), Want: fmt.Sprintf(want, args...)}
+}

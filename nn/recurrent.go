@@ -1,0 +1,297 @@
+package nn
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Direction is the order in which a recurrent layer reads a sequence.
+type Direction bool
+
+// The two directions. Outputs stand at the position of their input in both.
+const (
+	Forward  Direction = false
+	Backward Direction = true
+)
+
+// A cell is what recurrent layers differ in: the arithmetic of one step of one
+// sequence.
+type cell interface {
+	// sizes returns how many vectors of H numbers the rows of a step hold.
+	sizes() cellSizes
+	// forward sets s.after. It may write over s.rec.
+	forward(s cellStep)
+	// backward is given the gradient d of s.after and what forward has left in
+	// s, which it does not change. It sets the gradients of s.rec and s.in, and
+	// turns d into the part of the gradient of s.before that does not go through
+	// s.rec. A gradient of zero carries nothing, even if the numbers in s are not
+	// finite.
+	backward(s cellStep, d, drec, din []float32)
+}
+
+// cellSizes are numbers of vectors of H numbers.
+type cellSizes struct {
+	gates  int // in the rows in and rec
+	states int // in before and after; the first is the output
+	kept   int // in kept
+}
+
+// cellStep is the rows of numbers that belong to one step of one sequence.
+type cellStep struct {
+	before, after []float32 // the states
+	in            []float32 // W_ih x + b_ih
+	rec           []float32 // W_hh h + b_hh, h being the first vector of before
+	kept          []float32 // what forward leaves for backward
+}
+
+// cellWeights are the parameters of every recurrent layer; the rows of the
+// gates are stacked. A bias may be nil.
+type cellWeights struct {
+	op       string         // the layer, for messages
+	ih, hh   *tensor.Tensor // [gates·H D], [gates·H H]
+	bih, bhh *tensor.Tensor // [gates·H]
+}
+
+// newCellWeights initialises as PyTorch does: everything uniform in ±1/√hidden.
+func newCellWeights(in, hidden, gates int, rng *rand.Rand) cellWeights {
+	return cellWeights{
+		ih:  torchInit(rng, hidden, gates*hidden, in),
+		hh:  torchInit(rng, hidden, gates*hidden, hidden),
+		bih: torchInit(rng, hidden, gates*hidden),
+		bhh: torchInit(rng, hidden, gates*hidden),
+	}
+}
+
+func (w cellWeights) params() Params {
+	return Vars{{"weight_ih", w.ih}, {"weight_hh", w.hh}, {"bias_ih", w.bih}, {"bias_hh", w.bhh}}.Params()
+}
+
+// unroll runs a cell over a batch of sequences and returns the outputs [B L H]
+// and the last states. start has a state [B H], or nil for zeros, for each of the
+// cell's, under the names in messages.
+func (w cellWeights) unroll(t *tensor.Tape, c cell, x *tensor.Tensor, start []Var, lens []int, dir Direction) (out *tensor.Tensor, last []*tensor.Tensor) {
+	size := c.sizes()
+	w.check(size.gates, x, start, lens)
+	b, l, h := x.Dim(0), x.Dim(1), w.hh.Dim(1)
+
+	// The input's part of the gates does not depend on the state: one product.
+	gates := tensor.Linear(t, x, w.ih, w.bih) // [B L gates·H]
+	p := &cellPass{cell: c, b: b, l: l, h: h, g: size.gates * h, s: size.states * h, k: size.kept * h}
+	p.lens, p.dir, p.in, p.whh = lens, dir, gates.Data(), w.hh.Data()
+	if w.bhh != nil {
+		p.bhh = w.bhh.Data()
+	}
+	p.states = t.Floats((l + 1) * b * p.s)
+	p.rec = t.Floats(l * b * p.g)
+	p.kept = t.Floats(l * b * p.k)
+	for v, s := range start {
+		for i := range b {
+			if row := p.states[i*p.s+v*h:][:h]; s.Tensor != nil {
+				copy(row, s.Tensor.Data()[i*h:])
+			} else {
+				clear(row)
+			}
+		}
+	}
+	out = t.Make(b, l, h)
+	for s := range l {
+		p.forward(s, out.Data())
+	}
+	for v := range start {
+		y := t.Make(b, h)
+		for i := range b {
+			copy(y.Data()[i*h:][:h], p.states[(l*b+i)*p.s+v*h:])
+		}
+		last = append(last, y)
+	}
+
+	leaves := []*tensor.Tensor{gates, w.hh, w.bhh}
+	for _, s := range start {
+		leaves = append(leaves, s.Tensor)
+	}
+	if t.Needs(leaves...) {
+		// One operation with several results. The steps of the last states, which
+		// run first, hand their gradients over to the step of out, which does
+		// the work.
+		dlast := t.Floats(b * p.s)
+		clear(dlast)
+		t.Record(out, func(dout []float32) {
+			dstart := make([][]float32, len(start))
+			for v, s := range start {
+				dstart[v] = t.GradOf(s.Tensor)
+			}
+			p.backward(t, dout, dlast, t.GradOf(gates), t.GradOf(w.hh), t.GradOf(w.bhh), dstart)
+			clear(dlast) // the next pass may not begin at a last state
+		})
+		for v, y := range last {
+			t.Record(y, func(d []float32) {
+				for i := range b {
+					copy(dlast[i*p.s+v*h:][:h], d[i*h:])
+				}
+				t.GradOf(out) // so that the step of out runs even if only a last state is used
+			})
+		}
+	}
+	return out, last
+}
+
+// check panics with a *tensor.ShapeError unless the parameters of the layer and
+// the arguments of Forward fit.
+func (w cellWeights) check(gates int, x *tensor.Tensor, start []Var, lens []int) {
+	bad := func(arg, what string, got []int, want string, args ...any) {
+		panic(&tensor.ShapeError{Op: w.op, Arg: arg, What: what, Got: got, Want: fmt.Sprintf(want, args...)})
+	}
+	for _, v := range []Var{{"weight_ih", w.ih}, {"weight_hh", w.hh}, {"x", x}} {
+		wantTensor(w.op, v.Name, v.Tensor)
+	}
+	hh, ih := w.hh.Shape(), w.ih.Shape()
+	if len(hh) != 2 || hh[0] != gates*hh[1] {
+		bad("weight_hh", "", hh, "[%d·H H]", gates)
+	}
+	h := hh[1]
+	if len(ih) != 2 || ih[0] != gates*h {
+		bad("weight_ih", "", ih, "[%d D] for H=%d", gates*h, h)
+	}
+	for _, v := range []Var{{"bias_ih", w.bih}, {"bias_hh", w.bhh}} {
+		if bias := v.Tensor; bias != nil && !slices.Equal(bias.Shape(), []int{gates * h}) {
+			bad(v.Name, "", bias.Shape(), "[%d] for H=%d", gates*h, h)
+		}
+	}
+	in := x.Shape()
+	if len(in) != 3 || in[2] != ih[1] {
+		bad("x", "", in, "[B L D=%d]", ih[1])
+	}
+	b, l := in[0], in[1]
+	for _, s := range start {
+		if h0 := s.Tensor; h0 != nil && !slices.Equal(h0.Shape(), []int{b, h}) {
+			bad(s.Name, "", h0.Shape(), "[B=%d H=%d]", b, h)
+		}
+	}
+	if lens == nil {
+		return
+	}
+	if len(lens) != b {
+		bad("lens", "", []int{len(lens)}, "[B=%d]", b)
+	}
+	for _, n := range lens {
+		if n < 0 || n > l {
+			bad("lens", "lengths", lens, "0 to L=%d", l)
+		}
+	}
+}
+
+// cellPass is one run of a cell over a batch, with what its backward pass needs.
+type cellPass struct {
+	cell
+	b, l, h      int // H is the size of a state
+	g, s, k      int // sizes of the rows of a step: of the gates, the states and what is kept
+	lens         []int
+	dir          Direction
+	in, whh, bhh []float32
+	states       []float32 // before step s of the run from s·B·p.s on
+	rec, kept    []float32 // of step s
+}
+
+// position returns the place in the sequence of step s of the run.
+func (p *cellPass) position(s int) int {
+	if p.dir == Backward {
+		return p.l - 1 - s
+	}
+	return s
+}
+
+// counts reports whether a position of sequence i counts.
+func (p *cellPass) counts(i, pos int) bool { return p.lens == nil || pos < p.lens[i] }
+
+// step returns the rows of step s of sequence i.
+func (p *cellPass) step(s, i int) cellStep {
+	at := s*p.b + i
+	return cellStep{
+		before: p.states[at*p.s:][:p.s],
+		after:  p.states[(at+p.b)*p.s:][:p.s],
+		in:     p.in[(i*p.l+p.position(s))*p.g:][:p.g],
+		rec:    p.rec[at*p.g:][:p.g],
+		kept:   p.kept[at*p.k:][:p.k],
+	}
+}
+
+// forward runs step s for the whole batch.
+func (p *cellPass) forward(s int, out []float32) {
+	b, h, pos := p.b, p.h, p.position(s)
+	simd.Multiply(&simd.Product{
+		M: b, N: p.g, K: h, A: simd.RowMajor(p.states[s*b*p.s:], p.s), B: simd.RowMajor(p.whh, h).T(),
+		C: simd.RowMajor(p.rec[s*b*p.g:], p.g), Bias: p.bhh,
+	})
+	for i := range b {
+		step, y := p.step(s, i), out[(i*p.l+pos)*h:][:h]
+		if !p.counts(i, pos) {
+			copy(step.after, step.before)
+			clear(y)
+			continue
+		}
+		p.cell.forward(step)
+		copy(y, step.after)
+	}
+}
+
+// backward runs all steps in reverse. dout is the gradient of the outputs,
+// dlast that of the last states; the others are added to and may be nil.
+func (p *cellPass) backward(t *tensor.Tape, dout, dlast, dgates, dwhh, dbhh []float32, dstart [][]float32) {
+	b, h := p.b, p.h
+	d := t.Floats(b * p.s) // gradient of the states after the current step
+	copy(d, dlast)
+	drec := t.Floats(p.l * b * p.g) // gradient of W_hh h + b_hh, all steps
+	din := t.Floats(p.g)
+	for s := p.l - 1; s >= 0; s-- {
+		pos := p.position(s)
+		for i := range b {
+			di, dr := d[i*p.s:][:p.s], drec[(s*b+i)*p.g:][:p.g]
+			if !p.counts(i, pos) {
+				clear(dr)
+				continue
+			}
+			simd.Add(di[:h], di[:h], dout[(i*p.l+pos)*h:][:h])
+			p.cell.backward(p.step(s, i), di, dr, din)
+			if dgates != nil {
+				g := dgates[(i*p.l+pos)*p.g:][:p.g]
+				simd.Add(g, g, din)
+			}
+		}
+		// dh += drec·W_hh
+		simd.Multiply(&simd.Product{
+			M: b, N: h, K: p.g, A: simd.RowMajor(drec[s*b*p.g:], p.g), B: simd.RowMajor(p.whh, h),
+			C: simd.RowMajor(d, p.s), Accumulate: true,
+		})
+	}
+	for v, dst := range dstart {
+		if dst != nil {
+			for i := range b {
+				simd.Add(dst[i*h:][:h], dst[i*h:][:h], d[i*p.s+v*h:][:h])
+			}
+		}
+	}
+	if dwhh != nil { // dW_hh += drecᵀ·h over all steps at once
+		simd.Multiply(&simd.Product{
+			M: p.g, N: h, K: p.l * b, A: simd.RowMajor(drec, p.g).T(), B: simd.RowMajor(p.states, p.s),
+			C: simd.RowMajor(dwhh, h), Accumulate: true, Sparse: true,
+		})
+	}
+	if dbhh != nil && len(drec) > 0 {
+		par.For(p.g, 64, func(lo, hi int) { // columns are independent
+			simd.SumRows(dbhh[lo:hi], drec[lo:], p.l*b, p.g)
+		})
+	}
+}
+
+// times returns d·x for a gradient d, of which zero carries nothing, whatever x is.
+func times(d, x float32) float32 {
+	if d == 0 {
+		return 0
+	}
+	return float32(d * x) // rounded, also where it is inlined into a sum
+}

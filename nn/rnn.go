@@ -1,0 +1,95 @@
+package nn
+
+import (
+	"math/rand/v2"
+
+	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/tensor"
+)
+
+// RNN is one layer of plain recurrent units. For every step, with input x and
+// the state h before it,
+//
+//	h' = f(W_ih x + b_ih + W_hh h + b_hh),   f = tanh or ReLU
+//
+// Weights and biases are those of PyTorch's RNN.
+//
+// Source: Elman, "Finding Structure in Time", 1990, Cognitive Science 14.
+type RNN struct {
+	WeightIH   *tensor.Tensor // [H D]
+	WeightHH   *tensor.Tensor // [H H]
+	BiasIH     *tensor.Tensor // [H], or nil for none
+	BiasHH     *tensor.Tensor // [H], or nil for none
+	Activation Activation     // f; the zero value is Tanh
+}
+
+// Activation is the nonlinearity of an RNN.
+type Activation uint8
+
+// The nonlinearities of an RNN.
+const (
+	Tanh Activation = iota
+	ReLU            // max(0, x); its derivative at 0 is 0
+)
+
+// NewRNN returns a layer with tanh from in features to hidden units, initialised
+// as PyTorch does: everything uniform in ±1/√hidden.
+func NewRNN(in, hidden int, rng *rand.Rand) *RNN {
+	w := newCellWeights(in, hidden, 1, rng)
+	return &RNN{WeightIH: w.ih, WeightHH: w.hh, BiasIH: w.bih, BiasHH: w.bhh}
+}
+
+func (r *RNN) weights() cellWeights {
+	return cellWeights{"nn: RNN", r.WeightIH, r.WeightHH, r.BiasIH, r.BiasHH}
+}
+
+// Params returns "weight_ih", "weight_hh", "bias_ih" and "bias_hh".
+func (r *RNN) Params() Params { return r.weights().params() }
+
+// Forward runs the layer over a batch of sequences, from the state h0 (nil for
+// zeros). lens, if not nil, says how many steps of each sequence count: behind
+// them the output is zero and the state stays as it was. lens must stay as they
+// are until Backward.
+//
+// Shapes:
+//
+//	x     [B L D]
+//	h0    [B H]
+//	out   [B L H]  the state after each step
+//	last  [B H]    the state after the last step that counts
+func (r *RNN) Forward(t *tensor.Tape, x, h0 *tensor.Tensor, lens []int, dir Direction) (out, last *tensor.Tensor) {
+	if r.Activation > ReLU {
+		panic(&tensor.ShapeError{Op: "nn: RNN", Arg: "Activation", What: "value", Got: []int{int(r.Activation)}, Want: "Tanh or ReLU"})
+	}
+	out, states := r.weights().unroll(t, rnnCell{r.Activation}, x, []Var{{"h0", h0}}, lens, dir)
+	return out, states[0]
+}
+
+// rnnCell keeps nothing: both derivatives follow from the result.
+type rnnCell struct{ f Activation }
+
+func (rnnCell) sizes() cellSizes { return cellSizes{gates: 1, states: 1} }
+
+func (c rnnCell) forward(s cellStep) {
+	simd.Add(s.after, s.in, s.rec)
+	if c.f == ReLU {
+		simd.ReLU(s.after, s.after)
+	} else {
+		simd.Tanh(s.after, s.after)
+	}
+}
+
+func (c rnnCell) backward(s cellStep, d, drec, din []float32) {
+	for j, y := range s.after {
+		switch {
+		case c.f == Tanh:
+			drec[j] = times(d[j], 1-float32(y*y))
+		case y > 0:
+			drec[j] = d[j]
+		default:
+			drec[j] = 0
+		}
+	}
+	copy(din, drec)
+	clear(d)
+}
