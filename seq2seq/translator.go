@@ -52,6 +52,9 @@ const (
 	WeightsFile = "model.safetensors"
 )
 
+// ModelFiles returns the names of the files that Translator.Save writes.
+func ModelFiles() []string { return []string{configFile, sourceFile, targetFile, WeightsFile} }
+
 // Save writes the translator to a directory, which it makes if need be. The
 // files are replaced all together or, after an error or if the process is killed,
 // not at all.
