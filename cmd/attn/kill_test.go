@@ -250,6 +250,11 @@ func TestPruneKilled(t *testing.T) {
 	if len(states) != 2 {
 		t.Errorf("after a kill there are %v, want two states", states)
 	}
+	for _, name := range append(reports, recipeFile) {
+		if exists(filepath.Join(out, name)) {
+			t.Errorf("%s is still there", name)
+		}
+	}
 }
 
 // Killed by the system, again and again, a run ends as if nothing had happened.
