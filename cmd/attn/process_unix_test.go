@@ -183,7 +183,7 @@ func TestSecondInterruption(t *testing.T) {
 				sent++
 			}
 		}
-		if time.Since(start) > 20*time.Second {
+		if time.Since(start) > time.Minute {
 			cmd.Process.Kill()
 			t.Fatalf("still running after %d interruptions: %s", sent, messages.String())
 		}
