@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
 
 	"github.com/attn-go/attn/internal/atomicfile"
@@ -28,20 +28,18 @@ type checkpoint struct {
 }
 
 // Save writes the translator and the state of training to a directory, which
-// it makes if need be. The files are replaced all together or, after an error,
-// not at all.
-func (tr *Trainer) Save(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	about, err := json.Marshal(checkpoint{tr.at, tr.Settings, tr.model.Config, tr.fingerprint()})
-	if err != nil {
-		return err
-	}
-	state := safetensors.File{Metadata: map[string]string{"checkpoint": string(about)}}
-	state.Tensors = append(tensorsOf(tr.model.Params(), "param."), tensorsOf(tr.optim.State(), "adamw.")...)
-	files := append(tr.model.files(dir), atomicfile.File{Path: filepath.Join(dir, TrainingFile), Write: state.Write})
-	return atomicfile.WriteAll(files...)
+// it makes if need be. The files are replaced all together or, after an error or if
+// the process is killed, not at all.
+func (tr *Trainer) Save(dir string) error { return save(dir, tr.Files()) }
+
+// Files returns the files that Save writes, as Translator.Files does.
+func (tr *Trainer) Files() []atomicfile.File {
+	return append(tr.model.Files(""), atomicfile.File{Path: TrainingFile, Write: func(w io.Writer) error {
+		about := compact(checkpoint{tr.at, tr.Settings, tr.model.Config, tr.fingerprint()})
+		state := safetensors.File{Metadata: map[string]string{"checkpoint": string(about)}}
+		state.Tensors = append(tensorsOf(tr.model.Params(), "param."), tensorsOf(tr.optim.State(), "adamw.")...)
+		return state.Write(w)
+	}})
 }
 
 // Resume sets the trainer, made with the same pairs and settings, to the state
@@ -68,7 +66,8 @@ func (tr *Trainer) Resume(dir string) error {
 		return bad("was made with another network: %+v, not %+v", c.Network, tr.model.Config)
 	case c.Data != tr.fingerprint():
 		return bad("was made with other pairs")
-	case at.Epoch < 0 || at.Step < 0 || at.Total < at.Step || at.Count < 0 || at.Step >= tr.steps():
+	case at.Epoch < 0 || at.Step < 0 || at.Step >= tr.steps() || at.Total != at.Epoch*tr.steps()+at.Step ||
+		at.Count < 0 || at.Tokens < 0 || at.Seconds < 0:
 		return bad("is at an impossible position: %+v", at)
 	}
 	byName := index(file)

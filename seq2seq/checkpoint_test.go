@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/safetensors"
 )
 
@@ -114,6 +116,7 @@ func TestResumeRefuses(t *testing.T) {
 		{want: "was made with other settings", settings: otherSeed},
 		{want: "was made with other pairs", pairs: pairs[1:]},
 		{want: "was made with other pairs", pairs: append([]Pair{pairs[1], pairs[0]}, pairs[2:]...)},
+		{want: "was made with other pairs", pairs: append([]Pair{{pairs[0].Source, pairs[1].Target}}, pairs[1:]...)},
 		{want: "was made with another network", model: newToy(t, wide, pairs)},
 		{want: "no such file", change: func() { os.Remove(path) }},
 		{want: "its metadata hold no checkpoint", change: func() { with(about, "") }},
@@ -124,6 +127,9 @@ func TestResumeRefuses(t *testing.T) {
 		{want: "is at an impossible position", change: func() { with(`"step":1`, `"step":-1`) }},
 		{want: "is at an impossible position", change: func() { with(`"epoch":1`, `"epoch":-1`) }},
 		{want: "is at an impossible position", change: func() { with(`"total":4`, `"total":0`) }},
+		{want: "is at an impossible position", change: func() { with(`"total":4`, `"total":5`) }}, // dropout would be another
+		{want: "is at an impossible position", change: func() { with(`"tokens":`, `"tokens":-`) }},
+		{want: "is at an impossible position", change: func() { with(`"seconds":`, `"seconds":-`) }},
 		{want: `tensor "adamw.`, change: func() {
 			f := *whole
 			f.Tensors = f.Tensors[:len(f.Tensors)-1]
@@ -218,16 +224,137 @@ func contents(t *testing.T, dir string) map[string]string {
 }
 
 // What the position of a run looks like in the file is a promise to runs that
-// were saved yesterday.
+// were saved yesterday, and to those of the day before, which did not count tokens.
 func TestCheckpointFormat(t *testing.T) {
-	const text = `{"position":{"epoch":1,"step":2,"total":9,"loss":3.5,"count":4},` +
-		`"settings":{"epochs":5,"batch":6,"lr":0.25,"warmup":7,"smoothing":0.5,"clip":1,"max_length":8,"seed":9},` +
-		`"network":{"arch":"gru","score":"dot","width":8,"heads":0,"layers":1,"dropout":0.5,"source_vocab":9,"target_vocab":7},"data":"abc"}`
-	var c checkpoint
-	if err := json.Unmarshal([]byte(text), &c); err != nil {
-		t.Fatal(err)
+	const (
+		position = `{"position":{"epoch":1,"step":2,"total":9,"loss":3.5,"count":4`
+		rest     = `},"settings":{"epochs":5,"batch":6,"lr":0.25,"warmup":7,"smoothing":0.5,"clip":1,"max_length":8,"seed":9},` +
+			`"network":{"arch":"gru","score":"dot","width":8,"heads":0,"layers":1,"dropout":0.5,"source_vocab":9,"target_vocab":7},"data":"abc"}`
+	)
+	for _, text := range []string{position + rest, position + `,"tokens":12,"seconds":1.5` + rest} {
+		var c checkpoint
+		if err := json.Unmarshal([]byte(text), &c); err != nil {
+			t.Fatal(err)
+		}
+		if back, err := json.Marshal(c); err != nil || string(back) != text {
+			t.Errorf("read and written again: %s, %v\nwant %s", back, err, text)
+		}
 	}
-	if back, err := json.Marshal(c); err != nil || string(back) != text {
-		t.Errorf("read and written again: %s, %v\nwant %s", back, err, text)
+}
+
+// Each step drops other elements. The learning rate is too small to change
+// anything, so two steps with the same pair differ by nothing else.
+func TestDropoutOfSteps(t *testing.T) {
+	pairs := toyPairs(1)
+	for dropout, want := range map[float32]int{0: 1, 0.5: 5} {
+		m := newToy(t, Config{Arch: Transformer, Score: "scaled", Width: 12, Heads: 3, Layers: 1, Hidden: 10, Dropout: dropout}, pairs)
+		settings := toySettings(5)
+		settings.LR = 1e-40
+		losses := map[float64]bool{}
+		for _, p := range run(t, newToyTrainer(t, m, pairs, settings)) {
+			losses[p.Loss] = true
+		}
+		if len(losses) != want {
+			t.Errorf("dropout %v: %d different losses in 5 steps, want %d", dropout, len(losses), want)
+		}
+	}
+}
+
+type killed struct{}
+
+// killedAt runs f and ends it in front of its n-th operation on the disk, as if the
+// process were killed. It reports whether there were so many.
+func killedAt(n int, f func()) (dead bool) {
+	atomicfile.Before = func(string, string) {
+		if n--; n < 0 {
+			panic(killed{})
+		}
+	}
+	defer func() {
+		atomicfile.Before = nil
+		if r := recover(); r == (killed{}) {
+			dead = true
+		} else if r != nil {
+			panic(r)
+		}
+	}()
+	f()
+	return false
+}
+
+// Killed at any moment of a save, the first, one over an older state, one over
+// another run, a directory holds one of the two, which loads and can be resumed to
+// the bit.
+func TestSaveKilled(t *testing.T) {
+	pairs, others := toyPairs(20), toyPairs(9)
+	c := Config{Arch: Transformer, Score: "scaled", Width: 6, Heads: 3, Layers: 1, Hidden: 5, Dropout: 0.2}
+	otherConfig := Config{Arch: GRU, Score: "dot", Width: 6, Layers: 1}
+	after := func(t *testing.T, c Config, pairs []Pair, steps int) *Trainer {
+		tr := newToyTrainer(t, newToy(t, c, pairs), pairs, toySettings(3))
+		if err := tr.Run(context.Background(), stop(steps)); !errors.Is(err, errStop) {
+			t.Fatal(err)
+		}
+		return tr
+	}
+	whole := newToy(t, c, pairs)
+	run(t, newToyTrainer(t, whole, pairs, toySettings(3)))
+	next := after(t, c, pairs, 4)
+	// stateOf names what is in a directory, after it has trained it to its end.
+	stateOf := func(dir string) (string, error) {
+		m, err := Load(dir)
+		if err != nil {
+			if entries, _ := os.ReadDir(dir); len(entries) <= 1 { // the folder of new files
+				return "nothing", nil
+			}
+			return "", err
+		}
+		data := pairs
+		if m.Config.Arch == GRU {
+			data = others
+		}
+		tr := newToyTrainer(t, m, data, toySettings(3))
+		if err := tr.Resume(dir); err != nil {
+			return "", err
+		}
+		epochs, steps := tr.Done()
+		first := run(t, tr)[0]
+		if steps > 0 && first.EpochTokens <= first.Tokens {
+			return "", fmt.Errorf("%d tokens in the epoch, of them %d in the first step: the others are forgotten", first.EpochTokens, first.Tokens)
+		}
+		if m.Config.Arch == GRU {
+			return "another run", nil
+		}
+		sameParams(t, m, whole)
+		if epochs == 0 {
+			return "an older state", nil
+		}
+		return "the next", nil
+	}
+	for name, old := range map[string]*Trainer{"nothing": nil, "an older state": after(t, c, pairs, 2), "another run": after(t, otherConfig, others, 2)} {
+		states := map[string]int{}
+		for n := 0; ; n++ {
+			dir := t.TempDir()
+			if old != nil {
+				if err := old.Save(dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+			dead := killedAt(n, func() {
+				if err := next.Save(dir); err != nil {
+					t.Fatal(err)
+				}
+			})
+			state, err := stateOf(dir)
+			if err != nil {
+				t.Fatalf("%s, killed before operation %d: %v", name, n, err)
+			}
+			states[state]++
+			if !dead {
+				break
+			}
+		}
+		if len(states) != 2 || states[name] < 5 || states["the next"] < 5 {
+			t.Errorf("over %s: the states after a kill are %v, want many of %s and of the next", name, states, name)
+		}
 	}
 }

@@ -81,6 +81,10 @@ type position struct {
 	Total int     `json:"total"` // steps completed in all
 	Loss  float64 `json:"loss"`  // sum over the tokens of the epoch so far
 	Count int     `json:"count"` // those tokens
+	// Tokens and Seconds are what the epoch has taken so far; runs that were saved
+	// before these were counted do not have them.
+	Tokens  int     `json:"tokens,omitempty"` // source and target
+	Seconds float64 `json:"seconds,omitempty"`
 }
 
 // Progress tells of a step that has been made.
@@ -91,6 +95,8 @@ type Progress struct {
 	Norm          float32       // of the gradient, before clipping
 	Tokens        int           // source and target tokens of this step
 	Time          time.Duration // that this step has taken
+	EpochTokens   int           // those of all steps of the epoch so far,
+	EpochTime     time.Duration // and their time, in an earlier process too
 	EpochDone     bool
 }
 
@@ -194,6 +200,9 @@ func (tr *Trainer) step(batch []int) (Progress, error) {
 	tr.at.Count += targets
 	p.Loss = tr.at.Loss / float64(tr.at.Count)
 	p.Time = time.Since(start)
+	tr.at.Tokens += tokens
+	tr.at.Seconds += p.Time.Seconds()
+	p.EpochTokens, p.EpochTime = tr.at.Tokens, time.Duration(tr.at.Seconds*float64(time.Second))
 	return p, nil
 }
 

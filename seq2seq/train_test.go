@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -108,7 +109,15 @@ func TestProgress(t *testing.T) {
 		t.Fatalf("%d steps of 20 pairs by 8 in 2 epochs, want 6", len(all))
 	}
 	tokens := 0
+	var epoch Progress // sums of the epoch so far
 	for i, p := range all {
+		if i%3 == 0 {
+			epoch = Progress{}
+		}
+		epoch.Tokens, epoch.Time = epoch.Tokens+p.Tokens, epoch.Time+p.Time
+		if d := epoch.Time - p.EpochTime; p.EpochTokens != epoch.Tokens || d.Abs() > time.Microsecond {
+			t.Errorf("step %d: %d tokens in %v, want %d in %v", i, p.EpochTokens, p.EpochTime, epoch.Tokens, epoch.Time)
+		}
 		if p.Epoch != 1+i/3 || p.Epochs != 2 || p.Step != 1+i%3 || p.Steps != 3 || p.EpochDone != (i%3 == 2) {
 			t.Errorf("step %d: %+v", i, p)
 		}

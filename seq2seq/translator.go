@@ -3,6 +3,8 @@ package seq2seq
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,24 +52,118 @@ const (
 	WeightsFile = "model.safetensors"
 )
 
+// ModelFiles returns the names of the files that Translator.Save writes.
+func ModelFiles() []string { return []string{configFile, sourceFile, targetFile, WeightsFile} }
+
 // Save writes the translator to a directory, which it makes if need be. The
-// files are replaced all together or, after an error, not at all.
-func (m *Translator) Save(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+// files are replaced all together or, after an error or if the process is killed,
+// not at all.
+func (m *Translator) Save(dir string) error { return save(dir, m.Files("")) }
+
+func save(dir string, files []atomicfile.File) error {
+	d, err := atomicfile.Lock(dir)
+	if err != nil {
 		return err
 	}
-	return atomicfile.WriteAll(m.files(dir)...)
+	defer d.Unlock()
+	return d.Replace(files)
 }
 
-// files returns what Save writes.
-func (m *Translator) files(dir string) []atomicfile.File {
-	weights := safetensors.File{Metadata: map[string]string{"format": "pt"}, Tensors: tensorsOf(m.Params(), "")}
-	return []atomicfile.File{
-		jsonFile(filepath.Join(dir, configFile), m.Config),
-		jsonFile(filepath.Join(dir, sourceFile), m.Source),
-		jsonFile(filepath.Join(dir, targetFile), m.Target),
-		{Path: filepath.Join(dir, WeightsFile), Write: weights.Write},
+// Files returns the files that Save writes, within a folder of the directory unless
+// that is "": for who saves others with them. Weights are those of the moment at which
+// they are written.
+func (m *Translator) Files(folder string) []atomicfile.File {
+	weights := func(w io.Writer) error {
+		f := safetensors.File{Metadata: m.identity(), Tensors: tensorsOf(m.Params(), "")}
+		return f.Write(w)
 	}
+	return []atomicfile.File{
+		jsonFile(filepath.Join(folder, configFile), m.Config),
+		jsonFile(filepath.Join(folder, sourceFile), m.Source),
+		jsonFile(filepath.Join(folder, targetFile), m.Target),
+		{Path: filepath.Join(folder, WeightsFile), Write: weights},
+	}
+}
+
+// The metadata of the weights: what stands in the other files. A number of heads, or
+// the order of a vocabulary, changes no shape, but all results.
+const (
+	configKey = "config"
+	sourceKey = "source_sha256" // of the vocabulary, as JSON without white space
+	targetKey = "target_sha256"
+)
+
+func (m *Translator) identity() map[string]string {
+	return map[string]string{
+		"format":  "pt",
+		configKey: string(compact(m.Config)), sourceKey: hash(m.Source), targetKey: hash(m.Target),
+	}
+}
+
+// compact returns data, which can be written as JSON, as JSON.
+func compact(data any) []byte {
+	text, err := json.Marshal(data)
+	if err != nil {
+		panic("seq2seq: " + err.Error())
+	}
+	return text
+}
+
+func hash(v *Vocabulary) string {
+	sum := sha256.Sum256(compact(v))
+	return hex.EncodeToString(sum[:])
+}
+
+// checkIdentity returns an error unless config and vocabularies are those that the
+// weights were saved with, as far as these tell: other programs may leave it out.
+func (m *Translator) checkIdentity(dir string, saved map[string]string) error {
+	bad := func(name, format string, args ...any) error {
+		return &InputError{Name: filepath.Join(dir, name), Reason: fmt.Sprintf(format, args...)}
+	}
+	if text, ok := saved[configKey]; ok {
+		var c Config
+		if err := json.Unmarshal([]byte(text), &c); err != nil {
+			return bad(WeightsFile, "its metadata hold no config: %v", err)
+		}
+		if !c.Equal(m.Config) {
+			return bad(configFile, "%s, but the weights in %s are of a network with %s", difference(m.Config, c), WeightsFile, difference(c, m.Config))
+		}
+	}
+	for _, v := range []struct {
+		key, name string
+		v         *Vocabulary
+	}{{sourceKey, sourceFile, m.Source}, {targetKey, targetFile, m.Target}} {
+		if sum, ok := saved[v.key]; ok && sum != hash(v.v) {
+			return bad(v.name, "is not the vocabulary that the weights in %s were saved with", WeightsFile)
+		}
+	}
+	return nil
+}
+
+// difference returns the fields of c that b does not have so, as JSON.
+func difference(c, b Config) string {
+	var x, y map[string]json.RawMessage
+	for _, m := range []struct {
+		c  Config
+		to *map[string]json.RawMessage
+	}{{c, &x}, {b, &y}} {
+		if err := json.Unmarshal(compact(m.c), m.to); err != nil {
+			panic("seq2seq: " + err.Error())
+		}
+	}
+	var fields []string
+	for key := range y {
+		if _, ok := x[key]; !ok {
+			fields = append(fields, "no "+key)
+		}
+	}
+	for key, value := range x {
+		if !bytes.Equal(value, y[key]) {
+			fields = append(fields, fmt.Sprintf("%s %s", key, value))
+		}
+	}
+	slices.Sort(fields)
+	return strings.Join(fields, ", ")
 }
 
 // Load reads a translator from a directory that Save has written. What is
@@ -110,6 +206,9 @@ func Load(dir string) (*Translator, error) {
 	}
 	if n := len(weights.Tensors); n != count(m.Params()) {
 		return nil, &InputError{Name: path, Reason: fmt.Sprintf("%d tensors, want %d for this config", n, count(m.Params()))}
+	}
+	if err := m.checkIdentity(dir, weights.Metadata); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
@@ -197,7 +296,11 @@ func count(params nn.Params) int {
 // readTensors reads a safetensors file; content that is not one is an
 // *InputError.
 func readTensors(path string) (*safetensors.File, error) {
-	f, err := safetensors.Read(path)
+	var f *safetensors.File
+	err := atomicfile.Read(path, func(place string) (err error) {
+		f, err = safetensors.Read(place)
+		return err
+	})
 	var format *safetensors.FormatError
 	if errors.As(err, &format) {
 		return nil, &InputError{Name: path, Reason: format.Err.Error()}
@@ -218,7 +321,11 @@ func missing(path string, err error) error {
 const maxJSON = 64 << 20
 
 func readJSON(path string, to any) error {
-	f, err := os.Open(path)
+	var f *os.File
+	err := atomicfile.Read(path, func(place string) (err error) {
+		f, err = os.Open(place)
+		return err
+	})
 	if err != nil {
 		return missing(path, err)
 	}

@@ -41,6 +41,29 @@ func TestSaveAndLoad(t *testing.T) {
 	}
 }
 
+// Weights that other programs have written tell nothing of their config.
+func TestLoadForeignWeights(t *testing.T) {
+	m := newToy(t, toyConfigs()[0], toyPairs(30))
+	dir := t.TempDir()
+	if err := m.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, WeightsFile)
+	f, err := safetensors.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Metadata = nil
+	if err := f.WriteFile(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameParams(t, got, m)
+}
+
 func TestNewRefuses(t *testing.T) {
 	v := BuildVocabulary([]string{"abc"}, Chars, 0)
 	_, err := New(Config{Arch: GRU, Score: "dot", Width: 5, Layers: 1}, v, v, rand.New(rand.NewPCG(1, 2)))
@@ -153,6 +176,16 @@ func TestLoadRefuses(t *testing.T) {
 		{"a tensor too many", m, WeightsFile, rewrite(func(f *safetensors.File) {
 			f.Tensors = append(f.Tensors, safetensors.FromFloat32s("extra", []int{1}, []float32{0}))
 		}), "", "tensors, want"},
+		// What changes no shape, but all results.
+		{"other heads", m, configFile, editing(`"heads": 3`, `"heads": 2`), "", "heads 2, but the weights in model.safetensors are of a network with heads 3"},
+		{"a score with the same weights", m, configFile, editing(`"scaled"`, `"dot"`), "", `score "dot", but the weights in model.safetensors are of a network with score "scaled"`},
+		{"pieces in another order", m, sourceFile, func(t *testing.T, path string) {
+			edit(t, path, `"a"`, `"?"`)
+			edit(t, path, `"b"`, `"a"`)
+			edit(t, path, `"?"`, `"b"`)
+		}, "", "is not the vocabulary that the weights in model.safetensors were saved with"},
+		{"another vocabulary of the target", m, targetFile, editing(`"a"`, `"z"`), "", "is not the vocabulary"},
+		{"a config that is none", m, WeightsFile, rewrite(func(f *safetensors.File) { f.Metadata[configKey] = "{" }), "", "its metadata hold no config"},
 		{"a tensor of integers", m, WeightsFile, rewrite(func(f *safetensors.File) {
 			t := f.Lookup("decoder.norm.bias")
 			*t = safetensors.Tensor{Name: t.Name, DType: safetensors.I32, Shape: t.Shape, Data: t.Data}

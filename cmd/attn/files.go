@@ -3,11 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -81,19 +81,18 @@ func resolve(path string) string {
 	return path
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
+// exists reports whether there is something at a path, or will be when a save that was
+// killed half-way is completed.
+func exists(path string) bool { return atomicfile.Exists(path) }
 
-// remove removes files that may be there.
-func remove(paths ...string) error {
-	for _, path := range paths {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+// firstOf returns the first of these files that a directory has, or "".
+func firstOf(dir string, names ...string) string {
+	for _, name := range names {
+		if exists(filepath.Join(dir, name)) {
+			return name
 		}
 	}
-	return nil
+	return ""
 }
 
 // ready returns an error if a file cannot be written because of where it is to be,

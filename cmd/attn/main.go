@@ -14,7 +14,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,10 +57,7 @@ type console struct {
 }
 
 func main() {
-	// The first interruption asks politely; the second ends the program.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], console{os.Stdin, os.Stdout, os.Stderr}))
+	os.Exit(run(interruptible(os.Stderr), os.Args[1:], console{os.Stdin, os.Stdout, os.Stderr}))
 }
 
 // run runs the command line and returns the exit code.

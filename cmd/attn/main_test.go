@@ -29,7 +29,7 @@ func TestInterruptedAtOnce(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"attn: interrupted before the first step; nothing is saved", append([]string{"train", "--data", data, "--out", model}, small...)},
+		{"attn: interrupted before the first step; nothing is saved", append([]string{"train", "--data", data, "--out", model, "--force"}, small...)},
 		{"attn: interrupted after 2 epochs and 0 steps; all is saved, go on with: attn train --resume --out " + quoted(model),
 			[]string{"train", "--resume", "--epochs", "3", "--out", model}},
 		{"attn: interrupted", []string{"eval", "--model", model, "--data", data}},

@@ -4,14 +4,17 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -128,4 +131,69 @@ func (t *transcript) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return strings.Clone(t.buf.String())
+}
+
+// A directory is for one run at a time. The second interruption ends what the first cannot: here a training whose output
+// nobody reads. It leaves a run that can be resumed, and nothing else.
+func TestSecondInterruption(t *testing.T) {
+	dir := makePairs(t)
+	out := filepath.Join(dir, "out")
+	path, err := exec.LookPath("attn") // this test program, see TestMain
+	if err != nil {
+		t.Fatal(err)
+	}
+	unread, full, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unread.Close()
+	defer full.Close()
+	full.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+	if _, err := full.Write(make([]byte, 1<<24)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("filling a pipe: %v", err)
+	}
+	cmd := exec.Command(path, "train", "--json", "--data", filepath.Join(dir, "pairs.tsv"), "--width", "16", "--layers", "1", "--out", out)
+	var messages transcript
+	cmd.Stdout, cmd.Stderr = full, &messages
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	for start, sent, locked := time.Now(), 0, false; ; {
+		select {
+		case err := <-done:
+			if !locked {
+				t.Error("another run could write to the directory")
+			}
+			if sent < 2 || cmd.ProcessState.ExitCode() != exitInterrupted || !strings.HasSuffix(messages.String(), "attn: interrupted twice, ended at once\n") {
+				t.Fatalf("%d interruptions, %v: %s", sent, err, messages.String())
+			}
+			holdsRun(t, out)
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+		if exists(filepath.Join(out, metricsFile)) { // its output comes next
+			if !locked {
+				code, said := quietly("train", "--resume", "--out", out)
+				locked = code == exitFailed && said == "attn: write to "+out+": another process is writing there\n"
+			}
+			// Two that come at once are one for the system.
+			if err := cmd.Process.Signal(os.Interrupt); err == nil {
+				sent++
+			}
+		}
+		if time.Since(start) > time.Minute {
+			cmd.Process.Kill()
+			t.Fatalf("still running after %d interruptions: %s", sent, messages.String())
+		}
+	}
+}
+
+// holdsRun fails the test unless a directory has the files of a run and no others.
+func holdsRun(t *testing.T, dir string) {
+	t.Helper()
+	if files := readAll(t, dir); len(files) != 7 || files[recipeFile] == "" {
+		t.Errorf("%s has %d files, want 7", dir, len(files))
+	}
 }

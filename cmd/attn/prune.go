@@ -20,7 +20,8 @@ import (
 
 type pruneCommand struct {
 	scoredFlags
-	Out string `required:"" help:"Directory for the smaller model and the report." placeholder:"DIR"`
+	Out   string `required:"" help:"Directory for the smaller model and the report." placeholder:"DIR"`
+	Force bool   `help:"Replace the model in the directory."`
 
 	Keep    *int     `help:"Heads to keep in all." placeholder:"N" group:"Goal, one of them"`
 	Share   *float64 `help:"Part of the heads to remove, 0 to 1." placeholder:"P" group:"Goal, one of them"`
@@ -42,6 +43,8 @@ type pruneCommand struct {
 	SVG       string        `name:"svg" help:"Write the curves of the metric as a vector picture." placeholder:"FILE" group:"Report"`
 	PNG       string        `name:"png" help:"Write the curves of the metric as a picture in pixels." placeholder:"FILE" group:"Report"`
 	JSON      bool          `name:"json" help:"Write the report as a JSON object to standard output." group:"Report"`
+
+	store *atomicfile.Dir // the directory, while the command runs
 }
 
 func (pruneCommand) Help() string {
@@ -116,6 +119,11 @@ func (cmd *pruneCommand) Validate() error {
 		return fmt.Errorf("--out %s is the masked form of the model", quoted(cmd.Out))
 	case exists(filepath.Join(cmd.Out, seq2seq.TrainingFile)):
 		return fmt.Errorf("--out %s holds a run of attn train, want a directory of its own", quoted(cmd.Out))
+	case !cmd.Force && (firstOf(cmd.Out, seq2seq.WeightsFile) != "" || firstOf(cmd.masked(), seq2seq.WeightsFile) != ""):
+		return fmt.Errorf("--out %s holds a model: --force replaces it", quoted(cmd.Out))
+	}
+	if name := firstOf(cmd.Out, append(seq2seq.ModelFiles(), recipeFile, reportFile)...); name != "" && !cmd.Force {
+		return fmt.Errorf("%s is a file that would be written: --force replaces it", quoted(filepath.Join(cmd.Out, name)))
 	}
 	if err := cmd.scoredFlags.Validate(); err != nil {
 		return err
@@ -147,28 +155,26 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 	if err := ready(cmd.files()); err != nil {
 		return err
 	}
+	if cmd.store, err = atomicfile.Lock(cmd.Out); err != nil {
+		return err
+	}
+	defer cmd.store.Unlock()
 	shown := newStages(c.err)
 	defer shown.stop()
 	e.Progress = shown.tell
-	e.Save = func(r *pruning.Report) error { return cmd.save(unfinishedFile, r) }
+	e.Save = cmd.save
 	e.Keep = cmd.keep
 	err = e.Run(ctx, r)
 	shown.stop()
 	if err != nil {
-		saved := cmd.save(unfinishedFile, r)
+		saved := cmd.save(r)
 		if errors.Is(err, context.Canceled) && saved == nil {
 			return interrupted{fmt.Sprintf("interrupted; what has been measured is in %s", quoted(filepath.Join(cmd.Out, unfinishedFile)))}
 		}
 		return err // the first matters
 	}
 	r.Result.Page = cmd.page()
-	if err := cmd.pictures(r); err != nil {
-		return err
-	}
-	if err := cmd.save(reportFile, r); err != nil {
-		return err
-	}
-	if err := remove(filepath.Join(cmd.Out, unfinishedFile)); err != nil {
+	if err := cmd.publish(r); err != nil {
 		return err
 	}
 	if cmd.JSON {
@@ -231,7 +237,11 @@ func (cmd *pruneCommand) prepare() (*pruning.Experiment, *pruning.Report, error)
 		r.Settings.TrainData = cmd.Train
 	}
 	r.Model.Dir, r.Data.File = cmd.Model, name
-	if r.Model.SHA256, err = pruning.HashFile(filepath.Join(cmd.Model, seq2seq.WeightsFile)); err != nil {
+	err = atomicfile.Read(filepath.Join(cmd.Model, seq2seq.WeightsFile), func(place string) (err error) {
+		r.Model.SHA256, err = pruning.HashFile(place)
+		return err
+	})
+	if err != nil {
 		return nil, nil, err
 	}
 	r.Data.SHA256 = pruning.HashPairs(pairs)
@@ -298,47 +308,60 @@ func (cmd *pruneCommand) page() string {
 	return cmp.Or(cmd.Report, filepath.Join(cmd.Out, pageFile))
 }
 
-// pictures writes the page, and what else was asked for.
-func (cmd *pruneCommand) pictures(r *pruning.Report) error {
-	files := []atomicfile.File{{Path: r.Result.Page, Write: r.HTML}}
-	if cmd.SVG != "" {
-		files = append(files, atomicfile.File{Path: cmd.SVG, Write: r.Chart().SVG})
+// publish writes the report in all its forms, of which those in the directory take the
+// place of the unfinished one.
+func (cmd *pruneCommand) publish(r *pruning.Report) error {
+	var others []atomicfile.File
+	add := func(path string, write func(io.Writer) error) {
+		if path != "" {
+			others = append(others, atomicfile.File{Path: path, Write: write})
+		}
 	}
-	if cmd.PNG != "" {
-		files = append(files, atomicfile.File{Path: cmd.PNG, Write: func(w io.Writer) error { return r.Chart().PNG(w, 2) }})
+	report := []atomicfile.File{cmd.file(reportFile, r)}
+	if cmd.Report == "" {
+		report = append(report, atomicfile.File{Path: pageFile, Write: r.HTML})
 	}
-	return atomicfile.WriteAll(files...)
+	add(cmd.Report, r.HTML)
+	add(cmd.SVG, r.Chart().SVG)
+	add(cmd.PNG, func(w io.Writer) error { return r.Chart().PNG(w, 2) })
+	if err := atomicfile.WriteAll(others...); err != nil {
+		return err
+	}
+	return cmd.store.Replace(report, unfinishedFile)
 }
 
-// save writes the report for programs.
-func (cmd *pruneCommand) save(name string, r *pruning.Report) error {
-	return atomicfile.Write(filepath.Join(cmd.Out, name), func(w io.Writer) error {
+// save writes what there is of the report.
+func (cmd *pruneCommand) save(r *pruning.Report) error {
+	return cmd.store.Replace([]atomicfile.File{cmd.file(unfinishedFile, r)})
+}
+
+// file returns the report for programs.
+func (cmd *pruneCommand) file(name string, r *pruning.Report) atomicfile.File {
+	return atomicfile.File{Path: name, Write: func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		return e.Encode(r)
-	})
+	}}
 }
 
 // keep writes both forms of the pruned model, each with its recipe: it tells which
-// dates the model has learnt. What describes the models of an earlier run goes.
+// dates the model has learnt. What describes the models of an earlier run goes in the
+// same step, so that no number ever stands beside a model that it is not about.
 func (cmd *pruneCommand) keep(compact, masked *seq2seq.Translator, r *pruning.Report) error {
-	for _, form := range []struct {
-		dir   string
-		model *seq2seq.Translator
-		told  *string
-	}{{cmd.Out, compact, &r.Result.Compact}, {cmd.masked(), masked, &r.Result.Masked}} {
-		if err := remove(filepath.Join(form.dir, reportFile), filepath.Join(form.dir, pageFile), filepath.Join(form.dir, recipeFile)); err != nil {
-			return err
+	files := append(compact.Files(""), masked.Files(maskedDir)...)
+	var gone []string
+	for _, folder := range []string{"", maskedDir} {
+		gone = append(gone, filepath.Join(folder, reportFile), filepath.Join(folder, pageFile))
+		name := filepath.Join(folder, recipeFile)
+		if cmd.recipe == nil {
+			gone = append(gone, name)
+			continue
 		}
-		if err := form.model.Save(form.dir); err != nil {
-			return err
-		}
-		*form.told = form.dir
-		if cmd.recipe != nil {
-			if err := cmd.recipe.save(form.dir); err != nil {
-				return err
-			}
-		}
+		files = append(files, atomicfile.File{Path: name, Write: cmd.recipe.file().Write})
 	}
+	if err := cmd.store.Replace(files, gone...); err != nil {
+		return err
+	}
+	r.Result.Compact, r.Result.Masked = cmd.Out, cmd.masked()
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -21,6 +22,13 @@ func sources(parts ...[]seq2seq.Pair) map[string]bool {
 		}
 	}
 	return all
+}
+
+func writeRecipe(t *testing.T, r recipe, dir string) {
+	t.Helper()
+	if err := atomicfile.Write(filepath.Join(dir, recipeFile), r.file().Write); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Fine-tuning does not learn what is measured on, even if it is in its file.
@@ -46,9 +54,7 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Data, r.Training.Smoothing = data, 0.25
-	if err := r.save(dir); err != nil {
-		t.Fatal(err)
-	}
+	writeRecipe(t, r, dir)
 	for file, want := range map[string]int{"": 12, data: 60 - 2*12} {
 		cmd := pruneCommand{scoredFlags: scoredFlags{Model: dir, Data: data, Limit: 12, Seed: 1}, Finetune: 1, Train: file}
 		e, _, err := cmd.prepare()
@@ -69,9 +75,7 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 
 	// Built-in dates that one pruning has had are not those of the next.
 	r.Data = ""
-	if err := r.save(dir); err != nil {
-		t.Fatal(err)
-	}
+	writeRecipe(t, r, dir)
 	cmd := pruneCommand{scoredFlags: scoredFlags{Model: dir, Limit: 12, Seed: 1}}
 	if _, _, err := cmd.prepare(); err != nil || !slices.Equal(cmd.recipe.Pruned, []int{37}) {
 		t.Errorf("the recipe tells of %v, want 37 dates of one pruning (%v)", cmd.recipe.Pruned, err)

@@ -201,7 +201,11 @@ func (r recipe) moreDates(prunings, n int) []seq2seq.Pair {
 // readRecipe returns the recipe of the run in a directory, nil if there is none.
 func readRecipe(dir string) (*recipe, error) {
 	path := filepath.Join(dir, recipeFile)
-	data, err := os.ReadFile(path)
+	var data []byte
+	err := atomicfile.Read(path, func(place string) (err error) {
+		data, err = os.ReadFile(place)
+		return err
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
@@ -220,13 +224,13 @@ func readRecipe(dir string) (*recipe, error) {
 // recipeFile is the name of the recipe in a run's directory.
 const recipeFile = "recipe.json"
 
-// save writes the recipe to a run's directory.
-func (r recipe) save(dir string) error {
-	return atomicfile.Write(filepath.Join(dir, recipeFile), func(w io.Writer) error {
+// file returns the recipe as a file of a run's directory.
+func (r recipe) file() atomicfile.File {
+	return atomicfile.File{Path: recipeFile, Write: func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		return e.Encode(r)
-	})
+	}}
 }
 
 // trainingData are the pairs of a run.

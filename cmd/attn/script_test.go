@@ -55,17 +55,24 @@ func TestScripts(t *testing.T) {
 // small are flags of a training that takes no time.
 var small = []string{"--width", "16", "--layers", "1", "--epochs", "2", "--batch", "8"}
 
-func makeFixture(t *testing.T) string {
+// makePairs returns a directory with pairs.tsv.
+func makePairs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	var text strings.Builder
 	for _, p := range seq2seq.Dates(60, 1) {
 		fmt.Fprintf(&text, "%s\t%s\n", p.Source, p.Target)
 	}
-	data := filepath.Join(dir, "pairs.tsv")
-	if err := os.WriteFile(data, []byte(text.String()), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "pairs.tsv"), []byte(text.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	return dir
+}
+
+func makeFixture(t *testing.T) string {
+	t.Helper()
+	dir := makePairs(t)
+	data := filepath.Join(dir, "pairs.tsv")
 	for out, flags := range map[string][]string{"model": nil, "gru": {"--arch", "gru"}, "gruheads": {"--arch", "gru", "--heads", "2"}} {
 		args := append([]string{"train", "--data", data, "--out", filepath.Join(dir, out)}, small...)
 		command(t, append(args, flags...)...)

@@ -2,17 +2,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
+	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/viz"
@@ -20,9 +19,11 @@ import (
 
 type trainCommand struct {
 	recipeFlags
-	Out    string `help:"Directory for the model; runs/dates or runs/NAME.run if not given." placeholder:"DIR"`
-	Resume bool   `help:"Go on with the run in the directory; --epochs may ask for more."`
-	JSON   bool   `name:"json" help:"Write one JSON object a line to standard output."`
+	Out       string   `help:"Directory for the model; runs/dates or runs/NAME.run if not given." placeholder:"DIR"`
+	Resume    bool     `help:"Go on with the run in the directory; --epochs may ask for more."`
+	Force     bool     `help:"Replace the model in the directory."`
+	SaveEvery interval `default:"1m" help:"Within an epoch, save after this time, such as 30s or 5m, or this number of steps, such as 500; 0 saves at the ends of epochs only." placeholder:"TIME|STEPS"`
+	JSON      bool     `name:"json" help:"Write one JSON object a line to standard output."`
 }
 
 func (trainCommand) Help() string {
@@ -33,23 +34,29 @@ func (trainCommand) Help() string {
   attn train --data fra.tsv --arch gru --score additive
   attn train --resume --out runs/fra.run --epochs 20
 
-An interrupted run (Ctrl-C) is saved; --resume goes on exactly where it stopped.`
+A run is saved after each epoch, within it as --save-every says, and when it is
+interrupted (Ctrl-C). However it ends, --resume goes on exactly from what was saved
+last.`
 }
 
-// metricsFile gets a JSON object for each epoch and one for the final
-// measurement.
-const metricsFile = "metrics.jsonl"
+// Validate is called by the parser.
+func (cmd *trainCommand) Validate() error {
+	if cmd.Resume && cmd.Force {
+		return errors.New("want one of --resume and --force")
+	}
+	return nil
+}
 
 func (cmd *trainCommand) Run(ctx context.Context, c console) error {
 	dir := cmd.Out
 	if dir == "" {
 		dir = cmd.directory()
 	}
-	s := session{console: c, dir: dir, json: cmd.JSON, resumed: cmd.Resume}
+	s := session{console: c, dir: dir, json: cmd.JSON, resumed: cmd.Resume, every: cmd.SaveEvery}
+	defer s.close()
 	if err := s.open(cmd); err != nil {
 		return err
 	}
-	defer s.close()
 	if err := s.train(ctx); err != nil {
 		return err
 	}
@@ -60,163 +67,215 @@ func (cmd *trainCommand) Run(ctx context.Context, c console) error {
 	return err
 }
 
+// interval is how often a run is saved within an epoch: after some steps or after some
+// time, whichever is not zero.
+type interval struct {
+	steps int
+	time  time.Duration
+}
+
+// UnmarshalText reads a flag.
+func (i *interval) UnmarshalText(text []byte) error {
+	*i = interval{}
+	steps, err := strconv.Atoi(string(text))
+	if err == nil && steps >= 0 {
+		i.steps = steps
+		return nil
+	}
+	if i.time, err = time.ParseDuration(string(text)); err != nil || i.time <= 0 {
+		return fmt.Errorf("%q, want a time such as 30s or a number of steps such as 500", text)
+	}
+	return nil
+}
+
+// due reports whether it is time to save.
+func (i interval) due(steps int, last time.Time) bool {
+	return i.steps > 0 && steps >= i.steps || i.time > 0 && time.Since(last) >= i.time
+}
+
 // session is a run of attn train.
 type session struct {
 	console
 	dir     string
 	json    bool
 	resumed bool
+	every   interval
 	recipe  recipe
 	data    trainingData
 	model   *seq2seq.Translator
 	trainer *seq2seq.Trainer
-	metrics *os.File // nil until there is something to write
+	metrics metrics
+	store   *atomicfile.Dir // nil until the directory is locked
 }
 
 // open makes or loads everything that training needs.
 func (s *session) open(cmd *trainCommand) error {
-	var err error
 	if cmd.Resume {
-		s.recipe, err = cmd.resume(s.dir)
-	} else {
-		s.recipe, err = cmd.fresh()
+		return s.reopen(cmd)
 	}
-	if err != nil {
+	var err error
+	if s.recipe, err = cmd.fresh(); err != nil {
+		return err
+	}
+	if err := s.vacant(cmd.Force); err != nil {
 		return err
 	}
 	if s.data, err = s.recipe.pairs(); err != nil {
 		return err
 	}
-	if cmd.Resume {
-		s.model, err = seq2seq.Load(s.dir)
-	} else {
-		source, target := s.recipe.vocabularies(s.data.learn)
-		s.model, err = seq2seq.New(s.recipe.Network, source, target, rand.New(rand.NewPCG(s.recipe.Training.Seed, 0)))
-	}
+	source, target := s.recipe.vocabularies(s.data.learn)
+	s.model, err = seq2seq.New(s.recipe.Network, source, target, rand.New(rand.NewPCG(s.recipe.Training.Seed, 0)))
 	if err != nil {
 		return err
 	}
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	if err := s.lock(); err != nil {
+		return err
+	}
+	if err := s.vacant(cmd.Force); err != nil { // somebody else may have saved meanwhile
+		return err
+	}
+	if firstOf(s.dir, seq2seq.TrainingFile) != "" {
+		fmt.Fprintf(s.err, "%s holds an earlier run, which this one replaces when it first saves\n", s.dir)
+	}
+	return nil
+}
+
+// reopen loads the run in the directory.
+func (s *session) reopen(cmd *trainCommand) error {
+	if !exists(s.dir) {
+		return &seq2seq.InputError{Name: s.dir, Reason: "holds no run to resume"}
+	}
+	if err := s.lock(); err != nil {
+		return err
+	}
+	var err error
+	if s.recipe, err = cmd.resume(s.dir); err != nil {
+		return err
+	}
+	if s.data, err = s.recipe.pairs(); err != nil {
+		return err
+	}
+	if s.model, err = seq2seq.Load(s.dir); err != nil {
+		return err
+	}
+	if err := s.prepare(); err != nil {
+		return err
+	}
+	if err := s.trainer.Resume(s.dir); err != nil {
+		return err
+	}
+	if s.metrics, err = readMetrics(s.dir); err != nil {
+		return err
+	}
+	if done, _ := s.trainer.Done(); done >= s.recipe.Training.Epochs {
+		fmt.Fprintf(s.err, "all %d epochs are done; --epochs asks for more\n", done)
+	}
+	return nil
+}
+
+// prepare makes the trainer.
+func (s *session) prepare() (err error) {
 	if s.trainer, err = seq2seq.NewTrainer(s.model, s.data.learn, s.recipe.Training); err != nil {
 		return err
 	}
 	if n := s.trainer.Skipped + s.data.tooLong; n > 0 {
 		fmt.Fprintf(s.err, "pairs of more than %d tokens left out: %d\n", s.recipe.Training.MaxLength, n)
 	}
-	if cmd.Resume {
-		if err := s.trainer.Resume(s.dir); err != nil {
-			return err
-		}
-		if done, _ := s.trainer.Done(); done >= s.recipe.Training.Epochs {
-			fmt.Fprintf(s.err, "all %d epochs are done; --epochs asks for more\n", done)
-		}
-	}
-	return s.probe()
+	return nil
 }
 
-// probe makes the run's directory. What an earlier run has left stays until there
-// is something to put in its place.
-func (s *session) probe() error {
-	if exists(filepath.Join(s.dir, reportFile)) || exists(filepath.Join(s.dir, unfinishedFile)) {
+// vacant returns an error if a new run would replace something in the directory that
+// nobody has given up.
+func (s *session) vacant(force bool) error {
+	switch {
+	case firstOf(s.dir, reportFile, unfinishedFile) != "":
 		return usage("--out %s holds what attn prune has made, want a directory of its own", quoted(s.dir))
+	case force:
+		return nil
+	case firstOf(s.dir, seq2seq.TrainingFile) != "":
+		return usage("%s holds a run of attn train: --resume goes on with it, --force replaces it", quoted(s.dir))
+	case firstOf(s.dir, seq2seq.WeightsFile) != "":
+		return usage("%s holds a model: --force replaces it", quoted(s.dir))
 	}
+	if name := firstOf(s.dir, append(seq2seq.ModelFiles(), recipeFile, metricsFile)...); name != "" {
+		return usage("%s is a file that the run would write: --force replaces it", quoted(filepath.Join(s.dir, name)))
+	}
+	return nil
+}
+
+// lock makes the run's directory, finds out whether it can be written to, and keeps
+// other runs out. What an earlier run has left stays until there is something to put in
+// its place.
+func (s *session) lock() (err error) {
 	if err := writable(s.dir); err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(s.dir, recipeFile)); err == nil && !s.resumed {
-		fmt.Fprintf(s.err, "%s holds an earlier run, which this one replaces when it first saves\n", s.dir)
+	s.store, err = atomicfile.Lock(s.dir)
+	return err
+}
+
+func (s *session) close() {
+	if s.store != nil {
+		s.store.Unlock()
 	}
-	return nil
 }
 
 // save writes everything that resuming needs.
 func (s *session) save() error {
-	if err := s.trainer.Save(s.dir); err != nil {
-		return err
-	}
-	if err := s.recipe.save(s.dir); err != nil {
-		return err
-	}
-	return s.openMetrics()
+	return s.store.Replace(append(s.trainer.Files(), s.recipe.file(), s.metrics.file()))
 }
 
-// openMetrics opens the metrics file, emptying that of an earlier run.
-func (s *session) openMetrics() error {
-	if s.metrics != nil {
-		return nil
-	}
-	mode := os.O_TRUNC
-	if s.resumed {
-		mode = os.O_APPEND
-	}
-	var err error
-	s.metrics, err = os.OpenFile(filepath.Join(s.dir, metricsFile), os.O_CREATE|os.O_WRONLY|mode, 0o644)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", filepath.Join(s.dir, metricsFile), errors.Unwrap(err))
-	}
-	return nil
-}
-
-func (s *session) close() {
-	if s.metrics != nil {
-		s.metrics.Close()
-	}
-}
-
-// epochMetrics is a line of the metrics file.
-type epochMetrics struct {
-	Epoch     int     `json:"epoch"`
-	TrainLoss number  `json:"train_loss"` // with dropout and smoothing
-	ValidLoss number  `json:"valid_loss"` // NaN if it was interrupted
-	Tokens    int     `json:"tokens"`
-	Seconds   float64 `json:"seconds"`
-}
-
-// train runs the epochs, measuring and saving after each.
+// train runs the epochs, measuring and saving after each, and saving within as often as
+// was asked for.
 func (s *session) train(ctx context.Context) error {
 	n := s.model.Config
 	fmt.Fprintf(s.err, "%s with %s scores, %d parameters; %d pairs to learn, %d to measure on\n",
 		n.Arch, n.Score, nn.Count(s.model), len(s.data.learn), len(s.data.test))
 	p := newProgress(s.err)
 	defer p.stop()
-	epoch := epochMetrics{}
-	start, steps := time.Now(), 0
+	made, unsaved, last := 0, 0, time.Now() // steps; those since the last save; its time
 	err := s.trainer.Run(ctx, func(step seq2seq.Progress) error {
-		steps++
-		epoch.Tokens += step.Tokens
+		made++
+		unsaved++
 		p.step(step)
-		if !step.EpochDone {
+		if !step.EpochDone && !s.every.due(unsaved, last) {
 			return nil
 		}
-		epoch.Epoch, epoch.TrainLoss, epoch.Seconds = step.Epoch, number(step.Loss), time.Since(start).Seconds()
-		loss, err := s.model.Loss(ctx, s.data.test)
-		switch {
-		case ctx.Err() != nil:
-			loss = math.NaN()
-		case err != nil:
-			return err
-		case math.IsNaN(loss) || math.IsInf(loss, 0): // not to be saved over something better
-			return fmt.Errorf("epoch %d: %w", step.Epoch, seq2seq.ErrDiverged)
+		var epoch epochMetrics
+		var line []byte
+		if step.EpochDone {
+			var err error
+			if epoch, err = s.epoch(ctx, step); err != nil {
+				return err
+			}
+			if line, err = s.metrics.add(epoch); err != nil {
+				return err
+			}
 		}
-		epoch.ValidLoss = number(loss)
 		if err := s.save(); err != nil {
 			return err
 		}
-		if err := s.record(epoch); err != nil {
+		unsaved, last = 0, time.Now()
+		if err := s.tell(line); err != nil {
 			return err
 		}
-		if ctx.Err() == nil {
+		if step.EpochDone && ctx.Err() == nil {
 			p.epoch(epoch)
 		}
-		epoch, start = epochMetrics{}, time.Now()
 		return ctx.Err()
 	})
 	p.stop()
 	if errors.Is(err, context.Canceled) {
-		if steps == 0 && !s.resumed { // nothing worth replacing an earlier run for
+		if made == 0 && !s.resumed { // nothing worth replacing an earlier run for
 			return interrupted{"interrupted before the first step; nothing is saved"}
 		}
-		if err := s.save(); err != nil {
-			return err
+		if made == 0 || unsaved > 0 {
+			if err := s.save(); err != nil {
+				return err
+			}
 		}
 		epochs, steps := s.trainer.Done()
 		return interrupted{fmt.Sprintf("interrupted after %d epochs and %d steps; all is saved, go on with: attn train --resume --out %s", epochs, steps, quoted(s.dir))}
@@ -224,10 +283,29 @@ func (s *session) train(ctx context.Context) error {
 	return err
 }
 
-// finalMetrics is the last line of the metrics file.
-type finalMetrics struct {
-	measured
-	Unseen bool `json:"unseen"` // the sources were kept from training
+// epoch measures at the end of one.
+func (s *session) epoch(ctx context.Context, step seq2seq.Progress) (epochMetrics, error) {
+	m := epochMetrics{Epoch: step.Epoch, TrainLoss: number(step.Loss), Tokens: step.EpochTokens, Seconds: step.EpochTime.Seconds()}
+	loss, err := s.model.Loss(ctx, s.data.test)
+	switch {
+	case ctx.Err() != nil:
+		loss = math.NaN()
+	case err != nil:
+		return m, err
+	case math.IsNaN(loss) || math.IsInf(loss, 0): // not to be saved over something better
+		return m, fmt.Errorf("epoch %d: %w", step.Epoch, seq2seq.ErrDiverged)
+	}
+	m.ValidLoss = number(loss)
+	return m, nil
+}
+
+// tell writes a line of the metrics to the output, with --json.
+func (s *session) tell(line []byte) error {
+	if !s.json || line == nil {
+		return nil
+	}
+	_, err := s.out.Write(line)
+	return err
 }
 
 // measure translates the test pairs and shows how well.
@@ -236,7 +314,14 @@ func (s *session) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.record(finalMetrics{newMeasured(m), s.data.unseen}); err != nil {
+	line, err := s.metrics.add(finalMetrics{newMeasured(m), s.data.unseen})
+	if err != nil {
+		return err
+	}
+	if err := s.store.Replace([]atomicfile.File{s.metrics.file()}); err != nil {
+		return err
+	}
+	if err := s.tell(line); err != nil {
 		return err
 	}
 	what := "unseen"
@@ -273,28 +358,4 @@ func (s *session) example() string {
 		}
 	}
 	return best
-}
-
-// record appends a line to the metrics file and, with --json, to the output.
-func (s *session) record(line any) error {
-	data, err := json.Marshal(line)
-	if err != nil {
-		return err
-	}
-	data = append(data, '\n')
-	if err := s.openMetrics(); err != nil {
-		return err
-	}
-	end, err := s.metrics.Seek(0, io.SeekEnd)
-	if err != nil {
-		return err
-	}
-	if _, err := s.metrics.Write(data); err != nil {
-		_ = s.metrics.Truncate(end) // half a line would break who reads the file
-		return err
-	}
-	if s.json {
-		_, err = s.out.Write(data)
-	}
-	return err
 }

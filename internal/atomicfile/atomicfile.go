@@ -1,9 +1,12 @@
-// Package atomicfile writes files that are either whole or not there.
+// Package atomicfile writes files that are either whole or not there, and
+// directories of files that change together or not at all.
 //
 // A checkpoint that takes a minute to write is a minute in which the process
 // can be killed or the disk can fill up. Writing in place would then cost the
 // previous checkpoint too, so the bytes go to a new file in the same folder,
-// which takes the name of the old one only when all of it is on the disk.
+// which takes the name of the old one only when all of it is on the disk: Write.
+// Files that mean something only together are made in a new folder, whose
+// renaming is the moment at which all of them count: Dir.
 package atomicfile
 
 import (
@@ -12,7 +15,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 )
@@ -33,7 +35,8 @@ const bufferSize = 1 << 16
 // Errors: they name path and wrap their cause. After an error from write, from
 // the disk or from the rename, and after a panic in write, the old file is
 // untouched and no temporary file is left. Only a process that is killed
-// leaves one; its name begins with ".attn-" and ends in ".tmp".
+// leaves one, which the next Lock of its folder removes; its name begins with
+// ".attn-" and ends in ".tmp".
 func Write(path string, write func(io.Writer) error) error {
 	return replace(create, File{path, write})
 }
@@ -51,28 +54,11 @@ type File struct {
 // can, which follow each other at once.
 func WriteAll(files ...File) error { return replace(create, files...) }
 
-// file is what replace needs of an *os.File, so that tests can stand in for a
-// disk that is full.
-type file interface {
-	io.WriteCloser
-	Sync() error
-}
-
-func create(name string) (file, error) {
-	// os.CreateTemp would make a file that only its owner can read, and the
-	// umask cannot be asked for without changing it for every goroutine.
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return nil, err // not f: a nil *os.File is not a nil file
-	}
-	return f, nil
-}
-
 func replace(create func(string) (file, error), files ...File) error {
 	var left []staged // those that have not taken their names
 	defer func() {    // deferred, so that a panic in a writer does not leave litter
 		for _, s := range left {
-			os.Remove(s.temp)
+			discard(s.temp)
 		}
 	}()
 	for _, f := range files {
@@ -83,7 +69,8 @@ func replace(create func(string) (file, error), files ...File) error {
 		left = append(left, s)
 	}
 	for _, f := range files {
-		if err := os.Rename(left[0].temp, left[0].target); err != nil {
+		err := settle(left[0].temp, func() error { return rename(left[0].temp, left[0].target) })
+		if err != nil {
 			return fmt.Errorf("write %s: %w", f.Path, cause(err))
 		}
 		left = left[1:]
@@ -100,38 +87,50 @@ func stage(create func(string) (file, error), want File) (s staged, err error) {
 	if s.target, err = resolve(want.Path); err != nil {
 		return s, err
 	}
-	temp, f, err := createTemp(filepath.Dir(s.target), create)
+	var f file
+	s.temp, err = makeTemp(filepath.Dir(s.target), func(name string) (err error) {
+		f, err = create(name)
+		return err
+	})
 	if err != nil {
 		return s, err
 	}
-	s.temp = temp
-	closed, whole := false, false
+	whole := false
+	defer func() {
+		if !whole {
+			discard(s.temp)
+		}
+	}()
+	if err := fill(f, want.Write); err != nil {
+		return s, err
+	}
+	whole = true
+	return s, nil
+}
+
+// fill writes a file, brings it to the disk and closes it, also if a write fails
+// or panics.
+func fill(f file, write func(io.Writer) error) error {
+	closed := false
 	defer func() {
 		if !closed {
-			f.Close() // before the removal: windows keeps open files
-		}
-		if !whole {
-			os.Remove(temp)
+			f.Close() // before the file is removed: windows keeps open files
 		}
 	}()
 	buf := bufio.NewWriterSize(plain{f}, bufferSize)
-	if err := want.Write(buf); err != nil {
-		return s, err
+	if err := write(buf); err != nil {
+		return err
 	}
 	if err := buf.Flush(); err != nil {
-		return s, err
+		return err
 	}
 	// Without this a crash soon after the rename could leave the new name on
 	// blocks that never reached the disk.
 	if err := f.Sync(); err != nil {
-		return s, cause(err)
+		return cause(err)
 	}
 	closed = true
-	if err := f.Close(); err != nil {
-		return s, cause(err)
-	}
-	whole = true
-	return s, nil
+	return cause(f.Close())
 }
 
 // resolve returns the file that a write to path is to replace.
@@ -166,22 +165,6 @@ func resolve(path string) (string, error) {
 		return "", cause(err)
 	}
 	return target, nil
-}
-
-// createTemp makes a new file in dir. Its name does not contain the name of
-// the target, which may be as long as the file system allows already.
-func createTemp(dir string, create func(string) (file, error)) (string, file, error) {
-	const tries = 1000
-	for i := 0; ; i++ {
-		name := filepath.Join(dir, fmt.Sprintf(".attn-%016x.tmp", rand.Uint64()))
-		f, err := create(name)
-		if err == nil {
-			return name, f, nil
-		}
-		if i+1 == tries || !errors.Is(err, fs.ErrExist) {
-			return "", nil, cause(err)
-		}
-	}
 }
 
 // plain keeps the name of the temporary file, which means nothing to anybody,

@@ -1,0 +1,307 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/pruning"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+type killed struct{}
+
+// killedAt runs f and ends it in front of its n-th operation on the disk, as if the
+// process were killed. It reports whether there were so many.
+func killedAt(n int, f func()) (dead bool) {
+	atomicfile.Before = func(string, string) {
+		if n--; n < 0 {
+			panic(killed{})
+		}
+	}
+	defer func() {
+		atomicfile.Before = nil
+		if r := recover(); r == (killed{}) {
+			dead = true
+		} else if r != nil {
+			panic(r)
+		}
+	}()
+	f()
+	return false
+}
+
+// quietly runs a command line within this process and returns its exit code and what
+// it has said.
+func quietly(args ...string) (code int, messages string) {
+	var out, said bytes.Buffer
+	code = run(context.Background(), args, console{strings.NewReader(""), &out, &said})
+	return code, said.String()
+}
+
+// outcome is what a run leaves: all that follows from its flags.
+func outcome(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := readAll(t, dir)
+	var kept []string
+	for line := range strings.Lines(all[metricsFile]) {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatalf("%s: %q: %v", dir, line, err)
+		}
+		delete(fields, "seconds")
+		kept = append(kept, fmt.Sprint(fields))
+	}
+	all[metricsFile] = strings.Join(kept, "\n")
+	return all
+}
+
+// expectOutcome fails the test unless a run has left one of these.
+func expectOutcome(t *testing.T, what, dir string, want ...map[string]string) {
+	t.Helper()
+	got := outcome(t, dir)
+	if !slices.ContainsFunc(want, func(w map[string]string) bool { return maps.Equal(w, got) }) {
+		t.Fatalf("%s: in the end the files are not as they should be; the metrics are\n%s", what, got[metricsFile])
+	}
+}
+
+// A run that is killed in front of any operation on the disk, at its first save, at a
+// later one, or where it replaces another run, leaves one of two whole states; resumed,
+// it ends as if nothing had happened, to the bit, no line of the metrics missing or
+// twice.
+func TestTrainKilled(t *testing.T) {
+	dir := t.TempDir()
+	var text strings.Builder
+	for _, p := range seq2seq.Dates(13, 1) {
+		fmt.Fprintf(&text, "%s\t%s\n", p.Source, p.Target)
+	}
+	data := filepath.Join(dir, "pairs.tsv")
+	if err := os.WriteFile(data, []byte(text.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	train := func(out string, more ...string) []string {
+		return append([]string{"train", "--data", data, "--units", "char", "--width", "4", "--heads", "2", "--layers", "1", "--dropout", "0.3",
+			"--batch", "5", "--epochs", "1", "--save-every", "2", "--out", filepath.Join(dir, out)}, more...)
+	}
+	goOn := func(out string) (code int, said string) {
+		killedAt(math.MaxInt, func() { // only not to wait for the disk
+			code, said = quietly("train", "--resume", "--epochs", "2", "--out", filepath.Join(dir, out))
+		})
+		return code, said
+	}
+	command(t, train("first")...)
+	command(t, train("other", "--seed", "2", "--width", "6")...)
+	ends := map[string]map[string]string{} // of each of them after two epochs
+	for _, name := range []string{"first", "other"} {
+		if err := os.CopyFS(filepath.Join(dir, name+"2"), os.DirFS(filepath.Join(dir, name))); err != nil {
+			t.Fatal(err)
+		}
+		if code, said := goOn(name + "2"); code != exitOK {
+			t.Fatal(said)
+		}
+		ends[name] = outcome(t, filepath.Join(dir, name+"2"))
+	}
+	fresh := filepath.Join(dir, "fresh")
+	command(t, train("fresh", "--epochs", "2")...)
+	ends["fresh"] = outcome(t, fresh)
+
+	out := filepath.Join(dir, "out")
+	for _, c := range []struct {
+		name, before string // the directory that is there already
+		args         []string
+		states       int // that a kill can leave
+		want         []map[string]string
+	}{
+		// Saved are two steps, the epoch, and its measurement.
+		{"a first run", "", train("out"), 4, []map[string]string{ends["fresh"], ends["first"]}},
+		{"a run that replaces another", "other", train("out", "--force"), 4, []map[string]string{ends["fresh"], ends["first"], ends["other"]}},
+		{"a run that goes on", "first", train("out", "--resume", "--epochs", "2"), 4, []map[string]string{ends["first"]}},
+	} {
+		states := map[string]int{}
+		for n := 0; ; n++ {
+			if err := os.RemoveAll(out); err != nil {
+				t.Fatal(err)
+			}
+			if c.before != "" {
+				if err := os.CopyFS(out, os.DirFS(filepath.Join(dir, c.before))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			what := fmt.Sprintf("%s, killed before operation %d", c.name, n)
+			dead := killedAt(n, func() {
+				if code, said := quietly(c.args...); code != exitOK {
+					t.Fatalf("%s: exit code %d: %s", what, code, said)
+				}
+			})
+			_, err := seq2seq.Load(out) // as it lies there
+			store, lockErr := atomicfile.Lock(out)
+			if lockErr != nil {
+				t.Fatal(lockErr)
+			}
+			store.Unlock()
+			names := readAll(t, out)
+			if len(names) == 0 && c.before == "" {
+				states["nothing"]++
+				continue
+			}
+			if err != nil || len(names) != 7 {
+				t.Fatalf("%s: %d files, error %v", what, len(names), err)
+			}
+			// What has been seen to end well does not have to be trained again.
+			o := outcome(t, out)
+			state := o[seq2seq.WeightsFile] + o[metricsFile] + o[recipeFile]
+			if states[state]++; states[state] == 1 {
+				if code, said := goOn("out"); code != exitOK {
+					t.Fatalf("%s: exit code %d: %s", what, code, said)
+				}
+				expectOutcome(t, what, out, c.want...)
+			}
+			if !dead {
+				break
+			}
+		}
+		if len(states) != c.states {
+			t.Errorf("%s: a kill leaves %d states, want %d", c.name, len(states), c.states)
+		}
+	}
+}
+
+// The models of a pruning, and what tells of them, change in one step.
+func TestPruneKilled(t *testing.T) {
+	dir := t.TempDir()
+	r := datesRecipe()
+	r.Network.Arch, r.Network.Width, r.Network.Hidden = seq2seq.Transformer, 8, 3
+	source, target := r.vocabularies(seq2seq.Dates(13, 1))
+	m, err := seq2seq.New(r.Network, source, target, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := func(heads ...int) *seq2seq.Translator {
+		m, err := m.Keep(map[string][]int{"encoder.0.self": heads})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	old, next := without(0, 1, 2), without(3)
+	out := filepath.Join(dir, "out")
+	keep := func(m *seq2seq.Translator, r *recipe) {
+		store, err := atomicfile.Lock(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Unlock()
+		cmd := pruneCommand{Out: out, store: store}
+		cmd.recipe = r
+		if err := cmd.keep(m, m.Expand(), &pruning.Report{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := filepath.Join(dir, "first")
+	reports := []string{reportFile, pageFile, filepath.Join(maskedDir, reportFile), filepath.Join(maskedDir, pageFile)}
+	keep(old, &r)
+	for _, name := range reports {
+		if err := os.WriteFile(filepath.Join(out, name), []byte("{}"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(out, first); err != nil {
+		t.Fatal(err)
+	}
+	states := map[string]int{}
+	for n := 0; ; n++ {
+		if err := errors.Join(os.RemoveAll(out), os.CopyFS(out, os.DirFS(first))); err != nil {
+			t.Fatal(err)
+		}
+		dead := killedAt(n, func() { keep(next, nil) })
+		state := ""
+		for _, folder := range []string{out, filepath.Join(out, maskedDir)} {
+			got, err := seq2seq.Load(folder)
+			if err != nil {
+				t.Fatalf("killed before operation %d: %v", n, err)
+			}
+			recipe, err := readRecipe(folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			state += fmt.Sprint(len(got.Layers()[0].Q.Weight.Data()), recipe != nil, " ")
+		}
+		for _, name := range reports {
+			state += fmt.Sprint(exists(filepath.Join(out, name)))
+		}
+		states[state]++
+		if !dead {
+			break
+		}
+	}
+	if len(states) != 2 {
+		t.Errorf("after a kill there are %v, want two states", states)
+	}
+	for _, name := range append(reports, recipeFile) {
+		if exists(filepath.Join(out, name)) {
+			t.Errorf("%s is still there", name)
+		}
+	}
+}
+
+// Killed by the system, again and again, a run ends as if nothing had happened.
+func TestKilledBySystem(t *testing.T) {
+	dir := makePairs(t)
+	train := []string{"train", "--data", filepath.Join(dir, "pairs.tsv"), "--width", "16", "--layers", "1", "--batch", "3", "--epochs", "8", "--save-every", "3", "--out"}
+	whole, out := filepath.Join(dir, "whole"), filepath.Join(dir, "out")
+	start := time.Now()
+	command(t, append(train, whole)...)
+	took := time.Since(start)
+	path, err := exec.LookPath("attn") // this test program, see TestMain
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	kills := 0
+	const tries = 12
+	for i := range tries {
+		args := append(train, out)
+		if exists(filepath.Join(out, recipeFile)) {
+			args = []string{"train", "--resume", "--out", out}
+		}
+		cmd := exec.Command(path, args...)
+		var said bytes.Buffer
+		cmd.Stderr = &said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		// The first comes too early for anything, the later ones find more and more.
+		time.AfterFunc(time.Duration(rng.Float64()*float64(took)/3*float64(i)/tries), func() { cmd.Process.Kill() })
+		if err := cmd.Wait(); err != nil {
+			kills++
+			if cmd.ProcessState.ExitCode() != -1 {
+				t.Fatalf("%v: %s", err, said.String())
+			}
+		}
+	}
+	if kills == 0 {
+		t.Error("nothing was killed")
+	}
+	if exists(filepath.Join(out, recipeFile)) {
+		command(t, "train", "--resume", "--out", out)
+	} else {
+		command(t, append(train, out)...)
+	}
+	expectOutcome(t, fmt.Sprintf("killed %d times", kills), out, outcome(t, whole))
+	if files := readAll(t, out); len(files) != 7 {
+		t.Errorf("left are %d files, want 7", len(files))
+	}
+}
