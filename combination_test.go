@@ -1,0 +1,319 @@
+package attn_test
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+var combinations = flag.Int("combinations", 1500, "how many random combinations of options are tried")
+
+// Whatever is combined with whatever, the fast path comes to what the formula does, step
+// by step, for the same score written as a function: out, weights, log-sum-exp, what
+// observers of rows are told, and all gradients.
+func TestCombinations(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for seed := range *combinations {
+		c := drawCombination(uint64(seed))
+		if c.try(t, uint64(seed)); t.Failed() {
+			t.Fatalf("combination %d: %s", seed, c.name)
+		}
+	}
+}
+
+func FuzzCombinations(f *testing.F) {
+	f.Add(uint64(1) << 40)
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		c := drawCombination(seed)
+		if c.try(t, seed); t.Failed() {
+			t.Errorf("combination %d: %s", seed, c.name)
+		}
+	})
+}
+
+// combination is a random call of Attend.
+type combination struct {
+	name                          string
+	s                             sizes
+	eq, ek                        int
+	q, k, v, dout, dweights, dlse *tensor.Tensor
+	score                         func() attn.Score
+	mask                          attn.Mask
+	o                             func(leaf func(name string, x *tensor.Tensor) *tensor.Tensor) attn.Options // but score and mask
+	weights, lse                  bool
+}
+
+// drawCombination draws sizes, inputs and options.
+func drawCombination(seed uint64) *combination {
+	rng := rand.New(rand.NewPCG(seed, 77))
+	some := func(p float64) bool { return rng.Float64() < p }
+	c := &combination{s: sizes{b: 1 + rng.IntN(3), g: 1 + rng.IntN(3), lq: 1 + rng.IntN(17), lk: 1 + rng.IntN(23), v: 1 + rng.IntN(9)}}
+	s := &c.s
+	s.h = s.g * (1 + rng.IntN(3))
+	switch rng.IntN(12) {
+	case 0: // a block of keys and some
+		s.lk, s.lq = 513+rng.IntN(150), 1+rng.IntN(5)
+	case 1: // more than a band of queries
+		s.lq = 90 + rng.IntN(40)
+	case 2:
+		s.lk = 0
+	}
+	c.eq = 1 + rng.IntN(19)
+	c.ek = c.eq
+	var words []string
+	note := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
+
+	switch n := rng.IntN(6); n {
+	case 0:
+		note("dot")
+		c.score = func() attn.Score { return attn.DotScale(0.5) }
+	case 1:
+		note("additive")
+		c.ek = 1 + rng.IntN(19)
+		c.score = func() attn.Score { return attn.NewAdditive(c.eq, c.ek, 1+c.eq, newRand(seed)) }
+	case 2:
+		note("bilinear")
+		c.ek = 1 + rng.IntN(19)
+		c.score = func() attn.Score { return attn.NewBilinear(c.eq, c.ek, newRand(seed)) }
+	case 3:
+		note("cosine")
+		c.score = func() attn.Score { return &attn.Cosine{Scale: tensor.Full(2, 1).Param()} }
+	default:
+		note("scaled dot")
+		c.score = attn.ScaledDot
+	}
+	c.q = tensor.Randn(rng, s.b, s.h, s.lq, c.eq)
+	c.k = tensor.Randn(rng, s.b, s.g, s.lk, c.ek)
+	c.v = tensor.Randn(rng, s.b, s.g, s.lk, s.v)
+	c.dout = tensor.Randn(rng, s.b, s.h, s.lq, s.v)
+
+	var masks []attn.Mask
+	for some(0.45) && len(masks) < 3 {
+		m, what := drawMask(rng, *s)
+		masks = append(masks, m)
+		note("%s", what)
+	}
+	c.mask = attn.And(masks...)
+
+	type option func(o *attn.Options, leaf func(string, *tensor.Tensor) *tensor.Tensor)
+	var options []option
+	add := func(p float64, what string, f func() option) {
+		if some(p) {
+			note("%s", what)
+			options = append(options, f())
+		}
+	}
+	add(0.2, "soft-cap", func() option {
+		return func(o *attn.Options, _ func(string, *tensor.Tensor) *tensor.Tensor) { o.SoftCap = 1.5 }
+	})
+	add(0.2, "score modification", func() option {
+		return func(o *attn.Options, _ func(string, *tensor.Tensor) *tensor.Tensor) {
+			o.Mods = append(o.Mods, squash{0.3}, attn.SoftCap(4))
+		}
+	})
+	add(0.3, "bias", func() option {
+		shape := []int{s.b, s.h, s.lq, s.lk}[rng.IntN(4):]
+		for i := range shape {
+			if some(0.4) {
+				shape[i] = 1
+			}
+		}
+		x := tensor.Randn(rng, shape...)
+		return func(o *attn.Options, leaf func(string, *tensor.Tensor) *tensor.Tensor) { o.Bias = leaf("bias", x) }
+	})
+	add(0.15, "ALiBi", func() option {
+		return func(o *attn.Options, _ func(string, *tensor.Tensor) *tensor.Tensor) {
+			o.Biases = append(o.Biases, attn.ALiBi())
+		}
+	})
+	add(0.15, "T5", func() option {
+		x, causal := tensor.Randn(rng, 8, s.h), some(0.5)
+		return func(o *attn.Options, leaf func(string, *tensor.Tensor) *tensor.Tensor) {
+			o.Biases = append(o.Biases, attn.T5Bias(leaf("t5", x), attn.T5Config{MaxDistance: 20, Causal: causal}))
+		}
+	})
+	if c.eq == c.ek {
+		add(0.15, "Shaw", func() option {
+			x := tensor.Randn(rng, 2*rng.IntN(9)+1, c.eq)
+			return func(o *attn.Options, leaf func(string, *tensor.Tensor) *tensor.Tensor) {
+				o.Biases = append(o.Biases, attn.ShawBias(leaf("shaw", x)))
+			}
+		})
+		add(0.15, "Transformer-XL", func() option {
+			r, u, v := tensor.Randn(rng, s.h, 2*rng.IntN(9)+1, c.eq), tensor.Randn(rng, s.h, c.eq), tensor.Randn(rng, s.h, c.eq)
+			return func(o *attn.Options, leaf func(string, *tensor.Tensor) *tensor.Tensor) {
+				o.Biases = append(o.Biases, attn.TransformerXLBias(leaf("xl.r", r), leaf("xl.u", u), leaf("xl.v", v))...)
+			}
+		})
+	}
+	add(0.25, "sinks", func() option {
+		x := tensor.Randn(rng, s.h)
+		return func(o *attn.Options, leaf func(string, *tensor.Tensor) *tensor.Tensor) { o.Sinks = leaf("sinks", x) }
+	})
+	add(0.2, "dropout", func() option {
+		return func(o *attn.Options, _ func(string, *tensor.Tensor) *tensor.Tensor) { o.Dropout = 0.3 }
+	})
+	add(0.15, "gates", func() option {
+		x := tensor.Randn(rng, s.b, s.h)
+		return func(o *attn.Options, leaf func(string, *tensor.Tensor) *tensor.Tensor) { o.Gates = leaf("gates", x) }
+	})
+	if c.weights = some(0.5); c.weights {
+		note("weights")
+		c.dweights = tensor.Randn(rng, s.b, s.h, s.lq, s.lk)
+	}
+	if c.lse = some(0.4); c.lse {
+		note("log-sum-exp")
+		c.dlse = tensor.Randn(rng, s.b, s.h, s.lq)
+	}
+	c.o = func(leaf func(string, *tensor.Tensor) *tensor.Tensor) attn.Options {
+		o := attn.Options{Mask: c.mask, Weights: c.weights, LogSumExp: c.lse}
+		for _, f := range options {
+			f(&o, leaf)
+		}
+		return o
+	}
+	runtime.GOMAXPROCS(1 + rng.IntN(3))
+	c.name = fmt.Sprintf("%+v, E=%d/%d, %s", c.s, c.eq, c.ek, strings.Join(words, ", "))
+	return c
+}
+
+// drawMask draws a mask of one rule.
+func drawMask(rng *rand.Rand, s sizes) (m attn.Mask, what string) {
+	lens := func(most int) []int {
+		n := make([]int, s.b)
+		for b := range n {
+			n[b] = rng.IntN(most + 1)
+		}
+		return n
+	}
+	switch rng.IntN(12) {
+	case 0:
+		return attn.CausalAt(lens(s.lk)...), "causal at"
+	case 1:
+		return attn.Window(rng.IntN(6)-1, rng.IntN(6)-1), "window"
+	case 2:
+		return attn.WindowWithSinks(rng.IntN(6)-1, rng.IntN(6)-1, rng.IntN(4)), "window with sinks"
+	case 3:
+		return attn.Prefix(lens(s.lk)...), "prefix"
+	case 4:
+		return attn.ValidLens(lens(s.lk)...), "valid lengths"
+	case 5:
+		return attn.ValidQueries(lens(s.lq)...), "valid queries"
+	case 6:
+		end := rng.IntN(s.lk + 1)
+		return attn.Documents([]int{end / 3, end / 2, end}), "documents"
+	case 7:
+		return attn.Blocks(1+rng.IntN(5), rng.IntN(2), rng.IntN(2)), "blocks"
+	case 8:
+		return attn.Strided(1 + rng.IntN(5)), "strided"
+	case 9:
+		seen := make([]bool, s.b*s.lq*s.lk)
+		for i := range seen {
+			seen[i] = rng.IntN(3) > 0
+		}
+		return attn.Allow(seen, s.b, 1, s.lq, s.lk), "booleans"
+	case 10:
+		return attn.AllowFunc(func(b, h, i, j int) bool { return (b+2*h+3*i+5*j)%4 > 0 }), "function"
+	}
+	return attn.Causal(), "causal"
+}
+
+// squash is a user's score modification, s·exp(−c·s²), which needs the scores before.
+type squash struct{ c float64 }
+
+func (m squash) Modify(at attn.Row, scores []float32) {
+	for j, s := range scores {
+		scores[j] = float32(float64(s)*math.Exp(-m.c*float64(s)*float64(s))) + 0.1*float32(at.Key+j-at.Position)
+	}
+}
+
+func (m squash) Back(_ attn.Row, before, _, grad []float32) {
+	for j, s := range before {
+		x := m.c * float64(s) * float64(s)
+		grad[j] = float32(float64(grad[j]) * math.Exp(-x) * (1 - 2*x))
+	}
+}
+
+// rowTotals is an observer of a user's: what it is told of must be the weights.
+type rowTotals struct {
+	attn.ChosenWeights
+	attn.Entropy
+}
+
+func (r *rowTotals) Begin(s attn.Sizes) { r.ChosenWeights.Begin(s); r.Entropy.Begin(s) }
+func (r *rowTotals) Row(at attn.Row, w []float32) {
+	r.ChosenWeights.Row(at, w)
+	r.Entropy.Row(at, w)
+}
+
+// run makes the call with a score and returns what it leaves behind.
+func (c *combination) run(score attn.Score, params trace) trace {
+	tape := tensortest.Tape(tensor.Train)
+	leaves := params
+	leaf := func(name string, x *tensor.Tensor) *tensor.Tensor {
+		y := x.Clone().Param()
+		leaves["d"+name] = y
+		return y
+	}
+	q, k, v := leaf("q", c.q), leaf("k", c.k), leaf("v", c.v)
+	o := c.o(leaf)
+	o.Score = score
+	rows := new(rowTotals)
+	o.Rows = append(o.Rows, rows)
+	y := attn.Attend(tape, q, k, v, o)
+	outs, douts := []*tensor.Tensor{y.Out}, []*tensor.Tensor{c.dout}
+	if c.weights {
+		outs, douts = append(outs, y.Weights), append(douts, c.dweights)
+	}
+	if c.lse {
+		outs, douts = append(outs, y.LogSumExp), append(douts, c.dlse)
+	}
+	tape.BackwardAll(outs, douts)
+	got := leave(y, leaves)
+	if c.lse {
+		got["log-sum-exp"] = y.LogSumExp.Clone()
+	}
+	got["rows"], got["entropy"] = rows.Weights(), rows.Values()
+	if y.Weights != nil {
+		// The rows are the weights, to the bit.
+		for i, w := range y.Weights.Data() {
+			if r := got["rows"].Data()[i]; r != w {
+				panic(fmt.Sprintf("%s: an observer was told of weight %v, the result is %v", c.name, r, w))
+			}
+		}
+	}
+	return got
+}
+
+// try compares both ways.
+func (c *combination) try(t *testing.T, seed uint64) {
+	t.Helper()
+	fastScore := c.score()
+	fast := c.run(fastScore, paramsOf(fastScore))
+	score := c.score()
+	readable := c.run(attn.ScoreFunc(score.Scores), paramsOf(score))
+	compare(t, fast, readable, func(name string, got, want *tensor.Tensor) {
+		t.Helper()
+		largest := 1.0
+		for _, w := range want.Data() {
+			if x := math.Abs(float64(w)); !math.IsInf(x, 0) {
+				largest = max(largest, x)
+			}
+		}
+		for i, w := range want.Data() {
+			g := got.Data()[i]
+			if g != w && !(math.Abs(float64(g)-float64(w)) <= 2e-5*largest) {
+				t.Errorf("%s: element %d is %v on the fast path, %v by the formula", name, i, g, w)
+				return
+			}
+		}
+	})
+}
