@@ -1,6 +1,7 @@
 package flash
 
 import (
+	"math"
 	"slices"
 
 	"github.com/attn-go/attn/internal/par"
@@ -139,7 +140,7 @@ func (b *backward) sinks() {
 		_, h, _ := a.split(row)
 		if inverse := b.st.Inverse[row]; inverse != 0 {
 			if mean := (*b.mean)[row]; mean != 0 {
-				sums[h] -= a.sink(row, b.st.Shift[row]) * float64(inverse) * float64(mean)
+				sums[h] -= math.Exp2(a.sink(row, b.st.Shift[row])) * float64(inverse) * float64(mean)
 			}
 		} else if b.up.DLogSumExp != nil { // which is the sink itself
 			sums[h] += float64(b.up.DLogSumExp[row])

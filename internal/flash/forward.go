@@ -125,12 +125,12 @@ func (f *forward) rows(w *worker, t tall, r0, r1 int) {
 // finish divides n rows from r on, which lie in w, by their sums.
 func (f *forward) finish(w *worker, t tall, r, n int) {
 	a, first, all := f.a, t.first+r, w.all.rows(0, n, f.a.EV)
-	inverse := f.st.Inverse[first:][:n]
 	for i := range n {
-		f.statistics(first+i, all.shift[i], all.sum[i])
+		all.sum[i] = f.statistics(first+i, all.shift[i], all.sum[i])
 	}
+	inverse := f.st.Inverse[first:][:n]
 	dst := from(a.rows(f.Out, t.b, t.h), r)
-	simd.ScaleRows(dst.Data, dst.Row, all.acc, a.EV, a.EV, inverse)
+	simd.ScaleRows(dst.Data, dst.Row, all.acc, a.EV, a.EV, all.sum)
 	if w.weights.data == nil {
 		return
 	}
@@ -154,37 +154,49 @@ func (f *forward) finish(w *worker, t tall, r, n int) {
 	}
 }
 
-// statistics sets those of a row from what its keys have come to.
-func (f *forward) statistics(row int, shift, sum float32) {
+// sinkLead is by how much the sink may exceed the largest score, as a power of two. Beyond
+// it the sink is what the statistics are relative to, or their inverse would not be a
+// normal number.
+const sinkLead = 60
+
+// statistics sets those of a row from what its keys have come to, and returns the factor
+// by which Σ p·v becomes the result.
+func (f *forward) statistics(row int, shift, sum float32) (factor float32) {
 	a := f.a
-	total, sink := float64(sum), 0.0
-	if a.Sinks != nil && sum != 0 {
-		sink = a.sink(row, shift)
-		total += sink
-	}
-	f.st.Shift[row], f.st.Inverse[row] = orZero(shift), 0
-	if sum != 0 {
-		f.st.Inverse[row] = float32(1 / total)
-	}
-	if f.st.LogSumExp == nil {
-		return
-	}
 	c, _ := a.exponent()
-	switch {
-	case sum != 0:
-		f.st.LogSumExp[row] = float32(float64(c)*float64(shift)*math.Ln2 + math.Log(total))
-	case a.Sinks != nil:
-		_, h, _ := a.split(row)
-		f.st.LogSumExp[row] = a.Sinks[h]
-	default:
-		f.st.LogSumExp[row] = negInf
+	var sink float64 // its exponent, relative to the shift
+	total, logSumExp := float64(sum), float32(negInf)
+	if a.Sinks != nil {
+		logSumExp = a.sinkOf(row)
+		sink = a.sink(row, shift)
+		total += math.Exp2(sink)
 	}
+	switch {
+	case sum == 0: // attends to no key
+		f.st.Shift[row], f.st.Inverse[row] = 0, 0
+	case sink > sinkLead:
+		f.st.Shift[row] = float32(float64(shift) + sink/float64(c))
+		f.st.Inverse[row] = float32(1 / (float64(sum)*math.Exp2(-sink) + 1))
+		factor = float32(1 / total)
+	default:
+		f.st.Shift[row], f.st.Inverse[row] = shift, float32(1/total)
+		factor = f.st.Inverse[row]
+		logSumExp = float32(float64(c)*float64(shift)*math.Ln2 + math.Log(total))
+	}
+	if f.st.LogSumExp != nil {
+		f.st.LogSumExp[row] = logSumExp
+	}
+	return factor
 }
 
-// sink returns what the sink of a row adds to the sum of its exponentials, which
-// are relative to shift.
-func (a *Attention) sink(row int, shift float32) float64 {
+// sinkOf returns the score of the sink of a row.
+func (a *Attention) sinkOf(row int) float32 {
 	_, h, _ := a.split(row)
+	return a.Sinks[h]
+}
+
+// sink returns the exponent of 2 of the sink of a row, relative to shift.
+func (a *Attention) sink(row int, shift float32) float64 {
 	c, _ := a.exponent()
-	return math.Exp2(float64(a.Sinks[h])*math.Log2E - float64(c)*float64(shift))
+	return float64(a.sinkOf(row))*math.Log2E - float64(c)*float64(shift)
 }
