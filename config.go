@@ -78,7 +78,7 @@ type MultiHeadConfig struct {
 	// Layout is the order of axes of inputs and output.
 	Layout Layout
 	// Init draws the four matrices, [out in] each. Nil means nn.Xavier. Biases
-	// start at 0.
+	// start at 0. If it returns nil, the caller sets the maps before using them.
 	Init nn.Init
 }
 

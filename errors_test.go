@@ -257,8 +257,12 @@ func TestNewMultiHeadErrors(t *testing.T) {
 	_, err = attn.NewMultiHead(config, newRand(1))
 	wantError(t, err, `attn: NewMultiHead: result of Init has shape \[12 12 1\], want \[12 12\]`)
 	config.Init = func(*rand.Rand, ...int) *tensor.Tensor { return nil }
-	_, err = attn.NewMultiHead(config, newRand(1))
-	wantError(t, err, `attn: NewMultiHead: result of Init is nil, want a tensor`)
+	later, err := attn.NewMultiHead(config, nil)
+	if err != nil {
+		t.Errorf("maps that are to be set later: %v", err)
+	}
+	x := shaped(2, 5, 12)
+	wantError(t, tensor.Catch(func() { later.Forward(nil, x, x, x, attn.Options{}) }), `tensor: Linear: w is nil, want a tensor`)
 
 	config = attn.MultiHeadConfig{Width: 12, Heads: 3, KeyWidth: attn.Infer}
 	for _, width := range []int{0, -5, math.MaxInt} {

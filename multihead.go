@@ -149,9 +149,8 @@ func (m *MultiHead) whole() *nn.Linear {
 
 func (m *MultiHead) linear(in, out int, which Projections) *nn.Linear {
 	l := &nn.Linear{Weight: m.config.Init(m.rng, out, in)}
-	wantTensor("attn: NewMultiHead", "result of Init", l.Weight)
-	if got := l.Weight.Shape(); !slices.Equal(got, []int{out, in}) {
-		panic(&tensor.ShapeError{Op: "attn: NewMultiHead", Arg: "result of Init", Got: got, Want: fmt.Sprint([]int{out, in})})
+	if w := l.Weight; w != nil && !slices.Equal(w.Shape(), []int{out, in}) {
+		panic(&tensor.ShapeError{Op: "attn: NewMultiHead", Arg: "result of Init", Got: w.Shape(), Want: fmt.Sprint([]int{out, in})})
 	}
 	if m.config.Bias&which != 0 {
 		l.Bias = tensor.Zeros(out).Param()
