@@ -132,10 +132,13 @@ func TestTokenBecomesACookie(t *testing.T) {
 func TestSecrets(t *testing.T) {
 	seen := map[string]bool{}
 	letters := map[rune]bool{}
+	if a, b := newServer(t, Options{}), newServer(t, Options{}); a.secret == b.secret {
+		t.Fatal("two servers have one secret")
+	}
 	for range 100 {
-		s := newServer(t, Options{}).secret
+		s := newSecret()
 		if seen[s] {
-			t.Fatal("two servers have one secret")
+			t.Fatalf("%s comes twice", s)
 		}
 		seen[s] = true
 		for _, r := range s {

@@ -87,9 +87,9 @@ func until(c net.Conn) time.Duration {
 	}
 }
 
-// large is a record with one head of more than a megabyte.
-func large() *heads.Record {
-	tokens := make([]string, 1031)
+// large is a record with one head of n by n weights.
+func large(n int) *heads.Record {
+	tokens := make([]string, n)
 	for i := range tokens {
 		tokens[i] = fmt.Sprint("t", i)
 	}
@@ -97,7 +97,7 @@ func large() *heads.Record {
 }
 
 func TestSlowClientsAreDropped(t *testing.T) {
-	overPipes(t, Options{Records: []*heads.Record{large()}}, func(t *testing.T, s *Server, p *pipes) {
+	overPipes(t, Options{Records: []*heads.Record{large(331)}}, func(t *testing.T, s *Server, p *pipes) {
 		whole := request(s, "GET", "/api/start", "")
 		post := request(s, "POST", "/api/look", `{"source":"x"}`)
 		for _, c := range []struct {
@@ -122,7 +122,7 @@ func TestSlowClientsAreDropped(t *testing.T) {
 }
 
 func TestSlowReadersAreDropped(t *testing.T) {
-	overPipes(t, Options{Records: []*heads.Record{large()}}, func(t *testing.T, s *Server, p *pipes) {
+	overPipes(t, Options{Records: []*heads.Record{large(331)}}, func(t *testing.T, s *Server, p *pipes) {
 		var readers sync.WaitGroup
 		for i := range 50 {
 			path, conn := "/api/head?record=r0&layer=0&head=0", p.dial()
@@ -155,7 +155,7 @@ func TestLongQuestion(t *testing.T) {
 	overPipes(t, Options{Source: sourceFunc(func(ctx context.Context, _, _ string) (*heads.Record, error) {
 		select {
 		case <-time.After(10 * time.Minute):
-			return large(), nil
+			return large(331), nil
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -89,7 +89,7 @@ func TestTextsTakeBoundedMemory(t *testing.T) {
 }
 
 func TestTooLargeToHold(t *testing.T) {
-	s := newServer(t, Options{Keep: 1 << 20, Source: sourceFunc(func(context.Context, string, string) (*heads.Record, error) { return large(), nil })})
+	s := newServer(t, Options{Keep: 1 << 20, Source: sourceFunc(func(context.Context, string, string) (*heads.Record, error) { return large(1031), nil })})
 	want := `{"error":"the weights of this text take 4 MB, want at most 1 MB"}`
 	if w := ask(s, "POST", "/api/look", `{"source":"x"}`, nil); w.Code != 422 || w.Body.String() != want || s.store.bytes != 0 {
 		t.Errorf("status %d and %s, want 422 and %s", w.Code, w.Body, want)

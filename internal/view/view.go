@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/attn-go/attn/heads"
@@ -66,6 +67,9 @@ func page() fs.FS {
 	return sub
 }
 
+// frozenPage is the page as one file, which is the same for every server.
+var frozenPage = sync.OnceValues(func() ([]byte, error) { return freeze(page()) })
+
 // New returns a server of the given records and source.
 func New(o Options) (*Server, error) {
 	if o.MaxText == 0 {
@@ -74,7 +78,7 @@ func New(o Options) (*Server, error) {
 	if o.Keep == 0 {
 		o.Keep = 256 << 20
 	}
-	frozen, err := freeze(page())
+	frozen, err := frozenPage()
 	if err != nil {
 		return nil, err
 	}
