@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"html"
 	"net"
 	"net/netip"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -33,7 +34,8 @@ func (viewCommand) Help() string {
   attn view --model runs/fra.run --addr 127.0.0.1:8080
 
 The page shows every head; it is served on this machine only, unless --addr says
-otherwise, until Ctrl-C. Its address, on standard output, is all there is to it.`
+otherwise, until Ctrl-C. Open the address printed on standard output: whoever has
+it can use the page, and nobody else can.`
 }
 
 // Validate is called by the parser.
@@ -72,15 +74,18 @@ func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 	if at.Addr().IsUnspecified() { // every address; that is none to go to
 		shown = fmt.Sprintf("localhost:%d", at.Port())
 	}
-	fmt.Fprintf(c.out, "http://%s/\n", shown)
+	address := server.Address(shown)
+	fmt.Fprintln(c.out, address)
 	if !at.Addr().Unmap().IsLoopback() {
-		fmt.Fprintln(c.err, "everybody who reaches this machine can see the page")
+		fmt.Fprintln(c.err, "other machines can reach this address, and the connection is not encrypted")
 	}
 	fmt.Fprintln(c.err, "Ctrl-C ends it")
 	if cmd.Open {
-		if err := openBrowser("http://" + shown + "/"); err != nil {
+		launcher, err := openBrowser(address)
+		if err != nil {
 			fmt.Fprintf(c.err, "no browser could be opened: %v\n", err)
 		}
+		defer os.RemoveAll(launcher)
 	}
 	return server.Serve(ctx, l)
 }
@@ -103,7 +108,7 @@ func (cmd *viewCommand) options(ctx context.Context) (view.Options, error) {
 		return view.Options{}, err
 	}
 	model := translatorSource{m}
-	o := view.Options{Name: filepath.Base(filepath.Clean(cmd.Model)), Source: model, MaxText: longestText}
+	o := view.Options{Name: filepath.Base(filepath.Clean(cmd.Model)), Source: model, MaxText: longestText, Keep: keptBytes}
 	for i, text := range cmd.Text {
 		if err := checkText("argument", i+1, text); err != nil {
 			return o, err
@@ -121,25 +126,43 @@ func (cmd *viewCommand) options(ctx context.Context) (view.Options, error) {
 type translatorSource struct{ m *seq2seq.Translator }
 
 const (
-	mostTokens  = 2048      // of a text
-	mostWeights = 128 << 20 // of a record
+	mostTokens = 2048      // of a text, and of a translation
+	mostBytes  = 128 << 20 // of the weights of both
+	// keptBytes is what the page holds of such texts: there is always room for
+	// two that are compared.
+	keptBytes = 2 * (mostBytes + 1<<20)
 )
 
-// mostTokens bounds what a text may ask for: each head has as many weights as
-// there are pairs of tokens, and a layer may look in three ways.
-func (s translatorSource) mostTokens() int {
-	all := 3 * max(1, s.m.Config.Heads) * s.m.Config.Layers
-	return min(mostTokens, int(math.Sqrt(float64(mostWeights/all))))
+// weights returns how many there are in the record of a text of n tokens and a
+// translation of m: in each head of a layer one for each query and key.
+func (s translatorSource) weights(n, m int) int64 {
+	k, q := int64(n+1), int64(m+1) // with the marks at the end
+	c := s.m.Config
+	if c.Arch == seq2seq.GRU {
+		return int64(max(1, c.Heads)) * q * k
+	}
+	return int64(c.Layers) * int64(c.Heads) * (k*k + q*q + q*k)
+}
+
+// check bounds what the page may ask for.
+func (s translatorSource) check(source, target string) error {
+	n, m := len(s.m.Source.Encode(source)), len(s.m.Target.Encode(target))
+	if n > mostTokens {
+		return fmt.Errorf("the text has %d tokens, want at most %d", n, mostTokens)
+	}
+	if m > mostTokens {
+		return fmt.Errorf("the translation has %d tokens, want at most %d", m, mostTokens)
+	}
+	if bytes := 4 * s.weights(n, m); bytes > mostBytes {
+		return fmt.Errorf("a text of %d tokens with a translation of %d has %.1f MB of weights, want at most %d MB", n, m, float64(bytes)/(1<<20), mostBytes>>20)
+	}
+	return nil
 }
 
 // Look is asked by the page, one text after the other.
 func (s translatorSource) Look(ctx context.Context, source, target string) (*heads.Record, error) {
-	most := s.mostTokens()
-	if n := len(s.m.Source.Encode(source)); n > most {
-		return nil, fmt.Errorf("the text has %d tokens, want at most %d", n, most)
-	}
-	if n := len(s.m.Target.Encode(target)); n > most {
-		return nil, fmt.Errorf("the translation has %d tokens, want at most %d", n, most)
+	if err := s.check(source, target); err != nil {
+		return nil, err
 	}
 	if target == "" {
 		written, err := s.m.Translate(ctx, []string{source}, seq2seq.Decoding{Beam: 1})
@@ -147,6 +170,9 @@ func (s translatorSource) Look(ctx context.Context, source, target string) (*hea
 			return nil, err
 		}
 		target = written[0]
+		if err := s.check(source, target); err != nil {
+			return nil, err
+		}
 	}
 	return s.m.Look(source, target, heads.RecorderOptions{})
 }
@@ -161,19 +187,40 @@ func cause(err error) error {
 	return err
 }
 
-// openBrowser asks the system to show an address, and does not wait.
-func openBrowser(url string) error {
-	name, args := "xdg-open", []string{url}
+// openBrowser asks the system to show an address, and does not wait. Every user
+// of a machine can read the arguments of its programs, and the address holds a
+// token: the browser is given a file that leads to it, in a directory that only
+// this user can open. It returns that directory, which the caller removes.
+func openBrowser(address string) (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "attn-view-"); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "open.html")
+	page := fmt.Sprintf(launcherPage, html.EscapeString(address))
+	if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
+		return dir, err
+	}
+	name, args := "xdg-open", []string{path}
 	switch runtime.GOOS {
 	case "darwin":
 		name = "open"
 	case "windows":
-		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", path}
 	}
 	cmd := exec.Command(name, args...)
 	if err := cmd.Start(); err != nil {
-		return err
+		return dir, err
 	}
 	go cmd.Wait()
-	return nil
+	return dir, nil
 }
+
+const launcherPage = `<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0;url=%[1]s">
+<title>attn view</title>
+<p><a href="%[1]s">Open attn view</a>
+</html>
+`

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -56,6 +57,52 @@ func TestTranslatorSource(t *testing.T) {
 	for _, texts := range [][2]string{{long, ""}, {"x", long}} {
 		if _, err := s.Look(t.Context(), texts[0], texts[1]); err == nil || !strings.Contains(err.Error(), "tokens, want at most 2048") {
 			t.Errorf("a long text: %v", err)
+		}
+	}
+}
+
+// A text that takes more than half of what the page holds is refused: two that
+// are compared have to fit.
+func TestTranslatorSourceIsBounded(t *testing.T) {
+	v := seq2seq.BuildVocabulary([]string{"x"}, seq2seq.Chars, 10)
+	source := func(c seq2seq.Config) translatorSource {
+		c.Score, c.Width, c.SourceVocab, c.TargetVocab = "scaled", 16, v.Len(), v.Len()
+		m, err := seq2seq.New(c, v, v, rand.New(rand.NewPCG(1, 2)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return translatorSource{m}
+	}
+	transformer := seq2seq.Config{Arch: seq2seq.Transformer, Heads: 8, Layers: 3, Hidden: 16}
+	for _, c := range []seq2seq.Config{transformer, {Arch: seq2seq.GRU, Layers: 3}, {Arch: seq2seq.GRU, Layers: 2, Heads: 2}} {
+		s := source(c)
+		r, err := s.Look(t.Context(), "xxxxx", "xx")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for i := range r.Layers {
+			n += len(r.Layers[i].Weights)
+		}
+		if want := s.weights(5, 2); int64(n) != want {
+			t.Errorf("%s with %d heads: %d weights, want %d", c.Arch, c.Heads, n, want)
+		}
+	}
+	s := source(transformer)
+	for _, c := range []struct {
+		n, m int
+		want string
+	}{
+		{681, 681, ""},
+		{682, 683, "a text of 682 tokens with a translation of 683 has 128.3 MB of weights, want at most 128 MB"},
+		{1180, 0, ""},
+		{1182, 0, "a text of 1182 tokens with a translation of 0 has 128.2 MB of weights, want at most 128 MB"},
+		{0, 1182, "a text of 0 tokens with a translation of 1182 has 128.2 MB of weights, want at most 128 MB"},
+		{2049, 0, "the text has 2049 tokens, want at most 2048"},
+	} {
+		err := s.check(strings.Repeat("x", c.n), strings.Repeat("x", c.m))
+		if c.want == "" && err != nil || c.want != "" && (err == nil || err.Error() != c.want) {
+			t.Errorf("%d and %d tokens: %v, want %q", c.n, c.m, err, c.want)
 		}
 	}
 }

@@ -119,6 +119,9 @@ func (s *Server) ask(ctx context.Context, source, target string) (*entry, error)
 		return nil, err
 	}
 	e := newEntry(id, record)
+	if e.bytes > s.options.Keep {
+		return nil, fmt.Errorf("the weights of this text take %d MB, want at most %d MB", e.bytes>>20, s.options.Keep>>20)
+	}
 	s.store.add(e)
 	return e, nil
 }
@@ -185,6 +188,11 @@ func (s *Server) measures(w http.ResponseWriter, r *http.Request) {
 	if q.failed(w) {
 		return
 	}
+	send(w, e.measure(layer))
+}
+
+// measure returns the measures of a layer: a row for each head.
+func (e *entry) measure(layer int) [][]*float64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.measures[layer] == nil {
@@ -204,20 +212,13 @@ func (s *Server) measures(w http.ResponseWriter, r *http.Request) {
 				}
 			}
 		}
-		text, err := json.Marshal(rows)
-		if err != nil {
-			refuse(w, http.StatusInternalServerError, err.Error())
-			return
-		}
-		e.measures[layer] = text
+		e.measures[layer] = rows
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Write(e.measures[layer])
+	return e.measures[layer]
 }
 
 func (s *Server) sendFrozen(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8") // it is not to run here
-	w.Write(s.frozen)
+	answer(w, http.StatusOK, plainText, s.frozen) // it is not to run here
 }
 
 // layer reads what most requests begin with.
@@ -255,7 +256,7 @@ func (q *query) bad(reason string) {
 
 func (q *query) gone() {
 	if q.status == 0 {
-		q.status, q.reason = http.StatusGone, "that text is not held any more"
+		q.status, q.reason = http.StatusGone, "the server no longer holds this record: ask for its text again"
 	}
 }
 
@@ -288,21 +289,4 @@ func (q *query) span(name string, n int) span {
 		q.bad(fmt.Sprintf("%s is not a range within %d", name, n))
 	}
 	return s
-}
-
-func send(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(v) // a reader that has left needs no answer
-}
-
-func sendBytes(w http.ResponseWriter, b []byte) {
-	w.Header().Set("Content-Type", "application/octet-stream")
-	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
-	w.Write(b)
-}
-
-func refuse(w http.ResponseWriter, status int, reason string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(map[string]string{"error": reason})
 }

@@ -10,8 +10,8 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// guard refuses requests that other pages make a browser send, and sets the
-// headers that keep the page to itself.
+// guard refuses requests without the secret and those that other pages make a
+// browser send, and sets the headers that keep the page to itself.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -21,19 +21,19 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store") // the next run has the same address and another model
-		if !s.knows(r.Host) {
-			refuse(w, http.StatusMisdirectedRequest, "this server does not answer to that host name")
-			return
+		read := r.Method == http.MethodGet || r.Method == http.MethodHead
+		switch {
+		case !s.knows(r.Host):
+			deny(w, r, http.StatusMisdirectedRequest, "this server does not answer to that host name")
+		case read && r.URL.Path == "/" && r.URL.Query().Has(tokenKey):
+			s.enter(w, r)
+		case !s.admits(r):
+			deny(w, r, http.StatusForbidden, noToken)
+		case !read && !sameOrigin(r), isAPI(r) && fromElsewhere(r):
+			deny(w, r, http.StatusForbidden, "only the page itself may ask for that")
+		default:
+			next.ServeHTTP(w, r)
 		}
-		if r.Method == http.MethodPost && !sameOrigin(r) {
-			refuse(w, http.StatusForbidden, "only the page itself may ask for that")
-			return
-		}
-		if r.Header.Get("Sec-Fetch-Site") == "cross-site" && strings.HasPrefix(r.URL.Path, "/api/") {
-			refuse(w, http.StatusForbidden, "only the page itself may ask for that")
-			return
-		}
-		next.ServeHTTP(w, r)
 	})
 }
 
@@ -46,19 +46,38 @@ func (s *Server) knows(host string) bool {
 		name = h
 	}
 	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
-	if name == "" {
+	if name == "" || !validPort(host) {
 		return false
 	}
 	return strings.EqualFold(name, "localhost") || net.ParseIP(name) != nil ||
 		s.options.Host != "" && strings.EqualFold(name, s.options.Host)
 }
 
+// isAPI reports whether a request is for data, which only scripts ask for.
+func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
+
+// fromElsewhere reports whether the browser says that something other than this
+// server or the user began a request.
+func fromElsewhere(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin":
+		return false
+	}
+	return true
+}
+
 // sameOrigin reports whether a page of this server sent the request. Browsers
 // tell the origin of every POST.
 func sameOrigin(r *http.Request) bool {
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
-		return false
-	}
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	return strings.EqualFold(r.Header.Get("Origin"), "http://"+r.Host) && strings.TrimSpace(kind) == "application/json"
+	return !fromElsewhere(r) && strings.EqualFold(r.Header.Get("Origin"), "http://"+r.Host) && strings.TrimSpace(kind) == "application/json"
+}
+
+// deny refuses a request: in words for people, as JSON for the page.
+func deny(w http.ResponseWriter, r *http.Request, status int, reason string) {
+	if isAPI(r) {
+		refuse(w, status, reason)
+		return
+	}
+	answer(w, status, plainText, []byte(reason+"\n"))
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"container/list"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -40,15 +41,23 @@ type layerOutline struct {
 
 // entry is a record with what has been worked out about it.
 type entry struct {
-	record   *heads.Record
-	outline  outline
-	bytes    int
+	record  *heads.Record
+	outline outline
+	bytes   int // that it takes, about
+
 	mu       sync.Mutex
-	measures map[int][]byte // JSON, by layer
+	measures map[int][][]*float64 // [heads columns], by layer
 }
 
+// What an entry takes besides weights and texts, about and rather more than less.
+const (
+	entryBytes   = 4 << 10
+	tokenBytes   = 128 // of an axis: its string, its word, its place
+	measureBytes = 16
+)
+
 func newEntry(id string, r *heads.Record) *entry {
-	e := &entry{record: r, measures: map[int][]byte{}}
+	e := &entry{record: r, measures: map[int][][]*float64{}, bytes: entryBytes + len(r.Source) + len(r.Target)}
 	e.outline = outline{ID: id, Source: r.Source, Target: r.Target, Layers: []layerOutline{}, Axes: []*axis{}, Warnings: []string{}}
 	e.outline.Warnings = append(e.outline.Warnings, warnings(r)...)
 	// The layers of a model share their tokens: they are sent once.
@@ -59,11 +68,14 @@ func newEntry(id string, r *heads.Record) *entry {
 			}
 		}
 		e.outline.Axes = append(e.outline.Axes, newAxis(tokens, r.Special))
+		for _, t := range tokens {
+			e.bytes += tokenBytes + len(t)
+		}
 		return len(e.outline.Axes) - 1
 	}
 	for i := range r.Layers {
 		l := &r.Layers[i]
-		e.bytes += 4 * len(l.Weights)
+		e.bytes += 4*len(l.Weights) + l.Heads*len(columns)*measureBytes
 		e.outline.Layers = append(e.outline.Layers, layerOutline{l.Name, l.Kind.String(), l.Index, l.Heads, place(l.Queries), place(l.Keys)})
 	}
 	return e
@@ -90,19 +102,20 @@ func (e *entry) axes(layer int) (q, k *axis) {
 	return e.outline.Axes[l.Q], e.outline.Axes[l.K]
 }
 
-// keep bounds the weights of typed texts that are held, in bytes.
-const keep = 512 << 20
-
 // store holds the records that the page may ask about: those from the start,
-// and the latest of those that somebody has typed.
+// and of those that somebody has typed the ones used last, up to a number of bytes.
 type store struct {
-	mu    sync.Mutex
 	fixed []*entry
-	typed []*entry // the latest last
+	most  int // bytes of typed records
+
+	mu     sync.Mutex
+	bytes  int                      // of typed records
+	typed  map[string]*list.Element // by id
+	latest list.List                // of *entry, the one used last in front
 }
 
-func newStore(records []*heads.Record) *store {
-	s := &store{}
+func newStore(records []*heads.Record, most int) *store {
+	s := &store{most: most, typed: map[string]*list.Element{}}
 	for i, r := range records {
 		s.fixed = append(s.fixed, newEntry(fmt.Sprintf("r%d", i), r))
 	}
@@ -118,33 +131,30 @@ func textID(source, target string) string {
 
 // get returns a record, or nil if there is none of that id any more.
 func (s *store) get(id string) *entry {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, e := range s.fixed {
 		if e.outline.ID == id {
 			return e
 		}
 	}
-	for i, e := range s.typed {
-		if e.outline.ID == id {
-			s.typed = append(slices.Delete(s.typed, i, i+1), e)
-			return e
-		}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := s.typed[id]; at != nil {
+		s.latest.MoveToFront(at)
+		return at.Value.(*entry)
 	}
 	return nil
 }
 
-// add keeps a record, and lets go of the oldest if there are too many.
+// add holds a record that is not held yet, and lets go of those that have not
+// been used for the longest to make room for it.
 func (s *store) add(e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.typed = append(s.typed, e)
-	total := 0
-	for _, e := range s.typed {
-		total += e.bytes
-	}
-	for len(s.typed) > 1 && (total > keep || len(s.typed) > 200) {
-		total -= s.typed[0].bytes
-		s.typed = slices.Delete(s.typed, 0, 1)
+	s.bytes += e.bytes
+	s.typed[e.outline.ID] = s.latest.PushFront(e)
+	for s.bytes > s.most {
+		oldest := s.latest.Remove(s.latest.Back()).(*entry)
+		delete(s.typed, oldest.outline.ID)
+		s.bytes -= oldest.bytes
 	}
 }

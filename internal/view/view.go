@@ -2,18 +2,18 @@
 //
 // The page is plain HTML, CSS and JavaScript inside the program; it fetches
 // structure as JSON and weights, one head at a time, as bytes. Nothing comes
-// from the network, and nothing that the page sends names a file.
+// from the network, and nothing that the page sends names a file. Every request
+// has to bring a secret that only the user of the program has.
 package view
 
 import (
 	"context"
 	"embed"
 	"errors"
-	"io"
 	"io/fs"
-	"log"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/attn-go/attn/heads"
@@ -35,6 +35,9 @@ type Options struct {
 	Records []*heads.Record
 	// Source answers for texts that somebody types; nil if there is none.
 	Source Source
+	// Keep is how many bytes of the records of typed texts are held: those used
+	// last; the page asks for the others again. 0 means 256 MB.
+	Keep int
 	// MaxText is the number of bytes of the longest text; 0 means 4000.
 	MaxText int
 	// Host is a name, besides localhost and numeric addresses, under which
@@ -45,6 +48,7 @@ type Options struct {
 // Server serves the page.
 type Server struct {
 	options Options
+	secret  string // whoever has it may use the page
 	store   *store
 	frozen  []byte        // the page as one file, without data
 	asking  chan struct{} // holds a token while the model runs
@@ -63,16 +67,22 @@ func page() fs.FS {
 	return sub
 }
 
+// frozenPage is the page as one file, which is the same for every server.
+var frozenPage = sync.OnceValues(func() ([]byte, error) { return freeze(page()) })
+
 // New returns a server of the given records and source.
 func New(o Options) (*Server, error) {
 	if o.MaxText == 0 {
 		o.MaxText = 4000
 	}
-	frozen, err := freeze(page())
+	if o.Keep == 0 {
+		o.Keep = 256 << 20
+	}
+	frozen, err := frozenPage()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, store: newStore(o.Records), frozen: frozen, asking: make(chan struct{}, 1)}
+	s := &Server{options: o, secret: newSecret(), store: newStore(o.Records, o.Keep), frozen: frozen, asking: make(chan struct{}, 1)}
 	s.handler = s.guard(s.routes())
 	return s, nil
 }
@@ -83,16 +93,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.S
 // Serve answers requests until the context ends, and returns its error, or that
 // of the listener. It closes the listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	server := &http.Server{
-		Handler:           s,
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       30 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		// What strangers send is no message to the user.
-		ErrorLog: log.New(io.Discard, "", 0),
-	}
+	server := s.httpServer(ctx)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()
 	select {

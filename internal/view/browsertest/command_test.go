@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -166,6 +167,42 @@ func TestModel(t *testing.T) {
 	end()
 	fill("text-s", "8 juin"+kb.Enter)
 	b.wait(`document.querySelector(".note.bad")?.textContent.includes("does not answer")`)
+}
+
+// The file that --open gives to a browser leads to the page.
+func TestOpenedPage(t *testing.T) {
+	findBrowser(t)
+	dir := t.TempDir()
+	var f safetensors.File
+	f.Tensors = append(f.Tensors, safetensors.FromFloat32s("decoder.0.cross", []int{1, 1, 2}, []float32{0.25, 0.75}))
+	if err := f.WriteFile(filepath.Join(dir, "w.safetensors")); err != nil {
+		t.Fatal(err)
+	}
+	script := fmt.Sprintf("#!/bin/sh\necho \"$*\" > '%[1]s/args.part' && mv '%[1]s/args.part' '%[1]s/args'\n", dir)
+	for _, name := range []string{"xdg-open", "open"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	address, _ := startView(t, "--weights", filepath.Join(dir, "w.safetensors"), "--open")
+	var args []byte
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		var err error
+		if args, err = os.ReadFile(filepath.Join(dir, "args")); err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	b := open(t, 1280, 900)
+	b.do(chromedp.Navigate("file://" + strings.TrimSpace(string(args))))
+	b.wait(fmt.Sprintf("location.href === %q", withoutToken(t, address)))
+	b.drawn()
+	if name := b.text("#name"); name != "w.safetensors" {
+		t.Errorf("the page has the name %q", name)
+	}
 }
 
 func TestModelWithoutText(t *testing.T) {

@@ -204,7 +204,7 @@ func (b *tab) download(selector, name string) string {
 	return ""
 }
 
-// serve serves records and returns the address.
+// serve serves records and returns the address, with the token.
 func serve(t *testing.T, o view.Options) string {
 	t.Helper()
 	return serveSlowly(t, o, 0)
@@ -224,7 +224,7 @@ func serveSlowly(t *testing.T, o view.Options, late time.Duration) string {
 		s.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	return server.URL + "/"
+	return s.Address(strings.TrimPrefix(server.URL, "http://"))
 }
 
 // layer makes a layer whose heads look in different ways.

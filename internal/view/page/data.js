@@ -6,7 +6,7 @@ const held = document.getElementById("frozen");
 // frozen is the data of an exported page: answers by address, bytes in base64.
 export const frozen = held ? JSON.parse(held.textContent) : null;
 
-const answers = new Map(); // promises by address, the latest used last
+const answers = new Map(); // promises by address, the latest used last: of bytes, or of records with their length
 const most = 96 << 20; // bytes of them that are kept
 let bytes = 0;
 
@@ -36,16 +36,36 @@ async function request(path, options) {
   return new Uint8Array(await response.arrayBuffer());
 }
 
-// get returns the bytes at an address. They are kept: the same screen is looked at again and again.
-export function get(path) {
-  let answer = answers.get(path);
-  answers.delete(path);
+// kept returns the answer under a name, and has it made if there is none: the same screen is drawn again and again.
+function kept(name, make) {
+  let answer = answers.get(name);
+  answers.delete(name);
   if (!answer) {
-    answer = request(path);
-    answer.then((body) => trim(answer, body), () => answers.delete(path));
+    answer = make();
+    answer.then((body) => trim(answer, body), () => answers.delete(name));
   }
-  answers.set(path, answer);
+  answers.set(name, answer);
   return answer;
+}
+
+// get returns the bytes at an address. If they are about a record of typed texts that the server has let go of, the
+// model is asked about the texts again.
+export async function get(path, record) {
+  const make = () => request(path);
+  try {
+    return await kept(path, make);
+  } catch (problem) {
+    if (problem.status !== 410 || !record?.asked) throw problem;
+    await revive(record);
+    return kept(path, make);
+  }
+}
+
+const revived = new Map(); // promises by the id of a record, while they are open
+
+function revive(record) {
+  if (!revived.has(record.id)) revived.set(record.id, ask(...record.asked).finally(() => revived.delete(record.id)));
+  return revived.get(record.id);
 }
 
 // trim counts an answer and lets go of those that were not asked for the longest.
@@ -67,39 +87,25 @@ export const start = async () => parse(await get(startPath));
 // lookPath names the answer for two texts; it is an address in exported pages only.
 export const lookPath = (source, target) => "look:" + JSON.stringify([source, target]);
 
-const looks = new Map();
-
 // look asks the model about two texts.
 export function look(source, target) {
   const path = lookPath(source, target);
   if (frozen) return get(path).then(parse);
-  if (!looks.has(path)) {
-    const asked = request("api/look", { method: "POST", headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ source, target }) }).then(parse);
-    asked.then((record) => { record.asked = [source, target]; }, () => looks.delete(path));
-    looks.set(path, asked);
-  }
-  return looks.get(path);
+  return kept(path, async () => {
+    const body = await ask(source, target);
+    return Object.assign(parse(body), { asked: [source, target], length: body.length });
+  });
 }
 
-// held by the server for a while only: a record that it has let go of is asked for again.
-async function again(record, path) {
-  try {
-    return await get(path);
-  } catch (problem) {
-    if (problem.status !== 410 || !record.asked) throw problem;
-    looks.delete(lookPath(...record.asked));
-    await look(...record.asked);
-    return get(path);
-  }
-}
+const ask = (source, target) => request("api/look", { method: "POST", headers: { "Content-Type": "application/json" },
+  body: JSON.stringify({ source, target }) });
 
 export const thumbsPath = (record, layer, through = lens()) => `api/thumbs?record=${record.id}&layer=${layer}${through}`;
 export const headPath = (record, layer, head, through = lens()) => `api/head?record=${record.id}&layer=${layer}&head=${head}${through}`;
 export const measuresPath = (record, layer) => `api/measures?record=${record.id}&layer=${layer}`;
 
 export async function thumbs(record, layer) {
-  const bytes = await again(record, thumbsPath(record, layer));
+  const bytes = await get(thumbsPath(record, layer), record);
   const list = [];
   for (let at = 0; at < bytes.length;) {
     const m = matrix(bytes, at);
@@ -110,16 +116,16 @@ export async function thumbs(record, layer) {
 }
 
 export async function head(record, layer, head, part = "") {
-  return matrix(await again(record, headPath(record, layer, head) + part), 0);
+  return matrix(await get(headPath(record, layer, head) + part, record), 0);
 }
 
 // row returns exact weights of one row.
 export async function row(record, layer, head, i) {
-  return matrix(await again(record, headPath(record, layer, head) + `&rows=${i}-${i + 1}&exact=1`), 0).values;
+  return matrix(await get(headPath(record, layer, head) + `&rows=${i}-${i + 1}&exact=1`, record), 0).values;
 }
 
 export async function measures(record, layer) {
-  return parse(await again(record, measuresPath(record, layer)));
+  return parse(await get(measuresPath(record, layer), record));
 }
 
 // matrix reads what the server's appendWire writes.

@@ -67,20 +67,20 @@ function base64(bytes) {
 async function page(panels, records) {
   const answers = {};
   let bytes = 0;
-  const take = async (path) => {
+  const take = async (path, record) => {
     if (path in answers) return;
-    const body = await get(path);
+    const body = await get(path, record);
     bytes += body.length;
     answers[path] = base64(body);
   };
   const code = (value) => base64(new TextEncoder().encode(JSON.stringify(value)));
   await take(startPath);
   for (const record of records) if (record.asked) answers[lookPath(...record.asked)] = code(record);
-  for (const p of panels) for (const path of p.paths()) await take(path);
+  for (const p of panels) for (const [path, record] of p.sources()) await take(path, record);
   for (const record of records)
     for (let l = 0; l < record.layers.length; l++) {
-      await take(thumbsPath(record, l));
-      await take(measuresPath(record, l));
+      await take(thumbsPath(record, l), record);
+      await take(measuresPath(record, l), record);
     }
   const lenses = [lens(), ...["", "hide", "renorm"].flatMap((x) => ["", "1"].map((w) => lens({ x, w })))];
   fill: for (const through of lenses)
@@ -88,8 +88,8 @@ async function page(panels, records) {
       for (let l = 0; l < record.layers.length; l++) {
         const { q, k, heads } = record.layers[l];
         if (bytes + record.axes[q].tokens.length * record.axes[k].tokens.length * heads > most) break fill;
-        await take(thumbsPath(record, l, through));
-        await Promise.all(Array.from({ length: heads }, (_, h) => take(headPath(record, l, h, through))));
+        await take(thumbsPath(record, l, through), record);
+        await Promise.all(Array.from({ length: heads }, (_, h) => take(headPath(record, l, h, through), record)));
       }
   const shell = new TextDecoder().decode(await get("api/frozen"));
   const at = shell.indexOf("@" + "FROZEN@");

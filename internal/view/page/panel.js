@@ -105,7 +105,7 @@ export function panel(side, columns, onactive, say) {
     redraw() { if (what) draw(); },
     cancel: () => !!what && views[state.v].cancel(),
     picture: () => (what && what.m.rows * what.m.cols ? { title: title.textContent, sub: sub.textContent, m: what.m, ...views[state.v].svg() } : null),
-    paths: () => (what ? [headPath(what.record, what.layer, what.head)] : []),
+    sources: () => (what ? [[headPath(what.record, what.layer, what.head), what.record]] : []), // paths and what they are about
   };
 }
 

@@ -1,0 +1,50 @@
+package view
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"html"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestFrozen(t *testing.T) {
+	s := newServer(t, Options{})
+	text := ask(s, "GET", "/api/frozen", "", nil).Body.String()
+	if strings.Count(text, frozenMark) != 1 || strings.Count(text, "</script>") != 2 {
+		t.Errorf("the mark stands there %d times, the end of a script %d times", strings.Count(text, frozenMark), strings.Count(text, "</script>"))
+	}
+	for _, outside := range []string{"http://", "https://", "src=", "href=\"page", s.secret} {
+		if at := strings.Index(strings.ReplaceAll(strings.ReplaceAll(text, "http://www.w3.org/", ""), "http-equiv", ""), outside); at >= 0 {
+			t.Errorf("%q is in it", outside)
+		}
+	}
+}
+
+// The policy of the exported page allows its one script and its one style by
+// their hashes, and nothing else.
+func TestFrozenPolicy(t *testing.T) {
+	text := ask(newServer(t, Options{}), "GET", "/api/frozen", "", nil).Body.String()
+	found := func(pattern string) string {
+		t.Helper()
+		all := regexp.MustCompile(`(?s)`+pattern).FindAllStringSubmatch(text, -1)
+		if len(all) != 1 {
+			t.Fatalf("%s is there %d times, want once", pattern, len(all))
+		}
+		return all[0][1]
+	}
+	hash := func(text string) string {
+		sum := sha256.Sum256([]byte(text))
+		return base64.StdEncoding.EncodeToString(sum[:])
+	}
+	want := fmt.Sprintf("default-src 'none'; script-src 'sha256-%s'; style-src 'sha256-%s'; img-src data: blob:; base-uri 'none'; form-action 'none'",
+		hash(found(`<script>(.*?)</script>`)), hash(found(`<style>(.*?)</style>`)))
+	if got := html.UnescapeString(found(`<meta http-equiv="Content-Security-Policy" content="(.*?)">`)); got != want {
+		t.Errorf("the policy is %s, want %s", got, want)
+	}
+	if strings.Index(text, "Content-Security-Policy") > strings.Index(text, "<style>") {
+		t.Error("the policy comes after what it is to allow")
+	}
+}
