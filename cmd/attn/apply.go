@@ -61,6 +61,10 @@ func (cmd *applyCommand) Validate() error {
 	return nil
 }
 
+func (cmd *applyCommand) touches() touched {
+	return touched{reads: []place{{"--in", cmd.In}}, writes: []place{{"--out", cmd.Out}}}
+}
+
 func (cmd *applyCommand) Run(_ context.Context, _ console) error {
 	file, err := safetensors.Read(cmd.In)
 	if err != nil {

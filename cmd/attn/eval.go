@@ -34,6 +34,10 @@ func (cmd *evalCommand) Validate() error {
 	return nil
 }
 
+func (cmd *evalCommand) touches() touched {
+	return touched{models: []place{{"--model", cmd.Model}}, reads: []place{{"--data", cmd.Data}}}
+}
+
 func (cmd *evalCommand) Run(ctx context.Context, c console) error {
 	m, err := seq2seq.Load(cmd.Model)
 	if err != nil {

@@ -45,15 +45,13 @@ func (cmd *headsCommand) Validate() error {
 	if cmd.Texts < 1 {
 		return fmt.Errorf("--texts %d, want at least 1", cmd.Texts)
 	}
-	if err := cmd.scoredFlags.Validate(); err != nil {
-		return err
-	}
-	return apart(cmd.files(), cmd.Model)
+	return cmd.scoredFlags.Validate()
 }
 
-// files are those that were asked for.
-func (cmd *headsCommand) files() []outputFile {
-	return []outputFile{{"--svg", cmd.SVG}, {"--png", cmd.PNG}, {"--html", cmd.HTML}}
+func (cmd *headsCommand) touches() touched {
+	t := cmd.scoredFlags.touches()
+	t.writes = []place{{"--svg", cmd.SVG}, {"--png", cmd.PNG}, {"--html", cmd.HTML}}
+	return t
 }
 
 // headsReport is what the command has found, for programs.
@@ -81,9 +79,6 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	pairs = firstSources(pairs, cmd.Limit)
 	probe, err := seq2seq.NewProbe(m, pairs)
 	if err != nil {
-		return err
-	}
-	if err := ready(cmd.files()); err != nil {
 		return err
 	}
 	shown := newStages(c.err)

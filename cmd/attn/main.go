@@ -64,19 +64,25 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], console{os.Stdin, os.Stdout, os.Stderr}))
 }
 
-// run runs the command line and returns the exit code.
-func run(ctx context.Context, args []string, c console) int {
-	exited := -1
-	parser := kong.Must(&commands{},
+// options are those of the parser that do not depend on a run.
+func options(c console) []kong.Option {
+	return []kong.Option{
 		kong.Name("attn"),
 		kong.Description("Attention models: train them, use them, look into them."),
 		kong.UsageOnError(),
 		kong.Writers(c.out, c.err),
-		kong.Exit(func(code int) { exited = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(c),
-	)
+	}
+}
+
+// run runs the command line and returns the exit code.
+func run(ctx context.Context, args []string, c console) int {
+	exited := -1
+	parser := kong.Must(&commands{}, append(options(c),
+		kong.Exit(func(code int) { exited = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+	)...)
 	switch { // what people try first
 	case len(args) == 0:
 		args = []string{"--help"}
@@ -90,9 +96,12 @@ func run(ctx context.Context, args []string, c console) int {
 		return exited
 	}
 	if err == nil {
-		err = parsed.Run()
+		err = checkFiles(parsed, c)
 	} else {
 		err = usageError{plain(err)}
+	}
+	if err == nil {
+		err = parsed.Run()
 	}
 	if err == nil {
 		return exitOK
@@ -103,6 +112,14 @@ func run(ctx context.Context, args []string, c console) int {
 	}
 	fmt.Fprintf(c.err, "attn: %v\n", err)
 	return code
+}
+
+// checkFiles returns an error if the command would overwrite what it reads.
+func checkFiles(parsed *kong.Context, c console) error {
+	if cmd, names := parsed.Selected().Target.Addr().Interface().(toucher); names {
+		return cmd.touches().check(c)
+	}
+	return nil
 }
 
 // joinNegative writes "--offset -3" as "--offset=-3": the parser takes what

@@ -74,14 +74,18 @@ func (cmd *mapCommand) Validate() error {
 			return fmt.Errorf("unknown kind %q, want encoder, decoder or cross", cmd.Kind)
 		}
 	}
-	var names []string
-	for _, o := range cmd.outputs() {
-		if slices.Contains(names, o.path) {
-			return fmt.Errorf("two files have the name %s", quoted(o.path))
-		}
-		names = append(names, o.path)
-	}
 	return nil
+}
+
+func (cmd *mapCommand) touches() touched {
+	t := touched{
+		models: []place{{"--model", cmd.Model}}, reads: []place{{"--weights", cmd.Weights}},
+		stdin: cmd.Model != "" && cmd.Text == nil, stdout: true,
+	}
+	for _, o := range cmd.outputs() {
+		t.writes = append(t.writes, o.place)
+	}
+	return t
 }
 
 // narrowestMap is the least width of a map, marked lines and all.
@@ -89,7 +93,7 @@ const narrowestMap = 24
 
 // output is a file that was asked for.
 type output struct {
-	path  string
+	place
 	drawn bool // and not a table, in which tokens are written as they are
 	write func(viz.Figure, io.Writer) error
 }
@@ -97,12 +101,12 @@ type output struct {
 // outputs returns the files that were asked for.
 func (cmd *mapCommand) outputs() []output {
 	return slices.DeleteFunc([]output{
-		{cmd.SVG, true, viz.Figure.SVG},
-		{cmd.PNG, true, func(f viz.Figure, w io.Writer) error { return f.PNG(w, 2) }},
-		{cmd.HTML, true, viz.Figure.HTML},
-		{cmd.CSV, false, viz.Figure.CSV},
-		{cmd.JSON, false, viz.Figure.JSON},
-		{cmd.NPY, false, viz.Figure.NPY},
+		{place{"--svg", cmd.SVG}, true, viz.Figure.SVG},
+		{place{"--png", cmd.PNG}, true, func(f viz.Figure, w io.Writer) error { return f.PNG(w, 2) }},
+		{place{"--html", cmd.HTML}, true, viz.Figure.HTML},
+		{place{"--csv", cmd.CSV}, false, viz.Figure.CSV},
+		{place{"--json", cmd.JSON}, false, viz.Figure.JSON},
+		{place{"--npy", cmd.NPY}, false, viz.Figure.NPY},
 	}, func(o output) bool { return o.path == "" })
 }
 

@@ -123,12 +123,20 @@ func (cmd *pruneCommand) Validate() error {
 	if cmd.Limit < pruning.Fewest {
 		return fmt.Errorf("--limit %d, want at least %d sources for each part", cmd.Limit, pruning.Fewest)
 	}
-	return apart(cmd.files(), cmd.Model, cmd.Out, cmd.masked())
+	return nil
+}
+
+func (cmd *pruneCommand) touches() touched {
+	t := cmd.scoredFlags.touches()
+	t.reads = append(t.reads, place{"--train", cmd.Train})
+	t.makes = []place{{"--out", cmd.Out}, {"--out", cmd.masked()}}
+	t.writes = cmd.files()
+	return t
 }
 
 // files are those that are written besides models and numbers.
-func (cmd *pruneCommand) files() []outputFile {
-	return []outputFile{{"--report", cmd.page()}, {"--svg", cmd.SVG}, {"--png", cmd.PNG}}
+func (cmd *pruneCommand) files() []place {
+	return []place{{"--report", cmd.page()}, {"--svg", cmd.SVG}, {"--png", cmd.PNG}}
 }
 
 func (cmd *pruneCommand) Run(ctx context.Context, c console) error {

@@ -96,6 +96,11 @@ func (f *scoredFlags) pairs(most int) (pairs []seq2seq.Pair, name string, err er
 	return slices.DeleteFunc(pairs, func(p seq2seq.Pair) bool { return known[p.Source] }), "built-in dates", nil
 }
 
+// touches returns what is read.
+func (f *scoredFlags) touches() touched {
+	return touched{models: []place{{"--model", f.Model}}, reads: []place{{"--data", f.Data}}}
+}
+
 // Validate is called by the parser.
 func (f *scoredFlags) Validate() error {
 	if f.Limit < 1 || f.Limit > seq2seq.MaxDates/4 {

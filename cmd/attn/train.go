@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,12 +41,24 @@ An interrupted run (Ctrl-C) is saved; --resume goes on exactly where it stopped.
 // measurement.
 const metricsFile = "metrics.jsonl"
 
-func (cmd *trainCommand) Run(ctx context.Context, c console) error {
-	dir := cmd.Out
-	if dir == "" {
-		dir = cmd.directory()
+func (cmd *trainCommand) touches() touched {
+	t := touched{makes: []place{{"--out", cmd.dir()}}}
+	for _, p := range []struct {
+		flag string
+		path *string
+	}{{"--data", cmd.Data}, {"--valid", cmd.Valid}} {
+		if p.path != nil {
+			t.reads = append(t.reads, place{p.flag, *p.path})
+		}
 	}
-	s := session{console: c, dir: dir, json: cmd.JSON, resumed: cmd.Resume}
+	return t
+}
+
+// dir returns where the run goes.
+func (cmd *trainCommand) dir() string { return cmp.Or(cmd.Out, cmd.directory()) }
+
+func (cmd *trainCommand) Run(ctx context.Context, c console) error {
+	s := session{console: c, dir: cmd.dir(), json: cmd.JSON, resumed: cmd.Resume}
 	if err := s.open(cmd); err != nil {
 		return err
 	}

@@ -34,6 +34,10 @@ func (cmd *translateCommand) Validate() error {
 	return nil
 }
 
+func (cmd *translateCommand) touches() touched {
+	return touched{models: []place{{"--model", cmd.Model}}, stdin: len(cmd.Text) == 0}
+}
+
 // Lines are translated in groups, so that the output of a long input does not
 // wait for its end.
 const linesAtOnce = 256

@@ -50,6 +50,14 @@ func (cmd *viewCommand) Validate() error {
 	return nil
 }
 
+func (cmd *viewCommand) touches() touched {
+	t := touched{models: []place{{"--model", cmd.Model}}}
+	for _, path := range cmd.Weights {
+		t.reads = append(t.reads, place{"--weights", path})
+	}
+	return t
+}
+
 func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 	o, err := cmd.options(ctx)
 	if err != nil {
