@@ -12,7 +12,6 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/safetensors"
 	"github.com/attn-go/attn/nn"
-	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -40,7 +39,7 @@ attend, broadcast to the scores), bias (added to the scores), valid_lens ([B] or
 [B Lq] integers), the score's parameters score.wq, score.wk, score.wv (additive),
 score.w (bilinear, gaussian), score.scale (cosine), and with --heads the layer's
 q.weight, k.weight, v.weight, out.weight, [out in], and biases q.bias and so on.
-Written: out; with --weights weights; and if dout is there, the gradients d.q,
+Anything else in the file is an error. Written: out; with --weights weights; and if dout is there, the gradients d.q,
 d.k, d.v, d.bias and d.NAME of each parameter NAME.`
 }
 
@@ -90,6 +89,7 @@ func (cmd *applyCommand) apply(in *mechanism) (*safetensors.File, error) {
 	layer := cmd.layer(in, o.Score)
 	dout := in.get("dout")
 	in.plausible(q, k, v, cmd.heads())
+	in.complete()
 	if in.err != nil {
 		return nil, in.err
 	}
@@ -262,105 +262,4 @@ func (m *mechanism) plausible(q, k, v *tensor.Tensor, heads int) {
 	if n := batch * max(float64(max(heads, 1))*lq*lk, max(lq, lk)*float64(widest)); n > mostNumbers {
 		m.fail(m.bad("q %v, k %v and v %v would need arrays of %.1e numbers, want at most %d", q.Shape(), k.Shape(), v.Shape(), n, mostNumbers))
 	}
-}
-
-// mechanism reads tensors from a file. The first thing that is wrong stays in
-// err, and what is read after it is not to be used.
-type mechanism struct {
-	path   string
-	file   *safetensors.File
-	params map[string]*tensor.Tensor
-	order  []string // the names of params, as they were asked for
-	err    error
-}
-
-func (m *mechanism) bad(format string, args ...any) error {
-	return &seq2seq.InputError{Name: m.path, Reason: fmt.Sprintf(format, args...)}
-}
-
-func (m *mechanism) fail(err error) {
-	if m.err == nil {
-		m.err = err
-	}
-}
-
-// get returns a tensor of floats, or nil if the file has none of that name.
-func (m *mechanism) get(name string) *tensor.Tensor {
-	t := m.file.Lookup(name)
-	if t == nil {
-		return nil
-	}
-	x, err := t.Float32s()
-	if err != nil {
-		m.fail(m.bad("%v", strings.TrimPrefix(err.Error(), "safetensors: ")))
-		return nil
-	}
-	if len(x) == 0 { // axes beside one of 0 could claim any size
-		m.fail(m.bad("tensor %q has shape %v, want at least one element", name, t.Shape))
-		return nil
-	}
-	return tensor.New(x, t.Shape...)
-}
-
-// need is get for a tensor that must be there.
-func (m *mechanism) need(name string) *tensor.Tensor {
-	if m.file.Lookup(name) == nil {
-		m.fail(m.bad("tensor %q is missing", name))
-	}
-	return m.get(name)
-}
-
-// optional returns a parameter, nil if it is not there.
-func (m *mechanism) optional(name string) *tensor.Tensor {
-	x := m.get(name)
-	if x != nil {
-		m.params[name] = x
-		m.order = append(m.order, name)
-	}
-	return x
-}
-
-// param returns a parameter that must be there, with the given rank.
-func (m *mechanism) param(name string, rank int) *tensor.Tensor {
-	m.need(name)
-	x := m.optional(name)
-	if x != nil && x.Rank() != rank {
-		m.fail(m.bad("tensor %q has shape %v, want %d axes", name, x.Shape(), rank))
-	}
-	return x
-}
-
-// mask returns the mask in the file; without one nothing is hidden.
-func (m *mechanism) mask() attn.Mask {
-	t := m.file.Lookup("mask")
-	if t == nil {
-		return attn.Mask{}
-	}
-	seen, err := t.Bools()
-	if err != nil {
-		m.fail(m.bad("%v", strings.TrimPrefix(err.Error(), "safetensors: ")))
-		return attn.Mask{}
-	}
-	return attn.Allow(seen, t.Shape...)
-}
-
-// validLens returns the mask of the lengths in the file.
-func (m *mechanism) validLens() attn.Mask {
-	t := m.file.Lookup("valid_lens")
-	if t == nil {
-		return attn.Mask{}
-	}
-	lens, err := t.Ints()
-	if err != nil {
-		m.fail(m.bad("%v", strings.TrimPrefix(err.Error(), "safetensors: ")))
-		return attn.Mask{}
-	}
-	switch len(t.Shape) {
-	case 1:
-		return attn.ValidLens(lens...)
-	case 2:
-		return attn.ValidLensRows(slices.Collect(slices.Chunk(lens, max(t.Shape[1], 1))))
-	}
-	m.fail(m.bad("valid_lens has shape %v, want [B] or [B Lq]", t.Shape))
-	return attn.Mask{}
 }
