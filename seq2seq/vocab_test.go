@@ -193,6 +193,51 @@ func TestUnknownAndSpecial(t *testing.T) {
 	}
 }
 
+func TestUnknown(t *testing.T) {
+	known := []string{"le chat, le chat", "est là"}
+	for _, c := range []struct {
+		units Units
+		text  string
+		want  []string
+	}{
+		{Chars, "le chat est là", nil},
+		{Chars, "", nil},
+		{Chars, "你好 le 你 x", []string{"你", "好", "x"}},
+		{Chars, "a\xffb", []string{"\uFFFD", "b"}},
+		{Words, "le chien est là, chien!", []string{"chien", "!"}},
+		{BPE, "你好 le 你 X", []string{"你", "好", "X"}},
+		{BPE, "tel", nil}, // a word of known characters
+	} {
+		v := BuildVocabulary(known, c.units, 0)
+		if got := v.Unknown(c.text); !slices.Equal(got, c.want) {
+			t.Errorf("%s %q: unknown are %q, want %q", c.units, c.text, got, c.want)
+		}
+	}
+	if got := BuildVocabulary([]string{"a"}, Chars, 0).Unknown("a a"); !slices.Equal(got, []string{" "}) {
+		t.Errorf("unknown are %q, want the space", got)
+	}
+
+	// What Encode does not know is told, and nothing else.
+	rng := rand.New(rand.NewPCG(2, 1))
+	for _, units := range allUnits {
+		v := BuildVocabulary([]string{randomText(rng, scripts, 100)}, units, 0)
+		told := 0
+		for range 500 {
+			text := randomText(rng, scripts, 7)
+			unknown := v.Unknown(text)
+			if got, want := len(unknown) > 0, slices.Contains(v.Encode(text), UNK); got != want {
+				t.Fatalf("%s %q: unknown are %q, but Encode gives %v", units, text, unknown, v.Encode(text))
+			}
+			if len(unknown) > 0 {
+				told++
+			}
+		}
+		if told == 0 || told == 500 {
+			t.Errorf("%s: %d of 500 texts have something unknown", units, told)
+		}
+	}
+}
+
 func TestToken(t *testing.T) {
 	v := BuildVocabulary([]string{"a\x00\u0301\u200b\u202e\u200dé"}, Chars, 0)
 	words := BuildVocabulary([]string{"été 👩\u200d👧 \u0301b \ufeff"}, Words, 0)

@@ -39,8 +39,9 @@ attend, broadcast to the scores), bias (added to the scores), valid_lens ([B] or
 [B Lq] integers), the score's parameters score.wq, score.wk, score.wv (additive),
 score.w (bilinear, gaussian), score.scale (cosine), and with --heads the layer's
 q.weight, k.weight, v.weight, out.weight, [out in], and biases q.bias and so on.
-Anything else in the file is an error. Written: out; with --weights weights; and if dout is there, the gradients d.q,
-d.k, d.v, d.bias and d.NAME of each parameter NAME.`
+Anything else in the file is an error. Written: out; with --weights weights; and
+if dout is there, the gradients d.q, d.k, d.v, d.bias and d.NAME of each
+parameter NAME.`
 }
 
 // Validate is called by the parser.

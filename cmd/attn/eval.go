@@ -47,12 +47,13 @@ func (cmd *evalCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
+	unknown := newUnknown(c.err).pairs(m, pairs)
 	metrics, err := m.Evaluate(ctx, pairs, seq2seq.Decoding{Beam: cmd.Beam})
 	if err != nil {
 		return err
 	}
 	if cmd.JSON {
-		return json.NewEncoder(c.out).Encode(newMeasured(metrics))
+		return json.NewEncoder(c.out).Encode(evaluated{newMeasured(metrics), unknown})
 	}
 	_, err = fmt.Fprintf(c.out, "loss         %.4f nats per token\nperplexity   %.4f\nexact match  %.2f%%\nBLEU         %.2f\nsources      %d\n",
 		metrics.Loss, metrics.Perplexity, 100*metrics.ExactMatch, metrics.BLEU, metrics.Sources)
@@ -70,6 +71,12 @@ type measured struct {
 
 func newMeasured(m seq2seq.Metrics) measured {
 	return measured{number(m.Loss), number(m.Perplexity), number(m.ExactMatch), number(m.BLEU), m.Sources}
+}
+
+// evaluated is what attn eval tells programs.
+type evaluated struct {
+	measured
+	Unknown []string `json:"unknown,omitempty"` // what the vocabularies do not have
 }
 
 // number is a number in JSON, which knows no infinities and no NaN: the loss of

@@ -157,10 +157,13 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, er
 	if err != nil {
 		return nil, err
 	}
+	unknown := newUnknown(c.err)
+	unknown.source(m, source)
 	if cmd.Target != nil {
 		if err := checkText("--target", 0, *cmd.Target); err != nil {
 			return nil, err
 		}
+		unknown.target(m, *cmd.Target)
 		return m.Look(source, *cmd.Target, heads.RecorderOptions{})
 	}
 	written, err := m.Translate(ctx, []string{source}, seq2seq.Decoding{Beam: 1})

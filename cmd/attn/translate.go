@@ -47,13 +47,14 @@ func (cmd *translateCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
+	unknown := newUnknown(c.err)
 	if len(cmd.Text) > 0 {
 		for i, text := range cmd.Text {
 			if err := checkText("argument", i+1, text); err != nil {
 				return err
 			}
 		}
-		return cmd.translate(ctx, c.out, m, cmd.Text)
+		return cmd.translate(ctx, c.out, m, unknown, cmd.Text)
 	}
 	groups := readLines(c.in)
 	for {
@@ -64,7 +65,7 @@ func (cmd *translateCommand) Run(ctx context.Context, c console) error {
 			if !open {
 				return nil
 			}
-			if err := cmd.translate(ctx, c.out, m, g.texts); err != nil {
+			if err := cmd.translate(ctx, c.out, m, unknown, g.texts); err != nil {
 				return err
 			}
 			if g.err != nil {
@@ -141,7 +142,8 @@ func checkText(name string, number int, text string) error {
 }
 
 // translate writes the translations of texts, one a line.
-func (cmd *translateCommand) translate(ctx context.Context, w io.Writer, m *seq2seq.Translator, texts []string) error {
+func (cmd *translateCommand) translate(ctx context.Context, w io.Writer, m *seq2seq.Translator, unknown *unknowns, texts []string) error {
+	unknown.source(m, texts...)
 	translations, err := m.Translate(ctx, texts, seq2seq.Decoding{Beam: cmd.Beam})
 	if err != nil {
 		return err

@@ -59,7 +59,7 @@ func (cmd *viewCommand) touches() touched {
 }
 
 func (cmd *viewCommand) Run(ctx context.Context, c console) error {
-	o, err := cmd.options(ctx)
+	o, err := cmd.options(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 }
 
 // options loads what is to be shown.
-func (cmd *viewCommand) options(ctx context.Context) (view.Options, error) {
+func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, error) {
 	if cmd.Model == "" {
 		o := view.Options{Name: filepath.Base(cmd.Weights[0])}
 		for _, path := range cmd.Weights {
@@ -110,7 +110,7 @@ func (cmd *viewCommand) options(ctx context.Context) (view.Options, error) {
 	if err != nil {
 		return view.Options{}, err
 	}
-	model := translatorSource{m}
+	model := translatorSource{m, newUnknown(c.err)}
 	o := view.Options{Name: filepath.Base(filepath.Clean(cmd.Model)), Source: model, MaxText: longestText}
 	for i, text := range cmd.Text {
 		if err := checkText("argument", i+1, text); err != nil {
@@ -126,7 +126,10 @@ func (cmd *viewCommand) options(ctx context.Context) (view.Options, error) {
 }
 
 // translatorSource is a translator that the page can ask.
-type translatorSource struct{ m *seq2seq.Translator }
+type translatorSource struct {
+	m       *seq2seq.Translator
+	unknown *unknowns
+}
 
 const (
 	mostTokens  = 2048      // of a text
@@ -149,6 +152,8 @@ func (s translatorSource) Look(ctx context.Context, source, target string) (*hea
 	if n := len(s.m.Target.Encode(target)); n > most {
 		return nil, fmt.Errorf("the translation has %d tokens, want at most %d", n, most)
 	}
+	s.unknown.source(s.m, source)
+	s.unknown.target(s.m, target)
 	if target == "" {
 		written, err := s.m.Translate(ctx, []string{source}, seq2seq.Decoding{Beam: 1})
 		if err != nil {

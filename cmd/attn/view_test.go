@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -38,7 +39,7 @@ func TestTranslatorSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := translatorSource{m}
+	s := translatorSource{m, newUnknown(io.Discard)}
 	r, err := s.Look(t.Context(), "5 march 2019", "")
 	if err != nil {
 		t.Fatal(err)
