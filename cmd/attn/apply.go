@@ -18,7 +18,7 @@ import (
 type applyCommand struct {
 	In      string   `required:"" help:"Safetensors file with q, k, v and what else there is." placeholder:"FILE"`
 	Out     string   `required:"" help:"Safetensors file to write." placeholder:"FILE"`
-	Score   string   `default:"scaled" enum:"scaled,dot,additive,bilinear,scaled-bilinear,gaussian,cosine" help:"scaled, dot, additive, bilinear, scaled-bilinear, gaussian or cosine." placeholder:"NAME"`
+	Score   string   `default:"scaled" enum:"${scores}" help:"${scores_or}." placeholder:"NAME"`
 	Scale   *float32 `help:"Factor of the scores, for scaled, dot and cosine." placeholder:"S"`
 	Causal  bool     `help:"Query i sees key j only if j ≤ i + offset."`
 	Offset  *int     `help:"Offset of causal and window; Lk − Lq if not given." placeholder:"N"`

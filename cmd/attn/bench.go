@@ -14,22 +14,22 @@ import (
 )
 
 type benchCommand struct {
-	Op      *string       `help:"gemm, sdpa, sdpa-train, additive, additive-train, mha, mha-train or decode; without it, a table of usual shapes." placeholder:"NAME"`
-	Threads *int          `help:"Processors to use; all if not given." placeholder:"N"`
-	Time    time.Duration `default:"1s" help:"How long to measure each, at least five times."`
+	Op      *string       `enum:"${ops}" help:"${ops_or}; without it, a table of usual shapes." placeholder:"NAME"`
+	Threads *int          `help:"Processors to use (default all)." placeholder:"N"`
+	Time    time.Duration `default:"1s" help:"How long to measure each, at least five times." placeholder:"TIME"`
 	JSON    bool          `name:"json" help:"Write a JSON object for each measurement."`
 
-	B       *int     `help:"Batch." placeholder:"N" group:"Shape"`
-	H       *int     `help:"Heads of queries." placeholder:"N" group:"Shape"`
-	G       *int     `help:"Heads of keys and values; as H if not given." placeholder:"N" group:"Shape"`
-	Lq      *int     `help:"Queries; rows of a gemm." placeholder:"N" group:"Shape"`
-	Lk      *int     `help:"Keys, as queries if not given; columns of a gemm." placeholder:"N" group:"Shape"`
-	E       *int     `help:"Size of a head of queries and keys; what a gemm sums over." placeholder:"N" group:"Shape"`
-	V       *int     `help:"Size of a head of values; as E if not given." placeholder:"N" group:"Shape"`
-	Width   *int     `help:"Width of the model for mha; hidden features for additive." placeholder:"N" group:"Shape"`
-	Causal  bool     `help:"Query i sees key j only if j ≤ i + Lk − Lq." group:"Attention"`
-	Mask    *string  `help:"none, padding (lengths from Lk down to half of it) or bool (one pair in four hidden)." placeholder:"NAME" group:"Attention"`
-	Dropout *float64 `help:"Drop weights with this probability, as in training." placeholder:"P" group:"Attention"`
+	B       *int     `help:"Batch size (default ${bench_b})." placeholder:"N" group:"Shape"`
+	H       *int     `help:"Query heads (default ${bench_h})." placeholder:"N" group:"Shape"`
+	G       *int     `help:"Key/value heads; fewer than query heads is grouped-query attention (default as --h)." placeholder:"N" group:"Shape"`
+	Lq      *int     `help:"Queries; rows of a gemm (default ${bench_lq})." placeholder:"N" group:"Shape"`
+	Lk      *int     `help:"Keys; columns of a gemm (default ${bench_lk}, else as --lq)." placeholder:"N" group:"Shape"`
+	E       *int     `help:"Head size of queries and keys; what a gemm sums over (default ${bench_e}, as --lq for gemm, --width divided by --h for mha)." placeholder:"N" group:"Shape"`
+	V       *int     `help:"Head size of values (default as --e)." placeholder:"N" group:"Shape"`
+	Width   *int     `help:"Width of the model for mha; hidden features for additive (default ${bench_width}, as --e for additive)." placeholder:"N" group:"Shape"`
+	Causal  bool     `help:"Query i attends to key j only if j ≤ i + Lk − Lq." group:"Attention"`
+	Mask    *string  `enum:"${masks}" help:"none, padding (lengths from Lk down to half of it) or bool (one pair in four masked) (default none)." placeholder:"NAME" group:"Attention"`
+	Dropout *float64 `help:"Drop weights with this probability, as in training (default 0)." placeholder:"P" group:"Attention"`
 	Weights bool     `help:"Ask for the weights as well." group:"Attention"`
 }
 

@@ -39,16 +39,17 @@ const (
 
 // commands are the subcommands; each is in a file of its own.
 type commands struct {
-	Train     trainCommand     `cmd:"" help:"Train a translator, on dates if no data are given."`
-	Translate translateCommand `cmd:"" help:"Translate arguments or lines of standard input."`
-	Map       mapCommand       `cmd:"" help:"Draw what heads look at, or write it as a picture or table."`
-	Eval      evalCommand      `cmd:"" help:"Measure a translator on sentence pairs."`
-	Heads     headsCommand     `cmd:"" help:"Measure how important each head is, and what it looks at."`
-	Prune     pruneCommand     `cmd:"" help:"Remove the heads that do not matter, and report what it cost."`
-	Apply     applyCommand     `cmd:"" help:"Run one attention mechanism on tensors from a file."`
-	View      viewCommand      `cmd:"" help:"Show in a browser what the heads look at."`
-	Bench     benchCommand     `cmd:"" help:"Measure how fast this machine runs attention."`
-	Version   versionCommand   `cmd:"" help:"Print the version."`
+	Train      trainCommand      `cmd:"" help:"Train a translator, on dates if no data are given."`
+	Translate  translateCommand  `cmd:"" help:"Translate arguments or lines of standard input."`
+	Map        mapCommand        `cmd:"" help:"Draw what heads look at, or write it as a picture or table."`
+	Eval       evalCommand       `cmd:"" help:"Measure a translator on sentence pairs."`
+	Heads      headsCommand      `cmd:"" help:"Measure how important each head is, and what it looks at."`
+	Prune      pruneCommand      `cmd:"" help:"Remove the heads that do not matter, and report what it cost."`
+	Apply      applyCommand      `cmd:"" help:"Run one attention mechanism on tensors from a file."`
+	View       viewCommand       `cmd:"" help:"Show in a browser what the heads look at."`
+	Bench      benchCommand      `cmd:"" help:"Measure how fast this machine runs attention."`
+	Completion completionCommand `cmd:"" help:"Print a script that completes commands and flags in a shell."`
+	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 
 // console is what a command reads and writes.
@@ -70,6 +71,8 @@ func options(c console) []kong.Option {
 		kong.Name("attn"),
 		kong.Description("Attention models: train them, use them, look into them."),
 		kong.UsageOnError(),
+		kong.ValueFormatter(withDefault),
+		choices(),
 		kong.Writers(c.out, c.err),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Bind(c),
@@ -140,16 +143,6 @@ func joinNegative(args []string) []string {
 		joined = append(joined, arg)
 	}
 	return joined
-}
-
-// plain puts into words what the parser says of a flag at the end of the line that
-// should have a value.
-func plain(err error) error {
-	if before, isLast := strings.CutSuffix(err.Error(), ` but got "EOL" (<EOL>)`); isLast {
-		flag, _, _ := strings.Cut(before, ":")
-		return fmt.Errorf("%s needs a value", flag)
-	}
-	return err
 }
 
 // plural counts things whose name takes an s.

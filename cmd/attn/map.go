@@ -22,9 +22,9 @@ type mapCommand struct {
 	Model   string  `help:"Directory of a model that is to look." placeholder:"DIR" group:"What to look at"`
 	Weights string  `help:"File of a record, instead of a model." placeholder:"FILE" group:"What to look at"`
 	Target  *string `help:"What the decoder writes, instead of a translation." placeholder:"TEXT" group:"What to look at"`
-	Kind    string  `help:"encoder, decoder or cross; cross if there is any." placeholder:"NAME" group:"What to draw"`
-	Layer   *int    `help:"Layer, from 0, or from the end if negative; the last if not given." placeholder:"L" group:"What to draw"`
-	Head    *int    `help:"Head, from 0, or from the end if negative; the mean over heads if not given." placeholder:"H" group:"What to draw"`
+	Kind    *string `enum:"${kinds}" help:"${kinds_or} (default cross if there is any)." placeholder:"NAME" group:"What to draw"`
+	Layer   *int    `help:"Layer, from 0, or from the end if negative (default the last)." placeholder:"L" group:"What to draw"`
+	Head    *int    `help:"Head, from 0, or from the end if negative (default the mean over heads)." placeholder:"H" group:"What to draw"`
 	All     bool    `help:"All heads, of one layer with --layer." group:"What to draw"`
 	Scale   string  `default:"unit" enum:"unit,largest" help:"The last colour is that of 1 (unit) or of the largest weight (largest)." placeholder:"NAME" group:"What to draw"`
 	SVG     string  `name:"svg" help:"Write a vector picture." placeholder:"FILE" group:"Files, - for standard output"`
@@ -34,7 +34,7 @@ type mapCommand struct {
 	JSON    string  `name:"json" help:"Write tokens and matrices." placeholder:"FILE" group:"Files, - for standard output"`
 	NPY     string  `name:"npy" help:"Write an array [panels rows columns] for NumPy." placeholder:"FILE" group:"Files, - for standard output"`
 	Color   string  `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`
-	Width   *int    `help:"Characters in a line; as many as the terminal has if not given." placeholder:"N" group:"On the terminal"`
+	Width   *int    `help:"Characters in a line (default as many as the terminal has)." placeholder:"N" group:"On the terminal"`
 	ASCII   bool    `name:"ascii" help:"No colours, and no characters but ASCII for weights." group:"On the terminal"`
 	Text    *string `arg:"" optional:"" help:"Text that the model reads; without it, a line of standard input."`
 }
@@ -68,11 +68,6 @@ func (cmd *mapCommand) Validate() error {
 		return fmt.Errorf("--ascii has no colours, but --color is %s", cmd.Color)
 	case cmd.Width != nil && *cmd.Width < narrowestMap:
 		return fmt.Errorf("--width %d, want at least %d", *cmd.Width, narrowestMap)
-	}
-	if cmd.Kind != "" {
-		if _, err := heads.ParseKind(cmd.Kind); err != nil {
-			return fmt.Errorf("unknown kind %q, want encoder, decoder or cross", cmd.Kind)
-		}
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 type scoredFlags struct {
 	Model     string   `required:"" help:"Directory of the model." placeholder:"DIR"`
 	Data      string   `help:"Tab-separated pairs, one a line, that the model has not learnt. A model of dates makes its own." placeholder:"FILE"`
-	Method    []string `help:"leave-one-out, gradient, taylor, fisher, weight-norm, confidence, random, or several with commas; all but random if not given." placeholder:"NAME" group:"Importance"`
+	Method    []string `enum:"${methods}" help:"${methods_or}, or several with commas (default all but random)." placeholder:"NAME" group:"Importance"`
 	Normalize bool     `help:"Divide gradient, taylor and fisher by the norm over their layer." group:"Importance"`
 	Limit     int      `default:"1000" help:"Most sources of the data, or of each of its parts, that are used." placeholder:"N"`
 	Seed      uint64   `default:"1" help:"Seed of all random numbers." placeholder:"N"`

@@ -21,7 +21,7 @@ import (
 
 type trainCommand struct {
 	recipeFlags
-	Out    string `help:"Directory for the model; runs/dates or runs/NAME.run if not given." placeholder:"DIR"`
+	Out    string `help:"Directory for the model (default runs/dates, or runs/NAME.run for NAME.tsv)." placeholder:"DIR"`
 	Resume bool   `help:"Go on with the run in the directory; --epochs may ask for more."`
 	JSON   bool   `name:"json" help:"Write one JSON object a line to standard output."`
 }
