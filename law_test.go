@@ -23,6 +23,7 @@ var order = []string{
 	"internal/simd",
 	"internal/flash",
 	"internal/atomicfile",
+	"internal/strictjson",
 	"internal/safetensors",
 	"tensor",
 	"tensor/tensortest", // for tests only

@@ -11,6 +11,7 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // TrainingFile holds all that training needs to go on exactly: parameters,
@@ -57,7 +58,7 @@ func (tr *Trainer) Resume(dir string) error {
 		return &InputError{Name: path, Reason: fmt.Sprintf(format, args...)}
 	}
 	var c checkpoint
-	if err := json.Unmarshal([]byte(file.Metadata["checkpoint"]), &c); err != nil {
+	if err := strictjson.Unmarshal([]byte(file.Metadata["checkpoint"]), &c); err != nil {
 		return bad("its metadata hold no checkpoint: %v", err)
 	}
 	c.Settings.Epochs = tr.Settings.Epochs

@@ -1,16 +1,16 @@
 package seq2seq
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // Units says what a text is cut into before it becomes numbers.
@@ -286,13 +286,8 @@ func (v Vocabulary) MarshalJSON() ([]byte, error) {
 // Errors: everything else, unknown fields included; v is then as it was.
 func (v *Vocabulary) UnmarshalJSON(data []byte) error {
 	var in vocabularyJSON
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&in); err != nil {
+	if err := strictjson.Unmarshal(data, &in); err != nil {
 		return fmt.Errorf("seq2seq: vocabulary: %w", err)
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return errors.New("seq2seq: vocabulary: something follows the object")
 	}
 	var merges []merge
 	for i, m := range in.Merges {

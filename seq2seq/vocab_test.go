@@ -299,7 +299,7 @@ func TestVocabularyJSON(t *testing.T) {
 func TestVocabularyJSONRefuses(t *testing.T) {
 	const four = `"<pad>","<bos>","<eos>","<unk>"`
 	for _, c := range []struct{ in, want string }{
-		{`[]`, "cannot unmarshal array"},
+		{`[]`, "has an array where an object is wanted"},
 		{`{}`, `unknown units ""`},
 		{`{"units":"char"}`, "0 pieces, want 4 to"},
 		{`{"units":"chars","pieces":[` + four + `]}`, `unknown units "chars"`},
@@ -311,8 +311,8 @@ func TestVocabularyJSONRefuses(t *testing.T) {
 		{`{"units":"char","pieces":[` + four + `,""]}`, "not one character"},
 		{`{"units":"char","pieces":[` + four + `,"\n"]}`, "white space inside"},
 		{`{"units":"char","pieces":[` + four + `,null]}`, "not one character"},
-		{`{"units":"char","pieces":[` + four + `,7]}`, "cannot unmarshal number"},
-		{`{"units":"char","pieces":{"a":4}}`, "cannot unmarshal object"},
+		{`{"units":"char","pieces":[` + four + `,7]}`, `field "pieces" has a number where a string is wanted`},
+		{`{"units":"char","pieces":{"a":4}}`, `field "pieces" has an object where an array is wanted`},
 		{`{"units":"word","pieces":[` + four + `," "]}`, "empty"},
 		{`{"units":"word","pieces":[` + four + `,"  a"]}`, "white space inside"},
 		{`{"units":"word","pieces":[` + four + `,"a b"]}`, "white space inside"},
@@ -327,8 +327,8 @@ func TestVocabularyJSONRefuses(t *testing.T) {
 		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[4,5],[5,4]]}`, `merge 1 of "b" and "a" gives no piece`},
 		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[4,5],[4,5]]}`, "merge 1 is there twice"},
 		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab","abb"],"merges":[[6,5],[4,5]]}`, "merge 0 joins pieces 6 and 5, not both of which exist by then"},
-		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[4.5,4]]}`, "cannot unmarshal number"},
-		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[99999999999999999999,4]]}`, "cannot unmarshal number"},
+		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[4.5,4]]}`, `field "merges" has 4.5 where a whole number is wanted`},
+		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[99999999999999999999,4]]}`, `field "merges" has 99999999999999999999 where a whole number is wanted`},
 	} {
 		v := BuildVocabulary([]string{"keep me"}, Words, 0)
 		err := json.Unmarshal([]byte(c.in), v)

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -208,7 +209,7 @@ func readRecipe(dir string) (*recipe, error) {
 		return nil, err
 	}
 	var r recipe
-	if err := json.Unmarshal(data, &r); err != nil {
+	if err := strictjson.Unmarshal(data, &r); err != nil {
 		return nil, &seq2seq.InputError{Name: path, Reason: err.Error()}
 	}
 	if err := r.validate(); err != nil {

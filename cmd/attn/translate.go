@@ -126,6 +126,9 @@ func readLine(r *bufio.Reader, number int) (string, error) {
 		return "", err
 	}
 	text := strings.TrimRight(string(slice), "\r\n")
+	if strings.Contains(text, "\r") { // of many lines we would make one
+		return "", &seq2seq.InputError{Name: "standard input", Line: number, Reason: "carriage return inside the line, want lines that end in LF or CRLF"}
+	}
 	return text, checkText("standard input", number, text)
 }
 
