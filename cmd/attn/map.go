@@ -173,6 +173,7 @@ func (cmd *mapCommand) source(ctx context.Context, c console) (string, error) {
 	if cmd.Text != nil {
 		return *cmd.Text, checkText("argument", 1, *cmd.Text)
 	}
+	c.invite("type the text that the model is to read, and Enter")
 	select {
 	case <-ctx.Done():
 		return "", ctx.Err()

@@ -27,12 +27,12 @@ type pruneCommand struct {
 	MaxDrop *float64 `help:"Part of the metric that may be lost, 0 to 1 (default 0.01 if no goal is given)." placeholder:"P" group:"Goal, one of them"`
 	Speed   *float64 `help:"How many times as fast 32 sentences are to be translated." placeholder:"X" group:"Goal, one of them"`
 
-	Step        int      `help:"Heads that go before the rest is scored again; scored once if not given." placeholder:"N" group:"How"`
+	Step        *int     `help:"Heads that go before the rest is scored again; 0 scores once (default 1, or as many as keep scoring within 120 passes over its data; 0 with --finetune or --speed)." placeholder:"N" group:"How"`
 	Kind        []string `enum:"${kinds}" help:"Take heads from these kinds of attention only: ${kinds_or}, or several with commas (default all)." placeholder:"NAME" group:"How"`
 	EmptyLayers bool     `help:"Let layers lose all their heads; else each keeps one." group:"How"`
 	Finetune    int      `help:"Training steps after each removal." placeholder:"N" group:"How"`
 	Train       string   `help:"Pairs for the training steps (default the scoring part of the data)." placeholder:"FILE" group:"How"`
-	Rate        float64  `default:"0.001" help:"Largest learning rate of the training steps; a third of it suits a few hundred." placeholder:"RATE" group:"How"`
+	Rate        *float64 `help:"Largest learning rate of the training steps; a third of it suits a few hundred (default 0.001)." placeholder:"RATE" group:"How"`
 
 	Metric    string        `default:"auto" enum:"auto,exact,bleu" help:"exact, bleu, or auto: exact match where texts are cut into characters, else BLEU." placeholder:"NAME" group:"Report"`
 	Orders    int           `default:"20" help:"Random orders to compare with." placeholder:"N" group:"Report"`
@@ -90,14 +90,16 @@ func (cmd *pruneCommand) Validate() error {
 		return fmt.Errorf("--speed %v, want more than 1, and not beyond 1000", *cmd.Speed)
 	case cmd.Speed != nil && cmd.SpeedTime == 0:
 		return errors.New("--speed needs a --speed-time to measure it in")
-	case cmd.Step < 0:
-		return fmt.Errorf("--step %d, want at least 0", cmd.Step)
+	case cmd.Step != nil && *cmd.Step < 0:
+		return fmt.Errorf("--step %d, want at least 0", *cmd.Step)
 	case cmd.Finetune < 0:
 		return fmt.Errorf("--finetune %d, want at least 0", cmd.Finetune)
 	case cmd.Train != "" && cmd.Finetune == 0:
 		return errors.New("--train goes with --finetune")
-	case !(cmd.Rate > 0 && cmd.Rate <= 1):
-		return fmt.Errorf("--rate %v, want more than 0 and at most 1", cmd.Rate)
+	case cmd.Rate != nil && cmd.Finetune == 0:
+		return errors.New("--rate goes with --finetune")
+	case cmd.Rate != nil && !(*cmd.Rate > 0 && *cmd.Rate <= 1):
+		return fmt.Errorf("--rate %v, want more than 0 and at most 1", *cmd.Rate)
 	case cmd.Orders < 0 || cmd.Orders > 1000:
 		return fmt.Errorf("--orders %d, want 0 to 1000", cmd.Orders)
 	case cmd.Resamples < 100 || cmd.Resamples > 1_000_000:
@@ -183,7 +185,7 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 	if err := r.Summary(c.out); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.err, "try: attn translate --model %s --map\n", quoted(cmd.Out))
+	_, err = fmt.Fprintln(c.err, tryHint(cmd.Out, e.Parts.Report[0].Source))
 	return err
 }
 
@@ -215,9 +217,11 @@ func (cmd *pruneCommand) prepare() (*pruning.Experiment, *pruning.Report, error)
 	}
 	e := &pruning.Experiment{
 		Model: m, Parts: parts, Methods: methods, Goal: goal, Metric: cmd.metric(m), Normalize: cmd.Normalize, Empty: cmd.EmptyLayers,
-		Step: cmd.Step, FineTune: cmd.Finetune, Rate: cmd.Rate, Train: parts.Score,
+		Step: pruning.Affordable, FineTune: cmd.Finetune, Rate: 0.001, Train: parts.Score,
 		Orders: cmd.Orders, Resamples: cmd.Resamples, Seed: cmd.Seed, SpeedTime: cmd.SpeedTime,
 	}
+	set(&e.Step, cmd.Step)
+	set(&e.Rate, cmd.Rate)
 	if cmd.recipe != nil {
 		e.Smoothing = cmd.recipe.Training.Smoothing
 	}

@@ -258,11 +258,11 @@ func (s *session) measure(ctx context.Context) error {
 	}
 	fmt.Fprintf(s.err, "%d %s sources: %.1f%% exact, BLEU %.1f, perplexity %.3f\n",
 		m.Sources, what, 100*m.ExactMatch, m.BLEU, m.Perplexity)
-	fmt.Fprintf(s.err, "model in %s; try: attn translate --model %s --map\n", s.dir, quoted(s.dir))
+	example := s.example()
+	fmt.Fprintf(s.err, "the model is in %s; %s\n", quoted(s.dir), tryHint(s.dir, example))
 	if s.json {
 		return nil
 	}
-	example := s.example()
 	translations, err := s.model.Translate(ctx, []string{example}, seq2seq.Decoding{})
 	if err != nil {
 		return err

@@ -56,6 +56,7 @@ func (cmd *translateCommand) Run(ctx context.Context, c console) error {
 		}
 		return cmd.translate(ctx, c.out, m, unknown, cmd.Text)
 	}
+	c.invite("type texts to translate, one a line; " + endOfInput() + " ends the input")
 	groups := readLines(c.in)
 	for {
 		select {

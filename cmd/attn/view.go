@@ -90,7 +90,10 @@ func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 			fmt.Fprintf(c.err, "no browser could be opened: %v\n", err)
 		}
 	}
-	return server.Serve(ctx, l)
+	if err := server.Serve(ctx, l); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil // Ctrl-C is how it ends
 }
 
 // options loads what is to be shown.
