@@ -16,13 +16,13 @@ import (
 )
 
 type applyCommand struct {
-	In      string   `required:"" help:"Safetensors file with q, k, v and what else there is." placeholder:"FILE"`
+	In      string   `required:"" help:"Safetensors file with q, k, v and the optional tensors named above." placeholder:"FILE"`
 	Out     string   `required:"" help:"Safetensors file to write." placeholder:"FILE"`
 	Score   string   `default:"scaled" enum:"${scores}" help:"${scores_or}." placeholder:"NAME"`
 	Scale   *float32 `help:"Factor of the scores, for scaled, dot and cosine." placeholder:"S"`
-	Causal  bool     `help:"Query i sees key j only if j ≤ i + offset."`
-	Offset  *int     `help:"Offset of causal and window; Lk − Lq if not given." placeholder:"N"`
-	Window  *int     `help:"Query i sees only keys at most N away from i + offset." placeholder:"N"`
+	Causal  bool     `help:"Query i attends to key j only if j ≤ i + offset."`
+	Offset  *int     `help:"Offset of --causal and --window (default Lk − Lq)." placeholder:"N"`
+	Window  *int     `help:"Query i attends only to keys at most N away from i + offset." placeholder:"N"`
 	Heads   *int     `help:"Run a multi-head layer with H heads on [B L D] inputs." placeholder:"H"`
 	Weights bool     `help:"Write the weights as well."`
 }
@@ -34,14 +34,15 @@ func (applyCommand) Help() string {
   attn apply --in x.safetensors --out y.safetensors --score additive
   attn apply --in layer.safetensors --out y.safetensors --heads 8
 
-Read: q, k, v, [B L E] or [B H L E]; where present mask (BOOL, true = may
-attend, broadcast to the scores), bias (added to the scores), valid_lens ([B] or
-[B Lq] integers), the score's parameters score.wq, score.wk, score.wv (additive),
-score.w (bilinear, gaussian), score.scale (cosine), and with --heads the layer's
-q.weight, k.weight, v.weight, out.weight, [out in], and biases q.bias and so on.
-Anything else in the file is an error. Written: out; with --weights weights; and
-if dout is there, the gradients d.q, d.k, d.v, d.bias and d.NAME of each
-parameter NAME.`
+It reads q, k and v, each [B L E] or [B H L E]; if present, mask (BOOL, true = may
+attend, broadcast to the scores), bias (added to the scores) and valid_lens ([B] or
+[B Lq] integers); the parameters of the score: score.wq, score.wk and score.wv
+(additive), score.w (bilinear, gaussian), score.scale (cosine); and with --heads
+those of the layer: q.weight, k.weight, v.weight and out.weight, each [out in], and
+the biases q.bias and so on. Anything else in the file is an error.
+
+It writes out; with --weights, weights; and if the file has dout, the gradients d.q,
+d.k, d.v, d.bias and d.NAME of each parameter NAME.`
 }
 
 // Validate is called by the parser.
@@ -50,7 +51,7 @@ func (cmd *applyCommand) Validate() error {
 	case cmd.Scale != nil && !slices.Contains([]string{"scaled", "dot", "cosine"}, cmd.Score):
 		return fmt.Errorf("--scale goes with the scores scaled, dot and cosine, not %s", cmd.Score)
 	case cmd.Scale != nil && (math.IsNaN(float64(*cmd.Scale)) || math.IsInf(float64(*cmd.Scale), 0)):
-		return errors.New("--scale is not a finite number")
+		return fmt.Errorf("--scale %v, want a finite number", *cmd.Scale)
 	case cmd.Offset != nil && !cmd.Causal && cmd.Window == nil:
 		return errors.New("--offset goes with --causal or --window")
 	case cmd.Window != nil && *cmd.Window < 0:
@@ -165,7 +166,7 @@ func (cmd *applyCommand) score(in *mechanism) attn.Score {
 	s := &attn.Cosine{Scale: in.optional("score.scale")}
 	if cmd.Scale != nil {
 		if s.Scale != nil {
-			in.fail(usage("--scale beside the tensor score.scale"))
+			in.fail(usage("--scale and the tensor score.scale exclude each other"))
 		}
 		s.Scale = tensor.Full(*cmd.Scale, 1)
 	}

@@ -11,8 +11,8 @@ import (
 
 type evalCommand struct {
 	Model string `required:"" help:"Directory of the model." placeholder:"DIR"`
-	Data  string `required:"" help:"Tab-separated pairs, one a line." placeholder:"FILE"`
-	Beam  int    `default:"1" help:"Translations kept at each step; 1 is greedy." placeholder:"N"`
+	Data  string `required:"" help:"Tab-separated pairs, one per line." placeholder:"FILE"`
+	Beam  int    `default:"1" help:"Beam size; 1 is greedy search." placeholder:"N"`
 	JSON  bool   `name:"json" help:"Write a JSON object."`
 }
 
@@ -22,7 +22,7 @@ func (evalCommand) Help() string {
   attn eval --model runs/fra.run --data valid.tsv
   attn eval --model runs/fra.run --data valid.tsv --json
 
-Pairs with the same source are one source with several right translations.
+Pairs with the same source count as one source with several right translations.
 BLEU is the corpus score, 0 to 100, with 13a tokenisation.`
 }
 

@@ -39,16 +39,16 @@ const (
 
 // commands are the subcommands; each is in a file of its own.
 type commands struct {
-	Train      trainCommand      `cmd:"" help:"Train a translator, on dates if no data are given."`
+	Train      trainCommand      `cmd:"" help:"Train a translator, on built-in dates unless data are given."`
 	Translate  translateCommand  `cmd:"" help:"Translate arguments or lines of standard input."`
-	Map        mapCommand        `cmd:"" help:"Draw what heads look at, or write it as a picture or table."`
+	Map        mapCommand        `cmd:"" help:"Draw what heads attend to, or write it as a picture or table."`
 	Eval       evalCommand       `cmd:"" help:"Measure a translator on sentence pairs."`
-	Heads      headsCommand      `cmd:"" help:"Measure how important each head is, and what it looks at."`
-	Prune      pruneCommand      `cmd:"" help:"Remove the heads that do not matter, and report what it cost."`
+	Heads      headsCommand      `cmd:"" help:"Measure how important each head is, and what it attends to."`
+	Prune      pruneCommand      `cmd:"" help:"Remove the heads that matter least, and report what it costs."`
 	Apply      applyCommand      `cmd:"" help:"Run one attention mechanism on tensors from a file."`
-	View       viewCommand       `cmd:"" help:"Show in a browser what the heads look at."`
+	View       viewCommand       `cmd:"" help:"Show in a browser what the heads attend to."`
 	Bench      benchCommand      `cmd:"" help:"Measure how fast this machine runs attention."`
-	Completion completionCommand `cmd:"" help:"Print a script that completes commands and flags in a shell."`
+	Completion completionCommand `cmd:"" help:"Print a script for completion in a shell."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 

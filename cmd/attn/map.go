@@ -19,23 +19,23 @@ import (
 )
 
 type mapCommand struct {
-	Model   string  `help:"Directory of a model that is to look." placeholder:"DIR" group:"What to look at"`
-	Weights string  `help:"File of a record, instead of a model." placeholder:"FILE" group:"What to look at"`
-	Target  *string `help:"What the decoder writes, instead of a translation." placeholder:"TEXT" group:"What to look at"`
+	Model   string  `help:"Directory of the model to run." placeholder:"DIR" group:"What to run"`
+	Weights string  `help:"File of recorded weights, instead of a model." placeholder:"FILE" group:"What to run"`
+	Target  *string `help:"What the decoder writes, instead of its own translation." placeholder:"TEXT" group:"What to run"`
 	Kind    *string `enum:"${kinds}" help:"${kinds_or} (default cross if there is any)." placeholder:"NAME" group:"What to draw"`
 	Layer   *int    `help:"Layer, from 0, or from the end if negative (default the last)." placeholder:"L" group:"What to draw"`
 	Head    *int    `help:"Head, from 0, or from the end if negative (default the mean over heads)." placeholder:"H" group:"What to draw"`
-	All     bool    `help:"All heads, of one layer with --layer." group:"What to draw"`
-	Scale   string  `default:"unit" enum:"unit,largest" help:"The last colour is that of 1 (unit) or of the largest weight (largest)." placeholder:"NAME" group:"What to draw"`
-	SVG     string  `name:"svg" help:"Write a vector picture." placeholder:"FILE" group:"Files, - for standard output"`
-	PNG     string  `name:"png" help:"Write a picture in pixels." placeholder:"FILE" group:"Files, - for standard output"`
-	HTML    string  `name:"html" help:"Write a page in which cells tell their weights." placeholder:"FILE" group:"Files, - for standard output"`
-	CSV     string  `name:"csv" help:"Write a table, a line for each weight." placeholder:"FILE" group:"Files, - for standard output"`
-	JSON    string  `name:"json" help:"Write tokens and matrices." placeholder:"FILE" group:"Files, - for standard output"`
-	NPY     string  `name:"npy" help:"Write an array [panels rows columns] for NumPy." placeholder:"FILE" group:"Files, - for standard output"`
+	All     bool    `help:"All heads; with --layer, those of one layer." group:"What to draw"`
+	Scale   string  `default:"unit" enum:"unit,largest" help:"Weight that the last colour stands for: 1 (unit) or the largest there is (largest)." placeholder:"NAME" group:"What to draw"`
+	SVG     string  `name:"svg" help:"Write a vector graphic." placeholder:"FILE" group:"Files, - for standard output"`
+	PNG     string  `name:"png" help:"Write an image." placeholder:"FILE" group:"Files, - for standard output"`
+	HTML    string  `name:"html" help:"Write a page that shows the weight of each cell." placeholder:"FILE" group:"Files, - for standard output"`
+	CSV     string  `name:"csv" help:"Write a table with a line for each weight; an apostrophe keeps spreadsheets from running tokens." placeholder:"FILE" group:"Files, - for standard output"`
+	JSON    string  `name:"json" help:"Write tokens and matrices as they are." placeholder:"FILE" group:"Files, - for standard output"`
+	NPY     string  `name:"npy" help:"Write a NumPy array [panels rows columns]." placeholder:"FILE" group:"Files, - for standard output"`
 	Color   string  `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`
-	Width   *int    `help:"Characters in a line (default as many as the terminal has)." placeholder:"N" group:"On the terminal"`
-	ASCII   bool    `name:"ascii" help:"No colours, and no characters but ASCII for weights." group:"On the terminal"`
+	Width   *int    `help:"Characters per line (default as many as the terminal has)." placeholder:"N" group:"On the terminal"`
+	ASCII   bool    `name:"ascii" help:"No colours, and weights in ASCII characters only." group:"On the terminal"`
 	Text    *string `arg:"" optional:"" help:"Text that the model reads; without it, a line of standard input."`
 }
 
@@ -48,16 +48,17 @@ func (mapCommand) Help() string {
   attn map --model runs/dates --target 2019-03-05 --html - "5 march 2019" > map.html
   attn map --weights run.safetensors --kind encoder --all --png heads.png
 
-The map goes to the terminal unless a file is asked for. A row is a token that
-looks, a column one that is looked at. --png knows Latin, Greek and Cyrillic
-letters and shows the numbers of others; --svg and --html have them all.`
+The map goes to the terminal unless a file is asked for. Rows are queries, the tokens
+that attend; columns are keys, the tokens that are attended to. --png has Latin,
+Greek and Cyrillic letters and shows the code points of others; --svg and --html have
+all characters.`
 }
 
 // Validate is called by the parser.
 func (cmd *mapCommand) Validate() error {
 	switch {
 	case (cmd.Model == "") == (cmd.Weights == ""):
-		return errors.New("want one of --model and --weights")
+		return errors.New("want either --model or --weights")
 	case cmd.Weights != "" && cmd.Text != nil:
 		return errors.New("a text goes with --model; --weights has its own")
 	case cmd.Weights != "" && cmd.Target != nil:
@@ -173,7 +174,7 @@ func (cmd *mapCommand) source(ctx context.Context, c console) (string, error) {
 	if cmd.Text != nil {
 		return *cmd.Text, checkText("argument", 1, *cmd.Text)
 	}
-	c.invite("type the text that the model is to read, and Enter")
+	c.invite("type a text for the model to read, then Enter")
 	select {
 	case <-ctx.Done():
 		return "", ctx.Err()

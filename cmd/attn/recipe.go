@@ -57,7 +57,7 @@ func pairsRecipe() recipe {
 
 // recipeFlags are the flags that change a recipe; nil leaves it as it is.
 type recipeFlags struct {
-	Data  *string `help:"Tab-separated pairs to learn, one a line. Without it, dates are made." placeholder:"FILE"`
+	Data  *string `help:"Tab-separated pairs to learn, one per line. Without it, built-in dates." placeholder:"FILE"`
 	Valid *string `help:"Pairs to measure on. Without it, some of the data are held out." placeholder:"FILE"`
 	Limit *int    `help:"Use only the first N pairs of the data (default all)." placeholder:"N"`
 
@@ -69,12 +69,12 @@ type recipeFlags struct {
 	Hidden    *int     `help:"Size of the transformer's feed-forward layers (${train_hidden}; in proportion if --width is given)." placeholder:"N" group:"Network"`
 	Dropout   *float32 `help:"Probability of dropping an activation (${train_dropout})." placeholder:"P" group:"Network"`
 	Units     *string  `enum:"${units}" help:"What texts are split into: ${units_or} (${train_units})." placeholder:"NAME" group:"Network"`
-	VocabSize *int     `help:"Largest number of entries of each vocabulary (${train_vocab})." placeholder:"N" group:"Network"`
+	VocabSize *int     `help:"Largest number of entries in each vocabulary (${train_vocab})." placeholder:"N" group:"Network"`
 
-	Epochs    *int     `help:"Passes over the data, in all (${train_epochs})." placeholder:"N" group:"Training"`
-	Batch     *int     `help:"Pairs in a step (${train_batch})." placeholder:"N" group:"Training"`
+	Epochs    *int     `help:"Passes over the data, in total (${train_epochs})." placeholder:"N" group:"Training"`
+	Batch     *int     `help:"Pairs per step (${train_batch})." placeholder:"N" group:"Training"`
 	LR        *float64 `name:"lr" help:"Largest learning rate (${train_lr})." placeholder:"RATE" group:"Training"`
-	Warmup    *int     `help:"Steps until the learning rate is at its largest (${train_warmup})." placeholder:"N" group:"Training"`
+	Warmup    *int     `help:"Steps until the learning rate is largest (${train_warmup})." placeholder:"N" group:"Training"`
 	Smoothing *float32 `help:"Label smoothing of the loss (${train_smoothing})." placeholder:"P" group:"Training"`
 	Seed      *uint64  `help:"Seed of all random numbers (${train_seed})." placeholder:"N" group:"Training"`
 }
@@ -99,7 +99,7 @@ func (f *recipeFlags) apply(r recipe) (recipe, error) {
 		*p.to = abs
 	}
 	if f.Limit != nil && *f.Limit == 0 { // which stands for no limit in the recipe
-		return r, usage("limit 0, want at least 1")
+		return r, usage("--limit 0, want at least 1")
 	}
 	set(&r.Limit, f.Limit)
 	set(&r.Network.Arch, f.Arch)
@@ -178,7 +178,7 @@ func (f *recipeFlags) resume(dir string) (recipe, error) {
 		return recipe{}, &seq2seq.InputError{Name: dir, Reason: "holds no run to resume"}
 	}
 	if !exists(filepath.Join(dir, seq2seq.TrainingFile)) {
-		return recipe{}, &seq2seq.InputError{Name: dir, Reason: "holds a model without the state of its training, which cannot be resumed"}
+		return recipe{}, &seq2seq.InputError{Name: dir, Reason: "holds a model without the state of its training, so it cannot be resumed"}
 	}
 	r, err := f.apply(*stored)
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 type trainCommand struct {
 	recipeFlags
 	Out    string `help:"Directory for the model (default runs/dates, or runs/NAME.run for NAME.tsv)." placeholder:"DIR"`
-	Resume bool   `help:"Go on with the run in the directory; --epochs may ask for more."`
-	JSON   bool   `name:"json" help:"Write one JSON object a line to standard output."`
+	Resume bool   `help:"Resume the run in the directory; --epochs may be raised."`
+	JSON   bool   `name:"json" help:"Write JSON to standard output, one object per line."`
 }
 
 func (trainCommand) Help() string {
@@ -34,7 +34,7 @@ func (trainCommand) Help() string {
   attn train --data fra.tsv --arch gru --score additive
   attn train --resume --out runs/fra.run --epochs 20
 
-An interrupted run (Ctrl-C) is saved; --resume goes on exactly where it stopped.`
+An interrupted run (Ctrl-C) is saved; --resume continues exactly where it stopped.`
 }
 
 // metricsFile gets a JSON object for each epoch and one for the final
@@ -120,7 +120,7 @@ func (s *session) open(cmd *trainCommand) error {
 			return err
 		}
 		if done, _ := s.trainer.Done(); done >= s.recipe.Training.Epochs {
-			fmt.Fprintf(s.err, "all %d epochs are done; --epochs asks for more\n", done)
+			fmt.Fprintf(s.err, "all %d epochs are done; raise --epochs to train further\n", done)
 		}
 	}
 	return s.probe()
@@ -271,7 +271,7 @@ func (s *session) measure(ctx context.Context) error {
 	if err := drawAlignment(s.out, s.model, example, translations[0]); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "a row for each token written, a column for each read; %s\n", viz.Legend())
+	fmt.Fprintf(s.err, "rows are the tokens written, columns the tokens read; %s\n", viz.Legend())
 	return nil
 }
 

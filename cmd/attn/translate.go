@@ -13,8 +13,8 @@ import (
 
 type translateCommand struct {
 	Model string   `required:"" help:"Directory of the model." placeholder:"DIR"`
-	Beam  int      `default:"1" help:"Translations kept at each step; 1 is greedy." placeholder:"N"`
-	Map   bool     `help:"Draw where the decoder looked for each translation."`
+	Beam  int      `default:"1" help:"Beam size; 1 is greedy search." placeholder:"N"`
+	Map   bool     `help:"Draw what the decoder attends to in each translation."`
 	Text  []string `arg:"" optional:"" help:"Texts to translate; without any, the lines of standard input."`
 }
 
@@ -56,7 +56,7 @@ func (cmd *translateCommand) Run(ctx context.Context, c console) error {
 		}
 		return cmd.translate(ctx, c.out, m, unknown, cmd.Text)
 	}
-	c.invite("type texts to translate, one a line; " + endOfInput() + " ends the input")
+	c.invite("type texts to translate, one per line; " + endOfInput() + " ends the input")
 	groups := readLines(c.in)
 	for {
 		select {

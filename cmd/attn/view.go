@@ -18,8 +18,8 @@ import (
 )
 
 type viewCommand struct {
-	Model   string   `help:"Directory of a model to ask." placeholder:"DIR"`
-	Weights []string `help:"Safetensors file with weights [H Lq Lk]; may be given several times." placeholder:"FILE" sep:"none"`
+	Model   string   `help:"Directory of the model." placeholder:"DIR"`
+	Weights []string `help:"Safetensors file with weights [H Lq Lk]; can be given several times." placeholder:"FILE" sep:"none"`
 	Addr    string   `default:"127.0.0.1:0" help:"Address to serve at; port 0 is a free one." placeholder:"HOST:PORT"`
 	Open    bool     `help:"Open the page in the browser."`
 	Text    []string `arg:"" optional:"" help:"Texts to begin with."`
@@ -32,8 +32,8 @@ func (viewCommand) Help() string {
   attn view --weights bert.safetensors --open
   attn view --model runs/fra.run --addr 127.0.0.1:8080
 
-The page shows every head; it is served on this machine only, unless --addr says
-otherwise, until Ctrl-C. Its address, on standard output, is all there is to it.`
+The page shows every head. It is served until Ctrl-C, and to this machine only unless
+--addr says otherwise. Standard output gets its address and nothing else.`
 }
 
 // Validate is called by the parser.
