@@ -178,7 +178,7 @@ func (f *recipeFlags) resume(dir string) (recipe, error) {
 		return recipe{}, &seq2seq.InputError{Name: dir, Reason: "holds no run to resume"}
 	}
 	if !exists(filepath.Join(dir, seq2seq.TrainingFile)) {
-		return recipe{}, &seq2seq.InputError{Name: dir, Reason: "holds a model without the state of its training, so it cannot be resumed"}
+		return recipe{}, &seq2seq.InputError{Name: dir, Reason: "holds a model without the state of its training, which cannot be resumed"}
 	}
 	r, err := f.apply(*stored)
 	if err != nil {
