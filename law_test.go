@@ -25,6 +25,7 @@ var order = []string{
 	"internal/atomicfile",
 	"internal/half",
 	"internal/npy",
+	"internal/strictjson",
 	"internal/safetensors",
 	"tensor",
 	"tensor/tensortest", // for tests only

@@ -1,7 +1,6 @@
 package heads
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // Keys of a file's metadata. All but the texts themselves are JSON.
@@ -193,13 +193,7 @@ func fromFile(f *safetensors.File) (*Record, error) {
 			if len(text) > maxJSON {
 				return nil, fmt.Errorf("metadata %q has %d bytes, want at most %d", part.key, len(text), maxJSON)
 			}
-			d := json.NewDecoder(bytes.NewReader([]byte(text)))
-			d.DisallowUnknownFields()
-			err := d.Decode(part.to)
-			if _, end := d.Token(); err == nil && end != io.EOF {
-				err = errors.New("something follows the JSON value")
-			}
-			if err != nil {
+			if err := strictjson.Unmarshal([]byte(text), part.to); err != nil {
 				return nil, fmt.Errorf("metadata %q: %w", part.key, err)
 			}
 		}

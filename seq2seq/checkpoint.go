@@ -4,13 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // TrainingFile holds all that training needs to go on exactly: parameters,
@@ -55,7 +55,7 @@ func (tr *Trainer) Resume(dir string) error {
 		return &InputError{Name: path, Reason: fmt.Sprintf(format, args...)}
 	}
 	var c checkpoint
-	if err := json.Unmarshal([]byte(file.Metadata["checkpoint"]), &c); err != nil {
+	if err := strictjson.Unmarshal([]byte(file.Metadata["checkpoint"]), &c); err != nil {
 		return bad("its metadata hold no checkpoint: %v", err)
 	}
 	c.Settings.Epochs = tr.Settings.Epochs

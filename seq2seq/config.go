@@ -44,7 +44,7 @@ const (
 )
 
 // Scores are the names of the scoring functions that a translator can have.
-var Scores = []string{"scaled", "dot", "additive", "bilinear", "gaussian", "cosine"}
+var Scores = []string{"scaled", "dot", "additive", "bilinear", "scaled-bilinear", "gaussian", "cosine"}
 
 // Bounds of a network, far above what a computer without a graphics card can
 // train. They keep a slip of the finger, and a file from a stranger, from asking
@@ -120,6 +120,12 @@ func (c Config) newScore(e int, rng *rand.Rand) attn.Score {
 		for i := range s.W.Data() {
 			s.W.Data()[i] /= float32(math.Sqrt(float64(e)))
 		}
+		return s
+	case "scaled-bilinear":
+		// The scores begin as those of bilinear, but W is larger by √e, and so its
+		// steps are smaller beside it.
+		s := attn.NewBilinear(e, e, rng)
+		s.Scaled = true
 		return s
 	case "gaussian":
 		// −½‖(q−k)∘w‖² holds the product w²·q·k, which begins with the weight

@@ -24,7 +24,7 @@ func TestConfigValidate(t *testing.T) {
 	}{
 		{`arch "rnn", want transformer or gru`, good, func(c *Config) { c.Arch = "rnn" }},
 		{`arch ""`, good, func(c *Config) { c.Arch = "" }},
-		{`score "softmax", want one of scaled, dot, additive, bilinear, gaussian, cosine`, good, func(c *Config) { c.Score = "softmax" }},
+		{`score "softmax", want one of scaled, dot, additive, bilinear, scaled-bilinear, gaussian, cosine`, good, func(c *Config) { c.Score = "softmax" }},
 		{"width 0, want an even number", good, func(c *Config) { c.Width = 0 }},
 		{"width -2, want an even number", good, func(c *Config) { c.Width = -2 }},
 		{"width 15, want an even number", good, func(c *Config) { c.Width, c.Heads = 15, 5 }},

@@ -37,7 +37,8 @@ func (e *InputError) Error() string {
 
 // ReadPairs reads sentence pairs, one a line: source, a tab, target, in UTF-8. Further columns are ignored, for the
 // collections of manythings.org carry a licence there. White space around a text is dropped; blank lines, a byte order
-// mark at the start and carriage returns before the newlines are skipped.
+// mark at the start and carriage returns before the newlines are skipped. Lines end in LF or CRLF: a carriage return
+// anywhere else is an error, for a file whose lines all end in one would be a single pair.
 //
 // Errors: content that is not such a file gives an *InputError that carries name and the number of the line; an error
 // of r itself is wrapped.
@@ -79,6 +80,9 @@ func parsePair(line []byte) (Pair, string) {
 	}
 	if !utf8.Valid(line) {
 		return Pair{}, "invalid UTF-8"
+	}
+	if line = bytes.TrimRight(line, "\r"); bytes.IndexByte(line, '\r') >= 0 {
+		return Pair{}, "carriage return inside the line, want lines that end in LF or CRLF"
 	}
 	source, rest, found := strings.Cut(string(line), "\t")
 	source = strings.TrimSpace(source)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -337,13 +338,8 @@ func readJSON(path string, to any) error {
 	if len(data) > maxJSON {
 		return &InputError{Name: path, Reason: fmt.Sprintf("longer than %d bytes", maxJSON)}
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(to); err != nil {
-		return &InputError{Name: path, Reason: err.Error()}
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return &InputError{Name: path, Reason: "something follows the JSON value"}
+	if err := strictjson.Unmarshal(data, to); err != nil {
+		return &InputError{Name: path, Reason: strings.TrimPrefix(err.Error(), "seq2seq: vocabulary: ")}
 	}
 	return nil
 }

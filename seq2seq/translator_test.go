@@ -139,7 +139,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"no vocabulary", m, sourceFile, remove, "", "no such file"},
 		{"no vocabulary of the target", m, targetFile, remove, "", "no such file"},
 		{"no weights", m, WeightsFile, remove, "", "no such file"},
-		{"empty config", m, configFile, content(""), "", "EOF"},
+		{"empty config", m, configFile, content(""), "", "is empty, want JSON"},
 		{"config of nothing", m, configFile, content("null"), "", `arch ""`},
 		{"config with a field too many", m, configFile, editing(`"width"`, `"depth": 3, "width"`), "", `unknown field "depth"`},
 		{"config twice", m, configFile, editing("}", "}{}"), "", "something follows the JSON value"},
@@ -158,7 +158,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"another architecture", m, configFile, editing(`"transformer"`, `"gru"`), "", "a gru has no such layers"},
 		{"vocabulary of another size", m, configFile, editing(`"source_vocab": 11`, `"source_vocab": 12`), "", "vocabularies of 12 and 11 entries, but source.json and target.json hold 11 and 11"},
 		{"vocabulary with a piece less", m, targetFile, editing(",\n    \"g\"", ""), configFile, "hold 11 and 10"},
-		{"vocabulary that is none", m, sourceFile, content("[1, 2]"), "", "vocabulary"},
+		{"vocabulary that is none", m, sourceFile, content("[1, 2]"), "", "has an array where an object is wanted"},
 		{"vocabulary of nothing", m, sourceFile, content("null"), "", `unknown units ""`},
 		{"truncated weights", m, WeightsFile, func(t *testing.T, path string) {
 			info, err := os.Stat(path)

@@ -1,16 +1,16 @@
 package seq2seq
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // Units says what a text is cut into before it becomes numbers.
@@ -194,6 +194,34 @@ func (v *Vocabulary) Encode(text string) []int {
 	return ids
 }
 
+// Unknown returns the pieces of text that the vocabulary does not have and that Encode
+// gives as UNK, each once, in the order of the text: characters, or with Words the
+// words, without the space before them. It returns nil if everything is known.
+func (v *Vocabulary) Unknown(text string) []string {
+	var list []string
+	add := func(piece string) {
+		if _, known := v.ids[piece]; known {
+			return
+		}
+		if bare := strings.TrimPrefix(piece, " "); bare != "" {
+			piece = bare
+		}
+		if !slices.Contains(list, piece) {
+			list = append(list, piece)
+		}
+	}
+	for piece := range split(collapse(text), v.units) {
+		if v.units != BPE {
+			add(piece)
+			continue
+		}
+		for i, r := range piece {
+			add(piece[i : i+utf8.RuneLen(r)])
+		}
+	}
+	return list
+}
+
 // Decode returns the text of ids up to the first EOS. Other special ids and ids that do not exist are left out, and so
 // is white space that no text would start, end or go on with.
 func (v *Vocabulary) Decode(ids []int) string {
@@ -258,13 +286,8 @@ func (v Vocabulary) MarshalJSON() ([]byte, error) {
 // Errors: everything else, unknown fields included; v is then as it was.
 func (v *Vocabulary) UnmarshalJSON(data []byte) error {
 	var in vocabularyJSON
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&in); err != nil {
+	if err := strictjson.Unmarshal(data, &in); err != nil {
 		return fmt.Errorf("seq2seq: vocabulary: %w", err)
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return errors.New("seq2seq: vocabulary: something follows the object")
 	}
 	var merges []merge
 	for i, m := range in.Merges {

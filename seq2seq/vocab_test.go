@@ -193,6 +193,51 @@ func TestUnknownAndSpecial(t *testing.T) {
 	}
 }
 
+func TestUnknown(t *testing.T) {
+	known := []string{"le chat, le chat", "est là"}
+	for _, c := range []struct {
+		units Units
+		text  string
+		want  []string
+	}{
+		{Chars, "le chat est là", nil},
+		{Chars, "", nil},
+		{Chars, "你好 le 你 x", []string{"你", "好", "x"}},
+		{Chars, "a\xffb", []string{"\uFFFD", "b"}},
+		{Words, "le chien est là, chien!", []string{"chien", "!"}},
+		{BPE, "你好 le 你 X", []string{"你", "好", "X"}},
+		{BPE, "tel", nil}, // a word of known characters
+	} {
+		v := BuildVocabulary(known, c.units, 0)
+		if got := v.Unknown(c.text); !slices.Equal(got, c.want) {
+			t.Errorf("%s %q: unknown are %q, want %q", c.units, c.text, got, c.want)
+		}
+	}
+	if got := BuildVocabulary([]string{"a"}, Chars, 0).Unknown("a a"); !slices.Equal(got, []string{" "}) {
+		t.Errorf("unknown are %q, want the space", got)
+	}
+
+	// What Encode does not know is told, and nothing else.
+	rng := rand.New(rand.NewPCG(2, 1))
+	for _, units := range allUnits {
+		v := BuildVocabulary([]string{randomText(rng, scripts, 100)}, units, 0)
+		told := 0
+		for range 500 {
+			text := randomText(rng, scripts, 7)
+			unknown := v.Unknown(text)
+			if got, want := len(unknown) > 0, slices.Contains(v.Encode(text), UNK); got != want {
+				t.Fatalf("%s %q: unknown are %q, but Encode gives %v", units, text, unknown, v.Encode(text))
+			}
+			if len(unknown) > 0 {
+				told++
+			}
+		}
+		if told == 0 || told == 500 {
+			t.Errorf("%s: %d of 500 texts have something unknown", units, told)
+		}
+	}
+}
+
 func TestToken(t *testing.T) {
 	v := BuildVocabulary([]string{"a\x00\u0301\u200b\u202e\u200dé"}, Chars, 0)
 	words := BuildVocabulary([]string{"été 👩\u200d👧 \u0301b \ufeff"}, Words, 0)
@@ -254,7 +299,7 @@ func TestVocabularyJSON(t *testing.T) {
 func TestVocabularyJSONRefuses(t *testing.T) {
 	const four = `"<pad>","<bos>","<eos>","<unk>"`
 	for _, c := range []struct{ in, want string }{
-		{`[]`, "cannot unmarshal array"},
+		{`[]`, "has an array where an object is wanted"},
 		{`{}`, `unknown units ""`},
 		{`{"units":"char"}`, "0 pieces, want 4 to"},
 		{`{"units":"chars","pieces":[` + four + `]}`, `unknown units "chars"`},
@@ -266,8 +311,8 @@ func TestVocabularyJSONRefuses(t *testing.T) {
 		{`{"units":"char","pieces":[` + four + `,""]}`, "not one character"},
 		{`{"units":"char","pieces":[` + four + `,"\n"]}`, "white space inside"},
 		{`{"units":"char","pieces":[` + four + `,null]}`, "not one character"},
-		{`{"units":"char","pieces":[` + four + `,7]}`, "cannot unmarshal number"},
-		{`{"units":"char","pieces":{"a":4}}`, "cannot unmarshal object"},
+		{`{"units":"char","pieces":[` + four + `,7]}`, `field "pieces" has a number where a string is wanted`},
+		{`{"units":"char","pieces":{"a":4}}`, `field "pieces" has an object where an array is wanted`},
 		{`{"units":"word","pieces":[` + four + `," "]}`, "empty"},
 		{`{"units":"word","pieces":[` + four + `,"  a"]}`, "white space inside"},
 		{`{"units":"word","pieces":[` + four + `,"a b"]}`, "white space inside"},
@@ -282,8 +327,8 @@ func TestVocabularyJSONRefuses(t *testing.T) {
 		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[4,5],[5,4]]}`, `merge 1 of "b" and "a" gives no piece`},
 		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[4,5],[4,5]]}`, "merge 1 is there twice"},
 		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab","abb"],"merges":[[6,5],[4,5]]}`, "merge 0 joins pieces 6 and 5, not both of which exist by then"},
-		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[4.5,4]]}`, "cannot unmarshal number"},
-		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[99999999999999999999,4]]}`, "cannot unmarshal number"},
+		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[4.5,4]]}`, `field "merges" has 4.5 where a whole number is wanted`},
+		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[99999999999999999999,4]]}`, `field "merges" has 99999999999999999999 where a whole number is wanted`},
 	} {
 		v := BuildVocabulary([]string{"keep me"}, Words, 0)
 		err := json.Unmarshal([]byte(c.in), v)

@@ -29,7 +29,7 @@ func ExampleFigure() {
 	// ·▒▓     ··█
 	// ·█░     ··█
 	// ·· from 0  ░░ from 0.125  ▒▒ from 0.25  ▓▓ from 0.5  ██ from 0.75
-	// rows look, columns are looked at
+	// rows attend to columns
 	// {"title":"le chat noir → the black cat","panels":[
 	// {"title":"head 0","kind":"cross","layer":0,"head":0,"queries":["the","black","cat"],"keys":["le","chat","noir"],"weights":[[0.9,0.05,0.05],[0.05,0.3,0.65],[0.02,0.8,0.18]]},
 	// {"title":"head 1","kind":"cross","layer":0,"head":1,"queries":["the","black","cat"],"keys":["le","chat","noir"],"weights":[[0.3,0.4,0.3],[0.1,0.1,0.8],[0,0.1,0.9]]}]}

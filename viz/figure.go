@@ -29,13 +29,13 @@ type Figure struct {
 	// Unit is what a value is, for the legend. Empty means "weight".
 	Unit string
 	// Axes says what rows and columns are, where there are several panels. Empty
-	// means "rows look, columns are looked at".
+	// means "rows attend to columns".
 	Axes string
 }
 
 func (f Figure) unit() string { return cmp.Or(f.Unit, "weight") }
 
-func (f Figure) axes() string { return cmp.Or(f.Axes, "rows look, columns are looked at") }
+func (f Figure) axes() string { return cmp.Or(f.Axes, "rows attend to columns") }
 
 // Panel is the matrix of one head, or of a mean over heads.
 type Panel struct {

@@ -257,7 +257,7 @@ func TestFigureLegend(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text := b.String(); !strings.Contains(text, "importance") || !strings.Contains(text, "a row for each layer") ||
-			strings.Contains(text, "weight;") || strings.Contains(text, "rows look") {
+			strings.Contains(text, "weight;") || strings.Contains(text, "rows attend") {
 			t.Errorf("%s: %s", name, text)
 		}
 	}

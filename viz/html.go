@@ -37,7 +37,7 @@ svg { max-width: none }
 		return err
 	}
 	if hover {
-		told := "the token that looks → the token that is looked at, and the weight"
+		told := "query → key, and the weight"
 		if f.Axes != "" {
 			told = "its row → its column, and its " + f.unit()
 		}

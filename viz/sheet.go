@@ -234,8 +234,8 @@ func (s *sheet) place(b box, x, top, y float64) {
 		top = y - b.above
 	}
 	if b.axes {
-		add(caption{text: "is looked at", x: b.x + b.width()/2, y: top + legendSize - 1, size: legendSize, anchor: middle, grey: true})
-		add(caption{text: "looks", x: x + legendSize - 1, y: b.y + b.height()/2, size: legendSize, anchor: middle, up: true, grey: true})
+		add(caption{text: "keys", x: b.x + b.width()/2, y: top + legendSize - 1, size: legendSize, anchor: middle, grey: true})
+		add(caption{text: "queries", x: x + legendSize - 1, y: b.y + b.height()/2, size: legendSize, anchor: middle, up: true, grey: true})
 	}
 	if b.rows.size == 0 {
 		return

@@ -8,13 +8,19 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/npy"
 )
 
 // CSV writes the weights as a table with the columns layer, head, kind, query,
-// key, i, j and weight, a line for each weight. Tokens are written as they are.
-// The head of a mean is "mean".
+// key, i, j and weight, a line for each weight. The head of a mean is "mean".
+//
+// Tables are opened in spreadsheets and shown on terminals, and tokens are other
+// people's text. So an apostrophe stands before a token that a spreadsheet would run
+// as a formula, one that begins with =, +, - or @, and characters that cannot be
+// seen are written as Go writes them: \n, \x1b. JSON has tokens as they are.
 func (f Figure) CSV(w io.Writer) error {
 	if _, err := f.check(); err != nil {
 		return err
@@ -25,13 +31,13 @@ func (f Figure) CSV(w io.Writer) error {
 		return err
 	}
 	for _, p := range f.Panels {
-		line[0], line[1], line[2] = strconv.Itoa(p.Layer), strconv.Itoa(p.Head), p.Kind
+		line[0], line[1], line[2] = strconv.Itoa(p.Layer), strconv.Itoa(p.Head), cell(p.Kind)
 		if p.Head == Mean {
 			line[1] = "mean"
 		}
 		for i, row := range p.Rows {
 			for j, column := range p.Columns {
-				line[3], line[4], line[5], line[6] = row, column, strconv.Itoa(i), strconv.Itoa(j)
+				line[3], line[4], line[5], line[6] = cell(row), cell(column), strconv.Itoa(i), strconv.Itoa(j)
 				line[7] = shortest(p.Values[i*len(p.Columns)+j])
 				if err := c.Write(line); err != nil {
 					return err
@@ -41,6 +47,16 @@ func (f Figure) CSV(w io.Writer) error {
 	}
 	c.Flush()
 	return c.Error()
+}
+
+// cell is a text as it is safe in a table: visible, and no formula. Some programs
+// take the wide forms of the signs for the signs.
+func cell(text string) string {
+	text = visible(text)
+	if first, _ := utf8.DecodeRuneInString(text); text != "" && strings.ContainsRune("=+-@＝＋－＠", first) {
+		text = "'" + text
+	}
+	return text
 }
 
 // shortest writes the fewest digits that give the same number when read.

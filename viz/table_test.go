@@ -26,7 +26,7 @@ func TestCSV(t *testing.T) {
 	if err := f.CSV(&b); err != nil {
 		t.Fatal(err)
 	}
-	if want := "layer,head,kind,query,key,i,j,weight\n2,mean,encoder,\"a,\"\"b\"\"\",x,0,0,NaN\n2,mean,encoder,\"a,\"\"b\"\"\",日本,0,1,0.1\n2,mean,encoder,\"\n\",x,1,0,1e-30\n"; !strings.HasPrefix(b.String(), want) {
+	if want := "layer,head,kind,query,key,i,j,weight\n2,mean,encoder,\"a,\"\"b\"\"\",x,0,0,NaN\n2,mean,encoder,\"a,\"\"b\"\"\",日本,0,1,0.1\n2,mean,encoder,\\n,x,1,0,1e-30\n"; !strings.HasPrefix(b.String(), want) {
 		t.Errorf("CSV begins\n%s\nwant\n%s", b.String(), want)
 	}
 	lines, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
@@ -37,8 +37,34 @@ func TestCSV(t *testing.T) {
 		p := f.Panels[at/6]
 		i, j := at%6/2, at%2
 		v, err := strconv.ParseFloat(line[7], 32)
-		if err != nil || line[3] != p.Rows[i] || line[4] != p.Columns[j] || line[5] != fmt.Sprint(i) || line[6] != fmt.Sprint(j) || fmt.Sprint(float32(v)) != fmt.Sprint(p.Values[i*2+j]) {
+		if err != nil || line[3] != cell(p.Rows[i]) || line[4] != cell(p.Columns[j]) || line[5] != fmt.Sprint(i) || line[6] != fmt.Sprint(j) || fmt.Sprint(float32(v)) != fmt.Sprint(p.Values[i*2+j]) {
 			t.Errorf("line %d is %q, want %q, %q, %v", at, line, p.Rows[i], p.Columns[j], p.Values[i*2+j])
+		}
+	}
+}
+
+// No token of a stranger is run as a formula or moves a cursor, and no number of ours
+// becomes a text.
+func TestCSVCells(t *testing.T) {
+	for token, want := range map[string]string{
+		"": "", "a": "a", "1-2": "1-2", "▁-": "▁-", "'a'": "'a'", "日本": "日本",
+		"=1+2": "'=1+2", "+1": "'+1", "-": "'-", "-0.5": "'-0.5", "@SUM(A1)": "'@SUM(A1)", "＝1": "'＝1", "＠": "'＠",
+		"\t=1": `\t=1`, "\r=1": `\r=1`, "\n": `\n`, "\x1b[2J": `\x1b[2J`, "a\x1b]0;x\a": `a\x1b]0;x\x07`, "\u202e": `\u202e`, "\x9b": `\x9b`,
+	} {
+		f := Figure{Panels: []Panel{{Kind: "cross", Layer: -1, Rows: []string{token}, Columns: []string{token}, Values: []float32{-0.5}}}}
+		var b strings.Builder
+		if err := f.CSV(&b); err != nil {
+			t.Fatal(err)
+		}
+		lines, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
+		if err != nil || len(lines) != 2 {
+			t.Fatalf("%q: %q, %v", token, lines, err)
+		}
+		if got := lines[1]; got[3] != want || got[4] != want {
+			t.Errorf("%q is written as %q and %q, want %q", token, got[3], got[4], want)
+		}
+		if got := lines[1]; got[0] != "-1" || got[7] != "-0.5" {
+			t.Errorf("%q: the numbers are %q and %q, want -1 and -0.5", token, got[0], got[7])
 		}
 	}
 }

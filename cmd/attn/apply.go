@@ -12,18 +12,17 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/safetensors"
 	"github.com/attn-go/attn/nn"
-	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 )
 
 type applyCommand struct {
-	In      string   `required:"" help:"Safetensors file with q, k, v and what else there is." placeholder:"FILE"`
+	In      string   `required:"" help:"Safetensors file with q, k, v and the optional tensors named above." placeholder:"FILE"`
 	Out     string   `required:"" help:"Safetensors file to write." placeholder:"FILE"`
-	Score   string   `default:"scaled" enum:"scaled,dot,additive,bilinear,scaled-bilinear,gaussian,cosine" help:"scaled, dot, additive, bilinear, scaled-bilinear, gaussian or cosine." placeholder:"NAME"`
+	Score   string   `default:"scaled" enum:"${scores}" help:"${scores_or}." placeholder:"NAME"`
 	Scale   *float32 `help:"Factor of the scores, for scaled, dot and cosine." placeholder:"S"`
-	Causal  bool     `help:"Query i sees key j only if j ≤ i + offset."`
-	Offset  *int     `help:"Offset of causal and window; Lk − Lq if not given." placeholder:"N"`
-	Window  *int     `help:"Query i sees only keys at most N away from i + offset." placeholder:"N"`
+	Causal  bool     `help:"Query i attends to key j only if j ≤ i + offset."`
+	Offset  *int     `help:"Offset of --causal and --window (default Lk − Lq)." placeholder:"N"`
+	Window  *int     `help:"Query i attends only to keys at most N away from i + offset." placeholder:"N"`
 	Heads   *int     `help:"Run a multi-head layer with H heads on [B L D] inputs." placeholder:"H"`
 	Weights bool     `help:"Write the weights as well."`
 }
@@ -35,12 +34,14 @@ func (applyCommand) Help() string {
   attn apply --in x.safetensors --out y.safetensors --score additive
   attn apply --in layer.safetensors --out y.safetensors --heads 8
 
-Read: q, k, v, [B L E] or [B H L E]; where present mask (BOOL, true = may
-attend, broadcast to the scores), bias (added to the scores), valid_lens ([B] or
-[B Lq] integers), the score's parameters score.wq, score.wk, score.wv (additive),
-score.w (bilinear, gaussian), score.scale (cosine), and with --heads the layer's
-q.weight, k.weight, v.weight, out.weight, [out in], and biases q.bias and so on.
-Written: out; with --weights weights; and if dout is there, the gradients d.q,
+It reads q, k and v, each [B L E] or [B H L E]; if present, mask (BOOL, true = may
+attend, broadcast to the scores), bias (added to the scores) and valid_lens ([B] or
+[B Lq] integers); the parameters of the score: score.wq, score.wk and score.wv
+(additive), score.w (bilinear, gaussian), score.scale (cosine); and with --heads
+those of the layer: q.weight, k.weight, v.weight and out.weight, each [out in], and
+the biases q.bias and so on. Anything else in the file is an error.
+
+It writes out; with --weights, weights; and if the file has dout, the gradients d.q,
 d.k, d.v, d.bias and d.NAME of each parameter NAME.`
 }
 
@@ -50,7 +51,7 @@ func (cmd *applyCommand) Validate() error {
 	case cmd.Scale != nil && !slices.Contains([]string{"scaled", "dot", "cosine"}, cmd.Score):
 		return fmt.Errorf("--scale goes with the scores scaled, dot and cosine, not %s", cmd.Score)
 	case cmd.Scale != nil && (math.IsNaN(float64(*cmd.Scale)) || math.IsInf(float64(*cmd.Scale), 0)):
-		return errors.New("--scale is not a finite number")
+		return fmt.Errorf("--scale %v, want a finite number", *cmd.Scale)
 	case cmd.Offset != nil && !cmd.Causal && cmd.Window == nil:
 		return errors.New("--offset goes with --causal or --window")
 	case cmd.Window != nil && *cmd.Window < 0:
@@ -59,6 +60,10 @@ func (cmd *applyCommand) Validate() error {
 		return fmt.Errorf("--heads %d, want at least 1", *cmd.Heads)
 	}
 	return nil
+}
+
+func (cmd *applyCommand) touches() touched {
+	return touched{reads: []place{{"--in", cmd.In}}, writes: []place{{"--out", cmd.Out}}}
 }
 
 func (cmd *applyCommand) Run(_ context.Context, _ console) error {
@@ -86,6 +91,7 @@ func (cmd *applyCommand) apply(in *mechanism) (*safetensors.File, error) {
 	layer := cmd.layer(in, o.Score)
 	dout := in.get("dout")
 	in.plausible(q, k, v, cmd.heads())
+	in.complete()
 	if in.err != nil {
 		return nil, in.err
 	}
@@ -160,7 +166,7 @@ func (cmd *applyCommand) score(in *mechanism) attn.Score {
 	s := &attn.Cosine{Scale: in.optional("score.scale")}
 	if cmd.Scale != nil {
 		if s.Scale != nil {
-			in.fail(usage("--scale beside the tensor score.scale"))
+			in.fail(usage("--scale and the tensor score.scale exclude each other"))
 		}
 		s.Scale = tensor.Full(*cmd.Scale, 1)
 	}
@@ -258,105 +264,4 @@ func (m *mechanism) plausible(q, k, v *tensor.Tensor, heads int) {
 	if n := batch * max(float64(max(heads, 1))*lq*lk, max(lq, lk)*float64(widest)); n > mostNumbers {
 		m.fail(m.bad("q %v, k %v and v %v would need arrays of %.1e numbers, want at most %d", q.Shape(), k.Shape(), v.Shape(), n, mostNumbers))
 	}
-}
-
-// mechanism reads tensors from a file. The first thing that is wrong stays in
-// err, and what is read after it is not to be used.
-type mechanism struct {
-	path   string
-	file   *safetensors.File
-	params map[string]*tensor.Tensor
-	order  []string // the names of params, as they were asked for
-	err    error
-}
-
-func (m *mechanism) bad(format string, args ...any) error {
-	return &seq2seq.InputError{Name: m.path, Reason: fmt.Sprintf(format, args...)}
-}
-
-func (m *mechanism) fail(err error) {
-	if m.err == nil {
-		m.err = err
-	}
-}
-
-// get returns a tensor of floats, or nil if the file has none of that name.
-func (m *mechanism) get(name string) *tensor.Tensor {
-	t := m.file.Lookup(name)
-	if t == nil {
-		return nil
-	}
-	x, err := t.Float32s()
-	if err != nil {
-		m.fail(m.bad("%v", strings.TrimPrefix(err.Error(), "safetensors: ")))
-		return nil
-	}
-	if len(x) == 0 { // axes beside one of 0 could claim any size
-		m.fail(m.bad("tensor %q has shape %v, want at least one element", name, t.Shape))
-		return nil
-	}
-	return tensor.New(x, t.Shape...)
-}
-
-// need is get for a tensor that must be there.
-func (m *mechanism) need(name string) *tensor.Tensor {
-	if m.file.Lookup(name) == nil {
-		m.fail(m.bad("tensor %q is missing", name))
-	}
-	return m.get(name)
-}
-
-// optional returns a parameter, nil if it is not there.
-func (m *mechanism) optional(name string) *tensor.Tensor {
-	x := m.get(name)
-	if x != nil {
-		m.params[name] = x
-		m.order = append(m.order, name)
-	}
-	return x
-}
-
-// param returns a parameter that must be there, with the given rank.
-func (m *mechanism) param(name string, rank int) *tensor.Tensor {
-	m.need(name)
-	x := m.optional(name)
-	if x != nil && x.Rank() != rank {
-		m.fail(m.bad("tensor %q has shape %v, want %d axes", name, x.Shape(), rank))
-	}
-	return x
-}
-
-// mask returns the mask in the file; without one nothing is hidden.
-func (m *mechanism) mask() attn.Mask {
-	t := m.file.Lookup("mask")
-	if t == nil {
-		return attn.Mask{}
-	}
-	seen, err := t.Bools()
-	if err != nil {
-		m.fail(m.bad("%v", strings.TrimPrefix(err.Error(), "safetensors: ")))
-		return attn.Mask{}
-	}
-	return attn.Allow(seen, t.Shape...)
-}
-
-// validLens returns the mask of the lengths in the file.
-func (m *mechanism) validLens() attn.Mask {
-	t := m.file.Lookup("valid_lens")
-	if t == nil {
-		return attn.Mask{}
-	}
-	lens, err := t.Ints()
-	if err != nil {
-		m.fail(m.bad("%v", strings.TrimPrefix(err.Error(), "safetensors: ")))
-		return attn.Mask{}
-	}
-	switch len(t.Shape) {
-	case 1:
-		return attn.ValidLens(lens...)
-	case 2:
-		return attn.ValidLensRows(slices.Collect(slices.Chunk(lens, max(t.Shape[1], 1))))
-	}
-	m.fail(m.bad("valid_lens has shape %v, want [B] or [B Lq]", t.Shape))
-	return attn.Mask{}
 }

@@ -14,23 +14,23 @@ import (
 )
 
 type benchCommand struct {
-	Op      *string       `help:"gemm, sdpa, sdpa-train, additive, additive-train, mha, mha-train or decode; without it, a table of usual shapes." placeholder:"NAME"`
-	Threads *int          `help:"Processors to use; all if not given." placeholder:"N"`
-	Time    time.Duration `default:"1s" help:"How long to measure each, at least five times."`
+	Op      *string       `enum:"${ops}" help:"${ops_or}; without it, a table of usual shapes." placeholder:"NAME"`
+	Threads *int          `help:"Processors to use (default all)." placeholder:"N"`
+	Time    time.Duration `default:"1s" help:"How long to measure each operation, with at least five calls." placeholder:"TIME"`
 	JSON    bool          `name:"json" help:"Write a JSON object for each measurement."`
 
-	B       *int     `help:"Batch." placeholder:"N" group:"Shape"`
-	H       *int     `help:"Heads of queries." placeholder:"N" group:"Shape"`
-	G       *int     `help:"Heads of keys and values; as H if not given." placeholder:"N" group:"Shape"`
-	Lq      *int     `help:"Queries; rows of a gemm." placeholder:"N" group:"Shape"`
-	Lk      *int     `help:"Keys, as queries if not given; columns of a gemm." placeholder:"N" group:"Shape"`
-	E       *int     `help:"Size of a head of queries and keys; what a gemm sums over." placeholder:"N" group:"Shape"`
-	V       *int     `help:"Size of a head of values; as E if not given." placeholder:"N" group:"Shape"`
-	Width   *int     `help:"Width of the model for mha; hidden features for additive." placeholder:"N" group:"Shape"`
-	Causal  bool     `help:"Query i sees key j only if j ≤ i + Lk − Lq." group:"Attention"`
-	Mask    *string  `help:"none, padding (lengths from Lk down to half of it) or bool (one pair in four hidden)." placeholder:"NAME" group:"Attention"`
-	Dropout *float64 `help:"Drop weights with this probability, as in training." placeholder:"P" group:"Attention"`
-	Weights bool     `help:"Ask for the weights as well." group:"Attention"`
+	B       *int     `help:"Batch size (default ${bench_b})." placeholder:"N" group:"Shape"`
+	H       *int     `help:"Query heads (default ${bench_h})." placeholder:"N" group:"Shape"`
+	G       *int     `help:"Key/value heads; fewer than query heads is grouped-query attention (default as --h)." placeholder:"N" group:"Shape"`
+	Lq      *int     `help:"Queries; rows of a gemm (default ${bench_lq})." placeholder:"N" group:"Shape"`
+	Lk      *int     `help:"Keys; columns of a gemm (default ${bench_lk}, else as --lq)." placeholder:"N" group:"Shape"`
+	E       *int     `help:"Head size of queries and keys; what a gemm sums over (default ${bench_e}, as --lq for gemm, --width divided by --h for mha)." placeholder:"N" group:"Shape"`
+	V       *int     `help:"Head size of values (default as --e)." placeholder:"N" group:"Shape"`
+	Width   *int     `help:"Width of the model for mha; hidden features for additive (default ${bench_width}, as --e for additive)." placeholder:"N" group:"Shape"`
+	Causal  bool     `help:"Query i attends to key j only if j ≤ i + Lk − Lq." group:"Attention"`
+	Mask    *string  `enum:"${masks}" help:"none, padding (lengths from Lk down to half of it) or bool (one pair in four masked) (default none)." placeholder:"NAME" group:"Attention"`
+	Dropout *float64 `help:"Drop weights with this probability, as in training (default 0)." placeholder:"P" group:"Attention"`
+	Weights bool     `help:"Return the weights as well." group:"Attention"`
 }
 
 func (benchCommand) Help() string {
@@ -42,13 +42,13 @@ func (benchCommand) Help() string {
   attn bench --op gemm --lq 512 --lk 512 --e 512    a product 512×512×512
   attn bench --op decode --h 32 --g 8 --lk 8192 --e 128
 
-Milliseconds are of a call; bytes are what it allocates. GFLOP/s are useful ones,
-a multiply-add being two: causal attention counts half of its square, a softmax
-nothing, training 3.5 times the forward pass of attention and 3 times that of
-linear maps. The peak is that of multiply-adds without memory, measured in the
-same run. Additive scores are counted in triples of query, key and feature, each
-nominally 4 operations. decode is held against how fast a buffer as large as its
-keys and values is read, which in a large cache is the speed of that cache.`
+Milliseconds and allocated bytes are per call. GFLOP/s count useful operations, a
+multiply-add as two: causal attention counts half of its square, a softmax nothing,
+training 3.5 times the forward pass of attention and 3 times that of linear maps. The
+peak is that of multiply-adds without memory, measured in the same run. Additive
+scores are counted in triples of query, key and feature, each nominally 4 operations.
+decode is compared with the speed of reading a buffer as large as its keys and
+values, which is that of the processor's cache if they fit in it.`
 }
 
 // mostThreads is more than any machine has.
@@ -63,9 +63,9 @@ func (cmd *benchCommand) Run(ctx context.Context, c console) error {
 	set(&threads, cmd.Threads)
 	switch {
 	case threads < 1 || threads > mostThreads:
-		return usage("threads %d, want 1 to %d", threads, mostThreads)
+		return usage("--threads %d, want 1 to %d", threads, mostThreads)
 	case cmd.Time <= 0:
-		return usage("time %v, want more than 0", cmd.Time)
+		return usage("--time %v, want more than 0", cmd.Time)
 	}
 	if !cmd.JSON {
 		if err := writeBenchHead(c.out, list, threads); err != nil {
@@ -102,7 +102,7 @@ func (cmd *benchCommand) works() ([]bench.Work, error) {
 	} {
 		given[name] = p.flag != nil
 		if p.flag != nil && *p.flag < 1 { // 0 would be filled in
-			return nil, fmt.Errorf("%s %d, want at least 1", name, *p.flag)
+			return nil, fmt.Errorf("--%s %d, want at least 1", name, *p.flag)
 		}
 		set(p.to, p.flag)
 	}

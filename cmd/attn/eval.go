@@ -11,8 +11,8 @@ import (
 
 type evalCommand struct {
 	Model string `required:"" help:"Directory of the model." placeholder:"DIR"`
-	Data  string `required:"" help:"Tab-separated pairs, one a line." placeholder:"FILE"`
-	Beam  int    `default:"1" help:"Translations kept at each step; 1 is greedy." placeholder:"N"`
+	Data  string `required:"" help:"Tab-separated pairs, one per line." placeholder:"FILE"`
+	Beam  int    `default:"1" help:"Beam size; 1 is greedy search." placeholder:"N"`
 	JSON  bool   `name:"json" help:"Write a JSON object."`
 }
 
@@ -22,7 +22,7 @@ func (evalCommand) Help() string {
   attn eval --model runs/fra.run --data valid.tsv
   attn eval --model runs/fra.run --data valid.tsv --json
 
-Pairs with the same source are one source with several right translations.
+Pairs with the same source count as one source with several right translations.
 BLEU is the corpus score, 0 to 100, with 13a tokenisation.`
 }
 
@@ -34,6 +34,10 @@ func (cmd *evalCommand) Validate() error {
 	return nil
 }
 
+func (cmd *evalCommand) touches() touched {
+	return touched{models: []place{{"--model", cmd.Model}}, reads: []place{{"--data", cmd.Data}}}
+}
+
 func (cmd *evalCommand) Run(ctx context.Context, c console) error {
 	m, err := seq2seq.Load(cmd.Model)
 	if err != nil {
@@ -43,12 +47,13 @@ func (cmd *evalCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
+	unknown := newUnknown(c.err).pairs(m, pairs)
 	metrics, err := m.Evaluate(ctx, pairs, seq2seq.Decoding{Beam: cmd.Beam})
 	if err != nil {
 		return err
 	}
 	if cmd.JSON {
-		return json.NewEncoder(c.out).Encode(newMeasured(metrics))
+		return json.NewEncoder(c.out).Encode(evaluated{newMeasured(metrics), unknown})
 	}
 	_, err = fmt.Fprintf(c.out, "loss         %.4f nats per token\nperplexity   %.4f\nexact match  %.2f%%\nBLEU         %.2f\nsources      %d\n",
 		metrics.Loss, metrics.Perplexity, 100*metrics.ExactMatch, metrics.BLEU, metrics.Sources)
@@ -66,6 +71,12 @@ type measured struct {
 
 func newMeasured(m seq2seq.Metrics) measured {
 	return measured{number(m.Loss), number(m.Perplexity), number(m.ExactMatch), number(m.BLEU), m.Sources}
+}
+
+// evaluated is what attn eval tells programs.
+type evaluated struct {
+	measured
+	Unknown []string `json:"unknown,omitempty"` // what the vocabularies do not have
 }
 
 // number is a number in JSON, which knows no infinities and no NaN: the loss of

@@ -20,11 +20,11 @@ import (
 
 type headsCommand struct {
 	scoredFlags
-	Texts int    `default:"200" help:"Pairs on which is measured what heads look at." placeholder:"N"`
+	Texts int    `default:"200" help:"Number of pairs on which to measure what heads attend to." placeholder:"N"`
 	JSON  bool   `name:"json" help:"Write a JSON object instead of tables."`
-	SVG   string `name:"svg" help:"Write the grid as a vector picture." placeholder:"FILE" group:"Files"`
-	PNG   string `name:"png" help:"Write the grid as a picture in pixels." placeholder:"FILE" group:"Files"`
-	HTML  string `name:"html" help:"Write the grid as a page in which cells tell their part of the largest." placeholder:"FILE" group:"Files"`
+	SVG   string `name:"svg" help:"Write the grid as a vector graphic." placeholder:"FILE" group:"Files"`
+	PNG   string `name:"png" help:"Write the grid as an image." placeholder:"FILE" group:"Files"`
+	HTML  string `name:"html" help:"Write the grid as a page that shows the value of each cell." placeholder:"FILE" group:"Files"`
 }
 
 func (headsCommand) Help() string {
@@ -34,10 +34,10 @@ func (headsCommand) Help() string {
   attn heads --model runs/fra.run --data valid.tsv --method gradient,leave-one-out
   attn heads --model runs/fra.run --data valid.tsv --png heads.png --json > heads.json
 
-Importance: larger is more important, in nats per token where a loss is behind it
-(leave-one-out, gradient, taylor); docs/heads.md has the formulas. A head that
-leave-one-out gives less than 0 does harm on these data. After Ctrl-C what has been
-measured is shown.`
+A head with a larger score is more important. Scores of leave-one-out, gradient and
+taylor are in nats per token; docs/heads.md has the formulas. If leave-one-out gives
+a head less than 0, the model does better without it on these data. After Ctrl-C, what
+has been measured so far is shown.`
 }
 
 // Validate is called by the parser.
@@ -45,15 +45,13 @@ func (cmd *headsCommand) Validate() error {
 	if cmd.Texts < 1 {
 		return fmt.Errorf("--texts %d, want at least 1", cmd.Texts)
 	}
-	if err := cmd.scoredFlags.Validate(); err != nil {
-		return err
-	}
-	return apart(cmd.files(), cmd.Model)
+	return cmd.scoredFlags.Validate()
 }
 
-// files are those that were asked for.
-func (cmd *headsCommand) files() []outputFile {
-	return []outputFile{{"--svg", cmd.SVG}, {"--png", cmd.PNG}, {"--html", cmd.HTML}}
+func (cmd *headsCommand) touches() touched {
+	t := cmd.scoredFlags.touches()
+	t.writes = []place{{"--svg", cmd.SVG}, {"--png", cmd.PNG}, {"--html", cmd.HTML}}
+	return t
 }
 
 // headsReport is what the command has found, for programs.
@@ -83,9 +81,6 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	if err := ready(cmd.files()); err != nil {
-		return err
-	}
 	shown := newStages(c.err)
 	defer shown.stop()
 	scores, stopped := heads.Importance(ctx, probe, heads.ImportanceOptions{
@@ -98,14 +93,14 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	}
 	r := headsReport{Model: cmd.Model, Data: name, Pairs: len(pairs), Layers: pruning.Layers(m), Scores: pruning.Tabulate(m.Layers(), scores)}
 	if stopped == nil {
-		stopped = measureHeads(ctx, m, pairs[:min(cmd.Texts, len(pairs))], r.Layers, func(done, all int) { shown.tell("looking", done, all) })
+		stopped = measureHeads(ctx, m, pairs[:min(cmd.Texts, len(pairs))], r.Layers, func(done, all int) { shown.tell("measuring attention", done, all) })
 		shown.stop()
 	}
 	if err := cmd.write(r, c); err != nil {
 		return err
 	}
 	if errors.Is(stopped, context.Canceled) {
-		return interrupted{"interrupted; shown is what has been measured"}
+		return interrupted{"interrupted; what has been measured so far is shown"}
 	}
 	return stopped
 }
@@ -206,7 +201,7 @@ func (cmd *headsCommand) write(r headsReport, c console) error {
 func (r headsReport) figure() viz.Figure {
 	f := viz.Figure{
 		Title: fmt.Sprintf("Importance of heads: %s", r.Model),
-		Unit:  "part of the method's largest", Axes: "a row for each layer, a column for each head; what is below 0 counts as 0",
+		Unit:  "part of the method's largest", Axes: "a row for each layer, a column for each head; values below 0 count as 0",
 	}
 	kinds := map[string]bool{}
 	for _, s := range r.Scores {
@@ -320,7 +315,7 @@ func (r headsReport) grid(w io.Writer) error {
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 	}
-	b.WriteString("a column for each head; of the method's largest: █ from 3/4, ▓ from 1/2, ▒ from 1/4, ░ from 1/8, · less, - below 0, ? not measured\n")
+	b.WriteString("a column for each head; relative to the method's largest: █ from 3/4, ▓ from 1/2, ▒ from 1/4, ░ from 1/8, · less, - below 0, ? not measured\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -38,16 +38,17 @@ const (
 
 // commands are the subcommands; each is in a file of its own.
 type commands struct {
-	Train     trainCommand     `cmd:"" help:"Train a translator, on dates if no data are given."`
-	Translate translateCommand `cmd:"" help:"Translate arguments or lines of standard input."`
-	Map       mapCommand       `cmd:"" help:"Draw what heads look at, or write it as a picture or table."`
-	Eval      evalCommand      `cmd:"" help:"Measure a translator on sentence pairs."`
-	Heads     headsCommand     `cmd:"" help:"Measure how important each head is, and what it looks at."`
-	Prune     pruneCommand     `cmd:"" help:"Remove the heads that do not matter, and report what it cost."`
-	Apply     applyCommand     `cmd:"" help:"Run one attention mechanism on tensors from a file."`
-	View      viewCommand      `cmd:"" help:"Show in a browser what the heads look at."`
-	Bench     benchCommand     `cmd:"" help:"Measure how fast this machine runs attention."`
-	Version   versionCommand   `cmd:"" help:"Print the version."`
+	Train      trainCommand      `cmd:"" help:"Train a translator, on built-in dates unless data are given."`
+	Translate  translateCommand  `cmd:"" help:"Translate arguments or lines of standard input."`
+	Map        mapCommand        `cmd:"" help:"Draw what heads attend to, or write it as a picture or table."`
+	Eval       evalCommand       `cmd:"" help:"Measure a translator on sentence pairs."`
+	Heads      headsCommand      `cmd:"" help:"Measure how important each head is, and what it attends to."`
+	Prune      pruneCommand      `cmd:"" help:"Remove the heads that matter least, and report what it costs."`
+	Apply      applyCommand      `cmd:"" help:"Run one attention mechanism on tensors from a file."`
+	View       viewCommand       `cmd:"" help:"Show in a browser what the heads attend to."`
+	Bench      benchCommand      `cmd:"" help:"Measure how fast this machine runs attention."`
+	Completion completionCommand `cmd:"" help:"Print a script for completion in a shell."`
+	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 
 // console is what a command reads and writes.
@@ -60,19 +61,27 @@ func main() {
 	os.Exit(run(interruptible(os.Stderr), os.Args[1:], console{os.Stdin, os.Stdout, os.Stderr}))
 }
 
-// run runs the command line and returns the exit code.
-func run(ctx context.Context, args []string, c console) int {
-	exited := -1
-	parser := kong.Must(&commands{},
+// options are those of the parser that do not depend on a run.
+func options(c console) []kong.Option {
+	return []kong.Option{
 		kong.Name("attn"),
 		kong.Description("Attention models: train them, use them, look into them."),
 		kong.UsageOnError(),
+		kong.ValueFormatter(withDefault),
+		choices(),
 		kong.Writers(c.out, c.err),
-		kong.Exit(func(code int) { exited = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(c),
-	)
+	}
+}
+
+// run runs the command line and returns the exit code.
+func run(ctx context.Context, args []string, c console) int {
+	exited := -1
+	parser := kong.Must(&commands{}, append(options(c),
+		kong.Exit(func(code int) { exited = code }),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+	)...)
 	switch { // what people try first
 	case len(args) == 0:
 		args = []string{"--help"}
@@ -86,9 +95,12 @@ func run(ctx context.Context, args []string, c console) int {
 		return exited
 	}
 	if err == nil {
-		err = parsed.Run()
+		err = checkFiles(parsed, c)
 	} else {
 		err = usageError{plain(err)}
+	}
+	if err == nil {
+		err = parsed.Run()
 	}
 	if err == nil {
 		return exitOK
@@ -99,6 +111,14 @@ func run(ctx context.Context, args []string, c console) int {
 	}
 	fmt.Fprintf(c.err, "attn: %v\n", err)
 	return code
+}
+
+// checkFiles returns an error if the command would overwrite what it reads.
+func checkFiles(parsed *kong.Context, c console) error {
+	if cmd, names := parsed.Selected().Target.Addr().Interface().(toucher); names {
+		return cmd.touches().check(c)
+	}
+	return nil
 }
 
 // joinNegative writes "--offset -3" as "--offset=-3": the parser takes what
@@ -119,16 +139,6 @@ func joinNegative(args []string) []string {
 		joined = append(joined, arg)
 	}
 	return joined
-}
-
-// plain puts into words what the parser says of a flag at the end of the line that
-// should have a value.
-func plain(err error) error {
-	if before, isLast := strings.CutSuffix(err.Error(), ` but got "EOL" (<EOL>)`); isLast {
-		flag, _, _ := strings.Cut(before, ":")
-		return fmt.Errorf("%s needs a value", flag)
-	}
-	return err
 }
 
 // plural counts things whose name takes an s.

@@ -116,3 +116,14 @@ func TestQuoted(t *testing.T) {
 		}
 	}
 }
+
+func TestTryHint(t *testing.T) {
+	for text, want := range map[string]string{
+		"le 5 mars": "'le 5 mars'", "it's": `'it'\''s'`, "5": "5",
+		"": "TEXT", "-5": "TEXT", "a\x1b[2Jb": "TEXT", "a\nb": "TEXT", strings.Repeat("x", 61): "TEXT",
+	} {
+		if got, want := tryHint("my runs", text), "try: attn translate --model 'my runs' --map "+want; got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}

@@ -19,23 +19,23 @@ import (
 )
 
 type mapCommand struct {
-	Model   string  `help:"Directory of a model that is to look." placeholder:"DIR" group:"What to look at"`
-	Weights string  `help:"File of a record, instead of a model." placeholder:"FILE" group:"What to look at"`
-	Target  *string `help:"What the decoder writes, instead of a translation." placeholder:"TEXT" group:"What to look at"`
-	Kind    string  `help:"encoder, decoder or cross; cross if there is any." placeholder:"NAME" group:"What to draw"`
-	Layer   *int    `help:"Layer, from 0, or from the end if negative; the last if not given." placeholder:"L" group:"What to draw"`
-	Head    *int    `help:"Head, from 0, or from the end if negative; the mean over heads if not given." placeholder:"H" group:"What to draw"`
-	All     bool    `help:"All heads, of one layer with --layer." group:"What to draw"`
-	Scale   string  `default:"unit" enum:"unit,largest" help:"The last colour is that of 1 (unit) or of the largest weight (largest)." placeholder:"NAME" group:"What to draw"`
-	SVG     string  `name:"svg" help:"Write a vector picture." placeholder:"FILE" group:"Files, - for standard output"`
-	PNG     string  `name:"png" help:"Write a picture in pixels." placeholder:"FILE" group:"Files, - for standard output"`
-	HTML    string  `name:"html" help:"Write a page in which cells tell their weights." placeholder:"FILE" group:"Files, - for standard output"`
-	CSV     string  `name:"csv" help:"Write a table, a line for each weight." placeholder:"FILE" group:"Files, - for standard output"`
-	JSON    string  `name:"json" help:"Write tokens and matrices." placeholder:"FILE" group:"Files, - for standard output"`
-	NPY     string  `name:"npy" help:"Write an array [panels rows columns] for NumPy." placeholder:"FILE" group:"Files, - for standard output"`
+	Model   string  `help:"Directory of the model to run." placeholder:"DIR" group:"What to run"`
+	Weights string  `help:"File of recorded weights, instead of a model." placeholder:"FILE" group:"What to run"`
+	Target  *string `help:"What the decoder writes, instead of its own translation." placeholder:"TEXT" group:"What to run"`
+	Kind    *string `enum:"${kinds}" help:"${kinds_or} (default cross if there is any)." placeholder:"NAME" group:"What to draw"`
+	Layer   *int    `help:"Layer, from 0, or from the end if negative (default the last)." placeholder:"L" group:"What to draw"`
+	Head    *int    `help:"Head, from 0, or from the end if negative (default the mean over heads)." placeholder:"H" group:"What to draw"`
+	All     bool    `help:"All heads; with --layer, those of one layer." group:"What to draw"`
+	Scale   string  `default:"unit" enum:"unit,largest" help:"Weight that the last colour stands for: 1 (unit) or the largest there is (largest)." placeholder:"NAME" group:"What to draw"`
+	SVG     string  `name:"svg" help:"Write a vector graphic." placeholder:"FILE" group:"Files, - for standard output"`
+	PNG     string  `name:"png" help:"Write an image." placeholder:"FILE" group:"Files, - for standard output"`
+	HTML    string  `name:"html" help:"Write a page that shows the weight of each cell." placeholder:"FILE" group:"Files, - for standard output"`
+	CSV     string  `name:"csv" help:"Write a table with a line for each weight; an apostrophe keeps spreadsheets from running tokens." placeholder:"FILE" group:"Files, - for standard output"`
+	JSON    string  `name:"json" help:"Write tokens and matrices as they are." placeholder:"FILE" group:"Files, - for standard output"`
+	NPY     string  `name:"npy" help:"Write a NumPy array [panels rows columns]." placeholder:"FILE" group:"Files, - for standard output"`
 	Color   string  `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`
-	Width   *int    `help:"Characters in a line; as many as the terminal has if not given." placeholder:"N" group:"On the terminal"`
-	ASCII   bool    `name:"ascii" help:"No colours, and no characters but ASCII for weights." group:"On the terminal"`
+	Width   *int    `help:"Characters per line (default as many as the terminal has)." placeholder:"N" group:"On the terminal"`
+	ASCII   bool    `name:"ascii" help:"No colours, and weights in ASCII characters only." group:"On the terminal"`
 	Text    *string `arg:"" optional:"" help:"Text that the model reads; without it, a line of standard input."`
 }
 
@@ -48,16 +48,17 @@ func (mapCommand) Help() string {
   attn map --model runs/dates --target 2019-03-05 --html - "5 march 2019" > map.html
   attn map --weights run.safetensors --kind encoder --all --png heads.png
 
-The map goes to the terminal unless a file is asked for. A row is a token that
-looks, a column one that is looked at. --png knows Latin, Greek and Cyrillic
-letters and shows the numbers of others; --svg and --html have them all.`
+The map goes to the terminal unless a file is asked for. Rows are queries, the tokens
+that attend; columns are keys, the tokens that are attended to. --png has Latin,
+Greek and Cyrillic letters and shows the code points of others; --svg and --html have
+all characters.`
 }
 
 // Validate is called by the parser.
 func (cmd *mapCommand) Validate() error {
 	switch {
 	case (cmd.Model == "") == (cmd.Weights == ""):
-		return errors.New("want one of --model and --weights")
+		return errors.New("want either --model or --weights")
 	case cmd.Weights != "" && cmd.Text != nil:
 		return errors.New("a text goes with --model; --weights has its own")
 	case cmd.Weights != "" && cmd.Target != nil:
@@ -69,19 +70,18 @@ func (cmd *mapCommand) Validate() error {
 	case cmd.Width != nil && *cmd.Width < narrowestMap:
 		return fmt.Errorf("--width %d, want at least %d", *cmd.Width, narrowestMap)
 	}
-	if cmd.Kind != "" {
-		if _, err := heads.ParseKind(cmd.Kind); err != nil {
-			return fmt.Errorf("unknown kind %q, want encoder, decoder or cross", cmd.Kind)
-		}
-	}
-	var names []string
-	for _, o := range cmd.outputs() {
-		if slices.Contains(names, o.path) {
-			return fmt.Errorf("two files have the name %s", quoted(o.path))
-		}
-		names = append(names, o.path)
-	}
 	return nil
+}
+
+func (cmd *mapCommand) touches() touched {
+	t := touched{
+		models: []place{{"--model", cmd.Model}}, reads: []place{{"--weights", cmd.Weights}},
+		stdin: cmd.Model != "" && cmd.Text == nil, stdout: true,
+	}
+	for _, o := range cmd.outputs() {
+		t.writes = append(t.writes, o.place)
+	}
+	return t
 }
 
 // narrowestMap is the least width of a map, marked lines and all.
@@ -89,7 +89,7 @@ const narrowestMap = 24
 
 // output is a file that was asked for.
 type output struct {
-	path  string
+	place
 	drawn bool // and not a table, in which tokens are written as they are
 	write func(viz.Figure, io.Writer) error
 }
@@ -97,12 +97,12 @@ type output struct {
 // outputs returns the files that were asked for.
 func (cmd *mapCommand) outputs() []output {
 	return slices.DeleteFunc([]output{
-		{cmd.SVG, true, viz.Figure.SVG},
-		{cmd.PNG, true, func(f viz.Figure, w io.Writer) error { return f.PNG(w, 2) }},
-		{cmd.HTML, true, viz.Figure.HTML},
-		{cmd.CSV, false, viz.Figure.CSV},
-		{cmd.JSON, false, viz.Figure.JSON},
-		{cmd.NPY, false, viz.Figure.NPY},
+		{place{"--svg", cmd.SVG}, true, viz.Figure.SVG},
+		{place{"--png", cmd.PNG}, true, func(f viz.Figure, w io.Writer) error { return f.PNG(w, 2) }},
+		{place{"--html", cmd.HTML}, true, viz.Figure.HTML},
+		{place{"--csv", cmd.CSV}, false, viz.Figure.CSV},
+		{place{"--json", cmd.JSON}, false, viz.Figure.JSON},
+		{place{"--npy", cmd.NPY}, false, viz.Figure.NPY},
 	}, func(o output) bool { return o.path == "" })
 }
 
@@ -153,10 +153,13 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, er
 	if err != nil {
 		return nil, err
 	}
+	unknown := newUnknown(c.err)
+	unknown.source(m, source)
 	if cmd.Target != nil {
 		if err := checkText("--target", 0, *cmd.Target); err != nil {
 			return nil, err
 		}
+		unknown.target(m, *cmd.Target)
 		return m.Look(source, *cmd.Target, heads.RecorderOptions{})
 	}
 	written, err := m.Translate(ctx, []string{source}, seq2seq.Decoding{Beam: 1})
@@ -171,6 +174,7 @@ func (cmd *mapCommand) source(ctx context.Context, c console) (string, error) {
 	if cmd.Text != nil {
 		return *cmd.Text, checkText("argument", 1, *cmd.Text)
 	}
+	c.invite("type a text for the model to read, then Enter")
 	select {
 	case <-ctx.Done():
 		return "", ctx.Err()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/viz"
@@ -79,7 +78,7 @@ func (cmd *mapCommand) layers(r *heads.Record) ([]*heads.Layer, error) {
 		for _, l := range layers {
 			there = append(there, fmt.Sprint(l.Index))
 		}
-		return nil, usage("no %s layer %d, want one of %s", kind, *cmd.Layer, strings.Join(there, ", "))
+		return nil, usage("no %s layer %d, want %s", kind, *cmd.Layer, listed(there, "or"))
 	}
 	return layers[at : at+1], nil
 }
@@ -92,7 +91,7 @@ func (cmd *mapCommand) kind(byKind map[heads.Kind][]*heads.Layer) (heads.Kind, e
 		if byKind[k] == nil {
 			continue
 		}
-		if cmd.Kind == "" || cmd.Kind == k.String() {
+		if cmd.Kind == nil || *cmd.Kind == k.String() {
 			return k, nil
 		}
 		there = append(there, k.String())
@@ -100,7 +99,7 @@ func (cmd *mapCommand) kind(byKind map[heads.Kind][]*heads.Layer) (heads.Kind, e
 	if there == nil {
 		return 0, usage("there is no attention to draw")
 	}
-	return 0, usage("no %s attention, want --kind %s", cmd.Kind, strings.Join(there, " or "))
+	return 0, usage("no %s attention, want --kind %s", *cmd.Kind, listed(there, "or"))
 }
 
 // panel returns the head that was asked for, or the mean over all.

@@ -45,7 +45,7 @@ func limited() {
 // interrupt PATTERN PROGRAM ARGS… runs a program with the line $TYPED as its
 // input, after which nothing comes and no end. When its output or its messages
 // match the pattern, and $DELAY later, it interrupts it as Ctrl-C does, and
-// checks that it exits with 130. If it has said after how many epochs it
+// checks that it exits with 130, or with $EXIT. If it has said after how many epochs it
 // stopped, $NEXT is one more.
 func interruptCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
@@ -104,10 +104,17 @@ func interruptCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	fmt.Fprint(ts.Stdout(), out.String())
 	fmt.Fprint(ts.Stderr(), messages.String())
-	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
-		ts.Fatalf("exit code %d, want %d: %s", code, exitInterrupted, messages.String())
+	want := exitInterrupted
+	if text := ts.Getenv("EXIT"); text != "" {
+		want, err = strconv.Atoi(text)
+		ts.Check(err)
 	}
-	checkMessage(ts, exitInterrupted, messages.String())
+	if code := cmd.ProcessState.ExitCode(); code != want {
+		ts.Fatalf("exit code %d, want %d: %s", code, want, messages.String())
+	}
+	if want != exitOK {
+		checkMessage(ts, want, messages.String())
+	}
 	if found := regexp.MustCompile(`after (\d+) epochs`).FindStringSubmatch(messages.String()); found != nil {
 		epochs, err := strconv.Atoi(found[1])
 		ts.Check(err)

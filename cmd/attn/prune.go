@@ -23,25 +23,25 @@ type pruneCommand struct {
 	Out   string `required:"" help:"Directory for the smaller model and the report." placeholder:"DIR"`
 	Force bool   `help:"Replace the model in the directory."`
 
-	Keep    *int     `help:"Heads to keep in all." placeholder:"N" group:"Goal, one of them"`
-	Share   *float64 `help:"Part of the heads to remove, 0 to 1." placeholder:"P" group:"Goal, one of them"`
-	MaxDrop *float64 `help:"Part of the metric that may be lost, 0 to 1; 0.01 if no goal is given." placeholder:"P" group:"Goal, one of them"`
-	Speed   *float64 `help:"How many times as fast 32 sentences are to be translated." placeholder:"X" group:"Goal, one of them"`
+	Keep    *int     `help:"Heads to keep, in all layers together." placeholder:"N" group:"Goal (at most one)"`
+	Share   *float64 `help:"Share of the heads to remove, 0 to 1." placeholder:"P" group:"Goal (at most one)"`
+	MaxDrop *float64 `help:"Share of the metric that may be lost, 0 to 1 (default 0.01 if no other goal is given)." placeholder:"P" group:"Goal (at most one)"`
+	Speed   *float64 `help:"Speed-up to reach in translating 32 sentences, such as 1.5." placeholder:"X" group:"Goal (at most one)"`
 
-	Step        int      `help:"Heads that go before the rest is scored again; scored once if not given." placeholder:"N" group:"How"`
-	Kind        []string `help:"Take heads from these kinds of attention only: encoder, decoder, cross, or several with commas." placeholder:"NAME" group:"How"`
-	EmptyLayers bool     `help:"Let layers lose all their heads; else each keeps one." group:"How"`
-	Finetune    int      `help:"Training steps after each removal." placeholder:"N" group:"How"`
-	Train       string   `help:"Pairs for the training steps; the scoring part of the data if not given." placeholder:"FILE" group:"How"`
-	Rate        float64  `default:"0.001" help:"Largest learning rate of the training steps; a third of it suits a few hundred." placeholder:"RATE" group:"How"`
+	Step        *int     `help:"Heads to remove before the rest are scored again; 0 scores once (default 1, or more where scoring would take over 120 passes over its data; 0 with --finetune or --speed)." placeholder:"N" group:"How"`
+	Kind        []string `enum:"${kinds}" help:"Remove heads from these kinds of attention only: ${kinds_or}, or several with commas (default all)." placeholder:"NAME" group:"How"`
+	EmptyLayers bool     `help:"Let layers lose all their heads; otherwise each keeps one." group:"How"`
+	Finetune    int      `help:"Training steps after each removal (default none)." placeholder:"N" group:"How"`
+	Train       string   `help:"Pairs for the training steps (default the scoring part of the data)." placeholder:"FILE" group:"How"`
+	Rate        *float64 `help:"Largest learning rate of the training steps (default 0.001; a third of it is better for a few hundred steps)." placeholder:"RATE" group:"How"`
 
-	Metric    string        `default:"auto" enum:"auto,exact,bleu" help:"exact, bleu, or auto: exact match where texts are cut into characters, else BLEU." placeholder:"NAME" group:"Report"`
+	Metric    string        `default:"auto" enum:"auto,exact,bleu" help:"exact, bleu, or auto: exact match for models of characters, else BLEU." placeholder:"NAME" group:"Report"`
 	Orders    int           `default:"20" help:"Random orders to compare with." placeholder:"N" group:"Report"`
-	Resamples int           `default:"1000" help:"Resamples of the bootstrap." placeholder:"N" group:"Report"`
-	SpeedTime time.Duration `default:"1s" help:"How long each kind of work is measured; 0 for not at all." group:"Report"`
-	Report    string        `help:"Page to write; report.html in the directory if not given." placeholder:"FILE" group:"Report"`
-	SVG       string        `name:"svg" help:"Write the curves of the metric as a vector picture." placeholder:"FILE" group:"Report"`
-	PNG       string        `name:"png" help:"Write the curves of the metric as a picture in pixels." placeholder:"FILE" group:"Report"`
+	Resamples int           `default:"1000" help:"Bootstrap resamples." placeholder:"N" group:"Report"`
+	SpeedTime time.Duration `default:"1s" help:"How long to measure each kind of work; 0 skips it." placeholder:"TIME" group:"Report"`
+	Report    string        `help:"Page to write (default report.html in the directory)." placeholder:"FILE" group:"Report"`
+	SVG       string        `name:"svg" help:"Write the curves of the metric as a vector graphic." placeholder:"FILE" group:"Report"`
+	PNG       string        `name:"png" help:"Write the curves of the metric as an image." placeholder:"FILE" group:"Report"`
 	JSON      bool          `name:"json" help:"Write the report as a JSON object to standard output." group:"Report"`
 
 	store *atomicfile.Dir // the directory, while the command runs
@@ -55,11 +55,12 @@ func (pruneCommand) Help() string {
   attn prune --model runs/fra.run --data valid.tsv --out small --share 0.5 --method gradient
   attn prune --model runs/fra.run --data valid.tsv --out small --keep 36 --finetune 300 --train fra.tsv
 
-The data are dealt into three parts that share no source: heads are scored on the
-first, methods and numbers of heads chosen on the second, and everything that is
-reported comes from the third. The directory gets the smaller model, which every
-command loads; masked/, the same model in the shapes of the original; pruning.json
-and report.html. After Ctrl-C, unfinished.json holds what has been measured.`
+The data are split into three parts that share no source: heads are scored on the
+first, the method and the number of heads are chosen on the second, and everything
+that is reported is measured on the third. The directory gets the smaller model, which
+every command loads; masked/, the same model in the shapes of the original;
+pruning.json; and report.html. After Ctrl-C, unfinished.json holds what has been
+measured so far.`
 }
 
 // What is in the directory beside the model. Until the models are made, those of an
@@ -82,7 +83,7 @@ func (cmd *pruneCommand) Validate() error {
 	outside := func(p *float64) bool { return p != nil && !(*p >= 0 && *p <= 1) }
 	switch {
 	case goals > 1:
-		return errors.New("want one of --keep, --share, --max-drop and --speed")
+		return errors.New("want only one of --keep, --share, --max-drop and --speed")
 	case cmd.Keep != nil && *cmd.Keep < 1:
 		return fmt.Errorf("--keep %d, want at least 1", *cmd.Keep)
 	case outside(cmd.Share):
@@ -90,31 +91,31 @@ func (cmd *pruneCommand) Validate() error {
 	case outside(cmd.MaxDrop):
 		return fmt.Errorf("--max-drop %v, want 0 to 1", *cmd.MaxDrop)
 	case cmd.Speed != nil && !(*cmd.Speed > 1 && *cmd.Speed <= 1000):
-		return fmt.Errorf("--speed %v, want more than 1, and not beyond 1000", *cmd.Speed)
+		return fmt.Errorf("--speed %v, want more than 1 and at most 1000", *cmd.Speed)
 	case cmd.Speed != nil && cmd.SpeedTime == 0:
-		return errors.New("--speed needs a --speed-time to measure it in")
-	case cmd.Step < 0:
-		return fmt.Errorf("--step %d, want at least 0", cmd.Step)
+		return errors.New("--speed goes with a --speed-time of more than 0")
+	case cmd.Step != nil && *cmd.Step < 0:
+		return fmt.Errorf("--step %d, want at least 0", *cmd.Step)
 	case cmd.Finetune < 0:
 		return fmt.Errorf("--finetune %d, want at least 0", cmd.Finetune)
 	case cmd.Train != "" && cmd.Finetune == 0:
 		return errors.New("--train goes with --finetune")
-	case !(cmd.Rate > 0 && cmd.Rate <= 1):
-		return fmt.Errorf("--rate %v, want more than 0 and at most 1", cmd.Rate)
+	case cmd.Rate != nil && cmd.Finetune == 0:
+		return errors.New("--rate goes with --finetune")
+	case cmd.Rate != nil && !(*cmd.Rate > 0 && *cmd.Rate <= 1):
+		return fmt.Errorf("--rate %v, want more than 0 and at most 1", *cmd.Rate)
 	case cmd.Orders < 0 || cmd.Orders > 1000:
 		return fmt.Errorf("--orders %d, want 0 to 1000", cmd.Orders)
 	case cmd.Resamples < 100 || cmd.Resamples > 1_000_000:
 		return fmt.Errorf("--resamples %d, want 100 to 1000000", cmd.Resamples)
 	case cmd.SpeedTime < 0 || cmd.SpeedTime > time.Hour:
 		return fmt.Errorf("--speed-time %v, want 0 to 1h", cmd.SpeedTime)
-	case len(cmd.Kind) > 0 && slices.ContainsFunc(cmd.Kind, func(k string) bool { _, err := heads.ParseKind(k); return err != nil }):
-		return fmt.Errorf("--kind %s, want encoder, decoder or cross, with commas between", strings.Join(cmd.Kind, ","))
 	case cmd.Out == "":
 		return errors.New("--out needs a directory")
 	case sameFile(cmd.Out, cmd.Model):
 		return fmt.Errorf("--out %s is the model itself", quoted(cmd.Out))
 	case sameFile(cmd.masked(), cmd.Model):
-		return fmt.Errorf("--out %s would replace the model, which is where the masked one goes", quoted(cmd.Out))
+		return fmt.Errorf("--out %s would put the masked model in place of the model", quoted(cmd.Out))
 	case sameFile(cmd.Out, filepath.Join(cmd.Model, maskedDir)):
 		return fmt.Errorf("--out %s is the masked form of the model", quoted(cmd.Out))
 	case exists(filepath.Join(cmd.Out, seq2seq.TrainingFile)):
@@ -131,12 +132,20 @@ func (cmd *pruneCommand) Validate() error {
 	if cmd.Limit < pruning.Fewest {
 		return fmt.Errorf("--limit %d, want at least %d sources for each part", cmd.Limit, pruning.Fewest)
 	}
-	return apart(cmd.files(), cmd.Model, cmd.Out, cmd.masked())
+	return nil
+}
+
+func (cmd *pruneCommand) touches() touched {
+	t := cmd.scoredFlags.touches()
+	t.reads = append(t.reads, place{"--train", cmd.Train})
+	t.makes = []place{{"--out", cmd.Out}, {"--out", cmd.masked()}}
+	t.writes = cmd.files()
+	return t
 }
 
 // files are those that are written besides models and numbers.
-func (cmd *pruneCommand) files() []outputFile {
-	return []outputFile{{"--report", cmd.page()}, {"--svg", cmd.SVG}, {"--png", cmd.PNG}}
+func (cmd *pruneCommand) files() []place {
+	return []place{{"--report", cmd.page()}, {"--svg", cmd.SVG}, {"--png", cmd.PNG}}
 }
 
 func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
@@ -183,7 +192,7 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 	if err := r.Summary(c.out); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.err, "try: attn translate --model %s --map\n", quoted(cmd.Out))
+	_, err = fmt.Fprintln(c.err, tryHint(cmd.Out, e.Parts.Report[0].Source))
 	return err
 }
 
@@ -215,9 +224,11 @@ func (cmd *pruneCommand) prepare() (*pruning.Experiment, *pruning.Report, error)
 	}
 	e := &pruning.Experiment{
 		Model: m, Parts: parts, Methods: methods, Goal: goal, Metric: cmd.metric(m), Normalize: cmd.Normalize, Empty: cmd.EmptyLayers,
-		Step: cmd.Step, FineTune: cmd.Finetune, Rate: cmd.Rate, Train: parts.Score,
+		Step: pruning.Affordable, FineTune: cmd.Finetune, Rate: 0.001, Train: parts.Score,
 		Orders: cmd.Orders, Resamples: cmd.Resamples, Seed: cmd.Seed, SpeedTime: cmd.SpeedTime,
 	}
+	set(&e.Step, cmd.Step)
+	set(&e.Rate, cmd.Rate)
 	if cmd.recipe != nil {
 		e.Smoothing = cmd.recipe.Training.Smoothing
 	}
@@ -232,7 +243,7 @@ func (cmd *pruneCommand) prepare() (*pruning.Experiment, *pruning.Report, error)
 		}
 		// What is measured on must not be learnt.
 		if e.Train = parts.Unseen(e.Train); len(e.Train) == 0 {
-			return nil, nil, &seq2seq.InputError{Name: cmd.Train, Reason: "every source is one of those that are measured on"}
+			return nil, nil, &seq2seq.InputError{Name: cmd.Train, Reason: "every source is also among those that are measured on"}
 		}
 		r.Settings.TrainData = cmd.Train
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -56,26 +57,26 @@ func pairsRecipe() recipe {
 
 // recipeFlags are the flags that change a recipe; nil leaves it as it is.
 type recipeFlags struct {
-	Data  *string `help:"Tab-separated pairs to learn, one a line. Without it, dates are made." placeholder:"FILE"`
+	Data  *string `help:"Tab-separated pairs to learn, one per line. Without it, built-in dates." placeholder:"FILE"`
 	Valid *string `help:"Pairs to measure on. Without it, some of the data are held out." placeholder:"FILE"`
-	Limit *int    `help:"Use only the first N pairs of the data." placeholder:"N"`
+	Limit *int    `help:"Use only the first N pairs of the data (default all)." placeholder:"N"`
 
-	Arch      *string  `help:"transformer or gru." placeholder:"NAME" group:"Network"`
-	Score     *string  `help:"scaled, dot, additive, bilinear, gaussian or cosine." placeholder:"NAME" group:"Network"`
-	Heads     *int     `help:"Heads of each attention layer; 0, for gru only, attends without projections." placeholder:"N" group:"Network"`
-	Width     *int     `help:"Size of embeddings and states." placeholder:"N" group:"Network"`
-	Layers    *int     `help:"Layers of encoder and decoder." placeholder:"N" group:"Network"`
-	Hidden    *int     `help:"Size of the transformer's feed-forward layers." placeholder:"N" group:"Network"`
-	Dropout   *float32 `help:"Probability of dropping an activation." placeholder:"P" group:"Network"`
-	Units     *string  `help:"What texts are cut into: char, word or bpe." placeholder:"NAME" group:"Network"`
-	VocabSize *int     `help:"Largest number of entries of each vocabulary." placeholder:"N" group:"Network"`
+	Arch      *string  `enum:"${archs}" help:"${archs_or} (${train_arch})." placeholder:"NAME" group:"Network"`
+	Score     *string  `enum:"${scores}" help:"${scores_or} (${train_score})." placeholder:"NAME" group:"Network"`
+	Heads     *int     `help:"Heads of each attention layer; 0, for gru only, attends without projections (${train_heads})." placeholder:"N" group:"Network"`
+	Width     *int     `help:"Size of embeddings and states (${train_width})." placeholder:"N" group:"Network"`
+	Layers    *int     `help:"Layers of the encoder and of the decoder (${train_layers})." placeholder:"N" group:"Network"`
+	Hidden    *int     `help:"Size of the transformer's feed-forward layers (${train_hidden}; in proportion if --width is given)." placeholder:"N" group:"Network"`
+	Dropout   *float32 `help:"Probability of dropping an activation (${train_dropout})." placeholder:"P" group:"Network"`
+	Units     *string  `enum:"${units}" help:"What texts are split into: ${units_or} (${train_units})." placeholder:"NAME" group:"Network"`
+	VocabSize *int     `help:"Largest number of entries in each vocabulary (${train_vocab})." placeholder:"N" group:"Network"`
 
-	Epochs    *int     `help:"Passes over the data, in all." placeholder:"N" group:"Training"`
-	Batch     *int     `help:"Pairs of a step." placeholder:"N" group:"Training"`
-	LR        *float64 `name:"lr" help:"Largest learning rate." placeholder:"RATE" group:"Training"`
-	Warmup    *int     `help:"Steps until the learning rate is at its largest." placeholder:"N" group:"Training"`
-	Smoothing *float32 `help:"Label smoothing of the loss." placeholder:"P" group:"Training"`
-	Seed      *uint64  `help:"Seed of all random numbers." placeholder:"N" group:"Training"`
+	Epochs    *int     `help:"Passes over the data, in total (${train_epochs})." placeholder:"N" group:"Training"`
+	Batch     *int     `help:"Pairs per step (${train_batch})." placeholder:"N" group:"Training"`
+	LR        *float64 `name:"lr" help:"Largest learning rate (${train_lr})." placeholder:"RATE" group:"Training"`
+	Warmup    *int     `help:"Steps until the learning rate is largest (${train_warmup})." placeholder:"N" group:"Training"`
+	Smoothing *float32 `help:"Label smoothing of the loss (${train_smoothing})." placeholder:"P" group:"Training"`
+	Seed      *uint64  `help:"Seed of all random numbers (${train_seed})." placeholder:"N" group:"Training"`
 }
 
 // set copies a flag that was given.
@@ -98,7 +99,7 @@ func (f *recipeFlags) apply(r recipe) (recipe, error) {
 		*p.to = abs
 	}
 	if f.Limit != nil && *f.Limit == 0 { // which stands for no limit in the recipe
-		return r, usage("limit 0, want at least 1")
+		return r, usage("--limit 0, want at least 1")
 	}
 	set(&r.Limit, f.Limit)
 	set(&r.Network.Arch, f.Arch)
@@ -212,7 +213,7 @@ func readRecipe(dir string) (*recipe, error) {
 		return nil, err
 	}
 	var r recipe
-	if err := json.Unmarshal(data, &r); err != nil {
+	if err := strictjson.Unmarshal(data, &r); err != nil {
 		return nil, &seq2seq.InputError{Name: path, Reason: err.Error()}
 	}
 	if err := r.validate(); err != nil {

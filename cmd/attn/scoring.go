@@ -11,13 +11,14 @@ import (
 
 // What attn heads and attn prune share: which model, which data, which methods.
 
-// scoredFlags say what heads are scored on.
+// scoredFlags are the flags of the commands that score heads: the model, the data and
+// the methods.
 type scoredFlags struct {
 	Model     string   `required:"" help:"Directory of the model." placeholder:"DIR"`
-	Data      string   `help:"Tab-separated pairs, one a line, that the model has not learnt. A model of dates makes its own." placeholder:"FILE"`
-	Method    []string `help:"leave-one-out, gradient, taylor, fisher, weight-norm, confidence, random, or several with commas; all but random if not given." placeholder:"NAME" group:"Importance"`
+	Data      string   `help:"Tab-separated pairs, one per line, that the model was not trained on. For a model of dates, new dates are made." placeholder:"FILE"`
+	Method    []string `enum:"${methods}" help:"${methods_or}, or several with commas (default all but random)." placeholder:"NAME" group:"Importance"`
 	Normalize bool     `help:"Divide gradient, taylor and fisher by the norm over their layer." group:"Importance"`
-	Limit     int      `default:"1000" help:"Most sources of the data, or of each of its parts, that are used." placeholder:"N"`
+	Limit     int      `default:"1000" help:"Use at most N sources of the data, or of each of its parts." placeholder:"N"`
 	Seed      uint64   `default:"1" help:"Seed of all random numbers." placeholder:"N"`
 
 	recipe *recipe // the model's, if it has one
@@ -32,7 +33,7 @@ func (f *scoredFlags) methods() ([]heads.Method, error) {
 	for _, name := range f.Method {
 		m, err := heads.ParseMethod(name)
 		if err != nil {
-			return nil, usage("unknown method %q, want one of %s", name, methodNames())
+			return nil, usage("%w", err)
 		}
 		if !slices.Contains(list, m) {
 			list = append(list, m)
@@ -41,17 +42,7 @@ func (f *scoredFlags) methods() ([]heads.Method, error) {
 	return list, nil
 }
 
-func methodNames() (names string) {
-	for i, m := range heads.Methods() {
-		if i > 0 {
-			names += ", "
-		}
-		names += m.String()
-	}
-	return names
-}
-
-// load returns the model, which has heads.
+// load returns the model, or an error if it has no attention heads.
 func (f *scoredFlags) load() (*seq2seq.Translator, error) {
 	m, err := seq2seq.Load(f.Model)
 	if err != nil {
@@ -68,16 +59,16 @@ func (f *scoredFlags) load() (*seq2seq.Translator, error) {
 	return nil, &seq2seq.InputError{Name: f.Model, Reason: "the model has no attention heads"}
 }
 
-// pairs returns the data and their name: those of the file, or for a model of
-// dates as many dates that are new to it: it was neither trained nor pruned on them,
-// and attn eval does not measure on them.
+// pairs returns the pairs of --data with the name of the file. Without --data, and if
+// the model was trained on the built-in dates, it makes up to most new ones: no date
+// that the model was trained, tested or pruned on.
 func (f *scoredFlags) pairs(most int) (pairs []seq2seq.Pair, name string, err error) {
 	if f.Data != "" {
 		pairs, err = loadTest(f.Data)
 		return pairs, f.Data, err
 	}
 	if f.recipe == nil || f.recipe.Data != "" {
-		return nil, "", usage("--data is needed: %s has not learnt the built-in dates", f.Model)
+		return nil, "", usage("--data is needed: %s was not trained on the built-in dates", f.Model)
 	}
 	learnt, err := f.recipe.pairs()
 	if err != nil {
@@ -94,6 +85,11 @@ func (f *scoredFlags) pairs(most int) (pairs []seq2seq.Pair, name string, err er
 	}
 	pairs = f.recipe.moreDates(len(f.recipe.Pruned), most)
 	return slices.DeleteFunc(pairs, func(p seq2seq.Pair) bool { return known[p.Source] }), "built-in dates", nil
+}
+
+// touches returns what is read.
+func (f *scoredFlags) touches() touched {
+	return touched{models: []place{{"--model", f.Model}}, reads: []place{{"--data", f.Data}}}
 }
 
 // Validate is called by the parser.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,11 +20,11 @@ import (
 
 type trainCommand struct {
 	recipeFlags
-	Out       string   `help:"Directory for the model; runs/dates or runs/NAME.run if not given." placeholder:"DIR"`
-	Resume    bool     `help:"Go on with the run in the directory; --epochs may ask for more."`
+	Out       string   `help:"Directory for the model (default runs/dates, or runs/NAME.run for NAME.tsv)." placeholder:"DIR"`
+	Resume    bool     `help:"Resume the run in the directory; --epochs may be raised."`
 	Force     bool     `help:"Replace the model in the directory."`
 	SaveEvery interval `default:"1m" help:"Within an epoch, save after this time, such as 30s or 5m, or this number of steps, such as 500; 0 saves at the ends of epochs only." placeholder:"TIME|STEPS"`
-	JSON      bool     `name:"json" help:"Write one JSON object a line to standard output."`
+	JSON      bool     `name:"json" help:"Write JSON to standard output, one object per line."`
 }
 
 func (trainCommand) Help() string {
@@ -35,7 +36,7 @@ func (trainCommand) Help() string {
   attn train --resume --out runs/fra.run --epochs 20
 
 A run is saved after each epoch, within it as --save-every says, and when it is
-interrupted (Ctrl-C). However it ends, --resume goes on exactly from what was saved
+interrupted (Ctrl-C). However it ends, --resume continues exactly from what was saved
 last.`
 }
 
@@ -47,12 +48,24 @@ func (cmd *trainCommand) Validate() error {
 	return nil
 }
 
-func (cmd *trainCommand) Run(ctx context.Context, c console) error {
-	dir := cmd.Out
-	if dir == "" {
-		dir = cmd.directory()
+func (cmd *trainCommand) touches() touched {
+	t := touched{makes: []place{{"--out", cmd.dir()}}}
+	for _, p := range []struct {
+		flag string
+		path *string
+	}{{"--data", cmd.Data}, {"--valid", cmd.Valid}} {
+		if p.path != nil {
+			t.reads = append(t.reads, place{p.flag, *p.path})
+		}
 	}
-	s := session{console: c, dir: dir, json: cmd.JSON, resumed: cmd.Resume, every: cmd.SaveEvery}
+	return t
+}
+
+// dir returns where the run goes.
+func (cmd *trainCommand) dir() string { return cmp.Or(cmd.Out, cmd.directory()) }
+
+func (cmd *trainCommand) Run(ctx context.Context, c console) error {
+	s := session{console: c, dir: cmd.dir(), json: cmd.JSON, resumed: cmd.Resume, every: cmd.SaveEvery}
 	defer s.close()
 	if err := s.open(cmd); err != nil {
 		return err
@@ -171,7 +184,7 @@ func (s *session) reopen(cmd *trainCommand) error {
 		return err
 	}
 	if done, _ := s.trainer.Done(); done >= s.recipe.Training.Epochs {
-		fmt.Fprintf(s.err, "all %d epochs are done; --epochs asks for more\n", done)
+		fmt.Fprintf(s.err, "all %d epochs are done; raise --epochs to train further\n", done)
 	}
 	return nil
 }
@@ -330,11 +343,11 @@ func (s *session) measure(ctx context.Context) error {
 	}
 	fmt.Fprintf(s.err, "%d %s sources: %.1f%% exact, BLEU %.1f, perplexity %.3f\n",
 		m.Sources, what, 100*m.ExactMatch, m.BLEU, m.Perplexity)
-	fmt.Fprintf(s.err, "model in %s; try: attn translate --model %s --map\n", s.dir, quoted(s.dir))
+	example := s.example()
+	fmt.Fprintf(s.err, "the model is in %s; %s\n", quoted(s.dir), tryHint(s.dir, example))
 	if s.json {
 		return nil
 	}
-	example := s.example()
 	translations, err := s.model.Translate(ctx, []string{example}, seq2seq.Decoding{})
 	if err != nil {
 		return err
@@ -343,7 +356,7 @@ func (s *session) measure(ctx context.Context) error {
 	if err := drawAlignment(s.out, s.model, example, translations[0]); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "a row for each token written, a column for each read; %s\n", viz.Legend())
+	fmt.Fprintf(s.err, "rows are the tokens written, columns the tokens read; %s\n", viz.Legend())
 	return nil
 }
 

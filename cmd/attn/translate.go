@@ -13,8 +13,8 @@ import (
 
 type translateCommand struct {
 	Model string   `required:"" help:"Directory of the model." placeholder:"DIR"`
-	Beam  int      `default:"1" help:"Translations kept at each step; 1 is greedy." placeholder:"N"`
-	Map   bool     `help:"Draw where the decoder looked for each translation."`
+	Beam  int      `default:"1" help:"Beam size; 1 is greedy search." placeholder:"N"`
+	Map   bool     `help:"Draw what the decoder attends to in each translation."`
 	Text  []string `arg:"" optional:"" help:"Texts to translate; without any, the lines of standard input."`
 }
 
@@ -34,6 +34,10 @@ func (cmd *translateCommand) Validate() error {
 	return nil
 }
 
+func (cmd *translateCommand) touches() touched {
+	return touched{models: []place{{"--model", cmd.Model}}, stdin: len(cmd.Text) == 0}
+}
+
 // Lines are translated in groups, so that the output of a long input does not
 // wait for its end.
 const linesAtOnce = 256
@@ -43,14 +47,16 @@ func (cmd *translateCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
+	unknown := newUnknown(c.err)
 	if len(cmd.Text) > 0 {
 		for i, text := range cmd.Text {
 			if err := checkText("argument", i+1, text); err != nil {
 				return err
 			}
 		}
-		return cmd.translate(ctx, c.out, m, cmd.Text)
+		return cmd.translate(ctx, c.out, m, unknown, cmd.Text)
 	}
+	c.invite("type texts to translate, one per line; " + endOfInput() + " ends the input")
 	groups := readLines(c.in)
 	for {
 		select {
@@ -60,7 +66,7 @@ func (cmd *translateCommand) Run(ctx context.Context, c console) error {
 			if !open {
 				return nil
 			}
-			if err := cmd.translate(ctx, c.out, m, g.texts); err != nil {
+			if err := cmd.translate(ctx, c.out, m, unknown, g.texts); err != nil {
 				return err
 			}
 			if g.err != nil {
@@ -121,6 +127,9 @@ func readLine(r *bufio.Reader, number int) (string, error) {
 		return "", err
 	}
 	text := strings.TrimRight(string(slice), "\r\n")
+	if strings.Contains(text, "\r") { // of many lines we would make one
+		return "", &seq2seq.InputError{Name: "standard input", Line: number, Reason: "carriage return inside the line, want lines that end in LF or CRLF"}
+	}
 	return text, checkText("standard input", number, text)
 }
 
@@ -137,7 +146,8 @@ func checkText(name string, number int, text string) error {
 }
 
 // translate writes the translations of texts, one a line.
-func (cmd *translateCommand) translate(ctx context.Context, w io.Writer, m *seq2seq.Translator, texts []string) error {
+func (cmd *translateCommand) translate(ctx context.Context, w io.Writer, m *seq2seq.Translator, unknown *unknowns, texts []string) error {
+	unknown.source(m, texts...)
 	translations, err := m.Translate(ctx, texts, seq2seq.Decoding{Beam: cmd.Beam})
 	if err != nil {
 		return err

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
@@ -93,6 +95,32 @@ func quoted(path string) string {
 		return path
 	}
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
+// invite says on a terminal what is awaited on standard input, and how it ends: to
+// wait in silence looks like work.
+func (c console) invite(text string) {
+	if f, ok := c.in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		fmt.Fprintln(c.err, text)
+	}
+}
+
+// endOfInput is the key that ends what is typed.
+func endOfInput() string {
+	if runtime.GOOS == "windows" {
+		return "Ctrl-Z and Enter"
+	}
+	return "Ctrl-D"
+}
+
+// tryHint is a command to go on with: it translates a text and shows its map. A text
+// that does not fit in a line of a shell is left to the reader.
+func tryHint(dir, text string) string {
+	const fits = 60
+	if text == "" || text[0] == '-' || len(text) > fits || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		text = "TEXT"
+	}
+	return fmt.Sprintf("try: attn translate --model %s --map %s", quoted(dir), quoted(text))
 }
 
 // endMark stands for the end of a text.

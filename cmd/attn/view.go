@@ -19,8 +19,8 @@ import (
 )
 
 type viewCommand struct {
-	Model   string   `help:"Directory of a model to ask." placeholder:"DIR"`
-	Weights []string `help:"Safetensors file with weights [H Lq Lk]; may be given several times." placeholder:"FILE" sep:"none"`
+	Model   string   `help:"Directory of the model." placeholder:"DIR"`
+	Weights []string `help:"Safetensors file with weights [H Lq Lk]; can be given several times." placeholder:"FILE" sep:"none"`
 	Addr    string   `default:"127.0.0.1:0" help:"Address to serve at; port 0 is a free one." placeholder:"HOST:PORT"`
 	Open    bool     `help:"Open the page in the browser."`
 	Text    []string `arg:"" optional:"" help:"Texts to begin with."`
@@ -33,9 +33,9 @@ func (viewCommand) Help() string {
   attn view --weights bert.safetensors --open
   attn view --model runs/fra.run --addr 127.0.0.1:8080
 
-The page shows every head; it is served on this machine only, unless --addr says
-otherwise, until Ctrl-C. Open the address printed on standard output: whoever has
-it can use the page, and nobody else can.`
+The page shows every head. It is served until Ctrl-C, and to this machine only unless
+--addr says otherwise. Standard output gets its address and nothing else: whoever has
+the address can use the page, and nobody else can.`
 }
 
 // Validate is called by the parser.
@@ -52,8 +52,16 @@ func (cmd *viewCommand) Validate() error {
 	return nil
 }
 
+func (cmd *viewCommand) touches() touched {
+	t := touched{models: []place{{"--model", cmd.Model}}}
+	for _, path := range cmd.Weights {
+		t.reads = append(t.reads, place{"--weights", path})
+	}
+	return t
+}
+
 func (cmd *viewCommand) Run(ctx context.Context, c console) error {
-	o, err := cmd.options(ctx)
+	o, err := cmd.options(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -87,11 +95,14 @@ func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 		}
 		defer os.RemoveAll(launcher)
 	}
-	return server.Serve(ctx, l)
+	if err := server.Serve(ctx, l); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil // Ctrl-C is how it ends
 }
 
 // options loads what is to be shown.
-func (cmd *viewCommand) options(ctx context.Context) (view.Options, error) {
+func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, error) {
 	if cmd.Model == "" {
 		o := view.Options{Name: filepath.Base(cmd.Weights[0])}
 		for _, path := range cmd.Weights {
@@ -107,7 +118,7 @@ func (cmd *viewCommand) options(ctx context.Context) (view.Options, error) {
 	if err != nil {
 		return view.Options{}, err
 	}
-	model := translatorSource{m}
+	model := translatorSource{m, newUnknown(c.err)}
 	o := view.Options{Name: filepath.Base(filepath.Clean(cmd.Model)), Source: model, MaxText: longestText, Keep: keptBytes}
 	for i, text := range cmd.Text {
 		if err := checkText("argument", i+1, text); err != nil {
@@ -123,7 +134,10 @@ func (cmd *viewCommand) options(ctx context.Context) (view.Options, error) {
 }
 
 // translatorSource is a translator that the page can ask.
-type translatorSource struct{ m *seq2seq.Translator }
+type translatorSource struct {
+	m       *seq2seq.Translator
+	unknown *unknowns
+}
 
 const (
 	mostTokens = 2048      // of a text, and of a translation
@@ -164,6 +178,8 @@ func (s translatorSource) Look(ctx context.Context, source, target string) (*hea
 	if err := s.check(source, target); err != nil {
 		return nil, err
 	}
+	s.unknown.source(s.m, source)
+	s.unknown.target(s.m, target)
 	if target == "" {
 		written, err := s.m.Translate(ctx, []string{source}, seq2seq.Decoding{Beam: 1})
 		if err != nil {

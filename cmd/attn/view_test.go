@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -39,7 +40,7 @@ func TestTranslatorSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := translatorSource{m}
+	s := translatorSource{m, newUnknown(io.Discard)}
 	r, err := s.Look(t.Context(), "5 march 2019", "")
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +72,7 @@ func TestTranslatorSourceIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return translatorSource{m}
+		return translatorSource{m, newUnknown(io.Discard)}
 	}
 	transformer := seq2seq.Config{Arch: seq2seq.Transformer, Heads: 8, Layers: 3, Hidden: 16}
 	for _, c := range []seq2seq.Config{transformer, {Arch: seq2seq.GRU, Layers: 3}, {Arch: seq2seq.GRU, Layers: 2, Heads: 2}} {

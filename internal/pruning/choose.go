@@ -10,21 +10,17 @@ import (
 
 // choose picks the method that does best on the selecting part: that which can
 // remove most heads within the tolerated loss, or else that with the best metric
-// when as many are gone as the goal says. It also finds how many heads go, as if
-// they went in one order and nothing was trained.
+// when as many are gone as the goal says. It also finds how many heads go.
 func (x *run) choose(ctx context.Context) error {
-	if len(x.Methods) == 1 && !x.fixed() {
+	defer func() { x.report.Settings.Step = x.step(x.method) }()
+	if len(x.Methods) == 1 && !x.fixed(0) {
 		return nil
 	}
 	tell := x.progress("choosing a method")
 	var best float64
 	for i := range x.Methods {
 		tell(i, len(x.Methods))
-		n, err := x.count(ctx, x.order(i))
-		if err != nil {
-			return err
-		}
-		m, err := x.without(cut(x.order(i), n))
+		m, n, pruned, err := x.attempt(ctx, i)
 		if err != nil {
 			return err
 		}
@@ -36,16 +32,56 @@ func (x *run) choose(ctx context.Context) error {
 		more := x.tolerates() && n > x.removes
 		less := x.tolerates() && n < x.removes
 		if i == 0 || more || !less && value > best {
-			x.method, x.removes, best = i, n, value
+			x.method, x.removes, x.pruned, best = i, n, pruned, value
 		}
 	}
 	tell(len(x.Methods), len(x.Methods))
 	return nil
 }
 
-// fixed reports whether heads go in one order, measured once, with no training
-// between.
-func (x *run) fixed() bool { return x.Step == 0 && x.FineTune == 0 }
+// attempt prunes by a method, and returns the model and how many heads went. Where
+// training or measuring speed would follow each step, it takes the heads in one order
+// instead, and pruned is nil.
+func (x *run) attempt(ctx context.Context, method int) (m *seq2seq.Translator, removed int, pruned *heads.Pruned[*seq2seq.Probe], err error) {
+	if x.step(method) > 0 && x.FineTune == 0 && x.Goal.Speed == 0 {
+		plan, err := x.plan(method)
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		p, err := heads.Prune(ctx, x.probe, plan)
+		return p.Subject.Translator(), len(p.Removed), &p, err
+	}
+	if removed, err = x.count(ctx, x.order(method)); err != nil {
+		return nil, 0, nil, err
+	}
+	m, err = x.without(cut(x.order(method), removed))
+	return m, removed, nil, err
+}
+
+// step returns how many heads go by a method before the rest is scored again, 0 for
+// scoring once.
+func (x *run) step(method int) int {
+	if x.Step != Affordable {
+		return x.Step
+	}
+	if x.FineTune > 0 || x.Goal.Speed > 0 {
+		return 0
+	}
+	going := len(x.order(method))
+	if x.Goal.Left > 0 {
+		going = total(x.Model.Layers()) - x.Goal.Left
+	}
+	for step := 1; step < going; step++ {
+		if rounds := (going + step - 1) / step; float64(rounds)*x.scores[method].Passes <= mostPasses {
+			return step
+		}
+	}
+	return 0
+}
+
+// fixed reports whether heads go by a method in one order, measured once, with no
+// training between.
+func (x *run) fixed(method int) bool { return x.step(method) == 0 && x.FineTune == 0 }
 
 // tolerates reports whether the goal is a tolerated loss.
 func (x *run) tolerates() bool { return x.Goal.Left == 0 && x.Goal.Speed == 0 }
@@ -61,18 +97,18 @@ func (x *run) count(ctx context.Context, order []heads.Head) (int, error) {
 	return x.tolerated(ctx, order)
 }
 
-// plan says how the chosen method prunes.
-func (x *run) plan() (heads.PruneOptions[*seq2seq.Probe], error) {
+// plan says how a method prunes.
+func (x *run) plan(method int) (heads.PruneOptions[*seq2seq.Probe], error) {
 	all := total(x.Model.Layers())
-	order := x.order(x.method)
+	order, step := x.order(method), x.step(method)
 	plan := heads.PruneOptions[*seq2seq.Probe]{
-		Method: x.Methods[x.method], Importance: heads.ImportanceOptions{Normalize: x.Normalize, Seed: x.Seed},
-		Keep: max(x.Goal.Left, all-len(order)), EmptyLayers: x.Empty, Layers: x.open, Step: x.Step, Rescore: x.Step > 0,
+		Method: x.Methods[method], Importance: heads.ImportanceOptions{Normalize: x.Normalize, Seed: x.Seed},
+		Keep: max(x.Goal.Left, all-len(order)), EmptyLayers: x.Empty, Layers: x.open, Step: step, Rescore: step > 0,
 	}
 	if x.Goal.Left > 0 && x.Goal.Left < all-len(order) {
 		return plan, fmt.Errorf("%s cannot be kept: at least %d must stay", number(x.Goal.Left, "head", "heads"), all-len(order))
 	}
-	if x.Step == 0 {
+	if step == 0 {
 		plan.Order = order
 	}
 	if x.FineTune > 0 {
@@ -81,7 +117,7 @@ func (x *run) plan() (heads.PruneOptions[*seq2seq.Probe], error) {
 	switch {
 	case x.Goal.Left > 0:
 		return plan, nil
-	case x.fixed():
+	case x.fixed(method):
 		plan.Keep = all - len(cut(order, x.removes))
 		return plan, nil
 	case x.Goal.Speed > 0:
@@ -90,7 +126,7 @@ func (x *run) plan() (heads.PruneOptions[*seq2seq.Probe], error) {
 			return x.fast, err
 		}
 	}
-	if x.Step == 0 {
+	if step == 0 {
 		plan.Step = max(1, all/12)
 	}
 	if x.tolerates() {

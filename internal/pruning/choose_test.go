@@ -214,6 +214,82 @@ func TestControlSteps(t *testing.T) {
 	}
 }
 
+// Heads are scored again as often as that is affordable, and not where training or
+// measuring speed would follow each step.
+func TestAffordable(t *testing.T) {
+	m, parts := brief(t)
+	all := total(m.Layers())
+	for _, c := range []struct {
+		change func(*Experiment)
+		passes float64
+		want   int
+	}{
+		{func(e *Experiment) { e.Goal = Goal{Left: all - 6} }, 13, 1}, // 78 passes
+		{func(e *Experiment) { e.Goal = Goal{Left: all - 6} }, 20, 1}, // 120
+		{func(e *Experiment) { e.Goal = Goal{Left: all - 6} }, 21, 2},
+		{func(e *Experiment) { e.Goal = Goal{Left: all - 6} }, 60, 3},
+		{func(e *Experiment) { e.Goal = Goal{Left: all - 6} }, 61, 0}, // all at once
+		{func(e *Experiment) { e.Goal = Goal{Left: all - 5} }, 40, 2}, // 2, 2 and 1
+		{func(e *Experiment) { e.Goal = Goal{Drop: 0.3} }, 120 / float64(all-3), 1},
+		{func(e *Experiment) { e.Goal = Goal{Drop: 0.3} }, 121 / float64(all-3), 2},
+		{func(e *Experiment) { e.Goal = Goal{Left: all} }, 1, 0},
+		{func(e *Experiment) { e.Goal = Goal{Left: all - 6}; e.FineTune = 1 }, 1, 0},
+		{func(e *Experiment) { e.Goal = Goal{Speed: 2} }, 1, 0},
+		{func(e *Experiment) { e.Goal = Goal{Left: all - 6}; e.Step = 4 }, 1000, 4},
+		{func(e *Experiment) { e.Goal = Goal{Left: all - 6}; e.Step = 0 }, 1, 0},
+	} {
+		e := experiment(m, parts, Goal{})
+		e.Step = Affordable
+		c.change(e)
+		s := inOrder(m, everyHead(m)...)
+		s.Passes = c.passes
+		if got := (&run{Experiment: e, scores: []heads.Scores{s}}).step(0); got != c.want {
+			t.Errorf("%+v at %v passes: a step of %d heads, want %d", e.Goal, c.passes, got, c.want)
+		}
+	}
+}
+
+// The method is chosen by what it does when heads are scored again, and the model is
+// the one that it was chosen for.
+func TestChooseScoringAgain(t *testing.T) {
+	m, parts := brief(t)
+	for _, goal := range []Goal{{Left: 5}, {Drop: 0.5}} {
+		e := experiment(m, parts, goal)
+		e.Step, e.Orders = Affordable, 0
+		x := until(t, e)
+		if x.pruned == nil || x.report.Settings.Step != 1 {
+			t.Fatalf("%+v: pruned is %v, step %d", goal, x.pruned, x.report.Settings.Step)
+		}
+		for i := range e.Methods {
+			again, removed, pruned, err := x.attempt(context.Background(), i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == x.method && !reflect.DeepEqual(pruned.Removed, x.pruned.Removed) {
+				t.Errorf("%+v: removed %v, again %v", goal, x.pruned.Removed, pruned.Removed)
+			}
+			seen, err := x.chooser.measure(context.Background(), again)
+			if err != nil {
+				t.Fatal(err)
+			}
+			chosen, err := x.chooser.measure(context.Background(), x.pruned.Subject.Translator())
+			if err != nil {
+				t.Fatal(err)
+			}
+			best := chosen.value(e.Metric)
+			if n := len(x.pruned.Removed); removed > n || removed == n && seen.value(e.Metric) > best {
+				t.Errorf("%+v: %v would remove %d heads for %v, the chosen method %d for %v", goal, e.Methods[i], removed, seen.value(e.Metric), n, best)
+			}
+		}
+		if err := x.prune(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if x.compact != x.pruned.Subject.Translator() {
+			t.Errorf("%+v: the model is another", goal)
+		}
+	}
+}
+
 // Each round of fine-tuning has other pairs, and a run has them again.
 func TestRoundsDiffer(t *testing.T) {
 	m, parts := brief(t)

@@ -29,7 +29,8 @@ type Experiment struct {
 	Kinds []heads.Kind
 	// Empty lets layers lose all their heads.
 	Empty bool
-	// Step is how many heads go before the rest is scored again. 0 scores once.
+	// Step is how many heads go before the rest is scored again. 0 scores once, and
+	// Affordable leaves it to what scoring costs.
 	Step int
 	// FineTune is how many training steps follow each removal, on the pairs
 	// Train. 0 means none.
@@ -53,6 +54,17 @@ type Experiment struct {
 	// measured.
 	Keep func(compact, masked *seq2seq.Translator, r *Report) error
 }
+
+// Affordable is an Experiment's Step that is as small as scoring again can be had
+// for: 1, or as many heads as keep it within mostPasses for each method. With
+// fine-tuning and a goal of speed heads are scored once: training and measuring after
+// every head cost more than they bring.
+const Affordable = -1
+
+// mostPasses is how many passes over the scoring part scoring again may take for one
+// method; a backward pass counts 2. A dozen heads by leave-one-out fit in, and 40 by
+// gradients.
+const mostPasses = 120
 
 // Goal says where to stop. One of its fields counts.
 type Goal struct {
@@ -94,11 +106,13 @@ type run struct {
 	// chooser and reporter measure on the selecting and reporting parts.
 	chooser, reporter *gauge
 	method            int // of Methods, that prunes
-	removes           int // heads, if the order is fixed
-	tuned             int // rounds of fine-tuning, the one included that was undone
-	undone            int
-	fast              bool // the goal of speed has been reached
-	compact           *seq2seq.Translator
+	// pruned is what has come of that method, if it was tried in earnest to choose it.
+	pruned  *heads.Pruned[*seq2seq.Probe]
+	removes int // heads, if the order is fixed
+	tuned   int // rounds of fine-tuning, the one included that was undone
+	undone  int
+	fast    bool // the goal of speed has been reached
+	compact *seq2seq.Translator
 	// known is what was measured on the reporting part, by what was removed:
 	// orders have much in common at their ends. Of mostKnown models at most, for
 	// each has the counts of every sentence.
@@ -146,7 +160,7 @@ func (x *run) describe() {
 	r := x.report
 	r.Settings = Settings{
 		Goal: x.Goal.Describe(x.Metric), Speed: x.Goal.Speed, Metric: x.Metric.String(), Normalize: x.Normalize, Empty: x.Empty,
-		Step: x.Step, FineTune: x.FineTune, TrainData: r.Settings.TrainData, Orders: x.Orders, Resamples: x.Resamples, Seed: x.Seed,
+		Step: max(x.Step, 0), FineTune: x.FineTune, TrainData: r.Settings.TrainData, Orders: x.Orders, Resamples: x.Resamples, Seed: x.Seed,
 	}
 	if x.FineTune > 0 {
 		r.Settings.Rate, r.Settings.Smoothing, r.Settings.Trained = x.Rate, x.Smoothing, len(x.Train)

@@ -13,16 +13,20 @@ import (
 func (x *run) prune(ctx context.Context) error {
 	r := &x.report.Result
 	r.Method = x.Methods[x.method].String()
-	plan, err := x.plan()
-	if err != nil {
-		return err
+	if x.pruned == nil {
+		plan, err := x.plan(x.method)
+		if err != nil {
+			return err
+		}
+		tell := x.progress("pruning")
+		plan.Progress = func(left, all int) { tell(all-left, all-plan.Keep) }
+		pruned, err := heads.Prune(ctx, x.probe, plan)
+		if err != nil {
+			return err
+		}
+		x.pruned = &pruned
 	}
-	tell := x.progress("pruning")
-	plan.Progress = func(left, all int) { tell(all-left, all-plan.Keep) }
-	pruned, err := heads.Prune(ctx, x.probe, plan)
-	if err != nil {
-		return err
-	}
+	pruned := x.pruned
 	x.compact = pruned.Subject.Translator()
 	r.Removed = append([]heads.Head{}, pruned.Removed...) // in JSON a list, even of none
 	r.Left = total(x.compact.Layers())
@@ -30,7 +34,7 @@ func (x *run) prune(ctx context.Context) error {
 	for i := range x.report.Layers {
 		x.report.Layers[i].Kept = left[x.report.Layers[i].Name]
 	}
-	if x.Goal.Speed > 0 && !x.fixed() && !x.fast {
+	if x.Goal.Speed > 0 && !x.fixed(x.method) && !x.fast {
 		if ok, err := x.isFast(ctx, x.compact); err != nil {
 			return err
 		} else if !ok {

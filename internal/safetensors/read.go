@@ -138,7 +138,7 @@ func headerLength(prefix []byte, size int64) (int, error) {
 			return 0, fmt.Errorf("is %s", kind)
 		}
 		if n > maxHeader {
-			return 0, fmt.Errorf("header length is %d, want at most %d", n, maxHeader)
+			return 0, fmt.Errorf("is not a safetensors file: it begins with %q", prefix)
 		}
 		return 0, fmt.Errorf("header length is %d, but only %d bytes follow", n, room)
 	case n < 2:

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/tensor"
+)
+
+// mechanism reads tensors from a file. The first thing that is wrong stays in
+// err, and what is read after it is not to be used.
+type mechanism struct {
+	path   string
+	file   *safetensors.File
+	params map[string]*tensor.Tensor
+	order  []string // the names of params, as they were asked for
+	asked  []string // every name that was asked for
+	err    error
+}
+
+func (m *mechanism) bad(format string, args ...any) error {
+	return &seq2seq.InputError{Name: m.path, Reason: fmt.Sprintf(format, args...)}
+}
+
+func (m *mechanism) fail(err error) {
+	if m.err == nil {
+		m.err = err
+	}
+}
+
+// lookup returns a tensor of the file, or nil if there is none of that name.
+func (m *mechanism) lookup(name string) *safetensors.Tensor {
+	if !slices.Contains(m.asked, name) {
+		m.asked = append(m.asked, name)
+	}
+	return m.file.Lookup(name)
+}
+
+// get returns a tensor of floats, or nil if the file has none of that name.
+func (m *mechanism) get(name string) *tensor.Tensor {
+	t := m.lookup(name)
+	if t == nil {
+		return nil
+	}
+	x, err := t.Float32s()
+	if err != nil {
+		m.fail(m.bad("%v", strings.TrimPrefix(err.Error(), "safetensors: ")))
+		return nil
+	}
+	if len(x) == 0 { // axes beside one of 0 could claim any size
+		m.fail(m.bad("tensor %q has shape %v, want at least one element", name, t.Shape))
+		return nil
+	}
+	return tensor.New(x, t.Shape...)
+}
+
+// need is get for a tensor that must be there.
+func (m *mechanism) need(name string) *tensor.Tensor {
+	if m.lookup(name) == nil {
+		m.fail(m.bad("tensor %q is missing", name))
+	}
+	return m.get(name)
+}
+
+// optional returns a parameter, nil if it is not there.
+func (m *mechanism) optional(name string) *tensor.Tensor {
+	x := m.get(name)
+	if x != nil {
+		m.params[name] = x
+		m.order = append(m.order, name)
+	}
+	return x
+}
+
+// param returns a parameter that must be there, with the given rank.
+func (m *mechanism) param(name string, rank int) *tensor.Tensor {
+	m.need(name)
+	x := m.optional(name)
+	if x != nil && x.Rank() != rank {
+		m.fail(m.bad("tensor %q has shape %v, want %d axes", name, x.Shape(), rank))
+	}
+	return x
+}
+
+// mask returns the mask in the file; without one nothing is hidden.
+func (m *mechanism) mask() attn.Mask {
+	t := m.lookup("mask")
+	if t == nil {
+		return attn.Mask{}
+	}
+	seen, err := t.Bools()
+	if err != nil {
+		m.fail(m.bad("%v", strings.TrimPrefix(err.Error(), "safetensors: ")))
+		return attn.Mask{}
+	}
+	return attn.Allow(seen, t.Shape...)
+}
+
+// validLens returns the mask of the lengths in the file.
+func (m *mechanism) validLens() attn.Mask {
+	t := m.lookup("valid_lens")
+	if t == nil {
+		return attn.Mask{}
+	}
+	lens, err := t.Ints()
+	if err != nil {
+		m.fail(m.bad("%v", strings.TrimPrefix(err.Error(), "safetensors: ")))
+		return attn.Mask{}
+	}
+	switch len(t.Shape) {
+	case 1:
+		return attn.ValidLens(lens...)
+	case 2:
+		return attn.ValidLensRows(slices.Collect(slices.Chunk(lens, max(t.Shape[1], 1))))
+	}
+	m.fail(m.bad("valid_lens has shape %v, want [B] or [B Lq]", t.Shape))
+	return attn.Mask{}
+}
+
+// otherwise are the tensors that are read with other flags.
+var otherwise = map[string]string{
+	"score.wq": "--score additive", "score.wk": "--score additive", "score.wv": "--score additive",
+	"score.w": "--score bilinear, scaled-bilinear or gaussian", "score.scale": "--score cosine",
+	"q.weight": "--heads", "k.weight": "--heads", "v.weight": "--heads", "out.weight": "--heads",
+	"q.bias": "--heads", "k.bias": "--heads", "v.bias": "--heads", "out.bias": "--heads",
+}
+
+// complete refuses what the file has and nobody asked for: a name with a slip in it
+// would else leave out a mask or a bias without a word.
+func (m *mechanism) complete() {
+	for _, t := range m.file.Tensors {
+		if slices.Contains(m.asked, t.Name) {
+			continue
+		}
+		if flag := otherwise[t.Name]; flag != "" {
+			m.fail(m.bad("tensor %q goes with %s", t.Name, flag))
+			return
+		}
+		m.fail(m.bad("unknown tensor %s%s", shortened(t.Name), meant(t.Name, m.asked)))
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(m.file.Metadata)) {
+		if key != "format" { // which framework wrote the file, as most of them note
+			m.fail(m.bad("unknown metadata %s, want none but \"format\"", shortened(key)))
+		}
+	}
+}
+
+// meant says which name was meant, or else which there are.
+func meant(name string, names []string) string {
+	const slips = 2
+	nearest, least := "", slips+1
+	for _, n := range names {
+		if d := distance(strings.ToLower(name), n); d < least && d < len(n) {
+			nearest, least = n, d
+		}
+	}
+	if nearest != "" {
+		return fmt.Sprintf(", did you mean %q?", nearest)
+	}
+	return ", want " + strings.Join(names, ", ")
+}
+
+// shortened quotes a name from a file, which may be long.
+func shortened(name string) string {
+	const most = 60
+	if r := []rune(name); len(r) > most {
+		name = string(r[:most]) + "…"
+	}
+	return strconv.Quote(name)
+}
+
+// distance returns how many characters must be put in, taken out or replaced to make
+// one name of another.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

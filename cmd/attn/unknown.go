@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// unknowns tells of what the texts of a user have and a vocabulary has not: the model
+// reads each such piece as <unk>, and whatever it answers, it has not read the text.
+// Every piece is named once, and not more than mostNamed of them.
+type unknowns struct {
+	w    io.Writer
+	mu   sync.Mutex
+	told map[string]bool // by side and piece
+	full bool
+}
+
+const mostNamed = 20
+
+func newUnknown(w io.Writer) *unknowns { return &unknowns{w: w, told: map[string]bool{}} }
+
+// source tells of texts that a model is to read.
+func (u *unknowns) source(m *seq2seq.Translator, texts ...string) []string {
+	return u.tell("source", m.Source, texts)
+}
+
+// target tells of texts that a model is given as what it writes.
+func (u *unknowns) target(m *seq2seq.Translator, texts ...string) []string {
+	return u.tell("target", m.Target, texts)
+}
+
+// tell writes a line if there is something new, and returns all that is new.
+func (u *unknowns) tell(side string, v *seq2seq.Vocabulary, texts []string) []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	var fresh, named []string
+	for _, text := range texts {
+		for _, piece := range v.Unknown(text) {
+			if key := side + piece; !u.told[key] {
+				if len(u.told) < mostNamed {
+					named = append(named, strconv.Quote(piece))
+				}
+				u.told[key] = true
+				fresh = append(fresh, piece)
+			}
+		}
+	}
+	if u.full || len(fresh) == 0 {
+		return fresh
+	}
+	if len(named) < len(fresh) {
+		named, u.full = append(named, "and others"), true
+	}
+	fmt.Fprintf(u.w, "not in the %s vocabulary, read as <unk>: %s\n", side, strings.Join(named, " "))
+	return fresh
+}
+
+// pairs tells of both sides of pairs, and returns what is new on either, in order.
+func (u *unknowns) pairs(m *seq2seq.Translator, pairs []seq2seq.Pair) []string {
+	sources, targets := make([]string, len(pairs)), make([]string, len(pairs))
+	for i, p := range pairs {
+		sources[i], targets[i] = p.Source, p.Target
+	}
+	all := append(u.source(m, sources...), u.target(m, targets...)...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
