@@ -23,7 +23,7 @@ var order = []string{
 	"internal/simd",
 	"internal/flash",
 	"internal/atomicfile",
-	"internal/safetensors",
+	"safetensors",
 	"tensor",
 	"tensor/tensortest", // for tests only
 	"nn",

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/safetensors"
 )
 
 // Keys of a file's metadata. All but the texts themselves are JSON.

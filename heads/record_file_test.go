@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/safetensors"
 )
 
 // sample has a layer of each kind, and one that nothing can be guessed of.

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/safetensors"
 )
 
 // TrainingFile holds all that training needs to go on exactly: parameters,

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/safetensors"
 )
 
 // stop ends a run after some steps.

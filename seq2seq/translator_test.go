@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/safetensors"
 )
 
 func TestSaveAndLoad(t *testing.T) {
