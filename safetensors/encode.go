@@ -90,7 +90,7 @@ func AppendFloat32s(b []byte, d DType, x []float32) ([]byte, error) {
 		for i, v := range x {
 			h := narrow(v)
 			if h&0x7fff == infinite && !math.IsInf(float64(v), 0) {
-				return nil, fmt.Errorf("safetensors: element %d is %v, which overflows %s", i, v, d)
+				return nil, fmt.Errorf("safetensors: %w", fmt.Errorf("element %d is %v, which overflows %s", i, v, d))
 			}
 			b = little.AppendUint16(b, h)
 		}
