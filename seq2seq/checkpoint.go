@@ -6,11 +6,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/nn"
 )
 
 // TrainingFile holds all that training needs to go on exactly: parameters,
@@ -38,10 +39,16 @@ func (tr *Trainer) Save(dir string) error {
 	if err != nil {
 		return err
 	}
-	state := safetensors.File{Metadata: map[string]string{"checkpoint": string(about)}}
-	state.Tensors = append(tensorsOf(tr.model.Params(), "param."), tensorsOf(tr.optim.State(), "adamw.")...)
-	files := append(tr.model.files(dir), atomicfile.File{Path: filepath.Join(dir, TrainingFile), Write: state.Write})
+	state := func(w io.Writer) error {
+		return nn.SaveTo(w, nn.ModuleFunc(tr.state), nn.SaveOptions{Metadata: map[string]string{"checkpoint": string(about)}})
+	}
+	files := append(tr.model.files(dir), atomicfile.File{Path: filepath.Join(dir, TrainingFile), Write: state})
 	return atomicfile.WriteAll(files...)
+}
+
+// state returns all numbers that training needs to go on.
+func (tr *Trainer) state() nn.Params {
+	return nn.Join(nn.Named{Name: "param", Module: tr.model}, nn.Named{Name: "adamw", Module: nn.ModuleFunc(tr.optim.State)})
 }
 
 // Resume sets the trainer, made with the same pairs and settings, to the state
@@ -53,11 +60,12 @@ func (tr *Trainer) Resume(dir string) error {
 	if err != nil {
 		return err
 	}
+	defer file.Close()
 	bad := func(format string, args ...any) error {
 		return &InputError{Name: path, Reason: fmt.Sprintf(format, args...)}
 	}
 	var c checkpoint
-	if err := json.Unmarshal([]byte(file.Metadata["checkpoint"]), &c); err != nil {
+	if err := json.Unmarshal([]byte(file.Metadata()["checkpoint"]), &c); err != nil {
 		return bad("its metadata hold no checkpoint: %v", err)
 	}
 	c.Settings.Epochs = tr.Settings.Epochs
@@ -71,12 +79,8 @@ func (tr *Trainer) Resume(dir string) error {
 	case at.Epoch < 0 || at.Step < 0 || at.Total < at.Step || at.Count < 0 || at.Step >= tr.steps():
 		return bad("is at an impossible position: %+v", at)
 	}
-	byName := index(file)
-	if err := loadInto(path, byName, tr.model.Params(), "param."); err != nil {
-		return err
-	}
-	if err := loadInto(path, byName, tr.optim.State(), "adamw."); err != nil {
-		return err
+	if err := nn.LoadFrom(file, nn.ModuleFunc(tr.state), nn.LoadOptions{}); err != nil {
+		return badTensors(path, err)
 	}
 	tr.optim.SetSteps(c.Position.Total)
 	tr.at = c.Position

@@ -126,7 +126,7 @@ func TestResumeRefuses(t *testing.T) {
 		{want: "is at an impossible position", change: func() { with(`"total":4`, `"total":0`) }},
 		{want: `tensor "adamw.`, change: func() {
 			f := *whole
-			f.Tensors = f.Tensors[:len(f.Tensors)-1]
+			f.Tensors = f.Tensors[1:]
 			if err := f.WriteFile(path); err != nil {
 				t.Fatal(err)
 			}
