@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/internal/safetensors"
 	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )

@@ -26,7 +26,7 @@ var order = []string{
 	"internal/half",
 	"internal/npy",
 	"internal/strictjson",
-	"internal/safetensors",
+	"safetensors",
 	"tensor",
 	"tensor/tensortest", // for tests only
 	"nn",

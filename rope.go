@@ -292,7 +292,7 @@ func ScaleLinear(factor float64) RoPEScaling {
 func ScaleNTK(factor float64, trained, length int) RoPEScaling {
 	return func(_ float64, freqs []float64) (float64, error) {
 		if !(factor >= 1) || trained < 1 || length < 1 {
-			return 0, fmt.Errorf("NTK scaling by %v from %d positions to %d, want a factor of at least 1 and positive lengths", factor, trained, length)
+			return 0, fmt.Errorf("scaling by NTK by %v from %d positions to %d, want a factor of at least 1 and positive lengths", factor, trained, length)
 		}
 		// base·r^(d/(d−2)) in place of base multiplies frequency i by
 		// r^(−2i/(d−2)).
@@ -330,7 +330,7 @@ type YaRN struct {
 func ScaleYaRN(y YaRN) RoPEScaling {
 	return func(base float64, freqs []float64) (float64, error) {
 		if !(y.Factor >= 1) || y.Trained < 1 || y.Fast < 0 || y.Slow < 0 || y.Attention < 0 {
-			return 0, fmt.Errorf("YaRN %+v, want a factor of at least 1, positive Trained and no negative number", y)
+			return 0, fmt.Errorf("scaling %+v, want a factor of at least 1, positive Trained and no negative number", y)
 		}
 		fast, slow := y.Fast, y.Slow
 		if fast == 0 {
@@ -403,7 +403,7 @@ func ScaleLongRoPE(short, long []float64, factor float64, trained, length int) R
 func ScaleLlama3(factor, low, high float64, trained int) RoPEScaling {
 	return func(_ float64, freqs []float64) (float64, error) {
 		if !(factor >= 1) || !(low > 0) || !(high > low) || trained < 1 {
-			return 0, fmt.Errorf("Llama 3 scaling by %v between %v and %v of %d positions, want a factor of at least 1, 0 < low < high and positive trained", factor, low, high, trained)
+			return 0, fmt.Errorf("scaling of Llama 3 by %v between %v and %v of %d positions, want a factor of at least 1, 0 < low < high and positive trained", factor, low, high, trained)
 		}
 		for i, f := range freqs {
 			waves := float64(trained) * f / (2 * math.Pi) // in the trained positions

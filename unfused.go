@@ -116,7 +116,6 @@ func (v sinkVisible) Row(r int, seen []bool) (lo, hi int, holes bool) {
 		for j := range v.sink {
 			seen[j] = j >= lo && j < hi
 		}
-		lo, hi = min(lo, v.sink), max(hi, 0)
 	} else {
 		for j := range v.sink {
 			seen[j] = seen[j] && j >= lo && j < hi

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/internal/safetensors"
 	"github.com/attn-go/attn/internal/strictjson"
+	"github.com/attn-go/attn/safetensors"
 )
 
 // Keys of a file's metadata. All but the texts themselves are JSON.
@@ -161,22 +161,32 @@ func (l *Layer) json(t *Texts) (j layerJSON, says bool) {
 // but a file without tokens in which not a single row sums to 1 holds something
 // else.
 func Read(path string) (*Record, error) {
-	f, err := safetensors.Read(path)
+	f, err := safetensors.Open(path)
 	if err != nil {
 		return nil, err
 	}
+	defer f.Close()
 	r, err := fromFile(f)
-	if err != nil {
-		return nil, &safetensors.FormatError{Path: path, Err: err}
+	var reading *readError
+	switch {
+	case err == nil:
+		return r, nil
+	case errors.As(err, &reading):
+		return nil, reading.error
 	}
-	return r, nil
+	return nil, &safetensors.FormatError{Path: path, Err: err}
 }
 
-func fromFile(f *safetensors.File) (*Record, error) {
-	if len(f.Tensors) == 0 {
+// readError is an error of reading the data of a tensor, which names all there is
+// to name.
+type readError struct{ error }
+
+func fromFile(f *safetensors.Reader) (*Record, error) {
+	if len(f.Tensors()) == 0 {
 		return nil, errors.New("no tensors, want one for each attention layer")
 	}
-	r := &Record{Source: f.Metadata[keySource], Target: f.Metadata[keyTarget]}
+	metadata := f.Metadata()
+	r := &Record{Source: metadata[keySource], Target: metadata[keyTarget]}
 	var texts Texts
 	layers := map[string]layerJSON{}
 	for _, part := range []struct {
@@ -189,7 +199,7 @@ func fromFile(f *safetensors.File) (*Record, error) {
 		{keySpecial, &r.Special},
 		{keyLayers, &layers},
 	} {
-		if text, given := f.Metadata[part.key]; given {
+		if text, given := metadata[part.key]; given {
 			if len(text) > maxJSON {
 				return nil, fmt.Errorf("metadata %q has %d bytes, want at most %d", part.key, len(text), maxJSON)
 			}
@@ -199,13 +209,12 @@ func fromFile(f *safetensors.File) (*Record, error) {
 		}
 	}
 	for name := range layers {
-		if f.Lookup(name) == nil {
+		if _, there := f.Lookup(name); !there {
 			return nil, fmt.Errorf("metadata %q: there is no tensor %.100q", keyLayers, name)
 		}
 	}
-	for i := range f.Tensors {
-		t := &f.Tensors[i]
-		l, err := readLayer(t, layers[t.Name], &texts, r.Layers)
+	for _, t := range f.Tensors() {
+		l, err := readLayer(f, t, layers[t.Name], &texts, r.Layers)
 		if err != nil {
 			return nil, fmt.Errorf("tensor %.100q: %w", t.Name, err)
 		}
@@ -220,7 +229,7 @@ func fromFile(f *safetensors.File) (*Record, error) {
 
 // readLayer makes a layer of a tensor, what the metadata say of it, and the
 // texts.
-func readLayer(t *safetensors.Tensor, j layerJSON, texts *Texts, others []Layer) (Layer, error) {
+func readLayer(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Texts, others []Layer) (Layer, error) {
 	l := Layer{Name: t.Name, Chosen: j.Heads, QueryPlaces: j.QueryPlaces, KeyPlaces: j.KeyPlaces}
 	shape := t.Shape
 	switch len(shape) {
@@ -241,10 +250,11 @@ func readLayer(t *safetensors.Tensor, j layerJSON, texts *Texts, others []Layer)
 		return l, fmt.Errorf("shape %v, want at least one head and 1 to %d tokens", t.Shape, maxTokens)
 	}
 	l.Heads, l.Queries, l.Keys = shape[0], make([]string, lq), make([]string, lk)
-	var err error
-	if l.Weights, err = t.Float32s(); err != nil {
-		return l, errors.Unwrap(errors.Unwrap(err)) // without the tensor's name, which comes later
+	l.Weights = make([]float32, shape[0]*lq*lk)
+	if err := f.ReadFloat32s(t.Name, l.Weights, 0); err != nil {
+		return l, &readError{err}
 	}
+	var err error
 	if j.Kind != "" {
 		if l.Kind, err = ParseKind(j.Kind); err != nil {
 			return l, errors.New(strings.TrimPrefix(err.Error(), "heads: "))

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/safetensors"
 )
 
 // sample has a layer of each kind, and one that nothing can be guessed of.
@@ -160,7 +160,7 @@ func uniform(name string, shape ...int) safetensors.Tensor {
 
 func TestReadsShapesWithoutMetadata(t *testing.T) {
 	f := &safetensors.File{Tensors: []safetensors.Tensor{uniform("b", 2, 3), uniform("a", 1, 5, 3, 3), uniform("decoder.3", 2, 2, 2), uniform("c", 1, 4, 2)}}
-	r, err := fromFile(f)
+	r, err := fromFile(opened(t, f))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestReadAcceptsOddRows(t *testing.T) {
 		{Tensors: []safetensors.Tensor{odd, uniform("b", 2, 2)}},
 		{Metadata: map[string]string{"layers": `{"a":{"kind":"cross"}}`}, Tensors: []safetensors.Tensor{odd}},
 	} {
-		r, err := fromFile(&f)
+		r, err := fromFile(opened(t, &f))
 		if err != nil {
 			t.Errorf("error %v", err)
 			continue
@@ -242,6 +242,20 @@ func TestReadAcceptsOddRows(t *testing.T) {
 			t.Errorf("problems %v", p)
 		}
 	}
+}
+
+// opened returns a file as a reader has it.
+func opened(t *testing.T, f *safetensors.File) *safetensors.Reader {
+	t.Helper()
+	var b bytes.Buffer
+	if err := f.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	r, err := safetensors.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // Whatever the bytes, there is a record that can be used and written, or an error.
@@ -258,7 +272,7 @@ func FuzzRead(f *testing.F) {
 
 // useAll reads bytes and calls everything on what they hold.
 func useAll(t *testing.T, data []byte) {
-	file, err := safetensors.Parse(data)
+	file, err := safetensors.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		return
 	}

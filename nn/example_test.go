@@ -1,10 +1,17 @@
 package nn_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"log"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
 
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -129,4 +136,65 @@ func ExampleJoin() {
 	// norm.weight [3]
 	// norm.bias [3]
 	// 69 numbers
+}
+
+// Save a layer, and load it into another.
+func ExampleSave() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "layer.safetensors")
+
+	rng := rand.New(rand.NewPCG(1, 2))
+	layer, other := nn.NewLinear(3, 2, true, rng), nn.NewLinear(3, 2, true, rng)
+	if err := nn.Save(path, layer, nn.SaveOptions{}); err != nil {
+		log.Fatal(err)
+	}
+	if err := nn.Load(path, other, nn.LoadOptions{}); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(slices.Equal(layer.Weight.Data(), other.Weight.Data()))
+	// Output: true
+}
+
+// A file holds more than a layer needs, and less: one line tells what.
+func ExampleLoad() {
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "model.safetensors")
+	rng := rand.New(rand.NewPCG(1, 2))
+	if err := nn.Save(path, nn.NewLinear(3, 2, false, rng), nn.SaveOptions{Prefix: "head."}); err != nil {
+		log.Fatal(err)
+	}
+
+	err = nn.Load(path, nn.NewLayerNorm(3), nn.LoadOptions{Prefix: "head."})
+	var mismatch *nn.MismatchError
+	fmt.Println(errors.As(err, &mismatch), mismatch)
+	// Output: true tensor "head.bias" is missing; tensor "head.weight" has shape [2 3], want [3]
+}
+
+// Save a module under the names of another program: here the map is transposed
+// and its rows are in another order.
+func ExampleStateDict() {
+	layer := &nn.Linear{Weight: tensor.New([]float32{1, 2, 3, 4, 5, 6}, 2, 3)}
+	names := func(nn.Module) (nn.StateDict, error) {
+		w := layer.Weight
+		return nn.StateDict{{Name: "kernel", Parts: []*tensor.Tensor{w.Rows(1, 2), w.Rows(0, 1)}, Transposed: true}}, nil
+	}
+	var b bytes.Buffer
+	if err := nn.SaveTo(&b, layer, nn.SaveOptions{Names: names}); err != nil {
+		log.Fatal(err)
+	}
+	f, err := safetensors.Parse(b.Bytes())
+	if err != nil {
+		log.Fatal(err)
+	}
+	x, err := f.Tensors[0].Float32s()
+	fmt.Println(f.Tensors[0].Name, f.Tensors[0].Shape, x, err)
+	// Output: kernel [3 2] [4 1 5 2 6 3] <nil>
 }

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/internal/safetensors"
 	"github.com/attn-go/attn/internal/strictjson"
+	"github.com/attn-go/attn/nn"
 )
 
 // TrainingFile holds all that training needs to go on exactly: parameters,
@@ -36,10 +36,13 @@ func (tr *Trainer) Save(dir string) error { return save(dir, tr.Files()) }
 func (tr *Trainer) Files() []atomicfile.File {
 	return append(tr.model.Files(""), atomicfile.File{Path: TrainingFile, Write: func(w io.Writer) error {
 		about := compact(checkpoint{tr.at, tr.Settings, tr.model.Config, tr.fingerprint()})
-		state := safetensors.File{Metadata: map[string]string{"checkpoint": string(about)}}
-		state.Tensors = append(tensorsOf(tr.model.Params(), "param."), tensorsOf(tr.optim.State(), "adamw.")...)
-		return state.Write(w)
+		return nn.SaveTo(w, nn.ModuleFunc(tr.state), nn.SaveOptions{Metadata: map[string]string{"checkpoint": string(about)}})
 	}})
+}
+
+// state returns all numbers that training needs to go on.
+func (tr *Trainer) state() nn.Params {
+	return nn.Join(nn.Named{Name: "param", Module: tr.model}, nn.Named{Name: "adamw", Module: nn.ModuleFunc(tr.optim.State)})
 }
 
 // Resume sets the trainer, made with the same pairs and settings, to the state
@@ -51,11 +54,12 @@ func (tr *Trainer) Resume(dir string) error {
 	if err != nil {
 		return err
 	}
+	defer file.Close()
 	bad := func(format string, args ...any) error {
 		return &InputError{Name: path, Reason: fmt.Sprintf(format, args...)}
 	}
 	var c checkpoint
-	if err := strictjson.Unmarshal([]byte(file.Metadata["checkpoint"]), &c); err != nil {
+	if err := strictjson.Unmarshal([]byte(file.Metadata()["checkpoint"]), &c); err != nil {
 		return bad("its metadata hold no checkpoint: %v", err)
 	}
 	c.Settings.Epochs = tr.Settings.Epochs
@@ -70,12 +74,8 @@ func (tr *Trainer) Resume(dir string) error {
 		at.Count < 0 || at.Tokens < 0 || at.Seconds < 0:
 		return bad("is at an impossible position: %+v", at)
 	}
-	byName := index(file)
-	if err := loadInto(path, byName, tr.model.Params(), "param."); err != nil {
-		return err
-	}
-	if err := loadInto(path, byName, tr.optim.State(), "adamw."); err != nil {
-		return err
+	if err := nn.LoadFrom(file, nn.ModuleFunc(tr.state), nn.LoadOptions{}); err != nil {
+		return badTensors(path, err)
 	}
 	tr.optim.SetSteps(c.Position.Total)
 	tr.at = c.Position

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/safetensors"
 )
 
 // stop ends a run after some steps.
@@ -132,7 +132,7 @@ func TestResumeRefuses(t *testing.T) {
 		{want: "is at an impossible position", change: func() { with(`"seconds":`, `"seconds":-`) }},
 		{want: `tensor "adamw.`, change: func() {
 			f := *whole
-			f.Tensors = f.Tensors[:len(f.Tensors)-1]
+			f.Tensors = f.Tensors[1:]
 			if err := f.WriteFile(path); err != nil {
 				t.Fatal(err)
 			}

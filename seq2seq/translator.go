@@ -17,9 +17,9 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/internal/safetensors"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -75,8 +75,7 @@ func save(dir string, files []atomicfile.File) error {
 // they are written.
 func (m *Translator) Files(folder string) []atomicfile.File {
 	weights := func(w io.Writer) error {
-		f := safetensors.File{Metadata: m.identity(), Tensors: tensorsOf(m.Params(), "")}
-		return f.Write(w)
+		return nn.SaveTo(w, m, nn.SaveOptions{Metadata: m.identity()})
 	}
 	return []atomicfile.File{
 		jsonFile(filepath.Join(folder, configFile), m.Config),
@@ -197,18 +196,15 @@ func Load(dir string) (*Translator, error) {
 	if err != nil {
 		return nil, err
 	}
-	byName := index(weights)
-	if err := c.plausible(path, byName); err != nil {
+	defer weights.Close()
+	if err := c.plausible(path, weights); err != nil {
 		return nil, err
 	}
 	m := &Translator{Config: c, Source: source, Target: target, net: newNetwork(c, rand.New(rand.NewPCG(0, 0)))}
-	if err := loadInto(path, byName, m.Params(), ""); err != nil {
-		return nil, err
+	if err := nn.LoadFrom(weights, m, nn.LoadOptions{}); err != nil {
+		return nil, badTensors(path, err)
 	}
-	if n := len(weights.Tensors); n != count(m.Params()) {
-		return nil, &InputError{Name: path, Reason: fmt.Sprintf("%d tensors, want %d for this config", n, count(m.Params()))}
-	}
-	if err := m.checkIdentity(dir, weights.Metadata); err != nil {
+	if err := m.checkIdentity(dir, weights.Metadata()); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -217,10 +213,17 @@ func Load(dir string) (*Translator, error) {
 // plausible checks that the file has the matrices that the network's size
 // follows from, so that a network made from the config is about as large as the
 // file, whatever the config claims.
-func (c Config) plausible(path string, weights map[string]*safetensors.Tensor) error {
+func (c Config) plausible(path string, weights *safetensors.Reader) error {
 	want := func(rows, columns int, name string, args ...any) error {
-		_, err := wantTensor(path, weights, fmt.Sprintf(name, args...), []int{rows, columns})
-		return err
+		name = fmt.Sprintf(name, args...)
+		t, there := weights.Lookup(name)
+		if !there {
+			return &InputError{Name: path, Reason: fmt.Sprintf("tensor %q is missing", name)}
+		}
+		if shape := []int{rows, columns}; !slices.Equal(t.Shape, shape) {
+			return &InputError{Name: path, Reason: fmt.Sprintf("tensor %q has shape %v, want %v for this config", name, t.Shape, shape)}
+		}
+		return nil
 	}
 	err := cmp.Or(want(c.SourceVocab, c.Width, "source.weight"), want(c.TargetVocab, c.Width, "target.weight"))
 	// A layer may have few heads or none, so each has to be looked at.
@@ -238,75 +241,28 @@ func (c Config) plausible(path string, weights map[string]*safetensors.Tensor) e
 	return err
 }
 
-// tensorsOf returns parameters as tensors of a file, their names behind prefix.
-func tensorsOf(params nn.Params, prefix string) []safetensors.Tensor {
-	var list []safetensors.Tensor
-	for name, p := range params {
-		list = append(list, safetensors.FromFloat32s(prefix+name, p.Shape(), p.Data()))
-	}
-	return list
-}
-
-// index returns the tensors of a file by name.
-func index(file *safetensors.File) map[string]*safetensors.Tensor {
-	byName := make(map[string]*safetensors.Tensor, len(file.Tensors))
-	for i := range file.Tensors {
-		byName[file.Tensors[i].Name] = &file.Tensors[i]
-	}
-	return byName
-}
-
-// wantTensor returns the tensor of that name, or an error unless it has that
-// shape.
-func wantTensor(path string, byName map[string]*safetensors.Tensor, name string, shape []int) (*safetensors.Tensor, error) {
-	t := byName[name]
-	if t == nil {
-		return nil, &InputError{Name: path, Reason: fmt.Sprintf("tensor %q is missing", name)}
-	}
-	if !slices.Equal(t.Shape, shape) {
-		return nil, &InputError{Name: path, Reason: fmt.Sprintf("tensor %q has shape %v, want %v for this config", name, t.Shape, shape)}
-	}
-	return t, nil
-}
-
-// loadInto copies tensors into parameters of the same shapes and names, these
-// behind prefix.
-func loadInto(path string, byName map[string]*safetensors.Tensor, params nn.Params, prefix string) error {
-	for name, p := range params {
-		t, err := wantTensor(path, byName, prefix+name, p.Shape())
-		if err != nil {
-			return err
-		}
-		x, err := t.Float32s()
-		if err != nil {
-			return &InputError{Name: path, Reason: strings.TrimPrefix(err.Error(), "safetensors: ")}
-		}
-		copy(p.Data(), x)
-	}
-	return nil
-}
-
-func count(params nn.Params) int {
-	n := 0
-	for range params {
-		n++
-	}
-	return n
-}
-
-// readTensors reads a safetensors file; content that is not one is an
+// readTensors opens a safetensors file; content that is not one is an
 // *InputError.
-func readTensors(path string) (*safetensors.File, error) {
-	var f *safetensors.File
+func readTensors(path string) (*safetensors.Reader, error) {
+	var r *safetensors.Reader
 	err := atomicfile.Read(path, func(place string) (err error) {
-		f, err = safetensors.Read(place)
+		r, err = safetensors.Open(place)
 		return err
 	})
+	if err != nil {
+		return nil, missing(path, badTensors(path, err))
+	}
+	return r, nil
+}
+
+// badTensors makes an *InputError of what is wrong with the content of a
+// safetensors file.
+func badTensors(path string, err error) error {
 	var format *safetensors.FormatError
 	if errors.As(err, &format) {
-		return nil, &InputError{Name: path, Reason: format.Err.Error()}
+		return &InputError{Name: path, Reason: format.Err.Error()}
 	}
-	return f, missing(path, err)
+	return err
 }
 
 // missing makes an *InputError of a file that a model directory lacks: the

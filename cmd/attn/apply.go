@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/internal/safetensors"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 )
 

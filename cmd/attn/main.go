@@ -22,7 +22,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/attn-go/attn/internal/pruning"
-	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
 )
 

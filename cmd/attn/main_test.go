@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
 )
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 )
@@ -34,6 +35,15 @@ func (m *mechanism) fail(err error) {
 	}
 }
 
+// reason returns what is wrong with a tensor, without the name of the package.
+func reason(err error) error {
+	var format *safetensors.FormatError
+	if errors.As(err, &format) {
+		return format.Err
+	}
+	return err
+}
+
 // lookup returns a tensor of the file, or nil if there is none of that name.
 func (m *mechanism) lookup(name string) *safetensors.Tensor {
 	if !slices.Contains(m.asked, name) {
@@ -50,7 +60,7 @@ func (m *mechanism) get(name string) *tensor.Tensor {
 	}
 	x, err := t.Float32s()
 	if err != nil {
-		m.fail(m.bad("%v", strings.TrimPrefix(err.Error(), "safetensors: ")))
+		m.fail(m.bad("%v", reason(err)))
 		return nil
 	}
 	if len(x) == 0 { // axes beside one of 0 could claim any size
@@ -96,7 +106,7 @@ func (m *mechanism) mask() attn.Mask {
 	}
 	seen, err := t.Bools()
 	if err != nil {
-		m.fail(m.bad("%v", strings.TrimPrefix(err.Error(), "safetensors: ")))
+		m.fail(m.bad("%v", reason(err)))
 		return attn.Mask{}
 	}
 	return attn.Allow(seen, t.Shape...)
@@ -110,7 +120,7 @@ func (m *mechanism) validLens() attn.Mask {
 	}
 	lens, err := t.Ints()
 	if err != nil {
-		m.fail(m.bad("%v", strings.TrimPrefix(err.Error(), "safetensors: ")))
+		m.fail(m.bad("%v", reason(err)))
 		return attn.Mask{}
 	}
 	switch len(t.Shape) {

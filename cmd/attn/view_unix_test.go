@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/safetensors"
 )
 
 // A browser that is opened learns the token from a file, which others cannot

@@ -1,8 +1,10 @@
 package safetensors
 
 import (
+	"bytes"
 	"errors"
 	"os"
+	"slices"
 	"testing"
 )
 
@@ -61,7 +63,12 @@ func survives(t *testing.T, data []byte) {
 			t.Fatalf("%q is there twice", q.Name)
 		}
 		// Whether they work depends on the type; they must not panic.
-		q.Float32s()
+		single, err := q.Float32s()
+		alone, errAlone := readFloat32s(t, data, q)
+		if (err == nil) != (errAlone == nil) || !slices.EqualFunc(single, alone, func(a, b float32) bool { return same(float64(a), float64(b)) }) {
+			t.Fatalf("%q is %v, %v, and read alone %v, %v", q.Name, single, err, alone, errAlone)
+		}
+		q.AsFloat32s()
 		q.Float64s()
 		q.Ints()
 		q.Bools()
@@ -74,4 +81,21 @@ func survives(t *testing.T, data []byte) {
 		t.Fatalf("what Write wrote is refused: %v", err)
 	}
 	equal(t, again, file)
+}
+
+// readFloat32s reads one tensor of a file that Parse has read.
+func readFloat32s(t *testing.T, data []byte, q *Tensor) ([]float32, error) {
+	r, err := NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatalf("NewReader refuses what Parse takes: %v", err)
+	}
+	got, err := r.Tensor(q.Name)
+	if err != nil || got.DType != q.DType || !bytes.Equal(got.Data, q.Data) {
+		t.Fatalf("%q read alone is %v, %v", q.Name, got, err)
+	}
+	x := make([]float32, len(q.Data)*8/q.DType.bits())
+	if err := r.ReadFloat32s(q.Name, x, 0); err != nil {
+		return nil, err
+	}
+	return x, nil
 }

@@ -15,7 +15,7 @@ import (
 // entry is a tensor of the header: its data are bytes begin to end of what
 // follows the header.
 type entry struct {
-	Tensor
+	Info
 	begin, end int
 }
 
@@ -32,8 +32,7 @@ func parseHeader(text []byte) (map[string]string, []entry, error) {
 	if text[0] != '{' {
 		return nil, nil, fmt.Errorf("header begins with %q, want '{'", text[:1])
 	}
-	h := &header{text: text, dec: json.NewDecoder(bytes.NewReader(text))}
-	h.dec.UseNumber()
+	h := newHeader("header", text)
 	var metadata map[string]string
 	var tensors []entry
 	err := h.object("header", func(name string) error {
@@ -87,10 +86,18 @@ func checkLayout(tensors []entry, size int) error {
 	return nil
 }
 
-// header reads the parts of a header, each of which has to be there.
+// header reads the parts of a header, each of which has to be there, or those of
+// an index.
 type header struct {
+	what string // "header" or "index"
 	text []byte
 	dec  *json.Decoder
+}
+
+func newHeader(what string, text []byte) *header {
+	h := &header{what, text, json.NewDecoder(bytes.NewReader(text))}
+	h.dec.UseNumber()
+	return h
 }
 
 func (h *header) metadata() (map[string]string, error) {
@@ -113,7 +120,7 @@ func (h *header) metadata() (map[string]string, error) {
 }
 
 func (h *header) tensor(name string) (entry, error) {
-	t := entry{Tensor: Tensor{Name: name}}
+	t := entry{Info: Info{Name: name}}
 	if err := checkName(name); err != nil {
 		return t, err
 	}
@@ -242,11 +249,16 @@ func (h *header) string(what string) (string, error) {
 
 func (h *header) token() (json.Token, error) {
 	token, err := h.dec.Token()
-	if err == nil {
-		return token, nil
+	if err != nil {
+		return nil, h.notJSON(err)
 	}
+	return token, nil
+}
+
+// notJSON says where an error of the decoder is.
+func (h *header) notJSON(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, errors.New("header ends inside its JSON")
+		return fmt.Errorf("%s ends inside its JSON", h.what)
 	}
-	return nil, fmt.Errorf("header is not JSON near byte %d: %w", h.dec.InputOffset(), err)
+	return fmt.Errorf("%s is not JSON near byte %d: %w", h.what, h.dec.InputOffset(), err)
 }

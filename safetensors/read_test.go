@@ -3,6 +3,7 @@ package safetensors
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -131,18 +132,35 @@ func TestReadShrinking(t *testing.T) {
 	whole := frame(one(`"U8"`, `[7]`, `[0,7]`), 7)
 	lost := errors.New("the rest is gone")
 	for have := range whole {
-		at := 0
-		f, err := decode(int64(len(whole)), func(n int) ([]byte, error) {
-			if at+n > have {
-				return nil, lost
-			}
-			at += n
-			return whole[at-n : at], nil
-		})
-		if f != nil || !errors.Is(err, lost) {
-			t.Fatalf("%d of %d bytes: got %v, %v", have, len(whole), f, err)
+		r, err := NewReader(shrunk{whole[:have], lost}, int64(len(whole)))
+		if err == nil { // all but the data was there
+			_, err = r.Tensor("q")
+		}
+		if !errors.Is(err, lost) {
+			t.Fatalf("%d of %d bytes: error %v", have, len(whole), err)
+		}
+		r, err = NewReader(shrunk{whole[:have], io.EOF}, int64(len(whole)))
+		if err == nil {
+			_, err = r.Tensor("q")
+		}
+		if want := "safetensors: the file became shorter while it was read"; err == nil || err.Error() != want {
+			t.Fatalf("%d of %d bytes: error %v, want %s", have, len(whole), err, want)
 		}
 	}
+}
+
+// shrunk has some bytes, and an error behind them.
+type shrunk struct {
+	data []byte
+	err  error
+}
+
+func (s shrunk) ReadAt(b []byte, offset int64) (int, error) {
+	n := copy(b, s.data[min(int(offset), len(s.data)):])
+	if n < len(b) {
+		return n, s.err
+	}
+	return n, nil
 }
 
 func TestDataDoNotRunTogether(t *testing.T) {

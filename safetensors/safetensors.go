@@ -7,6 +7,17 @@
 //	{"__metadata__": {"format": "pt"},
 //	 "q": {"dtype": "F32", "shape": [2, 5], "data_offsets": [0, 40]}}
 //
+// Read and Parse read a file whole. Open reads its header only, and single
+// tensors, or parts of one, when they are asked for; it also opens models that
+// are spread over several files, which an index names:
+//
+//	{"metadata": {"total_size": 1234},
+//	 "weight_map": {"q": "model-00001-of-00002.safetensors", …}}
+//
+// File.Write writes tensors that are in memory, Stream.Write those that are made
+// while they are written, and WriteShards of either spreads them over several
+// files. Package nn saves and loads the parameters of layers on top of this.
+//
 // The files come from strangers, so nothing in them is believed. Every byte of
 // an accepted file belongs to the header or to exactly one tensor; a file that
 // two programs could read differently, say because a name comes twice, is
@@ -89,6 +100,14 @@ func (d DType) bits() int {
 	return 0
 }
 
+// Info is what a header says of a tensor: all but its data. An empty Shape is a
+// single number.
+type Info struct {
+	Name  string
+	DType DType
+	Shape []int
+}
+
 // Tensor is a named array. Data holds its elements little-endian and row-major,
 // that is, with the last index running fastest. An empty Shape is a single
 // number; a dimension of 0 makes Data empty.
@@ -118,6 +137,9 @@ func (f *File) Lookup(name string) *Tensor {
 	}
 	return nil
 }
+
+// info returns the tensor without its data.
+func (t *Tensor) info() Info { return Info{t.Name, t.DType, t.Shape} }
 
 // FormatError says what is wrong with a file, or with a tensor in it. Any other
 // error of this package is a failure to read or write, or, from Write, a File

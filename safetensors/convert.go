@@ -10,32 +10,98 @@ import (
 
 var little = binary.LittleEndian
 
+// floatTypes are the types that stand for floating-point numbers as they are,
+// and that have an inverse here.
+const floatTypes = "F16, BF16, F32 or F64"
+
+func (d DType) isFloat() bool { return d == F16 || d == BF16 || d == F32 || d == F64 }
+
 // Float32s returns the elements of a tensor of type F16, BF16, F32 or F64. Those
-// of F64 are rounded to the nearest float32, the others are exact.
+// of F64 are rounded to the nearest float32, the others are exact. Integers are
+// refused, because what they stand for is often another number, by a scale that is
+// elsewhere; AsFloat32s takes them as they are.
 //
 // Errors: a *FormatError for any other type.
 //
 // Aliasing: the result is a copy.
 func (t *Tensor) Float32s() ([]float32, error) {
-	switch t.DType {
+	if !t.DType.isFloat() {
+		return nil, t.wrongType(floatTypes)
+	}
+	if err := t.checkData(); err != nil {
+		return nil, t.bad(err)
+	}
+	x := make([]float32, len(t.Data)*8/t.DType.bits())
+	decodeFloat32s(x, t.DType, t.Data)
+	return x, nil
+}
+
+// decodeFloat32s fills x with elements of a type that isFloat.
+func decodeFloat32s(x []float32, d DType, data []byte) {
+	// A loop for each type, because they come by the gigabyte.
+	switch d {
 	case F16:
-		return decodeAll(t, func(b []byte) float32 { return half.Float32(little.Uint16(b)) })
-	case BF16:
-		return decodeAll(t, func(b []byte) float32 { return fromBF16(little.Uint16(b)) })
-	case F32:
-		// The one type that comes by the gigabyte has a loop without a call.
-		if err := t.checkData(); err != nil {
-			return nil, t.bad(err)
-		}
-		x := make([]float32, len(t.Data)/4)
 		for i := range x {
-			x[i] = math.Float32frombits(little.Uint32(t.Data[4*i:]))
+			x[i] = half.Float32(little.Uint16(data[2*i:]))
+		}
+	case BF16:
+		for i := range x {
+			x[i] = fromBF16(little.Uint16(data[2*i:]))
+		}
+	case F32:
+		for i := range x {
+			x[i] = math.Float32frombits(little.Uint32(data[4*i:]))
+		}
+	case F64:
+		for i := range x {
+			x[i] = float32(math.Float64frombits(little.Uint64(data[8*i:])))
+		}
+	}
+}
+
+// AsFloat32s is Float32s that takes integers and truth values as well: true is 1.
+// Of type I32, U32, I64 and U64 what is beyond ±2²⁴ is rounded to the nearest
+// float32; all other integers are exact.
+//
+// Errors: a *FormatError for any other type, and for a BOOL that is neither 0
+// nor 1.
+//
+// Aliasing: the result is a copy.
+func (t *Tensor) AsFloat32s() ([]float32, error) {
+	switch t.DType {
+	case U8:
+		return decodeAll(t, func(b []byte) float32 { return float32(b[0]) })
+	case I8:
+		return decodeAll(t, func(b []byte) float32 { return float32(int8(b[0])) })
+	case U16:
+		return decodeAll(t, func(b []byte) float32 { return float32(little.Uint16(b)) })
+	case I16:
+		return decodeAll(t, func(b []byte) float32 { return float32(int16(little.Uint16(b))) })
+	case U32:
+		return decodeAll(t, func(b []byte) float32 { return float32(little.Uint32(b)) })
+	case I32:
+		return decodeAll(t, func(b []byte) float32 { return float32(int32(little.Uint32(b))) })
+	case U64:
+		return decodeAll(t, func(b []byte) float32 { return float32(little.Uint64(b)) })
+	case I64:
+		return decodeAll(t, func(b []byte) float32 { return float32(int64(little.Uint64(b))) })
+	case BOOL:
+		truths, err := t.Bools()
+		if err != nil {
+			return nil, err
+		}
+		x := make([]float32, len(truths))
+		for i, v := range truths {
+			if v {
+				x[i] = 1
+			}
 		}
 		return x, nil
-	case F64:
-		return decodeAll(t, func(b []byte) float32 { return float32(math.Float64frombits(little.Uint64(b))) })
 	}
-	return nil, t.wrongType("F16, BF16, F32 or F64")
+	if !t.DType.isFloat() {
+		return nil, t.wrongType(floatTypes + ", an integer type or BOOL")
+	}
+	return t.Float32s()
 }
 
 // Float64s returns the elements of a tensor of type F16, BF16, F32 or F64, all
@@ -55,7 +121,7 @@ func (t *Tensor) Float64s() ([]float64, error) {
 	case F64:
 		return decodeAll(t, func(b []byte) float64 { return math.Float64frombits(little.Uint64(b)) })
 	}
-	return nil, t.wrongType("F16, BF16, F32 or F64")
+	return nil, t.wrongType(floatTypes)
 }
 
 // Ints returns the elements of a tensor of any integer type.
@@ -111,53 +177,6 @@ func (t *Tensor) Bools() ([]bool, error) {
 	return x, nil
 }
 
-// FromFloat32s returns a tensor of type F32.
-//
-// Panics: if shape does not have len(x) elements.
-//
-// Aliasing: shape and x are copied.
-func FromFloat32s(name string, shape []int, x []float32) Tensor {
-	return encodeAll("FromFloat32s", name, F32, shape, x, func(b []byte, v float32) []byte {
-		return little.AppendUint32(b, math.Float32bits(v))
-	})
-}
-
-// FromFloat64s returns a tensor of type F64.
-//
-// Panics: if shape does not have len(x) elements.
-//
-// Aliasing: shape and x are copied.
-func FromFloat64s(name string, shape []int, x []float64) Tensor {
-	return encodeAll("FromFloat64s", name, F64, shape, x, func(b []byte, v float64) []byte {
-		return little.AppendUint64(b, math.Float64bits(v))
-	})
-}
-
-// FromInts returns a tensor of type I64.
-//
-// Panics: if shape does not have len(x) elements.
-//
-// Aliasing: shape and x are copied.
-func FromInts(name string, shape []int, x []int) Tensor {
-	return encodeAll("FromInts", name, I64, shape, x, func(b []byte, v int) []byte {
-		return little.AppendUint64(b, uint64(v))
-	})
-}
-
-// FromBools returns a tensor of type BOOL.
-//
-// Panics: if shape does not have len(x) elements.
-//
-// Aliasing: shape and x are copied.
-func FromBools(name string, shape []int, x []bool) Tensor {
-	return encodeAll("FromBools", name, BOOL, shape, x, func(b []byte, v bool) []byte {
-		if v {
-			return append(b, 1)
-		}
-		return append(b, 0)
-	})
-}
-
 func decodeAll[T any](t *Tensor, decode func([]byte) T) ([]T, error) {
 	if err := t.checkData(); err != nil {
 		return nil, t.bad(err)
@@ -168,21 +187,6 @@ func decodeAll[T any](t *Tensor, decode func([]byte) T) ([]T, error) {
 		x[i] = decode(t.Data[i*width:])
 	}
 	return x, nil
-}
-
-func encodeAll[T any](op, name string, d DType, shape []int, x []T, encode func([]byte, T) []byte) Tensor {
-	size, err := byteSize(d, shape)
-	if err != nil {
-		panic(fmt.Sprintf("safetensors: %s: tensor %s: %v", op, quote(name), err))
-	}
-	if want := size / (d.bits() / 8); len(x) != want {
-		panic(fmt.Sprintf("safetensors: %s: tensor %s: got %d values, want %d for shape %v", op, quote(name), len(x), want, shape))
-	}
-	data := make([]byte, 0, size)
-	for _, v := range x {
-		data = encode(data, v)
-	}
-	return Tensor{Name: name, DType: d, Shape: append([]int{}, shape...), Data: data}
 }
 
 func toInts[T int64 | uint64](t *Tensor, x []T, err error) ([]int, error) {
@@ -201,9 +205,9 @@ func toInts[T int64 | uint64](t *Tensor, x []T, err error) ([]int, error) {
 	return out, nil
 }
 
-func (t *Tensor) wrongType(want string) error {
-	return t.bad(fmt.Errorf("dtype is %s, want %s", t.DType, want))
-}
+func (t *Tensor) wrongType(want string) error { return t.bad(wrongType(t.DType, want)) }
+
+func wrongType(got DType, want string) error { return fmt.Errorf("dtype is %s, want %s", got, want) }
 
 func (t *Tensor) bad(err error) error {
 	return &FormatError{Err: inTensor(t.Name, err)}

@@ -1,0 +1,196 @@
+package nn
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn/safetensors"
+)
+
+// LoadOptions says how Load reads parameters. The zero value is a file of exactly
+// the module's parameters under attn's own names.
+type LoadOptions struct {
+	// Prefix stands before each name in the file: "encoder.". Tensors without it
+	// are not the module's.
+	Prefix string
+	// Names makes the table of names. Nil means OwnNames; TorchNames is
+	// PyTorch's.
+	Names func(Module) (StateDict, error)
+	// Unread are the tensors under Prefix that need not be read: full names, or
+	// patterns of package path, such as "*.position_ids".
+	Unread []string
+}
+
+// Load reads the parameters of a module from a safetensors file, an index of
+// several files, or a folder with model.safetensors or its index: see
+// safetensors.Open. Each parameter must be there in its shape, and each tensor
+// must be read. Types F16, BF16 and F32 are exact, F64 is rounded to the nearest
+// float32; integers, which may stand for other numbers by a scale, are refused.
+//
+// Errors: a *safetensors.FormatError with the path if the file is not what it
+// should be; it wraps a *MismatchError if tensors are missing, have another
+// shape or are left over. Then no parameter has changed. After an error of the
+// disk some may have.
+func Load(path string, m Module, o LoadOptions) error {
+	r, err := safetensors.Open(path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return LoadFrom(r, m, o)
+}
+
+// LoadFrom is Load from a file that is open.
+func LoadFrom(r *safetensors.Reader, m Module, o LoadOptions) error {
+	dict, err := stateDict(o.Names, m)
+	if err != nil {
+		return err
+	}
+	if err := o.check(r, dict); err != nil {
+		return err
+	}
+	for i := range dict {
+		if err := dict[i].read(r, o.Prefix+dict[i].Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check returns what keeps the tensors of a file from being those of the table.
+func (o LoadOptions) check(r *safetensors.Reader, dict StateDict) error {
+	bad := func(err error) error { return &safetensors.FormatError{Path: r.Path(), Err: err} }
+	var mismatch MismatchError
+	read := make(map[string]bool, len(dict))
+	for i := range dict {
+		e := &dict[i]
+		name := o.Prefix + e.Name
+		info, there := r.Lookup(name)
+		switch {
+		case e.Refused != "":
+			if there {
+				return bad(fmt.Errorf("tensor %q: %s", name, e.Refused))
+			}
+			continue
+		case !there:
+			mismatch.Missing = append(mismatch.Missing, name)
+		case !slices.Equal(info.Shape, e.shape()):
+			mismatch.Misshapen = append(mismatch.Misshapen, Misshapen{name, info.Shape, e.shape()})
+		}
+		read[name] = true
+	}
+	for _, info := range r.Tensors() {
+		if !strings.HasPrefix(info.Name, o.Prefix) || read[info.Name] {
+			continue
+		}
+		unread, err := o.unread(info.Name)
+		if err != nil {
+			return err
+		}
+		if !unread {
+			mismatch.Unread = append(mismatch.Unread, info.Name)
+		}
+	}
+	if len(mismatch.Missing)+len(mismatch.Misshapen)+len(mismatch.Unread) > 0 {
+		return bad(&mismatch)
+	}
+	for i := range dict {
+		if dict[i].Refused != "" {
+			continue
+		}
+		// Nothing is read, but the type is looked at.
+		if err := r.ReadFloat32s(o.Prefix+dict[i].Name, nil, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unread reports whether a tensor need not be read.
+func (o LoadOptions) unread(name string) (bool, error) {
+	for _, pattern := range o.Unread {
+		ok, err := path.Match(pattern, name)
+		if err != nil {
+			return false, fmt.Errorf("nn: Load: Unread has %q: %w", pattern, err)
+		}
+		if ok || pattern == name {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// read sets the parameters of an entry to the tensor of the given name, whose
+// shape fits.
+func (e *Entry) read(r *safetensors.Reader, name string) error {
+	if e.Transposed {
+		info, _ := r.Lookup(name)
+		x := make([]float32, info.Shape[0]*info.Shape[1])
+		if err := r.ReadFloat32s(name, x, 0); err != nil {
+			return err
+		}
+		x = transpose(x, info.Shape[1])
+		for _, p := range e.Parts {
+			x = x[copy(p.Data(), x):]
+		}
+		return nil
+	}
+	at := 0
+	for _, p := range e.Parts {
+		if err := r.ReadFloat32s(name, p.Data(), at); err != nil {
+			return err
+		}
+		at += p.Len()
+	}
+	return nil
+}
+
+// MismatchError says in what the tensors of a file differ from the parameters
+// that they were to be loaded into. Names are those in the file.
+type MismatchError struct {
+	Missing   []string    // parameters without a tensor
+	Misshapen []Misshapen // tensors of another shape
+	Unread    []string    // tensors without a parameter
+}
+
+// Misshapen is a tensor whose shape is not that of its parameter.
+type Misshapen struct {
+	Name      string
+	Got, Want []int
+}
+
+// Error names the first few of each kind, in one line.
+func (e *MismatchError) Error() string {
+	var kinds []string
+	add := func(n int, name func(i int) string, one, many string) {
+		if n == 0 {
+			return
+		}
+		const most = 3
+		var names []string
+		for i := range min(n, most) {
+			names = append(names, name(i))
+		}
+		text := "tensor " + names[0] + one
+		if n > 1 {
+			text = "tensors " + strings.Join(names, ", ")
+			if n > most {
+				text += fmt.Sprintf(" and %d more", n-most)
+			}
+			text += many
+		}
+		kinds = append(kinds, text)
+	}
+	quoted := func(names []string) func(int) string {
+		return func(i int) string { return fmt.Sprintf("%.100q", names[i]) }
+	}
+	add(len(e.Missing), quoted(e.Missing), " is missing", " are missing")
+	add(len(e.Misshapen), func(i int) string {
+		m := e.Misshapen[i]
+		return fmt.Sprintf("%.100q has shape %v, want %v", m.Name, m.Got, m.Want)
+	}, "", "")
+	add(len(e.Unread), quoted(e.Unread), " is not read", " are not read")
+	return strings.Join(kinds, "; ")
+}

@@ -1,0 +1,113 @@
+package nn
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/attn-go/attn/safetensors"
+)
+
+// SaveOptions says how Save writes parameters. The zero value is one file of
+// float32 under attn's own names.
+type SaveOptions struct {
+	// Prefix stands before each name in the file: "encoder.".
+	Prefix string
+	// Names makes the table of names. Nil means OwnNames; TorchNames is
+	// PyTorch's.
+	Names func(Module) (StateDict, error)
+	// DType is the type in the file: F32, F64, or F16 or BF16, which round to the
+	// nearest. Empty means F32.
+	DType safetensors.DType
+	// Metadata is the free text of the file. Nil means {"format": "pt"}, which
+	// some of PyTorch's loaders insist on.
+	Metadata map[string]string
+	// FileBytes is the most bytes of data in one file; a larger model is spread
+	// over several, with an index. 0 means one file of any size.
+	FileBytes int
+}
+
+// Save writes the parameters of a module to a safetensors file, in the order of
+// their names. What PyTorch calls a state dict is written to the byte as
+// safetensors.torch.save_file writes it, given the same names.
+//
+// The file takes its place when it is complete; after an error the old one is as
+// it was.
+//
+// Errors: a number that DType cannot hold; a module that Names has no names for;
+// a name that comes twice; those of the disk.
+func Save(path string, m Module, o SaveOptions) error {
+	s, err := o.stream(m)
+	if err != nil {
+		return err
+	}
+	if o.FileBytes != 0 {
+		return s.WriteShards(path, o.FileBytes)
+	}
+	return s.WriteFile(path)
+}
+
+// SaveTo is Save to a writer, which is one file.
+func SaveTo(w io.Writer, m Module, o SaveOptions) error {
+	if o.FileBytes != 0 {
+		return errors.New("nn: SaveTo: FileBytes is for Save: a writer is one file")
+	}
+	s, err := o.stream(m)
+	if err != nil {
+		return err
+	}
+	return s.Write(w)
+}
+
+// stream returns a file whose data are converted while they are written.
+func (o SaveOptions) stream(m Module) (*safetensors.Stream, error) {
+	dict, err := stateDict(o.Names, m)
+	if err != nil {
+		return nil, err
+	}
+	dict = slices.DeleteFunc(dict, func(e Entry) bool { return e.Refused != "" })
+	slices.SortStableFunc(dict, func(a, b Entry) int { return cmp.Compare(a.Name, b.Name) })
+	dtype := cmp.Or(o.DType, safetensors.F32)
+	s := &safetensors.Stream{Metadata: o.Metadata}
+	if s.Metadata == nil {
+		s.Metadata = map[string]string{"format": "pt"}
+	}
+	for _, e := range dict {
+		s.Tensors = append(s.Tensors, safetensors.Info{Name: o.Prefix + e.Name, DType: dtype, Shape: e.shape()})
+	}
+	var buffer []byte
+	s.Data = func(w io.Writer, i int) error {
+		e := &dict[i]
+		parts := make([][]float32, len(e.Parts))
+		for j, p := range e.Parts {
+			parts[j] = p.Data()
+		}
+		if e.Transposed {
+			parts = [][]float32{transpose(e.stacked(), e.Parts[0].Dim(1))}
+		}
+		const most = 1 << 13 // numbers at a time
+		for _, part := range parts {
+			for piece := range slices.Chunk(part, most) {
+				var err error
+				if buffer, err = safetensors.AppendFloat32s(buffer[:0], dtype, piece); err != nil {
+					return fmt.Errorf("tensor %q: %w", s.Tensors[i].Name, errors.Unwrap(err))
+				}
+				if _, err := w.Write(buffer); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	return s, nil
+}
+
+// stateDict returns the table of a module's names.
+func stateDict(names func(Module) (StateDict, error), m Module) (StateDict, error) {
+	if names == nil {
+		names = OwnNames
+	}
+	return names(m)
+}

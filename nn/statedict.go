@@ -1,0 +1,94 @@
+package nn
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// StateDict says which tensors of a file belong to which parameters. Save writes
+// by it and Load reads by it, so that one table serves both ways.
+type StateDict []Entry
+
+// Entry is one tensor of a file and the parameters that it is made of.
+type Entry struct {
+	// Name is the tensor's name in the file.
+	Name string
+	// Parts are stacked along their first axis: [N1 …], [N2 …] are [N1+N2 …] in
+	// the file. Most entries have one. A parameter that the file holds in
+	// pieces, or in another order, is cut by tensor.Tensor.Rows.
+	Parts []*tensor.Tensor
+	// Transposed says that the file holds the transpose of that matrix: [in out]
+	// of a linear map.
+	Transposed bool
+	// Refused, if not empty, says why Load cannot take a file with this tensor.
+	// Such an entry has no parts, and Save does not write it.
+	Refused string
+}
+
+// OwnNames is the table of attn's own names: each parameter under the name that
+// Params gives it.
+func OwnNames(m Module) (StateDict, error) {
+	var d StateDict
+	for name, p := range m.Params() {
+		d = append(d, Entry{Name: name, Parts: []*tensor.Tensor{p}})
+	}
+	return d, nil
+}
+
+// ModuleFunc makes a Module of a function that returns parameters, such as that
+// of an optimiser: ModuleFunc(optimizer.State).
+type ModuleFunc func() Params
+
+// Params calls f.
+func (f ModuleFunc) Params() Params { return f() }
+
+// shape returns the shape of the tensor in the file. It panics with a
+// *tensor.ShapeError if the parts cannot be stacked.
+func (e *Entry) shape() []int {
+	wrong := func(got []int, want string, args ...any) {
+		panic(&tensor.ShapeError{Op: "nn: StateDict", Arg: fmt.Sprintf("entry %q", e.Name), Got: got, Want: fmt.Sprintf(want, args...)})
+	}
+	if len(e.Parts) == 0 {
+		panic(fmt.Sprintf("nn: StateDict: entry %q has no parts", e.Name))
+	}
+	shape := slices.Clone(e.Parts[0].Shape())
+	for _, p := range e.Parts[1:] {
+		if len(shape) == 0 || p.Rank() != len(shape) || !slices.Equal(p.Shape()[1:], shape[1:]) {
+			wrong(p.Shape(), "[N %v] as its first part", shape[min(1, len(shape)):])
+		}
+		shape[0] += p.Dim(0)
+	}
+	if e.Transposed {
+		if len(shape) != 2 {
+			wrong(shape, "a matrix to transpose")
+		}
+		slices.Reverse(shape)
+	}
+	return shape
+}
+
+// stacked returns the parts one behind the other.
+func (e *Entry) stacked() []float32 {
+	var all []float32
+	for _, p := range e.Parts {
+		all = append(all, p.Data()...)
+	}
+	return all
+}
+
+// transpose returns the transpose of a matrix of the given number of columns.
+func transpose(x []float32, columns int) []float32 {
+	y := make([]float32, len(x))
+	if len(x) == 0 {
+		return y
+	}
+	rows := len(x) / columns
+	for i := range rows {
+		for j := range columns {
+			y[j*rows+i] = x[i*columns+j]
+		}
+	}
+	return y
+}

@@ -1,0 +1,360 @@
+package nn_test
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/tensor"
+)
+
+// counting returns a tensor of the numbers from, from+1, ….
+func counting(from float32, shape ...int) *tensor.Tensor {
+	x := tensor.Zeros(shape...)
+	for i := range x.Data() {
+		x.Data()[i] = from + float32(i)
+	}
+	return x
+}
+
+// zeros returns a module of the same names and shapes, of zeros.
+func zeros(m nn.Module) nn.Vars {
+	var vs nn.Vars
+	for name, p := range m.Params() {
+		vs = append(vs, nn.Var{Name: name, Tensor: tensor.Zeros(p.Shape()...).Param()})
+	}
+	return vs
+}
+
+// sameParams fails unless two modules have the same parameters to the bit.
+func sameParams(t *testing.T, got, want nn.Module) {
+	t.Helper()
+	list := func(m nn.Module) (all []string) {
+		for name, p := range m.Params() {
+			all = append(all, fmt.Sprint(name, p.Shape(), p.Data()))
+		}
+		return all
+	}
+	if g, w := list(got), list(want); !slices.Equal(g, w) {
+		t.Errorf("parameters\n%s\nwant\n%s", strings.Join(g, "\n"), strings.Join(w, "\n"))
+	}
+}
+
+func vars() nn.Vars {
+	return nn.Vars{{"w", counting(1, 3, 5)}, {"b", counting(-7, 2)}, {"scalar", counting(0.5)}, {"empty", counting(0, 0, 7)}}
+}
+
+func TestSaveLoad(t *testing.T) {
+	for _, o := range []struct {
+		nn.SaveOptions
+		files string
+	}{
+		{nn.SaveOptions{}, "model.safetensors"},
+		{nn.SaveOptions{DType: safetensors.F64, Prefix: "a."}, "model.safetensors"},
+		{nn.SaveOptions{DType: safetensors.F16}, "model.safetensors"}, // small integers are exact
+		{nn.SaveOptions{DType: safetensors.BF16}, "model.safetensors"},
+		{nn.SaveOptions{FileBytes: 60, Prefix: "a.b."}, "model-00001-of-00002.safetensors model-00002-of-00002.safetensors model.safetensors.index.json"},
+		{nn.SaveOptions{FileBytes: 100}, "model.safetensors"},
+	} {
+		dir := t.TempDir()
+		want := vars()
+		if err := nn.Save(filepath.Join(dir, "model.safetensors"), want, o.SaveOptions); err != nil {
+			t.Fatal(err)
+		}
+		list, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range list {
+			list[i] = filepath.Base(list[i])
+		}
+		if got := strings.Join(list, " "); got != o.files {
+			t.Errorf("wrote %s, want %s", got, o.files)
+		}
+		got := zeros(want)
+		if err := nn.Load(dir, got, nn.LoadOptions{Prefix: o.Prefix}); err != nil {
+			t.Errorf("%+v: %v", o, err)
+		}
+		sameParams(t, got, want)
+		if o.FileBytes != 0 {
+			continue
+		}
+		file, err := safetensors.Read(filepath.Join(dir, "model.safetensors"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, x := range file.Tensors {
+			names = append(names, strings.TrimPrefix(x.Name, o.Prefix))
+			if want := cmp.Or(o.DType, safetensors.F32); x.DType != want {
+				t.Errorf("%s is %s, want %s", x.Name, x.DType, want)
+			}
+		}
+		if got := strings.Join(names, " "); got != "b empty scalar w" {
+			t.Errorf("wrote %s, want the names in order", got)
+		}
+		if want := map[string]string{"format": "pt"}; !reflect.DeepEqual(file.Metadata, want) {
+			t.Errorf("metadata %v, want %v", file.Metadata, want)
+		}
+	}
+}
+
+func TestSaveTo(t *testing.T) {
+	var b bytes.Buffer
+	if err := nn.SaveTo(&b, vars(), nn.SaveOptions{Metadata: map[string]string{"step": "3"}}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := safetensors.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := zeros(vars())
+	if err := nn.LoadFrom(r, got, nn.LoadOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	sameParams(t, got, vars())
+	if r.Metadata()["step"] != "3" || len(r.Metadata()) != 1 {
+		t.Errorf("metadata %v", r.Metadata())
+	}
+	err = nn.SaveTo(&b, vars(), nn.SaveOptions{FileBytes: 100})
+	if want := "nn: SaveTo: FileBytes is for Save: a writer is one file"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+func TestSaveErrors(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "m.safetensors")
+	if err := nn.Save(path, vars(), nn.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := nn.Vars{{"small", counting(0, 10000)}, {"w", counting(65500, 9000)}} // 65520 is beyond F16
+	for _, c := range []struct {
+		m    nn.Module
+		o    nn.SaveOptions
+		want string
+	}{
+		{large, nn.SaveOptions{DType: safetensors.F16}, `tensor "w": element 20 is 65520, which overflows F16`},
+		{vars(), nn.SaveOptions{DType: safetensors.I8}, `tensor "b": dtype is I8, want F16, BF16, F32 or F64`},
+		{vars(), nn.SaveOptions{DType: "F128"}, `tensor "b": unknown dtype "F128"`},
+		{nn.Vars{{"x", counting(0, 1)}, {"x", counting(0, 1)}}, nn.SaveOptions{}, `tensor "x": name comes twice`},
+	} {
+		err := nn.Save(path, c.m, c.o)
+		if want := "write " + path + ": safetensors: " + c.want; err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) {
+			t.Errorf("%s: the old file has changed, %v", c.want, err)
+		}
+	}
+	if err := nn.Save(path, vars(), nn.SaveOptions{Names: nn.TorchNames}); err == nil || err.Error() != "nn: TorchNames: nn.Vars has no names of PyTorch's: it has no method TorchState" {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestLoadIsStrict(t *testing.T) {
+	f32 := func(name string, shape ...int) safetensors.Tensor {
+		x := counting(1, shape...)
+		return safetensors.FromFloat32s(name, shape, x.Data())
+	}
+	many := func(names string, shape ...int) (list []safetensors.Tensor) {
+		for _, name := range strings.Split(names, "") {
+			list = append(list, f32(name, shape...))
+		}
+		return list
+	}
+	ints := safetensors.FromInts("w", []int{3, 5}, make([]int, 15))
+	for _, c := range []struct {
+		file []safetensors.Tensor
+		m    nn.Vars
+		o    nn.LoadOptions
+		want string
+		as   nn.MismatchError
+	}{
+		{file: many("w", 3, 5), m: nn.Vars{{"w", counting(0, 3, 5)}, {"b", counting(0, 3)}},
+			want: `tensor "b" is missing`, as: nn.MismatchError{Missing: []string{"b"}}},
+		{file: many("w", 3, 5), m: nn.Vars{{"w", counting(0, 5, 3)}},
+			want: `tensor "w" has shape [3 5], want [5 3]`, as: nn.MismatchError{Misshapen: []nn.Misshapen{{Name: "w", Got: []int{3, 5}, Want: []int{5, 3}}}}},
+		{file: many("w", 15), m: nn.Vars{{"w", counting(0, 3, 5)}}, want: `tensor "w" has shape [15], want [3 5]`},
+		{file: many("w", 1), m: nn.Vars{{"w", counting(0)}}, want: `tensor "w" has shape [1], want []`},
+		{file: many("wx", 2), m: nn.Vars{{"w", counting(0, 2)}}, want: `tensor "x" is not read`, as: nn.MismatchError{Unread: []string{"x"}}},
+		{file: many("wxyz", 2), m: nn.Vars{{"a", counting(0, 2)}, {"b", counting(0, 2)}, {"c", counting(0, 2)}, {"d", counting(0, 2)}, {"e", counting(0, 2)}, {"x", counting(0)}, {"y", counting(0, 3)}},
+			want: `tensors "a", "b", "c" and 2 more are missing; tensors "x" has shape [2], want [], "y" has shape [2], want [3]; tensors "w", "z" are not read`},
+		{file: many("wxyz", 2), m: nn.Vars{{"w", counting(0, 2)}}, o: nn.LoadOptions{Unread: []string{"x", "[a-y]"}}, want: `tensor "z" is not read`},
+		{file: []safetensors.Tensor{f32("a.w", 2), f32("a.x", 2), f32("b.x", 2), f32("w", 2)}, m: nn.Vars{{"w", counting(0, 2)}}, o: nn.LoadOptions{Prefix: "a."}, want: `tensor "a.x" is not read`},
+		{file: []safetensors.Tensor{ints}, m: nn.Vars{{"w", counting(0, 3, 5)}}, want: `tensor "w": dtype is I64, want F16, BF16, F32 or F64`},
+	} {
+		path := filepath.Join(t.TempDir(), "m.safetensors")
+		if err := (&safetensors.File{Tensors: c.file}).WriteFile(path); err != nil {
+			t.Fatal(err)
+		}
+		before := fmt.Sprint(slices.Collect(func(yield func([]float32) bool) {
+			for _, p := range c.m.Params() {
+				yield(slices.Clone(p.Data()))
+			}
+		}))
+		err := nn.Load(path, c.m, c.o)
+		var bad *safetensors.FormatError
+		if !errors.As(err, &bad) || bad.Path != path || bad.Err.Error() != c.want {
+			t.Errorf("error %v, want a *safetensors.FormatError %s", err, c.want)
+		}
+		var mismatch *nn.MismatchError
+		if !reflect.DeepEqual(c.as, nn.MismatchError{}) && (!errors.As(err, &mismatch) || !reflect.DeepEqual(*mismatch, c.as)) {
+			t.Errorf("error %#v, want %#v", mismatch, c.as)
+		}
+		after := fmt.Sprint(slices.Collect(func(yield func([]float32) bool) {
+			for _, p := range c.m.Params() {
+				yield(p.Data())
+			}
+		}))
+		if before != after {
+			t.Errorf("%s: parameters have changed", c.want)
+		}
+	}
+
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	if err := (&safetensors.File{Tensors: many("wxy", 2)}).WriteFile(path); err != nil {
+		t.Fatal(err)
+	}
+	w := nn.Vars{{"w", counting(0, 2)}}
+	if err := nn.Load(path, w, nn.LoadOptions{Unread: []string{"x", "y", "absent"}}); err != nil {
+		t.Error(err)
+	}
+	if err := nn.Load(path, w, nn.LoadOptions{Unread: []string{"["}}); err == nil || err.Error() != `nn: Load: Unread has "[": syntax error in pattern` {
+		t.Errorf("error %v", err)
+	}
+	if err := nn.Load(path+".absent", w, nn.LoadOptions{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+	if err := nn.Load(path, w, nn.LoadOptions{Names: nn.TorchNames}); err == nil {
+		t.Error("no error for names that there are none of")
+	}
+}
+
+func TestLoadRounds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	f := &safetensors.File{Tensors: []safetensors.Tensor{safetensors.FromFloat64s("w", []int{2}, []float64{0.1, 1 + 0x1p-30})}}
+	if err := f.WriteFile(path); err != nil {
+		t.Fatal(err)
+	}
+	w := nn.Vars{{"w", counting(0, 2)}}
+	if err := nn.Load(path, w, nn.LoadOptions{}); err != nil || !slices.Equal(w[0].Tensor.Data(), []float32{0.1, 1}) {
+		t.Errorf("got %v, %v", w[0].Tensor, err)
+	}
+}
+
+// TestStateDictStacksAndTransposes writes three parameters as two tensors: one
+// holds rows of two of them in another order, one the transpose of two stacked.
+func TestStateDictStacksAndTransposes(t *testing.T) {
+	a, b, c := counting(0, 3, 2), counting(100, 2, 2), counting(200, 1, 2)
+	names := func(vs nn.Vars) func(nn.Module) (nn.StateDict, error) {
+		a, b, c := vs[0].Tensor, vs[1].Tensor, vs[2].Tensor
+		return func(nn.Module) (nn.StateDict, error) {
+			return nn.StateDict{
+				{Name: "x", Parts: []*tensor.Tensor{a.Rows(2, 3), c, a.Rows(0, 1)}},
+				{Name: "y", Parts: []*tensor.Tensor{b, a.Rows(1, 2)}, Transposed: true},
+				{Name: "z", Refused: "z cannot be expressed"},
+			}, nil
+		}
+	}
+	m := nn.Vars{{"a", a}, {"b", b}, {"c", c}}
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	if err := nn.Save(path, m, nn.SaveOptions{Names: names(m)}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := safetensors.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []struct {
+		name  string
+		shape []int
+		x     []float32
+	}{{"x", []int{3, 2}, []float32{4, 5, 200, 201, 0, 1}}, {"y", []int{2, 3}, []float32{100, 102, 2, 101, 103, 3}}} {
+		x, err := f.Tensors[i].Float32s()
+		if err != nil || f.Tensors[i].Name != want.name || !slices.Equal(f.Tensors[i].Shape, want.shape) || !slices.Equal(x, want.x) {
+			t.Errorf("wrote %s %v %v, %v, want %+v", f.Tensors[i].Name, f.Tensors[i].Shape, x, err, want)
+		}
+	}
+	if len(f.Tensors) != 2 {
+		t.Errorf("wrote %d tensors, want 2", len(f.Tensors))
+	}
+	got := zeros(m)
+	if err := nn.Load(path, got, nn.LoadOptions{Names: names(got)}); err != nil {
+		t.Fatal(err)
+	}
+	sameParams(t, got, m)
+
+	f.Tensors = append(f.Tensors, safetensors.FromFloat32s("z", []int{1}, []float32{1}))
+	if err := f.WriteFile(path); err != nil {
+		t.Fatal(err)
+	}
+	err = nn.Load(path, got, nn.LoadOptions{Names: names(got)})
+	if want := "safetensors: " + path + `: tensor "z": z cannot be expressed`; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+func TestStateDictPanics(t *testing.T) {
+	for _, c := range []struct {
+		e    nn.Entry
+		want string
+	}{
+		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 2, 3), counting(0, 2, 5)}}, `nn: StateDict: entry "w" has shape [2 5], want [N [3]] as its first part`},
+		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0), counting(0)}}, `nn: StateDict: entry "w" has shape [], want [N []] as its first part`},
+		{nn.Entry{Name: "w", Parts: []*tensor.Tensor{counting(0, 2)}, Transposed: true}, `nn: StateDict: entry "w" has shape [2], want a matrix to transpose`},
+	} {
+		err := tensor.Catch(func() {
+			nn.SaveTo(new(bytes.Buffer), nn.Vars{}, nn.SaveOptions{Names: func(nn.Module) (nn.StateDict, error) { return nn.StateDict{c.e}, nil }})
+		})
+		if err == nil || err.Error() != c.want {
+			t.Errorf("panic %v, want %s", err, c.want)
+		}
+	}
+}
+
+// TestModuleFunc saves what an optimiser remembers beside its parameters.
+func TestModuleFunc(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	layer := nn.NewLinear(3, 2, true, rng)
+	optimizer := nn.NewAdamW(layer)
+	tape := tensor.NewTape(tensor.Train)
+	loss := tensor.Mean(tape, layer.Forward(tape, counting(0, 5, 3)))
+	tape.Backward(loss, nil)
+	optimizer.Step(0.1)
+	all := nn.ModuleFunc(func() nn.Params {
+		return nn.Join(nn.Named{Name: "param", Module: layer}, nn.Named{Name: "adamw", Module: nn.ModuleFunc(optimizer.State)})
+	})
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	if err := nn.Save(path, all, nn.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	got := zeros(all)
+	if err := nn.Load(path, got, nn.LoadOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	sameParams(t, got, all)
+	moved := false
+	for _, p := range got.Params() {
+		moved = moved || slices.ContainsFunc(p.Data(), func(v float32) bool { return v != 0 && !math.IsNaN(float64(v)) })
+	}
+	if !moved {
+		t.Error("all is zero")
+	}
+}

@@ -1,0 +1,78 @@
+package nn
+
+import (
+	"fmt"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// TorchModule is a module that PyTorch has as well, or that is made of such.
+type TorchModule interface {
+	Module
+	// TorchState returns the table of PyTorch's state dict of the module: its
+	// names, and what it stacks or splits. It returns an error if PyTorch's
+	// module cannot be what this one is.
+	TorchState() (StateDict, error)
+}
+
+// TorchNames is the table of PyTorch's names, for Save and Load. The module must
+// be a TorchModule.
+func TorchNames(m Module) (StateDict, error) {
+	t, ok := m.(TorchModule)
+	if !ok {
+		return nil, fmt.Errorf("nn: TorchNames: %T has no names of PyTorch's: it has no method TorchState", m)
+	}
+	return t.TorchState()
+}
+
+// JoinTorch joins the tables of several modules, each name preceded by the
+// module's name and a dot: TorchState of a module that is made of others. It does
+// with tables what Join does with parameters.
+func JoinTorch(modules ...Named) (StateDict, error) {
+	var all StateDict
+	for _, m := range modules {
+		if m.Module == nil {
+			continue
+		}
+		d, err := TorchNames(m.Module)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range d {
+			if m.Name != "" {
+				e.Name = m.Name + "." + e.Name
+			}
+			all = append(all, e)
+		}
+	}
+	return all, nil
+}
+
+// TorchState returns the table of torch.nn.Linear.
+func (l *Linear) TorchState() (StateDict, error) { return OwnNames(l) }
+
+// TorchState returns the table of torch.nn.Embedding.
+func (e *Embedding) TorchState() (StateDict, error) { return OwnNames(e) }
+
+// TorchState returns the table of torch.nn.LayerNorm.
+func (n *LayerNorm) TorchState() (StateDict, error) { return OwnNames(n) }
+
+// TorchState returns the table of torch.nn.GRU with one layer. For more, see
+// TorchRecurrent.
+func (g *GRU) TorchState() (StateDict, error) { return TorchRecurrent(g, 0, Forward) }
+
+// TorchRecurrent returns the table of one layer and direction of PyTorch's
+// recurrent modules, which number them in their names: "weight_ih_l0", and
+// "weight_ih_l1_reverse" for layer 1 in direction Backward. The gates of m are
+// stacked in PyTorch's order: r, z, n for a GRU.
+func TorchRecurrent(m Module, layer int, dir Direction) (StateDict, error) {
+	var d StateDict
+	suffix := fmt.Sprintf("_l%d", layer)
+	if dir == Backward {
+		suffix += "_reverse"
+	}
+	for name, p := range m.Params() {
+		d = append(d, Entry{Name: name + suffix, Parts: []*tensor.Tensor{p}})
+	}
+	return d, nil
+}

@@ -1,0 +1,128 @@
+package safetensors
+
+import (
+	"fmt"
+	"math"
+)
+
+// FromFloat32s returns a tensor of type F32.
+//
+// Panics: if shape does not have len(x) elements.
+//
+// Aliasing: shape and x are copied.
+func FromFloat32s(name string, shape []int, x []float32) Tensor {
+	return encodeAll("FromFloat32s", name, F32, shape, x, func(b []byte, v float32) []byte {
+		return little.AppendUint32(b, math.Float32bits(v))
+	})
+}
+
+// FromFloat64s returns a tensor of type F64.
+//
+// Panics: if shape does not have len(x) elements.
+//
+// Aliasing: shape and x are copied.
+func FromFloat64s(name string, shape []int, x []float64) Tensor {
+	return encodeAll("FromFloat64s", name, F64, shape, x, func(b []byte, v float64) []byte {
+		return little.AppendUint64(b, math.Float64bits(v))
+	})
+}
+
+// FromInts returns a tensor of type I64.
+//
+// Panics: if shape does not have len(x) elements.
+//
+// Aliasing: shape and x are copied.
+func FromInts(name string, shape []int, x []int) Tensor {
+	return encodeAll("FromInts", name, I64, shape, x, func(b []byte, v int) []byte {
+		return little.AppendUint64(b, uint64(v))
+	})
+}
+
+// FromBools returns a tensor of type BOOL.
+//
+// Panics: if shape does not have len(x) elements.
+//
+// Aliasing: shape and x are copied.
+func FromBools(name string, shape []int, x []bool) Tensor {
+	return encodeAll("FromBools", name, BOOL, shape, x, func(b []byte, v bool) []byte {
+		if v {
+			return append(b, 1)
+		}
+		return append(b, 0)
+	})
+}
+
+func encodeAll[T any](op, name string, d DType, shape []int, x []T, encode func([]byte, T) []byte) Tensor {
+	size, err := byteSize(d, shape)
+	if err != nil {
+		panic(fmt.Sprintf("safetensors: %s: tensor %s: %v", op, quote(name), err))
+	}
+	if want := size / (d.bits() / 8); len(x) != want {
+		panic(fmt.Sprintf("safetensors: %s: tensor %s: got %d values, want %d for shape %v", op, quote(name), len(x), want, shape))
+	}
+	data := make([]byte, 0, size)
+	for _, v := range x {
+		data = encode(data, v)
+	}
+	return Tensor{Name: name, DType: d, Shape: append([]int{}, shape...), Data: data}
+}
+
+// AppendFloat32s appends numbers to b as elements of type d: F32 or F64, which is
+// exact, or F16 or BF16, which rounds to the nearest, ties to even. NaN stays
+// NaN; bits of its payload may be lost.
+//
+// Errors: any other type; a finite number that would become infinite.
+func AppendFloat32s(b []byte, d DType, x []float32) ([]byte, error) {
+	switch d {
+	case F32:
+		for _, v := range x {
+			b = little.AppendUint32(b, math.Float32bits(v))
+		}
+	case F64:
+		for _, v := range x {
+			b = little.AppendUint64(b, math.Float64bits(float64(v)))
+		}
+	case F16, BF16:
+		narrow, infinite := toF16, uint16(0x7c00)
+		if d == BF16 {
+			narrow, infinite = toBF16, 0x7f80
+		}
+		for i, v := range x {
+			h := narrow(v)
+			if h&0x7fff == infinite && !math.IsInf(float64(v), 0) {
+				return nil, fmt.Errorf("safetensors: %w", fmt.Errorf("element %d is %v, which overflows %s", i, v, d))
+			}
+			b = little.AppendUint16(b, h)
+		}
+	default:
+		return nil, fmt.Errorf("safetensors: %w", wrongType(d, floatTypes))
+	}
+	return b, nil
+}
+
+// toBF16 rounds to the nearest, ties to even.
+func toBF16(v float32) uint16 {
+	u := math.Float32bits(v)
+	if v != v {
+		return uint16(u>>16) | 0x40 // quiet, so that it does not round to infinity
+	}
+	return uint16((u + 0x7fff + u>>16&1) >> 16)
+}
+
+// toF16 rounds to the nearest, ties to even.
+func toF16(v float32) uint16 {
+	u := math.Float32bits(v)
+	sign, u := uint16(u>>16&0x8000), u&0x7fffffff
+	switch {
+	case u > 0x7f800000: // NaN, made quiet
+		return sign | 0x7e00 | uint16(u>>13&0x1ff)
+	case u >= 0x47800000: // 2¹⁶ and more
+		return sign | 0x7c00
+	case u < 0x38800000: // below 2⁻¹⁴: a multiple of 2⁻²⁴
+		// The sum's unit in the last place is 2⁻²⁴, so that the addition rounds.
+		return sign | uint16(math.Float32bits(math.Float32frombits(u)+0.5)&0x7ff)
+	}
+	// From here the exponent is one of F16, or carries into infinity.
+	u += 0xfff + u>>13&1
+	return sign | uint16((u-(127-15)<<23)>>13)
+}

@@ -1,0 +1,180 @@
+package safetensors
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxShards is the number of files of a model; all of them are open at once.
+const maxShards = 10_000
+
+// openIndex opens the files of the index at path.
+func openIndex(path string) (*Reader, error) {
+	file, size, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	bad := func(err error) error { return &FormatError{path, err} }
+	if size > maxHeader {
+		return nil, bad(fmt.Errorf("index has %d bytes, want at most %d", size, maxHeader))
+	}
+	text := make([]byte, size)
+	if err := (&shard{path: path, r: file}).readAt(text, 0); err != nil {
+		return nil, err
+	}
+	files, err := parseIndex(text)
+	if err != nil {
+		return nil, bad(err)
+	}
+	r, err := join(path, files, func(name string) (*shard, error) {
+		return openShard(filepath.Join(filepath.Dir(path), name))
+	})
+	return r, err
+}
+
+// parseIndex reads the JSON of an index: the file of each tensor.
+func parseIndex(text []byte) (map[string]string, error) {
+	if !utf8.Valid(text) {
+		return nil, errors.New("index is not UTF-8")
+	}
+	h := newHeader("index", text)
+	var files map[string]string
+	names := map[string]bool{}
+	err := h.object("index", func(key string) error {
+		if key != "weight_map" {
+			// Sizes and the like, which the files themselves say.
+			return h.skip()
+		}
+		files = map[string]string{}
+		return h.object(key, func(name string) error {
+			if err := checkName(name); err != nil {
+				return inTensor(name, err)
+			}
+			file, err := h.string("its file")
+			if err == nil {
+				err = checkShardName(file)
+			}
+			if err != nil {
+				return inTensor(name, err)
+			}
+			files[name], names[file] = file, true
+			switch {
+			case len(files) > maxTensors:
+				return fmt.Errorf("index has more than %d tensors", maxTensors)
+			case len(names) > maxShards:
+				return fmt.Errorf("index has more than %d files", maxShards)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	if rest := bytes.TrimLeft(text[h.dec.InputOffset():], " \t\r\n"); len(rest) > 0 {
+		return nil, fmt.Errorf("index goes on with %q after the end of its JSON", rest[:1])
+	}
+	if len(files) == 0 {
+		return nil, errors.New("index has no weight_map, or one without tensors")
+	}
+	return files, nil
+}
+
+// skip reads any value.
+func (h *header) skip() error {
+	var value json.RawMessage
+	if err := h.dec.Decode(&value); err != nil {
+		return h.notJSON(err)
+	}
+	return nil
+}
+
+// checkShardName refuses what is not the name of a file beside the index: an
+// index from a stranger must not open files elsewhere.
+func checkShardName(name string) error {
+	if strings.ContainsAny(name, "/\\:\x00") || !filepath.IsLocal(name) || name == "." {
+		return fmt.Errorf("file %s, want the name of a file beside the index", quote(name))
+	}
+	return nil
+}
+
+// join opens the files of an index, given the file of each tensor, and proves
+// that index and files agree.
+func join(path string, files map[string]string, open func(name string) (*shard, error)) (_ *Reader, err error) {
+	var shards []*shard
+	defer func() {
+		if err != nil {
+			for _, s := range shards {
+				s.close()
+			}
+		}
+	}()
+	// wrong is nil unless there are such tensors.
+	wrong := func(file, has string, names []string, but string) error {
+		if len(names) == 0 {
+			return nil
+		}
+		return &FormatError{path, fmt.Errorf("file %s %s %s, which %s", quote(file), has, few(names), but)}
+	}
+	byFile := map[string][]string{}
+	for name, file := range files {
+		byFile[file] = append(byFile[file], name)
+	}
+	for _, file := range slices.Sorted(maps.Keys(byFile)) {
+		s, err := open(file)
+		if err != nil {
+			return nil, err
+		}
+		shards = append(shards, s)
+		has := make(map[string]bool, len(s.tensors))
+		var stray, elsewhere []string
+		for i := range s.tensors {
+			name := s.tensors[i].Name
+			has[name] = true
+			switch where, ok := files[name]; {
+			case !ok:
+				stray = append(stray, name)
+			case where != file:
+				elsewhere = append(elsewhere, name)
+			}
+		}
+		missing := slices.DeleteFunc(byFile[file], func(name string) bool { return has[name] })
+		err = cmp.Or(
+			wrong(file, "lacks", missing, "the index says is there"),
+			wrong(file, "has", elsewhere, "the index says is in another file"),
+			wrong(file, "has", stray, "the index lacks"),
+		)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return newReader(path, shards...), nil
+}
+
+// few names some of many tensors.
+func few(names []string) string {
+	const most = 3
+	slices.Sort(names)
+	text := "tensor "
+	if len(names) > 1 {
+		text = "tensors "
+	}
+	for i, name := range names[:min(most, len(names))] {
+		if i > 0 {
+			text += ", "
+		}
+		text += quote(name)
+	}
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

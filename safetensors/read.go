@@ -1,0 +1,205 @@
+package safetensors
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+)
+
+const prefixSize = 8 // bytes of the header length
+
+// Read reads the whole file at path. Open reads only what is asked for, and
+// models of several files.
+//
+// Errors: a *FormatError with the path if the file is not what it should be,
+// which includes a folder or a device in its place; else the error of the
+// operating system, wrapped.
+func Read(path string) (*File, error) {
+	s, err := openShard(path)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	data := make([]byte, s.size-s.begin)
+	if err := s.readAt(data, s.begin); err != nil {
+		return nil, err
+	}
+	return s.file(data), nil
+}
+
+// Parse reads a file that is in memory already.
+//
+// Errors: always a *FormatError.
+//
+// Aliasing: the Data of the tensors are parts of data.
+func Parse(data []byte) (*File, error) {
+	s, err := newShard("", bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, err
+	}
+	return s.file(data[s.begin:]), nil
+}
+
+// shard is a file of which only the header has been read.
+type shard struct {
+	path     string // empty if it has none
+	r        io.ReaderAt
+	size     int64
+	begin    int64 // where the data begin
+	metadata map[string]string
+	tensors  []entry // in the order of their data
+}
+
+// openShard opens the file at path and reads its header.
+func openShard(path string) (*shard, error) {
+	file, size, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newShard(path, file, size)
+	if err != nil {
+		file.Close()
+	}
+	return s, err
+}
+
+// openRegular opens a file and returns its size.
+func openRegular(path string) (*os.File, int64, error) {
+	// Looking before opening: to open a named pipe would wait for a writer.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, 0, fmt.Errorf("safetensors: %w", err)
+	}
+	if err := checkRegular(path, info); err != nil {
+		return nil, 0, err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, 0, fmt.Errorf("safetensors: %w", err)
+	}
+	// Looking again: the name may mean another file by now.
+	if info, err = file.Stat(); err != nil {
+		err = fmt.Errorf("safetensors: %w", err)
+	} else {
+		err = checkRegular(path, info)
+	}
+	if err != nil {
+		file.Close()
+		return nil, 0, err
+	}
+	return file, info.Size(), nil
+}
+
+func checkRegular(path string, info fs.FileInfo) error {
+	switch {
+	case info.IsDir():
+		return &FormatError{path, errors.New("is a folder, want a file")}
+	case !info.Mode().IsRegular():
+		return &FormatError{path, errors.New("is not a regular file")}
+	}
+	return nil
+}
+
+// newShard reads the header of a file of size bytes, each part only when what
+// came before proves that it has that length.
+func newShard(path string, r io.ReaderAt, size int64) (*shard, error) {
+	s := &shard{path: path, r: r, size: size}
+	if size < prefixSize {
+		return nil, s.bad(fmt.Errorf("file has %d bytes, want at least %d for the header length", size, prefixSize))
+	}
+	if size > min(maxFile, math.MaxInt) {
+		return nil, s.bad(fmt.Errorf("file has %d bytes, more than can be read", size))
+	}
+	prefix := make([]byte, prefixSize)
+	if err := s.readAt(prefix, 0); err != nil {
+		return nil, err
+	}
+	length, err := headerLength(prefix, size)
+	if err != nil {
+		return nil, s.bad(err)
+	}
+	text := make([]byte, length)
+	if err := s.readAt(text, prefixSize); err != nil {
+		return nil, err
+	}
+	if s.metadata, s.tensors, err = parseHeader(text); err != nil {
+		return nil, s.bad(err)
+	}
+	s.begin = int64(prefixSize + length)
+	if err := checkLayout(s.tensors, int(size-s.begin)); err != nil {
+		return nil, s.bad(err)
+	}
+	return s, nil
+}
+
+// file returns the content, given all of the data.
+func (s *shard) file(data []byte) *File {
+	f := &File{Metadata: s.metadata, Tensors: make([]Tensor, len(s.tensors))}
+	for i, t := range s.tensors {
+		// The capacity ends with the tensor, so that an append to it does not
+		// run into the next one.
+		f.Tensors[i] = Tensor{t.Name, t.DType, t.Shape, data[t.begin:t.end:t.end]}
+	}
+	return f
+}
+
+// readAt fills b from an offset.
+func (s *shard) readAt(b []byte, offset int64) error {
+	n, err := s.r.ReadAt(b, offset)
+	switch {
+	case n == len(b):
+		return nil // a reader may say io.EOF at the end
+	case err == nil || err == io.EOF || err == io.ErrUnexpectedEOF:
+		return fmt.Errorf("safetensors: %s became shorter while it was read", cmp.Or(s.path, "the file"))
+	}
+	return fmt.Errorf("safetensors: %w", err)
+}
+
+func (s *shard) close() error {
+	if c, ok := s.r.(*os.File); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+func (s *shard) bad(err error) error { return &FormatError{s.path, err} }
+
+func headerLength(prefix []byte, size int64) (int, error) {
+	n := binary.LittleEndian.Uint64(prefix)
+	room := uint64(size) - prefixSize
+	switch {
+	case n > min(maxHeader, room):
+		if kind := otherFormat(prefix); kind != "" {
+			return 0, fmt.Errorf("is %s", kind)
+		}
+		if n > maxHeader {
+			return 0, fmt.Errorf("is not a safetensors file: it begins with %q", prefix)
+		}
+		return 0, fmt.Errorf("header length is %d, but only %d bytes follow", n, room)
+	case n < 2:
+		return 0, fmt.Errorf("header length is %d, want at least 2", n)
+	}
+	return int(n), nil
+}
+
+// otherFormat names what people give by mistake, if prefix is the start of it.
+// A header length of such a size would be an unhelpful thing to complain about.
+func otherFormat(prefix []byte) string {
+	switch {
+	case string(prefix) == "version ":
+		return "a Git LFS pointer, not the file itself: run git lfs pull"
+	case string(prefix[:4]) == "PK\x03\x04":
+		return "a zip archive, perhaps of PyTorch, not a safetensors file"
+	case string(prefix[:4]) == "GGUF":
+		return "a GGUF file, not a safetensors file"
+	case prefix[0] == '{':
+		return "a JSON file, not a safetensors file"
+	}
+	return ""
+}

@@ -1,0 +1,213 @@
+package safetensors
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The names that a model has in its folder.
+const (
+	modelFile   = "model.safetensors"
+	indexSuffix = ".index.json" // behind the name of the file that was split
+)
+
+// Reader reads single tensors of a file, or of several files that an index
+// joins. Only the headers are in memory. It may be used by several goroutines at
+// once.
+type Reader struct {
+	path     string // what was opened; empty if it has no name
+	shards   []*shard
+	metadata map[string]string
+	tensors  []Info
+	places   map[string]place
+}
+
+// place is where the data of a tensor are.
+type place struct {
+	*entry
+	shard *shard
+}
+
+// Open opens the model at path: a file; an index, whose name ends in ".json"; or
+// a folder with model.safetensors or model.safetensors.index.json in it.
+//
+// The files of an index stand beside it. All of them are opened and their headers
+// checked: each tensor of the index must be in its file, and each tensor of a
+// file in the index.
+//
+// Errors: a *FormatError with the path if something is not what it should be;
+// else the error of the operating system, wrapped.
+func Open(path string) (*Reader, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	if info.IsDir() {
+		if path, err = inFolder(path); err != nil {
+			return nil, err
+		}
+	}
+	if strings.HasSuffix(path, ".json") {
+		return openIndex(path)
+	}
+	s, err := openShard(path)
+	if err != nil {
+		return nil, err
+	}
+	return newReader(path, s), nil
+}
+
+// inFolder returns the path of the model in a folder.
+func inFolder(dir string) (string, error) {
+	var found []string
+	for _, name := range []string{modelFile, modelFile + indexSuffix} {
+		_, err := os.Stat(filepath.Join(dir, name))
+		if err == nil {
+			found = append(found, name)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("safetensors: %w", err)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return filepath.Join(dir, found[0]), nil
+	case 2:
+		return "", &FormatError{dir, fmt.Errorf("holds both %s and %s, want one of them by name", found[0], found[1])}
+	}
+	return "", &FormatError{dir, fmt.Errorf("holds neither %s nor %s", modelFile, modelFile+indexSuffix)}
+}
+
+// NewReader reads the header of a file of size bytes that is not on the disk or
+// already open.
+//
+// Errors: a *FormatError if it is not what it should be, else the error of r,
+// wrapped.
+//
+// Aliasing: r is kept, and Close leaves it open.
+func NewReader(r io.ReaderAt, size int64) (*Reader, error) {
+	// Behind an interface of its own, so that Close does not find a file.
+	s, err := newShard("", struct{ io.ReaderAt }{r}, size)
+	if err != nil {
+		return nil, err
+	}
+	return newReader("", s), nil
+}
+
+// newReader joins files, no two of which have a tensor of the same name.
+func newReader(path string, shards ...*shard) *Reader {
+	r := &Reader{path: path, shards: shards, places: map[string]place{}}
+	for _, s := range shards {
+		for i := range s.tensors {
+			e := &s.tensors[i]
+			r.tensors = append(r.tensors, e.Info)
+			r.places[e.Name] = place{e, s}
+		}
+	}
+	r.metadata = maps.Clone(shards[0].metadata)
+	for _, s := range shards[1:] {
+		maps.DeleteFunc(r.metadata, func(key, value string) bool {
+			other, ok := s.metadata[key]
+			return !ok || other != value
+		})
+	}
+	return r
+}
+
+// Close closes the files that Open has opened.
+func (r *Reader) Close() error {
+	var first error
+	for _, s := range r.shards {
+		if err := s.close(); err != nil && first == nil {
+			first = fmt.Errorf("safetensors: %w", err)
+		}
+	}
+	return first
+}
+
+// Path returns what Open was given, or, for a folder, the file in it that was
+// opened. It is empty for a NewReader.
+func (r *Reader) Path() string { return r.path }
+
+// Metadata returns the free text of the file; of several files, what all of them
+// say alike. It is nil or empty where there is none.
+func (r *Reader) Metadata() map[string]string { return r.metadata }
+
+// Tensors returns what the headers say of each tensor, in the order of the data,
+// file by file.
+//
+// Aliasing: the shapes are the reader's, and must not be changed.
+func (r *Reader) Tensors() []Info { return slices.Clone(r.tensors) }
+
+// Lookup returns what the header says of the tensor called name, and whether
+// there is one.
+func (r *Reader) Lookup(name string) (Info, bool) {
+	p, ok := r.places[name]
+	if !ok {
+		return Info{}, false
+	}
+	return p.Info, true
+}
+
+// Tensor reads one tensor.
+//
+// Errors: a *FormatError if there is none of that name; else the error of the
+// operating system, wrapped.
+func (r *Reader) Tensor(name string) (*Tensor, error) {
+	p, err := r.find(name)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tensor{p.Name, p.DType, slices.Clone(p.Shape), make([]byte, p.end-p.begin)}
+	return t, p.shard.readAt(t.Data, p.shard.begin+int64(p.begin))
+}
+
+// ReadFloat32s fills dst with elements of a tensor of type F16, BF16, F32 or F64,
+// from the element at on: element i·n is the first of row i of a matrix with n
+// columns. It holds no more than a small part of the tensor in another form.
+// Those of F64 are rounded to the nearest float32, the others are exact.
+//
+// Errors: a *FormatError if there is no tensor of that name, or it has another
+// type or too few elements; else the error of the operating system, wrapped.
+// What is in dst after an error of the operating system is undefined.
+func (r *Reader) ReadFloat32s(name string, dst []float32, at int) error {
+	p, err := r.find(name)
+	if err != nil {
+		return err
+	}
+	bad := func(err error) error { return p.shard.bad(inTensor(name, err)) }
+	if !p.DType.isFloat() {
+		return bad(wrongType(p.DType, floatTypes))
+	}
+	width := p.DType.bits() / 8
+	if n := (p.end - p.begin) / width; at < 0 || at > n || len(dst) > n-at {
+		return bad(fmt.Errorf("has %d elements, want %d from element %d on", n, len(dst), at))
+	}
+	const most = 1 << 13 // elements at a time
+	b := make([]byte, width*min(most, len(dst)))
+	offset := p.shard.begin + int64(p.begin+at*width)
+	for part := range slices.Chunk(dst, most) {
+		b := b[:width*len(part)]
+		if err := p.shard.readAt(b, offset); err != nil {
+			return err
+		}
+		decodeFloat32s(part, p.DType, b)
+		offset += int64(len(b))
+	}
+	return nil
+}
+
+// find returns the place of a tensor.
+func (r *Reader) find(name string) (place, error) {
+	p, ok := r.places[name]
+	if !ok {
+		return p, &FormatError{r.path, fmt.Errorf("tensor %s is missing", quote(name))}
+	}
+	return p, nil
+}

@@ -1,0 +1,350 @@
+package safetensors
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// watched records which bytes were read.
+type watched struct {
+	r    io.ReaderAt
+	read map[int64]bool
+}
+
+func (w *watched) ReadAt(b []byte, offset int64) (int, error) {
+	for i := range b {
+		w.read[offset+int64(i)] = true
+	}
+	return w.r.ReadAt(b, offset)
+}
+
+// TestReaderReadsOneTensor shows that of a file only the header and what is asked
+// for is read.
+func TestReaderReadsOneTensor(t *testing.T) {
+	numbers := func(n int, from float32) []float32 {
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = from + float32(i)
+		}
+		return x
+	}
+	f := &File{Metadata: map[string]string{"a": "b"}, Tensors: []Tensor{
+		FromFloat32s("x", []int{7}, numbers(7, 0)),
+		FromFloat32s("y", []int{11, 1009}, numbers(11*1009, 100)), // more than is read at a time
+		FromFloat64s("z", []int{5}, []float64{1, 2, 3, 4, 0.1}),
+	}}
+	data := encode(t, f)
+	header := len(data) - 4*7 - 4*11*1009 - 8*5
+	w := &watched{bytes.NewReader(data), map[int64]bool{}}
+	r, err := NewReader(w, int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(w.read) != header {
+		t.Errorf("%d bytes read to open, want the %d of the header", len(w.read), header)
+	}
+	if want := []Info{{"x", F32, []int{7}}, {"y", F32, []int{11, 1009}}, {"z", F64, []int{5}}}; !reflect.DeepEqual(r.Tensors(), want) {
+		t.Errorf("tensors %v, want %v", r.Tensors(), want)
+	}
+	if info, ok := r.Lookup("z"); !ok || info.DType != F64 {
+		t.Errorf("z is %v, %v", info, ok)
+	}
+	if _, ok := r.Lookup("absent"); ok {
+		t.Error("absent is there")
+	}
+	if !reflect.DeepEqual(r.Metadata(), f.Metadata) || r.Path() != "" {
+		t.Errorf("metadata %v and path %q", r.Metadata(), r.Path())
+	}
+
+	clear(w.read)
+	got, err := r.Tensor("y")
+	if err != nil || !reflect.DeepEqual(*got, f.Tensors[1]) {
+		t.Errorf("y has %d bytes, %v", len(got.Data), err)
+	}
+	if len(w.read) != 4*11*1009 || !w.read[int64(header+4*7)] {
+		t.Errorf("%d bytes read for y", len(w.read))
+	}
+	clear(w.read)
+	row := make([]float32, 1009)
+	if err := r.ReadFloat32s("y", row, 3*1009); err != nil || !reflect.DeepEqual(row, numbers(1009, 100+3*1009)) {
+		t.Errorf("row 3 of y begins with %v, %v", row[:3], err)
+	}
+	if len(w.read) != 4*1009 {
+		t.Errorf("%d bytes read for a row of y", len(w.read))
+	}
+	all := make([]float32, 11*1009)
+	if err := r.ReadFloat32s("y", all, 0); err != nil || !reflect.DeepEqual(all, numbers(11*1009, 100)) {
+		t.Errorf("y: %v", err)
+	}
+	last := make([]float32, 2)
+	if err := r.ReadFloat32s("z", last, 3); err != nil || !reflect.DeepEqual(last, []float32{4, 0.1}) {
+		t.Errorf("z ends with %v, %v", last, err)
+	}
+	if err := r.ReadFloat32s("z", nil, 5); err != nil {
+		t.Errorf("nothing behind the end: %v", err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReaderErrors(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	f := &File{Tensors: []Tensor{FromFloat32s("q", []int{3}, make([]float32, 3)), FromInts("i", []int{1}, []int{1})}}
+	if err := f.WriteFile(path); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := func(name string, n, at int) error { return r.ReadFloat32s(name, make([]float32, n), at) }
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{one("absent", 1, 0), `tensor "absent" is missing`},
+		{one("i", 1, 0), `tensor "i": dtype is I64, want F16, BF16, F32 or F64`},
+		{one("q", 4, 0), `tensor "q": has 3 elements, want 4 from element 0 on`},
+		{one("q", 1, 3), `tensor "q": has 3 elements, want 1 from element 3 on`},
+		{one("q", 0, 4), `tensor "q": has 3 elements, want 0 from element 4 on`},
+		{one("q", 1, -1), `tensor "q": has 3 elements, want 1 from element -1 on`},
+	} {
+		var bad *FormatError
+		if !errors.As(c.err, &bad) || bad.Path != path || bad.Err.Error() != c.want {
+			t.Errorf("error %v, want a *FormatError %s", c.err, c.want)
+		}
+	}
+	if _, err := r.Tensor("absent"); err == nil || err.Error() != "safetensors: "+path+`: tensor "absent" is missing` {
+		t.Errorf("error %v", err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.Tensor("q"); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("after Close: error %v", err)
+	}
+}
+
+// TestNewReaderLeavesFileOpen: what others have opened is theirs to close.
+func TestNewReaderLeavesFileOpen(t *testing.T) {
+	file, err := os.Open(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewReader(file, info.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Tensor("scalar"); err != nil {
+		t.Error(err)
+	}
+}
+
+// model writes shards, and an index if it is given, to a new folder.
+func model(t *testing.T, index string, shards map[string][]string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for file, names := range shards {
+		f := &File{Metadata: map[string]string{"format": "pt", "file": file}}
+		for i, name := range names {
+			f.Tensors = append(f.Tensors, FromFloat32s(name, []int{1}, []float32{float32(i)}))
+		}
+		if err := f.WriteFile(filepath.Join(dir, file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if index != "" {
+		if err := os.WriteFile(filepath.Join(dir, "model.safetensors.index.json"), []byte(index), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestOpenFolder(t *testing.T) {
+	index := `{"metadata": {"total_size": 12, "other": [{}]}, "weight_map": {"x": "1", "z": "2", "y": "1"}, "more": null}` + "\n"
+	shards := map[string][]string{"1": {"y", "x"}, "2": {"z"}, "unrelated.safetensors": {"x"}}
+	dir := model(t, index, shards)
+	for _, path := range []string{dir, filepath.Join(dir, "model.safetensors.index.json")} {
+		r, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, info := range r.Tensors() {
+			x := make([]float32, 1)
+			if err := r.ReadFloat32s(info.Name, x, 0); err != nil {
+				t.Error(err)
+			}
+			got = append(got, fmt.Sprint(info.Name, x))
+		}
+		if want := "y[0] x[1] z[0]"; strings.Join(got, " ") != want {
+			t.Errorf("%s has %s, want %s", path, got, want)
+		}
+		if want := map[string]string{"format": "pt"}; !reflect.DeepEqual(r.Metadata(), want) {
+			t.Errorf("metadata %v, want %v", r.Metadata(), want)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+
+	dir = model(t, "", map[string][]string{"model.safetensors": {"x"}})
+	r, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Path() != filepath.Join(dir, "model.safetensors") || len(r.Tensors()) != 1 {
+		t.Errorf("opened %s with %v", r.Path(), r.Tensors())
+	}
+	r.Close()
+
+	for _, c := range []struct{ dir, want string }{
+		{t.TempDir(), "holds neither model.safetensors nor model.safetensors.index.json"},
+		{model(t, index, map[string][]string{"model.safetensors": nil}), "holds both model.safetensors and model.safetensors.index.json, want one of them by name"},
+	} {
+		_, err := Open(c.dir)
+		if want := "safetensors: " + c.dir + ": " + c.want; err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+	if _, err := Open(filepath.Join(dir, "absent")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// hostileIndices are indices of the files a, with x and y, and b, with z.
+var hostileIndices = []struct{ name, index, want string }{
+	{"empty", ``, `index ends inside its JSON`},
+	{"not UTF-8", "\xff", `index is not UTF-8`},
+	{"not an object", `[]`, `index is an array, want an object`},
+	{"unclosed", `{"weight_map": {"x": "a"}`, `index ends inside its JSON`},
+	{"unclosed value", `{"metadata": {`, `index ends inside its JSON`},
+	{"no map", `{"metadata": {"total_size": 12}}`, `index has no weight_map, or one without tensors`},
+	{"empty map", `{"weight_map": {}}`, `index has no weight_map, or one without tensors`},
+	{"map is null", `{"weight_map": null}`, `weight_map is null, want an object`},
+	{"map twice", `{"weight_map": {"x": "a"}, "weight_map": {}}`, `index has the key "weight_map" twice`},
+	{"tensor twice", `{"weight_map": {"x": "a", "y": "a", "z": "b", "x": "a"}}`, `weight_map has the key "x" twice`},
+	{"file is a number", `{"weight_map": {"x": 1}}`, `tensor "x": its file is the number 1, want a string`},
+	{"reserved name", `{"weight_map": {"__metadata__": "a"}}`, `tensor "__metadata__": name is reserved`},
+	{"two objects", `{"weight_map": {"x": "a"}}{}`, `index goes on with "{" after the end of its JSON`},
+	{"folder above", `{"weight_map": {"x": "../a"}}`, `tensor "x": file "../a", want the name of a file beside the index`},
+	{"folder below", `{"weight_map": {"x": "f/a"}}`, `tensor "x": file "f/a", want the name of a file beside the index`},
+	{"backslash", `{"weight_map": {"x": "..\\a"}}`, `tensor "x": file "..\\a", want the name of a file beside the index`},
+	{"absolute", `{"weight_map": {"x": "/etc/passwd"}}`, `tensor "x": file "/etc/passwd", want the name of a file beside the index`},
+	{"drive", `{"weight_map": {"x": "C:a"}}`, `tensor "x": file "C:a", want the name of a file beside the index`},
+	{"folder above itself", `{"weight_map": {"x": ".."}}`, `tensor "x": file "..", want the name of a file beside the index`},
+	{"the folder", `{"weight_map": {"x": "."}}`, `tensor "x": file ".", want the name of a file beside the index`},
+	{"no file", `{"weight_map": {"x": ""}}`, `tensor "x": file "", want the name of a file beside the index`},
+	{"missing", `{"weight_map": {"x": "a", "y": "a", "z": "b", "u": "b", "v": "b"}}`, `file "b" lacks tensors "u", "v", which the index says is there`},
+	{"many missing", `{"weight_map": {"x": "a", "y": "a", "4": "a", "3": "a", "2": "a", "1": "a"}}`, `file "a" lacks tensors "1", "2", "3" and 1 more, which the index says is there`},
+	{"elsewhere", `{"weight_map": {"x": "a", "y": "b", "z": "b"}}`, `file "a" has tensor "y", which the index says is in another file`},
+	{"doubled", `{"weight_map": {"x": "a", "y": "a", "z": "b", "w": "c"}}`, `file "c" has tensor "x", which the index says is in another file`},
+	{"not in the index", `{"weight_map": {"x": "a", "z": "b"}}`, `file "a" has tensor "y", which the index lacks`},
+}
+
+var indexed = map[string][]string{"a": {"x", "y"}, "b": {"z"}, "c": {"w", "x"}}
+
+func TestHostileIndex(t *testing.T) {
+	for _, c := range hostileIndices {
+		t.Run(c.name, func(t *testing.T) {
+			dir := model(t, c.index+" ", indexed)
+			if c.index == "" {
+				dir = model(t, " ", indexed)
+			}
+			_, err := Open(dir)
+			var bad *FormatError
+			if !errors.As(err, &bad) || bad.Path != filepath.Join(dir, "model.safetensors.index.json") || bad.Err.Error() != c.want {
+				t.Errorf("error %v, want a *FormatError %s", err, c.want)
+			}
+		})
+	}
+	t.Run("a file is not there", func(t *testing.T) {
+		dir := model(t, `{"weight_map": {"x": "absent"}}`, nil)
+		_, err := Open(dir)
+		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), filepath.Join(dir, "absent")) {
+			t.Errorf("error %v, want fs.ErrNotExist with the file", err)
+		}
+	})
+	t.Run("a file is bad", func(t *testing.T) {
+		dir := model(t, `{"weight_map": {"x": "bad"}}`, nil)
+		if err := os.WriteFile(filepath.Join(dir, "bad"), []byte("PK\x03\x04\x00\x00\x08\x08"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(dir)
+		var bad *FormatError
+		if !errors.As(err, &bad) || bad.Path != filepath.Join(dir, "bad") {
+			t.Errorf("error %v, want a *FormatError of the file", err)
+		}
+	})
+	t.Run("too many files", func(t *testing.T) {
+		var b strings.Builder
+		for i := range maxShards + 1 {
+			fmt.Fprintf(&b, `,"%d":"%d"`, i, i)
+		}
+		_, err := parseIndex([]byte(`{"weight_map":{` + b.String()[1:] + `}}`))
+		if want := "index has more than 10000 files"; err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	})
+}
+
+// FuzzIndex takes any text for an index of three files.
+func FuzzIndex(f *testing.F) {
+	f.Add(`{"weight_map": {"x": "a", "y": "a", "z": "b"}}`)
+	for _, c := range hostileIndices {
+		f.Add(c.index)
+	}
+	shards := map[string][]byte{}
+	for name, tensors := range indexed {
+		file := &File{}
+		for _, tensor := range tensors {
+			file.Tensors = append(file.Tensors, FromFloat32s(tensor, nil, []float32{1}))
+		}
+		shards[name] = encode(f, file)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		files, err := parseIndex([]byte(text))
+		if err != nil {
+			if len(err.Error()) > 4000 {
+				t.Fatalf("a message of %d bytes", len(err.Error()))
+			}
+			return
+		}
+		r, err := join("index", files, func(name string) (*shard, error) {
+			data, ok := shards[name]
+			if !ok {
+				return nil, fs.ErrNotExist
+			}
+			return newShard(name, bytes.NewReader(data), int64(len(data)))
+		})
+		if err != nil {
+			return
+		}
+		if len(r.Tensors()) != len(files) {
+			t.Fatalf("%d tensors of the %d in the index", len(r.Tensors()), len(files))
+		}
+		for name := range files {
+			if _, err := r.Tensor(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

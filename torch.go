@@ -1,0 +1,73 @@
+package attn
+
+import (
+	"fmt"
+
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// TorchState returns the table of torch.nn.MultiheadAttention, which stacks the
+// maps of q, k and v:
+//
+//	in_proj_weight                        rows of q, k and v, if their inputs are as wide as the layer
+//	q_proj_weight k_proj_weight v_proj_weight   else
+//	in_proj_bias                          of q, k and v
+//	out_proj.weight out_proj.bias
+//
+// With batch_first=True PyTorch's inputs are in layout BatchFirst, else in
+// SequenceFirst. Its masks are the inverse: True hides.
+//
+// Errors: a layer that PyTorch's cannot be: one with shared keys and values, with
+// heads whose sizes are not Width/Heads, a query or output of another width than
+// Width, a bias on some maps only, or a score other than ScaledDot; one that still
+// waits for the widths of its first batch. Load refuses PyTorch's bias_k and
+// bias_v. Its add_zero_attn leaves no trace in a file, and this layer has nothing
+// like it: a layer that was trained with it loads, and gives other results.
+func (m *MultiHead) TorchState() (nn.StateDict, error) {
+	c := &m.config
+	refuse := func(format string, args ...any) (nn.StateDict, error) {
+		return nil, fmt.Errorf("attn: TorchState: torch.nn.MultiheadAttention has no "+format, args...)
+	}
+	switch {
+	case m.Q == nil:
+		return nil, fmt.Errorf("attn: TorchState: the layer waits for the widths of its inputs: call Build or Forward first")
+	case c.Heads == 0 || c.Heads*c.HeadSize != c.Width || c.ValueSize != c.HeadSize:
+		return refuse("%d heads of size %d, values of %d, in width %d, only heads of size width/heads", c.Heads, c.HeadSize, c.ValueSize, c.Width)
+	case c.KVHeads != c.Heads:
+		return refuse("%d key/value heads for %d heads, only as many", c.KVHeads, c.Heads)
+	case c.QueryWidth != c.Width || c.OutWidth != c.Width:
+		return refuse("queries of width %d and output of width %d, only of the layer's width %d", c.QueryWidth, c.OutWidth, c.Width)
+	case !plainDot(c.Score):
+		return refuse("score %T, only the scaled dot product", c.Score)
+	}
+	biased := m.Q.Bias != nil
+	for _, l := range []*nn.Linear{m.K, m.V, m.Out} {
+		if (l.Bias != nil) != biased {
+			return refuse("bias on some maps, only on all or none")
+		}
+	}
+	var d nn.StateDict
+	add := func(name string, parts ...*tensor.Tensor) { d = append(d, nn.Entry{Name: name, Parts: parts}) }
+	if c.KeyWidth == c.Width && c.ValueWidth == c.Width {
+		add("in_proj_weight", m.Q.Weight, m.K.Weight, m.V.Weight)
+	} else {
+		add("q_proj_weight", m.Q.Weight)
+		add("k_proj_weight", m.K.Weight)
+		add("v_proj_weight", m.V.Weight)
+	}
+	add("out_proj.weight", m.Out.Weight)
+	if biased {
+		add("in_proj_bias", m.Q.Bias, m.K.Bias, m.V.Bias)
+		add("out_proj.bias", m.Out.Bias)
+	}
+	for _, name := range []string{"bias_k", "bias_v"} {
+		d = append(d, nn.Entry{Name: name, Refused: "a learned key and value of add_bias_kv, which attn.MultiHead does not have"})
+	}
+	return d, nil
+}
+
+// plainDot reports whether a layer's score is the scaled dot product.
+func plainDot(s Score) bool {
+	return s == nil || s == ScaledDot()
+}
