@@ -49,9 +49,9 @@ func noasmFile() []byte {
 // architecture.
 func dispatchFile(arch string) []byte { return dispatch(arch, arch+" && !purego") }
 
-// dispatch chooses by switches, whose branches always go the same way. Calling
-// function values would take as long, and what their arguments point to would
-// have to be allocated.
+// dispatch chooses by switches, whose branches always go the same way. With calls
+// of function values, what their arguments point to would have to be allocated,
+// for the compiler could not know that it is not kept.
 func dispatch(arch, constraint string) []byte {
 	w := newWriter(constraint)
 	w.line("// candidates are in the order in which they are to be tried.\nvar candidates = []candidate{")
