@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/attn-go/attn/internal/simd"
 )
 
 type versionCommand struct{}
@@ -17,6 +19,6 @@ func version() string {
 }
 
 func (versionCommand) Run(c console) error {
-	_, err := fmt.Fprintf(c.out, "attn %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintf(c.out, "attn %s %s %s/%s %s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, simd.Implementation())
 	return err
 }

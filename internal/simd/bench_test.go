@@ -111,6 +111,42 @@ func BenchmarkVector(b *testing.B) {
 	}
 }
 
+// BenchmarkRow shows what a call costs for a row of 16 elements, of which most is
+// the way to the kernel.
+func BenchmarkRow(b *testing.B) {
+	const n = 16
+	x, y, z, w := random(n), random(n), random(n), random(n)
+	for _, f := range []struct {
+		name string
+		call func()
+	}{
+		{"Exp", func() { Exp(x, y) }},
+		{"ExpSum", func() { ExpSum(x, y, 2) }},
+		{"Sum", func() { Sum(x) }},
+		{"Dot", func() { Dot(x, y) }},
+		{"Axpy", func() { Axpy(1e-9, x, y) }},
+		{"Scale", func() { Scale(x, 1, y) }},
+		{"Add", func() { Add(x, y, z) }},
+		{"MulAdd", func() { MulAdd(w, y, z) }},
+		{"Dropout", func() { Dropout(x, y, 7, 11, 1<<29, 1.1) }},
+		{"Norm", func() { Norm(x, y, z, w, 0.1, 1.1) }},
+		{"LayerNorm", func() { LayerNorm(x, y, z, w, x[:1], y[:1], 1e-5) }},
+		{"RowMax", func() { RowMax(x[:1], y, n, n) }},
+		{"Hide", func() { Hide(x, make([]bool, n)) }},
+		{"CopyRows", func() { CopyRows(x, n, y, n, 1, n) }},
+		{"AdditiveScores", func() { AdditiveScores(x[:1], y, z, w, 1, n) }},
+	} {
+		b.Run(f.name, func(b *testing.B) {
+			benchEach(b, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					f.call()
+				}
+			})
+		})
+	}
+}
+
 // BenchmarkAdditiveTile compares the tiles with AdditiveScores and AdditiveGrad
 // on a strip of attention. Set and Flush are of the whole strip too, though they
 // will serve many.

@@ -6,7 +6,7 @@ import "math"
 // with the sum that follows: some architectures could, and whether they do may
 // differ from one loop to another.
 
-func maxGeneric(x []float32) float32 {
+func maximumGeneric(x []float32) float32 {
 	m := float32(math.Inf(-1))
 	for _, v := range x {
 		if v > m {

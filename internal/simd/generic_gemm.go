@@ -39,7 +39,7 @@ func blockGeneric(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
 
 // blockOfAGeneric returns a block of A whose rows are contiguous, a copy if A's
 // are not.
-func blockOfAGeneric(p *Product, i0, i1, k0, k1 int, s *scratch) Mat {
+func blockOfAGeneric(p *Product, i0, i1, _, k0, k1 int, s *scratch) Mat {
 	if k0 == k1 {
 		return Mat{}
 	}
@@ -57,6 +57,9 @@ func blockOfAGeneric(p *Product, i0, i1, k0, k1 int, s *scratch) Mat {
 	}
 	return RowMajor(s.a, depth)
 }
+
+// singleRowGeneric leaves every product to blockGeneric.
+func singleRowGeneric(*Product, int, int, *scratch) bool { return false }
 
 // blockDirect adds a·b to c without copying b first, by rows of b where those
 // are contiguous and by columns where these are.

@@ -1,6 +1,7 @@
 package simd
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -21,6 +22,22 @@ func benchEach(b *testing.B, f func(b *testing.B)) {
 	defer func() { active = best }()
 	for _, active = range impls {
 		b.Run(active.String(), f)
+	}
+}
+
+// ATTN_SIMD chooses among what the machine has, and nothing else.
+func TestChoose(t *testing.T) {
+	has := []implementation{avx2, generic}
+	for name, want := range map[string]implementation{"": avx2, "avx2": avx2, "generic": generic} {
+		if got, err := choose(name, has); got != want || err != nil {
+			t.Errorf("ATTN_SIMD=%s chooses %v, %v, want %v", name, got, err, want)
+		}
+	}
+	for _, name := range []string{"avx512", "AVX2", "sse", " "} {
+		want := fmt.Sprintf("attn: ATTN_SIMD is %q, want one that this program has on this machine: avx2, generic", name)
+		if _, err := choose(name, has); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 

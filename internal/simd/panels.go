@@ -128,7 +128,7 @@ func multiplyPanelsGeneric(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accum
 	p := Product{M: m, N: j1 - j0, K: depth, A: a, C: c, Accumulate: accumulate}
 	if a.Col != 1 {
 		s := scratches.Get().(*scratch)
-		a = blockOfAGeneric(&p, 0, m, 0, depth, s)
+		a = blockOfAGeneric(&p, 0, m, p.N, 0, depth, s)
 		defer s.free()
 	}
 	blockGeneric(&p, a, 0, m, 0, j1-j0, 0, depth, &part)

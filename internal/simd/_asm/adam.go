@@ -6,10 +6,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// adam writes the step of AdamW. The scalars are the fields of adamScalars in
+// adamW writes the step of AdamW. The scalars are the fields of adamScalars in
 // package simd, in their order.
-func adam(s isa) {
-	s.begin("adamW", "func(p, grad, m, v *float32, n int, s *float32)")
+func adamW(s isa) {
 	p, g, m, v, scalars := pointer("p"), pointer("grad"), pointer("m"), pointer("v"), pointer("s")
 	var f [8]reg.VecVirtual
 	for i := range f {

@@ -60,9 +60,7 @@ func (l logistic) of(x reg.VecVirtual) reg.VecVirtual {
 	return e
 }
 
-// additive writes the additive scores of one query and their gradient.
-func additive(s isa) {
-	s.begin("additiveScores", "func(dst, q, k, w *float32, nk, h int)")
+func additiveScores(s isa) {
 	dst, q, k, w, nk := pointer("dst"), pointer("q"), pointer("k"), pointer("w"), pointer("nk")
 	l := s.logistic()
 	key := label("key")
@@ -83,11 +81,12 @@ func additive(s isa) {
 	DECQ(nk)
 	JNZ(LabelRef(key))
 	s.end()
+}
 
-	s.begin("additiveGrad", "func(dq, dk, dw, ds, q, k, w *float32, nk, h int)")
+func additiveGrad(s isa) {
 	dq, dk, dw, ds := pointer("dq"), pointer("dk"), pointer("dw"), pointer("ds")
-	q, k, w, nk = pointer("q"), pointer("k"), pointer("w"), pointer("nk")
-	l = s.logistic()
+	q, k, w, nk := pointer("q"), pointer("k"), pointer("w"), pointer("nk")
+	l := s.logistic()
 	key, skip := label("key"), label("skip")
 	Label(key)
 	bits := GP32()
@@ -97,7 +96,7 @@ func additive(s isa) {
 	d, d4 := s.vec(), s.vec()
 	VBROADCASTSS(Mem{Base: ds}, d)
 	VMULPS(s.num(4), d, d4)
-	st = s.along("h")
+	st := s.along("h")
 	st.each(1, func(i int, m *mask) {
 		x, g, sum := s.vec(), s.vec(), s.vec()
 		s.sum(st, q, k, i, m, x)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -29,29 +27,9 @@ const (
 	scoreSum    = scoreFactor + 4
 )
 
-// additiveWidth returns how many keys stand next to one another in a panel.
-func (s isa) additiveWidth() int {
-	if s.lanes == 16 {
-		return 32
-	}
-	return 8
-}
-
-// additiveTiles writes the kernels for tiles of additive scores.
-func additiveTiles(s isa) {
-	additiveExp(s)
-	additiveKeys(s)
-	additiveTile(s, 1)
-	if s.lanes == 16 {
-		additiveTile(s, 2)
-	}
-	additiveTileGrad(s)
-}
-
 // additiveExp writes the kernel for E and F. It says whether no x had to be
 // brought into the range. A NaN had to.
 func additiveExp(s isa) {
-	s.begin("additiveExp", "func(dst, x *float32, n int, limit, factor float32) bool")
 	dst, x := pointer("dst"), pointer("x")
 	high, factor, low, moved := s.broadcast("limit"), s.broadcast("factor"), s.zero(), s.zero()
 	VSUBPS(high, low, low)
@@ -75,9 +53,8 @@ func additiveExp(s isa) {
 // additiveKeys writes the kernel that makes G and w·G of a panel of keys. A row
 // of it has room for both, and holds k where G will be. A NaN stays one.
 func additiveKeys(s isa) {
-	s.begin("additiveKeys", "func(panel, w *float32, h, vectors int)")
 	panel, w, h := pointer("panel"), pointer("w"), pointer("h")
-	width := s.additiveWidth()
+	width := s.additive
 	high, low := s.numReg(additiveKeyIn), s.numReg(-additiveKeyIn)
 	minusTwo, factor := s.num(-2), s.num(additiveKeyBy)
 	e := s.exponential()
@@ -142,14 +119,17 @@ func eachHeight(rows Mem, body func(rows int)) {
 }
 
 // additiveTile writes the kernel for the scores of up to additiveRows queries
-// and as many keys as some vectors hold.
-func additiveTile(s isa, vectors int) {
-	s.begin(fmt.Sprintf("additiveTile%d", vectors), "func(t *byte)") // a *scoreArgs
+// and as many keys as so many vectors hold.
+func additiveTile(vectors int) func(s isa) {
+	return func(s isa) { s.additiveTile(vectors) }
+}
+
+func (s isa) additiveTile(vectors int) {
 	args := pointer("t")
 	field := fields(args)
 	e, panel, pairs := field(scoreE), field(scorePanel), field(scorePairs)
 	eRow := newLadder(field(scoreERow))
-	width := s.additiveWidth()
+	width := s.additive
 	one, two := s.num(1), s.num(2)
 	eachHeight(Mem{Base: args, Disp: scoreRows}, func(rows int) {
 		acc := make([][]reg.VecVirtual, rows)

@@ -17,13 +17,12 @@ const (
 	gradDS
 	gradDSRow
 	gradKeys
-	gradRows
+	gradHeight
 )
 
 // additiveTileGrad writes the kernel for the gradients of up to additiveRows
 // queries and any number of keys, for as many features as a vector holds.
 func additiveTileGrad(s isa) {
-	s.begin("additiveTileGrad", "func(t *byte)") // a *gradArgs
 	args := pointer("t")
 	field := fields(args)
 	e, f, dk, ds, keys := field(gradE), field(gradF), field(gradDK), field(gradDS), field(gradKeys)
@@ -39,7 +38,7 @@ func additiveTileGrad(s isa) {
 	store := func(v reg.VecVirtual, at Mem) { VMOVUPS(v, at) }
 	one := s.numReg(1)
 	half, two := s.num(0.5), s.num(2)
-	eachHeight(Mem{Base: args, Disp: gradRows}, func(rows int) {
+	eachHeight(Mem{Base: args, Disp: gradHeight}, func(rows int) {
 		dqSum, dwSum, er := s.vecs(rows), s.vecs(rows), make([]Op, rows)
 		eachSum(dqSum, gradDQ, load)
 		eachSum(dwSum, gradDW, load)

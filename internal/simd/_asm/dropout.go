@@ -12,9 +12,7 @@ import (
 // golden is the step of SplitMix64; see Mix64 in package simd.
 const golden = 0x9e3779b97f4a7c15
 
-// dropouts writes dropout and dropoutAdd.
-func dropouts(s isa) {
-	s.begin("dropout", "func(dst, x *float32, n int, key uint64, threshold uint32, keep float32)")
+func dropout(s isa) {
 	dst, x := pointer("dst"), pointer("x")
 	keep := s.broadcast("keep")
 	d := s.draws()
@@ -32,12 +30,13 @@ func dropouts(s isa) {
 		s.store(v, m, st.at(dst, i))
 	})
 	s.end()
+}
 
-	s.begin("dropoutAdd", "func(dst, x, y *float32, n int, key uint64, threshold uint32, keep float32)")
+func dropoutAdd(s isa) {
 	dst, x, y := pointer("dst"), pointer("x"), pointer("y")
-	keep = s.broadcast("keep")
-	d = s.draws()
-	st = s.along("n")
+	keep := s.broadcast("keep")
+	d := s.draws()
+	st := s.along("n")
 	st.each(1, func(i int, m *mask) {
 		v, sum := s.vec(), s.vec()
 		s.load(st.at(x, i), m, v)

@@ -73,9 +73,7 @@ func (e exponential) of(x reg.VecVirtual) reg.VecVirtual {
 	return p
 }
 
-// exponentials writes exp, the sum of exponentials, sigmoid and tanh.
-func exponentials(s isa) {
-	s.begin("exp", "func(dst, x *float32, n int)")
+func exp(s isa) {
 	dst, x := pointer("dst"), pointer("x")
 	e := s.exponential()
 	st := s.along("n")
@@ -85,13 +83,14 @@ func exponentials(s isa) {
 		s.store(e.of(v), m, st.at(dst, i))
 	})
 	s.end()
+}
 
-	s.begin("expSum", "func(dst, x *float32, n int, shift float32) float32")
-	dst, x = pointer("dst"), pointer("x")
+func expSum(s isa) {
+	dst, x := pointer("dst"), pointer("x")
 	shift := s.broadcast("shift")
-	e = s.exponential()
+	e := s.exponential()
 	acc := s.accumulators(16)
-	st = s.along("n")
+	st := s.along("n")
 	st.inLanes(len(acc), func(i int, m *mask) {
 		v := s.vec()
 		s.load(st.at(x, i), m, v)
@@ -104,12 +103,13 @@ func exponentials(s isa) {
 		VADDPS(v, acc[i], acc[i])
 	})
 	s.giveBack(s.fold(acc, addPS))
+}
 
-	s.begin("sigmoid", "func(dst, x *float32, n int)")
-	dst, x = pointer("dst"), pointer("x")
-	e = s.exponential()
+func sigmoid(s isa) {
+	dst, x := pointer("dst"), pointer("x")
+	e := s.exponential()
 	zero, one := s.zero(), s.numReg(1)
-	st = s.along("n")
+	st := s.along("n")
 	st.each(1, func(i int, m *mask) {
 		v := s.vec()
 		s.load(st.at(x, i), m, v)
@@ -120,8 +120,6 @@ func exponentials(s isa) {
 		s.store(v, m, st.at(dst, i))
 	})
 	s.end()
-
-	tanh(s)
 }
 
 // tanhPoly approximates (exp(r)-1-r)/r² for |r| <= ln2/2, so well that the
@@ -135,7 +133,6 @@ var tanhPoly = []float64{0.5, 0.1666654348373413, 0.04166628047823906, 0.0083666
 //
 // which is accurate for small a as well, where n is 0.
 func tanh(s isa) {
-	s.begin("tanh", "func(dst, x *float32, n int)")
 	dst, x := pointer("dst"), pointer("x")
 	high, round := s.numReg(tanhHigh), s.numReg(magic+127)
 	one, two := s.num(1), s.num(2)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -43,20 +41,16 @@ func maxRows(vectors int) int {
 	return 6
 }
 
-// gemm writes the kernels for panels of 1, 2, … vectors. Loading with a mask
-// costs nothing in AVX-512; in AVX2 it does, so there full panels have their
-// own kernels.
-func gemm(s isa) {
-	if s.lanes == 16 {
-		for vectors := 1; vectors <= 4; vectors++ {
-			gemmPanel(s, vectors, true)
-		}
-		return
-	}
-	for vectors := 1; vectors <= 2; vectors++ {
-		gemmPanel(s, vectors, false)
-		gemmPanel(s, vectors, true)
-	}
+// gemm writes the kernel for panels of so many vectors. Loading with a mask costs
+// nothing in AVX-512; in AVX2 it does, so there full panels have their own
+// kernels.
+func gemm(vectors int) func(s isa) {
+	return func(s isa) { s.gemm(vectors, s.lanes == 16) }
+}
+
+// gemmMasked writes the kernel for panels of which the last vector is not full.
+func gemmMasked(vectors int) func(s isa) {
+	return func(s isa) { s.gemm(vectors, true) }
 }
 
 // A panel is what the code of all tiles of a panel has in common.
@@ -68,14 +62,9 @@ type panel struct {
 	args, a, aRow, aRow3, aRow5, aCol, b, bRow, c, cRow, tiles reg.GPVirtual
 }
 
-// gemmPanel writes the kernel that computes a column of tiles, one below the
-// other, vectors wide, of which the last may be incomplete if masked.
-func gemmPanel(s isa, vectors int, masked bool) {
-	name := fmt.Sprintf("gemm%d", vectors)
-	if masked && s.lanes == 8 {
-		name += "masked"
-	}
-	s.begin(name, "func(t *byte)") // a *tileArgs, which only package simd knows
+// gemm writes the kernel that computes a column of tiles, one below the other,
+// vectors wide, of which the last may be incomplete if masked.
+func (s isa) gemm(vectors int, masked bool) {
 	p := panel{s: s, vectors: vectors, args: pointer("t")}
 	field := fields(p.args)
 	if masked {

@@ -9,24 +9,11 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// An isa is an instruction set to write kernels for. Where its methods differ
-// is masks; the arithmetic goes by the same names in both.
-type isa struct {
-	name  string
-	lanes int // floats in a vector
-}
-
-var (
-	avx2   = isa{"AVX2", 8}
-	avx512 = isa{"AVX512", 16}
-)
+// An isa is an implementation with instructions of amd64. Where its methods
+// differ is masks; the arithmetic goes by the same names in all.
+type isa struct{ *implementation }
 
 func (s isa) bytes() int { return 4 * s.lanes }
-
-// begin starts a function with the name of the instruction set appended.
-func (s isa) begin(name, signature string) {
-	TEXT(name+s.name, NOSPLIT, signature)
-}
 
 // end returns. Leaving the upper halves of registers dirty would slow down SSE
 // code, which is what Go itself compiles to.
@@ -271,7 +258,7 @@ func (s isa) horner(x reg.VecVirtual, c []Op) reg.VecVirtual {
 	return p
 }
 
-// Labels are unique in a function; the counter makes them so in all.
+// labels counts the labels of a function, to make them unique.
 var labels int
 
 func label(name string) string {

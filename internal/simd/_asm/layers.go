@@ -5,9 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// layers writes the loops of activations, softmax and normalisation.
-func layers(s isa) {
-	s.begin("relu", "func(dst, x *float32, n int)")
+func relu(s isa) {
 	dst, x := pointer("dst"), pointer("x")
 	zero := s.zero()
 	st := s.along("n")
@@ -19,11 +17,12 @@ func layers(s isa) {
 		s.store(v, m, st.at(dst, i))
 	})
 	s.end()
+}
 
-	s.begin("reluGrad", "func(dx, dy, x *float32, n int)")
+func reluGrad(s isa) {
 	dx, dy, x := pointer("dx"), pointer("dy"), pointer("x")
-	zero = s.zero()
-	st = s.along("n")
+	zero := s.zero()
+	st := s.along("n")
 	st.each(2, func(i int, m *mask) {
 		v, d, sum := s.vec(), s.vec(), s.vec()
 		s.load(st.at(x, i), m, v)
@@ -34,12 +33,13 @@ func layers(s isa) {
 		s.store(d, m, st.at(dx, i))
 	})
 	s.end()
+}
 
-	s.begin("softmaxMean", "func(dy, y *float32, n int) float32")
+func softmaxMean(s isa) {
 	dy, y := pointer("dy"), pointer("y")
-	zero = s.zero()
+	zero := s.zero()
 	acc := s.accumulators(32)
-	st = s.along("n")
+	st := s.along("n")
 	st.inLanes(len(acc), func(i int, m *mask) {
 		w, d := s.vec(), s.vec()
 		s.load(st.at(y, i), m, w)
@@ -48,12 +48,13 @@ func layers(s isa) {
 		VFMADD231PS(w, d, acc[i])
 	})
 	s.giveBack(s.fold(acc, addPS))
+}
 
-	s.begin("softmaxGrad", "func(dx, dy, y *float32, n int, mean float32)")
-	dx, dy, y = pointer("dx"), pointer("dy"), pointer("y")
+func softmaxGrad(s isa) {
+	dx, dy, y := pointer("dx"), pointer("dy"), pointer("y")
 	mean := s.broadcast("mean")
-	zero = s.zero()
-	st = s.along("n")
+	zero := s.zero()
+	st := s.along("n")
 	st.each(2, func(i int, m *mask) {
 		w, d, sum := s.vec(), s.vec(), s.vec()
 		s.load(st.at(y, i), m, w)
@@ -65,7 +66,6 @@ func layers(s isa) {
 		s.store(sum, m, st.at(dx, i))
 	})
 	s.end()
-
 }
 
 // addWhere adds x to sum in the lanes of m. It destroys x.

@@ -5,9 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// linear writes the loops that multiply and add element by element.
-func linear(s isa) {
-	s.begin("axpy", "func(a float32, x, y *float32, n int)")
+func axpy(s isa) {
 	a, x, y := s.broadcast("a"), pointer("x"), pointer("y")
 	st := s.along("n")
 	st.each(4, func(i int, m *mask) {
@@ -18,10 +16,11 @@ func linear(s isa) {
 		s.store(yi, m, st.at(y, i))
 	})
 	s.end()
+}
 
-	s.begin("scale", "func(dst *float32, a float32, x *float32, n int)")
+func scale(s isa) {
 	dst, a, x := pointer("dst"), s.broadcast("a"), pointer("x")
-	st = s.along("n")
+	st := s.along("n")
 	st.each(4, func(i int, m *mask) {
 		xi := s.vec()
 		s.load(st.at(x, i), m, xi)
@@ -29,11 +28,12 @@ func linear(s isa) {
 		s.store(xi, m, st.at(dst, i))
 	})
 	s.end()
+}
 
-	s.begin("scaleShift", "func(dst *float32, a float32, x *float32, b float32, n int)")
-	dst, a, x = pointer("dst"), s.broadcast("a"), pointer("x")
+func scaleShift(s isa) {
+	dst, a, x := pointer("dst"), s.broadcast("a"), pointer("x")
 	b := s.broadcast("b")
-	st = s.along("n")
+	st := s.along("n")
 	st.each(4, func(i int, m *mask) {
 		xi := s.vec()
 		s.load(st.at(x, i), m, xi)
@@ -41,22 +41,24 @@ func linear(s isa) {
 		s.store(xi, m, st.at(dst, i))
 	})
 	s.end()
-
-	s.threes("add", func(x, y, _ reg.VecVirtual) { VADDPS(y, x, x) })
-	s.threes("mul", func(x, y, _ reg.VecVirtual) { VMULPS(y, x, x) })
-	s.threes("mulAdd", func(x, y, dst reg.VecVirtual) { VFMADD213PS(dst, y, x) })
 }
 
-// threes writes a loop in which op sets x to what becomes of dst.
-func (s isa) threes(name string, op func(x, y, dst reg.VecVirtual)) {
-	s.begin(name, "func(dst, x, y *float32, n int)")
+func add(s isa) { s.zip(false, func(x, y, _ reg.VecVirtual) { VADDPS(y, x, x) }) }
+
+func mul(s isa) { s.zip(false, func(x, y, _ reg.VecVirtual) { VMULPS(y, x, x) }) }
+
+func mulAdd(s isa) { s.zip(true, func(x, y, dst reg.VecVirtual) { VFMADD213PS(dst, y, x) }) }
+
+// zip writes a loop in which op sets x to what becomes of dst. It finds dst
+// there if that is to be read.
+func (s isa) zip(read bool, op func(x, y, dst reg.VecVirtual)) {
 	dst, x, y := pointer("dst"), pointer("x"), pointer("y")
 	st := s.along("n")
 	st.each(4, func(i int, m *mask) {
 		xi, yi, di := s.vec(), s.vec(), s.vec()
 		s.load(st.at(x, i), m, xi)
 		s.load(st.at(y, i), m, yi)
-		if name == "mulAdd" {
+		if read {
 			s.load(st.at(dst, i), m, di)
 		}
 		op(xi, yi, di)

@@ -1,40 +1,94 @@
-// Command asm writes the assembly of package simd:
+// Command asm writes the files of package simd that follow from its table of
+// kernels, and removes those that no longer do:
 //
-//	go run . -out ../simd_amd64.s
+//	go run . -dir ..
+//
+// They are the assembly, a file for each family of kernels; the declarations of
+// its functions; the Go that chooses between implementations; and the list of
+// these.
+//
+// To add a kernel takes an entry in table.go, a function that writes its code,
+// and in package simd the generic Go that says what it computes. To add an
+// implementation takes an entry in table.go, a function in package simd that says
+// whether the processor has it, and the code of the kernels that it has: for
+// others, those of another implementation stand in.
 //
 // Every kernel is written once, in terms of vectors whose length is that of an
-// instruction set, and comes out once for AVX2 with FMA and once for AVX-512.
-// What the kernels compute is said by the Go functions of the same name that
-// end in Generic; the declarations are in dispatch_amd64.go.
+// instruction set, and comes out once for AVX2 and once for AVX-512.
 package main
 
 import (
-	. "github.com/mmcloughlin/avo/build"
+	"bytes"
+	"flag"
+	"log"
+	"os"
+	"path/filepath"
+)
+
+// marker is the first line of every file written, and generated its beginning,
+// whatever has written it.
+const (
+	generated = "// Code generated "
+	marker    = generated + "by go generate from the table in _asm. DO NOT EDIT.\n"
 )
 
 func main() {
-	ConstraintExpr("!purego")
-	for _, s := range []isa{avx512, avx2} {
-		gemm(s)
-		transpose(s)
-		gemvTransposed(s)
-		linear(s)
-		reductions(s)
-		exponentials(s)
-		normal(s)
-		additive(s)
-		strips(s)
-		additiveTiles(s)
-		adam(s)
-		dropouts(s)
-		layers(s)
-		norms(s)
-		layerNorm(s)
-		layerNormGrad(s)
-		columns(s)
+	log.SetFlags(0)
+	dir := flag.String("dir", "", "the directory of package simd")
+	flag.Parse()
+	files := generate()
+	stale, err := leftOver(*dir, files)
+	if err != nil {
+		log.Fatal(err)
 	}
-	for _, s := range []isa{avx512, avx2} { // for measuring only
-		fmaLoop(s)
+	for _, name := range stale {
+		if err := os.Remove(filepath.Join(*dir, name)); err != nil {
+			log.Fatal(err)
+		}
 	}
-	Generate()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(*dir, name), text, 0o644); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+// generate returns the files by their names. It can be called once.
+func generate() map[string][]byte {
+	check()
+	files := map[string][]byte{
+		"implementations.go": listFile(),
+		"dispatch_noasm.go":  noasmFile(),
+	}
+	for name, text := range assemblyAMD64() {
+		files[name] = text
+	}
+	for _, arch := range architectures() {
+		files["dispatch_"+arch+".go"] = dispatchFile(arch)
+		files["stubs_"+arch+".go"] = stubsFile(arch)
+	}
+	return files
+}
+
+// leftOver returns the names of the files in dir that were generated and are not
+// among the given ones.
+func leftOver(dir string, files map[string][]byte) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var stale []string
+	for _, e := range entries {
+		if _, ok := files[e.Name()]; ok || e.IsDir() {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		if bytes.HasPrefix(text, []byte(generated)) {
+			stale = append(stale, e.Name())
+		}
+	}
+	return stale, nil
 }

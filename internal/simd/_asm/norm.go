@@ -6,9 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// norms writes what a normalisation does to one vector.
-func norms(s isa) {
-	s.begin("sumSquaresAbout", "func(x *float32, n int, mean float32) float32")
+func sumSquaresAbout(s isa) {
 	x, mean := pointer("x"), s.broadcast("mean")
 	acc := s.accumulators(sumLanes)
 	st := s.along("n")
@@ -22,11 +20,12 @@ func norms(s isa) {
 		VFMADD231PS(v, v, acc[i])
 	})
 	s.giveBack(s.fold(acc, addPS))
+}
 
-	s.begin("norm", "func(dst, x, gain, shift *float32, n int, mean, inv float32)")
+func norm(s isa) {
 	dst, x, gain, shift := pointer("dst"), pointer("x"), pointer("gain"), pointer("shift")
 	u := s.unit()
-	st = s.along("n")
+	st := s.along("n")
 	st.each(2, func(i int, m *mask) {
 		v, g, y := s.vec(), s.vec(), s.vec()
 		s.load(st.at(x, i), m, v)
@@ -37,12 +36,13 @@ func norms(s isa) {
 		s.store(y, m, st.at(dst, i))
 	})
 	s.end()
+}
 
-	s.begin("normSums", "func(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)")
+func normSums(s isa) {
 	dy, x, gain := pointer("dy"), pointer("x"), pointer("gain")
-	u = s.unit()
+	u := s.unit()
 	flat, along := s.accumulators(32), s.accumulators(32)
-	st = s.along("n")
+	st := s.along("n")
 	st.inLanes(len(flat), func(i int, m *mask) {
 		v, g, d := s.vec(), s.vec(), s.vec()
 		s.load(st.at(x, i), m, v)
@@ -56,12 +56,13 @@ func norms(s isa) {
 	Store(s.fold(flat, addPS).AsX(), ReturnIndex(0))
 	Store(s.fold(along, addPS).AsX(), ReturnIndex(1))
 	s.end()
+}
 
-	s.begin("normGrad", "func(dx, dy, x, gain *float32, n int, mean, inv, flat, along float32)")
+func normGrad(s isa) {
 	dx, dy, x, gain := pointer("dx"), pointer("dy"), pointer("x"), pointer("gain")
-	u = s.unit()
+	u := s.unit()
 	flatAll, alongAll := s.broadcast("flat"), s.broadcast("along")
-	st = s.along("n")
+	st := s.along("n")
 	st.each(2, func(i int, m *mask) {
 		v, g, d, sum := s.vec(), s.vec(), s.vec(), s.vec()
 		s.load(st.at(x, i), m, v)
@@ -80,7 +81,6 @@ func norms(s isa) {
 // layerNorm writes the normalisation of some short rows, one after the other:
 // as the sums of one wait for each other, the processor begins with the next.
 func layerNorm(s isa) {
-	s.begin("layerNorm", "func(dst, x, gain, shift, mean, inv *float32, d, rows int, size, eps float32)")
 	size, eps, one := s.broadcast("size"), s.broadcast("eps"), s.numReg(1)
 	dst, x, gain, shift := pointer("dst"), pointer("x"), pointer("gain"), pointer("shift")
 	mean, inv, rows := pointer("mean"), pointer("inv"), pointer("rows")
@@ -143,7 +143,6 @@ func layerNorm(s isa) {
 
 // layerNormGrad writes the gradient of layerNorm with respect to x.
 func layerNormGrad(s isa) {
-	s.begin("layerNormGrad", "func(dx, dy, x, gain, mean, inv *float32, d, rows int, size float32)")
 	size := s.broadcast("size")
 	dx, dy, x, gain := pointer("dx"), pointer("dy"), pointer("x"), pointer("gain")
 	mean, inv, rows := pointer("mean"), pointer("inv"), pointer("rows")

@@ -22,9 +22,7 @@ var tailPoly = []float64{0.10573931783437729, 0.10528551787137985, 0.10241814702
 	0.06144443899393082, 0.13522912561893463, -0.11231190711259842, 0.21417395770549774,
 	-0.1424158811569214, 0.030437268316745758}
 
-// normal writes gelu and its derivative.
-func normal(s isa) {
-	s.begin("gelu", "func(dst, x *float32, n int)")
+func gelu(s isa) {
 	dst, x := pointer("dst"), pointer("x")
 	g := s.gaussian()
 	zero := s.zero()
@@ -40,13 +38,14 @@ func normal(s isa) {
 		s.store(v, m, st.at(dst, i))
 	})
 	s.end()
+}
 
-	s.begin("geluGrad", "func(dst, x *float32, n int)")
-	dst, x = pointer("dst"), pointer("x")
-	g = s.gaussian()
+func geluGrad(s isa) {
+	dst, x := pointer("dst"), pointer("x")
+	g := s.gaussian()
 	zero, one := s.zero(), s.numReg(1)
 	density, negative := s.num(1/math.Sqrt(2*math.Pi)), s.bits(signBit)
-	st = s.along("n")
+	st := s.along("n")
 	st.each(1, func(i int, m *mask) {
 		v := s.vec()
 		s.load(st.at(x, i), m, v)

@@ -13,7 +13,6 @@ const fmaChains = 12
 // for each chain. The numbers tend to 1 and stay normal, since zeros and
 // denormals could take another time than the numbers of real work.
 func fmaLoop(s isa) {
-	s.begin("fmaLoop", "func(n int)")
 	n := pointer("n")
 	factor, term := s.numReg(0.5), s.numReg(0.5)
 	chains := s.vecs(fmaChains)

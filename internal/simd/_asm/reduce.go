@@ -21,9 +21,7 @@ func (s isa) accumulators(n int) []reg.VecVirtual {
 	return acc
 }
 
-// reductions writes the loops that make one number of a slice.
-func reductions(s isa) {
-	s.begin("sum", "func(x *float32, n int) float32")
+func sum(s isa) {
 	x := pointer("x")
 	acc := s.accumulators(sumLanes)
 	st := s.along("n")
@@ -33,11 +31,12 @@ func reductions(s isa) {
 		VADDPS(v, acc[i], acc[i])
 	})
 	s.giveBack(s.fold(acc, addPS))
+}
 
-	s.begin("dot", "func(x, y *float32, n int) float32")
+func dot(s isa) {
 	x, y := pointer("x"), pointer("y")
-	acc = s.accumulators(sumLanes)
-	st = s.along("n")
+	acc := s.accumulators(sumLanes)
+	st := s.along("n")
 	st.inLanes(len(acc), func(i int, m *mask) {
 		xi, yi := s.vec(), s.vec()
 		s.load(st.at(x, i), m, xi)
@@ -45,15 +44,11 @@ func reductions(s isa) {
 		VFMADD231PS(xi, yi, acc[i])
 	})
 	s.giveBack(s.fold(acc, addPS))
-
-	maximum(s)
-	finite(s)
 }
 
-// maximum writes max. VMAXPS forgets a NaN in one of its operands, so the loop
-// keeps apart whether it has seen one.
+// maximum writes a loop that keeps apart whether it has seen a NaN, for VMAXPS
+// forgets one in one of its operands.
 func maximum(s isa) {
-	s.begin("max", "func(x *float32, n int) float32")
 	x := pointer("x")
 	lowest := s.numReg(math.Inf(-1))
 	acc := s.vecs(32 / s.lanes)
@@ -98,7 +93,6 @@ func maximum(s isa) {
 // finite writes the loop that looks for x-x != 0, which holds for infinities
 // and NaN.
 func finite(s isa) {
-	s.begin("finite", "func(x *float32, n int) bool")
 	x := pointer("x")
 	seen := s.zero()
 	st := s.along("n")

@@ -6,10 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// columns writes the loops that run down the columns of a matrix, and keep the
-// sums of some vectors side by side in registers.
-func columns(s isa) {
-	s.begin("sumRows", "func(dst, x *float32, n, rows, stride int)")
+func sumRows(s isa) {
 	dst, x := pointer("dst"), pointer("x")
 	st := s.along("n")
 	st.blocks(4, func(vectors int, m *mask) {
@@ -29,37 +26,42 @@ func columns(s isa) {
 		}
 	})
 	s.end()
+}
 
-	for _, name := range []string{"copyRows", "addRows"} {
-		s.begin(name, "func(dst *float32, dstStride int, x *float32, n, rows, stride int)")
-		dst, dstStride, x := pointer("dst"), pointer("dstStride"), pointer("x")
-		SHLQ(U8(2), dstStride)
-		st = s.along("n")
-		st.blocks(4, func(vectors int, m *mask) {
-			to := GP64()
-			LEAQ(st.at(dst, 0), to)
-			s.downRows(st, func(_, at reg.GPVirtual) {
-				for i := range vectors {
-					v, place := s.vec(), Mem{Base: to, Disp: i * s.bytes()}
-					s.load(Mem{Base: x, Index: at, Scale: 1, Disp: i * s.bytes()}, m, v)
-					if name == "addRows" {
-						sum := s.vec()
-						s.load(place, m, sum)
-						VADDPS(sum, v, v)
-					}
-					s.store(v, m, place)
+func copyRows(s isa) { s.toRows(false) }
+
+func addRows(s isa) { s.toRows(true) }
+
+// toRows writes the loop that copies rows, or adds them to others.
+func (s isa) toRows(sum bool) {
+	dst, dstStride, x := pointer("dst"), pointer("dstStride"), pointer("x")
+	SHLQ(U8(2), dstStride)
+	st := s.along("n")
+	st.blocks(4, func(vectors int, m *mask) {
+		to := GP64()
+		LEAQ(st.at(dst, 0), to)
+		s.downRows(st, func(_, at reg.GPVirtual) {
+			for i := range vectors {
+				v, place := s.vec(), Mem{Base: to, Disp: i * s.bytes()}
+				s.load(Mem{Base: x, Index: at, Scale: 1, Disp: i * s.bytes()}, m, v)
+				if sum {
+					d := s.vec()
+					s.load(place, m, d)
+					VADDPS(d, v, v)
 				}
-				ADDQ(dstStride, to)
-			})
+				s.store(v, m, place)
+			}
+			ADDQ(dstStride, to)
 		})
-		s.end()
-	}
+	})
+	s.end()
+}
 
-	s.begin("normGains", "func(dgain, dshift, dy, x *float32, n int, mean, inv *float32, rows, stride int)")
+func normGains(s isa) {
 	dgain, dshift, dy, x := pointer("dgain"), pointer("dshift"), pointer("dy"), pointer("x")
 	mean, inv := pointer("mean"), pointer("inv")
 	zero := s.zero()
-	st = s.along("n")
+	st := s.along("n")
 	st.blocks(4, func(vectors int, m *mask) {
 		gains, shifts := s.vecs(vectors), s.vecs(vectors)
 		for i := range gains {

@@ -59,12 +59,7 @@ func eachRow(body, next func()) {
 	JNZ(LabelRef(loop))
 }
 
-// strips writes the kernels for the strips of attention: a few rows of scores and
-// what is done with each of them.
-func strips(s isa) {
-	rowMax(s)
-
-	s.begin("powerRows", "func(x *float32, row, rows, n int, c float32, shift, sum *float32)")
+func powerRows(s isa) {
 	x, row, c := pointer("x"), pointer("row"), s.broadcast("c")
 	shift, sum := pointer("shift"), pointer("sum")
 	p := s.power()
@@ -93,11 +88,12 @@ func strips(s isa) {
 		ADDQ(U8(4), sum)
 	})
 	s.end()
+}
 
-	s.begin("weightRows", "func(x *float32, row, rows, n int, c float32, shift, factor *float32)")
-	x, row, c = pointer("x"), pointer("row"), s.broadcast("c")
+func weightRows(s isa) {
+	x, row, c := pointer("x"), pointer("row"), s.broadcast("c")
 	shift, factor := pointer("shift"), pointer("factor")
-	p = s.power()
+	p := s.power()
 	eachRow(func() {
 		m, f := s.vec(), s.vec()
 		VBROADCASTSS(Mem{Base: shift}, m)
@@ -118,13 +114,14 @@ func strips(s isa) {
 		ADDQ(U8(4), factor)
 	})
 	s.end()
+}
 
-	s.begin("gradRows", "func(dw, w *float32, row, rows, n int, d *float32, factor float32)")
-	dw, w, row, d := pointer("dw"), pointer("w"), pointer("row"), pointer("d")
+func gradRows(s isa) {
+	dw, w, row, means := pointer("dw"), pointer("w"), pointer("row"), pointer("mean")
 	zero, times := s.zero(), s.broadcast("factor")
 	eachRow(func() {
 		mean := s.vec()
-		VBROADCASTSS(Mem{Base: d}, mean)
+		VBROADCASTSS(Mem{Base: means}, mean)
 		st := s.along("n")
 		st.each(2, func(i int, k *mask) {
 			wi, v := s.vec(), s.vec()
@@ -140,14 +137,15 @@ func strips(s isa) {
 	}, func() {
 		ADDQ(row, dw)
 		ADDQ(row, w)
-		ADDQ(U8(4), d)
+		ADDQ(U8(4), means)
 	})
 	s.end()
+}
 
-	s.begin("scaleRows", "func(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)")
+func scaleRows(s isa) {
 	dst, dstRow := pointer("dst"), pointer("dstRow")
 	src, srcRow := pointer("src"), pointer("srcRow")
-	factor = pointer("factor")
+	factor := pointer("factor")
 	eachRow(func() {
 		f := s.vec()
 		VBROADCASTSS(Mem{Base: factor}, f)
@@ -164,14 +162,11 @@ func strips(s isa) {
 		ADDQ(U8(4), factor)
 	})
 	s.end()
-
-	hide(s)
 }
 
 // rowMax writes the largest element of each row, which need not be the NaN that
 // a row may hold.
 func rowMax(s isa) {
-	s.begin("rowMax", "func(dst, x *float32, row, rows, n int)")
 	dst, x, row := pointer("dst"), pointer("x"), pointer("row")
 	lowest := s.numReg(math.Inf(-1))
 	eachRow(func() {
@@ -199,7 +194,6 @@ func rowMax(s isa) {
 
 // hide writes the loop that sets to −Inf what is not seen.
 func hide(s isa) {
-	s.begin("hide", "func(x *float32, seen *bool, n int)")
 	x, seen := pointer("x"), pointer("seen")
 	lowest, none := s.numReg(math.Inf(-1)), s.zero()
 	st := s.along("n")

@@ -11,7 +11,6 @@ import (
 // transpose writes the kernel that copies up to a vector's length of rows, each
 // depth long, to depth rows of a vector's length.
 func transpose(s isa) {
-	s.begin("transpose", "func(dst *float32, dstRow int, src *float32, srcRow, rows, depth int)")
 	dst, dstRow := pointer("dst"), pointer("dstRow")
 	// As far ahead as the rows that the next call is likely to be for. They
 	// come in an order which the processor does not foresee.
@@ -41,7 +40,6 @@ const rowGroups = 2
 // What it computes is added to C. The fields it uses are a, b, c and depth, bRow
 // for the distance of the columns of B, and last for their number.
 func gemvTransposed(s isa) {
-	s.begin("gemvTransposed", "func(t *byte)") // a *tileArgs
 	args := pointer("t")
 	field := fields(args)
 	rows := s.rowTable(rowGroups*s.lanes, field(argB), field(argBRow), field(argLast))

@@ -2,6 +2,8 @@
 
 package simd
 
+// The drivers of the kernels for matrix products.
+
 // tileArgs is what the gemm kernels take: a column of tiles, each rows high and
 // as wide as a panel of B, one below the other. Strides are in bytes. The
 // generator knows the order of the fields.
@@ -33,49 +35,24 @@ const (
 	narrowRows = 12
 )
 
-// vectorLanes returns how many floats a vector has.
-func vectorLanes() int {
-	if active == avx512 {
-		return 16
-	}
-	return 8
-}
-
-// panelLanes returns what the width of a panel is a multiple of.
-func panelLanes() int {
-	if active == generic {
-		return genericWidth
-	}
-	return vectorLanes()
-}
-
-func panelWidth() int {
-	switch active {
-	case avx512:
-		return 4 * 16
-	case avx2:
-		return 2 * 8
-	}
-	return genericWidth
-}
-
 // readsDirectly reports whether the kernels read B where it is. They can where
 // its rows are contiguous. Copying it first pays over many rows of A, if the
 // rows of B are so far apart that a panel is scattered over many pages.
 func readsDirectly(p *Product) bool {
-	if active == generic {
+	if readsDirectlyIsGeneric() {
 		return readsDirectlyGeneric(p)
 	}
 	return p.B.Col == 1 && (p.M <= rowBlock || p.B.Row <= 128)
 }
 
 func packPanel(dst []float32, m Mat, rows, cols, width int) {
-	switch {
-	case active == generic:
+	if packPanelIsGeneric() {
 		packPanelGeneric(dst, m, rows, cols, width)
-	case m.Col == 1: // the kernels do not read what is behind the last column
+		return
+	}
+	if m.Col == 1 { // the kernels do not read what is behind the last column
 		CopyRows(dst, width, m.Data, m.Row, rows, cols)
-	default:
+	} else {
 		packTransposed(dst, m, rows, cols, width)
 	}
 }
@@ -95,19 +72,14 @@ func packTransposed(dst []float32, m Mat, rows, cols, width int) {
 	}
 	lanes := vectorLanes()
 	for j := 0; j < cols; j += lanes {
-		src, n := &m.Data[j*m.Col], min(lanes, cols-j)
-		if active == avx512 {
-			transposeAVX512(&dst[j], 4*width, src, 4*m.Col, n, rows)
-		} else {
-			transposeAVX2(&dst[j], 4*width, src, 4*m.Col, n, rows)
-		}
+		transposeKernel(&dst[j], 4*width, &m.Data[j*m.Col], 4*m.Col, min(lanes, cols-j), rows)
 	}
 }
 
 // block computes rows i0 to i1 and columns j0 to j1 of C for the steps k0 to
 // k1, for which a and b hold A and B.
 func block(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
-	if active == generic {
+	if blockIsGeneric() {
 		blockGeneric(p, a, i0, i1, j0, j1, k0, k1, b)
 		return
 	}
@@ -160,7 +132,7 @@ func tiles(c, a Mat, m, n, depth int, b *panels, at, start int, bias []float32) 
 			if depth > 0 {
 				t.a = &a.Data[0]
 			}
-			gemm(&t, vectors)
+			gemmKernel(&t, vectors)
 		}
 		if taller < count {
 			below := taller * (rows + 1)
@@ -169,7 +141,7 @@ func tiles(c, a Mat, m, n, depth int, b *panels, at, start int, bias []float32) 
 			if depth > 0 {
 				t.a = &a.Data[below*a.Row]
 			}
-			gemm(&t, vectors)
+			gemmKernel(&t, vectors)
 		}
 	}
 }
@@ -179,8 +151,8 @@ func tiles(c, a Mat, m, n, depth int, b *panels, at, start int, bias []float32) 
 // Where the block will be read for many columns, it is worth a copy with rows
 // that are, if the columns are so far apart that each is in a page of its own.
 func blockOfA(p *Product, i0, i1, cols, k0, k1 int, s *scratch) Mat {
-	if active == generic {
-		return blockOfAGeneric(p, i0, i1, k0, k1, s)
+	if blockOfAIsGeneric() {
+		return blockOfAGeneric(p, i0, i1, cols, k0, k1, s)
 	}
 	if k0 == k1 {
 		return Mat{}
@@ -198,7 +170,7 @@ func blockOfA(p *Product, i0, i1, cols, k0, k1 int, s *scratch) Mat {
 
 // multiplyPanels is MultiplyPanels, for m and j1-j0 that are not 0.
 func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool) {
-	if active == generic {
+	if multiplyPanelsIsGeneric() {
 		multiplyPanelsGeneric(c, a, m, b, k0, k1, j0, j1, accumulate)
 		return
 	}
@@ -212,38 +184,15 @@ func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 	tiles(c, a, m, j1-j0, k1-k0, &b.b, at, start, nil)
 }
 
-func gemm(t *tileArgs, vectors int) {
-	if active == avx512 {
-		switch vectors {
-		case 1:
-			gemm1AVX512(t)
-		case 2:
-			gemm2AVX512(t)
-		case 3:
-			gemm3AVX512(t)
-		default:
-			gemm4AVX512(t)
-		}
-		return
-	}
-	switch full := t.last == 8; {
-	case vectors == 1 && full:
-		gemm1AVX2(t)
-	case vectors == 1:
-		gemm1maskedAVX2(t)
-	case full:
-		gemm2AVX2(t)
-	default:
-		gemm2maskedAVX2(t)
-	}
-}
-
 // singleRow computes columns j0 to j1 of a product whose A is one row and whose
 // B has contiguous columns, as the keys of attention or the weights of PyTorch
 // have. Copying B for a single use would take longer than using it. For any
 // other product it returns false.
 func singleRow(p *Product, j0, j1 int, s *scratch) bool {
-	if active == generic || p.M != 1 || p.B.Row != 1 || p.B.Col == 1 || p.K == 0 {
+	if singleRowIsGeneric() {
+		return singleRowGeneric(p, j0, j1, s)
+	}
+	if p.M != 1 || p.B.Row != 1 || p.B.Col == 1 || p.K == 0 {
 		return false
 	}
 	c := p.C.Data[:p.N]
@@ -267,11 +216,7 @@ func singleRow(p *Product, j0, j1 int, s *scratch) bool {
 		t := tileArgs{c: &c[j], bRow: 4 * p.B.Col, last: min(width, j1-j)}
 		for k := 0; k < p.K; k += depth {
 			t.a, t.b, t.depth = &a[k], &p.B.Data[j*p.B.Col+k], min(depth, p.K-k)
-			if active == avx512 {
-				gemvTransposedAVX512(&t)
-			} else {
-				gemvTransposedAVX2(&t)
-			}
+			gemvTransposedKernel(&t)
 		}
 	}
 	return true

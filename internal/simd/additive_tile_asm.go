@@ -29,55 +29,21 @@ type gradArgs struct {
 	rows     int
 }
 
-// additiveWidth returns how many keys stand next to one another in a panel, and
-// how many a kernel computes at a time.
-func additiveWidth() int {
-	switch active {
-	case avx512:
-		return 2 * 16
-	case avx2:
-		return 8
-	}
-	return additiveWidthGeneric
-}
-
-func additiveExp(dst, x []float32, limit, factor float32) bool {
-	if active == generic {
-		return additiveExpGeneric(dst, x, limit, factor)
-	}
-	inside := true
-	for len(x) > 0 {
-		n, ok := min(len(x), piece), false
-		if active == avx512 {
-			ok = additiveExpAVX512(&dst[0], &x[0], n, limit, factor)
-		} else {
-			ok = additiveExpAVX2(&dst[0], &x[0], n, limit, factor)
-		}
-		inside = inside && ok
-		dst, x = dst[n:], x[n:]
-	}
-	return inside
-}
-
 func additiveKeys(panel, w []float32, n int) {
-	if active == generic {
+	if additiveKeysIsGeneric() {
 		additiveKeysGeneric(panel, w, n)
 		return
 	}
 	vectors := (n + vectorLanes() - 1) / vectorLanes()
 	for len(w) > 0 {
 		n := min(len(w), piece/additiveWidth())
-		if active == avx512 {
-			additiveKeysAVX512(&panel[0], &w[0], n, vectors)
-		} else {
-			additiveKeysAVX2(&panel[0], &w[0], n, vectors)
-		}
+		additiveKeysKernel(&panel[0], &w[0], n, vectors)
 		panel, w = panel[n*2*additiveWidth():], w[n:]
 	}
 }
 
 func additiveTile(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *AdditiveKeys, j0, j1 int) {
-	if active == generic {
+	if additiveTileIsGeneric() {
 		additiveTileGeneric(c, cRow, q, i0, i1, k, j0, j1)
 		return
 	}
@@ -92,20 +58,13 @@ func additiveTile(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *Addi
 		for i := i0; i < i1; i += most {
 			t.rows = min(most, i1-i)
 			t.e, t.c = &q.e[i*q.row], &c[i*cRow+j-j0]
-			switch {
-			case active == avx2:
-				additiveTile1AVX2(&t)
-			case vectors == 1:
-				additiveTile1AVX512(&t)
-			default:
-				additiveTile2AVX512(&t)
-			}
+			additiveTileKernel(&t, vectors)
 		}
 	}
 }
 
 func additiveTileGrad(a *AdditiveKeysGrad, ds []float32, dsRow int, q *AdditiveQueries, i0, i1, j0, j1 int) {
-	if active == generic {
+	if additiveTileGradIsGeneric() {
 		additiveTileGradGeneric(a, ds, dsRow, q, i0, i1, j0, j1)
 		return
 	}
@@ -116,11 +75,7 @@ func additiveTileGrad(a *AdditiveKeysGrad, ds []float32, dsRow int, q *AdditiveQ
 		for j := j0; j < j1; j += keys {
 			t.f, t.dk, t.ds = &a.f[j*a.row+f], &a.dk[j*a.row+f], &ds[i0*dsRow+j-j0]
 			t.keys = min(keys, j1-j)
-			if active == avx512 {
-				additiveTileGradAVX512(&t)
-			} else {
-				additiveTileGradAVX2(&t)
-			}
+			additiveTileGradKernel(&t)
 		}
 	}
 }

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/pass"
+	"github.com/mmcloughlin/avo/printer"
+)
+
+// assemblyAMD64 returns the assembly for amd64, a file for each family.
+func assemblyAMD64() map[string][]byte {
+	for _, f := range families {
+		for _, k := range f.kernels {
+			for _, i := range of("amd64") {
+				if write := k.code[i]; write != nil {
+					labels = 0
+					TEXT(k.name+i.suffix, NOSPLIT, "func"+foreign.ReplaceAllString(k.asm, "*byte"))
+					write()
+				}
+			}
+		}
+	}
+	compiled := compile()
+	files := map[string][]byte{}
+	for _, f := range families {
+		if text := f.assembly(compiled); text != nil {
+			files[f.name+"_amd64.s"] = text
+		}
+	}
+	return files
+}
+
+// foreign matches the pointers to types that only package simd knows.
+var foreign = regexp.MustCompile(`\*(\w+(Args|Scalars))\b`)
+
+// compile returns what has been written so far. Avo keeps it to itself until it
+// prints it, all into one file; so this takes it when avo is about to.
+func compile() *ir.File {
+	var file *ir.File
+	compile := pass.Compile
+	pass.Compile = pass.Concat(compile, pass.Func(func(f *ir.File) error {
+		file = f
+		return nil
+	}))
+	defer func() { pass.Compile = compile }()
+	if err := flag.Set("out", os.DevNull); err != nil {
+		panic(err)
+	}
+	Generate()
+	return file
+}
+
+// assembly returns the file of a family, with copies of the constants that it
+// uses, or nil if it has no kernel for amd64.
+func (f *family) assembly(compiled *ir.File) []byte {
+	var out bytes.Buffer
+	out.WriteString(marker)
+	out.WriteString("\n" + comment(f.about) + "\n//go:build !purego\n\n#include \"textflag.h\"\n")
+	header := out.Len()
+	var constants []string // in the order of their use
+	for _, k := range f.kernels {
+		for _, i := range of("amd64") {
+			if k.code[i] == nil {
+				continue
+			}
+			name := k.name + i.suffix
+			fn := function(compiled, name)
+			// Avo's own comment names the parameters as avo knows them.
+			own, text, _ := strings.Cut(printed(fn), "\n")
+			if !strings.HasPrefix(own, "// func "+name+"(") {
+				panic("avo begins a function with " + own)
+			}
+			fmt.Fprintf(&out, "\n%s//\n// func %s%s\n%s", comment(name+" "+k.does), name, k.asm, text)
+			for _, symbol := range symbols(fn) {
+				if !slices.Contains(constants, symbol) {
+					constants = append(constants, symbol)
+				}
+			}
+		}
+	}
+	if out.Len() == header {
+		return nil
+	}
+	for _, symbol := range constants {
+		out.WriteString("\n" + printed(global(compiled, symbol)))
+	}
+	return out.Bytes()
+}
+
+// printed returns the text of a function or of a constant.
+func printed(s ir.Section) string {
+	text, err := printer.NewGoAsm(printer.Config{Name: "asm"}).Print(&ir.File{Sections: []ir.Section{s}})
+	if err != nil {
+		panic(err)
+	}
+	_, rest, ok := bytes.Cut(text, []byte("\n\n")) // the header of a file
+	if !ok {
+		panic(fmt.Sprintf("avo begins a file with %.80q", text))
+	}
+	return string(rest)
+}
+
+func function(file *ir.File, name string) *ir.Function {
+	for _, f := range file.Functions() {
+		if f.Name == name {
+			return f
+		}
+	}
+	panic("no function " + name)
+}
+
+func global(file *ir.File, symbol string) *ir.Global {
+	for _, s := range file.Sections {
+		if g, ok := s.(*ir.Global); ok && g.Symbol.Name == symbol {
+			return g
+		}
+	}
+	panic("no constant " + symbol)
+}
+
+// symbols returns the names of the constants that a function uses.
+func symbols(f *ir.Function) []string {
+	var names []string
+	for _, i := range f.Instructions() {
+		for _, op := range i.Operands {
+			if m, ok := op.(operand.Mem); ok && m.Symbol.Static {
+				names = append(names, m.Symbol.Name)
+			}
+		}
+	}
+	return names
+}

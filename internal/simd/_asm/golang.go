@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/format"
+	"strings"
+)
+
+// listFile returns the file that lists all implementations.
+func listFile() []byte {
+	w := newWriter("")
+	w.line("const (")
+	value := " implementation = iota"
+	for _, i := range implementations {
+		w.line("%s%s // %s", i.name, value, i.needs)
+		value = ""
+	}
+	w.line(")\n\nvar names = [...]string{")
+	for _, i := range implementations {
+		w.line("%s: %q,", i.name, i.name)
+	}
+	w.line("}")
+	return w.file()
+}
+
+// stubsFile returns the declarations of the functions in assembly.
+func stubsFile(arch string) []byte {
+	w := newWriter(arch + " && !purego")
+	for _, f := range families {
+		for _, k := range f.kernels {
+			for _, i := range of(arch) {
+				if k.code[i] != nil {
+					w.comment(k.name + i.suffix + " " + k.does)
+					w.line("//\n//go:noescape\nfunc %s%s%s\n", k.name, i.suffix, k.asm)
+				}
+			}
+		}
+	}
+	return w.file()
+}
+
+// noasmFile returns the Go that does without assembly.
+func noasmFile() []byte {
+	return dispatch("", "(!"+strings.Join(architectures(), " && !")+") || purego")
+}
+
+// dispatchFile returns the Go that chooses between the implementations of an
+// architecture.
+func dispatchFile(arch string) []byte { return dispatch(arch, arch+" && !purego") }
+
+// dispatch chooses by switches, whose branches always go the same way. With calls
+// of function values, what their arguments point to would have to be allocated,
+// for the compiler could not know that it is not kept.
+func dispatch(arch, constraint string) []byte {
+	w := newWriter(constraint)
+	w.line("// candidates are in the order in which they are to be tried.\nvar candidates = []candidate{")
+	for _, i := range of(arch) {
+		w.line("{%s, has%s},", i.name, i.suffix)
+	}
+	w.line("}\n")
+	w.shapes(arch)
+	for _, f := range families {
+		for _, k := range f.kernels {
+			switch {
+			case k.op != "":
+				w.operation(&k, arch)
+			case !k.byHand:
+				w.relay(&k, arch)
+			}
+		}
+		for _, d := range f.drivers {
+			w.drive(&d, arch)
+		}
+	}
+	return w.file()
+}
+
+// A writer gathers the text of a Go file.
+type writer struct{ bytes.Buffer }
+
+func newWriter(constraint string) *writer {
+	w := new(writer)
+	w.line(marker)
+	if constraint != "" {
+		w.line("//go:build %s\n", constraint)
+	}
+	w.line("package simd\n")
+	return w
+}
+
+func (w *writer) line(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+
+func (w *writer) comment(text string) { w.WriteString(comment(text)) }
+
+func (w *writer) file() []byte {
+	text, err := format.Source(w.Bytes())
+	if err != nil {
+		panic(fmt.Sprintf("%v in\n%s", err, w.Bytes()))
+	}
+	return text
+}
+
+// shapes writes the widths that drivers need to know.
+func (w *writer) shapes(arch string) {
+	block, tile := driverNamed("block"), driverNamed("additiveTile")
+	w.line("var shapes = [...]shape{")
+	for _, i := range of(arch) {
+		panel, additive := "genericWidth", "additiveWidthGeneric"
+		if by := block.server(i); by != generic {
+			panel = fmt.Sprint(by.panel)
+		}
+		if by := tile.server(i); by != generic {
+			additive = fmt.Sprint(by.additive)
+		}
+		w.line("%s: {lanes: %d, panel: %s, additive: %s},", i.name, i.lanes, panel, additive)
+	}
+	w.line("generic: {lanes: genericWidth, panel: genericWidth, additive: additiveWidthGeneric},")
+	w.line("}\n")
+}
+
+// relay writes the function by which drivers call a kernel.
+func (w *writer) relay(k *kernel, arch string) {
+	assembly, _ := groups(arch, k.server)
+	if len(assembly) == 0 {
+		return
+	}
+	s := parse(k.asm)
+	w.comment(k.name + "Kernel " + k.does)
+	w.line("func %sKernel%s {", k.name, k.asm)
+	w.choose(assembly, func(i *implementation) string { return s.call(k.name+i.suffix, s.names()) })
+	w.line("}\n")
+}
+
+// drive writes what tells a driver whether it is to leave its work to generic Go,
+// or, where that is so for all implementations, generic Go in place of the driver.
+func (w *writer) drive(d *driver, arch string) {
+	assembly, plain := groups(arch, d.server)
+	if len(assembly) == 0 {
+		s := parse(d.op)
+		w.comment(d.name + " " + d.does)
+		w.line("func %s%s {\n%s\n}\n", d.name, d.op, s.call(d.name+generic.suffix, s.names()))
+		return
+	}
+	w.comment(d.name + "IsGeneric reports whether the implementation in use has no kernels for " + d.name + ".")
+	w.line("func %sIsGeneric() bool { return %s }\n", d.name, isOneOf(plain))
+}
+
+// operation writes the operation of a kernel on slices.
+func (w *writer) operation(k *kernel, arch string) {
+	s := parse(k.op)
+	w.comment(k.name + " " + k.does)
+	w.line("func %s%s {", k.name, k.op)
+	assembly, plain := groups(arch, k.server)
+	switch {
+	case len(assembly) == 0:
+		w.line("%s", s.call(k.name+generic.suffix, s.names()))
+	case k.pieces:
+		w.pieces(k, s, assembly, plain)
+	default:
+		if k.unless != "" {
+			w.plain(k.name, s, k.unless)
+		}
+		w.choose(append(assembly, group{generic, plain}), func(i *implementation) string {
+			if i == generic {
+				return s.call(k.name+i.suffix, s.names())
+			}
+			return s.call(k.name+i.suffix, k.arguments(s, "len("+s.slices()[0]+")"))
+		})
+	}
+	w.line("}\n")
+}
+
+// pieces writes the loop over the pieces of slices.
+func (w *writer) pieces(k *kernel, s signature, assembly []group, plain []*implementation) {
+	first := s.slices()[0]
+	if k.whole > 0 {
+		w.line("for len(%s) >= %d && %s {", first, k.whole, isNoneOf(plain))
+		w.line("n := min(len(%s), piece) / %d * %d", first, k.whole, k.whole)
+	} else {
+		w.plain(k.name, s, isOneOf(plain))
+		if s.result == "bool" {
+			w.line("all := true")
+		}
+		w.line("for len(%s) > 0 {", first)
+		w.line("n := min(len(%s), piece)", first)
+	}
+	w.choose(assembly, func(i *implementation) string {
+		call := k.name + i.suffix + "(" + strings.Join(k.arguments(s, "n"), ", ") + ")"
+		if s.result == "bool" { // which is to hold for all pieces
+			return "if !" + call + " {\nall = false\n}"
+		}
+		return call
+	})
+	names := s.slices()
+	w.line("%s = %s[n:]", strings.Join(names, ", "), strings.Join(names, "[n:], "))
+	if k.then != "" {
+		w.line("%s", k.then)
+	}
+	w.line("}")
+	switch {
+	case k.whole > 0:
+		w.line("%s", s.call(k.name+generic.suffix, s.names()))
+	case s.result == "bool":
+		w.line("return all")
+	}
+}
+
+// plain writes the call of generic Go under a condition.
+func (w *writer) plain(name string, s signature, condition string) {
+	w.line("if %s {\n%s", condition, s.call(name+generic.suffix, s.names()))
+	if s.result == "" {
+		w.line("return")
+	}
+	w.line("}")
+}
+
+// isOneOf returns the condition that one of some implementations is in use.
+func isOneOf(all []*implementation) string {
+	var or []string
+	for _, i := range all {
+		or = append(or, "active == "+i.name)
+	}
+	return strings.Join(or, " || ")
+}
+
+// isNoneOf returns the opposite.
+func isNoneOf(all []*implementation) string {
+	return strings.NewReplacer("==", "!=", "||", "&&").Replace(isOneOf(all))
+}
+
+// choose writes the call that is right for the implementation in use, which is
+// in one of the groups.
+func (w *writer) choose(groups []group, call func(i *implementation) string) {
+	if len(groups) == 1 {
+		w.line("%s", call(groups[0].server))
+		return
+	}
+	w.line("switch active {")
+	for n, g := range groups {
+		if n == len(groups)-1 {
+			w.line("default:")
+		} else {
+			var users []string
+			for _, i := range g.users {
+				users = append(users, i.name)
+			}
+			w.line("case %s:", strings.Join(users, ", "))
+		}
+		w.line("%s", call(g.server))
+	}
+	w.line("}")
+}

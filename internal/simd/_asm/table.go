@@ -1,0 +1,404 @@
+package main
+
+// An implementation is one way to compute what package simd offers. Package simd
+// has a constant of its name.
+type implementation struct {
+	name   string          // as users write it
+	suffix string          // of the names of its kernels
+	goarch string          // where it runs; empty for plain Go
+	needs  string          // of the processor, for comments
+	or     *implementation // has what it lacks
+
+	// How wide its kernels are.
+	lanes    int // floats in a vector
+	panel    int // columns of a panel of a matrix
+	additive int // keys of a panel of additive scores
+}
+
+var (
+	generic = &implementation{name: "generic", suffix: "Generic", needs: "plain Go"}
+
+	avx2 = &implementation{name: "avx2", suffix: "AVX2", goarch: "amd64", or: generic,
+		needs: "AVX2, FMA and BMI2", lanes: 8, panel: 2 * 8, additive: 8}
+
+	avx512 = &implementation{name: "avx512", suffix: "AVX512", goarch: "amd64", or: avx2,
+		needs: "AVX-512 with F, BW, DQ and VL", lanes: 16, panel: 4 * 16, additive: 2 * 16}
+)
+
+// implementations lists all of them, generic first, and of an architecture the
+// better ones later.
+var implementations = []*implementation{generic, avx2, avx512}
+
+// A family is kernels that have something in common. Their code is written by
+// the file of its name here to a file of its name in package simd.
+type family struct {
+	name    string
+	about   string
+	kernels []kernel
+	drivers []driver
+}
+
+// A kernel is a function of package simd that has assembly. There are three
+// kinds, by how package simd calls it:
+//
+//   - With op it is an operation on slices. Generic Go of the same name computes
+//     it too; the function that chooses and calls is generated.
+//   - Without op a driver calls it, through a function whose name ends in Kernel,
+//     which is generated too.
+//   - With byHand a driver calls it by its full name.
+type kernel struct {
+	name string
+	does string // the comment, from the verb on, with a formula
+	op   string // parameters and results in Go
+	asm  string // parameters and results of the assembly
+	code code
+
+	// with gives those parameters of the assembly that op does not have, as Go.
+	// For slices of op the assembly has pointers to their first element, and n
+	// is the length of the first slice.
+	with map[string]string
+
+	pieces bool   // may be called for a few elements at a time, of all slices
+	then   string // a statement to follow such a piece of n elements
+	whole  int    // if not 0, what n is a multiple of; generic Go does the rest
+	unless string // the condition on which generic Go does it all
+
+	byHand bool
+}
+
+// code says how to write a kernel for the implementations that have one. The
+// function of package simd has begun when it is called.
+type code map[*implementation]func()
+
+// avx is for kernels that are written once for both AVX2 and AVX-512.
+func avx(write func(isa)) code {
+	return code{
+		avx512: func() { write(isa{avx512}) },
+		avx2:   func() { write(isa{avx2}) },
+	}
+}
+
+// only is for kernels that one of AVX2 and AVX-512 has.
+func only(i *implementation, write func(isa)) code {
+	return code{i: func() { write(isa{i}) }}
+}
+
+// A driver is an operation of package simd whose kernels take more preparation
+// than can be generated: a function written by hand. Generic Go of the same name
+// computes it too, and the driver has to leave the work to it where a function
+// that is generated, with IsGeneric after its name, says so.
+type driver struct {
+	name  string
+	does  string
+	op    string
+	calls []string // kernels: the driver is for implementations that have them all
+}
+
+// Signatures that several kernels have.
+const (
+	mapOp     = "(dst, x []float32)"
+	mapAsm    = "(dst, x *float32, n int)"
+	zipOp     = "(dst, x, y []float32)"
+	zipAsm    = "(dst, x, y *float32, n int)"
+	tileAsm   = "(t *tileArgs)"
+	scoreAsm  = "(t *scoreArgs)"
+	rowsOp    = "(dst []float32, dstStride int, x []float32, stride, rows, cols int)"
+	rowsAsm   = "(dst *float32, dstStride int, x *float32, n, rows, stride int)"
+	tileOp    = "(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *AdditiveKeys, j0, j1 int)"
+	tileGrad  = "(a *AdditiveKeysGrad, ds []float32, dsRow int, q *AdditiveQueries, i0, i1, j0, j1 int)"
+	mulPanels = "(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool)"
+)
+
+var families = []family{
+	{
+		name: "gemm",
+		about: `Tiles of matrix products. A kernel computes a column of tiles of C = A·B, one below the
+other, each a few rows high and as wide as a panel of B, which is some vectors. The sums of a tile stay in
+registers for all steps of k.`,
+		kernels: []kernel{
+			{name: "gemm1", asm: tileAsm, byHand: true, code: avx(gemm(1)),
+				does: "sets C = A·B + start for panels of one vector. AVX2 wants that vector full."},
+			{name: "gemm1masked", asm: tileAsm, byHand: true, code: only(avx2, gemmMasked(1)),
+				does: "sets C = A·B + start for panels of one vector, full or not."},
+			{name: "gemm2", asm: tileAsm, byHand: true, code: avx(gemm(2)),
+				does: "sets C = A·B + start for panels of two vectors. AVX2 wants the second one full."},
+			{name: "gemm2masked", asm: tileAsm, byHand: true, code: only(avx2, gemmMasked(2)),
+				does: "sets C = A·B + start for panels of two vectors, the second one full or not."},
+			{name: "gemm3", asm: tileAsm, byHand: true, code: only(avx512, gemm(3)),
+				does: "sets C = A·B + start for panels of three vectors."},
+			{name: "gemm4", asm: tileAsm, byHand: true, code: only(avx512, gemm(4)),
+				does: "sets C = A·B + start for panels of four vectors."},
+		},
+		drivers: []driver{
+			{name: "readsDirectly", op: "(p *Product) bool", calls: []string{"gemm1"},
+				does: "reports whether the kernels read B where it is."},
+			{name: "block", op: "(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels)", calls: []string{"gemm1"},
+				does: "computes rows i0 to i1 and columns j0 to j1 of C for the steps k0 to k1, for which a and b hold A and B."},
+			{name: "multiplyPanels", op: mulPanels, calls: []string{"gemm1"},
+				does: "is MultiplyPanels, for m and j1-j0 that are not 0."},
+		},
+	},
+	{
+		name: "transpose",
+		about: `Matrices whose columns are contiguous. They are turned in registers, square by square, either
+to be written as rows or to be multiplied at once.`,
+		kernels: []kernel{
+			{name: "transpose", asm: "(dst *float32, dstRow int, src *float32, srcRow, rows, depth int)", code: avx(transpose),
+				does: `sets dst[k·dstRow+i] = src[i·srcRow+k] for i below the lanes of a vector and k < depth. Rows
+is how many i there are in src; the others stand for anything. The distances of rows are in bytes.`},
+			{name: "gemvTransposed", asm: tileAsm, code: avx(gemvTransposed),
+				does: "adds to c[j] the sum of a[k]·b[j][k] for k < depth and j < last, where row j of b starts bRow bytes after the one before."},
+		},
+		drivers: []driver{
+			{name: "packPanel", op: "(dst []float32, m Mat, rows, cols, width int)", calls: []string{"gemm1", "transpose"},
+				does: "copies a matrix of rows×cols to rows that are width apart."},
+			{name: "blockOfA", op: "(p *Product, i0, i1, cols, k0, k1 int, s *scratch) Mat", calls: []string{"gemm1", "transpose"},
+				does: "returns rows i0 to i1 and steps k0 to k1 of A for a kernel to read, to be used for so many columns."},
+			{name: "singleRow", op: "(p *Product, j0, j1 int, s *scratch) bool", calls: []string{"gemvTransposed"},
+				does: `computes columns j0 to j1 of a product whose A is one row and whose B has contiguous columns. For any
+other product it returns false.`},
+		},
+	},
+	{
+		name:  "linear",
+		about: "Loops that multiply and add element by element.",
+		kernels: []kernel{
+			{name: "axpy", op: "(a float32, x, y []float32)", asm: "(a float32, x, y *float32, n int)", pieces: true, code: avx(axpy),
+				does: "sets y[i] += a·x[i]."},
+			{name: "scale", op: "(dst []float32, a float32, x []float32)", asm: "(dst *float32, a float32, x *float32, n int)",
+				pieces: true, code: avx(scale), does: "sets dst[i] = a·x[i]."},
+			{name: "scaleShift", op: "(dst []float32, a float32, x []float32, b float32)",
+				asm: "(dst *float32, a float32, x *float32, b float32, n int)", pieces: true, code: avx(scaleShift),
+				does: "sets dst[i] = a·x[i] + b."},
+			{name: "add", op: zipOp, asm: zipAsm, pieces: true, code: avx(add), does: "sets dst[i] = x[i] + y[i]."},
+			{name: "mul", op: zipOp, asm: zipAsm, pieces: true, code: avx(mul), does: "sets dst[i] = x[i]·y[i]."},
+			{name: "mulAdd", op: zipOp, asm: zipAsm, pieces: true, code: avx(mulAdd), does: "sets dst[i] += x[i]·y[i]."},
+		},
+	},
+	{
+		name: "reduce",
+		about: `Loops that make one number of a slice. They add in lanes: element i goes to lane i%64, and the
+lanes are then added in pairs, first those that are furthest apart. They are called for at least one element
+and at most reducePiece.`,
+		kernels: []kernel{
+			{name: "sum", op: "(x []float32) float32", asm: "(x *float32, n int) float32", code: avx(sum),
+				does: "returns Σ x[i]."},
+			{name: "dot", op: "(x, y []float32) float32", asm: "(x, y *float32, n int) float32", code: avx(dot),
+				does: "returns Σ x[i]·y[i]."},
+			{name: "maximum", op: "(x []float32) float32", asm: "(x *float32, n int) float32", code: avx(maximum),
+				does: "returns the largest x[i], and NaN if any is."},
+			{name: "finite", op: "(x []float32) bool", asm: "(x *float32, n int) bool", code: avx(finite),
+				does: "reports whether x[i] - x[i] = 0 for all i, which neither NaN nor an infinity fulfils."},
+		},
+	},
+	{
+		name: "exp",
+		about: `The exponential function and its relatives. They take a power of two out, by adding a large
+number that rounds, and a polynomial does what is left:
+
+	n = round(x/ln2)    r = x - n·ln2    exp(x) = 2^n·exp(r)    |r| <= ln2/2`,
+		kernels: []kernel{
+			{name: "exp", op: mapOp, asm: mapAsm, pieces: true, code: avx(exp), does: "sets dst[i] = exp(x[i])."},
+			{name: "expSum", op: "(dst, x []float32, shift float32) float32", asm: "(dst, x *float32, n int, shift float32) float32",
+				code: avx(expSum),
+				does: "sets dst[i] = exp(x[i]-shift) and returns Σ dst[i], element i being added to lane i%16. It gets at most reducePiece elements, and at least one."},
+			{name: "sigmoid", op: mapOp, asm: mapAsm, pieces: true, code: avx(sigmoid), does: "sets dst[i] = 1/(1+exp(-x[i]))."},
+			{name: "tanh", op: mapOp, asm: mapAsm, pieces: true, code: avx(tanh),
+				does: "sets dst[i] = tanh(x[i]) = sign(x[i])·e/(e+2), where e = exp(2·|x[i]|)-1."},
+		},
+	},
+	{
+		name: "normal",
+		about: `GELU, by the tail of the normal distribution: with u >= 0 and t = 1/(1+c·u),
+
+	Φ(-u) = exp(-u²/2)·t·P(t)`,
+		kernels: []kernel{
+			{name: "gelu", op: mapOp, asm: mapAsm, pieces: true, code: avx(gelu),
+				does: "sets dst[i] = x[i]·Φ(x[i]) = max(x[i], 0) - u·Φ(-u), where u = |x[i]|."},
+			{name: "geluGrad", op: mapOp, asm: mapAsm, pieces: true, code: avx(geluGrad),
+				does: "sets dst[i] = Φ(x[i]) + x[i]·exp(-x[i]²/2)/√(2π)."},
+		},
+	},
+	{
+		name: "additive",
+		about: `Additive scores of one query, and their gradient, with tanh computed for each pair of query
+and key. They are called for at least one key and one feature, and for as many keys as are worth a piece.`,
+		kernels: []kernel{
+			{name: "additiveScores", op: "(dst, q, k, w []float32, nk, h int)", asm: "(dst, q, k, w *float32, nk, h int)",
+				code: avx(additiveScores), does: "sets dst[j] = Σ w[f]·tanh(q[f]+k[j·h+f])."},
+			{name: "additiveGrad", op: "(dq, dk, dw, ds, q, k, w []float32, nk, h int)",
+				asm: "(dq, dk, dw, ds, q, k, w *float32, nk, h int)", code: avx(additiveGrad),
+				does: `adds what the gradient ds of additiveScores gives: with t = tanh(q[f]+k[j·h+f]), for j whose ds[j] is not 0,
+
+	dq[f]     += ds[j]·w[f]·(1-t²)
+	dk[j·h+f] += ds[j]·w[f]·(1-t²)
+	dw[f]     += ds[j]·t`},
+		},
+	},
+	{
+		name: "additive_tile",
+		about: `Additive scores of some queries with many keys, and their gradients. The exponentials of
+queries and keys are computed once, and a pair of them takes a sum and a quotient:
+
+	tanh(q+k) = 1 - 2·G/(G+E)    E = exp(2q)·c, G = exp(-2k)·c`,
+		kernels: []kernel{
+			{name: "additiveExp", op: "(dst, x []float32, limit, factor float32) bool",
+				asm: "(dst, x *float32, n int, limit, factor float32) bool", pieces: true, code: avx(additiveExp),
+				does: `sets dst[i] = exp(2·x[i])·factor, with x[i] brought to within ±limit, and NaN to limit, and reports
+whether all were.`},
+			{name: "additiveKeys", asm: "(panel, w *float32, h, vectors int)", code: avx(additiveKeys),
+				does: `replaces k by G in the first half of each row f of a panel of keys and sets the second half to w[f]·G,
+for the first vectors of the panel.`},
+			{name: "additiveTile1", asm: scoreAsm, byHand: true, code: avx(additiveTile(1)),
+				does: "sets c[i][j] = sum + factor·Σ w·G[j][f]/(G[j][f]+E[i][f]) for up to additiveRows queries i and one vector of keys j."},
+			{name: "additiveTile2", asm: scoreAsm, byHand: true, code: only(avx512, additiveTile(2)),
+				does: "is additiveTile1 for two vectors of keys."},
+			{name: "additiveTileGrad", asm: "(t *gradArgs)", code: avx(additiveTileGrad),
+				does: `adds what the gradients ds of the scores of up to additiveRows queries i and any number of keys j give,
+for a vector of features f: with T = 1 - 1/(1/2+E[i][f]·F[j][f]) = tanh(q+k),
+
+	dq[i][f] += ds[i][j]·(1-T²)
+	dk[j][f] += ds[i][j]·(1-T²)
+	dw[i][f] += ds[i][j]·T`},
+		},
+		drivers: []driver{
+			{name: "additiveKeys", op: "(panel, w []float32, n int)", calls: []string{"additiveTile1", "additiveKeys"},
+				does: "replaces k by G in the first half of each row of a panel and sets the second half to w·G, for the first n keys."},
+			{name: "additiveTile", op: tileOp, calls: []string{"additiveTile1", "additiveKeys"},
+				does: "is AdditiveTile for queries of which none is beyond, and at least one feature."},
+			{name: "additiveTileGrad", op: tileGrad, calls: []string{"additiveTileGrad"},
+				does: "adds to a.dk and a.sums what up to additiveRows queries give, none of them beyond."},
+		},
+	},
+	{
+		name: "strip",
+		about: `Strips of attention: a few rows of scores, some bytes apart, and what is done with each of them
+on the way through the softmax. They are called for at least one row and one element.`,
+		kernels: []kernel{
+			{name: "rowMax", op: "(dst, x []float32, stride, n int)", asm: "(dst, x *float32, row, rows, n int)",
+				with: map[string]string{"row": "4*stride", "rows": "len(dst)"}, code: avx(rowMax),
+				does: "sets dst[i] to the largest element of row i of x, which need not be the NaN that a row may hold."},
+			{name: "powerRows", op: "(x []float32, stride, n int, c float32, shift, sum []float32)",
+				asm:  "(x *float32, row, rows, n int, c float32, shift, sum *float32)",
+				with: map[string]string{"row": "4*stride", "rows": "len(sum)"}, code: avx(powerRows),
+				does: "sets x[i][j] = 2^(c·(x[i][j] - shift[i])) and sum[i] to the sum of row i, element j being added to lane j%16."},
+			{name: "weightRows", op: "(x []float32, stride, n int, c float32, shift, factor []float32)",
+				asm:  "(x *float32, row, rows, n int, c float32, shift, factor *float32)",
+				with: map[string]string{"row": "4*stride", "rows": "len(factor)"}, code: avx(weightRows),
+				does: "sets x[i][j] = 2^(c·(x[i][j] - shift[i]))·factor[i]."},
+			{name: "gradRows", op: "(dw, w []float32, stride, n int, mean []float32, factor float32)",
+				asm:  "(dw, w *float32, row, rows, n int, mean *float32, factor float32)",
+				with: map[string]string{"row": "4*stride", "rows": "len(mean)"}, code: avx(gradRows),
+				does: "sets dw[i][j] = w[i][j]·(dw[i][j] - mean[i])·factor, and 0 where w[i][j] is 0."},
+			{name: "scaleRows", op: "(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32)",
+				asm:  "(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)",
+				with: map[string]string{"dstRow": "4*dstStride", "srcRow": "4*srcStride", "rows": "len(factor)"},
+				code: avx(scaleRows), does: "sets dst[i][j] = factor[i]·src[i][j]."},
+			{name: "hide", op: "(x []float32, seen []bool)", asm: "(x *float32, seen *bool, n int)", pieces: true, whole: 16,
+				code: avx(hide), does: "sets x[i] = -Inf where seen[i] is false."},
+		},
+	},
+	{
+		name:  "layers",
+		about: "Activations and the softmax.",
+		kernels: []kernel{
+			{name: "relu", op: mapOp, asm: mapAsm, pieces: true, code: avx(relu), does: "sets dst[i] = max(x[i], 0)."},
+			{name: "reluGrad", op: "(dx, dy, x []float32)", asm: "(dx, dy, x *float32, n int)", pieces: true, code: avx(reluGrad),
+				does: "sets dx[i] += dy[i] where x[i] > 0."},
+			{name: "softmaxMean", op: "(dy, y []float32) float32", asm: "(dy, y *float32, n int) float32", code: avx(softmaxMean),
+				does: "returns Σ y[i]·dy[i] over those i whose y[i] is not 0. It gets at most reducePiece elements, and at least one."},
+			{name: "softmaxGrad", op: "(dx, dy, y []float32, mean float32)", asm: "(dx, dy, y *float32, n int, mean float32)",
+				pieces: true, code: avx(softmaxGrad), does: "sets dx[i] += y[i]·(dy[i] - mean) where y[i] is not 0."},
+		},
+	},
+	{
+		name:  "norm",
+		about: "Layer normalisation, of a vector and of short rows one after the other, with u[i] = (x[i]-mean)·inv.",
+		kernels: []kernel{
+			{name: "sumSquaresAbout", op: "(x []float32, mean float32) float32", asm: "(x *float32, n int, mean float32) float32",
+				code: avx(sumSquaresAbout),
+				does: "returns Σ (x[i]-mean)². It gets at most reducePiece elements, and at least one."},
+			{name: "norm", op: "(dst, x, gain, shift []float32, mean, inv float32)",
+				asm: "(dst, x, gain, shift *float32, n int, mean, inv float32)", pieces: true, code: avx(norm),
+				does: "sets dst[i] = gain[i]·u[i] + shift[i]."},
+			{name: "normSums", op: "(dy, x, gain []float32, mean, inv float32) (flat, along float32)",
+				asm: "(dy, x, gain *float32, n int, mean, inv float32) (flat, along float32)", code: avx(normSums),
+				does: "returns Σ gain[i]·dy[i] and Σ gain[i]·dy[i]·u[i]. It gets at most reducePiece elements, and at least one."},
+			{name: "normGrad", op: "(dx, dy, x, gain []float32, mean, inv, flat, along float32)",
+				asm: "(dx, dy, x, gain *float32, n int, mean, inv, flat, along float32)", pieces: true, code: avx(normGrad),
+				does: "sets dx[i] += inv·(gain[i]·dy[i] - flat - along·u[i])."},
+			{name: "layerNorm", op: "(dst, x, gain, shift, mean, inv []float32, eps float32)",
+				asm:    "(dst, x, gain, shift, mean, inv *float32, d, rows int, size, eps float32)",
+				with:   map[string]string{"d": "len(gain)", "rows": "len(mean)", "size": "float32(len(gain))"},
+				unless: "len(gain) > mostBlock", code: avx(layerNorm),
+				does: `normalises rows: each is norm of the row of x, with the mean and inv = 1/√(Σ (x[i]-mean)²/d + eps) of
+that row, which are results too. Rows that are too long for a kernel are left to those for vectors.`},
+			{name: "layerNormGrad", op: "(dx, dy, x, gain, mean, inv []float32)",
+				asm:    "(dx, dy, x, gain, mean, inv *float32, d, rows int, size float32)",
+				with:   map[string]string{"d": "len(gain)", "rows": "len(mean)", "size": "float32(len(gain))"},
+				unless: "len(gain) > mostBlock", code: avx(layerNormGrad),
+				does: `sets dx += inv·(gain·dy - flat - along·u) for each row, where flat and along are the means of gain·dy and
+of gain·dy·u. A row whose dy is 0 throughout adds nothing.`},
+		},
+	},
+	{
+		name: "rows",
+		about: `Loops that run down the columns of a matrix, stride floats from row to row, and keep the sums of
+some vectors side by side in registers. They are called for at least one row.`,
+		kernels: []kernel{
+			{name: "sumRows", op: "(dst, x []float32, rows, stride int)", asm: "(dst, x *float32, n, rows, stride int)",
+				code: avx(sumRows), does: "sets dst[j] += x[r·stride+j] for all rows r, in their order."},
+			{name: "copyRows", op: rowsOp, asm: rowsAsm, with: map[string]string{"n": "cols"}, code: avx(copyRows),
+				does: "sets dst[r·dstStride+j] = x[r·stride+j]."},
+			{name: "addRows", op: rowsOp, asm: rowsAsm, with: map[string]string{"n": "cols"}, code: avx(addRows),
+				does: "sets dst[r·dstStride+j] += x[r·stride+j]."},
+			{name: "normGains", op: "(dgain, dshift, dy, x, mean, inv []float32, stride int)",
+				asm:  "(dgain, dshift, dy, x *float32, n int, mean, inv *float32, rows, stride int)",
+				with: map[string]string{"rows": "len(mean)"}, code: avx(normGains),
+				does: `adds what the rows of a matrix give, one after the other:
+
+	dgain[j]  += dy[r·stride+j]·(x[r·stride+j]-mean[r])·inv[r]   where dy is not 0
+	dshift[j] += dy[r·stride+j]`},
+		},
+	},
+	{
+		name: "dropout",
+		about: `Dropout. Draw i of the stream key is the upper half of Mix64(key + i·golden), the output function of
+SplitMix64.`,
+		kernels: []kernel{
+			{name: "dropout", op: "(dst, x []float32, key uint64, threshold uint32, keep float32)",
+				asm:    "(dst, x *float32, n int, key uint64, threshold uint32, keep float32)",
+				pieces: true, then: "key += uint64(n) * golden", code: avx(dropout),
+				does: "sets dst[i] = keep·x[i] where draw i of key is at least threshold, and 0 elsewhere."},
+			{name: "dropoutAdd", op: "(dst, x, y []float32, key uint64, threshold uint32, keep float32)",
+				asm:    "(dst, x, y *float32, n int, key uint64, threshold uint32, keep float32)",
+				pieces: true, then: "key += uint64(n) * golden", code: avx(dropoutAdd),
+				does: "sets dst[i] = x[i] + keep·y[i] where draw i of key is at least threshold, and x[i] elsewhere."},
+		},
+	},
+	{
+		name:  "adam",
+		about: "The step of the optimiser AdamW.",
+		kernels: []kernel{
+			{name: "adamW", op: "(p, grad, m, v []float32, s *adamScalars)", asm: "(p, grad, m, v *float32, n int, s *adamScalars)",
+				pieces: true, code: avx(adamW),
+				does: `changes parameters p and averages m and v for gradients grad:
+
+	m[i] = β1·m[i] + (1-β1)·grad[i]
+	v[i] = β2·v[i] + (1-β2)·grad[i]²
+	p[i] = keep·p[i] - rate·m[i]/(rootScale·√v[i] + epsilon)`},
+		},
+	},
+	{
+		name:  "peak",
+		about: "What the speed of the others is measured against.",
+		kernels: []kernel{
+			{name: "fmaLoop", asm: "(n int)", code: avx(fmaLoop),
+				does: "runs n rounds of x = x/2 + 1/2, two in each of twelve vectors, as fast as they go."},
+		},
+		drivers: []driver{
+			{name: "fmaLoop", op: "(n int) float64", calls: []string{"fmaLoop"},
+				does: "runs n rounds of multiply-adds, n at least 1, and returns the floating-point operations of a round."},
+		},
+	},
+}

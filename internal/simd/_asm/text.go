@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/types"
+	"slices"
+	"strings"
+)
+
+// A signature is what follows the name of a function.
+type signature struct {
+	params []param
+	result string
+}
+
+type param struct{ name, typ string }
+
+// parse takes a signature apart.
+func parse(text string) signature {
+	expr, err := parser.ParseExpr("func" + text)
+	if err != nil {
+		panic(fmt.Sprintf("%s: %v", text, err))
+	}
+	fn := expr.(*ast.FuncType)
+	var s signature
+	for _, field := range fn.Params.List {
+		for _, name := range field.Names {
+			s.params = append(s.params, param{name.Name, types.ExprString(field.Type)})
+		}
+	}
+	if fn.Results != nil {
+		s.result = strings.TrimSpace(text[strings.Index(text, ")")+1:])
+	}
+	return s
+}
+
+// call returns the call of a function with which another of this signature ends.
+func (s signature) call(name string, args []string) string {
+	call := name + "(" + strings.Join(args, ", ") + ")"
+	if s.result != "" {
+		return "return " + call
+	}
+	return call
+}
+
+func (s signature) names() []string {
+	var names []string
+	for _, p := range s.params {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+func (s signature) slices() []string {
+	var names []string
+	for _, p := range s.params {
+		if strings.HasPrefix(p.typ, "[]") {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}
+
+// arguments returns what an operation with signature op gives the kernel, of n
+// elements.
+func (k *kernel) arguments(op signature, n string) []string {
+	var args []string
+	for _, p := range parse(k.asm).params {
+		at := slices.IndexFunc(op.params, func(o param) bool { return o.name == p.name })
+		value, given := k.with[p.name]
+		switch {
+		case given:
+			args = append(args, value)
+		case at >= 0 && strings.HasPrefix(op.params[at].typ, "[]"):
+			args = append(args, "&"+p.name+"[0]")
+		case at >= 0:
+			args = append(args, p.name)
+		case p.name == "n":
+			args = append(args, n)
+		default:
+			panic(fmt.Sprintf("%s: nothing says what its parameter %s is", k.name, p.name))
+		}
+	}
+	return args
+}
+
+// comment returns text as a comment: paragraphs, broken into lines, and lines
+// that begin with a tab, which stay as they are.
+func comment(text string) string {
+	const width = 80
+	var out, line strings.Builder
+	flush := func() {
+		if line.Len() > 0 {
+			out.WriteString("//" + line.String() + "\n")
+			line.Reset()
+		}
+	}
+	for _, l := range strings.Split(text, "\n") {
+		if l == "" || strings.HasPrefix(l, "\t") {
+			flush()
+			out.WriteString("//" + l + "\n")
+			continue
+		}
+		for _, word := range strings.Fields(l) {
+			if len("//")+len([]rune(line.String()))+1+len([]rune(word)) > width {
+				flush()
+			}
+			line.WriteString(" " + word)
+		}
+	}
+	flush()
+	return out.String()
+}

@@ -1,0 +1,51 @@
+//go:build !purego
+
+package simd
+
+import "golang.org/x/sys/cpu"
+
+func hasAVX2() bool { return cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasBMI2 }
+
+func hasAVX512() bool {
+	x := &cpu.X86
+	return hasAVX2() && x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL
+}
+
+// gemmKernel calls the kernel for panels of so many vectors.
+func gemmKernel(t *tileArgs, vectors int) {
+	if active != avx2 {
+		switch vectors {
+		case 1:
+			gemm1AVX512(t)
+		case 2:
+			gemm2AVX512(t)
+		case 3:
+			gemm3AVX512(t)
+		default:
+			gemm4AVX512(t)
+		}
+		return
+	}
+	switch full := t.last == 8; {
+	case vectors == 1 && full:
+		gemm1AVX2(t)
+	case vectors == 1:
+		gemm1maskedAVX2(t)
+	case full:
+		gemm2AVX2(t)
+	default:
+		gemm2maskedAVX2(t)
+	}
+}
+
+// additiveTileKernel calls the kernel for so many vectors of keys.
+func additiveTileKernel(t *scoreArgs, vectors int) {
+	switch {
+	case active == avx2:
+		additiveTile1AVX2(t)
+	case vectors == 1:
+		additiveTile1AVX512(t)
+	default:
+		additiveTile2AVX512(t)
+	}
+}
