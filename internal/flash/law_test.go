@@ -50,7 +50,7 @@ func TestThreadsChangeNothing(t *testing.T) {
 			p := newProblem(8, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
 			k.set(p)
 			want := run(p)
-			for _, procs := range []int{1, 3, 8} {
+			for _, procs := range []int{1, 3} {
 				before := runtime.GOMAXPROCS(procs)
 				got := run(p)
 				runtime.GOMAXPROCS(before)
