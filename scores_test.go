@@ -1,6 +1,7 @@
 package attn_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -74,6 +75,24 @@ func TestScoresOnKeys(t *testing.T) {
 	})
 }
 
+// No gradient flows through a score that is hidden.
+func TestHiddenScoresHaveNoGradient(t *testing.T) {
+	x := newCall(scores[0], usual).mask(attn.Causal())
+	grads := func(dscores *tensor.Tensor) trace {
+		tape := tensortest.Tape(tensor.Train)
+		q, k := x.q.Clone().Param(), x.k.Clone().Param()
+		tape.Backward(attn.Scores(tape, q, k, x.o), dscores)
+		return trace{"dq": q.Grad().Clone(), "dk": k.Grad().Clone()}
+	}
+	seen := x.dweights.Clone()
+	each(seen, func(_, _, i, j int, v *float32) {
+		if j > i+usual.lk-usual.lq {
+			*v = 0
+		}
+	})
+	same(t, "hidden", grads(x.dweights), grads(seen))
+}
+
 func TestErrorsOfAllScores(t *testing.T) {
 	q, k := shaped(2, 6, 5, 8), shaped(2, 3, 7, 8)
 	for _, c := range []struct {
@@ -88,4 +107,14 @@ func TestErrorsOfAllScores(t *testing.T) {
 			t.Errorf("got %v, want %s", err, c.want)
 		}
 	}
+}
+
+func ExampleScores() {
+	q := tensor.New([]float32{1, 0, 0, 1}, 1, 2, 2)
+	k := tensor.New([]float32{2, 4, 6, 8}, 1, 2, 2)
+	fmt.Println(attn.Scores(nil, q, k, attn.Options{Score: attn.Dot()}).Data())
+	fmt.Println(attn.Scores(nil, q, k, attn.Options{Score: attn.Dot(), Bias: tensor.New([]float32{10, 20}, 2), Mask: attn.Causal()}).Data())
+	// Output:
+	// [2 6 4 8]
+	// [12 -Inf 14 28]
 }

@@ -101,9 +101,9 @@ func (c *testCase) readMetadata(metadata map[string]string) error {
 func (n *attention) known(since map[string]int, what, name string) error {
 	switch from := since[name]; {
 	case from == 0:
-		return fmt.Errorf("Attention has no %s %q", what, name)
+		return fmt.Errorf("onnx: Attention has no %s %q", what, name)
 	case from > n.opset:
-		return fmt.Errorf("Attention-%d has no %s %q, Attention-%d has", n.opset, what, name, from)
+		return fmt.Errorf("onnx: Attention-%d has no %s %q, Attention-%d has", n.opset, what, name, from)
 	}
 	return nil
 }
