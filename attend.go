@@ -100,21 +100,10 @@ type Output struct {
 // https://arxiv.org/abs/1706.03762.
 func Attend(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
 	const op = "attn: Attend"
-	wantTensor(op, "query", q)
-	wantTensor(op, "key", k)
-	wantTensor(op, "value", v)
-	flat := q.Rank() == 3
-	if flat {
-		q, k, v = oneHead(t, op, "query", q), oneHead(t, op, "key", k), oneHead(t, op, "value", v)
-	}
-	d := checkHeads(op, q, k, v)
-	d.ThreeAxes = flat
-	if o.QueryPositions.given() || o.KeyPositions.given() {
-		panic(&tensor.ValueError{Op: op, Arg: "positions", Got: "given", Want: "none: ApplyPosition moves queries and keys before Attend"})
-	}
+	q, k, v, d := settle(t, op, q, k, v, &o)
 	y := attend(t, op, headFirst(q), headFirst(k), headFirst(v), d, &o)
 	result := Output{Out: y.out.x, Weights: y.weights, LogSumExp: y.logSumExp}
-	if flat {
+	if d.ThreeAxes {
 		result.Out = tensor.Reshape(t, result.Out, d.B, d.Lq, d.V)
 		if result.Weights != nil {
 			result.Weights = tensor.Reshape(t, result.Weights, d.B, d.Lq, d.Lk)
@@ -126,6 +115,32 @@ func Attend(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
 	return result
 }
 
+// settle returns q, k and v with an axis of heads and the sizes they agree on, or panics.
+func settle(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o *Options) (_, _, _ *tensor.Tensor, d dims) {
+	wantTensor(op, "query", q)
+	wantTensor(op, "key", k)
+	wantTensor(op, "value", v)
+	flat := q.Rank() == 3
+	if flat {
+		q, k, v = oneHead(t, op, "query", q), oneHead(t, op, "key", k), oneHead(t, op, "value", v)
+	}
+	d = checkHeads(op, q, k, v)
+	d.ThreeAxes = flat
+	if o.QueryPositions.given() || o.KeyPositions.given() {
+		panic(&tensor.ValueError{Op: op, Arg: "positions", Got: "given", Want: "none: ApplyPosition moves queries and keys before Attend"})
+	}
+	return q, k, v, d
+}
+
+// inputs are what a BiasRule is given of a call.
+func inputs(d dims, q, k heads) Inputs {
+	return Inputs{
+		Sizes:   d.Sizes,
+		Queries: func(t *tensor.Tape) *tensor.Tensor { return q.split(t) },
+		Keys:    func(t *tensor.Tape) *tensor.Tensor { return k.split(t) },
+	}
+}
+
 // attend is attention between heads, wherever they lie: the one way of Attend and
 // MultiHead. The gates have been applied to the result.
 func attend(t *tensor.Tape, op string, q, k, v heads, d dims, o *Options) pooled {
@@ -134,11 +149,7 @@ func attend(t *tensor.Tape, op string, q, k, v heads, d dims, o *Options) pooled
 	if score == nil {
 		score = ScaledDot()
 	}
-	changes := steps(t, op, Inputs{
-		Sizes:   d.Sizes,
-		Queries: func(t *tensor.Tape) *tensor.Tensor { return q.split(t) },
-		Keys:    func(t *tensor.Tape) *tensor.Tensor { return k.split(t) },
-	}, o)
+	changes := steps(t, op, inputs(d, q, k), o)
 	for _, r := range o.Rows {
 		r.Begin(d.Sizes)
 	}

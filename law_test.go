@@ -38,7 +38,8 @@ var order = []string{
 	"internal/view",
 	"internal/pruning",
 	"cmd/attn",
-	"bench/compare", // a tool of the repository
+	"bench/compare",        // a tool of the repository
+	"internal/conformance", // another
 }
 
 // packages parses every package of the module, tests left out, by directory.

@@ -87,7 +87,7 @@ func (f VectorMap) of(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 func (f Form) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	q = f.Queries.of(t, q)
 	if f.MappedKeys != nil {
-		k = f.MappedKeys
+		k = perQuery(t, f.MappedKeys, q.Dim(1))
 	} else {
 		k = f.Keys.of(t, k)
 	}

@@ -48,17 +48,24 @@ func unfused(t *tensor.Tape, score Score, q, k, v *tensor.Tensor, changes []*ste
 
 // headScores returns the scores [B H Lq Lk].
 func headScores(t *tensor.Tape, score Score, q, k *tensor.Tensor, d dims) *tensor.Tensor {
-	if group := d.H / d.G; group > 1 {
-		k = tensor.Reshape(t, k, d.B, d.G, 1, d.Lk, k.Dim(-1))
-		k = tensor.BroadcastTo(t, k, d.B, d.G, group, d.Lk, k.Dim(-1))
-		k = tensor.Reshape(t, k, d.B, d.H, d.Lk, k.Dim(-1))
-	}
+	k = perQuery(t, k, d.H)
 	s := score.Scores(t, q, k)
 	wantTensor("attn: Attend", "score's result", s)
 	if want := []int{d.B, d.H, d.Lq, d.Lk}; !slices.Equal(s.Shape(), want) {
 		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "score's result", Got: s.Shape(), Want: fmt.Sprint(want)})
 	}
 	return s
+}
+
+// perQuery returns keys [B G Lk E] with one head for each of h query heads. Keys of
+// another shape are returned as they are.
+func perQuery(t *tensor.Tape, k *tensor.Tensor, h int) *tensor.Tensor {
+	if k.Rank() != 4 || k.Dim(1) == 0 || k.Dim(1) == h || h%k.Dim(1) != 0 {
+		return k
+	}
+	b, g, lk, e := k.Dim(0), k.Dim(1), k.Dim(2), k.Dim(3)
+	k = tensor.BroadcastTo(t, tensor.Reshape(t, k, b, g, 1, lk, e), b, g, h/g, lk, e)
+	return tensor.Reshape(t, k, b, h, lk, e)
 }
 
 // applied returns the scores x [B H Lq Lk] changed by the step.

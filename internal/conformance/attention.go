@@ -1,0 +1,232 @@
+package main
+
+import (
+	"math"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// This file is the operator Attention of ONNX, opsets 23 to 25, in terms of package
+// attn. Where the two differ:
+//
+// Q, K and V with three axes hold heads side by side along the last axis, and
+// q_num_heads and kv_num_heads part them. In attn three axes are one head.
+//
+// scale multiplies Q and K by its root each, so that large products stay in range. That
+// is a Score here.
+//
+// softcap is Options.SoftCap. In both it comes before mask and bias.
+//
+// attn_mask is a Mask if it holds booleans, and in both true means that a query attends.
+// If it holds numbers it is a Bias, but its elements of −∞ are a Mask, beneath which
+// even NaN has no influence. In both its axes are aligned at the end: three are
+// [H Lq Lk], and a mask for each sequence is [B 1 Lq Lk]. Where its last axis is shorter
+// than Lk, the keys behind are hidden, even if that axis is 1; but in opset 23 that
+// broadcasts, as in attn.
+//
+// is_causal is CausalAt: query i stands at position i + offset. The offset is the number
+// of keys before the block of queries: of past_key, or nonpad_kv_seqlen − Lq, which may
+// be negative, or 0. So without a cache query 0 attends to key 0 alone, however many
+// keys there are, where Causal lets the last query attend to the last key.
+//
+// left_window_size and right_window_size are WindowAt with the same offset. In both a
+// negative size leaves its side open. A window narrows what is_causal leaves.
+//
+// past_key and past_value are put in front of K and V.
+//
+// nonpad_kv_seqlen is ValidLens: K and V are a cache of which so many positions are in
+// use, the last of them by the keys of the queries.
+//
+// qk_matmul_output is Scores with the Score alone in mode 0, with the soft-cap in mode 1
+// and with bias and mask in mode 2; in mode 3 it is Output.Weights.
+//
+// A query without keys gets zeros in both, in Y and in mode 3.
+//
+// softmax_precision has no counterpart: attn computes in float32, from half precision
+// too, and rounds the result once.
+//
+// Four things are as the specification has them and not as ONNX's reference
+// implementation of 1.23 does: scores of mode 0 are before the soft-cap; is_causal holds
+// for every query where attn_mask has one row for all of them, or one axis; a short mask
+// in opset 23 is an error; integers of a mask that is too short are numbers, and −∞
+// follows them.
+
+// attention is a node of the operator with its inputs.
+type attention struct {
+	opset int
+	attributes
+	q, k, v            *tensor.Tensor // [B H Lq E], [B G L E], [B G L V], or three axes
+	mask               *maskInput     // attn_mask, or nil
+	pastKey, pastValue *tensor.Tensor // [B G past E], [B G past V], or nil
+	nonpad             []int          // nonpad_kv_seqlen [B], or nil
+}
+
+// attributes are those of the operator. A nil pointer is one that the node lacks.
+type attributes struct {
+	Scale              *float32 `json:"scale"`
+	Softcap            float32  `json:"softcap"`
+	IsCausal           int      `json:"is_causal"`
+	LeftWindowSize     int      `json:"left_window_size"`  // −1: open
+	RightWindowSize    int      `json:"right_window_size"` // −1: open
+	QNumHeads          *int     `json:"q_num_heads"`
+	KVNumHeads         *int     `json:"kv_num_heads"`
+	QKMatmulOutputMode int      `json:"qk_matmul_output_mode"`
+	SoftmaxPrecision   *int     `json:"softmax_precision"`
+}
+
+// maskInput is an attn_mask: booleans, or numbers that are added to the scores.
+type maskInput struct {
+	shape    []int
+	booleans []bool
+	numbers  []float32
+}
+
+// compute returns the outputs of the node by name. It attends on the fast path, or, if
+// it is told so, on the readable one.
+func (n *attention) compute(readable bool) (outputs map[string]*tensor.Tensor, err error) {
+	if err := n.check(); err != nil {
+		return nil, err
+	}
+	// A panic about shapes that do not fit each other becomes the error.
+	err = tensor.Catch(func() { outputs = n.attend(readable) })
+	return outputs, err
+}
+
+func (n *attention) attend(readable bool) map[string]*tensor.Tensor {
+	q, k, v := split(n.q, n.QNumHeads), split(n.k, n.KVNumHeads), split(n.v, n.KVNumHeads)
+	past := 0
+	if n.pastKey != nil {
+		past = n.pastKey.Dim(2)
+		k, v = tensor.Concat(nil, 2, n.pastKey, k), tensor.Concat(nil, 2, n.pastValue, v)
+	}
+
+	score := n.score(q.Dim(3))
+	if readable {
+		score = attn.ScoreFunc(score.Scores) // of a function nobody knows a fast form
+	}
+	mask, bias := n.maskAndBias(k.Dim(2))
+	o := attn.Options{
+		Score:   score,
+		SoftCap: n.Softcap,
+		Bias:    bias,
+		Mask:    attn.And(mask, n.positions(past, q.Dim(2))),
+		Weights: n.QKMatmulOutputMode == 3,
+	}
+	y := attn.Attend(nil, q, k, v, o)
+
+	out := y.Out
+	if n.q.Rank() == 3 {
+		b, h, lq, size := out.Dim(0), out.Dim(1), out.Dim(2), out.Dim(3)
+		out = tensor.Reshape(nil, tensor.Transpose(nil, out, 0, 2, 1, 3), b, lq, h*size)
+	}
+	var scores *tensor.Tensor
+	switch n.QKMatmulOutputMode {
+	case 0:
+		scores = attn.Scores(nil, q, k, attn.Options{Score: score})
+	case 1:
+		scores = attn.Scores(nil, q, k, attn.Options{Score: score, SoftCap: n.Softcap})
+	case 2:
+		scores = attn.Scores(nil, q, k, o)
+	case 3:
+		scores = y.Weights
+	}
+	return map[string]*tensor.Tensor{"Y": out, "present_key": k, "present_value": v, "qk_matmul_output": scores}
+}
+
+// split returns heads [B H L E]: x itself, or those that lie side by side in [B L H·E].
+func split(x *tensor.Tensor, heads *int) *tensor.Tensor {
+	if x.Rank() == 4 {
+		return x
+	}
+	x = tensor.Reshape(nil, x, x.Dim(0), x.Dim(1), *heads, x.Dim(2) / *heads)
+	return tensor.Transpose(nil, x, 0, 2, 1, 3)
+}
+
+// score returns the score of queries and keys of size e.
+func (n *attention) score(e int) attn.Score {
+	scale := 1 / math.Sqrt(float64(max(e, 1)))
+	if n.Scale != nil {
+		scale = float64(*n.Scale)
+	}
+	return rootScaled(math.Sqrt(scale))
+}
+
+// rootScaled is the score (r·q)ᵀ(r·k).
+type rootScaled float32
+
+// Scores returns the scores of all pairs.
+func (r rootScaled) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+	return r.Form().Scores(t, q, k)
+}
+
+// Form is the dot product of scaled vectors.
+func (r rootScaled) Form() attn.Form {
+	scaled := func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return tensor.Scale(t, x, float32(r)) }
+	return attn.Form{Queries: scaled, Keys: scaled, Scale: 1}
+}
+
+// positions returns the masks that go by the positions of lq queries, which follow
+// so many keys of a past.
+func (n *attention) positions(past, lq int) attn.Mask {
+	var masks []attn.Mask
+	offset := []int{past}
+	if n.nonpad != nil {
+		offset = nil
+		for _, valid := range n.nonpad {
+			offset = append(offset, valid-lq)
+		}
+		masks = append(masks, attn.ValidLens(n.nonpad...))
+	}
+	if n.IsCausal == 1 {
+		masks = append(masks, attn.CausalAt(offset...))
+	}
+	if n.LeftWindowSize >= 0 || n.RightWindowSize >= 0 {
+		masks = append(masks, attn.WindowAt(n.LeftWindowSize, n.RightWindowSize, offset...))
+	}
+	return attn.And(masks...)
+}
+
+// maskAndBias returns what attn_mask says about lk keys.
+func (n *attention) maskAndBias(lk int) (mask attn.Mask, bias *tensor.Tensor) {
+	if n.mask == nil {
+		return attn.Mask{}, nil
+	}
+	m := *n.mask
+	last := len(m.shape) - 1
+	if n.opset >= 24 && m.shape[last] < lk {
+		m = m.padded(lk)
+	}
+	if m.booleans != nil {
+		return attn.Allow(m.booleans, m.shape...), nil
+	}
+	attends, numbers := make([]bool, len(m.numbers)), make([]float32, len(m.numbers))
+	for i, x := range m.numbers {
+		if attends[i] = !math.IsInf(float64(x), -1); attends[i] {
+			numbers[i] = x
+		}
+	}
+	return attn.Allow(attends, m.shape...), tensor.New(numbers, m.shape...)
+}
+
+// padded returns the mask with a last axis of lk, whose new keys are hidden.
+func (m maskInput) padded(lk int) maskInput {
+	last := len(m.shape) - 1
+	short := m.shape[last]
+	p := maskInput{shape: append(append([]int{}, m.shape[:last]...), lk)}
+	rows := 1
+	for _, size := range m.shape[:last] {
+		rows *= size
+	}
+	for r := range rows {
+		if m.booleans != nil {
+			p.booleans = append(append(p.booleans, m.booleans[r*short:][:short]...), make([]bool, lk-short)...)
+			continue
+		}
+		p.numbers = append(p.numbers, m.numbers[r*short:][:short]...)
+		for range lk - short {
+			p.numbers = append(p.numbers, float32(math.Inf(-1)))
+		}
+	}
+	return p
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/tensor"
+)
+
+// tolerance is the largest error of an element that passes, by the type of the outputs.
+// An error e of an element x counts as e/(1 + |x|). What others expect in half precision
+// they may have rounded at every step.
+var tolerance = map[safetensors.DType]float64{
+	safetensors.F32:  4e-6,
+	safetensors.F16:  5e-3,
+	safetensors.BF16: 4e-2,
+}
+
+// run computes the case on both paths. It returns the largest error, and an error if that
+// is too large or the case cannot be computed.
+func (c *testCase) run() (largest float64, err error) {
+	for _, path := range []string{"fast", "readable"} {
+		got, err := c.node.compute(path == "readable")
+		if err != nil {
+			return math.Inf(1), err
+		}
+		for _, want := range c.want {
+			e, err := want.compare(got[want.name])
+			largest = max(largest, e)
+			if err != nil {
+				return largest, fmt.Errorf("%s path: %s %w", path, want.name, err)
+			}
+		}
+	}
+	return largest, nil
+}
+
+// compare returns the largest error of the elements of got, rounded to the type of o.
+func (o *output) compare(got *tensor.Tensor) (largest float64, err error) {
+	limit, ok := tolerance[o.typ]
+	if !ok {
+		return math.Inf(1), fmt.Errorf("has type %s, want F32, F16 or BF16", o.typ)
+	}
+	if !slices.Equal(got.Shape(), o.shape) {
+		return math.Inf(1), fmt.Errorf("has shape %v, want %v", got.Shape(), o.shape)
+	}
+	at := 0
+	for i, want := range o.values {
+		e := difference(float64(round(got.Data()[i], o.typ)), want)
+		if e > largest {
+			largest, at = e, i
+		}
+	}
+	if largest > limit {
+		return largest, fmt.Errorf("element %d is %v, want %v to within %v", at, got.Data()[at], o.values[at], limit)
+	}
+	return largest, nil
+}
+
+// difference returns |got − want|/(1 + |want|). Infinities and NaN differ from
+// everything but themselves.
+func difference(got, want float64) float64 {
+	switch d := math.Abs(got - want); {
+	case got == want || math.IsNaN(got) && math.IsNaN(want):
+		return 0
+	case d-d != 0: // not finite
+		return math.Inf(1)
+	default:
+		return d / (1 + math.Abs(want))
+	}
+}
+
+// round returns the number of a type that is nearest to x, of two the even one.
+func round(x float32, typ safetensors.DType) float32 {
+	bits, lowest := 24, -149 // of the mantissa, and the exponent of the smallest number
+	switch typ {
+	case safetensors.F16:
+		bits, lowest = 11, -24
+	case safetensors.BF16:
+		bits, lowest = 8, -133
+	}
+	if x == 0 || x-x != 0 {
+		return x
+	}
+	_, exponent := math.Frexp(float64(x))
+	unit := math.Ldexp(1, max(exponent-bits, lowest))
+	y := math.RoundToEven(float64(x)/unit) * unit
+	if typ == safetensors.F16 && math.Abs(y) > 65504 {
+		y = math.Copysign(math.Inf(1), y)
+	}
+	return float32(y) // beyond the range of the others: infinite
+}
