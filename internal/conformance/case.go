@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 )
 

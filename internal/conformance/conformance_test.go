@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/tensor"
 )

@@ -3,7 +3,7 @@ package main
 import (
 	"math"
 
-	"github.com/attn-go/attn/internal/safetensors"
+	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 )
 
