@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 )
 
