@@ -57,7 +57,7 @@ func gaussianScores(t *tensor.Tape, q, k, w *tensor.Tensor) *tensor.Tensor {
 				var sum float32
 				for f, v := range keys[j*e:][:e] {
 					d := (qr[f] - v) * w.Data()[f]
-					sum += d * d
+					sum += float32(d * d)
 				}
 				out.Data()[r*lk+j] = -0.5 * sum
 			}
@@ -78,9 +78,9 @@ func gaussianScores(t *tensor.Tape, q, k, w *tensor.Tensor) *tensor.Tensor {
 						for f := range e {
 							diff := q.Data()[r*e+f] - k.Data()[c+f]
 							g := d * diff * w.Data()[f]
-							dq[r*e+f] -= g * w.Data()[f]
-							dk[c+f] += g * w.Data()[f]
-							dw[f] -= g * diff
+							dq[r*e+f] -= float32(g * w.Data()[f])
+							dk[c+f] += float32(g * w.Data()[f])
+							dw[f] -= float32(g * diff)
 						}
 					}
 				}

@@ -35,7 +35,8 @@ var order = []string{
 	"internal/view",
 	"internal/pruning",
 	"cmd/attn",
-	"bench/compare", // a tool of the repository
+	"internal/fma",  // a tool of the repository
+	"bench/compare", // another
 }
 
 // packages parses every package of the module, tests left out, by directory.

@@ -178,11 +178,11 @@ func (p *gruPass) forward(s int, out []float32) {
 		simd.Sigmoid(act[:2*h], act[:2*h])
 		r, z, n := act[:h], act[h:2*h], act[2*h:]
 		for j := range n {
-			n[j] = in[2*h+j] + r[j]*hid[2*h+j]
+			n[j] = in[2*h+j] + float32(r[j]*hid[2*h+j])
 		}
 		simd.Tanh(n, n)
 		for j, v := range n {
-			h1[j] = v + z[j]*(h0[j]-v) // (1−z)∘n + z∘h
+			h1[j] = v + float32(z[j]*(h0[j]-v)) // (1−z)∘n + z∘h
 		}
 		copy(o, h1)
 	}
@@ -212,8 +212,8 @@ func (p *gruPass) backward(t *tensor.Tape, dout, dlast, dgates, dh0, dwhh, dbhh 
 			for j := range h {
 				r, z, n := act[j], act[h+j], act[2*h+j]
 				d := dhi[j]
-				dn := d * (1 - z) * (1 - n*n)       // before tanh
-				dz := d * (h0[j] - n) * z * (1 - z) // before σ
+				dn := float32(d * (1 - z) * (1 - float32(n*n))) // before tanh
+				dz := float32(d * (h0[j] - n) * z * (1 - z))    // before σ
 				drow[j] = dn * hid[2*h+j] * r * (1 - r)
 				drow[h+j] = dz
 				drow[2*h+j] = dn * r

@@ -136,13 +136,13 @@ func normalizeBack(dx, dy, y []float32, inv float32, long bool) {
 	if long {
 		for i, v := range dy {
 			if v != 0 {
-				along += v * y[i]
+				along += float32(v * y[i])
 			}
 		}
 	}
 	for i, v := range dy {
 		if v != 0 || along != 0 {
-			dx[i] += inv * (v - y[i]*along)
+			dx[i] += float32(inv * (v - float32(y[i]*along)))
 		}
 	}
 }

@@ -62,7 +62,7 @@ func Randn(rng *rand.Rand, shape ...int) *Tensor {
 func Uniform(rng *rand.Rand, lo, hi float32, shape ...int) *Tensor {
 	x := Zeros(shape...)
 	for i := range x.data {
-		x.data[i] = lo + (hi-lo)*rng.Float32()
+		x.data[i] = lo + float32((hi-lo)*rng.Float32())
 	}
 	return x
 }

@@ -93,7 +93,7 @@ func (b *backward) means(lo, hi int) {
 				w, dw := b.up.Weights[(row+k)*a.Lk:][:a.Lk], b.up.DWeights[(row+k)*a.Lk:][:a.Lk]
 				for j, x := range w {
 					if x != 0 && dw[j] != 0 {
-						mean[k] += x * dw[j]
+						mean[k] += float32(x * dw[j])
 					}
 				}
 			}

@@ -174,7 +174,7 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 			d, t := w.dscores[i*w.stride:][:width], w.capped[i*w.stride:][:width]
 			for j, v := range t {
 				if d[j] != 0 { // where it is, v may be NaN
-					d[j] *= 1 - v*v
+					d[j] *= 1 - float32(v*v)
 				}
 			}
 		}

@@ -80,7 +80,7 @@ func (f *forward) join(t tall, parts []float32, blocks, each int) {
 			if p.shift[r] != shift {
 				factor = exp2((p.shift[r] - shift) * c)
 			}
-			sum += factor * p.sum[r]
+			sum += float32(factor * p.sum[r])
 			simd.Axpy(factor, p.acc[r*a.EV:][:a.EV], out)
 		}
 		inverse := float32(0)
