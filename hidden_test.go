@@ -124,7 +124,7 @@ func TestNaNDoesNotReachWeightsOfHiddenKeys(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(masks)) {
 		t.Run(name, func(t *testing.T) {
 			eachScore(t, func(t *testing.T, c scoreCase) {
-				for _, key := range []int{1, 3, 5} {
+				for _, key := range []int{1, 5} {
 					checkSpoiled(t, newCall(c, usual).mask(masks[name]), key)
 				}
 			})
@@ -132,12 +132,10 @@ func TestNaNDoesNotReachWeightsOfHiddenKeys(t *testing.T) {
 	}
 	long := sizes{b: 2, h: 2, g: 1, lq: 3, lk: 1201, v: 5} // several blocks of keys
 	holes := attn.AllowFunc(func(b, h, i, j int) bool { return j%7 != i })
-	for _, c := range scores[:6] {
-		for _, key := range []int{1, 700, 1103} {
-			t.Run(fmt.Sprint("long, ", c.name, ", key ", key), func(t *testing.T) {
-				checkSpoiled(t, newCall(c, long).mask(attn.And(attn.ValidLens(1103, 1104), holes)), key)
-			})
-		}
+	for _, key := range []int{1, 700, 1103} {
+		t.Run(fmt.Sprint("long, key ", key), func(t *testing.T) {
+			checkSpoiled(t, newCall(scores[0], long).mask(attn.And(attn.ValidLens(1103, 1104), holes)), key)
+		})
 	}
 }
 
