@@ -48,7 +48,7 @@ func (r *Received) Row(at Row, weights []float32) {
 			r.spoilt[head*r.sizes.Lk+j] = true
 			continue
 		}
-		totals[j] += int64(float64(w)*(1<<40) + 0.5)
+		totals[j] += int64(float64(float64(w)*(1<<40)) + 0.5)
 	}
 	r.mu[head].Unlock()
 }
@@ -133,7 +133,7 @@ func (r *Entropy) Row(at Row, weights []float32) {
 	var sum float64
 	for _, w := range weights {
 		if w != 0 {
-			sum -= float64(w) * math.Log(float64(w))
+			sum -= float64(float64(w) * math.Log(float64(w)))
 		}
 	}
 	r.data[(at.Batch*r.sizes.H+at.Head)*r.sizes.Lq+at.Query] = float32(sum)

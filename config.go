@@ -160,7 +160,7 @@ const mostWeights = min(1<<40, math.MaxInt/4)
 // width is not known. It may be larger than an int.
 func (c *MultiHeadConfig) weights() float64 {
 	product := func(heads, size, width int) float64 {
-		return float64(heads) * float64(size) * float64(max(width, 0))
+		return float64(float64(heads) * float64(size) * float64(max(width, 0)))
 	}
 	return product(c.Heads, c.HeadSize, c.QueryWidth) + product(c.KVHeads, c.HeadSize, c.KeyWidth) +
 		product(c.KVHeads, c.ValueSize, c.ValueWidth) + product(c.Heads, c.ValueSize, c.OutWidth)

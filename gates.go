@@ -84,7 +84,7 @@ func felt(dy, x []float32) float32 {
 		sum = 0
 		for i, d := range dy {
 			if d != 0 {
-				sum += d * x[i]
+				sum += float32(d * x[i])
 			}
 		}
 	}

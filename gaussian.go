@@ -65,7 +65,7 @@ func gaussianScores(t *tensor.Tape, q, k, w *tensor.Tensor) *tensor.Tensor {
 				var sum float32
 				for f, v := range key {
 					d := (qr[f] - v) * w[f]
-					sum += d * d
+					sum += float32(d * d)
 				}
 				if row[j] = -0.5 * sum; sum > math.MaxFloat32 || sum != sum {
 					row[j] = float32(gaussianScore(qr, key, w))
@@ -88,9 +88,9 @@ func gaussianScores(t *tensor.Tape, q, k, w *tensor.Tensor) *tensor.Tensor {
 						for f := range e {
 							diff := q.Data()[r*e+f] - k.Data()[c+f]
 							g := d * diff * w.Data()[f]
-							dq[r*e+f] -= g * w.Data()[f]
-							dk[c+f] += g * w.Data()[f]
-							dw[f] -= g * diff
+							dq[r*e+f] -= float32(g * w.Data()[f])
+							dk[c+f] += float32(g * w.Data()[f])
+							dw[f] -= float32(g * diff)
 						}
 					}
 				}
@@ -105,7 +105,7 @@ func gaussianScore(q, k, w []float32) float64 {
 	var sum float64
 	for f, v := range k {
 		d := (float64(q[f]) - float64(v)) * float64(w[f])
-		sum += d * d
+		sum += float64(d * d)
 	}
 	return -0.5 * sum
 }

@@ -2,6 +2,9 @@ package attn_test
 
 import (
 	"fmt"
+	"maps"
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/attn-go/attn"
@@ -112,6 +115,74 @@ func TestHiddenFromSomeIsNotFeltByThem(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A key that holds NaN spoils the weights of the queries that attend to it, and
+// even of these only the ones that are not hidden.
+func TestNaNDoesNotReachWeightsOfHiddenKeys(t *testing.T) {
+	masks := hidings()
+	for _, name := range slices.Sorted(maps.Keys(masks)) {
+		t.Run(name, func(t *testing.T) {
+			eachScore(t, func(t *testing.T, c scoreCase) {
+				for _, key := range []int{1, 5} {
+					checkSpoiled(t, newCall(c, usual).mask(masks[name]), key)
+				}
+			})
+		})
+	}
+	long := sizes{b: 2, h: 2, g: 1, lq: 3, lk: 1201, v: 5} // several blocks of keys
+	holes := attn.AllowFunc(func(b, h, i, j int) bool { return j%7 != i })
+	for _, key := range []int{1, 700, 1103} {
+		t.Run(fmt.Sprint("long, key ", key), func(t *testing.T) {
+			checkSpoiled(t, newCall(scores[0], long).mask(attn.And(attn.ValidLens(1103, 1104), holes)), key)
+		})
+	}
+}
+
+// checkSpoiled makes a call in which a key holds NaN.
+func checkSpoiled(t *testing.T, c call, key int) {
+	t.Helper()
+	c.dweights = nil
+	want := c.run()
+	c.k = c.k.Clone()
+	for b := range c.k.Dim(0) {
+		for g := range c.k.Dim(1) {
+			fill(c.k, b, g, key, float32(math.NaN()))
+		}
+	}
+	got := c.run()
+	for b := range c.q.Dim(0) {
+		for h := range c.q.Dim(1) {
+			for i := range c.q.Dim(2) {
+				row := func(tr trace) []float32 {
+					return pick(pick(pick(tr["weights"], 0, b, b+1), 1, h, h+1), 2, i, i+1).Data()
+				}
+				old, now := row(want), row(got)
+				for j, w := range old {
+					switch {
+					case w == 0 && now[j] != 0:
+						t.Fatalf("NaN in key %d makes the weight of query %d %d %d and key %d, which is hidden, %v", key, b, h, i, j, now[j])
+					case old[key] == 0 && now[j] != w:
+						t.Fatalf("NaN in key %d, which is hidden from query %d %d %d, changes its weight %d from %v to %v", key, b, h, i, j, w, now[j])
+					}
+				}
+			}
+		}
+	}
+	group := c.q.Dim(1) / c.k.Dim(1)
+	attended := map[[3]int]bool{}
+	each(want["weights"], func(b, h, _, j int, w *float32) {
+		if *w != 0 {
+			attended[[3]int{b, h / group, j}] = true
+		}
+	})
+	for _, name := range []string{"dk", "dv"} {
+		each(got[name], func(b, g, j, e int, d *float32) {
+			if *d != 0 && !attended[[3]int{b, g, j}] {
+				t.Fatalf("NaN in key %d makes element %d of %s of key %d %d %d, which is hidden from all, %v", key, e, name, b, g, j, *d)
+			}
+		})
+	}
 }
 
 // A query that sees nothing has out 0, weights 0 and gradients 0.

@@ -38,8 +38,9 @@ var order = []string{
 	"internal/view",
 	"internal/pruning",
 	"cmd/attn",
-	"bench/compare",        // a tool of the repository
+	"internal/fma",         // a tool of the repository
 	"internal/conformance", // another
+	"bench/compare",        // another
 }
 
 // packages parses every package of the module, tests left out, by directory.

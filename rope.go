@@ -354,12 +354,12 @@ func ScaleYaRN(y YaRN) RoPEScaling {
 		}
 		for i, f := range freqs {
 			ramp := min(max((float64(i)-low)/(high-low), 0), 1)
-			freqs[i] = f/y.Factor*ramp + f*(1-ramp)
+			freqs[i] = float64(f/y.Factor*ramp) + float64(f*(1-ramp))
 		}
 		if y.Attention != 0 {
 			return y.Attention, nil
 		}
-		return 0.1*math.Log(y.Factor) + 1, nil
+		return float64(0.1*math.Log(y.Factor)) + 1, nil
 	}
 }
 
@@ -412,7 +412,7 @@ func ScaleLlama3(factor, low, high float64, trained int) RoPEScaling {
 				freqs[i] = f / factor
 			case waves <= high:
 				smooth := (waves - low) / (high - low)
-				freqs[i] = (1-smooth)*f/factor + smooth*f
+				freqs[i] = float64((1-smooth)*f/factor) + float64(smooth*f)
 			}
 		}
 		return 1, nil

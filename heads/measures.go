@@ -75,9 +75,9 @@ func (l *Layer) Measure(h int, special []string) Measures {
 		for j, w32 := range row {
 			w := float64(w32)
 			if w != 0 {
-				h -= w * math.Log(w)
+				h -= float64(w * math.Log(w))
 			}
-			d += w * s.distance(i, j)
+			d += float64(w * s.distance(i, j))
 			most = max(most, w)
 			if isSpecial[j] {
 				m += w

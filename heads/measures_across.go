@@ -36,10 +36,10 @@ func Divergence(a, b []float32, rows int) float64 {
 			}
 			m := (x + y) / 2
 			if x != 0 {
-				d += x / 2 * math.Log(x/m)
+				d += float64(x / 2 * math.Log(x/m))
 			}
 			if y != 0 {
-				d += y / 2 * math.Log(y/m)
+				d += float64(y / 2 * math.Log(y/m))
 			}
 		}
 		if !empty {
@@ -133,7 +133,7 @@ func multiply(a, b []float64, n int) []float64 {
 				continue // half of a decoder's
 			}
 			for j, y := range b[k*n : (k+1)*n] {
-				row[j] += x * y
+				row[j] += float64(x * y)
 			}
 		}
 	}

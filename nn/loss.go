@@ -75,9 +75,9 @@ func CrossEntropy(t *tensor.Tape, logits *tensor.Tensor, targets []int, ignore i
 			sum := simd.ExpSum(p, row, m)
 			simd.ScaleShift(p, 1/sum, p, -uniform)
 			lse := m + float32(math.Log(float64(sum)))
-			each[r] = lse - (1-smoothing)*row[targets[r]]
+			each[r] = lse - float32((1-smoothing)*row[targets[r]])
 			if smoothing != 0 { // a logit of −Inf is no harm without smoothing
-				each[r] -= uniform * simd.Sum(row)
+				each[r] -= float32(uniform * simd.Sum(row))
 			}
 		}
 	})
@@ -97,7 +97,7 @@ func CrossEntropy(t *tensor.Tape, logits *tensor.Tensor, targets []int, ignore i
 					}
 					g := dx[r*classes : (r+1)*classes]
 					simd.Axpy(scale, soft[r*classes:(r+1)*classes], g)
-					g[targets[r]] -= scale * (1 - smoothing)
+					g[targets[r]] -= float32(scale * (1 - smoothing))
 				}
 			})
 		})

@@ -184,16 +184,16 @@ func (o *SGD) Step(lr float64) {
 		p, g := s.p.Data(), grad.Data()
 		momentum := o.momentum(s)
 		for j, v := range g {
-			v += o.WeightDecay * p[j]
+			v += float32(o.WeightDecay * p[j])
 			if momentum != nil {
-				momentum[j] = o.Momentum*momentum[j] + v
+				momentum[j] = float32(o.Momentum*momentum[j]) + v
 				if o.Nesterov {
-					v += o.Momentum * momentum[j]
+					v += float32(o.Momentum * momentum[j])
 				} else {
 					v = momentum[j]
 				}
 			}
-			p[j] -= float32(lr) * v
+			p[j] -= float32(float32(lr) * v)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func plainBPE(texts []string, size int) []string {
 			}
 		}
 	}
-	chars[" "] = 1 << 40
+	chars[" "] = 1 << 30
 	pieces := append(slices.Clone(specialNames[:]), mostFrequent(chars, size-specials)...)
 	for len(pieces) < size {
 		counts := map[[2]string]int{}

@@ -90,19 +90,20 @@ func (c Config) Validate() error {
 }
 
 // params returns about how many parameters the network has: those of its
-// matrices.
-func (c Config) params() int {
-	embeddings, square := (c.SourceVocab+c.TargetVocab)*c.Width, c.Width*c.Width
-	pruned := 0
+// matrices. An int may be too short to tell.
+func (c Config) params() int64 {
+	width, layers := int64(c.Width), int64(c.Layers)
+	embeddings, square := int64(c.SourceVocab+c.TargetVocab)*width, width*width
+	var pruned int64
 	for _, heads := range c.PrunedHeads {
-		pruned += len(heads) * 4 * square / c.Heads
+		pruned += int64(len(heads)) * 4 * square / int64(c.Heads)
 	}
 	if c.Arch == GRU {
 		// Encoder, first state and decoder of each layer; what the decoder's
 		// first layer has in addition; the last map; the heads' maps.
-		return embeddings + c.Layers*(9+2)*square/2 + c.Layers*6*square + 3*square + 3*square + 4*square - pruned
+		return embeddings + layers*(9+2)*square/2 + layers*6*square + 3*square + 3*square + 4*square - pruned
 	}
-	return embeddings + c.Layers*(12*square+4*c.Width*c.Hidden) - pruned
+	return embeddings + layers*(12*square+4*width*int64(c.Hidden)) - pruned
 }
 
 // newScore returns a fresh scoring function between vectors of size e.

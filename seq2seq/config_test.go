@@ -1,6 +1,7 @@
 package seq2seq
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -61,7 +62,7 @@ func TestConfigParams(t *testing.T) {
 	for _, c := range append(toyConfigs(), pruned) {
 		c.Width = 48
 		m := newToy(t, c, toyPairs(9))
-		got, want := m.Config.params(), 0
+		got, want := int(m.Config.params()), 0
 		for _, p := range m.Params() {
 			want += p.Len()
 		}
@@ -85,7 +86,7 @@ func TestSettingsValidate(t *testing.T) {
 		{"epochs 0, want 1 to", func(s *Settings) { s.Epochs = 0 }},
 		{"epochs 1000001, want 1 to", func(s *Settings) { s.Epochs = 1_000_001 }},
 		{"batch 0, want 1 to", func(s *Settings) { s.Batch = 0 }},
-		{"batch 288230376151711744, want 1 to", func(s *Settings) { s.Batch = 1 << 58 }},
+		{fmt.Sprintf("batch %d, want 1 to", math.MaxInt), func(s *Settings) { s.Batch = math.MaxInt }},
 		{"learning rate 0, want a positive number", func(s *Settings) { s.LR = 0 }},
 		{"learning rate NaN, want", func(s *Settings) { s.LR = math.NaN() }},
 		{"learning rate +Inf, want", func(s *Settings) { s.LR = math.Inf(1) }},

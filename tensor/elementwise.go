@@ -63,7 +63,7 @@ func Tanh(t *Tape, x *Tensor) *Tensor {
 	return unary(t, "Tanh", x, simd.Tanh, func(dx, dy, _, y []float32) {
 		for i, v := range y {
 			if dy[i] != 0 {
-				dx[i] += dy[i] * (1 - v*v)
+				dx[i] += float32(dy[i] * (1 - float32(v*v)))
 			}
 		}
 	})
@@ -74,7 +74,7 @@ func Sigmoid(t *Tape, x *Tensor) *Tensor {
 	return unary(t, "Sigmoid", x, simd.Sigmoid, func(dx, dy, _, y []float32) {
 		for i, v := range y {
 			if dy[i] != 0 {
-				dx[i] += dy[i] * v * (1 - v)
+				dx[i] += float32(dy[i] * v * (1 - v))
 			}
 		}
 	})
@@ -142,7 +142,7 @@ func Square(t *Tape, x *Tensor) *Tensor {
 	return unary(t, "Square", x, func(y, x []float32) { simd.Mul(y, x, x) }, func(dx, dy, x, _ []float32) {
 		for i, v := range x {
 			if dy[i] != 0 {
-				dx[i] += 2 * v * dy[i]
+				dx[i] += float32(2 * v * dy[i])
 			}
 		}
 	})

@@ -167,13 +167,13 @@ func normalizeBack(dx, dy, y []float32, inv float32, long bool) {
 	if long {
 		for i, v := range dy {
 			if v != 0 {
-				along += v * y[i]
+				along += float32(v * y[i])
 			}
 		}
 	}
 	for i, v := range dy {
 		if v != 0 || along != 0 {
-			dx[i] += inv * (v - y[i]*along)
+			dx[i] += float32(inv * (v - float32(y[i]*along)))
 		}
 	}
 }
@@ -182,7 +182,7 @@ func normalizeBack(dx, dy, y []float32, inv float32, long bool) {
 func length(x []float32) float64 {
 	var squares float64
 	for _, v := range x {
-		squares += float64(v) * float64(v)
+		squares += float64(float64(v) * float64(v))
 	}
 	return math.Sqrt(squares)
 }
@@ -210,13 +210,13 @@ func normalizeBackExactly(dx, dy, x []float32, eps float32) {
 	if size > floor {
 		for i, v := range dy {
 			if v != 0 {
-				along += float64(v) * (float64(x[i]) / by)
+				along += float64(float64(v) * (float64(x[i]) / by))
 			}
 		}
 	}
 	for i, v := range dy {
 		if v != 0 || along != 0 {
-			dx[i] += float32((float64(v) - float64(x[i])/by*along) / by)
+			dx[i] += float32((float64(v) - float64(float64(x[i])/by*along)) / by)
 		}
 	}
 }

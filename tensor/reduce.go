@@ -82,7 +82,7 @@ func totalAxis(t *Tape, op string, x *Tensor, axis int, mean bool) *Tensor {
 				for r := lo; r < hi; r++ {
 					d := dy[r/n*inner:][:inner]
 					if inner == 1 {
-						dx[r] += s * d[0]
+						dx[r] += float32(s * d[0])
 					} else {
 						simd.Axpy(s, d, dx[r*inner:(r+1)*inner])
 					}

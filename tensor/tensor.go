@@ -64,7 +64,7 @@ func Uniform(rng *rand.Rand, lo, hi float32, shape ...int) *Tensor {
 	checkRand("Uniform", rng)
 	x := Zeros(shape...)
 	for i := range x.data {
-		x.data[i] = lo + (hi-lo)*rng.Float32()
+		x.data[i] = lo + float32((hi-lo)*rng.Float32())
 	}
 	return x
 }

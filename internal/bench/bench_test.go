@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -72,9 +73,9 @@ func TestComplete(t *testing.T) {
 		{Work{Op: "mha", H: -5, E: 3}, "h -5, want at least 1"},
 		{Work{Op: "sdpa", Mask: "x"}, `mask "x", want none, padding, bool`},
 		{Work{Op: "sdpa", Dropout: 1}, "dropout 1 is outside [0, 1)"},
-		{Work{Op: "sdpa", Lq: 1 << 60}, "would need an array of"},
-		{Work{Op: "gemm", Lq: 1 << 60}, "would need an array of"},
-		{Work{Op: "mha", Width: 1 << 60, H: 2}, "would need an array of"},
+		{Work{Op: "sdpa", Lq: math.MaxInt}, "would need an array of"},
+		{Work{Op: "gemm", Lq: math.MaxInt}, "would need an array of"},
+		{Work{Op: "mha", Width: math.MaxInt - 1, H: 2}, "would need an array of"},
 	} {
 		w, err := c.w.Complete()
 		if err != nil {

@@ -111,7 +111,7 @@ func (b *backward) means(lo, hi int) {
 				w, dw := b.up.Weights[(row+k)*a.Lk:][:a.Lk], b.up.DWeights[(row+k)*a.Lk:][:a.Lk]
 				for j, x := range w {
 					if x != 0 && dw[j] != 0 {
-						mean[k] += x * dw[j]
+						mean[k] += float32(x * dw[j])
 					}
 				}
 			}
@@ -140,7 +140,7 @@ func (b *backward) sinks() {
 		_, h, _ := a.split(row)
 		if inverse := b.st.Inverse[row]; inverse != 0 {
 			if mean := (*b.mean)[row]; mean != 0 {
-				sums[h] -= math.Exp2(a.sink(row, b.st.Shift[row])) * float64(inverse) * float64(mean)
+				sums[h] -= float64(math.Exp2(a.sink(row, b.st.Shift[row])) * float64(inverse) * float64(mean))
 			}
 		} else if b.up.DLogSumExp != nil { // which is the sink itself
 			sums[h] += float64(b.up.DLogSumExp[row])

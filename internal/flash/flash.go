@@ -47,9 +47,11 @@ type Attention struct {
 // exponentials of its scores, with the sink.
 type Stats struct{ Shift, Inverse, LogSumExp []float32 }
 
-// bad reports whether the weights of a row are not finite.
+// bad reports whether the weights of a row are not finite. The conversion keeps
+// the product from being fused with the subtraction, whose result would be the
+// rounding error of the product and not 0.
 func (st Stats) bad(row int) bool {
-	x := st.Shift[row] * st.Inverse[row]
+	x := float32(st.Shift[row] * st.Inverse[row])
 	return x-x != 0
 }
 

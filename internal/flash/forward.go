@@ -176,12 +176,12 @@ func (f *forward) statistics(row int, shift, sum float32) (factor float32) {
 		f.st.Shift[row], f.st.Inverse[row] = 0, 0
 	case sink > sinkLead:
 		f.st.Shift[row] = float32(float64(shift) + sink/float64(c))
-		f.st.Inverse[row] = float32(1 / (float64(sum)*math.Exp2(-sink) + 1))
+		f.st.Inverse[row] = float32(1 / (float64(float64(sum)*math.Exp2(-sink)) + 1))
 		factor = float32(1 / total)
 	default:
 		f.st.Shift[row], f.st.Inverse[row] = shift, float32(1/total)
 		factor = f.st.Inverse[row]
-		logSumExp = float32(float64(c)*float64(shift)*math.Ln2 + math.Log(total))
+		logSumExp = float32(float64(float64(c)*float64(shift)*math.Ln2) + math.Log(total))
 	}
 	if f.st.LogSumExp != nil {
 		f.st.LogSumExp[row] = logSumExp
@@ -198,5 +198,5 @@ func (a *Attention) sinkOf(row int) float32 {
 // sink returns the exponent of 2 of the sink of a row, relative to shift.
 func (a *Attention) sink(row int, shift float32) float64 {
 	c, _ := a.exponent()
-	return float64(a.sinkOf(row))*math.Log2E - float64(c)*float64(shift)
+	return float64(float64(a.sinkOf(row))*math.Log2E) - float64(float64(c)*float64(shift))
 }

@@ -52,7 +52,7 @@ type adamScalars struct {
 
 func (s *AdamStep) prepare() adamScalars {
 	return adamScalars{
-		keep:      float32(1 - s.Rate*s.Decay),
+		keep:      float32(1 - float64(s.Rate*s.Decay)),
 		beta1:     float32(s.Beta1),
 		beta2:     float32(s.Beta2),
 		oneBeta1:  float32(1 - s.Beta1),
@@ -67,10 +67,10 @@ func adamWGeneric(p, g, m, v []float32, s *adamScalars) {
 	g, m, v = g[:len(p)], m[:len(p)], v[:len(p)]
 	for i, pi := range p {
 		gi := g[i]
-		mi := s.beta1*m[i] + s.oneBeta1*gi
-		vi := s.beta2*v[i] + s.oneBeta2*(gi*gi)
+		mi := float32(s.beta1*m[i]) + float32(s.oneBeta1*gi)
+		vi := float32(s.beta2*v[i]) + float32(s.oneBeta2*(gi*gi))
 		m[i], v[i] = mi, vi
-		root := float32(math.Sqrt(float64(vi))) * s.rootScale
-		p[i] = pi*s.keep - s.rate*mi/(root+s.epsilon)
+		root := float32(float32(math.Sqrt(float64(vi))) * s.rootScale)
+		p[i] = float32(pi*s.keep) - s.rate*mi/(root+s.epsilon)
 	}
 }

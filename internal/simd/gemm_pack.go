@@ -102,7 +102,7 @@ func sparseRows(p *Product, i0, i1 int, s *scratch) {
 			}
 			for j, v := range b[:p.N] {
 				if v != 0 {
-					c[j] += a * v
+					c[j] += float32(a * v)
 				}
 			}
 		}

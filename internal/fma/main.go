@@ -1,0 +1,184 @@
+// Command fma finds the products that the Go compiler fuses with a sum.
+//
+// On arm64, ppc64le, s390x, riscv64 and loong64 the compiler may compute x*y+z
+// with one rounding instead of two. Two loops for the same formula then no longer
+// agree to the bit, and x*y-x*y is the rounding error of the product instead of 0.
+// An explicit conversion, float32(x*y)+z, keeps the two apart.
+//
+// Run in the root of the repository, the command compiles for arm64 the packages
+// whose results other code relies on, and fails if it finds a fused multiply-add
+// that is not in allowed. amd64, and a type checker, would not show them: what is
+// fused is decided after inlining.
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// checked are the packages whose results are promised to the bit, or on which
+// comparisons depend. Those that draw and report are left out.
+var checked = []string{".", "./tensor", "./nn", "./heads", "./seq2seq", "./internal/flash", "./internal/simd"}
+
+// The reasons for which a fused multiply-add is allowed.
+const (
+	exact  = "the product of two float32 is exact in float64, so there is nothing to round"
+	single = "a float64 formula that exists in one function only, more accurate than its float32 result"
+)
+
+// allowed are the functions that may have fused multiply-adds, each with the
+// directory of its package, and why.
+var allowed = map[string]string{
+	"heads.(*ranking).weightNorm":   exact,
+	"heads.addGates":                exact,
+	"heads.Spearman":                "ranks are multiples of a half, and so are exact products and sums of them",
+	"internal/simd.exp64":           single,
+	"internal/simd.expSplit":        single,
+	"internal/simd.tanh32":          single,
+	"internal/simd.geluGradGeneric": single,
+	"internal/simd.fmaLoopGeneric":  "it measures how fast the machine multiplies and adds",
+	"attn.times":                    exact,
+	"seq2seq.(*Reference).Compare":  exact,
+	"seq2seq.(*Translator).Loss":    exact,
+	"seq2seq.(*Trainer).step":       exact,
+}
+
+func main() {
+	found, err := find(checked)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "fma:", err)
+		os.Exit(2)
+	}
+	if complaints := judge(found, allowed); len(complaints) > 0 {
+		fmt.Fprintln(os.Stderr, strings.Join(complaints, "\n"))
+		os.Exit(1)
+	}
+}
+
+// place is where a product is fused: a line of a file, and the function whose
+// source that line belongs to, even if it is inlined elsewhere.
+type place struct {
+	file     string // relative to the root
+	line     int
+	function string // with its directory, as in allowed
+}
+
+// find compiles packages and returns the places in the order of files and lines.
+func find(packages []string) ([]place, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	build := exec.Command("go", append([]string{"build", "-gcflags=-S"}, packages...)...)
+	build.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64")
+	listing, err := build.CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, listing)
+	}
+	if !bytes.Contains(listing, []byte(" STEXT ")) {
+		return nil, fmt.Errorf("go build -gcflags=-S prints no assembly:\n%.300s", listing)
+	}
+	return places(listing, root)
+}
+
+// instruction matches a fused multiply-add of scalars in an assembly listing.
+var instruction = regexp.MustCompile(`(?m)^\t0x[0-9a-f]+ [0-9]+ \((.+):([0-9]+)\)\tFN?M(?:ADD|SUB)[SD]\t`)
+
+// places reads an assembly listing of files below root.
+func places(listing []byte, root string) ([]place, error) {
+	lines := map[string]map[int]bool{}
+	for _, m := range instruction.FindAllSubmatch(listing, -1) {
+		file := string(m[1])
+		line, err := strconv.Atoi(string(m[2]))
+		if err != nil {
+			return nil, err
+		}
+		if lines[file] == nil {
+			lines[file] = map[int]bool{}
+		}
+		lines[file][line] = true
+	}
+	var list []place
+	for _, path := range slices.Sorted(maps.Keys(lines)) {
+		file, err := filepath.Rel(root, path)
+		if err != nil {
+			return nil, err
+		}
+		file = filepath.ToSlash(file)
+		functions, err := functionsOf(path)
+		if err != nil {
+			return nil, err
+		}
+		dir := filepath.ToSlash(filepath.Dir(file))
+		if dir == "." {
+			dir = "attn"
+		}
+		for _, line := range slices.Sorted(maps.Keys(lines[path])) {
+			list = append(list, place{file, line, dir + "." + functions(line)})
+		}
+	}
+	return list, nil
+}
+
+// functionsOf returns a function that says to which function of a file a line
+// belongs.
+func functionsOf(path string) (func(line int) string, error) {
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, path, nil, 0)
+	if err != nil {
+		return nil, err
+	}
+	return func(line int) string {
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && set.Position(f.Pos()).Line <= line && line <= set.Position(f.End()).Line {
+				return receiver(f) + f.Name.Name
+			}
+		}
+		return "init"
+	}, nil
+}
+
+// receiver returns what stands before the name of a method: "(*T)." or "T.".
+func receiver(f *ast.FuncDecl) string {
+	if f.Recv == nil {
+		return ""
+	}
+	switch t := f.Recv.List[0].Type.(type) {
+	case *ast.StarExpr:
+		return fmt.Sprintf("(*%v).", t.X)
+	default:
+		return fmt.Sprintf("%v.", t)
+	}
+}
+
+// judge returns a line for each place that is not allowed, and for each function
+// that is allowed to no purpose.
+func judge(found []place, allowed map[string]string) []string {
+	var complaints []string
+	used := map[string]bool{}
+	for _, p := range found {
+		used[p.function] = true
+		if allowed[p.function] == "" {
+			complaints = append(complaints, fmt.Sprintf(
+				"%s:%d: %s: on arm64 a product is fused with a sum; write float32(x*y) or float64(x*y), or allow it in internal/fma with a reason",
+				p.file, p.line, p.function))
+		}
+	}
+	for _, function := range slices.Sorted(maps.Keys(allowed)) {
+		if !used[function] {
+			complaints = append(complaints, fmt.Sprintf("internal/fma: %s is allowed, but nothing is fused there", function))
+		}
+	}
+	return complaints
+}
