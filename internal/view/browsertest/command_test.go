@@ -3,7 +3,6 @@ package browsertest
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -74,9 +73,8 @@ func startView(t *testing.T, args ...string) (address string, end func()) {
 	}
 	end = sync.OnceFunc(func() {
 		cmd.Process.Signal(os.Interrupt)
-		var exit *exec.ExitError
-		if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
-			t.Errorf("attn view ends with %v, want 130: %s", err, messages.String())
+		if err := cmd.Wait(); err != nil { // Ctrl-C is how it ends
+			t.Errorf("attn view ends with %v: %s", err, messages.String())
 		}
 	})
 	t.Cleanup(end)
