@@ -200,8 +200,8 @@ func goldenBuckets(s *sheet) {
 			}
 		}
 	}
-	if tried < 11 {
-		s.t.Errorf("%d tables of buckets, want 11 or more", tried)
+	if tried < 13 {
+		s.t.Errorf("%d tables of buckets, want 13 or more", tried)
 	}
 	delete(s.left, "want.nothing")
 }
