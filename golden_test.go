@@ -119,6 +119,12 @@ func (s *sheet) backward(tape *tensor.Tape, y attn.Output) {
 		outs, douts = append(outs, y.Weights), append(douts, s.Tensor("in.dweights"))
 	}
 	tape.BackwardAll(outs, douts)
+	s.gradients()
+}
+
+// gradients compares those of all leaves.
+func (s *sheet) gradients() {
+	s.t.Helper()
 	largest := 0.0
 	for _, x := range s.leaves {
 		largest = max(largest, magnitude(x.Grad()))

@@ -1,6 +1,7 @@
 package attn
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/attn-go/attn/internal/flash"
@@ -72,10 +73,15 @@ func And(masks ...Mask) Mask {
 
 // Draw returns a picture of the mask for the queries and keys of each sequence and head,
 // a row for each query: 1 where it attends to a key and · where it does not. It shows
-// where a mask is aligned.
+// where a mask is aligned. A B or an H of 0 means 1, so that Sizes{Lq: 3, Lk: 5} will do.
 //
 // It panics with a *tensor.ShapeError if the mask does not fit the sizes.
 func (m Mask) Draw(s Sizes) string {
+	s.B, s.H = max(s.B, 1), max(s.H, 1)
+	s.G = cmp.Or(s.G, s.H)
+	if s.Lq < 0 || s.Lk < 0 {
+		panic(&tensor.ShapeError{Op: "attn: Draw", Arg: "sizes", Got: []int{s.B, s.H, s.Lq, s.Lk}, Want: "[B H Lq Lk]"})
+	}
 	m.check("attn: Draw", s)
 	rows := maskRows{m, s}
 	var b strings.Builder

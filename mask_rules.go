@@ -32,11 +32,15 @@ func WindowAt(left, right int, offset ...int) Mask {
 }
 
 // WindowWithSinks is Window, and lets every query attend to the first keys besides, of
-// those that right does not hide: the attention sinks of a rolling cache.
+// those that right does not hide: the attention sinks of a rolling cache. It panics with
+// a *tensor.ValueError if first is negative.
 //
 // Source: Xiao et al., "Efficient Streaming Language Models with Attention Sinks", 2024,
 // https://arxiv.org/abs/2309.17453.
 func WindowWithSinks(left, right, first int) Mask {
+	if first < 0 {
+		panic(&tensor.ValueError{Op: "attn: WindowWithSinks", Arg: "first", Got: fmt.Sprint(first), Want: "a number of keys"})
+	}
 	return NewMask(windowWithSinks{window{left: left, right: right, end: true}, first})
 }
 
@@ -251,7 +255,8 @@ func (d documents) Keys(_ Sizes, at Row) (lo, hi int) {
 
 // Blocks lets a query attend to the keys of its own block of size positions and of so
 // many blocks before and after it: chunked, or block-local, attention. A query is at
-// position i + Lk − Lq.
+// position i + Lk − Lq. It panics with a *tensor.ValueError if size is not positive, or
+// before or after negative.
 func Blocks(size, before, after int) Mask {
 	if size < 1 || before < 0 || after < 0 {
 		panic(&tensor.ValueError{Op: "attn: Blocks", Arg: "size, before and after", Got: fmt.Sprint(size, before, after), Want: "a positive size and no negative number"})
@@ -277,7 +282,7 @@ func (m blocks) Keys(s Sizes, at Row) (lo, hi int) {
 
 // Strided lets a query attend to the stride keys up to its own position, and to every
 // stride-th before these: a key whose distance is a multiple of the stride. A query is at
-// position i + Lk − Lq.
+// position i + Lk − Lq. It panics with a *tensor.ValueError if the stride is not positive.
 //
 // Source: Child et al., "Generating Long Sequences with Sparse Transformers", 2019,
 // https://arxiv.org/abs/1904.10509, section 4.3.

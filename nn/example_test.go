@@ -100,6 +100,39 @@ func ExampleSinusoids() {
 	// [[0.1411 -0.99 0.03 0.9996]]
 }
 
+// Learnt absolute positions: a second embedding, of as many positions as the longest
+// sequence has. Its vector of a position is added to that of each token there.
+func ExampleEmbedding() {
+	rng := rand.New(rand.NewPCG(1, 2))
+	tokens, positions := nn.NewEmbedding(100, 8, 0.02, rng), nn.NewEmbedding(512, 8, 0.02, rng)
+
+	x := tokens.Forward(nil, []int{5, 17, 5, 42, 0, 9}, 2, 3) // two sequences of three tokens
+	p := positions.Forward(nil, []int{0, 1, 2}, 1, 3)         // the same for both
+	fmt.Println(tensor.Add(nil, x, p).Shape())
+	// A decoder that has written three tokens is at position 3.
+	fmt.Println(positions.Forward(nil, []int{3}, 1, 1).Shape())
+	fmt.Println(tensor.Catch(func() { positions.Forward(nil, []int{512}, 1, 1) }))
+	// Output:
+	// [2 3 8]
+	// [1 1 8]
+	// tensor: Gather: x has shape [512 8], want a row 512
+}
+
+func ExampleRMSNorm() {
+	norm := nn.NewRMSNorm(3)
+	x := tensor.New([]float32{3, 4, 5, -30, 40, 50}, 2, 3)
+	fmt.Printf("%.3f\n", norm.Forward(nil, x).Data())
+	// Output:
+	// [0.735 0.980 1.225 -0.735 0.980 1.225]
+}
+
+func ExampleL2Norm() {
+	x := tensor.New([]float32{3, 4, 0, 0, 0, 1e-30}, 3, 2)
+	fmt.Println(nn.L2Norm{}.Forward(nil, x))
+	// Output:
+	// [[0.6 0.8] [0 0] [0 1]]
+}
+
 // Padding, here token 0, does not count.
 func ExampleCrossEntropy() {
 	logits := tensor.Zeros(2, 3, 8) // two sequences, three steps, eight tokens

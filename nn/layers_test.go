@@ -38,6 +38,8 @@ func TestNames(t *testing.T) {
 		{bare, []string{"weight"}, 15},
 		{nn.NewEmbedding(11, 3, 1, rng), []string{"weight"}, 33},
 		{nn.NewLayerNorm(7), []string{"weight", "bias"}, 14},
+		{nn.NewRMSNorm(7), []string{"weight"}, 7},
+		{nn.L2Norm{}, nil, 0},
 		{nn.NewFeedForward(3, 5, 0, rng), []string{"in.weight", "in.bias", "out.weight", "out.bias"}, 38},
 		{nn.NewGRU(5, 3, rng), []string{"weight_ih", "weight_hh", "bias_ih", "bias_hh"}, 45 + 27 + 18},
 		{frozen, []string{"table"}, 0},
@@ -105,6 +107,10 @@ func TestInit(t *testing.T) {
 	if fmt.Sprint(norm.Weight, norm.Bias, norm.Eps) != "[1 1 1] [0 0 0] 1e-05" || !norm.Weight.NeedsGrad() || !norm.Bias.NeedsGrad() {
 		t.Errorf("LayerNorm starts with gain %v, shift %v and eps %v", norm.Weight, norm.Bias, norm.Eps)
 	}
+	rms := nn.NewRMSNorm(3)
+	if fmt.Sprint(rms.Weight, rms.Eps) != "[1 1 1] 1e-06" || !rms.Weight.NeedsGrad() {
+		t.Errorf("RMSNorm starts with gain %v and eps %v", rms.Weight, rms.Eps)
+	}
 }
 
 func TestLayersCallTheirOperations(t *testing.T) {
@@ -114,6 +120,9 @@ func TestLayersCallTheirOperations(t *testing.T) {
 	tensortest.Same(t, "Linear", linear.Forward(nil, x).Data(), tensor.Linear(nil, x, linear.Weight, linear.Bias).Data())
 	norm := &nn.LayerNorm{Weight: tensor.Randn(rng, 5), Bias: tensor.Randn(rng, 5), Eps: 0.1}
 	tensortest.Same(t, "LayerNorm", norm.Forward(nil, x).Data(), tensor.LayerNorm(nil, x, norm.Weight, norm.Bias, 0.1).Data())
+	rms := &nn.RMSNorm{Weight: tensor.Randn(rng, 5), Eps: 0.1}
+	tensortest.Same(t, "RMSNorm", rms.Forward(nil, x).Data(), tensor.RMSNorm(nil, x, rms.Weight, 0.1).Data())
+	tensortest.Same(t, "L2Norm", nn.L2Norm{Eps: 3}.Forward(nil, x).Data(), tensor.Normalize(nil, x, 3).Data())
 
 	e := nn.NewEmbedding(11, 5, 1, rng)
 	ids := []int{4, 0, 4, 10, 2, 0}
@@ -131,6 +140,7 @@ func TestLayerGradients(t *testing.T) {
 	ids := []int{4, 0, 4, 6, 2, 0}
 	embedding := nn.NewEmbedding(7, 5, 1, rng)
 	norm := &nn.LayerNorm{Weight: tensor.Randn(rng, 5), Bias: tensor.Randn(rng, 5), Eps: 0.1}
+	rms := &nn.RMSNorm{Weight: tensor.Randn(rng, 5), Eps: 0.1}
 	smooth := nn.NewFeedForward(5, 11, 0.3, rng)
 	smooth.Activation = tensor.GELU
 	// The plain one has a corner in its ReLU, from which large biases keep
@@ -148,6 +158,8 @@ func TestLayerGradients(t *testing.T) {
 			return tensor.Mul(t, x, embedding.Forward(t, ids, 2, 3))
 		}},
 		{"LayerNorm", norm, norm.Forward},
+		{"RMSNorm", rms, rms.Forward},
+		{"L2Norm", nn.L2Norm{}, nn.L2Norm{}.Forward},
 		{"FeedForward with GELU and dropout", smooth, smooth.Forward},
 		{"FeedForward", plain, plain.Forward},
 	} {

@@ -32,7 +32,10 @@ func (l *Linear) Params() Params {
 	return Vars{{"weight", l.Weight}, {"bias", l.Bias}}.Params()
 }
 
-// Embedding is a table of one vector for each token.
+// Embedding is a table of one vector for each token, or for each position: learnt
+// absolute positions are an Embedding as long as the longest sequence, asked for the
+// positions 0, 1, 2, … and added to that of the tokens. Sinusoids are those that are not
+// learnt.
 type Embedding struct {
 	Weight *tensor.Tensor // [N D]
 }
@@ -53,6 +56,9 @@ func NewEmbedding(n, width int, std float32, rng *rand.Rand) *Embedding {
 //
 //	ids  B·L numbers
 //	out  [B L D]
+//
+// It panics with a *tensor.ShapeError if an id is none of the table, and if there are not
+// B·L of them.
 func (e *Embedding) Forward(t *tensor.Tape, ids []int, b, l int) *tensor.Tensor {
 	return tensor.Reshape(t, tensor.Gather(t, e.Weight, ids), b, l, e.Weight.Dim(1))
 }

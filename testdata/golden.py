@@ -981,17 +981,22 @@ def main(check):
     total = sum(map(len, files.values()))
     assert total < TOTAL_LIMIT, total
     print(f"{len(files)} files, {total} bytes, {len(CHECKED)} cross-checks against PyTorch's own layers", file=sys.stderr)
-    GOLDEN.mkdir(exist_ok=True)
-    stale = {p.name for p in GOLDEN.glob("*.safetensors")} - files.keys()
+    return write(GOLDEN, files, check)
+
+
+def write(target, files, check):
+    """Writes the files of a folder, and removes those that no case makes; or only compares."""
+    target.mkdir(exist_ok=True)
+    stale = {p.name for p in target.glob("*.safetensors")} - files.keys()
     if check:
-        differ = [n for n, data in files.items() if not (GOLDEN / n).exists() or (GOLDEN / n).read_bytes() != data]
+        differ = [n for n, data in files.items() if not (target / n).exists() or (target / n).read_bytes() != data]
         for name in sorted(stale.union(differ)):
             print(f"{name} differs", file=sys.stderr)
         return 1 if differ or stale else 0
     for name in stale:
-        (GOLDEN / name).unlink()
+        (target / name).unlink()
     for name, data in files.items():
-        (GOLDEN / name).write_bytes(data)
+        (target / name).write_bytes(data)
     return 0
 
 

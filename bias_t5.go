@@ -1,0 +1,131 @@
+package attn
+
+import (
+	"fmt"
+	"math"
+	"sort"
+
+	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/tensor"
+)
+
+// T5Config describes the buckets of T5Bias. The zero value is T5's encoder with
+// distances of up to 128.
+type T5Config struct {
+	// Causal gives all buckets to keys that stand before the query, as a decoder
+	// does; otherwise half of them are for those behind.
+	Causal bool
+	// MaxDistance is from where on all distances share the last bucket, config.json's
+	// "relative_attention_max_distance". 0 means 128.
+	MaxDistance int
+}
+
+// T5Bias adds table[bucket(p − j)][h] to the score of head h of a query at position p
+// with key j. Half of the buckets hold a distance each, the others grow
+// logarithmically up to MaxDistance. table is [buckets H], T5's
+// "relative_attention_bias.weight", and may need a gradient.
+//
+// T5 does not scale its scores: it goes with Dot. The buckets are those of Hugging Face,
+// which takes the logarithm in float32.
+//
+// Source: Raffel et al., "Exploring the Limits of Transfer Learning with a Unified
+// Text-to-Text Transformer", 2020, https://arxiv.org/abs/1910.10683, section 2.1.
+func T5Bias(table *tensor.Tensor, c T5Config) BiasRule {
+	if c.MaxDistance == 0 {
+		c.MaxDistance = 128
+	}
+	r := &t5Bias{table: table, config: c}
+	if table != nil && table.Rank() == 2 {
+		r.setStarts(table.Dim(0))
+	}
+	return r
+}
+
+type t5Bias struct {
+	table  *tensor.Tensor
+	config T5Config
+	// starts are the least distances of the buckets of one side, where those that are
+	// empty start with the next; nil if there are no buckets.
+	starts []int
+}
+
+// setStarts works out where n buckets start, unless they are too few or too many.
+func (r *t5Bias) setStarts(n int) {
+	if !r.config.Causal {
+		n /= 2
+	}
+	exact := n / 2
+	if exact < 1 || r.config.MaxDistance <= exact {
+		return
+	}
+	most := float32(math.Log(float64(r.config.MaxDistance) / float64(exact)))
+	bucket := func(d int) int { // of a distance of at least exact
+		return exact + int(float32(math.Log(float64(float32(d)/float32(exact))))/most*float32(n-exact))
+	}
+	r.starts = make([]int, n)
+	for b := range r.starts {
+		r.starts[b] = min(b, exact)
+		if b > exact {
+			r.starts[b] += sort.Search(r.config.MaxDistance-exact, func(d int) bool { return bucket(exact+d) >= b })
+		}
+	}
+}
+
+func (r *t5Bias) Check(s Sizes) error {
+	const arg = "table of T5's bias"
+	if err := wantShape(arg, r.table, fmt.Sprintf("[buckets H=%d]", s.H), -1, s.H); err != nil {
+		return err
+	}
+	if r.starts == nil {
+		sides := 2
+		if r.config.Causal {
+			sides = 1
+		}
+		return &tensor.ShapeError{
+			Arg: arg, What: "number of buckets", Got: []int{r.table.Dim(0)},
+			Want: fmt.Sprintf("%d or more, and less than %d times the largest distance, %d", 2*sides, 2*sides, r.config.MaxDistance),
+		}
+	}
+	return nil
+}
+
+func (r *t5Bias) Param(t *tensor.Tape, _ Inputs) *tensor.Tensor {
+	n, h := r.table.Dim(0), r.table.Dim(1)
+	return tensor.Reshape(t, tensor.Transpose(t, r.table, 1, 0), 1, h, n)
+}
+
+func (r *t5Bias) Add(at Row, param, scores []float32) {
+	r.runs(at, len(scores), func(bucket, lo, hi int) {
+		for n := lo; n < hi; n++ {
+			scores[n] += param[bucket]
+		}
+	})
+}
+
+func (r *t5Bias) Back(at Row, dparam, grad []float32) {
+	r.runs(at, len(grad), func(bucket, lo, hi int) { dparam[bucket] += simd.Sum(grad[lo:hi]) })
+}
+
+// runs calls f for each run of n keys of a row that share a bucket.
+func (r *t5Bias) runs(at Row, n int, f func(bucket, lo, hi int)) {
+	for lo := 0; lo < n; {
+		d := at.Position - at.Key - lo // how far key lo stands before the query
+		if d < 0 && r.config.Causal {
+			f(0, lo, n)
+			return
+		}
+		next := sort.SearchInts(r.starts, abs(d)+1)
+		bucket, hi := next-1, n
+		switch {
+		case d >= 0: // and nearer from key to key
+			hi = min(n, lo+d-r.starts[bucket]+1)
+		case next < len(r.starts):
+			hi = min(n, lo+r.starts[next]+d)
+			fallthrough
+		default:
+			bucket += len(r.starts)
+		}
+		f(bucket, lo, hi)
+		lo = hi
+	}
+}

@@ -1,0 +1,179 @@
+package attn_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// sameMask fails the test unless a mask lets each query of two sequences attend to the
+// keys that the definition names, which is told where a query stands among the keys.
+func sameMask(t *testing.T, what string, m attn.Mask, lq, lk int, sees func(b, position, j int) bool) {
+	t.Helper()
+	const batch = 2
+	rows := m.Visible([]int{batch, 1, lq, lk})
+	seen := make([]bool, lk)
+	for r := range batch * lq {
+		for j := range seen {
+			seen[j] = j%2 == 0 // what a caller leaves there is of no account
+		}
+		lo, hi, holes := rows.Row(r, seen)
+		for j := range lk {
+			got := j >= lo && j < hi && (!holes || seen[j])
+			if want := sees(r/lq, r%lq+lk-lq, j); got != want {
+				t.Fatalf("%s, Lq=%d, Lk=%d: sequence %d, query %d, key %d: attends: %v, want %v", what, lq, lk, r/lq, r%lq, j, got, want)
+			}
+		}
+	}
+}
+
+// far are arguments that are as good as infinite.
+var far = []int{13, 1 << 40, math.MaxInt - 1, math.MaxInt}
+
+// upTo returns the numbers from lo to hi, and the far ones.
+func upTo(lo, hi int) []int {
+	var all []int
+	for n := lo; n <= hi; n++ {
+		all = append(all, n)
+	}
+	return append(all, far...)
+}
+
+// Every rule hides what its definition hides, whatever the sizes and the arguments.
+func TestMaskRules(t *testing.T) {
+	within := func(distance, size int) bool { return distance < size } // of numbers that are not negative
+	for lq := 1; lq <= 12; lq++ {
+		for lk := 0; lk <= 12; lk++ {
+			lens := func(most int, f func(a, b int)) {
+				for a := range most + 1 {
+					f(a, most-a)
+					f(a, a/2)
+				}
+			}
+			lens(lk, func(a, b int) {
+				n := [2]int{a, b}
+				sameMask(t, fmt.Sprintf("Prefix(%d, %d)", a, b), attn.Prefix(a, b), lq, lk, func(s, p, j int) bool { return j < n[s] || j <= p })
+				sameMask(t, fmt.Sprintf("Prefix(%d)", a), attn.Prefix(a), lq, lk, func(_, p, j int) bool { return j < a || j <= p })
+			})
+			lens(lq, func(a, b int) {
+				n := [2]int{a, b}
+				sameMask(t, fmt.Sprintf("ValidQueries(%d, %d)", a, b), attn.ValidQueries(a, b), lq, lk, func(s, p, _ int) bool { return p-lk+lq < n[s] })
+			})
+			lens(lk, func(a, b int) {
+				// A document of length 0 among them, and padding behind the last.
+				one, two := []int{min(a, b), min(a, b), max(a, b)}, []int{lk}
+				document := func(ends []int, p int) int {
+					return slices.IndexFunc(ends, func(end int) bool { return p < end })
+				}
+				same := func(ends []int, p, j int) bool {
+					return p >= 0 && document(ends, p) >= 0 && document(ends, p) == document(ends, j)
+				}
+				sameMask(t, fmt.Sprint("Documents ", one), attn.Documents(one), lq, lk, func(_, p, j int) bool { return same(one, p, j) })
+				sameMask(t, fmt.Sprint("Documents ", one, two), attn.Documents(one, two), lq, lk, func(s, p, j int) bool {
+					return same([][]int{one, two}[s], p, j)
+				})
+			})
+			for _, left := range upTo(-1, 5) {
+				for _, right := range upTo(-1, 3) {
+					for _, first := range upTo(0, 4) {
+						if left > 5 && right > 3 && first > 4 && lq != 7 {
+							continue // enough of these
+						}
+						m := attn.WindowWithSinks(left, right, first)
+						sameMask(t, fmt.Sprintf("WindowWithSinks(%d, %d, %d)", left, right, first), m, lq, lk, func(_, p, j int) bool {
+							return (right < 0 || j-p <= right) && (left < 0 || p-j <= left || j < first)
+						})
+					}
+				}
+			}
+			for _, size := range upTo(1, 5) {
+				for _, before := range upTo(0, 3) {
+					for _, after := range upTo(0, 3) {
+						sameMask(t, fmt.Sprintf("Blocks(%d, %d, %d)", size, before, after), attn.Blocks(size, before, after), lq, lk, func(_, p, j int) bool {
+							return p >= 0 && p/size-j/size <= before && j/size-p/size <= after
+						})
+					}
+				}
+			}
+			for _, stride := range upTo(1, 6) {
+				sameMask(t, fmt.Sprintf("Strided(%d)", stride), attn.Strided(stride), lq, lk, func(_, p, j int) bool {
+					return j <= p && (within(p-j, stride) || (p-j)%stride == 0)
+				})
+			}
+		}
+	}
+}
+
+// What no mask can mean is refused where it is said, and what does not fit a call where
+// it is used.
+func TestMaskRulesRefuse(t *testing.T) {
+	for want, f := range map[string]func(){
+		"attn: WindowWithSinks: first is -1, want a number of keys":                                                             func() { attn.WindowWithSinks(1, 1, -1) },
+		"attn: Blocks: size, before and after is 0 1 1, want a positive size and no negative number":                            func() { attn.Blocks(0, 1, 1) },
+		"attn: Blocks: size, before and after is 1 -1 1, want a positive size and no negative number":                           func() { attn.Blocks(1, -1, 1) },
+		fmt.Sprintf("attn: Blocks: size, before and after is 1 1 %d, want a positive size and no negative number", math.MinInt): func() { attn.Blocks(1, 1, math.MinInt) },
+		"attn: Strided: stride is 0, want a positive number":                                                                    func() { attn.Strided(0) },
+		"attn: NewMask: rule is nil, want a MaskRule":                                                                           func() { attn.NewMask(nil) },
+	} {
+		err := tensor.Catch(f)
+		var value *tensor.ValueError
+		if !errors.As(err, &value) || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+	draw := func(m attn.Mask) func() {
+		return func() { m.Draw(attn.Sizes{B: 2, H: 1, Lq: 5, Lk: 7}) }
+	}
+	for want, f := range map[string]func(){
+		"attn: Draw: mask has number of prefixes [3], want one, or one for each of B=2 sequences":           draw(attn.Prefix(1, 2, 3)),
+		"attn: Draw: mask has number of prefixes [0], want one, or one for each of B=2 sequences":           draw(attn.Prefix()),
+		"attn: Draw: mask has length of a prefix [-1], want 0 to Lk=7":                                      draw(attn.Prefix(-1)),
+		"attn: Draw: mask has length of a prefix [8], want 0 to Lk=7":                                       draw(attn.Prefix(3, 8)),
+		"attn: Draw: mask has number of valid query lengths [1], want one for each of B=2 sequences":        draw(attn.ValidQueries(3)),
+		"attn: Draw: mask has valid query length [6], want 0 to Lq=5":                                       draw(attn.ValidQueries(3, 6)),
+		"attn: Draw: mask has number of lists of documents [0], want one, or one for each of B=2 sequences": draw(attn.Documents()),
+		"attn: Draw: mask has end of a document [8], want 0 to Lk=7":                                        draw(attn.Documents([]int{3, 8})),
+		"attn: Draw: mask has end of a document [-1], want 0 to Lk=7":                                       draw(attn.Documents([]int{-1, 3})),
+		"attn: Draw: mask has ends of documents [5 3], want cumulative lengths, which ascend":               draw(attn.Documents([]int{5, 3})),
+		"attn: Draw: sizes has shape [1 1 -1 7], want [B H Lq Lk]":                                          func() { attn.Causal().Draw(attn.Sizes{Lq: -1, Lk: 7}) },
+	} {
+		err := tensor.Catch(f)
+		var shape *tensor.ShapeError
+		if !errors.As(err, &shape) || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
+// Pictures of masks whose alignment people get wrong.
+func TestDraw(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		m    attn.Mask
+		s    attn.Sizes
+		want string
+	}{
+		{"no mask", attn.Mask{}, attn.Sizes{Lq: 2, Lk: 3}, "1 1 1\n1 1 1\n"},
+		{"causal, more keys", attn.Causal(), attn.Sizes{Lq: 2, Lk: 5}, "1 1 1 1 ·\n1 1 1 1 1\n"},
+		{"causal, more queries", attn.Causal(), attn.Sizes{Lq: 4, Lk: 2}, "· ·\n· ·\n1 ·\n1 1\n"},
+		{"prefix", attn.Prefix(2), attn.Sizes{Lq: 4, Lk: 4}, "1 1 · ·\n1 1 · ·\n1 1 1 ·\n1 1 1 1\n"},
+		{"window with sinks", attn.WindowWithSinks(1, 0, 2), attn.Sizes{Lq: 3, Lk: 7}, "1 1 · 1 1 · ·\n1 1 · · 1 1 ·\n1 1 · · · 1 1\n"},
+		{"documents", attn.And(attn.Documents([]int{2, 5}), attn.Causal()), attn.Sizes{Lq: 6, Lk: 6},
+			"1 · · · · ·\n1 1 · · · ·\n· · 1 · · ·\n· · 1 1 · ·\n· · 1 1 1 ·\n· · · · · ·\n"},
+		{"blocks", attn.Blocks(2, 1, 0), attn.Sizes{Lq: 3, Lk: 6}, "1 1 1 1 · ·\n· · 1 1 1 1\n· · 1 1 1 1\n"},
+		{"strided", attn.Strided(3), attn.Sizes{Lq: 2, Lk: 8}, "1 · · 1 1 1 1 ·\n· 1 · · 1 1 1 1\n"},
+		{"two sequences", attn.ValidLens(1, 3), attn.Sizes{B: 2, Lq: 2, Lk: 3}, "1 · ·\n1 · ·\n\n1 1 1\n1 1 1\n"},
+		{"two heads", attn.AllowFunc(func(_, h, _, j int) bool { return h == j }), attn.Sizes{B: 1, H: 2, Lq: 1, Lk: 2}, "1 ·\n\n· 1\n"},
+		{"no keys", attn.Causal(), attn.Sizes{Lq: 2}, "\n\n"},
+		{"no queries", attn.Causal(), attn.Sizes{Lk: 3}, ""},
+	} {
+		if got := c.m.Draw(c.s); got != c.want {
+			t.Errorf("%s:\n%swant\n%s", c.name, got, c.want)
+		}
+	}
+}

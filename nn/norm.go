@@ -1,0 +1,57 @@
+package nn
+
+import "github.com/attn-go/attn/tensor"
+
+// RMSNorm divides each vector along the last axis by its root mean square and multiplies
+// by a gain:
+//
+//	y = weight·x/√(mean(x²) + eps)
+//
+// As MultiHeadConfig.QueryNorm and KeyNorm of package attn, with the width of a head, it
+// is the QK-norm of Qwen 3 and OLMo 2. The gain is the weight itself: models that store
+// gain − 1, as Gemma does, want 1 added when they are loaded.
+//
+// Source: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019,
+// https://arxiv.org/abs/1910.07467.
+type RMSNorm struct {
+	Weight *tensor.Tensor // [D], the gain
+	Eps    float32        // "rms_norm_eps"
+}
+
+// NewRMSNorm returns a normalisation with gain 1 and eps 1e-6.
+func NewRMSNorm(width int) *RMSNorm {
+	return &RMSNorm{Weight: tensor.Full(1, width).Param(), Eps: 1e-6}
+}
+
+// Forward normalises x. Shapes: x and out [… D].
+func (n *RMSNorm) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	return tensor.RMSNorm(t, x, n.Weight, n.Eps)
+}
+
+// Params returns "weight".
+func (n *RMSNorm) Params() Params { return Vars{{"weight", n.Weight}}.Params() }
+
+// TorchState returns the table of torch.nn.RMSNorm.
+func (n *RMSNorm) TorchState() (StateDict, error) { return OwnNames(n) }
+
+// L2Norm divides each vector along the last axis by its length: y = x/max(‖x‖, eps). It
+// has no parameters.
+//
+// As QueryNorm and KeyNorm of package attn it is the QK-norm of Henry et al.; the score
+// then wants a scale of its own, as vectors of length 1 have scores of at most 1:
+// attn.DotScale has a fixed one. Where the scale is learnt, attn.Cosine is both norm and
+// scale.
+//
+// Source: Henry et al., "Query-Key Normalization for Transformers", 2020,
+// https://arxiv.org/abs/2010.04245.
+type L2Norm struct {
+	Eps float32 // PyTorch's F.normalize has 1e-12; with 0, only a vector of zeros stays as it is
+}
+
+// Forward normalises x. Shapes: x and out [… D].
+func (n L2Norm) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	return tensor.Normalize(t, x, n.Eps)
+}
+
+// Params returns none.
+func (L2Norm) Params() Params { return Vars{}.Params() }

@@ -1,0 +1,308 @@
+package attn_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// TestGoldenPositions holds positions, relative biases, norms of queries and keys and
+// sinks to the numbers of PyTorch in float64 and to those of transformers.
+func TestGoldenPositions(t *testing.T) {
+	paths, err := filepath.Glob("testdata/positions/*.safetensors")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, path := range paths {
+		name := strings.TrimSuffix(filepath.Base(path), ".safetensors")
+		simd.Each(func(kernels string) {
+			t.Run(name+"/"+kernels, func(t *testing.T) {
+				s := openSheet(t, path)
+				switch system := s.Setting("system"); system {
+				case "rope":
+					goldenRoPE(s)
+				case "slopes":
+					goldenSlopes(s)
+				case "buckets":
+					goldenBuckets(s)
+				case "bias", "sinks":
+					goldenBias(s, name)
+				case "layer":
+					goldenLayer(s)
+				default:
+					t.Fatalf("no test for system %q", system)
+				}
+				s.done()
+			})
+		})
+	}
+}
+
+// ropeParameters is "rope_parameters" of a config.json, and what a caller knows besides:
+// how long the sequences are to be served.
+type ropeParameters struct {
+	Type             string    `json:"rope_type"`
+	Theta            float64   `json:"rope_theta"`
+	Partial          float64   `json:"partial_rotary_factor"`
+	Factor           float64   `json:"factor"`
+	Trained          int       `json:"original_max_position_embeddings"`
+	Attention        float64   `json:"attention_factor"`
+	Fast             float64   `json:"beta_fast"`
+	Slow             float64   `json:"beta_slow"`
+	MScale           float64   `json:"mscale"`
+	MScaleAllDim     float64   `json:"mscale_all_dim"`
+	Truncate         *bool     `json:"truncate"`
+	Short            []float64 `json:"short_factor"`
+	Long             []float64 `json:"long_factor"`
+	Low              float64   `json:"low_freq_factor"`
+	High             float64   `json:"high_freq_factor"`
+	SequencesOfUpTo  int       `json:"seq_len"`
+	maxPositionEmbed int
+}
+
+// scaling is how the settings of a config.json read in attn.
+func (r ropeParameters) scaling() attn.RoPEScaling {
+	ratio := func() float64 { // the factor, or what stands for it
+		if r.Factor != 0 {
+			return r.Factor
+		}
+		return float64(r.maxPositionEmbed) / float64(r.Trained)
+	}
+	switch r.Type {
+	case "default":
+		return nil
+	case "linear":
+		return attn.ScaleLinear(r.Factor)
+	case "dynamic":
+		return attn.ScaleNTK(r.Factor, r.maxPositionEmbed, r.SequencesOfUpTo)
+	case "yarn":
+		return attn.ScaleYaRN(attn.YaRN{
+			Factor: ratio(), Trained: r.Trained, Fast: r.Fast, Slow: r.Slow,
+			Attention: r.Attention, MScale: r.MScale, MScaleAllDim: r.MScaleAllDim,
+			Exact: r.Truncate != nil && !*r.Truncate,
+		})
+	case "longrope":
+		return attn.ScaleLongRoPE(attn.LongRoPE{
+			Short: r.Short, Long: r.Long, Trained: r.Trained, Length: r.SequencesOfUpTo, Factor: ratio(), Attention: r.Attention,
+		})
+	case "llama3":
+		return attn.ScaleLlama3(r.Factor, r.Low, r.High, r.Trained)
+	case "proportional":
+		return attn.ScaleProportional(r.Partial)
+	}
+	panic("no scaling " + r.Type)
+}
+
+// rope builds the RoPE that the file tells of.
+func (s *sheet) rope() *attn.RoPE {
+	r := ropeParameters{maxPositionEmbed: int(s.Number("max_position_embeddings"))}
+	if err := json.Unmarshal([]byte(s.Setting("rope_parameters")), &r); err != nil {
+		s.t.Fatal(err)
+	}
+	c := attn.RoPEConfig{Size: int(s.Number("size")), Base: r.Theta, Scaling: r.scaling()}
+	if s.Setting("adjacent") == "true" {
+		c.Pairs = attn.AdjacentPairs
+	}
+	rope, err := attn.NewRoPE(c)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return rope
+}
+
+// positions returns those of the file, or the default.
+func (s *sheet) positions(name string, standard attn.Positions) attn.Positions {
+	if !s.Has(name) {
+		return standard
+	}
+	return attn.PositionIDs(slices.Collect(slices.Chunk(s.Ints(name), s.Shape(name)[1])))
+}
+
+func goldenRoPE(s *sheet) {
+	rope := s.rope()
+	q, k, v := s.leaf("in.q"), s.leaf("in.k"), s.leaf("in.v")
+	tape := tensortest.Tape(tensor.Train)
+	q = attn.ApplyPosition(tape, rope, q, s.positions("in.query_positions", attn.PositionsFrom(k.Dim(2)-q.Dim(2))))
+	k = attn.ApplyPosition(tape, rope, k, s.positions("in.key_positions", attn.Positions{}))
+	s.check("want.turned_q", q)
+	s.check("want.turned_k", k)
+	y := attn.Attend(tape, q, k, v, attn.Options{Weights: true})
+	s.check("want.out", y.Out)
+	s.check("want.weights", y.Weights)
+	tape.BackwardAll([]*tensor.Tensor{y.Out, q, k}, []*tensor.Tensor{s.Tensor("in.dout"), s.Tensor("in.dturned_q"), s.Tensor("in.dturned_k")})
+	s.gradients()
+}
+
+// goldenSlopes is ALiBi's slopes of some numbers of heads, and those of MPT, which are
+// the same in another order.
+func goldenSlopes(s *sheet) {
+	for n := 1; n <= 70; n++ {
+		slopes := attn.ALiBiSlopes(n)
+		s.check(fmt.Sprint("want.slopes.", n), tensor.New(slopes, n))
+	}
+	// MPT takes every other one of 16, and then the others.
+	sixteen := attn.ALiBiSlopes(16)
+	var mpt []float32
+	for i := 1; i < 16; i += 2 {
+		mpt = append(mpt, sixteen[i])
+	}
+	for i := 0; len(mpt) < 12; i += 2 {
+		mpt = append(mpt, sixteen[i])
+	}
+	s.check("want.mpt.12", tensor.New(mpt, 12))
+}
+
+// goldenBuckets asks for the bucket of each distance: what a table that holds the
+// numbers of its buckets adds to a score of 0.
+func goldenBuckets(s *sheet) {
+	distances := s.Ints("in.distances") // from key to query
+	file, tried := s.Golden, 0
+	for buckets := 2; buckets <= 320; buckets++ {
+		for most := 2; most <= 1000; most++ {
+			name := fmt.Sprintf("buckets.%d.%d", buckets, most)
+			if !file.Has(name) {
+				continue
+			}
+			tried++
+			table := tensor.Zeros(buckets, 1)
+			for b := range buckets {
+				table.Data()[b] = float32(b)
+			}
+			rule := attn.T5Bias(table, attn.T5Config{Causal: s.Setting("causal") == "true", MaxDistance: most})
+			if err := rule.Check(attn.Sizes{B: 1, H: 1, G: 1, Lq: 1, Lk: 1}); err != nil {
+				s.t.Fatal(err)
+			}
+			param := rule.Param(nil, attn.Inputs{}).Data()
+			want := s.Ints(name)
+			// One by one, and the first 601 in one row.
+			for i, d := range distances {
+				got := []float32{0}
+				rule.Add(attn.Row{Position: 7, Key: 7 + d}, param, got)
+				if int(got[0]) != want[i] {
+					s.t.Errorf("%s: a key at distance %d is in bucket %v, want %d", name, d, got[0], want[i])
+				}
+			}
+			row := make([]float32, 601)
+			rule.Add(attn.Row{Position: 300}, param, row)
+			for j, got := range row {
+				if int(got) != want[j] {
+					s.t.Errorf("%s: a key at distance %d in a row is in bucket %v, want %d", name, distances[j], got, want[j])
+				}
+			}
+		}
+	}
+	if tried < 13 {
+		s.t.Errorf("%d tables of buckets, want 13 or more", tried)
+	}
+	delete(s.left, "want.nothing")
+}
+
+// goldenBias is a call of Attend with relative biases or sinks.
+func goldenBias(s *sheet, name string) {
+	o := attn.Options{Mask: s.mask(), Weights: true, LogSumExp: s.Has("want.lse")}
+	q, k, v := s.leaf("in.q"), s.leaf("in.k"), s.leaf("in.v")
+	switch family, _, _ := strings.Cut(name, "_"); family {
+	case "alibi":
+		o.Biases = []attn.BiasRule{attn.ALiBi()}
+	case "t5":
+		o.Score = attn.Dot()
+		o.Biases = []attn.BiasRule{attn.T5Bias(s.leaf("param.table"), attn.T5Config{
+			Causal: s.Setting("causal") == "true", MaxDistance: int(s.Number("max_distance")),
+		})}
+	case "shaw":
+		o.Biases = []attn.BiasRule{attn.ShawBias(s.leaf("param.r"))}
+	case "xl":
+		o.Biases = attn.TransformerXLBias(s.leaf("param.r"), s.leaf("param.pos_bias_u"), s.leaf("param.pos_bias_v"))
+	case "sinks":
+		o.Sinks = s.leaf("in.sinks")
+		if s.Has("in.bias") {
+			o.Bias = s.leaf("in.bias")
+		}
+		if s.Setting("softcap") != "" {
+			o.Mods = []attn.ScoreMod{attn.SoftCap(float32(s.Number("softcap")))}
+		}
+	case "log":
+	default:
+		s.t.Fatalf("no test for %s", name)
+	}
+	tape := tensortest.Tape(tensor.Train)
+	y := attn.Attend(tape, q, k, v, o)
+	s.check("want.out", y.Out)
+	s.check("want.weights", y.Weights)
+	outs, douts := []*tensor.Tensor{y.Out}, []*tensor.Tensor{s.Tensor("in.dout")}
+	if s.Has("in.dweights") {
+		outs, douts = append(outs, y.Weights), append(douts, s.Tensor("in.dweights"))
+	}
+	if o.LogSumExp {
+		s.check("want.lse", y.LogSumExp)
+		outs, douts = append(outs, y.LogSumExp), append(douts, s.Tensor("in.dlse"))
+	}
+	tape.BackwardAll(outs, douts)
+	s.gradients()
+}
+
+// goldenLayer is a causal layer with norms, positions and sinks.
+func goldenLayer(s *sheet) {
+	heads, groups := int(s.Number("heads")), int(s.Number("kv_heads"))
+	c := attn.MultiHeadConfig{
+		Width: s.Shape("in.x")[2], Heads: heads, KVHeads: groups, HeadSize: s.Shape("param.q.weight")[0] / heads,
+		Sinks: s.Has("param.sinks"),
+	}
+	if s.Has("param.q.bias") {
+		c.Bias = attn.AllProjections
+	}
+	switch s.Setting("norm") {
+	case "rms":
+		q, k := nn.NewRMSNorm(c.HeadSize), nn.NewRMSNorm(c.HeadSize)
+		q.Eps, k.Eps = float32(s.Number("eps")), float32(s.Number("eps"))
+		c.QueryNorm, c.KeyNorm = q, k
+	case "l2":
+		c.QueryNorm, c.KeyNorm = nn.L2Norm{}, nn.L2Norm{}
+	}
+	if s.Setting("rope_parameters") != "" {
+		c.Position = s.rope()
+	}
+	if s.Setting("scale") != "" {
+		c.Score = attn.DotScale(float32(s.Number("scale")))
+	}
+	m, err := attn.NewMultiHead(c, newRand(1))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for name, p := range m.Params() {
+		copy(p.Data(), s.Tensor("param."+name).Data())
+		s.leaves["param."+name] = p
+	}
+	x := s.leaf("in.x")
+	o := attn.Options{Mask: attn.Causal(), Weights: true}
+	tape := tensortest.Tape(tensor.Train)
+	y := m.Forward(tape, x, x, x, o)
+	s.check("want.out", y.Out)
+	s.check("want.weights", y.Weights)
+	s.backward(tape, y)
+
+	// The cosine with a learnt scale is the same as norm and scale.
+	if s.Setting("norm") == "l2" {
+		c.QueryNorm, c.KeyNorm = nil, nil
+		c.Score = &attn.Cosine{Scale: tensor.Full(float32(s.Number("scale")), 1).Param()}
+		cosine, err := attn.NewMultiHead(c, newRand(1))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for name, p := range cosine.Params() {
+			if name != "score.scale" {
+				copy(p.Data(), s.Tensor("param."+name).Data())
+			}
+		}
+		s.check("want.out", cosine.Forward(nil, x, x, x, o).Out)
+	}
+}
