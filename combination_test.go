@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,24 +72,20 @@ func drawCombination(seed uint64) *combination {
 	var words []string
 	note := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
 
-	switch n := rng.IntN(6); n {
-	case 0:
-		note("dot")
-		c.score = func() attn.Score { return attn.DotScale(0.5) }
-	case 1:
-		note("additive")
+	kinds := slices.DeleteFunc(attn.ScoreKinds(), func(k attn.ScoreKind) bool { return !k.Mapped() })
+	kind := kinds[0] // the default, for a good part of all
+	if some(0.7) {
+		kind = kinds[rng.IntN(len(kinds))]
+	}
+	note("%s", kind.Name)
+	if sizes := sizesOf(kind); sizes.Query != sizes.Key {
 		c.ek = 1 + rng.IntN(19)
-		c.score = func() attn.Score { return attn.NewAdditive(c.eq, c.ek, 1+c.eq, newRand(seed)) }
-	case 2:
-		note("bilinear")
-		c.ek = 1 + rng.IntN(19)
-		c.score = func() attn.Score { return attn.NewBilinear(c.eq, c.ek, newRand(seed)) }
-	case 3:
-		note("cosine")
-		c.score = func() attn.Score { return &attn.Cosine{Scale: tensor.Full(2, 1).Param()} }
-	default:
-		note("scaled dot")
-		c.score = attn.ScaledDot
+	}
+	c.score = func() attn.Score {
+		return kind.New(attn.ScoreSizes{Query: c.eq, Key: c.ek, Hidden: 1 + c.eq}, newRand(seed))
+	}
+	if kind.Scaled != nil && some(0.5) {
+		c.score = func() attn.Score { return kind.Scaled(0.5) }
 	}
 	c.q = tensor.Randn(rng, s.b, s.h, s.lq, c.eq)
 	c.k = tensor.Randn(rng, s.b, s.g, s.lk, c.ek)

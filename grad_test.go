@@ -65,11 +65,11 @@ func TestBiasGradients(t *testing.T) {
 	for _, shape := range [][]int{
 		{s.b, s.h, s.lq, s.lk}, {s.h, s.lq, s.lk}, {s.lq, s.lk}, {s.lk}, {s.b, 1, 1, s.lk}, {s.h, 1, s.lk},
 	} {
-		checkAttend(t, fmt.Sprint("bias ", shape), newCall(scores[1], s).bias(shape...).mask(attn.Window(2, 1)))
+		checkAttend(t, fmt.Sprint("bias ", shape), newCall(kindCase("scaled"), s).bias(shape...).mask(attn.Window(2, 1)))
 	}
 	// A bias that all keys share moves no weight.
 	for _, shape := range [][]int{{s.b, 1, s.lq, 1}, {1, s.h, 1, 1}, {1}, {}} {
-		x := newCall(scores[1], s).mask(attn.Window(2, 1))
+		x := newCall(kindCase("scaled"), s).mask(attn.Window(2, 1))
 		want := x.run()
 		got := x.bias(shape...).run()
 		near(t, fmt.Sprint("bias ", shape), got, want)
