@@ -29,7 +29,7 @@ func choices() kong.Vars {
 	for _, m := range heads.Methods() {
 		lists["methods"] = append(lists["methods"], m.String())
 	}
-	vars := kong.Vars{}
+	vars := kong.Vars{"scaled_and": listed(scaledScores(), "and")}
 	for name, list := range lists {
 		vars[name] = strings.Join(list, ",")
 		vars[name+"_or"] = listed(list, "or")
