@@ -67,7 +67,7 @@ type ScoreTable []ScoreKind
 
 // scoreKinds is the table of this package. The entries are beside their scores.
 var scoreKinds = ScoreTable{
-	scaledDotKind, dotKind, additiveKind, bilinearKind, scaledBilinearKind, gaussianKind, cosineKind,
+	scaledDotKind, dotKind, additiveKind, bilinearKind, scaledBilinearKind, gaussianKind, cosineKind, l1Kind,
 }
 
 // ScoreKinds returns the table of the scores of this package. Whoever has scores of their
