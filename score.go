@@ -38,7 +38,7 @@ func (f ScoreFunc) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 
 // MappedScore is a Score that compares vectors which it makes of queries and of keys
 // one by one. Attention with it never holds the scores of all pairs: it takes the fast
-// path, forward and backward, as all scores of this package but the Gaussian do.
+// path, forward and backward, as all scores of this package but Gaussian and L1 do.
 type MappedScore interface {
 	Score
 	// Form returns how queries and keys are compared.
