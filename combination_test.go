@@ -94,9 +94,10 @@ func drawCombination(seed uint64) *combination {
 
 	var masks []attn.Mask
 	for some(0.45) && len(masks) < 3 {
-		m, what := drawMask(rng, *s)
+		rule := maskRules[rng.IntN(len(maskRules))]
+		m, _ := rule.draw(rng, *s)
 		masks = append(masks, m)
-		note("%s", what)
+		note("%s", rule.name)
 	}
 	c.mask = attn.And(masks...)
 
@@ -180,47 +181,6 @@ func drawCombination(seed uint64) *combination {
 	runtime.GOMAXPROCS(1 + rng.IntN(3))
 	c.name = fmt.Sprintf("%+v, E=%d/%d, %s", c.s, c.eq, c.ek, strings.Join(words, ", "))
 	return c
-}
-
-// drawMask draws a mask of one rule.
-func drawMask(rng *rand.Rand, s sizes) (m attn.Mask, what string) {
-	lens := func(most int) []int {
-		n := make([]int, s.b)
-		for b := range n {
-			n[b] = rng.IntN(most + 1)
-		}
-		return n
-	}
-	switch rng.IntN(12) {
-	case 0:
-		return attn.CausalAt(lens(s.lk)...), "causal at"
-	case 1:
-		return attn.Window(rng.IntN(6)-1, rng.IntN(6)-1), "window"
-	case 2:
-		return attn.WindowWithSinks(rng.IntN(6)-1, rng.IntN(6)-1, rng.IntN(4)), "window with sinks"
-	case 3:
-		return attn.Prefix(lens(s.lk)...), "prefix"
-	case 4:
-		return attn.ValidLens(lens(s.lk)...), "valid lengths"
-	case 5:
-		return attn.ValidQueries(lens(s.lq)...), "valid queries"
-	case 6:
-		end := rng.IntN(s.lk + 1)
-		return attn.Documents([]int{end / 3, end / 2, end}), "documents"
-	case 7:
-		return attn.Blocks(1+rng.IntN(5), rng.IntN(2), rng.IntN(2)), "blocks"
-	case 8:
-		return attn.Strided(1 + rng.IntN(5)), "strided"
-	case 9:
-		seen := make([]bool, s.b*s.lq*s.lk)
-		for i := range seen {
-			seen[i] = rng.IntN(3) > 0
-		}
-		return attn.Allow(seen, s.b, 1, s.lq, s.lk), "booleans"
-	case 10:
-		return attn.AllowFunc(func(b, h, i, j int) bool { return (b+2*h+3*i+5*j)%4 > 0 }), "function"
-	}
-	return attn.Causal(), "causal"
 }
 
 // squash is a user's score modification, s·exp(−c·s²), which needs the scores before.
