@@ -71,6 +71,27 @@ func (s *Additive) Params() nn.Params {
 	return nn.Vars{{Name: "wq", Tensor: s.WQ}, {Name: "wk", Tensor: s.WK}, {Name: "wv", Tensor: s.WV}}.Params()
 }
 
+// WithParams returns a score with other "wq", "wk" and "wv".
+func (s *Additive) WithParams(p map[string]*tensor.Tensor) Score {
+	return &Additive{WQ: p["wq"], WK: p["wk"], WV: p["wv"]}
+}
+
+// additiveKind is the entry of Additive. Training begins as NewAdditive does.
+var additiveKind = ScoreKind{
+	Name: "additive", Formula: "wvᵀ·tanh(wq·q + wk·k)", Score: &Additive{},
+	Params: []ScoreParam{
+		{Name: "wq", Axes: []string{"h", "Eq"}, New: func(s ScoreSizes, rng *rand.Rand) *tensor.Tensor {
+			return nn.Xavier(rng, s.hidden(), s.Query)
+		}},
+		{Name: "wk", Axes: []string{"h", "Ek"}, New: func(s ScoreSizes, rng *rand.Rand) *tensor.Tensor {
+			return nn.Xavier(rng, s.hidden(), s.Key)
+		}},
+		{Name: "wv", Axes: []string{"h"}, New: func(s ScoreSizes, rng *rand.Rand) *tensor.Tensor {
+			return nn.Torch(rng, s.hidden())
+		}},
+	},
+}
+
 // additiveScores returns Σ_f w_f·tanh(q_if + k_jf).
 //
 // Shapes:

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,24 +72,20 @@ func drawCombination(seed uint64) *combination {
 	var words []string
 	note := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
 
-	switch n := rng.IntN(6); n {
-	case 0:
-		note("dot")
-		c.score = func() attn.Score { return attn.DotScale(0.5) }
-	case 1:
-		note("additive")
+	kinds := slices.DeleteFunc(attn.ScoreKinds(), func(k attn.ScoreKind) bool { return !k.Mapped() })
+	kind := kinds[0] // the default, for a good part of all
+	if some(0.7) {
+		kind = kinds[rng.IntN(len(kinds))]
+	}
+	note("%s", kind.Name)
+	if sizes := sizesOf(kind); sizes.Query != sizes.Key {
 		c.ek = 1 + rng.IntN(19)
-		c.score = func() attn.Score { return attn.NewAdditive(c.eq, c.ek, 1+c.eq, newRand(seed)) }
-	case 2:
-		note("bilinear")
-		c.ek = 1 + rng.IntN(19)
-		c.score = func() attn.Score { return attn.NewBilinear(c.eq, c.ek, newRand(seed)) }
-	case 3:
-		note("cosine")
-		c.score = func() attn.Score { return &attn.Cosine{Scale: tensor.Full(2, 1).Param()} }
-	default:
-		note("scaled dot")
-		c.score = attn.ScaledDot
+	}
+	c.score = func() attn.Score {
+		return kind.New(attn.ScoreSizes{Query: c.eq, Key: c.ek, Hidden: 1 + c.eq}, newRand(seed))
+	}
+	if kind.Scaled != nil && some(0.5) {
+		c.score = func() attn.Score { return kind.Scaled(0.5) }
 	}
 	c.q = tensor.Randn(rng, s.b, s.h, s.lq, c.eq)
 	c.k = tensor.Randn(rng, s.b, s.g, s.lk, c.ek)
@@ -97,9 +94,10 @@ func drawCombination(seed uint64) *combination {
 
 	var masks []attn.Mask
 	for some(0.45) && len(masks) < 3 {
-		m, what := drawMask(rng, *s)
+		rule := maskRules[rng.IntN(len(maskRules))]
+		m, _ := rule.draw(rng, *s)
 		masks = append(masks, m)
-		note("%s", what)
+		note("%s", rule.name)
 	}
 	c.mask = attn.And(masks...)
 
@@ -183,47 +181,6 @@ func drawCombination(seed uint64) *combination {
 	runtime.GOMAXPROCS(1 + rng.IntN(3))
 	c.name = fmt.Sprintf("%+v, E=%d/%d, %s", c.s, c.eq, c.ek, strings.Join(words, ", "))
 	return c
-}
-
-// drawMask draws a mask of one rule.
-func drawMask(rng *rand.Rand, s sizes) (m attn.Mask, what string) {
-	lens := func(most int) []int {
-		n := make([]int, s.b)
-		for b := range n {
-			n[b] = rng.IntN(most + 1)
-		}
-		return n
-	}
-	switch rng.IntN(12) {
-	case 0:
-		return attn.CausalAt(lens(s.lk)...), "causal at"
-	case 1:
-		return attn.Window(rng.IntN(6)-1, rng.IntN(6)-1), "window"
-	case 2:
-		return attn.WindowWithSinks(rng.IntN(6)-1, rng.IntN(6)-1, rng.IntN(4)), "window with sinks"
-	case 3:
-		return attn.Prefix(lens(s.lk)...), "prefix"
-	case 4:
-		return attn.ValidLens(lens(s.lk)...), "valid lengths"
-	case 5:
-		return attn.ValidQueries(lens(s.lq)...), "valid queries"
-	case 6:
-		end := rng.IntN(s.lk + 1)
-		return attn.Documents([]int{end / 3, end / 2, end}), "documents"
-	case 7:
-		return attn.Blocks(1+rng.IntN(5), rng.IntN(2), rng.IntN(2)), "blocks"
-	case 8:
-		return attn.Strided(1 + rng.IntN(5)), "strided"
-	case 9:
-		seen := make([]bool, s.b*s.lq*s.lk)
-		for i := range seen {
-			seen[i] = rng.IntN(3) > 0
-		}
-		return attn.Allow(seen, s.b, 1, s.lq, s.lk), "booleans"
-	case 10:
-		return attn.AllowFunc(func(b, h, i, j int) bool { return (b+2*h+3*i+5*j)%4 > 0 }), "function"
-	}
-	return attn.Causal(), "causal"
 }
 
 // squash is a user's score modification, s·exp(−c·s²), which needs the scores before.

@@ -22,7 +22,7 @@ func times(x *tensor.Tensor, power int) *tensor.Tensor {
 // The cosine is that of the directions, whatever the lengths: there is no ε that would
 // make short vectors less alike, and no square that overflows.
 func TestCosineOfExtremes(t *testing.T) {
-	c := newCall(scores[0], usual)
+	c := newCall(kindCase("dot"), usual)
 	c.o.Score = &attn.Cosine{Scale: tensor.Full(3, 1).Param()}
 	want := c.run()
 	for _, p := range []int{-120, -60, -44, -40, -30, 30, 62, 64, 100, 120} {
@@ -103,7 +103,7 @@ func TestGaussianFarAway(t *testing.T) {
 func TestGaussianFarAwayAgainstDefinition(t *testing.T) {
 	s := usual
 	for _, power := range []int{62, 66, 100} {
-		c := newCall(scores[0], s).mask(attn.ValidLens(6, 4)).bias(s.h, 1, s.lk)
+		c := newCall(kindCase("dot"), s).mask(attn.ValidLens(6, 4)).bias(s.h, 1, s.lk)
 		c.o.Score = &attn.Gaussian{}
 		// The keys lie on a line, so that differences of squares are representable.
 		for i := range c.k.Len() {

@@ -3,6 +3,7 @@ package attn
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/attn-go/attn/internal/flash"
@@ -50,6 +51,18 @@ func (s *Gaussian) factors(t *tensor.Tape, e int) *tensor.Tensor {
 
 // Params returns "w" where there is one.
 func (s *Gaussian) Params() nn.Params { return nn.Vars{{Name: "w", Tensor: s.W}}.Params() }
+
+// WithParams returns a score with another "w".
+func (s *Gaussian) WithParams(p map[string]*tensor.Tensor) Score { return &Gaussian{W: p["w"]} }
+
+// gaussianKind is the entry of Gaussian. −½‖(q−k)∘w‖² holds the product w²·q·k, which
+// begins with the factor that it has in ScaledDot.
+var gaussianKind = ScoreKind{
+	Name: "gaussian", Formula: "−½·‖(q − k)∘w‖²", Score: &Gaussian{},
+	Params: []ScoreParam{{Name: "w", Axes: []string{"E"}, Optional: true, New: func(s ScoreSizes, _ *rand.Rand) *tensor.Tensor {
+		return tensor.Full(float32(math.Pow(float64(s.Query), -0.25)), s.Query).Param()
+	}}},
+}
 
 // gaussianScores is Gaussian with w [E].
 func gaussianScores(t *tensor.Tape, q, k, w *tensor.Tensor) *tensor.Tensor {

@@ -154,27 +154,7 @@ func (s *sheet) done() {
 
 // score builds the score that the file tells of; nil is the default.
 func (s *sheet) score(prefix string) attn.Score {
-	param := func(name string) *tensor.Tensor { return s.leaf("param." + prefix + name) }
-	switch name := s.Setting("score"); name {
-	case "dot":
-		return attn.Dot()
-	case "scaled_dot":
-		if s.Setting("scale") != "" {
-			return attn.DotScale(float32(s.Number("scale")))
-		}
-		return nil
-	case "additive":
-		return &attn.Additive{WQ: param("wq"), WK: param("wk"), WV: param("wv")}
-	case "bilinear":
-		return &attn.Bilinear{W: param("w")}
-	case "scaled_bilinear":
-		return &attn.Bilinear{W: param("w"), Scaled: true}
-	case "gaussian", "gaussian_scalar":
-		return &attn.Gaussian{W: param("w")}
-	case "cosine":
-		return &attn.Cosine{}
-	case "cosine_scaled":
-		return &attn.Cosine{Scale: param("scale")}
+	switch s.Setting("score") {
 	case "custom":
 		return attn.ScoreFunc(ownScore)
 	case "relative":
@@ -182,10 +162,28 @@ func (s *sheet) score(prefix string) attn.Score {
 		return attn.ScoreFunc(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 			return relativeScores(t, q, k, r)
 		})
-	default:
-		s.t.Fatalf("no score %q", name)
+	}
+	kinds := attn.ScoreKinds()
+	kind, ok := kinds.Find(s.Among("score", kinds.Names()))
+	switch {
+	case !ok:
+		s.t.Fatalf("no score %q", s.Setting("score"))
+	case s.Setting("scale") != "":
+		return kind.Scaled(float32(s.Number("scale")))
+	case kind.Name == "scaled":
 		return nil
 	}
+	params := map[string]*tensor.Tensor{}
+	for _, p := range kind.Params {
+		if name := "param." + prefix + p.Name; s.Has(name) {
+			params[p.Name] = s.leaf(name)
+		}
+	}
+	score, err := kind.With(params)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return score
 }
 
 // mask builds the mask that the file tells of.

@@ -2,6 +2,7 @@ package attn_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/attn-go/attn"
@@ -30,14 +31,25 @@ func checkAttend(t *testing.T, name string, c call) {
 	}, in)
 }
 
-// away keeps every element of x at a distance from zero, where a ReLU has its
-// corner.
-func away(x *tensor.Tensor) {
-	for i, v := range x.Data() {
-		if v >= 0 {
-			x.Data()[i] += 0.1
-		} else {
-			x.Data()[i] -= 0.1
+// away keeps scores at a distance from their corners: elements of q from zero, where a ReLU
+// has one, and from those of k, where a distance has one. It moves them to grids whose
+// points are 0.1 apart.
+func away(c call) {
+	for x, offset := range map[*tensor.Tensor]float64{c.q: 0.1, c.k: 0} {
+		for i, v := range x.Data() {
+			x.Data()[i] = float32(0.2*math.Round(float64(v)/0.2) + offset)
+		}
+	}
+}
+
+// apart is away for vectors that are compared with each other: each feature has another
+// value in each of them.
+func apart(x *tensor.Tensor) {
+	e := x.Dim(-1)
+	n := x.Len() / e
+	for f := range e {
+		for i, rank := range newRand(uint64(f)).Perm(n) {
+			x.Data()[i*e+f] = 0.2*float32(rank-n/2) + 0.1
 		}
 	}
 }
@@ -48,14 +60,14 @@ func TestScoreGradients(t *testing.T) {
 	grouped.h = 4
 	eachScore(t, func(t *testing.T, c scoreCase) {
 		plain := newCall(c, small)
-		away(plain.q)
+		away(plain)
 		checkAttend(t, "plain", plain)
 		masked := newCall(c, grouped).mask(attn.And(attn.Causal(), attn.ValidLens(5, 2)))
-		away(masked.q)
+		away(masked)
 		checkAttend(t, "grouped and masked", masked)
 		capped := newCall(c, small).bias(small.h, 1, small.lk)
 		capped.o.SoftCap = 2
-		away(capped.q)
+		away(capped)
 		checkAttend(t, "capped, with a bias", capped)
 	})
 }
@@ -65,11 +77,11 @@ func TestBiasGradients(t *testing.T) {
 	for _, shape := range [][]int{
 		{s.b, s.h, s.lq, s.lk}, {s.h, s.lq, s.lk}, {s.lq, s.lk}, {s.lk}, {s.b, 1, 1, s.lk}, {s.h, 1, s.lk},
 	} {
-		checkAttend(t, fmt.Sprint("bias ", shape), newCall(scores[1], s).bias(shape...).mask(attn.Window(2, 1)))
+		checkAttend(t, fmt.Sprint("bias ", shape), newCall(kindCase("scaled"), s).bias(shape...).mask(attn.Window(2, 1)))
 	}
 	// A bias that all keys share moves no weight.
 	for _, shape := range [][]int{{s.b, 1, s.lq, 1}, {1, s.h, 1, 1}, {1}, {}} {
-		x := newCall(scores[1], s).mask(attn.Window(2, 1))
+		x := newCall(kindCase("scaled"), s).mask(attn.Window(2, 1))
 		want := x.run()
 		got := x.bias(shape...).run()
 		near(t, fmt.Sprint("bias ", shape), got, want)
@@ -131,7 +143,7 @@ func TestSelfAttentionGradients(t *testing.T) {
 			return
 		}
 		x := tensor.Randn(newRand(89), 2, 5, c.eq)
-		away(x)
+		apart(x)
 		tensortest.GradCheck(t, "self-attention", func(tape *tensor.Tape, in []*tensor.Tensor) *tensor.Tensor {
 			return attn.Attend(tape, in[0], in[0], in[0], attn.Options{Score: c.make()}).Out
 		}, []*tensor.Tensor{x})

@@ -22,29 +22,49 @@ type scoreCase struct {
 	make   func() attn.Score
 }
 
-// scores are all the scores there are, one of a user's own among them. Each call
-// of make gives the same parameters.
-var scores = []scoreCase{
-	{"dot", 5, 5, attn.Dot},
-	{"scaled_dot", 5, 5, attn.ScaledDot},
-	{"dot_scale", 5, 5, func() attn.Score { return attn.DotScale(0.3) }},
-	{"dot_scale_zero", 5, 5, func() attn.Score { return attn.DotScale(0) }},
-	{"additive", 5, 7, func() attn.Score { return attn.NewAdditive(5, 7, 11, newRand(1)) }},
-	{"bilinear", 5, 7, func() attn.Score { return attn.NewBilinear(5, 7, newRand(2)) }},
-	{"scaled_bilinear", 5, 7, func() attn.Score {
-		s := attn.NewBilinear(5, 7, newRand(2))
-		s.Scaled = true
-		return s
-	}},
-	{"gaussian", 5, 5, func() attn.Score { return &attn.Gaussian{} }},
-	{"gaussian_scalar", 5, 5, func() attn.Score { return &attn.Gaussian{W: tensor.Full(0.6, 1).Param()} }},
-	{"gaussian_features", 5, 5, func() attn.Score {
-		return &attn.Gaussian{W: tensor.Uniform(newRand(3), 0.2, 0.8, 5).Param()}
-	}},
-	{"cosine", 5, 5, func() attn.Score { return &attn.Cosine{} }},
-	{"cosine_scaled", 5, 5, func() attn.Score { return &attn.Cosine{Scale: tensor.Full(3, 1).Param()} }},
-	{"own", 5, 5, func() attn.Score { return attn.ScoreFunc(ownScore) }},
-	{"own_nonlinear", 5, 5, func() attn.Score { return attn.ScoreFunc(ownNonlinearScore) }},
+// scores are all the scores there are: those of the table, with all their parameters,
+// without those that are optional, and with a factor; and a user's own. Each call of make
+// gives the same parameters.
+var scores = allScores()
+
+func allScores() []scoreCase {
+	var all []scoreCase
+	for _, kind := range attn.ScoreKinds() {
+		s := sizesOf(kind)
+		add := func(name string, make func() attn.Score) {
+			all = append(all, scoreCase{name, s.Query, s.Key, make})
+		}
+		add(kind.Name, func() attn.Score { return kind.New(s, newRand(2)) })
+		if plain, err := kind.With(nil); err == nil && len(kind.Params) > 0 {
+			add(kind.Name+"_plain", func() attn.Score { return plain })
+		}
+		if kind.Scaled != nil {
+			add(kind.Name+"_scale", func() attn.Score { return kind.Scaled(0.3) })
+		}
+	}
+	return append(all,
+		scoreCase{"dot_scale_zero", 5, 5, func() attn.Score { return attn.DotScale(0) }},
+		scoreCase{"gaussian_scalar", 5, 5, func() attn.Score { return &attn.Gaussian{W: tensor.Full(0.6, 1).Param()} }},
+		scoreCase{"own", 5, 5, func() attn.Score { return attn.ScoreFunc(ownScore) }},
+		scoreCase{"own_nonlinear", 5, 5, func() attn.Score { return attn.ScoreFunc(ownNonlinearScore) }},
+	)
+}
+
+// sizesOf returns sizes of vectors that a kind of score compares, different ones if it
+// can.
+func sizesOf(kind attn.ScoreKind) attn.ScoreSizes {
+	s := attn.ScoreSizes{Query: 5, Key: 5, Hidden: 11}
+	for _, p := range kind.Params {
+		if slices.Contains(p.Axes, "Ek") {
+			s.Key = 7
+		}
+	}
+	return s
+}
+
+// kindCase returns the case of a kind of score.
+func kindCase(name string) scoreCase {
+	return scores[slices.IndexFunc(scores, func(c scoreCase) bool { return c.name == name })]
 }
 
 // ownScore is what a user might write: relu(q)ᵀk/3.

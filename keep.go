@@ -2,7 +2,6 @@ package attn
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
@@ -17,8 +16,8 @@ const NoHeads = -1
 // for all other heads, within rounding. Where heads share keys and values, all of
 // a group go or none. Keeping no head leaves a layer as NoHeads makes it.
 //
-// Aliasing: a score of the user's own is that of m; those of this package are
-// copies. Norms of queries and keys are those of m.
+// Aliasing: the score is a copy if it is a ParamScore, as those of this package with
+// parameters are, else that of m. Norms of queries and keys are those of m.
 //
 // Keep returns an error if the numbers are not ascending heads of m or split a
 // group. It panics with a *tensor.ShapeError if m still waits for the widths of
@@ -95,27 +94,6 @@ func keepColumns(l *nn.Linear, blocks []int, size int) *nn.Linear {
 		kept.Bias = like(l.Bias, append([]float32(nil), l.Bias.Data()...), out)
 	}
 	return kept
-}
-
-// copyScore returns a score with parameters of its own, as far as it is one of ours.
-func copyScore(s Score) Score {
-	own := func(x *tensor.Tensor) *tensor.Tensor {
-		if x == nil {
-			return nil
-		}
-		return like(x, slices.Clone(x.Data()), x.Shape()...)
-	}
-	switch s := s.(type) {
-	case *Additive:
-		return &Additive{WQ: own(s.WQ), WK: own(s.WK), WV: own(s.WV)}
-	case *Bilinear:
-		return &Bilinear{W: own(s.W), Scaled: s.Scaled}
-	case *Gaussian:
-		return &Gaussian{W: own(s.W)}
-	case *Cosine:
-		return &Cosine{Scale: own(s.Scale)}
-	}
-	return s
 }
 
 // like returns a tensor that is a parameter if x is one.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/attn-go/attn"
@@ -16,75 +17,88 @@ import (
 // means, in the plainest form.
 type seer func(b, h, i, j int) bool
 
-// drawRule returns a random mask for the sizes s, and what it means.
-func drawRule(rng *rand.Rand, s sizes) (attn.Mask, seer) {
-	between := func(lo, hi int) int { return lo + rng.IntN(hi-lo+1) }
-	// One offset for all sequences or one for each, around the place where
-	// the ends meet.
-	offsets := func() []int {
-		n := []int{1, s.b}[rng.IntN(2)]
-		o := make([]int, n)
-		for i := range o {
-			o[i] = s.lk - s.lq + between(-3, 3)
-		}
-		return o
-	}
-	at := func(o []int, b int) int {
-		if len(o) == 1 {
-			return o[0]
-		}
-		return o[b]
-	}
-	inWindow := func(left, right, i, offset, j int) bool {
-		return (left < 0 || j >= i+offset-left) && (right < 0 || j <= i+offset+right)
-	}
-	coins := func(n int) []bool {
-		seen := make([]bool, n)
-		for i := range seen {
-			seen[i] = rng.IntN(4) > 0
-		}
-		return seen
-	}
+// maskRule is a rule of masks: it draws one for the sizes s, and tells what it means.
+type maskRule struct {
+	name string
+	draw func(rng *rand.Rand, s sizes) (attn.Mask, seer)
+}
 
-	// The same mask as truth values or as numbers.
-	numbers := func(seen []bool, shape ...int) *tensor.Tensor {
-		x := tensor.Zeros(shape...)
-		for i, s := range seen {
-			if s {
-				x.Data()[i] = 1
-			}
-		}
-		return x
-	}
-
-	switch rng.IntN(9) {
-	case 0:
+// maskRules are all the rules there are.
+var maskRules = []maskRule{
+	{"causal", func(_ *rand.Rand, s sizes) (attn.Mask, seer) {
 		return attn.Causal(), func(_, _, i, j int) bool { return j <= i+s.lk-s.lq }
-	case 1:
-		o := offsets()
-		return attn.CausalAt(o...), func(b, _, i, j int) bool { return j <= i+at(o, b) }
-	case 2:
-		left, right := between(-1, 4), between(-1, 4)
-		return attn.Window(left, right), func(_, _, i, j int) bool { return inWindow(left, right, i, s.lk-s.lq, j) }
-	case 3:
-		left, right, o := between(-1, 4), between(-1, 4), offsets()
-		return attn.WindowAt(left, right, o...), func(b, _, i, j int) bool { return inWindow(left, right, i, at(o, b), j) }
-	case 4:
-		lens := make([]int, s.b)
-		for b := range lens {
-			lens[b] = between(0, s.lk)
+	}},
+	{"causal at", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
+		o := drawOffsets(rng, s)
+		return attn.CausalAt(o...), func(b, _, i, j int) bool { return j <= i+ofSequence(o, b) }
+	}},
+	{"window", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
+		left, right := drawSide(rng), drawSide(rng)
+		return attn.Window(left, right), func(_, _, i, j int) bool { return inWindow(left, right, i+s.lk-s.lq, j) }
+	}},
+	{"window at", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
+		left, right, o := drawSide(rng), drawSide(rng), drawOffsets(rng, s)
+		return attn.WindowAt(left, right, o...), func(b, _, i, j int) bool { return inWindow(left, right, i+ofSequence(o, b), j) }
+	}},
+	{"window with sinks", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
+		left, right, first := drawSide(rng), drawSide(rng), rng.IntN(4)
+		return attn.WindowWithSinks(left, right, first), func(_, _, i, j int) bool {
+			return inWindow(left, right, i+s.lk-s.lq, j) || j < first && inWindow(-1, right, i+s.lk-s.lq, j)
 		}
+	}},
+	{"prefix", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
+		lens := drawLengths(rng, []int{1, s.b}[rng.IntN(2)], s.lk)
+		return attn.Prefix(lens...), func(b, _, i, j int) bool { return j < ofSequence(lens, b) || j <= i+s.lk-s.lq }
+	}},
+	{"valid lengths", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
+		lens := drawLengths(rng, s.b, s.lk)
 		return attn.ValidLens(lens...), func(b, _, _, j int) bool { return j < lens[b] }
-	case 5:
+	}},
+	{"valid lengths by row", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
 		lens := make([][]int, s.b)
 		for b := range lens {
-			lens[b] = make([]int, s.lq)
-			for i := range lens[b] {
-				lens[b][i] = between(0, s.lk)
-			}
+			lens[b] = drawLengths(rng, s.lq, s.lk)
 		}
 		return attn.ValidLensRows(lens), func(b, _, i, j int) bool { return j < lens[b][i] }
-	case 6: // any shape that broadcasts: axes of 1, and the first axes left out
+	}},
+	{"valid queries", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
+		lens := drawLengths(rng, s.b, s.lq)
+		return attn.ValidQueries(lens...), func(b, _, i, _ int) bool { return i < lens[b] }
+	}},
+	{"documents", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
+		ends := make([][]int, []int{1, s.b}[rng.IntN(2)])
+		for b := range ends {
+			ends[b] = drawLengths(rng, rng.IntN(4), s.lk)
+			slices.Sort(ends[b])
+		}
+		document := func(b, at int) int { // −1 in front of the first and behind the last
+			n, _ := slices.BinarySearch(ends[min(b, len(ends)-1)], at+1)
+			if at < 0 || n == len(ends[min(b, len(ends)-1)]) {
+				return -1
+			}
+			return n
+		}
+		return attn.Documents(ends...), func(b, _, i, j int) bool {
+			own := document(b, i+s.lk-s.lq)
+			return own >= 0 && document(b, j) == own
+		}
+	}},
+	{"blocks", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
+		size, before, after := 1+rng.IntN(5), rng.IntN(3), rng.IntN(3)
+		return attn.Blocks(size, before, after), func(_, _, i, j int) bool {
+			at := i + s.lk - s.lq
+			return at >= 0 && j/size >= at/size-before && j/size <= at/size+after
+		}
+	}},
+	{"strided", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
+		stride := 1 + rng.IntN(5)
+		return attn.Strided(stride), func(_, _, i, j int) bool {
+			d := i + s.lk - s.lq - j
+			return d >= 0 && (d < stride || d%stride == 0)
+		}
+	}},
+	{"booleans", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
+		// Any shape that broadcasts: axes of 1, and the first axes left out.
 		shape := []int{s.b, s.h, s.lq, s.lk}
 		stride, n := make([]int, 4), 1
 		for a := 3; a >= 0; a-- {
@@ -99,29 +113,80 @@ func drawRule(rng *rand.Rand, s sizes) (attn.Mask, seer) {
 		for first < 4 && shape[first] == 1 && rng.IntN(2) == 0 {
 			first++
 		}
-		seen := coins(n)
+		seen := drawBools(rng, n)
 		m := attn.Allow(seen, shape[first:]...)
 		if rng.IntN(2) == 0 {
-			m = attn.AllowTensor(numbers(seen, shape[first:]...))
+			m = attn.AllowTensor(asNumbers(seen, shape[first:]...))
 		}
 		return m, func(b, h, i, j int) bool {
 			return seen[b*stride[0]+h*stride[1]+i*stride[2]+j*stride[3]]
 		}
-	case 7:
+	}},
+	{"booleans, sequence first", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
 		lq, batch := []int{1, s.lq}[rng.IntN(2)], []int{1, s.b}[rng.IntN(2)]
-		seen := coins(lq * s.lk * batch)
+		seen := drawBools(rng, lq*s.lk*batch)
 		m := attn.AllowSequenceFirst(seen, lq, s.lk, batch)
 		if rng.IntN(2) == 0 {
-			m = attn.AllowTensorSequenceFirst(numbers(seen, lq, s.lk, batch))
+			m = attn.AllowTensorSequenceFirst(asNumbers(seen, lq, s.lk, batch))
 		}
 		return m, func(b, _, i, j int) bool {
 			return seen[(min(i, lq-1)*s.lk+j)*batch+min(b, batch-1)]
 		}
-	default:
-		k := between(1, 3)
+	}},
+	{"function", func(rng *rand.Rand, _ sizes) (attn.Mask, seer) {
+		k := 1 + rng.IntN(3)
 		f := func(b, h, i, j int) bool { return (b+2*h+3*i+5*j)%4 != k }
 		return attn.AllowFunc(f), f
+	}},
+}
+
+// drawOffsets draws one offset for all sequences or one for each, around the place where
+// the ends meet.
+func drawOffsets(rng *rand.Rand, s sizes) []int {
+	o := make([]int, []int{1, s.b}[rng.IntN(2)])
+	for i := range o {
+		o[i] = s.lk - s.lq + rng.IntN(7) - 3
 	}
+	return o
+}
+
+// ofSequence returns the number of sequence b where there is one for each or for all.
+func ofSequence(x []int, b int) int { return x[min(b, len(x)-1)] }
+
+// drawSide draws a side of a window, open if it is −1.
+func drawSide(rng *rand.Rand) int { return rng.IntN(6) - 1 }
+
+// inWindow says whether key j is in the window of a query at a position.
+func inWindow(left, right, at, j int) bool {
+	return (left < 0 || j >= at-left) && (right < 0 || j <= at+right)
+}
+
+// drawLengths draws n lengths up to most.
+func drawLengths(rng *rand.Rand, n, most int) []int {
+	lens := make([]int, n)
+	for i := range lens {
+		lens[i] = rng.IntN(most + 1)
+	}
+	return lens
+}
+
+func drawBools(rng *rand.Rand, n int) []bool {
+	seen := make([]bool, n)
+	for i := range seen {
+		seen[i] = rng.IntN(4) > 0
+	}
+	return seen
+}
+
+// asNumbers returns truth values as numbers.
+func asNumbers(seen []bool, shape ...int) *tensor.Tensor {
+	x := tensor.Zeros(shape...)
+	for i, s := range seen {
+		if s {
+			x.Data()[i] = 1
+		}
+	}
+	return x
 }
 
 // seenBy returns the weights of queries of zero: all keys that a query sees have
@@ -140,7 +205,7 @@ func TestMasksAgainstDefinitions(t *testing.T) {
 		var masks []attn.Mask
 		var all []seer
 		for range rng.IntN(4) {
-			m, f := drawRule(rng, s)
+			m, f := maskRules[rng.IntN(len(maskRules))].draw(rng, s)
 			masks, all = append(masks, m), append(all, f)
 		}
 		mask := attn.And(masks...)

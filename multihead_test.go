@@ -15,14 +15,11 @@ import (
 // innerScores are the scores that compare vectors of size 5 with each other, as
 // a layer's heads do.
 func innerScores() map[string]attn.Score {
-	return map[string]attn.Score{
-		"default":  nil,
-		"additive": attn.NewAdditive(5, 5, 7, newRand(1)),
-		"bilinear": attn.NewBilinear(5, 5, newRand(2)),
-		"gaussian": &attn.Gaussian{W: tensor.Full(0.5, 1).Param()},
-		"cosine":   &attn.Cosine{Scale: tensor.Full(3, 1).Param()},
-		"own":      attn.ScoreFunc(ownScore),
+	all := map[string]attn.Score{"default": nil, "own": attn.ScoreFunc(ownScore)}
+	for _, kind := range attn.ScoreKinds() {
+		all[kind.Name] = kind.New(attn.ScoreSizes{Query: 5, Key: 5, Hidden: 7}, newRand(2))
 	}
+	return all
 }
 
 // A decoder that goes step by step, keeping keys and values, computes what the

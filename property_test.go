@@ -272,7 +272,7 @@ func TestOnKeys(t *testing.T) {
 func TestDotScale(t *testing.T) {
 	s := usual
 	s.h = s.g
-	x := newCall(scores[0], s)
+	x := newCall(kindCase("dot"), s)
 	plain := attn.Dot().Scores(nil, x.q, x.k)
 	for _, scale := range []float32{0, 1, -0.5, 3} {
 		nearTensor(t, fmt.Sprint("scale ", scale), attn.DotScale(scale).Scores(nil, x.q, x.k), tensor.Scale(nil, plain, scale))

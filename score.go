@@ -38,7 +38,7 @@ func (f ScoreFunc) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 
 // MappedScore is a Score that compares vectors which it makes of queries and of keys
 // one by one. Attention with it never holds the scores of all pairs: it takes the fast
-// path, forward and backward, as all scores of this package but the Gaussian do.
+// path, forward and backward, as all scores of this package but Gaussian and L1 do.
 type MappedScore interface {
 	Score
 	// Form returns how queries and keys are compared.
@@ -165,6 +165,12 @@ func DotScale(scale float32) Score {
 	return dot{scale: scale}
 }
 
+// dotKind and scaledDotKind are the entries of Dot and ScaledDot.
+var (
+	dotKind       = ScoreKind{Name: "dot", Formula: "qᵀk", Score: Dot(), Scaled: DotScale}
+	scaledDotKind = ScoreKind{Name: "scaled", Formula: "qᵀk / √E", Score: ScaledDot(), Scaled: DotScale}
+)
+
 // Scores returns scale·qᵀk for all pairs.
 func (s dot) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return scoresOf(t, s, q, k) }
 
@@ -210,6 +216,34 @@ func (s *Bilinear) Form() Form {
 
 // Params returns "w".
 func (s *Bilinear) Params() nn.Params { return nn.Vars{{Name: "w", Tensor: s.W}}.Params() }
+
+// WithParams returns the score with another "w".
+func (s *Bilinear) WithParams(p map[string]*tensor.Tensor) Score {
+	return &Bilinear{W: p["w"], Scaled: s.Scaled}
+}
+
+// bilinearKind and scaledBilinearKind are the entries of Bilinear. The scores of both
+// begin alike, as small as the factor of ScaledDot makes them. W is larger in the second,
+// and so the steps of an optimiser are smaller beside it.
+var (
+	bilinearKind = ScoreKind{
+		Name: "bilinear", Formula: "qᵀ·w·k", Score: &Bilinear{},
+		Params: []ScoreParam{{Name: "w", Axes: []string{"Eq", "Ek"}, New: func(s ScoreSizes, rng *rand.Rand) *tensor.Tensor {
+			w := nn.Xavier(rng, s.Query, s.Key)
+			root := float32(math.Sqrt(math.Sqrt(float64(s.Query) * float64(s.Key))))
+			for i := range w.Data() {
+				w.Data()[i] /= root
+			}
+			return w
+		}}},
+	}
+	scaledBilinearKind = ScoreKind{
+		Name: "scaled-bilinear", Formula: "qᵀ·w·k / (Eq·Ek)^¼", Score: &Bilinear{Scaled: true},
+		Params: []ScoreParam{{Name: "w", Axes: []string{"Eq", "Ek"}, New: func(s ScoreSizes, rng *rand.Rand) *tensor.Tensor {
+			return nn.Xavier(rng, s.Query, s.Key)
+		}}},
+	}
+)
 
 // Cosine is the cosine of the angle between query and key, times a scale. It does not
 // depend on their lengths, however large or small. A vector of zeros has no direction:
@@ -277,6 +311,20 @@ const grain = 1 << 13
 
 // Params returns "scale" where there is one.
 func (s *Cosine) Params() nn.Params { return nn.Vars{{Name: "scale", Tensor: s.Scale}}.Params() }
+
+// WithParams returns the score with another "scale".
+func (s *Cosine) WithParams(p map[string]*tensor.Tensor) Score { return &Cosine{Scale: p["scale"]} }
+
+// cosineKind is the entry of Cosine. Cosines lie in [−1, 1]: without a scale no weight
+// could ever stand out. 10 is where learnt scales tend to begin (Henry et al.,
+// "Query-Key Normalization for Transformers", 2020).
+var cosineKind = ScoreKind{
+	Name: "cosine", Formula: "scale·qᵀk / (‖q‖·‖k‖)", Score: &Cosine{},
+	Params: []ScoreParam{{Name: "scale", Axes: []string{"1"}, Optional: true, New: func(ScoreSizes, *rand.Rand) *tensor.Tensor {
+		return tensor.Full(10, 1).Param()
+	}}},
+	Scaled: func(factor float32) Score { return &Cosine{Scale: tensor.Full(factor, 1)} },
+}
 
 // wantSize panics unless the last axis of x has the given size. It does not name
 // the whole shape, because Attend may have put heads together.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -65,6 +66,44 @@ func (m *MultiHead) TorchState() (nn.StateDict, error) {
 		d = append(d, nn.Entry{Name: name, Refused: "a learned key and value of add_bias_kv, which attn.MultiHead does not have"})
 	}
 	return d, nil
+}
+
+// TorchConfig returns the configuration of the layer whose state dict
+// torch.nn.MultiheadAttention has saved with the given prefix: its widths and whether it
+// has biases follow from the tensors in the file. The number of heads is not there.
+//
+//	c, err := attn.TorchConfig(r, "encoder.layers.0.self_attn.", 8)
+//	layer, err := attn.NewMultiHead(c, rng)
+//	err = nn.LoadFrom(r, layer, nn.LoadOptions{Names: nn.TorchNames, Prefix: "encoder.layers.0.self_attn."})
+//
+// Errors: a *safetensors.FormatError if the tensors are missing or no matrices.
+// Whether all of them fit is looked at when they are loaded.
+func TorchConfig(r *safetensors.Reader, prefix string, heads int) (MultiHeadConfig, error) {
+	c := MultiHeadConfig{Heads: heads}
+	for _, f := range []struct {
+		name string
+		axis int
+		to   *int
+	}{
+		{"out_proj.weight", 0, &c.Width},
+		{"k_proj_weight", 1, &c.KeyWidth},
+		{"v_proj_weight", 1, &c.ValueWidth},
+	} {
+		info, there := r.Lookup(prefix + f.name)
+		switch {
+		case !there && f.axis == 0:
+			return c, &safetensors.FormatError{Path: r.Path(), Err: fmt.Errorf("tensor %q is missing", prefix+f.name)}
+		case !there: // it is part of in_proj_weight, as wide as the layer
+			continue
+		case len(info.Shape) != 2 || info.Shape[f.axis] == 0:
+			return c, &safetensors.FormatError{Path: r.Path(), Err: fmt.Errorf("tensor %q has shape %v, want a matrix", prefix+f.name, info.Shape)}
+		}
+		*f.to = info.Shape[f.axis]
+	}
+	if _, biased := r.Lookup(prefix + "in_proj_bias"); biased {
+		c.Bias = AllProjections
+	}
+	return c, nil
 }
 
 // plainDot reports whether a layer's score is the scaled dot product.

@@ -303,3 +303,33 @@ func TestTorchRefuses(t *testing.T) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }
+
+// The configuration of PyTorch's layer is in its state dict, but for the heads.
+func TestTorchConfig(t *testing.T) {
+	for name, want := range map[string]attn.MultiHeadConfig{
+		"mha":        {Width: 15, Heads: 3, Bias: attn.AllProjections},
+		"mha_nobias": {Width: 15, Heads: 3},
+		"mha_widths": {Width: 15, Heads: 3, Bias: attn.AllProjections, KeyWidth: 11, ValueWidth: 13},
+	} {
+		r, err := safetensors.Open(filepath.Join("testdata", "torch", name+".safetensors"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := attn.TorchConfig(r, "", 3)
+		if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: %+v, %v, want %+v", name, got, err, want)
+		}
+		m, err := attn.NewMultiHead(got, rand.New(rand.NewPCG(1, 2)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := nn.LoadFrom(r, m, nn.LoadOptions{Names: nn.TorchNames}); err != nil {
+			t.Error(err)
+		}
+		var format *safetensors.FormatError
+		if _, err := attn.TorchConfig(r, "layers.0.", 3); !errors.As(err, &format) || !strings.Contains(err.Error(), `tensor "layers.0.out_proj.weight" is missing`) {
+			t.Errorf("%s: with a prefix that there is not: %v", name, err)
+		}
+		r.Close()
+	}
+}

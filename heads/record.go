@@ -25,12 +25,20 @@ func (k Kind) String() string {
 
 // ParseKind is the inverse of String.
 func ParseKind(s string) (Kind, error) {
+	k, err := parseKind(s)
+	if err != nil {
+		return 0, fmt.Errorf("heads: %w", err)
+	}
+	return k, nil
+}
+
+func parseKind(s string) (Kind, error) {
 	for k, name := range kindNames {
 		if s == name {
 			return Kind(k), nil
 		}
 	}
-	return 0, fmt.Errorf("heads: unknown kind %q, want encoder, decoder or cross", s)
+	return 0, fmt.Errorf("unknown kind %q, want encoder, decoder or cross", s)
 }
 
 // Layer is what the heads of one attention layer looked at in one run.

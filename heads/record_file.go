@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/atomicfile"
@@ -256,8 +255,8 @@ func readLayer(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Te
 	}
 	var err error
 	if j.Kind != "" {
-		if l.Kind, err = ParseKind(j.Kind); err != nil {
-			return l, errors.New(strings.TrimPrefix(err.Error(), "heads: "))
+		if l.Kind, err = parseKind(j.Kind); err != nil {
+			return l, err
 		}
 	}
 	if j.Index != nil {

@@ -2,20 +2,18 @@ package seq2seq
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/tensor"
 )
 
 // Config is the shape of a translator's network. It is stored with the model
 // as config.json.
 type Config struct {
 	Arch  string `json:"arch"`  // "transformer" or "gru"
-	Score string `json:"score"` // one of Scores
+	Score string `json:"score"` // a name of attn.ScoreKinds
 	// Width is the size of embeddings and states.
 	Width int `json:"width"`
 	// Heads is the number of attention heads. 0, which only the recurrent
@@ -43,9 +41,6 @@ const (
 	GRU         = "gru"
 )
 
-// Scores are the names of the scoring functions that a translator can have.
-var Scores = []string{"scaled", "dot", "additive", "bilinear", "scaled-bilinear", "gaussian", "cosine"}
-
 // Bounds of a network, far above what a computer without a graphics card can
 // train. They keep a slip of the finger, and a file from a stranger, from asking
 // for all memory.
@@ -58,11 +53,12 @@ const (
 
 // Validate returns an error unless the configuration describes a network.
 func (c Config) Validate() error {
+	scores := attn.ScoreKinds().Names()
 	switch {
 	case c.Arch != Transformer && c.Arch != GRU:
 		return fmt.Errorf("arch %q, want %s or %s", c.Arch, Transformer, GRU)
-	case !slices.Contains(Scores, c.Score):
-		return fmt.Errorf("score %q, want one of %s", c.Score, strings.Join(Scores, ", "))
+	case !slices.Contains(scores, c.Score):
+		return fmt.Errorf("score %q, want one of %s", c.Score, strings.Join(scores, ", "))
 	case c.Width < 2 || c.Width%2 != 0 || c.Width > maxWidth:
 		return fmt.Errorf("width %d, want an even number from 2 to %d", c.Width, maxWidth)
 	case c.Heads < 0 || (c.Heads == 0 && c.Arch == Transformer):
@@ -108,36 +104,9 @@ func (c Config) params() int64 {
 
 // newScore returns a fresh scoring function between vectors of size e.
 func (c Config) newScore(e int, rng *rand.Rand) attn.Score {
-	switch c.Score {
-	case "scaled":
-		return attn.ScaledDot()
-	case "dot":
-		return attn.Dot()
-	case "additive":
-		return attn.NewAdditive(e, e, e, rng)
-	case "bilinear":
-		// W begins as small as the scale of a scaled dot product makes scores.
-		s := attn.NewBilinear(e, e, rng)
-		for i := range s.W.Data() {
-			s.W.Data()[i] /= float32(math.Sqrt(float64(e)))
-		}
-		return s
-	case "scaled-bilinear":
-		// The scores begin as those of bilinear, but W is larger by √e, and so its
-		// steps are smaller beside it.
-		s := attn.NewBilinear(e, e, rng)
-		s.Scaled = true
-		return s
-	case "gaussian":
-		// −½‖(q−k)∘w‖² holds the product w²·q·k, which begins with the weight
-		// that it has in a scaled dot product.
-		w := float32(math.Pow(float64(e), -0.25))
-		return &attn.Gaussian{W: tensor.Full(w, e).Param()}
-	case "cosine":
-		// Cosines lie in [−1, 1]: without a scale no weight could ever stand
-		// out. 10 is where learnt scales tend to begin (Henry et al.,
-		// "Query-Key Normalization for Transformers", 2020).
-		return &attn.Cosine{Scale: tensor.Full(10, 1).Param()}
+	kind, ok := attn.ScoreKinds().Find(c.Score)
+	if !ok {
+		panic("seq2seq: newScore of an invalid config")
 	}
-	panic("seq2seq: newScore of an invalid config")
+	return kind.New(attn.ScoreSizes{Query: e, Key: e}, rng)
 }

@@ -295,7 +295,11 @@ func readJSON(path string, to any) error {
 		return &InputError{Name: path, Reason: fmt.Sprintf("longer than %d bytes", maxJSON)}
 	}
 	if err := strictjson.Unmarshal(data, to); err != nil {
-		return &InputError{Name: path, Reason: strings.TrimPrefix(err.Error(), "seq2seq: vocabulary: ")}
+		var vocabulary *vocabularyError
+		if errors.As(err, &vocabulary) {
+			err = vocabulary.err
+		}
+		return &InputError{Name: path, Reason: err.Error()}
 	}
 	return nil
 }

@@ -285,25 +285,41 @@ func (v Vocabulary) MarshalJSON() ([]byte, error) {
 //
 // Errors: everything else, unknown fields included; v is then as it was.
 func (v *Vocabulary) UnmarshalJSON(data []byte) error {
+	if err := v.read(data); err != nil {
+		return &vocabularyError{err}
+	}
+	return nil
+}
+
+// vocabularyError says what keeps bytes from being a vocabulary. Who read them from a
+// file tells of the file instead.
+type vocabularyError struct{ err error }
+
+func (e *vocabularyError) Error() string { return "seq2seq: vocabulary: " + e.err.Error() }
+
+func (e *vocabularyError) Unwrap() error { return e.err }
+
+// read is UnmarshalJSON.
+func (v *Vocabulary) read(data []byte) error {
 	var in vocabularyJSON
 	if err := strictjson.Unmarshal(data, &in); err != nil {
-		return fmt.Errorf("seq2seq: vocabulary: %w", err)
+		return err
 	}
 	var merges []merge
 	for i, m := range in.Merges {
 		if len(m) != 2 {
-			return fmt.Errorf("seq2seq: vocabulary: merge %d has %d parts, want 2", i, len(m))
+			return fmt.Errorf("merge %d has %d parts, want 2", i, len(m))
 		}
 		for _, id := range m {
 			if id < specials || id >= len(in.Pieces) {
-				return fmt.Errorf("seq2seq: vocabulary: merge %d refers to piece %d, want %d to %d", i, id, specials, len(in.Pieces)-1)
+				return fmt.Errorf("merge %d refers to piece %d, want %d to %d", i, id, specials, len(in.Pieces)-1)
 			}
 		}
 		merges = append(merges, merge{int32(m[0]), int32(m[1])})
 	}
 	read, err := newVocabulary(in.Units, in.Pieces, merges)
 	if err != nil {
-		return fmt.Errorf("seq2seq: vocabulary: %w", err)
+		return err
 	}
 	*v = *read
 	return nil

@@ -158,6 +158,11 @@ def cosine_scaled(c, q, k):
     return cosine(c, q, k) * c.uniform("param.scale", 2, 5, 1)
 
 
+def l1(c, q, k):
+    w = c.uniform("param.w", 0.2, 0.8, q.shape[-1])
+    return -((q.unsqueeze(-2) - k.unsqueeze(-3)) * w).abs().sum(-1)
+
+
 def custom(c, q, k):
     return torch.relu(q) @ k.mT / 3
 
@@ -173,6 +178,7 @@ SCORES = {
     "gaussian_scalar": (gaussian_scalar, 11, 11),
     "cosine": (cosine, 11, 11),
     "cosine_scaled": (cosine_scaled, 11, 11),
+    "l1": (l1, 11, 11),
     "custom": (custom, 11, 11),
 }
 

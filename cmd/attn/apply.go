@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,54 +18,146 @@ import (
 )
 
 type applyCommand struct {
-	In      string   `required:"" help:"Safetensors file with q, k, v and the optional tensors named above." placeholder:"FILE"`
-	Out     string   `required:"" help:"Safetensors file to write." placeholder:"FILE"`
-	Score   string   `default:"scaled" enum:"${scores}" help:"${scores_or}." placeholder:"NAME"`
-	Scale   *float32 `help:"Factor of the scores, for scaled, dot and cosine." placeholder:"S"`
-	Causal  bool     `help:"Query i attends to key j only if j ≤ i + offset."`
-	Offset  *int     `help:"Offset of --causal and --window (default Lk − Lq)." placeholder:"N"`
-	Window  *int     `help:"Query i attends only to keys at most N away from i + offset." placeholder:"N"`
-	Heads   *int     `help:"Run a multi-head layer with H heads on [B L D] inputs." placeholder:"H"`
-	Weights bool     `help:"Write the weights as well."`
+	In      string `required:"" help:"Safetensors file with q, k, v and the optional tensors named above." placeholder:"FILE"`
+	Out     string `required:"" help:"Safetensors file to write." placeholder:"FILE"`
+	Weights bool   `help:"Write the weights as well."`
+	LSE     bool   `name:"lse" help:"Write the log-sum-exp of each query's scores as well."`
+
+	Score   string   `default:"scaled" enum:"${scores}" help:"${scores_or}." placeholder:"NAME" group:"Scores"`
+	Scale   *float32 `help:"Factor of the scores, for ${scaled_and}." placeholder:"S" group:"Scores"`
+	Softcap *float32 `help:"Bound the scores smoothly: C·tanh(score/C)." placeholder:"C" group:"Scores"`
+	Alibi   bool     `help:"ALiBi: subtract slope·distance, with the published slopes or those in the file." group:"Scores"`
+
+	Rope         bool     `help:"RoPE: turn queries and keys by their positions." group:"Positions"`
+	RopeBase     *float64 `help:"Base of the frequencies of --rope (default 10000)." placeholder:"N" group:"Positions"`
+	RopeSize     *int     `help:"Elements of a head that --rope turns, the first N (default all)." placeholder:"N" group:"Positions"`
+	RopeAdjacent bool     `help:"Turn elements 2i and 2i+1 together (GPT-J), not i and i+N/2 (Llama of Hugging Face)." group:"Positions"`
+
+	Causal    bool  `help:"Query i attends to key j only if j ≤ i + offset." group:"Masks"`
+	Window    []int `help:"Query i attends only to keys at most N away from i + offset, or at most N before and M after it." placeholder:"N" group:"Masks"`
+	Offset    *int  `help:"Offset of --causal and --window (default Lk − Lq)." placeholder:"N" group:"Masks"`
+	Sink      *int  `help:"With --window, every query attends to the first N keys as well." placeholder:"N" group:"Masks"`
+	Documents []int `help:"Sequences hold several documents, which end in front of these positions; a query attends to the keys of its own." placeholder:"N" group:"Masks"`
+
+	Heads   *int   `help:"Run a multi-head layer with H heads on [B L D] inputs." placeholder:"H" group:"Layer"`
+	KVHeads *int   `name:"kv-heads" help:"Heads of keys and values (default as many as k.weight has rows for)." placeholder:"G" group:"Layer"`
+	Layer   string `help:"Read the layer's parameters from this file, index or folder: a PyTorch state dict, or attn's own names." placeholder:"FILE" group:"Layer"`
+	Prefix  string `help:"What the names of the parameters in --layer begin with." placeholder:"TEXT" group:"Layer"`
 }
 
 func (applyCommand) Help() string {
+	var scores strings.Builder
+	for _, kind := range attn.ScoreKinds() {
+		var params []string
+		for _, p := range kind.Params {
+			text := fmt.Sprintf("score.%s [%s]", p.Name, strings.Join(p.Axes, " "))
+			if p.Optional {
+				text += " or nothing"
+			}
+			params = append(params, text)
+		}
+		fmt.Fprintf(&scores, "  %s\n", strings.TrimRight(fmt.Sprintf("%-17s%-23s%s", kind.Name, kind.Formula, strings.Join(params, ", ")), " "))
+	}
 	return `Examples:
 
   attn apply --in x.safetensors --out y.safetensors --causal --weights
   attn apply --in x.safetensors --out y.safetensors --score additive
   attn apply --in layer.safetensors --out y.safetensors --heads 8
+  attn apply --in x.safetensors --out y.safetensors --heads 8 \
+    --layer model.safetensors --prefix encoder.layers.0.self_attn.
 
 It reads q, k and v, each [B L E] or [B H L E]; if present, mask (BOOL, true = may
-attend, broadcast to the scores), bias (added to the scores) and valid_lens ([B] or
-[B Lq] integers); the parameters of the score: score.wq, score.wk and score.wv
-(additive), score.w (bilinear, gaussian), score.scale (cosine); and with --heads
-those of the layer: q.weight, k.weight, v.weight and out.weight, each [out in], and
-the biases q.bias and so on. Anything else in the file is an error.
+attend, broadcast to the scores), bias (added to the scores), valid_lens ([B] or
+[B Lq] integers), documents (their ends, [N] or [B N] integers) and sinks ([H], the
+score of a key without a value); with --alibi slopes ([H]); with --rope q_positions
+and k_positions ([L] or [B L] integers). The scores and their parameters:
 
-It writes out; with --weights, weights; and if the file has dout, the gradients d.q,
-d.k, d.v, d.bias and d.NAME of each parameter NAME.`
+` + scores.String() + `
+With --heads it reads the layer as well, from the same file or from --layer:
+q.weight, k.weight, v.weight and out.weight, each [out in], and the biases q.bias
+and so on. In --layer they may have the names of torch.nn.MultiheadAttention, or
+those of most language models: q_proj, k_proj, v_proj, and o_proj or out_proj.
+Anything else in a file, in --layer under the prefix, is an error.
+
+It writes out; with --weights, weights; with --lse, lse; and if the file has dout,
+dweights or dlse, the gradients d.q, d.k, d.v, d.bias, d.sinks and d.NAME of each
+parameter NAME.`
 }
 
 // Validate is called by the parser.
 func (cmd *applyCommand) Validate() error {
+	scaled := scaledScores()
+	finite := func(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 	switch {
-	case cmd.Scale != nil && !slices.Contains([]string{"scaled", "dot", "cosine"}, cmd.Score):
-		return fmt.Errorf("--scale goes with the scores scaled, dot and cosine, not %s", cmd.Score)
-	case cmd.Scale != nil && (math.IsNaN(float64(*cmd.Scale)) || math.IsInf(float64(*cmd.Scale), 0)):
+	case cmd.Scale != nil && !slices.Contains(scaled, cmd.Score):
+		return fmt.Errorf("--scale goes with the scores %s, not %s", listed(scaled, "and"), cmd.Score)
+	case cmd.Scale != nil && !finite(float64(*cmd.Scale)):
 		return fmt.Errorf("--scale %v, want a finite number", *cmd.Scale)
+	case cmd.Softcap != nil && !(*cmd.Softcap > 0 && finite(float64(*cmd.Softcap))):
+		return fmt.Errorf("--softcap %v, want a positive number", *cmd.Softcap)
+	case cmd.RopeBase != nil && !cmd.Rope:
+		return errors.New("--rope-base goes with --rope")
+	case cmd.RopeSize != nil && !cmd.Rope:
+		return errors.New("--rope-size goes with --rope")
+	case cmd.RopeAdjacent && !cmd.Rope:
+		return errors.New("--rope-adjacent goes with --rope")
+	case cmd.RopeBase != nil && !(*cmd.RopeBase > 1 && finite(*cmd.RopeBase)):
+		return fmt.Errorf("--rope-base %v, want more than 1", *cmd.RopeBase)
+	case cmd.RopeSize != nil && (*cmd.RopeSize < 2 || *cmd.RopeSize%2 != 0):
+		return fmt.Errorf("--rope-size %d, want an even number, at least 2", *cmd.RopeSize)
 	case cmd.Offset != nil && !cmd.Causal && cmd.Window == nil:
 		return errors.New("--offset goes with --causal or --window")
-	case cmd.Window != nil && *cmd.Window < 0:
-		return fmt.Errorf("--window %d, want at least 0", *cmd.Window)
+	case cmd.Window != nil && len(cmd.Window) == 0:
+		return errors.New("--window needs a value")
+	case cmd.Documents != nil && len(cmd.Documents) == 0:
+		return errors.New("--documents needs a value")
+	case len(cmd.Window) > 2:
+		return fmt.Errorf("--window %s, want one number or two", joined(cmd.Window))
+	case cmd.Window != nil && slices.Min(cmd.Window) < 0:
+		return fmt.Errorf("--window %s, want at least 0", joined(cmd.Window))
+	case cmd.Causal && len(cmd.Window) == 2 && cmd.Window[1] != 0:
+		return fmt.Errorf("--window %s: with --causal no key behind the query is attended to", joined(cmd.Window))
+	case cmd.Sink != nil && cmd.Window == nil:
+		return errors.New("--sink goes with --window")
+	case cmd.Sink != nil && *cmd.Sink < 0:
+		return fmt.Errorf("--sink %d, want at least 0", *cmd.Sink)
+	case cmd.Sink != nil && cmd.Offset != nil:
+		return errors.New("--sink and --offset exclude each other")
+	case cmd.Documents != nil && (slices.Min(cmd.Documents) < 0 || !slices.IsSorted(cmd.Documents)):
+		return fmt.Errorf("--documents %s, want cumulative lengths, which ascend", joined(cmd.Documents))
 	case cmd.Heads != nil && *cmd.Heads < 1:
 		return fmt.Errorf("--heads %d, want at least 1", *cmd.Heads)
+	case cmd.Heads == nil && cmd.KVHeads != nil:
+		return errors.New("--kv-heads goes with --heads")
+	case cmd.KVHeads != nil && (*cmd.KVHeads < 1 || *cmd.Heads%*cmd.KVHeads != 0):
+		return fmt.Errorf("--kv-heads %d, want a divisor of --heads %d", *cmd.KVHeads, *cmd.Heads)
+	case cmd.Heads == nil && cmd.Layer != "":
+		return errors.New("--layer goes with --heads")
+	case cmd.Layer == "" && cmd.Prefix != "":
+		return errors.New("--prefix goes with --layer")
 	}
 	return nil
 }
 
+// joined returns a list of numbers as it stands on the command line.
+func joined(numbers []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(numbers), " ", ","), "[]")
+}
+
+// scaledScores are the names of the scores that --scale goes with.
+func scaledScores() []string {
+	return slices.DeleteFunc(attn.ScoreKinds(), func(k attn.ScoreKind) bool { return k.Scaled == nil }).Names()
+}
+
 func (cmd *applyCommand) touches() touched {
-	return touched{reads: []place{{"--in", cmd.In}}, writes: []place{{"--out", cmd.Out}}}
+	t := touched{reads: []place{{"--in", cmd.In}}, writes: []place{{"--out", cmd.Out}}}
+	if cmd.Layer != "" {
+		t.reads = append(t.reads, place{"--layer", cmd.Layer})
+		if info, err := os.Stat(cmd.Layer); err == nil && info.IsDir() {
+			t.reads = append(t.reads, place{"--layer", filepath.Join(cmd.Layer, "model.safetensors")})
+		}
+	}
+	return t
 }
 
 func (cmd *applyCommand) Run(_ context.Context, _ console) error {
@@ -71,7 +165,7 @@ func (cmd *applyCommand) Run(_ context.Context, _ console) error {
 	if err != nil {
 		return err
 	}
-	in := &mechanism{path: cmd.In, file: file, params: map[string]*tensor.Tensor{}}
+	in := &mechanism{path: cmd.In, file: file}
 	var out *safetensors.File
 	// Shapes in a file are untrusted: where they disagree, the file is bad.
 	if shapes := tensor.Catch(func() { out, err = cmd.apply(in) }); shapes != nil {
@@ -86,109 +180,204 @@ func (cmd *applyCommand) Run(_ context.Context, _ console) error {
 // apply runs the mechanism and returns what is to be written.
 func (cmd *applyCommand) apply(in *mechanism) (*safetensors.File, error) {
 	q, k, v := in.need("q"), in.need("k"), in.need("v")
-	o := attn.Options{Score: cmd.score(in), Bias: in.get("bias"), Weights: cmd.Weights}
-	o.Mask = attn.And(in.mask(), in.validLens(), cmd.positions())
-	layer := cmd.layer(in, o.Score)
-	dout := in.get("dout")
-	in.plausible(q, k, v, cmd.heads())
+	parameters, err := cmd.parameters(in)
+	if err != nil {
+		return nil, err
+	}
+	rope := cmd.rope()
+	o := cmd.options(in, parameters)
+	if rope != nil {
+		o.QueryPositions, o.KeyPositions = in.positions("q_positions"), in.positions("k_positions")
+		if !in.has("q_positions") && in.err == nil && min(q.Rank(), k.Rank()) > 1 { // the last query stands at the last key
+			o.QueryPositions = attn.PositionsFrom(k.Dim(-2) - q.Dim(-2))
+		}
+	}
+	layer := cmd.layer(parameters, o.Score, rope)
+	results := cmd.results(in)
+	in.plausible(q, k, v, cmd.heads(), parameters.largestAxis())
 	in.complete()
-	if in.err != nil {
-		return nil, in.err
+	if parameters != in {
+		parameters.complete()
+	}
+	if err := cmp.Or(in.err, parameters.err); err != nil {
+		return nil, err
 	}
 
-	inputs := []*tensor.Tensor{q, k, v}
-	if o.Bias != nil {
-		inputs = append(inputs, o.Bias)
-	}
+	leaves := slices.Concat(nn.StateDict{leaf("q", q), leaf("k", k), leaf("v", v), leaf("bias", o.Bias), leaf("sinks", o.Sinks)}, parameters.params)
+	leaves = slices.DeleteFunc(leaves, func(e nn.Entry) bool { return e.Parts[0] == nil })
 	t := tensor.NewTape(tensor.Infer)
-	if dout != nil {
+	gradients := slices.ContainsFunc(results, func(r applied) bool { return r.upstream != nil })
+	if gradients {
 		t = tensor.NewTape(tensor.Eval)
-		for _, x := range inputs {
-			x.Param()
-		}
-		for _, p := range in.params {
-			p.Param()
+		for _, e := range leaves {
+			for _, x := range e.Parts {
+				if !x.NeedsGrad() {
+					x.Param()
+				}
+			}
 		}
 	}
 	var result attn.Output
 	if layer != nil {
-		result = layer(t, q, k, v, o)
+		result = layer.Forward(t, q, k, v, o)
 	} else {
-		result = attn.Attend(t, q, k, v, o)
+		result = cmd.attend(t, q, k, v, o, rope)
 	}
 	f := &safetensors.File{}
 	add := func(name string, x *tensor.Tensor) {
 		f.Tensors = append(f.Tensors, safetensors.FromFloat32s(name, x.Shape(), x.Data()))
 	}
-	add("out", result.Out)
-	if cmd.Weights {
-		add("weights", result.Weights)
-	}
-	if dout != nil {
-		t.Backward(result.Out, dout)
-		names := []string{"d.q", "d.k", "d.v", "d.bias"}
-		for i, x := range inputs {
-			add(names[i], gradient(x))
+	var outs, douts []*tensor.Tensor
+	for _, r := range results {
+		x := r.of(result)
+		add(r.name, x)
+		if r.upstream != nil {
+			outs, douts = append(outs, x), append(douts, r.upstream)
 		}
-		for _, name := range in.order {
-			add("d."+name, gradient(in.params[name]))
+	}
+	if gradients {
+		t.BackwardAll(outs, douts)
+		for _, e := range leaves {
+			add("d."+e.Name, gradient(e))
 		}
 	}
 	return f, nil
 }
 
-// gradient returns x's gradient, zeros if none has reached it.
-func gradient(x *tensor.Tensor) *tensor.Tensor {
-	if g := x.Grad(); g != nil {
-		return g
+// options returns the options of the flags and the files, but for positions.
+func (cmd *applyCommand) options(in, parameters *mechanism) attn.Options {
+	o := attn.Options{Score: cmd.score(parameters), Bias: in.get("bias"), Weights: cmd.Weights, LogSumExp: cmd.LSE}
+	if o.Sinks = parameters.get("sinks"); o.Sinks == nil {
+		o.Sinks = in.get("sinks")
 	}
-	return tensor.Zeros(x.Shape()...)
+	set(&o.SoftCap, cmd.Softcap)
+	if cmd.Alibi {
+		o.Biases = []attn.BiasRule{attn.ALiBi(in.slopes()...)}
+	}
+	o.Mask = attn.And(in.mask(), in.validLens(), in.documents(), cmd.mask())
+	return o
 }
 
-// score returns the scoring function with parameters from the file.
+// applied is a result that is to be written, with the gradient for it in the file, if
+// there is one.
+type applied struct {
+	name     string
+	of       func(attn.Output) *tensor.Tensor
+	upstream *tensor.Tensor
+}
+
+// results returns what is to be written.
+func (cmd *applyCommand) results(in *mechanism) []applied {
+	all := []applied{{name: "out", of: func(y attn.Output) *tensor.Tensor { return y.Out }}}
+	if cmd.Weights {
+		all = append(all, applied{name: "weights", of: func(y attn.Output) *tensor.Tensor { return y.Weights }})
+	}
+	if cmd.LSE {
+		all = append(all, applied{name: "lse", of: func(y attn.Output) *tensor.Tensor { return y.LogSumExp }})
+	}
+	for i := range all {
+		all[i].upstream = in.get("d" + all[i].name)
+	}
+	return all
+}
+
+// attend is attention without a layer.
+func (cmd *applyCommand) attend(t *tensor.Tape, q, k, v *tensor.Tensor, o attn.Options, rope attn.Position) attn.Output {
+	if rope != nil {
+		q, k = attn.ApplyPosition(t, rope, q, o.QueryPositions), attn.ApplyPosition(t, rope, k, o.KeyPositions)
+		o.QueryPositions, o.KeyPositions = attn.Positions{}, attn.Positions{}
+	}
+	return attn.Attend(t, q, k, v, o)
+}
+
+// leaf is a tensor of a file whose gradient is written.
+func leaf(name string, x *tensor.Tensor) nn.Entry {
+	return nn.Entry{Name: name, Parts: []*tensor.Tensor{x}}
+}
+
+// gradient returns the gradient of what a tensor of a file is made of, zeros if none has
+// reached it.
+func gradient(e nn.Entry) *tensor.Tensor {
+	parts := make([]*tensor.Tensor, len(e.Parts))
+	for i, x := range e.Parts {
+		if parts[i] = x.Grad(); parts[i] == nil {
+			parts[i] = tensor.Zeros(x.Shape()...)
+		}
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return tensor.Concat(nil, 0, parts...)
+}
+
+// score returns the scoring function with parameters from a file.
 func (cmd *applyCommand) score(in *mechanism) attn.Score {
-	switch cmd.Score {
-	case "scaled", "dot":
-		switch {
-		case cmd.Scale != nil:
-			return attn.DotScale(*cmd.Scale)
-		case cmd.Score == "dot":
-			return attn.Dot()
+	kind, _ := attn.ScoreKinds().Find(cmd.Score)
+	params := map[string]*tensor.Tensor{}
+	for _, p := range kind.Params {
+		name := "score." + p.Name
+		if x := in.optional(name); x != nil {
+			params[p.Name] = x
+			if cmd.Scale != nil {
+				in.fail(usage("--scale and the tensor %s exclude each other", name))
+			}
+		} else if !p.Optional {
+			in.fail(in.bad("tensor %q is missing", name))
 		}
-		return attn.ScaledDot()
-	case "additive":
-		return &attn.Additive{WQ: in.param("score.wq", 2), WK: in.param("score.wk", 2), WV: in.param("score.wv", 1)}
-	case "bilinear", "scaled-bilinear":
-		return &attn.Bilinear{W: in.param("score.w", 2), Scaled: cmd.Score == "scaled-bilinear"}
-	case "gaussian":
-		return &attn.Gaussian{W: in.optional("score.w")}
 	}
-	s := &attn.Cosine{Scale: in.optional("score.scale")}
+	if in.err != nil {
+		return nil
+	}
 	if cmd.Scale != nil {
-		if s.Scale != nil {
-			in.fail(usage("--scale and the tensor score.scale exclude each other"))
-		}
-		s.Scale = tensor.Full(*cmd.Scale, 1)
+		return kind.Scaled(*cmd.Scale)
 	}
-	return s
+	score, err := kind.With(params)
+	if err != nil {
+		in.fail(in.bad("%v", err))
+	}
+	return score
 }
 
-// positions returns the mask of --causal, --window and --offset.
-func (cmd *applyCommand) positions() attn.Mask {
+// mask returns the mask of the flags.
+func (cmd *applyCommand) mask() attn.Mask {
+	var documents attn.Mask
+	if cmd.Documents != nil {
+		documents = attn.Documents(cmd.Documents)
+	}
 	left, right := -1, -1
 	if cmd.Window != nil {
-		left, right = *cmd.Window, *cmd.Window
+		left, right = cmd.Window[0], cmd.Window[len(cmd.Window)-1]
 	}
 	if cmd.Causal {
 		right = 0
 	}
 	switch {
 	case left < 0 && right < 0:
-		return attn.Mask{}
+		return documents
+	case cmd.Sink != nil:
+		return attn.And(documents, attn.WindowWithSinks(left, right, *cmd.Sink))
 	case cmd.Offset != nil:
-		return attn.WindowAt(left, right, *cmd.Offset)
+		return attn.And(documents, attn.WindowAt(left, right, *cmd.Offset))
 	}
-	return attn.Window(left, right)
+	return attn.And(documents, attn.Window(left, right))
+}
+
+// rope returns the position of --rope, or nil.
+func (cmd *applyCommand) rope() attn.Position {
+	if !cmd.Rope {
+		return nil
+	}
+	c := attn.RoPEConfig{}
+	set(&c.Base, cmd.RopeBase)
+	set(&c.Size, cmd.RopeSize)
+	if cmd.RopeAdjacent {
+		c.Pairs = attn.AdjacentPairs
+	}
+	r, err := attn.NewRoPE(c)
+	if err != nil {
+		panic(err) // Validate has looked
+	}
+	return r
 }
 
 // heads returns the number of --heads, 0 if it was not given.
@@ -197,71 +386,4 @@ func (cmd *applyCommand) heads() int {
 		return 0
 	}
 	return *cmd.Heads
-}
-
-// layer returns the multi-head layer of --heads, or nil.
-func (cmd *applyCommand) layer(in *mechanism, score attn.Score) func(*tensor.Tape, *tensor.Tensor, *tensor.Tensor, *tensor.Tensor, attn.Options) attn.Output {
-	heads := cmd.heads()
-	if heads == 0 {
-		return nil
-	}
-	linear := func(name string) *nn.Linear {
-		return &nn.Linear{Weight: in.param(name+".weight", 2), Bias: in.optional(name + ".bias")}
-	}
-	maps := map[string]*nn.Linear{}
-	for _, name := range []string{"q", "k", "v", "out"} {
-		maps[name] = linear(name)
-	}
-	if in.err != nil {
-		return nil
-	}
-	// The rows of the weights say how large a head is, and, where k has fewer
-	// of them than q, that heads share keys and values.
-	rows := func(name string) int { return maps[name].Weight.Dim(0) }
-	size := rows("q") / heads
-	if size == 0 || rows("q")%heads != 0 || rows("k")%size != 0 || rows("k") == 0 || rows("v")%(rows("k")/size) != 0 {
-		in.fail(in.bad("q.weight, k.weight and v.weight have %d, %d and %d rows, which %d heads do not divide", rows("q"), rows("k"), rows("v"), heads))
-		return nil
-	}
-	groups := rows("k") / size
-	valueSize := rows("v") / groups
-	m, err := attn.NewMultiHead(attn.MultiHeadConfig{
-		Width: maps["q"].Weight.Dim(1), KeyWidth: maps["k"].Weight.Dim(1), ValueWidth: maps["v"].Weight.Dim(1),
-		Heads: heads, KVHeads: groups, HeadSize: size, ValueSize: valueSize, OutWidth: rows("out"), Score: score,
-		// The maps are those of the file, whatever sizes it claims.
-		Init: func(*rand.Rand, ...int) *tensor.Tensor { return nil },
-	}, nil)
-	if err != nil {
-		in.fail(in.bad("%v", strings.TrimPrefix(err.Error(), "attn: NewMultiHead: ")))
-		return nil
-	}
-	m.Q, m.K, m.V, m.Out = maps["q"], maps["k"], maps["v"], maps["out"]
-	if got, want := m.Out.Weight.Shape(), []int{rows("out"), heads * valueSize}; !slices.Equal(got, want) {
-		in.fail(in.bad("tensor %q has shape %v, want %v", "out.weight", got, want))
-	}
-	for _, name := range []string{"q", "k", "v", "out"} {
-		if b := maps[name].Bias; b != nil && !slices.Equal(b.Shape(), []int{rows(name)}) {
-			in.fail(in.bad("tensor %q has shape %v, want %v", name+".bias", b.Shape(), []int{rows(name)}))
-		}
-	}
-	return m.Forward
-}
-
-// mostNumbers bounds the arrays that apply makes: 4 GiB each.
-const mostNumbers = 1 << 30
-
-// plausible refuses tensors that are small themselves and whose scores or maps
-// would take all memory.
-func (m *mechanism) plausible(q, k, v *tensor.Tensor, heads int) {
-	if m.err != nil || q.Rank() < 3 || k.Rank() != q.Rank() || v.Rank() != q.Rank() {
-		return // what shapes disagree is told elsewhere
-	}
-	batch := float64(q.Len() / q.Dim(-1) / q.Dim(-2)) // and heads, where q has them
-	lq, lk, widest := float64(q.Dim(-2)), float64(k.Dim(-2)), max(k.Dim(-1), v.Dim(-1))
-	for _, p := range m.params {
-		widest = max(widest, slices.Max(append(p.Shape(), 1)))
-	}
-	if n := batch * max(float64(max(heads, 1))*lq*lk, max(lq, lk)*float64(widest)); n > mostNumbers {
-		m.fail(m.bad("q %v, k %v and v %v would need arrays of %.1e numbers, want at most %d", q.Shape(), k.Shape(), v.Shape(), n, mostNumbers))
-	}
 }

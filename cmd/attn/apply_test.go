@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
@@ -15,35 +16,26 @@ import (
 
 const goldenDir = "../../testdata/golden"
 
-// notForApply are settings of golden files that the command has no flag for.
-var notForApply = []string{"softcap", "dropout"}
-
 // applyFlags returns the command line for a golden file, or false if the
 // command cannot do what the file is about.
 func applyFlags(g *tensortest.Golden) ([]string, bool) {
-	scores := map[string]string{
-		"scaled_dot": "scaled", "dot": "dot", "additive": "additive", "bilinear": "bilinear", "scaled_bilinear": "scaled-bilinear",
-		"gaussian": "gaussian", "gaussian_scalar": "gaussian", "cosine": "cosine", "cosine_scaled": "cosine",
-	}
-	score, known := scores[g.Setting("score")]
-	if !known || !slices.Contains([]string{"1", "2", "4", "5", "6", "attend"}, g.Setting("system")) || g.Has("in.dweights") {
+	score := g.Among("score", attn.ScoreKinds().Names())
+	if score == "" || !slices.Contains([]string{"1", "2", "4", "5", "6", "attend"}, g.Setting("system")) || g.Setting("dropout") != "" {
 		return nil, false
-	}
-	for _, name := range notForApply {
-		if g.Setting(name) != "" {
-			return nil, false
-		}
 	}
 	flags := []string{"--score", score, "--weights"}
 	if scale := g.Setting("scale"); scale != "" {
 		flags = append(flags, "--scale", scale)
 	}
+	if limit := g.Setting("softcap"); limit != "" {
+		flags = append(flags, "--softcap", limit)
+	}
 	if g.Setting("causal") == "true" {
 		flags = append(flags, "--causal")
 	}
 	if left := g.Setting("window_left"); left != "" {
-		if left != g.Setting("window_right") && g.Setting("causal") != "true" {
-			return nil, false // --window is the same on both sides
+		if g.Setting("causal") != "true" {
+			left += "," + g.Setting("window_right")
 		}
 		flags = append(flags, "--window", left)
 	}
@@ -139,8 +131,8 @@ func TestApplyGolden(t *testing.T) {
 			checkGolden(t, g, in, results(t, out))
 		})
 	}
-	if count < 40 {
-		t.Errorf("only %d golden files, want more than 40", count)
+	if count < 50 {
+		t.Errorf("only %d golden files, want at least 50", count)
 	}
 }
 
@@ -157,7 +149,7 @@ func checkGolden(t *testing.T, g *tensortest.Golden, in *safetensors.File, got m
 	}
 	left := map[string]bool{} // inputs whose gradients have not been seen
 	for _, x := range in.Tensors {
-		if x.DType == safetensors.F32 && x.Name != "dout" {
+		if x.DType == safetensors.F32 && x.Name != "dout" && x.Name != "dweights" {
 			left[x.Name] = true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/seq2seq"
@@ -20,7 +21,7 @@ import (
 // operation.
 func choices() kong.Vars {
 	lists := map[string][]string{
-		"scores": seq2seq.Scores, "archs": {seq2seq.Transformer, seq2seq.GRU},
+		"scores": attn.ScoreKinds().Names(), "archs": {seq2seq.Transformer, seq2seq.GRU},
 		"units": {string(seq2seq.Chars), string(seq2seq.Words), string(seq2seq.BPE)},
 		"kinds": {heads.Encoder.String(), heads.Decoder.String(), heads.Cross.String()},
 		"ops":   bench.Ops(), "masks": bench.Masks,
@@ -28,7 +29,7 @@ func choices() kong.Vars {
 	for _, m := range heads.Methods() {
 		lists["methods"] = append(lists["methods"], m.String())
 	}
-	vars := kong.Vars{}
+	vars := kong.Vars{"scaled_and": listed(scaledScores(), "and")}
 	for name, list := range lists {
 		vars[name] = strings.Join(list, ",")
 		vars[name+"_or"] = listed(list, "or")

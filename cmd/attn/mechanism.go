@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
@@ -18,10 +19,11 @@ import (
 // err, and what is read after it is not to be used.
 type mechanism struct {
 	path   string
+	prefix string // of all names in the file
 	file   *safetensors.File
-	params map[string]*tensor.Tensor
-	order  []string // the names of params, as they were asked for
-	asked  []string // every name that was asked for
+	params nn.StateDict    // what has a gradient to be written, as it was asked for
+	torch  *attn.MultiHead // the layer, if the file has one of PyTorch's
+	asked  []string        // every name that was asked for
 	err    error
 }
 
@@ -44,12 +46,15 @@ func reason(err error) error {
 	return err
 }
 
+// has reports whether the file has a tensor.
+func (m *mechanism) has(name string) bool { return m.file.Lookup(m.prefix+name) != nil }
+
 // lookup returns a tensor of the file, or nil if there is none of that name.
 func (m *mechanism) lookup(name string) *safetensors.Tensor {
 	if !slices.Contains(m.asked, name) {
 		m.asked = append(m.asked, name)
 	}
-	return m.file.Lookup(name)
+	return m.file.Lookup(m.prefix + name)
 }
 
 // get returns a tensor of floats, or nil if the file has none of that name.
@@ -64,7 +69,7 @@ func (m *mechanism) get(name string) *tensor.Tensor {
 		return nil
 	}
 	if len(x) == 0 { // axes beside one of 0 could claim any size
-		m.fail(m.bad("tensor %q has shape %v, want at least one element", name, t.Shape))
+		m.fail(m.bad("tensor %q has shape %v, want at least one element", t.Name, t.Shape))
 		return nil
 	}
 	return tensor.New(x, t.Shape...)
@@ -73,29 +78,78 @@ func (m *mechanism) get(name string) *tensor.Tensor {
 // need is get for a tensor that must be there.
 func (m *mechanism) need(name string) *tensor.Tensor {
 	if m.lookup(name) == nil {
-		m.fail(m.bad("tensor %q is missing", name))
+		m.fail(m.bad("tensor %q is missing", m.prefix+name))
 	}
 	return m.get(name)
 }
 
 // optional returns a parameter, nil if it is not there.
 func (m *mechanism) optional(name string) *tensor.Tensor {
-	x := m.get(name)
+	return m.parameter(name, m.get(name))
+}
+
+// parameter notes that x is a parameter, if there is one.
+func (m *mechanism) parameter(name string, x *tensor.Tensor) *tensor.Tensor {
 	if x != nil {
-		m.params[name] = x
-		m.order = append(m.order, name)
+		m.params = append(m.params, leaf(name, x))
 	}
 	return x
 }
 
 // param returns a parameter that must be there, with the given rank.
 func (m *mechanism) param(name string, rank int) *tensor.Tensor {
-	m.need(name)
-	x := m.optional(name)
+	x := m.parameter(name, m.need(name))
 	if x != nil && x.Rank() != rank {
-		m.fail(m.bad("tensor %q has shape %v, want %d axes", name, x.Shape(), rank))
+		m.fail(m.bad("tensor %q has shape %v, want %d axes", m.prefix+name, x.Shape(), rank))
 	}
 	return x
+}
+
+// ints returns a tensor of integers of one axis or two as rows, nil if the file has none
+// of that name.
+func (m *mechanism) ints(name, want string) [][]int {
+	t := m.lookup(name)
+	if t == nil {
+		return nil
+	}
+	x, err := t.Ints()
+	switch {
+	case err != nil:
+		m.fail(m.bad("%v", reason(err)))
+	case len(t.Shape) != 1 && len(t.Shape) != 2 || len(x) == 0:
+		m.fail(m.bad("%s has shape %v, want %s", name, t.Shape, want))
+	default:
+		return slices.Collect(slices.Chunk(x, t.Shape[len(t.Shape)-1]))
+	}
+	return nil
+}
+
+// documents returns the mask of the documents in the file.
+func (m *mechanism) documents() attn.Mask {
+	if ends := m.ints("documents", "[N] or [B N]"); ends != nil {
+		return attn.Documents(ends...)
+	}
+	return attn.Mask{}
+}
+
+// positions returns positions in the file, or the default.
+func (m *mechanism) positions(name string) attn.Positions {
+	if ids := m.ints(name, "[L] or [B L]"); ids != nil {
+		return attn.PositionIDs(ids)
+	}
+	return attn.Positions{}
+}
+
+// slopes returns the slopes of ALiBi in the file, none for the published ones.
+func (m *mechanism) slopes() []float32 {
+	x := m.get("slopes")
+	if x == nil {
+		return nil
+	}
+	if x.Rank() != 1 {
+		m.fail(m.bad("tensor \"slopes\" has shape %v, want [H]", x.Shape()))
+	}
+	return x.Data()
 }
 
 // mask returns the mask in the file; without one nothing is hidden.
@@ -133,26 +187,19 @@ func (m *mechanism) validLens() attn.Mask {
 	return attn.Mask{}
 }
 
-// otherwise are the tensors that are read with other flags.
-var otherwise = map[string]string{
-	"score.wq": "--score additive", "score.wk": "--score additive", "score.wv": "--score additive",
-	"score.w": "--score bilinear, scaled-bilinear or gaussian", "score.scale": "--score cosine",
-	"q.weight": "--heads", "k.weight": "--heads", "v.weight": "--heads", "out.weight": "--heads",
-	"q.bias": "--heads", "k.bias": "--heads", "v.bias": "--heads", "out.bias": "--heads",
-}
-
 // complete refuses what the file has and nobody asked for: a name with a slip in it
 // would else leave out a mask or a bias without a word.
 func (m *mechanism) complete() {
 	for _, t := range m.file.Tensors {
-		if slices.Contains(m.asked, t.Name) {
+		name := strings.TrimPrefix(t.Name, m.prefix)
+		if slices.Contains(m.asked, name) {
 			continue
 		}
-		if flag := otherwise[t.Name]; flag != "" {
+		if flag := otherwise(name); flag != "" {
 			m.fail(m.bad("tensor %q goes with %s", t.Name, flag))
 			return
 		}
-		m.fail(m.bad("unknown tensor %s%s", shortened(t.Name), meant(t.Name, m.asked)))
+		m.fail(m.bad("unknown tensor %s%s", shortened(t.Name), meant(name, m.asked)))
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(m.file.Metadata)) {

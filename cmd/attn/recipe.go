@@ -112,7 +112,7 @@ func (f *recipeFlags) apply(r recipe) (recipe, error) {
 	if f.Units != nil {
 		units, err := seq2seq.ParseUnits(*f.Units)
 		if err != nil {
-			return r, usage("%s", strings.TrimPrefix(err.Error(), "seq2seq: "))
+			return r, usage("%w", err)
 		}
 		r.Units = units
 	}

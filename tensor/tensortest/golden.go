@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/safetensors"
@@ -68,6 +69,19 @@ func (g *Golden) Bools(name string) []bool {
 
 // Setting returns a value of the file's metadata, empty if it is absent.
 func (g *Golden) Setting(key string) string { return g.file.Metadata[key] }
+
+// Among returns the longest of the names with which a value of the metadata begins, empty
+// if there is none: the name of the case is the name of what it is about, with "_" for
+// "-", and a variant.
+func (g *Golden) Among(key string, names []string) string {
+	value, found := strings.ReplaceAll(g.Setting(key), "_", "-"), ""
+	for _, name := range names {
+		if strings.HasPrefix(value, name) && len(name) > len(found) {
+			found = name
+		}
+	}
+	return found
+}
 
 // Number returns a value of the file's metadata that is a number.
 func (g *Golden) Number(key string) float64 {

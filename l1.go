@@ -1,0 +1,110 @@
+package attn
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// L1 is the score −‖(q − k)∘w‖₁. With it, attention is kernel regression with a Laplace
+// kernel of width 1/w. Beside the Gaussian, keys at a distance count for more.
+//
+// The score is not differentiable where a feature of the query is that of the key. There
+// the gradient is 0, which lies between those of both sides.
+//
+// Source: Kim et al., "Attentive Neural Processes", 2019,
+// https://arxiv.org/abs/1901.05761, section 3.
+type L1 struct {
+	// W is one factor for all features [1] or one for each [E], learnt if it
+	// is a parameter. Nil means 1.
+	W *tensor.Tensor
+}
+
+// Scores returns −‖(q − k)∘w‖₁ for all pairs.
+//
+// A score below the range of float32 is −Inf, and its key gets no weight.
+func (s *L1) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+	wantSameHeads(q, k)
+	wantSize("key", k, q.Dim(-1))
+	w, e := s.W, q.Dim(-1)
+	switch {
+	case w == nil:
+		w = tensor.Full(1, e)
+	case w.Len() == e:
+	case w.Len() == 1:
+		w = tensor.BroadcastTo(t, w, e)
+	default:
+		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "w of the L1 score", Got: w.Shape(), Want: fmt.Sprintf("[1] or [E=%d]", e)})
+	}
+	return l1Scores(t, q, k, w)
+}
+
+// Params returns "w" where there is one.
+func (s *L1) Params() nn.Params { return nn.Vars{{Name: "w", Tensor: s.W}}.Params() }
+
+// WithParams returns a score with another "w".
+func (s *L1) WithParams(p map[string]*tensor.Tensor) Score { return &L1{W: p["w"]} }
+
+// l1Kind is the entry of L1. The distance of two random vectors varies with √E: w begins
+// as 1/√E, so that it varies as the scores of ScaledDot do.
+var l1Kind = ScoreKind{
+	Name: "l1", Formula: "−‖(q − k)∘w‖₁", Score: &L1{},
+	Params: []ScoreParam{{Name: "w", Axes: []string{"E"}, Optional: true, New: func(s ScoreSizes, _ *rand.Rand) *tensor.Tensor {
+		return tensor.Full(float32(1/math.Sqrt(float64(s.Query))), s.Query).Param()
+	}}},
+}
+
+// l1Scores is L1 with w [E].
+func l1Scores(t *tensor.Tape, q, k, w *tensor.Tensor) *tensor.Tensor {
+	b, heads, lq, e := q.Dim(0), q.Dim(1), q.Dim(2), q.Dim(3)
+	lk := k.Dim(2)
+	out := t.Make(b, heads, lq, lk)
+	par.For(b*heads*lq, 1, func(lo, hi int) {
+		w := w.Data()
+		for r := lo; r < hi; r++ {
+			qr, keys := q.Data()[r*e:][:e], k.Data()[r/lq*lk*e:][:lk*e]
+			for j, row := 0, out.Data()[r*lk:][:lk]; j < lk; j++ {
+				var sum float32
+				for f, v := range keys[j*e:][:e] {
+					sum += float32(math.Abs(float64((qr[f] - v) * w[f])))
+				}
+				row[j] = -sum
+			}
+		}
+	})
+	if t.Needs(q, k, w) {
+		t.Record(out, func(ds []float32) {
+			// With u = (q−k)∘w: dq −= ds·sign(u)∘w, dk += ds·sign(u)∘w, dw −= ds·sign(u)∘(q−k).
+			dq, dk := gradOr(t, q), gradOr(t, k)
+			eachHead(t, b*heads, w, func(z int, dw []float32) {
+				for r := z * lq; r < (z+1)*lq; r++ {
+					for j := range lk {
+						d := ds[r*lk+j]
+						if d == 0 {
+							continue // hidden, or without influence
+						}
+						c := (z*lk + j) * e
+						for f, x := range w.Data() {
+							diff := q.Data()[r*e+f] - k.Data()[c+f]
+							switch u := diff * x; {
+							case u > 0:
+								dq[r*e+f] -= float32(d * x)
+								dk[c+f] += float32(d * x)
+								dw[f] -= float32(d * diff)
+							case u < 0:
+								dq[r*e+f] += float32(d * x)
+								dk[c+f] -= float32(d * x)
+								dw[f] += float32(d * diff)
+							}
+						}
+					}
+				}
+			})
+		})
+	}
+	return out
+}

@@ -1,0 +1,154 @@
+package attn_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// What an entry says of its parameters is what its scores have.
+func TestScoreKinds(t *testing.T) {
+	kinds := attn.ScoreKinds()
+	for i, kind := range kinds {
+		if found, ok := kinds.Find(kind.Name); !ok || found.Formula != kind.Formula || slices.Index(kinds.Names(), kind.Name) != i {
+			t.Errorf("%s: there are two of that name", kind.Name)
+		}
+		s := attn.ScoreSizes{Query: 5, Key: 7, Hidden: 11}
+		if sizesOf(kind).Key == s.Query {
+			s.Key = s.Query
+		}
+		axes := map[string]int{"Eq": s.Query, "Ek": s.Key, "E": s.Query, "h": s.Hidden, "1": 1}
+		want := map[string][]int{}
+		for _, p := range kind.Params {
+			for _, axis := range p.Axes {
+				want[p.Name] = append(want[p.Name], axes[axis])
+			}
+			if !strings.Contains(kind.Formula, p.Name) {
+				t.Errorf("%s: the formula %s lacks %s", kind.Name, kind.Formula, p.Name)
+			}
+		}
+		for name, p := range paramsOf(kind.New(s, newRand(1))) {
+			name = strings.TrimPrefix(name, "d")
+			if !slices.Equal(p.Shape(), want[name]) || !p.NeedsGrad() {
+				t.Errorf("%s: %s has shape %v, want a parameter of shape %v", kind.Name, name, p.Shape(), want[name])
+			}
+			delete(want, name)
+		}
+		if len(want) > 0 {
+			t.Errorf("%s: a new score lacks %v", kind.Name, want)
+		}
+		if _, mapped := kind.New(s, newRand(1)).(attn.MappedScore); mapped != kind.Mapped() {
+			t.Errorf("%s: Mapped is %v", kind.Name, kind.Mapped())
+		}
+	}
+	if _, ok := kinds.Find("nothing"); ok {
+		t.Error("a kind of a name that there is not")
+	}
+	kinds[0].Name = "changed"
+	if attn.ScoreKinds()[0].Name == "changed" {
+		t.Error("a caller can change the table")
+	}
+}
+
+func TestScoreKindErrors(t *testing.T) {
+	type params = map[string]*tensor.Tensor
+	for _, c := range []struct {
+		kind   string
+		params params
+		want   string
+	}{
+		{"dot", params{"w": shaped(3)}, `attn: ScoreKind: dot score: unknown parameter "w"`},
+		{"bilinear", nil, `attn: ScoreKind: bilinear score: parameter "w" is missing`},
+		{"bilinear", params{"w": shaped(3, 4), "W": shaped(1)}, `attn: ScoreKind: bilinear score: unknown parameter "W"`},
+		{"bilinear", params{"w": shaped(3)}, `attn: ScoreKind: w of the bilinear score has shape [3], want [Eq Ek]`},
+		{"additive", params{"wq": shaped(3, 4), "wk": shaped(2, 4), "wv": shaped(3)}, `attn: ScoreKind: wk of the additive score has shape [2 4], want [h=3 Ek]`},
+		{"additive", params{"wq": shaped(3, 4), "wk": shaped(3, 4), "wv": shaped(1)}, `attn: ScoreKind: wv of the additive score has shape [1], want [h=3]`},
+		{"gaussian", params{"w": shaped(3, 1)}, `attn: ScoreKind: w of the gaussian score has shape [3 1], want [E]`},
+		{"cosine", params{"scale": shaped(2)}, `attn: ScoreKind: scale of the cosine score has shape [2], want [1]`},
+	} {
+		kind, _ := attn.ScoreKinds().Find(c.kind)
+		if _, err := kind.With(c.params); err == nil || err.Error() != c.want {
+			t.Errorf("%s with %v: %v, want %s", c.kind, c.params, err, c.want)
+		}
+	}
+	cosine, _ := attn.ScoreKinds().Find("cosine")
+	if _, err := cosine.With(params{"scale": shaped()}); err != nil {
+		t.Errorf("a scale without axes: %v", err)
+	}
+}
+
+// Layers that are cut out of one have scores of their own.
+func TestKeepCopiesScores(t *testing.T) {
+	for _, kind := range append(attn.ScoreKinds(), manhattan) {
+		score := kind.New(attn.ScoreSizes{Query: 3, Key: 3}, newRand(1))
+		m := mustMultiHead(t, attn.MultiHeadConfig{Width: 6, Heads: 2, Score: score})
+		kept, err := m.Keep([]int{1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, part := paramsOf(m), paramsOf(kept)
+		for _, p := range kind.Params {
+			name := "dscore." + p.Name
+			if !slices.Equal(part[name].Data(), whole[name].Data()) || !part[name].NeedsGrad() {
+				t.Errorf("%s: %s is %v, want %v", kind.Name, name, part[name], whole[name])
+			}
+			if &part[name].Data()[0] == &whole[name].Data()[0] {
+				t.Errorf("%s: both layers share %s", kind.Name, name)
+			}
+		}
+	}
+}
+
+// distance is a score of a user's own, −Σ_f |w·(q − k)_f|, with a parameter.
+type distance struct{ w *tensor.Tensor } // [1]
+
+func (s distance) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+	b, h, lq, lk, e := q.Dim(0), q.Dim(1), q.Dim(2), k.Dim(2), q.Dim(3)
+	diff := tensor.Sub(t, tensor.Reshape(t, q, b, h, lq, 1, e), tensor.Reshape(t, k, b, h, 1, lk, e))
+	abs := tensor.Sqrt(t, tensor.Square(t, tensor.Mul(t, diff, s.w)))
+	return tensor.Scale(t, tensor.SumAxis(t, abs, 4), -1)
+}
+
+func (s distance) Params() nn.Params { return nn.Vars{{Name: "w", Tensor: s.w}}.Params() }
+
+func (s distance) WithParams(p map[string]*tensor.Tensor) attn.Score { return distance{p["w"]} }
+
+// manhattan is the entry of distance.
+var manhattan = attn.ScoreKind{
+	Name: "manhattan", Formula: "−‖w·(q − k)‖₁", Score: distance{},
+	Params: []attn.ScoreParam{{Name: "w", Axes: []string{"1"}, New: func(attn.ScoreSizes, *rand.Rand) *tensor.Tensor {
+		return tensor.Full(0.5, 1).Param()
+	}}},
+}
+
+// A user's own score has an entry like those of this package: here its names come from a
+// configuration.
+func ExampleScoreKinds() {
+	table := append(attn.ScoreKinds(), manhattan)
+	for _, name := range []string{"additive", "manhattan"} {
+		kind, ok := table.Find(name)
+		if !ok {
+			fmt.Println("no score", name)
+			continue
+		}
+		score := kind.New(attn.ScoreSizes{Query: 2, Key: 2}, rand.New(rand.NewPCG(1, 2)))
+		q, k := tensor.New([]float32{1, 2}, 1, 1, 1, 2), tensor.New([]float32{3, 4, 1, 2}, 1, 1, 2, 2)
+		fmt.Println(kind.Formula, score.Scores(nil, q, k).Shape())
+		for _, p := range kind.Params {
+			fmt.Println(" ", p.Name, p.Axes)
+		}
+	}
+	// Output:
+	// wvᵀ·tanh(wq·q + wk·k) [1 1 1 2]
+	//   wq [h Eq]
+	//   wk [h Ek]
+	//   wv [h]
+	// −‖w·(q − k)‖₁ [1 1 1 2]
+	//   w [1]
+}
