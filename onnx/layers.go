@@ -120,11 +120,12 @@ func (g *Graph) GRU(layers []*nn.GRU, x, h0, lens Value) (out, last Value) {
 		return x, x
 	}
 	hidden, in := layers[0].WeightHH.Dim(1), layers[0].WeightIH.Dim(1)
+	start, steps := h0, lens
 	if h0 != "" {
-		h0 = g.unsqueeze(h0, 0)
+		start = g.unsqueeze(h0, 0)
 	}
 	if lens != "" {
-		lens = g.cast(lens, Int32)
+		steps = g.cast(lens, Int32)
 	}
 	direction := "forward"
 	if len(layers) == 2 {
@@ -143,11 +144,16 @@ func (g *Graph) GRU(layers []*nn.GRU, x, h0, lens Value) (out, last Value) {
 	}
 	y := g.Nodes("GRU", 2, []Value{
 		g.transpose(x, 1, 0, 2), packed("weight_ih", ih, 3*hidden, in), packed("weight_hh", hh, 3*hidden, hidden),
-		packed("bias", bias, 6*hidden), lens, h0,
+		packed("bias", bias, 6*hidden), steps, start,
 	}, Int("hidden_size", hidden), Int("linear_before_reset", 1), String("direction", direction))
 	// [L n B H] and [n B H]
 	out = g.reshape(g.transpose(y[0], 2, 0, 1, 3), 0, 0, len(layers)*hidden)
-	return out, g.reshape(g.transpose(y[1], 1, 0, 2), 0, len(layers)*hidden)
+	last = g.reshape(g.transpose(y[1], 1, 0, 2), 0, len(layers)*hidden)
+	if h0 != "" && lens != "" { // ONNX Runtime ends a sequence of no steps with zeros
+		some := g.Node("Greater", []Value{g.unsqueeze(lens, 1), g.Int(0)})
+		last = g.where(some, last, h0)
+	}
+	return out, last
 }
 
 // appendGates appends n numbers, those of the gates r, z and n of a parameter, in the order
