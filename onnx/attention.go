@@ -65,6 +65,7 @@ func (g *Graph) Keys(score attn.Score, k Value, size int) Value {
 // elements.
 func ScoreSize(score attn.Score, e int) int {
 	if s, ok := score.(*attn.Additive); ok {
+		s.Form() // panics unless the parameters belong together
 		return s.WV.Len()
 	}
 	return e
@@ -240,7 +241,6 @@ func (g *Graph) form(score attn.Score, e int) form {
 			f.queries = func(g *Graph, x Value) heads { return heads{v: g.mul(g.Normalize(0, x), scale), size: e} }
 		}
 	case *attn.Additive:
-		s.Form() // panics unless the parameters belong together
 		want("query of wq", s.WQ.Dim(1), e)
 		want("key of wk", s.WK.Dim(1), e)
 		f.queries, f.keys = linear("wq", s.WQ), linear("wk", s.WK)

@@ -13,7 +13,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Opsets are the versions of the operators that a model may be written for: 17, which has
+// opsets are the versions of the operators that a model may be written for: 17, which has
 // no operator Attention, and 23, the first that has it.
 var opsets = []int{17, 23}
 

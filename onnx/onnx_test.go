@@ -131,6 +131,8 @@ func TestMultiHead(t *testing.T) {
 		{"cosine with a scale", sharing(&attn.Cosine{Scale: tensor.Full(3, 1).Param()}), onnx.Options{}, true},
 		{"additive", score(attn.NewAdditive(11, 11, 5, rng)), onnx.Options{Lengths: true}, false},
 		{"additive, shared keys", sharing(attn.NewAdditive(8, 8, 5, rng)), onnx.Options{Mask: true}, false},
+		{"a user's", score(plainScore{nil, attn.Form{Scale: 0.5, PerRoot: true}}), onnx.Options{Lengths: true}, true},
+		{"a user's additive", score(plainScore{nil, attn.Form{Additive: tensor.Randn(rng, 11)}}), onnx.Options{Lengths: true}, false},
 		{"gaussian", score(&attn.Gaussian{}), onnx.Options{Lengths: true}, false},
 		{"gaussian, shared keys", sharing(&attn.Gaussian{W: tensor.Randn(rng, 8).Param()}), onnx.Options{Mask: true}, false},
 		{"gaussian of one width", sharing(&attn.Gaussian{W: tensor.Full(0.5, 1).Param()}), onnx.Options{}, false},
@@ -161,6 +163,14 @@ func TestMultiHead(t *testing.T) {
 		})
 	}
 }
+
+// plainScore is a score of the user's own, without maps of queries and keys.
+type plainScore struct {
+	attn.Score
+	form attn.Form
+}
+
+func (s plainScore) Form() attn.Form { return s.form }
 
 func sharingSinks(c attn.MultiHeadConfig) attn.MultiHeadConfig {
 	c.Sinks = true
