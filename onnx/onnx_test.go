@@ -231,6 +231,50 @@ func options(rng *rand.Rand, o onnx.Options, h, lq, lk int) (attn.Options, array
 	return options, in
 }
 
+// A decoder that keeps keys and values comes, step by step, to the result for all at once.
+func TestExtend(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{
+		Width: 24, Heads: 4, KVHeads: 2, ValueSize: 5, Position: rope(t, attn.RoPEConfig{Base: 50}), Score: attn.NewAdditive(6, 6, 7, rng),
+	}, rng)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := tensor.Randn(rng, b, lk, 24)
+	want := layer.Forward(nil, x, x, x, attn.Options{Mask: attn.Causal()}).Out
+	eachOpset(t, func(t *testing.T, opset int) {
+		model, err := onnx.New("decoder", opset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := model.Graph()
+		axes := func(length string, size int) []onnx.Axis {
+			return []onnx.Axis{onnx.Named("batch"), onnx.Sized(2), onnx.Named(length), onnx.Sized(size)}
+		}
+		in := g.Input("x", onnx.Float32, onnx.Named("batch"), onnx.Named("new"), onnx.Sized(24))
+		past := onnx.KV{
+			Keys:   g.Input("past.keys", onnx.Float32, axes("past", onnx.KeySize(layer))...),
+			Values: g.Input("past.values", onnx.Float32, axes("past", 5)...),
+		}
+		n := g.Length(in, 1)
+		y, kv := g.Extend(layer, in, past, onnx.Attention{Mask: g.Causal(n, g.Add(g.Length(past.Keys, 2), n))})
+		g.Output("y", y, onnx.Float32, onnx.Named("batch"), onnx.Named("new"), onnx.Sized(24))
+		g.Output("keys", kv.Keys, onnx.Float32, axes("all", onnx.KeySize(layer))...)
+		g.Output("values", kv.Values, onnx.Float32, axes("all", 5)...)
+		keys, values := whole(nil, b, 2, 0, 7), whole(nil, b, 2, 0, 5)
+		for at := 0; at < lk; {
+			to := min(at+3, lk)
+			t.Run(fmt.Sprint("from ", at), func(t *testing.T) {
+				_, out := onnxtest.Check(t, model, arrays{
+					"x": array(tensor.Slice(nil, x, 1, at, to)), "past.keys": keys, "past.values": values,
+				}, arrays{"y": array(tensor.Slice(nil, want, 1, at, to))})
+				keys, values = out["keys"], out["values"]
+			})
+			at = to
+		}
+	})
+}
+
 func TestEncoderLayer(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, c := range []struct {
@@ -293,6 +337,8 @@ func TestGraph(t *testing.T) {
 		output("again", x, e, batch, length, onnx.Sized(width))
 		output("rms", g.In("rms").RMSNorm(gain, 0.1, x), tensor.RMSNorm(nil, e, gain, 0.1), batch, length, onnx.Sized(width))
 		output("unit", g.Normalize(0.1, x), tensor.Normalize(nil, e, 0.1), batch, length, onnx.Sized(width))
+		small := tensor.Scale(nil, e, 0.01)
+		output("small", g.Normalize(0.1, g.Node("Mul", []onnx.Value{x, g.Scalar(0.01)})), tensor.Normalize(nil, small, 0.1), batch, length, onnx.Sized(width))
 		large := tensor.Scale(nil, e, 1e30)
 		output("large", g.Normalize(0, g.Node("Mul", []onnx.Value{x, g.Scalar(1e30)})), tensor.Normalize(nil, large, 0), batch, length, onnx.Sized(width))
 		zero := tensor.Scale(nil, e, 0)
