@@ -39,6 +39,7 @@ func Check(t testing.TB, model io.WriterTo, inputs, want map[string]*Array) (*Mo
 		g := got[name]
 		if g == nil {
 			t.Fatalf("no output %q", name)
+			continue
 		}
 		if !slices.Equal(g.Shape, w.Shape) {
 			t.Fatalf("output %q has shape %v, want %v", name, g.Shape, w.Shape)
