@@ -26,11 +26,13 @@ var order = []string{
 	"internal/half",
 	"internal/npy",
 	"internal/strictjson",
+	"internal/onnxtest", // for tests only
 	"safetensors",
 	"tensor",
 	"tensor/tensortest", // for tests only
 	"nn",
 	".", // attn itself
+	"onnx",
 	"internal/bench",
 	"heads",
 	"seq2seq",
@@ -99,8 +101,8 @@ func TestImportOrder(t *testing.T) {
 				if at := slices.Index(order, imported); at < 0 || at >= place {
 					t.Errorf("%s: package %s imports %s, which does not stand before it", files.Position(spec.Pos()), dir, imported)
 				}
-				if imported == "tensor/tensortest" {
-					t.Errorf("%s: tensortest is for tests", files.Position(spec.Pos()))
+				if imported == "tensor/tensortest" || imported == "internal/onnxtest" {
+					t.Errorf("%s: %s is for tests", files.Position(spec.Pos()), imported)
 				}
 			}
 		}

@@ -25,6 +25,8 @@ type network interface {
 	logits(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
 	// layers returns the attention layers in the order of Config.layers.
 	layers() []*attn.MultiHead
+	// graph returns the network as graphs for ONNX.
+	graph() graphs
 }
 
 // hooks is what somebody else has to do with a run: nothing, in the zero value.

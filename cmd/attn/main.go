@@ -45,6 +45,7 @@ type commands struct {
 	Heads      headsCommand      `cmd:"" help:"Measure how important each head is, and what it attends to."`
 	Prune      pruneCommand      `cmd:"" help:"Remove the heads that matter least, and report what it costs."`
 	Apply      applyCommand      `cmd:"" help:"Run one attention mechanism on tensors from a file."`
+	Export     exportCommand     `cmd:"" help:"Write a model as an ONNX file, for other runtimes."`
 	View       viewCommand       `cmd:"" help:"Show in a browser what the heads attend to."`
 	Bench      benchCommand      `cmd:"" help:"Measure how fast this machine runs attention."`
 	Completion completionCommand `cmd:"" help:"Print a script for completion in a shell."`

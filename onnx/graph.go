@@ -1,0 +1,236 @@
+package onnx
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// Value is a tensor in a graph: an input, a weight, or what a node puts out. The zero value
+// stands for an input that is left out.
+type Value string
+
+// Type is the type of a tensor's elements.
+type Type int32
+
+// The types that models of attention need.
+const (
+	Float32 Type = 1
+	Int32   Type = 6
+	Int64   Type = 7
+	Bool    Type = 9
+	Float64 Type = 11
+)
+
+// Axis is an axis of an input or output: of a fixed size, or, with a name, of any. Axes of
+// one name have one size in a call.
+type Axis struct {
+	Name string
+	Size int
+}
+
+// Port is the type and the axes of an input or output.
+type Port struct {
+	Type Type
+	Axes []Axis
+}
+
+// Sized returns an axis of n elements.
+func Sized(n int) Axis { return Axis{Size: n} }
+
+// Named returns an axis whose size each call chooses.
+func Named(name string) Axis { return Axis{Name: name} }
+
+// body is the nodes of a graph, or of a branch of If.
+type body struct {
+	name            string
+	nodes           []node
+	inputs, outputs []message
+	ports           map[string]bool // the names of inputs and outputs
+}
+
+// node is an operator put to values.
+type node struct {
+	op         string
+	in, out    []Value
+	attributes []Attribute
+}
+
+// encode returns the GraphProto without weights.
+func (b *body) encode(named func(Value) string) message {
+	var g message
+	for _, n := range b.nodes {
+		var m message
+		for _, v := range n.in {
+			m.bytes(1, []byte(named(v))) // also the empty name of what is left out
+		}
+		for _, v := range n.out {
+			m.bytes(2, []byte(named(v)))
+		}
+		m.string(3, string(n.out[0]))
+		m.string(4, n.op)
+		for _, a := range n.attributes {
+			m.bytes(5, a.encode(named))
+		}
+		g.bytes(1, m)
+	}
+	g.string(2, b.name)
+	for _, in := range b.inputs {
+		g.bytes(11, in)
+	}
+	for _, out := range b.outputs {
+		g.bytes(12, out)
+	}
+	return g
+}
+
+// Graph is a model in the making. Its methods add nodes and return what they put out; an
+// error is kept for Model.Err, and what follows it is of no consequence.
+type Graph struct {
+	model *Model
+	body  *body
+	scope string // of names
+}
+
+// In returns the graph for adding a part of the model under a name: weights are called as
+// the parameters of modules are, "encoder.0.self.q.weight".
+func (g *Graph) In(name string) *Graph {
+	in := *g
+	in.scope = joined(g.scope, name)
+	return &in
+}
+
+func joined(scope, name string) string { return strings.Trim(scope+"."+name, ".") }
+
+// Fail keeps an error, unless there is one, with the name of the part of the model.
+func (g *Graph) Fail(format string, args ...any) {
+	if g.model.err == nil {
+		at := g.scope
+		if at == "" {
+			at = g.model.main.name
+		}
+		g.model.err = fmt.Errorf("onnx: %s: %s", at, fmt.Sprintf(format, args...))
+	}
+}
+
+// Opset returns the version of the operators.
+func (g *Graph) Opset() int { return g.model.opset }
+
+// Input adds an input to the model.
+func (g *Graph) Input(name string, t Type, axes ...Axis) Value {
+	g.port("input", name)
+	g.model.main.inputs = append(g.model.main.inputs, valueInfo(name, t, axes))
+	return Value(name)
+}
+
+// Output makes a value an output of the model.
+func (g *Graph) Output(name string, v Value, t Type, axes ...Axis) {
+	g.port("output", name)
+	m := g.model
+	if _, taken := m.outputs[v]; taken || m.main.ports[string(v)] {
+		v = g.Node("Identity", []Value{v})
+	}
+	m.outputs[v] = name
+	m.main.outputs = append(m.main.outputs, valueInfo(name, t, axes))
+}
+
+// port takes a name for an input or output.
+func (g *Graph) port(what, name string) {
+	m := g.model
+	if m.main.ports == nil {
+		m.main.ports = map[string]bool{}
+	}
+	if name == "" || m.counts[name] > 0 {
+		g.Fail("%s %q: the name is empty or taken", what, name)
+	}
+	m.counts[name]++
+	m.main.ports[name] = true
+}
+
+// Node adds an operator and returns what it puts out.
+func (g *Graph) Node(op string, inputs []Value, attributes ...Attribute) Value {
+	return g.Nodes(op, 1, inputs, attributes...)[0]
+}
+
+// Nodes is Node for an operator with n outputs.
+func (g *Graph) Nodes(op string, n int, inputs []Value, attributes ...Attribute) []Value {
+	out := make([]Value, n)
+	for i := range out {
+		out[i] = Value(g.model.unique(strings.TrimPrefix(g.scope+"/"+op, "/")))
+	}
+	for len(inputs) > 0 && inputs[len(inputs)-1] == "" {
+		inputs = inputs[:len(inputs)-1]
+	}
+	g.body.nodes = append(g.body.nodes, node{op, inputs, out, attributes})
+	return out
+}
+
+// If returns what one of two graphs puts out, depending on a boolean. Both may use the
+// values of g, and return a value for each element of outputs.
+func (g *Graph) If(condition Value, outputs []Port, then, otherwise func(*Graph) []Value) []Value {
+	branch := func(name string, f func(*Graph) []Value) Attribute {
+		b := &body{name: name}
+		in := *g
+		in.body = b
+		values := f(&in)
+		if len(values) != len(outputs) {
+			g.Fail("If: %s returns %d values, want %d", name, len(values), len(outputs))
+			values = nil
+		}
+		for i, v := range values {
+			v = in.Node("Identity", []Value{v}) // it may come from outside
+			b.outputs = append(b.outputs, valueInfo(string(v), outputs[i].Type, outputs[i].Axes))
+		}
+		return Attribute{name: name, kind: attrGraph, body: b}
+	}
+	return g.Nodes("If", len(outputs), []Value{condition}, branch("then_branch", then), branch("else_branch", otherwise))
+}
+
+// Weight adds a parameter of a layer to the model, once however often it is used.
+func (g *Graph) Weight(name string, x *tensor.Tensor) Value {
+	return g.weight(x, weight{name: name, shape: x.Shape(), floats: x.Data()})
+}
+
+// WeightT is Weight for a matrix that is stored transposed.
+func (g *Graph) WeightT(name string, x *tensor.Tensor) Value {
+	shape := []int{x.Dim(1), x.Dim(0)}
+	return g.weight(transposed{x}, weight{name: name + ".T", shape: shape, floats: x.Data(), transpose: true})
+}
+
+// weight adds a weight, unless there is one of this key.
+func (g *Graph) weight(key any, w weight) Value {
+	if v, ok := g.model.known[key]; ok {
+		return v
+	}
+	w.name = g.model.unique(joined(g.scope, w.name))
+	g.model.weights = append(g.model.weights, w)
+	g.model.known[key] = Value(w.name)
+	return Value(w.name)
+}
+
+// Scalar adds a float32 to the model.
+func (g *Graph) Scalar(v float32) Value {
+	return g.constant("float", v, weight{floats: []float32{v}})
+}
+
+// Ints adds a list of integers to the model.
+func (g *Graph) Ints(v ...int) Value {
+	return g.constant("ints", fmt.Sprint(v), weight{shape: []int{len(v)}, ints: append([]int{}, v...)})
+}
+
+// Int adds an integer to the model.
+func (g *Graph) Int(v int) Value { return g.constant("int", v, weight{ints: []int{v}}) }
+
+// doubles adds numbers of type Float64 to the model.
+func (g *Graph) doubles(v []float64, shape ...int) Value {
+	return g.constant("doubles", fmt.Sprint(v, shape), weight{shape: shape, doubles: v})
+}
+
+// constant adds a weight that belongs to no part of the model.
+func (g *Graph) constant(kind string, key any, w weight) Value {
+	everywhere := *g
+	everywhere.scope = ""
+	w.name = "constant/" + kind
+	return everywhere.weight([2]any{kind, key}, w)
+}

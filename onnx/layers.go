@@ -1,0 +1,169 @@
+package onnx
+
+import (
+	"math"
+	"reflect"
+
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Linear is x·Wᵀ + b: MatMul with the transposed weight, and Add.
+//
+// Shapes: x [… In], out [… Out].
+func (g *Graph) Linear(l *nn.Linear, x Value) Value {
+	y := g.matmul(x, g.WeightT("weight", l.Weight))
+	if l.Bias != nil {
+		y = g.add(y, g.Weight("bias", l.Bias))
+	}
+	return y
+}
+
+// Embedding looks up the vectors of token ids.
+//
+// Shapes: ids [B L] of type Int64, out [B L D].
+func (g *Graph) Embedding(e *nn.Embedding, ids Value) Value {
+	return g.Node("Gather", []Value{g.Weight("weight", e.Weight), ids}, Int("axis", 0))
+}
+
+// Unembed returns the logits x·Eᵀ of tokens, by the same table as Embedding.
+//
+// Shapes: x [B L D], out [B L N].
+func (g *Graph) Unembed(e *nn.Embedding, x Value) Value {
+	return g.matmul(x, g.transpose(g.Weight("weight", e.Weight), 1, 0))
+}
+
+// Sinusoids is nn.Sinusoids for positions that are known when the model runs. The angles
+// are of type Float64, as float32 loses a position of some thousands.
+//
+// Shapes: positions [L] of type Int64, out [L width].
+func (g *Graph) Sinusoids(positions Value, width int) Value {
+	frequency, phase := make([]float64, width), make([]float64, width)
+	for i := range width {
+		frequency[i] = math.Pow(10000, -float64(i-i%2)/float64(width))
+		phase[i] = float64(i%2) * math.Pi / 2 // a cosine is a sine that is ahead
+	}
+	p := g.unsqueeze(g.cast(positions, Float64), 1)
+	angle := g.add(g.mul(p, g.doubles(frequency, width)), g.doubles(phase, width))
+	return g.cast(g.Node("Sin", []Value{angle}), Float32)
+}
+
+// LayerNorm normalises vectors to mean 0 and variance 1, times a gain, plus a shift.
+func (g *Graph) LayerNorm(n *nn.LayerNorm, x Value) Value {
+	return g.Node("LayerNormalization", []Value{x, g.Weight("weight", n.Weight), g.Weight("bias", n.Bias)},
+		Int("axis", -1), Float("epsilon", n.Eps))
+}
+
+// RMSNorm is tensor.RMSNorm: gain·x/√(mean(x²) + eps).
+func (g *Graph) RMSNorm(gain *tensor.Tensor, eps float32, x Value) Value {
+	square := g.add(g.mean(g.mul(x, x)), g.Scalar(eps))
+	return g.mul(g.div(x, g.sqrt(square)), g.Weight("weight", gain))
+}
+
+// Normalize is tensor.Normalize: x/max(‖x‖, eps), and 0 for a vector of zeros. As there,
+// no square overflows: vectors are divided by their largest element first.
+func (g *Graph) Normalize(eps float32, x Value) Value {
+	size := g.largest(g.Node("Abs", []Value{x}))
+	zero := g.Node("Equal", []Value{size, g.Scalar(0)})
+	part := g.div(x, g.where(zero, g.Scalar(1), size))
+	length := g.sqrt(g.sum(g.mul(part, part))) // at least 1, or 0
+	if eps > 0 {
+		length = g.Node("Max", []Value{length, g.div(g.Scalar(eps), g.where(zero, g.Scalar(1), size))})
+	}
+	return g.div(part, g.where(zero, g.Scalar(1), length))
+}
+
+// activations are the functions of a feed-forward network that are known by name.
+var activations = []struct {
+	f     func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor
+	graph func(g *Graph, x Value) Value
+}{
+	{tensor.ReLU, func(g *Graph, x Value) Value { return g.Node("Relu", []Value{x}) }},
+	{tensor.Tanh, (*Graph).tanh},
+	{tensor.Sigmoid, func(g *Graph, x Value) Value { return g.Node("Sigmoid", []Value{x}) }},
+	{tensor.GELU, func(g *Graph, x Value) Value { // x·½(1 + erf(x/√2))
+		erf := g.Node("Erf", []Value{g.mul(x, g.Scalar(math.Sqrt2/2))})
+		return g.mul(x, g.mul(g.Scalar(0.5), g.add(g.Scalar(1), erf)))
+	}},
+}
+
+// activation applies a function of package tensor; others have no name in a graph.
+func (g *Graph) activation(f func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor, x Value) Value {
+	for _, a := range activations {
+		if reflect.ValueOf(a.f).Pointer() == reflect.ValueOf(f).Pointer() {
+			return a.graph(g, x)
+		}
+	}
+	g.Fail("the activation is a function of your own, want tensor.ReLU, GELU, Tanh or Sigmoid")
+	return x
+}
+
+// FeedForward is Out(activation(In(x))).
+func (g *Graph) FeedForward(f *nn.FeedForward, x Value) Value {
+	return g.In("out").Linear(f.Out, g.activation(f.Activation, g.In("in").Linear(f.In, x)))
+}
+
+// GRU runs a layer over sequences in one direction, or two layers of the same sizes in
+// both, whose outputs lie side by side: the operator GRU with its reset gate behind the
+// recurrent product. Its gates are stacked in the order z, r, n.
+//
+// Shapes, for n layers:
+//
+//	x     [B L D]
+//	h0    [B H] for one layer; left out, zeros
+//	lens  [B] of type Int64, how many steps count; left out, all
+//	out   [B L n·H]
+//	last  [B n·H]
+func (g *Graph) GRU(layers []*nn.GRU, x, h0, lens Value) (out, last Value) {
+	if n := len(layers); n != 1 && (n != 2 || h0 != "") {
+		g.Fail("a GRU in %d directions, want 1, or 2 that start from zeros", n)
+		return x, x
+	}
+	hidden, in := layers[0].WeightHH.Dim(1), layers[0].WeightIH.Dim(1)
+	start, steps := h0, lens
+	if h0 != "" {
+		start = g.unsqueeze(h0, 0)
+	}
+	if lens != "" {
+		steps = g.cast(lens, Int32)
+	}
+	direction := "forward"
+	if len(layers) == 2 {
+		direction = "bidirectional"
+	}
+	var ih, hh, bias []float32
+	for _, l := range layers {
+		if l.WeightHH.Dim(1) != hidden || l.WeightIH.Dim(1) != in {
+			g.Fail("GRUs of different sizes in the two directions")
+		}
+		ih, hh = appendGates(ih, l.WeightIH, 3*hidden*in), appendGates(hh, l.WeightHH, 3*hidden*hidden)
+		bias = appendGates(appendGates(bias, l.BiasIH, 3*hidden), l.BiasHH, 3*hidden)
+	}
+	packed := func(name string, data []float32, shape ...int) Value {
+		return g.Weight(name, tensor.New(data, append([]int{len(layers)}, shape...)...))
+	}
+	y := g.Nodes("GRU", 2, []Value{
+		g.transpose(x, 1, 0, 2), packed("weight_ih", ih, 3*hidden, in), packed("weight_hh", hh, 3*hidden, hidden),
+		packed("bias", bias, 6*hidden), steps, start,
+	}, Int("hidden_size", hidden), Int("linear_before_reset", 1), String("direction", direction))
+	// [L n B H] and [n B H]
+	out = g.reshape(g.transpose(y[0], 2, 0, 1, 3), 0, 0, len(layers)*hidden)
+	last = g.reshape(g.transpose(y[1], 1, 0, 2), 0, len(layers)*hidden)
+	if h0 != "" && lens != "" { // ONNX Runtime ends a sequence of no steps with zeros
+		some := g.Node("Greater", []Value{g.unsqueeze(lens, 1), g.Int(0)})
+		last = g.where(some, last, h0)
+	}
+	return out, last
+}
+
+// appendGates appends n numbers, those of the gates r, z and n of a parameter, in the order
+// z, r, n, or zeros for a bias that is absent.
+func appendGates(to []float32, x *tensor.Tensor, n int) []float32 {
+	if x == nil {
+		return append(to, make([]float32, n)...)
+	}
+	d, gate := x.Data(), n/3
+	to = append(to, d[gate:2*gate]...)
+	to = append(to, d[:gate]...)
+	return append(to, d[2*gate:]...)
+}

@@ -1,0 +1,277 @@
+package onnx
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"runtime/debug"
+	"slices"
+	"strconv"
+
+	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/tensor"
+)
+
+// opsets are the versions of the operators that a model may be written for: 17, which has
+// no operator Attention, and 23, the first that has it.
+var opsets = []int{17, 23}
+
+// DefaultOpset is the version that stands for 0.
+const DefaultOpset = 23
+
+// Model is a graph with its weights: what an ONNX file holds. It is made on its Graph and
+// then written.
+type Model struct {
+	opset    int
+	main     *body
+	weights  []weight
+	known    map[any]Value    // weights and constants that are there already
+	counts   map[string]int   // of names
+	outputs  map[Value]string // the names of values that are outputs of the model
+	metadata [][2]string
+	err      error // the first
+}
+
+// New returns an empty model for a version of the operators, 17 or 23; 0 means
+// DefaultOpset.
+func New(name string, opset int) (*Model, error) {
+	if opset == 0 {
+		opset = DefaultOpset
+	}
+	if !slices.Contains(opsets, opset) {
+		return nil, fmt.Errorf("onnx: opset %d, want 17 or 23", opset)
+	}
+	return &Model{
+		opset: opset, main: &body{name: name},
+		known: map[any]Value{}, counts: map[string]int{}, outputs: map[Value]string{},
+	}, nil
+}
+
+// Graph returns the graph of the model.
+func (m *Model) Graph() *Graph { return &Graph{model: m, body: m.main} }
+
+// Opset returns the version of the operators.
+func (m *Model) Opset() int { return m.opset }
+
+// Err returns the first error that was found while the graph was made: a layer that ONNX
+// cannot express, or inputs and outputs of one name.
+func (m *Model) Err() error { return m.err }
+
+// SetMetadata adds a text to the file under a key, which a runtime hands on to whoever asks.
+func (m *Model) SetMetadata(key, value string) {
+	m.metadata = append(m.metadata, [2]string{key, value})
+}
+
+// Save writes the model to a file, which is replaced as a whole or not at all.
+//
+// Errors: those of Err, and a model that an ONNX file cannot hold. The parameters of the
+// layers are read now: a model may be saved again after they have changed.
+func (m *Model) Save(path string) error {
+	if err := m.check(); err != nil {
+		return err
+	}
+	return atomicfile.Write(path, func(w io.Writer) error {
+		_, err := m.WriteTo(w)
+		return err
+	})
+}
+
+// mostBytes is what protobuf, and with it an ONNX file, can hold.
+const mostBytes = math.MaxInt32
+
+// check returns an error if the model cannot be written.
+func (m *Model) check() error {
+	switch n := m.size(); {
+	case m.err != nil:
+		return m.err
+	case len(m.main.outputs) == 0:
+		return fmt.Errorf("onnx: the graph %q has no output", m.main.name)
+	case n > mostBytes:
+		return fmt.Errorf("onnx: a model of %.2f GiB, want less than 2 GiB, which is all that an ONNX file holds", float64(n)/(1<<30))
+	}
+	return nil
+}
+
+// size returns about how long the file is: the length of the weights.
+func (m *Model) size() int64 {
+	var n int64
+	for _, w := range m.weights {
+		n += w.length()
+	}
+	return n
+}
+
+// producer is the version of this module.
+func producer() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return ""
+}
+
+// WriteTo writes the model as an ONNX file: a ModelProto. See Save.
+func (m *Model) WriteTo(w io.Writer) (int64, error) {
+	if err := m.check(); err != nil {
+		return 0, err
+	}
+	graph := m.main.encode(m.named)
+	total := int64(len(graph))
+	heads := make([]message, len(m.weights)) // of the initializers, without their numbers
+	for i, w := range m.weights {
+		heads[i] = w.header()
+		total += int64(len(heads[i])) + w.length()
+	}
+	if total > mostBytes {
+		return 0, fmt.Errorf("onnx: a model of %d bytes, want at most %d", total, mostBytes)
+	}
+
+	var file, version message
+	file.int(1, m.ir())
+	file.string(2, "attn")
+	file.string(3, producer())
+	version.int(2, int64(m.opset))
+	file.bytes(8, version)
+	for _, pair := range m.metadata {
+		var entry message
+		entry.string(1, pair[0])
+		entry.string(2, pair[1])
+		file.bytes(14, entry)
+	}
+	file.header(7, total)
+	to := &counter{w: w}
+	to.Write(file)
+	to.Write(graph)
+	for i, w := range m.weights {
+		to.Write(heads[i])
+		w.write(to)
+	}
+	return to.n, to.err
+}
+
+// ir returns the version of the file format that came with the operators.
+func (m *Model) ir() int64 {
+	if m.opset >= 23 {
+		return 11
+	}
+	return 8
+}
+
+// named returns the name of a value in the file.
+func (m *Model) named(v Value) string {
+	if name, ok := m.outputs[v]; ok {
+		return name
+	}
+	return string(v)
+}
+
+// counter counts what is written, and keeps the first error.
+type counter struct {
+	w   io.Writer
+	n   int64
+	err error
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	if c.err != nil {
+		return 0, c.err
+	}
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	c.err = err
+	return n, err
+}
+
+// weight is an initializer: numbers that are part of the model. One of the slices holds
+// them.
+type weight struct {
+	name      string
+	shape     []int
+	floats    []float32
+	doubles   []float64
+	ints      []int
+	transpose bool // the matrix floats, whose shape is that after it
+}
+
+// kind returns the type and its size in bytes.
+func (w *weight) kind() (Type, int64) {
+	switch {
+	case w.doubles != nil:
+		return Float64, 8
+	case w.ints != nil:
+		return Int64, 8
+	}
+	return Float32, 4
+}
+
+// length returns the number of bytes of the numbers.
+func (w *weight) length() int64 {
+	_, n := w.kind()
+	for _, d := range w.shape {
+		n *= int64(d)
+	}
+	return n
+}
+
+// header returns the field of a GraphProto that holds the TensorProto, up to the bytes of
+// its numbers.
+func (w *weight) header() message {
+	var t message
+	for _, d := range w.shape {
+		t.int(1, int64(d))
+	}
+	kind, _ := w.kind()
+	t.int(2, int64(kind))
+	t.string(8, w.name)
+	t.header(9, w.length())
+	var field message
+	field.header(5, int64(len(t))+w.length())
+	return append(field, t...)
+}
+
+// write writes the numbers.
+func (w *weight) write(to io.Writer) {
+	buffer := make([]byte, 0, 1<<16)
+	flush := func(room int) {
+		if len(buffer)+room > cap(buffer) {
+			to.Write(buffer)
+			buffer = buffer[:0]
+		}
+	}
+	for _, v := range w.doubles {
+		flush(8)
+		buffer = binary.LittleEndian.AppendUint64(buffer, math.Float64bits(v))
+	}
+	for _, v := range w.ints {
+		flush(8)
+		buffer = binary.LittleEndian.AppendUint64(buffer, uint64(v))
+	}
+	rows, columns := 1, len(w.floats)
+	if w.transpose {
+		rows, columns = w.shape[0], w.shape[1]
+	}
+	for r := range rows {
+		for c := range columns {
+			at := c
+			if w.transpose {
+				at = c*rows + r
+			}
+			flush(4)
+			buffer = binary.LittleEndian.AppendUint32(buffer, math.Float32bits(w.floats[at]))
+		}
+	}
+	to.Write(buffer)
+}
+
+// transposed is the key of a matrix that is stored the other way round.
+type transposed struct{ x *tensor.Tensor }
+
+// unique returns a name that the model does not have yet: name, or name with a number.
+func (m *Model) unique(name string) string {
+	n := m.counts[name]
+	m.counts[name] = n + 1
+	if n == 0 {
+		return name
+	}
+	return m.unique(name + "_" + strconv.Itoa(n))
+}

@@ -1,0 +1,174 @@
+package onnx
+
+import (
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// KV is keys and values that a layer has mapped: the heads of its cache.
+//
+// Shapes: Keys [B G Lk E] as the score compares them, Values [B G Lk V].
+type KV struct{ Keys, Values Value }
+
+// MultiHead is the layer's Forward.
+//
+// Shapes, in the layer's layout: q [B Lq QueryWidth], k [B Lk KeyWidth],
+// v [B Lk ValueWidth], out [B Lq OutWidth].
+func (g *Graph) MultiHead(m *attn.MultiHead, q, k, v Value, a Attention) Value {
+	l, ok := g.multiHead(m)
+	if !ok {
+		return q
+	}
+	if l.Layout == attn.SequenceFirst {
+		first := map[Value]Value{}
+		for _, x := range []Value{q, k, v} {
+			if first[x] == "" {
+				first[x] = g.transpose(x, 1, 0, 2)
+			}
+		}
+		q, k, v = first[q], first[k], first[v]
+	}
+	var y Value
+	if l.Heads == 0 {
+		y = l.without(q)
+	} else {
+		y = l.query(q, l.keys(k, g.Int(0)), l.values(v), a)
+	}
+	if l.Layout == attn.SequenceFirst {
+		y = g.transpose(y, 1, 0, 2)
+	}
+	return y
+}
+
+// Project is the half of MultiHead that does not depend on the queries. The layout is
+// BatchFirst. A layer without heads has no keys and values.
+func (g *Graph) Project(m *attn.MultiHead, k, v Value) KV {
+	l, ok := g.batchFirst(m)
+	if !ok || l.Heads == 0 {
+		return KV{}
+	}
+	return KV{g.splitHeads(l.keys(k, g.Int(0))).v, g.splitHeads(l.values(v)).v}
+}
+
+// Query is the other half of MultiHead.
+func (g *Graph) Query(m *attn.MultiHead, q Value, kv KV, a Attention) Value {
+	l, ok := g.batchFirst(m)
+	switch {
+	case !ok:
+		return q
+	case l.Heads == 0:
+		return l.without(q)
+	}
+	return l.query(q, heads{kv.Keys, l.KVHeads, l.form.size, true}, heads{kv.Values, l.KVHeads, l.ValueSize, true}, a)
+}
+
+// Extend is MultiHead from x to the keys and values of kv and those of x behind them, which
+// it returns together: a step of a decoder.
+func (g *Graph) Extend(m *attn.MultiHead, x Value, kv KV, a Attention) (Value, KV) {
+	l, ok := g.batchFirst(m)
+	switch {
+	case !ok:
+		return x, kv
+	case l.Heads == 0:
+		return l.without(x), kv
+	}
+	k, v := g.splitHeads(l.keys(x, g.length(kv.Keys, 2))), g.splitHeads(l.values(x))
+	kv = KV{g.concat(2, kv.Keys, k.v), g.concat(2, kv.Values, v.v)}
+	return g.Query(m, x, kv, a), kv
+}
+
+// layer is a MultiHead on its way into a graph.
+type layer struct {
+	attn.MultiHeadConfig
+	g    *Graph
+	m    *attn.MultiHead
+	form form
+}
+
+func (g *Graph) multiHead(m *attn.MultiHead) (*layer, bool) {
+	l := &layer{m.Config(), g, m, form{}}
+	if m.Q == nil {
+		g.Fail("the layer waits for the widths of its inputs: call Build or Forward first")
+		return l, false
+	}
+	if l.Heads > 0 {
+		l.form = g.form(l.Score, l.HeadSize)
+	}
+	return l, true
+}
+
+func (g *Graph) batchFirst(m *attn.MultiHead) (*layer, bool) {
+	l, ok := g.multiHead(m)
+	if ok && l.Layout != attn.BatchFirst {
+		g.Fail("a layer with inputs [L B D], want [B L D] where keys and values are kept")
+		return l, false
+	}
+	return l, ok
+}
+
+// keys maps keys that stand at positions from, from+1, ….
+func (l *layer) keys(k, from Value) heads {
+	h := l.linear("k", l.m.K, k, l.KVHeads, l.HeadSize)
+	if l.KeyNorm != nil {
+		h = l.g.In("k_norm").norm(l.KeyNorm, h)
+	}
+	if l.Position != nil {
+		h = l.g.placed(l.Position, h, l.g.Count(from, l.g.add(from, l.g.length(k, 1))))
+	}
+	return l.form.keys.of(l.g, h)
+}
+
+func (l *layer) values(v Value) heads { return l.linear("v", l.m.V, v, l.KVHeads, l.ValueSize) }
+
+// query attends from q, which stands at the end of the keys.
+func (l *layer) query(q Value, k, v heads, a Attention) Value {
+	g := l.g
+	h := l.linear("q", l.m.Q, q, l.Heads, l.HeadSize)
+	if l.QueryNorm != nil {
+		h = g.In("q_norm").norm(l.QueryNorm, h)
+	}
+	if l.Position != nil {
+		axis := 1
+		if k.split {
+			axis = 2
+		}
+		lk := g.length(k.v, axis)
+		h = g.placed(l.Position, h, g.Count(g.sub(lk, g.length(q, 1)), lk))
+	}
+	h = l.form.queries.of(g, h)
+	return g.In("out").Linear(l.m.Out, g.join(g.attend(l.form, h, k, v, l.m.Sinks, a)))
+}
+
+func (l *layer) linear(name string, m *nn.Linear, x Value, count, size int) heads {
+	return heads{v: l.g.In(name).Linear(m, x), count: count, size: size}
+}
+
+// without is a layer that has no heads: the bias of its last map, for each query.
+func (l *layer) without(q Value) Value {
+	bias := l.m.Out.Bias
+	if bias == nil {
+		bias = tensor.Zeros(l.OutWidth)
+	}
+	shape := l.g.concat(0, l.g.dims(q, 0, 2), l.g.Ints(l.OutWidth))
+	return l.g.Node("Expand", []Value{l.g.In("out").Weight("bias", bias), shape})
+}
+
+// EncoderLayer is the layer's Forward.
+//
+// Shapes: x and out [B L Width].
+func (g *Graph) EncoderLayer(l *attn.EncoderLayer, x Value, a Attention) Value {
+	self := func(h Value) Value { return g.In("self").MultiHead(l.Self, h, h, h, a) }
+	ff := func(h Value) Value { return g.In("ff").FeedForward(l.FF, h) }
+	norm1 := func(h Value) Value { return g.In("norm1").LayerNorm(l.Norm1, h) }
+	norm2 := func(h Value) Value { return g.In("norm2").LayerNorm(l.Norm2, h) }
+	if l.Config().NormFirst {
+		x = g.add(x, self(norm1(x)))
+		return g.add(x, ff(norm2(x)))
+	}
+	x = norm1(g.add(x, self(x)))
+	return norm2(g.add(x, ff(x)))
+}
+
+// Add returns a + b, a residual connection.
+func (g *Graph) Add(a, b Value) Value { return g.add(a, b) }

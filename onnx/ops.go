@@ -1,0 +1,97 @@
+package onnx
+
+import "math"
+
+// Operators by the names that formulas give them. Values broadcast as NumPy's do.
+
+func (g *Graph) add(a, b Value) Value    { return g.Node("Add", []Value{a, b}) }
+func (g *Graph) sub(a, b Value) Value    { return g.Node("Sub", []Value{a, b}) }
+func (g *Graph) mul(a, b Value) Value    { return g.Node("Mul", []Value{a, b}) }
+func (g *Graph) div(a, b Value) Value    { return g.Node("Div", []Value{a, b}) }
+func (g *Graph) matmul(a, b Value) Value { return g.Node("MatMul", []Value{a, b}) }
+func (g *Graph) tanh(x Value) Value      { return g.Node("Tanh", []Value{x}) }
+func (g *Graph) sqrt(x Value) Value      { return g.Node("Sqrt", []Value{x}) }
+
+// and returns where both conditions hold; one that is left out always does.
+func (g *Graph) and(a, b Value) Value {
+	switch {
+	case a == "":
+		return b
+	case b == "":
+		return a
+	}
+	return g.Node("And", []Value{a, b})
+}
+
+// where returns x where the condition holds, and y elsewhere.
+func (g *Graph) where(condition, x, y Value) Value {
+	return g.Node("Where", []Value{condition, x, y})
+}
+
+func (g *Graph) cast(x Value, to Type) Value {
+	return g.Node("Cast", []Value{x}, Int("to", int(to)))
+}
+
+// reshape gives x another shape, in which 0 leaves an axis as it is and -1 is what remains.
+func (g *Graph) reshape(x Value, shape ...int) Value {
+	return g.Node("Reshape", []Value{x, g.Ints(shape...)})
+}
+
+func (g *Graph) transpose(x Value, order ...int) Value {
+	return g.Node("Transpose", []Value{x}, Ints("perm", order...))
+}
+
+func (g *Graph) unsqueeze(x Value, axes ...int) Value {
+	return g.Node("Unsqueeze", []Value{x, g.Ints(axes...)})
+}
+
+func (g *Graph) concat(axis int, values ...Value) Value {
+	return g.Node("Concat", values, Int("axis", axis))
+}
+
+// slice returns the elements from, from+step, … of an axis, up to but not at to.
+func (g *Graph) slice(x Value, axis, from, to, step int) Value {
+	return g.Node("Slice", []Value{x, g.Ints(from), g.Ints(to), g.Ints(axis), g.Ints(step)})
+}
+
+// sum returns the sums along the last axis, which remains with one element.
+func (g *Graph) sum(x Value) Value {
+	return g.Node("ReduceSum", []Value{x, g.Ints(-1)}, Int("keepdims", 1))
+}
+
+// largest returns the largest elements along the last axis, which remains.
+func (g *Graph) largest(x Value) Value { return g.reduce("ReduceMax", x) }
+
+// mean returns the means along the last axis, which remains.
+func (g *Graph) mean(x Value) Value { return g.reduce("ReduceMean", x) }
+
+// reduce is for operators whose axes became an input with opset 18.
+func (g *Graph) reduce(op string, x Value) Value {
+	if g.Opset() < 18 {
+		return g.Node(op, []Value{x}, Ints("axes", -1), Int("keepdims", 1))
+	}
+	return g.Node(op, []Value{x, g.Ints(-1)}, Int("keepdims", 1))
+}
+
+// dims returns the sizes of the axes from to to, a list.
+func (g *Graph) dims(x Value, from, to int) Value {
+	return g.Node("Shape", []Value{x}, Int("start", from), Int("end", to))
+}
+
+// length returns the size of an axis, an integer.
+func (g *Graph) length(x Value, axis int) Value {
+	return g.Node("Squeeze", []Value{g.dims(x, axis, axis+1), g.Ints(0)})
+}
+
+// Count returns the integers from, from+1, … below to.
+func (g *Graph) Count(from, to Value) Value {
+	return g.Node("Range", []Value{from, to, g.Int(1)})
+}
+
+// negativeInfinity is the score of what is hidden.
+var negativeInfinity = float32(math.Inf(-1))
+
+// sumAway returns the sums along the last axis, which goes.
+func (g *Graph) sumAway(x Value) Value {
+	return g.Node("ReduceSum", []Value{x, g.Ints(-1)}, Int("keepdims", 0))
+}

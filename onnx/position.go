@@ -1,0 +1,82 @@
+package onnx
+
+import (
+	"math"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+)
+
+// placed returns split heads moved to their positions, a list of integers.
+func (g *Graph) placed(p attn.Position, h heads, positions Value) heads {
+	h = g.splitHeads(h)
+	switch p := p.(type) {
+	case *attn.RoPE:
+		h.v = g.rope(p, h.v, h.size, positions)
+	default:
+		g.Fail("a position of type %T, want *attn.RoPE", p)
+	}
+	return h
+}
+
+// rope turns the first elements of vectors in pairs, by angles that are worked out when the
+// model runs, in Float64, for any position:
+//
+//	y_a = x_a·cos − x_b·sin
+//	y_b = x_a·sin + x_b·cos
+//
+// Shapes: x and out [B H L e], positions [L].
+func (g *Graph) rope(r *attn.RoPE, x Value, e int, positions Value) Value {
+	c := r.Config()
+	n := c.Size
+	if n == 0 {
+		n = e
+	}
+	frequencies, factor := make([]float64, n/2), 1.0
+	for i := range frequencies {
+		frequencies[i] = math.Pow(c.Base, -2*float64(i)/float64(n))
+	}
+	if c.Scaling != nil {
+		var err error
+		if factor, err = c.Scaling(c.Base, frequencies); err != nil {
+			g.Fail("RoPE: %v", err)
+		}
+	}
+	angle := g.mul(g.unsqueeze(g.cast(positions, Float64), 1), g.doubles(frequencies, n/2)) // [L n/2]
+	cos, sin := g.Node("Cos", []Value{angle}), g.Node("Sin", []Value{angle})
+	if factor != 1 {
+		f := g.doubles([]float64{factor})
+		cos, sin = g.mul(cos, f), g.mul(sin, f)
+	}
+	cos, sin = g.cast(cos, Float32), g.cast(sin, Float32)
+
+	var a, b Value
+	if c.Pairs == attn.AdjacentPairs {
+		a, b = g.slice(x, 3, 0, n, 2), g.slice(x, 3, 1, n, 2)
+	} else {
+		a, b = g.slice(x, 3, 0, n/2, 1), g.slice(x, 3, n/2, n, 1)
+	}
+	a, b = g.sub(g.mul(a, cos), g.mul(b, sin)), g.add(g.mul(a, sin), g.mul(b, cos))
+	var y Value
+	if c.Pairs == attn.AdjacentPairs {
+		y = g.reshape(g.concat(4, g.unsqueeze(a, 4), g.unsqueeze(b, 4)), 0, 0, 0, n)
+	} else {
+		y = g.concat(3, a, b)
+	}
+	if n < e {
+		y = g.concat(3, y, g.slice(x, 3, n, e, 1))
+	}
+	return y
+}
+
+// norm normalises heads, as QK-norm does.
+func (g *Graph) norm(n attn.Norm, h heads) heads {
+	h = g.splitHeads(h)
+	switch n := n.(type) {
+	case *nn.LayerNorm:
+		h.v = g.LayerNorm(n, h.v)
+	default:
+		g.Fail("a normalisation of type %T, want *nn.LayerNorm", n)
+	}
+	return h
+}

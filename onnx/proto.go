@@ -1,0 +1,116 @@
+package onnx
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// message is a protobuf message in the making, of which onnx.proto says the fields. The
+// methods append a field by its number.
+type message []byte
+
+func (m *message) tag(field, wire int) {
+	*m = binary.AppendUvarint(*m, uint64(field)<<3|uint64(wire))
+}
+
+func (m *message) int(field int, v int64) {
+	m.tag(field, 0)
+	*m = binary.AppendUvarint(*m, uint64(v))
+}
+
+func (m *message) float(field int, v float32) {
+	m.tag(field, 5)
+	*m = binary.LittleEndian.AppendUint32(*m, math.Float32bits(v))
+}
+
+// header announces a field of n bytes, which follow.
+func (m *message) header(field int, n int64) {
+	m.tag(field, 2)
+	*m = binary.AppendUvarint(*m, uint64(n))
+}
+
+func (m *message) bytes(field int, v []byte) {
+	m.header(field, int64(len(v)))
+	*m = append(*m, v...)
+}
+
+// string leaves out what is empty, which is the default of every field.
+func (m *message) string(field int, v string) {
+	if v != "" {
+		m.bytes(field, []byte(v))
+	}
+}
+
+// valueInfo returns a ValueInfoProto: the name, type and axes of a value.
+func valueInfo(name string, t Type, axes []Axis) message {
+	var shape, tensor, typ, info message
+	for _, a := range axes {
+		var dim message
+		if a.Name != "" {
+			dim.string(2, a.Name)
+		} else {
+			dim.int(1, int64(a.Size))
+		}
+		shape.bytes(1, dim)
+	}
+	tensor.int(1, int64(t))
+	tensor.bytes(2, shape)
+	typ.bytes(1, tensor)
+	info.string(1, name)
+	info.bytes(2, typ)
+	return info
+}
+
+// The types of attributes.
+const (
+	attrFloat  = 1
+	attrInt    = 2
+	attrString = 3
+	attrGraph  = 5
+	attrInts   = 7
+)
+
+// Attribute is a setting of an operator that is part of the graph.
+type Attribute struct {
+	name string
+	kind int64
+	f    float32
+	i    int64
+	s    string
+	ints []int
+	body *body
+}
+
+// Int returns an attribute that is an integer.
+func Int(name string, v int) Attribute { return Attribute{name: name, kind: attrInt, i: int64(v)} }
+
+// Ints returns an attribute that is a list of integers.
+func Ints(name string, v ...int) Attribute { return Attribute{name: name, kind: attrInts, ints: v} }
+
+// Float returns an attribute that is a float32.
+func Float(name string, v float32) Attribute { return Attribute{name: name, kind: attrFloat, f: v} }
+
+// String returns an attribute that is a string.
+func String(name, v string) Attribute { return Attribute{name: name, kind: attrString, s: v} }
+
+// encode returns the AttributeProto.
+func (a Attribute) encode(named func(Value) string) message {
+	var m message
+	m.string(1, a.name)
+	switch a.kind {
+	case attrFloat:
+		m.float(2, a.f)
+	case attrInt:
+		m.int(3, a.i)
+	case attrString:
+		m.bytes(4, []byte(a.s))
+	case attrGraph:
+		m.bytes(6, a.body.encode(named))
+	case attrInts:
+		for _, v := range a.ints {
+			m.int(8, int64(v))
+		}
+	}
+	m.int(20, a.kind)
+	return m
+}

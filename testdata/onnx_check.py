@@ -1,0 +1,124 @@
+"""Runs the ONNX files of attn with ONNX Runtime.
+
+    python onnx_check.py CASES [ATTN]
+
+CASES is a folder that the Go tests have filled: wherever it has a model.onnx, that file is checked by
+onnx.checker, and run by ONNX Runtime on the inputs beside it. Outputs may differ from attn's by 1e-5.
+
+With ATTN, the command, small translators are trained and exported, and the Python code of docs/onnx.md has
+to translate with them as `attn translate` does.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import numpy_helper
+
+TOLERANCE = 1e-5
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def tensor(path):
+    proto = onnx.TensorProto.FromString(path.read_bytes())
+    return proto.name, numpy_helper.to_array(proto)
+
+
+def tensors(folder, kind):
+    return dict(tensor(path) for path in folder.glob(f"test_data_set_0/{kind}_*.pb"))
+
+
+def session(path):
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def check(folder):
+    """Returns the largest difference of an output, and the operators of the model."""
+    path = str(folder / "model.onnx")
+    onnx.checker.check_model(path, full_check=True)
+    model = onnx.load(path)
+    runtime = session(path)
+    names = [o.name for o in runtime.get_outputs()]
+    got = dict(zip(names, runtime.run(names, tensors(folder, "input"))))
+    want = tensors(folder, "output")
+    assert got.keys() == want.keys(), (got.keys(), want.keys())
+    worst = 0.0
+    for name, w in want.items():
+        assert got[name].shape == w.shape, (name, got[name].shape, w.shape)
+        if w.size:
+            difference = np.abs(got[name] - w).max()
+            assert difference <= TOLERANCE, f"{name} differs by {difference}"  # NaN is none
+            worst = max(worst, float(difference))
+    return worst, operators(model.graph)
+
+
+def operators(graph):
+    """Returns the names of the operators of a graph and of its branches."""
+    found = set()
+    for node in graph.node:
+        found.add(node.op_type)
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                found |= operators(attribute.g)
+    return found
+
+
+def check_all(cases):
+    worst, models, with_attention, failed = 0.0, 0, 0, 0
+    for path in sorted(cases.rglob("model.onnx")):
+        models += 1
+        try:
+            difference, found = check(path.parent)
+        except Exception as e:
+            failed += 1
+            print(f"{path.parent.relative_to(cases)}: {str(e)[:1000]}")
+            continue
+        worst = max(worst, difference)
+        with_attention += "Attention" in found
+    print(f"onnx {onnx.__version__}, ONNX Runtime {ort.__version__}: {models} models, {with_attention} with the operator Attention, "
+          f"the largest difference is {worst:.2g}, failed: {failed}")
+    if failed or not models or not with_attention:
+        sys.exit("FAILED")
+
+
+def check_translators(attn):
+    code = "\n".join(re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "onnx.md").read_text(), re.S))
+    texts = ["5 march 2019", "le 5 mars 2019", "tuesday, 17 october 1989", "dom., 10 de outubro de 2049", "what's this?", ""]
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+
+        def run(*args):
+            return subprocess.run([attn, *args], check=True, capture_output=True, text=True, cwd=folder).stdout
+
+        for arch, units, more in [
+            ("transformer", "char", ["--limit", "10000", "--epochs", "2"]),
+            ("transformer", "bpe", ["--limit", "2000", "--epochs", "2", "--score", "additive"]),
+            ("gru", "char", ["--limit", "4000", "--epochs", "2"]),
+            ("gru", "word", ["--limit", "2000", "--epochs", "2", "--heads", "2"]),
+        ]:
+            name = f"{arch}-{units}"
+            run("train", "--out", name, "--arch", arch, "--units", units, "--width", "64", *more)
+            want = run("translate", "--model", name, *texts).split("\n")[:-1]
+            for opset in ["17", "23"]:
+                file = folder / f"{name}-{opset}.onnx"
+                run("export", "--model", name, "--onnx", str(file), "--opset", opset)
+                onnx.checker.check_model(str(file), full_check=True)
+                scope = {}
+                exec(code.replace("dates.onnx", str(file)), scope)
+                got = [scope["translate"](text) for text in texts]
+                if got != want:
+                    sys.exit(f"FAILED: {name}, opset {opset}: {got}, want {want}")
+                print(f"{name}, opset {opset}: {len(texts)} texts as attn translates them, such as {want[0]!r}")
+
+
+if __name__ == "__main__":
+    check_all(pathlib.Path(sys.argv[1]))
+    if len(sys.argv) > 2:
+        check_translators(str(pathlib.Path(sys.argv[2]).resolve()))
