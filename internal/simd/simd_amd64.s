@@ -20284,3 +20284,183 @@ loop943:
 	JNZ         loop943
 	VZEROUPPER
 	RET
+
+// func fromBFloat16AVX512(dst *float32, x *uint16, n int)
+// Requires: AVX, AVX512F
+TEXT ·fromBFloat16AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $+64, DX
+	JL   after945
+
+loop944:
+	VPMOVZXWD (CX)(BX*2), Z0
+	VPSLLD    $0x10, Z0, Z0
+	VMOVUPS   Z0, (AX)(BX*4)
+	VPMOVZXWD 32(CX)(BX*2), Z0
+	VPSLLD    $0x10, Z0, Z0
+	VMOVUPS   Z0, 64(AX)(BX*4)
+	VPMOVZXWD 64(CX)(BX*2), Z0
+	VPSLLD    $0x10, Z0, Z0
+	VMOVUPS   Z0, 128(AX)(BX*4)
+	VPMOVZXWD 96(CX)(BX*2), Z0
+	VPSLLD    $0x10, Z0, Z0
+	VMOVUPS   Z0, 192(AX)(BX*4)
+	ADDQ      $+64, BX
+	SUBQ      $+64, DX
+	JGE       loop944
+
+after945:
+	ADDQ $+64, DX
+	SUBQ $+16, DX
+	JL   after947
+
+loop946:
+	VPMOVZXWD (CX)(BX*2), Z0
+	VPSLLD    $0x10, Z0, Z0
+	VMOVUPS   Z0, (AX)(BX*4)
+	ADDQ      $+16, BX
+	SUBQ      $+16, DX
+	JGE       loop946
+
+after947:
+	ADDQ $+16, DX
+	VZEROUPPER
+	RET
+
+// func fromInt8AVX512(dst *float32, x *int8, n int)
+// Requires: AVX, AVX512F
+TEXT ·fromInt8AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $+64, DX
+	JL   after949
+
+loop948:
+	VPMOVSXBD (CX)(BX*1), Z0
+	VCVTDQ2PS Z0, Z0
+	VMOVUPS   Z0, (AX)(BX*4)
+	VPMOVSXBD 16(CX)(BX*1), Z0
+	VCVTDQ2PS Z0, Z0
+	VMOVUPS   Z0, 64(AX)(BX*4)
+	VPMOVSXBD 32(CX)(BX*1), Z0
+	VCVTDQ2PS Z0, Z0
+	VMOVUPS   Z0, 128(AX)(BX*4)
+	VPMOVSXBD 48(CX)(BX*1), Z0
+	VCVTDQ2PS Z0, Z0
+	VMOVUPS   Z0, 192(AX)(BX*4)
+	ADDQ      $+64, BX
+	SUBQ      $+64, DX
+	JGE       loop948
+
+after949:
+	ADDQ $+64, DX
+	SUBQ $+16, DX
+	JL   after951
+
+loop950:
+	VPMOVSXBD (CX)(BX*1), Z0
+	VCVTDQ2PS Z0, Z0
+	VMOVUPS   Z0, (AX)(BX*4)
+	ADDQ      $+16, BX
+	SUBQ      $+16, DX
+	JGE       loop950
+
+after951:
+	ADDQ $+16, DX
+	VZEROUPPER
+	RET
+
+// func fromBFloat16AVX2(dst *float32, x *uint16, n int)
+// Requires: AVX, AVX2
+TEXT ·fromBFloat16AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $+32, DX
+	JL   after953
+
+loop952:
+	VPMOVZXWD (CX)(BX*2), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, (AX)(BX*4)
+	VPMOVZXWD 16(CX)(BX*2), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, 32(AX)(BX*4)
+	VPMOVZXWD 32(CX)(BX*2), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, 64(AX)(BX*4)
+	VPMOVZXWD 48(CX)(BX*2), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, 96(AX)(BX*4)
+	ADDQ      $+32, BX
+	SUBQ      $+32, DX
+	JGE       loop952
+
+after953:
+	ADDQ $+32, DX
+	SUBQ $+8, DX
+	JL   after955
+
+loop954:
+	VPMOVZXWD (CX)(BX*2), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, (AX)(BX*4)
+	ADDQ      $+8, BX
+	SUBQ      $+8, DX
+	JGE       loop954
+
+after955:
+	ADDQ $+8, DX
+	VZEROUPPER
+	RET
+
+// func fromInt8AVX2(dst *float32, x *int8, n int)
+// Requires: AVX, AVX2
+TEXT ·fromInt8AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+	XORQ BX, BX
+	SUBQ $+32, DX
+	JL   after957
+
+loop956:
+	VPMOVSXBD (CX)(BX*1), Y0
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS   Y0, (AX)(BX*4)
+	VPMOVSXBD 8(CX)(BX*1), Y0
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS   Y0, 32(AX)(BX*4)
+	VPMOVSXBD 16(CX)(BX*1), Y0
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS   Y0, 64(AX)(BX*4)
+	VPMOVSXBD 24(CX)(BX*1), Y0
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS   Y0, 96(AX)(BX*4)
+	ADDQ      $+32, BX
+	SUBQ      $+32, DX
+	JGE       loop956
+
+after957:
+	ADDQ $+32, DX
+	SUBQ $+8, DX
+	JL   after959
+
+loop958:
+	VPMOVSXBD (CX)(BX*1), Y0
+	VCVTDQ2PS Y0, Y0
+	VMOVUPS   Y0, (AX)(BX*4)
+	ADDQ      $+8, BX
+	SUBQ      $+8, DX
+	JGE       loop958
+
+after959:
+	ADDQ $+8, DX
+	VZEROUPPER
+	RET

@@ -321,3 +321,15 @@ func layerNormGradAVX512(dx, dy, x, gain, mean, inv *float32, d, rows int, size 
 
 //go:noescape
 func layerNormGradAVX2(dx, dy, x, gain, mean, inv *float32, d, rows int, size float32)
+
+//go:noescape
+func fromBFloat16AVX512(dst *float32, x *uint16, n int)
+
+//go:noescape
+func fromBFloat16AVX2(dst *float32, x *uint16, n int)
+
+//go:noescape
+func fromInt8AVX512(dst *float32, x *int8, n int)
+
+//go:noescape
+func fromInt8AVX2(dst *float32, x *int8, n int)

@@ -36,5 +36,8 @@ func main() {
 	for _, s := range []isa{avx512, avx2} { // for measuring only
 		fmaLoop(s)
 	}
+	for _, s := range []isa{avx512, avx2} {
+		storage(s)
+	}
 	Generate()
 }
