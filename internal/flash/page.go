@@ -130,14 +130,12 @@ func (x *Pages) live(blocks int) []int {
 
 // paged is what a worker knows of the page that it reads.
 type paged struct {
-	page        *Page
-	head        int
-	scaleKeys   []float32 // of the block; nil for 1
-	scaleValues []float32
-	wide        []float32 // numbers that have become floats
-	keyRows     []float32 // vectors one behind the other
-	valueRows   []float32
-	tile        simd.Panels
+	page                     *Page
+	head                     int
+	storedKeys, storedValues simd.StoredPanels // in place of the worker's keys and values
+	scaleKeys, scaleValues   []float32         // of the block; nil for 1
+	wide                     []float32         // numbers that have become floats
+	keyRows, valueRows       []float32         // vectors one behind the other
 }
 
 // enter makes the keys of a block ready for n rows and says whether there are any. With
@@ -158,26 +156,26 @@ func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
 	w.scaleKeys = p.keys.scales(g*p.cap, (g+1)*p.cap)
 	w.scaleValues = p.values.scales(g*p.cap, (g+1)*p.cap)
 	w.keys, w.values = nil, nil
-	nk, nv := p.keyLayout.Len(), p.valueLayout.Len()
-	_, ready := p.keys.(floatRoom)
-	if !ready && n > stripRows { // several strips: widen the numbers once for all
-		w.wide = grow(w.wide, nk+nv)
-	} else if !ready {
-		w.wide = grow(w.wide, tileKeys*max(a.E, p.valueLayout.Len()/max(p.cap, 1)))
+	k, v := p.keyLayout, p.valueLayout
+	nk, nv := k.Len(), v.Len()
+	if _, floats := p.keys.(floatRoom); floats || n > stripRows { // several strips: floats once for all
+		if !floats {
+			w.wide = grow(w.wide, nk+nv)
+		}
+		w.keys, w.values = &w.own[0], &w.own[1]
+		w.keys.Lay(k, p.keys.floats(g*nk, (g+1)*nk, w.wide))
+		w.values.Lay(v, p.values.floats(g*nv, (g+1)*nv, w.wide[min(nk, len(w.wide)):]))
+	} else {
+		halves, bytes := p.keys.stored(g*nk, (g+1)*nk)
+		w.storedKeys = simd.StoredPanels{PanelLayout: k, BFloat16: halves, Int8: bytes}
+		halves, bytes = p.values.stored(g*nv, (g+1)*nv)
+		w.storedValues = simd.StoredPanels{PanelLayout: v, BFloat16: halves, Int8: bytes}
 	}
-	if ready || n > stripRows {
-		w.values = &w.own[1]
-		w.values.Lay(p.valueLayout, p.values.floats(g*nv, (g+1)*nv, w.wide[min(nk, len(w.wide)):]))
-	}
-	switch {
-	case a.Additive != nil:
-		w.additive = &w.ownAdditive
+	if a.Additive != nil {
 		used := min(a.Lk-k0, p.cap)
 		w.keyRows = w.unpack(w.keyRows, p.keys, p.keyPlace, used, a.E)
+		w.additive = &w.ownAdditive
 		w.additive.Set(w.keyRows, a.E, used, a.E, a.Additive)
-	case w.values != nil:
-		w.keys = &w.own[0]
-		w.keys.Lay(p.keyLayout, p.keys.floats(g*nk, (g+1)*nk, w.wide))
 	}
 	return true
 }
@@ -192,70 +190,57 @@ func (w *worker) unpack(dst []float32, r room, where func(g, i int) place, n, si
 	return dst
 }
 
-// tileKeys is how many keys are widened at a time for a strip: what their floats take
-// stays in the first-level cache. It is a multiple of the width of any panel.
-const tileKeys = 64
-
-// dots sets s to the products of the queries q and keys j0 to j1.
-func (w *worker) dots(a *Attention, s simd.Mat, q simd.Mat, n, j0, j1 int) {
+// dots sets s to the products of n queries q and keys j0 to j1.
+func (w *worker) dots(a *Attention, s, q simd.Mat, n, j0, j1 int) {
+	j0, j1 = j0-w.from, j1-w.from
 	if w.keys != nil {
-		simd.MultiplyPanels(s, q, n, w.keys, 0, a.E, j0-w.from, j1-w.from, false)
+		simd.MultiplyPanels(s, q, n, w.keys, 0, a.E, j0, j1, false)
 	} else {
-		p := w.page
-		first := w.head * p.keyLayout.Len()
-		for j := j0 - w.from; j < j1-w.from; j += tileKeys {
-			to := min(j+tileKeys, p.cap)
-			l := simd.PanelLayout{K: a.E, N: to - j, Width: p.keyLayout.Width}
-			at := first + p.keyLayout.At(0, j)
-			w.tile.Lay(l, p.keys.floats(at, at+l.Len(), w.wide))
-			part := simd.Mat{Data: s.Data[j-(j0-w.from):], Row: s.Row, Col: 1}
-			simd.MultiplyPanels(part, q, n, &w.tile, 0, a.E, 0, min(to, j1-w.from)-j, false)
-		}
+		simd.MultiplyStored(s, q, n, &w.storedKeys, 0, a.E, j0, j1, false)
 	}
-	if w.scaleKeys != nil {
-		for i := range n {
-			row := s.Data[i*s.Row:][:j1-j0]
-			simd.Mul(row, row, w.scaleKeys[j0-w.from:j1-w.from])
-		}
+	if w.scaleKeys == nil {
+		return
+	}
+	for i := range n {
+		row := s.Data[i*s.Row:][:j1-j0]
+		simd.Mul(row, row, w.scaleKeys[j0:j1])
 	}
 }
 
-// mix sets c, or adds to it, the mean of values j0 to j1 with the weights p, which it
-// may change. If it is careful, values need not be finite.
+// mix sets c to the sum of values j0 to j1 with the weights p, which it may change, or
+// adds to it. If it is careful, values need not be finite.
 func (w *worker) mix(a *Attention, c, p simd.Mat, n, j0, j1 int, careful, accumulate bool) {
 	k0, k1 := j0-w.from, j1-w.from
-	if a.Pages != nil && careful && w.scaleValues == nil {
+	values := w.valuesAt
+	switch {
+	case w.scaleValues != nil:
+		w.scale(p, n, k0, k1, careful)
+		careful = false
+	case careful && w.page != nil:
 		w.valueRows = w.unpack(w.valueRows, w.page.values, w.page.valuePlace, k1, a.EV)
-		multiply(c, p, n, nil, simd.RowMajor(w.valueRows, a.EV), k0, k1, 0, a.EV, false, accumulate)
-		return
+		values = simd.RowMajor(w.valueRows, a.EV)
 	}
-	for i := 0; i < n && w.scaleValues != nil; i++ {
-		row, scales := p.Data[i*p.Row:][:k1-k0], w.scaleValues[k0:k1]
+	if w.values == nil && !careful {
+		simd.MultiplyStored(c, p, n, &w.storedValues, k0, k1, 0, a.EV, accumulate)
+	} else {
+		multiply(c, p, n, w.values, values, k0, k1, 0, a.EV, !careful, accumulate)
+	}
+}
+
+// scale multiplies weights by the scales of values k0 to k1 of the block. If it is
+// careful, scales may be NaN, but the numbers that go with them are not.
+func (w *worker) scale(p simd.Mat, n, k0, k1 int, careful bool) {
+	scales := w.scaleValues[k0:k1]
+	for i := range n {
+		row := p.Data[i*p.Row:][:len(scales)]
 		if !careful {
 			simd.Mul(row, row, scales)
 			continue
 		}
-		for k, x := range row { // a scale may be NaN; the numbers that it multiplies are not
+		for k, x := range row {
 			if x != 0 {
 				row[k] = x * scales[k]
 			}
 		}
-	}
-	if w.values != nil {
-		multiply(c, p, n, w.values, w.valuesAt, k0, k1, 0, a.EV, !careful || w.scaleValues != nil, accumulate)
-		return
-	}
-	x, l := w.page.values, w.page.valueLayout
-	first := w.head * l.Len()
-	for k := k0; k < k1; k += tileKeys {
-		rows := min(tileKeys, k1-k)
-		tile := simd.PanelLayout{K: rows, N: a.EV, Width: l.Width}
-		for v := 0; v < a.EV; v += l.Width {
-			at := first + l.At(k, v)
-			x.floats(at, at+rows*l.Width, w.wide[tile.At(0, v):])
-		}
-		w.tile.Lay(tile, w.wide)
-		part := simd.Mat{Data: p.Data[k-k0:], Row: p.Row, Col: 1}
-		simd.MultiplyPanels(c, part, n, &w.tile, 0, rows, 0, a.EV, accumulate || k > k0)
 	}
 }

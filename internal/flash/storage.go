@@ -39,6 +39,8 @@ type room interface {
 	get(n int, p place, x []float32)
 	// floats returns numbers lo to hi as floats, in scratch unless they are floats already.
 	floats(lo, hi int, scratch []float32) []float32
+	// stored returns numbers lo to hi as they are, which are not floats; else none.
+	stored(lo, hi int) ([]uint16, []int8)
 	// scales returns by what the numbers of vectors lo to hi are multiplied; nil for 1.
 	scales(lo, hi int) []float32
 	bytes() int
@@ -77,6 +79,7 @@ func itself(v float32) float32 { return v }
 func (r floatRoom) put(_ int, p place, x []float32)          { scatter(r, p, x, itself) }
 func (r floatRoom) get(_ int, p place, x []float32)          { collect(r, p, x, itself) }
 func (r floatRoom) floats(lo, hi int, _ []float32) []float32 { return r[lo:hi] }
+func (floatRoom) stored(_, _ int) ([]uint16, []int8)         { return nil, nil }
 func (floatRoom) scales(_, _ int) []float32                  { return nil }
 func (r floatRoom) bytes() int                               { return 4 * len(r) }
 
@@ -92,8 +95,9 @@ func (r bfloatRoom) floats(lo, hi int, scratch []float32) []float32 {
 	return scratch[:hi-lo]
 }
 
-func (bfloatRoom) scales(_, _ int) []float32 { return nil }
-func (r bfloatRoom) bytes() int              { return 2 * len(r) }
+func (r bfloatRoom) stored(lo, hi int) ([]uint16, []int8) { return r[lo:hi], nil }
+func (bfloatRoom) scales(_, _ int) []float32              { return nil }
+func (r bfloatRoom) bytes() int                           { return 2 * len(r) }
 
 type int8Room struct {
 	data  []int8
@@ -129,5 +133,6 @@ func (r *int8Room) floats(lo, hi int, scratch []float32) []float32 {
 	return scratch[:hi-lo]
 }
 
-func (r *int8Room) scales(lo, hi int) []float32 { return r.scale[lo:hi] }
-func (r *int8Room) bytes() int                  { return len(r.data) + 4*len(r.scale) }
+func (r *int8Room) stored(lo, hi int) ([]uint16, []int8) { return nil, r.data[lo:hi] }
+func (r *int8Room) scales(lo, hi int) []float32          { return r.scale[lo:hi] }
+func (r *int8Room) bytes() int                           { return len(r.data) + 4*len(r.scale) }

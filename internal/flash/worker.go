@@ -127,7 +127,7 @@ func (w *worker) forget() {
 	w.weights = weights{}
 	clear(w.spans)
 	w.page, w.scaleKeys, w.scaleValues = nil, nil, nil
-	w.tile.Release()
+	w.storedKeys, w.storedValues = simd.StoredPanels{}, simd.StoredPanels{}
 	w.own[0].Release()
 	w.own[1].Release()
 	w.ownAdditive.Set(nil, 0, 0, 0, nil)

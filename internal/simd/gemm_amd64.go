@@ -139,14 +139,6 @@ func tiles(c, a Mat, m, n, depth int, b *panels, at, start int, bias []float32) 
 		width := min(b.width, n-j)
 		vectors := (width + lanes - 1) / lanes
 		t.last = width - (vectors-1)*lanes
-		// As many tiles as needed, and as equal as possible: a tile of a row
-		// or two would leave most of the multipliers idle.
-		highest := tileRows
-		if vectors == 1 {
-			highest = narrowRows
-		}
-		count := (m + highest - 1) / highest
-		rows, taller := m/count, m%count
 		if start == startBias {
 			t.bias = &bias[j]
 		}
@@ -154,23 +146,35 @@ func tiles(c, a Mat, m, n, depth int, b *panels, at, start int, bias []float32) 
 			t.b = &b.data[at]
 			at += b.step
 		}
-		if taller > 0 {
-			t.rows, t.tiles = rows+1, taller
-			t.c = &c.Data[j]
-			if depth > 0 {
-				t.a = &a.Data[0]
-			}
-			gemm(&t, vectors)
+		t.column(c, a, m, j, vectors)
+	}
+}
+
+// column computes m rows of C, of the columns from j on: as many tiles as needed, and as
+// equal as possible. A tile of a row or two would leave most of the multipliers idle.
+func (t *tileArgs) column(c, a Mat, m, j, kernel int) {
+	highest := tileRows
+	if kernel == 1 {
+		highest = narrowRows
+	}
+	count := (m + highest - 1) / highest
+	rows, taller := m/count, m%count
+	if taller > 0 {
+		t.rows, t.tiles = rows+1, taller
+		t.c = &c.Data[j]
+		if t.depth > 0 {
+			t.a = &a.Data[0]
 		}
-		if taller < count {
-			below := taller * (rows + 1)
-			t.rows, t.tiles = rows, count-taller
-			t.c = &c.Data[below*c.Row+j]
-			if depth > 0 {
-				t.a = &a.Data[below*a.Row]
-			}
-			gemm(&t, vectors)
+		gemm(t, kernel)
+	}
+	if taller < count {
+		below := taller * (rows + 1)
+		t.rows, t.tiles = rows, count-taller
+		t.c = &c.Data[below*c.Row+j]
+		if t.depth > 0 {
+			t.a = &a.Data[below*a.Row]
 		}
+		gemm(t, kernel)
 	}
 }
 
@@ -212,9 +216,21 @@ func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 	tiles(c, a, m, j1-j0, k1-k0, &b.b, at, start, nil)
 }
 
-func gemm(t *tileArgs, vectors int) {
+// Kernels besides those for panels of a number of vectors: of whole panels of stored
+// numbers.
+const (
+	kernelBFloat16 = 16 + iota
+	kernelInt8
+)
+
+// gemm runs a kernel: that for a number of vectors, or one of the others.
+func gemm(t *tileArgs, kernel int) {
 	if active == avx512 {
-		switch vectors {
+		switch kernel {
+		case kernelBFloat16:
+			gemmBFloat16AVX512(t)
+		case kernelInt8:
+			gemmInt8AVX512(t)
 		case 1:
 			gemm1AVX512(t)
 		case 2:
@@ -227,9 +243,13 @@ func gemm(t *tileArgs, vectors int) {
 		return
 	}
 	switch full := t.last == 8; {
-	case vectors == 1 && full:
+	case kernel == kernelBFloat16:
+		gemmBFloat16AVX2(t)
+	case kernel == kernelInt8:
+		gemmInt8AVX2(t)
+	case kernel == 1 && full:
 		gemm1AVX2(t)
-	case vectors == 1:
+	case kernel == 1:
 		gemm1maskedAVX2(t)
 	case full:
 		gemm2AVX2(t)

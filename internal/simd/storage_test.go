@@ -84,3 +84,42 @@ func TestPanelLayout(t *testing.T) {
 		}
 	})
 }
+
+// A product with stored numbers is that with the floats for which they stand, and touches
+// nothing else.
+func TestMultiplyStored(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(35, 36))
+		for _, m := range []int{1, 2, 3, 4, 5, 6, 7, 11, 13} {
+			for _, size := range [][2]int{{1, 1}, {5, 16}, {7, 32}, {11, 64}, {512, 64}, {13, 83}, {64, 200}, {128, 512}} {
+				k, n := size[0], size[1]
+				l := NewPanelLayout(k, n)
+				halves := StoredPanels{PanelLayout: l, BFloat16: make([]uint16, l.Len())}
+				bytes := StoredPanels{PanelLayout: l, Int8: make([]int8, l.Len())}
+				for i := range l.Len() {
+					halves.BFloat16[i], bytes.Int8[i] = BFloat16(float32(r.NormFloat64())), int8(r.Uint32())
+				}
+				for _, b := range []*StoredPanels{&halves, &bytes} {
+					floats := make([]float32, l.Len())
+					b.floats(floats, 0)
+					var p Panels
+					p.Lay(l, floats)
+					k0, j0 := r.IntN(k), r.IntN(n)/panelWidth()*panelWidth()
+					k1, j1 := k0+r.IntN(k-k0)+1, j0+r.IntN(n-j0)+1
+					if r.IntN(2) == 0 {
+						k0, k1, j0, j1 = 0, k, 0, n
+					}
+					a, c := newGuarded(r, m*(k1-k0)), newGuarded(r, m*(j1-j0))
+					want := clone(c.x)
+					for _, accumulate := range []bool{true, false} {
+						MultiplyStored(RowMajor(c.x, j1-j0), RowMajor(a.x, k1-k0), m, b, k0, k1, j0, j1, accumulate)
+						MultiplyPanels(RowMajor(want, j1-j0), RowMajor(a.x, k1-k0), m, &p, k0, k1, j0, j1, accumulate)
+						if !same(c.x, want) || !c.intact() {
+							t.Fatalf("%d rows, [%d %d) of %d by [%d %d) of %d, accumulate %v: the product differs", m, k0, k1, k, j0, j1, n, accumulate)
+						}
+					}
+				}
+			}
+		}
+	})
+}

@@ -333,3 +333,15 @@ func fromInt8AVX512(dst *float32, x *int8, n int)
 
 //go:noescape
 func fromInt8AVX2(dst *float32, x *int8, n int)
+
+//go:noescape
+func gemmBFloat16AVX512(t *tileArgs)
+
+//go:noescape
+func gemmInt8AVX512(t *tileArgs)
+
+//go:noescape
+func gemmBFloat16AVX2(t *tileArgs)
+
+//go:noescape
+func gemmInt8AVX2(t *tileArgs)

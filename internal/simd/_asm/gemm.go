@@ -64,6 +64,7 @@ type panel struct {
 	s       isa
 	vectors int
 	last    *mask // of the last vector
+	stored  *stored
 
 	args, a, aRow, aRow3, aRow5, aCol, b, bRow, c, cRow, tiles reg.GPVirtual
 }
@@ -75,8 +76,22 @@ func gemmPanel(s isa, vectors int, masked bool) {
 	if masked && s.lanes == 8 {
 		name += "masked"
 	}
+	s.kernel(name, vectors, masked, nil)
+}
+
+// gemmStored writes the kernels for whole panels of numbers as a KV cache stores them,
+// which become floats in registers: they are read but once, so that copies of them would
+// cost more than the products.
+func gemmStored(s isa) {
+	for _, n := range storedNumbers {
+		s.kernel("gemm"+n.name, s.lanes/4, s.lanes == 16, &n)
+	}
+}
+
+// kernel is gemmPanel under a name, for floats or for stored numbers.
+func (s isa) kernel(name string, vectors int, masked bool, n *stored) {
 	s.begin(name, "func(t *byte)") // a *tileArgs, which only package simd knows
-	p := panel{s: s, vectors: vectors, args: pointer("t")}
+	p := panel{s: s, vectors: vectors, args: pointer("t"), stored: n}
 	field := fields(p.args)
 	if masked {
 		m := s.firstLanes(field(argLast))
@@ -161,9 +176,17 @@ func (p *panel) tile(rows int) {
 	Label(loop)
 	row := s.vecs(p.vectors)
 	for v := range row {
+		if p.stored != nil {
+			s.widen(*p.stored, Mem{Base: b, Disp: v * s.lanes * p.stored.bytes}, row[v])
+			continue
+		}
 		s.load(Mem{Base: b, Disp: v * s.bytes()}, p.maskOf(v), row[v])
 	}
-	if p.vectors == 4 && rows >= 4 {
+	if p.stored != nil {
+		for at := 0; at < s.lanes*p.vectors*p.stored.bytes; at += 64 {
+			PREFETCHT0(Mem{Base: b, Disp: 2048 + at})
+		}
+	} else if p.vectors == 4 && rows >= 4 {
 		// A panel of B is longer than the first-level cache, and the processor
 		// alone does not look far enough ahead. In smaller tiles the loads
 		// have no room for it.
