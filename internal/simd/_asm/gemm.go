@@ -183,8 +183,9 @@ func (p *panel) tile(rows int) {
 		s.load(Mem{Base: b, Disp: v * s.bytes()}, p.maskOf(v), row[v])
 	}
 	if p.stored != nil {
+		// They stream through once. The processor's own prefetching ends at each page.
 		for at := 0; at < s.lanes*p.vectors*p.stored.bytes; at += 64 {
-			PREFETCHT0(Mem{Base: b, Disp: 2048 + at})
+			PREFETCHT0(Mem{Base: b, Disp: 4096 + at})
 		}
 	} else if p.vectors == 4 && rows >= 4 {
 		// A panel of B is longer than the first-level cache, and the processor
