@@ -129,3 +129,47 @@ func BenchmarkDecode(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkGenerate measures all steps of a decoder from its first token on, with a cache
+// that grows, and the same queries over caches that have these lengths already.
+func BenchmarkGenerate(b *testing.B) {
+	const h, g, e = 32, 8, 128
+	for _, s := range storages {
+		for _, tokens := range []int{16, 64, 512, 2048} {
+			rng := newRand(1)
+			q, kv := tensor.Randn(rng, 1, h, 1, e), tensor.Randn(rng, 1, g, 1, e)
+			tape, o := tensor.NewTape(tensor.Infer), attn.Options{Mask: attn.Causal()}
+			config := attn.CacheConfig{Batch: 1, Heads: g, KeySize: e, Storage: s.storage}
+			b.Run(fmt.Sprintf("%s/%d/append", s.name, tokens), func(b *testing.B) {
+				for b.Loop() {
+					cache, err := attn.NewCache(config)
+					if err != nil {
+						b.Fatal(err)
+					}
+					for range tokens {
+						tape.Reset()
+						cache.Append(kv, kv, nil)
+						cache.Attend(tape, q, o)
+					}
+				}
+			})
+			full, err := attn.NewCache(config)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for range tokens {
+				full.Append(kv, kv, nil)
+			}
+			b.Run(fmt.Sprintf("%s/%d/fixed", s.name, tokens), func(b *testing.B) {
+				for b.Loop() {
+					cache := full.Fork()
+					for n := tokens; n > 0; n-- {
+						tape.Reset()
+						cache.Truncate(n)
+						cache.Attend(tape, q, o)
+					}
+				}
+			})
+		}
+	}
+}

@@ -37,9 +37,10 @@ type CacheConfig struct {
 // bits as those of the whole sequence under a causal mask, whether positions were
 // appended one by one or many at a time.
 //
-// Memory: G·(storage.Bytes(E) + storage.Bytes(V)) bytes a position, in pages of 512
-// positions for all heads of a sequence; the last page of a sequence doubles from 16
-// positions on.
+// Memory: G·(storage.Bytes(E) + storage.Bytes(V)) bytes a position, for V rounded up to
+// whole vectors of the processor and beyond 64 to a multiple of 64, in pages of 512
+// positions for all heads of a sequence. The last page of a sequence grows from 16
+// positions on, to twice as many each time.
 //
 // Gradients do not pass through a cache: a tape that records is refused.
 //

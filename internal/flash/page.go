@@ -66,12 +66,24 @@ func (p *Page) Claim(at, n int) bool {
 func (p *Page) Copy(at, n int) *Page {
 	c := NewPage(p.shape, n)
 	c.used.Store(int64(at))
-	key, value := make([]float32, p.shape.E), make([]float32, p.shape.EV)
+	from, to := p.keyLayout, c.keyLayout
 	for g := range p.shape.G {
-		for i := range at {
-			p.Get(g, i, key, value)
-			c.Put(g, i, key, value)
+		for j := 0; j < at; j += from.Width {
+			src, dst := g*from.Len()+from.At(0, j), g*to.Len()+to.At(0, j)
+			if at-j >= from.Width && from.Width == to.Width { // a whole panel
+				c.keys.copy(dst, p.keys, src, from.Panel())
+				continue
+			}
+			for e := range p.shape.E {
+				c.keys.copy(dst+e*to.Width, p.keys, src+e*from.Width, min(from.Width, at-j))
+			}
 		}
+		from, to := p.valueLayout, c.valueLayout
+		for v := 0; v < p.shape.EV; v += from.Width {
+			c.values.copy(g*to.Len()+to.At(0, v), p.values, g*from.Len()+from.At(0, v), at*from.Width)
+		}
+		c.keys.copyScales(g*c.cap, p.keys, g*p.cap, at)
+		c.values.copyScales(g*c.cap, p.values, g*p.cap, at)
 	}
 	return c
 }

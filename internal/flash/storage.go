@@ -37,6 +37,9 @@ type room interface {
 	put(n int, p place, x []float32)
 	// get reads it.
 	get(n int, p place, x []float32)
+	// copy sets n numbers from at on to those of a room of the same kind.
+	copy(at int, src room, from, n int)
+	copyScales(at int, src room, from, n int) // of vectors
 	// floats returns numbers lo to hi as floats, in scratch unless they are floats already.
 	floats(lo, hi int, scratch []float32) []float32
 	// stored returns numbers lo to hi as they are, which are not floats; else none.
@@ -50,33 +53,41 @@ type room interface {
 // another at a distance of step, each run jump behind the last.
 type place struct{ at, run, step, jump int }
 
-// scatter writes f(x[i]) for each element of a vector.
-func scatter[N any](to []N, p place, x []float32, f func(float32) N) {
-	for at := p.at; len(x) > 0; at += p.jump {
-		n := min(p.run, len(x))
-		for i, v := range x[:n] {
-			to[at+i*p.step] = f(v)
-		}
-		x = x[n:]
+// runs calls f for each run of n elements: from element i of the vector on, at place at.
+func (p place) runs(n int, f func(i, at, n int)) {
+	for i, at := 0, p.at; i < n; i, at = i+p.run, at+p.jump {
+		f(i, at, min(p.run, n-i))
 	}
 }
 
-// collect is the opposite.
+// collect sets x to f of the numbers of a vector.
 func collect[N any](from []N, p place, x []float32, f func(N) float32) {
-	for at := p.at; len(x) > 0; at += p.jump {
-		n := min(p.run, len(x))
-		for i := range x[:n] {
-			x[i] = f(from[at+i*p.step])
+	p.runs(len(x), func(i, at, n int) {
+		for k := range n {
+			x[i+k] = f(from[at+k*p.step])
 		}
-		x = x[n:]
-	}
+	})
 }
 
 type floatRoom []float32
 
 func itself(v float32) float32 { return v }
 
-func (r floatRoom) put(_ int, p place, x []float32)          { scatter(r, p, x, itself) }
+func (r floatRoom) copy(at int, src room, from, n int) {
+	copy(r[at:at+n], src.(floatRoom)[from:])
+}
+
+func (floatRoom) copyScales(int, room, int, int) {}
+
+func (r floatRoom) put(_ int, p place, x []float32) {
+	p.runs(len(x), func(i, at, n int) {
+		to := r[at:]
+		for k, v := range x[i : i+n] {
+			to[k*p.step] = v
+		}
+	})
+}
+
 func (r floatRoom) get(_ int, p place, x []float32)          { collect(r, p, x, itself) }
 func (r floatRoom) floats(lo, hi int, _ []float32) []float32 { return r[lo:hi] }
 func (floatRoom) stored(_, _ int) ([]uint16, []int8)         { return nil, nil }
@@ -87,7 +98,21 @@ type bfloatRoom []uint16
 
 func widen(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }
 
-func (r bfloatRoom) put(_ int, p place, x []float32) { scatter(r, p, x, simd.BFloat16) }
+func (r bfloatRoom) copy(at int, src room, from, n int) {
+	copy(r[at:at+n], src.(bfloatRoom)[from:])
+}
+
+func (bfloatRoom) copyScales(int, room, int, int) {}
+
+func (r bfloatRoom) put(_ int, p place, x []float32) {
+	p.runs(len(x), func(i, at, n int) {
+		to := r[at:]
+		for k, v := range x[i : i+n] {
+			to[k*p.step] = simd.BFloat16(v)
+		}
+	})
+}
+
 func (r bfloatRoom) get(_ int, p place, x []float32) { collect(r, p, x, widen) }
 
 func (r bfloatRoom) floats(lo, hi int, scratch []float32) []float32 {
@@ -104,22 +129,34 @@ type int8Room struct {
 	scale []float32 // of each vector; NaN for one that is not finite
 }
 
+func (r *int8Room) copy(at int, src room, from, n int) {
+	copy(r.data[at:at+n], src.(*int8Room).data[from:])
+}
+
+func (r *int8Room) copyScales(at int, src room, from, n int) {
+	copy(r.scale[at:at+n], src.(*int8Room).scale[from:])
+}
+
 func (r *int8Room) put(n int, p place, x []float32) {
-	var most float32
+	const sign, infinite = 1 << 31, 0xff << 23
+	var largest uint32 // absolute values compare as their bits do
 	for _, v := range x {
-		if v-v != 0 {
-			most = float32(math.NaN())
-			break
-		}
-		most = max(most, v, -v)
+		largest = max(largest, math.Float32bits(v)&^sign)
 	}
-	scale := most / 127
+	scale := math.Float32frombits(largest) / 127
+	if largest >= infinite {
+		scale = float32(math.NaN())
+	}
 	r.scale[n] = scale
-	scatter(r.data, p, x, func(v float32) int8 {
-		if !(scale > 0) { // all zeros, or next to nothing, or not numbers
-			return 0
+	inverse := 1 / float64(scale)
+	p.runs(len(x), func(i, at, n int) {
+		to := r.data[at:]
+		for k, v := range x[i : i+n] {
+			to[k*p.step] = 0
+			if scale > 0 { // else all zeros, or next to nothing, or not numbers
+				to[k*p.step] = int8(math.RoundToEven(float64(v) * inverse))
+			}
 		}
-		return int8(math.RoundToEven(float64(v) / float64(scale)))
 	})
 }
 
