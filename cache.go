@@ -268,8 +268,9 @@ func (c *Cache) Select(sequences []int) *Cache {
 }
 
 // Truncate keeps the first keys of each sequence. It takes one length for all sequences
-// or one for each. It panics with a *tensor.ShapeError if a sequence has fewer keys, or
-// if a rolling cache has forgotten some that the next query would attend to.
+// or one for each. The memory of the others stays with the cache, for what is appended
+// next. It panics with a *tensor.ShapeError if a sequence has fewer keys, or if a rolling
+// cache has forgotten some to which the next query would attend.
 func (c *Cache) Truncate(lens ...int) {
 	const op = "attn: Truncate"
 	if len(lens) != 1 && len(lens) != len(c.seqs) {
@@ -284,7 +285,7 @@ func (c *Cache) Truncate(lens ...int) {
 		s := &c.seqs[b]
 		s.n = lens[min(b, len(lens)-1)]
 		s.from = min(s.from, s.n)
-		if c.config.Capacity == 0 || c.config.Window > 0 {
+		if c.config.Window > 0 { // of some that go, there may be no page
 			s.pages = s.pages[:(s.n+flash.BlockKeys-1)/flash.BlockKeys]
 		}
 	}
