@@ -14,13 +14,13 @@ type Storage interface {
 type Float32 struct{}
 
 // BFloat16 holds each element rounded to 8 bits of precision, in 2 bytes: the error is at
-// most 2⁻⁸ of the element, and half of that for most.
+// most 2⁻⁸ of the element, from 1.2e-38 on. More than 3.39e38 becomes infinite.
 type BFloat16 struct{}
 
 // Int8 holds the elements of a vector as integers from −127 to 127 times a scale, the
 // largest of them divided by 127, in 1 byte an element and 4 for the scale. The error is
-// at most half of the scale: 1/254 of the vector's largest element. A vector that is not
-// finite becomes NaN.
+// at most half of the scale: 1/254 of the vector's largest element, from 1e-36 on. A
+// vector that is not finite becomes NaN.
 type Int8 struct{}
 
 // Bytes returns 4 for each element.

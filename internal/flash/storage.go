@@ -149,13 +149,14 @@ func (r *int8Room) put(n int, p place, x []float32) {
 	}
 	r.scale[n] = scale
 	inverse := 1 / float64(scale)
+	if !(scale > 0) { // all zeros, or next to nothing, or not numbers
+		inverse = 0
+	}
+	const round = 0x1.8p52 // added and taken away, it leaves the nearest integer, of two the even one
 	p.runs(len(x), func(i, at, n int) {
 		to := r.data[at:]
 		for k, v := range x[i : i+n] {
-			to[k*p.step] = 0
-			if scale > 0 { // else all zeros, or next to nothing, or not numbers
-				to[k*p.step] = int8(math.RoundToEven(float64(v) * inverse))
-			}
+			to[k*p.step] = int8(min(max(int32(float64(float64(v)*inverse)+round-round), -127), 127)) // a scale below the normal numbers is coarse
 		}
 	})
 }
