@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/attn-go/attn"
@@ -438,5 +439,30 @@ func TestCacheBytes(t *testing.T) {
 		if got := c.Select([]int{1, 1, 1}).Bytes(); got != 1024*each {
 			t.Errorf("%s: three forks of a sequence take %d bytes, want %d", s.name, got, 1024*each)
 		}
+	}
+}
+
+// Forks go on at the same time, each in a goroutine of its own.
+func TestForksConcurrently(t *testing.T) {
+	m, o := relativeLayer(t)
+	rng := newRand(347)
+	x := tensor.Randn(rng, 1, 40, 24)
+	cache := mustCache(t, m, 1, attn.CacheConfig{})
+	m.Extend(nil, pick(x, 1, 0, 19), cache, o)
+	want := alone(m, x, 0, 40, o)[19*24:]
+	got := make([][]float32, 5)
+	var all sync.WaitGroup
+	for i := range got {
+		fork := cache.Fork()
+		all.Go(func() {
+			for at := 19; at < 40; at++ {
+				got[i] = append(got[i], m.Extend(nil, pick(x, 1, at, at+1), fork, o).Out.Data()...)
+				fork = fork.Fork()
+			}
+		})
+	}
+	all.Wait()
+	for i := range got {
+		tensortest.Same(t, fmt.Sprint("fork ", i), got[i], want)
 	}
 }
