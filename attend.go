@@ -45,6 +45,11 @@ type Options struct {
 	// Rows are told of the weights of each query while they are computed, so that
 	// statistics of them need no memory for all.
 	Rows []RowObserver
+	// QueryLens and KeyLens are how many queries and keys each sequence has, where they
+	// differ: what follows is padding, to which nothing attends and which gets zeros. The
+	// last query of a sequence stands at its last key, unlike under ValidLens, which hides
+	// keys and moves no query. Nil means that all are there.
+	QueryLens, KeyLens []int
 	// QueryPositions and KeyPositions are where queries and keys stand for the Position
 	// of a MultiHead. The zero values put keys at 0, 1, 2, … and the last query at the
 	// last key.
@@ -101,7 +106,7 @@ type Output struct {
 func Attend(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
 	const op = "attn: Attend"
 	q, k, v, d := settle(t, op, q, k, v, &o)
-	y := attend(t, op, headFirst(q), headFirst(k), headFirst(v), d, &o)
+	y := attend(t, op, headFirst(q), KV{keys: headFirst(k), values: headFirst(v)}, d, &o)
 	result := Output{Out: y.out.x, Weights: y.weights, LogSumExp: y.logSumExp}
 	if d.ThreeAxes {
 		result.Out = tensor.Reshape(t, result.Out, d.B, d.Lq, d.V)
@@ -127,29 +132,35 @@ func settle(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o *Options) (_, _
 	d = checkHeads(op, q, k, v)
 	d.ThreeAxes = flat
 	if o.QueryPositions.given() || o.KeyPositions.given() {
-		panic(&tensor.ValueError{Op: op, Arg: "positions", Got: "given", Want: "none: ApplyPosition moves queries and keys before Attend"})
+		panic(noPositions(op))
 	}
+	d.QueryLens, d.KeyLens = o.QueryLens, o.KeyLens
 	return q, k, v, d
 }
 
 // inputs are what a BiasRule is given of a call.
-func inputs(d dims, q, k heads) Inputs {
+func inputs(d dims, q heads, keys func(t *tensor.Tape) *tensor.Tensor) Inputs {
 	return Inputs{
 		Sizes:   d.Sizes,
 		Queries: func(t *tensor.Tape) *tensor.Tensor { return q.split(t) },
-		Keys:    func(t *tensor.Tape) *tensor.Tensor { return k.split(t) },
+		Keys:    keys,
 	}
+}
+
+// noPositions is the error of positions that nobody would use.
+func noPositions(op string) error {
+	return &tensor.ValueError{Op: op, Arg: "positions", Got: "given", Want: "none: ApplyPosition moves queries and keys before Attend"}
 }
 
 // attend is attention between heads, wherever they lie: the one way of Attend and
 // MultiHead. The gates have been applied to the result.
-func attend(t *tensor.Tape, op string, q, k, v heads, d dims, o *Options) pooled {
+func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options) pooled {
 	o.check(op, d)
 	score := o.Score
 	if score == nil {
 		score = ScaledDot()
 	}
-	changes := steps(t, op, inputs(d, q, k), o)
+	changes := steps(t, op, inputs(d, q, func(t *tensor.Tape) *tensor.Tensor { return kv.dense(t).keys.split(t) }), o)
 	for _, r := range o.Rows {
 		r.Begin(d.Sizes)
 	}
@@ -157,15 +168,19 @@ func attend(t *tensor.Tape, op string, q, k, v heads, d dims, o *Options) pooled
 	if s, ok := score.(MappedScore); ok {
 		f := s.Form()
 		q = q.mapped(t, f.Queries)
-		if f.MappedKeys != nil {
-			k = headFirst(f.MappedKeys)
-		} else {
-			k = k.mapped(t, f.Keys)
+		if f.Keys != nil || f.MappedKeys != nil {
+			kv = kv.dense(t)
 		}
-		d.checkMapped(op, f, q, k)
-		y = fused(t, f, q, k, v, changes, d, o)
+		if f.MappedKeys != nil {
+			kv.keys = headFirst(f.MappedKeys)
+		} else if f.Keys != nil {
+			kv.keys = kv.keys.mapped(t, f.Keys)
+		}
+		d.checkMapped(op, f, q, kv)
+		y = fused(t, f, q, kv, changes, d, o)
 	} else {
-		y = unfused(t, score, q.split(t), k.split(t), v.split(t), changes, d, o)
+		kv = kv.dense(t)
+		y = unfused(t, score, q.split(t), kv.keys.split(t), kv.values.split(t), changes, d, o)
 	}
 	if o.Observe != nil {
 		o.Observe(o.Layer, y.weights.Detach())
@@ -203,6 +218,8 @@ func (o *Options) check(op string, d dims) {
 			panic(&tensor.ValueError{Op: op, Arg: "observer of rows", Got: "nil", Want: "a RowObserver"})
 		}
 	}
+	raise(op, "query lengths", wantCounts("number of queries", d.QueryLens, "Lq", d.B, d.Lq))
+	raise(op, "key lengths", wantCounts("number of keys", d.KeyLens, "Lk", d.B, d.Lk))
 	d.checkGates(op, o.Gates)
 	o.Mask.check(op, d.Sizes)
 }
@@ -281,9 +298,10 @@ func checkHeads(op string, q, k, v *tensor.Tensor) dims {
 
 // checkMapped panics unless what a score makes of queries and keys goes together:
 // a score with keys of its own may have been given others than k.
-func (d dims) checkMapped(op string, f Form, q, k heads) {
-	wantHeadSize(op, "key", k.size, q.size)
-	if k.batches() != d.B || k.count != d.G || k.length() != d.Lk {
+func (d dims) checkMapped(op string, f Form, q heads, kv KV) {
+	if k := kv.keys; kv.cache != nil {
+		wantHeadSize(op, "query", q.size, kv.cache.shape.E)
+	} else if wantHeadSize(op, "key", k.size, q.size); k.batches() != d.B || k.count != d.G || k.length() != d.Lk {
 		panic(&tensor.ShapeError{
 			Op: op, Arg: "key of the score", Got: k.x.Shape(),
 			Want: fmt.Sprintf("[B=%d G=%d Lk=%d %d]", d.B, d.G, d.Lk, k.size),

@@ -1,6 +1,7 @@
 package attn_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/attn-go/attn"
@@ -91,4 +92,84 @@ func lengths(n, most int) []int {
 		lens[i] = most - i*most/(2*n)
 	}
 	return lens
+}
+
+// BenchmarkDecode measures a step of a decoder: one token for each length of the cache,
+// which is appended to it, or was there before.
+func BenchmarkDecode(b *testing.B) {
+	const h, g, e = 32, 8, 128
+	for _, s := range storages {
+		for _, keys := range []int{1, 64, 512, 2048, 8192} {
+			rng := newRand(1)
+			cache, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: g, KeySize: e, Storage: s.storage})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for at := 0; at < keys-1; at += 512 {
+				n := min(512, keys-1-at)
+				cache.Append(tensor.Randn(rng, 1, g, n, e), tensor.Randn(rng, 1, g, n, e), nil)
+			}
+			q, kv := tensor.Randn(rng, 1, h, 1, e), tensor.Randn(rng, 1, g, 1, e)
+			tape, o := tensor.NewTape(tensor.Infer), attn.Options{Mask: attn.Causal()}
+			step := func(b *testing.B, add bool) {
+				b.ReportAllocs()
+				for b.Loop() {
+					tape.Reset()
+					if add {
+						cache.Truncate(keys - 1)
+						cache.Append(kv, kv, nil)
+					}
+					cache.Attend(tape, q, o)
+				}
+				b.ReportMetric(float64(b.N)*float64(keys*g*2*s.storage.Bytes(e))/b.Elapsed().Seconds()/1e9, "GB/s")
+			}
+			cache.Append(kv, kv, nil)
+			b.Run(fmt.Sprintf("%s/%d/fixed", s.name, keys), func(b *testing.B) { step(b, false) })
+			b.Run(fmt.Sprintf("%s/%d/append", s.name, keys), func(b *testing.B) { step(b, true) })
+		}
+	}
+}
+
+// BenchmarkGenerate measures all steps of a decoder from its first token on, with a cache
+// that grows, and the same queries over caches that have these lengths already.
+func BenchmarkGenerate(b *testing.B) {
+	const h, g, e = 32, 8, 128
+	for _, s := range storages {
+		for _, tokens := range []int{16, 64, 512, 2048} {
+			rng := newRand(1)
+			q, kv := tensor.Randn(rng, 1, h, 1, e), tensor.Randn(rng, 1, g, 1, e)
+			tape, o := tensor.NewTape(tensor.Infer), attn.Options{Mask: attn.Causal()}
+			config := attn.CacheConfig{Batch: 1, Heads: g, KeySize: e, Storage: s.storage}
+			b.Run(fmt.Sprintf("%s/%d/append", s.name, tokens), func(b *testing.B) {
+				for b.Loop() {
+					cache, err := attn.NewCache(config)
+					if err != nil {
+						b.Fatal(err)
+					}
+					for range tokens {
+						tape.Reset()
+						cache.Append(kv, kv, nil)
+						cache.Attend(tape, q, o)
+					}
+				}
+			})
+			full, err := attn.NewCache(config)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for range tokens {
+				full.Append(kv, kv, nil)
+			}
+			b.Run(fmt.Sprintf("%s/%d/fixed", s.name, tokens), func(b *testing.B) {
+				for b.Loop() {
+					cache := full.Fork()
+					for n := tokens; n > 0; n-- {
+						tape.Reset()
+						cache.Truncate(n)
+						cache.Attend(tape, q, o)
+					}
+				}
+			})
+		}
+	}
 }

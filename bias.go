@@ -30,7 +30,8 @@ type BiasRule interface {
 // Batch, with the keys from Key on.
 type Row struct {
 	Batch, Head, Query, Key int
-	// Position is where the query stands among the keys: Query + Lk − Lq.
+	// Position is where the query stands among the keys of its sequence, of which the
+	// last query stands at the last: Query + Lk − Lq.
 	Position int
 }
 
@@ -38,9 +39,24 @@ type Row struct {
 // heads, Lq queries and Lk keys.
 type Sizes struct {
 	B, H, G, Lq, Lk int
+	// QueryLens and KeyLens are how many queries and keys each sequence has, where they
+	// differ: what follows is padding. Nil means Lq and Lk.
+	QueryLens, KeyLens []int
 	// ThreeAxes says that the caller's query, key and value have no axis of heads.
 	ThreeAxes bool
 }
+
+// Queries returns the number of queries of sequence b, without padding.
+func (s Sizes) Queries(b int) int { return count(s.QueryLens, b, s.Lq) }
+
+// Keys returns the number of keys of sequence b, without padding.
+func (s Sizes) Keys(b int) int { return count(s.KeyLens, b, s.Lk) }
+
+// offset returns the position of the first query of sequence b.
+func (s Sizes) offset(b int) int { return s.Keys(b) - s.Queries(b) }
+
+// ragged reports whether there is padding.
+func (s Sizes) ragged() bool { return s.QueryLens != nil || s.KeyLens != nil }
 
 // shape returns the shape of the scores as the caller sees it, and in letters.
 func (s Sizes) shape() ([]int, string) {

@@ -56,10 +56,10 @@ func TestLongDecoding(t *testing.T) {
 	for name, m := range layers(t) {
 		x := tensor.Randn(rng, 2, length, 24)
 		want := m.Forward(nil, x, x, x, attn.Options{Mask: attn.Causal()}).Out
-		_, kv := m.Extend(nil, pick(x, 1, 0, length-steps), attn.KV{}, attn.Options{Mask: attn.Causal()})
+		cache := mustCache(t, m, 2, attn.CacheConfig{})
+		m.Extend(nil, pick(x, 1, 0, length-steps), cache, attn.Options{Mask: attn.Causal()})
 		for i := length - steps; i < length; i++ {
-			var y attn.Output
-			y, kv = m.Extend(nil, pick(x, 1, i, i+1), kv, attn.Options{Mask: attn.Causal()})
+			y := m.Extend(nil, pick(x, 1, i, i+1), cache, attn.Options{Mask: attn.Causal()})
 			tensortest.Same(t, fmt.Sprint(name, ", position ", i), y.Out.Data(), pick(want, 1, i, i+1).Data())
 		}
 	}

@@ -14,6 +14,8 @@
 //	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 512, Heads: 8}, rng)
 //	y := layer.Forward(tape, x, x, x, attn.Options{Mask: attn.ValidLens(3, 2)}).Out
 //
+// A decoder goes step by step with a Cache, its KV cache, and MultiHead.Extend.
+//
 // # Letters
 //
 //	B   batch

@@ -121,7 +121,13 @@ func TestValueErrors(t *testing.T) {
 					m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: heads})
 					wantError(t, tensor.Catch(func() { m.Forward(tape, x, x, x, o) }), `attn: MultiHead: `+c.want)
 					wantError(t, tensor.Catch(func() { m.Query(tape, x, m.Project(tape, x, x), o) }), `attn: MultiHead: `+c.want)
-					wantError(t, tensor.Catch(func() { m.Extend(tape, x, attn.KV{}, o) }), `attn: MultiHead: `+c.want)
+					if !tape.Recording() {
+						cache := mustCache(t, m, 2, attn.CacheConfig{})
+						wantError(t, tensor.Catch(func() { m.Extend(tape, x, cache, o) }), `attn: MultiHead: `+c.want)
+						if cache.Len(0) != 0 {
+							t.Error("a step that was refused has added keys")
+						}
+					}
 				}
 			}
 		}
@@ -146,10 +152,10 @@ func TestValueErrors(t *testing.T) {
 		{func() { m.Forward(nil, x, x, nil, o) }, `attn: MultiHead: value is nil, want a tensor`},
 		{func() { m.Project(nil, nil, x) }, `attn: MultiHead: key is nil, want a tensor`},
 		{func() { m.Query(nil, nil, kv, o) }, `attn: MultiHead: query is nil, want a tensor`},
-		{func() { m.Extend(nil, nil, kv, o) }, `attn: MultiHead: query is nil, want a tensor`},
+		{func() { m.Extend(nil, nil, mustCache(t, m, 2, attn.CacheConfig{}), o) }, `attn: MultiHead: query is nil, want a tensor`},
 		{func() { new(attn.MultiHead).Forward(nil, x, x, x, o) }, zeroMultiHead},
 		{func() { new(attn.MultiHead).Project(nil, x, x) }, zeroMultiHead},
-		{func() { (*attn.MultiHead)(nil).Extend(nil, x, kv, o) }, zeroMultiHead},
+		{func() { (*attn.MultiHead)(nil).Extend(nil, x, nil, o) }, zeroMultiHead},
 
 		{with(&attn.Bilinear{}), `attn: Attend: w of the bilinear score is nil, want a tensor`},
 		{with(&attn.Bilinear{Scaled: true}), `attn: Attend: w of the bilinear score is nil, want a tensor`},
@@ -299,16 +305,23 @@ func TestForwardErrors(t *testing.T) {
 		{"query's batch", `attn: MultiHead: query has shape \[1 5 12\], want \[B=2 Lq D=12\]`, func() { m.Query(nil, shaped(1, 5, 12), m.Project(nil, k, v), o) }},
 		{"empty cache", `attn: MultiHead: kv has number of keys \[0\], want what Project returns`, func() { m.Query(nil, q, attn.KV{}, o) }},
 		{"heads of another layer", `attn: MultiHead: kv has heads and sizes \[2 6 6\], want \[G=3 E=4 V=4\]`, func() { m.Query(nil, q, other.Project(nil, q, q), o) }},
-		{"cache of another layer", `attn: MultiHead: kv has heads and sizes \[2 6 6\], want \[G=3 E=4 V=4\]`, func() { own.Extend(nil, q, other.Project(nil, q, q), o) }},
-		{"cache of another batch", `attn: MultiHead: query has shape \[2 5 12\], want \[B=1 L D=12\]`, func() { own.Extend(nil, q, own.Project(nil, shaped(1, 5, 12), shaped(1, 5, 12)), o) }},
+		{"cache of another layer", `attn: MultiHead: cache has heads and sizes \[2 6 6\], want \[G=3 E=4 V=4\]`, func() { own.Extend(nil, q, mustCache(t, other, 2, attn.CacheConfig{}), o) }},
+		{"cache of another batch", `attn: MultiHead: query has shape \[2 5 12\], want \[B=1 L D=12\]`, func() { own.Extend(nil, q, mustCache(t, own, 1, attn.CacheConfig{}), o) }},
+		{"no cache", `attn: MultiHead: cache is nil, want what NewCache returns`, func() { own.Extend(nil, q, nil, o) }},
+		{"cache that is full", `attn: MultiHead: cache has number of keys \[5\], want at most its capacity of 4`, func() { own.Extend(nil, q, mustCache(t, own, 2, attn.CacheConfig{Capacity: 4}), o) }},
+		{"cache and a tape", `attn: MultiHead: tape is one that records, want nil or one of mode Infer, .*`, func() {
+			own.Extend(tensortest.Tape(tensor.Eval), q, mustCache(t, own, 2, attn.CacheConfig{}), o)
+		}},
+		{"cache and lengths of keys", `attn: MultiHead: key lengths is given, want none, as the cache has its own`, func() {
+			own.Extend(nil, q, mustCache(t, own, 2, attn.CacheConfig{}), attn.Options{KeyLens: []int{1, 2}})
+		}},
+		{"more queries than there are", `attn: MultiHead: lengths has number of queries \[6\], want 0 to L=5`, func() {
+			own.Extend(nil, q, mustCache(t, own, 2, attn.CacheConfig{}), attn.Options{QueryLens: []int{1, 6}})
+		}},
 		{"cache of another layout", `attn: MultiHead: kv is of a layer of the other layout, want what Project of this layer returns`, func() {
 			m.Query(nil, q, sequence.Project(nil, shaped(7, 2, 13), shaped(7, 2, 17)), o)
 		}},
-		{"append other heads", `attn: Append: next has heads and sizes \[2 6 6\], want \[G=3 E=4 V=4\]`, func() { m.Project(nil, k, v).Append(nil, other.Project(nil, q, q)) }},
-		{"append another batch", `attn: Append: next has shape \[1 5 12\], want as many sequences, in the same layout, as \[2 5 12\] has`, func() {
-			own.Project(nil, q, q).Append(nil, own.Project(nil, shaped(1, 5, 12), shaped(1, 5, 12)))
-		}},
-		{"extend by two widths", `attn: MultiHead: query has shape \[2 5 12\], want \[B L D=13\]`, func() { m.Extend(nil, q, attn.KV{}, o) }},
+		{"extend by two widths", `attn: MultiHead: query has shape \[2 5 12\], want \[B=2 L D=13\]`, func() { m.Extend(nil, q, mustCache(t, m, 2, attn.CacheConfig{}), o) }},
 		{"not built", `attn: MultiHead: layer has input widths \[-1 13 17\], want Build or Forward to be called first`, func() { unbuilt.Project(nil, k, v) }},
 	} {
 		t.Run(c.name, func(t *testing.T) { wantError(t, tensor.Catch(c.f), c.want) })

@@ -14,11 +14,16 @@ type pooled struct {
 
 // fused computes attention in the form f, without the scores of all pairs. q and k
 // have been mapped.
-func fused(t *tensor.Tape, f Form, q, k, v heads, changes []*step, d dims, o *Options) pooled {
+func fused(t *tensor.Tape, f Form, q heads, kv KV, changes []*step, d dims, o *Options) pooled {
 	a := &flash.Attention{
-		B: d.B, H: d.H, G: d.G, Lq: d.Lq, Lk: d.Lk, E: q.size, EV: v.size,
-		Q: q.in(q.x.Data()), K: k.in(k.x.Data()), V: v.in(v.x.Data()),
-		Scale: f.scale(q.size),
+		B: d.B, H: d.H, G: d.G, Lq: d.Lq, Lk: d.Lk, E: q.size, EV: d.V,
+		Q: q.in(q.x.Data()), Scale: f.scale(q.size),
+	}
+	k, v := kv.keys, kv.values
+	if kv.cache != nil {
+		a.Pages = kv.cache.pages()
+	} else {
+		a.K, a.V = k.in(k.x.Data()), v.in(v.x.Data())
 	}
 	operands := []*tensor.Tensor{q.x, k.x, v.x, f.Additive, o.Sinks}
 	if f.Additive != nil {
@@ -28,7 +33,7 @@ func fused(t *tensor.Tape, f Form, q, k, v heads, changes []*step, d dims, o *Op
 		a.Mods = append(a.Mods, c)
 		operands = append(operands, c.param)
 	}
-	if len(o.Mask.rules) > 0 {
+	if len(o.Mask.rules) > 0 || d.ragged() {
 		a.Mask = maskRows{o.Mask, d.Sizes}
 	}
 	if o.Sinks != nil {
@@ -40,7 +45,7 @@ func fused(t *tensor.Tape, f Form, q, k, v heads, changes []*step, d dims, o *Op
 
 	rows := d.B * d.H * d.Lq
 	st := flash.Stats{Shift: t.Floats(rows), Inverse: t.Floats(rows)}
-	y := pooled{out: q.like(t, v.size)}
+	y := pooled{out: q.like(t, d.V)}
 	to := flash.Results{Out: y.out.in(y.out.x.Data()), Row: o.row(d.Sizes)}
 	if o.Weights || o.Observe != nil {
 		y.weights = t.Make(d.B, d.H, d.Lq, d.Lk)

@@ -297,3 +297,13 @@ func largestOf(x []float64) float64 {
 	}
 	return m
 }
+
+// mustCache returns a cache of a layer.
+func mustCache(t testing.TB, m *attn.MultiHead, batch int, c attn.CacheConfig) *attn.Cache {
+	t.Helper()
+	cache, err := m.NewCache(batch, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cache
+}

@@ -339,11 +339,12 @@ func TestNoHeads(t *testing.T) {
 		} {
 			wantError(t, tensor.Catch(func() { m.Forward(nil, x, x, x, o) }), want)
 		}
-		kv := m.Project(nil, x, x)
-		_, kv = m.Extend(nil, x, kv.Select(nil, []int{1, 0}), attn.Options{})
-		if kv.Len() != 14 {
-			t.Errorf("%d keys, want 14", kv.Len())
+		cache := mustCache(t, m, 2, attn.CacheConfig{})
+		m.Extend(nil, x, cache, attn.Options{})
+		cache = cache.Select([]int{1, 0})
+		tensortest.Same(t, "query", m.Extend(nil, x, cache, attn.Options{Mask: attn.ValidLens(3, 9)}).Out.Data(), y.Out.Data())
+		if lens := cache.Lens(); lens[0] != 14 || lens[1] != 14 {
+			t.Errorf("%v keys, want 14", lens)
 		}
-		tensortest.Same(t, "query", m.Query(nil, x, kv, attn.Options{Mask: attn.ValidLens(3, 9)}).Out.Data(), y.Out.Data())
 	}
 }

@@ -143,7 +143,10 @@ func (m maskRows) Rows(first, k0, k1 int, spans []flash.Span, scratch []bool) {
 
 // span returns to which of the keys at.Key to end a query attends.
 func (m maskRows) span(at Row, end int, scratch []bool) flash.Span {
-	x := flash.Span{Lo: at.Key, Hi: end}
+	x := flash.Span{Lo: at.Key, Hi: min(end, m.s.Keys(at.Batch))}
+	if at.Query >= m.s.Queries(at.Batch) {
+		return flash.Span{}
+	}
 	for _, rule := range m.rules {
 		from, to := rule.Keys(m.s, at)
 		x.Lo, x.Hi = max(x.Lo, from), min(x.Hi, to)
@@ -203,7 +206,7 @@ func (m Mask) Visible(shape []int) tensor.Visible {
 // visible returns what the rows of scores of the sizes s attend to, against which m has
 // been checked; nil if that is everything.
 func (m Mask) visible(s Sizes) tensor.Visible {
-	if len(m.rules) == 0 {
+	if len(m.rules) == 0 && !s.ragged() {
 		return nil
 	}
 	return maskRows{m, s}

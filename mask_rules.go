@@ -48,7 +48,7 @@ func WindowWithSinks(left, right, first int) Mask {
 type window struct {
 	Intervals
 	left, right int   // negative: open
-	end         bool  // the offset is Lk − Lq
+	end         bool  // the last query is at the last key
 	offsets     []int // else one for all, or one for each sequence
 }
 
@@ -60,7 +60,7 @@ func (w window) Check(s Sizes) error {
 }
 
 func (w window) Keys(s Sizes, at Row) (lo, hi int) {
-	offset := s.Lk - s.Lq
+	offset := at.Position - at.Query
 	if !w.end {
 		offset = w.offsets[min(at.Batch, len(w.offsets)-1)]
 	}

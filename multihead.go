@@ -234,13 +234,13 @@ func (m *MultiHead) placeKeys(t *tensor.Tape, k heads, at Positions) heads {
 	return k
 }
 
-// placeQueries is placeKeys for queries that attend to lk keys.
-func (m *MultiHead) placeQueries(t *tensor.Tape, q heads, lk int, at Positions) heads {
+// placeQueries is placeKeys for queries of a call of the given sizes.
+func (m *MultiHead) placeQueries(t *tensor.Tape, q heads, s Sizes, at Positions) heads {
 	if n := m.config.QueryNorm; n != nil {
 		q = q.mapped(t, n.Forward)
 	}
 	if p := m.config.Position; p != nil {
-		q = placed(t, opMultiHead, p, q, at.ends(q.length(), lk))
+		q = placed(t, opMultiHead, p, q, at.ends(s))
 	}
 	return q
 }
@@ -291,35 +291,6 @@ func (m *MultiHead) Query(t *tensor.Tape, q *tensor.Tensor, kv KV, o Options) Ou
 	return m.attend(t, m.queries(t, q), kv, o)
 }
 
-// Extend attends from x, [B L Width] or in layout SequenceFirst [L B Width], to the keys
-// and values of kv, followed by those of x itself, and returns them as well: a step of a
-// decoder. Where kv is empty it is Forward. Where the layer has a Position, x stands
-// behind the keys of kv unless Options.KeyPositions says otherwise. It panics as Query
-// does.
-func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, kv KV, o Options) (Output, KV) {
-	m.wantBuilt()
-	batch := Infer
-	if kv.keys.x != nil {
-		m.wantKV(kv)
-		batch = kv.keys.batches()
-	}
-	for _, width := range m.widths() {
-		wantInput("query", x, m.config.Layout, "L", batch, Infer, width)
-	}
-	at := o.KeyPositions
-	if !at.given() {
-		at = PositionsFrom(kv.Len())
-	}
-	if all := m.whole(); all != nil {
-		queries, next := m.parts(all.Forward(t, x))
-		next.keys = m.placeKeys(t, next.keys, at)
-		kv = kv.Append(t, next)
-		return m.attend(t, queries, kv, o), kv
-	}
-	kv = kv.Append(t, m.project(t, x, x, at))
-	return m.attend(t, m.queries(t, x), kv, o), kv
-}
-
 // attend is what follows after the projections.
 func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Output {
 	c := &m.config
@@ -332,7 +303,10 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 	if o.Layer == "" {
 		o.Layer = c.Name
 	}
-	d := dims{Sizes{B: queries.batches(), H: c.Heads, G: c.KVHeads, Lq: queries.length(), Lk: kv.Len()}, c.ValueSize}
+	d := dims{Sizes{B: queries.batches(), H: c.Heads, G: c.KVHeads, Lq: queries.length(), Lk: kv.Len(), QueryLens: o.QueryLens, KeyLens: o.KeyLens}, c.ValueSize}
+	if kv.cache != nil {
+		kv.cache.settle(opMultiHead, &d, &o)
+	}
 	if c.Heads == 0 {
 		o.check(opMultiHead, d)
 		return m.without(t, queries, kv, o)
@@ -343,8 +317,8 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 	if o.Sinks == nil {
 		o.Sinks = m.Sinks
 	}
-	queries = m.placeQueries(t, queries, kv.Len(), o.QueryPositions)
-	y := attend(t, opMultiHead, queries, kv.keys, kv.values, d, &o)
+	queries = m.placeQueries(t, queries, d.Sizes, o.QueryPositions)
+	y := attend(t, opMultiHead, queries, kv, d, &o)
 	return Output{Out: m.Out.Forward(t, y.out.joined(t, queries.layout)), Weights: y.weights, LogSumExp: y.logSumExp}
 }
 

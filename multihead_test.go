@@ -31,23 +31,20 @@ func TestCausalStepByStep(t *testing.T) {
 			m := mustMultiHead(t, attn.MultiHeadConfig{Width: d, Heads: 6, KVHeads: 2, Bias: attn.AllProjections, Score: score})
 			x := tensor.Randn(newRand(97), b, l, d)
 			whole := m.Forward(nil, x, x, x, attn.Options{Mask: attn.Causal(), Weights: true})
-			step := func(lo, hi int, cache attn.KV) attn.KV {
-				now := pick(x, 1, lo, hi)
-				cache = cache.Append(nil, m.Project(nil, now, now))
-				y := m.Query(nil, now, cache, attn.Options{Mask: attn.Causal(), Weights: true})
+			step := func(lo, hi int, cache *attn.Cache) {
+				y := m.Extend(nil, pick(x, 1, lo, hi), cache, attn.Options{Mask: attn.Causal(), Weights: true})
 				tensortest.Same(t, fmt.Sprint("out of step ", lo), y.Out.Data(), pick(whole.Out, 1, lo, hi).Data())
 				rows := pick(pick(whole.Weights, 2, lo, hi), 3, 0, hi)
 				tensortest.Same(t, fmt.Sprint("weights of step ", lo), y.Weights.Data(), rows.Data())
-				return cache
 			}
-			var cache attn.KV
+			cache := mustCache(t, m, b, attn.CacheConfig{})
 			for i := range l {
-				cache = step(i, i+1, cache)
+				step(i, i+1, cache)
 			}
-			cache = attn.KV{} // a prompt at once, and then in steps of two
-			cache = step(0, 11, cache)
+			cache = mustCache(t, m, b, attn.CacheConfig{}) // a prompt at once, and then in steps of two
+			step(0, 11, cache)
 			for i := 11; i < l; i += 2 {
-				cache = step(i, i+2, cache)
+				step(i, i+2, cache)
 			}
 		})
 	}

@@ -97,13 +97,20 @@ func ApplyPosition(t *tensor.Tape, p Position, x *tensor.Tensor, at Positions) *
 	panic(&tensor.ShapeError{Op: op, Arg: "x", Got: x.Shape(), Want: "[B H L E] or [B L E]"})
 }
 
-// ends returns p, or, if that is the zero value, positions that end with the last of
-// lk keys, for lq queries.
-func (p Positions) ends(lq, lk int) Positions {
+// ends returns p, or, if that is the zero value, positions of queries of which the last
+// is at the last key of its sequence.
+func (p Positions) ends(s Sizes) Positions {
 	if p.given() {
 		return p
 	}
-	return PositionsFrom(lk - lq)
+	if !s.ragged() {
+		return PositionsFrom(s.Lk - s.Lq)
+	}
+	offsets := make([]int, s.B)
+	for b := range offsets {
+		offsets[b] = s.offset(b)
+	}
+	return PositionsFrom(offsets...)
 }
 
 // placed returns heads whose vectors have been moved to their positions.

@@ -33,7 +33,7 @@ func Scores(t *tensor.Tape, q, k *tensor.Tensor, o Options) *tensor.Tensor {
 		score = ScaledDot()
 	}
 	s := headScores(t, score, q, k, d)
-	for _, c := range steps(t, op, inputs(d, headFirst(q), headFirst(k)), &o) {
+	for _, c := range steps(t, op, inputs(d, headFirst(q), func(*tensor.Tape) *tensor.Tensor { return k }), &o) {
 		s = c.applied(t, s)
 	}
 	if rows := o.Mask.visible(d.Sizes); rows != nil {

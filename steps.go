@@ -73,7 +73,7 @@ func (s *step) lay(op string) {
 
 // row returns what a ScoreMod or a BiasRule is told of a row.
 func (s Sizes) row(p flash.Place) Row {
-	return Row{Batch: p.Batch, Head: p.Head, Query: p.Query, Key: p.Key, Position: p.Query + s.Lk - s.Lq}
+	return Row{Batch: p.Batch, Head: p.Head, Query: p.Query, Key: p.Key, Position: p.Query + s.offset(p.Batch)}
 }
 
 // part returns the numbers of a head.

@@ -99,9 +99,10 @@ func (m *transformer) Params() nn.Params {
 // transformerState is a decoder's view of the source, and the keys and values
 // of the tokens that it has read itself.
 type transformerState struct {
-	lens        []int
-	cross, self []attn.KV // one a layer
-	read        int
+	lens  []int
+	cross []attn.KV     // one a layer
+	self  []*attn.Cache // one a layer; none once a tape has recorded, from where nobody goes on
+	read  int
 }
 
 func (s *transformerState) choose(t *tensor.Tape, sequences []int) state {
@@ -111,7 +112,7 @@ func (s *transformerState) choose(t *tensor.Tape, sequences []int) state {
 	}
 	for i := range s.cross {
 		n.cross = append(n.cross, s.cross[i].Select(t, sequences))
-		n.self = append(n.self, s.self[i].Select(t, sequences))
+		n.self = append(n.self, s.self[i].Select(sequences))
 	}
 	return n
 }
@@ -126,23 +127,36 @@ func (m *transformer) encode(t *tensor.Tape, src batch, hooks hooks) state {
 		x = m.residual(t, x, l.ff.Forward(t, l.norm2.Forward(t, x)))
 	}
 	x = m.encoderNorm.Forward(t, x)
-	s := &transformerState{lens: src.lens, self: make([]attn.KV, len(m.decoder))}
+	s := &transformerState{lens: src.lens}
 	for _, l := range m.decoder {
 		s.cross = append(s.cross, l.cross.Project(t, x, x))
+		cache, err := l.self.NewCache(b, attn.CacheConfig{})
+		if err != nil {
+			panic(err) // a valid MultiHead has a valid cache
+		}
+		s.self = append(s.self, cache)
 	}
 	return s
 }
 
 func (m *transformer) read(t *tensor.Tape, s state, tokens []int, l int, hooks hooks) (*tensor.Tensor, state) {
 	st := s.(*transformerState)
+	if t.Recording() && st.read > 0 {
+		panic("seq2seq: a decoder goes on from a state with a tape that records")
+	}
 	next := &transformerState{lens: st.lens, cross: st.cross, read: st.read + l}
 	x := m.positioned(t, m.target, tokens, len(st.lens), l, st.read)
 	earlier, visible := attn.Causal(), attn.ValidLens(st.lens...)
 	for i, l := range m.decoder {
 		h := l.norm1.Forward(t, x)
-		y, kv := l.self.Extend(t, h, st.self[i], hooks.options(l.self.Config().Name, earlier))
-		next.self = append(next.self, kv)
-		x = m.residual(t, x, y.Out)
+		o := hooks.options(l.self.Config().Name, earlier)
+		if t.Recording() { // the whole target at once: no gradient passes through a cache
+			x = m.residual(t, x, l.self.Forward(t, h, h, h, o).Out)
+		} else {
+			cache := st.self[i].Fork() // leaves the old state as it was, and copies nothing
+			next.self = append(next.self, cache)
+			x = m.residual(t, x, l.self.Extend(t, h, cache, o).Out)
+		}
 		z := l.cross.Query(t, l.norm2.Forward(t, x), st.cross[i], hooks.options(l.cross.Config().Name, visible))
 		x = m.residual(t, x, z.Out)
 		x = m.residual(t, x, l.ff.Forward(t, l.norm3.Forward(t, x)))

@@ -56,6 +56,9 @@ func NewTape(mode Mode) *Tape {
 // Training reports whether Dropout drops on this tape.
 func (t *Tape) Training() bool { return t != nil && t.mode == Train }
 
+// Recording reports whether the tape records backward steps.
+func (t *Tape) Recording() bool { return t != nil && t.mode != Infer }
+
 // Seed fixes the random numbers of the operations that follow: with the same seed and
 // step, the same operations drop the same elements. Dropout on a training tape that
 // has no seed panics, since whatever it began with would be the same for every tape.

@@ -31,6 +31,7 @@ type benchCommand struct {
 	Mask    *string  `enum:"${masks}" help:"none, padding (lengths from Lk down to half of it) or bool (one pair in four masked) (default none)." placeholder:"NAME" group:"Attention"`
 	Dropout *float64 `help:"Drop weights with this probability, as in training (default 0)." placeholder:"P" group:"Attention"`
 	Weights bool     `help:"Return the weights as well." group:"Attention"`
+	Storage *string  `help:"Numbers in which the cache of decode holds keys and values: float32, bfloat16 or int8 (default float32)." placeholder:"NAME" group:"Attention"`
 }
 
 func (benchCommand) Help() string {
@@ -47,8 +48,9 @@ multiply-add as two: causal attention counts half of its square, a softmax nothi
 training 3.5 times the forward pass of attention and 3 times that of linear maps. The
 peak is that of multiply-adds without memory, measured in the same run. Additive
 scores are counted in triples of query, key and feature, each nominally 4 operations.
-decode is compared with the speed of reading a buffer as large as its keys and
-values, which is that of the processor's cache if they fit in it.`
+decode appends the keys and values of its queries to a KV cache and attends to all
+that are there. It is compared with the speed of reading a buffer as large as these,
+which is that of the processor's cache if they fit in it.`
 }
 
 // mostThreads is more than any machine has.
@@ -94,8 +96,9 @@ func (cmd *benchCommand) works() ([]bench.Work, error) {
 	w := bench.Work{Causal: cmd.Causal, Weights: cmd.Weights}
 	set(&w.Op, cmd.Op)
 	set(&w.Mask, cmd.Mask)
+	set(&w.Storage, cmd.Storage)
 	set(&w.Dropout, cmd.Dropout)
-	given := map[string]bool{"causal": cmd.Causal, "weights": cmd.Weights, "mask": cmd.Mask != nil, "dropout": cmd.Dropout != nil}
+	given := map[string]bool{"causal": cmd.Causal, "weights": cmd.Weights, "mask": cmd.Mask != nil, "dropout": cmd.Dropout != nil, "storage": cmd.Storage != nil}
 	for name, p := range map[string]struct{ to, flag *int }{
 		"b": {&w.B, cmd.B}, "h": {&w.H, cmd.H}, "g": {&w.G, cmd.G}, "lq": {&w.Lq, cmd.Lq}, "lk": {&w.Lk, cmd.Lk},
 		"e": {&w.E, cmd.E}, "v": {&w.V, cmd.V}, "width": {&w.Width, cmd.Width},
@@ -106,7 +109,7 @@ func (cmd *benchCommand) works() ([]bench.Work, error) {
 		}
 		set(p.to, p.flag)
 	}
-	for _, name := range []string{"b", "h", "g", "lq", "lk", "e", "v", "width", "causal", "mask", "dropout", "weights"} {
+	for _, name := range []string{"b", "h", "g", "lq", "lk", "e", "v", "width", "causal", "mask", "dropout", "weights", "storage"} {
 		switch known := slices.Contains(bench.Ops(), w.Op); {
 		case !given[name]:
 		case cmd.Op == nil:
@@ -138,6 +141,7 @@ type benchResult struct {
 	Mask         *string  `json:"mask,omitempty"`
 	Dropout      *float64 `json:"dropout,omitempty"`
 	Weights      *bool    `json:"weights,omitempty"`
+	Storage      *string  `json:"storage,omitempty"`
 	Threads      int      `json:"threads"`
 	Median       float64  `json:"ms_median"`
 	Min          float64  `json:"ms_min"`
@@ -164,6 +168,9 @@ func newBenchResult(r bench.Result) benchResult {
 	}
 	if w.Takes("dropout") {
 		b.Dropout = &w.Dropout
+	}
+	if w.Takes("storage") {
+		b.Storage = &w.Storage
 	}
 	if r.PeakReadGBps > 0 {
 		b.ReadGBps, b.PeakReadGBps, b.ReadShare = r.ReadGBps(), r.PeakReadGBps, r.ReadShare()

@@ -46,7 +46,7 @@ type Bench struct {
 func New(w Work, threads int) *Bench {
 	b := &Bench{work: w, threads: threads, call: w.prepare()}
 	if w.Op == "decode" {
-		b.floats = make([]float32, w.cacheFloats())
+		b.floats = make([]float32, int(w.CacheBytes())/4)
 		for i := range b.floats {
 			b.floats[i] = 1 // memory that nobody has written may be one page of zeros
 		}

@@ -36,6 +36,8 @@ func TestCounts(t *testing.T) {
 		// With one key head of two, the maps of keys and values are half as large.
 		{w: Work{Op: "mha", B: 2, H: 2, G: 1, Lq: 3, Width: 10}, pairs: 18, flops: 3*1200 + 720},
 		{w: Work{Op: "decode", B: 1, H: 4, G: 2, Lq: 1, Lk: 6, E: 5}, pairs: 6, flops: 480, bytes: 480},
+		{w: Work{Op: "decode", B: 1, H: 4, G: 2, Lq: 1, Lk: 6, E: 5, Storage: "bfloat16"}, pairs: 6, flops: 480, bytes: 240},
+		{w: Work{Op: "decode", B: 1, H: 4, G: 2, Lq: 1, Lk: 6, E: 5, Storage: "int8"}, pairs: 6, flops: 480, bytes: 216},
 	} {
 		w, err := c.w.Complete()
 		if err != nil {
@@ -66,6 +68,9 @@ func TestComplete(t *testing.T) {
 		{Work{Op: "mha"}, "mha width 768 B1 H12 L512"},
 		{Work{Op: "mha-train", H: 8, E: 5}, "mha-train width 768 B1 H8 L512 E5"},
 		{Work{Op: "decode"}, "decode B1 H32 Lq1 Lk8192 E128"},
+		{Work{Op: "decode", Lk: 100, Storage: "int8"}, "decode B1 H32 Lq1 Lk100 E128 int8"},
+		{Work{Op: "decode", Storage: "int4"}, `storage "int4", want float32, bfloat16, int8`},
+		{Work{Op: "decode", Lq: 3, Lk: 2}, "lq 3, want at most lk 2"},
 		{Work{Op: "conv"}, `unknown operation "conv", want one of gemm, sdpa, `},
 		{Work{Op: "sdpa", H: 6, G: 4}, "h 6 is not divisible by g 4"},
 		{Work{Op: "sdpa", B: -1}, "b -1, want at least 1"},
@@ -121,6 +126,9 @@ func TestRun(t *testing.T) {
 			}
 			if w.Takes("dropout") && mask == "padding" {
 				w.Dropout = 0.25
+			}
+			if w.Takes("storage") {
+				w.Storage = map[string]string{"padding": "bfloat16", "bool": "int8"}[mask]
 			}
 			w, err := w.Complete()
 			if err != nil {

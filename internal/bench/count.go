@@ -72,10 +72,9 @@ func (w Work) CacheBytes() float64 {
 	if w.Op != "decode" {
 		return 0
 	}
-	return 4 * float64(w.cacheFloats())
+	s := w.storage()
+	return float64(w.B) * float64(w.G) * float64(w.Lk) * float64(s.Bytes(w.E)+s.Bytes(w.V))
 }
-
-func (w Work) cacheFloats() int { return w.B * w.G * w.Lk * (w.E + w.V) }
 
 // lengths returns a number of keys for each sequence, from all down to half of
 // them.

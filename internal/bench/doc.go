@@ -22,8 +22,8 @@
 //     training a triple counts once in triples and three times in operations.
 //     Its share of the peak says little.
 //
-// A decoder's step is bound by memory: besides, it reports the bytes of keys and
-// values that it reads. What it is held against is how fast simd.Sum reads a
+// A decoder's step adds its keys and values to a cache and attends to all. It is bound by
+// memory: besides, it reports the bytes of keys and values that it reads. What it is held against is how fast simd.Sum reads a
 // buffer of the same size on all threads. Where the caches are large, that is
 // the speed of a cache and not of memory, for both alike.
 package bench

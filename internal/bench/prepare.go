@@ -23,6 +23,8 @@ func (w Work) prepare() func() {
 		return func() { simd.Multiply(p) }
 	case "mha":
 		return w.prepareLayer(rng)
+	case "decode":
+		return w.prepareStep(rng)
 	}
 	q := tensor.Randn(rng, w.B, w.H, w.Lq, w.E)
 	k := tensor.Randn(rng, w.B, w.G, w.Lk, w.E)
@@ -58,6 +60,33 @@ func (w Work) prepareLayer(rng *rand.Rand) func() {
 	o := w.options(rng)
 	return w.passes(rng, params, func(t *tensor.Tape) *tensor.Tensor { return m.Forward(t, x, kv, kv, o).Out })
 }
+
+// prepareStep is prepare for a step of a decoder: its keys and values are added to those
+// of a cache, Lk with them, and its queries attend to all.
+func (w Work) prepareStep(rng *rand.Rand) func() {
+	cache, err := attn.NewCache(attn.CacheConfig{Batch: w.B, Heads: w.G, KeySize: w.E, ValueSize: w.V, Storage: w.storage()})
+	if err != nil {
+		panic(err) // Complete has seen to it
+	}
+	before := w.Lk - w.Lq
+	for at := 0; at < before; at += step { // not all at once, which would take the memory twice
+		n := min(step, before-at)
+		cache.Append(tensor.Randn(rng, w.B, w.G, n, w.E), tensor.Randn(rng, w.B, w.G, n, w.V), nil)
+	}
+	q := tensor.Randn(rng, w.B, w.H, w.Lq, w.E)
+	k, v := tensor.Randn(rng, w.B, w.G, w.Lq, w.E), tensor.Randn(rng, w.B, w.G, w.Lq, w.V)
+	o := w.options(rng)
+	t := tensor.NewTape(tensor.Infer)
+	return func() {
+		t.Reset()
+		cache.Truncate(before) // of the last step, whose place is written again
+		cache.Append(k, v, nil)
+		cache.Attend(t, q, o)
+	}
+}
+
+// step is how many positions a cache is filled with at a time.
+const step = 512
 
 // passes returns the forward pass, or, for training, forward and backward with
 // the gradients of params.

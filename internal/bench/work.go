@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/attn-go/attn"
 )
 
 // Work is one operation on one shape. Sizes that an operation does not take are
@@ -18,11 +20,26 @@ type Work struct {
 	Mask    string  // one of Masks, empty as the first
 	Dropout float64 // of the weights; a forward operation then runs as in training
 	Weights bool    // ask for the weights as well
+	Storage string  // of the cache of decode, one of Storages, empty as the first
 }
 
 // Masks are what can hide keys besides Causal: nothing; padding, by lengths from
 // Lk down to half of it; or a boolean for each pair, one in four false.
 var Masks = []string{"none", "padding", "bool"}
+
+// Storages are in which numbers a KV cache holds keys and values.
+var Storages = []string{"float32", "bfloat16", "int8"}
+
+// storage returns that of the cache.
+func (w Work) storage() attn.Storage {
+	switch w.Storage {
+	case "bfloat16":
+		return attn.BFloat16{}
+	case "int8":
+		return attn.Int8{}
+	}
+	return attn.Float32{}
+}
 
 // An operation takes some of the flags of a Work and has defaults for its sizes.
 type operation struct {
@@ -39,7 +56,7 @@ var operations = []operation{
 	{"additive-train", "b h g lq lk e v width causal mask dropout weights", Work{B: 8, H: 1, Lq: 512, E: 128}},
 	{"mha", "b h g lq lk e v width causal mask dropout weights", Work{B: 1, H: 12, Lq: 512, Width: 768}},
 	{"mha-train", "b h g lq lk e v width causal mask dropout weights", Work{B: 1, H: 12, Lq: 512, Width: 768}},
-	{"decode", "b h g lq lk e v causal mask weights", Work{B: 1, H: 32, Lq: 1, Lk: 8192, E: 128}},
+	{"decode", "b h g lq lk e v causal mask weights storage", Work{B: 1, H: 32, Lq: 1, Lk: 8192, E: 128}},
 }
 
 // Ops returns the names of the operations.
@@ -114,6 +131,9 @@ func (w Work) Complete() (Work, error) {
 	if w.Mask == "" {
 		w.Mask = Masks[0]
 	}
+	if w.Storage == "" {
+		w.Storage = Storages[0]
+	}
 	return w, w.validate()
 }
 
@@ -128,6 +148,10 @@ func (w Work) validate() error {
 		return fmt.Errorf("h %d is not divisible by g %d", w.H, w.G)
 	case !slices.Contains(Masks, w.Mask):
 		return fmt.Errorf("mask %q, want %s", w.Mask, strings.Join(Masks, ", "))
+	case !slices.Contains(Storages, w.Storage):
+		return fmt.Errorf("storage %q, want %s", w.Storage, strings.Join(Storages, ", "))
+	case w.Op == "decode" && w.Lq > w.Lk:
+		return fmt.Errorf("lq %d, want at most lk %d, of which they are the last", w.Lq, w.Lk)
 	case !(w.Dropout >= 0 && w.Dropout < 1):
 		return fmt.Errorf("dropout %v is outside [0, 1)", w.Dropout)
 	}
@@ -211,6 +235,9 @@ func (w Work) Name() string {
 	}
 	if w.Dropout > 0 {
 		add("dropout %v", w.Dropout)
+	}
+	if w.Storage != Storages[0] {
+		add("%s", w.Storage)
 	}
 	if w.Weights {
 		add("weights")

@@ -87,6 +87,9 @@ func (w *worker) attend(a *Attention, t tall, r, n, k0, k1 int) {
 	}
 	clear(w.started[:])
 	for b := lo / blockKeys * blockKeys; b < hi; b += blockKeys {
+		if !w.enter(a, t, n, b) {
+			continue
+		}
 		for i := 0; i < n; i += stripRows {
 			w.strip(a, t, r, i, min(stripRows, n-i), max(b, lo&^63), min(b+blockKeys, hi), false)
 		}
@@ -105,7 +108,9 @@ func (w *worker) complete(a *Attention, t tall, r, i, n, lo, hi int) {
 	if *started && !simd.Finite(all.acc) {
 		*started = false
 		for b := lo / blockKeys * blockKeys; b < hi; b += blockKeys {
-			w.strip(a, t, r, i, n, max(b, lo&^63), min(b+blockKeys, hi), true)
+			if w.enter(a, t, n, b) {
+				w.strip(a, t, r, i, n, max(b, lo&^63), min(b+blockKeys, hi), true)
+			}
 		}
 	}
 	if !*started {
@@ -164,7 +169,7 @@ func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) 
 	}
 	for k, part := range w.pieces {
 		p := simd.Mat{Data: w.scores[part.j0-lo:], Row: w.stride, Col: 1}
-		multiply(simd.RowMajor(x.acc, a.EV), p, n, w.values, w.valuesAt, part.j0-w.from, part.j1-w.from, 0, a.EV, !careful, k > 0)
+		w.mix(a, simd.RowMajor(x.acc, a.EV), p, n, part.j0, part.j1, careful, k > 0)
 	}
 	if *started {
 		w.all.rows(i, n, a.EV).merge(x, c, a.EV)

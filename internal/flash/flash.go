@@ -29,6 +29,10 @@ type Attention struct {
 	Q    Heads // [B H Lq E]
 	K, V Heads // [B G Lk E] and [B G Lk EV]
 
+	// Pages are in place of K and V. The mask must hide the keys for which there is no
+	// page. There is no backward pass.
+	Pages *Pages
+
 	Scale    float32   // of the dot product; the additive form has none
 	Additive []float32 // w [E] of the additive form wᵀ·tanh(q+k); nil means the dot product
 	Mods     []Mod     // change the scores, one after the other

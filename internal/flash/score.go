@@ -23,7 +23,7 @@ func (w *worker) score(a *Attention, t tall, r int, spans []Span, j0, j1, at int
 	if a.Additive != nil {
 		simd.AdditiveTile(s, w.stride, &w.queries, 0, n, w.additive, j0-w.from, j1-w.from)
 	} else {
-		simd.MultiplyPanels(simd.Mat{Data: s, Row: w.stride, Col: 1}, from(t.q, r), n, w.keys, 0, a.E, j0-w.from, j1-w.from, false)
+		w.dots(a, simd.Mat{Data: s, Row: w.stride, Col: 1}, from(t.q, r), n, j0, j1)
 	}
 	c, plain := a.exponent()
 	if !plain {

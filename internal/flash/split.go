@@ -14,7 +14,8 @@ const splitRows = 4 * stripRows
 // that computes them one after the other.
 func (f *forward) splitKeys(rows int) {
 	a := f.a
-	blocks := (a.Lk + blockKeys - 1) / blockKeys
+	live := f.blocks()
+	blocks := len(live)
 	if f.Weights == nil && f.Row != nil { // a few rows, of which nobody has a whole one
 		all := borrowFloats(a.B * a.H * a.Lq * a.Lk)
 		f.Weights = *all
@@ -27,7 +28,7 @@ func (f *forward) splitKeys(rows int) {
 		w := f.worker()
 		for u := lo; u < hi; u++ {
 			z, block := u/blocks, u%blocks
-			k0 := block * blockKeys
+			k0 := live[block] * blockKeys
 			k1 := min(k0+blockKeys, a.Lk)
 			w.load(a, z/a.G, z%a.G, k0, k1)
 			for i := range f.count {
@@ -51,7 +52,7 @@ func (f *forward) splitKeys(rows int) {
 				p := part(z, k)
 				all.merge(p, c, a.EV)
 				if w.weights.data != nil {
-					copy(w.shifts[k*bandRows:], p.shift)
+					copy(w.shifts[live[k]*bandRows:], p.shift)
 				}
 			}
 			f.finish(w, a.tall(z/f.count/a.G, z/f.count%a.G, z%f.count, f.count), 0, rows)
@@ -59,6 +60,21 @@ func (f *forward) splitKeys(rows int) {
 		w.release()
 	})
 	returnFloats(parts)
+}
+
+// blocks returns the blocks of keys that have to be computed: all, if anybody wants to
+// have the weights of hidden keys too, which are zeros.
+func (f *forward) blocks() []int {
+	a := f.a
+	n := (a.Lk + blockKeys - 1) / blockKeys
+	if a.Pages != nil && f.Weights == nil {
+		return a.Pages.live(n)
+	}
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
 }
 
 // memories are for what outlives a task.

@@ -29,6 +29,7 @@ type worker struct {
 	started      [bandRows / stripRows]bool // whether a strip has met keys
 	spans        []Span
 	seen         []bool
+	paged
 }
 
 // weights are rows of weights, from number first on.
@@ -71,6 +72,9 @@ func cut(x []float32, n, ev int) partial { return partial{x[:n], x[n : 2*n], x[2
 
 // load makes keys k0 to k1 of a head ready, k0 a multiple of 64.
 func (w *worker) load(a *Attention, b, g, k0, k1 int) {
+	if a.Pages != nil {
+		return // for enter
+	}
 	w.loadKeys(a, b, g, k0, k1)
 	v := from(keys(a.V, b, g), k0)
 	w.values, w.valuesAt = &w.own[1], v
@@ -92,7 +96,7 @@ func (w *worker) loadKeys(a *Attention, b, g, k0, k1 int) {
 
 // loadAll is load of all keys of a head, on all processors.
 func (w *worker) loadAll(a *Attention, b, g int) {
-	if a.Additive != nil {
+	if a.Additive != nil || a.Pages != nil {
 		w.load(a, b, g, 0, a.Lk)
 		return
 	}
@@ -122,6 +126,8 @@ func (w *worker) forget() {
 	w.keys, w.values, w.additive, w.valuesAt = nil, nil, nil, simd.Mat{}
 	w.weights = weights{}
 	clear(w.spans)
+	w.page, w.scaleKeys, w.scaleValues = nil, nil, nil
+	w.storedKeys, w.storedValues = simd.StoredPanels{}, simd.StoredPanels{}
 	w.own[0].Release()
 	w.own[1].Release()
 	w.ownAdditive.Set(nil, 0, 0, 0, nil)

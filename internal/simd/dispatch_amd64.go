@@ -63,6 +63,36 @@ func blockOfAIsGeneric() bool { return active == generic }
 // for singleRow.
 func singleRowIsGeneric() bool { return active == generic }
 
+// fromBFloat16 sets dst[i] to the float of which x[i] is the upper half.
+func fromBFloat16(dst []float32, x []uint16) {
+	for len(dst) >= 16 && active != generic {
+		n := min(len(dst), piece) / 16 * 16
+		switch active {
+		case avx512:
+			fromBFloat16AVX512(&dst[0], &x[0], n)
+		default:
+			fromBFloat16AVX2(&dst[0], &x[0], n)
+		}
+		dst, x = dst[n:], x[n:]
+	}
+	fromBFloat16Generic(dst, x)
+}
+
+// fromInt8 sets dst[i] = x[i].
+func fromInt8(dst []float32, x []int8) {
+	for len(dst) >= 16 && active != generic {
+		n := min(len(dst), piece) / 16 * 16
+		switch active {
+		case avx512:
+			fromInt8AVX512(&dst[0], &x[0], n)
+		default:
+			fromInt8AVX2(&dst[0], &x[0], n)
+		}
+		dst, x = dst[n:], x[n:]
+	}
+	fromInt8Generic(dst, x)
+}
+
 // axpy sets y[i] += a·x[i].
 func axpy(a float32, x, y []float32) {
 	if active == generic {

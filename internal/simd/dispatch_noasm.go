@@ -44,6 +44,16 @@ func singleRow(p *Product, j0, j1 int, s *scratch) bool {
 	return singleRowGeneric(p, j0, j1, s)
 }
 
+// fromBFloat16 sets dst[i] to the float of which x[i] is the upper half.
+func fromBFloat16(dst []float32, x []uint16) {
+	fromBFloat16Generic(dst, x)
+}
+
+// fromInt8 sets dst[i] = x[i].
+func fromInt8(dst []float32, x []int8) {
+	fromInt8Generic(dst, x)
+}
+
 // axpy sets y[i] += a·x[i].
 func axpy(a float32, x, y []float32) {
 	axpyGeneric(a, x, y)

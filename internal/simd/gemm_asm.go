@@ -111,14 +111,6 @@ func tiles(c, a Mat, m, n, depth int, b *panels, at, start int, bias []float32) 
 		width := min(b.width, n-j)
 		vectors := (width + lanes - 1) / lanes
 		t.last = width - (vectors-1)*lanes
-		// As many tiles as needed, and as equal as possible: a tile of a row
-		// or two would leave most of the multipliers idle.
-		highest := tileRows
-		if vectors == 1 {
-			highest = narrowRows
-		}
-		count := (m + highest - 1) / highest
-		rows, taller := m/count, m%count
 		if start == startBias {
 			t.bias = &bias[j]
 		}
@@ -126,23 +118,35 @@ func tiles(c, a Mat, m, n, depth int, b *panels, at, start int, bias []float32) 
 			t.b = &b.data[at]
 			at += b.step
 		}
-		if taller > 0 {
-			t.rows, t.tiles = rows+1, taller
-			t.c = &c.Data[j]
-			if depth > 0 {
-				t.a = &a.Data[0]
-			}
-			gemmKernel(&t, vectors)
+		t.column(c, a, m, j, vectors)
+	}
+}
+
+// column computes m rows of C, of the columns from j on: as many tiles as needed, and as
+// equal as possible. A tile of a row or two would leave most of the multipliers idle.
+func (t *tileArgs) column(c, a Mat, m, j, kernel int) {
+	highest := tileRows
+	if kernel == 1 {
+		highest = narrowRows
+	}
+	count := (m + highest - 1) / highest
+	rows, taller := m/count, m%count
+	if taller > 0 {
+		t.rows, t.tiles = rows+1, taller
+		t.c = &c.Data[j]
+		if t.depth > 0 {
+			t.a = &a.Data[0]
 		}
-		if taller < count {
-			below := taller * (rows + 1)
-			t.rows, t.tiles = rows, count-taller
-			t.c = &c.Data[below*c.Row+j]
-			if depth > 0 {
-				t.a = &a.Data[below*a.Row]
-			}
-			gemmKernel(&t, vectors)
+		gemmKernel(t, kernel)
+	}
+	if taller < count {
+		below := taller * (rows + 1)
+		t.rows, t.tiles = rows, count-taller
+		t.c = &c.Data[below*c.Row+j]
+		if t.depth > 0 {
+			t.a = &a.Data[below*a.Row]
 		}
+		gemmKernel(t, kernel)
 	}
 }
 

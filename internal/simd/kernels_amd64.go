@@ -11,10 +11,21 @@ func hasAVX512() bool {
 	return hasAVX2() && x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL
 }
 
-// gemmKernel calls the kernel for panels of so many vectors.
-func gemmKernel(t *tileArgs, vectors int) {
+// Kernels besides those for panels of a number of vectors: of whole panels of stored
+// numbers.
+const (
+	kernelBFloat16 = 16 + iota
+	kernelInt8
+)
+
+// gemmKernel calls a kernel: that for panels of so many vectors, or one of the others.
+func gemmKernel(t *tileArgs, kernel int) {
 	if active != avx2 {
-		switch vectors {
+		switch kernel {
+		case kernelBFloat16:
+			gemmBFloat16AVX512(t)
+		case kernelInt8:
+			gemmInt8AVX512(t)
 		case 1:
 			gemm1AVX512(t)
 		case 2:
@@ -27,9 +38,13 @@ func gemmKernel(t *tileArgs, vectors int) {
 		return
 	}
 	switch full := t.last == 8; {
-	case vectors == 1 && full:
+	case kernel == kernelBFloat16:
+		gemmBFloat16AVX2(t)
+	case kernel == kernelInt8:
+		gemmInt8AVX2(t)
+	case kernel == 1 && full:
 		gemm1AVX2(t)
-	case vectors == 1:
+	case kernel == 1:
 		gemm1maskedAVX2(t)
 	case full:
 		gemm2AVX2(t)

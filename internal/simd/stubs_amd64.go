@@ -49,6 +49,28 @@ func gemm3AVX512(t *tileArgs)
 //go:noescape
 func gemm4AVX512(t *tileArgs)
 
+// gemmBFloat16AVX512 sets C = A·B + start for whole panels of bfloat16, each
+// the upper half of a float.
+//
+//go:noescape
+func gemmBFloat16AVX512(t *tileArgs)
+
+// gemmBFloat16AVX2 sets C = A·B + start for whole panels of bfloat16, each the
+// upper half of a float.
+//
+//go:noescape
+func gemmBFloat16AVX2(t *tileArgs)
+
+// gemmInt8AVX512 sets C = A·B + start for whole panels of integers of a byte.
+//
+//go:noescape
+func gemmInt8AVX512(t *tileArgs)
+
+// gemmInt8AVX2 sets C = A·B + start for whole panels of integers of a byte.
+//
+//go:noescape
+func gemmInt8AVX2(t *tileArgs)
+
 // transposeAVX512 sets dst[k·dstRow+i] = src[i·srcRow+k] for i below the lanes
 // of a vector and k < depth. Rows is how many i there are in src; the others
 // stand for anything. The distances of rows are in bytes.
@@ -74,6 +96,26 @@ func gemvTransposedAVX512(t *tileArgs)
 //
 //go:noescape
 func gemvTransposedAVX2(t *tileArgs)
+
+// fromBFloat16AVX512 sets dst[i] to the float of which x[i] is the upper half.
+//
+//go:noescape
+func fromBFloat16AVX512(dst *float32, x *uint16, n int)
+
+// fromBFloat16AVX2 sets dst[i] to the float of which x[i] is the upper half.
+//
+//go:noescape
+func fromBFloat16AVX2(dst *float32, x *uint16, n int)
+
+// fromInt8AVX512 sets dst[i] = x[i].
+//
+//go:noescape
+func fromInt8AVX512(dst *float32, x *int8, n int)
+
+// fromInt8AVX2 sets dst[i] = x[i].
+//
+//go:noescape
+func fromInt8AVX2(dst *float32, x *int8, n int)
 
 // axpyAVX512 sets y[i] += a·x[i].
 //

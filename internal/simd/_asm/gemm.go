@@ -58,14 +58,26 @@ type panel struct {
 	s       isa
 	vectors int
 	last    *mask // of the last vector
+	stored  *stored
 
 	args, a, aRow, aRow3, aRow5, aCol, b, bRow, c, cRow, tiles reg.GPVirtual
 }
 
-// gemm writes the kernel that computes a column of tiles, one below the other,
-// vectors wide, of which the last may be incomplete if masked.
-func (s isa) gemm(vectors int, masked bool) {
-	p := panel{s: s, vectors: vectors, args: pointer("t")}
+// gemmStored writes the kernel for whole panels of numbers as a KV cache stores them,
+// which become floats in registers: they are read but once, so that copies of them would
+// cost more than the products.
+func gemmStored(n stored) func(s isa) {
+	return func(s isa) { s.kernel(s.lanes/4, s.lanes == 16, &n) }
+}
+
+// gemm writes the kernel for floats.
+func (s isa) gemm(vectors int, masked bool) { s.kernel(vectors, masked, nil) }
+
+// kernel writes the kernel that computes a column of tiles, one below the other,
+// vectors wide, of which the last may be incomplete if masked, for floats or for stored
+// numbers.
+func (s isa) kernel(vectors int, masked bool, n *stored) {
+	p := panel{s: s, vectors: vectors, args: pointer("t"), stored: n}
 	field := fields(p.args)
 	if masked {
 		m := s.firstLanes(field(argLast))
@@ -150,9 +162,18 @@ func (p *panel) tile(rows int) {
 	Label(loop)
 	row := s.vecs(p.vectors)
 	for v := range row {
+		if p.stored != nil {
+			s.widen(*p.stored, Mem{Base: b, Disp: v * s.lanes * p.stored.bytes}, row[v])
+			continue
+		}
 		s.load(Mem{Base: b, Disp: v * s.bytes()}, p.maskOf(v), row[v])
 	}
-	if p.vectors == 4 && rows >= 4 {
+	if p.stored != nil {
+		// They stream through once. The processor's own prefetching ends at each page.
+		for at := 0; at < s.lanes*p.vectors*p.stored.bytes; at += 64 {
+			PREFETCHT0(Mem{Base: b, Disp: 4096 + at})
+		}
+	} else if p.vectors == 4 && rows >= 4 {
 		// A panel of B is longer than the first-level cache, and the processor
 		// alone does not look far enough ahead. In smaller tiles the loads
 		// have no room for it.

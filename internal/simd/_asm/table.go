@@ -128,6 +128,10 @@ registers for all steps of k.`,
 				does: "sets C = A·B + start for panels of three vectors."},
 			{name: "gemm4", asm: tileAsm, byHand: true, code: only(avx512, gemm(4)),
 				does: "sets C = A·B + start for panels of four vectors."},
+			{name: "gemmBFloat16", asm: tileAsm, byHand: true, code: avx(gemmStored(bfloat16)),
+				does: "sets C = A·B + start for whole panels of bfloat16, each the upper half of a float."},
+			{name: "gemmInt8", asm: tileAsm, byHand: true, code: avx(gemmStored(int8s)),
+				does: "sets C = A·B + start for whole panels of integers of a byte."},
 		},
 		drivers: []driver{
 			{name: "readsDirectly", op: "(p *Product) bool", calls: []string{"gemm1"},
@@ -157,6 +161,16 @@ is how many i there are in src; the others stand for anything. The distances of 
 			{name: "singleRow", op: "(p *Product, j0, j1 int, s *scratch) bool", calls: []string{"gemvTransposed"},
 				does: `computes columns j0 to j1 of a product whose A is one row and whose B has contiguous columns. For any
 other product it returns false.`},
+		},
+	},
+	{
+		name:  "storage",
+		about: "Numbers as a KV cache stores them.",
+		kernels: []kernel{
+			{name: "fromBFloat16", op: "(dst []float32, x []uint16)", asm: "(dst *float32, x *uint16, n int)", pieces: true, whole: 16,
+				code: avx(fromStored(bfloat16)), does: "sets dst[i] to the float of which x[i] is the upper half."},
+			{name: "fromInt8", op: "(dst []float32, x []int8)", asm: "(dst *float32, x *int8, n int)", pieces: true, whole: 16,
+				code: avx(fromStored(int8s)), does: "sets dst[i] = x[i]."},
 		},
 	},
 	{

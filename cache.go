@@ -1,0 +1,317 @@
+package attn
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/attn-go/attn/internal/flash"
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/tensor"
+)
+
+// CacheConfig describes a KV cache.
+type CacheConfig struct {
+	Batch     int // sequences
+	Heads     int // of keys and values, G
+	KeySize   int // elements of a key, E
+	ValueSize int // elements of a value, V; 0 means KeySize
+	// Storage is in which numbers keys and values are held. Nil means Float32.
+	Storage Storage
+	// Capacity bounds the keys of each sequence, and memory for them is made at once. 0
+	// means no bound, and memory that grows with them.
+	Capacity int
+	// Window makes a rolling cache, whose memory does not grow: a query attends to so
+	// many keys before its own position, and to the first Sinks keys, as under the mask
+	// WindowWithSinks(Window, -1, Sinks), and the other keys are forgotten. 0 means that
+	// all are kept.
+	Window, Sinks int
+}
+
+// Cache is a KV cache: the keys and values of the positions that a decoder has read, of
+// sequences that may differ in length, for the queries of the positions that follow. A
+// step adds its own keys and values and copies nothing of what is there: generating n
+// tokens costs what attention costs.
+//
+// The queries of a step are the last positions of their sequence: masks, biases and
+// positions go by the length of each sequence. With Float32, queries come to the same
+// bits as those of the whole sequence under a causal mask, whether positions were
+// appended one by one or many at a time.
+//
+// Memory: G·(storage.Bytes(E) + storage.Bytes(V)) bytes a position, for V rounded up to
+// whole vectors of the processor and beyond 64 to a multiple of 64, in pages of 512
+// positions for all heads of a sequence. The last page of a sequence grows from 16
+// positions on, to twice as many each time.
+//
+// Gradients do not pass through a cache: a tape that records is refused.
+//
+// A Cache serves one goroutine. Forks may be used by others at the same time.
+type Cache struct {
+	config CacheConfig
+	shape  flash.PageShape
+	seqs   []cached
+}
+
+// cached is a sequence.
+type cached struct {
+	pages []*flash.Page // nil where the window has passed; may reach beyond n
+	n     int
+	from  int // the first query that finds all keys to which it attends
+}
+
+// NewCache returns an empty cache, or an error if the configuration is not possible.
+func NewCache(c CacheConfig) (*Cache, error) {
+	if c.ValueSize == 0 {
+		c.ValueSize = c.KeySize
+	}
+	if c.Storage == nil {
+		c.Storage = Float32{}
+	}
+	for _, f := range []struct {
+		name        string
+		size, least int
+	}{
+		{"batch", c.Batch, 0}, {"heads", c.Heads, 1}, {"key size", c.KeySize, 1}, {"value size", c.ValueSize, 1},
+		{"capacity", c.Capacity, 0}, {"window", c.Window, 0}, {"sinks", c.Sinks, 0},
+	} {
+		if f.size < f.least {
+			return nil, fmt.Errorf("attn: NewCache: %s %d, want at least %d", f.name, f.size, f.least)
+		}
+	}
+	if c.Sinks > 0 && c.Window == 0 {
+		return nil, fmt.Errorf("attn: NewCache: %d sinks without a window, which keeps all keys", c.Sinks)
+	}
+	return newCache(c), nil
+}
+
+func newCache(c CacheConfig) *Cache {
+	x := &Cache{config: c, seqs: make([]cached, c.Batch)}
+	x.shape = flash.PageShape{G: c.Heads, E: c.KeySize, EV: c.ValueSize, Storage: c.Storage.storage()}
+	if c.Window > 0 {
+		return x // what it will hold at a time is less than the capacity
+	}
+	for i := range x.seqs {
+		for at := 0; at < c.Capacity; at += flash.BlockKeys {
+			x.seqs[i].pages = append(x.seqs[i].pages, flash.NewPage(&x.shape, pageRoom(c.Capacity-at)))
+		}
+	}
+	return x
+}
+
+// Config returns the configuration with every default filled in. Batch is the number of
+// sequences of this cache, which Select may have changed.
+func (c *Cache) Config() CacheConfig { return c.config }
+
+// Len returns the number of keys of sequence b, those that the window has passed
+// included.
+func (c *Cache) Len(b int) int { return c.seqs[b].n }
+
+// Lens returns the number of keys of each sequence.
+func (c *Cache) Lens() []int {
+	lens := make([]int, len(c.seqs))
+	for i, s := range c.seqs {
+		lens[i] = s.n
+	}
+	return lens
+}
+
+// longest returns the length of the longest sequence.
+func (c *Cache) longest() int {
+	n := 0
+	for _, s := range c.seqs {
+		n = max(n, s.n)
+	}
+	return n
+}
+
+// Bytes returns how much memory the keys and values of the cache take. What it shares
+// with forks counts in each of them.
+func (c *Cache) Bytes() int {
+	seen := map[*flash.Page]bool{nil: true}
+	n := 0
+	for _, s := range c.seqs {
+		for _, p := range s.pages {
+			if !seen[p] {
+				seen[p] = true
+				n += p.Bytes()
+			}
+		}
+	}
+	return n
+}
+
+// Append adds keys and values behind those that are there. lens is how many positions
+// each sequence has, the first ones of k and v, of which the rest is padding; nil means
+// all.
+//
+// Shapes: k [B G L E], v [B G L V].
+//
+// It panics with a *tensor.ShapeError if the shapes are not those of the cache, or if a
+// sequence would outgrow the capacity; the cache is then as it was. k and v are copied.
+func (c *Cache) Append(k, v *tensor.Tensor, lens []int) {
+	const op = "attn: Append"
+	wantTensor(op, "key", k)
+	wantTensor(op, "value", v)
+	s := &c.shape
+	if k.Rank() != 4 || k.Dim(0) != len(c.seqs) || k.Dim(1) != s.G || k.Dim(3) != s.E {
+		panic(&tensor.ShapeError{Op: op, Arg: "key", Got: k.Shape(), Want: fmt.Sprintf("[B=%d G=%d L E=%d]", len(c.seqs), s.G, s.E)})
+	}
+	if want := []int{len(c.seqs), s.G, k.Dim(2), s.EV}; !slices.Equal(v.Shape(), want) {
+		panic(&tensor.ShapeError{Op: op, Arg: "value", Got: v.Shape(), Want: fmt.Sprintf("[B=%d G=%d L=%d V=%d]", want[0], want[1], want[2], want[3])})
+	}
+	raise(op, "lengths", wantCounts("number of positions", lens, "L", len(c.seqs), k.Dim(2)))
+	c.wantRoom(op, k.Dim(2), lens)
+	c.append(headFirst(k), headFirst(v), lens)
+}
+
+// wantRoom panics unless so many positions fit the capacity.
+func (c *Cache) wantRoom(op string, length int, lens []int) {
+	for b, s := range c.seqs {
+		if n := s.n + count(lens, b, length); c.config.Capacity > 0 && n > c.config.Capacity {
+			panic(&tensor.ShapeError{Op: op, Arg: "cache", What: "number of keys", Got: []int{n}, Want: fmt.Sprintf("at most its capacity of %d", c.config.Capacity)})
+		}
+	}
+}
+
+// append is Append of what has been checked.
+func (c *Cache) append(k, v heads, lens []int) {
+	length, s := k.length(), &c.shape
+	starts := c.Lens()
+	for b := range c.seqs {
+		c.seqs[b].roll(&c.config)
+		c.seqs[b].grow(s, count(lens, b, length))
+	}
+	keys, values := k.x.Data(), v.x.Data()
+	each := max(1, grain/max(1, s.G*(s.E+s.EV)))
+	par.For(len(starts)*length, each, func(lo, hi int) {
+		for z := lo; z < hi; z++ {
+			b, i := z/length, z%length
+			at := starts[b] + i
+			if at >= c.seqs[b].n { // padding
+				continue
+			}
+			page := c.seqs[b].pages[at/flash.BlockKeys]
+			for g := range s.G {
+				page.Put(g, at%flash.BlockKeys,
+					keys[k.at+b*k.batch+g*k.head+i*k.row:][:s.E], values[v.at+b*v.batch+g*v.head+i*v.row:][:s.EV])
+			}
+		}
+	})
+}
+
+// roll forgets the pages to which no query behind those that are there attends.
+func (s *cached) roll(c *CacheConfig) {
+	if c.Window == 0 {
+		return
+	}
+	s.from = s.n
+	for i := range s.pages {
+		if at := i * flash.BlockKeys; at >= c.Sinks && at+flash.BlockKeys <= s.n-c.Window {
+			s.pages[i] = nil
+		}
+	}
+}
+
+// grow makes n more positions the sequence's own.
+func (s *cached) grow(shape *flash.PageShape, n int) {
+	for end := s.n + n; s.n < end; {
+		i, at := s.n/flash.BlockKeys, s.n%flash.BlockKeys
+		n := min(flash.BlockKeys-at, end-s.n)
+		if i == len(s.pages) {
+			s.pages = append(s.pages, flash.NewPage(shape, pageRoom(at+n)))
+		}
+		if !s.pages[i].Claim(at, n) { // it is full, or its next position is that of a fork
+			s.pages[i] = s.pages[i].Copy(at, pageRoom(at+n))
+			s.pages[i].Claim(at, n)
+		}
+		s.n += n
+	}
+}
+
+// pageRoom returns for how many positions a page is made that will have n or more.
+func pageRoom(n int) int {
+	room := 16
+	for room < min(n, flash.BlockKeys) {
+		room *= 2
+	}
+	return room
+}
+
+// Fork returns a cache with the same keys and values. It copies none of them: the two
+// share what they have in common, and what is appended to one is not in the other.
+func (c *Cache) Fork() *Cache {
+	all := make([]int, len(c.seqs))
+	for i := range all {
+		all[i] = i
+	}
+	return c.Select(all)
+}
+
+// Select returns a fork of the given sequences, in the given order: of the beginnings
+// that a beam search keeps, say. A sequence may be chosen more than once. It panics with
+// a *tensor.ValueError if there is no such sequence.
+func (c *Cache) Select(sequences []int) *Cache {
+	f := &Cache{config: c.config, shape: c.shape, seqs: make([]cached, len(sequences))}
+	f.config.Batch = len(sequences)
+	for i, b := range sequences {
+		if b < 0 || b >= len(c.seqs) {
+			panic(&tensor.ValueError{Op: "attn: Select", Arg: "sequence", Got: fmt.Sprint(b), Want: fmt.Sprintf("0 to %d", len(c.seqs)-1)})
+		}
+		f.seqs[i] = c.seqs[b]
+		f.seqs[i].pages = slices.Clone(c.seqs[b].pages)
+		for _, p := range f.seqs[i].pages {
+			if p != nil {
+				p.Share()
+			}
+		}
+	}
+	return f
+}
+
+// Truncate keeps the first keys of each sequence. It takes one length for all sequences
+// or one for each. The memory of the others stays with the cache, for what is appended
+// next. It panics with a *tensor.ShapeError if a sequence has fewer keys, or if a rolling
+// cache has forgotten some to which the next query would attend.
+func (c *Cache) Truncate(lens ...int) {
+	const op = "attn: Truncate"
+	if len(lens) != 1 && len(lens) != len(c.seqs) {
+		panic(&tensor.ShapeError{Op: op, Arg: "lengths", What: "number", Got: []int{len(lens)}, Want: fmt.Sprintf("one, or one for each of B=%d sequences", len(c.seqs))})
+	}
+	for b, s := range c.seqs {
+		if n := lens[min(b, len(lens)-1)]; n < 0 || n > s.n || n < s.from && n > 0 {
+			panic(&tensor.ShapeError{Op: op, Arg: fmt.Sprintf("sequence %d", b), What: "length", Got: []int{n}, Want: fmt.Sprintf("0, or %d to %d", s.from, s.n)})
+		}
+	}
+	for b := range c.seqs {
+		s := &c.seqs[b]
+		s.n = lens[min(b, len(lens)-1)]
+		s.from = min(s.from, s.n)
+		if c.config.Window > 0 { // of some that go, there may be no page
+			s.pages = s.pages[:(s.n+flash.BlockKeys-1)/flash.BlockKeys]
+		}
+	}
+}
+
+// wantCounts returns an error unless lens is nil or has a number up to most for each
+// sequence.
+func wantCounts(what string, lens []int, letter string, batch, most int) error {
+	if lens == nil {
+		return nil
+	}
+	if len(lens) != batch {
+		return &tensor.ShapeError{Arg: "lengths", What: "number", Got: []int{len(lens)}, Want: fmt.Sprintf("one for each of B=%d sequences", batch)}
+	}
+	for _, n := range lens {
+		if n < 0 || n > most {
+			return &tensor.ShapeError{Arg: "lengths", What: what, Got: []int{n}, Want: fmt.Sprintf("0 to %s=%d", letter, most)}
+		}
+	}
+	return nil
+}
+
+// count returns the length of sequence b.
+func count(lens []int, b, all int) int {
+	if lens == nil {
+		return all
+	}
+	return lens[b]
+}

@@ -1,0 +1,93 @@
+package attn
+
+import (
+	"fmt"
+
+	"github.com/attn-go/attn/internal/flash"
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Attend is the function Attend with the keys and values of the cache. The queries are
+// the last positions of their sequences: the last one stands at the last key. Where
+// sequences have padding behind their queries, Options.QueryLens says how many are none.
+//
+// Shapes: q [B H Lq E], with H a multiple of G; out [B H Lq V]; weights [B H Lq Lk],
+// where Lk is the length of the longest sequence; log-sum-exp [B H Lq].
+//
+// It panics as Attend does, if the tape records, and with a *tensor.ShapeError if a
+// rolling cache has forgotten keys to which a query would attend.
+func (c *Cache) Attend(t *tensor.Tape, q *tensor.Tensor, o Options) Output {
+	const op = "attn: Attend"
+	wantTensor(op, "query", q)
+	wantNoRecord(op, t)
+	s := &c.shape
+	if q.Rank() != 4 || q.Dim(0) != len(c.seqs) || q.Dim(1)%s.G != 0 {
+		panic(&tensor.ShapeError{Op: op, Arg: "query", Got: q.Shape(), Want: fmt.Sprintf("[B=%d H Lq E] with H a multiple of G=%d", len(c.seqs), s.G)})
+	}
+	if o.QueryPositions.given() || o.KeyPositions.given() {
+		panic(noPositions(op))
+	}
+	d := dims{Sizes{B: q.Dim(0), H: q.Dim(1), G: s.G, Lq: q.Dim(2)}, s.EV}
+	c.settle(op, &d, &o)
+	y := attend(t, op, headFirst(q), KV{cache: c}, d, &o)
+	return Output{Out: y.out.x, Weights: y.weights, LogSumExp: y.logSumExp}
+}
+
+// wantNoRecord panics if gradients would have to pass through a cache.
+func wantNoRecord(op string, t *tensor.Tape) {
+	if t.Recording() {
+		panic(&tensor.ValueError{Op: op, Arg: "tape", Got: "one that records", Want: "nil or one of mode Infer, as no gradient passes through a cache"})
+	}
+}
+
+// settle completes sizes and options for queries of the cache.
+func (c *Cache) settle(op string, d *dims, o *Options) {
+	if o.KeyLens != nil {
+		panic(&tensor.ValueError{Op: op, Arg: "key lengths", Got: "given", Want: "none, as the cache has its own"})
+	}
+	raise(op, "query lengths", wantCounts("number of queries", o.QueryLens, "Lq", d.B, d.Lq))
+	d.Lk, d.QueryLens = c.longest(), o.QueryLens
+	for b, s := range c.seqs {
+		if s.n != d.Lk {
+			d.KeyLens = c.Lens()
+		}
+		if first := s.n - count(o.QueryLens, b, d.Lq); s.from > 0 && first < s.from {
+			panic(&tensor.ShapeError{Op: op, Arg: fmt.Sprintf("sequence %d", b), What: "first query at position", Got: []int{first}, Want: fmt.Sprintf("at least %d, as the window has passed", s.from)})
+		}
+	}
+	if c.config.Window > 0 {
+		o.Mask = And(o.Mask, WindowWithSinks(c.config.Window, -1, c.config.Sinks))
+	}
+}
+
+// pages returns what the kernels read.
+func (c *Cache) pages() *flash.Pages {
+	p := &flash.Pages{PageShape: &c.shape, Of: make([][]*flash.Page, len(c.seqs))}
+	for b, s := range c.seqs {
+		p.Of[b] = s.pages[:(s.n+flash.BlockKeys-1)/flash.BlockKeys]
+	}
+	return p
+}
+
+// tensors returns the keys and values as tensors [B G Lk E] and [B G Lk V], with zeros
+// for what is not there: for a score that is no form of keys as they are.
+func (c *Cache) tensors(t *tensor.Tape) (k, v *tensor.Tensor) {
+	s, lk := &c.shape, c.longest()
+	k, v = t.Make(len(c.seqs), s.G, lk, s.E), t.Make(len(c.seqs), s.G, lk, s.EV)
+	par.For(len(c.seqs)*s.G, 1, func(lo, hi int) {
+		for z := lo; z < hi; z++ {
+			seq := &c.seqs[z/s.G]
+			for j := range lk {
+				key, value := k.Data()[(z*lk+j)*s.E:][:s.E], v.Data()[(z*lk+j)*s.EV:][:s.EV]
+				if j >= seq.n || seq.pages[j/flash.BlockKeys] == nil {
+					clear(key)
+					clear(value)
+					continue
+				}
+				seq.pages[j/flash.BlockKeys].Get(z%s.G, j%flash.BlockKeys, key, value)
+			}
+		}
+	})
+	return k, v
+}

@@ -1,0 +1,102 @@
+package attn
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// NewCache returns an empty cache for batch sequences of keys and values of this layer.
+// c says how it holds them; what it says of heads and sizes is 0, or the layer's own. It
+// returns an error if c is not possible.
+func (m *MultiHead) NewCache(batch int, c CacheConfig) (*Cache, error) {
+	m.wantMade()
+	own := m.Config()
+	for _, f := range []struct {
+		name string
+		to   *int
+		size int
+	}{
+		{"batch", &c.Batch, batch}, {"heads", &c.Heads, own.KVHeads},
+		{"key size", &c.KeySize, own.HeadSize}, {"value size", &c.ValueSize, own.ValueSize},
+	} {
+		if *f.to != 0 && *f.to != f.size {
+			return nil, fmt.Errorf("attn: NewCache: %s %d, want 0 or %d", f.name, *f.to, f.size)
+		}
+		*f.to = f.size
+	}
+	if own.Heads > 0 {
+		return NewCache(c)
+	}
+	c.Heads, c.KeySize, c.ValueSize = 1, max(c.KeySize, 1), max(c.ValueSize, 1) // for the checks
+	cache, err := NewCache(c)
+	if err != nil {
+		return nil, err
+	}
+	c = cache.config
+	c.Heads = 0
+	return newCache(c), nil
+}
+
+// Extend adds the keys and values of x, [B L Width] or in layout SequenceFirst
+// [L B Width], to a cache of NewCache, and attends from x to all that are there: a step
+// of a decoder, or a part of its prompt. Where x has padding behind some sequences,
+// Options.QueryLens says how many positions are none; only these are added. Where the
+// layer has a Position, each sequence goes on behind its keys unless
+// Options.KeyPositions says otherwise.
+//
+// It panics as Forward does, with a *tensor.ShapeError if the cache is one of other
+// sizes or has no room, and with a *tensor.ValueError if the tape records. The cache is
+// then as it was.
+func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, cache *Cache, o Options) Output {
+	m.wantBuilt()
+	m.wantCache(cache)
+	wantNoRecord(opMultiHead, t)
+	for _, width := range m.widths() {
+		wantInput("query", x, m.config.Layout, "L", len(cache.seqs), Infer, width)
+	}
+	at := o.KeyPositions
+	if !at.given() {
+		at = PositionsFrom(cache.Lens()...)
+	}
+	var queries heads
+	var next KV
+	if all := m.whole(); all != nil {
+		queries, next = m.parts(all.Forward(t, x))
+		next.keys = m.placeKeys(t, next.keys, at)
+	} else {
+		queries, next = m.queries(t, x), m.project(t, x, x, at)
+	}
+	raise(opMultiHead, "query lengths", wantCounts("number of queries", o.QueryLens, "L", len(cache.seqs), queries.length()))
+	cache.wantRoom(opMultiHead, queries.length(), o.QueryLens)
+	before, done := cache.Lens(), false
+	defer func() {
+		for b := range before {
+			if !done { // what was appended will be written over
+				cache.seqs[b].n = before[b]
+			}
+		}
+	}()
+	cache.append(next.keys, next.values, o.QueryLens)
+	y := m.attend(t, queries, KV{cache: cache}, o)
+	done = true
+	return y
+}
+
+// wantCache panics unless the keys and values of a cache are such as this layer's.
+func (m *MultiHead) wantCache(cache *Cache) {
+	if cache == nil {
+		panic(&tensor.ValueError{Op: opMultiHead, Arg: "cache", Got: "nil", Want: "what NewCache returns"})
+	}
+	c, s := &m.config, &cache.shape
+	if c.Heads == 0 && s.G == 0 {
+		return
+	}
+	if got := []int{s.G, s.E, s.EV}; !slices.Equal(got, []int{c.KVHeads, c.HeadSize, c.ValueSize}) {
+		panic(&tensor.ShapeError{
+			Op: opMultiHead, Arg: "cache", What: "heads and sizes", Got: got,
+			Want: fmt.Sprintf("[G=%d E=%d V=%d]", c.KVHeads, c.HeadSize, c.ValueSize),
+		})
+	}
+}

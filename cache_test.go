@@ -1,0 +1,468 @@
+package attn_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// storages are what a cache may hold numbers in, with what becomes of a vector.
+var storages = []struct {
+	name    string
+	storage attn.Storage
+	exact   bool // whether results have the bits of those of the vectors as they become
+	store   func(x []float32) []float32
+}{
+	{"float32", attn.Float32{}, true, func(x []float32) []float32 { return x }},
+	{"bfloat16", attn.BFloat16{}, true, func(x []float32) []float32 {
+		y := make([]float32, len(x))
+		for i, v := range x {
+			b := math.Float32bits(v)
+			y[i] = math.Float32frombits((b + 0x7fff + b>>16&1) &^ 0xffff)
+		}
+		return y
+	}},
+	{"int8", attn.Int8{}, false, func(x []float32) []float32 {
+		var scale float32
+		for _, v := range x {
+			scale = max(scale, v/127, -v/127)
+		}
+		y := make([]float32, len(x))
+		for i, v := range x {
+			if scale > 0 {
+				y[i] = scale * float32(math.RoundToEven(float64(v)/float64(scale)))
+			}
+		}
+		return y
+	}},
+}
+
+// plainCache is a cache in the plainest way: lists of vectors, which a fork copies.
+type plainCache struct {
+	keys, values [][][]float32 // of each sequence and position, all heads one behind the other
+}
+
+func (p *plainCache) fork(sequences []int) *plainCache {
+	f := &plainCache{}
+	for _, b := range sequences {
+		f.keys, f.values = append(f.keys, slices.Clone(p.keys[b])), append(f.values, slices.Clone(p.values[b]))
+	}
+	return f
+}
+
+// heads returns vectors of a sequence as [1 G L size].
+func (p *plainCache) heads(of [][]float32, g, size int) *tensor.Tensor {
+	x := tensor.Zeros(1, g, len(of), size)
+	for i, v := range of {
+		for h := range g {
+			copy(x.Data()[(h*len(of)+i)*size:], v[h*size:][:size])
+		}
+	}
+	return x
+}
+
+// A tree of forks, of which each appends, truncates and forks again, is at every step
+// what copies are.
+func TestCacheForks(t *testing.T) {
+	const h, g, e, v = 6, 2, 5, 7
+	for _, s := range storages {
+		t.Run(s.name, func(t *testing.T) {
+			rng := newRand(307)
+			first, err := attn.NewCache(attn.CacheConfig{Batch: 3, Heads: g, KeySize: e, ValueSize: v, Storage: s.storage})
+			if err != nil {
+				t.Fatal(err)
+			}
+			caches := []*attn.Cache{first}
+			plains := []*plainCache{{make([][][]float32, 3), make([][][]float32, 3)}}
+			for step := range 90 {
+				n := rng.IntN(len(caches))
+				c, p := caches[n], plains[n]
+				batch := len(p.keys)
+				switch kind := rng.IntN(10); {
+				case kind < 6:
+					l := []int{1, 1, 2, 17, 90, 530}[rng.IntN(6)]
+					lens := make([]int, batch)
+					for b := range lens {
+						lens[b] = rng.IntN(l + 1)
+					}
+					if kind < 3 {
+						lens = nil
+					}
+					k, val := tensor.Randn(rng, batch, g, l, e), tensor.Randn(rng, batch, g, l, v)
+					c.Append(k, val, lens)
+					for b := range batch {
+						for i := range l {
+							if lens != nil && i >= lens[b] {
+								break
+							}
+							var key, value []float32
+							for head := range g {
+								at := (b*g+head)*l + i
+								key = append(key, s.store(k.Data()[at*e:][:e])...)
+								value = append(value, s.store(val.Data()[at*v:][:v])...)
+							}
+							p.keys[b], p.values[b] = append(p.keys[b], key), append(p.values[b], value)
+						}
+					}
+				case kind < 8:
+					sequences := make([]int, 1+rng.IntN(3))
+					for i := range sequences {
+						sequences[i] = rng.IntN(batch)
+					}
+					caches, plains = append(caches, c.Select(sequences)), append(plains, p.fork(sequences))
+				case kind == 8:
+					all := []int{0, 1, 2}[:batch]
+					caches, plains = append(caches, c.Fork()), append(plains, p.fork(all))
+				default:
+					lens := c.Lens()
+					for b := range lens {
+						lens[b] -= rng.IntN(min(lens[b], 20) + 1)
+						p.keys[b], p.values[b] = p.keys[b][:lens[b]], p.values[b][:lens[b]]
+					}
+					c.Truncate(lens...)
+				}
+				for len(caches) > 7 {
+					i := rng.IntN(len(caches))
+					caches, plains = slices.Delete(caches, i, i+1), slices.Delete(plains, i, i+1)
+				}
+				n = rng.IntN(len(caches))
+				c, p = caches[n], plains[n]
+				batch = len(p.keys)
+				o := attn.Options{Mask: attn.Causal(), Weights: true, LogSumExp: true, Biases: []attn.BiasRule{attn.ALiBi()}}
+				switch step % 4 {
+				case 1:
+					o.Score = &attn.Cosine{}
+				case 2:
+					o.Score = attn.NewAdditive(e, e, 3, newRand(1))
+				case 3:
+					o.Score = identityAdditive{w: tensor.Randn(newRand(2), e)}
+				}
+				q := tensor.Randn(rng, batch, h, 3, e)
+				got := c.Attend(nil, q, o)
+				for b := range batch {
+					want := attn.Attend(nil, pick(q, 0, b, b+1), p.heads(p.keys[b], g, e), p.heads(p.values[b], g, v), o)
+					what := fmt.Sprintf("step %d, sequence %d of %d keys: ", step, b, len(p.keys[b]))
+					rows := pick(pick(got.Weights, 0, b, b+1), 3, 0, len(p.keys[b])).Data()
+					for _, x := range []struct {
+						what      string
+						got, want []float32
+					}{
+						{"out", pick(got.Out, 0, b, b+1).Data(), want.Out.Data()}, {"weights", rows, want.Weights.Data()},
+						{"log-sum-exp", pick(got.LogSumExp, 0, b, b+1).Data(), want.LogSumExp.Data()},
+					} {
+						if s.exact {
+							tensortest.Same(t, what+x.what, x.got, x.want)
+							continue
+						}
+						for i, w := range x.want {
+							if d := math.Abs(float64(x.got[i]) - float64(w)); d > 1e-5 {
+								t.Fatalf("%s%s: element %d is %v, want %v", what, x.what, i, x.got[i], w)
+							}
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// identityAdditive is an additive score of queries and keys as they are.
+type identityAdditive struct{ w *tensor.Tensor }
+
+func (s identityAdditive) Form() attn.Form { return attn.Form{Additive: s.w} }
+func (s identityAdditive) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+	return s.Form().Scores(t, q, k)
+}
+
+// What is stored differs from what was given by no more than the documentation says.
+func TestStorageErrors(t *testing.T) {
+	rng := newRand(311)
+	const n, size = 97, 64
+	for _, s := range storages {
+		for _, scale := range []float32{1, 1e-20, 1e20} {
+			c, err := attn.NewCache(attn.CacheConfig{Batch: n, Heads: 1, KeySize: 2, ValueSize: size, Storage: s.storage})
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := tensor.Scale(nil, tensor.Randn(rng, n, 1, 1, size), scale)
+			c.Append(tensor.Zeros(n, 1, 1, 2), v, nil)
+			got := c.Attend(nil, tensor.Zeros(n, 1, 1, 2), attn.Options{}).Out.Data() // of the only key
+			for b := range n {
+				most, worst, relative := 0.0, 0.0, 0.0
+				for i, x := range v.Data()[b*size:][:size] {
+					d := math.Abs(float64(got[b*size+i]) - float64(x))
+					most, worst = max(most, math.Abs(float64(x))), max(worst, d)
+					relative = max(relative, d/math.Abs(float64(x)))
+				}
+				switch s.storage.(type) {
+				case attn.Float32:
+					if worst > 0 {
+						t.Errorf("float32: an error of %v", worst)
+					}
+				case attn.BFloat16:
+					if relative > 0x1p-8 {
+						t.Errorf("bfloat16: an error of %v of the element", relative)
+					}
+				case attn.Int8:
+					if worst > most/254*(1+1e-5) {
+						t.Errorf("int8: an error of %v of the largest element", worst/most)
+					}
+				}
+			}
+		}
+	}
+}
+
+// relativeLayer is a layer whose keys have positions, with options that go by position.
+func relativeLayer(t *testing.T) (*attn.MultiHead, attn.Options) {
+	rope, err := attn.NewRoPE(attn.RoPEConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := mustMultiHead(t, attn.MultiHeadConfig{
+		Width: 24, Heads: 6, KVHeads: 2, Bias: attn.AllProjections, Position: rope, KeyNorm: nn.NewLayerNorm(4),
+	})
+	return m, attn.Options{Mask: attn.Causal(), Biases: []attn.BiasRule{attn.ALiBi()}, LogSumExp: true}
+}
+
+// chunks gives x, of which sequence b has lengths[b] positions, to a cache in chunks of
+// random lengths, and returns what comes out for each sequence.
+func chunks(rng *rand.Rand, m *attn.MultiHead, cache *attn.Cache, x *tensor.Tensor, lengths []int, o attn.Options) [][]float32 {
+	l, d := x.Dim(1), x.Dim(2)
+	out := make([][]float32, len(lengths))
+	for !slices.Equal(cache.Lens(), lengths) {
+		width := []int{1, 3, 200, 90}[rng.IntN(4)]
+		now := tensor.Randn(rng, len(lengths), width, d) // what is padding may be anything
+		o.QueryLens = make([]int, len(lengths))
+		for b, n := range lengths {
+			at := cache.Len(b)
+			o.QueryLens[b] = min(n-at, width, rng.IntN(width+2))
+			copy(now.Data()[b*width*d:], x.Data()[(b*l+at)*d:][:o.QueryLens[b]*d])
+		}
+		y := m.Extend(nil, now, cache, o).Out
+		for b, n := range o.QueryLens {
+			out[b] = append(out[b], y.Data()[b*width*d:][:n*d]...)
+		}
+	}
+	return out
+}
+
+// alone returns what comes out for the first n positions of sequence b alone.
+func alone(m *attn.MultiHead, x *tensor.Tensor, b, n int, o attn.Options) []float32 {
+	one := pick(pick(x, 0, b, b+1), 1, 0, n)
+	return m.Forward(nil, one, one, one, o).Out.Data()
+}
+
+// Sequences of different lengths go on together as each goes on alone, whatever the
+// chunks are.
+func TestRaggedSteps(t *testing.T) {
+	m, o := relativeLayer(t)
+	lengths := []int{611, 29, 530, 1}
+	rng := newRand(313)
+	x := tensor.Randn(rng, len(lengths), 611, 24)
+	for name, mask := range map[string]attn.Mask{
+		"causal": attn.Causal(), "window": attn.Window(37, 0), "sinks": attn.WindowWithSinks(41, 0, 3), "strided": attn.And(attn.Causal(), attn.Strided(5)),
+	} {
+		o.Mask = mask
+		out := chunks(rng, m, mustCache(t, m, len(lengths), attn.CacheConfig{}), x, lengths, o)
+		for b, n := range lengths {
+			tensortest.Same(t, fmt.Sprintf("%s, sequence %d", name, b), out[b], alone(m, x, b, n, o))
+		}
+	}
+}
+
+// A rolling cache is the mask WindowWithSinks on the whole sequence, in memory that does
+// not grow.
+func TestRollingCache(t *testing.T) {
+	m, o := relativeLayer(t)
+	lengths := []int{2711, 1900}
+	rng := newRand(317)
+	x := tensor.Randn(rng, len(lengths), 2711, 24)
+	for _, sinks := range []int{0, 5, 700} {
+		cache := mustCache(t, m, len(lengths), attn.CacheConfig{Window: 301, Sinks: sinks})
+		out := chunks(rng, m, cache, x, lengths, o)
+		own := o
+		own.Mask = attn.WindowWithSinks(301, 0, sinks)
+		for b, n := range lengths {
+			tensortest.Same(t, fmt.Sprintf("%d sinks, sequence %d", sinks, b), out[b], alone(m, x, b, n, own))
+		}
+		// Two pages of the window, one more that the last chunk has begun, and those of the sinks.
+		page := mustCache(t, m, 1, attn.CacheConfig{Capacity: 512}).Bytes()
+		if most := len(lengths) * page * (3 + (sinks+511)/512); cache.Bytes() > most {
+			t.Errorf("%d sinks: %d bytes, want at most %d", sinks, cache.Bytes(), most)
+		}
+		wantError(t, tensor.Catch(func() { cache.Truncate(1000) }), `attn: Truncate: sequence 0 has length \[1000\], want 0, or 2\d+ to 2711`)
+		wantError(t, tensor.Catch(func() { cache.Attend(nil, tensor.Zeros(2, 6, 1800, 4), o) }),
+			`attn: Attend: sequence 0 has first query at position \[911\], want at least 2\d+, as the window has passed`)
+		cache.Truncate(0)
+		lengths := []int{17, 5}
+		for b, y := range chunks(rng, m, cache, x, lengths, o) {
+			tensortest.Same(t, "after a new start", y, alone(m, x, b, lengths[b], own))
+		}
+	}
+}
+
+// Lengths of queries and keys given to Attend mean what they mean in a cache.
+func TestLengths(t *testing.T) {
+	rng := newRand(331)
+	q, k, v := tensor.Randn(rng, 3, 6, 7, 5), tensor.Randn(rng, 3, 2, 11, 5), tensor.Randn(rng, 3, 2, 11, 13)
+	queries, keys := []int{7, 2, 0}, []int{4, 11, 9}
+	for _, score := range []attn.Score{nil, &attn.Gaussian{}, attn.ScoreFunc(ownScore)} {
+		o := attn.Options{Score: score, Mask: attn.Causal(), Biases: []attn.BiasRule{attn.ALiBi()}, Weights: true, QueryLens: queries, KeyLens: keys}
+		got := attn.Attend(nil, q, k, v, o)
+		o.QueryLens, o.KeyLens = nil, nil
+		for b := range 3 {
+			cut := func(x *tensor.Tensor, n int) *tensor.Tensor { return pick(pick(x, 0, b, b+1), 2, 0, n) }
+			want := attn.Attend(nil, cut(q, queries[b]), cut(k, keys[b]), cut(v, keys[b]), o)
+			tensortest.Same(t, fmt.Sprint("out of sequence ", b), cut(got.Out, queries[b]).Data(), want.Out.Data())
+			tensortest.Same(t, fmt.Sprint("weights of sequence ", b), pick(cut(got.Weights, queries[b]), 3, 0, keys[b]).Data(), want.Weights.Data())
+			for _, x := range pick(pick(got.Out, 0, b, b+1), 2, queries[b], 7).Data() {
+				if x != 0 {
+					t.Fatalf("sequence %d: padding gets %v", b, x)
+				}
+			}
+		}
+	}
+	for _, lens := range [][]int{{1, 2}, {1, 2, 12}, {-1, 2, 3}} {
+		wantError(t, tensor.Catch(func() { attn.Attend(nil, q, k, v, attn.Options{KeyLens: lens}) }), `attn: Attend: lengths has number .*`)
+	}
+}
+
+// Keys that a mask hides are not felt, whatever they hold and however they are stored,
+// and a value that is not finite spoils who attends to it.
+func TestHiddenInCache(t *testing.T) {
+	nan := float32(math.NaN())
+	for _, s := range storages {
+		for _, keys := range []int{83, 700} {
+			rng := newRand(337)
+			k, v := tensor.Randn(rng, 1, 1, keys, 8), tensor.Randn(rng, 1, 1, keys, 5)
+			q := tensor.Randn(rng, 1, 2, 3, 8)
+			hidden := func(j int) bool { return j%11 == 3 }
+			mask := attn.AllowFunc(func(_, _, _, j int) bool { return !hidden(j) })
+			attend := func(mask attn.Mask) []float32 {
+				c, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: 8, ValueSize: 5, Storage: s.storage})
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.Append(k, v, nil)
+				return c.Attend(nil, q, attn.Options{Mask: mask}).Out.Data()
+			}
+			want := attend(mask)
+			for j := range keys {
+				if hidden(j) {
+					k.Data()[j*8], v.Data()[j*5+1] = nan, nan
+				}
+			}
+			tensortest.Same(t, fmt.Sprintf("%s, %d keys", s.name, keys), attend(mask), want)
+			for _, x := range attend(attn.Mask{}) {
+				if x == x {
+					t.Errorf("%s, %d keys: attending to NaN gives %v", s.name, keys, x)
+				}
+			}
+		}
+	}
+}
+
+func TestCacheErrors(t *testing.T) {
+	good := attn.CacheConfig{Batch: 2, Heads: 3, KeySize: 5, ValueSize: 7, Capacity: 11}
+	for _, c := range []struct {
+		want  string
+		spoil func(*attn.CacheConfig)
+	}{
+		{`attn: NewCache: batch -1, want at least 0`, func(c *attn.CacheConfig) { c.Batch = -1 }},
+		{`attn: NewCache: heads 0, want at least 1`, func(c *attn.CacheConfig) { c.Heads = 0 }},
+		{`attn: NewCache: key size 0, want at least 1`, func(c *attn.CacheConfig) { c.KeySize = 0 }},
+		{`attn: NewCache: capacity -3, want at least 0`, func(c *attn.CacheConfig) { c.Capacity = -3 }},
+		{`attn: NewCache: 4 sinks without a window, which keeps all keys`, func(c *attn.CacheConfig) { c.Sinks = 4 }},
+	} {
+		config := good
+		c.spoil(&config)
+		_, err := attn.NewCache(config)
+		wantError(t, err, c.want)
+	}
+	_, err := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3}).NewCache(2, attn.CacheConfig{KeySize: 5})
+	wantError(t, err, `attn: NewCache: key size 5, want 0 or 4`)
+
+	c, err := attn.NewCache(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, v, q := shaped(2, 3, 8, 5), shaped(2, 3, 8, 7), shaped(2, 6, 1, 5)
+	c.Append(k, v, nil)
+	for _, f := range []struct {
+		want string
+		f    func()
+	}{
+		{`attn: Append: key has shape \[2 3 8 7\], want \[B=2 G=3 L E=5\]`, func() { c.Append(v, v, nil) }},
+		{`attn: Append: value has shape \[2 3 8 5\], want \[B=2 G=3 L=8 V=7\]`, func() { c.Append(k, k, nil) }},
+		{`attn: Append: value is nil, want a tensor`, func() { c.Append(k, nil, nil) }},
+		{`attn: Append: cache has number of keys \[16\], want at most its capacity of 11`, func() { c.Append(k, v, nil) }},
+		{`attn: Append: lengths has number \[1\], want one for each of B=2 sequences`, func() { c.Append(k, v, []int{1}) }},
+		{`attn: Append: lengths has number of positions \[9\], want 0 to L=8`, func() { c.Append(k, v, []int{1, 9}) }},
+		{`attn: Select: sequence is 2, want 0 to 1`, func() { c.Select([]int{0, 2}) }},
+		{`attn: Truncate: lengths has number \[3\], want one, or one for each of B=2 sequences`, func() { c.Truncate(1, 2, 3) }},
+		{`attn: Truncate: sequence 1 has length \[9\], want 0, or 0 to 8`, func() { c.Truncate(8, 9) }},
+		{`attn: Attend: query has shape \[2 4 1 5\], want \[B=2 H Lq E\] with H a multiple of G=3`, func() { c.Attend(nil, shaped(2, 4, 1, 5), attn.Options{}) }},
+		{`attn: Attend: query has head size \[7\], want E=5`, func() { c.Attend(nil, shaped(2, 6, 1, 7), attn.Options{}) }},
+		{`attn: Attend: tape is one that records, .*`, func() { c.Attend(tensortest.Tape(tensor.Train), q, attn.Options{}) }},
+		{`attn: Attend: key lengths is given, .*`, func() { c.Attend(nil, q, attn.Options{KeyLens: []int{1, 1}}) }},
+		{`attn: Attend: mask has valid length \[9\], want 0 to Lk=8`, func() { c.Attend(nil, q, attn.Options{Mask: attn.ValidLens(9, 9)}) }},
+	} {
+		wantError(t, tensor.Catch(f.f), f.want)
+		if !slices.Equal(c.Lens(), []int{8, 8}) {
+			t.Fatalf("after %q the lengths are %v", f.want, c.Lens())
+		}
+	}
+}
+
+// What a cache takes is what the documentation says, and a fork takes nothing of its own
+// before it goes on.
+func TestCacheBytes(t *testing.T) {
+	for _, s := range storages {
+		c, err := attn.NewCache(attn.CacheConfig{Batch: 2, Heads: 3, KeySize: 64, ValueSize: 128, Storage: s.storage, Capacity: 1024})
+		if err != nil {
+			t.Fatal(err)
+		}
+		each := 3 * (s.storage.Bytes(64) + s.storage.Bytes(128))
+		if got, want := c.Bytes(), 2*1024*each; got != want {
+			t.Errorf("%s: %d bytes, want %d", s.name, got, want)
+		}
+		c.Append(tensor.Zeros(2, 3, 520, 64), tensor.Zeros(2, 3, 520, 128), nil)
+		if got := c.Select([]int{1, 1, 1}).Bytes(); got != 1024*each {
+			t.Errorf("%s: three forks of a sequence take %d bytes, want %d", s.name, got, 1024*each)
+		}
+	}
+}
+
+// Forks go on at the same time, each in a goroutine of its own.
+func TestForksConcurrently(t *testing.T) {
+	m, o := relativeLayer(t)
+	rng := newRand(347)
+	x := tensor.Randn(rng, 1, 40, 24)
+	cache := mustCache(t, m, 1, attn.CacheConfig{})
+	m.Extend(nil, pick(x, 1, 0, 19), cache, o)
+	want := alone(m, x, 0, 40, o)[19*24:]
+	got := make([][]float32, 5)
+	var all sync.WaitGroup
+	for i := range got {
+		fork := cache.Fork()
+		all.Go(func() {
+			for at := 19; at < 40; at++ {
+				got[i] = append(got[i], m.Extend(nil, pick(x, 1, at, at+1), fork, o).Out.Data()...)
+				fork = fork.Fork()
+			}
+		})
+	}
+	all.Wait()
+	for i := range got {
+		tensortest.Same(t, fmt.Sprint("fork ", i), got[i], want)
+	}
+}

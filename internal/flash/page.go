@@ -1,0 +1,258 @@
+package flash
+
+import (
+	"sync/atomic"
+
+	"github.com/attn-go/attn/internal/simd"
+)
+
+// BlockKeys is how many positions a full page holds: a block of keys.
+const BlockKeys = blockKeys
+
+// PageShape is what the pages of a cache have in common.
+type PageShape struct {
+	G, E, EV int // heads, and sizes of a key and a value
+	Storage  Storage
+}
+
+// Page holds the keys and values of some consecutive positions of a sequence, for all
+// heads, as the kernels read them: keys transposed, and both in panels.
+//
+// Several sequences may share a page, of which each knows how many positions are its
+// own. Written are only positions behind those of all.
+type Page struct {
+	shape  *PageShape
+	cap    int
+	used   atomic.Int64 // the positions that belong to some sequence
+	shared atomic.Bool  // whether there may be more than one
+
+	keyLayout, valueLayout simd.PanelLayout // of a head
+	keys, values           room
+}
+
+// NewPage returns a page for up to n positions, at most BlockKeys.
+func NewPage(shape *PageShape, n int) *Page {
+	p := &Page{shape: shape, cap: n}
+	p.keyLayout, p.valueLayout = simd.NewPanelLayout(shape.E, n), simd.NewPanelLayout(n, shape.EV)
+	p.keys = shape.Storage.room(shape.G*p.keyLayout.Len(), shape.G*n)
+	p.values = shape.Storage.room(shape.G*p.valueLayout.Len(), shape.G*n)
+	return p
+}
+
+// Cap returns how many positions there is room for.
+func (p *Page) Cap() int { return p.cap }
+
+// Bytes returns how much memory the page takes.
+func (p *Page) Bytes() int { return p.keys.bytes() + p.values.bytes() }
+
+// Share says that one more sequence has the page.
+func (p *Page) Share() { p.shared.Store(true) }
+
+// Claim makes positions at to at+n those of the caller, who has those before, and says
+// whether it could: another sequence may have them.
+func (p *Page) Claim(at, n int) bool {
+	if at+n > p.cap {
+		return false
+	}
+	if !p.shared.Load() {
+		p.used.Store(int64(at + n))
+		return true
+	}
+	return p.used.CompareAndSwap(int64(at), int64(at+n))
+}
+
+// Copy returns a page for up to n positions with the first at positions of p, which
+// belong to the caller as well.
+func (p *Page) Copy(at, n int) *Page {
+	c := NewPage(p.shape, n)
+	c.used.Store(int64(at))
+	from, to := p.keyLayout, c.keyLayout
+	for g := range p.shape.G {
+		for j := 0; j < at; j += from.Width {
+			src, dst := g*from.Len()+from.At(0, j), g*to.Len()+to.At(0, j)
+			if at-j >= from.Width && from.Width == to.Width { // a whole panel
+				c.keys.copy(dst, p.keys, src, from.Panel())
+				continue
+			}
+			for e := range p.shape.E {
+				c.keys.copy(dst+e*to.Width, p.keys, src+e*from.Width, min(from.Width, at-j))
+			}
+		}
+		from, to := p.valueLayout, c.valueLayout
+		for v := 0; v < p.shape.EV; v += from.Width {
+			c.values.copy(g*to.Len()+to.At(0, v), p.values, g*from.Len()+from.At(0, v), at*from.Width)
+		}
+		c.keys.copyScales(g*c.cap, p.keys, g*p.cap, at)
+		c.values.copyScales(g*c.cap, p.values, g*p.cap, at)
+	}
+	return c
+}
+
+// keyPlace and valuePlace return where position i of a head lies.
+func (p *Page) keyPlace(g, i int) place {
+	l := p.keyLayout
+	return place{at: g*l.Len() + l.At(0, i), run: l.K, step: l.Width}
+}
+
+func (p *Page) valuePlace(g, i int) place {
+	l := p.valueLayout
+	return place{at: g*l.Len() + l.At(i, 0), run: l.Width, step: 1, jump: l.Panel()}
+}
+
+// Put writes the key and the value of a position that has been claimed.
+func (p *Page) Put(g, i int, key, value []float32) {
+	p.keys.put(g*p.cap+i, p.keyPlace(g, i), key)
+	p.values.put(g*p.cap+i, p.valuePlace(g, i), value)
+}
+
+// Get reads the key and the value of a position. A nil slice is passed over.
+func (p *Page) Get(g, i int, key, value []float32) {
+	p.keys.get(g*p.cap+i, p.keyPlace(g, i), key)
+	p.values.get(g*p.cap+i, p.valuePlace(g, i), value)
+}
+
+// Pages are the keys and values of a batch: position j of sequence b is in page
+// Of[b][j/BlockKeys]. There is none where no query attends.
+type Pages struct {
+	*PageShape
+	Of [][]*Page
+}
+
+// page returns that of a block of keys, nil if there is none.
+func (x *Pages) page(b, block int) *Page {
+	if block >= len(x.Of[b]) {
+		return nil
+	}
+	return x.Of[b][block]
+}
+
+// live returns the blocks to which a query of some sequence may attend.
+func (x *Pages) live(blocks int) []int {
+	var list []int
+	for n := range blocks {
+		for b := range x.Of {
+			if x.page(b, n) != nil {
+				list = append(list, n)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// paged is what a worker knows of the page that it reads.
+type paged struct {
+	page                     *Page
+	head                     int
+	storedKeys, storedValues simd.StoredPanels // in place of the worker's keys and values
+	scaleKeys, scaleValues   []float32         // of the block; nil for 1
+	wide                     []float32         // numbers that have become floats
+	keyRows, valueRows       []float32         // vectors one behind the other
+}
+
+// enter makes the keys of a block ready for n rows and says whether there are any. With
+// keys that load has made ready it does nothing.
+func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
+	if a.Pages == nil {
+		return true
+	}
+	p := a.Pages.page(t.b, k0/blockKeys)
+	if p == nil {
+		return false
+	}
+	g := t.h / (a.H / a.G)
+	if w.page == p && w.head == g && w.from == k0 {
+		return true
+	}
+	w.page, w.head, w.from = p, g, k0
+	w.scaleKeys = p.keys.scales(g*p.cap, (g+1)*p.cap)
+	w.scaleValues = p.values.scales(g*p.cap, (g+1)*p.cap)
+	w.keys, w.values = nil, nil
+	k, v := p.keyLayout, p.valueLayout
+	nk, nv := k.Len(), v.Len()
+	if _, floats := p.keys.(floatRoom); floats || n > stripRows { // several strips: floats once for all
+		if !floats {
+			w.wide = grow(w.wide, nk+nv)
+		}
+		w.keys, w.values = &w.own[0], &w.own[1]
+		w.keys.Lay(k, p.keys.floats(g*nk, (g+1)*nk, w.wide))
+		w.values.Lay(v, p.values.floats(g*nv, (g+1)*nv, w.wide[min(nk, len(w.wide)):]))
+	} else {
+		halves, bytes := p.keys.stored(g*nk, (g+1)*nk)
+		w.storedKeys = simd.StoredPanels{PanelLayout: k, BFloat16: halves, Int8: bytes}
+		halves, bytes = p.values.stored(g*nv, (g+1)*nv)
+		w.storedValues = simd.StoredPanels{PanelLayout: v, BFloat16: halves, Int8: bytes}
+	}
+	if a.Additive != nil {
+		used := min(a.Lk-k0, p.cap)
+		w.keyRows = w.unpack(w.keyRows, p.keys, p.keyPlace, used, a.E)
+		w.additive = &w.ownAdditive
+		w.additive.Set(w.keyRows, a.E, used, a.E, a.Additive)
+	}
+	return true
+}
+
+// unpack returns the first n vectors of the head one behind the other, times their
+// scales, in dst if that is long enough.
+func (w *worker) unpack(dst []float32, r room, where func(g, i int) place, n, size int) []float32 {
+	dst = grow(dst, n*size)
+	for i := range n {
+		r.get(w.head*w.page.cap+i, where(w.head, i), dst[i*size:][:size])
+	}
+	return dst
+}
+
+// dots sets s to the products of n queries q and keys j0 to j1.
+func (w *worker) dots(a *Attention, s, q simd.Mat, n, j0, j1 int) {
+	j0, j1 = j0-w.from, j1-w.from
+	if w.keys != nil {
+		simd.MultiplyPanels(s, q, n, w.keys, 0, a.E, j0, j1, false)
+	} else {
+		simd.MultiplyStored(s, q, n, &w.storedKeys, 0, a.E, j0, j1, false)
+	}
+	if w.scaleKeys == nil {
+		return
+	}
+	for i := range n {
+		row := s.Data[i*s.Row:][:j1-j0]
+		simd.Mul(row, row, w.scaleKeys[j0:j1])
+	}
+}
+
+// mix sets c to the sum of values j0 to j1 with the weights p, which it may change, or
+// adds to it. If it is careful, values need not be finite.
+func (w *worker) mix(a *Attention, c, p simd.Mat, n, j0, j1 int, careful, accumulate bool) {
+	k0, k1 := j0-w.from, j1-w.from
+	values := w.valuesAt
+	switch {
+	case w.scaleValues != nil:
+		w.scale(p, n, k0, k1, careful)
+		careful = false
+	case careful && w.page != nil:
+		w.valueRows = w.unpack(w.valueRows, w.page.values, w.page.valuePlace, k1, a.EV)
+		values = simd.RowMajor(w.valueRows, a.EV)
+	}
+	if w.values == nil && !careful {
+		simd.MultiplyStored(c, p, n, &w.storedValues, k0, k1, 0, a.EV, accumulate)
+	} else {
+		multiply(c, p, n, w.values, values, k0, k1, 0, a.EV, !careful, accumulate)
+	}
+}
+
+// scale multiplies weights by the scales of values k0 to k1 of the block. If it is
+// careful, scales may be NaN, but the numbers that go with them are not.
+func (w *worker) scale(p simd.Mat, n, k0, k1 int, careful bool) {
+	scales := w.scaleValues[k0:k1]
+	for i := range n {
+		row := p.Data[i*p.Row:][:len(scales)]
+		if !careful {
+			simd.Mul(row, row, scales)
+			continue
+		}
+		for k, x := range row {
+			if x != 0 {
+				row[k] = x * scales[k]
+			}
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package flash
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/attn-go/attn/internal/simd"
+)
+
+// pagesOf puts keys and values of a problem into pages, of which the last has room for no
+// more than it must.
+func pagesOf(p *problem, s Storage) *Pages {
+	x := &Pages{PageShape: &PageShape{G: p.G, E: p.E, EV: p.EV, Storage: s}, Of: make([][]*Page, p.B)}
+	for b := range p.B {
+		for k0 := 0; k0 < p.Lk; k0 += BlockKeys {
+			n := min(BlockKeys, p.Lk-k0)
+			page := NewPage(x.PageShape, min(BlockKeys, 1+n))
+			page.Claim(0, n)
+			for g := range p.G {
+				for i := range n {
+					page.Put(g, i, p.K.at(b, g, k0+i)[:p.E], p.V.at(b, g, k0+i)[:p.EV])
+				}
+			}
+			x.Of[b] = append(x.Of[b], page)
+		}
+	}
+	return x
+}
+
+// Pages come to the bits of the tensors that they hold, on every implementation, in
+// whichever way the call is computed.
+func TestPages(t *testing.T) {
+	simd.Each(func(name string) {
+		for n, s := range mixtures {
+			for _, k := range mixtureOptions {
+				for _, storage := range []Storage{Float32{}, BFloat16{}, Int8{}} {
+					m := newMixed(uint64(n), s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev, 0, 0)
+					k.set(&m.problem)
+					m.mods()
+					a := m.Attention
+					a.Pages = pagesOf(&m.problem, storage)
+					a.K, a.V = Heads{}, Heads{}
+					rows := s.b * s.h * s.lq
+					out, weights := rubbish(rows*s.ev), rubbish(rows*s.lk)
+					st := Stats{rubbish(rows), rubbish(rows), rubbish(rows)}
+					Forward(&a, Results{Out: HeadFirst(out, s.h, s.lq, s.ev), Weights: weights}, st)
+
+					// The tensors, with the vectors as they are stored.
+					for b := range s.b {
+						for g := range s.g {
+							for j := range s.lk {
+								a.Pages.Of[b][j/BlockKeys].Get(g, j%BlockKeys, m.K.at(b, g, j)[:s.e], m.V.at(b, g, j)[:s.ev])
+							}
+						}
+					}
+					want := run(&m.problem)
+					what := fmt.Sprintf("%s, %T, %s, %v", name, storage, k.name, s)
+					if _, ok := storage.(Int8); !ok {
+						sameBits(t, what+": out", out, want.out)
+						sameBits(t, what+": weights", weights, want.weights)
+						sameBits(t, what+": log-sum-exp", st.LogSumExp, want.lse)
+						continue
+					}
+					if k.name == "large scores" { // which magnify what the order of rounding makes
+						continue
+					}
+					for i, w := range want.out {
+						if d := math.Abs(float64(out[i] - w)); !(d < 2e-5) {
+							t.Fatalf("%s: out %d is %v, want %v", what, i, out[i], w)
+						}
+					}
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,176 @@
+package flash
+
+import (
+	"math"
+
+	"github.com/attn-go/attn/internal/simd"
+)
+
+// Storage is in which numbers pages hold keys and values.
+type Storage interface {
+	// Bytes returns how many bytes a vector of so many elements takes.
+	Bytes(elements int) int
+	// room returns memory for n numbers, of so many vectors.
+	room(n, vectors int) room
+}
+
+// The storages.
+type (
+	Float32  struct{} // exact
+	BFloat16 struct{} // the upper half of a float32: 8 bits of precision
+	Int8     struct{} // -127 to 127 times a scale for each vector, its largest element/127
+)
+
+func (Float32) Bytes(n int) int  { return 4 * n }
+func (BFloat16) Bytes(n int) int { return 2 * n }
+func (Int8) Bytes(n int) int     { return n + 4 }
+
+func (Float32) room(n, _ int) room  { return floatRoom(make([]float32, n)) }
+func (BFloat16) room(n, _ int) room { return bfloatRoom(make([]uint16, n)) }
+func (Int8) room(n, vectors int) room {
+	return &int8Room{make([]int8, n), make([]float32, vectors)}
+}
+
+// room is memory for vectors in a layout that is the caller's.
+type room interface {
+	// put writes vector number n, which lies at p.
+	put(n int, p place, x []float32)
+	// get reads it.
+	get(n int, p place, x []float32)
+	// copy sets n numbers from at on to those of a room of the same kind.
+	copy(at int, src room, from, n int)
+	copyScales(at int, src room, from, n int) // of vectors
+	// floats returns numbers lo to hi as floats, in scratch unless they are floats already.
+	floats(lo, hi int, scratch []float32) []float32
+	// stored returns numbers lo to hi as they are, which are not floats; else none.
+	stored(lo, hi int) ([]uint16, []int8)
+	// scales returns by what the numbers of vectors lo to hi are multiplied; nil for 1.
+	scales(lo, hi int) []float32
+	bytes() int
+}
+
+// place is where the elements of a vector lie: in runs of so many, that follow one
+// another at a distance of step, each run jump behind the last.
+type place struct{ at, run, step, jump int }
+
+// runs calls f for each run of n elements: from element i of the vector on, at place at.
+func (p place) runs(n int, f func(i, at, n int)) {
+	for i, at := 0, p.at; i < n; i, at = i+p.run, at+p.jump {
+		f(i, at, min(p.run, n-i))
+	}
+}
+
+// collect sets x to f of the numbers of a vector.
+func collect[N any](from []N, p place, x []float32, f func(N) float32) {
+	p.runs(len(x), func(i, at, n int) {
+		for k := range n {
+			x[i+k] = f(from[at+k*p.step])
+		}
+	})
+}
+
+type floatRoom []float32
+
+func itself(v float32) float32 { return v }
+
+func (r floatRoom) copy(at int, src room, from, n int) {
+	copy(r[at:at+n], src.(floatRoom)[from:])
+}
+
+func (floatRoom) copyScales(int, room, int, int) {}
+
+func (r floatRoom) put(_ int, p place, x []float32) {
+	p.runs(len(x), func(i, at, n int) {
+		to := r[at:]
+		for k, v := range x[i : i+n] {
+			to[k*p.step] = v
+		}
+	})
+}
+
+func (r floatRoom) get(_ int, p place, x []float32)          { collect(r, p, x, itself) }
+func (r floatRoom) floats(lo, hi int, _ []float32) []float32 { return r[lo:hi] }
+func (floatRoom) stored(_, _ int) ([]uint16, []int8)         { return nil, nil }
+func (floatRoom) scales(_, _ int) []float32                  { return nil }
+func (r floatRoom) bytes() int                               { return 4 * len(r) }
+
+type bfloatRoom []uint16
+
+func widen(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }
+
+func (r bfloatRoom) copy(at int, src room, from, n int) {
+	copy(r[at:at+n], src.(bfloatRoom)[from:])
+}
+
+func (bfloatRoom) copyScales(int, room, int, int) {}
+
+func (r bfloatRoom) put(_ int, p place, x []float32) {
+	p.runs(len(x), func(i, at, n int) {
+		to := r[at:]
+		for k, v := range x[i : i+n] {
+			to[k*p.step] = simd.BFloat16(v)
+		}
+	})
+}
+
+func (r bfloatRoom) get(_ int, p place, x []float32) { collect(r, p, x, widen) }
+
+func (r bfloatRoom) floats(lo, hi int, scratch []float32) []float32 {
+	simd.FromBFloat16(scratch[:hi-lo], r[lo:hi])
+	return scratch[:hi-lo]
+}
+
+func (r bfloatRoom) stored(lo, hi int) ([]uint16, []int8) { return r[lo:hi], nil }
+func (bfloatRoom) scales(_, _ int) []float32              { return nil }
+func (r bfloatRoom) bytes() int                           { return 2 * len(r) }
+
+type int8Room struct {
+	data  []int8
+	scale []float32 // of each vector; NaN for one that is not finite
+}
+
+func (r *int8Room) copy(at int, src room, from, n int) {
+	copy(r.data[at:at+n], src.(*int8Room).data[from:])
+}
+
+func (r *int8Room) copyScales(at int, src room, from, n int) {
+	copy(r.scale[at:at+n], src.(*int8Room).scale[from:])
+}
+
+func (r *int8Room) put(n int, p place, x []float32) {
+	const sign, infinite = 1 << 31, 0xff << 23
+	var largest uint32 // absolute values compare as their bits do
+	for _, v := range x {
+		largest = max(largest, math.Float32bits(v)&^sign)
+	}
+	scale := math.Float32frombits(largest) / 127
+	if largest >= infinite {
+		scale = float32(math.NaN())
+	}
+	r.scale[n] = scale
+	inverse := 1 / float64(scale)
+	if !(scale > 0) { // all zeros, or next to nothing, or not numbers
+		inverse = 0
+	}
+	const round = 0x1.8p52 // added and taken away, it leaves the nearest integer, of two the even one
+	p.runs(len(x), func(i, at, n int) {
+		to := r.data[at:]
+		for k, v := range x[i : i+n] {
+			to[k*p.step] = int8(min(max(int32(float64(float64(v)*inverse)+round-round), -127), 127)) // a scale below the normal numbers is coarse
+		}
+	})
+}
+
+func (r *int8Room) get(n int, p place, x []float32) {
+	scale := r.scale[n]
+	collect(r.data, p, x, func(v int8) float32 { return scale * float32(v) })
+}
+
+func (r *int8Room) floats(lo, hi int, scratch []float32) []float32 {
+	simd.FromInt8(scratch[:hi-lo], r.data[lo:hi])
+	return scratch[:hi-lo]
+}
+
+func (r *int8Room) stored(lo, hi int) ([]uint16, []int8) { return nil, r.data[lo:hi] }
+func (r *int8Room) scales(lo, hi int) []float32          { return r.scale[lo:hi] }
+func (r *int8Room) bytes() int                           { return len(r.data) + 4*len(r.scale) }

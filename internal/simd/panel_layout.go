@@ -1,0 +1,37 @@
+package simd
+
+import "fmt"
+
+// PanelLayout is where the elements of a matrix of K rows and N columns lie if it is
+// kept in the form of Panels from the start: in panels of Width columns, each in one
+// piece. Whoever writes a matrix once and multiplies by it many times, as a KV cache,
+// spares the copy of each time. The layout depends on the implementation in use.
+type PanelLayout struct{ K, N, Width int }
+
+// NewPanelLayout returns the layout of k rows and n columns.
+func NewPanelLayout(k, n int) PanelLayout {
+	return PanelLayout{k, n, max(1, min(panelWidth(), roundUp(n, panelLanes())))}
+}
+
+// Len returns how many elements there are, those that fill up the last panel included.
+func (l PanelLayout) Len() int {
+	if l.N == 0 {
+		return 0
+	}
+	return (l.N + l.Width - 1) / l.Width * l.Panel()
+}
+
+// Panel returns how many elements a panel has, which is how far apart two of them are.
+func (l PanelLayout) Panel() int { return l.K * l.Width }
+
+// At returns the place of an element. The next row is Width places further.
+func (l PanelLayout) At(k, j int) int { return j/l.Width*l.Panel() + k*l.Width + j%l.Width }
+
+// Lay makes p ready for a matrix that lies in data in the layout l.
+func (p *Panels) Lay(l PanelLayout, data []float32) {
+	if len(data) < l.Len() {
+		panic(fmt.Sprintf("simd: Panels.Lay: len(data)=%d, want %d", len(data), l.Len()))
+	}
+	p.K, p.N = l.K, l.N
+	p.b = panels{data: data, width: l.Width, row: l.Width, step: l.Panel(), copied: true, rows: l.K, cols: l.N}
+}

@@ -1,0 +1,91 @@
+package simd
+
+import (
+	"fmt"
+	"math"
+)
+
+// FromBFloat16 sets dst[i] to the value of the bfloat16 x[i], which is the upper half of
+// a float32.
+func FromBFloat16(dst []float32, x []uint16) {
+	if len(dst) != len(x) {
+		mismatch("FromBFloat16", "dst", len(dst), "x", len(x))
+	}
+	fromBFloat16(dst, x)
+}
+
+// FromInt8 sets dst[i] = x[i].
+func FromInt8(dst []float32, x []int8) {
+	if len(dst) != len(x) {
+		mismatch("FromInt8", "dst", len(dst), "x", len(x))
+	}
+	fromInt8(dst, x)
+}
+
+// StoredPanels is a matrix in the layout of Panels, of numbers as a KV cache stores them:
+// bfloat16 or, if that is nil, int8.
+type StoredPanels struct {
+	PanelLayout
+	BFloat16 []uint16
+	Int8     []int8
+}
+
+// floats sets dst to the numbers from place at on.
+func (b *StoredPanels) floats(dst []float32, at int) {
+	if b.BFloat16 != nil {
+		FromBFloat16(dst, b.BFloat16[at:at+len(dst)])
+	} else {
+		FromInt8(dst, b.Int8[at:at+len(dst)])
+	}
+}
+
+// MultiplyStored is MultiplyPanels for stored numbers, and comes to the same as for the
+// floats that they stand for. It reads them once for every six rows, so that it is for
+// few.
+func MultiplyStored(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int, accumulate bool) {
+	if m < 0 || k0 < 0 || k0 > k1 || k1 > b.K || j0 < 0 || j0 > j1 || j1 > b.N || j0%panelWidth() != 0 {
+		panic(fmt.Sprintf("simd: MultiplyStored: m=%d, k0=%d, k1=%d of %d, j0=%d, j1=%d of %d", m, k0, k1, b.K, j0, j1, b.N))
+	}
+	if m == 0 || j0 == j1 {
+		return
+	}
+	c.check("C", m, j1-j0, 1, 0)
+	a.check("A", m, k1-k0, 1, 0)
+	for j := j0; j < j1; j += b.Width {
+		to, n, at := c.from(0, j-j0), min(b.Width, j1-j), b.At(k0, j)
+		if storedPanel(to, a, m, n, k1-k0, b, at, accumulate) {
+			continue
+		}
+		s := scratches.Get().(*scratch)
+		l := PanelLayout{K: k1 - k0, N: n, Width: b.Width}
+		s.b = grow(s.b, l.Len())
+		b.floats(s.b[:l.Len()], at)
+		var p Panels
+		p.Lay(l, s.b)
+		multiplyPanels(to, a, m, &p, 0, k1-k0, 0, n, accumulate)
+		s.free()
+	}
+}
+
+// BFloat16 returns the bfloat16 nearest to x, of two the even one. NaN stays NaN.
+func BFloat16(x float32) uint16 {
+	b := math.Float32bits(x)
+	if x != x {
+		return uint16(b>>16) | 1<<6
+	}
+	return uint16((b + 0x7fff + b>>16&1) >> 16)
+}
+
+func fromBFloat16Generic(dst []float32, x []uint16) {
+	dst = dst[:len(x)]
+	for i, v := range x {
+		dst[i] = math.Float32frombits(uint32(v) << 16)
+	}
+}
+
+func fromInt8Generic(dst []float32, x []int8) {
+	dst = dst[:len(x)]
+	for i, v := range x {
+		dst[i] = float32(v)
+	}
+}

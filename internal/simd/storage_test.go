@@ -1,0 +1,125 @@
+package simd
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// A number as a KV cache stores it becomes its value, at every length around a vector.
+func TestStoredNumbers(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(31, 32))
+		for _, n := range lengths {
+			dst, halves, bytes := newGuarded(r, n), make([]uint16, n), make([]int8, n)
+			for i := range n {
+				halves[i], bytes[i] = uint16(r.Uint32()), int8(r.Uint32())
+			}
+			FromBFloat16(dst.x, halves)
+			for i, v := range dst.x {
+				if want := math.Float32frombits(uint32(halves[i]) << 16); v != want && (v == v || want == want) {
+					t.Fatalf("bfloat16 %04x, %d of %d: %v, want %v", halves[i], i, n, v, want)
+				}
+			}
+			FromInt8(dst.x, bytes)
+			for i, v := range dst.x {
+				if v != float32(bytes[i]) {
+					t.Fatalf("int8 %d, %d of %d: %v", bytes[i], i, n, v)
+				}
+			}
+			if !dst.intact() {
+				t.Fatalf("%d numbers: written beyond the end", n)
+			}
+		}
+	})
+}
+
+// The nearest bfloat16 is that of the two around it which is nearer, and the even one of
+// two that are as near.
+func TestBFloat16(t *testing.T) {
+	value := func(b uint16) float64 { return float64(math.Float32frombits(uint32(b) << 16)) }
+	for _, x := range []float32{0, 1, -1, 1.00390625, 1.01171875, 3.3e38, 1e-39, -2.7182817, 0x1p-133} {
+		got := BFloat16(x)
+		for _, other := range []uint16{got - 1, got + 1} {
+			d, e := math.Abs(value(got)-float64(x)), math.Abs(value(other)-float64(x))
+			if d > e || d == e && got%2 != 0 {
+				t.Errorf("%v becomes %v, and not %v", x, value(got), value(other))
+			}
+		}
+	}
+	if x := value(BFloat16(math.Float32frombits(0x7f800001))); x == x {
+		t.Errorf("NaN becomes %v", x)
+	}
+	if x := value(BFloat16(math.MaxFloat32)); !math.IsInf(x, 1) {
+		t.Errorf("the largest number becomes %v", x)
+	}
+}
+
+// A matrix that was written in the layout of panels multiplies like a copy.
+func TestPanelLayout(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(33, 34))
+		for _, size := range [][2]int{{1, 1}, {5, 3}, {7, 16}, {16, 32}, {11, 64}, {13, 83}, {64, 200}} {
+			k, n := size[0], size[1]
+			b, a := newGuarded(r, k*n).x, newGuarded(r, 3*k).x
+			l := NewPanelLayout(k, n)
+			data := make([]float32, l.Len())
+			for i := range data {
+				data[i] = float32(math.NaN())
+			}
+			for i := range k {
+				for j := range n {
+					data[l.At(i, j)] = b[i*n+j]
+				}
+			}
+			var laid, copied Panels
+			laid.Lay(l, data)
+			copied.Copy(RowMajor(b, n), k, n)
+			got, want := make([]float32, 3*n), make([]float32, 3*n)
+			MultiplyPanels(RowMajor(got, n), RowMajor(a, k), 3, &laid, 0, k, 0, n, false)
+			MultiplyPanels(RowMajor(want, n), RowMajor(a, k), 3, &copied, 0, k, 0, n, false)
+			if !same(got, want) {
+				t.Errorf("%d×%d: the product differs", k, n)
+			}
+		}
+	})
+}
+
+// A product with stored numbers is that with the floats for which they stand, and touches
+// nothing else.
+func TestMultiplyStored(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(35, 36))
+		for _, m := range []int{1, 2, 3, 4, 5, 6, 7, 11, 13} {
+			for _, size := range [][2]int{{1, 1}, {5, 16}, {7, 32}, {11, 64}, {512, 64}, {13, 83}, {64, 200}, {128, 512}} {
+				k, n := size[0], size[1]
+				l := NewPanelLayout(k, n)
+				halves := StoredPanels{PanelLayout: l, BFloat16: make([]uint16, l.Len())}
+				bytes := StoredPanels{PanelLayout: l, Int8: make([]int8, l.Len())}
+				for i := range l.Len() {
+					halves.BFloat16[i], bytes.Int8[i] = BFloat16(float32(r.NormFloat64())), int8(r.Uint32())
+				}
+				for _, b := range []*StoredPanels{&halves, &bytes} {
+					floats := make([]float32, l.Len())
+					b.floats(floats, 0)
+					var p Panels
+					p.Lay(l, floats)
+					k0, j0 := r.IntN(k), r.IntN(n)/panelWidth()*panelWidth()
+					k1, j1 := k0+r.IntN(k-k0)+1, j0+r.IntN(n-j0)+1
+					if r.IntN(2) == 0 {
+						k0, k1, j0, j1 = 0, k, 0, n
+					}
+					a, c := newGuarded(r, m*(k1-k0)), newGuarded(r, m*(j1-j0))
+					want := clone(c.x)
+					for _, accumulate := range []bool{true, false} {
+						MultiplyStored(RowMajor(c.x, j1-j0), RowMajor(a.x, k1-k0), m, b, k0, k1, j0, j1, accumulate)
+						MultiplyPanels(RowMajor(want, j1-j0), RowMajor(a.x, k1-k0), m, &p, k0, k1, j0, j1, accumulate)
+						if !same(c.x, want) || !c.intact() {
+							t.Fatalf("%d rows, [%d %d) of %d by [%d %d) of %d, accumulate %v: the product differs", m, k0, k1, k, j0, j1, n, accumulate)
+						}
+					}
+				}
+			}
+		}
+	})
+}
