@@ -21,9 +21,14 @@ type (
 	Int8     struct{} // -127 to 127 times a scale for each vector, its largest element/127
 )
 
-func (Float32) Bytes(n int) int  { return 4 * n }
+// Bytes returns 4 for each element.
+func (Float32) Bytes(n int) int { return 4 * n }
+
+// Bytes returns 2 for each element.
 func (BFloat16) Bytes(n int) int { return 2 * n }
-func (Int8) Bytes(n int) int     { return n + 4 }
+
+// Bytes returns 1 for each element and 4 for the scale.
+func (Int8) Bytes(n int) int { return n + 4 }
 
 func (Float32) room(n, _ int) room  { return floatRoom(make([]float32, n)) }
 func (BFloat16) room(n, _ int) room { return bfloatRoom(make([]uint16, n)) }
