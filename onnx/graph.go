@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/attn-go/attn/tensor"
@@ -47,6 +48,7 @@ type body struct {
 	name            string
 	nodes           []node
 	inputs, outputs []message
+	results         []Value         // that are outputs
 	ports           map[string]bool // the names of inputs and outputs
 }
 
@@ -57,21 +59,50 @@ type node struct {
 	attributes []Attribute
 }
 
+// use marks the values that lead to the outputs. A layer may have prepared others, which
+// nobody needs.
+func (b *body) use(used map[Value]bool) {
+	for _, v := range b.results {
+		used[v] = true
+	}
+	for _, n := range slices.Backward(b.nodes) {
+		if !n.used(used) {
+			continue
+		}
+		for _, v := range n.in {
+			used[v] = true
+		}
+		for _, a := range n.attributes {
+			if a.body != nil {
+				a.body.use(used)
+			}
+		}
+	}
+}
+
+// used reports whether somebody needs what the node puts out.
+func (n node) used(used map[Value]bool) bool {
+	return slices.ContainsFunc(n.out, func(v Value) bool { return used[v] })
+}
+
 // encode returns the GraphProto without weights.
-func (b *body) encode(named func(Value) string) message {
+func (b *body) encode(model *Model) message {
 	var g message
 	for _, n := range b.nodes {
+		if !n.used(model.used) {
+			continue
+		}
 		var m message
 		for _, v := range n.in {
-			m.bytes(1, []byte(named(v))) // also the empty name of what is left out
+			m.bytes(1, []byte(model.named(v))) // also the empty name of what is left out
 		}
 		for _, v := range n.out {
-			m.bytes(2, []byte(named(v)))
+			m.bytes(2, []byte(model.named(v)))
 		}
 		m.string(3, string(n.out[0]))
 		m.string(4, n.op)
 		for _, a := range n.attributes {
-			m.bytes(5, a.encode(named))
+			m.bytes(5, a.encode(model))
 		}
 		g.bytes(1, m)
 	}
@@ -132,6 +163,7 @@ func (g *Graph) Output(name string, v Value, t Type, axes ...Axis) {
 		v = g.Node("Identity", []Value{v})
 	}
 	m.outputs[v] = name
+	m.main.results = append(m.main.results, v)
 	m.main.outputs = append(m.main.outputs, valueInfo(name, t, axes))
 }
 
@@ -180,6 +212,7 @@ func (g *Graph) If(condition Value, outputs []Port, then, otherwise func(*Graph)
 		}
 		for i, v := range values {
 			v = in.Node("Identity", []Value{v}) // it may come from outside
+			b.results = append(b.results, v)
 			b.outputs = append(b.outputs, valueInfo(string(v), outputs[i].Type, outputs[i].Axes))
 		}
 		return Attribute{name: name, kind: attrGraph, body: b}

@@ -26,6 +26,8 @@ type Model struct {
 	opset    int
 	main     *body
 	weights  []weight
+	used     map[Value]bool   // by outputs, when the model is written
+	stored   []weight         // those of them that are weights
 	known    map[any]Value    // weights and constants that are there already
 	counts   map[string]int   // of names
 	outputs  map[Value]string // the names of values that are outputs of the model
@@ -80,8 +82,12 @@ func (m *Model) Save(path string) error {
 // mostBytes is what protobuf, and with it an ONNX file, can hold.
 const mostBytes = math.MaxInt32
 
-// check returns an error if the model cannot be written.
+// check settles what the outputs need, and returns an error if the model cannot be
+// written.
 func (m *Model) check() error {
+	m.used = map[Value]bool{}
+	m.main.use(m.used)
+	m.stored = slices.DeleteFunc(slices.Clone(m.weights), func(w weight) bool { return !m.used[Value(w.name)] })
 	switch n := m.size(); {
 	case m.err != nil:
 		return m.err
@@ -96,7 +102,7 @@ func (m *Model) check() error {
 // size returns about how long the file is: the length of the weights.
 func (m *Model) size() int64 {
 	var n int64
-	for _, w := range m.weights {
+	for _, w := range m.stored {
 		n += w.length()
 	}
 	return n
@@ -115,10 +121,10 @@ func (m *Model) WriteTo(w io.Writer) (int64, error) {
 	if err := m.check(); err != nil {
 		return 0, err
 	}
-	graph := m.main.encode(m.named)
+	graph := m.main.encode(m)
 	total := int64(len(graph))
-	heads := make([]message, len(m.weights)) // of the initializers, without their numbers
-	for i, w := range m.weights {
+	heads := make([]message, len(m.stored)) // of the initializers, without their numbers
+	for i, w := range m.stored {
 		heads[i] = w.header()
 		total += int64(len(heads[i])) + w.length()
 	}
@@ -142,7 +148,7 @@ func (m *Model) WriteTo(w io.Writer) (int64, error) {
 	to := &counter{w: w}
 	to.Write(file)
 	to.Write(graph)
-	for i, w := range m.weights {
+	for i, w := range m.stored {
 		to.Write(heads[i])
 		w.write(to)
 	}

@@ -94,7 +94,7 @@ func Float(name string, v float32) Attribute { return Attribute{name: name, kind
 func String(name, v string) Attribute { return Attribute{name: name, kind: attrString, s: v} }
 
 // encode returns the AttributeProto.
-func (a Attribute) encode(named func(Value) string) message {
+func (a Attribute) encode(model *Model) message {
 	var m message
 	m.string(1, a.name)
 	switch a.kind {
@@ -105,7 +105,7 @@ func (a Attribute) encode(named func(Value) string) message {
 	case attrString:
 		m.bytes(4, []byte(a.s))
 	case attrGraph:
-		m.bytes(6, a.body.encode(named))
+		m.bytes(6, a.body.encode(model))
 	case attrInts:
 		for _, v := range a.ints {
 			m.int(8, int64(v))

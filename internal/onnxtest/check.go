@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -31,6 +32,9 @@ func Check(t testing.TB, model io.WriterTo, inputs, want map[string]*Array) (*Mo
 	if err != nil {
 		t.Fatal(err)
 	}
+	if names := m.unused(); len(names) > 0 {
+		t.Fatalf("nothing uses %q", names)
+	}
 	got, err := m.Run(inputs)
 	if err != nil {
 		t.Fatal(err)
@@ -54,6 +58,37 @@ func Check(t testing.TB, model io.WriterTo, inputs, want map[string]*Array) (*Mo
 		m.writeCase(t, filepath.Join(dir, filepath.FromSlash(t.Name())), file.Bytes(), inputs, got, want)
 	}
 	return m, got
+}
+
+// unused returns the weights and the results of nodes that no output needs. Runtimes warn
+// of them.
+func (m *Model) unused() []string {
+	made, used := map[string][]string{}, map[string]bool{}
+	for name := range m.Graph.Weights {
+		made[name] = []string{name}
+	}
+	var look func(g *Graph)
+	look = func(g *Graph) {
+		for _, p := range g.Outputs {
+			used[p.Name] = true
+		}
+		for _, n := range g.Nodes {
+			made[n.Out[0]] = n.Out
+			for _, name := range n.In {
+				used[name] = true
+			}
+			for _, a := range n.Attributes {
+				if a.Graph != nil {
+					look(a.Graph)
+				}
+			}
+		}
+	}
+	look(m.Graph)
+	maps.DeleteFunc(made, func(_ string, values []string) bool {
+		return slices.ContainsFunc(values, func(name string) bool { return used[name] })
+	})
+	return slices.Sorted(maps.Keys(made))
 }
 
 // writeCase writes model.onnx, and test_data_set_0 with inputs and outputs as TensorProtos:
