@@ -36,6 +36,7 @@ var order = []string{
 	"seq2seq",
 	"viz",
 	"internal/view",
+	"internal/pruning/reports",
 	"internal/pruning",
 	"cmd/attn",
 	"bench/compare", // a tool of the repository
