@@ -74,6 +74,7 @@ func TestAttendErrors(t *testing.T) {
 		{"additive's key, done before", good, score(attn.OnKeys(nil, attn.NewAdditive(8, 8, 4, rng), shaped(3, 3, 7, 8))), `attn: Attend: key of the score has shape \[3 3 7 4\], want \[B=2 G=3 Lk=7 4\]`},
 		{"Gaussian's key", good, func(a *args) { a.o.Score, a.k = &attn.Gaussian{}, shaped(2, 3, 7, 9) }, `attn: Attend: key has head size \[9\], want E=8`},
 		{"Gaussian's w", good, score(&attn.Gaussian{W: shaped(3)}), `attn: Attend: w of the Gaussian score has shape \[3\], want \[1\] or \[E=8\]`},
+		{"L1's w", good, score(&attn.L1{W: shaped(3)}), `attn: Attend: w of the L1 score has shape \[3\], want \[1\] or \[E=8\]`},
 		{"cosine's key", good, func(a *args) { a.o.Score, a.k = &attn.Cosine{}, shaped(2, 3, 7, 9) }, `attn: Attend: key has head size \[9\], want E=8`},
 		{"cosine's scale", good, score(&attn.Cosine{Scale: shaped(6, 1, 1)}), `attn: Attend: scale of the cosine score has shape \[6 1 1\], want one element`},
 		{"own score", good, score(attn.ScoreFunc(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return q })), `attn: Attend: score's result has shape \[2 6 5 8\], want \[2 6 5 7\]`},

@@ -69,6 +69,7 @@ func Example_scores() {
 		{"scaled bilinear", &attn.Bilinear{W: swap, Scaled: true}},
 		{"Gaussian", &attn.Gaussian{}},
 		{"cosine", &attn.Cosine{}},
+		{"L1", &attn.L1{}},
 		{"your own", attn.ScoreFunc(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 			return tensor.Square(t, tensor.MatMulT(t, q, k))
 		})},
@@ -84,6 +85,7 @@ func Example_scores() {
 	// scaled bilinear    7.071   3.536
 	// Gaussian          -4.000  -1.000
 	// cosine             0.984   0.800
+	// L1                -4.000  -2.000
 	// your own         121.000  16.000
 }
 

@@ -37,7 +37,13 @@ func (s *Gaussian) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 
 // factors returns w as [E].
 func (s *Gaussian) factors(t *tensor.Tape, e int) *tensor.Tensor {
-	switch w := s.W; {
+	return featureFactors(t, "w of the Gaussian score", s.W, e)
+}
+
+// featureFactors returns the factors of e features, of which there may be one for all, or
+// none.
+func featureFactors(t *tensor.Tape, arg string, w *tensor.Tensor, e int) *tensor.Tensor {
+	switch {
 	case w == nil:
 		return tensor.Full(1, e)
 	case w.Len() == e:
@@ -45,7 +51,7 @@ func (s *Gaussian) factors(t *tensor.Tape, e int) *tensor.Tensor {
 	case w.Len() == 1:
 		return tensor.BroadcastTo(t, w, e)
 	default:
-		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "w of the Gaussian score", Got: w.Shape(), Want: fmt.Sprintf("[1] or [E=%d]", e)})
+		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: arg, Got: w.Shape(), Want: fmt.Sprintf("[1] or [E=%d]", e)})
 	}
 }
 

@@ -1,7 +1,6 @@
 package attn
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -30,17 +29,7 @@ type L1 struct {
 func (s *L1) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	wantSameHeads(q, k)
 	wantSize("key", k, q.Dim(-1))
-	w, e := s.W, q.Dim(-1)
-	switch {
-	case w == nil:
-		w = tensor.Full(1, e)
-	case w.Len() == e:
-	case w.Len() == 1:
-		w = tensor.BroadcastTo(t, w, e)
-	default:
-		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "w of the L1 score", Got: w.Shape(), Want: fmt.Sprintf("[1] or [E=%d]", e)})
-	}
-	return l1Scores(t, q, k, w)
+	return l1Scores(t, q, k, featureFactors(t, "w of the L1 score", s.W, q.Dim(-1)))
 }
 
 // Params returns "w" where there is one.

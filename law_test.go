@@ -38,6 +38,7 @@ var order = []string{
 	"seq2seq",
 	"viz",
 	"internal/view",
+	"internal/pruning/reports",
 	"internal/pruning",
 	"cmd/attn",
 	"internal/fma",         // a tool of the repository

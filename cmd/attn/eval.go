@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/attn-go/attn/internal/pruning"
+	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -81,4 +81,4 @@ type evaluated struct {
 
 // number is a number in JSON, which knows no infinities and no NaN: the loss of
 // a broken model is null.
-type number = pruning.Number
+type number = reports.Number

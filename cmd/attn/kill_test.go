@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/internal/pruning"
+	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -206,7 +206,7 @@ func TestPruneKilled(t *testing.T) {
 		defer store.Unlock()
 		cmd := pruneCommand{Out: out, store: store}
 		cmd.recipe = r
-		if err := cmd.keep(m, m.Expand(), &pruning.Report{}); err != nil {
+		if err := cmd.keep(m, m.Expand(), &reports.Report{}); err != nil {
 			t.Fatal(err)
 		}
 	}

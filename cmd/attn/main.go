@@ -142,14 +142,6 @@ func joinNegative(args []string) []string {
 	return joined
 }
 
-// plural counts things whose name takes an s.
-func plural(n int, name string) string {
-	if n != 1 {
-		name += "s"
-	}
-	return fmt.Sprint(n, " ", name)
-}
-
 // usageError is a command line that cannot be.
 type usageError struct{ error }
 

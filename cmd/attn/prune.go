@@ -15,6 +15,7 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/pruning"
+	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -197,7 +198,7 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 }
 
 // prepare loads everything that the experiment needs, and says what it is.
-func (cmd *pruneCommand) prepare() (*pruning.Experiment, *pruning.Report, error) {
+func (cmd *pruneCommand) prepare() (*pruning.Experiment, *reports.Report, error) {
 	methods, err := cmd.methods()
 	if err != nil {
 		return nil, nil, err
@@ -236,7 +237,7 @@ func (cmd *pruneCommand) prepare() (*pruning.Experiment, *pruning.Report, error)
 		kind, _ := heads.ParseKind(name) // which Validate has seen
 		e.Kinds = append(e.Kinds, kind)
 	}
-	r := &pruning.Report{Version: version(), Started: time.Now().UTC().Format(time.RFC3339)}
+	r := &reports.Report{Version: version(), Started: time.Now().UTC().Format(time.RFC3339)}
 	if cmd.Train != "" {
 		if e.Train, err = seq2seq.LoadPairs(cmd.Train); err != nil {
 			return nil, nil, err
@@ -321,7 +322,7 @@ func (cmd *pruneCommand) page() string {
 
 // publish writes the report in all its forms, of which those in the directory take the
 // place of the unfinished one.
-func (cmd *pruneCommand) publish(r *pruning.Report) error {
+func (cmd *pruneCommand) publish(r *reports.Report) error {
 	var others []atomicfile.File
 	add := func(path string, write func(io.Writer) error) {
 		if path != "" {
@@ -342,12 +343,12 @@ func (cmd *pruneCommand) publish(r *pruning.Report) error {
 }
 
 // save writes what there is of the report.
-func (cmd *pruneCommand) save(r *pruning.Report) error {
+func (cmd *pruneCommand) save(r *reports.Report) error {
 	return cmd.store.Replace([]atomicfile.File{cmd.file(unfinishedFile, r)})
 }
 
 // file returns the report for programs.
-func (cmd *pruneCommand) file(name string, r *pruning.Report) atomicfile.File {
+func (cmd *pruneCommand) file(name string, r *reports.Report) atomicfile.File {
 	return atomicfile.File{Path: name, Write: func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
@@ -358,7 +359,7 @@ func (cmd *pruneCommand) file(name string, r *pruning.Report) atomicfile.File {
 // keep writes both forms of the pruned model, each with its recipe: it tells which
 // dates the model has learnt. What describes the models of an earlier run goes in the
 // same step, so that no number ever stands beside a model that it is not about.
-func (cmd *pruneCommand) keep(compact, masked *seq2seq.Translator, r *pruning.Report) error {
+func (cmd *pruneCommand) keep(compact, masked *seq2seq.Translator, r *reports.Report) error {
 	files := append(compact.Files(""), masked.Files(maskedDir)...)
 	var gone []string
 	for _, folder := range []string{"", maskedDir} {

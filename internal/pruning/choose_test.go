@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -24,7 +25,7 @@ func brief(t *testing.T) (*seq2seq.Translator, Parts) {
 // until does the stages of an experiment up to choosing.
 func until(t *testing.T, e *Experiment) *run {
 	t.Helper()
-	x := &run{Experiment: e, report: new(Report), known: map[string]measured{}}
+	x := &run{Experiment: e, report: new(reports.Report), known: map[string]measured{}}
 	x.describe()
 	for _, stage := range []func(context.Context) error{x.score, x.prepare, x.choose} {
 		if err := stage(context.Background()); err != nil {
@@ -182,7 +183,7 @@ func TestReversedCurve(t *testing.T) {
 			t.Fatal(err)
 		}
 		loss, err := small.Loss(context.Background(), parts.Report)
-		if p := x.report.Curves[i].Points[1]; err != nil || p.Left != 11 || p.Loss != Number(loss) {
+		if p := x.report.Curves[i].Points[1]; err != nil || p.Left != 11 || p.Loss != reports.Number(loss) {
 			t.Errorf("%s: %d heads left and loss %v, want %v without %v (%v)", x.report.Curves[i].Name, p.Left, p.Loss, loss, removed, err)
 		}
 	}
@@ -205,7 +206,7 @@ func TestControlSteps(t *testing.T) {
 			compared = done
 		}
 	}
-	var r Report
+	var r reports.Report
 	if err := e.Run(context.Background(), &r); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/pruning/reports"
 )
 
 // levels are how many heads have gone at the points of a curve: about every tenth
@@ -41,7 +42,7 @@ func (x *run) curves(ctx context.Context) error {
 	points := levels(all, len(lines[0].order), len(x.report.Result.Removed))
 	tell := x.progress("curves")
 	for i, l := range lines {
-		curve := Curve{Name: l.name}
+		curve := reports.Curve{Name: l.name}
 		for j, n := range points {
 			tell(i*len(points)+j, len(lines)*len(points))
 			seen, err := x.after(ctx, cut(l.order, n))
@@ -52,8 +53,8 @@ func (x *run) curves(ctx context.Context) error {
 				return err
 			}
 			low, high := x.interval(seen)
-			curve.Points = append(curve.Points, Point{
-				Left: all - len(cut(l.order, n)), Metric: Number(seen.value(x.Metric)), Loss: Number(seen.loss), KL: Number(seen.kl), Low: low, High: high,
+			curve.Points = append(curve.Points, reports.Point{
+				Left: all - len(cut(l.order, n)), Metric: reports.Number(seen.value(x.Metric)), Loss: reports.Number(seen.loss), KL: reports.Number(seen.kl), Low: low, High: high,
 			})
 		}
 		x.report.Curves = append(x.report.Curves, curve)
@@ -126,7 +127,7 @@ func (x *run) randomBand(ctx context.Context) error {
 			}
 			metric, loss, kl = append(metric, seen.value(x.Metric)), append(loss, seen.loss), append(kl, seen.kl)
 		}
-		x.report.Random.Points = append(x.report.Random.Points, BandPoint{
+		x.report.Random.Points = append(x.report.Random.Points, reports.BandPoint{
 			Left: all - len(cut(orders[0], n)), Metric: spread(metric), Loss: spread(loss), KL: spread(kl),
 		})
 	}

@@ -1,14 +1,16 @@
+// Package pruning is the experiment behind attn prune: it scores heads on one
+// part of the data, selects on another, and reports on a third.
 package pruning
 
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
 )
@@ -49,10 +51,10 @@ type Experiment struct {
 	Progress func(stage string, done, all int)
 	// Save, if not nil, is given the report each time that there is more in it
 	// which should survive an interruption.
-	Save func(*Report) error
+	Save func(*reports.Report) error
 	// Keep, if not nil, is given the pruned models, before curves and speed are
 	// measured.
-	Keep func(compact, masked *seq2seq.Translator, r *Report) error
+	Keep func(compact, masked *seq2seq.Translator, r *reports.Report) error
 }
 
 // Affordable is an Experiment's Step that is as small as scoring again can be had
@@ -100,7 +102,7 @@ func (e *CheckError) Error() string { return e.Reason }
 // run is an experiment that is under way.
 type run struct {
 	*Experiment
-	report *Report
+	report *reports.Report
 	probe  *seq2seq.Probe // on the scoring part
 	scores []heads.Scores // by Methods
 	// chooser and reporter measure on the selecting and reporting parts.
@@ -122,7 +124,7 @@ type run struct {
 // Run does the experiment and fills in the report, which holds what identifies
 // the model and the data. After an error, that of ctx too, the report holds what
 // has been measured.
-func (e *Experiment) Run(ctx context.Context, r *Report) error {
+func (e *Experiment) Run(ctx context.Context, r *reports.Report) error {
 	start := time.Now()
 	defer func() { r.Seconds = time.Since(start).Seconds() }()
 	x := &run{Experiment: e, report: r, known: map[string]measured{}}
@@ -158,7 +160,7 @@ func (x *run) progress(stage string) func(done, all int) {
 // describe fills in what is known from the start.
 func (x *run) describe() {
 	r := x.report
-	r.Settings = Settings{
+	r.Settings = reports.Settings{
 		Goal: x.Goal.Describe(x.Metric), Speed: x.Goal.Speed, Metric: x.Metric.String(), Normalize: x.Normalize, Empty: x.Empty,
 		Step: max(x.Step, 0), FineTune: x.FineTune, TrainData: r.Settings.TrainData, Orders: x.Orders, Resamples: x.Resamples, Seed: x.Seed,
 	}
@@ -178,20 +180,20 @@ func (x *run) describe() {
 	r.Data.Pairs = len(x.Parts.Score) + len(x.Parts.Select) + len(x.Parts.Report)
 	r.Data.Score, r.Data.Select, r.Data.Report = count(x.Parts.Score), count(x.Parts.Select), count(x.Parts.Report)
 	r.Model.Arch, r.Model.Heads, r.Model.Parameters = x.Model.Config.Arch, total(x.Model.Layers()), nn.Count(x.Model)
-	unknown := Quality{Metric: nan, Exact: nan, BLEU: nan, Loss: nan, KL: nan}
+	unknown := reports.Quality{Metric: reports.NaN, Exact: reports.NaN, BLEU: reports.NaN, Loss: reports.NaN, KL: reports.NaN}
 	r.Result.Before, r.Result.After = unknown, unknown
-	r.Result.Low, r.Result.High, r.Result.Difference = nan, nan, nan
+	r.Result.Low, r.Result.High, r.Result.Difference = reports.NaN, reports.NaN, reports.NaN
 	r.Machine = thisMachine()
 	r.Layers = Layers(x.Model)
 }
 
 // Layers describes the attention layers of a model with all heads kept.
-func Layers(m *seq2seq.Translator) []Layer {
-	var list []Layer
+func Layers(m *seq2seq.Translator) []reports.Layer {
+	var list []reports.Layer
 	for _, l := range m.Layers() {
 		name := l.Config().Name
 		kind, index := heads.Place(name)
-		layer := Layer{Name: name, Kind: kind.String(), Index: index, Heads: l.Config().Heads, Kept: []int{}}
+		layer := reports.Layer{Name: name, Kind: kind.String(), Index: index, Heads: l.Config().Heads, Kept: []int{}}
 		for h := range layer.Heads {
 			layer.Kept = append(layer.Kept, h)
 		}
@@ -225,25 +227,25 @@ func (x *run) score(ctx context.Context) error {
 }
 
 // Tabulate returns scores by layer and head, with their rank correlations.
-func Tabulate(layers []*attn.MultiHead, scores []heads.Scores) []Scores {
+func Tabulate(layers []*attn.MultiHead, scores []heads.Scores) []reports.Scores {
 	var reference []float64
 	for _, s := range scores {
 		if s.Method == heads.LeaveOneOut {
 			reference = s.Flat(layers)
 		}
 	}
-	var list []Scores
+	var list []reports.Scores
 	for _, s := range scores {
-		row := Scores{Method: s.Method.String(), Passes: s.Passes, Seconds: s.Time.Seconds(), Rank: Number(math.NaN())}
+		row := reports.Scores{Method: s.Method.String(), Passes: s.Passes, Seconds: s.Time.Seconds(), Rank: reports.NaN}
 		for _, l := range layers {
-			values := []Number{}
+			values := []reports.Number{}
 			for _, v := range s.Values[l.Config().Name] {
-				values = append(values, Number(v))
+				values = append(values, reports.Number(v))
 			}
 			row.Values = append(row.Values, values)
 		}
 		if reference != nil {
-			row.Rank = Number(heads.Spearman(s.Flat(layers), reference))
+			row.Rank = reports.Number(heads.Spearman(s.Flat(layers), reference))
 		}
 		list = append(list, row)
 	}

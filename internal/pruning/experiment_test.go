@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -48,13 +49,13 @@ func TestExperiment(t *testing.T) {
 	m, parts := trained(t)
 	var compact, masked *seq2seq.Translator
 	e := experiment(m, parts, Goal{Left: 5})
-	e.Keep = func(c, full *seq2seq.Translator, _ *Report) error {
+	e.Keep = func(c, full *seq2seq.Translator, _ *reports.Report) error {
 		compact, masked = c, full
 		return nil
 	}
 	saved := 0
-	e.Save = func(*Report) error { saved++; return nil }
-	var r Report
+	e.Save = func(*reports.Report) error { saved++; return nil }
+	var r reports.Report
 	if err := e.Run(context.Background(), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func TestExperiment(t *testing.T) {
 	}
 	// What is reported of the model is what its own program says.
 	loss, err := compact.Loss(context.Background(), parts.Report)
-	if err != nil || Number(loss) != r.Result.After.Loss || r.Result.After.Loss == r.Result.Before.Loss {
+	if err != nil || reports.Number(loss) != r.Result.After.Loss || r.Result.After.Loss == r.Result.Before.Loss {
 		t.Errorf("loss %v after %v, want %v (%v)", r.Result.After.Loss, r.Result.Before.Loss, loss, err)
 	}
 	if len(r.Curves) != 3 || r.Curves[2].Name != r.Result.Method+", reversed" {
@@ -104,11 +105,11 @@ func TestExperiment(t *testing.T) {
 		t.Errorf("rank correlations %v and %v", r.Scores[0].Rank, r.Scores[1].Rank)
 	}
 
-	var again Report
+	var again reports.Report
 	if err := e.Run(context.Background(), &again); err != nil {
 		t.Fatal(err)
 	}
-	for _, x := range []*Report{&r, &again} {
+	for _, x := range []*reports.Report{&r, &again} {
 		x.Seconds = 0
 		for i := range x.Scores {
 			x.Scores[i].Seconds = 0
@@ -142,13 +143,13 @@ func TestGoals(t *testing.T) {
 		e := experiment(m, parts, Goal{Drop: 0.3})
 		e.Orders = 0
 		change(e)
-		e.Keep = func(compact, _ *seq2seq.Translator, _ *Report) error {
+		e.Keep = func(compact, _ *seq2seq.Translator, _ *reports.Report) error {
 			if got, want := value(compact), value(m); !(got >= 0.7*want) || want == 0 {
 				t.Errorf("%s: BLEU falls from %v to %v", name, want, got)
 			}
 			return nil
 		}
-		var r Report
+		var r reports.Report
 		if err := e.Run(ctx, &r); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -162,11 +163,11 @@ func TestGoals(t *testing.T) {
 	e := experiment(m, parts, Goal{Speed: 1e6})
 	e.SpeedTime = 1
 	var check *CheckError
-	if err := e.Run(ctx, new(Report)); !errors.As(err, &check) {
+	if err := e.Run(ctx, new(reports.Report)); !errors.As(err, &check) {
 		t.Errorf("a million times as fast: %v", err)
 	}
 	e = experiment(m, parts, Goal{Left: 2})
-	if err := e.Run(ctx, new(Report)); err == nil {
+	if err := e.Run(ctx, new(reports.Report)); err == nil {
 		t.Error("two heads for three layers")
 	}
 }
@@ -182,18 +183,18 @@ func TestInterruption(t *testing.T) {
 				cancel()
 			}
 		}
-		var r Report
+		var r reports.Report
 		if err := e.Run(ctx, &r); !errors.Is(err, context.Canceled) {
 			t.Fatalf("%s: %v", stage, err)
 		}
 		// Norms of weights need no pass, so they are there first.
-		if len(r.Scores) != 2 || !known(r.Scores[0].Values[0][0]) {
+		if len(r.Scores) != 2 || !r.Scores[0].Values[0][0].Known() {
 			t.Errorf("interrupted in %s, scores are %v", stage, r.Scores)
 		}
 		if (stage == "random orders") != (len(r.Curves) == 3) {
 			t.Errorf("interrupted in %s, there are %d curves", stage, len(r.Curves))
 		}
-		if early := stage == "scoring heads" || stage == "choosing a method"; early == known(r.Result.After.Loss) || early == known(r.Result.Low) {
+		if early := stage == "scoring heads" || stage == "choosing a method"; early == r.Result.After.Loss.Known() || early == r.Result.Low.Known() {
 			t.Errorf("interrupted in %s, the pruned model is said to be %+v", stage, r.Result.After)
 		}
 		if _, err := json.Marshal(r); err != nil {

@@ -3,6 +3,7 @@ package pruning
 import (
 	"context"
 
+	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
 )
@@ -49,9 +50,9 @@ func (g *gauge) measure(ctx context.Context, m *seq2seq.Translator) (seen measur
 }
 
 // quality returns what was measured about a model.
-func (g *gauge) quality(m *seq2seq.Translator, seen measured) Quality {
-	return Quality{
-		Parameters: nn.Count(m), Metric: Number(seen.value(g.metric)), Exact: Number(100 * seen.judged.Exact()),
-		BLEU: Number(seen.judged.BLEU()), Loss: Number(seen.loss), KL: Number(seen.kl),
+func (g *gauge) quality(m *seq2seq.Translator, seen measured) reports.Quality {
+	return reports.Quality{
+		Parameters: nn.Count(m), Metric: reports.Number(seen.value(g.metric)), Exact: reports.Number(100 * seen.judged.Exact()),
+		BLEU: reports.Number(seen.judged.BLEU()), Loss: reports.Number(seen.loss), KL: reports.Number(seen.kl),
 	}
 }

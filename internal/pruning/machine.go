@@ -10,13 +10,14 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/seq2seq"
 )
 
 // thisMachine describes the machine.
-func thisMachine() Machine {
-	return Machine{
+func thisMachine() reports.Machine {
+	return reports.Machine{
 		OS: runtime.GOOS + "/" + runtime.GOARCH, CPU: cpuName(), Threads: runtime.GOMAXPROCS(0),
 		Kernels: simd.Implementation(), Go: runtime.Version(),
 	}

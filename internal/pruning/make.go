@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -69,7 +70,7 @@ func (x *run) masked(ctx context.Context) (*seq2seq.Translator, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.report.Result.Difference = Number(largest)
+	x.report.Result.Difference = reports.Number(largest)
 	if limit := agreement * max(scale, 1); !(largest <= limit) {
 		return nil, &CheckError{fmt.Sprintf("the compact and the masked model differ by %g in a logit, more than %g", largest, limit)}
 	}
@@ -81,9 +82,9 @@ func (x *run) masked(ctx context.Context) (*seq2seq.Translator, error) {
 const agreement = 1e-4
 
 // interval returns the 95% interval of the difference from the whole model.
-func (x *run) interval(seen measured) (low, high Number) {
+func (x *run) interval(seen measured) (low, high reports.Number) {
 	l, h := seq2seq.Bootstrap(x.reporter.whole.judged, seen.judged, x.Metric, x.Resamples, x.Seed)
-	return Number(l), Number(h)
+	return reports.Number(l), reports.Number(h)
 }
 
 // tune trains what is left after heads have gone.
@@ -141,7 +142,7 @@ func (x *run) control(ctx context.Context) error {
 	}
 	for _, c := range []struct {
 		m  *seq2seq.Translator
-		to **Quality
+		to **reports.Quality
 	}{{raw, &x.report.Result.Pruned}, {whole, &x.report.Result.Control}} {
 		seen, err := x.reporter.measure(ctx, c.m)
 		if err != nil {

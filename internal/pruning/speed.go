@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 )
@@ -116,7 +117,7 @@ func (x *run) speed(ctx context.Context) error {
 			return err
 		}
 		s.Work, s.Batch, s.Length = w.name, w.batch, w.length
-		s.Bound = Number(w.operations(x.Model) / w.operations(x.compact))
+		s.Bound = reports.Number(w.operations(x.Model) / w.operations(x.compact))
 		x.report.Speed = append(x.report.Speed, s)
 	}
 	tell(len(list), len(list))

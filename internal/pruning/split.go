@@ -59,3 +59,17 @@ func Split(pairs []seq2seq.Pair, limit int, seed uint64) (Parts, error) {
 	}
 	return Parts{Score: deal(), Select: deal(), Report: deal()}, nil
 }
+
+// FirstSources returns the pairs of the first n sources.
+func FirstSources(pairs []seq2seq.Pair, n int) []seq2seq.Pair {
+	seen := map[string]bool{}
+	var list []seq2seq.Pair
+	for _, p := range pairs {
+		if len(seen) == n && !seen[p.Source] {
+			continue
+		}
+		seen[p.Source] = true
+		list = append(list, p)
+	}
+	return list
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/internal/bench"
+	"github.com/attn-go/attn/internal/pruning/reports"
 )
 
 // turns measures two kinds of work in turns, so that both meet the same state of
@@ -17,7 +18,7 @@ import (
 // Pairs are run for about the given time, but manyTurns of them at least, unless
 // that takes ten times as long, and fewestTurns at the very least. Which of the two
 // goes first alternates. Short work is run several times at a time.
-func turns(ctx context.Context, d time.Duration, before, after func()) (s Speed, err error) {
+func turns(ctx context.Context, d time.Duration, before, after func()) (s reports.Speed, err error) {
 	const warm = 2
 	var single time.Duration
 	for range warm {
@@ -62,9 +63,9 @@ func turns(ctx context.Context, d time.Duration, before, after func()) (s Speed,
 		a, b, ratios = append(a, x), append(b, y), append(ratios, x/y)
 	}
 	low, high := medianInterval(ratios)
-	return Speed{
-		Before: Number(bench.Median(a)), After: Number(bench.Median(b)), Ratio: Number(bench.Median(ratios)),
-		Low: Number(low), High: Number(high), Repeats: len(ratios),
+	return reports.Speed{
+		Before: reports.Number(bench.Median(a)), After: reports.Number(bench.Median(b)), Ratio: reports.Number(bench.Median(ratios)),
+		Low: reports.Number(low), High: reports.Number(high), Repeats: len(ratios),
 	}, nil
 }
 
@@ -105,17 +106,16 @@ func quantile(x []float64, q float64) float64 {
 
 // spread describes x, which it sorts. Of numbers that are not finite nothing can
 // be said.
-func spread(x []float64) Spread {
+func spread(x []float64) reports.Spread {
 	if len(x) == 0 || slices.ContainsFunc(x, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
-		nan := Number(math.NaN())
-		return Spread{nan, nan, nan, nan, nan}
+		return reports.Spread{Mean: reports.NaN, Low: reports.NaN, High: reports.NaN, Min: reports.NaN, Max: reports.NaN}
 	}
 	sum := 0.
 	for _, v := range x {
 		sum += v
 	}
-	return Spread{
-		Mean: Number(sum / float64(len(x))), Low: Number(quantile(x, 0.025)), High: Number(quantile(x, 0.975)),
-		Min: Number(x[0]), Max: Number(x[len(x)-1]),
+	return reports.Spread{
+		Mean: reports.Number(sum / float64(len(x))), Low: reports.Number(quantile(x, 0.025)), High: reports.Number(quantile(x, 0.975)),
+		Min: reports.Number(x[0]), Max: reports.Number(x[len(x)-1]),
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/attn-go/attn/internal/pruning/reports"
 )
 
 func TestTurns(t *testing.T) {
@@ -33,10 +35,10 @@ func TestSpread(t *testing.T) {
 	for i := range x {
 		x[i] = float64((i*7 + 3) % 41) // 0 to 40, mixed
 	}
-	if got, want := spread(x), (Spread{Mean: 20, Low: 1, High: 39, Min: 0, Max: 40}); got != want {
+	if got, want := spread(x), (reports.Spread{Mean: 20, Low: 1, High: 39, Min: 0, Max: 40}); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if got, want := spread([]float64{5}), (Spread{5, 5, 5, 5, 5}); got != want {
+	if got, want := spread([]float64{5}), (reports.Spread{Mean: 5, Low: 5, High: 5, Min: 5, Max: 5}); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 	for _, x := range [][]float64{nil, {1, math.NaN()}, {math.Inf(1)}} {

@@ -1,4 +1,4 @@
-package pruning
+package reports
 
 import (
 	"cmp"
@@ -13,11 +13,9 @@ import (
 // none is written for what was not measured.
 const none = "–"
 
-func known(v Number) bool { return !math.IsNaN(float64(v)) && !math.IsInf(float64(v), 0) }
-
 // fixed writes a number with so many decimals, and a true minus.
 func fixed(v Number, decimals int) string {
-	if !known(v) {
+	if !v.Known() {
 		return none
 	}
 	text := strconv.FormatFloat(float64(v), 'f', decimals, 64)
@@ -30,7 +28,7 @@ func fixed(v Number, decimals int) string {
 // signed is fixed with a sign, + too.
 func signed(v Number, decimals int) string {
 	text := fixed(v, decimals)
-	if v > 0 && strings.Trim(text, "0.") != "" && known(v) {
+	if v > 0 && strings.Trim(text, "0.") != "" && v.Known() {
 		return "+" + text
 	}
 	return text
@@ -48,7 +46,7 @@ func count(n int) string {
 // three writes a number with about three digits.
 func three(v Number) string {
 	switch size := math.Abs(float64(v)); {
-	case !known(v):
+	case !v.Known():
 		return none
 	case size >= 100:
 		return count(int(math.Round(float64(v))))
@@ -63,7 +61,7 @@ func three(v Number) string {
 // lasted writes a time.
 func lasted(seconds float64) string {
 	switch {
-	case !known(Number(seconds)):
+	case !Number(seconds).Known():
 		return none
 	case seconds < 1:
 		return fixed(Number(seconds), 2) + " s"
@@ -109,7 +107,8 @@ func superscript(n int) string {
 	return text
 }
 
-func number(n int, one, many string) string {
+// Counted returns a number of things with their name.
+func Counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
@@ -167,11 +166,11 @@ func (r *Report) verdictQuality() string {
 	}
 	text := fmt.Sprintf("%d of %d heads removed%s", removed, r.heads(), by)
 	before, after := r.Result.Before.Metric, r.Result.After.Metric
-	if !known(before) || !known(after) {
+	if !before.Known() || !after.Known() {
 		return text
 	}
 	text += fmt.Sprintf(": %s %s → %s%s (%s", r.metricName(), fixed(before, 1), fixed(after, 1), r.unit(), signed(after-before, 1))
-	if known(r.Result.Low) && known(r.Result.High) {
+	if r.Result.Low.Known() && r.Result.High.Known() {
 		text += fmt.Sprintf(", 95%% interval %s to %s: %s", signed(r.Result.Low, 1), signed(r.Result.High, 1), r.significance())
 	}
 	return text + ")"
@@ -202,7 +201,7 @@ func (r *Report) significance() string {
 // verdictSpeed tells the time of translation, or else of what was measured first.
 func (r *Report) verdictSpeed() string {
 	for _, s := range r.Speed {
-		if s.Work == "translate" && known(s.Ratio) {
+		if s.Work == "translate" && s.Ratio.Known() {
 			text := s.verdict(fmt.Sprintf("translation (batch %d)", s.Batch))
 			if goal := r.Settings.Speed; float64(s.Ratio) < goal {
 				text += fmt.Sprintf(", measured again, for a goal of %g ×", goal)
@@ -211,7 +210,7 @@ func (r *Report) verdictSpeed() string {
 		}
 	}
 	for _, s := range r.Speed {
-		if known(s.Ratio) {
+		if s.Ratio.Known() {
 			return s.verdict(plain(s.Work))
 		}
 	}
@@ -221,7 +220,7 @@ func (r *Report) verdictSpeed() string {
 func (s Speed) verdict(work string) string {
 	times := fixed(s.Ratio, 2) + " ×"
 	switch {
-	case known(s.Low) && known(s.High) && s.Low <= 1 && s.High >= 1:
+	case s.Low.Known() && s.High.Known() && s.Low <= 1 && s.High >= 1:
 		return fmt.Sprintf("%s about as fast as before (%s)", work, times)
 	case s.Ratio < 1:
 		return fmt.Sprintf("%s slower (%s)", work, times)

@@ -1,4 +1,4 @@
-package pruning
+package reports
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ type compareRow struct {
 func (r *Report) compareTable() compareTable {
 	res := &r.Result
 	t := compareTable{Pruned: res.Pruned != nil, Control: res.Control != nil}
-	pruned := Quality{Metric: nan, Exact: nan, BLEU: nan, Loss: nan, KL: nan}
+	pruned := Quality{Metric: NaN, Exact: NaN, BLEU: NaN, Loss: NaN, KL: NaN}
 	control := pruned
 	if t.Pruned {
 		pruned = *res.Pruned
@@ -32,7 +32,7 @@ func (r *Report) compareTable() compareTable {
 	}
 	add := func(name string, of func(Quality) Number, decimals int) {
 		b, p, a := of(res.Before), of(pruned), of(res.After)
-		if known(b) || known(a) {
+		if b.Known() || a.Known() {
 			t.Rows = append(t.Rows, compareRow{Name: name, Before: fixed(b, decimals), Pruned: fixed(p, decimals), After: fixed(a, decimals), Change: signed(a-b, decimals), Control: fixed(of(control), decimals)})
 		}
 	}
@@ -48,7 +48,7 @@ func (r *Report) compareTable() compareTable {
 	add(r.metricName()+unit, func(q Quality) Number { return q.Metric }, 1)
 	if len(t.Rows) > 0 {
 		t.Rows[0].Main = true
-		if known(res.Low) && known(res.High) {
+		if res.Low.Known() && res.High.Known() {
 			t.Rows[0].Interval = between(res.Low, res.High, signed, 1)
 		}
 	}
@@ -119,7 +119,7 @@ type methodRow struct {
 
 func (r *Report) methodTable() (t methodTable) {
 	left := r.Result.Left
-	at := fmt.Sprintf("%s with %s left", r.metricName(), number(left, "head", "heads"))
+	at := fmt.Sprintf("%s with %s left", r.metricName(), Counted(left, "head", "heads"))
 	if simpler := r.simpler(); simpler != "" {
 		at += ", " + simpler
 	}
@@ -132,7 +132,7 @@ func (r *Report) methodTable() (t methodTable) {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	if p := r.Random.at(left); p != nil && known(p.Metric.Mean) && len(t.Rows) > 0 {
+	if p := r.Random.at(left); p != nil && p.Metric.Mean.Known() && len(t.Rows) > 0 {
 		t.At = at
 		t.Rows = append(t.Rows, methodRow{Name: "random, mean and 95%", Rank: none, Passes: "0", Time: none,
 			At: fixed(p.Metric.Mean, 1), Interval: between(p.Metric.Low, p.Metric.High, fixed, 1)})
@@ -177,7 +177,7 @@ func (r *Report) curveTables() (list []curveTable) {
 		}
 	}
 	t := curveTable{
-		Name: number(r.Random.Orders, "random order", "random orders"),
+		Name: Counted(r.Random.Orders, "random order", "random orders"),
 		Head: []string{"heads left", metric, "95%", "all", "loss", "95%", "KL", "95%"},
 	}
 	for _, p := range r.Random.Points {
@@ -194,7 +194,7 @@ func (r *Report) curveTables() (list []curveTable) {
 
 // between writes an interval, as far as it is known.
 func between(low, high Number, write func(Number, int) string, decimals int) string {
-	if !known(low) || !known(high) {
+	if !low.Known() || !high.Known() {
 		return none
 	}
 	return write(low, decimals) + " to " + write(high, decimals)

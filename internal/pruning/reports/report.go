@@ -1,6 +1,6 @@
-// Package pruning is the experiment behind attn prune: it scores heads on one
-// part of the data, selects on another, and reports on a third.
-package pruning
+// Package reports holds what attn prune and attn heads find, and shows it: as JSON, as
+// text for a terminal, and as a page with charts. It runs no model.
+package reports
 
 import "github.com/attn-go/attn/heads"
 

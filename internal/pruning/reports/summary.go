@@ -1,4 +1,4 @@
-package pruning
+package reports
 
 import (
 	"bytes"
@@ -53,7 +53,7 @@ func (r *Report) summaryPoints(b *bytes.Buffer) {
 			mark = ">"
 		}
 		difference := ""
-		if known(p.Low) && known(p.High) && p.Left != r.heads() {
+		if p.Low.Known() && p.High.Known() && p.Left != r.heads() {
 			difference = fmt.Sprintf("%5s [%s, %s]", signed(p.Metric-r.whole(), 1), signed(p.Low, 1), signed(p.High, 1))
 		}
 		line := fmt.Sprintf("%s%9d  %5s  %-21s %7s %7s", mark, p.Left, fixed(p.Metric, 1), difference, fixed(p.Loss, 3), fixed(p.KL, 3))
@@ -115,7 +115,7 @@ func (r *Report) summarySpeed(b *bytes.Buffer) {
 		}
 		told = append(told, s.Work)
 		fmt.Fprintf(b, "%s, batch %d, length %d: %s → %s ms, %s ×", plain(s.Work), s.Batch, s.Length, three(s.Before), three(s.After), fixed(s.Ratio, 2))
-		if known(s.Bound) {
+		if s.Bound.Known() {
 			fmt.Fprintf(b, " (bound %s)", fixed(s.Bound, 2))
 		}
 		b.WriteByte('\n')

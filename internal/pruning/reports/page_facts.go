@@ -1,4 +1,4 @@
-package pruning
+package reports
 
 import (
 	"cmp"
@@ -10,17 +10,17 @@ import (
 func (r *Report) notes() (notes []string) {
 	d, res := r.Data, r.Result
 	if d.Report > 0 {
-		notes = append(notes, fmt.Sprintf("Measured on %s that neither scored the heads nor chose how many go; the parts share no source.", number(d.Report, "source", "sources")))
+		notes = append(notes, fmt.Sprintf("Measured on %s that neither scored the heads nor chose how many go; the parts share no source.", Counted(d.Report, "source", "sources")))
 	}
-	if known(res.Low) && known(res.High) && len(res.Removed) > 0 && r.significance() == "not significant" && res.Low < 0 {
+	if res.Low.Known() && res.High.Known() && len(res.Removed) > 0 && r.significance() == "not significant" && res.Low < 0 {
 		notes = append(notes, fmt.Sprintf("Not significant is not the same as equal: a loss of up to %s is within the interval.", fixed(-res.Low, 1)))
 	}
 	notes = append(notes, fmt.Sprintf("One model and one seed (%d): another model may answer otherwise.", r.Settings.Seed))
-	if c := res.Control; c != nil && known(c.Metric) && known(res.After.Metric) {
+	if c := res.Control; c != nil && c.Metric.Known() && res.After.Metric.Known() {
 		notes = append(notes, fmt.Sprintf("After the same training the whole model has %s: against that, the pruned one differs by %s.", fixed(c.Metric, 1), signed(res.After.Metric-c.Metric, 1)))
 	}
 	if r.Settings.Resamples > 0 {
-		notes = append(notes, fmt.Sprintf("Intervals are 95%%, by paired bootstrap with %s, each by itself: they are not corrected for the many comparisons on this page.", number(r.Settings.Resamples, "resample", "resamples")))
+		notes = append(notes, fmt.Sprintf("Intervals are 95%%, by paired bootstrap with %s, each by itself: they are not corrected for the many comparisons on this page.", Counted(r.Settings.Resamples, "resample", "resamples")))
 	}
 	return notes
 }
@@ -71,13 +71,13 @@ func (r *Report) facts() (list []facts) {
 	}
 	settings.add("layers", map[bool]string{false: "keep one head at least", true: "may lose all heads"}[s.Empty])
 	if s.Step > 0 {
-		settings.add("scored again", "after every "+number(s.Step, "head", "heads"))
+		settings.add("scored again", "after every "+Counted(s.Step, "head", "heads"))
 	} else {
 		settings.add("scored", "once")
 	}
 	if s.FineTune > 0 {
-		settings.add("fine-tuning", number(s.FineTune, "step", "steps")+" after each removal")
-		settings.add("on", cmp.Or(s.TrainData, "the scoring part")+", "+number(s.Trained, "pair", "pairs")+" that are not measured on")
+		settings.add("fine-tuning", Counted(s.FineTune, "step", "steps")+" after each removal")
+		settings.add("on", cmp.Or(s.TrainData, "the scoring part")+", "+Counted(s.Trained, "pair", "pairs")+" that are not measured on")
 		if s.Rate > 0 {
 			settings.add("learning rate", fmt.Sprint(s.Rate))
 			settings.add("label smoothing", fmt.Sprint(s.Smoothing))
@@ -120,7 +120,7 @@ func (r *Report) load() (list []load) {
 	}
 	if dir := r.Result.Masked; dir != "" {
 		l := load{Title: "Masked", Say: "The shapes of the whole model with zeros in place of the heads: not faster, but for programs that know no layers with fewer heads."}
-		if known(r.Result.Difference) {
+		if r.Result.Difference.Known() {
 			l.Say += fmt.Sprintf(" Its logits differ from the compact model’s by %s at most.", cmp.Or(strings.ReplaceAll(fmt.Sprintf("%.2g", float64(r.Result.Difference)), "-", "−"), "0"))
 		}
 		l.Command, l.Code = commands(dir)

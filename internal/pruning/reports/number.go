@@ -1,4 +1,4 @@
-package pruning
+package reports
 
 import (
 	"encoding/json"
@@ -9,9 +9,15 @@ import (
 // null, and null is NaN.
 type Number float64
 
+// NaN is the Number of what was not measured.
+var NaN = Number(math.NaN())
+
+// Known reports whether n was measured: it is neither a NaN nor infinite.
+func (n Number) Known() bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
+
 // MarshalJSON writes the number or null.
 func (n Number) MarshalJSON() ([]byte, error) {
-	if f := float64(n); math.IsNaN(f) || math.IsInf(f, 0) {
+	if !n.Known() {
 		return []byte("null"), nil
 	}
 	return json.Marshal(float64(n))

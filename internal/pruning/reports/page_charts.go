@@ -1,4 +1,4 @@
-package pruning
+package reports
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ func (r *Report) measures() []measure {
 	return []measure{
 		{r.metricName(), unit, func(p Point) Number { return p.Metric }, func(b BandPoint) Spread { return b.Metric }, r.whole()},
 		{"Loss", "nats per token, lower is better", func(p Point) Number { return p.Loss }, func(b BandPoint) Spread { return b.Loss }, r.Result.Before.Loss},
-		{"Divergence from the whole model", "KL, nats per token, lower is better", func(p Point) Number { return p.KL }, func(b BandPoint) Spread { return b.KL }, nan},
+		{"Divergence from the whole model", "KL, nats per token, lower is better", func(p Point) Number { return p.KL }, func(b BandPoint) Spread { return b.KL }, NaN},
 	}
 }
 
@@ -76,7 +76,7 @@ func (r *Report) chart(m measure, wide bool) viz.Chart {
 		bars := wide && method == r.Result.Method && !reversed
 		for _, p := range curve.Points {
 			v := m.point(p)
-			numbers = numbers || known(v)
+			numbers = numbers || v.Known()
 			line.X, line.Y = append(line.X, float64(p.Left)), append(line.Y, float64(v))
 			if bars {
 				low, high := float64(percent(m.whole+p.Low)), float64(percent(m.whole+p.High))
@@ -95,14 +95,14 @@ func (r *Report) chart(m measure, wide bool) viz.Chart {
 	numbers := false
 	for _, b := range r.Random.Points {
 		s := m.spread(b)
-		numbers = numbers || known(s.Mean)
+		numbers = numbers || s.Mean.Known()
 		mean.X, mean.Y = append(mean.X, float64(b.Left)), append(mean.Y, float64(s.Mean))
 		band.X, band.Low, band.High = mean.X, append(band.Low, float64(s.Low)), append(band.High, float64(s.High))
 	}
 	if numbers {
 		c.Lines, c.Bands = append(c.Lines, mean), []viz.Band{band}
 	}
-	if known(m.whole) && len(c.Lines) > 0 {
+	if m.whole.Known() && len(c.Lines) > 0 {
 		c.Levels = []viz.Level{{Name: "whole model", Y: float64(m.whole)}}
 	}
 	return c
@@ -140,7 +140,7 @@ func (r *Report) chartCaption(c viz.Chart, i int) string {
 	}
 	text += "."
 	if len(c.Bands) > 0 {
-		text += fmt.Sprintf(" The grey band holds 95%% of %s: a method is worth its work where it runs above.", number(r.Random.Orders, "random order", "random orders"))
+		text += fmt.Sprintf(" The grey band holds 95%% of %s: a method is worth its work where it runs above.", Counted(r.Random.Orders, "random order", "random orders"))
 	}
 	for _, l := range c.Lines {
 		if l.Low != nil {

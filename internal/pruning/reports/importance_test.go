@@ -1,10 +1,8 @@
-package main
+package reports
 
 import (
 	"math"
 	"testing"
-
-	"github.com/attn-go/attn/internal/pruning"
 )
 
 // Where no head has more than 0, none stands out.
@@ -14,11 +12,11 @@ func TestImportanceOfNothing(t *testing.T) {
 			t.Errorf("shade of %v is %q, want %q", v, got, want)
 		}
 	}
-	r := headsReport{
-		Layers: []pruning.Layer{{Kind: "encoder", Heads: 2}},
-		Scores: []pruning.Scores{{Method: "leave-one-out", Values: [][]pruning.Number{{0, -1}}}},
+	r := Importance{
+		Layers: []Layer{{Kind: "encoder", Heads: 2}},
+		Scores: []Scores{{Method: "leave-one-out", Values: [][]Number{{0, -1}}}},
 	}
-	for _, v := range r.figure().Panels[0].Values {
+	for _, v := range r.Figure().Panels[0].Values {
 		if v != 0 {
 			t.Errorf("drawn as %v, want 0", v)
 		}

@@ -1,4 +1,4 @@
-package pruning
+package reports
 
 import (
 	"crypto/sha256"
@@ -193,11 +193,11 @@ func TestPageOfLittle(t *testing.T) {
 			r := filled()
 			for i := range r.Curves {
 				for j := range r.Curves[i].Points {
-					r.Curves[i].Points[j].Loss, r.Curves[i].Points[j].KL = nan, nan
+					r.Curves[i].Points[j].Loss, r.Curves[i].Points[j].KL = NaN, NaN
 				}
 			}
 			for i := range r.Random.Points {
-				r.Random.Points[i].Loss, r.Random.Points[i].KL = Spread{nan, nan, nan, nan, nan}, Spread{nan, nan, nan, nan, nan}
+				r.Random.Points[i].Loss, r.Random.Points[i].KL = Spread{NaN, NaN, NaN, NaN, NaN}, Spread{NaN, NaN, NaN, NaN, NaN}
 			}
 			return r
 		}(), []string{"Loss shows", "How far"}},
@@ -242,7 +242,7 @@ func TestFineTuned(t *testing.T) {
 	pruned := r.Result.After
 	pruned.Metric, pruned.BLEU = 42.9, 42.9
 	r.Result.Pruned = &pruned
-	r.Result.Control = &Quality{Parameters: r.Result.Before.Parameters, Metric: 45.6, Exact: nan, BLEU: 45.6, Loss: 1.5, KL: 0.01}
+	r.Result.Control = &Quality{Parameters: r.Result.Before.Parameters, Metric: 45.6, Exact: NaN, BLEU: 45.6, Loss: 1.5, KL: 0.01}
 	if out := written(t, r.Summary); !strings.Contains(out, "without fine-tuning:\nheads left") || !strings.Contains(out, "the whole model after the same training: BLEU 45.6") {
 		t.Errorf("the summary does not tell training from pruning:\n%s", out)
 	}

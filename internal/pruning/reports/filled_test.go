@@ -1,4 +1,4 @@
-package pruning
+package reports
 
 import (
 	"fmt"
@@ -59,8 +59,8 @@ func filled() *Report {
 			r.Curves = append(r.Curves, curve(method+", reversed", 150))
 		}
 	}
-	r.Scores[3].Values[4][5] = nan
-	r.Curves[3].Points[5].Metric = nan // interrupts a line
+	r.Scores[3].Values[4][5] = NaN
+	r.Curves[3].Points[5].Metric = NaN // interrupts a line
 
 	// The least important half goes by gradient, and all of encoder layer 1.
 	var order []heads.Head

@@ -1,4 +1,4 @@
-package pruning
+package reports
 
 import (
 	"fmt"
@@ -44,7 +44,7 @@ func (r *Report) chosenGrids() (grids []gridTable, say string) {
 	}
 	say += "; the darker, the more (lighter on a dark ground), with the root of the number. Hollow and struck out: removed."
 	if r.Settings.Step > 0 {
-		say += fmt.Sprintf(" The numbers are those of the whole model; removal scored again after every %s.", number(r.Settings.Step, "head", "heads"))
+		say += fmt.Sprintf(" The numbers are those of the whole model; removal scored again after every %s.", Counted(r.Settings.Step, "head", "heads"))
 	}
 	return grids, say
 }
@@ -57,7 +57,7 @@ func (r *Report) grids(value func(layer, head int) Number) (list []gridTable, un
 	size := 0. // the largest in either direction sets the unit
 	for i, l := range r.Layers {
 		for head := range l.Heads {
-			if v := value(i, head); known(v) {
+			if v := value(i, head); v.Known() {
 				size = max(size, math.Abs(float64(v)))
 			}
 		}
@@ -80,7 +80,7 @@ func (r *Report) grids(value func(layer, head int) Number) (list []gridTable, un
 				}
 				v := value(i, head)
 				cell := gridCell{Text: oneDecimal(float64(v) / divide), Removed: !l.kept(head), Title: fmt.Sprintf("%s, head %d: not measured", l.Name, head)}
-				if known(v) {
+				if v.Known() {
 					cell.Title = fmt.Sprintf("%s, head %d: %.4g, number %d of %d", l.Name, head, float64(v), rank[i][head], r.heads())
 				}
 				if cell.Removed {
@@ -116,7 +116,7 @@ func (r *Report) ranks(value func(layer, head int) Number) [][]int {
 	for i, l := range r.Layers {
 		ranks[i] = make([]int, max(l.Heads, 0))
 		for head := range l.Heads {
-			if known(value(i, head)) {
+			if value(i, head).Known() {
 				list = append(list, place{i, head})
 			}
 		}
@@ -169,7 +169,7 @@ func (r *Report) scoreTables() (list []scoreTables) {
 			if list := r.Layers[layer].Measures[name]; head < len(list) {
 				return list[head]
 			}
-			return nan
+			return NaN
 		})
 		if unit != "" {
 			t.Say += ", in units of " + unit

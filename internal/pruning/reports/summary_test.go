@@ -1,4 +1,4 @@
-package pruning
+package reports
 
 import (
 	"flag"
@@ -51,10 +51,10 @@ func TestVerdict(t *testing.T) {
 		want   string
 	}{
 		{func(r *Report) { r.Result.High = -0.05 }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3, 95% interval −0.9 to −0.1: significant), 1.12 × faster translation (batch 1), 11% fewer parameters"},
-		{func(r *Report) { r.Result.Low, r.Speed[0].Low = nan, 0.99 }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3), translation (batch 1) about as fast as before (1.12 ×), 11% fewer parameters"},
-		{func(r *Report) { r.Speed = []Speed{{Work: "decode one token", Ratio: 0.9, Low: nan}} }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3, 95% interval −0.9 to +0.2: not significant), decode one token slower (0.90 ×), 11% fewer parameters"},
+		{func(r *Report) { r.Result.Low, r.Speed[0].Low = NaN, 0.99 }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3), translation (batch 1) about as fast as before (1.12 ×), 11% fewer parameters"},
+		{func(r *Report) { r.Speed = []Speed{{Work: "decode one token", Ratio: 0.9, Low: NaN}} }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3, 95% interval −0.9 to +0.2: not significant), decode one token slower (0.90 ×), 11% fewer parameters"},
 		{func(r *Report) {
-			r.Settings.Metric, r.Result.After.Metric, r.Speed, r.Result.After.Parameters = "exact match", nan, nil, 0
+			r.Settings.Metric, r.Result.After.Metric, r.Speed, r.Result.After.Parameters = "exact match", NaN, nil, 0
 		}, "36 of 72 heads removed by gradient"},
 		{func(r *Report) { r.Settings.Metric, r.Result.Removed = "exact match", []heads.Head{} }, "None of the 72 heads was removed: exact match stays 44.1%"},
 	} {
@@ -87,10 +87,10 @@ func TestFewPoints(t *testing.T) {
 
 func TestNumbers(t *testing.T) {
 	for got, want := range map[string]string{
-		fixed(-0.04, 1): "0.0", fixed(-1.25, 1): "−1.2", fixed(nan, 1): "–", fixed(Number(math.Inf(1)), 1): "–",
-		signed(0.26, 1): "+0.3", signed(0.04, 1): "0.0", signed(-3, 0): "−3", signed(nan, 0): "–",
+		fixed(-0.04, 1): "0.0", fixed(-1.25, 1): "−1.2", fixed(NaN, 1): "–", fixed(Number(math.Inf(1)), 1): "–",
+		signed(0.26, 1): "+0.3", signed(0.04, 1): "0.0", signed(-3, 0): "−3", signed(NaN, 0): "–",
 		count(7412736): "7,412,736", count(-1000): "-1,000", count(999): "999",
-		three(0.9312): "0.931", three(1.875): "1.88", three(21.83): "21.8", three(1240): "1,240", three(nan): "–",
+		three(0.9312): "0.931", three(1.875): "1.88", three(21.83): "21.8", three(1240): "1,240", three(NaN): "–",
 		lasted(0.042): "0.04 s", lasted(59.2): "59 s", lasted(1834.2): "30 min 34 s", lasted(7260): "2 h 1 min",
 		moment("2026-11-20T14:03:05Z"): "20 November 2026, 14:03 UTC", moment("x"): "x",
 		superscript(-12): "⁻¹²", plain("a\x1b"): `"a\x1b"`, plain("né"): "né",
@@ -102,7 +102,7 @@ func TestNumbers(t *testing.T) {
 	if got := (Speed{Ratio: 1.1, Bound: 1.2}).gained(); math.Abs(float64(got)-50) > 1e-9 {
 		t.Errorf("half of the possible is %v%%", got)
 	}
-	if got := (Speed{Ratio: 1.1, Bound: 1}).gained(); known(got) {
+	if got := (Speed{Ratio: 1.1, Bound: 1}).gained(); got.Known() {
 		t.Errorf("of nothing possible %v%% is reached", got)
 	}
 }

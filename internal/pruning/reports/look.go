@@ -1,4 +1,4 @@
-package pruning
+package reports
 
 import (
 	"math"
@@ -10,8 +10,6 @@ import (
 
 // What page and summary ask of a report. It may come from a file: whatever is
 // missing there is NaN or nothing, and never a panic.
-
-var nan = Number(math.NaN())
 
 // scores returns those of a method, or nil.
 func (r *Report) scores(method string) *Scores {
@@ -26,7 +24,7 @@ func (r *Report) scores(method string) *Scores {
 // value returns the importance of a head; NaN if it was not measured.
 func (s *Scores) value(layer, head int) Number {
 	if s == nil || layer >= len(s.Values) || head >= len(s.Values[layer]) {
-		return nan
+		return NaN
 	}
 	return s.Values[layer][head]
 }
@@ -74,7 +72,7 @@ func (c *Curve) ordered() (method string, reversed bool) {
 
 // whole returns the metric of the whole model.
 func (r *Report) whole() Number {
-	if known(r.Result.Before.Metric) {
+	if r.Result.Before.Metric.Known() {
 		return r.Result.Before.Metric
 	}
 	for _, c := range r.Curves {
@@ -82,7 +80,7 @@ func (r *Report) whole() Number {
 			return p.Metric
 		}
 	}
-	return nan
+	return NaN
 }
 
 // kinds returns the layers of each kind, by their places in the report: first
@@ -120,7 +118,7 @@ func (r *Report) turn(layer string, head int) int {
 // share is what a value is of the largest, from 0 to 1, on a scale on which it
 // is seen: of its root, because a few heads tower over all the others.
 func share(v, top Number) float64 {
-	if !known(v) {
+	if !v.Known() {
 		return math.NaN()
 	}
 	if !(top > 0) {
@@ -131,10 +129,10 @@ func share(v, top Number) float64 {
 
 // largest returns the largest value of all heads; NaN if none was measured.
 func (r *Report) largest(value func(layer, head int) Number) Number {
-	top := nan
+	top := NaN
 	for i, l := range r.Layers {
 		for head := range l.Heads {
-			if v := value(i, head); known(v) && !(v <= top) {
+			if v := value(i, head); v.Known() && !(v <= top) {
 				top = v
 			}
 		}
