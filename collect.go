@@ -1,11 +1,13 @@
 package attn
 
 import (
-	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 
+	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -21,36 +23,63 @@ type RowObserver interface {
 }
 
 // Received adds up the weights that each key receives from all queries of a head, as
-// a cache that evicts keys wants to know. Each weight is rounded to a multiple of
-// 2^-40, so that the sums do not depend on the order of the queries.
+// a cache that evicts keys wants to know. The zero value is ready for use.
+//
+// Rows are added in pairs, the sums of two pairs again, and so on: so the bits of a total
+// do not depend on the order in which rows come, and its error grows with the logarithm
+// of the number of queries.
 type Received struct {
-	sizes  Sizes
-	mu     []sync.Mutex // of each head
-	totals []int64      // [B H Lk], in units of 2^-40
-	spoilt []bool       // where a weight was NaN
+	sizes Sizes
+	// pairs [B H Lq] are the sums that wait for their neighbour, those of single rows
+	// first, then those of two, and so on.
+	pairs  []atomic.Pointer[[]float32]
+	totals []*[]float32 // [B H]
+	free   sync.Pool
 }
 
 // Begin forgets what an earlier call has added up.
 func (r *Received) Begin(s Sizes) {
 	r.sizes = s
-	r.mu = make([]sync.Mutex, s.B*s.H)
-	r.totals = make([]int64, s.B*s.H*s.Lk)
-	r.spoilt = make([]bool, len(r.totals))
+	r.pairs = make([]atomic.Pointer[[]float32], s.B*s.H*s.Lq)
+	r.totals = make([]*[]float32, s.B*s.H)
+	r.free = sync.Pool{New: func() any { x := make([]float32, s.Lk); return &x }}
 }
 
 // Row adds the weights of a query.
 func (r *Received) Row(at Row, weights []float32) {
 	head := at.Batch*r.sizes.H + at.Head
-	totals := r.totals[head*r.sizes.Lk:][:len(weights)]
-	r.mu[head].Lock()
-	for j, w := range weights {
-		if w != w {
-			r.spoilt[head*r.sizes.Lk+j] = true
-			continue
+	pairs := r.pairs[head*r.sizes.Lq:][:r.sizes.Lq]
+	var sum *[]float32 // of this row and those that it has met; nil for the row alone
+	i := at.Query
+	for n := r.sizes.Lq; n > 1; n, i, pairs = (n+1)/2, i/2, pairs[n/2:] {
+		if i/2 == n/2 {
+			continue // the last of an odd number has no neighbour
 		}
-		totals[j] += int64(float64(float64(w)*(1<<40)) + 0.5)
+		pair := &pairs[i/2]
+		if sum == nil {
+			if sum = pair.Load(); sum != nil {
+				simd.Add(*sum, *sum, weights)
+				continue
+			}
+			sum = r.copyOf(weights)
+		}
+		if pair.CompareAndSwap(nil, sum) {
+			return // the neighbour goes on
+		}
+		other := pair.Load()
+		simd.Add(*sum, *sum, *other)
+		r.free.Put(other)
 	}
-	r.mu[head].Unlock()
+	if sum == nil {
+		sum = r.copyOf(weights)
+	}
+	r.totals[head] = sum
+}
+
+func (r *Received) copyOf(weights []float32) *[]float32 {
+	x := r.free.Get().(*[]float32)
+	copy(*x, weights)
+	return x
 }
 
 // Totals returns the sums.
@@ -58,63 +87,138 @@ func (r *Received) Row(at Row, weights []float32) {
 // Shape: [B H Lk].
 func (r *Received) Totals() *tensor.Tensor {
 	x := tensor.Zeros(r.sizes.B, r.sizes.H, r.sizes.Lk)
-	for i, n := range r.totals {
-		x.Data()[i] = float32(math.Ldexp(float64(n), -40))
-		if r.spoilt[i] {
-			x.Data()[i] = float32(math.NaN())
+	for head, sum := range r.totals {
+		if sum != nil {
+			copy(x.Data()[head*r.sizes.Lk:], *sum)
 		}
 	}
 	return x
 }
 
 // TopKeys keeps the K keys with the largest weights of each query, the largest first
-// and of equal ones the first.
+// and of equal ones the first. A call panics with a *tensor.ValueError if K is not
+// positive.
 type TopKeys struct {
-	K     int
-	sizes Sizes
-	keys  []int     // [B H Lq K]
-	data  []float32 // their weights
+	K        int
+	sizes    Sizes
+	keys     []int     // [B H Lq K]
+	data     []float32 // their weights
+	rankings sync.Pool
 }
 
 // Begin forgets what an earlier call has kept.
 func (r *TopKeys) Begin(s Sizes) {
+	if r.K < 1 {
+		panic(&tensor.ValueError{Op: "attn: TopKeys", Arg: "K", Got: fmt.Sprint(r.K), Want: "a positive number of keys"})
+	}
 	r.sizes = s
-	n := s.B * s.H * s.Lq * r.K
+	k := min(r.K, s.Lk)
+	n := s.B * s.H * s.Lq * k
 	r.keys, r.data = make([]int, n), make([]float32, n)
+	r.rankings = sync.Pool{New: func() any { return &rankings{make(ranking, k), make(ranking, k)} }}
 }
 
 // Row keeps the largest weights of a query.
 func (r *TopKeys) Row(at Row, weights []float32) {
 	keys, top := r.row(at.Batch, at.Head, at.Query)
-	n := 0
-	for j, w := range weights {
-		if n == len(top) && !(n > 0 && w > top[n-1]) || w == 0 {
-			continue
-		}
-		if n < len(top) {
-			n++
-		}
-		i := n - 1
-		for ; i > 0 && w > top[i-1]; i-- {
-			keys[i], top[i] = keys[i-1], top[i-1]
-		}
-		keys[i], top[i] = j, w
+	best := r.rankings.Get().(*rankings)
+	defer r.rankings.Put(best)
+	best.find(weights)
+	missing := float32(0)
+	if len(keys) > 0 && best.keys[0] == 0 && slices.ContainsFunc(weights, func(w float32) bool { return w != w }) {
+		missing = float32(math.NaN())
 	}
-	for i := n; i < len(top); i++ {
-		keys[i] = -1
+	for i := range keys {
+		keys[i], top[i] = -1, missing
+		if x := best.keys[i]; x != 0 {
+			keys[i], top[i] = x.place(), x.weight()
+		}
 	}
 }
 
+// row returns what is kept of a query.
 func (r *TopKeys) row(b, h, i int) ([]int, []float32) {
-	at := ((b*r.sizes.H+h)*r.sizes.Lq + i) * r.K
-	return r.keys[at : at+r.K], r.data[at : at+r.K]
+	k := min(r.K, r.sizes.Lk)
+	at := ((b*r.sizes.H+h)*r.sizes.Lq + i) * k
+	return r.keys[at : at+k : at+k], r.data[at : at+k : at+k]
 }
 
-// Of returns the keys of query i of head h in sequence b and their weights. Where
-// fewer than K keys have a weight, −1 and 0 fill the rest.
-func (r *TopKeys) Of(b, h, i int) (keys []int, weights []float32) { return r.row(b, h, i) }
+// Of returns the keys of query i of head h in sequence b and their weights, K or as many
+// as there are keys. Where fewer keys have a weight, −1 and 0 fill the rest; −1 and NaN,
+// where the weights are NaN. It panics with a *tensor.ShapeError if there is no such query.
+func (r *TopKeys) Of(b, h, i int) (keys []int, weights []float32) {
+	if s := r.sizes; min(b, h, i) < 0 || b >= s.B || h >= s.H || i >= s.Lq {
+		panic(&tensor.ShapeError{Op: "attn: TopKeys", Arg: "query", What: "sequence, head and number", Got: []int{b, h, i}, Want: fmt.Sprintf("less than [B=%d H=%d Lq=%d]", s.B, s.H, s.Lq)})
+	}
+	return r.row(b, h, i)
+}
 
-// Entropy computes the entropy of the weights of each query, −Σ_j w_j·ln w_j.
+// ranked is a positive weight and its place as one number: the larger the weight, the
+// larger it is, and of equal weights the first. 0 is none.
+type ranked uint64
+
+func rank(w float32, place int) ranked {
+	return ranked(math.Float32bits(w))<<32 | ranked(^uint32(place))
+}
+
+func (x ranked) place() int      { return int(^uint32(x)) }
+func (x ranked) weight() float32 { return math.Float32frombits(uint32(x >> 32)) }
+
+// ranking is the largest of the numbers that have been put in, in descending order.
+type ranking []ranked
+
+// put has no branch that depends on x: which is the costly part of a choice.
+func (r ranking) put(x ranked) {
+	for i, y := range r {
+		r[i], x = max(x, y), min(x, y)
+	}
+}
+
+// rankings is what it takes to find the largest weights of a row.
+type rankings struct{ keys, groups ranking }
+
+// find sets r.keys to the largest positive weights. Keys are looked through in groups: the
+// k largest weights are in the k groups that have the largest maxima.
+func (r *rankings) find(weights []float32) {
+	const group, most = 16, 64 // so many keys in a group, so many groups at a time
+	clear(r.keys)
+	clear(r.groups)
+	if len(r.keys) == 0 {
+		return
+	}
+	last := len(r.keys) - 1
+	var maxima [most]float32
+	for lo := 0; lo < len(weights); lo += group * most {
+		part := weights[lo:min(lo+group*most, len(weights))]
+		all := maxima[:len(part)/group]
+		simd.RowMax(all, part, group, group)
+		for g, m := range all {
+			if x := rank(m, lo/group+g); m > 0 && x > r.groups[last] {
+				r.groups.put(x)
+			}
+		}
+	}
+	add := func(first int, weights []float32) {
+		for j, w := range weights {
+			if x := rank(w, first+j); w > 0 && x > r.keys[last] {
+				r.keys.put(x)
+			}
+		}
+	}
+	for _, g := range r.groups {
+		if g == 0 {
+			break
+		}
+		first := g.place() * group
+		add(first, weights[first:first+group])
+	}
+	rest := len(weights) / group * group
+	add(rest, weights[rest:])
+}
+
+// Entropy computes the entropy of the weights of each query, −Σ_j w_j·ln w_j. The zero
+// value is ready for use. It costs a logarithm for each weight, which is several times
+// what attention costs.
 //
 // Unit: nats. A query that attends to n keys alike has ln n.
 type Entropy struct {
@@ -133,7 +237,7 @@ func (r *Entropy) Row(at Row, weights []float32) {
 	var sum float64
 	for _, w := range weights {
 		if w != 0 {
-			sum -= float64(float64(w) * math.Log(float64(w)))
+			sum -= float64(w) * math.Log(float64(w))
 		}
 	}
 	r.data[(at.Batch*r.sizes.H+at.Head)*r.sizes.Lq+at.Query] = float32(sum)
@@ -146,52 +250,62 @@ func (r *Entropy) Values() *tensor.Tensor {
 	return tensor.New(slices.Clone(r.data), r.sizes.B, r.sizes.H, r.sizes.Lq)
 }
 
-// ChosenWeights keeps the weights of some heads and queries. A nil list means all.
+// ChosenWeights keeps the weights of some heads and queries, in the order of the lists. A
+// nil list means all. A call panics with a *tensor.ShapeError if a list has a number
+// that there is not, and with a *tensor.ValueError if it has one twice.
 type ChosenWeights struct {
 	Heads, Queries []int
 
-	sizes Sizes
-	heads []int // those chosen, in order
-	rows  []int
-	data  []float32
+	sizes          Sizes
+	heads, queries []int // the place of each in the result, −1 for those not chosen
+	shape          [4]int
+	data           []float32
 }
 
 // Begin forgets what an earlier call has kept.
 func (r *ChosenWeights) Begin(s Sizes) {
 	r.sizes = s
-	r.heads, r.rows = chosen(r.Heads, s.H), chosen(r.Queries, s.Lq)
-	r.data = make([]float32, s.B*len(r.heads)*len(r.rows)*s.Lk)
+	r.shape = [4]int{s.B, s.H, s.Lq, s.Lk}
+	r.heads, r.shape[1] = chosen("heads", r.Heads, "H", s.H)
+	r.queries, r.shape[2] = chosen("queries", r.Queries, "Lq", s.Lq)
+	r.data = make([]float32, s.B*r.shape[1]*r.shape[2]*s.Lk)
 }
 
-// chosen returns the numbers below n that are in a list, sorted; all for no list.
-func chosen(list []int, n int) []int {
+// chosen returns the place of each number below n in a list, which is all for nil, and
+// how many are chosen.
+func chosen(what string, list []int, letter string, n int) (places []int, count int) {
+	places = make([]int, n)
 	if list == nil {
-		list = make([]int, n)
-		for i := range list {
-			list[i] = i
+		for i := range places {
+			places[i] = i
 		}
-		return list
+		return places, n
 	}
-	list = slices.Clone(list)
-	slices.Sort(list)
-	list = slices.Compact(list)
-	return slices.DeleteFunc(list, func(i int) bool { return i < 0 || i >= n })
+	for i := range places {
+		places[i] = -1
+	}
+	for place, i := range list {
+		if i < 0 || i >= n {
+			panic(&tensor.ShapeError{Op: "attn: ChosenWeights", Arg: what, What: "number", Got: []int{i}, Want: fmt.Sprintf("0 to below %s=%d", letter, n)})
+		}
+		if places[i] >= 0 {
+			panic(&tensor.ValueError{Op: "attn: ChosenWeights", Arg: what, Got: fmt.Sprint(list), Want: "each number once"})
+		}
+		places[i] = place
+	}
+	return places, len(list)
 }
 
 // Row keeps the weights of a query if it is one of those chosen.
 func (r *ChosenWeights) Row(at Row, weights []float32) {
-	h, ok := slices.BinarySearchFunc(r.heads, at.Head, cmp.Compare[int])
-	if !ok {
-		return
-	}
-	if i, ok := slices.BinarySearch(r.rows, at.Query); ok {
-		copy(r.data[((at.Batch*len(r.heads)+h)*len(r.rows)+i)*r.sizes.Lk:], weights)
+	if h, i := r.heads[at.Head], r.queries[at.Query]; h >= 0 && i >= 0 {
+		copy(r.data[((at.Batch*r.shape[1]+h)*r.shape[2]+i)*r.sizes.Lk:], weights)
 	}
 }
 
-// Weights returns what has been kept, heads and queries in the order of their numbers.
+// Weights returns what has been kept.
 //
 // Shape: [B heads queries Lk].
 func (r *ChosenWeights) Weights() *tensor.Tensor {
-	return tensor.New(slices.Clone(r.data), r.sizes.B, len(r.heads), len(r.rows), r.sizes.Lk)
+	return tensor.New(slices.Clone(r.data), r.shape[:]...)
 }

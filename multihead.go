@@ -309,7 +309,7 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 	}
 	if c.Heads == 0 {
 		o.check(opMultiHead, d)
-		return m.without(t, queries, kv, o)
+		return m.without(t, queries, d, o)
 	}
 	if c.Position == nil && (o.QueryPositions.given() || o.KeyPositions.given()) {
 		panic(&tensor.ValueError{Op: opMultiHead, Arg: "positions", Got: "given", Want: "none, as the layer has no Position"})
@@ -323,16 +323,22 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 }
 
 // without is attend for a layer that has no heads.
-func (m *MultiHead) without(t *tensor.Tape, queries heads, kv KV, o Options) Output {
+func (m *MultiHead) without(t *tensor.Tape, queries heads, d dims, o Options) Output {
 	var out Output
+	for _, r := range o.Rows {
+		r.Begin(d.Sizes)
+	}
 	if o.Weights || o.Observe != nil {
-		out.Weights = t.Make(queries.batches(), 0, queries.length(), kv.Len())
+		out.Weights = t.Make(d.B, 0, d.Lq, d.Lk)
 	}
 	if o.Observe != nil {
 		o.Observe(o.Layer, out.Weights)
 	}
 	if !o.Weights {
 		out.Weights = nil
+	}
+	if o.LogSumExp {
+		out.LogSumExp = t.Make(d.B, 0, d.Lq)
 	}
 	out.Out = m.Out.Forward(t, queries.own(t))
 	return out

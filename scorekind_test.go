@@ -105,23 +105,23 @@ func TestKeepCopiesScores(t *testing.T) {
 	}
 }
 
-// distance is a score of a user's own, −Σ_f |w·(q − k)_f|, with a parameter.
-type distance struct{ w *tensor.Tensor } // [1]
+// pairDistance is a score of a user's own, −Σ_f |w·(q − k)_f|, with a parameter.
+type pairDistance struct{ w *tensor.Tensor } // [1]
 
-func (s distance) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+func (s pairDistance) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	b, h, lq, lk, e := q.Dim(0), q.Dim(1), q.Dim(2), k.Dim(2), q.Dim(3)
 	diff := tensor.Sub(t, tensor.Reshape(t, q, b, h, lq, 1, e), tensor.Reshape(t, k, b, h, 1, lk, e))
 	abs := tensor.Sqrt(t, tensor.Square(t, tensor.Mul(t, diff, s.w)))
 	return tensor.Scale(t, tensor.SumAxis(t, abs, 4), -1)
 }
 
-func (s distance) Params() nn.Params { return nn.Vars{{Name: "w", Tensor: s.w}}.Params() }
+func (s pairDistance) Params() nn.Params { return nn.Vars{{Name: "w", Tensor: s.w}}.Params() }
 
-func (s distance) WithParams(p map[string]*tensor.Tensor) attn.Score { return distance{p["w"]} }
+func (s pairDistance) WithParams(p map[string]*tensor.Tensor) attn.Score { return pairDistance{p["w"]} }
 
-// manhattan is the entry of distance.
+// manhattan is the entry of pairDistance.
 var manhattan = attn.ScoreKind{
-	Name: "manhattan", Formula: "−‖w·(q − k)‖₁", Score: distance{},
+	Name: "manhattan", Formula: "−‖w·(q − k)‖₁", Score: pairDistance{},
 	Params: []attn.ScoreParam{{Name: "w", Axes: []string{"1"}, New: func(attn.ScoreSizes, *rand.Rand) *tensor.Tensor {
 		return tensor.Full(0.5, 1).Param()
 	}}},

@@ -27,7 +27,7 @@ func unfused(t *tensor.Tape, score Score, q, k, v *tensor.Tensor, changes []*ste
 	}
 	weights := tensor.MaskedSoftmax(t, s, visible{rows})
 	if o.Sinks != nil {
-		weights = tensor.Slice(t, weights, 3, 0, d.Lk)
+		weights = tensor.Slice(t, weights, 3, 1, d.Lk+1)
 	}
 	y := pooled{weights: weights}
 	if o.LogSumExp {
@@ -99,37 +99,30 @@ func (s *step) applied(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	return y
 }
 
-// withSinks returns the scores with one more key, to which every query attends with the
-// score of its head's sink.
+// withSinks returns the scores with one more key, the first, to which every query attends
+// with the score of its head's sink. At the end its place in the sum of a row would
+// depend on the number of keys, padding included.
 func withSinks(t *tensor.Tape, s, sinks *tensor.Tensor, visible tensor.Visible) (*tensor.Tensor, tensor.Visible) {
-	b, h, lq, lk := s.Dim(0), s.Dim(1), s.Dim(2), s.Dim(3)
+	b, h, lq := s.Dim(0), s.Dim(1), s.Dim(2)
 	column := tensor.BroadcastTo(t, tensor.Reshape(t, sinks, 1, h, 1, 1), b, h, lq, 1)
-	s = tensor.Concat(t, 3, s, column)
+	s = tensor.Concat(t, 3, column, s)
 	if visible == nil {
 		return s, nil
 	}
-	return s, sinkVisible{visible, lk}
+	return s, sinkVisible{visible}
 }
 
-// sinkVisible is what is visible besides key number sink, which always is.
-type sinkVisible struct {
-	tensor.Visible
-	sink int
-}
+// sinkVisible is what is visible behind a first key that always is.
+type sinkVisible struct{ tensor.Visible }
 
 func (v sinkVisible) Row(r int, seen []bool) (lo, hi int, holes bool) {
-	lo, hi, holes = v.Visible.Row(r, seen[:v.sink])
-	if !holes {
-		for j := range v.sink {
-			seen[j] = j >= lo && j < hi
-		}
-	} else {
-		for j := range v.sink {
-			seen[j] = seen[j] && j >= lo && j < hi
-		}
+	keys := seen[1:]
+	lo, hi, holes = v.Visible.Row(r, keys)
+	seen[0] = true
+	for j := range keys[:hi] {
+		keys[j] = j >= lo && (!holes || keys[j])
 	}
-	seen[v.sink] = true
-	return 0, v.sink + 1, true
+	return 0, hi + 1, true
 }
 
 // logSumExp returns ln Σ_j exp(s_ij) over the keys that query i attends to, −Inf for none.

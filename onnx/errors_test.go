@@ -80,7 +80,7 @@ func TestRefuses(t *testing.T) {
 		{"soft-cap NaN", with(onnx.Options{SoftCap: float32(math.NaN())}), "onnx: attention: soft-cap NaN, want a positive finite number, or 0 for none"},
 		{"widths", layer(func(c *attn.MultiHeadConfig) { c.KeyWidth = attn.Infer }), "onnx: attention: the layer waits for the widths of its inputs: call Build or Forward first"},
 		{"position", layer(func(c *attn.MultiHeadConfig) { c.Position = ownPosition{} }), "onnx: attention: a position of type onnx_test.ownPosition, want *attn.RoPE"},
-		{"norm", layer(func(c *attn.MultiHeadConfig) { c.KeyNorm = ownNorm{} }), "onnx: k_norm: a normalisation of type onnx_test.ownNorm, want *nn.LayerNorm"},
+		{"norm", layer(func(c *attn.MultiHeadConfig) { c.KeyNorm = ownNorm{} }), "onnx: k_norm: a normalisation of type onnx_test.ownNorm, want *nn.LayerNorm, *nn.RMSNorm or nn.L2Norm"},
 		{"score", layer(func(c *attn.MultiHeadConfig) {
 			c.Score = attn.ScoreFunc(func(_ *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return nil })
 		}), "onnx: score: a score of type attn.ScoreFunc, want one of package attn"},

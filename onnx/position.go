@@ -75,8 +75,12 @@ func (g *Graph) norm(n attn.Norm, h heads) heads {
 	switch n := n.(type) {
 	case *nn.LayerNorm:
 		h.v = g.LayerNorm(n, h.v)
+	case *nn.RMSNorm:
+		h.v = g.RMSNorm(n.Weight, n.Eps, h.v)
+	case nn.L2Norm:
+		h.v = g.Normalize(n.Eps, h.v)
 	default:
-		g.Fail("a normalisation of type %T, want *nn.LayerNorm", n)
+		g.Fail("a normalisation of type %T, want *nn.LayerNorm, *nn.RMSNorm or nn.L2Norm", n)
 	}
 	return h
 }

@@ -1,0 +1,110 @@
+package attn_test
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// threeKeys are a query and three keys, with weights of 0.25, 0.5 and 0.25.
+func threeKeys() (q, k, v *tensor.Tensor) {
+	q = tensor.New([]float32{1}, 1, 1, 1, 1)
+	k = tensor.New([]float32{0, float32(math.Ln2), 0}, 1, 1, 3, 1)
+	return q, k, tensor.New([]float32{1, 2, 5}, 1, 1, 3, 1)
+}
+
+// Which keys matter, without an array of all weights.
+func ExampleTopKeys() {
+	q, k, v := threeKeys()
+	top := &attn.TopKeys{K: 2}
+	attn.Attend(nil, q, k, v, attn.Options{Score: attn.Dot(), Rows: []attn.RowObserver{top}})
+	fmt.Println(top.Of(0, 0, 0))
+	// Output:
+	// [1 0] [0.5 0.25]
+}
+
+// How much each key receives: what a cache that evicts the least used keys wants to know.
+func ExampleReceived() {
+	x := tensor.Zeros(1, 1, 3, 2)
+	received := new(attn.Received)
+	attn.Attend(nil, x, x, x, attn.Options{Mask: attn.Causal(), Rows: []attn.RowObserver{received}})
+	fmt.Println(received.Totals()) // 1 + 1/2 + 1/3, 1/2 + 1/3, 1/3
+	// Output:
+	// [[[1.833 0.8333 0.3333]]]
+}
+
+// How widely each query spreads its attention.
+func ExampleEntropy() {
+	x := tensor.Zeros(1, 1, 4, 2)
+	entropy := new(attn.Entropy)
+	attn.Attend(nil, x, x, x, attn.Options{Mask: attn.Causal(), Rows: []attn.RowObserver{entropy}})
+	fmt.Println(entropy.Values()) // the logarithms of 1, 2, 3 and 4 keys
+	// Output:
+	// [[[0 0.6931 1.099 1.386]]]
+}
+
+// The weights of one head and one query, of a layer with many.
+func ExampleChosenWeights() {
+	x := tensor.Zeros(1, 8, 100, 2)
+	chosen := &attn.ChosenWeights{Heads: []int{5}, Queries: []int{3, 1}}
+	attn.Attend(nil, x, x, x, attn.Options{Mask: attn.Causal(), Rows: []attn.RowObserver{chosen}})
+	w := chosen.Weights()
+	fmt.Println(w.Shape())
+	fmt.Println(w.At(0, 0, 0, 3), w.At(0, 0, 1, 1), w.At(0, 0, 1, 2))
+	// Output:
+	// [1 1 2 100]
+	// 0.25 0.5 0
+}
+
+// distance is an observer of a user's: from how far away each head takes what it takes,
+// on average. Each head has a sum for each query, so that no two goroutines meet.
+type distance struct {
+	sizes attn.Sizes
+	mean  [][]float64 // of each head, for each query
+}
+
+func (d *distance) Begin(s attn.Sizes) {
+	d.sizes, d.mean = s, make([][]float64, s.H)
+	for h := range d.mean {
+		d.mean[h] = make([]float64, s.B*s.Lq)
+	}
+}
+
+func (d *distance) Row(at attn.Row, weights []float32) {
+	for j, w := range weights {
+		d.mean[at.Head][at.Batch*d.sizes.Lq+at.Query] += float64(w) * math.Abs(float64(at.Position-j))
+	}
+}
+
+func ExampleRowObserver() {
+	x := tensor.Zeros(1, 2, 5, 4)
+	d := new(distance)
+	attn.Attend(nil, x, x, x, attn.Options{
+		Mask: attn.Causal(), Biases: []attn.BiasRule{attn.ALiBi(0, 10)}, Rows: []attn.RowObserver{d},
+	})
+	fmt.Printf("%.2f\n%.2f\n", d.mean[0], d.mean[1]) // the second head attends to what is near
+	// Output:
+	// [0.00 0.50 1.00 1.50 2.00]
+	// [0.00 0.00 0.00 0.00 0.00]
+}
+
+// Attention to all keys is that to the one half and that to the other, weighed by what
+// their scores sum up to: so keys may be spread over machines, or come one block after
+// the other.
+func ExampleOutput_logSumExp() {
+	q, k, v := threeKeys()
+	part := func(lo, hi int) attn.Output {
+		return attn.Attend(nil, q, tensor.Slice(nil, k, 2, lo, hi), tensor.Slice(nil, v, 2, lo, hi), attn.Options{Score: attn.Dot(), LogSumExp: true})
+	}
+	a, b := part(0, 1), part(1, 3)
+	share := 1 / (1 + math.Exp(float64(b.LogSumExp.Item()-a.LogSumExp.Item()))) // of the first part
+
+	whole := attn.Attend(nil, q, k, v, attn.Options{Score: attn.Dot(), LogSumExp: true})
+	fmt.Printf("%.4f = %.4f\n", share*float64(a.Out.Item())+(1-share)*float64(b.Out.Item()), whole.Out.Item())
+	fmt.Printf("log-sum-exp %.4f\n", whole.LogSumExp.Item())
+	// Output:
+	// 2.5000 = 2.5000
+	// log-sum-exp 1.3863
+}

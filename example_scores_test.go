@@ -1,0 +1,126 @@
+package attn_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Gemma 2 bounds its scores to ±50.
+func ExampleSoftCap() {
+	q, k := tensor.New([]float32{1000}, 1, 1, 1), tensor.New([]float32{1, -1, 0.01}, 1, 3, 1)
+	y := attn.Attend(nil, q, k, k, attn.Options{Score: attn.Dot(), SoftCap: 50, LogSumExp: true})
+	fmt.Println(y.LogSumExp) // the largest score
+	// Output:
+	// [[50]]
+}
+
+// tempered is a score modification of a user's: scores are divided by a temperature that
+// rises with the position of the query.
+type tempered struct{ rate float32 }
+
+func (m tempered) by(at attn.Row) float32 { return 1 / (1 + m.rate*float32(at.Position)) }
+
+func (m tempered) Modify(at attn.Row, scores []float32) {
+	for j := range scores {
+		scores[j] *= m.by(at)
+	}
+}
+
+func (m tempered) Back(at attn.Row, before, after, grad []float32) {
+	for j := range grad {
+		grad[j] *= m.by(at)
+	}
+}
+
+func ExampleScoreMod() {
+	q := tensor.Full(float32(math.Log(4)), 1, 2, 1)
+	k := tensor.New([]float32{1, 0}, 1, 2, 1)
+	y := attn.Attend(nil, q, k, k, attn.Options{Score: attn.Dot(), Mods: []attn.ScoreMod{tempered{1}}, Weights: true})
+	fmt.Println(y.Weights)
+	// Output:
+	// [[[0.8 0.2] [0.6667 0.3333]]]
+}
+
+// lowRank is a score of a user's, (Aq)ᵀ(Bk)/√r with learnt A and B: a dot product of
+// vectors that are made of queries and keys one by one. Form says so, and thus it takes
+// the fast path.
+type lowRank struct{ A, B *tensor.Tensor } // [r E]
+
+func (s lowRank) Form() attn.Form {
+	by := func(m *tensor.Tensor) attn.VectorMap {
+		return func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return tensor.Linear(t, x, m, nil) }
+	}
+	return attn.Form{Queries: by(s.A), Keys: by(s.B), Scale: 1, PerRoot: true}
+}
+
+func (s lowRank) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+	return s.Form().Scores(t, q, k)
+}
+
+func (s lowRank) Params() nn.Params {
+	return nn.Vars{{Name: "a", Tensor: s.A}, {Name: "b", Tensor: s.B}}.Params()
+}
+
+// As a layer's score its parameters are the layer's.
+func ExampleMappedScore() {
+	rng := rand.New(rand.NewPCG(1, 2))
+	score := lowRank{nn.Xavier(rng, 2, 8), nn.Xavier(rng, 2, 8)}
+	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 32, Heads: 4, Score: score}, rng)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	x := tensor.Randn(rng, 2, 5, 32)
+	fmt.Println(layer.Forward(nil, x, x, x, attn.Options{Mask: attn.Causal()}).Out.Shape())
+	for name, p := range layer.Params() {
+		fmt.Print(name, p.Shape(), " ")
+	}
+	// Output:
+	// [2 5 32]
+	// q.weight[32 32] k.weight[32 32] v.weight[32 32] out.weight[32 32] score.a[2 8] score.b[2 8]
+}
+
+// A sink takes weight away from the keys: a head that has nothing to say can be silent.
+func ExampleOptions_sinks() {
+	q, k := tensor.Zeros(1, 2, 1, 4), tensor.Zeros(1, 2, 3, 4)
+	sinks := tensor.New([]float32{0, float32(math.Log(7))}, 2) // of two heads
+	y := attn.Attend(nil, q, k, k, attn.Options{Sinks: sinks, Weights: true})
+	fmt.Println(y.Weights)
+	// Output:
+	// [[[[0.25 0.25 0.25]] [[0.1 0.1 0.1]]]]
+}
+
+// QK-norm: queries and keys of each head are normalised after the projection, with gains
+// that are learnt, and then get their positions, as in Qwen 3.
+func ExampleMultiHeadConfig_queryNorm() {
+	rng := rand.New(rand.NewPCG(1, 2))
+	rope, _ := attn.NewRoPE(attn.RoPEConfig{Base: 1e6})
+	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{
+		Width: 32, Heads: 4, KVHeads: 2, Position: rope,
+		QueryNorm: nn.NewRMSNorm(8), KeyNorm: nn.NewRMSNorm(8),
+	}, rng)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for name, p := range layer.Params() {
+		fmt.Print(name, p.Shape(), " ")
+	}
+	// Output:
+	// q.weight[32 32] k.weight[16 32] v.weight[16 32] out.weight[32 32] q_norm.weight[8] k_norm.weight[8]
+}
+
+// Sinks that are learnt, one for each head, as in gpt-oss.
+func ExampleMultiHeadConfig_sinks() {
+	layer, _ := attn.NewMultiHead(attn.MultiHeadConfig{Width: 12, Heads: 3, Sinks: true}, rand.New(rand.NewPCG(1, 2)))
+	x := tensor.Zeros(1, 4, 12)
+	y := layer.Forward(nil, x, x, x, attn.Options{Weights: true})
+	fmt.Println(layer.Sinks, y.Weights.At(0, 0, 0, 0))
+	// Output:
+	// [0 0 0] 0.2
+}

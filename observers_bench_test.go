@@ -1,0 +1,43 @@
+package attn_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// BenchmarkRows measures what observers of rows cost on top of attention, 12 heads of
+// size 64: "none" is attention alone.
+func BenchmarkRows(b *testing.B) {
+	for _, l := range []int{512, 1024, 2048} {
+		rng := newRand(1)
+		q, k, v := tensor.Randn(rng, 1, 12, l, 64), tensor.Randn(rng, 1, 12, l, 64), tensor.Randn(rng, 1, 12, l, 64)
+		for _, c := range []struct {
+			name string
+			rows []attn.RowObserver
+		}{
+			{"none", nil},
+			{"nothing", []attn.RowObserver{idle{}}},
+			{"top 8", []attn.RowObserver{&attn.TopKeys{K: 8}}},
+			{"received", []attn.RowObserver{new(attn.Received)}},
+			{"both", []attn.RowObserver{&attn.TopKeys{K: 8}, new(attn.Received)}},
+			{"entropy", []attn.RowObserver{new(attn.Entropy)}},
+		} {
+			b.Run(fmt.Sprintf("%d/%s", l, c.name), func(b *testing.B) {
+				t := tensor.NewTape(tensor.Infer)
+				for b.Loop() {
+					t.Reset()
+					attn.Attend(t, q, k, v, attn.Options{Rows: c.rows})
+				}
+			})
+		}
+	}
+}
+
+// idle observes nothing.
+type idle struct{}
+
+func (idle) Begin(attn.Sizes)        {}
+func (idle) Row(attn.Row, []float32) {}

@@ -1,0 +1,305 @@
+package attn_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// topOf returns the k keys with the largest positive weights, by sorting.
+func topOf(weights []float32, k int) (keys []int, top []float32) {
+	for j, w := range weights {
+		if w > 0 {
+			keys = append(keys, j)
+		}
+	}
+	slices.SortStableFunc(keys, func(i, j int) int {
+		switch {
+		case weights[i] > weights[j]:
+			return -1
+		case weights[i] < weights[j]:
+			return 1
+		}
+		return 0
+	})
+	keys = keys[:min(k, len(keys))]
+	for _, j := range keys {
+		top = append(top, weights[j])
+	}
+	for len(keys) < min(k, len(weights)) {
+		keys, top = append(keys, -1), append(top, 0)
+	}
+	return keys, top
+}
+
+// The largest weights are found in rows of every length, with ties and zeros, whatever k.
+func TestTopKeysOfRows(t *testing.T) {
+	rng := newRand(211)
+	lengths := []int{0, 1, 2, 3, 5, 15, 16, 17, 31, 33, 47, 64, 100, 255, 257, 1023, 1024, 1025, 1040, 2100}
+	for _, n := range lengths {
+		for _, k := range []int{1, 2, 3, 8, 17, 64, 65, n, n + 3, math.MaxInt} {
+			if k < 1 || k > 1000 && k < math.MaxInt {
+				continue
+			}
+			top := &attn.TopKeys{K: k}
+			const rows = 4
+			top.Begin(attn.Sizes{B: 1, H: 1, G: 1, Lq: rows, Lk: n})
+			for i := range rows {
+				w := make([]float32, n)
+				for j := range w {
+					switch i {
+					case 0: // ties
+						w[j] = float32(rng.IntN(4)) / 4
+					case 1: // few weights at all
+						w[j] = max(0, rng.Float32()-0.9)
+					case 2: // the smallest there are
+						w[j] = math.Float32frombits(uint32(rng.IntN(3)))
+					default:
+						w[j] = rng.Float32()
+					}
+				}
+				top.Row(attn.Row{Query: i}, w)
+				keys, weights := top.Of(0, 0, i)
+				wantKeys, want := topOf(w, k)
+				if !slices.Equal(keys, wantKeys) || !slices.Equal(weights, want) {
+					t.Fatalf("row %d of %d keys, top %d: keys %v %v, want %v %v", i, n, k, keys, weights, wantKeys, want)
+				}
+			}
+		}
+	}
+}
+
+// told collects what an observer is told, and checks that it is told of each query once.
+type told struct {
+	t  *testing.T
+	mu sync.Mutex
+	s  attn.Sizes
+	w  map[[3]int][]float32
+}
+
+func (o *told) Begin(s attn.Sizes) { o.s, o.w = s, map[[3]int][]float32{} }
+
+func (o *told) Row(at attn.Row, w []float32) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	row := [3]int{at.Batch, at.Head, at.Query}
+	if o.w[row] != nil || len(w) != o.s.Lk || at.Key != 0 || at.Position != at.Query+o.s.Lk-o.s.Lq {
+		o.t.Errorf("told of %d weights at %+v, the second time: %v; want %d, once", len(w), at, o.w[row] != nil, o.s.Lk)
+	}
+	o.w[row] = append([]float32{}, w...)
+}
+
+// watched are calls in every shape that observers are told of in another way.
+var watched = map[string]sizes{
+	"usual":                {b: 2, h: 6, g: 3, lq: 5, lk: 7, v: 3},
+	"a decoder's step":     {b: 2, h: 6, g: 2, lq: 1, lk: 1100, v: 3},
+	"few heads":            {b: 1, h: 3, g: 3, lq: 203, lk: 611, v: 3},
+	"many heads, one step": {b: 3, h: 16, g: 16, lq: 1, lk: 19, v: 3},
+	"no keys":              {b: 2, h: 2, g: 1, lq: 3, lk: 0, v: 3},
+}
+
+// Observers come to what the weights say, on the fast path and by the formula, on
+// Attend and in a layer.
+func TestObservers(t *testing.T) {
+	for name, s := range watched {
+		for what, score := range map[string]attn.Score{"fast": attn.ScaledDot(), "formula": attn.ScoreFunc(attn.ScaledDot().Scores)} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				c := newCall(scoreCase{"", 5, 5, func() attn.Score { return score }}, s)
+				var masks []attn.Mask
+				masks = append(masks, attn.Causal(), attn.ValidQueries(lengths(s.b, s.lq)...))
+				c.o.Mask = attn.And(masks...)
+				checkObservers(t, s.b, s.h, s.lq, s.lk, func(o attn.Options) *tensor.Tensor {
+					o.Score, o.Mask = c.o.Score, c.o.Mask
+					return attn.Attend(nil, c.q, c.k, c.v, o).Weights
+				})
+			})
+		}
+	}
+	for _, layout := range []attn.Layout{attn.BatchFirst, attn.SequenceFirst} {
+		m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 6, KVHeads: 2, Layout: layout, Sinks: true})
+		x := tensor.Randn(newRand(223), 5, 5, 12)
+		checkObservers(t, 5, 6, 5, 5, func(o attn.Options) *tensor.Tensor {
+			o.Mask = attn.Causal()
+			return m.Forward(nil, x, x, x, o).Weights
+		})
+	}
+}
+
+func checkObservers(t *testing.T, b, h, lq, lk int, call func(attn.Options) *tensor.Tensor) {
+	t.Helper()
+	all, chosen := &told{t: t}, &attn.ChosenWeights{Heads: []int{h - 1, 0}, Queries: []int{lq - 1}}
+	top, received, entropy := &attn.TopKeys{K: 3}, new(attn.Received), new(attn.Entropy)
+	rows := []attn.RowObserver{all, chosen, top, received, entropy}
+	if h == 1 {
+		chosen.Heads = []int{0}
+	}
+	weights := call(attn.Options{Weights: true, Rows: rows})
+	if n := len(all.w); n != b*h*lq {
+		t.Fatalf("told of %d rows, want %d", n, b*h*lq)
+	}
+	total := tensor.Zeros(b, h, lk)
+	for row, w := range all.w {
+		i := (row[0]*h+row[1])*lq + row[2]
+		tensortest.Same(t, fmt.Sprint("row ", row), w, weights.Data()[i*lk:][:lk])
+		keys, best := top.Of(row[0], row[1], row[2])
+		if wantKeys, want := topOf(w, 3); !slices.Equal(keys, wantKeys) || !slices.Equal(best, want) {
+			t.Errorf("row %v: top keys %v %v, want %v %v", row, keys, best, wantKeys, want)
+		}
+		sum := 0.0
+		for j, x := range w {
+			total.Data()[(row[0]*h+row[1])*lk+j] += x
+			if x > 0 {
+				sum -= float64(x) * math.Log(float64(x))
+			}
+		}
+		if got := entropy.Values().At(row[0], row[1], row[2]); math.Abs(float64(got)-sum) > 1e-5 {
+			t.Errorf("row %v: entropy %v, want %v", row, got, sum)
+		}
+	}
+	nearTensor(t, "received", received.Totals(), total)
+	want := tensor.Concat(nil, 1, tensor.Slice(nil, weights, 1, h-1, h), tensor.Slice(nil, weights, 1, 0, 1))
+	tensortest.Same(t, "chosen weights", chosen.Weights().Data(), tensor.Slice(nil, want, 2, lq-1, lq).Data())
+
+	// Nobody asks for the weights themselves: the same, to the bit.
+	totals, values := received.Totals(), entropy.Values()
+	call(attn.Options{Rows: rows})
+	tensortest.Same(t, "received without weights", received.Totals().Data(), totals.Data())
+	tensortest.Same(t, "entropy without weights", entropy.Values().Data(), values.Data())
+	tensortest.Same(t, "chosen without weights", chosen.Weights().Data(), tensor.Slice(nil, want, 2, lq-1, lq).Data())
+}
+
+// The bits of a total do not depend on the order in which rows come, nor on threads.
+func TestReceivedInAnyOrder(t *testing.T) {
+	rng := newRand(227)
+	for _, lq := range []int{1, 2, 3, 5, 8, 13, 31, 64, 77} {
+		const lk = 19
+		rows := make([][]float32, lq)
+		exact := make([]float64, lk)
+		for i := range rows {
+			rows[i] = tensor.Uniform(rng, 0, 1, lk).Data()
+			for j, w := range rows[i] {
+				exact[j] += float64(w)
+			}
+		}
+		var want []float32
+		for try := range 7 {
+			var r attn.Received
+			r.Begin(attn.Sizes{B: 2, H: 3, G: 3, Lq: lq, Lk: lk})
+			order := rng.Perm(lq)
+			if try == 0 {
+				slices.Sort(order)
+			}
+			var wait sync.WaitGroup
+			for part := range 3 {
+				wait.Go(func() {
+					for n, i := range order {
+						if n%3 == part {
+							r.Row(attn.Row{Batch: 1, Head: 2, Query: i}, rows[i])
+						}
+					}
+				})
+			}
+			wait.Wait()
+			got := r.Totals()
+			head := tensor.Index(nil, got, 1, 2).Data()
+			if want == nil {
+				want = slices.Clone(head)
+				tensortest.Close(t, "totals", head, exact, 0)
+			}
+			tensortest.Same(t, fmt.Sprintf("%d rows in another order", lq), head, want)
+			if magnitude(tensor.Index(nil, got, 0)) != 0 {
+				t.Error("a head that received nothing has a total")
+			}
+		}
+	}
+}
+
+// Weights that are NaN show as what they are.
+func TestObserversOfNaN(t *testing.T) {
+	q, k := tensor.Randn(newRand(229), 1, 1, 3, 5), tensor.Randn(newRand(230), 1, 1, 7, 5)
+	q.Data()[5] = float32(math.NaN()) // the second query
+	top, received, entropy, chosen := &attn.TopKeys{K: 2}, new(attn.Received), new(attn.Entropy), new(attn.ChosenWeights)
+	attn.Attend(nil, q, k, k, attn.Options{Mask: attn.ValidLens(4), Rows: []attn.RowObserver{top, received, entropy, chosen}})
+	keys, weights := top.Of(0, 0, 1)
+	if !slices.Equal(keys, []int{-1, -1}) || weights[0] == weights[0] {
+		t.Errorf("top keys of NaN: %v %v, want -1 and NaN", keys, weights)
+	}
+	if keys, weights := top.Of(0, 0, 0); keys[0] < 0 || weights[0] != weights[0] {
+		t.Errorf("top keys beside NaN: %v %v", keys, weights)
+	}
+	for j, x := range received.Totals().Data() {
+		if (x != x) != (j < 4) {
+			t.Errorf("key %d received %v", j, x)
+		}
+	}
+	for i, x := range entropy.Values().Data() {
+		if (x != x) != (i == 1) {
+			t.Errorf("the entropy of query %d is %v", i, x)
+		}
+	}
+	for n, w := range chosen.Weights().Data() {
+		if i, j := n/7, n%7; (w != w) != (i == 1 && j < 4) {
+			t.Errorf("the weight of query %d for key %d is %v", i, j, w)
+		}
+	}
+}
+
+// What an observer cannot do is refused before anything is computed.
+func TestObserversRefuse(t *testing.T) {
+	x := tensor.Randn(newRand(233), 2, 3, 5, 7)
+	attend := func(r attn.RowObserver) func() {
+		return func() { attn.Attend(nil, x, x, x, attn.Options{Rows: []attn.RowObserver{r}}) }
+	}
+	top := &attn.TopKeys{K: 2}
+	attend(top)()
+	for _, c := range []struct {
+		want  string
+		shape bool
+		f     func()
+	}{
+		{"attn: TopKeys: K is 0, want a positive number of keys", false, attend(new(attn.TopKeys))},
+		{"attn: TopKeys: K is -3, want a positive number of keys", false, attend(&attn.TopKeys{K: -3})},
+		{"attn: TopKeys: query has sequence, head and number [0 3 0], want less than [B=2 H=3 Lq=5]", true, func() { top.Of(0, 3, 0) }},
+		{"attn: TopKeys: query has sequence, head and number [0 0 -1], want less than [B=2 H=3 Lq=5]", true, func() { top.Of(0, 0, -1) }},
+		{"attn: ChosenWeights: heads has number [3], want 0 to below H=3", true, attend(&attn.ChosenWeights{Heads: []int{0, 3}})},
+		{"attn: ChosenWeights: queries has number [-1], want 0 to below Lq=5", true, attend(&attn.ChosenWeights{Queries: []int{-1}})},
+		{"attn: ChosenWeights: heads is [2 0 2], want each number once", false, attend(&attn.ChosenWeights{Heads: []int{2, 0, 2}})},
+		{"attn: Attend: observer of rows is nil, want a RowObserver", false, attend(nil)},
+	} {
+		err := tensor.Catch(c.f)
+		var shape *tensor.ShapeError
+		if fmt.Sprint(err) != c.want || errors.As(err, &shape) != c.shape {
+			t.Errorf("error %v, want %s", err, c.want)
+		}
+	}
+	none := &attn.ChosenWeights{Heads: []int{}}
+	attend(none)()
+	if got := none.Weights().Shape(); !slices.Equal(got, []int{2, 0, 5, 5}) {
+		t.Errorf("no heads chosen: shape %v", got)
+	}
+}
+
+// A layer without heads tells its observers so, and none keeps what it had.
+func TestObserversOfNoHeads(t *testing.T) {
+	x := tensor.Randn(newRand(239), 2, 5, 12)
+	received := new(attn.Received)
+	for _, heads := range []int{3, attn.NoHeads} {
+		m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: heads})
+		y := m.Forward(nil, x, x, x, attn.Options{Rows: []attn.RowObserver{received}, LogSumExp: true, Weights: true})
+		h := m.Config().Heads
+		for what, c := range map[string][2][]int{
+			"received": {received.Totals().Shape(), {2, h, 5}}, "log-sum-exp": {y.LogSumExp.Shape(), {2, h, 5}}, "weights": {y.Weights.Shape(), {2, h, 5, 5}},
+		} {
+			if !slices.Equal(c[0], c[1]) {
+				t.Errorf("%d heads: %s has shape %v, want %v", h, what, c[0], c[1])
+			}
+		}
+	}
+}

@@ -1,0 +1,296 @@
+package attn_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// positionedLayers are layers with all that acts between projection and attention.
+func positionedLayers(t testing.TB) map[string]attn.MultiHeadConfig {
+	rope := func(c attn.RoPEConfig) *attn.RoPE {
+		r, err := attn.NewRoPE(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	rms := func(seed uint64) *nn.RMSNorm {
+		return &nn.RMSNorm{Weight: tensor.Uniform(newRand(seed), 0.5, 1.5, 10).Param(), Eps: 1e-3}
+	}
+	config := func(f func(c *attn.MultiHeadConfig)) attn.MultiHeadConfig {
+		c := attn.MultiHeadConfig{Width: 15, Heads: 6, KVHeads: 3, HeadSize: 10, ValueSize: 7, Bias: attn.AllProjections &^ attn.Key}
+		f(&c)
+		return c
+	}
+	return map[string]attn.MultiHeadConfig{
+		"RoPE":           config(func(c *attn.MultiHeadConfig) { c.Position = rope(attn.RoPEConfig{}) }),
+		"partial, pairs": config(func(c *attn.MultiHeadConfig) { c.Position = rope(attn.RoPEConfig{Size: 6, Pairs: attn.AdjacentPairs}) }),
+		"norms":          config(func(c *attn.MultiHeadConfig) { c.QueryNorm, c.KeyNorm = rms(3), rms(5) }),
+		"one norm":       config(func(c *attn.MultiHeadConfig) { c.KeyNorm = nn.L2Norm{} }),
+		"sinks":          config(func(c *attn.MultiHeadConfig) { c.Sinks = true }),
+		"all": config(func(c *attn.MultiHeadConfig) {
+			c.Position, c.Sinks = rope(attn.RoPEConfig{Scaling: attn.ScaleYaRN(attn.YaRN{Factor: 4, Trained: 32})}), true
+			c.QueryNorm, c.KeyNorm = rms(7), rms(11)
+		}),
+		"all, sequence first": config(func(c *attn.MultiHeadConfig) {
+			c.Position, c.Sinks, c.Layout = rope(attn.RoPEConfig{}), true, attn.SequenceFirst
+			c.QueryNorm, c.KeyNorm = rms(7), rms(11)
+		}),
+		"additive, a user's position": config(func(c *attn.MultiHeadConfig) {
+			c.Position, c.Score, c.Bias = fade{0.9}, attn.NewAdditive(10, 10, 5, newRand(13)), attn.NoProjection
+		}),
+		"a user's score": config(func(c *attn.MultiHeadConfig) {
+			c.Position, c.Score, c.Sinks = rope(attn.RoPEConfig{}), attn.ScoreFunc(ownNonlinearScore), true
+		}),
+	}
+}
+
+// positionedLayer makes a layer whose sinks, which start at 0, are random.
+func positionedLayer(t testing.TB, c attn.MultiHeadConfig) *attn.MultiHead {
+	m := mustMultiHead(t, c)
+	if m.Sinks != nil {
+		copy(m.Sinks.Data(), tensor.Randn(newRand(17), m.Sinks.Len()).Data())
+	}
+	return m
+}
+
+// fade is a position of a user's: it makes vectors shorter from position to position.
+type fade struct{ by float64 }
+
+func (fade) Check(int) error { return nil }
+
+func (f fade) Apply(dst, x []float32, p int) {
+	for i, v := range x {
+		dst[i] = v * float32(math.Pow(f.by, float64(p)))
+	}
+}
+
+func (f fade) Back(dx, dy []float32, p int) {
+	for i, v := range dy {
+		dx[i] += v * float32(math.Pow(f.by, float64(p)))
+	}
+}
+
+// swapped exchanges the first two axes where the layer wants it.
+func swapped(layout attn.Layout, x *tensor.Tensor) *tensor.Tensor {
+	if layout == attn.SequenceFirst {
+		return tensor.Transpose(nil, x, 1, 0, 2)
+	}
+	return x
+}
+
+// A decoder that extends its keys step by step comes to the bits of the whole sequence,
+// positions, norms and sinks included.
+func TestExtendWithPositions(t *testing.T) {
+	const b, l = 2, 13
+	for name, c := range positionedLayers(t) {
+		t.Run(name, func(t *testing.T) {
+			m := positionedLayer(t, c)
+			x := tensor.Randn(newRand(19), b, l, c.Width)
+			o := attn.Options{Mask: attn.Causal(), Biases: []attn.BiasRule{attn.ALiBi()}, Weights: true, LogSumExp: true}
+			in := swapped(c.Layout, x)
+			whole := m.Forward(nil, in, in, in, o)
+			for _, steps := range [][]int{{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {7, 1, 3, 2}, {13}} {
+				var kv attn.KV
+				at := 0
+				for _, n := range steps {
+					var y attn.Output
+					y, kv = m.Extend(nil, swapped(c.Layout, pick(x, 1, at, at+n)), kv, o)
+					tensortest.Same(t, fmt.Sprint("out from ", at), swapped(c.Layout, y.Out).Data(), pick(swapped(c.Layout, whole.Out), 1, at, at+n).Data())
+					tensortest.Same(t, fmt.Sprint("weights from ", at), y.Weights.Data(), pick(pick(whole.Weights, 2, at, at+n), 3, 0, at+n).Data())
+					tensortest.Same(t, fmt.Sprint("log-sum-exp from ", at), y.LogSumExp.Data(), pick(whole.LogSumExp, 2, at, at+n).Data())
+					at += n
+				}
+			}
+		})
+	}
+}
+
+// Positions are relative: a sequence further on gives the same, within rounding; and at
+// positions of one's own what Forward gives at those.
+func TestPositionsOfOnesOwn(t *testing.T) {
+	c := positionedLayers(t)["RoPE"]
+	m := positionedLayer(t, c)
+	x := tensor.Randn(newRand(23), 2, 5, c.Width)
+	at := func(p attn.Positions) *tensor.Tensor {
+		return m.Forward(nil, x, x, x, attn.Options{QueryPositions: p, KeyPositions: p}).Out
+	}
+	first := m.Forward(nil, x, x, x, attn.Options{}).Out
+	tensortest.Same(t, "from 0", at(attn.PositionsFrom(0)).Data(), first.Data())
+	nearTensor(t, "further on", at(attn.PositionsFrom(100, 37)), first)
+	tensortest.Same(t, "by number", at(attn.PositionIDs([][]int{{7, 8, 9, 10, 11}})).Data(), at(attn.PositionsFrom(7)).Data())
+	if y := at(attn.PositionIDs([][]int{{4, 3, 2, 1, 0}})); slices.Equal(y.Data(), first.Data()) {
+		t.Error("positions in another order change nothing")
+	}
+	// Padding on the left: what stands behind it has the positions from 0.
+	padded := tensor.Concat(nil, 1, tensor.Randn(newRand(29), 2, 3, c.Width), x)
+	ids := [][]int{{0, 0, 0, 0, 1, 2, 3, 4}}
+	keys := attn.AllowFunc(func(_, _, _, j int) bool { return j >= 3 })
+	y := m.Forward(nil, padded, padded, padded, attn.Options{Mask: keys, QueryPositions: attn.PositionIDs(ids), KeyPositions: attn.PositionIDs(ids)}).Out
+	nearTensor(t, "padding on the left", pick(y, 1, 3, 8), first)
+}
+
+func TestPositionedGradients(t *testing.T) {
+	for name, c := range positionedLayers(t) {
+		if name == "a user's score" {
+			continue // it is not smooth enough for differences; TestCombinations has its like
+		}
+		t.Run(name, func(t *testing.T) {
+			m := positionedLayer(t, c)
+			in := []*tensor.Tensor{swapped(c.Layout, tensor.Randn(newRand(31), 2, 5, c.Width))}
+			for _, p := range m.Params() {
+				in = append(in, p)
+			}
+			tensortest.GradCheck(t, name, func(tape *tensor.Tape, in []*tensor.Tensor) *tensor.Tensor {
+				return m.Forward(tape, in[0], in[0], in[0], attn.Options{Mask: attn.Causal()}).Out
+			}, in)
+		})
+	}
+}
+
+// What is kept of a layer has its norms, its positions and the sinks of its heads.
+func TestKeepWithPositions(t *testing.T) {
+	for name, c := range positionedLayers(t) {
+		m := positionedLayer(t, c)
+		x, dout := swapped(c.Layout, tensor.Randn(newRand(37), 2, 5, c.Width)), swapped(c.Layout, tensor.Randn(newRand(41), 2, 5, c.Width))
+		o := attn.Options{Mask: attn.Causal(), Weights: true}
+		for _, keep := range [][]int{{2, 3}, {0, 1, 4, 5}, {0, 1, 2, 3, 4, 5}, nil} {
+			small, err := m.Keep(keep)
+			if err != nil {
+				t.Fatal(err)
+			}
+			gated := o
+			gated.Gates = tensor.Zeros(6)
+			for _, h := range keep {
+				gated.Gates.Data()[h] = 1
+			}
+			want := restrict(m, runLayer(m, x, x, x, dout, gated), keep)
+			if c.Sinks {
+				sinks := tensor.Zeros(len(keep))
+				for i, h := range keep {
+					sinks.Data()[i] = want["dsinks"].Data()[h]
+				}
+				want["dsinks"] = sinks
+			}
+			got := runLayer(small, x, x, x, dout, o)
+			if len(keep) == 0 { // norms of nothing
+				for _, n := range []string{"dq_norm.weight", "dk_norm.weight"} {
+					if got[n] != nil && magnitude(got[n]) != 0 {
+						t.Errorf("%s: %s without heads is %v", name, n, got[n])
+					}
+				}
+			}
+			near(t, fmt.Sprintf("%s: keeping %v", name, keep), got, want)
+		}
+	}
+}
+
+func TestPositionedParams(t *testing.T) {
+	c := positionedLayers(t)["all"]
+	var got []string
+	m := positionedLayer(t, c)
+	for name := range m.Params() {
+		got = append(got, name)
+	}
+	want := []string{"q.weight", "q.bias", "k.weight", "v.weight", "v.bias", "out.weight", "out.bias", "q_norm.weight", "k_norm.weight", "sinks"}
+	if !slices.Equal(got, want) {
+		t.Errorf("parameters %v, want %v", got, want)
+	}
+	if magnitude(mustMultiHead(t, c).Sinks) != 0 {
+		t.Error("sinks do not start at 0")
+	}
+}
+
+// Sequence first computes what batch first does, with all that acts on heads.
+func TestPositionedSequenceFirst(t *testing.T) {
+	for name, c := range positionedLayers(t) {
+		if c.Layout == attn.SequenceFirst {
+			continue
+		}
+		batch := positionedLayer(t, c)
+		c.Layout = attn.SequenceFirst
+		sequence := positionedLayer(t, c)
+		q, k := tensor.Randn(newRand(43), 2, 5, c.Width), tensor.Randn(newRand(47), 2, 7, c.Width)
+		o := attn.Options{Mask: attn.ValidLens(7, 4), QueryPositions: attn.Positions{}, Weights: true}
+		if c.Position != nil {
+			o.QueryPositions, o.KeyPositions = attn.PositionsFrom(3, 11), attn.PositionsFrom(1, 9)
+		}
+		want := batch.Forward(nil, q, k, k, o)
+		got := sequence.Forward(nil, swapped(c.Layout, q), swapped(c.Layout, k), swapped(c.Layout, k), o)
+		tensortest.Same(t, name+": out", swapped(c.Layout, got.Out).Data(), want.Out.Data())
+		tensortest.Same(t, name+": weights", got.Weights.Data(), want.Weights.Data())
+	}
+}
+
+// A configuration that contradicts itself is refused in one line.
+func TestPositionsRefuse(t *testing.T) {
+	rope := func(c attn.RoPEConfig) error { _, err := attn.NewRoPE(c); return err }
+	odd := attn.MultiHeadConfig{Width: 15, Heads: 3, Position: &attn.RoPE{}}
+	for _, c := range []struct {
+		want string
+		err  error
+	}{
+		{"attn: NewRoPE: size 7, want an even number of elements, or 0 for all", rope(attn.RoPEConfig{Size: 7})},
+		{"attn: NewRoPE: size -2, want an even number of elements, or 0 for all", rope(attn.RoPEConfig{Size: -2})},
+		{"attn: NewRoPE: base 1, want more than 1", rope(attn.RoPEConfig{Base: 1})},
+		{"attn: NewRoPE: base NaN, want more than 1", rope(attn.RoPEConfig{Base: math.NaN()})},
+		{"attn: NewRoPE: pairing 2, want HalfPairs or AdjacentPairs", rope(attn.RoPEConfig{Pairs: 2})},
+		{"attn: RoPE: linear scaling by 0.5, want a factor of at least 1", rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleLinear(0.5)})},
+		{"attn: RoPE: linear scaling by +Inf, want a factor of at least 1", rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleLinear(math.Inf(1))})},
+		{"attn: RoPE: scaling by NTK by 2 from 0 positions to 5, want a factor of at least 1 and positive lengths", rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleNTK(2, 0, 5)})},
+		{"attn: RoPE: scaling {Factor:4 Trained:0 Fast:0 Slow:0 Attention:0 MScale:0 MScaleAllDim:0 Exact:false}, want a factor of at least 1, positive Trained, Fast above Slow and no negative number",
+			rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleYaRN(attn.YaRN{Factor: 4})})},
+		{"attn: RoPE: scaling {Factor:4 Trained:8 Fast:1 Slow:2 Attention:0 MScale:0 MScaleAllDim:0 Exact:false}, want a factor of at least 1, positive Trained, Fast above Slow and no negative number",
+			rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleYaRN(attn.YaRN{Factor: 4, Trained: 8, Fast: 1, Slow: 2})})},
+		{"attn: RoPE: LongRoPE has 1 factors, want 2, one for each frequency", rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleLongRoPE(attn.LongRoPE{Short: []float64{1}, Trained: 8, Length: 8, Factor: 2})})},
+		{"attn: RoPE: LongRoPE factor 1 is 0, want a positive number", rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleLongRoPE(attn.LongRoPE{Long: []float64{1, 0}, Trained: 8, Length: 9, Factor: 2})})},
+		{"attn: RoPE: LongRoPE with factor 0 and attention 0, want a positive number", rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleLongRoPE(attn.LongRoPE{Short: []float64{1, 1}, Trained: 8, Length: 8})})},
+		{"attn: RoPE: LongRoPE for 0 positions, of which 8 were trained, want both positive", rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleLongRoPE(attn.LongRoPE{Short: []float64{1, 1}, Trained: 8, Factor: 2})})},
+		{"attn: RoPE: scaling of Llama 3 by 8 between 4 and 1 of 8192 positions, want a factor of at least 1, 0 < low < high and positive trained", rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleLlama3(8, 4, 1, 8192)})},
+		{"attn: RoPE: RoPE for a part of 1.5 of the pairs, want 0 to 1", rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleProportional(1.5)})},
+		{"attn: RoPE: frequency 1 is NaN after scaling, want a finite number", rope(attn.RoPEConfig{Size: 4, Scaling: func(_ float64, f []float64) (float64, error) { f[1] = math.NaN(); return 1, nil }})},
+		{"attn: RoPE: the factor is +Inf after scaling, want a finite number", rope(attn.RoPEConfig{Size: 4, Scaling: func(float64, []float64) (float64, error) { return math.Inf(1), nil }})},
+		{"attn: NewMultiHead: position RoPE has head size [5], want an even number", func() error { _, err := attn.NewMultiHead(odd, newRand(1)); return err }()},
+	} {
+		if fmt.Sprint(c.err) != c.want {
+			t.Errorf("error %v, want %s", c.err, c.want)
+		}
+	}
+	x := tensor.Zeros(2, 3, 5, 6)
+	rotary, _ := attn.NewRoPE(attn.RoPEConfig{Size: 8})
+	table := tensor.Zeros(32, 3)
+	attend := func(r ...attn.BiasRule) func() {
+		return func() { attn.Attend(nil, x, x, x, attn.Options{Biases: r}) }
+	}
+	for want, f := range map[string]func(){
+		"attn: ApplyPosition: position RoPE has head size [6], want at least 8":                             func() { attn.ApplyPosition(nil, rotary, x, attn.Positions{}) },
+		"attn: ApplyPosition: positions has number of rows [3], want one, or one for each of B=2 sequences": func() { attn.ApplyPosition(nil, fade{1}, x, attn.PositionsFrom(1, 2, 3)) },
+		"attn: ApplyPosition: positions has number of positions [2], want 5, one for each vector":           func() { attn.ApplyPosition(nil, fade{1}, x, attn.PositionIDs([][]int{{1, 2}})) },
+		"attn: Attend: bias of ALiBi has number of slopes [2], want one for each of H=3 heads":              attend(attn.ALiBi(1, 2)),
+		"attn: Attend: table of T5's bias has shape [32 3], want [buckets H=4]": func() {
+			y := tensor.Zeros(2, 4, 5, 6)
+			attn.Attend(nil, y, y, y, attn.Options{Biases: []attn.BiasRule{attn.T5Bias(table, attn.T5Config{})}})
+		},
+		"attn: Attend: table of T5's bias has number of buckets [3], want 4 or more, and less than 4 times the largest distance, 128": attend(attn.T5Bias(tensor.Zeros(3, 3), attn.T5Config{})),
+		"attn: Attend: table of T5's bias has number of buckets [32], want 4 or more, and less than 4 times the largest distance, 8":  attend(attn.T5Bias(table, attn.T5Config{MaxDistance: 8})),
+		"attn: Attend: table of T5's bias has number of buckets [32], want 2 or more, and less than 2 times the largest distance, -1": attend(attn.T5Bias(table, attn.T5Config{MaxDistance: -1, Causal: true})),
+		"attn: Attend: table of T5's bias is nil, want [buckets H=3]":                                                                 attend(attn.T5Bias(nil, attn.T5Config{})),
+		"attn: Attend: vectors of relative positions has shape [4 6], want [2K+1 E] or [H=3 2K+1 E]":                                  attend(attn.ShawBias(tensor.Zeros(4, 6))),
+		"attn: Attend: bias of relative positions has head size [7], want E=6":                                                        attend(attn.ShawBias(tensor.Zeros(5, 7))),
+		"attn: Attend: v of relative positions has shape [3 7], want [H=3 E=6]":                                                       attend(attn.TransformerXLBias(tensor.Zeros(5, 6), tensor.Zeros(3, 6), tensor.Zeros(3, 7))...),
+		"attn: Attend: u of relative positions has shape [2 6], want [H=3 E]":                                                         attend(attn.TransformerXLBias(tensor.Zeros(5, 6), tensor.Zeros(2, 6), tensor.Zeros(3, 6))...),
+		"attn: Attend: sinks has shape [2], want [H=3]":                                                                               func() { attn.Attend(nil, x, x, x, attn.Options{Sinks: tensor.Zeros(2)}) },
+		"attn: Attend: positions is given, want none: ApplyPosition moves queries and keys before Attend":                             func() { attn.Attend(nil, x, x, x, attn.Options{KeyPositions: attn.PositionsFrom(1)}) },
+	} {
+		if err := tensor.Catch(f); fmt.Sprint(err) != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
