@@ -237,7 +237,7 @@ func (r *Entropy) Row(at Row, weights []float32) {
 	var sum float64
 	for _, w := range weights {
 		if w != 0 {
-			sum -= float64(w) * math.Log(float64(w))
+			sum -= float64(float64(w) * math.Log(float64(w)))
 		}
 	}
 	r.data[(at.Batch*r.sizes.H+at.Head)*r.sizes.Lq+at.Query] = float32(sum)

@@ -27,10 +27,13 @@ func ExampleRoPE() {
 	x := tensor.Randn(rng, 1, 5, 64)
 	whole := layer.Forward(nil, x, x, x, attn.Options{Mask: attn.Causal()}).Out
 
-	var cache attn.KV // which holds keys that have been turned to their positions
+	cache, err := layer.NewCache(1, attn.CacheConfig{}) // of keys that have been turned to their positions
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	for i := range 5 {
-		var y attn.Output
-		y, cache = layer.Extend(nil, tensor.Slice(nil, x, 1, i, i+1), cache, attn.Options{Mask: attn.Causal()})
+		y := layer.Extend(nil, tensor.Slice(nil, x, 1, i, i+1), cache, attn.Options{Mask: attn.Causal()})
 		fmt.Print(y.Out.At(0, 0, 63) == whole.At(0, i, 63), " ")
 	}
 	// Output:

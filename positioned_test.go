@@ -98,11 +98,13 @@ func TestExtendWithPositions(t *testing.T) {
 			in := swapped(c.Layout, x)
 			whole := m.Forward(nil, in, in, in, o)
 			for _, steps := range [][]int{{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {7, 1, 3, 2}, {13}} {
-				var kv attn.KV
+				kv, err := m.NewCache(b, attn.CacheConfig{})
+				if err != nil {
+					t.Fatal(err)
+				}
 				at := 0
 				for _, n := range steps {
-					var y attn.Output
-					y, kv = m.Extend(nil, swapped(c.Layout, pick(x, 1, at, at+n)), kv, o)
+					y := m.Extend(nil, swapped(c.Layout, pick(x, 1, at, at+n)), kv, o)
 					tensortest.Same(t, fmt.Sprint("out from ", at), swapped(c.Layout, y.Out).Data(), pick(swapped(c.Layout, whole.Out), 1, at, at+n).Data())
 					tensortest.Same(t, fmt.Sprint("weights from ", at), y.Weights.Data(), pick(pick(whole.Weights, 2, at, at+n), 3, 0, at+n).Data())
 					tensortest.Same(t, fmt.Sprint("log-sum-exp from ", at), y.LogSumExp.Data(), pick(whole.LogSumExp, 2, at, at+n).Data())

@@ -256,6 +256,17 @@ func (g *Graph) form(score attn.Score, e int) form {
 			}
 			return g.mul(g.sumAway(g.mul(d, d)), g.Scalar(-0.5))
 		}
+	case *attn.L1: // −‖(q − k)∘w‖₁
+		if s.W != nil && s.W.Len() != 1 {
+			want("w", s.W.Len(), e)
+		}
+		f.pairs = func(g *Graph, q, k Value) Value {
+			d := g.sub(g.unsqueeze(q, 3), g.unsqueeze(k, 2))
+			if s.W != nil {
+				d = g.mul(d, g.Weight("w", s.W))
+			}
+			return g.mul(g.sumAway(g.abs(d)), g.Scalar(-1))
+		}
 	case attn.MappedScore:
 		c := s.Form()
 		if c.Queries != nil || c.Keys != nil || c.MappedKeys != nil {

@@ -10,6 +10,7 @@ func (g *Graph) mul(a, b Value) Value    { return g.Node("Mul", []Value{a, b}) }
 func (g *Graph) div(a, b Value) Value    { return g.Node("Div", []Value{a, b}) }
 func (g *Graph) matmul(a, b Value) Value { return g.Node("MatMul", []Value{a, b}) }
 func (g *Graph) tanh(x Value) Value      { return g.Node("Tanh", []Value{x}) }
+func (g *Graph) abs(x Value) Value       { return g.Node("Abs", []Value{x}) }
 func (g *Graph) sqrt(x Value) Value      { return g.Node("Sqrt", []Value{x}) }
 
 // and returns where both conditions hold; one that is left out always does.

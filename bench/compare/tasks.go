@@ -46,6 +46,8 @@ var goals = map[string]string{
 	"additive B8 H1 L512 E128 hidden 128":       "20× PyTorch",
 	"additive-train B8 H1 L512 E128 hidden 128": "15× PyTorch",
 	"decode B1 H32 G8 Lq1 Lk8192 E128":          "≥ 80% of reading",
+	"decode B1 H32 G8 Lq1 Lk8192 E128 bfloat16": "≥ 75% of reading",
+	"decode B1 H32 G8 Lq1 Lk8192 E128 int8":     "≥ 65% of reading",
 	translatorName:                              "1.5× PyTorch",
 }
 
