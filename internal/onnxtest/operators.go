@@ -21,7 +21,6 @@ var operators = map[string]func(c *call) []*Array{
 	"And":         pairwise(func(a, b float64) float64 { return a * b }),
 	"Identity":    elementwise(func(x float64) float64 { return x }),
 	"Abs":         elementwise(math.Abs),
-	"Abs":         elementwise(math.Abs),
 	"Sqrt":        elementwise(math.Sqrt),
 	"Tanh":        elementwise(math.Tanh),
 	"Sin":         elementwise(math.Sin),
