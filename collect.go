@@ -115,22 +115,22 @@ func (r *TopKeys) Begin(s Sizes) {
 	k := min(r.K, s.Lk)
 	n := s.B * s.H * s.Lq * k
 	r.keys, r.data = make([]int, n), make([]float32, n)
-	r.rankings = sync.Pool{New: func() any { return &rankings{make(ranking, k), make(ranking, k)} }}
+	r.rankings = sync.Pool{New: func() any { best := make(ranking, k); return &best }}
 }
 
 // Row keeps the largest weights of a query.
 func (r *TopKeys) Row(at Row, weights []float32) {
 	keys, top := r.row(at.Batch, at.Head, at.Query)
-	best := r.rankings.Get().(*rankings)
+	best := r.rankings.Get().(*ranking)
 	defer r.rankings.Put(best)
 	best.find(weights)
 	missing := float32(0)
-	if len(keys) > 0 && best.keys[0] == 0 && slices.ContainsFunc(weights, func(w float32) bool { return w != w }) {
+	if len(keys) > 0 && (*best)[0] == 0 && slices.ContainsFunc(weights, func(w float32) bool { return w != w }) {
 		missing = float32(math.NaN())
 	}
 	for i := range keys {
 		keys[i], top[i] = -1, missing
-		if x := best.keys[i]; x != 0 {
+		if x := (*best)[i]; x != 0 {
 			keys[i], top[i] = x.place(), x.weight()
 		}
 	}
@@ -174,46 +174,47 @@ func (r ranking) put(x ranked) {
 	}
 }
 
-// rankings is what it takes to find the largest weights of a row.
-type rankings struct{ keys, groups ranking }
-
-// find sets r.keys to the largest positive weights. Keys are looked through in groups: the
-// k largest weights are in the k groups that have the largest maxima.
-func (r *rankings) find(weights []float32) {
-	const group, most = 16, 64 // so many keys in a group, so many groups at a time
-	clear(r.keys)
-	clear(r.groups)
-	if len(r.keys) == 0 {
+// find sets r to the largest positive weights. Those that it held before, of another row,
+// serve as a guess of how large they are: if too few are larger than that, all are asked.
+func (r ranking) find(weights []float32) {
+	if len(r) == 0 {
 		return
 	}
-	last := len(r.keys) - 1
+	last := len(r) - 1
+	if guess := 0.75 * r[last].weight(); guess > 0 {
+		if r.above(weights, guess); r[last] != 0 {
+			return
+		}
+	}
+	r.above(weights, 0)
+}
+
+// above sets r to the largest weights that exceed least. Keys are looked through in
+// groups, of which only those are opened whose largest weight may count.
+func (r ranking) above(weights []float32, least float32) {
+	const group, most = 16, 64 // so many keys in a group, so many groups at a time
+	clear(r)
+	add := func(first int, weights []float32) {
+		for j, w := range weights {
+			if w > least {
+				r.put(rank(w, first+j))
+				least = max(least, r[len(r)-1].weight())
+			}
+		}
+	}
 	var maxima [most]float32
 	for lo := 0; lo < len(weights); lo += group * most {
 		part := weights[lo:min(lo+group*most, len(weights))]
-		all := maxima[:len(part)/group]
-		simd.RowMax(all, part, group, group)
-		for g, m := range all {
-			if x := rank(m, lo/group+g); m > 0 && x > r.groups[last] {
-				r.groups.put(x)
+		groups := maxima[:len(part)/group]
+		simd.RowMax(groups, part, group, group)
+		for g, m := range groups {
+			if m > least {
+				add(lo+g*group, part[g*group:][:group])
 			}
 		}
+		end := len(groups) * group
+		add(lo+end, part[end:])
 	}
-	add := func(first int, weights []float32) {
-		for j, w := range weights {
-			if x := rank(w, first+j); w > 0 && x > r.keys[last] {
-				r.keys.put(x)
-			}
-		}
-	}
-	for _, g := range r.groups {
-		if g == 0 {
-			break
-		}
-		first := g.place() * group
-		add(first, weights[first:first+group])
-	}
-	rest := len(weights) / group * group
-	add(rest, weights[rest:])
 }
 
 // Entropy computes the entropy of the weights of each query, −Σ_j w_j·ln w_j. The zero
