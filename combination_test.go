@@ -15,7 +15,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-var combinations = flag.Int("combinations", 1500, "how many random combinations of options are tried")
+var combinations = flag.Int("combinations", 600, "how many random combinations of options are tried")
 
 // Whatever is combined with whatever, the fast path comes to what the formula does, step
 // by step, for the same score written as a function: out, weights, log-sum-exp, what
