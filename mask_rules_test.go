@@ -33,7 +33,7 @@ func sameMask(t *testing.T, what string, m attn.Mask, lq, lk int, sees func(b, p
 }
 
 // far are arguments that are as good as infinite.
-var far = []int{13, 1 << 40, math.MaxInt - 1, math.MaxInt}
+var far = []int{13, math.MaxInt / 2, math.MaxInt - 1, math.MaxInt}
 
 // upTo returns the numbers from lo to hi, and the far ones.
 func upTo(lo, hi int) []int {
