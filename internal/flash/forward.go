@@ -165,9 +165,8 @@ func (f *forward) statistics(row int, shift, sum float32) (factor float32) {
 	a := f.a
 	c, _ := a.exponent()
 	var sink float64 // its exponent, relative to the shift
-	total, logSumExp := float64(sum), float32(negInf)
+	total := float64(sum)
 	if a.Sinks != nil {
-		logSumExp = a.sinkOf(row)
 		sink = a.sink(row, shift)
 		total += math.Exp2(sink)
 	}
@@ -181,12 +180,23 @@ func (f *forward) statistics(row int, shift, sum float32) (factor float32) {
 	default:
 		f.st.Shift[row], f.st.Inverse[row] = shift, float32(1/total)
 		factor = f.st.Inverse[row]
-		logSumExp = float32(float64(float64(c)*float64(shift)*math.Ln2) + math.Log(total))
 	}
-	if f.st.LogSumExp != nil {
-		f.st.LogSumExp[row] = logSumExp
+	if f.st.LogSumExp != nil { // a logarithm a row is a tenth of the time of short rows
+		f.st.LogSumExp[row] = a.logSumExp(row, shift, sum, sink, total)
 	}
 	return factor
+}
+
+// logSumExp returns that of a row, from what statistics knows.
+func (a *Attention) logSumExp(row int, shift, sum float32, sink, total float64) float32 {
+	c, _ := a.exponent()
+	switch {
+	case sum != 0 && !(sink > sinkLead):
+		return float32(float64(float64(c)*float64(shift)*math.Ln2) + math.Log(total))
+	case a.Sinks != nil:
+		return a.sinkOf(row)
+	}
+	return negInf
 }
 
 // sinkOf returns the score of the sink of a row.
