@@ -226,7 +226,7 @@ func (c Config) plausible(path string, weights *safetensors.Reader) error {
 		return nil
 	}
 	err := cmp.Or(want(c.SourceVocab, c.Width, "source.weight"), want(c.TargetVocab, c.Width, "target.weight"))
-	// A layer may have few heads or none, so each has to be looked at.
+	// A pruned layer may have few heads or none, so every layer is checked.
 	queries := func(layer string) error {
 		return want(len(c.Kept(layer))*(c.Width/c.Heads), c.Width, "%s.q.weight", layer)
 	}
@@ -313,8 +313,8 @@ func jsonFile(path string, data any) atomicfile.File {
 	}}
 }
 
-// encodeSource returns the ids of a source text. EOS at its end makes even an
-// empty text something to look at.
+// encodeSource returns the ids of a source text. EOS at its end gives the
+// decoder a key to attend to even if the text is empty.
 func (m *Translator) encodeSource(text string) []int { return append(m.Source.Encode(text), EOS) }
 
 // encodeTarget returns the tokens that the decoder reads, from BOS on, and
