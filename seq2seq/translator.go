@@ -78,9 +78,9 @@ func (m *Translator) Files(folder string) []atomicfile.File {
 		return nn.SaveTo(w, m, nn.SaveOptions{Metadata: m.identity()})
 	}
 	return []atomicfile.File{
-		jsonFile(filepath.Join(folder, configFile), m.Config),
-		jsonFile(filepath.Join(folder, sourceFile), m.Source),
-		jsonFile(filepath.Join(folder, targetFile), m.Target),
+		atomicfile.JSON(filepath.Join(folder, configFile), m.Config),
+		atomicfile.JSON(filepath.Join(folder, sourceFile), m.Source),
+		atomicfile.JSON(filepath.Join(folder, targetFile), m.Target),
 		{Path: filepath.Join(folder, WeightsFile), Write: weights},
 	}
 }
@@ -302,15 +302,6 @@ func readJSON(path string, to any) error {
 		return &InputError{Name: path, Reason: err.Error()}
 	}
 	return nil
-}
-
-// jsonFile returns a file of data as JSON.
-func jsonFile(path string, data any) atomicfile.File {
-	return atomicfile.File{Path: path, Write: func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(data)
-	}}
 }
 
 // encodeSource returns the ids of a source text. EOS at its end gives the

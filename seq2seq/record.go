@@ -6,7 +6,7 @@ import (
 	"github.com/attn-go/attn/heads"
 )
 
-// Look returns the attention weights of all heads while the decoder writes target
+// Record returns the attention weights of all heads while the decoder writes target
 // from source: a run over both texts with all tokens at once. The rows of decoder and
 // cross layers are the tokens written, row i for the step that wrote token i;
 // the keys of decoder layers are the tokens read, from the start mark on.
@@ -14,7 +14,7 @@ import (
 // A layer that has lost all its heads is not in the record.
 //
 // Errors: o asks for nothing that is there; no layer has a head left.
-func (m *Translator) Look(source, target string, o heads.RecorderOptions) (*heads.Record, error) {
+func (m *Translator) Record(source, target string, o heads.RecorderOptions) (*heads.Record, error) {
 	if m.Config.Heads > 0 && m.heads() == 0 {
 		return nil, errors.New("the model has no attention heads left, so it has no weights to record")
 	}
