@@ -28,7 +28,7 @@ type Options struct {
 	// query attends: weights then sum to less than 1. They may need a gradient. Nil
 	// means none; in a MultiHead it means the layer's own.
 	Sinks *tensor.Tensor
-	// Mask says which keys a query may see. The zero value hides nothing.
+	// Mask says which keys a query may attend to. The zero value hides nothing.
 	Mask Mask
 	// Dropout is the probability with which each weight is dropped on a
 	// training tape, less than 1. 0 means none; in a MultiHead it means the
@@ -78,7 +78,7 @@ type Output struct {
 // of the scores of query and keys.
 //
 //	scores[i,j]  = mods(softcap(Score(q_i, k_j))) + Bias[i,j] + Biases   unit: nats
-//	weights[i,:] = softmax over the keys j that query i sees
+//	weights[i,:] = softmax over the keys j that query i attends to
 //	out[i]       = gate·Σ_j dropout(weights[i,j])·v_j
 //
 // Shapes:
@@ -192,8 +192,8 @@ func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options) poole
 	return y
 }
 
-// check panics unless the options suit a call of the given sizes. It is the one place
-// that looks, whichever way the call takes, in training and in inference.
+// check panics unless the options fit a call of the given sizes. The fused and the unfused
+// path, training and inference all rely on this one check.
 func (o *Options) check(op string, d dims) {
 	wantNumber(op, "dropout", o.Dropout, validDropout(o.Dropout), "a probability in [0, 1)")
 	// The inverse of the soft-cap is a number, too.

@@ -58,7 +58,8 @@ func (s Sizes) offset(b int) int { return s.Keys(b) - s.Queries(b) }
 // ragged reports whether there is padding.
 func (s Sizes) ragged() bool { return s.QueryLens != nil || s.KeyLens != nil }
 
-// shape returns the shape of the scores as the caller sees it, and in letters.
+// shape returns the shape of the scores with the axes that the caller's query has, and in
+// letters.
 func (s Sizes) shape() ([]int, string) {
 	if s.ThreeAxes {
 		return []int{s.B, s.Lq, s.Lk}, fmt.Sprintf("[B=%d Lq=%d Lk=%d]", s.B, s.Lq, s.Lk)

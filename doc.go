@@ -1,15 +1,16 @@
-// Package attn computes attention: every score that people learn and use, with
-// masks, biases and dropout, forward and backward, on CPUs.
+// Package attn computes attention on CPUs, forward and backward: dot-product, additive,
+// bilinear, Gaussian and other scores, multi-head and grouped-query attention, rotary and
+// relative positions, masks, biases, dropout and a KV cache.
 //
 // # Two entrances
 //
-// Attend pools values by the likeness of queries and keys. It has no
-// parameters of its own:
+// Attend returns a weighted mean of the values for each query; the weights are the
+// softmax of the scores of the query with the keys. It has no parameters of its own:
 //
 //	out := attn.Attend(tape, q, k, v, attn.Options{Mask: attn.Causal()}).Out
 //
-// MultiHead is the trainable layer: it maps its inputs to several heads,
-// attends in each and maps the joined result.
+// MultiHead is the trainable layer: it projects its inputs to several heads, calls the same
+// attention for each of them, and projects the concatenated results.
 //
 //	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 512, Heads: 8}, rng)
 //	y := layer.Forward(tape, x, x, x, attn.Options{Mask: attn.ValidLens(3, 2)}).Out
@@ -34,15 +35,15 @@
 // The order is projection, norm, position, score with its scale, soft-cap, score
 // modifications, bias, mask, softmax with sinks, dropout, mix.
 //
-// A mask is true, 1 or a count where a query may attend. What is hidden never
-// has an influence, whatever is stored there, NaN included, forward or
-// backward.
+// In a mask, true or 1 means that a query attends to a key, and a length counts the keys
+// that it attends to. What is hidden has no influence, forward or backward, whatever is
+// stored there, NaN included.
 //
 // A query that may attend to no key has out 0, weights 0 and gradients 0; so has every
-// query where there are no keys. Mask tells how some lessons differ.
+// query where there are no keys. The documentation of Mask says how some textbooks differ.
 //
-// Causal goes by position: query i sees key j when j ≤ i + offset, and the
-// offset is Lk − Lq unless another is given. With Lq = 2 and Lk = 5, and with
+// Causal goes by position: query i attends to key j when j ≤ i + offset,
+// and the offset is Lk − Lq unless another is given. With Lq = 2 and Lk = 5, and with
 // Lq = 5 and Lk = 2:
 //
 //	1 1 1 1 0      0 0

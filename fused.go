@@ -5,8 +5,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// pooled is what attention comes to: the heads' results, laid out as the queries, and
-// the weights [B H Lq Lk] and log-sum-exp [B H Lq] that were asked for.
+// pooled is the result of attention: the output of each head, laid out as the queries are,
+// and the weights [B H Lq Lk] and log-sum-exp [B H Lq] if they were asked for.
 type pooled struct {
 	out                heads
 	weights, logSumExp *tensor.Tensor
@@ -60,8 +60,10 @@ func fused(t *tensor.Tape, f Form, q heads, kv KV, changes []*step, d dims, o *O
 		return y
 	}
 
-	// One operation with several results. Their steps run before that of all, which is
-	// recorded first, and the work is done there, when their gradients are complete.
+	// This is one operation with up to three results. Its backward step must run when the
+	// gradients of all of them are complete. The tape runs steps in reverse order, so the
+	// step is recorded first, on the empty tensor all; the results are recorded after it
+	// with steps that only mark all as needed.
 	all := t.Make(1)
 	t.Record(all, func([]float32) {
 		up := flash.Upstream{Out: to.Out, DOut: y.out.in(gradOrZeros(t, y.out.x))}

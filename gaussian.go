@@ -27,8 +27,9 @@ type Gaussian struct {
 // Scores returns −½‖(q − k)∘w‖² for all pairs. It takes differences first and
 // squares them, so that a query close to a key far from the origin is exact.
 //
-// A score below the range of float32 is −Inf. Attend does without it where a query is
-// that far from every key that it sees: only by how much the scores differ counts.
+// A score below the range of float32 is −Inf. Where that holds for every key that a query
+// attends to, Attend computes the row again in float64, less its largest score: only
+// differences of scores matter to the softmax.
 func (s *Gaussian) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	wantSameHeads(q, k)
 	wantSize("key", k, q.Dim(-1))
@@ -129,10 +130,10 @@ func gaussianScore(q, k, w []float32) float64 {
 	return -0.5 * sum
 }
 
-// rescue replaces rows of the scores, to which a bias may have been added, in which
-// every key that is seen has fallen out of the range of float32, to −Inf. The softmax
-// does not depend on what is subtracted from all scores of a row: it gets the exact
-// ones less the largest. Their gradient is not affected.
+// rescue recomputes the rows in which every score that the mask leaves is −Inf, because it
+// is below the range of float32; a bias may have been added already. The softmax does not
+// change when a number is subtracted from all scores of a row, so the row becomes its exact
+// scores, from float64, less the largest. The gradient is not affected.
 func (s *Gaussian) rescue(scores, q, k *tensor.Tensor, d dims, o *Options, changes []*step) {
 	w, e := s.factors(nil, q.Dim(-1)).Data(), q.Dim(-1)
 	negInf := math.Inf(-1)

@@ -5,8 +5,8 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// heads is vectors [B H L E] in the memory of a tensor: vector l of head h of
-// sequence b starts at element at + b·batch + h·head + l·row.
+// heads is a strided view [B H L E] of a tensor: vector l of head h of sequence b starts
+// at element at + b·batch + h·head + l·row.
 type heads struct {
 	x                    *tensor.Tensor
 	at, batch, head, row int
@@ -14,14 +14,14 @@ type heads struct {
 	layout               Layout // of x, unless it has four axes
 }
 
-// headFirst is the heads of a tensor [B H L E].
+// headFirst returns the view of a tensor [B H L E].
 func headFirst(x *tensor.Tensor) heads {
 	h, l, e := x.Dim(1), x.Dim(2), x.Dim(3)
 	return heads{x: x, batch: h * l * e, head: l * e, row: e, size: e, count: h}
 }
 
-// headLast is count heads of size elements that lie side by side along the last
-// axis of x, three axes in the given layout, from element at on.
+// headLast returns the view of count heads of size elements each, which lie side by side
+// along the last axis of x from element at on. x has three axes in the given layout.
 func headLast(x *tensor.Tensor, layout Layout, at, size, count int) heads {
 	width := x.Dim(2)
 	h := heads{x: x, at: at, batch: x.Dim(1) * width, head: size, row: width, size: size, count: count, layout: layout}
@@ -61,7 +61,7 @@ func (h heads) in(data []float32) flash.Heads {
 	return flash.Heads{Data: data[min(h.at, len(data)):], Batch: h.batch, Head: h.head, Row: h.row}
 }
 
-// own returns heads that lie side by side as a tensor that holds nothing else.
+// own returns the heads of headLast as a tensor that holds nothing else.
 func (h heads) own(t *tensor.Tape) *tensor.Tensor {
 	if width := h.count * h.size; width != h.x.Dim(2) {
 		return tensor.Slice(t, h.x, 2, h.at, h.at+width)

@@ -7,14 +7,15 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// NoHeads, as a number of heads, makes a layer that has none: its output is the
-// bias of its last map. It is what is left of a layer that has lost all of them.
+// NoHeads is a value of MultiHeadConfig.Heads for a layer without heads, such as pruning
+// leaves when it removes every head. Its output is the bias of its last map (zero, if the
+// layer has none), whatever the inputs are.
 const NoHeads = -1
 
 // Keep returns a layer that has only the given heads, in ascending order, with
 // copies of their parameters: smaller maps, and the output of m with gates of 0
-// for all other heads, within rounding. Where heads share keys and values, all of
-// a group go or none. Keeping no head leaves a layer as NoHeads makes it.
+// for all other heads, within rounding. With grouped-query attention the heads of a group are
+// kept or removed together. Keeping no head gives a layer with NoHeads.
 //
 // Aliasing: the score is a copy if it is a ParamScore, as those of this package with
 // parameters are, else that of m. Norms of queries and keys are those of m.

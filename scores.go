@@ -17,7 +17,7 @@ import (
 // SoftCap what comes before the bias. Options that act after the softmax change nothing
 // here, nor do Sinks, whose scores are themselves.
 //
-// Attend holds such an array for few scores only. This is for looking at them.
+// Attend makes no such array for a MappedScore. This function is for inspection and tests.
 //
 // Shapes: as for Attend; out [B H Lq Lk], or [B Lq Lk] where q has three axes.
 //

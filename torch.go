@@ -77,7 +77,7 @@ func (m *MultiHead) TorchState() (nn.StateDict, error) {
 //	err = nn.LoadFrom(r, layer, nn.LoadOptions{Names: nn.TorchNames, Prefix: "encoder.layers.0.self_attn."})
 //
 // Errors: a *safetensors.FormatError if the tensors are missing or no matrices.
-// Whether all of them fit is looked at when they are loaded.
+// Whether all of them fit is checked when they are loaded.
 func TorchConfig(r *safetensors.Reader, prefix string, heads int) (MultiHeadConfig, error) {
 	c := MultiHeadConfig{Heads: heads}
 	for _, f := range []struct {

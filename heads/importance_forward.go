@@ -117,7 +117,7 @@ func peaksOf(w *tensor.Tensor) peaks {
 	return p
 }
 
-// addTo adds the peaks of rows that are no padding and see something. Their first
+// addTo adds the peaks of rows that are no padding and attend to a key. Their first
 // row is query first; queries, if not nil, has the number of each example's.
 func (p peaks) addTo(heads []mean, first int, queries []int) {
 	if len(heads) != p.heads {

@@ -8,17 +8,16 @@ import (
 	"unicode"
 )
 
-// Measures are numbers that tell what kind of head it is, each a mean over the
-// queries. docs/heads.md has their formulas and sources.
+// Measures describe a head by numbers, each a mean over the queries. docs/heads.md has their formulas and sources.
 //
-// Queries that look at nothing do not count. The weight of certain keys is the
-// mean over those queries that can see such a key: a head that always looks at
-// the token before has Previous = 1, although the first token has none before
-// it. What no query could have is NaN.
+// Queries whose weights are all zero do not count. The weight of certain keys is the
+// mean over the queries that can attend to such a key: a head that always attends to
+// the previous token has Previous = 1, although the first token has none before it. A
+// measure that applies to no query is NaN.
 type Measures struct {
 	Entropy     float64 // in nats
-	Bound       float64 // the entropy of looking everywhere alike
-	Distance    float64 // mean |i-j| of what is looked at, in tokens
+	Bound       float64 // the entropy of equal weights on all keys
+	Distance    float64 // Σ_j w_ij·|i-j|, in tokens
 	Confidence  float64 // the largest weight
 	Previous    float64 // weight of the token before
 	Same        float64 // weight of the token itself
@@ -47,7 +46,7 @@ func (m Measures) List() []Named {
 
 // Measure returns the measures of a head. special lists the tokens that are marks.
 //
-// A Decoder sees keys up to its own place, other kinds see all of them. Previous,
+// A query of a Decoder can attend to keys up to its own place, one of other kinds to all. Previous,
 // Same, Next and Induction need both axes to be the same text, as in a Decoder
 // and in an Encoder with as many queries as keys, and are NaN otherwise. Distance
 // between different texts is that from the diagonal, in tokens of the keys.
@@ -89,18 +88,18 @@ func (l *Layer) Measure(h int, special []string) Measures {
 		entropy.add(h)
 		distance.add(d)
 		confidence.add(most)
-		seen := s.seen(i)
-		if seen > 0 {
-			bound.add(math.Log(float64(seen)))
+		visible := s.visible(i)
+		if visible > 0 {
+			bound.add(math.Log(float64(visible)))
 			first.add(float64(row[0]))
 		}
-		if seen == lk {
+		if visible == lk {
 			last.add(float64(row[lk-1]))
 		}
-		if firstSpecial < seen {
+		if firstSpecial < visible {
 			marks.add(m)
 		}
-		if firstPunctuation < seen {
+		if firstPunctuation < visible {
 			points.add(p)
 		}
 		if !s.sameText {
@@ -110,7 +109,7 @@ func (l *Layer) Measure(h int, special []string) Measures {
 			offset int
 			to     *mean
 		}{{-1, &previous}, {0, &same}, {1, &next}} {
-			if j, ok := s.keyAt(s.queries[i] + at.offset); ok && j < seen {
+			if j, ok := s.keyAt(s.queries[i] + at.offset); ok && j < visible {
 				at.to.add(float64(row[j]))
 			}
 		}
@@ -172,8 +171,8 @@ func count(a, b int) []int {
 	return list
 }
 
-// seen returns how many keys query i can see; they are the first ones.
-func (s *scale) seen(i int) int {
+// visible returns how many keys query i can attend to; they are the first ones.
+func (s *scale) visible(i int) int {
 	if !s.causal {
 		return len(s.keys)
 	}
@@ -209,7 +208,7 @@ func (l *Layer) followers(s scale) func(j int) []int {
 	}
 }
 
-// firstTrue returns the first index that is true, or one that no row sees.
+// firstTrue returns the first index that is true, or one beyond every key.
 func firstTrue(list []bool) int {
 	if i := slices.Index(list, true); i >= 0 {
 		return i

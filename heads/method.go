@@ -73,12 +73,12 @@ const (
 	//
 	// Unit: that of the weights. Cost: no pass, and no data.
 	WeightNorm
-	// Confidence is how decided the head is:
+	// Confidence is the mean of each query's largest weight:
 	//
 	//	mean over queries i of max_j weights[i,j]
 	//
-	// Padding does not count, nor do queries that see nothing. NaN if there is no
-	// other. No unit, 0 to 1. Cost: 1 pass, which needs no labels.
+	// Padding does not count, nor do queries that attend to no key. NaN if there are
+	// no others. No unit, 0 to 1. Cost: 1 pass, which needs no labels.
 	//
 	// Source: Voita et al., "Analyzing Multi-Head Self-Attention", 2019, section
 	// 4, https://arxiv.org/abs/1905.09418.

@@ -9,14 +9,14 @@ import (
 	"github.com/attn-go/attn"
 )
 
-// Order returns heads in the order in which they may go, the least important
-// first. The last head of each layer is left out, as it stays, unless emptyLayers
-// lets layers lose all of them.
+// Order returns the heads in the order in which Prune removes them: the least important
+// first. It leaves out the most important head of each layer, which must stay, unless
+// emptyLayers allows a layer to lose all its heads.
 //
-// Heads that share keys and values go together, and the score of such a group is
-// the sum of its heads'. Groups of equal scores go by layer and number. Those with
-// a NaN go last, by layer and number: one does not throw away what has not been
-// measured.
+// The heads of a group share keys and values and are removed together; the score of a
+// group is the sum of its heads' scores. Groups with equal scores are ordered by layer and
+// number. Groups with a NaN come last, by layer and number, because nothing is known about
+// their importance.
 func Order(layers []*attn.MultiHead, s Scores, emptyLayers bool) []Head {
 	type group struct {
 		layer, first, size int
@@ -64,7 +64,7 @@ func groupSize(l *attn.MultiHead) int {
 	return c.Heads / c.KVHeads
 }
 
-// groupsOf cuts an order into heads that go together, or says what is wrong with it.
+// groupsOf splits an order into groups that are removed together, or returns an error.
 func groupsOf(layers []*attn.MultiHead, order []Head) ([][]Head, error) {
 	byName := map[string]*attn.MultiHead{}
 	for _, l := range layers {
@@ -79,14 +79,14 @@ func groupsOf(layers []*attn.MultiHead, order []Head) ([][]Head, error) {
 		h := order[0]
 		l := byName[h.Layer]
 		if l == nil || h.Number < 0 || h.Number >= l.Config().Heads {
-			return nil, fail(h, "is none of the model")
+			return nil, fail(h, "is not in the model")
 		}
 		size := groupSize(l)
 		g := order[:min(size, len(order))]
 		first := Head{h.Layer, h.Number / size * size}
 		for other := first; other.Number < first.Number+size; other.Number++ {
 			if !slices.Contains(g, other) {
-				return nil, fail(h, "is apart from those that share its keys and values")
+				return nil, fail(h, "is not beside the heads that share its keys and values")
 			}
 		}
 		if seen[first] {

@@ -7,69 +7,70 @@ import (
 	"slices"
 )
 
-// PruneOptions says how to prune. The zero value of all but Keep, which is
-// required, measures once by LeaveOneOut and removes all at once.
+// PruneOptions says how to prune. Keep is required. The zero value of all else scores the
+// heads once by LeaveOneOut and removes all at once.
 type PruneOptions[S Prunable[S]] struct {
-	// Method tells which heads go first.
+	// Method is how heads are scored; those with the lowest scores are removed first.
 	Method Method
-	// Importance is what it is measured with; its Methods are ignored.
+	// Importance has the options of scoring; its Methods are ignored.
 	Importance ImportanceOptions
-	// Order, if not nil, is the order in which heads go, and nothing is measured.
-	// The numbers are those of the subject that is given to Prune. Heads that
-	// share keys and values stand side by side.
+	// Order, if not nil, is the order in which heads are removed; no scores are computed
+	// then. Heads are numbered as in the subject that is given to Prune, and the heads of
+	// a group, which share keys and values, must follow one another.
 	Order []Head
 	// Keep is how many heads to leave, in all layers together.
 	Keep int
-	// EmptyLayers lets layers lose all their heads. Otherwise each keeps one, or
-	// those that share keys and values; heads of Order that must stay are passed
-	// over.
+	// EmptyLayers allows a layer to lose all its heads. Otherwise each layer keeps at
+	// least one head, or one group of heads that share keys and values; heads of Order
+	// that must stay are skipped.
 	EmptyLayers bool
-	// Layers says of which layers heads may go, by name. Nil means all.
+	// Layers says, by name, from which layers heads may be removed. Nil means all.
 	Layers func(name string) bool
-	// Step is how many heads go at a time; more where they share keys and values.
-	// 0 means all at once.
+	// Step is how many heads are removed at a time, rounded up to whole groups that
+	// share keys and values. 0 means all at once.
 	Step int
-	// Rescore measures again after each step, on what is left.
+	// Rescore computes the scores again after each step, on the heads that are left.
 	Rescore bool
 	// Tune, if not nil, trains what is left after a step.
 	Tune func(ctx context.Context, s S) (S, error)
-	// Within, if not nil, is asked after each step, when it has been tuned. A step
-	// of which it says false is undone and is the last.
+	// Within, if not nil, is called after each step and its Tune with what is left. If it
+	// returns false, that step is undone and pruning ends.
 	Within func(ctx context.Context, s S) (bool, error)
-	// Until, if not nil, is asked before each step, the first as well. When it says
-	// true, there are no more steps.
+	// Until, if not nil, is called before each step, the first included. If it returns
+	// true, pruning ends.
 	Until func(ctx context.Context, s S) (bool, error)
 	// Progress, if not nil, is told after each step how many heads are left, and
 	// how many there were at first.
 	Progress func(left, all int)
 }
 
-// Pruned is what has come of pruning.
+// Pruned is the result of Prune.
 type Pruned[S any] struct {
 	// Subject is what is left.
 	Subject S
-	// Removed are the heads that went, in that order, by their numbers in the
-	// subject that was given.
+	// Removed are the removed heads in the order of their removal, numbered as in the
+	// subject that was given to Prune.
 	Removed []Head
-	// Scores are those of each round of measuring, by the numbers in the subject
+	// Scores are those of each round of scoring, with heads numbered as in the subject
 	// of that round. If ctx has ended, the last may be incomplete.
 	Scores []Scores
-	// Reached says that Until said true, or that Keep heads are left, or as few
-	// more as heads that share keys and values allow.
+	// Reached reports whether the goal was reached: Until returned true, or Keep heads
+	// are left, or the least number above Keep that whole groups allow.
 	Reached bool
 }
 
-// Prune removes heads, the least important first, see Order, until Keep are left
-// or Until is true, or until Within is not. A step never goes beyond Keep: heads
-// that share keys and values, and are too many, stay, and others go.
+// Prune removes the least important heads first, in the order that Order gives. It ends
+// when Keep heads are left, when Until returns true, or when Within returns false. It never
+// leaves fewer than Keep heads: a group of heads too large for that is skipped, and the
+// next one is tried.
 //
 // If ctx ends or a function fails, the result is that of the steps that were
 // complete, beside the error.
 //
-// Errors: Keep is more than the heads there are, or fewer than must stay; Order
-// has heads that the model has not, that come twice, or without those that go
-// with them; no layers, or several of one name; what Without or Tune return has
-// not the heads that should be left; and those of Importance and of the functions.
+// Errors: Keep is more than the heads there are, or fewer than must stay; Order has a head
+// that the model lacks, has a head twice, or has only some heads of a group; there are no
+// layers, or two of one name; Without or Tune returns a subject without the heads that
+// should be left; and the errors of Importance and of the functions.
 //
 // Source: Michel et al., "Are Sixteen Heads Really Better than One?", 2019,
 // section 4, https://arxiv.org/abs/1905.10650. Training between steps as in
@@ -83,13 +84,13 @@ func Prune[S Prunable[S]](ctx context.Context, s S, o PruneOptions[S]) (Pruned[S
 	return p.pruned, err
 }
 
-// pruning is what goes on in Prune.
+// pruning is the state of a call of Prune.
 type pruning[S Prunable[S]] struct {
 	options PruneOptions[S]
 	pruned  Pruned[S]
 	left    map[string][]int // by layer, the heads that are left, by their first numbers
 	sizes   map[string]int   // of groups
-	queue   [][]Head         // groups that go next, by their first numbers
+	queue   [][]Head         // groups to remove next, by their first numbers
 	all     int              // heads at first
 }
 
@@ -158,7 +159,7 @@ func (p *pruning[S]) run(ctx context.Context) error {
 		}
 		going := p.next()
 		if len(going) == 0 {
-			return nil // the order has come to its end
+			return nil // no group is left in the order
 		}
 		if ok, err := p.step(ctx, going); err != nil || !ok {
 			return err
@@ -169,7 +170,7 @@ func (p *pruning[S]) run(ctx context.Context) error {
 	}
 }
 
-// reached reports whether no group can go any more.
+// reached reports whether no further group may be removed.
 func (p *pruning[S]) reached() bool {
 	for name, left := range p.left {
 		if p.mayGo(name, len(left), p.heads()) {
@@ -179,8 +180,8 @@ func (p *pruning[S]) reached() bool {
 	return true
 }
 
-// mayGo reports whether a group of a layer may go, which has so many heads left
-// of all that are left.
+// mayGo reports whether a group of a layer may be removed, where the layer has left heads
+// and all layers together have all.
 func (p *pruning[S]) mayGo(layer string, left, all int) bool {
 	size := p.sizes[layer]
 	return p.open(layer) && left > 0 && (left > size || p.options.EmptyLayers) && all-size >= p.options.Keep
@@ -191,7 +192,7 @@ func (p *pruning[S]) open(layer string) bool {
 	return p.options.Layers == nil || p.options.Layers(layer)
 }
 
-// measure makes the queue of what goes next.
+// measure scores the heads and fills the queue.
 func (p *pruning[S]) measure(ctx context.Context) error {
 	o := p.options.Importance
 	o.Methods = []Method{p.options.Method}
@@ -205,7 +206,7 @@ func (p *pruning[S]) measure(ctx context.Context) error {
 	if p.queue, err = groupsOf(layers, order); err != nil {
 		return err
 	}
-	for i, h := range order { // which the groups are parts of
+	for i, h := range order { // the groups are slices of order
 		order[i].Number = p.left[h.Layer][h.Number]
 	}
 	return nil

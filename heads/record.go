@@ -2,15 +2,15 @@ package heads
 
 import "fmt"
 
-// Kind says which vectors ask and which are asked.
+// Kind says where the queries and the keys of a layer come from.
 type Kind uint8
 
 // The kinds of attention in an encoder–decoder. A model that has no decoder has
 // Encoder layers, or Decoder layers if they are causal.
 const (
-	Encoder Kind = iota // the source looks at itself
-	Decoder             // the target looks at what it has written
-	Cross               // the target looks at the source
+	Encoder Kind = iota // the source attends to itself
+	Decoder             // the target attends to what has been written of it
+	Cross               // the target attends to the source
 )
 
 var kindNames = [...]string{"encoder", "decoder", "cross"}
@@ -41,14 +41,14 @@ func parseKind(s string) (Kind, error) {
 	return 0, fmt.Errorf("unknown kind %q, want encoder, decoder or cross", s)
 }
 
-// Layer is what the heads of one attention layer looked at in one run.
+// Layer is the weights of the heads of one attention layer in one run.
 type Layer struct {
 	Name    string // as the observer was told: "encoder.0.self"
 	Kind    Kind
 	Index   int       // of the layer among those of its kind, in the model
 	Heads   int       // H
-	Queries []string  // the tokens that look, Lq of them
-	Keys    []string  // the tokens that are looked at, Lk of them
+	Queries []string  // the tokens of the queries, Lq of them
+	Keys    []string  // the tokens of the keys, Lk of them
 	Weights []float32 // [H Lq Lk]
 
 	// Chosen are the numbers of the heads in the model if not all of them were
@@ -89,7 +89,7 @@ func (l *Layer) Mean() []float32 {
 	return mean
 }
 
-// Record is what a model looked at in one run on one text, or pair of texts.
+// Record is the attention weights of a model in one run on one text, or pair of texts.
 type Record struct {
 	Layers []Layer
 	// Source and Target are the texts; Target is empty for a model that has

@@ -115,7 +115,7 @@ func (p Problem) String() string {
 const sumTolerance = 1. / 256
 
 // judge returns what is wrong with a row and the number that shows it. A row of
-// zeros, of a query that sees nothing, is in order.
+// zeros is in order: that of a query which attends to no key.
 func judge(row []float32) (Cause, float64) {
 	sum, empty := 0., true
 	for _, w := range row {

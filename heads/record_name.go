@@ -24,7 +24,7 @@ func kindOf(name string) (Kind, bool) {
 }
 
 // guessKind returns the kind of a layer whose name does not say it: the axes of
-// Cross differ in length, and the queries of a Decoder see nothing behind them.
+// Cross differ in length, and no query of a Decoder attends to a later key.
 func guessKind(l *Layer) Kind {
 	lq, lk := len(l.Queries), len(l.Keys)
 	if lq != lk {

@@ -31,10 +31,10 @@ type RecorderOptions struct {
 // A layer may attend once for a whole text or step by step: the rows of all
 // calls are stacked, and keys that did not exist yet have weight 0.
 //
-// What kind of layer it is, its name says: "cross" in it means Cross, as do
+// The name of a layer tells its kind: "cross" in it means Cross, as do
 // "decoder" and "encoder" together; otherwise "decoder" means Decoder and
 // "encoder" Encoder. A layer whose name has none of these is Cross if it has not
-// as many queries as keys, Decoder if no query looks at a key behind it, and else
+// as many queries as keys, Decoder if no query attends to a later key, and else
 // Encoder. Its index is the first part of the name that is a number, as in
 // "model.layers.3.attention"; without one, layers are counted as they come.
 //
@@ -241,7 +241,7 @@ func (l *Layer) label(queries, keys []string, padded bool) error {
 			l.Weights = append(l.Weights, row[:len(keys)]...)
 			for j, w := range row[len(keys):] {
 				if w != 0 {
-					return fmt.Errorf("query %d looks at key %d, but there are %d tokens", i, len(keys)+j, len(keys))
+					return fmt.Errorf("query %d attends to key %d, but there are %d tokens", i, len(keys)+j, len(keys))
 				}
 			}
 		}

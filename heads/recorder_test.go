@@ -217,7 +217,7 @@ func TestRecorderCutsPadding(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	_, err = r.Record(Texts{SourceTokens: named("s", 1)})
-	wantError(t, "padding with weight", err, `heads: layer "encoder.0" (encoder): query 0 looks at key 1, but there are 1 tokens`)
+	wantError(t, "padding with weight", err, `heads: layer "encoder.0" (encoder): query 0 attends to key 1, but there are 1 tokens`)
 }
 
 func TestRecorderRefuses(t *testing.T) {
@@ -276,7 +276,7 @@ func TestManyTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m := got.Layers[0].Measure(0, nil); m.Same != 1 || m.Entropy != 0 {
-		t.Errorf("measures %+v of looking at oneself", m)
+		t.Errorf("measures %+v of the identity", m)
 	}
 }
 

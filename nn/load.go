@@ -100,7 +100,7 @@ func (o LoadOptions) check(r *safetensors.Reader, dict StateDict) error {
 		if dict[i].Refused != "" {
 			continue
 		}
-		// Nothing is read, but the type is looked at.
+		// Nothing is read, but the type is checked.
 		if err := r.ReadFloat32s(o.Prefix+dict[i].Name, nil, 0); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package safetensors_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"log"
 	"os"
 	"path/filepath"
@@ -101,4 +102,38 @@ func ExampleReader_ReadFloat32s() {
 	// Output:
 	// safetensors: tensor "ids": dtype is I64, want F16, BF16, F32 or F64
 	// safetensors: tensor "weight" is missing
+}
+
+// Tensors that are made while the file is written, one after the other: nothing but the
+// names and shapes is in memory at once.
+func ExampleStream() {
+	s := &safetensors.Stream{
+		Tensors: []safetensors.Info{
+			{Name: "a", DType: safetensors.BF16, Shape: []int{2}},
+			{Name: "b", DType: safetensors.F32, Shape: []int{1}},
+		},
+	}
+	s.Data = func(w io.Writer, i int) error {
+		b, err := safetensors.AppendFloat32s(nil, s.Tensors[i].DType, []float32{1, 2}[:s.Tensors[i].Shape[0]])
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(b)
+		return err
+	}
+	var b bytes.Buffer
+	if err := s.Write(&b); err != nil {
+		log.Fatal(err)
+	}
+	f, err := safetensors.Parse(b.Bytes())
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, t := range f.Tensors {
+		x, err := t.Float32s()
+		fmt.Println(t.Name, t.DType, x, err)
+	}
+	// Output:
+	// a BF16 [1 2] <nil>
+	// b F32 [1] <nil>
 }

@@ -1,7 +1,6 @@
 package safetensors
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -62,12 +61,7 @@ func (s *Stream) WriteShards(path string, most int) error {
 		part := &Stream{s.Metadata, s.Tensors[lo:hi], func(w io.Writer, i int) error { return s.Data(w, lo+i) }}
 		files = append(files, atomicfile.File{Path: file, Write: part.Write})
 	}
-	files = append(files, atomicfile.File{Path: path + indexSuffix, Write: func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		return e.Encode(index)
-	}})
+	files = append(files, atomicfile.JSON(path+indexSuffix, index))
 	return instead(atomicfile.WriteAll(files...), path)
 }
 

@@ -177,7 +177,7 @@ var unescape = [][2]string{
 // stand alone except the apostrophe; full stop and comma unless they stand between digits; a hyphen after a digit.
 //
 // The rules are substitutions that run one after the other, each from left to right without overlap, and overlaps
-// matter (of "a.,b" and "1.,2"), so they are kept as such. They only ever look at ASCII, therefore bytes do.
+// matter (of "a.,b" and "1.,2"), so they are kept as such. They test ASCII characters only, so bytes are enough.
 func tokens13a(text string) []string {
 	text = strings.TrimRightFunc(text, isSpace13a)
 	for _, u := range unescape {

@@ -19,7 +19,7 @@ var dateEpoch = time.Date(1950, time.January, 1, 0, 0, 0, 0, time.UTC)
 const dateCount = 36525
 
 // Dates makes n pairs of a date as people write it and the same date as 2019-03-05: a task of translation that is
-// learnt in minutes, where everybody can see what the attention should look at. All source texts are different, and each
+// learnt in minutes, where it is plain which characters the model should attend to. All source texts are different, and each
 // determines its date: years are 1950 to 2049, two digits from 50 are 19.., the others 20..; in numbers alone the year
 // comes first if it has four digits in front, else the day comes first. The weekday, where there is one, is right.
 // Ten languages and all days of these years are equally likely. The same n and seed give the same pairs, and a smaller n

@@ -1,9 +1,18 @@
 package seq2seq
 
-// Exercise returns work as translating gives it, for measuring speed: batch
-// sources of so many tokens are read, and as many targets written, one token a
-// step, whatever is likely.
-func (m *Translator) Exercise(size, source, target int) func() {
+import "github.com/attn-go/attn/internal/exercise"
+
+func init() {
+	exercise.Translate = func(m any, size, source, target int) func() {
+		return m.(*Translator).exercise(size, source, target)
+	}
+	exercise.Step = func(m any, size, source, written int) func() {
+		return m.(*Translator).exerciseStep(size, source, written)
+	}
+}
+
+// exercise is exercise.Translate.
+func (m *Translator) exercise(size, source, target int) func() {
 	src, written := drill(size, source), drill(size, target)
 	last := make([]int, size)
 	return func() {
@@ -17,9 +26,8 @@ func (m *Translator) Exercise(size, source, target int) func() {
 	}
 }
 
-// ExerciseStep returns the writing of one token of each of so many targets, after
-// as many as given have been read and written.
-func (m *Translator) ExerciseStep(size, source, written int) func() {
+// exerciseStep is exercise.Step.
+func (m *Translator) exerciseStep(size, source, written int) func() {
 	s := m.net.encode(nil, drill(size, source), hooks{})
 	_, s = m.net.read(nil, s, drill(size, written).ids, written, hooks{})
 	last := drill(size, 1).ids

@@ -37,9 +37,8 @@ func (c Config) layers() []string {
 	return names
 }
 
-// Kept returns the numbers, in the unpruned model, of the heads that a layer
-// has: of all that are not in PrunedHeads. Number h of the result is that of
-// head h of the layer. c must be valid.
+// Kept returns the heads of a layer that are not in PrunedHeads, by their numbers in the
+// unpruned model: element h belongs to head h of the layer. c must be valid.
 func (c Config) Kept(layer string) []int {
 	return others(c.PrunedHeads[layer], c.Heads)
 }
@@ -71,11 +70,11 @@ func checkHeads(numbers []int, n int) error {
 	return nil
 }
 
-// listed says which names there are.
+// listed returns the names for an error message.
 func listed(names []string) string {
 	switch {
 	case len(names) == 0:
-		return "none, for it has no heads"
+		return "none, as the model has no heads"
 	case len(names) > 7:
 		names = []string{names[0], "…", names[len(names)-1]}
 	}
@@ -84,7 +83,7 @@ func listed(names []string) string {
 
 // Equal reports whether two configurations are of the same network.
 func (c Config) Equal(d Config) bool {
-	lost := func(c Config) map[string][]int { // in one form: there may be no map, or one with lists of nothing
+	lost := func(c Config) map[string][]int { // without empty lists, which mean the same as none
 		lists := maps.Clone(c.PrunedHeads)
 		maps.DeleteFunc(lists, func(_ string, heads []int) bool { return len(heads) == 0 })
 		return lists
@@ -113,9 +112,9 @@ func (m *Translator) heads() int {
 
 // Keep returns a translator that has only the given heads of each layer, in
 // ascending order and counted as m.Layers has them, from 0; a layer that is not
-// in the map keeps all. The maps of the others are gone, so it is smaller and
-// faster, and its output is that of m with gates of 0 for them, within rounding. A
-// layer may lose all its heads.
+// in the map keeps all. The parameters of the other heads are removed, so it is
+// smaller and faster. Its output is that of m with gates of 0 for these heads, within
+// rounding. A layer may lose all its heads.
 //
 // Errors: a layer that m does not have; numbers that are not ascending or no heads
 // of the layer.
@@ -148,7 +147,7 @@ func (m *Translator) Keep(kept map[string][]int) (*Translator, error) {
 		}
 	}
 	small.net = newNetwork(small.Config, rand.New(rand.NewPCG(0, 0)))
-	// What is no map of a head has the same shape in both networks.
+	// Parameters outside the attention layers have the same shape in both networks.
 	copyParams(small.net, m.net)
 	for i, l := range small.Layers() {
 		copyParams(l, cut[i])
@@ -156,10 +155,10 @@ func (m *Translator) Keep(kept map[string][]int) (*Translator, error) {
 	return &small, nil
 }
 
-// Expand returns a copy of m in the shapes that it had before any of its heads went,
-// for programs that know nothing of smaller layers: all that belongs to these heads
-// is zero. Its output is that of m, within rounding, and training does not bring the
-// heads back: where all maps are zero, so are their gradients.
+// Expand returns a copy of m with the shapes that it had before any head was removed, for
+// programs that cannot read layers with fewer heads. All parameters of the removed heads
+// are zero. Its output is that of m, within rounding. Training does not change the removed
+// heads: where all maps of a head are zero, so are their gradients.
 func (m *Translator) Expand() *Translator {
 	whole := *m
 	whole.Config.PrunedHeads = nil
@@ -179,9 +178,9 @@ func (m *Translator) Expand() *Translator {
 	return &whole
 }
 
-// spreadBlocks puts the blocks of from, of so many elements each, to the given
-// places of to, and zero to the others. Rows of several blocks, in which the last
-// map has the heads, repeat the places.
+// spreadBlocks copies the blocks of from, of size elements each, to the given places of to,
+// and sets the other blocks of to to zero. Where from has several rows of blocks, as the
+// last map of a layer has, each row goes to the same places.
 func spreadBlocks(to, from *tensor.Tensor, places []int, size int) {
 	clear(to.Data())
 	rows := from.Len() / max(1, len(places)*size)

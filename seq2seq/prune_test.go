@@ -174,7 +174,7 @@ func TestKeepRefuses(t *testing.T) {
 		{`layer "decoder.0.self": head -1, want 0 to 2`, m, map[string][]int{"decoder.0.self": {-1}}},
 		{`layer "decoder.0.self": head 1 follows 1, want ascending`, m, map[string][]int{"decoder.0.self": {0, 1, 1}}},
 		{`layer "decoder.0.self": head 1, want 0 to 0`, keep(t, m, map[string][]int{"decoder.0.self": {2}}), map[string][]int{"decoder.0.self": {0, 1}}},
-		{`layer "decoder.0.cross", want none, for it has no heads`, none, map[string][]int{"decoder.0.cross": {}}},
+		{`layer "decoder.0.cross", want none, as the model has no heads`, none, map[string][]int{"decoder.0.cross": {}}},
 	} {
 		_, err := c.model.Keep(c.kept)
 		if err == nil || !strings.HasPrefix(err.Error(), "seq2seq: Keep: "+c.want) {
@@ -209,13 +209,13 @@ func TestCompactModel(t *testing.T) {
 				t.Errorf("%s: it writes %q, masked %q", c.name(), got, want)
 			}
 		}
-		whole, err := masked.Look("abc", "fe", heads.RecorderOptions{})
+		whole, err := masked.Record("abc", "fe", heads.RecorderOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := small.Look("abc", "fe", heads.RecorderOptions{})
+		r, err := small.Record("abc", "fe", heads.RecorderOptions{})
 		if c.Arch == GRU && len(kept["decoder.0.cross"]) == 0 {
-			if want := "the model has lost all its heads: there is nothing to look at"; err == nil || err.Error() != want {
+			if want := "the model has no attention heads left, so it has no weights to record"; err == nil || err.Error() != want {
 				t.Errorf("%s: error %v, want %s", c.name(), err, want)
 			}
 			continue
@@ -262,7 +262,7 @@ func TestConfigPruned(t *testing.T) {
 		{"", gru, map[string][]int{"decoder.0.cross": {0, 1, 2}}},
 		{`pruned heads of layer "encoder.2.self", want one of`, transformer, map[string][]int{"encoder.2.self": {0}}},
 		{`pruned heads of layer "encoder.0.self", want one of decoder.0.cross`, gru, map[string][]int{"encoder.0.self": {0}}},
-		{`pruned heads of layer "decoder.0.cross", want none, for it has no heads`, toyConfigs()[1], map[string][]int{"decoder.0.cross": {0}}},
+		{`pruned heads of layer "decoder.0.cross", want none, as the model has no heads`, toyConfigs()[1], map[string][]int{"decoder.0.cross": {0}}},
 		{`pruned heads of layer "decoder.1.self": head 3, want 0 to 2`, transformer, map[string][]int{"decoder.1.self": {3}}},
 		{`pruned heads of layer "decoder.1.self": head -1, want`, transformer, map[string][]int{"decoder.1.self": {-1}}},
 		{`pruned heads of layer "decoder.1.self": head 0 follows 1, want`, transformer, map[string][]int{"decoder.1.self": {1, 0}}},

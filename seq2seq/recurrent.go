@@ -11,8 +11,8 @@ import (
 // recurrent is the translator of Bahdanau et al., "Neural Machine Translation by
 // Jointly Learning to Align and Translate", 2015,
 // https://arxiv.org/abs/1409.0473: a bidirectional encoder, and a decoder whose
-// state asks at every step what to look at. The score is free; with "additive"
-// it is theirs. With heads, the context is that of a multi-head layer.
+// state is the query at every step. Any score can be used; with "additive" it is
+// the paper's. With heads, the context is that of a multi-head layer.
 type recurrent struct {
 	config         Config
 	source, target *nn.Embedding

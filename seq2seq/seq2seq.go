@@ -9,7 +9,7 @@
 //	translator.go   a network with its vocabularies, as a directory of files
 //	train.go        the training loop; checkpoint.go makes it resumable
 //	finetune.go     a few more steps for a model that is there
-//	decode.go       greedy and beam search; look.go records who looked where
+//	decode.go       greedy and beam search; record.go records attention weights
 //	evaluate.go     loss, perplexity, exact match and BLEU
 //	judge.go        two systems on the same sources; compare.go their predictions
 //	prune.go        layers that have lost some of their heads

@@ -78,9 +78,9 @@ func (m *Translator) Files(folder string) []atomicfile.File {
 		return nn.SaveTo(w, m, nn.SaveOptions{Metadata: m.identity()})
 	}
 	return []atomicfile.File{
-		jsonFile(filepath.Join(folder, configFile), m.Config),
-		jsonFile(filepath.Join(folder, sourceFile), m.Source),
-		jsonFile(filepath.Join(folder, targetFile), m.Target),
+		atomicfile.JSON(filepath.Join(folder, configFile), m.Config),
+		atomicfile.JSON(filepath.Join(folder, sourceFile), m.Source),
+		atomicfile.JSON(filepath.Join(folder, targetFile), m.Target),
 		{Path: filepath.Join(folder, WeightsFile), Write: weights},
 	}
 }
@@ -226,7 +226,7 @@ func (c Config) plausible(path string, weights *safetensors.Reader) error {
 		return nil
 	}
 	err := cmp.Or(want(c.SourceVocab, c.Width, "source.weight"), want(c.TargetVocab, c.Width, "target.weight"))
-	// A layer may have few heads or none, so each has to be looked at.
+	// A pruned layer may have few heads or none, so every layer is checked.
 	queries := func(layer string) error {
 		return want(len(c.Kept(layer))*(c.Width/c.Heads), c.Width, "%s.q.weight", layer)
 	}
@@ -304,17 +304,8 @@ func readJSON(path string, to any) error {
 	return nil
 }
 
-// jsonFile returns a file of data as JSON.
-func jsonFile(path string, data any) atomicfile.File {
-	return atomicfile.File{Path: path, Write: func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(data)
-	}}
-}
-
-// encodeSource returns the ids of a source text. EOS at its end makes even an
-// empty text something to look at.
+// encodeSource returns the ids of a source text. EOS at its end gives the
+// decoder a key to attend to even if the text is empty.
 func (m *Translator) encodeSource(text string) []int { return append(m.Source.Encode(text), EOS) }
 
 // encodeTarget returns the tokens that the decoder reads, from BOS on, and

@@ -8,35 +8,35 @@ import (
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Mask says which columns a masked operation sees. It may be made before the
+// Mask says which columns of each row a masked operation uses. It may be made before the
 // shape is known that it is used with: an attn.Mask is one.
 type Mask interface {
-	// Visible returns what the rows of a tensor of the given shape see, or nil
-	// if they see everything. It panics with a *ShapeError if the mask does not
+	// Visible returns the visible columns of each row of a tensor of the given shape,
+	// or nil if all are visible. It panics with a *ShapeError if the mask does not
 	// fit.
 	Visible(shape []int) Visible
 }
 
-// Visible says which columns each row of a tensor sees. Row r counts the vectors
-// along the last axis in row-major order.
+// Visible says which columns of each row of a tensor are visible; the others are hidden.
+// Row r counts the vectors along the last axis in row-major order.
 type Visible interface {
-	// Row returns the interval [lo, hi) of columns outside of which row r
-	// sees nothing. If some columns inside are hidden as well, holes is true
-	// and Row has set seen[lo:hi]: true for a column that is seen. len(seen)
-	// is the number of columns. Rows are asked for concurrently.
-	Row(r int, seen []bool) (lo, hi int, holes bool)
+	// Row returns the interval [lo, hi) of columns outside of which everything in row r
+	// is hidden. If some columns inside are hidden as well, holes is true and Row has
+	// set visible[lo:hi]: true for a visible column. len(visible) is the number of
+	// columns. Row is called concurrently.
+	Row(r int, visible []bool) (lo, hi int, holes bool)
 }
 
 // Softmax returns exp(x_j)/Σ exp(x_j) along the last axis.
 func Softmax(t *Tape, x *Tensor) *Tensor { return MaskedSoftmax(t, x, nil) }
 
 // MaskedSoftmax returns the softmax along the last axis over the columns that
-// each row sees:
+// the mask leaves visible in each row:
 //
-//	y_j = exp(x_j) / Σ_seen exp(x_j')   where column j is seen, 0 elsewhere
+//	y_j = exp(x_j) / Σ_visible exp(x_j')   where column j is visible, 0 elsewhere
 //
-// A row that sees nothing is zero. Whatever x holds at a hidden column, NaN
-// included, has no influence. A nil mask sees everything.
+// A row without a visible column is zero. Whatever x holds at a hidden column, NaN
+// included, has no influence. A nil mask hides nothing.
 //
 // It panics with a *ShapeError if the mask does not fit x.
 //
@@ -97,13 +97,13 @@ func softmaxRow(y, x []float32, visible Visible, r int, s *seenBuffer) {
 		x = y
 	}
 	m := simd.Max(x)
-	if m == negInf { // nothing to see, or only scores of −Inf
+	if m == negInf { // no visible column, or only scores of −Inf
 		clear(y)
 		return
 	}
 	sum := simd.ExpSum(y, x, m)
 	simd.Scale(y, 1/sum, y)
-	if holes && sum != sum { // a NaN that is seen has made everything NaN, even what is hidden
+	if holes && sum != sum { // a visible NaN has made everything NaN, even what is hidden
 		for j, ok := range seen {
 			if !ok {
 				y[j] = 0

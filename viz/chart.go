@@ -19,7 +19,7 @@ import (
 //
 // A point that is not a finite number interrupts its line; beyond ±1e300 nothing
 // counts as finite. Lines differ by their markers and dashes too, so that who
-// sees no colours, or prints none, can tell them apart.
+// cannot tell the colours apart, or prints without them, can tell the lines apart.
 //
 // Errors: a chart without lines, a line without points, and numbers that are not
 // as many as they should be are refused before anything is written.

@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// Figure is a picture of what one or more heads look at. Every output, from a
+// Figure is a picture of the attention weights of one or more heads. Every output, from a
 // terminal to an array for another program, is made of this one value:
 //
 //	f := viz.Figure{Title: "le chat → the cat", Panels: []viz.Panel{{
@@ -43,8 +43,8 @@ type Panel struct {
 	Kind    string    // "encoder", "decoder" or "cross", for tables
 	Layer   int       // for tables
 	Head    int       // for tables; Mean for a mean over heads
-	Rows    []string  // the tokens that look: queries
-	Columns []string  // the tokens that are looked at: keys
+	Rows    []string  // the tokens of the queries
+	Columns []string  // the tokens of the keys that they attend to
 	Values  []float32 // [len(Rows) len(Columns)], row after row
 	NewLine bool      // stands below the panels before it, however few they are
 }

@@ -1,9 +1,9 @@
 // Package viz draws attention weights: on a terminal, as SVG, PNG or a web page
 // that needs no network, and writes them as CSV, JSON and NPY.
 //
-// A Figure is what all of these take. Rows are the tokens that look, columns
-// those that are looked at. Heatmap is one matrix in shades of characters and
-// nothing else. A Chart has no weights but lines: numbers that depend on another.
+// All of these draw a Figure, whose rows are queries and whose columns are the keys that
+// they attend to. Heatmap draws one matrix with characters and does nothing else. A Chart
+// draws lines: numbers that depend on another.
 package viz
 
 import (
@@ -18,8 +18,8 @@ import (
 
 // Heatmap is a matrix of weights with the tokens of its axes.
 type Heatmap struct {
-	Rows    []string       // the tokens that look: queries
-	Columns []string       // the tokens that are looked at: keys
+	Rows    []string       // the tokens of the queries
+	Columns []string       // the tokens of the keys that they attend to
 	Weights *tensor.Tensor // [len(Rows) len(Columns)], 0 to 1
 }
 

@@ -26,7 +26,7 @@ class Unsupported(Exception):
 
 
 class Work:
-    """A request with every field that an operation may look at."""
+    """A request with every field that an operation may read."""
 
     def __init__(self, request):
         self.b = self.h = self.g = self.lq = self.lk = self.e = self.v = self.width = 0
@@ -40,7 +40,7 @@ class Work:
         return [self.lk - b * self.lk // (2 * self.b) for b in range(self.b)]
 
     def seen(self, np):
-        """Which keys a query may see, [B 1 Lq or 1 Lk], or None for all."""
+        """Which keys a query may attend to, [B 1 Lq or 1 Lk], or None for all."""
         seen = None
         if self.mask == "padding":
             seen = np.arange(self.lk)[None, :] < np.array(self.lengths())[:, None]

@@ -66,7 +66,7 @@ func main() {
 func options(c console) []kong.Option {
 	return []kong.Option{
 		kong.Name("attn"),
-		kong.Description("Attention models: train them, use them, look into them."),
+		kong.Description("Train, use and inspect attention models."),
 		kong.UsageOnError(),
 		kong.ValueFormatter(withDefault),
 		choices(),

@@ -160,13 +160,13 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, er
 			return nil, err
 		}
 		unknown.target(m, *cmd.Target)
-		return m.Look(source, *cmd.Target, heads.RecorderOptions{})
+		return m.Record(source, *cmd.Target, heads.RecorderOptions{})
 	}
 	written, err := m.Translate(ctx, []string{source}, seq2seq.Decoding{Beam: 1})
 	if err != nil {
 		return nil, err
 	}
-	return m.Look(source, written[0], heads.RecorderOptions{})
+	return m.Record(source, written[0], heads.RecorderOptions{})
 }
 
 // source returns the text of the command line, or else a line of the input.

@@ -329,7 +329,7 @@ func (cmd *pruneCommand) publish(r *reports.Report) error {
 			others = append(others, atomicfile.File{Path: path, Write: write})
 		}
 	}
-	report := []atomicfile.File{cmd.file(reportFile, r)}
+	report := []atomicfile.File{atomicfile.JSON(reportFile, r)}
 	if cmd.Report == "" {
 		report = append(report, atomicfile.File{Path: pageFile, Write: r.HTML})
 	}
@@ -344,16 +344,7 @@ func (cmd *pruneCommand) publish(r *reports.Report) error {
 
 // save writes what there is of the report.
 func (cmd *pruneCommand) save(r *reports.Report) error {
-	return cmd.store.Replace([]atomicfile.File{cmd.file(unfinishedFile, r)})
-}
-
-// file returns the report for programs.
-func (cmd *pruneCommand) file(name string, r *reports.Report) atomicfile.File {
-	return atomicfile.File{Path: name, Write: func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
-	}}
+	return cmd.store.Replace([]atomicfile.File{atomicfile.JSON(unfinishedFile, r)})
 }
 
 // keep writes both forms of the pruned model, each with its recipe: it tells which

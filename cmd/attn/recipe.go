@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -226,13 +224,7 @@ func readRecipe(dir string) (*recipe, error) {
 const recipeFile = "recipe.json"
 
 // file returns the recipe as a file of a run's directory.
-func (r recipe) file() atomicfile.File {
-	return atomicfile.File{Path: recipeFile, Write: func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
-	}}
-}
+func (r recipe) file() atomicfile.File { return atomicfile.JSON(recipeFile, r) }
 
 // trainingData are the pairs of a run.
 type trainingData struct {

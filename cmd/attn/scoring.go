@@ -9,7 +9,8 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// What attn heads and attn prune share: which model, which data, which methods.
+// This file has what attn heads and attn prune share: their flags for the model, the data
+// and the methods.
 
 // scoredFlags are the flags of the commands that score heads: the model, the data and
 // the methods.
@@ -59,9 +60,9 @@ func (f *scoredFlags) load() (*seq2seq.Translator, error) {
 	return nil, &seq2seq.InputError{Name: f.Model, Reason: "the model has no attention heads"}
 }
 
-// pairs returns the pairs of --data with the name of the file. Without --data, and if
-// the model was trained on the built-in dates, it makes up to most new ones: no date
-// that the model was trained, tested or pruned on.
+// pairs returns the pairs of --data and the name of that file. Without --data, a model that
+// was trained on the built-in dates gets up to most new ones, none of which was used to
+// train, test or prune it.
 func (f *scoredFlags) pairs(most int) (pairs []seq2seq.Pair, name string, err error) {
 	if f.Data != "" {
 		pairs, err = loadTest(f.Data)

@@ -3,11 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 )
 
 // stages shows how long work of several stages goes on: a bar on a terminal, else
@@ -22,8 +20,7 @@ type stages struct {
 }
 
 func newStages(w io.Writer) *stages {
-	f, ok := w.(*os.File)
-	return &stages{w: w, bars: ok && term.IsTerminal(int(f.Fd()))}
+	return &stages{w: w, bars: isTerminal(w)}
 }
 
 // tell shows how far a stage is.
@@ -32,9 +29,7 @@ func (s *stages) tell(name string, done, all int) {
 		s.stop()
 		s.name, s.started, s.spoken = name, time.Now(), time.Now()
 		if s.bars {
-			s.bar = progressbar.NewOptions(max(all, 1), progressbar.OptionSetWriter(s.w), progressbar.OptionSetPredictTime(true),
-				progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
-				progressbar.OptionSetElapsedTime(false), progressbar.OptionFullWidth(), progressbar.OptionSetDescription(name))
+			s.bar = newBar(s.w, max(all, 1), name)
 		}
 	}
 	if s.bars {

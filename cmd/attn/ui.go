@@ -34,8 +34,7 @@ type progress struct {
 }
 
 func newProgress(w io.Writer) *progress {
-	f, ok := w.(*os.File)
-	return &progress{w: w, bars: ok && term.IsTerminal(int(f.Fd())), spoken: time.Now(), start: time.Now(), first: -1}
+	return &progress{w: w, bars: isTerminal(w), spoken: time.Now(), start: time.Now(), first: -1}
 }
 
 // step shows one step.
@@ -51,9 +50,7 @@ func (p *progress) step(s seq2seq.Progress) {
 	p.tokens += 0.05 * (rate - p.tokens)
 	if p.bars {
 		if p.bar == nil {
-			p.bar = progressbar.NewOptions(all, progressbar.OptionSetWriter(p.w), progressbar.OptionSetPredictTime(true),
-				progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
-				progressbar.OptionSetElapsedTime(false), progressbar.OptionFullWidth())
+			p.bar = newBar(p.w, all, "")
 			_ = p.bar.Set(p.first)
 		}
 		p.bar.Describe(fmt.Sprintf("epoch %d/%d  loss %.4f  %.1fk tokens/s", s.Epoch, s.Epochs, s.Loss, p.tokens/1000))
@@ -86,6 +83,19 @@ func (p *progress) stop() {
 	}
 }
 
+// newBar returns a bar for a terminal, of work that is done when all is reached.
+func newBar(w io.Writer, all int, description string) *progressbar.ProgressBar {
+	return progressbar.NewOptions(all, progressbar.OptionSetWriter(w), progressbar.OptionSetPredictTime(true),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetElapsedTime(false), progressbar.OptionFullWidth(), progressbar.OptionSetDescription(description))
+}
+
+// isTerminal reports whether an input or output of the command is a terminal.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
 // quoted returns a file's name as it can be pasted into a shell.
 func quoted(path string) string {
 	plain := func(r rune) bool {
@@ -97,10 +107,10 @@ func quoted(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// invite says on a terminal what is awaited on standard input, and how it ends: to
-// wait in silence looks like work.
+// invite says on a terminal what is read from standard input and how to end it, because
+// waiting in silence looks like work.
 func (c console) invite(text string) {
-	if f, ok := c.in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if isTerminal(c.in) {
 		fmt.Fprintln(c.err, text)
 	}
 }
@@ -126,9 +136,9 @@ func tryHint(dir, text string) string {
 // endMark stands for the end of a text.
 const endMark = "∎"
 
-// drawAlignment draws where the last layer looked, on average over its heads.
+// drawAlignment draws the weights of the last layer, averaged over its heads.
 func drawAlignment(w io.Writer, m *seq2seq.Translator, source, target string) error {
-	record, err := m.Look(source, target, heads.RecorderOptions{Kinds: []heads.Kind{heads.Cross}})
+	record, err := m.Record(source, target, heads.RecorderOptions{Kinds: []heads.Kind{heads.Cross}})
 	if err != nil {
 		return err
 	}

@@ -190,7 +190,7 @@ func (s translatorSource) Look(ctx context.Context, source, target string) (*hea
 			return nil, err
 		}
 	}
-	return s.m.Look(source, target, heads.RecorderOptions{})
+	return s.m.Record(source, target, heads.RecorderOptions{})
 }
 
 // cause returns what is at the bottom of a network error: the rest of its text

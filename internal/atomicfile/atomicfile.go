@@ -11,6 +11,7 @@ package atomicfile
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -186,4 +187,15 @@ func cause(err error) error {
 		return e.Err
 	}
 	return err
+}
+
+// JSON returns the file at path whose content is data as indented JSON. Characters such as
+// < and & stand as they are.
+func JSON(path string, data any) File {
+	return File{Path: path, Write: func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		return e.Encode(data)
+	}}
 }

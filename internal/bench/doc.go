@@ -9,7 +9,7 @@
 //
 //   - A product of m×k and k×n is 2mnk.
 //   - Attention is its two products, 2·(E+V) for each pair of a query and a key
-//     that it may see. The softmax is not counted. Causal attention over a square
+//     that it attends to. The softmax is not counted. Causal attention over a square
 //     counts exactly half of the pairs, as is usual. With a padding mask only
 //     pairs in front of the padding count; a boolean mask leaves no part of the
 //     square empty, and all its pairs count.

@@ -11,11 +11,11 @@ import (
 // chunkKeys is how many keys a task of the backward pass owns.
 const chunkKeys = 256
 
-// chunkRows is how many queries meet them at a time.
+// chunkRows is how many queries a task combines with its keys at a time.
 const chunkRows = 60
 
-// Grads is where the backward pass adds to gradients. One without data is not
-// asked for.
+// Grads is where the backward pass adds to gradients. A gradient without data is not
+// computed.
 type Grads struct {
 	Q, K, V  Heads     // as those of the Attention
 	Mods     []ModGrad // those of Attention.Mods; nil if all are the zero value

@@ -16,7 +16,7 @@ type backWorker struct {
 	keysFinite          bool
 	valuesFinite        bool
 
-	dscores          []float32 // dw, and then ds
+	dscores          []float32 // the gradient of the weights, and then that of the scores
 	kept, keptMemory []float32 // the weights after dropout
 	stageMemory      []float32
 	dq, dk, dv       []float32
@@ -139,8 +139,9 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 	shift, inverse := b.st.Shift[row:][:n], b.st.Inverse[row:][:n]
 	simd.WeightRows(w.scores, w.stride, width, c, shift, inverse)
 	w.mend(b, x)
-	// The gradient of scores before their scale, unless somebody wants to see
-	// that of scores after it.
+	// GradRows multiplies by factor. Without Mods that is the scale, so that its result is
+	// the gradient of q·k; with Mods it is 1, as they need the gradient of the scaled score,
+	// and modGrads applies the scale after them.
 	factor := a.scale()
 	if !b.plain {
 		factor = 1
@@ -190,7 +191,7 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 // block starts with key number at of the chunk.
 func (w *backWorker) dotGrad(b *backward, x block, at int) {
 	a := b.a
-	ds := simd.Mat{Data: w.dscores, Row: w.stride, Col: 1}
+	ds := simd.Mat{Data: w.dscores, Row: w.stride, Col: 1} // gradient of q·k, [queries keys]
 	if b.to.K.Data != nil {
 		q := from(x.t.q, x.r)
 		useOrCopy(&w.queryRows, q, x.n, a.E)
@@ -231,8 +232,8 @@ func (w *backWorker) modGrads(b *backward, row, i, j0, width int) {
 }
 
 // mend sets right the weights of rows that are not finite, as those of a query
-// with a NaN: NaN where a key is seen, 0 elsewhere. And whatever comes from a
-// query without an upstream gradient is 0.
+// with a NaN: NaN at the keys that it attends to, 0 elsewhere. A query without an upstream
+// gradient contributes 0.
 func (w *backWorker) mend(b *backward, x block) {
 	a := b.a
 	for i := range x.n {

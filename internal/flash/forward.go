@@ -12,7 +12,7 @@ import (
 type Results struct {
 	Out     Heads                       // [B H Lq EV]
 	Weights []float32                   // [B H Lq Lk], before dropout; nil if not asked for
-	Row     func(at Place, w []float32) // is told of every row of weights [Lk], concurrently; nil for nobody
+	Row     func(at Place, w []float32) // called concurrently with every row of weights [Lk]; may be nil
 }
 
 // Forward computes the results and the statistics of all rows.

@@ -26,7 +26,7 @@ type Reads struct {
 }
 
 // Count returns the multiply-adds that a translator needs. Keys and values are
-// mapped once and kept, and a decoder's query sees what was read before it.
+// mapped once and kept, and a decoder's query attends to the tokens read before it.
 func Count(m *seq2seq.Translator, r Reads) Operations {
 	c := m.Config
 	b, s, t := float64(r.Batch), float64(r.Source), float64(r.Target)
@@ -65,7 +65,7 @@ func Count(m *seq2seq.Translator, r Reads) Operations {
 }
 
 // layerOperations returns the multiply-adds of an attention layer for a sequence
-// of so many queries, keys, and pairs of both that see each other.
+// of so many queries, keys, and pairs of a query and a key that it attends to.
 func layerOperations(l *attn.MultiHead, queries, keys, pairs float64) float64 {
 	c := l.Config()
 	h, g, e, v := float64(c.Heads), float64(c.KVHeads), float64(c.HeadSize), float64(c.ValueSize)

@@ -22,7 +22,7 @@ func MeasureHeads(ctx context.Context, m *seq2seq.Translator, pairs []seq2seq.Pa
 			return err
 		}
 		tell(i, len(pairs))
-		record, err := m.Look(p.Source, p.Target, heads.RecorderOptions{})
+		record, err := m.Record(p.Source, p.Target, heads.RecorderOptions{})
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/exercise"
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
@@ -61,7 +62,7 @@ func (x *run) typical() work {
 func translation(batch, length int) work {
 	return work{
 		name: "translate", batch: batch, length: length,
-		on: func(m *seq2seq.Translator) func() { return m.Exercise(batch, length, length) },
+		on: func(m *seq2seq.Translator) func() { return exercise.Translate(m, batch, length, length) },
 		operations: func(m *seq2seq.Translator) float64 {
 			return Count(m, Reads{Batch: batch, Source: length, Target: length}).All()
 		},
@@ -72,7 +73,7 @@ func translation(batch, length int) work {
 func decoderStep(batch, length int) work {
 	return work{
 		name: "decode one token", batch: batch, length: length,
-		on: func(m *seq2seq.Translator) func() { return m.ExerciseStep(batch, length, length) },
+		on: func(m *seq2seq.Translator) func() { return exercise.Step(m, batch, length, length) },
 		operations: func(m *seq2seq.Translator) float64 {
 			return Count(m, Reads{Batch: batch, Source: length, Target: 1, Cached: length}).All()
 		},

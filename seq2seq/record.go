@@ -6,17 +6,17 @@ import (
 	"github.com/attn-go/attn/heads"
 )
 
-// Look returns what the heads look at while the decoder writes target from
-// source: a run over both texts with all tokens at once. The rows of decoder and
+// Record returns the attention weights of all heads while the decoder writes target
+// from source: a run over both texts with all tokens at once. The rows of decoder and
 // cross layers are the tokens written, row i for the step that wrote token i;
 // the keys of decoder layers are the tokens read, from the start mark on.
 //
 // A layer that has lost all its heads is not in the record.
 //
 // Errors: o asks for nothing that is there; no layer has a head left.
-func (m *Translator) Look(source, target string, o heads.RecorderOptions) (*heads.Record, error) {
+func (m *Translator) Record(source, target string, o heads.RecorderOptions) (*heads.Record, error) {
 	if m.Config.Heads > 0 && m.heads() == 0 {
-		return nil, errors.New("the model has lost all its heads: there is nothing to look at")
+		return nil, errors.New("the model has no attention heads left, so it has no weights to record")
 	}
 	src := m.encodeSource(source)
 	read, write := m.encodeTarget(target)

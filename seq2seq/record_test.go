@@ -10,7 +10,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-func TestLook(t *testing.T) {
+func TestRecord(t *testing.T) {
 	src, write, read := []string{"a", "b", "c", "<eos>"}, []string{"f", "e", "<eos>"}, []string{"<bos>", "f", "e"}
 	type layer struct {
 		name          string
@@ -28,7 +28,7 @@ func TestLook(t *testing.T) {
 		if c.Arch == GRU {
 			want = all[4:5] // one, however many layers
 		}
-		r, err := newToy(t, c, toyBatch).Look("abc", "fe", heads.RecorderOptions{})
+		r, err := newToy(t, c, toyBatch).Record("abc", "fe", heads.RecorderOptions{})
 		if err != nil {
 			t.Fatalf("%s: %v", c.name(), err)
 		}
@@ -53,10 +53,10 @@ func TestLook(t *testing.T) {
 }
 
 // What is seen of a text at once is what is seen while it is translated.
-func TestLookIsWhatGreedySees(t *testing.T) {
+func TestRecordIsWhatGreedySees(t *testing.T) {
 	for _, c := range toyConfigs() {
 		m := newToy(t, c, toyBatch)
-		want, err := m.Look("abcdef", "fedc", heads.RecorderOptions{})
+		want, err := m.Record("abcdef", "fedc", heads.RecorderOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,9 +82,9 @@ func TestLookIsWhatGreedySees(t *testing.T) {
 	}
 }
 
-func TestLookAtNothing(t *testing.T) {
+func TestRecordAtNothing(t *testing.T) {
 	m := newToy(t, Config{Arch: GRU, Score: "dot", Width: 12, Layers: 1}, toyBatch)
-	_, err := m.Look("a", "", heads.RecorderOptions{Kinds: []heads.Kind{heads.Encoder}})
+	_, err := m.Record("a", "", heads.RecorderOptions{Kinds: []heads.Kind{heads.Encoder}})
 	if want := "heads: no layer was observed that is to be kept"; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
