@@ -11,8 +11,13 @@ import (
 // chunkKeys is how many keys a task of the backward pass owns.
 const chunkKeys = 256
 
-// chunkRows is how many queries a task combines with its keys at a time.
-const chunkRows = 60
+// chunkRows returns how many queries a task combines with its keys at a time: whole tiles.
+func (a *Attention) chunkRows() int {
+	if a.tiles() {
+		return 2 * tileRows
+	}
+	return 5 * vectorRows
+}
 
 // Grads is where the backward pass adds to gradients. A gradient without data is not
 // computed.
@@ -47,6 +52,11 @@ func Backward(a *Attention, st Stats, up Upstream, to Grads) {
 		b.keep = b.keep || m.Scores
 	}
 	b.count = a.talls(a.Q, up.Out, up.DOut)
+	if a.tiles() {
+		// Sums over queries are in groups, which must not depend on how many queries the
+		// heads before have.
+		b.count = a.H / a.G
+	}
 	b.mean = borrowFloats(a.B * a.H * a.Lq)
 	par.For(a.B*a.H*a.Lq, max(1, 1<<12/(a.EV+1)), b.means)
 	b.sinks()
@@ -102,7 +112,7 @@ func (b *backward) means(lo, hi int) {
 		do := simd.Mat{Data: b.up.DOut.at(s, h, i), Row: b.up.DOut.Row, Col: 1}
 		out := simd.Mat{Data: b.up.Out.at(s, h, i), Row: b.up.Out.Row, Col: 1}
 		mean := (*b.mean)[row:][:n]
-		simd.RowDots(mean, do, out, a.EV)
+		simd.RowDots(mean, do, out, a.EV, simd.TilesFor(a.EV))
 		for k, d := range mean {
 			if d != d && zero(do.Data[k*do.Row:][:a.EV]) { // and out is not finite
 				mean[k] = 0

@@ -90,12 +90,12 @@ func (w *worker) attend(a *Attention, t tall, r, n, k0, k1 int) {
 		if !w.enter(a, t, n, b) {
 			continue
 		}
-		for i := 0; i < n; i += stripRows {
-			w.strip(a, t, r, i, min(stripRows, n-i), max(b, lo&^63), min(b+blockKeys, hi), false)
+		for i := 0; i < n; i += w.stripRows {
+			w.strip(a, t, r, i, min(w.stripRows, n-i), max(b, lo&^63), min(b+blockKeys, hi), false)
 		}
 	}
-	for i := 0; i < n; i += stripRows {
-		w.complete(a, t, r, i, min(stripRows, n-i), lo, hi)
+	for i := 0; i < n; i += w.stripRows {
+		w.complete(a, t, r, i, min(w.stripRows, n-i), lo, hi)
 	}
 }
 
@@ -104,8 +104,8 @@ func (w *worker) attend(a *Attention, t tall, r, n, k0, k1 int) {
 // felt.
 func (w *worker) complete(a *Attention, t tall, r, i, n, lo, hi int) {
 	all := w.all.rows(i, n, a.EV)
-	started := &w.started[i/stripRows]
-	if *started && !simd.Finite(all.acc) {
+	started := &w.started[i/w.stripRows]
+	if *started && !simd.TilesFor(a.EV) && !simd.Finite(all.acc) {
 		*started = false
 		for b := lo / blockKeys * blockKeys; b < hi; b += blockKeys {
 			if w.enter(a, t, n, b) {
@@ -129,7 +129,7 @@ func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) 
 		return
 	}
 	x := w.all.rows(i, n, a.EV)
-	started := &w.started[i/stripRows]
+	started := &w.started[i/w.stripRows]
 	if *started {
 		x = w.block.rows(0, n, a.EV)
 	}
@@ -200,9 +200,10 @@ func orZero(m float32) float32 {
 }
 
 // multiply is simd.MultiplyPanels for a matrix that lies at b as well. If that
-// is not finite, zeros carry nothing.
+// is not finite, zeros carry nothing. Tile units take care of that by themselves, number by
+// number, so that it is no matter whether there is a number that is not finite.
 func multiply(c, p simd.Mat, m int, panels *simd.Panels, b simd.Mat, k0, k1, j0, j1 int, finite, accumulate bool) {
-	if finite {
+	if finite || panels.Tiles {
 		simd.MultiplyPanels(c, p, m, panels, k0, k1, j0, j1, accumulate)
 		return
 	}

@@ -28,11 +28,12 @@ var backWorkers = sync.Pool{New: func() any { return new(backWorker) }}
 func (b *backward) worker() *backWorker {
 	w := backWorkers.Get().(*backWorker)
 	a := b.a
-	w.prepare(a, chunkRows, chunkRows, chunkKeys)
-	w.dscores = grow(w.dscores, chunkRows*w.stride)
+	rows := a.chunkRows()
+	w.prepare(a, rows, rows, chunkKeys)
+	w.dscores = grow(w.dscores, rows*w.stride)
 	w.stages = w.stages[:0]
 	if b.keep {
-		n := chunkRows * w.stride
+		n := rows * w.stride
 		w.stageMemory = grow(w.stageMemory, (len(a.Mods)+1)*n)
 		for m := range len(a.Mods) + 1 {
 			w.stages = append(w.stages, w.stageMemory[m*n:][:n])
@@ -40,10 +41,10 @@ func (b *backward) worker() *backWorker {
 	}
 	w.kept = w.scores
 	if a.Dropout > 0 {
-		w.keptMemory = grow(w.keptMemory, chunkRows*w.stride)
+		w.keptMemory = grow(w.keptMemory, rows*w.stride)
 		w.kept = w.keptMemory
 	}
-	w.dq = grow(w.dq, chunkRows*a.E)
+	w.dq = grow(w.dq, rows*a.E)
 	w.dk, w.dv = grow(w.dk, chunkKeys*a.E), grow(w.dv, chunkKeys*a.EV)
 	return w
 }
@@ -55,10 +56,12 @@ func (w *backWorker) loadChunk(a *Attention, b, g, k0, k1 int) {
 	if a.Additive != nil {
 		w.additiveGrad.Set(k.Data, k.Row, n, a.E, a.Additive)
 	} else {
+		w.keyRows.Tiles, w.keyRows.Sparse = simd.TilesFor(a.E), true
 		useOrCopy(&w.keyRows, k, n, a.E)
 		w.keysAt, w.keysFinite = k, finite(k, n, a.E)
 		clear(w.dk[:n*a.E])
 	}
+	w.valuesT.Tiles, w.valuesT.Sparse = simd.TilesFor(a.EV), true
 	w.valuesT.Copy(v.T(), a.EV, n)
 	w.valuesAt, w.valuesFinite = v, finite(v, n, a.EV)
 	clear(w.dv[:n*a.EV])
@@ -89,13 +92,13 @@ func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads) {
 	a := b.a
 	k0 := c * chunkKeys
 	k1 := min(k0+chunkKeys, a.Lk)
-	nk := k1 - k0
+	nk, rows := k1-k0, a.chunkRows()
 	loaded := false
 	for i := range b.count {
 		t := a.tall(s, g, i, b.count)
 		do := a.rows(b.up.DOut, s, t.h)
-		for r := 0; r < t.n; r += chunkRows {
-			n := min(chunkRows, t.n-r)
+		for r := 0; r < t.n; r += rows {
+			n := min(rows, t.n-r)
 			lo, hi := w.look(a, t.first+r, n, k0, k1)
 			if lo >= hi {
 				continue
@@ -165,6 +168,7 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 	simd.GradRows(w.dscores, w.scores, w.stride, width, (*b.mean)[row:][:n], factor)
 
 	if b.to.V.Data != nil {
+		w.upstream.Tiles, w.upstream.Sparse = simd.TilesFor(a.EV), true
 		useOrCopy(&w.upstream, x.do, n, a.EV)
 		kept := simd.Mat{Data: w.kept, Row: 1, Col: w.stride}
 		multiply(simd.RowMajor(w.dv[at*a.EV:], a.EV), kept, width, &w.upstream, x.do, 0, n, 0, a.EV, finite(x.do, n, a.EV), true)
@@ -194,6 +198,7 @@ func (w *backWorker) dotGrad(b *backward, x block, at int) {
 	ds := simd.Mat{Data: w.dscores, Row: w.stride, Col: 1} // gradient of q·k, [queries keys]
 	if b.to.K.Data != nil {
 		q := from(x.t.q, x.r)
+		w.queryRows.Tiles, w.queryRows.Sparse = simd.TilesFor(a.E), true
 		useOrCopy(&w.queryRows, q, x.n, a.E)
 		multiply(simd.RowMajor(w.dk[at*a.E:], a.E), ds.T(), x.width, &w.queryRows, q, 0, x.n, 0, a.E, finite(q, x.n, a.E), true)
 	}

@@ -60,9 +60,10 @@ func (st Stats) bad(row int) bool {
 }
 
 const (
-	stripRows = 12  // of a strip: two tiles of six
-	bandRows  = 96  // that meet a block of keys before the next comes
-	blockKeys = 512 // that a strip meets at a time
+	vectorRows = 12  // of a strip: two tiles of six
+	tileRows   = 32  // of a strip on tile units
+	bandRows   = 96  // that meet a block of keys before the next comes
+	blockKeys  = 512 // that a strip meets at a time
 )
 
 var (
@@ -99,6 +100,9 @@ func (a *Attention) stretch(x Heads) int {
 	}
 	return x.Row
 }
+
+// tiles reports whether some products are on tile units.
+func (a *Attention) tiles() bool { return simd.TilesFor(a.E) || simd.TilesFor(a.EV) }
 
 // talls returns into how many tall matrices the queries of a key head fall, for
 // the tensors that have a row for each query.

@@ -76,7 +76,11 @@ type forward struct {
 // worker returns memory for a task.
 func (f *forward) worker() *worker {
 	w := workers.Get().(*worker)
-	w.prepare(f.a, bandRows, stripRows, blockKeys)
+	w.stripRows = vectorRows
+	if f.a.tiles() {
+		w.stripRows = tileRows
+	}
+	w.prepare(f.a, bandRows, w.stripRows, blockKeys)
 	w.weights = weights{data: f.Weights, keys: f.a.Lk}
 	if f.Weights == nil && f.Row != nil {
 		w.bandWeights = grow(w.bandWeights, bandRows*f.a.Lk)

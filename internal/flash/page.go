@@ -170,11 +170,13 @@ func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
 	w.keys, w.values = nil, nil
 	k, v := p.keyLayout, p.valueLayout
 	nk, nv := k.Len(), v.Len()
-	if _, floats := p.keys.(floatRoom); floats || n > stripRows { // several strips: floats once for all
+	_, floats := p.keys.(floatRoom)
+	// Several strips have floats once for all; tile units know nothing else.
+	if floats || n > w.stripRows || w.stripRows == tileRows {
 		if !floats {
 			w.wide = grow(w.wide, nk+nv)
 		}
-		w.keys, w.values = &w.own[0], &w.own[1]
+		w.keys, w.values = w.ownKeys(a), w.ownValues(a)
 		w.keys.Lay(k, p.keys.floats(g*nk, (g+1)*nk, w.wide))
 		w.values.Lay(v, p.values.floats(g*nv, (g+1)*nv, w.wide[min(nk, len(w.wide)):]))
 	} else {
@@ -226,7 +228,7 @@ func (w *worker) mix(a *Attention, c, p simd.Mat, n, j0, j1 int, careful, accumu
 	values := w.valuesAt
 	switch {
 	case w.scaleValues != nil:
-		w.scale(p, n, k0, k1, careful)
+		w.scale(p, n, k0, k1, careful || a.tiles()) // which find no reason to do it again
 		careful = false
 	case careful && w.page != nil:
 		w.valueRows = w.unpack(w.valueRows, w.page.values, w.page.valuePlace, k1, a.EV)

@@ -8,7 +8,7 @@ import (
 
 // splitRows is up to how many queries of a head have long keys split among the
 // processors: a decoder's step has too few queries to share out.
-const splitRows = 4 * stripRows
+const splitRows = 4 * vectorRows
 
 // splitKeys computes every block of keys on its own, and merges them as a task does
 // that computes them one after the other.

@@ -18,15 +18,16 @@ type worker struct {
 	valuesAt     simd.Mat  // V from that key on
 	scores       []float32 // rows of a block, stride apart
 	stride       int
-	stages       [][]float32                // scores before and after each Mod, if the backward pass needs them
-	all, block   partial                    // of the band, and of a block of keys for a strip of it
-	floats       []float32                  // that these lie in
-	top          []float32                  // the shift of each row of a strip; 0 if it sees nothing
-	pieces       []piece                    // of a block, that a strip attends to
-	weights      weights                    // if they are asked for
-	bandWeights  []float32                  // where nobody keeps them
-	shifts       []float32                  // and the shifts of the blocks of keys, bandRows each
-	started      [bandRows / stripRows]bool // whether a strip has met keys
+	stages       [][]float32                 // scores before and after each Mod, if the backward pass needs them
+	all, block   partial                     // of the band, and of a block of keys for a strip of it
+	floats       []float32                   // that these lie in
+	top          []float32                   // the shift of each row of a strip; 0 if it sees nothing
+	pieces       []piece                     // of a block, that a strip attends to
+	weights      weights                     // if they are asked for
+	bandWeights  []float32                   // where nobody keeps them
+	shifts       []float32                   // and the shifts of the blocks of keys, bandRows each
+	stripRows    int                         // rows of a strip
+	started      [bandRows / vectorRows]bool // whether a strip has met keys
 	spans        []Span
 	seen         []bool
 	paged
@@ -77,7 +78,7 @@ func (w *worker) load(a *Attention, b, g, k0, k1 int) {
 	}
 	w.loadKeys(a, b, g, k0, k1)
 	v := from(keys(a.V, b, g), k0)
-	w.values, w.valuesAt = &w.own[1], v
+	w.values, w.valuesAt = w.ownValues(a), v
 	useOrCopy(w.values, v, k1-k0, a.EV)
 }
 
@@ -90,8 +91,19 @@ func (w *worker) loadKeys(a *Attention, b, g, k0, k1 int) {
 		w.additive.Set(k.Data, k.Row, k1-k0, a.E, a.Additive)
 		return
 	}
-	w.keys = &w.own[0]
+	w.keys = w.ownKeys(a)
 	w.keys.Copy(k.T(), a.E, k1-k0)
+}
+
+// ownKeys and ownValues return the worker's panels, for a matrix to be put in.
+func (w *worker) ownKeys(a *Attention) *simd.Panels {
+	w.own[0].Tiles = simd.TilesFor(a.E)
+	return &w.own[0]
+}
+
+func (w *worker) ownValues(a *Attention) *simd.Panels {
+	w.own[1].Tiles, w.own[1].Sparse = simd.TilesFor(a.EV), true
+	return &w.own[1]
 }
 
 // loadAll is load of all keys of a head, on all processors.
@@ -101,7 +113,7 @@ func (w *worker) loadAll(a *Attention, b, g int) {
 		return
 	}
 	k, v := keys(a.K, b, g).T(), keys(a.V, b, g)
-	w.keys, w.values = &w.own[0], &w.own[1]
+	w.keys, w.values = w.ownKeys(a), w.ownValues(a)
 	w.from, w.valuesAt = 0, v
 	w.keys.Reserve(a.E, a.Lk)
 	const step = 64 // a multiple of the width of any panel

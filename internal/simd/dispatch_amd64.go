@@ -6,11 +6,13 @@ package simd
 
 // candidates are in the order in which they are to be tried.
 var candidates = []candidate{
-	{avx512, hasAVX512},
-	{avx2, hasAVX2},
+	{amx, hasAMX, true},
+	{avx512, hasAVX512, false},
+	{avx2, hasAVX2, false},
 }
 
 var shapes = [...]shape{
+	amx:     {lanes: 16, panel: 64, additive: 32},
 	avx512:  {lanes: 16, panel: 64, additive: 32},
 	avx2:    {lanes: 8, panel: 16, additive: 8},
 	generic: {lanes: genericWidth, panel: genericWidth, additive: additiveWidthGeneric},
@@ -33,7 +35,7 @@ func multiplyPanelsIsGeneric() bool { return active == generic }
 // stand for anything. The distances of rows are in bytes.
 func transposeKernel(dst *float32, dstRow int, src *float32, srcRow, rows, depth int) {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		transposeAVX512(dst, dstRow, src, srcRow, rows, depth)
 	default:
 		transposeAVX2(dst, dstRow, src, srcRow, rows, depth)
@@ -44,7 +46,7 @@ func transposeKernel(dst *float32, dstRow int, src *float32, srcRow, rows, depth
 // < last, where row j of b starts bRow bytes after the one before.
 func gemvTransposedKernel(t *tileArgs) {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		gemvTransposedAVX512(t)
 	default:
 		gemvTransposedAVX2(t)
@@ -68,7 +70,7 @@ func fromBFloat16(dst []float32, x []uint16) {
 	for len(dst) >= 16 && active != generic {
 		n := min(len(dst), piece) / 16 * 16
 		switch active {
-		case avx512:
+		case amx, avx512:
 			fromBFloat16AVX512(&dst[0], &x[0], n)
 		default:
 			fromBFloat16AVX2(&dst[0], &x[0], n)
@@ -83,7 +85,7 @@ func fromInt8(dst []float32, x []int8) {
 	for len(dst) >= 16 && active != generic {
 		n := min(len(dst), piece) / 16 * 16
 		switch active {
-		case avx512:
+		case amx, avx512:
 			fromInt8AVX512(&dst[0], &x[0], n)
 		default:
 			fromInt8AVX2(&dst[0], &x[0], n)
@@ -102,7 +104,7 @@ func axpy(a float32, x, y []float32) {
 	for len(x) > 0 {
 		n := min(len(x), piece)
 		switch active {
-		case avx512:
+		case amx, avx512:
 			axpyAVX512(a, &x[0], &y[0], n)
 		default:
 			axpyAVX2(a, &x[0], &y[0], n)
@@ -120,7 +122,7 @@ func scale(dst []float32, a float32, x []float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case avx512:
+		case amx, avx512:
 			scaleAVX512(&dst[0], a, &x[0], n)
 		default:
 			scaleAVX2(&dst[0], a, &x[0], n)
@@ -138,7 +140,7 @@ func scaleShift(dst []float32, a float32, x []float32, b float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case avx512:
+		case amx, avx512:
 			scaleShiftAVX512(&dst[0], a, &x[0], b, n)
 		default:
 			scaleShiftAVX2(&dst[0], a, &x[0], b, n)
@@ -156,7 +158,7 @@ func add(dst, x, y []float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case avx512:
+		case amx, avx512:
 			addAVX512(&dst[0], &x[0], &y[0], n)
 		default:
 			addAVX2(&dst[0], &x[0], &y[0], n)
@@ -174,7 +176,7 @@ func mul(dst, x, y []float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case avx512:
+		case amx, avx512:
 			mulAVX512(&dst[0], &x[0], &y[0], n)
 		default:
 			mulAVX2(&dst[0], &x[0], &y[0], n)
@@ -192,7 +194,7 @@ func mulAdd(dst, x, y []float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case avx512:
+		case amx, avx512:
 			mulAddAVX512(&dst[0], &x[0], &y[0], n)
 		default:
 			mulAddAVX2(&dst[0], &x[0], &y[0], n)
@@ -204,7 +206,7 @@ func mulAdd(dst, x, y []float32) {
 // sum returns Σ x[i].
 func sum(x []float32) float32 {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		return sumAVX512(&x[0], len(x))
 	case avx2:
 		return sumAVX2(&x[0], len(x))
@@ -216,7 +218,7 @@ func sum(x []float32) float32 {
 // dot returns Σ x[i]·y[i].
 func dot(x, y []float32) float32 {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		return dotAVX512(&x[0], &y[0], len(x))
 	case avx2:
 		return dotAVX2(&x[0], &y[0], len(x))
@@ -228,7 +230,7 @@ func dot(x, y []float32) float32 {
 // maximum returns the largest x[i], and NaN if any is.
 func maximum(x []float32) float32 {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		return maximumAVX512(&x[0], len(x))
 	case avx2:
 		return maximumAVX2(&x[0], len(x))
@@ -241,7 +243,7 @@ func maximum(x []float32) float32 {
 // infinity fulfils.
 func finite(x []float32) bool {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		return finiteAVX512(&x[0], len(x))
 	case avx2:
 		return finiteAVX2(&x[0], len(x))
@@ -259,7 +261,7 @@ func exp(dst, x []float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case avx512:
+		case amx, avx512:
 			expAVX512(&dst[0], &x[0], n)
 		default:
 			expAVX2(&dst[0], &x[0], n)
@@ -272,7 +274,7 @@ func exp(dst, x []float32) {
 // added to lane i%16. It gets at most reducePiece elements, and at least one.
 func expSum(dst, x []float32, shift float32) float32 {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		return expSumAVX512(&dst[0], &x[0], len(dst), shift)
 	case avx2:
 		return expSumAVX2(&dst[0], &x[0], len(dst), shift)
@@ -290,7 +292,7 @@ func sigmoid(dst, x []float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case avx512:
+		case amx, avx512:
 			sigmoidAVX512(&dst[0], &x[0], n)
 		default:
 			sigmoidAVX2(&dst[0], &x[0], n)
@@ -309,7 +311,7 @@ func tanh(dst, x []float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case avx512:
+		case amx, avx512:
 			tanhAVX512(&dst[0], &x[0], n)
 		default:
 			tanhAVX2(&dst[0], &x[0], n)
@@ -327,7 +329,7 @@ func gelu(dst, x []float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case avx512:
+		case amx, avx512:
 			geluAVX512(&dst[0], &x[0], n)
 		default:
 			geluAVX2(&dst[0], &x[0], n)
@@ -345,7 +347,7 @@ func geluGrad(dst, x []float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case avx512:
+		case amx, avx512:
 			geluGradAVX512(&dst[0], &x[0], n)
 		default:
 			geluGradAVX2(&dst[0], &x[0], n)
@@ -357,7 +359,7 @@ func geluGrad(dst, x []float32) {
 // additiveScores sets dst[j] = Σ w[f]·tanh(q[f]+k[j·h+f]).
 func additiveScores(dst, q, k, w []float32, nk, h int) {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		additiveScoresAVX512(&dst[0], &q[0], &k[0], &w[0], nk, h)
 	case avx2:
 		additiveScoresAVX2(&dst[0], &q[0], &k[0], &w[0], nk, h)
@@ -374,7 +376,7 @@ func additiveScores(dst, q, k, w []float32, nk, h int) {
 //	dw[f]     += ds[j]·t
 func additiveGrad(dq, dk, dw, ds, q, k, w []float32, nk, h int) {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		additiveGradAVX512(&dq[0], &dk[0], &dw[0], &ds[0], &q[0], &k[0], &w[0], nk, h)
 	case avx2:
 		additiveGradAVX2(&dq[0], &dk[0], &dw[0], &ds[0], &q[0], &k[0], &w[0], nk, h)
@@ -393,7 +395,7 @@ func additiveExp(dst, x []float32, limit, factor float32) bool {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case avx512:
+		case amx, avx512:
 			if !additiveExpAVX512(&dst[0], &x[0], n, limit, factor) {
 				all = false
 			}
@@ -412,7 +414,7 @@ func additiveExp(dst, x []float32, limit, factor float32) bool {
 // panel.
 func additiveKeysKernel(panel, w *float32, h, vectors int) {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		additiveKeysAVX512(panel, w, h, vectors)
 	default:
 		additiveKeysAVX2(panel, w, h, vectors)
@@ -428,7 +430,7 @@ func additiveKeysKernel(panel, w *float32, h, vectors int) {
 //	dw[i][f] += ds[i][j]·T
 func additiveTileGradKernel(t *gradArgs) {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		additiveTileGradAVX512(t)
 	default:
 		additiveTileGradAVX2(t)
@@ -451,7 +453,7 @@ func additiveTileGradIsGeneric() bool { return active == generic }
 // the NaN that a row may hold.
 func rowMax(dst, x []float32, stride, n int) {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		rowMaxAVX512(&dst[0], &x[0], 4*stride, len(dst), n)
 	case avx2:
 		rowMaxAVX2(&dst[0], &x[0], 4*stride, len(dst), n)
@@ -464,7 +466,7 @@ func rowMax(dst, x []float32, stride, n int) {
 // row i, element j being added to lane j%16.
 func powerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		powerRowsAVX512(&x[0], 4*stride, len(sum), n, c, &shift[0], &sum[0])
 	case avx2:
 		powerRowsAVX2(&x[0], 4*stride, len(sum), n, c, &shift[0], &sum[0])
@@ -476,7 +478,7 @@ func powerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
 // weightRows sets x[i][j] = 2^(c·(x[i][j] - shift[i]))·factor[i].
 func weightRows(x []float32, stride, n int, c float32, shift, factor []float32) {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		weightRowsAVX512(&x[0], 4*stride, len(factor), n, c, &shift[0], &factor[0])
 	case avx2:
 		weightRowsAVX2(&x[0], 4*stride, len(factor), n, c, &shift[0], &factor[0])
@@ -489,7 +491,7 @@ func weightRows(x []float32, stride, n int, c float32, shift, factor []float32) 
 // w[i][j] is 0.
 func gradRows(dw, w []float32, stride, n int, mean []float32, factor float32) {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		gradRowsAVX512(&dw[0], &w[0], 4*stride, len(mean), n, &mean[0], factor)
 	case avx2:
 		gradRowsAVX2(&dw[0], &w[0], 4*stride, len(mean), n, &mean[0], factor)
@@ -501,7 +503,7 @@ func gradRows(dw, w []float32, stride, n int, mean []float32, factor float32) {
 // scaleRows sets dst[i][j] = factor[i]·src[i][j].
 func scaleRows(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32) {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		scaleRowsAVX512(&dst[0], 4*dstStride, &src[0], 4*srcStride, len(factor), n, &factor[0])
 	case avx2:
 		scaleRowsAVX2(&dst[0], 4*dstStride, &src[0], 4*srcStride, len(factor), n, &factor[0])
@@ -515,7 +517,7 @@ func hide(x []float32, seen []bool) {
 	for len(x) >= 16 && active != generic {
 		n := min(len(x), piece) / 16 * 16
 		switch active {
-		case avx512:
+		case amx, avx512:
 			hideAVX512(&x[0], &seen[0], n)
 		default:
 			hideAVX2(&x[0], &seen[0], n)
@@ -534,7 +536,7 @@ func relu(dst, x []float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case avx512:
+		case amx, avx512:
 			reluAVX512(&dst[0], &x[0], n)
 		default:
 			reluAVX2(&dst[0], &x[0], n)
@@ -552,7 +554,7 @@ func reluGrad(dx, dy, x []float32) {
 	for len(dx) > 0 {
 		n := min(len(dx), piece)
 		switch active {
-		case avx512:
+		case amx, avx512:
 			reluGradAVX512(&dx[0], &dy[0], &x[0], n)
 		default:
 			reluGradAVX2(&dx[0], &dy[0], &x[0], n)
@@ -565,7 +567,7 @@ func reluGrad(dx, dy, x []float32) {
 // most reducePiece elements, and at least one.
 func softmaxMean(dy, y []float32) float32 {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		return softmaxMeanAVX512(&dy[0], &y[0], len(dy))
 	case avx2:
 		return softmaxMeanAVX2(&dy[0], &y[0], len(dy))
@@ -583,7 +585,7 @@ func softmaxGrad(dx, dy, y []float32, mean float32) {
 	for len(dx) > 0 {
 		n := min(len(dx), piece)
 		switch active {
-		case avx512:
+		case amx, avx512:
 			softmaxGradAVX512(&dx[0], &dy[0], &y[0], n, mean)
 		default:
 			softmaxGradAVX2(&dx[0], &dy[0], &y[0], n, mean)
@@ -596,7 +598,7 @@ func softmaxGrad(dx, dy, y []float32, mean float32) {
 // and at least one.
 func sumSquaresAbout(x []float32, mean float32) float32 {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		return sumSquaresAboutAVX512(&x[0], len(x), mean)
 	case avx2:
 		return sumSquaresAboutAVX2(&x[0], len(x), mean)
@@ -614,7 +616,7 @@ func norm(dst, x, gain, shift []float32, mean, inv float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case avx512:
+		case amx, avx512:
 			normAVX512(&dst[0], &x[0], &gain[0], &shift[0], n, mean, inv)
 		default:
 			normAVX2(&dst[0], &x[0], &gain[0], &shift[0], n, mean, inv)
@@ -627,7 +629,7 @@ func norm(dst, x, gain, shift []float32, mean, inv float32) {
 // reducePiece elements, and at least one.
 func normSums(dy, x, gain []float32, mean, inv float32) (flat, along float32) {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		return normSumsAVX512(&dy[0], &x[0], &gain[0], len(dy), mean, inv)
 	case avx2:
 		return normSumsAVX2(&dy[0], &x[0], &gain[0], len(dy), mean, inv)
@@ -645,7 +647,7 @@ func normGrad(dx, dy, x, gain []float32, mean, inv, flat, along float32) {
 	for len(dx) > 0 {
 		n := min(len(dx), piece)
 		switch active {
-		case avx512:
+		case amx, avx512:
 			normGradAVX512(&dx[0], &dy[0], &x[0], &gain[0], n, mean, inv, flat, along)
 		default:
 			normGradAVX2(&dx[0], &dy[0], &x[0], &gain[0], n, mean, inv, flat, along)
@@ -663,7 +665,7 @@ func layerNorm(dst, x, gain, shift, mean, inv []float32, eps float32) {
 		return
 	}
 	switch active {
-	case avx512:
+	case amx, avx512:
 		layerNormAVX512(&dst[0], &x[0], &gain[0], &shift[0], &mean[0], &inv[0], len(gain), len(mean), float32(len(gain)), eps)
 	case avx2:
 		layerNormAVX2(&dst[0], &x[0], &gain[0], &shift[0], &mean[0], &inv[0], len(gain), len(mean), float32(len(gain)), eps)
@@ -681,7 +683,7 @@ func layerNormGrad(dx, dy, x, gain, mean, inv []float32) {
 		return
 	}
 	switch active {
-	case avx512:
+	case amx, avx512:
 		layerNormGradAVX512(&dx[0], &dy[0], &x[0], &gain[0], &mean[0], &inv[0], len(gain), len(mean), float32(len(gain)))
 	case avx2:
 		layerNormGradAVX2(&dx[0], &dy[0], &x[0], &gain[0], &mean[0], &inv[0], len(gain), len(mean), float32(len(gain)))
@@ -693,7 +695,7 @@ func layerNormGrad(dx, dy, x, gain, mean, inv []float32) {
 // sumRows sets dst[j] += x[r·stride+j] for all rows r, in their order.
 func sumRows(dst, x []float32, rows, stride int) {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		sumRowsAVX512(&dst[0], &x[0], len(dst), rows, stride)
 	case avx2:
 		sumRowsAVX2(&dst[0], &x[0], len(dst), rows, stride)
@@ -705,7 +707,7 @@ func sumRows(dst, x []float32, rows, stride int) {
 // copyRows sets dst[r·dstStride+j] = x[r·stride+j].
 func copyRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		copyRowsAVX512(&dst[0], dstStride, &x[0], cols, rows, stride)
 	case avx2:
 		copyRowsAVX2(&dst[0], dstStride, &x[0], cols, rows, stride)
@@ -717,7 +719,7 @@ func copyRows(dst []float32, dstStride int, x []float32, stride, rows, cols int)
 // addRows sets dst[r·dstStride+j] += x[r·stride+j].
 func addRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		addRowsAVX512(&dst[0], dstStride, &x[0], cols, rows, stride)
 	case avx2:
 		addRowsAVX2(&dst[0], dstStride, &x[0], cols, rows, stride)
@@ -732,7 +734,7 @@ func addRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) 
 //	dshift[j] += dy[r·stride+j]
 func normGains(dgain, dshift, dy, x, mean, inv []float32, stride int) {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		normGainsAVX512(&dgain[0], &dshift[0], &dy[0], &x[0], len(dgain), &mean[0], &inv[0], len(mean), stride)
 	case avx2:
 		normGainsAVX2(&dgain[0], &dshift[0], &dy[0], &x[0], len(dgain), &mean[0], &inv[0], len(mean), stride)
@@ -751,7 +753,7 @@ func dropout(dst, x []float32, key uint64, threshold uint32, keep float32) {
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case avx512:
+		case amx, avx512:
 			dropoutAVX512(&dst[0], &x[0], n, key, threshold, keep)
 		default:
 			dropoutAVX2(&dst[0], &x[0], n, key, threshold, keep)
@@ -771,7 +773,7 @@ func dropoutAdd(dst, x, y []float32, key uint64, threshold uint32, keep float32)
 	for len(dst) > 0 {
 		n := min(len(dst), piece)
 		switch active {
-		case avx512:
+		case amx, avx512:
 			dropoutAddAVX512(&dst[0], &x[0], &y[0], n, key, threshold, keep)
 		default:
 			dropoutAddAVX2(&dst[0], &x[0], &y[0], n, key, threshold, keep)
@@ -794,7 +796,7 @@ func adamW(p, grad, m, v []float32, s *adamScalars) {
 	for len(p) > 0 {
 		n := min(len(p), piece)
 		switch active {
-		case avx512:
+		case amx, avx512:
 			adamWAVX512(&p[0], &grad[0], &m[0], &v[0], n, s)
 		default:
 			adamWAVX2(&p[0], &grad[0], &m[0], &v[0], n, s)
@@ -807,7 +809,7 @@ func adamW(p, grad, m, v []float32, s *adamScalars) {
 // as fast as they go.
 func fmaLoopKernel(n int) {
 	switch active {
-	case avx512:
+	case amx, avx512:
 		fmaLoopAVX512(n)
 	default:
 		fmaLoopAVX2(n)

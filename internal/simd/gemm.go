@@ -42,6 +42,10 @@ type Product struct {
 	// Sparse promises that a zero in A or B contributes nothing to the sum, even
 	// against a NaN or an infinity: what has weight zero does not leak.
 	Sparse bool
+
+	// Tiles computes the product on tile units, where TilesFor says so for the sizes of
+	// a layer. Then the order of the sums is another.
+	Tiles bool
 }
 
 // Multiply computes the products that p describes, on all processors.

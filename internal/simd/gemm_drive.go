@@ -41,6 +41,8 @@ type multiplication struct {
 	mem                   []float32 // of packed
 
 	products, columns, blocks, pack, sparse func(lo, hi int)
+
+	tiling tiling
 }
 
 var multiplications = sync.Pool{New: func() any {
@@ -83,7 +85,7 @@ func (p *Product) fold() {
 // lay turns a product whose result is a column into one whose result is a row,
 // which is what the kernels are made for: Cᵀ = Bᵀ·Aᵀ, term by term the same.
 func (p *Product) lay() {
-	if p.N != 1 || p.M == 1 || p.C.Row != 1 || p.Bias != nil {
+	if p.Tiles || p.N != 1 || p.M == 1 || p.C.Row != 1 || p.Bias != nil {
 		return
 	}
 	p.M, p.N = 1, p.M
@@ -100,6 +102,10 @@ func (p *Product) product(one *Product, i int) {
 
 func (m *multiplication) run() {
 	p := &m.all
+	if p.Tiles && p.K > 0 {
+		m.runTiles()
+		return
+	}
 	work, task := p.M*p.N*max(p.K, 1), taskWork()
 	if work < 2*task/p.Count {
 		m.doProducts(0, p.Count) // too little to share

@@ -4,8 +4,11 @@ import "sync"
 
 // scratch is memory that a task packs matrices into.
 type scratch struct {
-	a, b, row []float32
-	panels    panels
+	a, b, row  []float32
+	panels     panels
+	limbs      []float32 // for tile units
+	panelLimbs []limbs
+	tile       []float32
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
@@ -13,13 +16,14 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 // free hands s back without the caller's slices.
 func (s *scratch) free() {
 	s.panels.data, s.panels.from.Data = nil, nil
+	clear(s.panelLimbs)
 	scratches.Put(s)
 }
 
-// grow returns a slice of n floats, s if it is long enough.
-func grow(s []float32, n int) []float32 {
+// grow returns a slice of n elements, s if it is long enough.
+func grow[T any](s []T, n int) []T {
 	if cap(s) < n {
-		return make([]float32, n, n+n/4)
+		return make([]T, n, n+n/4)
 	}
 	return s[:n]
 }

@@ -3,6 +3,7 @@ package simd
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -19,7 +20,8 @@ func (i implementation) String() string { return names[i] }
 // A candidate is an implementation that a machine may have.
 type candidate struct {
 	implementation
-	has func() bool // whether this one has it
+	has      func() bool // whether this one has it
+	optional bool        // only for those who ask for it
 }
 
 // A shape says how wide the kernels of an implementation are.
@@ -67,11 +69,11 @@ func initial() implementation {
 	return i
 }
 
-// choose returns the implementation of the given name, or the best one if there
-// is no name.
+// choose returns the implementation of the given name, or the best one that is not
+// optional if there is no name.
 func choose(name string, has []implementation) (implementation, error) {
 	if name == "" {
-		return has[0], nil
+		return has[slices.IndexFunc(has, func(i implementation) bool { return !i.optional() })], nil
 	}
 	var known []string
 	for _, i := range has {
@@ -83,15 +85,22 @@ func choose(name string, has []implementation) (implementation, error) {
 	return generic, fmt.Errorf("attn: ATTN_SIMD is %q, want one that this program has on this machine: %s", name, strings.Join(known, ", "))
 }
 
+// optional reports whether i is only for those who ask for it.
+func (i implementation) optional() bool {
+	return slices.ContainsFunc(candidates, func(c candidate) bool { return c.implementation == i && c.optional })
+}
+
 // Implementation returns the name of the implementation in use: "generic",
-// "avx2" or "avx512".
+// "avx2", "avx512" or "amx".
 func Implementation() string { return active.String() }
 
 // Each calls f for each implementation that this machine has, with that one in
 // use. It is for tests of the packages above; nothing else may compute meanwhile.
 func Each(f func(name string)) {
 	best := active
-	defer func() { active = best }()
+	size := minTile
+	defer func() { active, minTile = best, size }()
+	minTile = 1
 	for _, active = range impls {
 		f(active.String())
 	}

@@ -6,10 +6,12 @@ const (
 	generic implementation = iota // plain Go
 	avx2                          // AVX2, FMA and BMI2
 	avx512                        // AVX-512 with F, BW, DQ and VL
+	amx                           // AVX-512 and tile units for bfloat16, on Linux
 )
 
 var names = [...]string{
 	generic: "generic",
 	avx2:    "avx2",
 	avx512:  "avx512",
+	amx:     "amx",
 }

@@ -11,6 +11,12 @@ func hasAVX512() bool {
 	return hasAVX2() && x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL
 }
 
+// hasAMX reports whether the processor multiplies tiles of bfloat16 and the system lets
+// programs ask for it, which permitTiles does.
+func hasAMX() bool {
+	return hasAVX512() && cpu.X86.HasAMXTile && cpu.X86.HasAMXBF16 && offersTiles()
+}
+
 // Kernels besides those for panels of a number of vectors: of whole panels of stored
 // numbers.
 const (

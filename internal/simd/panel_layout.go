@@ -32,6 +32,14 @@ func (p *Panels) Lay(l PanelLayout, data []float32) {
 	if len(data) < l.Len() {
 		panic(fmt.Sprintf("simd: Panels.Lay: len(data)=%d, want %d", len(data), l.Len()))
 	}
+	if p.Tiles { // which want their own layout
+		p.Reserve(l.K, l.N)
+		for j := 0; j < l.N; j += l.Width {
+			cols := min(l.Width, l.N-j)
+			p.limbs.fill(Mat{Data: data[l.At(0, j):], Row: l.Width, Col: 1}, l.K, j, j, j+cols)
+		}
+		return
+	}
 	p.K, p.N = l.K, l.N
 	p.b = panels{data: data, width: l.Width, row: l.Width, step: l.Panel(), copied: true, rows: l.K, cols: l.N}
 }

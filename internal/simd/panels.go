@@ -12,6 +12,16 @@ type Panels struct {
 	K, N int
 	b    panels
 	mem  []float32 // of copies
+
+	// Tiles computes products on tile units, where TilesFor says so for the size of heads.
+	// It is set before the matrix is. A product then begins at a multiple of 32 of K.
+	Tiles bool
+
+	// Sparse lets a zero on the left contribute nothing, even against a NaN or an infinity
+	// of B. Only products on tile units know of it.
+	Sparse bool
+
+	limbs limbPanels
 }
 
 // Copy makes p ready for b, of k rows and n columns, in memory of p's own.
@@ -23,6 +33,10 @@ func (p *Panels) Copy(b Mat, k, n int) {
 // Reserve makes room for k rows and n columns, which Fill has to provide.
 func (p *Panels) Reserve(k, n int) {
 	p.K, p.N = k, n
+	if p.Tiles {
+		p.limbs.reserve(k, n)
+		return
+	}
 	width := p.Width()
 	if n < width {
 		width = roundUp(n, panelLanes())
@@ -44,6 +58,10 @@ func (p *Panels) Fill(b Mat, j0, j1 int) {
 	if p.K == 0 {
 		return
 	}
+	if p.Tiles {
+		p.limbs.fill(b, p.K, 0, j0, j1)
+		return
+	}
 	for j := j0; j < j1; j += p.b.width {
 		cols := min(p.b.width, j1-j)
 		packPanel(p.b.data[j/p.b.width*p.b.step:][:p.b.step], b.from(0, j), p.K, cols, p.b.width)
@@ -54,7 +72,7 @@ func (p *Panels) Fill(b Mat, j0, j1 int) {
 // whether it could. For rows that are far apart a copy is faster, if it is used
 // more than a few times.
 func (p *Panels) Use(b Mat, k, n int) bool {
-	if b.Col != 1 || panelWidth() == genericWidth {
+	if p.Tiles || b.Col != 1 || panelWidth() == genericWidth {
 		return false
 	}
 	p.K, p.N = k, n
@@ -83,14 +101,26 @@ func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 	}
 	c.check("C", m, j1-j0, 1, 0)
 	a.check("A", m, k1-k0, 1, 0)
+	if b.Tiles {
+		if k0%32 != 0 || k0 == k1 {
+			panic(fmt.Sprintf("simd: MultiplyPanels: k0=%d and k1=%d on tile units, want a multiple of 32 and more", k0, k1))
+		}
+		b.limbs.multiply(c, a, m, k0, k1, j0, j1, accumulate, b.Sparse)
+		return
+	}
 	multiplyPanels(c, a, m, b, k0, k1, j0, j1, accumulate)
 }
 
 // RowDots sets dst[i] to the product of row i of x and row i of y, of n elements
-// each: to what Multiply makes of them as an element of a matrix, bit for bit.
-func RowDots(dst []float32, x, y Mat, n int) {
+// each: to what Multiply makes of them as an element of a matrix, bit for bit. If tiles,
+// it is what Multiply makes of them on tile units.
+func RowDots(dst []float32, x, y Mat, n int, tiles bool) {
 	x.check("x", len(dst), n, 1, 0)
 	y.check("y", len(dst), n, 1, 0)
+	if tiles && len(dst) > 0 && n > 0 {
+		rowDotsOnTiles(dst, x, y, n)
+		return
+	}
 	s := scratches.Get().(*scratch)
 	defer s.free()
 	// Sixteen rows side by side: each sum is a chain, and has to wait for

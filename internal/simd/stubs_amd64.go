@@ -71,6 +71,24 @@ func gemmInt8AVX512(t *tileArgs)
 //go:noescape
 func gemmInt8AVX2(t *tileArgs)
 
+// amxMultiplyAMX sets C = A·B + start for up to 32 rows of A and any number of
+// panels of B, both as limbs.
+//
+//go:noescape
+func amxMultiplyAMX(t *amxArgs)
+
+// amxRowLimbsAMX cuts up to 32 rows of n elements, row bytes apart, into limbs,
+// with zeros up to a whole step, and reports whether all are finite as
+// bfloat16.
+//
+//go:noescape
+func amxRowLimbsAMX(dst, src *float32, row, rows, n int) bool
+
+// amxColumnLimbsAMX is amxRowLimbs for depth rows of up to 32 columns of B.
+//
+//go:noescape
+func amxColumnLimbsAMX(dst, src *float32, row, depth, cols int) bool
+
 // transposeAVX512 sets dst[k·dstRow+i] = src[i·srcRow+k] for i below the lanes
 // of a vector and k < depth. Rows is how many i there are in src; the others
 // stand for anything. The distances of rows are in bytes.

@@ -78,8 +78,8 @@ func TestFallback(t *testing.T) {
 	for arch, parts := range map[string][]string{
 		"amd64": {
 			"wider, hasWider", // the best first
-			"case wider, wide:\n\t\t\taddWide(&dst[0], &x[0], &y[0], n)\n\t\tcase avx512:\n\t\t\taddAVX512(",
-			"case wider, wide, avx512:\n\t\t\tmulAVX512(&dst[0], &x[0], &y[0], n)\n\t\tdefault:\n\t\t\tmulAVX2(",
+			"case wider, wide:\n\t\t\taddWide(&dst[0], &x[0], &y[0], n)\n\t\tcase amx, avx512:\n\t\t\taddAVX512(",
+			"case wider, wide, amx, avx512:\n\t\t\tmulAVX512(&dst[0], &x[0], &y[0], n)\n\t\tdefault:\n\t\t\tmulAVX2(",
 			"wider: {lanes: 16, panel: 64, additive: 32}", // those of AVX-512, whose kernels it calls
 			"func blockIsGeneric() bool { return active == generic }",
 		},

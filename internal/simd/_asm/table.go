@@ -9,6 +9,8 @@ type implementation struct {
 	needs  string          // of the processor, for comments
 	or     *implementation // has what it lacks
 
+	optional bool // only for those who ask for it
+
 	// How wide its kernels are.
 	lanes    int // floats in a vector
 	panel    int // columns of a panel of a matrix
@@ -23,11 +25,14 @@ var (
 
 	avx512 = &implementation{name: "avx512", suffix: "AVX512", goarch: "amd64", or: avx2,
 		needs: "AVX-512 with F, BW, DQ and VL", lanes: 16, panel: 4 * 16, additive: 2 * 16}
+
+	amx = &implementation{name: "amx", suffix: "AMX", goarch: "amd64", or: avx512, optional: true,
+		needs: "AVX-512 and tile units for bfloat16, on Linux", lanes: 16, panel: 4 * 16, additive: 2 * 16}
 )
 
 // implementations lists all of them, generic first, and of an architecture the
 // better ones later.
-var implementations = []*implementation{generic, avx2, avx512}
+var implementations = []*implementation{generic, avx2, avx512, amx}
 
 // A family is kernels that have something in common. Their code is written by
 // the file of its name here to a file of its name in package simd.
@@ -140,6 +145,20 @@ registers for all steps of k.`,
 				does: "computes rows i0 to i1 and columns j0 to j1 of C for the steps k0 to k1, for which a and b hold A and B."},
 			{name: "multiplyPanels", op: mulPanels, calls: []string{"gemm1"},
 				does: "is MultiplyPanels, for m and j1-j0 that are not 0."},
+		},
+	},
+	{
+		name: "amx",
+		about: `Products on tile units, of floats cut into three bfloat16. The kernels are called for at least one
+row, one column and one step.`,
+		kernels: []kernel{
+			{name: "amxMultiply", asm: "(t *amxArgs)", byHand: true, code: only(amx, amxMultiply),
+				does: "sets C = A·B + start for up to 32 rows of A and any number of panels of B, both as limbs."},
+			{name: "amxRowLimbs", asm: "(dst, src *float32, row, rows, n int) bool", byHand: true, code: only(amx, amxRowLimbs),
+				does: `cuts up to 32 rows of n elements, row bytes apart, into limbs, with zeros up to a whole step, and
+reports whether all are finite as bfloat16.`},
+			{name: "amxColumnLimbs", asm: "(dst, src *float32, row, depth, cols int) bool", byHand: true, code: only(amx, amxColumnLimbs),
+				does: `is amxRowLimbs for depth rows of up to 32 columns of B.`},
 		},
 	},
 	{

@@ -1,0 +1,405 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Matrix products on tile units (AMX). Every float is the sum of three bfloat16, its
+// limbs: high, middle and low. Of the nine products of limbs the six largest count.
+//
+// Limbs lie as the tile units read them. A step is 32 elements of k of 32 rows of A, or of
+// 32 columns of B: for each limb two tiles of 1 KiB, of which a row is 16 pairs. Pair i is
+// elements i and i+16 of the step. So both operands are packed by shifts alone.
+const (
+	tileBytes = 1 << 10
+	limbBytes = 2 * tileBytes // from limb to limb
+	stepBytes = 3 * limbBytes
+)
+
+// Offsets of the fields of amxArgs in package simd, all of eight bytes.
+const (
+	amxA = 8 * iota
+	amxB
+	amxC
+	amxCRow
+	amxSteps
+	amxPanels
+	amxBPanel
+	amxRows
+	amxLast
+	amxStart
+	amxBias
+	amxBuffer
+)
+
+// The instructions on tiles, which neither avo nor Go's assembler knows, are written as
+// bytes. Their operands in general registers are fixed.
+var (
+	amxPtrA, amxPtrB, amxPtrBuffer = reg.RAX, reg.RBX, reg.RDX
+	amxStride, amxBufferStride     = reg.RCX, reg.RSI // in bytes, from row to row
+)
+
+// emit writes an instruction that reads the given registers.
+func emit(text string, code []byte, uses ...Op) {
+	Comment(text)
+	for i, b := range code {
+		next := &ir.Instruction{Opcode: "BYTE", Operands: []Op{U8(b)}}
+		if i == len(code)-1 {
+			next.Inputs = uses
+		}
+		Instruction(next)
+	}
+}
+
+// vex returns the code of an instruction of AMX on tile t: prefix is the last byte of its
+// VEX prefix.
+func vex(prefix, opcode byte, rest ...byte) []byte {
+	return append([]byte{0xc4, 0xe2, prefix, opcode}, rest...)
+}
+
+// sib returns ModRM, SIB and displacement for tile t at disp(base)(index*1), by the numbers
+// of the registers.
+func sib(t int, disp uint32, base, index byte) []byte {
+	return []byte{0x84 | byte(t)<<3, index<<3 | base, byte(disp), byte(disp >> 8), byte(disp >> 16), byte(disp >> 24)}
+}
+
+// number returns that of a general register in instructions.
+func number(r reg.Physical) byte {
+	return map[reg.Physical]byte{reg.RAX: 0, reg.RCX: 1, reg.RDX: 2, reg.RBX: 3, reg.RSI: 6}[r]
+}
+
+func tileZero(t int) { emit(fmt.Sprintf("TILEZERO T%d", t), vex(0x7b, 0x49, 0xc0|byte(t)<<3)) }
+
+// tileLoad reads the tile at base+disp.
+func tileLoad(t, disp int, base, stride reg.GPPhysical) {
+	emit(fmt.Sprintf("TILELOADD %d(%s)(%s*1), T%d", disp, base.Asm(), stride.Asm(), t), vex(0x7b, 0x4b, sib(t, uint32(disp), number(base), number(stride))...), base, stride)
+}
+
+func tileStore(t, disp int, base, stride reg.GPPhysical) {
+	emit(fmt.Sprintf("TILESTORED T%d, %d(%s)(%s*1)", t, disp, base.Asm(), stride.Asm()), vex(0x7a, 0x4b, sib(t, uint32(disp), number(base), number(stride))...), base, stride)
+}
+
+// tileDot adds to tile c the products of pairs of tiles a and b.
+func tileDot(c, a, b int) {
+	emit(fmt.Sprintf("TDPBF16PS T%d, T%d, T%d", b, a, c), vex(0x02|byte(^b&15)<<3, 0x5c, 0xc0|byte(c)<<3|byte(a)))
+}
+
+// amxMultiply writes the kernel: 32 rows of A, or up to 16, by panels of 32 columns of B.
+func amxMultiply(s isa) {
+	args := pointer("t")
+	field := fields(args)
+	config := amxConfig()
+	at := GP64()
+	LEAQ(config, at)
+	MOVQ(at, reg.RAX)
+	emit("LDTILECFG (AX)", []byte{0xc4, 0xe2, 0x78, 0x49, 0x00}, reg.RAX)
+
+	b, c, panels, bias := field(amxB), field(amxC), field(amxPanels), field(amxBias)
+	cRow := field(amxCRow)
+	last := s.amxColumns(field(amxLast))
+	full := GP64()
+	MOVQ(I32(32), full)
+	whole := s.amxColumns(full)
+	MOVQ(Mem{Base: args, Disp: amxBuffer}, amxPtrBuffer)
+	MOVQ(I32(64), amxStride)
+	MOVQ(I32(128), amxBufferStride)
+
+	high := label("high")
+	CMPQ(Mem{Base: args, Disp: amxRows}, U8(16))
+	JG(LabelRef(high))
+	p := amxPanel{s: s, args: args, b: b, c: c, panels: panels, bias: bias, cRow: cRow, whole: whole, last: last}
+	p.loop(1)
+	Label(high)
+	p.loop(2)
+}
+
+// amxConfig returns the configuration of tiles: palette 1, eight tiles of 16 rows of 64
+// bytes.
+func amxConfig() Mem {
+	m := GLOBL("tiles", RODATA|NOPTR)
+	for i, word := range []uint64{1, 0, 0x0040004000400040, 0x0040004000400040, 0, 0, 0x1010101010101010, 0} {
+		DATA(8*i, U64(word))
+	}
+	return m
+}
+
+// amxColumns returns the masks of the first n of 32 columns.
+func (s isa) amxColumns(n reg.GPVirtual) [2]mask {
+	bits, k0, k1 := GP64(), K(), K()
+	MOVQ(I32(-1), bits)
+	BZHIQ(n, bits, bits)
+	KMOVW(bits.As32(), k0)
+	SHRQ(U8(16), bits)
+	KMOVW(bits.As32(), k1)
+	return [2]mask{{k: k0}, {k: k1}}
+}
+
+// amxPanel is what the code of the panels has in common.
+type amxPanel struct {
+	s                              isa
+	args, b, c, panels, bias, cRow reg.GPVirtual
+	whole, last                    [2]mask
+}
+
+// loop writes the loop over the panels, for one or two tiles of rows.
+func (p *amxPanel) loop(high int) {
+	next, narrow, wide := label("panel"), label("narrow"), label("wide")
+	zero, sums, from := label("zero"), label("sums"), label("from")
+	Label(next)
+	columns := [2]mask{{k: K()}, {k: K()}}
+	CMPQ(p.panels, U8(1))
+	JE(LabelRef(narrow))
+	KMOVW(p.whole[0].k, columns[0].k)
+	KMOVW(p.whole[1].k, columns[1].k)
+	JMP(LabelRef(wide))
+	Label(narrow)
+	KMOVW(p.last[0].k, columns[0].k)
+	KMOVW(p.last[1].k, columns[1].k)
+	Label(wide)
+
+	CMPQ(Mem{Base: p.args, Disp: amxStart}, U8(startZero))
+	JE(LabelRef(zero))
+	// The rows to begin with go through the buffer, which has rows for every tile.
+	src, step := GP64(), GP64()
+	MOVQ(p.bias, src)
+	XORQ(step, step)
+	CMPQ(Mem{Base: p.args, Disp: amxStart}, U8(startBias))
+	JE(LabelRef(from))
+	MOVQ(p.c, src)
+	MOVQ(p.cRow, step)
+	Label(from)
+	p.copy(src, step, amxPtrBuffer, amxBufferStride, columns)
+	for t := range 2 * high {
+		tileLoad(t, 64*(t%2)+2048*(t/2), amxPtrBuffer, amxBufferStride)
+	}
+	JMP(LabelRef(sums))
+	Label(zero)
+	for t := range 2 * high {
+		tileZero(t)
+	}
+	Label(sums)
+	p.sums(high)
+	for t := range 2 * high {
+		tileStore(t, 64*(t%2)+2048*(t/2), amxPtrBuffer, amxBufferStride)
+	}
+	p.copy(amxPtrBuffer, amxBufferStride, p.c, p.cRow, columns)
+
+	ADDQ(Mem{Base: p.args, Disp: amxBPanel}, p.b)
+	ADDQ(I32(128), p.c)
+	ADDQ(I32(128), p.bias)
+	DECQ(p.panels)
+	JNZ(LabelRef(next))
+	emit("TILERELEASE", []byte{0xc4, 0xe2, 0x78, 0x49, 0xc0})
+	p.s.end()
+}
+
+// copy writes the loop that copies the rows of a tile of C, in the given columns.
+func (p *amxPanel) copy(from, fromRow, to, toRow Op, columns [2]mask) {
+	loop := label("copy")
+	src, dst, rows := GP64(), GP64(), GP64()
+	MOVQ(from, src)
+	MOVQ(to, dst)
+	MOVQ(Mem{Base: p.args, Disp: amxRows}, rows)
+	Label(loop)
+	for v := range 2 {
+		x := p.s.vec()
+		p.s.load(Mem{Base: src, Disp: 64 * v}, &columns[v], x)
+		p.s.store(x, &columns[v], Mem{Base: dst, Disp: 64 * v})
+	}
+	ADDQ(fromRow, src)
+	ADDQ(toRow, dst)
+	DECQ(rows)
+	JNZ(LabelRef(loop))
+}
+
+// sums writes the loop over the steps of k. Tiles 0 to 3 are sums, 4 and 5 are of A, 6 and
+// 7 of B. Products with low limbs come first. What the next product needs is loaded while
+// one is computed.
+func (p *amxPanel) sums(high int) {
+	loop := label("step")
+	steps := GP64()
+	MOVQ(Mem{Base: p.args, Disp: amxA}, amxPtrA)
+	MOVQ(p.b, amxPtrB)
+	MOVQ(Mem{Base: p.args, Disp: amxSteps}, steps)
+	a := func(limb int) {
+		for t := range high {
+			tileLoad(4+t, limb*limbBytes+t*tileBytes, amxPtrA, amxStride)
+		}
+	}
+	b := func(limb int) {
+		for t := range 2 {
+			tileLoad(6+t, limb*limbBytes+t*tileBytes, amxPtrB, amxStride)
+		}
+	}
+	ahead := 0
+	products := func() {
+		for t := range 2 * high {
+			tileDot(t, 4+t/2, 6+t%2)
+		}
+		for range 16 { // the next step of B, into the first-level cache
+			PREFETCHT0(Mem{Base: amxPtrB, Disp: stepBytes + 64*ahead})
+			ahead++
+		}
+	}
+	const low, middle, top = 2, 1, 0
+	Label(loop)
+	a(low)
+	b(top)
+	products()
+	a(middle)
+	products()
+	b(middle)
+	products()
+	a(top)
+	products()
+	b(low)
+	products()
+	b(top)
+	products()
+	ADDQ(I32(stepBytes), amxPtrA)
+	ADDQ(I32(stepBytes), amxPtrB)
+	DECQ(steps)
+	JNZ(LabelRef(loop))
+}
+
+// A splitter cuts pairs of vectors of floats into limbs.
+type splitter struct {
+	s             isa
+	half, upper   reg.VecVirtual // half of the last bit of a bfloat16, and its bits
+	largest, bits reg.VecVirtual // the largest magnitude so far, and the bits of magnitudes
+}
+
+func (s isa) splitter() *splitter {
+	return &splitter{s: s, half: s.bitsReg(0x8000), upper: s.bitsReg(0xffff0000), largest: s.zero(), bits: s.bitsReg(0x7fffffff)}
+}
+
+// split writes the limbs of x and y, pair by pair, to rows limbBytes apart.
+func (p *splitter) split(x, y reg.VecVirtual, to Mem) {
+	for _, v := range []reg.VecVirtual{x, y} {
+		magnitude := p.s.vec()
+		VPANDD(v, p.bits, magnitude)
+		VPMAXUD(magnitude, p.largest, p.largest)
+	}
+	for limb := range 3 {
+		hx, hy, both := x, y, p.s.vec()
+		if limb < 2 { // rounded to the nearest, away from zero in the middle
+			hx, hy = p.s.vec(), p.s.vec()
+			VPADDD(x, p.half, hx)
+			VPADDD(y, p.half, hy)
+			VPANDD(hx, p.upper, hx)
+			VPANDD(hy, p.upper, hy)
+		} else {
+			// What is left fits a bfloat16, unless it is denormal.
+			hy = p.s.vec()
+			VPANDD(y, p.upper, hy)
+		}
+		VPSRLD(U8(16), hx, both)
+		VPORD(hy, both, both)
+		m := to
+		m.Disp += limb * limbBytes
+		VMOVUPS(both, m)
+		if limb < 2 {
+			VSUBPS(hx, x, x)
+			VSUBPS(hy, y, y)
+		}
+	}
+}
+
+// finish stores whether all magnitudes were below the first that becomes infinite as a
+// bfloat16, and returns.
+func (p *splitter) finish() {
+	k := K()
+	VPCMPUD(U8(5), p.s.bitsReg(0x7f7f8000), p.largest, k) // not less
+	KORTESTW(k, k)
+	ok := GP8()
+	SETEQ(ok)
+	Store(ok, ReturnIndex(0))
+	p.s.end()
+}
+
+// amxRowLimbs writes the kernel that cuts rows of A.
+func amxRowLimbs(s isa) {
+	dst, src, row, rows, n := pointer("dst"), pointer("src"), pointer("row"), pointer("rows"), pointer("n")
+	p := s.splitter()
+	loop, steps, tail, done := label("row"), label("step"), label("tail"), label("next")
+	count := GP64()
+	XORQ(count, count)
+	Label(loop)
+	to, from, left := GP64(), GP64(), GP64()
+	MOVQ(dst, to)
+	MOVQ(src, from)
+	MOVQ(n, left)
+	Label(steps)
+	SUBQ(I32(32), left)
+	JL(LabelRef(tail))
+	x, y := s.vec(), s.vec()
+	VMOVUPS(Mem{Base: from}, x)
+	VMOVUPS(Mem{Base: from, Disp: 64}, y)
+	p.split(x, y, Mem{Base: to})
+	ADDQ(I32(128), from)
+	ADDQ(I32(stepBytes), to)
+	JMP(LabelRef(steps))
+	Label(tail)
+	ADDQ(I32(32), left)
+	JZ(LabelRef(done))
+	columns := s.amxColumns(left)
+	x, y = s.vec(), s.vec()
+	s.load(Mem{Base: from}, &columns[0], x)
+	s.load(Mem{Base: from, Disp: 64}, &columns[1], y)
+	p.split(x, y, Mem{Base: to})
+	Label(done)
+	ADDQ(row, src)
+	ADDQ(I32(64), dst) // 16 rows of a tile are followed by the next tile
+	INCQ(count)
+	CMPQ(count, rows)
+	JL(LabelRef(loop))
+	p.finish()
+}
+
+// amxColumnLimbs writes the kernel that cuts a panel of B.
+func amxColumnLimbs(s isa) {
+	dst, src, row, depth := pointer("dst"), pointer("src"), pointer("row"), pointer("depth")
+	columns := s.amxColumns(pointer("cols"))
+	p := s.splitter()
+	step, pair := label("step"), label("pair")
+	Label(step)
+	upper, i := GP64(), GP64()
+	MOVQ(row, upper)
+	SHLQ(U8(4), upper)
+	ADDQ(src, upper) // 16 rows further
+	XORQ(i, i)
+	Label(pair)
+	for t := range 2 {
+		skip, zero := label("write"), label("zero")
+		x, y := s.vec(), s.vec()
+		s.clear(x)
+		s.clear(y)
+		CMPQ(i, depth)
+		JGE(LabelRef(skip))
+		s.load(Mem{Base: src, Disp: 64 * t}, &columns[t], x)
+		next := GP64()
+		LEAQ(Mem{Base: i, Disp: 16}, next)
+		CMPQ(next, depth)
+		JGE(LabelRef(zero))
+		s.load(Mem{Base: upper, Disp: 64 * t}, &columns[t], y)
+		Label(zero)
+		Label(skip)
+		p.split(x, y, Mem{Base: dst, Disp: t * tileBytes})
+	}
+	ADDQ(row, src)
+	ADDQ(row, upper)
+	ADDQ(I32(64), dst)
+	INCQ(i)
+	CMPQ(i, U8(16))
+	JL(LabelRef(pair))
+	ADDQ(I32(stepBytes-tileBytes), dst)
+	MOVQ(upper, src)
+	SUBQ(I32(32), depth)
+	JG(LabelRef(step))
+	p.finish()
+}

@@ -1,0 +1,40 @@
+package simd
+
+import "slices"
+
+// Matrix products on the tile units of Xeon processors (AMX), which multiply bfloat16 some
+// fifteen times as fast as the vector units multiply floats.
+//
+// A float is the sum of three bfloat16, its limbs: x = h + m + l, each what is left rounded
+// to the nearest. Of the nine products of the limbs of two floats the six largest are
+// summed in floats, which is more exact than a chain of multiply-adds: what is left out is
+// below 2^-24 of a product, and the sums are 32 times as few.
+//
+// An element of C is, whatever the sizes, for every step of 32 elements of k from 0 on and
+// for these products of limbs of A and of B in this order: l·h, m·h, m·m, h·m, h·l, h·h
+//
+//	even, odd = 0, 0
+//	for i := range 16 { even += a[i]*b[i]; odd += a[i+16]*b[i+16] }  // each rounded once
+//	C[i][j] += even + odd
+//
+// where denormal numbers count as 0, in operands, sums and results alike. So products below
+// 1e-32 lose digits: those of 1e-36 are right to a thousandth, below 1e-38 they are 0.
+//
+// An infinity, a NaN and a number that is infinite as a bfloat16, from 3.39e38 on, are left
+// out of the tiles; their terms are added afterwards. So what meets none of them has the
+// same bits with them as without.
+//
+// Tile units take as long for one row as for sixteen. So a product of a few rows, as in a
+// step of a decoder, takes several times as long as with vectors; and it may not be left to
+// them, for its rows would have other bits than among many. And on shared machines tile
+// units run at under half of their speed for long times, in which vectors are faster. This
+// is why they are for those who ask for them.
+
+// minTile is the size from which on tile units are worth their while. Each makes it 1, so
+// that tests need no large sizes.
+var minTile = 64
+
+// TilesFor reports whether products are to be on tile units, in layers or heads of these
+// sizes. Numbers of rows, queries or keys are no such sizes: what belongs to one of them
+// must not depend on how many there are.
+func TilesFor(sizes ...int) bool { return slices.Min(sizes) >= minTile && hasTiles() }

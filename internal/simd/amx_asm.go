@@ -1,0 +1,366 @@
+//go:build amd64 && !purego
+
+package simd
+
+import (
+	"math"
+	"runtime"
+
+	"github.com/attn-go/attn/internal/par"
+)
+
+// The drivers of the kernels for tile units.
+
+// amxArgs is what the kernel takes: a strip of A, and panels of B that follow one another,
+// both as limbs. Strides are in bytes. The generator knows the order of the fields.
+type amxArgs struct {
+	a, b   *float32
+	c      *float32
+	cRow   int
+	steps  int // of k, at least 1
+	panels int // at least 1
+	bPanel int // from panel to panel
+	rows   int // 1 to stripHeight
+	last   int // columns of the last panel, 1 to limbWidth
+	start  int // as in tileArgs
+	bias   *float32
+	buffer *float32 // stripHeight rows of limbWidth
+}
+
+const (
+	stripHeight = 32 // rows of A that are packed together
+	limbWidth   = 32 // columns of B that are
+	limbStep    = 32 // elements of k
+	// stepFloats is how many floats have the room of a step of a strip or a panel.
+	stepFloats = 3 * limbStep * stripHeight / 2
+)
+
+// Blocks of B, in columns and elements of k, which as limbs take half of a second-level
+// cache of 2 MiB, and a strip of A of as many a quarter of a tenth.
+const (
+	limbColumns = 768
+	limbDepth   = 256
+)
+
+// hasTiles reports whether products are on tile units, if they are large enough.
+func hasTiles() bool { return active == amx && permitTiles() }
+
+// steps returns how many steps k elements take.
+func steps(k int) int { return (k + limbStep - 1) / limbStep }
+
+// stripFloats returns the room that a strip or a panel of depth k takes.
+func stripFloats(k int) int { return steps(k) * stepFloats }
+
+// hasLimbs reports whether x is finite as a bfloat16.
+func hasLimbs(x float32) bool { return x < 0x1.ffp127 && x > -0x1.ffp127 }
+
+// limbs is a strip of A or a panel of B: up to 32 rows, or columns, of depth elements.
+type limbs struct {
+	data  []float32
+	panel bool
+	depth int
+	whole []float32 // the elements, row by row or column by column, if some have no limbs
+}
+
+// packStrip makes a strip of rows×depth elements of A, in memory for it.
+func packStrip(mem []float32, a Mat, rows, depth int, s *scratch) limbs {
+	if a.Col != 1 {
+		width := roundUp(depth, vectorLanes())
+		s.b = grow(s.b, rows*width)
+		packTransposed(s.b, a, rows, depth, width)
+		a = RowMajor(s.b, width)
+	}
+	x := limbs{data: mem, depth: depth}
+	if amxRowLimbsAMX(&mem[0], &a.Data[0], 4*a.Row, rows, depth) {
+		return x
+	}
+	var rest []float32
+	x.whole, rest = setAside(a, rows, depth)
+	amxRowLimbsAMX(&mem[0], &rest[0], 4*depth, rows, depth)
+	return x
+}
+
+// packLimbs makes a panel of depth×cols elements of B, in memory for it.
+func packLimbs(mem []float32, b Mat, depth, cols int, s *scratch) limbs {
+	if b.Col != 1 {
+		s.b = grow(s.b, depth*limbWidth)
+		packTransposed(s.b, b, depth, cols, limbWidth)
+		b = RowMajor(s.b, limbWidth)
+	}
+	x := limbs{data: mem, panel: true, depth: depth}
+	if amxColumnLimbsAMX(&mem[0], &b.Data[0], 4*b.Row, depth, cols) {
+		return x
+	}
+	var rest []float32
+	x.whole, rest = setAside(b.T(), cols, depth)
+	packLimbs(mem, RowMajor(rest, depth).T(), depth, cols, s)
+	return x
+}
+
+// setAside returns a copy of rows×n elements, and another with zeros in place of those
+// without limbs.
+func setAside(m Mat, rows, n int) (whole, rest []float32) {
+	whole, rest = make([]float32, rows*n), make([]float32, rows*n)
+	for i := range rows {
+		for k := range n {
+			v := m.Data[i*m.Row+k*m.Col]
+			whole[i*n+k] = v
+			if hasLimbs(v) {
+				rest[i*n+k] = v
+			}
+		}
+	}
+	return whole, rest
+}
+
+// row returns elements k0 to k1 of row or column i, in mem unless x has them.
+func (x limbs) row(mem []float32, i, k0, k1 int) []float32 {
+	if x.whole != nil {
+		return x.whole[i*x.depth+k0 : i*x.depth+k1]
+	}
+	mem = grow(mem, k1-k0)
+	for k := k0; k < k1; k++ {
+		at := k/limbStep*stepFloats + i*16 + k%16
+		if x.panel {
+			at = k/limbStep*stepFloats + i/16*256 + k%16*16 + i%16
+		}
+		sum := float32(0)
+		for l := range 3 {
+			bits := math.Float32bits(x.data[at+l*stepFloats/3])
+			if k%limbStep < 16 {
+				bits <<= 16
+			}
+			sum += math.Float32frombits(bits &^ 0xffff)
+		}
+		mem[k-k0] = sum
+	}
+	return mem
+}
+
+// addOdd adds to c the terms of elements that have no limbs, of a strip and of elements k0
+// to k1 of a panel. If it is sparse, a zero in A contributes nothing.
+func addOdd(c Mat, rows, cols int, a, b limbs, k0, k1 int, sparse bool) {
+	if a.whole == nil && b.whole == nil {
+		return
+	}
+	for j := range cols {
+		y := b.row(nil, j, k0, k1)
+		for i := range rows {
+			x := a.row(nil, i, 0, k1-k0)
+			sum := &c.Data[i*c.Row+j]
+			for k, v := range y {
+				if hasLimbs(v) && hasLimbs(x[k]) || sparse && x[k] == 0 {
+					continue
+				}
+				*sum += float32(x[k] * v)
+			}
+		}
+	}
+}
+
+// multiplyLimbs computes rows×cols of c from a strip and from elements k0 to k1 of panels,
+// k0 a multiple of limbStep.
+func multiplyLimbs(c Mat, rows, cols int, a limbs, panels []limbs, k0, k1, start int, bias []float32, sparse bool, s *scratch) {
+	s.tile = grow(s.tile, stripHeight*limbWidth)
+	t := amxArgs{
+		a: &a.data[0], b: &panels[0].data[k0/limbStep*stepFloats], c: &c.Data[0], cRow: 4 * c.Row,
+		steps: steps(k1 - k0), panels: len(panels), bPanel: 4 * stripFloats(panels[0].depth),
+		rows: rows, last: cols - (len(panels)-1)*limbWidth, start: start, buffer: &s.tile[0],
+	}
+	if start == startBias {
+		t.bias = &bias[0]
+	}
+	amxMultiplyAMX(&t)
+	for i, b := range panels {
+		addOdd(c.from(0, i*limbWidth), rows, min(limbWidth, cols-i*limbWidth), a, b, k0, k1, sparse)
+	}
+}
+
+// A limbProduct computes a product, or a part of it, block by block: columns j0 to j1 and
+// elements k0 to k1.
+type limbProduct struct {
+	p              *Product
+	j0, j1, k0, k1 int
+	mem            []float32
+	panels         []limbs
+}
+
+// each calls f for each block in turn. A block that is not the first continues its sums.
+func (b *limbProduct) each(f func()) {
+	for b.j0 = 0; b.j0 < b.p.N; b.j0 += limbColumns {
+		b.j1 = min(b.j0+limbColumns, b.p.N)
+		for b.k0 = 0; b.k0 < b.p.K; b.k0 += limbDepth {
+			b.k1 = min(b.k0+limbDepth, b.p.K)
+			count := (b.j1 - b.j0 + limbWidth - 1) / limbWidth
+			b.mem = grow(b.mem, count*stripFloats(b.k1-b.k0))
+			b.panels = grow(b.panels, count)
+			f()
+		}
+	}
+}
+
+// pack makes panels lo to hi of the block.
+func (b *limbProduct) pack(lo, hi int, s *scratch) {
+	size := stripFloats(b.k1 - b.k0)
+	for i := lo; i < hi; i++ {
+		j := b.j0 + i*limbWidth
+		b.panels[i] = packLimbs(b.mem[i*size:][:size], b.p.B.from(b.k0, j), b.k1-b.k0, min(limbWidth, b.j1-j), s)
+	}
+}
+
+// strip computes panels lo to hi of the strip of rows from i on.
+func (b *limbProduct) strip(i, lo, hi int, s *scratch) {
+	p, depth := b.p, b.k1-b.k0
+	rows := min(stripHeight, p.M-i)
+	s.a = grow(s.a, stripFloats(depth))
+	a := packStrip(s.a, p.A.from(i, b.k0), rows, depth, s)
+	j := b.j0 + lo*limbWidth
+	start, bias := startC, []float32(nil)
+	if b.k0 == 0 {
+		switch {
+		case p.Bias != nil:
+			start, bias = startBias, p.Bias[j:]
+		case !p.Accumulate:
+			start = startZero
+		}
+	}
+	cols := min(hi*limbWidth, b.j1-b.j0) - lo*limbWidth
+	multiplyLimbs(p.C.from(i, j), rows, cols, a, b.panels[lo:hi], 0, depth, start, bias, p.Sparse, s)
+}
+
+// tiling is what a multiplication on tile units needs besides.
+type tiling struct {
+	limbProduct
+	groups int // of panels, that a strip meets in tasks of their own
+
+	block                  func()
+	products, pack, strips func(lo, hi int)
+}
+
+// tileTask is how many multiplications a task should have, about.
+const tileTask = 1 << 20
+
+// runTiles is run on tile units.
+func (m *multiplication) runTiles() {
+	t, all := &m.tiling, &m.all
+	if t.block == nil {
+		t.block, t.products, t.pack, t.strips = m.doTileBlock, m.doTileProducts, m.doTilePack, m.doTileStrips
+	}
+	work := all.M * all.N * all.K
+	if all.Count*work < 2*tileTask {
+		m.doTileProducts(0, all.Count)
+		return
+	}
+	if all.Count > 1 && (work < 4*tileTask || all.Count >= 4*runtime.GOMAXPROCS(0)) {
+		par.For(all.Count, max(1, tileTask/work), t.products)
+		return
+	}
+	m.one = m.all
+	t.p = &m.one
+	for i := range all.Count {
+		all.product(&m.one, i)
+		t.each(t.block)
+	}
+	t.p = nil
+}
+
+// doTileProducts computes products lo to hi, one after the other.
+func (m *multiplication) doTileProducts(lo, hi int) {
+	s := scratches.Get().(*scratch)
+	one := m.all
+	b := limbProduct{p: &one, mem: s.limbs, panels: s.panelLimbs}
+	for i := lo; i < hi; i++ {
+		m.all.product(&one, i)
+		b.each(func() {
+			b.pack(0, len(b.panels), s)
+			for i := 0; i < one.M; i += stripHeight {
+				b.strip(i, 0, len(b.panels), s)
+			}
+		})
+	}
+	s.limbs, s.panelLimbs = b.mem, b.panels
+	s.free()
+}
+
+// doTileBlock computes a block on all processors: first they pack the panels, then they
+// share out strips.
+func (m *multiplication) doTileBlock() {
+	t := &m.tiling
+	panels, strips := len(t.panels), (m.one.M+stripHeight-1)/stripHeight
+	par.For(panels, max(1, tileTask/16/(limbWidth*(t.k1-t.k0))), t.pack)
+	even := (4*runtime.GOMAXPROCS(0) + strips - 1) / strips
+	t.groups = max(1, min(even, panels/4)) // packing a strip costs as much as a panel or two
+	par.For(strips*t.groups, 1, t.strips)
+}
+
+func (m *multiplication) doTilePack(lo, hi int) {
+	s := scratches.Get().(*scratch)
+	m.tiling.limbProduct.pack(lo, hi, s)
+	s.free()
+}
+
+// doTileStrips computes tasks lo to hi, of which each is a strip and a group of panels.
+func (m *multiplication) doTileStrips(lo, hi int) {
+	s, t := scratches.Get().(*scratch), &m.tiling
+	for u := lo; u < hi; u++ {
+		n, g := len(t.panels), u%t.groups
+		t.strip(u/t.groups*stripHeight, n*g/t.groups, n*(g+1)/t.groups, s)
+	}
+	s.free()
+}
+
+// limbPanels is what Panels hold for tile units.
+type limbPanels struct {
+	mem    []float32
+	panels []limbs
+}
+
+// reserve makes room for k rows and n columns.
+func (b *limbPanels) reserve(k, n int) {
+	count := (n + limbWidth - 1) / limbWidth
+	b.mem, b.panels = grow(b.mem, count*stripFloats(k)), grow(b.panels, count)
+}
+
+// fill packs columns j0 to j1 of m, of k rows, to where they are in b. Column 0 of m is at.
+func (b *limbPanels) fill(m Mat, k, at, j0, j1 int) {
+	s, size := scratches.Get().(*scratch), stripFloats(k)
+	for j := j0; j < j1; j += limbWidth {
+		i := j / limbWidth
+		b.panels[i] = packLimbs(b.mem[i*size:][:size], m.from(0, j-at), k, min(limbWidth, j1-j), s)
+	}
+	s.free()
+}
+
+// multiply is MultiplyPanels, for k0 and j0 that are multiples of 32.
+func (b *limbPanels) multiply(c, a Mat, m int, k0, k1, j0, j1 int, accumulate, sparse bool) {
+	start := startZero
+	if accumulate {
+		start = startC
+	}
+	s, depth := scratches.Get().(*scratch), k1-k0
+	s.a = grow(s.a, stripFloats(depth))
+	for i := 0; i < m; i += stripHeight {
+		rows := min(stripHeight, m-i)
+		strip := packStrip(s.a, a.from(i, 0), rows, depth, s)
+		panels := b.panels[j0/limbWidth : (j1+limbWidth-1)/limbWidth]
+		multiplyLimbs(c.from(i, 0), rows, j1-j0, strip, panels, k0, k1, start, nil, sparse, s)
+	}
+	s.free()
+}
+
+// rowDotsOnTiles is RowDots: the diagonal of a product.
+func rowDotsOnTiles(dst []float32, x, y Mat, n int) {
+	s := scratches.Get().(*scratch)
+	s.a, s.limbs = grow(s.a, stripFloats(n)), grow(s.limbs, stripFloats(n))
+	s.row = grow(s.row, stripHeight*limbWidth)
+	for i := 0; i < len(dst); i += stripHeight {
+		rows := min(stripHeight, len(dst)-i)
+		strip := packStrip(s.a, x.from(i, 0), rows, n, s)
+		panel := [1]limbs{packLimbs(s.limbs, y.from(i, 0).T(), n, rows, s)}
+		multiplyLimbs(RowMajor(s.row, limbWidth), rows, rows, strip, panel[:], 0, n, startZero, nil, false, s)
+		for k := range rows {
+			dst[i+k] = s.row[k*limbWidth+k]
+		}
+	}
+	s.free()
+}

@@ -1,0 +1,25 @@
+//go:build !amd64 || purego
+
+package simd
+
+// There are no tile units here, so that nothing of this is called.
+
+func hasTiles() bool { return false }
+
+type limbs struct{}
+
+type tiling struct{}
+
+func (m *multiplication) runTiles() { panic("simd: no tile units") }
+
+type limbPanels struct{}
+
+func (*limbPanels) reserve(k, n int) { panic("simd: no tile units") }
+
+func (*limbPanels) fill(m Mat, k, at, j0, j1 int) { panic("simd: no tile units") }
+
+func (*limbPanels) multiply(c, a Mat, m int, k0, k1, j0, j1 int, accumulate, sparse bool) {
+	panic("simd: no tile units")
+}
+
+func rowDotsOnTiles(dst []float32, x, y Mat, n int) { panic("simd: no tile units") }

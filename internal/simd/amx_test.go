@@ -1,0 +1,265 @@
+package simd
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// limbsOf returns the three bfloat16 that x is the sum of.
+func limbsOf(x float32) (l [3]float32) {
+	for i := range l {
+		l[i] = math.Float32frombits((math.Float32bits(x) + 0x8000) &^ 0xffff)
+		x -= l[i]
+	}
+	return l
+}
+
+// tileReference computes a product as the comment on tile units says.
+func tileReference(p *Product, a, b, c Mat) []float32 {
+	steps := (p.K + 31) / 32 * 32
+	// Limbs of rows of A and of columns of B, with zeros for what has none.
+	cut := func(m Mat, rows int) [][3]float32 {
+		l := make([][3]float32, rows*steps)
+		for i := range rows {
+			for k := range p.K {
+				if x := m.Data[i*m.Row+k*m.Col]; finiteLimbs(x) {
+					l[i*steps+k] = limbsOf(x)
+				}
+			}
+		}
+		return l
+	}
+	rows, columns := cut(a, p.M), cut(b.T(), p.N)
+	out := make([]float32, p.M*p.N)
+	for i := range p.M {
+		for j := range p.N {
+			var acc float32
+			switch {
+			case p.Bias != nil:
+				acc = p.Bias[j]
+			case p.Accumulate:
+				acc = c.Data[i*c.Row+j]
+			}
+			for block := 0; block < p.K; block += limbDepthOfTest {
+				end := min(block+limbDepthOfTest, p.K)
+				for k := block; k < end; k += 32 {
+					x, y := rows[i*steps+k:], columns[j*steps+k:]
+					for _, o := range [][2]int{{2, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 2}, {0, 0}} {
+						var even, odd float32
+						for q := range 16 {
+							even = fma32(x[q][o[0]], y[q][o[1]], even)
+							odd = fma32(x[q+16][o[0]], y[q+16][o[1]], odd)
+						}
+						acc += even + odd
+					}
+				}
+				for k := block; k < end; k++ {
+					x, y := a.Data[i*a.Row+k*a.Col], b.Data[k*b.Row+j*b.Col]
+					if !(finiteLimbs(x) && finiteLimbs(y)) && !(p.Sparse && x == 0) {
+						acc += float32(x * y)
+					}
+				}
+			}
+			out[i*p.N+j] = acc
+		}
+	}
+	return out
+}
+
+const limbDepthOfTest = 256
+
+func finiteLimbs(x float32) bool { return x < 0x1.ffp127 && x > -0x1.ffp127 }
+
+// onTileUnits makes the test run on tile units, if the machine has any.
+func onTileUnits(t *testing.T) {
+	for _, i := range impls {
+		if i == amx {
+			best := active
+			t.Cleanup(func() { active = best })
+			active = amx
+			if hasTiles() {
+				return
+			}
+		}
+	}
+	t.Skip("this machine has no tile units")
+}
+
+func TestMultiplyOnTileUnits(t *testing.T) {
+	onTileUnits(t)
+	r := rand.New(rand.NewPCG(3, 4))
+	sizes := []int{64, 65, 79, 96, 97, 128, 131}
+	for trial := range 30 {
+		p := &Product{M: []int{1, 2, 15, 16, 17, 31, 33, 67}[r.IntN(8)], N: sizes[r.IntN(len(sizes))], K: sizes[r.IntN(len(sizes))], Count: 1 + r.IntN(3), Tiles: true}
+		switch trial % 15 {
+		case 0:
+			p.K = 257 + r.IntN(300)
+		case 1:
+			p.N, p.M = 769+r.IntN(100), 3
+		case 2: // for all processors
+			p.M, p.N, p.K, p.Count = 150+r.IntN(100), 150+r.IntN(50), 260, 1
+		}
+		p.A, p.StepA = matrix(r, p.M, p.K, p.Count, r.IntN(4))
+		p.B, p.StepB = matrix(r, p.K, p.N, p.Count, r.IntN(4))
+		p.C, p.StepC = matrix(r, p.M, p.N, p.Count, r.IntN(2)*2)
+		switch r.IntN(3) {
+		case 0:
+			p.Accumulate = true
+		case 1:
+			bias, _ := matrix(r, 1, p.N, 1, 0)
+			p.Bias = bias.Data[:p.N]
+		}
+		p.Sparse = r.IntN(2) == 0
+		for range r.IntN(3) {
+			m := []*Mat{&p.A, &p.B}[r.IntN(2)]
+			m.Data[r.IntN(len(m.Data))] = []float32{3.4e38, -3.39e38, float32(math.Inf(1)), float32(math.NaN()), math.Float32frombits(0x7fffffff)}[r.IntN(5)]
+		}
+		checkProduct(t, p)
+	}
+}
+
+// Products on tile units are more exact than a chain of multiply-adds, on numbers of one
+// size, that cancel, of one sign, and spread over twelve powers of ten.
+func TestTilesAreExact(t *testing.T) {
+	onTileUnits(t)
+	r := rand.New(rand.NewPCG(5, 6))
+	spread := func() float32 {
+		return float32(math.Copysign(math.Pow(10, 12*r.Float64()-6), r.Float64()-0.5))
+	}
+	normal := func() float32 { return float32(r.NormFloat64()) }
+	for _, c := range []struct {
+		name    string
+		draw    func() float32
+		cancels bool
+		most    float64 // of the mean square of a chain's error
+	}{
+		{"normal", normal, false, 0.5},
+		{"cancelling", normal, true, 0.5},
+		{"positive", r.Float32, false, 0.5},
+		{"spread", spread, false, 1},
+	} {
+		for _, depth := range []int{64, 256, 768, 1024} {
+			const m, n = 48, 80
+			a, b := make([]float32, m*depth), make([]float32, depth*n)
+			for _, x := range [][]float32{a, b} {
+				for i := range x {
+					x[i] = c.draw()
+				}
+			}
+			if c.cancels {
+				half := depth / 2
+				for k := range half {
+					for i := range m {
+						a[i*depth+k+half] = a[i*depth+k] * (1 + 1e-4*normal())
+					}
+					for j := range n {
+						b[(k+half)*n+j] = -b[k*n+j]
+					}
+				}
+			}
+			product := func(tiles bool) (square float64) {
+				out := make([]float32, m*n)
+				Multiply(&Product{M: m, N: n, K: depth, A: RowMajor(a, depth), B: RowMajor(b, n), C: RowMajor(out, n), Tiles: tiles})
+				for i := range m {
+					for j := range n {
+						exact := 0.0
+						for k := range depth {
+							exact += float64(a[i*depth+k]) * float64(b[k*n+j])
+						}
+						e := float64(out[i*n+j]) - exact
+						square += e * e
+					}
+				}
+				return square
+			}
+			if ratio := product(true) / product(false); !(ratio < c.most) {
+				t.Errorf("%s numbers, depth %d: the error's mean square is %.3g of a chain's, want less than %g", c.name, depth, ratio, c.most)
+			} else {
+				t.Logf("%s, depth %d: %.3g", c.name, depth, ratio)
+			}
+		}
+	}
+}
+
+// Small numbers lose digits as it is documented.
+func TestTilesOfSmallNumbers(t *testing.T) {
+	onTileUnits(t)
+	r := rand.New(rand.NewPCG(7, 8))
+	const m, n, depth = 32, 64, 64
+	for _, c := range []struct{ a, b, relative, absolute float64 }{
+		{1e-20, 1, 1e-6, 0},
+		{1e-30, 1, 1e-6, 0},
+		{3e-33, 1, 2e-6, 0},
+		{1e-36, 1, 5e-3, 0},
+		{1e-10, 1e-18, 1e-6, 0},
+		{1e-18, 1e-18, 5e-3, 0},
+		{1e-20, 1e-20, 1, 0},
+	} {
+		a, b := make([]float32, m*depth), make([]float32, depth*n)
+		for i := range a {
+			a[i] = float32(c.a * (1 + r.Float64()))
+		}
+		for i := range b {
+			b[i] = float32(c.b * (1 + r.Float64()))
+		}
+		out := make([]float32, m*n)
+		Multiply(&Product{M: m, N: n, K: depth, A: RowMajor(a, depth), B: RowMajor(b, n), C: RowMajor(out, n), Tiles: true})
+		worst := 0.0
+		for i := range m {
+			for j := range n {
+				exact := 0.0
+				for k := range depth {
+					exact += float64(a[i*depth+k]) * float64(b[k*n+j])
+				}
+				e := math.Abs(float64(out[i*n+j]) - exact)
+				worst = max(worst, e/exact)
+				if e > c.relative*exact && e > c.absolute {
+					t.Fatalf("numbers of %g and %g: %g, want %g", c.a, c.b, out[i*n+j], exact)
+				}
+			}
+		}
+		t.Logf("%g by %g: %.2g", c.a, c.b, worst)
+	}
+}
+
+// Panels, in steps of 32 of k and by columns, compute what Multiply computes on tile
+// units, from rows or from columns, and RowDots the elements on the diagonal.
+func TestPanelsOnTileUnits(t *testing.T) {
+	onTileUnits(t)
+	r := rand.New(rand.NewPCG(9, 10))
+	for _, s := range []struct{ m, n, k int }{{1, 64, 64}, {6, 65, 70}, {40, 200, 129}, {33, 130, 40}} {
+		for layout := range 4 {
+			a, _ := matrix(r, s.m, s.k, 1, layout)
+			b, _ := matrix(r, s.k, s.n, 1, 3-layout)
+			if layout == 1 {
+				b.Data[len(b.Data)/2] = float32(math.Inf(1))
+			}
+			want := newGuarded(r, s.m*s.n)
+			got := clone(want.x)
+			Multiply(&Product{M: s.m, N: s.n, K: s.k, A: a, B: b, C: RowMajor(want.x, s.n), Accumulate: true, Tiles: true, Sparse: true})
+			p := Panels{Tiles: true, Sparse: true}
+			p.Copy(b, s.k, s.n)
+			for j := 0; j < s.n; j += p.Width() {
+				for k := 0; k < s.k; k += 32 {
+					MultiplyPanels(Mat{got[j:], s.n, 1}, a.from(0, k), s.m, &p, k, min(k+32, s.k), j, min(j+p.Width(), s.n), true)
+				}
+			}
+			if !same(got, want.x) {
+				t.Errorf("%v, layout %d: differs from Multiply", s, layout)
+			}
+			if layout == 1 || s.m > s.n {
+				continue
+			}
+			clear(want.x)
+			Multiply(&Product{M: s.m, N: s.n, K: s.k, A: a, B: b, C: RowMajor(want.x, s.n), Tiles: true})
+			dots := make([]float32, s.m)
+			RowDots(dots, a, b.T(), s.k, true)
+			for i, v := range dots {
+				if v != want.x[i*s.n+i] {
+					t.Errorf("%v: product of row %d is %v, Multiply makes %v", s, i, v, want.x[i*s.n+i])
+				}
+			}
+		}
+	}
+}
