@@ -1,6 +1,7 @@
 package attn
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -53,7 +54,7 @@ type RoPEScaling func(base float64, freqs []float64) (factor float64, err error)
 //	y_b = x_a·sin(p·f_i) + x_b·cos(p·f_i)    f_i = base^(−2i/size)
 //
 // where (a, b) is pair number i. The angles are computed in float64. A RoPE may be
-// shared by layers and goroutines.
+// shared by layers and goroutines. The zero value is that of the zero RoPEConfig.
 //
 // Source: Su et al., "RoFormer: Enhanced Transformer with Rotary Position
 // Embedding", 2021, https://arxiv.org/abs/2104.09864, eq. 34.
@@ -70,9 +71,7 @@ func NewRoPE(c RoPEConfig) (*RoPE, error) {
 	if c.Size < 0 || c.Size%2 != 0 {
 		return nil, fmt.Errorf("attn: NewRoPE: size %d, want an even number of elements, or 0 for all", c.Size)
 	}
-	if c.Base == 0 {
-		c.Base = 10000
-	}
+	c.Base = cmp.Or(c.Base, defaultBase)
 	if !(c.Base > 1) || math.IsInf(c.Base, 0) {
 		return nil, fmt.Errorf("attn: NewRoPE: base %v, want more than 1", c.Base)
 	}
@@ -87,6 +86,9 @@ func NewRoPE(c RoPEConfig) (*RoPE, error) {
 	}
 	return r, nil
 }
+
+// defaultBase is θ of Su et al.
+const defaultBase = 10000
 
 // Config returns the configuration with every default but Size filled in.
 func (r *RoPE) Config() RoPEConfig { return r.config }
@@ -220,12 +222,13 @@ func (r *RoPE) rotation(n int) (*rotation, error) {
 // newRotation works out the frequencies.
 func newRotation(c RoPEConfig, n int) (*rotation, error) {
 	rot := &rotation{freqs: make([]float64, n/2), factor: 1}
+	base := cmp.Or(c.Base, defaultBase) // of the zero RoPE
 	for i := range rot.freqs {
-		rot.freqs[i] = math.Pow(c.Base, -2*float64(i)/float64(n))
+		rot.freqs[i] = math.Pow(base, -2*float64(i)/float64(n))
 	}
 	if c.Scaling != nil {
 		var err error
-		if rot.factor, err = c.Scaling(c.Base, rot.freqs); err != nil {
+		if rot.factor, err = c.Scaling(base, rot.freqs); err != nil {
 			return nil, err
 		}
 	}
