@@ -39,6 +39,9 @@ func TestRefusedSettings(t *testing.T) {
 
 // The zero RoPE is that of the zero configuration.
 func TestZeroRoPE(t *testing.T) {
+	if base := new(attn.RoPE).Config().Base; base != 10000 {
+		t.Errorf("base %v, want 10000", base)
+	}
 	made, err := attn.NewRoPE(attn.RoPEConfig{})
 	if err != nil {
 		t.Fatal(err)

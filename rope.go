@@ -91,7 +91,11 @@ func NewRoPE(c RoPEConfig) (*RoPE, error) {
 const defaultBase = 10000
 
 // Config returns the configuration with every default but Size filled in.
-func (r *RoPE) Config() RoPEConfig { return r.config }
+func (r *RoPE) Config() RoPEConfig {
+	c := r.config
+	c.Base = cmp.Or(c.Base, defaultBase) // of the zero RoPE
+	return c
+}
 
 // size returns how many elements of a vector of e are turned.
 func (r *RoPE) size(e int) int {
@@ -209,7 +213,7 @@ func (r *RoPE) rotation(n int) (*rotation, error) {
 		maps.Copy(all, *known)
 	}
 	if all[n] == nil {
-		rot, err := newRotation(r.config, n)
+		rot, err := newRotation(r.Config(), n)
 		if err != nil {
 			return nil, fmt.Errorf("attn: RoPE: %w", err)
 		}
@@ -222,13 +226,12 @@ func (r *RoPE) rotation(n int) (*rotation, error) {
 // newRotation works out the frequencies.
 func newRotation(c RoPEConfig, n int) (*rotation, error) {
 	rot := &rotation{freqs: make([]float64, n/2), factor: 1}
-	base := cmp.Or(c.Base, defaultBase) // of the zero RoPE
 	for i := range rot.freqs {
-		rot.freqs[i] = math.Pow(base, -2*float64(i)/float64(n))
+		rot.freqs[i] = math.Pow(c.Base, -2*float64(i)/float64(n))
 	}
 	if c.Scaling != nil {
 		var err error
-		if rot.factor, err = c.Scaling(base, rot.freqs); err != nil {
+		if rot.factor, err = c.Scaling(c.Base, rot.freqs); err != nil {
 			return nil, err
 		}
 	}
