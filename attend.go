@@ -2,7 +2,6 @@ package attn
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/attn-go/attn/tensor"
 )
@@ -196,9 +195,7 @@ func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options) poole
 // path, training and inference all rely on this one check.
 func (o *Options) check(op string, d dims) {
 	wantNumber(op, "dropout", o.Dropout, validDropout(o.Dropout), "a probability in [0, 1)")
-	// The inverse of the soft-cap is a number, too.
-	wantNumber(op, "soft-cap", o.SoftCap, o.SoftCap == 0 || o.SoftCap >= 0x1p-126 && o.SoftCap <= math.MaxFloat32,
-		"a positive finite number, or 0 for none")
+	wantNumber(op, "soft-cap", o.SoftCap, o.SoftCap == 0 || validCap(o.SoftCap), "a positive finite number, or 0 for none")
 	for _, m := range o.Mods {
 		if m == nil {
 			panic(&tensor.ValueError{Op: op, Arg: "score modification", Got: "nil", Want: "a ScoreMod"})
@@ -239,7 +236,7 @@ func raise(op, arg string, err error) {
 		named.Op = op
 		panic(&named)
 	}
-	panic(&tensor.ValueError{Op: op, Arg: arg, Got: err.Error(), Want: "one that fits"})
+	panic(&tensor.ValueError{Op: op, Arg: arg, Got: "refused: " + err.Error(), Want: "one that fits the call"})
 }
 
 func validDropout(p float32) bool { return p >= 0 && p < 1 }

@@ -163,6 +163,11 @@ func (r *alibi) Check(s Sizes) error {
 	if len(r.slopes) != 0 && len(r.slopes) != s.H {
 		return &tensor.ShapeError{Arg: "bias of ALiBi", What: "number of slopes", Got: []int{len(r.slopes)}, Want: fmt.Sprintf("one for each of H=%d heads", s.H)}
 	}
+	for h, s := range r.slopes {
+		if math.IsNaN(float64(s)) || math.IsInf(float64(s), 0) {
+			return &tensor.ValueError{Arg: fmt.Sprintf("slope %d of ALiBi", h), Got: fmt.Sprint(s), Want: "a finite number"}
+		}
+	}
 	return nil
 }
 
@@ -187,8 +192,12 @@ func (r *alibi) Back(Row, []float32, []float32) {}
 
 // ALiBiSlopes returns the published slopes for a number of heads: 2^(−8/n), 2^(−16/n), …
 // for n a power of two; for others those of the next smaller power of two, and then
-// every other one of twice that.
+// every other one of twice that. It panics with a *tensor.ValueError if the number is
+// negative.
 func ALiBiSlopes(heads int) []float32 {
+	if heads < 0 {
+		panic(&tensor.ValueError{Op: "attn: ALiBiSlopes", Arg: "heads", Got: fmt.Sprint(heads), Want: "a number of at least 0"})
+	}
 	power := 1
 	for 2*power <= heads {
 		power *= 2

@@ -76,6 +76,9 @@ func (r *t5Bias) Check(s Sizes) error {
 	if err := wantShape(arg, r.table, fmt.Sprintf("[buckets H=%d]", s.H), -1, s.H); err != nil {
 		return err
 	}
+	if most := r.config.MaxDistance; most < 0 {
+		return &tensor.ValueError{Arg: "MaxDistance of T5's bias", Got: fmt.Sprint(most), Want: "a positive number, or 0 for 128"}
+	}
 	if r.starts == nil {
 		sides := 2
 		if r.config.Causal {

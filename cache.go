@@ -77,6 +77,11 @@ func NewCache(c CacheConfig) (*Cache, error) {
 			return nil, fmt.Errorf("attn: NewCache: %s %d, want at least %d", f.name, f.size, f.least)
 		}
 	}
+	vectors := float64(c.Batch) * float64(c.Capacity) * float64(c.Heads)
+	bytes := vectors * float64(c.Storage.Bytes(c.KeySize)+c.Storage.Bytes(c.ValueSize))
+	if c.Window == 0 && bytes > 4*mostWeights {
+		return nil, fmt.Errorf("attn: NewCache: capacity %d takes %.3g bytes, want at most %.3g", c.Capacity, bytes, float64(4*mostWeights))
+	}
 	if c.Sinks > 0 && c.Window == 0 {
 		return nil, fmt.Errorf("attn: NewCache: %d sinks without a window, which keeps all keys", c.Sinks)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// Without a key, a query sees nothing: results and gradients are zero on every path,
+// Without a key, a query attends to no key: results and gradients are zero on every path,
 // and gradients have been reached. Without queries or sequences there is nothing at all.
 func TestNothingToAttendTo(t *testing.T) {
 	check := func(t *testing.T, name string, got trace) {

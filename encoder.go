@@ -106,6 +106,7 @@ func (l *EncoderLayer) TorchState() (nn.StateDict, error) {
 //	x        [B L Width]
 //	out      [B L Width]
 //	weights  [B H L L]
+//	log-sum-exp  [B H L]
 //
 // Gradients flow to x, the parameters, Options.Bias and Options.Gates.
 //
@@ -117,10 +118,11 @@ func (l *EncoderLayer) Forward(t *tensor.Tape, x *tensor.Tensor, o Options) Outp
 		y := l.Self.Forward(t, h, h, h, o)
 		x = tensor.AddDropout(t, x, y.Out, p)
 		x = tensor.AddDropout(t, x, l.FF.Forward(t, l.Norm2.Forward(t, x)), p)
-		return Output{Out: x, Weights: y.Weights}
+		y.Out = x
+		return y
 	}
 	y := l.Self.Forward(t, x, x, x, o)
 	x = l.Norm1.Forward(t, tensor.AddDropout(t, x, y.Out, p))
-	x = l.Norm2.Forward(t, tensor.AddDropout(t, x, l.FF.Forward(t, x), p))
-	return Output{Out: x, Weights: y.Weights}
+	y.Out = l.Norm2.Forward(t, tensor.AddDropout(t, x, l.FF.Forward(t, x), p))
+	return y
 }

@@ -61,7 +61,7 @@ func TestHiddenIsNotFelt(t *testing.T) {
 
 // poison returns the call with p in every place that the mask hides; there the
 // weights are zero. Those are elements of the bias, keys and values that no query
-// of their heads sees, and queries that see no key.
+// of their heads sees, and queries that attend to no key.
 func poison(c call, weights *tensor.Tensor, p float32) call {
 	c.q, c.k, c.v, c.o.Bias = c.q.Clone(), c.k.Clone(), c.v.Clone(), c.o.Bias.Clone()
 	sees := map[[3]int]bool{}   // a query
@@ -185,7 +185,7 @@ func checkSpoiled(t *testing.T, c call, key int) {
 	}
 }
 
-// A query that sees nothing has out 0, weights 0 and gradients 0.
+// A query that attends to no key has out 0, weights 0 and gradients 0.
 func TestBlindQueries(t *testing.T) {
 	masks := hidings()
 	for name, mask := range masks {
@@ -216,7 +216,7 @@ func TestBlindQueries(t *testing.T) {
 	})
 }
 
-// checkBlind makes a call and returns how many queries see nothing. A second call
+// checkBlind makes a call and returns how many queries attend to no key. A second call
 // in which those have other upstream gradients must leave the same behind.
 func checkBlind(t *testing.T, c call) (blind int) {
 	t.Helper()

@@ -35,6 +35,7 @@ var order = []string{
 	"onnx",
 	"internal/bench",
 	"heads",
+	"internal/exercise",
 	"seq2seq",
 	"viz",
 	"internal/view",

@@ -189,7 +189,7 @@ func asNumbers(seen []bool, shape ...int) *tensor.Tensor {
 	return x
 }
 
-// seenBy returns the weights of queries of zero: all keys that a query sees have
+// seenBy returns the weights of queries of zero: all keys that a query attends to have
 // the same.
 func seenBy(m attn.Mask, s sizes, v *tensor.Tensor) *tensor.Tensor {
 	q, k := tensor.Zeros(s.b, s.h, s.lq, 1), tensor.Zeros(s.b, s.h, s.lk, 1)

@@ -83,9 +83,14 @@ func (p Positions) at(b, l int) int {
 // Gradients flow to x.
 //
 // ApplyPosition panics with a *tensor.ShapeError if the position does not take vectors of
-// E elements, or if there are not as many positions as vectors.
+// E elements, or if there are not as many positions as vectors, and with a
+// *tensor.ValueError if the position or x is nil.
 func ApplyPosition(t *tensor.Tape, p Position, x *tensor.Tensor, at Positions) *tensor.Tensor {
 	const op = "attn: ApplyPosition"
+	if p == nil {
+		panic(&tensor.ValueError{Op: op, Arg: "position", Got: "nil", Want: "a Position"})
+	}
+	wantTensor(op, "x", x)
 	switch x.Rank() {
 	case 3:
 		x = oneHead(t, op, "x", x)

@@ -282,7 +282,7 @@ func TestPositionsRefuse(t *testing.T) {
 		},
 		"attn: Attend: table of T5's bias has number of buckets [3], want 4 or more, and less than 4 times the largest distance, 128": attend(attn.T5Bias(tensor.Zeros(3, 3), attn.T5Config{})),
 		"attn: Attend: table of T5's bias has number of buckets [32], want 4 or more, and less than 4 times the largest distance, 8":  attend(attn.T5Bias(table, attn.T5Config{MaxDistance: 8})),
-		"attn: Attend: table of T5's bias has number of buckets [32], want 2 or more, and less than 2 times the largest distance, -1": attend(attn.T5Bias(table, attn.T5Config{MaxDistance: -1, Causal: true})),
+		"attn: Attend: MaxDistance of T5's bias is -1, want a positive number, or 0 for 128":                                          attend(attn.T5Bias(table, attn.T5Config{MaxDistance: -1, Causal: true})),
 		"attn: Attend: table of T5's bias is nil, want [buckets H=3]":                                                                 attend(attn.T5Bias(nil, attn.T5Config{})),
 		"attn: Attend: vectors of relative positions has shape [4 6], want [2K+1 E] or [H=3 2K+1 E]":                                  attend(attn.ShawBias(tensor.Zeros(4, 6))),
 		"attn: Attend: bias of relative positions has head size [7], want E=6":                                                        attend(attn.ShawBias(tensor.Zeros(5, 7))),

@@ -1,6 +1,7 @@
 package attn
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -53,7 +54,7 @@ type RoPEScaling func(base float64, freqs []float64) (factor float64, err error)
 //	y_b = x_a·sin(p·f_i) + x_b·cos(p·f_i)    f_i = base^(−2i/size)
 //
 // where (a, b) is pair number i. The angles are computed in float64. A RoPE may be
-// shared by layers and goroutines.
+// shared by layers and goroutines. The zero value is that of the zero RoPEConfig.
 //
 // Source: Su et al., "RoFormer: Enhanced Transformer with Rotary Position
 // Embedding", 2021, https://arxiv.org/abs/2104.09864, eq. 34.
@@ -70,9 +71,7 @@ func NewRoPE(c RoPEConfig) (*RoPE, error) {
 	if c.Size < 0 || c.Size%2 != 0 {
 		return nil, fmt.Errorf("attn: NewRoPE: size %d, want an even number of elements, or 0 for all", c.Size)
 	}
-	if c.Base == 0 {
-		c.Base = 10000
-	}
+	c.Base = cmp.Or(c.Base, defaultBase)
 	if !(c.Base > 1) || math.IsInf(c.Base, 0) {
 		return nil, fmt.Errorf("attn: NewRoPE: base %v, want more than 1", c.Base)
 	}
@@ -88,8 +87,15 @@ func NewRoPE(c RoPEConfig) (*RoPE, error) {
 	return r, nil
 }
 
+// defaultBase is θ of Su et al.
+const defaultBase = 10000
+
 // Config returns the configuration with every default but Size filled in.
-func (r *RoPE) Config() RoPEConfig { return r.config }
+func (r *RoPE) Config() RoPEConfig {
+	c := r.config
+	c.Base = cmp.Or(c.Base, defaultBase) // of the zero RoPE
+	return c
+}
 
 // size returns how many elements of a vector of e are turned.
 func (r *RoPE) size(e int) int {
@@ -207,7 +213,7 @@ func (r *RoPE) rotation(n int) (*rotation, error) {
 		maps.Copy(all, *known)
 	}
 	if all[n] == nil {
-		rot, err := newRotation(r.config, n)
+		rot, err := newRotation(r.Config(), n)
 		if err != nil {
 			return nil, fmt.Errorf("attn: RoPE: %w", err)
 		}

@@ -1,6 +1,10 @@
 package attn
 
-import "github.com/attn-go/attn/internal/simd"
+import (
+	"math"
+
+	"github.com/attn-go/attn/internal/simd"
+)
 
 // ScoreMod changes scores after their scale and before bias and mask, a row at a time:
 // a score modification, as soft-cap is. Its methods are called concurrently.
@@ -17,8 +21,16 @@ type ScoreMod interface {
 //
 //	s becomes limit·tanh(s/limit)
 //
+// It panics with a *tensor.ValueError if the limit is not a positive finite number.
+//
 // Source: Gemma Team, "Gemma 2", 2024, https://arxiv.org/abs/2408.00118, section 2.
-func SoftCap(limit float32) ScoreMod { return softCap(limit) }
+func SoftCap(limit float32) ScoreMod {
+	wantNumber("attn: SoftCap", "limit", limit, validCap(limit), "a positive finite number")
+	return softCap(limit)
+}
+
+// validCap reports whether a limit and its inverse are positive finite numbers.
+func validCap(limit float32) bool { return limit >= 0x1p-126 && limit <= math.MaxFloat32 }
 
 type softCap float32
 

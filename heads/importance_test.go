@@ -48,7 +48,7 @@ func TestImportanceByHand(t *testing.T) {
 		{Taylor, false, []int{1, 1}, map[string][]float64{"a": {(14 + 8) / 3., (2 + 8) / 3.}, "b": {(3 + 0) / 3., (3 + 2) / 3.}}, 3},
 		{Fisher, false, []int{2}, map[string][]float64{"a": {(196 + 64) / 2., (4 + 64) / 2.}, "b": {(9 + 0) / 2., (9 + 4) / 2.}}, 3},
 		{WeightNorm, true, []int{2}, map[string][]float64{"a": {5, 2}, "b": {1, 1}}, 0},
-		// Two queries see two keys, one sees one; padding does not count.
+		// Two queries attend to two keys, one sees one; padding does not count.
 		{Confidence, false, []int{2}, map[string][]float64{"a": {2. / 3, 2. / 3}, "b": {2. / 3, 2. / 3}}, 1},
 	} {
 		list, err := Importance(t.Context(), paper(t, c.cuts...), ImportanceOptions{Methods: []Method{c.method}, Normalize: c.normalize})
@@ -234,7 +234,7 @@ func (m *talker) Run(_ *tensor.Tape, _ int, p Pass) Outcome {
 }
 
 // A layer may attend row by row, over keys that grow; the rows of an example that
-// are padding do not count, nor do those that see nothing.
+// are padding do not count, nor do those that attend to no key.
 func TestConfidenceStepByStep(t *testing.T) {
 	m := &talker{layer: paper(t).layers[0], queries: []int{3, 1}, weights: []*tensor.Tensor{
 		tensor.New([]float32{ // [B=2 H=2 1 1]

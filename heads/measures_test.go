@@ -69,7 +69,7 @@ func TestMeasuresByHand(t *testing.T) {
 			Same:        0.275, // 0.25, 0.3
 			Next:        nan,   // is not there yet
 			First:       0.15,
-			Last:        0.3, // the second query sees it, the first does not
+			Last:        0.3, // the second query attends to it, the first does not
 			Special:     nan,
 			Punctuation: nan,
 			Induction:   0.45, // "a" has come before "b": 0.5; "b" before "c": 0.4
@@ -77,7 +77,7 @@ func TestMeasuresByHand(t *testing.T) {
 		{"cross", Layer{
 			Kind: Cross, Queries: []string{"x", "y", "z"}, Keys: []string{"a", "a", ".", "[S]", "a", "a"},
 			Weights: []float32{
-				0, 0, 0, 0, 0, 0, // sees nothing and does not count
+				0, 0, 0, 0, 0, 0, // attends to no key and does not count
 				0, 0, 0.5, 0.5, 0, 0,
 				0, 0, 0, 0, 0, 1,
 			},

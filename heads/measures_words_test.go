@@ -147,7 +147,7 @@ func TestWithoutSpecial(t *testing.T) {
 			}
 		}
 	}
-	// Places are those in the text: the first query, which sees no key any more,
+	// Places are those in the text: the first query, which attends to no key any more,
 	// does not count; the second and third see one and two.
 	m := example().WithoutSpecial(true).Layers[1].Measure(0, nil)
 	near(t, "decoder", m, Measures{

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/attn-go/attn/tensor"
@@ -60,6 +61,17 @@ func NewEmbedding(n, width int, std float32, rng *rand.Rand) *Embedding {
 // It panics with a *tensor.ShapeError if an id is none of the table, and if there are not
 // B·L of them.
 func (e *Embedding) Forward(t *tensor.Tape, ids []int, b, l int) *tensor.Tensor {
+	if b < 0 || l < 0 || len(ids) != b*l {
+		panic(&tensor.ShapeError{Op: "nn: Embedding", Arg: "ids", What: "number", Got: []int{len(ids)}, Want: fmt.Sprintf("B·L=%d·%d", b, l)})
+	}
+	if e.Weight == nil {
+		panic(&tensor.ValueError{Op: "nn: Embedding", Arg: "weight", Got: "nil", Want: "a tensor"})
+	}
+	for _, id := range ids {
+		if n := e.Weight.Dim(0); id < 0 || id >= n {
+			panic(&tensor.ShapeError{Op: "nn: Embedding", Arg: "ids", What: "id", Got: []int{id}, Want: fmt.Sprintf("0 to %d", n-1)})
+		}
+	}
 	return tensor.Reshape(t, tensor.Gather(t, e.Weight, ids), b, l, e.Weight.Dim(1))
 }
 

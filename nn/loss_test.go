@@ -159,10 +159,10 @@ func TestBadShapes(t *testing.T) {
 		{func() { nn.NewLinear(3, 5, true, rand.New(rand.NewPCG(1, 1))).Forward(nil, z(2, 5)) }, "tensor: Linear: w has shape [5 3], want [Out In=5]"},
 		{func() {
 			nn.NewEmbedding(3, 5, 1, rand.New(rand.NewPCG(1, 1))).Forward(nil, []int{0, 3}, 1, 2)
-		}, "tensor: Gather: x has shape [3 5], want a row 3"},
+		}, "nn: Embedding: ids has id [3], want 0 to 2"},
 		{func() {
 			nn.NewEmbedding(3, 5, 1, rand.New(rand.NewPCG(1, 1))).Forward(nil, []int{0, 1, 2}, 2, 2)
-		}, "tensor: Reshape: x has shape [3 5], want as many elements as [2 2 5]"},
+		}, "nn: Embedding: ids has number [3], want B·L=2·2"},
 	} {
 		err := tensor.Catch(c.f)
 		var shape *tensor.ShapeError
@@ -194,7 +194,7 @@ func TestBadValues(t *testing.T) {
 		{func() { nn.NewGRU(5, 3, rng).Forward(nil, nil, nil, nil, nn.Forward) }, "nn: GRU: x is nil, want a tensor"},
 		{func() { new(nn.Linear).Forward(nil, z(2, 5)) }, "tensor: Linear: w is nil, want a tensor"},
 		{func() { nn.NewLinear(5, 3, true, rng).Forward(nil, nil) }, "tensor: Linear: x is nil, want a tensor"},
-		{func() { new(nn.Embedding).Forward(nil, []int{0}, 1, 1) }, "tensor: Gather: x is nil, want a tensor"},
+		{func() { new(nn.Embedding).Forward(nil, []int{0}, 1, 1) }, "nn: Embedding: weight is nil, want a tensor"},
 		{func() { new(nn.LayerNorm).Forward(nil, z(2, 5)) }, "tensor: LayerNorm: shift is nil, want a tensor"},
 		{func() { (&nn.FeedForward{In: nn.NewLinear(5, 3, true, rng)}).Forward(nil, z(2, 5)) }, "nn: FeedForward: activation is nil, want a function such as tensor.ReLU"},
 		{func() { nn.NewFeedForward(5, 7, 1.5, rng).Forward(nil, z(2, 5)) }, "tensor: Dropout: p is 1.5, want a probability in [0, 1)"},

@@ -61,6 +61,13 @@ func (n *LayerNorm) TorchState() (StateDict, error) { return OwnNames(n) }
 // TorchRecurrent.
 func (g *GRU) TorchState() (StateDict, error) { return TorchRecurrent(g, 0, Forward) }
 
+// TorchState returns the table of torch.nn.LSTM with one layer.
+func (m *LSTM) TorchState() (StateDict, error) { return TorchRecurrent(m, 0, Forward) }
+
+// TorchState returns the table of torch.nn.RNN with one layer. Its nonlinearity is not in a
+// file.
+func (r *RNN) TorchState() (StateDict, error) { return TorchRecurrent(r, 0, Forward) }
+
 // TorchRecurrent returns the table of one layer and direction of PyTorch's
 // recurrent modules, which number them in their names: "weight_ih_l0", and
 // "weight_ih_l1_reverse" for layer 1 in direction Backward. The gates of m are

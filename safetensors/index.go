@@ -98,7 +98,7 @@ func (h *header) skip() error {
 }
 
 // checkShardName refuses what is not the name of a file beside the index: an
-// index from a stranger must not open files elsewhere.
+// untrusted index must not open files elsewhere.
 func checkShardName(name string) error {
 	if strings.ContainsAny(name, "/\\:\x00") || !filepath.IsLocal(name) || name == "." {
 		return fmt.Errorf("file %s, want the name of a file beside the index", quote(name))

@@ -33,6 +33,9 @@ type Translator struct {
 // New returns a translator with fresh parameters. The sizes of the vocabularies
 // in c are filled in.
 func New(c Config, source, target *Vocabulary, rng *rand.Rand) (*Translator, error) {
+	if source == nil || target == nil || rng == nil {
+		return nil, errors.New("seq2seq: New: a vocabulary or rng is nil, want both vocabularies and a *rand.Rand")
+	}
 	c.SourceVocab, c.TargetVocab = source.Len(), target.Len()
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("seq2seq: %w", err)

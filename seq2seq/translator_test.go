@@ -217,3 +217,10 @@ func TestLoadRefuses(t *testing.T) {
 		})
 	}
 }
+
+func TestNewWithoutVocabulary(t *testing.T) {
+	_, err := New(Config{}, nil, nil, nil)
+	if want := "seq2seq: New: a vocabulary or rng is nil, want both vocabularies and a *rand.Rand"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}

@@ -232,7 +232,7 @@ func TestSizesThatOverflow(t *testing.T) {
 			}
 		}
 	}
-	if err := tensor.Catch(func() { tape.Make(2, -3) }); err == nil || err.Error() != "tensor: Make: shape has shape [2 -3], want no negative axis" {
+	if err := tensor.Catch(func() { tape.Make(2, -3) }); err == nil || err.Error() != "tensor: Make: tensor has shape [2 -3], want no negative axis" {
 		t.Errorf("Make of a negative axis: error %v", err)
 	}
 	if x := tensor.Zeros(0, big); x.Len() != 0 || x.Dim(1) != big {

@@ -93,7 +93,7 @@ func checkSize(op string, shape []int) int {
 	n, empty := uint64(1), false
 	for _, d := range shape {
 		if d < 0 {
-			badShape(op, "shape", shape, "no negative axis")
+			badShape(op, "tensor", shape, "no negative axis")
 		}
 		if d == 0 {
 			empty = true
@@ -101,7 +101,7 @@ func checkSize(op string, shape []int) int {
 		}
 		over, product := bits.Mul64(n, uint64(d))
 		if n = product; over != 0 || n > mostElements {
-			badShape(op, "shape", shape, "at most %d elements", mostElements)
+			badShape(op, "tensor", shape, "at most %d elements", mostElements)
 		}
 	}
 	if empty {

@@ -19,7 +19,7 @@ func TestBadShapes(t *testing.T) {
 		want string // a regular expression for the whole message
 	}{
 		{func() { tensor.New(make([]float32, 5), 2, 3) }, `tensor: New: data has shape \[5\], want 6 elements for shape \[2 3\]`},
-		{func() { tensor.New(nil, -1, 3) }, `tensor: New: shape has shape \[-1 3\], want no negative axis`},
+		{func() { tensor.New(nil, -1, 3) }, `tensor: New: tensor has shape \[-1 3\], want no negative axis`},
 		{func() { z(2, 3).At(1) }, `tensor: At: x has shape \[2 3\], want 1 axes`},
 		{func() { z(2, 3).At(1, 3) }, `tensor: At: x has shape \[2 3\], want an element \[1 3\]`},
 		{func() { z(2, 3).At(-1, 0) }, `tensor: At: x has shape .*, want an element \[-1 0\]`},

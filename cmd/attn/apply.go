@@ -375,7 +375,7 @@ func (cmd *applyCommand) rope() attn.Position {
 	}
 	r, err := attn.NewRoPE(c)
 	if err != nil {
-		panic(err) // Validate has looked
+		panic(err) // Validate has checked it
 	}
 	return r
 }

@@ -40,7 +40,7 @@ func firstOf(dir string, names ...string) string {
 }
 
 // ready returns an error if a file cannot be written because of where it is to be,
-// so that nobody hears of it after the work.
+// which would come late after hours of work.
 func ready(files []place) error {
 	for _, f := range files {
 		if f.path == "" || f.path == "-" {

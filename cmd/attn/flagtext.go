@@ -61,8 +61,8 @@ func withDefault(v *kong.Value) string {
 	return help
 }
 
-// said is how the parser tells what is wrong with a value, and how we do: the flag,
-// what it got, and what it takes.
+// said maps the parser's messages about a value to attn's form: the flag, what it got, and
+// what it takes.
 var said = []struct {
 	parser *regexp.Regexp
 	want   string
@@ -80,7 +80,7 @@ var said = []struct {
 
 var notOneOf = regexp.MustCompile(`^(--[a-z-]+|<[a-z]+>) must be one of (.*) but got (".*")$`)
 
-// plain puts into our words what the parser says of a flag's value.
+// plain rewrites the parser's error about a flag's value in attn's form.
 func plain(err error) error {
 	for _, s := range said {
 		if m := s.parser.FindStringSubmatch(err.Error()); m != nil {

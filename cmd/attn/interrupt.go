@@ -11,9 +11,9 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 )
 
-// interruptible returns a context that ends at the first interruption, which asks
-// politely: what is under way is finished and saved. The second ends the program at
-// once, but not without its temporary files.
+// interruptible returns a context that ends at the first interruption, so that what is under
+// way can be finished and saved. The second interruption removes temporary files and ends
+// the program at once.
 func interruptible(messages io.Writer) context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2) // room for a second that comes before the first is answered

@@ -187,8 +187,8 @@ func (m *mechanism) validLens() attn.Mask {
 	return attn.Mask{}
 }
 
-// complete refuses what the file has and nobody asked for: a name with a slip in it
-// would else leave out a mask or a bias without a word.
+// complete refuses tensors that were not read: with a misspelt name, a mask or a bias would
+// otherwise be left out silently.
 func (m *mechanism) complete() {
 	for _, t := range m.file.Tensors {
 		name := strings.TrimPrefix(t.Name, m.prefix)

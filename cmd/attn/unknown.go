@@ -11,9 +11,9 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// unknowns tells of what the texts of a user have and a vocabulary has not: the model
-// reads each such piece as <unk>, and whatever it answers, it has not read the text.
-// Every piece is named once, and not more than mostNamed of them.
+// unknowns reports pieces of a user's texts that are not in a vocabulary. The model reads
+// them as <unk>, so its answer is about another text. Every piece is named once, and at most
+// mostNamed of them.
 type unknowns struct {
 	w    io.Writer
 	mu   sync.Mutex
