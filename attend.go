@@ -160,7 +160,7 @@ func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options) poole
 	if score == nil {
 		score = ScaledDot()
 	}
-	changes := steps(t, op, inputs(d, q, func(t *tensor.Tape) *tensor.Tensor { return kv.dense(t).keys.split(t) }), o)
+	changes := steps(t, op, inputs(d, q, kv.unmappedKeys(op)), o)
 	for _, r := range o.Rows {
 		r.Begin(d.Sizes)
 	}
@@ -168,13 +168,8 @@ func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options) poole
 	if s, ok := score.(MappedScore); ok {
 		f := s.Form()
 		q = q.mapped(t, f.Queries)
-		if f.Keys != nil || f.MappedKeys != nil {
-			kv = kv.dense(t)
-		}
-		if f.MappedKeys != nil {
-			kv.keys = headFirst(f.MappedKeys)
-		} else if f.Keys != nil {
-			kv.keys = kv.keys.mapped(t, f.Keys)
+		if kv.cache == nil || kv.cache.keyMap == nil {
+			kv = kv.mapped(t, f)
 		}
 		d.checkMapped(op, f, q, kv)
 		y = fused(t, f, q, kv, changes, d, o)

@@ -30,6 +30,29 @@ func (kv KV) dense(t *tensor.Tape) KV {
 	return KV{keys: headFirst(k), values: headFirst(v)}
 }
 
+// mapped returns keys as a score compares them, and the values.
+func (kv KV) mapped(t *tensor.Tape, f Form) KV {
+	switch {
+	case f.MappedKeys != nil:
+		kv = kv.dense(t)
+		kv.keys = headFirst(f.MappedKeys)
+	case f.Keys != nil:
+		kv = kv.dense(t)
+		kv.keys = kv.keys.mapped(t, f.Keys)
+	}
+	return kv
+}
+
+// unmappedKeys returns the function that gives the keys to a bias that depends on them.
+func (kv KV) unmappedKeys(op string) func(*tensor.Tape) *tensor.Tensor {
+	return func(t *tensor.Tape) *tensor.Tensor {
+		if kv.cache != nil && kv.cache.keyMap != nil {
+			panic(&tensor.ValueError{Op: op, Arg: "bias", Got: "one that depends on the keys", Want: "none, as the cache has keys that its score has mapped"})
+		}
+		return kv.dense(t).keys.split(t)
+	}
+}
+
 // Select returns the keys and values of the given sequences of the batch, in
 // the given order.
 func (kv KV) Select(t *tensor.Tape, sequences []int) KV {

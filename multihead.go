@@ -294,9 +294,6 @@ func (m *MultiHead) Query(t *tensor.Tape, q *tensor.Tensor, kv KV, o Options) Ou
 // attend is what follows after the projections.
 func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Output {
 	c := &m.config
-	if o.Score == nil {
-		o.Score = c.Score
-	}
 	if o.Dropout == 0 {
 		o.Dropout = c.Dropout
 	}
@@ -306,6 +303,9 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 	d := dims{Sizes{B: queries.batches(), H: c.Heads, G: c.KVHeads, Lq: queries.length(), Lk: kv.Len(), QueryLens: o.QueryLens, KeyLens: o.KeyLens}, c.ValueSize}
 	if kv.cache != nil {
 		kv.cache.settle(opMultiHead, &d, &o)
+	}
+	if o.Score == nil {
+		o.Score = c.Score
 	}
 	if c.Heads == 0 {
 		o.check(opMultiHead, d)
