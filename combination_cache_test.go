@@ -64,7 +64,7 @@ func drawCacheCombination(seed uint64) *cacheCombination {
 	case 0:
 		c.config.Window = rng.IntN(40) + 1
 	case 1:
-		c.config.Window, c.config.Sinks = rng.IntN(600)+1, rng.IntN(5)
+		c.config.Window, c.config.Sinks = rng.IntN(200)+1, rng.IntN(5)
 	case 2:
 		c.config.Capacity = 2000
 	}
@@ -128,6 +128,9 @@ func (c *cacheCombination) happen(t *testing.T) {
 func (c *cacheCombination) append(s *cacheState) {
 	batch, g, v := len(s.from), c.config.Heads, c.config.ValueSize
 	l := []int{1, 1, 1 + c.rng.IntN(9), 1 + c.rng.IntN(9), 1 + c.rng.IntN(90), 1 + c.rng.IntN(90), 1 + c.rng.IntN(600)}[c.rng.IntN(7)]
+	if c.config.Window > 0 && c.rng.IntN(3) == 0 { // pages are passed
+		l = 300 + c.rng.IntN(400)
+	}
 	if c.config.Capacity > 0 {
 		l = min(l, c.config.Capacity-slices.Max(s.Lens()))
 	}
