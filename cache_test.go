@@ -392,7 +392,9 @@ func TestRowsOfForgottenKeys(t *testing.T) {
 		cache.Attend(nil, q, attn.Options{Mask: attn.Causal(), Rows: []attn.RowObserver{rows}})
 		return rows.Weights().Data()
 	}
-	attend(attn.CacheConfig{}, tensor.Full(float32(math.NaN()), 1, 2, 3, 8))
+	for range 3 {
+		attend(attn.CacheConfig{}, tensor.Full(float32(math.NaN()), 1, 2, 3, 8))
+	}
 	got := attend(attn.CacheConfig{Window: window}, tensor.Randn(rng, 1, 2, 3, 8))
 	for i, w := range got {
 		j, query := i%(keys+3), i/(keys+3)%3
