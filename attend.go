@@ -160,7 +160,7 @@ func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options) poole
 	if score == nil {
 		score = ScaledDot()
 	}
-	changes := steps(t, op, inputs(d, q, kv.unmappedKeys(op)), o)
+	changes := steps(t, op, inputs(d, q, kv.unmappedKeys(op)), d.extra, o)
 	for _, r := range o.Rows {
 		r.Begin(d.Sizes)
 	}
@@ -176,6 +176,9 @@ func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options) poole
 	} else {
 		kv = kv.dense(t)
 		y = unfused(t, score, q.split(t), kv.keys.split(t), kv.values.split(t), changes, d, o)
+	}
+	if d.extra > 0 && y.weights != nil {
+		y.weights = tensor.Slice(t, y.weights, 3, d.extra, d.allKeys())
 	}
 	if o.Observe != nil {
 		o.Observe(o.Layer, y.weights.Detach())
@@ -256,8 +259,12 @@ func wantTensor(op, arg string, x *tensor.Tensor) {
 // dims are the sizes that a call has settled.
 type dims struct {
 	Sizes
-	V int
+	V     int
+	extra int // keys in front of the Lk, to which every query attends
 }
+
+// allKeys returns how many keys the kernels meet.
+func (d dims) allKeys() int { return d.extra + d.Lk }
 
 // oneHead gives a tensor [B L E] a head axis of size 1.
 func oneHead(t *tensor.Tape, op, arg string, x *tensor.Tensor) *tensor.Tensor {
@@ -296,10 +303,10 @@ func checkHeads(op string, q, k, v *tensor.Tensor) dims {
 func (d dims) checkMapped(op string, f Form, q heads, kv KV) {
 	if k := kv.keys; kv.cache != nil {
 		wantHeadSize(op, "query", q.size, kv.cache.shape.E)
-	} else if wantHeadSize(op, "key", k.size, q.size); k.batches() != d.B || k.count != d.G || k.length() != d.Lk {
+	} else if wantHeadSize(op, "key", k.size, q.size); k.batches() != d.B || k.count != d.G || k.length() != d.allKeys() {
 		panic(&tensor.ShapeError{
 			Op: op, Arg: "key of the score", Got: k.x.Shape(),
-			Want: fmt.Sprintf("[B=%d G=%d Lk=%d %d]", d.B, d.G, d.Lk, k.size),
+			Want: fmt.Sprintf("[B=%d G=%d Lk=%d %d]", d.B, d.G, d.allKeys(), k.size),
 		})
 	}
 	if q.batches() != d.B || q.count != d.H || q.length() != d.Lq {

@@ -14,6 +14,9 @@ import (
 func (m *MultiHead) NewCache(batch int, c CacheConfig) (*Cache, error) {
 	m.wantMade()
 	own := m.Config()
+	if own.extra() > 0 {
+		return nil, fmt.Errorf("attn: NewCache: a layer with BiasKV or ZeroKV has no cache, want one without")
+	}
 	for _, f := range []struct {
 		name string
 		to   *int
@@ -106,6 +109,9 @@ func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, cache *Cache, o Opt
 
 // wantCache panics unless the keys and values of a cache are such as this layer's.
 func (m *MultiHead) wantCache(cache *Cache) {
+	if m.config.extra() > 0 {
+		panic(&tensor.ValueError{Op: opMultiHead, Arg: "cache", Got: "for a layer with BiasKV or ZeroKV", Want: "a layer without them"})
+	}
 	if cache == nil {
 		panic(&tensor.ValueError{Op: opMultiHead, Arg: "cache", Got: "nil", Want: "what NewCache returns"})
 	}

@@ -8,6 +8,7 @@ import "github.com/attn-go/attn/tensor"
 type KV struct {
 	keys, values heads
 	cache        *Cache // in place of keys and values; nil if there is none
+	extra        int    // of the keys are in front of those of the caller
 }
 
 // Len returns the number of keys, in each sequence.
@@ -15,7 +16,7 @@ func (kv KV) Len() int {
 	if kv.cache != nil {
 		return kv.cache.longest()
 	}
-	return kv.keys.length()
+	return kv.keys.length() - kv.extra
 }
 
 // sizes returns the number of heads and the sizes of a key and a value.
@@ -49,7 +50,11 @@ func (kv KV) unmappedKeys(op string) func(*tensor.Tape) *tensor.Tensor {
 		if kv.cache != nil && kv.cache.keyMap != nil {
 			panic(&tensor.ValueError{Op: op, Arg: "bias", Got: "one that depends on the keys", Want: "none, as the cache has keys that its score has mapped"})
 		}
-		return kv.dense(t).keys.split(t)
+		k := kv.dense(t).keys.split(t)
+		if kv.extra > 0 {
+			k = tensor.Slice(t, k, 2, kv.extra, k.Dim(2))
+		}
+		return k
 	}
 }
 
@@ -68,5 +73,5 @@ func (kv KV) Select(t *tensor.Tape, sequences []int) KV {
 		}
 		return headLast(x, h.layout, 0, h.size, h.count)
 	}
-	return KV{keys: chosen(kv.keys), values: chosen(kv.values)}
+	return KV{keys: chosen(kv.keys), values: chosen(kv.values), extra: kv.extra}
 }
