@@ -49,15 +49,15 @@ func drawLayerCombination(t *testing.T, seed uint64) *layerCombination {
 	some := func(p float64) bool { return rng.Float64() < p }
 	c := &layerCombination{backend: drawBackend(rng)}
 	config := attn.MultiHeadConfig{
-		Width: 7 + rng.IntN(17), KVHeads: 1 + rng.IntN(3), HeadSize: 2 + 2*rng.IntN(6), ValueSize: 1 + rng.IntN(9),
+		Width: 7 + rng.IntN(17), KVHeads: 1 + rng.IntN(3), HeadSize: 4 + 2*rng.IntN(5), ValueSize: 1 + rng.IntN(9),
 		OutWidth: 1 + rng.IntN(11), Bias: attn.Projections(rng.IntN(16)), Layout: attn.Layout(rng.IntN(2)),
 		Sinks: some(0.2), BiasKV: some(0.25), ZeroKV: some(0.25),
 	}
 	config.Heads = config.KVHeads * (1 + rng.IntN(3))
 	c.s = sizes{b: 1 + rng.IntN(3), h: config.Heads, g: config.KVHeads, lq: 1 + rng.IntN(17), lk: rng.IntN(23), v: config.ValueSize}
-	switch rng.IntN(10) {
+	switch rng.IntN(8) {
 	case 0: // a block of keys and some
-		c.s.lk, c.s.lq = 505+rng.IntN(30), 1+rng.IntN(5)
+		c.s.lk, c.s.lq = 510+rng.IntN(20), 1+rng.IntN(5)
 	case 1: // more than a band of queries
 		c.s.lq = 90 + rng.IntN(40)
 	}
@@ -211,17 +211,21 @@ func (c *layerCombination) formula(t *tensor.Tape, q, k, v *tensor.Tensor, o att
 		k = n.Forward(t, k)
 	}
 	if p := config.Position; p != nil {
-		offsets := make([]int, c.s.b)
-		for b := range offsets {
-			if offsets[b] = c.s.lk - c.s.lq; c.keyLens != nil {
-				offsets[b] = c.keyLens[b] - c.s.lq
+		q = moved(t, p, q, func(b, l int) int {
+			if c.queryPositions != nil {
+				return int(c.queryPositions.At(b, l))
 			}
-		}
-		at, keysAt := attn.PositionsFrom(offsets...), attn.Positions{}
-		if c.keyPositions != nil {
-			at, keysAt = ids(c.queryPositions), ids(c.keyPositions)
-		}
-		q, k = attn.ApplyPosition(t, p, q, at), attn.ApplyPosition(t, p, k, keysAt)
+			if c.keyLens != nil {
+				return l + c.keyLens[b] - c.s.lq
+			}
+			return l + c.s.lk - c.s.lq
+		})
+		k = moved(t, p, k, func(b, l int) int {
+			if c.keyPositions != nil {
+				return int(c.keyPositions.At(b, l))
+			}
+			return l
+		})
 	}
 	if o.Sinks == nil {
 		o.Sinks = m.Sinks
@@ -240,6 +244,20 @@ func (c *layerCombination) formula(t *tensor.Tape, q, k, v *tensor.Tensor, o att
 	joined := tensor.Reshape(t, tensor.Transpose(t, y.Out, 0, 2, 1, 3), c.s.b, c.s.lq, h*ev)
 	y.Out = m.Out.Forward(t, joined)
 	return y
+}
+
+// moved returns vectors [B H L E] moved to positions at, each by the matrix that the
+// position is there.
+func moved(t *tensor.Tape, p attn.Position, x *tensor.Tensor, at func(b, l int) int) *tensor.Tensor {
+	b, h, l, e := x.Dim(0), x.Dim(1), x.Dim(2), x.Dim(3)
+	matrices := tensor.Zeros(b, l, e, e)
+	for row := range b * l * e {
+		m := matrices.Data()[row*e:][:e]
+		m[row%e] = 1
+		p.Apply(m, m, at(row/e/l, row/e%l))
+	}
+	x = tensor.MatMul(t, tensor.Transpose(t, x, 0, 2, 1, 3), matrices) // [B L H E]
+	return tensor.Transpose(t, tensor.Reshape(t, x, b, l, h, e), 0, 2, 1, 3)
 }
 
 // withExtraKeys attends to the keys of BiasKV and ZeroKV, which stand in front, and to the
