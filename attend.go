@@ -156,6 +156,9 @@ func noPositions(op string) error {
 // MultiHead. The gates have been applied to the result.
 func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options) pooled {
 	o.check(op, d)
+	if t.Recording() {
+		kv = kv.dense(t)
+	}
 	score := o.Score
 	if score == nil {
 		score = ScaledDot()
@@ -303,7 +306,7 @@ func checkHeads(op string, q, k, v *tensor.Tensor) dims {
 func (d dims) checkMapped(op string, f Form, q heads, kv KV) {
 	if k := kv.keys; kv.cache != nil {
 		wantHeadSize(op, "query", q.size, kv.cache.shape.E)
-	} else if wantHeadSize(op, "key", k.size, q.size); k.batches() != d.B || k.count != d.G || k.length() != d.allKeys() {
+	} else if wantHeadSize(op, "key", k.size, q.size); kv.batches() != d.B || k.count != d.G || k.length() != d.allKeys() {
 		panic(&tensor.ShapeError{
 			Op: op, Arg: "key of the score", Got: k.x.Shape(),
 			Want: fmt.Sprintf("[B=%d G=%d Lk=%d %d]", d.B, d.G, d.allKeys(), k.size),

@@ -23,6 +23,7 @@ func fused(t *tensor.Tape, f Form, q heads, kv KV, changes []*step, d dims, o *O
 	if kv.cache != nil {
 		a.Pages = kv.cache.pages()
 	} else {
+		a.Source = kv.rows
 		a.K, a.V = k.in(k.x.Data()), v.in(v.x.Data())
 	}
 	operands := []*tensor.Tensor{q.x, k.x, v.x, f.Additive, o.Sinks}

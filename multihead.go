@@ -303,7 +303,7 @@ func (m *MultiHead) Query(t *tensor.Tape, q *tensor.Tensor, kv KV, o Options) Ou
 		panic(&tensor.ShapeError{Op: opMultiHead, Arg: "kv", What: "number of keys", Got: []int{0}, Want: "what Project returns"})
 	}
 	m.wantKV(kv)
-	wantInput("query", q, m.config.Layout, "Lq", kv.keys.batches(), Infer, m.config.QueryWidth)
+	wantInput("query", q, m.config.Layout, "Lq", kv.batches(), Infer, m.config.QueryWidth)
 	return m.attend(t, m.queries(t, q), kv, o)
 }
 
