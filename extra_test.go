@@ -41,6 +41,20 @@ func TestExtraKeysAndWeights(t *testing.T) {
 	})
 }
 
+// Where all scores fall out of the range of float32, the nearest key counts, be it an
+// extra one.
+func TestExtraKeysFarAway(t *testing.T) {
+	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 1, Heads: 1, BiasKV: true, Score: &attn.Gaussian{}})
+	for _, x := range []*tensor.Tensor{m.Q.Weight, m.K.Weight, m.V.Weight, m.Out.Weight} {
+		x.Data()[0] = 1
+	}
+	m.BiasK.Data()[0], m.BiasV.Data()[0] = 3e25, 7
+	q, k := tensor.New([]float32{9e25, 2.9e25, 1.1e25}, 1, 3, 1), tensor.New([]float32{1e25, 2e25, 8e25}, 1, 3, 1)
+	v := tensor.New([]float32{1, 2, 3}, 1, 3, 1)
+	out := m.Forward(nil, q, k, v, attn.Options{}).Out.Data()
+	tensortest.Same(t, "out", out, []float32{3, 7, 1})
+}
+
 func TestExtraKeysRefused(t *testing.T) {
 	plain := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3})
 	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, ZeroKV: true})
