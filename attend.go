@@ -155,11 +155,14 @@ func noPositions(op string) error {
 // MultiHead. The gates have been applied to the result.
 func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options) pooled {
 	o.check(op, d)
+	if t.Recording() {
+		kv = kv.dense(t)
+	}
 	score := o.Score
 	if score == nil {
 		score = ScaledDot()
 	}
-	changes := steps(t, op, inputs(d, q, func(t *tensor.Tape) *tensor.Tensor { return kv.dense(t).keys.split(t) }), o)
+	changes := steps(t, op, inputs(d, q, kv.unmappedKeys(op)), d.extra, o)
 	for _, r := range o.Rows {
 		r.Begin(d.Sizes)
 	}
@@ -167,19 +170,17 @@ func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options) poole
 	if s, ok := score.(MappedScore); ok {
 		f := s.Form()
 		q = q.mapped(t, f.Queries)
-		if f.Keys != nil || f.MappedKeys != nil {
-			kv = kv.dense(t)
-		}
-		if f.MappedKeys != nil {
-			kv.keys = headFirst(f.MappedKeys)
-		} else if f.Keys != nil {
-			kv.keys = kv.keys.mapped(t, f.Keys)
+		if kv.cache == nil || kv.cache.keyMap == nil {
+			kv = kv.mapped(t, f)
 		}
 		d.checkMapped(op, f, q, kv)
 		y = fused(t, f, q, kv, changes, d, o)
 	} else {
 		kv = kv.dense(t)
 		y = unfused(t, score, q.split(t), kv.keys.split(t), kv.values.split(t), changes, d, o)
+	}
+	if d.extra > 0 && y.weights != nil {
+		y.weights = tensor.Slice(t, y.weights, 3, d.extra, d.allKeys())
 	}
 	if o.Observe != nil {
 		o.Observe(o.Layer, y.weights.Detach())
@@ -258,8 +259,12 @@ func wantTensor(op, arg string, x *tensor.Tensor) {
 // dims are the sizes that a call has settled.
 type dims struct {
 	Sizes
-	V int
+	V     int
+	extra int // keys in front of the Lk, to which every query attends
 }
+
+// allKeys returns how many keys the kernels meet.
+func (d dims) allKeys() int { return d.extra + d.Lk }
 
 // oneHead gives a tensor [B L E] a head axis of size 1.
 func oneHead(t *tensor.Tape, op, arg string, x *tensor.Tensor) *tensor.Tensor {
@@ -298,10 +303,10 @@ func checkHeads(op string, q, k, v *tensor.Tensor) dims {
 func (d dims) checkMapped(op string, f Form, q heads, kv KV) {
 	if k := kv.keys; kv.cache != nil {
 		wantHeadSize(op, "query", q.size, kv.cache.shape.E)
-	} else if wantHeadSize(op, "key", k.size, q.size); k.batches() != d.B || k.count != d.G || k.length() != d.Lk {
+	} else if wantHeadSize(op, "key", k.size, q.size); kv.batches() != d.B || k.count != d.G || k.length() != d.allKeys() {
 		panic(&tensor.ShapeError{
 			Op: op, Arg: "key of the score", Got: k.x.Shape(),
-			Want: fmt.Sprintf("[B=%d G=%d Lk=%d %d]", d.B, d.G, d.Lk, k.size),
+			Want: fmt.Sprintf("[B=%d G=%d Lk=%d %d]", d.B, d.G, d.allKeys(), k.size),
 		})
 	}
 	if q.batches() != d.B || q.count != d.H || q.length() != d.Lq {

@@ -17,6 +17,10 @@ type CacheConfig struct {
 	ValueSize int // elements of a value, V; 0 means KeySize
 	// Storage is in which numbers keys and values are held. Nil means Float32.
 	Storage Storage
+	// Score is that with which queries will attend. If it maps keys, as Additive and Cosine
+	// do, the cache holds each key as mapped, which is done once, when it is appended, and
+	// not at every step for all of them. Nil leaves it to Options.Score.
+	Score Score
 	// Capacity bounds the keys of each sequence, and memory for them is made at once. 0
 	// means no bound, and memory that grows with them.
 	Capacity int
@@ -38,8 +42,8 @@ type CacheConfig struct {
 // appended one by one or many at a time.
 //
 // Memory: G·(storage.Bytes(E) + storage.Bytes(V)) bytes a position, for V rounded up to
-// whole vectors of the processor and beyond 64 to a multiple of 64, in pages of 512
-// positions for all heads of a sequence. The last page of a sequence grows from 16
+// whole vectors of the processor and beyond 64 to a multiple of 64, and E the size of a
+// key as the Score of the configuration maps it, in pages of 512 positions for all heads of a sequence. The last page of a sequence grows from 16
 // positions on, to twice as many each time.
 //
 // Gradients do not pass through a cache: a tape that records is refused.
@@ -48,6 +52,7 @@ type CacheConfig struct {
 type Cache struct {
 	config CacheConfig
 	shape  flash.PageShape
+	keyMap VectorMap // ψ of the score, through which keys are put before they are stored; nil if there is none
 	seqs   []cached
 }
 
@@ -85,12 +90,27 @@ func NewCache(c CacheConfig) (*Cache, error) {
 	if c.Sinks > 0 && c.Window == 0 {
 		return nil, fmt.Errorf("attn: NewCache: %d sinks without a window, which keeps all keys", c.Sinks)
 	}
-	return newCache(c), nil
+	keyMap, size := VectorMap(nil), c.KeySize
+	if s, ok := c.Score.(MappedScore); ok {
+		if err := tensor.Catch(func() {
+			f := s.Form()
+			if f.MappedKeys != nil {
+				panic(&tensor.ValueError{Op: "attn: NewCache", Arg: "score", Got: "one of OnKeys", Want: "one for keys that are to come"})
+			}
+			if keyMap = f.Keys; keyMap != nil {
+				size = keyMap(nil, tensor.Zeros(1, 1, 1, c.KeySize)).Dim(3)
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return newCache(c, keyMap, size), nil
 }
 
-func newCache(c CacheConfig) *Cache {
-	x := &Cache{config: c, seqs: make([]cached, c.Batch)}
-	x.shape = flash.PageShape{G: c.Heads, E: c.KeySize, EV: c.ValueSize, Storage: c.Storage.storage()}
+// newCache makes a cache of keys that have so many elements once they are mapped.
+func newCache(c CacheConfig, keyMap VectorMap, size int) *Cache {
+	x := &Cache{config: c, keyMap: keyMap, seqs: make([]cached, c.Batch)}
+	x.shape = flash.PageShape{G: c.Heads, E: size, EV: c.ValueSize, Storage: c.Storage.storage()}
 	if c.Window > 0 {
 		return x // what it will hold at a time is less than the capacity
 	}
@@ -157,8 +177,8 @@ func (c *Cache) Append(k, v *tensor.Tensor, lens []int) {
 	wantTensor(op, "key", k)
 	wantTensor(op, "value", v)
 	s := &c.shape
-	if k.Rank() != 4 || k.Dim(0) != len(c.seqs) || k.Dim(1) != s.G || k.Dim(3) != s.E {
-		panic(&tensor.ShapeError{Op: op, Arg: "key", Got: k.Shape(), Want: fmt.Sprintf("[B=%d G=%d L E=%d]", len(c.seqs), s.G, s.E)})
+	if e := c.config.KeySize; k.Rank() != 4 || k.Dim(0) != len(c.seqs) || k.Dim(1) != s.G || k.Dim(3) != e {
+		panic(&tensor.ShapeError{Op: op, Arg: "key", Got: k.Shape(), Want: fmt.Sprintf("[B=%d G=%d L E=%d]", len(c.seqs), s.G, e)})
 	}
 	if want := []int{len(c.seqs), s.G, k.Dim(2), s.EV}; !slices.Equal(v.Shape(), want) {
 		panic(&tensor.ShapeError{Op: op, Arg: "value", Got: v.Shape(), Want: fmt.Sprintf("[B=%d G=%d L=%d V=%d]", want[0], want[1], want[2], want[3])})
@@ -179,6 +199,7 @@ func (c *Cache) wantRoom(op string, length int, lens []int) {
 
 // append is Append of what has been checked.
 func (c *Cache) append(k, v heads, lens []int) {
+	k = k.mapped(nil, c.keyMap)
 	length, s := k.length(), &c.shape
 	starts := c.Lens()
 	for b := range c.seqs {
@@ -255,7 +276,7 @@ func (c *Cache) Fork() *Cache {
 // that a beam search keeps, say. A sequence may be chosen more than once. It panics with
 // a *tensor.ValueError if there is no such sequence.
 func (c *Cache) Select(sequences []int) *Cache {
-	f := &Cache{config: c.config, shape: c.shape, seqs: make([]cached, len(sequences))}
+	f := &Cache{config: c.config, shape: c.shape, keyMap: c.keyMap, seqs: make([]cached, len(sequences))}
 	f.config.Batch = len(sequences)
 	for i, b := range sequences {
 		if b < 0 || b >= len(c.seqs) {

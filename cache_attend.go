@@ -28,7 +28,7 @@ func (c *Cache) Attend(t *tensor.Tape, q *tensor.Tensor, o Options) Output {
 	if o.QueryPositions.given() || o.KeyPositions.given() {
 		panic(noPositions(op))
 	}
-	d := dims{Sizes{B: q.Dim(0), H: q.Dim(1), G: s.G, Lq: q.Dim(2)}, s.EV}
+	d := dims{Sizes{B: q.Dim(0), H: q.Dim(1), G: s.G, Lq: q.Dim(2)}, s.EV, 0}
 	c.settle(op, &d, &o)
 	y := attend(t, op, headFirst(q), KV{cache: c}, d, &o)
 	return Output{Out: y.out.x, Weights: y.weights, LogSumExp: y.logSumExp}
@@ -43,6 +43,12 @@ func wantNoRecord(op string, t *tensor.Tape) {
 
 // settle completes sizes and options for queries of the cache.
 func (c *Cache) settle(op string, d *dims, o *Options) {
+	if c.config.Score != nil {
+		if o.Score != nil {
+			panic(&tensor.ValueError{Op: op, Arg: "score", Got: fmt.Sprintf("a %T", o.Score), Want: "none, as the cache has its own"})
+		}
+		o.Score = c.config.Score
+	}
 	if o.KeyLens != nil {
 		panic(&tensor.ValueError{Op: op, Arg: "key lengths", Got: "given", Want: "none, as the cache has its own"})
 	}
@@ -70,8 +76,9 @@ func (c *Cache) pages() *flash.Pages {
 	return p
 }
 
-// tensors returns the keys and values as tensors [B G Lk E] and [B G Lk V], with zeros
-// for what is not there: for a score that is no form of keys as they are.
+// tensors returns the keys and values, as they are stored, as tensors [B G Lk E] and
+// [B G Lk V], with zeros for what is not there: for a score that is no form of keys as
+// they are.
 func (c *Cache) tensors(t *tensor.Tape) (k, v *tensor.Tensor) {
 	s, lk := &c.shape, c.longest()
 	k, v = t.Make(len(c.seqs), s.G, lk, s.E), t.Make(len(c.seqs), s.G, lk, s.EV)

@@ -2,17 +2,21 @@ package attn
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/attn-go/attn/tensor"
 )
 
 // NewCache returns an empty cache for batch sequences of keys and values of this layer.
-// c says how it holds them; what it says of heads and sizes is 0, or the layer's own. It
-// returns an error if c is not possible.
+// c says how it holds them; what it says of heads, sizes and the score is 0 and nil, or
+// the layer's own. It returns an error if c is not possible.
 func (m *MultiHead) NewCache(batch int, c CacheConfig) (*Cache, error) {
 	m.wantMade()
 	own := m.Config()
+	if own.extra() > 0 {
+		return nil, fmt.Errorf("attn: NewCache: a layer with BiasKV or ZeroKV has no cache, want one without")
+	}
 	for _, f := range []struct {
 		name string
 		to   *int
@@ -26,9 +30,14 @@ func (m *MultiHead) NewCache(batch int, c CacheConfig) (*Cache, error) {
 		}
 		*f.to = f.size
 	}
+	if c.Score != nil && !sameScore(c.Score, own.Score) {
+		return nil, fmt.Errorf("attn: NewCache: a score of type %T, want nil or the layer's own", c.Score)
+	}
 	if own.Heads > 0 {
+		c.Score = keyMapping(own.Score)
 		return NewCache(c)
 	}
+	c.Score = nil
 	c.Heads, c.KeySize, c.ValueSize = 1, max(c.KeySize, 1), max(c.ValueSize, 1) // for the checks
 	cache, err := NewCache(c)
 	if err != nil {
@@ -36,7 +45,20 @@ func (m *MultiHead) NewCache(batch int, c CacheConfig) (*Cache, error) {
 	}
 	c = cache.config
 	c.Heads = 0
-	return newCache(c), nil
+	return newCache(c, nil, c.KeySize), nil
+}
+
+// keyMapping returns a score if it maps keys, which a cache then does once, else nil.
+func keyMapping(s Score) Score {
+	if m, ok := s.(MappedScore); ok && m.Form().Keys != nil {
+		return s
+	}
+	return nil
+}
+
+// sameScore reports whether two scores are one value.
+func sameScore(a, b Score) bool {
+	return reflect.TypeOf(a) == reflect.TypeOf(b) && (a == nil || reflect.TypeOf(a).Comparable() && a == b)
 }
 
 // Extend adds the keys and values of x, [B L Width] or in layout SequenceFirst
@@ -44,7 +66,8 @@ func (m *MultiHead) NewCache(batch int, c CacheConfig) (*Cache, error) {
 // of a decoder, or a part of its prompt. Where x has padding behind some sequences,
 // Options.QueryLens says how many positions are none; only these are added. Where the
 // layer has a Position, each sequence goes on behind its keys unless
-// Options.KeyPositions says otherwise.
+// Options.KeyPositions says otherwise. Where the layer's score maps keys, the cache holds
+// them mapped, and Options.Score is nil.
 //
 // It panics as Forward does, with a *tensor.ShapeError if the cache is one of other
 // sizes or has no room, and with a *tensor.ValueError if the tape records. The cache is
@@ -86,6 +109,9 @@ func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, cache *Cache, o Opt
 
 // wantCache panics unless the keys and values of a cache are such as this layer's.
 func (m *MultiHead) wantCache(cache *Cache) {
+	if m.config.extra() > 0 {
+		panic(&tensor.ValueError{Op: opMultiHead, Arg: "cache", Got: "for a layer with BiasKV or ZeroKV", Want: "a layer without them"})
+	}
 	if cache == nil {
 		panic(&tensor.ValueError{Op: opMultiHead, Arg: "cache", Got: "nil", Want: "what NewCache returns"})
 	}
@@ -93,7 +119,10 @@ func (m *MultiHead) wantCache(cache *Cache) {
 	if c.Heads == 0 && s.G == 0 {
 		return
 	}
-	if got := []int{s.G, s.E, s.EV}; !slices.Equal(got, []int{c.KVHeads, c.HeadSize, c.ValueSize}) {
+	if !sameScore(cache.config.Score, keyMapping(c.Score)) {
+		panic(&tensor.ValueError{Op: opMultiHead, Arg: "cache", Got: fmt.Sprintf("one with keys for a score of type %T", cache.config.Score), Want: "what this layer's NewCache returns"})
+	}
+	if got := []int{s.G, cache.config.KeySize, s.EV}; !slices.Equal(got, []int{c.KVHeads, c.HeadSize, c.ValueSize}) {
 		panic(&tensor.ShapeError{
 			Op: opMultiHead, Arg: "cache", What: "heads and sizes", Got: got,
 			Want: fmt.Sprintf("[G=%d E=%d V=%d]", c.KVHeads, c.HeadSize, c.ValueSize),

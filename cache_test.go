@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -371,6 +372,76 @@ func TestHiddenInCache(t *testing.T) {
 	}
 }
 
+// Observers of rows are told of zeros where a rolling cache has let go of the keys, and
+// not of what an earlier call has left in memory.
+func TestRowsOfForgottenKeys(t *testing.T) {
+	const keys, window = 1400, 16
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	rng := newRand(349)
+	attend := func(c attn.CacheConfig, q *tensor.Tensor) []float32 {
+		c.Batch, c.Heads, c.KeySize = 1, 1, 8
+		cache, err := attn.NewCache(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			cache.Append(tensor.Randn(rng, 1, 1, keys/2, 8), tensor.Randn(rng, 1, 1, keys/2, 8), nil)
+		}
+		cache.Append(tensor.Randn(rng, 1, 1, 3, 8), tensor.Randn(rng, 1, 1, 3, 8), nil)
+		rows := new(attn.ChosenWeights)
+		cache.Attend(nil, q, attn.Options{Mask: attn.Causal(), Rows: []attn.RowObserver{rows}})
+		return rows.Weights().Data()
+	}
+	for range 3 {
+		attend(attn.CacheConfig{}, tensor.Full(float32(math.NaN()), 1, 2, 3, 8))
+	}
+	got := attend(attn.CacheConfig{Window: window}, tensor.Randn(rng, 1, 2, 3, 8))
+	for i, w := range got {
+		j, query := i%(keys+3), i/(keys+3)%3
+		if want := j >= keys+query-window && j <= keys+query; (w != 0) != want { // NaN is not 0
+			t.Fatalf("query %d attends to key %d with weight %v", query, j, w)
+		}
+	}
+}
+
+// countedCosine is a score that counts the keys that it maps.
+type countedCosine struct {
+	attn.Cosine
+	keys *int
+}
+
+func (s countedCosine) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+	return s.Form().Scores(t, q, k)
+}
+
+func (s countedCosine) Form() attn.Form {
+	f := s.Cosine.Form()
+	of := f.Keys
+	f.Keys = func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+		*s.keys += x.Len() / x.Dim(-1)
+		return of(t, x)
+	}
+	return f
+}
+
+// A layer's cache has each key mapped once, by the layer's score, and not all of them at
+// each step.
+func TestCacheMapsKeysOnce(t *testing.T) {
+	mapped := 0
+	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, Score: countedCosine{keys: &mapped}})
+	x := tensor.Randn(newRand(353), 2, 17, 12)
+	want := m.Forward(nil, x, x, x, attn.Options{Mask: attn.Causal()}).Out
+	cache := mustCache(t, m, 2, attn.CacheConfig{})
+	mapped = 0
+	for i := range 17 {
+		y := m.Extend(nil, pick(x, 1, i, i+1), cache, attn.Options{})
+		tensortest.Same(t, fmt.Sprint("step ", i), y.Out.Data(), pick(want, 1, i, i+1).Data())
+	}
+	if mapped != 2*3*17 {
+		t.Errorf("%d keys were mapped, want %d", mapped, 2*3*17)
+	}
+}
+
 func TestCacheErrors(t *testing.T) {
 	good := attn.CacheConfig{Batch: 2, Heads: 3, KeySize: 5, ValueSize: 7, Capacity: 11}
 	for _, c := range []struct {
@@ -390,7 +461,19 @@ func TestCacheErrors(t *testing.T) {
 	}
 	_, err := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3}).NewCache(2, attn.CacheConfig{KeySize: 5})
 	wantError(t, err, `attn: NewCache: key size 5, want 0 or 4`)
+	layer := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, Score: &attn.Cosine{}})
+	_, err = layer.NewCache(2, attn.CacheConfig{Score: attn.NewAdditive(4, 4, 3, newRand(1))})
+	wantError(t, err, `attn: NewCache: a score of type \*attn.Additive, want nil or the layer's own`)
+	_, err = attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: 5, Score: attn.NewAdditive(4, 4, 3, newRand(1))})
+	wantError(t, err, `attn: .*key.*`)
+	_, err = attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: 5, Score: attn.OnKeys(nil, &attn.Cosine{}, shaped(1, 1, 3, 5))})
+	wantError(t, err, `attn: NewCache: score is one of OnKeys, want one for keys that are to come`)
+	mapped, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: 5, Score: &attn.Cosine{}})
+	if err != nil {
+		t.Fatal(err)
+	}
 
+	plain := mustCache(t, mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3}), 2, attn.CacheConfig{})
 	c, err := attn.NewCache(good)
 	if err != nil {
 		t.Fatal(err)
@@ -414,6 +497,15 @@ func TestCacheErrors(t *testing.T) {
 		{`attn: Attend: query has head size \[7\], want E=5`, func() { c.Attend(nil, shaped(2, 6, 1, 7), attn.Options{}) }},
 		{`attn: Attend: tape is one that records, .*`, func() { c.Attend(tensortest.Tape(tensor.Train), q, attn.Options{}) }},
 		{`attn: Attend: key lengths is given, .*`, func() { c.Attend(nil, q, attn.Options{KeyLens: []int{1, 1}}) }},
+		{`attn: Attend: score is a \*attn.Cosine, want none, as the cache has its own`, func() {
+			mapped.Attend(nil, shaped(1, 1, 1, 5), attn.Options{Score: &attn.Cosine{}})
+		}},
+		{`attn: Attend: bias is one that depends on the keys, want none, as the cache has keys that its score has mapped`, func() {
+			mapped.Attend(nil, shaped(1, 1, 1, 5), attn.Options{Biases: attn.TransformerXLBias(shaped(3, 5), shaped(1, 5), shaped(1, 5))})
+		}},
+		{`attn: MultiHead: cache is one with keys for a score of type <nil>, want what this layer's NewCache returns`, func() {
+			layer.Extend(nil, shaped(2, 1, 12), plain, attn.Options{})
+		}},
 		{`attn: Attend: mask has valid length \[9\], want 0 to Lk=8`, func() { c.Attend(nil, q, attn.Options{Mask: attn.ValidLens(9, 9)}) }},
 	} {
 		wantError(t, tensor.Catch(f.f), f.want)

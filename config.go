@@ -73,12 +73,20 @@ type MultiHeadConfig struct {
 	// Sinks gives each head a learnt score of a key without a value, to which every
 	// query attends. They start at 0.
 	Sinks bool
+	// BiasKV gives the layer a learnt key and value, and ZeroKV a key and value of zeros,
+	// to which every query of every sequence attends besides, whatever masks hide: the
+	// add_bias_kv and add_zero_attn of torch.nn.MultiheadAttention, also known as null
+	// keys. They are added after projection, KeyNorm and Position. Only the soft-cap
+	// changes their scores: biases and other modifications go by the places of keys, which
+	// they have not. Weights and observers are of the other keys, so that rows sum to less
+	// than 1, as with Sinks. A layer with one of them has no Cache.
+	BiasKV, ZeroKV bool
 	// Dropout is the probability with which a weight is dropped in training.
 	Dropout float32
 	// Layout is the order of axes of inputs and output.
 	Layout Layout
-	// Init draws the four matrices, [out in] each. Nil means nn.Xavier. Biases
-	// start at 0. If it returns nil, the caller sets the maps before using them.
+	// Init draws the four matrices, [out in] each, and the key and value of BiasKV, as
+	// matrices of one row. Nil means nn.Xavier. Biases start at 0. If it returns nil, the caller sets the maps before using them.
 	Init nn.Init
 }
 

@@ -124,3 +124,14 @@ func ExampleMultiHeadConfig_sinks() {
 	// Output:
 	// [0 0 0] 0.2
 }
+
+// A key and value that every query attends to, even where the mask hides all others, as
+// add_bias_kv and add_zero_attn of PyTorch add them.
+func ExampleMultiHeadConfig_biasKV() {
+	layer, _ := attn.NewMultiHead(attn.MultiHeadConfig{Width: 12, Heads: 3, BiasKV: true, ZeroKV: true}, rand.New(rand.NewPCG(1, 2)))
+	x := tensor.Zeros(1, 4, 12)
+	y := layer.Forward(nil, x, x, x, attn.Options{Mask: attn.ValidLens(2), Weights: true})
+	fmt.Println(layer.BiasK.Shape(), y.Weights.Shape(), y.Weights.At(0, 0, 0, 0)) // one of four equal parts
+	// Output:
+	// [1 1 12] [1 3 4 4] 0.25
+}

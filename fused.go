@@ -16,13 +16,14 @@ type pooled struct {
 // have been mapped.
 func fused(t *tensor.Tape, f Form, q heads, kv KV, changes []*step, d dims, o *Options) pooled {
 	a := &flash.Attention{
-		B: d.B, H: d.H, G: d.G, Lq: d.Lq, Lk: d.Lk, E: q.size, EV: d.V,
+		B: d.B, H: d.H, G: d.G, Lq: d.Lq, Lk: d.allKeys(), E: q.size, EV: d.V,
 		Q: q.in(q.x.Data()), Scale: f.scale(q.size),
 	}
 	k, v := kv.keys, kv.values
 	if kv.cache != nil {
 		a.Pages = kv.cache.pages()
 	} else {
+		a.Source = kv.rows
 		a.K, a.V = k.in(k.x.Data()), v.in(v.x.Data())
 	}
 	operands := []*tensor.Tensor{q.x, k.x, v.x, f.Additive, o.Sinks}
@@ -34,7 +35,7 @@ func fused(t *tensor.Tape, f Form, q heads, kv KV, changes []*step, d dims, o *O
 		operands = append(operands, c.param)
 	}
 	if len(o.Mask.rules) > 0 || d.ragged() {
-		a.Mask = maskRows{o.Mask, d.Sizes}
+		a.Mask = maskRows{o.Mask, d.Sizes, d.extra}
 	}
 	if o.Sinks != nil {
 		a.Sinks = o.Sinks.Data()
@@ -46,9 +47,9 @@ func fused(t *tensor.Tape, f Form, q heads, kv KV, changes []*step, d dims, o *O
 	rows := d.B * d.H * d.Lq
 	st := flash.Stats{Shift: t.Floats(rows), Inverse: t.Floats(rows)}
 	y := pooled{out: q.like(t, d.V)}
-	to := flash.Results{Out: y.out.in(y.out.x.Data()), Row: o.row(d.Sizes)}
+	to := flash.Results{Out: y.out.in(y.out.x.Data()), Row: o.row(d)}
 	if o.Weights || o.Observe != nil {
-		y.weights = t.Make(d.B, d.H, d.Lq, d.Lk)
+		y.weights = t.Make(d.B, d.H, d.Lq, d.allKeys())
 		to.Weights = y.weights.Data()
 	}
 	if o.LogSumExp {
@@ -110,13 +111,13 @@ func gradOrZeros(t *tensor.Tape, x *tensor.Tensor) []float32 {
 }
 
 // row returns who is told of rows of weights, nil if nobody is.
-func (o *Options) row(s Sizes) func(flash.Place, []float32) {
+func (o *Options) row(d dims) func(flash.Place, []float32) {
 	if len(o.Rows) == 0 {
 		return nil
 	}
 	return func(p flash.Place, w []float32) {
 		for _, r := range o.Rows {
-			r.Row(s.row(p), w)
+			r.Row(d.row(p), w[d.extra:])
 		}
 	}
 }

@@ -136,15 +136,15 @@ func gaussianScore(q, k, w []float32) float64 {
 // scores, from float64, less the largest. The gradient is not affected.
 func (s *Gaussian) rescue(scores, q, k *tensor.Tensor, d dims, o *Options, changes []*step) {
 	w, e := s.factors(nil, q.Dim(-1)).Data(), q.Dim(-1)
-	negInf := math.Inf(-1)
-	rows := maskRows{o.Mask, d.Sizes}
+	negInf, n := math.Inf(-1), d.allKeys()
+	rows := maskRows{o.Mask, d.Sizes, d.extra}
 	par.For(d.B*d.H*d.Lq, 1, func(from, to int) {
 		for r := from; r < to; r++ {
-			row := scores.Data()[r*d.Lk:][:d.Lk]
+			row := scores.Data()[r*n:][:n]
 			if !slices.Contains(row, float32(negInf)) {
 				continue
 			}
-			seen := make([]bool, d.Lk)
+			seen := make([]bool, n)
 			lo, hi, holes := rows.Row(r, seen)
 			lost := true
 			for j := lo; j < hi && lost; j++ {
@@ -154,12 +154,12 @@ func (s *Gaussian) rescue(scores, q, k *tensor.Tensor, d dims, o *Options, chang
 				continue
 			}
 			b, h, i := r/d.Lq/d.H, r/d.Lq%d.H, r%d.Lq
-			keys := k.Data()[(b*d.G+h/(d.H/d.G))*d.Lk*e:][:d.Lk*e]
-			bias := make([]float32, d.Lk) // no modifications: they would need the scores
+			keys := k.Data()[(b*d.G+h/(d.H/d.G))*n*e:][:n*e]
+			bias := make([]float32, n) // no modifications: they would need the scores
 			for _, c := range changes {
 				c.Apply(flash.Place{Batch: b, Head: h, Query: i}, bias)
 			}
-			exact, nearest := make([]float64, d.Lk), negInf
+			exact, nearest := make([]float64, n), negInf
 			for j := lo; j < hi; j++ {
 				if exact[j] = negInf; (!holes || seen[j]) && float64(bias[j]) != negInf {
 					exact[j] = gaussianScore(q.Data()[r*e:][:e], keys[j*e:][:e], w)

@@ -62,7 +62,19 @@ func (m *MultiHead) Keep(heads []int) (*MultiHead, error) {
 		}
 		kept.Sinks = like(m.Sinks, sinks, len(sinks))
 	}
+	if m.BiasK != nil {
+		kept.BiasK, kept.BiasV = keepBlocks(m.BiasK, groups, c.HeadSize), keepBlocks(m.BiasV, groups, c.ValueSize)
+	}
 	return kept, nil
+}
+
+// keepBlocks returns the given blocks of size elements of a vector [1 1 n].
+func keepBlocks(x *tensor.Tensor, blocks []int, size int) *tensor.Tensor {
+	y := make([]float32, 0, len(blocks)*size)
+	for _, b := range blocks {
+		y = append(y, x.Data()[b*size:(b+1)*size]...)
+	}
+	return like(x, y, 1, 1, len(y))
 }
 
 // keepRows returns the map to the given blocks of size outputs.

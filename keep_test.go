@@ -22,6 +22,7 @@ func gatedLayers() map[string]attn.MultiHeadConfig {
 		"biases":                   {Width: 15, Heads: 5, Bias: attn.AllProjections},
 		"sequence first":           {Width: 15, Heads: 5, Bias: attn.AllProjections, Layout: attn.SequenceFirst},
 		"grouped":                  {Width: 15, Heads: 6, KVHeads: 3, HeadSize: 5, ValueSize: 7, Bias: attn.AllProjections},
+		"extra keys":               {Width: 15, Heads: 6, KVHeads: 3, HeadSize: 5, BiasKV: true, ZeroKV: true},
 		"maps of their own":        {Width: 15, Heads: 5, Bias: attn.Value},
 		"additive":                 {Width: 15, Heads: 5, Score: attn.NewAdditive(3, 3, 11, newRand(2))},
 		"gaussian":                 {Width: 15, Heads: 5, Bias: attn.AllProjections, Score: gaussian},
@@ -97,6 +98,8 @@ func restrict(m *attn.MultiHead, whole trace, keep []int) trace {
 			x = blocks(x, 0, c.HeadSize, groups)
 		case strings.HasPrefix(name, "dv."):
 			x = blocks(x, 0, c.ValueSize, groups)
+		case strings.HasPrefix(name, "dbias_"):
+			x = blocks(x, 2, c.HeadSize, groups)
 		case strings.HasPrefix(name, "dscore.") && len(keep) == 0:
 			x = tensor.Zeros(x.Shape()...)
 		}

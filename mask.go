@@ -83,7 +83,7 @@ func (m Mask) Draw(s Sizes) string {
 		panic(&tensor.ShapeError{Op: "attn: Draw", Arg: "sizes", Got: []int{s.B, s.H, s.Lq, s.Lk}, Want: "[B H Lq Lk]"})
 	}
 	m.check("attn: Draw", s)
-	rows := maskRows{m, s}
+	rows := maskRows{Mask: m, s: s}
 	var b strings.Builder
 	seen := make([]bool, s.Lk)
 	for r := range s.B * s.H * s.Lq {
@@ -116,12 +116,13 @@ func (m Mask) check(op string, s Sizes) {
 // maskRows is a mask put to the rows of scores [B H Lq Lk].
 type maskRows struct {
 	Mask
-	s Sizes
+	s     Sizes
+	extra int // keys in front of those of s, to which every query attends
 }
 
 func (m maskRows) Row(r int, seen []bool) (lo, hi int, holes bool) {
 	var spans [1]flash.Span
-	m.Rows(r, 0, m.s.Lk, spans[:], seen)
+	m.Rows(r, 0, m.extra+m.s.Lk, spans[:], seen)
 	s := spans[0]
 	if s.Seen != nil {
 		copy(seen[s.Lo:s.Hi], s.Seen[s.Lo:s.Hi]) // if it is not there already
@@ -131,10 +132,15 @@ func (m maskRows) Row(r int, seen []bool) (lo, hi int, holes bool) {
 
 // Rows is Row for several rows of one sequence and some of the keys.
 func (m maskRows) Rows(first, k0, k1 int, spans []flash.Span, scratch []bool) {
+	all := m.extra + m.s.Lk
 	i, h, b := first%m.s.Lq, first/m.s.Lq%m.s.H, first/m.s.Lq/m.s.H
 	for r := range spans {
-		at := m.s.row(flash.Place{Batch: b, Head: h, Query: i, Key: k0})
-		spans[r] = m.span(at, k1, scratch[r*m.s.Lk:][:m.s.Lk])
+		row := scratch[r*all:][:all]
+		at := m.s.row(flash.Place{Batch: b, Head: h, Query: i, Key: max(k0-m.extra, 0)})
+		spans[r] = m.span(at, k1-m.extra, row[m.extra:])
+		if m.extra > 0 && i < m.s.Queries(b) {
+			spans[r] = attended(spans[r], m.extra, k0, k1, row)
+		}
 		if i++; i == m.s.Lq {
 			i, h = 0, h+1
 		}
@@ -200,16 +206,16 @@ func (m Mask) Visible(shape []int) tensor.Visible {
 		}
 	}
 	m.check(op, s)
-	return m.visible(s)
+	return m.visible(s, 0)
 }
 
 // visible returns what the rows of scores of the sizes s attend to, against which m has
-// been checked; nil if that is everything.
-func (m Mask) visible(s Sizes) tensor.Visible {
+// been checked, and to so many extra keys; nil if that is everything.
+func (m Mask) visible(s Sizes, extra int) tensor.Visible {
 	if len(m.rules) == 0 && !s.ragged() {
 		return nil
 	}
-	return maskRows{m, s}
+	return maskRows{m, s, extra}
 }
 
 // visible is a tensor.Mask whose shape is settled.

@@ -26,6 +26,9 @@ type MultiHead struct {
 	Q, K, V, Out *nn.Linear
 	// Sinks are the learnt sinks [H], nil if the configuration has none.
 	Sinks *tensor.Tensor
+	// BiasK [1 1 G·E] and BiasV [1 1 G·V] are the key and the value of BiasKV, the heads
+	// one behind the other, nil if the configuration has none.
+	BiasK, BiasV *tensor.Tensor
 
 	joint  *joint // nil if there is none
 	given  [3]int // the widths of q, k and v of the configuration, Infer among them
@@ -54,6 +57,9 @@ func NewMultiHead(c MultiHeadConfig, rng *rand.Rand) (*MultiHead, error) {
 		m.Out = m.linear(c.Heads*c.ValueSize, c.OutWidth, Out)
 		if c.Sinks {
 			m.Sinks = tensor.Zeros(c.Heads).Param()
+		}
+		if c.BiasKV {
+			m.BiasK, m.BiasV = m.row(c.KVHeads*c.HeadSize), m.row(c.KVHeads*c.ValueSize)
 		}
 		if !slices.Contains(m.given[:], Infer) {
 			m.Build(c.QueryWidth, c.KeyWidth, c.ValueWidth)
@@ -158,6 +164,14 @@ func (m *MultiHead) linear(in, out int, which Projections) *nn.Linear {
 	return l
 }
 
+// row draws a vector of n elements, as [1 1 n].
+func (m *MultiHead) row(n int) *tensor.Tensor {
+	if x := m.linear(n, 1, NoProjection).Weight; x != nil {
+		return like(x, x.Data(), 1, 1, n)
+	}
+	return nil
+}
+
 // Config returns the configuration with every default filled in. Heads is the number
 // of heads, 0 where NewMultiHead was given NoHeads.
 func (m *MultiHead) Config() MultiHeadConfig {
@@ -168,7 +182,7 @@ func (m *MultiHead) Config() MultiHeadConfig {
 
 // Params returns the parameters "q.weight", "q.bias", "k.weight" and so on to
 // "out.bias", those of the score as "score.…", those of the norms as "q_norm.…" and
-// "k_norm.…", and "sinks".
+// "k_norm.…", and "sinks", "bias_k" and "bias_v".
 func (m *MultiHead) Params() nn.Params {
 	m.building.Lock()
 	defer m.building.Unlock()
@@ -186,7 +200,9 @@ func (m *MultiHead) Params() nn.Params {
 	if n := m.config.KeyNorm; n != nil {
 		parts = append(parts, nn.Named{Name: "k_norm", Module: n})
 	}
-	parts = append(parts, nn.Named{Module: nn.Vars{{Name: "sinks", Tensor: m.Sinks}}})
+	parts = append(parts, nn.Named{Module: nn.Vars{
+		{Name: "sinks", Tensor: m.Sinks}, {Name: "bias_k", Tensor: m.BiasK}, {Name: "bias_v", Tensor: m.BiasV},
+	}})
 	return nn.Join(parts...)
 }
 
@@ -218,9 +234,9 @@ func (m *MultiHead) Forward(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) O
 	if all := m.whole(); all != nil && q == k && k == v {
 		queries, kv := m.parts(all.Forward(t, q))
 		kv.keys = m.placeKeys(t, kv.keys, o.KeyPositions)
-		return m.attend(t, queries, kv, o)
+		return m.attend(t, queries, m.withExtra(t, kv), o)
 	}
-	return m.attend(t, m.queries(t, q), m.project(t, k, v, o.KeyPositions), o)
+	return m.attend(t, m.queries(t, q), m.withExtra(t, m.project(t, k, v, o.KeyPositions)), o)
 }
 
 // placeKeys normalises keys and moves them to their positions.
@@ -267,7 +283,7 @@ func (m *MultiHead) parts(x *tensor.Tensor) (queries heads, kv KV) {
 func (m *MultiHead) Project(t *tensor.Tape, k, v *tensor.Tensor) KV {
 	m.wantBuilt()
 	m.wantKeys(k, v, Infer, m.widths())
-	return m.project(t, k, v, Positions{})
+	return m.withExtra(t, m.project(t, k, v, Positions{}))
 }
 
 func (m *MultiHead) project(t *tensor.Tape, k, v *tensor.Tensor, at Positions) KV {
@@ -287,25 +303,25 @@ func (m *MultiHead) Query(t *tensor.Tape, q *tensor.Tensor, kv KV, o Options) Ou
 		panic(&tensor.ShapeError{Op: opMultiHead, Arg: "kv", What: "number of keys", Got: []int{0}, Want: "what Project returns"})
 	}
 	m.wantKV(kv)
-	wantInput("query", q, m.config.Layout, "Lq", kv.keys.batches(), Infer, m.config.QueryWidth)
+	wantInput("query", q, m.config.Layout, "Lq", kv.batches(), Infer, m.config.QueryWidth)
 	return m.attend(t, m.queries(t, q), kv, o)
 }
 
 // attend is what follows after the projections.
 func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Output {
 	c := &m.config
-	if o.Score == nil {
-		o.Score = c.Score
-	}
 	if o.Dropout == 0 {
 		o.Dropout = c.Dropout
 	}
 	if o.Layer == "" {
 		o.Layer = c.Name
 	}
-	d := dims{Sizes{B: queries.batches(), H: c.Heads, G: c.KVHeads, Lq: queries.length(), Lk: kv.Len(), QueryLens: o.QueryLens, KeyLens: o.KeyLens}, c.ValueSize}
+	d := dims{Sizes{B: queries.batches(), H: c.Heads, G: c.KVHeads, Lq: queries.length(), Lk: kv.Len(), QueryLens: o.QueryLens, KeyLens: o.KeyLens}, c.ValueSize, kv.extra}
 	if kv.cache != nil {
 		kv.cache.settle(opMultiHead, &d, &o)
+	}
+	if o.Score == nil {
+		o.Score = c.Score
 	}
 	if c.Heads == 0 {
 		o.check(opMultiHead, d)
@@ -402,6 +418,9 @@ func (m *MultiHead) wantKV(kv KV) {
 			Op: opMultiHead, Arg: "kv", What: "heads and sizes", Got: got[:],
 			Want: fmt.Sprintf("[G=%d E=%d V=%d]", want[0], want[1], want[2]),
 		})
+	}
+	if kv.extra != c.extra() {
+		panic(&tensor.ValueError{Op: opMultiHead, Arg: "kv", Got: "of a layer with other BiasKV or ZeroKV", Want: "what Project of this layer returns"})
 	}
 	if kv.keys.layout != c.Layout {
 		panic(&tensor.ValueError{Op: opMultiHead, Arg: "kv", Got: "of a layer of the other layout", Want: "what Project of this layer returns"})

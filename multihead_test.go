@@ -2,6 +2,7 @@ package attn_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -70,6 +71,72 @@ func TestSelect(t *testing.T) {
 	if kv := (attn.KV{}).Select(nil, chosen); kv.Len() != 0 {
 		t.Error("an empty cache is not empty any more")
 	}
+}
+
+// Sequences that are chosen share the memory of those of which they are chosen, and come
+// to what copies do, in whatever way they attend, and with gradients.
+func TestSelectShares(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3)) // which does not divide the heads
+	rng := newRand(359)
+	r, u, v := tensor.Randn(rng, 5, 4), tensor.Randn(rng, 6, 4), tensor.Randn(rng, 6, 4)
+	first, second := []int{2, 0, 2, 1, 1}, []int{4, 0, 1, 3, 2, 0, 0}
+	for name, c := range map[string]struct {
+		config attn.MultiHeadConfig
+		o      attn.Options
+	}{
+		"default":              {},
+		"mapped keys":          {config: attn.MultiHeadConfig{Score: attn.NewAdditive(4, 4, 5, newRand(2))}},
+		"score of its own":     {config: attn.MultiHeadConfig{Score: &attn.Gaussian{}}},
+		"sequence first":       {config: attn.MultiHeadConfig{Layout: attn.SequenceFirst}},
+		"extra keys":           {config: attn.MultiHeadConfig{BiasKV: true, ZeroKV: true}},
+		"bias by keys, masked": {o: attn.Options{Biases: attn.TransformerXLBias(r, u, v), Mask: attn.ValidLens(3, 7, 11, 0, 5, 2, 9)}},
+		"lengths":              {o: attn.Options{KeyLens: []int{3, 7, 11, 0, 5, 2, 9}, Mask: attn.Causal()}},
+	} {
+		for _, l := range [][2]int{{3, 11}, {3, 700}, {60, 300}} { // heads one by one, blocks of keys, all threads on a head
+			length := l[1]
+			c.config.Width, c.config.Heads, c.config.KVHeads = 24, 6, 2
+			m := mustMultiHead(t, c.config)
+			q, k := tensor.Randn(rng, 7, l[0], 24), tensor.Randn(rng, 3, length, 24)
+			copies := tensor.Gather(nil, tensor.Gather(nil, k, first), second)
+			if c.config.Layout == attn.SequenceFirst {
+				swap := func(x *tensor.Tensor) *tensor.Tensor { return tensor.Transpose(nil, x, 1, 0, 2) }
+				q, k, copies = swap(q), swap(k), swap(copies)
+			}
+			c.o.Weights = true
+			dout := tensor.Randn(rng, m.Query(nil, q, m.Project(nil, copies, copies), c.o).Out.Shape()...)
+			run := func(k *tensor.Tensor, choose func(t *tensor.Tape, kv attn.KV) attn.KV, tape *tensor.Tape) trace {
+				leaves := paramsOf(m)
+				leaf := k.Clone().Param()
+				y := m.Query(tape, q, choose(tape, m.Project(tape, leaf, leaf)), c.o)
+				tape.Backward(y.Out, dout)
+				return leave(y, leaves)
+			}
+			shared := func(t *tensor.Tape, kv attn.KV) attn.KV { return kv.Select(t, first).Select(t, second) }
+			copied := func(_ *tensor.Tape, kv attn.KV) attn.KV { return kv }
+			agree(t, run(k, shared, tensortest.Tape(tensor.Train)), run(copies, copied, tensortest.Tape(tensor.Train)))
+			before := func(_ *tensor.Tape, kv attn.KV) attn.KV { return shared(nil, kv) } // chosen without a tape
+			agree(t, run(k, before, tensortest.Tape(tensor.Train)), run(copies, copied, tensortest.Tape(tensor.Train)))
+
+			y := m.Query(nil, q, shared(nil, m.Project(nil, k, k)), c.o)
+			want := m.Query(nil, q, m.Project(nil, copies, copies), c.o)
+			tensortest.Same(t, name+": out", y.Out.Data(), want.Out.Data())
+			tensortest.Same(t, name+": weights", y.Weights.Data(), want.Weights.Data())
+		}
+	}
+
+	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 24, Heads: 6})
+	x := tensor.Randn(rng, 2, 700, 24)
+	kv := m.Project(nil, x, x)
+	var start, end runtime.MemStats
+	runtime.ReadMemStats(&start)
+	for range 100 {
+		kv = kv.Select(nil, []int{1, 0, 0, 1})
+	}
+	runtime.ReadMemStats(&end)
+	if got, one := end.TotalAlloc-start.TotalAlloc, uint64(700*24*4); got > one {
+		t.Errorf("choosing 400 sequences took %d bytes, want less than the %d of one", got, one)
+	}
+	wantError(t, tensor.Catch(func() { kv.Select(nil, []int{4}) }), `attn: Select: sequence is 4, want 0 to 3`)
 }
 
 func TestSequenceFirst(t *testing.T) {

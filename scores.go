@@ -33,10 +33,10 @@ func Scores(t *tensor.Tape, q, k *tensor.Tensor, o Options) *tensor.Tensor {
 		score = ScaledDot()
 	}
 	s := headScores(t, score, q, k, d)
-	for _, c := range steps(t, op, inputs(d, headFirst(q), func(*tensor.Tape) *tensor.Tensor { return k }), &o) {
+	for _, c := range steps(t, op, inputs(d, headFirst(q), func(*tensor.Tape) *tensor.Tensor { return k }), 0, &o) {
 		s = c.applied(t, s)
 	}
-	if rows := o.Mask.visible(d.Sizes); rows != nil {
+	if rows := o.Mask.visible(d.Sizes, 0); rows != nil {
 		s = hidden(t, s, rows)
 	}
 	if d.ThreeAxes {

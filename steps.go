@@ -10,9 +10,12 @@ import (
 // step is what changes the scores of one call between scale and mask: a ScoreMod, or a
 // BiasRule with its numbers. Both ways through attention take the same steps.
 type step struct {
-	Sizes
+	dims
 	mod  ScoreMod
 	rule BiasRule
+	// every says that the step is for the extra keys, too: one that does not go by the
+	// places of keys.
+	every bool
 	// param is [B or 1, H or 1, …]: the part of a head has n elements, and one of the
 	// next sequence or head is so many elements further.
 	param          *tensor.Tensor
@@ -21,13 +24,14 @@ type step struct {
 
 // steps returns the changes of the scores of a call, in their order: soft-cap,
 // modifications, bias.
-func steps(t *tensor.Tape, op string, x Inputs, o *Options) []*step {
+func steps(t *tensor.Tape, op string, x Inputs, extra int, o *Options) []*step {
+	d := dims{Sizes: x.Sizes, extra: extra}
 	var all []*step
-	for _, m := range o.mods() {
-		all = append(all, &step{Sizes: x.Sizes, mod: m})
+	for i, m := range o.mods() {
+		all = append(all, &step{dims: d, mod: m, every: i == 0 && o.SoftCap != 0})
 	}
 	for _, r := range o.biases(x.Sizes) {
-		s := &step{Sizes: x.Sizes, rule: r, param: r.Param(t, x)}
+		s := &step{dims: d, rule: r, param: r.Param(t, x)}
 		s.lay(op)
 		all = append(all, s)
 	}
@@ -84,24 +88,41 @@ func (s *step) part(p flash.Place, data []float32) []float32 {
 	return data[p.Batch*s.batch+p.Head*s.head:][:s.n]
 }
 
+// own returns how many scores of a row that starts at p are of extra keys, which the step
+// passes over, and where the others start.
+func (s *step) own(p flash.Place, scores int) (skip int, at Row) {
+	skip = max(0, s.extra-p.Key)
+	p.Key = max(0, p.Key-s.extra)
+	if s.every {
+		skip = 0
+	}
+	return min(skip, scores), s.row(p)
+}
+
 // Apply changes a row of scores.
 func (s *step) Apply(p flash.Place, scores []float32) {
+	skip, at := s.own(p, len(scores))
+	if scores = scores[skip:]; len(scores) == 0 {
+		return
+	}
 	if s.mod != nil {
-		s.mod.Modify(s.row(p), scores)
+		s.mod.Modify(at, scores)
 		return
 	}
 	var data []float32
 	if s.param != nil {
 		data = s.param.Data()
 	}
-	s.rule.Add(s.row(p), s.part(p, data), scores)
+	s.rule.Add(at, s.part(p, data), scores)
 }
 
 // grad returns the backward step.
 func (s *step) grad(t *tensor.Tape) flash.ModGrad {
 	if s.mod != nil {
 		return flash.ModGrad{Scores: true, Back: func(p flash.Place, before, after, d []float32) {
-			s.mod.Back(s.row(p), before, after, d)
+			if skip, at := s.own(p, len(d)); skip < len(d) {
+				s.mod.Back(at, before[skip:], after[skip:], d[skip:])
+			}
 		}}
 	}
 	data := t.GradOf(s.param)
@@ -109,6 +130,8 @@ func (s *step) grad(t *tensor.Tape) flash.ModGrad {
 		return flash.ModGrad{}
 	}
 	return flash.ModGrad{Own: true, SharedBatch: s.batch == 0, SharedHead: s.head == 0, Back: func(p flash.Place, _, _, d []float32) {
-		s.rule.Back(s.row(p), s.part(p, data), d)
+		if skip, at := s.own(p, len(d)); skip < len(d) {
+			s.rule.Back(at, s.part(p, data), d[skip:])
+		}
 	}}
 }

@@ -15,6 +15,7 @@ import (
 //	q_proj_weight k_proj_weight v_proj_weight   else
 //	in_proj_bias                          of q, k and v
 //	out_proj.weight out_proj.bias
+//	bias_k bias_v                         of add_bias_kv
 //
 // With batch_first=True PyTorch's inputs are in layout BatchFirst, else in
 // SequenceFirst. Its masks are the inverse: True hides.
@@ -22,10 +23,9 @@ import (
 // Errors: a layer that PyTorch's cannot be: one with shared keys and values, with
 // heads whose sizes are not Width/Heads, a query or output of another width than
 // Width, a bias on some maps only, a score other than ScaledDot, norms of queries and
-// keys, a Position or sinks; one that still
-// waits for the widths of its first batch. Load refuses PyTorch's bias_k and
-// bias_v. Its add_zero_attn leaves no trace in a file, and this layer has nothing
-// like it: a layer that was trained with it loads, and gives other results.
+// keys, a Position or sinks; one that still waits for the widths of its first batch.
+// PyTorch's add_zero_attn leaves no trace in a file: ZeroKV of the configuration says
+// it.
 func (m *MultiHead) TorchState() (nn.StateDict, error) {
 	c := &m.config
 	refuse := func(format string, args ...any) (nn.StateDict, error) {
@@ -69,15 +69,21 @@ func (m *MultiHead) TorchState() (nn.StateDict, error) {
 		add("in_proj_bias", m.Q.Bias, m.K.Bias, m.V.Bias)
 		add("out_proj.bias", m.Out.Bias)
 	}
+	if m.BiasK != nil {
+		add("bias_k", m.BiasK)
+		add("bias_v", m.BiasV)
+		return d, nil
+	}
 	for _, name := range []string{"bias_k", "bias_v"} {
-		d = append(d, nn.Entry{Name: name, Refused: "a learned key and value of add_bias_kv, which attn.MultiHead does not have"})
+		d = append(d, nn.Entry{Name: name, Refused: "of add_bias_kv, want a layer with BiasKV"})
 	}
 	return d, nil
 }
 
 // TorchConfig returns the configuration of the layer whose state dict
 // torch.nn.MultiheadAttention has saved with the given prefix: its widths and whether it
-// has biases follow from the tensors in the file. The number of heads is not there.
+// has biases and bias_k follow from the tensors in the file. The number of heads is not
+// there, nor is add_zero_attn.
 //
 //	c, err := attn.TorchConfig(r, "encoder.layers.0.self_attn.", 8)
 //	layer, err := attn.NewMultiHead(c, rng)
@@ -110,6 +116,7 @@ func TorchConfig(r *safetensors.Reader, prefix string, heads int) (MultiHeadConf
 	if _, biased := r.Lookup(prefix + "in_proj_bias"); biased {
 		c.Bias = AllProjections
 	}
+	_, c.BiasKV = r.Lookup(prefix + "bias_k")
 	return c, nil
 }
 

@@ -36,14 +36,14 @@ func torchCases(t *testing.T) map[string]torchCase {
 			return map[string]*tensor.Tensor{"out": m.Forward(tape, in["x"])}
 		}}
 	}
-	heads := func(c attn.MultiHeadConfig) torchCase {
+	heads := func(c attn.MultiHeadConfig, masks ...attn.Mask) torchCase {
 		c.Width, c.Heads = 15, 3
 		m, err := attn.NewMultiHead(c, rng)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return torchCase{m, func(tape *tensor.Tape, in map[string]*tensor.Tensor) map[string]*tensor.Tensor {
-			y := m.Forward(tape, in["q"], in["k"], in["v"], attn.Options{Weights: true})
+			y := m.Forward(tape, in["q"], in["k"], in["v"], attn.Options{Mask: attn.And(masks...), Weights: true})
 			return map[string]*tensor.Tensor{"out": y.Out, "weights": y.Weights}
 		}}
 	}
@@ -76,6 +76,9 @@ func torchCases(t *testing.T) map[string]torchCase {
 		"mha_nobias":         heads(attn.MultiHeadConfig{Score: attn.ScaledDot()}),
 		"mha_widths":         heads(attn.MultiHeadConfig{Bias: attn.AllProjections, KeyWidth: 11, ValueWidth: 13}),
 		"mha_sequence_first": heads(attn.MultiHeadConfig{Bias: attn.AllProjections, Layout: attn.SequenceFirst}),
+		"mha_bias_kv":        heads(attn.MultiHeadConfig{Bias: attn.AllProjections, BiasKV: true}),
+		"mha_zero_attn":      heads(attn.MultiHeadConfig{Bias: attn.AllProjections, ZeroKV: true}),
+		"mha_bias_zero_mask": heads(attn.MultiHeadConfig{Bias: attn.AllProjections, BiasKV: true, ZeroKV: true}, attn.Causal(), attn.ValidLens(0, 6)),
 		"encoder":            encoder(attn.EncoderConfig{}),
 		"encoder_norm_first": encoder(attn.EncoderConfig{NormFirst: true, Activation: tensor.GELU}),
 		"encoder_layers":     forward(newEncoder(t, rng)),
@@ -188,6 +191,11 @@ func TestTorchState(t *testing.T) {
 			for key, x := range in {
 				g.CheckGrad("grad."+key, x)
 			}
+			for key, x := range c.module.Params() {
+				if g.Has("grad." + key) {
+					g.CheckGrad("grad."+key, x)
+				}
+			}
 
 			again := filepath.Join(t.TempDir(), "again.safetensors")
 			if err := nn.Save(again, c.module, nn.SaveOptions{Names: nn.TorchNames}); err != nil {
@@ -205,7 +213,7 @@ func TestTorchState(t *testing.T) {
 	}
 	for _, path := range files {
 		name := strings.TrimSuffix(filepath.Base(path), ".golden.safetensors")
-		if _, ok := cases[name]; !ok && name != "mha_bias_kv" { // TestTorchRefuses
+		if _, ok := cases[name]; !ok {
 			t.Errorf("%s: no case reads it", path)
 		}
 	}
@@ -267,7 +275,8 @@ func TestTorchRefuses(t *testing.T) {
 		config attn.MultiHeadConfig
 		want   string
 	}{
-		{"mha_bias_kv", plain, `tensor "bias_k": a learned key and value of add_bias_kv, which attn.MultiHead does not have`},
+		{"mha_bias_kv", plain, `tensor "bias_k": of add_bias_kv, want a layer with BiasKV`},
+		{"mha", with(func(c *attn.MultiHeadConfig) { c.BiasKV = true }), `tensors "bias_k", "bias_v" are missing`},
 		{"mha_nobias", plain, `tensors "in_proj_bias", "out_proj.bias" are missing`},
 		{"mha_widths", plain, `tensor "in_proj_weight" is missing; tensors "k_proj_weight", "q_proj_weight", "v_proj_weight" are not read`},
 		{"mha", with(func(c *attn.MultiHeadConfig) { c.Bias = 0 }), `tensors "in_proj_bias", "out_proj.bias" are not read`},
@@ -307,9 +316,10 @@ func TestTorchRefuses(t *testing.T) {
 // The configuration of PyTorch's layer is in its state dict, but for the heads.
 func TestTorchConfig(t *testing.T) {
 	for name, want := range map[string]attn.MultiHeadConfig{
-		"mha":        {Width: 15, Heads: 3, Bias: attn.AllProjections},
-		"mha_nobias": {Width: 15, Heads: 3},
-		"mha_widths": {Width: 15, Heads: 3, Bias: attn.AllProjections, KeyWidth: 11, ValueWidth: 13},
+		"mha":         {Width: 15, Heads: 3, Bias: attn.AllProjections},
+		"mha_nobias":  {Width: 15, Heads: 3},
+		"mha_bias_kv": {Width: 15, Heads: 3, Bias: attn.AllProjections, BiasKV: true},
+		"mha_widths":  {Width: 15, Heads: 3, Bias: attn.AllProjections, KeyWidth: 11, ValueWidth: 13},
 	} {
 		r, err := safetensors.Open(filepath.Join("testdata", "torch", name+".safetensors"))
 		if err != nil {

@@ -21,27 +21,27 @@ func unfused(t *tensor.Tape, score Score, q, k, v *tensor.Tensor, changes []*ste
 	if g, ok := score.(*Gaussian); ok && len(o.mods()) == 0 {
 		g.rescue(s, q, k, d, o, changes)
 	}
-	rows := o.Mask.visible(d.Sizes)
+	rows := o.Mask.visible(d.Sizes, d.extra)
 	if o.Sinks != nil {
 		s, rows = withSinks(t, s, o.Sinks, rows)
 	}
 	weights := tensor.MaskedSoftmax(t, s, visible{rows})
 	if o.Sinks != nil {
-		weights = tensor.Slice(t, weights, 3, 1, d.Lk+1)
+		weights = tensor.Slice(t, weights, 3, 1, d.allKeys()+1)
 	}
 	y := pooled{weights: weights}
 	if o.LogSumExp {
 		y.logSumExp = logSumExp(t, s, rows)
 	}
-	if f := o.row(d.Sizes); f != nil {
+	if f := o.row(d); f != nil {
 		for r := range d.B * d.H * d.Lq {
-			f(flash.Place{Batch: r / d.Lq / d.H, Head: r / d.Lq % d.H, Query: r % d.Lq}, weights.Data()[r*d.Lk:][:d.Lk])
+			f(flash.Place{Batch: r / d.Lq / d.H, Head: r / d.Lq % d.H, Query: r % d.Lq}, weights.Data()[r*d.allKeys():][:d.allKeys()])
 		}
 	}
 
 	// Heads that share keys and values are one tall product.
 	kept := tensor.Dropout(t, weights, o.Dropout)
-	kept = tensor.Reshape(t, kept, d.B, d.G, d.H/d.G*d.Lq, d.Lk)
+	kept = tensor.Reshape(t, kept, d.B, d.G, d.H/d.G*d.Lq, d.allKeys())
 	y.out = headFirst(tensor.Reshape(t, tensor.Mix(t, kept, v), d.B, d.H, d.Lq, d.V))
 	return y
 }
@@ -51,7 +51,7 @@ func headScores(t *tensor.Tape, score Score, q, k *tensor.Tensor, d dims) *tenso
 	k = perQuery(t, k, d.H)
 	s := score.Scores(t, q, k)
 	wantTensor("attn: Attend", "score's result", s)
-	if want := []int{d.B, d.H, d.Lq, d.Lk}; !slices.Equal(s.Shape(), want) {
+	if want := []int{d.B, d.H, d.Lq, d.allKeys()}; !slices.Equal(s.Shape(), want) {
 		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "score's result", Got: s.Shape(), Want: fmt.Sprint(want)})
 	}
 	return s
@@ -74,7 +74,7 @@ func (s *step) applied(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	copy(y.Data(), x.Data())
 	eachRow := func(f func(p flash.Place, lo, hi int)) {
 		for r := range s.B * s.H * s.Lq {
-			f(flash.Place{Batch: r / s.Lq / s.H, Head: r / s.Lq % s.H, Query: r % s.Lq}, r*s.Lk, (r+1)*s.Lk)
+			f(flash.Place{Batch: r / s.Lq / s.H, Head: r / s.Lq % s.H, Query: r % s.Lq}, r*s.allKeys(), (r+1)*s.allKeys())
 		}
 	}
 	eachRow(func(p flash.Place, lo, hi int) { s.Apply(p, y.Data()[lo:hi]) })

@@ -104,6 +104,7 @@ func TestRefuses(t *testing.T) {
 			none := func(*onnx.Graph) []onnx.Value { return nil }
 			g.If(x, make([]onnx.Port, 1), none, none)
 		}), "onnx: mine: If: then_branch returns 0 values, want 1"},
+		{"extra keys", layer(func(c *attn.MultiHeadConfig) { c.ZeroKV = true }), "onnx: attention: a layer with BiasKV or ZeroKV, want one without"},
 		{"layout", graph(func(g *onnx.Graph) {
 			m, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 10, Heads: 2, Layout: attn.SequenceFirst}, rng)
 			if err != nil {

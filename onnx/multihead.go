@@ -92,6 +92,10 @@ func (g *Graph) multiHead(m *attn.MultiHead) (*layer, bool) {
 		g.Fail("the layer waits for the widths of its inputs: call Build or Forward first")
 		return l, false
 	}
+	if l.BiasKV || l.ZeroKV {
+		g.Fail("a layer with BiasKV or ZeroKV, want one without")
+		return l, false
+	}
 	if l.Heads > 0 {
 		l.form = g.form(l.Score, l.HeadSize)
 	}

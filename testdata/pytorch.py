@@ -47,6 +47,20 @@ def attention(model, q, k, v):
     return {"out": out, "weights": weights}
 
 
+def given_keys(model, q, k, v, **masks):
+    """The weights of the keys that were given; those of add_bias_kv and add_zero_attn come last."""
+    out, weights = model(q, k, v, average_attn_weights=False, **masks)
+    return {"out": out, "weights": weights[..., : k.shape[1]]}
+
+
+def masked(model, q, k, v):
+    """Causal, the last query at the last key, and keys of which the first sequence has none and the second 6."""
+    lq, lk = q.shape[1], k.shape[1]
+    hidden = torch.ones(lq, lk, dtype=torch.bool).triu(1 + lk - lq)
+    padding = torch.arange(lk) >= torch.tensor([[0], [6]])
+    return given_keys(model, q, k, v, attn_mask=hidden, key_padding_mask=padding)
+
+
 def recurrent(model, x):
     out, state = model(x)
     return {"out": out, "state": state}
@@ -88,7 +102,17 @@ CASES = {
     "mha_bias_kv": (
         nn.MultiheadAttention(15, 3, add_bias_kv=True, batch_first=True),
         qkv("mha_bias_kv", SHORT, LONG, LONG),
-        attention,
+        given_keys,
+    ),
+    "mha_zero_attn": (
+        nn.MultiheadAttention(15, 3, add_zero_attn=True, batch_first=True),
+        qkv("mha_zero_attn", SHORT, LONG, LONG),
+        given_keys,
+    ),
+    "mha_bias_zero_mask": (
+        nn.MultiheadAttention(15, 3, add_bias_kv=True, add_zero_attn=True, batch_first=True),
+        qkv("mha_bias_zero_mask", SHORT, LONG, LONG),
+        masked,
     ),
     "encoder": (nn.TransformerEncoderLayer(15, 3, 19, batch_first=True), x("encoder", *SHORT), out),
     "encoder_norm_first": (
@@ -107,11 +131,12 @@ CASES = {
 
 
 def run(model, compute, inputs, dtype):
-    """The results in one precision, and the gradients of inputs and results times a fixed array."""
+    """The results in one precision, and the gradients of inputs, bias_k, bias_v and results times a fixed array."""
     model = copy.deepcopy(model).to(dtype)
     given = {k: torch.from_numpy(v) for k, v in inputs.items()}
     leaves = {k: v.to(dtype).requires_grad_() for k, v in given.items() if v.is_floating_point()}
     results = compute(model, **{**given, **leaves})
+    leaves |= {k: p for k, p in model.named_parameters() if k in ("bias_k", "bias_v")}
     wanted = {f"want.{k}": v for k, v in results.items()}
     if leaves:
         dout = torch.from_numpy(normal("dout", *results["out"].shape)).to(dtype)

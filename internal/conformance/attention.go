@@ -25,18 +25,17 @@ import (
 // than Lk, the keys behind are hidden, even if that axis is 1; but in opset 23 that
 // broadcasts, as in attn.
 //
-// is_causal is CausalAt: query i stands at position i + offset. The offset is the number
-// of keys before the block of queries: of past_key, or nonpad_kv_seqlen − Lq, which may
-// be negative, or 0. So without a cache query 0 attends to key 0 alone, however many
-// keys there are, where Causal lets the last query attend to the last key.
+// nonpad_kv_seqlen is Options.KeyLens: K and V are a cache of which so many positions are
+// in use. In both the last query then stands at the last of them, and is_causal is Causal.
 //
-// left_window_size and right_window_size are WindowAt with the same offset. In both a
-// negative size leaves its side open. A window narrows what is_causal leaves.
+// Else is_causal is CausalAt: query i stands at position i + offset, where the offset is
+// the number of keys of past_key, or 0. So without a cache query 0 attends to key 0 alone,
+// however many keys there are, where Causal lets the last query attend to the last key.
+//
+// left_window_size and right_window_size are Window and WindowAt in the same way. In both
+// a negative size leaves its side open. A window narrows what is_causal leaves.
 //
 // past_key and past_value are put in front of K and V.
-//
-// nonpad_kv_seqlen is ValidLens: K and V are a cache of which so many positions are in
-// use, the last of them by the keys of the queries.
 //
 // qk_matmul_output is Scores with the Score alone in mode 0, with the soft-cap in mode 1
 // and with bias and mask in mode 2; in mode 3 it is Output.Weights.
@@ -110,7 +109,8 @@ func (n *attention) attend(readable bool) map[string]*tensor.Tensor {
 		Score:   score,
 		SoftCap: n.Softcap,
 		Bias:    bias,
-		Mask:    attn.And(mask, n.positions(past, q.Dim(2))),
+		Mask:    attn.And(mask, n.positions(past)),
+		KeyLens: n.nonpad,
 		Weights: n.QKMatmulOutputMode == 3,
 	}
 	y := attn.Attend(nil, q, k, v, o)
@@ -166,25 +166,17 @@ func (r rootScaled) Form() attn.Form {
 	return attn.Form{Queries: scaled, Keys: scaled, Scale: 1}
 }
 
-// positions returns the masks that go by the positions of lq queries, which follow
-// so many keys of a past.
-func (n *attention) positions(past, lq int) attn.Mask {
-	var masks []attn.Mask
-	offset := []int{past}
+// positions returns the masks that go by the positions of the queries, which follow so
+// many keys of a past.
+func (n *attention) positions(past int) attn.Mask {
+	causal, window := attn.CausalAt(past), attn.WindowAt(n.LeftWindowSize, n.RightWindowSize, past)
 	if n.nonpad != nil {
-		offset = nil
-		for _, valid := range n.nonpad {
-			offset = append(offset, valid-lq)
-		}
-		masks = append(masks, attn.ValidLens(n.nonpad...))
+		causal, window = attn.Causal(), attn.Window(n.LeftWindowSize, n.RightWindowSize)
 	}
 	if n.IsCausal == 1 {
-		masks = append(masks, attn.CausalAt(offset...))
+		return attn.And(causal, window)
 	}
-	if n.LeftWindowSize >= 0 || n.RightWindowSize >= 0 {
-		masks = append(masks, attn.WindowAt(n.LeftWindowSize, n.RightWindowSize, offset...))
-	}
-	return attn.And(masks...)
+	return window
 }
 
 // maskAndBias returns what attn_mask says about lk keys.

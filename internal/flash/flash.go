@@ -29,6 +29,10 @@ type Attention struct {
 	Q    Heads // [B H Lq E]
 	K, V Heads // [B G Lk E] and [B G Lk EV]
 
+	// Source is the sequence of K and V to which each sequence of queries attends; nil
+	// means its own. There is no backward pass.
+	Source []int
+
 	// Pages are in place of K and V. The mask must hide the keys for which there is no
 	// page. There is no backward pass.
 	Pages *Pages
@@ -132,6 +136,14 @@ func (a *Attention) rows(x Heads, b, h int) simd.Mat {
 
 // keys returns the vectors of head g of K or V.
 func keys(x Heads, b, g int) simd.Mat { return simd.Mat{Data: x.at(b, g, 0), Row: x.Row, Col: 1} }
+
+// source returns the sequence of K and V to which sequence b attends.
+func (a *Attention) source(b int) int {
+	if a.Source == nil {
+		return b
+	}
+	return a.Source[b]
+}
 
 // from returns m from row i on.
 func from(m simd.Mat, i int) simd.Mat {

@@ -67,7 +67,7 @@ func (f *forward) splitKeys(rows int) {
 func (f *forward) blocks() []int {
 	a := f.a
 	n := (a.Lk + blockKeys - 1) / blockKeys
-	if a.Pages != nil && f.Weights == nil {
+	if a.Pages != nil && f.Weights == nil && f.Row == nil {
 		return a.Pages.live(n)
 	}
 	all := make([]int, n)

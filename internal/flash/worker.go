@@ -77,7 +77,7 @@ func (w *worker) load(a *Attention, b, g, k0, k1 int) {
 		return // for enter
 	}
 	w.loadKeys(a, b, g, k0, k1)
-	v := from(keys(a.V, b, g), k0)
+	v := from(keys(a.V, a.source(b), g), k0)
 	w.values, w.valuesAt = w.ownValues(a), v
 	useOrCopy(w.values, v, k1-k0, a.EV)
 }
@@ -85,7 +85,7 @@ func (w *worker) load(a *Attention, b, g, k0, k1 int) {
 // loadKeys is load of what scores need.
 func (w *worker) loadKeys(a *Attention, b, g, k0, k1 int) {
 	w.from = k0
-	k := from(keys(a.K, b, g), k0)
+	k := from(keys(a.K, a.source(b), g), k0)
 	if a.Additive != nil {
 		w.additive = &w.ownAdditive
 		w.additive.Set(k.Data, k.Row, k1-k0, a.E, a.Additive)
@@ -112,7 +112,7 @@ func (w *worker) loadAll(a *Attention, b, g int) {
 		w.load(a, b, g, 0, a.Lk)
 		return
 	}
-	k, v := keys(a.K, b, g).T(), keys(a.V, b, g)
+	k, v := keys(a.K, a.source(b), g).T(), keys(a.V, a.source(b), g)
 	w.keys, w.values = w.ownKeys(a), w.ownValues(a)
 	w.from, w.valuesAt = 0, v
 	w.keys.Reserve(a.E, a.Lk)

@@ -1,0 +1,308 @@
+package attn_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// Whatever a layer is made of, it comes to what its formula does, written as operations on
+// tensors: out, weights, log-sum-exp and the gradients of inputs, parameters and options.
+func TestLayerCombinations(t *testing.T) {
+	for seed := range *combinations / 4 {
+		if c := drawLayerCombination(t, uint64(seed)); !c.try(t) {
+			t.Fatalf("combination %d: %s", seed, c.name)
+		}
+	}
+}
+
+func FuzzLayerCombinations(f *testing.F) {
+	f.Add(uint64(1) << 40)
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		if c := drawLayerCombination(t, seed); !c.try(t) {
+			t.Errorf("combination %d: %s", seed, c.name)
+		}
+	})
+}
+
+// layerCombination is a random layer with random inputs and options.
+type layerCombination struct {
+	name    string
+	m       *attn.MultiHead
+	s       sizes
+	q, k, v *tensor.Tensor // [B L D], of which some may be the same
+	dout, dweights, dlse,
+	queryPositions, keyPositions *tensor.Tensor // positions [B L] as numbers; nil for those that go without saying
+	keyLens []int
+	apart   bool // by Project and Query
+	options drawnOptions
+	backend
+}
+
+func drawLayerCombination(t *testing.T, seed uint64) *layerCombination {
+	rng := rand.New(rand.NewPCG(seed, 83))
+	some := func(p float64) bool { return rng.Float64() < p }
+	c := &layerCombination{backend: drawBackend(rng)}
+	config := attn.MultiHeadConfig{
+		Width: 7 + rng.IntN(17), KVHeads: 1 + rng.IntN(3), HeadSize: 4 + 2*rng.IntN(5), ValueSize: 1 + rng.IntN(9),
+		OutWidth: 1 + rng.IntN(11), Bias: attn.Projections(rng.IntN(16)), Layout: attn.Layout(rng.IntN(2)),
+		Sinks: some(0.2), BiasKV: some(0.25), ZeroKV: some(0.25),
+	}
+	config.Heads = config.KVHeads * (1 + rng.IntN(3))
+	c.s = sizes{b: 1 + rng.IntN(3), h: config.Heads, g: config.KVHeads, lq: 1 + rng.IntN(17), lk: rng.IntN(23), v: config.ValueSize}
+	switch rng.IntN(8) {
+	case 0: // a block of keys and some
+		c.s.lk, c.s.lq = 510+rng.IntN(20), 1+rng.IntN(5)
+	case 1: // more than a band of queries
+		c.s.lq = 90 + rng.IntN(40)
+	}
+	kind := drawKind(rng)
+	e := config.HeadSize
+	if config.Score = kind.New(attn.ScoreSizes{Query: e, Key: e, Hidden: 1 + rng.IntN(9)}, newRand(seed)); kind.Name == "scaled" {
+		config.Score = nil
+	}
+	// A large eps keeps small vectors from making rounding errors large.
+	rms, layer := nn.NewRMSNorm(e), nn.NewLayerNorm(e)
+	rms.Eps, layer.Eps = 0.1, 0.1
+	norms := []attn.Norm{nil, nil, rms, layer, nn.L2Norm{Eps: 0.3}}
+	config.QueryNorm, config.KeyNorm = norms[rng.IntN(5)], norms[rng.IntN(5)]
+	if some(0.4) {
+		rope, err := attn.NewRoPE(attn.RoPEConfig{Size: 2 * rng.IntN(e/2+1), Pairs: attn.Pairing(rng.IntN(2))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.Position = rope
+	}
+
+	length := func(l, width int) *tensor.Tensor { return tensor.Randn(rng, c.s.b, l, width) }
+	kindOfInput := rng.IntN(3)
+	switch kindOfInput {
+	case 0: // self-attention
+		c.s.lq = min(c.s.lq, max(c.s.lk, 1))
+		c.s.lk = c.s.lq
+		c.q = length(c.s.lq, config.Width)
+		c.k, c.v = c.q, c.q
+	case 1: // keys and values are one
+		config.KeyWidth = 7 + rng.IntN(17)
+		config.ValueWidth = config.KeyWidth
+		c.q, c.k = length(c.s.lq, config.Width), length(c.s.lk, config.KeyWidth)
+		c.v = c.k
+	default:
+		config.KeyWidth, config.ValueWidth = 7+rng.IntN(17), 1+rng.IntN(23)
+		c.q, c.k, c.v = length(c.s.lq, config.Width), length(c.s.lk, config.KeyWidth), length(c.s.lk, config.ValueWidth)
+	}
+	c.m = mustMultiHead(t, config)
+	if c.m.Sinks != nil {
+		copy(c.m.Sinks.Data(), tensor.Randn(rng, config.Heads).Data())
+	}
+
+	c.options = drawOptions(rng, c.s, e, e)
+	if some(0.2) {
+		c.keyLens = drawLengths(rng, c.s.b, c.s.lk)
+	}
+	if c.apart = some(0.3); !c.apart && config.Position != nil && some(0.5) {
+		c.queryPositions, c.keyPositions = tensor.Zeros(c.s.b, c.s.lq), tensor.Zeros(c.s.b, c.s.lk)
+		for _, x := range []*tensor.Tensor{c.queryPositions, c.keyPositions} {
+			for i := range x.Data() {
+				x.Data()[i] = float32(rng.IntN(99) - 9)
+			}
+		}
+	}
+	c.dout = tensor.Randn(rng, c.s.b, c.s.lq, config.OutWidth)
+	c.dweights = tensor.Randn(rng, c.s.b, c.s.h, c.s.lq, c.s.lk)
+	c.dlse = tensor.Randn(rng, c.s.b, c.s.h, c.s.lq)
+	c.name = fmt.Sprintf("%+v, %+v, %s, input %d, %v, key lengths %v, apart %v, %v", config, c.s, kind.Name, kindOfInput, c.options.words, c.keyLens, c.apart, c.backend)
+	return c
+}
+
+// run leaves behind what forward does with the leaves, and their gradients. forward takes
+// and returns tensors that begin with the batch.
+func (c *layerCombination) run(forward func(t *tensor.Tape, q, k, v *tensor.Tensor, o attn.Options) attn.Output) trace {
+	tape := tensortest.Tape(tensor.Train)
+	tr := trace(paramsOf(c.m))
+	of := map[*tensor.Tensor]*tensor.Tensor{} // what is one tensor stays one
+	leaf := func(name string, x *tensor.Tensor) *tensor.Tensor {
+		if of[x] == nil {
+			of[x] = x.Clone().Param()
+			tr["d"+name] = of[x]
+		}
+		return of[x]
+	}
+	q, k, v := leaf("q", c.q), leaf("k", c.k), leaf("v", c.v)
+	o := c.options.of(leaf)
+	o.KeyLens = c.keyLens
+	y := forward(tape, q, k, v, o)
+	outs, douts := []*tensor.Tensor{y.Out}, []*tensor.Tensor{c.dout}
+	if o.Weights {
+		outs, douts = append(outs, y.Weights), append(douts, c.dweights)
+	}
+	if o.LogSumExp {
+		outs, douts = append(outs, y.LogSumExp), append(douts, c.dlse)
+	}
+	tape.BackwardAll(outs, douts)
+	got := leave(y, tr)
+	if o.LogSumExp {
+		got["log-sum-exp"] = y.LogSumExp.Clone()
+	}
+	return got
+}
+
+// layer is the layer itself.
+func (c *layerCombination) layer(t *tensor.Tape, q, k, v *tensor.Tensor, o attn.Options) attn.Output {
+	swapped := map[*tensor.Tensor]*tensor.Tensor{}
+	swap := func(x *tensor.Tensor) *tensor.Tensor {
+		if c.m.Config().Layout == attn.BatchFirst {
+			return x
+		}
+		if swapped[x] == nil {
+			swapped[x] = tensor.Transpose(t, x, 1, 0, 2)
+		}
+		return swapped[x]
+	}
+	if c.keyPositions != nil {
+		o.QueryPositions, o.KeyPositions = ids(c.queryPositions), ids(c.keyPositions)
+	}
+	rows := new(attn.ChosenWeights)
+	o.Rows = append(o.Rows, rows)
+	var y attn.Output
+	if c.apart {
+		y = c.m.Query(t, swap(q), c.m.Project(t, swap(k), swap(v)), o)
+	} else {
+		y = c.m.Forward(t, swap(q), swap(k), swap(v), o)
+	}
+	y.Out = swap(y.Out)
+	if y.Weights != nil {
+		told := rows.Weights().Data()
+		for i, w := range y.Weights.Data() {
+			if r := told[i]; r != w {
+				panic(fmt.Sprintf("%s: an observer was told of weight %v, the result is %v", c.name, r, w))
+			}
+		}
+	}
+	return y
+}
+
+// ids returns positions that are the numbers of x.
+func ids(x *tensor.Tensor) attn.Positions {
+	rows := make([][]int, x.Dim(0))
+	for i, p := range x.Data() {
+		rows[i/x.Dim(1)] = append(rows[i/x.Dim(1)], int(p))
+	}
+	return attn.PositionIDs(rows)
+}
+
+// formula is the layer in operations on tensors.
+func (c *layerCombination) formula(t *tensor.Tape, q, k, v *tensor.Tensor, o attn.Options) attn.Output {
+	m, config := c.m, c.m.Config()
+	h, g, e, ev := config.Heads, config.KVHeads, config.HeadSize, config.ValueSize
+	split := func(x *tensor.Tensor, count, size int) *tensor.Tensor {
+		return tensor.Transpose(t, tensor.Reshape(t, x, x.Dim(0), x.Dim(1), count, size), 0, 2, 1, 3)
+	}
+	q, k, v = split(m.Q.Forward(t, q), h, e), split(m.K.Forward(t, k), g, e), split(m.V.Forward(t, v), g, ev)
+	if n := config.QueryNorm; n != nil {
+		q = n.Forward(t, q)
+	}
+	if n := config.KeyNorm; n != nil {
+		k = n.Forward(t, k)
+	}
+	if p := config.Position; p != nil {
+		q = moved(t, p, q, func(b, l int) int {
+			if c.queryPositions != nil {
+				return int(c.queryPositions.At(b, l))
+			}
+			if c.keyLens != nil {
+				return l + c.keyLens[b] - c.s.lq
+			}
+			return l + c.s.lk - c.s.lq
+		})
+		k = moved(t, p, k, func(b, l int) int {
+			if c.keyPositions != nil {
+				return int(c.keyPositions.At(b, l))
+			}
+			return l
+		})
+	}
+	if o.Sinks == nil {
+		o.Sinks = m.Sinks
+	}
+	score := attn.ScoreFunc(attn.ScaledDot().Scores)
+	if config.Score != nil {
+		score = config.Score.Scores
+	}
+	o.Score = score
+	var y attn.Output
+	if config.BiasKV || config.ZeroKV {
+		y = c.withExtraKeys(t, q, k, v, o)
+	} else {
+		y = attn.Attend(t, q, k, v, o)
+	}
+	joined := tensor.Reshape(t, tensor.Transpose(t, y.Out, 0, 2, 1, 3), c.s.b, c.s.lq, h*ev)
+	y.Out = m.Out.Forward(t, joined)
+	return y
+}
+
+// moved returns vectors [B H L E] moved to positions at, each by the matrix that the
+// position is there.
+func moved(t *tensor.Tape, p attn.Position, x *tensor.Tensor, at func(b, l int) int) *tensor.Tensor {
+	b, h, l, e := x.Dim(0), x.Dim(1), x.Dim(2), x.Dim(3)
+	matrices := tensor.Zeros(b, l, e, e)
+	for row := range b * l * e {
+		m := matrices.Data()[row*e:][:e]
+		m[row%e] = 1
+		p.Apply(m, m, at(row/e/l, row/e%l))
+	}
+	x = tensor.MatMul(t, tensor.Transpose(t, x, 0, 2, 1, 3), matrices) // [B L H E]
+	return tensor.Transpose(t, tensor.Reshape(t, x, b, l, h, e), 0, 2, 1, 3)
+}
+
+// withExtraKeys attends to the keys of BiasKV and ZeroKV, which stand in front, and to the
+// others as the options say.
+func (c *layerCombination) withExtraKeys(t *tensor.Tape, q, k, v *tensor.Tensor, o attn.Options) attn.Output {
+	config := c.m.Config()
+	b, h, g, lq := c.s.b, config.Heads, config.KVHeads, c.s.lq
+	inFront := func(row *tensor.Tensor, size int) (parts []*tensor.Tensor) {
+		if config.BiasKV {
+			parts = append(parts, tensor.BroadcastTo(t, tensor.Reshape(t, row, 1, g, 1, size), b, g, 1, size))
+		}
+		if config.ZeroKV {
+			parts = append(parts, tensor.Zeros(b, g, 1, size))
+		}
+		return parts
+	}
+	extraKeys := tensor.Concat(t, 2, inFront(c.m.BiasK, config.HeadSize)...)
+	v = tensor.Concat(t, 2, append(inFront(c.m.BiasV, config.ValueSize), v)...)
+	n := extraKeys.Dim(2)
+
+	s := tensor.Concat(t, 3, attn.Scores(t, q, extraKeys, attn.Options{Score: o.Score, SoftCap: o.SoftCap}), attn.Scores(t, q, k, o))
+	sinks := 0
+	if o.Sinks != nil {
+		sinks = 1
+		s = tensor.Concat(t, 3, tensor.BroadcastTo(t, tensor.Reshape(t, o.Sinks, 1, h, 1, 1), b, h, lq, 1), s)
+	}
+	w := tensor.Softmax(t, s)
+	y := attn.Output{LogSumExp: tensor.LogSumExp(t, s)}
+	w = tensor.Slice(t, w, 3, sinks, w.Dim(3))
+	if o.Weights {
+		y.Weights = tensor.Slice(t, w, 3, n, w.Dim(3))
+	}
+	lk := w.Dim(3)
+	v = tensor.Reshape(t, tensor.BroadcastTo(t, tensor.Reshape(t, v, b, g, 1, lk, c.s.v), b, g, h/g, lk, c.s.v), b, h, lk, c.s.v)
+	y.Out = tensor.Mix(t, tensor.Dropout(t, w, o.Dropout), v)
+	if o.Gates != nil {
+		y.Out = tensor.Mul(t, y.Out, tensor.BroadcastTo(t, tensor.Reshape(t, o.Gates, b, h, 1, 1), y.Out.Shape()...))
+	}
+	return y
+}
+
+// try says whether the layer is its formula.
+func (c *layerCombination) try(t *testing.T) bool {
+	var fast trace
+	c.backend.run(func() { fast = c.run(c.layer) })
+	agree(t, fast, c.run(c.formula))
+	return !t.Failed()
+}
