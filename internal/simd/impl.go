@@ -84,7 +84,7 @@ func choose(name string, has []implementation) (implementation, error) {
 }
 
 // Implementation returns the name of the implementation in use: "generic",
-// "avx2" or "avx512".
+// "avx2", "avx512" or "neon".
 func Implementation() string { return active.String() }
 
 // Each calls f for each implementation that this machine has, with that one in

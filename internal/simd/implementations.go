@@ -6,10 +6,12 @@ const (
 	generic implementation = iota // plain Go
 	avx2                          // AVX2, FMA and BMI2
 	avx512                        // AVX-512 with F, BW, DQ and VL
+	neon                          // what every arm64 has
 )
 
 var names = [...]string{
 	generic: "generic",
 	avx2:    "avx2",
 	avx512:  "avx512",
+	neon:    "neon",
 }

@@ -11,12 +11,12 @@ func hasAVX512() bool {
 	return hasAVX2() && x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL
 }
 
-// Kernels besides those for panels of a number of vectors: of whole panels of stored
-// numbers.
-const (
-	kernelBFloat16 = 16 + iota
-	kernelInt8
-)
+// rowGroups is how many vectors of columns gemvTransposed takes at a time.
+const rowGroups = 2
+
+// storesPart reports whether the kernels for stored numbers take panels of which the last
+// vector of C is not full.
+func storesPart() bool { return active != avx2 }
 
 // gemmKernel calls a kernel: that for panels of so many vectors, or one of the others.
 func gemmKernel(t *tileArgs, kernel int) {
