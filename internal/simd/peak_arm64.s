@@ -6,8 +6,7 @@
 
 #include "textflag.h"
 
-// fmaLoopNEON runs n rounds of x = x/2 + 1/2, two in each of twelve vectors, as
-// fast as they go.
+// fmaLoopNEON runs n rounds of 24 multiply-adds of vectors, as fast as they go.
 //
 // func fmaLoopNEON(n int)
 TEXT ·fmaLoopNEON(SB), NOSPLIT, $0-8

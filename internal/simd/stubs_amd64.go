@@ -652,14 +652,13 @@ func adamWAVX512(p, grad, m, v *float32, n int, s *adamScalars)
 //go:noescape
 func adamWAVX2(p, grad, m, v *float32, n int, s *adamScalars)
 
-// fmaLoopAVX512 runs n rounds of x = x/2 + 1/2, two in each of twelve vectors,
-// as fast as they go.
+// fmaLoopAVX512 runs n rounds of 24 multiply-adds of vectors, as fast as they
+// go.
 //
 //go:noescape
 func fmaLoopAVX512(n int)
 
-// fmaLoopAVX2 runs n rounds of x = x/2 + 1/2, two in each of twelve vectors, as
-// fast as they go.
+// fmaLoopAVX2 runs n rounds of 24 multiply-adds of vectors, as fast as they go.
 //
 //go:noescape
 func fmaLoopAVX2(n int)

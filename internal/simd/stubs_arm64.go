@@ -354,8 +354,7 @@ func dropoutAddNEON(dst, x, y *float32, n int, key uint64, threshold uint32, kee
 //go:noescape
 func adamWNEON(p, grad, m, v *float32, n int, s *adamScalars)
 
-// fmaLoopNEON runs n rounds of x = x/2 + 1/2, two in each of twelve vectors, as
-// fast as they go.
+// fmaLoopNEON runs n rounds of 24 multiply-adds of vectors, as fast as they go.
 //
 //go:noescape
 func fmaLoopNEON(n int)

@@ -415,7 +415,7 @@ SplitMix64.`,
 		about: "What the speed of the others is measured against.",
 		kernels: []kernel{
 			{name: "fmaLoop", asm: "(n int)", code: avx(fmaLoop).neon((*neonFunc).fmaLoop),
-				does: "runs n rounds of x = x/2 + 1/2, two in each of twelve vectors, as fast as they go."},
+				does: "runs n rounds of 24 multiply-adds of vectors, as fast as they go."},
 		},
 		drivers: []driver{
 			{name: "fmaLoop", op: "(n int) float64", calls: []string{"fmaLoop"},
