@@ -805,8 +805,8 @@ func adamW(p, grad, m, v []float32, s *adamScalars) {
 	}
 }
 
-// fmaLoopKernel runs n rounds of x = x/2 + 1/2, two in each of twelve vectors,
-// as fast as they go.
+// fmaLoopKernel runs n rounds of 24 multiply-adds of vectors, as fast as they
+// go.
 func fmaLoopKernel(n int) {
 	switch active {
 	case amx, avx512:

@@ -4,12 +4,12 @@
 //
 // Every function stands in this package as plain Go, in the files named
 // generic; that Go is the specification. On processors that have them, kernels
-// written in assembly for AVX2 with FMA and for AVX-512 take over. The best that
-// the machine has is found out once, when the program starts, unless the
-// environment variable ATTN_SIMD names one: generic, avx2, avx512 or amx. The last,
-// which are tile units, is only for those who name it. A program ends at its start,
-// with status 2, if it does not have the one that is named. The build tag purego leaves
-// the assembly out.
+// written in assembly for AVX2 with FMA, for AVX-512 and for NEON take over. The
+// best that the machine has is found out once, when the program starts, unless the
+// environment variable ATTN_SIMD names one: generic, avx2, avx512, amx or neon. Tile
+// units, which amx are, are only for those who name them. A program ends at its
+// start, with status 2, if it does not have the one that is named. The build tag
+// purego leaves the assembly out.
 //
 // Which kernels there are, and which implementation has them, is a table in the
 // directory _asm. The assembly, the declarations of its functions and the Go that

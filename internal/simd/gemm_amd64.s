@@ -8,8 +8,8 @@
 
 #include "textflag.h"
 
-// gemm1AVX512 sets C = A·B + start for panels of one vector. AVX2 wants that
-// vector full.
+// gemm1AVX512 sets C = A·B + start for panels of one vector. AVX2 and NEON want
+// that vector full.
 //
 // func gemm1AVX512(t *tileArgs)
 // Requires: AVX, AVX512F, BMI2
@@ -1279,8 +1279,8 @@ sums83:
 	VZEROUPPER
 	RET
 
-// gemm1AVX2 sets C = A·B + start for panels of one vector. AVX2 wants that
-// vector full.
+// gemm1AVX2 sets C = A·B + start for panels of one vector. AVX2 and NEON want
+// that vector full.
 //
 // func gemm1AVX2(t *tileArgs)
 // Requires: AVX, FMA3
@@ -3818,8 +3818,8 @@ sums83:
 	VZEROUPPER
 	RET
 
-// gemm2AVX512 sets C = A·B + start for panels of two vectors. AVX2 wants the
-// second one full.
+// gemm2AVX512 sets C = A·B + start for panels of two vectors. AVX2 and NEON
+// want the second one full.
 //
 // func gemm2AVX512(t *tileArgs)
 // Requires: AVX, AVX512F, BMI2
@@ -4405,8 +4405,8 @@ sums41:
 	VZEROUPPER
 	RET
 
-// gemm2AVX2 sets C = A·B + start for panels of two vectors. AVX2 wants the
-// second one full.
+// gemm2AVX2 sets C = A·B + start for panels of two vectors. AVX2 and NEON want
+// the second one full.
 //
 // func gemm2AVX2(t *tileArgs)
 // Requires: AVX, FMA3
@@ -5577,7 +5577,8 @@ sums41:
 	VZEROUPPER
 	RET
 
-// gemm3AVX512 sets C = A·B + start for panels of three vectors.
+// gemm3AVX512 sets C = A·B + start for panels of three vectors. NEON wants the
+// third one full.
 //
 // func gemm3AVX512(t *tileArgs)
 // Requires: AVX, AVX512F, BMI2
@@ -6295,7 +6296,8 @@ sums41:
 	VZEROUPPER
 	RET
 
-// gemm4AVX512 sets C = A·B + start for panels of four vectors.
+// gemm4AVX512 sets C = A·B + start for panels of four vectors. NEON wants the
+// fourth one full.
 //
 // func gemm4AVX512(t *tileArgs)
 // Requires: AVX, AVX512F, BMI2, MMX+

@@ -1,4 +1,4 @@
-//go:build amd64 && !purego
+//go:build (amd64 || arm64) && !purego
 
 package simd
 
@@ -33,6 +33,13 @@ const (
 const (
 	tileRows   = 6
 	narrowRows = 12
+)
+
+// Kernels besides those for panels of a number of vectors: of whole panels of stored
+// numbers.
+const (
+	kernelBFloat16 = 16 + iota
+	kernelInt8
 )
 
 // readsDirectly reports whether the kernels read B where it is. They can where
@@ -214,8 +221,8 @@ func singleRow(p *Product, j0, j1 int, s *scratch) bool {
 			a[k] = p.A.Data[k*p.A.Col]
 		}
 	}
-	const depth = 4096         // keeps a call below some ten microseconds
-	width := 2 * vectorLanes() // rowGroups of the generator
+	const depth = 4096 // keeps a call below some ten microseconds
+	width := rowGroups * vectorLanes()
 	for j := j0; j < j1; j += width {
 		t := tileArgs{c: &c[j], bRow: 4 * p.B.Col, last: min(width, j1-j)}
 		for k := 0; k < p.K; k += depth {

@@ -91,7 +91,7 @@ func (i implementation) optional() bool {
 }
 
 // Implementation returns the name of the implementation in use: "generic",
-// "avx2", "avx512" or "amx".
+// "avx2", "avx512", "amx" or "neon".
 func Implementation() string { return active.String() }
 
 // Each calls f for each implementation that this machine has, with that one in

@@ -17,12 +17,12 @@ func hasAMX() bool {
 	return hasAVX512() && cpu.X86.HasAMXTile && cpu.X86.HasAMXBF16 && offersTiles()
 }
 
-// Kernels besides those for panels of a number of vectors: of whole panels of stored
-// numbers.
-const (
-	kernelBFloat16 = 16 + iota
-	kernelInt8
-)
+// rowGroups is how many vectors of columns gemvTransposed takes at a time.
+const rowGroups = 2
+
+// storesPart reports whether the kernels for stored numbers take panels of which the last
+// vector of C is not full.
+func storesPart() bool { return active != avx2 }
 
 // gemmKernel calls a kernel: that for panels of so many vectors, or one of the others.
 func gemmKernel(t *tileArgs, kernel int) {

@@ -6,8 +6,8 @@
 
 #include "textflag.h"
 
-// fmaLoopAVX512 runs n rounds of x = x/2 + 1/2, two in each of twelve vectors,
-// as fast as they go.
+// fmaLoopAVX512 runs n rounds of 24 multiply-adds of vectors, as fast as they
+// go.
 //
 // func fmaLoopAVX512(n int)
 // Requires: AVX, AVX512F
@@ -58,8 +58,7 @@ loop1:
 	VZEROUPPER
 	RET
 
-// fmaLoopAVX2 runs n rounds of x = x/2 + 1/2, two in each of twelve vectors, as
-// fast as they go.
+// fmaLoopAVX2 runs n rounds of 24 multiply-adds of vectors, as fast as they go.
 //
 // func fmaLoopAVX2(n int)
 // Requires: AVX, FMA3

@@ -1,4 +1,4 @@
-//go:build amd64 && !purego
+//go:build (amd64 || arm64) && !purego
 
 package simd
 
@@ -10,7 +10,7 @@ import "unsafe"
 func storedPanel(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate bool) bool {
 	lanes := vectorLanes()
 	vectors := (n + lanes - 1) / lanes
-	if blockIsGeneric() || depth == 0 || b.Width != panelWidth() || vectors*lanes != b.Width || active == avx2 && n%lanes != 0 {
+	if blockIsGeneric() || depth == 0 || b.Width != panelWidth() || vectors*lanes != b.Width || n%lanes != 0 && !storesPart() {
 		return false
 	}
 	t := tileArgs{aRow: 4 * a.Row, aCol: 4 * a.Col, cRow: 4 * c.Row, depth: depth, last: n - (vectors-1)*lanes}

@@ -4,14 +4,14 @@
 
 package simd
 
-// gemm1AVX512 sets C = A·B + start for panels of one vector. AVX2 wants that
-// vector full.
+// gemm1AVX512 sets C = A·B + start for panels of one vector. AVX2 and NEON want
+// that vector full.
 //
 //go:noescape
 func gemm1AVX512(t *tileArgs)
 
-// gemm1AVX2 sets C = A·B + start for panels of one vector. AVX2 wants that
-// vector full.
+// gemm1AVX2 sets C = A·B + start for panels of one vector. AVX2 and NEON want
+// that vector full.
 //
 //go:noescape
 func gemm1AVX2(t *tileArgs)
@@ -21,14 +21,14 @@ func gemm1AVX2(t *tileArgs)
 //go:noescape
 func gemm1maskedAVX2(t *tileArgs)
 
-// gemm2AVX512 sets C = A·B + start for panels of two vectors. AVX2 wants the
-// second one full.
+// gemm2AVX512 sets C = A·B + start for panels of two vectors. AVX2 and NEON
+// want the second one full.
 //
 //go:noescape
 func gemm2AVX512(t *tileArgs)
 
-// gemm2AVX2 sets C = A·B + start for panels of two vectors. AVX2 wants the
-// second one full.
+// gemm2AVX2 sets C = A·B + start for panels of two vectors. AVX2 and NEON want
+// the second one full.
 //
 //go:noescape
 func gemm2AVX2(t *tileArgs)
@@ -39,12 +39,14 @@ func gemm2AVX2(t *tileArgs)
 //go:noescape
 func gemm2maskedAVX2(t *tileArgs)
 
-// gemm3AVX512 sets C = A·B + start for panels of three vectors.
+// gemm3AVX512 sets C = A·B + start for panels of three vectors. NEON wants the
+// third one full.
 //
 //go:noescape
 func gemm3AVX512(t *tileArgs)
 
-// gemm4AVX512 sets C = A·B + start for panels of four vectors.
+// gemm4AVX512 sets C = A·B + start for panels of four vectors. NEON wants the
+// fourth one full.
 //
 //go:noescape
 func gemm4AVX512(t *tileArgs)
@@ -668,14 +670,13 @@ func adamWAVX512(p, grad, m, v *float32, n int, s *adamScalars)
 //go:noescape
 func adamWAVX2(p, grad, m, v *float32, n int, s *adamScalars)
 
-// fmaLoopAVX512 runs n rounds of x = x/2 + 1/2, two in each of twelve vectors,
-// as fast as they go.
+// fmaLoopAVX512 runs n rounds of 24 multiply-adds of vectors, as fast as they
+// go.
 //
 //go:noescape
 func fmaLoopAVX512(n int)
 
-// fmaLoopAVX2 runs n rounds of x = x/2 + 1/2, two in each of twelve vectors, as
-// fast as they go.
+// fmaLoopAVX2 runs n rounds of 24 multiply-adds of vectors, as fast as they go.
 //
 //go:noescape
 func fmaLoopAVX2(n int)

@@ -68,8 +68,8 @@ func sib(t int, disp uint32, base, index byte) []byte {
 	return []byte{0x84 | byte(t)<<3, index<<3 | base, byte(disp), byte(disp >> 8), byte(disp >> 16), byte(disp >> 24)}
 }
 
-// number returns that of a general register in instructions.
-func number(r reg.Physical) byte {
+// encoded returns the number of a general register in instructions.
+func encoded(r reg.Physical) byte {
 	return map[reg.Physical]byte{reg.RAX: 0, reg.RCX: 1, reg.RDX: 2, reg.RBX: 3, reg.RSI: 6}[r]
 }
 
@@ -77,11 +77,11 @@ func tileZero(t int) { emit(fmt.Sprintf("TILEZERO T%d", t), vex(0x7b, 0x49, 0xc0
 
 // tileLoad reads the tile at base+disp.
 func tileLoad(t, disp int, base, stride reg.GPPhysical) {
-	emit(fmt.Sprintf("TILELOADD %d(%s)(%s*1), T%d", disp, base.Asm(), stride.Asm(), t), vex(0x7b, 0x4b, sib(t, uint32(disp), number(base), number(stride))...), base, stride)
+	emit(fmt.Sprintf("TILELOADD %d(%s)(%s*1), T%d", disp, base.Asm(), stride.Asm(), t), vex(0x7b, 0x4b, sib(t, uint32(disp), encoded(base), encoded(stride))...), base, stride)
 }
 
 func tileStore(t, disp int, base, stride reg.GPPhysical) {
-	emit(fmt.Sprintf("TILESTORED T%d, %d(%s)(%s*1)", t, disp, base.Asm(), stride.Asm()), vex(0x7a, 0x4b, sib(t, uint32(disp), number(base), number(stride))...), base, stride)
+	emit(fmt.Sprintf("TILESTORED T%d, %d(%s)(%s*1)", t, disp, base.Asm(), stride.Asm()), vex(0x7a, 0x4b, sib(t, uint32(disp), encoded(base), encoded(stride))...), base, stride)
 }
 
 // tileDot adds to tile c the products of pairs of tiles a and b.

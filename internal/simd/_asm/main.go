@@ -13,14 +13,16 @@
 // whether the processor has it, and the code of the kernels that it has: for
 // others, those of another implementation stand in.
 //
-// Every kernel is written once, in terms of vectors whose length is that of an
-// instruction set, and comes out once for AVX2 and once for AVX-512.
+// Every kernel for amd64 is written once, in terms of vectors whose length is that of
+// an instruction set, and comes out once for AVX2 and once for AVX-512, by avo. Those
+// for arm64 stand in the files that begin with neon; package a64 emits them.
 package main
 
 import (
 	"bytes"
 	"flag"
 	"log"
+	"maps"
 	"os"
 	"path/filepath"
 )
@@ -60,9 +62,8 @@ func generate() map[string][]byte {
 		"implementations.go": listFile(),
 		"dispatch_noasm.go":  noasmFile(),
 	}
-	for name, text := range assemblyAMD64() {
-		files[name] = text
-	}
+	maps.Copy(files, assemblyAMD64())
+	maps.Copy(files, assemblyARM64())
 	for _, arch := range architectures() {
 		files["dispatch_"+arch+".go"] = dispatchFile(arch)
 		files["stubs_"+arch+".go"] = stubsFile(arch)

@@ -68,7 +68,7 @@ func with(t *testing.T, more ...*implementation) {
 func TestFallback(t *testing.T) {
 	wide := &implementation{name: "wide", suffix: "Wide", goarch: "amd64", or: avx512, lanes: 16, panel: 48, additive: 16}
 	wider := &implementation{name: "wider", suffix: "Wider", goarch: "amd64", or: wide, lanes: 16, panel: 32, additive: 16}
-	slim := &implementation{name: "slim", suffix: "Slim", goarch: "arm64", or: generic, lanes: 4, panel: 12, additive: 4}
+	slim := &implementation{name: "slim", suffix: "Slim", goarch: "riscv64", or: generic, lanes: 4, panel: 12, additive: 4}
 	with(t, wide, wider, slim)
 	add := kernelNamed("add")
 	add.code[wide], add.code[slim] = func() {}, func() {}
@@ -83,7 +83,7 @@ func TestFallback(t *testing.T) {
 			"wider: {lanes: 16, panel: 64, additive: 32}", // those of AVX-512, whose kernels it calls
 			"func blockIsGeneric() bool { return active == generic }",
 		},
-		"arm64": {
+		"riscv64": {
 			"func mul(dst, x, y []float32) {\n\tmulGeneric(dst, x, y)\n}",
 			"for len(dst) > 0 {\n\t\tn := min(len(dst), piece)\n\t\taddSlim(&dst[0], &x[0], &y[0], n)\n",
 			"slim: {lanes: 4, panel: genericWidth, additive: additiveWidthGeneric}",
@@ -97,17 +97,17 @@ func TestFallback(t *testing.T) {
 			}
 		}
 	}
-	if text := string(noasmFile()); !strings.Contains(text, "//go:build (!amd64 && !arm64) || purego\n") {
+	if text := string(noasmFile()); !strings.Contains(text, "//go:build (!amd64 && !arm64 && !riscv64) || purego\n") {
 		t.Errorf("without assembly:\n%.200s", text)
 	}
-	if text := string(stubsFile("arm64")); strings.Count(text, "\nfunc ") != 1 || !strings.Contains(text, "func addSlim(dst, x, y *float32, n int)") {
-		t.Errorf("declarations for arm64:\n%s", text)
+	if text := string(stubsFile("riscv64")); strings.Count(text, "\nfunc ") != 1 || !strings.Contains(text, "func addSlim(dst, x, y *float32, n int)") {
+		t.Errorf("declarations for riscv64:\n%s", text)
 	}
 }
 
 // Kernels that promise the same bits come together.
 func TestSameBits(t *testing.T) {
-	slim := &implementation{name: "slim", suffix: "Slim", goarch: "arm64", or: generic, lanes: 4}
+	slim := &implementation{name: "slim", suffix: "Slim", goarch: "riscv64", or: generic, lanes: 4}
 	with(t, slim)
 	check()
 	axpy := kernelNamed("axpy")

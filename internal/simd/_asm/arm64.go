@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/attn-go/attn/internal/simd/_asm/a64"
+)
+
+// assemblyARM64 returns the assembly for arm64, a file for each family that has any.
+func assemblyARM64() map[string][]byte {
+	files := map[string][]byte{}
+	for _, f := range families {
+		if text := f.assemblyARM64(); text != nil {
+			files[f.name+"_arm64.s"] = text
+		}
+	}
+	return files
+}
+
+func (f *family) assemblyARM64() []byte {
+	var out bytes.Buffer
+	out.WriteString(marker)
+	out.WriteString("\n" + comment(f.about) + "\n//go:build !purego\n\n#include \"textflag.h\"\n")
+	header := out.Len()
+	t := new(table)
+	for _, k := range f.kernels {
+		for _, i := range of("arm64") {
+			if k.code[i] == nil {
+				continue
+			}
+			name := k.name + i.suffix
+			writing = &neonFunc{Func: a64.New(name, k.asm), lanes: i.lanes, additive: i.additive, table: t}
+			k.code[i]()
+			fmt.Fprintf(&out, "\n%s//\n// func %s%s\n%s", comment(name+" "+k.does), name, k.asm, writing.Text())
+		}
+	}
+	if out.Len() == header {
+		return nil
+	}
+	out.WriteString(t.text())
+	return out.Bytes()
+}
+
+// A table is the constants of a file: vectors in memory.
+type table struct{ rows [][4]uint32 }
+
+// tableName is what a file calls its table.
+const tableName = "constants<>"
+
+// offset returns where in the table a vector is.
+func (t *table) offset(v [4]uint32) int {
+	for i, r := range t.rows {
+		if r == v {
+			return 16 * i
+		}
+	}
+	t.rows = append(t.rows, v)
+	return 16 * (len(t.rows) - 1)
+}
+
+func (t *table) text() string {
+	if len(t.rows) == 0 {
+		return ""
+	}
+	out := "\n"
+	for i, r := range t.rows {
+		for half := range 2 {
+			out += fmt.Sprintf("DATA %s+%d(SB)/8, $0x%08x%08x\n", tableName, 16*i+8*half, r[2*half+1], r[2*half])
+		}
+	}
+	return out + fmt.Sprintf("GLOBL %s(SB), RODATA|NOPTR, $%d\n", tableName, 16*len(t.rows))
+}
+
+// writing is the function that the code of a kernel is to write.
+var writing *neonFunc
+
+// neon adds to code what NEON has.
+func (c code) neon(write func(f *neonFunc)) code {
+	c[neon] = func() { write(writing) }
+	return c
+}

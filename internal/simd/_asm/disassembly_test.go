@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A word of assembly and what its comment says it is.
+type word struct {
+	at   string // where it stands
+	bits uint32
+	text string
+}
+
+var wordLine = regexp.MustCompile(`^\tWORD \$0x([0-9a-f]{8}) // (.+)$`)
+
+// words returns those of a file of assembly. A line that names a vector and is no word
+// with a comment is a mistake: nothing would compare it.
+func words(t *testing.T, name string, text []byte) []word {
+	t.Helper()
+	var all []word
+	for i, line := range strings.Split(string(text), "\n") {
+		m := wordLine.FindStringSubmatch(line)
+		if m == nil {
+			if strings.Contains(line, "WORD") {
+				t.Errorf("%s:%d: %q is not a word with a comment", name, i+1, line)
+			}
+			continue
+		}
+		bits, err := strconv.ParseUint(m[1], 16, 32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, word{name + ":" + strconv.Itoa(i+1), uint32(bits), m[2]})
+	}
+	return all
+}
+
+// disassemble returns what objdump makes of words, one text for each, or skips the test.
+func disassemble(t *testing.T, all []word) []string {
+	t.Helper()
+	objdump, err := exec.LookPath("aarch64-linux-gnu-objdump")
+	if err != nil {
+		t.Skip("SKIPPED: there is no aarch64-linux-gnu-objdump (Debian: binutils-aarch64-linux-gnu): no word of arm64 has been compared with its comment")
+	}
+	var code bytes.Buffer
+	for _, w := range all {
+		if err := binary.Write(&code, binary.LittleEndian, w.bits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "words")
+	if err := os.WriteFile(file, code.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(objdump, "-D", "-z", "-b", "binary", "-m", "aarch64", file).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	line := regexp.MustCompile(`(?m)^ *[0-9a-f]+:\t[0-9a-f]{8} \t(.*)$`)
+	for _, m := range line.FindAllStringSubmatch(string(out), -1) {
+		texts = append(texts, strings.Join(strings.Fields(m[1]), " "))
+	}
+	if len(texts) != len(all) {
+		t.Fatalf("objdump shows %d instructions of %d:\n%.500s", len(texts), len(all), out)
+	}
+	return texts
+}
+
+// The words for arm64 are the instructions that their comments say.
+func TestWordsAreTheirComments(t *testing.T) {
+	var all []word
+	for name, text := range assemblyARM64() {
+		all = append(all, words(t, name, text)...)
+	}
+	if len(all) < 1000 {
+		t.Fatalf("only %d words", len(all))
+	}
+	wrong := map[string]bool{} // each instruction once
+	for i, got := range disassemble(t, all) {
+		if w := all[i]; got != w.text && !wrong[strings.Fields(w.text)[0]] {
+			wrong[strings.Fields(w.text)[0]] = true
+			t.Errorf("%s: %08x is %q, its comment says %q", w.at, w.bits, got, w.text)
+		}
+	}
+}

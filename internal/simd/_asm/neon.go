@@ -1,0 +1,351 @@
+package main
+
+import (
+	"math"
+	"slices"
+
+	"github.com/attn-go/attn/internal/simd/_asm/a64"
+)
+
+// A neonFunc writes a kernel with NEON, of which the vectors are of four floats. The
+// kernels are those for amd64 over again, so that what is said there holds here, and
+// this says what is different:
+//
+//   - There are 32 registers and no operands in memory. Factors stay in registers;
+//     what a product is added to is destroyed, so it is loaded, for loads take nothing
+//     from the units that multiply.
+//   - There are no masks: what is left of a slice, one to three floats, is loaded and
+//     stored in parts.
+//   - Of two operands of which one is NaN, minimum and maximum are NaN.
+type neonFunc struct {
+	*a64.Func
+	lanes    int // 4
+	additive int // keys of a panel of additive scores
+	table    *table
+	base     *a64.X // of the table, once it is needed
+}
+
+// vectorBytes is the size of a vector.
+const vectorBytes = 16
+
+// pointer loads a parameter into a general register.
+func (f *neonFunc) pointer(name string) a64.X {
+	x := f.X()
+	f.Do("MOVD", f.Param(name), x)
+	return x
+}
+
+// pointers is pointer for several.
+func (f *neonFunc) pointers(names ...string) []a64.X {
+	var all []a64.X
+	for _, n := range names {
+		all = append(all, f.pointer(n))
+	}
+	return all
+}
+
+// broadcast returns a vector of the parameter of that name, a float.
+func (f *neonFunc) broadcast(name string) a64.V {
+	v := f.V()
+	f.Do("FMOVS", f.Param(name), v)
+	f.DUP(v, v, 0)
+	return v
+}
+
+// spread sets all lanes of v to the float at x.
+func (f *neonFunc) spread(v a64.V, x a64.X) { f.LD1R(v, x) }
+
+// zero returns a vector of zeros.
+func (f *neonFunc) zero() a64.V {
+	v := f.V()
+	f.Clear(v)
+	return v
+}
+
+// copy returns a copy of v.
+func (f *neonFunc) copy(v a64.V) a64.V {
+	c := f.V()
+	f.MOV(c, v)
+	return c
+}
+
+// accumulators returns vectors for n sums, all 0.
+func (f *neonFunc) accumulators(n int) []a64.V {
+	acc := f.Vs(n / f.lanes)
+	for _, v := range acc {
+		f.Clear(v)
+	}
+	return acc
+}
+
+// A constant is a vector in the table of the file.
+type constant4 [4]uint32
+
+// number is the constant with x in all lanes.
+func number(x float64) constant4 { return bits4(math.Float32bits(float32(x))) }
+
+func bits4(b uint32) constant4 { return constant4{b, b, b, b} }
+
+// wide4 is the constant of two numbers of 64 bits.
+func wide4(low, high uint64) constant4 {
+	return constant4{uint32(low), uint32(low >> 32), uint32(high), uint32(high >> 32)}
+}
+
+// constants makes the table ready: loads of constants must come after it, on every way
+// through the function.
+func (f *neonFunc) constants() {
+	x := f.X()
+	f.Do("MOVD", "$"+tableName+"(SB)", x)
+	f.base = &x
+}
+
+// loadConstant sets v to a constant.
+func (f *neonFunc) loadConstant(v a64.V, c constant4) {
+	if f.base == nil {
+		panic(f.Name() + " loads a constant before its table is ready")
+	}
+	f.LDRQ(v, a64.At(*f.base, f.table.offset(c)))
+}
+
+// constant returns a register with a constant.
+func (f *neonFunc) constant(c constant4) a64.V {
+	v := f.V()
+	f.loadConstant(v, c)
+	return v
+}
+
+// num returns a register with x in all lanes.
+func (f *neonFunc) num(x float64) a64.V { return f.constant(number(x)) }
+
+// horner returns c[0] + x·(c[1] + x·(c[2] + …)).
+func (f *neonFunc) horner(x a64.V, c []float64) a64.V {
+	p, next := f.num(c[len(c)-1]), f.V()
+	for _, v := range slices.Backward(c[:len(c)-1]) {
+		f.loadConstant(next, number(v))
+		f.FMLA(next, p, x)
+		p, next = next, p
+	}
+	return p
+}
+
+// A part is the first lanes of a vector: as many as the register says, 1 to 3, or to 4
+// if it may be all.
+type part struct {
+	n        a64.X
+	maybeAll bool
+}
+
+// load reads a vector, or a part if p is not nil; other lanes become 0. Memory
+// outside of the part is not touched.
+func (f *neonFunc) load(v a64.V, m a64.Mem, p *part) {
+	if p == nil {
+		f.LDRQ(v, m)
+		return
+	}
+	f.inPart(p, v, m, mover{f.LDRQ, f.LDRD, f.LDRS, f.LD1})
+}
+
+// store writes a vector, or a part if p is not nil.
+func (f *neonFunc) store(v a64.V, m a64.Mem, p *part) {
+	if p == nil {
+		f.STRQ(v, m)
+		return
+	}
+	f.inPart(p, v, m, mover{f.STRQ, f.STRD, f.STRS, f.ST1})
+}
+
+// A mover is instructions that all load, or all store.
+type mover struct {
+	four, two, one func(v a64.V, m a64.Mem)
+	lane           func(v a64.V, lane int, base a64.X)
+}
+
+// inPart moves two lanes, and the third by itself, or the first.
+func (f *neonFunc) inPart(p *part, v a64.V, m a64.Mem, by mover) {
+	f.Scope(func() {
+		single, done := f.NewLabel("single"), f.NewLabel("done")
+		if p.maybeAll {
+			few := f.NewLabel("few")
+			f.Do("TBZ", 2, p.n, few)
+			by.four(v, m)
+			f.Do("JMP", done)
+			f.Place(few)
+		}
+		f.Do("TBZ", 1, p.n, single)
+		by.two(v, m)
+		f.Do("TBZ", 0, p.n, done)
+		third := f.X()
+		f.Do("ADD", m.Disp+8, m.Base, third)
+		by.lane(v, 2, third)
+		f.Do("JMP", done)
+		f.Place(single)
+		by.one(v, m)
+		f.Place(done)
+	})
+}
+
+// ones returns ones in the lanes of the part, zeros elsewhere.
+func (f *neonFunc) ones(p *part) a64.V {
+	v, index := f.V(), f.constant(constant4{0, 1, 2, 3})
+	f.DUPW(v, p.n)
+	f.CMHI(v, v, index)
+	return v
+}
+
+// keep sets to 0 the lanes of v outside of the part, if it is one.
+func (f *neonFunc) keep(p *part, v a64.V) {
+	if p != nil {
+		f.Scope(func() { f.AND(v, v, f.ones(p)) })
+	}
+}
+
+// A neonStream is slices of floats that a loop runs along together.
+type neonStream struct {
+	f      *neonFunc
+	n      a64.X // elements that are left
+	slices []a64.X
+}
+
+// along starts a stream of the length in the parameter of that name, and moves the
+// pointers to the slices.
+func (f *neonFunc) along(length string, slices ...a64.X) neonStream {
+	return neonStream{f, f.pointer(length), slices}
+}
+
+// alongCopies is along for copies of the pointers, which it returns.
+func (f *neonFunc) alongCopies(length string, slices ...a64.X) (neonStream, []a64.X) {
+	copies := make([]a64.X, len(slices))
+	for i, s := range slices {
+		copies[i] = f.X()
+		f.Do("MOVD", s, copies[i])
+	}
+	return f.along(length, copies...), copies
+}
+
+// at returns the place of vector i from where a pointer is.
+func at(base a64.X, i int) a64.Mem { return a64.At(base, i*vectorBytes) }
+
+// each calls body to write the code for vector i of a step of unroll vectors, then
+// for single vectors and then for what is left.
+func (s neonStream) each(unroll int, body func(i int, p *part)) {
+	s.blocks(unroll, func(vectors int, p *part) {
+		for i := range vectors {
+			s.f.Scope(func() { body(i, p) })
+		}
+	})
+}
+
+// blocks is each for code that treats the vectors of a step together.
+func (s neonStream) blocks(most int, body func(vectors int, p *part)) {
+	f, end := s.f, s.f.NewLabel("end")
+	if most > 1 {
+		s.steps(most, body)
+	}
+	s.steps(1, body)
+	f.Do("CBZ", s.n, end)
+	f.Scope(func() { body(1, &part{n: s.n}) })
+	f.Place(end)
+}
+
+// steps calls body to write the loop over steps of so many vectors.
+func (s neonStream) steps(vectors int, body func(vectors int, p *part)) {
+	f := s.f
+	f.whole(s.n, vectors*f.lanes, func() {
+		f.Scope(func() { body(vectors, nil) })
+		for _, x := range s.slices {
+			f.Do("ADD", vectors*vectorBytes, x)
+		}
+	})
+}
+
+// whole writes the loop over n elements in steps, of which it leaves the rest in n.
+func (f *neonFunc) whole(n a64.X, step int, body func()) {
+	loop, after := f.NewLabel("loop"), f.NewLabel("after")
+	f.Do("SUBS", step, n, n)
+	f.Do("BLT", after)
+	f.Place(loop)
+	body()
+	f.Do("SUBS", step, n, n)
+	f.Do("BGE", loop)
+	f.Place(after)
+	f.Do("ADD", step, n)
+}
+
+// inLanes calls body so that vector i of the slices goes to accumulator i % count,
+// including the last, incomplete vector.
+func (s neonStream) inLanes(count int, body func(i int, p *part)) {
+	f := s.f
+	done, rest := f.NewLabel("done"), make([]a64.Label, count)
+	for i := range rest {
+		rest[i] = f.NewLabel("rest")
+	}
+	s.steps(count, func(_ int, p *part) {
+		for i := range count {
+			f.Scope(func() { body(i, p) })
+		}
+	})
+	for i := range count {
+		f.Do("CMP", f.lanes, s.n)
+		f.Do("BLT", rest[i])
+		f.Scope(func() { body(i, nil) })
+		f.Do("SUB", f.lanes, s.n)
+	}
+	f.Do("JMP", done)
+	for i := range count {
+		f.Place(rest[i])
+		f.Do("CBZ", s.n, done)
+		f.Scope(func() { body(i, &part{n: s.n}) })
+		if i < count-1 {
+			f.Do("JMP", done)
+		}
+	}
+	f.Place(done)
+}
+
+// fold combines all lanes of the accumulators with op, first those that are furthest
+// apart, and returns the result in the first lane.
+func (f *neonFunc) fold(acc []a64.V, op func(d, n, m a64.V)) a64.V {
+	for n := len(acc) / 2; n > 0; n /= 2 {
+		for i := range n {
+			op(acc[i], acc[i], acc[i+n])
+		}
+	}
+	v := acc[0]
+	f.Scope(func() {
+		t := f.V()
+		for _, bytes := range []int{8, 4} {
+			f.EXT(t, v, v, bytes)
+			op(v, v, t)
+		}
+	})
+	return v
+}
+
+// giveBack stores the first lane of v as the result and returns.
+func (f *neonFunc) giveBack(v a64.V) {
+	f.Do("FMOVS", v, f.Result(0))
+	f.Return()
+}
+
+// giveNone stores as the result whether all bits of v are 0, and returns.
+func (f *neonFunc) giveNone(v a64.V) {
+	x := f.anyBit(v)
+	f.Do("CMP", 0, x)
+	f.Do("CSET", "EQ", x)
+	f.Do("MOVB", x, f.Result(0))
+	f.Return()
+}
+
+// anyBit returns what is 0 if and only if all bits of v are. It destroys v.
+func (f *neonFunc) anyBit(v a64.V) a64.X {
+	x := f.X()
+	f.UMAXV(v, v)
+	f.FMOVW(x, v)
+	return x
+}
+
+// countDown ends a loop that begins at a label and runs n times.
+func (f *neonFunc) countDown(n a64.X, loop a64.Label) {
+	f.Do("SUBS", 1, n, n)
+	f.Do("BNE", loop)
+}

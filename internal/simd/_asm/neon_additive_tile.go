@@ -1,0 +1,246 @@
+package main
+
+import "github.com/attn-go/attn/internal/simd/_asm/a64"
+
+// additiveExp writes the kernel for E and F. It says whether no x had to be brought
+// into the range. A NaN had to.
+func (f *neonFunc) additiveExp() {
+	dst, x := f.pointer("dst"), f.pointer("x")
+	high, factor, low, moved := f.broadcast("limit"), f.broadcast("factor"), f.V(), f.zero()
+	f.FNEG(low, high)
+	f.constants()
+	e := f.exponential()
+	f.along("n", dst, x).each(1, func(i int, p *part) {
+		v, c := f.V(), f.V()
+		f.load(v, at(x, i), p)
+		f.FCMGT(c, high, v)
+		f.BSL(c, v, high) // high for NaN
+		f.FMAX(c, c, low)
+		f.FSUB(v, v, c)
+		f.ORR(moved, moved, v)
+		f.FADD(c, c, c)
+		e.of(c)
+		f.FMUL(c, c, factor)
+		f.store(c, at(dst, i), p)
+	})
+	f.giveNone(moved)
+}
+
+// additiveKeys writes the kernel that makes G and w·G of a panel of keys. A row of it
+// has room for both, and holds k where G will be. A NaN stays one.
+func (f *neonFunc) additiveKeys() {
+	panel, w, h := f.pointer("panel"), f.pointer("w"), f.pointer("h")
+	f.constants()
+	high, low := f.num(additiveKeyIn), f.num(-additiveKeyIn)
+	minusTwo, factor := f.num(-2), f.num(additiveKeyBy)
+	e := f.exponential()
+	row := f.NewLabel("row")
+	f.Place(row)
+	f.Scope(func() {
+		wf, place, vectors, vector := f.V(), f.X(), f.pointer("vectors"), f.NewLabel("vector")
+		f.spread(wf, w)
+		f.Do("MOVD", panel, place)
+		f.Place(vector)
+		v := f.V()
+		f.load(v, a64.At(place, 0), nil)
+		f.FMIN(v, v, high)
+		f.FMAX(v, v, low)
+		f.FMUL(v, v, minusTwo)
+		e.of(v)
+		f.FMUL(v, v, factor)
+		f.store(v, a64.At(place, 0), nil)
+		f.FMUL(v, v, wf)
+		f.store(v, a64.At(place, 4*f.additive), nil)
+		f.Do("ADD", vectorBytes, place)
+		f.countDown(vectors, vector)
+	})
+	f.Do("ADD", 8*f.additive, panel)
+	f.Do("ADD", 4, w)
+	f.countDown(h, row)
+	f.Return()
+}
+
+// eachHeight calls body for every number of rows from additiveRows down to 1, to write
+// the code for it.
+func (f *neonFunc) eachHeight(rows a64.X, body func(rows int)) {
+	for n := additiveRows; n > 1; n-- {
+		next := f.NewLabel("rows")
+		f.Do("CMP", n, rows)
+		f.Do("BNE", next)
+		f.Scope(func() { body(n) })
+		f.Place(next)
+	}
+	body(1)
+}
+
+// rowsFrom returns pointers to n rows that start at first, as far apart as distance says.
+func (f *neonFunc) rowsFrom(first, distance a64.X, n int) []a64.X {
+	all := []a64.X{first}
+	for len(all) < n {
+		next := f.X()
+		f.Do("ADD", distance, all[len(all)-1], next)
+		all = append(all, next)
+	}
+	return all
+}
+
+// neonAdditiveTile writes the kernel for the scores of up to additiveRows queries and as
+// many keys as so many vectors hold.
+func neonAdditiveTile(vectors int) func(f *neonFunc) {
+	return func(f *neonFunc) { f.additiveTile(vectors) }
+}
+
+func (f *neonFunc) additiveTile(vectors int) {
+	args := f.pointer("t")
+	first, eRow := f.field(args, scoreE), f.field(args, scoreERow)
+	panel, pairs := f.field(args, scorePanel), f.field(args, scorePairs)
+	f.eachHeight(f.field(args, scoreRows), func(rows int) {
+		e := f.rowsFrom(first, eRow, rows)
+		acc := make([][]a64.V, rows)
+		for r := range acc {
+			acc[r] = f.accumulators(vectors * f.lanes)
+		}
+		loop := f.NewLabel("pair")
+		f.Place(loop)
+		f.Scope(func() {
+			// read returns G, or w·G, of one of two features.
+			read := func(feature, half int) []a64.V {
+				all := f.Vs(vectors)
+				for v, x := range all {
+					f.load(x, a64.At(panel, 4*f.additive*(2*feature+half)+v*vectorBytes), nil)
+				}
+				return all
+			}
+			g0, w0, g1, w1 := read(0, 0), read(0, 1), read(1, 0), read(1, 1)
+			for r := range rows {
+				f.Scope(func() {
+					e0, e1 := f.V(), f.V()
+					f.LDRD(e1, a64.At(e[r], 0))
+					f.DUP(e0, e1, 0)
+					f.DUP(e1, e1, 1)
+					for v := range vectors {
+						f.Scope(func() {
+							// w0·G0/t0 + w1·G1/t1 with one reciprocal for both.
+							t0, t1, n := f.V(), f.V(), f.V()
+							f.FADD(t0, g0[v], e0)
+							f.FADD(t1, g1[v], e1)
+							f.FMUL(n, w0[v], t1)
+							f.FMLA(n, w1[v], t0)
+							f.FMUL(t0, t0, t1)
+							f.addQuotient(acc[r][v], n, t0)
+						})
+					}
+				})
+			}
+		})
+		for _, x := range e {
+			f.Do("ADD", 8, x)
+		}
+		f.Do("ADD", 2*8*f.additive, panel)
+		f.countDown(pairs, loop)
+
+		factor, sum, at0 := f.V(), f.V(), f.X()
+		f.Do("ADD", scoreFactor, args, at0)
+		f.spread(factor, at0)
+		f.Do("ADD", scoreSum, args, at0)
+		f.spread(sum, at0)
+		last := &part{f.field(args, scoreLast), true}
+		c, cRow := f.field(args, scoreC), f.field(args, scoreCRow)
+		for _, row := range acc {
+			for v, a := range row {
+				f.Scope(func() {
+					score := f.copy(sum)
+					f.FMLA(score, a, factor)
+					if v < vectors-1 {
+						f.store(score, at(c, v), nil)
+					} else {
+						f.store(score, at(c, v), last)
+					}
+				})
+			}
+			f.Do("ADD", cRow, c)
+		}
+		f.Return()
+	})
+}
+
+// addQuotient adds n/d to acc. It destroys n. Of the reciprocal of eight bits, a step of
+// Newton's method makes sixteen, and a second more than there are.
+func (f *neonFunc) addQuotient(acc, n, d a64.V) {
+	f.Scope(func() {
+		r, c := f.V(), f.V()
+		f.FRECPE(r, d)
+		f.FRECPS(c, d, r)
+		f.FMUL(r, r, c)
+		f.FRECPS(c, d, r)
+		f.FMUL(n, n, r)
+		f.FMLA(acc, n, c)
+	})
+}
+
+// additiveTileGrad writes the kernel for the gradients of up to additiveRows queries and
+// any number of keys, for as many features as a vector holds.
+func (f *neonFunc) additiveTileGrad() {
+	args := f.pointer("t")
+	row, dsRow := f.field(args, gradRow), f.field(args, gradDSRow)
+	fk, dk, keys := f.field(args, gradF), f.field(args, gradDK), f.field(args, gradKeys)
+	f.constants()
+	half, one := f.num(0.5), f.num(1)
+	// each does something with the vectors of the rows that start at a pointer in args.
+	each := func(offset int, vectors []a64.V, do func(v a64.V, m a64.Mem)) {
+		f.Scope(func() {
+			x := f.field(args, offset)
+			for _, v := range vectors {
+				do(v, a64.At(x, 0))
+				f.Do("ADD", row, x)
+			}
+		})
+	}
+	f.eachHeight(f.field(args, gradHeight), func(rows int) {
+		dq, dw, e := f.Vs(rows), f.Vs(rows), f.Vs(rows)
+		each(gradDQ, dq, f.LDRQ)
+		each(gradDW, dw, f.LDRQ)
+		each(gradE, e, f.LDRQ)
+		ds := f.rowsFrom(f.field(args, gradDS), dsRow, rows)
+		loop := f.NewLabel("key")
+		f.Place(loop)
+		f.Scope(func() {
+			fj, sum := f.V(), f.V()
+			f.LDRQ(fj, a64.At(fk, 0))
+			f.LDRQ(sum, a64.At(dk, 0))
+			for r := range rows {
+				f.Scope(func() {
+					x, d, g := f.copy(half), f.V(), f.copy(one)
+					f.FMLA(x, e[r], fj)
+					th := f.oneMinusInverse(x, one)
+					f.FMLS(g, th, th)
+					f.LDRS(d, a64.At(ds[r], 0))
+					f.FMLALane(dq[r], g, d, 0)
+					f.FMLALane(sum, g, d, 0)
+					f.FMLALane(dw[r], th, d, 0)
+				})
+			}
+			f.STRQ(sum, a64.At(dk, 0))
+		})
+		f.Do("ADD", row, fk)
+		f.Do("ADD", row, dk)
+		for _, x := range ds {
+			f.Do("ADD", 4, x)
+		}
+		f.countDown(keys, loop)
+		each(gradDQ, dq, f.STRQ)
+		each(gradDW, dw, f.STRQ)
+		f.Return()
+	})
+}
+
+// oneMinusInverse returns 1-1/x.
+func (f *neonFunc) oneMinusInverse(x, one a64.V) a64.V {
+	r, c, result := f.V(), f.V(), f.copy(one)
+	f.FRECPE(r, x)
+	f.FRECPS(c, x, r)
+	f.FMUL(r, r, c)
+	f.FRECPS(c, x, r)
+	f.FMLS(result, r, c)
+	return result
+}

@@ -1,0 +1,23 @@
+package main
+
+// neonChains is how many sums fmaLoop keeps going: four units of latency 4 need 16.
+const neonChains = 2 * fmaChains
+
+// fmaLoop writes a loop of fused multiply-adds and nothing else: n rounds of one for
+// each chain, which are as many as on amd64. The numbers stay 1.
+func (f *neonFunc) fmaLoop() {
+	n := f.pointer("n")
+	f.constants()
+	one, tiny := f.num(1), f.num(0x1p-30)
+	chains := f.Vs(neonChains)
+	for _, v := range chains {
+		f.MOV(v, one)
+	}
+	loop := f.NewLabel("loop")
+	f.Place(loop)
+	for _, v := range chains {
+		f.FMLA(v, one, tiny)
+	}
+	f.countDown(n, loop)
+	f.Return()
+}

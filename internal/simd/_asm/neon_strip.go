@@ -1,0 +1,205 @@
+package main
+
+import (
+	"math"
+
+	"github.com/attn-go/attn/internal/simd/_asm/a64"
+)
+
+// A neonPower holds the constants of 2^x.
+type neonPower struct {
+	f          *neonFunc
+	magic, low a64.V
+}
+
+func (f *neonFunc) power() neonPower { return neonPower{f, f.num(magic + 127), f.num(powerLow)} }
+
+// of replaces x by 2^x, for x up to 127, and by 0 below powerLow.
+func (p neonPower) of(x a64.V) {
+	f := p.f
+	f.Scope(func() {
+		small, t, n := f.V(), f.V(), f.V()
+		f.FCMGT(small, p.low, x)
+		f.FADD(t, x, p.magic)
+		f.FSUB(n, t, p.magic)
+		f.FSUB(x, x, n)
+		y := f.horner(x, powerPoly)
+		f.SHL(t, t, 23)
+		f.FMUL(x, y, t)
+		f.BIC(x, x, small)
+	})
+}
+
+// eachRow writes a loop over rows. body writes the code for the row at the pointers,
+// next that which moves them to the row below.
+func (f *neonFunc) eachRow(body, next func()) {
+	rows := f.pointer("rows")
+	loop := f.NewLabel("row")
+	f.Place(loop)
+	f.Scope(body)
+	next()
+	f.countDown(rows, loop)
+	f.Return()
+}
+
+func (f *neonFunc) powerRows() {
+	x, row, shift, sum := f.pointer("x"), f.pointer("row"), f.pointer("shift"), f.pointer("sum")
+	c := f.broadcast("c")
+	f.constants()
+	p := f.power()
+	f.eachRow(func() {
+		m := f.V()
+		f.spread(m, shift)
+		acc := f.accumulators(16)
+		st, here := f.alongCopies("n", x)
+		st.inLanes(len(acc), func(i int, k *part) {
+			v := f.V()
+			f.load(v, at(here[0], i), k)
+			f.FSUB(v, v, m)
+			f.FMUL(v, v, c)
+			p.of(v)
+			f.store(v, at(here[0], i), k)
+			f.keep(k, v)
+			f.FADD(acc[i], acc[i], v)
+		})
+		f.STRS(f.fold(acc, f.FADD), a64.At(sum, 0))
+	}, func() {
+		f.Do("ADD", row, x)
+		f.Do("ADD", 4, shift)
+		f.Do("ADD", 4, sum)
+	})
+}
+
+func (f *neonFunc) weightRows() {
+	x, row, shift, factor := f.pointer("x"), f.pointer("row"), f.pointer("shift"), f.pointer("factor")
+	c := f.broadcast("c")
+	f.constants()
+	p := f.power()
+	f.eachRow(func() {
+		m, by := f.V(), f.V()
+		f.spread(m, shift)
+		f.spread(by, factor)
+		st, here := f.alongCopies("n", x)
+		st.each(2, func(i int, k *part) {
+			v := f.V()
+			f.load(v, at(here[0], i), k)
+			f.FSUB(v, v, m)
+			f.FMUL(v, v, c)
+			p.of(v)
+			f.FMUL(v, v, by)
+			f.store(v, at(here[0], i), k)
+		})
+	}, func() {
+		f.Do("ADD", row, x)
+		f.Do("ADD", 4, shift)
+		f.Do("ADD", 4, factor)
+	})
+}
+
+func (f *neonFunc) gradRows() {
+	dw, w, row, means := f.pointer("dw"), f.pointer("w"), f.pointer("row"), f.pointer("mean")
+	times := f.broadcast("factor")
+	f.eachRow(func() {
+		mean := f.V()
+		f.spread(mean, means)
+		st, here := f.alongCopies("n", dw, w)
+		st.each(2, func(i int, k *part) {
+			d, wi := f.V(), f.V()
+			f.load(d, at(here[0], i), k)
+			f.load(wi, at(here[1], i), k)
+			f.FSUB(d, d, mean)
+			f.FMUL(d, d, wi)
+			f.FMUL(d, d, times)
+			f.FCMEQ0(wi, wi)
+			f.BIC(d, d, wi)
+			f.store(d, at(here[0], i), k)
+		})
+	}, func() {
+		f.Do("ADD", row, dw)
+		f.Do("ADD", row, w)
+		f.Do("ADD", 4, means)
+	})
+}
+
+func (f *neonFunc) scaleRows() {
+	dst, dstRow := f.pointer("dst"), f.pointer("dstRow")
+	src, srcRow := f.pointer("src"), f.pointer("srcRow")
+	factor := f.pointer("factor")
+	f.eachRow(func() {
+		by := f.V()
+		f.spread(by, factor)
+		st, here := f.alongCopies("n", dst, src)
+		st.each(4, func(i int, k *part) {
+			v := f.V()
+			f.load(v, at(here[1], i), k)
+			f.FMUL(v, v, by)
+			f.store(v, at(here[0], i), k)
+		})
+	}, func() {
+		f.Do("ADD", dstRow, dst)
+		f.Do("ADD", srcRow, src)
+		f.Do("ADD", 4, factor)
+	})
+}
+
+// rowMax writes the largest element of each row. FMAXNM passes over NaN.
+func (f *neonFunc) rowMax() {
+	dst, x, row := f.pointer("dst"), f.pointer("x"), f.pointer("row")
+	f.constants()
+	lowest := f.num(math.Inf(-1))
+	f.eachRow(func() {
+		acc := f.Vs(8)
+		for _, v := range acc {
+			f.MOV(v, lowest)
+		}
+		st, here := f.alongCopies("n", x)
+		st.each(len(acc), func(i int, k *part) {
+			v := f.V()
+			f.load(v, at(here[0], i), k)
+			if k != nil {
+				f.BIF(v, lowest, f.ones(k))
+			}
+			f.FMAXNM(acc[i], acc[i], v)
+		})
+		f.STRS(f.fold(acc, f.FMAXNM), a64.At(dst, 0))
+	}, func() {
+		f.Do("ADD", row, x)
+		f.Do("ADD", 4, dst)
+	})
+}
+
+// hide writes the loop that sets to −Inf what is not seen, 16 elements at a time.
+func (f *neonFunc) hide() {
+	x, seen, n := f.pointer("x"), f.pointer("seen"), f.pointer("n")
+	f.constants()
+	lowest := f.num(math.Inf(-1))
+	f.whole(n, 16, func() {
+		f.Scope(func() {
+			hidden := f.V()
+			f.load(hidden, a64.At(seen, 0), nil)
+			f.CMEQ0B(hidden, hidden)
+			for half := range 2 {
+				eight := f.V()
+				if half == 0 {
+					f.SSHLLB(eight, hidden)
+				} else {
+					f.SSHLLB2(eight, hidden)
+				}
+				for quarter := range 2 {
+					v, m, place := f.V(), f.V(), at(x, 2*half+quarter)
+					if quarter == 0 {
+						f.SSHLLH(m, eight)
+					} else {
+						f.SSHLLH2(m, eight)
+					}
+					f.load(v, place, nil)
+					f.BIT(v, lowest, m)
+					f.store(v, place, nil)
+				}
+			}
+		})
+		f.Do("ADD", 16, seen)
+		f.Do("ADD", 64, x)
+	})
+	f.Return()
+}

@@ -1,0 +1,130 @@
+package main
+
+import "github.com/attn-go/attn/internal/simd/_asm/a64"
+
+// transpose writes the kernel that copies up to four rows, each depth long, to depth
+// rows of four.
+func (f *neonFunc) transpose() {
+	dst, dstRow := f.pointer("dst"), f.pointer("dstRow")
+	rows := f.rowPointers(f.lanes, f.pointer("src"), f.pointer("srcRow"), f.pointer("rows"))
+	f.columns(rows, f.pointer("depth"), func(int, a64.X) {}, func(_, _ int, column a64.V) {
+		f.STRQ(column, a64.At(dst, 0))
+		f.Do("ADD", dstRow, dst)
+	})
+	f.Return()
+}
+
+// neonRowGroups is how many vectors of columns of B gemvTransposed takes at a time: the
+// sums of fewer would have to wait for one another.
+const neonRowGroups = 4
+
+// gemvTransposed writes the kernel for a single row of A, contiguous, where the columns
+// of B are contiguous. See that for amd64.
+func (f *neonFunc) gemvTransposed() {
+	args := f.pointer("t")
+	acc := f.accumulators(neonRowGroups * f.lanes)
+	f.eachGroup(args, acc, f.load)
+	f.Scope(func() {
+		rows := f.rowPointers(len(acc)*f.lanes, f.field(args, argB), f.field(args, argBRow), f.field(args, argLast))
+		a, x := f.field(args, argA), f.V()
+		f.columns(rows, f.field(args, argDepth), func(steps int, offset a64.X) {
+			if steps == 1 {
+				f.LDRS(x, a64.Indexed(a, offset))
+			} else {
+				f.LDRQ(x, a64.Indexed(a, offset))
+			}
+		}, func(g, k int, column a64.V) { f.FMLALane(acc[g], column, x, k) })
+	})
+	zero := f.zero() // turns -0 into 0
+	for _, v := range acc {
+		f.FADD(v, v, zero)
+	}
+	f.eachGroup(args, acc, f.store)
+	f.Return()
+}
+
+// eachGroup does something with every sum and its part of C.
+func (f *neonFunc) eachGroup(args a64.X, acc []a64.V, do func(v a64.V, c a64.Mem, p *part)) {
+	f.Scope(func() {
+		c, left, end := f.field(args, argC), f.field(args, argLast), f.NewLabel("groups")
+		for g, v := range acc {
+			few, next := f.NewLabel("few"), f.NewLabel("next")
+			f.Do("CMP", f.lanes, left)
+			f.Do("BLT", few)
+			do(v, at(c, g), nil)
+			f.Do("SUB", f.lanes, left)
+			f.Do("JMP", next)
+			f.Place(few)
+			f.Do("CBZ", left, end)
+			do(v, at(c, g), &part{n: left})
+			f.Do("JMP", end)
+			f.Place(next)
+		}
+		f.Place(end)
+	})
+}
+
+// rowPointers returns pointers to n rows. Where there are fewer, the last one stands in
+// for those that are missing: what becomes of them does not matter.
+func (f *neonFunc) rowPointers(n int, first, distance, rows a64.X) []a64.X {
+	all := []a64.X{first}
+	for len(all) < n {
+		f.Do("SUBS", 1, rows, rows)
+		f.Do("CSEL", "LE", "ZR", distance, distance)
+		next := f.X()
+		f.Do("ADD", distance, all[len(all)-1], next)
+		all = append(all, next)
+	}
+	return all
+}
+
+// columns writes the loops that transpose groups of four rows: four steps of each at a
+// time, and then single ones. It calls begin with the number of steps and how many bytes
+// into the rows they are, and then use for the columns of each group g.
+func (f *neonFunc) columns(rows []a64.X, depth a64.X, begin func(steps int, offset a64.X), use func(g, k int, column a64.V)) {
+	offset := f.X()
+	f.Do("MOVD", 0, offset)
+	f.whole(depth, f.lanes, func() {
+		begin(f.lanes, offset)
+		for g := range len(rows) / f.lanes {
+			f.Scope(func() {
+				square := f.Vs(f.lanes)
+				for i, v := range square {
+					f.LDRQ(v, a64.Indexed(rows[g*f.lanes+i], offset))
+				}
+				for k, c := range f.transposed(square) {
+					use(g, k, c)
+				}
+			})
+		}
+		f.Do("ADD", vectorBytes, offset)
+	})
+	f.whole(depth, 1, func() {
+		begin(1, offset)
+		for g := range len(rows) / f.lanes {
+			f.Scope(func() {
+				v, at := f.V(), f.X()
+				for i := range f.lanes {
+					f.Do("ADD", offset, rows[g*f.lanes+i], at)
+					f.LD1(v, i, at)
+				}
+				use(g, 0, v)
+			})
+		}
+		f.Do("ADD", 4, offset)
+	})
+}
+
+// transposed returns the columns of a square of four rows.
+func (f *neonFunc) transposed(r []a64.V) []a64.V {
+	even, odd, columns := f.Vs(2), f.Vs(2), f.Vs(4)
+	for i := range 2 {
+		f.TRN1(even[i], r[2*i], r[2*i+1])
+		f.TRN2(odd[i], r[2*i], r[2*i+1])
+	}
+	f.TRN1D(columns[0], even[0], even[1])
+	f.TRN1D(columns[1], odd[0], odd[1])
+	f.TRN2D(columns[2], even[0], even[1])
+	f.TRN2D(columns[3], odd[0], odd[1])
+	return columns
+}
