@@ -106,7 +106,7 @@ func TestUsualNamesDiffer(t *testing.T) {
 // Every operation runs with everything that it takes.
 func TestRun(t *testing.T) {
 	for _, op := range Ops() {
-		for _, mask := range Masks {
+		for _, mask := range Masks() {
 			w := Work{Op: op}
 			set := func(name string, to *int, n int) {
 				if w.Takes(name) {

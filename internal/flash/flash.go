@@ -65,6 +65,13 @@ const (
 	blockKeys = 512 // that a strip meets at a time
 )
 
+// TileRows and TileKeys are of how many queries and keys scores are computed at a time:
+// a tile in which no query attends to any key is passed over.
+const (
+	TileRows = stripRows
+	TileKeys = 64
+)
+
 var (
 	negInf = float32(math.Inf(-1))
 	log2e  = float32(math.Log2E)
