@@ -27,7 +27,9 @@ var extras = []extra{
 		c.Position = rope
 	}},
 	{name: "score-mod", does: "a score modification of the user's that adds a bias of the distance", goesWith: heads,
-		options: func(w Work, o *attn.Options) { o.Mods = append(o.Mods, newDistanceBias(w)) }},
+		options: func(w Work, o *attn.Options) { o.Mods = append(o.Mods, newDistanceBias(w, attn.AddTo)) }},
+	{name: "score-mod-loop", does: "the same by a loop in Go", goesWith: heads,
+		options: func(w Work, o *attn.Options) { o.Mods = append(o.Mods, newDistanceBias(w, addLoop)) }},
 	{name: "log-sum-exp", does: "the log-sum-exp of each query", goesWith: heads,
 		options: func(_ Work, o *attn.Options) { o.LogSumExp = true }},
 	{name: "top-keys", does: "the 8 keys with the largest weights of each query", goesWith: heads,
@@ -83,10 +85,11 @@ func (w Work) extras() []extra {
 type distanceBias struct {
 	last  int // distance of the first number from a key that stands at its query
 	table []float32
+	add   func(scores, terms []float32)
 }
 
-func newDistanceBias(w Work) *distanceBias {
-	x := &distanceBias{last: w.Lk, table: make([]float32, 2*w.Lk)}
+func newDistanceBias(w Work, add func(scores, terms []float32)) *distanceBias {
+	x := &distanceBias{last: w.Lk, table: make([]float32, 2*w.Lk), add: add}
 	for d := range x.table {
 		x.table[d] = -0.01 * float32(d%16)
 	}
@@ -95,9 +98,12 @@ func newDistanceBias(w Work) *distanceBias {
 
 // Modify adds the bias.
 func (x *distanceBias) Modify(at attn.Row, scores []float32) {
-	bias := x.table[x.last+at.Key-at.Position-1:]
-	for j := range scores {
-		scores[j] += bias[j]
+	x.add(scores, x.table[x.last+at.Key-at.Position-1:][:len(scores)])
+}
+
+func addLoop(scores, terms []float32) {
+	for j, t := range terms {
+		scores[j] += t
 	}
 }
 
