@@ -14,12 +14,18 @@ type extra struct {
 	goesWith   string // names of operations
 	options    func(w Work, o *attn.Options)
 	layer      func(c *attn.MultiHeadConfig)
+	check      func(w Work) error // of sizes that do not suit; nil for all do
 }
 
 const heads = "sdpa additive mha decode"
 
 var extras = []extra{
-	{name: "rope", does: "rotary position embedding", goesWith: "mha", layer: func(c *attn.MultiHeadConfig) {
+	{name: "rope", does: "rotary position embedding", goesWith: "mha", check: func(w Work) error {
+		if w.E%2 != 0 {
+			return fmt.Errorf("e %d, want an even number with rope", w.E)
+		}
+		return nil
+	}, layer: func(c *attn.MultiHeadConfig) {
 		rope, err := attn.NewRoPE(attn.RoPEConfig{})
 		if err != nil {
 			panic(err) // of no configuration at all

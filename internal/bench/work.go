@@ -59,7 +59,7 @@ var operations = []operation{
 	{"decode-fixed", "b h g lq lk e v causal mask weights storage with", Work{B: 1, H: 32, Lq: 1, Lk: 8192, E: 128}},
 	{"generate", "b h g lk e v storage", Work{B: 1, H: 8, Lk: 8192, E: 64}},
 	{"generate-fixed", "b h g lk e v storage", Work{B: 1, H: 8, Lk: 8192, E: 64}},
-	{"read", "b g lk e v storage", Work{B: 1, H: 32, Lk: 8192, E: 128}},
+	{"read", "b g lk e v storage", Work{B: 1, G: 32, Lk: 8192, E: 128}},
 }
 
 // Ops returns the names of the operations.
@@ -116,7 +116,7 @@ func (w Work) Complete() (Work, error) {
 	for _, p := range []struct {
 		to    *int
 		value int
-	}{{&w.B, d.B}, {&w.H, d.H}, {&w.Lq, d.Lq}, {&w.Lk, d.Lk}, {&w.E, d.E}, {&w.Width, d.Width}} {
+	}{{&w.B, d.B}, {&w.H, d.H}, {&w.G, d.G}, {&w.Lq, d.Lq}, {&w.Lk, d.Lk}, {&w.E, d.E}, {&w.Width, d.Width}} {
 		fill(p.to, p.value)
 	}
 	fill(&w.Lk, w.Lq)
@@ -171,6 +171,11 @@ func (w Work) validate() error {
 		}
 		if !slices.Contains(strings.Fields(x.goesWith), w.base()) {
 			return fmt.Errorf("%s does not go with %s, but with %s", name, w.Op, strings.Join(strings.Fields(x.goesWith), ", "))
+		}
+		if x.check != nil {
+			if err := x.check(w); err != nil {
+				return err
+			}
 		}
 	}
 	if n := w.largest(); n > mostNumbers {
@@ -231,7 +236,7 @@ func (w Work) Name() string {
 	if w.Takes("h") {
 		add("H%d", w.H)
 	}
-	if w.G != w.H {
+	if w.G != w.H || !w.Takes("h") && w.Takes("g") {
 		add("G%d", w.G)
 	}
 	switch {
