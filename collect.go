@@ -103,7 +103,7 @@ type TopKeys struct {
 	sizes    Sizes
 	keys     []int     // [B H Lq K]
 	data     []float32 // their weights
-	rankings sync.Pool
+	searches sync.Pool
 }
 
 // Begin forgets what an earlier call has kept.
@@ -115,24 +115,29 @@ func (r *TopKeys) Begin(s Sizes) {
 	k := min(r.K, s.Lk)
 	n := s.B * s.H * s.Lq * k
 	r.keys, r.data = make([]int, n), make([]float32, n)
-	r.rankings = sync.Pool{New: func() any { best := make(ranking, k); return &best }}
+	r.searches = sync.Pool{New: func() any {
+		return &search{k: k, best: make(ranking, k), groups: make(ranking, k), places: make([]int32, s.Lk+simd.AboveRoom)}
+	}}
 }
 
 // Row keeps the largest weights of a query.
 func (r *TopKeys) Row(at Row, weights []float32) {
 	keys, top := r.row(at.Batch, at.Head, at.Query)
-	best := r.rankings.Get().(*ranking)
-	defer r.rankings.Put(best)
-	best.find(weights)
+	search := r.searches.Get().(*search)
+	found := search.find(weights)
+	for i, j := range found {
+		keys[i], top[i] = int(j), weights[j]
+	}
+	r.searches.Put(search)
+	if len(found) == len(keys) {
+		return
+	}
 	missing := float32(0)
-	if len(keys) > 0 && (*best)[0] == 0 && slices.ContainsFunc(weights, func(w float32) bool { return w != w }) {
+	if len(found) == 0 && slices.ContainsFunc(weights, func(w float32) bool { return w != w }) {
 		missing = float32(math.NaN())
 	}
-	for i := range keys {
+	for i := len(found); i < len(keys); i++ {
 		keys[i], top[i] = -1, missing
-		if x := (*best)[i]; x != 0 {
-			keys[i], top[i] = x.place(), x.weight()
-		}
 	}
 }
 
@@ -174,52 +179,100 @@ func (r ranking) put(x ranked) {
 	}
 }
 
-// find sets r to the largest positive weights. Those that it held before, of another row,
-// serve as a guess of how large they are: if too few are larger than that, all are asked.
-func (r ranking) find(weights []float32) {
-	if len(r) == 0 {
-		return
-	}
-	last := len(r) - 1
-	if guess := 0.75 * r[last].weight(); guess > 0 {
-		if r.above(weights, guess); r[last] != 0 {
-			return
-		}
-	}
-	r.above(weights, 0)
+// search looks for the largest positive weights of a row.
+type search struct {
+	k       int
+	keys    []int32 // found in the last row, in descending order of their weights
+	least   float32 // the smallest weight of k that were found; 0 for fewer
+	places  []int32 // of the keys that may be among those
+	weights [simd.MostRanks]float32
+	ranks   [simd.MostRanks]int32
+	order   [simd.MostRanks]int32
+	best    ranking   // where there are many candidates
+	groups  ranking   // of the largest weights of groups of keys
+	maxima  []float32 // of the groups
 }
 
-// above sets r to the largest weights that exceed least. Keys are looked through in
-// groups, of which only those are opened whose largest weight may count.
-func (r ranking) above(weights []float32, least float32) {
-	const group, most = 16, 64 // so many keys in a group, so many groups at a time
-	clear(r)
-	add := func(first int, weights []float32) {
-		for j, w := range weights {
-			if w > least {
-				r.put(rank(w, first+j))
-				least = max(least, r[len(r)-1].weight())
-			}
+// find returns the keys with the k largest positive weights. Whether a weight is one of
+// them is asked only of those that are about as large as the smallest in the row before;
+// and if these are too few or many, of those as large as k others are for certain.
+func (s *search) find(weights []float32) []int32 {
+	least := s.least
+	s.keys, s.least = s.keys[:0], 0
+	if s.k == 0 {
+		return s.keys
+	}
+	n := 0
+	for _, part := range []float32{0.75, 0.5} {
+		if guess := part * least; guess > 0 && n < s.k {
+			n = simd.Above(s.places, weights, guess)
 		}
 	}
-	var maxima [most]float32
-	for lo := 0; lo < len(weights); lo += group * most {
-		part := weights[lo:min(lo+group*most, len(weights))]
-		groups := maxima[:len(part)/group]
-		simd.RowMax(groups, part, group, group)
-		for g, m := range groups {
-			if m > least {
-				add(lo+g*group, part[g*group:][:group])
-			}
+	if n < s.k || n > simd.MostRanks {
+		n = simd.Above(s.places, weights, s.bound(weights))
+	}
+	if n > simd.MostRanks {
+		s.choose(s.places[:n], weights)
+	} else {
+		s.sort(s.places[:n], weights)
+	}
+	if len(s.keys) == s.k {
+		s.least = weights[s.keys[s.k-1]]
+	}
+	return s.keys
+}
+
+// bound returns a number that the k largest weights exceed.
+func (s *search) bound(weights []float32) float32 {
+	const group = 16
+	n := len(weights) / group
+	s.maxima = slices.Grow(s.maxima[:0], n)[:n]
+	simd.RowMax(s.maxima, weights, group, group)
+	clear(s.groups)
+	for _, m := range s.maxima {
+		if m > 0 {
+			s.groups.put(rank(m, 0))
 		}
-		end := len(groups) * group
-		add(lo+end, part[end:])
+	}
+	// As many groups as are to be found have a weight at least as large.
+	if least := s.groups[s.k-1].weight(); least > 0 {
+		return math.Float32frombits(math.Float32bits(least) - 1)
+	}
+	return 0
+}
+
+// sort sets s.keys to the places of the largest weights, for few places.
+func (s *search) sort(places []int32, weights []float32) {
+	candidates, ranks := s.weights[:len(places)], s.ranks[:len(places)]
+	for i, j := range places {
+		candidates[i] = weights[j]
+	}
+	simd.Ranks(ranks, candidates)
+	for i, rank := range ranks {
+		s.order[rank] = places[i]
+	}
+	s.keys = append(s.keys, s.order[:min(s.k, len(places))]...)
+}
+
+// choose is sort for many places.
+func (s *search) choose(places []int32, weights []float32) {
+	clear(s.best)
+	last, least := &s.best[s.k-1], float32(0)
+	for _, j := range places {
+		if w := weights[j]; w > least {
+			s.best.put(rank(w, int(j)))
+			least = last.weight()
+		}
+	}
+	for _, x := range s.best {
+		if x != 0 {
+			s.keys = append(s.keys, int32(x.place()))
+		}
 	}
 }
 
 // Entropy computes the entropy of the weights of each query, −Σ_j w_j·ln w_j. The zero
-// value is ready for use. It costs a logarithm for each weight, which is several times
-// what attention costs.
+// value is ready for use.
 //
 // Unit: nats. A query that attends to n keys alike has ln n.
 type Entropy struct {
@@ -235,13 +288,7 @@ func (r *Entropy) Begin(s Sizes) {
 
 // Row computes the entropy of a query.
 func (r *Entropy) Row(at Row, weights []float32) {
-	var sum float64
-	for _, w := range weights {
-		if w != 0 {
-			sum -= float64(float64(w) * math.Log(float64(w)))
-		}
-	}
-	r.data[(at.Batch*r.sizes.H+at.Head)*r.sizes.Lq+at.Query] = float32(sum)
+	r.data[(at.Batch*r.sizes.H+at.Head)*r.sizes.Lq+at.Query] = simd.Entropy(weights)
 }
 
 // Values returns the entropies.

@@ -17,6 +17,11 @@ type ScoreMod interface {
 	Back(at Row, before, after, grad []float32)
 }
 
+// AddTo sets scores[j] += terms[j], by the processor's vectors: for a ScoreMod or BiasRule
+// that adds what it has in a slice, which a loop in Go does several times as slowly. It
+// panics unless there are as many terms as scores.
+func AddTo(scores, terms []float32) { simd.Add(scores, scores, terms) }
+
 // SoftCap returns the modification that bounds scores smoothly to ±limit:
 //
 //	s becomes limit·tanh(s/limit)

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -68,7 +67,7 @@ Medians over %d rounds, in each of which every side measures for %v after the ot
 
 | %s |
 |%s
-`, time.Now().Format(time.DateOnly), processor(), runtime.GOOS, runtime.GOARCH, simd.Implementation(), s.threads, runtime.NumCPU(),
+`, time.Now().Format(time.DateOnly), bench.ThisMachine().CPU, runtime.GOOS, runtime.GOARCH, simd.Implementation(), s.threads, runtime.NumCPU(),
 		strings.Replace(runtime.Version(), "go", "Go ", 1), strings.Join(versions, ", "), s.rounds, s.time,
 		strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
 	return err
@@ -106,19 +105,4 @@ func writeNotes(w io.Writer, rows []row, peers []*peer) error {
 	}
 	_, err := io.WriteString(w, notes.String())
 	return err
-}
-
-// processor returns the processor's name where the system tells it in a file,
-// else its architecture.
-func processor() string {
-	info, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return runtime.GOARCH
-	}
-	for line := range strings.Lines(string(info)) {
-		if key, name, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
-			return strings.TrimSpace(name)
-		}
-	}
-	return runtime.GOARCH
 }

@@ -4,19 +4,20 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/bench"
 )
 
 type benchCommand struct {
 	Op      *string       `enum:"${ops}" help:"${ops_or}; without it, a table of usual shapes." placeholder:"NAME"`
+	Ratios  bool          `help:"Hold the operation against the same without its mask, without what --with names, or without appending to the cache, measured in turns; without --op, a table of features."`
 	Threads *int          `help:"Processors to use (default all)." placeholder:"N"`
 	Time    time.Duration `default:"1s" help:"How long to measure each operation, with at least five calls." placeholder:"TIME"`
+	Format  *string       `enum:"${formats}" help:"${formats_or} (default table)." placeholder:"NAME"`
 	JSON    bool          `name:"json" help:"Write a JSON object for each measurement."`
 
 	B       *int     `help:"Batch size (default ${bench_b})." placeholder:"N" group:"Shape"`
@@ -28,10 +29,11 @@ type benchCommand struct {
 	V       *int     `help:"Head size of values (default as --e)." placeholder:"N" group:"Shape"`
 	Width   *int     `help:"Width of the model for mha; hidden features for additive (default ${bench_width}, as --e for additive)." placeholder:"N" group:"Shape"`
 	Causal  bool     `help:"Query i attends to key j only if j ≤ i + Lk − Lq." group:"Attention"`
-	Mask    *string  `enum:"${masks}" help:"none, padding (lengths from Lk down to half of it) or bool (one pair in four masked) (default none)." placeholder:"NAME" group:"Attention"`
+	Mask    *string  `enum:"${masks}" help:"${masks_help} (default none)." placeholder:"NAME" group:"Attention"`
 	Dropout *float64 `help:"Drop weights with this probability, as in training (default 0)." placeholder:"P" group:"Attention"`
 	Weights bool     `help:"Return the weights as well." group:"Attention"`
-	Storage *string  `help:"Numbers in which the cache of decode holds keys and values: float32, bfloat16 or int8 (default float32)." placeholder:"NAME" group:"Attention"`
+	With    []string `help:"What is done besides, separated by commas: ${extras_help} (default nothing)." placeholder:"NAMES" group:"Attention"`
+	Storage *string  `help:"Numbers in which a cache holds keys and values: float32, bfloat16 or int8 (default float32)." placeholder:"NAME" group:"Attention"`
 }
 
 func (benchCommand) Help() string {
@@ -42,6 +44,8 @@ func (benchCommand) Help() string {
   attn bench --op mha-train --b 8 --lq 128 --width 768 --h 12 --json
   attn bench --op gemm --lq 512 --lk 512 --e 512    a product 512×512×512
   attn bench --op decode --h 32 --g 8 --lk 8192 --e 128
+  attn bench --ratios --format markdown             what positions, masks, caches and results cost
+  attn bench --ratios --op sdpa --lq 512 --with top-keys
 
 Milliseconds and allocated bytes are per call. GFLOP/s count useful operations, a
 multiply-add as two: causal attention counts half of its square, a softmax nothing,
@@ -49,8 +53,14 @@ training 3.5 times the forward pass of attention and 3 times that of linear maps
 peak is that of multiply-adds without memory, measured in the same run. Additive
 scores are counted in triples of query, key and feature, each nominally 4 operations.
 decode appends the keys and values of its queries to a KV cache and attends to all
-that are there. It is compared with the speed of reading a buffer as large as these,
-which is that of the processor's cache if they fit in it.`
+that are there; decode-fixed finds them there. They are compared with the speed of
+reading a buffer as large as these (read), which is that of the processor's cache if they
+fit in it. generate is all steps of one token from an empty cache to --lk keys.
+
+With --ratios, both sides of a row are measured in short turns, and the ratio of times is
+the median over pairs of turns, with its quartiles. That of a mask is for a live tile: of
+so many queries and keys as are computed at a time, where some query attends to some key.
+The speed is the inverse of the ratio.`
 }
 
 // mostThreads is more than any machine has.
@@ -69,20 +79,29 @@ func (cmd *benchCommand) Run(ctx context.Context, c console) error {
 	case cmd.Time <= 0:
 		return usage("--time %v, want more than 0", cmd.Time)
 	}
-	if !cmd.JSON {
-		if err := writeBenchHead(c.out, list, threads); err != nil {
-			return err
+	if cmd.JSON && cmd.Format != nil {
+		return usage("--json does not go with --format")
+	}
+	format := tableFormats[0]
+	for _, f := range tableFormats {
+		if cmd.Format != nil && f.name == *cmd.Format {
+			format = f
 		}
 	}
+	machine := bench.ThisMachine()
+	if cmd.Ratios {
+		return cmd.runRatios(ctx, c, list, threads, machine, format)
+	}
+	t := newTable(c.out, format, machine, threads, benchColumns(list))
 	for _, w := range list {
 		r, err := bench.Run(ctx, w, threads, cmd.Time)
 		if err != nil {
 			return err
 		}
 		if cmd.JSON {
-			err = json.NewEncoder(c.out).Encode(newBenchResult(r))
+			err = json.NewEncoder(c.out).Encode(newBenchResult(r, machine))
 		} else {
-			err = writeBenchRow(c.out, list, r)
+			err = t.row(benchCells(r))
 		}
 		if err != nil {
 			return err
@@ -93,12 +112,12 @@ func (cmd *benchCommand) Run(ctx context.Context, c console) error {
 
 // works returns what the flags ask to be measured.
 func (cmd *benchCommand) works() ([]bench.Work, error) {
-	w := bench.Work{Causal: cmd.Causal, Weights: cmd.Weights}
+	w := bench.Work{Causal: cmd.Causal, Weights: cmd.Weights, With: cmd.With}
 	set(&w.Op, cmd.Op)
 	set(&w.Mask, cmd.Mask)
 	set(&w.Storage, cmd.Storage)
 	set(&w.Dropout, cmd.Dropout)
-	given := map[string]bool{"causal": cmd.Causal, "weights": cmd.Weights, "mask": cmd.Mask != nil, "dropout": cmd.Dropout != nil, "storage": cmd.Storage != nil}
+	given := map[string]bool{"causal": cmd.Causal, "weights": cmd.Weights, "mask": cmd.Mask != nil, "dropout": cmd.Dropout != nil, "storage": cmd.Storage != nil, "with": len(cmd.With) > 0}
 	for name, p := range map[string]struct{ to, flag *int }{
 		"b": {&w.B, cmd.B}, "h": {&w.H, cmd.H}, "g": {&w.G, cmd.G}, "lq": {&w.Lq, cmd.Lq}, "lk": {&w.Lk, cmd.Lk},
 		"e": {&w.E, cmd.E}, "v": {&w.V, cmd.V}, "width": {&w.Width, cmd.Width},
@@ -109,7 +128,7 @@ func (cmd *benchCommand) works() ([]bench.Work, error) {
 		}
 		set(p.to, p.flag)
 	}
-	for _, name := range []string{"b", "h", "g", "lq", "lk", "e", "v", "width", "causal", "mask", "dropout", "weights", "storage"} {
+	for _, name := range []string{"b", "h", "g", "lq", "lk", "e", "v", "width", "causal", "mask", "dropout", "weights", "storage", "with"} {
 		switch known := slices.Contains(bench.Ops(), w.Op); {
 		case !given[name]:
 		case cmd.Op == nil:
@@ -142,6 +161,7 @@ type benchResult struct {
 	Dropout      *float64 `json:"dropout,omitempty"`
 	Weights      *bool    `json:"weights,omitempty"`
 	Storage      *string  `json:"storage,omitempty"`
+	With         []string `json:"with,omitempty"`
 	Threads      int      `json:"threads"`
 	Median       float64  `json:"ms_median"`
 	Min          float64  `json:"ms_min"`
@@ -154,13 +174,15 @@ type benchResult struct {
 	ReadGBps     float64  `json:"read_gbps,omitempty"`
 	PeakReadGBps float64  `json:"peak_read_gbps,omitempty"`
 	ReadShare    float64  `json:"read_share,omitempty"`
+
+	Machine bench.Machine `json:"machine"`
 }
 
-func newBenchResult(r bench.Result) benchResult {
+func newBenchResult(r bench.Result, machine bench.Machine) benchResult {
 	w := r.Work
 	b := benchResult{
-		Op: w.Op, B: w.B, H: w.H, G: w.G, Lq: w.Lq, Lk: w.Lk, E: w.E, V: w.V, Width: w.Width,
-		Threads: r.Threads, Median: r.Median, Min: r.Min, Max: r.Max,
+		Op: w.Op, B: w.B, H: w.H, G: w.G, Lq: w.Lq, Lk: w.Lk, E: w.E, V: w.V, Width: w.Width, With: w.With,
+		Machine: machine, Threads: r.Threads, Median: r.Median, Min: r.Min, Max: r.Max,
 		GFLOPS: r.GFLOPS(), PeakGFLOPS: r.PeakGFLOPS, PeakShare: r.PeakShare(), Bytes: r.Bytes, GTriples: r.GTriples(),
 	}
 	if w.Takes("causal") {
@@ -172,38 +194,41 @@ func newBenchResult(r bench.Result) benchResult {
 	if w.Takes("storage") {
 		b.Storage = &w.Storage
 	}
+	if r.ReadGBps() > 0 {
+		b.ReadGBps = r.ReadGBps()
+	}
 	if r.PeakReadGBps > 0 {
-		b.ReadGBps, b.PeakReadGBps, b.ReadShare = r.ReadGBps(), r.PeakReadGBps, r.ReadShare()
+		b.PeakReadGBps, b.ReadShare = r.PeakReadGBps, r.ReadShare()
 	}
 	return b
 }
 
-// nameWidth returns the width of the first column.
-func nameWidth(list []bench.Work) int {
-	width := len("work")
+// benchColumns returns the head of the table.
+func benchColumns(list []bench.Work) []tableColumn {
+	width := 0
 	for _, w := range list {
-		width = max(width, len([]rune(w.Name())))
+		width = max(width, utf8.RuneCountInString(w.Name()))
 	}
-	return width
+	return []tableColumn{
+		{"work", -width}, {"ms median", 10}, {"min", 10}, {"max", 10},
+		{"GFLOP/s", 8}, {"peak", 8}, {"share", 6}, {"bytes", 10}, {"besides", -1},
+	}
 }
 
-func writeBenchHead(out io.Writer, list []bench.Work, threads int) error {
-	_, err := fmt.Fprintf(out, "threads %d\n%-*s %10s %10s %10s %8s %8s %6s %10s\n", threads, nameWidth(list),
-		"work", "ms median", "min", "max", "GFLOP/s", "peak", "share", "bytes")
-	return err
-}
-
-// writeBenchRow writes a measurement as soon as it is there.
-func writeBenchRow(out io.Writer, list []bench.Work, r bench.Result) error {
-	var row strings.Builder
-	fmt.Fprintf(&row, "%-*s %10.4g %10.4g %10.4g %8.1f %8.1f %5.1f%% %10.0f", nameWidth(list), r.Work.Name(),
-		r.Median, r.Min, r.Max, r.GFLOPS(), r.PeakGFLOPS, 100*r.PeakShare(), r.Bytes)
-	if n := r.GTriples(); n > 0 {
-		fmt.Fprintf(&row, "  %.2f G triples/s", n)
+// benchCells returns a row of the table.
+func benchCells(r bench.Result) []string {
+	besides := ""
+	switch {
+	case r.GTriples() > 0:
+		besides = fmt.Sprintf("%.2f G triples/s", r.GTriples())
+	case r.PeakReadGBps > 0:
+		besides = fmt.Sprintf("%.1f GB/s of %.1f GB/s, %.1f%%", r.ReadGBps(), r.PeakReadGBps, 100*r.ReadShare())
+	case r.ReadGBps() > 0:
+		besides = fmt.Sprintf("%.1f GB/s", r.ReadGBps())
 	}
-	if r.PeakReadGBps > 0 {
-		fmt.Fprintf(&row, "  %.1f GB/s of %.1f GB/s, %.1f%%", r.ReadGBps(), r.PeakReadGBps, 100*r.ReadShare())
+	number := func(format string, x float64) string { return fmt.Sprintf(format, x) }
+	return []string{
+		r.Work.Name(), number("%.4g", r.Median), number("%.4g", r.Min), number("%.4g", r.Max), number("%.1f", r.GFLOPS()),
+		number("%.1f", r.PeakGFLOPS), number("%.1f%%", 100*r.PeakShare()), number("%.0f", r.Bytes), besides,
 	}
-	_, err := fmt.Fprintln(out, row.String())
-	return err
 }

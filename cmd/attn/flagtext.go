@@ -24,12 +24,17 @@ func choices() kong.Vars {
 		"scores": attn.ScoreKinds().Names(), "archs": {seq2seq.Transformer, seq2seq.GRU},
 		"units": {string(seq2seq.Chars), string(seq2seq.Words), string(seq2seq.BPE)},
 		"kinds": {heads.Encoder.String(), heads.Decoder.String(), heads.Cross.String()},
-		"ops":   bench.Ops(), "masks": bench.Masks,
+		"ops":   bench.Ops(), "masks": bench.Masks(),
+	}
+	for _, f := range tableFormats {
+		lists["formats"] = append(lists["formats"], f.name)
 	}
 	for _, m := range heads.Methods() {
 		lists["methods"] = append(lists["methods"], m.String())
 	}
-	vars := kong.Vars{"scaled_and": listed(scaledScores(), "and")}
+	vars := kong.Vars{
+		"scaled_and": listed(scaledScores(), "and"), "masks_help": bench.MasksHelp(), "extras_help": bench.ExtrasHelp(),
+	}
 	for name, list := range lists {
 		vars[name] = strings.Join(list, ",")
 		vars[name+"_or"] = listed(list, "or")
@@ -149,7 +154,7 @@ func benchDefaults(vars kong.Vars) {
 			if err != nil {
 				panic(err) // the defaults themselves are wrong
 			}
-			if w.Training() || !w.Takes(name) || slices.Contains(strings.Fields(size.skip), op) {
+			if w.Training() || strings.HasSuffix(op, "-fixed") || !w.Takes(name) || slices.Contains(strings.Fields(size.skip), op) {
 				continue
 			}
 			n := size.of(w)

@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
 )
 
@@ -39,18 +38,13 @@ type Bench struct {
 	threads int
 	call    func()
 	read    func() // nil unless the work is bound by reading
-	floats  []float32
 }
 
 // New prepares the work, which Complete has returned, for a number of threads.
 func New(w Work, threads int) *Bench {
 	b := &Bench{work: w, threads: threads, call: w.prepare()}
-	if w.Op == "decode" {
-		b.floats = make([]float32, int(w.CacheBytes())/4)
-		for i := range b.floats {
-			b.floats[i] = 1 // memory that nobody has written may be one page of zeros
-		}
-		b.read = b.sum
+	if w.base() == "decode" {
+		b.read = w.prepareRead()
 	}
 	return b
 }
@@ -76,34 +70,28 @@ func (b *Bench) Measure(ctx context.Context, d time.Duration) (Result, error) {
 	return r, nil
 }
 
-// sum reads the buffer on all threads, in pieces that are a small part of it but
-// long enough to be handed out.
-func (b *Bench) sum() {
-	const piece = 1 << 16
-	par.For(len(b.floats), piece, func(lo, hi int) { sink(simd.Sum(b.floats[lo:hi])) })
-}
-
-// sink keeps the compiler from leaving out what makes x.
-//
-//go:noinline
-func sink(float32) {}
-
 // Run prepares the work and measures it. When ctx ends it returns at once and
 // leaves a call that is under way behind, for a program that is about to end.
 func Run(ctx context.Context, w Work, threads int, d time.Duration) (Result, error) {
+	return orInterrupted(ctx, func() (Result, error) { return New(w, threads).Measure(ctx, d) })
+}
+
+// orInterrupted returns what f does, or the context's error as soon as that ends.
+func orInterrupted[R any](ctx context.Context, f func() (R, error)) (R, error) {
 	type answer struct {
-		r   Result
+		r   R
 		err error
 	}
 	done := make(chan answer, 1)
 	go func() {
-		r, err := New(w, threads).Measure(ctx, d)
+		r, err := f()
 		done <- answer{r, err}
 	}()
 	select {
 	case a := <-done:
 		return a.r, a.err
 	case <-ctx.Done():
-		return Result{}, ctx.Err()
+		var none R
+		return none, ctx.Err()
 	}
 }

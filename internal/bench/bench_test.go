@@ -4,9 +4,15 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/flash"
+	"github.com/attn-go/attn/tensor"
 )
 
 // The numbers are worked out by hand.
@@ -38,14 +44,23 @@ func TestCounts(t *testing.T) {
 		{w: Work{Op: "decode", B: 1, H: 4, G: 2, Lq: 1, Lk: 6, E: 5}, pairs: 6, flops: 480, bytes: 480},
 		{w: Work{Op: "decode", B: 1, H: 4, G: 2, Lq: 1, Lk: 6, E: 5, Storage: "bfloat16"}, pairs: 6, flops: 480, bytes: 240},
 		{w: Work{Op: "decode", B: 1, H: 4, G: 2, Lq: 1, Lk: 6, E: 5, Storage: "int8"}, pairs: 6, flops: 480, bytes: 216},
+		{w: Work{Op: "decode-fixed", B: 1, H: 4, G: 2, Lk: 6, E: 5}, pairs: 6, flops: 480, bytes: 480},
+		// 1 + 2 + 3 + 4 keys, 2·(5+5) for each of 3 heads; one head of keys of 40 bytes.
+		{w: Work{Op: "generate", B: 1, H: 3, G: 1, Lk: 4, E: 5}, pairs: 10, flops: 600, bytes: 400},
+		{w: Work{Op: "read", B: 1, G: 2, Lk: 6, E: 5, Storage: "int8"}, pairs: 6, bytes: 216},
+		// Two keys before a query, and itself.
+		{w: Work{Op: "sdpa", B: 1, H: 1, Lq: 16, E: 1, Mask: "window"}, pairs: 1 + 2 + 14*3, flops: 4 * 45},
+		{w: Work{Op: "sdpa", B: 1, H: 1, Lq: 20, E: 1, Mask: "documents"}, pairs: 4 + 16 + 36 + 64, flops: 480},
+		// Five keys for all, and behind them one more for each.
+		{w: Work{Op: "sdpa", B: 1, H: 1, Lq: 20, E: 1, Mask: "prefix"}, pairs: 5*5 + 15*5 + 15*16/2, flops: 880},
 	} {
 		w, err := c.w.Complete()
 		if err != nil {
 			t.Fatal(err)
 		}
 		pairs := w.Pairs()
-		if w.Op == "gemm" {
-			pairs = 0
+		if w.Op == "gemm" || w.Op == "read" {
+			pairs = c.pairs
 		}
 		if got, want := [...]float64{pairs, w.FLOPs(), w.Triples(), w.CacheBytes()}, [...]float64{c.pairs, c.flops, c.triples, c.bytes}; got != want {
 			t.Errorf("%s: pairs, FLOPs, triples, bytes %v, want %v", w.Name(), got, want)
@@ -71,12 +86,18 @@ func TestComplete(t *testing.T) {
 		{Work{Op: "decode", Lk: 100, Storage: "int8"}, "decode B1 H32 Lq1 Lk100 E128 int8"},
 		{Work{Op: "decode", Storage: "int4"}, `storage "int4", want float32, bfloat16, int8`},
 		{Work{Op: "decode", Lq: 3, Lk: 2}, "lq 3, want at most lk 2"},
+		{Work{Op: "generate", Storage: "int8"}, "generate B1 H8 Lk8192 E64 int8"},
+		{Work{Op: "read", G: 8}, "read B1 G8 Lk8192 E128"},
+		{Work{Op: "mha", With: []string{"rope", "top-keys"}}, "mha width 768 B1 H12 L512 rope top-keys"},
+		{Work{Op: "sdpa", With: []string{"rope"}}, "rope does not go with sdpa, but with mha"},
+		{Work{Op: "mha", E: 7, With: []string{"rope"}}, "e 7, want an even number with rope"},
+		{Work{Op: "sdpa", With: []string{"sinks"}}, `unknown extra "sinks", want some of rope, score-mod, `},
 		{Work{Op: "conv"}, `unknown operation "conv", want one of gemm, sdpa, `},
 		{Work{Op: "sdpa", H: 6, G: 4}, "h 6 is not divisible by g 4"},
 		{Work{Op: "sdpa", B: -1}, "b -1, want at least 1"},
 		{Work{Op: "mha", H: 5}, "width 768 is not divisible by 5 heads"},
 		{Work{Op: "mha", H: -5, E: 3}, "h -5, want at least 1"},
-		{Work{Op: "sdpa", Mask: "x"}, `mask "x", want none, padding, bool`},
+		{Work{Op: "sdpa", Mask: "x"}, `mask "x", want none, padding, bool, window, documents, prefix`},
 		{Work{Op: "sdpa", Dropout: 1}, "dropout 1 is outside [0, 1)"},
 		{Work{Op: "sdpa", Lq: math.MaxInt}, "would need an array of"},
 		{Work{Op: "gemm", Lq: math.MaxInt}, "would need an array of"},
@@ -106,8 +127,11 @@ func TestUsualNamesDiffer(t *testing.T) {
 // Every operation runs with everything that it takes.
 func TestRun(t *testing.T) {
 	for _, op := range Ops() {
-		for _, mask := range Masks {
+		for _, mask := range Masks() {
 			w := Work{Op: op}
+			if mask != "none" && !w.Takes("mask") || findMask(mask).keys != nil && mask != "padding" && w.Op != w.base() {
+				continue
+			}
 			set := func(name string, to *int, n int) {
 				if w.Takes(name) {
 					*to = n
@@ -127,6 +151,13 @@ func TestRun(t *testing.T) {
 			if w.Takes("dropout") && mask == "padding" {
 				w.Dropout = 0.25
 			}
+			if w.Takes("with") && mask == "window" {
+				w.With = []string{"score-mod", "log-sum-exp", "top-keys", "received", "entropy"}
+				if w.base() == "mha" {
+					w.E = 10
+					w.With = append(w.With, "rope")
+				}
+			}
 			if w.Takes("storage") {
 				w.Storage = map[string]string{"padding": "bfloat16", "bool": "int8"}[mask]
 			}
@@ -138,12 +169,105 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", w.Name(), err)
 			}
-			if !(0 < r.Min && r.Min <= r.Median && r.Median <= r.Max) || !(r.GFLOPS() > 0) || !(r.PeakShare() > 0) {
+			if !(0 < r.Min && r.Min <= r.Median && r.Median <= r.Max) || (op == "read") == (r.GFLOPS() > 0 && r.PeakShare() > 0) {
 				t.Errorf("%s: %+v", w.Name(), r)
 			}
-			if (op == "decode") != (r.PeakReadGBps > 0) || (w.Triples() > 0) != (r.GTriples() > 0) {
+			if (w.base() == "decode") != (r.PeakReadGBps > 0) || (w.Triples() > 0) != (r.GTriples() > 0) {
 				t.Errorf("%s: read %v GB/s, %v G triples/s", w.Name(), r.PeakReadGBps, r.GTriples())
 			}
+		}
+	}
+}
+
+// A tile is live where some query attends to some key of it: with two rows of tiles and
+// 4 columns, all of the first and half of the last of a window.
+func TestTiles(t *testing.T) {
+	rows, keys := flash.TileRows, flash.TileKeys
+	for _, c := range []struct {
+		w    Work
+		want float64
+	}{
+		{Work{Lq: 2*rows - 1, Lk: 4 * keys}, 8},
+		{Work{B: 3, Lq: 2 * rows, Lk: 3*keys + 1}, 24},
+		{Work{Lq: 4 * keys, Causal: true}, 0},
+		{Work{Lq: rows, Lk: 8 * keys, Mask: "window"}, 2}, // a panel before the queries, which are in the last
+		{Work{Lq: rows, Lk: 8 * keys, Mask: "prefix"}, 8},
+		{Work{Lq: 10 * keys, Mask: "documents"}, 0},
+	} {
+		c.w.Op, c.w.B, c.w.H, c.w.E = "sdpa", max(1, c.w.B), 1, 1
+		w, err := c.w.Complete()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.want == 0 { // by looking at each pair
+			c.want = liveTiles(w)
+		}
+		if got := w.Tiles(); got != c.want {
+			t.Errorf("%s: %v tiles, want %v", w.Name(), got, c.want)
+		}
+	}
+}
+
+// liveTiles counts the tiles of one sequence, by asking for the weights.
+func liveTiles(w Work) float64 {
+	rng := rand.New(rand.NewPCG(3, 4))
+	q, k := tensor.Zeros(1, 1, w.Lq, 1), tensor.Zeros(1, 1, w.Lk, 1)
+	o := w.options(rng)
+	o.Weights = true
+	weights := attn.Attend(nil, q, k, k, o).Weights.Data()
+	live := map[[2]int]bool{}
+	for i, x := range weights {
+		if x > 0 {
+			live[[2]int{i / w.Lk / flash.TileRows, i % w.Lk / flash.TileKeys}] = true
+		}
+	}
+	return float64(len(live))
+}
+
+// Each feature is held against work that is plainer, in as many units as both have.
+func TestFeatures(t *testing.T) {
+	seen := map[string]bool{}
+	for _, p := range Features() {
+		if name := p.Work.Name(); seen[name] || name == p.Base.Name() {
+			t.Errorf("%s against %s: there twice, or the same", name, p.Base.Name())
+		}
+		seen[p.Work.Name()] = true
+		if !(p.Per.of(p.Work) > 0) || !(p.Per.of(p.Base) > 0) || p.Most != 0 && p.Most < 1 {
+			t.Errorf("%s: %+v", p.Work.Name(), p)
+		}
+	}
+	for _, x := range Extras() {
+		if !slices.ContainsFunc(Features(), func(p Pair) bool { return slices.Contains(p.Work.With, x) }) {
+			t.Errorf("no feature has %s", x)
+		}
+	}
+	w, err := Work{Op: "sdpa", Mask: "bool"}.Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Against(w); err == nil || !strings.Contains(err.Error(), "has nothing to be held against") {
+		t.Errorf("of a boolean mask: %v", err)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	for _, w := range []Work{
+		{Op: "sdpa", H: 2, Lq: 48, E: 5, Mask: "window"},
+		{Op: "generate", H: 2, G: 1, Lk: 7, E: 5},
+		{Op: "decode-fixed", H: 2, G: 1, Lk: 7, E: 5, Storage: "int8"},
+	} {
+		w, err := w.Complete()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Against(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Most = 1e-9
+		c, err := Compare(context.Background(), p, 1, time.Millisecond)
+		if err != nil || c.Rounds < 1 || !(0 < c.Low && c.Low <= c.Ratio && c.Ratio <= c.High) || !(c.Time > 0) || !(c.BaseTime > 0) || !c.Missed() {
+			t.Errorf("%+v, %v", c, err)
 		}
 	}
 }

@@ -1,34 +1,67 @@
 package bench
 
+import "github.com/attn-go/attn/internal/flash"
+
 // Pairs returns how many pairs of query and key one head of all sequences
 // computes, as the package comment counts them.
 func (w Work) Pairs() float64 {
-	lens := w.lengths()
-	if w.Mask != "padding" {
-		lens = nil
+	if w.base() == "generate" {
+		return float64(w.B) * float64(w.Lk) * float64(w.Lk+1) / 2
 	}
 	pairs := 0.0
+	keys := findMask(w.Mask).keys
 	for b := range w.B {
-		seen := float64(w.Lk)
-		if lens != nil {
-			seen = float64(lens[b])
-		}
-		if !w.Causal {
-			pairs += float64(w.Lq) * seen
-			continue
-		}
 		for i := range w.Lq {
-			// Half a key on the diagonal makes a square half of itself.
-			pairs += max(0, min(seen, float64(i+w.Lk-w.Lq)+0.5))
+			lo, hi := 0, w.Lk
+			if keys != nil {
+				lo, hi = keys(w, b, i)
+			}
+			to := float64(hi)
+			if w.Causal { // half a key on the diagonal makes a square half of itself
+				to = min(to, float64(i+w.Lk-w.Lq)+0.5)
+			}
+			pairs += max(0, to-float64(lo))
 		}
 	}
 	return pairs
 }
 
+// Tiles returns how many tiles of scores one head of all sequences has in which some
+// query attends to some key, of so many queries and keys as the kernels compute at a
+// time.
+func (w Work) Tiles() float64 {
+	keys := findMask(w.Mask).keys
+	n := 0
+	for b := range w.B {
+		for i0 := 0; i0 < w.Lq; i0 += flash.TileRows {
+			for j0 := 0; j0 < w.Lk; j0 += flash.TileKeys {
+				live := false
+				for i := i0; i < min(i0+flash.TileRows, w.Lq) && !live; i++ {
+					lo, hi := 0, w.Lk
+					if keys != nil {
+						lo, hi = keys(w, b, i)
+					}
+					if w.Causal {
+						hi = min(hi, i+w.Lk-w.Lq+1)
+					}
+					live = max(lo, j0) < min(hi, j0+flash.TileKeys)
+				}
+				if live {
+					n++
+				}
+			}
+		}
+	}
+	return float64(n)
+}
+
 // FLOPs returns the useful floating-point operations of one call.
 func (w Work) FLOPs() float64 {
-	if w.Op == "gemm" {
+	switch w.Op {
+	case "gemm":
 		return 2 * float64(w.Lq) * float64(w.Lk) * float64(w.E)
+	case "read":
+		return 0
 	}
 	attention, maps := 2*float64(w.H)*w.Pairs()*float64(w.E+w.V), w.maps()
 	if w.base() == "additive" {
@@ -66,22 +99,16 @@ func (w Work) Triples() float64 {
 	return float64(w.H) * w.Pairs() * float64(w.Width)
 }
 
-// CacheBytes returns the bytes of keys and values that a step of a decoder
-// reads, 0 for other operations.
+// CacheBytes returns the bytes of keys and values that a step of a decoder reads, those
+// of a generation all its steps together; 0 for operations without a cache.
 func (w Work) CacheBytes() float64 {
-	if w.Op != "decode" {
+	if !w.cached() {
 		return 0
 	}
 	s := w.storage()
-	return float64(w.B) * float64(w.G) * float64(w.Lk) * float64(s.Bytes(w.E)+s.Bytes(w.V))
-}
-
-// lengths returns a number of keys for each sequence, from all down to half of
-// them.
-func (w Work) lengths() []int {
-	lens := make([]int, w.B)
-	for b := range lens {
-		lens[b] = w.Lk - b*w.Lk/(2*w.B)
+	each := float64(w.G) * float64(s.Bytes(w.E)+s.Bytes(w.V))
+	if w.base() == "generate" {
+		return w.Pairs() * each
 	}
-	return lens
+	return float64(w.B) * float64(w.Lk) * each
 }

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
@@ -25,6 +26,10 @@ func (w Work) prepare() func() {
 		return w.prepareLayer(rng)
 	case "decode":
 		return w.prepareStep(rng)
+	case "generate":
+		return w.prepareGeneration(rng)
+	case "read":
+		return w.prepareRead()
 	}
 	q := tensor.Randn(rng, w.B, w.H, w.Lq, w.E)
 	k := tensor.Randn(rng, w.B, w.G, w.Lk, w.E)
@@ -42,9 +47,15 @@ func (w Work) prepare() func() {
 // prepareLayer is prepare for a multi-head layer: self-attention, unless the
 // lengths differ.
 func (w Work) prepareLayer(rng *rand.Rand) func() {
-	m, err := attn.NewMultiHead(attn.MultiHeadConfig{
+	c := attn.MultiHeadConfig{
 		Width: w.Width, Heads: w.H, KVHeads: w.G, HeadSize: w.E, ValueSize: w.V, Bias: attn.AllProjections,
-	}, rng)
+	}
+	for _, x := range w.extras() {
+		if x.layer != nil {
+			x.layer(&c)
+		}
+	}
+	m, err := attn.NewMultiHead(c, rng)
 	if err != nil {
 		panic(err) // Complete has seen to it
 	}
@@ -61,22 +72,41 @@ func (w Work) prepareLayer(rng *rand.Rand) func() {
 	return w.passes(rng, params, func(t *tensor.Tape) *tensor.Tensor { return m.Forward(t, x, kv, kv, o).Out })
 }
 
-// prepareStep is prepare for a step of a decoder: its keys and values are added to those
-// of a cache, Lk with them, and its queries attend to all.
-func (w Work) prepareStep(rng *rand.Rand) func() {
+// newCache returns an empty cache.
+func (w Work) newCache() *attn.Cache {
 	cache, err := attn.NewCache(attn.CacheConfig{Batch: w.B, Heads: w.G, KeySize: w.E, ValueSize: w.V, Storage: w.storage()})
 	if err != nil {
 		panic(err) // Complete has seen to it
 	}
-	before := w.Lk - w.Lq
-	for at := 0; at < before; at += step { // not all at once, which would take the memory twice
-		n := min(step, before-at)
+	return cache
+}
+
+// fill appends n positions, not all at once, which would take the memory twice.
+func (w Work) fill(cache *attn.Cache, n int, rng *rand.Rand) {
+	for at := 0; at < n; at += step {
+		n := min(step, n-at)
 		cache.Append(tensor.Randn(rng, w.B, w.G, n, w.E), tensor.Randn(rng, w.B, w.G, n, w.V), nil)
 	}
+}
+
+// prepareStep is prepare for a step of a decoder: its keys and values are added to those
+// of a cache, Lk with them, and its queries attend to all. With a fixed cache these are
+// there already.
+func (w Work) prepareStep(rng *rand.Rand) func() {
+	cache := w.newCache()
+	before := w.Lk - w.Lq
+	w.fill(cache, before, rng)
 	q := tensor.Randn(rng, w.B, w.H, w.Lq, w.E)
 	k, v := tensor.Randn(rng, w.B, w.G, w.Lq, w.E), tensor.Randn(rng, w.B, w.G, w.Lq, w.V)
 	o := w.options(rng)
 	t := tensor.NewTape(tensor.Infer)
+	if w.fixed() {
+		cache.Append(k, v, nil)
+		return func() {
+			t.Reset()
+			cache.Attend(t, q, o)
+		}
+	}
 	return func() {
 		t.Reset()
 		cache.Truncate(before) // of the last step, whose place is written again
@@ -84,6 +114,50 @@ func (w Work) prepareStep(rng *rand.Rand) func() {
 		cache.Attend(t, q, o)
 	}
 }
+
+// prepareGeneration is prepare for Lk steps of one token from an empty cache on; with a
+// fixed cache, for attention to as many keys as these steps find.
+func (w Work) prepareGeneration(rng *rand.Rand) func() {
+	q := tensor.Randn(rng, w.B, w.H, 1, w.E)
+	k, v := tensor.Randn(rng, w.B, w.G, 1, w.E), tensor.Randn(rng, w.B, w.G, 1, w.V)
+	t := tensor.NewTape(tensor.Infer)
+	if w.fixed() {
+		full := w.newCache()
+		w.fill(full, w.Lk, rng)
+		return func() {
+			cache := full.Fork()
+			for n := w.Lk; n > 0; n-- {
+				t.Reset()
+				cache.Truncate(n)
+				cache.Attend(t, q, attn.Options{})
+			}
+		}
+	}
+	return func() {
+		cache := w.newCache()
+		for range w.Lk {
+			t.Reset()
+			cache.Append(k, v, nil)
+			cache.Attend(t, q, attn.Options{})
+		}
+	}
+}
+
+// prepareRead is prepare for reading as many bytes as a cache has, on all threads, in
+// pieces that are a small part of them but long enough to be handed out.
+func (w Work) prepareRead() func() {
+	floats := make([]float32, int(w.CacheBytes())/4)
+	for i := range floats {
+		floats[i] = 1 // memory that nobody has written may be one page of zeros
+	}
+	const piece = 1 << 16
+	return func() { par.For(len(floats), piece, func(lo, hi int) { sink(simd.Sum(floats[lo:hi])) }) }
+}
+
+// sink keeps the compiler from leaving out what makes x.
+//
+//go:noinline
+func sink(float32) {}
 
 // step is how many positions a cache is filled with at a time.
 const step = 512
@@ -118,18 +192,16 @@ func (w Work) passes(rng *rand.Rand, params []*tensor.Tensor, forward func(*tens
 // options returns how to attend.
 func (w Work) options(rng *rand.Rand) attn.Options {
 	o := attn.Options{Dropout: float32(w.Dropout), Weights: w.Weights}
-	switch w.Mask {
-	case "padding":
-		o.Mask = attn.ValidLens(w.lengths()...)
-	case "bool":
-		seen := make([]bool, w.B*w.Lq*w.Lk)
-		for i := range seen {
-			seen[i] = i%w.Lk == 0 || rng.IntN(4) > 0 // every query sees a key
-		}
-		o.Mask = attn.Allow(seen, w.B, 1, w.Lq, w.Lk)
+	if m := findMask(w.Mask); m.mask != nil {
+		o.Mask = m.mask(w, rng)
 	}
 	if w.Causal {
 		o.Mask = attn.And(o.Mask, attn.Causal())
+	}
+	for _, x := range w.extras() {
+		if x.options != nil {
+			x.options(w, &o)
+		}
 	}
 	return o
 }

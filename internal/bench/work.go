@@ -17,15 +17,12 @@ type Work struct {
 	// for additive.
 	Width   int
 	Causal  bool
-	Mask    string  // one of Masks, empty as the first
-	Dropout float64 // of the weights; a forward operation then runs as in training
-	Weights bool    // ask for the weights as well
-	Storage string  // of the cache of decode, one of Storages, empty as the first
+	Mask    string   // one of Masks, empty as the first
+	Dropout float64  // of the weights; a forward operation then runs as in training
+	Weights bool     // ask for the weights as well
+	Storage string   // of a cache, one of Storages, empty as the first
+	With    []string // what is done besides, of Extras
 }
-
-// Masks are what can hide keys besides Causal: nothing; padding, by lengths from
-// Lk down to half of it; or a boolean for each pair, one in four false.
-var Masks = []string{"none", "padding", "bool"}
 
 // Storages are in which numbers a KV cache holds keys and values.
 var Storages = []string{"float32", "bfloat16", "int8"}
@@ -48,15 +45,21 @@ type operation struct {
 	defaults Work
 }
 
+const attends = "b h g lq lk e v causal mask dropout weights with"
+
 var operations = []operation{
 	{"gemm", "lq lk e", Work{Lq: 1024}},
-	{"sdpa", "b h g lq lk e v causal mask dropout weights", Work{B: 1, H: 12, Lq: 1024, E: 64}},
-	{"sdpa-train", "b h g lq lk e v causal mask dropout weights", Work{B: 1, H: 12, Lq: 1024, E: 64}},
-	{"additive", "b h g lq lk e v width causal mask dropout weights", Work{B: 8, H: 1, Lq: 512, E: 128}},
-	{"additive-train", "b h g lq lk e v width causal mask dropout weights", Work{B: 8, H: 1, Lq: 512, E: 128}},
-	{"mha", "b h g lq lk e v width causal mask dropout weights", Work{B: 1, H: 12, Lq: 512, Width: 768}},
-	{"mha-train", "b h g lq lk e v width causal mask dropout weights", Work{B: 1, H: 12, Lq: 512, Width: 768}},
-	{"decode", "b h g lq lk e v causal mask weights storage", Work{B: 1, H: 32, Lq: 1, Lk: 8192, E: 128}},
+	{"sdpa", attends, Work{B: 1, H: 12, Lq: 1024, E: 64}},
+	{"sdpa-train", attends, Work{B: 1, H: 12, Lq: 1024, E: 64}},
+	{"additive", attends + " width", Work{B: 8, H: 1, Lq: 512, E: 128}},
+	{"additive-train", attends + " width", Work{B: 8, H: 1, Lq: 512, E: 128}},
+	{"mha", attends + " width", Work{B: 1, H: 12, Lq: 512, Width: 768}},
+	{"mha-train", attends + " width", Work{B: 1, H: 12, Lq: 512, Width: 768}},
+	{"decode", "b h g lq lk e v causal mask weights storage with", Work{B: 1, H: 32, Lq: 1, Lk: 8192, E: 128}},
+	{"decode-fixed", "b h g lq lk e v causal mask weights storage with", Work{B: 1, H: 32, Lq: 1, Lk: 8192, E: 128}},
+	{"generate", "b h g lk e v storage", Work{B: 1, H: 8, Lk: 8192, E: 64}},
+	{"generate-fixed", "b h g lk e v storage", Work{B: 1, H: 8, Lk: 8192, E: 64}},
+	{"read", "b g lk e v storage", Work{B: 1, G: 32, Lk: 8192, E: 128}},
 }
 
 // Ops returns the names of the operations.
@@ -86,8 +89,14 @@ func (w Work) Takes(field string) bool {
 // Training reports whether the operation is forward and backward.
 func (w Work) Training() bool { return strings.HasSuffix(w.Op, "-train") }
 
-// base returns the operation's name without "-train".
-func (w Work) base() string { return strings.TrimSuffix(w.Op, "-train") }
+// base returns the operation's name without "-train" or "-fixed".
+func (w Work) base() string { return strings.TrimSuffix(strings.TrimSuffix(w.Op, "-train"), "-fixed") }
+
+// fixed reports whether a cache is read and not appended to.
+func (w Work) fixed() bool { return strings.HasSuffix(w.Op, "-fixed") }
+
+// cached reports whether the operation is about the keys and values of a cache.
+func (w Work) cached() bool { return w.Takes("storage") }
 
 // Complete returns the work with sizes that are 0 filled in, or an error if it
 // cannot be done. What follows from another size does: G is H, Lk is Lq, V is E;
@@ -107,7 +116,7 @@ func (w Work) Complete() (Work, error) {
 	for _, p := range []struct {
 		to    *int
 		value int
-	}{{&w.B, d.B}, {&w.H, d.H}, {&w.Lq, d.Lq}, {&w.Lk, d.Lk}, {&w.E, d.E}, {&w.Width, d.Width}} {
+	}{{&w.B, d.B}, {&w.H, d.H}, {&w.G, d.G}, {&w.Lq, d.Lq}, {&w.Lk, d.Lk}, {&w.E, d.E}, {&w.Width, d.Width}} {
 		fill(p.to, p.value)
 	}
 	fill(&w.Lk, w.Lq)
@@ -129,7 +138,7 @@ func (w Work) Complete() (Work, error) {
 		fill(&w.V, w.E)
 	}
 	if w.Mask == "" {
-		w.Mask = Masks[0]
+		w.Mask = masks[0].name
 	}
 	if w.Storage == "" {
 		w.Storage = Storages[0]
@@ -146,14 +155,28 @@ func (w Work) validate() error {
 	switch {
 	case w.H > 0 && w.H%w.G != 0:
 		return fmt.Errorf("h %d is not divisible by g %d", w.H, w.G)
-	case !slices.Contains(Masks, w.Mask):
-		return fmt.Errorf("mask %q, want %s", w.Mask, strings.Join(Masks, ", "))
+	case !slices.Contains(Masks(), w.Mask):
+		return fmt.Errorf("mask %q, want %s", w.Mask, strings.Join(Masks(), ", "))
 	case !slices.Contains(Storages, w.Storage):
 		return fmt.Errorf("storage %q, want %s", w.Storage, strings.Join(Storages, ", "))
-	case w.Op == "decode" && w.Lq > w.Lk:
+	case w.base() == "decode" && w.Lq > w.Lk:
 		return fmt.Errorf("lq %d, want at most lk %d, of which they are the last", w.Lq, w.Lk)
 	case !(w.Dropout >= 0 && w.Dropout < 1):
 		return fmt.Errorf("dropout %v is outside [0, 1)", w.Dropout)
+	}
+	for _, name := range w.With {
+		x, err := findExtra(name)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(strings.Fields(x.goesWith), w.base()) {
+			return fmt.Errorf("%s does not go with %s, but with %s", name, w.Op, strings.Join(strings.Fields(x.goesWith), ", "))
+		}
+		if x.check != nil {
+			if err := x.check(w); err != nil {
+				return err
+			}
+		}
 	}
 	if n := w.largest(); n > mostNumbers {
 		return fmt.Errorf("%s would need an array of %.1e numbers, want at most %.1e", w.Name(), n, float64(mostNumbers))
@@ -209,13 +232,19 @@ func (w Work) Name() string {
 	if w.base() == "mha" {
 		add("width %d", w.Width)
 	}
-	add("B%d H%d", w.B, w.H)
-	if w.G != w.H {
+	add("B%d", w.B)
+	if w.Takes("h") {
+		add("H%d", w.H)
+	}
+	if w.G != w.H || !w.Takes("h") && w.Takes("g") {
 		add("G%d", w.G)
 	}
-	if w.Lq == w.Lk {
+	switch {
+	case !w.Takes("lq"):
+		add("Lk%d", w.Lk)
+	case w.Lq == w.Lk:
 		add("L%d", w.Lq)
-	} else {
+	default:
 		add("Lq%d Lk%d", w.Lq, w.Lk)
 	}
 	if w.base() != "mha" || w.E != w.Width/w.H {
@@ -241,6 +270,9 @@ func (w Work) Name() string {
 	}
 	if w.Weights {
 		add("weights")
+	}
+	for _, name := range w.With {
+		add("%s", name)
 	}
 	return strings.Join(words, " ")
 }

@@ -128,6 +128,10 @@ func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) 
 	if lo >= hi {
 		return
 	}
+	if w.direct {
+		defer func(scores []float32, stride int) { w.scores, w.stride = scores, stride }(w.scores, w.stride)
+		w.scores, w.stride = w.bandWeights[(t.first+r+i-w.weights.first)*w.weights.stride+lo:], w.weights.stride
+	}
 	x := w.all.rows(i, n, a.EV)
 	started := &w.started[i/w.stripRows]
 	if *started {
@@ -157,14 +161,18 @@ func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) 
 		w.top[k], x.shift[k] = orZero(m), m
 	}
 	simd.PowerRows(w.scores, w.stride, width, c, w.top[:n], x.sum)
-	for k := range n {
-		p, row := w.scores[k*w.stride:][:width], t.first+r+i+k
-		if w.weights.data != nil {
-			w.shifts[lo/blockKeys*bandRows+i+k] = x.shift[k]
-			copy(w.weights.row(row)[lo:], p)
+	if w.weights.data != nil {
+		copy(w.shifts[lo/blockKeys*bandRows+i:], x.shift[:n])
+		if !w.direct {
+			for k := range n {
+				copy(w.weights.row(t.first + r + i + k)[lo:], w.scores[k*w.stride:][:width])
+			}
 		}
-		if a.Dropout > 0 {
-			a.drop(p, p, row, lo)
+	}
+	if a.Dropout > 0 {
+		for k := range n {
+			p := w.scores[k*w.stride:][:width]
+			a.drop(p, p, t.first+r+i+k, lo)
 		}
 	}
 	for k, part := range w.pieces {

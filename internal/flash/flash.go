@@ -70,6 +70,13 @@ const (
 	blockKeys  = 512 // that a strip meets at a time
 )
 
+// TileRows and TileKeys are of how many queries and keys scores are computed at a time:
+// a tile in which no query attends to any key is passed over.
+const (
+	TileRows = vectorRows
+	TileKeys = 64
+)
+
 var (
 	negInf = float32(math.Inf(-1))
 	log2e  = float32(math.Log2E)
@@ -107,6 +114,14 @@ func (a *Attention) stretch(x Heads) int {
 
 // tiles reports whether some products are on tile units.
 func (a *Attention) tiles() bool { return simd.TilesFor(a.E) || simd.TilesFor(a.EV) }
+
+// stripRows returns how many rows a strip has.
+func (a *Attention) stripRows() int {
+	if a.tiles() {
+		return tileRows
+	}
+	return vectorRows
+}
 
 // talls returns into how many tall matrices the queries of a key head fall, for
 // the tensors that have a row for each query.

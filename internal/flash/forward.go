@@ -76,15 +76,14 @@ type forward struct {
 // worker returns memory for a task.
 func (f *forward) worker() *worker {
 	w := workers.Get().(*worker)
-	w.stripRows = vectorRows
-	if f.a.tiles() {
-		w.stripRows = tileRows
-	}
+	w.stripRows = f.a.stripRows()
 	w.prepare(f.a, bandRows, w.stripRows, blockKeys)
-	w.weights = weights{data: f.Weights, keys: f.a.Lk}
+	w.weights = weights{data: f.Weights, keys: f.a.Lk, stride: f.a.Lk}
 	if f.Weights == nil && f.Row != nil {
-		w.bandWeights = grow(w.bandWeights, bandRows*f.a.Lk)
+		w.weights.stride = f.a.Lk + 16 // as that of scores
+		w.bandWeights = grow(w.bandWeights, bandRows*w.weights.stride)
 		w.weights.data = w.bandWeights
+		w.direct = f.a.Dropout == 0 && f.a.Pages == nil
 	}
 	if w.weights.data != nil {
 		w.shifts = grow(w.shifts, (f.a.Lk+blockKeys-1)/blockKeys*bandRows)
@@ -116,8 +115,9 @@ func (f *forward) sharedKeys(rows int) {
 
 // rows computes rows r0 to r1.
 func (f *forward) rows(w *worker, t tall, r0, r1 int) {
-	for r := r0; r < r1; r += bandRows {
-		n := min(bandRows, r1-r)
+	band := f.band()
+	for r := r0; r < r1; r += band {
+		n := min(band, r1-r)
 		if f.Weights == nil {
 			w.weights.first = t.first + r
 		}
@@ -126,36 +126,69 @@ func (f *forward) rows(w *worker, t tall, r0, r1 int) {
 	}
 }
 
+// band returns how many rows meet a block of keys before the next comes: fewer, if their
+// weights are told of and then forgotten, which is to be before they leave the caches.
+func (f *forward) band() int {
+	switch {
+	case f.Row == nil || f.Weights != nil:
+		return bandRows
+	case f.a.Lk <= blockKeys:
+		return f.a.stripRows()
+	}
+	strip := f.a.stripRows()
+	const floats = 1 << 15 // of weights, which are a part of a second-level cache
+	return min(max(floats/f.a.Lk/strip, 2)*strip, bandRows)
+}
+
 // finish divides n rows from r on, which lie in w, by their sums.
 func (f *forward) finish(w *worker, t tall, r, n int) {
 	a, first, all := f.a, t.first+r, w.all.rows(0, n, f.a.EV)
 	for i := range n {
 		all.sum[i] = f.statistics(first+i, all.shift[i], all.sum[i])
 	}
-	inverse := f.st.Inverse[first:][:n]
 	dst := from(a.rows(f.Out, t.b, t.h), r)
 	simd.ScaleRows(dst.Data, dst.Row, all.acc, a.EV, a.EV, all.sum)
 	if w.weights.data == nil {
 		return
 	}
-	c, _ := a.exponent()
+	f.normalise(w, first, n)
+	at := a.place(first, 0)
 	for i := range n {
 		row := first + i
-		weights := w.weights.row(row)
 		if f.st.bad(row) {
 			w.look(a, row, 1, 0, a.Lk)
-			w.spans[0].spoil(weights, 0)
-		} else {
-			for b := 0; b < a.Lk; b += blockKeys {
-				factor := exp2((w.shifts[b/blockKeys*bandRows+i]-f.st.Shift[row])*c) * inverse[i]
-				x := weights[b:min(b+blockKeys, a.Lk)]
-				simd.Scale(x, factor, x)
-			}
+			w.spans[0].spoil(w.weights.row(row), 0)
 		}
 		if f.Row != nil {
-			f.Row(a.place(row, 0), weights)
+			f.Row(at, w.weights.row(row))
+		}
+		if at.Query++; at.Query == a.Lq {
+			at.Head, at.Query = at.Head+1, 0
 		}
 	}
+}
+
+// normalise divides the weights of n rows, which are relative to the shifts of their
+// blocks, by their sums.
+func (f *forward) normalise(w *worker, first, n int) {
+	a := f.a
+	c, _ := a.exponent()
+	factors := w.top[:0]
+	for b := 0; b < a.Lk; b += blockKeys {
+		factors = factors[:0]
+		for i, shift := range w.shifts[b/blockKeys*bandRows:][:n] {
+			row := first + i
+			factor := f.st.Inverse[row]
+			if shift != f.st.Shift[row] {
+				factor *= exp2((shift - f.st.Shift[row]) * c)
+			}
+			factors = append(factors, factor)
+		}
+		rows, stride := w.weights.row(first)[b:], w.weights.stride
+		rows = rows[:cap(rows)]
+		simd.ScaleRows(rows, stride, rows, stride, min(blockKeys, a.Lk-b), factors)
+	}
+	w.top = grow(factors, w.stripRows)
 }
 
 // sinkLead is by how much the sink may exceed the largest score, as a power of two. Beyond

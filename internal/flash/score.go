@@ -27,8 +27,12 @@ func (w *worker) score(a *Attention, t tall, r int, spans []Span, j0, j1, at int
 	}
 	c, plain := a.exponent()
 	if !plain {
+		at := a.place(t.first+r, j0)
 		for i := range n {
-			w.adjust(a, t.first+r+i, s[i*w.stride:][:width], i, j0)
+			w.adjust(a, at, s[i*w.stride:][:width], i)
+			if at.Query++; at.Query == a.Lq {
+				at.Head, at.Query = at.Head+1, 0
+			}
 		}
 	}
 	if a.Mask != nil {
@@ -49,12 +53,12 @@ func (a *Attention) exponent() (c float32, plain bool) {
 	return a.scale() * log2e, true
 }
 
-// adjust scales a row of scores and lets the Mods change it. The row is number i
-// of the strip and number row of all. For the backward pass it keeps the scores
-// before the first Mod, between them, and after the last.
-func (w *worker) adjust(a *Attention, row int, s []float32, i, j0 int) {
-	simd.Scale(s, a.scale(), s)
-	at := a.place(row, j0)
+// adjust scales a row of scores, number i of the strip, and lets the Mods change it. For the backward
+// pass it keeps the scores before the first Mod, between them, and after the last.
+func (w *worker) adjust(a *Attention, at Place, s []float32, i int) {
+	if f := a.scale(); f != 1 {
+		simd.Scale(s, f, s)
+	}
 	for m, mod := range a.Mods {
 		if len(w.stages) > 0 {
 			copy(w.stages[m][i*w.stride:], s)

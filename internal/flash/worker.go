@@ -25,6 +25,7 @@ type worker struct {
 	pieces       []piece                     // of a block, that a strip attends to
 	weights      weights                     // if they are asked for
 	bandWeights  []float32                   // where nobody keeps them
+	direct       bool                        // scores of a strip become weights there
 	shifts       []float32                   // and the shifts of the blocks of keys, bandRows each
 	stripRows    int                         // rows of a strip
 	started      [bandRows / vectorRows]bool // whether a strip has met keys
@@ -35,12 +36,12 @@ type worker struct {
 
 // weights are rows of weights, from number first on.
 type weights struct {
-	data        []float32
-	first, keys int
+	data                []float32
+	first, keys, stride int
 }
 
 // row returns a row.
-func (x weights) row(i int) []float32 { return x.data[(i-x.first)*x.keys:][:x.keys] }
+func (x weights) row(i int) []float32 { return x.data[(i-x.first)*x.stride:][:x.keys] }
 
 var workers = sync.Pool{New: func() any { return new(worker) }}
 
@@ -136,7 +137,7 @@ func (w *worker) release() {
 // forget lets go of the caller's slices.
 func (w *worker) forget() {
 	w.keys, w.values, w.additive, w.valuesAt = nil, nil, nil, simd.Mat{}
-	w.weights = weights{}
+	w.weights, w.direct = weights{}, false
 	clear(w.spans)
 	w.page, w.scaleKeys, w.scaleValues = nil, nil, nil
 	w.storedKeys, w.storedValues = simd.StoredPanels{}, simd.StoredPanels{}

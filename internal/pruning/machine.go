@@ -1,15 +1,14 @@
 package pruning
 
 import (
-	"bufio"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
 	"os"
 	"runtime"
-	"strings"
 
+	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/seq2seq"
@@ -18,24 +17,9 @@ import (
 // thisMachine describes the machine.
 func thisMachine() reports.Machine {
 	return reports.Machine{
-		OS: runtime.GOOS + "/" + runtime.GOARCH, CPU: cpuName(), Threads: runtime.GOMAXPROCS(0),
+		OS: runtime.GOOS + "/" + runtime.GOARCH, CPU: bench.CPUName(), Threads: runtime.GOMAXPROCS(0),
 		Kernels: simd.Implementation(), Go: runtime.Version(),
 	}
-}
-
-// cpuName returns the processor's name where the system has it in a file.
-func cpuName() string {
-	f, err := os.Open("/proc/cpuinfo")
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if key, value, _ := strings.Cut(lines.Text(), ":"); strings.TrimSpace(key) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
 }
 
 // HashFile returns the SHA-256 of a file in hexadecimal digits.

@@ -209,6 +209,26 @@ func hide(x []float32, seen []bool) {
 	hideGeneric(x, seen)
 }
 
+// above writes first+i for each x[i] > least to dst, in their order, and
+// returns how many they are. It writes up to a vector beyond them.
+func above(x []float32, least float32, first int32, dst []int32) int {
+	return aboveGeneric(x, least, first, dst)
+}
+
+// ranks sets dst[i] to the number of those x[j] > x[i], and of those x[j] =
+// x[i] with j < i. It is for few elements.
+func ranks(dst []int32, x []float32) {
+	ranksGeneric(dst, x)
+}
+
+// entropy returns -Σ x[i]·ln x[i], where 0·ln 0 is 0, with x = 2^e·(1+f)
+// between √½ and √2 times a power of two:
+//
+//	ln x = e·ln2 + f - f²/2 + f³·P(f)
+func entropy(x []float32) float32 {
+	return entropyGeneric(x)
+}
+
 // relu sets dst[i] = max(x[i], 0).
 func relu(dst, x []float32) {
 	reluGeneric(dst, x)

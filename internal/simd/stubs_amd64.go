@@ -468,6 +468,46 @@ func hideAVX512(x *float32, seen *bool, n int)
 //go:noescape
 func hideAVX2(x *float32, seen *bool, n int)
 
+// aboveAVX512 writes first+i for each x[i] > least to dst, in their order, and
+// returns how many they are. It writes up to a vector beyond them.
+//
+//go:noescape
+func aboveAVX512(x *float32, n int, least float32, first int32, dst *int32) int
+
+// aboveAVX2 writes first+i for each x[i] > least to dst, in their order, and
+// returns how many they are. It writes up to a vector beyond them.
+//
+//go:noescape
+func aboveAVX2(x *float32, n int, least float32, first int32, dst *int32) int
+
+// ranksAVX512 sets dst[i] to the number of those x[j] > x[i], and of those x[j]
+// = x[i] with j < i. It is for few elements.
+//
+//go:noescape
+func ranksAVX512(dst *int32, x *float32, n int)
+
+// ranksAVX2 sets dst[i] to the number of those x[j] > x[i], and of those x[j] =
+// x[i] with j < i. It is for few elements.
+//
+//go:noescape
+func ranksAVX2(dst *int32, x *float32, n int)
+
+// entropyAVX512 returns -Σ x[i]·ln x[i], where 0·ln 0 is 0, with x = 2^e·(1+f)
+// between √½ and √2 times a power of two:
+//
+//	ln x = e·ln2 + f - f²/2 + f³·P(f)
+//
+//go:noescape
+func entropyAVX512(x *float32, n int) float32
+
+// entropyAVX2 returns -Σ x[i]·ln x[i], where 0·ln 0 is 0, with x = 2^e·(1+f)
+// between √½ and √2 times a power of two:
+//
+//	ln x = e·ln2 + f - f²/2 + f³·P(f)
+//
+//go:noescape
+func entropyAVX2(x *float32, n int) float32
+
 // reluAVX512 sets dst[i] = max(x[i], 0).
 //
 //go:noescape

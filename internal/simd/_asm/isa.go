@@ -149,10 +149,12 @@ func (s isa) keep(m mask, v reg.VecVirtual) {
 // Predicates of compare. Those of notEqual and notLess hold where an operand is
 // NaN.
 const (
+	equal     = 0
 	unordered = 3
 	notEqual  = 4
 	notLess   = 5
 	less      = 17 // LT_OQ
+	greater   = 30 // GT_OQ
 )
 
 // compare returns the mask of the lanes where "b predicate a" holds.

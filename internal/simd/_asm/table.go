@@ -339,6 +339,23 @@ on the way through the softmax. They are called for at least one row and one ele
 		},
 	},
 	{
+		name: "weights",
+		about: `Statistics of a row of weights of attention. They are called for at least one element and at most
+reducePiece.`,
+		kernels: []kernel{
+			{name: "above", op: "(x []float32, least float32, first int32, dst []int32) int",
+				asm: "(x *float32, n int, least float32, first int32, dst *int32) int", code: avx(above),
+				does: `writes first+i for each x[i] > least to dst, in their order, and returns how many they are. It writes
+up to a vector beyond them.`},
+			{name: "ranks", op: "(dst []int32, x []float32)", asm: "(dst *int32, x *float32, n int)", code: avx(ranks),
+				does: "sets dst[i] to the number of those x[j] > x[i], and of those x[j] = x[i] with j < i. It is for few elements."},
+			{name: "entropy", op: "(x []float32) float32", asm: "(x *float32, n int) float32", code: avx(entropy),
+				does: `returns -Σ x[i]·ln x[i], where 0·ln 0 is 0, with x = 2^e·(1+f) between √½ and √2 times a power of two:
+
+	ln x = e·ln2 + f - f²/2 + f³·P(f)`},
+		},
+	},
+	{
 		name:  "layers",
 		about: "Activations and the softmax.",
 		kernels: []kernel{

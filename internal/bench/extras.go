@@ -1,0 +1,117 @@
+package bench
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/attn-go/attn"
+)
+
+// An extra is something that attention does besides: a position, a modification of
+// scores, a result.
+type extra struct {
+	name, does string
+	goesWith   string // names of operations
+	options    func(w Work, o *attn.Options)
+	layer      func(c *attn.MultiHeadConfig)
+	check      func(w Work) error // of sizes that do not suit; nil for all do
+}
+
+const heads = "sdpa additive mha decode"
+
+var extras = []extra{
+	{name: "rope", does: "rotary position embedding", goesWith: "mha", check: func(w Work) error {
+		if w.E%2 != 0 {
+			return fmt.Errorf("e %d, want an even number with rope", w.E)
+		}
+		return nil
+	}, layer: func(c *attn.MultiHeadConfig) {
+		rope, err := attn.NewRoPE(attn.RoPEConfig{})
+		if err != nil {
+			panic(err) // of no configuration at all
+		}
+		c.Position = rope
+	}},
+	{name: "score-mod", does: "a score modification of the user's that adds a bias of the distance", goesWith: heads,
+		options: func(w Work, o *attn.Options) { o.Mods = append(o.Mods, newDistanceBias(w, attn.AddTo)) }},
+	{name: "score-mod-loop", does: "the same by a loop in Go", goesWith: heads,
+		options: func(w Work, o *attn.Options) { o.Mods = append(o.Mods, newDistanceBias(w, addLoop)) }},
+	{name: "log-sum-exp", does: "the log-sum-exp of each query", goesWith: heads,
+		options: func(_ Work, o *attn.Options) { o.LogSumExp = true }},
+	{name: "top-keys", does: "the 8 keys with the largest weights of each query", goesWith: heads,
+		options: func(_ Work, o *attn.Options) { o.Rows = append(o.Rows, &attn.TopKeys{K: 8}) }},
+	{name: "received", does: "the total that each key receives", goesWith: heads,
+		options: func(_ Work, o *attn.Options) { o.Rows = append(o.Rows, new(attn.Received)) }},
+	{name: "entropy", does: "the entropy of the weights of each query", goesWith: heads,
+		options: func(_ Work, o *attn.Options) { o.Rows = append(o.Rows, new(attn.Entropy)) }},
+}
+
+// Extras returns the names of the extras.
+func Extras() []string {
+	var names []string
+	for _, x := range extras {
+		names = append(names, x.name)
+	}
+	return names
+}
+
+// ExtrasHelp says what the extras are.
+func ExtrasHelp() string {
+	var parts []string
+	for _, x := range extras {
+		parts = append(parts, x.name+" ("+x.does+")")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func findExtra(name string) (extra, error) {
+	for _, x := range extras {
+		if x.name == name {
+			return x, nil
+		}
+	}
+	return extra{}, fmt.Errorf("unknown extra %q, want some of %s", name, strings.Join(Extras(), ", "))
+}
+
+// extras returns those of the work, which validate has found to be some.
+func (w Work) extras() []extra {
+	var list []extra
+	for _, name := range w.With {
+		x, err := findExtra(name)
+		if err != nil {
+			panic(err)
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
+// distanceBias is a score modification as a user may write it: a number for each distance
+// of key and query.
+type distanceBias struct {
+	last  int // distance of the first number from a key that stands at its query
+	table []float32
+	add   func(scores, terms []float32)
+}
+
+func newDistanceBias(w Work, add func(scores, terms []float32)) *distanceBias {
+	x := &distanceBias{last: w.Lk, table: make([]float32, 2*w.Lk), add: add}
+	for d := range x.table {
+		x.table[d] = -0.01 * float32(d%16)
+	}
+	return x
+}
+
+// Modify adds the bias.
+func (x *distanceBias) Modify(at attn.Row, scores []float32) {
+	x.add(scores, x.table[x.last+at.Key-at.Position-1:][:len(scores)])
+}
+
+func addLoop(scores, terms []float32) {
+	for j, t := range terms {
+		scores[j] += t
+	}
+}
+
+// Back has nothing to do: the derivative is 1, and the bias is not learnt.
+func (*distanceBias) Back(attn.Row, []float32, []float32, []float32) {}

@@ -1,0 +1,50 @@
+package bench
+
+import (
+	"bufio"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/attn-go/attn/internal/simd"
+)
+
+// Machine is where and with what figures were made.
+type Machine struct {
+	CPU     string `json:"cpu"`     // its name, or the architecture where the system tells none
+	OS      string `json:"os"`      // as linux/amd64
+	Kernels string `json:"kernels"` // the implementation: generic, avx2 or avx512
+	Go      string `json:"go"`      // version
+	Attn    string `json:"attn"`    // version
+}
+
+// ThisMachine describes the machine and the program that runs on it.
+func ThisMachine() Machine {
+	m := Machine{
+		CPU: CPUName(), OS: runtime.GOOS + "/" + runtime.GOARCH,
+		Kernels: simd.Implementation(), Go: runtime.Version(), Attn: "(unknown)",
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		m.Attn = info.Main.Version
+	}
+	if m.CPU == "" {
+		m.CPU = runtime.GOARCH
+	}
+	return m
+}
+
+// CPUName returns the processor's name where the system has it in a file, else nothing.
+func CPUName() string {
+	f, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if key, value, _ := strings.Cut(lines.Text(), ":"); strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

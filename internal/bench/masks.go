@@ -1,0 +1,108 @@
+package bench
+
+import (
+	"math/rand/v2"
+
+	"github.com/attn-go/attn"
+)
+
+// A maskKind is what can hide keys besides Causal.
+type maskKind struct {
+	name, does string
+	mask       func(w Work, rng *rand.Rand) attn.Mask
+	// keys returns the interval of keys to which a query attends; nil for all, or where
+	// they are no interval and all pairs count.
+	keys func(w Work, b, i int) (lo, hi int)
+}
+
+var masks = []maskKind{
+	{name: "none"},
+	{
+		name: "padding", does: "lengths from Lk down to half of it",
+		mask: func(w Work, _ *rand.Rand) attn.Mask {
+			lens := make([]int, w.B)
+			for b := range lens {
+				lens[b] = w.length(b)
+			}
+			return attn.ValidLens(lens...)
+		},
+		keys: func(w Work, b, _ int) (lo, hi int) { return 0, w.length(b) },
+	},
+	{
+		name: "bool", does: "one pair in four masked",
+		mask: func(w Work, rng *rand.Rand) attn.Mask {
+			seen := make([]bool, w.B*w.Lq*w.Lk)
+			for i := range seen {
+				seen[i] = i%w.Lk == 0 || rng.IntN(4) > 0 // every query attends to a key
+			}
+			return attn.Allow(seen, w.B, 1, w.Lq, w.Lk)
+		},
+	},
+	{
+		name: "window", does: "a causal sliding window of an eighth of the keys",
+		mask: func(w Work, _ *rand.Rand) attn.Mask { return attn.Window(w.Lk/8, 0) },
+		keys: func(w Work, _, i int) (lo, hi int) {
+			at := i + w.Lk - w.Lq
+			return max(0, at-w.Lk/8), max(0, at+1)
+		},
+	},
+	{
+		name: "documents", does: "four documents packed into a row, of 1, 2, 3 and 4 tenths of it",
+		mask: func(w Work, _ *rand.Rand) attn.Mask {
+			ends := make([]int, 0, 4)
+			for n := range 4 {
+				ends = append(ends, w.documentEnd(n))
+			}
+			return attn.Documents(ends)
+		},
+		keys: func(w Work, _, i int) (lo, hi int) {
+			at := i + w.Lk - w.Lq
+			for n := range 4 {
+				if hi = w.documentEnd(n); at >= 0 && at < hi {
+					return lo, hi
+				}
+				lo = hi
+			}
+			return 0, 0
+		},
+	},
+	{
+		name: "prefix", does: "a quarter of the keys for all queries, the rest causal",
+		mask: func(w Work, _ *rand.Rand) attn.Mask { return attn.Prefix(w.Lk / 4) },
+		keys: func(w Work, _, i int) (lo, hi int) { return 0, max(w.Lk/4, i+w.Lk-w.Lq+1) },
+	},
+}
+
+// length returns how many keys of sequence b are no padding, from all down to half.
+func (w Work) length(b int) int { return w.Lk - b*w.Lk/(2*w.B) }
+
+// documentEnd returns the cumulative length of packed documents 0 to n.
+func (w Work) documentEnd(n int) int { return w.Lk * (n + 1) * (n + 2) / 20 }
+
+// Masks returns the names of the masks.
+func Masks() []string {
+	var names []string
+	for _, m := range masks {
+		names = append(names, m.name)
+	}
+	return names
+}
+
+// MasksHelp says what the masks are.
+func MasksHelp() string {
+	text := masks[0].name
+	for _, m := range masks[1:] {
+		text += ", " + m.name + " (" + m.does + ")"
+	}
+	return text
+}
+
+// findMask returns the mask of that name, which validate has found to be one.
+func findMask(name string) maskKind {
+	for _, m := range masks {
+		if m.name == name {
+			return m
+		}
+	}
+	return masks[0]
+}

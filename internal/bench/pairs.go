@@ -1,0 +1,174 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"time"
+)
+
+// Pair is work and what it is held against: the same without a mask, without what is
+// done besides, or without appending to a cache; or reading as many bytes.
+type Pair struct {
+	Work, Base Work
+	// Per is what the times of both are divided by before they are compared.
+	Per Per
+	// Most is how much time the work should take at most, relative to the base; 0
+	// means that nothing is asked for.
+	Most float64
+}
+
+// Per is a unit of work.
+type Per string
+
+// The units.
+const (
+	PerCall Per = "call"
+	PerTile Per = "live tile" // Work.Tiles
+)
+
+// of returns how many units work has.
+func (p Per) of(w Work) float64 {
+	if p == PerTile {
+		return w.Tiles()
+	}
+	return 1
+}
+
+// Against returns the pair of work and what is usual to hold it against, or an error if
+// it is as plain as can be.
+func Against(w Work) (Pair, error) {
+	p := Pair{Work: w, Base: w, Per: PerCall}
+	switch {
+	case len(w.With) > 0:
+		p.Base.With = nil
+	case findMask(w.Mask).keys != nil:
+		p.Base.Mask, p.Base.Causal, p.Per = masks[0].name, false, PerTile
+	case w.Op == "decode" || w.Op == "generate":
+		p.Base.Op += "-fixed"
+	case w.Op == "decode-fixed":
+		p.Base = Work{Op: "read", B: w.B, G: w.G, Lk: w.Lk, E: w.E, V: w.V, Storage: w.Storage}
+	default:
+		return p, fmt.Errorf("%s has nothing to be held against: want a mask by intervals, something with it, or a cache", w.Name())
+	}
+	var err error
+	p.Base, err = p.Base.Complete()
+	return p, err
+}
+
+// Features are the pairs by which positions, masks, caches and results besides are
+// judged.
+func Features() []Pair {
+	var list []Pair
+	add := func(most float64, w Work) {
+		w, err := w.Complete()
+		if err == nil {
+			var p Pair
+			if p, err = Against(w); err == nil {
+				p.Most = most
+				list = append(list, p)
+				return
+			}
+		}
+		panic("bench: Features: " + err.Error())
+	}
+	const append = 1.15
+	for _, s := range Storages {
+		for _, lk := range []int{1, 64, 512, 8192} {
+			add(append, Work{Op: "decode", H: 32, G: 8, Lk: lk, Storage: s})
+		}
+		add(append, Work{Op: "generate", G: 2, Storage: s})
+	}
+	for i, share := range []float64{0.80, 0.75, 0.65} {
+		add(1/share, Work{Op: "decode-fixed", H: 32, G: 8, Storage: Storages[i]})
+	}
+	for _, mask := range []string{"window", "documents", "prefix"} {
+		for _, l := range []int{1024, 4096} {
+			add(1/0.90, Work{Op: "sdpa", Lq: l, Mask: mask})
+		}
+	}
+	add(1.05, Work{Op: "mha", Lq: 512, With: []string{"rope"}})
+	for _, x := range []struct {
+		name string
+		most float64
+	}{{"score-mod", 1.30}, {"score-mod-loop", 1.30}, {"log-sum-exp", 1.02}, {"top-keys", 1.25}, {"received", 1.25}, {"entropy", 0}} {
+		for _, l := range []int{512, 1024, 2048} {
+			add(x.most, Work{Op: "sdpa", Lq: l, With: []string{x.name}})
+		}
+	}
+	return list
+}
+
+// Comparison is what Compare has measured.
+type Comparison struct {
+	Pair
+	Threads int
+	Rounds  int
+	// Times are milliseconds of a call of the work and of the base, medians over rounds.
+	Time, BaseTime float64
+	// Ratio is that of the times for a unit, the median over rounds; Low and High are its
+	// quartiles.
+	Ratio, Low, High float64
+}
+
+// Missed reports whether the work takes more time than it should.
+func (c Comparison) Missed() bool { return c.Most > 0 && c.Ratio > c.Most }
+
+const (
+	fewestRounds = 7
+	turn         = 25 * time.Millisecond // of one side, or one call if that is longer
+)
+
+// Compare measures both sides in turns, for about the given time each. So they meet the
+// same machine, whatever else it does, and the ratio is that of turns that follow one
+// another. When ctx ends it returns at once, as Run does.
+func Compare(ctx context.Context, p Pair, threads int, d time.Duration) (Comparison, error) {
+	return orInterrupted(ctx, func() (Comparison, error) { return compare(ctx, p, threads, d) })
+}
+
+func compare(ctx context.Context, p Pair, threads int, d time.Duration) (Comparison, error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
+	c := Comparison{Pair: p, Threads: threads}
+	sides := [2]func(){p.Work.prepare(), p.Base.prepare()}
+	var times [2][]float64
+	var ratios []float64
+	for start := time.Now(); len(ratios) < fewestRounds || time.Since(start) < 2*d; {
+		var took [2]float64
+		for k := range sides {
+			side := (k + len(ratios)) % 2 // each begins every other time
+			if err := ctx.Err(); err != nil {
+				return c, err
+			}
+			took[side] = takeTurn(sides[side], min(turn, d/fewestRounds))
+		}
+		for side, t := range took {
+			times[side] = append(times[side], t)
+		}
+		ratios = append(ratios, took[0]/p.Per.of(p.Work)/(took[1]/p.Per.of(p.Base)))
+	}
+	c.Rounds = len(ratios)
+	c.Time, c.BaseTime, c.Ratio = Median(times[0]), Median(times[1]), Median(ratios)
+	c.Low, c.High = ratios[len(ratios)/4], ratios[len(ratios)-1-len(ratios)/4] // Median has sorted them
+	return c, nil
+}
+
+// takeTurn returns how many milliseconds a call of f takes, once the caches hold what it
+// reads. The least of several: what else runs on the machine can only add to it.
+func takeTurn(f func(), d time.Duration) float64 {
+	start := time.Now()
+	f()
+	if took := time.Since(start); took > d { // which fills no cache for the next call
+		return took.Seconds() * 1000
+	}
+	least := math.Inf(1)
+	for start = time.Now(); math.IsInf(least, 1) || time.Since(start) < d; {
+		calls, begin := 0, time.Now()
+		for took := time.Duration(0); took < shortest; took = time.Since(begin) {
+			f()
+			calls++
+		}
+		least = min(least, time.Since(begin).Seconds()*1000/float64(calls))
+	}
+	return least
+}

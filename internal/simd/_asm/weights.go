@@ -1,0 +1,188 @@
+package main
+
+import (
+	"math"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// above writes the loop that gathers the places of large elements. Whole vectors of
+// places are written, of which those behind the count stand for nothing.
+func above(s isa) {
+	x, dst := pointer("x"), pointer("dst")
+	least, places, step := s.broadcast("least"), s.broadcast("first"), s.bits(uint32(s.lanes))
+	VPADDD(ascending(), places, places)
+	count := GP64()
+	XORQ(count, count)
+	st := s.along("n")
+	w := s.gatherer()
+	st.each(2, func(i int, m *mask) {
+		v := s.vec()
+		s.load(st.at(x, i), m, v)
+		large := s.compare(greater, least, v)
+		if m != nil {
+			s.both(*m, &large)
+		}
+		w.gather(large, places, dst, count)
+		VPADDD(step, places, places)
+	})
+	Store(count, ReturnIndex(0))
+	s.end()
+}
+
+// both keeps the lanes of b that are also in a.
+func (s isa) both(a mask, b *mask) {
+	if s.lanes == 16 {
+		KANDW(a.k, b.k, b.k)
+	} else {
+		VANDPS(a.y, b.y, b.y)
+	}
+}
+
+// ascending returns the integers from 0 to 15.
+func ascending() Mem {
+	if m, ok := constants["ascending"]; ok {
+		return m
+	}
+	m := GLOBL("ascending", RODATA|NOPTR)
+	for i := range 16 {
+		DATA(4*i, U32(i))
+	}
+	constants["ascending"] = m
+	return m
+}
+
+// A gatherer writes selected lanes one behind the other. AVX2, which has no instruction
+// for it, takes the numbers of the lanes as bytes of a word, from which PEXT removes
+// those that are not selected.
+type gatherer struct {
+	s                    isa
+	lowBits, laneNumbers reg.GPVirtual
+}
+
+func (s isa) gatherer() gatherer {
+	g := gatherer{s: s}
+	if s.lanes == 8 {
+		g.lowBits, g.laneNumbers = GP64(), GP64()
+		MOVQ(U64(0x0101010101010101), g.lowBits)
+		MOVQ(U64(0x0706050403020100), g.laneNumbers)
+	}
+	return g
+}
+
+// gather writes the lanes of v that m selects behind the count integers at dst.
+func (g gatherer) gather(m mask, v reg.VecVirtual, dst, count reg.GPVirtual) {
+	to := Mem{Base: dst, Index: count, Scale: 4}
+	bits := GP64()
+	if g.s.lanes == 16 {
+		t := g.s.vec()
+		VPCOMPRESSD_Z(v, m.k, t)
+		VMOVUPS(t, to)
+		KMOVW(m.k, bits.As32())
+		POPCNTL(bits.As32(), bits.As32())
+		ADDQ(bits, count)
+		return
+	}
+	none := label("none")
+	VMOVMSKPS(m.y, bits.As32())
+	TESTL(bits.As32(), bits.As32())
+	JZ(LabelRef(none))
+	lanes, order, t := GP64(), XMM(), YMM()
+	PDEPQ(g.lowBits, bits, lanes)
+	IMUL3Q(U32(255), lanes, lanes)
+	PEXTQ(lanes, g.laneNumbers, lanes)
+	MOVQ(lanes, order)
+	VPMOVZXBD(order, t)
+	VPERMD(v, t, t)
+	VMOVUPS(t, to)
+	POPCNTL(bits.As32(), bits.As32())
+	ADDQ(bits, count)
+	Label(none)
+}
+
+// ranks writes, for each vector, the loop over all elements that may come before its own.
+// Places are counted in floats, for which masks are the same in all instruction sets.
+func ranks(s isa) {
+	dst, x := pointer("dst"), pointer("x")
+	length := pointer("n")
+	one, lanes := s.numReg(1), s.num(float64(s.lanes))
+	places := s.vec()
+	VCVTDQ2PS(ascending(), places)
+	st := s.along("n")
+	st.each(1, func(_ int, m *mask) {
+		own, rank, place := s.vec(), s.zero(), s.zero()
+		s.load(st.at(x, 0), m, own)
+		i := GP64()
+		XORQ(i, i)
+		loop := label("other")
+		Label(loop)
+		other := s.vec()
+		VBROADCASTSS(Mem{Base: x, Index: i, Scale: 4}, other)
+		larger, tie := s.compare(greater, own, other), s.compare(equal, own, other)
+		s.both(s.compare(less, places, place), &tie)
+		s.either(larger, &tie)
+		VADDPS(s.where(tie, one), rank, rank)
+		VADDPS(one, place, place)
+		INCQ(i)
+		CMPQ(i, length)
+		JL(LabelRef(loop))
+		VCVTTPS2DQ(rank, rank)
+		s.store(rank, m, st.at(dst, 0))
+		VADDPS(lanes, places, places)
+	})
+	s.end()
+}
+
+// either adds to b the lanes of a.
+func (s isa) either(a mask, b *mask) {
+	if s.lanes == 16 {
+		KORW(a.k, b.k, b.k)
+	} else {
+		VORPS(a.y, b.y, b.y)
+	}
+}
+
+// where returns a in the lanes of m, and 0 in the others.
+func (s isa) where(m mask, a reg.VecVirtual) reg.VecVirtual {
+	v := s.vec()
+	if s.lanes == 16 {
+		VMOVAPS_Z(a, m.k, v)
+	} else {
+		VANDPS(m.y, a, v)
+	}
+	return v
+}
+
+// logPoly approximates (ln(1+f) - f + f²/2)/f³ for 1+f between √½ and √2, by the
+// coefficients of logf in Moshier's Cephes library.
+var logPoly = []float64{3.3333331174e-1, -2.4999993993e-1, 2.0000714765e-1, -1.6668057665e-1, 1.4249322787e-1,
+	-1.2420140846e-1, 1.1676998740e-1, -1.1514610310e-1, 7.0376836292e-2}
+
+// entropy writes the sum of x·ln x with ln x = e·ln2 + ln(1+f). A zero has some e as
+// well, by which it is multiplied.
+func entropy(s isa) {
+	x := pointer("x")
+	root := s.bits(math.Float32bits(math.Sqrt2 / 2))
+	one, half, ln2, poly := s.num(1), s.num(0.5), s.num(math.Ln2), s.nums(logPoly...)
+	acc := s.accumulators(32)
+	st := s.along("n")
+	st.inLanes(len(acc), func(i int, m *mask) {
+		v, e, f, square := s.vec(), s.vec(), s.vec(), s.vec()
+		s.load(st.at(x, i), m, v)
+		VPSUBD(root, v, e)
+		VPSRAD(U8(23), e, e)
+		VPSLLD(U8(23), e, f)
+		VPSUBD(f, v, f)
+		VCVTDQ2PS(e, e)
+		VSUBPS(one, f, f)
+		VMULPS(f, f, square)
+		p := s.horner(f, poly)
+		VFMSUB213PS(half, f, p)
+		VFMADD213PS(f, square, p)
+		VFMADD231PS(ln2, e, p)
+		VFNMADD231PS(v, p, acc[i])
+	})
+	s.giveBack(s.fold(acc, addPS))
+}

@@ -1,0 +1,86 @@
+package simd
+
+import "math"
+
+// The functions of this file are about a row of weights of attention.
+
+// AboveRoom is how many elements of dst Above may write besides those that it returns.
+const AboveRoom = 16
+
+// Above writes the places i of the elements x[i] > least to dst, in their order, and
+// returns how many there are. NaN is no such element. dst has at least len(x) + AboveRoom
+// elements.
+func Above(dst []int32, x []float32, least float32) int {
+	if len(dst) < len(x)+AboveRoom {
+		mismatch("Above", "dst", len(dst), "x with room", len(x)+AboveRoom)
+	}
+	count, first := 0, 0
+	for len(x) > 0 {
+		n := min(len(x), reducePiece)
+		count += above(x[:n], least, int32(first), dst[count:])
+		x, first = x[n:], first+n
+	}
+	return count
+}
+
+// MostRanks is for how many numbers Ranks is.
+const MostRanks = 64
+
+// Ranks sets dst[i] to the place of x[i] in descending order, those that are equal in the
+// order in which they are: to the number of x[j] > x[i] and of x[j] = x[i] with j < i.
+func Ranks(dst []int32, x []float32) {
+	if len(dst) != len(x) {
+		mismatch("Ranks", "dst", len(dst), "x", len(x))
+	}
+	if len(x) > MostRanks {
+		mismatch("Ranks", "x", len(x), "at most", MostRanks)
+	}
+	if len(x) > 0 {
+		ranks(dst, x)
+	}
+}
+
+// Entropy returns −Σ x[i]·ln x[i], for numbers that are not negative, where 0·ln 0 is 0.
+// The error of a logarithm is below 1e-7 of it, and 1e-38 of what is below the normal
+// numbers. Sums go by lanes, as those of Sum.
+func Entropy(x []float32) float32 {
+	var total float32
+	for len(x) > 0 {
+		n := min(len(x), reducePiece)
+		total += entropy(x[:n])
+		x = x[n:]
+	}
+	return total
+}
+
+func aboveGeneric(x []float32, least float32, first int32, dst []int32) int {
+	n := 0
+	for i, v := range x {
+		dst[n] = first + int32(i)
+		if v > least {
+			n++
+		}
+	}
+	return n
+}
+
+func ranksGeneric(dst []int32, x []float32) {
+	for i, own := range x {
+		dst[i] = 0
+		for j, other := range x {
+			if other > own || other == own && j < i {
+				dst[i]++
+			}
+		}
+	}
+}
+
+func entropyGeneric(x []float32) float32 {
+	var sum float64
+	for _, v := range x {
+		if v != 0 {
+			sum -= float64(float64(v) * math.Log(float64(v)))
+		}
+	}
+	return float32(sum)
+}
