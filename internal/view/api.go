@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/viz"
 )
 
 const (
@@ -62,8 +64,32 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 	}
 	send(w, map[string]any{
 		"name": s.options.Name, "model": s.options.Source != nil, "maxText": s.options.MaxText,
-		"columns": columns, "records": records,
+		"columns": columns, "records": records, "palette": palette(),
 	})
+}
+
+// palette returns the colours of pictures as red, green and blue: of weights from
+// 0 to 1, and of differences from -1 to 1.
+func palette() map[string][]byte {
+	all := map[string][]byte{}
+	for _, g := range []struct {
+		name   string
+		ground viz.Ground
+	}{{"light", viz.OnLight}, {"dark", viz.OnDark}} {
+		for i := range 512 {
+			if i < 256 {
+				c := g.ground.Color(float64(i) / 255)
+				all[g.name] = append(all[g.name], c.R, c.G, c.B)
+			}
+			v := float64(i-255) / 255
+			if i > 255 {
+				v = float64(i-256) / 255
+			}
+			c := g.ground.Difference(v)
+			all[g.name+"Signed"] = append(all[g.name+"Signed"], c.R, c.G, c.B)
+		}
+	}
+	return all
 }
 
 // look asks the model about texts that somebody has typed.

@@ -37,6 +37,8 @@ type layerOutline struct {
 	Heads int    `json:"heads"`
 	Q     int    `json:"q"` // places in Axes
 	K     int    `json:"k"`
+	// Visible is how many keys each query can attend to, if not all.
+	Visible []int `json:"visible,omitempty"`
 }
 
 // entry is a record with what has been worked out about it.
@@ -76,9 +78,17 @@ func newEntry(id string, r *heads.Record) *entry {
 	for i := range r.Layers {
 		l := &r.Layers[i]
 		e.bytes += 4*len(l.Weights) + l.Heads*len(columns)*measureBytes
-		e.outline.Layers = append(e.outline.Layers, layerOutline{l.Name, l.Kind.String(), l.Index, l.Heads, place(l.Queries), place(l.Keys)})
+		e.outline.Layers = append(e.outline.Layers, outlineOf(l, place(l.Queries), place(l.Keys)))
 	}
 	return e
+}
+
+func outlineOf(l *heads.Layer, q, k int) layerOutline {
+	o := layerOutline{Name: l.Name, Kind: l.Kind.String(), Index: l.Index, Heads: l.Heads, Q: q, K: k}
+	if l.Kind == heads.Decoder {
+		o.Visible = l.Visible()
+	}
+	return o
 }
 
 func newAxis(tokens, special []string) *axis {

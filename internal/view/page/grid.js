@@ -1,9 +1,11 @@
 // All heads as thumbnails, by kind and layer. A layer's are fetched when they scroll into sight.
 
-import { byId, el } from "./dom.js";
+import { byId, el, later } from "./dom.js";
 import { change, lens, place, state } from "./state.js";
-import { image, theme } from "./colour.js";
+import { theme } from "./colour.js";
 import { thumbs } from "./data.js";
+import { picture, whole } from "./pool.js";
+import { axesOf, part, visibleKeys } from "./tokens.js";
 
 const titles = { encoder: "Encoder", decoder: "Decoder", cross: "Cross attention" };
 const hints = { encoder: "the source looks at itself", decoder: "the target looks at what it has written", cross: "the target looks at the source" };
@@ -72,19 +74,30 @@ async function draw(row, wanted) {
   try {
     const list = await thumbs(record, row.layer);
     if (row.shown !== wanted) return; // something else is wanted by now
-    list.forEach((m, h) => {
-      const { canvas, button } = row.cells[h];
-      button.classList.toggle("empty", m.rows * m.cols === 0);
-      const picture = image(m);
-      canvas.width = picture.width;
-      canvas.height = picture.height;
-      canvas.getContext("2d").drawImage(picture, 0, 0);
-    });
+    const layer = record.layers[row.layer], { q, k } = axesOf(record, layer);
+    for (const m of list) m.seen = visibleKeys(layer, part(q, 0, q.spans.length, m.blockQ), part(k, 0, k.spans.length, m.blockK));
+    row.list = list;
+    paint(row);
   } catch {
     row.shown = ""; // the panel of the head tells what is wrong
     for (const { button } of row.cells) button.classList.add("empty");
   }
 }
+
+// paint draws the thumbnails of a layer with a pixel for each of the screen's.
+function paint(row) {
+  const ratio = Math.min(window.devicePixelRatio || 1, 3);
+  row.list.forEach((m, h) => {
+    const { canvas, button } = row.cells[h];
+    button.classList.toggle("empty", m.rows * m.cols === 0);
+    const small = picture(m, m, whole(m), Math.max(2, canvas.clientWidth * ratio), Math.max(2, canvas.clientHeight * ratio));
+    canvas.width = small.width;
+    canvas.height = small.height;
+    canvas.getContext("2d").drawImage(small, 0, 0);
+  });
+}
+
+new ResizeObserver(later(60, () => { for (const row of rows) if (row.list) paint(row); })).observe(root);
 
 function pick(layer, head) {
   change({ [state.cmp === "head" ? state.side : "a"]: `${layer}.${head}`, z: "" });

@@ -2,9 +2,17 @@
 
 import { canvasFor, el, later, number, svg } from "./dom.js";
 import { change, state } from "./state.js";
-import { brokenCSS, css, image, share } from "./colour.js";
+import { colourOf, masked, picture } from "./pool.js";
+import { maskRGB } from "./colour.js";
 import { row as exactRow, weight } from "./data.js";
 import { choose, chosen, shorten } from "./tokens.js";
+
+// hatching is the pattern of masked cells.
+function hatching() {
+  const [ground, stripe] = maskRGB().map((c) => `rgb(${c.join(",")})`);
+  return svg("defs", {}, svg("pattern", { id: "masked", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(-45)" },
+    svg("rect", { width: 5, height: 5, fill: ground }), svg("rect", { width: 5, height: 1, fill: stripe })));
+}
 
 const font = "12px system-ui, sans-serif";
 const largestCell = 34, label = 13, edge = 7, gapped = 14; // pixels; thin gaps make single cells easy to follow
@@ -80,11 +88,14 @@ export function heatView(say) {
     field.style.width = at.width + "px";
     field.style.height = at.height + "px";
     const c = colours();
-    const step = Math.max(1, Math.floor(1 / (at.size * (window.devicePixelRatio || 1))));
-    const picture = image(what.m, step);
-    context.imageSmoothingEnabled = false;
-    if (at.rows * at.cols > 0)
-      context.drawImage(picture, at.c0 / step, at.r0 / step, at.cols / step, at.rows / step, at.left, at.top, at.cols * at.size, at.rows * at.size);
+    const ratio = base.width / at.width; // of device pixels
+    if (at.rows * at.cols > 0) {
+      const x = Math.round(at.left * ratio), y = Math.round(at.top * ratio);
+      const drawn = picture(what.m, what.m, at, at.cols * at.size * ratio, at.rows * at.size * ratio, Math.round(5 * ratio));
+      context.setTransform(1, 0, 0, 1, 0, 0);
+      context.drawImage(drawn, x, y);
+      context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    }
     if (at.size >= gapped) {
       context.fillStyle = c.card;
       for (let i = 1; i < at.rows; i++) context.fillRect(at.left, at.top + i * at.size - 0.5, at.cols * at.size, 1);
@@ -242,6 +253,11 @@ export function heatView(say) {
       field.setAttribute("aria-label", `Heat map, ${what.m.rows} rows look at ${what.m.cols} columns. Arrow keys move, Enter chooses a row.`);
       draw();
     },
+    // note says how the picture was thinned out.
+    note() {
+      const under = 1 / (at.size * (base.width / at.width));
+      return under > 1 ? "each pixel shows the largest weight under it" + (under >= 1.5 ? `, of about ${under.toFixed(1)} × ${under.toFixed(1)}` : "") : "";
+    },
     // cancel takes back what Escape should, and tells whether there was anything.
     cancel() {
       if (!cell) return false;
@@ -252,19 +268,20 @@ export function heatView(say) {
     svg() {
       const c = colours(), group = svg("g", {});
       const { m } = what;
-      if (at.rows * at.cols <= 40000) {
-        for (let i = 0; i < at.rows; i++) {
-          for (let j = 0, to; j < at.cols; j = to) { // equal neighbours are one
-            const code = m.codes[(at.r0 + i) * m.cols + at.c0 + j];
-            for (to = j + 1; to < at.cols && m.codes[(at.r0 + i) * m.cols + at.c0 + to] === code; to++);
-            const x = weight(m, at.r0 + i, at.c0 + j);
-            group.append(svg("rect", { x: (at.left + j * at.size).toFixed(2), y: (at.top + i * at.size).toFixed(2), width: ((to - j) * at.size).toFixed(2),
-              height: at.size.toFixed(2), fill: Number.isNaN(x) ? brokenCSS() : css(share(x, m)), "shape-rendering": "crispEdges" }));
+      if (at.rows * at.cols <= 40000 && at.size >= 1) {
+        const fill = (i, j) => (masked(m, i, j) ? "url(#masked)" : `rgb(${colourOf(m, m, m.codes[i * m.cols + j]).join(",")})`);
+        if (m.seen) group.append(hatching());
+        for (let i = at.r0; i < at.r1; i++) {
+          for (let j = at.c0, to; j < at.c1; j = to) { // equal neighbours are one
+            const colour = fill(i, j);
+            for (to = j + 1; to < at.c1 && fill(i, to) === colour; to++);
+            group.append(svg("rect", { x: (at.left + (j - at.c0) * at.size).toFixed(2), y: (at.top + (i - at.r0) * at.size).toFixed(2), width: ((to - j) * at.size).toFixed(2),
+              height: at.size.toFixed(2), fill: colour, "shape-rendering": "crispEdges" }));
           }
         }
       } else {
-        const cut = el("canvas", { width: at.cols, height: at.rows });
-        cut.getContext("2d").drawImage(image(m), at.c0, at.r0, at.cols, at.rows, 0, 0, at.cols, at.rows);
+        const sharp = at.size >= 1 ? 1 : at.size; // a pixel for each cell, or what a viewer shows of them
+        const cut = picture(m, m, at, at.cols * sharp, at.rows * sharp);
         group.append(svg("image", { x: at.left, y: at.top, width: at.cols * at.size, height: at.rows * at.size, href: cut.toDataURL("image/png"),
           preserveAspectRatio: "none", "image-rendering": "pixelated" }));
       }

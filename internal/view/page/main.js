@@ -2,7 +2,7 @@
 
 import { byId, el, later } from "./dom.js";
 import { begin, change, place, state, subscribe } from "./state.js";
-import { onSystemTheme, theme } from "./colour.js";
+import { onSystemTheme, prepareColours, theme } from "./colour.js";
 import { frozen, look, start } from "./data.js";
 import { showGrid, step } from "./grid.js";
 import { panel } from "./panel.js";
@@ -178,6 +178,7 @@ async function open() {
     byId("notes").append(el("p", { class: "note bad", text: problem.message }));
     return;
   }
+  prepareColours(given.palette);
   byId("name").textContent = given.name;
   document.title = given.name + " · attn view";
   begin(frozen ? "#" + frozen.address : "");

@@ -1,13 +1,13 @@
 // One head: what it is called, its measures, and one of the views.
 
 import { el, number } from "./dom.js";
-import { lens, place, state } from "./state.js";
+import { place, state } from "./state.js";
 import { legend } from "./colour.js";
 import { head, headPath, measures } from "./data.js";
 import { heatView } from "./heat.js";
 import { linesView } from "./lines.js";
 import { textView } from "./text.js";
-import { part, seen } from "./tokens.js";
+import { axesOf, part, visibleKeys } from "./tokens.js";
 
 const largest = 2048; // rows and columns that come at once; the server makes blocks of more
 
@@ -62,6 +62,7 @@ export function panel(side, columns, onactive, say) {
       const from = zoomed || { r0: 0, r1: rows, c0: 0, c1: cols };
       const q = zoomed || m.blockQ > 1 ? part(whole.q, from.r0, from.r1, m.blockQ) : whole.q;
       const k = zoomed || m.blockK > 1 ? part(whole.k, from.c0, from.c1, m.blockK) : whole.k;
+      m.seen = visibleKeys(layer, q, k);
       const inside = !large && z ? z : { r0: 0, r1: m.rows, c0: 0, c1: m.cols };
       what = { record, layer: p.layer, head: p.head, m, q, k, part: inside, same: layer.q === layer.k,
         whole: () => ({ ...(z || { r0: 0, r1: rows, c0: 0, c1: cols }), rows, cols, startQ: zoomed ? z.r0 : 0, startK: zoomed ? z.c0 : 0 }) };
@@ -89,7 +90,7 @@ export function panel(side, columns, onactive, say) {
       return;
     }
     view.show(what);
-    key.replaceChildren(view.key ?? legend(what.m));
+    key.replaceChildren(view.key ?? legend(what.m, view.note?.()));
   }
 
   // tell writes the measures under the title.
@@ -107,20 +108,6 @@ export function panel(side, columns, onactive, say) {
     picture: () => (what && what.m.rows * what.m.cols ? { title: title.textContent, sub: sub.textContent, m: what.m, ...views[state.v].svg() } : null),
     sources: () => (what ? [[headPath(what.record, what.layer, what.head), what.record]] : []), // paths and what they are about
   };
-}
-
-const kept = new Map(); // axes through the lens, so that views can tell that nothing has changed
-
-function axesOf(record, layer) {
-  const get = (i) => {
-    const name = [record.id, i, lens()].join();
-    if (!kept.has(name)) {
-      if (kept.size > 40) kept.clear();
-      kept.set(name, seen(record.axes[i]));
-    }
-    return kept.get(name);
-  };
-  return { q: get(layer.q), k: get(layer.k) };
 }
 
 // window_ returns the part that the state zooms to, null if it is everything or does not fit.
