@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 const (
 	thumbSize = 64   // rows and columns of a thumbnail, at most
 	headSize  = 2048 // of a head; what is larger is sent in blocks
+	maxExact  = 1 << 16
 	maxBody   = 256 << 10
 )
 
@@ -63,7 +63,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 		records = append(records, e.outline)
 	}
 	send(w, map[string]any{
-		"name": s.options.Name, "model": s.options.Source != nil, "maxText": s.options.MaxText,
+		"name": s.options.Name, "models": s.models(), "maxText": s.options.MaxText,
 		"columns": columns, "records": records, "palette": palette(),
 	})
 }
@@ -92,13 +92,28 @@ func palette() map[string][]byte {
 	return all
 }
 
-// look asks the model about texts that somebody has typed.
+// models returns the names of the models behind the page.
+func (s *Server) models() []string {
+	names := []string{}
+	if s.options.Source != nil {
+		names = append(names, s.options.Name)
+		for _, m := range s.options.Others {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// look asks a model about texts that somebody has typed.
 func (s *Server) look(w http.ResponseWriter, r *http.Request) {
 	if s.options.Source == nil {
 		refuse(w, http.StatusNotFound, "there is no model behind this page")
 		return
 	}
-	var ask struct{ Source, Target string }
+	var ask struct {
+		Model          int
+		Source, Target string
+	}
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	body.DisallowUnknownFields()
 	if err := body.Decode(&ask); err != nil {
@@ -107,6 +122,10 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		refuse(w, http.StatusBadRequest, "want an object with source and target")
+		return
+	}
+	if ask.Model < 0 || ask.Model > len(s.options.Others) {
+		refuse(w, http.StatusBadRequest, fmt.Sprintf("there is no model %d, want 0 to %d", ask.Model, len(s.options.Others)))
 		return
 	}
 	for _, text := range []string{ask.Source, ask.Target} {
@@ -119,7 +138,7 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	e, err := s.ask(r.Context(), ask.Source, ask.Target)
+	e, err := s.ask(r.Context(), ask.Model, ask.Source, ask.Target)
 	if err != nil {
 		refuse(w, http.StatusUnprocessableEntity, err.Error())
 		return
@@ -129,18 +148,22 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request) {
 
 // ask returns the record of two texts. One at a time: a model uses all
 // processors already.
-func (s *Server) ask(ctx context.Context, source, target string) (*entry, error) {
+func (s *Server) ask(ctx context.Context, model int, source, target string) (*entry, error) {
 	select {
 	case s.asking <- struct{}{}:
 		defer func() { <-s.asking }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	id := textID(source, target)
+	id := textID(model, source, target)
 	if e := s.store.get(id); e != nil {
 		return e, nil
 	}
-	record, err := s.options.Source.Look(ctx, source, target)
+	asked := s.options.Source
+	if model > 0 {
+		asked = s.options.Others[model-1].Source
+	}
+	record, err := asked.Look(ctx, source, target)
 	if err != nil {
 		return nil, err
 	}
@@ -191,8 +214,8 @@ func (s *Server) head(w http.ResponseWriter, r *http.Request) {
 	m := l.look(through, h, qa, ka)
 	rows, cols := q.span("rows", m.rows), q.span("cols", m.cols)
 	exact := q.values.Get("exact") == "1"
-	if exact && rows.len() > 1 {
-		q.bad("exact weights come one row at a time")
+	if exact && rows.len() > 1 && rows.len()*m.cols > maxExact {
+		q.bad(fmt.Sprintf("exact weights come one row at a time, or at most %d of them", maxExact))
 	}
 	if q.failed(w) {
 		return
@@ -207,40 +230,15 @@ func (s *Server) head(w http.ResponseWriter, r *http.Request) {
 	sendBytes(w, part.appendWire(make([]byte, 0, len(part.w)+64), bq, bk, lo, hi, false))
 }
 
-// measures sends those of all heads of a layer, in the order of columns.
+// measures sends those of all heads of a layer, in the order of columns: of what
+// the lens shows.
 func (s *Server) measures(w http.ResponseWriter, r *http.Request) {
 	q := query{values: r.URL.Query()}
-	e, layer, _ := s.layer(&q)
+	e, layer, l := s.layer(&q)
 	if q.failed(w) {
 		return
 	}
-	send(w, e.measure(layer))
-}
-
-// measure returns the measures of a layer: a row for each head.
-func (e *entry) measure(layer int) [][]*float64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.measures[layer] == nil {
-		through := &e.record.Layers[layer]
-		rows := make([][]*float64, through.Heads)
-		for h := range rows {
-			named := map[string]float64{}
-			for _, m := range through.Measure(h, e.record.Special).List() {
-				named[m.Name] = m.Value
-			}
-			for _, c := range columns {
-				x := named[c.Key]
-				if math.IsNaN(x) || math.IsInf(x, 0) {
-					rows[h] = append(rows[h], nil) // JSON has no word for it
-				} else {
-					rows[h] = append(rows[h], &x)
-				}
-			}
-		}
-		e.measures[layer] = rows
-	}
-	return e.measures[layer]
+	send(w, e.measure(layer, l))
 }
 
 func (s *Server) sendFrozen(w http.ResponseWriter, _ *http.Request) {

@@ -35,6 +35,8 @@ type layerOutline struct {
 	Kind  string `json:"kind"`
 	Index int    `json:"index"`
 	Heads int    `json:"heads"`
+	// Numbers are those of the heads in the model, if not all were kept.
+	Numbers []int `json:"numbers,omitempty"`
 	Q     int    `json:"q"` // places in Axes
 	K     int    `json:"k"`
 	// Visible is how many keys each query can attend to, if not all.
@@ -48,7 +50,7 @@ type entry struct {
 	bytes   int // that it takes, about
 
 	mu       sync.Mutex
-	measures map[int][][]*float64 // [heads columns], by layer
+	measures map[seen][][]*float64 // [heads columns]
 }
 
 // What an entry takes besides weights and texts, about and rather more than less.
@@ -59,7 +61,7 @@ const (
 )
 
 func newEntry(id string, r *heads.Record) *entry {
-	e := &entry{record: r, measures: map[int][][]*float64{}, bytes: entryBytes + len(r.Source) + len(r.Target)}
+	e := &entry{record: r, measures: map[seen][][]*float64{}, bytes: entryBytes + len(r.Source) + len(r.Target)}
 	e.outline = outline{ID: id, Source: r.Source, Target: r.Target, Layers: []layerOutline{}, Axes: []*axis{}, Warnings: []string{}}
 	e.outline.Warnings = append(e.outline.Warnings, warnings(r)...)
 	// The layers of a model share their tokens: they are sent once.
@@ -69,7 +71,7 @@ func newEntry(id string, r *heads.Record) *entry {
 				return i
 			}
 		}
-		e.outline.Axes = append(e.outline.Axes, newAxis(tokens, r.Special))
+		e.outline.Axes = append(e.outline.Axes, newAxis(tokens, r))
 		for _, t := range tokens {
 			e.bytes += tokenBytes + len(t)
 		}
@@ -84,22 +86,22 @@ func newEntry(id string, r *heads.Record) *entry {
 }
 
 func outlineOf(l *heads.Layer, q, k int) layerOutline {
-	o := layerOutline{Name: l.Name, Kind: l.Kind.String(), Index: l.Index, Heads: l.Heads, Q: q, K: k}
+	o := layerOutline{Name: l.Name, Kind: l.Kind.String(), Index: l.Index, Heads: l.Heads, Numbers: l.Chosen, Q: q, K: k}
 	if l.Kind == heads.Decoder {
 		o.Visible = l.Visible()
 	}
 	return o
 }
 
-func newAxis(tokens, special []string) *axis {
+func newAxis(tokens []string, r *heads.Record) *axis {
 	a := &axis{Tokens: append([]string{}, tokens...), Special: []int{}, Words: [][2]int{}, special: make([]bool, len(tokens))}
 	for i, t := range tokens {
-		if slices.Contains(special, t) {
+		if slices.Contains(r.Special, t) {
 			a.special[i] = true
 			a.Special = append(a.Special, i)
 		}
 	}
-	a.words = heads.Words(tokens, special...)
+	a.words = r.Words(tokens)
 	for _, s := range a.words {
 		a.Words = append(a.Words, [2]int{s.From, s.To})
 	}
@@ -132,10 +134,10 @@ func newStore(records []*heads.Record, most int) *store {
 	return s
 }
 
-// textID names the record of two texts, so that the same texts are looked at
+// textID names what a model makes of two texts, so that the same texts are looked at
 // once.
-func textID(source, target string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s%s", len(source), source, target))
+func textID(model int, source, target string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s%s", model, len(source), source, target))
 	return "t" + hex.EncodeToString(sum[:8])
 }
 

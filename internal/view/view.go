@@ -27,6 +27,12 @@ type Source interface {
 	Look(ctx context.Context, source, target string) (*heads.Record, error)
 }
 
+// Model is a source with a name.
+type Model struct {
+	Name   string
+	Source Source
+}
+
 // Options are what a Server shows.
 type Options struct {
 	// Name is what is looked into, a model or a file; it is in the title.
@@ -35,6 +41,8 @@ type Options struct {
 	Records []*heads.Record
 	// Source answers for texts that somebody types; nil if there is none.
 	Source Source
+	// Others are models to compare it with, about the same texts.
+	Others []Model
 	// Keep is how many bytes of the records of typed texts are held: those used
 	// last; the page asks for the others again. 0 means 256 MB.
 	Keep int

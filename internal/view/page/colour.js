@@ -60,26 +60,34 @@ export function inkOn(t) {
 }
 
 // ends returns what the ends of the legend stand for.
-export function ends(m) {
+export function ends({ m, scale }) {
+  if (m.signed) return [-scale.hi, scale.hi];
   if (state.c === "one") return [0, 1];
-  return state.c === "log" ? [m.lo + (m.hi - m.lo) / 254, m.hi] : [m.lo, m.hi];
+  return state.c === "log" ? [scale.lo + (scale.hi - scale.lo) / 254, scale.hi] : [scale.lo, scale.hi];
 }
 
-// legend returns an element that explains the shades, and in a note what else is to be known.
-export function legend(m, note) {
+// legendCSS returns the colour of a place on the legend, from 0 to 1.
+export const legendCSS = (m, t) => (m.signed ? signedCSS(2 * t - 1) : css(t));
+
+// legendWords tells of the legend what its ends do not: a scale that is no line, or that two panels share.
+export const legendWords = (what) => (what.m.signed ? "" : (state.c === "log" ? ", logarithmic" : "") + (what.shared ? ", the same for both" : ""));
+
+// legend returns an element that explains the colours, and in a note what else is to be known.
+export function legend(what, note) {
+  const { m } = what;
   const bar = el("canvas", { width: 128, height: 1, class: "ramp", "aria-hidden": "true" });
   const context = bar.getContext("2d");
   for (let x = 0; x < 128; x++) {
-    context.fillStyle = css(x / 127);
+    context.fillStyle = legendCSS(m, x / 127);
     context.fillRect(x, 0, 1, 1);
   }
-  const [from, to] = ends(m);
-  const parts = [el("span", { text: number(from) }), bar, el("span", { text: number(to) + (state.c === "log" ? ", logarithmic" : "") })];
-  if (m.codes && m.codes.includes(255)) {
+  const [from, to] = ends(what);
+  const parts = [el("span", { text: number(from) }), bar, el("span", { text: number(to) + legendWords(what) })];
+  if (m.codes.includes(255)) {
     const mark = el("i", { class: "broken" });
     parts.push(mark, el("span", { text: "not a number" }));
   }
   if (m.seen) parts.push(el("i", { class: "masked" }), el("span", { text: "masked" }));
   if (note) parts.push(el("span", { class: "pooling", text: note }));
-  return el("p", { class: "legend", "aria-label": `Shades from ${number(from)} to ${number(to)}` }, ...parts);
+  return el("p", { class: "legend", "aria-label": `Colours from ${number(from)} to ${number(to)}` }, ...parts);
 }

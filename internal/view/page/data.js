@@ -85,24 +85,24 @@ export const startPath = "api/start";
 export const start = async () => parse(await get(startPath));
 
 // lookPath names the answer for two texts; it is an address in exported pages only.
-export const lookPath = (source, target) => "look:" + JSON.stringify([source, target]);
+export const lookPath = (source, target, model) => "look:" + JSON.stringify([source, target, model]);
 
-// look asks the model about two texts.
-export function look(source, target) {
-  const path = lookPath(source, target);
+// look asks a model about two texts.
+export function look(source, target, model) {
+  const path = lookPath(source, target, model);
   if (frozen) return get(path).then(parse);
   return kept(path, async () => {
-    const body = await ask(source, target);
-    return Object.assign(parse(body), { asked: [source, target], length: body.length });
+    const body = await ask(source, target, model);
+    return Object.assign(parse(body), { asked: [source, target, model], length: body.length });
   });
 }
 
-const ask = (source, target) => request("api/look", { method: "POST", headers: { "Content-Type": "application/json" },
-  body: JSON.stringify({ source, target }) });
+const ask = (source, target, model) => request("api/look", { method: "POST", headers: { "Content-Type": "application/json" },
+  body: JSON.stringify({ model, source, target }) });
 
 export const thumbsPath = (record, layer, through = lens()) => `api/thumbs?record=${record.id}&layer=${layer}${through}`;
 export const headPath = (record, layer, head, through = lens()) => `api/head?record=${record.id}&layer=${layer}&head=${head}${through}`;
-export const measuresPath = (record, layer) => `api/measures?record=${record.id}&layer=${layer}`;
+export const measuresPath = (record, layer, through = lens()) => `api/measures?record=${record.id}&layer=${layer}${through}`;
 
 export async function thumbs(record, layer) {
   const bytes = await get(thumbsPath(record, layer), record);
@@ -119,9 +119,17 @@ export async function head(record, layer, head, part = "") {
   return matrix(await get(headPath(record, layer, head) + part, record), 0);
 }
 
+export const exactPath = (record, layer, head, through) => headPath(record, layer, head, through) + "&exact=1";
+
+// exact returns the exact weights of a head that has no more of them than the server sends at once, else null.
+export async function exact(record, layer, head, m, through) {
+  if (m.rows * m.cols > 1 << 16 || m.blockQ * m.blockK > 1) return null;
+  return matrix(await get(exactPath(record, layer, head, through), record), 0).values;
+}
+
 // row returns exact weights of one row.
-export async function row(record, layer, head, i) {
-  return matrix(await get(headPath(record, layer, head) + `&rows=${i}-${i + 1}&exact=1`, record), 0).values;
+export async function row(record, layer, head, i, through) {
+  return matrix(await get(headPath(record, layer, head, through) + `&rows=${i}-${i + 1}&exact=1`, record), 0).values;
 }
 
 export async function measures(record, layer) {

@@ -60,7 +60,7 @@ let built = "";
 // showForm brings the fields in line with the state.
 export function showForm() {
   const two = state.cmp === "text";
-  const kind = frozen ? "" : start.model ? "model" : start.records.length > 1 ? "records" : "";
+  const kind = frozen ? "" : start.models.length ? "model" : start.records.length > 1 ? "records" : "";
   form.hidden = !kind;
   if (!kind) return;
   if (built !== kind + two) {
@@ -93,7 +93,7 @@ let shown = {};
 // tellTexts writes what the records on the screen are about into the fields.
 export function tellTexts(a, b) {
   shown = {};
-  if (!start.model) return;
+  if (!start.models.length) return;
   if (a) shown = { s: a.source, t: state.t };
   if (b) shown = { ...shown, s2: b.source, t2: state.t2 };
   for (const [key, record] of [["t", a], ["t2", b]]) {

@@ -5,7 +5,7 @@ import { change, lens, place, state } from "./state.js";
 import { theme } from "./colour.js";
 import { thumbs } from "./data.js";
 import { picture, whole } from "./pool.js";
-import { axesOf, part, visibleKeys } from "./tokens.js";
+import { axesOf, numberOf, part, visibleKeys } from "./tokens.js";
 
 const titles = { encoder: "Encoder", decoder: "Decoder", cross: "Cross attention" };
 const hints = { encoder: "the source looks at itself", decoder: "the target looks at what it has written", cross: "the target looks at the source" };
@@ -56,7 +56,7 @@ function build() {
       const cells = Array.from({ length: l.heads }, (_, h) => {
         const canvas = el("canvas", { width: 1, height: 1 });
         const button = el("button", { type: "button", role: "gridcell", tabindex: "-1", class: "thumb",
-          "aria-label": `${kind} layer ${l.index} head ${h}`, title: `${l.name} head ${h}`, onclick: () => pick(l.at, h) }, canvas);
+          "aria-label": `${kind} layer ${l.index} head ${numberOf(l, h)}`, title: `${l.name} head ${numberOf(l, h)}`, onclick: () => pick(l.at, h) }, canvas);
         button.style.aspectRatio = String(Math.max(0.75, Math.min(2, k / Math.max(1, q))));
         return { button, canvas };
       });
@@ -99,19 +99,23 @@ function paint(row) {
 
 new ResizeObserver(later(60, () => { for (const row of rows) if (row.list) paint(row); })).observe(root);
 
+// twoHeads reports whether each side has a head of its own.
+const twoHeads = () => state.cmp === "head" || state.cmp === "model";
+
 function pick(layer, head) {
-  change({ [state.cmp === "head" ? state.side : "a"]: `${layer}.${head}`, z: "" });
+  change({ [twoHeads() ? state.side : "a"]: `${layer}.${head}`, z: "" });
 }
 
 // mark shows which heads are open.
 function mark() {
   const a = place("a"), b = place("b");
-  const active = state.cmp === "head" && state.side === "b" ? b : a;
+  const active = twoHeads() && state.side === "b" ? b : a;
   let any = false;
   for (const row of rows) {
     row.cells.forEach(({ button }, h) => {
       const is = (p) => p.layer === row.layer && p.head === h;
-      const opened = is(a), other = state.cmp === "head" && is(b);
+      const opened = state.cmp === "model" && state.side === "b" ? false : is(a);
+      const other = (state.cmp === "head" || (state.cmp === "model" && state.side === "b")) && is(b);
       button.classList.toggle("open", opened);
       button.classList.toggle("other", other);
       button.setAttribute("aria-selected", String(opened || other));
@@ -133,7 +137,7 @@ function reveal(button) {
 
 // step goes from the open head to a neighbour; where a layer ends, to the nearest head of the next.
 export function step(down, across, focus) {
-  const side = state.cmp === "head" ? state.side : "a";
+  const side = twoHeads() ? state.side : "a";
   const p = place(side);
   const at = rows.findIndex((r) => r.layer === p.layer);
   if (at < 0) return;

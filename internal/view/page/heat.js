@@ -4,7 +4,7 @@ import { canvasFor, el, later, number, svg } from "./dom.js";
 import { change, state } from "./state.js";
 import { colourOf, masked, picture } from "./pool.js";
 import { maskRGB } from "./colour.js";
-import { row as exactRow, weight } from "./data.js";
+import { weight } from "./data.js";
 import { choose, chosen, shorten } from "./tokens.js";
 
 // hatching is the pattern of masked cells.
@@ -18,7 +18,7 @@ const font = "12px system-ui, sans-serif";
 const largestCell = 34, label = 13, edge = 7, gapped = 14; // pixels; thin gaps make single cells easy to follow
 
 // heatView returns a view: node, show(what), svg(), cancel() and what else the panel asks of it.
-export function heatView(say) {
+export function heatView(say, tell) {
   const base = el("canvas", { "aria-hidden": "true" }), over = el("canvas", { class: "over", "aria-hidden": "true" });
   const tip = el("div", { class: "tip", hidden: true });
   const field = el("div", { class: "field", tabindex: "0", role: "application",
@@ -87,11 +87,13 @@ export function heatView(say) {
     canvasFor(over, at.width, at.height);
     field.style.width = at.width + "px";
     field.style.height = at.height + "px";
+    field.dataset.origin = `${at.left},${at.top}`; // where tests find cells
+    field.dataset.cell = at.size;
     const c = colours();
     const ratio = base.width / at.width; // of device pixels
     if (at.rows * at.cols > 0) {
       const x = Math.round(at.left * ratio), y = Math.round(at.top * ratio);
-      const drawn = picture(what.m, what.m, at, at.cols * at.size * ratio, at.rows * at.size * ratio, Math.round(5 * ratio));
+      const drawn = picture(what.m, what.scale, at, at.cols * at.size * ratio, at.rows * at.size * ratio, Math.round(5 * ratio));
       context.setTransform(1, 0, 0, 1, 0, 0);
       context.drawImage(drawn, x, y);
       context.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -141,7 +143,7 @@ export function heatView(say) {
   const refine = later(60, async () => {
     if (!cell || what.m.blockQ * what.m.blockK > 1 || exact?.i === cell.i) return;
     const asked = what, i = cell.i;
-    const values = await exactRow(what.record, what.layer, what.head, i).catch(() => null);
+    const values = await asked.exact(i).catch(() => null);
     if (!values || asked !== what) return;
     exact = { i, values };
     if (cell) point();
@@ -151,6 +153,7 @@ export function heatView(say) {
     cell = next;
     point();
     refine();
+    tell(cell);
     if (cell && aloud) say(`${what.q.labels[cell.i]} looks at ${what.k.labels[cell.j]} with ${number(weight(what.m, cell.i, cell.j))}`);
   }
 
@@ -258,6 +261,12 @@ export function heatView(say) {
       const under = 1 / (at.size * (base.width / at.width));
       return under > 1 ? "each pixel shows the largest weight under it" + (under >= 1.5 ? `, of about ${under.toFixed(1)} × ${under.toFixed(1)}` : "") : "";
     },
+    // mirror shows the cell that the pointer is on in another panel.
+    mirror(next) {
+      cell = next && within("q", next.i) && within("k", next.j) ? next : null;
+      point();
+      refine();
+    },
     // cancel takes back what Escape should, and tells whether there was anything.
     cancel() {
       if (!cell) return false;
@@ -269,7 +278,7 @@ export function heatView(say) {
       const c = colours(), group = svg("g", {});
       const { m } = what;
       if (at.rows * at.cols <= 40000 && at.size >= 1) {
-        const fill = (i, j) => (masked(m, i, j) ? "url(#masked)" : `rgb(${colourOf(m, m, m.codes[i * m.cols + j]).join(",")})`);
+        const fill = (i, j) => (masked(m, i, j) ? "url(#masked)" : `rgb(${colourOf(m, what.scale, m.codes[i * m.cols + j]).join(",")})`);
         if (m.seen) group.append(hatching());
         for (let i = at.r0; i < at.r1; i++) {
           for (let j = at.c0, to; j < at.c1; j = to) { // equal neighbours are one
@@ -281,7 +290,7 @@ export function heatView(say) {
         }
       } else {
         const sharp = at.size >= 1 ? 1 : at.size; // a pixel for each cell, or what a viewer shows of them
-        const cut = picture(m, m, at, at.cols * sharp, at.rows * sharp);
+        const cut = picture(m, what.scale, at, at.cols * sharp, at.rows * sharp);
         group.append(svg("image", { x: at.left, y: at.top, width: at.cols * at.size, height: at.rows * at.size, href: cut.toDataURL("image/png"),
           preserveAspectRatio: "none", "image-rendering": "pixelated" }));
       }

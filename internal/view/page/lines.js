@@ -24,7 +24,7 @@ export function strongest(m, most, pick) {
   return found.slice(0, most).map((p) => ({ i: Math.floor(p / m.cols), j: p % m.cols }));
 }
 
-export function linesView(say) {
+export function linesView(say, tell) {
   const drawing = svg("svg", { role: "application", "aria-label": "Lines between tokens; arrow keys choose a token", tabindex: "0" });
   const node = el("div", { class: "lines" }, drawing);
   const key = el("p", { class: "legend" });
@@ -49,7 +49,7 @@ export function linesView(say) {
     const token = (side, view, i, x, y, anchor) => {
       const t = svg("text", { x, y, "text-anchor": anchor, "dominant-baseline": "central", "font-size": Math.min(13, pitch - 3), class: "token" + (view.marks[i] ? " mark" : ""),
         text: shorten(view.labels[i], letters), onclick: () => change(choose(side, view, i)),
-        onpointerenter: () => { hover = { side, at: i }; connect(); }, onpointerleave: () => { hover = null; connect(); } });
+        onpointerenter: () => { hover = { side, at: i }; connect(); tell(hover); }, onpointerleave: () => { hover = null; connect(); tell(null); } });
       texts.push({ node: t, side, i });
       return t;
     };
@@ -71,7 +71,7 @@ export function linesView(say) {
     key.textContent = cells.length ? `The ${cells.length} strongest${pick ? " of this token" : ""}: ${bounds[0]} to ${bounds[1]}` : "No weight is above 0";
     for (const { i, j } of cells.reverse()) { // the strongest on top
       const y0 = at.dq + (i + 0.5) * at.pitch, y1 = at.dk + (j + 0.5) * at.pitch;
-      const x = weight(what.m, i, j), t = Number.isNaN(x) ? 1 : share(x, what.m);
+      const x = weight(what.m, i, j), t = Number.isNaN(x) ? 1 : share(x, what.scale);
       const line = svg("path", { d: `M${x0} ${y0}C${x0 + bend} ${y0} ${x1 - bend} ${y1} ${x1} ${y1}`, stroke: Number.isNaN(x) ? brokenCSS() : "var(--accent)",
         "stroke-width": (0.6 + 2.6 * t).toFixed(2), "stroke-opacity": (0.12 + 0.88 * t).toFixed(2) });
       line.append(svg("title", { text: `${what.q.labels[i]} → ${what.k.labels[j]}  ${number(x)}` }));
@@ -110,6 +110,10 @@ export function linesView(say) {
       draw();
     },
     cancel: () => false,
+    mirror(hit) {
+      hover = hit;
+      connect();
+    },
     svg() {
       const copy = svg("g", {}, ...[...drawing.children].map((c) => c.cloneNode(true)));
       const style = getComputedStyle(document.documentElement);

@@ -4,9 +4,10 @@ const defaults = {
   s: "", t: "", // texts that were typed; without s, the record r
   r: "0",
   s2: "", t2: "", r2: "1", // the other text of a comparison
-  a: "0.0", b: "0.1", // layer and head of the two sides
+  a: "0.0", b: "0.1", // layer and head of the two sides; "=" is the same head as the other side's
   side: "a", // the one that the grid chooses for
-  cmp: "", // "head", "text"
+  cmp: "", // "head", "text", "model"
+  p: "0", p2: "1", // the model, and the other of a comparison
   v: "map", // "lines", "text"
   tok: "", // the chosen token: q5 looks, k5 is looked at
   n: "40", // lines
@@ -19,9 +20,9 @@ const defaults = {
   theme: "", // "light", "dark"
 };
 
-const choices = { cmp: ["", "head", "text"], v: ["map", "lines", "text"], c: ["own", "one", "log"], x: ["", "hide", "renorm"],
+const choices = { cmp: ["", "head", "text", "model"], v: ["map", "lines", "text"], c: ["own", "one", "log"], x: ["", "hide", "renorm"],
   w: ["", "1"], m: ["", "1"], side: ["a", "b"], theme: ["", "light", "dark"] };
-const shapes = { a: /^\d+\.\d+$/, b: /^\d+\.\d+$/, tok: /^([qk]\d+)?$/, n: /^\d{1,3}$/, r: /^\d+$/, r2: /^\d+$/,
+const shapes = { a: /^\d+\.\d+$/, b: /^(=|\d+\.\d+)$/, p: /^\d$/, p2: /^\d$/, tok: /^([qk]\d+)?$/, n: /^\d{1,3}$/, r: /^\d+$/, r2: /^\d+$/,
   z: /^(\d+-\d+,\d+-\d+)?$/, o: /^([a-z]+-?)?$/ };
 
 export const state = { ...defaults };
@@ -53,7 +54,7 @@ export function change(patch) {
   const changed = Object.keys(patch).filter((key) => state[key] !== patch[key]);
   if (changed.length === 0) return;
   Object.assign(state, patch);
-  const big = changed.some((key) => ["a", "b", "s", "t", "s2", "t2", "r", "r2", "cmp", "v"].includes(key));
+  const big = changed.some((key) => ["a", "b", "s", "t", "s2", "t2", "r", "r2", "p", "p2", "cmp", "v"].includes(key));
   const hash = "#" + address();
   try {
     if (big) history.pushState(null, "", hash);
@@ -74,8 +75,16 @@ export function begin(first) {
   });
 }
 
+let followed = null; // the place of side a's head in the record of side b
+
+// follow says where side b finds the head of side a.
+export function follow(place) {
+  followed = place;
+}
+
 // place returns the layer and the head of a side.
 export function place(side) {
+  if (side === "b" && state.b === "=") return followed ?? { layer: -1, head: -1 };
   const [layer, head] = state[side].split(".").map(Number);
   return { layer, head };
 }

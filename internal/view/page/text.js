@@ -6,7 +6,7 @@ import { brokenCSS, css, inkOn, share } from "./colour.js";
 import { weight } from "./data.js";
 import { choose, chosen } from "./tokens.js";
 
-export function textView(say) {
+export function textView(say, tell) {
   const looks = el("p", { class: "flow", role: "listbox" }), looked = el("p", { class: "flow", role: "listbox" });
   const titleQ = el("h4", {}), titleK = el("h4", {});
   const turn = el("button", { type: "button", class: "turn", onclick: flip });
@@ -35,7 +35,7 @@ export function textView(say) {
     const chip = (s, view, i) => {
       const c = el("span", { class: "chip" + (view.marks[i] ? " mark" : ""), role: "option", tabindex: "-1", text: view.labels[i],
         onclick: () => change(choose(s(), view, i)),
-        onpointerenter: () => { hover = { side: s(), at: i }; shade(); }, onpointerleave: () => { hover = null; shade(); } });
+        onpointerenter: () => { hover = { side: s(), at: i }; shade(); tell(hover); }, onpointerleave: () => { hover = null; shade(); tell(null); } });
       return c;
     };
     const list = (place, s, view) => {
@@ -68,10 +68,10 @@ export function textView(say) {
     if (entry) entry.tabIndex = 0;
     if (!one && chips.k[0] && !(pick?.side === "k")) chips.k[0].tabIndex = 0;
     if (!pick) return;
-    const { m } = what;
+    const { m, scale } = what;
     chips[pick.side === "q" ? "k" : "q"].forEach((c, n) => {
       const x = pick.side === "q" ? weight(m, pick.at, n) : weight(m, n, pick.at);
-      const t = share(x, m);
+      const t = share(x, scale);
       c.style.background = Number.isNaN(x) ? brokenCSS() : css(t);
       c.style.color = Number.isNaN(x) ? "#fff" : inkOn(t);
       c.title = number(x);
@@ -110,6 +110,10 @@ export function textView(say) {
       } else draw();
     },
     cancel: () => false,
+    mirror(hit) {
+      hover = hit;
+      shade();
+    },
     // svg copies where the browser has put the tokens.
     svg() {
       const box = node.getBoundingClientRect(), group = svg("g", {});

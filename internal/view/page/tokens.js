@@ -80,6 +80,22 @@ export function axesOf(record, layer) {
   return { q: get(layer.q), k: get(layer.k) };
 }
 
+// numberOf returns the number of a head in its model, of which some heads may have been pruned.
+export const numberOf = (layer, head) => layer.numbers?.[head] ?? head;
+
+// sameHead returns the place in another record of a head, null if it is not there.
+export function sameHead(record, at, other) {
+  const layer = record.layers[at.layer];
+  const found = other.layers.findIndex((l) => layer && l.kind === layer.kind && l.index === layer.index);
+  if (found < 0) return null;
+  const number = numberOf(layer, at.head);
+  const head = Array.from({ length: other.layers[found].heads }, (_, h) => numberOf(other.layers[found], h)).indexOf(number);
+  return head < 0 ? null : { layer: found, head };
+}
+
+// sameAxis reports whether two views of an axis are of the same tokens.
+export const sameAxis = (a, b) => a === b || (a.labels.length === b.labels.length && a.labels.every((l, i) => l === b.labels[i]));
+
 // visibleKeys returns for each query how many of the keys it can attend to; null if all. Blocks count if any of their
 // tokens do.
 export function visibleKeys(layer, q, k) {
