@@ -37,8 +37,8 @@ type layerOutline struct {
 	Heads int    `json:"heads"`
 	// Numbers are those of the heads in the model, if not all were kept.
 	Numbers []int `json:"numbers,omitempty"`
-	Q     int    `json:"q"` // places in Axes
-	K     int    `json:"k"`
+	Q       int   `json:"q"` // places in Axes
+	K       int   `json:"k"`
 	// Visible is how many keys each query can attend to, if not all.
 	Visible []int `json:"visible,omitempty"`
 }
