@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/viz"
 )
@@ -32,6 +34,7 @@ type mapCommand struct {
 	HTML    string  `name:"html" help:"Write a page that shows the weight of each cell." placeholder:"FILE" group:"Files, - for standard output"`
 	CSV     string  `name:"csv" help:"Write a table with a line for each weight; an apostrophe keeps spreadsheets from running tokens." placeholder:"FILE" group:"Files, - for standard output"`
 	JSON    string  `name:"json" help:"Write tokens and matrices as they are." placeholder:"FILE" group:"Files, - for standard output"`
+	Embed   string  `name:"embed" help:"Write the page of attn view as a fragment of HTML, for notebooks and blogs." placeholder:"FILE" group:"Files, - for standard output"`
 	NPY     string  `name:"npy" help:"Write a NumPy array [panels rows columns]." placeholder:"FILE" group:"Files, - for standard output"`
 	Color   string  `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`
 	Width   *int    `help:"Characters per line (default as many as the terminal has)." placeholder:"N" group:"On the terminal"`
@@ -47,6 +50,7 @@ func (mapCommand) Help() string {
   attn map --model runs/dates --layer 0 --head -1 --svg head.svg --csv head.csv "5 march 2019"
   attn map --model runs/dates --target 2019-03-05 --html - "5 march 2019" > map.html
   attn map --weights run.safetensors --kind encoder --all --png heads.png
+  attn map --model runs/dates --embed heads.html "5 march 2019"
 
 The map goes to the terminal unless a file is asked for. Rows are queries, the tokens
 that attend; columns are keys, the tokens that are attended to. --png has Latin,
@@ -92,17 +96,19 @@ type output struct {
 	place
 	drawn bool // and not a table, in which tokens are written as they are
 	write func(viz.Figure, io.Writer) error
+	embed bool // of the whole record, and not of the figure
 }
 
 // outputs returns the files that were asked for.
 func (cmd *mapCommand) outputs() []output {
 	return slices.DeleteFunc([]output{
-		{place{"--svg", cmd.SVG}, true, viz.Figure.SVG},
-		{place{"--png", cmd.PNG}, true, func(f viz.Figure, w io.Writer) error { return f.PNG(w, 2) }},
-		{place{"--html", cmd.HTML}, true, viz.Figure.HTML},
-		{place{"--csv", cmd.CSV}, false, viz.Figure.CSV},
-		{place{"--json", cmd.JSON}, false, viz.Figure.JSON},
-		{place{"--npy", cmd.NPY}, false, viz.Figure.NPY},
+		{place{"--svg", cmd.SVG}, true, viz.Figure.SVG, false},
+		{place{"--png", cmd.PNG}, true, func(f viz.Figure, w io.Writer) error { return f.PNG(w, 2) }, false},
+		{place{"--html", cmd.HTML}, true, viz.Figure.HTML, false},
+		{place{"--csv", cmd.CSV}, false, viz.Figure.CSV, false},
+		{place{"--json", cmd.JSON}, false, viz.Figure.JSON, false},
+		{place{"--npy", cmd.NPY}, false, viz.Figure.NPY, false},
+		{place{"--embed", cmd.Embed}, false, nil, true},
 	}, func(o output) bool { return o.path == "" })
 }
 
@@ -128,6 +134,13 @@ func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 			of = drawn
 		}
 		write := func(w io.Writer) error { return o.write(of, w) }
+		if o.embed {
+			fragment, err := cmd.fragment(ctx, record)
+			if err != nil {
+				return err
+			}
+			write = func(w io.Writer) error { _, err := w.Write(fragment); return err }
+		}
 		if o.path == "-" {
 			stdout = write
 		} else {
@@ -138,6 +151,29 @@ func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	return stdout(c.out)
+}
+
+// fragment returns the page with the record for another page to hold.
+func (cmd *mapCommand) fragment(ctx context.Context, r *heads.Record) ([]byte, error) {
+	layers, err := cmd.layers(r)
+	if err != nil {
+		return nil, err
+	}
+	state := url.Values{}
+	if cmd.Kind != nil || cmd.Layer != nil || cmd.Head != nil {
+		at := slices.IndexFunc(r.Layers, func(l heads.Layer) bool { return l.Name == layers[0].Name })
+		head := 0
+		if cmd.Head != nil {
+			head = (*cmd.Head + r.Layers[at].Heads) % r.Layers[at].Heads // figure has refused others
+		}
+		state.Set("a", fmt.Sprintf("%d.%d", at, head))
+	}
+	title := cmd.title(r)
+	page, err := view.Page(ctx, view.Options{Name: title, Records: []*heads.Record{r}}, state)
+	if err != nil {
+		return nil, err
+	}
+	return view.Embed(page, "Attention: "+title), nil
 }
 
 // record returns what is to be drawn from.

@@ -60,7 +60,8 @@ export function change(patch) {
     if (big) history.pushState(null, "", hash);
     else history.replaceState(null, "", hash);
   } catch {
-    location.replace(hash); // a file that is opened from a disk may not be allowed to
+    // The page inside another, or from a disk, may have no history: the state is here all the same. To set the location
+    // instead would load the other page into its own frame.
   }
   for (const listener of listeners) listener(changed);
 }
