@@ -43,18 +43,18 @@ type column struct {
 }
 
 var columns = []column{
-	{"entropy", "entropy", "how widely the head looks, in nats"},
-	{"bound", "bound", "entropy of looking everywhere alike"},
-	{"confidence", "largest", "largest weight of a row"},
-	{"distance", "distance", "how far away it looks, in tokens"},
-	{"previous", "previous", "weight of the token before"},
-	{"same", "same", "weight of the token itself"},
-	{"next", "next", "weight of the token behind"},
-	{"first", "first", "weight of the first token"},
-	{"last", "last", "weight of the last token"},
+	{"entropy", "entropy", "entropy of a query's weights, in nats: how widely it attends"},
+	{"bound", "uniform (ln n)", "entropy of uniform weights over the n keys that a query can attend to: ln n"},
+	{"confidence", "confidence", "largest weight of a query"},
+	{"distance", "distance", "distance from a query to the keys that it attends to, in tokens"},
+	{"previous", "previous", "weight of the key just before the query's own place"},
+	{"same", "same", "weight of the key at the query's own place"},
+	{"next", "next", "weight of the key just after the query's own place"},
+	{"first", "first", "weight of the first key"},
+	{"last", "last", "weight of the last key"},
 	{"special", "special", "weight of special tokens"},
-	{"punctuation", "punct.", "weight of punctuation"},
-	{"induction", "induction", "weight of tokens that followed earlier equal ones"},
+	{"punctuation", "punctuation", "weight of punctuation"},
+	{"induction", "induction", "weight of the keys that followed earlier tokens equal to the query's own"},
 }
 
 func (s *Server) start(w http.ResponseWriter, r *http.Request) {

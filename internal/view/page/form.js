@@ -47,7 +47,7 @@ function choice(key, label) {
 
 // given offers the texts of the command line.
 function given() {
-  const field = choice("r", "Texts to begin with");
+  const field = choice("r", "Examples");
   const select = fields.get("r");
   select.prepend(el("option", { value: "", text: "typed", hidden: true }));
   select.addEventListener("change", () => change({ s: "", t: "" }));
@@ -69,9 +69,10 @@ export function showForm() {
     const rows = [];
     const pair = (s, t, name) => el("div", { class: "pair" }, box(s, name, false), box(t, "Translation", true));
     if (kind === "model") {
-      rows.push(el("div", { class: "pairs" }, pair("s", "t", two ? "First text" : "Text"), ...(two ? [pair("s2", "t2", "Second text")] : [])));
-      if (start.records.length > 1) rows.unshift(given());
-      rows.push(el("button", { type: "submit", class: "main", text: "Look" }));
+      const first = pair("s", "t", two ? "First text" : "Text");
+      if (start.records.length > 1) first.prepend(given()); // beside the text that it replaces
+      rows.push(el("div", { class: "pairs" }, first, ...(two ? [pair("s2", "t2", "Second text")] : [])));
+      rows.push(el("button", { type: "submit", class: "main", text: "Show" }));
     } else {
       rows.push(choice("r", two ? "First" : "Record"));
       if (two) rows.push(choice("r2", "Second"));
@@ -113,5 +114,5 @@ function submit() {
 export function busy(on) {
   form.classList.toggle("busy", on);
   const button = form.querySelector("button.main");
-  if (button) button.textContent = on ? "Looking…" : "Look";
+  if (button) button.textContent = on ? "Working…" : "Show";
 }

@@ -8,7 +8,14 @@ import { picture, whole } from "./pool.js";
 import { axesOf, numberOf, part, visibleKeys } from "./tokens.js";
 
 const titles = { encoder: "Encoder", decoder: "Decoder", cross: "Cross attention" };
-const hints = { encoder: "the source looks at itself", decoder: "the target looks at what it has written", cross: "the target looks at the source" };
+
+// hint says who attends to whom: a model without cross attention has one text only.
+function hint(kind) {
+  const two = record.layers.some((l) => l.kind === "cross");
+  if (kind === "cross") return "the target attends to the source";
+  const who = !two ? "the text" : kind === "encoder" ? "the source" : "the target";
+  return `${who} attends to itself` + (kind === "decoder" ? ", up to each token" : "");
+}
 
 const root = byId("grid");
 let record = null;
@@ -48,7 +55,7 @@ function build() {
     const most = Math.max(...layers.map((l) => l.heads));
     const box = el("div", { class: "heads", role: "grid", "aria-label": `${titles[kind]}: layers down, heads across` });
     box.style.setProperty("--heads", most);
-    root.append(el("h2", {}, titles[kind] + " ", el("small", { text: hints[kind] })), box);
+    root.append(el("h2", {}, titles[kind] + " ", el("small", { text: hint(kind) })), box);
     box.append(el("div", { class: "row top", "aria-hidden": "true" }, el("span", { class: "layer", text: "" }),
       ...Array.from({ length: most }, (_, h) => el("span", { text: h }))));
     for (const l of layers) {

@@ -1,4 +1,4 @@
-// The heat map of a head: rows look, columns are looked at.
+// The heat map of a head: a row for each query, a column for each key.
 
 import { canvasFor, el, later, number, svg } from "./dom.js";
 import { change, state } from "./state.js";
@@ -14,8 +14,9 @@ function hatching() {
     svg("rect", { width: 5, height: 5, fill: ground }), svg("rect", { width: 5, height: 1, fill: stripe })));
 }
 
-const font = "12px system-ui, sans-serif";
-const largestCell = 34, label = 13, edge = 7, gapped = 14; // pixels; thin gaps make single cells easy to follow
+const family = "system-ui, sans-serif";
+const largestCell = 34, edge = 7, gapped = 14, titled = 18; // pixels; thin gaps make single cells easy to follow
+const largestFont = 12;
 
 // heatView returns a view: node, show(what), svg(), cancel() and what else the panel asks of it.
 export function heatView(say, tell) {
@@ -30,54 +31,81 @@ export function heatView(say, tell) {
   const node = el("div", { class: "heat" }, field);
   let what = null, at = null, cell = null, exact = null;
 
-  // plan lays the map out: what part is seen, how large a cell is, where the labels stand.
+  // room returns how high the map may be so that its legend is seen too; where it begins far down, what a screen shows.
+  function room() {
+    const top = node.getBoundingClientRect().top + window.scrollY;
+    return top > 0.55 * window.innerHeight ? 0.72 * window.innerHeight : window.innerHeight - top - 58;
+  }
+
+  // plan lays the map out: what part is shown, how large a cell is, where the labels stand. Columns' labels are upright
+  // if there is room for each, else they are turned; where labels would touch, every so many is left out.
   function plan() {
     const { m, q, k, part } = what;
     const context = base.getContext("2d");
-    context.font = font;
-    const width = Math.max(180, node.clientWidth), high = Math.max(280, window.innerHeight * 0.72);
-    const longest = (view, from, to, most) => {
+    context.font = `${largestFont}px ${family}`;
+    const widest = (view, from, to) => {
       let wide = 0;
       const step = Math.max(1, Math.floor((to - from) / 400)); // enough to know
       for (let i = from; i < to; i += step) wide = Math.max(wide, context.measureText(shorten(view.labels[i], 16)).width);
-      return Math.min(most, Math.ceil(wide)) + 8;
+      return wide / largestFont;
     };
-    const left = longest(q, part.r0, part.r1, Math.min(120, width * 0.28)), top = longest(k, part.c0, part.c1, 100);
-    const rows = part.r1 - part.r0, cols = part.c1 - part.c0;
-    const size = Math.max(0.02, Math.min(largestCell, (width - left - edge) / Math.max(1, cols), Math.max(high - top, 120) / Math.max(1, rows)));
-    return { ...part, rows, cols, left, top, size, width: Math.ceil(left + cols * size + edge), height: Math.ceil(top + rows * size + edge),
-      step: size >= label ? 1 : Math.ceil((label + 5) / size), m };
+    const width = Math.max(180, node.clientWidth), high = Math.max(240, room());
+    const rows = part.r1 - part.r0, cols = part.c1 - part.c0, all = what.whole();
+    const wideQ = widest(q, part.r0, part.r1), wideK = widest(k, part.c0, part.c1);
+    const least = window.devicePixelRatio >= 2 ? 7 : 9;
+    let letters = largestFont, upright = false, left = 0, top = 0, size = 0;
+    for (let turn = 0; turn < 3; turn++) { // the room that labels take depends on cells, and the other way round
+      left = Math.ceil(titled + Math.min(120, width * 0.28, wideQ * letters) + 8);
+      top = Math.ceil(titled + (upright ? letters + 3 : Math.min(100, wideK * letters) + 8));
+      const fits = (rows, cols) => Math.min((width - left - edge) / Math.max(1, cols), Math.max(high - top - edge, 120) / Math.max(1, rows));
+      // A part is as large as the whole map was.
+      const most = largestCell * (state.z ? Math.min(Math.max(1, all.rows / (all.r1 - all.r0)), Math.max(1, all.cols / (all.c1 - all.c0))) : 1);
+      size = Math.max(0.02, Math.min(most, fits(rows, cols)));
+      letters = Math.max(least, Math.min(largestFont, Math.floor(size - 1)));
+      const standing = Math.min(letters, Math.floor((size - 2) / Math.max(wideK, 0.01)));
+      upright = standing >= least;
+      if (upright) letters = standing;
+    }
+    const step = size >= letters + 1 ? 1 : Math.ceil((letters + 4) / size);
+    return { ...part, rows, cols, left, top, size, letters, upright, stepQ: step, stepK: upright ? 1 : step,
+      width: Math.ceil(left + cols * size + edge), height: Math.ceil(top + rows * size + edge) };
   }
 
-  // labels tells what is written where; between those that have no room every so many is left out.
+  // labels tells what is written where.
   function* labels() {
     const pick = chosen(what.q, what.k);
     const mid = (n) => (n + 0.5) * at.size;
-    for (let i = 0; i < at.rows; i += at.step) {
+    yield { text: "key", x: at.left + (at.cols * at.size) / 2, y: 8, middle: true, title: true };
+    yield { text: "query", x: 7, y: at.top + (at.rows * at.size) / 2, middle: true, down: true, title: true };
+    for (let i = 0; i < at.rows; i += at.stepQ) {
       const r = at.r0 + i;
-      yield { text: shorten(what.q.labels[r], 16), x: at.left - 5, y: at.top + mid(i), down: false, mark: what.q.marks[r], on: pick?.side === "q" && pick.at === r };
+      yield { text: shorten(what.q.labels[r], 16), x: at.left - 5, y: at.top + mid(i), mark: what.q.marks[r], on: pick?.side === "q" && pick.at === r };
     }
-    for (let j = 0; j < at.cols; j += at.step) {
+    for (let j = 0; j < at.cols; j += at.stepK) {
       const c = at.c0 + j;
-      yield { text: shorten(what.k.labels[c], 16), x: at.left + mid(j), y: at.top - 5, down: true, mark: what.k.marks[c], on: pick?.side === "k" && pick.at === c };
+      yield { text: shorten(what.k.labels[c], 16), x: at.left + mid(j), y: at.top - (at.upright ? at.letters / 2 + 3 : 5), down: !at.upright, middle: at.upright, column: true,
+        mark: what.k.marks[c], on: pick?.side === "k" && pick.at === c };
     }
   }
+
+  const fontOf = (l) => `${l.on ? "bold " : ""}${l.title ? 11 : at.letters}px ${family}`;
+  const roomOf = (l) => (l.title ? 200 : l.column && !l.down ? at.size : (l.down ? at.top : at.left) - titled - 6);
 
   const colours = () => {
     const style = getComputedStyle(document.documentElement);
     return { ink: style.getPropertyValue("--ink").trim(), quiet: style.getPropertyValue("--quiet").trim(), accent: style.getPropertyValue("--accent").trim(),
-      card: style.getPropertyValue("--card").trim() };
+      card: style.getPropertyValue("--card").trim(), edge: style.getPropertyValue("--edge").trim() };
   };
 
   function write(context, l, colour) {
     context.save();
     context.translate(l.x, l.y);
     if (l.down) context.rotate(-Math.PI / 2);
-    context.textAlign = l.down ? "left" : "right";
+    context.textAlign = l.middle ? "center" : l.down ? "left" : "right";
     context.textBaseline = "middle";
-    context.font = (l.on ? "bold " : "") + font;
+    context.font = fontOf(l);
     context.fillStyle = colour;
-    context.fillText(l.text, 0, 0, (l.down ? at.top : at.left) - 6);
+    context.fillText(l.text, 0, 0, Math.max(roomOf(l), at.letters));
     context.restore();
   }
 
@@ -103,7 +131,10 @@ export function heatView(say, tell) {
       for (let i = 1; i < at.rows; i++) context.fillRect(at.left, at.top + i * at.size - 0.5, at.cols * at.size, 1);
       for (let j = 1; j < at.cols; j++) context.fillRect(at.left + j * at.size - 0.5, at.top, 1, at.rows * at.size);
     }
-    for (const l of labels()) write(context, l, l.on ? c.accent : l.mark ? c.quiet : c.ink);
+    context.strokeStyle = c.edge;
+    context.lineWidth = 1;
+    context.strokeRect(Math.round(at.left) - 0.5, Math.round(at.top) - 0.5, at.cols * at.size + 1, at.rows * at.size + 1);
+    for (const l of labels()) write(context, l, l.on ? c.accent : l.mark || l.title ? c.quiet : c.ink);
     if (cell && !(within("q", cell.i) && within("k", cell.j))) cell = null;
     point();
     refine();
@@ -133,13 +164,13 @@ export function heatView(say, tell) {
     const blocks = m.blockQ * m.blockK > 1 ? `, largest of ${m.blockQ}×${m.blockK}` : "";
     tip.replaceChildren(el("b", { text: number(x, exact?.i === cell.i ? 4 : 3) }), el("span", { text: blocks }),
       el("div", { text: `${what.q.labels[cell.i]} → ${what.k.labels[cell.j]}` }),
-      el("div", { class: "quiet", text: `row ${what.q.spans[cell.i][0]}, column ${what.k.spans[cell.j][0]}` }));
+      el("div", { class: "quiet", text: `query ${what.q.spans[cell.i][0]}, key ${what.k.spans[cell.j][0]}${masked(m, cell.i, cell.j) ? ", masked" : ""}` }));
     const px = at.left + (cell.j - at.c0 + 1) * at.size + 8, py = at.top + (cell.i - at.r0 + 1) * at.size + 8;
     tip.style.left = Math.max(0, Math.min(px, at.width - tip.offsetWidth)) + "px";
     tip.style.top = (py + tip.offsetHeight > at.height && py > tip.offsetHeight + at.size + 16 ? py - tip.offsetHeight - at.size - 16 : py) + "px";
   }
 
-  // The bytes of a head are rounded; the row that somebody looks at is fetched as it is.
+  // The bytes of a head are rounded; the row under the pointer is fetched as it is.
   const refine = later(60, async () => {
     if (!cell || what.m.blockQ * what.m.blockK > 1 || exact?.i === cell.i) return;
     const asked = what, i = cell.i;
@@ -154,7 +185,7 @@ export function heatView(say, tell) {
     point();
     refine();
     tell(cell);
-    if (cell && aloud) say(`${what.q.labels[cell.i]} looks at ${what.k.labels[cell.j]} with ${number(weight(what.m, cell.i, cell.j))}`);
+    if (cell && aloud) say(`${what.q.labels[cell.i]} attends to ${what.k.labels[cell.j]} with weight ${number(weight(what.m, cell.i, cell.j))}`);
   }
 
   // under returns the cell, or the label, under the pointer.
@@ -248,12 +279,12 @@ export function heatView(say, tell) {
       const before = what;
       what = next;
       if (before?.m !== next.m) exact = null;
-      // Who goes from head to head looks at the same cell of each; among other tokens it is another cell.
+      // Who goes from head to head stays at the same cell of each; among other tokens it is another cell.
       if (before?.q !== next.q || before.k !== next.k || before.m.blockQ !== next.m.blockQ || before.m.blockK !== next.m.blockK) cell = null;
       const n = Math.max(what.m.rows * what.m.blockQ, what.m.cols * what.m.blockK);
       tools.hidden = n < 24 && !state.z;
       zoomOut.disabled = fit.disabled = !state.z;
-      field.setAttribute("aria-label", `Heat map, ${what.m.rows} rows look at ${what.m.cols} columns. Arrow keys move, Enter chooses a row.`);
+      field.setAttribute("aria-label", `Heat map, ${what.m.rows} queries attend to ${what.m.cols} keys. Arrow keys move, Enter chooses a query.`);
       draw();
     },
     // note says how the picture was thinned out.
@@ -306,12 +337,14 @@ export function heatView(say, tell) {
         group.append(svg("rect", { x: at.left + (row ? 0 : n * at.size), y: at.top + (row ? n * at.size : 0), width: row ? at.cols * at.size : at.size,
           height: row ? at.size : at.rows * at.size, fill: "none", stroke: c.accent, "stroke-width": 2 }));
       }
+      group.append(svg("rect", { x: at.left - 0.5, y: at.top - 0.5, width: at.cols * at.size + 1, height: at.rows * at.size + 1, fill: "none", stroke: c.edge }));
       const context = base.getContext("2d");
       for (const l of labels()) {
-        context.font = (l.on ? "bold " : "") + font;
-        const room = (l.down ? at.top : at.left) - 6, squeezed = context.measureText(l.text).width > room;
-        group.append(svg("text", { ...(squeezed ? { textLength: room, lengthAdjust: "spacingAndGlyphs" } : {}), transform: `translate(${l.x.toFixed(2)} ${l.y.toFixed(2)})` + (l.down ? " rotate(-90)" : ""), "text-anchor": l.down ? "start" : "end",
-          "dominant-baseline": "central", "font-size": 12, "font-weight": l.on ? "bold" : "normal", fill: l.on ? c.accent : l.mark ? c.quiet : c.ink, text: l.text }));
+        context.font = fontOf(l);
+        const room = roomOf(l), squeezed = context.measureText(l.text).width > room;
+        group.append(svg("text", { ...(squeezed ? { textLength: room, lengthAdjust: "spacingAndGlyphs" } : {}), transform: `translate(${l.x.toFixed(2)} ${l.y.toFixed(2)})` + (l.down ? " rotate(-90)" : ""),
+          "text-anchor": l.middle ? "middle" : l.down ? "start" : "end", "dominant-baseline": "central", "font-size": l.title ? 11 : at.letters, "font-weight": l.on ? "bold" : "normal",
+          fill: l.on ? c.accent : l.mark || l.title ? c.quiet : c.ink, text: l.text }));
       }
       return { node: group, width: at.width, height: at.height };
     },

@@ -26,7 +26,9 @@ export function strongest(m, most, pick) {
 
 export function linesView(say, tell) {
   const drawing = svg("svg", { role: "application", "aria-label": "Lines between tokens; arrow keys choose a token", tabindex: "0" });
+  const many = el("input", { type: "range", min: "1", max: "400", "aria-label": "Number of lines", oninput: () => change({ n: many.value }) }), count = el("output", {});
   const node = el("div", { class: "lines" }, drawing);
+  const tools = el("label", { class: "slide" }, "Lines ", many, count);
   const key = el("p", { class: "legend" });
   let what = null, at = null, hover = null, links = svg("g"), texts = [];
 
@@ -54,7 +56,7 @@ export function linesView(say, tell) {
       return t;
     };
     const head = (x, anchor, text) => svg("text", { x, y: 10, "text-anchor": anchor, class: "head", "font-size": 12, text });
-    drawing.replaceChildren(links, head(column - 6, "end", "looks"), head(width - column + 6, "start", "is looked at"),
+    drawing.replaceChildren(links, head(column - 6, "end", "query"), head(width - column + 6, "start", "key"),
       ...q.labels.map((_, i) => token("q", q, i, column - 6, at.dq + (i + 0.5) * pitch, "end")),
       ...k.labels.map((_, j) => token("k", k, j, width - column + 6, at.dk + (j + 0.5) * pitch, "start")));
     connect();
@@ -97,16 +99,17 @@ export function linesView(say, tell) {
     if (view.labels.length === 0) return;
     i = Math.max(0, Math.min(view.labels.length - 1, i));
     change({ tok: side + view.spans[i][0] });
-    say(`${view.labels[i]} ${side === "q" ? "looks" : "is looked at"}`);
+    say(`${side === "q" ? "query" : "key"} ${view.labels[i]}`);
     const box = node.getBoundingClientRect(), y = (side === "q" ? at.dq : at.dk) + i * at.pitch;
     if (y < node.scrollTop || y > node.scrollTop + box.height - 40) node.scrollTop = y - box.height / 2;
   });
 
   return {
-    node, key,
+    node, key, tools,
     show(next) {
       what = next;
       hover = null;
+      many.value = count.textContent = state.n;
       draw();
     },
     cancel: () => false,

@@ -1,11 +1,12 @@
 // Where the page begins: it fetches what there is, and brings the screen in line with the state.
 
 import { byId, el, later } from "./dom.js";
-import { begin, change, follow, place, state, subscribe } from "./state.js";
+import { begin, change, follow, place, settle, state, subscribe } from "./state.js";
 import { onSystemTheme, prepareColours, theme } from "./colour.js";
 import { frozen, look, start } from "./data.js";
 import { showGrid, step } from "./grid.js";
 import { differencePanel } from "./difference.js";
+import { prepareGlossary } from "./glossary.js";
 import { panel } from "./panel.js";
 import { sameHead } from "./tokens.js";
 import { prepareTable, showTable } from "./table.js";
@@ -67,6 +68,7 @@ async function render() {
     byId("text-s")?.focus();
     return;
   }
+  settle(records.a);
   follow(records.b && sameHead(records.a, place("a"), records.b));
   const active = state.side === "b" && state.cmp !== "head" && records.b ? records.b : records.a;
   showGrid(active);
@@ -85,8 +87,8 @@ function problems(list, failure) {
   box.querySelectorAll(".note").forEach((n) => n.remove());
   const lines = [...new Set(list.filter(Boolean).flatMap((r) => r.warnings))];
   if (failure) box.append(el("p", { class: "note bad", text: failure }));
-  if (lines.length) box.append(el("p", { class: "note" }, el("b", { text: "These are not all weights: " }), lines.join("; ")));
-  if (given.models.length && !failure && list.every((r) => !r)) box.append(el("p", { class: "note hint", text: "Type a text above to see what the model looks at while it writes." }));
+  if (lines.length) box.append(el("p", { class: "note" }, el("b", { text: "Not all of these are attention weights: " }), lines.join("; ")));
+  if (given.models.length && !failure && list.every((r) => !r)) box.append(el("p", { class: "note hint", text: "Type a text above to see what the model attends to while it writes." }));
 }
 
 // paint draws what the panels have loaded, two of them on one scale and with their difference.
@@ -124,14 +126,12 @@ function controls() {
     const key = input.dataset.state;
     if (input.type === "checkbox") input.checked = state[key] === "1";
     else input.value = state[key];
-    if (key === "n") input.nextElementSibling.textContent = state.n;
   }
   for (const button of byId("views").children) {
     const on = button.dataset.view === state.v;
     button.setAttribute("aria-checked", String(on));
     button.tabIndex = on ? 0 : -1;
   }
-  byId("many").hidden = state.v !== "lines";
   for (const option of document.querySelectorAll('[data-state="cmp"] option[value="text"]')) option.hidden = !given.models.length && given.records.length < 2;
   for (const option of document.querySelectorAll('[data-state="cmp"] option[value="model"]')) option.hidden = given.models.length < 2;
 }
@@ -157,7 +157,7 @@ function other(kind) {
 function wire() {
   for (const input of document.querySelectorAll("[data-state]")) {
     const key = input.dataset.state;
-    input.addEventListener(input.type === "range" ? "input" : "change", () => {
+    input.addEventListener("change", () => {
       const patch = { [key]: input.type === "checkbox" ? (input.checked ? "1" : "") : input.value };
       if (key === "x" || key === "w") patch.z = "";
       if (key === "cmp") Object.assign(patch, other(input.value));
@@ -177,6 +177,7 @@ function wire() {
     next.focus();
   });
   byId("theme").addEventListener("click", () => change({ theme: { "": "dark", dark: "light", light: "" }[state.theme] }));
+  byId("help").addEventListener("click", () => byId("glossary").showModal());
   byId("skip").addEventListener("click", (event) => {
     event.preventDefault();
     byId("panels").focus();
@@ -184,6 +185,7 @@ function wire() {
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest("textarea, input, select");
     if (event.key === "Escape") {
+      if (byId("glossary").open) return; // it closes by itself
       if (byId("export").open) {
         byId("export").open = false;
         byId("export").firstElementChild.focus();
@@ -222,6 +224,7 @@ async function open() {
   wire();
   prepareForm(given);
   prepareTable(given.columns);
+  prepareGlossary(given.columns);
   prepareExport(() => ({
     panels: shown(),
     records: [...new Set([records.a, state.cmp ? records.b : null])].filter(Boolean),
