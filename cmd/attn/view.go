@@ -110,12 +110,17 @@ func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, error) {
 	if len(cmd.Model) == 0 {
 		o := view.Options{Name: filepath.Base(cmd.Weights[0])}
-		for _, path := range cmd.Weights {
-			r, err := heads.Read(path)
+		shown := newStages(c.err)
+		defer shown.stop()
+		for i, path := range cmd.Weights {
+			if len(cmd.Weights) > 1 {
+				shown.tell("opening files", i, len(cmd.Weights))
+			}
+			f, err := heads.Open(path) // the system closes it when the program ends
 			if err != nil {
 				return o, err
 			}
-			o.Records = append(o.Records, r)
+			o.Files = append(o.Files, f)
 		}
 		return o, nil
 	}

@@ -30,6 +30,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /api/thumbs", s.thumbs)
 	mux.HandleFunc("GET /api/head", s.head)
 	mux.HandleFunc("GET /api/measures", s.measures)
+	mux.HandleFunc("GET /api/check", s.check)
 	mux.HandleFunc("GET /api/frozen", s.sendFrozen)
 	mux.HandleFunc("POST /api/look", s.look)
 	return mux
@@ -189,7 +190,12 @@ func (s *Server) thumbs(w http.ResponseWriter, r *http.Request) {
 		if r.Context().Err() != nil {
 			return // it has been scrolled away
 		}
-		m := l.look(through, h, qa, ka)
+		weights, err := e.head(layer, h)
+		if err != nil {
+			refuse(w, http.StatusInternalServerError, err.Error())
+			return
+		}
+		m := l.look(weights, qa, ka)
 		lo, hi := m.bounds()
 		small, bq, bk := m.pool(span{0, m.rows}, span{0, m.cols}, thumbSize)
 		b = small.appendWire(b, bq, bk, lo, hi, false)
@@ -211,7 +217,12 @@ func (s *Server) head(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	qa, ka := e.axes(layer)
-	m := l.look(through, h, qa, ka)
+	weights, err := e.head(layer, h)
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	m := l.look(weights, qa, ka)
 	rows, cols := q.span("rows", m.rows), q.span("cols", m.cols)
 	exact := q.values.Get("exact") == "1"
 	if exact && rows.len() > 1 && rows.len()*m.cols > maxExact {
@@ -238,7 +249,27 @@ func (s *Server) measures(w http.ResponseWriter, r *http.Request) {
 	if q.failed(w) {
 		return
 	}
-	send(w, e.measure(layer, l))
+	rows, err := e.measure(layer, l)
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	send(w, rows)
+}
+
+// check sends what is wrong with the weights of a layer, in words.
+func (s *Server) check(w http.ResponseWriter, r *http.Request) {
+	q := query{values: r.URL.Query()}
+	e, layer, _ := s.layer(&q)
+	if q.failed(w) {
+		return
+	}
+	lines, err := warnings(&e.record.Layers[layer], func(h int) ([]float32, error) { return e.head(layer, h) })
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	send(w, append([]string{}, lines...))
 }
 
 func (s *Server) sendFrozen(w http.ResponseWriter, _ *http.Request) {

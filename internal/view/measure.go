@@ -1,7 +1,10 @@
 package view
 
 import (
+	"errors"
 	"math"
+	"runtime"
+	"sync"
 
 	"github.com/attn-go/attn/heads"
 )
@@ -14,36 +17,55 @@ type seen struct {
 
 // measure returns the measures of a layer as the lens shows it: a row for each
 // head. A measure that is no number is nil, for which JSON has a word.
-func (e *entry) measure(layer int, l lens) [][]*float64 {
+func (e *entry) measure(layer int, l lens) ([][]*float64, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	at := seen{layer, l}
-	if e.measures[at] == nil {
-		rows := make([][]*float64, e.record.Layers[layer].Heads)
-		for h := range rows {
-			named := map[string]float64{}
-			through := e.through(layer, h, l)
-			for _, m := range through.Measure(0, e.record.Special).List() {
-				named[m.Name] = m.Value
-			}
-			for _, c := range columns {
-				x := named[c.Key]
-				if math.IsNaN(x) || math.IsInf(x, 0) {
-					rows[h] = append(rows[h], nil)
-				} else {
-					rows[h] = append(rows[h], &x)
-				}
-			}
-		}
-		e.measures[at] = rows
+	if e.measures[at] != nil {
+		return e.measures[at], nil
 	}
-	return e.measures[at]
+	rows := make([][]*float64, e.record.Layers[layer].Heads)
+	errs := make([]error, len(rows))
+	var wait sync.WaitGroup
+	for part := range min(len(rows), runtime.GOMAXPROCS(0)) {
+		wait.Go(func() {
+			for h := part; h < len(rows); h += runtime.GOMAXPROCS(0) {
+				rows[h], errs[h] = e.measureHead(layer, h, l)
+			}
+		})
+	}
+	wait.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	e.measures[at] = rows
+	return rows, nil
 }
 
-// through returns a layer of one head as the lens shows it.
-func (e *entry) through(layer, h int, l lens) *heads.Layer {
+func (e *entry) measureHead(layer, h int, l lens) (row []*float64, err error) {
+	weights, err := e.head(layer, h)
+	if err != nil {
+		return nil, err
+	}
+	named := map[string]float64{}
+	for _, m := range e.through(layer, weights, l).Measure(0, e.record.Special).List() {
+		named[m.Name] = m.Value
+	}
+	for _, c := range columns {
+		x := named[c.Key]
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			row = append(row, nil)
+		} else {
+			row = append(row, &x)
+		}
+	}
+	return row, nil
+}
+
+// through returns a layer of one head, with these weights, as the lens shows it.
+func (e *entry) through(layer int, weights []float32, l lens) *heads.Layer {
 	one := e.record.Layers[layer]
-	one.Weights, one.Heads, one.Chosen = one.Head(h), 1, nil
+	one.Weights, one.Heads, one.Chosen = weights, 1, nil
 	if l == (lens{}) {
 		return &one
 	}

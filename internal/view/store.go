@@ -28,6 +28,8 @@ type outline struct {
 	Layers   []layerOutline `json:"layers"`
 	Axes     []*axis        `json:"axes"`
 	Warnings []string       `json:"warnings"`
+	// Unread says that the weights are in a file: warnings come layer by layer.
+	Unread bool `json:"unread,omitempty"`
 }
 
 type layerOutline struct {
@@ -46,6 +48,7 @@ type layerOutline struct {
 // entry is a record with what has been worked out about it.
 type entry struct {
 	record  *heads.Record
+	file    *heads.File // of the weights, if they are not in the record
 	outline outline
 	bytes   int // that it takes, about
 
@@ -63,7 +66,7 @@ const (
 func newEntry(id string, r *heads.Record) *entry {
 	e := &entry{record: r, measures: map[seen][][]*float64{}, bytes: entryBytes + len(r.Source) + len(r.Target)}
 	e.outline = outline{ID: id, Source: r.Source, Target: r.Target, Layers: []layerOutline{}, Axes: []*axis{}, Warnings: []string{}}
-	e.outline.Warnings = append(e.outline.Warnings, warnings(r)...)
+	e.outline.Warnings = append(e.outline.Warnings, allWarnings(r)...)
 	// The layers of a model share their tokens: they are sent once.
 	place := func(tokens []string) int {
 		for i, a := range e.outline.Axes {
@@ -108,6 +111,14 @@ func newAxis(tokens []string, r *heads.Record) *axis {
 	return a
 }
 
+// head returns the weights of a head.
+func (e *entry) head(layer, h int) ([]float32, error) {
+	if e.file != nil {
+		return e.file.Head(layer, h)
+	}
+	return e.record.Layers[layer].Head(h), nil
+}
+
 // axes returns those of a layer.
 func (e *entry) axes(layer int) (q, k *axis) {
 	l := e.outline.Layers[layer]
@@ -126,10 +137,16 @@ type store struct {
 	latest list.List                // of *entry, the one used last in front
 }
 
-func newStore(records []*heads.Record, most int) *store {
+func newStore(o Options, most int) *store {
 	s := &store{most: most, typed: map[string]*list.Element{}}
-	for i, r := range records {
-		s.fixed = append(s.fixed, newEntry(fmt.Sprintf("r%d", i), r))
+	id := func() string { return fmt.Sprintf("r%d", len(s.fixed)) }
+	for _, r := range o.Records {
+		s.fixed = append(s.fixed, newEntry(id(), r))
+	}
+	for _, f := range o.Files {
+		e := newEntry(id(), f.Record)
+		e.file, e.outline.Unread = f, true
+		s.fixed = append(s.fixed, e)
 	}
 	return s
 }

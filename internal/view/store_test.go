@@ -18,7 +18,7 @@ func (s *store) held() (ids []string) {
 
 func TestStoreForgets(t *testing.T) {
 	size := newEntry("", sample()).bytes
-	s := newStore([]*heads.Record{sample()}, 3*size)
+	s := newStore(Options{Records: []*heads.Record{sample()}}, 3*size)
 	for i := range 300 {
 		s.add(newEntry(fmt.Sprint("t", i), sample()))
 		if s.get("t0") == nil { // it is asked for again and again

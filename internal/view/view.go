@@ -39,6 +39,8 @@ type Options struct {
 	Name string
 	// Records are there from the start.
 	Records []*heads.Record
+	// Files come after them: records whose weights are read when the page asks.
+	Files []*heads.File
 	// Source answers for texts that somebody types; nil if there is none.
 	Source Source
 	// Others are models to compare it with, about the same texts.
@@ -90,7 +92,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, secret: newSecret(), store: newStore(o.Records, o.Keep), frozen: frozen, asking: make(chan struct{}, 1)}
+	s := &Server{options: o, secret: newSecret(), store: newStore(o, o.Keep), frozen: frozen, asking: make(chan struct{}, 1)}
 	s.handler = s.guard(s.routes())
 	return s, nil
 }

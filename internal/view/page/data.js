@@ -132,6 +132,11 @@ export async function row(record, layer, head, i, through) {
   return matrix(await get(headPath(record, layer, head, through) + `&rows=${i}-${i + 1}&exact=1`, record), 0).values;
 }
 
+export const checkPath = (record, layer) => `api/check?record=${record.id}&layer=${layer}`;
+
+// check returns what is wrong with the weights of a layer, in words.
+export const check = async (record, layer) => parse(await get(checkPath(record, layer), record));
+
 export async function measures(record, layer) {
   return parse(await get(measuresPath(record, layer), record));
 }

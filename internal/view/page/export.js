@@ -3,7 +3,7 @@
 import { byId, el, number, svg } from "./dom.js";
 import { address, lens } from "./state.js";
 import { ends, legendCSS, legendWords, theme } from "./colour.js";
-import { frozen, get, headPath, lookPath, measuresPath, startPath, thumbsPath } from "./data.js";
+import { checkPath, frozen, get, headPath, lookPath, measuresPath, startPath, thumbsPath } from "./data.js";
 
 const most = 12 << 20; // bytes of weights in a page
 
@@ -81,6 +81,7 @@ async function page(panels, records) {
     for (let l = 0; l < record.layers.length; l++) {
       await take(thumbsPath(record, l), record);
       await take(measuresPath(record, l), record);
+      if (record.unread) await take(checkPath(record, l), record);
     }
   const lenses = [lens(), ...["", "hide", "renorm"].flatMap((x) => ["", "1"].map((w) => lens({ x, w })))];
   fill: for (const through of lenses)

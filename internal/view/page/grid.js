@@ -3,7 +3,7 @@
 import { byId, el, later } from "./dom.js";
 import { change, lens, place, state } from "./state.js";
 import { theme } from "./colour.js";
-import { thumbs } from "./data.js";
+import { check, thumbs } from "./data.js";
 import { picture, whole } from "./pool.js";
 import { axesOf, numberOf, part, visibleKeys } from "./tokens.js";
 
@@ -75,20 +75,50 @@ function build() {
   }
 }
 
+// inTurn runs two at a time: browsers open few connections to a server, and the head that somebody opens must not wait
+// for the thumbnails of a large model.
+let running = 0;
+const waiting = [];
+async function inTurn(run) {
+  if (running >= 2) await new Promise((go) => waiting.push(go));
+  running++;
+  try {
+    return await run();
+  } finally {
+    running--;
+    waiting.shift()?.();
+  }
+}
+
 async function draw(row, wanted) {
   if (!row || row.shown === wanted) return;
   row.shown = wanted;
   try {
-    const list = await thumbs(record, row.layer);
+    const asked = record;
+    const list = await inTurn(() => (row.shown === wanted && asked === record ? thumbs(record, row.layer) : null));
+    if (!list) return;
     if (row.shown !== wanted) return; // something else is wanted by now
     const layer = record.layers[row.layer], { q, k } = axesOf(record, layer);
     for (const m of list) m.seen = visibleKeys(layer, part(q, 0, q.spans.length, m.blockQ), part(k, 0, k.spans.length, m.blockK));
     row.list = list;
     paint(row);
+    if (record.unread) warn(record, row.layer);
   } catch {
     row.shown = ""; // the panel of the head tells what is wrong
     for (const { button } of row.cells) button.classList.add("empty");
   }
+}
+
+const checked = new Set(); // layers of records in files, whose weights are judged when they have been drawn
+
+async function warn(record, layer) {
+  if (checked.has(record.id + "." + layer)) return;
+  checked.add(record.id + "." + layer);
+  const lines = await check(record, layer).catch(() => []);
+  if (lines.length === 0) return;
+  const more = record.warnings.length >= 5;
+  if (!more) record.warnings.push(...lines);
+  if (!more) root.dispatchEvent(new Event("warned"));
 }
 
 // paint draws the thumbnails of a layer with a pixel for each of the screen's.

@@ -230,6 +230,7 @@ async function open() {
     records: [...new Set([records.a, state.cmp ? records.b : null])].filter(Boolean),
   }), say);
   if (frozen) document.body.classList.add("frozen");
+  byId("grid").addEventListener("warned", () => problems([records.a, records.b]));
   subscribe(render);
   render();
 }

@@ -29,11 +29,18 @@ export async function showTable(next) {
     const mine = ++turn;
     area.replaceChildren(el("p", { class: "quiet", text: "Measuring…" }));
     const found = [];
+    let drawn = performance.now();
     try {
       for (let i = 0; i < next.layers.length; i++) { // one after the other: the server computes
         const list = await measures(next, i);
         if (mine !== turn) return;
         list.forEach((values, head) => found.push({ layer: i, head, values }));
+        rows = found;
+        if (performance.now() - drawn > 400 && i + 1 < next.layers.length) { // as they come
+          draw();
+          area.prepend(el("p", { class: "quiet", text: `Measuring: ${i + 1} of ${next.layers.length} layers` }));
+          drawn = performance.now();
+        }
       }
     } catch (problem) {
       if (mine === turn) area.replaceChildren(el("p", { class: "note", text: problem.message }));
