@@ -222,11 +222,20 @@ func (cmd *mapCommand) source(ctx context.Context, c console) (string, error) {
 	}
 }
 
+// isTerminal reports whether somebody reads what is written.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
 // terminalOf returns what a figure is drawn on: that of w, changed by flags.
 func terminalOf(w io.Writer, color string, width *int, ascii bool) viz.Terminal {
 	t := viz.Terminal{Width: 80, Light: viz.DetectLight(os.Getenv), ASCII: ascii}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		t.Colors = viz.DetectColors(os.Getenv)
+		if t.Colors != viz.NoColors && os.Getenv("COLORFGBG") == "" {
+			t.Light = askLight()
+		}
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
 			t.Width = max(width, narrowestMap)
 		}
