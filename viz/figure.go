@@ -31,6 +31,9 @@ type Figure struct {
 	// Axes says what rows and columns are, where there are several panels. Empty
 	// means "rows attend to columns".
 	Axes string
+	// Fonts have the characters, for PNG, that the Go fonts lack: the first that has
+	// one draws it.
+	Fonts []*Font
 }
 
 func (f Figure) unit() string { return cmp.Or(f.Unit, "weight") }

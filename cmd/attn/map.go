@@ -36,6 +36,7 @@ type mapCommand struct {
 	JSON    string  `name:"json" help:"Write tokens and matrices as they are." placeholder:"FILE" group:"Files, - for standard output"`
 	Embed   string  `name:"embed" help:"Write the page of attn view as a fragment of HTML, for notebooks and blogs." placeholder:"FILE" group:"Files, - for standard output"`
 	NPY     string  `name:"npy" help:"Write a NumPy array [panels rows columns]." placeholder:"FILE" group:"Files, - for standard output"`
+	Font    string  `help:"Font file (.ttf, .otf, .ttc) for characters in --png beyond Latin, Greek and Cyrillic (default one of the system)." placeholder:"FILE" group:"Files, - for standard output"`
 	Color   string  `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`
 	Width   *int    `help:"Characters per line (default as many as the terminal has)." placeholder:"N" group:"On the terminal"`
 	ASCII   bool    `name:"ascii" help:"No colours, and weights in ASCII characters only." group:"On the terminal"`
@@ -54,8 +55,8 @@ func (mapCommand) Help() string {
 
 The map goes to the terminal unless a file is asked for. Rows are queries, the tokens
 that attend; columns are keys, the tokens that are attended to. --png has Latin,
-Greek and Cyrillic letters and shows the code points of others; --svg and --html have
-all characters.`
+Greek and Cyrillic letters, and others from --font or a font of the system, else their
+code points; --svg and --html have all characters.`
 }
 
 // Validate is called by the parser.
@@ -67,6 +68,8 @@ func (cmd *mapCommand) Validate() error {
 		return errors.New("a text goes with --model; --weights has its own")
 	case cmd.Weights != "" && cmd.Target != nil:
 		return errors.New("--target goes with --model")
+	case cmd.Font != "" && cmd.PNG == "":
+		return errors.New("--font goes with --png")
 	case cmd.All && cmd.Head != nil:
 		return errors.New("--head and --all exclude each other")
 	case cmd.ASCII && cmd.Color != "auto" && cmd.Color != "none":
@@ -79,7 +82,7 @@ func (cmd *mapCommand) Validate() error {
 
 func (cmd *mapCommand) touches() touched {
 	t := touched{
-		models: []place{{"--model", cmd.Model}}, reads: []place{{"--weights", cmd.Weights}},
+		models: []place{{"--model", cmd.Model}}, reads: []place{{"--weights", cmd.Weights}, {"--font", cmd.Font}},
 		stdin: cmd.Model != "" && cmd.Text == nil, stdout: true,
 	}
 	for _, o := range cmd.outputs() {
@@ -122,6 +125,11 @@ func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	drawn := shortMarks(figure, record.Special)
+	if cmd.PNG != "" {
+		if drawn.Fonts, err = fontsFor(cmd.Font, drawn.Lacking()); err != nil {
+			return err
+		}
+	}
 	outputs := cmd.outputs()
 	if len(outputs) == 0 {
 		return drawn.Text(c.out, terminalOf(c.out, cmd.Color, cmd.Width, cmd.ASCII))
