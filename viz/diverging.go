@@ -1,6 +1,7 @@
 package viz
 
 import (
+	"fmt"
 	"image/color"
 	"math"
 )
@@ -36,6 +37,70 @@ func (g Ground) Difference(v float64) color.RGBA {
 		arm = 1
 	}
 	return diverging[g][arm][int(math.Round(255*min(math.Abs(v), 1)))]
+}
+
+// least returns the first shade.
+func (e extent) least() int {
+	if e.signed {
+		return 1
+	}
+	return 0
+}
+
+// ground is Terminal.ground on the figure's scale.
+func (d *drawing) ground(shade int, front bool) string {
+	if !d.signed || shade == hole {
+		return d.t.ground(shade, front)
+	}
+	v := float64(shade-zeroShade) / (zeroShade - 1)
+	if d.t.Colors == Colors16 {
+		arm := []int{40, 44, 104, 106, 107} // over blue
+		if v > 0 {
+			arm = []int{40, 41, 43, 103, 107} // over red and yellow
+		}
+		at := int(math.Round(math.Abs(v) * float64(len(arm)-1)))
+		if d.t.Light {
+			at = len(arm) - 1 - at
+		}
+		code := arm[at]
+		if front {
+			code -= 10
+		}
+		return fmt.Sprint(code)
+	}
+	ground := OnDark
+	if d.t.Light {
+		ground = OnLight
+	}
+	layer := 48
+	if front {
+		layer = 38
+	}
+	c := ground.Difference(v)
+	if d.t.Colors == Colors256 {
+		return fmt.Sprintf("%d;5;%d", layer, nearestInCube(c))
+	}
+	return fmt.Sprintf("%d;2;%d;%d;%d", layer, c.R, c.G, c.B)
+}
+
+// nearestInCube returns the number of the colour of xterm's cube and greys that is
+// nearest to c in Oklab.
+func nearestInCube(c color.RGBA) int {
+	levels := [...]uint8{0, 95, 135, 175, 215, 255}
+	l, a, b := oklab(c)
+	nearest, best := 16, math.Inf(1)
+	for at := 16; at < 256; at++ {
+		grey := uint8(8 + 10*(at-232))
+		o := color.RGBA{grey, grey, grey, 255}
+		if i := at - 16; at < 232 {
+			o = color.RGBA{levels[i/36], levels[i/6%6], levels[i%6], 255}
+		}
+		l2, a2, b2 := oklab(o)
+		if d := math.Hypot(l-l2, math.Hypot(a-a2, b-b2)); d < best {
+			nearest, best = at, d
+		}
+	}
+	return nearest
 }
 
 // The arms of the diverging colours go, as the others do, along a path in Oklab

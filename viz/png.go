@@ -34,7 +34,7 @@ func (f Figure) PNG(w io.Writer, scale float64) error {
 	for _, p := range s.panels {
 		c.panel(s, p)
 	}
-	c.bar(s.bar)
+	c.bar(s.bar, s.extent)
 	if s.holes {
 		c.hatch(c.pixels(s.swatch))
 		c.frame(s.swatch)
@@ -78,16 +78,16 @@ func (c *canvas) fill(r image.Rectangle, ink color.Color) {
 
 // panel draws the cells and a frame.
 func (c *canvas) panel(s *sheet, p placed) {
-	w := len(p.Columns)
+	w, colors := len(p.Columns), s.colors()
 	for i := range p.Rows {
 		for j := range w {
 			r := c.pixels(p.cell(i, j))
 			switch shade := s.shade(p.Values[i*w+j]); shade {
-			case 0: // the paper
+			case s.paper():
 			case hole:
 				c.hatch(r)
 			default:
-				c.fill(r, colormap[shade])
+				c.fill(r, colors[shade])
 			}
 		}
 	}
@@ -120,10 +120,10 @@ func (c *canvas) frame(o rectangle) {
 }
 
 // bar draws all colours, one beside the other.
-func (c *canvas) bar(o rectangle) {
-	r := c.pixels(o)
+func (c *canvas) bar(o rectangle, e extent) {
+	r, colors := c.pixels(o), e.colors()
 	for x := r.Min.X; x < r.Max.X; x++ {
-		c.fill(image.Rect(x, r.Min.Y, x+1, r.Max.Y), colormap[(x-r.Min.X)*255/max(r.Dx()-1, 1)])
+		c.fill(image.Rect(x, r.Min.Y, x+1, r.Max.Y), colors[max((x-r.Min.X)*255/max(r.Dx()-1, 1), e.least())])
 	}
 	c.frame(o)
 }
