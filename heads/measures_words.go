@@ -154,11 +154,7 @@ func end(words []Word) int {
 // The place of a decoder's word is that of the last word which it has read
 // anything of when its last token is written.
 func (r *Record) MergeWords() *Record {
-	var lists [][]string
-	for i := range r.Layers {
-		lists = append(lists, r.Layers[i].Queries, r.Layers[i].Keys)
-	}
-	marks := markingOf(lists...)
+	marks := r.marking()
 	merged := *r
 	merged.Layers = make([]Layer, len(r.Layers))
 	for i := range r.Layers {
@@ -166,6 +162,19 @@ func (r *Record) MergeWords() *Record {
 		merged.Layers[i] = l.merge(marks.words(l.Queries, r.Special), marks.words(l.Keys, r.Special))
 	}
 	return &merged
+}
+
+// Words groups tokens into words as MergeWords does: by the marks that all tokens
+// of the record have.
+func (r *Record) Words(tokens []string) []Word { return r.marking().words(tokens, r.Special) }
+
+// marking returns the marking that the record's tokens have.
+func (r *Record) marking() marking {
+	var lists [][]string
+	for i := range r.Layers {
+		lists = append(lists, r.Layers[i].Queries, r.Layers[i].Keys)
+	}
+	return markingOf(lists...)
 }
 
 func (l *Layer) merge(rows, columns []Word) Layer {

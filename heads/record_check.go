@@ -33,6 +33,17 @@ func (r *Record) Validate() error {
 }
 
 func (l *Layer) validate() error {
+	if err := l.validateAxes(); err != nil {
+		return err
+	}
+	if lq, lk := len(l.Queries), len(l.Keys); len(l.Weights)%l.Heads != 0 || len(l.Weights)/l.Heads != lq*lk {
+		return fmt.Errorf("%d weights, want %d heads · %d queries · %d keys", len(l.Weights), l.Heads, lq, lk)
+	}
+	return nil
+}
+
+// validateAxes is validate without the weights.
+func (l *Layer) validateAxes() error {
 	lq, lk := len(l.Queries), len(l.Keys)
 	switch {
 	case int(l.Kind) >= len(kindNames):
@@ -43,8 +54,6 @@ func (l *Layer) validate() error {
 		return fmt.Errorf("%d heads, %d queries, %d keys: want at least one of each", l.Heads, lq, lk)
 	case max(lq, lk) > maxTokens:
 		return fmt.Errorf("%d queries and %d keys, want at most %d", lq, lk, maxTokens)
-	case len(l.Weights)%l.Heads != 0 || len(l.Weights)/l.Heads != lq*lk:
-		return fmt.Errorf("%d weights, want %d heads · %d queries · %d keys", len(l.Weights), l.Heads, lq, lk)
 	case l.Chosen != nil && len(l.Chosen) != l.Heads:
 		return fmt.Errorf("numbers of %d heads, want %d", len(l.Chosen), l.Heads)
 	}

@@ -166,21 +166,32 @@ func Read(path string) (*Record, error) {
 	}
 	defer f.Close()
 	r, err := fromFile(f)
+	return r, inFile(path, err)
+}
+
+// inFile returns an error with the path, unless it has it.
+func inFile(path string, err error) error {
 	var reading *readError
 	switch {
 	case err == nil:
-		return r, nil
+		return nil
 	case errors.As(err, &reading):
-		return nil, reading.error
+		return reading.error
 	}
-	return nil, &safetensors.FormatError{Path: path, Err: err}
+	return &safetensors.FormatError{Path: path, Err: err}
 }
 
 // readError is an error of reading the data of a tensor, which names all there is
 // to name.
 type readError struct{ error }
 
-func fromFile(f *safetensors.Reader) (*Record, error) {
+// layerReader makes a layer of a tensor, what the metadata say of it, and the
+// texts; others are the layers before it.
+type layerReader func(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Texts, others []Layer) (Layer, error)
+
+func fromFile(f *safetensors.Reader) (*Record, error) { return recordFrom(f, readLayer) }
+
+func recordFrom(f *safetensors.Reader, read layerReader) (*Record, error) {
 	if len(f.Tensors()) == 0 {
 		return nil, errors.New("no tensors, want one for each attention layer")
 	}
@@ -213,22 +224,36 @@ func fromFile(f *safetensors.Reader) (*Record, error) {
 		}
 	}
 	for _, t := range f.Tensors() {
-		l, err := readLayer(f, t, layers[t.Name], &texts, r.Layers)
+		l, err := read(f, t, layers[t.Name], &texts, r.Layers)
 		if err != nil {
 			return nil, fmt.Errorf("tensor %.100q: %w", t.Name, err)
 		}
 		r.Layers = append(r.Layers, l)
 	}
-	if texts.SourceTokens == nil && texts.TargetTokens == nil && len(layers) == 0 && !anyDistribution(r.Layers) {
-		return nil, errors.New("no row of any tensor sums to 1: these are not attention weights")
+	if texts.SourceTokens == nil && texts.TargetTokens == nil && len(layers) == 0 {
+		some, err := anyDistribution(f, r.Layers)
+		if err != nil {
+			return nil, err
+		}
+		if !some {
+			return nil, errors.New("no row of any tensor sums to 1: these are not attention weights")
+		}
 	}
 	arrange(r.Layers)
 	return r, nil
 }
 
-// readLayer makes a layer of a tensor, what the metadata say of it, and the
-// texts.
+// readLayer is a layerReader that reads the weights.
 func readLayer(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Texts, others []Layer) (Layer, error) {
+	l, err := layerFrom(f, t, j, texts, others, func(*Layer) bool { return true })
+	if err != nil {
+		return l, err
+	}
+	return l, l.validate()
+}
+
+// layerFrom makes a layer, with its weights if they are wanted.
+func layerFrom(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Texts, others []Layer, wanted func(*Layer) bool) (Layer, error) {
 	l := Layer{Name: t.Name, Chosen: j.Heads, QueryPlaces: j.QueryPlaces, KeyPlaces: j.KeyPlaces}
 	shape := t.Shape
 	switch len(shape) {
@@ -249,9 +274,11 @@ func readLayer(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Te
 		return l, fmt.Errorf("shape %v, want at least one head and 1 to %d tokens", t.Shape, maxTokens)
 	}
 	l.Heads, l.Queries, l.Keys = shape[0], make([]string, lq), make([]string, lk)
-	l.Weights = make([]float32, shape[0]*lq*lk)
-	if err := f.ReadFloat32s(t.Name, l.Weights, 0); err != nil {
-		return l, &readError{err}
+	if wanted(&l) {
+		l.Weights = make([]float32, shape[0]*lq*lk)
+		if err := f.ReadFloat32s(t.Name, l.Weights, 0); err != nil {
+			return l, &readError{err}
+		}
 	}
 	var err error
 	if j.Kind != "" {
@@ -281,7 +308,7 @@ func readLayer(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Te
 		}
 		*axis.to = tokens
 	}
-	return l, l.validate()
+	return l, l.validateAxes()
 }
 
 // numbers returns "0", "1", … for n tokens that have no names.
@@ -294,15 +321,35 @@ func numbers(n int) []string {
 }
 
 // anyDistribution reports whether a row of any layer is what a softmax returns.
-func anyDistribution(layers []Layer) bool {
+// Weights that are not in memory are read, a head at a time.
+func anyDistribution(f *safetensors.Reader, layers []Layer) (bool, error) {
 	for i := range layers {
 		l := &layers[i]
 		n := len(l.Keys)
-		for row := 0; row < len(l.Weights); row += n {
-			if cause, sum := judge(l.Weights[row : row+n]); cause == "" && sum > 0 {
-				return true
+		for h := range l.Heads {
+			weights, err := headOf(f, l, h)
+			if err != nil {
+				return false, err
+			}
+			for row := 0; row < len(weights); row += n {
+				if cause, sum := judge(weights[row : row+n]); cause == "" && sum > 0 {
+					return true, nil
+				}
 			}
 		}
 	}
-	return false
+	return false, nil
+}
+
+// headOf returns the weights of a head, from the file if they are not in memory.
+func headOf(f *safetensors.Reader, l *Layer, h int) ([]float32, error) {
+	if l.Weights != nil {
+		return l.Head(h), nil
+	}
+	n := len(l.Queries) * len(l.Keys)
+	weights := make([]float32, n)
+	if err := f.ReadFloat32s(l.Name, weights, h*n); err != nil {
+		return nil, &readError{err}
+	}
+	return weights, nil
 }

@@ -79,6 +79,26 @@ func (t Terminal) ground(shade int, front bool) string {
 	return fmt.Sprintf("%d;2;%d;%d;%d", layer, c.R, c.G, c.B)
 }
 
+// Paint returns a text on the colour of a value from 0 to 1, as cells of a figure
+// have it; without colours the text as it is.
+func (t Terminal) Paint(v float64, text string) string {
+	if t.Colors == NoColors {
+		return text
+	}
+	shade := extent{top: 1}.shade(float32(v))
+	front := "97" // white
+	if shade != hole {
+		at := shade
+		if !t.Light {
+			at = 255 - shade
+		}
+		if l, _, _ := oklab(colormap[at]); l > 0.6 {
+			front = "30"
+		}
+	}
+	return "\x1b[" + t.ground(shade, false) + ";" + front + "m" + text + "\x1b[0m"
+}
+
 // cubeHole is a grey of the 256 colours.
 const cubeHole = 246
 

@@ -26,12 +26,7 @@ var colormap = func() (list [256]color.RGBA) {
 		hue := (firstHue + (lastHue-firstHue)*math.Pow(t, 0.75)) * math.Pi / 180
 		chroma = max(chroma, 0.09*t) // blue to the end
 		// Screens lack some of these colours; less chroma keeps the lightness.
-		c, ok := fromOklab(lightest+(darkest-lightest)*t, chroma, hue)
-		for !ok && chroma > 0 {
-			chroma -= 0.001
-			c, ok = fromOklab(lightest+(darkest-lightest)*t, max(chroma, 0), hue)
-		}
-		list[i] = c
+		list[i] = inGamut(lightest+(darkest-lightest)*t, chroma, hue)
 	}
 	return list
 }()

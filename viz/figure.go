@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"image/color"
 	"math"
 )
 
@@ -31,6 +32,12 @@ type Figure struct {
 	// Axes says what rows and columns are, where there are several panels. Empty
 	// means "rows attend to columns".
 	Axes string
+	// RowTitle and ColumnTitle stand beside each panel. Empty means "queries" and
+	// "keys" where there is one panel, and nothing where there are several.
+	RowTitle, ColumnTitle string
+	// Fonts have the characters, for PNG, that the Go fonts lack: the first that has
+	// one draws it.
+	Fonts []*Font
 }
 
 func (f Figure) unit() string { return cmp.Or(f.Unit, "weight") }
@@ -74,6 +81,10 @@ const (
 	// Largest goes from 0 to the largest value of the figure, for weights
 	// that are spread thin.
 	Largest
+	// Diverging goes from less to more than 0, as far as the largest size of a
+	// value either way, for differences: the colour of paper in the middle, blue
+	// below and orange above.
+	Diverging
 )
 
 // extent is what the values of a figure span.
@@ -81,6 +92,38 @@ type extent struct {
 	top     float64 // the value of the last colour
 	holes   bool    // there are values that are not numbers
 	outside bool    // there are values below 0 or above top
+	signed  bool    // the scale goes from -top to top
+}
+
+// colors returns the colour of each shade, on paper.
+func (e extent) colors() [256]color.RGBA {
+	if !e.signed {
+		return colormap
+	}
+	var list [256]color.RGBA
+	for shade := range list {
+		list[shade] = OnLight.Difference(float64(shade-zeroShade) / (zeroShade - 1))
+	}
+	return list
+}
+
+// zeroShade is the shade of 0 on a scale with a sign: 128 of 1 to 255.
+const zeroShade = 128
+
+// paper returns the shade that is the colour of paper.
+func (e extent) paper() int {
+	if e.signed {
+		return zeroShade
+	}
+	return 0
+}
+
+// bottom returns the value of the first colour.
+func (e extent) bottom() float64 {
+	if e.signed {
+		return -e.top
+	}
+	return 0
 }
 
 // check refuses figures that cannot be drawn and measures the others.
@@ -113,7 +156,13 @@ func (f Figure) check() (extent, error) {
 	if f.Scale == Largest && high > 0 {
 		e.top = high
 	}
-	e.outside = low < 0 || high > e.top
+	if f.Scale == Diverging {
+		e.signed = true
+		if e.top = max(high, -low); e.top == 0 {
+			e.top = 1
+		}
+	}
+	e.outside = low < e.bottom() || high > e.top
 	return e, nil
 }
 
@@ -128,6 +177,9 @@ func (e extent) shade(v float32) int {
 	if !isNumber(v) {
 		return hole
 	}
+	if e.signed {
+		return zeroShade + int(math.Round((zeroShade-1)*min(max(float64(v)/e.top, -1), 1)))
+	}
 	return int(math.Round(255 * min(max(float64(v)/e.top, 0), 1)))
 }
 
@@ -135,7 +187,7 @@ func (e extent) shade(v float32) int {
 // the old ones each of the new stands for. A weight becomes the largest of its
 // block, since attention is made of few large weights that a mean would wash
 // away; a value that is no number spoils its block, since it must not go unseen.
-func (p Panel) thin(rows, columns int) (small Panel, down, across int) {
+func (p Panel) thin(rows, columns int, keep func(a, b float32) float32) (small Panel, down, across int) {
 	down = (len(p.Rows) + rows - 1) / rows
 	across = (len(p.Columns) + columns - 1) / columns
 	if down == 1 && across == 1 {
@@ -154,10 +206,30 @@ func (p Panel) thin(rows, columns int) (small Panel, down, across int) {
 			if !isNumber(v) {
 				v = float32(math.NaN())
 			}
-			out[j/across] = max(out[j/across], v)
+			out[j/across] = keep(out[j/across], v)
 		}
 	}
 	return small, down, across
+}
+
+// keep returns what thin keeps of two values: the larger, on a scale with a sign the
+// one that is farther from 0.
+func (e extent) keep() func(a, b float32) float32 {
+	if !e.signed {
+		return func(a, b float32) float32 { return max(a, b) }
+	}
+	return func(a, b float32) float32 {
+		size := func(v float32) float64 { return math.Abs(float64(v)) }
+		switch {
+		case math.IsInf(float64(a), -1): // nothing yet
+			return b
+		case a != a || b != b:
+			return float32(math.NaN())
+		case size(b) > size(a):
+			return b
+		}
+		return a
+	}
 }
 
 // every returns the first of each n tokens.

@@ -37,6 +37,7 @@ type pen struct {
 	face   font.Face
 	size   float64
 	buffer sfnt.Buffer
+	others []*pen // for characters that the font lacks
 }
 
 func newPen(f *sfnt.Font, size float64) *pen {

@@ -29,7 +29,7 @@ func (s *sheet) cells() int {
 // picture returns a panel as an image, n pixels for each side of a cell.
 func (s *sheet) picture(p placed, n int) *image.Paletted {
 	w, h := len(p.Columns), len(p.Rows)
-	img := image.NewPaletted(image.Rect(0, 0, w*n, h*n), palette())
+	img := image.NewPaletted(image.Rect(0, 0, w*n, h*n), palette(s.extent))
 	for i := range h {
 		line := img.Pix[i*n*img.Stride:][:w*n]
 		for j := range w {
@@ -51,10 +51,11 @@ func (s *sheet) picture(p placed, n int) *image.Paletted {
 }
 
 // palette returns the colours of images: 255 shades and that of holes.
-func palette() color.Palette {
+func palette(e extent) color.Palette {
 	var list color.Palette
-	for _, c := range colormap[:254] {
+	colors := e.colors()
+	for _, c := range colors[:254] {
 		list = append(list, c)
 	}
-	return append(list, colormap[255], holeColor)
+	return append(list, colors[255], holeColor)
 }

@@ -17,7 +17,8 @@ const mostPixels = 64 << 20
 
 // PNG draws the picture of SVG in pixels, so many for each pixel of CSS: 2 is
 // good for screens, 3 for print. Its font is Go's, which has Latin, Greek and
-// Cyrillic letters; of other characters it shows the number in a box.
+// Cyrillic letters; others are taken from Figure.Fonts, or else their number stands in
+// a box.
 //
 // Errors: those of Figure, and a picture of more than 64 Mi pixels.
 func (f Figure) PNG(w io.Writer, scale float64) error {
@@ -29,10 +30,11 @@ func (f Figure) PNG(w io.Writer, scale float64) error {
 	if err != nil {
 		return err
 	}
+	c.fonts = f.Fonts
 	for _, p := range s.panels {
 		c.panel(s, p)
 	}
-	c.bar(s.bar)
+	c.bar(s.bar, s.extent)
 	if s.holes {
 		c.hatch(c.pixels(s.swatch))
 		c.frame(s.swatch)
@@ -48,6 +50,7 @@ type canvas struct {
 	img   *image.RGBA
 	scale float64
 	pens  map[caption]*pen // by their sizes and weights
+	fonts []*Font          // for what the Go fonts lack
 }
 
 // newCanvas returns white paper of a size on the sheet.
@@ -75,16 +78,16 @@ func (c *canvas) fill(r image.Rectangle, ink color.Color) {
 
 // panel draws the cells and a frame.
 func (c *canvas) panel(s *sheet, p placed) {
-	w := len(p.Columns)
+	w, colors := len(p.Columns), s.colors()
 	for i := range p.Rows {
 		for j := range w {
 			r := c.pixels(p.cell(i, j))
 			switch shade := s.shade(p.Values[i*w+j]); shade {
-			case 0: // the paper
+			case s.paper():
 			case hole:
 				c.hatch(r)
 			default:
-				c.fill(r, colormap[shade])
+				c.fill(r, colors[shade])
 			}
 		}
 	}
@@ -117,10 +120,10 @@ func (c *canvas) frame(o rectangle) {
 }
 
 // bar draws all colours, one beside the other.
-func (c *canvas) bar(o rectangle) {
-	r := c.pixels(o)
+func (c *canvas) bar(o rectangle, e extent) {
+	r, colors := c.pixels(o), e.colors()
 	for x := r.Min.X; x < r.Max.X; x++ {
-		c.fill(image.Rect(x, r.Min.Y, x+1, r.Max.Y), colormap[(x-r.Min.X)*255/max(r.Dx()-1, 1)])
+		c.fill(image.Rect(x, r.Min.Y, x+1, r.Max.Y), colors[max((x-r.Min.X)*255/max(r.Dx()-1, 1), e.least())])
 	}
 	c.frame(o)
 }
@@ -136,6 +139,7 @@ func (c *canvas) text(t caption) {
 			face = bold()
 		}
 		p = newPen(face, t.size*c.scale)
+		p.others = otherPens(c.fonts, p.size)
 		c.pens[key] = p
 	}
 	width := p.width(t.text)
@@ -181,12 +185,19 @@ func (p *pen) write(mask *image.Alpha, text string) {
 		case p.has(r):
 			d := font.Drawer{Dst: mask, Src: image.Opaque, Face: p.face, Dot: fixedPoint(x, 0)}
 			d.DrawString(string(r))
+		case p.other(r) != nil:
+			o := p.other(r)
+			d := font.Drawer{Dst: mask, Src: image.Opaque, Face: o.face, Dot: fixedPoint(x+(w-o.advance(r))/2, 0)}
+			d.DrawString(string(r))
 		case w > 0:
 			p.codeBox(mask, r, x, w)
 		}
 		x += w
 	}
 }
+
+// ownSigns are the characters that own draws.
+const ownSigns = "▁∎"
 
 // own draws two characters that the font lacks and that translators' tokens are
 // full of: the mark of a word's start, and that of a text's end.

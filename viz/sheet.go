@@ -1,6 +1,7 @@
 package viz
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -97,7 +98,7 @@ func (f Figure) layout() (*sheet, error) {
 		boxes := make([]box, len(row))
 		above := 0. // the room that the row needs over its cells
 		for j, p := range row {
-			b := newBox(p, side, len(f.Panels) > 1)
+			b := newBox(p, side, f, e.keep())
 			worst = [2]int{max(worst[0], b.down), max(worst[1], b.across)}
 			boxes[j], above = b, max(above, b.above)
 		}
@@ -146,7 +147,8 @@ type box struct {
 	left, above  float64
 	rows, heads  labels
 	upright      bool // the columns' tokens stand on end
-	axes         bool
+	rowTitle     string
+	columnTitle  string
 	down, across int
 }
 
@@ -175,13 +177,17 @@ func (l labels) widest(tokens []string) float64 {
 }
 
 // newBox fits a panel into a square of the given side.
-func newBox(p Panel, side float64, many bool) box {
+func newBox(p Panel, side float64, f Figure, keep func(a, b float32) float32) box {
 	var b box
-	b.Panel, b.down, b.across = p.thin(int(side), int(side))
+	many := len(f.Panels) > 1
+	b.Panel, b.down, b.across = p.thin(int(side), int(side), keep)
 	b.cw, b.ch = cellSize(len(b.Rows), len(b.Columns), side)
 	b.rows, b.heads = newLabels(b.ch), newLabels(b.cw)
 	labelled := !many || b.rows.stride == 1 && b.heads.stride == 1
-	b.axes = !many
+	b.rowTitle, b.columnTitle = f.RowTitle, f.ColumnTitle
+	if !many {
+		b.rowTitle, b.columnTitle = cmp.Or(b.rowTitle, "queries"), cmp.Or(b.columnTitle, "keys")
+	}
 	b.above = 4
 	if labelled {
 		widest := b.heads.widest(b.Columns)
@@ -194,8 +200,10 @@ func newBox(p Panel, side float64, many bool) box {
 	} else {
 		b.rows.size, b.heads.size = 0, 0
 	}
-	if b.axes {
+	if b.rowTitle != "" {
 		b.left += legendSize + 6
+	}
+	if b.columnTitle != "" {
 		b.above += legendSize + 6
 	}
 	if p.Title != "" {
@@ -233,9 +241,11 @@ func (s *sheet) place(b box, x, top, y float64) {
 	} else {
 		top = y - b.above
 	}
-	if b.axes {
-		add(caption{text: "keys", x: b.x + b.width()/2, y: top + legendSize - 1, size: legendSize, anchor: middle, grey: true})
-		add(caption{text: "queries", x: x + legendSize - 1, y: b.y + b.height()/2, size: legendSize, anchor: middle, up: true, grey: true})
+	if b.columnTitle != "" {
+		add(caption{text: fit(b.columnTitle, legendSize, max(b.width(), leastTitle)), x: b.x + b.width()/2, y: top + legendSize - 1, size: legendSize, anchor: middle, grey: true})
+	}
+	if b.rowTitle != "" {
+		add(caption{text: fit(b.rowTitle, legendSize, max(b.height(), leastTitle)), x: x + legendSize - 1, y: b.y + b.height()/2, size: legendSize, anchor: middle, up: true, grey: true})
 	}
 	if b.rows.size == 0 {
 		return
@@ -268,11 +278,14 @@ func (s *sheet) legend(y float64, notes []string) {
 	s.bar = rectangle{edge + 4, y, barLength, barHeight}
 	ticks := []float64{0, 0.25, 0.5, 0.75, 1}
 	for _, t := range ticks {
-		add(caption{text: fmt.Sprintf("%.3g", t*s.top), x: s.bar.x + t*barLength, y: y + barHeight + legendSize + 2, anchor: middle})
+		add(caption{text: fmt.Sprintf("%.3g", s.bottom()+t*(s.top-s.bottom())), x: s.bar.x + t*barLength, y: y + barHeight + legendSize + 2, anchor: middle})
 	}
 	says := label(s.unit, 40)
 	if s.top != 1 {
 		says = fmt.Sprintf("%s; the largest is %.3g", says, s.top)
+		if s.signed {
+			says = label(s.unit, 40) + ", with its sign"
+		}
 	}
 	add(caption{text: says, x: s.bar.x + barLength + 22, y: y + barHeight - 1})
 	if s.holes {
@@ -280,7 +293,7 @@ func (s *sheet) legend(y float64, notes []string) {
 		add(caption{text: "no number", x: s.swatch.x + 21, y: s.swatch.y + barHeight - 1})
 	}
 	if s.outside {
-		notes = append(notes, fmt.Sprintf("what is beyond 0 to %.3g has the colour of the end", s.top))
+		notes = append(notes, fmt.Sprintf("what is beyond %.3g to %.3g has the colour of the end", s.bottom(), s.top))
 	}
 	y += barHeight + legendSize + 6
 	for _, note := range notes {

@@ -43,8 +43,9 @@ func (s *sheet) svg(b *bytes.Buffer, hover bool) error {
 	}
 	b.WriteString("<defs>\n" + `<linearGradient id="weight">`)
 	// Between stops a viewer blends in sRGB; with 32 that is not seen.
+	colors := s.colors()
 	for i := range 33 {
-		fmt.Fprintf(b, `<stop offset="%s" stop-color="%s"/>`, number(float64(i)/32), hex(colormap[i*255/32]))
+		fmt.Fprintf(b, `<stop offset="%s" stop-color="%s"/>`, number(float64(i)/32), hex(colors[max(i*255/32, s.least())]))
 	}
 	b.WriteString("</linearGradient>\n")
 	if s.holes {
@@ -95,10 +96,10 @@ func (s *sheet) svgPanel(b *bytes.Buffer, p placed) error {
 			number(p.x), number(p.y), number(p.width()), number(p.height()), base64.StdEncoding.EncodeToString(file.Bytes()))
 	} else {
 		fmt.Fprintf(b, "<g %s shape-rendering=\"crispEdges\">\n", grid(p))
-		paths := s.paths(p)
-		for shade := 1; shade < 256; shade++ { // 0 is the paper
-			if d := paths[shade]; d != nil {
-				fmt.Fprintf(b, `<path fill="%s" d="%s"/>`+"\n", hex(colormap[shade]), d)
+		paths, colors := s.paths(p), s.colors()
+		for shade := range 256 {
+			if d := paths[shade]; d != nil && shade != s.paper() {
+				fmt.Fprintf(b, `<path fill="%s" d="%s"/>`+"\n", hex(colors[shade]), d)
 			}
 		}
 		b.WriteString("</g>\n")

@@ -3,6 +3,7 @@ package viz
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/rivo/uniseg"
@@ -136,11 +137,14 @@ func (d *drawing) cell(v float32) {
 	switch {
 	case d.t.Colors == NoColors:
 		mark = d.ink(v) + d.ink(v)
+		if d.signed && v < 0 {
+			mark = d.ink(v) + "-"
+		}
 	case shade == hole:
 		mark = "??"
 	}
 	if d.t.Colors != NoColors {
-		code := d.t.ground(shade, false)
+		code := d.ground(shade, false)
 		if shade == hole {
 			code += ";30"
 		}
@@ -157,7 +161,15 @@ func (d *drawing) ink(v float32) string {
 	if !isNumber(v) {
 		return "?"
 	}
-	return d.half(ink(float32(min(float64(v)/d.top, 1))))
+	return d.half(ink(float32(min(d.size(v)/d.top, 1))))
+}
+
+// size returns a value as ink shows it: without its sign, if the scale has one.
+func (d *drawing) size(v float32) float64 {
+	if d.signed {
+		return math.Abs(float64(v))
+	}
+	return float64(v)
 }
 
 // half returns one of the two characters of an ink.
@@ -177,9 +189,9 @@ func (d *drawing) small(p Panel, row int) {
 			d.WriteString(d.ink(v))
 			continue
 		}
-		code := d.t.ground(d.shade(v), true)
+		code := d.ground(d.shade(v), true)
 		if below := (row+1)*len(p.Columns) + j; below < len(p.Values) {
-			code += ";" + d.t.ground(d.shade(p.Values[below]), false)
+			code += ";" + d.ground(d.shade(p.Values[below]), false)
 		} else {
 			code += ";49"
 		}
@@ -208,7 +220,7 @@ func (d *drawing) dense(p Panel) {
 	digits := len(fmt.Sprint(len(p.Rows) - 1))
 	margin := min(d.marginOf(p.Rows, d.longest()), 8)
 	left := digits + 1 + margin + 1
-	small, down, across := p.thin(60*d.step(), width-left)
+	small, down, across := p.thin(60*d.step(), width-left, d.keep())
 	if note := thinned(down, across); note != "" {
 		d.notes = append(d.notes, note)
 	}
@@ -245,14 +257,17 @@ func (d *drawing) legend() {
 		d.notes = append(parts, d.notes...)
 	} else {
 		d.line() // or the bar would look like one row more
-		d.WriteString("0 ")
+		fmt.Fprintf(&d.Builder, "%.3g ", d.bottom())
 		for i := range 16 {
-			d.set(d.t.ground(i*255/15, false))
+			d.set(d.ground(max(i*255/15, d.least()), false))
 			d.WriteByte(' ')
 		}
 		d.plain()
 		fmt.Fprintf(&d.Builder, " %.3g", d.top)
 		d.line()
+	}
+	if d.signed && d.t.Colors == NoColors {
+		d.notes = append(d.notes, "- is below 0")
 	}
 	if d.top != 1 {
 		d.notes = append(d.notes, fmt.Sprintf("the largest %s is %.3g", d.unit, d.top))
@@ -265,7 +280,7 @@ func (d *drawing) legend() {
 		d.notes = append(d.notes, mark+" is no number")
 	}
 	if d.outside {
-		d.notes = append(d.notes, fmt.Sprintf("beyond 0 to %.3g as its ends", d.top))
+		d.notes = append(d.notes, fmt.Sprintf("beyond %.3g to %.3g as its ends", d.bottom(), d.top))
 	}
 	d.flow(d.notes)
 }

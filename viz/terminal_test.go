@@ -1,6 +1,9 @@
 package viz
 
 import (
+	"bytes"
+	"fmt"
+	"math"
 	"regexp"
 	"strings"
 	"testing"
@@ -135,5 +138,66 @@ func environment(list string) func(string) string {
 			}
 		}
 		return ""
+	}
+}
+
+// A row of heads stays a row where the terminal is narrow: its panels shrink.
+func TestRowsOfHeadsAreNotBroken(t *testing.T) {
+	f := Figure{Columns: 16}
+	for layer := range 2 {
+		for head := range 16 {
+			p := panel(head, tokens(41), tokens(43), 1)
+			p.Title, p.Layer, p.NewLine = fmt.Sprintf("layer %d, head %d", layer, head), layer, head == 0
+			f.Panels = append(f.Panels, p)
+		}
+	}
+	for _, colors := range []Colors{NoColors, TrueColor} {
+		var b bytes.Buffer
+		if err := f.Text(&b, Terminal{Width: 200, Colors: colors}); err != nil {
+			t.Fatal(err)
+		}
+		for layer := range 2 {
+			row := regexp.MustCompile(fmt.Sprintf(`(?m)^%[1]d\.0 +%[1]d\.1 .* %[1]d\.15 *$`, layer))
+			if !row.Match(b.Bytes()) {
+				t.Errorf("layer %d is not one row:\n%s", layer, b.String())
+			}
+		}
+		if !strings.Contains(b.String(), "titles are layer.head") || !strings.Contains(b.String(), "each cell is the largest of") {
+			t.Errorf("the legend does not tell what is short:\n%s", b.String())
+		}
+	}
+}
+
+func TestPaint(t *testing.T) {
+	for _, c := range []struct {
+		t    Terminal
+		v    float64
+		want string
+	}{
+		{Terminal{}, 0.5, "x"},
+		{Terminal{Colors: TrueColor, Light: true}, 0, "\x1b[48;2;255;255;255;30mx\x1b[0m"},
+		{Terminal{Colors: TrueColor}, 1, "\x1b[48;2;255;255;255;30mx\x1b[0m"},
+		{Terminal{Colors: Colors256}, 0, "\x1b[48;5;17;97mx\x1b[0m"},
+		{Terminal{Colors: Colors256}, math.NaN(), "\x1b[48;5;246;97mx\x1b[0m"},
+	} {
+		if got := c.t.Paint(c.v, "x"); got != c.want {
+			t.Errorf("%v of %+v is %q, want %q", c.v, c.t, got, c.want)
+		}
+	}
+}
+
+func TestParseBackground(t *testing.T) {
+	for reply, want := range map[string]bool{
+		"\x1b]11;rgb:ffff/ffff/ffff\x07\x1b[?62c": true, "\x1b]11;rgb:fdfd/f6f6/e3e3\x1b\\": true, "\x1b]11;rgb:00/2b/36\x07": false,
+		"\x1b]11;rgba:f/f/f/f\x07": true, "\x1b]11;rgb:0000/0000/0000\x07": false,
+	} {
+		if light, ok := ParseBackground(reply); !ok || light != want {
+			t.Errorf("%q: light %v, %v, want %v", reply, light, ok, want)
+		}
+	}
+	for _, reply := range []string{"", "\x1b[?62c", "\x1b]11;rgb:ff/ff\x07", "\x1b]11;rgb:gg/00/00\x07", "\x1b]11;red\x07", "\x1b]11;rgb:12345/0/0\x07"} {
+		if light, ok := ParseBackground(reply); ok || light {
+			t.Errorf("%q says light %v", reply, light)
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package viz
 
 import (
+	"fmt"
+
 	"github.com/rivo/uniseg"
 )
 
@@ -17,19 +19,20 @@ type thumbnail struct {
 // thumbnails draws panels side by side, without tokens, as many as the width
 // and the figure's columns allow.
 func (d *drawing) thumbnails(f Figure) {
-	most := thumbnailSide
-	if d.t.Width > 0 {
-		most = min(most, d.t.Width)
-	}
+	most := d.side(f)
 	var list []thumbnail
-	worst := [2]int{1, 1}
+	worst, short := [2]int{1, 1}, false
 	for _, p := range f.Panels {
-		small, down, across := p.thin(thumbnailSide, most)
+		small, down, across := p.thin(thumbnailSide, most, d.keep())
 		worst = [2]int{max(worst[0], down), max(worst[1], across)}
 		t := thumbnail{Panel: small, width: len(small.Columns)}
 		// A title may be somewhat wider than its panel, but the grid is
 		// there for the panels.
 		t.title = label(p.Title, max(t.width, narrowest))
+		if most < thumbnailSide && uniseg.StringWidth(p.Title) > most && p.Head != Mean {
+			t.title = fmt.Sprintf("%d.%d", p.Layer, p.Head)
+			short = true
+		}
 		t.width = max(t.width, uniseg.StringWidth(t.title))
 		list = append(list, t)
 	}
@@ -49,7 +52,26 @@ func (d *drawing) thumbnails(f Figure) {
 	if note := thinned(worst[0], worst[1]); note != "" {
 		d.notes = append(d.notes, note)
 	}
+	if short {
+		d.notes = append(d.notes, "titles are layer.head")
+	}
 	d.notes = append(d.notes, f.axes())
+}
+
+// leastSide is the least side of a panel that is made smaller so that a row of
+// heads is not broken.
+const leastSide = 6
+
+// side returns how many cells of a panel stand side by side: fewer where a row of
+// the figure would not fit into the width.
+func (d *drawing) side(f Figure) int {
+	if d.t.Width == 0 {
+		return thumbnailSide
+	}
+	if fits := (d.t.Width - gap*(f.Columns-1)) / max(f.Columns, 1); f.Columns > 1 && fits >= leastSide {
+		return min(fits, thumbnailSide)
+	}
+	return min(thumbnailSide, d.t.Width)
 }
 
 // room returns how many panels stand side by side, one at least.

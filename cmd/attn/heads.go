@@ -20,6 +20,8 @@ type headsCommand struct {
 	JSON  bool   `name:"json" help:"Write a JSON object instead of tables."`
 	SVG   string `name:"svg" help:"Write the grid as a vector graphic." placeholder:"FILE" group:"Files"`
 	PNG   string `name:"png" help:"Write the grid as an image." placeholder:"FILE" group:"Files"`
+	Color string `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`
+	Width *int   `help:"Characters per line (default as many as the terminal has)." placeholder:"N" group:"On the terminal"`
 	HTML  string `name:"html" help:"Write the grid as a page that shows the value of each cell." placeholder:"FILE" group:"Files"`
 }
 
@@ -38,6 +40,9 @@ has been measured so far is shown.`
 
 // Validate is called by the parser.
 func (cmd *headsCommand) Validate() error {
+	if cmd.Width != nil && *cmd.Width < narrowestMap {
+		return fmt.Errorf("--width %d, want at least %d", *cmd.Width, narrowestMap)
+	}
 	if cmd.Texts < 1 {
 		return fmt.Errorf("--texts %d, want at least 1", cmd.Texts)
 	}
@@ -114,8 +119,9 @@ func (cmd *headsCommand) write(r reports.Importance, c console) error {
 	if cmd.JSON {
 		return json.NewEncoder(c.out).Encode(r)
 	}
-	if err := r.Tables(c.out); err != nil {
-		return err
+	t := terminalOf(c.out, cmd.Color, cmd.Width, false)
+	if !isTerminal(c.out) && cmd.Width == nil {
+		t.Width = 0 // programs read whole tables
 	}
-	return r.Grid(c.out)
+	return r.Write(c.out, t)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/viz"
 )
@@ -32,7 +34,9 @@ type mapCommand struct {
 	HTML    string  `name:"html" help:"Write a page that shows the weight of each cell." placeholder:"FILE" group:"Files, - for standard output"`
 	CSV     string  `name:"csv" help:"Write a table with a line for each weight; an apostrophe keeps spreadsheets from running tokens." placeholder:"FILE" group:"Files, - for standard output"`
 	JSON    string  `name:"json" help:"Write tokens and matrices as they are." placeholder:"FILE" group:"Files, - for standard output"`
+	Embed   string  `name:"embed" help:"Write the page of attn view as a fragment of HTML, for notebooks and blogs." placeholder:"FILE" group:"Files, - for standard output"`
 	NPY     string  `name:"npy" help:"Write a NumPy array [panels rows columns]." placeholder:"FILE" group:"Files, - for standard output"`
+	Font    string  `help:"Font file (.ttf, .otf, .ttc) for characters in --png beyond Latin, Greek and Cyrillic (default one of the system)." placeholder:"FILE" group:"Files, - for standard output"`
 	Color   string  `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`
 	Width   *int    `help:"Characters per line (default as many as the terminal has)." placeholder:"N" group:"On the terminal"`
 	ASCII   bool    `name:"ascii" help:"No colours, and weights in ASCII characters only." group:"On the terminal"`
@@ -47,11 +51,12 @@ func (mapCommand) Help() string {
   attn map --model runs/dates --layer 0 --head -1 --svg head.svg --csv head.csv "5 march 2019"
   attn map --model runs/dates --target 2019-03-05 --html - "5 march 2019" > map.html
   attn map --weights run.safetensors --kind encoder --all --png heads.png
+  attn map --model runs/dates --embed heads.html "5 march 2019"
 
 The map goes to the terminal unless a file is asked for. Rows are queries, the tokens
 that attend; columns are keys, the tokens that are attended to. --png has Latin,
-Greek and Cyrillic letters and shows the code points of others; --svg and --html have
-all characters.`
+Greek and Cyrillic letters, and others from --font or a font of the system, else their
+code points; --svg and --html have all characters.`
 }
 
 // Validate is called by the parser.
@@ -63,6 +68,8 @@ func (cmd *mapCommand) Validate() error {
 		return errors.New("a text goes with --model; --weights has its own")
 	case cmd.Weights != "" && cmd.Target != nil:
 		return errors.New("--target goes with --model")
+	case cmd.Font != "" && cmd.PNG == "":
+		return errors.New("--font goes with --png")
 	case cmd.All && cmd.Head != nil:
 		return errors.New("--head and --all exclude each other")
 	case cmd.ASCII && cmd.Color != "auto" && cmd.Color != "none":
@@ -75,7 +82,7 @@ func (cmd *mapCommand) Validate() error {
 
 func (cmd *mapCommand) touches() touched {
 	t := touched{
-		models: []place{{"--model", cmd.Model}}, reads: []place{{"--weights", cmd.Weights}},
+		models: []place{{"--model", cmd.Model}}, reads: []place{{"--weights", cmd.Weights}, {"--font", cmd.Font}},
 		stdin: cmd.Model != "" && cmd.Text == nil, stdout: true,
 	}
 	for _, o := range cmd.outputs() {
@@ -92,17 +99,19 @@ type output struct {
 	place
 	drawn bool // and not a table, in which tokens are written as they are
 	write func(viz.Figure, io.Writer) error
+	embed bool // of the whole record, and not of the figure
 }
 
 // outputs returns the files that were asked for.
 func (cmd *mapCommand) outputs() []output {
 	return slices.DeleteFunc([]output{
-		{place{"--svg", cmd.SVG}, true, viz.Figure.SVG},
-		{place{"--png", cmd.PNG}, true, func(f viz.Figure, w io.Writer) error { return f.PNG(w, 2) }},
-		{place{"--html", cmd.HTML}, true, viz.Figure.HTML},
-		{place{"--csv", cmd.CSV}, false, viz.Figure.CSV},
-		{place{"--json", cmd.JSON}, false, viz.Figure.JSON},
-		{place{"--npy", cmd.NPY}, false, viz.Figure.NPY},
+		{place{"--svg", cmd.SVG}, true, viz.Figure.SVG, false},
+		{place{"--png", cmd.PNG}, true, func(f viz.Figure, w io.Writer) error { return f.PNG(w, 2) }, false},
+		{place{"--html", cmd.HTML}, true, viz.Figure.HTML, false},
+		{place{"--csv", cmd.CSV}, false, viz.Figure.CSV, false},
+		{place{"--json", cmd.JSON}, false, viz.Figure.JSON, false},
+		{place{"--npy", cmd.NPY}, false, viz.Figure.NPY, false},
+		{place{"--embed", cmd.Embed}, false, nil, true},
 	}, func(o output) bool { return o.path == "" })
 }
 
@@ -116,6 +125,11 @@ func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	drawn := shortMarks(figure, record.Special)
+	if cmd.PNG != "" {
+		if drawn.Fonts, err = fontsFor(cmd.Font, drawn.Lacking()); err != nil {
+			return err
+		}
+	}
 	outputs := cmd.outputs()
 	if len(outputs) == 0 {
 		return drawn.Text(c.out, terminalOf(c.out, cmd.Color, cmd.Width, cmd.ASCII))
@@ -128,6 +142,13 @@ func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 			of = drawn
 		}
 		write := func(w io.Writer) error { return o.write(of, w) }
+		if o.embed {
+			fragment, err := cmd.fragment(ctx, record)
+			if err != nil {
+				return err
+			}
+			write = func(w io.Writer) error { _, err := w.Write(fragment); return err }
+		}
 		if o.path == "-" {
 			stdout = write
 		} else {
@@ -138,6 +159,29 @@ func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	return stdout(c.out)
+}
+
+// fragment returns the page with the record for another page to hold.
+func (cmd *mapCommand) fragment(ctx context.Context, r *heads.Record) ([]byte, error) {
+	layers, err := cmd.layers(r)
+	if err != nil {
+		return nil, err
+	}
+	state := url.Values{}
+	if cmd.Kind != nil || cmd.Layer != nil || cmd.Head != nil {
+		at := slices.IndexFunc(r.Layers, func(l heads.Layer) bool { return l.Name == layers[0].Name })
+		head := 0
+		if cmd.Head != nil {
+			head = (*cmd.Head + r.Layers[at].Heads) % r.Layers[at].Heads // figure has refused others
+		}
+		state.Set("a", fmt.Sprintf("%d.%d", at, head))
+	}
+	title := cmd.title(r)
+	page, err := view.Page(ctx, view.Options{Name: title, Records: []*heads.Record{r}}, state)
+	if err != nil {
+		return nil, err
+	}
+	return view.Embed(page, "Attention: "+title), nil
 }
 
 // record returns what is to be drawn from.
@@ -191,6 +235,9 @@ func terminalOf(w io.Writer, color string, width *int, ascii bool) viz.Terminal 
 	t := viz.Terminal{Width: 80, Light: viz.DetectLight(os.Getenv), ASCII: ascii}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		t.Colors = viz.DetectColors(os.Getenv)
+		if t.Colors != viz.NoColors && os.Getenv("COLORFGBG") == "" {
+			t.Light = askLight()
+		}
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
 			t.Width = max(width, narrowestMap)
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
-	"github.com/attn-go/attn/viz"
 )
 
 type trainCommand struct {
@@ -353,10 +352,10 @@ func (s *session) measure(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(s.out, "%s → %s\n", example, translations[0])
-	if err := drawAlignment(s.out, s.model, example, translations[0]); err != nil {
+	if err := drawAlignment(s.out, terminalOf(s.out, "auto", nil, false), s.model, example, translations[0]); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "rows are the tokens written, columns the tokens read; %s\n", viz.Legend())
+	fmt.Fprintln(s.err, "rows are queries, the tokens written; columns are keys, the tokens read")
 	return nil
 }
 

@@ -15,6 +15,7 @@ type translateCommand struct {
 	Model string   `required:"" help:"Directory of the model." placeholder:"DIR"`
 	Beam  int      `default:"1" help:"Beam size; 1 is greedy search." placeholder:"N"`
 	Map   bool     `help:"Draw what the decoder attends to in each translation."`
+	Color string   `default:"auto" enum:"auto,truecolor,256,16,none" help:"Colours of the map: auto, truecolor, 256, 16 or none." placeholder:"NAME"`
 	Text  []string `arg:"" optional:"" help:"Texts to translate; without any, the lines of standard input."`
 }
 
@@ -157,7 +158,7 @@ func (cmd *translateCommand) translate(ctx context.Context, w io.Writer, m *seq2
 			return err
 		}
 		if cmd.Map {
-			if err := drawAlignment(w, m, texts[i], t); err != nil {
+			if err := drawAlignment(w, terminalOf(w, cmd.Color, nil, false), m, texts[i], t); err != nil {
 				return err
 			}
 		}

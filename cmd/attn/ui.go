@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -17,7 +18,6 @@ import (
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/seq2seq"
-	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -30,6 +30,7 @@ type progress struct {
 	spoken time.Time
 	tokens float64 // per second, smoothed
 	first  int     // steps that an earlier run has made
+	digits int     // of the last epoch: the columns of all lines agree
 	start  time.Time
 }
 
@@ -39,6 +40,7 @@ func newProgress(w io.Writer) *progress {
 
 // step shows one step.
 func (p *progress) step(s seq2seq.Progress) {
+	p.digits = len(strconv.Itoa(s.Epochs))
 	done, all := (s.Epoch-1)*s.Steps+s.Step, s.Epochs*s.Steps
 	if p.first < 0 {
 		p.first = done - 1
@@ -71,8 +73,8 @@ func (p *progress) epoch(m epochMetrics) {
 		_ = p.bar.Clear()
 	}
 	p.spoken = time.Now()
-	fmt.Fprintf(p.w, "epoch %d  loss %.4f  valid %.4f  %.1fk tokens/s  %.1f s\n",
-		m.Epoch, m.TrainLoss, m.ValidLoss, float64(m.Tokens)/m.Seconds/1000, m.Seconds)
+	fmt.Fprintf(p.w, "epoch %-*d  loss %.4f  valid %.4f  %5.1fk tokens/s  %.1f s\n",
+		p.digits, m.Epoch, m.TrainLoss, m.ValidLoss, float64(m.Tokens)/m.Seconds/1000, m.Seconds)
 }
 
 // stop takes the bar away.
@@ -136,8 +138,9 @@ func tryHint(dir, text string) string {
 // endMark stands for the end of a text.
 const endMark = "∎"
 
-// drawAlignment draws the weights of the last layer, averaged over its heads.
-func drawAlignment(w io.Writer, m *seq2seq.Translator, source, target string) error {
+// drawAlignment draws what the last layer of cross attention attends to, on average
+// over its heads.
+func drawAlignment(w io.Writer, t viz.Terminal, m *seq2seq.Translator, source, target string) error {
 	record, err := m.Record(source, target, heads.RecorderOptions{Kinds: []heads.Kind{heads.Cross}})
 	if err != nil {
 		return err
@@ -145,5 +148,6 @@ func drawAlignment(w io.Writer, m *seq2seq.Translator, source, target string) er
 	l := &record.Layers[len(record.Layers)-1]
 	// Both end in the end mark, whose name would stand tall above the map.
 	l.Queries[len(l.Queries)-1], l.Keys[len(l.Keys)-1] = endMark, endMark
-	return viz.Heatmap{Rows: l.Queries, Columns: l.Keys, Weights: tensor.New(l.Mean(), len(l.Queries), len(l.Keys))}.Text(w)
+	f := viz.Figure{Panels: []viz.Panel{newPanel(l, viz.Mean, l.Mean())}}
+	return f.Text(w, t)
 }

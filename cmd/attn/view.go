@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 
 	"github.com/attn-go/attn/heads"
@@ -19,7 +20,7 @@ import (
 )
 
 type viewCommand struct {
-	Model   string   `help:"Directory of the model." placeholder:"DIR"`
+	Model   []string `help:"Directory of the model; further ones can be compared with it." placeholder:"DIR" sep:"none"`
 	Weights []string `help:"Safetensors file with weights [H Lq Lk]; can be given several times." placeholder:"FILE" sep:"none"`
 	Addr    string   `default:"127.0.0.1:0" help:"Address to serve at; port 0 is a free one." placeholder:"HOST:PORT"`
 	Open    bool     `help:"Open the page in the browser."`
@@ -31,6 +32,7 @@ func (viewCommand) Help() string {
 
   attn view --model runs/dates "tuesday 5 march 2019"
   attn view --weights bert.safetensors --open
+  attn view --model runs/dates --model runs/dates-pruned "5/3/19"
   attn view --model runs/fra.run --addr 127.0.0.1:8080
 
 The page shows every head. It is served until Ctrl-C, and to this machine only unless
@@ -41,9 +43,9 @@ the address can use the page, and nobody else can.`
 // Validate is called by the parser.
 func (cmd *viewCommand) Validate() error {
 	switch {
-	case (cmd.Model == "") == (len(cmd.Weights) == 0):
+	case (len(cmd.Model) == 0) == (len(cmd.Weights) == 0):
 		return errors.New("want either --model or --weights")
-	case cmd.Model == "" && len(cmd.Text) > 0:
+	case len(cmd.Model) == 0 && len(cmd.Text) > 0:
 		return errors.New("texts go with --model")
 	}
 	if _, _, err := net.SplitHostPort(cmd.Addr); err != nil {
@@ -53,7 +55,10 @@ func (cmd *viewCommand) Validate() error {
 }
 
 func (cmd *viewCommand) touches() touched {
-	t := touched{models: []place{{"--model", cmd.Model}}}
+	var t touched
+	for _, dir := range cmd.Model {
+		t.models = append(t.models, place{"--model", dir})
+	}
 	for _, path := range cmd.Weights {
 		t.reads = append(t.reads, place{"--weights", path})
 	}
@@ -103,23 +108,32 @@ func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 
 // options loads what is to be shown.
 func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, error) {
-	if cmd.Model == "" {
+	if len(cmd.Model) == 0 {
 		o := view.Options{Name: filepath.Base(cmd.Weights[0])}
-		for _, path := range cmd.Weights {
-			r, err := heads.Read(path)
+		shown := newStages(c.err)
+		defer shown.stop()
+		for i, path := range cmd.Weights {
+			if len(cmd.Weights) > 1 {
+				shown.tell("opening files", i, len(cmd.Weights))
+			}
+			f, err := heads.Open(path) // the system closes it when the program ends
 			if err != nil {
 				return o, err
 			}
-			o.Records = append(o.Records, r)
+			o.Files = append(o.Files, f)
 		}
 		return o, nil
 	}
-	m, err := seq2seq.Load(cmd.Model)
-	if err != nil {
-		return view.Options{}, err
+	var models []view.Model
+	for _, dir := range cmd.Model {
+		m, err := seq2seq.Load(dir)
+		if err != nil {
+			return view.Options{}, err
+		}
+		models = append(models, view.Model{Name: filepath.Base(filepath.Clean(dir)), Source: translatorSource{m, newUnknown(c.err)}})
 	}
-	model := translatorSource{m, newUnknown(c.err)}
-	o := view.Options{Name: filepath.Base(filepath.Clean(cmd.Model)), Source: model, MaxText: longestText, Keep: keptBytes}
+	model := models[0].Source
+	o := view.Options{Name: models[0].Name, Source: model, Others: models[1:], MaxText: longestText, Keep: keptBytes}
 	for i, text := range cmd.Text {
 		if err := checkText("argument", i+1, text); err != nil {
 			return o, err
@@ -190,7 +204,29 @@ func (s translatorSource) Look(ctx context.Context, source, target string) (*hea
 			return nil, err
 		}
 	}
-	return s.m.Record(source, target, heads.RecorderOptions{})
+	r, err := s.m.Record(source, target, heads.RecorderOptions{})
+	if err != nil {
+		return nil, err
+	}
+	s.numberHeads(r)
+	return r, nil
+}
+
+// numberHeads gives the heads of a pruned model the numbers that they had before,
+// so that they can be found in the whole model.
+func (s translatorSource) numberHeads(r *heads.Record) {
+	for i := range r.Layers {
+		l := &r.Layers[i]
+		gone := s.m.Config.PrunedHeads[l.Name]
+		if len(gone) == 0 {
+			continue
+		}
+		for h := range s.m.Config.Heads {
+			if !slices.Contains(gone, h) {
+				l.Chosen = append(l.Chosen, h)
+			}
+		}
+	}
 }
 
 // cause returns what is at the bottom of a network error: the rest of its text

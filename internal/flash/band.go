@@ -211,7 +211,7 @@ func orZero(m float32) float32 {
 // is not finite, zeros carry nothing. Tile units take care of that by themselves, number by
 // number, so that it is no matter whether there is a number that is not finite.
 func multiply(c, p simd.Mat, m int, panels *simd.Panels, b simd.Mat, k0, k1, j0, j1 int, finite, accumulate bool) {
-	if finite || panels.Tiles {
+	if finite || panels != nil && panels.Tiles {
 		simd.MultiplyPanels(c, p, m, panels, k0, k1, j0, j1, accumulate)
 		return
 	}

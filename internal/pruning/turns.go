@@ -1,19 +1,19 @@
 package pruning
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
 
-	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/internal/pruning/reports"
 )
 
 // turns measures two kinds of work in turns, so that both meet the same state of
-// the machine, and returns medians in milliseconds, the median of the ratios of
-// neighbours with its 95% interval, and the number of pairs.
+// the machine, and returns the times in milliseconds and their ratio, all three of
+// the same pairs (see middle), the ratio's 95% interval, and the number of pairs.
 //
 // Pairs are run for about the given time, but manyTurns of them at least, unless
 // that takes ten times as long, and fewestTurns at the very least. Which of the two
@@ -40,9 +40,9 @@ func turns(ctx context.Context, d time.Duration, before, after func()) (s report
 		}
 		return time.Since(start).Seconds() * 1000 / float64(times)
 	}
-	var a, b, ratios []float64
+	var pairs []pair
 	enough := func(took time.Duration) bool {
-		switch n := len(a); {
+		switch n := len(pairs); {
 		case n < fewestTurns:
 			return false
 		case n < manyTurns:
@@ -55,18 +55,41 @@ func turns(ctx context.Context, d time.Duration, before, after func()) (s report
 			return s, err
 		}
 		var x, y float64
-		if len(a)%2 == 0 {
+		if len(pairs)%2 == 0 {
 			x, y = run(before), run(after)
 		} else {
 			y, x = run(after), run(before)
 		}
-		a, b, ratios = append(a, x), append(b, y), append(ratios, x/y)
+		pairs = append(pairs, pair{x, y})
 	}
-	low, high := medianInterval(ratios)
+	return compared(pairs), nil
+}
+
+// pair is two times of neighbours, in milliseconds.
+type pair struct{ before, after float64 }
+
+// compared returns what is told of pairs.
+func compared(pairs []pair) reports.Speed {
+	before, after := middle(pairs)
+	low, high := ratioInterval(pairs)
 	return reports.Speed{
-		Before: reports.Number(bench.Median(a)), After: reports.Number(bench.Median(b)), Ratio: reports.Number(bench.Median(ratios)),
-		Low: reports.Number(low), High: reports.Number(high), Repeats: len(ratios),
-	}, nil
+		Before: reports.Number(before), After: reports.Number(after), Ratio: reports.Number(before / after),
+		Low: reports.Number(low), High: reports.Number(high), Repeats: len(pairs),
+	}
+}
+
+// middle returns the mean times of the half of the pairs whose ratios are in the
+// middle. So outliers do not count, as they do not in a median, and the quotient of
+// the times is the ratio: medians of either time may come from other moments of the
+// machine than the median of the ratios, and contradict it. It sorts the pairs.
+func middle(pairs []pair) (before, after float64) {
+	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Compare(a.before/a.after, b.before/b.after) })
+	kept := pairs[len(pairs)/4 : len(pairs)-len(pairs)/4]
+	for _, p := range kept {
+		before += p.before
+		after += p.after
+	}
+	return before / float64(len(kept)), after / float64(len(kept))
 }
 
 const (
@@ -74,19 +97,20 @@ const (
 	manyTurns   = 30
 )
 
-// medianInterval returns the 95% interval of the median, by bootstrap.
-func medianInterval(x []float64) (low, high float64) {
+// ratioInterval returns the 95% interval of the ratio of middle, by bootstrap.
+func ratioInterval(pairs []pair) (low, high float64) {
 	const resamples = 1000
 	rng := rand.New(rand.NewPCG(1, 1))
-	medians := make([]float64, resamples)
-	sample := make([]float64, len(x))
-	for i := range medians {
+	ratios := make([]float64, resamples)
+	sample := make([]pair, len(pairs))
+	for i := range ratios {
 		for j := range sample {
-			sample[j] = x[rng.IntN(len(x))]
+			sample[j] = pairs[rng.IntN(len(pairs))]
 		}
-		medians[i] = bench.Median(sample)
+		before, after := middle(sample)
+		ratios[i] = before / after
 	}
-	return quantile(medians, 0.025), quantile(medians, 0.975)
+	return quantile(ratios, 0.025), quantile(ratios, 0.975)
 }
 
 // quantile returns the q-quantile of x, between neighbours in proportion. It

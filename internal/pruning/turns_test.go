@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -27,6 +28,30 @@ func TestTurns(t *testing.T) {
 	cancel()
 	if _, err := turns(ctx, time.Hour, func() {}, func() {}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// The times that are told are those of the pairs that the ratio is of, however the
+// machine was at other times.
+func TestComparedTimesAreOfTheRatio(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var pairs []pair
+	for i := range 40 {
+		p := pair{4.05, 4.05 / 1.28}
+		if i%3 == 0 { // somebody else has the machine
+			p = pair{3.9 + 0.1*rng.Float64(), 4.63 + 9*rng.Float64()}
+		}
+		pairs = append(pairs, p)
+	}
+	s := compared(pairs)
+	if got := s.Before / s.After; math.Abs(float64(got-s.Ratio)) > 1e-9 {
+		t.Errorf("%.3f → %.3f ms is a ratio of %.3f, but %.3f is told", s.Before, s.After, got, s.Ratio)
+	}
+	if !(s.Low <= s.Ratio && s.Ratio <= s.High) || s.Repeats != 40 {
+		t.Errorf("%+v", s)
+	}
+	if s := compared([]pair{{3, 2}}); s.Before != 3 || s.After != 2 || s.Low != 1.5 || s.High != 1.5 {
+		t.Errorf("one pair: %+v", s)
 	}
 }
 

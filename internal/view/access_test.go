@@ -19,7 +19,7 @@ func header(name, value string) func(*http.Request) {
 
 // paths are all that the server answers to, and some that it does not.
 var paths = []string{"/", "/page/main.js", "/page/style.css", "/page/", "/page/nothing.js", "/favicon.ico", "/nothing", "/api/start",
-	"/api/thumbs?record=r0&layer=0", "/api/head?record=r0&layer=0&head=0", "/api/measures?record=r0&layer=0", "/api/frozen", "/api/look", "/api/nothing"}
+	"/api/thumbs?record=r0&layer=0", "/api/head?record=r0&layer=0&head=0", "/api/measures?record=r0&layer=0", "/api/check?record=r0&layer=0", "/api/frozen", "/api/look", "/api/nothing"}
 
 func TestEveryPathWantsTheSecret(t *testing.T) {
 	s := newServer(t, Options{Records: []*heads.Record{sample()}, Source: sourceFunc(func(context.Context, string, string) (*heads.Record, error) {

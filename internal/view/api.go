@@ -5,16 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"net/url"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/viz"
 )
 
 const (
 	thumbSize = 64   // rows and columns of a thumbnail, at most
 	headSize  = 2048 // of a head; what is larger is sent in blocks
+	maxExact  = 1 << 16
 	maxBody   = 256 << 10
 )
 
@@ -28,6 +30,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /api/thumbs", s.thumbs)
 	mux.HandleFunc("GET /api/head", s.head)
 	mux.HandleFunc("GET /api/measures", s.measures)
+	mux.HandleFunc("GET /api/check", s.check)
 	mux.HandleFunc("GET /api/frozen", s.sendFrozen)
 	mux.HandleFunc("POST /api/look", s.look)
 	return mux
@@ -41,18 +44,18 @@ type column struct {
 }
 
 var columns = []column{
-	{"entropy", "entropy", "how widely the head looks, in nats"},
-	{"bound", "bound", "entropy of looking everywhere alike"},
-	{"confidence", "largest", "largest weight of a row"},
-	{"distance", "distance", "how far away it looks, in tokens"},
-	{"previous", "previous", "weight of the token before"},
-	{"same", "same", "weight of the token itself"},
-	{"next", "next", "weight of the token behind"},
-	{"first", "first", "weight of the first token"},
-	{"last", "last", "weight of the last token"},
+	{"entropy", "entropy", "entropy of a query's weights, in nats: how widely it attends"},
+	{"bound", "uniform (ln n)", "entropy of uniform weights over the n keys that a query can attend to: ln n"},
+	{"confidence", "confidence", "largest weight of a query"},
+	{"distance", "distance", "distance from a query to the keys that it attends to, in tokens"},
+	{"previous", "previous", "weight of the key just before the query's own place"},
+	{"same", "same", "weight of the key at the query's own place"},
+	{"next", "next", "weight of the key just after the query's own place"},
+	{"first", "first", "weight of the first key"},
+	{"last", "last", "weight of the last key"},
 	{"special", "special", "weight of special tokens"},
-	{"punctuation", "punct.", "weight of punctuation"},
-	{"induction", "induction", "weight of tokens that followed earlier equal ones"},
+	{"punctuation", "punctuation", "weight of punctuation"},
+	{"induction", "induction", "weight of the keys that followed earlier tokens equal to the query's own"},
 }
 
 func (s *Server) start(w http.ResponseWriter, r *http.Request) {
@@ -61,18 +64,57 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 		records = append(records, e.outline)
 	}
 	send(w, map[string]any{
-		"name": s.options.Name, "model": s.options.Source != nil, "maxText": s.options.MaxText,
-		"columns": columns, "records": records,
+		"name": s.options.Name, "models": s.models(), "maxText": s.options.MaxText,
+		"columns": columns, "records": records, "palette": palette(),
 	})
 }
 
-// look asks the model about texts that somebody has typed.
+// palette returns the colours of pictures as red, green and blue: of weights from
+// 0 to 1, and of differences from -1 to 1.
+func palette() map[string][]byte {
+	all := map[string][]byte{}
+	for _, g := range []struct {
+		name   string
+		ground viz.Ground
+	}{{"light", viz.OnLight}, {"dark", viz.OnDark}} {
+		for i := range 512 {
+			if i < 256 {
+				c := g.ground.Color(float64(i) / 255)
+				all[g.name] = append(all[g.name], c.R, c.G, c.B)
+			}
+			v := float64(i-255) / 255
+			if i > 255 {
+				v = float64(i-256) / 255
+			}
+			c := g.ground.Difference(v)
+			all[g.name+"Signed"] = append(all[g.name+"Signed"], c.R, c.G, c.B)
+		}
+	}
+	return all
+}
+
+// models returns the names of the models behind the page.
+func (s *Server) models() []string {
+	names := []string{}
+	if s.options.Source != nil {
+		names = append(names, s.options.Name)
+		for _, m := range s.options.Others {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// look asks a model about texts that somebody has typed.
 func (s *Server) look(w http.ResponseWriter, r *http.Request) {
 	if s.options.Source == nil {
 		refuse(w, http.StatusNotFound, "there is no model behind this page")
 		return
 	}
-	var ask struct{ Source, Target string }
+	var ask struct {
+		Model          int
+		Source, Target string
+	}
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	body.DisallowUnknownFields()
 	if err := body.Decode(&ask); err != nil {
@@ -81,6 +123,10 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		refuse(w, http.StatusBadRequest, "want an object with source and target")
+		return
+	}
+	if ask.Model < 0 || ask.Model > len(s.options.Others) {
+		refuse(w, http.StatusBadRequest, fmt.Sprintf("there is no model %d, want 0 to %d", ask.Model, len(s.options.Others)))
 		return
 	}
 	for _, text := range []string{ask.Source, ask.Target} {
@@ -93,7 +139,7 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	e, err := s.ask(r.Context(), ask.Source, ask.Target)
+	e, err := s.ask(r.Context(), ask.Model, ask.Source, ask.Target)
 	if err != nil {
 		refuse(w, http.StatusUnprocessableEntity, err.Error())
 		return
@@ -103,18 +149,22 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request) {
 
 // ask returns the record of two texts. One at a time: a model uses all
 // processors already.
-func (s *Server) ask(ctx context.Context, source, target string) (*entry, error) {
+func (s *Server) ask(ctx context.Context, model int, source, target string) (*entry, error) {
 	select {
 	case s.asking <- struct{}{}:
 		defer func() { <-s.asking }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	id := textID(source, target)
+	id := textID(model, source, target)
 	if e := s.store.get(id); e != nil {
 		return e, nil
 	}
-	record, err := s.options.Source.Look(ctx, source, target)
+	asked := s.options.Source
+	if model > 0 {
+		asked = s.options.Others[model-1].Source
+	}
+	record, err := asked.Look(ctx, source, target)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +190,12 @@ func (s *Server) thumbs(w http.ResponseWriter, r *http.Request) {
 		if r.Context().Err() != nil {
 			return // it has been scrolled away
 		}
-		m := l.look(through, h, qa, ka)
+		weights, err := e.head(layer, h)
+		if err != nil {
+			refuse(w, http.StatusInternalServerError, err.Error())
+			return
+		}
+		m := l.look(weights, qa, ka)
 		lo, hi := m.bounds()
 		small, bq, bk := m.pool(span{0, m.rows}, span{0, m.cols}, thumbSize)
 		b = small.appendWire(b, bq, bk, lo, hi, false)
@@ -162,11 +217,16 @@ func (s *Server) head(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	qa, ka := e.axes(layer)
-	m := l.look(through, h, qa, ka)
+	weights, err := e.head(layer, h)
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	m := l.look(weights, qa, ka)
 	rows, cols := q.span("rows", m.rows), q.span("cols", m.cols)
 	exact := q.values.Get("exact") == "1"
-	if exact && rows.len() > 1 {
-		q.bad("exact weights come one row at a time")
+	if exact && rows.len() > 1 && rows.len()*m.cols > maxExact {
+		q.bad(fmt.Sprintf("exact weights come one row at a time, or at most %d of them", maxExact))
 	}
 	if q.failed(w) {
 		return
@@ -181,40 +241,35 @@ func (s *Server) head(w http.ResponseWriter, r *http.Request) {
 	sendBytes(w, part.appendWire(make([]byte, 0, len(part.w)+64), bq, bk, lo, hi, false))
 }
 
-// measures sends those of all heads of a layer, in the order of columns.
+// measures sends those of all heads of a layer, in the order of columns: of what
+// the lens shows.
 func (s *Server) measures(w http.ResponseWriter, r *http.Request) {
+	q := query{values: r.URL.Query()}
+	e, layer, l := s.layer(&q)
+	if q.failed(w) {
+		return
+	}
+	rows, err := e.measure(layer, l)
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	send(w, rows)
+}
+
+// check sends what is wrong with the weights of a layer, in words.
+func (s *Server) check(w http.ResponseWriter, r *http.Request) {
 	q := query{values: r.URL.Query()}
 	e, layer, _ := s.layer(&q)
 	if q.failed(w) {
 		return
 	}
-	send(w, e.measure(layer))
-}
-
-// measure returns the measures of a layer: a row for each head.
-func (e *entry) measure(layer int) [][]*float64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.measures[layer] == nil {
-		through := &e.record.Layers[layer]
-		rows := make([][]*float64, through.Heads)
-		for h := range rows {
-			named := map[string]float64{}
-			for _, m := range through.Measure(h, e.record.Special).List() {
-				named[m.Name] = m.Value
-			}
-			for _, c := range columns {
-				x := named[c.Key]
-				if math.IsNaN(x) || math.IsInf(x, 0) {
-					rows[h] = append(rows[h], nil) // JSON has no word for it
-				} else {
-					rows[h] = append(rows[h], &x)
-				}
-			}
-		}
-		e.measures[layer] = rows
+	lines, err := warnings(&e.record.Layers[layer], func(h int) ([]float32, error) { return e.head(layer, h) })
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
 	}
-	return e.measures[layer]
+	send(w, append([]string{}, lines...))
 }
 
 func (s *Server) sendFrozen(w http.ResponseWriter, _ *http.Request) {

@@ -45,8 +45,8 @@ func (l lens) units(a *axis) (all []heads.Word, seen []int) {
 }
 
 // look returns the weights of a head through the lens.
-func (l lens) look(layer *heads.Layer, h int, q, k *axis) matrix {
-	m := matrix{len(layer.Queries), len(layer.Keys), layer.Head(h)}
+func (l lens) look(weights []float32, q, k *axis) matrix {
+	m := matrix{len(q.Tokens), len(k.Tokens), weights}
 	if l == (lens{}) {
 		return m
 	}

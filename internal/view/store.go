@@ -28,6 +28,8 @@ type outline struct {
 	Layers   []layerOutline `json:"layers"`
 	Axes     []*axis        `json:"axes"`
 	Warnings []string       `json:"warnings"`
+	// Unread says that the weights are in a file: warnings come layer by layer.
+	Unread bool `json:"unread,omitempty"`
 }
 
 type layerOutline struct {
@@ -35,18 +37,23 @@ type layerOutline struct {
 	Kind  string `json:"kind"`
 	Index int    `json:"index"`
 	Heads int    `json:"heads"`
-	Q     int    `json:"q"` // places in Axes
-	K     int    `json:"k"`
+	// Numbers are those of the heads in the model, if not all were kept.
+	Numbers []int `json:"numbers,omitempty"`
+	Q       int   `json:"q"` // places in Axes
+	K       int   `json:"k"`
+	// Visible is how many keys each query can attend to, if not all.
+	Visible []int `json:"visible,omitempty"`
 }
 
 // entry is a record with what has been worked out about it.
 type entry struct {
 	record  *heads.Record
+	file    *heads.File // of the weights, if they are not in the record
 	outline outline
 	bytes   int // that it takes, about
 
 	mu       sync.Mutex
-	measures map[int][][]*float64 // [heads columns], by layer
+	measures map[seen][][]*float64 // [heads columns]
 }
 
 // What an entry takes besides weights and texts, about and rather more than less.
@@ -57,9 +64,9 @@ const (
 )
 
 func newEntry(id string, r *heads.Record) *entry {
-	e := &entry{record: r, measures: map[int][][]*float64{}, bytes: entryBytes + len(r.Source) + len(r.Target)}
+	e := &entry{record: r, measures: map[seen][][]*float64{}, bytes: entryBytes + len(r.Source) + len(r.Target)}
 	e.outline = outline{ID: id, Source: r.Source, Target: r.Target, Layers: []layerOutline{}, Axes: []*axis{}, Warnings: []string{}}
-	e.outline.Warnings = append(e.outline.Warnings, warnings(r)...)
+	e.outline.Warnings = append(e.outline.Warnings, allWarnings(r)...)
 	// The layers of a model share their tokens: they are sent once.
 	place := func(tokens []string) int {
 		for i, a := range e.outline.Axes {
@@ -67,7 +74,7 @@ func newEntry(id string, r *heads.Record) *entry {
 				return i
 			}
 		}
-		e.outline.Axes = append(e.outline.Axes, newAxis(tokens, r.Special))
+		e.outline.Axes = append(e.outline.Axes, newAxis(tokens, r))
 		for _, t := range tokens {
 			e.bytes += tokenBytes + len(t)
 		}
@@ -76,24 +83,40 @@ func newEntry(id string, r *heads.Record) *entry {
 	for i := range r.Layers {
 		l := &r.Layers[i]
 		e.bytes += 4*len(l.Weights) + l.Heads*len(columns)*measureBytes
-		e.outline.Layers = append(e.outline.Layers, layerOutline{l.Name, l.Kind.String(), l.Index, l.Heads, place(l.Queries), place(l.Keys)})
+		e.outline.Layers = append(e.outline.Layers, outlineOf(l, place(l.Queries), place(l.Keys)))
 	}
 	return e
 }
 
-func newAxis(tokens, special []string) *axis {
+func outlineOf(l *heads.Layer, q, k int) layerOutline {
+	o := layerOutline{Name: l.Name, Kind: l.Kind.String(), Index: l.Index, Heads: l.Heads, Numbers: l.Chosen, Q: q, K: k}
+	if l.Kind == heads.Decoder {
+		o.Visible = l.Visible()
+	}
+	return o
+}
+
+func newAxis(tokens []string, r *heads.Record) *axis {
 	a := &axis{Tokens: append([]string{}, tokens...), Special: []int{}, Words: [][2]int{}, special: make([]bool, len(tokens))}
 	for i, t := range tokens {
-		if slices.Contains(special, t) {
+		if slices.Contains(r.Special, t) {
 			a.special[i] = true
 			a.Special = append(a.Special, i)
 		}
 	}
-	a.words = heads.Words(tokens, special...)
+	a.words = r.Words(tokens)
 	for _, s := range a.words {
 		a.Words = append(a.Words, [2]int{s.From, s.To})
 	}
 	return a
+}
+
+// head returns the weights of a head.
+func (e *entry) head(layer, h int) ([]float32, error) {
+	if e.file != nil {
+		return e.file.Head(layer, h)
+	}
+	return e.record.Layers[layer].Head(h), nil
 }
 
 // axes returns those of a layer.
@@ -114,18 +137,24 @@ type store struct {
 	latest list.List                // of *entry, the one used last in front
 }
 
-func newStore(records []*heads.Record, most int) *store {
+func newStore(o Options, most int) *store {
 	s := &store{most: most, typed: map[string]*list.Element{}}
-	for i, r := range records {
-		s.fixed = append(s.fixed, newEntry(fmt.Sprintf("r%d", i), r))
+	id := func() string { return fmt.Sprintf("r%d", len(s.fixed)) }
+	for _, r := range o.Records {
+		s.fixed = append(s.fixed, newEntry(id(), r))
+	}
+	for _, f := range o.Files {
+		e := newEntry(id(), f.Record)
+		e.file, e.outline.Unread = f, true
+		s.fixed = append(s.fixed, e)
 	}
 	return s
 }
 
-// textID names the record of two texts, so that the same texts are looked at
+// textID names what a model makes of two texts, so that the same texts are looked at
 // once.
-func textID(source, target string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s%s", len(source), source, target))
+func textID(model int, source, target string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s%s", model, len(source), source, target))
 	return "t" + hex.EncodeToString(sum[:8])
 }
 

@@ -18,7 +18,7 @@ func (s *store) held() (ids []string) {
 
 func TestStoreForgets(t *testing.T) {
 	size := newEntry("", sample()).bytes
-	s := newStore([]*heads.Record{sample()}, 3*size)
+	s := newStore(Options{Records: []*heads.Record{sample()}}, 3*size)
 	for i := range 300 {
 		s.add(newEntry(fmt.Sprint("t", i), sample()))
 		if s.get("t0") == nil { // it is asked for again and again
@@ -74,7 +74,7 @@ func TestTextsTakeBoundedMemory(t *testing.T) {
 			t.Fatalf("%d bytes are held, want at most %d", s.store.bytes, 7*size)
 		}
 	}
-	first := "/api/head?layer=0&head=1&record=" + textID("text 0", "")
+	first := "/api/head?layer=0&head=1&record=" + textID(0, "text 0", "")
 	if w := ask(s, "GET", first, "", nil); w.Code != 410 {
 		t.Errorf("a record that is gone: status %d, want 410, which tells the page to ask for its text", w.Code)
 	}

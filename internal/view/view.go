@@ -27,14 +27,24 @@ type Source interface {
 	Look(ctx context.Context, source, target string) (*heads.Record, error)
 }
 
+// Model is a source with a name.
+type Model struct {
+	Name   string
+	Source Source
+}
+
 // Options are what a Server shows.
 type Options struct {
 	// Name is what is looked into, a model or a file; it is in the title.
 	Name string
 	// Records are there from the start.
 	Records []*heads.Record
+	// Files come after them: records whose weights are read when the page asks.
+	Files []*heads.File
 	// Source answers for texts that somebody types; nil if there is none.
 	Source Source
+	// Others are models to compare it with, about the same texts.
+	Others []Model
 	// Keep is how many bytes of the records of typed texts are held: those used
 	// last; the page asks for the others again. 0 means 256 MB.
 	Keep int
@@ -82,7 +92,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, secret: newSecret(), store: newStore(o.Records, o.Keep), frozen: frozen, asking: make(chan struct{}, 1)}
+	s := &Server{options: o, secret: newSecret(), store: newStore(o, o.Keep), frozen: frozen, asking: make(chan struct{}, 1)}
 	s.handler = s.guard(s.routes())
 	return s, nil
 }

@@ -100,13 +100,13 @@ func TestLookLimits(t *testing.T) {
 }
 
 func TestBadQuestions(t *testing.T) {
-	s := newServer(t, Options{Records: []*heads.Record{sample()}})
+	s := newServer(t, Options{Records: []*heads.Record{sample(), large(257)}})
 	for query, want := range map[string]int{
 		"thumbs?record=r0&layer=0": 200, "thumbs?record=r0": 400, "thumbs?record=r0&layer=1": 400, "thumbs?record=r0&layer=-1": 400,
-		"thumbs?record=r1&layer=0": 410, "head?record=r0&layer=0&head=1": 200, "head?record=r0&layer=0&head=2": 400,
+		"thumbs?record=r2&layer=0": 410, "head?record=r0&layer=0&head=1": 200, "head?record=r0&layer=0&head=2": 400,
 		"head?record=r0&layer=0&head=0&rows=1-3&cols=0-5": 200, "head?record=r0&layer=0&head=0&rows=1-4": 400,
 		"head?record=r0&layer=0&head=0&rows=2-1": 400, "head?record=r0&layer=0&head=0&rows=-1-2": 400, "head?record=r0&layer=0&head=0&rows=x": 400,
-		"head?record=r0&layer=0&head=0&exact=1": 400, "head?record=r0&layer=0&head=0&exact=1&rows=2-3": 200,
+		"head?record=r0&layer=0&head=0&exact=1": 200, "head?record=r1&layer=0&head=0&exact=1": 400, "head?record=r0&layer=0&head=0&exact=1&rows=2-3": 200,
 		"head?record=r0&layer=0&head=0&exact=1&rows=2-3&special=hide": 400, // two rows are left
 		"head?record=r0&layer=0&head=0&special=all":                   400, "measures?record=r0&layer=0": 200, "measures?record=r0&layer=x": 400,
 	} {
@@ -238,6 +238,29 @@ func TestMeasuresWithoutNumbers(t *testing.T) {
 	}
 	if w := begin.Records[0].Warnings; len(w) != 1 || !strings.Contains(w[0], "1 of 6 rows") {
 		t.Errorf("warnings %q", w)
+	}
+}
+
+// Measures are of what is shown: the entropy of attending to n words alike is
+// ln n, however many tokens they have.
+func TestMeasuresOfWhatIsShown(t *testing.T) {
+	tokens := []string{"<s>", "▁one", "▁t", "wo", "▁th", "re", "e", "</s>"}
+	l := heads.Layer{Name: "encoder.0", Heads: 1, Queries: tokens, Keys: tokens, Weights: make([]float32, 64)}
+	for i := range l.Weights {
+		l.Weights[i] = 1. / 8
+	}
+	s := newServer(t, Options{Records: []*heads.Record{{Special: []string{"<s>", "</s>"}, Layers: []heads.Layer{l}}}})
+	bound := slices.IndexFunc(columns, func(c column) bool { return c.Key == "bound" })
+	for lens, n := range map[string]float64{"": 8, "&words=1": 5, "&special=hide": 6, "&special=renorm": 6, "&special=renorm&words=1": 3} {
+		var rows [][]*float64
+		w := ask(s, "GET", "/api/measures?record=r0&layer=0"+lens, "", nil)
+		if err := json.Unmarshal(w.Body.Bytes(), &rows); err != nil || math.Abs(*rows[0][bound]-math.Log(n)) > 1e-6 {
+			t.Errorf("%q: %s, %v, want the bound ln %g", lens, w.Body, err, n)
+		}
+		m, _, _ := received(t, ask(s, "GET", "/api/head?record=r0&layer=0&head=0&exact=1"+lens, "", nil).Body.Bytes())
+		if m.cols != int(n) {
+			t.Errorf("%q: the map has %d columns, want %g", lens, m.cols, n)
+		}
 	}
 }
 

@@ -276,3 +276,22 @@ func TestPageCannotBeWritten(t *testing.T) {
 		}
 	}
 }
+
+// A ratio is in bold, and a gain told, only where its interval excludes 1.
+func TestSpeedWithoutResult(t *testing.T) {
+	r := filled()
+	r.Speed = []Speed{
+		{Work: "translate", Batch: 1, Length: 20, Before: 4.05, After: 3.16, Ratio: 1.28, Low: 0.68, High: 2.11, Bound: 1.04, Repeats: 30},
+		{Work: "translate", Batch: 32, Length: 20, Before: 21, After: 20, Ratio: 1.05, Low: 1.02, High: 1.08, Bound: 1.1, Repeats: 30},
+	}
+	page := written(t, r.HTML)
+	for _, want := range []string{
+		"<td>4.05</td><td>3.16</td><td>1.28</td><td>0.68 to 2.11</td><td>1.04</td><td>–</td>",
+		`<td>21.0</td><td>20.0</td><td class="strong">1.05</td><td>1.02 to 1.08</td><td>1.10</td><td>50%</td>`,
+		"no result on the speed of translation (batch 1) (1.28 ×, 95% interval 0.68 to 2.11)",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+}

@@ -104,16 +104,146 @@ func shade(v, largest float64) string {
 	return "?" // not a number
 }
 
-// Grid draws importance: a line for each layer, a character for each head.
-func (r Importance) Grid(w io.Writer) error {
+// Write writes the grid of importance, then tables of importance and measures, a
+// line for each head: in colour, and no wider than the terminal.
+func (r Importance) Write(w io.Writer, t viz.Terminal) error {
 	var b strings.Builder
+	pairs := "pairs"
+	if r.Pairs == 1 {
+		pairs = "pair"
+	}
+	flow(&b, t.Width, fmt.Sprintf("importance on %d %s of %s;", r.Pairs, pairs, r.Data), "larger is more important")
+	b.WriteByte('\n')
+	r.grid(&b, t)
+	b.WriteByte('\n')
+	var columns []column
+	rank, seconds := row{name: "rank correlation"}, row{name: "seconds"}
+	ranks := false
+	for _, s := range r.Scores {
+		largest := largestScore(s)
+		c := column{name: s.Method, format: decimals(largest), full: largest}
+		for i := range r.Layers {
+			c.values = append(c.values, s.Values[i]...)
+		}
+		columns = append(columns, c)
+		rank.values, seconds.values = append(rank.values, decimal(s.Rank, "%.2f")), append(seconds.values, fmt.Sprintf("%.1f", s.Seconds))
+		ranks = ranks || s.Rank.Known()
+	}
+	below := []row{seconds}
+	if ranks {
+		below = []row{rank, seconds}
+	}
+	r.table(&b, t, columns, below)
+	if ranks {
+		b.WriteString("rank correlation: Spearman's, with leave-one-out\n")
+	}
+	if len(r.Layers) > 0 && r.Layers[0].Measures != nil {
+		b.WriteByte('\n')
+		columns = nil
+		for _, m := range []struct {
+			name, key string
+			full      float64
+		}{{"entropy", "entropy", 0}, {"uniform", "bound", 0}, {"distance", "distance", 0}, {"confidence", "confidence", 1},
+			{"previous", "previous", 1}, {"same", "same", 1}, {"next", "next", 1}, {"special", "special", 1}} {
+			c := column{name: m.name, format: "%.2f", full: m.full}
+			for _, l := range r.Layers {
+				c.values = append(c.values, l.Measures[m.key]...)
+			}
+			columns = append(columns, c)
+		}
+		r.table(&b, t, columns, nil)
+		flow(&b, t.Width, "uniform is the entropy of uniform weights, ln n;", "a dash does not apply")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// column is a column of a table: a value for each head.
+type column struct {
+	name, format string
+	values       []Number
+	full         float64 // the value of the last colour; 0 has none
+}
+
+// row stands below a table.
+type row struct {
+	name   string
+	values []string
+}
+
+// table writes columns beside the names of heads, in several pieces if they are too
+// wide together.
+func (r Importance) table(b *strings.Builder, t viz.Terminal, columns []column, below []row) {
+	const names = 19 // characters of kind, layer and head
+	for len(columns) > 0 {
+		n, width := 0, names
+		for n < len(columns) && (n == 0 || t.Width == 0 || width+columns[n].width()+1 <= t.Width) {
+			width += columns[n].width() + 1
+			n++
+		}
+		fmt.Fprintf(b, "%-8s %5s %4s", "kind", "layer", "head")
+		for _, c := range columns[:n] {
+			fmt.Fprintf(b, " %*s", c.width(), c.name)
+		}
+		b.WriteByte('\n')
+		at := 0
+		for _, l := range r.Layers {
+			for h := range l.Heads {
+				fmt.Fprintf(b, "%-8s %5d %4d", l.Kind, l.Index, h)
+				for _, c := range columns[:n] {
+					b.WriteString(" " + c.cell(at, t))
+				}
+				b.WriteByte('\n')
+				at++
+			}
+		}
+		for i, line := range below {
+			fmt.Fprintf(b, "%-*s", names, line.name)
+			for j, c := range columns[:n] {
+				fmt.Fprintf(b, " %*s", c.width(), line.values[j])
+			}
+			b.WriteByte('\n')
+			below[i].values = line.values[n:]
+		}
+		if columns = columns[n:]; len(columns) > 0 {
+			b.WriteByte('\n')
+		}
+	}
+}
+
+func (c column) width() int { return max(7, len(c.name)) }
+
+// cell writes a value, on its colour if the terminal has any.
+func (c column) cell(at int, t viz.Terminal) string {
+	v := c.values[at]
+	text := fmt.Sprintf("%*s", c.width(), decimal(v, c.format))
+	if c.full <= 0 || !v.Known() {
+		return text
+	}
+	return t.Paint(float64(v)/c.full, text)
+}
+
+// decimals returns the format in which the largest of some numbers has three
+// significant digits.
+func decimals(largest float64) string {
+	if largest <= 0 {
+		return "%.3f"
+	}
+	return fmt.Sprintf("%%.%df", min(max(2-int(math.Floor(math.Log10(largest))), 0), 6))
+}
+
+// grid draws importance: a line for each layer, a cell for each head.
+func (r Importance) grid(b *strings.Builder, t viz.Terminal) {
 	var kinds []string
-	layers, width := 0, 8
+	layers, width, cell := 0, 8, 1
+	if t.Colors != viz.NoColors {
+		cell = 2
+	}
 	for _, l := range r.Layers {
 		if !slices.Contains(kinds, l.Kind) {
 			kinds = append(kinds, l.Kind)
 		}
-		layers, width = max(layers, l.Index+1), max(width, l.Heads)
+		layers, width = max(layers, l.Index+1), max(width, cell*l.Heads)
 	}
 	first := fmt.Sprintf("%-13s layer", "")
 	for _, k := range kinds {
@@ -121,91 +251,65 @@ func (r Importance) Grid(w io.Writer) error {
 	}
 	b.WriteString(strings.TrimRight(first, " ") + "\n")
 	for _, s := range r.Scores {
-		name := s.Method
+		name, largest := s.Method, largestScore(s)
 		for index := range layers {
 			line := fmt.Sprintf("%-13s %5d", name, index)
 			name = ""
 			for _, k := range kinds {
-				cells := ""
+				cells, n := "", 0
 				for i, l := range r.Layers {
 					if l.Kind != k || l.Index != index {
 						continue
 					}
 					for _, v := range s.Values[i] {
-						cells += shade(float64(v), largestScore(s))
+						mark := shade(float64(v), largest)
+						switch {
+						case cell == 1:
+						case mark == "-" || mark == "?":
+							mark += " "
+						default:
+							mark = t.Paint(float64(v)/max(largest, math.SmallestNonzeroFloat64), "  ")
+						}
+						cells, n = cells+mark, n+cell
 					}
 				}
-				line += "  " + cells + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(cells)))
+				line += "  " + cells + strings.Repeat(" ", max(0, width-n))
 			}
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 	}
-	b.WriteString("a column for each head; relative to the method's largest: █ from 3/4, ▓ from 1/2, ▒ from 1/4, ░ from 1/8, · less, - below 0, ? not measured\n")
-	_, err := io.WriteString(w, b.String())
-	return err
+	if cell == 2 {
+		bar := ""
+		for i := range 16 {
+			bar += t.Paint(float64(i)/15, " ")
+		}
+		b.WriteString("a cell for each head: 0 " + bar + " the method's largest\n- below 0, ? not measured\n")
+		return
+	}
+	flow(b, t.Width, "a column for each head,", "relative to the method's largest:", "█ from 3/4,", "▓ from 1/2,", "▒ from 1/4,", "░ from 1/8,", "· less,", "- below 0,", "? not measured")
 }
 
-// Tables writes importance and measures, a line for each head.
-func (r Importance) Tables(w io.Writer) error {
-	var b strings.Builder
-	pairs := "pairs"
-	if r.Pairs == 1 {
-		pairs = "pair"
+// flow writes parts of a sentence in lines of at most so many characters, or 100.
+func flow(b *strings.Builder, width int, parts ...string) {
+	if width == 0 {
+		width = 100
 	}
-	fmt.Fprintf(&b, "importance on %d %s of %s; larger is more important\n\n", r.Pairs, pairs, r.Data)
-	head := func(names []string, width int) {
-		fmt.Fprintf(&b, "%-8s %5s %4s", "kind", "layer", "head")
-		for _, n := range names {
-			fmt.Fprintf(&b, " %*s", max(width, len(n)), n)
-		}
-		b.WriteByte('\n')
-	}
-	var methods []string
-	for _, s := range r.Scores {
-		methods = append(methods, s.Method)
-	}
-	head(methods, 9)
-	for i, l := range r.Layers {
-		for h := range l.Heads {
-			fmt.Fprintf(&b, "%-8s %5d %4d", l.Kind, l.Index, h)
-			for _, s := range r.Scores {
-				fmt.Fprintf(&b, " %*s", max(9, len(s.Method)), decimal(s.Values[i][h], "%.5f"))
-			}
+	at := 0
+	for i, p := range parts {
+		n := utf8.RuneCountInString(p)
+		switch {
+		case i == 0:
+		case at+1+n > width:
 			b.WriteByte('\n')
+			at = 0
+		default:
+			b.WriteByte(' ')
+			at++
 		}
+		b.WriteString(p)
+		at += n
 	}
-	ranks := false
-	for _, s := range r.Scores {
-		ranks = ranks || !math.IsNaN(float64(s.Rank))
-	}
-	if ranks {
-		fmt.Fprintf(&b, "%-19s", "rank correlation")
-		for _, s := range r.Scores {
-			fmt.Fprintf(&b, " %*s", max(9, len(s.Method)), decimal(s.Rank, "%.2f"))
-		}
-		b.WriteString(" with leave-one-out\n")
-	}
-	fmt.Fprintf(&b, "%-19s", "seconds")
-	for _, s := range r.Scores {
-		fmt.Fprintf(&b, " %*.1f", max(9, len(s.Method)), s.Seconds)
-	}
-	b.WriteString("\n\n")
-	if len(r.Layers) > 0 && r.Layers[0].Measures != nil {
-		shown := []string{"entropy", "bound", "distance", "confidence", "previous", "same", "next", "special"}
-		head(shown, 7)
-		for _, l := range r.Layers {
-			for h := range l.Heads {
-				fmt.Fprintf(&b, "%-8s %5d %4d", l.Kind, l.Index, h)
-				for _, name := range shown {
-					fmt.Fprintf(&b, " %*s", max(7, len(name)), decimal(l.Measures[name][h], "%.3f"))
-				}
-				b.WriteByte('\n')
-			}
-		}
-		b.WriteByte('\n')
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	b.WriteByte('\n')
 }
 
 // decimal writes a number, or a dash for what is none.

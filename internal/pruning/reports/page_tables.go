@@ -144,12 +144,13 @@ type speedRow struct {
 	Work                                          string
 	Batch, Length                                 int
 	Before, After, Ratio, Interval, Bound, Gained string
+	Result                                        bool // the interval excludes 1
 }
 
 func (r *Report) speedRows() (rows []speedRow) {
 	for _, s := range r.Speed {
 		row := speedRow{Work: s.Work, Batch: s.Batch, Length: s.Length, Before: three(s.Before), After: three(s.After),
-			Ratio: fixed(s.Ratio, 2), Interval: between(s.Low, s.High, fixed, 2), Bound: fixed(s.Bound, 2), Gained: fixed(s.gained(), 0)}
+			Ratio: fixed(s.Ratio, 2), Interval: between(s.Low, s.High, fixed, 2), Bound: fixed(s.Bound, 2), Gained: fixed(s.gained(), 0), Result: s.result()}
 		if row.Gained != none {
 			row.Gained += "%"
 		}

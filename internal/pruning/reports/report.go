@@ -172,10 +172,10 @@ type Speed struct {
 	Work    string `json:"work"` // "translate", "decode one token", "attention layers"
 	Batch   int    `json:"batch"`
 	Length  int    `json:"length"` // tokens of source and target, or keys of a decoder's step
-	Before  Number `json:"before"` // median, ms
+	Before  Number `json:"before"` // ms, mean over the pairs whose ratios are in the middle half
 	After   Number `json:"after"`
-	Ratio   Number `json:"ratio"` // median of Before/After
-	Low     Number `json:"low"`   // 95% interval of the median of the ratio
+	Ratio   Number `json:"ratio"` // Before/After
+	Low     Number `json:"low"`   // 95% interval of the ratio
 	High    Number `json:"high"`
 	Bound   Number `json:"bound"`   // what the arithmetic allows: operations before over those after
 	Repeats int    `json:"repeats"` // pairs of runs

@@ -51,8 +51,8 @@ func TestVerdict(t *testing.T) {
 		want   string
 	}{
 		{func(r *Report) { r.Result.High = -0.05 }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3, 95% interval −0.9 to −0.1: significant), 1.12 × faster translation (batch 1), 11% fewer parameters"},
-		{func(r *Report) { r.Result.Low, r.Speed[0].Low = NaN, 0.99 }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3), translation (batch 1) about as fast as before (1.12 ×), 11% fewer parameters"},
-		{func(r *Report) { r.Speed = []Speed{{Work: "decode one token", Ratio: 0.9, Low: NaN}} }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3, 95% interval −0.9 to +0.2: not significant), decode one token slower (0.90 ×), 11% fewer parameters"},
+		{func(r *Report) { r.Result.Low, r.Speed[0].Low = NaN, 0.99 }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3), no result on the speed of translation (batch 1) (1.12 ×, 95% interval 0.99 to 1.14), 11% fewer parameters"},
+		{func(r *Report) { r.Speed = []Speed{{Work: "decode one token", Ratio: 0.9, Low: 0.8, High: 0.95}} }, "36 of 72 heads removed by gradient: BLEU 44.1 → 43.8 (−0.3, 95% interval −0.9 to +0.2: not significant), decode one token slower (0.90 ×), 11% fewer parameters"},
 		{func(r *Report) {
 			r.Settings.Metric, r.Result.After.Metric, r.Speed, r.Result.After.Parameters = "exact match", NaN, nil, 0
 		}, "36 of 72 heads removed by gradient"},
@@ -99,10 +99,13 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
-	if got := (Speed{Ratio: 1.1, Bound: 1.2}).gained(); math.Abs(float64(got)-50) > 1e-9 {
+	if got := (Speed{Ratio: 1.1, Low: 1.05, High: 1.15, Bound: 1.2}).gained(); math.Abs(float64(got)-50) > 1e-9 {
 		t.Errorf("half of the possible is %v%%", got)
 	}
-	if got := (Speed{Ratio: 1.1, Bound: 1}).gained(); got.Known() {
+	if got := (Speed{Ratio: 1.28, Low: 0.68, High: 2.11, Bound: 1.038}).gained(); got.Known() {
+		t.Errorf("%v%% of the possible is told of a ratio that is no result", got)
+	}
+	if got := (Speed{Ratio: 1.1, Low: 1.05, High: 1.15, Bound: 1}).gained(); got.Known() {
 		t.Errorf("of nothing possible %v%% is reached", got)
 	}
 }

@@ -220,18 +220,25 @@ func (r *Report) verdictSpeed() string {
 func (s Speed) verdict(work string) string {
 	times := fixed(s.Ratio, 2) + " ×"
 	switch {
-	case s.Low.Known() && s.High.Known() && s.Low <= 1 && s.High >= 1:
-		return fmt.Sprintf("%s about as fast as before (%s)", work, times)
+	case !s.Low.Known() || !s.High.Known():
+		return fmt.Sprintf("no result on the speed of %s (%s, without an interval)", work, times)
+	case !s.result():
+		return fmt.Sprintf("no result on the speed of %s (%s, 95%% interval %s)", work, times, between(s.Low, s.High, fixed, 2))
 	case s.Ratio < 1:
 		return fmt.Sprintf("%s slower (%s)", work, times)
 	}
 	return times + " faster " + work
 }
 
+// result reports whether the ratio is one: whether its interval excludes 1.
+func (s Speed) result() bool {
+	return s.Low.Known() && s.High.Known() && (s.Low > 1 || s.High < 1)
+}
+
 // gained is the share of the possible gain in speed that was reached, in per
-// cent: all of it is 100, none is 0.
+// cent: all of it is 100, none is 0. It is unknown where the ratio is no result.
 func (s Speed) gained() Number {
-	if !(s.Bound > 1.005) { // nothing to gain, or unknown
+	if !s.result() || !(s.Bound > 1.005) { // nothing to gain, or unknown
 		return Number(math.NaN())
 	}
 	return 100 * (s.Ratio - 1) / (s.Bound - 1)

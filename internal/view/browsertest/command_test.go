@@ -119,7 +119,7 @@ func TestModel(t *testing.T) {
 	fill("text-t", "2020-04-06")
 	b.click("button.main")
 	b.wait(`document.querySelector(".panel .sub").textContent === "lundi 6 avril 2020 → 2020-04-06"`)
-	b.wait(`document.querySelector(".field")?.ariaLabel.includes("11 rows look at")`)
+	b.wait(`document.querySelector(".field")?.ariaLabel.includes("11 queries attend to")`)
 
 	// Two texts beside each other.
 	b.choose(`[data-state="cmp"]`, "text")

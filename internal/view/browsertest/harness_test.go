@@ -204,6 +204,16 @@ func (b *tab) download(selector, name string) string {
 	return ""
 }
 
+// save returns the address of a page as a file.
+func (b *tab) save(page string) string {
+	b.Helper()
+	path := filepath.Join(b.TempDir(), "page.html")
+	if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	return "file://" + path
+}
+
 // serve serves records and returns the address, with the token.
 func serve(t *testing.T, o view.Options) string {
 	t.Helper()

@@ -85,24 +85,24 @@ export const startPath = "api/start";
 export const start = async () => parse(await get(startPath));
 
 // lookPath names the answer for two texts; it is an address in exported pages only.
-export const lookPath = (source, target) => "look:" + JSON.stringify([source, target]);
+export const lookPath = (source, target, model) => "look:" + JSON.stringify([source, target, model]);
 
-// look asks the model about two texts.
-export function look(source, target) {
-  const path = lookPath(source, target);
+// look asks a model about two texts.
+export function look(source, target, model) {
+  const path = lookPath(source, target, model);
   if (frozen) return get(path).then(parse);
   return kept(path, async () => {
-    const body = await ask(source, target);
-    return Object.assign(parse(body), { asked: [source, target], length: body.length });
+    const body = await ask(source, target, model);
+    return Object.assign(parse(body), { asked: [source, target, model], length: body.length });
   });
 }
 
-const ask = (source, target) => request("api/look", { method: "POST", headers: { "Content-Type": "application/json" },
-  body: JSON.stringify({ source, target }) });
+const ask = (source, target, model) => request("api/look", { method: "POST", headers: { "Content-Type": "application/json" },
+  body: JSON.stringify({ model, source, target }) });
 
 export const thumbsPath = (record, layer, through = lens()) => `api/thumbs?record=${record.id}&layer=${layer}${through}`;
 export const headPath = (record, layer, head, through = lens()) => `api/head?record=${record.id}&layer=${layer}&head=${head}${through}`;
-export const measuresPath = (record, layer) => `api/measures?record=${record.id}&layer=${layer}`;
+export const measuresPath = (record, layer, through = lens()) => `api/measures?record=${record.id}&layer=${layer}${through}`;
 
 export async function thumbs(record, layer) {
   const bytes = await get(thumbsPath(record, layer), record);
@@ -119,10 +119,23 @@ export async function head(record, layer, head, part = "") {
   return matrix(await get(headPath(record, layer, head) + part, record), 0);
 }
 
-// row returns exact weights of one row.
-export async function row(record, layer, head, i) {
-  return matrix(await get(headPath(record, layer, head) + `&rows=${i}-${i + 1}&exact=1`, record), 0).values;
+export const exactPath = (record, layer, head, through) => headPath(record, layer, head, through) + "&exact=1";
+
+// exact returns the exact weights of a head that has no more of them than the server sends at once, else null.
+export async function exact(record, layer, head, m, through) {
+  if (m.rows * m.cols > 1 << 16 || m.blockQ * m.blockK > 1) return null;
+  return matrix(await get(exactPath(record, layer, head, through), record), 0).values;
 }
+
+// row returns exact weights of one row.
+export async function row(record, layer, head, i, through) {
+  return matrix(await get(headPath(record, layer, head, through) + `&rows=${i}-${i + 1}&exact=1`, record), 0).values;
+}
+
+export const checkPath = (record, layer) => `api/check?record=${record.id}&layer=${layer}`;
+
+// check returns what is wrong with the weights of a layer, in words.
+export const check = async (record, layer) => parse(await get(checkPath(record, layer), record));
 
 export async function measures(record, layer) {
   return parse(await get(measuresPath(record, layer), record));

@@ -1,9 +1,9 @@
 // What is on the screen as a picture or as a page that opens without the server.
 
 import { byId, el, number, svg } from "./dom.js";
-import { address, lens, state } from "./state.js";
-import { css, ends, theme } from "./colour.js";
-import { frozen, get, headPath, lookPath, measuresPath, startPath, thumbsPath } from "./data.js";
+import { address, lens } from "./state.js";
+import { ends, legendCSS, legendWords, theme } from "./colour.js";
+import { checkPath, frozen, get, headPath, lookPath, measuresPath, startPath, thumbsPath } from "./data.js";
 
 const most = 12 << 20; // bytes of weights in a page
 
@@ -28,9 +28,9 @@ function picture(panels) {
   for (const p of shown) {
     const wide = Math.max(p.width, 300);
     const text = (t, y, size, fill, weight = "normal") => svg("text", { x: 0, y, "font-size": size, fill, "font-weight": weight, text: t });
-    const [from, to] = ends(p.m), y = top + p.height + 14;
-    const ramp = [text(number(from), y + 9, 11, colour("--quiet")), ...Array.from({ length: 64 }, (_, i) => svg("rect", { x: 44 + 2 * i, y, width: 2.5, height: 10, fill: css(i / 63) })),
-      svg("text", { x: 178, y: y + 9, "font-size": 11, fill: colour("--quiet"), text: number(to) + (state.c === "log" ? ", logarithmic" : "") })];
+    const [from, to] = ends(p.what), y = top + p.height + 14;
+    const ramp = [text(number(from), y + 9, 11, colour("--quiet")), ...Array.from({ length: 64 }, (_, i) => svg("rect", { x: 44 + 2 * i, y, width: 2.5, height: 10, fill: legendCSS(p.what.m, i / 63) })),
+      svg("text", { x: 178, y: y + 9, "font-size": 11, fill: colour("--quiet"), text: number(to) + legendWords(p.what) })];
     groups.push(svg("g", { transform: `translate(${x} ${gap})` }, text(p.title[0].toUpperCase() + p.title.slice(1), 14, 15, colour("--ink"), "bold"), text(p.sub.slice(0, Math.floor(wide / 6.5)), 34, 12, colour("--quiet")),
       svg("g", { transform: `translate(0 ${top})` }, p.node), ...(p.legend ? [text(p.legend, y + 9, 11, colour("--quiet"))] : ramp)));
     x += wide + gap;
@@ -81,6 +81,7 @@ async function page(panels, records) {
     for (let l = 0; l < record.layers.length; l++) {
       await take(thumbsPath(record, l), record);
       await take(measuresPath(record, l), record);
+      if (record.unread) await take(checkPath(record, l), record);
     }
   const lenses = [lens(), ...["", "hide", "renorm"].flatMap((x) => ["", "1"].map((w) => lens({ x, w })))];
   fill: for (const through of lenses)
@@ -89,6 +90,7 @@ async function page(panels, records) {
         const { q, k, heads } = record.layers[l];
         if (bytes + record.axes[q].tokens.length * record.axes[k].tokens.length * heads > most) break fill;
         await take(thumbsPath(record, l, through), record);
+        await take(measuresPath(record, l, through), record);
         await Promise.all(Array.from({ length: heads }, (_, h) => take(headPath(record, l, h, through), record)));
       }
   const shell = new TextDecoder().decode(await get("api/frozen"));

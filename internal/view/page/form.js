@@ -47,7 +47,7 @@ function choice(key, label) {
 
 // given offers the texts of the command line.
 function given() {
-  const field = choice("r", "Texts to begin with");
+  const field = choice("r", "Examples");
   const select = fields.get("r");
   select.prepend(el("option", { value: "", text: "typed", hidden: true }));
   select.addEventListener("change", () => change({ s: "", t: "" }));
@@ -60,7 +60,7 @@ let built = "";
 // showForm brings the fields in line with the state.
 export function showForm() {
   const two = state.cmp === "text";
-  const kind = frozen ? "" : start.model ? "model" : start.records.length > 1 ? "records" : "";
+  const kind = frozen ? "" : start.models.length ? "model" : start.records.length > 1 ? "records" : "";
   form.hidden = !kind;
   if (!kind) return;
   if (built !== kind + two) {
@@ -69,9 +69,10 @@ export function showForm() {
     const rows = [];
     const pair = (s, t, name) => el("div", { class: "pair" }, box(s, name, false), box(t, "Translation", true));
     if (kind === "model") {
-      rows.push(el("div", { class: "pairs" }, pair("s", "t", two ? "First text" : "Text"), ...(two ? [pair("s2", "t2", "Second text")] : [])));
-      if (start.records.length > 1) rows.unshift(given());
-      rows.push(el("button", { type: "submit", class: "main", text: "Look" }));
+      const first = pair("s", "t", two ? "First text" : "Text");
+      if (start.records.length > 1) first.prepend(given()); // beside the text that it replaces
+      rows.push(el("div", { class: "pairs" }, first, ...(two ? [pair("s2", "t2", "Second text")] : [])));
+      rows.push(el("button", { type: "submit", class: "main", text: "Show" }));
     } else {
       rows.push(choice("r", two ? "First" : "Record"));
       if (two) rows.push(choice("r2", "Second"));
@@ -93,7 +94,7 @@ let shown = {};
 // tellTexts writes what the records on the screen are about into the fields.
 export function tellTexts(a, b) {
   shown = {};
-  if (!start.model) return;
+  if (!start.models.length) return;
   if (a) shown = { s: a.source, t: state.t };
   if (b) shown = { ...shown, s2: b.source, t2: state.t2 };
   for (const [key, record] of [["t", a], ["t2", b]]) {
@@ -113,5 +114,5 @@ function submit() {
 export function busy(on) {
   form.classList.toggle("busy", on);
   const button = form.querySelector("button.main");
-  if (button) button.textContent = on ? "Looking…" : "Look";
+  if (button) button.textContent = on ? "Working…" : "Show";
 }

@@ -1,12 +1,21 @@
 // All heads as thumbnails, by kind and layer. A layer's are fetched when they scroll into sight.
 
-import { byId, el } from "./dom.js";
+import { byId, el, later } from "./dom.js";
 import { change, lens, place, state } from "./state.js";
-import { image, theme } from "./colour.js";
-import { thumbs } from "./data.js";
+import { theme } from "./colour.js";
+import { check, thumbs } from "./data.js";
+import { picture, whole } from "./pool.js";
+import { axesOf, numberOf, part, visibleKeys } from "./tokens.js";
 
 const titles = { encoder: "Encoder", decoder: "Decoder", cross: "Cross attention" };
-const hints = { encoder: "the source looks at itself", decoder: "the target looks at what it has written", cross: "the target looks at the source" };
+
+// hint says who attends to whom: a model without cross attention has one text only.
+function hint(kind) {
+  const two = record.layers.some((l) => l.kind === "cross");
+  if (kind === "cross") return "the target attends to the source";
+  const who = !two ? "the text" : kind === "encoder" ? "the source" : "the target";
+  return `${who} attends to itself` + (kind === "decoder" ? ", up to each token" : "");
+}
 
 const root = byId("grid");
 let record = null;
@@ -46,7 +55,7 @@ function build() {
     const most = Math.max(...layers.map((l) => l.heads));
     const box = el("div", { class: "heads", role: "grid", "aria-label": `${titles[kind]}: layers down, heads across` });
     box.style.setProperty("--heads", most);
-    root.append(el("h2", {}, titles[kind] + " ", el("small", { text: hints[kind] })), box);
+    root.append(el("h2", {}, titles[kind] + " ", el("small", { text: hint(kind) })), box);
     box.append(el("div", { class: "row top", "aria-hidden": "true" }, el("span", { class: "layer", text: "" }),
       ...Array.from({ length: most }, (_, h) => el("span", { text: h }))));
     for (const l of layers) {
@@ -54,7 +63,7 @@ function build() {
       const cells = Array.from({ length: l.heads }, (_, h) => {
         const canvas = el("canvas", { width: 1, height: 1 });
         const button = el("button", { type: "button", role: "gridcell", tabindex: "-1", class: "thumb",
-          "aria-label": `${kind} layer ${l.index} head ${h}`, title: `${l.name} head ${h}`, onclick: () => pick(l.at, h) }, canvas);
+          "aria-label": `${kind} layer ${l.index} head ${numberOf(l, h)}`, title: `${l.name} head ${numberOf(l, h)}`, onclick: () => pick(l.at, h) }, canvas);
         button.style.aspectRatio = String(Math.max(0.75, Math.min(2, k / Math.max(1, q))));
         return { button, canvas };
       });
@@ -66,39 +75,84 @@ function build() {
   }
 }
 
+// inTurn runs two at a time: browsers open few connections to a server, and the head that somebody opens must not wait
+// for the thumbnails of a large model.
+let running = 0;
+const waiting = [];
+async function inTurn(run) {
+  if (running >= 2) await new Promise((go) => waiting.push(go));
+  running++;
+  try {
+    return await run();
+  } finally {
+    running--;
+    waiting.shift()?.();
+  }
+}
+
 async function draw(row, wanted) {
   if (!row || row.shown === wanted) return;
   row.shown = wanted;
   try {
-    const list = await thumbs(record, row.layer);
+    const asked = record;
+    const list = await inTurn(() => (row.shown === wanted && asked === record ? thumbs(record, row.layer) : null));
+    if (!list) return;
     if (row.shown !== wanted) return; // something else is wanted by now
-    list.forEach((m, h) => {
-      const { canvas, button } = row.cells[h];
-      button.classList.toggle("empty", m.rows * m.cols === 0);
-      const picture = image(m);
-      canvas.width = picture.width;
-      canvas.height = picture.height;
-      canvas.getContext("2d").drawImage(picture, 0, 0);
-    });
+    const layer = record.layers[row.layer], { q, k } = axesOf(record, layer);
+    for (const m of list) m.seen = visibleKeys(layer, part(q, 0, q.spans.length, m.blockQ), part(k, 0, k.spans.length, m.blockK));
+    row.list = list;
+    paint(row);
+    if (record.unread) warn(record, row.layer);
   } catch {
     row.shown = ""; // the panel of the head tells what is wrong
     for (const { button } of row.cells) button.classList.add("empty");
   }
 }
 
+const checked = new Set(); // layers of records in files, whose weights are judged when they have been drawn
+
+async function warn(record, layer) {
+  if (checked.has(record.id + "." + layer)) return;
+  checked.add(record.id + "." + layer);
+  const lines = await check(record, layer).catch(() => []);
+  if (lines.length === 0) return;
+  const more = record.warnings.length >= 5;
+  if (!more) record.warnings.push(...lines);
+  if (!more) root.dispatchEvent(new Event("warned"));
+}
+
+// paint draws the thumbnails of a layer with a pixel for each of the screen's.
+function paint(row) {
+  const ratio = Math.min(window.devicePixelRatio || 1, 3);
+  row.list.forEach((m, h) => {
+    const { canvas, button } = row.cells[h];
+    button.classList.toggle("empty", m.rows * m.cols === 0);
+    const small = picture(m, m, whole(m), Math.max(2, canvas.clientWidth * ratio), Math.max(2, canvas.clientHeight * ratio));
+    canvas.width = small.width;
+    canvas.height = small.height;
+    canvas.getContext("2d").drawImage(small, 0, 0);
+  });
+}
+
+new ResizeObserver(later(60, () => { for (const row of rows) if (row.list) paint(row); })).observe(root);
+
+// twoHeads reports whether each side has a head of its own.
+const twoHeads = () => state.cmp === "head" || state.cmp === "model";
+
 function pick(layer, head) {
-  change({ [state.cmp === "head" ? state.side : "a"]: `${layer}.${head}`, z: "" });
+  change({ [twoHeads() ? state.side : "a"]: `${layer}.${head}`, z: "" });
 }
 
 // mark shows which heads are open.
 function mark() {
   const a = place("a"), b = place("b");
-  const active = state.cmp === "head" && state.side === "b" ? b : a;
+  const active = twoHeads() && state.side === "b" ? b : a;
   let any = false;
   for (const row of rows) {
     row.cells.forEach(({ button }, h) => {
       const is = (p) => p.layer === row.layer && p.head === h;
-      const opened = is(a), other = state.cmp === "head" && is(b);
+      const opened = state.cmp === "model" && state.side === "b" ? false : is(a);
+      const other = (state.cmp === "head" || (state.cmp === "model" && state.side === "b")) && is(b);
       button.classList.toggle("open", opened);
       button.classList.toggle("other", other);
       button.setAttribute("aria-selected", String(opened || other));
@@ -120,7 +174,7 @@ function reveal(button) {
 
 // step goes from the open head to a neighbour; where a layer ends, to the nearest head of the next.
 export function step(down, across, focus) {
-  const side = state.cmp === "head" ? state.side : "a";
+  const side = twoHeads() ? state.side : "a";
   const p = place(side);
   const at = rows.findIndex((r) => r.layer === p.layer);
   if (at < 0) return;

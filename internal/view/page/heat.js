@@ -1,16 +1,25 @@
-// The heat map of a head: rows look, columns are looked at.
+// The heat map of a head: a row for each query, a column for each key.
 
 import { canvasFor, el, later, number, svg } from "./dom.js";
 import { change, state } from "./state.js";
-import { brokenCSS, css, image, share } from "./colour.js";
-import { row as exactRow, weight } from "./data.js";
+import { colourOf, masked, picture } from "./pool.js";
+import { maskRGB } from "./colour.js";
+import { weight } from "./data.js";
 import { choose, chosen, shorten } from "./tokens.js";
 
-const font = "12px system-ui, sans-serif";
-const largestCell = 34, label = 13, edge = 7, gapped = 14; // pixels; thin gaps make single cells easy to follow
+// hatching is the pattern of masked cells.
+function hatching() {
+  const [ground, stripe] = maskRGB().map((c) => `rgb(${c.join(",")})`);
+  return svg("defs", {}, svg("pattern", { id: "masked", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(-45)" },
+    svg("rect", { width: 5, height: 5, fill: ground }), svg("rect", { width: 5, height: 1, fill: stripe })));
+}
+
+const family = "system-ui, sans-serif";
+const largestCell = 34, edge = 7, gapped = 14, titled = 18; // pixels; thin gaps make single cells easy to follow
+const largestFont = 12;
 
 // heatView returns a view: node, show(what), svg(), cancel() and what else the panel asks of it.
-export function heatView(say) {
+export function heatView(say, tell) {
   const base = el("canvas", { "aria-hidden": "true" }), over = el("canvas", { class: "over", "aria-hidden": "true" });
   const tip = el("div", { class: "tip", hidden: true });
   const field = el("div", { class: "field", tabindex: "0", role: "application",
@@ -22,54 +31,81 @@ export function heatView(say) {
   const node = el("div", { class: "heat" }, field);
   let what = null, at = null, cell = null, exact = null;
 
-  // plan lays the map out: what part is seen, how large a cell is, where the labels stand.
+  // room returns how high the map may be so that its legend is seen too; where it begins far down, what a screen shows.
+  function room() {
+    const top = node.getBoundingClientRect().top + window.scrollY;
+    return top > 0.55 * window.innerHeight ? 0.72 * window.innerHeight : window.innerHeight - top - 58;
+  }
+
+  // plan lays the map out: what part is shown, how large a cell is, where the labels stand. Columns' labels are upright
+  // if there is room for each, else they are turned; where labels would touch, every so many is left out.
   function plan() {
     const { m, q, k, part } = what;
     const context = base.getContext("2d");
-    context.font = font;
-    const width = Math.max(180, node.clientWidth), high = Math.max(280, window.innerHeight * 0.72);
-    const longest = (view, from, to, most) => {
+    context.font = `${largestFont}px ${family}`;
+    const widest = (view, from, to) => {
       let wide = 0;
       const step = Math.max(1, Math.floor((to - from) / 400)); // enough to know
       for (let i = from; i < to; i += step) wide = Math.max(wide, context.measureText(shorten(view.labels[i], 16)).width);
-      return Math.min(most, Math.ceil(wide)) + 8;
+      return wide / largestFont;
     };
-    const left = longest(q, part.r0, part.r1, Math.min(120, width * 0.28)), top = longest(k, part.c0, part.c1, 100);
-    const rows = part.r1 - part.r0, cols = part.c1 - part.c0;
-    const size = Math.max(0.02, Math.min(largestCell, (width - left - edge) / Math.max(1, cols), Math.max(high - top, 120) / Math.max(1, rows)));
-    return { ...part, rows, cols, left, top, size, width: Math.ceil(left + cols * size + edge), height: Math.ceil(top + rows * size + edge),
-      step: size >= label ? 1 : Math.ceil((label + 5) / size), m };
+    const width = Math.max(180, node.clientWidth), high = Math.max(240, room());
+    const rows = part.r1 - part.r0, cols = part.c1 - part.c0, all = what.whole();
+    const wideQ = widest(q, part.r0, part.r1), wideK = widest(k, part.c0, part.c1);
+    const least = window.devicePixelRatio >= 2 ? 7 : 9;
+    let letters = largestFont, upright = false, left = 0, top = 0, size = 0;
+    for (let turn = 0; turn < 3; turn++) { // the room that labels take depends on cells, and the other way round
+      left = Math.ceil(titled + Math.min(120, width * 0.28, wideQ * letters) + 8);
+      top = Math.ceil(titled + (upright ? letters + 3 : Math.min(100, wideK * letters) + 8));
+      const fits = (rows, cols) => Math.min((width - left - edge) / Math.max(1, cols), Math.max(high - top - edge, 120) / Math.max(1, rows));
+      // A part is as large as the whole map was.
+      const most = largestCell * (state.z ? Math.min(Math.max(1, all.rows / (all.r1 - all.r0)), Math.max(1, all.cols / (all.c1 - all.c0))) : 1);
+      size = Math.max(0.02, Math.min(most, fits(rows, cols)));
+      letters = Math.max(least, Math.min(largestFont, Math.floor(size - 1)));
+      const standing = Math.min(letters, Math.floor((size - 2) / Math.max(wideK, 0.01)));
+      upright = standing >= least;
+      if (upright) letters = standing;
+    }
+    const step = size >= letters + 1 ? 1 : Math.ceil((letters + 4) / size);
+    return { ...part, rows, cols, left, top, size, letters, upright, stepQ: step, stepK: upright ? 1 : step,
+      width: Math.ceil(left + cols * size + edge), height: Math.ceil(top + rows * size + edge) };
   }
 
-  // labels tells what is written where; between those that have no room every so many is left out.
+  // labels tells what is written where.
   function* labels() {
     const pick = chosen(what.q, what.k);
     const mid = (n) => (n + 0.5) * at.size;
-    for (let i = 0; i < at.rows; i += at.step) {
+    yield { text: "key", x: at.left + (at.cols * at.size) / 2, y: 8, middle: true, title: true };
+    yield { text: "query", x: 7, y: at.top + (at.rows * at.size) / 2, middle: true, down: true, title: true };
+    for (let i = 0; i < at.rows; i += at.stepQ) {
       const r = at.r0 + i;
-      yield { text: shorten(what.q.labels[r], 16), x: at.left - 5, y: at.top + mid(i), down: false, mark: what.q.marks[r], on: pick?.side === "q" && pick.at === r };
+      yield { text: shorten(what.q.labels[r], 16), x: at.left - 5, y: at.top + mid(i), mark: what.q.marks[r], on: pick?.side === "q" && pick.at === r };
     }
-    for (let j = 0; j < at.cols; j += at.step) {
+    for (let j = 0; j < at.cols; j += at.stepK) {
       const c = at.c0 + j;
-      yield { text: shorten(what.k.labels[c], 16), x: at.left + mid(j), y: at.top - 5, down: true, mark: what.k.marks[c], on: pick?.side === "k" && pick.at === c };
+      yield { text: shorten(what.k.labels[c], 16), x: at.left + mid(j), y: at.top - (at.upright ? at.letters / 2 + 3 : 5), down: !at.upright, middle: at.upright, column: true,
+        mark: what.k.marks[c], on: pick?.side === "k" && pick.at === c };
     }
   }
+
+  const fontOf = (l) => `${l.on ? "bold " : ""}${l.title ? 11 : at.letters}px ${family}`;
+  const roomOf = (l) => (l.title ? 200 : l.column && !l.down ? at.size : (l.down ? at.top : at.left) - titled - 6);
 
   const colours = () => {
     const style = getComputedStyle(document.documentElement);
     return { ink: style.getPropertyValue("--ink").trim(), quiet: style.getPropertyValue("--quiet").trim(), accent: style.getPropertyValue("--accent").trim(),
-      card: style.getPropertyValue("--card").trim() };
+      card: style.getPropertyValue("--card").trim(), edge: style.getPropertyValue("--edge").trim() };
   };
 
   function write(context, l, colour) {
     context.save();
     context.translate(l.x, l.y);
     if (l.down) context.rotate(-Math.PI / 2);
-    context.textAlign = l.down ? "left" : "right";
+    context.textAlign = l.middle ? "center" : l.down ? "left" : "right";
     context.textBaseline = "middle";
-    context.font = (l.on ? "bold " : "") + font;
+    context.font = fontOf(l);
     context.fillStyle = colour;
-    context.fillText(l.text, 0, 0, (l.down ? at.top : at.left) - 6);
+    context.fillText(l.text, 0, 0, Math.max(roomOf(l), at.letters));
     context.restore();
   }
 
@@ -79,18 +115,26 @@ export function heatView(say) {
     canvasFor(over, at.width, at.height);
     field.style.width = at.width + "px";
     field.style.height = at.height + "px";
+    field.dataset.origin = `${at.left},${at.top}`; // where tests find cells
+    field.dataset.cell = at.size;
     const c = colours();
-    const step = Math.max(1, Math.floor(1 / (at.size * (window.devicePixelRatio || 1))));
-    const picture = image(what.m, step);
-    context.imageSmoothingEnabled = false;
-    if (at.rows * at.cols > 0)
-      context.drawImage(picture, at.c0 / step, at.r0 / step, at.cols / step, at.rows / step, at.left, at.top, at.cols * at.size, at.rows * at.size);
+    const ratio = base.width / at.width; // of device pixels
+    if (at.rows * at.cols > 0) {
+      const x = Math.round(at.left * ratio), y = Math.round(at.top * ratio);
+      const drawn = picture(what.m, what.scale, at, at.cols * at.size * ratio, at.rows * at.size * ratio, Math.round(5 * ratio));
+      context.setTransform(1, 0, 0, 1, 0, 0);
+      context.drawImage(drawn, x, y);
+      context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    }
     if (at.size >= gapped) {
       context.fillStyle = c.card;
       for (let i = 1; i < at.rows; i++) context.fillRect(at.left, at.top + i * at.size - 0.5, at.cols * at.size, 1);
       for (let j = 1; j < at.cols; j++) context.fillRect(at.left + j * at.size - 0.5, at.top, 1, at.rows * at.size);
     }
-    for (const l of labels()) write(context, l, l.on ? c.accent : l.mark ? c.quiet : c.ink);
+    context.strokeStyle = c.edge;
+    context.lineWidth = 1;
+    context.strokeRect(Math.round(at.left) - 0.5, Math.round(at.top) - 0.5, at.cols * at.size + 1, at.rows * at.size + 1);
+    for (const l of labels()) write(context, l, l.on ? c.accent : l.mark || l.title ? c.quiet : c.ink);
     if (cell && !(within("q", cell.i) && within("k", cell.j))) cell = null;
     point();
     refine();
@@ -120,17 +164,17 @@ export function heatView(say) {
     const blocks = m.blockQ * m.blockK > 1 ? `, largest of ${m.blockQ}×${m.blockK}` : "";
     tip.replaceChildren(el("b", { text: number(x, exact?.i === cell.i ? 4 : 3) }), el("span", { text: blocks }),
       el("div", { text: `${what.q.labels[cell.i]} → ${what.k.labels[cell.j]}` }),
-      el("div", { class: "quiet", text: `row ${what.q.spans[cell.i][0]}, column ${what.k.spans[cell.j][0]}` }));
+      el("div", { class: "quiet", text: `query ${what.q.spans[cell.i][0]}, key ${what.k.spans[cell.j][0]}${masked(m, cell.i, cell.j) ? ", masked" : ""}` }));
     const px = at.left + (cell.j - at.c0 + 1) * at.size + 8, py = at.top + (cell.i - at.r0 + 1) * at.size + 8;
     tip.style.left = Math.max(0, Math.min(px, at.width - tip.offsetWidth)) + "px";
     tip.style.top = (py + tip.offsetHeight > at.height && py > tip.offsetHeight + at.size + 16 ? py - tip.offsetHeight - at.size - 16 : py) + "px";
   }
 
-  // The bytes of a head are rounded; the row that somebody looks at is fetched as it is.
+  // The bytes of a head are rounded; the row under the pointer is fetched as it is.
   const refine = later(60, async () => {
     if (!cell || what.m.blockQ * what.m.blockK > 1 || exact?.i === cell.i) return;
     const asked = what, i = cell.i;
-    const values = await exactRow(what.record, what.layer, what.head, i).catch(() => null);
+    const values = await asked.exact(i).catch(() => null);
     if (!values || asked !== what) return;
     exact = { i, values };
     if (cell) point();
@@ -140,7 +184,8 @@ export function heatView(say) {
     cell = next;
     point();
     refine();
-    if (cell && aloud) say(`${what.q.labels[cell.i]} looks at ${what.k.labels[cell.j]} with ${number(weight(what.m, cell.i, cell.j))}`);
+    tell(cell);
+    if (cell && aloud) say(`${what.q.labels[cell.i]} attends to ${what.k.labels[cell.j]} with weight ${number(weight(what.m, cell.i, cell.j))}`);
   }
 
   // under returns the cell, or the label, under the pointer.
@@ -234,13 +279,24 @@ export function heatView(say) {
       const before = what;
       what = next;
       if (before?.m !== next.m) exact = null;
-      // Who goes from head to head looks at the same cell of each; among other tokens it is another cell.
+      // Who goes from head to head stays at the same cell of each; among other tokens it is another cell.
       if (before?.q !== next.q || before.k !== next.k || before.m.blockQ !== next.m.blockQ || before.m.blockK !== next.m.blockK) cell = null;
       const n = Math.max(what.m.rows * what.m.blockQ, what.m.cols * what.m.blockK);
       tools.hidden = n < 24 && !state.z;
       zoomOut.disabled = fit.disabled = !state.z;
-      field.setAttribute("aria-label", `Heat map, ${what.m.rows} rows look at ${what.m.cols} columns. Arrow keys move, Enter chooses a row.`);
+      field.setAttribute("aria-label", `Heat map, ${what.m.rows} queries attend to ${what.m.cols} keys. Arrow keys move, Enter chooses a query.`);
       draw();
+    },
+    // note says how the picture was thinned out.
+    note() {
+      const under = 1 / (at.size * (base.width / at.width));
+      return under > 1 ? "each pixel shows the largest weight under it" + (under >= 1.5 ? `, of about ${under.toFixed(1)} × ${under.toFixed(1)}` : "") : "";
+    },
+    // mirror shows the cell that the pointer is on in another panel.
+    mirror(next) {
+      cell = next && within("q", next.i) && within("k", next.j) ? next : null;
+      point();
+      refine();
     },
     // cancel takes back what Escape should, and tells whether there was anything.
     cancel() {
@@ -252,19 +308,20 @@ export function heatView(say) {
     svg() {
       const c = colours(), group = svg("g", {});
       const { m } = what;
-      if (at.rows * at.cols <= 40000) {
-        for (let i = 0; i < at.rows; i++) {
-          for (let j = 0, to; j < at.cols; j = to) { // equal neighbours are one
-            const code = m.codes[(at.r0 + i) * m.cols + at.c0 + j];
-            for (to = j + 1; to < at.cols && m.codes[(at.r0 + i) * m.cols + at.c0 + to] === code; to++);
-            const x = weight(m, at.r0 + i, at.c0 + j);
-            group.append(svg("rect", { x: (at.left + j * at.size).toFixed(2), y: (at.top + i * at.size).toFixed(2), width: ((to - j) * at.size).toFixed(2),
-              height: at.size.toFixed(2), fill: Number.isNaN(x) ? brokenCSS() : css(share(x, m)), "shape-rendering": "crispEdges" }));
+      if (at.rows * at.cols <= 40000 && at.size >= 1) {
+        const fill = (i, j) => (masked(m, i, j) ? "url(#masked)" : `rgb(${colourOf(m, what.scale, m.codes[i * m.cols + j]).join(",")})`);
+        if (m.seen) group.append(hatching());
+        for (let i = at.r0; i < at.r1; i++) {
+          for (let j = at.c0, to; j < at.c1; j = to) { // equal neighbours are one
+            const colour = fill(i, j);
+            for (to = j + 1; to < at.c1 && fill(i, to) === colour; to++);
+            group.append(svg("rect", { x: (at.left + (j - at.c0) * at.size).toFixed(2), y: (at.top + (i - at.r0) * at.size).toFixed(2), width: ((to - j) * at.size).toFixed(2),
+              height: at.size.toFixed(2), fill: colour, "shape-rendering": "crispEdges" }));
           }
         }
       } else {
-        const cut = el("canvas", { width: at.cols, height: at.rows });
-        cut.getContext("2d").drawImage(image(m), at.c0, at.r0, at.cols, at.rows, 0, 0, at.cols, at.rows);
+        const sharp = at.size >= 1 ? 1 : at.size; // a pixel for each cell, or what a viewer shows of them
+        const cut = picture(m, what.scale, at, at.cols * sharp, at.rows * sharp);
         group.append(svg("image", { x: at.left, y: at.top, width: at.cols * at.size, height: at.rows * at.size, href: cut.toDataURL("image/png"),
           preserveAspectRatio: "none", "image-rendering": "pixelated" }));
       }
@@ -280,12 +337,14 @@ export function heatView(say) {
         group.append(svg("rect", { x: at.left + (row ? 0 : n * at.size), y: at.top + (row ? n * at.size : 0), width: row ? at.cols * at.size : at.size,
           height: row ? at.size : at.rows * at.size, fill: "none", stroke: c.accent, "stroke-width": 2 }));
       }
+      group.append(svg("rect", { x: at.left - 0.5, y: at.top - 0.5, width: at.cols * at.size + 1, height: at.rows * at.size + 1, fill: "none", stroke: c.edge }));
       const context = base.getContext("2d");
       for (const l of labels()) {
-        context.font = (l.on ? "bold " : "") + font;
-        const room = (l.down ? at.top : at.left) - 6, squeezed = context.measureText(l.text).width > room;
-        group.append(svg("text", { ...(squeezed ? { textLength: room, lengthAdjust: "spacingAndGlyphs" } : {}), transform: `translate(${l.x.toFixed(2)} ${l.y.toFixed(2)})` + (l.down ? " rotate(-90)" : ""), "text-anchor": l.down ? "start" : "end",
-          "dominant-baseline": "central", "font-size": 12, "font-weight": l.on ? "bold" : "normal", fill: l.on ? c.accent : l.mark ? c.quiet : c.ink, text: l.text }));
+        context.font = fontOf(l);
+        const room = roomOf(l), squeezed = context.measureText(l.text).width > room;
+        group.append(svg("text", { ...(squeezed ? { textLength: room, lengthAdjust: "spacingAndGlyphs" } : {}), transform: `translate(${l.x.toFixed(2)} ${l.y.toFixed(2)})` + (l.down ? " rotate(-90)" : ""),
+          "text-anchor": l.middle ? "middle" : l.down ? "start" : "end", "dominant-baseline": "central", "font-size": l.title ? 11 : at.letters, "font-weight": l.on ? "bold" : "normal",
+          fill: l.on ? c.accent : l.mark || l.title ? c.quiet : c.ink, text: l.text }));
       }
       return { node: group, width: at.width, height: at.height };
     },

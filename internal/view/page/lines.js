@@ -24,9 +24,11 @@ export function strongest(m, most, pick) {
   return found.slice(0, most).map((p) => ({ i: Math.floor(p / m.cols), j: p % m.cols }));
 }
 
-export function linesView(say) {
+export function linesView(say, tell) {
   const drawing = svg("svg", { role: "application", "aria-label": "Lines between tokens; arrow keys choose a token", tabindex: "0" });
+  const many = el("input", { type: "range", min: "1", max: "400", "aria-label": "Number of lines", oninput: () => change({ n: many.value }) }), count = el("output", {});
   const node = el("div", { class: "lines" }, drawing);
+  const tools = el("label", { class: "slide" }, "Lines ", many, count);
   const key = el("p", { class: "legend" });
   let what = null, at = null, hover = null, links = svg("g"), texts = [];
 
@@ -49,12 +51,12 @@ export function linesView(say) {
     const token = (side, view, i, x, y, anchor) => {
       const t = svg("text", { x, y, "text-anchor": anchor, "dominant-baseline": "central", "font-size": Math.min(13, pitch - 3), class: "token" + (view.marks[i] ? " mark" : ""),
         text: shorten(view.labels[i], letters), onclick: () => change(choose(side, view, i)),
-        onpointerenter: () => { hover = { side, at: i }; connect(); }, onpointerleave: () => { hover = null; connect(); } });
+        onpointerenter: () => { hover = { side, at: i }; connect(); tell(hover); }, onpointerleave: () => { hover = null; connect(); tell(null); } });
       texts.push({ node: t, side, i });
       return t;
     };
     const head = (x, anchor, text) => svg("text", { x, y: 10, "text-anchor": anchor, class: "head", "font-size": 12, text });
-    drawing.replaceChildren(links, head(column - 6, "end", "looks"), head(width - column + 6, "start", "is looked at"),
+    drawing.replaceChildren(links, head(column - 6, "end", "query"), head(width - column + 6, "start", "key"),
       ...q.labels.map((_, i) => token("q", q, i, column - 6, at.dq + (i + 0.5) * pitch, "end")),
       ...k.labels.map((_, j) => token("k", k, j, width - column + 6, at.dk + (j + 0.5) * pitch, "start")));
     connect();
@@ -71,7 +73,7 @@ export function linesView(say) {
     key.textContent = cells.length ? `The ${cells.length} strongest${pick ? " of this token" : ""}: ${bounds[0]} to ${bounds[1]}` : "No weight is above 0";
     for (const { i, j } of cells.reverse()) { // the strongest on top
       const y0 = at.dq + (i + 0.5) * at.pitch, y1 = at.dk + (j + 0.5) * at.pitch;
-      const x = weight(what.m, i, j), t = Number.isNaN(x) ? 1 : share(x, what.m);
+      const x = weight(what.m, i, j), t = Number.isNaN(x) ? 1 : share(x, what.scale);
       const line = svg("path", { d: `M${x0} ${y0}C${x0 + bend} ${y0} ${x1 - bend} ${y1} ${x1} ${y1}`, stroke: Number.isNaN(x) ? brokenCSS() : "var(--accent)",
         "stroke-width": (0.6 + 2.6 * t).toFixed(2), "stroke-opacity": (0.12 + 0.88 * t).toFixed(2) });
       line.append(svg("title", { text: `${what.q.labels[i]} → ${what.k.labels[j]}  ${number(x)}` }));
@@ -97,19 +99,24 @@ export function linesView(say) {
     if (view.labels.length === 0) return;
     i = Math.max(0, Math.min(view.labels.length - 1, i));
     change({ tok: side + view.spans[i][0] });
-    say(`${view.labels[i]} ${side === "q" ? "looks" : "is looked at"}`);
+    say(`${side === "q" ? "query" : "key"} ${view.labels[i]}`);
     const box = node.getBoundingClientRect(), y = (side === "q" ? at.dq : at.dk) + i * at.pitch;
     if (y < node.scrollTop || y > node.scrollTop + box.height - 40) node.scrollTop = y - box.height / 2;
   });
 
   return {
-    node, key,
+    node, key, tools,
     show(next) {
       what = next;
       hover = null;
+      many.value = count.textContent = state.n;
       draw();
     },
     cancel: () => false,
+    mirror(hit) {
+      hover = hit;
+      connect();
+    },
     svg() {
       const copy = svg("g", {}, ...[...drawing.children].map((c) => c.cloneNode(true)));
       const style = getComputedStyle(document.documentElement);

@@ -1,16 +1,19 @@
 // Where the page begins: it fetches what there is, and brings the screen in line with the state.
 
 import { byId, el, later } from "./dom.js";
-import { begin, change, place, state, subscribe } from "./state.js";
-import { onSystemTheme, theme } from "./colour.js";
+import { begin, change, follow, place, settle, state, subscribe } from "./state.js";
+import { onSystemTheme, prepareColours, theme } from "./colour.js";
 import { frozen, look, start } from "./data.js";
 import { showGrid, step } from "./grid.js";
+import { differencePanel } from "./difference.js";
+import { prepareGlossary } from "./glossary.js";
 import { panel } from "./panel.js";
+import { sameHead } from "./tokens.js";
 import { prepareTable, showTable } from "./table.js";
 import { busy, prepareForm, showForm, tellTexts } from "./form.js";
 import { prepareExport } from "./export.js";
 
-let given = null, panels = {}, records = { a: null, b: null }, turn = 0;
+let given = null, panels = {}, difference = null, records = { a: null, b: null }, turn = 0;
 
 function say(text) {
   const line = el("p", { class: "said", text });
@@ -24,9 +27,18 @@ const whisper = byId("notes").appendChild(el("p", { class: "unseen", "aria-live"
 // recordOf returns the record that a side of the screen is about.
 async function recordOf(side) {
   const second = side === "b" && state.cmp === "text";
-  const [s, t, r] = second ? [state.s2, state.t2, state.r2] : [state.s, state.t, state.r];
-  if (given.model && s) return look(s, t);
-  return given.records[Number(r)] ?? (second ? null : given.records[0]) ?? null;
+  const [s, t, r] = second ? [state.s2, state.t2, state.r2] : [state.s, state.t, state.r], model = Number(state.p);
+  if (given.models.length && s) return look(s, t, model);
+  const record = given.records[Number(r)] ?? (second ? null : given.records[0]) ?? null;
+  return record && given.models.length && model > 0 ? look(record.source, "", model) : record;
+}
+
+// secondRecord returns what the other side of a comparison is about. Another model writes what the first has written:
+// heads can be compared query by query.
+async function secondRecord(a) {
+  if (!state.cmp || !a) return null;
+  if (state.cmp !== "model") return recordOf("b");
+  return given.models[Number(state.p2)] === undefined ? null : look(a.source, a.target, Number(state.p2));
 }
 
 async function render() {
@@ -37,7 +49,7 @@ async function render() {
   const slow = setTimeout(() => busy(true), 150);
   const notes = byId("notes");
   try {
-    const [a, b] = [await recordOf("a"), state.cmp ? await recordOf("b") : null];
+    const a = await recordOf("a"), b = await secondRecord(a);
     if (mine !== turn) return;
     records = { a, b };
     problems([a, b]);
@@ -56,12 +68,16 @@ async function render() {
     byId("text-s")?.focus();
     return;
   }
-  showGrid(state.side === "b" && state.cmp === "text" && records.b ? records.b : records.a);
-  arrange();
-  const jobs = [panels.a.show(records.a)];
-  if (state.cmp && records.b) jobs.push(panels.b.show(records.b));
-  showTable(state.side === "b" && state.cmp === "text" && records.b ? records.b : records.a);
-  await Promise.all(jobs);
+  settle(records.a);
+  follow(records.b && sameHead(records.a, place("a"), records.b));
+  const active = state.side === "b" && state.cmp !== "head" && records.b ? records.b : records.a;
+  showGrid(active);
+  showTable(active);
+  const two = !!(state.cmp && records.b);
+  const name = (i) => (given.models.length > 1 && two && state.cmp === "model" ? given.models[i] : "");
+  await Promise.all([panels.a.load(records.a, name(Number(state.p))), two && panels.b.load(records.b, name(Number(state.p2)))]);
+  if (mine !== turn) return;
+  await paint(two);
   if (mine === turn) document.body.dataset.drawn = ""; // the screen shows the state: a test may wait for it
 }
 
@@ -71,16 +87,34 @@ function problems(list, failure) {
   box.querySelectorAll(".note").forEach((n) => n.remove());
   const lines = [...new Set(list.filter(Boolean).flatMap((r) => r.warnings))];
   if (failure) box.append(el("p", { class: "note bad", text: failure }));
-  if (lines.length) box.append(el("p", { class: "note" }, el("b", { text: "These are not all weights: " }), lines.join("; ")));
-  if (given.model && !failure && list.every((r) => !r)) box.append(el("p", { class: "note hint", text: "Type a text above to see what the model looks at while it writes." }));
+  if (lines.length) box.append(el("p", { class: "note" }, el("b", { text: "Not all of these are attention weights: " }), lines.join("; ")));
+  if (given.models.length && !failure && list.every((r) => !r)) box.append(el("p", { class: "note hint", text: "Type a text above to see what the model attends to while it writes." }));
 }
 
-// arrange puts one panel or two on the screen.
-function arrange() {
-  const two = state.cmp && records.b;
-  const wanted = two ? [panels.a.node, panels.b.node] : [panels.a.node];
+// paint draws what the panels have loaded, two of them on one scale and with their difference.
+async function paint(two) {
+  const a = panels.a.what(), b = two ? panels.b.what() : null;
+  const scale = a && b ? { lo: Math.min(a.m.lo, b.m.lo), hi: Math.max(a.m.hi, b.m.hi) } : null;
+  const third = difference.fits(a, b);
+  arrange(two, third);
+  const jobs = [panels.a.paint(scale), two && panels.b.paint(scale)];
+  if (third) jobs.push(difference.show(a, b));
+  await Promise.all(jobs);
+}
+
+// shown are the panels on the screen.
+const shown = () => [panels.a, panels.b, difference].filter((p) => p?.node.isConnected);
+
+// relay shows in the other panels what the pointer is on in one of them.
+function relay(from, hit, what) {
+  for (const [side, p] of Object.entries({ ...panels, d: difference })) if (side !== from && p.node.isConnected) p.mirror(hit, what);
+}
+
+// arrange puts one panel or two on the screen, and their difference.
+function arrange(two, third) {
+  const wanted = [panels.a.node, two && panels.b.node, third && difference.node].filter(Boolean);
   const box = byId("panels");
-  if (box.children.length !== wanted.length) box.replaceChildren(...wanted);
+  if (wanted.length !== box.children.length || wanted.some((n, i) => n !== box.children[i])) box.replaceChildren(...wanted);
   box.classList.toggle("two", !!two);
   document.body.classList.toggle("comparing", !!two);
   panels.a.node.classList.toggle("active", !!two && state.side === "a");
@@ -92,15 +126,14 @@ function controls() {
     const key = input.dataset.state;
     if (input.type === "checkbox") input.checked = state[key] === "1";
     else input.value = state[key];
-    if (key === "n") input.nextElementSibling.textContent = state.n;
   }
   for (const button of byId("views").children) {
     const on = button.dataset.view === state.v;
     button.setAttribute("aria-checked", String(on));
     button.tabIndex = on ? 0 : -1;
   }
-  byId("many").hidden = state.v !== "lines";
-  for (const option of document.querySelectorAll('[data-state="cmp"] option[value="text"]')) option.hidden = !given.model && given.records.length < 2;
+  for (const option of document.querySelectorAll('[data-state="cmp"] option[value="text"]')) option.hidden = !given.models.length && given.records.length < 2;
+  for (const option of document.querySelectorAll('[data-state="cmp"] option[value="model"]')) option.hidden = given.models.length < 2;
 }
 
 function applyTheme() {
@@ -114,6 +147,7 @@ function applyTheme() {
 // other returns the second side of a comparison that begins: a neighbour of the head that is open, in the next layer if
 // this one has no other head, and the next click in the overview chooses another.
 function other(kind) {
+  if (kind === "model") return { side: "a", b: "=" };
   if (kind !== "head") return { side: "a" };
   const a = place("a"), b = place("b"), layers = records.a?.layers ?? [], heads = layers[a.layer]?.heads ?? 1;
   if (b.layer === a.layer && b.head !== a.head && b.head < heads) return { side: "b", b: state.b };
@@ -123,7 +157,7 @@ function other(kind) {
 function wire() {
   for (const input of document.querySelectorAll("[data-state]")) {
     const key = input.dataset.state;
-    input.addEventListener(input.type === "range" ? "input" : "change", () => {
+    input.addEventListener("change", () => {
       const patch = { [key]: input.type === "checkbox" ? (input.checked ? "1" : "") : input.value };
       if (key === "x" || key === "w") patch.z = "";
       if (key === "cmp") Object.assign(patch, other(input.value));
@@ -143,6 +177,7 @@ function wire() {
     next.focus();
   });
   byId("theme").addEventListener("click", () => change({ theme: { "": "dark", dark: "light", light: "" }[state.theme] }));
+  byId("help").addEventListener("click", () => byId("glossary").showModal());
   byId("skip").addEventListener("click", (event) => {
     event.preventDefault();
     byId("panels").focus();
@@ -150,10 +185,11 @@ function wire() {
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest("textarea, input, select");
     if (event.key === "Escape") {
+      if (byId("glossary").open) return; // it closes by itself
       if (byId("export").open) {
         byId("export").open = false;
         byId("export").firstElementChild.focus();
-      } else if (!panels.a.cancel() && !(state.cmp && panels.b.cancel())) {
+      } else if (!shown().some((p) => p.cancel())) {
         if (state.tok) change({ tok: "" });
         else if (state.z) change({ z: "" });
         else if (state.cmp) change({ cmp: "", side: "a" });
@@ -166,8 +202,7 @@ function wire() {
   window.addEventListener("resize", later(120, () => {
     if (width === window.innerWidth) return; // a phone's address bar comes and goes
     width = window.innerWidth;
-    panels.a.redraw();
-    if (state.cmp) panels.b.redraw();
+    for (const p of shown()) p.redraw();
   }));
 }
 
@@ -178,20 +213,24 @@ async function open() {
     byId("notes").append(el("p", { class: "note bad", text: problem.message }));
     return;
   }
+  prepareColours(given.palette);
   byId("name").textContent = given.name;
   document.title = given.name + " · attn view";
   begin(frozen ? "#" + frozen.address : "");
   const active = (side) => { if (state.cmp) change({ side }); };
   const aloud = (text) => { whisper.textContent = text; };
-  panels = { a: panel("a", given.columns, active, aloud), b: panel("b", given.columns, active, aloud) };
+  panels = { a: panel("a", given.columns, active, aloud, relay), b: panel("b", given.columns, active, aloud, relay) };
+  difference = differencePanel(aloud, relay);
   wire();
   prepareForm(given);
   prepareTable(given.columns);
+  prepareGlossary(given.columns);
   prepareExport(() => ({
-    panels: state.cmp && records.b ? [panels.a, panels.b] : [panels.a],
+    panels: shown(),
     records: [...new Set([records.a, state.cmp ? records.b : null])].filter(Boolean),
   }), say);
   if (frozen) document.body.classList.add("frozen");
+  byId("grid").addEventListener("warned", () => problems([records.a, records.b]));
   subscribe(render);
   render();
 }

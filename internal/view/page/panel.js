@@ -3,124 +3,131 @@
 import { el, number } from "./dom.js";
 import { lens, place, state } from "./state.js";
 import { legend } from "./colour.js";
-import { head, headPath, measures } from "./data.js";
+import { exact, exactPath, head, headPath, measures, measuresPath, row } from "./data.js";
 import { heatView } from "./heat.js";
 import { linesView } from "./lines.js";
 import { textView } from "./text.js";
-import { part, seen } from "./tokens.js";
+import { axesOf, numberOf, part, sameAxis, visibleKeys } from "./tokens.js";
 
 const largest = 2048; // rows and columns that come at once; the server makes blocks of more
 
-// panel returns the panel of a side.
-export function panel(side, columns, onactive, say) {
+// frame returns the elements that all panels have.
+export function frame(label) {
   const title = el("h3", {}), sub = el("p", { class: "sub" }), facts = el("dl", { class: "facts" });
   const note = el("p", { class: "note", hidden: true, role: "status" });
   const tools = el("div", { class: "tools" });
   const stage = el("div", { class: "stage" }), key = el("div", { class: "key" });
-  const node = el("article", { class: "panel", "aria-label": "Head " + side }, el("header", {}, tools, title, sub), facts, note, stage, key);
-  node.addEventListener("pointerdown", () => onactive(side), { capture: true });
-  node.addEventListener("focusin", () => onactive(side));
-  const views = { map: heatView(say), lines: linesView(say), text: textView(say) };
-  let turn = 0, what = null;
-
-  function message(text) {
+  const node = el("article", { class: "panel", "aria-label": label }, el("header", {}, tools, title, sub), facts, note, stage, key);
+  const message = (text) => {
     note.textContent = text;
     note.hidden = !text;
-  }
+  };
+  const clear = (text) => {
+    stage.replaceChildren();
+    key.replaceChildren();
+    message(text);
+  };
+  return { node, title, sub, facts, tools, stage, key, message, clear };
+}
 
-  // show fetches and draws the head that the state names.
-  async function show(record) {
+// panel returns the panel of a side. ontell is told of what the pointer is on.
+export function panel(side, columns, onactive, say, ontell) {
+  const f = frame("Head " + side);
+  f.node.addEventListener("pointerdown", () => onactive(side), { capture: true });
+  f.node.addEventListener("focusin", () => onactive(side));
+  const tell = (hit) => ontell(side, hit, what);
+  const views = { map: heatView(say, tell), lines: linesView(say, tell), text: textView(say, tell) };
+  let turn = 0, what = null, named = null;
+
+  // load fetches the head that the state names, and returns whether it is still wanted. What is on the screen stays
+  // until paint: a title never stands over another head's weights, nor a head beside one on another scale.
+  async function load(record, name) {
     const mine = ++turn;
     const p = place(state.cmp === "text" ? "a" : side); // two texts are seen through one head
     const layer = record.layers[p.layer];
+    const sub = [name, texts(record)].filter(Boolean).join(": ");
     if (!layer || p.head >= layer.heads) {
-      node.setAttribute("aria-busy", "false");
       what = null;
-      title.textContent = layer ? `${layer.kind} layer ${layer.index} has no head ${p.head}`
-        : record.layers.length ? `There is no layer ${p.layer} with a head ${p.head} here` : "";
-      sub.textContent = "";
-      facts.replaceChildren();
-      stage.replaceChildren();
-      key.replaceChildren();
-      message("");
-      return;
+      const missing = layer ? `${layer.kind} layer ${layer.index} has no head ${p.head}`
+        : p.layer < 0 ? "This head is not in the other model" : record.layers.length ? `There is no layer ${p.layer} with a head ${p.head} here` : "";
+      named = { title: missing, sub: "", record: null };
+      return true;
     }
     const whole = axesOf(record, layer);
     const rows = whole.q.labels.length, cols = whole.k.labels.length;
     const z = window_(rows, cols);
     const large = rows > largest || cols > largest;
     const zoomed = large && state.v === "map" && z;
-    const name = () => { // together with the picture: a title never stands over another head's weights
-      title.textContent = `${layer.kind} layer ${layer.index}, head ${p.head}`;
-      sub.textContent = texts(record);
-    };
-    node.setAttribute("aria-busy", "true");
+    const next = { title: `${layer.kind} layer ${layer.index}, head ${numberOf(layer, p.head)}`, sub, record, place: p };
+    f.node.setAttribute("aria-busy", "true");
     try {
       const m = await head(record, p.layer, p.head, zoomed ? `&rows=${z.r0}-${z.r1}&cols=${z.c0}-${z.c1}` : "");
-      if (mine !== turn) return;
-      name();
+      if (mine !== turn) return false;
       const from = zoomed || { r0: 0, r1: rows, c0: 0, c1: cols };
       const q = zoomed || m.blockQ > 1 ? part(whole.q, from.r0, from.r1, m.blockQ) : whole.q;
       const k = zoomed || m.blockK > 1 ? part(whole.k, from.c0, from.c1, m.blockK) : whole.k;
+      m.seen = visibleKeys(layer, q, k);
       const inside = !large && z ? z : { r0: 0, r1: m.rows, c0: 0, c1: m.cols };
-      what = { record, layer: p.layer, head: p.head, m, q, k, part: inside, same: layer.q === layer.k,
+      next.note = m.blockQ * m.blockK > 1 ? `${rows} × ${cols} tokens are too many to draw: each cell shows the largest of ${m.blockQ} × ${m.blockK} weights. Zoom in to see single ones.` : "";
+      const through = lens();
+      what = { record, layer: p.layer, head: p.head, m, q, k, part: inside, same: layer.q === layer.k, exact: (i) => row(record, p.layer, p.head, i, through),
+        values: () => exact(record, p.layer, p.head, m, through), exactPath: exactPath(record, p.layer, p.head, through),
         whole: () => ({ ...(z || { r0: 0, r1: rows, c0: 0, c1: cols }), rows, cols, startQ: zoomed ? z.r0 : 0, startK: zoomed ? z.c0 : 0 }) };
-      message(m.blockQ * m.blockK > 1 ? `${rows} × ${cols} tokens are too many to draw: each cell shows the largest of ${m.blockQ} × ${m.blockK} weights. Zoom in to see single ones.` : "");
-      draw();
     } catch (problem) {
-      if (mine !== turn) return;
-      name();
+      if (mine !== turn) return false;
       what = null;
-      stage.replaceChildren();
-      key.replaceChildren();
-      message(problem.message);
+      next.note = problem.message;
     }
-    node.setAttribute("aria-busy", "false");
-    await tell(record, p, mine);
+    named = next;
+    return true;
+  }
+
+  // paint brings what was loaded onto the screen, its colours on a scale { lo, hi }.
+  async function paint(scale) {
+    const mine = turn;
+    f.node.setAttribute("aria-busy", "false");
+    f.title.textContent = named.title;
+    f.sub.textContent = named.sub;
+    f.message(named.note ?? "");
+    if (what) {
+      what.scale = scale ?? what.m;
+      what.shared = !!scale;
+      draw();
+    } else f.clear(named.note ?? "");
+    const list = named.record && (await measures(named.record, named.place.layer).catch(() => null));
+    if (mine !== turn) return;
+    f.facts.replaceChildren(...(list ? list[named.place.head] : []).flatMap((x, i) => (x == null ? [] : [el("div", { title: columns[i].help },
+      el("dt", { text: columns[i].label }), el("dd", { text: number(x, 2) }))])));
   }
 
   function draw() {
     const view = views[state.v];
-    if (tools.firstChild !== (view.tools ?? null)) tools.replaceChildren(...(view.tools ? [view.tools] : [])); // a button that is pressed stays
-    if (stage.firstChild !== view.node) stage.replaceChildren(view.node);
+    if (f.tools.firstChild !== (view.tools ?? null)) f.tools.replaceChildren(...(view.tools ? [view.tools] : [])); // a button that is pressed stays
+    if (f.stage.firstChild !== view.node) f.stage.replaceChildren(view.node);
     if (what.m.rows === 0 || what.m.cols === 0) {
-      stage.replaceChildren(el("p", { class: "quiet", text: state.x ? "There are no tokens but special ones." : "There are no tokens." }));
-      key.replaceChildren();
+      f.stage.replaceChildren(el("p", { class: "quiet", text: state.x ? "There are no tokens but special ones." : "There are no tokens." }));
+      f.key.replaceChildren();
       return;
     }
     view.show(what);
-    key.replaceChildren(view.key ?? legend(what.m));
-  }
-
-  // tell writes the measures under the title.
-  async function tell(record, p, mine) {
-    const list = await measures(record, p.layer).catch(() => null);
-    if (mine !== turn) return;
-    facts.replaceChildren(...(list ? list[p.head] : []).flatMap((x, i) => (x == null ? [] : [el("div", { title: columns[i].help },
-      el("dt", { text: columns[i].label }), el("dd", { text: number(x, 2) }))])));
+    f.key.replaceChildren(view.key ?? legend(what, view.note?.()));
   }
 
   return {
-    node, show,
+    node: f.node, load, paint,
+    what: () => what,
     redraw() { if (what) draw(); },
+    // mirror shows what the pointer is on in another panel, if it is there too.
+    mirror(hit, from) {
+      if (!what) return;
+      const there = hit && from && (("i" in hit || hit.side === "q") ? sameAxis(what.q, from.q) : true) && (("i" in hit || hit.side === "k") ? sameAxis(what.k, from.k) : true);
+      views[state.v].mirror(there ? hit : null);
+    },
     cancel: () => !!what && views[state.v].cancel(),
-    picture: () => (what && what.m.rows * what.m.cols ? { title: title.textContent, sub: sub.textContent, m: what.m, ...views[state.v].svg() } : null),
-    sources: () => (what ? [[headPath(what.record, what.layer, what.head), what.record]] : []), // paths and what they are about
+    picture: () => (what && what.m.rows * what.m.cols ? { title: f.title.textContent, sub: f.sub.textContent, what, ...views[state.v].svg() } : null),
+    // sources are the paths of what is shown, and what they are about.
+    sources: () => (what ? [[headPath(what.record, what.layer, what.head), what.record], [measuresPath(what.record, what.layer), what.record]] : []),
   };
-}
-
-const kept = new Map(); // axes through the lens, so that views can tell that nothing has changed
-
-function axesOf(record, layer) {
-  const get = (i) => {
-    const name = [record.id, i, lens()].join();
-    if (!kept.has(name)) {
-      if (kept.size > 40) kept.clear();
-      kept.set(name, seen(record.axes[i]));
-    }
-    return kept.get(name);
-  };
-  return { q: get(layer.q), k: get(layer.k) };
 }
 
 // window_ returns the part that the state zooms to, null if it is everything or does not fit.

@@ -4,11 +4,12 @@ const defaults = {
   s: "", t: "", // texts that were typed; without s, the record r
   r: "0",
   s2: "", t2: "", r2: "1", // the other text of a comparison
-  a: "0.0", b: "0.1", // layer and head of the two sides
+  a: "", b: "", // layer and head of the two sides; "" is what fits the record, "=" is the same head as the other side's
   side: "a", // the one that the grid chooses for
-  cmp: "", // "head", "text"
+  cmp: "", // "head", "text", "model"
+  p: "0", p2: "1", // the model, and the other of a comparison
   v: "map", // "lines", "text"
-  tok: "", // the chosen token: q5 looks, k5 is looked at
+  tok: "", // the chosen token: q5 is a query, k5 a key
   n: "40", // lines
   c: "own", // what the darkest shade means: "own" largest, "one", "log"
   x: "", // special tokens: "hide", "renorm"
@@ -19,9 +20,9 @@ const defaults = {
   theme: "", // "light", "dark"
 };
 
-const choices = { cmp: ["", "head", "text"], v: ["map", "lines", "text"], c: ["own", "one", "log"], x: ["", "hide", "renorm"],
+const choices = { cmp: ["", "head", "text", "model"], v: ["map", "lines", "text"], c: ["own", "one", "log"], x: ["", "hide", "renorm"],
   w: ["", "1"], m: ["", "1"], side: ["a", "b"], theme: ["", "light", "dark"] };
-const shapes = { a: /^\d+\.\d+$/, b: /^\d+\.\d+$/, tok: /^([qk]\d+)?$/, n: /^\d{1,3}$/, r: /^\d+$/, r2: /^\d+$/,
+const shapes = { a: /^(\d+\.\d+)?$/, b: /^(=|\d+\.\d+)?$/, p: /^\d$/, p2: /^\d$/, tok: /^([qk]\d+)?$/, n: /^\d{1,3}$/, r: /^\d+$/, r2: /^\d+$/,
   z: /^(\d+-\d+,\d+-\d+)?$/, o: /^([a-z]+-?)?$/ };
 
 export const state = { ...defaults };
@@ -53,13 +54,14 @@ export function change(patch) {
   const changed = Object.keys(patch).filter((key) => state[key] !== patch[key]);
   if (changed.length === 0) return;
   Object.assign(state, patch);
-  const big = changed.some((key) => ["a", "b", "s", "t", "s2", "t2", "r", "r2", "cmp", "v"].includes(key));
+  const big = changed.some((key) => ["a", "b", "s", "t", "s2", "t2", "r", "r2", "p", "p2", "cmp", "v"].includes(key));
   const hash = "#" + address();
   try {
     if (big) history.pushState(null, "", hash);
     else history.replaceState(null, "", hash);
   } catch {
-    location.replace(hash); // a file that is opened from a disk may not be allowed to
+    // The page inside another, or from a disk, may have no history: the state is here all the same. To set the location
+    // instead would load the other page into its own frame.
   }
   for (const listener of listeners) listener(changed);
 }
@@ -74,8 +76,24 @@ export function begin(first) {
   });
 }
 
+let followed = null; // the place of side a's head in the record of side b
+let first = { a: { layer: 0, head: 0 }, b: { layer: 0, head: 1 } }; // where nobody has chosen
+
+// settle says which heads a record begins with: the last layer of cross attention if there is one, and its first heads.
+export function settle(record) {
+  const cross = record.layers.findLastIndex((l) => l.kind === "cross"), layer = Math.max(0, cross), heads = record.layers[layer]?.heads ?? 1;
+  first = { a: { layer, head: 0 }, b: heads > 1 ? { layer, head: 1 } : { layer: (layer + 1) % Math.max(1, record.layers.length), head: 0 } };
+}
+
+// follow says where side b finds the head of side a.
+export function follow(place) {
+  followed = place;
+}
+
 // place returns the layer and the head of a side.
 export function place(side) {
+  if (side === "b" && state.b === "=") return followed ?? { layer: -1, head: -1 };
+  if (!state[side]) return first[side];
   const [layer, head] = state[side].split(".").map(Number);
   return { layer, head };
 }

@@ -1,8 +1,9 @@
 // The measures of all heads as a table that can be sorted.
 
 import { byId, el, number } from "./dom.js";
-import { change, place, state } from "./state.js";
+import { change, lens, place, state } from "./state.js";
 import { measures } from "./data.js";
+import { numberOf } from "./tokens.js";
 
 const root = byId("measures");
 const box = el("details", {}, el("summary", {}, el("h2", { text: "Measures of all heads" })));
@@ -11,7 +12,7 @@ box.append(area);
 box.addEventListener("toggle", () => change({ m: box.open ? "1" : "" }));
 root.append(box);
 
-let columns = [], record = null, rows = null, turn = 0;
+let columns = [], record = null, through = "", rows = null, turn = 0;
 
 export function prepareTable(list) {
   columns = list;
@@ -21,17 +22,25 @@ export function prepareTable(list) {
 export async function showTable(next) {
   box.open = state.m === "1";
   if (!box.open) return;
-  if (record !== next) {
+  if (record !== next || through !== lens()) { // measures are of what is shown
     record = next;
+    through = lens();
     rows = null;
     const mine = ++turn;
     area.replaceChildren(el("p", { class: "quiet", text: "Measuring…" }));
     const found = [];
+    let drawn = performance.now();
     try {
       for (let i = 0; i < next.layers.length; i++) { // one after the other: the server computes
         const list = await measures(next, i);
         if (mine !== turn) return;
         list.forEach((values, head) => found.push({ layer: i, head, values }));
+        rows = found;
+        if (performance.now() - drawn > 400 && i + 1 < next.layers.length) { // as they come
+          draw();
+          area.prepend(el("p", { class: "quiet", text: `Measuring: ${i + 1} of ${next.layers.length} layers` }));
+          drawn = performance.now();
+        }
       }
     } catch (problem) {
       if (mine === turn) area.replaceChildren(el("p", { class: "note", text: problem.message }));
@@ -67,8 +76,8 @@ function draw() {
     const l = record.layers[r.layer];
     const is = (p) => p.layer === r.layer && p.head === r.head;
     const open = is(a) || (state.cmp === "head" && is(b));
-    const name = el("button", { type: "button", text: `${l.kind} ${l.index}.${r.head}`, title: l.name,
-      onclick: () => change({ [state.cmp === "head" ? state.side : "a"]: `${r.layer}.${r.head}` }) });
+    const name = el("button", { type: "button", text: `${l.kind} ${l.index}.${numberOf(l, r.head)}`, title: l.name,
+      onclick: () => change({ [state.cmp === "head" || state.cmp === "model" ? state.side : "a"]: `${r.layer}.${r.head}` }) });
     return el("tr", { class: open ? "open" : "" }, el("th", { scope: "row" }, name), ...r.values.map((x, c) => {
       const td = el("td", { text: number(x, 2) });
       if (x != null) td.style.setProperty("--part", (100 * Math.min(1, Math.abs(x) / largest[c])).toFixed(1) + "%");

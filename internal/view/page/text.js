@@ -1,4 +1,4 @@
-// The text itself, shaded by what the chosen token looks at, or is looked at from.
+// The text itself: each token has the colour of its weight, for the chosen query or of the chosen key.
 
 import { el, number, svg } from "./dom.js";
 import { change, state } from "./state.js";
@@ -6,14 +6,15 @@ import { brokenCSS, css, inkOn, share } from "./colour.js";
 import { weight } from "./data.js";
 import { choose, chosen } from "./tokens.js";
 
-export function textView(say) {
-  const looks = el("p", { class: "flow", role: "listbox" }), looked = el("p", { class: "flow", role: "listbox" });
+export function textView(say, tell) {
+  const queries = el("p", { class: "flow", role: "listbox" }), keys = el("p", { class: "flow", role: "listbox" });
   const titleQ = el("h4", {}), titleK = el("h4", {});
   const turn = el("button", { type: "button", class: "turn", onclick: flip });
-  const node = el("div", { class: "text" }, turn, titleQ, looks, titleK, looked);
+  const hint = el("p", { class: "note hint", text: "Point at a token, or choose one, to see its weights." });
+  const node = el("div", { class: "text" }, hint, turn, titleQ, queries, titleK, keys);
   let what = null, chips = [], hover = null, one = false, side = "q";
 
-  // flip asks from where the chosen token is looked at, or back.
+  // flip makes the chosen token a key, or a query again.
   function flip() {
     side = side === "q" ? "k" : "q";
     if (state.tok) change({ tok: side + state.tok.slice(1) });
@@ -22,20 +23,20 @@ export function textView(say) {
 
   function draw() {
     const { q, k } = what;
-    one = what.same; // a text that looks at itself stands there once
+    one = what.same; // a text that attends to itself stands there once
     const pick = chosen(q, k);
     if (pick) side = pick.side;
     turn.hidden = !one;
-    turn.textContent = side === "q" ? "Shaded: what the chosen token looks at" : "Shaded: what looks at the chosen token";
+    turn.textContent = side === "q" ? "The chosen token is the query" : "The chosen token is the key";
     turn.setAttribute("aria-label", turn.textContent + "; press to turn around");
-    titleQ.textContent = one ? "" : "Looks";
-    titleK.textContent = one ? "" : "Is looked at";
-    titleQ.hidden = titleK.hidden = looked.hidden = one;
+    titleQ.textContent = one ? "" : "Queries";
+    titleK.textContent = one ? "" : "Keys";
+    titleQ.hidden = titleK.hidden = keys.hidden = one;
     chips = [];
     const chip = (s, view, i) => {
       const c = el("span", { class: "chip" + (view.marks[i] ? " mark" : ""), role: "option", tabindex: "-1", text: view.labels[i],
         onclick: () => change(choose(s(), view, i)),
-        onpointerenter: () => { hover = { side: s(), at: i }; shade(); }, onpointerleave: () => { hover = null; shade(); } });
+        onpointerenter: () => { hover = { side: s(), at: i }; shade(); tell(hover); }, onpointerleave: () => { hover = null; shade(); tell(null); } });
       return c;
     };
     const list = (place, s, view) => {
@@ -44,13 +45,13 @@ export function textView(say) {
       return made;
     };
     if (one) {
-      const made = list(looks, () => side, q);
+      const made = list(queries, () => side, q);
       chips = { q: made, k: made };
-      looks.setAttribute("aria-label", "Tokens");
+      queries.setAttribute("aria-label", "Tokens");
     } else {
-      chips = { q: list(looks, () => "q", q), k: list(looked, () => "k", k) };
-      looks.setAttribute("aria-label", "Tokens that look");
-      looked.setAttribute("aria-label", "Tokens that are looked at");
+      chips = { q: list(queries, () => "q", q), k: list(keys, () => "k", k) };
+      queries.setAttribute("aria-label", "Queries");
+      keys.setAttribute("aria-label", "Keys");
     }
     shade();
   }
@@ -67,11 +68,12 @@ export function textView(say) {
     const entry = pick ? chips[pick.side][pick.at] : chips.q[0];
     if (entry) entry.tabIndex = 0;
     if (!one && chips.k[0] && !(pick?.side === "k")) chips.k[0].tabIndex = 0;
+    hint.hidden = !!pick;
     if (!pick) return;
-    const { m } = what;
+    const { m, scale } = what;
     chips[pick.side === "q" ? "k" : "q"].forEach((c, n) => {
       const x = pick.side === "q" ? weight(m, pick.at, n) : weight(m, n, pick.at);
-      const t = share(x, m);
+      const t = share(x, scale);
       c.style.background = Number.isNaN(x) ? brokenCSS() : css(t);
       c.style.color = Number.isNaN(x) ? "#fff" : inkOn(t);
       c.title = number(x);
@@ -82,7 +84,7 @@ export function textView(say) {
 
   node.addEventListener("keydown", (event) => {
     const go = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];
-    const s = one ? side : looks.contains(event.target) ? "q" : "k";
+    const s = one ? side : queries.contains(event.target) ? "q" : "k";
     const from = chips[s].indexOf(event.target);
     if (from < 0) return;
     const view = s === "q" ? what.q : what.k;
@@ -91,7 +93,7 @@ export function textView(say) {
       const to = Math.max(0, Math.min(view.labels.length - 1, from + go));
       change({ tok: s + view.spans[to][0] });
       chips[s][to].focus();
-      say(`${view.labels[to]} ${s === "q" ? "looks" : "is looked at"}`);
+      say(`${s === "q" ? "query" : "key"} ${view.labels[to]}`);
     } else return;
     event.preventDefault();
   });
@@ -110,6 +112,10 @@ export function textView(say) {
       } else draw();
     },
     cancel: () => false,
+    mirror(hit) {
+      hover = hit;
+      shade();
+    },
     // svg copies where the browser has put the tokens.
     svg() {
       const box = node.getBoundingClientRect(), group = svg("g", {});

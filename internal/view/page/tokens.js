@@ -1,6 +1,6 @@
 // How tokens are written, and what is seen of an axis: tokens or words, with or without marks.
 
-import { state } from "./state.js";
+import { lens, state } from "./state.js";
 
 // What cannot be seen, or would turn the line around, is spelt out.
 const unseen = /[\p{Cc}\u00ad\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/gu;
@@ -63,4 +63,48 @@ export function choose(side, view, at) {
 export function shorten(label, most) {
   const letters = [...label];
   return letters.length > most ? letters.slice(0, most - 1).join("") + "…" : label;
+}
+
+const kept = new Map(); // axes through the lens, so that views can tell that nothing has changed
+
+// axesOf returns what the lens leaves of the axes of a layer.
+export function axesOf(record, layer) {
+  const get = (i) => {
+    const name = [record.id, i, lens()].join();
+    if (!kept.has(name)) {
+      if (kept.size > 40) kept.clear();
+      kept.set(name, seen(record.axes[i]));
+    }
+    return kept.get(name);
+  };
+  return { q: get(layer.q), k: get(layer.k) };
+}
+
+// numberOf returns the number of a head in its model, of which some heads may have been pruned.
+export const numberOf = (layer, head) => layer.numbers?.[head] ?? head;
+
+// sameHead returns the place in another record of a head, null if it is not there.
+export function sameHead(record, at, other) {
+  const layer = record.layers[at.layer];
+  const found = other.layers.findIndex((l) => layer && l.kind === layer.kind && l.index === layer.index);
+  if (found < 0) return null;
+  const number = numberOf(layer, at.head);
+  const head = Array.from({ length: other.layers[found].heads }, (_, h) => numberOf(other.layers[found], h)).indexOf(number);
+  return head < 0 ? null : { layer: found, head };
+}
+
+// sameAxis reports whether two views of an axis are of the same tokens.
+export const sameAxis = (a, b) => a === b || (a.labels.length === b.labels.length && a.labels.every((l, i) => l === b.labels[i]));
+
+// visibleKeys returns for each query how many of the keys it can attend to; null if all. Blocks count if any of their
+// tokens do.
+export function visibleKeys(layer, q, k) {
+  if (!layer.visible) return null;
+  let at = 0;
+  return q.spans.map(([, to]) => {
+    const keys = layer.visible[to - 1];
+    while (at > 0 && k.spans[at - 1][0] >= keys) at--;
+    while (at < k.spans.length && k.spans[at][0] < keys) at++;
+    return at;
+  });
 }

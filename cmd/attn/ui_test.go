@@ -1,0 +1,31 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// The columns of all epochs stand below each other.
+func TestEpochsAlign(t *testing.T) {
+	var b strings.Builder
+	p := newProgress(&b)
+	for _, epoch := range []int{1, 9, 10, 12} {
+		p.step(seq2seq.Progress{Epoch: epoch, Epochs: 12, Step: 1, Steps: 1, Tokens: 5, Time: time.Second, EpochDone: true})
+		p.epoch(epochMetrics{Epoch: epoch, TrainLoss: 1.5, ValidLoss: 1.25, Tokens: epoch * 1000, Seconds: 1})
+	}
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if len(lines) != 4 {
+		t.Fatalf("%d lines, want 4:\n%s", len(lines), b.String())
+	}
+	for _, word := range []string{"loss", "valid", "k tokens/s"} {
+		at := strings.Index(lines[0], word)
+		for _, line := range lines {
+			if strings.Index(line, word) != at {
+				t.Errorf("%s does not stand at %d:\n%s", word, at, b.String())
+			}
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package browsertest
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/view"
+)
+
+// letters are n tokens of one letter.
+func letters(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = string(rune('a' + i%26))
+	}
+	return list
+}
+
+// texts returns what is written in the SVG picture of the screen, and how it is
+// turned.
+func (b *tab) texts() string {
+	b.Helper()
+	picture := b.download(`[data-export="svg"]`, "attention.svg")
+	return js[string](b, fmt.Sprintf(`[...new DOMParser().parseFromString(%q, "image/svg+xml").querySelectorAll("text")].map((t) => t.textContent + ((t.getAttribute("transform") ?? "").includes("rotate") ? " turned" : "")).join("|")`, picture))
+}
+
+// The map: its axes have titles, all of it fits a small screen, one letter stands
+// upright, and what a decoder cannot attend to is no 0.
+func TestMapDetails(t *testing.T) {
+	source, target := letters(21), letters(19)
+	words := []string{"<s>", "▁one", "▁t", "wo", "▁th", "re", "e", "</s>"}
+	text := &heads.Record{Source: "letters", Target: "letters", Special: []string{"<s>", "</s>"}, Layers: []heads.Layer{
+		layer(heads.Encoder, 0, 2, source, source), layer(heads.Decoder, 0, 2, target, target), layer(heads.Cross, 0, 2, target, source), layer(heads.Cross, 1, 2, target, source),
+	}}
+	pieces := &heads.Record{Source: "words", Special: text.Special, Layers: []heads.Layer{layer(heads.Encoder, 0, 1, words, words)}}
+	causal := &heads.Record{Source: "a model with a decoder only", Layers: []heads.Layer{layer(heads.Decoder, 0, 1, words, words)}}
+	// In head 0 of this one, query 4 has a weight of 0 on key 3, which it could attend to.
+	for j := range 5 {
+		causal.Layers[0].Weights[4*8+j] = 0.25
+	}
+	causal.Layers[0].Weights[4*8+3] = 0
+	b := open(t, 1280, 800)
+	address := serve(t, view.Options{Records: []*heads.Record{text, pieces, causal}})
+	b.visit(address + "#theme=light")
+
+	// What a translator is about comes first, and all of it is on the screen.
+	if title := b.text(".panel h3"); title != "cross layer 1, head 0" {
+		t.Errorf("the first head is %q", title)
+	}
+	for _, size := range [][2]int64{{1280, 800}, {1920, 1000}} {
+		b.do(chromedp.EmulateViewport(size[0], size[1]))
+		b.visit(address + "#theme=light")
+		if bottom := js[float64](b, `document.querySelector(".legend").getBoundingClientRect().bottom`); bottom > float64(size[1]) {
+			t.Errorf("%d × %d: the legend ends at %g", size[0], size[1], bottom)
+		}
+		if wrapped := js[float64](b, `document.querySelector("#toolbar").getBoundingClientRect().height`); wrapped > 50 {
+			t.Errorf("%d × %d: the toolbar is %g high", size[0], size[1], wrapped)
+		}
+	}
+	b.do(chromedp.EmulateViewport(1280, 800))
+	b.visit(address + "#theme=light")
+	written := b.texts()
+	for _, want := range []string{"|key|", "|query turned|", "|a|", "|u|"} {
+		if !strings.Contains("|"+written+"|", want) {
+			t.Errorf("the map has no %s: %s", want, written)
+		}
+	}
+	if n := strings.Count(written, "turned"); n != 1 {
+		t.Errorf("%d labels are turned, want that of the axis only: %s", n, written)
+	}
+	// At 200% every letter is still there, and on a phone no two of them touch.
+	for _, size := range [][3]float64{{640, 400, 2}, {380, 700, 3}} {
+		b.do(chromedp.EmulateViewport(int64(size[0]), int64(size[1]), chromedp.EmulateScale(size[2])))
+		b.visit(address + "#theme=light")
+		if n := strings.Count("|"+b.texts()+"|", "|u|"); n != 1 {
+			t.Errorf("at %g × %g the letter u is there %d times", size[0], size[1], n)
+		}
+		if cell := js[float64](b, `Number(document.querySelector(".field").dataset.cell)`); cell < 7 {
+			t.Errorf("at %g × %g a cell has %g pixels", size[0], size[1], cell)
+		}
+		b.shoot(fmt.Sprintf("letters-%g", size[0]))
+	}
+	b.do(chromedp.EmulateViewport(1280, 800))
+
+	// Zooming in enlarges.
+	b.visit(address + "#theme=light&z=0-19,0-21")
+	cell := func() float64 { return js[float64](b, `Number(document.querySelector(".field").dataset.cell)`) }
+	before := cell()
+	b.visit(address + "#theme=light&z=5-10,5-10")
+	if after := cell(); after < 2*before {
+		t.Errorf("zooming in makes cells of %g pixels from %g", after, before)
+	}
+
+	// Masked cells are hatched, a 0 is not.
+	b.visit(address + "#r=2&theme=light")
+	colours := func(i, j int) int {
+		return js[int](b, fmt.Sprintf(`(() => { const f = document.querySelector(".field"), [x, y] = f.dataset.origin.split(",").map(Number), s = Number(f.dataset.cell);
+			const d = f.querySelector("canvas").getContext("2d").getImageData(x + %d * s + 4, y + %d * s + 4, s - 8, s - 8).data;
+			return new Set(Array.from({ length: d.length / 4 }, (_, p) => d.slice(4 * p, 4 * p + 3).join())).size; })()`, j, i))
+	}
+	if hidden, zero := colours(2, 5), colours(4, 3); hidden != 2 || zero != 1 {
+		t.Errorf("a masked cell has %d colours, want 2; one of 0 has %d, want 1", hidden, zero)
+	}
+	if legend, hint := b.text(".legend"), b.text(".grid h2 small"); !strings.Contains(legend, "masked") || hint != "the text attends to itself, up to each token" {
+		t.Errorf("the legend is %q, the hint %q", legend, hint)
+	}
+	b.shoot("masked")
+
+	// Measures are of what the map shows.
+	for lens, n := range map[string]float64{"": 8, "&w=1": 5, "&x=hide": 6, "&w=1&x=renorm": 3} {
+		b.visit(address + "#r=1" + lens)
+		want := fmt.Sprintf("uniform (ln n)%.2f", math.Log(n))
+		b.wait(fmt.Sprintf(`[...document.querySelectorAll(".facts div")].some((d) => d.textContent === %q)`, want))
+	}
+
+	// Text without a choice says what to do, and a choice takes it away.
+	b.visit(address + "#v=text")
+	if hint := b.text(".text .hint"); !strings.Contains(hint, "Point at a token") {
+		t.Errorf("the hint is %q", hint)
+	}
+	b.visit(address + "#v=text&tok=q1")
+	if !js[bool](b, `document.querySelector(".text .hint").hidden`) {
+		t.Error("the hint stays")
+	}
+}
+
+// The page itself: nothing moves, what can be operated and read stands out, and
+// its words are explained.
+func TestPageDetails(t *testing.T) {
+	b := open(t, 1280, 900)
+	second := sample()
+	second.Source = "another"
+	address := serve(t, view.Options{Records: []*heads.Record{sample(), second}, Source: lookFunc(func(string) *heads.Record { return sample() })})
+	b.visit(address + "#m=1&cmp=text")
+	b.wait(`document.querySelectorAll("tbody tr").length === 20`)
+	// The examples stand beside the text that they replace.
+	if gap := js[float64](b, `Math.abs(document.querySelector(".given select").getBoundingClientRect().top - document.querySelector("#text-s").getBoundingClientRect().top)`); gap > 3 {
+		t.Errorf("the examples are %g pixels away from the first text", gap)
+	}
+	for _, theme := range []string{"light", "dark"} {
+		b.visit(address + "#m=1&cmp=head&theme=" + theme)
+		b.wait(`document.querySelectorAll("tbody tr").length === 20`)
+		for _, problem := range js[[]string](b, contrasts) {
+			t.Errorf("%s: %s", theme, problem)
+		}
+		// The upper border of a panel is one.
+		if hidden := js[bool](b, `[...document.querySelectorAll(".panel")].some((p) => getComputedStyle(p).borderTopColor.endsWith(", 0)"))`); hidden {
+			t.Errorf("%s: a panel has no upper border", theme)
+		}
+	}
+	// No bar runs through a number: it lies below.
+	if !js[bool](b, `getComputedStyle(document.querySelector("td")).backgroundSize.endsWith(" 2px")`) {
+		t.Error("the bars of the table cut through its numbers")
+	}
+
+	b.visit(address)
+	place := func() float64 { return js[float64](b, `document.querySelector(".panel").getBoundingClientRect().top`) }
+	before := place()
+	b.click(`[data-view="lines"]`)
+	b.wait(`document.querySelector(".lines path")`)
+	if after := place(); after != before {
+		t.Errorf("choosing Lines moves the panel from %g to %g", before, after)
+	}
+
+	// The words are explained, with the keyboard too.
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#help").focus()`), chromedp.KeyEvent(kb.Enter))
+	b.wait(`document.querySelector("#glossary").open`)
+	b.shoot("glossary")
+	glossary := b.text("#glossary")
+	for _, word := range js[[]string](b, `[...document.querySelectorAll("thead button, .facts dt, #toolbar label")].map((e) => e.firstChild.textContent.trim()).filter((w) => w && w !== "head")`) {
+		if !strings.Contains(strings.ToLower(glossary), strings.ToLower(word)) && word != "Compare" {
+			t.Errorf("the glossary has no %q", word)
+		}
+	}
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.wait(`!document.querySelector("#glossary").open`)
+	page := js[string](b, `document.body.innerText`)
+	for _, word := range []string{"Look", "look", "Shade", "Specials", "bound", "largest 0"} {
+		if strings.Contains(page, word) {
+			t.Errorf("the page says %q", word)
+		}
+	}
+}
+
+// contrasts lists controls whose border, and texts whose colour, is too close to
+// what is behind them.
+const contrasts = `(() => {
+	const parse = (c) => (c.match(/[\d.]+/g) ?? []).map(Number);
+	const light = ([r, g, b]) => { const f = (v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }; return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b); };
+	const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
+	const behind = (e) => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c.length === 3 || c[3] === 1) return c; } return [255, 255, 255]; };
+	const found = new Set();
+	const seen = (e) => e.checkVisibility() && !e.disabled && !e.closest("[disabled]");
+	for (const e of document.querySelectorAll("header button, summary, .zoom button, .turn, select, textarea, .segments, .thumb")) {
+		if (!seen(e) || e.closest(".measures")) continue;
+		const r = ratio(parse(getComputedStyle(e).borderTopColor), behind(e.parentElement));
+		if (r < 3) found.add(e.tagName + "." + e.className + " has a border of " + r.toFixed(2));
+	}
+	const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	for (let n; (n = walk.nextNode());) {
+		const e = n.parentElement;
+		if (!n.textContent.trim() || !seen(e) || e.closest(".unseen, .skip, noscript, script, option")) continue;
+		const style = getComputedStyle(e), r = ratio(parse(style.fill !== "rgb(0, 0, 0)" && e.closest("svg") ? style.fill : style.color), behind(e));
+		if (r < 4.5 || style.opacity !== "1") found.add(e.tagName + "." + e.className + " has text of " + r.toFixed(2) + ", opacity " + style.opacity + ": " + n.textContent.slice(0, 20));
+	}
+	return [...found];
+})()`

@@ -1,0 +1,110 @@
+package view
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// mostFrozen bounds the weights in an exported page, in bytes.
+const mostFrozen = 12 << 20
+
+// Page returns the page with the records of o as one file, which needs neither the
+// server nor the network: with every head, and with words merged and special
+// tokens hidden, as far as 12 MB allow. state is what the screen shows first, as it
+// stands behind # in the page's address; "" is the first head.
+//
+// Errors: nothing fits, with what would.
+func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
+	s, err := New(Options{Name: o.Name, Records: o.Records})
+	if err != nil {
+		return nil, err
+	}
+	routes := s.routes()
+	answers, size := map[string][]byte{}, 0
+	take := func(path string) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/"+path, nil)
+		if err != nil {
+			return err
+		}
+		w := &taken{header: http.Header{}}
+		routes.ServeHTTP(w, r)
+		if w.status != http.StatusOK {
+			return fmt.Errorf("view: %s: %s", path, w.body.Bytes())
+		}
+		answers[path] = w.body.Bytes()
+		size += w.body.Len()
+		return ctx.Err()
+	}
+	layers := func(each func(e *entry, layer int) error) error {
+		for _, e := range s.store.fixed {
+			for l := range e.outline.Layers {
+				if err := each(e, l); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if err := take("api/start"); err != nil {
+		return nil, err
+	}
+	full := false
+	for _, l := range []string{"", "&words=1", "&special=hide", "&special=hide&words=1", "&special=renorm", "&special=renorm&words=1"} {
+		if err := layers(func(e *entry, layer int) error {
+			o := e.outline.Layers[layer]
+			q, k := e.axes(layer)
+			need := o.Heads * (min(len(q.Tokens), headSize)*min(len(k.Tokens), headSize) + min(len(q.Tokens), thumbSize)*min(len(k.Tokens), thumbSize))
+			if full = full || size+need > mostFrozen; full {
+				if l == "" {
+					return fmt.Errorf("view: the heads have more than %d MB of weights, which is too much for one page", mostFrozen>>20)
+				}
+				return nil
+			}
+			about := fmt.Sprintf("?record=%s&layer=%d", e.outline.ID, layer)
+			for _, path := range []string{"api/thumbs" + about + l, "api/measures" + about + l} {
+				if err := take(path); err != nil {
+					return err
+				}
+			}
+			for h := range o.Heads {
+				if err := take(fmt.Sprintf("api/head%s&head=%d%s", about, h, l)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+	data, err := json.Marshal(map[string]any{"address": state.Encode(), "answers": answers})
+	if err != nil {
+		return nil, err
+	}
+	// JSON of Go has no < in it: no text can end the script.
+	return bytes.Replace(s.frozen, []byte(frozenMark), data, 1), nil
+}
+
+// taken is an answer that nobody waits for.
+type taken struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (t *taken) Header() http.Header         { return t.header }
+func (t *taken) WriteHeader(status int)      { t.status = status }
+func (t *taken) Write(b []byte) (int, error) { return t.body.Write(b) }
+
+// Embed returns a page as a fragment of HTML for notebooks and blogs: a frame that
+// has the page inside. It is one line, since Markdown would end it at an empty one,
+// and shut off from the page around it.
+func Embed(page []byte, title string) []byte {
+	escape := strings.NewReplacer("&", "&amp;", `"`, "&quot;", "<", "&lt;", ">", "&gt;", "\n", "&#10;", "\r", "&#13;")
+	return fmt.Appendf(nil, `<div><iframe title="%s" sandbox="allow-scripts allow-downloads" style="width:100%%;height:720px;border:1px solid #858d9b;border-radius:8px" srcdoc="%s"></iframe></div>`+"\n",
+		escape.Replace(title), escape.Replace(string(page)))
+}

@@ -1,0 +1,52 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/heads"
+)
+
+// A record in a file gives the answers of the same record in memory, without its
+// weights ever being in memory as a whole; what is wrong with them is told layer
+// by layer.
+func TestFilesAnswerAsRecords(t *testing.T) {
+	r := sample()
+	r.Layers[0].Weights[0] = 5
+	path := filepath.Join(t.TempDir(), "r.safetensors")
+	if err := r.WriteFile(path); err != nil {
+		t.Fatal(err)
+	}
+	f, err := heads.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	inMemory, inFile := newServer(t, Options{Records: []*heads.Record{r}}), newServer(t, Options{Files: []*heads.File{f}})
+	for _, query := range []string{"thumbs?record=r0&layer=0", "head?record=r0&layer=0&head=1", "head?record=r0&layer=0&head=0&words=1&special=renorm",
+		"head?record=r0&layer=0&head=0&exact=1&rows=1-2", "measures?record=r0&layer=0", "measures?record=r0&layer=0&words=1", "check?record=r0&layer=0"} {
+		want, got := ask(inMemory, "GET", "/api/"+query, "", nil), ask(inFile, "GET", "/api/"+query, "", nil)
+		if got.Code != 200 || !bytes.Equal(got.Body.Bytes(), want.Body.Bytes()) {
+			t.Errorf("%s: status %d, %d bytes, want the %d of the record", query, got.Code, got.Body.Len(), want.Body.Len())
+		}
+	}
+	for name, s := range map[string]*Server{"memory": inMemory, "file": inFile} {
+		var begin struct{ Records []outline }
+		if err := json.Unmarshal(ask(s, "GET", "/api/start", "", nil).Body.Bytes(), &begin); err != nil {
+			t.Fatal(err)
+		}
+		if unread := name == "file"; begin.Records[0].Unread != unread || (len(begin.Records[0].Warnings) == 0) != unread {
+			t.Errorf("%s: the outline is %+v", name, begin.Records[0])
+		}
+	}
+	if w := ask(inFile, "GET", "/api/check?record=r0&layer=0", "", nil); !strings.Contains(w.Body.String(), "do not sum to 1") {
+		t.Errorf("what is wrong with the weights is %s", w.Body)
+	}
+	f.Close()
+	if w := ask(inFile, "GET", "/api/head?record=r0&layer=0&head=0", "", nil); w.Code != 500 {
+		t.Errorf("a file that cannot be read: status %d", w.Code)
+	}
+}

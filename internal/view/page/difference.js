@@ -1,0 +1,64 @@
+// The difference of the two heads that are compared, cell by cell: colours tell its sign, 0 is in the middle.
+
+import { el, number } from "./dom.js";
+import { state } from "./state.js";
+import { legend } from "./colour.js";
+import { weight } from "./data.js";
+import { heatView } from "./heat.js";
+import { frame } from "./panel.js";
+import { sameAxis } from "./tokens.js";
+
+// subtract returns a − b as a matrix of codes: 127 is 0. Without the exact weights the bytes have to do.
+function subtract(a, b, exactA, exactB) {
+  const n = a.codes.length, x = new Float32Array(n);
+  let most = 0;
+  for (let p = 0, i = 0; i < a.rows; i++)
+    for (let j = 0; j < a.cols; j++, p++) {
+      x[p] = exactA && exactB ? exactA[p] - exactB[p] : weight(a, i, j) - weight(b, i, j);
+      if (Math.abs(x[p]) > most) most = Math.abs(x[p]);
+    }
+  const codes = new Uint8Array(n);
+  for (let p = 0; p < n; p++) codes[p] = Number.isNaN(x[p]) ? 255 : 127 + (most > 0 ? Math.round((127 * x[p]) / most) : 0);
+  return { rows: a.rows, cols: a.cols, blockQ: a.blockQ, blockK: a.blockK, lo: -most, hi: most, signed: true, codes, seen: a.seen };
+}
+
+export function differencePanel(say, ontell) {
+  const f = frame("Difference");
+  f.node.classList.add("difference");
+  let what = null, from = [], sources = [];
+  const view = heatView(say, (hit) => ontell("d", hit, what));
+
+  return {
+    node: f.node,
+    // fits tells whether there is a difference to draw: both are maps of the same tokens.
+    fits: (a, b) => !!a && !!b && state.v === "map" && sameAxis(a.q, b.q) && sameAxis(a.k, b.k) && a.m.codes.length > 0 && a.m.codes.length === b.m.codes.length,
+    // show draws a − b.
+    async show(a, b) {
+      if (from[0] !== a.m || from[1] !== b.m) {
+        from = [a.m, b.m];
+        const [x, y] = await Promise.all([a.values(), b.values()]).catch(() => [null, null]);
+        if (from[0] !== a.m || from[1] !== b.m) return; // something else is compared by now
+        const m = subtract(a.m, b.m, x, y);
+        sources = x && y ? [[a.exactPath, a.record], [b.exactPath, b.record]] : [];
+        what = { ...a, m, scale: m, exact: async (i) => {
+          const [x, y] = await Promise.all([a.exact(i), b.exact(i)]);
+          return x.map((v, j) => v - y[j]);
+        } };
+      } else what = { ...what, part: a.part, whole: a.whole };
+      f.title.textContent = "Difference, first − second";
+      const sum = what.m.codes.reduce((s, code) => s + Math.abs(code - 127) / 127, 0) * what.m.hi;
+      f.facts.replaceChildren(el("div", { title: "mean over the queries of half the sum of absolute differences: 0 for equal heads, 1 for heads that share nothing" },
+        el("dt", { text: "total variation" }), el("dd", { text: number(sum / 2 / what.m.rows, 2) })));
+      if (f.stage.firstChild !== view.node) f.stage.replaceChildren(view.node);
+      view.show(what);
+      f.key.replaceChildren(legend(what, view.note()));
+    },
+    redraw() {
+      if (what) view.show(what);
+    },
+    mirror: (hit) => { if (what) view.mirror(hit && "i" in hit ? hit : null); },
+    cancel: () => !!what && view.cancel(),
+    picture: () => (what ? { title: f.title.textContent, sub: "", what, ...view.svg() } : null),
+    sources: () => (what ? sources : []),
+  };
+}

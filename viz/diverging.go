@@ -1,0 +1,137 @@
+package viz
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+)
+
+// Ground is what a picture stands on: light as paper, or dark as most terminals.
+type Ground uint8
+
+// The grounds that there are.
+const (
+	OnLight Ground = iota
+	OnDark
+)
+
+// Color returns the colour of a value from 0 to 1: 0 is that of the ground, and
+// grey what is no number.
+func (g Ground) Color(v float64) color.RGBA {
+	shade := extent{top: 1}.shade(float32(v))
+	if g == OnDark && shade != hole {
+		shade = 255 - shade
+	}
+	return shadeColor(shade)
+}
+
+// Difference returns the colour of a value from -1 to 1: blue below 0, orange
+// above, and 0 is that of the ground. Values of the same size are equally light,
+// so that neither sign stands out.
+func (g Ground) Difference(v float64) color.RGBA {
+	if v-v != 0 {
+		return holeColor
+	}
+	arm := 0
+	if v > 0 {
+		arm = 1
+	}
+	return diverging[g][arm][int(math.Round(255*min(math.Abs(v), 1)))]
+}
+
+// least returns the first shade.
+func (e extent) least() int {
+	if e.signed {
+		return 1
+	}
+	return 0
+}
+
+// ground is Terminal.ground on the figure's scale.
+func (d *drawing) ground(shade int, front bool) string {
+	if !d.signed || shade == hole {
+		return d.t.ground(shade, front)
+	}
+	v := float64(shade-zeroShade) / (zeroShade - 1)
+	if d.t.Colors == Colors16 {
+		arm := []int{40, 44, 104, 106, 107} // over blue
+		if v > 0 {
+			arm = []int{40, 41, 43, 103, 107} // over red and yellow
+		}
+		at := int(math.Round(math.Abs(v) * float64(len(arm)-1)))
+		if d.t.Light {
+			at = len(arm) - 1 - at
+		}
+		code := arm[at]
+		if front {
+			code -= 10
+		}
+		return fmt.Sprint(code)
+	}
+	ground := OnDark
+	if d.t.Light {
+		ground = OnLight
+	}
+	layer := 48
+	if front {
+		layer = 38
+	}
+	c := ground.Difference(v)
+	if d.t.Colors == Colors256 {
+		return fmt.Sprintf("%d;5;%d", layer, nearestInCube(c))
+	}
+	return fmt.Sprintf("%d;2;%d;%d;%d", layer, c.R, c.G, c.B)
+}
+
+// nearestInCube returns the number of the colour of xterm's cube and greys that is
+// nearest to c in Oklab.
+func nearestInCube(c color.RGBA) int {
+	levels := [...]uint8{0, 95, 135, 175, 215, 255}
+	l, a, b := oklab(c)
+	nearest, best := 16, math.Inf(1)
+	for at := 16; at < 256; at++ {
+		grey := uint8(8 + 10*(at-232))
+		o := color.RGBA{grey, grey, grey, 255}
+		if i := at - 16; at < 232 {
+			o = color.RGBA{levels[i/36], levels[i/6%6], levels[i%6], 255}
+		}
+		l2, a2, b2 := oklab(o)
+		if d := math.Hypot(l-l2, math.Hypot(a-a2, b-b2)); d < best {
+			nearest, best = at, d
+		}
+	}
+	return nearest
+}
+
+// The arms of the diverging colours go, as the others do, along a path in Oklab
+// on which lightness changes evenly.
+const (
+	coldHue, warmHue = 258., 48. // degrees
+	armChroma        = 0.15
+)
+
+// diverging holds the colours of differences by ground and sign.
+var diverging = func() (list [2][2][256]color.RGBA) {
+	for ground, ends := range [2][2]float64{{lightest, 0.42}, {darkest, 0.86}} {
+		for arm, hue := range [2]float64{coldHue, warmHue} {
+			for i := range 256 {
+				t := float64(i) / 255
+				lightness := ends[0] + (ends[1]-ends[0])*t
+				chroma := armChroma * math.Pow(math.Sin(math.Pi/2*min(1, 1.4*t)), 0.8)
+				list[ground][arm][i] = inGamut(lightness, chroma, hue*math.Pi/180)
+			}
+		}
+	}
+	return list
+}()
+
+// inGamut returns the colour of a screen with that lightness and hue, and with as
+// much of the chroma as it has.
+func inGamut(lightness, chroma, hue float64) color.RGBA {
+	c, ok := fromOklab(lightness, chroma, hue)
+	for !ok && chroma > 0 {
+		chroma -= 0.001
+		c, ok = fromOklab(lightness, max(chroma, 0), hue)
+	}
+	return c
+}

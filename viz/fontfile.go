@@ -1,0 +1,90 @@
+package viz
+
+import (
+	"fmt"
+	"strings"
+
+	"golang.org/x/image/font/opentype"
+	"golang.org/x/image/font/sfnt"
+)
+
+// Font is a font for characters that the Go fonts lack.
+type Font struct{ font *sfnt.Font }
+
+// ParseFont reads a TrueType or OpenType font, the first one of a collection (.ttc,
+// .otc).
+//
+// Aliasing: the font keeps data.
+//
+// Errors: data that are no font.
+func ParseFont(data []byte) (*Font, error) {
+	if string(data[:min(4, len(data))]) != "ttcf" {
+		f, err := opentype.Parse(data)
+		if err != nil {
+			return nil, fmt.Errorf("viz: not a TrueType or OpenType font: %w", err)
+		}
+		return &Font{f}, nil
+	}
+	all, err := opentype.ParseCollection(data)
+	if err != nil {
+		return nil, fmt.Errorf("viz: not a collection of fonts: %w", err)
+	}
+	f, err := all.Font(0)
+	if err != nil {
+		return nil, fmt.Errorf("viz: the first font of the collection: %w", err)
+	}
+	return &Font{f}, nil
+}
+
+// Has reports whether the font has a character.
+func (f *Font) Has(r rune) bool {
+	i, err := f.font.GlyphIndex(nil, r)
+	return err == nil && i != 0
+}
+
+// Lacking returns the characters of a figure's texts that PNG has no glyph for, each
+// once: those that one of its Fonts should have.
+func (f Figure) Lacking() []rune {
+	p := newPen(regular(), 10)
+	p.others = otherPens(f.Fonts, 10)
+	var list []rune
+	seen := map[rune]bool{}
+	look := func(texts ...string) {
+		for _, text := range texts {
+			for _, r := range visible(text) {
+				if seen[r] {
+					continue
+				}
+				seen[r] = true
+				if !p.has(r) && !strings.ContainsRune(ownSigns, r) && p.other(r) == nil && p.advance(r) > 0 {
+					list = append(list, r)
+				}
+			}
+		}
+	}
+	look(f.Title)
+	for _, p := range f.Panels {
+		look(p.Title)
+		look(p.Rows...)
+		look(p.Columns...)
+	}
+	return list
+}
+
+// otherPens returns the fonts in a size.
+func otherPens(fonts []*Font, size float64) (list []*pen) {
+	for _, f := range fonts {
+		list = append(list, newPen(f.font, size))
+	}
+	return list
+}
+
+// other returns the pen of the first other font that has a character, or nil.
+func (p *pen) other(r rune) *pen {
+	for _, o := range p.others {
+		if o.has(r) {
+			return o
+		}
+	}
+	return nil
+}

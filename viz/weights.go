@@ -1,0 +1,70 @@
+package viz
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// Weights returns a figure of any weights: a heat map of a matrix [Lq Lk], panels
+// for the heads of [H Lq Lk], and for [B H Lq Lk] a row of them for each sequence.
+//
+//	err := viz.Weights(out.Weights).SVG(file)
+//	err := viz.Weights(out.Weights, words).SVG(file)
+//	err := viz.Weights(cross.Weights, target, source).SVG(file)
+//
+// tokens are those of queries and keys, or one list for both; without them they are
+// numbers.
+//
+// Panics: with a *tensor.ShapeError if t has no such shape, or the tokens are not as
+// many.
+//
+// Aliasing: the figure shows t's data, and not a copy.
+func Weights(t *tensor.Tensor, tokens ...[]string) Figure {
+	shape := t.Shape()
+	wrong := func(want string) {
+		panic(&tensor.ShapeError{Op: "viz: Weights", Arg: "weights", Got: shape, Want: want})
+	}
+	if len(shape) < 2 || len(shape) > 4 {
+		wrong("[Lq Lk], [H Lq Lk] or [B H Lq Lk]")
+	}
+	all := append([]int{1, 1, 1}, shape...)
+	all = all[len(all)-4:]
+	lq, lk := all[2], all[3]
+	if len(tokens) > 2 {
+		panic(&tensor.ShapeError{Op: "viz: Weights", Arg: "tokens", Got: []int{len(tokens)}, Want: "lists of queries and keys"})
+	}
+	axis := func(i, n int) []string {
+		if len(tokens) == 0 {
+			list := make([]string, n)
+			for j := range list {
+				list[j] = strconv.Itoa(j)
+			}
+			return list
+		}
+		list := tokens[min(i, len(tokens)-1)]
+		if len(list) != n {
+			wrong(fmt.Sprintf("[… %d %d] for the tokens", len(tokens[0]), len(tokens[len(tokens)-1])))
+		}
+		return list
+	}
+	rows, columns := axis(0, lq), axis(1, lk)
+	f := Figure{RowTitle: "query", ColumnTitle: "key"}
+	if len(shape) > 2 {
+		f.Columns = all[1]
+	}
+	for b := range all[0] {
+		for h := range all[1] {
+			p := Panel{Head: h, Layer: b, Rows: rows, Columns: columns, Values: t.Data()[(b*all[1]+h)*lq*lk:][:lq*lk], NewLine: h == 0}
+			switch len(shape) {
+			case 3:
+				p.Title = fmt.Sprintf("head %d", h)
+			case 4:
+				p.Title = fmt.Sprintf("sequence %d, head %d", b, h)
+			}
+			f.Panels = append(f.Panels, p)
+		}
+	}
+	return f
+}
