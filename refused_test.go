@@ -56,12 +56,12 @@ func TestZeroRoPE(t *testing.T) {
 	}
 }
 
-// PyTorch's layer has none of these: without them a state dict would be another layer's.
+// PyTorch's layer has none of these parameters: a state dict without them would be that of
+// another layer. A position has no parameters, and is not refused.
 func TestTorchStateRefusesWhatPyTorchLacks(t *testing.T) {
 	const has = `^attn: TorchState: torch.nn.MultiheadAttention has no `
 	for want, change := range map[string]func(*attn.MultiHeadConfig){
 		"normalisation of queries and keys$": func(c *attn.MultiHeadConfig) { c.KeyNorm = nn.NewRMSNorm(4) },
-		`position \*attn.RoPE$`:              func(c *attn.MultiHeadConfig) { c.Position = &attn.RoPE{} },
 		"learnt sinks$":                      func(c *attn.MultiHeadConfig) { c.Sinks = true },
 	} {
 		c := attn.MultiHeadConfig{Width: 12, Heads: 3}

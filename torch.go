@@ -23,7 +23,7 @@ import (
 // Errors: a layer that PyTorch's cannot be: one with shared keys and values, with
 // heads whose sizes are not Width/Heads, a query or output of another width than
 // Width, a bias on some maps only, a score other than ScaledDot, norms of queries and
-// keys, a Position or sinks; one that still waits for the widths of its first batch.
+// keys, or sinks; one that still waits for the widths of its first batch.
 // PyTorch's add_zero_attn leaves no trace in a file: ZeroKV of the configuration says
 // it.
 func (m *MultiHead) TorchState() (nn.StateDict, error) {
@@ -44,8 +44,6 @@ func (m *MultiHead) TorchState() (nn.StateDict, error) {
 		return refuse("score %T, only the scaled dot product", c.Score)
 	case c.QueryNorm != nil || c.KeyNorm != nil:
 		return refuse("normalisation of queries and keys")
-	case c.Position != nil:
-		return refuse("position %T", c.Position)
 	case m.Sinks != nil:
 		return refuse("learnt sinks")
 	}
