@@ -60,7 +60,6 @@ func (f *Func) ADDD(d, n, m V)  { f.same(0x4ee08400, "add", "2d", d, n, m) }
 func (f *Func) UADDLP(d, n V)   { f.one(0x6ea02800, "uaddlp", "2d", "4s", d, n, "") } // sums of pairs
 func (f *Func) UMLAL(d, n, m V) { f.long(0x2ea08000, "umlal", d, n, m) }              // d += n·m, of the lower halves
 func (f *Func) XTN(d, n V)      { f.one(0x0ea12800, "xtn", "2s", "2d", d, n, "") }    // the lower half of each
-func (f *Func) REV64(d, n V)    { f.one(0x4ea00800, "rev64", "4s", "4s", d, n, "") }  // swaps pairs
 func (f *Func) SHLL(d, n V)     { f.one(0x2e613800, "shll", "4s", "4h", d, n, ", #16") }
 func (f *Func) SSHLLB(d, n V)   { f.one(0x0f08a400, "sxtl", "8h", "8b", d, n, "") } // with sign
 func (f *Func) SSHLLB2(d, n V)  { f.one(0x4f08a400, "sxtl2", "8h", "16b", d, n, "") }
