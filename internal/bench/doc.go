@@ -9,7 +9,7 @@
 //
 //   - A product of m×k and k×n is 2mnk.
 //   - Attention is its two products, 2·(E+V) for each pair of a query and a key
-//     that it may see. The softmax is not counted. Causal attention over a square
+//     to which it attends. The softmax is not counted. Causal attention over a square
 //     counts exactly half of the pairs, as is usual. With a padding mask only
 //     pairs in front of the padding count; a boolean mask leaves no part of the
 //     square empty, and all its pairs count.
@@ -23,7 +23,13 @@
 //     Its share of the peak says little.
 //
 // A decoder's step adds its keys and values to a cache and attends to all. It is bound by
-// memory: besides, it reports the bytes of keys and values that it reads. What it is held against is how fast simd.Sum reads a
-// buffer of the same size on all threads. Where the caches are large, that is
-// the speed of a cache and not of memory, for both alike.
+// memory: besides, it reports the bytes of keys and values that it reads. What it is held
+// against is how fast simd.Sum reads a buffer of the same size on all threads. Where the
+// caches are large, that is the speed of a cache and not of memory, for both alike.
+//
+// # Ratios
+//
+// What a feature costs is said by a Pair: work, and the same without the feature, measured
+// in turns. The time of a mask is for a live tile: of as many queries and keys as are
+// computed at a time, where some query attends to some key.
 package bench
