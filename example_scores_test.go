@@ -135,3 +135,24 @@ func ExampleMultiHeadConfig_biasKV() {
 	// Output:
 	// [1 1 12] [1 3 4 4] 0.25
 }
+
+// recency adds a number for each distance of a key from its query.
+type recency struct{ byDistance []float32 } // from the farthest to 0
+
+func (r recency) Modify(at attn.Row, scores []float32) {
+	first := len(r.byDistance) - 1 - at.Position + at.Key
+	attn.AddTo(scores, r.byDistance[first:][:len(scores)])
+}
+
+func (recency) Back(attn.Row, []float32, []float32, []float32) {} // the derivative is 1
+
+// A score modification that adds what it has in a slice.
+func ExampleAddTo() {
+	x := tensor.Zeros(1, 1, 3, 2)
+	fade := recency{[]float32{float32(-math.Log(4)), float32(-math.Log(2)), 0}}
+	last := tensor.Slice(nil, x, 2, 2, 3)
+	out := attn.Attend(nil, last, x, x, attn.Options{Mods: []attn.ScoreMod{fade}, Weights: true})
+	fmt.Println(out.Weights) // 1/4, 1/2 and 1, divided by their sum
+	// Output:
+	// [[[[0.1429 0.2857 0.5714]]]]
+}

@@ -23,7 +23,13 @@
 //     Its share of the peak says little.
 //
 // A decoder's step adds its keys and values to a cache and attends to all. It is bound by
-// memory: besides, it reports the bytes of keys and values that it reads. What it is held against is how fast simd.Sum reads a
-// buffer of the same size on all threads. Where the caches are large, that is
-// the speed of a cache and not of memory, for both alike.
+// memory: besides, it reports the bytes of keys and values that it reads. What it is held
+// against is how fast simd.Sum reads a buffer of the same size on all threads. Where the
+// caches are large, that is the speed of a cache and not of memory, for both alike.
+//
+// # Ratios
+//
+// What a feature costs is said by a Pair: work, and the same without the feature, measured
+// in turns. The time of a mask is for a live tile: of as many queries and keys as are
+// computed at a time, where some query attends to some key.
 package bench

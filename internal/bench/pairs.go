@@ -133,7 +133,10 @@ func compare(ctx context.Context, p Pair, threads int, d time.Duration) (Compari
 	sides := [2]func(){p.Work.prepare(), p.Base.prepare()}
 	var times [2][]float64
 	var ratios []float64
-	for start := time.Now(); len(ratios) < fewestRounds || time.Since(start) < 2*d; {
+	enough := func(took time.Duration) bool { // fewer rounds of what takes long
+		return len(ratios) >= fewestRounds && took >= 2*d || len(ratios) >= 3 && took >= 8*d
+	}
+	for start := time.Now(); !enough(time.Since(start)); {
 		var took [2]float64
 		for k := range sides {
 			side := (k + len(ratios)) % 2 // each begins every other time
