@@ -8,8 +8,8 @@ import (
 	"math"
 )
 
-// Chart is a picture of numbers that depend on another: lines, and bands behind
-// them. Like a Figure it is a value that every output is made of:
+// Chart is a picture of numbers that depend on another: lines, single points, and
+// bands behind them. Like a Figure it is a value that every output is made of:
 //
 //	c := viz.Chart{Title: "What is left", X: "heads left", Y: "BLEU", Falling: true,
 //		Lines:  []viz.Line{{Name: "gradient", X: left, Y: bleu, Markers: true}},
@@ -27,8 +27,11 @@ type Chart struct {
 	Title   string
 	X, Y    string // what the axes measure
 	Lines   []Line
-	Bands   []Band    // behind the lines
-	Levels  []Level   // to compare with
+	Points  []Points // in front of the lines
+	Bands   []Band   // behind the lines
+	Levels  []Level  // to compare with
+	XAxis   Axis
+	YAxis   Axis
 	Ticks   []float64 // where x is written; nil chooses
 	Falling bool      // x falls from left to right
 	Bare    bool      // without a legend
@@ -45,6 +48,13 @@ type Line struct {
 	Color     int  // 1 to 8, or Grey; 0 is the line's place among the lines
 	Dashed    bool // as is fit for a counterpart of another line with its colour
 	Markers   bool // the points are marked, each colour's in its own shape
+}
+
+// Points are single points, as measurements are, without a line.
+type Points struct {
+	Name  string
+	X, Y  []float64
+	Color int // as of a line; 0 is the place behind the lines
 }
 
 // Band is the area between two lines.
@@ -110,8 +120,20 @@ func finite(v float64) bool { return math.Abs(v) <= mostNumber }
 
 // check refuses charts that cannot be drawn.
 func (c Chart) check() error {
-	if len(c.Lines) == 0 {
-		return errors.New("viz: a chart without lines")
+	if len(c.Lines)+len(c.Points) == 0 {
+		return errors.New("viz: a chart without lines and points")
+	}
+	if err := errors.Join(c.XAxis.check("x"), c.YAxis.check("y")); err != nil {
+		return err
+	}
+	for i, p := range c.Points {
+		name := titled("points", i, p.Name)
+		if len(p.X) == 0 || len(p.X) != len(p.Y) {
+			return fmt.Errorf("viz: %s has %d x and %d y, want as many and at least one", name, len(p.X), len(p.Y))
+		}
+		if err := checkColor(p.Color, name); err != nil {
+			return err
+		}
 	}
 	for i, l := range c.Lines {
 		name := titled("line", i, l.Name)
@@ -176,34 +198,56 @@ func (c Chart) color(i int) int {
 	return i%paletteSize + 1
 }
 
-// spans returns what the numbers span, x and y.
+// pointColor returns the colour of points i.
+func (c Chart) pointColor(i int) int {
+	if chosen := c.Points[i].Color; chosen != 0 {
+		return chosen
+	}
+	return (len(c.Lines)+i)%paletteSize + 1
+}
+
+// spans returns what the places of the numbers span, x and y. What a given end of
+// the x axis cuts off has no say in y.
 func (c Chart) spans() (x, y span) {
 	x, y = newSpan(), newSpan()
+	add := func(at float64, values ...float64) {
+		px := c.XAxis.place(at)
+		if px != px || c.XAxis.limited() && (at < c.XAxis.Low || at > c.XAxis.High) {
+			return
+		}
+		for _, v := range values {
+			if py := c.YAxis.place(v); py == py {
+				x.add(px)
+				y.add(py)
+			}
+		}
+	}
 	for _, l := range c.Lines {
 		for i := range l.X {
-			if !finite(l.X[i]) || !finite(l.Y[i]) {
+			if math.IsNaN(c.YAxis.place(l.Y[i])) {
 				continue
 			}
-			x.add(l.X[i])
-			y.add(l.Y[i])
+			add(l.X[i], l.Y[i])
 			if l.Low != nil && finite(l.Low[i]) && finite(l.High[i]) {
-				y.add(l.Low[i])
-				y.add(l.High[i])
+				add(l.X[i], l.Low[i], l.High[i])
 			}
+		}
+	}
+	for _, p := range c.Points {
+		for i := range p.X {
+			add(p.X[i], p.Y[i])
 		}
 	}
 	for _, b := range c.Bands {
 		for i := range b.X {
-			if finite(b.X[i]) && finite(b.Low[i]) && finite(b.High[i]) {
-				x.add(b.X[i])
-				y.add(b.Low[i])
-				y.add(b.High[i])
+			if finite(b.Low[i]) && finite(b.High[i]) {
+				add(b.X[i], b.Low[i], b.High[i])
 			}
 		}
 	}
 	for _, l := range c.Levels {
-		if finite(l.Y) {
-			y.add(l.Y)
+		if at := c.YAxis.place(l.Y); at == at {
+			y.add(at)
 		}
 	}
 	return x, y

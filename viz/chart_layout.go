@@ -3,6 +3,7 @@ package viz
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -32,14 +33,33 @@ type shape struct {
 // frame is the area that lines take.
 type frame struct {
 	rectangle
-	x, y    span
+	x, y    span // of places
 	falling bool
+	ax, ay  Axis
 }
 
 // inset keeps what is marked away from the ends of the axis.
 const inset = 9.
 
-func (f frame) point(x, y float64) point {
+// point returns where numbers are on the sheet.
+func (f frame) point(x, y float64) point { return f.at(f.ax.place(x), f.ay.place(y)) }
+
+// shows reports whether numbers are in the area.
+func (f frame) shows(x, y float64) bool {
+	px, py := f.ax.place(x), f.ay.place(y)
+	return px == px && py == py && (!f.cut() || f.inside().has(f.at(px, py)))
+}
+
+// cut reports whether something may be outside of the area.
+func (f frame) cut() bool { return f.ax.limited() || f.ay.limited() }
+
+// inside is where lines may be: the ends of x are a little inside.
+func (f frame) inside() rectangle {
+	return rectangle{f.rectangle.x + inset, f.rectangle.y, f.w - 2*inset, f.h}
+}
+
+// at returns where places of both axes are on the sheet.
+func (f frame) at(x, y float64) point {
 	at := f.x.at(x)
 	if f.falling {
 		at = 1 - at
@@ -75,8 +95,8 @@ func (c Chart) layout() (*chartSheet, error) {
 	}
 	xs, ys := c.spans()
 	nothing := xs.empty()
-	f := frame{x: xs.opened(0), y: ys.opened(0.05), falling: c.Falling}
-	values, texts := f.y.ticks(int(max(2, height/45)))
+	f := frame{x: c.XAxis.open(xs, 0), y: c.YAxis.open(ys, 0.05), falling: c.Falling, ax: c.XAxis, ay: c.YAxis}
+	values, texts := f.ay.ticks(f.y, int(max(2, height/45)))
 	left := 0.
 	for _, text := range texts {
 		left = max(left, textWidth(text, tickSize))
@@ -85,7 +105,7 @@ func (c Chart) layout() (*chartSheet, error) {
 	bottom := f.rectangle.y + f.h
 	var grid [][]point
 	for i, v := range values {
-		at := f.point(f.x.low, v).y
+		at := f.at(f.x.low, v).y
 		grid = append(grid, []point{{f.rectangle.x, at}, {f.rectangle.x + f.w, at}})
 		add(caption{text: texts[i], x: f.rectangle.x - 6, y: at + 0.35*tickSize, size: tickSize, anchor: end, grey: true})
 	}
@@ -109,12 +129,12 @@ func (c Chart) layout() (*chartSheet, error) {
 
 // xAxis draws the axis of x with as many numbers as there is room for.
 func (s *chartSheet) xAxis(c Chart, f frame) {
-	values, texts := f.x.ticks(int(max(2, f.w/60)))
+	values, texts := f.ax.ticks(f.x, int(max(2, f.w/60)))
 	if c.Ticks != nil {
 		values, texts = nil, nil
 		for _, v := range c.Ticks {
-			if finite(v) && v >= f.x.low && v <= f.x.high {
-				values = append(values, v)
+			if at := f.ax.place(v); at >= f.x.low && at <= f.x.high {
+				values = append(values, at)
 				texts = append(texts, strings.ReplaceAll(strconv.FormatFloat(v, 'g', 6, 64), "-", "−"))
 			}
 		}
@@ -123,7 +143,7 @@ func (s *chartSheet) xAxis(c Chart, f frame) {
 	axis := shape{tint: axisTint, width: 1, paths: [][]point{{{f.rectangle.x, bottom}, {f.rectangle.x + f.w, bottom}}}}
 	var taken []span
 	for i, v := range values {
-		at := f.point(v, f.y.low).x
+		at := f.at(v, f.y.low).x
 		axis.paths = append(axis.paths, []point{{at, bottom}, {at, bottom + 4}})
 		half := textWidth(texts[i], tickSize)/2 + 3
 		at = min(at, s.width-half) // at the end of the axis
@@ -146,23 +166,23 @@ func (s *chartSheet) draw(c Chart, f frame) {
 		s.shapes = append(s.shapes, shape{paths: f.area(b), filled: true, tint: lineTint(b.color()), opacity: bandOpacity})
 	}
 	for _, l := range c.Levels {
-		if finite(l.Y) {
-			y := f.point(f.x.low, l.Y).y
+		if at := f.ay.place(l.Y); at >= f.y.low && at <= f.y.high {
+			y := f.at(f.x.low, at).y
 			s.shapes = append(s.shapes, level([]point{{f.rectangle.x, y}, {f.rectangle.x + f.w, y}}))
 		}
 	}
 	for i, l := range c.Lines {
 		color := c.color(i)
-		s.shapes = append(s.shapes, stroke(l, color, f.runs(l.X, l.Y)))
+		s.shapes = append(s.shapes, stroke(l, color, f.clipped(f.runs(l.X, l.Y))))
 		bars := shape{tint: lineTint(color), width: 1.1}
 		var marks []shape
 		for j := range l.X {
-			if !finite(l.X[j]) || !finite(l.Y[j]) {
+			if !f.shows(l.X[j], l.Y[j]) {
 				continue
 			}
 			at := f.point(l.X[j], l.Y[j])
 			if l.Low != nil && finite(l.Low[j]) && finite(l.High[j]) {
-				low, high := f.point(l.X[j], l.Low[j]).y, f.point(l.X[j], l.High[j]).y
+				low, high := f.bar(l.X[j], l.Low[j]), f.bar(l.X[j], l.High[j])
 				bars.paths = append(bars.paths, []point{{at.x, low}, {at.x, high}},
 					[]point{{at.x - 3, low}, {at.x + 3, low}}, []point{{at.x - 3, high}, {at.x + 3, high}})
 			}
@@ -177,6 +197,24 @@ func (s *chartSheet) draw(c Chart, f frame) {
 		}
 		s.shapes = append(s.shapes, marks...)
 	}
+	for i, p := range c.Points {
+		for j := range p.X {
+			if f.shows(p.X[j], p.Y[j]) {
+				mark := marker(c.pointColor(i), f.point(p.X[j], p.Y[j]))
+				mark.title = pointTitle(c, Line{Name: p.Name, X: p.X, Y: p.Y}, j)
+				s.shapes = append(s.shapes, mark)
+			}
+		}
+	}
+}
+
+// bar returns the height of an end of an error bar, within the area.
+func (f frame) bar(x, y float64) float64 {
+	at := f.ay.place(y)
+	if at != at { // nothing has a place so low
+		at = f.y.low
+	}
+	return f.at(f.ax.place(x), min(max(at, f.y.low), f.y.high)).y
 }
 
 // pointTitle says in words what a point is.
@@ -198,7 +236,7 @@ func pointTitle(c Chart, l Line, j int) string {
 func (f frame) runs(x, y []float64) (runs [][]point) {
 	open := false
 	for i := range x {
-		if !finite(x[i]) || !finite(y[i]) {
+		if px, py := f.ax.place(x[i]), f.ay.place(y[i]); px != px || py != py {
 			open = false
 			continue
 		}
@@ -211,6 +249,17 @@ func (f frame) runs(x, y []float64) (runs [][]point) {
 	return runs
 }
 
+// clipped returns the pieces of lines that are in the area.
+func (f frame) clipped(lines [][]point) (pieces [][]point) {
+	if !f.cut() {
+		return lines
+	}
+	for _, line := range lines {
+		pieces = append(pieces, clipLine(line, f.inside())...)
+	}
+	return pieces
+}
+
 // area returns the outlines of a band, one for each piece between points that
 // are no numbers.
 func (f frame) area(b Band) [][]point {
@@ -218,7 +267,7 @@ func (f frame) area(b Band) [][]point {
 	low := make([]float64, len(b.X))
 	for i := range b.X {
 		high[i], low[i] = b.High[i], b.Low[i]
-		if !finite(low[i]) || !finite(high[i]) {
+		if math.IsNaN(f.ay.place(low[i])) || math.IsNaN(f.ay.place(high[i])) {
 			high[i], low[i] = math.NaN(), math.NaN()
 		}
 	}
@@ -227,7 +276,11 @@ func (f frame) area(b Band) [][]point {
 		for j := len(below[i]) - 1; j >= 0; j-- {
 			areas[i] = append(areas[i], below[i][j])
 		}
+		if f.cut() {
+			areas[i] = clipArea(areas[i], f.inside())
+		}
 	}
+	areas = slices.DeleteFunc(areas, func(area []point) bool { return len(area) == 0 })
 	return areas
 }
 
@@ -260,6 +313,9 @@ func (s *chartSheet) legend(c Chart, y float64) float64 {
 			}
 			return list
 		})
+	}
+	for i, p := range c.Points {
+		entry(p.Name, func(a, b point) []shape { return []shape{marker(c.pointColor(i), point{(a.x + b.x) / 2, a.y})} })
 	}
 	for _, band := range c.Bands {
 		entry(band.Name, func(a, b point) []shape {

@@ -112,7 +112,7 @@ func (f Figure) layout() (*sheet, error) {
 		y = bottom + 18
 	}
 	notes := []string{f.axes()}
-	if len(f.Panels) == 1 {
+	if len(f.Panels) == 1 || f.RowTitle != "" && f.ColumnTitle != "" {
 		notes = nil // the axes say so
 	}
 	if note := thinned(worst[0], worst[1]); note != "" {

@@ -1,0 +1,60 @@
+// Command lengths runs multi-head attention on a batch of two sequences, of which the
+// second is padded: no query attends to padding, whatever stands there. It draws every
+// head of both into the directory given as an argument.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/viz"
+)
+
+func main() {
+	log.SetFlags(0)
+	dir := "."
+	if len(os.Args) > 1 {
+		dir = os.Args[1]
+	}
+	if err := run(dir); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(dir string) error {
+	const batch, length, width, heads = 2, 7, 12, 3
+	rng := rand.New(rand.NewPCG(1, 2))
+	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: width, Heads: heads}, rng)
+	if err != nil {
+		return err
+	}
+	x := tensor.Randn(rng, batch, length, width) // [B L D]
+	lens := []int{length, 4}
+	for i := lens[1]; i < length; i++ { // padding may hold anything
+		x.Data()[(length+i)*width] = float32(math.NaN())
+	}
+	out := layer.Forward(nil, x, x, x, attn.Options{Mask: attn.ValidLens(lens...), Weights: true})
+
+	onPadding := float32(0)
+	for h := range heads {
+		for j := lens[1]; j < length; j++ {
+			onPadding += out.Weights.At(1, h, 0, j)
+		}
+	}
+	fmt.Printf("weights %v, on padding %g\n", out.Weights.Shape(), onPadding)
+
+	file, err := os.Create(filepath.Join(dir, "lengths.svg"))
+	if err != nil {
+		return err
+	}
+	figure := viz.Weights(out.Weights)
+	figure.Title, figure.Scale = "Multi-head attention with valid lengths 7 and 4", viz.Largest
+	return errors.Join(figure.SVG(file), file.Close())
+}

@@ -1,0 +1,113 @@
+// Command regression is attention without a network: Nadaraya–Watson regression, in
+// which a query is a place x, the keys are the places of observations, and the weights
+// fall off with the distance between the two. It estimates a curve from 50 noisy
+// points, first with a kernel of a fixed width and then with one that is learnt, and
+// draws both, with the weights of each, into the directory given as an argument.
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/viz"
+)
+
+func truth(x float64) float64 { return 2*math.Sin(x) + math.Pow(x, 0.8) }
+
+func main() {
+	log.SetFlags(0)
+	dir := "."
+	if len(os.Args) > 1 {
+		dir = os.Args[1]
+	}
+	if err := run(dir); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(dir string) error {
+	const observations, places = 50, 101
+	rng := rand.New(rand.NewPCG(1, 2))
+	x := tensor.Uniform(rng, 0, 5, 1, observations, 1) // [B Lk 1]
+	slices.SortFunc(x.Data(), cmp.Compare[float32])
+	y := tensor.Zeros(1, observations, 1)
+	for i, v := range x.Data() {
+		y.Data()[i] = float32(truth(float64(v)) + 0.5*rng.NormFloat64())
+	}
+	at := tensor.Zeros(1, places, 1) // where the curve is estimated
+	for i := range places {
+		at.Data()[i] = 5 * float32(i) / (places - 1)
+	}
+
+	// The width is 1/w. It is learnt by estimating each observation from the others.
+	kernel := &attn.Gaussian{W: tensor.Full(1, 1).Param()}
+	fixed := attn.Attend(nil, at, x, y, attn.Options{Score: kernel, Weights: true})
+	others := attn.AllowFunc(func(_, _, i, j int) bool { return i != j })
+	optimizer := nn.NewAdamW(kernel)
+	tape := tensor.NewTape(tensor.Train)
+	for range 200 {
+		tape.Reset()
+		nn.ZeroGrad(kernel)
+		estimate := attn.Attend(tape, x, x, y, attn.Options{Score: kernel, Mask: others}).Out
+		tape.Backward(nn.MSE(tape, estimate, y), nil)
+		optimizer.Step(0.1)
+	}
+	learnt := attn.Attend(nil, at, x, y, attn.Options{Score: kernel, Weights: true})
+	fmt.Printf("the learnt w is %.1f\n", kernel.W.Item())
+
+	curve := func(title string, out *tensor.Tensor) viz.Chart {
+		c := viz.Chart{Title: title, X: "x", Y: "y", YAxis: viz.Axis{Low: -1, High: 5},
+			Lines:  []viz.Line{{Name: "truth", Color: viz.Grey, Dashed: true}, {Name: "estimate", Color: 1}},
+			Points: []viz.Points{{Name: "observations", X: floats(x), Y: floats(y), Color: 2}}}
+		for i := range c.Lines {
+			c.Lines[i].X = floats(at)
+		}
+		c.Lines[1].Y = floats(out)
+		for _, v := range c.Lines[0].X {
+			c.Lines[0].Y = append(c.Lines[0].Y, truth(v))
+		}
+		return c
+	}
+	charts := viz.Multiples{Charts: []viz.Chart{curve("w = 1", fixed.Out), curve(fmt.Sprintf("w = %.1f, learnt", kernel.W.Item()), learnt.Out)}}
+	if err := charts.Charts[1].Text(os.Stdout, viz.Terminal{Width: 80}); err != nil {
+		return err
+	}
+
+	// Queries down, observations across: with the learnt width only near ones count.
+	weights := viz.Weights(fixed.Weights)
+	weights.Title, weights.Scale, weights.Columns = "Weights", viz.Largest, 2
+	weights.RowTitle, weights.ColumnTitle = "place x (query)", "observation (key)"
+	weights.Panels = append(weights.Panels, viz.Weights(learnt.Weights).Panels...)
+	weights.Panels[0].Title, weights.Panels[1].Title = charts.Charts[0].Title, charts.Charts[1].Title
+	weights.Panels[1].NewLine = false
+	return errors.Join(
+		write(filepath.Join(dir, "regression.svg"), charts.SVG),
+		write(filepath.Join(dir, "regression-weights.svg"), weights.SVG))
+}
+
+func floats(t *tensor.Tensor) []float64 {
+	list := make([]float64, len(t.Data()))
+	for i, v := range t.Data() {
+		list[i] = float64(v)
+	}
+	return list
+}
+
+func write(path string, draw func(io.Writer) error) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(draw(file), file.Close())
+}

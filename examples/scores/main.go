@@ -1,0 +1,62 @@
+// Command scores asks one question of one batch in five ways: how much does each query
+// want each key? It draws the weights that five scores give, beside each other on one
+// scale, into the directory given as an argument.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/viz"
+)
+
+func main() {
+	log.SetFlags(0)
+	dir := "."
+	if len(os.Args) > 1 {
+		dir = os.Args[1]
+	}
+	if err := run(dir); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(dir string) error {
+	const queries, keys, size = 7, 11, 16
+	rng := rand.New(rand.NewPCG(3, 1))
+	q, k := tensor.Randn(rng, 1, 1, queries, size), tensor.Randn(rng, 1, 1, keys, size) // [B H L E]
+	// Each query is like one of the keys: scores that compare them should find it.
+	for i := range queries {
+		for j := range size {
+			q.Data()[i*size+j] += k.Data()[(i*3%keys)*size+j]
+		}
+	}
+	figure := viz.Figure{Title: "Five scores, one batch", Columns: 5, RowTitle: "query", ColumnTitle: "key"}
+	for _, s := range []struct {
+		name  string
+		score attn.Score
+	}{
+		{"dot: q·k", attn.Dot()},
+		{"scaled dot: q·k/√E", attn.ScaledDot()},
+		{"cosine", &attn.Cosine{}},
+		{"Gaussian: −½|q−k|²", &attn.Gaussian{}},
+		{"additive, not trained", attn.NewAdditive(size, size, 8, rng)},
+	} {
+		out := attn.Attend(nil, q, k, k, attn.Options{Score: s.score, Weights: true})
+		panel := viz.Weights(out.Weights).Panels[0]
+		panel.Title, panel.NewLine = s.name, false
+		figure.Panels = append(figure.Panels, panel)
+		fmt.Printf("%-22s attends to key 9, its own, with %.2f\n", s.name, out.Weights.At(0, 0, 3, 9))
+	}
+	file, err := os.Create(filepath.Join(dir, "scores.svg"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(figure.SVG(file), file.Close())
+}

@@ -1,0 +1,158 @@
+package viz
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Axis says what of an axis is drawn. The zero value is all of the numbers, evenly.
+type Axis struct {
+	// Low and High are the ends; if they are equal, the numbers choose. What is
+	// outside is cut off.
+	Low, High float64
+	// Log draws equal ratios as equal distances. Numbers up to 0 have no place on
+	// it and interrupt their line.
+	Log bool
+}
+
+// check refuses ends that are none.
+func (a Axis) check(name string) error {
+	switch {
+	case a.Low == a.High && a.Low == 0:
+		return nil
+	case !finite(a.Low) || !finite(a.High) || a.Low >= a.High:
+		return fmt.Errorf("viz: the %s axis goes from %g to %g, want numbers that rise", name, a.Low, a.High)
+	case a.Log && a.Low <= 0:
+		return fmt.Errorf("viz: the %s axis goes from %g on a logarithmic scale, want more than 0", name, a.Low)
+	}
+	return nil
+}
+
+// limited reports whether the ends are given.
+func (a Axis) limited() bool { return a.Low != a.High }
+
+// place returns where on the axis a number is, NaN if nowhere.
+func (a Axis) place(v float64) float64 {
+	switch {
+	case !finite(v) || a.Log && v <= 0:
+		return math.NaN()
+	case a.Log:
+		return math.Log10(v)
+	}
+	return v
+}
+
+// open returns the span of the axis, given that of the places of its numbers.
+func (a Axis) open(s span, room float64) span {
+	if a.limited() {
+		return span{a.place(a.Low), a.place(a.High)}
+	}
+	if a.Log && !s.empty() {
+		if s.low == s.high {
+			return span{s.low - 0.5, s.high + 0.5}
+		}
+		room *= s.high - s.low
+		return span{s.low - room, s.high + room}
+	}
+	return s.opened(room)
+}
+
+// ticks returns places on a span, about n, and how their numbers are written.
+func (a Axis) ticks(s span, n int) (places []float64, texts []string) {
+	if !a.Log {
+		return s.ticks(n)
+	}
+	low, high := math.Ceil(s.low-1e-9), math.Floor(s.high+1e-9)
+	if decades := high - low; decades < 1 { // numbers within one power of ten or two
+		for d := math.Floor(s.low); d <= s.high; d++ {
+			for _, times := range []float64{1, 2, 5} {
+				if at := d + math.Log10(times); at >= s.low-1e-9 && at <= s.high+1e-9 {
+					places = append(places, at)
+				}
+			}
+		}
+		if len(places) < 2 { // closer than that, the ends have to do
+			places = []float64{s.low, s.high}
+		}
+	} else {
+		for d, step := low, math.Ceil((decades+1)/float64(max(n, 2))); d <= high; d += step {
+			places = append(places, d)
+		}
+	}
+	for _, at := range places {
+		texts = append(texts, strings.ReplaceAll(strconv.FormatFloat(math.Pow(10, at), 'g', 6, 64), "-", "−"))
+	}
+	return places, texts
+}
+
+// clipLine returns the pieces of a line within a rectangle.
+func clipLine(line []point, r rectangle) (pieces [][]point) {
+	if len(line) == 1 && r.has(line[0]) {
+		return [][]point{line}
+	}
+	joined := false
+	for i := 1; i < len(line); i++ {
+		a, b := line[i-1], line[i]
+		from, to := 0., 1.
+		inside := true
+		for _, side := range [][2]float64{{a.x - b.x, a.x - r.x}, {b.x - a.x, r.x + r.w - a.x}, {a.y - b.y, a.y - r.y}, {b.y - a.y, r.y + r.h - a.y}} {
+			p, q := side[0], side[1]
+			switch {
+			case p == 0:
+				inside = inside && q >= 0
+			case p < 0:
+				from = max(from, q/p)
+			default:
+				to = min(to, q/p)
+			}
+		}
+		if !inside || from > to {
+			joined = false
+			continue
+		}
+		at := func(t float64) point { return point{a.x + t*(b.x-a.x), a.y + t*(b.y-a.y)} }
+		if !joined || from > 0 {
+			pieces = append(pieces, []point{at(from)})
+		}
+		pieces[len(pieces)-1] = append(pieces[len(pieces)-1], at(to))
+		joined = to == 1
+	}
+	return pieces
+}
+
+// clipArea returns the part of an area within a rectangle.
+func clipArea(area []point, r rectangle) []point {
+	for _, side := range []struct {
+		inside func(p point) bool
+		cut    func(a, b point) point
+	}{
+		{func(p point) bool { return p.x >= r.x }, func(a, b point) point { return cutX(a, b, r.x) }},
+		{func(p point) bool { return p.x <= r.x+r.w }, func(a, b point) point { return cutX(a, b, r.x+r.w) }},
+		{func(p point) bool { return p.y >= r.y }, func(a, b point) point { return cutY(a, b, r.y) }},
+		{func(p point) bool { return p.y <= r.y+r.h }, func(a, b point) point { return cutY(a, b, r.y+r.h) }},
+	} {
+		var kept []point
+		for i, b := range area {
+			a := area[(i+len(area)-1)%len(area)]
+			if side.inside(a) != side.inside(b) {
+				kept = append(kept, side.cut(a, b))
+			}
+			if side.inside(b) {
+				kept = append(kept, b)
+			}
+		}
+		area = kept
+	}
+	return area
+}
+
+func cutX(a, b point, x float64) point { return point{x, a.y + (x-a.x)/(b.x-a.x)*(b.y-a.y)} }
+func cutY(a, b point, y float64) point { return point{a.x + (y-a.y)/(b.y-a.y)*(b.x-a.x), y} }
+
+// has reports whether a point is in the rectangle, or hardly outside.
+func (r rectangle) has(p point) bool {
+	const slack = 0.01
+	return p.x >= r.x-slack && p.x <= r.x+r.w+slack && p.y >= r.y-slack && p.y <= r.y+r.h+slack
+}

@@ -1,0 +1,258 @@
+package viz
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/rivo/uniseg"
+)
+
+// Rows of characters that the area of a chart takes on a terminal, and the columns
+// where the terminal has no end.
+const (
+	chartRows    = 14
+	chartColumns = 72
+)
+
+// seriesMarks stand for lines and points on a terminal without Unicode.
+const seriesMarks = "*o+x#@%&"
+
+// Text draws the chart for a terminal: lines and points in dots of Braille, eight to
+// a character, or with ASCII in a character for each line. Bands are left out, and the
+// legend says so.
+//
+// Errors: those of Chart, and a width of less than 24 characters.
+func (c Chart) Text(w io.Writer, t Terminal) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	if t.Width != 0 && t.Width < narrowest {
+		return fmt.Errorf("viz: a width of %d characters, want at least %d", t.Width, narrowest)
+	}
+	d := &drawing{painter: painter{t: t}}
+	d.text(c.Title)
+	d.text(c.Y)
+	xs, ys := c.spans()
+	f := frame{x: c.XAxis.open(xs, 0), y: c.YAxis.open(ys, 0.05), falling: c.Falling, ax: c.XAxis, ay: c.YAxis}
+	values, texts := f.ay.ticks(f.y, chartRows/3)
+	left := 0
+	for _, text := range texts {
+		left = max(left, uniseg.StringWidth(text))
+	}
+	columns := chartColumns
+	if t.Width > 0 {
+		columns = min(columns, t.Width)
+	}
+	columns = max(columns-left-2, 8)
+	// A sheet whose units are dots: its points lie where dots are.
+	f.rectangle = rectangle{-inset, 0, float64(2*columns-1) + 2*inset, float64(4*chartRows - 1)}
+	p := plot{columns: columns, cells: make([]cellDots, columns*chartRows)}
+	for _, l := range c.Levels {
+		if at := f.ay.place(l.Y); at >= f.y.low && at <= f.y.high {
+			y := f.at(f.x.low, at).y
+			for x := 0; x < 2*columns; x += 4 {
+				p.dot(float64(x), y, -1)
+			}
+		}
+	}
+	for i, l := range c.Lines {
+		for _, run := range f.clipped(f.runs(l.X, l.Y)) {
+			p.line(run, i)
+		}
+	}
+	for i, q := range c.Points {
+		for j := range q.X {
+			if f.shows(q.X[j], q.Y[j]) {
+				at := f.point(q.X[j], q.Y[j])
+				p.mark(at.x, at.y, len(c.Lines)+i)
+			}
+		}
+	}
+	at := map[int]string{}
+	for i, v := range values {
+		at[int(math.Round(f.at(f.x.low, v).y))/4] = texts[i]
+	}
+	for row := range chartRows {
+		pad(&d.Builder, left-uniseg.StringWidth(at[row]))
+		axis := "│"
+		if t.ASCII {
+			axis = "|"
+		}
+		d.WriteString(at[row] + " " + axis)
+		for column := range columns {
+			d.dots(c, p.cells[row*columns+column])
+		}
+		d.line()
+	}
+	d.xNumbers(f, left+2, columns)
+	if c.X != "" {
+		pad(&d.Builder, left+2)
+		d.WriteString(label(c.X, columns))
+		d.line()
+	}
+	if !c.Bare {
+		d.series(c)
+	}
+	_, err := io.WriteString(w, d.String())
+	return err
+}
+
+// plot is characters with the dots that are set in them.
+type plot struct {
+	columns int
+	cells   []cellDots
+}
+
+// cellDots are the dots of a character, and whose they are: the series' number and
+// 1, 0 for none, -1 and below for a level.
+type cellDots struct {
+	set   uint8
+	owner int
+	mark  bool // a point of its own
+}
+
+// dot sets the dot at a place, if there is one.
+func (p *plot) dot(x, y float64, series int) {
+	i, j := int(math.Round(x)), int(math.Round(y))
+	if i < 0 || j < 0 || i >= 2*p.columns || j/4*p.columns+i/2 >= len(p.cells) {
+		return
+	}
+	c := &p.cells[j/4*p.columns+i/2]
+	// Braille counts the upper six dots down each column, and then the lowest two.
+	c.set |= [4][2]uint8{{1, 8}, {2, 16}, {4, 32}, {64, 128}}[j%4][i%2]
+	if series >= 0 || c.owner == 0 {
+		c.owner = series + 1
+	}
+}
+
+// mark sets a whole character: a single dot is hardly seen.
+func (p *plot) mark(x, y float64, series int) {
+	i, j := int(math.Round(x)), int(math.Round(y))
+	if at := j/4*p.columns + i/2; i >= 0 && j >= 0 && i < 2*p.columns && at < len(p.cells) {
+		p.cells[at] = cellDots{set: 1, owner: series + 1, mark: true}
+	}
+}
+
+// line sets the dots from point to point.
+func (p *plot) line(run []point, series int) {
+	for i, b := range run {
+		a := run[max(i-1, 0)]
+		steps := max(1, int(math.Ceil(max(math.Abs(b.x-a.x), math.Abs(b.y-a.y)))))
+		for k := range steps + 1 {
+			at := float64(k) / float64(steps)
+			p.dot(a.x+at*(b.x-a.x), a.y+at*(b.y-a.y), series)
+		}
+	}
+}
+
+// dots writes a character of the area.
+func (d *drawing) dots(c Chart, cell cellDots) {
+	if cell.set == 0 {
+		d.plain()
+		d.WriteByte(' ')
+		return
+	}
+	if d.t.ASCII {
+		mark := byte('-')
+		if cell.owner > 0 {
+			mark = seriesMarks[(cell.owner-1)%len(seriesMarks)]
+		}
+		d.WriteByte(mark)
+		return
+	}
+	d.paint(c, cell.owner)
+	if cell.mark {
+		d.WriteString("•")
+		return
+	}
+	d.WriteRune(0x2800 + rune(cell.set))
+}
+
+// paint begins the colour of a series.
+func (d *drawing) paint(c Chart, owner int) {
+	tint := levelTint
+	switch {
+	case owner > len(c.Lines):
+		tint = lineTint(c.pointColor(owner - 1 - len(c.Lines)))
+	case owner > 0:
+		tint = lineTint(c.color(owner - 1))
+	}
+	ink := tint.dark
+	if d.t.Light {
+		ink = tint.light
+	}
+	switch d.t.Colors {
+	case TrueColor:
+		d.set(fmt.Sprintf("38;2;%d;%d;%d", ink.R, ink.G, ink.B))
+	case Colors256:
+		d.set(fmt.Sprintf("38;5;%d", nearestInCube(ink)))
+	case Colors16:
+		d.set(fmt.Sprint([...]int{37, 94, 33, 35, 36, 96, 31, 93, 95}[max(owner, 0)%9]))
+	}
+}
+
+// xNumbers writes the numbers of x, as many as there is room for.
+func (d *drawing) xNumbers(f frame, left, columns int) {
+	values, texts := f.ax.ticks(f.x, max(2, columns/12))
+	line := []rune(strings.Repeat(" ", columns))
+	end := -1
+	for i, v := range values {
+		at := f.x.at(v)
+		if f.falling {
+			i = len(values) - 1 - i
+			at = 1 - f.x.at(values[i])
+		}
+		text := []rune(texts[i])
+		from := min(max(int(at*float64(columns-1))-len(text)/2, 0), columns-len(text))
+		if from <= end {
+			continue
+		}
+		copy(line[from:], text)
+		end = from + len(text)
+	}
+	pad(&d.Builder, left)
+	d.WriteString(strings.TrimRight(string(line), " "))
+	d.line()
+}
+
+// series writes the names of lines and points with their marks.
+func (d *drawing) series(c Chart) {
+	entry := func(name string, owner int) {
+		if name == "" {
+			return
+		}
+		if d.t.ASCII {
+			d.WriteByte(seriesMarks[(owner-1)%len(seriesMarks)])
+		} else {
+			d.paint(c, owner)
+			if owner > len(c.Lines) {
+				d.WriteString("•")
+			} else {
+				d.WriteString("⣿")
+			}
+			d.plain()
+		}
+		most := 1 << 20
+		if d.t.Width > 0 {
+			most = d.t.Width - 2
+		}
+		d.WriteString(" " + label(name, most))
+		d.line()
+	}
+	for i, l := range c.Lines {
+		entry(l.Name, i+1)
+	}
+	for i, p := range c.Points {
+		entry(p.Name, len(c.Lines)+i+1)
+	}
+	for _, l := range c.Levels {
+		if l.Name != "" {
+			d.text("- " + l.Name)
+		}
+	}
+	if len(c.Bands) > 0 {
+		d.text("bands are in SVG and PNG only")
+	}
+}

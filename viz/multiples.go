@@ -1,0 +1,87 @@
+package viz
+
+import (
+	"image/png"
+	"io"
+)
+
+// Multiples is several charts in one picture, for comparison: give them the same
+// axes (Axis), or each chooses its own.
+type Multiples struct {
+	Charts  []Chart
+	Columns int // side by side; 0 chooses
+}
+
+// SVG draws the charts as one vector picture.
+//
+// Errors: those of Chart, and no charts.
+func (m Multiples) SVG(w io.Writer) error {
+	s, err := m.layout()
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(s.svg())
+	return err
+}
+
+// PNG draws the picture of SVG in pixels, so many for each pixel of CSS.
+//
+// Errors: those of Chart.PNG, and no charts.
+func (m Multiples) PNG(w io.Writer, scale float64) error {
+	s, err := m.layout()
+	if err != nil {
+		return err
+	}
+	img, err := newCanvas(s.width, s.height, scale)
+	if err != nil {
+		return err
+	}
+	for _, p := range s.shapes {
+		img.shape(p)
+	}
+	for _, t := range s.texts {
+		img.text(t)
+	}
+	return png.Encode(w, img.img)
+}
+
+// layout puts the sheets of the charts beside and below each other.
+func (m Multiples) layout() (*chartSheet, error) {
+	if len(m.Charts) == 0 {
+		return (Chart{}).layout() // the same error
+	}
+	columns := m.Columns
+	if columns <= 0 {
+		columns = sideBySide(len(m.Charts))
+	}
+	all := &chartSheet{title: m.Charts[0].Title}
+	x, y, bottom := 0., 0., 0.
+	for i, c := range m.Charts {
+		if i%columns == 0 {
+			x, y = 0, bottom
+		}
+		s, err := c.layout()
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range s.shapes {
+			for j, path := range p.paths {
+				moved := make([]point, len(path))
+				for k, at := range path {
+					moved[k] = point{at.x + x, at.y + y}
+				}
+				p.paths[j] = moved
+			}
+			all.shapes = append(all.shapes, p)
+		}
+		for _, t := range s.texts {
+			t.x, t.y = t.x+x, t.y+y
+			all.texts = append(all.texts, t)
+		}
+		x += s.width
+		all.width = max(all.width, x)
+		bottom = max(bottom, y+s.height)
+	}
+	all.height = bottom
+	return all, nil
+}
