@@ -41,6 +41,9 @@ var order = []string{
 	"internal/view",
 	"internal/pruning/reports",
 	"internal/pruning",
+	"examples/regression",
+	"examples/scores",
+	"examples/lengths",
 	"cmd/attn",
 	"internal/fma",         // a tool of the repository
 	"internal/conformance", // another

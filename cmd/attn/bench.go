@@ -93,6 +93,11 @@ func (cmd *benchCommand) Run(ctx context.Context, c console) error {
 		return cmd.runRatios(ctx, c, list, threads, machine, format)
 	}
 	t := newTable(c.out, format, machine, threads, benchColumns(list))
+	if !cmd.JSON {
+		if err := t.begin(); err != nil {
+			return err
+		}
+	}
 	for _, w := range list {
 		r, err := bench.Run(ctx, w, threads, cmd.Time)
 		if err != nil {

@@ -21,6 +21,11 @@ func (cmd *benchCommand) runRatios(ctx context.Context, c console, list []bench.
 		pairs = []bench.Pair{p}
 	}
 	t := newTable(c.out, format, machine, threads, ratioColumns(pairs))
+	if !cmd.JSON {
+		if err := t.begin(); err != nil {
+			return err
+		}
+	}
 	for _, p := range pairs {
 		r, err := bench.Compare(ctx, p, threads, cmd.Time)
 		if err != nil {

@@ -66,14 +66,13 @@ var tableFormats = []tableFormat{
 	},
 }
 
-// table writes a table, its head with the first row.
+// table writes a table.
 type table struct {
 	out     io.Writer
 	format  tableFormat
 	machine bench.Machine
 	threads int
 	columns []tableColumn
-	begun   bool
 }
 
 func newTable(out io.Writer, format tableFormat, machine bench.Machine, threads int, columns []tableColumn) *table {
@@ -85,19 +84,19 @@ func newTable(out io.Writer, format tableFormat, machine bench.Machine, threads 
 	return &table{out: out, format: format, machine: machine, threads: threads, columns: columns}
 }
 
+// begin writes the head, before the first measurement: that may take long.
+func (t *table) begin() error {
+	m := t.machine
+	line := fmt.Sprintf("attn %s, %s, %s kernels, %s, %s, %d threads", m.Attn, m.Go, m.Kernels, m.CPU, m.OS, t.threads)
+	if t.threads == 1 {
+		line = strings.TrimSuffix(line, "s")
+	}
+	return t.format.head(t.out, line, t.columns)
+}
+
 // row writes a row as soon as it is there.
 func (t *table) row(cells []string) error {
 	m := t.machine
-	if !t.begun {
-		t.begun = true
-		line := fmt.Sprintf("attn %s, %s, %s kernels, %s, %s, %d threads", m.Attn, m.Go, m.Kernels, m.CPU, m.OS, t.threads)
-		if t.threads == 1 {
-			line = strings.TrimSuffix(line, "s")
-		}
-		if err := t.format.head(t.out, line, t.columns); err != nil {
-			return err
-		}
-	}
 	if t.format.wide {
 		cells = append(cells, fmt.Sprint(t.threads), m.Kernels, m.CPU, m.OS, m.Go, m.Attn)
 	}
