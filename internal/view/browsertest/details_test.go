@@ -33,6 +33,7 @@ func (b *tab) texts() string {
 // The map: its axes have titles, all of it fits a small screen, one letter stands
 // upright, and what a decoder cannot attend to is no 0.
 func TestMapDetails(t *testing.T) {
+	t.Parallel()
 	source, target := letters(21), letters(19)
 	words := []string{"<s>", "▁one", "▁t", "wo", "▁th", "re", "e", "</s>"}
 	text := &heads.Record{Source: "letters", Target: "letters", Special: []string{"<s>", "</s>"}, Layers: []heads.Layer{
@@ -133,6 +134,7 @@ func TestMapDetails(t *testing.T) {
 // The page itself: nothing moves, what can be operated and read stands out, and
 // its words are explained.
 func TestPageDetails(t *testing.T) {
+	t.Parallel()
 	b := open(t, 1280, 900)
 	second := sample()
 	second.Source = "another"
