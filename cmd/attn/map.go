@@ -28,6 +28,7 @@ type mapCommand struct {
 	Layer   *int    `help:"Layer, from 0, or from the end if negative (default the last)." placeholder:"L" group:"What to draw"`
 	Head    *int    `help:"Head, from 0, or from the end if negative (default the mean over heads)." placeholder:"H" group:"What to draw"`
 	All     bool    `help:"All heads; with --layer, those of one layer." group:"What to draw"`
+	Rollout bool    `help:"How much of each input token is in each vector behind the last layer, by attention rollout (Abnar and Zuidema 2020), of the encoder unless --kind decoder." group:"What to draw"`
 	Scale   string  `default:"unit" enum:"unit,largest" help:"Weight that the last colour stands for: 1 (unit) or the largest there is (largest)." placeholder:"NAME" group:"What to draw"`
 	SVG     string  `name:"svg" help:"Write a vector graphic." placeholder:"FILE" group:"Files, - for standard output"`
 	PNG     string  `name:"png" help:"Write an image." placeholder:"FILE" group:"Files, - for standard output"`
@@ -70,6 +71,10 @@ func (cmd *mapCommand) Validate() error {
 		return errors.New("--target goes with --model")
 	case cmd.Font != "" && cmd.PNG == "":
 		return errors.New("--font goes with --png")
+	case cmd.Rollout && (cmd.All || cmd.Head != nil || cmd.Layer != nil):
+		return errors.New("--rollout is of all layers and heads; it excludes --all, --layer and --head")
+	case cmd.Rollout && cmd.Kind != nil && *cmd.Kind == heads.Cross.String():
+		return errors.New("--rollout is within one text, want --kind encoder or decoder")
 	case cmd.All && cmd.Head != nil:
 		return errors.New("--head and --all exclude each other")
 	case cmd.ASCII && cmd.Color != "auto" && cmd.Color != "none":

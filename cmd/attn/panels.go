@@ -12,6 +12,9 @@ import (
 // figure returns the heads that were asked for. Layers keep the numbers that
 // they have in the model, whichever of them the record holds.
 func (cmd *mapCommand) figure(r *heads.Record) (viz.Figure, error) {
+	if cmd.Rollout {
+		return cmd.rollout(r)
+	}
 	layers, err := cmd.layers(r)
 	if err != nil {
 		return viz.Figure{}, err
@@ -44,6 +47,33 @@ func (cmd *mapCommand) figure(r *heads.Record) (viz.Figure, error) {
 			f.Columns = max(f.Columns, l.Heads)
 		}
 	}
+	return f, nil
+}
+
+// rollout returns the rollout of the encoder, or the decoder.
+func (cmd *mapCommand) rollout(r *heads.Record) (viz.Figure, error) {
+	kind := heads.Encoder
+	if cmd.Kind != nil && *cmd.Kind == heads.Decoder.String() || cmd.Kind == nil && r.Layer(heads.Encoder, 0) == nil {
+		kind = heads.Decoder
+	}
+	var layers []heads.Layer
+	for _, l := range r.Layers {
+		if l.Kind == kind {
+			layers = append(layers, l)
+		}
+	}
+	slices.SortStableFunc(layers, func(a, b heads.Layer) int { return cmp.Compare(a.Index, b.Index) })
+	values, err := heads.Rollout(layers)
+	if err != nil {
+		return viz.Figure{}, err
+	}
+	f := viz.Figure{Title: cmd.title(r), Unit: "share", RowTitle: "output", ColumnTitle: "input"}
+	if cmd.Scale == "largest" {
+		f.Scale = viz.Largest
+	}
+	p := newPanel(&layers[0], viz.Mean, values)
+	p.Title = fmt.Sprintf("rollout of the %s, %d layers", kind, len(layers))
+	f.Panels = []viz.Panel{p}
 	return f, nil
 }
 

@@ -37,7 +37,7 @@ func run(dir string) error {
 			q.Data()[i*size+j] += k.Data()[(i*3%keys)*size+j]
 		}
 	}
-	figure := viz.Figure{Title: "Five scores, one batch", Columns: 5, RowTitle: "query", ColumnTitle: "key"}
+	figure := viz.Figure{Title: "Five scores, one batch", Columns: 3, RowTitle: "query", ColumnTitle: "key"}
 	for _, s := range []struct {
 		name  string
 		score attn.Score

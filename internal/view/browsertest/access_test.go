@@ -31,6 +31,7 @@ func withoutToken(t *testing.T, address string) string {
 }
 
 func TestToken(t *testing.T) {
+	t.Parallel()
 	b := open(t, 1280, 900)
 	one := serve(t, view.Options{Name: "one", Records: []*heads.Record{sample()}})
 	two := serve(t, view.Options{Name: "two", Records: []*heads.Record{sample()}})
@@ -71,6 +72,7 @@ func TestToken(t *testing.T) {
 // A link with the token works on pages elsewhere too, although the cookie does
 // not go with what they send.
 func TestTokenFromElsewhere(t *testing.T) {
+	t.Parallel()
 	b := open(t, 1280, 900)
 	address := serve(t, view.Options{Name: "one", Records: []*heads.Record{sample()}})
 	path := filepath.Join(t.TempDir(), "page.html")
@@ -88,6 +90,7 @@ func TestTokenFromElsewhere(t *testing.T) {
 // A page that another user serves on another port of the machine is of the same
 // site for the browser, which sends the cookie with what it asks. It gets nothing.
 func TestOtherPort(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	asked := 0
 	address := serve(t, view.Options{Name: "one", Records: []*heads.Record{sample()}, Source: lookFunc(func(string) *heads.Record {
@@ -141,6 +144,7 @@ func (f lookFunc) Look(_ context.Context, source, _ string) (*heads.Record, erro
 
 // What the server has let go of is worked out again when the screen needs it.
 func TestServerForgets(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	asked := map[string]int{}
 	// There is room for two texts.
@@ -193,6 +197,7 @@ func TestServerForgets(t *testing.T) {
 // The policy of an exported page stops what is not its own script, should a text
 // ever become markup.
 func TestExportedPageRunsNothingElse(t *testing.T) {
+	t.Parallel()
 	b := open(t, 1280, 900)
 	b.visit(serve(t, view.Options{Records: []*heads.Record{sample()}}))
 	page := b.download(`[data-export="html"]`, "attention.html")

@@ -82,6 +82,7 @@ func startView(t *testing.T, args ...string) (address string, end func()) {
 }
 
 func TestModel(t *testing.T) {
+	t.Parallel()
 	findBrowser(t)
 	dir := t.TempDir()
 	var pairs strings.Builder
@@ -204,6 +205,7 @@ func TestOpenedPage(t *testing.T) {
 }
 
 func TestModelWithoutText(t *testing.T) {
+	t.Parallel()
 	b := open(t, 1280, 900)
 	dir := t.TempDir()
 	if out, err := attn(t, "train", "--limit", "50", "--out", dir+"/m", "--width", "16", "--layers", "1", "--epochs", "1").CombinedOutput(); err != nil {
@@ -218,6 +220,7 @@ func TestModelWithoutText(t *testing.T) {
 }
 
 func TestWeightsFile(t *testing.T) {
+	t.Parallel()
 	findBrowser(t)
 	dir := t.TempDir()
 	var f safetensors.File

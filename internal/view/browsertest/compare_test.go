@@ -34,6 +34,7 @@ func corner(n int) string {
 }
 
 func TestCompare(t *testing.T) {
+	t.Parallel()
 	b := open(t, 1280, 900)
 	address := serve(t, view.Options{Records: []*heads.Record{twoHeads()}})
 	b.visit(address + "#cmp=head&a=0.0&b=0.1&theme=light")
@@ -90,6 +91,7 @@ func TestCompare(t *testing.T) {
 
 // A model and what pruning has left of it.
 func TestCompareModels(t *testing.T) {
+	t.Parallel()
 	pruned := func(source string) *heads.Record {
 		r := twoHeads()
 		l := &r.Layers[0]

@@ -33,6 +33,7 @@ func (b *tab) texts() string {
 // The map: its axes have titles, all of it fits a small screen, one letter stands
 // upright, and what a decoder cannot attend to is no 0.
 func TestMapDetails(t *testing.T) {
+	t.Parallel()
 	source, target := letters(21), letters(19)
 	words := []string{"<s>", "▁one", "▁t", "wo", "▁th", "re", "e", "</s>"}
 	text := &heads.Record{Source: "letters", Target: "letters", Special: []string{"<s>", "</s>"}, Layers: []heads.Layer{
@@ -45,8 +46,10 @@ func TestMapDetails(t *testing.T) {
 		causal.Layers[0].Weights[4*8+j] = 0.25
 	}
 	causal.Layers[0].Weights[4*8+3] = 0
+	ends := append(letters(21), "<eos>", "▁because")
+	marked := &heads.Record{Source: "letters and an end", Layers: []heads.Layer{layer(heads.Encoder, 0, 1, ends, ends)}}
 	b := open(t, 1280, 800)
-	address := serve(t, view.Options{Records: []*heads.Record{text, pieces, causal}})
+	address := serve(t, view.Options{Records: []*heads.Record{text, pieces, causal, marked}})
 	b.visit(address + "#theme=light")
 
 	// What a translator is about comes first, and all of it is on the screen.
@@ -73,6 +76,11 @@ func TestMapDetails(t *testing.T) {
 	}
 	if n := strings.Count(written, "turned"); n != 1 {
 		t.Errorf("%d labels are turned, want that of the axis only: %s", n, written)
+	}
+	// A long token among letters lies alone.
+	b.visit(address + "#theme=light&r=3")
+	if written := b.texts(); strings.Count(written, "turned") != 3 || !strings.Contains(written, "|<eos> turned") {
+		t.Errorf("beside <eos>, letters are turned: %s", written)
 	}
 	// At 200% every letter is still there, and on a phone no two of them touch.
 	for _, size := range [][3]float64{{640, 400, 2}, {380, 700, 3}} {
@@ -133,6 +141,7 @@ func TestMapDetails(t *testing.T) {
 // The page itself: nothing moves, what can be operated and read stands out, and
 // its words are explained.
 func TestPageDetails(t *testing.T) {
+	t.Parallel()
 	b := open(t, 1280, 900)
 	second := sample()
 	second.Source = "another"

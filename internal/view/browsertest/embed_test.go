@@ -17,6 +17,7 @@ import (
 // The exported page works inside another, as notebooks and blogs show it, and
 // leaves that one alone.
 func TestEmbedded(t *testing.T) {
+	t.Parallel()
 	page, err := view.Page(context.Background(), view.Options{Name: "embedded", Records: []*heads.Record{sample()}}, nil)
 	if err != nil {
 		t.Fatal(err)

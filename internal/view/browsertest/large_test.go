@@ -16,6 +16,7 @@ import (
 // A record in a file: the head is there before the thumbnails, which come one
 // layer after the other, and what is wrong with the weights is told then.
 func TestRecordInFile(t *testing.T) {
+	t.Parallel()
 	r := &heads.Record{Source: "a large model"}
 	names := numbered(23)
 	for i := range 12 {

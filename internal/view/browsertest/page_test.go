@@ -43,6 +43,7 @@ func (b *tab) unharmed() {
 }
 
 func TestUsing(t *testing.T) {
+	t.Parallel()
 	b := open(t, 1280, 900)
 	address := serve(t, view.Options{Name: "sample <i>", Records: []*heads.Record{sample()}})
 	b.visit(address)
@@ -147,6 +148,7 @@ func TestUsing(t *testing.T) {
 // A pruned model has layers of different numbers of heads, and some that are not
 // recorded at all.
 func TestLayersOfDifferentHeads(t *testing.T) {
+	t.Parallel()
 	tokens := numbered(5)
 	r := &heads.Record{Source: "t0 t1 t2 t3 t4", Layers: []heads.Layer{
 		layer(heads.Encoder, 0, 1, tokens, tokens), layer(heads.Encoder, 2, 4, tokens, tokens), layer(heads.Encoder, 3, 2, tokens, tokens),
@@ -183,6 +185,7 @@ func TestLayersOfDifferentHeads(t *testing.T) {
 }
 
 func TestKeyboard(t *testing.T) {
+	t.Parallel()
 	for _, late := range []time.Duration{0, 200 * time.Millisecond} {
 		t.Run(late.String(), func(t *testing.T) { keyboard(t, late) })
 	}
@@ -240,6 +243,7 @@ func keyboard(t *testing.T, late time.Duration) {
 }
 
 func TestExports(t *testing.T) {
+	t.Parallel()
 	b := open(t, 1280, 900)
 	address := serve(t, view.Options{Name: "</script>", Records: []*heads.Record{sample()}})
 	b.visit(address + "#a=2.1&tok=q1&m=1&theme=light")
@@ -293,6 +297,7 @@ func TestExports(t *testing.T) {
 }
 
 func TestTrouble(t *testing.T) {
+	t.Parallel()
 	nan := sample()
 	for i := range nan.Layers[2].Weights {
 		if i%7 == 0 {
@@ -349,6 +354,7 @@ func TestTrouble(t *testing.T) {
 }
 
 func TestSizes(t *testing.T) {
+	t.Parallel()
 	r := &heads.Record{Source: "12 × 12 × 512"}
 	tokens := numbered(512)
 	one := layer(heads.Encoder, 0, 12, tokens, tokens)
@@ -380,6 +386,7 @@ func TestSizes(t *testing.T) {
 }
 
 func TestNarrow(t *testing.T) {
+	t.Parallel()
 	b := open(t, 360, 740)
 	address := serve(t, view.Options{Name: strings.Repeat("long", 30), Records: []*heads.Record{sample(), sample()}})
 	for _, hash := range []string{"a=2.1&m=1", "v=lines&a=4.1", "v=text&tok=q1", "cmp=head", "cmp=text&v=lines"} {
@@ -394,6 +401,7 @@ func TestNarrow(t *testing.T) {
 }
 
 func TestTheme(t *testing.T) {
+	t.Parallel()
 	b := open(t, 1280, 900)
 	system := func(scheme string) {
 		t.Helper()

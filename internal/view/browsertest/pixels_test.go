@@ -78,6 +78,7 @@ func patterns(layers, n, tokens int) *heads.Record {
 
 // Nothing of a head is lost where its cells are smaller than pixels.
 func TestEveryHeadIsSeen(t *testing.T) {
+	t.Parallel()
 	b := open(t, 1280, 1400)
 	wide := &heads.Record{Source: "800 tokens, all weight on token 401"}
 	names := numbered(800)

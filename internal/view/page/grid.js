@@ -55,6 +55,7 @@ function build() {
     const most = Math.max(...layers.map((l) => l.heads));
     const box = el("div", { class: "heads", role: "grid", "aria-label": `${titles[kind]}: layers down, heads across` });
     box.style.setProperty("--heads", most);
+    if (most > 12) box.style.setProperty("--gap", "2px");
     root.append(el("h2", {}, titles[kind] + " ", el("small", { text: hint(kind) })), box);
     box.append(el("div", { class: "row top", "aria-hidden": "true" }, el("span", { class: "layer", text: "" }),
       ...Array.from({ length: most }, (_, h) => el("span", { text: h }))));

@@ -37,37 +37,41 @@ export function heatView(say, tell) {
     return top > 0.55 * window.innerHeight ? 0.72 * window.innerHeight : window.innerHeight - top - 58;
   }
 
-  // plan lays the map out: what part is shown, how large a cell is, where the labels stand. Columns' labels are upright
-  // if there is room for each, else they are turned; where labels would touch, every so many is left out.
+  // plan lays the map out: what part is shown, how large a cell is, where the labels stand. A column's label is upright
+  // if there is room for it, as for a letter, else it is turned; where labels would touch, every so many is left out.
   function plan() {
     const { m, q, k, part } = what;
     const context = base.getContext("2d");
     context.font = `${largestFont}px ${family}`;
-    const widest = (view, from, to) => {
-      let wide = 0;
+    const widths = (view, from, to) => { // in letters' sizes
+      const list = [];
       const step = Math.max(1, Math.floor((to - from) / 400)); // enough to know
-      for (let i = from; i < to; i += step) wide = Math.max(wide, context.measureText(shorten(view.labels[i], 16)).width);
-      return wide / largestFont;
+      for (let i = from; i < to; i += step) list.push(context.measureText(shorten(view.labels[i], 16)).width / largestFont);
+      return list;
     };
     const width = Math.max(180, node.clientWidth), high = Math.max(240, room());
     const rows = part.r1 - part.r0, cols = part.c1 - part.c0, all = what.whole();
-    const wideQ = widest(q, part.r0, part.r1), wideK = widest(k, part.c0, part.c1);
+    const wideQ = Math.max(0, ...widths(q, part.r0, part.r1)), wideK = widths(k, part.c0, part.c1), letter = Math.min(1, Math.max(0.5, ...wideK.filter((w) => w <= 1)));
     const least = window.devicePixelRatio >= 2 ? 7 : 9;
-    let letters = largestFont, upright = false, left = 0, top = 0, size = 0;
+    let letters = largestFont, left = 0, top = 0, size = 0;
     for (let turn = 0; turn < 3; turn++) { // the room that labels take depends on cells, and the other way round
       left = Math.ceil(titled + Math.min(120, width * 0.28, wideQ * letters) + 8);
-      top = Math.ceil(titled + (upright ? letters + 3 : Math.min(100, wideK * letters) + 8));
+      const turned = wideK.filter((w) => w * letters + 2 > size);
+      top = Math.ceil(titled + Math.max(letters + 3, turned.length || !turn ? Math.min(100, Math.max(...(turn ? turned : wideK), 0) * letters) + 8 : 0));
       const fits = (rows, cols) => Math.min((width - left - edge) / Math.max(1, cols), Math.max(high - top - edge, 120) / Math.max(1, rows));
       // A part is as large as the whole map was.
       const most = largestCell * (state.z ? Math.min(Math.max(1, all.rows / (all.r1 - all.r0)), Math.max(1, all.cols / (all.c1 - all.c0))) : 1);
       size = Math.max(0.02, Math.min(most, fits(rows, cols)));
       letters = Math.max(least, Math.min(largestFont, Math.floor(size - 1)));
-      const standing = Math.min(letters, Math.floor((size - 2) / Math.max(wideK, 0.01)));
-      upright = standing >= least;
-      if (upright) letters = standing;
+      const standing = Math.min(letters, Math.floor((size - 2) / letter)); // so that single letters stand
+      if (standing >= least && wideK.some((w) => w <= 1)) letters = standing;
     }
     const step = size >= letters + 1 ? 1 : Math.ceil((letters + 4) / size);
-    return { ...part, rows, cols, left, top, size, letters, upright, stepQ: step, stepK: upright ? 1 : step,
+    const upright = (label) => { // on the canvas that measures
+      context.font = `${largestFont}px ${family}`;
+      return (context.measureText(label).width / largestFont) * letters + 2 <= size;
+    };
+    return { ...part, rows, cols, left, top, size, letters, upright, stepQ: step, stepK: wideK.every((w) => w * letters + 2 <= size) ? 1 : step,
       width: Math.ceil(left + cols * size + edge), height: Math.ceil(top + rows * size + edge) };
   }
 
@@ -83,7 +87,8 @@ export function heatView(say, tell) {
     }
     for (let j = 0; j < at.cols; j += at.stepK) {
       const c = at.c0 + j;
-      yield { text: shorten(what.k.labels[c], 16), x: at.left + mid(j), y: at.top - (at.upright ? at.letters / 2 + 3 : 5), down: !at.upright, middle: at.upright, column: true,
+      const text = shorten(what.k.labels[c], 16), upright = at.upright(text);
+      yield { text, x: at.left + mid(j), y: at.top - (upright ? at.letters / 2 + 3 : 5), down: !upright, middle: upright, column: true,
         mark: what.k.marks[c], on: pick?.side === "k" && pick.at === c };
     }
   }

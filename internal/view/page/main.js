@@ -230,7 +230,10 @@ async function open() {
     records: [...new Set([records.a, state.cmp ? records.b : null])].filter(Boolean),
   }), say);
   if (frozen) document.body.classList.add("frozen");
-  byId("grid").addEventListener("warned", () => problems([records.a, records.b]));
+  byId("grid").addEventListener("warned", () => {
+    problems([records.a, records.b]);
+    for (const p of shown()) p.redraw(); // there is less room now
+  });
   subscribe(render);
   render();
 }
