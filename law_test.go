@@ -44,6 +44,9 @@ var order = []string{
 	"examples/regression",
 	"examples/scores",
 	"examples/lengths",
+	"examples/sequencefirst",
+	"examples/reverse",
+	"examples/prune",
 	"cmd/attn",
 	"internal/fma",         // a tool of the repository
 	"internal/conformance", // another

@@ -287,9 +287,11 @@ func (s *sheet) legend(y float64, notes []string) {
 			says = label(s.unit, 40) + ", with its sign"
 		}
 	}
-	add(caption{text: says, x: s.bar.x + barLength + 22, y: y + barHeight - 1})
+	right := s.bar.x + barLength + 22
+	add(caption{text: says, x: right, y: y + barHeight - 1})
+	s.width = max(s.width, right+textWidth(says, legendSize)+edge)
 	if s.holes {
-		s.swatch = rectangle{s.bar.x + barLength + 22, y + barHeight + 3, 16, barHeight}
+		s.swatch = rectangle{right, y + barHeight + 3, 16, barHeight}
 		add(caption{text: "no number", x: s.swatch.x + 21, y: s.swatch.y + barHeight - 1})
 	}
 	if s.outside {

@@ -1,0 +1,124 @@
+// Command prune trains a small translator of dates, measures how important each of its heads
+// is, and removes the least important ones. It draws importance, and the loss as heads go,
+// into the directory given as an argument.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/viz"
+)
+
+func main() {
+	log.SetFlags(0)
+	dir := "."
+	if len(os.Args) > 1 {
+		dir = os.Args[1]
+	}
+	if err := run(dir); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(dir string) error {
+	ctx := context.Background()
+	training, test := seq2seq.DatesSplit(3000, 100, 1)
+	model, err := train(ctx, training)
+	if err != nil {
+		return err
+	}
+	probe, err := seq2seq.NewProbe(model, test)
+	if err != nil {
+		return err
+	}
+	// What the loss gains when a head is left out, for each head.
+	scores, err := heads.Importance(ctx, probe, heads.ImportanceOptions{Methods: []heads.Method{heads.LeaveOneOut}})
+	if err != nil {
+		return err
+	}
+	if err := drawScores(filepath.Join(dir, "prune-importance.svg"), probe, scores[0]); err != nil {
+		return err
+	}
+
+	line := viz.Line{Name: "least important first", Markers: true}
+	measure := func(ctx context.Context, p *seq2seq.Probe) (bool, error) {
+		loss, err := p.Translator().Loss(ctx, test)
+		left := 0
+		for _, l := range p.Layers() {
+			left += l.Config().Heads
+		}
+		fmt.Printf("%2d heads: loss %.3f\n", left, loss)
+		line.X, line.Y = append(line.X, float64(left)), append(line.Y, loss)
+		return true, err
+	}
+	if _, err := measure(ctx, probe); err != nil {
+		return err
+	}
+	order := heads.Order(probe.Layers(), scores[0], false)
+	_, err = heads.Prune(ctx, probe, heads.PruneOptions[*seq2seq.Probe]{Order: order, Keep: len(probe.Layers()), Step: 1, Within: measure})
+	if err != nil {
+		return err
+	}
+	return write(filepath.Join(dir, "prune-loss.svg"), viz.Chart{
+		Title: "Loss as heads go", X: "heads left", Y: "loss, nats a token", Lines: []viz.Line{line},
+		Falling: true, Bare: true, YAxis: viz.Axis{Low: 0, High: 6},
+	}.SVG)
+}
+
+// train returns a translator of dates with four heads in each of its three layers.
+func train(ctx context.Context, pairs []seq2seq.Pair) (*seq2seq.Translator, error) {
+	sources, targets := make([]string, len(pairs)), make([]string, len(pairs))
+	for i, p := range pairs {
+		sources[i], targets[i] = p.Source, p.Target
+	}
+	config := seq2seq.Config{Arch: seq2seq.Transformer, Score: "scaled", Width: 32, Heads: 4, Layers: 1, Hidden: 64}
+	read, written := seq2seq.BuildVocabulary(sources, seq2seq.Chars, 0), seq2seq.BuildVocabulary(targets, seq2seq.Chars, 0)
+	model, err := seq2seq.New(config, read, written, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		return nil, err
+	}
+	trainer, err := seq2seq.NewTrainer(model, pairs, seq2seq.Settings{
+		Epochs: 5, Batch: 32, LR: 0.003, Warmup: 100, Clip: 1, Seed: 3,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return model, trainer.Run(ctx, func(seq2seq.Progress) error { return nil })
+}
+
+// drawScores draws a row for each layer and a column for each head.
+func drawScores(path string, p *seq2seq.Probe, s heads.Scores) error {
+	layers := p.Layers()
+	values := tensor.Zeros(len(layers), layers[0].Config().Heads)
+	names := make([]string, len(layers))
+	for i, v := range s.Flat(layers) {
+		values.Data()[i] = float32(v)
+	}
+	for i, l := range layers {
+		names[i] = l.Config().Name
+	}
+	numbers := []string{"0", "1", "2", "3"}
+	figure := viz.Weights(values, names, numbers)
+	figure.Title, figure.Unit, figure.Scale = "What the loss gains without a head", "loss, nats a token", viz.Diverging
+	figure.RowTitle, figure.ColumnTitle = "layer", "head"
+	return write(path, figure.SVG)
+}
+
+// write writes a file.
+func write(path string, draw func(io.Writer) error) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(draw(file), file.Close())
+}

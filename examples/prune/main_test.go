@@ -1,0 +1,26 @@
+package main
+
+import (
+	"os"
+	"testing"
+)
+
+// The example runs, and draws what docs show.
+func TestRun(t *testing.T) {
+	dir := t.TempDir()
+	if err := run(dir); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d pictures, %v", len(files), err)
+	}
+	for _, f := range files {
+		if info, err := f.Info(); err != nil || info.Size() < 2000 {
+			t.Errorf("%s: %v, %v", f.Name(), info, err)
+		}
+	}
+	if err := run(dir + "/absent"); err == nil {
+		t.Error("pictures are drawn into a directory that is not there")
+	}
+}

@@ -1,0 +1,56 @@
+// Command sequencefirst runs a layer on a batch with the sequence as its first axis, as
+// PyTorch's layers have it by default, and has an observer draw what every head attends to
+// into the directory given as an argument. The layer returns no weights.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/viz"
+)
+
+func main() {
+	log.SetFlags(0)
+	dir := "."
+	if len(os.Args) > 1 {
+		dir = os.Args[1]
+	}
+	if err := run(dir); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(dir string) error {
+	const length, batch, width, heads = 8, 2, 16, 4
+	var seen *tensor.Tensor // [B H L L]
+	rng := rand.New(rand.NewPCG(1, 2))
+	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: width, Heads: heads, Layout: attn.SequenceFirst}, rng)
+	if err != nil {
+		return err
+	}
+	x := tensor.Randn(rng, length, batch, width) // [L B D]
+	out := layer.Forward(nil, x, x, x, attn.Options{
+		Mask:  attn.Causal(),
+		Layer: "first",
+		Observe: func(name string, weights *tensor.Tensor) {
+			fmt.Printf("layer %q attends with weights %v\n", name, weights.Shape())
+			seen = weights
+		},
+	})
+	fmt.Println("output", out.Out.Shape())
+
+	file, err := os.Create(filepath.Join(dir, "sequencefirst.svg"))
+	if err != nil {
+		return err
+	}
+	figure := viz.Weights(seen)
+	figure.Title = "A causal layer, sequence first: two sequences, four heads"
+	return errors.Join(figure.SVG(file), file.Close())
+}
