@@ -173,10 +173,10 @@ func (f *finder) split(out []piece, p piece) []piece {
 		t, behind := f.tokens.byID[id], end
 		if !t.SingleWord || isAlone(table, p.s, start, end) {
 			if t.LStrip {
-				start = max(len(strings.TrimRightFunc(p.s[:start], isSpace)), done)
+				start = done + len(strings.TrimRightFunc(p.s[done:max(start, done)], isSpace))
 			}
-			if t.RStrip {
-				end = len(p.s) - len(strings.TrimLeftFunc(p.s[end:], isSpace))
+			if t.RStrip { // white space that was taken before is not looked at again
+				end = len(p.s) - len(strings.TrimLeftFunc(p.s[max(end, done):], isSpace))
 			}
 			if done < start {
 				out = appendPiece(out, p.slice(done, start), none)
