@@ -24,6 +24,7 @@ import (
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/tokenizer"
 )
 
 // Exit codes.
@@ -41,6 +42,7 @@ type commands struct {
 	Train      trainCommand      `cmd:"" help:"Train a translator, on built-in dates unless data are given."`
 	Translate  translateCommand  `cmd:"" help:"Translate arguments or lines of standard input."`
 	Map        mapCommand        `cmd:"" help:"Draw what heads attend to, or write it as a picture or table."`
+	Tokenize   tokenizeCommand   `cmd:"" help:"Print the tokens of texts, as a model reads them."`
 	Eval       evalCommand       `cmd:"" help:"Measure a translator on sentence pairs."`
 	Heads      headsCommand      `cmd:"" help:"Measure how important each head is, and what it attends to."`
 	Prune      pruneCommand      `cmd:"" help:"Remove the heads that matter least, and report what it costs."`
@@ -160,6 +162,7 @@ func exitCode(err error) int {
 		usage  usageError
 		input  *seq2seq.InputError
 		format *safetensors.FormatError
+		tokens *tokenizer.FormatError
 		check  *pruning.CheckError
 		paused interrupted
 		path   *fs.PathError
@@ -171,7 +174,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &check):
 		return exitCheck
-	case errors.As(err, &input), errors.As(err, &format):
+	case errors.As(err, &input), errors.As(err, &format), errors.As(err, &tokens):
 		return exitInput
 	case errors.As(err, &path) && (path.Op == "open" || path.Op == "stat") && noInput(err):
 		return exitInput

@@ -1,0 +1,437 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/strictjson"
+)
+
+// bpe joins the characters of a word, pair by pair, in the order in which training
+// found the pairs.
+type bpe struct {
+	vocabulary
+	merges map[[2]int32]merge
+
+	prefix, suffix string // of characters within a word, and of the last one
+	unknown        string
+	hasUnknown     bool
+	fuseUnknown    bool // one token for unknown characters side by side
+	ignoreMerges   bool // a word in the vocabulary is a token
+	// fallback are the tokens <0x00> to <0xFF> for unknown characters, none where
+	// there is no such token; nil without byte fallback.
+	fallback []int
+	// bytes are the tokens of single bytes in byte-level form, and words the ids by
+	// the bytes they stand for; nil unless each byte has one.
+	bytes []int32
+	words map[string]int
+
+	scratch sync.Pool // of *bpeScratch
+}
+
+// merge is what becomes of a pair: the lower the rank, the earlier.
+type merge struct{ rank, id int32 }
+
+func readBPE(c component) (model, error) {
+	known := []string{"type", "vocab", "merges", "dropout", "unk_token", "continuing_subword_prefix",
+		"end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges"}
+	for _, name := range sorted(c.have) {
+		if !slices.Contains(known, name) {
+			return nil, c.fail(fmt.Errorf("unknown field %q", name))
+		}
+	}
+	b, err := newBPEFrom(c.have)
+	return b, c.fail(err)
+}
+
+// newBPEFrom reads the settings one by one, because the two large ones need not be
+// copied.
+func newBPEFrom(have map[string]json.RawMessage) (*bpe, error) {
+	var ids map[string]int
+	if err := strictjson.Unmarshal(have["vocab"], &ids); err != nil {
+		return nil, fmt.Errorf("vocab: %w", err)
+	}
+	merges, err := readMerges(have["merges"])
+	if err != nil {
+		return nil, err
+	}
+	m := new(bpe)
+	if m.vocabulary, err = readVocabulary(ids); err != nil {
+		return nil, err
+	}
+	for _, s := range []struct {
+		name string
+		to   *string
+	}{{"continuing_subword_prefix", &m.prefix}, {"end_of_word_suffix", &m.suffix}, {"unk_token", &m.unknown}} {
+		text, ok, err := readNullable(component{have: have}, s.name)
+		if err != nil {
+			return nil, err
+		}
+		*s.to = text
+		if s.to == &m.unknown {
+			m.hasUnknown = ok
+		}
+	}
+	var fallback bool
+	for name, to := range map[string]*bool{"fuse_unk": &m.fuseUnknown, "byte_fallback": &fallback, "ignore_merges": &m.ignoreMerges} {
+		if raw := have[name]; !absent(raw) {
+			if err := strictjson.Unmarshal(raw, to); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	var dropout float64
+	if raw := have["dropout"]; !absent(raw) {
+		if err := strictjson.Unmarshal(raw, &dropout); err != nil {
+			return nil, fmt.Errorf("dropout: %w", err)
+		}
+	}
+	if dropout != 0 {
+		return nil, fmt.Errorf("dropout is %g, want 0: tokens would be random", dropout)
+	}
+	if fallback {
+		m.fallback = byteTokens(&m.vocabulary)
+	}
+	if err := m.setMerges(merges); err != nil {
+		return nil, err
+	}
+	m.setBytes()
+	return m, nil
+}
+
+// byteTokens returns the ids of <0x00> to <0xFF>, none for those that there are not.
+func byteTokens(v *vocabulary) []int {
+	ids := make([]int, 256)
+	for i := range ids {
+		ids[i] = none
+		if id, ok := v.id(fmt.Sprintf("<0x%02X>", i)); ok {
+			ids[i] = id
+		}
+	}
+	return ids
+}
+
+// readMerges reads ["a b", …] or [["a", "b"], …].
+func readMerges(raw json.RawMessage) ([][2]string, error) {
+	if raw == nil {
+		return nil, errors.New("has no merges")
+	}
+	var lines []string
+	if strictjson.Unmarshal(raw, &lines) == nil {
+		return splitMerges(lines)
+	}
+	var lists [][]string
+	if err := strictjson.Unmarshal(raw, &lists); err != nil {
+		return nil, fmt.Errorf("merges: %w", err)
+	}
+	merges := make([][2]string, len(lists))
+	for i, pair := range lists {
+		if len(pair) != 2 {
+			return nil, fmt.Errorf("merge %d is %q, want two tokens", i, pair)
+		}
+		merges[i] = [2]string(pair)
+	}
+	return merges, nil
+}
+
+// splitMerges reads lines of a merges.txt.
+func splitMerges(lines []string) ([][2]string, error) {
+	merges := make([][2]string, 0, len(lines))
+	for _, line := range lines {
+		if strings.HasPrefix(line, "#version") {
+			continue
+		}
+		a, b, ok := strings.Cut(line, " ")
+		if !ok || strings.Contains(b, " ") {
+			return nil, fmt.Errorf("merge %d is %q, want two tokens with a space between them", len(merges), line)
+		}
+		merges = append(merges, [2]string{a, b})
+	}
+	return merges, nil
+}
+
+func (m *bpe) setMerges(merges [][2]string) error {
+	m.merges = make(map[[2]int32]merge, len(merges))
+	for rank, pair := range merges {
+		a, okA := m.id(pair[0])
+		b, okB := m.id(pair[1])
+		inner, okPrefix := pair[1], true
+		if len(inner) >= len(m.prefix) {
+			inner = inner[len(m.prefix):]
+		} else {
+			okPrefix = false
+		}
+		joined, ok := m.id(pair[0] + inner)
+		if !okA || !okB || !ok || !okPrefix {
+			return fmt.Errorf("merge %d joins %q and %q, and not all of them and the result are in the vocabulary", rank, pair[0], pair[1])
+		}
+		m.merges[[2]int32{int32(a), int32(b)}] = merge{int32(rank), int32(joined)}
+	}
+	return nil
+}
+
+// setBytes prepares for pieces in byte-level form, if each byte has a token.
+func (m *bpe) setBytes() {
+	if m.prefix != "" || m.suffix != "" {
+		return
+	}
+	bytes := make([]int32, 256)
+	for i, char := range byteChars {
+		id, ok := m.id(char)
+		if !ok {
+			return
+		}
+		bytes[i] = int32(id)
+	}
+	m.bytes = bytes
+	if !m.ignoreMerges {
+		return
+	}
+	m.words = make(map[string]int, len(m.ids))
+	var buf []byte
+	for word, id := range m.ids {
+		if b, ok := fromByteLevel(buf[:0], word); ok {
+			m.words[string(b)] = id
+		}
+	}
+}
+
+// symbol is a part of a word. Those that are joined to the one before have length 0.
+type symbol struct {
+	id         int32
+	len        int32
+	prev, next int32
+}
+
+// bpeScratch is what tokenizing a word needs, and the words that were met before. Each
+// is used by one goroutine at a time.
+type bpeScratch struct {
+	symbols []symbol
+	heap    []candidate
+	words   map[string][]symbol // by text, and in another map if they are bytes
+	bytes   map[string][]symbol
+}
+
+// Words that are remembered, and their greatest length.
+const (
+	wordsKept  = 1 << 14
+	wordLength = 64
+)
+
+func (m *bpe) tokenize(out []token, p *piece) ([]token, error) {
+	isBytes := p.byteLevel && m.bytes != nil
+	if !isBytes {
+		p.plain()
+	}
+	if m.ignoreMerges {
+		ids := m.ids
+		if isBytes {
+			ids = m.words
+		}
+		if id, ok := ids[p.s]; ok {
+			return append(out, token{id, m.tokens[id], 0, len(p.s)}), nil
+		}
+	}
+	s, _ := m.scratch.Get().(*bpeScratch)
+	if s == nil {
+		s = &bpeScratch{words: map[string][]symbol{}, bytes: map[string][]symbol{}}
+	}
+	defer m.scratch.Put(s)
+	words := s.words
+	if isBytes {
+		words = s.bytes
+	}
+	word, ok := words[p.s]
+	if !ok {
+		var err error
+		if word, err = m.join(s, p.s, isBytes); err != nil {
+			return nil, err
+		}
+		if len(p.s) <= wordLength {
+			if len(words) == wordsKept {
+				clear(words)
+			}
+			words[strings.Clone(p.s)] = slices.Clone(word)
+		}
+	}
+	start := 0
+	for _, part := range word {
+		end := start + int(part.len)
+		out = append(out, token{int(part.id), m.tokens[part.id], start, end})
+		start = end
+	}
+	return out, nil
+}
+
+// join returns the tokens of a word, in memory that the next call uses again.
+func (m *bpe) join(s *bpeScratch, word string, isBytes bool) ([]symbol, error) {
+	s.symbols = s.symbols[:0]
+	if isBytes {
+		for i := range len(word) {
+			s.add(m.bytes[word[i]], 1)
+		}
+	} else if err := m.addChars(s, word); err != nil {
+		return nil, err
+	}
+	m.mergeAll(s)
+	kept := s.symbols[:0]
+	for _, part := range s.symbols {
+		if part.len != 0 {
+			kept = append(kept, part)
+		}
+	}
+	return kept, nil
+}
+
+func (s *bpeScratch) add(id, length int32) {
+	n := int32(len(s.symbols))
+	s.symbols = append(s.symbols, symbol{id, length, n - 1, n + 1})
+}
+
+// addChars makes a symbol of each character. Those that are not in the vocabulary
+// become bytes, or unknown, or nothing if there is no token for unknown ones.
+func (m *bpe) addChars(s *bpeScratch, word string) error {
+	unknown := int32(0) // bytes that are unknown and not yet added
+	flush := func() {
+		if unknown > 0 {
+			s.add(int32(m.ids[m.unknown]), unknown)
+			unknown = 0
+		}
+	}
+	for i, r := range word {
+		n := utf8.RuneLen(r)
+		char := word[i : i+n]
+		if i > 0 && m.prefix != "" {
+			char = m.prefix + char
+		}
+		if i+n == len(word) && m.suffix != "" {
+			char += m.suffix
+		}
+		if id, ok := m.id(char); ok {
+			flush()
+			s.add(int32(id), int32(n))
+			continue
+		}
+		// The reference adds bytes before unknown characters that it has still to add.
+		if m.fallback != nil && s.addBytes(m.fallback, char) {
+			continue
+		}
+		if !m.hasUnknown {
+			continue
+		}
+		if _, ok := m.id(m.unknown); !ok {
+			return fmt.Errorf("%q is not in the vocabulary, and neither is unk_token %q", char, m.unknown)
+		}
+		if !m.fuseUnknown {
+			flush()
+		}
+		unknown += int32(n)
+	}
+	flush()
+	return nil
+}
+
+// addBytes adds the bytes of a character, if all of them have a token.
+func (s *bpeScratch) addBytes(ids []int, char string) bool {
+	for i := range len(char) {
+		if ids[char[i]] == none {
+			return false
+		}
+	}
+	for i := range len(char) {
+		s.add(int32(ids[char[i]]), 1)
+	}
+	return true
+}
+
+// candidate is a pair that may be joined: the symbol at pos and the one behind it.
+type candidate struct {
+	rank, pos, id int32
+}
+
+func (c candidate) before(d candidate) bool {
+	return c.rank < d.rank || c.rank == d.rank && c.pos < d.pos
+}
+
+// mergeAll joins the pair of the lowest rank, the leftmost of several, until none is
+// left: n·log n steps for n characters.
+func (m *bpe) mergeAll(s *bpeScratch) {
+	symbols := s.symbols
+	s.heap = s.heap[:0]
+	consider := func(pos, next int32) {
+		if pos < 0 || int(next) >= len(symbols) {
+			return
+		}
+		if to, ok := m.merges[[2]int32{symbols[pos].id, symbols[next].id}]; ok {
+			s.push(candidate{to.rank, pos, to.id})
+		}
+	}
+	for i := range symbols {
+		consider(int32(i), int32(i)+1)
+	}
+	for len(s.heap) > 0 {
+		c := s.pop()
+		left := &symbols[c.pos]
+		if left.len == 0 || int(left.next) >= len(symbols) {
+			continue
+		}
+		right := &symbols[left.next]
+		// The pair may have changed since it was found.
+		if to, ok := m.merges[[2]int32{left.id, right.id}]; !ok || to.id != c.id {
+			continue
+		}
+		left.id = c.id
+		left.len += right.len
+		left.next = right.next
+		right.len = 0
+		if int(right.next) < len(symbols) {
+			symbols[right.next].prev = c.pos
+		}
+		consider(left.prev, c.pos)
+		consider(c.pos, left.next)
+	}
+}
+
+func (s *bpeScratch) push(c candidate) {
+	h := append(s.heap, c)
+	i := len(h) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if !c.before(h[up]) {
+			break
+		}
+		h[i] = h[up]
+		i = up
+	}
+	h[i] = c
+	s.heap = h
+}
+
+func (s *bpeScratch) pop() candidate {
+	h := s.heap
+	top, n := h[0], len(h)-1
+	c := h[n]
+	i := 0
+	for {
+		down := 2*i + 1
+		if down >= n {
+			break
+		}
+		if down+1 < n && h[down+1].before(h[down]) {
+			down++
+		}
+		if !h[down].before(c) {
+			break
+		}
+		h[i] = h[down]
+		i = down
+	}
+	h[i] = c
+	s.heap = h[:n]
+	return top
+}

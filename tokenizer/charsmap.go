@@ -1,0 +1,128 @@
+package tokenizer
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
+)
+
+// charsMap is the normalizer Precompiled: sentencepiece's rules, a trie as a double
+// array with the texts that its leaves point to.
+//
+// Differs: grapheme clusters are those of Unicode 15.
+type charsMap struct {
+	units []uint32
+	texts string // each ends in a zero byte
+}
+
+// readCharsMap reads rules as sentencepiece writes them: the size of the trie, the
+// trie, and the texts.
+func readCharsMap(data []byte) (charsMap, error) {
+	if len(data) < 4 {
+		return charsMap{}, errors.New("precompiled_charsmap ends before its size")
+	}
+	size := binary.LittleEndian.Uint32(data)
+	data = data[4:]
+	if uint64(size) > uint64(len(data)) || size < 4 {
+		return charsMap{}, fmt.Errorf("precompiled_charsmap has a trie of %d bytes, want 4 to %d", size, len(data))
+	}
+	m := charsMap{units: make([]uint32, size/4), texts: string(data[size/4*4:])}
+	for i := range m.units {
+		m.units[i] = binary.LittleEndian.Uint32(data[4*i:])
+	}
+	if !utf8.ValidString(m.texts) {
+		return charsMap{}, errors.New("precompiled_charsmap has texts that are not UTF-8")
+	}
+	return m, nil
+}
+
+// find returns the text for the shortest beginning of s that has one.
+func (m charsMap) find(s string) (string, bool) {
+	offset := func(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6) }
+	pos := offset(m.units[0])
+	for i := range len(s) {
+		c := uint32(s[i])
+		pos ^= c
+		if c == 0 || pos >= uint32(len(m.units)) {
+			return "", false
+		}
+		unit := m.units[pos]
+		if unit&(1<<31|0xff) != c {
+			return "", false
+		}
+		pos ^= offset(unit)
+		if unit>>8&1 == 1 {
+			if pos >= uint32(len(m.units)) {
+				return "", false
+			}
+			return m.text(m.units[pos] & (1<<31 - 1))
+		}
+	}
+	return "", false
+}
+
+// text returns the text that begins at a place.
+func (m charsMap) text(at uint32) (string, bool) {
+	if at > uint32(len(m.texts)) || at < uint32(len(m.texts)) && !utf8.RuneStart(m.texts[at]) {
+		return "", false
+	}
+	text, _, _ := strings.Cut(m.texts[at:], "\x00")
+	return text, true
+}
+
+// normalize replaces clusters of less than six bytes as a whole, and of others each
+// character by itself. Of a cluster only the beginning has to have a rule, and the rest
+// of it is lost: so does the reference.
+func (m charsMap) normalize(p *piece) {
+	changes := make([]change, 0, len(p.s))
+	modified := false
+	put := func(old, text string) {
+		modified = true
+		first := len(changes)
+		for _, r := range text {
+			changes = append(changes, change{r, 0})
+		}
+		diff := len(changes) - first - utf8.RuneCountInString(old)
+		for i := range max(diff, 0) {
+			changes[len(changes)-1-i].n = 1
+		}
+		if diff < 0 && len(changes) > 0 {
+			changes[len(changes)-1].n += diff
+		}
+	}
+	for rest := p.s; rest != ""; {
+		n := clusterLen(rest)
+		cluster := rest[:n]
+		rest = rest[n:]
+		if n < 6 {
+			if text, ok := m.find(cluster); ok {
+				put(cluster, text)
+				continue
+			}
+		}
+		for i, r := range cluster {
+			part := cluster[i : i+utf8.RuneLen(r)]
+			if text, ok := m.find(part); ok {
+				put(part, text)
+			} else {
+				changes = append(changes, change{r, 0})
+			}
+		}
+	}
+	if modified {
+		p.transform(0, changes)
+	}
+}
+
+// clusterLen returns the length of the first grapheme cluster.
+func clusterLen(s string) int {
+	if s[0] < utf8.RuneSelf && s[0] != '\r' && (len(s) == 1 || s[1] < utf8.RuneSelf) {
+		return 1
+	}
+	cluster, _, _, _ := uniseg.FirstGraphemeClusterInString(s, -1)
+	return len(cluster)
+}

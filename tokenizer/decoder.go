@@ -1,0 +1,290 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A decoder turns tokens into parts of a text, which are then joined.
+type decoder interface {
+	decode(tokens []string) []string
+}
+
+// readDecoder reads a decoder of a tokenizer.json.
+func readDecoder(raw json.RawMessage) (decoder, error) {
+	switch c := openComponent(raw, "decoder"); c.kind {
+	case "ByteLevel":
+		b, err := readByteLevel(c)
+		return b, err
+	case "Metaspace":
+		m, err := readMetaspace(c)
+		return m, err
+	case "WordPiece":
+		var n struct {
+			typed
+			Prefix  string `json:"prefix"`
+			Cleanup bool   `json:"cleanup"`
+		}
+		err := c.decode(&n, "prefix", "cleanup")
+		return wordPieceDecoder{n.Prefix, n.Cleanup}, err
+	case "BPEDecoder":
+		var n struct {
+			typed
+			Suffix string `json:"suffix"`
+		}
+		err := c.decode(&n, "suffix")
+		return bpeDecoder(n.Suffix), err
+	case "ByteFallback":
+		return byteFallback{}, c.decode(nil)
+	case "Fuse":
+		return fuse{}, c.decode(nil)
+	case "Strip":
+		var n struct {
+			typed
+			Content     string `json:"content"`
+			Start, Stop int
+		}
+		if err := c.decode(&n, "content", "start", "stop"); err != nil {
+			return nil, err
+		}
+		char, err := readRune("content", n.Content)
+		return stripDecoder{char, n.Start, n.Stop}, c.fail(err)
+	case "Replace":
+		return readReplace(c)
+	case "CTC":
+		var n struct {
+			typed
+			Pad     string `json:"pad_token"`
+			Delim   string `json:"word_delimiter_token"`
+			Cleanup bool   `json:"cleanup"`
+		}
+		err := c.decode(&n, "pad_token", "word_delimiter_token", "cleanup")
+		return ctc{n.Pad, n.Delim, n.Cleanup}, err
+	case "Sequence":
+		var n struct {
+			typed
+			Parts []json.RawMessage `json:"decoders"`
+		}
+		if err := c.decode(&n, "decoders"); err != nil {
+			return nil, err
+		}
+		all, err := readAll(n.Parts, readDecoder)
+		return decoders(all), err
+	default:
+		return nil, c.unknown()
+	}
+}
+
+// decoders work one after the other.
+type decoders []decoder
+
+func (all decoders) decode(tokens []string) []string {
+	for _, d := range all {
+		tokens = d.decode(tokens)
+	}
+	return tokens
+}
+
+// decode makes one text of the bytes that the tokens stand for.
+func (b byteLevel) decode(tokens []string) []string {
+	var bytes []byte
+	for _, token := range tokens {
+		var ok bool
+		if bytes, ok = fromByteLevel(bytes, token); !ok {
+			bytes = append(bytes, token...)
+		}
+	}
+	return []string{lossy(bytes)}
+}
+
+// lossy returns bytes as text. What is no UTF-8 becomes U+FFFD, one for each longest
+// part that might have begun a character.
+func lossy(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	var s strings.Builder
+	for len(b) > 0 {
+		r, n := utf8.DecodeRune(b)
+		if r == utf8.RuneError && n == 1 {
+			for n < len(b) && !utf8.FullRune(b[:n]) { // a longer beginning is complete, or wrong
+				n++
+			}
+			if n > 1 && utf8.FullRune(b[:n]) {
+				n--
+			}
+		}
+		s.WriteRune(r)
+		b = b[n:]
+	}
+	return s.String()
+}
+
+// decode makes spaces of ▁, and drops those of the first token.
+func (m metaspace) decode(tokens []string) []string {
+	out := make([]string, len(tokens))
+	for i, token := range tokens {
+		with := " "
+		if i == 0 && m.prepend != "never" {
+			with = ""
+		}
+		out[i] = strings.ReplaceAll(token, string(m.char), with)
+	}
+	return out
+}
+
+// wordPieceDecoder puts a space before each token that does not go on with a word.
+type wordPieceDecoder struct {
+	prefix  string
+	cleanup bool
+}
+
+func (d wordPieceDecoder) decode(tokens []string) []string {
+	out := make([]string, len(tokens))
+	for i, token := range tokens {
+		if i > 0 {
+			if rest, ok := strings.CutPrefix(token, d.prefix); ok {
+				token = rest
+			} else {
+				token = " " + token
+			}
+		}
+		if d.cleanup {
+			token = cleanup(token)
+		}
+		out[i] = token
+	}
+	return out
+}
+
+// cleanup takes out the spaces before English punctuation and endings.
+func cleanup(s string) string {
+	for _, r := range [...][2]string{
+		{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"}, {" 'm", "'m"},
+		{" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
+	} {
+		s = strings.ReplaceAll(s, r[0], r[1])
+	}
+	return s
+}
+
+// bpeDecoder makes spaces of what ends a word.
+type bpeDecoder string
+
+func (suffix bpeDecoder) decode(tokens []string) []string {
+	out := make([]string, len(tokens))
+	for i, token := range tokens {
+		with := " "
+		if i == len(tokens)-1 {
+			with = ""
+		}
+		out[i] = strings.ReplaceAll(token, string(suffix), with)
+	}
+	return out
+}
+
+// byteFallback makes characters of tokens like <0xE4>.
+type byteFallback struct{}
+
+func (byteFallback) decode(tokens []string) []string {
+	var out []string
+	var bytes []byte
+	flush := func() {
+		if utf8.Valid(bytes) {
+			if len(bytes) > 0 {
+				out = append(out, string(bytes))
+			}
+		} else {
+			for range bytes {
+				out = append(out, "\ufffd")
+			}
+		}
+		bytes = bytes[:0]
+	}
+	for _, token := range tokens {
+		if b, ok := byteOf(token); ok {
+			bytes = append(bytes, b)
+			continue
+		}
+		flush()
+		out = append(out, token)
+	}
+	flush()
+	return out
+}
+
+// byteOf returns the byte that a token like <0xE4> stands for.
+func byteOf(token string) (byte, bool) {
+	if len(token) != len("<0xE4>") || !strings.HasPrefix(token, "<0x") || token[5] != '>' {
+		return 0, false
+	}
+	digits := token[3:5]
+	if digits[0] == '+' { // the reference reads numbers with a sign
+		digits = digits[1:]
+	}
+	b, err := strconv.ParseUint(digits, 16, 8)
+	return byte(b), err == nil
+}
+
+// fuse joins all tokens.
+type fuse struct{}
+
+func (fuse) decode(tokens []string) []string { return []string{strings.Join(tokens, "")} }
+
+// stripDecoder takes a character off the ends of each token, so many times at most.
+type stripDecoder struct {
+	char        rune
+	start, stop int
+}
+
+func (d stripDecoder) decode(tokens []string) []string {
+	out := make([]string, len(tokens))
+	char := string(d.char)
+	for i, token := range tokens {
+		rest, ok := token, true
+		for n := 0; n < d.start && ok; n++ {
+			rest, ok = strings.CutPrefix(rest, char)
+		}
+		ok = true
+		for n := 0; n < d.stop && ok; n++ {
+			rest, ok = strings.CutSuffix(rest, char)
+		}
+		out[i] = rest
+	}
+	return out
+}
+
+func (n replace) decode(tokens []string) []string {
+	out := make([]string, len(tokens))
+	for i, token := range tokens {
+		p := piece{s: token}
+		p.replace(n.at, n.with)
+		out[i] = p.s
+	}
+	return out
+}
+
+// ctc joins equal tokens side by side and drops the one that separates them.
+type ctc struct {
+	pad, delimiter string
+	cleanup        bool
+}
+
+func (d ctc) decode(tokens []string) []string {
+	var out []string
+	for i, token := range tokens {
+		if i > 0 && token == tokens[i-1] {
+			continue
+		}
+		token = strings.ReplaceAll(token, d.pad, "")
+		if d.cleanup {
+			token = strings.ReplaceAll(cleanup(token), d.delimiter, " ")
+		}
+		if token != "" {
+			out = append(out, token)
+		}
+	}
+	return out
+}

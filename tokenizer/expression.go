@@ -1,0 +1,237 @@
+package tokenizer
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Expressions are in the dialect of Oniguruma, with Unicode classes. Those of GPT-2,
+// Llama 3 and Qwen have scanners written by hand. Others are translated for package
+// regexp, which takes linear time, where they mean the same there.
+
+// scanners are the expressions that are written by hand.
+var scanners = map[string]pattern{
+	`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`: gpt2{},
+	cl100k(`\p{N}{1,3}`): wordsAndDigits{3},
+	cl100k(`\p{N}`):      wordsAndDigits{1},
+}
+
+// cl100k is the expression of Llama 3 and Qwen, which differ in how they cut numbers.
+func cl100k(numbers string) string {
+	return `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|` + numbers + `| ?[^\s\p{L}\p{N}]+[\r\n]*|` + lastSpaces
+}
+
+const lastSpaces = `\s*[\r\n]+|\s+(?!\S)|\s+`
+
+// readExpression returns the pattern of a regular expression.
+func readExpression(expr string) (pattern, error) {
+	if p, ok := scanners[expr]; ok {
+		return p, nil
+	}
+	// White space that leaves one to the next word: a look-ahead that regexp does not
+	// have, but which is easy where it stands last.
+	rest, spaces := strings.CutSuffix(expr, `|\s+(?!\S)|\s+`)
+	translated, err := translate(rest)
+	if err == nil && spaces {
+		translated += "|([" + spaceRanges + "]+)"
+	}
+	var re *regexp.Regexp
+	if err == nil {
+		re, err = regexp.Compile(translated)
+	}
+	if err == nil && re.MatchString("") {
+		err = fmt.Errorf("it matches the empty text")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("expression %s cannot be run exactly: %w", strconv.Quote(expr), err)
+	}
+	return expression{re, spaces}, nil
+}
+
+// expression is a regular expression of package regexp.
+type expression struct {
+	re *regexp.Regexp
+	// spaces says that the last group matches white space, of which one is left to
+	// what follows.
+	spaces bool
+}
+
+func (e expression) next(s string, from int) (start, end int, ok bool) {
+	if !e.spaces {
+		at := e.re.FindStringIndex(s[from:])
+		if at == nil {
+			return 0, 0, false
+		}
+		return from + at[0], from + at[1], true
+	}
+	at := e.re.FindStringSubmatchIndex(s[from:])
+	if at == nil {
+		return 0, 0, false
+	}
+	start, end = from+at[0], from+at[1]
+	if at[2] >= 0 {
+		end = leaveOne(s, start, end)
+	}
+	return start, end, true
+}
+
+// leaveOne is the end of \s+(?!\S)|\s+ for white space in a range: the last character
+// goes with the word that follows, unless it is the only one.
+func leaveOne(s string, start, end int) int {
+	if end == len(s) {
+		return end
+	}
+	_, n := utf8.DecodeLastRuneInString(s[start:end])
+	if start+n == end {
+		return end
+	}
+	return end - n
+}
+
+// gpt2 cuts as GPT-2 does.
+type gpt2 struct{}
+
+func (gpt2) next(s string, from int) (start, end int, ok bool) {
+	if from == len(s) {
+		return 0, 0, false
+	}
+	if n := contraction(s[from:], false); n > 0 {
+		return from, from + n, true
+	}
+	table := classes()
+	if end := run(table, s, afterSpace(s, from)); end > 0 {
+		return from, end, true
+	}
+	return from, leaveOne(s, from, spacesFrom(table, s, from)), true
+}
+
+// wordsAndDigits cuts as Llama 3 and Qwen do: numbers have a largest length, and a
+// word may take a sign in front of it.
+type wordsAndDigits struct{ digits int }
+
+func (w wordsAndDigits) next(s string, from int) (start, end int, ok bool) {
+	if from == len(s) {
+		return 0, 0, false
+	}
+	if n := contraction(s[from:], true); n > 0 {
+		return from, from + n, true
+	}
+	table := classes()
+	r, n := utf8.DecodeRuneInString(s[from:])
+	switch {
+	case table.has(r, letter):
+		return from, runOf(table, s, from+n, letter), true
+	case table.has(r, number):
+		end := from + n
+		for range w.digits - 1 {
+			r, n := utf8.DecodeRuneInString(s[end:])
+			if n == 0 || !table.has(r, number) {
+				break
+			}
+			end += n
+		}
+		return from, end, true
+	}
+	if r != '\r' && r != '\n' {
+		if end := runOf(table, s, from+n, letter); end > from+n {
+			return from, end, true
+		}
+	}
+	first := from
+	if r == ' ' {
+		first++
+	}
+	if end := runOfSigns(table, s, first); end > first {
+		for end < len(s) && (s[end] == '\r' || s[end] == '\n') {
+			end++
+		}
+		return from, end, true
+	}
+	end = spacesFrom(table, s, from)
+	if i := strings.LastIndexAny(s[from:end], "\r\n"); i >= 0 {
+		return from, from + i + 1, true
+	}
+	return from, leaveOne(s, from, end), true
+}
+
+// contraction returns the length of 's, 't, 're, 've, 'm, 'll or 'd at the beginning.
+func contraction(s string, anyCase bool) int {
+	if len(s) < 2 || s[0] != '\'' {
+		return 0
+	}
+	at := func(i int) byte {
+		if i >= len(s) {
+			return 0
+		}
+		if anyCase && 'A' <= s[i] && s[i] <= 'Z' {
+			return s[i] + 'a' - 'A'
+		}
+		return s[i]
+	}
+	switch at(1) {
+	case 's', 't', 'm', 'd':
+		return 2
+	case 'r', 'v':
+		if at(2) == 'e' {
+			return 3
+		}
+	case 'l':
+		if at(2) == 'l' {
+			return 3
+		}
+	}
+	if anyCase && strings.HasPrefix(s[1:], "ſ") { // long s, a lower-case form of S
+		return 1 + len("ſ")
+	}
+	return 0
+}
+
+// afterSpace is where a word begins that may have a space in front of it.
+func afterSpace(s string, from int) int {
+	if s[from] == ' ' {
+		return from + 1
+	}
+	return from
+}
+
+// run returns the end of letters, of numbers, or of signs from a place on, 0 if there
+// is none of these.
+func run(table *classTable, s string, from int) int {
+	if from == len(s) {
+		return 0
+	}
+	switch r, n := utf8.DecodeRuneInString(s[from:]); {
+	case table.has(r, letter):
+		return runOf(table, s, from+n, letter)
+	case table.has(r, number):
+		return runOf(table, s, from+n, number)
+	case !table.has(r, space):
+		return runOfSigns(table, s, from+n)
+	}
+	return 0
+}
+
+// runOf returns the end of characters of a class.
+func runOf(table *classTable, s string, from int, c class) int {
+	for i, r := range s[from:] {
+		if !table.has(r, c) {
+			return from + i
+		}
+	}
+	return len(s)
+}
+
+// runOfSigns returns the end of characters that are no letters, numbers or spaces.
+func runOfSigns(table *classTable, s string, from int) int {
+	for i, r := range s[from:] {
+		if table.has(r, letter|number|space) {
+			return from + i
+		}
+	}
+	return len(s)
+}
+
+func spacesFrom(table *classTable, s string, from int) int { return runOf(table, s, from, space) }

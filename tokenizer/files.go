@@ -1,0 +1,282 @@
+package tokenizer
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/attn-go/attn/internal/strictjson"
+)
+
+// FormatError says what is wrong with the files of a tokenizer. Any other error of
+// Load is a failure to read them.
+type FormatError struct {
+	Path string
+	Err  error
+}
+
+// Error names the file and what is wrong with it.
+func (e *FormatError) Error() string { return "tokenizer: " + e.Path + ": " + e.Err.Error() }
+
+// Unwrap returns what is wrong without the path.
+func (e *FormatError) Unwrap() error { return e.Err }
+
+// Load reads the tokenizer in a model's directory: its tokenizer.json, or else the
+// vocab.txt of BERT, or the vocab.json and merges.txt of GPT-2 or RoBERTa with the
+// tokenizer_config.json that belongs to them.
+//
+// Errors: a directory without these files, and what Read refuses.
+func Load(dir string) (*Tokenizer, error) {
+	for _, form := range []struct {
+		file string
+		read func(dir string, data []byte) (*Tokenizer, error)
+	}{
+		{"tokenizer.json", func(_ string, data []byte) (*Tokenizer, error) { return parse(data) }},
+		{"vocab.txt", readBERT},
+		{"vocab.json", readGPT2},
+	} {
+		path := filepath.Join(dir, form.file)
+		data, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("tokenizer: %w", err)
+		}
+		t, err := form.read(dir, data)
+		var inner *FormatError
+		switch {
+		case errors.As(err, &inner):
+			return nil, inner
+		case err != nil:
+			return nil, &FormatError{path, err}
+		}
+		return t, nil
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
+	return nil, &FormatError{dir, errors.New("has no tokenizer.json, no vocab.txt, and no vocab.json with merges.txt")}
+}
+
+// settings are those of a tokenizer_config.json that old tokenizers depend on.
+type settings struct {
+	Class       string          `json:"tokenizer_class"`
+	Lower       *bool           `json:"do_lower_case"`
+	Accents     *bool           `json:"strip_accents"`
+	Chinese     *bool           `json:"tokenize_chinese_chars"`
+	PrefixSpace bool            `json:"add_prefix_space"`
+	Unknown     json.RawMessage `json:"unk_token"`
+	Cls         json.RawMessage `json:"cls_token"`
+	Sep         json.RawMessage `json:"sep_token"`
+	Pad         json.RawMessage `json:"pad_token"`
+	Mask        json.RawMessage `json:"mask_token"`
+}
+
+// readSettings reads the tokenizer_config.json of a directory, if there is one.
+func readSettings(dir string) (settings, error) {
+	var s settings
+	path := filepath.Join(dir, "tokenizer_config.json")
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, &FormatError{path, err}
+	}
+	return s, nil
+}
+
+// special returns a special token of the settings: a text, or an object with one. The
+// first of several that are given counts.
+func special(raw json.RawMessage, usual string) (string, error) {
+	if absent(raw) {
+		return usual, nil
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text, nil
+	}
+	var object struct{ Content string }
+	if err := json.Unmarshal(raw, &object); err != nil || object.Content == "" {
+		return "", fmt.Errorf("tokenizer_config.json has a special token %s, want a text", raw)
+	}
+	return object.Content, nil
+}
+
+// readBERT makes the tokenizer of a vocab.txt, with a token on each line.
+func readBERT(dir string, data []byte) (*Tokenizer, error) {
+	s, err := readSettings(dir)
+	if err != nil {
+		return nil, err
+	}
+	if class := strings.TrimSuffix(s.Class, "Fast"); !slices.Contains([]string{"", "BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"}, class) {
+		return nil, fmt.Errorf("belongs to a tokenizer of class %s, want BertTokenizer, DistilBertTokenizer or ElectraTokenizer, or a tokenizer.json", s.Class)
+	}
+	ids := map[string]int{}
+	for i, line := range bytes.Split(bytes.TrimSuffix(data, []byte("\n")), []byte("\n")) {
+		token := strings.TrimRightFunc(string(line), unicode.IsSpace)
+		if _, twice := ids[token]; twice {
+			return nil, fmt.Errorf("line %d has %q a second time", i+1, token)
+		}
+		ids[token] = i
+	}
+	names := map[string]json.RawMessage{"[UNK]": s.Unknown, "[CLS]": s.Cls, "[SEP]": s.Sep, "[PAD]": s.Pad, "[MASK]": s.Mask}
+	var added []addedToken
+	for usual, raw := range names {
+		token, err := special(raw, usual)
+		if err != nil {
+			return nil, err
+		}
+		id, ok := ids[token]
+		if !ok {
+			return nil, fmt.Errorf("does not have the special token %q", token)
+		}
+		names[usual] = json.RawMessage(token)
+		added = append(added, addedToken{ID: id, Content: token, Special: true})
+	}
+	lower, err := lowerCase(s, ids, added)
+	if err != nil {
+		return nil, err
+	}
+	accents := lower
+	if s.Accents != nil {
+		accents = *s.Accents
+	}
+	v, err := readVocabulary(ids)
+	if err != nil {
+		return nil, err
+	}
+	at := func(name string, kind int) slot {
+		token := string(names[name])
+		return numbered{token, ids[token]}.slot(kind)
+	}
+	t := &Tokenizer{
+		normalizer:   bertNormalizer{true, s.Chinese == nil || *s.Chinese, accents, lower},
+		preTokenizer: preTokenizers{cutter{splitter{at: oneOf(space), keep: removed}}, cutter{splitter{at: oneOf(punct)}}},
+		model:        newWordPiece(v, string(names["[UNK]"]), "##", 100),
+		post: postProcessor{
+			single: []slot{at("[CLS]", 0), {text: 0}, at("[SEP]", 0)},
+			pair:   []slot{at("[CLS]", 0), {text: 0}, at("[SEP]", 0), {text: 1, kind: 1}, at("[SEP]", 1)},
+		},
+		decoder: wordPieceDecoder{"##", true},
+	}
+	t.added, err = newAddedTokens(added, t.model, t.normalizer)
+	return t, err
+}
+
+// lowerCase returns whether a tokenizer writes texts in lower case. Where the settings
+// do not say it, a vocabulary without capital letters does.
+func lowerCase(s settings, ids map[string]int, added []addedToken) (bool, error) {
+	if s.Lower != nil {
+		return *s.Lower, nil
+	}
+	specials := map[string]bool{}
+	for _, t := range added {
+		specials[t.Content] = true
+	}
+	for _, token := range sorted(ids) {
+		if strings.ContainsFunc(token, unicode.IsUpper) && !specials[token] && !strings.HasPrefix(token, "[unused") {
+			return false, fmt.Errorf("has capital letters, as in %q, and tokenizer_config.json does not say do_lower_case", token)
+		}
+	}
+	return true, nil
+}
+
+// readGPT2 makes the tokenizer of a vocab.json and a merges.txt.
+func readGPT2(dir string, data []byte) (*Tokenizer, error) {
+	path := filepath.Join(dir, "merges.txt")
+	lines, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("has no merges.txt or tokenizer.json beside it")
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := readSettings(dir)
+	if err != nil {
+		return nil, err
+	}
+	class := strings.TrimSuffix(s.Class, "Fast")
+	if class != "GPT2Tokenizer" && class != "RobertaTokenizer" {
+		return nil, fmt.Errorf("needs a tokenizer_config.json with tokenizer_class GPT2Tokenizer or RobertaTokenizer, got %q", s.Class)
+	}
+	m := new(bpe)
+	var ids map[string]int
+	if err := strictjson.Unmarshal(data, &ids); err != nil {
+		return nil, err
+	}
+	if m.vocabulary, err = readVocabulary(ids); err != nil {
+		return nil, err
+	}
+	var rows []string
+	for row := range strings.Lines(string(lines)) {
+		if row = strings.TrimRight(row, "\r\n"); row != "" {
+			rows = append(rows, row)
+		}
+	}
+	merges, err := splitMerges(rows)
+	if err == nil {
+		err = m.setMerges(merges)
+	}
+	if err != nil {
+		return nil, &FormatError{path, err}
+	}
+	m.setBytes()
+	t := &Tokenizer{preTokenizer: byteLevel{s.PrefixSpace, true, true}, model: m, post: plainPair, decoder: byteLevel{}}
+	var added []addedToken
+	if class == "GPT2Tokenizer" {
+		if id, ok := m.id("<|endoftext|>"); ok {
+			added = append(added, addedToken{ID: id, Content: "<|endoftext|>", Normalized: true, Special: true})
+		}
+	} else {
+		if added, err = robertaSpecials(s, m, t); err != nil {
+			return nil, err
+		}
+	}
+	t.added, err = newAddedTokens(added, t.model, nil)
+	return t, err
+}
+
+// robertaSpecials puts <s> and </s> around texts and returns the special tokens.
+func robertaSpecials(s settings, m *bpe, t *Tokenizer) ([]addedToken, error) {
+	var added []addedToken
+	var cls, sep numbered
+	for _, x := range []struct {
+		raw   json.RawMessage
+		usual string
+		to    *numbered
+	}{{s.Cls, "<s>", &cls}, {s.Sep, "</s>", &sep}, {s.Unknown, "<unk>", nil}, {s.Pad, "<pad>", nil}, {s.Mask, "<mask>", nil}} {
+		token, err := special(x.raw, x.usual)
+		if err != nil {
+			return nil, err
+		}
+		id, ok := m.id(token)
+		if !ok {
+			return nil, fmt.Errorf("does not have the special token %q", token)
+		}
+		if x.to != nil {
+			*x.to = numbered{token, id}
+		}
+		added = append(added, addedToken{ID: id, Content: token, Special: true, Normalized: true, LStrip: x.usual == "<mask>"})
+	}
+	slices.SortFunc(added, func(a, b addedToken) int { return cmp.Compare(a.ID, b.ID) })
+	a, b := cls.slot(0), sep.slot(0)
+	t.post = postProcessor{
+		single: []slot{a, {text: 0}, b},
+		pair:   []slot{a, {text: 0}, b, b, {text: 1}, b},
+		trims:  []trim{{s.PrefixSpace}},
+	}
+	return added, nil
+}

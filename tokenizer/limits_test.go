@@ -1,0 +1,152 @@
+package tokenizer
+
+import (
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A text of one letter is one word, which is where programs that are quadratic stand
+// still.
+func TestLongWord(t *testing.T) {
+	g := readGolden()
+	for _, name := range []string{"bert uncased", "gpt2", "llama3", "llama2", "t5", "whole text", "clip", "split endings"} {
+		for _, letter := range []string{"a", "é", " ", "\n", "字"} {
+			text := strings.Repeat(letter, 1<<20/len(letter))
+			e, err := g.load(t, name).Encode(text, Options{NoSpecial: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := len(e.Offsets); n > 0 && e.Offsets[n-1].End > len(text) {
+				t.Errorf("%s, %q: the last token ends at %d of %d", name, letter, e.Offsets[n-1].End, len(text))
+			}
+		}
+	}
+}
+
+// White space may belong to tokens beside it, and is not to be looked at for each.
+func TestLongSpaces(t *testing.T) {
+	text := strings.Repeat(" \n", 1<<18)
+	for _, flags := range []addedToken{{LStrip: true}, {RStrip: true}, {LStrip: true, RStrip: true}} {
+		flags.Content, flags.ID = "\n", 17
+		tok := readGolden().load(t, "words")
+		var err error
+		if tok.added, err = newAddedTokens([]addedToken{flags}, tok.model, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tok.Encode(text, Options{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// One tokenizer serves any number of goroutines, words that it remembers included.
+func TestConcurrent(t *testing.T) {
+	g := readGolden()
+	for _, name := range []string{"llama3", "t5", "bert uncased"} {
+		tok := g.load(t, name)
+		texts := g.random(500)
+		want := make([][]byte, len(texts))
+		for i, text := range texts {
+			e, err := tok.Encode(text, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want[i] = appendLine(nil, tok, e)
+		}
+		tok = g.load(t, name)
+		var wait sync.WaitGroup
+		for worker := range 4 {
+			wait.Go(func() {
+				for i := range texts {
+					i = (i + 131*worker) % len(texts)
+					e, err := tok.Encode(texts[i], Options{})
+					if err != nil {
+						t.Error(err)
+					} else if got := appendLine(nil, tok, e); string(got) != string(want[i]) {
+						t.Errorf("%s: %q has other tokens", name, texts[i])
+					}
+				}
+			})
+		}
+		wait.Wait()
+	}
+}
+
+func TestOptions(t *testing.T) {
+	tok := readGolden().load(t, "padded")
+	lengths := func(o Options) int {
+		t.Helper()
+		e, err := tok.Encode("a b c d e", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(e.IDs)
+	}
+	for _, c := range []struct {
+		o    Options
+		want int
+	}{
+		{Options{}, 16}, {Options{NoPadding: true}, 7}, {Options{NoPadding: true, NoSpecial: true}, 5},
+		{Options{NoPadding: true, MaxLength: 4}, 4}, {Options{NoPadding: true, MaxLength: 4, NoSpecial: true}, 4}, {Options{MaxLength: 4}, 16},
+	} {
+		if got := lengths(c.o); got != c.want {
+			t.Errorf("%+v: %d tokens, want %d", c.o, got, c.want)
+		}
+	}
+	e, err := tok.EncodePair("a b c d e", "x y z", Options{MaxLength: 9, NoPadding: true})
+	if err != nil || strings.Join(e.Tokens, " ") != "[CLS] a b c [SEP] x y z [SEP]" {
+		t.Errorf("pair is %v, %v", e, err)
+	}
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{MaxLength: -1}, "tokenizer: MaxLength is -1, want at least 0"},
+		{Options{MaxLength: 5, NoTruncation: true}, "tokenizer: MaxLength and NoTruncation exclude each other"},
+		{Options{MaxLength: 1}, "tokenizer: truncation: max_length is 1, and 2 special tokens are to be added"},
+	} {
+		if _, err := tok.Encode("a", c.o); err == nil || err.Error() != c.want {
+			t.Errorf("%+v: %v, want %s", c.o, err, c.want)
+		}
+	}
+}
+
+// Bytes that are no UTF-8 are one unknown character each, and offsets count them.
+func TestInvalid(t *testing.T) {
+	tok := readGolden().load(t, "words")
+	e, err := tok.Encode("a \xff\xe2\x82 b", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Span{{0, 1}, {2, 5}, {6, 7}}
+	if len(e.Offsets) != 3 || e.Offsets[0] != want[0] || e.Offsets[1] != want[1] || e.Offsets[2] != want[2] {
+		t.Errorf("offsets are %v, want %v", e.Offsets, want)
+	}
+}
+
+func TestLookup(t *testing.T) {
+	tok := readGolden().load(t, "added tokens")
+	for _, c := range []struct {
+		token   string
+		id      int
+		special bool
+	}{{"quick", 2, false}, {"[MASK]", 23, true}, {"Déjà", 22, false}} {
+		id, ok := tok.ID(c.token)
+		token, has := tok.Token(c.id)
+		if id != c.id || !ok || token != c.token || !has || tok.IsSpecial(id) != c.special {
+			t.Errorf("%q: id %d %v, token %q %v, special %v", c.token, id, ok, token, has, tok.IsSpecial(id))
+		}
+	}
+	if _, ok := tok.ID("nothing"); ok {
+		t.Error("a token that is not there has an id")
+	}
+	for _, id := range []int{-1, 26, 1 << 40} {
+		if token, ok := tok.Token(id); ok || tok.Decode([]int{id}) != "" {
+			t.Errorf("id %d is %q", id, token)
+		}
+	}
+	if tok.Size() != 26 {
+		t.Errorf("size is %d, want 26", tok.Size())
+	}
+}

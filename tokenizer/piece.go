@@ -1,0 +1,270 @@
+package tokenizer
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// A piece is a part of a text on its way to tokens: its characters as they are
+// normalized so far, and for each byte the bytes of the original that it stands for.
+type piece struct {
+	s    string
+	at   []span // of each byte of s; nil while s is the original from base on
+	base int    // where the piece begins in the original
+	// token is the id of the added token that the piece is, or none.
+	token int
+	// byteLevel says that s stands for its byte-level form, in which each byte is a
+	// character. Models that know bytes take s as it is; plain writes the form out.
+	byteLevel bool
+}
+
+const none = -1
+
+// span is a range of bytes of the original text.
+type span struct{ start, end int32 }
+
+// newPiece returns a whole text. A byte that is not UTF-8 counts as U+FFFD.
+func newPiece(text string) piece {
+	p := piece{s: text, token: none}
+	if utf8.ValidString(text) {
+		return p
+	}
+	var b strings.Builder
+	for i, r := range text {
+		n := utf8.RuneLen(r)
+		end := i + n
+		if r == utf8.RuneError {
+			_, width := utf8.DecodeRuneInString(text[i:])
+			end = i + width
+		}
+		b.WriteRune(r)
+		for range n {
+			p.at = append(p.at, span{int32(i), int32(end)})
+		}
+	}
+	p.s = b.String()
+	return p
+}
+
+// slice returns a part of a piece.
+func (p *piece) slice(start, end int) piece {
+	part := piece{s: p.s[start:end], base: p.base + start, token: none, byteLevel: p.byteLevel}
+	if p.at != nil {
+		part.at = p.at[start:end]
+		if start < end {
+			part.base = int(p.at[start].start)
+		}
+	}
+	return part
+}
+
+// align returns what byte i stands for.
+func (p *piece) align(i int) span {
+	if p.at != nil {
+		return p.at[i]
+	}
+	for !utf8.RuneStart(p.s[i]) {
+		i--
+	}
+	_, n := utf8.DecodeRuneInString(p.s[i:])
+	return span{int32(p.base + i), int32(p.base + i + n)}
+}
+
+// offsets returns the bytes of the original that a token of the piece covers. A token
+// that claims more than the piece has keeps its own count, as in the reference.
+func (p *piece) offsets(start, end int) Span {
+	switch {
+	case end > len(p.s):
+		return Span{start, end}
+	case start == end:
+		return Span{p.base + start, p.base + end}
+	case p.at == nil && utf8.RuneStart(p.s[start]) && (end == len(p.s) || utf8.RuneStart(p.s[end])):
+		return Span{p.base + start, p.base + end}
+	}
+	return Span{int(p.align(start).start), int(p.align(end - 1).end)}
+}
+
+// A change makes a character of the normalized text.
+type change struct {
+	r rune
+	// n is 0 if the character takes the place of one, 1 if it is new and belongs to
+	// what is before it, and −k if it takes the place of one with k more behind it.
+	n int
+}
+
+// transform rewrites the piece: first it drops characters from its front, then it
+// applies the changes in turn.
+func (p *piece) transform(dropped int, changes []change) {
+	read := 0 // bytes of the old text that are done with
+	skip := func() int {
+		_, n := utf8.DecodeRuneInString(p.s[read:])
+		read += n
+		return n
+	}
+	for range dropped {
+		skip()
+	}
+	same := dropped == 0 // nothing moves
+	var b strings.Builder
+	b.Grow(len(p.s) + len(p.s)/8)
+	at := make([]span, 0, len(p.s)+len(p.s)/8)
+	for _, c := range changes {
+		var align span
+		n := utf8.RuneLen(c.r)
+		switch {
+		case c.n <= 0:
+			align = p.align(read)
+			same = skip() == n && c.n == 0 && same
+			for range -c.n {
+				skip()
+			}
+		case read > 0:
+			align = p.align(read - 1)
+			same = false
+		default:
+			align = span{int32(p.base), int32(p.base)}
+			same = false
+		}
+		b.WriteRune(c.r)
+		for range n {
+			at = append(at, align)
+		}
+	}
+	if !same || read < len(p.s) {
+		p.at = at
+	}
+	p.s = b.String()
+}
+
+// rewrite replaces each character by another one of the same kind.
+func (p *piece) rewrite(f func(rune) rune) {
+	changed := false
+	for _, r := range p.s {
+		if f(r) != r {
+			changed = true
+			break
+		}
+	}
+	if !changed {
+		return
+	}
+	changes := make([]change, 0, len(p.s))
+	for _, r := range p.s {
+		changes = append(changes, change{f(r), 0})
+	}
+	p.transform(0, changes)
+}
+
+// filter drops the characters that are not to be kept.
+func (p *piece) filter(keep func(rune) bool) {
+	if strings.IndexFunc(p.s, func(r rune) bool { return !keep(r) }) < 0 {
+		return
+	}
+	dropped := 0
+	changes := make([]change, 0, len(p.s))
+	for _, r := range p.s {
+		switch {
+		case keep(r):
+			changes = append(changes, change{r, 0})
+		case len(changes) == 0:
+			dropped++
+		default:
+			changes[len(changes)-1].n--
+		}
+	}
+	p.transform(dropped, changes)
+}
+
+// prepend puts a text in front. It belongs to the first character.
+func (p *piece) prepend(text string) {
+	if p.s == "" {
+		return
+	}
+	first := p.align(0)
+	at := make([]span, 0, len(text)+len(p.s))
+	for range len(text) {
+		at = append(at, first)
+	}
+	p.at = p.appendAlign(at, 0, len(p.s))
+	p.s = text + p.s
+}
+
+// appendAlign appends what the bytes of a range stand for.
+func (p *piece) appendAlign(at []span, start, end int) []span {
+	if p.at != nil {
+		return append(at, p.at[start:end]...)
+	}
+	for i := start; i < end; {
+		_, n := utf8.DecodeRuneInString(p.s[i:])
+		align := span{int32(p.base + i), int32(p.base + i + n)}
+		for range n {
+			at = append(at, align)
+		}
+		i += n
+	}
+	return at
+}
+
+// replace puts a text in the place of each match. It belongs to the last character
+// that was matched.
+func (p *piece) replace(pat pattern, with string) {
+	start, end, ok := pat.next(p.s, 0)
+	if !ok {
+		return
+	}
+	var b strings.Builder
+	b.Grow(len(p.s) + len(p.s)/8)
+	at := make([]span, 0, len(p.s)+len(p.s)/4)
+	read := 0
+	for ok {
+		b.WriteString(p.s[read:start])
+		at = p.appendAlign(at, read, start)
+		b.WriteString(with)
+		align := p.align(end - 1)
+		for range len(with) {
+			at = append(at, align)
+		}
+		read = end
+		start, end, ok = pat.next(p.s, read)
+	}
+	b.WriteString(p.s[read:])
+	p.at = p.appendAlign(at, read, len(p.s))
+	p.s = b.String()
+}
+
+// strip removes white space from the ends.
+func (p *piece) strip(left, right bool) {
+	table := classes()
+	isSpace := func(r rune) bool { return table.has(r, space) }
+	kept := p.s
+	if left {
+		kept = strings.TrimLeftFunc(kept, isSpace)
+	}
+	start := len(p.s) - len(kept)
+	if right {
+		kept = strings.TrimRightFunc(kept, isSpace)
+	}
+	if len(kept) < len(p.s) {
+		p.at = p.appendAlign(make([]span, 0, len(kept)), start, start+len(kept))
+		p.s = kept
+	}
+}
+
+// plain writes the byte-level form out, for what does not know bytes.
+func (p *piece) plain() {
+	if !p.byteLevel {
+		return
+	}
+	p.byteLevel = false
+	var b strings.Builder
+	b.Grow(2 * len(p.s))
+	at := make([]span, 0, 2*len(p.s))
+	for i := range len(p.s) {
+		n, _ := b.WriteString(byteChars[p.s[i]])
+		align := p.align(i)
+		for range n {
+			at = append(at, align)
+		}
+	}
+	p.s, p.at = b.String(), at
+}

@@ -1,0 +1,283 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/attn-go/attn/internal/strictjson"
+)
+
+// Tokenizer turns text into the numbers of a model's vocabulary, and back.
+//
+// It does not change after loading: any number of goroutines may use it.
+type Tokenizer struct {
+	normalizer   normalizer   // or nil
+	preTokenizer preTokenizer // or nil
+	model        model
+	post         postProcessor
+	decoder      decoder // or nil
+	added        *addedTokens
+	truncation   *truncation
+	padding      *padding
+}
+
+// Options say how texts are encoded. Their zero value does what the file says, as
+// encode of the Python package does.
+type Options struct {
+	// NoSpecial leaves out the special tokens that a model wants around texts, such
+	// as [CLS] and [SEP].
+	NoSpecial bool
+	// NoTruncation keeps all tokens, whatever the file says.
+	NoTruncation bool
+	// NoPadding adds no padding, whatever the file says.
+	NoPadding bool
+	// MaxLength, if it is not 0, cuts encodings to this length, special tokens
+	// included, in the way that the file says: of a pair, the longer text first.
+	MaxLength int
+}
+
+// Read reads a tokenizer.json, the format of the library tokenizers by Hugging Face.
+//
+// Errors: text that is not of this format, and every component, setting and
+// expression that this package does not know, by name: what it reads, it follows.
+func Read(r io.Reader) (*Tokenizer, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
+	t, err := parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
+	return t, nil
+}
+
+// parse reads the whole of a tokenizer.json.
+func parse(data []byte) (*Tokenizer, error) {
+	var file struct {
+		Version       string          `json:"version"`
+		Truncation    json.RawMessage `json:"truncation"`
+		Padding       json.RawMessage `json:"padding"`
+		AddedTokens   json.RawMessage `json:"added_tokens"`
+		Normalizer    json.RawMessage `json:"normalizer"`
+		PreTokenizer  json.RawMessage `json:"pre_tokenizer"`
+		PostProcessor json.RawMessage `json:"post_processor"`
+		Decoder       json.RawMessage `json:"decoder"`
+		Model         json.RawMessage `json:"model"`
+	}
+	if err := strictjson.Unmarshal(data, &file); err != nil {
+		return nil, err
+	}
+	if file.Version != "1.0" {
+		return nil, fmt.Errorf("version %q, want 1.0", file.Version)
+	}
+	if absent(file.Model) {
+		return nil, errors.New("has no model")
+	}
+	t := &Tokenizer{post: plainPair}
+	var err error
+	if !absent(file.Normalizer) {
+		if t.normalizer, err = readNormalizer(file.Normalizer); err != nil {
+			return nil, err
+		}
+	}
+	if !absent(file.PreTokenizer) {
+		if t.preTokenizer, err = readPreTokenizer(file.PreTokenizer); err != nil {
+			return nil, err
+		}
+	}
+	if !absent(file.PostProcessor) {
+		if t.post, err = readPostProcessor(file.PostProcessor); err != nil {
+			return nil, err
+		}
+	}
+	if !absent(file.Decoder) {
+		if t.decoder, err = readDecoder(file.Decoder); err != nil {
+			return nil, err
+		}
+	}
+	if t.truncation, err = readTruncation(file.Truncation); err != nil {
+		return nil, err
+	}
+	if t.padding, err = readPadding(file.Padding); err != nil {
+		return nil, err
+	}
+	if t.model, err = readModel(file.Model); err != nil {
+		return nil, err
+	}
+	t.added, err = readAddedTokens(file.AddedTokens, t.model, t.normalizer)
+	return t, err
+}
+
+// Encode returns the tokens of a text. Bytes that are not UTF-8 count as U+FFFD.
+//
+// Errors: a character for which the vocabulary has neither a token nor an unknown
+// one, a length that leaves no room for special tokens, a text of 2 GiB.
+func (t *Tokenizer) Encode(text string, o Options) (*Encoding, error) {
+	return t.encode(t.post.single, o, text)
+}
+
+// EncodePair returns the tokens of two texts with what the model wants between them,
+// as a question and a passage. Offsets are within the text that Texts says.
+//
+// Errors: as Encode, and a file whose pairs have one text.
+func (t *Tokenizer) EncodePair(first, second string, o Options) (*Encoding, error) {
+	if !uses(t.post.pair, 1) {
+		return nil, errors.New("tokenizer: pairs of this tokenizer do not have the second text")
+	}
+	return t.encode(t.post.pair, o, first, second)
+}
+
+func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding, error) {
+	cut, err := t.truncationFor(o)
+	if err != nil {
+		return nil, err
+	}
+	encodings := make([]*Encoding, len(texts))
+	for i, text := range texts {
+		if encodings[i], err = t.encodeText(text, i); err != nil {
+			return nil, fmt.Errorf("tokenizer: %w", err)
+		}
+	}
+	special := added(slots)
+	if o.NoSpecial {
+		special = 0
+	}
+	if err := cut.apply(encodings, special); err != nil {
+		return nil, fmt.Errorf("tokenizer: truncation: %w", err)
+	}
+	for i, e := range encodings {
+		for _, trim := range t.post.trims {
+			trim.apply(e, texts[i])
+		}
+	}
+	e := build(slots, encodings, !o.NoSpecial)
+	if !o.NoPadding {
+		t.padding.apply(e)
+	}
+	return e, nil
+}
+
+// truncationFor returns how encodings are cut, nil if they are not.
+func (t *Tokenizer) truncationFor(o Options) (*truncation, error) {
+	switch {
+	case o.MaxLength < 0:
+		return nil, fmt.Errorf("tokenizer: MaxLength is %d, want at least 0", o.MaxLength)
+	case o.MaxLength > 0 && o.NoTruncation:
+		return nil, errors.New("tokenizer: MaxLength and NoTruncation exclude each other")
+	case o.NoTruncation:
+		return nil, nil
+	case o.MaxLength > 0:
+		cut := truncation{Direction: "Right", Strategy: "LongestFirst"}
+		if t.truncation != nil {
+			cut = *t.truncation
+		}
+		cut.Max = o.MaxLength
+		return &cut, nil
+	}
+	return t.truncation, nil
+}
+
+// encodeText returns the tokens of one text, without special tokens.
+func (t *Tokenizer) encodeText(text string, number int) (*Encoding, error) {
+	if len(text) > math.MaxInt32 {
+		return nil, fmt.Errorf("text of %d bytes, want at most %d", len(text), math.MaxInt32)
+	}
+	pieces := t.added.split(newPiece(text), t.normalizer)
+	if t.preTokenizer != nil {
+		words := make([]piece, 0, len(text)/4+len(pieces))
+		for _, p := range pieces {
+			if p.token != none {
+				words = append(words, p)
+				continue
+			}
+			words = t.preTokenizer.preTokenize(words, p)
+		}
+		pieces = words
+	}
+	e := newEncoding(len(pieces) + len(pieces)/2)
+	var tokens []token
+	word := 0
+	for i := range pieces {
+		p := &pieces[i]
+		if p.s == "" {
+			continue
+		}
+		tokens = append(tokens[:0], token{p.token, p.s, 0, len(p.s)})
+		if p.token == none {
+			var err error
+			if tokens, err = t.model.tokenize(tokens[:0], p); err != nil {
+				return nil, err
+			}
+		}
+		for _, tok := range tokens {
+			e.add(tok.id, tok.text, p.offsets(tok.start, tok.end), number, number, word, false)
+		}
+		word++
+	}
+	return e, nil
+}
+
+// Decode returns the text of tokens, without special ones. Numbers that are not in the
+// vocabulary have no text: models have rows to spare.
+func (t *Tokenizer) Decode(ids []int) string { return t.decode(ids, false) }
+
+// DecodeSpecial returns the text of tokens, special ones included.
+func (t *Tokenizer) DecodeSpecial(ids []int) string { return t.decode(ids, true) }
+
+func (t *Tokenizer) decode(ids []int, special bool) string {
+	tokens := make([]string, 0, len(ids))
+	for _, id := range ids {
+		token, ok := t.written(id)
+		if ok && (special || !t.added.special[token]) {
+			tokens = append(tokens, token)
+		}
+	}
+	if t.decoder == nil {
+		return strings.Join(tokens, " ")
+	}
+	return strings.Join(t.decoder.decode(tokens), "")
+}
+
+// written returns a token as it stands in normalized text, which decoders expect.
+func (t *Tokenizer) written(id int) (string, bool) {
+	if _, ok := t.added.byID[id]; ok {
+		return t.added.text(id), true
+	}
+	return t.model.token(id)
+}
+
+// ID returns the number of a token as the vocabulary writes it, such as "[MASK]".
+func (t *Tokenizer) ID(token string) (id int, ok bool) {
+	if id, ok := t.added.ids[token]; ok {
+		return id, true
+	}
+	return t.model.id(token)
+}
+
+// Token returns the token with a number, as the vocabulary writes it.
+func (t *Tokenizer) Token(id int) (token string, ok bool) {
+	if added, ok := t.added.byID[id]; ok {
+		return added.Content, true
+	}
+	return t.model.token(id)
+}
+
+// IsSpecial reports whether a number is that of a special token, such as [SEP]. Decode
+// leaves these out.
+func (t *Tokenizer) IsSpecial(id int) bool { return t.added.byID[id].Special }
+
+// Size returns how many tokens there are, added ones included.
+func (t *Tokenizer) Size() int {
+	n := t.model.size()
+	for token := range t.added.ids {
+		if _, ok := t.model.id(token); !ok {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,106 @@
+package tokenizer
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// class is a set of properties of a character, as the reference implementation has
+// them: package unicode follows another version of Unicode.
+type class uint16
+
+const (
+	letter class = 1 << iota
+	number
+	decimal
+	space
+	numeric
+	punct
+	wordChar
+	control
+	accent
+	mark
+	composite // decomposes, or has a combining class
+)
+
+// classes holds the class of every character, in blocks of 256 of which equal ones
+// are stored once.
+type classTable struct {
+	block [(unicode.MaxRune + 1) / 256]uint16
+	of    [][256]class
+}
+
+// classes builds the table when the first tokenizer is loaded: milliseconds.
+var classes = sync.OnceValue(func() *classTable {
+	all := make([]class, unicode.MaxRune+1)
+	for _, c := range []struct {
+		ranges string
+		bit    class
+	}{
+		{letters, letter}, {numbers, number}, {decimals, decimal}, {spaces, space}, {numerics, numeric},
+		{punctuation, punct}, {words, wordChar}, {controls, control}, {accents, accent}, {marks, mark},
+		{normalized, composite},
+	} {
+		for first, last := range codeRanges(c.ranges) {
+			for r := first; r <= last; r++ {
+				all[r] |= c.bit
+			}
+		}
+	}
+	t := new(classTable)
+	known := map[[256]class]uint16{}
+	for i := range t.block {
+		block := [256]class(all[i*256:])
+		n, seen := known[block]
+		if !seen {
+			n = uint16(len(t.of))
+			known[block], t.of = n, append(t.of, block)
+		}
+		t.block[i] = n
+	}
+	return t
+})
+
+// codeRanges yields the ranges of a list like "41-5a 61-7a aa".
+func codeRanges(list string) func(yield func(first, last rune) bool) {
+	return func(yield func(first, last rune) bool) {
+		for word := range strings.FieldsSeq(list) {
+			a, b, isRange := strings.Cut(word, "-")
+			first, err1 := strconv.ParseUint(a, 16, 21)
+			last, err2 := first, error(nil)
+			if isRange {
+				last, err2 = strconv.ParseUint(b, 16, 21)
+			}
+			if err1 != nil || err2 != nil {
+				panic("tokenizer: " + strconv.Quote(word) + " is no range of code points")
+			}
+			if !yield(rune(first), rune(last)) {
+				return
+			}
+		}
+	}
+}
+
+// has reports whether a character has any of the properties.
+func (t *classTable) has(r rune, c class) bool {
+	return t.of[t.block[uint32(r)>>8]][uint32(r)&255]&c != 0
+}
+
+// lower returns the lower-case form of a character and what follows it: nothing, without
+// regard to the neighbours, but for İ, which becomes two characters.
+func lower(r rune) (rune, string) {
+	if r < utf8.RuneSelf {
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r, ""
+	}
+	if s, ok := lowered[r]; ok {
+		first, n := utf8.DecodeRuneInString(s)
+		return first, s[n:]
+	}
+	return unicode.ToLower(r), ""
+}

@@ -1,0 +1,152 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/strictjson"
+)
+
+// unigram takes the tokens whose scores, logarithms of probabilities, have the largest
+// sum (Viterbi). A character that is no token by itself may be unknown, at a price.
+type unigram struct {
+	vocabulary
+	scores   []float64
+	trie     *trie
+	unknown  int     // id, or none
+	price    float64 // score of an unknown character
+	fallback []int   // as in bpe
+}
+
+func readUnigram(c component) (model, error) {
+	var n struct {
+		typed
+		Vocab    []json.RawMessage `json:"vocab"`
+		Unknown  *int              `json:"unk_id"`
+		Fallback bool              `json:"byte_fallback"`
+	}
+	if err := c.decode(&n, "vocab"); err != nil {
+		return nil, err
+	}
+	tokens, scores := make([]string, len(n.Vocab)), make([]float64, len(n.Vocab))
+	for i, raw := range n.Vocab {
+		var entry []json.RawMessage
+		if strictjson.Unmarshal(raw, &entry) != nil || len(entry) != 2 ||
+			strictjson.Unmarshal(entry[0], &tokens[i]) != nil || strictjson.Unmarshal(entry[1], &scores[i]) != nil {
+			return nil, c.fail(fmt.Errorf("entry %d of vocab is %s, want a token and its score", i, raw))
+		}
+	}
+	u, err := newUnigram(tokens, scores, n.Unknown, n.Fallback)
+	return u, c.fail(err)
+}
+
+func newUnigram(tokens []string, scores []float64, unknown *int, fallback bool) (*unigram, error) {
+	u := &unigram{scores: scores, unknown: none, price: math.Inf(1)}
+	if unknown != nil {
+		if *unknown < 0 || *unknown >= len(tokens) {
+			return nil, fmt.Errorf("unk_id is %d in a vocabulary of %d tokens", *unknown, len(tokens))
+		}
+		u.unknown = *unknown
+	}
+	ids := make(map[string]int, len(tokens))
+	for i, token := range tokens {
+		ids[token] = i // the last of equal ones, as in the reference
+		u.price = min(u.price, scores[i])
+	}
+	u.price -= 10
+	u.vocabulary = vocabulary{ids: ids, tokens: tokens, has: make([]bool, len(tokens))}
+	for i := range tokens {
+		u.has[i] = true
+	}
+	u.trie = trieOf(ids)
+	if fallback {
+		u.fallback = byteTokens(&u.vocabulary)
+	}
+	return u, nil
+}
+
+func (u *unigram) size() int { return len(u.tokens) }
+
+// step is the last token of the best way to a place.
+type step struct {
+	score float64
+	from  int32
+	id    int32
+}
+
+func (u *unigram) tokenize(out []token, p *piece) ([]token, error) {
+	p.plain()
+	s := p.s
+	best := make([]step, len(s)+1)
+	for i := range best {
+		best[i].from = none
+	}
+	try := func(from, to int, id int32, score float64) {
+		score += best[from].score
+		if b := &best[to]; b.from == none || score > b.score {
+			*b = step{score, int32(from), id}
+		}
+	}
+	for i := 0; i < len(s); {
+		_, n := utf8.DecodeRuneInString(s[i:])
+		single := false
+		node, ok := int32(root), true
+		for j := i; j < len(s); j++ {
+			if node, ok = u.trie.child(node, s[j]); !ok {
+				break
+			}
+			if id := u.trie.id[node]; id != none {
+				try(i, j+1, id, u.scores[id])
+				single = single || j+1 == i+n
+			}
+		}
+		if !single {
+			if u.unknown == none {
+				return nil, fmt.Errorf("%q is not in the vocabulary, and there is no unk_id", s[i:i+n])
+			}
+			try(i, i+n, int32(u.unknown), u.price)
+		}
+		i += n
+	}
+	return u.backtrack(out, s, best), nil
+}
+
+// backtrack follows the best way from its end. Unknown characters side by side are one
+// token.
+func (u *unigram) backtrack(out []token, s string, best []step) []token {
+	first := len(out)
+	for end := len(s); end > 0; {
+		b := best[end]
+		start := int(b.from)
+		for int(b.id) == u.unknown && start > 0 && int(best[start].id) == u.unknown {
+			start = int(best[start].from)
+		}
+		out = u.appendPart(out, s[start:end], start, end)
+		end = start
+	}
+	for i, j := first, len(out)-1; i < j; i, j = i+1, j-1 {
+		out[i], out[j] = out[j], out[i]
+	}
+	return out
+}
+
+// appendPart appends a token, or the bytes of one that is unknown, last one first.
+func (u *unigram) appendPart(out []token, text string, start, end int) []token {
+	if id, ok := u.ids[text]; ok {
+		return append(out, token{id, u.tokens[id], start, end})
+	}
+	if u.fallback != nil {
+		n := len(out)
+		for i := len(text) - 1; i >= 0; i-- {
+			id := u.fallback[text[i]]
+			if id == none {
+				return append(out[:n], token{u.unknown, text, start, end})
+			}
+			out = append(out, token{id, u.tokens[id], start, end})
+		}
+		return out
+	}
+	return append(out, token{u.unknown, text, start, end})
+}
