@@ -26,6 +26,7 @@ var order = []string{
 	"internal/half",
 	"internal/npy",
 	"internal/strictjson",
+	"tokenizer",
 	"internal/onnxtest", // for tests only
 	"safetensors",
 	"tensor",
