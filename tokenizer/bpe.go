@@ -16,7 +16,9 @@ import (
 // found the pairs.
 type bpe struct {
 	vocabulary
-	merges map[[2]int32]merge
+	merges map[uint64]merge // by pairOf
+	ascii  [utf8.RuneSelf]int32
+	chars  map[rune]int32 // tokens of one character, and those of ASCII in the table
 
 	prefix, suffix string // of characters within a word, and of the last one
 	unknown        string
@@ -36,6 +38,9 @@ type bpe struct {
 
 // merge is what becomes of a pair: the lower the rank, the earlier.
 type merge struct{ rank, id int32 }
+
+// pairOf is a pair of tokens as one number, which maps find faster than two.
+func pairOf(a, b int32) uint64 { return uint64(uint32(a))<<32 | uint64(uint32(b)) }
 
 func readBPE(c component) (model, error) {
 	known := []string{"type", "vocab", "merges", "dropout", "unk_token", "continuing_subword_prefix",
@@ -100,7 +105,7 @@ func newBPEFrom(have map[string]json.RawMessage) (*bpe, error) {
 	if err := m.setMerges(merges); err != nil {
 		return nil, err
 	}
-	m.setBytes()
+	m.setChars()
 	return m, nil
 }
 
@@ -156,7 +161,7 @@ func splitMerges(lines []string) ([][2]string, error) {
 }
 
 func (m *bpe) setMerges(merges [][2]string) error {
-	m.merges = make(map[[2]int32]merge, len(merges))
+	m.merges = make(map[uint64]merge, len(merges))
 	for rank, pair := range merges {
 		a, okA := m.id(pair[0])
 		b, okB := m.id(pair[1])
@@ -170,13 +175,27 @@ func (m *bpe) setMerges(merges [][2]string) error {
 		if !okA || !okB || !ok || !okPrefix {
 			return fmt.Errorf("merge %d joins %q and %q, and not all of them and the result are in the vocabulary", rank, pair[0], pair[1])
 		}
-		m.merges[[2]int32{int32(a), int32(b)}] = merge{int32(rank), int32(joined)}
+		m.merges[pairOf(int32(a), int32(b))] = merge{int32(rank), int32(joined)}
 	}
 	return nil
 }
 
-// setBytes prepares for pieces in byte-level form, if each byte has a token.
-func (m *bpe) setBytes() {
+// setChars finds the tokens of single characters and, if each byte has one, prepares
+// for pieces in byte-level form.
+func (m *bpe) setChars() {
+	m.chars = map[rune]int32{}
+	for i := range m.ascii {
+		m.ascii[i] = none
+	}
+	for token, id := range m.ids {
+		r, n := utf8.DecodeRuneInString(token)
+		if token == "" || n != len(token) {
+			continue
+		}
+		if m.chars[r] = int32(id); r < utf8.RuneSelf {
+			m.ascii[r] = int32(id)
+		}
+	}
 	if m.prefix != "" || m.suffix != "" {
 		return
 	}
@@ -305,16 +324,24 @@ func (m *bpe) addChars(s *bpeScratch, word string) error {
 	}
 	for i, r := range word {
 		n := utf8.RuneLen(r)
-		char := word[i : i+n]
-		if i > 0 && m.prefix != "" {
-			char = m.prefix + char
+		char, id := word[i:i+n], int32(none)
+		switch first, last := i == 0 || m.prefix == "", i+n < len(word) || m.suffix == ""; {
+		case first && last:
+			id = m.char(r)
+		default:
+			if !first {
+				char = m.prefix + char
+			}
+			if !last {
+				char += m.suffix
+			}
+			if n, ok := m.id(char); ok {
+				id = int32(n)
+			}
 		}
-		if i+n == len(word) && m.suffix != "" {
-			char += m.suffix
-		}
-		if id, ok := m.id(char); ok {
+		if id != none {
 			flush()
-			s.add(int32(id), int32(n))
+			s.add(id, int32(n))
 			continue
 		}
 		// The reference adds bytes before unknown characters that it has still to add.
@@ -334,6 +361,17 @@ func (m *bpe) addChars(s *bpeScratch, word string) error {
 	}
 	flush()
 	return nil
+}
+
+// char returns the token of a character, or none.
+func (m *bpe) char(r rune) int32 {
+	if r < utf8.RuneSelf {
+		return m.ascii[r]
+	}
+	if id, ok := m.chars[r]; ok {
+		return id
+	}
+	return none
 }
 
 // addBytes adds the bytes of a character, if all of them have a token.
@@ -367,7 +405,7 @@ func (m *bpe) mergeAll(s *bpeScratch) {
 		if pos < 0 || int(next) >= len(symbols) {
 			return
 		}
-		if to, ok := m.merges[[2]int32{symbols[pos].id, symbols[next].id}]; ok {
+		if to, ok := m.merges[pairOf(symbols[pos].id, symbols[next].id)]; ok {
 			s.push(candidate{to.rank, pos, to.id})
 		}
 	}
@@ -382,7 +420,7 @@ func (m *bpe) mergeAll(s *bpeScratch) {
 		}
 		right := &symbols[left.next]
 		// The pair may have changed since it was found.
-		if to, ok := m.merges[[2]int32{left.id, right.id}]; !ok || to.id != c.id {
+		if to, ok := m.merges[pairOf(left.id, right.id)]; !ok || to.id != c.id {
 			continue
 		}
 		left.id = c.id

@@ -78,15 +78,21 @@ func (m charsMap) text(at uint32) (string, bool) {
 // character by itself. Of a cluster only the beginning has to have a rule, and the rest
 // of it is lost: so does the reference.
 func (m charsMap) normalize(p *piece) {
-	changes := make([]change, 0, len(p.s))
-	modified := false
-	put := func(old, text string) {
-		modified = true
+	var changes []change
+	kept := 0 // bytes that stay as they are and are not yet in changes
+	put := func(at, n int, text string) {
+		if changes == nil {
+			changes = make([]change, 0, len(p.s)+len(text))
+		}
+		for _, r := range p.s[kept:at] {
+			changes = append(changes, change{r, 0})
+		}
+		kept = at + n
 		first := len(changes)
 		for _, r := range text {
 			changes = append(changes, change{r, 0})
 		}
-		diff := len(changes) - first - utf8.RuneCountInString(old)
+		diff := len(changes) - first - utf8.RuneCountInString(p.s[at:kept])
 		for i := range max(diff, 0) {
 			changes[len(changes)-1-i].n = 1
 		}
@@ -94,26 +100,26 @@ func (m charsMap) normalize(p *piece) {
 			changes[len(changes)-1].n += diff
 		}
 	}
-	for rest := p.s; rest != ""; {
-		n := clusterLen(rest)
-		cluster := rest[:n]
-		rest = rest[n:]
+	for at := 0; at < len(p.s); {
+		n := clusterLen(p.s[at:])
+		cluster := p.s[at : at+n]
 		if n < 6 {
 			if text, ok := m.find(cluster); ok {
-				put(cluster, text)
+				put(at, n, text)
+				at += n
 				continue
 			}
 		}
 		for i, r := range cluster {
-			part := cluster[i : i+utf8.RuneLen(r)]
-			if text, ok := m.find(part); ok {
-				put(part, text)
-			} else {
-				changes = append(changes, change{r, 0})
+			size := utf8.RuneLen(r)
+			if text, ok := m.find(cluster[i : i+size]); ok {
+				put(at+i, size, text)
 			}
 		}
+		at += n
 	}
-	if modified {
+	if kept > 0 {
+		put(len(p.s), 0, "")
 		p.transform(0, changes)
 	}
 }

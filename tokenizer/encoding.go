@@ -28,23 +28,26 @@ type Encoding struct {
 // Differs: the Python package counts characters.
 type Span struct{ Start, End int }
 
-// newEncoding returns an empty encoding with room for n tokens.
+// newEncoding returns an encoding with room for n tokens.
 func newEncoding(n int) *Encoding {
+	ints, flags := make([]int, 4*n), make([]bool, 2*n)
+	part := func(i int) []int { return ints[i*n : i*n : (i+1)*n] }
 	return &Encoding{
-		make([]int, 0, n), make([]string, 0, n), make([]Span, 0, n), make([]int, 0, n),
-		make([]int, 0, n), make([]int, 0, n), make([]bool, 0, n), make([]bool, 0, n),
+		IDs: part(0), TypeIDs: part(1), Texts: part(2), Words: part(3),
+		Tokens: make([]string, 0, n), Offsets: make([]Span, 0, n),
+		Special: flags[:0:n], Mask: flags[n : n : 2*n],
 	}
 }
 
-// add appends a token.
-func (e *Encoding) add(id int, token string, at Span, kind, text, word int, special bool) {
-	e.IDs = append(e.IDs, id)
-	e.Tokens = append(e.Tokens, token)
-	e.Offsets = append(e.Offsets, at)
+// add appends a token of a text.
+func (e *Encoding) add(p *part, kind, text int) {
+	e.IDs = append(e.IDs, p.id)
+	e.Tokens = append(e.Tokens, p.text)
+	e.Offsets = append(e.Offsets, p.at)
 	e.TypeIDs = append(e.TypeIDs, kind)
 	e.Texts = append(e.Texts, text)
-	e.Words = append(e.Words, word)
-	e.Special = append(e.Special, special)
+	e.Words = append(e.Words, p.word)
+	e.Special = append(e.Special, text == none)
 	e.Mask = append(e.Mask, true)
 }
 
@@ -60,48 +63,32 @@ func (e *Encoding) append(f *Encoding) {
 	e.Mask = append(e.Mask, f.Mask...)
 }
 
-// cut keeps n tokens: the first ones, or the last ones if the left side is to go.
-func (e *Encoding) cut(n int, direction string) {
-	from, to := 0, len(e.IDs)
-	if n >= to {
-		return
-	}
-	if direction == "Left" {
-		from = to - n
-	} else {
-		to = n
-	}
-	e.IDs = e.IDs[from:to]
-	e.Tokens = e.Tokens[from:to]
-	e.Offsets = e.Offsets[from:to]
-	e.TypeIDs = e.TypeIDs[from:to]
-	e.Texts = e.Texts[from:to]
-	e.Words = e.Words[from:to]
-	e.Special = e.Special[from:to]
-	e.Mask = e.Mask[from:to]
+// part is a token of a text before it is put together with others.
+type part struct {
+	id   int
+	text string
+	at   Span
+	word int
 }
 
 // build puts texts and special tokens together as a template says.
-func build(slots []slot, texts []*Encoding, special bool) *Encoding {
+func build(slots []slot, texts [][]part, special bool) *Encoding {
 	n := 0
 	for _, s := range slots {
 		n += len(s.ids)
 		if s.text != none {
-			n += len(texts[s.text].IDs)
+			n += len(texts[s.text])
 		}
 	}
 	e := newEncoding(n)
 	for _, s := range slots {
 		if s.text != none {
-			e.append(texts[s.text])
-			for i := len(e.IDs) - len(texts[s.text].IDs); i < len(e.IDs); i++ {
-				e.TypeIDs[i] = s.kind
+			for i := range texts[s.text] {
+				e.add(&texts[s.text][i], s.kind, s.text)
 			}
-			continue
-		}
-		for i, id := range s.ids {
-			if special {
-				e.add(id, s.tokens[i], Span{}, s.kind, none, none, true)
+		} else if special {
+			for i, id := range s.ids {
+				e.add(&part{id, s.tokens[i], Span{}, none}, s.kind, none)
 			}
 		}
 	}

@@ -233,7 +233,7 @@ func readGPT2(dir string, data []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, &FormatError{path, err}
 	}
-	m.setBytes()
+	m.setChars()
 	t := &Tokenizer{preTokenizer: byteLevel{s.PrefixSpace, true, true}, model: m, post: plainPair, decoder: byteLevel{}}
 	var added []addedToken
 	if class == "GPT2Tokenizer" {

@@ -39,7 +39,7 @@ func readTruncation(raw json.RawMessage) (*truncation, error) {
 }
 
 // apply cuts one text or two to a length that leaves room for special tokens.
-func (t *truncation) apply(texts []*Encoding, special int) error {
+func (t *truncation) apply(texts [][]part, special int) error {
 	if t == nil {
 		return nil
 	}
@@ -48,15 +48,15 @@ func (t *truncation) apply(texts []*Encoding, special int) error {
 		return fmt.Errorf("max_length is %d, and %d special tokens are to be added", t.Max, special)
 	}
 	total := 0
-	for _, e := range texts {
-		total += len(e.IDs)
+	for _, parts := range texts {
+		total += len(parts)
 	}
 	if total <= most {
 		return nil
 	}
 	if most == 0 {
-		for _, e := range texts {
-			e.cut(0, t.Direction)
+		for i := range texts {
+			texts[i] = nil
 		}
 		return nil
 	}
@@ -64,21 +64,31 @@ func (t *truncation) apply(texts []*Encoding, special int) error {
 	switch {
 	case t.Strategy == "LongestFirst" && len(texts) == 1:
 	case t.Strategy == "LongestFirst":
-		a, b := share(len(texts[0].IDs), len(texts[1].IDs), most)
-		texts[0].cut(a, t.Direction)
-		texts[1].cut(b, t.Direction)
+		a, b := share(len(texts[0]), len(texts[1]), most)
+		texts[0], texts[1] = t.cut(texts[0], a), t.cut(texts[1], b)
 		return nil
 	case t.Strategy == "OnlySecond" && len(texts) == 1:
 		return errors.New("the second text is to be cut, and there is none")
 	case t.Strategy == "OnlySecond":
 		of = 1
 	}
-	left := len(texts[of].IDs) - (total - most)
+	left := len(texts[of]) - (total - most)
 	if left <= 0 {
-		return fmt.Errorf("text %d has %d tokens and is to lose %d", of+1, len(texts[of].IDs), total-most)
+		return fmt.Errorf("text %d has %d tokens and is to lose %d", of+1, len(texts[of]), total-most)
 	}
-	texts[of].cut(left, t.Direction)
+	texts[of] = t.cut(texts[of], left)
 	return nil
+}
+
+// cut keeps n tokens at most: the first ones, or the last ones if the left side goes.
+func (t *truncation) cut(parts []part, n int) []part {
+	if n >= len(parts) {
+		return parts
+	}
+	if t.Direction == "Left" {
+		return parts[len(parts)-n:]
+	}
+	return parts[:n]
 }
 
 // share divides a length between two texts: the longer one is cut first, to the length
@@ -157,7 +167,7 @@ func (p *padding) apply(e *Encoding) {
 	}
 	pad := newEncoding(n)
 	for range n {
-		pad.add(p.ID, p.Token, Span{}, p.TypeID, none, none, true)
+		pad.add(&part{p.ID, p.Token, Span{}, none}, p.TypeID, none)
 		pad.Mask[len(pad.Mask)-1] = false
 	}
 	if p.Direction == "Left" {

@@ -217,25 +217,25 @@ func uses(slots []slot, text int) bool {
 
 // apply takes spaces off the offsets of a text's tokens. The first token keeps a space
 // that only the tokenizer has put there.
-func (t trim) apply(e *Encoding, text string) {
+func (t trim) apply(parts []part, text string) {
 	table := classes()
 	isSpace := func(r rune) bool { return r == spaceChar || table.has(r, space) }
-	for i, token := range e.Tokens {
+	for i := range parts {
 		leading, trailing := 0, 0
-		for _, r := range token {
+		for _, r := range parts[i].text {
 			if !isSpace(r) {
 				break
 			}
 			leading++
 		}
-		for rest := token; rest != ""; trailing++ {
+		for rest := parts[i].text; rest != ""; trailing++ {
 			r, n := utf8.DecodeLastRuneInString(rest)
 			if !isSpace(r) {
 				break
 			}
 			rest = rest[:len(rest)-n]
 		}
-		at := &e.Offsets[i]
+		at := &parts[i].at
 		if leading == 1 && t.prefixSpace && (i == 0 || at.Start == 0) {
 			leading = 0
 		}

@@ -137,9 +137,9 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 	if err != nil {
 		return nil, err
 	}
-	encodings := make([]*Encoding, len(texts))
+	parts := make([][]part, len(texts))
 	for i, text := range texts {
-		if encodings[i], err = t.encodeText(text, i); err != nil {
+		if parts[i], err = t.cutText(text); err != nil {
 			return nil, fmt.Errorf("tokenizer: %w", err)
 		}
 	}
@@ -147,15 +147,15 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 	if o.NoSpecial {
 		special = 0
 	}
-	if err := cut.apply(encodings, special); err != nil {
+	if err := cut.apply(parts, special); err != nil {
 		return nil, fmt.Errorf("tokenizer: truncation: %w", err)
 	}
-	for i, e := range encodings {
+	for i := range parts {
 		for _, trim := range t.post.trims {
-			trim.apply(e, texts[i])
+			trim.apply(parts[i], texts[i])
 		}
 	}
-	e := build(slots, encodings, !o.NoSpecial)
+	e := build(slots, parts, !o.NoSpecial)
 	if !o.NoPadding {
 		t.padding.apply(e)
 	}
@@ -182,8 +182,8 @@ func (t *Tokenizer) truncationFor(o Options) (*truncation, error) {
 	return t.truncation, nil
 }
 
-// encodeText returns the tokens of one text, without special tokens.
-func (t *Tokenizer) encodeText(text string, number int) (*Encoding, error) {
+// cutText returns the tokens of one text, without special tokens.
+func (t *Tokenizer) cutText(text string) ([]part, error) {
 	if len(text) > math.MaxInt32 {
 		return nil, fmt.Errorf("text of %d bytes, want at most %d", len(text), math.MaxInt32)
 	}
@@ -199,7 +199,7 @@ func (t *Tokenizer) encodeText(text string, number int) (*Encoding, error) {
 		}
 		pieces = words
 	}
-	e := newEncoding(len(pieces) + len(pieces)/2)
+	parts := make([]part, 0, len(pieces)+len(text)/6)
 	var tokens []token
 	word := 0
 	for i := range pieces {
@@ -215,11 +215,11 @@ func (t *Tokenizer) encodeText(text string, number int) (*Encoding, error) {
 			}
 		}
 		for _, tok := range tokens {
-			e.add(tok.id, tok.text, p.offsets(tok.start, tok.end), number, number, word, false)
+			parts = append(parts, part{tok.id, tok.text, p.offsets(tok.start, tok.end), word})
 		}
 		word++
 	}
-	return e, nil
+	return parts, nil
 }
 
 // Decode returns the text of tokens, without special ones. Numbers that are not in the

@@ -79,7 +79,12 @@ type step struct {
 func (u *unigram) tokenize(out []token, p *piece) ([]token, error) {
 	p.plain()
 	s := p.s
-	best := make([]step, len(s)+1)
+	var short [64]step // for most words
+	best := short[:]
+	if len(s) >= len(best) {
+		best = make([]step, len(s)+1)
+	}
+	best = best[:len(s)+1]
 	for i := range best {
 		best[i].from = none
 	}

@@ -52,7 +52,8 @@ type trie struct {
 	// first[n+1]−1, and label has the byte that leads to each.
 	first []int32
 	label []byte
-	id    []int32 // of the token that ends at a node, or none
+	id    []int32    // of the token that ends at a node, or none
+	begin [256]int32 // children of the root by their byte, 0 where there is none
 }
 
 const root = 0
@@ -80,11 +81,17 @@ func newTrie(tokens []string, ids []int) *trie {
 		}
 	}
 	t.first = append(t.first, int32(len(t.label)))
+	for n := t.first[root]; n < t.first[root+1]; n++ {
+		t.begin[t.label[n]] = n
+	}
 	return t
 }
 
 // child returns the node that a byte leads to.
 func (t *trie) child(node int32, c byte) (int32, bool) {
+	if node == root {
+		return t.begin[c], t.begin[c] != root
+	}
 	from, to := t.first[node], t.first[node+1]
 	if to-from > 8 { // the order of labels is that of bytes
 		for to-from > 1 {
