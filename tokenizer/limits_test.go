@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -141,7 +142,7 @@ func TestLookup(t *testing.T) {
 	if _, ok := tok.ID("nothing"); ok {
 		t.Error("a token that is not there has an id")
 	}
-	for _, id := range []int{-1, 26, 1 << 40} {
+	for _, id := range []int{-1, 26, math.MaxInt} {
 		if token, ok := tok.Token(id); ok || tok.Decode([]int{id}) != "" {
 			t.Errorf("id %d is %q", id, token)
 		}
