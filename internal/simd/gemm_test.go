@@ -108,7 +108,11 @@ func testMultiply(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	sizes := []int{0, 1, 2, 3, 4, 5, 7, 11, 13, 17, 31, 61, 67, 127}
 	deep := []int{0, 1, 2, 3, 16, 31, 64, 67, 255, 256, 257, 521}
-	for trial := range 400 {
+	trials := 400
+	if testing.Short() {
+		trials = 80
+	}
+	for trial := range trials {
 		p := &Product{
 			M: sizes[r.IntN(len(sizes))], N: sizes[r.IntN(len(sizes))], K: deep[r.IntN(len(deep))],
 			Count: r.IntN(4),
