@@ -37,6 +37,7 @@ var order = []string{
 	"heads",
 	"seq2seq",
 	"viz",
+	"tokenizer",
 	"internal/view",
 	"internal/pruning/reports",
 	"internal/pruning",
