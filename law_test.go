@@ -39,6 +39,7 @@ var order = []string{
 	"internal/exercise",
 	"seq2seq",
 	"viz",
+	"tokenizer",
 	"internal/view",
 	"internal/pruning/reports",
 	"internal/pruning",

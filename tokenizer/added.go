@@ -3,7 +3,6 @@ package tokenizer
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -205,14 +204,4 @@ func isAlone(table *classTable, s string, start, end int) bool {
 	before, n := utf8.DecodeLastRuneInString(s[:start])
 	behind, m := utf8.DecodeRuneInString(s[end:])
 	return (n == 0 || !table.has(before, wordChar)) && (m == 0 || !table.has(behind, wordChar))
-}
-
-// list returns all added tokens in the order of their ids.
-func (a *addedTokens) list() []addedToken {
-	all := make([]addedToken, 0, len(a.byID))
-	for _, t := range a.byID {
-		all = append(all, t)
-	}
-	slices.SortFunc(all, func(x, y addedToken) int { return x.ID - y.ID })
-	return all
 }

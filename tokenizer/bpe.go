@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,10 +84,13 @@ func newBPEFrom(have map[string]json.RawMessage) (*bpe, error) {
 		}
 	}
 	var fallback bool
-	for name, to := range map[string]*bool{"fuse_unk": &m.fuseUnknown, "byte_fallback": &fallback, "ignore_merges": &m.ignoreMerges} {
-		if raw := have[name]; !absent(raw) {
-			if err := strictjson.Unmarshal(raw, to); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
+	for _, s := range []struct {
+		name string
+		to   *bool
+	}{{"fuse_unk", &m.fuseUnknown}, {"byte_fallback", &fallback}, {"ignore_merges", &m.ignoreMerges}} {
+		if raw := have[s.name]; !absent(raw) {
+			if err := strictjson.Unmarshal(raw, s.to); err != nil {
+				return nil, fmt.Errorf("%s: %w", s.name, err)
 			}
 		}
 	}
@@ -126,8 +130,11 @@ func readMerges(raw json.RawMessage) ([][2]string, error) {
 	if raw == nil {
 		return nil, errors.New("has no merges")
 	}
-	var lines []string
-	if strictjson.Unmarshal(raw, &lines) == nil {
+	if list := bytes.TrimLeft(raw, "[ \t\r\n"); bytes.HasPrefix(list, []byte(`"`)) && bytes.Count(raw[:len(raw)-len(list)], []byte("[")) == 1 {
+		var lines []string
+		if err := strictjson.Unmarshal(raw, &lines); err != nil {
+			return nil, fmt.Errorf("merges: %w", err)
+		}
 		return splitMerges(lines)
 	}
 	var lists [][]string
@@ -199,15 +206,15 @@ func (m *bpe) setChars() {
 	if m.prefix != "" || m.suffix != "" {
 		return
 	}
-	bytes := make([]int32, 256)
+	ids := make([]int32, 256)
 	for i, char := range byteChars {
 		id, ok := m.id(char)
 		if !ok {
 			return
 		}
-		bytes[i] = int32(id)
+		ids[i] = int32(id)
 	}
-	m.bytes = bytes
+	m.bytes = ids
 	if !m.ignoreMerges {
 		return
 	}

@@ -10,7 +10,7 @@
 //
 //	normalizer       rewrites the text: Unicode forms, case, accents    normalizer.go
 //	pre-tokenizer    cuts it into words                                 pretokenizer.go
-//	model            cuts words into tokens: WordPiece, BPE, Unigram    wordpiece.go, bpe.go, unigram.go
+//	model            cuts words into tokens                             wordpiece.go, bpe.go, unigram.go
 //	post-processor   puts special tokens around                         postprocessor.go
 //	decoder          makes text of tokens again                         decoder.go
 //

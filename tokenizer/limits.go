@@ -94,12 +94,8 @@ func (t *truncation) cut(parts []part, n int) []part {
 // share divides a length between two texts: the longer one is cut first, to the length
 // of the other, then both.
 func share(a, b, most int) (int, int) {
-	short, long := min(a, b), max(a, b)
-	if short > most {
-		long = short
-	} else {
-		long = max(short, most-short)
-	}
+	short := min(a, b)
+	long := max(short, most-short)
 	if short+long > most {
 		short = most / 2
 		long = short + most%2
