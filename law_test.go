@@ -26,7 +26,6 @@ var order = []string{
 	"internal/half",
 	"internal/npy",
 	"internal/strictjson",
-	"tokenizer",
 	"internal/onnxtest", // for tests only
 	"safetensors",
 	"tensor",
