@@ -43,7 +43,7 @@ func (cmd *tokenizeCommand) Validate() error {
 }
 
 func (cmd *tokenizeCommand) touches() touched {
-	return touched{reads: []place{{"--file", cmd.File}}, stdin: cmd.File == "" && cmd.Text == nil}
+	return touched{reads: []place{{"--file", cmd.File}, {"--model", cmd.Model}}, stdin: cmd.File == "" && cmd.Text == nil}
 }
 
 func (cmd *tokenizeCommand) Run(ctx context.Context, c console) error {
