@@ -89,7 +89,7 @@ func Example_scores() {
 	// your own         121.000  16.000
 }
 
-// A decoder looks back at what an encoder has read. Its states are the queries;
+// A decoder attends to what an encoder has read. Its states are the queries;
 // the encoder's states after every step are keys and values.
 func Example_encoderDecoder() {
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -144,7 +144,7 @@ func (s *sheet) gradients() {
 	}
 }
 
-// done fails the test if the file has numbers that nobody looked at.
+// done fails the test if the file has tensors that no check has read.
 func (s *sheet) done() {
 	s.t.Helper()
 	for name := range s.left {

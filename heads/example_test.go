@@ -107,7 +107,7 @@ func ExamplePrune() {
 	}
 	copy(layer.V.Weight.Data(), []float32{1, 0, 0, 1})
 	copy(layer.Out.Weight.Data(), []float32{1, 0, 0, 0.1})
-	clear(layer.Q.Weight.Data()) // both look everywhere alike
+	clear(layer.Q.Weight.Data()) // both heads weigh all keys alike
 
 	model := corpus{layer}
 	scores, err := heads.Importance(context.Background(), model, heads.ImportanceOptions{

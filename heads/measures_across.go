@@ -8,7 +8,7 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Divergence returns how differently two heads look: the Jensen–Shannon
+// Divergence returns how much the weights of two heads differ: the Jensen–Shannon
 // divergence of their rows, in nats, averaged over the rows.
 //
 //	½ Σ_j a_j ln(a_j/m_j) + ½ Σ_j b_j ln(b_j/m_j),   m = (a + b)/2

@@ -16,7 +16,7 @@ type File struct {
 
 // Open opens a record in a file of the form that Read reads, and leaves the weights
 // there. Only where neither metadata nor name say of what kind a square layer is,
-// its weights are looked at. Close closes the file.
+// its weights are read at once. Close closes the file.
 //
 // Errors: those of Read, but for what is wrong with weights that are not read.
 func Open(path string) (*File, error) {

@@ -161,8 +161,8 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 }
 
 // finite reports whether no element is NaN or infinite, so that zero times
-// anything is zero without further care. To look at the operands of a step once
-// spares its products to look at each of theirs, one after the other.
+// anything is zero without further care. One check of the operands of a step
+// saves its products a check of each of theirs.
 func finite(a, b, c []float32) bool {
 	if len(a)+len(b)+len(c) <= grain {
 		return simd.Finite(a) && simd.Finite(b) && simd.Finite(c)

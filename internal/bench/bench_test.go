@@ -199,7 +199,7 @@ func TestTiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.want == 0 { // by looking at each pair
+		if c.want == 0 { // counted pair by pair
 			c.want = liveTiles(w)
 		}
 		if got := w.Tiles(); got != c.want {

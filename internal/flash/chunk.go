@@ -11,6 +11,7 @@ type backWorker struct {
 	worker
 	valuesT, keyRows    simd.Panels // Vᵀ and K of the chunk
 	queryRows, upstream simd.Panels // Q and dOut of the block
+	columns             simd.Panels // on tile units, what meets these
 	keysAt              simd.Mat
 	additiveGrad        simd.AdditiveKeysGrad // of the chunk, in the additive form
 	keysFinite          bool
@@ -59,12 +60,12 @@ func (w *backWorker) loadChunk(a *Attention, b, g, k0, k1 int) {
 		w.keyRows.Tiles, w.keyRows.Sparse = simd.TilesFor(a.E), true
 		useOrCopy(&w.keyRows, k, n, a.E)
 		w.keysAt, w.keysFinite = k, finite(k, n, a.E)
-		clear(w.dk[:n*a.E])
+		clearSums(w.dk, n, a.E)
 	}
 	w.valuesT.Tiles, w.valuesT.Sparse = simd.TilesFor(a.EV), true
 	w.valuesT.Copy(v.T(), a.EV, n)
 	w.valuesAt, w.valuesFinite = v, finite(v, n, a.EV)
-	clear(w.dv[:n*a.EV])
+	clearSums(w.dv, n, a.EV)
 }
 
 // release hands w back without the caller's slices.
@@ -122,12 +123,10 @@ func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads) {
 		}
 		w.additiveGrad.Flush(dk.Data, dk.Row, b.additivePart(s, g, c))
 	case b.to.K.Data != nil:
-		dk := from(keys(b.to.K, s, g), k0)
-		simd.AddRows(dk.Data, dk.Row, w.dk, a.E, nk, a.E)
+		addSums(from(keys(b.to.K, s, g), k0), w.dk, nk, a.E)
 	}
 	if b.to.V.Data != nil {
-		dv := from(keys(b.to.V, s, g), k0)
-		simd.AddRows(dv.Data, dv.Row, w.dv, a.EV, nk, a.EV)
+		addSums(from(keys(b.to.V, s, g), k0), w.dv, nk, a.EV)
 	}
 }
 
@@ -168,10 +167,7 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 	simd.GradRows(w.dscores, w.scores, w.stride, width, (*b.mean)[row:][:n], factor)
 
 	if b.to.V.Data != nil {
-		w.upstream.Tiles, w.upstream.Sparse = simd.TilesFor(a.EV), true
-		useOrCopy(&w.upstream, x.do, n, a.EV)
-		kept := simd.Mat{Data: w.kept, Row: 1, Col: w.stride}
-		multiply(simd.RowMajor(w.dv[at*a.EV:], a.EV), kept, width, &w.upstream, x.do, 0, n, 0, a.EV, finite(x.do, n, a.EV), true)
+		w.sum(w.dv, a.EV, at, simd.RowMajor(w.kept, w.stride), x, x.do, &w.upstream)
 	}
 	if !b.plain {
 		for i := range n {
@@ -191,16 +187,44 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 	}
 }
 
+// sum adds to the sums of the keys of a block, which start with key number at of the chunk,
+// Σ_i of_ij·rows_i, where each row of a query has size elements. On tile units the sums are
+// transposed, so that the matrix of, which is the larger one, need not be.
+func (w *backWorker) sum(sums []float32, size, at int, of simd.Mat, x block, rows simd.Mat, panels *simd.Panels) {
+	if simd.TilesFor(size) {
+		w.columns.Tiles, w.columns.SparseRight = true, true
+		w.columns.Copy(of, x.n, x.width)
+		simd.MultiplyPanels(simd.RowMajor(sums[at:], chunkKeys), rows.T(), size, &w.columns, 0, x.n, 0, x.width, true)
+		return
+	}
+	useOrCopy(panels, rows, x.n, size)
+	multiply(simd.RowMajor(sums[at*size:], size), of.T(), x.width, panels, rows, 0, x.n, 0, size, finite(rows, x.n, size), true)
+}
+
+// clearSums makes room for sums of n keys.
+func clearSums(sums []float32, n, size int) {
+	if simd.TilesFor(size) {
+		n = chunkKeys
+	}
+	clear(sums[:n*size])
+}
+
+// addSums adds sums of n keys to a gradient.
+func addSums(to simd.Mat, sums []float32, n, size int) {
+	if simd.TilesFor(size) {
+		simd.AddTransposed(to.Data, to.Row, sums, chunkKeys, n, size)
+		return
+	}
+	simd.AddRows(to.Data, to.Row, sums, size, n, size)
+}
+
 // dotGrad sets w.dq and adds to w.dk what the gradients of dot products give. The
 // block starts with key number at of the chunk.
 func (w *backWorker) dotGrad(b *backward, x block, at int) {
 	a := b.a
 	ds := simd.Mat{Data: w.dscores, Row: w.stride, Col: 1} // gradient of q·k, [queries keys]
 	if b.to.K.Data != nil {
-		q := from(x.t.q, x.r)
-		w.queryRows.Tiles, w.queryRows.Sparse = simd.TilesFor(a.E), true
-		useOrCopy(&w.queryRows, q, x.n, a.E)
-		multiply(simd.RowMajor(w.dk[at*a.E:], a.E), ds.T(), x.width, &w.queryRows, q, 0, x.n, 0, a.E, finite(q, x.n, a.E), true)
+		w.sum(w.dk, a.E, at, ds, x, from(x.t.q, x.r), &w.queryRows)
 	}
 	if b.to.Q.Data != nil {
 		multiply(simd.RowMajor(w.dq, a.E), ds, x.n, &w.keyRows, w.keysAt, at, at+x.width, 0, a.E, w.keysFinite, false)

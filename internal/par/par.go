@@ -78,7 +78,7 @@ type job struct {
 	open    atomic.Bool  // there may be chunks to claim
 	waiting atomic.Bool  // the owner is about to block until inside drops to 0
 	helpers atomic.Int32 // how many workers may be inside
-	inside  atomic.Int32 // how many workers are, or are about to look whether they may be
+	inside  atomic.Int32 // how many workers are inside, or are checking whether they may be
 	next    atomic.Int64 // the next chunk to claim
 	failed  atomic.Bool
 
@@ -86,7 +86,7 @@ type job struct {
 	chunks   int64
 	body     func(lo, hi int)
 	failure  *failure      // written by whoever turns failed to true
-	left     chan struct{} // tells a waiting owner to look at inside again
+	left     chan struct{} // tells a waiting owner to read inside again
 
 	_ [64]byte // keeps the counters of neighbours off this cache line
 }
@@ -159,7 +159,7 @@ func (j *job) claim() {
 }
 
 // enter reports whether the caller, a worker, may claim chunks of j; if so it
-// has to leave. Counting itself in before looking at open is what makes this
+// has to leave. Counting itself in before it reads open is what makes this
 // safe: the owner closes the job first and counts afterwards.
 func (j *job) enter() bool {
 	if !j.open.Load() {

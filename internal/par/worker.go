@@ -11,7 +11,7 @@ const patience = time.Millisecond
 
 var pool struct {
 	// posted counts the jobs that were ever opened. It is all that a spinning
-	// worker looks at, and alone on its cache line: while a job is set up, the
+	// worker reads, and alone on its cache line: while a job is set up, the
 	// memory it is in must not go back and forth between processors.
 	posted atomic.Uint64
 	_      [64]byte
@@ -21,8 +21,8 @@ var pool struct {
 	parked  atomic.Int32 // workers that are blocked on wake, or about to be
 }
 
-// wake carries one token for each parked worker that should look for work. A
-// token too many makes a worker look in vain, one too few cannot be: see park.
+// wake carries one token for each parked worker that should search for work. A
+// token too many makes a worker search in vain, one too few cannot be: see park.
 var wake = make(chan struct{}, 256)
 
 // summon tells the workers that a job is open for helpers of them, and makes

@@ -37,7 +37,7 @@ func AdditiveScores(dst, q, k, w []float32, nk, h int) {
 //	dk[j·h+f]  +=     ds[j]·w[f]·(1-t²)
 //	dw[f]      += Σ_j ds[j]·t
 //
-// A key whose ds[j] is 0 is not looked at, so that whatever is stored in keys
+// A key whose ds[j] is 0 is not read, so that whatever is stored in keys
 // under a mask goes nowhere.
 //
 // Shapes: ds [nk]; dq, dk and dw as q, k and w of AdditiveScores.

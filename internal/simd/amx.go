@@ -30,6 +30,9 @@ import "slices"
 // units run at under half of their speed for long times, in which vectors are faster. This
 // is why they are for those who ask for them.
 
+// sides are the matrices, A and B, whose zeros contribute nothing to a product.
+type sides struct{ a, b bool }
+
 // minTile is the size from which on tile units are worth their while. Each makes it 1, so
 // that tests need no large sizes.
 var minTile = 64

@@ -25,6 +25,7 @@ type amxArgs struct {
 	start  int // as in tileArgs
 	bias   *float32
 	buffer *float32 // stripHeight rows of limbWidth
+	masked int      // panels at the end of which C has only a part of the tiles
 }
 
 const (
@@ -138,8 +139,8 @@ func (x limbs) row(mem []float32, i, k0, k1 int) []float32 {
 }
 
 // addOdd adds to c the terms of elements that have no limbs, of a strip and of elements k0
-// to k1 of a panel. If it is sparse, a zero in A contributes nothing.
-func addOdd(c Mat, rows, cols int, a, b limbs, k0, k1 int, sparse bool) {
+// to k1 of a panel. Zeros of sparse sides contribute nothing.
+func addOdd(c Mat, rows, cols int, a, b limbs, k0, k1 int, sparse sides) {
 	if a.whole == nil && b.whole == nil {
 		return
 	}
@@ -149,7 +150,7 @@ func addOdd(c Mat, rows, cols int, a, b limbs, k0, k1 int, sparse bool) {
 			x := a.row(nil, i, 0, k1-k0)
 			sum := &c.Data[i*c.Row+j]
 			for k, v := range y {
-				if hasLimbs(v) && hasLimbs(x[k]) || sparse && x[k] == 0 {
+				if hasLimbs(v) && hasLimbs(x[k]) || sparse.a && x[k] == 0 || sparse.b && v == 0 {
 					continue
 				}
 				*sum += float32(x[k] * v)
@@ -160,7 +161,7 @@ func addOdd(c Mat, rows, cols int, a, b limbs, k0, k1 int, sparse bool) {
 
 // multiplyLimbs computes rows×cols of c from a strip and from elements k0 to k1 of panels,
 // k0 a multiple of limbStep.
-func multiplyLimbs(c Mat, rows, cols int, a limbs, panels []limbs, k0, k1, start int, bias []float32, sparse bool, s *scratch) {
+func multiplyLimbs(c Mat, rows, cols int, a limbs, panels []limbs, k0, k1, start int, bias []float32, sparse sides, s *scratch) {
 	s.tile = grow(s.tile, stripHeight*limbWidth)
 	t := amxArgs{
 		a: &a.data[0], b: &panels[0].data[k0/limbStep*stepFloats], c: &c.Data[0], cRow: 4 * c.Row,
@@ -169,6 +170,12 @@ func multiplyLimbs(c Mat, rows, cols int, a limbs, panels []limbs, k0, k1, start
 	}
 	if start == startBias {
 		t.bias = &bias[0]
+	}
+	switch {
+	case rows%(stripHeight/2) != 0:
+		t.masked = t.panels
+	case t.last < limbWidth:
+		t.masked = 1
 	}
 	amxMultiplyAMX(&t)
 	for i, b := range panels {
@@ -225,7 +232,7 @@ func (b *limbProduct) strip(i, lo, hi int, s *scratch) {
 		}
 	}
 	cols := min(hi*limbWidth, b.j1-b.j0) - lo*limbWidth
-	multiplyLimbs(p.C.from(i, j), rows, cols, a, b.panels[lo:hi], 0, depth, start, bias, p.Sparse, s)
+	multiplyLimbs(p.C.from(i, j), rows, cols, a, b.panels[lo:hi], 0, depth, start, bias, sides{a: p.Sparse}, s)
 }
 
 // tiling is what a multiplication on tile units needs besides.
@@ -332,7 +339,7 @@ func (b *limbPanels) fill(m Mat, k, at, j0, j1 int) {
 }
 
 // multiply is MultiplyPanels, for k0 and j0 that are multiples of 32.
-func (b *limbPanels) multiply(c, a Mat, m int, k0, k1, j0, j1 int, accumulate, sparse bool) {
+func (b *limbPanels) multiply(c, a Mat, m int, k0, k1, j0, j1 int, accumulate bool, sparse sides) {
 	start := startZero
 	if accumulate {
 		start = startC
@@ -357,7 +364,7 @@ func rowDotsOnTiles(dst []float32, x, y Mat, n int) {
 		rows := min(stripHeight, len(dst)-i)
 		strip := packStrip(s.a, x.from(i, 0), rows, n, s)
 		panel := [1]limbs{packLimbs(s.limbs, y.from(i, 0).T(), n, rows, s)}
-		multiplyLimbs(RowMajor(s.row, limbWidth), rows, rows, strip, panel[:], 0, n, startZero, nil, false, s)
+		multiplyLimbs(RowMajor(s.row, limbWidth), rows, rows, strip, panel[:], 0, n, startZero, nil, sides{}, s)
 		for k := range rows {
 			dst[i+k] = s.row[k*limbWidth+k]
 		}

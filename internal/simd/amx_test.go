@@ -263,3 +263,33 @@ func TestPanelsOnTileUnits(t *testing.T) {
 		}
 	}
 }
+
+// A zero of a sparse matrix on the right contributes nothing, against an infinity of A too.
+func TestSparseRightOnTileUnits(t *testing.T) {
+	onTileUnits(t)
+	const m, n, k = 3, 37, 61
+	r := rand.New(rand.NewPCG(11, 12))
+	a, _ := matrix(r, m, k, 1, 0)
+	b, _ := matrix(r, k, n, 1, 0)
+	for j := 0; j < n; j += 2 {
+		b.Data[5*b.Row+j] = 0
+	}
+	product := func(x float32) []float32 {
+		a.Data[a.Row+5] = x
+		p := Panels{Tiles: true, SparseRight: true}
+		p.Copy(b, k, n)
+		c := make([]float32, m*n)
+		MultiplyPanels(RowMajor(c, n), a, m, &p, 0, k, 0, n, false)
+		return c
+	}
+	want, inf := product(0), float32(math.Inf(1))
+	for i, v := range product(inf) {
+		w := want[i]
+		if y := b.Data[5*b.Row+i%n]; i/n == 1 && y != 0 {
+			w = inf * y
+		}
+		if v != w {
+			t.Errorf("element %d of row %d is %v, want %v", i%n, i/n, v, w)
+		}
+	}
+}

@@ -32,6 +32,20 @@ func AddRows(dst []float32, dstStride int, x []float32, stride, rows, cols int) 
 	eachRows(dst, dstStride, x, stride, rows, cols, addRows)
 }
 
+// AddTransposed sets dst[r·dstStride+j] += x[j·stride+r]: it adds the transpose of x, which
+// has cols rows.
+func AddTransposed(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
+	if rows == 0 || cols == 0 {
+		return
+	}
+	s := scratches.Get().(*scratch)
+	width := roundUp(cols, panelLanes())
+	s.b = grow(s.b, rows*width)
+	packPanel(s.b, RowMajor(x, stride).T(), rows, cols, width)
+	AddRows(dst, dstStride, s.b, width, rows, cols)
+	s.free()
+}
+
 // eachRows cuts the rows of two matrices into blocks of a size that a kernel may
 // be given.
 func eachRows(dst []float32, dstStride int, x []float32, stride, rows, cols int, do func(dst []float32, dstStride int, x []float32, stride, rows, cols int)) {

@@ -35,7 +35,7 @@ func TestSummary(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text != string(want) {
-			t.Errorf("%s is not what it was; look at what go test -update makes of it:\n%s", path, text)
+			t.Errorf("%s is not what it was; check what go test -update makes of it:\n%s", path, text)
 		}
 		for line := range strings.Lines(text) {
 			if utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > summaryWidth {

@@ -35,13 +35,14 @@ const (
 	amxStart
 	amxBias
 	amxBuffer
+	amxMasked
 )
 
 // The instructions on tiles, which neither avo nor Go's assembler knows, are written as
 // bytes. Their operands in general registers are fixed.
 var (
-	amxPtrA, amxPtrB, amxPtrBuffer = reg.RAX, reg.RBX, reg.RDX
-	amxStride, amxBufferStride     = reg.RCX, reg.RSI // in bytes, from row to row
+	amxPtrA, amxPtrB, amxPtrC = reg.RAX, reg.RBX, reg.RDX
+	amxStride, amxStrideC     = reg.RCX, reg.RSI // in bytes, from row to row
 )
 
 // emit writes an instruction that reads the given registers.
@@ -89,6 +90,19 @@ func tileDot(c, a, b int) {
 	emit(fmt.Sprintf("TDPBF16PS T%d, T%d, T%d", b, a, c), vex(0x02|byte(^b&15)<<3, 0x5c, 0xc0|byte(c)<<3|byte(a)))
 }
 
+// apart is how many other instructions stand between two on tiles. Shared machines run tile
+// units slowly for long times: an instruction on tiles that follows another takes 16 ns, and
+// 10 behind eight instructions of any kind, whatever they do; fewer than seven are of no use.
+// Where tile units run at full speed, at 7 ns, that many cost nothing.
+const apart = 8
+
+// pause writes n instructions that do nothing.
+func pause(n int) {
+	for range n {
+		Instruction(&ir.Instruction{Opcode: "BYTE", Operands: []Op{U8(0x90)}})
+	}
+}
+
 // amxMultiply writes the kernel: 32 rows of A, or up to 16, by panels of 32 columns of B.
 func amxMultiply(s isa) {
 	args := pointer("t")
@@ -100,19 +114,18 @@ func amxMultiply(s isa) {
 	emit("LDTILECFG (AX)", []byte{0xc4, 0xe2, 0x78, 0x49, 0x00}, reg.RAX)
 
 	b, c, panels, bias := field(amxB), field(amxC), field(amxPanels), field(amxBias)
-	cRow := field(amxCRow)
+	cRow, masked := field(amxCRow), field(amxMasked)
 	last := s.amxColumns(field(amxLast))
 	full := GP64()
 	MOVQ(I32(32), full)
 	whole := s.amxColumns(full)
-	MOVQ(Mem{Base: args, Disp: amxBuffer}, amxPtrBuffer)
 	MOVQ(I32(64), amxStride)
-	MOVQ(I32(128), amxBufferStride)
 
 	high := label("high")
 	CMPQ(Mem{Base: args, Disp: amxRows}, U8(16))
 	JG(LabelRef(high))
-	p := amxPanel{s: s, args: args, b: b, c: c, panels: panels, bias: bias, cRow: cRow, whole: whole, last: last}
+	p := amxPanel{s: s, args: args, b: b, c: c, panels: panels, bias: bias, cRow: cRow, whole: whole, last: last,
+		masked: masked, buffer: GP64(), bufferRow: GP64()}
 	p.loop(1)
 	Label(high)
 	p.loop(2)
@@ -143,13 +156,14 @@ func (s isa) amxColumns(n reg.GPVirtual) [2]mask {
 type amxPanel struct {
 	s                              isa
 	args, b, c, panels, bias, cRow reg.GPVirtual
+	masked, buffer, bufferRow      reg.GPVirtual
 	whole, last                    [2]mask
 }
 
 // loop writes the loop over the panels, for one or two tiles of rows.
 func (p *amxPanel) loop(high int) {
 	next, narrow, wide := label("panel"), label("narrow"), label("wide")
-	zero, sums, from := label("zero"), label("sums"), label("from")
+	zero, masked, from, done := label("zero"), label("masked"), label("from"), label("done")
 	Label(next)
 	columns := [2]mask{{k: K()}, {k: K()}}
 	CMPQ(p.panels, U8(1))
@@ -162,9 +176,7 @@ func (p *amxPanel) loop(high int) {
 	KMOVW(p.last[1].k, columns[1].k)
 	Label(wide)
 
-	CMPQ(Mem{Base: p.args, Disp: amxStart}, U8(startZero))
-	JE(LabelRef(zero))
-	// The rows to begin with go through the buffer, which has rows for every tile.
+	// The rows to begin with: of C, or one of bias again and again.
 	src, step := GP64(), GP64()
 	MOVQ(p.bias, src)
 	XORQ(step, step)
@@ -173,21 +185,21 @@ func (p *amxPanel) loop(high int) {
 	MOVQ(p.c, src)
 	MOVQ(p.cRow, step)
 	Label(from)
-	p.copy(src, step, amxPtrBuffer, amxBufferStride, columns)
-	for t := range 2 * high {
-		tileLoad(t, 64*(t%2)+2048*(t/2), amxPtrBuffer, amxBufferStride)
-	}
-	JMP(LabelRef(sums))
+	CMPQ(p.panels, p.masked)
+	JLE(LabelRef(masked))
+	p.tiles(high, src, step, p.c, p.cRow)
+	JMP(LabelRef(done))
+	Label(masked)
+	// A tile that C has only a part of goes through the buffer.
+	MOVQ(Mem{Base: p.args, Disp: amxBuffer}, p.buffer)
+	MOVQ(I32(4*32), p.bufferRow)
+	CMPQ(Mem{Base: p.args, Disp: amxStart}, U8(startZero))
+	JE(LabelRef(zero))
+	p.copy(src, step, p.buffer, p.bufferRow, columns)
 	Label(zero)
-	for t := range 2 * high {
-		tileZero(t)
-	}
-	Label(sums)
-	p.sums(high)
-	for t := range 2 * high {
-		tileStore(t, 64*(t%2)+2048*(t/2), amxPtrBuffer, amxBufferStride)
-	}
-	p.copy(amxPtrBuffer, amxBufferStride, p.c, p.cRow, columns)
+	p.tiles(high, p.buffer, p.bufferRow, p.buffer, p.bufferRow)
+	p.copy(p.buffer, p.bufferRow, p.c, p.cRow, columns)
+	Label(done)
 
 	ADDQ(Mem{Base: p.args, Disp: amxBPanel}, p.b)
 	ADDQ(I32(128), p.c)
@@ -196,6 +208,35 @@ func (p *amxPanel) loop(high int) {
 	JNZ(LabelRef(next))
 	emit("TILERELEASE", []byte{0xc4, 0xe2, 0x78, 0x49, 0xc0})
 	p.s.end()
+}
+
+// tiles writes the sums of a panel: tiles that begin with rows at from, unless with zeros,
+// and end at to.
+func (p *amxPanel) tiles(high int, from, fromRow, to, toRow Op) {
+	zero, sums := label("zeros"), label("sums")
+	move := func(at, row Op, tile func(t, disp int, base, stride reg.GPPhysical)) {
+		MOVQ(at, amxPtrC)
+		MOVQ(row, amxStrideC)
+		for t := range 2 * high {
+			if t == 2 { // 16 rows further
+				SHLQ(U8(4), amxStrideC)
+				ADDQ(amxStrideC, amxPtrC)
+				SHRQ(U8(4), amxStrideC)
+			}
+			tile(t, 64*(t%2), amxPtrC, amxStrideC)
+		}
+	}
+	CMPQ(Mem{Base: p.args, Disp: amxStart}, U8(startZero))
+	JE(LabelRef(zero))
+	move(from, fromRow, tileLoad)
+	JMP(LabelRef(sums))
+	Label(zero)
+	for t := range 2 * high {
+		tileZero(t)
+	}
+	Label(sums)
+	p.sums(high)
+	move(to, toRow, tileStore)
 }
 
 // copy writes the loop that copies the rows of a tile of C, in the given columns.
@@ -229,21 +270,24 @@ func (p *amxPanel) sums(high int) {
 	a := func(limb int) {
 		for t := range high {
 			tileLoad(4+t, limb*limbBytes+t*tileBytes, amxPtrA, amxStride)
+			pause(apart)
 		}
 	}
 	b := func(limb int) {
 		for t := range 2 {
 			tileLoad(6+t, limb*limbBytes+t*tileBytes, amxPtrB, amxStride)
+			pause(apart)
 		}
 	}
 	ahead := 0
 	products := func() {
 		for t := range 2 * high {
 			tileDot(t, 4+t/2, 6+t%2)
-		}
-		for range 16 { // the next step of B, into the first-level cache
-			PREFETCHT0(Mem{Base: amxPtrB, Disp: stepBytes + 64*ahead})
-			ahead++
+			for range 8 / high { // the next step of B, into the first-level cache
+				PREFETCHT0(Mem{Base: amxPtrB, Disp: stepBytes + 64*ahead})
+				ahead++
+			}
+			pause(apart - 8/high)
 		}
 	}
 	const low, middle, top = 2, 1, 0
@@ -340,6 +384,8 @@ func amxRowLimbs(s isa) {
 	x, y := s.vec(), s.vec()
 	VMOVUPS(Mem{Base: from}, x)
 	VMOVUPS(Mem{Base: from, Disp: 64}, y)
+	PREFETCHT0(Mem{Base: from, Index: row, Scale: 1})
+	PREFETCHT0(Mem{Base: from, Index: row, Scale: 1, Disp: 64})
 	p.split(x, y, Mem{Base: to})
 	ADDQ(I32(128), from)
 	ADDQ(I32(stepBytes), to)
@@ -368,10 +414,12 @@ func amxColumnLimbs(s isa) {
 	p := s.splitter()
 	step, pair := label("step"), label("pair")
 	Label(step)
-	upper, i := GP64(), GP64()
+	upper, ahead, i := GP64(), GP64(), GP64()
 	MOVQ(row, upper)
 	SHLQ(U8(4), upper)
 	ADDQ(src, upper) // 16 rows further
+	MOVQ(row, ahead)
+	SHLQ(U8(5), ahead) // the next step
 	XORQ(i, i)
 	Label(pair)
 	for t := range 2 {
@@ -382,6 +430,8 @@ func amxColumnLimbs(s isa) {
 		CMPQ(i, depth)
 		JGE(LabelRef(skip))
 		s.load(Mem{Base: src, Disp: 64 * t}, &columns[t], x)
+		PREFETCHT0(Mem{Base: src, Index: ahead, Scale: 1, Disp: 64 * t})
+		PREFETCHT0(Mem{Base: upper, Index: ahead, Scale: 1, Disp: 64 * t})
 		next := GP64()
 		LEAQ(Mem{Base: i, Disp: 16}, next)
 		CMPQ(next, depth)
