@@ -20,6 +20,9 @@ import (
 func TestMain(m *testing.M) {
 	switch os.Getenv("FAKE_PEER") {
 	case "works":
+		if strings.HasPrefix(os.Args[1], "--") { // the program, started by itself
+			os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+		}
 		fakePeer(os.Args[2])
 		return
 	case "fails":
@@ -78,6 +81,17 @@ func TestCompare(t *testing.T) {
 		if !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("no %s in\n%s", want, out)
 		}
+	}
+}
+
+func TestCompareAnotherImplementation(t *testing.T) {
+	code, out, messages := compareWith(t, "works", "--rounds", "1", "--threads", "1", "--only", "gemm 512", "--simd", "generic")
+	if code != 0 || !strings.Contains(out, " with generic kernels, ") {
+		t.Errorf("exit code %d, %q, %q", code, out, messages)
+	}
+	code, _, messages = compareWith(t, "works", "--only", "gemm 512", "--simd", "mmx")
+	if code != exitUsage || !strings.Contains(messages, "mmx") || !strings.Contains(messages, "generic") {
+		t.Errorf("exit code %d, %q", code, messages)
 	}
 }
 

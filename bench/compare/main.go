@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"regexp"
 	"runtime"
@@ -21,6 +22,7 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/internal/bench"
+	"github.com/attn-go/attn/internal/simd"
 )
 
 func main() {
@@ -36,6 +38,7 @@ type settings struct {
 	threads int
 	only    *regexp.Regexp
 	python  string
+	simd    string // the implementation to measure; empty for the one in use
 }
 
 // Exit codes, as those of attn.
@@ -53,6 +56,9 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	} else if err != nil {
 		return exitUsage // which has been told
 	}
+	if s.simd != "" && s.simd != simd.Implementation() {
+		return again(ctx, s.simd, args, out, messages)
+	}
 	err = s.compare(ctx, out, messages)
 	switch {
 	case ctx.Err() != nil:
@@ -65,6 +71,25 @@ func run(ctx context.Context, args []string, out, messages io.Writer) int {
 	return 0
 }
 
+// again runs the program with another implementation, which is chosen when a program
+// starts, and returns its exit code.
+func again(ctx context.Context, implementation string, args []string, out, messages io.Writer) int {
+	self, err := os.Executable()
+	if err != nil {
+		fmt.Fprintln(messages, "compare:", err)
+		return exitFailed
+	}
+	cmd := exec.CommandContext(ctx, self, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.Env = append(os.Environ(), "ATTN_SIMD="+implementation)
+	cmd.Stdout, cmd.Stderr = out, messages
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		fmt.Fprintln(messages, "compare:", err)
+		return exitFailed
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
 func parse(args []string, messages io.Writer) (settings, error) {
 	var s settings
 	flags := flag.NewFlagSet("compare", flag.ContinueOnError)
@@ -73,6 +98,7 @@ func parse(args []string, messages io.Writer) (settings, error) {
 	flags.DurationVar(&s.time, "time", time.Second, "how long a turn measures")
 	flags.IntVar(&s.threads, "threads", runtime.GOMAXPROCS(0), "processors that each side uses")
 	only := flags.String("only", "", "measure only work whose name matches this regular expression")
+	flags.StringVar(&s.simd, "simd", "", "implementation to measure, as in ATTN_SIMD; avx2 holds PyTorch to AVX2 as well")
 	flags.StringVar(&s.python, "python", "python3", "Python that has bench/peers/requirements.txt installed")
 	if err := flags.Parse(args); err != nil {
 		return s, err

@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/attn-go/attn/internal/simd"
 )
 
 // server is where the peers' side is, seen from the root of the repository.
@@ -21,6 +23,12 @@ const install = `install PyTorch and ONNX Runtime with
     python3 -m venv bench/peers/.venv
     bench/peers/.venv/bin/pip install -r bench/peers/requirements.txt
 and say --python bench/peers/.venv/bin/python`
+
+// held are the variables that keep PyTorch from instructions that attn does not use: its
+// own, oneDNN's and MKL's. ONNX Runtime has no such variable.
+var held = map[string][]string{
+	"avx2": {"ATEN_CPU_CAPABILITY=avx2", "ONEDNN_MAX_CPU_ISA=AVX2", "MKL_ENABLE_INSTRUCTIONS=AVX2"},
+}
 
 // peer is a library that runs in a process of its own.
 type peer struct {
@@ -58,6 +66,7 @@ func startPeer(ctx context.Context, python, library string) (*peer, error) {
 	p := &peer{name: map[string]string{"torch": "PyTorch", "onnxruntime": "ONNX Runtime"}[library], said: new(bytes.Buffer)}
 	p.cmd = exec.CommandContext(ctx, python, server, library)
 	p.cmd.Stderr = p.said
+	p.cmd.Env = append(os.Environ(), held[simd.Implementation()]...)
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
