@@ -92,6 +92,7 @@ type Progress struct {
 	Epoch, Epochs int           // the epoch under way, from 1, and their number
 	Step, Steps   int           // the step of it, from 1, and their number
 	Loss          float64       // mean over the target tokens of the epoch so far, nats, with smoothing
+	StepLoss      float64       // that of this step alone
 	Norm          float32       // of the gradient, before clipping
 	Tokens        int           // source and target tokens of this step
 	Time          time.Duration // that this step has taken
@@ -198,7 +199,7 @@ func (tr *Trainer) step(batch []int) (Progress, error) {
 	tr.optim.Step(tr.Settings.LR * tr.schedule(tr.at.Total))
 	tr.at.Loss += float64(loss.Item()) * float64(targets)
 	tr.at.Count += targets
-	p.Loss = tr.at.Loss / float64(tr.at.Count)
+	p.Loss, p.StepLoss = tr.at.Loss/float64(tr.at.Count), float64(loss.Item())
 	p.Time = time.Since(start)
 	tr.at.Tokens += tokens
 	tr.at.Seconds += p.Time.Seconds()
