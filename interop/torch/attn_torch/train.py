@@ -138,7 +138,9 @@ def main():
             epochs = run.settings["epochs"] if options.epochs is None else options.epochs
             train(run, epochs, options.steps, options.save_every, device, report)
             dist.barrier()
-    except (ValueError, OSError, KeyError) as e:
+    except OSError as e:
+        sys.exit(f"attn_torch.train: {e.filename}: {e.strerror}" if e.filename else f"attn_torch.train: {e}")
+    except (ValueError, KeyError) as e:
         sys.exit(f"attn_torch.train: {e}")
     finally:
         dist.destroy_process_group()
