@@ -17,13 +17,18 @@ os.environ["MKL_CBWR"] = "COMPATIBLE"
 os.environ["ATEN_CPU_CAPABILITY"] = "default"
 
 import torch  # noqa: E402
-from safetensors.torch import save  # noqa: E402
+from safetensors.torch import save_file  # noqa: E402
 
 from cases import read, run  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 TO = HERE.parent.parent / "seq2seq" / "testdata" / "torch"
+FILES = "config.json", "source.json", "target.json", "model.safetensors"
 NAMES = "pruned", "transformer-scaled-3", "transformer-additive-3", "gru-additive-0", "gru-gaussian-3"
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
 def main(cases, check=False):
@@ -40,18 +45,17 @@ def main(cases, check=False):
             golden[n] = x.contiguous()
             off = (plain[n].double() - x).abs()
             about["budget." + n] = repr(float(off.max()) if off.numel() else 0.0)
-        files = {"golden.safetensors": save(golden, about)}
-        for file in "config.json", "source.json", "target.json", "model.safetensors":
-            files[file] = (cases / name / file).read_bytes()
-        for file, data in files.items():
-            path = TO / name / file
-            if check:
-                if not path.exists() or path.read_bytes() != data:
-                    print(f"{path}: is not what would be written")
-                    different += 1
-                continue
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+        if not check:
+            shutil.copytree(cases / name, TO / name, dirs_exist_ok=True)
+            save_file(golden, TO / name / "golden.safetensors", about)
+            continue
+        names = [file for file in FILES if (TO / name / file).read_bytes() != (cases / name / file).read_bytes()]
+        there, metadata = read(TO / name / "golden.safetensors")
+        if metadata != about or not same(there, golden):
+            names.append("golden.safetensors")
+        for file in names:
+            print(f"{TO / name / file}: is not what would be written")
+        different += len(names)
     if not check:
         for path in TO.iterdir():
             if path.name not in NAMES:
