@@ -25,6 +25,20 @@ func ExampleTopKeys() {
 	// [1 0] [0.5 0.25]
 }
 
+// Attention to keys that two machines share: each attends to its own, and the parts are
+// merged.
+func ExampleMerge() {
+	q, k, v := threeKeys()
+	o := attn.Options{Score: attn.Dot(), LogSumExp: true, Weights: true}
+	part := func(lo, hi int) attn.Output {
+		return attn.Attend(nil, q, tensor.Slice(nil, k, 2, lo, hi), tensor.Slice(nil, v, 2, lo, hi), o)
+	}
+	y := attn.Merge(nil, part(0, 1), part(1, 3))
+	fmt.Println(y.Out, y.Weights, attn.Attend(nil, q, k, v, o).Out)
+	// Output:
+	// [[[[2.5]]]] [[[[0.25 0.5 0.25]]]] [[[[2.5]]]]
+}
+
 // How much each key receives: what a cache that evicts the least used keys wants to know.
 func ExampleReceived() {
 	x := tensor.Zeros(1, 1, 3, 2)

@@ -1,7 +1,6 @@
 package seq2seq
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,6 +91,7 @@ type Progress struct {
 	Epoch, Epochs int           // the epoch under way, from 1, and their number
 	Step, Steps   int           // the step of it, from 1, and their number
 	Loss          float64       // mean over the target tokens of the epoch so far, nats, with smoothing
+	StepLoss      float64       // that of this step alone
 	Norm          float32       // of the gradient, before clipping
 	Tokens        int           // source and target tokens of this step
 	Time          time.Duration // that this step has taken
@@ -198,7 +198,7 @@ func (tr *Trainer) step(batch []int) (Progress, error) {
 	tr.optim.Step(tr.Settings.LR * tr.schedule(tr.at.Total))
 	tr.at.Loss += float64(loss.Item()) * float64(targets)
 	tr.at.Count += targets
-	p.Loss = tr.at.Loss / float64(tr.at.Count)
+	p.Loss, p.StepLoss = tr.at.Loss/float64(tr.at.Count), float64(loss.Item())
 	p.Time = time.Since(start)
 	tr.at.Tokens += tokens
 	tr.at.Seconds += p.Time.Seconds()
@@ -211,21 +211,29 @@ func (tr *Trainer) steps() int {
 	return (len(tr.examples) + tr.Settings.Batch - 1) / tr.Settings.Batch
 }
 
-// batches returns the examples' numbers, cut into the batches of an epoch:
-// a shuffled order in which neighbours have similar lengths, so that little of
-// a batch is padding. It depends on seed and epoch alone.
+// batches returns the examples' numbers, cut into the batches of an epoch.
 func (tr *Trainer) batches(epoch int) [][]int {
-	rng := rand.New(rand.NewPCG(tr.Settings.Seed, uint64(epoch)))
-	order := rng.Perm(len(tr.examples))
+	lengths := make([][2]int, len(tr.examples))
+	for i, e := range tr.examples {
+		lengths[i] = [2]int{len(e.src), len(e.write)}
+	}
+	return Batches(lengths, tr.Settings.Batch, tr.Settings.Seed, epoch)
+}
+
+// Batches returns the batches of an epoch, as numbers of examples of which the lengths of
+// source and target are given: a shuffled order in which neighbours have similar lengths,
+// so that little of a batch is padding. It depends on the arguments alone.
+func Batches(lengths [][2]int, size int, seed uint64, epoch int) [][]int {
+	rng := rand.New(rand.NewPCG(seed, uint64(epoch)))
+	order := rng.Perm(len(lengths))
 	var batches [][]int
 	// Sorting within pools of many batches, and not over all, leaves the
 	// composition of a batch to chance.
-	for pool := range slices.Chunk(order, tr.Settings.Batch*64) {
+	for pool := range slices.Chunk(order, size*64) {
 		slices.SortStableFunc(pool, func(i, j int) int {
-			a, b := tr.examples[i], tr.examples[j]
-			return cmp.Or(cmp.Compare(len(a.src), len(b.src)), cmp.Compare(len(a.write), len(b.write)))
+			return slices.Compare(lengths[i][:], lengths[j][:])
 		})
-		batches = slices.AppendSeq(batches, slices.Chunk(pool, tr.Settings.Batch))
+		batches = slices.AppendSeq(batches, slices.Chunk(pool, size))
 	}
 	rng.Shuffle(len(batches), func(i, j int) { batches[i], batches[j] = batches[j], batches[i] })
 	return batches

@@ -121,6 +121,9 @@ func TestProgress(t *testing.T) {
 		if p.Epoch != 1+i/3 || p.Epochs != 2 || p.Step != 1+i%3 || p.Steps != 3 || p.EpochDone != (i%3 == 2) {
 			t.Errorf("step %d: %+v", i, p)
 		}
+		if first := p.Step == 1; first != (math.Abs(p.StepLoss-p.Loss) < 1e-9) {
+			t.Errorf("step %d: loss %v, of the epoch %v", i, p.StepLoss, p.Loss)
+		}
 		if !(p.Loss > 0) || !(p.Norm > 0) || p.Tokens == 0 || p.Time <= 0 {
 			t.Errorf("step %d: %+v", i, p)
 		}

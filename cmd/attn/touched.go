@@ -31,7 +31,7 @@ type toucher interface{ touches() touched }
 // modelFiles are the files of a model's directory: what attn train and attn prune
 // write there.
 var modelFiles = []string{
-	"config.json", seq2seq.WeightsFile, "source.json", "target.json", seq2seq.TrainingFile,
+	"config.json", seq2seq.WeightsFile, "source.json", "target.json", seq2seq.TrainingFile, seq2seq.ExamplesFile,
 	recipeFile, metricsFile, reportFile, unfinishedFile,
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -24,6 +25,8 @@ type trainCommand struct {
 	Force     bool     `help:"Replace the model in the directory."`
 	SaveEvery interval `default:"1m" help:"Within an epoch, save after this time, such as 30s or 5m, or this number of steps, such as 500; 0 saves at the ends of epochs only." placeholder:"TIME|STEPS"`
 	JSON      bool     `name:"json" help:"Write JSON to standard output, one object per line."`
+	Steps     bool     `help:"With --json, write an object for each step as well."`
+	Prepare   bool     `help:"Save the untrained model and the pairs as numbers, and stop: to train elsewhere, see docs/scale-training.md."`
 }
 
 func (trainCommand) Help() string {
@@ -41,8 +44,13 @@ last.`
 
 // Validate is called by the parser.
 func (cmd *trainCommand) Validate() error {
-	if cmd.Resume && cmd.Force {
+	switch {
+	case cmd.Resume && cmd.Force:
 		return errors.New("want one of --resume and --force")
+	case cmd.Resume && cmd.Prepare:
+		return errors.New("want one of --resume and --prepare")
+	case cmd.Steps && !cmd.JSON:
+		return errors.New("--steps goes with --json")
 	}
 	return nil
 }
@@ -64,10 +72,13 @@ func (cmd *trainCommand) touches() touched {
 func (cmd *trainCommand) dir() string { return cmp.Or(cmd.Out, cmd.directory()) }
 
 func (cmd *trainCommand) Run(ctx context.Context, c console) error {
-	s := session{console: c, dir: cmd.dir(), json: cmd.JSON, resumed: cmd.Resume, every: cmd.SaveEvery}
+	s := session{console: c, dir: cmd.dir(), json: cmd.JSON, steps: cmd.Steps, resumed: cmd.Resume, every: cmd.SaveEvery}
 	defer s.close()
 	if err := s.open(cmd); err != nil {
 		return err
+	}
+	if cmd.Prepare {
+		return s.prepareOnly()
 	}
 	if err := s.train(ctx); err != nil {
 		return err
@@ -110,6 +121,7 @@ type session struct {
 	console
 	dir     string
 	json    bool
+	steps   bool // write an object for each, with json
 	resumed bool
 	every   interval
 	recipe  recipe
@@ -129,7 +141,7 @@ func (s *session) open(cmd *trainCommand) error {
 	if s.recipe, err = cmd.fresh(); err != nil {
 		return err
 	}
-	if err := s.vacant(cmd.Force); err != nil {
+	if err := s.vacant(cmd); err != nil {
 		return err
 	}
 	if s.data, err = s.recipe.pairs(); err != nil {
@@ -146,7 +158,7 @@ func (s *session) open(cmd *trainCommand) error {
 	if err := s.lock(); err != nil {
 		return err
 	}
-	if err := s.vacant(cmd.Force); err != nil { // somebody else may have saved meanwhile
+	if err := s.vacant(cmd); err != nil { // somebody else may have saved meanwhile
 		return err
 	}
 	if firstOf(s.dir, seq2seq.TrainingFile) != "" {
@@ -201,18 +213,22 @@ func (s *session) prepare() (err error) {
 
 // vacant returns an error if a new run would replace something in the directory that
 // nobody has given up.
-func (s *session) vacant(force bool) error {
+func (s *session) vacant(cmd *trainCommand) error {
+	files := append(seq2seq.ModelFiles(), recipeFile, metricsFile)
+	if cmd.Prepare {
+		files = append(files, seq2seq.ExamplesFile)
+	}
 	switch {
 	case firstOf(s.dir, reportFile, unfinishedFile) != "":
 		return usage("--out %s holds what attn prune has made, want a directory of its own", quoted(s.dir))
-	case force:
+	case cmd.Force:
 		return nil
 	case firstOf(s.dir, seq2seq.TrainingFile) != "":
 		return usage("%s holds a run of attn train: --resume goes on with it, --force replaces it", quoted(s.dir))
 	case firstOf(s.dir, seq2seq.WeightsFile) != "":
 		return usage("%s holds a model: --force replaces it", quoted(s.dir))
 	}
-	if name := firstOf(s.dir, append(seq2seq.ModelFiles(), recipeFile, metricsFile)...); name != "" {
+	if name := firstOf(s.dir, files...); name != "" {
 		return usage("%s is a file that the run would write: --force replaces it", quoted(filepath.Join(s.dir, name)))
 	}
 	return nil
@@ -253,6 +269,9 @@ func (s *session) train(ctx context.Context) error {
 		made++
 		unsaved++
 		p.step(step)
+		if err := s.tellStep(step); err != nil {
+			return err
+		}
 		if !step.EpochDone && !s.every.due(unsaved, last) {
 			return nil
 		}
@@ -309,6 +328,32 @@ func (s *session) epoch(ctx context.Context, step seq2seq.Progress) (epochMetric
 	}
 	m.ValidLoss = number(loss)
 	return m, nil
+}
+
+// prepareOnly saves what another program needs to train the model.
+func (s *session) prepareOnly() error {
+	if err := s.store.Replace(append(s.trainer.Files(), s.recipe.file(), s.metrics.file(), s.trainer.Examples())); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.err, "%s holds an untrained model of %d parameters and %d pairs; when it is trained, measure it with: attn train --resume --out %s\n",
+		quoted(s.dir), nn.Count(s.model), len(s.data.learn)-s.trainer.Skipped, quoted(s.dir))
+	return nil
+}
+
+// stepMetrics is what is written for a step. It is not kept.
+type stepMetrics struct {
+	Epoch int     `json:"epoch"`
+	Step  int     `json:"step"`
+	Loss  float64 `json:"loss"` // of the step's pairs, with dropout and smoothing
+	Norm  float32 `json:"norm"` // of the gradient, before clipping
+}
+
+// tellStep writes a step to the output, with --steps.
+func (s *session) tellStep(p seq2seq.Progress) error {
+	if !s.steps {
+		return nil
+	}
+	return json.NewEncoder(s.out).Encode(stepMetrics{p.Epoch, p.Step, p.StepLoss, p.Norm})
 }
 
 // tell writes a line of the metrics to the output, with --json.

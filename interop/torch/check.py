@@ -1,0 +1,143 @@
+"""Compares attn's translators with those of attn_torch, in both directions.
+
+    go build -o /tmp/attn ./cmd/attn
+    ATTN_TORCH_CASES=/tmp/cases go test -count=1 -run TestTorchCases ./seq2seq
+    python interop/torch/check.py /tmp/cases /tmp/attn
+
+1. Logits, loss and gradients of every score, against numbers that attn has computed.
+2. Ten steps by torchrun on two processes, against the same ten steps by attn: losses within 1e-4.
+3. What PyTorch has trained and saved, in every command of attn; a run that changes hands twice.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+
+from cases import attn_torch, read, run
+
+HERE = Path(__file__).resolve().parent
+ENOUGH = 1e-4  # of the losses of ten steps
+NETWORKS = {
+    "transformer": ["--width", "32", "--heads", "4", "--layers", "2"],
+    "transformer, additive": ["--width", "32", "--heads", "4", "--layers", "1", "--score", "additive"],
+    "gru": ["--arch", "gru", "--score", "additive", "--width", "32"],
+    "gru with heads": ["--arch", "gru", "--score", "scaled", "--heads", "4", "--width", "32", "--layers", "2"],
+}
+
+
+def check(ok, what):
+    if not ok:
+        sys.exit(f"check: {what}")
+
+
+def compare_cases(folder):
+    cases = sorted(folder.iterdir())
+    check(len(cases) > 20, f"{len(cases)} cases in {folder}, want more than 20")
+    worst = 0.0
+    for case in cases:
+        want, metadata = read(case / "golden.safetensors")
+        for name, got in run(case, want, float(metadata["smoothing"]), torch.float32).items():
+            if got.numel() == 0:
+                continue
+            off = float((got - want[name].view_as(got)).abs().max() / max(1.0, float(want[name].abs().max())))
+            check(off < 2e-5, f"{case.name}: {name} is off by {off:.1e}")
+            worst = max(worst, off)
+    print(f"{len(cases)} translators: logits, losses and gradients are within {worst:.1e}")
+
+
+class Workshop:
+    """A folder with pairs, in which both programs train."""
+
+    def __init__(self, folder, attn):
+        self.folder, self.binary = Path(folder), attn
+        self.pairs = self.folder / "pairs.tsv"
+        numbers = [n * 7919 % 100_000 for n in range(1, 90)]
+        self.pairs.write_text("".join(f"{n}\t{str(n)[::-1]} {n % 7}\n" for n in numbers))
+
+    def attn(self, *args):
+        done = subprocess.run([self.binary, *map(str, args)], capture_output=True, text=True)
+        check(done.returncode == 0, f"attn {' '.join(map(str, args))}: {done.stderr}")
+        return done.stdout
+
+    def prepare(self, name, network):
+        """A run of 2 epochs of 5 steps, without dropout: what it drops differs."""
+        out = self.folder / name
+        self.attn("train", "--data", self.pairs, "--limit", 80, "--valid", self.pairs, "--units", "char", "--batch", 16,
+                  "--epochs", 2, "--dropout", 0, "--warmup", 4, "--prepare", "--out", out, *network)
+        return out
+
+    def torch(self, out, *args, processes=2):
+        """The steps that torchrun has made."""
+        command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes), "--standalone"]
+        environment = os.environ | {"PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+        done = subprocess.run(
+            [*command, "-m", "attn_torch.train", str(out), *args], capture_output=True, text=True, env=environment
+        )
+        check(done.returncode == 0, f"torchrun: {done.stderr}")
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def steps(self, out, *args):
+        """The steps that attn makes from where the run is."""
+        lines = map(json.loads, self.attn("train", "--resume", "--json", "--steps", "--out", out, *args).splitlines())
+        return [line for line in lines if "step" in line]
+
+
+def compare_steps(name, ours, theirs):
+    check(len(ours) == len(theirs), f"{name}: {len(theirs)} steps by torchrun, {len(ours)} by attn")
+    worst = 0.0
+    for a, b in zip(ours, theirs):
+        check((a["epoch"], a["step"]) == (b["epoch"], b["step"]), f"{name}: step {b} of torchrun is {a} of attn")
+        worst = max(worst, abs(a["loss"] - b["loss"]))
+    check(worst < ENOUGH, f"{name}: losses differ by {worst:.1e}: attn {ours}, torchrun {theirs}")
+    print(f"{name}: {len(ours)} steps on two processes, losses {ours[0]['loss']:.4f} to {ours[-1]['loss']:.4f}, "
+          f"within {worst:.1e} of attn's")
+
+
+def main(cases, attn):
+    compare_cases(cases)
+    with tempfile.TemporaryDirectory() as folder:
+        shop = Workshop(folder, attn)
+        for name, network in NETWORKS.items():
+            out = shop.prepare(name.replace(" ", "-"), network)
+            copy = shutil.copytree(out, f"{out}.attn")
+            compare_steps(name, shop.steps(copy), shop.torch(out))
+            # A directory like any other of attn's.
+            text = shop.pairs.read_text().split("\t")[0]
+            shop.attn("eval", "--model", out, "--data", shop.pairs, "--json")
+            shop.attn("translate", "--model", out, "--map", text)
+            shop.attn("export", "--model", out, "--onnx", f"{out}.onnx")
+            if "heads" in name or "transformer" in name:
+                shop.attn("heads", "--model", out, "--data", shop.pairs)
+                shop.attn("map", "--model", out, "--all", text)
+                small = f"{out}.small"
+                shop.attn("prune", "--model", out, "--data", shop.pairs, "--out", small, "--share", 0.25, "--method", "weight-norm",
+                          "--resamples", 100, "--speed-time", "0s")
+                attn_torch.load(small)
+
+        # Three steps by one process, two by attn up to the end of the epoch, five by three processes.
+        name, network = "a run that changes hands", NETWORKS["transformer"]
+        out = shop.prepare("hands", network)
+        copy = shutil.copytree(out, f"{out}.attn")
+        steps = shop.torch(out, "--steps", "3", processes=1) + shop.steps(out, "--epochs", 1)
+        steps += shop.torch(out, "--epochs", "2", processes=3)
+        compare_steps(name, shop.steps(copy), steps)
+        # A save that was cut short is complete for both.
+        saved = out / ".attn-save"
+        saved.mkdir()
+        os.rename(out / "model.safetensors", saved / "model.safetensors")
+        attn_torch.save(attn_torch.load(out), out)
+        check(not saved.exists(), "a save that was cut short has not been completed")
+        shop.attn("train", "--resume", "--epochs", 2, "--out", out)
+        lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+        check([line.get("epoch") for line in lines] == [1, None, 2, None], f"metrics: {lines}")
+    print("all is as it should be")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,145 @@
+package attn
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Merge returns attention to all keys, made of attention to some of them in each part:
+// with L_p the log-sum-exp of part p,
+//
+//	log-sum-exp  L = ln Σ_p exp(L_p)
+//	out          Σ_p exp(L_p − L)·out_p
+//	weights      exp(L_p − L)·weights_p, one part behind the other
+//
+// The parts are what Attend returned for the same queries and options, with
+// Options.LogSumExp, and for keys of which each is in one part only. They may have been
+// computed by several machines, as in ring attention, or one after the other where memory
+// is short.
+//
+// What depends on the place of a key has to be told where the keys of a part begin: for a
+// part whose first key is number n of all, CausalAt(offset) becomes CausalAt(offset − n).
+// Sinks belong to one part only. Weights are merged if all parts have them.
+//
+// A log-sum-exp is rounded to float32, so that one of magnitude L adds a relative error of
+// about L·2⁻²⁴ to the weights. A part in which a query attends to no key has no influence
+// on it.
+//
+// Shapes:
+//
+//	out_p, out  [B H Lq V]   or [B Lq V]
+//	L_p, L      [B H Lq]     or [B Lq]
+//	weights     [B H Lq ΣLk] or [B Lq ΣLk]
+//
+// Gradients flow to every tensor of the parts. A part whose weight underflows to 0 gets
+// none, whatever it holds.
+//
+// Merge panics with a *tensor.ShapeError if the shapes of the parts differ, and with a
+// *tensor.ValueError if there are no parts or one lacks its log-sum-exp.
+//
+// Source: Liu, Zaharia and Abbeel, "Ring Attention with Blockwise Transformers for
+// Near-Infinite Context", 2023, https://arxiv.org/abs/2310.01889, section 3.
+func Merge(t *tensor.Tape, parts ...Output) Output {
+	const op = "attn: Merge"
+	checkParts(op, parts)
+	rows := parts[0].LogSumExp.Shape()
+	keys := len(rows) // the axis that the parts lie along
+	outs, sums := make([]*tensor.Tensor, len(parts)), make([]*tensor.Tensor, len(parts))
+	weighted := true
+	for p, part := range parts {
+		outs[p], sums[p] = part.Out, tensor.Reshape(t, part.LogSumExp, append(slices.Clone(rows), 1)...)
+		weighted = weighted && part.Weights != nil
+	}
+	// Parts are to the result what keys are to a part.
+	all := tensor.Concat(t, keys, sums...) // [B H Lq parts]
+	share := tensor.Softmax(t, all)
+	y := Output{Out: weightedSum(t, share, outs), LogSumExp: tensor.LogSumExp(t, all)}
+	if weighted {
+		weights := make([]*tensor.Tensor, len(parts))
+		for p, part := range parts {
+			weights[p] = tensor.Mul(t, part.Weights, tensor.Slice(t, share, keys, p, p+1))
+		}
+		y.Weights = tensor.Concat(t, keys, weights...)
+	}
+	return y
+}
+
+// weightedSum returns Σ_p w_p·x_p for each row. Where a weight is 0, x_p is not read.
+//
+// Shapes: w [… P], x_p and out [… V].
+func weightedSum(t *tensor.Tape, w *tensor.Tensor, xs []*tensor.Tensor) *tensor.Tensor {
+	n, size := len(xs), xs[0].Dim(-1)
+	y := t.Make(xs[0].Shape()...)
+	// each calls f for each part that counts of each row, whose vectors begin at i.
+	each := func(f func(weight, p, i int), begin func(i int)) {
+		par.For(w.Len()/n, max(1, grain/(n*size+1)), func(lo, hi int) {
+			for r := lo; r < hi; r++ {
+				begin(r * size)
+				for p, x := range w.Data()[r*n:][:n] {
+					if x != 0 {
+						f(r*n+p, p, r*size)
+					}
+				}
+			}
+		})
+	}
+	each(func(weight, p, i int) {
+		simd.Axpy(w.Data()[weight], xs[p].Data()[i:][:size], y.Data()[i:][:size])
+	}, func(i int) { clear(y.Data()[i:][:size]) })
+	if t.Needs(append([]*tensor.Tensor{w}, xs...)...) {
+		t.Record(y, func(dy []float32) {
+			dw, dxs := t.GradOf(w), make([][]float32, n)
+			for p, x := range xs {
+				dxs[p] = t.GradOf(x)
+			}
+			each(func(weight, p, i int) {
+				d := dy[i:][:size]
+				if dxs[p] != nil {
+					simd.Axpy(w.Data()[weight], d, dxs[p][i:][:size])
+				}
+				if dw == nil {
+					return
+				}
+				if dot := simd.Dot(d, xs[p].Data()[i:][:size]); dot == dot || slices.ContainsFunc(d, func(v float32) bool { return v != 0 }) {
+					dw[weight] += dot // else x is not finite, and nothing depends on it
+				}
+			}, func(int) {})
+		})
+	}
+	return y
+}
+
+// checkParts panics unless the parts can be merged.
+func checkParts(op string, parts []Output) {
+	if len(parts) == 0 {
+		panic(&tensor.ValueError{Op: op, Arg: "parts", Got: "none", Want: "at least one"})
+	}
+	for p, part := range parts {
+		arg := func(what string) string { return fmt.Sprintf("%s of part %d", what, p) }
+		wantTensor(op, arg("output"), part.Out)
+		if part.LogSumExp == nil {
+			panic(&tensor.ValueError{Op: op, Arg: arg("log-sum-exp"), Got: "nil", Want: "a tensor: ask for it with Options.LogSumExp"})
+		}
+		got, want := part.Out.Shape(), parts[0].Out.Shape()
+		if len(got) < 3 || len(got) > 4 {
+			panic(&tensor.ShapeError{Op: op, Arg: arg("output"), Got: got, Want: "[B H Lq V] or [B Lq V]"})
+		}
+		if !slices.Equal(got, want) {
+			panic(&tensor.ShapeError{Op: op, Arg: arg("output"), Got: got, Want: fmt.Sprintf("%v, as part 0 has", want)})
+		}
+		rows := got[:len(got)-1]
+		if x := part.LogSumExp.Shape(); !slices.Equal(x, rows) {
+			panic(&tensor.ShapeError{Op: op, Arg: arg("log-sum-exp"), Got: x, Want: fmt.Sprintf("%v, as its output has", rows)})
+		}
+		if part.Weights == nil {
+			continue
+		}
+		if x := part.Weights.Shape(); len(x) != len(got) || !slices.Equal(x[:len(rows)], rows) {
+			panic(&tensor.ShapeError{Op: op, Arg: arg("weights"), Got: x, Want: fmt.Sprintf("%v and an axis of keys", rows)})
+		}
+	}
+}
