@@ -41,6 +41,7 @@ var order = []string{
 	"tokenizer",
 	"internal/view",
 	"internal/pruning/reports",
+	"internal/curve",
 	"internal/pruning",
 	"examples/regression",
 	"examples/scores",

@@ -40,6 +40,7 @@ const (
 // commands are the subcommands; each is in a file of its own.
 type commands struct {
 	Train      trainCommand      `cmd:"" help:"Train a translator, on built-in dates unless data are given."`
+	Follow     followCommand     `cmd:"" help:"Show in a browser how a training goes."`
 	Translate  translateCommand  `cmd:"" help:"Translate arguments or lines of standard input."`
 	Map        mapCommand        `cmd:"" help:"Draw what heads attend to, or write it as a picture or table."`
 	Tokenize   tokenizeCommand   `cmd:"" help:"Print the tokens of texts, as a model reads them."`

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/attn-go/attn/internal/curve"
 )
 
 // limited BYTES PROGRAM ARGS… runs a program that cannot write files of more
@@ -180,7 +182,7 @@ func TestSecondInterruption(t *testing.T) {
 			return
 		case <-time.After(20 * time.Millisecond):
 		}
-		if exists(filepath.Join(out, metricsFile)) { // its output comes next
+		if exists(filepath.Join(out, curve.File)) { // its output comes next
 			if !locked {
 				code, said := quietly("train", "--resume", "--out", out)
 				locked = code == exitFailed && said == "attn: write to "+out+": another process is writing there\n"

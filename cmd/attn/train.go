@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
 )
@@ -118,6 +119,7 @@ type session struct {
 	trainer *seq2seq.Trainer
 	metrics metrics
 	store   *atomicfile.Dir // nil until the directory is locked
+	saved   bool            // the directory holds this run
 }
 
 // open makes or loads everything that training needs.
@@ -182,6 +184,7 @@ func (s *session) reopen(cmd *trainCommand) error {
 	if s.metrics, err = readMetrics(s.dir); err != nil {
 		return err
 	}
+	s.saved = true
 	if done, _ := s.trainer.Done(); done >= s.recipe.Training.Epochs {
 		fmt.Fprintf(s.err, "all %d epochs are done; raise --epochs to train further\n", done)
 	}
@@ -212,7 +215,7 @@ func (s *session) vacant(force bool) error {
 	case firstOf(s.dir, seq2seq.WeightsFile) != "":
 		return usage("%s holds a model: --force replaces it", quoted(s.dir))
 	}
-	if name := firstOf(s.dir, append(seq2seq.ModelFiles(), recipeFile, metricsFile)...); name != "" {
+	if name := firstOf(s.dir, append(seq2seq.ModelFiles(), recipeFile, curve.File, curve.PictureFile)...); name != "" {
 		return usage("%s is a file that the run would write: --force replaces it", quoted(filepath.Join(s.dir, name)))
 	}
 	return nil
@@ -231,13 +234,19 @@ func (s *session) lock() (err error) {
 
 func (s *session) close() {
 	if s.store != nil {
+		curve.RemoveLive(s.dir)
 		s.store.Unlock()
 	}
 }
 
 // save writes everything that resuming needs.
 func (s *session) save() error {
-	return s.store.Replace(append(s.trainer.Files(), s.recipe.file(), s.metrics.file()))
+	files := append(s.trainer.Files(), s.recipe.file())
+	if err := s.store.Replace(append(files, s.metrics.files()...)); err != nil {
+		return err
+	}
+	s.saved = true
+	return s.tell()
 }
 
 // train runs the epochs, measuring and saving after each, and saving within as often as
@@ -246,24 +255,33 @@ func (s *session) train(ctx context.Context) error {
 	n := s.model.Config
 	fmt.Fprintf(s.err, "%s with %s scores, %d parameters; %d pairs to learn, %d to measure on\n",
 		n.Arch, n.Score, nn.Count(s.model), len(s.data.learn), len(s.data.test))
-	p := newProgress(s.err)
+	p := newProgress(s.err, curve.Parse(s.metrics.lines))
 	defer p.stop()
 	made, unsaved, last := 0, 0, time.Now() // steps; those since the last save; its time
+	told := time.Now()                      // those who follow
 	err := s.trainer.Run(ctx, func(step seq2seq.Progress) error {
 		made++
 		unsaved++
 		p.step(step)
+		if step.Window != nil {
+			if err := s.metrics.add(stepLine(step)); err != nil {
+				return err
+			}
+		}
+		if time.Since(told) >= curve.Interval {
+			told = time.Now()
+			_ = curve.WriteLive(s.dir, p.live(step, &s.metrics, !s.saved)) // no reason to stop
+		}
 		if !step.EpochDone && !s.every.due(unsaved, last) {
 			return nil
 		}
-		var epoch epochMetrics
-		var line []byte
+		var epoch curve.Epoch
 		if step.EpochDone {
 			var err error
 			if epoch, err = s.epoch(ctx, step); err != nil {
 				return err
 			}
-			if line, err = s.metrics.add(epoch); err != nil {
+			if err := s.metrics.add(epoch); err != nil {
 				return err
 			}
 		}
@@ -271,9 +289,6 @@ func (s *session) train(ctx context.Context) error {
 			return err
 		}
 		unsaved, last = 0, time.Now()
-		if err := s.tell(line); err != nil {
-			return err
-		}
 		if step.EpochDone && ctx.Err() == nil {
 			p.epoch(epoch)
 		}
@@ -296,8 +311,11 @@ func (s *session) train(ctx context.Context) error {
 }
 
 // epoch measures at the end of one.
-func (s *session) epoch(ctx context.Context, step seq2seq.Progress) (epochMetrics, error) {
-	m := epochMetrics{Epoch: step.Epoch, TrainLoss: number(step.Loss), Tokens: step.EpochTokens, Seconds: step.EpochTime.Seconds()}
+func (s *session) epoch(ctx context.Context, step seq2seq.Progress) (curve.Epoch, error) {
+	m := curve.Epoch{
+		Kind: curve.KindEpoch, Epoch: step.Epoch, Step: step.Total,
+		TrainLoss: number(step.Loss), Tokens: step.EpochTokens, Seconds: step.EpochTime.Seconds(),
+	}
 	loss, err := s.model.Loss(ctx, s.data.test)
 	switch {
 	case ctx.Err() != nil:
@@ -311,12 +329,13 @@ func (s *session) epoch(ctx context.Context, step seq2seq.Progress) (epochMetric
 	return m, nil
 }
 
-// tell writes a line of the metrics to the output, with --json.
-func (s *session) tell(line []byte) error {
-	if !s.json || line == nil {
+// tell writes the lines that have been saved to the output, with --json.
+func (s *session) tell() error {
+	text := s.metrics.told()
+	if !s.json {
 		return nil
 	}
-	_, err := s.out.Write(line)
+	_, err := s.out.Write(text)
 	return err
 }
 
@@ -326,14 +345,13 @@ func (s *session) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	line, err := s.metrics.add(finalMetrics{newMeasured(m), s.data.unseen})
-	if err != nil {
+	if err := s.metrics.add(finalMetrics{curve.KindFinal, newMeasured(m), s.data.unseen}); err != nil {
 		return err
 	}
-	if err := s.store.Replace([]atomicfile.File{s.metrics.file()}); err != nil {
+	if err := s.store.Replace(s.metrics.files()); err != nil {
 		return err
 	}
-	if err := s.tell(line); err != nil {
+	if err := s.tell(); err != nil {
 		return err
 	}
 	what := "unseen"
