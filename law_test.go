@@ -42,6 +42,7 @@ var order = []string{
 	"internal/view",
 	"internal/pruning/reports",
 	"internal/curve",
+	"internal/filter",
 	"internal/pruning",
 	"examples/regression",
 	"examples/scores",

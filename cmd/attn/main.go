@@ -21,6 +21,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
@@ -164,6 +165,7 @@ func exitCode(err error) int {
 		input  *seq2seq.InputError
 		format *safetensors.FormatError
 		tokens *tokenizer.FormatError
+		line   *filter.Error
 		check  *pruning.CheckError
 		paused interrupted
 		path   *fs.PathError
@@ -175,7 +177,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &check):
 		return exitCheck
-	case errors.As(err, &input), errors.As(err, &format), errors.As(err, &tokens):
+	case errors.As(err, &input), errors.As(err, &format), errors.As(err, &tokens), errors.As(err, &line):
 		return exitInput
 	case errors.As(err, &path) && (path.Op == "open" || path.Op == "stat") && noInput(err):
 		return exitInput

@@ -202,7 +202,7 @@ func TestSecondInterruption(t *testing.T) {
 // holdsRun fails the test unless a directory has the files of a run and no others.
 func holdsRun(t *testing.T, dir string) {
 	t.Helper()
-	if files := readAll(t, dir); len(files) != 7 || files[recipeFile] == "" {
-		t.Errorf("%s has %d files, want 7", dir, len(files))
+	if files := readAll(t, dir); len(files) != 8 || files[recipeFile] == "" {
+		t.Errorf("%s has %d files, want 8", dir, len(files))
 	}
 }
