@@ -43,6 +43,7 @@ var order = []string{
 	"internal/pruning/reports",
 	"internal/curve",
 	"internal/filter",
+	"internal/shards",
 	"internal/pruning",
 	"examples/regression",
 	"examples/scores",

@@ -48,6 +48,7 @@ type commands struct {
 	Eval       evalCommand       `cmd:"" help:"Measure a translator on sentence pairs."`
 	Heads      headsCommand      `cmd:"" help:"Measure how important each head is, and what it attends to."`
 	Prune      pruneCommand      `cmd:"" help:"Remove the heads that matter least, and report what it costs."`
+	Shards     shardsCommand     `cmd:"" help:"Run a command over a corpus in parts, on any scheduler."`
 	Apply      applyCommand      `cmd:"" help:"Run one attention mechanism on tensors from a file."`
 	Export     exportCommand     `cmd:"" help:"Write a model as an ONNX file, for other runtimes."`
 	View       viewCommand       `cmd:"" help:"Show in a browser what the heads attend to."`
