@@ -71,7 +71,7 @@ func (tr *Trainer) Resume(dir string) error {
 	case c.Data != tr.fingerprint():
 		return bad("was made with other pairs")
 	case at.Epoch < 0 || at.Step < 0 || at.Step >= tr.steps() || at.Total != at.Epoch*tr.steps()+at.Step ||
-		at.Count < 0 || at.Tokens < 0 || at.Seconds < 0:
+		!at.possible() || !at.Window.possible() || at.Window.Steps < 0 || at.Window.Steps > at.Step:
 		return bad("is at an impossible position: %+v", at)
 	}
 	if err := nn.LoadFrom(file, nn.ModuleFunc(tr.state), nn.LoadOptions{}); err != nil {

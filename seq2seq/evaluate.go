@@ -65,14 +65,64 @@ func (m *Translator) Loss(ctx context.Context, pairs []Pair) (float64, error) {
 	return sum / float64(count), nil
 }
 
+// PairLoss is the cross entropy of a target, given its source.
+type PairLoss struct {
+	Nats   float64 // of all its tokens
+	Tokens int     // with the mark at its end
+}
+
+// Losses returns the cross entropy of each pair. It is the same to the bit whatever the
+// other pairs are.
+func (m *Translator) Losses(ctx context.Context, pairs []Pair) ([]PairLoss, error) {
+	type numbered struct {
+		example
+		pair int
+	}
+	examples := make([]numbered, len(pairs))
+	for i, p := range pairs {
+		examples[i] = numbered{m.example(p), i}
+	}
+	slices.SortStableFunc(examples, func(a, b numbered) int { return a.compare(b.example) })
+	losses := make([]PairLoss, len(pairs))
+	t := tensor.NewTape(tensor.Infer)
+	for batch := range batched(examples, func(n numbered) int { return n.longest() }) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		list := make([]example, len(batch))
+		for i, n := range batch {
+			list[i] = n.example
+		}
+		t.Reset()
+		logits, write := m.logits(t, list, hooks{})
+		logp := tensor.LogSoftmax(t, logits).Data()
+		vocabulary := logits.Dim(-1)
+		for _, n := range batch {
+			loss := PairLoss{Tokens: len(n.write)}
+			for range n.write {
+				loss.Nats -= float64(logp[write[0]])
+				logp, write = logp[vocabulary:], write[1:]
+			}
+			losses[n.pair] = loss
+		}
+	}
+	return losses, nil
+}
+
 // batches returns pairs as examples, in batches of similar lengths.
 func (m *Translator) batches(pairs []Pair) [][]example {
 	examples := make([]example, len(pairs))
 	for i, p := range pairs {
 		examples[i] = m.example(p)
 	}
-	slices.SortStableFunc(examples, func(a, b example) int {
-		return cmp.Or(cmp.Compare(len(a.src), len(b.src)), cmp.Compare(len(a.write), len(b.write)))
-	})
-	return slices.Collect(batched(examples, func(e example) int { return max(len(e.src), len(e.write)) }))
+	slices.SortStableFunc(examples, example.compare)
+	return slices.Collect(batched(examples, example.longest))
 }
+
+// compare orders examples by their lengths.
+func (e example) compare(o example) int {
+	return cmp.Or(cmp.Compare(len(e.src), len(o.src)), cmp.Compare(len(e.write), len(o.write)))
+}
+
+// longest returns the number of tokens of the longer side.
+func (e example) longest() int { return max(len(e.src), len(e.write)) }

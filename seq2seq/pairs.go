@@ -73,6 +73,18 @@ func ReadPairs(r io.Reader, name string) ([]Pair, error) {
 	return pairs, nil
 }
 
+// ParsePair takes one line of such a file apart, of which a blank one is an error here.
+func ParsePair(line string) (Pair, error) {
+	p, reason := parsePair([]byte(line))
+	if p == (Pair{}) && reason == "" {
+		reason = "blank line, want source, tab, target"
+	}
+	if reason != "" {
+		return Pair{}, errors.New(reason)
+	}
+	return p, nil
+}
+
 // parsePair takes one line apart. A blank line gives the zero Pair and no reason.
 func parsePair(line []byte) (Pair, string) {
 	if len(line) > maxLine {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -75,29 +76,68 @@ type Trainer struct {
 
 // position is how far training has come.
 type position struct {
-	Epoch int     `json:"epoch"` // epochs completed
-	Step  int     `json:"step"`  // steps completed in the next
-	Total int     `json:"total"` // steps completed in all
-	Loss  float64 `json:"loss"`  // sum over the tokens of the epoch so far
+	Epoch int `json:"epoch"` // epochs completed
+	Step  int `json:"step"`  // steps completed in the next
+	Total int `json:"total"` // steps completed in all
+	sums      // of the epoch so far
+	// Window holds those of the steps since the last Progress.Window.
+	Window struct {
+		Steps int `json:"steps"`
+		sums
+	} `json:"window,omitzero"`
+}
+
+// sums are what some steps in a row have taken.
+type sums struct {
+	Loss  float64 `json:"loss"`  // over the target tokens
 	Count int     `json:"count"` // those tokens
-	// Tokens and Seconds are what the epoch has taken so far; runs that were saved
-	// before these were counted do not have them.
+	// Tokens and Seconds are zero in runs that were saved before these were counted.
 	Tokens  int     `json:"tokens,omitempty"` // source and target
 	Seconds float64 `json:"seconds,omitempty"`
 }
+
+func (s *sums) add(o sums) {
+	s.Loss += o.Loss
+	s.Count += o.Count
+	s.Tokens += o.Tokens
+	s.Seconds += o.Seconds
+}
+
+// mean returns the loss per token.
+func (s *sums) mean() float64 { return s.Loss / float64(s.Count) }
+
+func (s *sums) time() time.Duration { return time.Duration(s.Seconds * float64(time.Second)) }
+
+// possible reports whether steps can have taken that.
+func (s *sums) possible() bool { return s.Count >= 0 && s.Tokens >= 0 && s.Seconds >= 0 }
 
 // Progress tells of a step that has been made.
 type Progress struct {
 	Epoch, Epochs int           // the epoch under way, from 1, and their number
 	Step, Steps   int           // the step of it, from 1, and their number
+	Total         int           // steps of all epochs so far
+	LR            float64       // the learning rate of this step
+	StepLoss      float64       // mean over the target tokens of this step
 	Loss          float64       // mean over the target tokens of the epoch so far, nats, with smoothing
-	StepLoss      float64       // that of this step alone
 	Norm          float32       // of the gradient, before clipping
 	Tokens        int           // source and target tokens of this step
 	Time          time.Duration // that this step has taken
 	EpochTokens   int           // those of all steps of the epoch so far,
 	EpochTime     time.Duration // and their time, in an earlier process too
 	EpochDone     bool
+	// Window is a point of the curve of training. There is one where an epoch ends and
+	// wherever about a 32nd of all steps so far have been made since the last: enough to
+	// draw the run, however long, and the same however often it was interrupted. Between
+	// two points it is nil.
+	Window *Window
+}
+
+// Window is what the steps since the last one have come to, within an epoch.
+type Window struct {
+	Steps  int
+	Loss   float64 // mean over their target tokens, nats, with smoothing
+	Tokens int     // source and target
+	Time   time.Duration
 }
 
 // NewTrainer returns a trainer at the start of the first epoch.
@@ -148,6 +188,7 @@ func (tr *Trainer) Run(ctx context.Context, report func(Progress) error) error {
 			p.Epoch, p.Epochs = tr.at.Epoch+1, tr.Settings.Epochs
 			p.Step, p.Steps = tr.at.Step, len(batches)
 			p.EpochDone = p.Step == p.Steps
+			p.Window = tr.window(p.EpochDone)
 			if p.EpochDone {
 				tr.at = position{Epoch: tr.at.Epoch + 1, Total: tr.at.Total}
 			}
@@ -195,15 +236,32 @@ func (tr *Trainer) step(batch []int) (Progress, error) {
 	}
 	tr.at.Step++
 	tr.at.Total++
-	tr.optim.Step(tr.Settings.LR * tr.schedule(tr.at.Total))
-	tr.at.Loss += float64(loss.Item()) * float64(targets)
-	tr.at.Count += targets
-	p.Loss, p.StepLoss = tr.at.Loss/float64(tr.at.Count), float64(loss.Item())
+	p.Total, p.LR, p.StepLoss = tr.at.Total, tr.Settings.LR*tr.schedule(tr.at.Total), float64(loss.Item())
+	tr.optim.Step(p.LR)
 	p.Time = time.Since(start)
-	tr.at.Tokens += tokens
-	tr.at.Seconds += p.Time.Seconds()
-	p.EpochTokens, p.EpochTime = tr.at.Tokens, time.Duration(tr.at.Seconds*float64(time.Second))
+	took := sums{p.StepLoss * float64(targets), targets, tokens, p.Time.Seconds()}
+	tr.at.add(took)
+	tr.at.Window.add(took)
+	tr.at.Window.Steps++
+	p.Loss, p.EpochTokens, p.EpochTime = tr.at.mean(), tr.at.Tokens, tr.at.time()
 	return p, nil
+}
+
+// windows is how many points the curve of a run has, at least, between any number of
+// steps and twice as many.
+const windows = 32
+
+// window returns the point of the curve that the last step has completed, if it has.
+func (tr *Trainer) window(epochDone bool) *Window {
+	// A power of two, so that what is due follows from the number of steps alone.
+	every := max(1, 1<<(bits.Len(uint(tr.at.Total))-1)/windows)
+	if !epochDone && tr.at.Total%every != 0 {
+		return nil
+	}
+	at := &tr.at.Window
+	w := &Window{Steps: at.Steps, Loss: at.mean(), Tokens: at.Tokens, Time: at.time()}
+	at.Steps, at.sums = 0, sums{}
+	return w
 }
 
 // steps returns the number of batches of an epoch.

@@ -237,3 +237,83 @@ func TestTrainerLeavesOutLongPairs(t *testing.T) {
 		t.Errorf("error %v for settings out of range", err)
 	}
 }
+
+// The points of the curve are many where a run is short and no more than needed where it
+// is long; together they are all steps, and those of a run that was interrupted are the
+// same.
+func TestWindows(t *testing.T) {
+	pairs := toyPairs(101)
+	c := Config{Arch: GRU, Score: "dot", Width: 8, Layers: 1}
+	settings := toySettings(3)
+	settings.Batch = 1
+	type seen struct {
+		total int
+		w     Window
+	}
+	var whole []seen
+	steps, tokens := 0, 0
+	tr := newToyTrainer(t, newToy(t, c, pairs), pairs, settings)
+	err := tr.Run(context.Background(), func(p Progress) error {
+		if p.Total != (p.Epoch-1)*p.Steps+p.Step {
+			t.Fatalf("step %d of epoch %d has the number %d", p.Step, p.Epoch, p.Total)
+		}
+		if p.Window != nil {
+			w := *p.Window
+			steps, tokens = steps+w.Steps, tokens+w.Tokens
+			w.Time = 0
+			whole = append(whole, seen{p.Total, w})
+		}
+		if p.EpochDone {
+			if p.Window == nil || steps != p.Steps || tokens != p.EpochTokens {
+				t.Errorf("epoch %d: points of %d steps and %d tokens, want %d and %d", p.Epoch, steps, tokens, p.Steps, p.EpochTokens)
+			}
+			steps, tokens = 0, 0
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// All steps up to 64, then every second up to 128 and every fourth up to 256, the
+	// eighth beyond, and the ends of epochs, none of which is among these.
+	if want := 64 + 32 + 32 + 5 + 3; len(whole) != want {
+		t.Errorf("%d points of 303 steps, want %d", len(whole), want)
+	}
+	for _, stops := range []int{103, 250} {
+		dir := t.TempDir()
+		tr := newToyTrainer(t, newToy(t, c, pairs), pairs, settings)
+		var parts []seen
+		gather := func(p Progress) {
+			if p.Window != nil {
+				w := *p.Window
+				w.Time = 0
+				parts = append(parts, seen{p.Total, w})
+			}
+		}
+		left := stops
+		tr.Run(context.Background(), func(p Progress) error {
+			gather(p)
+			if left--; left == 0 {
+				return errStop
+			}
+			return nil
+		})
+		if err := tr.Save(dir); err != nil {
+			t.Fatal(err)
+		}
+		m, err := Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr = newToyTrainer(t, m, pairs, settings)
+		if err := tr.Resume(dir); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range run(t, tr) {
+			gather(p)
+		}
+		if !slices.Equal(parts, whole) {
+			t.Errorf("after %d steps: other points than without the interruption", stops)
+		}
+	}
+}

@@ -3,17 +3,22 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
 
+	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/seq2seq"
 )
 
 type evalCommand struct {
-	Model string `required:"" help:"Directory of the model." placeholder:"DIR"`
-	Data  string `required:"" help:"Tab-separated pairs, one per line." placeholder:"FILE"`
-	Beam  int    `default:"1" help:"Beam size; 1 is greedy search." placeholder:"N"`
-	JSON  bool   `name:"json" help:"Write a JSON object."`
+	Model   string `required:"" help:"Directory of the model." placeholder:"DIR"`
+	Data    string `help:"Tab-separated pairs, one per line; with --per-line, standard input if not given." placeholder:"FILE"`
+	Beam    int    `default:"1" help:"Beam size; 1 is greedy search." placeholder:"N"`
+	JSON    bool   `name:"json" help:"Write a JSON object; with --per-line, one for each line."`
+	PerLine bool   `help:"Write the loss of each line and nothing else: nats, tokens and, if it cannot be processed, the error."`
+	Strict  bool   `help:"With --per-line: stop at the first line that cannot be processed."`
 }
 
 func (evalCommand) Help() string {
@@ -21,6 +26,7 @@ func (evalCommand) Help() string {
 
   attn eval --model runs/fra.run --data valid.tsv
   attn eval --model runs/fra.run --data valid.tsv --json
+  attn eval --model runs/fra.run --per-line < corpus.tsv > losses.tsv
 
 Pairs with the same source count as one source with several right translations.
 BLEU is the corpus score, 0 to 100, with 13a tokenisation.`
@@ -31,14 +37,25 @@ func (cmd *evalCommand) Validate() error {
 	if cmd.Beam < 1 || cmd.Beam > 1000 {
 		return fmt.Errorf("--beam %d, want 1 to 1000", cmd.Beam)
 	}
+	switch {
+	case !cmd.PerLine && cmd.Data == "":
+		return errors.New("missing flags: --data=FILE")
+	case !cmd.PerLine && cmd.Strict:
+		return errors.New("--strict goes with --per-line")
+	case cmd.PerLine && cmd.Beam != 1:
+		return errors.New("--beam goes with translations, and --per-line makes none")
+	}
 	return nil
 }
 
 func (cmd *evalCommand) touches() touched {
-	return touched{models: []place{{"--model", cmd.Model}}, reads: []place{{"--data", cmd.Data}}}
+	return touched{models: []place{{"--model", cmd.Model}}, reads: []place{{"--data", cmd.Data}}, stdin: cmd.Data == ""}
 }
 
 func (cmd *evalCommand) Run(ctx context.Context, c console) error {
+	if cmd.PerLine {
+		return runLines(ctx, c, cmd, cmd.Data, "type pairs, source, tab, target, one per line")
+	}
 	m, err := seq2seq.Load(cmd.Model)
 	if err != nil {
 		return err
@@ -59,6 +76,50 @@ func (cmd *evalCommand) Run(ctx context.Context, c console) error {
 		metrics.Loss, metrics.Perplexity, 100*metrics.ExactMatch, metrics.BLEU, metrics.Sources)
 	return err
 }
+
+func (cmd *evalCommand) streams() error {
+	if !cmd.PerLine || cmd.Data != "" {
+		return errNotLines
+	}
+	return nil
+}
+
+func (cmd *evalCommand) modelDir() string { return cmd.Model }
+
+// lineLoss is what a line becomes with --per-line.
+type lineLoss struct {
+	Nats   number `json:"nats"` // the cross entropy of the target
+	Tokens int    `json:"tokens"`
+}
+
+func (cmd *evalCommand) stream(c console) (lineStream, error) {
+	m, err := seq2seq.Load(cmd.Model)
+	if err != nil {
+		return nil, err
+	}
+	unknown := newUnknown(c.err)
+	f := filter.Filter[lineLoss]{MaxBytes: longestPair, Strict: cmd.Strict}
+	f.Work = func(ctx context.Context, batch []*filter.Line[lineLoss]) error {
+		pairs, of := pairsOf(batch)
+		unknown.pairs(m, pairs)
+		losses, err := m.Losses(ctx, pairs)
+		for i, l := range losses {
+			of[i].Value = lineLoss{number(l.Nats), l.Tokens}
+		}
+		return err
+	}
+	f.Write = filter.TSV(2, func(l lineLoss) []string {
+		return []string{strconv.FormatFloat(float64(l.Nats), 'g', -1, 64), strconv.Itoa(l.Tokens)}
+	})
+	if cmd.JSON {
+		f.Write = filter.JSON[lineLoss]
+	}
+	return newStream(f, c), nil
+}
+
+// longestPair is the number of bytes of a line with two texts, and columns behind them
+// that nobody reads.
+const longestPair = 4 * longestText
 
 // measured is seq2seq.Metrics in the form for programs.
 type measured struct {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/seq2seq"
@@ -16,8 +17,12 @@ import (
 
 type headsCommand struct {
 	scoredFlags
-	Texts int    `default:"200" help:"Number of pairs on which to measure what heads attend to." placeholder:"N"`
-	JSON  bool   `name:"json" help:"Write a JSON object instead of tables."`
+	Texts int  `default:"200" help:"Number of pairs on which to measure what heads attend to." placeholder:"N"`
+	JSON  bool `name:"json" help:"Write a JSON object instead of tables."`
+
+	PerLine bool `help:"Write what the heads attend to in each line of --data, or of standard input: a JSON object a line, with lists of all heads by layer and measure."`
+	Strict  bool `help:"With --per-line: stop at the first line that cannot be processed."`
+
 	SVG   string `name:"svg" help:"Write the grid as a vector graphic." placeholder:"FILE" group:"Files"`
 	PNG   string `name:"png" help:"Write the grid as an image." placeholder:"FILE" group:"Files"`
 	Color string `default:"auto" enum:"auto,truecolor,256,16,none" help:"auto, truecolor, 256, 16 or none." placeholder:"NAME" group:"On the terminal"`
@@ -31,6 +36,7 @@ func (headsCommand) Help() string {
   attn heads --model runs/dates
   attn heads --model runs/fra.run --data valid.tsv --method gradient,leave-one-out
   attn heads --model runs/fra.run --data valid.tsv --png heads.png --json > heads.json
+  attn heads --model runs/fra.run --per-line < corpus.tsv > measures.jsonl
 
 A head with a larger score is more important. Scores of leave-one-out, gradient and
 taylor are in nats per token; docs/heads.md has the formulas. If leave-one-out gives
@@ -46,16 +52,26 @@ func (cmd *headsCommand) Validate() error {
 	if cmd.Texts < 1 {
 		return fmt.Errorf("--texts %d, want at least 1", cmd.Texts)
 	}
+	switch {
+	case cmd.Strict && !cmd.PerLine:
+		return errors.New("--strict goes with --per-line")
+	case cmd.PerLine && (cmd.SVG != "" || cmd.PNG != "" || cmd.HTML != "" || len(cmd.Method) > 0 || cmd.Normalize):
+		return errors.New("--per-line writes what heads attend to, without importance and pictures")
+	}
 	return cmd.scoredFlags.Validate()
 }
 
 func (cmd *headsCommand) touches() touched {
 	t := cmd.scoredFlags.touches()
+	t.stdin = cmd.PerLine && cmd.Data == ""
 	t.writes = []place{{"--svg", cmd.SVG}, {"--png", cmd.PNG}, {"--html", cmd.HTML}}
 	return t
 }
 
 func (cmd *headsCommand) Run(ctx context.Context, c console) error {
+	if cmd.PerLine {
+		return runLines(ctx, c, cmd, cmd.Data, "type pairs, source, tab, target, one per line")
+	}
 	methods, err := cmd.methods()
 	if err != nil {
 		return err
@@ -95,6 +111,58 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 		return interrupted{"interrupted; what has been measured so far is shown"}
 	}
 	return stopped
+}
+
+func (cmd *headsCommand) streams() error {
+	if !cmd.PerLine || cmd.Data != "" {
+		return errNotLines
+	}
+	return nil
+}
+
+func (cmd *headsCommand) modelDir() string { return cmd.Model }
+
+// lineMeasures is what a line becomes with --per-line: the measures of all heads, by layer
+// and measure.
+type lineMeasures map[string]map[string][]number
+
+func (cmd *headsCommand) stream(c console) (lineStream, error) {
+	m, err := cmd.load()
+	if err != nil {
+		return nil, err
+	}
+	unknown := newUnknown(c.err)
+	f := filter.Filter[lineMeasures]{MaxBytes: longestPair, Batch: 1, Strict: cmd.Strict, Write: filter.JSON[lineMeasures]}
+	f.Work = func(ctx context.Context, batch []*filter.Line[lineMeasures]) error {
+		pairs, of := pairsOf(batch)
+		unknown.pairs(m, pairs)
+		for i, p := range pairs {
+			r, err := m.Record(p.Source, p.Target, heads.RecorderOptions{})
+			if err != nil {
+				of[i].Err = err
+				continue
+			}
+			of[i].Value = measuresOf(r)
+		}
+		return nil
+	}
+	return newStream(f, c), nil
+}
+
+// measuresOf returns the measures of all heads of a record.
+func measuresOf(r *heads.Record) lineMeasures {
+	all := lineMeasures{}
+	for i := range r.Layers {
+		l := &r.Layers[i]
+		layer := map[string][]number{}
+		for h := range l.Heads {
+			for _, v := range l.Measure(h, r.Special).List() {
+				layer[v.Name] = append(layer[v.Name], number(v.Value))
+			}
+		}
+		all[l.Name] = layer
+	}
+	return all
 }
 
 // write shows the report, and writes the files that were asked for.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/seq2seq"
 )
@@ -57,7 +58,7 @@ func outcome(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := readAll(t, dir)
 	var kept []string
-	for line := range strings.Lines(all[metricsFile]) {
+	for line := range strings.Lines(all[curve.File]) {
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(line), &fields); err != nil {
 			t.Fatalf("%s: %q: %v", dir, line, err)
@@ -65,7 +66,7 @@ func outcome(t *testing.T, dir string) map[string]string {
 		delete(fields, "seconds")
 		kept = append(kept, fmt.Sprint(fields))
 	}
-	all[metricsFile] = strings.Join(kept, "\n")
+	all[curve.File] = strings.Join(kept, "\n")
 	return all
 }
 
@@ -74,7 +75,7 @@ func expectOutcome(t *testing.T, what, dir string, want ...map[string]string) {
 	t.Helper()
 	got := outcome(t, dir)
 	if !slices.ContainsFunc(want, func(w map[string]string) bool { return maps.Equal(w, got) }) {
-		t.Fatalf("%s: in the end the files are not as they should be; the metrics are\n%s", what, got[metricsFile])
+		t.Fatalf("%s: in the end the files are not as they should be; the metrics are\n%s", what, got[curve.File])
 	}
 }
 
@@ -157,12 +158,12 @@ func TestTrainKilled(t *testing.T) {
 				states["nothing"]++
 				continue
 			}
-			if err != nil || len(names) != 7 {
+			if err != nil || len(names) != 8 {
 				t.Fatalf("%s: %d files, error %v", what, len(names), err)
 			}
 			// What has been seen to end well does not have to be trained again.
 			o := outcome(t, out)
-			state := o[seq2seq.WeightsFile] + o[metricsFile] + o[recipeFile]
+			state := o[seq2seq.WeightsFile] + o[curve.File] + o[recipeFile]
 			if states[state]++; states[state] == 1 {
 				if code, said := goOn("out"); code != exitOK {
 					t.Fatalf("%s: exit code %d: %s", what, code, said)
@@ -301,7 +302,7 @@ func TestKilledBySystem(t *testing.T) {
 		command(t, append(train, out)...)
 	}
 	expectOutcome(t, fmt.Sprintf("killed %d times", kills), out, outcome(t, whole))
-	if files := readAll(t, out); len(files) != 7 {
-		t.Errorf("left are %d files, want 7", len(files))
+	if files := readAll(t, out); len(files) != 8 {
+		t.Errorf("left are %d files, want 8", len(files))
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
@@ -40,12 +41,14 @@ const (
 // commands are the subcommands; each is in a file of its own.
 type commands struct {
 	Train      trainCommand      `cmd:"" help:"Train a translator, on built-in dates unless data are given."`
+	Follow     followCommand     `cmd:"" help:"Show in a browser how a training goes."`
 	Translate  translateCommand  `cmd:"" help:"Translate arguments or lines of standard input."`
 	Map        mapCommand        `cmd:"" help:"Draw what heads attend to, or write it as a picture or table."`
 	Tokenize   tokenizeCommand   `cmd:"" help:"Print the tokens of texts, as a model reads them."`
 	Eval       evalCommand       `cmd:"" help:"Measure a translator on sentence pairs."`
 	Heads      headsCommand      `cmd:"" help:"Measure how important each head is, and what it attends to."`
 	Prune      pruneCommand      `cmd:"" help:"Remove the heads that matter least, and report what it costs."`
+	Shards     shardsCommand     `cmd:"" help:"Run a command over a corpus in parts, on any scheduler."`
 	Apply      applyCommand      `cmd:"" help:"Run one attention mechanism on tensors from a file."`
 	Export     exportCommand     `cmd:"" help:"Write a model as an ONNX file, for other runtimes."`
 	View       viewCommand       `cmd:"" help:"Show in a browser what the heads attend to."`
@@ -163,6 +166,7 @@ func exitCode(err error) int {
 		input  *seq2seq.InputError
 		format *safetensors.FormatError
 		tokens *tokenizer.FormatError
+		line   *filter.Error
 		check  *pruning.CheckError
 		paused interrupted
 		path   *fs.PathError
@@ -174,7 +178,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &check):
 		return exitCheck
-	case errors.As(err, &input), errors.As(err, &format), errors.As(err, &tokens):
+	case errors.As(err, &input), errors.As(err, &format), errors.As(err, &tokens), errors.As(err, &line):
 		return exitInput
 	case errors.As(err, &path) && (path.Op == "open" || path.Op == "stat") && noInput(err):
 		return exitInput

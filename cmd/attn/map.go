@@ -15,6 +15,7 @@ import (
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/viz"
@@ -224,15 +225,11 @@ func (cmd *mapCommand) source(ctx context.Context, c console) (string, error) {
 		return *cmd.Text, checkText("argument", 1, *cmd.Text)
 	}
 	c.invite("type a text for the model to read, then Enter")
-	select {
-	case <-ctx.Done():
-		return "", ctx.Err()
-	case g := <-readLines(c.in):
-		if len(g.texts) == 0 {
-			return "", cmp.Or(g.err, error(&seq2seq.InputError{Name: "standard input", Reason: "no text"}))
-		}
-		return g.texts[0], nil
+	text, err := filter.First(ctx, c.in, "standard input", longestText)
+	if err == io.EOF {
+		err = &seq2seq.InputError{Name: "standard input", Reason: "no text"}
 	}
+	return text, err
 }
 
 // terminalOf returns what a figure is drawn on: that of w, changed by flags.

@@ -10,71 +10,75 @@ import (
 	"path/filepath"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/curve"
+	"github.com/attn-go/attn/seq2seq"
 )
-
-// metricsFile gets a JSON object for each epoch and one for the final
-// measurement.
-const metricsFile = "metrics.jsonl"
-
-// epochMetrics is a line of the metrics file.
-type epochMetrics struct {
-	Epoch     int     `json:"epoch"`
-	TrainLoss number  `json:"train_loss"` // with dropout and smoothing
-	ValidLoss number  `json:"valid_loss"` // NaN if it was interrupted
-	Tokens    int     `json:"tokens"`
-	Seconds   float64 `json:"seconds"` // of training, without measuring and saving
-}
 
 // finalMetrics is the last line of the metrics file.
 type finalMetrics struct {
+	Kind curve.Kind `json:"kind"`
 	measured
 	Unseen bool `json:"unseen"` // the sources were kept from training
+}
+
+// stepLine returns the line of a point of the curve.
+func stepLine(p seq2seq.Progress) curve.Step {
+	w := p.Window
+	return curve.Step{Kind: curve.KindStep, Step: p.Total, TrainLoss: number(w.Loss), LR: p.LR, Tokens: w.Tokens, Seconds: w.Time.Seconds()}
 }
 
 // metrics are the lines of the metrics file. They are saved together with the state of
 // training that they tell of, so none is missing and none comes twice, wherever a run
 // was killed.
-type metrics struct{ lines [][]byte }
+type metrics struct {
+	lines [][]byte
+	fresh [][]byte     // those that nobody has been told
+	steps []curve.Step // those among them
+}
 
 // readMetrics returns those of the run in a directory.
 func readMetrics(dir string) (m metrics, err error) {
-	data, err := os.ReadFile(filepath.Join(dir, metricsFile))
+	data, err := os.ReadFile(filepath.Join(dir, curve.File))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	for line := range bytes.Lines(data) {
-		if bytes.HasSuffix(line, []byte("\n")) { // half a line is no line
-			m.lines = append(m.lines, line)
-		}
-	}
+	m.lines = curve.Lines(data)
 	return m, err
 }
 
-// add appends a line and returns it. A final measurement replaces one that no epoch has
-// followed.
-func (m *metrics) add(line any) ([]byte, error) {
+// add appends a line. A final measurement replaces one that no epoch has followed.
+func (m *metrics) add(line any) error {
 	data, err := json.Marshal(line)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	data = append(data, '\n')
 	_, final := line.(finalMetrics)
-	if n := len(m.lines); final && n > 0 && !isEpoch(m.lines[n-1]) {
+	if n := len(m.lines); final && n > 0 && curve.KindOf(m.lines[n-1]) == curve.KindFinal {
 		m.lines = m.lines[:n-1]
 	}
-	m.lines = append(m.lines, data)
-	return data, nil
+	m.lines, m.fresh = append(m.lines, data), append(m.fresh, data)
+	if s, ok := line.(curve.Step); ok {
+		m.steps = append(m.steps, s)
+	}
+	return nil
 }
 
-func isEpoch(line []byte) bool {
-	var fields struct{ Epoch *int }
-	return json.Unmarshal(line, &fields) == nil && fields.Epoch != nil
+// told returns the lines since the last call.
+func (m *metrics) told() []byte {
+	text := bytes.Join(m.fresh, nil)
+	m.fresh, m.steps = nil, nil
+	return text
 }
 
-// file returns the metrics file.
-func (m *metrics) file() atomicfile.File {
-	return atomicfile.File{Path: metricsFile, Write: func(w io.Writer) error {
+// files returns the metrics file and its picture.
+func (m *metrics) files() []atomicfile.File {
+	files := []atomicfile.File{{Path: curve.File, Write: func(w io.Writer) error {
 		_, err := w.Write(bytes.Join(m.lines, nil))
 		return err
-	}}
+	}}}
+	if h := curve.Parse(m.lines); h.Drawable() {
+		files = append(files, atomicfile.File{Path: curve.PictureFile, Write: h.Picture})
+	}
+	return files
 }

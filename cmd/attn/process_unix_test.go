@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/attn-go/attn/internal/curve"
 )
 
 // limited BYTES PROGRAM ARGS… runs a program that cannot write files of more
@@ -180,7 +182,7 @@ func TestSecondInterruption(t *testing.T) {
 			return
 		case <-time.After(20 * time.Millisecond):
 		}
-		if exists(filepath.Join(out, metricsFile)) { // its output comes next
+		if exists(filepath.Join(out, curve.File)) { // its output comes next
 			if !locked {
 				code, said := quietly("train", "--resume", "--out", out)
 				locked = code == exitFailed && said == "attn: write to "+out+": another process is writing there\n"
@@ -200,7 +202,7 @@ func TestSecondInterruption(t *testing.T) {
 // holdsRun fails the test unless a directory has the files of a run and no others.
 func holdsRun(t *testing.T, dir string) {
 	t.Helper()
-	if files := readAll(t, dir); len(files) != 7 || files[recipeFile] == "" {
-		t.Errorf("%s has %d files, want 7", dir, len(files))
+	if files := readAll(t, dir); len(files) != 8 || files[recipeFile] == "" {
+		t.Errorf("%s has %d files, want 8", dir, len(files))
 	}
 }

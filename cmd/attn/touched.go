@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -32,7 +33,7 @@ type toucher interface{ touches() touched }
 // write there.
 var modelFiles = []string{
 	"config.json", seq2seq.WeightsFile, "source.json", "target.json", seq2seq.TrainingFile, seq2seq.ExamplesFile,
-	recipeFile, metricsFile, reportFile, unfinishedFile,
+	recipeFile, curve.File, curve.PictureFile, reportFile, unfinishedFile,
 }
 
 // check returns a usage error if an output would overwrite an input or another

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
 )
@@ -130,6 +131,7 @@ type session struct {
 	trainer *seq2seq.Trainer
 	metrics metrics
 	store   *atomicfile.Dir // nil until the directory is locked
+	saved   bool            // the directory holds this run
 }
 
 // open makes or loads everything that training needs.
@@ -194,6 +196,7 @@ func (s *session) reopen(cmd *trainCommand) error {
 	if s.metrics, err = readMetrics(s.dir); err != nil {
 		return err
 	}
+	s.saved = true
 	if done, _ := s.trainer.Done(); done >= s.recipe.Training.Epochs {
 		fmt.Fprintf(s.err, "all %d epochs are done; raise --epochs to train further\n", done)
 	}
@@ -214,7 +217,7 @@ func (s *session) prepare() (err error) {
 // vacant returns an error if a new run would replace something in the directory that
 // nobody has given up.
 func (s *session) vacant(cmd *trainCommand) error {
-	files := append(seq2seq.ModelFiles(), recipeFile, metricsFile)
+	files := append(seq2seq.ModelFiles(), recipeFile, curve.File, curve.PictureFile)
 	if cmd.Prepare {
 		files = append(files, seq2seq.ExamplesFile)
 	}
@@ -247,13 +250,19 @@ func (s *session) lock() (err error) {
 
 func (s *session) close() {
 	if s.store != nil {
+		curve.RemoveLive(s.dir)
 		s.store.Unlock()
 	}
 }
 
 // save writes everything that resuming needs.
 func (s *session) save() error {
-	return s.store.Replace(append(s.trainer.Files(), s.recipe.file(), s.metrics.file()))
+	files := append(s.trainer.Files(), s.recipe.file())
+	if err := s.store.Replace(append(files, s.metrics.files()...)); err != nil {
+		return err
+	}
+	s.saved = true
+	return s.tell()
 }
 
 // train runs the epochs, measuring and saving after each, and saving within as often as
@@ -262,9 +271,10 @@ func (s *session) train(ctx context.Context) error {
 	n := s.model.Config
 	fmt.Fprintf(s.err, "%s with %s scores, %d parameters; %d pairs to learn, %d to measure on\n",
 		n.Arch, n.Score, nn.Count(s.model), len(s.data.learn), len(s.data.test))
-	p := newProgress(s.err)
+	p := newProgress(s.err, curve.Parse(s.metrics.lines))
 	defer p.stop()
 	made, unsaved, last := 0, 0, time.Now() // steps; those since the last save; its time
+	told := time.Now()                      // those who follow
 	err := s.trainer.Run(ctx, func(step seq2seq.Progress) error {
 		made++
 		unsaved++
@@ -272,17 +282,25 @@ func (s *session) train(ctx context.Context) error {
 		if err := s.tellStep(step); err != nil {
 			return err
 		}
+		if step.Window != nil {
+			if err := s.metrics.add(stepLine(step)); err != nil {
+				return err
+			}
+		}
+		if time.Since(told) >= curve.Interval {
+			told = time.Now()
+			_ = curve.WriteLive(s.dir, p.live(step, &s.metrics, !s.saved)) // no reason to stop
+		}
 		if !step.EpochDone && !s.every.due(unsaved, last) {
 			return nil
 		}
-		var epoch epochMetrics
-		var line []byte
+		var epoch curve.Epoch
 		if step.EpochDone {
 			var err error
 			if epoch, err = s.epoch(ctx, step); err != nil {
 				return err
 			}
-			if line, err = s.metrics.add(epoch); err != nil {
+			if err := s.metrics.add(epoch); err != nil {
 				return err
 			}
 		}
@@ -290,9 +308,6 @@ func (s *session) train(ctx context.Context) error {
 			return err
 		}
 		unsaved, last = 0, time.Now()
-		if err := s.tell(line); err != nil {
-			return err
-		}
 		if step.EpochDone && ctx.Err() == nil {
 			p.epoch(epoch)
 		}
@@ -315,8 +330,11 @@ func (s *session) train(ctx context.Context) error {
 }
 
 // epoch measures at the end of one.
-func (s *session) epoch(ctx context.Context, step seq2seq.Progress) (epochMetrics, error) {
-	m := epochMetrics{Epoch: step.Epoch, TrainLoss: number(step.Loss), Tokens: step.EpochTokens, Seconds: step.EpochTime.Seconds()}
+func (s *session) epoch(ctx context.Context, step seq2seq.Progress) (curve.Epoch, error) {
+	m := curve.Epoch{
+		Kind: curve.KindEpoch, Epoch: step.Epoch, Step: step.Total,
+		TrainLoss: number(step.Loss), Tokens: step.EpochTokens, Seconds: step.EpochTime.Seconds(),
+	}
 	loss, err := s.model.Loss(ctx, s.data.test)
 	switch {
 	case ctx.Err() != nil:
@@ -332,7 +350,8 @@ func (s *session) epoch(ctx context.Context, step seq2seq.Progress) (epochMetric
 
 // prepareOnly saves what another program needs to train the model.
 func (s *session) prepareOnly() error {
-	if err := s.store.Replace(append(s.trainer.Files(), s.recipe.file(), s.metrics.file(), s.trainer.Examples())); err != nil {
+	files := append(s.trainer.Files(), s.recipe.file(), s.trainer.Examples())
+	if err := s.store.Replace(append(files, s.metrics.files()...)); err != nil {
 		return err
 	}
 	fmt.Fprintf(s.err, "%s holds an untrained model of %d parameters and %d pairs; when it is trained, measure it with: attn train --resume --out %s\n",
@@ -356,12 +375,13 @@ func (s *session) tellStep(p seq2seq.Progress) error {
 	return json.NewEncoder(s.out).Encode(stepMetrics{p.Epoch, p.Step, p.StepLoss, p.Norm})
 }
 
-// tell writes a line of the metrics to the output, with --json.
-func (s *session) tell(line []byte) error {
-	if !s.json || line == nil {
+// tell writes the lines that have been saved to the output, with --json.
+func (s *session) tell() error {
+	text := s.metrics.told()
+	if !s.json {
 		return nil
 	}
-	_, err := s.out.Write(line)
+	_, err := s.out.Write(text)
 	return err
 }
 
@@ -371,14 +391,13 @@ func (s *session) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	line, err := s.metrics.add(finalMetrics{newMeasured(m), s.data.unseen})
-	if err != nil {
+	if err := s.metrics.add(finalMetrics{curve.KindFinal, newMeasured(m), s.data.unseen}); err != nil {
 		return err
 	}
-	if err := s.store.Replace([]atomicfile.File{s.metrics.file()}); err != nil {
+	if err := s.store.Replace(s.metrics.files()); err != nil {
 		return err
 	}
-	if err := s.tell(line); err != nil {
+	if err := s.tell(); err != nil {
 		return err
 	}
 	what := "unseen"

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -20,70 +19,6 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/viz"
 )
-
-// progress shows how training goes: a bar on a terminal, else a line an epoch,
-// and one every half minute so that nobody waits in silence.
-type progress struct {
-	w      io.Writer
-	bar    *progressbar.ProgressBar // nil unless w is a terminal
-	bars   bool
-	spoken time.Time
-	tokens float64 // per second, smoothed
-	first  int     // steps that an earlier run has made
-	digits int     // of the last epoch: the columns of all lines agree
-	start  time.Time
-}
-
-func newProgress(w io.Writer) *progress {
-	return &progress{w: w, bars: isTerminal(w), spoken: time.Now(), start: time.Now(), first: -1}
-}
-
-// step shows one step.
-func (p *progress) step(s seq2seq.Progress) {
-	p.digits = len(strconv.Itoa(s.Epochs))
-	done, all := (s.Epoch-1)*s.Steps+s.Step, s.Epochs*s.Steps
-	if p.first < 0 {
-		p.first = done - 1
-	}
-	rate := float64(s.Tokens) / s.Time.Seconds()
-	if p.tokens == 0 {
-		p.tokens = rate
-	}
-	p.tokens += 0.05 * (rate - p.tokens)
-	if p.bars {
-		if p.bar == nil {
-			p.bar = newBar(p.w, all, "")
-			_ = p.bar.Set(p.first)
-		}
-		p.bar.Describe(fmt.Sprintf("epoch %d/%d  loss %.4f  %.1fk tokens/s", s.Epoch, s.Epochs, s.Loss, p.tokens/1000))
-		_ = p.bar.Set(done) // a terminal that cannot be written to is no reason to stop
-		return
-	}
-	if time.Since(p.spoken) > 30*time.Second && !s.EpochDone {
-		p.spoken = time.Now()
-		left := time.Duration(float64(time.Since(p.start)) * float64(all-done) / float64(done-p.first))
-		fmt.Fprintf(p.w, "epoch %d/%d  step %d/%d  loss %.4f  %.1fk tokens/s  %v left\n",
-			s.Epoch, s.Epochs, s.Step, s.Steps, s.Loss, p.tokens/1000, left.Round(time.Second))
-	}
-}
-
-// epoch shows the end of one.
-func (p *progress) epoch(m epochMetrics) {
-	if p.bars {
-		_ = p.bar.Clear()
-	}
-	p.spoken = time.Now()
-	fmt.Fprintf(p.w, "epoch %-*d  loss %.4f  valid %.4f  %5.1fk tokens/s  %.1f s\n",
-		p.digits, m.Epoch, m.TrainLoss, m.ValidLoss, float64(m.Tokens)/m.Seconds/1000, m.Seconds)
-}
-
-// stop takes the bar away.
-func (p *progress) stop() {
-	if p.bar != nil {
-		_ = p.bar.Clear()
-		p.bar = nil
-	}
-}
 
 // newBar returns a bar for a terminal, of work that is done when all is reached.
 func newBar(w io.Writer, all int, description string) *progressbar.ProgressBar {

@@ -5,16 +5,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/seq2seq"
 )
 
 // The columns of all epochs stand below each other.
 func TestEpochsAlign(t *testing.T) {
 	var b strings.Builder
-	p := newProgress(&b)
+	p := newProgress(&b, curve.History{})
 	for _, epoch := range []int{1, 9, 10, 12} {
 		p.step(seq2seq.Progress{Epoch: epoch, Epochs: 12, Step: 1, Steps: 1, Tokens: 5, Time: time.Second, EpochDone: true})
-		p.epoch(epochMetrics{Epoch: epoch, TrainLoss: 1.5, ValidLoss: 1.25, Tokens: epoch * 1000, Seconds: 1})
+		p.epoch(curve.Epoch{Epoch: epoch, TrainLoss: 1.5, ValidLoss: 1.25, Tokens: epoch * 1000, Seconds: 1})
 	}
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
 	if len(lines) != 4 {

@@ -48,10 +48,7 @@ func (cmd *viewCommand) Validate() error {
 	case len(cmd.Model) == 0 && len(cmd.Text) > 0:
 		return errors.New("texts go with --model")
 	}
-	if _, _, err := net.SplitHostPort(cmd.Addr); err != nil {
-		return fmt.Errorf("--addr %s, want HOST:PORT", cmd.Addr)
-	}
-	return nil
+	return checkAddr(cmd.Addr)
 }
 
 func (cmd *viewCommand) touches() touched {
@@ -70,17 +67,36 @@ func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	o.Host, _, _ = net.SplitHostPort(cmd.Addr)
+	o.Host = hostOf(cmd.Addr)
 	server, err := view.New(o)
 	if err != nil {
 		return err
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", cmd.Addr)
+	return serve(ctx, c, server, cmd.Addr, cmd.Open)
+}
+
+// hostOf returns the name in an address.
+func hostOf(addr string) string {
+	host, _, _ := net.SplitHostPort(addr) // the parser has checked it
+	return host
+}
+
+// checkAddr returns an error for an address that cannot be served at.
+func checkAddr(addr string) error {
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return fmt.Errorf("--addr %s, want HOST:PORT", addr)
+	}
+	return nil
+}
+
+// serve serves a page until the context ends, and tells where.
+func serve(ctx context.Context, c console, server *view.Server, addr string, open bool) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s is in use by another program; without --addr a free port is taken", cmd.Addr)
+		return fmt.Errorf("%s is in use by another program; without --addr a free port is taken", addr)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot serve at %s: %w", cmd.Addr, cause(err))
+		return fmt.Errorf("cannot serve at %s: %w", addr, cause(err))
 	}
 	at, _ := netip.ParseAddrPort(l.Addr().String())
 	shown := at.String()
@@ -93,7 +109,7 @@ func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 		fmt.Fprintln(c.err, "other machines can reach this address, and the connection is not encrypted")
 	}
 	fmt.Fprintln(c.err, "Ctrl-C ends it")
-	if cmd.Open {
+	if open {
 		launcher, err := openBrowser(address)
 		if err != nil {
 			fmt.Fprintf(c.err, "no browser could be opened: %v\n", err)

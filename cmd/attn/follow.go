@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/attn-go/attn/internal/curve"
+	"github.com/attn-go/attn/internal/view"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+type followCommand struct {
+	Dir  string `arg:"" help:"Directory of the run: --out of attn train."`
+	Addr string `default:"127.0.0.1:0" help:"Address to serve at; port 0 is a free one." placeholder:"HOST:PORT"`
+	Open bool   `help:"Open the page in the browser."`
+}
+
+func (followCommand) Help() string {
+	return `Examples:
+
+  attn follow runs/dates
+  attn follow runs/fra.run --open
+
+The page shows loss, learning rate and tokens per second while another process trains,
+in another terminal for example, and of a run that is done how it went. It is served until Ctrl-C, and only reads. Standard
+output gets its address and nothing else: whoever has the address can use the page, and
+nobody else can.`
+}
+
+// Validate is called by the parser.
+func (cmd *followCommand) Validate() error { return checkAddr(cmd.Addr) }
+
+func (cmd *followCommand) touches() touched {
+	return touched{models: []place{{"DIR", cmd.Dir}}}
+}
+
+func (cmd *followCommand) Run(ctx context.Context, c console) error {
+	if info, err := os.Stat(cmd.Dir); err != nil {
+		return err
+	} else if !info.IsDir() {
+		return &seq2seq.InputError{Name: cmd.Dir, Reason: "is a file, want the directory of a run"}
+	}
+	if _, err := cmd.page(leastWidth); err != nil {
+		return err
+	}
+	server := view.NewTraining(cmd.Dir, hostOf(cmd.Addr), func(width float64) (any, error) { return cmd.page(width) })
+	return serve(ctx, c, server, cmd.Addr, cmd.Open)
+}
+
+// leastWidth is one at which every chart can be drawn.
+const leastWidth = 300
+
+// page returns what there is to show now. A training may be about to begin.
+func (cmd *followCommand) page(width float64) (curve.Page, error) {
+	run, err := curve.Read(cmd.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return curve.Page{Status: "no run here yet", Facts: []curve.Fact{}}, nil
+	} else if err != nil {
+		return curve.Page{}, err
+	}
+	return run.Page(time.Now(), width)
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// lineStream maps the lines of an input, which has a name, to as many lines.
+type lineStream func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error)
+
+// lineCommand is a command that maps lines to lines: it keeps the contract of package
+// filter.
+type lineCommand interface {
+	// streams returns an error unless the flags ask for lines.
+	streams() error
+	// modelDir returns the directory of the model, from which all results follow.
+	modelDir() string
+	// stream loads the model.
+	stream(c console) (lineStream, error)
+}
+
+// newStream returns the stream of a filter. It says at the end how many lines could not
+// be processed.
+func newStream[V any](f filter.Filter[V], c console) lineStream {
+	return func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error) {
+		f := f
+		f.Name = name
+		var first *filter.Error
+		f.Rejected = func(e *filter.Error) {
+			if first == nil {
+				first = e
+			}
+		}
+		s, err := f.Run(ctx, in, out)
+		if first != nil {
+			fmt.Fprintf(c.err, "%d of %d lines could not be processed, the first is %v\n", s.Rejected, s.Lines, first)
+		}
+		return s, err
+	}
+}
+
+// runLines maps the lines of a file, or without a path those of standard input.
+func runLines(ctx context.Context, c console, cmd lineCommand, path, invitation string) error {
+	s, err := cmd.stream(c)
+	if err != nil {
+		return err
+	}
+	in, name := c.in, "standard input"
+	if path == "" || path == "-" {
+		c.invite(invitation + "; " + endOfInput() + " ends the input")
+	} else {
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		in, name = f, path
+	}
+	_, err = s(ctx, in, name, c.out)
+	return err
+}
+
+// pairOf returns the pair of a line, or why there is none that can be processed.
+func pairOf(line string) (seq2seq.Pair, error) {
+	p, err := seq2seq.ParsePair(line)
+	if err == nil && tooLong(p) {
+		err = fmt.Errorf("a text of more than %d bytes", longestText)
+	}
+	return p, err
+}
+
+// pairsOf returns the pairs of a batch, and the lines that they are of; the others get
+// their errors.
+func pairsOf[V any](batch []*filter.Line[V]) (pairs []seq2seq.Pair, of []*filter.Line[V]) {
+	for _, l := range batch {
+		p, err := pairOf(l.Text)
+		if err != nil {
+			l.Err = err
+			continue
+		}
+		pairs, of = append(pairs, p), append(of, l)
+	}
+	return pairs, of
+}
+
+// errNotLines says which commands map lines to lines.
+var errNotLines = errors.New("want translate without texts and --map, or eval or heads with --per-line")

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"github.com/attn-go/attn/internal/curve"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// progress shows how training goes: on a terminal a line that changes, with the curve of
+// the loss, else a line an epoch, and one every half minute so that nobody waits in
+// silence.
+type progress struct {
+	w       io.Writer
+	columns func() int // of the terminal; nil if w is none
+	drawn   int        // characters of the line that stands there
+	shown   time.Time
+	spoken  time.Time
+	points  []point
+	valid   float64 // the last validation loss, NaN if there is none
+	tokens  float64 // per second, smoothed
+	first   int     // steps that an earlier run has made
+	left    time.Duration
+	digits  int // of the last epoch: the columns of all lines agree
+	start   time.Time
+}
+
+// point is one of the curve of the loss.
+type point struct {
+	step int
+	loss float64
+}
+
+// newProgress returns one that goes on from what a run has had so far.
+func newProgress(w io.Writer, before curve.History) *progress {
+	p := &progress{w: w, spoken: time.Now(), start: time.Now(), first: -1, valid: math.NaN()}
+	if f, ok := w.(*os.File); ok && isTerminal(f) {
+		p.columns = func() int {
+			width, _, err := term.GetSize(int(f.Fd()))
+			if err != nil || width <= 0 {
+				return 80
+			}
+			return width
+		}
+	}
+	for _, s := range before.Steps {
+		p.points = append(p.points, point{s.Step, float64(s.TrainLoss)})
+	}
+	if n := len(before.Epochs); n > 0 {
+		p.valid = float64(before.Epochs[n-1].ValidLoss)
+	}
+	return p
+}
+
+// step shows one step.
+func (p *progress) step(s seq2seq.Progress) {
+	p.digits = len(strconv.Itoa(s.Epochs))
+	done, all := s.Total, s.Epochs*s.Steps
+	if p.first < 0 {
+		p.first = done - 1
+	}
+	rate := float64(s.Tokens) / s.Time.Seconds()
+	if p.tokens == 0 {
+		p.tokens = rate
+	}
+	p.tokens += 0.05 * (rate - p.tokens)
+	p.left = time.Duration(float64(time.Since(p.start)) * float64(all-done) / float64(done-p.first))
+	if s.Window != nil {
+		p.points = append(p.points, point{s.Total, s.Window.Loss})
+	}
+	switch {
+	case p.columns != nil && time.Since(p.shown) > 100*time.Millisecond:
+		p.shown = time.Now()
+		// A terminal breaks a line that fills it.
+		p.draw(p.line(s, p.columns()-1))
+	case p.columns == nil && time.Since(p.spoken) > 30*time.Second && !s.EpochDone:
+		p.spoken = time.Now()
+		fmt.Fprintf(p.w, "epoch %d/%d  step %d/%d  loss %.4f  %.1fk tokens/s  %v left\n",
+			s.Epoch, s.Epochs, s.Step, s.Steps, s.Loss, p.tokens/1000, p.left.Round(time.Second))
+	}
+}
+
+// Columns that the curve has at least, and those for which the rest of the line is cut
+// short.
+const leastCurve, roomForCurve = 8, 16
+
+// line returns what stands on the terminal: the epoch and its loss, of the rest what there
+// is room for, and the curve.
+func (p *progress) line(s seq2seq.Progress, columns int) string {
+	line := fmt.Sprintf("epoch %*d/%d  loss %.4f", p.digits, s.Epoch, s.Epochs, s.Loss)
+	valid, rate, left := "", fmt.Sprintf("  %.1fk tokens/s", p.tokens/1000), fmt.Sprintf("  %v left", p.left.Round(time.Second))
+	if p.valid == p.valid {
+		valid = fmt.Sprintf("  valid %.4f", p.valid)
+	}
+	room := columns - len(line) - 2 - roomForCurve
+	for _, part := range []*string{&valid, &left, &rate} { // the first matter most
+		if room -= len(*part); room < 0 {
+			room += len(*part)
+			*part = ""
+		}
+	}
+	line += valid + rate + left
+	if room := columns - len(line) - 2; room >= leastCurve {
+		line += "  " + sparkline(p.points, s.Epochs*s.Steps, room)
+	}
+	return line[:cutAt(line, columns)]
+}
+
+// cutAt returns how many bytes the first characters of a text have.
+func cutAt(text string, characters int) int {
+	for i := range text {
+		if characters--; characters < 0 {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// sparkline draws a loss over all steps of a run in one line: what is still to come is
+// dotted. Equal ratios are equal differences in height.
+func sparkline(points []point, steps, columns int) string {
+	const bars, todo = "▁▂▃▄▅▆▇█", "·"
+	levels := []rune(bars)
+	sums, counts := make([]float64, columns), make([]int, columns)
+	last := -1
+	for _, p := range points {
+		loss := math.Log(p.loss)
+		if math.IsNaN(loss) || math.IsInf(loss, 0) {
+			continue
+		}
+		at := min((p.step-1)*columns/max(steps, 1), columns-1)
+		sums[at] += loss
+		counts[at]++
+		last = max(last, at)
+	}
+	low, high := math.Inf(1), math.Inf(-1)
+	for i := range last + 1 {
+		if counts[i] > 0 {
+			sums[i] /= float64(counts[i])
+			low, high = min(low, sums[i]), max(high, sums[i])
+		}
+	}
+	var b strings.Builder
+	for i := range columns {
+		if i > last {
+			b.WriteString(todo)
+			continue
+		}
+		at := i
+		for counts[at] == 0 { // the next point is the mean of these steps too
+			at++
+		}
+		level := len(levels) / 2
+		if high > low {
+			level = min(int((sums[at]-low)/(high-low)*float64(len(levels))), len(levels)-1)
+		}
+		b.WriteRune(levels[level])
+	}
+	return b.String()
+}
+
+// draw puts a line in the place of the one that stands there.
+func (p *progress) draw(line string) {
+	n := utf8.RuneCountInString(line)
+	// Spaces and no control characters: a log that takes this for a terminal stays readable.
+	fmt.Fprintf(p.w, "\r%s%s", line, strings.Repeat(" ", max(0, p.drawn-n)))
+	p.drawn = n
+}
+
+// epoch shows the end of one.
+func (p *progress) epoch(m curve.Epoch) {
+	p.stop()
+	p.spoken, p.valid = time.Now(), float64(m.ValidLoss)
+	fmt.Fprintf(p.w, "epoch %-*d  loss %.4f  valid %.4f  %5.1fk tokens/s  %.1f s\n",
+		p.digits, m.Epoch, m.TrainLoss, m.ValidLoss, m.Rate()/1000, m.Seconds)
+}
+
+// stop takes the line away.
+func (p *progress) stop() {
+	if p.drawn > 0 {
+		p.draw("")
+		fmt.Fprint(p.w, "\r")
+		p.drawn = 0
+	}
+}
+
+// live returns where the run stands, for those who follow it.
+func (p *progress) live(s seq2seq.Progress, m *metrics, unsaved bool) curve.Live {
+	return curve.Live{
+		Time: time.Now(), Epoch: s.Epoch, Epochs: s.Epochs, Step: s.Total, Steps: s.Epochs * s.Steps,
+		TrainLoss: number(s.Loss), LR: s.LR, Rate: number(p.tokens), Left: p.left, Recent: m.steps, Unsaved: unsaved,
+	}
+}

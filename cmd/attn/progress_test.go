@@ -1,0 +1,98 @@
+package main
+
+import (
+	"io"
+	"math"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/curve"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// The live line fits every terminal; what matters most stays longest, and the curve takes
+// the rest.
+func TestLine(t *testing.T) {
+	p := newProgress(io.Discard, curve.History{})
+	for i := range 400 {
+		p.points = append(p.points, point{i + 1, 4 / math.Sqrt(float64(i+1))})
+	}
+	p.valid, p.tokens, p.left, p.digits = 0.3988, 12345, 101*time.Second, 2
+	s := seq2seq.Progress{Epoch: 3, Epochs: 16, Step: 80, Steps: 160, Total: 400, Loss: 0.4213}
+	for columns := range 200 {
+		line := p.line(s, columns)
+		if n := utf8.RuneCountInString(line); n > columns {
+			t.Fatalf("%d characters on %d columns: %s", n, columns, line)
+		}
+	}
+	for columns, want := range map[int]string{
+		99: "epoch  3/16  loss 0.4213  valid 0.3988  12.3k tokens/s  1m41s left  █",
+		72: "epoch  3/16  loss 0.4213  valid 0.3988  1m41s left  █",
+		58: "epoch  3/16  loss 0.4213  valid 0.3988  █",
+		40: "epoch  3/16  loss 0.4213  █",
+		20: "epoch  3/16  loss 0.",
+	} {
+		line := p.line(s, columns)
+		if !strings.HasPrefix(line, want) || utf8.RuneCountInString(line) != columns {
+			t.Errorf("%d columns:\n%s\nwant\n%s…", columns, line, want)
+		}
+	}
+}
+
+func TestSparkline(t *testing.T) {
+	falling := []point{{1, 16}, {2, 8}, {3, 4}, {4, 2}, {5, 1}}
+	for _, c := range []struct {
+		points         []point
+		steps, columns int
+		want           string
+	}{
+		{falling, 5, 5, "█▇▅▃▁"},
+		{falling, 10, 10, "█▇▅▃▁·····"},
+		{falling, 10, 5, "█▄▁··"},
+		// The points of a long run stand for the steps before them.
+		{[]point{{1, 4}, {4, 2}, {8, 1}}, 8, 8, "█▅▅▅▁▁▁▁"},
+		{[]point{{1, 3}, {2, 3}}, 4, 4, "▅▅··"},
+		{[]point{{1, 3}, {2, math.NaN()}, {3, 0}}, 4, 4, "▅···"},
+		{nil, 4, 4, "····"},
+		{[]point{{9, 3}}, 4, 4, "▅▅▅▅"}, // of more epochs than now
+	} {
+		if got := sparkline(c.points, c.steps, c.columns); got != c.want {
+			t.Errorf("%v over %d steps: %s, want %s", c.points, c.steps, got, c.want)
+		}
+	}
+}
+
+// The line is taken away before another is written, and nothing but spaces takes it away.
+func TestLineIsErased(t *testing.T) {
+	var b strings.Builder
+	p := newProgress(&b, curve.History{})
+	p.columns = func() int { return 60 }
+	p.step(seq2seq.Progress{Epoch: 1, Epochs: 2, Step: 1, Steps: 1, Total: 1, Loss: 2, Tokens: 5, Time: time.Second, EpochDone: true, Window: &seq2seq.Window{Steps: 1, Loss: 2}})
+	p.epoch(curve.Epoch{Epoch: 1, TrainLoss: 2, ValidLoss: 1.5, Tokens: 5, Seconds: 1})
+	p.stop()
+	screen := []rune(nil)
+	var lines []string
+	at := 0
+	for _, r := range b.String() {
+		switch {
+		case r == '\r':
+			at = 0
+		case r == '\n':
+			lines, screen, at = append(lines, strings.TrimRight(string(screen), " ")), nil, 0
+		default:
+			for len(screen) <= at {
+				screen = append(screen, ' ')
+			}
+			screen[at] = r
+			at++
+		}
+	}
+	if want := "epoch 1  loss 2.0000  valid 1.5000    0.0k tokens/s  1.0 s"; len(lines) != 1 || lines[0] != want || strings.TrimSpace(string(screen)) != "" {
+		t.Errorf("the terminal shows %q and %q, want %q", lines, string(screen), want)
+	}
+	if strings.Contains(b.String(), "\x1b") {
+		t.Error("there are control sequences")
+	}
+}

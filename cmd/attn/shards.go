@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/shards"
+	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+type shardsCommand struct {
+	Input   []string `help:"Pattern of files whose lines are the input, in quotes; can be given several times." placeholder:"GLOB" sep:"none"`
+	Output  string   `required:"" help:"Directory of the shards: a folder each, with its output and a manifest." placeholder:"DIR"`
+	Of      int      `help:"Number of shards." placeholder:"N"`
+	Shard   *int     `help:"Make this one, from 0. Without it, that of JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID, or else all." placeholder:"I"`
+	Merge   bool     `help:"Check that nothing is missing or twice, and write the outputs of all shards in order."`
+	Command []string `arg:"" optional:"" passthrough:"" help:"Command that maps lines to lines, with its flags: translate, eval --per-line or heads --per-line."`
+}
+
+func (shardsCommand) Help() string {
+	return `Examples:
+
+  attn shards --input 'corpus/*.txt' --output out --of 16 --shard 3 translate --model runs/fra.run
+  attn shards --input 'corpus/*.txt' --output out --of 16 translate --model runs/fra.run
+  attn shards --output out --merge > translations.txt
+
+A shard that is done is passed over, so a job can be repeated until all is there. The
+lines of all shards together are those that the command makes of all files, one behind the
+other. docs/scale.md has more; deploy/ has jobs for Kubernetes and Slurm.`
+}
+
+// Validate is called by the parser.
+func (cmd *shardsCommand) Validate() error {
+	if cmd.Merge {
+		if len(cmd.Command) > 0 || len(cmd.Input) > 0 || cmd.Of != 0 || cmd.Shard != nil {
+			return errors.New("--merge goes with --output alone")
+		}
+		return nil
+	}
+	switch {
+	case len(cmd.Input) == 0:
+		return errors.New("missing flags: --input=GLOB")
+	case cmd.Of < 1 || cmd.Of > 99_999:
+		return fmt.Errorf("--of %d, want 1 to 99999 shards", cmd.Of)
+	case cmd.Shard != nil && (*cmd.Shard < 0 || *cmd.Shard >= cmd.Of):
+		return fmt.Errorf("--shard %d, want 0 to %d", *cmd.Shard, cmd.Of-1)
+	case len(cmd.Command) == 0:
+		return errors.New("missing COMMAND with its flags")
+	}
+	return nil
+}
+
+func (cmd *shardsCommand) touches() touched {
+	var t touched
+	for _, pattern := range cmd.Input {
+		found, _ := filepath.Glob(pattern) // a wrong pattern is told of later
+		for _, path := range found {
+			t.reads = append(t.reads, place{"--input", path})
+		}
+	}
+	return t
+}
+
+func (cmd *shardsCommand) Run(ctx context.Context, c console) error {
+	if cmd.Merge {
+		return cmd.merge(c)
+	}
+	filter, err := parseLines(c, cmd.Command)
+	if err != nil {
+		return usage("%s: %w", strings.Join(cmd.Command, " "), err)
+	}
+	todo, err := cmd.numbers()
+	if err != nil {
+		return err
+	}
+	job := shards.Job{Kernels: simd.Implementation(), Dir: cmd.Output, Of: cmd.Of}
+	if job.Plan, err = shards.NewPlan(cmd.Input); err != nil {
+		return &seq2seq.InputError{Name: "--input", Reason: err.Error()}
+	}
+	if job.Identity, err = followsFrom(filter, cmd.Command); err != nil {
+		return err
+	}
+	for _, i := range todo {
+		if err := cmd.make(ctx, c, &job, filter, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// make makes a shard unless it is there. The model is loaded when it is needed first.
+func (cmd *shardsCommand) make(ctx context.Context, c console, job *shards.Job, filter lineCommand, i int) (err error) {
+	err = job.Check(i)
+	if err == nil && job.Stream == nil {
+		var s lineStream
+		if s, err = filter.stream(c); err != nil {
+			return err
+		}
+		job.Stream = s
+	}
+	var m *shards.Manifest
+	if err == nil {
+		m, err = job.Run(ctx, i)
+	}
+	switch {
+	case errors.Is(err, shards.ErrDone):
+		fmt.Fprintf(c.err, "shard %d of %d is done\n", i, job.Of)
+		return nil
+	case err != nil:
+		return err
+	}
+	fmt.Fprintf(c.err, "shard %d of %d: %d lines, %d rejected, %v\n", i, job.Of, m.Output.Lines, m.Rejected, time.Duration(m.Seconds*float64(time.Second)).Round(100*time.Millisecond))
+	return nil
+}
+
+// shardVariables are what schedulers call the number of a process, from 0.
+var shardVariables = []string{"JOB_COMPLETION_INDEX", "SLURM_ARRAY_TASK_ID"}
+
+// numbers returns the shards to make.
+func (cmd *shardsCommand) numbers() (list []int, err error) {
+	if cmd.Shard != nil {
+		return []int{*cmd.Shard}, nil
+	}
+	for _, name := range shardVariables {
+		text, there := os.LookupEnv(name)
+		if !there {
+			continue
+		}
+		i, err := strconv.Atoi(text)
+		if err != nil || i < 0 || i >= cmd.Of {
+			return nil, usage("%s is %q, want the number of a shard, 0 to %d", name, text, cmd.Of-1)
+		}
+		return []int{i}, nil
+	}
+	for i := range cmd.Of {
+		list = append(list, i)
+	}
+	return list, nil
+}
+
+// merge writes all shards.
+func (cmd *shardsCommand) merge(c console) error {
+	sum, err := shards.Merge(cmd.Output, c.out)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.err, "%d shards: %d lines, %d rejected, %v\n", sum.Shards, sum.Lines, sum.Rejected, time.Duration(sum.Seconds*float64(time.Second)).Round(time.Second))
+	if len(sum.Kernels) > 1 {
+		fmt.Fprintf(c.err, "made with kernels %s: last digits may differ between them\n", strings.Join(sum.Kernels, ", "))
+	}
+	return nil
+}
+
+// parseLines returns the command of a command line that maps lines to lines.
+func parseLines(c console, args []string) (lineCommand, error) {
+	asked := false
+	parser := kong.Must(&commands{}, append(options(console{in: c.in, out: io.Discard, err: io.Discard}),
+		kong.Exit(func(int) { asked = true }),
+		kong.BindTo(context.Background(), (*context.Context)(nil)),
+	)...)
+	parsed, err := parser.Parse(joinNegative(args))
+	if asked {
+		return nil, errors.New("want a command and not its help")
+	}
+	if err != nil {
+		return nil, plain(err)
+	}
+	cmd, ok := parsed.Selected().Target.Addr().Interface().(lineCommand)
+	if !ok {
+		return nil, errNotLines
+	}
+	return cmd, cmd.streams()
+}
+
+// followsFrom returns what the lines of a command's output follow from.
+func followsFrom(filter lineCommand, args []string) (id shards.Identity, err error) {
+	id.Version = version()
+	for _, arg := range args { // the model may be elsewhere on another machine
+		if flag, value, ok := strings.Cut(arg, "="); ok && value == filter.modelDir() {
+			id.Command = append(id.Command, flag)
+			arg = value
+		}
+		if arg == filter.modelDir() {
+			arg = "MODEL"
+		}
+		id.Command = append(id.Command, arg)
+	}
+	h := sha256.New()
+	for _, name := range seq2seq.ModelFiles() {
+		path := filepath.Join(filter.modelDir(), name)
+		err := atomicfile.Read(path, func(place string) error {
+			f, err := os.Open(place)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			n, err := io.Copy(h, f)
+			fmt.Fprintf(h, " %s %d\n", name, n)
+			return err
+		})
+		if err != nil {
+			var at *fs.PathError
+			if errors.As(err, &at) {
+				err = at.Err
+			}
+			return id, &seq2seq.InputError{Name: path, Reason: err.Error()}
+		}
+	}
+	id.Model = hex.EncodeToString(h.Sum(nil))
+	return id, nil
+}

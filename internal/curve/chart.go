@@ -1,0 +1,113 @@
+package curve
+
+import (
+	"errors"
+	"io"
+	"math"
+
+	"github.com/attn-go/attn/viz"
+)
+
+// PictureFile is the name of the picture in a run's directory.
+const PictureFile = "metrics.svg"
+
+// Sizes of the charts, in pixels of CSS.
+const (
+	usualWidth = 720
+	lossHeight = 240
+	rateHeight = 80
+)
+
+// Picture draws losses and learning rate over the steps. It shows nothing that depends on
+// how fast the machine is, so two runs of one recipe have the same picture.
+//
+// Errors: a history that is not Drawable.
+func (h History) Picture(w io.Writer) error {
+	if !h.Drawable() {
+		return errors.New("curve: no steps to draw")
+	}
+	return viz.Multiples{Charts: h.charts(usualWidth), Columns: 1}.SVG(w)
+}
+
+// Drawable reports whether there is something to draw.
+func (h History) Drawable() bool { return len(h.Steps) > 0 }
+
+// charts returns those of losses and learning rate.
+func (h History) charts(width float64) []viz.Chart {
+	train, lr := viz.Line{Name: "training"}, viz.Line{}
+	for _, p := range h.means() {
+		train.X, train.Y = append(train.X, float64(p.end)), append(train.Y, p.loss)
+	}
+	for _, s := range h.Steps {
+		lr.X, lr.Y = append(lr.X, float64(s.Step)), append(lr.Y, s.LR)
+	}
+	losses := h.chart(width, lossHeight, "loss, nats per token", train)
+	losses.Bare = false
+	valid := viz.Line{Name: "validation", Markers: len(h.Epochs) <= mostMarkers}
+	for _, e := range h.Epochs {
+		if e.Step > 0 && e.ValidLoss.Known() {
+			valid.X, valid.Y = append(valid.X, float64(e.Step)), append(valid.Y, float64(e.ValidLoss))
+		}
+	}
+	if len(valid.X) > 0 {
+		losses.Lines = append(losses.Lines, valid)
+	}
+	losses.YAxis.Log = spread(losses.Lines) >= logarithmic
+	return []viz.Chart{losses, h.chart(width, rateHeight, "learning rate", lr)}
+}
+
+// chart returns one over all steps so far.
+func (h History) chart(width, height float64, y string, l viz.Line) viz.Chart {
+	return viz.Chart{
+		X: "step", Y: y, Width: width, Height: height, Lines: []viz.Line{l}, Bare: true,
+		XAxis: viz.Axis{High: float64(h.Steps[len(h.Steps)-1].Step)},
+	}
+}
+
+// mean is the loss over some steps.
+type mean struct {
+	steps, end int
+	loss       float64
+}
+
+// means returns the losses of the points. A point of few steps, at the end of an epoch,
+// would stand out by chance: it is joined to the one before.
+func (h History) means() (list []mean) {
+	before := 0
+	for _, s := range h.Steps {
+		p := mean{s.Step - before, s.Step, float64(s.TrainLoss)}
+		before = s.Step
+		if n := len(list); n > 0 && 2*p.steps < list[n-1].steps {
+			last := &list[n-1]
+			share := float64(p.steps) / float64(p.steps+last.steps)
+			last.loss += share * (p.loss - last.loss)
+			last.end = p.end
+			continue
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+const (
+	// logarithmic is the ratio of the largest to the smallest loss from which on equal
+	// ratios, and not equal differences, are drawn as equal distances: with less, such an
+	// axis would have too few numbers.
+	logarithmic = 5
+	// mostMarkers can still be told apart.
+	mostMarkers = 60
+)
+
+// spread returns the largest number of lines divided by the smallest.
+func spread(lines []viz.Line) float64 {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, l := range lines {
+		for _, y := range l.Y {
+			low, high = min(low, y), max(high, y)
+		}
+	}
+	if !(low > 0) {
+		return 1
+	}
+	return high / low
+}

@@ -1,0 +1,106 @@
+package curve
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/viz"
+)
+
+// Fact is a name and what there is to say.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Page is what a page shows of a run.
+type Page struct {
+	Status string `json:"status"`
+	Over   bool   `json:"over"` // nothing more is to come unless the run is resumed
+	Facts  []Fact `json:"facts"`
+	Chart  string `json:"chart"` // SVG; empty if there is nothing to draw
+}
+
+// silence is how long a run may say nothing until a reader is told.
+const silence = 15 * time.Second
+
+// Page returns what a page of the given width shows at a time.
+func (r Run) Page(now time.Time, width float64) (p Page, err error) {
+	p.Status, p.Over = r.status(now)
+	p.Facts = r.facts()
+	if r.Drawable() {
+		var b strings.Builder
+		err = viz.Multiples{Charts: append(r.charts(width), r.speed(width)), Columns: 1}.SVG(&b)
+		p.Chart = b.String()
+	}
+	return p, err
+}
+
+// status says in words whether the run is under way.
+func (r Run) status(now time.Time) (text string, over bool) {
+	switch {
+	case r.Live != nil && now.Sub(r.Live.Time) > silence:
+		return fmt.Sprintf("nothing heard for %v", now.Sub(r.Live.Time).Round(time.Second)), false
+	case r.Live != nil && r.Live.Step == r.Live.Steps:
+		return "measuring", false
+	case r.Live != nil:
+		return "training", false
+	case r.Final != nil:
+		return "done", true
+	}
+	return "not running", true
+}
+
+// facts lists what there is to say in numbers.
+func (r Run) facts() []Fact {
+	var list []Fact
+	add := func(name, format string, values ...any) {
+		list = append(list, Fact{name, fmt.Sprintf(format, values...)})
+	}
+	loss, lr, rate := reports.NaN, math.NaN(), reports.NaN
+	if n := len(r.Steps); n > 0 {
+		s := r.Steps[n-1]
+		loss, lr, rate = s.TrainLoss, s.LR, Number(s.Rate())
+		if r.Live == nil {
+			add("step", "%d", s.Step)
+		}
+	}
+	if l := r.Live; l != nil {
+		add("epoch", "%d of %d", l.Epoch, l.Epochs)
+		add("step", "%d of %d", l.Step, l.Steps)
+		loss, lr, rate = l.TrainLoss, l.LR, l.Rate
+	}
+	if loss.Known() {
+		add("training loss", "%.4f", loss)
+	}
+	if n := len(r.Epochs); n > 0 && r.Epochs[n-1].ValidLoss.Known() {
+		add("validation loss", "%.4f", r.Epochs[n-1].ValidLoss)
+	}
+	if lr == lr {
+		add("learning rate", "%.3g", lr)
+	}
+	if rate.Known() {
+		add("tokens per second", "%.1fk", rate/1000)
+	}
+	if l := r.Live; l != nil && l.Left > 0 {
+		add("left", "%v", l.Left.Round(time.Second))
+	}
+	if f := r.Final; f != nil {
+		add("exact match", "%.1f%%", 100*f.ExactMatch)
+		add("BLEU", "%.1f", f.BLEU)
+		add("perplexity", "%.3f", f.Perplexity)
+	}
+	return list
+}
+
+// speed draws tokens per second.
+func (r Run) speed(width float64) viz.Chart {
+	var l viz.Line
+	for _, s := range r.Steps {
+		l.X, l.Y = append(l.X, float64(s.Step)), append(l.Y, s.Rate())
+	}
+	return r.chart(width, rateHeight, "tokens per second", l)
+}

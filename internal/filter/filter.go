@@ -1,0 +1,174 @@
+// Package filter maps lines to lines, for commands that other programs drive: through
+// pipes, on schedulers, in Spark.
+//
+// The contract: one line out for each line in, in the same order, whatever the line holds.
+// A line that cannot be processed has an error in its place, or ends the run if that is
+// asked for. What a line becomes does not depend on its neighbours, as long as the work on
+// a batch does not. Memory is bounded, however long the input or a line of it.
+package filter
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+)
+
+// Line is a line of the input and what became of it.
+type Line[V any] struct {
+	Number int    // from 1
+	Text   string // without its end
+	Value  V
+	Err    error // why there is no value
+}
+
+// Filter says how lines become lines.
+type Filter[V any] struct {
+	// Name is that of the input, for errors.
+	Name string
+	// MaxBytes is the length of the longest line; longer ones cannot be processed. 0
+	// means 1 MiB.
+	MaxBytes int
+	// Batch is how many lines are worked on at a time; 0 means 64.
+	Batch int
+	// Length is that of a line in the units that work depends on: lines of similar
+	// length come into one batch. Nil means bytes.
+	Length func(text string) int
+	// Work sets the value or the error of every line of a batch. Its own error ends the
+	// run: it is not about a line.
+	Work func(ctx context.Context, batch []*Line[V]) error
+	// Write writes a line, which has been worked on, with its end.
+	Write func(w io.Writer, l *Line[V]) error
+	// Strict ends the run at the first line that cannot be processed, with an *Error.
+	Strict bool
+	// Rejected, if it is not nil, is told of lines that cannot be processed.
+	Rejected func(err *Error)
+}
+
+// Stats are what a run has done.
+type Stats struct {
+	Lines    int // that were written
+	Rejected int // of them, those with an error
+}
+
+// Error is a line that could not be processed.
+type Error struct {
+	Name string
+	Line int
+	Err  error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %v", e.Name, e.Line, e.Err) }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Lines are gathered in windows, in which they are sorted by length: a large window makes
+// for batches with little padding, and is what memory is needed for.
+const (
+	windowLines = 2048
+	windowBytes = 4 << 20
+	// gathering is how long a window waits for more lines, when some have come: somebody
+	// may be typing, and then what has come is to be answered.
+	gathering = 10 * time.Millisecond
+)
+
+// Run reads lines until the input or ctx ends. All that it has written is flushed when it
+// returns, and whenever it waits for more input.
+//
+// Errors: an *Error if it is strict, and those of in, out, Work and ctx; the lines before
+// are then written.
+func (f Filter[V]) Run(ctx context.Context, in io.Reader, out io.Writer) (s Stats, err error) {
+	f.setDefaults()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // the reader ends too, when what it reads next has come
+	waiting := read(ctx, in, f.MaxBytes, f.Strict)
+	w := bufio.NewWriterSize(out, 1<<16)
+	defer func() { err = errors.Join(err, w.Flush()) }()
+	for number := 0; ; {
+		window, end := waiting.take(ctx)
+		lines := make([]*Line[V], len(window))
+		for i, l := range window {
+			number++
+			lines[i] = &Line[V]{Number: number, Text: l.text, Err: l.err}
+		}
+		if err := f.window(ctx, lines, w, &s); err != nil {
+			return s, err
+		}
+		if end != nil {
+			if end == io.EOF {
+				end = nil
+			}
+			return s, end
+		}
+		if err := w.Flush(); err != nil {
+			return s, err
+		}
+	}
+}
+
+func (f *Filter[V]) setDefaults() {
+	if f.MaxBytes == 0 {
+		f.MaxBytes = 1 << 20
+	}
+	if f.Batch == 0 {
+		f.Batch = 64
+	}
+	if f.Length == nil {
+		f.Length = func(text string) int { return len(text) }
+	}
+}
+
+// Texts is Run for texts that are at hand, of which none is refused.
+func (f Filter[V]) Texts(ctx context.Context, texts []string, out io.Writer) error {
+	f.setDefaults()
+	lines := make([]*Line[V], len(texts))
+	for i, text := range texts {
+		lines[i] = &Line[V]{Number: i + 1, Text: text}
+	}
+	w := bufio.NewWriterSize(out, 1<<16)
+	return errors.Join(f.window(ctx, lines, w, new(Stats)), w.Flush())
+}
+
+// window works on some lines and writes them.
+func (f Filter[V]) window(ctx context.Context, lines []*Line[V], w io.Writer, s *Stats) error {
+	todo := make([]*Line[V], 0, len(lines))
+	for _, l := range lines {
+		if l.Err == nil {
+			todo = append(todo, l)
+		} else if f.Strict {
+			break // nothing behind it is needed
+		}
+	}
+	length := make(map[*Line[V]]int, len(todo))
+	for _, l := range todo {
+		length[l] = f.Length(l.Text)
+	}
+	slices.SortStableFunc(todo, func(a, b *Line[V]) int { return length[a] - length[b] })
+	for batch := range slices.Chunk(todo, f.Batch) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := f.Work(ctx, batch); err != nil {
+			return err
+		}
+	}
+	for _, l := range lines {
+		if l.Err != nil {
+			e := &Error{f.Name, l.Number, l.Err}
+			if f.Strict {
+				return e
+			}
+			s.Rejected++
+			if f.Rejected != nil {
+				f.Rejected(e)
+			}
+		}
+		if err := f.Write(w, l); err != nil {
+			return err
+		}
+		s.Lines++
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package shards
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn/internal/atomicfile"
+)
+
+// Merged is what the shards of a directory are together.
+type Merged struct {
+	Shards   int
+	Lines    int64
+	Rejected int
+	Seconds  float64
+	Kernels  []string // those that there are
+}
+
+// Merge checks that all shards of a directory are there, of one job, and that together
+// they are every line of the input once; then it writes their outputs, in order. If
+// something is wrong, nothing is written.
+func Merge(dir string, out io.Writer) (sum Merged, err error) {
+	list, err := manifests(dir)
+	if err != nil {
+		return sum, err
+	}
+	if err := whole(list, dir); err != nil {
+		return sum, err
+	}
+	for _, m := range list {
+		if err := m.copy(dir, io.Discard); err != nil {
+			return sum, err
+		}
+		sum.Shards++
+		sum.Lines += m.Output.Lines
+		sum.Rejected += m.Rejected
+		sum.Seconds += m.Seconds
+		sum.Kernels = append(sum.Kernels, m.Kernels)
+	}
+	slices.Sort(sum.Kernels)
+	sum.Kernels = slices.Compact(sum.Kernels)
+	for _, m := range list {
+		if err := m.copy(dir, out); err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
+}
+
+// manifests returns those of all shards, in order.
+func manifests(dir string) ([]*Manifest, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	of, found := 0, ""
+	for _, e := range entries {
+		_, n, ok := parseFolder(e.Name())
+		switch {
+		case !ok:
+		case of == 0:
+			of, found = n, e.Name()
+		case n != of:
+			return nil, fmt.Errorf("%s holds both %s and %s, want the shards of one division", dir, found, e.Name())
+		}
+	}
+	if of == 0 {
+		return nil, fmt.Errorf("%s holds no shards", dir)
+	}
+	var list []*Manifest
+	var missing []string
+	for i := range of {
+		m, err := readManifest(filepath.Join(dir, folder(i, of)))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			missing = append(missing, fmt.Sprint(i))
+		case err != nil:
+			return nil, err
+		case m.Shard != i || m.Of != of:
+			return nil, fmt.Errorf("%s holds shard %d of %d", filepath.Join(dir, folder(i, of)), m.Shard, m.Of)
+		default:
+			list = append(list, m)
+		}
+	}
+	if n := len(missing); n > 0 {
+		const most = 20
+		if n > most {
+			missing = append(missing[:most], "and others")
+		}
+		return nil, fmt.Errorf("%s lacks %d of %d shards: %s", dir, n, of, strings.Join(missing, " "))
+	}
+	return list, nil
+}
+
+// whole returns an error unless shards are of one job and their pieces are every line of
+// its files once.
+func whole(list []*Manifest, dir string) error {
+	first := list[0]
+	var files []File
+	at := Piece{} // the one before
+	for i, m := range list {
+		place := filepath.Join(dir, folder(i, m.Of))
+		if err := m.is(first.Identity, place); err != nil {
+			return err
+		}
+		if m.Input.Plan != first.Input.Plan {
+			return fmt.Errorf("%s was made of another input than %s", place, folder(0, m.Of))
+		}
+		for _, p := range m.Input.Pieces {
+			switch {
+			case p.Path == at.Path && p.From == at.To:
+			case p.Path != at.Path && p.From == 0 && at.To == at.Size:
+				files = append(files, File{p.Path, p.Size})
+			default:
+				return fmt.Errorf("%s begins at byte %d of %s, but the shards before end at byte %d of %s", place, p.From, p.Path, at.To, at.Path)
+			}
+			at = p
+		}
+	}
+	if at.To != at.Size || hash(files) != first.Input.Plan {
+		return fmt.Errorf("the shards in %s are not all of their input", dir)
+	}
+	return nil
+}
+
+// copy writes the output of a shard.
+func (m *Manifest) copy(dir string, out io.Writer) error {
+	path := filepath.Join(dir, folder(m.Shard, m.Of), OutputFile)
+	return atomicfile.Read(path, func(place string) error {
+		f, err := os.Open(place)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		h := newHashed()
+		if _, err := io.Copy(io.MultiWriter(out, h), f); err != nil {
+			return err
+		}
+		if got := (Output{h.lines, h.bytes, h.hex()}); got != m.Output {
+			return fmt.Errorf("%s is not what its manifest says: %d lines and %d bytes, want %d and %d", path, got.Lines, got.Bytes, m.Output.Lines, m.Output.Bytes)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,229 @@
+// Package shards runs a filter over the parts of a corpus, on any scheduler that starts
+// processes with a number.
+//
+// Files and the places where they are cut follow from the list of files and the number of
+// shards alone. A shard is a folder with its output and a manifest, which appear together
+// or not at all. So a job can be repeated until all is there, and what is there is known
+// to be of one model, one command and one input, with nothing missing and nothing twice.
+package shards
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// File is a file of the input.
+type File struct {
+	Path string
+	Size int64
+}
+
+// Plan is the input: files, of which the lines are one sequence.
+type Plan struct{ files []File }
+
+// NewPlan finds the files of some patterns, in the order of their names. Empty files are
+// left out.
+//
+// Errors: a pattern that nothing matches, folders, compressed files, which cannot be cut,
+// and input without a line.
+func NewPlan(patterns []string) (p Plan, err error) {
+	var paths []string
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return p, fmt.Errorf("%q is not a pattern of files", pattern)
+		}
+		if len(found) == 0 {
+			return p, fmt.Errorf("nothing matches %q", pattern)
+		}
+		paths = append(paths, found...)
+	}
+	slices.Sort(paths)
+	for _, path := range slices.Compact(paths) {
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+			return p, err
+		case !info.Mode().IsRegular():
+			return p, fmt.Errorf("%s is not a regular file", path)
+		case slices.Contains([]string{".gz", ".bz2", ".xz", ".zst", ".zip"}, filepath.Ext(path)):
+			return p, fmt.Errorf("%s is compressed, want files of lines", path)
+		case info.Size() > 0:
+			p.files = append(p.files, File{path, info.Size()})
+		}
+	}
+	if len(p.files) == 0 {
+		return p, errors.New("the input is empty")
+	}
+	return p, nil
+}
+
+// hash identifies the files by names and sizes.
+func hash(files []File) string {
+	h := sha256.New()
+	for _, f := range files {
+		fmt.Fprintf(h, "%d %q\n", f.Size, f.Path)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Piece is a part of a file, of whole lines.
+type Piece struct {
+	Path string `json:"path"`
+	From int64  `json:"from"`
+	To   int64  `json:"to"`
+	Size int64  `json:"size"` // of the file
+}
+
+// pieces returns those of a shard: the lines that begin in the i-th of n equal parts of
+// all bytes.
+func (p Plan) pieces(i, n int) ([]Piece, error) {
+	total := int64(0)
+	for _, f := range p.files {
+		total += f.Size
+	}
+	cut := func(i int) int64 { return total/int64(n)*int64(i) + total%int64(n)*int64(i)/int64(n) }
+	from, to := cut(i), cut(i+1)
+	var list []Piece
+	start := int64(0)
+	for _, f := range p.files {
+		a, b := max(from-start, 0), min(to-start, f.Size)
+		start += f.Size
+		if a >= b {
+			continue
+		}
+		piece := Piece{Path: f.Path, Size: f.Size}
+		var err error
+		if piece.From, err = lineFrom(f, a); err != nil {
+			return nil, err
+		}
+		if piece.To, err = lineFrom(f, b); err != nil {
+			return nil, err
+		}
+		if piece.From < piece.To {
+			list = append(list, piece)
+		}
+	}
+	return list, nil
+}
+
+// lineFrom returns where the first line begins that begins at a place or behind it; the
+// end of the file if none does.
+func lineFrom(f File, at int64) (int64, error) {
+	if at == 0 || at >= f.Size {
+		return min(at, f.Size), nil
+	}
+	file, err := os.Open(f.Path)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	at--
+	r := bufio.NewReaderSize(io.NewSectionReader(file, at, f.Size-at), 1<<12)
+	for {
+		b, err := r.ReadSlice('\n')
+		at += int64(len(b))
+		switch err {
+		case nil, io.EOF:
+			return at, nil
+		case bufio.ErrBufferFull:
+		default:
+			return 0, err
+		}
+	}
+}
+
+// name says where the lines of pieces come from.
+func name(i, n int, pieces []Piece) string {
+	if len(pieces) == 0 {
+		return fmt.Sprintf("shard %d of %d", i, n)
+	}
+	return fmt.Sprintf("shard %d of %d, which begins at byte %d of %s", i, n, pieces[0].From, pieces[0].Path)
+}
+
+// reader reads the lines of pieces, one file after the other.
+type reader struct {
+	pieces []Piece
+	file   *os.File
+	left   *io.SectionReader
+	last   byte // of what has been read
+}
+
+func (r *reader) Read(b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	for {
+		if r.left == nil {
+			if len(r.pieces) == 0 {
+				return 0, io.EOF
+			}
+			p := r.pieces[0]
+			r.pieces = r.pieces[1:]
+			file, err := os.Open(p.Path)
+			if err != nil {
+				return 0, err
+			}
+			r.file, r.left, r.last = file, io.NewSectionReader(file, p.From, p.To-p.From), '\n'
+		}
+		n, err := r.left.Read(b)
+		if n > 0 {
+			r.last = b[n-1]
+			return n, nil
+		}
+		if err != io.EOF {
+			return 0, err
+		}
+		r.close()
+		if r.last != '\n' { // the last line of a file has no end
+			r.last = '\n'
+			b[0] = '\n'
+			return 1, nil
+		}
+	}
+}
+
+func (r *reader) close() {
+	if r.file != nil {
+		r.file.Close()
+		r.file, r.left = nil, nil
+	}
+}
+
+// folder is the name of a shard's folder.
+func folder(i, n int) string { return fmt.Sprintf("shard-%05d-of-%05d", i, n) }
+
+// parseFolder is the inverse of folder.
+func parseFolder(name string) (i, n int, ok bool) {
+	if _, err := fmt.Sscanf(name, "shard-%d-of-%d", &i, &n); err != nil || folder(i, n) != name {
+		return 0, 0, false
+	}
+	return i, n, true
+}
+
+// hashed counts and hashes what passes through.
+type hashed struct {
+	bytes, lines int64
+	sum          interface {
+		io.Writer
+		Sum([]byte) []byte
+	}
+}
+
+func newHashed() *hashed { return &hashed{sum: sha256.New()} }
+
+func (h *hashed) Write(b []byte) (int, error) {
+	h.bytes += int64(len(b))
+	h.lines += int64(bytes.Count(b, []byte("\n")))
+	return h.sum.Write(b)
+}
+
+func (h *hashed) hex() string { return hex.EncodeToString(h.sum.Sum(nil)) }

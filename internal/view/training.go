@@ -1,0 +1,59 @@
+package view
+
+import (
+	"bytes"
+	"embed"
+	"io/fs"
+	"net/http"
+	"strconv"
+
+	"github.com/attn-go/attn/viz"
+)
+
+// Training tells what a page shows of a run, drawn as wide as asked for, in pixels of CSS;
+// it must be possible to write it as JSON.
+type Training func(width float64) (any, error)
+
+//go:embed training
+var trainingPage embed.FS
+
+// Widths of pictures that a page may ask for.
+const leastPicture, mostPicture = 300, 1600
+
+// NewTraining returns a server of a page that follows the training of a model. Host is
+// that of Options.
+func NewTraining(name, host string, t Training) *Server {
+	s := &Server{options: Options{Name: name, Host: host}, secret: newSecret()}
+	s.handler = s.guard(s.trainingRoutes(t))
+	return s
+}
+
+func (s *Server) trainingRoutes(t Training) http.Handler {
+	sub, err := fs.Sub(trainingPage, "training")
+	if err != nil {
+		panic(err) // the name above is wrong
+	}
+	dark := []byte("@media (prefers-color-scheme: dark) {" + viz.DarkCharts() + "}\n")
+	mux := http.NewServeMux()
+	files := http.FileServerFS(sub)
+	mux.Handle("GET /{$}", files)
+	mux.Handle("GET /page/", http.StripPrefix("/page/", files))
+	mux.HandleFunc("GET /page/charts.css", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, http.StatusOK, "text/css; charset=utf-8", bytes.Clone(dark))
+	})
+	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("GET /api/training", func(w http.ResponseWriter, r *http.Request) {
+		width, err := strconv.Atoi(r.URL.Query().Get("width"))
+		if err != nil || width < leastPicture || width > mostPicture {
+			refuse(w, http.StatusBadRequest, "width is not 300 to 1600")
+			return
+		}
+		run, err := t(float64(width))
+		if err != nil {
+			refuse(w, http.StatusInternalServerError, err.Error())
+			return
+		}
+		send(w, map[string]any{"name": s.options.Name, "run": run})
+	})
+	return mux
+}
