@@ -1,6 +1,10 @@
 package heads
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/attn-go/attn/tensor"
+)
 
 // Kind says where the queries and the keys of a layer come from.
 type Kind uint8
@@ -77,16 +81,37 @@ func (l *Layer) Number(h int) int {
 
 // Mean returns the weights [Lq Lk] averaged over the heads.
 func (l *Layer) Mean() []float32 {
-	mean := make([]float32, len(l.Queries)*len(l.Keys))
-	for h := range l.Heads {
-		for i, w := range l.Head(h) {
-			mean[i] += w
+	mean, _ := MeanOf(l.Heads, func(h int) ([]float32, error) { return l.Head(h), nil })
+	return mean
+}
+
+// MeanOf returns the mean of n maps of one size, which at returns one after the other:
+// of the heads of a layer, or of the means of several layers.
+//
+// Errors: those of at. MeanOf panics with a *tensor.ShapeError if a map has another size
+// than the first.
+func MeanOf(n int, at func(i int) ([]float32, error)) ([]float32, error) {
+	var sum []float64
+	for i := range n {
+		weights, err := at(i)
+		if err != nil {
+			return nil, err
+		}
+		if sum == nil {
+			sum = make([]float64, len(weights))
+		}
+		if len(weights) != len(sum) {
+			panic(&tensor.ShapeError{Op: "heads: MeanOf", Arg: "maps", Got: []int{len(weights)}, Want: fmt.Sprintf("[%d] as the first", len(sum))})
+		}
+		for j, w := range weights {
+			sum[j] += float64(w)
 		}
 	}
-	for i := range mean {
-		mean[i] /= float32(l.Heads)
+	mean := make([]float32, len(sum))
+	for j, s := range sum {
+		mean[j] = float32(s / float64(n))
 	}
-	return mean
+	return mean, nil
 }
 
 // Record is the attention weights of a model in one run on one text, or pair of texts.

@@ -58,7 +58,7 @@ func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
 		if err := layers(func(e *entry, layer int) error {
 			o := e.outline.Layers[layer]
 			q, k := e.axes(layer)
-			need := o.Heads * (min(len(q.Tokens), headSize)*min(len(k.Tokens), headSize) + min(len(q.Tokens), thumbSize)*min(len(k.Tokens), thumbSize))
+			need := (o.Heads + len(o.Summaries)) * (min(len(q.Tokens), headSize)*min(len(k.Tokens), headSize) + min(len(q.Tokens), thumbSize)*min(len(k.Tokens), thumbSize))
 			if full = full || size+need > mostFrozen; full {
 				if l == "" {
 					return fmt.Errorf("view: the heads have more than %d MB of weights, which is too much for one page", mostFrozen>>20)
@@ -76,7 +76,17 @@ func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
 					return err
 				}
 			}
-			return nil
+			if len(o.Summaries) == 0 {
+				return nil
+			}
+			for _, name := range o.Summaries {
+				for _, path := range []string{"api/head" + about + "&head=" + name + l, "api/measures" + about + "&head=" + name + l} {
+					if err := take(path); err != nil {
+						return err
+					}
+				}
+			}
+			return take("api/thumbs" + about + "&summaries=1" + l)
 		}); err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import { byId, el, number, svg } from "./dom.js";
 import { address, lens } from "./state.js";
 import { ends, legendCSS, legendWords, theme } from "./colour.js";
 import { checkPath, frozen, get, headPath, lookPath, measuresPath, startPath, thumbsPath } from "./data.js";
+import { headsOf } from "./tokens.js";
 
 const most = 12 << 20; // bytes of weights in a page
 
@@ -87,11 +88,13 @@ async function page(panels, records) {
   fill: for (const through of lenses)
     for (const record of records)
       for (let l = 0; l < record.layers.length; l++) {
-        const { q, k, heads } = record.layers[l];
-        if (bytes + record.axes[q].tokens.length * record.axes[k].tokens.length * heads > most) break fill;
+        const { q, k, summaries } = record.layers[l], heads = headsOf(record.layers[l]);
+        if (bytes + record.axes[q].tokens.length * record.axes[k].tokens.length * heads.length > most) break fill;
         await take(thumbsPath(record, l, through), record);
         await take(measuresPath(record, l, through), record);
-        await Promise.all(Array.from({ length: heads }, (_, h) => take(headPath(record, l, h, through), record)));
+        await Promise.all(heads.map((h) => take(headPath(record, l, h, through), record)));
+        if (summaries) await take(thumbsPath(record, l, through, true), record);
+        for (const s of summaries ?? []) await take(measuresPath(record, l, through, s), record);
       }
   const shell = new TextDecoder().decode(await get("api/frozen"));
   const at = shell.indexOf("@" + "FROZEN@");
