@@ -32,6 +32,7 @@ type mapCommand struct {
 	Mean    *string `enum:"heads,layers" help:"Mean over the heads of a layer (heads, what is drawn without --head), or over the heads of all layers (layers)." placeholder:"OVER" group:"What to draw"`
 	Rollout bool    `help:"How much of each input token is in each vector behind the last layer, by attention rollout (Abnar and Zuidema 2020), of the encoder unless --kind decoder." group:"What to draw"`
 	Differ  bool    `name:"divergence" help:"How much heads differ: the Jensen–Shannon divergence of any two heads of one kind, or, with --layer, of one layer, in nats (Clark et al. 2019)." group:"What to draw"`
+	Values  bool    `name:"value-weighted" help:"Weights times the norms of what the values add to the layer's result (Kobayashi et al. 2020)." group:"What to draw"`
 	Scale   string  `default:"unit" enum:"unit,largest" help:"Weight that the last colour stands for: 1 (unit) or the largest there is (largest)." placeholder:"NAME" group:"What to draw"`
 	SVG     string  `name:"svg" help:"Write a vector graphic." placeholder:"FILE" group:"Files, - for standard output"`
 	PNG     string  `name:"png" help:"Write an image." placeholder:"FILE" group:"Files, - for standard output"`
@@ -86,6 +87,8 @@ func (cmd *mapCommand) Validate() error {
 		return errors.New("--mean layers is of all layers; it excludes --layer")
 	case cmd.Differ && (cmd.All || cmd.Head != nil || cmd.Rollout || cmd.Embed != ""):
 		return errors.New("--divergence is of several heads; it excludes --all, --head, --rollout and --embed")
+	case cmd.Values && (cmd.Rollout || cmd.Differ):
+		return errors.New("--rollout and --divergence are of weights; they exclude --value-weighted")
 	case cmd.All && cmd.Head != nil:
 		return errors.New("--head and --all exclude each other")
 	case cmd.ASCII && cmd.Color != "auto" && cmd.Color != "none":
@@ -136,7 +139,13 @@ func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	figure, err := cmd.figure(record)
+	drawnFrom := record
+	if cmd.Values {
+		if drawnFrom, err = cmd.valueWeighted(record); err != nil {
+			return err
+		}
+	}
+	figure, err := cmd.figure(drawnFrom)
 	if err != nil {
 		return err
 	}
@@ -202,6 +211,9 @@ func (cmd *mapCommand) fragment(ctx context.Context, r *heads.Record) ([]byte, e
 		return nil, err
 	}
 	state := url.Values{}
+	if cmd.Values {
+		state.Set("vw", "1")
+	}
 	if layer, head, said := cmd.opened(r, layers); said {
 		at := slices.IndexFunc(r.Layers, func(l heads.Layer) bool { return l.Name == layer.Name })
 		state.Set("a", fmt.Sprintf("%d.%s", at, head))
@@ -234,13 +246,18 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, er
 			return nil, err
 		}
 		unknown.target(m, *cmd.Target)
-		return m.Record(source, *cmd.Target, heads.RecorderOptions{})
+		return m.Record(source, *cmd.Target, cmd.recorded())
 	}
 	written, err := m.Translate(ctx, []string{source}, seq2seq.Decoding{Beam: 1})
 	if err != nil {
 		return nil, err
 	}
-	return m.Record(source, written[0], heads.RecorderOptions{})
+	return m.Record(source, written[0], cmd.recorded())
+}
+
+// recorded returns what a model's run is to leave: all that a page can show.
+func (cmd *mapCommand) recorded() heads.RecorderOptions {
+	return heads.RecorderOptions{ValueNorms: cmd.Values || cmd.Embed != "", Vectors: cmd.Embed != ""}
 }
 
 // source returns the text of the command line, or else a line of the input.

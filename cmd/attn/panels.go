@@ -25,10 +25,7 @@ func (cmd *mapCommand) figure(r *heads.Record) (viz.Figure, error) {
 	case cmd.Mean != nil && *cmd.Mean == "layers":
 		return cmd.meanOverLayers(r, layers)
 	}
-	f := viz.Figure{Title: cmd.title(r)}
-	if cmd.Scale == "largest" {
-		f.Scale = viz.Largest
-	}
+	f := cmd.finish(viz.Figure{Title: cmd.title(r)})
 	if !cmd.All {
 		l := layers[0]
 		p, err := cmd.panel(l)
@@ -54,6 +51,34 @@ func (cmd *mapCommand) figure(r *heads.Record) (viz.Figure, error) {
 		}
 	}
 	return f, nil
+}
+
+// valueWeighted returns the record with weights times the norms of values.
+func (cmd *mapCommand) valueWeighted(r *heads.Record) (*heads.Record, error) {
+	weighted := *r
+	weighted.Layers = slices.Clone(r.Layers)
+	for i := range weighted.Layers {
+		l := &weighted.Layers[i]
+		if l.ValueNorms == nil {
+			return nil, fmt.Errorf("%s: layer %.100q has no norms of values, which --value-weighted needs; docs/heads.md tells how a file holds them", cmd.Weights, l.Name)
+		}
+		l.Weights = nil
+		for h := range l.Heads {
+			l.Weights = append(l.Weights, heads.ValueWeighted(r.Layers[i].Head(h), l.Norms(h))...)
+		}
+	}
+	return &weighted, nil
+}
+
+// finish gives a figure of weights its scale and unit.
+func (cmd *mapCommand) finish(f viz.Figure) viz.Figure {
+	if cmd.Scale == "largest" || cmd.Values { // norms may be of any size
+		f.Scale = viz.Largest
+	}
+	if cmd.Values {
+		f.Unit = "weight × norm"
+	}
+	return f
 }
 
 // rollout returns the rollout of the encoder, or the decoder.
@@ -86,11 +111,7 @@ func (cmd *mapCommand) meanOverLayers(r *heads.Record, layers []*heads.Layer) (v
 	}
 	p := newPanel(layers[0], viz.Mean, mean)
 	p.Layer, p.Title = viz.Mean, fmt.Sprintf("%s, mean of %d layers", layers[0].Kind, len(layers))
-	f := viz.Figure{Title: cmd.title(r), Panels: []viz.Panel{p}}
-	if cmd.Scale == "largest" {
-		f.Scale = viz.Largest
-	}
-	return f, nil
+	return cmd.finish(viz.Figure{Title: cmd.title(r), Panels: []viz.Panel{p}}), nil
 }
 
 // divergence returns how much each two heads of the layers differ.

@@ -33,6 +33,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /api/head", s.head)
 	mux.HandleFunc("GET /api/measures", s.measures)
 	mux.HandleFunc("GET /api/divergence", s.divergence)
+	mux.HandleFunc("GET /api/neurons", s.neurons)
 	mux.HandleFunc("GET /api/check", s.check)
 	mux.HandleFunc("GET /api/frozen", s.sendFrozen)
 	mux.HandleFunc("POST /api/look", s.look)
@@ -199,7 +200,7 @@ func (s *Server) thumbs(w http.ResponseWriter, r *http.Request) {
 		if r.Context().Err() != nil {
 			return // it has been scrolled away
 		}
-		weights, err := e.weights(layer, name)
+		weights, err := e.weights(layer, name, l.values)
 		if err != nil {
 			refuse(w, http.StatusInternalServerError, err.Error())
 			return
@@ -225,7 +226,7 @@ func (s *Server) head(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	qa, ka := e.axes(layer)
-	weights, err := e.weights(layer, name)
+	weights, err := e.weights(layer, name, l.values)
 	if err != nil {
 		refuse(w, http.StatusInternalServerError, err.Error())
 		return
@@ -318,6 +319,36 @@ func (s *Server) divergence(w http.ResponseWriter, r *http.Request) {
 	send(w, list)
 }
 
+// neurons sends a query of a head [1 E], the keys [Lk E], and the weights [1 Lk]: what
+// the scores of that query are made of.
+func (s *Server) neurons(w http.ResponseWriter, r *http.Request) {
+	q := query{values: r.URL.Query()}
+	e, layer, _ := s.layer(&q)
+	if q.failed(w) {
+		return
+	}
+	l := &e.record.Layers[layer]
+	size, n := l.VectorSize(), len(l.Keys)
+	h, i := q.number("head", l.Heads), q.number("query", len(l.Queries))
+	if size == 0 {
+		q.bad("this layer has no queries and keys, only weights")
+	}
+	if q.failed(w) {
+		return
+	}
+	queries, keys, err := e.vectors(layer, h)
+	if err == nil {
+		var weights []float32
+		if weights, err = e.head(layer, h); err == nil {
+			b := matrix{1, size, queries[i*size : (i+1)*size]}.appendWire(nil, 1, 1, 0, 0, true)
+			b = matrix{n, size, keys}.appendWire(b, 1, 1, 0, 0, true)
+			sendBytes(w, matrix{1, n, weights[i*n : (i+1)*n]}.appendWire(b, 1, 1, 0, 0, true))
+			return
+		}
+	}
+	refuse(w, http.StatusInternalServerError, err.Error())
+}
+
 // check sends what is wrong with the weights of a layer, in words.
 func (s *Server) check(w http.ResponseWriter, r *http.Request) {
 	q := query{values: r.URL.Query()}
@@ -344,7 +375,7 @@ func (s *Server) layer(q *query) (*entry, int, lens) {
 		q.gone()
 		return nil, 0, lens{}
 	}
-	l := lens{words: q.values.Get("words") == "1"}
+	l := lens{words: q.values.Get("words") == "1", values: q.values.Get("values") == "1"}
 	switch q.values.Get("special") {
 	case "":
 	case "hide":
@@ -354,7 +385,11 @@ func (s *Server) layer(q *query) (*entry, int, lens) {
 	default:
 		q.bad("special is hide, renorm or nothing")
 	}
-	return e, q.number("layer", len(e.record.Layers)), l
+	layer := q.number("layer", len(e.record.Layers))
+	if q.status == 0 && l.values && e.record.Layers[layer].ValueNorms == nil {
+		q.bad("this layer has no norms of values, so nothing is value-weighted")
+	}
+	return e, layer, l
 }
 
 // query reads the values of an address and remembers the first mistake.

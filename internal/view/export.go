@@ -54,9 +54,12 @@ func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
 		return nil, err
 	}
 	full := false
-	for _, l := range []string{"", "&words=1", "&special=hide", "&special=hide&words=1", "&special=renorm", "&special=renorm&words=1"} {
+	for _, l := range []string{"", "&words=1", "&special=hide", "&special=hide&words=1", "&special=renorm", "&special=renorm&words=1", "&values=1"} {
 		if err := layers(func(e *entry, layer int) error {
 			o := e.outline.Layers[layer]
+			if l == "&values=1" && !o.Values {
+				return nil
+			}
 			q, k := e.axes(layer)
 			need := (o.Heads + len(o.Summaries)) * (min(len(q.Tokens), headSize)*min(len(k.Tokens), headSize) + min(len(q.Tokens), thumbSize)*min(len(k.Tokens), thumbSize))
 			if full = full || size+need > mostFrozen; full {

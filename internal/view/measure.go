@@ -61,7 +61,7 @@ func divergences(ctx context.Context, from *entry, at int, head string, e *entry
 	if !slices.Equal(fq.Tokens, q.Tokens) || !slices.Equal(fk.Tokens, k.Tokens) {
 		return make([]*float64, len(names)), nil
 	}
-	weights, err := from.weights(at, head)
+	weights, err := from.distribution(at, head, l)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func divergences(ctx context.Context, from *entry, at int, head string, e *entry
 		if err := ctx.Err(); err != nil {
 			return nil, err // the page has gone on
 		}
-		weights, err := e.weights(layer, names[i])
+		weights, err := e.distribution(layer, names[i], l)
 		if err != nil {
 			return nil, err
 		}
@@ -87,8 +87,23 @@ func finite(x float64) *float64 {
 	return &x
 }
 
+// distribution returns weights, or, value-weighted, the share that each key has of its
+// row: measures are of rows that sum to 1.
+func (e *entry) distribution(layer int, name string, l lens) ([]float32, error) {
+	weights, err := e.weights(layer, name, l.values)
+	if err != nil || !l.values || name == rollout {
+		return weights, err
+	}
+	weights = slices.Clone(weights)
+	n := len(e.record.Layers[layer].Keys)
+	for at := 0; at < len(weights); at += n {
+		normalise(weights[at : at+n])
+	}
+	return weights, nil
+}
+
 func (e *entry) measureHead(layer int, name string, l lens) (row []*float64, err error) {
-	weights, err := e.weights(layer, name)
+	weights, err := e.distribution(layer, name, l)
 	if err != nil {
 		return nil, err
 	}
@@ -106,9 +121,7 @@ func (e *entry) measureHead(layer int, name string, l lens) (row []*float64, err
 func (e *entry) through(layer int, weights []float32, l lens) *heads.Layer {
 	one := e.record.Layers[layer]
 	one.Weights, one.Heads, one.Chosen = weights, 1, nil
-	if l == (lens{}) {
-		return &one
-	}
+	one.ValueNorms, one.QueryVectors, one.KeyVectors = nil, nil, nil
 	// The marks of words are those of all texts of the record.
 	r := &heads.Record{Special: e.record.Special, Layers: []heads.Layer{one}}
 	for _, other := range e.record.Layers {

@@ -45,6 +45,11 @@ type layerOutline struct {
 	K         int      `json:"k"`
 	// Visible is how many keys each query can attend to, if not all.
 	Visible []int `json:"visible,omitempty"`
+	// Values says that there are norms of values, Vectors how large the queries and keys
+	// are that there are, and Scale what their product is multiplied with.
+	Values  bool    `json:"values,omitempty"`
+	Vectors int     `json:"vectors,omitempty"`
+	Scale   float32 `json:"scale,omitempty"`
 }
 
 // entry is a record with what has been worked out about it.
@@ -86,7 +91,7 @@ func newEntry(id string, r *heads.Record) *entry {
 	}
 	for i := range r.Layers {
 		l := &r.Layers[i]
-		e.bytes += 4*len(l.Weights) + l.Heads*len(columns)*measureBytes
+		e.bytes += 4*(len(l.Weights)+len(l.ValueNorms)+len(l.QueryVectors)+len(l.KeyVectors)) + l.Heads*len(columns)*measureBytes
 		o := outlineOf(l, place(l.Queries), place(l.Keys))
 		o.Summaries = summariesOf(r, i)
 		e.outline.Layers = append(e.outline.Layers, o)
@@ -95,7 +100,8 @@ func newEntry(id string, r *heads.Record) *entry {
 }
 
 func outlineOf(l *heads.Layer, q, k int) layerOutline {
-	o := layerOutline{Name: l.Name, Kind: l.Kind.String(), Index: l.Index, Heads: l.Heads, Numbers: l.Chosen, Q: q, K: k}
+	o := layerOutline{Name: l.Name, Kind: l.Kind.String(), Index: l.Index, Heads: l.Heads, Numbers: l.Chosen, Q: q, K: k,
+		Values: l.ValueNorms != nil, Vectors: l.VectorSize(), Scale: l.ScoreScale}
 	if l.Kind == heads.Decoder {
 		o.Visible = l.Visible()
 	}
@@ -123,6 +129,15 @@ func (e *entry) head(layer, h int) ([]float32, error) {
 		return e.file.Head(layer, h)
 	}
 	return e.record.Layers[layer].Head(h), nil
+}
+
+// vectors returns the queries and keys of a head.
+func (e *entry) vectors(layer, h int) (queries, keys []float32, err error) {
+	if e.file != nil {
+		return e.file.Vectors(layer, h)
+	}
+	queries, keys = e.record.Layers[layer].Vectors(h)
+	return queries, keys, nil
 }
 
 // axes returns those of a layer.

@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -59,26 +60,28 @@ func summariesOf(r *heads.Record, layer int) []string {
 }
 
 // weights returns the weights of a head, or of a summary, by the name that it has in
-// an address; query.head has checked it.
-func (e *entry) weights(layer int, name string) ([]float32, error) {
+// an address; query.head has checked it. They are value-weighted if values says so, but
+// for the rollout, which is one of weights.
+func (e *entry) weights(layer int, name string, values bool) ([]float32, error) {
+	values = values && name != rollout
 	if h, err := strconv.Atoi(name); err == nil {
-		return e.head(layer, h)
+		return e.valued(layer, h, values)
 	}
-	return e.memo.get(summaryKey{e.outline.ID, layer, name}, func() ([]float32, error) {
+	return e.memo.get(summaryKey{e.outline.ID, layer, name, values}, func() ([]float32, error) {
 		switch name {
 		case meanOfHeads:
-			return e.mean(layer)
+			return e.mean(layer, values)
 		case meanOfLayers:
 			list := ofKind(e.record, e.record.Layers[layer].Kind)
-			return heads.MeanOf(len(list), func(i int) ([]float32, error) { return e.mean(list[i]) })
+			return heads.MeanOf(len(list), func(i int) ([]float32, error) { return e.mean(list[i], values) })
 		}
 		list := ofKind(e.record, e.record.Layers[layer].Kind)
 		at := slices.Index(list, layer)
-		mean, err := e.mean(layer)
+		mean, err := e.mean(layer, false)
 		if err != nil || at == 0 {
 			return heads.RollOn(nil, mean), err
 		}
-		before, err := e.weights(list[at-1], rollout) // most often it is there: the overview asks from the first layer on
+		before, err := e.weights(list[at-1], rollout, false) // most often it is there: the overview asks from the first layer on
 		if err != nil {
 			return nil, err
 		}
@@ -86,8 +89,21 @@ func (e *entry) weights(layer int, name string) ([]float32, error) {
 	})
 }
 
-func (e *entry) mean(layer int) ([]float32, error) {
-	return heads.MeanOf(e.record.Layers[layer].Heads, func(h int) ([]float32, error) { return e.head(layer, h) })
+func (e *entry) mean(layer int, values bool) ([]float32, error) {
+	return heads.MeanOf(e.record.Layers[layer].Heads, func(h int) ([]float32, error) { return e.valued(layer, h, values) })
+}
+
+// valued returns the weights of a head, value-weighted or not.
+func (e *entry) valued(layer, h int, values bool) ([]float32, error) {
+	weights, err := e.head(layer, h)
+	if err != nil || !values {
+		return weights, err
+	}
+	l := &e.record.Layers[layer]
+	if l.ValueNorms == nil {
+		return nil, fmt.Errorf("%s has no norms of values", l.Name)
+	}
+	return heads.ValueWeighted(weights, l.Norms(h)), nil
 }
 
 // summaryKey names a summary of a record that the server holds.
@@ -95,6 +111,7 @@ type summaryKey struct {
 	record string
 	layer  int
 	name   string
+	values bool
 }
 
 // memo holds the summaries that were used last: the page asks for the rows of one
