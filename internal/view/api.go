@@ -319,8 +319,8 @@ func (s *Server) divergence(w http.ResponseWriter, r *http.Request) {
 	send(w, list)
 }
 
-// neurons sends a query of a head [1 E], the keys [Lk E], and the weights [1 Lk]: what
-// the scores of that query are made of.
+// neurons sends the queries [Lq E] and the keys [Lk E] of a head: what its scores are
+// made of.
 func (s *Server) neurons(w http.ResponseWriter, r *http.Request) {
 	q := query{values: r.URL.Query()}
 	e, layer, _ := s.layer(&q)
@@ -328,8 +328,7 @@ func (s *Server) neurons(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	l := &e.record.Layers[layer]
-	size, n := l.VectorSize(), len(l.Keys)
-	h, i := q.number("head", l.Heads), q.number("query", len(l.Queries))
+	h, size := q.number("head", l.Heads), l.VectorSize()
 	if size == 0 {
 		q.bad("this layer has no queries and keys, only weights")
 	}
@@ -337,16 +336,12 @@ func (s *Server) neurons(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	queries, keys, err := e.vectors(layer, h)
-	if err == nil {
-		var weights []float32
-		if weights, err = e.head(layer, h); err == nil {
-			b := matrix{1, size, queries[i*size : (i+1)*size]}.appendWire(nil, 1, 1, 0, 0, true)
-			b = matrix{n, size, keys}.appendWire(b, 1, 1, 0, 0, true)
-			sendBytes(w, matrix{1, n, weights[i*n : (i+1)*n]}.appendWire(b, 1, 1, 0, 0, true))
-			return
-		}
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
 	}
-	refuse(w, http.StatusInternalServerError, err.Error())
+	b := matrix{len(l.Queries), size, queries}.appendWire(nil, 1, 1, 0, 0, true)
+	sendBytes(w, matrix{len(l.Keys), size, keys}.appendWire(b, 1, 1, 0, 0, true))
 }
 
 // check sends what is wrong with the weights of a layer, in words.

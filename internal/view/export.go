@@ -94,6 +94,21 @@ func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
 			return nil, err
 		}
 	}
+	if err := layers(func(e *entry, layer int) error {
+		o := e.outline.Layers[layer]
+		q, k := e.axes(layer)
+		if o.Vectors == 0 || size+4*o.Vectors*o.Heads*(len(q.Tokens)+len(k.Tokens)) > mostFrozen {
+			return nil
+		}
+		for h := range o.Heads {
+			if err := take(fmt.Sprintf("api/neurons?record=%s&layer=%d&head=%d", e.outline.ID, layer, h)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
 	data, err := json.Marshal(map[string]any{"address": state.Encode(), "answers": answers})
 	if err != nil {
 		return nil, err

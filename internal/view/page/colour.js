@@ -84,7 +84,7 @@ export function ends({ m, scale }) {
 export const legendCSS = (m, t) => (m.signed ? signedCSS(2 * t - 1) : css(t));
 
 // legendWords tells of the legend what its ends do not: a scale that is no line, or that two panels share.
-export const legendWords = (what) => (what.m.signed ? "" : (state.c === "log" ? ", logarithmic" : "") + (what.shared ? ", the same for both" : ""));
+export const legendWords = (what) => (what.m.signed ? "" : (state.c === "log" ? ", logarithmic" : "") + (what.shared ? ", the same for both" : "") + (what.valued ? ", weight × norm" : ""));
 
 // ramp returns a bar of colours; colour gives that of a place on it, from 0 to 1.
 export function ramp(colour) {

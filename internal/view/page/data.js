@@ -128,9 +128,11 @@ export async function exact(record, layer, head, m, through) {
   return matrix(await get(exactPath(record, layer, head, through), record), 0).values;
 }
 
+export const rowPath = (record, layer, head, i, through) => headPath(record, layer, head, through) + `&rows=${i}-${i + 1}&exact=1`;
+
 // row returns exact weights of one row.
 export async function row(record, layer, head, i, through) {
-  return matrix(await get(headPath(record, layer, head, through) + `&rows=${i}-${i + 1}&exact=1`, record), 0).values;
+  return matrix(await get(rowPath(record, layer, head, i, through), record), 0).values;
 }
 
 export const checkPath = (record, layer) => `api/check?record=${record.id}&layer=${layer}`;
@@ -147,6 +149,15 @@ export const factsPath = (record, { layer, head }) => measuresPath(record, layer
 
 // facts returns the measures of a head or a summary.
 export const facts = async (record, place) => parse(await get(factsPath(record, place), record))[typeof place.head === "number" ? place.head : 0];
+
+export const neuronsPath = (record, layer, head) => `api/neurons?record=${record.id}&layer=${layer}&head=${head}`;
+
+// neurons returns the queries and keys of a head.
+export async function neurons(record, layer, head) {
+  const bytes = await get(neuronsPath(record, layer, head), record);
+  const q = matrix(bytes, 0), k = matrix(bytes, q.end);
+  return { q: q.values, k: k.values, size: q.cols };
+}
 
 // divergencePath names the divergence of heads of a layer, of one if that is given, from a head { layer, head } of the
 // same record or another.

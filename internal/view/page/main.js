@@ -70,6 +70,7 @@ async function render() {
     return;
   }
   settle(records.a);
+  offer(records.a);
   follow(records.b && sameHead(records.a, place("a"), records.b));
   const active = state.side === "b" && state.cmp !== "head" && records.b ? records.b : records.a;
   showGrid(active);
@@ -80,6 +81,12 @@ async function render() {
   if (mine !== turn) return;
   await paint(two);
   if (mine === turn) document.body.dataset.drawn = ""; // the screen shows the state: a test may wait for it
+}
+
+// offer shows the controls of what the record has besides weights.
+function offer(record) {
+  byId("valued").hidden = !record.layers.some((l) => l.values);
+  byId("views").querySelector('[data-view="neurons"]').hidden = !record.layers.some((l) => l.vectors);
 }
 
 // problems writes what the reader should know before believing the picture.
@@ -175,7 +182,7 @@ function wire() {
     const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (!by) return;
     event.preventDefault();
-    const list = [...byId("views").children];
+    const list = [...byId("views").children].filter((b) => !b.hidden);
     const next = list[(list.findIndex((b) => b.dataset.view === state.v) + by + list.length) % list.length];
     change({ v: next.dataset.view });
     next.focus();

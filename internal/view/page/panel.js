@@ -3,9 +3,10 @@
 import { el, number } from "./dom.js";
 import { lens, place, state } from "./state.js";
 import { legend } from "./colour.js";
-import { exact, exactPath, facts, factsPath, head, headPath, row } from "./data.js";
+import { exact, exactPath, facts, factsPath, head, headPath, neuronsPath, row, rowPath } from "./data.js";
 import { heatView } from "./heat.js";
 import { linesView } from "./lines.js";
+import { neuronsView, queryOf } from "./neurons.js";
 import { textView } from "./text.js";
 import { axesOf, headName, headTitle, headsOf, part, sameAxis, visibleKeys } from "./tokens.js";
 
@@ -36,7 +37,7 @@ export function panel(side, columns, onactive, say, ontell) {
   f.node.addEventListener("pointerdown", () => onactive(side), { capture: true });
   f.node.addEventListener("focusin", () => onactive(side));
   const tell = (hit) => ontell(side, hit, what);
-  const views = { map: heatView(say, tell), lines: linesView(say, tell), text: textView(say, tell) };
+  const views = { map: heatView(say, tell), lines: linesView(say, tell), text: textView(say, tell), neurons: neuronsView(say, tell) };
   let turn = 0, what = null, named = null;
 
   // load fetches the head that the state names, and returns whether it is still wanted. What is on the screen stays
@@ -71,7 +72,7 @@ export function panel(side, columns, onactive, say, ontell) {
       const inside = !large && z ? z : { r0: 0, r1: m.rows, c0: 0, c1: m.cols };
       next.note = m.blockQ * m.blockK > 1 ? `${rows} × ${cols} tokens are too many to draw: each cell shows the largest of ${m.blockQ} × ${m.blockK} weights. Zoom in to see single ones.` : "";
       const through = lens();
-      what = { record, layer: p.layer, head: p.head, m, q, k, part: inside, same: layer.q === layer.k, others, side: state.cmp === "text" ? "a" : side, exact: (i) => row(record, p.layer, p.head, i, through),
+      what = { record, layer: p.layer, head: p.head, m, q, k, part: inside, same: layer.q === layer.k, others, side: state.cmp === "text" ? "a" : side, valued: through.includes("values") && p.head !== "rollout", exact: (i) => row(record, p.layer, p.head, i, through),
         values: () => exact(record, p.layer, p.head, m, through), exactPath: exactPath(record, p.layer, p.head, through),
         whole: () => ({ ...(z || { r0: 0, r1: rows, c0: 0, c1: cols }), rows, cols, startQ: zoomed ? z.r0 : 0, startK: zoomed ? z.c0 : 0 }) };
     } catch (problem) {
@@ -127,7 +128,8 @@ export function panel(side, columns, onactive, say, ontell) {
     cancel: () => !!what && views[state.v].cancel(),
     picture: () => (what && what.m.rows * what.m.cols ? { title: f.title.textContent, sub: f.sub.textContent, what, ...views[state.v].svg() } : null),
     // sources are the paths of what is shown, and what they are about.
-    sources: () => (what ? [...[what.head, ...what.others.map((o) => o.head)].map((h) => headPath(what.record, what.layer, h)), factsPath(what.record, what)].map((path) => [path, what.record]) : []),
+    sources: () => (what ? [...[what.head, ...what.others.map((o) => o.head)].map((h) => headPath(what.record, what.layer, h)), factsPath(what.record, what),
+      ...(state.v === "neurons" && queryOf(what) >= 0 ? [neuronsPath(what.record, what.layer, what.head), rowPath(what.record, what.layer, what.head, queryOf(what), "")] : [])].map((path) => [path, what.record]) : []),
   };
 }
 
