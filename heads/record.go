@@ -114,7 +114,7 @@ func (l *Layer) Vectors(h int) (queries, keys []float32) {
 // *tensor.ShapeError if they do not fit.
 //
 // Source: Kobayashi et al., "Attention is Not Only a Weight: Analyzing Transformers with
-// Vector Norms", 2020, https://arxiv.org/abs/2004.10102, equation 7.
+// Vector Norms", 2020, https://arxiv.org/abs/2004.10102, section 3.
 func ValueWeighted(weights, norms []float32) []float32 {
 	n := len(norms)
 	if n == 0 && len(weights) > 0 || n > 0 && len(weights)%n != 0 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -60,7 +61,7 @@ func (cmd *mapCommand) valueWeighted(r *heads.Record) (*heads.Record, error) {
 	for i := range weighted.Layers {
 		l := &weighted.Layers[i]
 		if l.ValueNorms == nil {
-			return nil, fmt.Errorf("%s: layer %.100q has no norms of values, which --value-weighted needs; docs/heads.md tells how a file holds them", cmd.Weights, l.Name)
+			return nil, &safetensors.FormatError{Path: cmd.Weights, Err: fmt.Errorf("layer %.100q has no norms of values, which --value-weighted needs; docs/heads.md tells how a file holds them", l.Name)}
 		}
 		l.Weights = nil
 		for h := range l.Heads {

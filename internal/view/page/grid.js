@@ -119,17 +119,27 @@ function arrange() {
 }
 
 // inTurn runs two at a time: browsers open few connections to a server, and the head that somebody opens must not wait
-// for the thumbnails of a large model.
+// for the thumbnails of a large model. What can wait runs alone, when nothing else is left.
 let running = 0;
-const waiting = [];
-async function inTurn(run) {
-  if (running >= 2) await new Promise((go) => waiting.push(go));
-  running++;
+const waiting = [], idle = [];
+function next() {
+  if (waiting.length && running < 2) waiting.shift()();
+  else if (idle.length && running === 0) idle.shift()();
+}
+async function inTurn(run, canWait = false) {
+  await new Promise((go) => {
+    (canWait ? idle : waiting).push(() => {
+      running++;
+      go();
+    });
+    next();
+  });
   try {
     return await run();
   } finally {
     running--;
-    waiting.shift()?.();
+    next();
+    next();
   }
 }
 
@@ -153,7 +163,7 @@ async function draw(row, wanted) {
     paint(row);
     if (record.unread) warn(record, row.layer);
     if (!record.layers[row.layer].summaries) return;
-    const more = await inTurn(() => (still() ? thumbs(record, row.layer, true) : null)); // behind the heads of other layers
+    const more = await inTurn(() => (still() ? thumbs(record, row.layer, true) : null), true);
     if (!more || !still()) return;
     mask(row.layer, more);
     row.more = more;

@@ -39,13 +39,13 @@ export function shade(cells, missing) {
     const none = !Number.isFinite(x), t = hi > lo ? (x - lo) / (hi - lo) : 0;
     button.style.background = none ? "" : css(t);
     value.style.color = none ? "" : inkOn(t);
-    value.textContent = (ranked() ? sign + "\n" : "") + number(none ? null : x, 2);
+    value.textContent = button.classList.contains("summary") ? "" : (ranked() ? sign + "\n" : "") + number(none ? null : x, 2);
     button.dataset.value = none ? "" : `${name()} ${number(x, 4)}`;
     button.setAttribute("aria-label", `${button.dataset.name}, ${name()} ${number(none ? null : x, 4)}`);
     button.classList.toggle("empty", none);
   }
   if (known.length === 0) return [el("p", { text: missing ? "Measuring…" : `No head has a ${name()}.` })];
-  return [el("p", { class: "legend" }, el("span", { text: `${name()} ${number(lo)}` }), ramp(css), el("span", { text: number(hi) }),
+  return [el("p", { class: "legend" }, el("span", { text: `${columns[measured()]?.label ?? state.g} ${number(lo)}` }), ramp(css), el("span", { text: number(hi) }),
     ...(missing ? [el("span", { text: `measuring, ${missing} layers to go` })] : []))];
 }
 
