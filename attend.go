@@ -56,7 +56,9 @@ type Options struct {
 	// Observe, if not nil, is told of the weights, before dropout and without
 	// gradient. The tensor lives as long as the tape's memory.
 	Observe Observer
-	// Layer is the name under which Observe is told; in a MultiHead, empty
+	// Inspect, if not nil, is told of queries, keys and norms of values.
+	Inspect Inspector
+	// Layer is the name under which Observe and Inspect are told; in a MultiHead, empty
 	// means the layer's own.
 	Layer string
 }
@@ -105,7 +107,7 @@ type Output struct {
 func Attend(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
 	const op = "attn: Attend"
 	q, k, v, d := settle(t, op, q, k, v, &o)
-	y := attend(t, op, headFirst(q), KV{keys: headFirst(k), values: headFirst(v)}, d, &o)
+	y := attend(t, op, headFirst(q), KV{keys: headFirst(k), values: headFirst(v)}, d, &o, nil)
 	result := Output{Out: y.out.x, Weights: y.weights, LogSumExp: y.logSumExp}
 	if d.ThreeAxes {
 		result.Out = tensor.Reshape(t, result.Out, d.B, d.Lq, d.V)
@@ -152,8 +154,9 @@ func noPositions(op string) error {
 }
 
 // attend is attention between heads, wherever they lie: the one way of Attend and
-// MultiHead. The gates have been applied to the result.
-func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options) pooled {
+// MultiHead. The gates have been applied to the result. last is the weight of the map that
+// follows, or nil.
+func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options, last *tensor.Tensor) pooled {
 	o.check(op, d)
 	if t.Recording() {
 		kv = kv.dense(t)
@@ -167,6 +170,7 @@ func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options) poole
 		r.Begin(d.Sizes)
 	}
 	var y pooled
+	var form *Form
 	if s, ok := score.(MappedScore); ok {
 		f := s.Form()
 		q = q.mapped(t, f.Queries)
@@ -174,6 +178,7 @@ func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options) poole
 			kv = kv.mapped(t, f)
 		}
 		d.checkMapped(op, f, q, kv)
+		form = &f
 		y = fused(t, f, q, kv, changes, d, o)
 	} else {
 		kv = kv.dense(t)
@@ -184,6 +189,9 @@ func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options) poole
 	}
 	if o.Observe != nil {
 		o.Observe(o.Layer, y.weights.Detach())
+	}
+	if o.Inspect != nil {
+		o.Inspect(o.Layer, parts(form, q, kv, d, last))
 	}
 	if !o.Weights {
 		y.weights = nil

@@ -30,7 +30,7 @@ func (c *Cache) Attend(t *tensor.Tape, q *tensor.Tensor, o Options) Output {
 	}
 	d := dims{Sizes{B: q.Dim(0), H: q.Dim(1), G: s.G, Lq: q.Dim(2)}, s.EV, 0}
 	c.settle(op, &d, &o)
-	y := attend(t, op, headFirst(q), KV{cache: c}, d, &o)
+	y := attend(t, op, headFirst(q), KV{cache: c}, d, &o, nil)
 	return Output{Out: y.out.x, Weights: y.weights, LogSumExp: y.logSumExp}
 }
 

@@ -70,7 +70,7 @@ func Rollout(layers []Layer) ([]float32, error) {
 		return nil, errors.New("heads: rollout of no layers")
 	}
 	n := len(layers[0].Keys)
-	var result []float64
+	var result []float32
 	for at := range layers {
 		l := &layers[at]
 		fail := func(format string, args ...any) ([]float32, error) {
@@ -88,53 +88,44 @@ func Rollout(layers []Layer) ([]float32, error) {
 		case l.Chosen != nil:
 			return fail("has some of its heads only")
 		}
-		mixed := withIdentity(l.Mean(), n)
-		if result == nil {
-			result = mixed
-		} else {
-			result = multiply(mixed, result, n)
-		}
+		result = RollOn(result, l.Mean())
 	}
-	out := make([]float32, len(result))
-	for i, v := range result {
-		out[i] = float32(v)
+	return result, nil
+}
+
+// RollOn returns the rollout up to a layer, Â·before, given that of the layers before it
+// and the mean of the layer's heads: what Rollout does once for each layer. Before the
+// first layer it is nil.
+//
+// Shapes: before, mean and result [L L]. RollOn panics with a *tensor.ShapeError if they
+// are not square, or differ.
+func RollOn(before, mean []float32) []float32 {
+	n := int(math.Round(math.Sqrt(float64(len(mean)))))
+	if n*n != len(mean) || before != nil && len(before) != len(mean) {
+		panic(&tensor.ShapeError{Op: "heads: RollOn", Arg: "weights", Got: []int{len(before), len(mean)}, Want: "[L·L] both"})
 	}
-	return out, nil
+	mixed := withIdentity(mean, n)
+	if before == nil {
+		return mixed
+	}
+	return tensor.MatMul(nil, tensor.New(mixed, n, n), tensor.New(before, n, n)).Data()
 }
 
 // withIdentity returns weights [n n] plus the identity, rows divided by their
 // sums.
-func withIdentity(weights []float32, n int) []float64 {
-	out := make([]float64, n*n)
+func withIdentity(weights []float32, n int) []float32 {
+	out := make([]float32, n*n)
 	for i := range n {
-		row := out[i*n : (i+1)*n]
-		sum := 0.
-		for j := range row {
-			row[j] = float64(weights[i*n+j])
+		sum := 1.
+		for _, w := range weights[i*n : (i+1)*n] {
+			sum += float64(w)
+		}
+		for j := range n {
+			w := float64(weights[i*n+j])
 			if i == j {
-				row[j]++
+				w++
 			}
-			sum += row[j]
-		}
-		for j := range row {
-			row[j] /= sum
-		}
-	}
-	return out
-}
-
-// multiply returns a·b, all [n n].
-func multiply(a, b []float64, n int) []float64 {
-	out := make([]float64, n*n)
-	for i := range n {
-		row := out[i*n : (i+1)*n]
-		for k, x := range a[i*n : (i+1)*n] {
-			if x == 0 {
-				continue // half of a decoder's
-			}
-			for j, y := range b[k*n : (k+1)*n] {
-				row[j] += float64(x * y)
-			}
+			out[i*n+j] = float32(w / sum)
 		}
 	}
 	return out

@@ -1,6 +1,7 @@
 package heads
 
 import (
+	"errors"
 	"math"
 	"reflect"
 	"slices"
@@ -279,4 +280,31 @@ func TestRolloutRefuses(t *testing.T) {
 	}
 	_, err := Rollout(nil)
 	wantError(t, "none", err, "heads: rollout of no layers")
+}
+
+// The mean of layers is the mean of their means, whatever their heads, and what at
+// returns as an error ends it.
+func TestMeanOf(t *testing.T) {
+	one := Layer{Heads: 2, Queries: named("q", 2), Keys: named("k", 3), Weights: []float32{1, 0, 0, 0, 1, 0, 0, 1, 0, 0.5, 0.5, 0}}
+	two := Layer{Heads: 1, Queries: one.Queries, Keys: one.Keys, Weights: []float32{0, 0, 1, 0, 0.25, 0.75}}
+	if got, want := one.Mean(), []float32{0.5, 0.5, 0, 0.25, 0.75, 0}; !slices.Equal(got, want) {
+		t.Errorf("the mean of two heads is %v, want %v", got, want)
+	}
+	layers := []*Layer{&one, &two}
+	got, err := MeanOf(2, func(i int) ([]float32, error) { return layers[i].Mean(), nil })
+	if want := []float32{0.25, 0.25, 0.5, 0.125, 0.5, 0.375}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("the mean of two layers is %v, %v, want %v", got, err, want)
+	}
+	failed := errors.New("failed")
+	if _, err := MeanOf(2, func(int) ([]float32, error) { return nil, failed }); !errors.Is(err, failed) {
+		t.Errorf("error %v", err)
+	}
+	if err := tensor.Catch(func() {
+		MeanOf(2, func(i int) ([]float32, error) { return make([]float32, 3+i), nil })
+	}); err == nil {
+		t.Error("maps of different sizes have a mean")
+	}
+	if err := tensor.Catch(func() { RollOn(make([]float32, 4), make([]float32, 9)) }); err == nil {
+		t.Error("a rollout goes on in another size")
+	}
 }

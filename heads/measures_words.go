@@ -180,6 +180,7 @@ func (r *Record) marking() marking {
 func (l *Layer) merge(rows, columns []Word) Layer {
 	m := *l
 	m.Queries, m.Keys, m.Weights = texts(rows), texts(columns), nil
+	m.ValueNorms, m.QueryVectors, m.KeyVectors = nil, nil, nil // those of a word's pieces are not one
 	for h := range l.Heads {
 		m.Weights = append(m.Weights, MergeWords(l.Head(h), rows, columns)...)
 	}
@@ -246,6 +247,8 @@ func (l *Layer) without(special []string, renormalise bool) Layer {
 	if s.sameText {
 		rest.QueryPlaces, rest.KeyPlaces = queryPlaces, keyPlaces
 	}
+	rest.ValueNorms = chosen(l.ValueNorms, l.Heads, len(l.Keys), columns)
+	rest.QueryVectors, rest.KeyVectors = chosen(l.QueryVectors, l.Heads, len(l.Queries), rows), chosen(l.KeyVectors, l.Heads, len(l.Keys), columns)
 	rest.Weights = make([]float32, 0, l.Heads*len(rows)*len(columns))
 	for h := range l.Heads {
 		all := l.Head(h)
@@ -264,4 +267,19 @@ func (l *Layer) without(special []string, renormalise bool) Layer {
 		}
 	}
 	return rest
+}
+
+// chosen returns some of n rows of each head, nil if there are none at all.
+func chosen(x []float32, heads, n int, rows []int) []float32 {
+	if x == nil {
+		return nil
+	}
+	size := len(x) / max(1, heads*n)
+	out := make([]float32, 0, heads*len(rows)*size)
+	for h := range heads {
+		for _, i := range rows {
+			out = append(out, x[(h*n+i)*size:(h*n+i+1)*size]...)
+		}
+	}
+	return out
 }

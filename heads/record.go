@@ -1,6 +1,10 @@
 package heads
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/attn-go/attn/tensor"
+)
 
 // Kind says where the queries and the keys of a layer come from.
 type Kind uint8
@@ -59,12 +63,77 @@ type Layer struct {
 	// at 0 to Lk-1, nil queries at the last Lq of these places. The place of a
 	// decoder's query is that of the token which it has read last.
 	QueryPlaces, KeyPlaces []int
+
+	// ValueNorms are ‖W_h·v_j‖ [H Lk]: what a head would add to the layer's result if it
+	// attended to key j alone, see ValueWeighted. Nil means that they were not recorded.
+	ValueNorms []float32
+	// QueryVectors [H Lq E] and KeyVectors [H Lk E] are the queries and keys as the score
+	// multiplies them: ScoreScale·q_i·k_j is the score before soft-cap, bias and mask. Nil
+	// means that they were not recorded.
+	QueryVectors, KeyVectors []float32
+	ScoreScale               float32
+
+	inFile storedVectors // of a layer whose vectors stay there
 }
 
 // Head returns the weights [Lq Lk] of a head.
 func (l *Layer) Head(h int) []float32 {
 	n := len(l.Queries) * len(l.Keys)
 	return l.Weights[h*n : (h+1)*n]
+}
+
+// VectorSize returns E, the size of the recorded queries and keys of a head; 0 if there
+// are none.
+func (l *Layer) VectorSize() int {
+	if l.inFile.size > 0 {
+		return l.inFile.size
+	}
+	return len(l.QueryVectors) / max(1, l.Heads*len(l.Queries))
+}
+
+// Vectors returns the queries [Lq E] and the keys [Lk E] of a head, nil if they were not
+// recorded or are in a file.
+func (l *Layer) Vectors(h int) (queries, keys []float32) {
+	if l.QueryVectors == nil {
+		return nil, nil
+	}
+	e := l.VectorSize()
+	nq, nk := len(l.Queries)*e, len(l.Keys)*e
+	return l.QueryVectors[h*nq : (h+1)*nq], l.KeyVectors[h*nk : (h+1)*nk]
+}
+
+// ValueWeighted returns how much of the value of each key is in what a head gives each
+// query: the size of each term of that sum, and not only its weight.
+//
+//	A_ij·‖W_h·v_j‖
+//
+// A head may give most of its weight to a key whose value is close to nothing, such as a
+// separator.
+//
+// Shapes: weights and result [Lq Lk], norms [Lk]. ValueWeighted panics with a
+// *tensor.ShapeError if they do not fit.
+//
+// Source: Kobayashi et al., "Attention is Not Only a Weight: Analyzing Transformers with
+// Vector Norms", 2020, https://arxiv.org/abs/2004.10102, section 3.
+func ValueWeighted(weights, norms []float32) []float32 {
+	n := len(norms)
+	if n == 0 && len(weights) > 0 || n > 0 && len(weights)%n != 0 {
+		panic(&tensor.ShapeError{Op: "heads: ValueWeighted", Arg: "norms", Got: []int{n}, Want: fmt.Sprintf("[Lk] of weights [%d]", len(weights))})
+	}
+	out := make([]float32, len(weights))
+	for i, w := range weights {
+		out[i] = w * norms[i%n]
+	}
+	return out
+}
+
+// Norms returns those of a head, nil if they were not recorded.
+func (l *Layer) Norms(h int) []float32 {
+	if l.ValueNorms == nil {
+		return nil
+	}
+	n := len(l.Keys)
+	return l.ValueNorms[h*n : (h+1)*n]
 }
 
 // Number returns the number in the model of head h of Weights.
@@ -77,16 +146,37 @@ func (l *Layer) Number(h int) int {
 
 // Mean returns the weights [Lq Lk] averaged over the heads.
 func (l *Layer) Mean() []float32 {
-	mean := make([]float32, len(l.Queries)*len(l.Keys))
-	for h := range l.Heads {
-		for i, w := range l.Head(h) {
-			mean[i] += w
+	mean, _ := MeanOf(l.Heads, func(h int) ([]float32, error) { return l.Head(h), nil })
+	return mean
+}
+
+// MeanOf returns the mean of n maps of one size, which at returns one after the other:
+// of the heads of a layer, or of the means of several layers.
+//
+// Errors: those of at. MeanOf panics with a *tensor.ShapeError if a map has another size
+// than the first.
+func MeanOf(n int, at func(i int) ([]float32, error)) ([]float32, error) {
+	var sum []float64
+	for i := range n {
+		weights, err := at(i)
+		if err != nil {
+			return nil, err
+		}
+		if sum == nil {
+			sum = make([]float64, len(weights))
+		}
+		if len(weights) != len(sum) {
+			panic(&tensor.ShapeError{Op: "heads: MeanOf", Arg: "maps", Got: []int{len(weights)}, Want: fmt.Sprintf("[%d] as the first", len(sum))})
+		}
+		for j, w := range weights {
+			sum[j] += float64(w)
 		}
 	}
-	for i := range mean {
-		mean[i] /= float32(l.Heads)
+	mean := make([]float32, len(sum))
+	for j, s := range sum {
+		mean[j] = float32(s / float64(n))
 	}
-	return mean
+	return mean, nil
 }
 
 // Record is the attention weights of a model in one run on one text, or pair of texts.

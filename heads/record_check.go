@@ -39,6 +39,20 @@ func (l *Layer) validate() error {
 	if lq, lk := len(l.Queries), len(l.Keys); len(l.Weights)%l.Heads != 0 || len(l.Weights)/l.Heads != lq*lk {
 		return fmt.Errorf("%d weights, want %d heads · %d queries · %d keys", len(l.Weights), l.Heads, lq, lk)
 	}
+	return l.validateVectors()
+}
+
+// validateVectors returns an error unless norms and vectors fit the heads and tokens.
+func (l *Layer) validateVectors() error {
+	lq, lk, e := len(l.Queries), len(l.Keys), l.VectorSize()
+	switch {
+	case l.ValueNorms != nil && len(l.ValueNorms) != l.Heads*lk:
+		return fmt.Errorf("%d norms of values, want %d heads · %d keys", len(l.ValueNorms), l.Heads, lk)
+	case (l.QueryVectors == nil) != (l.KeyVectors == nil):
+		return errors.New("want the vectors of queries and keys, or of neither")
+	case l.QueryVectors != nil && (e == 0 || len(l.QueryVectors) != l.Heads*lq*e || len(l.KeyVectors) != l.Heads*lk*e):
+		return fmt.Errorf("%d and %d numbers of queries and keys, want %d heads · %d queries and %d keys of one size", len(l.QueryVectors), len(l.KeyVectors), l.Heads, lq, lk)
+	}
 	return nil
 }
 

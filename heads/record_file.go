@@ -39,6 +39,17 @@ type layerJSON struct {
 	Keys        []string `json:"keys,omitempty"`
 	QueryPlaces []int    `json:"query_places,omitempty"`
 	KeyPlaces   []int    `json:"key_places,omitempty"`
+
+	// Names of further tensors of the file, and the factor of the score.
+	ValueNorms   string  `json:"value_norms,omitempty"`
+	QueryVectors string  `json:"query_vectors,omitempty"`
+	KeyVectors   string  `json:"key_vectors,omitempty"`
+	ScoreScale   float32 `json:"score_scale,omitempty"`
+}
+
+// parts returns the names of the further tensors that a layer has.
+func (j *layerJSON) parts() []string {
+	return slices.DeleteFunc([]string{j.ValueNorms, j.QueryVectors, j.KeyVectors}, func(name string) bool { return name == "" })
 }
 
 // WriteFile writes the record to the file at path, which is replaced as a whole
@@ -68,6 +79,10 @@ func (r *Record) file() (*safetensors.File, error) {
 		}
 	}
 	f := &safetensors.File{Metadata: map[string]string{}}
+	names := map[string]bool{}
+	for i := range r.Layers {
+		names[r.Layers[i].Name] = true
+	}
 	var long error
 	put := func(key string, value any) {
 		text, err := json.Marshal(value)
@@ -96,7 +111,31 @@ func (r *Record) file() (*safetensors.File, error) {
 	for i := range r.Layers {
 		l := &r.Layers[i]
 		f.Tensors = append(f.Tensors, safetensors.FromFloat32s(l.Name, []int{l.Heads, len(l.Queries), len(l.Keys)}, l.Weights))
-		if j, says := l.json(&texts); says {
+		j, says := l.json(&texts)
+		for _, part := range []struct {
+			name  string
+			to    *string
+			shape []int
+			x     []float32
+		}{
+			{"value_norms", &j.ValueNorms, []int{l.Heads, len(l.Keys)}, l.ValueNorms},
+			{"query_vectors", &j.QueryVectors, []int{l.Heads, len(l.Queries), l.VectorSize()}, l.QueryVectors},
+			{"key_vectors", &j.KeyVectors, []int{l.Heads, len(l.Keys), l.VectorSize()}, l.KeyVectors},
+		} {
+			if part.x == nil {
+				continue
+			}
+			*part.to = l.Name + "." + part.name
+			if names[*part.to] {
+				return nil, fmt.Errorf("layer %.100q: its %s would have the name of another layer", l.Name, part.name)
+			}
+			f.Tensors = append(f.Tensors, safetensors.FromFloat32s(*part.to, part.shape, part.x))
+			says = true
+		}
+		if j.QueryVectors != "" {
+			j.ScoreScale = l.ScoreScale
+		}
+		if says {
 			layers[l.Name] = j
 		}
 	}
@@ -218,12 +257,24 @@ func recordFrom(f *safetensors.Reader, read layerReader) (*Record, error) {
 			}
 		}
 	}
-	for name := range layers {
-		if _, there := f.Lookup(name); !there {
-			return nil, fmt.Errorf("metadata %q: there is no tensor %.100q", keyLayers, name)
+	parts := map[string]bool{}
+	for name, j := range layers {
+		for _, name := range append([]string{name}, j.parts()...) {
+			if _, there := f.Lookup(name); !there {
+				return nil, fmt.Errorf("metadata %q: there is no tensor %.100q", keyLayers, name)
+			}
+		}
+		for _, part := range j.parts() {
+			if _, layer := layers[part]; layer || parts[part] {
+				return nil, fmt.Errorf("metadata %q: tensor %.100q stands for two things", keyLayers, part)
+			}
+			parts[part] = true
 		}
 	}
 	for _, t := range f.Tensors() {
+		if parts[t.Name] {
+			continue // the layer it belongs to reads it
+		}
 		l, err := read(f, t, layers[t.Name], &texts, r.Layers)
 		if err != nil {
 			return nil, fmt.Errorf("tensor %.100q: %w", t.Name, err)
@@ -248,6 +299,15 @@ func readLayer(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Te
 	l, err := layerFrom(f, t, j, texts, others, func(*Layer) bool { return true })
 	if err != nil {
 		return l, err
+	}
+	if size := l.inFile.size; size > 0 {
+		l.QueryVectors, l.KeyVectors = make([]float32, l.Heads*len(l.Queries)*size), make([]float32, l.Heads*len(l.Keys)*size)
+		for name, to := range map[string][]float32{l.inFile.queries: l.QueryVectors, l.inFile.keys: l.KeyVectors} {
+			if err := f.ReadFloat32s(name, to, 0); err != nil {
+				return l, &readError{err}
+			}
+		}
+		l.inFile = storedVectors{}
 	}
 	return l, l.validate()
 }
@@ -307,6 +367,9 @@ func layerFrom(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Te
 			return l, fmt.Errorf("shape %v of a layer of kind %s, but there are %d tokens for its %s", t.Shape, l.Kind, len(tokens), axis.name)
 		}
 		*axis.to = tokens
+	}
+	if err := l.readParts(f, j); err != nil {
+		return l, err
 	}
 	return l, l.validateAxes()
 }

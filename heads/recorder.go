@@ -19,6 +19,9 @@ type RecorderOptions struct {
 	Heads func(layer string, head int) bool
 	// Sequence is the number in the batch of the sequence to keep.
 	Sequence int
+	// ValueNorms and Vectors say that Inspect is to keep the norms of values, and queries
+	// and keys.
+	ValueNorms, Vectors bool
 }
 
 // Recorder keeps weights while a model runs. Its method Observe is an
@@ -27,6 +30,8 @@ type RecorderOptions struct {
 //	recorder := heads.NewRecorder(heads.RecorderOptions{})
 //	layer.Forward(nil, x, x, x, attn.Options{Observe: recorder.Observe})
 //	record, err := recorder.Record(heads.Texts{SourceTokens: tokens})
+//
+// Its method Inspect is an attn.Inspector, which keeps more if the options ask for it.
 //
 // A layer may attend once for a whole text or step by step: the rows of all
 // calls are stacked, and keys that did not exist yet have weight 0.
@@ -43,6 +48,7 @@ type Recorder struct {
 	options RecorderOptions
 	order   []*observed
 	byName  map[string]*observed
+	parts   map[string]*inspected
 	err     error // the first
 }
 
@@ -62,7 +68,7 @@ type step struct {
 
 // NewRecorder returns a Recorder that has seen nothing.
 func NewRecorder(o RecorderOptions) *Recorder {
-	return &Recorder{options: o, byName: map[string]*observed{}}
+	return &Recorder{options: o, byName: map[string]*observed{}, parts: map[string]*inspected{}}
 }
 
 // Reset forgets everything, before another run.
@@ -205,6 +211,9 @@ func (r *Recorder) Record(t Texts) (*Record, error) {
 		if l.Heads == 0 {
 			continue
 		}
+		if err := r.parts[o.name].addTo(&l, r.options); err != nil {
+			return nil, fmt.Errorf("heads: layer %.100q: %w", l.Name, err)
+		}
 		place(&l, record.Layers, false, false)
 		if !r.wants(l.Kind) {
 			continue
@@ -233,6 +242,9 @@ func (l *Layer) label(queries, keys []string, padded bool) error {
 	if lq == len(queries) && lk == len(keys) {
 		return nil
 	}
+	first := func(x []float32, n, kept int) []float32 { return chosen(x, l.Heads, n, count(0, kept)) }
+	l.ValueNorms = first(l.ValueNorms, lk, len(keys))
+	l.QueryVectors, l.KeyVectors = first(l.QueryVectors, lq, len(queries)), first(l.KeyVectors, lk, len(keys))
 	all := l.Weights
 	l.Weights = make([]float32, 0, l.Heads*len(queries)*len(keys))
 	for h := range l.Heads {

@@ -32,12 +32,13 @@ type network interface {
 // hooks is what somebody else has to do with a run: nothing, in the zero value.
 type hooks struct {
 	observe attn.Observer
+	inspect attn.Inspector
 	gates   func(layer string) *tensor.Tensor // as heads.Pass has it
 }
 
 // options returns how a layer attends.
 func (h hooks) options(layer string, mask attn.Mask) attn.Options {
-	o := attn.Options{Mask: mask, Observe: h.observe, Layer: layer}
+	o := attn.Options{Mask: mask, Observe: h.observe, Inspect: h.inspect, Layer: layer}
 	if h.gates != nil {
 		o.Gates = h.gates(layer)
 	}

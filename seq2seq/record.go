@@ -22,6 +22,9 @@ func (m *Translator) Record(source, target string, o heads.RecorderOptions) (*he
 	read, write := m.encodeTarget(target)
 	recorder := heads.NewRecorder(o)
 	watch := hooks{observe: recorder.Observe}
+	if o.ValueNorms || o.Vectors {
+		watch.inspect = recorder.Inspect
+	}
 	m.net.read(nil, m.net.encode(nil, newBatch([][]int{src}), watch), read, len(read), watch)
 	return recorder.Record(heads.Texts{
 		Source: source, Target: target,

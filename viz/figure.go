@@ -48,8 +48,8 @@ func (f Figure) axes() string { return cmp.Or(f.Axes, "rows attend to columns") 
 type Panel struct {
 	Title   string
 	Kind    string    // "encoder", "decoder" or "cross", for tables
-	Layer   int       // for tables
-	Head    int       // for tables; Mean for a mean over heads
+	Layer   int       // for tables; Mean for a mean over layers, Several for what is of several
+	Head    int       // for tables; Mean for a mean over heads, Several for what is of several
 	Rows    []string  // the tokens of the queries
 	Columns []string  // the tokens of the keys that they attend to
 	Values  []float32 // [len(Rows) len(Columns)], row after row
@@ -69,8 +69,11 @@ func (f Figure) lines(columns int) [][]Panel {
 	return all
 }
 
-// Mean stands in place of a head's number for the mean over all heads.
-const Mean = -1
+// What stands in place of the number of a head or layer.
+const (
+	Mean    = -1 // the mean over all of them
+	Several = -2 // a matrix of heads, say, in which no single one is
+)
 
 // Scale says which value gets the last colour. The first is that of 0.
 type Scale uint8

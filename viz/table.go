@@ -15,7 +15,8 @@ import (
 )
 
 // CSV writes the weights as a table with the columns layer, head, kind, query,
-// key, i, j and weight, a line for each weight. The head of a mean is "mean".
+// key, i, j and weight, a line for each weight. Layer and head of a mean over them are
+// "mean", those of what is of several are empty.
 //
 // Tables are opened in spreadsheets and shown on terminals, and tokens are other
 // people's text. So an apostrophe stands before a token that a spreadsheet would run
@@ -31,10 +32,7 @@ func (f Figure) CSV(w io.Writer) error {
 		return err
 	}
 	for _, p := range f.Panels {
-		line[0], line[1], line[2] = strconv.Itoa(p.Layer), strconv.Itoa(p.Head), cell(p.Kind)
-		if p.Head == Mean {
-			line[1] = "mean"
-		}
+		line[0], line[1], line[2] = numbered(p.Layer), numbered(p.Head), cell(p.Kind)
 		for i, row := range p.Rows {
 			for j, column := range p.Columns {
 				line[3], line[4], line[5], line[6] = cell(row), cell(column), strconv.Itoa(i), strconv.Itoa(j)
@@ -47,6 +45,17 @@ func (f Figure) CSV(w io.Writer) error {
 	}
 	c.Flush()
 	return c.Error()
+}
+
+// numbered writes the number of a layer or head, or what stands in its place.
+func numbered(n int) string {
+	switch n {
+	case Mean:
+		return "mean"
+	case Several:
+		return ""
+	}
+	return strconv.Itoa(n)
 }
 
 // cell is a text as it is safe in a table: visible, and no formula. Some programs
@@ -69,7 +78,7 @@ func shortest(v float32) string { return strconv.FormatFloat(float64(v), 'g', -1
 //	  "queries": ["the", "cat"], "keys": ["le", "chat"],
 //	  "weights": [[0.9, 0.1], [0.2, 0.8]]}]}
 //
-// The head of a mean is null, and so is a weight that is not a number, for
+// Layer and head of a mean or of several are null, and so is a weight that is not a number, for
 // which JSON has no word.
 func (f Figure) JSON(w io.Writer) error {
 	if _, err := f.check(); err != nil {
@@ -78,7 +87,7 @@ func (f Figure) JSON(w io.Writer) error {
 	type panel struct {
 		Title   string   `json:"title"`
 		Kind    string   `json:"kind"`
-		Layer   int      `json:"layer"`
+		Layer   *int     `json:"layer"`
 		Head    *int     `json:"head"`
 		Queries []string `json:"queries"`
 		Keys    []string `json:"keys"`
@@ -95,8 +104,11 @@ func (f Figure) JSON(w io.Writer) error {
 			b.WriteByte(',')
 		}
 		b.WriteByte('\n')
-		out := panel{p.Title, p.Kind, p.Layer, &p.Head, p.Rows, p.Columns, matrix{p.Values, len(p.Columns)}}
-		if p.Head == Mean {
+		out := panel{p.Title, p.Kind, &p.Layer, &p.Head, p.Rows, p.Columns, matrix{p.Values, len(p.Columns)}}
+		if p.Layer < 0 {
+			out.Layer = nil
+		}
+		if p.Head < 0 {
 			out.Head = nil
 		}
 		data, err := json.Marshal(out)

@@ -51,7 +51,7 @@ func TestCSVCells(t *testing.T) {
 		"=1+2": "'=1+2", "+1": "'+1", "-": "'-", "-0.5": "'-0.5", "@SUM(A1)": "'@SUM(A1)", "＝1": "'＝1", "＠": "'＠",
 		"\t=1": `\t=1`, "\r=1": `\r=1`, "\n": `\n`, "\x1b[2J": `\x1b[2J`, "a\x1b]0;x\a": `a\x1b]0;x\x07`, "\u202e": `\u202e`, "\x9b": `\x9b`,
 	} {
-		f := Figure{Panels: []Panel{{Kind: "cross", Layer: -1, Rows: []string{token}, Columns: []string{token}, Values: []float32{-0.5}}}}
+		f := Figure{Panels: []Panel{{Kind: "cross", Layer: -7, Rows: []string{token}, Columns: []string{token}, Values: []float32{-0.5}}}}
 		var b strings.Builder
 		if err := f.CSV(&b); err != nil {
 			t.Fatal(err)
@@ -63,8 +63,8 @@ func TestCSVCells(t *testing.T) {
 		if got := lines[1]; got[3] != want || got[4] != want {
 			t.Errorf("%q is written as %q and %q, want %q", token, got[3], got[4], want)
 		}
-		if got := lines[1]; got[0] != "-1" || got[7] != "-0.5" {
-			t.Errorf("%q: the numbers are %q and %q, want -1 and -0.5", token, got[0], got[7])
+		if got := lines[1]; got[0] != "-7" || got[7] != "-0.5" {
+			t.Errorf("%q: the numbers are %q and %q, want -7 and -0.5", token, got[0], got[7])
 		}
 	}
 }

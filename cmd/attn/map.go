@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"golang.org/x/term"
 
@@ -29,7 +30,10 @@ type mapCommand struct {
 	Layer   *int    `help:"Layer, from 0, or from the end if negative (default the last)." placeholder:"L" group:"What to draw"`
 	Head    *int    `help:"Head, from 0, or from the end if negative (default the mean over heads)." placeholder:"H" group:"What to draw"`
 	All     bool    `help:"All heads; with --layer, those of one layer." group:"What to draw"`
+	Mean    *string `enum:"heads,layers" help:"Mean over the heads of a layer (heads, what is drawn without --head), or over the heads of all layers (layers)." placeholder:"OVER" group:"What to draw"`
 	Rollout bool    `help:"How much of each input token is in each vector behind the last layer, by attention rollout (Abnar and Zuidema 2020), of the encoder unless --kind decoder." group:"What to draw"`
+	Differ  bool    `name:"divergence" help:"How much heads differ: the Jensen–Shannon divergence of any two heads of one kind, or, with --layer, of one layer, in nats (Clark et al. 2019)." group:"What to draw"`
+	Values  bool    `name:"value-weighted" help:"Weights times the norms of what the values add to the layer's result (Kobayashi et al. 2020)." group:"What to draw"`
 	Scale   string  `default:"unit" enum:"unit,largest" help:"Weight that the last colour stands for: 1 (unit) or the largest there is (largest)." placeholder:"NAME" group:"What to draw"`
 	SVG     string  `name:"svg" help:"Write a vector graphic." placeholder:"FILE" group:"Files, - for standard output"`
 	PNG     string  `name:"png" help:"Write an image." placeholder:"FILE" group:"Files, - for standard output"`
@@ -54,6 +58,8 @@ func (mapCommand) Help() string {
   attn map --model runs/dates --target 2019-03-05 --html - "5 march 2019" > map.html
   attn map --weights run.safetensors --kind encoder --all --png heads.png
   attn map --model runs/dates --embed heads.html "5 march 2019"
+  attn map --weights run.safetensors --kind encoder --mean layers
+  attn map --weights run.safetensors --kind encoder --divergence --csv heads.csv
 
 The map goes to the terminal unless a file is asked for. Rows are queries, the tokens
 that attend; columns are keys, the tokens that are attended to. --png has Latin,
@@ -76,6 +82,14 @@ func (cmd *mapCommand) Validate() error {
 		return errors.New("--rollout is of all layers and heads; it excludes --all, --layer and --head")
 	case cmd.Rollout && cmd.Kind != nil && *cmd.Kind == heads.Cross.String():
 		return errors.New("--rollout is within one text, want --kind encoder or decoder")
+	case cmd.Mean != nil && (cmd.All || cmd.Head != nil || cmd.Rollout || cmd.Differ):
+		return errors.New("--mean excludes --head, --all, --rollout and --divergence")
+	case cmd.Mean != nil && *cmd.Mean == "layers" && cmd.Layer != nil:
+		return errors.New("--mean layers is of all layers; it excludes --layer")
+	case cmd.Differ && (cmd.All || cmd.Head != nil || cmd.Rollout || cmd.Embed != ""):
+		return errors.New("--divergence is of several heads; it excludes --all, --head, --rollout and --embed")
+	case cmd.Values && (cmd.Rollout || cmd.Differ):
+		return errors.New("--rollout and --divergence are of weights; they exclude --value-weighted")
 	case cmd.All && cmd.Head != nil:
 		return errors.New("--head and --all exclude each other")
 	case cmd.ASCII && cmd.Color != "auto" && cmd.Color != "none":
@@ -126,7 +140,13 @@ func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	figure, err := cmd.figure(record)
+	drawnFrom := record
+	if cmd.Values {
+		if drawnFrom, err = cmd.valueWeighted(record); err != nil {
+			return err
+		}
+	}
+	figure, err := cmd.figure(drawnFrom)
 	if err != nil {
 		return err
 	}
@@ -167,6 +187,24 @@ func (cmd *mapCommand) Run(ctx context.Context, c console) error {
 	return stdout(c.out)
 }
 
+// opened returns the layer and the head that a page is to show, or what is in its
+// place, and whether the command line says so. The figure has been made of them before.
+func (cmd *mapCommand) opened(r *heads.Record, layers []*heads.Layer) (layer *heads.Layer, head string, said bool) {
+	layer, last := layers[0], layers[len(layers)-1]
+	switch {
+	case cmd.Rollout:
+		all := ofKind(r, cmd.rolloutKind(r))
+		return &all[len(all)-1], "rollout", true
+	case cmd.Mean != nil && *cmd.Mean == "layers" && len(layers) > 1:
+		return last, "all", true
+	case cmd.Mean != nil && last.Heads > 1:
+		return last, "mean", true
+	case cmd.Head != nil:
+		return layer, strconv.Itoa((*cmd.Head + layer.Heads) % layer.Heads), true
+	}
+	return layer, "0", cmd.Kind != nil || cmd.Layer != nil
+}
+
 // fragment returns the page with the record for another page to hold.
 func (cmd *mapCommand) fragment(ctx context.Context, r *heads.Record) ([]byte, error) {
 	layers, err := cmd.layers(r)
@@ -174,13 +212,12 @@ func (cmd *mapCommand) fragment(ctx context.Context, r *heads.Record) ([]byte, e
 		return nil, err
 	}
 	state := url.Values{}
-	if cmd.Kind != nil || cmd.Layer != nil || cmd.Head != nil {
-		at := slices.IndexFunc(r.Layers, func(l heads.Layer) bool { return l.Name == layers[0].Name })
-		head := 0
-		if cmd.Head != nil {
-			head = (*cmd.Head + r.Layers[at].Heads) % r.Layers[at].Heads // figure has refused others
-		}
-		state.Set("a", fmt.Sprintf("%d.%d", at, head))
+	if cmd.Values {
+		state.Set("vw", "1")
+	}
+	if layer, head, said := cmd.opened(r, layers); said {
+		at := slices.IndexFunc(r.Layers, func(l heads.Layer) bool { return l.Name == layer.Name })
+		state.Set("a", fmt.Sprintf("%d.%s", at, head))
 	}
 	title := cmd.title(r)
 	page, err := view.Page(ctx, view.Options{Name: title, Records: []*heads.Record{r}}, state)
@@ -210,13 +247,18 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, er
 			return nil, err
 		}
 		unknown.target(m, *cmd.Target)
-		return m.Record(source, *cmd.Target, heads.RecorderOptions{})
+		return m.Record(source, *cmd.Target, cmd.recorded())
 	}
 	written, err := m.Translate(ctx, []string{source}, seq2seq.Decoding{Beam: 1})
 	if err != nil {
 		return nil, err
 	}
-	return m.Record(source, written[0], heads.RecorderOptions{})
+	return m.Record(source, written[0], cmd.recorded())
+}
+
+// recorded returns what a model's run is to leave: all that a page can show.
+func (cmd *mapCommand) recorded() heads.RecorderOptions {
+	return heads.RecorderOptions{ValueNorms: cmd.Values || cmd.Embed != "", Vectors: cmd.Embed != ""}
 }
 
 // source returns the text of the command line, or else a line of the input.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -19,10 +20,13 @@ func (cmd *mapCommand) figure(r *heads.Record) (viz.Figure, error) {
 	if err != nil {
 		return viz.Figure{}, err
 	}
-	f := viz.Figure{Title: cmd.title(r)}
-	if cmd.Scale == "largest" {
-		f.Scale = viz.Largest
+	switch {
+	case cmd.Differ:
+		return cmd.divergence(r, layers)
+	case cmd.Mean != nil && *cmd.Mean == "layers":
+		return cmd.meanOverLayers(r, layers)
 	}
+	f := cmd.finish(viz.Figure{Title: cmd.title(r)})
 	if !cmd.All {
 		l := layers[0]
 		p, err := cmd.panel(l)
@@ -50,19 +54,38 @@ func (cmd *mapCommand) figure(r *heads.Record) (viz.Figure, error) {
 	return f, nil
 }
 
-// rollout returns the rollout of the encoder, or the decoder.
-func (cmd *mapCommand) rollout(r *heads.Record) (viz.Figure, error) {
-	kind := heads.Encoder
-	if cmd.Kind != nil && *cmd.Kind == heads.Decoder.String() || cmd.Kind == nil && r.Layer(heads.Encoder, 0) == nil {
-		kind = heads.Decoder
-	}
-	var layers []heads.Layer
-	for _, l := range r.Layers {
-		if l.Kind == kind {
-			layers = append(layers, l)
+// valueWeighted returns the record with weights times the norms of values.
+func (cmd *mapCommand) valueWeighted(r *heads.Record) (*heads.Record, error) {
+	weighted := *r
+	weighted.Layers = slices.Clone(r.Layers)
+	for i := range weighted.Layers {
+		l := &weighted.Layers[i]
+		if l.ValueNorms == nil {
+			return nil, &safetensors.FormatError{Path: cmd.Weights, Err: fmt.Errorf("layer %.100q has no norms of values, which --value-weighted needs; docs/heads.md tells how a file holds them", l.Name)}
+		}
+		l.Weights = nil
+		for h := range l.Heads {
+			l.Weights = append(l.Weights, heads.ValueWeighted(r.Layers[i].Head(h), l.Norms(h))...)
 		}
 	}
-	slices.SortStableFunc(layers, func(a, b heads.Layer) int { return cmp.Compare(a.Index, b.Index) })
+	return &weighted, nil
+}
+
+// finish gives a figure of weights its scale and unit.
+func (cmd *mapCommand) finish(f viz.Figure) viz.Figure {
+	if cmd.Scale == "largest" || cmd.Values { // norms may be of any size
+		f.Scale = viz.Largest
+	}
+	if cmd.Values {
+		f.Unit = "weight × norm"
+	}
+	return f
+}
+
+// rollout returns the rollout of the encoder, or the decoder.
+func (cmd *mapCommand) rollout(r *heads.Record) (viz.Figure, error) {
+	kind := cmd.rolloutKind(r)
+	layers := ofKind(r, kind)
 	values, err := heads.Rollout(layers)
 	if err != nil {
 		return viz.Figure{}, err
@@ -75,6 +98,81 @@ func (cmd *mapCommand) rollout(r *heads.Record) (viz.Figure, error) {
 	p.Title = fmt.Sprintf("rollout of the %s, %d layers", kind, len(layers))
 	f.Panels = []viz.Panel{p}
 	return f, nil
+}
+
+// meanOverLayers returns the mean over the heads of each layer, and of that the mean
+// over the layers.
+func (cmd *mapCommand) meanOverLayers(r *heads.Record, layers []*heads.Layer) (viz.Figure, error) {
+	if err := sameTokens(layers); err != nil {
+		return viz.Figure{}, err
+	}
+	mean, err := heads.MeanOf(len(layers), func(i int) ([]float32, error) { return layers[i].Mean(), nil })
+	if err != nil {
+		return viz.Figure{}, err
+	}
+	p := newPanel(layers[0], viz.Mean, mean)
+	p.Layer, p.Title = viz.Mean, fmt.Sprintf("%s, mean of %d layers", layers[0].Kind, len(layers))
+	return cmd.finish(viz.Figure{Title: cmd.title(r), Panels: []viz.Panel{p}}), nil
+}
+
+// divergence returns how much each two heads of the layers differ.
+func (cmd *mapCommand) divergence(r *heads.Record, layers []*heads.Layer) (viz.Figure, error) {
+	if err := sameTokens(layers); err != nil {
+		return viz.Figure{}, err
+	}
+	var names []string
+	var maps [][]float32
+	for _, l := range layers {
+		for h := range l.Heads {
+			names, maps = append(names, fmt.Sprintf("%d.%d", l.Index, l.Number(h))), append(maps, l.Head(h))
+		}
+	}
+	n := len(maps)
+	values := make([]float32, n*n)
+	for i := range maps {
+		for j := range maps[:i] {
+			d := float32(heads.Divergence(maps[i], maps[j], len(layers[0].Queries)))
+			values[i*n+j], values[j*n+i] = d, d
+		}
+	}
+	f := viz.Figure{Title: cmd.title(r), Unit: "divergence in nats", RowTitle: "head", ColumnTitle: "head", Panels: []viz.Panel{{
+		Title: fmt.Sprintf("%s, divergence of %d heads", layers[0].Kind, n), Kind: layers[0].Kind.String(), Layer: viz.Several, Head: viz.Several,
+		Rows: names, Columns: names, Values: values,
+	}}}
+	if cmd.Scale == "largest" {
+		f.Scale = viz.Largest
+	}
+	return f, nil
+}
+
+// sameTokens returns an error unless layers can be compared, or added up.
+func sameTokens(layers []*heads.Layer) error {
+	for _, l := range layers[1:] {
+		if !slices.Equal(l.Queries, layers[0].Queries) || !slices.Equal(l.Keys, layers[0].Keys) {
+			return usage("%s layers %d and %d have different tokens; --layer names one of them", l.Kind, layers[0].Index, l.Index)
+		}
+	}
+	return nil
+}
+
+// rolloutKind returns the kind of layers whose rollout was asked for.
+func (cmd *mapCommand) rolloutKind(r *heads.Record) heads.Kind {
+	if cmd.Kind != nil && *cmd.Kind == heads.Decoder.String() || cmd.Kind == nil && r.Layer(heads.Encoder, 0) == nil {
+		return heads.Decoder
+	}
+	return heads.Encoder
+}
+
+// ofKind returns the layers of a kind, by index.
+func ofKind(r *heads.Record, kind heads.Kind) []heads.Layer {
+	var layers []heads.Layer
+	for _, l := range r.Layers {
+		if l.Kind == kind {
+			layers = append(layers, l)
+		}
+	}
+	slices.SortStableFunc(layers, func(a, b heads.Layer) int { return cmp.Compare(a.Index, b.Index) })
+	return layers
 }
 
 // layers returns the layers that were asked for, in the model's order; one, if
@@ -92,7 +190,7 @@ func (cmd *mapCommand) layers(r *heads.Record) ([]*heads.Layer, error) {
 	layers := byKind[kind]
 	slices.SortStableFunc(layers, func(a, b *heads.Layer) int { return cmp.Compare(a.Index, b.Index) })
 	if cmd.Layer == nil {
-		if cmd.All {
+		if cmd.All || cmd.Differ || cmd.Mean != nil && *cmd.Mean == "layers" {
 			return layers, nil
 		}
 		return layers[len(layers)-1:], nil
@@ -135,7 +233,7 @@ func (cmd *mapCommand) kind(byKind map[heads.Kind][]*heads.Layer) (heads.Kind, e
 // panel returns the head that was asked for, or the mean over all.
 func (cmd *mapCommand) panel(l *heads.Layer) (viz.Panel, error) {
 	if cmd.Head == nil && l.Heads > 1 {
-		p := newPanel(l, viz.Mean, meanOverHeads(l))
+		p := newPanel(l, viz.Mean, l.Mean())
 		p.Title = fmt.Sprintf("mean of %d heads", l.Heads)
 		return p, nil
 	}
@@ -156,17 +254,4 @@ func (cmd *mapCommand) panel(l *heads.Layer) (viz.Panel, error) {
 
 func newPanel(l *heads.Layer, head int, weights []float32) viz.Panel {
 	return viz.Panel{Kind: l.Kind.String(), Layer: l.Index, Head: head, Rows: l.Queries, Columns: l.Keys, Values: weights}
-}
-
-// meanOverHeads returns weights [Lq Lk].
-func meanOverHeads(l *heads.Layer) []float32 {
-	mean := make([]float32, len(l.Queries)*len(l.Keys))
-	for i := range mean {
-		sum := 0.
-		for h := range l.Heads {
-			sum += float64(l.Weights[h*len(mean)+i])
-		}
-		mean[i] = float32(sum / float64(l.Heads))
-	}
-	return mean
 }

@@ -220,7 +220,7 @@ func (s translatorSource) Look(ctx context.Context, source, target string) (*hea
 			return nil, err
 		}
 	}
-	r, err := s.m.Record(source, target, heads.RecorderOptions{})
+	r, err := s.m.Record(source, target, heads.RecorderOptions{ValueNorms: true, Vectors: true})
 	if err != nil {
 		return nil, err
 	}

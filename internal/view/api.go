@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/viz"
@@ -30,6 +32,8 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /api/thumbs", s.thumbs)
 	mux.HandleFunc("GET /api/head", s.head)
 	mux.HandleFunc("GET /api/measures", s.measures)
+	mux.HandleFunc("GET /api/divergence", s.divergence)
+	mux.HandleFunc("GET /api/neurons", s.neurons)
 	mux.HandleFunc("GET /api/check", s.check)
 	mux.HandleFunc("GET /api/frozen", s.sendFrozen)
 	mux.HandleFunc("POST /api/look", s.look)
@@ -176,21 +180,27 @@ func (s *Server) ask(ctx context.Context, model int, source, target string) (*en
 	return e, nil
 }
 
-// thumbs sends all heads of a layer, small.
+// thumbs sends all heads of a layer, small, or, if they are asked for, its summaries.
 func (s *Server) thumbs(w http.ResponseWriter, r *http.Request) {
 	q := query{values: r.URL.Query()}
 	e, layer, l := s.layer(&q)
 	if q.failed(w) {
 		return
 	}
-	through := &e.record.Layers[layer]
+	names := e.outline.Layers[layer].Summaries
+	if q.values.Get("summaries") != "1" {
+		names = nil
+		for h := range e.record.Layers[layer].Heads {
+			names = append(names, strconv.Itoa(h))
+		}
+	}
 	qa, ka := e.axes(layer)
 	var b []byte
-	for h := range through.Heads {
+	for _, name := range names {
 		if r.Context().Err() != nil {
 			return // it has been scrolled away
 		}
-		weights, err := e.head(layer, h)
+		weights, err := e.weights(layer, name, l.values)
 		if err != nil {
 			refuse(w, http.StatusInternalServerError, err.Error())
 			return
@@ -211,13 +221,12 @@ func (s *Server) head(w http.ResponseWriter, r *http.Request) {
 	if q.failed(w) {
 		return
 	}
-	through := &e.record.Layers[layer]
-	h := q.number("head", through.Heads)
+	name := q.head("head", e, layer)
 	if q.failed(w) {
 		return
 	}
 	qa, ka := e.axes(layer)
-	weights, err := e.head(layer, h)
+	weights, err := e.weights(layer, name, l.values)
 	if err != nil {
 		refuse(w, http.StatusInternalServerError, err.Error())
 		return
@@ -241,20 +250,98 @@ func (s *Server) head(w http.ResponseWriter, r *http.Request) {
 	sendBytes(w, part.appendWire(make([]byte, 0, len(part.w)+64), bq, bk, lo, hi, false))
 }
 
-// measures sends those of all heads of a layer, in the order of columns: of what
-// the lens shows.
+// measures sends those of all heads of a layer, or of one summary, in the order of
+// columns: of what the lens shows.
 func (s *Server) measures(w http.ResponseWriter, r *http.Request) {
 	q := query{values: r.URL.Query()}
 	e, layer, l := s.layer(&q)
 	if q.failed(w) {
 		return
 	}
-	rows, err := e.measure(layer, l)
+	var rows [][]*float64
+	var err error
+	if q.values.Has("head") {
+		name := q.head("head", e, layer)
+		if q.failed(w) {
+			return
+		}
+		rows = make([][]*float64, 1)
+		rows[0], err = e.measureHead(layer, name, l)
+	} else {
+		rows, err = e.measure(layer, l)
+	}
 	if err != nil {
 		refuse(w, http.StatusInternalServerError, err.Error())
 		return
 	}
 	send(w, rows)
+}
+
+// divergence sends how far heads of a layer, or one of them, are from one head of
+// this record or another: null where tokens are not the same.
+func (s *Server) divergence(w http.ResponseWriter, r *http.Request) {
+	q := query{values: r.URL.Query()}
+	e, layer, l := s.layer(&q)
+	of := e
+	if id := q.values.Get("of"); id != "" {
+		if of = s.store.get(id); of == nil {
+			q.gone()
+		}
+	}
+	if q.failed(w) {
+		return
+	}
+	from, name, _ := strings.Cut(q.values.Get("from"), ".")
+	q.values.Set("from", from)
+	q.values.Set("of", name)
+	at := q.number("from", len(of.record.Layers))
+	if q.failed(w) {
+		return
+	}
+	name = q.head("of", of, at)
+	names := []string{q.values.Get("head")}
+	if names[0] != "" {
+		q.head("head", e, layer)
+	} else {
+		names = nil
+		for h := range e.record.Layers[layer].Heads {
+			names = append(names, strconv.Itoa(h))
+		}
+	}
+	if q.failed(w) {
+		return
+	}
+	list, err := divergences(r.Context(), of, at, name, e, layer, names, l)
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	send(w, list)
+}
+
+// neurons sends the queries [Lq E] and the keys [Lk E] of a head: what its scores are
+// made of.
+func (s *Server) neurons(w http.ResponseWriter, r *http.Request) {
+	q := query{values: r.URL.Query()}
+	e, layer, _ := s.layer(&q)
+	if q.failed(w) {
+		return
+	}
+	l := &e.record.Layers[layer]
+	h, size := q.number("head", l.Heads), l.VectorSize()
+	if size == 0 {
+		q.bad("this layer has no queries and keys, only weights")
+	}
+	if q.failed(w) {
+		return
+	}
+	queries, keys, err := e.vectors(layer, h)
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	b := matrix{len(l.Queries), size, queries}.appendWire(nil, 1, 1, 0, 0, true)
+	sendBytes(w, matrix{len(l.Keys), size, keys}.appendWire(b, 1, 1, 0, 0, true))
 }
 
 // check sends what is wrong with the weights of a layer, in words.
@@ -283,7 +370,7 @@ func (s *Server) layer(q *query) (*entry, int, lens) {
 		q.gone()
 		return nil, 0, lens{}
 	}
-	l := lens{words: q.values.Get("words") == "1"}
+	l := lens{words: q.values.Get("words") == "1", values: q.values.Get("values") == "1"}
 	switch q.values.Get("special") {
 	case "":
 	case "hide":
@@ -293,7 +380,11 @@ func (s *Server) layer(q *query) (*entry, int, lens) {
 	default:
 		q.bad("special is hide, renorm or nothing")
 	}
-	return e, q.number("layer", len(e.record.Layers)), l
+	layer := q.number("layer", len(e.record.Layers))
+	if q.status == 0 && l.values && e.record.Layers[layer].ValueNorms == nil {
+		q.bad("this layer has no norms of values, so nothing is value-weighted")
+	}
+	return e, layer, l
 }
 
 // query reads the values of an address and remembers the first mistake.
@@ -331,6 +422,15 @@ func (q *query) number(name string, n int) int {
 		return 0
 	}
 	return i
+}
+
+// head returns the name of a head or a summary of a layer.
+func (q *query) head(name string, e *entry, layer int) string {
+	text := q.values.Get(name)
+	if slices.Contains(e.outline.Layers[layer].Summaries, text) {
+		return text
+	}
+	return strconv.Itoa(q.number(name, e.record.Layers[layer].Heads))
 }
 
 // span returns a range "from-to" within n, all of it if none is given.

@@ -54,11 +54,14 @@ func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
 		return nil, err
 	}
 	full := false
-	for _, l := range []string{"", "&words=1", "&special=hide", "&special=hide&words=1", "&special=renorm", "&special=renorm&words=1"} {
+	for _, l := range []string{"", "&words=1", "&special=hide", "&special=hide&words=1", "&special=renorm", "&special=renorm&words=1", "&values=1"} {
 		if err := layers(func(e *entry, layer int) error {
 			o := e.outline.Layers[layer]
+			if l == "&values=1" && !o.Values {
+				return nil
+			}
 			q, k := e.axes(layer)
-			need := o.Heads * (min(len(q.Tokens), headSize)*min(len(k.Tokens), headSize) + min(len(q.Tokens), thumbSize)*min(len(k.Tokens), thumbSize))
+			need := (o.Heads + len(o.Summaries)) * (min(len(q.Tokens), headSize)*min(len(k.Tokens), headSize) + min(len(q.Tokens), thumbSize)*min(len(k.Tokens), thumbSize))
 			if full = full || size+need > mostFrozen; full {
 				if l == "" {
 					return fmt.Errorf("view: the heads have more than %d MB of weights, which is too much for one page", mostFrozen>>20)
@@ -76,10 +79,35 @@ func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
 					return err
 				}
 			}
-			return nil
+			if len(o.Summaries) == 0 {
+				return nil
+			}
+			for _, name := range o.Summaries {
+				for _, path := range []string{"api/head" + about + "&head=" + name + l, "api/measures" + about + "&head=" + name + l} {
+					if err := take(path); err != nil {
+						return err
+					}
+				}
+			}
+			return take("api/thumbs" + about + "&summaries=1" + l)
 		}); err != nil {
 			return nil, err
 		}
+	}
+	if err := layers(func(e *entry, layer int) error {
+		o := e.outline.Layers[layer]
+		q, k := e.axes(layer)
+		if o.Vectors == 0 || size+4*o.Vectors*o.Heads*(len(q.Tokens)+len(k.Tokens)) > mostFrozen {
+			return nil
+		}
+		for h := range o.Heads {
+			if err := take(fmt.Sprintf("api/neurons?record=%s&layer=%d&head=%d", e.outline.ID, layer, h)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return nil, err
 	}
 	data, err := json.Marshal(map[string]any{"address": state.Encode(), "answers": answers})
 	if err != nil {

@@ -24,6 +24,7 @@ type lens struct {
 	hide   bool // special tokens are left out
 	renorm bool // and the rows are made to sum to 1 without them
 	words  bool // pieces of words are one
+	values bool // weights times the norms of what the values add
 }
 
 // units returns what an axis consists of, tokens or words, and which of them are
@@ -47,7 +48,7 @@ func (l lens) units(a *axis) (all []heads.Word, seen []int) {
 // look returns the weights of a head through the lens.
 func (l lens) look(weights []float32, q, k *axis) matrix {
 	m := matrix{len(q.Tokens), len(k.Tokens), weights}
-	if l == (lens{}) {
+	if !l.hide && !l.words {
 		return m
 	}
 	rows, seenRows := l.units(q)

@@ -1,9 +1,12 @@
 package view
 
 import (
+	"context"
 	"errors"
 	"math"
 	"runtime"
+	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/attn-go/attn/heads"
@@ -24,26 +27,83 @@ func (e *entry) measure(layer int, l lens) ([][]*float64, error) {
 	if e.measures[at] != nil {
 		return e.measures[at], nil
 	}
-	rows := make([][]*float64, e.record.Layers[layer].Heads)
-	errs := make([]error, len(rows))
-	var wait sync.WaitGroup
-	for part := range min(len(rows), runtime.GOMAXPROCS(0)) {
-		wait.Go(func() {
-			for h := part; h < len(rows); h += runtime.GOMAXPROCS(0) {
-				rows[h], errs[h] = e.measureHead(layer, h, l)
-			}
-		})
-	}
-	wait.Wait()
-	if err := errors.Join(errs...); err != nil {
+	rows, err := inParallel(e.record.Layers[layer].Heads, func(h int) ([]*float64, error) {
+		return e.measureHead(layer, strconv.Itoa(h), l)
+	})
+	if err != nil {
 		return nil, err
 	}
 	e.measures[at] = rows
 	return rows, nil
 }
 
-func (e *entry) measureHead(layer, h int, l lens) (row []*float64, err error) {
-	weights, err := e.head(layer, h)
+// inParallel returns what work returns for 0 to n-1, on all processors.
+func inParallel[T any](n int, work func(i int) (T, error)) ([]T, error) {
+	list := make([]T, n)
+	errs := make([]error, n)
+	var wait sync.WaitGroup
+	for part := range min(n, runtime.GOMAXPROCS(0)) {
+		wait.Go(func() {
+			for i := part; i < n; i += runtime.GOMAXPROCS(0) {
+				list[i], errs[i] = work(i)
+			}
+		})
+	}
+	wait.Wait()
+	return list, errors.Join(errs...)
+}
+
+// divergences returns those of heads of a layer from a head of another, or the same,
+// nil where their tokens differ.
+func divergences(ctx context.Context, from *entry, at int, head string, e *entry, layer int, names []string, l lens) ([]*float64, error) {
+	fq, fk := from.axes(at)
+	q, k := e.axes(layer)
+	if !slices.Equal(fq.Tokens, q.Tokens) || !slices.Equal(fk.Tokens, k.Tokens) {
+		return make([]*float64, len(names)), nil
+	}
+	weights, err := from.distribution(at, head, l)
+	if err != nil {
+		return nil, err
+	}
+	one := l.look(weights, fq, fk)
+	return inParallel(len(names), func(i int) (*float64, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err // the page has gone on
+		}
+		weights, err := e.distribution(layer, names[i], l)
+		if err != nil {
+			return nil, err
+		}
+		d := heads.Divergence(one.w, l.look(weights, q, k).w, one.rows)
+		return finite(d), nil
+	})
+}
+
+// finite returns a number, or nil, for which JSON has a word.
+func finite(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}
+
+// distribution returns weights, or, value-weighted, the share that each key has of its
+// row: measures are of rows that sum to 1.
+func (e *entry) distribution(layer int, name string, l lens) ([]float32, error) {
+	weights, err := e.weights(layer, name, l.values)
+	if err != nil || !l.values || name == rollout {
+		return weights, err
+	}
+	weights = slices.Clone(weights)
+	n := len(e.record.Layers[layer].Keys)
+	for at := 0; at < len(weights); at += n {
+		normalise(weights[at : at+n])
+	}
+	return weights, nil
+}
+
+func (e *entry) measureHead(layer int, name string, l lens) (row []*float64, err error) {
+	weights, err := e.distribution(layer, name, l)
 	if err != nil {
 		return nil, err
 	}
@@ -52,12 +112,7 @@ func (e *entry) measureHead(layer, h int, l lens) (row []*float64, err error) {
 		named[m.Name] = m.Value
 	}
 	for _, c := range columns {
-		x := named[c.Key]
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			row = append(row, nil)
-		} else {
-			row = append(row, &x)
-		}
+		row = append(row, finite(named[c.Key]))
 	}
 	return row, nil
 }
@@ -66,9 +121,7 @@ func (e *entry) measureHead(layer, h int, l lens) (row []*float64, err error) {
 func (e *entry) through(layer int, weights []float32, l lens) *heads.Layer {
 	one := e.record.Layers[layer]
 	one.Weights, one.Heads, one.Chosen = weights, 1, nil
-	if l == (lens{}) {
-		return &one
-	}
+	one.ValueNorms, one.QueryVectors, one.KeyVectors = nil, nil, nil
 	// The marks of words are those of all texts of the record.
 	r := &heads.Record{Special: e.record.Special, Layers: []heads.Layer{one}}
 	for _, other := range e.record.Layers {

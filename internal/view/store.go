@@ -39,10 +39,17 @@ type layerOutline struct {
 	Heads int    `json:"heads"`
 	// Numbers are those of the heads in the model, if not all were kept.
 	Numbers []int `json:"numbers,omitempty"`
-	Q       int   `json:"q"` // places in Axes
-	K       int   `json:"k"`
+	// Summaries are what can be opened besides the heads.
+	Summaries []string `json:"summaries,omitempty"`
+	Q         int      `json:"q"` // places in Axes
+	K         int      `json:"k"`
 	// Visible is how many keys each query can attend to, if not all.
 	Visible []int `json:"visible,omitempty"`
+	// Values says that there are norms of values, Vectors how large the queries and keys
+	// are that there are, and Scale what their product is multiplied with.
+	Values  bool    `json:"values,omitempty"`
+	Vectors int     `json:"vectors,omitempty"`
+	Scale   float32 `json:"scale,omitempty"`
 }
 
 // entry is a record with what has been worked out about it.
@@ -51,6 +58,8 @@ type entry struct {
 	file    *heads.File // of the weights, if they are not in the record
 	outline outline
 	bytes   int // that it takes, about
+
+	memo *memo // of the store
 
 	mu       sync.Mutex
 	measures map[seen][][]*float64 // [heads columns]
@@ -82,14 +91,17 @@ func newEntry(id string, r *heads.Record) *entry {
 	}
 	for i := range r.Layers {
 		l := &r.Layers[i]
-		e.bytes += 4*len(l.Weights) + l.Heads*len(columns)*measureBytes
-		e.outline.Layers = append(e.outline.Layers, outlineOf(l, place(l.Queries), place(l.Keys)))
+		e.bytes += 4*(len(l.Weights)+len(l.ValueNorms)+len(l.QueryVectors)+len(l.KeyVectors)) + l.Heads*len(columns)*measureBytes
+		o := outlineOf(l, place(l.Queries), place(l.Keys))
+		o.Summaries = summariesOf(r, i)
+		e.outline.Layers = append(e.outline.Layers, o)
 	}
 	return e
 }
 
 func outlineOf(l *heads.Layer, q, k int) layerOutline {
-	o := layerOutline{Name: l.Name, Kind: l.Kind.String(), Index: l.Index, Heads: l.Heads, Numbers: l.Chosen, Q: q, K: k}
+	o := layerOutline{Name: l.Name, Kind: l.Kind.String(), Index: l.Index, Heads: l.Heads, Numbers: l.Chosen, Q: q, K: k,
+		Values: l.ValueNorms != nil, Vectors: l.VectorSize(), Scale: l.ScoreScale}
 	if l.Kind == heads.Decoder {
 		o.Visible = l.Visible()
 	}
@@ -119,6 +131,15 @@ func (e *entry) head(layer, h int) ([]float32, error) {
 	return e.record.Layers[layer].Head(h), nil
 }
 
+// vectors returns the queries and keys of a head.
+func (e *entry) vectors(layer, h int) (queries, keys []float32, err error) {
+	if e.file != nil {
+		return e.file.Vectors(layer, h)
+	}
+	queries, keys = e.record.Layers[layer].Vectors(h)
+	return queries, keys, nil
+}
+
 // axes returns those of a layer.
 func (e *entry) axes(layer int) (q, k *axis) {
 	l := e.outline.Layers[layer]
@@ -130,6 +151,7 @@ func (e *entry) axes(layer int) (q, k *axis) {
 type store struct {
 	fixed []*entry
 	most  int // bytes of typed records
+	memo  memo
 
 	mu     sync.Mutex
 	bytes  int                      // of typed records
@@ -141,11 +163,13 @@ func newStore(o Options, most int) *store {
 	s := &store{most: most, typed: map[string]*list.Element{}}
 	id := func() string { return fmt.Sprintf("r%d", len(s.fixed)) }
 	for _, r := range o.Records {
-		s.fixed = append(s.fixed, newEntry(id(), r))
+		e := newEntry(id(), r)
+		e.memo = &s.memo
+		s.fixed = append(s.fixed, e)
 	}
 	for _, f := range o.Files {
 		e := newEntry(id(), f.Record)
-		e.file, e.outline.Unread = f, true
+		e.file, e.outline.Unread, e.memo = f, true, &s.memo
 		s.fixed = append(s.fixed, e)
 	}
 	return s
@@ -180,6 +204,7 @@ func (s *store) add(e *entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.bytes += e.bytes
+	e.memo = &s.memo
 	s.typed[e.outline.ID] = s.latest.PushFront(e)
 	for s.bytes > s.most {
 		oldest := s.latest.Remove(s.latest.Back()).(*entry)

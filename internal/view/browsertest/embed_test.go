@@ -36,7 +36,7 @@ func TestEmbedded(t *testing.T) {
 	inside := func(expression string) string {
 		return fmt.Sprintf(`(() => { const document = window.document.querySelector("iframe").contentDocument; return %s; })()`, expression)
 	}
-	b.wait(inside(`document.body?.dataset.drawn !== undefined && document.querySelectorAll(".thumb").length === 20`))
+	b.wait(inside(`document.body?.dataset.drawn !== undefined && document.querySelectorAll(".thumb:not(.summary)").length === 20`))
 	for _, c := range []struct{ click, want string }{
 		{`.thumb[aria-label="decoder layer 1 head 2"]`, `document.querySelector(".panel h3").textContent === "decoder layer 1, head 2"`},
 		{`[data-view="lines"]`, `document.querySelector(".lines path") !== null`},

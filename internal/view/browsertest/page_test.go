@@ -47,7 +47,7 @@ func TestUsing(t *testing.T) {
 	b := open(t, 1280, 900)
 	address := serve(t, view.Options{Name: "sample <i>", Records: []*heads.Record{sample()}})
 	b.visit(address)
-	if n := js[int](b, "document.querySelectorAll('.thumb').length"); n != 20 {
+	if n := js[int](b, "document.querySelectorAll('.thumb:not(.summary)').length"); n != 20 {
 		t.Fatalf("%d thumbnails, want 20", n)
 	}
 	b.wait("[...document.querySelectorAll('.thumb canvas')].every((c) => c.width > 1)")
@@ -157,7 +157,7 @@ func TestLayersOfDifferentHeads(t *testing.T) {
 	address := serve(t, view.Options{Name: "pruned", Records: []*heads.Record{r}})
 	b.visit(address)
 	b.wait("[...document.querySelectorAll('.thumb canvas')].every((c) => c.width > 1)")
-	rows := js[[][]string](b, `[...document.querySelectorAll('.row:not(.top)')].map((r) => [r.querySelector('.layer').textContent, ...[...r.querySelectorAll('.thumb')].map((c) => c.title)])`)
+	rows := js[[][]string](b, `[...document.querySelectorAll('.row:not(.top)')].map((r) => [r.querySelector('.layer').textContent, ...[...r.querySelectorAll('.thumb:not(.summary)')].map((c) => c.title)])`)
 	if got, want := fmt.Sprint(rows), "[[0 encoder.0 head 0] [2 encoder.2 head 0 encoder.2 head 1 encoder.2 head 2 encoder.2 head 3] [3 encoder.3 head 0 encoder.3 head 1]]"; got != want {
 		t.Errorf("the overview has %s, want %s", got, want)
 	}

@@ -17,6 +17,20 @@ export function prepareColours(given) {
   signed = { light: arms(given.lightSigned), dark: arms(given.darkSigned) };
 }
 
+// headCSS returns the colour of head i of n in a picture of several: hues evenly spaced, those of neighbours far apart,
+// dark enough for thin lines on the ground. Source: Ottosson, "A perceptual color space for image processing", 2020.
+export function headCSS(i, n) {
+  const count = Math.max(n, 7), gcd = (a, b) => (b ? gcd(b, a % b) : a);
+  let by = Math.round(0.4 * count);
+  while (gcd(by, count) > 1) by--;
+  const hue = ((25 + (360 * ((i * by) % count)) / count) * Math.PI) / 180, dark = theme() === "dark", odd = i % 2;
+  const light = dark ? (odd ? 0.7 : 0.82) : odd ? 0.66 : 0.5, chroma = dark ? 0.13 : 0.16;
+  const a = chroma * Math.cos(hue), b = chroma * Math.sin(hue);
+  const [l, m, s] = [light + 0.3963377774 * a + 0.2158037573 * b, light - 0.1055613458 * a - 0.0638541728 * b, light - 0.0894841775 * a - 1.291485548 * b].map((x) => x ** 3);
+  const linear = [4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s, -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s, -0.0041960863 * l - 0.7034186147 * m + 1.707614701 * s];
+  return `rgb(${linear.map((x) => Math.round(255 * Math.max(0, Math.min(1, x <= 0.0031308 ? 12.92 * x : 1.055 * x ** (1 / 2.4) - 0.055)))).join(",")})`;
+}
+
 const broken = { light: [214, 60, 110], dark: [255, 92, 138] }; // not finite: a hue that the map does not have
 const mask = { light: [[240, 241, 244], [178, 183, 194]], dark: [[32, 35, 44], [88, 95, 110]] }; // ground and stripes
 
@@ -70,17 +84,23 @@ export function ends({ m, scale }) {
 export const legendCSS = (m, t) => (m.signed ? signedCSS(2 * t - 1) : css(t));
 
 // legendWords tells of the legend what its ends do not: a scale that is no line, or that two panels share.
-export const legendWords = (what) => (what.m.signed ? "" : (state.c === "log" ? ", logarithmic" : "") + (what.shared ? ", the same for both" : ""));
+export const legendWords = (what) => (what.m.signed ? "" : (state.c === "log" ? ", logarithmic" : "") + (what.shared ? ", the same for both" : "") + (what.valued ? ", weight × norm" : ""));
+
+// ramp returns a bar of colours; colour gives that of a place on it, from 0 to 1.
+export function ramp(colour) {
+  const bar = el("canvas", { width: 128, height: 1, class: "ramp", "aria-hidden": "true" });
+  const context = bar.getContext("2d");
+  for (let x = 0; x < 128; x++) {
+    context.fillStyle = colour(x / 127);
+    context.fillRect(x, 0, 1, 1);
+  }
+  return bar;
+}
 
 // legend returns an element that explains the colours, and in a note what else is to be known.
 export function legend(what, note) {
   const { m } = what;
-  const bar = el("canvas", { width: 128, height: 1, class: "ramp", "aria-hidden": "true" });
-  const context = bar.getContext("2d");
-  for (let x = 0; x < 128; x++) {
-    context.fillStyle = legendCSS(m, x / 127);
-    context.fillRect(x, 0, 1, 1);
-  }
+  const bar = ramp((t) => legendCSS(m, t));
   const [from, to] = ends(what);
   const parts = [el("span", { text: number(from) }), bar, el("span", { text: number(to) + legendWords(what) })];
   if (m.codes.includes(255)) {

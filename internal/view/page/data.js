@@ -100,12 +100,13 @@ export function look(source, target, model) {
 const ask = (source, target, model) => request("api/look", { method: "POST", headers: { "Content-Type": "application/json" },
   body: JSON.stringify({ model, source, target }) });
 
-export const thumbsPath = (record, layer, through = lens()) => `api/thumbs?record=${record.id}&layer=${layer}${through}`;
+export const thumbsPath = (record, layer, through = lens(), summaries = false) => `api/thumbs?record=${record.id}&layer=${layer}${summaries ? "&summaries=1" : ""}${through}`;
 export const headPath = (record, layer, head, through = lens()) => `api/head?record=${record.id}&layer=${layer}&head=${head}${through}`;
-export const measuresPath = (record, layer, through = lens()) => `api/measures?record=${record.id}&layer=${layer}${through}`;
+export const measuresPath = (record, layer, through = lens(), summary = "") => `api/measures?record=${record.id}&layer=${layer}${summary && "&head=" + summary}${through}`;
 
-export async function thumbs(record, layer) {
-  const bytes = await get(thumbsPath(record, layer), record);
+// thumbs returns the heads of a layer, small, or its summaries.
+export async function thumbs(record, layer, summaries = false) {
+  const bytes = await get(thumbsPath(record, layer, lens(), summaries), record);
   const list = [];
   for (let at = 0; at < bytes.length;) {
     const m = matrix(bytes, at);
@@ -127,9 +128,11 @@ export async function exact(record, layer, head, m, through) {
   return matrix(await get(exactPath(record, layer, head, through), record), 0).values;
 }
 
+export const rowPath = (record, layer, head, i, through) => headPath(record, layer, head, through) + `&rows=${i}-${i + 1}&exact=1`;
+
 // row returns exact weights of one row.
 export async function row(record, layer, head, i, through) {
-  return matrix(await get(headPath(record, layer, head, through) + `&rows=${i}-${i + 1}&exact=1`, record), 0).values;
+  return matrix(await get(rowPath(record, layer, head, i, through), record), 0).values;
 }
 
 export const checkPath = (record, layer) => `api/check?record=${record.id}&layer=${layer}`;
@@ -139,6 +142,31 @@ export const check = async (record, layer) => parse(await get(checkPath(record, 
 
 export async function measures(record, layer) {
   return parse(await get(measuresPath(record, layer), record));
+}
+
+// factsPath names the measures among which those of a head or a summary are.
+export const factsPath = (record, { layer, head }) => measuresPath(record, layer, lens(), typeof head === "number" ? "" : head);
+
+// facts returns the measures of a head or a summary.
+export const facts = async (record, place) => parse(await get(factsPath(record, place), record))[typeof place.head === "number" ? place.head : 0];
+
+export const neuronsPath = (record, layer, head) => `api/neurons?record=${record.id}&layer=${layer}&head=${head}`;
+
+// neurons returns the queries and keys of a head.
+export async function neurons(record, layer, head) {
+  const bytes = await get(neuronsPath(record, layer, head), record);
+  const q = matrix(bytes, 0), k = matrix(bytes, q.end);
+  return { q: q.values, k: k.values, size: q.cols };
+}
+
+// divergencePath names the divergence of heads of a layer, of one if that is given, from a head { layer, head } of the
+// same record or another.
+export const divergencePath = (record, layer, from, head, other = record, through = lens()) => `api/divergence?record=${record.id}&layer=${layer}` +
+  (head === undefined ? "" : "&head=" + head) + `&from=${from.layer}.${from.head}` + (other === record ? "" : "&of=" + other.id) + through;
+
+// divergence returns them as a list; null where tokens are not the same.
+export async function divergence(record, layer, from, head, other) {
+  return parse(await get(divergencePath(record, layer, from, head, other), record));
 }
 
 // matrix reads what the server's appendWire writes.

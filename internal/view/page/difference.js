@@ -3,7 +3,7 @@
 import { el, number } from "./dom.js";
 import { state } from "./state.js";
 import { legend } from "./colour.js";
-import { weight } from "./data.js";
+import { divergence, divergencePath, weight } from "./data.js";
 import { heatView } from "./heat.js";
 import { frame } from "./panel.js";
 import { sameAxis } from "./tokens.js";
@@ -39,7 +39,7 @@ export function differencePanel(say, ontell) {
         const [x, y] = await Promise.all([a.values(), b.values()]).catch(() => [null, null]);
         if (from[0] !== a.m || from[1] !== b.m) return; // something else is compared by now
         const m = subtract(a.m, b.m, x, y);
-        sources = x && y ? [[a.exactPath, a.record], [b.exactPath, b.record]] : [];
+        sources = [[divergencePath(b.record, b.layer, a, b.head, a.record), b.record], ...(x && y ? [[a.exactPath, a.record], [b.exactPath, b.record]] : [])];
         what = { ...a, m, scale: m, exact: async (i) => {
           const [x, y] = await Promise.all([a.exact(i), b.exact(i)]);
           return x.map((v, j) => v - y[j]);
@@ -49,6 +49,12 @@ export function differencePanel(say, ontell) {
       const sum = what.m.codes.reduce((s, code) => s + Math.abs(code - 127) / 127, 0) * what.m.hi;
       f.facts.replaceChildren(el("div", { title: "mean over the queries of half the sum of absolute differences: 0 for equal heads, 1 for heads that share nothing" },
         el("dt", { text: "total variation" }), el("dd", { text: number(sum / 2 / what.m.rows, 2) })));
+      divergence(b.record, b.layer, a, b.head, a.record).then(([d]) => {
+        if (from[0] !== a.m || from[1] !== b.m) return;
+        f.facts.children[1]?.remove();
+        f.facts.append(el("div", { title: "Jensen–Shannon divergence of the two heads, a mean over the queries, in nats: 0 for equal heads, 0.69 for heads that share nothing" },
+          el("dt", { text: "divergence" }), el("dd", { text: number(d, 2) })));
+      }, () => {}); // a page from a disk may not have it
       if (f.stage.firstChild !== view.node) f.stage.replaceChildren(view.node);
       view.show(what);
       f.key.replaceChildren(legend(what, view.note()));

@@ -3,7 +3,8 @@
 import { byId, el, number, svg } from "./dom.js";
 import { address, lens } from "./state.js";
 import { ends, legendCSS, legendWords, theme } from "./colour.js";
-import { checkPath, frozen, get, headPath, lookPath, measuresPath, startPath, thumbsPath } from "./data.js";
+import { checkPath, frozen, get, headPath, lookPath, measuresPath, neuronsPath, startPath, thumbsPath } from "./data.js";
+import { headsOf } from "./tokens.js";
 
 const most = 12 << 20; // bytes of weights in a page
 
@@ -83,16 +84,24 @@ async function page(panels, records) {
       await take(measuresPath(record, l), record);
       if (record.unread) await take(checkPath(record, l), record);
     }
-  const lenses = [lens(), ...["", "hide", "renorm"].flatMap((x) => ["", "1"].map((w) => lens({ x, w })))];
+  const valued = records.some((r) => r.layers.some((l) => l.values)) ? [lens({ x: "", w: "", vw: "1" })] : [];
+  const lenses = [lens(), ...valued, ...["", "hide", "renorm"].flatMap((x) => ["", "1"].map((w) => lens({ x, w })))];
   fill: for (const through of lenses)
     for (const record of records)
       for (let l = 0; l < record.layers.length; l++) {
-        const { q, k, heads } = record.layers[l];
-        if (bytes + record.axes[q].tokens.length * record.axes[k].tokens.length * heads > most) break fill;
+        const { q, k, summaries } = record.layers[l], heads = headsOf(record.layers[l]);
+        if (bytes + record.axes[q].tokens.length * record.axes[k].tokens.length * heads.length > most) break fill;
         await take(thumbsPath(record, l, through), record);
         await take(measuresPath(record, l, through), record);
-        await Promise.all(Array.from({ length: heads }, (_, h) => take(headPath(record, l, h, through), record)));
+        await Promise.all(heads.map((h) => take(headPath(record, l, h, through), record)));
+        if (summaries) await take(thumbsPath(record, l, through, true), record);
+        for (const s of summaries ?? []) await take(measuresPath(record, l, through, s), record);
       }
+  for (const record of records)
+    for (let l = 0; l < record.layers.length; l++) {
+      const { q, k, heads, vectors = 0 } = record.layers[l], size = 4 * vectors * heads * (record.axes[q].tokens.length + record.axes[k].tokens.length);
+      if (vectors && bytes + size <= most) for (let h = 0; h < heads; h++) await take(neuronsPath(record, l, h), record);
+    }
   const shell = new TextDecoder().decode(await get("api/frozen"));
   const at = shell.indexOf("@" + "FROZEN@");
   // A text may hold the end of a script: in JSON its < can be written otherwise.

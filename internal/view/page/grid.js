@@ -1,11 +1,14 @@
-// All heads as thumbnails, by kind and layer. A layer's are fetched when they scroll into sight.
+// All heads, by kind and layer: as thumbnails, or in the colours of a measure, then in its order too. What a layer needs
+// is fetched when it scrolls into sight.
 
 import { byId, el, later } from "./dom.js";
 import { change, lens, place, state } from "./state.js";
 import { theme } from "./colour.js";
 import { check, thumbs } from "./data.js";
+import { gridKey, measured, ranked, shade, values } from "./measured.js";
 import { picture, whole } from "./pool.js";
-import { axesOf, numberOf, part, visibleKeys } from "./tokens.js";
+import { preparePreview } from "./preview.js";
+import { axesOf, headName, headSign, headsOf, part, visibleKeys } from "./tokens.js";
 
 const titles = { encoder: "Encoder", decoder: "Decoder", cross: "Cross attention" };
 
@@ -19,8 +22,9 @@ function hint(kind) {
 
 const root = byId("grid");
 let record = null;
-let drawn = ""; // what the thumbnails show
-let rows = []; // of layers: { layer, cells: [{ button, canvas }], shown }
+let drawn = ""; // what the cells show
+let rows = []; // of layers: { layer, cells: [{ button, canvas, layer, head }], shown }
+let boxes = []; // of kinds: { node, most }
 let sight = null;
 
 // showGrid draws a record's heads.
@@ -30,15 +34,18 @@ export function showGrid(next) {
     build();
     drawn = "";
   }
-  const wanted = [lens(), state.c, theme()].join();
+  size();
+  const wanted = [lens(), state.c, theme(), state.g, state.go, state.g === "divergence" ? Object.values(place("a")) : ""].join();
   if (drawn !== wanted) {
     drawn = wanted;
+    arrange();
     sight?.disconnect();
     sight = new IntersectionObserver((entries) => {
       for (const entry of entries) if (entry.isIntersecting) draw(rows.find((r) => r.node === entry.target), wanted);
     }, { rootMargin: "200px" });
     for (const row of rows) {
-      if (row.shown) draw(row, wanted); // what has been seen once need not come into sight again
+      row.values = null;
+      if (row.shown || ranked()) draw(row, wanted); // what has been seen once need not come into sight again
       sight.observe(row.node);
     }
   }
@@ -48,46 +55,91 @@ export function showGrid(next) {
 function build() {
   root.replaceChildren();
   rows = [];
+  boxes = [];
   if (record.layers.length === 0) root.append(el("p", { class: "quiet", text: "There are no layers in this record." }));
   for (const kind of Object.keys(titles)) {
     const layers = record.layers.map((l, i) => ({ ...l, at: i })).filter((l) => l.kind === kind);
     if (layers.length === 0) continue;
-    const most = Math.max(...layers.map((l) => l.heads));
+    const heads = Math.max(...layers.map((l) => l.heads)), sums = ["mean", "rollout"].filter((s) => layers.some((l) => l.summaries?.includes(s)));
+    const most = heads + sums.length;
     const box = el("div", { class: "heads", role: "grid", "aria-label": `${titles[kind]}: layers down, heads across` });
     box.style.setProperty("--heads", most);
     if (most > 12) box.style.setProperty("--gap", "2px");
     root.append(el("h2", {}, titles[kind] + " ", el("small", { text: hint(kind) })), box);
     box.append(el("div", { class: "row top", "aria-hidden": "true" }, el("span", { class: "layer", text: "" }),
-      ...Array.from({ length: most }, (_, h) => el("span", { text: h }))));
+      ...Array.from({ length: heads }, (_, h) => el("span", { text: h })), ...sums.map((s) => el("span", { class: "turned", text: s }))));
+    boxes.push({ node: box, most });
     for (const l of layers) {
       const q = record.axes[l.q].tokens.length, k = record.axes[l.k].tokens.length;
-      const cells = Array.from({ length: l.heads }, (_, h) => {
-        const canvas = el("canvas", { width: 1, height: 1 });
-        const button = el("button", { type: "button", role: "gridcell", tabindex: "-1", class: "thumb",
-          "aria-label": `${kind} layer ${l.index} head ${numberOf(l, h)}`, title: `${l.name} head ${numberOf(l, h)}`, onclick: () => pick(l.at, h) }, canvas);
+      const cells = headsOf(l).map((h) => {
+        const canvas = el("canvas", { width: 1, height: 1 }), value = el("span", { class: "value" });
+        const button = el("button", { type: "button", role: "gridcell", tabindex: "-1", class: "thumb", "data-name": `${kind} layer ${l.index} ${headName(l, h)}`,
+          "aria-label": `${kind} layer ${l.index} ${headName(l, h)}`, title: `${l.name} ${headName(l, h)}`, onclick: () => pick(l.at, h) }, canvas, value);
+        if (typeof h === "string") { // the mean of all layers stands below that of the last
+          button.classList.add("summary");
+          button.style.gridColumn = heads + 2 + Math.max(0, sums.indexOf(h));
+          if (h === "all") button.style.gridRow = 2;
+        }
         button.style.aspectRatio = String(Math.max(0.75, Math.min(2, k / Math.max(1, q))));
-        return { button, canvas };
+        return { button, canvas, value, layer: l.at, head: h, sign: `${l.index}.${headSign(h)}` };
       });
       const node = el("div", { class: "row", role: "row" }, el("span", { class: "layer", role: "rowheader", title: l.name, text: l.index }),
-        ...cells.map((c) => c.button));
+        ...cells.map((c) => c.button), ...(l.summaries?.includes("all") ? [el("span", { class: "layer all", "aria-hidden": "true", text: "all" })] : []));
       box.append(node);
-      rows.push({ node, layer: l.at, cells, shown: "" });
+      rows.push({ node, box, layer: l.at, cells, shown: "" });
     }
   }
 }
 
+// size gives heads the width that was chosen: of its own accord the overview shows all of a layer.
+function size() {
+  const wide = window.innerWidth > 860 ? Math.min(window.innerWidth, 1500) * 0.31 : window.innerWidth - 20;
+  for (const { node, most } of boxes) {
+    const fit = Math.max(13, Math.min(112, (wide - 58) / most - 4));
+    node.style.setProperty("--thumb", state.gz ? Math.round(fit * 1.7 ** Number(state.gz)) + "px" : "13px");
+  }
+  document.body.dataset.gz = state.gz;
+  byId("smaller").disabled = !state.gz;
+  byId("larger").disabled = state.gz === "3";
+}
+
+// arrange puts the cells of each kind in their layers, or, all of them, in the order of the measure.
+function arrange() {
+  root.classList.toggle("measured", measured() >= 0 || state.g === "divergence");
+  root.classList.toggle("ranked", ranked());
+  for (const { node } of boxes) {
+    const mine = rows.filter((r) => r.box === node);
+    if (!ranked() && node.querySelector(".order")) for (const row of mine) row.node.append(...row.cells.map((c) => c.button));
+    node.querySelector(".order")?.remove();
+    if (!ranked()) continue;
+    const list = mine.flatMap((r) => r.cells.filter((c) => Number.isFinite(c.number)));
+    list.sort((a, b) => (state.go === "down" ? b.number - a.number : a.number - b.number));
+    node.append(el("div", { class: "order", role: "row" }, ...list.map((c) => c.button)));
+  }
+}
+
 // inTurn runs two at a time: browsers open few connections to a server, and the head that somebody opens must not wait
-// for the thumbnails of a large model.
+// for the thumbnails of a large model. What can wait runs alone, when nothing else is left.
 let running = 0;
-const waiting = [];
-async function inTurn(run) {
-  if (running >= 2) await new Promise((go) => waiting.push(go));
-  running++;
+const waiting = [], idle = [];
+function next() {
+  if (waiting.length && running < 2) waiting.shift()();
+  else if (idle.length && running === 0) idle.shift()();
+}
+async function inTurn(run, canWait = false) {
+  await new Promise((go) => {
+    (canWait ? idle : waiting).push(() => {
+      running++;
+      go();
+    });
+    next();
+  });
   try {
     return await run();
   } finally {
     running--;
-    waiting.shift()?.();
+    next();
+    next();
   }
 }
 
@@ -95,20 +147,49 @@ async function draw(row, wanted) {
   if (!row || row.shown === wanted) return;
   row.shown = wanted;
   try {
-    const asked = record;
-    const list = await inTurn(() => (row.shown === wanted && asked === record ? thumbs(record, row.layer) : null));
-    if (!list) return;
-    if (row.shown !== wanted) return; // something else is wanted by now
-    const layer = record.layers[row.layer], { q, k } = axesOf(record, layer);
-    for (const m of list) m.seen = visibleKeys(layer, part(q, 0, q.spans.length, m.blockQ), part(k, 0, k.spans.length, m.blockK));
+    const asked = record, still = () => row.shown === wanted && asked === record;
+    if (state.g) {
+      const list = await inTurn(() => (still() ? values(record, row.layer) : null));
+      if (!list || !still()) return;
+      row.values = list;
+      tint();
+      return;
+    }
+    const list = await inTurn(() => (still() ? thumbs(record, row.layer) : null));
+    if (!list || !still()) return; // something else is wanted by now
     row.list = list;
+    row.more = [];
+    mask(row.layer, row.list);
     paint(row);
     if (record.unread) warn(record, row.layer);
+    if (!record.layers[row.layer].summaries) return;
+    const more = await inTurn(() => (still() ? thumbs(record, row.layer, true) : null), true);
+    if (!more || !still()) return;
+    mask(row.layer, more);
+    row.more = more;
+    paint(row);
   } catch {
     row.shown = ""; // the panel of the head tells what is wrong
     for (const { button } of row.cells) button.classList.add("empty");
   }
 }
+
+// mask tells thumbnails of a layer which of their cells are masked.
+function mask(at, list) {
+  const layer = record.layers[at], { q, k } = axesOf(record, layer);
+  for (const m of list) m.seen ??= visibleKeys(layer, part(q, 0, q.spans.length, m.blockQ), part(k, 0, k.spans.length, m.blockK));
+}
+
+// tint gives the heads whose measure is known their colours, on one scale for all.
+const tint = later(30, () => {
+  const cells = rows.flatMap((row) => row.cells.map((c, h) => ({ ...c, cell: c, x: row.values?.[h] ?? NaN })));
+  for (const { cell, x } of cells) cell.number = x;
+  byId("grid-key").replaceChildren(...shade(cells, rows.filter((r) => !r.values).length));
+  if (!ranked()) return;
+  const focused = document.activeElement;
+  arrange();
+  if (root.contains(focused)) focused.focus();
+});
 
 const checked = new Set(); // layers of records in files, whose weights are judged when they have been drawn
 
@@ -125,17 +206,22 @@ async function warn(record, layer) {
 // paint draws the thumbnails of a layer with a pixel for each of the screen's.
 function paint(row) {
   const ratio = Math.min(window.devicePixelRatio || 1, 3);
-  row.list.forEach((m, h) => {
-    const { canvas, button } = row.cells[h];
+  [...row.list, ...row.more].forEach((m, h) => {
+    const { canvas, button, value } = row.cells[h];
     button.classList.toggle("empty", m.rows * m.cols === 0);
-    const small = picture(m, m, whole(m), Math.max(2, canvas.clientWidth * ratio), Math.max(2, canvas.clientHeight * ratio));
+    button.style.background = "";
+    button.setAttribute("aria-label", button.dataset.name);
+    value.textContent = "";
+    const box = canvas.getBoundingClientRect(); // never more pixels than the screen has: it would drop some
+    const small = picture(m, m, whole(m), Math.max(2, Math.floor(box.width * ratio)), Math.max(2, Math.floor(box.height * ratio)));
     canvas.width = small.width;
     canvas.height = small.height;
     canvas.getContext("2d").drawImage(small, 0, 0);
   });
+  byId("grid-key").replaceChildren(...gridKey());
 }
 
-new ResizeObserver(later(60, () => { for (const row of rows) if (row.list) paint(row); })).observe(root);
+new ResizeObserver(later(60, () => { for (const row of rows) if (row.list && !state.g) paint(row); })).observe(root);
 
 // twoHeads reports whether each side has a head of its own.
 const twoHeads = () => state.cmp === "head" || state.cmp === "model";
@@ -148,20 +234,20 @@ function pick(layer, head) {
 function mark() {
   const a = place("a"), b = place("b");
   const active = twoHeads() && state.side === "b" ? b : a;
-  let any = false;
+  let any = null;
   for (const row of rows) {
-    row.cells.forEach(({ button }, h) => {
-      const is = (p) => p.layer === row.layer && p.head === h;
+    for (const { button, head } of row.cells) {
+      const is = (p) => p.layer === row.layer && p.head === head;
       const opened = state.cmp === "model" && state.side === "b" ? false : is(a);
       const other = (state.cmp === "head" || (state.cmp === "model" && state.side === "b")) && is(b);
       button.classList.toggle("open", opened);
       button.classList.toggle("other", other);
       button.setAttribute("aria-selected", String(opened || other));
       button.tabIndex = is(active) ? 0 : -1;
-      any ||= is(active);
-    });
+      if (is(active)) any = button;
+    }
   }
-  reveal(rows.find((r) => r.layer === active.layer)?.cells[active.head]?.button);
+  reveal(any);
   if (!any && rows[0]?.cells[0]) rows[0].cells[0].button.tabIndex = 0;
 }
 
@@ -171,19 +257,41 @@ function reveal(button) {
   const box = root.parentElement, out = box.getBoundingClientRect(), at = button.getBoundingClientRect();
   if (at.top < out.top) box.scrollTop -= out.top - at.top + 40;
   else if (at.bottom > out.bottom) box.scrollTop += at.bottom - out.bottom + 40;
+  if (at.left < out.left) box.scrollLeft -= out.left - at.left + 40;
+  else if (at.right > out.right) box.scrollLeft += at.right - out.right + 40;
+}
+
+// lines returns the cells as they stand on the screen.
+function lines() {
+  if (!ranked()) return rows.map((r) => r.cells);
+  const list = [], known = new Map(rows.flatMap((r) => r.cells.map((c) => [c.button, c])));
+  for (const button of root.querySelectorAll(".order .thumb")) {
+    if (list.length === 0 || list.at(-1)[0].button.offsetTop !== button.offsetTop) list.push([]);
+    list.at(-1).push(known.get(button));
+  }
+  return list;
 }
 
 // step goes from the open head to a neighbour; where a layer ends, to the nearest head of the next.
 export function step(down, across, focus) {
-  const side = twoHeads() ? state.side : "a";
-  const p = place(side);
-  const at = rows.findIndex((r) => r.layer === p.layer);
-  if (at < 0) return;
-  const row = rows[Math.max(0, Math.min(rows.length - 1, at + down))];
-  const head = Math.max(0, Math.min(row.cells.length - 1, p.head + across));
-  pick(row.layer, head);
-  if (focus) row.cells[head].button.focus();
-  row.cells[head].button.scrollIntoView({ block: "nearest", inline: "nearest" });
+  const p = place(twoHeads() ? state.side : "a"), all = lines(), is = (c) => c.layer === p.layer && c.head === p.head;
+  let at = all.findIndex((line) => line.some(is)), from = 0;
+  if (at >= 0) from = all[at].findIndex(is);
+  else at = ranked() ? 0 : all.findIndex((line) => line[0].layer === p.layer);
+  if (at < 0 || all.length === 0) return;
+  let line = all[Math.max(0, Math.min(all.length - 1, at + down))], to = from + across;
+  if (down && !ranked()) { // from head to head, from mean to mean
+    const same = line.findIndex((c) => c.head === p.head);
+    to = same >= 0 ? same : line.findLastIndex((c) => typeof c.head === "number");
+  }
+  if (ranked() && Math.abs(across) === 1) { // the order goes on in the next line
+    line = all.flat();
+    to = all.slice(0, at).flat().length + from + across;
+  }
+  const cell = line[Math.max(0, Math.min(line.length - 1, to))];
+  pick(cell.layer, cell.head);
+  if (focus) cell.button.focus();
+  cell.button.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 root.addEventListener("keydown", (event) => {
@@ -192,3 +300,18 @@ root.addEventListener("keydown", (event) => {
   event.preventDefault();
   step(...move, true);
 });
+
+// prepareGrid wires what stands around the heads.
+export function prepareGrid() {
+  byId("smaller").addEventListener("click", () => change({ gz: { 1: "", 2: "1", 3: "2" }[state.gz] ?? "" }));
+  byId("larger").addEventListener("click", () => change({ gz: { "": "1", 1: "2" }[state.gz] ?? "3" }));
+  return preparePreview(root, async (button) => {
+    const row = rows.find((r) => r.cells.some((c) => c.button === button));
+    if (!row) return null;
+    const at = row.cells.findIndex((c) => c.button === button), asked = record;
+    const heads = record.layers[row.layer].heads, list = await thumbs(record, row.layer, at >= heads);
+    if (asked !== record) return null;
+    mask(row.layer, list);
+    return { record, layer: row.layer, head: row.cells[at].head, m: list[at >= heads ? at - heads : at], name: button.dataset.name, note: row.cells[at].button.dataset.value ?? "" };
+  });
+}

@@ -1,10 +1,10 @@
-// Two columns of tokens, the strongest weights as lines between them.
+// Two columns of tokens, the strongest weights as lines between them: of one head, or of several in a colour each.
 
 import { el, number, svg } from "./dom.js";
 import { change, state } from "./state.js";
-import { brokenCSS, share } from "./colour.js";
+import { brokenCSS, headCSS, share } from "./colour.js";
 import { weight } from "./data.js";
-import { choose, chosen, shorten } from "./tokens.js";
+import { choose, chosen, headName, numberOf, shorten } from "./tokens.js";
 
 // strongest returns the cells with the largest weights, of one row or column if a token is picked. Codes are bytes, so
 // counting them finds the bound without sorting millions.
@@ -24,18 +24,71 @@ export function strongest(m, most, pick) {
   return found.slice(0, most).map((p) => ({ i: Math.floor(p / m.cols), j: p % m.cols }));
 }
 
+// strongestOf returns the cells with the largest weights of several heads { m, … }, the largest first.
+function strongestOf(list, most, pick) {
+  const found = list.flatMap((h) => strongest(h.m, most, pick).map(({ i, j }) => ({ i, j, head: h, x: weight(h.m, i, j) })));
+  const size = (c) => (Number.isNaN(c.x) ? Infinity : c.x);
+  return list.length > 1 ? found.sort((a, b) => (size(a) === size(b) ? 0 : size(b) - size(a))).slice(0, most) : found;
+}
+
 export function linesView(say, tell) {
   const drawing = svg("svg", { role: "application", "aria-label": "Lines between tokens; arrow keys choose a token", tabindex: "0" });
   const many = el("input", { type: "range", min: "1", max: "400", "aria-label": "Number of lines", oninput: () => change({ n: many.value }) }), count = el("output", {});
-  const node = el("div", { class: "lines" }, drawing);
+  const several = el("div", { class: "several", role: "group", "aria-label": "Heads whose lines are drawn" });
+  const scroller = el("div", { class: "lines" }, drawing);
+  const node = el("div", {}, several, scroller);
   const tools = el("label", { class: "slide" }, "Lines ", many, count);
   const key = el("p", { class: "legend" });
-  let what = null, at = null, hover = null, links = svg("g"), texts = [];
+  let what = null, at = null, hover = null, links = svg("g"), texts = [], list = [], scale = null;
+
+  // offer shows a button for each head of the layer; which are pressed is in the state.
+  function offer() {
+    const layer = what.record.layers[what.layer], on = new Set(list.map((h) => h.head));
+    several.hidden = layer.heads < 2;
+    const name = what.record.id + "." + what.layer;
+    if (several.dataset.of !== name) {
+      several.dataset.of = name;
+      several.replaceChildren(el("span", { text: "Heads" }), ...Array.from({ length: layer.heads }, (_, h) =>
+        el("button", { type: "button", "aria-label": headName(layer, h), onclick: () => toggle(h) }, el("i", {}), String(numberOf(layer, h)))),
+      el("button", { type: "button", class: "all", onclick: () => set(list.length > layer.heads - 1 ? [] : Array.from({ length: layer.heads }, (_, h) => h)) }));
+    }
+    const buttons = [...several.querySelectorAll("button")];
+    buttons.forEach((b, h) => {
+      if (h === layer.heads) b.textContent = list.length > layer.heads - 1 ? "one" : "all";
+      else {
+        b.setAttribute("aria-pressed", String(on.has(h)));
+        b.style.setProperty("--head", list.length > 1 || !on.has(h) ? headCSS(h, layer.heads) : "var(--accent)");
+      }
+      b.tabIndex = h === (several.dataset.focus ? Math.min(Number(several.dataset.focus), layer.heads) : 0) ? 0 : -1;
+    });
+  }
+
+  const set = (heads) => change({ hs: heads.filter((h) => h !== what.head).join("-") });
+
+  // toggle adds the lines of a head or takes them away. Without those of the open head, the next of them is open.
+  function toggle(h) {
+    const on = list.map((x) => x.head), rest = on.filter((x) => x !== h);
+    if (!on.includes(h)) set([...on, h].sort((a, b) => a - b));
+    else if (h !== what.head) set(rest);
+    else if (rest.length) change({ [what.side]: `${what.layer}.${rest[0]}`, hs: rest.slice(1).join("-") });
+  }
+
+  several.addEventListener("keydown", (event) => {
+    const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key], buttons = [...several.querySelectorAll("button")];
+    if (!by) return;
+    event.preventDefault();
+    const next = (buttons.indexOf(document.activeElement) + by + buttons.length) % buttons.length;
+    several.dataset.focus = next;
+    buttons.forEach((b, i) => { b.tabIndex = i === next ? 0 : -1; });
+    buttons[next].focus();
+  });
+
+  const colourOf = (h) => (list.length > 1 && typeof h.head === "number" ? headCSS(h.head, what.record.layers[what.layer].heads) : "var(--accent)");
 
   function draw() {
     const { q, k } = what;
     const n = Math.max(q.labels.length, k.labels.length);
-    const width = Math.max(220, Math.min(node.clientWidth, 640));
+    const width = Math.max(220, Math.min(scroller.clientWidth, 640));
     const pitch = n <= 80 ? 20 : n <= 300 ? 16 : 13;
     const column = Math.min(150, width * 0.32);
     at = { width, pitch, column, height: n * pitch + 28 };
@@ -68,15 +121,16 @@ export function linesView(say, tell) {
     const x0 = at.column, x1 = at.width - at.column, bend = (x1 - x0) / 2;
     links.replaceChildren();
     const lit = new Set();
-    const cells = strongest(what.m, Number(state.n), pick);
-    const bounds = [cells.at(-1), cells[0]].map((c) => c && number(weight(what.m, c.i, c.j)));
-    key.textContent = cells.length ? `The ${cells.length} strongest${pick ? " of this token" : ""}: ${bounds[0]} to ${bounds[1]}` : "No weight is above 0";
-    for (const { i, j } of cells.reverse()) { // the strongest on top
+    const cells = strongestOf(list, Number(state.n), pick), one = list.length === 1;
+    const bounds = [cells.at(-1), cells[0]].map((c) => c && number(c.x));
+    key.textContent = cells.length ? `The ${cells.length} strongest${pick ? " of this token" : ""}${one ? "" : ` in ${list.length} heads`}: ${bounds[0]} to ${bounds[1]}` : "No weight is above 0";
+    for (const { i, j, x, head } of cells.reverse()) { // the strongest on top
       const y0 = at.dq + (i + 0.5) * at.pitch, y1 = at.dk + (j + 0.5) * at.pitch;
-      const x = weight(what.m, i, j), t = Number.isNaN(x) ? 1 : share(x, what.scale);
-      const line = svg("path", { d: `M${x0} ${y0}C${x0 + bend} ${y0} ${x1 - bend} ${y1} ${x1} ${y1}`, stroke: Number.isNaN(x) ? brokenCSS() : "var(--accent)",
+      const t = Number.isNaN(x) ? 1 : share(x, scale);
+      const line = svg("path", { d: `M${x0} ${y0}C${x0 + bend} ${y0} ${x1 - bend} ${y1} ${x1} ${y1}`, stroke: Number.isNaN(x) ? brokenCSS() : colourOf(head),
         "stroke-width": (0.6 + 2.6 * t).toFixed(2), "stroke-opacity": (0.12 + 0.88 * t).toFixed(2) });
-      line.append(svg("title", { text: `${what.q.labels[i]} → ${what.k.labels[j]}  ${number(x)}` }));
+      const name = one ? "" : headName(what.record.layers[what.layer], head.head) + ": ";
+      line.append(svg("title", { text: `${name}${what.q.labels[i]} → ${what.k.labels[j]}  ${number(x)}` }));
       links.append(line);
       lit.add("q" + i).add("k" + j);
     }
@@ -100,8 +154,8 @@ export function linesView(say, tell) {
     i = Math.max(0, Math.min(view.labels.length - 1, i));
     change({ tok: side + view.spans[i][0] });
     say(`${side === "q" ? "query" : "key"} ${view.labels[i]}`);
-    const box = node.getBoundingClientRect(), y = (side === "q" ? at.dq : at.dk) + i * at.pitch;
-    if (y < node.scrollTop || y > node.scrollTop + box.height - 40) node.scrollTop = y - box.height / 2;
+    const box = scroller.getBoundingClientRect(), y = (side === "q" ? at.dq : at.dk) + i * at.pitch;
+    if (y < scroller.scrollTop || y > scroller.scrollTop + box.height - 40) scroller.scrollTop = y - box.height / 2;
   });
 
   return {
@@ -110,6 +164,9 @@ export function linesView(say, tell) {
       what = next;
       hover = null;
       many.value = count.textContent = state.n;
+      list = [{ head: what.head, m: what.m }, ...what.others];
+      scale = list.reduce((s, { m }) => ({ lo: Math.min(s.lo, m.lo), hi: Math.max(s.hi, m.hi) }), what.scale); // one for all
+      offer();
       draw();
     },
     cancel: () => false,
@@ -127,7 +184,15 @@ export function linesView(say, tell) {
         t.setAttribute("fill", colour(t.classList.contains("picked") ? "--accent" : faint ? "--quiet" : "--ink"));
         t.removeAttribute("class");
       }
-      return { node: copy, width: at.width, height: at.height, legend: key.textContent };
+      let x = 0;
+      const layer = what.record.layers[what.layer], line = at.height + 14;
+      if (list.length > 1) for (const h of list) {
+        const text = headName(layer, h.head);
+        copy.append(svg("rect", { x, y: line - 5, width: 10, height: 10, fill: colourOf(h).startsWith("var") ? colour("--accent") : colourOf(h) }),
+          svg("text", { x: x + 14, y: line, "dominant-baseline": "central", "font-size": 11, fill: colour("--ink"), text }));
+        x += 30 + 6.5 * text.length;
+      }
+      return { node: copy, width: Math.max(at.width, x), height: at.height + (list.length > 1 ? 24 : 0), legend: key.textContent };
     },
   };
 }

@@ -4,16 +4,17 @@ import { byId, el, later } from "./dom.js";
 import { begin, change, follow, place, settle, state, subscribe } from "./state.js";
 import { onSystemTheme, prepareColours, theme } from "./colour.js";
 import { frozen, look, start } from "./data.js";
-import { showGrid, step } from "./grid.js";
+import { prepareGrid, showGrid, step } from "./grid.js";
 import { differencePanel } from "./difference.js";
 import { prepareGlossary } from "./glossary.js";
+import { prepareMeasured } from "./measured.js";
 import { panel } from "./panel.js";
 import { sameHead } from "./tokens.js";
 import { prepareTable, showTable } from "./table.js";
 import { busy, prepareForm, showForm, tellTexts } from "./form.js";
 import { prepareExport } from "./export.js";
 
-let given = null, panels = {}, difference = null, records = { a: null, b: null }, turn = 0;
+let given = null, panels = {}, difference = null, preview = null, records = { a: null, b: null }, turn = 0;
 
 function say(text) {
   const line = el("p", { class: "said", text });
@@ -69,6 +70,7 @@ async function render() {
     return;
   }
   settle(records.a);
+  offer(records.a);
   follow(records.b && sameHead(records.a, place("a"), records.b));
   const active = state.side === "b" && state.cmp !== "head" && records.b ? records.b : records.a;
   showGrid(active);
@@ -79,6 +81,12 @@ async function render() {
   if (mine !== turn) return;
   await paint(two);
   if (mine === turn) document.body.dataset.drawn = ""; // the screen shows the state: a test may wait for it
+}
+
+// offer shows the controls of what the record has besides weights.
+function offer(record) {
+  byId("valued").hidden = !record.layers.some((l) => l.values);
+  byId("views").querySelector('[data-view="neurons"]').hidden = !record.layers.some((l) => l.vectors);
 }
 
 // problems writes what the reader should know before believing the picture.
@@ -126,7 +134,9 @@ function controls() {
     const key = input.dataset.state;
     if (input.type === "checkbox") input.checked = state[key] === "1";
     else input.value = state[key];
+    if (input.selectedIndex === -1) input.value = ""; // what the address says is none of the choices
   }
+  byId("grid-order").disabled = byId("grid-measure").value === "";
   for (const button of byId("views").children) {
     const on = button.dataset.view === state.v;
     button.setAttribute("aria-checked", String(on));
@@ -151,6 +161,7 @@ function other(kind) {
   if (kind !== "head") return { side: "a" };
   const a = place("a"), b = place("b"), layers = records.a?.layers ?? [], heads = layers[a.layer]?.heads ?? 1;
   if (b.layer === a.layer && b.head !== a.head && b.head < heads) return { side: "b", b: state.b };
+  if (typeof a.head !== "number") return { side: "b", b: `${a.layer}.0` };
   return { side: "b", b: heads > 1 ? `${a.layer}.${(a.head + 1) % heads}` : `${(a.layer + 1) % Math.max(1, layers.length)}.0` };
 }
 
@@ -171,7 +182,7 @@ function wire() {
     const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (!by) return;
     event.preventDefault();
-    const list = [...byId("views").children];
+    const list = [...byId("views").children].filter((b) => !b.hidden);
     const next = list[(list.findIndex((b) => b.dataset.view === state.v) + by + list.length) % list.length];
     change({ v: next.dataset.view });
     next.focus();
@@ -189,6 +200,8 @@ function wire() {
       if (byId("export").open) {
         byId("export").open = false;
         byId("export").firstElementChild.focus();
+      } else if (preview.hide()) {
+        // a picture that hid something
       } else if (!shown().some((p) => p.cancel())) {
         if (state.tok) change({ tok: "" });
         else if (state.z) change({ z: "" });
@@ -221,6 +234,8 @@ async function open() {
   const aloud = (text) => { whisper.textContent = text; };
   panels = { a: panel("a", given.columns, active, aloud, relay), b: panel("b", given.columns, active, aloud, relay) };
   difference = differencePanel(aloud, relay);
+  prepareMeasured(given.columns);
+  preview = prepareGrid();
   wire();
   prepareForm(given);
   prepareTable(given.columns);

@@ -3,11 +3,12 @@
 import { el, number } from "./dom.js";
 import { lens, place, state } from "./state.js";
 import { legend } from "./colour.js";
-import { exact, exactPath, head, headPath, measures, measuresPath, row } from "./data.js";
+import { exact, exactPath, facts, factsPath, head, headPath, neuronsPath, row, rowPath } from "./data.js";
 import { heatView } from "./heat.js";
 import { linesView } from "./lines.js";
+import { neuronsView, queryOf } from "./neurons.js";
 import { textView } from "./text.js";
-import { axesOf, numberOf, part, sameAxis, visibleKeys } from "./tokens.js";
+import { axesOf, headName, headTitle, headsOf, part, sameAxis, visibleKeys } from "./tokens.js";
 
 const largest = 2048; // rows and columns that come at once; the server makes blocks of more
 
@@ -36,7 +37,7 @@ export function panel(side, columns, onactive, say, ontell) {
   f.node.addEventListener("pointerdown", () => onactive(side), { capture: true });
   f.node.addEventListener("focusin", () => onactive(side));
   const tell = (hit) => ontell(side, hit, what);
-  const views = { map: heatView(say, tell), lines: linesView(say, tell), text: textView(say, tell) };
+  const views = { map: heatView(say, tell), lines: linesView(say, tell), text: textView(say, tell), neurons: neuronsView(say, tell) };
   let turn = 0, what = null, named = null;
 
   // load fetches the head that the state names, and returns whether it is still wanted. What is on the screen stays
@@ -46,9 +47,9 @@ export function panel(side, columns, onactive, say, ontell) {
     const p = place(state.cmp === "text" ? "a" : side); // two texts are seen through one head
     const layer = record.layers[p.layer];
     const sub = [name, texts(record)].filter(Boolean).join(": ");
-    if (!layer || p.head >= layer.heads) {
+    if (!layer || !headsOf(layer).includes(p.head)) {
       what = null;
-      const missing = layer ? `${layer.kind} layer ${layer.index} has no head ${p.head}`
+      const missing = layer ? `${layer.kind} layer ${layer.index} has no ${typeof p.head === "number" ? "head " + p.head : headName(layer, p.head)}`
         : p.layer < 0 ? "This head is not in the other model" : record.layers.length ? `There is no layer ${p.layer} with a head ${p.head} here` : "";
       named = { title: missing, sub: "", record: null };
       return true;
@@ -58,10 +59,11 @@ export function panel(side, columns, onactive, say, ontell) {
     const z = window_(rows, cols);
     const large = rows > largest || cols > largest;
     const zoomed = large && state.v === "map" && z;
-    const next = { title: `${layer.kind} layer ${layer.index}, head ${numberOf(layer, p.head)}`, sub, record, place: p };
+    const next = { title: headTitle(record, p), sub, record, place: p };
     f.node.setAttribute("aria-busy", "true");
     try {
       const m = await head(record, p.layer, p.head, zoomed ? `&rows=${z.r0}-${z.r1}&cols=${z.c0}-${z.c1}` : "");
+      const others = await Promise.all(further(layer, p.head).map(async (h) => ({ head: h, m: await head(record, p.layer, h) })));
       if (mine !== turn) return false;
       const from = zoomed || { r0: 0, r1: rows, c0: 0, c1: cols };
       const q = zoomed || m.blockQ > 1 ? part(whole.q, from.r0, from.r1, m.blockQ) : whole.q;
@@ -70,7 +72,7 @@ export function panel(side, columns, onactive, say, ontell) {
       const inside = !large && z ? z : { r0: 0, r1: m.rows, c0: 0, c1: m.cols };
       next.note = m.blockQ * m.blockK > 1 ? `${rows} × ${cols} tokens are too many to draw: each cell shows the largest of ${m.blockQ} × ${m.blockK} weights. Zoom in to see single ones.` : "";
       const through = lens();
-      what = { record, layer: p.layer, head: p.head, m, q, k, part: inside, same: layer.q === layer.k, exact: (i) => row(record, p.layer, p.head, i, through),
+      what = { record, layer: p.layer, head: p.head, m, q, k, part: inside, same: layer.q === layer.k, others, side: state.cmp === "text" ? "a" : side, valued: through.includes("values") && p.head !== "rollout", exact: (i) => row(record, p.layer, p.head, i, through),
         values: () => exact(record, p.layer, p.head, m, through), exactPath: exactPath(record, p.layer, p.head, through),
         whole: () => ({ ...(z || { r0: 0, r1: rows, c0: 0, c1: cols }), rows, cols, startQ: zoomed ? z.r0 : 0, startK: zoomed ? z.c0 : 0 }) };
     } catch (problem) {
@@ -94,9 +96,9 @@ export function panel(side, columns, onactive, say, ontell) {
       what.shared = !!scale;
       draw();
     } else f.clear(named.note ?? "");
-    const list = named.record && (await measures(named.record, named.place.layer).catch(() => null));
+    const list = named.record && (await facts(named.record, named.place).catch(() => null));
     if (mine !== turn) return;
-    f.facts.replaceChildren(...(list ? list[named.place.head] : []).flatMap((x, i) => (x == null ? [] : [el("div", { title: columns[i].help },
+    f.facts.replaceChildren(...(list ?? []).flatMap((x, i) => (x == null ? [] : [el("div", { title: columns[i].help },
       el("dt", { text: columns[i].label }), el("dd", { text: number(x, 2) }))])));
   }
 
@@ -126,9 +128,13 @@ export function panel(side, columns, onactive, say, ontell) {
     cancel: () => !!what && views[state.v].cancel(),
     picture: () => (what && what.m.rows * what.m.cols ? { title: f.title.textContent, sub: f.sub.textContent, what, ...views[state.v].svg() } : null),
     // sources are the paths of what is shown, and what they are about.
-    sources: () => (what ? [[headPath(what.record, what.layer, what.head), what.record], [measuresPath(what.record, what.layer), what.record]] : []),
+    sources: () => (what ? [...[what.head, ...what.others.map((o) => o.head)].map((h) => headPath(what.record, what.layer, h)), factsPath(what.record, what),
+      ...(state.v === "neurons" && queryOf(what) >= 0 ? [neuronsPath(what.record, what.layer, what.head), rowPath(what.record, what.layer, what.head, queryOf(what), "")] : [])].map((path) => [path, what.record]) : []),
   };
 }
+
+// further returns the heads of a layer, besides one, whose lines are to be drawn.
+const further = (layer, head) => (state.v === "lines" && state.hs ? state.hs.split("-").map(Number).filter((h) => h !== head && h < layer.heads) : []);
 
 // window_ returns the part that the state zooms to, null if it is everything or does not fit.
 function window_(rows, cols) {

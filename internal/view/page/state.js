@@ -4,26 +4,29 @@ const defaults = {
   s: "", t: "", // texts that were typed; without s, the record r
   r: "0",
   s2: "", t2: "", r2: "1", // the other text of a comparison
-  a: "", b: "", // layer and head of the two sides; "" is what fits the record, "=" is the same head as the other side's
+  a: "", b: "", // layer and head of the two sides, or a summary in its place; "" is what fits the record, "=" is the same head as the other side's
   side: "a", // the one that the grid chooses for
   cmp: "", // "head", "text", "model"
   p: "0", p2: "1", // the model, and the other of a comparison
-  v: "map", // "lines", "text"
+  v: "map", // "lines", "text", "neurons"
   tok: "", // the chosen token: q5 is a query, k5 a key
   n: "40", // lines
+  hs: "", // further heads of the layer whose lines are drawn: 3-5-11
   c: "own", // what the darkest shade means: "own" largest, "one", "log"
   x: "", // special tokens: "hide", "renorm"
+  vw: "", // "1": value-weighted
   w: "", // "1": pieces of words are merged
   z: "", // zoom: rows from-to, columns from-to
+  g: "", go: "", gz: "", // the overview: measure that colours heads, their order by it, their size
   o: "", // order of the table: column, and - if falling
   m: "", // "1": the table is open
   theme: "", // "light", "dark"
 };
 
-const choices = { cmp: ["", "head", "text", "model"], v: ["map", "lines", "text"], c: ["own", "one", "log"], x: ["", "hide", "renorm"],
-  w: ["", "1"], m: ["", "1"], side: ["a", "b"], theme: ["", "light", "dark"] };
-const shapes = { a: /^(\d+\.\d+)?$/, b: /^(=|\d+\.\d+)?$/, p: /^\d$/, p2: /^\d$/, tok: /^([qk]\d+)?$/, n: /^\d{1,3}$/, r: /^\d+$/, r2: /^\d+$/,
-  z: /^(\d+-\d+,\d+-\d+)?$/, o: /^([a-z]+-?)?$/ };
+const choices = { cmp: ["", "head", "text", "model"], v: ["map", "lines", "text", "neurons"], c: ["own", "one", "log"], x: ["", "hide", "renorm"],
+  w: ["", "1"], vw: ["", "1"], m: ["", "1"], go: ["", "down", "up"], gz: ["", "1", "2", "3"], side: ["a", "b"], theme: ["", "light", "dark"] };
+const shapes = { a: /^(\d+\.(\d+|mean|all|rollout))?$/, b: /^(=|\d+\.(\d+|mean|all|rollout))?$/, hs: /^(\d+(-\d+)*)?$/, p: /^\d$/, p2: /^\d$/, tok: /^([qk]\d+)?$/, n: /^\d{1,3}$/, r: /^\d+$/, r2: /^\d+$/,
+  g: /^[a-z]*$/, z: /^(\d+-\d+,\d+-\d+)?$/, o: /^([a-z]+-?)?$/ };
 
 export const state = { ...defaults };
 const listeners = [];
@@ -76,11 +79,13 @@ export function begin(first) {
   });
 }
 
+let valued = false; // whether the record has norms of values
 let followed = null; // the place of side a's head in the record of side b
 let first = { a: { layer: 0, head: 0 }, b: { layer: 0, head: 1 } }; // where nobody has chosen
 
 // settle says which heads a record begins with: the last layer of cross attention if there is one, and its first heads.
 export function settle(record) {
+  valued = record.layers.some((l) => l.values);
   const cross = record.layers.findLastIndex((l) => l.kind === "cross"), layer = Math.max(0, cross), heads = record.layers[layer]?.heads ?? 1;
   first = { a: { layer, head: 0 }, b: heads > 1 ? { layer, head: 1 } : { layer: (layer + 1) % Math.max(1, record.layers.length), head: 0 } };
 }
@@ -94,11 +99,11 @@ export function follow(place) {
 export function place(side) {
   if (side === "b" && state.b === "=") return followed ?? { layer: -1, head: -1 };
   if (!state[side]) return first[side];
-  const [layer, head] = state[side].split(".").map(Number);
-  return { layer, head };
+  const [layer, head] = state[side].split(".");
+  return { layer: Number(layer), head: /^\d+$/.test(head) ? Number(head) : head };
 }
 
 // lens returns the part of an address that says how the weights are seen.
 export function lens(s = state) {
-  return (s.x ? "&special=" + s.x : "") + (s.w ? "&words=1" : "");
+  return (s.x ? "&special=" + s.x : "") + (s.w ? "&words=1" : "") + (s.vw && valued ? "&values=1" : "");
 }

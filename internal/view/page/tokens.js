@@ -83,11 +83,32 @@ export function axesOf(record, layer) {
 // numberOf returns the number of a head in its model, of which some heads may have been pruned.
 export const numberOf = (layer, head) => layer.numbers?.[head] ?? head;
 
+// headsOf returns what there is to open in a layer: its heads by number, and the means and so on that the server knows.
+export const headsOf = (layer) => [...Array(layer.heads).keys(), ...(layer.summaries ?? [])];
+
+const summaries = { mean: "mean of its heads", all: "mean of all layers", rollout: "rollout up to this layer" };
+
+// headName names a head, or a summary, within its layer.
+export const headName = (layer, head) => summaries[head] ?? `head ${numberOf(layer, head)}`;
+
+// headTitle names a head or a summary of a record.
+export function headTitle(record, { layer: at, head }) {
+  const layer = record.layers[at], n = record.layers.filter((l) => l.kind === layer.kind).length;
+  if (head === "mean") return `${layer.kind} layer ${layer.index}, mean of ${layer.heads} heads`;
+  if (head === "all") return `${layer.kind}, mean of ${n} layers`;
+  if (head === "rollout") return layer.index === 0 ? `${layer.kind}, rollout of layer 0` : `${layer.kind}, rollout of layers 0 to ${layer.index}`;
+  return `${layer.kind} layer ${layer.index}, ${headName(layer, head)}`;
+}
+
+// headSign is a head's name where there is little room.
+export const headSign = (head) => String(head);
+
 // sameHead returns the place in another record of a head, null if it is not there.
 export function sameHead(record, at, other) {
   const layer = record.layers[at.layer];
   const found = other.layers.findIndex((l) => layer && l.kind === layer.kind && l.index === layer.index);
   if (found < 0) return null;
+  if (typeof at.head !== "number") return headsOf(other.layers[found]).includes(at.head) ? { layer: found, head: at.head } : null;
   const number = numberOf(layer, at.head);
   const head = Array.from({ length: other.layers[found].heads }, (_, h) => numberOf(other.layers[found], h)).indexOf(number);
   return head < 0 ? null : { layer: found, head };

@@ -1,0 +1,82 @@
+package attn
+
+import (
+	"math"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// Inspector is told what the weights of a layer are made of, and what they are the
+// weights of, each time it attends.
+type Inspector func(layer string, p Parts)
+
+// Parts are what goes into a call of attention besides masks and biases.
+//
+// Aliasing: the tensors may be those that the call computes with. They are not to be
+// changed, and live as long as the tape's memory.
+type Parts struct {
+	// Queries [B H Lq E] and Keys [B G Lk E] are as the score multiplies them: mapped,
+	// normalised and moved to their positions, so that
+	//
+	//	Scale·Queries[b,h,i]·Keys[b,g,j]
+	//
+	// is the score of query i and key j before soft-cap, modifications and bias. Nil where
+	// the score is no dot product.
+	Queries, Keys *tensor.Tensor
+	Scale         float32
+	// ValueNorms [B H Lk] is ‖W_h·v_j‖, where W_h are the columns of the layer's last map
+	// that belong to head h: what the head would add to the layer's result if it attended
+	// to key j alone. In Attend, which has no such map, it is ‖v_j‖.
+	//
+	// Source: Kobayashi et al., "Attention is Not Only a Weight", 2020,
+	// https://arxiv.org/abs/2004.10102, section 3.
+	ValueNorms *tensor.Tensor
+}
+
+// parts returns the parts of a call whose queries and keys have been mapped to the form f,
+// nil if the score has none. w is the last map [Out H·V], or nil.
+func parts(f *Form, q heads, kv KV, d dims, w *tensor.Tensor) Parts {
+	kv = kv.dense(nil)
+	own := func(h heads) *tensor.Tensor { // the keys of the caller
+		x := h.split(nil)
+		if kv.extra > 0 {
+			x = tensor.Slice(nil, x, 2, kv.extra, x.Dim(2))
+		}
+		return x
+	}
+	var p Parts
+	if f != nil && f.Additive == nil {
+		p.Queries, p.Keys, p.Scale = q.split(nil), own(kv.keys), f.scale(q.size)
+	}
+	p.ValueNorms = valueNorms(own(kv.values), w, d)
+	return p
+}
+
+// valueNorms returns ‖W_h·v‖ [B H Lk] of values [B G Lk V].
+func valueNorms(v, w *tensor.Tensor, d dims) *tensor.Tensor {
+	out := make([]float32, 0, d.B*d.H*d.Lk)
+	columns := make([]*tensor.Tensor, d.H) // W_h
+	for h := range columns {
+		if w != nil {
+			columns[h] = tensor.Slice(nil, w, 1, h*d.V, (h+1)*d.V)
+		}
+	}
+	for b := range d.B {
+		for h := range d.H {
+			g := h / (d.H / d.G)
+			values := tensor.New(v.Data()[(b*d.G+g)*d.Lk*d.V:][:d.Lk*d.V], d.Lk, d.V)
+			if w != nil {
+				values = tensor.MatMulT(nil, values, columns[h])
+			}
+			n := values.Dim(1)
+			for j := range d.Lk {
+				sum := 0.
+				for _, x := range values.Data()[j*n : (j+1)*n] {
+					sum += float64(float64(x) * float64(x))
+				}
+				out = append(out, float32(math.Sqrt(sum)))
+			}
+		}
+	}
+	return tensor.New(out, d.B, d.H, d.Lk)
+}

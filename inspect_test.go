@@ -1,0 +1,161 @@
+package attn_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// rowsOf returns softmax(scale·q·k) [B H Lq Lk], of queries that attend to every key.
+func rowsOf(p attn.Parts) []float64 {
+	q, k := p.Queries, p.Keys
+	b, h, lq, e, g, lk := q.Dim(0), q.Dim(1), q.Dim(2), q.Dim(3), k.Dim(1), k.Dim(2)
+	var out []float64
+	for z := range b * h * lq {
+		at := z / lq
+		keys := (at/h*g + at%h/(h/g)) * lk
+		row, sum := make([]float64, lk), 0.
+		for j := range row {
+			for d := range e {
+				row[j] += float64(q.Data()[z*e+d]) * float64(k.Data()[(keys+j)*e+d])
+			}
+			row[j] = math.Exp(row[j] * float64(p.Scale))
+			sum += row[j]
+		}
+		for _, x := range row {
+			out = append(out, x/sum)
+		}
+	}
+	return out
+}
+
+// What an inspector is told of queries and keys makes the weights; of other scores than
+// dot products it is told nothing.
+func TestInspectedPartsMakeWeights(t *testing.T) {
+	for _, s := range scores {
+		rng := newRand(3)
+		q, k, v := tensor.Randn(rng, 2, 6, 5, s.eq), tensor.Randn(rng, 2, 3, 7, s.ek), tensor.Randn(rng, 2, 3, 7, 11)
+		var told attn.Parts
+		y := attn.Attend(nil, q, k, v, attn.Options{Score: s.make(), Weights: true, Layer: "one", Inspect: func(layer string, p attn.Parts) {
+			if layer != "one" {
+				t.Errorf("%s: the layer is %q", s.name, layer)
+			}
+			told = p
+		}})
+		form, mapped := s.make().(attn.MappedScore)
+		if dot := mapped && form.Form().Additive == nil; dot != (told.Queries != nil) || dot != (told.Keys != nil) {
+			t.Errorf("%s: told of queries: %v", s.name, told.Queries != nil)
+		} else if dot {
+			tensortest.Close(t, s.name, y.Weights.Data(), rowsOf(told), 2e-5)
+		}
+		for z := range 2 * 6 {
+			for j := range 7 {
+				sum := 0.
+				for d := range 11 {
+					x := float64(v.Data()[((z/2)*7+j)*11+d])
+					sum += x * x
+				}
+				if got, want := float64(told.ValueNorms.Data()[z*7+j]), math.Sqrt(sum); math.Abs(got-want) > 1e-6*want {
+					t.Fatalf("%s: head %d, key %d: the norm is %v, want %v", s.name, z, j, got, want)
+				}
+			}
+		}
+	}
+}
+
+// In a layer, norms are of what a head adds to the result if it attends to one key
+// alone, and of keys that are in front of the caller's nothing is told.
+func TestInspectedLayer(t *testing.T) {
+	const b, lq, lk, width = 2, 3, 5, 18
+	for name, change := range map[string]func(*attn.MultiHeadConfig){
+		"plain":          func(*attn.MultiHeadConfig) {},
+		"sequence first": func(c *attn.MultiHeadConfig) { c.Layout = attn.SequenceFirst },
+		"extra keys":     func(c *attn.MultiHeadConfig) { c.BiasKV, c.ZeroKV = true, true },
+	} {
+		rng := newRand(5)
+		c := attn.MultiHeadConfig{Width: width, Heads: 6, KVHeads: 3, HeadSize: 7, ValueSize: 4, Bias: attn.NoProjection, Name: "cross"}
+		change(&c)
+		m, err := attn.NewMultiHead(c, rng)
+		if err != nil {
+			t.Fatal(err)
+		}
+		input := func(l int) *tensor.Tensor {
+			if c.Layout == attn.SequenceFirst {
+				return tensor.Randn(rng, l, b, width)
+			}
+			return tensor.Randn(rng, b, l, width)
+		}
+		q, x := input(lq), input(lk)
+		var told attn.Parts
+		o := attn.Options{Weights: true, Inspect: func(layer string, p attn.Parts) {
+			if layer != "cross" {
+				t.Errorf("%s: the layer is %q", name, layer)
+			}
+			told = p
+		}}
+		y := m.Forward(nil, q, x, x, o)
+		if got := told.ValueNorms.Shape(); got[0] != b || got[1] != 6 || got[2] != lk || told.Keys.Dim(2) != lk {
+			t.Fatalf("%s: norms have shape %v, keys %v", name, got, told.Keys.Shape())
+		}
+		if name != "extra keys" {
+			tensortest.Close(t, name, y.Weights.Data(), rowsOf(told), 2e-5)
+		}
+		// Without biases, the result with one key, and one head by its gate, is W_h·v_j.
+		for h := range 6 {
+			gates := tensor.Zeros(6)
+			gates.Data()[h] = 1
+			for j := range lk {
+				one := attn.Options{Gates: gates, Mask: attn.AllowFunc(func(_, _, _, key int) bool { return key == j })}
+				if name == "extra keys" {
+					continue // to them every query attends
+				}
+				y := m.Forward(nil, q, x, x, one)
+				for z := range b {
+					sum := 0.
+					for d := range width {
+						at := (z*lq)*width + d
+						if c.Layout == attn.SequenceFirst {
+							at = z*width + d
+						}
+						sum += float64(y.Out.Data()[at]) * float64(y.Out.Data()[at])
+					}
+					if got, want := float64(told.ValueNorms.Data()[(z*6+h)*lk+j]), math.Sqrt(sum); math.Abs(got-want) > 1e-5*want {
+						t.Fatalf("%s: sequence %d, head %d, key %d: the norm is %v, want %v", name, z, h, j, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A decoder with a cache is told at each step of the query of that step, and of all
+// keys up to it.
+func TestInspectedCache(t *testing.T) {
+	rng := newRand(7)
+	rope, err := attn.NewRoPE(attn.RoPEConfig{Size: 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 12, Heads: 2, Position: rope, Score: &attn.Cosine{Scale: tensor.Full(3, 1).Param()}}, rng)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := tensor.Randn(rng, 1, 5, 12)
+	var whole, step attn.Parts
+	m.Forward(nil, x, x, x, attn.Options{Mask: attn.Causal(), Inspect: func(_ string, p attn.Parts) { whole = p }})
+	cache, err := m.NewCache(1, attn.CacheConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		m.Extend(nil, tensor.Slice(nil, x, 1, i, i+1), cache, attn.Options{Inspect: func(_ string, p attn.Parts) { step = p }})
+		for h := range 2 {
+			tensortest.Same(t, "query", step.Queries.Data()[h*6:(h+1)*6], whole.Queries.Data()[(h*5+i)*6:][:6])
+			tensortest.Same(t, "keys", step.Keys.Data()[h*(i+1)*6:(h+1)*(i+1)*6], whole.Keys.Data()[h*5*6:][:(i+1)*6])
+			tensortest.Same(t, "norms", step.ValueNorms.Data()[h*(i+1):(h+1)*(i+1)], whole.ValueNorms.Data()[h*5:][:i+1])
+		}
+	}
+}

@@ -1,0 +1,55 @@
+// Heads in the colours of a measure: which one, what it is of each head, and the legend.
+
+import { byId, el, number } from "./dom.js";
+import { place, state } from "./state.js";
+import { css, inkOn, ramp } from "./colour.js";
+import { divergence, measures } from "./data.js";
+
+let columns = [];
+
+// prepareMeasured offers the measures.
+export function prepareMeasured(list) {
+  columns = list;
+  byId("grid-measure").replaceChildren(el("option", { value: "", text: "thumbnails" }),
+    ...columns.map((c) => el("option", { value: c.key, text: c.label })), el("option", { value: "divergence", text: "divergence" }));
+}
+
+// measured returns the place of the measure that colours heads, -1 if there is none.
+export const measured = () => columns.findIndex((c) => c.key === state.g);
+
+// ranked reports whether heads are in the order of a measure.
+export const ranked = () => state.go !== "" && (measured() >= 0 || state.g === "divergence");
+
+// values returns what the measure is of each head of a layer; null is none.
+export async function values(record, layer) {
+  if (state.g === "divergence") {
+    const from = place("a");
+    return divergence(record, layer, from);
+  }
+  const at = measured();
+  return (await measures(record, layer)).map((row) => row[at] ?? null);
+}
+
+// shade colours cells { button, value, x } from the smallest to the largest, and returns the legend; missing is how many
+// layers have not been measured yet.
+export function shade(cells, missing) {
+  const known = cells.map((c) => c.x).filter(Number.isFinite);
+  const lo = Math.min(...known), hi = Math.max(...known);
+  for (const { button, value, sign, x } of cells) {
+    const none = !Number.isFinite(x), t = hi > lo ? (x - lo) / (hi - lo) : 0;
+    button.style.background = none ? "" : css(t);
+    value.style.color = none ? "" : inkOn(t);
+    value.textContent = button.classList.contains("summary") ? "" : (ranked() ? sign + "\n" : "") + number(none ? null : x, 2);
+    button.dataset.value = none ? "" : `${name()} ${number(x, 4)}`;
+    button.setAttribute("aria-label", `${button.dataset.name}, ${name()} ${number(none ? null : x, 4)}`);
+    button.classList.toggle("empty", none);
+  }
+  if (known.length === 0) return [el("p", { text: missing ? "Measuring…" : `No head has a ${name()}.` })];
+  return [el("p", { class: "legend" }, el("span", { text: `${columns[measured()]?.label ?? state.g} ${number(lo)}` }), ramp(css), el("span", { text: number(hi) }),
+    ...(missing ? [el("span", { text: `measuring, ${missing} layers to go` })] : []))];
+}
+
+const name = () => (state.g === "divergence" ? "divergence from the open head" : columns[measured()]?.label ?? "");
+
+// gridKey is the legend of thumbnails.
+export const gridKey = () => [el("p", { text: "Each pixel of a thumbnail shows the largest weight under it." })];

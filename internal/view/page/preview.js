@@ -1,0 +1,67 @@
+// A larger picture of the head under the pointer, beside its thumbnail.
+
+import { canvasFor, el } from "./dom.js";
+import { head } from "./data.js";
+import { picture, whole } from "./pool.js";
+import { axesOf, visibleKeys } from "./tokens.js";
+
+const side = 260; // pixels of the longer side
+const most = 1 << 18; // weights of a head that is fetched for this
+
+// preparePreview shows what the pointer rests on in the overview; get returns the head behind a button.
+export function preparePreview(root, get) {
+  const canvas = el("canvas"), title = el("b"), note = el("div", { class: "quiet" });
+  const box = el("div", { class: "preview", "aria-hidden": "true", hidden: true }, title, note, canvas);
+  document.body.append(box);
+  let over = null, turn = 0;
+
+  const hide = () => {
+    over = null;
+    turn++;
+    box.hidden = true;
+  };
+
+  function draw(m, wide, high) {
+    const context = canvasFor(canvas, wide, high), ratio = canvas.width / wide;
+    const drawn = picture(m, m, whole(m), canvas.width, canvas.height, Math.round(5 * ratio));
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.drawImage(drawn, 0, 0);
+  }
+
+  async function show(button) {
+    const mine = ++turn;
+    const found = await get(button).catch(() => null);
+    if (!found || mine !== turn || found.m.rows * found.m.cols === 0) return;
+    const { record, m } = found, layer = record.layers[found.layer], { q, k } = axesOf(record, layer);
+    const rows = q.labels.length, cols = k.labels.length, scale = side / Math.max(rows, cols);
+    const wide = Math.max(40, cols * scale), high = Math.max(40, rows * scale);
+    title.textContent = found.name;
+    note.textContent = found.note;
+    note.hidden = !found.note;
+    draw(m, wide, high);
+    box.hidden = false;
+    const at = button.getBoundingClientRect(), { offsetWidth: w, offsetHeight: h } = box;
+    const out = root.parentElement.getBoundingClientRect(); // beside the other heads if there is room, else beside this one
+    const left = [out.right + 8, at.right + 10].find((x) => x + w < window.innerWidth) ?? at.left - w - 10;
+    box.style.left = Math.max(6, left) + "px";
+    box.style.top = Math.max(6, Math.min(window.innerHeight - h - 6, at.top + at.height / 2 - h / 2)) + "px";
+    if (m.blockQ * m.blockK === 1 || rows * cols > most) return;
+    const full = await head(record, found.layer, found.head).catch(() => null); // a page from a disk may not have it
+    if (!full || mine !== turn) return;
+    full.seen = visibleKeys(layer, q, k);
+    draw(full, wide, high);
+  }
+
+  root.addEventListener("pointerover", (event) => {
+    const button = event.pointerType === "touch" ? null : event.target.closest(".thumb");
+    if (button === over) return;
+    const first = box.hidden;
+    hide();
+    over = button;
+    if (button) setTimeout(() => { if (over === button) show(button); }, first ? 250 : 40);
+  });
+  root.addEventListener("pointerleave", hide);
+  root.addEventListener("click", hide);
+  window.addEventListener("scroll", hide, { capture: true, passive: true });
+  return { hide: () => !box.hidden && (hide(), true) };
+}
