@@ -1,0 +1,71 @@
+package models
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/tokenizer"
+)
+
+// Encode returns the tokens of a text, or of a pair of texts if second is not empty, with
+// the special tokens that the model wants. Nothing is cut off or filled up.
+//
+// Errors: a directory without a tokenizer; a text that it refuses; tokens that the model
+// does not take, or more of them.
+func (m *Model) Encode(first, second string) (*tokenizer.Encoding, error) {
+	t, err := m.Tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	o := tokenizer.Options{NoPadding: true, NoTruncation: true}
+	var e *tokenizer.Encoding
+	if second == "" {
+		e, err = t.Encode(first, o)
+	} else {
+		e, err = t.EncodePair(first, second, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := m.Sizes().Check(BatchOf(e)); err != nil {
+		return nil, fmt.Errorf("the text has %w", err)
+	}
+	return e, nil
+}
+
+// Tokens is Encode of several texts, as a batch.
+func (m *Model) Tokens(texts ...string) (Batch, error) {
+	var all []*tokenizer.Encoding
+	for i, text := range texts {
+		e, err := m.Encode(text, "")
+		if err != nil {
+			return Batch{}, fmt.Errorf("text %d: %w", i, err)
+		}
+		all = append(all, e)
+	}
+	return BatchOf(all...), nil
+}
+
+// Record runs the model on a text, or on a pair of texts if second is not empty, and
+// returns the attention weights of all its layers.
+//
+// Errors: those of Encode and of heads.Recorder.
+func (m *Model) Record(first, second string, o heads.RecorderOptions) (*heads.Record, error) {
+	e, err := m.Encode(first, second)
+	if err != nil {
+		return nil, err
+	}
+	recorder := heads.NewRecorder(o)
+	m.Hidden(nil, BatchOf(e), Run{Observe: recorder.Observe})
+	texts := heads.Texts{Source: first, SourceTokens: e.Tokens}
+	if second != "" {
+		texts.Source += " | " + second
+	}
+	for i, token := range e.Tokens {
+		if e.Special[i] && !slices.Contains(texts.Special, token) {
+			texts.Special = append(texts.Special, token)
+		}
+	}
+	return recorder.Record(texts)
+}
