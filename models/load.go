@@ -231,7 +231,7 @@ func (b *Builder) checkTies() error {
 			}
 			for i := range part {
 				if math.Float32bits(x[i]) != math.Float32bits(y[i]) {
-					return bad("differs from %q at element %d, but config.json has tie_word_embeddings", tie[1], at+i)
+					return bad("differs from %q at element %d: config.json says that they are one (tie_word_embeddings)", tie[1], at+i)
 				}
 			}
 		}
