@@ -34,8 +34,9 @@ type Embedder struct {
 	Prompt  string
 	Prompts map[string]string
 
-	width  int
-	params nn.Vars // of Behind
+	width    int
+	params   nn.Vars // of Behind
+	leaveOut bool    // the prompt is to have no part in the pooling
 }
 
 // LoadEmbedder reads the pipeline of sentence-transformers in a directory: modules.json, and
@@ -58,20 +59,16 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 	bad := func(format string, args ...any) (*Embedder, error) {
 		return nil, &FormatError{list, fmt.Errorf(format, args...)}
 	}
-	var modules []struct{ Path, Type string }
-	if err := json.Unmarshal(data, &modules); err != nil {
-		return bad("is not a list of modules: %w", err)
+	modules, err := parseModules(data)
+	if err != nil {
+		return bad("%w", err)
 	}
 	var e *Embedder
 	for i, m := range modules {
 		if m.Path != "" && !filepath.IsLocal(m.Path) {
 			return bad("module %d has path %.60q, want one within the directory", i, m.Path)
 		}
-		kind := m.Type[strings.LastIndex(m.Type, ".")+1:]
-		if !strings.HasPrefix(m.Type, "sentence_transformers.") {
-			kind = ""
-		}
-		at := filepath.Join(dir, m.Path)
+		kind, at := m.kind(), filepath.Join(dir, m.Path)
 		switch {
 		case i == 0 && kind == "Transformer":
 			if e, err = loadTransformer(at, o); err != nil {
@@ -97,8 +94,28 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 	return e, e.readPrompts(dir)
 }
 
-// NewEmbedder returns what pools the hidden states of a model and, if normalize is given,
-// divides the result by its length: for directories without a pipeline.
+// module is an entry of modules.json.
+type module struct{ Path, Type string }
+
+func parseModules(data []byte) ([]module, error) {
+	var list []module
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("is not a list of modules: %w", err)
+	}
+	return list, nil
+}
+
+// kind returns the name of the class of sentence-transformers, which has had several places
+// there; it is empty for the class of another package.
+func (m module) kind() string {
+	if !strings.HasPrefix(m.Type, "sentence_transformers.") {
+		return ""
+	}
+	return m.Type[strings.LastIndex(m.Type, ".")+1:]
+}
+
+// NewEmbedder returns what pools the hidden states of a model, with layers behind that, such
+// as Normalize(): for directories without a pipeline.
 func NewEmbedder(m *Model, poolings []Pooling, behind ...Layer) *Embedder {
 	return &Embedder{
 		Model: m, Poolings: poolings, Behind: behind, MostTokens: m.mostTokens(),
@@ -125,22 +142,30 @@ func (e *Embedder) Params() nn.Params {
 	return nn.Join(nn.Named{Module: e.Model}, nn.Named{Module: e.params})
 }
 
-// Encode returns the tokens of a text behind the prompt, cut off at MostTokens.
+// Encode returns the tokens of a text behind the prompt, cut off at MostTokens, and whether
+// anything was cut off.
 //
-// Errors: those of Model.Encode.
-func (e *Embedder) Encode(text string) (*tokenizer.Encoding, error) {
+// Errors: those of Model.Encode; a prompt that the directory says to leave out of the
+// pooling, which this package does not do.
+func (e *Embedder) Encode(text string) (x *tokenizer.Encoding, cut bool, err error) {
 	t, err := e.Model.Tokenizer()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	x, err := t.Encode(e.Prompt+text, tokenizer.Options{NoPadding: true, MaxLength: e.MostTokens})
+	if e.leaveOut && e.Prompt != "" {
+		return nil, false, errors.New("the pooling of this model leaves prompts out, which is not supported, want no prompt")
+	}
+	x, err = t.Encode(e.Prompt+text, tokenizer.Options{NoPadding: true, NoTruncation: true})
+	if cut = err == nil && len(x.IDs) > e.MostTokens; cut {
+		x, err = t.Encode(e.Prompt+text, tokenizer.Options{NoPadding: true, MaxLength: e.MostTokens})
+	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if err := e.Model.Sizes().Check(BatchOf(x)); err != nil {
-		return nil, fmt.Errorf("the text has %w", err)
+		return nil, false, fmt.Errorf("the text has %w", err)
 	}
-	return x, nil
+	return x, cut, nil
 }
 
 // Forward returns a vector for each text of a batch: [B Width]. Gradients flow to every
@@ -168,7 +193,7 @@ func (e *Embedder) Forward(t *tensor.Tape, x Batch) *tensor.Tensor {
 func (e *Embedder) Embed(texts ...string) (*tensor.Tensor, error) {
 	var all []*tokenizer.Encoding
 	for i, text := range texts {
-		x, err := e.Encode(text)
+		x, _, err := e.Encode(text)
 		if err != nil {
 			return nil, fmt.Errorf("text %d: %w", i, err)
 		}
@@ -243,7 +268,7 @@ func (e *Embedder) readPooling(dir string) error {
 			s.Fail(key, "is %d, but the model's hidden states have %d elements", n, width)
 		}
 	}
-	s.Ignore("include_prompt") // for prompts, which readPrompts looks at
+	e.leaveOut = !s.Bool("include_prompt", true)
 	table := Poolings()
 	for _, p := range table {
 		if s.Bool(p.flag, false) && !s.Has("pooling_mode") {
@@ -357,7 +382,7 @@ func (e *Embedder) readPrompts(dir string) error {
 	if err != nil {
 		return err
 	}
-	s.Ignore("__version__", "similarity_fn_name", "truncate_dim")
+	s.Ignore("__version__", "similarity_fn_name")
 	s.Only("model_type", "SentenceTransformer")
 	e.Prompts = get[map[string]string](s, "prompts", "an object of texts", nil)
 	if name := s.Text("default_prompt_name", ""); name != "" {
