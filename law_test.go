@@ -39,6 +39,7 @@ var order = []string{
 	"seq2seq",
 	"viz",
 	"tokenizer",
+	"models",
 	"internal/view",
 	"internal/pruning/reports",
 	"internal/curve",

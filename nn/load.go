@@ -85,7 +85,7 @@ func (o LoadOptions) check(r *safetensors.Reader, dict StateDict) error {
 		if !strings.HasPrefix(info.Name, o.Prefix) || read[info.Name] {
 			continue
 		}
-		unread, err := o.unread(info.Name)
+		unread, err := o.Skips(info.Name)
 		if err != nil {
 			return err
 		}
@@ -108,8 +108,9 @@ func (o LoadOptions) check(r *safetensors.Reader, dict StateDict) error {
 	return nil
 }
 
-// unread reports whether a tensor need not be read.
-func (o LoadOptions) unread(name string) (bool, error) {
+// Skips reports whether a tensor need not be read. It returns an error if Unread has what is
+// no pattern.
+func (o LoadOptions) Skips(name string) (bool, error) {
 	for _, pattern := range o.Unread {
 		ok, err := path.Match(pattern, name)
 		if err != nil {

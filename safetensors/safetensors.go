@@ -81,6 +81,9 @@ const (
 	C64      DType = "C64" // two F32: real and imaginary part
 )
 
+// Bits returns the size of one element in bits, or 0 for a type that is not known.
+func (d DType) Bits() int { return d.bits() }
+
 // bits returns the size of one element, or 0 for an unknown type.
 func (d DType) bits() int {
 	switch d {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/pruning"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tokenizer"
@@ -45,6 +46,9 @@ type commands struct {
 	Translate  translateCommand  `cmd:"" help:"Translate arguments or lines of standard input."`
 	Map        mapCommand        `cmd:"" help:"Draw what heads attend to, or write it as a picture or table."`
 	Tokenize   tokenizeCommand   `cmd:"" help:"Print the tokens of texts, as a model reads them."`
+	Models     modelsCommand     `cmd:"" help:"Say what the directory of a pretrained model holds."`
+	Run        runCommand        `cmd:"" help:"Run a pretrained model, and write its logits, hidden states and attention weights."`
+	Embed      embedCommand      `cmd:"" help:"Make a vector of each text with a pretrained model."`
 	Eval       evalCommand       `cmd:"" help:"Measure a translator on sentence pairs."`
 	Heads      headsCommand      `cmd:"" help:"Measure how important each head is, and what it attends to."`
 	Prune      pruneCommand      `cmd:"" help:"Remove the heads that matter least, and report what it costs."`
@@ -167,6 +171,7 @@ func exitCode(err error) int {
 		format *safetensors.FormatError
 		tokens *tokenizer.FormatError
 		line   *filter.Error
+		model  *models.FormatError
 		check  *pruning.CheckError
 		paused interrupted
 		path   *fs.PathError
@@ -178,7 +183,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &check):
 		return exitCheck
-	case errors.As(err, &input), errors.As(err, &format), errors.As(err, &tokens), errors.As(err, &line):
+	case errors.As(err, &input), errors.As(err, &format), errors.As(err, &tokens), errors.As(err, &line), errors.As(err, &model):
 		return exitInput
 	case errors.As(err, &path) && (path.Op == "open" || path.Op == "stat") && noInput(err):
 		return exitInput

@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script. Each script finds pairs.tsv, 60 pairs, and
-// the directories model, gru and gruheads, translators trained on them.
+// the directories model, gru and gruheads, translators trained on them, and of
+// models/testdata bert_words and sentence_dense, which has a tokenizer and a pipeline.
 func TestScripts(t *testing.T) {
 	fixture := makeFixture(t)
 	testscript.Run(t, testscript.Params{
@@ -36,6 +37,11 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
+			for _, name := range []string{"bert_words", "sentence_dense"} {
+				if err := os.CopyFS(filepath.Join(env.WorkDir, name), os.DirFS("../../models/testdata/"+name)); err != nil {
+					return err
+				}
+			}
 			return os.CopyFS(env.WorkDir, os.DirFS(fixture))
 		},
 		Condition: func(cond string) (bool, error) {

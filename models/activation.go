@@ -1,0 +1,60 @@
+package models
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// Activation is a function of each element.
+type Activation func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
+
+// Forward calls f.
+func (f Activation) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return f(t, x) }
+
+// activations are those that a config.json may name, in the names of transformers.
+var activations = map[string]Activation{
+	"gelu":              tensor.GELU, // with erf
+	"gelu_python":       tensor.GELU,
+	"gelu_new":          tanhGELU,
+	"gelu_pytorch_tanh": tanhGELU,
+	"gelu_fast":         tanhGELU,
+	"gelu_accurate":     tanhGELU,
+	"quick_gelu":        quickGELU,
+	"silu":              siLU,
+	"swish":             siLU,
+	"relu":              tensor.ReLU,
+	"tanh":              tensor.Tanh,
+	"sigmoid":           tensor.Sigmoid,
+}
+
+// Activation returns the function that a setting names, or usual if it is absent.
+func (s *Settings) Activation(key, usual string) Activation {
+	name := s.Text(key, usual)
+	f := activations[name]
+	if f == nil {
+		s.Fail(key, "is %.60q, want one of %s", name, strings.Join(slices.Sorted(maps.Keys(activations)), ", "))
+		return tensor.GELU
+	}
+	return f
+}
+
+// tanhGELU returns x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))) as x·sigmoid of twice the
+// argument, which is the same.
+func tanhGELU(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	const c = 2 * math.Sqrt2 / (math.SqrtPi)
+	return tensor.Mul(t, x, tensor.Sigmoid(t, tensor.Mul(t, x, tensor.Shift(t, tensor.Scale(t, tensor.Square(t, x), 0.044715*c), c))))
+}
+
+// quickGELU returns x·sigmoid(1.702·x).
+func quickGELU(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	return tensor.Mul(t, x, tensor.Sigmoid(t, tensor.Scale(t, x, 1.702)))
+}
+
+// siLU returns x·sigmoid(x).
+func siLU(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	return tensor.Mul(t, x, tensor.Sigmoid(t, x))
+}

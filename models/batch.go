@@ -1,0 +1,127 @@
+package models
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/attn-go/attn/tokenizer"
+)
+
+var errNoDecoder = errors.New("models: NewCache: the layers are not causal, want a decoder")
+
+// Batch is sequences of tokens, of any lengths: padding is none of the caller's business.
+type Batch struct {
+	IDs [][]int
+	// Types are the token types, which tell two texts apart. Nil means 0 for all.
+	Types [][]int
+}
+
+// BatchOf returns what a tokenizer has made of texts, without its padding.
+func BatchOf(encodings ...*tokenizer.Encoding) Batch {
+	var x Batch
+	for _, e := range encodings {
+		var ids, types []int
+		for i, id := range e.IDs {
+			if e.Mask[i] {
+				ids, types = append(ids, id), append(types, e.TypeIDs[i])
+			}
+		}
+		x.IDs, x.Types = append(x.IDs, ids), append(x.Types, types)
+	}
+	return x
+}
+
+// longest returns the length of the longest sequence.
+func (x Batch) longest() int {
+	n := 0
+	for _, ids := range x.IDs {
+		n = max(n, len(ids))
+	}
+	return n
+}
+
+// lens returns the lengths of the sequences, nil if they are equal.
+func (x Batch) lens() []int {
+	lens, longest := make([]int, len(x.IDs)), x.longest()
+	for i, ids := range x.IDs {
+		lens[i] = len(ids)
+	}
+	if !slices.ContainsFunc(lens, func(n int) bool { return n < longest }) {
+		return nil
+	}
+	return lens
+}
+
+// ids returns the tokens of all sequences, each filled up with 0 to the length of the
+// longest.
+func (x Batch) ids() []int { return x.flat(x.IDs) }
+
+// types is ids for token types.
+func (x Batch) types() []int {
+	if x.Types == nil {
+		return make([]int, len(x.IDs)*x.longest())
+	}
+	return x.flat(x.Types)
+}
+
+func (x Batch) flat(rows [][]int) []int {
+	l := x.longest()
+	all := make([]int, len(x.IDs)*l)
+	for i, row := range rows {
+		copy(all[i*l:(i+1)*l], row)
+	}
+	return all
+}
+
+// places returns what place makes of each sequence, filled up with 0.
+func (x Batch) places(place func(ids []int) []int) []int {
+	rows := make([][]int, len(x.IDs))
+	for i, ids := range x.IDs {
+		rows[i] = place(ids)
+	}
+	return x.flat(rows)
+}
+
+// Check returns an error unless a model of these sizes can run on a batch: what Hidden
+// would panic with, for tokens that a user has given.
+func (s Sizes) Check(x Batch) error {
+	if len(x.IDs) == 0 {
+		return errors.New("no sequences, want one or more")
+	}
+	if x.Types != nil && len(x.Types) != len(x.IDs) {
+		return fmt.Errorf("token types of %d sequences, want %d", len(x.Types), len(x.IDs))
+	}
+	for i, ids := range x.IDs {
+		switch {
+		case len(ids) == 0:
+			return errors.New("no tokens, want one or more")
+		case s.Positions > 0 && len(ids) > s.Positions:
+			return fmt.Errorf("%d tokens, want at most %d", len(ids), s.Positions)
+		}
+		if err := within("token id", ids, s.Vocabulary); err != nil {
+			return err
+		}
+		if x.Types == nil {
+			continue
+		}
+		if n := len(x.Types[i]); n != len(ids) {
+			return fmt.Errorf("token types of %d tokens, want %d", n, len(ids))
+		}
+		if s.Types > 0 {
+			if err := within("token type", x.Types[i], s.Types); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func within(what string, ids []int, n int) error {
+	for _, id := range ids {
+		if id < 0 || id >= n {
+			return fmt.Errorf("%s %d, want 0 to %d", what, id, n-1)
+		}
+	}
+	return nil
+}

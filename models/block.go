@@ -1,0 +1,131 @@
+package models
+
+import (
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Layer maps each vector of a sequence by itself: a feed-forward network, a norm.
+type Layer interface {
+	Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
+}
+
+// Block is attention and a feed-forward network with their residual connections: one layer
+// of a transformer.
+type Block interface {
+	// Forward returns the next hidden states. Shapes: x and out [B L D].
+	Forward(t *tensor.Tape, x *tensor.Tensor, c Call) *tensor.Tensor
+	// Attention returns the layer's attention.
+	Attention() *attn.MultiHead
+}
+
+// Call is what a Block is told of a run.
+type Call struct {
+	Run *Run
+	// Number is that of the block, from 0.
+	Number int
+	// Lens are the lengths of the sequences of x, nil if they are equal.
+	Lens []int
+}
+
+// attend is self-attention over x, behind what the cache holds if there is one.
+func (c Call) attend(t *tensor.Tape, self *attn.MultiHead, x *tensor.Tensor, o attn.Options) *tensor.Tensor {
+	o = c.Run.options(o, self, c.Lens)
+	if cache := c.Run.cache(c.Number); cache != nil {
+		return self.Extend(t, x, cache, o).Out
+	}
+	return self.Forward(t, x, x, x, o).Out
+}
+
+// PostNorm is a block that normalises behind each sum, as the transformer of 2017 and BERT:
+//
+//	x ← SelfNorm(x + Self(x))
+//	x ← FFNorm(x + FF(x))
+type PostNorm struct {
+	Self     *attn.MultiHead
+	SelfNorm Layer
+	FF       Layer
+	FFNorm   Layer
+	// How says how the layer attends: masks, biases, soft-cap. A Run adds to it.
+	How attn.Options
+}
+
+// Forward applies the block.
+func (b *PostNorm) Forward(t *tensor.Tape, x *tensor.Tensor, c Call) *tensor.Tensor {
+	x = b.SelfNorm.Forward(t, tensor.Add(t, x, c.attend(t, b.Self, x, b.How)))
+	return b.FFNorm.Forward(t, tensor.Add(t, x, b.FF.Forward(t, x)))
+}
+
+// Attention returns Self.
+func (b *PostNorm) Attention() *attn.MultiHead { return b.Self }
+
+// PreNorm is a block that normalises in front of each branch, as GPT-2 and Llama, and, where
+// SelfAfter and FFAfter are not nil, behind it too, as Gemma 2:
+//
+//	x ← x + SelfAfter(Self(SelfNorm(x)))
+//	x ← x + FFAfter(FF(FFNorm(x)))
+type PreNorm struct {
+	SelfNorm  Layer
+	Self      *attn.MultiHead
+	SelfAfter Layer // or nil
+	FFNorm    Layer
+	FF        Layer
+	FFAfter   Layer // or nil
+	// How says how the layer attends: masks, biases, soft-cap. A Run adds to it.
+	How attn.Options
+}
+
+// Forward applies the block.
+func (b *PreNorm) Forward(t *tensor.Tape, x *tensor.Tensor, c Call) *tensor.Tensor {
+	x = tensor.Add(t, x, after(t, b.SelfAfter, c.attend(t, b.Self, b.SelfNorm.Forward(t, x), b.How)))
+	return tensor.Add(t, x, after(t, b.FFAfter, b.FF.Forward(t, b.FFNorm.Forward(t, x))))
+}
+
+// Attention returns Self.
+func (b *PreNorm) Attention() *attn.MultiHead { return b.Self }
+
+// after applies a layer unless there is none.
+func after(t *tensor.Tape, l Layer, x *tensor.Tensor) *tensor.Tensor {
+	if l == nil {
+		return x
+	}
+	return l.Forward(t, x)
+}
+
+// GatedFeedForward is Down(Activation(Gate(x))·Up(x)): SwiGLU, with SiLU, and GeGLU, with
+// GELU.
+//
+// Source: Shazeer, "GLU Variants Improve Transformer", 2020, https://arxiv.org/abs/2002.05202.
+type GatedFeedForward struct {
+	Gate, Up, Down *nn.Linear
+	Activation     Activation
+}
+
+// Forward applies the network to each position. Shapes: x and out [… D].
+func (f *GatedFeedForward) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	return f.Down.Forward(t, tensor.Mul(t, f.Activation(t, f.Gate.Forward(t, x)), f.Up.Forward(t, x)))
+}
+
+// attentionOf returns the attention of blocks.
+func attentionOf(blocks []Block) []*attn.MultiHead {
+	layers := make([]*attn.MultiHead, len(blocks))
+	for i, b := range blocks {
+		layers[i] = b.Attention()
+	}
+	return layers
+}
+
+// through runs blocks one after the other and tells of the states between them. last is
+// applied behind all, and may be nil.
+func through(t *tensor.Tape, x *tensor.Tensor, blocks []Block, last Layer, r *Run, lens []int) *tensor.Tensor {
+	r.state(0, x)
+	for i, b := range blocks {
+		x = b.Forward(t, x, Call{Run: r, Number: i, Lens: lens})
+		if i == len(blocks)-1 {
+			x = after(t, last, x)
+		}
+		r.state(i+1, x)
+	}
+	return x
+}

@@ -1,0 +1,292 @@
+package models
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Builder gives a Family the layers that it asks for, by the names and sizes of their
+// tensors in the file. It remembers what is wrong, so that constructors need not check
+// for errors.
+//
+// A Family.New is called twice. In the first call a Builder compares names and shapes with
+// the headers of the files and returns layers whose tensors are nil; only if all fit, and
+// nothing is left over, it is called again, and layers get memory.
+type Builder struct {
+	Config *Settings
+	*building
+	prefix string
+}
+
+// building is what the Builders of one model share.
+type building struct {
+	r        *safetensors.Reader
+	plan     bool // nothing is read
+	wrong    []error
+	mismatch nn.MismatchError
+	read     map[string]bool
+	skip     nn.LoadOptions // tensors that need not be read
+	ties     [][2]string    // tensors that are one
+	dict     nn.StateDict
+	params   nn.Vars
+}
+
+func newBuilder(r *safetensors.Reader, s *Settings, plan bool) *Builder {
+	return &Builder{Config: s, building: &building{r: r, plan: plan, read: map[string]bool{}}}
+}
+
+// At returns a Builder of the tensors whose names begin with prefix and a dot, for which
+// names are given without it. An empty prefix is b itself.
+func (b *Builder) At(prefix string) *Builder {
+	if prefix == "" {
+		return b
+	}
+	return &Builder{b.Config, b.building, b.prefix + prefix + "."}
+}
+
+// Within is At if there are tensors of that prefix, and else b itself: the files of a bare
+// model leave out the prefix that the same model has with a head.
+func (b *Builder) Within(prefix string) *Builder {
+	if b.HasAny(prefix + ".") {
+		return b.At(prefix)
+	}
+	return b
+}
+
+// Has reports whether there is a tensor.
+func (b *Builder) Has(name string) bool {
+	_, ok := b.r.Lookup(b.prefix + name)
+	return ok
+}
+
+// HasAny reports whether there is a tensor whose name begins so.
+func (b *Builder) HasAny(prefix string) bool {
+	return slices.ContainsFunc(b.r.Tensors(), func(i safetensors.Info) bool { return strings.HasPrefix(i.Name, b.prefix+prefix) })
+}
+
+// Fail remembers that a model cannot be.
+func (b *Builder) Fail(format string, args ...any) {
+	b.wrong = append(b.wrong, fmt.Errorf(format, args...))
+}
+
+// Count returns a setting that counts things of which each has tensors of its own, such as
+// layers: so there are at most as many as tensors.
+func (b *Builder) Count(key string) int {
+	n, most := b.Config.Size(key), len(b.r.Tensors())
+	if n > most {
+		b.Config.Fail(key, "is %d, but the file has %d tensors", n, most)
+		return 1
+	}
+	return n
+}
+
+// Unread says which tensors need not be read, by their full names or patterns of package
+// path: buffers that are computed, such as "*position_ids".
+func (b *Builder) Unread(patterns ...string) { b.skip.Unread = append(b.skip.Unread, patterns...) }
+
+// Tied says that a tensor is the same as another one, whose memory it shares: it may be
+// absent, and if it is there its numbers must be the same. Names are full ones.
+func (b *Builder) Tied(name, same string) {
+	if _, there := b.r.Lookup(name); !there {
+		return
+	}
+	b.ties = append(b.ties, [2]string{name, same})
+	b.Unread(name)
+}
+
+// Name returns the full name of a tensor, for Tied.
+func (b *Builder) Name(name string) string { return b.prefix + name }
+
+// want holds a tensor against the file, and reports whether it fits.
+func (b *Builder) want(name string, shape ...int) bool {
+	name = b.prefix + name
+	if b.read[name] {
+		b.Fail("tensor %q has two places in the model", name)
+		return false
+	}
+	b.read[name] = true
+	info, there := b.r.Lookup(name)
+	switch {
+	case !there:
+		b.mismatch.Missing = append(b.mismatch.Missing, name)
+	case !slices.Equal(info.Shape, shape):
+		b.mismatch.Misshapen = append(b.mismatch.Misshapen, nn.Misshapen{Name: name, Got: info.Shape, Want: shape})
+	default:
+		if err := b.r.ReadFloat32s(name, nil, 0); err != nil { // the type is checked
+			b.wrong = append(b.wrong, err)
+			return false
+		}
+		return true
+	}
+	return false
+}
+
+// entry adds parameters that exist under the name of their tensor.
+func (b *Builder) entry(name string, transposed bool, parts ...*tensor.Tensor) {
+	name = b.prefix + name
+	b.dict = append(b.dict, nn.Entry{Name: name, Parts: parts, Transposed: transposed})
+	for i, p := range parts {
+		if len(parts) == 1 {
+			b.params = append(b.params, nn.Var{Name: name, Tensor: p})
+			continue
+		}
+		b.params = append(b.params, nn.Var{Name: fmt.Sprintf("%s.%d", name, i), Tensor: p})
+	}
+}
+
+// Tensor returns a parameter of the given shape, nil while nothing is read.
+func (b *Builder) Tensor(name string, shape ...int) *tensor.Tensor {
+	if !b.want(name, shape...) || b.plan {
+		return nil
+	}
+	p := tensor.Zeros(shape...).Param()
+	b.entry(name, false, p)
+	return p
+}
+
+// Embedding returns a table of n vectors: name.weight.
+func (b *Builder) Embedding(name string, n, width int) *nn.Embedding {
+	return &nn.Embedding{Weight: b.Tensor(name+".weight", n, width)}
+}
+
+// Linear returns a map from in to out features, with a bias: name.weight [out in] and
+// name.bias.
+func (b *Builder) Linear(name string, in, out int) *nn.Linear {
+	l := b.Matrix(name, in, out)
+	l.Bias = b.Tensor(name+".bias", out)
+	return l
+}
+
+// Matrix is Linear without a bias.
+func (b *Builder) Matrix(name string, in, out int) *nn.Linear {
+	return &nn.Linear{Weight: b.Tensor(name+".weight", out, in)}
+}
+
+// LayerNorm returns a normalisation: name.weight and name.bias, which old files call gamma
+// and beta.
+func (b *Builder) LayerNorm(name string, width int, eps float32) *nn.LayerNorm {
+	weight, bias := name+".weight", name+".bias"
+	if !b.Has(weight) && b.Has(name+".gamma") {
+		weight, bias = name+".gamma", name+".beta"
+	}
+	return &nn.LayerNorm{Weight: b.Tensor(weight, width), Bias: b.Tensor(bias, width), Eps: eps}
+}
+
+// RMSNorm returns a normalisation without a shift: name.weight.
+func (b *Builder) RMSNorm(name string, width int, eps float32) *nn.RMSNorm {
+	return &nn.RMSNorm{Weight: b.Tensor(name+".weight", width), Eps: eps}
+}
+
+// Maps are the names of the maps of an attention layer, to which ".weight" and ".bias" are
+// added. Where the file has those of q, k and v as one, that is QKV, and Q, K and V are
+// empty.
+type Maps struct {
+	Q, K, V, QKV, Out string
+	// Transposed says that the file has the transposes, [in out].
+	Transposed bool
+}
+
+// MultiHead returns an attention layer. Its maps have a bias where c.Bias says so. Norms,
+// a score or a position of c with parameters come from b as well, by their own names.
+func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
+	none := new(attn.MultiHead) // for a first call, or one in vain
+	if c.HeadSize == 0 {
+		if c.Heads < 1 || c.Width%c.Heads != 0 {
+			b.Fail("width %d is not divisible by %d heads", c.Width, c.Heads)
+			return none
+		}
+		c.HeadSize = c.Width / c.Heads
+	}
+	if c.KVHeads == 0 {
+		c.KVHeads = c.Heads
+	}
+	q, kv := c.Heads*c.HeadSize, c.KVHeads*c.HeadSize
+	type part struct {
+		name    string
+		in, out int
+		biased  bool
+		maps    []attn.Projections
+	}
+	parts := []part{
+		{maps.Q, c.Width, q, c.Bias&attn.Query != 0, []attn.Projections{attn.Query}},
+		{maps.K, c.Width, kv, c.Bias&attn.Key != 0, []attn.Projections{attn.Key}},
+		{maps.V, c.Width, kv, c.Bias&attn.Value != 0, []attn.Projections{attn.Value}},
+		{maps.Out, q, c.Width, c.Bias&attn.Out != 0, []attn.Projections{attn.Out}},
+	}
+	if maps.QKV != "" {
+		one := part{maps.QKV, c.Width, q + 2*kv, parts[0].biased, []attn.Projections{attn.Query, attn.Key, attn.Value}}
+		parts = []part{one, parts[3]}
+	}
+	fits := true
+	for _, p := range parts {
+		shape := []int{p.out, p.in}
+		if maps.Transposed {
+			slices.Reverse(shape)
+		}
+		fits = b.want(p.name+".weight", shape...) && fits
+		if p.biased {
+			fits = b.want(p.name+".bias", p.out) && fits
+		}
+	}
+	if !fits {
+		return none
+	}
+	checked := c
+	if b.plan {
+		checked.Bias = attn.NoProjection
+		checked.Init = func(*rand.Rand, ...int) *tensor.Tensor { return nil }
+	} else {
+		checked.Init = func(_ *rand.Rand, shape ...int) *tensor.Tensor { return tensor.Zeros(shape...).Param() }
+	}
+	m, err := attn.NewMultiHead(checked, nil)
+	if err != nil {
+		b.Fail("%w", err)
+		return none
+	}
+	if b.plan {
+		return m
+	}
+	linear := map[attn.Projections]*nn.Linear{attn.Query: m.Q, attn.Key: m.K, attn.Value: m.V, attn.Out: m.Out}
+	for _, p := range parts {
+		var weights, biases []*tensor.Tensor
+		for _, which := range p.maps {
+			weights, biases = append(weights, linear[which].Weight), append(biases, linear[which].Bias)
+		}
+		b.entry(p.name+".weight", maps.Transposed, weights...)
+		if p.biased {
+			b.entry(p.name+".bias", false, biases...)
+		}
+	}
+	return m
+}
+
+// finish returns what is wrong with a model that has been put together, among it tensors
+// that are left over.
+func (b *Builder) finish() error {
+	if len(b.wrong) > 0 {
+		return b.wrong[0]
+	}
+	for _, info := range b.r.Tensors() {
+		if b.read[info.Name] {
+			continue
+		}
+		unread, err := b.skip.Skips(info.Name)
+		if err != nil {
+			return err
+		}
+		if !unread {
+			b.mismatch.Unread = append(b.mismatch.Unread, info.Name)
+		}
+	}
+	if m := &b.mismatch; len(m.Missing)+len(m.Misshapen)+len(m.Unread) > 0 {
+		return m
+	}
+	return nil
+}

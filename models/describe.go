@@ -1,0 +1,75 @@
+package models
+
+import (
+	"cmp"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/tokenizer"
+)
+
+// Description is what a directory holds, without its weights having been read.
+type Description struct {
+	Family     Family
+	Sizes      Sizes
+	Task       Task // of the logits; empty if there is no head
+	Labels     []string
+	Parameters int                 // numbers in the tensors of the model
+	Bytes      int                 // of the tensors in the file
+	Types      []safetensors.DType // of the tensors
+	Memory     int                 // bytes of the parameters when they are loaded, as float32
+	Tokens     int                 // tokens that the tokenizer knows
+	Untokened  error               // why there is no tokenizer, nil if there is one
+	Pipeline   []string            // the modules of sentence-transformers, nil if there are none
+}
+
+// Describe returns what a directory holds. It checks all that Load checks of names, types
+// and sizes, and reads no weights.
+//
+// Errors: those of Load.
+func Describe(dir string, o Options) (*Description, error) {
+	d, family, err := open(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	defer d.r.Close()
+	n, b, err := plan(d, family.New)
+	if err != nil {
+		return nil, err
+	}
+	all := &Description{Family: family, Sizes: n.Sizes()}
+	if h := n.Head(); h != nil {
+		all.Task, all.Labels = h.Task, h.Labels
+	}
+	types := map[safetensors.DType]bool{}
+	for _, info := range d.r.Tensors() {
+		size := 1
+		for _, d := range info.Shape {
+			size *= d
+		}
+		all.Bytes += size * info.DType.Bits() / 8
+		if b.read[info.Name] {
+			all.Parameters += size
+			types[info.DType] = true
+		}
+	}
+	all.Types = slices.Sorted(maps.Keys(types))
+	all.Memory = 4 * all.Parameters
+	if data, err := os.ReadFile(filepath.Join(dir, modulesFile)); err == nil {
+		modules, err := parseModules(data)
+		if err != nil {
+			return nil, &FormatError{filepath.Join(dir, modulesFile), err}
+		}
+		for _, m := range modules {
+			all.Pipeline = append(all.Pipeline, cmp.Or(m.kind(), m.Type))
+		}
+	}
+	t, err := tokenizer.Load(dir)
+	if all.Untokened = err; err == nil {
+		all.Tokens = t.Size()
+	}
+	return all, nil
+}

@@ -1,0 +1,70 @@
+package models
+
+import (
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// encoder is a transformer whose tokens attend to each other in both directions: the sum of
+// embeddings, normalised, and blocks.
+type encoder struct {
+	sizes     Sizes
+	words     *nn.Embedding
+	positions *nn.Embedding
+	place     func(ids []int) []int // positions of the tokens of a sequence
+	types     *nn.Embedding         // or nil
+	norm      Layer
+	blocks    []Block
+	head      *Head
+}
+
+func (e *encoder) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
+	if r.Cache != nil {
+		panic(&tensor.ValueError{Op: "models: Hidden", Arg: "cache", Got: "given", Want: "nil: the layers of an encoder are not causal"})
+	}
+	b, l := len(x.IDs), x.longest()
+	sum := e.words.Forward(t, x.ids(), b, l)
+	if e.types != nil {
+		sum = tensor.Add(t, sum, e.types.Forward(t, x.types(), b, l))
+	}
+	sum = tensor.Add(t, sum, e.positions.Forward(t, x.places(e.place), b, l))
+	return through(t, e.norm.Forward(t, sum), e.blocks, nil, &r, x.lens())
+}
+
+func (e *encoder) Attention() []*attn.MultiHead { return attentionOf(e.blocks) }
+func (e *encoder) Sizes() Sizes                 { return e.sizes }
+func (e *encoder) Head() *Head                  { return e.head }
+
+// fromZero places tokens at 0, 1, 2, ….
+func fromZero(ids []int) []int {
+	at := make([]int, len(ids))
+	for i := range at {
+		at[i] = i
+	}
+	return at
+}
+
+// behindPadding places tokens at pad+1, pad+2, …, and those that are padding at pad, as
+// RoBERTa does.
+func behindPadding(pad int) func(ids []int) []int {
+	return func(ids []int) []int {
+		at, n := make([]int, len(ids)), pad
+		for i, id := range ids {
+			if at[i] = pad; id != pad {
+				n++
+				at[i] = n
+			}
+		}
+		return at
+	}
+}
+
+// bothWays refuses the settings that make a decoder, or half of one, of an encoder.
+func bothWays(s *Settings) {
+	for _, key := range []string{"is_decoder", "add_cross_attention", "is_encoder_decoder", "tie_encoder_decoder"} {
+		s.Only(key, false)
+	}
+	s.Only("cross_attention_hidden_size")
+	s.Only("position_embedding_type", "absolute")
+}

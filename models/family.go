@@ -1,0 +1,60 @@
+package models
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Family is a kind of model: an entry of the table of families.
+type Family struct {
+	Type string // model_type in config.json: "bert"
+	Name string // for people: "BERT"
+	// New builds a model of this family. It is called twice: with a Builder that only
+	// holds names and sizes against the files, whose layers have no memory, and then with
+	// one that reads. So it puts layers together, and computes nothing with them.
+	New func(b *Builder) Network
+	// Harmless are settings of this family that do not change what a model computes.
+	Harmless []string
+}
+
+// Table is a list of families of different types.
+type Table []Family
+
+// families is the table of this package. The entries are beside their constructors.
+var families = Table{bertFamily, camembertFamily, distilbertFamily, mpnetFamily, robertaFamily, xlmRobertaFamily}
+
+// Families returns the table of the families of this package. Whoever has families of
+// their own appends them: append(Families(), mine).
+func Families() Table { return slices.Clone(families) }
+
+// Find returns the family of a model_type.
+func (t Table) Find(modelType string) (f Family, ok bool) {
+	i := slices.IndexFunc(t, func(f Family) bool { return f.Type == modelType })
+	if i < 0 {
+		return Family{}, false
+	}
+	return t[i], true
+}
+
+// Types returns the types of the families.
+func (t Table) Types() []string {
+	types := make([]string, len(t))
+	for i, f := range t {
+		types[i] = f.Type
+	}
+	return types
+}
+
+// of returns the family that settings ask for.
+func (t Table) of(s *Settings) (Family, error) {
+	name := s.Text("model_type", "")
+	switch f, ok := t.Find(name); {
+	case ok:
+		return f, nil
+	case name == "":
+		return f, fmt.Errorf("has no model_type, want one of %s", strings.Join(t.Types(), ", "))
+	default:
+		return f, fmt.Errorf("model_type %.60q is not known, want one of %s", name, strings.Join(t.Types(), ", "))
+	}
+}

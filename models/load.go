@@ -1,0 +1,166 @@
+package models
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/tokenizer"
+)
+
+// Options says how Load reads a directory. The zero value is all families of this package.
+type Options struct {
+	// Families is the table of families. Nil means Families().
+	Families Table
+}
+
+// Model is a model from a directory.
+type Model struct {
+	Network
+	Dir       string
+	Family    Family
+	Settings  *Settings
+	tokenizer *tokenizer.Tokenizer
+	untokened error // why there is no tokenizer
+	params    nn.Vars
+	dict      nn.StateDict
+}
+
+// FormatError says what is wrong with a file of a model, or with its directory. Weights
+// and tokenizers have errors of their packages.
+type FormatError struct {
+	Path string
+	Err  error
+}
+
+// Error names the file and what is wrong with it.
+func (e *FormatError) Error() string { return "models: " + e.Path + ": " + e.Err.Error() }
+
+// Unwrap returns what is wrong without the path.
+func (e *FormatError) Unwrap() error { return e.Err }
+
+// configFile holds the settings of a model.
+const configFile = "config.json"
+
+// Load reads the model in a directory: config.json, and the weights in model.safetensors
+// or in the files of model.safetensors.index.json, of type F32, F16 or BF16. The tokenizer
+// is read as well; a directory without one gives a model that takes token ids only.
+//
+// Errors: a *FormatError about config.json or the directory; a *safetensors.FormatError
+// about the weights, which wraps a *nn.MismatchError if tensors are missing, left over or
+// of another shape; an error of the operating system, wrapped. Nothing is allocated for a
+// model whose settings do not fit its files.
+func Load(dir string, o Options) (*Model, error) {
+	d, family, err := open(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	defer d.r.Close()
+	network, b, err := build(d, family.New)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Network: network, Dir: dir, Family: family, Settings: d.settings, params: b.params, dict: b.dict}
+	m.tokenizer, m.untokened = tokenizer.Load(dir)
+	return m, nil
+}
+
+// Params returns the parameters under the names that they have in the file. Where several
+// are one tensor there, their names end in ".0", ".1" and so on.
+func (m *Model) Params() nn.Params { return m.params.Params() }
+
+// StateDict returns the table of the tensors in the file, with which nn.Save writes a file
+// that other programs read:
+//
+//	nn.Save(path, m, nn.SaveOptions{Names: models.StateDict})
+func StateDict(m nn.Module) (nn.StateDict, error) {
+	model, ok := m.(*Model)
+	if !ok {
+		return nil, fmt.Errorf("models: StateDict: %T is not a *models.Model", m)
+	}
+	return slices.Clone(model.dict), nil
+}
+
+// Tokenizer returns the tokenizer of the directory.
+//
+// Errors: why there is none, as tokenizer.Load says.
+func (m *Model) Tokenizer() (*tokenizer.Tokenizer, error) { return m.tokenizer, m.untokened }
+
+// open reads config.json and the headers of the weights.
+func open(dir string, o Options) (*source, Family, error) {
+	if o.Families == nil {
+		o.Families = families
+	}
+	var family Family
+	d, err := openSource(dir, func(s *Settings) (err error) {
+		if family, err = o.Families.of(s); err != nil {
+			return err
+		}
+		s.Ignore(harmless...)
+		s.Ignore(family.Harmless...)
+		s.Only("pruned_heads", map[string]any{})
+		return nil
+	})
+	return d, family, err
+}
+
+// pickles are the files of weights that other programs read, and what they are.
+var pickles = []struct{ name, what string }{
+	{"pytorch_model.bin", "pickle"}, {"pytorch_model.bin.index.json", "pickle"},
+	{"tf_model.h5", "TensorFlow"}, {"flax_model.msgpack", "Flax"}, {"model.ckpt.index", "TensorFlow"},
+}
+
+// wantWeights returns an error that says what to do if a directory has weights only in
+// files that attn does not read.
+func wantWeights(dir string) error {
+	for _, name := range []string{"model.safetensors", "model.safetensors.index.json"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return nil // what is wrong with it is said by who opens it
+		}
+	}
+	for _, p := range pickles {
+		if _, err := os.Stat(filepath.Join(dir, p.name)); err == nil {
+			return &FormatError{dir, fmt.Errorf("has its weights in %s (%s), want model.safetensors; in Python, "+
+				"transformers.AutoModel.from_pretrained(DIR).save_pretrained(OUT) writes it, with the class of the model's head in place of AutoModel", p.name, p.what)}
+		}
+	}
+	return &FormatError{dir, errors.New("has no model.safetensors and no model.safetensors.index.json")}
+}
+
+// checkTies returns an error unless tensors that are to be one have the same numbers.
+func (b *Builder) checkTies() error {
+	for _, tie := range b.ties {
+		info, _ := b.r.Lookup(tie[0])
+		same, there := b.r.Lookup(tie[1])
+		bad := func(format string, args ...any) error {
+			return &safetensors.FormatError{Path: b.r.Path(), Err: fmt.Errorf("tensor %q "+format, append([]any{tie[0]}, args...)...)}
+		}
+		if !there || !slices.Equal(info.Shape, same.Shape) {
+			return bad("has shape %v, but is to be the same as %q of shape %v", info.Shape, tie[1], same.Shape)
+		}
+		n := 1
+		for _, d := range info.Shape {
+			n *= d
+		}
+		const most = 1 << 13
+		x, y := make([]float32, most), make([]float32, most)
+		for at := 0; at < n; at += most {
+			part := min(most, n-at)
+			if err := errors.Join(b.r.ReadFloat32s(tie[0], x[:part], at), b.r.ReadFloat32s(tie[1], y[:part], at)); err != nil {
+				return err
+			}
+			for i := range part {
+				if math.Float32bits(x[i]) != math.Float32bits(y[i]) {
+					return bad("differs from %q at element %d: config.json says that they are one (tie_word_embeddings)", tie[1], at+i)
+				}
+			}
+		}
+	}
+	return nil
+}

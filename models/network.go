@@ -1,0 +1,119 @@
+package models
+
+import (
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Network is the computation of a model: what a Family builds.
+type Network interface {
+	// Hidden returns a vector for each token, behind the last layer and its norm.
+	//
+	// Shapes: out [B L D], where L is the length of the longest sequence. What stands
+	// behind the end of a shorter one is arbitrary.
+	//
+	// Gradients flow to every parameter that it uses. It panics with a
+	// *tensor.ShapeError if an id is none of the vocabulary, or a sequence longer than
+	// the model takes; Sizes.Check says so as an error before.
+	Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor
+	// Attention returns the attention layers, from the first to the last.
+	Attention() []*attn.MultiHead
+	// Sizes returns the sizes of the model.
+	Sizes() Sizes
+	// Head returns what makes logits of hidden states, nil if there is nothing.
+	Head() *Head
+}
+
+// Sizes are those of a model.
+type Sizes struct {
+	Kind       heads.Kind // of its layers: Encoder, or Decoder if they are causal
+	Layers     int
+	Heads      int // H of a layer
+	KVHeads    int // G of a layer
+	HeadSize   int // E
+	Width      int // D
+	Hidden     int // within feed-forward networks
+	Vocabulary int // number of token ids
+	Positions  int // most tokens of a sequence, 0 if the model has no limit
+	Types      int // number of token types, 0 if there are none
+}
+
+// Run says how a network is run. The zero value is all layers over whole sequences.
+type Run struct {
+	// Cache holds the keys and values of what a decoder has read before; x goes on
+	// behind it, and is added to it. Nil means that x is all there is. NewCache makes one.
+	Cache *Cache
+	// Observe, if not nil, is told of the weights of each layer, under the name that the
+	// layer has in Config: "encoder.0.self".
+	Observe attn.Observer
+	// States, if not nil, is told of the hidden states [B L D]: of number 0, which are the
+	// embeddings, and of each layer, the last behind the final norm where there is one.
+	States func(number int, x *tensor.Tensor)
+	// Gates, if not nil, returns the gates of a layer's heads, [H] or [B H], or nil.
+	Gates func(layer string) *tensor.Tensor
+}
+
+// state tells of hidden states.
+func (r *Run) state(number int, x *tensor.Tensor) {
+	if r.States != nil {
+		r.States(number, x)
+	}
+}
+
+// cache returns the cache of a layer, nil if there is none.
+func (r *Run) cache(layer int) *attn.Cache {
+	if r.Cache == nil {
+		return nil
+	}
+	return r.Cache.Layers[layer]
+}
+
+// lens returns the lengths of the sequences that a layer is told: nil where all are
+// equally long.
+func (r *Run) options(o attn.Options, self *attn.MultiHead, lens []int) attn.Options {
+	name := self.Config().Name
+	o.Observe = r.Observe
+	if r.Gates != nil {
+		o.Gates = r.Gates(name)
+	}
+	if o.QueryLens = lens; r.Cache == nil {
+		o.KeyLens = lens
+	}
+	return o
+}
+
+// Cache is the keys and values that the layers of a decoder have read.
+type Cache struct {
+	Layers []*attn.Cache
+}
+
+// NewCache returns an empty cache for a number of sequences. c says how keys and values
+// are held. It returns an error if the network is no decoder, or c is not possible.
+func NewCache(n Network, batch int, c attn.CacheConfig) (*Cache, error) {
+	if n.Sizes().Kind != heads.Decoder {
+		return nil, errNoDecoder
+	}
+	all := new(Cache)
+	for _, layer := range n.Attention() {
+		one, err := layer.NewCache(batch, c)
+		if err != nil {
+			return nil, err
+		}
+		all.Layers = append(all.Layers, one)
+	}
+	return all, nil
+}
+
+// Lens returns how many tokens of each sequence have been read.
+func (c *Cache) Lens() []int { return c.Layers[0].Lens() }
+
+// Select returns a cache with the given sequences, which share memory until they go on
+// differently: those of a beam.
+func (c *Cache) Select(sequences []int) *Cache {
+	all := new(Cache)
+	for _, one := range c.Layers {
+		all.Layers = append(all.Layers, one.Select(sequences))
+	}
+	return all
+}

@@ -1,0 +1,94 @@
+package models
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/tokenizer"
+)
+
+// Encode returns the tokens of a text, or of a pair of texts if second is not empty, with
+// the special tokens that the model wants. Nothing is cut off or filled up.
+//
+// Errors: a directory without a tokenizer; a text that it refuses; tokens that the model
+// does not take, or more of them.
+func (m *Model) Encode(first, second string) (*tokenizer.Encoding, error) {
+	t, err := m.Tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	o := tokenizer.Options{NoPadding: true, NoTruncation: true}
+	var e *tokenizer.Encoding
+	if second == "" {
+		e, err = t.Encode(first, o)
+	} else {
+		e, err = t.EncodePair(first, second, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := m.Sizes().Check(BatchOf(e)); err != nil {
+		return nil, fmt.Errorf("the text has %w", err)
+	}
+	return e, nil
+}
+
+// Tokens is Encode of several texts, as a batch.
+func (m *Model) Tokens(texts ...string) (Batch, error) {
+	var all []*tokenizer.Encoding
+	for i, text := range texts {
+		e, err := m.Encode(text, "")
+		if err != nil {
+			return Batch{}, fmt.Errorf("text %d: %w", i, err)
+		}
+		all = append(all, e)
+	}
+	return BatchOf(all...), nil
+}
+
+// Record runs the model on a text, or on a pair of texts if second is not empty, and
+// returns the attention weights of all its layers.
+//
+// Errors: those of Encode and of heads.Recorder.
+func (m *Model) Record(first, second string, o heads.RecorderOptions) (*heads.Record, error) {
+	e, err := m.Encode(first, second)
+	if err != nil {
+		return nil, err
+	}
+	recorder := heads.NewRecorder(o)
+	m.Hidden(nil, BatchOf(e), Run{Observe: recorder.Observe})
+	texts := heads.Texts{Source: first, Target: second, SourceTokens: m.labels(e)}
+	for i, label := range texts.SourceTokens {
+		if e.Special[i] && !slices.Contains(texts.Special, label) {
+			texts.Special = append(texts.Special, label)
+		}
+	}
+	return recorder.Record(texts)
+}
+
+// labels returns the tokens for people to read. A byte-level vocabulary writes each byte as a
+// letter of its own; where the bytes of a token are text, that is what people want.
+func (m *Model) labels(e *tokenizer.Encoding) []string {
+	labels := slices.Clone(e.Tokens)
+	_, spaces := m.tokenizer.ID("Ġ")
+	_, lines := m.tokenizer.ID("Ċ")
+	if !spaces || !lines { // which every byte-level vocabulary has
+		return labels
+	}
+	for i, id := range e.IDs {
+		text := m.tokenizer.Decode([]int{id})
+		if e.Special[i] || text == "" || strings.ContainsRune(text, '\uFFFD') {
+			continue
+		}
+		for mark, space := range map[string]string{"Ġ": " ", "Ċ": "\n"} {
+			if body, cut := strings.CutPrefix(text, space); cut {
+				text = mark + body
+				break
+			}
+		}
+		labels[i] = text
+	}
+	return labels
+}

@@ -1,0 +1,278 @@
+package models
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// mostSize bounds a size in a config.json: no product of two of them overflows.
+const mostSize = 1 << 24
+
+// Settings are the keys of a config.json. A method that asks for a key marks it as read;
+// a key that nobody has read in the end is an error, as it might change the result. A value
+// of null counts as an absent key.
+//
+// What is wrong with a value is remembered, and a value that is possible is returned in
+// its place: constructors need not check for errors.
+type Settings struct {
+	prefix string // of the keys, in messages: "text_config."
+	values map[string]json.RawMessage
+	read   map[string]bool
+	parts  map[string]*Settings
+	wrong  *[]error
+}
+
+// readSettings returns the settings in the text of a config.json.
+func readSettings(data []byte) (*Settings, error) {
+	s := &Settings{wrong: new([]error)}
+	if err := s.parse(data); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Settings) parse(data []byte) error {
+	s.read, s.parts = map[string]bool{}, map[string]*Settings{}
+	if err := json.Unmarshal(data, &s.values); err != nil {
+		return fmt.Errorf("is not a JSON object: %w", err)
+	}
+	return nil
+}
+
+// Fail remembers that a setting cannot be.
+func (s *Settings) Fail(key, format string, args ...any) {
+	*s.wrong = append(*s.wrong, fmt.Errorf("%s%s "+format, append([]any{s.prefix, key}, args...)...))
+}
+
+// value returns what a key has, and marks it as read.
+func (s *Settings) value(key string) (json.RawMessage, bool) {
+	v, ok := s.values[key]
+	s.read[key] = true
+	return v, ok && string(v) != "null"
+}
+
+// short is a value for a message.
+func short(v json.RawMessage) string {
+	const most = 60
+	if len(v) > most {
+		return fmt.Sprintf("%.*s…", most, v)
+	}
+	return string(v)
+}
+
+// get returns what a key has, or usual if there is none.
+func get[T any](s *Settings, key, want string, usual T) T {
+	v, ok := s.value(key)
+	if !ok {
+		return usual
+	}
+	var x T
+	if err := json.Unmarshal(v, &x); err != nil {
+		s.Fail(key, "is %s, want %s", short(v), want)
+		return usual
+	}
+	return x
+}
+
+// Has reports whether there is a key with a value other than null. It does not mark it
+// as read.
+func (s *Settings) Has(key string) bool {
+	v, ok := s.values[key]
+	return ok && string(v) != "null"
+}
+
+// Size returns a size that must be there: a positive number.
+func (s *Settings) Size(key string) int {
+	if !s.Has(key) {
+		s.Fail(key, "is missing, want a positive number")
+		return 1
+	}
+	return s.SizeOr(key, 1)
+}
+
+// SizeOr is Size of a key that may be absent.
+func (s *Settings) SizeOr(key string, usual int) int {
+	n := get(s, key, "a positive number", usual)
+	if s.Has(key) && (n < 1 || n > mostSize) {
+		s.Fail(key, "is %d, want 1 to %d", n, mostSize)
+		return max(1, min(usual, mostSize))
+	}
+	return n
+}
+
+// Int returns a whole number, or usual if there is none.
+func (s *Settings) Int(key string, usual int) int {
+	n := get(s, key, "a whole number", usual)
+	if n > mostSize || n < -mostSize {
+		s.Fail(key, "is %d, want %d at most", n, mostSize)
+		return usual
+	}
+	return n
+}
+
+// Float returns a finite number, or usual if there is none.
+func (s *Settings) Float(key string, usual float64) float64 {
+	return get(s, key, "a number", usual)
+}
+
+// Eps returns the eps of a norm: a number that is not negative and a float32.
+func (s *Settings) Eps(key string, usual float32) float32 {
+	x := s.Float(key, float64(usual))
+	if !(x >= 0 && x <= 1) || math.IsNaN(x) {
+		s.Fail(key, "is %v, want 0 to 1", x)
+		return usual
+	}
+	return float32(x)
+}
+
+// Bool returns true or false, or usual if there is neither.
+func (s *Settings) Bool(key string, usual bool) bool { return get(s, key, "true or false", usual) }
+
+// Text returns a text, or usual if there is none.
+func (s *Settings) Text(key, usual string) string { return get(s, key, "a text", usual) }
+
+// Texts returns a list of texts, nil if there is none.
+func (s *Settings) Texts(key string) []string { return get[[]string](s, key, "a list of texts", nil) }
+
+// Floats returns a list of numbers, nil if there is none.
+func (s *Settings) Floats(key string) []float64 {
+	return get[[]float64](s, key, "a list of numbers", nil)
+}
+
+// Only accepts a key only if it is absent or has one of the given values: text, numbers,
+// true or false, or what encoding/json makes of objects. It is for settings that a family
+// has only in one way.
+func (s *Settings) Only(key string, accepted ...any) {
+	v, ok := s.value(key)
+	if !ok {
+		return
+	}
+	var got any
+	err := json.Unmarshal(v, &got)
+	var names []string
+	for _, a := range accepted {
+		text, _ := json.Marshal(a)
+		var want any
+		if json.Unmarshal(text, &want); err == nil && reflect.DeepEqual(got, want) {
+			return
+		}
+		names = append(names, string(text))
+	}
+	s.Fail(key, "is %s, want %s", short(v), strings.Join(append(names, "none"), " or "))
+}
+
+// Ignore marks keys as read that do not change the result.
+func (s *Settings) Ignore(keys ...string) {
+	for _, key := range keys {
+		s.read[key] = true
+	}
+}
+
+// Part returns the settings within the object that a key has, nil if there is none.
+func (s *Settings) Part(key string) *Settings {
+	if p := s.parts[key]; p != nil {
+		return p
+	}
+	v, ok := s.value(key)
+	if !ok {
+		return nil
+	}
+	p := &Settings{prefix: s.prefix + key + ".", wrong: s.wrong}
+	if err := p.parse(v); err != nil {
+		s.Fail(key, "is %s, want an object", short(v))
+		return nil
+	}
+	s.parts[key] = p
+	return p
+}
+
+// Labels returns the names of classes, which "id2label" has by their numbers, nil if there
+// are none. Their number follows from it, or else from "num_labels".
+func (s *Settings) Labels() []string {
+	s.Ignore("label2id", "_num_labels", "num_labels")
+	byID := get[map[string]string](s, "id2label", "an object of texts by number", nil)
+	if byID == nil {
+		n := s.SizeOr("num_labels", 2)
+		if n > 1<<20 {
+			s.Fail("num_labels", "is %d, want %d at most", n, 1<<20)
+			return nil
+		}
+		for i := range n {
+			byID = orMake(byID)
+			byID[fmt.Sprint(i)] = fmt.Sprintf("LABEL_%d", i)
+		}
+	}
+	names := make([]string, len(byID))
+	for i := range names {
+		name, ok := byID[fmt.Sprint(i)]
+		if !ok {
+			s.Fail("id2label", "has %d names, but none for %d", len(byID), i)
+		}
+		names[i] = name
+	}
+	return names
+}
+
+func orMake(m map[string]string) map[string]string {
+	if m == nil {
+		m = map[string]string{}
+	}
+	return m
+}
+
+// unread returns the keys that nobody has asked for, with their values.
+func (s *Settings) unread() []string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(s.values)) {
+		if !s.read[key] {
+			all = append(all, fmt.Sprintf("%s%s = %s", s.prefix, key, short(s.values[key])))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.parts)) {
+		all = append(all, s.parts[key].unread()...)
+	}
+	return all
+}
+
+// harmless are the keys of every family that do not change what a model computes: about
+// training, about what Python code returns and how it is run, about generation by text
+// (generation_config.json has that), and where a file comes from.
+var harmless = []string{
+	"_attn_implementation_autoset", "_commit_hash", "_name_or_path", "_num_labels", "add_pooling_layer", "architectures",
+	"attention_dropout", "attention_probs_dropout_prob", "attn_implementation", "auto_map", "bad_words_ids", "begin_suppress_tokens",
+	"bos_token_id", "chunk_size_feed_forward", "classifier_dropout", "decoder_start_token_id", "directionality", "diversity_penalty",
+	"do_sample", "dropout", "dtype", "early_stopping", "encoder_no_repeat_ngram_size", "eos_token_id", "exponential_decay_length_penalty",
+	"finetuning_task", "forced_bos_token_id", "forced_eos_token_id", "gradient_checkpointing", "hidden_dropout_prob", "id2label",
+	"initializer_factor", "initializer_range", "keys_to_ignore_at_inference", "label2id", "language", "length_penalty", "max_length", "min_length",
+	"model_type", "name", "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_labels", "num_return_sequences", "output_attentions",
+	"output_hidden_states", "output_past", "output_scores", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
+	"pooler_size_per_head", "pooler_type", "prefix", "problem_type", "remove_invalid_values", "repetition_penalty", "return_dict",
+	"return_dict_in_generate", "sep_token_id", "suppress_tokens", "task_specific_params", "temperature", "tf_legacy_loss",
+	"tokenizer_class", "top_k", "top_p", "torch_dtype", "torchscript", "transformers_version", "typical_p", "use_bfloat16", "use_cache",
+}
+
+// settled returns what is wrong with the settings: a value that cannot be, or a key that
+// nobody has asked for.
+func (s *Settings) settled() error {
+	if len(*s.wrong) > 0 {
+		return (*s.wrong)[0]
+	}
+	unread := s.unread()
+	if len(unread) == 0 {
+		return nil
+	}
+	more := ""
+	if n := len(unread) - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more)", n)
+	}
+	kind := ""
+	if name := s.Text("model_type", ""); name != "" {
+		kind = " for model_type " + name
+	}
+	return fmt.Errorf("setting %s%s is not known%s, and may change the result: want only settings that are known", unread[0], more, kind)
+}
