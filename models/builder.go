@@ -28,6 +28,7 @@ type Builder struct {
 // building is what the Builders of one model share.
 type building struct {
 	r        *safetensors.Reader
+	longest  int  // how many tokens a sequence may have, 0 for as many as settings say
 	plan     bool // nothing is read
 	wrong    []error
 	mismatch nn.MismatchError
@@ -38,8 +39,8 @@ type building struct {
 	params   nn.Vars
 }
 
-func newBuilder(r *safetensors.Reader, s *Settings, plan bool) *Builder {
-	return &Builder{Config: s, building: &building{r: r, plan: plan, read: map[string]bool{}}}
+func newBuilder(r *safetensors.Reader, s *Settings, o Options, plan bool) *Builder {
+	return &Builder{Config: s, building: &building{r: r, longest: o.Tokens, plan: plan, read: map[string]bool{}}}
 }
 
 // At returns a Builder of the tensors whose names begin with prefix and a dot, for which

@@ -18,6 +18,11 @@ import (
 type Options struct {
 	// Families is the table of families. Nil means Families().
 	Families Table
+	// Tokens is how many tokens a sequence may have, for a decoder with rotary positions
+	// whose frequencies follow from that: "dynamic" and "longrope". Others take as many
+	// as this, which is more or fewer than they were trained on. 0 means as many as
+	// config.json says, which for "longrope" are those before its frequencies are scaled.
+	Tokens int
 }
 
 // Model is a model from a directory.
@@ -65,7 +70,7 @@ func Load(dir string, o Options) (*Model, error) {
 	if _, err := d.plan(); err != nil {
 		return nil, err
 	}
-	b := newBuilder(d.r, d.settings, false)
+	b := newBuilder(d.r, d.settings, o, false)
 	m := &Model{Network: d.family.New(b), Dir: dir, Family: d.family, Settings: d.settings}
 	if err := b.finish(); err != nil {
 		return nil, fmt.Errorf("models: %s: family %s is not built twice alike: %w", dir, d.family.Type, err)
@@ -108,6 +113,7 @@ func (m *Model) Tokenizer() (*tokenizer.Tokenizer, error) { return m.tokenizer, 
 type opened struct {
 	dir      string
 	settings *Settings
+	options  Options
 	family   Family
 	r        *safetensors.Reader
 	read     map[string]bool // the tensors that have a place, once there is a plan
@@ -119,12 +125,15 @@ func open(dir string, o Options) (*opened, error) {
 		o.Families = families
 	}
 	path := filepath.Join(dir, configFile)
-	d := &opened{dir: dir}
+	d := &opened{dir: dir, options: o}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("models: %w", err)
 	}
 	bad := func(err error) (*opened, error) { return nil, &FormatError{path, err} }
+	if o.Tokens < 0 || o.Tokens > mostSize {
+		return nil, fmt.Errorf("models: Options.Tokens is %d, want 0 to %d", o.Tokens, mostSize)
+	}
 	if d.settings, err = readSettings(data); err != nil {
 		return bad(err)
 	}
@@ -170,7 +179,7 @@ func (d *opened) plan() (Network, error) {
 	s.Ignore(harmless...)
 	s.Ignore(d.family.Harmless...)
 	s.Only("pruned_heads", map[string]any{})
-	b := newBuilder(d.r, s, true)
+	b := newBuilder(d.r, s, d.options, true)
 	n := d.family.New(b)
 	d.read = b.read
 	if err := d.settled(); err != nil {
