@@ -12,6 +12,9 @@ import (
 // Activation is a function of each element.
 type Activation func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
 
+// Forward calls f.
+func (f Activation) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return f(t, x) }
+
 // activations are those that a config.json may name, in the names of transformers.
 var activations = map[string]Activation{
 	"gelu":              tensor.GELU, // with erf

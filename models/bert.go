@@ -13,12 +13,60 @@ import (
 //
 // Source: Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Language
 // Understanding", 2019, https://arxiv.org/abs/1810.04805.
-var bertFamily = Family{Type: "bert", Name: "BERT", New: newBERT}
+var bertFamily = Family{Type: "bert", Name: "BERT", New: newBERT, Harmless: []string{"pad_token_id"}}
 
 func newBERT(b *Builder) Network {
-	s := b.Config
+	s, base := b.Config, b.Within("bert")
 	bothWays(s)
-	sizes := Sizes{
+	z := bertSizes(b)
+	z.Types = s.SizeOr("type_vocab_size", 2)
+	eps, act := s.Eps("layer_norm_eps", 1e-12), s.Activation("hidden_act", "gelu")
+
+	in := base.At("embeddings")
+	e := &encoder{
+		sizes:     z,
+		words:     in.Embedding("word_embeddings", z.Vocabulary, z.Width),
+		positions: in.Embedding("position_embeddings", z.Positions, z.Width),
+		place:     fromZero,
+		types:     in.Embedding("token_type_embeddings", z.Types, z.Width),
+		norm:      in.LayerNorm("LayerNorm", z.Width, eps),
+	}
+	for i := range z.Layers {
+		e.blocks = append(e.blocks, bertBlock(base.At(fmt.Sprintf("encoder.layer.%d", i)), i, z, eps, act))
+	}
+	in.Unread(in.Name("position_ids"))
+
+	tied := s.Bool("tie_word_embeddings", true)
+	pool := bertPooler(base, z) // of the first token; classifiers of texts need it
+	if b.HasAny("cls.seq_relationship.") {
+		e.head = b.needs(pool, &Head{NextSentence, []string{"follows", "random"}, then(pool, b.Linear("cls.seq_relationship", z.Width, 2))})
+	}
+	switch {
+	case b.HasAny("cls.predictions."):
+		cls := b.At("cls.predictions")
+		e.head = &Head{Task: MaskedWords, Logits: then(
+			cls.Linear("transform.dense", z.Width, z.Width), act, cls.LayerNorm("transform.LayerNorm", z.Width, eps),
+			cls.words("decoder", "bias", e.words, in.Name("word_embeddings.weight"), tied, z),
+		)}
+	case b.HasAny("classifier."):
+		labels := s.Labels()
+		out := b.Linear("classifier", z.Width, len(labels))
+		switch b.wantClass("SequenceClassification", "TokenClassification") {
+		case "SequenceClassification":
+			e.head = b.needs(pool, &Head{TextClasses, labels, then(pool, out)})
+		case "TokenClassification":
+			e.head = &Head{TokenClasses, labels, out.Forward}
+		}
+	case b.HasAny("qa_outputs."):
+		e.head = b.answers(z)
+	}
+	return e
+}
+
+// bertSizes are the sizes in the names that BERT has for them.
+func bertSizes(b *Builder) Sizes {
+	s := b.Config
+	return Sizes{
 		Kind:       heads.Encoder,
 		Layers:     b.Count("num_hidden_layers"),
 		Heads:      s.Size("num_attention_heads"),
@@ -26,28 +74,13 @@ func newBERT(b *Builder) Network {
 		Hidden:     s.Size("intermediate_size"),
 		Vocabulary: s.Size("vocab_size"),
 		Positions:  s.Size("max_position_embeddings"),
-		Types:      s.SizeOr("type_vocab_size", 2),
-	}
-	s.Ignore("pad_token_id") // which only training needs
-	sizes.KVHeads, sizes.HeadSize = sizes.Heads, sizes.Width/sizes.Heads
-	eps, act := s.Eps("layer_norm_eps", 1e-12), s.Activation("hidden_act", "gelu")
+	}.oneToOne()
+}
 
-	base := b.Within("bert")
-	base.Unread(base.Name("embeddings.position_ids"))
-	embeddings := base.At("embeddings")
-	e := &encoder{
-		sizes:     sizes,
-		words:     embeddings.Embedding("word_embeddings", sizes.Vocabulary, sizes.Width),
-		positions: embeddings.Embedding("position_embeddings", sizes.Positions, sizes.Width),
-		place:     fromZero,
-		types:     embeddings.Embedding("token_type_embeddings", sizes.Types, sizes.Width),
-		norm:      embeddings.LayerNorm("LayerNorm", sizes.Width, eps),
-	}
-	for i := range sizes.Layers {
-		e.blocks = append(e.blocks, bertBlock(base.At(fmt.Sprintf("encoder.layer.%d", i)), i, sizes, eps, act))
-	}
-	e.head = bertHead(b, base, e, eps, act)
-	return e
+// oneToOne fills in what follows where each head has keys and values of its own.
+func (z Sizes) oneToOne() Sizes {
+	z.KVHeads, z.HeadSize = z.Heads, z.Width/z.Heads
+	return z
 }
 
 // bertBlock is a layer of BERT.
@@ -66,37 +99,11 @@ func bertBlock(b *Builder, i int, z Sizes, eps float32, act Activation) *PostNor
 	}
 }
 
-// bertHead is the head whose tensors are in the file. The pooler, a map of the first token,
-// serves classifiers of texts.
-func bertHead(b, base *Builder, e *encoder, eps float32, act Activation) *Head {
-	s, z := b.Config, e.sizes
-	tied := s.Bool("tie_word_embeddings", true)
-	var pooled func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor
-	if base.Has("pooler.dense.weight") {
-		pooled = then(first, base.Linear("pooler.dense", z.Width, z.Width).Forward, tensor.Tanh)
+// bertPooler is tanh(W·x + b) of the hidden state of the first token, nil if the file has
+// none.
+func bertPooler(b *Builder, z Sizes) Layer {
+	if !b.HasAny("pooler.") {
+		return nil
 	}
-	var head *Head
-	needPooler := func(h *Head) *Head {
-		if h != nil && (h.Task == TextClasses || h.Task == NextSentence) && pooled == nil {
-			b.Fail("a head for %s needs pooler.dense, which is missing", h.Task)
-		}
-		return h
-	}
-	if b.Has("cls.seq_relationship.weight") {
-		follows := b.At("cls").Linear("seq_relationship", z.Width, 2)
-		head = &Head{NextSentence, []string{"follows", "random"}, then(pooled, follows.Forward)}
-	}
-	switch {
-	case b.HasAny("cls.predictions."):
-		cls := b.At("cls.predictions")
-		dense := cls.Linear("transform.dense", z.Width, z.Width)
-		norm := cls.LayerNorm("transform.LayerNorm", z.Width, eps)
-		head = &Head{Task: MaskedWords, Logits: then(dense.Forward, act, norm.Forward, cls.words(e.words, base.Name("embeddings.word_embeddings.weight"), "decoder", "bias", tied, z).Forward)}
-	case b.HasAny("classifier."):
-		out := b.Linear("classifier", z.Width, len(s.Labels()))
-		head = b.classes(then(pooled, out.Forward), out.Forward)
-	case b.HasAny("qa_outputs."):
-		head = &Head{AnswerSpan, []string{"start", "end"}, b.Linear("qa_outputs", z.Width, 2).Forward}
-	}
-	return needPooler(head)
+	return inTurn{Activation(first), b.Linear("pooler.dense", z.Width, z.Width), Activation(tensor.Tanh)}
 }

@@ -39,8 +39,8 @@ type building struct {
 	params   nn.Vars
 }
 
-func newBuilder(r *safetensors.Reader, s *Settings, o Options, plan bool) *Builder {
-	return &Builder{Config: s, building: &building{r: r, longest: o.Tokens, plan: plan, read: map[string]bool{}}}
+func newBuilder(r *safetensors.Reader, s *Settings, plan bool) *Builder {
+	return &Builder{Config: s, building: &building{r: r, plan: plan, read: map[string]bool{}}}
 }
 
 // At returns a Builder of the tensors whose names begin with prefix and a dot, for which

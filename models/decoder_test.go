@@ -220,3 +220,13 @@ func TestDecoderSteps(t *testing.T) {
 		}
 	}
 }
+
+// decoderTypes returns the families that testdata has decoders of.
+func decoderTypes(t *testing.T) map[string]bool {
+	seen := map[string]bool{}
+	for _, name := range decoderCases(t) {
+		m, _ := openDecoder(t, name)
+		seen[m.Family.Type] = true
+	}
+	return seen
+}

@@ -27,16 +27,16 @@ type Description struct {
 //
 // Errors: those of Load.
 func Describe(dir string, o Options) (*Description, error) {
-	d, err := open(dir, o)
+	d, family, err := open(dir, o)
 	if err != nil {
 		return nil, err
 	}
 	defer d.r.Close()
-	n, err := d.plan()
+	n, b, err := plan(d, family.New)
 	if err != nil {
 		return nil, err
 	}
-	all := &Description{Family: d.family, Sizes: n.Sizes()}
+	all := &Description{Family: family, Sizes: n.Sizes()}
 	if h := n.Head(); h != nil {
 		all.Task, all.Labels = h.Task, h.Labels
 	}
@@ -47,7 +47,7 @@ func Describe(dir string, o Options) (*Description, error) {
 			size *= d
 		}
 		all.Bytes += size * info.DType.Bits() / 8
-		if d.read[info.Name] {
+		if b.read[info.Name] {
 			all.Parameters += size
 			types[info.DType] = true
 		}

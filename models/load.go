@@ -62,28 +62,16 @@ const configFile = "config.json"
 // of another shape; an error of the operating system, wrapped. Nothing is allocated for a
 // model whose settings do not fit its files.
 func Load(dir string, o Options) (*Model, error) {
-	d, err := open(dir, o)
+	d, family, err := open(dir, o)
 	if err != nil {
 		return nil, err
 	}
 	defer d.r.Close()
-	if _, err := d.plan(); err != nil {
+	network, b, err := build(d, family.New)
+	if err != nil {
 		return nil, err
 	}
-	b := newBuilder(d.r, d.settings, o, false)
-	m := &Model{Network: d.family.New(b), Dir: dir, Family: d.family, Settings: d.settings}
-	if err := b.finish(); err != nil {
-		return nil, fmt.Errorf("models: %s: family %s is not built twice alike: %w", dir, d.family.Type, err)
-	}
-	m.params, m.dict = b.params, b.dict
-	names := func(nn.Module) (nn.StateDict, error) { return m.dict, nil }
-	b.skip.Names = names
-	if err := nn.LoadFrom(d.r, m, b.skip); err != nil {
-		return nil, err
-	}
-	if err := b.checkTies(); err != nil {
-		return nil, err
-	}
+	m := &Model{Network: network, Dir: dir, Family: family, Settings: d.settings, params: b.params, dict: b.dict}
 	m.tokenizer, m.untokened = tokenizer.Load(dir)
 	return m, nil
 }
@@ -109,44 +97,28 @@ func StateDict(m nn.Module) (nn.StateDict, error) {
 // Errors: why there is none, as tokenizer.Load says.
 func (m *Model) Tokenizer() (*tokenizer.Tokenizer, error) { return m.tokenizer, m.untokened }
 
-// opened is a directory of which config.json and the headers of the weights were read.
-type opened struct {
-	dir      string
-	settings *Settings
-	options  Options
-	family   Family
-	r        *safetensors.Reader
-	read     map[string]bool // the tensors that have a place, once there is a plan
-}
-
 // open reads config.json and the headers of the weights.
-func open(dir string, o Options) (*opened, error) {
+func open(dir string, o Options) (*source, Family, error) {
 	if o.Families == nil {
 		o.Families = families
 	}
-	path := filepath.Join(dir, configFile)
-	d := &opened{dir: dir, options: o}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("models: %w", err)
-	}
-	bad := func(err error) (*opened, error) { return nil, &FormatError{path, err} }
+	var family Family
 	if o.Tokens < 0 || o.Tokens > mostSize {
-		return nil, fmt.Errorf("models: Options.Tokens is %d, want 0 to %d", o.Tokens, mostSize)
+		return nil, family, fmt.Errorf("models: Options.Tokens is %d, want 0 to %d", o.Tokens, mostSize)
 	}
-	if d.settings, err = readSettings(data); err != nil {
-		return bad(err)
+	d, err := openSource(dir, func(s *Settings) (err error) {
+		if family, err = o.Families.of(s); err != nil {
+			return err
+		}
+		s.Ignore(harmless...)
+		s.Ignore(family.Harmless...)
+		s.Only("pruned_heads", map[string]any{})
+		return nil
+	})
+	if err == nil {
+		d.tokens = o.Tokens
 	}
-	if d.family, err = o.Families.of(d.settings); err != nil {
-		return bad(err)
-	}
-	if err := wantWeights(dir); err != nil {
-		return nil, err
-	}
-	if d.r, err = safetensors.Open(dir); err != nil {
-		return nil, err
-	}
-	return d, nil
+	return d, family, err
 }
 
 // pickles are the files of weights that other programs read, and what they are.
@@ -170,50 +142,6 @@ func wantWeights(dir string) error {
 		}
 	}
 	return &FormatError{dir, errors.New("has no model.safetensors and no model.safetensors.index.json")}
-}
-
-// plan holds settings and tensors against each other, and returns the model that would be
-// built, whose tensors are nil.
-func (d *opened) plan() (Network, error) {
-	s := d.settings
-	s.Ignore(harmless...)
-	s.Ignore(d.family.Harmless...)
-	s.Only("pruned_heads", map[string]any{})
-	b := newBuilder(d.r, s, d.options, true)
-	n := d.family.New(b)
-	d.read = b.read
-	if err := d.settled(); err != nil {
-		return nil, err
-	}
-	err := b.finish()
-	var mismatch *nn.MismatchError
-	var format *safetensors.FormatError
-	switch {
-	case err == nil:
-		return n, nil
-	case errors.As(err, &format):
-		return nil, err
-	case errors.As(err, &mismatch):
-		return nil, &safetensors.FormatError{Path: d.r.Path(), Err: mismatch}
-	}
-	return nil, &FormatError{filepath.Join(d.dir, configFile), err}
-}
-
-// settled returns what is wrong with the settings.
-func (d *opened) settled() error {
-	path := filepath.Join(d.dir, configFile)
-	if wrong := *d.settings.wrong; len(wrong) > 0 {
-		return &FormatError{path, wrong[0]}
-	}
-	if unread := d.settings.unread(); len(unread) > 0 {
-		more := ""
-		if n := len(unread) - 1; n > 0 {
-			more = fmt.Sprintf(" (and %d more)", n)
-		}
-		return &FormatError{path, fmt.Errorf("setting %s%s is not known for model_type %s, and may change the result: "+
-			"want only settings that are known", unread[0], more, d.family.Type)}
-	}
-	return nil
 }
 
 // checkTies returns an error unless tensors that are to be one have the same numbers.
@@ -240,7 +168,7 @@ func (b *Builder) checkTies() error {
 			}
 			for i := range part {
 				if math.Float32bits(x[i]) != math.Float32bits(y[i]) {
-					return bad("differs from %q at element %d, but config.json has tie_word_embeddings", tie[1], at+i)
+					return bad("differs from %q at element %d: config.json says that they are one (tie_word_embeddings)", tie[1], at+i)
 				}
 			}
 		}

@@ -39,28 +39,6 @@ type Sizes struct {
 	Types      int // number of token types, 0 if there are none
 }
 
-// Head makes logits of hidden states.
-type Head struct {
-	Task   Task
-	Labels []string // names of the classes, nil where they are tokens
-	// Logits returns logits of what Hidden has returned: for the task of a text [B C],
-	// else [B L C].
-	Logits func(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor
-}
-
-// Task is what the logits of a Head are of.
-type Task string
-
-// The tasks of heads.
-const (
-	MaskedWords  Task = "masked words"         // [B L V], the token in the place of [MASK]
-	NextWord     Task = "next word"            // [B L V], the token that follows
-	TextClasses  Task = "classes of a text"    // [B C]
-	TokenClasses Task = "classes of each word" // [B L C]
-	AnswerSpan   Task = "span of an answer"    // [B L 2], where it begins and where it ends
-	NextSentence Task = "next sentence"        // [B 2], whether the second text follows the first
-)
-
 // Run says how a network is run. The zero value is all layers over whole sequences.
 type Run struct {
 	// Cache holds the keys and values of what a decoder has read before; x goes on

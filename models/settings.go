@@ -255,3 +255,24 @@ var harmless = []string{
 	"return_dict_in_generate", "sep_token_id", "suppress_tokens", "task_specific_params", "temperature", "tf_legacy_loss",
 	"tokenizer_class", "top_k", "top_p", "torch_dtype", "torchscript", "transformers_version", "typical_p", "use_bfloat16", "use_cache",
 }
+
+// settled returns what is wrong with the settings: a value that cannot be, or a key that
+// nobody has asked for.
+func (s *Settings) settled() error {
+	if len(*s.wrong) > 0 {
+		return (*s.wrong)[0]
+	}
+	unread := s.unread()
+	if len(unread) == 0 {
+		return nil
+	}
+	more := ""
+	if n := len(unread) - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more)", n)
+	}
+	kind := ""
+	if name := s.Text("model_type", ""); name != "" {
+		kind = " for model_type " + name
+	}
+	return fmt.Errorf("setting %s%s is not known%s, and may change the result: want only settings that are known", unread[0], more, kind)
+}

@@ -1,0 +1,109 @@
+package models
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Head makes logits of hidden states.
+type Head struct {
+	Task   Task
+	Labels []string // names of the classes, nil where they are tokens
+	// Logits returns logits of what Hidden has returned, of the shape that the task has.
+	Logits func(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor
+}
+
+// Task is what the logits of a Head are of.
+type Task string
+
+// The tasks of heads.
+const (
+	MaskedWords  Task = "masked words"          // [B L V], the token in the place of [MASK]
+	NextWord     Task = "next word"             // [B L V], the token that follows
+	TextClasses  Task = "classes of a text"     // [B C]
+	TokenClasses Task = "classes of each token" // [B L C]
+	AnswerSpan   Task = "span of an answer"     // [B L 2], where it begins and where it ends
+	NextSentence Task = "next sentence"         // [B 2], whether the second text follows the first
+)
+
+// PerToken reports whether there are logits for each token, and not one row for a text.
+func (t Task) PerToken() bool { return t != TextClasses && t != NextSentence }
+
+// inTurn is layers one after the other.
+type inTurn []Layer
+
+func (list inTurn) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	for _, l := range list {
+		x = l.Forward(t, x)
+	}
+	return x
+}
+
+// then returns layers one after the other as a function.
+func then(layers ...Layer) func(*tensor.Tape, *tensor.Tensor) *tensor.Tensor {
+	return inTurn(layers).Forward
+}
+
+// first returns the hidden state of the first token of each text: [B D] of [B L D].
+func first(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor {
+	return tensor.Reshape(t, tensor.Slice(t, hidden, 1, 0, 1), hidden.Dim(0), hidden.Dim(2))
+}
+
+// Class returns what the class that config.json names in "architectures" is for:
+// "MaskedLM" of BertForMaskedLM. It is empty where a model has no head.
+func (b *Builder) Class() string {
+	list := b.Config.Texts("architectures")
+	if len(list) == 0 {
+		return ""
+	}
+	_, class, _ := strings.Cut(list[0], "For")
+	return class
+}
+
+// wantClass returns Class, which must be one of those that have the tensors of a head that
+// is in the file.
+func (b *Builder) wantClass(classes ...string) string {
+	class := b.Class()
+	if !slices.Contains(classes, class) {
+		b.Config.Fail("architectures", "is %.100q, but the file has the head of a class …For%s", b.Config.Texts("architectures"), strings.Join(classes, " or …For"))
+	}
+	return class
+}
+
+// needs returns a head that needs a pooler, or remembers that it is missing.
+func (b *Builder) needs(pooler Layer, h *Head) *Head {
+	if pooler == nil {
+		b.Fail("the head for %s needs a pooler, and the file has none", h.Task)
+	}
+	return h
+}
+
+// answers is the head that finds where the answer to a question begins and ends.
+func (b *Builder) answers(z Sizes) *Head {
+	return &Head{AnswerSpan, []string{"start", "end"}, b.Linear("qa_outputs", z.Width, 2).Forward}
+}
+
+// words returns the map from hidden states to tokens, a linear map called name. If it is
+// tied, its matrix is that of the embedding, a tensor called same, and the bias is the
+// tensor called bias, where there is one; the file may hold copies. Else both are its own.
+func (b *Builder) words(name, bias string, e *nn.Embedding, same string, tied bool, z Sizes) *nn.Linear {
+	l, own := &nn.Linear{Weight: e.Weight}, name+".bias"
+	if tied {
+		b.Tied(b.Name(name+".weight"), same)
+	} else {
+		l.Weight = b.Tensor(name+".weight", z.Vocabulary, z.Width)
+	}
+	switch {
+	case bias == own || !b.Has(bias):
+	case tied || !b.Has(own):
+		b.Tied(b.Name(own), b.Name(bias))
+		own = bias
+	default:
+		b.Unread(b.Name(bias)) // which nothing uses
+	}
+	l.Bias = b.Tensor(own, z.Vocabulary)
+	return l
+}

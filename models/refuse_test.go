@@ -1,0 +1,189 @@
+package models_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/safetensors"
+)
+
+// edit returns a copy of a directory whose config.json has other values; nil removes a key.
+func edit(t *testing.T, dir string, change map[string]any) string {
+	t.Helper()
+	dir = copyDir(t, filepath.Join("testdata", dir))
+	path := filepath.Join(dir, "config.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config map[string]any
+	if err := json.Unmarshal(data, &config); err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range change {
+		if config[key] = value; value == nil {
+			delete(config, key)
+		}
+	}
+	if data, err = json.Marshal(config); err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, string(data))
+	return dir
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refused returns the error with which a directory is refused, and fails the test if it is
+// none of a bad file, or if much memory was asked for before.
+func refused(t *testing.T, dir string) string {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := models.Load(dir, models.Options{})
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 8<<20 {
+		t.Errorf("%d bytes were allocated for a model that is refused", n)
+	}
+	_, described := models.Describe(dir, models.Options{})
+	if err == nil || described == nil || err.Error() != described.Error() {
+		t.Fatalf("Load: %v, Describe: %v, want the same error", err, described)
+	}
+	if !errors.As(err, new(*models.FormatError)) && !errors.As(err, new(*safetensors.FormatError)) {
+		t.Errorf("error %v of type %T, want a FormatError", err, err)
+	}
+	text := strings.ReplaceAll(err.Error(), dir, "DIR")
+	if strings.Contains(text, "\n") {
+		t.Errorf("error of several lines: %s", text)
+	}
+	return text
+}
+
+func TestRefusedSettings(t *testing.T) {
+	for _, c := range []struct {
+		dir    string
+		change map[string]any
+		want   string
+	}{
+		{"bert", map[string]any{"model_type": "bart"}, `models: DIR/config.json: model_type "bart" is not known, want one of bert, camembert, distilbert, `},
+		{"bert", map[string]any{"model_type": nil}, "has no model_type, want one of bert, "},
+		{"bert", map[string]any{"hidden_size": nil}, "config.json: hidden_size is missing, want a positive number"},
+		{"bert", map[string]any{"hidden_size": "15"}, `config.json: hidden_size is "15", want a positive number`},
+		{"bert", map[string]any{"hidden_size": 0}, "hidden_size is 0, want 1 to 16777216"},
+		{"bert", map[string]any{"hidden_size": 15.5}, "hidden_size is 15.5, want a positive number"},
+		{"bert", map[string]any{"hidden_size": 1 << 40}, "hidden_size is 1099511627776, want 1 to 16777216"},
+		{"bert", map[string]any{"hidden_size": 18}, `model.safetensors: tensors "embeddings.word_embeddings.weight" has shape [43 15], want [43 18], `},
+		{"bert", map[string]any{"vocab_size": 1 << 24}, `tensor "embeddings.word_embeddings.weight" has shape [43 15], want [16777216 15]`},
+		{"bert", map[string]any{"num_hidden_layers": 1 << 20}, "num_hidden_layers is 1048576, but the file has 39 tensors"},
+		{"bert", map[string]any{"num_hidden_layers": 3}, `tensors "encoder.layer.2.attention.self.query.weight", `},
+		{"bert", map[string]any{"num_hidden_layers": 1}, `"encoder.layer.1.attention.output.LayerNorm.bias", `},
+		{"bert", map[string]any{"num_attention_heads": 4}, "DIR/config.json: width 15 is not divisible by 4 heads"},
+		{"bert", map[string]any{"num_attention_heads": 1 << 24}, "width 15 is not divisible by 16777216 heads"},
+		{"bert", map[string]any{"max_position_embeddings": 12}, `"embeddings.position_embeddings.weight" has shape [13 15], want [12 15]`},
+		{"bert", map[string]any{"hidden_act": "mish"}, `hidden_act is "mish", want one of gelu, `},
+		{"bert", map[string]any{"layer_norm_eps": "small"}, `layer_norm_eps is "small", want a number`},
+		{"bert", map[string]any{"layer_norm_eps": -1}, "layer_norm_eps is -1, want 0 to 1"},
+		{"bert", map[string]any{"position_embedding_type": "relative_key"}, `position_embedding_type is "relative_key", want "absolute" or none`},
+		{"bert", map[string]any{"is_decoder": true}, "is_decoder is true, want false or none"},
+		{"bert", map[string]any{"pruned_heads": map[string]any{"0": []int{1}}}, `pruned_heads is {"0":[1]}, want {} or none`},
+		{"bert", map[string]any{"rotary_value": true}, "config.json: setting rotary_value = true is not known for model_type bert"},
+		{"bert", map[string]any{"a": 1, "b": 2, "c": 3}, "setting a = 1 (and 2 more) is not known"},
+		{"bert_text", map[string]any{"architectures": nil}, `architectures is [], but the file has the head of a class …ForSequenceClassification or …ForTokenClassification`},
+		{"bert_text", map[string]any{"architectures": []string{"BertForMultipleChoice"}}, `architectures is ["BertForMultipleChoice"], but`},
+		{"bert_text", map[string]any{"id2label": map[string]string{"0": "a", "2": "b"}}, "id2label has 2 names, but none for 1"},
+		{"bert_text", map[string]any{"id2label": map[string]string{"0": "a"}}, `"classifier.weight" has shape [3 15], want [1 15]`},
+		{"bert_untied", map[string]any{"tie_word_embeddings": true}, `tensor "cls.predictions.decoder.weight" differs from "bert.embeddings.word_embeddings.weight" at element 0`},
+		{"bert_words", map[string]any{"tie_word_embeddings": false}, `tensor "cls.predictions.decoder.weight" is missing`},
+		{"roberta", map[string]any{"pad_token_id": 12}, "pad_token_id is 12, want 0 to max_position_embeddings − 2, which is 11"},
+		{"roberta", map[string]any{"pad_token_id": -1}, "pad_token_id is -1, want 0"},
+		{"mpnet", map[string]any{"relative_attention_num_buckets": 16}, "relative_attention_num_buckets is 16, want 32 or none"},
+	} {
+		dir := edit(t, c.dir, c.change)
+		if c.dir == "bert_untied" { // which only the numbers can tell
+			_, err := models.Load(dir, models.Options{})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s with %v: error %v, want %s", c.dir, c.change, err, c.want)
+			}
+			continue
+		}
+		if got := refused(t, dir); !strings.Contains(got, c.want) {
+			t.Errorf("%s with %v:\n%s\nwant\n%s", c.dir, c.change, got, c.want)
+		}
+	}
+}
+
+func TestRefusedFiles(t *testing.T) {
+	weights, err := os.ReadFile("testdata/bert/model.safetensors")
+	if err != nil {
+		t.Fatal(err)
+	}
+	remove := func(names ...string) func(dir string) {
+		return func(dir string) {
+			for _, name := range names {
+				if err := os.Remove(filepath.Join(dir, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	for _, c := range []struct {
+		name, dir string
+		change    func(dir string)
+		want      string
+	}{
+		{"pickle", "bert", func(dir string) {
+			remove("model.safetensors")(dir)
+			write(t, filepath.Join(dir, "pytorch_model.bin"), "PK")
+		}, "models: DIR: has its weights in pytorch_model.bin (pickle), want model.safetensors; in Python, "},
+		{"no weights", "bert", remove("model.safetensors"), "models: DIR: has no model.safetensors and no model.safetensors.index.json"},
+		{"missing shard", "bert_shards", remove("model-00002-of-00004.safetensors"), "model-00002-of-00004.safetensors"},
+		{"truncated", "bert", func(dir string) { write(t, filepath.Join(dir, "model.safetensors"), string(weights[:len(weights)-7])) }, "safetensors: DIR/model.safetensors: "},
+		{"no JSON", "bert", func(dir string) { write(t, filepath.Join(dir, "config.json"), "{") }, "models: DIR/config.json: is not a JSON object: "},
+		{"list", "bert", func(dir string) { write(t, filepath.Join(dir, "config.json"), "[1]") }, "models: DIR/config.json: is not a JSON object: "},
+		{"integers", "bert", func(dir string) {
+			write(t, filepath.Join(dir, "model.safetensors"), strings.Replace(string(weights), `"F16"`, `"I16"`, 1))
+		}, "want F16, BF16, F32 or F64"},
+		{"pooler in vain", "bert_text", func(dir string) {
+			f, err := safetensors.Read(filepath.Join(dir, "model.safetensors"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var kept []safetensors.Tensor
+			for _, x := range f.Tensors {
+				if !strings.Contains(x.Name, "pooler") {
+					kept = append(kept, x)
+				}
+			}
+			f.Tensors = kept
+			if err := f.WriteFile(filepath.Join(dir, "model.safetensors")); err != nil {
+				t.Fatal(err)
+			}
+		}, "the head for classes of a text needs a pooler, and the file has none"},
+	} {
+		dir := copyDir(t, filepath.Join("testdata", c.dir))
+		c.change(dir)
+		if c.name == "missing shard" { // which is an error of the system
+			if _, err := models.Load(dir, models.Options{}); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: error %v, want that %s does not exist", c.name, err, c.want)
+			}
+			continue
+		}
+		if got := refused(t, dir); !strings.Contains(got, c.want) {
+			t.Errorf("%s:\n%s\nwant\n%s", c.name, got, c.want)
+		}
+	}
+	if _, err := models.Load(t.TempDir(), models.Options{}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("an empty directory: %v, want that config.json does not exist", err)
+	}
+}

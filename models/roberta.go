@@ -1,0 +1,90 @@
+package models
+
+import (
+	"fmt"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// robertaFamily is RoBERTa: BERT with positions that begin behind that of the padding
+// token, and other heads.
+//
+// Source: Liu et al., "RoBERTa: A Robustly Optimized BERT Pretraining Approach", 2019,
+// https://arxiv.org/abs/1907.11692.
+var robertaFamily = Family{Type: "roberta", Name: "RoBERTa", New: newRoBERTa}
+
+// xlmRobertaFamily is RoBERTa with the vocabulary of a hundred languages.
+//
+// Source: Conneau et al., "Unsupervised Cross-lingual Representation Learning at Scale",
+// 2020, https://arxiv.org/abs/1911.02116.
+var xlmRobertaFamily = Family{Type: "xlm-roberta", Name: "XLM-RoBERTa", New: newRoBERTa}
+
+// camembertFamily is RoBERTa in French.
+var camembertFamily = Family{Type: "camembert", Name: "CamemBERT", New: newRoBERTa}
+
+func newRoBERTa(b *Builder) Network {
+	s, base := b.Config, b.Within("roberta")
+	bothWays(s)
+	z := bertSizes(b)
+	z.Types = s.SizeOr("type_vocab_size", 2)
+	pad := s.Int("pad_token_id", 1)
+	rows := z.behindPadding(s, pad)
+	eps, act := s.Eps("layer_norm_eps", 1e-12), s.Activation("hidden_act", "gelu")
+
+	in := base.At("embeddings")
+	e := &encoder{
+		sizes:     z,
+		words:     in.Embedding("word_embeddings", z.Vocabulary, z.Width),
+		positions: in.Embedding("position_embeddings", rows, z.Width),
+		place:     behindPadding(pad),
+		types:     in.Embedding("token_type_embeddings", z.Types, z.Width),
+		norm:      in.LayerNorm("LayerNorm", z.Width, eps),
+	}
+	for i := range z.Layers {
+		e.blocks = append(e.blocks, bertBlock(base.At(fmt.Sprintf("encoder.layer.%d", i)), i, z, eps, act))
+	}
+	in.Unread(in.Name("position_ids"))
+	bertPooler(base, z) // read, so that it can be written again; no head has a use for it
+	e.head = robertaHead(b, e, in.Name("word_embeddings.weight"), eps)
+	return e
+}
+
+// behindPadding sets Positions for positions that begin behind pad, and returns the number
+// of rows of their table.
+func (z *Sizes) behindPadding(s *Settings, pad int) int {
+	rows := z.Positions
+	if pad < 0 || pad > rows-2 {
+		s.Fail("pad_token_id", "is %d, want 0 to max_position_embeddings − 2, which is %d", pad, rows-2)
+		return rows
+	}
+	z.Positions -= pad + 1
+	return rows
+}
+
+// robertaHead is the head whose tensors are in the file. The activation of that for words is
+// GELU, whatever the layers have.
+func robertaHead(b *Builder, e *encoder, embeddings string, eps float32) *Head {
+	s, z := b.Config, e.sizes
+	tied := s.Bool("tie_word_embeddings", true)
+	switch {
+	case b.HasAny("lm_head."):
+		lm := b.At("lm_head")
+		return &Head{Task: MaskedWords, Logits: then(
+			lm.Linear("dense", z.Width, z.Width), Activation(tensor.GELU), lm.LayerNorm("layer_norm", z.Width, eps),
+			lm.words("decoder", "bias", e.words, embeddings, tied, z),
+		)}
+	case b.HasAny("classifier.out_proj."):
+		labels, c := s.Labels(), b.At("classifier")
+		b.wantClass("SequenceClassification")
+		return &Head{TextClasses, labels, then(
+			Activation(first), c.Linear("dense", z.Width, z.Width), Activation(tensor.Tanh), c.Linear("out_proj", z.Width, len(labels)),
+		)}
+	case b.HasAny("classifier."):
+		labels := s.Labels()
+		b.wantClass("TokenClassification")
+		return &Head{TokenClasses, labels, b.Linear("classifier", z.Width, len(labels)).Forward}
+	case b.HasAny("qa_outputs."):
+		return b.answers(z)
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package models
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/safetensors"
+)
+
+// source is a directory with settings and tensors of which nothing but headers was read.
+type source struct {
+	config   string // the path of config.json
+	settings *Settings
+	r        *safetensors.Reader
+	tokens   int // Options.Tokens
+}
+
+// openSource opens a directory. check is called before the weights are opened.
+func openSource(dir string, check func(*Settings) error) (*source, error) {
+	s := &source{config: filepath.Join(dir, configFile)}
+	var err error
+	if s.settings, err = openSettings(s.config); err != nil {
+		return nil, err
+	}
+	if err := check(s.settings); err != nil {
+		return nil, &FormatError{s.config, err}
+	}
+	if err := wantWeights(dir); err != nil {
+		return nil, err
+	}
+	if s.r, err = safetensors.Open(dir); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// openSettings reads a file of settings.
+func openSettings(path string) (*Settings, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("models: %w", err)
+	}
+	s, err := readSettings(data)
+	if err != nil {
+		return nil, &FormatError{path, err}
+	}
+	return s, nil
+}
+
+// plan calls a constructor with a Builder that holds settings and tensors against each
+// other, and returns what would be built, whose tensors are nil.
+func plan[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
+	var none T
+	b := newBuilder(s.r, s.settings, true)
+	b.longest = s.tokens
+	x := construct(b)
+	if err := s.settings.settled(); err != nil {
+		return none, nil, &FormatError{s.config, err}
+	}
+	err := b.finish()
+	var mismatch *nn.MismatchError
+	switch {
+	case err == nil:
+		return x, b, nil
+	case errors.As(err, new(*safetensors.FormatError)):
+		return none, nil, err
+	case errors.As(err, &mismatch):
+		return none, nil, &safetensors.FormatError{Path: s.r.Path(), Err: mismatch}
+	}
+	return none, nil, &FormatError{s.config, err}
+}
+
+// build calls a constructor a second time, once its plan fits, and reads the tensors.
+func build[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
+	none, _, err := plan(s, construct)
+	if err != nil {
+		return none, nil, err
+	}
+	b := newBuilder(s.r, s.settings, false)
+	b.longest = s.tokens
+	x := construct(b)
+	if err := b.finish(); err != nil {
+		return none, nil, fmt.Errorf("models: %s: not built twice alike: %w", s.config, err)
+	}
+	b.skip.Names = func(nn.Module) (nn.StateDict, error) { return b.dict, nil }
+	if err := nn.LoadFrom(s.r, nil, b.skip); err != nil {
+		return none, nil, err
+	}
+	return x, b, b.checkTies()
+}
