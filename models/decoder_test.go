@@ -230,3 +230,75 @@ func decoderTypes(t *testing.T) map[string]bool {
 	}
 	return seen
 }
+
+// TestGenerate ends texts where they are to end.
+func TestGenerate(t *testing.T) {
+	m, g := openDecoder(t, "llama3")
+	ids, want := g.Ints("in.ids"), g.Ints("want.tokens")
+	first := slices.Index(want, want[9])
+	for _, c := range []struct {
+		o    models.Generation
+		want []int
+	}{
+		{models.Generation{Tokens: 9, Ends: []int{}}, want[:9]},
+		{models.Generation{Tokens: 50, Ends: []int{-1, want[9]}}, want[:first]},
+		{models.Generation{Tokens: 50, Ends: []int{}, Sampling: models.Sampling{Temperature: 0.5, TopK: 1, Seed: 3}}, want},
+	} {
+		if got := generate(t, m, ids, c.o); !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %v, want %v", c.o, got, c.want)
+		}
+	}
+	// Without a limit, as many as the model takes, and one behind them.
+	if got, most := generate(t, m, ids, models.Generation{Ends: []int{}}), m.Sizes().Positions; len(ids)+len(got) != most+1 {
+		t.Errorf("%d tokens behind %d, want %d in all", len(got), len(ids), most+1)
+	}
+	drawn := models.Generation{Tokens: 40, Ends: []int{}, Sampling: models.Sampling{Temperature: 1, TopP: 0.95, Seed: 5}}
+	once, again := generate(t, m, ids, drawn), generate(t, m, ids, drawn)
+	if !slices.Equal(once, again) {
+		t.Errorf("the same seed gives %v and %v", once, again)
+	}
+	if drawn.Seed = 6; slices.Equal(generate(t, m, ids, drawn), once) {
+		t.Error("another seed gives the same tokens")
+	}
+	drawn.Cache.Storage = attn.BFloat16{} // and runs
+	if got := generate(t, m, ids, drawn); len(got) != 40 {
+		t.Errorf("%d tokens with a cache of bfloat16, want 40", len(got))
+	}
+}
+
+func TestGenerateErrors(t *testing.T) {
+	m, g := openDecoder(t, "gpt2")
+	ids := g.Ints("in.ids")
+	encoder, err := models.Load("testdata/bert_words", models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		m      *models.Model
+		prompt []int
+		o      models.Generation
+		want   string
+	}{
+		{encoder, ids, models.Generation{}, "models: Generate: BERT does not predict the next token, want a model with a head for the next word"},
+		{m, nil, models.Generation{}, "no tokens, want one or more"},
+		{m, []int{31}, models.Generation{}, "token id 31, want 0 to 30"},
+		{m, make([]int, 65), models.Generation{}, "65 tokens, want at most 64"},
+		{m, ids, models.Generation{Tokens: -1}, "models: Generate: -1 tokens, want at least 1, or 0 for no limit"},
+		{m, ids, models.Generation{Sampling: models.Sampling{TopP: 2}}, "models: top-p 2, want a probability above 0, or 0 for all tokens"},
+	} {
+		if _, err := c.m.Generate(c.prompt, c.o); err == nil || err.Error() != c.want {
+			t.Errorf("error %v, want %s", err, c.want)
+		}
+	}
+	if err := tensor.Catch(func() {
+		cache, err := models.NewCache(m, 1, attn.CacheConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 7 {
+			m.Hidden(nil, models.Batch{IDs: [][]int{ids}}, models.Run{Cache: cache})
+		}
+	}); err == nil || err.Error() != "models: Hidden: sequence 0 has number of tokens [66], want at most 64" {
+		t.Errorf("error %v of a sequence that is too long", err)
+	}
+}

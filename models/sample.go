@@ -70,11 +70,11 @@ func (s *sampler) next(scores []float32) int {
 	return s.order[len(s.order)-1] // rounding
 }
 
-// best returns the number of the largest score, of equal ones the first.
+// best returns the number of the largest score, of equal ones the first. NaN is none.
 func best(scores []float32) int {
 	at := 0
 	for i, v := range scores {
-		if v > scores[at] {
+		if v > scores[at] || scores[at] != scores[at] {
 			at = i
 		}
 	}
