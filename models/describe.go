@@ -1,7 +1,10 @@
 package models
 
 import (
+	"cmp"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/attn-go/attn/safetensors"
@@ -20,6 +23,7 @@ type Description struct {
 	Memory     int                 // bytes of the parameters when they are loaded, as float32
 	Tokens     int                 // tokens that the tokenizer knows
 	Untokened  error               // why there is no tokenizer, nil if there is one
+	Pipeline   []string            // the modules of sentence-transformers, nil if there are none
 }
 
 // Describe returns what a directory holds. It checks all that Load checks of names, types
@@ -54,6 +58,15 @@ func Describe(dir string, o Options) (*Description, error) {
 	}
 	all.Types = slices.Sorted(maps.Keys(types))
 	all.Memory = 4 * all.Parameters
+	if data, err := os.ReadFile(filepath.Join(dir, modulesFile)); err == nil {
+		modules, err := parseModules(data)
+		if err != nil {
+			return nil, &FormatError{filepath.Join(dir, modulesFile), err}
+		}
+		for _, m := range modules {
+			all.Pipeline = append(all.Pipeline, cmp.Or(m.kind(), m.Type))
+		}
+	}
 	t, err := tokenizer.Load(dir)
 	if all.Untokened = err; err == nil {
 		all.Tokens = t.Size()

@@ -198,7 +198,7 @@ case("mpnet_answers", "MPNetForQuestionAnswering", MPNET, PADDED)
 
 
 def same(a, b):
-    names = lambda d: sorted(p.name for p in d.iterdir())
+    names = lambda d: sorted(str(p.relative_to(d)) for p in d.rglob("*") if p.is_file())
     return b.is_dir() and names(a) == names(b) and all((a / n).read_bytes() == (b / n).read_bytes() for n in names(a))
 
 
@@ -211,7 +211,7 @@ def main(args):
             folder = Path(scratch) / name
             folder.mkdir()
             CASES[name](folder)
-            size = max(p.stat().st_size for p in folder.iterdir())
+            size = max(p.stat().st_size for p in folder.rglob("*"))
             assert size <= FILE_LIMIT, f"{name}: a file of {size} bytes"
             if check:
                 wrong += [] if same(folder, TARGET / name) else [name]

@@ -1,0 +1,396 @@
+package models
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tokenizer"
+)
+
+// Embedder makes a vector of a text, so that texts of similar meaning have similar vectors:
+// an encoder, a pooling of its hidden states, and layers behind it. It is a pipeline of
+// sentence-transformers.
+type Embedder struct {
+	Model *Model
+	// Poolings are joined if there are several.
+	Poolings []Pooling
+	// Behind are the layers behind the poolings, one after the other.
+	Behind []Layer
+	// MostTokens is where a text is cut off, special tokens included.
+	MostTokens int
+	// Prompt stands before each text, empty for none, and Prompts are those that the
+	// directory has, by name: what a query and a passage begin with, say.
+	Prompt  string
+	Prompts map[string]string
+
+	width    int
+	params   nn.Vars // of Behind
+	leaveOut bool    // the prompt is to have no part in the pooling
+}
+
+// LoadEmbedder reads the pipeline of sentence-transformers in a directory: modules.json, and
+// what it names: a transformer, a pooling, dense layers, a normalisation.
+//
+// Errors: those of Load; a *FormatError about the files of the pipeline, among them a
+// directory without modules.json.
+func LoadEmbedder(dir string, o Options) (*Embedder, error) {
+	list := filepath.Join(dir, modulesFile)
+	data, err := os.ReadFile(list)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(dir); err != nil {
+			return nil, fmt.Errorf("models: %w", err)
+		}
+		return nil, &FormatError{dir, errors.New("has no modules.json, which says how hidden states become a vector, want it or a pooling by name")}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("models: %w", err)
+	}
+	bad := func(format string, args ...any) (*Embedder, error) {
+		return nil, &FormatError{list, fmt.Errorf(format, args...)}
+	}
+	modules, err := parseModules(data)
+	if err != nil {
+		return bad("%w", err)
+	}
+	var e *Embedder
+	for i, m := range modules {
+		if m.Path != "" && !filepath.IsLocal(m.Path) {
+			return bad("module %d has path %.60q, want one within the directory", i, m.Path)
+		}
+		kind, at := m.kind(), filepath.Join(dir, m.Path)
+		switch {
+		case i == 0 && kind == "Transformer":
+			if e, err = loadTransformer(at, o); err != nil {
+				return nil, err
+			}
+		case i == 1 && kind == "Pooling":
+			err = e.readPooling(at)
+		case i > 1 && kind == "Dense":
+			err = e.readDense(at, path.Clean(m.Path))
+		case i > 1 && kind == "Normalize":
+			err = e.readNormalize(at)
+		case i > 1 && kind == "Dropout": // which training alone has
+		default:
+			return bad("module %d is %.80q, want sentence_transformers.models.Transformer, Pooling and then any of Dense and Normalize", i, m.Type)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(modules) < 2 {
+		return bad("has %d modules, want a Transformer and a Pooling at least", len(modules))
+	}
+	return e, e.readPrompts(dir)
+}
+
+// module is an entry of modules.json.
+type module struct{ Path, Type string }
+
+func parseModules(data []byte) ([]module, error) {
+	var list []module
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("is not a list of modules: %w", err)
+	}
+	return list, nil
+}
+
+// kind returns the name of the class of sentence-transformers, which has had several places
+// there; it is empty for the class of another package.
+func (m module) kind() string {
+	if !strings.HasPrefix(m.Type, "sentence_transformers.") {
+		return ""
+	}
+	return m.Type[strings.LastIndex(m.Type, ".")+1:]
+}
+
+// NewEmbedder returns what pools the hidden states of a model, with layers behind that, such
+// as Normalize(): for directories without a pipeline.
+func NewEmbedder(m *Model, poolings []Pooling, behind ...Layer) *Embedder {
+	return &Embedder{
+		Model: m, Poolings: poolings, Behind: behind, MostTokens: m.mostTokens(),
+		width: m.Sizes().Width * len(poolings),
+	}
+}
+
+// Normalize is a Layer that divides each vector by its length: y = x/max(‖x‖, 1e-12).
+func Normalize() Layer { return normalized }
+
+// The files of a pipeline.
+const (
+	modulesFile = "modules.json"
+	promptsFile = "config_sentence_transformers.json"
+	lengthFile  = "sentence_bert_config.json"
+)
+
+// Width returns the number of elements of a vector.
+func (e *Embedder) Width() int { return e.width }
+
+// Params returns the parameters of the model, as Model.Params does, and those of the layers
+// behind it, under the name of their folder.
+func (e *Embedder) Params() nn.Params {
+	return nn.Join(nn.Named{Module: e.Model}, nn.Named{Module: e.params})
+}
+
+// Encode returns the tokens of a text behind the prompt, cut off at MostTokens, and whether
+// anything was cut off.
+//
+// Errors: those of Model.Encode; a prompt that the directory says to leave out of the
+// pooling, which this package does not do.
+func (e *Embedder) Encode(text string) (x *tokenizer.Encoding, cut bool, err error) {
+	t, err := e.Model.Tokenizer()
+	if err != nil {
+		return nil, false, err
+	}
+	if e.leaveOut && e.Prompt != "" {
+		return nil, false, errors.New("the pooling of this model leaves prompts out, which is not supported, want no prompt")
+	}
+	x, err = t.Encode(e.Prompt+text, tokenizer.Options{NoPadding: true, NoTruncation: true})
+	if cut = err == nil && len(x.IDs) > e.MostTokens; cut {
+		x, err = t.Encode(e.Prompt+text, tokenizer.Options{NoPadding: true, MaxLength: e.MostTokens})
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if err := e.Model.Sizes().Check(BatchOf(x)); err != nil {
+		return nil, false, fmt.Errorf("the text has %w", err)
+	}
+	return x, cut, nil
+}
+
+// Forward returns a vector for each text of a batch: [B Width]. Gradients flow to every
+// parameter.
+func (e *Embedder) Forward(t *tensor.Tape, x Batch) *tensor.Tensor {
+	hidden := e.Model.Hidden(t, x, Run{})
+	lens := make([]int, len(x.IDs))
+	for i, ids := range x.IDs {
+		lens[i] = len(ids)
+	}
+	parts := make([]*tensor.Tensor, len(e.Poolings))
+	for i, p := range e.Poolings {
+		parts[i] = p.Forward(t, hidden, lens)
+	}
+	y := parts[0]
+	if len(parts) > 1 {
+		y = tensor.Concat(t, 1, parts...)
+	}
+	return inTurn(e.Behind).Forward(t, y)
+}
+
+// Embed returns a vector for each text.
+//
+// Errors: those of Encode.
+func (e *Embedder) Embed(texts ...string) (*tensor.Tensor, error) {
+	var all []*tokenizer.Encoding
+	for i, text := range texts {
+		x, _, err := e.Encode(text)
+		if err != nil {
+			return nil, fmt.Errorf("text %d: %w", i, err)
+		}
+		all = append(all, x)
+	}
+	if len(all) == 0 {
+		return tensor.Zeros(0, e.width), nil
+	}
+	return e.Forward(nil, BatchOf(all...)), nil
+}
+
+// mostTokens is how many tokens the model takes, or its tokenizer says that it takes.
+func (m *Model) mostTokens() int {
+	most := m.Sizes().Positions
+	if most == 0 {
+		most = math.MaxInt32
+	}
+	var config struct {
+		Most float64 `json:"model_max_length"` // 1e30 where there is no limit
+	}
+	data, err := os.ReadFile(filepath.Join(m.Dir, "tokenizer_config.json"))
+	if err == nil && json.Unmarshal(data, &config) == nil && config.Most >= 1 && config.Most < float64(most) {
+		most = int(config.Most)
+	}
+	return most
+}
+
+// loadTransformer reads the first module of a pipeline.
+func loadTransformer(dir string, o Options) (*Embedder, error) {
+	m, err := Load(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	e := NewEmbedder(m, nil)
+	s, err := openSettings(filepath.Join(dir, lengthFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return e, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	// It wins over what the tokenizer says, but there are no more positions.
+	if n := s.SizeOr("max_seq_length", e.MostTokens); m.Sizes().Positions == 0 || n <= m.Sizes().Positions {
+		e.MostTokens = n
+	}
+	s.Only("do_lower_case", false)
+	s.Only("transformer_task", "feature-extraction")
+	s.Only("module_output_name", "token_embeddings")
+	s.Only("query_expansion")
+	s.Ignore("modality_config", "unpad_inputs", "query_length", "document_length", "processing_kwargs", "prompts")
+	return e, s.settledIn(filepath.Join(dir, lengthFile))
+}
+
+// settledIn is settled with the path of the file.
+func (s *Settings) settledIn(path string) error {
+	if err := s.settled(); err != nil {
+		return &FormatError{path, err}
+	}
+	return nil
+}
+
+// readPooling reads the second module.
+func (e *Embedder) readPooling(dir string) error {
+	file := filepath.Join(dir, configFile)
+	s, err := openSettings(file)
+	if err != nil {
+		return err
+	}
+	width := e.Model.Sizes().Width
+	for _, key := range []string{"word_embedding_dimension", "embedding_dimension"} {
+		if n := s.SizeOr(key, width); n != width {
+			s.Fail(key, "is %d, but the model's hidden states have %d elements", n, width)
+		}
+	}
+	e.leaveOut = !s.Bool("include_prompt", true)
+	table := Poolings()
+	for _, p := range table {
+		if s.Bool(p.flag, false) && !s.Has("pooling_mode") {
+			e.Poolings = append(e.Poolings, p)
+		}
+	}
+	var names []string
+	if raw, ok := s.value("pooling_mode"); ok && raw[0] == '[' {
+		names = s.Texts("pooling_mode")
+	} else if ok {
+		names = []string{s.Text("pooling_mode", "")}
+	} else if e.Poolings == nil {
+		names = []string{"mean"}
+	}
+	for _, name := range names {
+		p, err := PoolingByName(name)
+		if err != nil {
+			s.Fail("pooling_mode", "has %w", err)
+			continue
+		}
+		e.Poolings = append(e.Poolings, p)
+	}
+	e.width = width * len(e.Poolings)
+	return s.settledIn(file)
+}
+
+// PoolingByName returns the pooling of the table that has a name.
+func PoolingByName(name string) (Pooling, error) {
+	var names []string
+	for _, p := range Poolings() {
+		if p.Name == name {
+			return p, nil
+		}
+		names = append(names, p.Name)
+	}
+	return Pooling{}, fmt.Errorf("pooling %.40q, want one of %s", name, strings.Join(names, ", "))
+}
+
+// torchActivations are those that a dense layer names by their class in PyTorch.
+var torchActivations = map[string]Activation{
+	"torch.nn.modules.linear.Identity":    func(_ *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return x },
+	"torch.nn.modules.activation.Tanh":    tensor.Tanh,
+	"torch.nn.modules.activation.ReLU":    tensor.ReLU,
+	"torch.nn.modules.activation.GELU":    tensor.GELU,
+	"torch.nn.modules.activation.Sigmoid": tensor.Sigmoid,
+	"torch.nn.modules.activation.SiLU":    siLU,
+}
+
+// readDense reads a dense layer. name is the folder of it.
+func (e *Embedder) readDense(dir, name string) error {
+	d, err := openSource(dir, func(*Settings) error { return nil })
+	if err != nil {
+		return err
+	}
+	defer d.r.Close()
+	layer, b, err := build(d, func(b *Builder) Layer {
+		s := b.Config
+		in, out := s.Size("in_features"), s.Size("out_features")
+		if in != e.width {
+			s.Fail("in_features", "is %d, but the vector before has %d elements", in, e.width)
+		}
+		s.Only("module_input_name", "sentence_embedding")
+		s.Only("module_output_name", "sentence_embedding")
+		s.Only("use_residual", false)
+		class := s.Text("activation_function", "torch.nn.modules.activation.Tanh")
+		act := torchActivations[class]
+		if act == nil {
+			s.Fail("activation_function", "is %.80q, want one of %s", class, strings.Join(slices.Sorted(maps.Keys(torchActivations)), ", "))
+			act = tensor.Tanh
+		}
+		linear := b.Matrix("linear", in, out)
+		if s.Bool("bias", true) {
+			linear.Bias = b.Tensor("linear.bias", out)
+		}
+		return inTurn{linear, act}
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range b.params {
+		e.params = append(e.params, nn.Var{Name: name + "." + p.Name, Tensor: p.Tensor})
+	}
+	e.Behind = append(e.Behind, layer)
+	e.width = layer.(inTurn)[0].(*nn.Linear).Weight.Dim(0)
+	return nil
+}
+
+// readNormalize reads a normalisation, which old files have no folder for.
+func (e *Embedder) readNormalize(dir string) error {
+	e.Behind = append(e.Behind, normalized)
+	file := filepath.Join(dir, configFile)
+	s, err := openSettings(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.Only("module_input_name", "sentence_embedding")
+	s.Only("module_output_name", "sentence_embedding")
+	return s.settledIn(file)
+}
+
+// readPrompts reads what texts begin with.
+func (e *Embedder) readPrompts(dir string) error {
+	file := filepath.Join(dir, promptsFile)
+	s, err := openSettings(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.Ignore("__version__", "similarity_fn_name")
+	s.Only("model_type", "SentenceTransformer")
+	e.Prompts = get[map[string]string](s, "prompts", "an object of texts", nil)
+	if name := s.Text("default_prompt_name", ""); name != "" {
+		prompt, ok := e.Prompts[name]
+		if !ok {
+			s.Fail("default_prompt_name", "is %.60q, which is not among the prompts", name)
+		}
+		e.Prompt = prompt
+	}
+	return s.settledIn(file)
+}

@@ -1,0 +1,98 @@
+package models_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// TestEmbedder holds pipelines to the vectors of sentence-transformers.
+func TestEmbedder(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*/golden_sentences.safetensors")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
+			g := tensortest.Open(t, path)
+			var texts []string
+			if err := json.Unmarshal([]byte(g.Setting("texts")), &texts); err != nil {
+				t.Fatal(err)
+			}
+			e, err := models.LoadEmbedder(filepath.Dir(path), models.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, err := e.Embed(texts...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.Check("want.vectors", all)
+			if all.Dim(1) != e.Width() {
+				t.Errorf("vectors of %d elements, want %d", all.Dim(1), e.Width())
+			}
+			for i, text := range texts {
+				one, err := e.Embed(text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(one.Data(), all.Data()[i*e.Width():(i+1)*e.Width()]) {
+					t.Errorf("text %d alone has another vector than in a batch", i)
+				}
+			}
+		})
+	}
+}
+
+func TestPoolingGradients(t *testing.T) {
+	for _, p := range models.Poolings() {
+		x := tensor.New([]float32{3, 1, 7, 2, 5, 4, 1, 9, 2, 8, 6, 0, 3, 3, 8, 1, 2, 5, 4, 7}, 2, 5, 2)
+		tensortest.GradCheck(t, p.Name, func(t *tensor.Tape, in []*tensor.Tensor) *tensor.Tensor {
+			return p.Forward(t, in[0], []int{5, 3})
+		}, []*tensor.Tensor{x})
+	}
+}
+
+func TestRefusedPipelines(t *testing.T) {
+	for _, c := range []struct{ dir, file, old, new, want string }{
+		{"sentence_mean", "modules.json", "models.Pooling", "models.CNN", `DIR/modules.json: module 1 is "sentence_transformers.models.CNN", want `},
+		{"sentence_mean", "modules.json", "sentence_transformers.models.Normalize", "mine.Normalize", `module 2 is "mine.Normalize", want`},
+		{"sentence_mean", "modules.json", `"1_Pooling"`, `"../1_Pooling"`, `module 1 has path "../1_Pooling", want one within the directory`},
+		{"sentence_mean", "modules.json", `[`, `{`, "DIR/modules.json: is not a list of modules: "},
+		{"sentence_mean", "1_Pooling/config.json", `"include_prompt"`, `"include_it"`, "DIR/1_Pooling/config.json: setting include_it = true is not known, and may change the result"},
+		{"sentence_mean", "1_Pooling/config.json", `: 15`, `: 16`, "word_embedding_dimension is 16, but the model's hidden states have 15 elements"},
+		{"sentence_mean", "sentence_bert_config.json", "false", "true", "DIR/sentence_bert_config.json: do_lower_case is true, want false or none"},
+		{"sentence_dense", "1_Pooling/config.json", `"mean"`, `"median"`, `pooling_mode has pooling "median", want one of cls, max, `},
+		{"sentence_dense", "2_Dense/config.json", "activation.Tanh", "activation.Mish", `activation_function is "torch.nn.modules.activation.Mish", want one of `},
+		{"sentence_dense", "2_Dense/config.json", "30", "29", "in_features is 29, but the vector before has 30 elements"},
+		{"sentence_dense", "3_Dense/config.json", `"out_features": 7`, `"out_features": 8`, `DIR/3_Dense/model.safetensors: tensor "linear.weight" has shape [7 11], want [8 11]`},
+		{"sentence_dense", "config_sentence_transformers.json", `_name": "query"`, `_name": "other"`, `default_prompt_name is "other", which is not among the prompts`},
+		{"sentence_dense", "config_sentence_transformers.json", `"SentenceTransformer"`, `"SparseEncoder"`, `model_type is "SparseEncoder", want "SentenceTransformer" or none`},
+	} {
+		dir := copyDir(t, filepath.Join("testdata", c.dir))
+		path := filepath.Join(dir, c.file)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Replace(string(data), c.old, c.new, 1)
+		if text == string(data) {
+			t.Errorf("%s has no %s", c.file, c.old)
+		}
+		write(t, path, text)
+		_, err = models.LoadEmbedder(dir, models.Options{})
+		if err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), dir, "DIR"), c.want) {
+			t.Errorf("%s: error %v, want %s", c.file, err, c.want)
+		}
+	}
+	if _, err := models.LoadEmbedder("testdata/bert", models.Options{}); err == nil || !strings.Contains(err.Error(), "has no modules.json") {
+		t.Errorf("a directory without a pipeline: %v", err)
+	}
+}

@@ -1,0 +1,92 @@
+"""Writes models/testdata/sentence_*/: tiny pipelines of sentence-transformers, and the vectors that it makes of texts.
+
+    pip install -r testdata/requirements.txt -r testdata/sentences_requirements.txt    # in a virtual environment
+    python testdata/sentences.py [CASE …]          write the directories
+    python testdata/sentences.py --check [CASE …]  compare the files with what would be written; exit 1 on a difference
+
+A directory is as `save` writes it, or, where old is given, in the form that versions before 6 wrote.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import models  # sets what must be set before torch is loaded
+from models import BERT, CASES, randomize, write_sorted
+
+import sentence_transformers
+import torch
+import transformers
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.models import Dense, Normalize, Pooling, Transformer
+from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
+from tokenizers.models import WordPiece
+
+WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] a cat dog sat sleeps on the mat ##s query : who ? ##ing run ##ner . , and it in sun".split()
+TEXTS = ["The cat sat on the mat.", "dogs", "Who runs in the sun? The runner, and the dog and the cat and it.", "", "query: cats"]
+EVERY = ["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"]
+WIDTH = 15
+
+
+def sentences(name, pooling, behind=(), *, most=None, old=None, **more):
+    """Registers a case. old is the text of the old 1_Pooling/config.json."""
+
+    def write(folder):
+        base = folder / "base"
+        config = transformers.BertConfig(**BERT | dict(vocab_size=len(WORDS)))
+        config._attn_implementation = "eager"
+        net = transformers.BertModel(config)
+        randomize(name, net, torch.float16)
+        net.half().save_pretrained(base)
+        t = Tokenizer(WordPiece({w: i for i, w in enumerate(WORDS)}, unk_token="[UNK]"))
+        t.normalizer = normalizers.BertNormalizer(lowercase=True)
+        t.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        t.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+        marks = {f"{k}_token": f"[{k.upper()}]" for k in ("pad", "unk", "cls", "sep", "mask")}
+        transformers.PreTrainedTokenizerFast(tokenizer_object=t, model_max_length=13, **marks).save_pretrained(base)
+        extra = dict(max_seq_length=most) if most else {}
+        modules = [Transformer(str(base), model_kwargs={"attn_implementation": "eager", "dtype": torch.float32}, **extra),
+                   Pooling(WIDTH, pooling), *[layer() for layer in behind]]
+        for i, layer in enumerate(modules[2:]):
+            randomize(f"{name}/{i}", layer, torch.float16)
+        pipeline = SentenceTransformer(modules=modules, device="cpu", **more).eval()
+        pipeline.save(str(folder), create_model_card=False)
+        for path in sorted(base.rglob("*"), reverse=True):
+            path.unlink()
+        base.rmdir()
+        if old:
+            (folder / "1_Pooling" / "config.json").write_text(json.dumps(old, indent=2) + "\n")
+            (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": most, "do_lower_case": False}, indent=2) + "\n")
+            listed = json.loads((folder / "modules.json").read_text())
+            for m in listed:
+                m["type"] = "sentence_transformers.models." + m["type"].rsplit(".", 1)[1]
+            (folder / "modules.json").write_text(json.dumps(listed, indent=2) + "\n")
+        again = SentenceTransformer(str(folder), device="cpu", model_kwargs={"attn_implementation": "eager", "dtype": torch.float32}).eval()
+        single = again.encode(TEXTS, convert_to_tensor=True)
+        exact = again.double().encode(TEXTS, convert_to_tensor=True)
+        metadata = {
+            "case": name, "sentence_transformers": sentence_transformers.__version__, "transformers": transformers.__version__,
+            "torch": torch.__version__.split("+")[0], "texts": json.dumps(TEXTS),
+            "budget.want.vectors": repr(float((single.double() - exact).abs().max())),
+        }
+        write_sorted({"want.vectors": exact.float().contiguous()}, folder / "golden_sentences.safetensors", metadata)
+
+    CASES[name] = write
+
+
+def legacy(*flags):
+    names = ["cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken"]
+    return {"word_embedding_dimension": WIDTH} | {f"pooling_mode_{n}": n in flags for n in names} | {"include_prompt": True}
+
+
+CASES.clear()
+sentences("sentence_mean", "mean", [Normalize], most=7, old=legacy("mean_tokens"))
+sentences("sentence_old", ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"), most=11,
+          old=legacy("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken"))
+sentences("sentence_dense", ("lasttoken", "mean"), [
+    lambda: Dense(2 * WIDTH, 11), lambda: Dense(11, 7, bias=False, activation_function=torch.nn.Identity()), Normalize],
+    prompts={"query": "query: ", "passage": ""}, default_prompt_name="query")
+
+if __name__ == "__main__":
+    sys.exit(models.main(sys.argv[1:]))
