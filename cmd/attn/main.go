@@ -22,6 +22,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/attn-go/attn/internal/pruning"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tokenizer"
@@ -43,6 +44,7 @@ type commands struct {
 	Translate  translateCommand  `cmd:"" help:"Translate arguments or lines of standard input."`
 	Map        mapCommand        `cmd:"" help:"Draw what heads attend to, or write it as a picture or table."`
 	Tokenize   tokenizeCommand   `cmd:"" help:"Print the tokens of texts, as a model reads them."`
+	Generate   generateCommand   `cmd:"" help:"Continue a text with a language model."`
 	Eval       evalCommand       `cmd:"" help:"Measure a translator on sentence pairs."`
 	Heads      headsCommand      `cmd:"" help:"Measure how important each head is, and what it attends to."`
 	Prune      pruneCommand      `cmd:"" help:"Remove the heads that matter least, and report what it costs."`
@@ -163,6 +165,7 @@ func exitCode(err error) int {
 		input  *seq2seq.InputError
 		format *safetensors.FormatError
 		tokens *tokenizer.FormatError
+		model  *models.FormatError
 		check  *pruning.CheckError
 		paused interrupted
 		path   *fs.PathError
@@ -174,7 +177,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &check):
 		return exitCheck
-	case errors.As(err, &input), errors.As(err, &format), errors.As(err, &tokens):
+	case errors.As(err, &input), errors.As(err, &format), errors.As(err, &tokens), errors.As(err, &model):
 		return exitInput
 	case errors.As(err, &path) && (path.Op == "open" || path.Op == "stat") && noInput(err):
 		return exitInput

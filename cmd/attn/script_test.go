@@ -36,6 +36,11 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
+			for _, decoder := range []string{"llama3", "qwen2"} {
+				if err := os.CopyFS(filepath.Join(env.WorkDir, decoder), os.DirFS("../../models/testdata/decoders/"+decoder)); err != nil {
+					return err
+				}
+			}
 			return os.CopyFS(env.WorkDir, os.DirFS(fixture))
 		},
 		Condition: func(cond string) (bool, error) {
