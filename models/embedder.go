@@ -39,6 +39,9 @@ type Embedder struct {
 	leaveOut bool    // the prompt is to have no part in the pooling
 }
 
+// ErrNoPipeline is what LoadEmbedder says of a directory without modules.json.
+var ErrNoPipeline = errors.New("has no modules.json, which says how hidden states become a vector, want it or a pooling by name")
+
 // LoadEmbedder reads the pipeline of sentence-transformers in a directory: modules.json, and
 // what it names: a transformer, a pooling, dense layers, a normalisation.
 //
@@ -51,7 +54,7 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 		if _, err := os.Stat(dir); err != nil {
 			return nil, fmt.Errorf("models: %w", err)
 		}
-		return nil, &FormatError{dir, errors.New("has no modules.json, which says how hidden states become a vector, want it or a pooling by name")}
+		return nil, &FormatError{dir, ErrNoPipeline}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("models: %w", err)
@@ -299,10 +302,9 @@ func (e *Embedder) readPooling(dir string) error {
 func PoolingByName(name string) (Pooling, error) {
 	var names []string
 	for _, p := range Poolings() {
-		if p.Name == name {
+		if names = append(names, p.Name); p.Name == name {
 			return p, nil
 		}
-		names = append(names, p.Name)
 	}
 	return Pooling{}, fmt.Errorf("pooling %.40q, want one of %s", name, strings.Join(names, ", "))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/bench"
+	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -31,6 +32,9 @@ func choices() kong.Vars {
 	}
 	for _, m := range heads.Methods() {
 		lists["methods"] = append(lists["methods"], m.String())
+	}
+	for _, p := range models.Poolings() {
+		lists["poolings"] = append(lists["poolings"], p.Name)
 	}
 	vars := kong.Vars{
 		"scaled_and": listed(scaledScores(), "and"), "masks_help": bench.MasksHelp(), "extras_help": bench.ExtrasHelp(),

@@ -70,7 +70,7 @@ func (cmd *generateCommand) sampling() models.Sampling {
 }
 
 func (cmd *generateCommand) touches() touched {
-	return touched{reads: []place{{"--model", cmd.Model}}, stdin: cmd.Prompt == nil}
+	return touched{models: []place{{"--model", cmd.Model}}, stdin: cmd.Prompt == nil}
 }
 
 func (cmd *generateCommand) Run(ctx context.Context, c console) error {

@@ -44,6 +44,9 @@ type commands struct {
 	Translate  translateCommand  `cmd:"" help:"Translate arguments or lines of standard input."`
 	Map        mapCommand        `cmd:"" help:"Draw what heads attend to, or write it as a picture or table."`
 	Tokenize   tokenizeCommand   `cmd:"" help:"Print the tokens of texts, as a model reads them."`
+	Models     modelsCommand     `cmd:"" help:"Say what the directory of a pretrained model holds."`
+	Run        runCommand        `cmd:"" help:"Run a pretrained model, and write its logits, hidden states and attention weights."`
+	Embed      embedCommand      `cmd:"" help:"Make a vector of each text with a pretrained model."`
 	Generate   generateCommand   `cmd:"" help:"Continue a text with a language model."`
 	Eval       evalCommand       `cmd:"" help:"Measure a translator on sentence pairs."`
 	Heads      headsCommand      `cmd:"" help:"Measure how important each head is, and what it attends to."`

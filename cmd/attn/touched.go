@@ -111,8 +111,25 @@ func (f file) String() string {
 // inputs returns every file that is read.
 func (t touched) inputs(c console) []file {
 	list := files(t.reads, t.models)
+	for _, p := range t.models {
+		list = append(list, inside(p)...)
+	}
 	if id, ok := streamIdentity(c.in); ok && t.stdin {
 		list = append(list, file{place: place{flag: "standard input"}, identity: id})
+	}
+	return list
+}
+
+// inside returns the files that are in a model's directory now, whatever their names: those
+// of a pretrained model are others than attn's.
+func inside(p place) []file {
+	entries, _ := os.ReadDir(p.path) // without one there is nothing to be overwritten
+	var list []file
+	for _, e := range entries {
+		if e.Type().IsRegular() && !slices.Contains(modelFiles, e.Name()) {
+			path := p.path + string(filepath.Separator) + e.Name()
+			list = append(list, file{place: place{p.flag, path}, dir: p.path, identity: identify(path)})
+		}
 	}
 	return list
 }

@@ -177,6 +177,10 @@ func Write(w io.Writer, shape []int, parts ...[]float32) error {
 	return nil
 }
 
+// Header returns what stands in front of the numbers of an array of the given shape, which
+// follow as little-endian float32.
+func Header(shape []int) []byte { return header(shape) }
+
 // header returns everything in front of the numbers, which begin at a multiple
 // of 64. NumPy leaves room for a longer first axis, and so does this.
 func header(shape []int) []byte {
