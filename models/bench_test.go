@@ -83,7 +83,7 @@ func rotaryTensors(z Sizes) map[string][]int {
 	return all
 }
 
-// randomLlama returns a model of random weights, and how many numbers they are.
+// randomLlama returns a model of random weights, and how many bytes they take.
 func randomLlama(b *testing.B, o Options) (Network, int) {
 	b.Helper()
 	s, err := readSettings([]byte(llamaShape))
@@ -96,21 +96,31 @@ func randomLlama(b *testing.B, o Options) (Network, int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	n, builder, err := build(&source{config: configFile, settings: s, r: r}, newLlama)
+	n, builder, err := build(&source{config: configFile, settings: s, r: r, bfloat16: o.BFloat16}, newLlama)
 	if err != nil {
 		b.Fatal(err)
 	}
-	numbers := 0
+	bytes := 0
 	for _, p := range builder.params {
-		numbers += p.Tensor.Len()
+		bytes += 4 * p.Tensor.Len()
 	}
-	return n, numbers
+	for _, m := range builder.matrices {
+		for _, p := range m.parts {
+			bytes += 2 * p.Shape()[0] * p.Shape()[1]
+		}
+	}
+	return n, bytes
 }
 
 // BenchmarkStep measures a token of a Llama of 135M parameters with 128 tokens before it:
 // the bytes a second are those of all weights, each of which a step reads once.
 func BenchmarkStep(b *testing.B) {
-	n, numbers := randomLlama(b, Options{})
+	b.Run("float32", func(b *testing.B) { benchmarkStep(b, Options{}) })
+	b.Run("bfloat16", func(b *testing.B) { benchmarkStep(b, Options{BFloat16: true}) })
+}
+
+func benchmarkStep(b *testing.B, o Options) {
+	n, bytes := randomLlama(b, o)
 	cache, err := NewCache(n, 1, attn.CacheConfig{})
 	if err != nil {
 		b.Fatal(err)
@@ -121,7 +131,7 @@ func BenchmarkStep(b *testing.B) {
 	}
 	tape := tensor.NewTape(tensor.Infer)
 	n.Hidden(tape, Batch{IDs: [][]int{prompt}}, Run{Cache: cache})
-	b.SetBytes(int64(4 * numbers))
+	b.SetBytes(int64(bytes))
 	for i := 0; b.Loop(); i++ {
 		tape.Reset()
 		logits := n.Head().Logits(tape, n.Hidden(tape, Batch{IDs: [][]int{{i % 49152}}}, Run{Cache: cache}))
@@ -137,7 +147,12 @@ func BenchmarkStep(b *testing.B) {
 
 // BenchmarkPrompt measures the reading of 512 tokens.
 func BenchmarkPrompt(b *testing.B) {
-	n, _ := randomLlama(b, Options{})
+	b.Run("float32", func(b *testing.B) { benchmarkPrompt(b, Options{}) })
+	b.Run("bfloat16", func(b *testing.B) { benchmarkPrompt(b, Options{BFloat16: true}) })
+}
+
+func benchmarkPrompt(b *testing.B, o Options) {
+	n, _ := randomLlama(b, o)
 	prompt := slices.Repeat([]int{5, 77, 1234, 40000}, 128)
 	tape := tensor.NewTape(tensor.Infer)
 	for b.Loop() {

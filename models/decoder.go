@@ -18,7 +18,7 @@ var decoderFamilies = Table{
 // fills it in; what a family lacks is nil or zero.
 type decoder struct {
 	sizes     Sizes
-	words     *nn.Embedding
+	words     words
 	scale     float32       // of the embeddings, 0 means 1
 	positions *nn.Embedding // learnt, nil if the blocks have their own
 	blocks    []Block
@@ -76,14 +76,13 @@ func (d *decoder) Head() *Head {
 	}}
 }
 
-// makeLogits gives the decoder its map to logits: lm_head, or the embeddings, whose full
-// name is given, where they are tied.
+// makeLogits gives the decoder a map to logits, lm_head, unless it is tied to the
+// embeddings, whose full name is given: then it has it already.
 func (d *decoder) makeLogits(b *Builder, tied bool, embeddings string) {
 	if !tied {
 		d.logits = b.Matrix("lm_head", d.sizes.Width, d.sizes.Vocabulary)
 		return
 	}
-	d.logits = &nn.Linear{Weight: d.words.Weight}
 	b.Tied(b.Name("lm_head.weight"), embeddings)
 }
 

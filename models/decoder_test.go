@@ -302,3 +302,51 @@ func TestGenerateErrors(t *testing.T) {
 		t.Errorf("error %v of a sequence that is too long", err)
 	}
 }
+
+// TestDecodersInBFloat16 holds weights in bfloat16. From files of that type, the logits are
+// those of float32 to the bit, except on tile units; from others, they are close.
+func TestDecodersInBFloat16(t *testing.T) {
+	simd.Each(func(kernels string) {
+		for _, name := range decoderCases(t) {
+			m, g := openDecoder(t, name)
+			dir := filepath.Join("testdata/decoders", name)
+			tokens := m.Sizes().Positions
+			half, err := models.Load(dir, models.Options{Tokens: tokens, BFloat16: true})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			ids := g.Ints("in.ids")
+			x := models.Batch{IDs: [][]int{ids, ids[2:9]}}
+			want, got := logitsOf(m, x, models.Run{}).Data(), logitsOf(half, x, models.Run{}).Data()
+			exact := kernels != "amx" && !slices.Contains([]string{"gpt2", "gpt2_unscaled", "llama2"}, name)
+			for i, v := range got {
+				if d := math.Abs(float64(v - want[i])); exact && v != want[i] || d > 0.5 || d != d {
+					t.Errorf("%s/%s: logit %d is %v, want %v", name, kernels, i, v, want[i])
+					break
+				}
+			}
+			if exact && g.Has("want.tokens") {
+				want := g.Ints("want.tokens")
+				if got := generate(t, half, ids, models.Generation{Tokens: len(want), Ends: []int{}}); !slices.Equal(got, want) {
+					t.Errorf("%s/%s: tokens %v, want %v", name, kernels, got, want)
+				}
+			}
+		}
+	})
+	m, err := models.Load("testdata/decoders/llama3", models.Options{BFloat16: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := models.StateDict(m); err == nil || err.Error() != "models: StateDict: the model of testdata/decoders/llama3 was loaded with Options.BFloat16, want one without" {
+		t.Errorf("error %v", err)
+	}
+	if _, err := m.Attention()[0].Keep([]int{0, 1}); err == nil || err.Error() != `attn: Keep: layer "decoder.0.self" has a map without float32 weights, want all four` {
+		t.Errorf("error %v", err)
+	}
+	want := "tensor: BFloat16.Linear: tape is one that records, want nil or one of mode Infer, as no gradient passes through weights in bfloat16"
+	if err := tensor.Catch(func() {
+		m.Hidden(tensor.NewTape(tensor.Eval), models.Batch{IDs: [][]int{{1, 2}}}, models.Run{})
+	}); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}

@@ -43,10 +43,10 @@ func newGPT2(b *Builder) Network {
 	base := b.Within("transformer")
 	d := &decoder{
 		sizes:     z,
-		words:     base.Embedding("wte", z.Vocabulary, z.Width),
 		positions: base.Embedding("wpe", z.Positions, z.Width),
 		norm:      base.LayerNorm("ln_f", z.Width, eps),
 	}
+	d.words, d.logits = base.Words("wte", z.Vocabulary, z.Width)
 	for i := range z.Layers {
 		at, scale := base.At(fmt.Sprintf("h.%d", i)), 1.0
 		if perRoot {
@@ -78,6 +78,10 @@ func newGPT2(b *Builder) Network {
 // Transposed is Linear where the file has the transpose of the weight: [in out].
 func (b *Builder) Transposed(name string, in, out int) *nn.Linear {
 	l := &nn.Linear{Bias: b.Tensor(name+".bias", out)}
+	if b.bfloat16 {
+		l.BFloat16 = b.matrix(name+".weight", true, in, out)[0]
+		return l
+	}
 	if b.want(name+".weight", in, out) && !b.plan {
 		l.Weight = tensor.Zeros(out, in).Param()
 		b.entry(name+".weight", true, l.Weight)

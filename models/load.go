@@ -23,6 +23,10 @@ type Options struct {
 	// as this, which is more or fewer than they were trained on. 0 means as many as
 	// config.json says, which for "longrope" are those before its frequencies are scaled.
 	Tokens int
+	// BFloat16 holds matrices in bfloat16, which takes half of the memory: for inference
+	// alone. Those of a file of that type are exact, others are rounded to the nearest,
+	// by at most 2⁻⁹ of each weight.
+	BFloat16 bool
 }
 
 // Model is a model from a directory.
@@ -35,6 +39,7 @@ type Model struct {
 	untokened error // why there is no tokenizer
 	params    nn.Vars
 	dict      nn.StateDict
+	bfloat16  bool // not all tensors are parameters
 }
 
 // FormatError says what is wrong with a file of a model, or with its directory. Weights
@@ -71,7 +76,7 @@ func Load(dir string, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Network: network, Dir: dir, Family: family, Settings: d.settings, params: b.params, dict: b.dict}
+	m := &Model{Network: network, Dir: dir, Family: family, Settings: d.settings, params: b.params, dict: b.dict, bfloat16: o.BFloat16}
 	m.tokenizer, m.untokened = tokenizer.Load(dir)
 	return m, nil
 }
@@ -88,6 +93,9 @@ func StateDict(m nn.Module) (nn.StateDict, error) {
 	model, ok := m.(*Model)
 	if !ok {
 		return nil, fmt.Errorf("models: StateDict: %T is not a *models.Model", m)
+	}
+	if model.bfloat16 {
+		return nil, fmt.Errorf("models: StateDict: the model of %s was loaded with Options.BFloat16, want one without", model.Dir)
 	}
 	return slices.Clone(model.dict), nil
 }
@@ -116,7 +124,7 @@ func open(dir string, o Options) (*source, Family, error) {
 		return nil
 	})
 	if err == nil {
-		d.tokens = o.Tokens
+		d.tokens, d.bfloat16 = o.Tokens, o.BFloat16
 	}
 	return d, family, err
 }

@@ -67,11 +67,11 @@ func (m rotaryDecoder) build(base, top *Builder) Network {
 	z := m.Sizes
 	d := &decoder{
 		sizes:   z,
-		words:   base.Embedding("embed_tokens", z.Vocabulary, z.Width),
 		scale:   m.scale,
 		norm:    m.norm(base, "norm", z.Width),
 		softCap: m.logitCap,
 	}
+	d.words, d.logits = base.Words("embed_tokens", z.Vocabulary, z.Width)
 	for i := range z.Layers {
 		at := base.At(fmt.Sprintf("layers.%d", i))
 		d.blocks = append(d.blocks, m.block(at, i))

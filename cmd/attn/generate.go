@@ -24,6 +24,7 @@ type generateCommand struct {
 	TopP        float64 `help:"Draw only from the fewest tokens whose probabilities sum to P." placeholder:"P" group:"How tokens are chosen"`
 	Seed        uint64  `default:"1" help:"Seed of the random numbers (${default})." placeholder:"N" group:"How tokens are chosen"`
 	Context     int     `help:"Tokens of prompt and text together (default as many as config.json says)." placeholder:"N" group:"How the model is run"`
+	BFloat16    bool    `name:"bfloat16" help:"Hold weights in bfloat16, in half of the memory: exact for files of that type, rounded from others." group:"How the model is run"`
 	NoSpecial   bool    `help:"Leave out the tokens that the model wants around a text, for a prompt that has them." group:"How the model is run"`
 	Prompt      *string `arg:"" optional:"" help:"Text to continue; without it, all of standard input."`
 }
@@ -74,7 +75,7 @@ func (cmd *generateCommand) touches() touched {
 }
 
 func (cmd *generateCommand) Run(ctx context.Context, c console) error {
-	m, err := models.Load(cmd.Model, models.Options{Tokens: cmd.Context})
+	m, err := models.Load(cmd.Model, models.Options{Tokens: cmd.Context, BFloat16: cmd.BFloat16})
 	if err != nil {
 		return err
 	}
