@@ -21,11 +21,16 @@ const NoHeads = -1
 // parameters are, else that of m. Norms of queries and keys are those of m.
 //
 // Keep returns an error if the numbers are not ascending heads of m or split a
-// group. It panics with a *tensor.ShapeError if m still waits for the widths of
+// group, or if a map holds its weights in bfloat16. It panics with a *tensor.ShapeError if m still waits for the widths of
 // its first batch.
 func (m *MultiHead) Keep(heads []int) (*MultiHead, error) {
 	m.wantBuilt()
 	c := m.config
+	for _, l := range []*nn.Linear{m.Q, m.K, m.V, m.Out} {
+		if l.Weight == nil {
+			return nil, fmt.Errorf("attn: Keep: layer %q has a map without float32 weights, want all four", c.Name)
+		}
+	}
 	last := -1
 	for _, h := range heads {
 		if h <= last || h >= c.Heads {

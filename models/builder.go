@@ -28,7 +28,10 @@ type Builder struct {
 // building is what the Builders of one model share.
 type building struct {
 	r        *safetensors.Reader
+	longest  int  // how many tokens a sequence may have, 0 for as many as settings say
 	plan     bool // nothing is read
+	bfloat16 bool // matrices are held in it
+	matrices []storedMatrix
 	wrong    []error
 	mismatch nn.MismatchError
 	read     map[string]bool
@@ -166,6 +169,9 @@ func (b *Builder) Linear(name string, in, out int) *nn.Linear {
 
 // Matrix is Linear without a bias.
 func (b *Builder) Matrix(name string, in, out int) *nn.Linear {
+	if b.bfloat16 {
+		return &nn.Linear{BFloat16: b.matrix(name+".weight", false, in, out)[0]}
+	}
 	return &nn.Linear{Weight: b.Tensor(name+".weight", out, in)}
 }
 
@@ -241,6 +247,8 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 	checked := c
 	if b.plan {
 		checked.Bias = attn.NoProjection
+	}
+	if b.plan || b.bfloat16 {
 		checked.Init = func(*rand.Rand, ...int) *tensor.Tensor { return nil }
 	} else {
 		checked.Init = func(_ *rand.Rand, shape ...int) *tensor.Tensor { return tensor.Zeros(shape...).Param() }
@@ -259,7 +267,17 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 		for _, which := range p.maps {
 			weights, biases = append(weights, linear[which].Weight), append(biases, linear[which].Bias)
 		}
-		b.entry(p.name+".weight", maps.Transposed, weights...)
+		if b.bfloat16 {
+			sizes := []int{p.out}
+			if len(p.maps) > 1 {
+				sizes = []int{q, kv, kv}
+			}
+			for i, w := range b.stored(p.name+".weight", maps.Transposed, p.in, sizes...) {
+				linear[p.maps[i]].BFloat16 = w
+			}
+		} else {
+			b.entry(p.name+".weight", maps.Transposed, weights...)
+		}
 		if p.biased {
 			b.entry(p.name+".bias", false, biases...)
 		}

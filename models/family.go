@@ -22,7 +22,7 @@ type Family struct {
 type Table []Family
 
 // families is the table of this package. The entries are beside their constructors.
-var families = Table{bertFamily, camembertFamily, distilbertFamily, mpnetFamily, robertaFamily, xlmRobertaFamily}
+var families = append(Table{bertFamily, camembertFamily, distilbertFamily, mpnetFamily, robertaFamily, xlmRobertaFamily}, decoderFamilies...)
 
 // Families returns the table of the families of this package. Whoever has families of
 // their own appends them: append(Families(), mine).

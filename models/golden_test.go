@@ -32,7 +32,7 @@ func cases(t *testing.T) []string {
 // TestGolden holds every family to the numbers of transformers: hidden states and attention
 // weights of every layer, and logits. Everything in a file has to be compared.
 func TestGolden(t *testing.T) {
-	seen := map[string]bool{}
+	seen := decoderTypes(t) // TestDecodersGolden has those
 	for _, dir := range cases(t) {
 		m, err := models.Load(dir, models.Options{})
 		if err != nil {

@@ -18,6 +18,15 @@ import (
 type Options struct {
 	// Families is the table of families. Nil means Families().
 	Families Table
+	// Tokens is how many tokens a sequence may have, for a decoder with rotary positions
+	// whose frequencies follow from that: "dynamic" and "longrope". Others take as many
+	// as this, which is more or fewer than they were trained on. 0 means as many as
+	// config.json says, which for "longrope" are those before its frequencies are scaled.
+	Tokens int
+	// BFloat16 holds matrices in bfloat16, which takes half of the memory: for inference
+	// alone. Those of a file of that type are exact, others are rounded to the nearest,
+	// by at most 2⁻⁹ of each weight.
+	BFloat16 bool
 }
 
 // Model is a model from a directory.
@@ -30,6 +39,7 @@ type Model struct {
 	untokened error // why there is no tokenizer
 	params    nn.Vars
 	dict      nn.StateDict
+	bfloat16  bool // not all tensors are parameters
 }
 
 // FormatError says what is wrong with a file of a model, or with its directory. Weights
@@ -66,7 +76,7 @@ func Load(dir string, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Network: network, Dir: dir, Family: family, Settings: d.settings, params: b.params, dict: b.dict}
+	m := &Model{Network: network, Dir: dir, Family: family, Settings: d.settings, params: b.params, dict: b.dict, bfloat16: o.BFloat16}
 	m.tokenizer, m.untokened = tokenizer.Load(dir)
 	return m, nil
 }
@@ -84,6 +94,9 @@ func StateDict(m nn.Module) (nn.StateDict, error) {
 	if !ok {
 		return nil, fmt.Errorf("models: StateDict: %T is not a *models.Model", m)
 	}
+	if model.bfloat16 {
+		return nil, fmt.Errorf("models: StateDict: the model of %s was loaded with Options.BFloat16, want one without", model.Dir)
+	}
 	return slices.Clone(model.dict), nil
 }
 
@@ -98,6 +111,9 @@ func open(dir string, o Options) (*source, Family, error) {
 		o.Families = families
 	}
 	var family Family
+	if o.Tokens < 0 || o.Tokens > mostSize {
+		return nil, family, fmt.Errorf("models: Options.Tokens is %d, want 0 to %d", o.Tokens, mostSize)
+	}
 	d, err := openSource(dir, func(s *Settings) (err error) {
 		if family, err = o.Families.of(s); err != nil {
 			return err
@@ -107,6 +123,9 @@ func open(dir string, o Options) (*source, Family, error) {
 		s.Only("pruned_heads", map[string]any{})
 		return nil
 	})
+	if err == nil {
+		d.tokens, d.bfloat16 = o.Tokens, o.BFloat16
+	}
 	return d, family, err
 }
 

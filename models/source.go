@@ -15,6 +15,8 @@ type source struct {
 	config   string // the path of config.json
 	settings *Settings
 	r        *safetensors.Reader
+	tokens   int  // Options.Tokens
+	bfloat16 bool // Options.BFloat16
 }
 
 // openSource opens a directory. check is called before the weights are opened.
@@ -54,6 +56,7 @@ func openSettings(path string) (*Settings, error) {
 func plan[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
 	var none T
 	b := newBuilder(s.r, s.settings, true)
+	b.longest, b.bfloat16 = s.tokens, s.bfloat16
 	x := construct(b)
 	if err := s.settings.settled(); err != nil {
 		return none, nil, &FormatError{s.config, err}
@@ -78,12 +81,16 @@ func build[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
 		return none, nil, err
 	}
 	b := newBuilder(s.r, s.settings, false)
+	b.longest, b.bfloat16 = s.tokens, s.bfloat16
 	x := construct(b)
 	if err := b.finish(); err != nil {
 		return none, nil, fmt.Errorf("models: %s: not built twice alike: %w", s.config, err)
 	}
 	b.skip.Names = func(nn.Module) (nn.StateDict, error) { return b.dict, nil }
 	if err := nn.LoadFrom(s.r, nil, b.skip); err != nil {
+		return none, nil, err
+	}
+	if err := b.readMatrices(); err != nil {
 		return none, nil, err
 	}
 	return x, b, b.checkTies()

@@ -11,6 +11,9 @@ import (
 type Linear struct {
 	Weight *tensor.Tensor // [Out In], PyTorch's layout
 	Bias   *tensor.Tensor // [Out], or nil for none
+	// BFloat16 is [Out In] in place of Weight, which is then nil: for inference in half
+	// of the memory. It is no parameter.
+	BFloat16 *tensor.BFloat16
 }
 
 // NewLinear returns a map from in to out features, initialised as PyTorch does:
@@ -25,6 +28,9 @@ func NewLinear(in, out int, bias bool, rng *rand.Rand) *Linear {
 
 // Forward returns x·Wᵀ + b. Shapes: x [… In], out [… Out].
 func (l *Linear) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	if l.BFloat16 != nil && l.Weight == nil {
+		return l.BFloat16.Linear(t, x, l.Bias)
+	}
 	return tensor.Linear(t, x, l.Weight, l.Bias)
 }
 

@@ -49,6 +49,7 @@ type commands struct {
 	Models     modelsCommand     `cmd:"" help:"Say what the directory of a pretrained model holds."`
 	Run        runCommand        `cmd:"" help:"Run a pretrained model, and write its logits, hidden states and attention weights."`
 	Embed      embedCommand      `cmd:"" help:"Make a vector of each text with a pretrained model."`
+	Generate   generateCommand   `cmd:"" help:"Continue a text with a language model."`
 	Eval       evalCommand       `cmd:"" help:"Measure a translator on sentence pairs."`
 	Heads      headsCommand      `cmd:"" help:"Measure how important each head is, and what it attends to."`
 	Prune      pruneCommand      `cmd:"" help:"Remove the heads that matter least, and report what it costs."`

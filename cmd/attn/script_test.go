@@ -37,8 +37,8 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
-			for _, name := range []string{"bert_words", "sentence_dense"} {
-				if err := os.CopyFS(filepath.Join(env.WorkDir, name), os.DirFS("../../models/testdata/"+name)); err != nil {
+			for _, name := range []string{"bert_words", "sentence_dense", "decoders/llama3", "decoders/qwen2"} {
+				if err := os.CopyFS(filepath.Join(env.WorkDir, filepath.Base(name)), os.DirFS("../../models/testdata/"+name)); err != nil {
 					return err
 				}
 			}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/tokenizer"
+)
+
+type generateCommand struct {
+	Model       string  `required:"" help:"Directory of a model that predicts the next token: config.json, safetensors files and a tokenizer." placeholder:"DIR"`
+	MaxTokens   int     `help:"Most tokens to write (default as many as the model takes)." placeholder:"N"`
+	Temperature float64 `default:"0" help:"Divides the scores before a token is drawn; 0 takes the best one." placeholder:"T" group:"How tokens are chosen"`
+	TopK        int     `help:"Draw from the K best tokens only." placeholder:"K" group:"How tokens are chosen"`
+	TopP        float64 `help:"Draw only from the fewest tokens whose probabilities sum to P." placeholder:"P" group:"How tokens are chosen"`
+	Seed        uint64  `default:"1" help:"Seed of the random numbers (${default})." placeholder:"N" group:"How tokens are chosen"`
+	Context     int     `help:"Tokens of prompt and text together (default as many as config.json says)." placeholder:"N" group:"How the model is run"`
+	BFloat16    bool    `name:"bfloat16" help:"Hold weights in bfloat16, in half of the memory: exact for files of that type, rounded from others." group:"How the model is run"`
+	NoSpecial   bool    `help:"Leave out the tokens that the model wants around a text, for a prompt that has them." group:"How the model is run"`
+	Prompt      *string `arg:"" optional:"" help:"Text to continue; without it, all of standard input."`
+}
+
+func (generateCommand) Help() string {
+	return `Examples:
+
+  attn generate --model SmolLM2-135M --max-tokens 50 "Attention is"
+  attn generate --model gpt2 --temperature 0.8 --top-p 0.95 --seed 7 "Once upon a time"
+  attn generate --model Llama-3.2-1B --max-tokens 200 < prompt.txt
+
+The text is printed as it comes, without the prompt, until one of the model's end tokens:
+those of generation_config.json, or else of config.json. Other settings of
+generation_config.json are not used.
+
+A chat template is a program, and is not run: a model that was tuned for conversations
+wants the marks of its template in the prompt. In Python,
+tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+prints such a prompt, for --no-special.`
+}
+
+// Validate is called by the parser.
+func (cmd *generateCommand) Validate() error {
+	switch {
+	case cmd.MaxTokens < 0:
+		return fmt.Errorf("--max-tokens %d, want at least 1", cmd.MaxTokens)
+	case cmd.Context < 0:
+		return fmt.Errorf("--context %d, want at least 1", cmd.Context)
+	case !(cmd.TopP >= 0 && cmd.TopP <= 1):
+		return fmt.Errorf("--top-p %v, want a probability", cmd.TopP)
+	case cmd.TopK < 0:
+		return fmt.Errorf("--top-k %d, want at least 1", cmd.TopK)
+	case cmd.Temperature == 0 && (cmd.TopK > 0 || cmd.TopP > 0):
+		return errors.New("--top-k and --top-p go with a --temperature above 0")
+	}
+	if err := cmd.sampling().Check(); err != nil {
+		return fmt.Errorf("--temperature %v, want 0 or a positive number", cmd.Temperature)
+	}
+	return nil
+}
+
+func (cmd *generateCommand) sampling() models.Sampling {
+	return models.Sampling{Temperature: cmd.Temperature, TopK: cmd.TopK, TopP: cmd.TopP, Seed: cmd.Seed}
+}
+
+func (cmd *generateCommand) touches() touched {
+	return touched{models: []place{{"--model", cmd.Model}}, stdin: cmd.Prompt == nil}
+}
+
+func (cmd *generateCommand) Run(ctx context.Context, c console) error {
+	m, err := models.Load(cmd.Model, models.Options{Tokens: cmd.Context, BFloat16: cmd.BFloat16})
+	if err != nil {
+		return err
+	}
+	t, err := m.Tokenizer()
+	if err != nil {
+		return err
+	}
+	name, text, err := cmd.prompt(c)
+	if err != nil {
+		return err
+	}
+	e, err := t.Encode(text, tokenizer.Options{NoSpecial: cmd.NoSpecial, NoTruncation: true, NoPadding: true})
+	if err == nil {
+		if err = m.Sizes().Check(models.BatchOf(e)); err != nil {
+			err = fmt.Errorf("the prompt has %w", err)
+		}
+	}
+	if err != nil {
+		return &seq2seq.InputError{Name: name, Reason: err.Error()}
+	}
+	tokens, err := m.Generate(e.IDs, models.Generation{Sampling: cmd.sampling(), Tokens: cmd.MaxTokens})
+	if err != nil {
+		return err
+	}
+	if template := chatTemplate(cmd.Model); template != "" && !cmd.NoSpecial {
+		fmt.Fprintf(c.err, "%s has a chat template, which the prompt is taken without; see attn generate --help\n", template)
+	}
+	w := &printer{w: c.out, plain: !isTerminal(c.out), stream: t.Stream()}
+	for _, id := range e.IDs {
+		w.stream.Next(id) // what follows may be written otherwise than at the beginning of a text
+	}
+	speed := newPace(len(e.IDs))
+	for id := range tokens {
+		speed.token()
+		w.print(w.stream.Next(id))
+		if w.err != nil || ctx.Err() != nil {
+			break
+		}
+	}
+	w.print(w.stream.Rest())
+	w.print("\n")
+	if w.err != nil {
+		return w.err
+	}
+	fmt.Fprintln(c.err, speed)
+	if most := m.Sizes().Positions; most > 0 && len(e.IDs)+speed.tokens > most && ctx.Err() == nil {
+		fmt.Fprintf(c.err, "ended at %d tokens, which is as many as the model takes\n", most)
+	}
+	if ctx.Err() != nil {
+		return interrupted{fmt.Sprintf("interrupted after %d tokens", speed.tokens)}
+	}
+	return nil
+}
+
+// prompt returns the prompt and where it is from.
+func (cmd *generateCommand) prompt(c console) (name, text string, err error) {
+	if cmd.Prompt != nil {
+		return "argument", *cmd.Prompt, nil
+	}
+	c.invite("type a text to continue; " + endOfInput() + " ends it")
+	data, err := io.ReadAll(io.LimitReader(c.in, longestPrompt+1))
+	switch {
+	case err != nil:
+		return "", "", err
+	case len(data) > longestPrompt:
+		return "", "", &seq2seq.InputError{Name: "standard input", Reason: fmt.Sprintf("more than %d bytes, want a prompt", longestPrompt)}
+	}
+	return "standard input", strings.TrimRight(string(data), "\r\n"), nil
+}
+
+// longestPrompt is in bytes, more than any model takes.
+const longestPrompt = 1 << 25
+
+// chatTemplate returns the file of a directory that has a chat template, or "".
+func chatTemplate(dir string) string {
+	if path := filepath.Join(dir, "chat_template.jinja"); exists(path) {
+		return path
+	}
+	path := filepath.Join(dir, "tokenizer_config.json")
+	if data, err := os.ReadFile(path); err == nil && strings.Contains(string(data), `"chat_template"`) {
+		return path
+	}
+	return ""
+}
+
+// printer writes pieces of a text as they come.
+type printer struct {
+	w      io.Writer
+	plain  bool // every character is written as it is
+	stream *tokenizer.Stream
+	err    error
+}
+
+// print writes a piece. A model may come up with anything: on a terminal, characters that
+// would control it are replaced.
+func (p *printer) print(text string) {
+	if p.err != nil || text == "" {
+		return
+	}
+	if !p.plain {
+		text = strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) && r != '\n' && r != '\t' {
+				return unicode.ReplacementChar
+			}
+			return r
+		}, text)
+	}
+	_, p.err = io.WriteString(p.w, text)
+}
+
+// pace is how fast tokens come.
+type pace struct {
+	prompt, tokens     int
+	start, first, last time.Time
+}
+
+func newPace(prompt int) *pace { return &pace{prompt: prompt, start: time.Now()} }
+
+// token counts a token.
+func (p *pace) token() {
+	p.last = time.Now()
+	if p.tokens++; p.tokens == 1 {
+		p.first = p.last
+	}
+}
+
+// String says how fast the prompt was read, and how fast tokens followed the first one.
+func (p *pace) String() string {
+	if p.tokens == 0 {
+		return fmt.Sprintf("%d tokens read, none written", p.prompt)
+	}
+	text := fmt.Sprintf("%d tokens read in %.2f s, %d written", p.prompt, p.first.Sub(p.start).Seconds(), p.tokens)
+	if d := p.last.Sub(p.first).Seconds(); p.tokens > 1 && d > 0 {
+		text += fmt.Sprintf(" at %.1f tokens/s", float64(p.tokens-1)/d)
+	}
+	return text
+}

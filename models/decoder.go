@@ -1,0 +1,108 @@
+package models
+
+import (
+	"fmt"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// decoderFamilies are the entries of this package's table that are decoders.
+var decoderFamilies = Table{
+	gpt2Family, llamaFamily, mistralFamily, qwen2Family, qwen3Family, gemmaFamily, gemma2Family, gemma3Family, gemma3WithImages,
+}
+
+// decoder is the frame of all decoders: token embeddings, blocks whose attention is causal,
+// a norm behind them, and a map to logits that is often the embeddings themselves. A family
+// fills it in; what a family lacks is nil or zero.
+type decoder struct {
+	sizes     Sizes
+	words     words
+	scale     float32       // of the embeddings, 0 means 1
+	positions *nn.Embedding // learnt, nil if the blocks have their own
+	blocks    []Block
+	norm      Layer
+	logits    *nn.Linear
+	softCap   float32 // of the logits, 0 means none
+}
+
+func (d *decoder) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
+	return through(t, d.embed(t, x, &r), d.blocks, d.norm, &r, x.lens())
+}
+
+func (d *decoder) Attention() []*attn.MultiHead { return attentionOf(d.blocks) }
+func (d *decoder) Sizes() Sizes                 { return d.sizes }
+
+// embed returns the embeddings of tokens, and of their positions if these are learnt.
+func (d *decoder) embed(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
+	b, l := len(x.IDs), x.longest()
+	before := make([]int, b) // tokens of each sequence that have been read
+	if r.Cache != nil {
+		before = r.Cache.Lens()
+	}
+	for i, ids := range x.IDs {
+		if n := before[i] + len(ids); d.sizes.Positions > 0 && n > d.sizes.Positions {
+			panic(&tensor.ShapeError{
+				Op: "models: Hidden", Arg: fmt.Sprintf("sequence %d", i), What: "number of tokens", Got: []int{n},
+				Want: fmt.Sprintf("at most %d", d.sizes.Positions),
+			})
+		}
+	}
+	h := d.words.Forward(t, x.ids(), b, l)
+	if d.scale != 0 {
+		h = tensor.Scale(t, h, d.scale)
+	}
+	if d.positions == nil {
+		return h
+	}
+	places := make([][]int, b)
+	for i, ids := range x.IDs {
+		for j := range ids {
+			places[i] = append(places[i], before[i]+j)
+		}
+	}
+	return tensor.Add(t, h, d.positions.Forward(t, x.flat(places), b, l))
+}
+
+// Head returns what makes logits of the next token.
+func (d *decoder) Head() *Head {
+	return &Head{Task: NextWord, Logits: func(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor {
+		y := d.logits.Forward(t, hidden)
+		if d.softCap == 0 {
+			return y
+		}
+		return tensor.Scale(t, tensor.Tanh(t, tensor.Scale(t, y, 1/d.softCap)), d.softCap)
+	}}
+}
+
+// makeLogits gives the decoder a map to logits, lm_head, unless it is tied to the
+// embeddings, whose full name is given: then it has it already.
+func (d *decoder) makeLogits(b *Builder, tied bool, embeddings string) {
+	if !tied {
+		d.logits = b.Matrix("lm_head", d.sizes.Width, d.sizes.Vocabulary)
+		return
+	}
+	b.Tied(b.Name("lm_head.weight"), embeddings)
+}
+
+// oneWay refuses the settings that make more than a decoder of a decoder.
+func oneWay(s *Settings) {
+	s.Ignore("is_decoder", "pad_token_id")
+	for _, key := range []string{"add_cross_attention", "is_encoder_decoder", "tie_encoder_decoder"} {
+		s.Only(key, false)
+	}
+	s.Only("cross_attention_hidden_size")
+}
+
+// decoderName is the name of the attention of a decoder's block.
+func decoderName(block int) string { return fmt.Sprintf("decoder.%d.self", block) }
+
+// decoderMask lets a query attend to itself and the keys before it, to no more than window
+// in all unless that is 0.
+func decoderMask(window int) attn.Mask {
+	if window > 0 {
+		return attn.Window(window-1, 0)
+	}
+	return attn.Causal()
+}

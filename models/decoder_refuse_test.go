@@ -1,0 +1,144 @@
+package models_test
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/models"
+)
+
+type object = map[string]any
+
+func TestRefusedDecoderSettings(t *testing.T) {
+	rope := func(values object) object { return object{"rope_parameters": values} }
+	for _, c := range []struct {
+		dir    string
+		change object
+		want   string
+	}{
+		{"gpt2", object{"n_head": 5}, "width 12 is not divisible by 5 heads"},
+		{"gpt2", object{"n_head": 1 << 24}, "width 12 is not divisible by 16777216 heads"},
+		{"gpt2", object{"add_cross_attention": true}, "add_cross_attention is true, want false or none"},
+		{"gpt2", object{"activation_function": "swiglu"}, `activation_function is "swiglu", want one of gelu`},
+		{"gpt2", object{"n_positions": 1 << 23}, `"transformer.wpe.weight" has shape [64 12], want [8388608 12]`},
+		{"gpt2", object{"tie_word_embeddings": false}, `tensor "lm_head.weight" is missing`},
+		{"llama2", object{"pretraining_tp": 2}, "pretraining_tp is 2, want 1 or none"},
+		{"llama2", object{"num_experts": 8}, "setting num_experts = 8 is not known for model_type llama"},
+		{"llama2", object{"head_dim": 1 << 24}, "head_dim makes heads of size 16777216, want at most 65536"},
+		{"llama2", object{"head_dim": 3}, "rope_parameters cannot be for heads of size 3: "},
+		{"llama2", object{"num_key_value_heads": 3}, `"model.layers.0.self_attn.k_proj.weight" has shape [24 24], want [18 24]`},
+		{"llama2", object{"num_key_value_heads": 2}, `"model.layers.0.self_attn.k_proj.weight" has shape [24 24], want [12 24]`},
+		{"llama2", object{"num_hidden_layers": 3}, `"model.layers.2.input_layernorm.weight"`},
+		{"llama2", object{"partial_rotary_factor": 0.5}, "partial_rotary_factor is 0.5, want 1 or none"},
+		{"llama2", object{"rope_theta": 0.5}, "rope_parameters cannot be for heads of size 6: "},
+		{"llama2", object{"rope_theta": "10000"}, `rope_theta is "10000", want a number`},
+		{"llama2", object{"rope_scaling": object{"rope_type": "mrope"}}, `rope_scaling.rope_type is "mrope", want default, linear, dynamic, llama3, yarn or longrope`},
+		{"llama2", object{"rope_scaling": object{"type": "linear"}}, "rope_parameters cannot be for heads of size 6: attn: RoPE: linear scaling by 0, want a factor of at least 1"},
+		{"llama2", object{"rope_scaling": object{"type": "linear", "factor": 2, "finetuned": true}}, "setting rope_scaling.finetuned = true is not known"},
+		{"llama2", object{"rope_scaling": object{"rope_type": "longrope", "short_factor": []int{1}, "long_factor": []int{2}, "factor": 2}}, "LongRoPE has 1 factors, want 3"},
+		{"llama2", object{"rope_parameters": object{}, "rope_scaling": object{"type": "default"}}, "rope_scaling stands beside rope_parameters, want one of them"},
+		{"llama_yarn", rope(object{"rope_type": "yarn", "factor": 2, "beta_fast": 1, "beta_slow": 2}), "want a factor of at least 1, positive Trained, Fast above Slow"},
+		{"llama_yarn", rope(object{"rope_type": "default", "partial_rotary_factor": 0.5}), "rope_parameters.partial_rotary_factor is 0.5, want 1 or none"},
+		{"llama_biases", object{"mlp_bias": false}, `tensors "model.layers.0.mlp.down_proj.bias", `},
+		{"llama_biases", object{"attention_bias": false}, `tensors "model.layers.0.self_attn.k_proj.bias", `},
+		{"mistral", object{"layer_types": []string{"full_attention", "full_attention"}}, `setting layer_types = ["full_attention","full_attention"] is not known`},
+		{"mistral", object{"sliding_window": 0}, "sliding_window is 0, want 1 to 16777216"},
+		{"qwen2", object{"tie_word_embeddings": true}, `tensor "lm_head.weight" differs from "model.embed_tokens.weight" at element 0`},
+		{"qwen2_types", object{"use_sliding_window": false}, "layer_types has sliding_attention, but no window is used"},
+		{"qwen2_types", object{"layer_types": []string{"full_attention"}}, "layer_types has 1 types, want 3, one for each layer"},
+		{"qwen2_types", object{"layer_types": []string{"full_attention", "chunked_attention", "full_attention"}}, `layer_types has "chunked_attention", want full_attention or sliding_attention`},
+		{"qwen3", object{"num_attention_heads": 2}, `"model.layers.0.self_attn.q_proj.weight" has shape [40 12], want [20 12]`},
+		{"gemma2", object{"use_bidirectional_attention": true}, "use_bidirectional_attention is true, want false or none"},
+		{"gemma2", object{"query_pre_attn_scalar": 0}, "query_pre_attn_scalar is 0, want a positive number"},
+		{"gemma2", object{"final_logit_softcapping": 0}, "final_logit_softcapping is 0, want a positive number, or null"},
+		{"gemma2", object{"attn_logit_softcapping": -1}, "attn_logit_softcapping is -1, want a positive number, or null"},
+		{"gemma3", object{"attn_logit_softcapping": 50}, "attn_logit_softcapping is 50, want none"},
+		{"gemma3", rope(object{"rope_type": "default", "rope_theta": 1e4}), "setting rope_parameters.rope_theta = 10000 (and 1 more) is not known"},
+		{"gemma3_multimodal", object{"text_config": nil}, "text_config is missing, want an object"},
+		{"gemma3_multimodal", object{"text_config": object{"model_type": "gemma2"}}, `text_config.model_type is "gemma2", want "gemma3_text" or none`},
+	} {
+		dir := edit(t, filepath.Join("decoders", c.dir), c.change)
+		if strings.Contains(c.want, " differs from ") { // which only the numbers can tell
+			if _, err := models.Load(dir, models.Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s with %v: error %v, want %s", c.dir, c.change, err, c.want)
+			}
+			continue
+		}
+		if got := refused(t, dir); !strings.Contains(got, c.want) {
+			t.Errorf("%s with %v:\n%s\nwant\n%s", c.dir, c.change, got, c.want)
+		}
+	}
+}
+
+// TestTokensOption asks for longer and shorter sequences than those that a model was
+// trained on.
+func TestTokensOption(t *testing.T) {
+	for _, c := range []struct {
+		dir         string
+		ask, tokens int
+		want        string // the error
+	}{
+		{"llama2", 0, 96, ""},
+		{"llama2", 200, 200, ""},
+		{"llama2", 7, 7, ""},
+		{"llama_longrope", 0, 80, ""},
+		{"llama_longrope", 96, 96, ""},
+		{"gpt2", 0, 64, ""},
+		{"gpt2", 65, 0, "n_positions is 64, want at least the 65 tokens that are asked for"},
+		{"llama2", -1, 0, "models: Options.Tokens is -1, want 0 to 16777216"},
+		{"llama2", 1 << 25, 0, "models: Options.Tokens is 33554432, want 0 to 16777216"},
+	} {
+		m, err := models.Load(filepath.Join("testdata/decoders", c.dir), models.Options{Tokens: c.ask})
+		if c.want != "" {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s for %d tokens: error %v, want %s", c.dir, c.ask, err, c.want)
+			}
+			continue
+		}
+		if err != nil || m.Sizes().Positions != c.tokens {
+			t.Errorf("%s for %d tokens: %v, want %d", c.dir, c.ask, err, c.tokens)
+		}
+	}
+}
+
+func TestEndTokens(t *testing.T) {
+	for _, c := range []struct {
+		dir, generation string // generation_config.json, empty for none
+		want            []int
+		err             string
+	}{
+		{"gpt2", "", []int{30}, ""},
+		{"llama3", "", []int{2, 7}, ""},
+		{"qwen2", "", nil, ""},
+		{"gemma3_multimodal", "", []int{1, 7}, ""},
+		{"gpt2", `{"eos_token_id": 5, "do_sample": true}`, []int{5}, ""},
+		{"gpt2", `{"eos_token_id": [5, 6]}`, []int{5, 6}, ""},
+		{"gpt2", `{"eos_token_id": null}`, nil, ""},
+		{"gpt2", `{"temperature": 0.7}`, []int{30}, ""},
+		{"gpt2", `{"eos_token_id": "</s>"}`, nil, `generation_config.json: eos_token_id is "</s>", want a token id or a list of them`},
+		{"gpt2", `{"eos_token_id": 31}`, nil, "generation_config.json: eos_token_id has token id 31, want 0 to 30"},
+		{"gpt2", `[]`, nil, "generation_config.json: is not a JSON object: "},
+	} {
+		dir := edit(t, filepath.Join("decoders", c.dir), nil)
+		if c.generation != "" {
+			write(t, filepath.Join(dir, "generation_config.json"), c.generation)
+		}
+		m, err := models.Load(dir, models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := m.EndTokens()
+		if c.err != "" {
+			if !errors.As(err, new(*models.FormatError)) || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: error %v, want %s", c.generation, err, c.err)
+			}
+			continue
+		}
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s with %q: %v, %v, want %v", c.dir, c.generation, got, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,352 @@
+package models_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// decoderCases returns the names of the decoders in testdata.
+func decoderCases(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir("testdata/decoders")
+	if err != nil || len(entries) == 0 {
+		t.Fatalf("no decoders: %v", err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// openDecoder loads a decoder of testdata with its golden file.
+func openDecoder(t *testing.T, name string) (*models.Model, *tensortest.Golden) {
+	t.Helper()
+	dir := filepath.Join("testdata/decoders", name)
+	g := tensortest.Open(t, filepath.Join(dir, "golden.safetensors"))
+	var o models.Options
+	if length := g.Setting("length"); length != "" {
+		n, err := strconv.Atoi(length)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Tokens = n
+	}
+	m, err := models.Load(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, g
+}
+
+// TestDecodersGolden compares every decoder with transformers: states, weights, logits,
+// gradients, and the tokens that follow.
+func TestDecodersGolden(t *testing.T) {
+	for _, name := range decoderCases(t) {
+		simd.Each(func(kernels string) {
+			t.Run(name+"/"+kernels, func(t *testing.T) { goldenDecoder(t, name) })
+		})
+	}
+}
+
+func goldenDecoder(t *testing.T, name string) {
+	m, g := openDecoder(t, name)
+	ids := g.Ints("in.ids")
+	x := models.Batch{IDs: [][]int{ids}}
+	layers := m.Sizes().Layers
+	var weights, states int
+	tape := tensor.NewTape(tensor.Eval)
+	hidden := m.Hidden(tape, x, models.Run{
+		Observe: func(layer string, w *tensor.Tensor) {
+			if want := fmt.Sprintf("decoder.%d.self", weights); layer != want {
+				t.Errorf("layer %q, want %q", layer, want)
+			}
+			g.Check(fmt.Sprintf("want.weights.%d", weights), w)
+			weights++
+		},
+		States: func(n int, h *tensor.Tensor) {
+			if n != states {
+				t.Errorf("state %d, want %d", n, states)
+			}
+			g.Check(fmt.Sprintf("want.hidden.%d", n), h)
+			states++
+		},
+	})
+	if weights != layers || states != layers+1 {
+		t.Errorf("%d weights and %d states of %d layers", weights, states, layers)
+	}
+	logits := m.Head().Logits(tape, hidden)
+	g.Check("want.logits", logits)
+
+	// The token behind each one; behind the last there is none.
+	const none = -1
+	loss := nn.CrossEntropy(tape, logits, append(slices.Clone(ids[1:]), none), none, 0)
+	tape.Backward(loss, nil)
+	checkGradients(t, m, g)
+
+	if g.Has("want.tokens") {
+		want := g.Ints("want.tokens")
+		if got := generate(t, m, ids, models.Generation{Tokens: len(want), Ends: []int{}}); !slices.Equal(got, want) {
+			t.Errorf("tokens\n%v, want\n%v", got, want)
+		}
+	}
+}
+
+// checkGradients compares two numbers of each gradient.
+func checkGradients(t *testing.T, m *models.Model, g *tensortest.Golden) {
+	t.Helper()
+	dict, err := models.StateDict(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, e := range dict {
+		var all []float32
+		for _, p := range e.Parts {
+			if p.Grad() == nil {
+				t.Errorf("%s has no gradient", e.Name)
+				return
+			}
+			all = append(all, p.Grad().Data()...)
+		}
+		if e.Transposed {
+			rows, columns := len(all)/e.Parts[0].Dim(1), e.Parts[0].Dim(1)
+			turned := make([]float32, len(all))
+			for i := range rows {
+				for j := range columns {
+					turned[j*rows+i] = all[i*columns+j]
+				}
+			}
+			all = turned
+		}
+		along, squares := 0.0, 0.0
+		for i, v := range all {
+			along += float64(v) * math.Cos(float64(1+i))
+			squares += float64(v) * float64(v)
+		}
+		name := goldenName(g, e.Name)
+		want := g.Float64s("grad." + name)
+		// The error of one number is small by chance sometimes, so there is a least one
+		// that is allowed, by the length of the gradient.
+		tensortest.Close(t, "gradient of "+e.Name, []float32{float32(along), float32(math.Sqrt(squares))}, want,
+			max(g.Number("budget.grad."+name), 1e-5*want[1]))
+		n += len(e.Parts)
+	}
+	if count := len(slices.Collect(func(yield func(string) bool) {
+		for name := range m.Params() {
+			yield(name)
+		}
+	})); n != count {
+		t.Errorf("%d parameters in the table of the file, want %d", n, count)
+	}
+}
+
+// goldenName returns the name that a tensor of the file has in the model of transformers.
+func goldenName(g *tensortest.Golden, name string) string {
+	for _, as := range [][2]string{{"", ""}, {"", "transformer."}, {"language_model.model.", "model."}, {"language_model.", ""}} {
+		if len(name) > len(as[0]) && name[:len(as[0])] == as[0] && g.Has("grad."+as[1]+name[len(as[0]):]) {
+			return as[1] + name[len(as[0]):]
+		}
+	}
+	return name
+}
+
+// generate returns the tokens that follow a prompt.
+func generate(t *testing.T, m *models.Model, prompt []int, o models.Generation) []int {
+	t.Helper()
+	tokens, err := m.Generate(prompt, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Collect(tokens)
+}
+
+// logitsOf returns the logits of a batch in one pass.
+func logitsOf(m *models.Model, x models.Batch, r models.Run) *tensor.Tensor {
+	return m.Head().Logits(nil, m.Hidden(nil, x, r))
+}
+
+// TestDecoderSteps reads sequences of unequal lengths at once, in two parts with a cache,
+// and token by token: the same logits, bit for bit.
+func TestDecoderSteps(t *testing.T) {
+	for _, name := range decoderCases(t) {
+		m, g := openDecoder(t, name)
+		ids := g.Ints("in.ids")
+		x := models.Batch{IDs: [][]int{ids, ids[3:10], slices.Repeat(ids[1:2], 2)}}
+		whole := logitsOf(m, x, models.Run{})
+		v, l := m.Sizes().Vocabulary, len(ids)
+		row := func(y *tensor.Tensor, b, i int) []float32 {
+			return y.Data()[(b*y.Dim(1)+i)*v:][:v]
+		}
+		for b, one := range x.IDs {
+			alone := logitsOf(m, models.Batch{IDs: [][]int{one}}, models.Run{})
+			for i := range one {
+				if !slices.Equal(row(alone, 0, i), row(whole, b, i)) {
+					t.Fatalf("%s: sequence %d alone differs from in a batch at token %d", name, b, i)
+				}
+			}
+		}
+		for _, step := range []int{1, 4, l} {
+			cache, err := models.NewCache(m, len(x.IDs), attn.CacheConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for at := 0; at < l; at += step {
+				var part models.Batch
+				for _, one := range x.IDs {
+					part.IDs = append(part.IDs, one[min(at, len(one)):min(at+step, len(one))])
+				}
+				y := logitsOf(m, part, models.Run{Cache: cache})
+				for b := range x.IDs {
+					for i := range part.IDs[b] {
+						if !slices.Equal(row(y, b, i), row(whole, b, at+i)) {
+							t.Fatalf("%s: in steps of %d: sequence %d differs at token %d", name, step, b, at+i)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// decoderTypes returns the families that testdata has decoders of.
+func decoderTypes(t *testing.T) map[string]bool {
+	seen := map[string]bool{}
+	for _, name := range decoderCases(t) {
+		m, _ := openDecoder(t, name)
+		seen[m.Family.Type] = true
+	}
+	return seen
+}
+
+// TestGenerate ends texts where they are to end.
+func TestGenerate(t *testing.T) {
+	m, g := openDecoder(t, "llama3")
+	ids, want := g.Ints("in.ids"), g.Ints("want.tokens")
+	first := slices.Index(want, want[9])
+	for _, c := range []struct {
+		o    models.Generation
+		want []int
+	}{
+		{models.Generation{Tokens: 9, Ends: []int{}}, want[:9]},
+		{models.Generation{Tokens: 50, Ends: []int{-1, want[9]}}, want[:first]},
+		{models.Generation{Tokens: 50, Ends: []int{}, Sampling: models.Sampling{Temperature: 0.5, TopK: 1, Seed: 3}}, want},
+	} {
+		if got := generate(t, m, ids, c.o); !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %v, want %v", c.o, got, c.want)
+		}
+	}
+	// Without a limit, as many as the model takes, and one behind them.
+	if got, most := generate(t, m, ids, models.Generation{Ends: []int{}}), m.Sizes().Positions; len(ids)+len(got) != most+1 {
+		t.Errorf("%d tokens behind %d, want %d in all", len(got), len(ids), most+1)
+	}
+	drawn := models.Generation{Tokens: 40, Ends: []int{}, Sampling: models.Sampling{Temperature: 1, TopP: 0.95, Seed: 5}}
+	once, again := generate(t, m, ids, drawn), generate(t, m, ids, drawn)
+	if !slices.Equal(once, again) {
+		t.Errorf("the same seed gives %v and %v", once, again)
+	}
+	if drawn.Seed = 6; slices.Equal(generate(t, m, ids, drawn), once) {
+		t.Error("another seed gives the same tokens")
+	}
+	drawn.Cache.Storage = attn.BFloat16{} // and runs
+	if got := generate(t, m, ids, drawn); len(got) != 40 {
+		t.Errorf("%d tokens with a cache of bfloat16, want 40", len(got))
+	}
+}
+
+func TestGenerateErrors(t *testing.T) {
+	m, g := openDecoder(t, "gpt2")
+	ids := g.Ints("in.ids")
+	encoder, err := models.Load("testdata/bert_words", models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		m      *models.Model
+		prompt []int
+		o      models.Generation
+		want   string
+	}{
+		{encoder, ids, models.Generation{}, "models: Generate: BERT does not predict the next token, want a model with a head for the next word"},
+		{m, nil, models.Generation{}, "no tokens, want one or more"},
+		{m, []int{31}, models.Generation{}, "token id 31, want 0 to 30"},
+		{m, make([]int, 65), models.Generation{}, "65 tokens, want at most 64"},
+		{m, ids, models.Generation{Tokens: -1}, "models: Generate: -1 tokens, want at least 1, or 0 for no limit"},
+		{m, ids, models.Generation{Sampling: models.Sampling{TopP: 2}}, "models: top-p 2, want a probability above 0, or 0 for all tokens"},
+	} {
+		if _, err := c.m.Generate(c.prompt, c.o); err == nil || err.Error() != c.want {
+			t.Errorf("error %v, want %s", err, c.want)
+		}
+	}
+	if err := tensor.Catch(func() {
+		cache, err := models.NewCache(m, 1, attn.CacheConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 7 {
+			m.Hidden(nil, models.Batch{IDs: [][]int{ids}}, models.Run{Cache: cache})
+		}
+	}); err == nil || err.Error() != "models: Hidden: sequence 0 has number of tokens [66], want at most 64" {
+		t.Errorf("error %v of a sequence that is too long", err)
+	}
+}
+
+// TestDecodersInBFloat16 holds weights in bfloat16. From files of that type, the logits are
+// those of float32 to the bit, except on tile units; from others, they are close.
+func TestDecodersInBFloat16(t *testing.T) {
+	simd.Each(func(kernels string) {
+		for _, name := range decoderCases(t) {
+			m, g := openDecoder(t, name)
+			dir := filepath.Join("testdata/decoders", name)
+			tokens := m.Sizes().Positions
+			half, err := models.Load(dir, models.Options{Tokens: tokens, BFloat16: true})
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			ids := g.Ints("in.ids")
+			x := models.Batch{IDs: [][]int{ids, ids[2:9]}}
+			want, got := logitsOf(m, x, models.Run{}).Data(), logitsOf(half, x, models.Run{}).Data()
+			exact := kernels != "amx" && !slices.Contains([]string{"gpt2", "gpt2_unscaled", "llama2"}, name)
+			for i, v := range got {
+				if d := math.Abs(float64(v - want[i])); exact && v != want[i] || d > 0.5 || d != d {
+					t.Errorf("%s/%s: logit %d is %v, want %v", name, kernels, i, v, want[i])
+					break
+				}
+			}
+			if exact && g.Has("want.tokens") {
+				want := g.Ints("want.tokens")
+				if got := generate(t, half, ids, models.Generation{Tokens: len(want), Ends: []int{}}); !slices.Equal(got, want) {
+					t.Errorf("%s/%s: tokens %v, want %v", name, kernels, got, want)
+				}
+			}
+		}
+	})
+	m, err := models.Load("testdata/decoders/llama3", models.Options{BFloat16: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := models.StateDict(m); err == nil || err.Error() != "models: StateDict: the model of testdata/decoders/llama3 was loaded with Options.BFloat16, want one without" {
+		t.Errorf("error %v", err)
+	}
+	if _, err := m.Attention()[0].Keep([]int{0, 1}); err == nil || err.Error() != `attn: Keep: layer "decoder.0.self" has a map without float32 weights, want all four` {
+		t.Errorf("error %v", err)
+	}
+	want := "tensor: BFloat16.Linear: tape is one that records, want nil or one of mode Infer, as no gradient passes through weights in bfloat16"
+	if err := tensor.Catch(func() {
+		m.Hidden(tensor.NewTape(tensor.Eval), models.Batch{IDs: [][]int{{1, 2}}}, models.Run{})
+	}); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}

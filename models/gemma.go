@@ -1,0 +1,142 @@
+package models
+
+import (
+	"math"
+	"slices"
+
+	"github.com/attn-go/attn"
+)
+
+// The generations of Gemma multiply the embeddings by √D, have norms whose gain is
+// 1 + weight, gate with GELU by tanh, and take the embeddings as the map to logits.
+
+// gemmaFamily is the first Gemma.
+//
+// Source: Gemma Team, "Gemma: Open Models Based on Gemini Research and Technology", 2024,
+// https://arxiv.org/abs/2403.08295.
+var gemmaFamily = Family{Type: "gemma", Name: "Gemma", New: newGemma, Harmless: []string{"hidden_activation"}}
+
+func newGemma(b *Builder) Network {
+	m := gemma(b, Sizes{HeadSize: 256})
+	// "gelu" in early files stands for the one by tanh, with which the models were trained.
+	if s := b.Config; s.Text("hidden_act", "gelu") != "gelu" {
+		m.activation = s.Activation("hidden_act", "")
+	}
+	m.rotate(b)
+	return m.build(b.Within("model"), b)
+}
+
+// gemma2Family is Gemma 2: norms behind both parts of a block, too, soft-caps of scores and
+// logits, and a sliding window in every other block, the first among them.
+//
+// Source: Gemma Team, "Gemma 2: Improving Open Language Models at a Practical Size", 2024,
+// https://arxiv.org/abs/2408.00118.
+var gemma2Family = Family{Type: "gemma2", Name: "Gemma 2", New: newGemma2, Harmless: []string{"cache_implementation", "hidden_act"}}
+
+func newGemma2(b *Builder) Network {
+	s := b.Config
+	m := gemma2(b, Sizes{HeadSize: 256})
+	m.softCap, m.logitCap = s.softCap("attn_logit_softcapping", 50), s.softCap("final_logit_softcapping", 30)
+	m.slide(slides(s, m.Layers, func(i int) bool { return i%2 == 0 }), gemmaWindow(s))
+	m.rotate(b)
+	return m.build(b.Within("model"), b)
+}
+
+// gemma3Family is the text model of Gemma 3: Gemma 2 with norms of queries and keys, five
+// blocks with a sliding window to one without, and rotary positions of another base where
+// it slides.
+//
+// Source: Gemma Team, "Gemma 3 Technical Report", 2025, https://arxiv.org/abs/2503.19786.
+var gemma3Family = Family{Type: "gemma3_text", Name: "Gemma 3", New: newGemma3, Harmless: gemma3Harmless}
+
+var gemma3Harmless = []string{"cache_implementation", "hidden_act"}
+
+func newGemma3(b *Builder) Network {
+	return gemma3(b).build(b.Within("model"), b)
+}
+
+// gemma3WithImages is Gemma 3 in a file that has a model of images besides, of which
+// nothing is read.
+var gemma3WithImages = Family{Type: "gemma3", Name: "Gemma 3", New: newGemma3WithImages, Harmless: append([]string{
+	"boi_token_index", "eoi_token_index", "image_token_index", "mm_tokens_per_image", "vision_config",
+}, gemma3Harmless...)}
+
+func newGemma3WithImages(b *Builder) Network {
+	b.Unread("vision_tower.*", "multi_modal_projector.*", "model.vision_tower.*", "model.multi_modal_projector.*")
+	oneWay(b.Config)
+	text := &Builder{b.Config.Part("text_config"), b.building, b.prefix}
+	if text.Config == nil {
+		b.Config.Fail("text_config", "is missing, want an object")
+		return new(decoder)
+	}
+	text.Config.Only("model_type", gemma3Family.Type)
+	text.Config.Ignore(harmless...)
+	text.Config.Ignore(gemma3Harmless...)
+	m := gemma3(text)
+	m.tied = b.Config.Bool("tie_word_embeddings", m.tied)
+	if b.HasAny("language_model.") {
+		top := text.At("language_model")
+		return m.build(top.Within("model"), top)
+	}
+	return m.build(text.At("model.language_model"), text)
+}
+
+// gemma is what all generations have in common.
+func gemma(b *Builder, usual Sizes) rotaryDecoder {
+	s := b.Config
+	s.Only("use_bidirectional_attention", false)
+	m := rotaryDecoder{
+		Sizes:      rotarySizes(b, usual),
+		eps:        s.Eps("rms_norm_eps", 1e-6),
+		activation: tanhGELU,
+		tied:       s.Bool("tie_word_embeddings", true),
+		plusOne:    true,
+	}
+	m.scale = float32(math.Sqrt(float64(m.Width)))
+	if s.Bool("attention_bias", false) {
+		m.bias = attn.AllProjections
+	}
+	return m
+}
+
+// gemma2 is what Gemma 2 and 3 have in common.
+func gemma2(b *Builder, usual Sizes) rotaryDecoder {
+	s := b.Config
+	m := gemma(b, usual)
+	m.activation, m.normAfter = s.Activation("hidden_activation", "gelu_pytorch_tanh"), true
+	perRoot := s.Float("query_pre_attn_scalar", 256)
+	if !(perRoot > 0 && perRoot < mostSize) {
+		s.Fail("query_pre_attn_scalar", "is %v, want a positive number", perRoot)
+		perRoot = 1
+	}
+	m.score = attn.DotScale(float32(1 / math.Sqrt(perRoot)))
+	return m
+}
+
+// gemma3 is Gemma 3 but for the place of its tensors.
+func gemma3(b *Builder) rotaryDecoder {
+	s := b.Config
+	// Files with images leave out what is as usual.
+	m := gemma2(b, Sizes{Heads: 8, KVHeads: 4, HeadSize: 256, Vocabulary: 262208, Positions: 131072})
+	m.queryNorm = true
+	s.Only("attn_logit_softcapping") // which transformers leaves without effect
+	m.logitCap = s.softCap("final_logit_softcapping", 0)
+	period := s.SizeOr("sliding_window_pattern", s.SizeOr("_sliding_window_pattern", 6))
+	all := slides(s, m.Layers, func(i int) bool { return (i+1)%period != 0 })
+	m.slide(all, gemmaWindow(s))
+	if s.null("sliding_window") && slices.Contains(all, true) {
+		s.Fail("sliding_window", "is null, want a number for the layers that have one")
+	}
+	full, local, tokens := gemma3Ropes(b, m.Sizes)
+	m.Positions = tokens
+	m.position = func(i int) attn.Position {
+		if all[i] {
+			return local
+		}
+		return full
+	}
+	return m
+}
+
+// gemmaWindow returns how many keys a query of a sliding window attends to.
+func gemmaWindow(s *Settings) int { return s.SizeOr("sliding_window", 4096) }

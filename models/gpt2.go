@@ -1,0 +1,90 @@
+package models
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// gpt2Family is GPT-2: learnt positions, LayerNorm in front of both parts of a block, and
+// biases everywhere. Its maps are stored as [in out].
+//
+// Source: Radford et al., "Language Models are Unsupervised Multitask Learners", 2019.
+var gpt2Family = Family{
+	Type: "gpt2", Name: "GPT-2", New: newGPT2,
+	Harmless: []string{
+		"attn_pdrop", "embd_pdrop", "n_ctx", "reorder_and_upcast_attn", "resid_pdrop", "summary_activation",
+		"summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj",
+	},
+}
+
+func newGPT2(b *Builder) Network {
+	s := b.Config
+	oneWay(s)
+	z := Sizes{
+		Kind:       heads.Decoder,
+		Layers:     b.Count("n_layer"),
+		Heads:      s.Size("n_head"),
+		Width:      s.Size("n_embd"),
+		Vocabulary: s.Size("vocab_size"),
+		Positions:  s.Size("n_positions"),
+	}
+	if b.longest > z.Positions {
+		s.Fail("n_positions", "is %d, want at least the %d tokens that are asked for", z.Positions, b.longest)
+	}
+	z.KVHeads, z.HeadSize, z.Hidden = z.Heads, max(1, z.Width/z.Heads), s.SizeOr("n_inner", 4*z.Width)
+	act, eps := s.Activation("activation_function", "gelu_new"), s.Eps("layer_norm_epsilon", 1e-5)
+	perRoot, perLayer := s.Bool("scale_attn_weights", true), s.Bool("scale_attn_by_inverse_layer_idx", false)
+
+	base := b.Within("transformer")
+	d := &decoder{
+		sizes:     z,
+		positions: base.Embedding("wpe", z.Positions, z.Width),
+		norm:      base.LayerNorm("ln_f", z.Width, eps),
+	}
+	d.words, d.logits = base.Words("wte", z.Vocabulary, z.Width)
+	for i := range z.Layers {
+		at, scale := base.At(fmt.Sprintf("h.%d", i)), 1.0
+		if perRoot {
+			scale /= math.Sqrt(float64(z.HeadSize))
+		}
+		if perLayer {
+			scale /= float64(i + 1)
+		}
+		d.blocks = append(d.blocks, &PreNorm{
+			SelfNorm: at.LayerNorm("ln_1", z.Width, eps),
+			Self: at.MultiHead(attn.MultiHeadConfig{
+				Name: decoderName(i), Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections, Score: attn.DotScale(float32(scale)),
+			}, Maps{QKV: "attn.c_attn", Out: "attn.c_proj", Transposed: true}),
+			FFNorm: at.LayerNorm("ln_2", z.Width, eps),
+			FF: &nn.FeedForward{
+				In:         at.Transposed("mlp.c_fc", z.Width, z.Hidden),
+				Activation: act,
+				Out:        at.Transposed("mlp.c_proj", z.Hidden, z.Width),
+			},
+			How: attn.Options{Mask: attn.Causal()},
+		})
+		// The causal mask, and a number that stands for −Inf.
+		base.Unread(at.Name("attn.bias"), at.Name("attn.masked_bias"))
+	}
+	d.makeLogits(b, s.Bool("tie_word_embeddings", true), base.Name("wte.weight"))
+	return d
+}
+
+// Transposed is Linear where the file has the transpose of the weight: [in out].
+func (b *Builder) Transposed(name string, in, out int) *nn.Linear {
+	l := &nn.Linear{Bias: b.Tensor(name+".bias", out)}
+	if b.bfloat16 {
+		l.BFloat16 = b.matrix(name+".weight", true, in, out)[0]
+		return l
+	}
+	if b.want(name+".weight", in, out) && !b.plan {
+		l.Weight = tensor.Zeros(out, in).Param()
+		b.entry(name+".weight", true, l.Weight)
+	}
+	return l
+}

@@ -1,0 +1,131 @@
+package models
+
+import "github.com/attn-go/attn"
+
+// rope returns the rotary positions that config.json asks for, and how many tokens they are
+// for. It says in one of three ways how frequencies are scaled: in
+// rope_parameters, as transformers has written it since version 5; in rope_scaling beside
+// rope_theta, as before; or not at all.
+func rope(b *Builder, z Sizes) (position attn.Position, tokens int) {
+	s := b.Config
+	r := rotation{all: s, scaling: ropeScaling(s), theta: s.Float("rope_theta", 10000), sizes: z}
+	if newer := s.Part("rope_parameters"); newer != nil {
+		r.scaling = newer
+	}
+	return r.position(b.longest)
+}
+
+// gemma3Ropes returns the positions of the layers with all keys and of those with a
+// sliding window, and how many tokens they are for.
+func gemma3Ropes(b *Builder, z Sizes) (full, local attn.Position, tokens int) {
+	s := b.Config
+	f := rotation{all: s, scaling: ropeScaling(s), theta: s.Float("rope_theta", 1e6), sizes: z}
+	l := rotation{all: s, theta: s.Float("rope_local_base_freq", 1e4), sizes: z}
+	if newer := s.Part("rope_parameters"); newer != nil {
+		f.scaling, l.scaling = newer.Part("full_attention"), newer.Part("sliding_attention")
+	}
+	full, tokens = f.position(b.longest)
+	local, most := l.position(b.longest)
+	return full, local, min(tokens, most)
+}
+
+// ropeScaling returns the settings of rope_scaling, nil if there are none.
+func ropeScaling(s *Settings) *Settings {
+	if s.Has("rope_scaling") && s.Has("rope_parameters") {
+		s.Fail("rope_scaling", "stands beside rope_parameters, want one of them")
+	}
+	return s.Part("rope_scaling")
+}
+
+// rotation is what settings say of rotary positions.
+type rotation struct {
+	all     *Settings // of the model
+	scaling *Settings // of the frequencies, nil if there are none
+	theta   float64   // the base, unless scaling has one
+	sizes   Sizes     // of the model; Positions is how many it was trained on
+}
+
+// position returns the positions, and how many tokens they are for: longest, or if that is 0
+// as many as the model was made for.
+func (r *rotation) position(longest int) (attn.Position, int) {
+	trained := r.sizes.Positions
+	r.all.Only("partial_rotary_factor", 1) // these families turn whole heads
+	tokens := trained
+	if longest > 0 {
+		tokens = longest
+	}
+	c := attn.RoPEConfig{Base: r.theta}
+	if s := r.scaling; s != nil {
+		s.Only("partial_rotary_factor", 1)
+		c.Base = s.Float("rope_theta", r.theta)
+		c.Scaling, tokens = r.frequencies(trained, longest, tokens)
+	}
+	p, err := attn.NewRoPE(c)
+	if err == nil {
+		err = p.Check(r.sizes.HeadSize)
+	}
+	if err != nil {
+		r.all.Fail("rope_parameters", "cannot be for heads of size %d: %v", r.sizes.HeadSize, err)
+		return new(attn.RoPE), tokens
+	}
+	return p, tokens
+}
+
+// frequencies returns how frequencies are changed, and for how many tokens that holds.
+func (r *rotation) frequencies(trained, longest, tokens int) (attn.RoPEScaling, int) {
+	s := r.scaling
+	kind := s.Text("rope_type", s.Text("type", "default"))
+	switch s.Ignore("type"); kind {
+	case "default":
+		return nil, tokens
+	case "linear":
+		return attn.ScaleLinear(s.Float("factor", 0)), tokens
+	case "dynamic":
+		// The base grows with the length of a sequence, once that is more than the model
+		// was trained on. Keys in a cache keep their angles, so here it is that of the
+		// longest sequence from the first token on.
+		return attn.ScaleNTK(s.Float("factor", 0), trained, tokens), tokens
+	case "llama3":
+		return attn.ScaleLlama3(s.Float("factor", 0), s.Float("low_freq_factor", 0), s.Float("high_freq_factor", 0), r.original(trained)), tokens
+	case "yarn":
+		original := r.original(trained)
+		return attn.ScaleYaRN(attn.YaRN{
+			Factor:       s.Float("factor", float64(trained)/float64(original)),
+			Trained:      original,
+			Fast:         s.Float("beta_fast", 0),
+			Slow:         s.Float("beta_slow", 0),
+			Attention:    s.Float("attention_factor", 0),
+			MScale:       s.Float("mscale", 0),
+			MScaleAllDim: s.Float("mscale_all_dim", 0),
+			Exact:        !s.Bool("truncate", true),
+		}), tokens
+	case "longrope":
+		// There are two lists of factors, for sequences within what the model was first
+		// trained on and for longer ones. Keys in a cache have been turned by one of them:
+		// the first, unless longer sequences are asked for.
+		original := r.original(trained)
+		if longest == 0 {
+			tokens = original
+		}
+		return attn.ScaleLongRoPE(attn.LongRoPE{
+			Short:     s.Floats("short_factor"),
+			Long:      s.Floats("long_factor"),
+			Trained:   original,
+			Length:    tokens,
+			Factor:    s.Float("factor", float64(trained)/float64(original)),
+			Attention: s.Float("attention_factor", 0),
+		}), tokens
+	}
+	s.Fail("rope_type", "is %.60q, want default, linear, dynamic, llama3, yarn or longrope", kind)
+	return nil, tokens
+}
+
+// original returns how many positions the model was trained on before they were scaled.
+func (r *rotation) original(trained int) int {
+	const key = "original_max_position_embeddings"
+	if r.all.Has(key) { // which then counts
+		r.scaling.Ignore(key)
+		return r.all.SizeOr(key, trained)
+	}
+	return r.scaling.SizeOr(key, trained)
+}

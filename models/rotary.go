@@ -1,0 +1,195 @@
+package models
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// rotaryDecoder is in what a decoder with rotary positions and gated feed-forward networks
+// differs from others of its kind: Llama and those that came after it. Each family has a
+// file that fills it in, and build makes the layers. Blocks are counted from 0.
+type rotaryDecoder struct {
+	Sizes
+	position   func(block int) attn.Position
+	window     func(block int) int // keys that a query attends to, 0 for all; nil means all everywhere
+	eps        float32             // of the norms
+	activation Activation
+	tied       bool // the map to logits is the embeddings
+
+	bias      attn.Projections
+	ffBias    bool
+	queryNorm bool       // queries and keys are normalised, before they are turned
+	score     attn.Score // nil means the dot product divided by √E
+	softCap   float32    // of the scores, 0 means none
+	logitCap  float32    // of the logits, 0 means none
+	scale     float32    // of the embeddings, 0 means 1
+	plusOne   bool       // norms multiply by 1 + weight
+	normAfter bool       // there is a norm behind each part of a block, too
+}
+
+// rotarySizes returns the sizes that config.json has. Those of usual that are not 0 are for
+// files that do not tell; the usual size of a head is the width divided by their number.
+func rotarySizes(b *Builder, usual Sizes) Sizes {
+	s := b.Config
+	oneWay(s)
+	size := func(key string, usual int) int {
+		if usual == 0 {
+			return s.Size(key)
+		}
+		return s.SizeOr(key, usual)
+	}
+	z := Sizes{
+		Kind:       heads.Decoder,
+		Layers:     b.Count("num_hidden_layers"),
+		Heads:      size("num_attention_heads", usual.Heads),
+		Width:      s.Size("hidden_size"),
+		Hidden:     s.Size("intermediate_size"),
+		Vocabulary: size("vocab_size", usual.Vocabulary),
+		Positions:  size("max_position_embeddings", usual.Positions),
+	}
+	z.HeadSize = s.SizeOr("head_dim", cmp.Or(usual.HeadSize, max(1, z.Width/z.Heads)))
+	const largest = 1 << 16 // of a head, whose frequencies are worked out before tensors are looked at
+	if z.HeadSize > largest {
+		s.Fail("head_dim", "makes heads of size %d, want at most %d", z.HeadSize, largest)
+		z.HeadSize = 2
+	}
+	z.KVHeads = s.SizeOr("num_key_value_heads", cmp.Or(usual.KVHeads, z.Heads))
+	return z
+}
+
+// build makes the layers, from the tensors of base, and the map to logits from those of top.
+func (m rotaryDecoder) build(base, top *Builder) Network {
+	z := m.Sizes
+	d := &decoder{
+		sizes:   z,
+		scale:   m.scale,
+		norm:    m.norm(base, "norm", z.Width),
+		softCap: m.logitCap,
+	}
+	d.words, d.logits = base.Words("embed_tokens", z.Vocabulary, z.Width)
+	for i := range z.Layers {
+		at := base.At(fmt.Sprintf("layers.%d", i))
+		d.blocks = append(d.blocks, m.block(at, i))
+		at.Unread(at.Name("self_attn.rotary_emb.inv_freq")) // the frequencies, which settings tell
+	}
+	d.makeLogits(top, m.tied, base.Name("embed_tokens.weight"))
+	return d
+}
+
+// block makes block number i.
+func (m rotaryDecoder) block(b *Builder, i int) Block {
+	z := m.Sizes
+	c := attn.MultiHeadConfig{
+		Name: decoderName(i), Width: z.Width, Heads: z.Heads, KVHeads: z.KVHeads, HeadSize: z.HeadSize,
+		Bias: m.bias, Score: m.score, Position: m.position(i),
+	}
+	if m.queryNorm {
+		c.QueryNorm, c.KeyNorm = m.norm(b, "self_attn.q_norm", z.HeadSize), m.norm(b, "self_attn.k_norm", z.HeadSize)
+	}
+	how := attn.Options{Mask: attn.Causal(), SoftCap: m.softCap}
+	if m.window != nil {
+		how.Mask = decoderMask(m.window(i))
+	}
+	linear := b.Matrix
+	if m.ffBias {
+		linear = b.Linear
+	}
+	p := &PreNorm{
+		SelfNorm: m.norm(b, "input_layernorm", z.Width),
+		Self:     b.MultiHead(c, Maps{Q: "self_attn.q_proj", K: "self_attn.k_proj", V: "self_attn.v_proj", Out: "self_attn.o_proj"}),
+		FF: &GatedFeedForward{
+			Gate:       linear("mlp.gate_proj", z.Width, z.Hidden),
+			Up:         linear("mlp.up_proj", z.Width, z.Hidden),
+			Down:       linear("mlp.down_proj", z.Hidden, z.Width),
+			Activation: m.activation,
+		},
+		How: how,
+	}
+	if !m.normAfter { // the name means behind the attention and in front of what follows
+		p.FFNorm = m.norm(b, "post_attention_layernorm", z.Width)
+		return p
+	}
+	p.SelfAfter = m.norm(b, "post_attention_layernorm", z.Width)
+	p.FFNorm = m.norm(b, "pre_feedforward_layernorm", z.Width)
+	p.FFAfter = m.norm(b, "post_feedforward_layernorm", z.Width)
+	return p
+}
+
+// norm returns a norm of the kind that the family has.
+func (m rotaryDecoder) norm(b *Builder, name string, width int) attn.Norm {
+	n := b.RMSNorm(name, width, m.eps)
+	if m.plusOne {
+		return plusOne{n}
+	}
+	return n
+}
+
+// plusOne is an RMSNorm that multiplies by 1 + weight.
+type plusOne struct{ *nn.RMSNorm }
+
+// Forward normalises x.
+func (n plusOne) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	return tensor.RMSNorm(t, x, tensor.Shift(t, n.Weight, 1), n.Eps)
+}
+
+// rotate gives all blocks the same rotary positions, those of config.json.
+func (m *rotaryDecoder) rotate(b *Builder) {
+	position, tokens := rope(b, m.Sizes)
+	m.position, m.Positions = func(int) attn.Position { return position }, tokens
+}
+
+// slide gives blocks a window of so many keys where slides says so.
+func (m *rotaryDecoder) slide(slides []bool, size int) {
+	m.window = func(i int) int {
+		if slides[i] {
+			return size
+		}
+		return 0
+	}
+}
+
+// slides returns which blocks have a sliding window: as layer_types says, or else usual.
+func slides(s *Settings, layers int, usual func(block int) bool) []bool {
+	types, all := s.Texts("layer_types"), make([]bool, layers)
+	if types != nil && len(types) != layers {
+		s.Fail("layer_types", "has %d types, want %d, one for each layer", len(types), layers)
+		return all
+	}
+	for i := range all {
+		switch {
+		case types == nil:
+			all[i] = usual(i)
+		case types[i] == "sliding_attention":
+			all[i] = true
+		case types[i] != "full_attention":
+			s.Fail("layer_types", "has %.60q, want full_attention or sliding_attention", types[i])
+		}
+	}
+	return all
+}
+
+// null reports whether a key is there and has no value, which for some keys means another
+// thing than their absence.
+func (s *Settings) null(key string) bool {
+	v, ok := s.values[key]
+	return ok && string(v) == "null"
+}
+
+// softCap returns a soft-cap: 0, which is none, if it is null, and usual if it is absent.
+func (s *Settings) softCap(key string, usual float64) float32 {
+	if s.null(key) {
+		s.Ignore(key)
+		return 0
+	}
+	x := s.Float(key, usual)
+	if x < 0 || s.Has(key) && x == 0 || x > 1e30 {
+		s.Fail(key, "is %v, want a positive number, or null", x)
+		return 0
+	}
+	return float32(x)
+}

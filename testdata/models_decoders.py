@@ -1,0 +1,377 @@
+"""Writes models/testdata/decoders/*: tiny decoders with random weights, and what transformers computes with them.
+
+Each directory is a model as Hugging Face's hub has them: config.json and model.safetensors, or several files with their
+index. Beside them, golden.safetensors has
+
+    in.ids            the tokens, [L]
+    want.logits       [L V]
+    want.hidden.N     the states, [L D]: 0 is the embeddings, the last one is behind the last norm
+    want.weights.N    the attention weights of layer N, [H L L]
+    want.tokens       50 tokens that follow by greedy generation with a KV cache
+    grad.NAME         of the mean cross-entropy of the next token: Σ g_i·cos(1+i) and √Σ g_i² of the gradient of the
+                      parameter NAME
+
+in float32, computed in float64, with the largest error of the same model in float32 as budget.NAME in the metadata.
+The setting `length`, where there is one, is the length of the longest sequence that the positions are made for.
+
+    pip install -r testdata/requirements.txt
+    python testdata/models_decoders.py           write the files
+    python testdata/models_decoders.py --check   compare the files with what would be written; exit 1 on a difference
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from unittest.mock import patch
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import golden  # sets what must be set before torch is loaded
+
+import safetensors.torch
+import torch
+import torch.nn.functional as F
+import transformers
+from transformers import AutoModelForCausalLM, GemmaConfig, Gemma2Config, Gemma3TextConfig, GPT2Config
+from transformers import LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+
+torch.set_num_threads(1)
+transformers.logging.set_verbosity_error()  # it warns of settings that are here to be tested
+TARGET = Path(__file__).resolve().parent.parent / "models" / "testdata" / "decoders"
+STEPS = 50  # greedy tokens
+VARIOUS = 7  # different ones among them, at least
+MARGIN = 1e-3  # by which each of them is ahead of the next best, far more than float32 errs
+SMALL = dict(hidden_size=12, intermediate_size=17, num_hidden_layers=2, num_attention_heads=4, vocab_size=31)
+GROUPED = dict(SMALL, num_key_value_heads=2, head_dim=10)  # five frequencies
+BF16 = torch.bfloat16
+WAVES = dict(rope_theta=100.0)  # of 6 to 250 positions
+
+
+class Case:
+    """A model's config, how its files are written, and how many tokens it reads."""
+
+    def __init__(self, config, dtype=BF16, tokens=11, length=None, shards=1, names=None, rewrite=None, generates=True):
+        self.config, self.dtype, self.tokens, self.length, self.shards = config, dtype, tokens, length, shards
+        self.names = names or (lambda tensors: tensors)  # changes the tensors of the file
+        self.rewrite = rewrite or (lambda config: config)  # changes config.json
+        self.generates = generates
+        self.shapes = None  # of the parameters, once they are known
+
+
+def llama(rope=None, **more):
+    theta = {"rope_type": "default", "rope_theta": 10000.0}
+    return LlamaConfig(**{**GROUPED, "max_position_embeddings": 96, "rope_parameters": rope or theta, **more})
+
+
+def waves(rope, **more):
+    """One layer is enough to tell how positions turn."""
+    return llama(rope, num_hidden_layers=1, **more)
+
+
+def before_v5(config):
+    """config.json as transformers 4 wrote it: rope_theta, and rope_scaling unless it is the default."""
+    rope = dict(config.pop("rope_parameters"))
+    config["rope_theta"] = rope.pop("rope_theta")
+    kind = rope.pop("rope_type")
+    config["rope_scaling"] = None if kind == "default" else {"rope_type": kind, **rope}
+    config.pop("layer_types", None)
+    config["torch_dtype"] = config.pop("dtype", None)
+    return config
+
+
+def oldest(config):
+    """The same with `type` for `rope_type`."""
+    config = before_v5(config)
+    scaling = config["rope_scaling"]
+    config["rope_scaling"] = {"type": scaling.pop("rope_type"), **scaling}
+    return config
+
+
+def gemma3_before_v5(config):
+    rope = config.pop("rope_parameters")
+    full, local = dict(rope["full_attention"]), rope["sliding_attention"]
+    config["rope_theta"], config["rope_local_base_freq"] = full.pop("rope_theta"), local["rope_theta"]
+    config["rope_scaling"] = None if full["rope_type"] == "default" else full
+    config["sliding_window_pattern"] = config.pop("_sliding_window_pattern")
+    config.pop("layer_types")
+    return config
+
+
+def multimodal(config):
+    text = dict(config)
+    text.pop("architectures", None)
+    return {"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3", "text_config": text,
+            "vision_config": {"model_type": "siglip_vision_model"}, "mm_tokens_per_image": 256, "image_token_index": 28,
+            "boi_token_index": 29, "eoi_token_index": 30, "eos_token_id": [1, 7]}
+
+
+def bare_gpt2(tensors):
+    """Names as in the file of openai-community/gpt2, with the buffers that older versions stored."""
+    tensors = {name.removeprefix("transformer."): x for name, x in tensors.items() if name != "lm_head.weight"}
+    for layer in range(2):
+        tensors[f"h.{layer}.attn.bias"] = torch.ones(1, 1, 64, 64).tril()[:, :, :5, :5].contiguous()
+        tensors[f"h.{layer}.attn.masked_bias"] = torch.tensor(-1e4)
+    return tensors
+
+
+def beside_images(tensors):
+    """Names as in the files of Gemma 3 with a model of images, of which two tensors are here."""
+    tensors = {"language_" + name.replace("model.", "model.model.", 1): x for name, x in tensors.items()}
+    tensors["vision_tower.vision_model.post_layernorm.bias"] = torch.zeros(3)
+    tensors["multi_modal_projector.mm_soft_emb_norm.weight"] = torch.zeros(5)
+    return tensors
+
+
+GPT2 = dict(n_embd=12, n_layer=2, n_head=3, n_positions=64, vocab_size=31, bos_token_id=30, eos_token_id=30)
+GEMMA = dict(GROUPED, max_position_embeddings=96)
+YARN = {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 48, **WAVES}
+LONG = {"rope_type": "longrope", "short_factor": [1.0, 1.1, 1.3, 1.5, 1.9], "long_factor": [1.0, 2.5, 3.0, 4.5, 7.0],
+        "original_max_position_embeddings": 80, "factor": 1.5, **WAVES}
+PLAIN = {"rope_type": "default", "rope_theta": 1e6}
+ALTERNATING = ["sliding_attention", "full_attention"]
+THREE = dict(GROUPED, num_hidden_layers=3, max_position_embeddings=96)
+DYNAMIC = {"rope_type": "dynamic", "factor": 2.0, **WAVES}
+LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 32, **WAVES}
+CASES = {
+    "gpt2": Case(GPT2Config(**GPT2), torch.float32),
+    "gpt2_bare": Case(
+        GPT2Config(**GPT2, n_inner=23, activation_function="relu", layer_norm_epsilon=1e-3,
+                   scale_attn_by_inverse_layer_idx=True),
+        names=bare_gpt2, shards=2),
+    "gpt2_unscaled": Case(
+        GPT2Config(**GPT2, scale_attn_weights=False, activation_function="gelu", tie_word_embeddings=False,
+                   reorder_and_upcast_attn=True),
+        torch.float16),
+    "llama2": Case(llama(num_key_value_heads=4, head_dim=None, hidden_size=24), torch.float16, rewrite=before_v5),
+    "llama3": Case(llama(LLAMA3, tie_word_embeddings=True, eos_token_id=[2, 7]), rewrite=before_v5, shards=3),
+    "smollm2": Case(
+        llama({"rope_type": "default", "rope_theta": 1e5}, tie_word_embeddings=True),
+        names=lambda t: {**t, "lm_head.weight": t["model.embed_tokens.weight"].clone()}),
+    "llama_linear": Case(waves({"rope_type": "linear", "factor": 2.5, **WAVES}), rewrite=oldest),
+    "llama_dynamic": Case(waves(DYNAMIC), rewrite=oldest),
+    "llama_dynamic_long": Case(waves(DYNAMIC, max_position_embeddings=13), tokens=19, length=19, generates=False),
+    "llama_yarn": Case(waves(YARN)),
+    "llama_yarn_settings": Case(
+        waves({**YARN, "mscale": 0.7, "mscale_all_dim": 0.4, "beta_fast": 4.0, "beta_slow": 0.5, "truncate": False}),
+        rewrite=before_v5),
+    "llama_yarn_attention": Case(waves({**YARN, "attention_factor": 1.3, "beta_fast": 5})),
+    "llama_longrope": Case(waves(LONG), length=80, rewrite=before_v5),
+    "llama_longrope_long": Case(
+        waves({**LONG, "original_max_position_embeddings": 13}), tokens=19, length=19, generates=False),
+    "llama_biases": Case(
+        llama(attention_bias=True, mlp_bias=True, hidden_act="gelu_pytorch_tanh", rms_norm_eps=1e-3), shards=2),
+    "mistral": Case(MistralConfig(**GROUPED, max_position_embeddings=96, sliding_window=5)),
+    "mistral_full": Case(
+        MistralConfig(**{**GROUPED, "hidden_size": 24, "head_dim": None}, max_position_embeddings=96,
+                      sliding_window=None, rope_parameters=dict(PLAIN)),
+        rewrite=before_v5),
+    "qwen2": Case(
+        Qwen2Config(**{**SMALL, "hidden_size": 24, "num_attention_heads": 6}, num_key_value_heads=3,
+                    max_position_embeddings=96, rope_parameters=dict(PLAIN)),
+        rewrite=before_v5),
+    "qwen2_window": Case(
+        Qwen2Config(**THREE, use_sliding_window=True, sliding_window=4, max_window_layers=1, tie_word_embeddings=True),
+        rewrite=before_v5),
+    "qwen2_types": Case(
+        Qwen2Config(**THREE, use_sliding_window=True, sliding_window=4, layer_types=[*ALTERNATING, ALTERNATING[0]])),
+    "qwen3": Case(
+        Qwen3Config(**GROUPED, max_position_embeddings=96, tie_word_embeddings=True, rope_parameters=dict(PLAIN))),
+    "qwen3_bias": Case(
+        Qwen3Config(**GROUPED, max_position_embeddings=96, attention_bias=True, use_sliding_window=True,
+                    sliding_window=4, max_window_layers=1, rope_parameters=dict(YARN)),
+        rewrite=before_v5),
+    "gemma": Case(GemmaConfig(**{**GEMMA, "num_key_value_heads": 1}), rewrite=before_v5),
+    "gemma2": Case(
+        Gemma2Config(**THREE, query_pre_attn_scalar=7, sliding_window=4, attn_logit_softcapping=2.0,
+                     final_logit_softcapping=5.0),
+        rewrite=before_v5),
+    "gemma2_plain": Case(
+        Gemma2Config(**GEMMA, query_pre_attn_scalar=10, attn_logit_softcapping=None, final_logit_softcapping=None,
+                     attention_bias=True, layer_types=ALTERNATING[::-1], sliding_window=6)),
+    "gemma3": Case(
+        Gemma3TextConfig(**THREE, query_pre_attn_scalar=7, sliding_window=4, sliding_window_pattern=2,
+                         final_logit_softcapping=4.0,
+                         rope_parameters={"full_attention": {"rope_type": "linear", "factor": 3.0, "rope_theta": 100.0},
+                                          "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}})),
+    "gemma3_pattern": Case(
+        Gemma3TextConfig(**THREE, query_pre_attn_scalar=10, sliding_window=5, sliding_window_pattern=3,
+                         rope_parameters={"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+                                          "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}),
+        rewrite=gemma3_before_v5),
+    "gemma3_multimodal": Case(
+        Gemma3TextConfig(**GEMMA, query_pre_attn_scalar=10, sliding_window=5, layer_types=ALTERNATING),
+        rewrite=multimodal, names=beside_images),
+}
+
+
+@contextlib.contextmanager
+def precision(dtype):
+    """Within it, what a model casts to float32, its norms and angles, is cast to dtype."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        with patch.object(torch, "float32", dtype), patch.object(torch, "float", dtype), \
+                patch.object(torch.Tensor, "float", lambda x: x.to(dtype)):
+            yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def draw(name, shape, seed, gemma):
+    """Random weights of a size that makes heads attend to something: norms and biases are random too."""
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    is_norm = "norm" in name or ".ln_" in name
+    if is_norm and name.endswith("weight"):
+        return 0.4 * x if gemma else 1 + 0.4 * x
+    if len(shape) == 1:
+        return 0.4 * x
+    # Embeddings are small beside what the layers add, or else tied ones make each token follow itself.
+    if "embed_tokens" in name:
+        return (0.15 if gemma else 0.4) * x
+    if "wte" in name or "wpe" in name:
+        return 0.4 * x
+    fan_in = shape[0] if "c_" in name else shape[1]  # Conv1D is [in out]
+    return 2 * x / fan_in**0.5
+
+
+def build(case, weights, dtype):
+    with precision(dtype):
+        model = AutoModelForCausalLM.from_config(case.config, attn_implementation="eager", dtype=dtype)
+        model.load_state_dict({name: x.to(dtype) for name, x in weights.items()}, strict=False)
+        model.tie_weights()
+        # Buffers are made when the model is, and some of them by code that fixes their type.
+        assert all(b.dtype == dtype for _, b in model.named_buffers() if b.is_floating_point()), case.config.model_type
+    return model.eval()
+
+
+def generate(model, ids, dtype):
+    """Returns the tokens that follow, and by how much each of them, at least, is ahead of the next best."""
+    model.generation_config.eos_token_id = model.generation_config.pad_token_id = None
+    with precision(dtype), torch.no_grad():
+        g = model.generate(ids[None], attention_mask=torch.ones_like(ids[None]), do_sample=False, use_cache=True,
+                           max_new_tokens=STEPS, output_logits=True, return_dict_in_generate=True)
+    best = torch.stack(g.logits)[:, 0].topk(2).values
+    return g.sequences[0, len(ids):], (best[:, 0] - best[:, 1]).min().item()
+
+
+def run(model, ids, dtype):
+    """Returns everything that is compared but the tokens, in one precision."""
+    out = {}
+    with precision(dtype):
+        y = model(ids[None], output_hidden_states=True, output_attentions=True, use_cache=False)
+        out["want.logits"] = y.logits[0]
+        for n, x in enumerate(y.hidden_states):
+            out[f"want.hidden.{n}"] = x[0]
+        for n, x in enumerate(y.attentions):
+            out[f"want.weights.{n}"] = x[0]
+        F.cross_entropy(y.logits[0, :-1], ids[1:]).backward()
+        for name, p in model.named_parameters():
+            g = p.grad.flatten()
+            direction = torch.cos(1 + torch.arange(len(g), dtype=torch.float64)).to(dtype)
+            out["grad." + name] = torch.stack([g @ direction, g.norm()])
+    return {name: x.detach() for name, x in out.items()}
+
+
+def tensors_of(case, seed):
+    """The weights of the file, as the model sees them and as they are stored."""
+    if case.shapes is None:
+        model = AutoModelForCausalLM.from_config(case.config)
+        case.shapes = {name: p.shape for name, p in model.named_parameters()}
+    gemma = case.config.model_type.startswith("gemma")
+    stored = {name: draw(name, shape, 1000 * seed + i, gemma).to(case.dtype)
+              for i, (name, shape) in enumerate(case.shapes.items())}
+    return {name: x.to(torch.float64) for name, x in stored.items()}, stored
+
+
+def search(name, case):
+    """Draws until the tokens are clear enough not to depend on rounding, and various."""
+    for seed in range(1, 400):
+        weights, stored = tensors_of(case, seed)
+        generator = torch.Generator().manual_seed(seed)
+        ids = torch.randint(0, case.config.vocab_size, (case.tokens,), generator=generator)
+        model = build(case, weights, torch.float64)
+        tokens = None
+        if case.generates:
+            tokens, margin = generate(model, ids, torch.float64)
+            if margin < MARGIN or tokens.unique().numel() < VARIOUS:
+                continue
+        exact = run(build(case, weights, torch.float64), ids, torch.float64)
+        rough = run(build(case, weights, torch.float32), ids, torch.float32)
+        if case.generates:
+            exact["want.tokens"] = tokens
+            rough["want.tokens"] = generate(build(case, weights, torch.float32), ids, torch.float32)[0]
+        return stored, ids, exact, rough
+    sys.exit(f"{name}: no seed gives tokens that are clear enough")
+
+
+def write_weights(folder, tensors, shards):
+    if shards == 1:
+        safetensors.torch.save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+        return
+    where = {}
+    for n in range(shards):
+        file = f"model-{n + 1:05d}-of-{shards:05d}.safetensors"
+        part = dict(list(tensors.items())[n::shards])
+        safetensors.torch.save_file(part, folder / file, metadata={"format": "pt"})
+        where |= dict.fromkeys(part, file)
+    size = sum(x.numel() * x.element_size() for x in tensors.values())
+    index = {"metadata": {"total_size": size}, "weight_map": dict(sorted(where.items()))}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index, indent=1) + "\n")
+
+
+def write(folder, name, case):
+    folder.mkdir(parents=True)
+    stored, ids, exact, rough = search(name, case)
+    config = case.config.to_dict()
+    config["architectures"] = [type(AutoModelForCausalLM.from_config(case.config)).__name__]
+    config["dtype"] = str(case.dtype).removeprefix("torch.")
+    config = case.rewrite(config)
+    (folder / "config.json").write_text(json.dumps(config, indent=1, sort_keys=True) + "\n")
+    write_weights(folder, {n: x.contiguous() for n, x in case.names(stored).items()}, case.shards)
+
+    settings = {"case": name, "torch": torch.__version__.split("+")[0], "transformers": transformers.__version__}
+    if case.length:
+        settings["length"] = str(case.length)
+    tensors = {"in.ids": ids}
+    for key, x in exact.items():
+        if x.is_floating_point():
+            assert torch.isfinite(x).all(), f"{name}: {key} is not finite"
+            settings[f"budget.{key}"] = f"{(x - rough[key].double()).abs().max().item():.3g}"
+            x = x.to(torch.float32)
+        else:
+            assert torch.equal(x, rough[key]), f"{name}: {key} depends on the precision"
+        tensors[key] = x
+    arrays = {key: x.contiguous().numpy() for key, x in tensors.items()}
+    (folder / "golden.safetensors").write_bytes(golden.encode(arrays, settings))
+
+
+def main():
+    names = [a for a in sys.argv[1:] if a != "--check"] or CASES
+    check = "--check" in sys.argv
+    changed = sorted({p.name for p in TARGET.iterdir()} - CASES.keys()) if TARGET.exists() else []
+    for name in names:
+        with tempfile.TemporaryDirectory() as scratch:
+            made = Path(scratch) / name
+            write(made, name, CASES[name])
+            now = {p.name: p.read_bytes() for p in made.iterdir()}
+            there = TARGET / name
+            before = {p.name: p.read_bytes() for p in there.iterdir()} if there.exists() else {}
+            if now == before:
+                continue
+            changed.append(name)
+            if not check:
+                shutil.rmtree(there, ignore_errors=True)
+                shutil.copytree(made, there)
+                print(name, sum(map(len, now.values())), "bytes", flush=True)
+    if check and changed:
+        sys.exit(f"differ: {' '.join(changed)}")
+    print(f"{len(list(names))} models, {len(changed)} changed")
+
+
+if __name__ == "__main__":
+    main()
