@@ -70,7 +70,7 @@ func (cmd *shardsCommand) Validate() error {
 }
 
 func (cmd *shardsCommand) touches() touched {
-	var t touched
+	t := touched{makes: []place{{"--output", cmd.Output}}}
 	for _, pattern := range cmd.Input {
 		found, _ := filepath.Glob(pattern) // a wrong pattern is told of later
 		for _, path := range found {
