@@ -239,7 +239,7 @@ func (tr *Trainer) step(batch []int) (Progress, error) {
 	p.Total, p.LR, p.StepLoss = tr.at.Total, tr.Settings.LR*tr.schedule(tr.at.Total), float64(loss.Item())
 	tr.optim.Step(p.LR)
 	p.Time = time.Since(start)
-	took := sums{p.StepLoss * float64(targets), targets, tokens, p.Time.Seconds()}
+	took := sums{float64(p.StepLoss * float64(targets)), targets, tokens, p.Time.Seconds()}
 	tr.at.add(took)
 	tr.at.Window.add(took)
 	tr.at.Window.Steps++

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +29,7 @@ type shardsCommand struct {
 	Of      int      `help:"Number of shards." placeholder:"N"`
 	Shard   *int     `help:"Make this one, from 0. Without it, that of JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID, or else all." placeholder:"I"`
 	Merge   bool     `help:"Check that nothing is missing or twice, and write the outputs of all shards in order."`
+	Sums    bool     `help:"With --merge: write a JSON object with the sums and means of all numbers instead of the lines."`
 	Command []string `arg:"" optional:"" passthrough:"" help:"Command that maps lines to lines, with its flags: translate, eval --per-line or heads --per-line."`
 }
 
@@ -37,6 +39,7 @@ func (shardsCommand) Help() string {
   attn shards --input 'corpus/*.txt' --output out --of 16 --shard 3 translate --model runs/fra.run
   attn shards --input 'corpus/*.txt' --output out --of 16 translate --model runs/fra.run
   attn shards --output out --merge > translations.txt
+  attn shards --output measures --merge --sums
 
 A shard that is done is passed over, so a job can be repeated until all is there. The
 lines of all shards together are those that the command makes of all files, one behind the
@@ -52,6 +55,8 @@ func (cmd *shardsCommand) Validate() error {
 		return nil
 	}
 	switch {
+	case cmd.Sums:
+		return errors.New("--sums goes with --merge")
 	case len(cmd.Input) == 0:
 		return errors.New("missing flags: --input=GLOB")
 	case cmd.Of < 1 || cmd.Of > 99_999:
@@ -65,7 +70,7 @@ func (cmd *shardsCommand) Validate() error {
 }
 
 func (cmd *shardsCommand) touches() touched {
-	var t touched
+	t := touched{makes: []place{{"--output", cmd.Output}}}
 	for _, pattern := range cmd.Input {
 		found, _ := filepath.Glob(pattern) // a wrong pattern is told of later
 		for _, path := range found {
@@ -154,9 +159,19 @@ func (cmd *shardsCommand) numbers() (list []int, err error) {
 
 // merge writes all shards.
 func (cmd *shardsCommand) merge(c console) error {
-	sum, err := shards.Merge(cmd.Output, c.out)
+	var sums shards.Sums
+	out := c.out
+	if cmd.Sums {
+		out = &sums
+	}
+	sum, err := shards.Merge(cmd.Output, out)
 	if err != nil {
 		return err
+	}
+	if cmd.Sums {
+		if err := json.NewEncoder(c.out).Encode(&sums); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(c.err, "%d shards: %d lines, %d rejected, %v\n", sum.Shards, sum.Lines, sum.Rejected, time.Duration(sum.Seconds*float64(time.Second)).Round(time.Second))
 	if len(sum.Kernels) > 1 {

@@ -40,7 +40,8 @@ func (trainCommand) Help() string {
 
 A run is saved after each epoch, within it as --save-every says, and when it is
 interrupted (Ctrl-C). However it ends, --resume continues exactly from what was saved
-last.`
+last. metrics.svg in its directory is the curve of the losses; attn follow shows it on a
+page meanwhile.`
 }
 
 // Validate is called by the parser.

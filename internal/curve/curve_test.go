@@ -190,6 +190,9 @@ func TestRead(t *testing.T) {
 	if text, over := r.status(now); text != "not running" || !over {
 		t.Errorf("status %q, over: %v", text, over)
 	}
+	if facts, want := fmt.Sprint(r.facts()), "[{step 123} {training loss 1.0000} {validation loss 0.4705} {learning rate 0.00114} {tokens per second 25.0k}]"; facts != want {
+		t.Errorf("facts\n%s, want\n%s", facts, want)
+	}
 	r.Final = &Final{ExactMatch: 0.5}
 	if text, _ := r.status(now); text != "done" {
 		t.Errorf("status %q", text)

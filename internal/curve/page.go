@@ -68,6 +68,9 @@ func (r Run) facts() []Fact {
 			add("step", "%d", s.Step)
 		}
 	}
+	if n := len(r.Epochs); n > 0 && r.Live == nil { // a point is of fewer steps
+		loss, rate = r.Epochs[n-1].TrainLoss, Number(r.Epochs[n-1].Rate())
+	}
 	if l := r.Live; l != nil {
 		add("epoch", "%d of %d", l.Epoch, l.Epochs)
 		add("step", "%d of %d", l.Step, l.Steps)

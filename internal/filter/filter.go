@@ -61,7 +61,10 @@ type Error struct {
 	Err  error
 }
 
+// Error gives "name:line: reason", the form that editors turn into a link.
 func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %v", e.Name, e.Line, e.Err) }
+
+// Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Lines are gathered in windows, in which they are sorted by length: a large window makes

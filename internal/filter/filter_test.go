@@ -159,7 +159,7 @@ func TestManyLines(t *testing.T) {
 	if lines != n || stats.Lines != n || stats.Rejected == 0 {
 		t.Errorf("%d lines, %+v, want %d", lines, stats, n)
 	}
-	if uneven > 0 || batches > n/30 {
+	if uneven > 0 || batches < n/2/64 {
 		t.Errorf("%d batches, %d of which are not sorted", batches, uneven)
 	}
 	if largest > before.HeapAlloc+64<<20 {

@@ -1,0 +1,149 @@
+package shards
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+)
+
+// Sums adds up the numbers of lines of JSON, each of which has the same form: objects and
+// lists of numbers. Sums are exact and are rounded once, at the end, so they do not depend
+// on the order of the lines.
+//
+// A null is not counted, nor is a line with an error in its place.
+type Sums struct {
+	Lines    int64
+	Rejected int64
+	root     node
+	rest     []byte // of a line whose end is still to come
+}
+
+// exact is the number of bits in which the sum of 2⁶⁴ float64s has no rounding error.
+const exact = 2200
+
+// node is the sum of numbers that stand in one place of all lines, or what is within.
+type node struct {
+	count  int64
+	sum    *big.Float
+	fields map[string]*node
+	list   []*node
+}
+
+// Write adds lines.
+func (s *Sums) Write(b []byte) (int, error) {
+	n := len(b)
+	for {
+		line, after, whole := bytes.Cut(b, []byte("\n"))
+		s.rest = append(s.rest, line...)
+		if !whole {
+			return n, nil
+		}
+		if err := s.line(s.rest); err != nil {
+			return 0, fmt.Errorf("line %d: %w", s.Lines+s.Rejected+1, err)
+		}
+		s.rest, b = s.rest[:0], after
+	}
+}
+
+func (s *Sums) line(text []byte) error {
+	var v any
+	if json.Unmarshal(text, &v) != nil {
+		return errors.New("is not JSON, of which alone there are sums; the command needs --json")
+	}
+	object, ok := v.(map[string]any)
+	if !ok {
+		return errors.New("is not a JSON object")
+	}
+	if _, failed := object["error"].(string); failed && len(object) == 1 {
+		s.Rejected++
+		return nil
+	}
+	if err := s.root.add(v); err != nil {
+		return err
+	}
+	s.Lines++
+	return nil
+}
+
+// add adds the numbers of a value.
+func (n *node) add(v any) error {
+	switch v := v.(type) {
+	case nil:
+	case float64:
+		if n.sum == nil {
+			n.sum = new(big.Float).SetPrec(exact)
+		}
+		n.sum.Add(n.sum, big.NewFloat(v))
+		n.count++
+	case []any:
+		for len(n.list) < len(v) {
+			n.list = append(n.list, new(node))
+		}
+		for i, e := range v {
+			if err := n.list[i].add(e); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		if n.fields == nil {
+			n.fields = map[string]*node{}
+		}
+		for key, e := range v {
+			if n.fields[key] == nil {
+				n.fields[key] = new(node)
+			}
+			if err := n.fields[key].add(e); err != nil {
+				return err
+			}
+		}
+	default:
+		return fmt.Errorf("holds %v, of which there is no sum", v)
+	}
+	return nil
+}
+
+// MarshalJSON writes sums and means in the form of a line. What has no number is null.
+func (s *Sums) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]any{
+		"lines": s.Lines, "rejected": s.Rejected,
+		"sums":  s.root.form((*node).total),
+		"means": s.root.form((*node).mean),
+	})
+}
+
+func (n *node) total() any {
+	if n.sum == nil {
+		return nil
+	}
+	sum, _ := n.sum.Float64()
+	return sum
+}
+
+func (n *node) mean() any {
+	if n.sum == nil {
+		return nil
+	}
+	mean, _ := new(big.Float).SetPrec(exact).Quo(n.sum, new(big.Float).SetInt64(n.count)).Float64()
+	return mean
+}
+
+// form returns the nodes in the form of a line.
+func (n *node) form(value func(*node) any) any {
+	switch {
+	case n.fields != nil:
+		all := map[string]any{}
+		for key, e := range n.fields {
+			all[key] = e.form(value)
+		}
+		return all
+	case n.list != nil:
+		var all []any
+		for _, e := range n.list {
+			all = append(all, e.form(value))
+		}
+		return all
+	}
+	return value(n)
+}

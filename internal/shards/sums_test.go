@@ -1,0 +1,53 @@
+package shards
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// Sums have one value, whatever the order of the lines and wherever writes end.
+func TestSums(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var lines []string
+	for i := range 1000 {
+		lines = append(lines, fmt.Sprintf(`{"nats":%g,"h":{"a":[%g,null,%d]}}`, rng.NormFloat64()*1e10, rng.Float64()/3, i), `{"error":"no tab"}`)
+	}
+	lines = append(lines, `{"nats":1e300,"h":{"a":[null,null]}}`, `{"nats":-1e300,"h":{}}`, `{"nats":null}`)
+	sum := func() string {
+		var s Sums
+		text := strings.Join(lines, "\n") + "\n"
+		for text != "" {
+			n := min(1+rng.IntN(200), len(text))
+			if _, err := s.Write([]byte(text[:n])); err != nil {
+				t.Fatal(err)
+			}
+			text = text[n:]
+		}
+		b, err := json.Marshal(&s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	first := sum()
+	if !strings.HasPrefix(first, `{"lines":1003,"means":{"h":{"a":[`) || !strings.Contains(first, `,null,499500]},"nats":`) || !strings.Contains(first, `"rejected":1000`) {
+		t.Errorf("sums %s", first)
+	}
+	for range 5 {
+		rng.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
+		if again := sum(); again != first {
+			t.Errorf("in another order\n%s, not\n%s", again, first)
+		}
+	}
+	for line, want := range map[string]string{
+		"1\t2\t\n": "line 1: is not JSON, of which alone there are sums; the command needs --json", "[1]\n": "line 1: is not a JSON object",
+		"{\"translation\":\"x\"}\n": "line 1: holds x, of which there is no sum",
+	} {
+		if _, err := new(Sums).Write([]byte(line)); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %q", line, err, want)
+		}
+	}
+}
