@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script. Each script finds pairs.tsv, 60 pairs, and
-// the directories model, gru and gruheads, translators trained on them, and of
-// models/testdata bert_words and sentence_dense, which has a tokenizer and a pipeline.
+// the directories model, gru and gruheads, translators trained on them. The command
+// pretrained brings directories of models/testdata.
 func TestScripts(t *testing.T) {
 	fixture := makeFixture(t)
 	testscript.Run(t, testscript.Params{
@@ -37,11 +37,6 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
-			for _, name := range []string{"bert_words", "sentence_dense", "decoders/llama3", "decoders/qwen2"} {
-				if err := os.CopyFS(filepath.Join(env.WorkDir, filepath.Base(name)), os.DirFS("../../models/testdata/"+name)); err != nil {
-					return err
-				}
-			}
 			return os.CopyFS(env.WorkDir, os.DirFS(fixture))
 		},
 		Condition: func(cond string) (bool, error) {
@@ -54,6 +49,7 @@ func TestScripts(t *testing.T) {
 			"exits": exits, "interrupt": interruptCommand, "same": same, "holds": holds,
 			"json": checkJSON, "tensors": writeTensors, "weights": writeWeights, "raw": writeRaw,
 			"edit": edit, "keep": keepHeads, "cut": cut, "repeat": repeat, "nan": fillWithNaN, "shapes": checkShapes,
+			"pretrained": pretrained,
 		},
 	})
 }
@@ -240,4 +236,14 @@ func repeat(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	_, err = io.WriteString(f, strings.Repeat(text, n))
 	ts.Check(errors.Join(err, f.Close()))
+}
+
+// pretrained copies directories of models/testdata to where the script is: pretrained NAME...
+func pretrained(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: pretrained NAME...")
+	}
+	for _, name := range args {
+		ts.Check(os.CopyFS(ts.MkAbs(filepath.Base(name)), os.DirFS("../../models/testdata/"+name)))
+	}
 }
