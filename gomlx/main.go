@@ -17,6 +17,8 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gomlx/compute"
@@ -162,6 +164,10 @@ func (r *run) endEpoch() error {
 
 // newBackend returns a backend of at least so many devices.
 func newBackend(name string, devices int) (compute.Backend, error) {
+	kind, _, _ := strings.Cut(name, ":")
+	if kinds := slices.Sorted(slices.Values(compute.List())); !slices.Contains(kinds, kind) {
+		return nil, fmt.Errorf("backend %q, want one of %s; XLA's are there when the program is built with -tags xla", name, strings.Join(kinds, ", "))
+	}
 	config := name
 	if name == "go" {
 		// Operations that run at once can take all workers and wait for more, for ever

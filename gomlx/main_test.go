@@ -180,8 +180,13 @@ func TestTenSteps(t *testing.T) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
 	}
-	if err := (func() error { _, err := newBackend("go", 2); return err })(); err == nil || !strings.Contains(err.Error(), "has 1 devices, want 2") {
-		t.Errorf("two devices of Go's: %v", err)
+	for name, want := range map[string]string{
+		"go":       `backend "go" has 1 devices, want 2`,
+		"nonsense": `backend "nonsense", want one of `,
+	} {
+		if _, err := newBackend(name, 2); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("two devices of %s: %v, want %q", name, err, want)
+		}
 	}
 }
 
