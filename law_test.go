@@ -52,6 +52,7 @@ var order = []string{
 	"examples/sequencefirst",
 	"examples/reverse",
 	"examples/prune",
+	"examples/ring",
 	"cmd/attn",
 	"internal/fma",         // a tool of the repository
 	"internal/conformance", // another

@@ -1,7 +1,7 @@
 """Trains a run of attn on any number of processes, GPUs or machines:
 
     attn train --data pairs.tsv --prepare --out runs/big
-    torchrun --nproc-per-node 8 -m attn_torch.train runs/big
+    PYTHONPATH=interop/torch torchrun --nproc-per-node 8 -m attn_torch.train runs/big
     attn train --resume --out runs/big
 
 The first command writes the untrained model and the pairs as numbers, the second trains, and the third measures, or

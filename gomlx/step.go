@@ -1,0 +1,209 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/distributed"
+	"github.com/gomlx/compute/dtypes"
+	. "github.com/gomlx/gomlx/core/graph" //lint:ignore ST1001 formulas read as formulas
+	"github.com/gomlx/gomlx/core/tensors"
+	"github.com/gomlx/gomlx/core/tensors/dtensor"
+	"github.com/gomlx/gomlx/ml/model"
+
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// AdamW's constants, those of seq2seq.Trainer.
+const beta1, beta2, epsilon = 0.9, 0.98, 1e-8
+
+// engine makes steps of training on a backend, with the parameters on its devices.
+type engine struct {
+	config   seq2seq.Config
+	settings seq2seq.Settings
+	store    *model.Store
+	exec     *model.Exec
+	batch    *distributed.ShardingSpec // of what has an axis of pairs
+	same     *distributed.ShardingSpec // of what all devices have
+}
+
+// The variables of a parameter: itself, and AdamW's moments.
+const paramScope, firstScope, secondScope = "/param/", "/m/", "/v/"
+
+// newEngine returns an engine with parameters and moments of a run. Pairs are spread over
+// the devices.
+func newEngine(backend compute.Backend, devices int, r *run) (*engine, error) {
+	e := &engine{config: r.model.Config, settings: r.settings, store: model.NewStore()}
+	for name, p := range r.model.Params() {
+		m := r.moments[name]
+		for scope, data := range map[string][]float32{paramScope: p.Data(), firstScope: m[0], secondScope: m[1]} {
+			if _, err := e.store.CreateVariable(scope+name, tensors.FromFlatDataAndDimensions(data, p.Shape()...)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	var err error
+	if e.exec, err = model.NewExec(backend, e.store, e.graph); err != nil {
+		return nil, err
+	}
+	e.exec.SetMaxCache(-1) // a program for each shape of a batch
+	if devices == 1 {
+		return e, nil
+	}
+	mesh, err := distributed.NewDeviceMesh([]int{devices}, []string{"pairs"})
+	if err != nil {
+		return nil, err
+	}
+	if e.batch, err = distributed.BuildSpec(mesh).S("pairs").Done(); err != nil {
+		return nil, err
+	}
+	e.same = distributed.NewReplicatedShardingSpec(mesh)
+	e.exec.AutoSharding(mesh).
+		WithInputShardingSpecs(e.batch, e.batch, e.batch, e.batch, e.same).
+		WithOutputShardingSpecs(e.same)
+	return e, e.exec.SetDefaultShardingSpec(e.same)
+}
+
+// graph is a step: forward, backward and AdamW. It returns loss and norm of the gradient.
+//
+//	source [B Ls], lengths [B], read and write [B Lt]: int32
+//	rates [4]: learning rate, 1−β₁ⁿ, 1−β₂ⁿ; seed [4] uint64 of what is dropped
+func (e *engine) graph(_ *model.Scope, in []*Node) []*Node {
+	source, lengths, read, write, rates, random := in[0], in[1], in[2], in[3], in[4], in[5]
+	g := source.Graph()
+	var names []string
+	var params []*Node
+	known := map[string]*Node{}
+	n := &network{config: e.config, dropout: func(x *Node) *Node {
+		if e.config.Dropout == 0 {
+			return x
+		}
+		var uniform *Node
+		random, uniform = RandomUniform(random, x.Shape())
+		keep := GreaterOrEqual(uniform, Scalar(g, x.DType(), e.config.Dropout))
+		return DivScalar(Where(keep, x, ZerosLike(x)), 1-e.config.Dropout)
+	}}
+	n.param = func(name string) *Node {
+		if known[name] == nil {
+			known[name] = e.store.GetVariable(paramScope + name).NodeValue(g)
+			names, params = append(names, name), append(params, known[name])
+		}
+		return known[name]
+	}
+	loss := crossEntropy(n.logits(source, lengths, read), write, float64(e.settings.Smoothing))
+
+	grads := Gradient(loss, params...)
+	squares := ScalarZero(g, dtypes.Float32)
+	for _, d := range grads {
+		squares = Add(squares, ReduceAllSum(Square(d)))
+	}
+	norm := Sqrt(squares)
+	factor := ScalarOne(g, dtypes.Float32)
+	if e.settings.Clip > 0 {
+		factor = Min(factor, Div(Scalar(g, dtypes.Float32, e.settings.Clip), AddScalar(norm, 1e-6)))
+	}
+	rate := func(i int) *Node { return Reshape(Slice(rates, AxisElem(i))) }
+	for i, name := range names {
+		d := Mul(grads[i], factor)
+		first, second := e.store.GetVariable(firstScope+name), e.store.GetVariable(secondScope+name)
+		m := Add(MulScalar(first.NodeValue(g), beta1), MulScalar(d, 1-beta1))
+		v := Add(MulScalar(second.NodeValue(g), beta2), MulScalar(Square(d), 1-beta2))
+		change := Div(Mul(rate(0), Div(m, rate(1))), AddScalar(Sqrt(Div(v, rate(2))), epsilon))
+		first.SetNodeValue(m)
+		second.SetNodeValue(v)
+		e.store.GetVariable(paramScope + name).SetNodeValue(Sub(params[i], change))
+	}
+	return []*Node{loss, norm}
+}
+
+// crossEntropy is nn.CrossEntropy: the mean over the targets [B L] that are not Pad.
+func crossEntropy(logits, targets *Node, smoothing float64) *Node {
+	classes := logits.Shape().Dim(-1)
+	logp := LogSoftmax(logits, -1)
+	chosen := ReduceSum(Mul(OneHot(targets, classes, dtypes.Float32), logp), -1)
+	loss := Add(MulScalar(chosen, smoothing-1), MulScalar(ReduceSum(logp, -1), -smoothing/float64(classes)))
+	counts := ConvertDType(NotEqual(targets, Scalar(targets.Graph(), dtypes.Int32, seq2seq.Pad)), dtypes.Float32)
+	return Div(ReduceAllSum(Mul(loss, counts)), ReduceAllSum(counts))
+}
+
+// step makes step number total, counted from 1, on pairs in rectangles.
+func (e *engine) step(total int, b rectangles) (loss, norm float32, err error) {
+	state, err := RNGStateFromSeed(int64(e.settings.Seed<<32) + int64(total))
+	if err != nil {
+		return 0, 0, err
+	}
+	rates := []float32{
+		float32(e.settings.LR * nn.WarmupInvSqrt(e.settings.Warmup)(total)),
+		float32(1 - math.Pow(beta1, float64(total))), float32(1 - math.Pow(beta2, float64(total))),
+	}
+	n := len(b.lengths)
+	matrix := func(x []int32) *tensors.Tensor { return tensors.FromFlatDataAndDimensions(x, n, len(x)/n) }
+	in := []*tensors.Tensor{
+		matrix(b.source), tensors.FromFlatDataAndDimensions(b.lengths, n), matrix(b.read), matrix(b.write),
+		tensors.FromFlatDataAndDimensions(rates, len(rates)), state,
+	}
+	results := make([]float32, 2)
+	if e.batch == nil {
+		args := make([]any, len(in))
+		for i, x := range in {
+			args[i] = x
+		}
+		out, err := e.exec.Call(args...)
+		if err != nil {
+			return 0, 0, err
+		}
+		for i, x := range out {
+			results[i] = tensors.ToScalar[float32](x)
+		}
+		return results[0], results[1], nil
+	}
+	args := make([]any, len(in))
+	for i, x := range in {
+		spec := e.batch
+		if i >= 4 {
+			spec = e.same
+		}
+		if args[i], err = dtensor.ShardTensor(spec, x); err != nil {
+			return 0, 0, err
+		}
+	}
+	out, err := e.exec.DistributedExec(args...)
+	if err != nil {
+		return 0, 0, err
+	}
+	for i, x := range out {
+		results[i] = tensors.ToScalar[float32](x.Shards()[0])
+	}
+	return results[0], results[1], nil
+}
+
+// read copies parameters and moments back to the run.
+func (e *engine) read(r *run) error {
+	to := map[string][]float32{}
+	for name, p := range r.model.Params() {
+		m := r.moments[name]
+		to[paramScope+name], to[firstScope+name], to[secondScope+name] = p.Data(), m[0], m[1]
+	}
+	for v := range e.store.IterVariables() {
+		data, ok := to[v.Path()]
+		if !ok {
+			if strings.HasPrefix(v.Path(), paramScope) {
+				return fmt.Errorf("variable %s is no parameter of the model", v.Path())
+			}
+			continue
+		}
+		value, err := v.Value()
+		if err != nil {
+			return err
+		}
+		values, err := tensors.CopyFlatData[float32](value)
+		if err != nil {
+			return err
+		}
+		copy(data, values)
+	}
+	return nil
+}
