@@ -56,7 +56,7 @@ func (cmd *evalCommand) Run(ctx context.Context, c console) error {
 	if cmd.PerLine {
 		return runLines(ctx, c, cmd, cmd.Data, "type pairs, source, tab, target, one per line")
 	}
-	m, err := seq2seq.Load(cmd.Model)
+	m, err := loadTranslator(cmd.Model)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ type lineLoss struct {
 }
 
 func (cmd *evalCommand) stream(c console) (lineStream, error) {
-	m, err := seq2seq.Load(cmd.Model)
+	m, err := loadTranslator(cmd.Model)
 	if err != nil {
 		return nil, err
 	}

@@ -46,12 +46,21 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "interrupt": interruptCommand, "same": same, "holds": holds,
+			"exits": exits, "interrupt": interruptCommand, "same": same, "holds": holds, "pretrained": copyPretrained,
 			"json": checkJSON, "tensors": writeTensors, "weights": writeWeights, "raw": writeRaw,
 			"edit": edit, "keep": keepHeads, "cut": cut, "repeat": repeat, "nan": fillWithNaN, "shapes": checkShapes,
-			"pretrained": pretrained,
 		},
 	})
+}
+
+// pretrained NAMES… copies directories of models/testdata: a/b as b.
+func copyPretrained(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: pretrained NAMES…")
+	}
+	for _, name := range args {
+		ts.Check(os.CopyFS(ts.MkAbs(filepath.Base(name)), os.DirFS("../../models/testdata/"+name)))
+	}
 }
 
 // small are flags of a training that takes no time.
@@ -236,14 +245,4 @@ func repeat(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	_, err = io.WriteString(f, strings.Repeat(text, n))
 	ts.Check(errors.Join(err, f.Close()))
-}
-
-// pretrained copies directories of models/testdata to where the script is: pretrained NAME...
-func pretrained(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) == 0 {
-		ts.Fatalf("usage: pretrained NAME...")
-	}
-	for _, name := range args {
-		ts.Check(os.CopyFS(ts.MkAbs(filepath.Base(name)), os.DirFS("../../models/testdata/"+name)))
-	}
 }

@@ -86,7 +86,7 @@ func (cmd *translateCommand) stream(c console) (lineStream, error) {
 
 // filter loads the model.
 func (cmd *translateCommand) filter(c console) (f filter.Filter[translation], err error) {
-	m, err := seq2seq.Load(cmd.Model)
+	m, err := loadTranslator(cmd.Model)
 	if err != nil {
 		return f, err
 	}
