@@ -24,6 +24,7 @@ type viewCommand struct {
 	Weights []string `help:"Safetensors file with weights [H Lq Lk]; can be given several times." placeholder:"FILE" sep:"none"`
 	Addr    string   `default:"127.0.0.1:0" help:"Address to serve at; port 0 is a free one." placeholder:"HOST:PORT"`
 	Open    bool     `help:"Open the page in the browser."`
+	Scores  string   `name:"importance" help:"Importance of heads, as attn heads --json writes it, to show beside the measures." placeholder:"FILE"`
 	Text    []string `arg:"" optional:"" help:"Texts to begin with."`
 }
 
@@ -33,6 +34,7 @@ func (viewCommand) Help() string {
   attn view --model runs/dates "tuesday 5 march 2019"
   attn view --weights bert.safetensors --open
   attn view --model runs/dates --model runs/dates-pruned "5/3/19"
+  attn view --model runs/dates --importance heads.json "5/3/19"
   attn view --model runs/fra.run --addr 127.0.0.1:8080
 
 The page shows every head. It is served until Ctrl-C, and to this machine only unless
@@ -62,6 +64,7 @@ func (cmd *viewCommand) touches() touched {
 	for _, path := range cmd.Weights {
 		t.reads = append(t.reads, place{"--weights", path})
 	}
+	t.reads = append(t.reads, place{"--importance", cmd.Scores})
 	return t
 }
 
@@ -69,6 +72,14 @@ func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 	o, err := cmd.options(ctx, c)
 	if err != nil {
 		return err
+	}
+	if cmd.Scores != "" {
+		if o.Scores, err = readScores(cmd.Scores); err == nil {
+			err = scoresFit(cmd.Scores, o)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	o.Host, _, _ = net.SplitHostPort(cmd.Addr)
 	server, err := view.New(o)
