@@ -165,11 +165,12 @@ type translatorSource struct {
 }
 
 const (
-	mostTokens = 2048      // of a text, and of a translation
-	mostBytes  = 128 << 20 // of the weights of both
+	mostTokens  = 2048      // of a text, and of a translation
+	mostBytes   = 128 << 20 // of the weights of both
+	mostVectors = 8 << 20   // of queries and keys: of longer texts they are not recorded
 	// keptBytes is what the page holds of such texts: there is always room for
-	// two that are compared.
-	keptBytes = 2 * (mostBytes + 1<<20)
+	// two that are compared, with their norms and tokens.
+	keptBytes = 2 * (mostBytes + mostVectors + 2<<20)
 )
 
 // weights returns how many there are in the record of a text of n tokens and a
@@ -181,6 +182,16 @@ func (s translatorSource) weights(n, m int) int64 {
 		return int64(max(1, c.Heads)) * q * k
 	}
 	return int64(c.Layers) * int64(c.Heads) * (k*k + q*q + q*k)
+}
+
+// vectors returns how many bytes the queries and keys of such a record take.
+func (s translatorSource) vectors(n, m int) int64 {
+	k, q := int64(n+1), int64(m+1)
+	c := s.m.Config
+	if c.Arch == seq2seq.GRU {
+		return 4 * int64(c.Width) * 2 * (q + k) // keys have both directions
+	}
+	return 4 * int64(c.Layers) * int64(c.Width) * (2*k + 2*q + q + k)
 }
 
 // check bounds what the page may ask for.
@@ -215,7 +226,8 @@ func (s translatorSource) Look(ctx context.Context, source, target string) (*hea
 			return nil, err
 		}
 	}
-	r, err := s.m.Record(source, target, heads.RecorderOptions{ValueNorms: true, Vectors: true})
+	n, m := len(s.m.Source.Encode(source)), len(s.m.Target.Encode(target))
+	r, err := s.m.Record(source, target, heads.RecorderOptions{ValueNorms: true, Vectors: s.vectors(n, m) <= mostVectors})
 	if err != nil {
 		return nil, err
 	}
