@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/safetensors"
@@ -129,12 +131,18 @@ func (cmd *mapCommand) divergence(r *heads.Record, layers []*heads.Layer) (viz.F
 	}
 	n := len(maps)
 	values := make([]float32, n*n)
-	for i := range maps {
-		for j := range maps[:i] {
-			d := float32(heads.Divergence(maps[i], maps[j], len(layers[0].Queries)))
-			values[i*n+j], values[j*n+i] = d, d
-		}
+	var wait sync.WaitGroup
+	for part := range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for i := part; i < n; i += runtime.GOMAXPROCS(0) {
+				for j := range maps[:i] {
+					d := float32(heads.Divergence(maps[i], maps[j], len(layers[0].Queries)))
+					values[i*n+j], values[j*n+i] = d, d
+				}
+			}
+		})
 	}
+	wait.Wait()
 	f := viz.Figure{Title: cmd.title(r), Unit: "divergence in nats", RowTitle: "head", ColumnTitle: "head", Panels: []viz.Panel{{
 		Title: fmt.Sprintf("%s, divergence of %d heads", layers[0].Kind, n), Kind: layers[0].Kind.String(), Layer: viz.Several, Head: viz.Several,
 		Rows: names, Columns: names, Values: values,

@@ -25,6 +25,7 @@ type viewCommand struct {
 	Addr    string   `default:"127.0.0.1:0" help:"Address to serve at; port 0 is a free one." placeholder:"HOST:PORT"`
 	Open    bool     `help:"Open the page in the browser."`
 	Pair    *string  `help:"With a pretrained encoder, a second text, which goes with each." placeholder:"TEXT"`
+	Scores  string   `name:"importance" help:"Importance of heads, as attn heads --json writes it, to show beside the measures." placeholder:"FILE"`
 	Text    []string `arg:"" optional:"" help:"Texts to begin with."`
 }
 
@@ -36,6 +37,7 @@ func (viewCommand) Help() string {
   attn view --model bert-base-uncased --pair "It weights keys." "What is attention?"
   attn view --weights bert.safetensors --open
   attn view --model runs/dates --model runs/dates-pruned "5/3/19"
+  attn view --model runs/dates --importance heads.json "5/3/19"
   attn view --model runs/fra.run --addr 127.0.0.1:8080
 
 The page shows every head. It is served until Ctrl-C, and to this machine only unless
@@ -64,6 +66,7 @@ func (cmd *viewCommand) touches() touched {
 	for _, path := range cmd.Weights {
 		t.reads = append(t.reads, place{"--weights", path})
 	}
+	t.reads = append(t.reads, place{"--importance", cmd.Scores})
 	return t
 }
 
@@ -71,6 +74,14 @@ func (cmd *viewCommand) Run(ctx context.Context, c console) error {
 	o, err := cmd.options(ctx, c)
 	if err != nil {
 		return err
+	}
+	if cmd.Scores != "" {
+		if o.Scores, err = readScores(cmd.Scores); err == nil {
+			err = scoresFit(cmd.Scores, o)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	o.Host = hostOf(cmd.Addr)
 	server, err := view.New(o)
@@ -178,11 +189,12 @@ type translatorSource struct {
 }
 
 const (
-	mostTokens = 2048      // of a text, and of a translation
-	mostBytes  = 128 << 20 // of the weights of both
+	mostTokens  = 2048      // of a text, and of a translation
+	mostBytes   = 128 << 20 // of the weights of both
+	mostVectors = 8 << 20   // of queries and keys: of longer texts they are not recorded
 	// keptBytes is what the page holds of such texts: there is always room for
-	// two that are compared.
-	keptBytes = 2 * (mostBytes + 1<<20)
+	// two that are compared, with their norms and tokens.
+	keptBytes = 2 * (mostBytes + mostVectors + 2<<20)
 )
 
 // weights returns how many there are in the record of a text of n tokens and a
@@ -194,6 +206,16 @@ func (s translatorSource) weights(n, m int) int64 {
 		return int64(max(1, c.Heads)) * q * k
 	}
 	return int64(c.Layers) * int64(c.Heads) * (k*k + q*q + q*k)
+}
+
+// vectors returns how many bytes the queries and keys of such a record take.
+func (s translatorSource) vectors(n, m int) int64 {
+	k, q := int64(n+1), int64(m+1)
+	c := s.m.Config
+	if c.Arch == seq2seq.GRU {
+		return 4 * int64(c.Width) * 2 * (q + k) // keys have both directions
+	}
+	return 4 * int64(c.Layers) * int64(c.Width) * (2*k + 2*q + q + k)
 }
 
 // check bounds what the page may ask for.
@@ -228,7 +250,8 @@ func (s translatorSource) Look(ctx context.Context, source, target string) (*hea
 			return nil, err
 		}
 	}
-	r, err := s.m.Record(source, target, heads.RecorderOptions{ValueNorms: true, Vectors: true})
+	n, m := len(s.m.Source.Encode(source)), len(s.m.Target.Encode(target))
+	r, err := s.m.Record(source, target, heads.RecorderOptions{ValueNorms: true, Vectors: s.vectors(n, m) <= mostVectors})
 	if err != nil {
 		return nil, err
 	}

@@ -85,6 +85,16 @@ func TestTranslatorSourceIsBounded(t *testing.T) {
 		for i := range r.Layers {
 			n += len(r.Layers[i].Weights)
 		}
+		var vectors int64
+		for i := range r.Layers {
+			l := &r.Layers[i]
+			if vectors += 4 * int64(len(l.QueryVectors)+len(l.KeyVectors)); l.ValueNorms == nil || l.VectorSize() == 0 {
+				t.Errorf("%s with %d heads: %s has %d norms and vectors of %d", c.Arch, c.Heads, l.Name, len(l.ValueNorms), l.VectorSize())
+			}
+		}
+		if most := s.vectors(5, 2); vectors > most || vectors < most && c.Arch == seq2seq.Transformer {
+			t.Errorf("%s with %d heads: vectors of %d bytes, want at most %d", c.Arch, c.Heads, vectors, most)
+		}
 		if want := s.weights(5, 2); int64(n) != want {
 			t.Errorf("%s with %d heads: %d weights, want %d", c.Arch, c.Heads, n, want)
 		}

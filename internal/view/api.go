@@ -62,6 +62,15 @@ var columns = []column{
 	{"induction", "induction", "weight of the keys that followed earlier tokens equal to the query's own"},
 }
 
+// columns are the measures, and after them the scores, whose keys are "score0" and on.
+func (s *Server) columns() []column {
+	list := slices.Clone(columns)
+	for i, scores := range s.options.Scores {
+		list = append(list, column{fmt.Sprintf("score%d", i), scores.Name, scores.Help})
+	}
+	return list
+}
+
 func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 	records := []outline{}
 	for _, e := range s.store.fixed {
@@ -69,7 +78,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 	}
 	send(w, map[string]any{
 		"name": s.options.Name, "models": s.models(), "maxText": s.options.MaxText,
-		"columns": columns, "records": records, "palette": palette(), "second": s.options.Second,
+		"columns": s.columns(), "records": records, "palette": palette(), "second": s.options.Second,
 	})
 }
 
@@ -173,6 +182,9 @@ func (s *Server) ask(ctx context.Context, model int, source, target string) (*en
 		return nil, err
 	}
 	e := newEntry(id, record)
+	if model == 0 {
+		e.scores = s.options.Scores
+	}
 	if e.bytes > s.options.Keep {
 		return nil, fmt.Errorf("the weights of this text take %d MB, want at most %d MB", e.bytes>>20, s.options.Keep>>20)
 	}

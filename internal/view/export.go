@@ -20,7 +20,7 @@ const mostFrozen = 12 << 20
 //
 // Errors: nothing fits, with what would.
 func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
-	s, err := New(Options{Name: o.Name, Records: o.Records})
+	s, err := New(Options{Name: o.Name, Records: o.Records, Scores: o.Scores})
 	if err != nil {
 		return nil, err
 	}

@@ -114,6 +114,13 @@ func (e *entry) measureHead(layer int, name string, l lens) (row []*float64, err
 	for _, c := range columns {
 		row = append(row, finite(named[c.Key]))
 	}
+	for i := range e.scores {
+		x := math.NaN() // a mean has none
+		if h, err := strconv.Atoi(name); err == nil {
+			x = e.scores[i].of(&e.record.Layers[layer], h)
+		}
+		row = append(row, finite(x))
+	}
 	return row, nil
 }
 

@@ -59,7 +59,8 @@ type entry struct {
 	outline outline
 	bytes   int // that it takes, about
 
-	memo *memo // of the store
+	memo   *memo // of the store
+	scores []Scores
 
 	mu       sync.Mutex
 	measures map[seen][][]*float64 // [heads columns]
@@ -164,12 +165,12 @@ func newStore(o Options, most int) *store {
 	id := func() string { return fmt.Sprintf("r%d", len(s.fixed)) }
 	for _, r := range o.Records {
 		e := newEntry(id(), r)
-		e.memo = &s.memo
+		e.memo, e.scores = &s.memo, o.Scores
 		s.fixed = append(s.fixed, e)
 	}
 	for _, f := range o.Files {
 		e := newEntry(id(), f.Record)
-		e.file, e.outline.Unread, e.memo = f, true, &s.memo
+		e.file, e.outline.Unread, e.memo, e.scores = f, true, &s.memo, o.Scores
 		s.fixed = append(s.fixed, e)
 	}
 	return s

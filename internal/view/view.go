@@ -11,6 +11,7 @@ import (
 	"embed"
 	"errors"
 	"io/fs"
+	"math"
 	"net"
 	"net/http"
 	"sync"
@@ -33,6 +34,27 @@ type Model struct {
 	Source Source
 }
 
+// Scores are numbers about heads that somebody else has worked out, such as their
+// importance. The page shows them as it shows measures.
+type Scores struct {
+	Name, Help string
+	// Values are those of the heads of each layer, by its name: of every head of the
+	// record, or by the numbers that heads have in the model. NaN is none.
+	Values map[string][]float64
+}
+
+// of returns the score of head h of a layer, NaN if there is none.
+func (s *Scores) of(l *heads.Layer, h int) float64 {
+	values := s.Values[l.Name]
+	if len(values) != l.Heads {
+		h = l.Number(h)
+	}
+	if h >= len(values) {
+		return math.NaN()
+	}
+	return values[h]
+}
+
 // Options are what a Server shows.
 type Options struct {
 	// Name is what is looked into, a model or a file; it is in the title.
@@ -47,6 +69,8 @@ type Options struct {
 	Second Second
 	// Others are models to compare it with, about the same texts.
 	Others []Model
+	// Scores are of the heads of the records, and of those of Source.
+	Scores []Scores
 	// Keep is how many bytes of the records of typed texts are held: those used
 	// last; the page asks for the others again. 0 means 256 MB.
 	Keep int

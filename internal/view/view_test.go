@@ -272,3 +272,46 @@ func TestColumns(t *testing.T) {
 		}
 	}
 }
+
+// Scores stand behind the measures: of every head, or by the numbers that heads have in
+// the model; a mean has none.
+func TestScores(t *testing.T) {
+	pruned := sample()
+	pruned.Layers[0].Heads, pruned.Layers[0].Chosen, pruned.Layers[0].Weights = 1, []int{2}, pruned.Layers[0].Head(1)
+	other := sample()
+	other.Layers[0].Name = "other"
+	s := newServer(t, Options{Records: []*heads.Record{sample(), pruned, other}, Scores: []Scores{
+		{Name: "importance: gradient", Values: map[string][]float64{"decoder.0.cross": {0.5, math.NaN()}}},
+		{Name: "importance: taylor", Values: map[string][]float64{"decoder.0.cross": {1, 2, -3, 4}}},
+	}})
+	var start struct{ Columns []column }
+	if err := json.Unmarshal(ask(s, "GET", "/api/start", "", nil).Body.Bytes(), &start); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(columns); len(start.Columns) != n+2 || start.Columns[n+1].Key != "score1" || start.Columns[n+1].Label != "importance: taylor" {
+		t.Errorf("the columns are %v", start.Columns)
+	}
+	for query, want := range map[string]string{
+		"record=r0&layer=0": "[[0.5 1] [- 2]]", "record=r1&layer=0": "[[- -3]]", "record=r2&layer=0": "[[- -] [- -]]", "record=r0&layer=0&head=mean": "[[- -]]", "record=r0&layer=0&words=1": "[[0.5 1] [- 2]]",
+	} {
+		var rows [][]*float64
+		if err := json.Unmarshal(ask(s, "GET", "/api/measures?"+query, "", nil).Body.Bytes(), &rows); err != nil {
+			t.Fatal(err)
+		}
+		var got [][]string
+		for _, row := range rows {
+			var texts []string
+			for _, x := range row[len(columns):] {
+				if x == nil {
+					texts = append(texts, "-")
+				} else {
+					texts = append(texts, fmt.Sprint(*x))
+				}
+			}
+			got = append(got, texts)
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("%s: %v, want %s", query, got, want)
+		}
+	}
+}

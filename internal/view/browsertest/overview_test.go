@@ -19,7 +19,12 @@ func TestOverviewByMeasure(t *testing.T) {
 	t.Parallel()
 	r := sample()
 	b := open(t, 1280, 900)
-	address := serve(t, view.Options{Records: []*heads.Record{r}})
+	address := serve(t, view.Options{Records: []*heads.Record{r}, Scores: []view.Scores{{Name: "importance: gradient", Values: map[string][]float64{"cross.1": {4, -1, 3, 2}}}}})
+	b.visit(address + "#theme=light&g=score0&go=down")
+	b.wait(`document.querySelector("#grid-key").textContent === "importance: gradient −14"`)
+	if names := js[string](b, `[...document.querySelectorAll(".order .thumb")].map((c) => c.dataset.name.at(-1)).join("")`); names != "0231" {
+		t.Errorf("by importance the heads are in the order %s, want 0231", names)
+	}
 	b.visit(address + "#theme=light")
 	b.choose("#grid-measure", "confidence")
 	b.wait(`document.querySelectorAll(".thumb:not(.summary) .value").length === 20 && [...document.querySelectorAll(".thumb:not(.summary)")].every((c) => c.style.background)`)

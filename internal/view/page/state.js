@@ -26,7 +26,7 @@ const defaults = {
 const choices = { cmp: ["", "head", "text", "model"], v: ["map", "lines", "text", "neurons"], c: ["own", "one", "log"], x: ["", "hide", "renorm"],
   w: ["", "1"], vw: ["", "1"], m: ["", "1"], go: ["", "down", "up"], gz: ["", "1", "2", "3"], side: ["a", "b"], theme: ["", "light", "dark"] };
 const shapes = { a: /^(\d+\.(\d+|mean|all|rollout))?$/, b: /^(=|\d+\.(\d+|mean|all|rollout))?$/, hs: /^(\d+(-\d+)*)?$/, p: /^\d$/, p2: /^\d$/, tok: /^([qk]\d+)?$/, n: /^\d{1,3}$/, r: /^\d+$/, r2: /^\d+$/,
-  g: /^[a-z]*$/, z: /^(\d+-\d+,\d+-\d+)?$/, o: /^([a-z]+-?)?$/ };
+  g: /^[a-z]*\d*$/, z: /^(\d+-\d+,\d+-\d+)?$/, o: /^([a-z]+\d*-?)?$/ };
 
 export const state = { ...defaults };
 const listeners = [];
