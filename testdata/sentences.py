@@ -58,6 +58,9 @@ def sentences(name, pooling, behind=(), *, most=None, old=None, **more):
         if old:
             (folder / "1_Pooling" / "config.json").write_text(json.dumps(old, indent=2) + "\n")
             (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": most, "do_lower_case": False}, indent=2) + "\n")
+            spoken = json.loads((folder / "tokenizer_config.json").read_text())
+            spoken["model_max_length"] = 13  # over which max_seq_length wins
+            (folder / "tokenizer_config.json").write_text(json.dumps(spoken, indent=2) + "\n")
             listed = json.loads((folder / "modules.json").read_text())
             for m in listed:
                 m["type"] = "sentence_transformers.models." + m["type"].rsplit(".", 1)[1]
