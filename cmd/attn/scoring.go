@@ -45,7 +45,7 @@ func (f *scoredFlags) methods() ([]heads.Method, error) {
 
 // load returns the model, or an error if it has no attention heads.
 func (f *scoredFlags) load() (*seq2seq.Translator, error) {
-	m, err := seq2seq.Load(f.Model)
+	m, err := loadTranslator(f.Model)
 	if err != nil {
 		return nil, err
 	}
