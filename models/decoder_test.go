@@ -389,3 +389,19 @@ func TestSlidingCaches(t *testing.T) {
 		}
 	}
 }
+
+// TestGemmaGELU reads early files of Gemma, whose "gelu" stands for the one by tanh.
+func TestGemmaGELU(t *testing.T) {
+	m, g := openDecoder(t, "gemma")
+	x := models.Batch{IDs: [][]int{g.Ints("in.ids")}}
+	want := logitsOf(m, x, models.Run{})
+	for _, name := range []any{"gelu", nil, "relu"} {
+		other, err := models.Load(edit(t, "decoders/gemma", map[string]any{"hidden_act": name}), models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same := slices.Equal(logitsOf(other, x, models.Run{}).Data(), want.Data()); same != (name != "relu") {
+			t.Errorf("hidden_act %v gives the same logits: %v", name, same)
+		}
+	}
+}
