@@ -405,3 +405,18 @@ func TestGemmaGELU(t *testing.T) {
 		}
 	}
 }
+
+// TestOriginalPositions: where config.json says beside rope_parameters how many positions a
+// model was first trained on, that counts, as for transformers.
+func TestOriginalPositions(t *testing.T) {
+	m, g := openDecoder(t, "llama_yarn")
+	rope := map[string]any{"rope_type": "yarn", "factor": 2, "rope_theta": 100, "original_max_position_embeddings": 7}
+	other, err := models.Load(edit(t, "decoders/llama_yarn", map[string]any{"rope_parameters": rope, "original_max_position_embeddings": 48}), models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := models.Batch{IDs: [][]int{g.Ints("in.ids")}}
+	if !slices.Equal(logitsOf(other, x, models.Run{}).Data(), logitsOf(m, x, models.Run{}).Data()) {
+		t.Error("other logits than with the number in rope_parameters")
+	}
+}
