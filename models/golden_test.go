@@ -162,3 +162,16 @@ func copyDir(t *testing.T, from string) string {
 	}
 	return to
 }
+
+func removeAll(t *testing.T, pattern string) {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package models
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/tokenizer"
@@ -58,14 +59,36 @@ func (m *Model) Record(first, second string, o heads.RecorderOptions) (*heads.Re
 	}
 	recorder := heads.NewRecorder(o)
 	m.Hidden(nil, BatchOf(e), Run{Observe: recorder.Observe})
-	texts := heads.Texts{Source: first, SourceTokens: e.Tokens}
-	if second != "" {
-		texts.Source += " | " + second
-	}
-	for i, token := range e.Tokens {
-		if e.Special[i] && !slices.Contains(texts.Special, token) {
-			texts.Special = append(texts.Special, token)
+	texts := heads.Texts{Source: first, Target: second, SourceTokens: m.labels(e)}
+	for i, label := range texts.SourceTokens {
+		if e.Special[i] && !slices.Contains(texts.Special, label) {
+			texts.Special = append(texts.Special, label)
 		}
 	}
 	return recorder.Record(texts)
+}
+
+// labels returns the tokens for people to read. A byte-level vocabulary writes each byte as a
+// letter of its own; where the bytes of a token are text, that is what people want.
+func (m *Model) labels(e *tokenizer.Encoding) []string {
+	labels := slices.Clone(e.Tokens)
+	_, spaces := m.tokenizer.ID("Ġ")
+	_, lines := m.tokenizer.ID("Ċ")
+	if !spaces || !lines { // which every byte-level vocabulary has
+		return labels
+	}
+	for i, id := range e.IDs {
+		text := m.tokenizer.Decode([]int{id})
+		if e.Special[i] || text == "" || strings.ContainsRune(text, '\uFFFD') {
+			continue
+		}
+		for mark, space := range map[string]string{"Ġ": " ", "Ċ": "\n"} {
+			if body, cut := strings.CutPrefix(text, space); cut {
+				text = mark + body
+				break
+			}
+		}
+		labels[i] = text
+	}
+	return labels
 }

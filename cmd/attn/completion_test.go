@@ -13,7 +13,7 @@ func TestCompletionKnowsEverything(t *testing.T) {
 	app := kong.Must(&commands{}, options(console{})...)
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		script := command(t, "completion", shell)
-		fields := strings.FieldsFunc(script, func(r rune) bool { return !(r == '-' || 'a' <= r && r <= 'z' || '0' <= r && r <= '9') })
+		fields := strings.FieldsFunc(script, func(r rune) bool { return !(r == '-' || r == '_' || 'a' <= r && r <= 'z' || '0' <= r && r <= '9') })
 		for _, node := range app.Model.Leaves(true) {
 			if !slices.Contains(fields, node.Name) {
 				t.Errorf("%s: there is no command %s", shell, node.Name)

@@ -25,7 +25,7 @@ type embedCommand struct {
 	Pooling     *string `help:"How hidden states become a vector, for a directory that does not say it: ${poolings_or}." enum:"${poolings}" placeholder:"NAME"`
 	Normalize   bool    `help:"With --pooling, divide each vector by its length."`
 	Prompt      *string `help:"What each text begins with (default as the directory says)." placeholder:"TEXT"`
-	File        string  `arg:"" optional:"" help:"Text file with a text on each line; without it, standard input." type:"path" placeholder:"FILE"`
+	File        string  `arg:"" optional:"" help:"Text file with a text on each line; without it, standard input." placeholder:"FILE"`
 }
 
 func (embedCommand) Help() string {

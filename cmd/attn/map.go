@@ -24,6 +24,7 @@ type mapCommand struct {
 	Model   string  `help:"Directory of the model to run." placeholder:"DIR" group:"What to run"`
 	Weights string  `help:"File of recorded weights, instead of a model." placeholder:"FILE" group:"What to run"`
 	Target  *string `help:"What the decoder writes, instead of its own translation." placeholder:"TEXT" group:"What to run"`
+	Pair    *string `help:"With a pretrained encoder, a second text." placeholder:"TEXT" group:"What to run"`
 	Kind    *string `enum:"${kinds}" help:"${kinds_or} (default cross if there is any)." placeholder:"NAME" group:"What to draw"`
 	Layer   *int    `help:"Layer, from 0, or from the end if negative (default the last)." placeholder:"L" group:"What to draw"`
 	Head    *int    `help:"Head, from 0, or from the end if negative (default the mean over heads)." placeholder:"H" group:"What to draw"`
@@ -51,6 +52,7 @@ func (mapCommand) Help() string {
   attn map --model runs/dates --all "tuesday 5 march 2019"
   attn map --model runs/dates --layer 0 --head -1 --svg head.svg --csv head.csv "5 march 2019"
   attn map --model runs/dates --target 2019-03-05 --html - "5 march 2019" > map.html
+  attn map --model bert-base-uncased --layer 0 --all "The cat sat on the mat"
   attn map --weights run.safetensors --kind encoder --all --png heads.png
   attn map --model runs/dates --embed heads.html "5 march 2019"
 
@@ -69,6 +71,8 @@ func (cmd *mapCommand) Validate() error {
 		return errors.New("a text goes with --model; --weights has its own")
 	case cmd.Weights != "" && cmd.Target != nil:
 		return errors.New("--target goes with --model")
+	case cmd.Weights != "" && cmd.Pair != nil:
+		return errors.New("--pair goes with --model")
 	case cmd.Font != "" && cmd.PNG == "":
 		return errors.New("--font goes with --png")
 	case cmd.Rollout && (cmd.All || cmd.Head != nil || cmd.Layer != nil):
@@ -194,7 +198,7 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, er
 	if cmd.Weights != "" {
 		return heads.Read(cmd.Weights)
 	}
-	m, err := seq2seq.Load(cmd.Model)
+	from, err := openSource(cmd.Model, c)
 	if err != nil {
 		return nil, err
 	}
@@ -202,6 +206,20 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, er
 	if err != nil {
 		return nil, err
 	}
+	if is, ok := from.(pretrainedSource); ok {
+		if cmd.Target != nil {
+			return nil, usage("--target goes with a translator, and %s is a %s model: --pair is its second text", quoted(cmd.Model), is.m.Family.Name)
+		}
+		r, err := from.Look(ctx, source, deref(cmd.Pair))
+		if err != nil {
+			return nil, lookError(1, err)
+		}
+		return r, nil
+	}
+	if cmd.Pair != nil {
+		return nil, usage("--pair goes with a pretrained encoder, and %s is a translator: --target is what it writes", quoted(cmd.Model))
+	}
+	m := from.(translatorSource).m
 	unknown := newUnknown(c.err)
 	unknown.source(m, source)
 	if cmd.Target != nil {
@@ -284,9 +302,12 @@ func shortMarks(f viz.Figure, special []string) viz.Figure {
 
 // title is what stands above a figure.
 func (cmd *mapCommand) title(r *heads.Record) string {
-	switch {
+	switch between := " → "; {
 	case r.Source != "" && r.Target != "":
-		return r.Source + " → " + r.Target
+		if r.Layer(heads.Cross, 0) == nil { // two texts that an encoder has read as one
+			between = " | "
+		}
+		return r.Source + between + r.Target
 	case cmd.Weights != "":
 		return cmp.Or(r.Source, r.Target, filepath.Base(cmd.Weights))
 	}

@@ -28,7 +28,9 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script. Each script finds pairs.tsv, 60 pairs, and
-// the directories model, gru and gruheads, translators trained on them.
+// the directories model, gru and gruheads, translators trained on them, and of
+// models/testdata bert_words, sentence_dense, which has a tokenizer and a pipeline, and the
+// decoders llama3 and qwen2.
 func TestScripts(t *testing.T) {
 	fixture := makeFixture(t)
 	testscript.Run(t, testscript.Params{
@@ -36,8 +38,8 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
-			for _, decoder := range []string{"llama3", "qwen2"} {
-				if err := os.CopyFS(filepath.Join(env.WorkDir, decoder), os.DirFS("../../models/testdata/decoders/"+decoder)); err != nil {
+			for _, name := range []string{"bert_words", "sentence_dense", "decoders/llama3", "decoders/qwen2"} {
+				if err := os.CopyFS(filepath.Join(env.WorkDir, filepath.Base(name)), os.DirFS("../../models/testdata/"+name)); err != nil {
 					return err
 				}
 			}

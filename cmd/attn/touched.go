@@ -120,18 +120,32 @@ func (t touched) inputs(c console) []file {
 	return list
 }
 
-// inside returns the files that are in a model's directory now, whatever their names: those
-// of a pretrained model are others than attn's.
+// inside returns the files of a pretrained model that modelFiles does not name.
 func inside(p place) []file {
-	entries, _ := os.ReadDir(p.path) // without one there is nothing to be overwritten
+	if p.path == "" || !isPretrained(p.path) {
+		return nil
+	}
+	entries, _ := os.ReadDir(p.path) // what cannot be read is said by who loads it
 	var list []file
 	for _, e := range entries {
-		if e.Type().IsRegular() && !slices.Contains(modelFiles, e.Name()) {
+		if ofPretrained(e.Name()) {
 			path := p.path + string(filepath.Separator) + e.Name()
 			list = append(list, file{place: place{p.flag, path}, dir: p.path, identity: identify(path)})
 		}
 	}
 	return list
+}
+
+// ofPretrained reports whether a file of that name belongs to a pretrained model.
+func ofPretrained(name string) bool {
+	if ok, _ := filepath.Match("model-*.safetensors", name); ok {
+		return true
+	}
+	return slices.Contains([]string{
+		"model.safetensors.index.json", "generation_config.json", "modules.json", "config_sentence_transformers.json",
+		"sentence_bert_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+		"vocab.txt", "vocab.json", "merges.txt", "tokenizer.model", "sentencepiece.bpe.model", "source.spm", "target.spm",
+	}, name)
 }
 
 // outputs returns every file that is written. Standard output is one wherever it

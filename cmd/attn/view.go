@@ -24,6 +24,7 @@ type viewCommand struct {
 	Weights []string `help:"Safetensors file with weights [H Lq Lk]; can be given several times." placeholder:"FILE" sep:"none"`
 	Addr    string   `default:"127.0.0.1:0" help:"Address to serve at; port 0 is a free one." placeholder:"HOST:PORT"`
 	Open    bool     `help:"Open the page in the browser."`
+	Pair    *string  `help:"With a pretrained encoder, a second text, which goes with each." placeholder:"TEXT"`
 	Text    []string `arg:"" optional:"" help:"Texts to begin with."`
 }
 
@@ -31,6 +32,8 @@ func (viewCommand) Help() string {
 	return `Examples:
 
   attn view --model runs/dates "tuesday 5 march 2019"
+  attn view --model bert-base-uncased "The cat sat on the mat"
+  attn view --model bert-base-uncased --pair "It weights keys." "What is attention?"
   attn view --weights bert.safetensors --open
   attn view --model runs/dates --model runs/dates-pruned "5/3/19"
   attn view --model runs/fra.run --addr 127.0.0.1:8080
@@ -47,6 +50,8 @@ func (cmd *viewCommand) Validate() error {
 		return errors.New("want either --model or --weights")
 	case len(cmd.Model) == 0 && len(cmd.Text) > 0:
 		return errors.New("texts go with --model")
+	case cmd.Pair != nil && len(cmd.Text) == 0:
+		return errors.New("--pair goes with a text")
 	}
 	if _, _, err := net.SplitHostPort(cmd.Addr); err != nil {
 		return fmt.Errorf("--addr %s, want HOST:PORT", cmd.Addr)
@@ -126,21 +131,24 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 	}
 	var models []view.Model
 	for _, dir := range cmd.Model {
-		m, err := seq2seq.Load(dir)
+		source, err := openSource(dir, c)
 		if err != nil {
 			return view.Options{}, err
 		}
-		models = append(models, view.Model{Name: filepath.Base(filepath.Clean(dir)), Source: translatorSource{m, newUnknown(c.err)}})
+		models = append(models, view.Model{Name: filepath.Base(filepath.Clean(dir)), Source: source})
 	}
 	model := models[0].Source
 	o := view.Options{Name: models[0].Name, Source: model, Others: models[1:], MaxText: longestText, Keep: keptBytes}
+	if _, is := model.(pretrainedSource); is {
+		o.Keep, o.Second = 2*(mostPretrained+1<<20), view.Second{Label: "Second text", Hint: "none"}
+	}
 	for i, text := range cmd.Text {
 		if err := checkText("argument", i+1, text); err != nil {
 			return o, err
 		}
-		r, err := model.Look(ctx, text, "")
+		r, err := model.Look(ctx, text, deref(cmd.Pair))
 		if err != nil {
-			return o, err
+			return o, lookError(i+1, err)
 		}
 		o.Records = append(o.Records, r)
 	}

@@ -65,7 +65,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) {
 	}
 	send(w, map[string]any{
 		"name": s.options.Name, "models": s.models(), "maxText": s.options.MaxText,
-		"columns": columns, "records": records, "palette": palette(),
+		"columns": columns, "records": records, "palette": palette(), "second": s.options.Second,
 	})
 }
 

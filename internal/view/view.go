@@ -43,6 +43,8 @@ type Options struct {
 	Files []*heads.File
 	// Source answers for texts that somebody types; nil if there is none.
 	Source Source
+	// Second is the second text that Source takes. The zero value is a translation.
+	Second Second
 	// Others are models to compare it with, about the same texts.
 	Others []Model
 	// Keep is how many bytes of the records of typed texts are held: those used
@@ -53,6 +55,12 @@ type Options struct {
 	// Host is a name, besides localhost and numeric addresses, under which
 	// browsers may ask for the page.
 	Host string
+}
+
+// Second is what the page says of the field for a second text.
+type Second struct {
+	Label string `json:"label"`
+	Hint  string `json:"hint"` // what an empty field means
 }
 
 // Server serves the page.
@@ -84,6 +92,9 @@ var frozenPage = sync.OnceValues(func() ([]byte, error) { return freeze(page()) 
 func New(o Options) (*Server, error) {
 	if o.MaxText == 0 {
 		o.MaxText = 4000
+	}
+	if o.Second == (Second{}) {
+		o.Second = Second{"Translation", "as the model writes it"}
 	}
 	if o.Keep == 0 {
 		o.Keep = 256 << 20

@@ -21,7 +21,7 @@ export function prepareForm(given) {
 const fields = new Map();
 
 function box(key, label, optional) {
-  const area = el("textarea", { rows: "1", id: "text-" + key, spellcheck: "false", autocomplete: "off", placeholder: optional ? "as the model writes it" : "" });
+  const area = el("textarea", { rows: "1", id: "text-" + key, spellcheck: "false", autocomplete: "off", placeholder: optional ? start.second.hint : "" });
   area.addEventListener("input", () => grow(area));
   area.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
@@ -67,7 +67,7 @@ export function showForm() {
     built = kind + two;
     fields.clear();
     const rows = [];
-    const pair = (s, t, name) => el("div", { class: "pair" }, box(s, name, false), box(t, "Translation", true));
+    const pair = (s, t, name) => el("div", { class: "pair" }, box(s, name, false), box(t, start.second.label, true));
     if (kind === "model") {
       const first = pair("s", "t", two ? "First text" : "Text");
       if (start.records.length > 1) first.prepend(given()); // beside the text that it replaces
@@ -99,7 +99,7 @@ export function tellTexts(a, b) {
   if (b) shown = { ...shown, s2: b.source, t2: state.t2 };
   for (const [key, record] of [["t", a], ["t2", b]]) {
     const field = fields.get(key);
-    if (field && record) field.placeholder = shorten(record.target, 40) || "as the model writes it";
+    if (field && record) field.placeholder = shorten(record.target, 40) || start.second.hint;
   }
   showForm();
 }

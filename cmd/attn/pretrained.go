@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/view"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/seq2seq"
+)
+
+// isPretrained reports whether a directory is a pretrained model in the form of Hugging
+// Face, which has a model_type in its config.json, and not one of attn train. What is wrong
+// with it is said by who loads it.
+func isPretrained(dir string) bool {
+	data, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	if err != nil {
+		return false
+	}
+	var config struct {
+		Type string `json:"model_type"`
+	}
+	return json.Unmarshal(data, &config) == nil && config.Type != ""
+}
+
+// openSource loads a model that can be looked into.
+func openSource(dir string, c console) (view.Source, error) {
+	if isPretrained(dir) {
+		m, err := models.Load(dir, models.Options{})
+		if err != nil {
+			return nil, err
+		}
+		if _, err := m.Tokenizer(); err != nil {
+			return nil, err
+		}
+		return pretrainedSource{m}, nil
+	}
+	m, err := seq2seq.Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	return translatorSource{m, newUnknown(c.err)}, nil
+}
+
+// pretrainedSource is a pretrained model that the page can ask.
+type pretrainedSource struct{ m *models.Model }
+
+// mostPretrained bounds the weights of a text: BERT-large has 400 MB of them for the longest
+// that it takes.
+const mostPretrained = 512 << 20
+
+// Look records a text, or a pair of texts, of which second may be empty.
+func (s pretrainedSource) Look(_ context.Context, first, second string) (*heads.Record, error) {
+	e, err := s.m.Encode(first, second)
+	if err != nil {
+		return nil, err
+	}
+	z, n := s.m.Sizes(), int64(len(e.IDs))
+	if bytes := 4 * int64(z.Layers) * int64(z.Heads) * n * n; bytes > mostPretrained {
+		return nil, fmt.Errorf("the text has %d tokens, and so %d MB of weights, want at most %d MB", n, bytes>>20, mostPretrained>>20)
+	}
+	return s.m.Record(first, second, heads.RecorderOptions{})
+}
+
+// deref returns the text that a flag has, empty if it was not given.
+func deref(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
+// lookError is what is wrong with a text of the command line.
+func lookError(number int, err error) error {
+	return &seq2seq.InputError{Name: "argument", Line: number, Reason: err.Error()}
+}

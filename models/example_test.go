@@ -1,0 +1,87 @@
+package models_test
+
+import (
+	"fmt"
+	"log"
+	"math/rand/v2"
+
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// A directory becomes a model; its layers are those of package attn. This one is tiny, with
+// random weights.
+func ExampleLoad() {
+	m, err := models.Load("testdata/sentence_dense", models.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	x, err := m.Tokens("The cat sat on the mat.", "Who?")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(x.IDs)
+	fmt.Println(m.Hidden(nil, x, models.Run{}).Shape())
+	fmt.Println(len(m.Attention()), "layers,", nn.Count(m), "parameters,", m.Attention()[0].Q.Weight.Shape())
+	// Output:
+	// [[2 11 6 8 10 11 12 21 3] [2 16 17 3]]
+	// [2 9 15]
+	// 2 layers, 4396 parameters, [15 15]
+}
+
+// The pipeline of sentence-transformers in the directory says how hidden states become a
+// vector.
+func ExampleEmbedder() {
+	e, err := models.LoadEmbedder("testdata/sentence_mean", models.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	v, err := e.Embed("The cat sat on the mat.", "A cat sat on the mat.", "Who sleeps in the sun?")
+	if err != nil {
+		log.Fatal(err)
+	}
+	similar := tensor.MatMulT(nil, v, v) // of vectors of length 1, the cosine
+	fmt.Printf("%.2f %.2f\n", similar.At(0, 1), similar.At(0, 2))
+	// Output: 1.00 0.96
+}
+
+// A classifier on top of a BERT learns which texts are questions; gradients flow to every
+// parameter of both.
+func Example_fineTune() {
+	e, err := models.LoadEmbedder("testdata/sentence_mean", models.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	texts := []string{"who sat on the mat?", "the cat sat on it.", "who runs?", "the dog sleeps.", "who sleeps in the sun?", "a cat runs."}
+	isQuestion := []int{1, 0, 1, 0, 1, 0}
+
+	x, err := e.Model.Tokens(texts...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	classifier := nn.NewLinear(e.Width(), 2, true, rand.New(rand.NewPCG(1, 2)))
+	all := nn.ModuleFunc(func() nn.Params {
+		return nn.Join(nn.Named{Module: e}, nn.Named{Name: "classifier", Module: classifier})
+	})
+	optimizer, tape := nn.NewAdamW(all), tensor.NewTape(tensor.Train)
+	for range 40 {
+		tape.Reset()
+		nn.ZeroGrad(all)
+		loss := nn.CrossEntropy(tape, classifier.Forward(tape, e.Forward(tape, x)), isQuestion, -1, 0)
+		tape.Backward(loss, nil)
+		optimizer.Step(0.02)
+	}
+
+	p := tensor.Softmax(nil, classifier.Forward(nil, e.Forward(nil, x)))
+	for i, text := range texts {
+		fmt.Printf("%-23s %t\n", text, p.At(i, 1) > 0.5)
+	}
+	// Output:
+	// who sat on the mat?     true
+	// the cat sat on it.      false
+	// who runs?               true
+	// the dog sleeps.         false
+	// who sleeps in the sun?  true
+	// a cat runs.             false
+}
