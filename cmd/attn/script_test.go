@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs testdata/script. Each script finds pairs.tsv, 60 pairs, and
 // the directories model, gru and gruheads, translators trained on them, and of
-// models/testdata bert_words, sentence_dense, which has a tokenizer and a pipeline, and the
+// models/testdata bert_words, bert_text, sentence_dense, which has a tokenizer and a pipeline, and the
 // decoders llama3 and qwen2.
 func TestScripts(t *testing.T) {
 	fixture := makeFixture(t)
@@ -38,7 +38,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
-			for _, name := range []string{"bert_words", "sentence_dense", "decoders/llama3", "decoders/qwen2"} {
+			for _, name := range []string{"bert_words", "bert_text", "sentence_dense", "decoders/llama3", "decoders/qwen2"} {
 				if err := os.CopyFS(filepath.Join(env.WorkDir, filepath.Base(name)), os.DirFS("../../models/testdata/"+name)); err != nil {
 					return err
 				}

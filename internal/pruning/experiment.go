@@ -184,13 +184,13 @@ func (x *run) describe() {
 	r.Result.Before, r.Result.After = unknown, unknown
 	r.Result.Low, r.Result.High, r.Result.Difference = reports.NaN, reports.NaN, reports.NaN
 	r.Machine = thisMachine()
-	r.Layers = Layers(x.Model)
+	r.Layers = Layers(x.Model.Layers())
 }
 
 // Layers describes the attention layers of a model with all heads kept.
-func Layers(m *seq2seq.Translator) []reports.Layer {
+func Layers(layers []*attn.MultiHead) []reports.Layer {
 	var list []reports.Layer
-	for _, l := range m.Layers() {
+	for _, l := range layers {
 		name := l.Config().Name
 		kind, index := heads.Place(name)
 		layer := reports.Layer{Name: name, Kind: kind.String(), Index: index, Heads: l.Config().Heads, Kept: []int{}}
