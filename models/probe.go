@@ -1,6 +1,7 @@
 package models
 
 import (
+	"context"
 	"cmp"
 	"errors"
 	"fmt"
@@ -235,15 +236,19 @@ func (p *Probe) observer(tell attn.Observer) attn.Observer {
 	}
 }
 
-// Loss returns the loss on all examples, in nats for each target.
-func (p *Probe) Loss() float64 {
+// Loss returns the loss on all examples, in nats for each target. If ctx ends, it returns
+// ctx.Err().
+func (p *Probe) Loss(ctx context.Context) (float64, error) {
 	tape, sum, terms := tensor.NewTape(tensor.Infer), 0., 0
 	for i := range p.batches {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 		tape.Reset()
 		out := p.Run(tape, i, heads.Pass{})
 		sum, terms = sum+float64(out.Loss.Item()), terms+out.Terms
 	}
-	return sum / float64(terms)
+	return sum / float64(terms), nil
 }
 
 // On returns a probe of the same heads on other examples.
