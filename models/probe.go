@@ -1,8 +1,8 @@
 package models
 
 import (
-	"context"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -251,17 +251,8 @@ func (p *Probe) Loss(ctx context.Context) (float64, error) {
 	return sum / float64(terms), nil
 }
 
-// On returns a probe of the same heads on other examples.
-//
-// Errors: those of NewProbe about examples.
-func (p *Probe) On(examples []Example) (*Probe, error) {
-	other, err := NewProbe(p.model, examples)
-	if err != nil {
-		return nil, err
-	}
-	other.kept, other.layers = p.kept, p.layers
-	return other, nil
-}
+// On returns a probe of the same heads on the examples of another probe of the model.
+func (p *Probe) On(other *Probe) *Probe { return &Probe{p.model, other.batches, p.kept, p.layers} }
 
 // Kept returns the heads that are left in each layer, by the numbers that they have in the
 // model.

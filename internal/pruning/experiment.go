@@ -86,6 +86,14 @@ func (g Goal) Describe(metric seq2seq.Metric) string {
 	return fmt.Sprintf("lose at most %g%% of %s", 100*g.Drop, metric)
 }
 
+// DescribeLoss is Describe where the metric is a loss, which may grow.
+func (g Goal) DescribeLoss() string {
+	if g.Left > 0 {
+		return fmt.Sprintf("keep %d heads", g.Left)
+	}
+	return fmt.Sprintf("let the loss grow by at most %g%%", 100*g.Drop)
+}
+
 // tolerates reports whether a metric that was whole may be value.
 func (g Goal) tolerates(value, whole float64) bool {
 	const rounding = 1e-9 // so that a loss of exactly what is tolerated is
