@@ -242,12 +242,22 @@ func loadTransformer(dir string, o Options) (*Embedder, error) {
 	if n := s.SizeOr("max_seq_length", e.MostTokens); m.Sizes().Positions == 0 || n <= m.Sizes().Positions {
 		e.MostTokens = n
 	}
-	s.Only("do_lower_case", false)
+	if t, err := m.Tokenizer(); s.Bool("do_lower_case", false) && err == nil && !lowers(t) {
+		s.Fail("do_lower_case", "is true, but the tokenizer keeps capital letters, want false, or a tokenizer with lower case")
+	}
 	s.Only("transformer_task", "feature-extraction")
 	s.Only("module_output_name", "token_embeddings")
 	s.Only("query_expansion")
 	s.Ignore("modality_config", "unpad_inputs", "query_length", "document_length", "processing_kwargs", "prompts")
 	return e, s.settledIn(filepath.Join(dir, lengthFile))
+}
+
+// lowers reports whether a tokenizer writes texts in lower case.
+func lowers(t *tokenizer.Tokenizer) bool {
+	const capitals = "A B C D E F G H I J K L M N O P Q R S T U V W X Y Z"
+	upper, err := t.Encode(capitals, tokenizer.Options{NoTruncation: true, NoPadding: true})
+	lower, err2 := t.Encode(strings.ToLower(capitals), tokenizer.Options{NoTruncation: true, NoPadding: true})
+	return err == nil && err2 == nil && slices.Equal(upper.IDs, lower.IDs)
 }
 
 // settledIn is settled with the path of the file.

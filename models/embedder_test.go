@@ -68,7 +68,7 @@ func TestRefusedPipelines(t *testing.T) {
 		{"sentence_mean", "modules.json", `[`, `{`, "DIR/modules.json: is not a list of modules: "},
 		{"sentence_mean", "1_Pooling/config.json", `"include_prompt"`, `"include_it"`, "DIR/1_Pooling/config.json: setting include_it = true is not known, and may change the result"},
 		{"sentence_mean", "1_Pooling/config.json", `: 15`, `: 16`, "word_embedding_dimension is 16, but the model's hidden states have 15 elements"},
-		{"sentence_mean", "sentence_bert_config.json", "false", "true", "DIR/sentence_bert_config.json: do_lower_case is true, want false or none"},
+		{"sentence_lower", "tokenizer.json", `"lowercase": true`, `"lowercase": false`, "DIR/sentence_bert_config.json: do_lower_case is true, but the tokenizer keeps capital letters"},
 		{"sentence_dense", "1_Pooling/config.json", `"mean"`, `"median"`, `pooling_mode has pooling "median", want one of cls, max, `},
 		{"sentence_dense", "2_Dense/config.json", "activation.Tanh", "activation.Mish", `activation_function is "torch.nn.modules.activation.Mish", want one of `},
 		{"sentence_dense", "2_Dense/config.json", "30", "29", "in_features is 29, but the vector before has 30 elements"},

@@ -243,17 +243,22 @@ func (s *Settings) unread() []string {
 // training, about what Python code returns and how it is run, about generation by text
 // (generation_config.json has that), and where a file comes from.
 var harmless = []string{
-	"_attn_implementation_autoset", "_commit_hash", "_name_or_path", "_num_labels", "add_pooling_layer", "architectures",
-	"attention_dropout", "attention_probs_dropout_prob", "attn_implementation", "auto_map", "bad_words_ids", "begin_suppress_tokens",
-	"bos_token_id", "chunk_size_feed_forward", "classifier_dropout", "decoder_start_token_id", "directionality", "diversity_penalty",
-	"do_sample", "dropout", "dtype", "early_stopping", "encoder_no_repeat_ngram_size", "eos_token_id", "exponential_decay_length_penalty",
-	"finetuning_task", "forced_bos_token_id", "forced_eos_token_id", "gradient_checkpointing", "hidden_dropout_prob", "id2label",
-	"initializer_factor", "initializer_range", "keys_to_ignore_at_inference", "label2id", "language", "length_penalty", "max_length", "min_length",
-	"model_type", "name", "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_labels", "num_return_sequences", "output_attentions",
-	"output_hidden_states", "output_past", "output_scores", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
-	"pooler_size_per_head", "pooler_type", "prefix", "problem_type", "remove_invalid_values", "repetition_penalty", "return_dict",
-	"return_dict_in_generate", "sep_token_id", "suppress_tokens", "task_specific_params", "temperature", "tf_legacy_loss",
-	"tokenizer_class", "top_k", "top_p", "torch_dtype", "torchscript", "transformers_version", "typical_p", "use_bfloat16", "use_cache",
+	"_attn_implementation", "_attn_implementation_autoset", "_commit_hash", "_name_or_path", "_num_labels",
+	"add_pooling_layer", "architectures", "attention_dropout", "attention_probs_dropout_prob", "attn_implementation",
+	"auto_map", "bad_words_ids", "begin_suppress_tokens", "bos_token_id", "chunk_size_feed_forward",
+	"classifier_dropout", "cls_token_id", "decoder_start_token_id", "directionality", "diversity_penalty", "do_sample",
+	"dropout", "dtype", "early_stopping", "encoder_no_repeat_ngram_size", "eos_token_id",
+	"exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id", "forced_eos_token_id",
+	"gradient_checkpointing", "hidden_dropout_prob", "id2label", "initializer_factor", "initializer_range",
+	"keys_to_ignore_at_inference", "label2id", "language", "length_penalty", "mask_token_id", "max_length",
+	"min_length", "model_max_length", "model_type", "name", "no_repeat_ngram_size", "num_beam_groups", "num_beams",
+	"num_labels", "num_return_sequences", "output_attentions", "output_hidden_states", "output_past", "output_scores",
+	"pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type",
+	"prefix", "problem_type", "remove_invalid_values", "repetition_penalty", "return_dict", "return_dict_in_generate",
+	"sbert_ce_default_activation_function", "sentence_transformers", "sep_token_id", "suppress_tokens",
+	"task_specific_params", "temperature", "tf_legacy_loss", "tokenizer_class", "top_k", "top_p", "torch_dtype",
+	"torchscript", "transformers.js_config", "transformers_version", "typical_p", "unk_token_id", "use_bfloat16",
+	"use_cache",
 }
 
 // settled returns what is wrong with the settings: a value that cannot be, or a key that

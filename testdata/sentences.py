@@ -28,7 +28,7 @@ EVERY = ["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoke
 WIDTH = 15
 
 
-def sentences(name, pooling, behind=(), *, most=None, old=None, **more):
+def sentences(name, pooling, behind=(), *, most=None, old=None, lower=False, **more):
     """Registers a case. old is the text of the old 1_Pooling/config.json."""
 
     def write(folder):
@@ -57,7 +57,10 @@ def sentences(name, pooling, behind=(), *, most=None, old=None, **more):
         base.rmdir()
         if old:
             (folder / "1_Pooling" / "config.json").write_text(json.dumps(old, indent=2) + "\n")
-            (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": most, "do_lower_case": False}, indent=2) + "\n")
+            (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": most, "do_lower_case": lower}, indent=2) + "\n")
+            spoken = json.loads((folder / "tokenizer_config.json").read_text())
+            spoken["model_max_length"] = 13  # over which max_seq_length wins
+            (folder / "tokenizer_config.json").write_text(json.dumps(spoken, indent=2) + "\n")
             listed = json.loads((folder / "modules.json").read_text())
             for m in listed:
                 m["type"] = "sentence_transformers.models." + m["type"].rsplit(".", 1)[1]
@@ -84,6 +87,7 @@ CASES.clear()
 sentences("sentence_mean", "mean", [Normalize], most=7, old=legacy("mean_tokens"))
 sentences("sentence_old", ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"), most=11,
           old=legacy("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken"))
+sentences("sentence_lower", "cls", [Normalize], most=13, old=legacy("cls_token"), lower=True)
 sentences("sentence_dense", ("lasttoken", "mean"), [
     lambda: Dense(2 * WIDTH, 11), lambda: Dense(11, 7, bias=False, activation_function=torch.nn.Identity()), Normalize],
     prompts={"query": "query: ", "passage": ""}, default_prompt_name="query")

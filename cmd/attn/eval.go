@@ -39,7 +39,7 @@ func (cmd *evalCommand) touches() touched {
 }
 
 func (cmd *evalCommand) Run(ctx context.Context, c console) error {
-	m, err := seq2seq.Load(cmd.Model)
+	m, err := loadTranslator(cmd.Model)
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,6 @@
 package main
 
-import (
-	"github.com/attn-go/attn/seq2seq"
-)
+import ()
 
 type exportCommand struct {
 	Model string `required:"" help:"Directory of the model." placeholder:"DIR"`
@@ -25,7 +23,7 @@ func (cmd *exportCommand) touches() touched {
 }
 
 func (cmd *exportCommand) Run() error {
-	m, err := seq2seq.Load(cmd.Model)
+	m, err := loadTranslator(cmd.Model)
 	if err != nil {
 		return err
 	}

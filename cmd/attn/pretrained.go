@@ -78,3 +78,11 @@ func deref(text *string) string {
 func lookError(number int, err error) error {
 	return &seq2seq.InputError{Name: "argument", Line: number, Reason: err.Error()}
 }
+
+// loadTranslator loads a model of attn train, and says so of a pretrained one.
+func loadTranslator(dir string) (*seq2seq.Translator, error) {
+	if isPretrained(dir) {
+		return nil, &seq2seq.InputError{Name: dir, Reason: "is a pretrained model, want one of attn train; attn models says what is in it, and attn view, map, heads, prune, run and embed take it"}
+	}
+	return seq2seq.Load(dir)
+}

@@ -81,7 +81,7 @@ func (f *scoredFlags) scored() (*scored, error) {
 
 // load returns the translator, or an error if it has no attention heads.
 func (f *scoredFlags) load() (*seq2seq.Translator, error) {
-	m, err := seq2seq.Load(f.Model)
+	m, err := loadTranslator(f.Model)
 	if err != nil {
 		return nil, err
 	}

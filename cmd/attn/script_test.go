@@ -28,9 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script. Each script finds pairs.tsv, 60 pairs, and
-// the directories model, gru and gruheads, translators trained on them, and of
-// models/testdata bert_words, bert_text, sentence_dense, which has a tokenizer and a pipeline, and the
-// decoders llama3 and qwen2.
+// the directories model, gru and gruheads, translators trained on them.
 func TestScripts(t *testing.T) {
 	fixture := makeFixture(t)
 	testscript.Run(t, testscript.Params{
@@ -38,11 +36,6 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
-			for _, name := range []string{"bert_words", "bert_text", "sentence_dense", "decoders/llama3", "decoders/qwen2"} {
-				if err := os.CopyFS(filepath.Join(env.WorkDir, filepath.Base(name)), os.DirFS("../../models/testdata/"+name)); err != nil {
-					return err
-				}
-			}
 			return os.CopyFS(env.WorkDir, os.DirFS(fixture))
 		},
 		Condition: func(cond string) (bool, error) {
@@ -52,11 +45,21 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "interrupt": interruptCommand, "same": same, "holds": holds,
+			"exits": exits, "interrupt": interruptCommand, "same": same, "holds": holds, "pretrained": copyPretrained,
 			"json": checkJSON, "tensors": writeTensors, "weights": writeWeights, "raw": writeRaw,
 			"edit": edit, "keep": keepHeads, "cut": cut, "repeat": repeat, "nan": fillWithNaN, "shapes": checkShapes,
 		},
 	})
+}
+
+// pretrained NAMES… copies directories of models/testdata: a/b as b.
+func copyPretrained(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: pretrained NAMES…")
+	}
+	for _, name := range args {
+		ts.Check(os.CopyFS(ts.MkAbs(filepath.Base(name)), os.DirFS("../../models/testdata/"+name)))
+	}
 }
 
 // small are flags of a training that takes no time.

@@ -44,7 +44,7 @@ func (cmd *translateCommand) touches() touched {
 const linesAtOnce = 256
 
 func (cmd *translateCommand) Run(ctx context.Context, c console) error {
-	m, err := seq2seq.Load(cmd.Model)
+	m, err := loadTranslator(cmd.Model)
 	if err != nil {
 		return err
 	}
