@@ -1,6 +1,8 @@
 package models
 
 import (
+	"slices"
+
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -52,28 +54,35 @@ func (b *Builder) readMatrices() error {
 			if err := b.r.ReadFloat32s(m.name, buffer[:n*columns], at*columns); err != nil {
 				return err
 			}
-			for i := range n {
-				m.set(at+i, buffer[i*columns:(i+1)*columns])
-			}
+			m.set(at, buffer[:n*columns], columns)
 		}
 	}
 	return nil
 }
 
-// set sets row number i of the file.
-func (m *storedMatrix) set(i int, row []float32) {
+// set sets rows of the file from number i on.
+func (m *storedMatrix) set(i int, rows []float32, columns int) {
+	if m.transposed {
+		for row := range slices.Chunk(rows, columns) {
+			for _, p := range m.parts {
+				out := p.Shape()[0]
+				p.SetColumn(i, row[:out])
+				row = row[out:]
+			}
+			i++
+		}
+		return
+	}
 	for _, p := range m.parts {
 		out := p.Shape()[0]
-		switch {
-		case m.transposed:
-			p.SetColumn(i, row[:out])
-			row = row[out:]
-		case i < out:
-			p.SetRow(i, row)
-			return
-		default:
-			i -= out
+		if i < out {
+			n := min(len(rows), (out-i)*columns)
+			p.SetRows(i, rows[:n])
+			if rows, i = rows[n:], out; len(rows) == 0 {
+				return
+			}
 		}
+		i -= out
 	}
 }
 

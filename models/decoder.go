@@ -22,6 +22,7 @@ type decoder struct {
 	scale     float32       // of the embeddings, 0 means 1
 	positions *nn.Embedding // learnt, nil if the blocks have their own
 	blocks    []Block
+	windows   func(block int) int // keys that a query attends to, 0 for all; nil means all everywhere
 	norm      Layer
 	logits    *nn.Linear
 	softCap   float32 // of the logits, 0 means none
@@ -33,6 +34,14 @@ func (d *decoder) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
 
 func (d *decoder) Attention() []*attn.MultiHead { return attentionOf(d.blocks) }
 func (d *decoder) Sizes() Sizes                 { return d.sizes }
+
+// window returns how many keys a query of a block attends to, 0 for all.
+func (d *decoder) window(block int) int {
+	if d.windows == nil {
+		return 0
+	}
+	return d.windows(block)
+}
 
 // embed returns the embeddings of tokens, and of their positions if these are learnt.
 func (d *decoder) embed(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {

@@ -1,13 +1,16 @@
 package models_test
 
 import (
+	"encoding/json"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/tensor"
 )
 
 type object = map[string]any
@@ -139,6 +142,47 @@ func TestEndTokens(t *testing.T) {
 		}
 		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s with %q: %v, %v, want %v", c.dir, c.generation, got, err, c.want)
+		}
+	}
+}
+
+// TestAnyDecoderSetting is TestAnySetting for decoders, among it the settings of rotary
+// positions.
+func TestAnyDecoderSetting(t *testing.T) {
+	values := []any{nil, true, -1, 0, 1 << 24, 1e300, "x", []int{1, 2, 3, 4, 5}}
+	for _, name := range []string{"gpt2", "llama_yarn", "llama_longrope_long", "qwen3_bias", "gemma3_multimodal"} {
+		to := copyDir(t, filepath.Join("testdata/decoders", name))
+		path := filepath.Join(to, "config.json")
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var config object
+		if err := json.Unmarshal(data, &config); err != nil {
+			t.Fatal(err)
+		}
+		x := models.Batch{IDs: [][]int{{3, 1, 4, 1, 5, 9}}}
+		within := []object{config}
+		for _, key := range []string{"rope_parameters", "rope_scaling", "text_config"} {
+			if part, ok := config[key].(object); ok {
+				within = append(within, part)
+			}
+		}
+		for _, settings := range within {
+			for key, was := range settings {
+				for _, v := range values {
+					settings[key] = v
+					changed, err := json.Marshal(config)
+					if err != nil {
+						t.Fatal(err)
+					}
+					write(t, path, string(changed))
+					if err := tensor.Catch(func() { loadAndRun(t, to, x) }); err != nil {
+						t.Fatalf("%s with %s = %v panics: %v", name, key, v, err)
+					}
+				}
+				settings[key] = was
+			}
 		}
 	}
 }

@@ -350,3 +350,42 @@ func TestDecodersInBFloat16(t *testing.T) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }
+
+// TestSlidingCaches reads more tokens than a page of a cache has, of models with a sliding
+// window: the same logits as without a cache, and memory that does not grow where all layers
+// slide.
+func TestSlidingCaches(t *testing.T) {
+	for _, name := range []string{"mistral", "gemma3"} {
+		m, err := models.Load(filepath.Join("testdata/decoders", name), models.Options{Tokens: 1400})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := make([]int, 1301)
+		for i := range ids {
+			ids[i] = (i*i*7 + i/3) % 31
+		}
+		whole := logitsOf(m, models.Batch{IDs: [][]int{ids}}, models.Run{})
+		cache, err := models.NewCache(m, 1, attn.CacheConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := m.Sizes().Vocabulary
+		for at, n := 0, 0; at < len(ids); at += n {
+			n = min(1, len(ids)-at)
+			if at == 0 {
+				n = 900
+			}
+			y := logitsOf(m, models.Batch{IDs: [][]int{ids[at : at+n]}}, models.Run{Cache: cache})
+			if !slices.Equal(y.Data(), whole.Data()[at*v:(at+n)*v]) {
+				t.Fatalf("%s: logits at %d differ with a cache", name, at)
+			}
+		}
+		all := 4 * 2 * 10 * 2 * 1301 // float32 keys and values of two heads of ten elements
+		for i, layer := range cache.Layers {
+			slides := name == "mistral" || i%2 == 0
+			if bytes := layer.Bytes(); slides != (bytes < all) {
+				t.Errorf("%s: the cache of layer %d has %d bytes, and %d are all keys and values", name, i, bytes, all)
+			}
+		}
+	}
+}

@@ -89,14 +89,24 @@ type Cache struct {
 }
 
 // NewCache returns an empty cache for a number of sequences. c says how keys and values
-// are held. It returns an error if the network is no decoder, or c is not possible.
+// are held; unless it has a window, a layer with a sliding window gets a rolling cache, whose
+// memory does not grow. It returns an error if the network is no decoder, or c is not
+// possible.
 func NewCache(n Network, batch int, c attn.CacheConfig) (*Cache, error) {
 	if n.Sizes().Kind != heads.Decoder {
 		return nil, errNoDecoder
 	}
 	all := new(Cache)
-	for _, layer := range n.Attention() {
-		one, err := layer.NewCache(batch, c)
+	if m, ok := n.(*Model); ok {
+		n = m.Network
+	}
+	sliding, slides := n.(interface{ window(layer int) int })
+	for i, layer := range n.Attention() {
+		own := c
+		if slides && c.Window == 0 && sliding.window(i) > 1 {
+			own.Window = sliding.window(i) - 1 // without the query's own key
+		}
+		one, err := layer.NewCache(batch, own)
 		if err != nil {
 			return nil, err
 		}

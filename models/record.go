@@ -59,13 +59,18 @@ func (m *Model) Record(first, second string, o heads.RecorderOptions) (*heads.Re
 	}
 	recorder := heads.NewRecorder(o)
 	m.Hidden(nil, BatchOf(e), Run{Observe: recorder.Observe})
+	return recorder.Record(m.texts(first, second, e))
+}
+
+// texts returns what a Recorder is told of a text.
+func (m *Model) texts(first, second string, e *tokenizer.Encoding) heads.Texts {
 	texts := heads.Texts{Source: first, Target: second, SourceTokens: m.labels(e)}
 	for i, label := range texts.SourceTokens {
 		if e.Special[i] && !slices.Contains(texts.Special, label) {
 			texts.Special = append(texts.Special, label)
 		}
 	}
-	return recorder.Record(texts)
+	return texts
 }
 
 // labels returns the tokens for people to read. A byte-level vocabulary writes each byte as a

@@ -70,6 +70,7 @@ func (m rotaryDecoder) build(base, top *Builder) Network {
 		scale:   m.scale,
 		norm:    m.norm(base, "norm", z.Width),
 		softCap: m.logitCap,
+		windows: m.window,
 	}
 	d.words, d.logits = base.Words("embed_tokens", z.Vocabulary, z.Width)
 	for i := range z.Layers {

@@ -28,29 +28,42 @@ func NewBFloat16(out, in int) *BFloat16 {
 // Shape returns [Out In].
 func (w *BFloat16) Shape() []int { return []int{w.panels.N, w.panels.K} }
 
-// SetRow sets the weights of output i, rounded to the nearest bfloat16.
-func (w *BFloat16) SetRow(i int, row []float32) {
-	w.check("SetRow", i, w.panels.N, row, w.panels.K)
-	at := w.panels.At(0, i)
-	for k, v := range row {
-		w.panels.BFloat16[at+k*w.panels.Width] = simd.BFloat16(v)
+// SetRows sets the weights of the outputs from i on, of which x has one row behind the other,
+// rounded to the nearest bfloat16.
+func (w *BFloat16) SetRows(i int, x []float32) {
+	in, width := w.panels.K, w.panels.Width
+	n := len(x) / in
+	if i < 0 || i+n > w.panels.N || n*in != len(x) {
+		panic(&ShapeError{
+			Op: "tensor: BFloat16.SetRows", Arg: "rows", What: "first and number of elements", Got: []int{i, len(x)},
+			Want: fmt.Sprintf("rows of %d within 0 to %d", in, w.panels.N-1),
+		})
 	}
+	first, last := i/width, (i+n+width-1)/width // panels
+	par.For(last-first, max(1, grain/(in*width)), func(lo, hi int) {
+		for p := first + lo; p < first+hi; p++ {
+			from, to := max(p*width, i), min((p+1)*width, i+n)
+			at := w.panels.At(0, from)
+			for k := range in { // in the order of what is written
+				for j := range to - from {
+					w.panels.BFloat16[at+j] = simd.BFloat16(x[(from-i+j)*in+k])
+				}
+				at += width
+			}
+		}
+	})
 }
 
 // SetColumn sets the weights of input k, rounded to the nearest bfloat16.
 func (w *BFloat16) SetColumn(k int, column []float32) {
-	w.check("SetColumn", k, w.panels.K, column, w.panels.N)
+	if k < 0 || k >= w.panels.K || len(column) != w.panels.N {
+		panic(&ShapeError{
+			Op: "tensor: BFloat16.SetColumn", Arg: "vector", What: "number and length", Got: []int{k, len(column)},
+			Want: fmt.Sprintf("number 0 to %d of length %d", w.panels.K-1, w.panels.N),
+		})
+	}
 	for i, v := range column {
 		w.panels.BFloat16[w.panels.At(k, i)] = simd.BFloat16(v)
-	}
-}
-
-func (w *BFloat16) check(op string, i, n int, x []float32, length int) {
-	if i < 0 || i >= n || len(x) != length {
-		panic(&ShapeError{
-			Op: "tensor: BFloat16." + op, Arg: "vector", What: "number and length", Got: []int{i, len(x)},
-			Want: fmt.Sprintf("number 0 to %d of length %d", n-1, length),
-		})
 	}
 }
 

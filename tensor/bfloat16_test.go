@@ -27,8 +27,8 @@ func TestBFloat16(t *testing.T) {
 			n, out, in := size[0], size[1], size[2]
 			x, dense, bias := tensor.Randn(rng, n, in), rounded(rng, out, in), tensor.Randn(rng, out)
 			byRow, byColumn := tensor.NewBFloat16(out, in), tensor.NewBFloat16(out, in)
-			for i := range out {
-				byRow.SetRow(i, dense.Data()[i*in:(i+1)*in])
+			for i := 0; i < out; i += 29 {
+				byRow.SetRows(i, dense.Data()[i*in:min(i+29, out)*in])
 			}
 			for k := range in {
 				column := make([]float32, out)
@@ -59,7 +59,7 @@ func TestBFloat16(t *testing.T) {
 		}
 	})
 	w := tensor.NewBFloat16(1, 2)
-	w.SetRow(0, []float32{1 + 0x1p-8, float32(math.Inf(1))}) // a tie to even, and what has no rounding
+	w.SetRows(0, []float32{1 + 0x1p-8, float32(math.Inf(1))}) // a tie to even, and what has no rounding
 	if got := w.Rows(nil, []int{0}).Data(); !slices.Equal(got, []float32{1, float32(math.Inf(1))}) {
 		t.Errorf("rounded to %v", got)
 	}
@@ -72,7 +72,8 @@ func TestBFloat16Errors(t *testing.T) {
 		want string
 	}{
 		{func() { tensor.NewBFloat16(0, 5) }, "tensor: NewBFloat16: matrix has shape [0 5], want positive sizes"},
-		{func() { w.SetRow(3, make([]float32, 5)) }, "tensor: BFloat16.SetRow: vector has number and length [3 5], want number 0 to 2 of length 5"},
+		{func() { w.SetRows(3, make([]float32, 5)) }, "tensor: BFloat16.SetRows: rows has first and number of elements [3 5], want rows of 5 within 0 to 2"},
+		{func() { w.SetRows(0, make([]float32, 6)) }, "tensor: BFloat16.SetRows: rows has first and number of elements [0 6], want rows of 5 within 0 to 2"},
 		{func() { w.SetColumn(0, make([]float32, 5)) }, "tensor: BFloat16.SetColumn: vector has number and length [0 5], want number 0 to 4 of length 3"},
 		{func() { w.Rows(nil, []int{-1}) }, "tensor: BFloat16.Rows: index has row [-1], want 0 to 2"},
 		{func() { w.Linear(nil, tensor.Zeros(2, 3), nil) }, "tensor: BFloat16.Linear: x has shape [2 3], want [… In=5]"},

@@ -38,7 +38,7 @@ func (f *scoredFlags) pretrained() (*scored, error) {
 	if err != nil {
 		return nil, err
 	}
-	source := pretrainedSource{m}
+	source := pretrainedSource{m: m}
 	return &scored{
 		subject: probe,
 		report:  reports.Importance{Model: f.Model, Data: f.Data, Task: string(m.Head().Task), Texts: len(texts)},

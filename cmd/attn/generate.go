@@ -22,7 +22,7 @@ type generateCommand struct {
 	Temperature float64 `default:"0" help:"Divides the scores before a token is drawn; 0 takes the best one." placeholder:"T" group:"How tokens are chosen"`
 	TopK        int     `help:"Draw from the K best tokens only." placeholder:"K" group:"How tokens are chosen"`
 	TopP        float64 `help:"Draw only from the fewest tokens whose probabilities sum to P." placeholder:"P" group:"How tokens are chosen"`
-	Seed        uint64  `default:"1" help:"Seed of the random numbers (${default})." placeholder:"N" group:"How tokens are chosen"`
+	Seed        uint64  `default:"1" help:"Seed of the random numbers." placeholder:"N" group:"How tokens are chosen"`
 	Context     int     `help:"Tokens of prompt and text together (default as many as config.json says)." placeholder:"N" group:"How the model is run"`
 	BFloat16    bool    `name:"bfloat16" help:"Hold weights in bfloat16, in half of the memory: exact for files of that type, rounded from others." group:"How the model is run"`
 	NoSpecial   bool    `help:"Leave out the tokens that the model wants around a text, for a prompt that has them." group:"How the model is run"`

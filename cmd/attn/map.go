@@ -25,6 +25,7 @@ type mapCommand struct {
 	Weights string  `help:"File of recorded weights, instead of a model." placeholder:"FILE" group:"What to run"`
 	Target  *string `help:"What the decoder writes, instead of its own translation." placeholder:"TEXT" group:"What to run"`
 	Pair    *string `help:"With a pretrained encoder, a second text." placeholder:"TEXT" group:"What to run"`
+	Steps   int     `name:"generate" help:"With a pretrained decoder, continue the text by N tokens, and draw what these attend to." placeholder:"N" group:"What to run"`
 	Kind    *string `enum:"${kinds}" help:"${kinds_or} (default cross if there is any)." placeholder:"NAME" group:"What to draw"`
 	Layer   *int    `help:"Layer, from 0, or from the end if negative (default the last)." placeholder:"L" group:"What to draw"`
 	Head    *int    `help:"Head, from 0, or from the end if negative (default the mean over heads)." placeholder:"H" group:"What to draw"`
@@ -53,6 +54,7 @@ func (mapCommand) Help() string {
   attn map --model runs/dates --layer 0 --head -1 --svg head.svg --csv head.csv "5 march 2019"
   attn map --model runs/dates --target 2019-03-05 --html - "5 march 2019" > map.html
   attn map --model bert-base-uncased --layer 0 --all "The cat sat on the mat"
+  attn map --model gpt2 --generate 8 --layer 5 --all "The cat sat on"
   attn map --weights run.safetensors --kind encoder --all --png heads.png
   attn map --model runs/dates --embed heads.html "5 march 2019"
 
@@ -73,6 +75,10 @@ func (cmd *mapCommand) Validate() error {
 		return errors.New("--target goes with --model")
 	case cmd.Weights != "" && cmd.Pair != nil:
 		return errors.New("--pair goes with --model")
+	case cmd.Steps < 0 || cmd.Steps > 0 && cmd.Model == "":
+		return errors.New("--generate goes with --model, and with a positive number")
+	case cmd.Steps > 0 && cmd.Pair != nil:
+		return errors.New("--generate and --pair exclude each other")
 	case cmd.Font != "" && cmd.PNG == "":
 		return errors.New("--font goes with --png")
 	case cmd.Rollout && (cmd.All || cmd.Head != nil || cmd.Layer != nil):
@@ -199,6 +205,9 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, er
 		return heads.Read(cmd.Weights)
 	}
 	from, err := openSource(cmd.Model, c)
+	if err == nil {
+		from, err = continued(from, cmd.Steps, cmd.Model)
+	}
 	if err != nil {
 		return nil, err
 	}

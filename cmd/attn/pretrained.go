@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -37,7 +38,7 @@ func openSource(dir string, c console) (view.Source, error) {
 		if _, err := m.Tokenizer(); err != nil {
 			return nil, err
 		}
-		return pretrainedSource{m}, nil
+		return pretrainedSource{m: m}, nil
 	}
 	m, err := seq2seq.Load(dir)
 	if err != nil {
@@ -47,23 +48,51 @@ func openSource(dir string, c console) (view.Source, error) {
 }
 
 // pretrainedSource is a pretrained model that the page can ask.
-type pretrainedSource struct{ m *models.Model }
+type pretrainedSource struct {
+	m *models.Model
+	// generate is by how many tokens each text is continued, of a decoder.
+	generate int
+}
+
+// continued returns a source whose texts are continued by n tokens, the source itself for 0.
+func continued(s view.Source, n int, dir string) (view.Source, error) {
+	if n == 0 {
+		return s, nil
+	}
+	p, ok := s.(pretrainedSource)
+	if !ok {
+		return nil, usage("--generate goes with a pretrained decoder, and %s is a translator", quoted(dir))
+	}
+	if h := p.m.Head(); h == nil || h.Task != models.NextWord {
+		return nil, usage("--generate goes with a pretrained decoder, and %s is a %s model", quoted(dir), p.m.Family.Name)
+	}
+	p.generate = n
+	return p, nil
+}
 
 // mostPretrained bounds the weights of a text: BERT-large has 400 MB of them for the longest
 // that it takes.
 const mostPretrained = 512 << 20
 
 // Look records a text, or a pair of texts, of which second may be empty.
-func (s pretrainedSource) Look(_ context.Context, first, second string) (*heads.Record, error) {
+func (s pretrainedSource) Look(ctx context.Context, first, second string) (*heads.Record, error) {
 	e, err := s.m.Encode(first, second)
 	if err != nil {
 		return nil, err
 	}
-	z, n := s.m.Sizes(), int64(len(e.IDs))
+	z, n := s.m.Sizes(), int64(len(e.IDs)+s.generate)
 	if bytes := 4 * int64(z.Layers) * int64(z.Heads) * n * n; bytes > mostPretrained {
 		return nil, fmt.Errorf("the text has %d tokens, and so %d MB of weights, want at most %d MB", n, bytes>>20, mostPretrained>>20)
 	}
-	return s.m.Record(first, second, heads.RecorderOptions{})
+	switch {
+	case s.generate == 0:
+		return s.m.Record(first, second, heads.RecorderOptions{})
+	case second != "":
+		return nil, errors.New("a second text and --generate exclude each other")
+	case z.Positions > 0 && n > int64(z.Positions):
+		return nil, fmt.Errorf("the text has %d tokens and is to get %d more, want at most %d in all", len(e.IDs), s.generate, z.Positions)
+	}
+	return s.m.RecordGenerated(ctx, first, models.Generation{Tokens: s.generate}, heads.RecorderOptions{})
 }
 
 // deref returns the text that a flag has, empty if it was not given.

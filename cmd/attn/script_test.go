@@ -52,10 +52,10 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// pretrained NAMES… copies directories of models/testdata: a/b as b.
+// pretrained PATHS… copies directories of models/testdata.
 func copyPretrained(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: pretrained NAMES…")
+		ts.Fatalf("usage: pretrained PATHS…")
 	}
 	for _, name := range args {
 		ts.Check(os.CopyFS(ts.MkAbs(filepath.Base(name)), os.DirFS("../../models/testdata/"+name)))

@@ -25,6 +25,7 @@ type viewCommand struct {
 	Addr    string   `default:"127.0.0.1:0" help:"Address to serve at; port 0 is a free one." placeholder:"HOST:PORT"`
 	Open    bool     `help:"Open the page in the browser."`
 	Pair    *string  `help:"With a pretrained encoder, a second text, which goes with each." placeholder:"TEXT"`
+	Steps   int      `name:"generate" help:"With a pretrained decoder, continue each text by N tokens, and show what these attend to." placeholder:"N"`
 	Text    []string `arg:"" optional:"" help:"Texts to begin with."`
 }
 
@@ -34,6 +35,7 @@ func (viewCommand) Help() string {
   attn view --model runs/dates "tuesday 5 march 2019"
   attn view --model bert-base-uncased "The cat sat on the mat"
   attn view --model bert-base-uncased --pair "It weights keys." "What is attention?"
+  attn view --model gpt2 --generate 20 "The cat sat on"
   attn view --weights bert.safetensors --open
   attn view --model runs/dates --model runs/dates-pruned "5/3/19"
   attn view --model runs/fra.run --addr 127.0.0.1:8080
@@ -50,6 +52,10 @@ func (cmd *viewCommand) Validate() error {
 		return errors.New("want either --model or --weights")
 	case len(cmd.Model) == 0 && len(cmd.Text) > 0:
 		return errors.New("texts go with --model")
+	case cmd.Steps < 0 || cmd.Steps > 0 && len(cmd.Model) == 0:
+		return errors.New("--generate goes with --model, and with a positive number")
+	case cmd.Steps > 0 && cmd.Pair != nil:
+		return errors.New("--generate and --pair exclude each other")
 	case cmd.Pair != nil && len(cmd.Text) == 0:
 		return errors.New("--pair goes with a text")
 	}
@@ -132,6 +138,9 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 	var models []view.Model
 	for _, dir := range cmd.Model {
 		source, err := openSource(dir, c)
+		if err == nil {
+			source, err = continued(source, cmd.Steps, dir)
+		}
 		if err != nil {
 			return view.Options{}, err
 		}

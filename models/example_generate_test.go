@@ -1,0 +1,26 @@
+package models_test
+
+import (
+	"fmt"
+	"log"
+
+	"github.com/attn-go/attn/models"
+)
+
+// A decoder continues the tokens of a prompt, one by one: here a tiny Llama of random
+// weights. With a tokenizer, m.Encode makes the tokens, and a tokenizer.Stream their text.
+func ExampleModel_Generate() {
+	m, err := models.Load("testdata/decoders/llama3", models.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	prompt := []int{10, 25, 8, 14, 6, 13, 21, 3, 12, 25, 2}
+	tokens, err := m.Generate(prompt, models.Generation{Tokens: 20, Ends: []int{30}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for id := range tokens {
+		fmt.Print(id, " ")
+	}
+	// Output: 9 22 7
+}

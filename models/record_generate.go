@@ -1,0 +1,53 @@
+package models
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tokenizer"
+)
+
+// RecordGenerated continues a text by at most g.Tokens tokens and returns the attention
+// weights of all of it: those of the text, which is read at once, and under them a row for
+// each token that was written, when it was read in its turn.
+//
+// Errors: those of Encode, Generate and heads.Recorder; a g.Tokens that is not positive; the
+// end of ctx.
+func (m *Model) RecordGenerated(ctx context.Context, text string, g Generation, o heads.RecorderOptions) (*heads.Record, error) {
+	e, err := m.Encode(text, "")
+	if err != nil {
+		return nil, err
+	}
+	most := m.Sizes().Positions
+	if g.Tokens < 1 || most > 0 && len(e.IDs)+g.Tokens > most {
+		return nil, fmt.Errorf("models: RecordGenerated: %d tokens behind %d, want at least 1 and at most %d in all", g.Tokens, len(e.IDs), most)
+	}
+	recorder, told := heads.NewRecorder(o), g.Run.Observe
+	g.Run.Observe = func(layer string, w *tensor.Tensor) {
+		recorder.Observe(layer, w)
+		if told != nil {
+			told(layer, w)
+		}
+	}
+	g.Tokens++ // the last one, which is not read, is left out
+	tokens, err := m.Generate(e.IDs, g)
+	if err != nil {
+		return nil, err
+	}
+	all := &tokenizer.Encoding{}
+	for id := range tokens {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if len(all.IDs)+1 == g.Tokens {
+			break
+		}
+		token, _ := m.tokenizer.Token(id)
+		all.IDs, all.Tokens, all.Special = append(all.IDs, id), append(all.Tokens, token), append(all.Special, false)
+	}
+	texts := m.texts(text, m.tokenizer.Decode(all.IDs), e)
+	texts.SourceTokens = append(texts.SourceTokens, m.labels(all)...)
+	return recorder.Record(texts)
+}

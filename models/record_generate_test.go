@@ -1,0 +1,88 @@
+package models_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/models"
+)
+
+// withWords gives a decoder of testdata a tokenizer of the words w0, w1, ….
+func withWords(t *testing.T, name string) *models.Model {
+	t.Helper()
+	dir := edit(t, filepath.Join("decoders", name), nil)
+	var words []string
+	for i := range 31 {
+		words = append(words, fmt.Sprintf(`"w%d": %d`, i, i))
+	}
+	write(t, filepath.Join(dir, "tokenizer.json"), `{"version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"},
+		"model": {"type": "WordLevel", "unk_token": "w0", "vocab": {`+strings.Join(words, ", ")+`}}}`)
+	m, err := models.Load(dir, models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestRecordGenerated compares the weights of steps with those of all tokens at once.
+func TestRecordGenerated(t *testing.T) {
+	for _, name := range []string{"gpt2", "llama3", "mistral", "gemma3"} {
+		m := withWords(t, name)
+		const prompt, n = "w10 w25 w8 w14", 9
+		got, err := m.RecordGenerated(context.Background(), prompt, models.Generation{Tokens: n, Ends: []int{}}, heads.RecorderOptions{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		want, err := m.Record(prompt+" "+got.Target, "", heads.RecorderOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Source != prompt || len(strings.Fields(got.Target)) != n || len(got.Layers) != m.Sizes().Layers {
+			t.Errorf("%s: a record of %q and %q with %d layers", name, got.Source, got.Target, len(got.Layers))
+		}
+		for i, l := range want.Layers {
+			g := got.Layers[i]
+			if g.Kind != heads.Decoder || !slices.Equal(g.Queries, l.Queries) || !slices.Equal(g.Keys, l.Keys) {
+				t.Errorf("%s: layer %d is of %v to %v, want %v to %v", name, i, g.Queries, g.Keys, l.Queries, l.Keys)
+			}
+			if !slices.Equal(g.Weights, l.Weights) {
+				t.Errorf("%s: layer %d has other weights step by step than at once", name, i)
+			}
+			for r := range g.Heads * len(g.Queries) {
+				sum := 0.0
+				for _, w := range g.Weights[r*len(g.Keys):][:len(g.Keys)] {
+					sum += float64(w)
+				}
+				if math.Abs(sum-1) > 1e-5 {
+					t.Fatalf("%s: layer %d: row %d sums to %v", name, i, r, sum)
+				}
+			}
+		}
+	}
+	m := withWords(t, "llama3")
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+	}{
+		{"", 3, "the text has no tokens, want one or more"},
+		{"w1 w2", 0, "models: RecordGenerated: 0 tokens behind 2, want at least 1 and at most 96 in all"},
+		{"w1 w2", 95, "models: RecordGenerated: 95 tokens behind 2, want at least 1 and at most 96 in all"},
+	} {
+		if _, err := m.RecordGenerated(context.Background(), c.text, models.Generation{Tokens: c.n}, heads.RecorderOptions{}); err == nil || err.Error() != c.want {
+			t.Errorf("error %v, want %s", err, c.want)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := m.RecordGenerated(ctx, "w1", models.Generation{Tokens: 3, Ends: []int{}}, heads.RecorderOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+}
