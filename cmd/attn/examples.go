@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -38,19 +37,34 @@ func (f *scoredFlags) pretrained() (*scored, error) {
 	if err != nil {
 		return nil, err
 	}
-	source := pretrainedSource{m: m}
+	longest := 0
+	for _, e := range examples {
+		longest = max(longest, len(e.IDs))
+	}
+	parts, record := inParts(m, texts, longest, mostPretrained)
 	return &scored{
 		subject: probe,
 		report:  reports.Importance{Model: f.Model, Data: f.Data, Task: string(m.Head().Task), Texts: len(texts)},
-		record: func(i int) (*heads.Record, error) {
-			record, err := source.Look(context.Background(), texts[i].first, texts[i].second)
-			if err != nil {
-				return nil, &seq2seq.InputError{Name: f.Data, Line: texts[i].line, Reason: err.Error()}
-			}
-			return record, nil
-		},
+		parts:   parts, record: record,
 	}, nil
 }
+
+// inParts returns how many records of each text there are to be, each of some layers, so that
+// one of longest tokens takes no more than most bytes; and a function that makes them.
+func inParts(m *models.Model, texts []taskText, longest, most int) (parts int, record func(i int) (*heads.Record, error)) {
+	layers := m.Attention()
+	parts = min(len(layers), (len(layers)*layerBytes(m, longest)+most-1)/most)
+	return parts, func(i int) (*heads.Record, error) {
+		text, chosen := texts[i/parts], map[string]bool{}
+		for n := i % parts; n < len(layers); n += parts {
+			chosen[layers[n].Config().Name] = true
+		}
+		return m.Record(text.first, text.second, heads.RecorderOptions{Layers: func(name string) bool { return chosen[name] }})
+	}
+}
+
+// layerBytes returns how large the weights of a layer are for a text of n tokens.
+func layerBytes(m *models.Model, n int) int { return 4 * m.Sizes().Heads * n * n }
 
 // texts returns a pretrained model with a task, and at most most texts of --data.
 func (f *scoredFlags) texts(most int) (*models.Model, []taskText, error) {
@@ -101,6 +115,9 @@ func (f *scoredFlags) examples(m *models.Model, texts []taskText) ([]models.Exam
 		}
 		if errors.As(err, new(*models.FormatError)) {
 			return nil, err
+		}
+		if bytes := layerBytes(m, len(e.IDs)); err == nil && bytes > mostPretrained {
+			err = fmt.Errorf("the text has %d tokens, and so %d MB of weights in a layer, want at most %d MB", len(e.IDs), bytes>>20, mostPretrained>>20)
 		}
 		if err != nil {
 			return nil, &seq2seq.InputError{Name: f.Data, Line: t.line, Reason: err.Error()}

@@ -82,7 +82,7 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	r := m.report
 	r.Layers, r.Scores = pruning.Layers(m.subject.Layers()), pruning.Tabulate(m.subject.Layers(), scores)
 	if stopped == nil {
-		stopped = pruning.MeasureHeads(ctx, min(cmd.Texts, r.Pairs+r.Texts), m.record, r.Layers, func(done, all int) { shown.tell("measuring attention", done, all) })
+		stopped = pruning.MeasureHeads(ctx, m.parts*min(cmd.Texts, r.Pairs+r.Texts), m.record, r.Layers, func(done, all int) { shown.tell("measuring attention", done, all) })
 		shown.stop()
 	}
 	if err := cmd.write(r, c); err != nil {

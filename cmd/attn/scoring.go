@@ -49,7 +49,10 @@ func (f *scoredFlags) methods() ([]heads.Method, error) {
 type scored struct {
 	subject heads.Subject
 	report  reports.Importance // what is known of it before anything is measured
-	record  func(i int) (*heads.Record, error)
+	// parts is how many records there are of each example, of some layers each, so that a
+	// record does not get too large. record returns them one after the other.
+	parts  int
+	record func(i int) (*heads.Record, error)
 }
 
 // scored returns the model with the data.
@@ -73,6 +76,7 @@ func (f *scoredFlags) scored() (*scored, error) {
 	return &scored{
 		subject: probe,
 		report:  reports.Importance{Model: f.Model, Data: name, Pairs: len(pairs)},
+		parts:   1,
 		record: func(i int) (*heads.Record, error) {
 			return m.Record(pairs[i].Source, pairs[i].Target, heads.RecorderOptions{})
 		},
