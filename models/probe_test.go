@@ -2,10 +2,13 @@ package models_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -208,5 +211,92 @@ func TestProbeRefuses(t *testing.T) {
 	grouped := loadProbe(t, "decoders/llama3")
 	if _, err := grouped.Without([]heads.Head{{Layer: "decoder.0.self", Number: 0}}); err == nil {
 		t.Error("half of a group may go")
+	}
+}
+
+// TestProbePadding holds confidence, which is a mean over queries, against that of each
+// example alone: padding is no query.
+func TestProbePadding(t *testing.T) {
+	m := loadProbe(t, "bert_words").Model()
+	list := []models.Example{
+		{IDs: []int{5, 7}, Targets: []int{3, models.Ignore}},
+		{IDs: []int{2, 3, 5, 7, 11, 13, 17}, Targets: []int{3, -1, -1, -1, -1, -1, -1}},
+	}
+	confidence := func(list ...models.Example) float64 {
+		p, err := models.NewProbe(m, list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scores, err := heads.Importance(context.Background(), p, heads.ImportanceOptions{Methods: []heads.Method{heads.Confidence}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return scores[0].Flat(p.Layers())[4]
+	}
+	got, want := confidence(list...), (2*confidence(list[0])+7*confidence(list[1]))/9
+	if math.Abs(got-want) > 1e-6 {
+		t.Errorf("confidence %v, want %v", got, want)
+	}
+}
+
+// TestTextExample masks tokens of texts.
+func TestTextExample(t *testing.T) {
+	dir := copyDir(t, "testdata/bert_words")
+	data, err := os.ReadFile("testdata/sentence_dense/tokenizer.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	m, err := models.Load(dir, models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mask = 4
+	seen := map[string]bool{}
+	for text, masks := range map[string]int{"cat": 1, "the cat sat on the mat in a sun": 1, "the cat sat on the mat in a sun .": 2} {
+		e, err := m.Encode(text, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for seed := range uint64(29) {
+			x, err1 := m.TextExample(text, rand.New(rand.NewPCG(seed, 0)))
+			again, err2 := m.TextExample(text, rand.New(rand.NewPCG(seed, 0)))
+			if err := errors.Join(err1, err2); err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(x, again) {
+				t.Error("the same seed gives other masks")
+			}
+			seen[fmt.Sprint(x.Targets)] = true
+			n := 0
+			for i, id := range x.IDs {
+				switch {
+				case x.Targets[i] == models.Ignore && id == e.IDs[i]:
+				case x.Targets[i] == e.IDs[i] && id == mask && !e.Special[i]:
+					n++
+				default:
+					t.Errorf("%q: token %d is %d with target %d, want %d", text, i, id, x.Targets[i], e.IDs[i])
+				}
+			}
+			if n != masks {
+				t.Errorf("%q: %d masks, want %d", text, n, masks)
+			}
+		}
+	}
+	if len(seen) < 12 {
+		t.Errorf("%d seeds give %d choices of masks", 3*29, len(seen))
+	}
+	for text, want := range map[string]string{
+		"": "the text has no tokens, want one or more",
+		"cat cat cat cat cat cat cat cat cat cat cat cat": "the text has 14 tokens, want at most 13",
+	} {
+		if _, err := m.TextExample(text, rand.New(rand.NewPCG(1, 1))); err == nil || err.Error() != want {
+			t.Errorf("%q: error %v, want %s", text, err, want)
+		}
+	}
+	if _, err := m.LabelExample("cat", "", "x"); err == nil {
+		t.Error("a model of masked words has classes of texts")
 	}
 }
