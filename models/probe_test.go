@@ -105,12 +105,16 @@ func TestProbeImportance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, s := range []*models.Probe{p, less} {
+		var confidence [2][]float64 // of the first layer, in which a head does not depend on others
+		for i, s := range []*models.Probe{p, less} {
 			scores, err := heads.Importance(context.Background(), s, heads.ImportanceOptions{})
 			if err != nil {
 				t.Fatal(name, err)
 			}
 			for _, list := range scores {
+				if list.Method == heads.Confidence {
+					confidence[i] = list.Values[first.Name]
+				}
 				for _, v := range list.Flat(s.Layers()) {
 					if math.IsNaN(v) {
 						t.Errorf("%s: %v has %v", name, list.Method, list.Values)
@@ -128,6 +132,9 @@ func TestProbeImportance(t *testing.T) {
 					t.Errorf("%s: leave-one-out says %v, the loss %v", name, got, want)
 				}
 			}
+		}
+		if got, want := confidence[1], confidence[0][len(gone):]; !slices.Equal(got, want) {
+			t.Errorf("%s: without heads the others have confidence %v, want %v", name, got, want)
 		}
 		if lossOf(t, less) == lossOf(t, p) {
 			t.Errorf("%s: without heads the loss is the same", name)
