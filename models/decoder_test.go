@@ -389,3 +389,34 @@ func TestSlidingCaches(t *testing.T) {
 		}
 	}
 }
+
+// TestGemmaGELU reads early files of Gemma, whose "gelu" stands for the one by tanh.
+func TestGemmaGELU(t *testing.T) {
+	m, g := openDecoder(t, "gemma")
+	x := models.Batch{IDs: [][]int{g.Ints("in.ids")}}
+	want := logitsOf(m, x, models.Run{})
+	for _, name := range []any{"gelu", nil, "relu"} {
+		other, err := models.Load(edit(t, "decoders/gemma", map[string]any{"hidden_act": name}), models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same := slices.Equal(logitsOf(other, x, models.Run{}).Data(), want.Data()); same != (name != "relu") {
+			t.Errorf("hidden_act %v gives the same logits: %v", name, same)
+		}
+	}
+}
+
+// TestOriginalPositions: where config.json says beside rope_parameters how many positions a
+// model was first trained on, that counts, as for transformers.
+func TestOriginalPositions(t *testing.T) {
+	m, g := openDecoder(t, "llama_yarn")
+	rope := map[string]any{"rope_type": "yarn", "factor": 2, "rope_theta": 100, "original_max_position_embeddings": 7}
+	other, err := models.Load(edit(t, "decoders/llama_yarn", map[string]any{"rope_parameters": rope, "original_max_position_embeddings": 48}), models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := models.Batch{IDs: [][]int{g.Ints("in.ids")}}
+	if !slices.Equal(logitsOf(other, x, models.Run{}).Data(), logitsOf(m, x, models.Run{}).Data()) {
+		t.Error("other logits than with the number in rope_parameters")
+	}
+}

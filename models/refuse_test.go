@@ -82,7 +82,7 @@ func TestRefusedSettings(t *testing.T) {
 		{"bert", map[string]any{"hidden_size": "15"}, `config.json: hidden_size is "15", want a positive number`},
 		{"bert", map[string]any{"hidden_size": 0}, "hidden_size is 0, want 1 to 16777216"},
 		{"bert", map[string]any{"hidden_size": 15.5}, "hidden_size is 15.5, want a positive number"},
-		{"bert", map[string]any{"hidden_size": 1 << 40}, "hidden_size is 1099511627776, want 1 to 16777216"},
+		{"bert", map[string]any{"hidden_size": int64(1 << 40)}, "hidden_size is 1099511627776, want 1 to 16777216"},
 		{"bert", map[string]any{"hidden_size": 18}, `model.safetensors: tensors "embeddings.word_embeddings.weight" has shape [43 15], want [43 18], `},
 		{"bert", map[string]any{"vocab_size": 1 << 24}, `tensor "embeddings.word_embeddings.weight" has shape [43 15], want [16777216 15]`},
 		{"bert", map[string]any{"num_hidden_layers": 1 << 20}, "num_hidden_layers is 1048576, but the file has 39 tensors"},

@@ -52,10 +52,10 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// pretrained PATHS… copies directories of models/testdata.
+// pretrained NAMES… copies directories of models/testdata: a/b as b.
 func copyPretrained(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: pretrained PATHS…")
+		ts.Fatalf("usage: pretrained NAMES…")
 	}
 	for _, name := range args {
 		ts.Check(os.CopyFS(ts.MkAbs(filepath.Base(name)), os.DirFS("../../models/testdata/"+name)))
