@@ -41,12 +41,18 @@ func (x Batch) longest() int {
 	return n
 }
 
-// lens returns the lengths of the sequences, nil if they are equal.
-func (x Batch) lens() []int {
-	lens, longest := make([]int, len(x.IDs)), x.longest()
+// Lens returns the lengths of the sequences.
+func (x Batch) Lens() []int {
+	lens := make([]int, len(x.IDs))
 	for i, ids := range x.IDs {
 		lens[i] = len(ids)
 	}
+	return lens
+}
+
+// lens returns the lengths of the sequences, nil if they are equal.
+func (x Batch) lens() []int {
+	lens, longest := x.Lens(), x.longest()
 	if !slices.ContainsFunc(lens, func(n int) bool { return n < longest }) {
 		return nil
 	}

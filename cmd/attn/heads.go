@@ -12,12 +12,11 @@ import (
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/pruning/reports"
-	"github.com/attn-go/attn/seq2seq"
 )
 
 type headsCommand struct {
 	scoredFlags
-	Texts int  `default:"200" help:"Number of pairs on which to measure what heads attend to." placeholder:"N"`
+	Texts int  `default:"200" help:"Number of pairs or texts on which to measure what heads attend to." placeholder:"N"`
 	JSON  bool `name:"json" help:"Write a JSON object instead of tables."`
 
 	PerLine bool `help:"Write what the heads attend to in each line of --data, or of standard input: a JSON object a line, with lists of all heads by layer and measure."`
@@ -37,6 +36,12 @@ func (headsCommand) Help() string {
   attn heads --model runs/fra.run --data valid.tsv --method gradient,leave-one-out
   attn heads --model runs/fra.run --data valid.tsv --png heads.png --json > heads.json
   attn heads --model runs/fra.run --per-line < corpus.tsv > measures.jsonl
+  attn heads --model bert-base-uncased --data texts.txt --method gradient,confidence
+
+For a pretrained model, --data has a text on each line where the model predicts masked
+words or the next word; for one that classifies texts, a text, a tab and the name of its
+class, or two texts and the class with tabs between them. Of an encoder's tokens, 15% are
+masked, which follow from --seed.
 
 A head with a larger score is more important. Scores of leave-one-out, gradient and
 taylor are in nats per token; docs/heads.md has the formulas. If leave-one-out gives
@@ -76,22 +81,13 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	m, err := cmd.load()
-	if err != nil {
-		return err
-	}
-	pairs, name, err := cmd.pairs(cmd.Limit)
-	if err != nil {
-		return err
-	}
-	pairs = pruning.FirstSources(pairs, cmd.Limit)
-	probe, err := seq2seq.NewProbe(m, pairs)
+	m, err := cmd.scored()
 	if err != nil {
 		return err
 	}
 	shown := newStages(c.err)
 	defer shown.stop()
-	scores, stopped := heads.Importance(ctx, probe, heads.ImportanceOptions{
+	scores, stopped := heads.Importance(ctx, m.subject, heads.ImportanceOptions{
 		Methods: methods, Normalize: cmd.Normalize, Seed: cmd.Seed,
 		Progress: func(done, all int) { shown.tell("scoring heads", done, all) },
 	})
@@ -99,9 +95,10 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	if stopped != nil && !errors.Is(stopped, context.Canceled) {
 		return stopped
 	}
-	r := reports.Importance{Model: cmd.Model, Data: name, Pairs: len(pairs), Layers: pruning.Layers(m), Scores: pruning.Tabulate(m.Layers(), scores)}
+	r := m.report
+	r.Layers, r.Scores = pruning.Layers(m.subject.Layers()), pruning.Tabulate(m.subject.Layers(), scores)
 	if stopped == nil {
-		stopped = pruning.MeasureHeads(ctx, m, pairs[:min(cmd.Texts, len(pairs))], r.Layers, func(done, all int) { shown.tell("measuring attention", done, all) })
+		stopped = pruning.MeasureHeads(ctx, m.parts*min(cmd.Texts, r.Pairs+r.Texts), m.record, r.Layers, func(done, all int) { shown.tell("measuring attention", done, all) })
 		shown.stop()
 	}
 	if err := cmd.write(r, c); err != nil {

@@ -111,7 +111,7 @@ func lookError(number int, err error) error {
 // loadTranslator loads a model of attn train, and says so of a pretrained one.
 func loadTranslator(dir string) (*seq2seq.Translator, error) {
 	if isPretrained(dir) {
-		return nil, &seq2seq.InputError{Name: dir, Reason: "is a pretrained model, want one of attn train; attn models says what is in it, and attn view, map, run and embed take it"}
+		return nil, &seq2seq.InputError{Name: dir, Reason: "is a pretrained model, want one of attn train; attn models says what is in it, and attn view, map, heads, prune, run and embed take it"}
 	}
 	return seq2seq.Load(dir)
 }

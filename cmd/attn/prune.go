@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/pruning"
@@ -26,7 +27,7 @@ type pruneCommand struct {
 
 	Keep    *int     `help:"Heads to keep, in all layers together." placeholder:"N" group:"Goal (at most one)"`
 	Share   *float64 `help:"Share of the heads to remove, 0 to 1." placeholder:"P" group:"Goal (at most one)"`
-	MaxDrop *float64 `help:"Share of the metric that may be lost, 0 to 1 (default 0.01 if no other goal is given)." placeholder:"P" group:"Goal (at most one)"`
+	MaxDrop *float64 `help:"Share of the metric that may be lost, or by which a pretrained model's loss may grow, 0 to 1 (default 0.01 if no other goal is given)." placeholder:"P" group:"Goal (at most one)"`
 	Speed   *float64 `help:"Speed-up to reach in translating 32 sentences, such as 1.5." placeholder:"X" group:"Goal (at most one)"`
 
 	Step        *int     `help:"Heads to remove before the rest are scored again; 0 scores once (default 1, or more where scoring would take over 120 passes over its data; 0 with --finetune or --speed)." placeholder:"N" group:"How"`
@@ -55,13 +56,20 @@ func (pruneCommand) Help() string {
   attn prune --model runs/fra.run --data valid.tsv --out small --max-drop 0.01
   attn prune --model runs/fra.run --data valid.tsv --out small --share 0.5 --method gradient
   attn prune --model runs/fra.run --data valid.tsv --out small --keep 36 --finetune 300 --train fra.tsv
+  attn prune --model bert-base-uncased --data texts.txt --out small --share 0.25 --method gradient
 
 The data are split into three parts that share no source: heads are scored on the
 first, the method and the number of heads are chosen on the second, and everything
 that is reported is measured on the third. The directory gets the smaller model, which
 every command loads; masked/, the same model in the shapes of the original;
 pruning.json; and report.html. After Ctrl-C, unfinished.json holds what has been
-measured so far.`
+measured so far.
+
+For a pretrained model, --data is that of attn heads, what is measured is its loss, and
+--max-drop is the share by which the loss may grow. The directory gets the model in the
+shapes of the original, the weights of removed heads zero, which every program loads
+that loads the original; and pruning.json. Heads that share keys and values go
+together.`
 }
 
 // What is in the directory beside the model. Until the models are made, those of an
@@ -150,6 +158,9 @@ func (cmd *pruneCommand) files() []place {
 }
 
 func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
+	if isPretrained(cmd.Model) {
+		return cmd.prunePretrained(ctx, c)
+	}
 	e, r, err := cmd.prepare()
 	if err != nil {
 		return err
@@ -207,7 +218,7 @@ func (cmd *pruneCommand) prepare() (*pruning.Experiment, *reports.Report, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	goal, err := cmd.goal(m)
+	goal, err := cmd.goal(m.Layers())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -261,17 +272,17 @@ func (cmd *pruneCommand) prepare() (*pruning.Experiment, *reports.Report, error)
 }
 
 // goal returns where to stop.
-func (cmd *pruneCommand) goal(m *seq2seq.Translator) (pruning.Goal, error) {
+func (cmd *pruneCommand) goal(layers []*attn.MultiHead) (pruning.Goal, error) {
 	all, least, others := 0, 0, 0 // heads; those that must stay; of them, those of layers that are left alone
-	for _, l := range m.Layers() {
+	for _, l := range layers {
 		n := l.Config().Heads
 		all += n
 		kind, _ := heads.Place(l.Config().Name)
 		switch {
 		case len(cmd.Kind) > 0 && !slices.Contains(cmd.Kind, kind.String()):
 			least, others = least+n, others+n
-		case !cmd.EmptyLayers:
-			least += min(n, 1)
+		case !cmd.EmptyLayers && n > 0:
+			least += n / l.Config().KVHeads // heads that share keys and values stay together
 		}
 	}
 	if len(cmd.Kind) > 0 && least == all {

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/pruning"
+	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -16,7 +18,7 @@ import (
 // the methods.
 type scoredFlags struct {
 	Model     string   `required:"" help:"Directory of the model." placeholder:"DIR"`
-	Data      string   `help:"Tab-separated pairs, one per line, that the model was not trained on. For a model of dates, new dates are made." placeholder:"FILE"`
+	Data      string   `help:"Tab-separated pairs, or texts for a pretrained model, one per line, that the model was not trained on. For a model of dates, new dates are made." placeholder:"FILE"`
 	Method    []string `enum:"${methods}" help:"${methods_or}, or several with commas (default all but random)." placeholder:"NAME" group:"Importance"`
 	Normalize bool     `help:"Divide gradient, taylor and fisher by the norm over their layer." group:"Importance"`
 	Limit     int      `default:"1000" help:"Use at most N sources of the data, or of each of its parts." placeholder:"N"`
@@ -43,7 +45,45 @@ func (f *scoredFlags) methods() ([]heads.Method, error) {
 	return list, nil
 }
 
-// load returns the model, or an error if it has no attention heads.
+// scored is a model with the data on which its heads are scored.
+type scored struct {
+	subject heads.Subject
+	report  reports.Importance // what is known of it before anything is measured
+	// parts is how many records there are of each example, of some layers each, so that a
+	// record does not get too large. record returns them one after the other.
+	parts  int
+	record func(i int) (*heads.Record, error)
+}
+
+// scored returns the model with the data.
+func (f *scoredFlags) scored() (*scored, error) {
+	if isPretrained(f.Model) {
+		return f.pretrained()
+	}
+	m, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	pairs, name, err := f.pairs(f.Limit)
+	if err != nil {
+		return nil, err
+	}
+	pairs = pruning.FirstSources(pairs, f.Limit)
+	probe, err := seq2seq.NewProbe(m, pairs)
+	if err != nil {
+		return nil, err
+	}
+	return &scored{
+		subject: probe,
+		report:  reports.Importance{Model: f.Model, Data: name, Pairs: len(pairs)},
+		parts:   1,
+		record: func(i int) (*heads.Record, error) {
+			return m.Record(pairs[i].Source, pairs[i].Target, heads.RecorderOptions{})
+		},
+	}, nil
+}
+
+// load returns the translator, or an error if it has no attention heads.
 func (f *scoredFlags) load() (*seq2seq.Translator, error) {
 	m, err := loadTranslator(f.Model)
 	if err != nil {

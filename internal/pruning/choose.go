@@ -72,12 +72,7 @@ func (x *run) step(method int) int {
 	if x.Goal.Left > 0 {
 		going = total(x.Model.Layers()) - x.Goal.Left
 	}
-	for step := 1; step < going; step++ {
-		if rounds := (going + step - 1) / step; float64(rounds)*x.scores[method].Passes <= mostPasses {
-			return step
-		}
-	}
-	return 0
+	return affordable(going, x.scores[method].Passes)
 }
 
 // fixed reports whether heads go by a method in one order, measured once, with no

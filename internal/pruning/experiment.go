@@ -86,6 +86,14 @@ func (g Goal) Describe(metric seq2seq.Metric) string {
 	return fmt.Sprintf("lose at most %g%% of %s", 100*g.Drop, metric)
 }
 
+// DescribeLoss is Describe where the metric is a loss, which may grow.
+func (g Goal) DescribeLoss() string {
+	if g.Left > 0 {
+		return fmt.Sprintf("keep %d heads", g.Left)
+	}
+	return fmt.Sprintf("let the loss grow by at most %g%%", 100*g.Drop)
+}
+
 // tolerates reports whether a metric that was whole may be value.
 func (g Goal) tolerates(value, whole float64) bool {
 	const rounding = 1e-9 // so that a loss of exactly what is tolerated is
@@ -184,13 +192,13 @@ func (x *run) describe() {
 	r.Result.Before, r.Result.After = unknown, unknown
 	r.Result.Low, r.Result.High, r.Result.Difference = reports.NaN, reports.NaN, reports.NaN
 	r.Machine = thisMachine()
-	r.Layers = Layers(x.Model)
+	r.Layers = Layers(x.Model.Layers())
 }
 
 // Layers describes the attention layers of a model with all heads kept.
-func Layers(m *seq2seq.Translator) []reports.Layer {
+func Layers(layers []*attn.MultiHead) []reports.Layer {
 	var list []reports.Layer
-	for _, l := range m.Layers() {
+	for _, l := range layers {
 		name := l.Config().Name
 		kind, index := heads.Place(name)
 		layer := reports.Layer{Name: name, Kind: kind.String(), Index: index, Heads: l.Config().Heads, Kept: []int{}}

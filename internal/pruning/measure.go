@@ -6,23 +6,22 @@ import (
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/pruning/reports"
-	"github.com/attn-go/attn/seq2seq"
 )
 
-// MeasureHeads sets the measures of all heads to their means over the pairs.
-func MeasureHeads(ctx context.Context, m *seq2seq.Translator, pairs []seq2seq.Pair, layers []reports.Layer, tell func(done, all int)) error {
+// MeasureHeads sets the measures of all heads to their means over n records.
+func MeasureHeads(ctx context.Context, n int, record func(i int) (*heads.Record, error), layers []reports.Layer, tell func(done, all int)) error {
 	type mean struct {
 		sum   float64
 		count int
 	}
 	sums := map[string][]mean{} // by layer and measure, of each head
 	var names []string
-	for i, p := range pairs {
+	for i := range n {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		tell(i, len(pairs))
-		record, err := m.Record(p.Source, p.Target, heads.RecorderOptions{})
+		tell(i, n)
+		record, err := record(i)
 		if err != nil {
 			return err
 		}
@@ -45,7 +44,7 @@ func MeasureHeads(ctx context.Context, m *seq2seq.Translator, pairs []seq2seq.Pa
 			}
 		}
 	}
-	tell(len(pairs), len(pairs))
+	tell(n, n)
 	for i := range layers {
 		l := &layers[i]
 		l.Measures = map[string][]reports.Number{}

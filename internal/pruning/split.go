@@ -42,22 +42,36 @@ const Fewest = 10
 //
 // It returns an error if there are too few.
 func Split(pairs []seq2seq.Pair, limit int, seed uint64) (Parts, error) {
-	sources, targets := seq2seq.Group(pairs)
-	each := min(len(sources)/3, limit)
-	if each < Fewest {
-		return Parts{}, fmt.Errorf("%d different sources are too few to split in three, want at least %d", len(sources), 3*Fewest)
-	}
-	order := rand.New(rand.NewPCG(seed, 3)).Perm(len(sources))
-	deal := func() (part []seq2seq.Pair) {
-		for _, i := range order[:each] {
-			for _, target := range targets[i] {
-				part = append(part, seq2seq.Pair{Source: sources[i], Target: target})
-			}
+	parts, err := Deal(pairs, func(p seq2seq.Pair) string { return p.Source }, limit, seed, "sources")
+	return Parts{Score: parts[0], Select: parts[1], Report: parts[2]}, err
+}
+
+// Deal deals examples into three parts, those with the same source into the same part, of at
+// most limit sources each. The same examples and seed give the same parts.
+//
+// It returns an error if there are too few, which calls them by their name.
+func Deal[E any](examples []E, source func(E) string, limit int, seed uint64, name string) (parts [3][]E, err error) {
+	var groups [][]E
+	at := map[string]int{}
+	for _, e := range examples {
+		i, known := at[source(e)]
+		if !known {
+			i = len(groups)
+			at[source(e)], groups = i, append(groups, nil)
 		}
-		order = order[each:]
-		return part
+		groups[i] = append(groups[i], e)
 	}
-	return Parts{Score: deal(), Select: deal(), Report: deal()}, nil
+	each := min(len(groups)/3, limit)
+	if each < Fewest {
+		return parts, fmt.Errorf("%d different %s are too few to split in three, want at least %d", len(groups), name, 3*Fewest)
+	}
+	order := rand.New(rand.NewPCG(seed, 3)).Perm(len(groups))
+	for i := range parts {
+		for _, g := range order[i*each : (i+1)*each] {
+			parts[i] = append(parts[i], groups[g]...)
+		}
+	}
+	return parts, nil
 }
 
 // FirstSources returns the pairs of the first n sources.

@@ -16,7 +16,9 @@ import (
 type Importance struct {
 	Model  string   `json:"model"`
 	Data   string   `json:"data"`
-	Pairs  int      `json:"pairs"`
+	Task   string   `json:"task,omitempty"`  // of a pretrained model's head
+	Pairs  int      `json:"pairs,omitempty"` // that a translator was scored on
+	Texts  int      `json:"texts,omitempty"` // that a pretrained model was scored on
 	Layers []Layer  `json:"layers"`
 	Scores []Scores `json:"scores"`
 }
@@ -108,11 +110,11 @@ func shade(v, largest float64) string {
 // line for each head: in colour, and no wider than the terminal.
 func (r Importance) Write(w io.Writer, t viz.Terminal) error {
 	var b strings.Builder
-	pairs := "pairs"
-	if r.Pairs == 1 {
-		pairs = "pair"
+	examples := Counted(r.Pairs, "pair", "pairs")
+	if r.Task != "" {
+		examples = fmt.Sprintf("the %s of %s", r.Task, Counted(r.Texts, "text", "texts"))
 	}
-	flow(&b, t.Width, fmt.Sprintf("importance on %d %s of %s;", r.Pairs, pairs, r.Data), "larger is more important")
+	flow(&b, t.Width, fmt.Sprintf("importance on %s of %s;", examples, r.Data), "larger is more important")
 	b.WriteByte('\n')
 	r.grid(&b, t)
 	b.WriteByte('\n')

@@ -1,0 +1,133 @@
+package models
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/attn-go/attn/tokenizer"
+)
+
+// TextExample returns an example of a text for a head that predicts words: of a decoder, each
+// token behind the first; of an encoder, 15% of the text's tokens, at least one, each in
+// the place of which the model reads its mask token. rng draws which.
+//
+// Differs: BERT was trained with a tenth of these tokens as they are and a tenth replaced
+// by others; what is measured here is prediction alone.
+//
+// Errors: those of Encode; a model with another head or, for masked words, whose tokenizer
+// has no mask token; a text without anything to predict.
+func (m *Model) TextExample(text string, rng *rand.Rand) (Example, error) {
+	task := m.task()
+	if task != MaskedWords && task != NextWord {
+		return Example{}, fmt.Errorf("models: TextExample: the head is for %s, want %s or %s", task, MaskedWords, NextWord)
+	}
+	e, err := m.Encode(text, "")
+	if err != nil {
+		return Example{}, err
+	}
+	x := exampleOf(e)
+	x.Targets = slices.Repeat([]int{Ignore}, len(x.IDs))
+	if task == NextWord {
+		if len(x.IDs) < 2 {
+			return Example{}, errors.New("the text has 1 token, want two or more: the first is not predicted")
+		}
+		copy(x.Targets, x.IDs[1:])
+		return x, nil
+	}
+	mask, err := m.maskToken()
+	if err != nil {
+		return Example{}, err
+	}
+	var places []int
+	for i, special := range e.Special {
+		if !special {
+			places = append(places, i)
+		}
+	}
+	if len(places) == 0 {
+		return Example{}, errors.New("the text has no tokens, want one or more")
+	}
+	rng.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
+	for _, at := range places[:max(1, int(math.Round(0.15*float64(len(places)))))] {
+		x.Targets[at], x.IDs[at] = x.IDs[at], mask
+	}
+	return x, nil
+}
+
+// LabelExample returns an example of a text, or of a pair of texts if second is not empty,
+// for a head that classifies texts. label is the name of a class as config.json has it.
+//
+// Errors: those of Encode; a model with another head; a label that it does not have.
+func (m *Model) LabelExample(first, second, label string) (Example, error) {
+	task := m.task()
+	if task != TextClasses && task != NextSentence {
+		return Example{}, fmt.Errorf("models: LabelExample: the head is for %s, want %s or %s", task, TextClasses, NextSentence)
+	}
+	class := slices.Index(m.Head().Labels, label)
+	if class < 0 {
+		return Example{}, fmt.Errorf("label %.60q, want one of %.200q", label, m.Head().Labels)
+	}
+	e, err := m.Encode(first, second)
+	if err != nil {
+		return Example{}, err
+	}
+	x := exampleOf(e)
+	x.Targets = []int{class}
+	return x, nil
+}
+
+// exampleOf returns the tokens of a text.
+func exampleOf(e *tokenizer.Encoding) Example {
+	x := BatchOf(e)
+	return Example{IDs: x.IDs[0], Types: x.Types[0]}
+}
+
+// task returns what the head is for, "nothing" if there is none.
+func (m *Model) task() Task {
+	if h := m.Head(); h != nil {
+		return h.Task
+	}
+	return "nothing"
+}
+
+// maskToken returns the id of the token that stands for a masked word: the mask_token of
+// tokenizer_config.json, or else one with a usual name.
+func (m *Model) maskToken() (int, error) {
+	path := filepath.Join(m.Dir, "tokenizer_config.json")
+	var settings struct {
+		Mask json.RawMessage `json:"mask_token"`
+	}
+	data, err := os.ReadFile(path)
+	if err == nil {
+		if err = json.Unmarshal(data, &settings); err != nil {
+			return 0, &FormatError{path, err}
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("models: %w", err)
+	}
+	names := []string{"[MASK]", "<mask>"}
+	if raw := settings.Mask; raw != nil && string(raw) != "null" {
+		var text string
+		var object struct{ Content string }
+		if json.Unmarshal(raw, &text) != nil {
+			if err := json.Unmarshal(raw, &object); err != nil {
+				return 0, &FormatError{path, fmt.Errorf("mask_token is %.60s, want a text", raw)}
+			}
+			text = object.Content
+		}
+		names = []string{text}
+	}
+	for _, name := range names {
+		if id, ok := m.tokenizer.ID(name); ok {
+			return id, nil
+		}
+	}
+	return 0, &FormatError{m.Dir, fmt.Errorf("has a tokenizer without the mask token %.60q", names)}
+}

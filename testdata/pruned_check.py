@@ -1,0 +1,73 @@
+"""Loads directories that attn has pruned with transformers, and compares them with the originals.
+
+    ATTN_PRUNED_CASES=/tmp/pruned go test -count=1 -run TestWriteMasked ./models
+    python testdata/pruned_check.py /tmp/pruned
+
+Logits of a pruned directory must be those of the original whose removed heads put out zeros, by hooks in front of the
+last map of the attention, and those that attn has computed. Exit code 1 if one is not.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+import transformers
+from transformers import logging
+
+logging.set_verbosity_error()
+logging.disable_progress_bar()
+
+# The last map of the attention, in the families that there are.
+LAST_MAPS = ("attention.output.dense", "attention.out_lin", "attention.attn.o", "attn.c_proj", "self_attn.o_proj")
+
+
+def load(directory):
+    config = transformers.AutoConfig.from_pretrained(directory)
+    kind = getattr(transformers, config.architectures[0])
+    model, info = kind.from_pretrained(directory, dtype=torch.float32, output_loading_info=True)
+    for problem in ("missing_keys", "mismatched_keys", "unexpected_keys"):
+        if info[problem]:
+            raise SystemExit(f"{directory}: {problem} {info[problem]}")
+    return model.eval()
+
+
+def logits(model, ids):
+    with torch.no_grad():
+        out = model(input_ids=ids)
+    return out.logits if "logits" in out else out.seq_relationship_logits
+
+
+def without(model, removed, size):
+    """The model with hooks that set what heads put out to zero."""
+    maps = [module for name, module in model.named_modules() if name.endswith(LAST_MAPS)]
+    for head in removed:
+        layer = int(head["layer"].split(".")[1])
+        at = slice(head["number"] * size, (head["number"] + 1) * size)
+
+        def hook(module, inputs, at=at):
+            x = inputs[0].clone()
+            x[..., at] = 0
+            return (x,)
+
+        maps[layer].register_forward_pre_hook(hook)
+    return model
+
+
+def main():
+    worst, cases = 0.0, sorted(Path(sys.argv[1]).glob("*/case.json"))
+    if not cases:
+        raise SystemExit("no cases")
+    for path in cases:
+        case = json.loads(path.read_text())
+        ids = torch.tensor(case["input_ids"])
+        got = logits(load(path.parent), ids)
+        gated = logits(without(load(case["original"]), case["removed"], case["head_size"]), ids)
+        attn = torch.tensor(case["logits"]).reshape(case["shape"])
+        off = [((got - other).abs().max() / other.abs().max().clamp(min=1)).item() for other in (gated, attn)]
+        print(f"{path.parent.name}: {off[0]:.1e} from the original with gates, {off[1]:.1e} from attn")
+        worst = max(worst, *off)
+    sys.exit(not worst < 2e-5)
+
+
+main()
