@@ -63,7 +63,7 @@ func (cmd *pruneCommand) wantPretrained() error {
 		given bool
 	}{
 		{"--speed", cmd.Speed != nil}, {"--finetune", cmd.Finetune > 0}, {"--metric", cmd.Metric != "auto"}, {"--kind", len(cmd.Kind) > 0},
-		{"--report", cmd.Report != ""}, {"--svg", cmd.SVG != ""}, {"--png", cmd.PNG != ""}, {"--train", cmd.Train != ""}, {"--rate", cmd.Rate != nil},
+		{"--report", cmd.Report != ""}, {"--svg", cmd.SVG != ""}, {"--png", cmd.PNG != ""},
 		{"--resamples", cmd.Resamples != 1000}, {"--speed-time", cmd.SpeedTime != time.Second},
 	} {
 		if f.given {
