@@ -15,6 +15,10 @@ type Batch struct {
 	IDs [][]int
 	// Types are the token types, which tell two texts apart. Nil means 0 for all.
 	Types [][]int
+	// Targets are what the decoder of an encoder–decoder reads: the tokens written so far,
+	// behind the one with which every target begins. Nil means that one alone. IDs are the
+	// sources.
+	Targets [][]int
 }
 
 // BatchOf returns what a tokenizer has made of texts, without its padding.
@@ -97,6 +101,17 @@ func (s Sizes) Check(x Batch) error {
 	}
 	if x.Types != nil && len(x.Types) != len(x.IDs) {
 		return fmt.Errorf("token types of %d sequences, want %d", len(x.Types), len(x.IDs))
+	}
+	switch {
+	case x.Targets == nil:
+	case s.Decoder == nil:
+		return errors.New("target tokens, which only an encoder-decoder takes")
+	case len(x.Targets) != len(x.IDs):
+		return fmt.Errorf("targets of %d sequences, want %d", len(x.Targets), len(x.IDs))
+	default:
+		if err := s.Decoder.Check(Batch{IDs: x.Targets}); err != nil {
+			return fmt.Errorf("targets: %w", err)
+		}
 	}
 	for i, ids := range x.IDs {
 		switch {

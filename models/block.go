@@ -16,7 +16,7 @@ type Layer interface {
 type Block interface {
 	// Forward returns the next hidden states. Shapes: x and out [B L D].
 	Forward(t *tensor.Tape, x *tensor.Tensor, c Call) *tensor.Tensor
-	// Attention returns the layer's attention.
+	// Attention returns the layer's attention, that to its own sequence.
 	Attention() *attn.MultiHead
 }
 
@@ -27,6 +27,8 @@ type Call struct {
 	Number int
 	// Lens are the lengths of the sequences of x, nil if they are equal.
 	Lens []int
+
+	memory *memory // of the source, for the decoder of an encoder–decoder
 }
 
 // attend is self-attention over x, behind what the cache holds if there is one.
@@ -41,12 +43,15 @@ func (c Call) attend(t *tensor.Tape, self *attn.MultiHead, x *tensor.Tensor, o a
 // PostNorm is a block that normalises behind each sum, as the transformer of 2017 and BERT:
 //
 //	x ← SelfNorm(x + Self(x))
+//	x ← CrossNorm(x + Cross(x, source))    in the decoder of an encoder–decoder
 //	x ← FFNorm(x + FF(x))
 type PostNorm struct {
-	Self     *attn.MultiHead
-	SelfNorm Layer
-	FF       Layer
-	FFNorm   Layer
+	Self      *attn.MultiHead
+	SelfNorm  Layer
+	Cross     *attn.MultiHead // or nil
+	CrossNorm Layer
+	FF        Layer
+	FFNorm    Layer
 	// How says how the layer attends: masks, biases, soft-cap. A Run adds to it.
 	How attn.Options
 }
@@ -54,21 +59,30 @@ type PostNorm struct {
 // Forward applies the block.
 func (b *PostNorm) Forward(t *tensor.Tape, x *tensor.Tensor, c Call) *tensor.Tensor {
 	x = b.SelfNorm.Forward(t, tensor.Add(t, x, c.attend(t, b.Self, x, b.How)))
+	if b.Cross != nil {
+		x = b.CrossNorm.Forward(t, tensor.Add(t, x, c.attendAcross(t, b.Cross, x)))
+	}
 	return b.FFNorm.Forward(t, tensor.Add(t, x, b.FF.Forward(t, x)))
 }
 
 // Attention returns Self.
 func (b *PostNorm) Attention() *attn.MultiHead { return b.Self }
 
+// CrossAttention returns Cross.
+func (b *PostNorm) CrossAttention() *attn.MultiHead { return b.Cross }
+
 // PreNorm is a block that normalises in front of each branch, as GPT-2 and Llama, and, where
 // SelfAfter and FFAfter are not nil, behind it too, as Gemma 2:
 //
 //	x ← x + SelfAfter(Self(SelfNorm(x)))
+//	x ← x + Cross(CrossNorm(x), source)    in the decoder of an encoder–decoder
 //	x ← x + FFAfter(FF(FFNorm(x)))
 type PreNorm struct {
 	SelfNorm  Layer
 	Self      *attn.MultiHead
 	SelfAfter Layer // or nil
+	CrossNorm Layer
+	Cross     *attn.MultiHead // or nil
 	FFNorm    Layer
 	FF        Layer
 	FFAfter   Layer // or nil
@@ -79,11 +93,17 @@ type PreNorm struct {
 // Forward applies the block.
 func (b *PreNorm) Forward(t *tensor.Tape, x *tensor.Tensor, c Call) *tensor.Tensor {
 	x = tensor.Add(t, x, after(t, b.SelfAfter, c.attend(t, b.Self, b.SelfNorm.Forward(t, x), b.How)))
+	if b.Cross != nil {
+		x = tensor.Add(t, x, c.attendAcross(t, b.Cross, b.CrossNorm.Forward(t, x)))
+	}
 	return tensor.Add(t, x, after(t, b.FFAfter, b.FF.Forward(t, b.FFNorm.Forward(t, x))))
 }
 
 // Attention returns Self.
 func (b *PreNorm) Attention() *attn.MultiHead { return b.Self }
+
+// CrossAttention returns Cross.
+func (b *PreNorm) CrossAttention() *attn.MultiHead { return b.Cross }
 
 // after applies a layer unless there is none.
 func after(t *tensor.Tape, l Layer, x *tensor.Tensor) *tensor.Tensor {
@@ -118,10 +138,12 @@ func attentionOf(blocks []Block) []*attn.MultiHead {
 
 // through runs blocks one after the other and tells of the states between them. last is
 // applied behind all, and may be nil.
-func through(t *tensor.Tape, x *tensor.Tensor, blocks []Block, last Layer, r *Run, lens []int) *tensor.Tensor {
+func through(t *tensor.Tape, x *tensor.Tensor, blocks []Block, last Layer, c Call) *tensor.Tensor {
+	r := c.Run
 	r.state(0, x)
 	for i, b := range blocks {
-		x = b.Forward(t, x, Call{Run: r, Number: i, Lens: lens})
+		c.Number = i
+		x = b.Forward(t, x, c)
 		if i == len(blocks)-1 {
 			x = after(t, last, x)
 		}

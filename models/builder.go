@@ -154,6 +154,16 @@ func (b *Builder) Tensor(name string, shape ...int) *tensor.Tensor {
 	return p
 }
 
+// Fixed is Tensor for what is no parameter: it is read and written, and not trained.
+func (b *Builder) Fixed(name string, shape ...int) *tensor.Tensor {
+	if !b.want(name, shape...) || b.plan {
+		return nil
+	}
+	x := tensor.Zeros(shape...)
+	b.dict = append(b.dict, nn.Entry{Name: b.prefix + name, Parts: []*tensor.Tensor{x}})
+	return x
+}
+
 // Embedding returns a table of n vectors: name.weight.
 func (b *Builder) Embedding(name string, n, width int) *nn.Embedding {
 	return &nn.Embedding{Weight: b.Tensor(name+".weight", n, width)}

@@ -11,25 +11,28 @@ import (
 // decoderFamilies are the entries of this package's table that are decoders.
 var decoderFamilies = Table{
 	gpt2Family, llamaFamily, mistralFamily, qwen2Family, qwen3Family, gemmaFamily, gemma2Family, gemma3Family, gemma3WithImages,
+	marianFamily, t5Family,
 }
 
 // decoder is the frame of all decoders: token embeddings, blocks whose attention is causal,
 // a norm behind them, and a map to logits that is often the embeddings themselves. A family
-// fills it in; what a family lacks is nil or zero.
+// fills it in; what a family lacks is nil or zero. An encoder–decoder has two of it.
 type decoder struct {
 	sizes     Sizes
 	words     words
-	scale     float32       // of the embeddings, 0 means 1
-	positions *nn.Embedding // learnt, nil if the blocks have their own
+	scale     float32 // of the embeddings, 0 means 1
+	positions words   // nil if the blocks have their own
 	blocks    []Block
 	windows   func(block int) int // keys that a query attends to, 0 for all; nil means all everywhere
 	norm      Layer
 	logits    *nn.Linear
-	softCap   float32 // of the logits, 0 means none
+	shrink    float32        // of the states for logits, 0 means 1
+	shift     *tensor.Tensor // [1 V], added to the logits, or nil
+	softCap   float32        // of the logits, 0 means none
 }
 
 func (d *decoder) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
-	return through(t, d.embed(t, x, &r), d.blocks, d.norm, &r, x.lens())
+	return through(t, d.embed(t, x, &r), d.blocks, d.norm, Call{Run: &r, Lens: x.lens()})
 }
 
 func (d *decoder) Attention() []*attn.MultiHead { return attentionOf(d.blocks) }
@@ -77,7 +80,13 @@ func (d *decoder) embed(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
 // Head returns what makes logits of the next token.
 func (d *decoder) Head() *Head {
 	return &Head{Task: NextWord, Logits: func(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor {
+		if d.shrink != 0 {
+			hidden = tensor.Scale(t, hidden, d.shrink)
+		}
 		y := d.logits.Forward(t, hidden)
+		if d.shift != nil {
+			y = tensor.Add(t, y, tensor.Reshape(t, d.shift, 1, 1, d.sizes.Vocabulary))
+		}
 		if d.softCap == 0 {
 			return y
 		}

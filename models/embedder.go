@@ -148,9 +148,12 @@ func (e *Embedder) Params() nn.Params {
 // Encode returns the tokens of a text behind the prompt, cut off at MostTokens, and whether
 // anything was cut off.
 //
-// Errors: those of Model.Encode; a prompt that the directory says to leave out of the
+// Errors: those of Model.Encode; an encoder–decoder; a prompt that the directory says to leave out of the
 // pooling, which this package does not do.
 func (e *Embedder) Encode(text string) (x *tokenizer.Encoding, cut bool, err error) {
+	if e.Model.Sizes().Decoder != nil {
+		return nil, false, fmt.Errorf("%s is an encoder-decoder, whose states are those of what it writes, want an encoder or a decoder", e.Model.Family.Name)
+	}
 	t, err := e.Model.Tokenizer()
 	if err != nil {
 		return nil, false, err

@@ -29,7 +29,7 @@ func (e *encoder) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
 		sum = tensor.Add(t, sum, e.types.Forward(t, x.types(), b, l))
 	}
 	sum = tensor.Add(t, sum, e.positions.Forward(t, x.places(e.place), b, l))
-	return through(t, e.norm.Forward(t, sum), e.blocks, nil, &r, x.lens())
+	return through(t, e.norm.Forward(t, sum), e.blocks, nil, Call{Run: &r, Lens: x.lens()})
 }
 
 func (e *encoder) Attention() []*attn.MultiHead { return attentionOf(e.blocks) }

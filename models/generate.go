@@ -31,48 +31,31 @@ type Generation struct {
 
 // Generate returns the tokens that follow a prompt, each as soon as it is known: the
 // caller ends a text by leaving the loop. A token of Ends is not among them. The result is
-// for one loop.
+// for one loop. In an encoder–decoder the prompt is the source, and the tokens are all of
+// the target.
 //
 //	for id := range tokens {
 //		fmt.Print(stream.Next(id))
 //	}
 //
 // Each step reads one token and the keys and values of those before it, and comes to the
-// same as the model would from all tokens at once.
+// same as the model would from all tokens at once. Words that bad_words_ids of
+// generation_config.json or config.json has are not written.
 //
 // Errors: a model that does not predict the next token; a prompt that Sizes.Check refuses;
-// a field of g out of range; those of EndTokens.
+// a field of g out of range; settings that cannot be.
 func (m *Model) Generate(prompt []int, g Generation) (tokens iter.Seq[int], err error) {
-	head := m.Head()
-	if head == nil || head.Task != NextWord {
-		return nil, fmt.Errorf("models: Generate: %s does not predict the next token, want a model with a head for the %s", m.Family.Name, NextWord)
-	}
-	if err := errors.Join(g.Check(), m.Sizes().Check(Batch{IDs: [][]int{prompt}})); err != nil {
-		return nil, err
-	}
-	if g.Tokens < 0 {
-		return nil, fmt.Errorf("models: Generate: %d tokens, want at least 1, or 0 for no limit", g.Tokens)
-	}
-	if g.Ends == nil {
-		if g.Ends, err = m.EndTokens(); err != nil {
-			return nil, err
-		}
-	}
-	g.Run.Cache, err = NewCache(m, 1, attn.CacheConfig{Storage: g.Cache.Storage})
+	w, err := m.writer("Generate", prompt, &g)
 	if err != nil {
 		return nil, err
 	}
 	return func(yield func(int) bool) {
 		tape, draw := tensor.NewTape(tensor.Infer), newSampler(g.Sampling)
-		next, most := prompt, m.Sizes().Positions
-		for n := 0; g.Tokens == 0 || n < g.Tokens; n++ {
-			if read := len(prompt) + n; n > 0 && most > 0 && read > most {
-				return
-			}
+		for n, next := 0, w.begin; n < w.most; n++ {
 			tape.Reset()
-			h := m.Hidden(tape, Batch{IDs: [][]int{next}}, g.Run)
-			logits := head.Logits(tape, tensor.Slice(tape, h, 1, len(next)-1, len(next)))
-			id := draw.next(logits.Data())
+			scores := w.logits(tape, [][]int{next}).Data()
+			w.ban(scores, w.written[0])
+			id := draw.next(scores)
 			if slices.Contains(g.Ends, id) || !yield(id) {
 				return
 			}
@@ -91,15 +74,54 @@ const generationFile = "generation_config.json"
 // Errors: a *FormatError; an error of the operating system.
 func (m *Model) EndTokens() ([]int, error) {
 	const key = "eos_token_id"
-	path := filepath.Join(m.Dir, generationFile)
+	path, value, err := m.generationSetting(key)
+	if err != nil || value == nil {
+		return nil, err
+	}
+	var one int
+	var list []int
+	if json.Unmarshal(value, &one) == nil {
+		list = []int{one}
+	} else if json.Unmarshal(value, &list) != nil {
+		return nil, &FormatError{path, fmt.Errorf("%s is %s, want a token id or a list of them", key, short(value))}
+	}
+	if err := within("token id", list, m.Sizes().output().Vocabulary); err != nil {
+		return nil, &FormatError{path, fmt.Errorf("%s has %w", key, err)}
+	}
+	return list, nil
+}
+
+// badWords returns the words that are not to be written: bad_words_ids.
+func (m *Model) badWords() ([][]int, error) {
+	const key = "bad_words_ids"
+	path, value, err := m.generationSetting(key)
+	if err != nil || value == nil {
+		return nil, err
+	}
+	var words [][]int
+	if json.Unmarshal(value, &words) != nil || slices.ContainsFunc(words, func(w []int) bool { return len(w) == 0 }) {
+		return nil, &FormatError{path, fmt.Errorf("%s is %s, want a list of words, each a list of token ids", key, short(value))}
+	}
+	for _, word := range words {
+		if err := within("token id", word, m.Sizes().output().Vocabulary); err != nil {
+			return nil, &FormatError{path, fmt.Errorf("%s has %w", key, err)}
+		}
+	}
+	return words, nil
+}
+
+// generationSetting returns a setting of generation_config.json, or else of config.json, and
+// the file that has it; nil if none has.
+func (m *Model) generationSetting(key string) (path string, value json.RawMessage, err error) {
+	path = filepath.Join(m.Dir, generationFile)
 	var settings map[string]json.RawMessage
 	switch data, err := os.ReadFile(path); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return nil, fmt.Errorf("models: %w", err)
+		return path, nil, fmt.Errorf("models: %w", err)
 	default:
 		if err := json.Unmarshal(data, &settings); err != nil {
-			return nil, &FormatError{path, fmt.Errorf("is not a JSON object: %w", err)}
+			return path, nil, &FormatError{path, fmt.Errorf("is not a JSON object: %w", err)}
 		}
 	}
 	value, there := settings[key]
@@ -110,17 +132,7 @@ func (m *Model) EndTokens() ([]int, error) {
 		}
 	}
 	if !there || string(value) == "null" {
-		return nil, nil
+		return path, nil, nil
 	}
-	var one int
-	var list []int
-	if json.Unmarshal(value, &one) == nil {
-		list = []int{one}
-	} else if json.Unmarshal(value, &list) != nil {
-		return nil, &FormatError{path, fmt.Errorf("%s is %s, want a token id or a list of them", key, short(value))}
-	}
-	if err := within("token id", list, m.Sizes().Vocabulary); err != nil {
-		return nil, &FormatError{path, fmt.Errorf("%s has %w", key, err)}
-	}
-	return list, nil
+	return path, value, nil
 }

@@ -48,6 +48,9 @@ func TestGolden(t *testing.T) {
 			})
 		})
 	}
+	for _, name := range seq2seqTypes(t) { // and TestSeq2seqGolden these
+		seen[name] = true
+	}
 	for _, name := range models.Families().Types() {
 		if !seen[name] {
 			t.Errorf("no golden file for family %s", name)

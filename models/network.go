@@ -10,14 +10,16 @@ import (
 type Network interface {
 	// Hidden returns a vector for each token, behind the last layer and its norm.
 	//
-	// Shapes: out [B L D], where L is the length of the longest sequence. What stands
-	// behind the end of a shorter one is arbitrary.
+	// Shapes: out [B L D], where L is the length of the longest sequence, of the targets
+	// in an encoder–decoder. What stands behind the end of a shorter one is arbitrary.
 	//
 	// Gradients flow to every parameter that it uses. It panics with a
 	// *tensor.ShapeError if an id is none of the vocabulary, or a sequence longer than
 	// the model takes; Sizes.Check says so as an error before.
 	Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor
-	// Attention returns the attention layers, from the first to the last.
+	// Attention returns the attention layers, from the first to the last. In an
+	// encoder–decoder those of the encoder come first, and then, of each layer of the
+	// decoder, that to the target and that to the source.
 	Attention() []*attn.MultiHead
 	// Sizes returns the sizes of the model.
 	Sizes() Sizes
@@ -37,12 +39,25 @@ type Sizes struct {
 	Vocabulary int // number of token ids
 	Positions  int // most tokens of a sequence, 0 if the model has no limit
 	Types      int // number of token types, 0 if there are none
+	// Decoder are the sizes of the decoder behind an encoder, which the others are then of.
+	// Nil in models that are one or the other.
+	Decoder *Sizes
+}
+
+// output returns the sizes of what writes: of the decoder, if there is one behind an encoder.
+func (s Sizes) output() Sizes {
+	if s.Decoder != nil {
+		return *s.Decoder
+	}
+	return s
 }
 
 // Run says how a network is run. The zero value is all layers over whole sequences.
 type Run struct {
 	// Cache holds the keys and values of what a decoder has read before; x goes on
 	// behind it, and is added to it. Nil means that x is all there is. NewCache makes one.
+	// In an encoder–decoder it also holds what the decoder attends to of the source, which
+	// is read once: x.IDs is nil from the second run on.
 	Cache *Cache
 	// Observe, if not nil, is told of the weights of each layer, under the name that the
 	// layer has in Config: "encoder.0.self".
@@ -50,6 +65,9 @@ type Run struct {
 	// States, if not nil, is told of the hidden states [B L D]: of number 0, which are the
 	// embeddings, and of each layer, the last behind the final norm where there is one.
 	States func(number int, x *tensor.Tensor)
+	// SourceStates is States of the encoder of an encoder–decoder, whose decoder States
+	// is then told of.
+	SourceStates func(number int, x *tensor.Tensor)
 	// Gates, if not nil, returns the gates of a layer's heads, [H] or [B H], or nil.
 	Gates func(layer string) *tensor.Tensor
 }
@@ -86,6 +104,7 @@ func (r *Run) options(o attn.Options, self *attn.MultiHead, lens []int) attn.Opt
 // Cache is the keys and values that the layers of a decoder have read.
 type Cache struct {
 	Layers []*attn.Cache
+	memory *memory // of the source, nil until it is read
 }
 
 // NewCache returns an empty cache for a number of sequences. c says how keys and values
@@ -93,7 +112,15 @@ type Cache struct {
 // memory does not grow. It returns an error if the network is no decoder, or c is not
 // possible.
 func NewCache(n Network, batch int, c attn.CacheConfig) (*Cache, error) {
-	if n.Sizes().Kind != heads.Decoder {
+	layers, z := n.Attention(), n.Sizes()
+	switch {
+	case z.Decoder != nil:
+		var own []*attn.MultiHead // without those that attend to the source
+		for i := z.Layers; i < len(layers); i += 2 {
+			own = append(own, layers[i])
+		}
+		layers = own
+	case z.Kind != heads.Decoder:
 		return nil, errNoDecoder
 	}
 	all := new(Cache)
@@ -101,7 +128,7 @@ func NewCache(n Network, batch int, c attn.CacheConfig) (*Cache, error) {
 		n = m.Network
 	}
 	sliding, slides := n.(interface{ window(layer int) int })
-	for i, layer := range n.Attention() {
+	for i, layer := range layers {
 		own := c
 		if slides && c.Window == 0 && sliding.window(i) > 1 {
 			own.Window = sliding.window(i) - 1 // without the query's own key
@@ -121,7 +148,7 @@ func (c *Cache) Lens() []int { return c.Layers[0].Lens() }
 // Select returns a cache with the given sequences, which share memory until they go on
 // differently: those of a beam.
 func (c *Cache) Select(sequences []int) *Cache {
-	all := new(Cache)
+	all := &Cache{memory: c.memory.choose(sequences)}
 	for _, one := range c.Layers {
 		all.Layers = append(all.Layers, one.Select(sequences))
 	}

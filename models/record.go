@@ -49,10 +49,14 @@ func (m *Model) Tokens(texts ...string) (Batch, error) {
 }
 
 // Record runs the model on a text, or on a pair of texts if second is not empty, and
-// returns the attention weights of all its layers.
+// returns the attention weights of all its layers. In an encoder–decoder second is the
+// target; if it is empty, it is what the model writes.
 //
-// Errors: those of Encode and of heads.Recorder.
+// Errors: those of Encode and of heads.Recorder, and in an encoder–decoder of Generate.
 func (m *Model) Record(first, second string, o heads.RecorderOptions) (*heads.Record, error) {
+	if m.Sizes().Decoder != nil {
+		return m.recordTarget(first, second, o)
+	}
 	e, err := m.Encode(first, second)
 	if err != nil {
 		return nil, err

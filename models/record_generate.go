@@ -16,6 +16,9 @@ import (
 // Errors: those of Encode, Generate and heads.Recorder; a g.Tokens that is not positive; the
 // end of ctx.
 func (m *Model) RecordGenerated(ctx context.Context, text string, g Generation, o heads.RecorderOptions) (*heads.Record, error) {
+	if m.Sizes().Decoder != nil {
+		return nil, fmt.Errorf("models: RecordGenerated: %s is an encoder-decoder, want a decoder; Record takes it", m.Family.Name)
+	}
 	e, err := m.Encode(text, "")
 	if err != nil {
 		return nil, err

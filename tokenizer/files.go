@@ -41,6 +41,7 @@ func Load(dir string) (*Tokenizer, error) {
 	}{
 		{"tokenizer.json", func(_ string, data []byte) (*Tokenizer, error) { return parse(data) }},
 		{"vocab.txt", readBERT},
+		{"source.spm", refuseSentencePiece}, // of Marian, which has a vocab.json too
 		{"vocab.json", readGPT2},
 	} {
 		path := filepath.Join(dir, form.file)
@@ -65,6 +66,11 @@ func Load(dir string) (*Tokenizer, error) {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
 	return nil, &FormatError{dir, errors.New("has no tokenizer.json, no vocab.txt, and no vocab.json with merges.txt")}
+}
+
+// refuseSentencePiece says what a directory with SentencePiece's own files wants.
+func refuseSentencePiece(string, []byte) (*Tokenizer, error) {
+	return nil, errors.New("is a model of SentencePiece, which is not read, want a tokenizer.json beside it; the model takes token ids without one")
 }
 
 // settings are those of a tokenizer_config.json that old tokenizers depend on.

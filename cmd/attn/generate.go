@@ -18,7 +18,7 @@ import (
 
 type generateCommand struct {
 	Model       string  `required:"" help:"Directory of a model that predicts the next token: config.json, safetensors files and a tokenizer." placeholder:"DIR"`
-	MaxTokens   int     `help:"Most tokens to write (default as many as the model takes)." placeholder:"N"`
+	MaxTokens   int     `help:"Most tokens to write (default as many as the model takes; for an encoder-decoder 20 and two for each that it reads)." placeholder:"N"`
 	Temperature float64 `default:"0" help:"Divides the scores before a token is drawn; 0 takes the best one." placeholder:"T" group:"How tokens are chosen"`
 	TopK        int     `help:"Draw from the K best tokens only." placeholder:"K" group:"How tokens are chosen"`
 	TopP        float64 `help:"Draw only from the fewest tokens whose probabilities sum to P." placeholder:"P" group:"How tokens are chosen"`
@@ -96,7 +96,7 @@ func (cmd *generateCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return &seq2seq.InputError{Name: name, Reason: err.Error()}
 	}
-	tokens, err := m.Generate(e.IDs, models.Generation{Sampling: cmd.sampling(), Tokens: cmd.MaxTokens})
+	tokens, err := m.Generate(e.IDs, models.Generation{Sampling: cmd.sampling(), Tokens: cmd.most(m, len(e.IDs))})
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,11 @@ func (cmd *generateCommand) Run(ctx context.Context, c console) error {
 		fmt.Fprintf(c.err, "%s has a chat template, which the prompt is taken without; see attn generate --help\n", template)
 	}
 	w := &printer{w: c.out, plain: !isTerminal(c.out), stream: t.Stream()}
+	z := m.Sizes()
 	for _, id := range e.IDs {
+		if z.Decoder != nil { // whose text begins anew
+			break
+		}
 		w.stream.Next(id) // what follows may be written otherwise than at the beginning of a text
 	}
 	speed := newPace(len(e.IDs))
@@ -121,7 +125,7 @@ func (cmd *generateCommand) Run(ctx context.Context, c console) error {
 		return w.err
 	}
 	fmt.Fprintln(c.err, speed)
-	if most := m.Sizes().Positions; most > 0 && len(e.IDs)+speed.tokens > most && ctx.Err() == nil {
+	if most := z.Positions; most > 0 && z.Decoder == nil && len(e.IDs)+speed.tokens > most && ctx.Err() == nil {
 		fmt.Fprintf(c.err, "ended at %d tokens, which is as many as the model takes\n", most)
 	}
 	if ctx.Err() != nil {
@@ -212,4 +216,13 @@ func (p *pace) String() string {
 		text += fmt.Sprintf(" at %.1f tokens/s", float64(p.tokens-1)/d)
 	}
 	return text
+}
+
+// most returns how many tokens may be written behind a prompt. An encoder-decoder may have
+// no limit of its own, and one that finds no end would write for ever.
+func (cmd *generateCommand) most(m *models.Model, prompt int) int {
+	if cmd.MaxTokens == 0 && m.Sizes().Decoder != nil {
+		return longestTarget(prompt)
+	}
+	return cmd.MaxTokens
 }

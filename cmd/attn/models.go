@@ -49,6 +49,17 @@ type described struct {
 	Tokens     int      `json:"tokenizer_tokens"`
 	Untokened  string   `json:"tokenizer_error,omitempty"`
 	Pipeline   []string `json:"pipeline,omitempty"`
+	// Decoder is that behind an encoder, whose sizes the others then are.
+	Decoder *decoderSizes `json:"decoder,omitempty"`
+}
+
+// decoderSizes are those of a decoder behind an encoder.
+type decoderSizes struct {
+	Layers     int `json:"layers"`
+	Heads      int `json:"heads"`
+	HeadSize   int `json:"head_size"`
+	Hidden     int `json:"hidden"`
+	Vocabulary int `json:"vocabulary"`
 }
 
 func (cmd *modelsCommand) Run(c console) error {
@@ -61,6 +72,9 @@ func (cmd *modelsCommand) Run(c console) error {
 		Family: d.Family.Type, Name: d.Family.Name, Kind: z.Kind.String(), Layers: z.Layers, Heads: z.Heads, KVHeads: z.KVHeads,
 		HeadSize: z.HeadSize, Width: z.Width, Hidden: z.Hidden, Vocabulary: z.Vocabulary, TokenTypes: z.Types, Positions: z.Positions,
 		Task: string(d.Task), Labels: d.Labels, Parameters: d.Parameters, Bytes: d.Bytes, Memory: d.Memory, Tokens: d.Tokens, Pipeline: d.Pipeline,
+	}
+	if y := z.Decoder; y != nil {
+		all.Kind, all.Decoder = "encoder and decoder", &decoderSizes{y.Layers, y.Heads, y.HeadSize, y.Hidden, y.Vocabulary}
 	}
 	for _, t := range d.Types {
 		all.Types = append(all.Types, string(t))
@@ -86,6 +100,9 @@ func (d *described) screen() string {
 	}
 	line("family", "%s (%s), %s", d.Name, d.Family, d.Kind)
 	line("layers", "%d", d.Layers)
+	if d.Decoder != nil {
+		line("decoder", "%d layers of %d heads of size %d, %s tokens", d.Decoder.Layers, d.Decoder.Heads, d.Decoder.HeadSize, grouped(d.Decoder.Vocabulary))
+	}
 	heads := fmt.Sprintf("%d of size %d", d.Heads, d.HeadSize)
 	if d.KVHeads != d.Heads {
 		heads += fmt.Sprintf(", %d of keys and values", d.KVHeads)

@@ -63,7 +63,7 @@ func continued(s view.Source, n int, dir string) (view.Source, error) {
 	if !ok {
 		return nil, usage("--generate goes with a pretrained decoder, and %s is a translator", quoted(dir))
 	}
-	if h := p.m.Head(); h == nil || h.Task != models.NextWord {
+	if h := p.m.Head(); h == nil || h.Task != models.NextWord || p.m.Sizes().Decoder != nil {
 		return nil, usage("--generate goes with a pretrained decoder, and %s is a %s model", quoted(dir), p.m.Family.Name)
 	}
 	p.generate = n

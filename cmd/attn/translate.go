@@ -28,6 +28,11 @@ func (translateCommand) Help() string {
   attn translate --model runs/dates "tuesday 5 march 2019"
   attn translate --model runs/dates --map "le 5 mars 2019"
   attn translate --model runs/fra.run --beam 4 < english.txt > french.txt
+  attn translate --model t5-small "translate English to German: How are you?"
+
+DIR is one of attn train, or a pretrained encoder-decoder with a tokenizer.json. A
+pretrained model may want to be told in the text what to do, as T5 does, and writes at most
+twice as many tokens as it reads, and 20 more.
 
 One line out for each line in, in the same order, whatever the line holds: one that cannot
 be translated becomes {"error": "…"}, or ends the run with --strict. What a line becomes
@@ -86,12 +91,24 @@ func (cmd *translateCommand) stream(c console) (lineStream, error) {
 
 // filter loads the model.
 func (cmd *translateCommand) filter(c console) (f filter.Filter[translation], err error) {
+	f = filter.Filter[translation]{MaxBytes: longestText, Strict: cmd.Strict}
+	switch {
+	case cmd.JSON:
+		f.Write = filter.JSON[translation]
+	case cmd.TSV:
+		f.Write = filter.TSV(1, func(t translation) []string { return []string{t.Text} })
+	default:
+		f.Write = filter.Text(func(t translation) string { return t.Text })
+	}
+	if isPretrained(cmd.Model) {
+		f.Work, err = cmd.pretrained()
+		return f, err
+	}
 	m, err := loadTranslator(cmd.Model)
 	if err != nil {
 		return f, err
 	}
 	unknown := newUnknown(c.err)
-	f = filter.Filter[translation]{MaxBytes: longestText, Strict: cmd.Strict}
 	f.Work = func(ctx context.Context, batch []*filter.Line[translation]) error {
 		texts := make([]string, len(batch))
 		for i, l := range batch {
@@ -103,14 +120,6 @@ func (cmd *translateCommand) filter(c console) (f filter.Filter[translation], er
 			batch[i].Value.Text = text
 		}
 		return err
-	}
-	switch {
-	case cmd.JSON:
-		f.Write = filter.JSON[translation]
-	case cmd.TSV:
-		f.Write = filter.TSV(1, func(t translation) []string { return []string{t.Text} })
-	default:
-		f.Write = filter.Text(func(t translation) string { return t.Text })
 	}
 	if write := f.Write; cmd.Map {
 		f.Write = func(w io.Writer, l *filter.Line[translation]) error {

@@ -1,0 +1,142 @@
+package models
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// marianFamily is Marian, and with it the translators of Opus-MT: the transformer of 2017,
+// with its norms behind each sum, biases everywhere and sinusoids as positions, whose sines
+// stand in the first half of a vector and whose cosines in the second.
+//
+// Source: Junczys-Dowmunt et al., "Marian: Fast Neural Machine Translation in C++", 2018,
+// https://arxiv.org/abs/1804.00344.
+var marianFamily = Family{
+	Type: "marian", Name: "Marian", New: newMarian,
+	Harmless: []string{
+		"activation_dropout", "classif_dropout", "decoder_layerdrop", "encoder_layerdrop", "extra_pos_embeddings",
+		"force_bos_token_to_be_generated", "init_std", "num_hidden_layers",
+	},
+}
+
+func newMarian(b *Builder) Network {
+	const eps = 1e-5 // which no setting tells
+	s, base := b.Config, b.Within("model")
+	twoStacks(s)
+	for _, key := range []string{"normalize_before", "normalize_embedding", "add_final_layer_norm", "add_bias_logits"} {
+		s.Only(key, false)
+	}
+	s.Only("static_position_embeddings", true)
+	s.Only("tie_word_embeddings", true)
+	act := s.Activation("activation_function", "gelu")
+	sizes := func(stack string) Sizes {
+		return Sizes{
+			Layers:     b.Count(stack + "_layers"),
+			Heads:      s.Size(stack + "_attention_heads"),
+			Width:      s.Size("d_model"),
+			Hidden:     s.Size(stack + "_ffn_dim"),
+			Vocabulary: s.Size("vocab_size"),
+			Positions:  s.SizeOr("max_position_embeddings", 1024),
+		}.oneToOne()
+	}
+	e := &encoderDecoder{source: &decoder{sizes: sizes("encoder")}, target: &decoder{sizes: sizes("decoder")}}
+	from, to := e.source, e.target
+	from.sizes.Kind, to.sizes.Kind = heads.Encoder, heads.Decoder
+	to.sizes.Vocabulary = s.SizeOr("decoder_vocab_size", from.sizes.Vocabulary)
+	e.start = startToken(s, s.Int("pad_token_id", 58100), to.sizes.Vocabulary)
+
+	in, out := base.Name("encoder.embed_tokens"), base.Name("decoder.embed_tokens")
+	if s.Bool("share_encoder_decoder_embeddings", true) {
+		if to.sizes.Vocabulary != from.sizes.Vocabulary {
+			s.Fail("decoder_vocab_size", "is %d, want vocab_size, %d, as share_encoder_decoder_embeddings is true", to.sizes.Vocabulary, from.sizes.Vocabulary)
+		}
+		from.words, to.logits = b.shared(from.sizes.Vocabulary, from.sizes.Width, base.Name("shared"), in, out, "lm_head")
+		to.words = from.words
+	} else {
+		from.words, _ = b.Words(in, from.sizes.Vocabulary, from.sizes.Width)
+		to.words, to.logits = b.shared(to.sizes.Vocabulary, to.sizes.Width, out, "lm_head")
+	}
+	if s.Bool("scale_embedding", false) {
+		from.scale = float32(math.Sqrt(float64(from.sizes.Width)))
+		to.scale = from.scale
+	}
+	if b.Has("final_logits_bias") {
+		to.shift = b.Fixed("final_logits_bias", 1, to.sizes.Vocabulary)
+	}
+
+	from.positions = marianPositions(base.At("encoder"), from.sizes)
+	for i := range from.sizes.Layers {
+		from.blocks = append(from.blocks, marianBlock(base.At(fmt.Sprintf("encoder.layers.%d", i)), encoderName(i), from.sizes, act, eps))
+	}
+	to.positions = marianPositions(base.At("decoder"), to.sizes)
+	for i := range to.sizes.Layers {
+		at := base.At(fmt.Sprintf("decoder.layers.%d", i))
+		block := marianBlock(at, decoderName(i), to.sizes, act, eps)
+		block.How.Mask = attn.Causal()
+		block.Cross, block.CrossNorm = marianAttention(at, crossName(i), "encoder_attn", to.sizes, eps)
+		to.blocks = append(to.blocks, block)
+	}
+	return e
+}
+
+// marianBlock is a layer of either stack, but for the attention to the source.
+func marianBlock(b *Builder, name string, z Sizes, act Activation, eps float32) *PostNorm {
+	p := &PostNorm{
+		FF: &nn.FeedForward{
+			In:         b.Linear("fc1", z.Width, z.Hidden),
+			Activation: act,
+			Out:        b.Linear("fc2", z.Hidden, z.Width),
+		},
+		FFNorm: b.LayerNorm("final_layer_norm", z.Width, eps),
+	}
+	p.Self, p.SelfNorm = marianAttention(b, name, "self_attn", z, eps)
+	return p
+}
+
+// marianAttention is an attention layer and the norm behind it.
+func marianAttention(b *Builder, name, at string, z Sizes, eps float32) (*attn.MultiHead, *nn.LayerNorm) {
+	return b.MultiHead(
+		attn.MultiHeadConfig{Name: name, Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections},
+		Maps{Q: at + ".q_proj", K: at + ".k_proj", V: at + ".v_proj", Out: at + ".out_proj"},
+	), b.LayerNorm(at+"_layer_norm", z.Width, eps)
+}
+
+// marianPositions are the positions in the file, which are not trained, or computed if it
+// has none.
+func marianPositions(b *Builder, z Sizes) words {
+	if name := "embed_positions.weight"; b.Has(name) {
+		return &nn.Embedding{Weight: b.Fixed(name, z.Positions, z.Width)}
+	}
+	return halfSinusoids(z.Width)
+}
+
+// halfSinusoids are nn.Sinusoids of a width with the sines in front of the cosines.
+type halfSinusoids int
+
+// Forward returns the vectors of positions.
+func (h halfSinusoids) Forward(t *tensor.Tape, at []int, b, l int) *tensor.Tensor {
+	width := int(h)
+	sines := (width + 1) / 2
+	out := t.Make(b, l, width)
+	for n, position := range at {
+		row := out.Data()[n*width:][:width]
+		for i, v := range nn.Sinusoids(nil, position, 1, width).Data() {
+			row[i%2*sines+i/2] = v
+		}
+	}
+	return out
+}
+
+// twoStacks refuses the settings that make less than an encoder–decoder of one.
+func twoStacks(s *Settings) {
+	s.Only("is_encoder_decoder", true)
+	for _, key := range []string{"is_decoder", "add_cross_attention", "tie_encoder_decoder"} {
+		s.Only(key, false)
+	}
+	s.Only("cross_attention_hidden_size")
+}

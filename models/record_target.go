@@ -1,0 +1,84 @@
+package models
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/tokenizer"
+)
+
+// recordTarget is Record of an encoder–decoder.
+func (m *Model) recordTarget(source, target string, o heads.RecorderOptions) (*heads.Record, error) {
+	e, err := m.Encode(source, "")
+	if err != nil {
+		return nil, err
+	}
+	var y *tokenizer.Encoding
+	if target == "" {
+		y, err = m.written(e.IDs)
+	} else {
+		y, err = m.tokenizer.Encode(target, tokenizer.Options{NoPadding: true, NoTruncation: true})
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(y.IDs) == 0 {
+		return nil, errors.New("the target has no tokens, want one or more")
+	}
+	start, err := m.startToken()
+	if err != nil {
+		return nil, err
+	}
+	x := BatchOf(e)
+	x.Targets = [][]int{append([]int{start}, y.IDs[:len(y.IDs)-1]...)}
+	if err := m.Sizes().Check(x); err != nil {
+		return nil, fmt.Errorf("the text has %w", err)
+	}
+	recorder := heads.NewRecorder(o)
+	m.Hidden(nil, x, Run{Observe: recorder.Observe})
+
+	if target == "" {
+		target = m.tokenizer.Decode(y.IDs)
+	}
+	texts := m.texts(source, target, e)
+	texts.TargetTokens = m.labels(y)
+	first, _ := m.tokenizer.Token(start)
+	texts.ReadTokens = append([]string{first}, texts.TargetTokens[:len(y.IDs)-1]...)
+	texts.Special = append(texts.Special, first)
+	for i, label := range texts.TargetTokens {
+		if y.Special[i] {
+			texts.Special = append(texts.Special, label)
+		}
+	}
+	slices.Sort(texts.Special)
+	texts.Special = slices.Compact(texts.Special)
+	return recorder.Record(texts)
+}
+
+// written returns what the model writes for a source, with the end if it comes to one.
+func (m *Model) written(source []int) (*tokenizer.Encoding, error) {
+	g := Generation{Tokens: targetTokens(source), Ends: []int{}}
+	ends, err := m.EndTokens()
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := m.Generate(source, g)
+	if err != nil {
+		return nil, err
+	}
+	y := new(tokenizer.Encoding)
+	for id := range tokens {
+		token, _ := m.tokenizer.Token(id)
+		end := slices.Contains(ends, id)
+		y.IDs, y.Tokens, y.Special = append(y.IDs, id), append(y.Tokens, token), append(y.Special, end)
+		if end {
+			break
+		}
+	}
+	return y, nil
+}
+
+// targetTokens is how many tokens a target may have if nobody says it.
+func targetTokens(source []int) int { return 2*len(source) + 20 }

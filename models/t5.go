@@ -1,0 +1,128 @@
+package models
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// t5Family is T5, versions 1.0 and 1.1, and with it Flan-T5: RMSNorm in front of each part
+// of a block, no biases in the maps, scores that are not divided by √E, and in place of
+// positions a bias by relative position, one table for all blocks of a stack.
+//
+// Source: Raffel et al., "Exploring the Limits of Transfer Learning with a Unified
+// Text-to-Text Transformer", 2020, https://arxiv.org/abs/1910.10683, and Shazeer, "GLU
+// Variants Improve Transformer", 2020, https://arxiv.org/abs/2002.05202, for 1.1.
+var t5Family = Family{Type: "t5", Name: "T5", New: newT5, Harmless: []string{"dropout_rate", "n_positions"}}
+
+func newT5(b *Builder) Network {
+	s := b.Config
+	twoStacks(s)
+	if !b.HasAny("decoder.") {
+		b.Fail("the file has no tensors of a decoder, want an encoder and a decoder: T5ForConditionalGeneration")
+	}
+	encoder := Sizes{
+		Kind:       heads.Encoder,
+		Layers:     b.Count("num_layers"),
+		Heads:      s.Size("num_heads"),
+		HeadSize:   s.Size("d_kv"),
+		Width:      s.Size("d_model"),
+		Hidden:     s.Size("d_ff"),
+		Vocabulary: s.Size("vocab_size"),
+	}
+	encoder.KVHeads = encoder.Heads
+	decoders := encoder
+	if decoders.Kind = heads.Decoder; s.Has("num_decoder_layers") {
+		decoders.Layers = b.Count("num_decoder_layers")
+	}
+	e := &encoderDecoder{start: startToken(s, s.Int("pad_token_id", 0), encoder.Vocabulary)}
+
+	// Version 1.0 has one matrix for all, and multiplies states by 1/√D before it makes
+	// logits; 1.1 has a matrix of its own for them. What version 5 of transformers writes
+	// says scale_decoder_outputs, and always that matrices are tied.
+	tied := s.Bool("tie_word_embeddings", true)
+	scaled := s.Bool("scale_decoder_outputs", tied)
+	same := []string{"shared", "encoder.embed_tokens", "decoder.embed_tokens"}
+	own := !tied || !scaled && b.Has("lm_head.weight")
+	if !own {
+		same = append(same, "lm_head")
+	}
+	table, logits := b.shared(encoder.Vocabulary, encoder.Width, same...)
+	if own {
+		logits = b.Matrix("lm_head", encoder.Width, encoder.Vocabulary)
+	}
+	e.source, e.target = t5Stack(b.At("encoder"), encoder, table), t5Stack(b.At("decoder"), decoders, table)
+	if e.target.logits = logits; scaled {
+		e.target.shrink = float32(1 / math.Sqrt(float64(encoder.Width)))
+	}
+	// Files of version 1.0 have a table that nothing uses.
+	b.Unread("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight")
+	return e
+}
+
+// t5Stack is the encoder or the decoder.
+func t5Stack(b *Builder, z Sizes, table words) *decoder {
+	s, name, causal := b.Config, encoderName, z.Kind == heads.Decoder
+	if causal {
+		name = decoderName
+	}
+	eps := s.Eps("layer_norm_epsilon", 1e-6)
+	d := &decoder{sizes: z, words: table, norm: b.RMSNorm("final_layer_norm", z.Width, eps)}
+	bias := attn.T5Bias(
+		b.Tensor("block.0.layer.0.SelfAttention.relative_attention_bias.weight", s.SizeOr("relative_attention_num_buckets", 32), z.Heads),
+		attn.T5Config{Causal: causal, MaxDistance: s.SizeOr("relative_attention_max_distance", 128)},
+	)
+	attention := func(b *Builder, name, at string) *attn.MultiHead {
+		return b.MultiHead(
+			attn.MultiHeadConfig{Name: name, Width: z.Width, Heads: z.Heads, HeadSize: z.HeadSize, Score: attn.DotScale(1)},
+			Maps{Q: at + ".q", K: at + ".k", V: at + ".v", Out: at + ".o"},
+		)
+	}
+	for i := range z.Layers {
+		at := b.At(fmt.Sprintf("block.%d", i))
+		p := &PreNorm{
+			SelfNorm: at.RMSNorm("layer.0.layer_norm", z.Width, eps),
+			Self:     attention(at, name(i), "layer.0.SelfAttention"),
+			How:      attn.Options{Biases: []attn.BiasRule{bias}},
+		}
+		last := "layer.1"
+		if causal {
+			p.How.Mask = attn.Causal()
+			p.CrossNorm, p.Cross = at.RMSNorm("layer.1.layer_norm", z.Width, eps), attention(at, crossName(i), "layer.1.EncDecAttention")
+			last = "layer.2"
+		}
+		p.FFNorm, p.FF = at.RMSNorm(last+".layer_norm", z.Width, eps), t5FeedForward(at.At(last+".DenseReluDense"), z)
+		d.blocks = append(d.blocks, p)
+	}
+	return d
+}
+
+// t5FeedForward is wo·act(wi·x), or wo·(act(wi_0·x)·wi_1·x) if the setting begins with
+// "gated-".
+func t5FeedForward(b *Builder, z Sizes) Layer {
+	s := b.Config
+	kind := s.Text("feed_forward_proj", "relu")
+	name, gated := strings.CutPrefix(kind, "gated-")
+	if kind == "gated-gelu" {
+		name = "gelu_new"
+	}
+	act := activations[name]
+	if act == nil {
+		s.Fail("feed_forward_proj", "is %.60q, want the name of an activation, with or without gated- in front of it", kind)
+		act = tensor.ReLU
+	}
+	s.Only("dense_act_fn", name) // which follow from it
+	s.Only("is_gated_act", gated)
+	if gated {
+		return &GatedFeedForward{
+			Gate: b.Matrix("wi_0", z.Width, z.Hidden), Up: b.Matrix("wi_1", z.Width, z.Hidden),
+			Down: b.Matrix("wo", z.Hidden, z.Width), Activation: act,
+		}
+	}
+	return &nn.FeedForward{In: b.Matrix("wi", z.Width, z.Hidden), Activation: act, Out: b.Matrix("wo", z.Hidden, z.Width)}
+}

@@ -1,0 +1,305 @@
+"""Writes models/testdata/seq2seq/*: tiny encoder-decoders with random weights, and what transformers computes with them.
+
+Each directory is a model as Hugging Face's hub has them: config.json, model.safetensors and, where a case has one,
+generation_config.json. Beside them, golden.safetensors has
+
+    in.ids, in.lens          the sources [B L], filled up with padding, and their lengths
+    in.targets, in.target_lens   what the decoder reads [B M], and the lengths
+    want.logits              [B M V]
+    want.hidden.N            the states of the decoder, [B M D]: 0 is the embeddings, the last one is behind the last norm
+    want.source.N            those of the encoder, [B L D]
+    want.encoder.N, want.decoder.N, want.cross.N   the attention weights of layer N, [B H L L], [B H M M], [B H M L]
+    want.tokens              50 tokens that follow by greedy generation with a KV cache from the first source
+    want.beam                what a beam of 4 finds for the first source in at most 12 tokens, without the end
+    grad.NAME                of the mean cross-entropy of the next token: Σ g_i·cos(1+i) and √Σ g_i² of the gradient of
+                             the parameter NAME
+
+in float32, computed in float64, with the largest error of the same model in float32 as budget.NAME in the metadata: of
+four runs, of which three have weights that are off by up to a unit in the last place.
+What stands at padding is 0.
+
+    pip install -r testdata/requirements.txt
+    python testdata/models_seq2seq.py           write the files
+    python testdata/models_seq2seq.py --check   compare the files with what would be written; exit 1 on a difference
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import golden  # sets what must be set before torch is loaded
+
+import safetensors.torch
+import torch
+import torch.nn.functional as F
+import transformers
+from transformers import MarianConfig, MarianMTModel, T5Config, T5ForConditionalGeneration
+
+torch.set_num_threads(1)
+transformers.logging.set_verbosity_error()
+TARGET = Path(__file__).resolve().parent.parent / "models" / "testdata" / "seq2seq"
+STEPS = 50  # greedy tokens
+LENS, TARGET_LENS = [11, 5], [3, 7]
+MARGIN = 1e-3  # by which each of them is ahead of the next best, far more than float32 errs
+VOCABULARY = 31
+PAD = {"marian": VOCABULARY - 1, "t5": 0}
+
+
+def marian(**more):
+    sizes = dict(vocab_size=VOCABULARY, d_model=12, encoder_layers=2, decoder_layers=2, encoder_attention_heads=3,
+                 decoder_attention_heads=2, encoder_ffn_dim=17, decoder_ffn_dim=19, max_position_embeddings=61,
+                 pad_token_id=PAD["marian"], decoder_start_token_id=PAD["marian"], eos_token_id=0, forced_eos_token_id=None,
+                 activation_function="swish", scale_embedding=True)
+    return MarianConfig(**{**sizes, **more})
+
+
+def t5(**more):
+    sizes = dict(vocab_size=VOCABULARY, d_model=12, d_kv=5, d_ff=17, num_layers=2, num_heads=3,
+                 relative_attention_num_buckets=8, relative_attention_max_distance=13, decoder_start_token_id=PAD["t5"])
+    return T5Config(**{**sizes, **more})
+
+
+class Case:
+    """A model's config, and how its files are written."""
+
+    def __init__(self, config, names=None, rewrite=None, generation=None, various=5):
+        self.config = config
+        self.names = names or (lambda tensors: tensors)  # changes the tensors of the file
+        self.rewrite = rewrite or (lambda config: config)  # changes config.json
+        self.generation = generation  # of generation_config.json
+        self.various = various  # different tokens among those that are generated, at least
+        self.kind = {"marian": MarianMTModel, "t5": T5ForConditionalGeneration}[config.model_type]
+
+    def untied(self):
+        return self.config.model_type == "t5" and not self.config.scale_decoder_outputs
+
+
+def old_marian(config):
+    """config.json as Opus-MT has it."""
+    config |= {"_num_labels": 3, "add_bias_logits": False, "add_final_layer_norm": False, "bad_words_ids": [[VOCABULARY - 1]],
+               "bos_token_id": 0, "classif_dropout": 0.0, "extra_pos_embeddings": VOCABULARY, "force_bos_token_to_be_generated": False,
+               "max_length": 512, "normalize_before": False, "normalize_embedding": False, "num_beams": 6, "num_hidden_layers": 2,
+               "static_position_embeddings": True}
+    for key in "decoder_vocab_size", "share_encoder_decoder_embeddings", "tie_word_embeddings", "is_decoder":
+        del config[key]
+    return config
+
+
+def with_copies(tensors):
+    """Old files have every name of what is tied, and the positions."""
+    table = tensors["model.shared.weight"]
+    copies = {f"model.{stack}.embed_tokens.weight": table.clone() for stack in ("encoder", "decoder")}
+    probe = MarianMTModel(marian()).model
+    places = {f"model.{stack}.embed_positions.weight": getattr(probe, stack).embed_positions.weight.detach().clone() for stack in ("encoder", "decoder")}
+    return {**tensors, **copies, **places, "lm_head.weight": table.clone()}
+
+
+def old_t5(config):
+    """config.json as transformers 4 wrote it: the two versions differ in what is tied."""
+    config["tie_word_embeddings"] = config.pop("scale_decoder_outputs")
+    same = ["num_decoder_layers"] if config["num_decoder_layers"] == config["num_layers"] else []
+    for key in "dense_act_fn", "is_gated_act", *same:
+        del config[key]
+    return {**config, "n_positions": 512, "output_past": True, "task_specific_params": {"summarization": {"prefix": "summarize: "}}}
+
+
+def t5_copies(tensors):
+    """T5's first files have a table that nothing uses, and no name but that of the encoder for the embeddings."""
+    unused = torch.ones(8, 3)
+    tensors = dict(tensors, **{"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight": unused})
+    tensors["encoder.embed_tokens.weight"] = tensors.pop("shared.weight")
+    return tensors
+
+
+CASES = {
+    "marian": Case(marian(), generation={"bad_words_ids": [[PAD["marian"]], [5, 7]], "num_beams": 6}),
+    "marian_old": Case(marian(decoder_attention_heads=4, activation_function="relu", scale_embedding=False), with_copies, old_marian, various=2),
+    "marian_two_vocabularies": Case(marian(decoder_vocab_size=37, share_encoder_decoder_embeddings=False, encoder_layers=3, decoder_layers=2,
+                                           activation_function="gelu", d_model=13, encoder_attention_heads=1, decoder_attention_heads=13)),
+    "t5": Case(t5(num_layers=3, num_decoder_layers=2), t5_copies, old_t5),
+    "t5_1.1": Case(t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False), rewrite=old_t5),
+    "t5_saved_by_5": Case(t5(feed_forward_proj="gated-silu", tie_word_embeddings=False, num_layers=1)),
+}
+
+
+@contextlib.contextmanager
+def precision(dtype):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def draw(name, shape, seed, t5):
+    """Weights that all do something: norms and biases are random too."""
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    if "norm" in name and name.endswith("weight"):
+        return 1 + 0.4 * x
+    # Embeddings are small beside what the layers add, or else tied ones make each token follow itself.
+    if "embed_tokens" in name or "shared" in name or name == "final_logits_bias":
+        return 0.2 * x if t5 or name == "final_logits_bias" else 0.5 * x
+    if len(shape) == 1 or "bias" in name:
+        return 0.6 * x if t5 else 0.2 * x
+    if name.endswith("Attention.q.weight"):
+        return 0.8 * x / shape[1]**0.5  # scores are not divided by √E
+    return (1.6 if t5 else 2.5) * x / shape[1]**0.5
+
+
+def build(case, weights, dtype):
+    with precision(dtype):
+        config = case.kind.config_class.from_dict(case.config.to_dict())
+        config._attn_implementation = "eager"
+        model = case.kind(config)
+        if case.untied():
+            model.lm_head.weight = torch.nn.Parameter(torch.empty_like(model.lm_head.weight))
+        state = model.state_dict()
+        for name, x in weights.items():
+            state[name].copy_(x.to(dtype))
+        if case.config.model_type == "marian":
+            model.final_logits_bias = model.final_logits_bias.to(dtype)
+            for stack in model.model.encoder, model.model.decoder:  # sinusoids are float32 numbers in both
+                table = stack.embed_positions.create_weight().to(torch.float32)
+                stack.embed_positions.weight.data = table.to(dtype)
+                stack.embed_tokens.padding_idx = None  # or else the gradient of the first token would be left out
+    return model.eval()
+
+
+def tensors_of(case, seed):
+    """The weights as the model has them, which is as they are stored."""
+    model = build(case, {}, torch.float32)
+    shapes = {name: p.shape for name, p in model.named_parameters() if "embed_positions" not in name}
+    if case.config.model_type == "marian":
+        shapes["final_logits_bias"] = model.final_logits_bias.shape
+    return {name: draw(name, shape, 1000 * seed + i, case.config.model_type == "t5").to(torch.float32) for i, (name, shape) in enumerate(shapes.items())}
+
+
+def generate(case, model, ids):
+    """Returns the tokens that follow and what a beam finds, or None if the tokens are not clear enough, or all alike.
+
+    In float32, as transformers has banned words in no other type; the margin makes up for it.
+    """
+    g = model.generation_config
+    start = case.config.decoder_start_token_id
+    banned = case.generation["bad_words_ids"] if case.generation else [[PAD[case.config.model_type]]] if case.rewrite is old_marian else None
+    common = dict(attention_mask=torch.ones_like(ids[None]), do_sample=False, use_cache=True, decoder_start_token_id=start, bad_words_ids=banned)
+    with torch.no_grad():
+        g.eos_token_id = g.pad_token_id = g.forced_eos_token_id = None
+        y = model.generate(ids[None], max_new_tokens=STEPS, output_scores=True, return_dict_in_generate=True, **common)
+        best = torch.stack(y.scores)[:, 0].topk(2).values
+        margin = (best[:, 0] - best[:, 1]).min().item()
+        if margin < MARGIN or y.sequences[0, 1:].unique().numel() < case.various:
+            return None
+        end = case.config.eos_token_id
+        g.eos_token_id, g.pad_token_id = end, start
+        beam = model.generate(ids[None], max_new_tokens=12, num_beams=4, length_penalty=1.0, early_stopping=False, **common)[0]
+    beam = beam[1:].tolist()
+    return y.sequences[0, 1:], torch.tensor(beam[:beam.index(end)] if end in beam else beam)
+
+
+def run(case, model, ids, targets, dtype):
+    """Returns everything that is compared but the tokens, in one precision."""
+    out = {}
+    real, written = (torch.arange(x.shape[1])[None] < torch.tensor(lens)[:, None] for x, lens in ((ids, LENS), (targets, TARGET_LENS)))
+    with precision(dtype):
+        y = model(ids, attention_mask=real.long(), decoder_input_ids=targets, output_hidden_states=True, output_attentions=True, use_cache=False)
+        out["want.logits"] = y.logits * written[..., None]
+        for n, x in enumerate(y.decoder_hidden_states):
+            out[f"want.hidden.{n}"] = x * written[..., None]
+        for n, x in enumerate(y.encoder_hidden_states):
+            out[f"want.source.{n}"] = x * real[..., None]
+        for name, all, queries, keys in (("encoder", y.encoder_attentions, real, real), ("decoder", y.decoder_attentions, written, written),
+                                         ("cross", y.cross_attentions, written, real)):
+            for n, x in enumerate(all):
+                out[f"want.{name}.{n}"] = x * queries[:, None, :, None] * keys[:, None, None]
+        labels = targets[:, 1:].masked_fill(~written[:, 1:], -100)
+        F.cross_entropy(y.logits[:, :-1].flatten(0, 1), labels.flatten()).backward()
+        for name, p in model.named_parameters():
+            if "embed_positions" in name:
+                continue
+            g = p.grad.flatten()
+            direction = torch.cos(1 + torch.arange(len(g), dtype=torch.float64)).to(dtype)
+            out["grad." + name] = torch.stack([g @ direction, g.norm()])
+    return {name: x.detach() for name, x in out.items()}
+
+
+def nudged(weights, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return {name: x * (1 + (torch.rand(x.shape, generator=generator) * 2 - 1) * 2**-23) for name, x in weights.items()}
+
+
+def search(name, case):
+    """Draws until the tokens are clear enough not to depend on rounding, and various."""
+    for seed in range(1, 400):
+        weights = tensors_of(case, seed)
+        generator = torch.Generator().manual_seed(seed)
+        ids = torch.randint(1, VOCABULARY - 1, (2, max(LENS)), generator=generator)
+        targets = torch.randint(1, VOCABULARY - 1, (2, max(TARGET_LENS)), generator=generator)
+        targets[:, 0] = case.config.decoder_start_token_id
+        found = generate(case, build(case, weights, torch.float32), ids[0])
+        if found is None or len(found[1]) < 3:
+            continue
+        tokens, beam = found
+        exact = run(case, build(case, weights, torch.float64), ids, targets, torch.float64)
+        rough = [run(case, build(case, w, torch.float32), ids, targets, torch.float32) for w in [weights, *(nudged(weights, n) for n in range(3))]]
+        exact["want.tokens"], exact["want.beam"] = tokens, beam
+        return weights, ids, targets, exact, rough
+    sys.exit(f"{name}: no seed gives tokens that are clear enough")
+
+
+def write(folder, name, case):
+    folder.mkdir(parents=True)
+    weights, ids, targets, exact, rough = search(name, case)
+    config = case.config.to_dict()
+    config["architectures"] = [case.kind.__name__]
+    config["dtype"] = "float32"
+    (folder / "config.json").write_text(json.dumps(case.rewrite(config), indent=1, sort_keys=True) + "\n")
+    if case.generation:
+        (folder / "generation_config.json").write_text(json.dumps(case.generation) + "\n")
+    tensors = {n: x.contiguous() for n, x in case.names(weights).items()}
+    safetensors.torch.save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+    settings = {"case": name, "torch": torch.__version__.split("+")[0], "transformers": transformers.__version__}
+    tensors = {"in.ids": ids, "in.lens": torch.tensor(LENS), "in.targets": targets, "in.target_lens": torch.tensor(TARGET_LENS)}
+    for key, x in exact.items():
+        if x.is_floating_point():
+            assert torch.isfinite(x).all(), f"{name}: {key} is not finite"
+            settings[f"budget.{key}"] = f"{max((x - r[key].double()).abs().max().item() for r in rough):.3g}"
+            x = x.to(torch.float32)
+        tensors[key] = x
+    arrays = {key: x.contiguous().numpy() for key, x in tensors.items()}
+    (folder / "golden.safetensors").write_bytes(golden.encode(arrays, settings))
+
+
+def main():
+    names = [a for a in sys.argv[1:] if a != "--check"] or CASES
+    check = "--check" in sys.argv
+    changed = sorted({p.name for p in TARGET.iterdir()} - CASES.keys()) if TARGET.exists() else []
+    for name in names:
+        with tempfile.TemporaryDirectory() as scratch:
+            made = Path(scratch) / name
+            write(made, name, CASES[name])
+            now = {p.name: p.read_bytes() for p in made.iterdir()}
+            there = TARGET / name
+            before = {p.name: p.read_bytes() for p in there.iterdir()} if there.exists() else {}
+            if now == before:
+                continue
+            changed.append(name)
+            if not check:
+                shutil.rmtree(there, ignore_errors=True)
+                shutil.copytree(made, there)
+                print(name, sum(map(len, now.values())), "bytes", flush=True)
+    if check and changed:
+        sys.exit(f"differ: {' '.join(changed)}")
+    print(f"{len(list(names))} models, {len(changed)} changed")
+
+
+if __name__ == "__main__":
+    main()
