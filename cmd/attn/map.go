@@ -330,12 +330,14 @@ func terminalOf(w io.Writer, color string, width *int, ascii bool) viz.Terminal 
 	return t
 }
 
-// shortMarks returns the figure with ∎ for a mark that ends a text: its name
-// would stand tall above the map, or turn all other tokens on end.
+// shortMarks returns the figure with ∎ for a mark that ends a text: its name would stand
+// tall above the map, or turn all other tokens on end. Beside other marks, as [SEP] is
+// beside [CLS], it keeps its name.
 func shortMarks(f viz.Figure, special []string) viz.Figure {
 	short := func(tokens []string) []string {
 		last := len(tokens) - 1
-		if last < 0 || !slices.Contains(special, tokens[last]) {
+		isMark := func(token string) bool { return slices.Contains(special, token) }
+		if last < 0 || !isMark(tokens[last]) || slices.ContainsFunc(tokens[:last], isMark) {
 			return tokens
 		}
 		return append(slices.Clone(tokens[:last]), endMark)
