@@ -104,7 +104,7 @@ func train(path string, o options, out io.Writer) error {
 			r.count(batch, float64(loss), time.Since(start))
 			done++
 			unsaved++
-			if err := encoder.Encode(stepLine{r.at.Epoch + 1, r.at.Step, loss, norm}); err != nil {
+			if err := encoder.Encode(stepLine{update, r.at.Epoch + 1, r.at.Step, loss, norm}); err != nil {
 				return err
 			}
 			if r.at.Step < len(batches) && unsaved >= o.saveEvery {
@@ -123,8 +123,12 @@ func train(path string, o options, out io.Writer) error {
 	return nil
 }
 
+// update is the kind of the line of a step.
+const update = "update"
+
 // stepLine is what is written for a step.
 type stepLine struct {
+	Kind  string  `json:"kind"` // update, as attn train --steps has it
 	Epoch int     `json:"epoch"`
 	Step  int     `json:"step"`
 	Loss  float32 `json:"loss"`
@@ -148,12 +152,14 @@ func (r *run) count(batch []int, loss float64, took time.Duration) {
 // endEpoch writes an epoch down and begins the next.
 func (r *run) endEpoch() error {
 	line, err := json.Marshal(struct {
+		Kind      string   `json:"kind"`
 		Epoch     int      `json:"epoch"`
+		Step      int      `json:"step"` // of all epochs
 		TrainLoss float64  `json:"train_loss"`
 		ValidLoss *float64 `json:"valid_loss"` // measured by attn
 		Tokens    int      `json:"tokens"`
 		Seconds   float64  `json:"seconds"`
-	}{r.at.Epoch + 1, r.at.Loss / float64(r.at.Count), nil, r.at.Tokens, r.at.Seconds})
+	}{"epoch", r.at.Epoch + 1, r.at.Total, r.at.Loss / float64(r.at.Count), nil, r.at.Tokens, r.at.Seconds})
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func stepsOf(t *testing.T, output string) (steps []stepLine) {
 		if err := json.Unmarshal([]byte(line), &s); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
-		if s.Step > 0 {
+		if s.Kind == update {
 			steps = append(steps, s)
 		}
 	}

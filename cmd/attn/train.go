@@ -362,10 +362,11 @@ func (s *session) prepareOnly() error {
 
 // stepMetrics is what is written for a step. It is not kept.
 type stepMetrics struct {
-	Epoch int     `json:"epoch"`
-	Step  int     `json:"step"`
-	Loss  float64 `json:"loss"` // of the step's pairs, with dropout and smoothing
-	Norm  float32 `json:"norm"` // of the gradient, before clipping
+	Kind  curve.Kind `json:"kind"`
+	Epoch int        `json:"epoch"`
+	Step  int        `json:"step"` // of the epoch, from 1
+	Loss  float64    `json:"loss"` // of the step's pairs, with dropout and smoothing
+	Norm  float32    `json:"norm"` // of the gradient, before clipping
 }
 
 // tellStep writes a step to the output, with --steps.
@@ -373,7 +374,7 @@ func (s *session) tellStep(p seq2seq.Progress) error {
 	if !s.steps {
 		return nil
 	}
-	return json.NewEncoder(s.out).Encode(stepMetrics{p.Epoch, p.Step, p.StepLoss, p.Norm})
+	return json.NewEncoder(s.out).Encode(stepMetrics{curve.KindUpdate, p.Epoch, p.Step, p.StepLoss, p.Norm})
 }
 
 // tell writes the lines that have been saved to the output, with --json.

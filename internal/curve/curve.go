@@ -20,6 +20,10 @@ const (
 	KindStep  Kind = "step"  // a point of the curve
 	KindEpoch Kind = "epoch" // the end of an epoch
 	KindFinal Kind = "final" // the measurement at the end
+
+	// KindUpdate is a single step, which attn train --steps tells of and the file does not
+	// keep.
+	KindUpdate Kind = "update"
 )
 
 // Number is a number in JSON; what is none is null.

@@ -85,7 +85,7 @@ class Workshop:
     def steps(self, out, *args):
         """The steps that attn makes from where the run is."""
         lines = map(json.loads, self.attn("train", "--resume", "--json", "--steps", "--out", out, *args).splitlines())
-        return [line for line in lines if "step" in line]
+        return [line for line in lines if line["kind"] == "update"]
 
 
 def compare_steps(name, ours, theirs):

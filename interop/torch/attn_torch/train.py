@@ -98,11 +98,12 @@ def train(run, epochs, most, save_every, device, report):
             at["loss"], at["count"] = at["loss"] + loss * targets, at["count"] + targets
             at["tokens"] = at.get("tokens", 0) + sum(sum(run.lengths[i]) for i in batch)
             at["seconds"] = at.get("seconds", 0) + time.perf_counter() - start
-            report({"epoch": at["epoch"] + 1, "step": at["step"], "loss": loss, "norm": norm})
+            report({"kind": "update", "epoch": at["epoch"] + 1, "step": at["step"], "loss": loss, "norm": norm})
             most = None if most is None else most - 1
             if at["step"] < len(steps) and unsaved >= save_every:
                 save()
-        line = {"epoch": at["epoch"] + 1, "train_loss": at["loss"] / at["count"], "valid_loss": None}
+        line = {"kind": "epoch", "epoch": at["epoch"] + 1, "step": at["total"]}
+        line |= {"train_loss": at["loss"] / at["count"], "valid_loss": None}
         lines.append(line | {"tokens": at["tokens"], "seconds": at["seconds"]})
         at = {"epoch": at["epoch"] + 1, "step": 0, "total": at["total"], "loss": 0, "count": 0}
         save()
