@@ -135,7 +135,8 @@ def main(cases, attn):
         check(not saved.exists(), "a save that was cut short has not been completed")
         shop.attn("train", "--resume", "--epochs", 2, "--out", out)
         lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-        check([line.get("epoch") for line in lines] == [1, None, 2, None], f"metrics: {lines}")
+        kinds = [(line["kind"], line.get("epoch")) for line in lines if line["kind"] != "step"]
+        check(kinds == [("epoch", 1), ("final", None), ("epoch", 2), ("final", None)], f"metrics: {lines}")
     print("all is as it should be")
 
 
