@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 )
 
 // File is a file of the input.
@@ -149,15 +150,33 @@ func name(i, n int, pieces []Piece) string {
 	return fmt.Sprintf("shard %d of %d, which begins at byte %d of %s", i, n, pieces[0].From, pieces[0].Path)
 }
 
-// reader reads the lines of pieces, one file after the other.
+// reader reads the lines of pieces, one file after the other, and hashes them. A filter
+// that is interrupted may still be reading when it returns: close waits for that, and
+// nothing is read or hashed afterwards.
 type reader struct {
+	mu     sync.Mutex
 	pieces []Piece
 	file   *os.File
 	left   *io.SectionReader
 	last   byte // of what has been read
+	read   *hashed
+	closed bool
 }
 
+func newReader(pieces []Piece) *reader { return &reader{pieces: pieces, read: newHashed()} }
+
 func (r *reader) Read(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return 0, os.ErrClosed
+	}
+	n, err := r.next(b)
+	r.read.Write(b[:n])
+	return n, err
+}
+
+func (r *reader) next(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
@@ -182,7 +201,7 @@ func (r *reader) Read(b []byte) (int, error) {
 		if err != io.EOF {
 			return 0, err
 		}
-		r.close()
+		r.closeFile()
 		if r.last != '\n' { // the last line of a file has no end
 			r.last = '\n'
 			b[0] = '\n'
@@ -191,7 +210,16 @@ func (r *reader) Read(b []byte) (int, error) {
 	}
 }
 
-func (r *reader) close() {
+// close ends the input, wherever it is, and returns what was read.
+func (r *reader) close() *hashed {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closeFile()
+	r.closed = true
+	return r.read
+}
+
+func (r *reader) closeFile() {
 	if r.file != nil {
 		r.file.Close()
 		r.file, r.left = nil, nil

@@ -137,11 +137,9 @@ func (j *Job) input(i int) ([]Piece, *hashed, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	h := newHashed()
-	r := &reader{pieces: pieces}
-	defer r.close()
-	_, err = io.Copy(h, r)
-	return pieces, h, err
+	r := newReader(pieces)
+	_, err = io.Copy(io.Discard, r)
+	return pieces, r.close(), err
 }
 
 // Run makes a shard. It is there whole or not at all.
@@ -169,11 +167,10 @@ func (j *Job) Run(ctx context.Context, i int) (*Manifest, error) {
 	err = d.Replace([]atomicfile.File{
 		{Path: OutputFile, Write: func(w io.Writer) error {
 			start := time.Now()
-			in, out := newHashed(), newHashed()
-			r := &reader{pieces: pieces}
-			defer r.close()
+			r, out := newReader(pieces), newHashed()
 			var stats filter.Stats
-			stats, failed = j.Stream(ctx, io.TeeReader(r, in), name(i, j.Of, pieces), io.MultiWriter(w, out))
+			stats, failed = j.Stream(ctx, r, name(i, j.Of, pieces), io.MultiWriter(w, out))
+			in := r.close()
 			if failed == nil && (in.lines != out.lines || int64(stats.Lines) != out.lines) {
 				failed = fmt.Errorf("%d lines became %d", in.lines, out.lines)
 			}
