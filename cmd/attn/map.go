@@ -257,9 +257,9 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, er
 		if cmd.Target != nil {
 			return nil, usage("--target goes with a translator, and %s is a %s model: --pair is its second text", quoted(cmd.Model), is.m.Family.Name)
 		}
-		r, err := from.Look(ctx, source, deref(cmd.Pair))
+		r, err := from.Record(ctx, source, deref(cmd.Pair))
 		if err != nil {
-			return nil, lookError(1, err)
+			return nil, recordError(1, err)
 		}
 		return r, nil
 	}

@@ -28,7 +28,7 @@ func isPretrained(dir string) bool {
 	return json.Unmarshal(data, &config) == nil && config.Type != ""
 }
 
-// openSource loads a model that can be looked into.
+// openSource loads a model whose attention can be recorded.
 func openSource(dir string, c console) (view.Source, error) {
 	if isPretrained(dir) {
 		m, err := models.Load(dir, models.Options{})
@@ -74,8 +74,8 @@ func continued(s view.Source, n int, dir string) (view.Source, error) {
 // that it takes.
 const mostPretrained = 512 << 20
 
-// Look records a text, or a pair of texts, of which second may be empty.
-func (s pretrainedSource) Look(ctx context.Context, first, second string) (*heads.Record, error) {
+// Record records a text, or a pair of texts, of which second may be empty.
+func (s pretrainedSource) Record(ctx context.Context, first, second string) (*heads.Record, error) {
 	e, err := s.m.Encode(first, second)
 	if err != nil {
 		return nil, err
@@ -103,8 +103,8 @@ func deref(text *string) string {
 	return *text
 }
 
-// lookError is what is wrong with a text of the command line.
-func lookError(number int, err error) error {
+// recordError is what is wrong with a text of the command line.
+func recordError(number int, err error) error {
 	return &seq2seq.InputError{Name: "argument", Line: number, Reason: err.Error()}
 }
 

@@ -101,7 +101,7 @@ func TestPretrainedSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := pretrainedSource{m: m}.Look(t.Context(), "the cats", "who ?")
+	r, err := pretrainedSource{m: m}.Record(t.Context(), "the cats", "who ?")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -182,9 +182,9 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 		if err := checkText("argument", i+1, text); err != nil {
 			return o, err
 		}
-		r, err := model.Look(ctx, text, deref(cmd.Pair))
+		r, err := model.Record(ctx, text, deref(cmd.Pair))
 		if err != nil {
-			return o, lookError(i+1, err)
+			return o, recordError(i+1, err)
 		}
 		o.Records = append(o.Records, r)
 	}
@@ -242,8 +242,8 @@ func (s translatorSource) check(source, target string) error {
 	return nil
 }
 
-// Look is asked by the page, one text after the other.
-func (s translatorSource) Look(ctx context.Context, source, target string) (*heads.Record, error) {
+// Record is asked by the page, one text after the other.
+func (s translatorSource) Record(ctx context.Context, source, target string) (*heads.Record, error) {
 	if err := s.check(source, target); err != nil {
 		return nil, err
 	}

@@ -41,14 +41,14 @@ func TestTranslatorSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := translatorSource{m, newUnknown(io.Discard)}
-	r, err := s.Look(t.Context(), "5 march 2019", "")
+	r, err := s.Record(t.Context(), "5 march 2019", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r.Source != "5 march 2019" || len(r.Layers) == 0 {
 		t.Errorf("%q → %q with %d layers", r.Source, r.Target, len(r.Layers))
 	}
-	if r, err = s.Look(t.Context(), "5 march 2019", "2019-03-05"); err != nil || r.Target != "2019-03-05" {
+	if r, err = s.Record(t.Context(), "5 march 2019", "2019-03-05"); err != nil || r.Target != "2019-03-05" {
 		t.Fatalf("with a target: %v", err)
 	}
 	if l := r.Layer(heads.Cross, 0); l == nil || !strings.HasPrefix(strings.Join(l.Queries, ""), "▁2019-03-05") {
@@ -56,7 +56,7 @@ func TestTranslatorSource(t *testing.T) {
 	}
 	long := strings.Repeat("x", mostTokens+1)
 	for _, texts := range [][2]string{{long, ""}, {"x", long}} {
-		if _, err := s.Look(t.Context(), texts[0], texts[1]); err == nil || !strings.Contains(err.Error(), "tokens, want at most 2048") {
+		if _, err := s.Record(t.Context(), texts[0], texts[1]); err == nil || !strings.Contains(err.Error(), "tokens, want at most 2048") {
 			t.Errorf("a long text: %v", err)
 		}
 	}
@@ -77,7 +77,7 @@ func TestTranslatorSourceIsBounded(t *testing.T) {
 	transformer := seq2seq.Config{Arch: seq2seq.Transformer, Heads: 8, Layers: 3, Hidden: 16}
 	for _, c := range []seq2seq.Config{transformer, {Arch: seq2seq.GRU, Layers: 3}, {Arch: seq2seq.GRU, Layers: 2, Heads: 2}} {
 		s := source(c)
-		r, err := s.Look(t.Context(), "xxxxx", "xx")
+		r, err := s.Record(t.Context(), "xxxxx", "xx")
 		if err != nil {
 			t.Fatal(err)
 		}

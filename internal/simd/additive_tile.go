@@ -79,7 +79,7 @@ func (a *AdditiveQueries) run(i, i1 int) int {
 }
 
 // AdditiveKeys is a block of keys made ready for AdditiveTile. Its memory is
-// its own; for queries that are beyond the limit it also looks at k and w,
+// its own; for queries that are beyond the limit it also reads k and w,
 // which must not change before the last tile.
 type AdditiveKeys struct {
 	panels          []float32 // for every width keys [h, or one more][2][width]: G and w·G

@@ -10,7 +10,7 @@ const additiveGradShift = 0.5 / additiveShift
 
 // AdditiveKeysGrad is a block of keys made ready for AdditiveTileGrad, and the
 // sums that become their gradients and that of w. Its memory is its own; it
-// also looks at k and w, which must not change before Flush. It is fastest
+// also reads k and w, which must not change before Flush. It is fastest
 // where its 8 bytes per key and feature fit in the second-level cache.
 type AdditiveKeysGrad struct {
 	f            []float32 // [keys][row]: F = exp(2k)·additiveGradShift, then 0

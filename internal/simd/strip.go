@@ -8,7 +8,7 @@ import (
 )
 
 // The functions of this file work on strips of attention: a few rows of scores,
-// stride floats apart, of which n elements each are looked at. There are as
+// stride floats apart, of which n elements each are read. There are as
 // many rows as there are elements in the slice with a number for each row.
 
 // RowMax sets dst[i] to the largest element of row i of x, and to -Inf if n is

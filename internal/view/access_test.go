@@ -19,7 +19,7 @@ func header(name, value string) func(*http.Request) {
 
 // paths are all that the server answers to, and some that it does not.
 var paths = []string{"/", "/page/main.js", "/page/style.css", "/page/", "/page/nothing.js", "/favicon.ico", "/nothing", "/api/start",
-	"/api/thumbs?record=r0&layer=0", "/api/head?record=r0&layer=0&head=0", "/api/measures?record=r0&layer=0", "/api/check?record=r0&layer=0", "/api/frozen", "/api/look", "/api/nothing"}
+	"/api/thumbs?record=r0&layer=0", "/api/head?record=r0&layer=0&head=0", "/api/measures?record=r0&layer=0", "/api/check?record=r0&layer=0", "/api/frozen", "/api/record", "/api/nothing"}
 
 func TestEveryPathWantsTheSecret(t *testing.T) {
 	s := newServer(t, Options{Records: []*heads.Record{sample()}, Source: sourceFunc(func(context.Context, string, string) (*heads.Record, error) {
@@ -187,16 +187,16 @@ func TestOnlyThePageMayAsk(t *testing.T) {
 		{"data for another page", "GET", "/api/start", header("Sec-Fetch-Site", "cross-site"), 403},
 		{"data for a page on another port", "GET", "/api/start", header("Sec-Fetch-Site", "same-site"), 403},
 		{"data for the page", "GET", "/api/start", header("Sec-Fetch-Site", "same-origin"), 200},
-		{"a text", "POST", "/api/look", nil, 200},
-		{"a text by another name", "POST", "/api/look", both("localhost:8080"), 200},
-		{"a text from another page", "POST", "/api/look", header("Origin", "http://evil.example"), 403},
-		{"a text from another port", "POST", "/api/look", header("Origin", "http://127.0.0.1:9"), 403},
-		{"a text from a file", "POST", "/api/look", header("Origin", "null"), 403},
-		{"a text from nowhere", "POST", "/api/look", func(r *http.Request) { r.Header.Del("Origin") }, 403},
-		{"a form", "POST", "/api/look", header("Content-Type", "text/plain"), 403},
-		{"a text from the same site", "POST", "/api/look", header("Sec-Fetch-Site", "same-site"), 403},
-		{"a rebound name with its own origin", "POST", "/api/look", both("evil.example"), 421},
-		{"a look without a text", "GET", "/api/look", nil, 405},
+		{"a text", "POST", "/api/record", nil, 200},
+		{"a text by another name", "POST", "/api/record", both("localhost:8080"), 200},
+		{"a text from another page", "POST", "/api/record", header("Origin", "http://evil.example"), 403},
+		{"a text from another port", "POST", "/api/record", header("Origin", "http://127.0.0.1:9"), 403},
+		{"a text from a file", "POST", "/api/record", header("Origin", "null"), 403},
+		{"a text from nowhere", "POST", "/api/record", func(r *http.Request) { r.Header.Del("Origin") }, 403},
+		{"a form", "POST", "/api/record", header("Content-Type", "text/plain"), 403},
+		{"a text from the same site", "POST", "/api/record", header("Sec-Fetch-Site", "same-site"), 403},
+		{"a rebound name with its own origin", "POST", "/api/record", both("evil.example"), 421},
+		{"a request without a text", "GET", "/api/record", nil, 405},
 		{"a file above the page", "GET", "/page/../view.go", nil, 307},
 		{"a file above the page, hidden", "GET", "/page/..%2fview.go", nil, 404},
 		{"a file of the system", "GET", "/page//etc/passwd", nil, 307},
@@ -228,7 +228,7 @@ func TestHeaders(t *testing.T) {
 		"a wrong token":  ask(s, "GET", "/?token=x", "", nil),
 		"no cookie":      ask(s, "GET", "/", "", func(r *http.Request) { r.Header.Del("Cookie") }),
 		"another name":   ask(s, "GET", "/", "", func(r *http.Request) { r.Host = "evil.example" }),
-		"another origin": ask(s, "POST", "/api/look", "{}", header("Origin", "http://evil.example")),
+		"another origin": ask(s, "POST", "/api/record", "{}", header("Origin", "http://evil.example")),
 		"no record":      ask(s, "GET", "/api/thumbs?record=r9", "", nil),
 	}
 	for _, path := range paths {

@@ -99,7 +99,7 @@ func large(n int) *heads.Record {
 func TestSlowClientsAreDropped(t *testing.T) {
 	overPipes(t, Options{Records: []*heads.Record{large(331)}}, func(t *testing.T, s *Server, p *pipes) {
 		whole := request(s, "GET", "/api/start", "")
-		post := request(s, "POST", "/api/look", `{"source":"x"}`)
+		post := request(s, "POST", "/api/record", `{"source":"x"}`)
 		for _, c := range []struct {
 			name, sends string
 			most        time.Duration
@@ -161,7 +161,7 @@ func TestLongQuestion(t *testing.T) {
 		}
 	})}, func(t *testing.T, s *Server, p *pipes) {
 		conn := p.dial()
-		io.WriteString(conn, request(s, "POST", "/api/look", `{"source":"x"}`))
+		io.WriteString(conn, request(s, "POST", "/api/record", `{"source":"x"}`))
 		start := time.Now()
 		r, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil || r.StatusCode != 200 || time.Since(start) != 10*time.Minute {
@@ -191,7 +191,7 @@ func TestOneQuestionAtATime(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 5 {
 			conn := p.dial()
-			io.WriteString(conn, request(s, "POST", "/api/look", fmt.Sprintf(`{"source":"text %d"}`, i)))
+			io.WriteString(conn, request(s, "POST", "/api/record", fmt.Sprintf(`{"source":"text %d"}`, i)))
 			synctest.Wait() // they come in this order
 			if i == 3 {
 				conn.Close()
@@ -224,7 +224,7 @@ func TestServeEnds(t *testing.T) {
 		if r, err := http.ReadResponse(bufio.NewReader(idle), nil); err != nil || r.StatusCode != 200 {
 			t.Error(r, err)
 		}
-		io.WriteString(p.dial(), request(s, "POST", "/api/look", `{"source":"x"}`))
+		io.WriteString(p.dial(), request(s, "POST", "/api/record", `{"source":"x"}`))
 		synctest.Wait()
 	})
 }

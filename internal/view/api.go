@@ -36,7 +36,7 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("GET /api/neurons", s.neurons)
 	mux.HandleFunc("GET /api/check", s.check)
 	mux.HandleFunc("GET /api/frozen", s.sendFrozen)
-	mux.HandleFunc("POST /api/look", s.look)
+	mux.HandleFunc("POST /api/record", s.record)
 	return mux
 }
 
@@ -118,8 +118,8 @@ func (s *Server) models() []string {
 	return names
 }
 
-// look asks a model about texts that somebody has typed.
-func (s *Server) look(w http.ResponseWriter, r *http.Request) {
+// record asks a model about texts that somebody has typed.
+func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 	if s.options.Source == nil {
 		refuse(w, http.StatusNotFound, "there is no model behind this page")
 		return
@@ -177,7 +177,7 @@ func (s *Server) ask(ctx context.Context, model int, source, target string) (*en
 	if model > 0 {
 		asked = s.options.Others[model-1].Source
 	}
-	record, err := asked.Look(ctx, source, target)
+	record, err := asked.Record(ctx, source, target)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +217,7 @@ func (s *Server) thumbs(w http.ResponseWriter, r *http.Request) {
 			refuse(w, http.StatusInternalServerError, err.Error())
 			return
 		}
-		m := l.look(weights, qa, ka)
+		m := l.apply(weights, qa, ka)
 		lo, hi := m.bounds()
 		small, bq, bk := m.pool(span{0, m.rows}, span{0, m.cols}, thumbSize)
 		b = small.appendWire(b, bq, bk, lo, hi, false)
@@ -243,7 +243,7 @@ func (s *Server) head(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusInternalServerError, err.Error())
 		return
 	}
-	m := l.look(weights, qa, ka)
+	m := l.apply(weights, qa, ka)
 	rows, cols := q.span("rows", m.rows), q.span("cols", m.cols)
 	exact := q.values.Get("exact") == "1"
 	if exact && rows.len() > 1 && rows.len()*m.cols > maxExact {

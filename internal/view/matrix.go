@@ -45,8 +45,8 @@ func (l lens) units(a *axis) (all []heads.Word, seen []int) {
 	return all, seen
 }
 
-// look returns the weights of a head through the lens.
-func (l lens) look(weights []float32, q, k *axis) matrix {
+// apply returns the weights of a head through the lens.
+func (l lens) apply(weights []float32, q, k *axis) matrix {
 	m := matrix{len(q.Tokens), len(k.Tokens), weights}
 	if !l.hide && !l.words {
 		return m

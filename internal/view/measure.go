@@ -65,7 +65,7 @@ func divergences(ctx context.Context, from *entry, at int, head string, e *entry
 	if err != nil {
 		return nil, err
 	}
-	one := l.look(weights, fq, fk)
+	one := l.apply(weights, fq, fk)
 	return inParallel(len(names), func(i int) (*float64, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err // the page has gone on
@@ -74,7 +74,7 @@ func divergences(ctx context.Context, from *entry, at int, head string, e *entry
 		if err != nil {
 			return nil, err
 		}
-		d := heads.Divergence(one.w, l.look(weights, q, k).w, one.rows)
+		d := heads.Divergence(one.w, l.apply(weights, q, k).w, one.rows)
 		return finite(d), nil
 	})
 }

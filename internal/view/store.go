@@ -176,7 +176,7 @@ func newStore(o Options, most int) *store {
 	return s
 }
 
-// textID names what a model makes of two texts, so that the same texts are looked at
+// textID names what a model makes of two texts, so that the same texts are recorded
 // once.
 func textID(model int, source, target string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s%s", model, len(source), source, target))

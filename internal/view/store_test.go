@@ -67,9 +67,9 @@ func TestTextsTakeBoundedMemory(t *testing.T) {
 		asked[source]++
 		return sample(), nil
 	})})
-	look := func(i int) { ask(s, "POST", "/api/look", fmt.Sprintf(`{"source":"text %d"}`, i), nil) }
+	record := func(i int) { ask(s, "POST", "/api/record", fmt.Sprintf(`{"source":"text %d"}`, i), nil) }
 	for i := range 466 {
-		look(i)
+		record(i)
 		if s.store.bytes > 7*size {
 			t.Fatalf("%d bytes are held, want at most %d", s.store.bytes, 7*size)
 		}
@@ -78,11 +78,11 @@ func TestTextsTakeBoundedMemory(t *testing.T) {
 	if w := ask(s, "GET", first, "", nil); w.Code != 410 {
 		t.Errorf("a record that is gone: status %d, want 410, which tells the page to ask for its text", w.Code)
 	}
-	look(0)
+	record(0)
 	if w := ask(s, "GET", first, "", nil); w.Code != 200 || asked["text 0"] != 2 {
 		t.Errorf("asked again: status %d after %d times", w.Code, asked["text 0"])
 	}
-	look(465)
+	record(465)
 	if asked["text 465"] != 1 {
 		t.Error("what is held is worked out again")
 	}
@@ -91,7 +91,7 @@ func TestTextsTakeBoundedMemory(t *testing.T) {
 func TestTooLargeToHold(t *testing.T) {
 	s := newServer(t, Options{Keep: 1 << 20, Source: sourceFunc(func(context.Context, string, string) (*heads.Record, error) { return large(1031), nil })})
 	want := `{"error":"the weights of this text take 4 MB, want at most 1 MB"}`
-	if w := ask(s, "POST", "/api/look", `{"source":"x"}`, nil); w.Code != 422 || w.Body.String() != want || s.store.bytes != 0 {
+	if w := ask(s, "POST", "/api/record", `{"source":"x"}`, nil); w.Code != 422 || w.Body.String() != want || s.store.bytes != 0 {
 		t.Errorf("status %d and %s, want 422 and %s", w.Code, w.Body, want)
 	}
 }

@@ -1,4 +1,4 @@
-// Package view serves one page that shows what the heads of a model look at.
+// Package view serves one page that shows what the heads of a model attend to.
 //
 // The page is plain HTML, CSS and JavaScript inside the program; it fetches
 // structure as JSON and weights, one head at a time, as bytes. Nothing comes
@@ -22,10 +22,10 @@ import (
 
 // Source is a model that can be asked.
 type Source interface {
-	// Look returns what the heads look at while the model reads source and
+	// Record returns the attention of every head while the model reads source and
 	// writes target, or, if target is empty, what it writes by itself. An error
 	// is shown on the page.
-	Look(ctx context.Context, source, target string) (*heads.Record, error)
+	Record(ctx context.Context, source, target string) (*heads.Record, error)
 }
 
 // Model is a source with a name.
@@ -57,7 +57,7 @@ func (s *Scores) of(l *heads.Layer, h int) float64 {
 
 // Options are what a Server shows.
 type Options struct {
-	// Name is what is looked into, a model or a file; it is in the title.
+	// Name is that of the model or the file; it is in the title.
 	Name string
 	// Records are there from the start.
 	Records []*heads.Record

@@ -32,7 +32,7 @@ func sample() *heads.Record {
 
 type sourceFunc func(ctx context.Context, source, target string) (*heads.Record, error)
 
-func (f sourceFunc) Look(ctx context.Context, source, target string) (*heads.Record, error) {
+func (f sourceFunc) Record(ctx context.Context, source, target string) (*heads.Record, error) {
 	return f(ctx, source, target)
 }
 
@@ -83,7 +83,7 @@ func TestLookLimits(t *testing.T) {
 		{``, 400, "source and target"},
 		{`{"source":"bad"}`, 422, "too many tokens"},
 	} {
-		w := ask(s, "POST", "/api/look", c.body, nil)
+		w := ask(s, "POST", "/api/record", c.body, nil)
 		text := w.Body.String()
 		if strings.Contains(text, "<") {
 			t.Errorf("%.40s: markup in %s", c.body, text)
@@ -94,7 +94,7 @@ func TestLookLimits(t *testing.T) {
 		}
 	}
 	none := newServer(t, Options{Records: []*heads.Record{sample()}})
-	if w := ask(none, "POST", "/api/look", `{"source":"x"}`, nil); w.Code != 404 {
+	if w := ask(none, "POST", "/api/record", `{"source":"x"}`, nil); w.Code != 404 {
 		t.Errorf("without a model: status %d, want 404", w.Code)
 	}
 }

@@ -93,7 +93,7 @@ func TestOtherPort(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	asked := 0
-	address := serve(t, view.Options{Name: "one", Records: []*heads.Record{sample()}, Source: lookFunc(func(string) *heads.Record {
+	address := serve(t, view.Options{Name: "one", Records: []*heads.Record{sample()}, Source: sourceFunc(func(string) *heads.Record {
 		mu.Lock()
 		defer mu.Unlock()
 		asked++
@@ -104,7 +104,7 @@ func TestOtherPort(t *testing.T) {
 		fmt.Fprintf(w, `<!DOCTYPE html><title>waiting</title><body><script>
 const got = [];
 const tries = ["GET", "POST"].flatMap((method) => ["cors", "no-cors"].map((mode) =>
-  fetch(%[1]q + "api/" + (method === "GET" ? "start" : "look"), { method, mode, credentials: "include", ...(method === "POST" ? { body: '{"source":"x"}' } : {}) })
+  fetch(%[1]q + "api/" + (method === "GET" ? "start" : "record"), { method, mode, credentials: "include", ...(method === "POST" ? { body: '{"source":"x"}' } : {}) })
     .then((r) => r.text()).then((text) => { if (text) got.push(text); }, () => {})));
 const load = (tag, attribute, path) => new Promise((done) => {
   const e = document.createElement(tag);
@@ -136,9 +136,9 @@ Promise.all(tries).then(() => { document.title = "got:" + got.join(); });
 	b.problems = nil
 }
 
-type lookFunc func(source string) *heads.Record
+type sourceFunc func(source string) *heads.Record
 
-func (f lookFunc) Look(_ context.Context, source, _ string) (*heads.Record, error) {
+func (f sourceFunc) Record(_ context.Context, source, _ string) (*heads.Record, error) {
 	return f(source), nil
 }
 
@@ -148,7 +148,7 @@ func TestServerForgets(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[string]int{}
 	// There is room for two texts.
-	address := serve(t, view.Options{Keep: 150 << 10, Source: lookFunc(func(source string) *heads.Record {
+	address := serve(t, view.Options{Keep: 150 << 10, Source: sourceFunc(func(source string) *heads.Record {
 		mu.Lock()
 		defer mu.Unlock()
 		asked[source]++
@@ -173,7 +173,7 @@ func TestServerForgets(t *testing.T) {
 	}
 	count := func(text string) int { mu.Lock(); defer mu.Unlock(); return asked[text] }
 	if n := count("text 0"); n != 1 {
-		t.Fatalf("the first text was looked at %d times", n)
+		t.Fatalf("the first text was recorded %d times", n)
 	}
 	// Back to the first text: the page still knows its outline, and a head that it has not seen.
 	b.do(chromedp.Evaluate[chromedp.Void](`location.hash = "#s=text+0&a=1.1&m=1"`))
@@ -184,13 +184,13 @@ func TestServerForgets(t *testing.T) {
 		t.Errorf("the panel says %q", note)
 	}
 	if n := count("text 0"); n != 2 {
-		t.Errorf("the first text was looked at %d times, want twice", n)
+		t.Errorf("the first text was recorded %d times, want twice", n)
 	}
 	// It is let go of again, and exported.
-	js[string](b, `Promise.all([5, 6].map((i) => fetch("api/look", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ source: "text " + i, target: "" }) }).then((r) => r.text()))).then((all) => all.join())`)
+	js[string](b, `Promise.all([5, 6].map((i) => fetch("api/record", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ source: "text " + i, target: "" }) }).then((r) => r.text()))).then((all) => all.join())`)
 	page := b.download(`[data-export="html"]`, "attention.html")
-	if !strings.Contains(page, "look:") || count("text 0") != 3 {
-		t.Errorf("an exported page of %d bytes after %d looks", len(page), count("text 0"))
+	if !strings.Contains(page, "record:") || count("text 0") != 3 {
+		t.Errorf("an exported page of %d bytes after %d requests", len(page), count("text 0"))
 	}
 }
 

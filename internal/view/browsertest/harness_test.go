@@ -237,7 +237,7 @@ func serveSlowly(t *testing.T, o view.Options, late time.Duration) string {
 	return s.Address(strings.TrimPrefix(server.URL, "http://"))
 }
 
-// layer makes a layer whose heads look in different ways.
+// layer makes a layer whose heads attend in different ways.
 func layer(kind heads.Kind, index, n int, queries, keys []string) heads.Layer {
 	l := heads.Layer{Name: fmt.Sprintf("%s.%d", kind, index), Kind: kind, Index: index, Heads: n, Queries: queries, Keys: keys}
 	rng := rand.New(rand.NewPCG(uint64(index), uint64(kind)))

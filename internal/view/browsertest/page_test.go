@@ -21,7 +21,7 @@ import (
 // evil are tokens that would do something if they became markup.
 var evil = []string{"<s>", "▁<b>bold</b>", "</script>", "<img src=x onerror=document.title='hit'>", "▁\"quoted'", "\u202eturned", "▁good", "ly", "</s>"}
 
-// sample has all kinds of layers; in the cross layers 6 tokens look at 9.
+// sample has all kinds of layers; in the cross layers 6 queries attend to 9 keys.
 func sample() *heads.Record {
 	target := []string{"▁eins", "▁zw", "ei", "▁drei", ".", "</s>"}
 	r := &heads.Record{Source: "</script><script>document.title='hit'</script>", Target: "eins zwei drei.", Special: []string{"<s>", "</s>"}}
@@ -226,7 +226,7 @@ func keyboard(t *testing.T, late time.Duration) {
 	}
 	b.do(chromedp.KeyEvent(kb.Enter))
 	b.wait(`location.hash.includes("tok=q1")`)
-	// The next head is looked at in the same cell.
+	// The next head is shown in the same cell.
 	r := sample()
 	b.wait(fmt.Sprintf(`document.querySelector(".tip b").textContent === "%.4f"`, r.Layers[1].Head(1)[6]))
 	b.do(chromedp.KeyEvent("]"))

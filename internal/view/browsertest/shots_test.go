@@ -11,7 +11,7 @@ import (
 	"github.com/attn-go/attn/internal/view"
 )
 
-// TestShots saves pictures of the page, for people to look at, into the
+// TestShots saves pictures of the page, for people to check, into the
 // directory that SHOTS names.
 func TestShots(t *testing.T) {
 	if os.Getenv("SHOTS") == "" {

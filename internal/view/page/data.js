@@ -84,12 +84,12 @@ const parse = (bytes) => JSON.parse(new TextDecoder().decode(bytes));
 export const startPath = "api/start";
 export const start = async () => parse(await get(startPath));
 
-// lookPath names the answer for two texts; it is an address in exported pages only.
-export const lookPath = (source, target, model) => "look:" + JSON.stringify([source, target, model]);
+// recordPath names the answer for two texts; it is an address in exported pages only.
+export const recordPath = (source, target, model) => "record:" + JSON.stringify([source, target, model]);
 
-// look asks a model about two texts.
-export function look(source, target, model) {
-  const path = lookPath(source, target, model);
+// fetchRecord asks a model about two texts.
+export function fetchRecord(source, target, model) {
+  const path = recordPath(source, target, model);
   if (frozen) return get(path).then(parse);
   return kept(path, async () => {
     const body = await ask(source, target, model);
@@ -97,7 +97,7 @@ export function look(source, target, model) {
   });
 }
 
-const ask = (source, target, model) => request("api/look", { method: "POST", headers: { "Content-Type": "application/json" },
+const ask = (source, target, model) => request("api/record", { method: "POST", headers: { "Content-Type": "application/json" },
   body: JSON.stringify({ model, source, target }) });
 
 export const thumbsPath = (record, layer, through = lens(), summaries = false) => `api/thumbs?record=${record.id}&layer=${layer}${summaries ? "&summaries=1" : ""}${through}`;

@@ -3,7 +3,7 @@
 import { byId, el, number, svg } from "./dom.js";
 import { address, lens } from "./state.js";
 import { ends, legendCSS, legendWords, theme } from "./colour.js";
-import { checkPath, frozen, get, headPath, lookPath, measuresPath, neuronsPath, startPath, thumbsPath } from "./data.js";
+import { checkPath, frozen, get, headPath, recordPath, measuresPath, neuronsPath, startPath, thumbsPath } from "./data.js";
 import { headsOf } from "./tokens.js";
 
 const most = 12 << 20; // bytes of weights in a page
@@ -76,7 +76,7 @@ async function page(panels, records) {
   };
   const code = (value) => base64(new TextEncoder().encode(JSON.stringify(value)));
   await take(startPath);
-  for (const record of records) if (record.asked) answers[lookPath(...record.asked)] = code(record);
+  for (const record of records) if (record.asked) answers[recordPath(...record.asked)] = code(record);
   for (const p of panels) for (const [path, record] of p.sources()) await take(path, record);
   for (const record of records)
     for (let l = 0; l < record.layers.length; l++) {

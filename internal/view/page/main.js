@@ -3,7 +3,7 @@
 import { byId, el, later } from "./dom.js";
 import { begin, change, follow, place, settle, state, subscribe } from "./state.js";
 import { onSystemTheme, prepareColours, theme } from "./colour.js";
-import { frozen, look, start } from "./data.js";
+import { fetchRecord, frozen, start } from "./data.js";
 import { prepareGrid, showGrid, step } from "./grid.js";
 import { differencePanel } from "./difference.js";
 import { prepareGlossary } from "./glossary.js";
@@ -29,9 +29,9 @@ const whisper = byId("notes").appendChild(el("p", { class: "unseen", "aria-live"
 async function recordOf(side) {
   const second = side === "b" && state.cmp === "text";
   const [s, t, r] = second ? [state.s2, state.t2, state.r2] : [state.s, state.t, state.r], model = Number(state.p);
-  if (given.models.length && s) return look(s, t, model);
+  if (given.models.length && s) return fetchRecord(s, t, model);
   const record = given.records[Number(r)] ?? (second ? null : given.records[0]) ?? null;
-  return record && given.models.length && model > 0 ? look(record.source, "", model) : record;
+  return record && given.models.length && model > 0 ? fetchRecord(record.source, "", model) : record;
 }
 
 // secondRecord returns what the other side of a comparison is about. Another model writes what the first has written:
@@ -39,7 +39,7 @@ async function recordOf(side) {
 async function secondRecord(a) {
   if (!state.cmp || !a) return null;
   if (state.cmp !== "model") return recordOf("b");
-  return given.models[Number(state.p2)] === undefined ? null : look(a.source, a.target, Number(state.p2));
+  return given.models[Number(state.p2)] === undefined ? null : fetchRecord(a.source, a.target, Number(state.p2));
 }
 
 async function render() {
