@@ -80,7 +80,7 @@ func (h History) means() (list []mean) {
 		if n := len(list); n > 0 && 2*p.steps < list[n-1].steps {
 			last := &list[n-1]
 			share := float64(p.steps) / float64(p.steps+last.steps)
-			last.loss += share * (p.loss - last.loss)
+			last.loss += float64(share * (p.loss - last.loss))
 			last.end = p.end
 			continue
 		}

@@ -29,7 +29,10 @@ import (
 
 // checked are the packages whose results are promised to the bit, or on which
 // comparisons depend. Those that draw and report are left out.
-var checked = []string{".", "./tensor", "./nn", "./heads", "./seq2seq", "./internal/flash", "./internal/simd"}
+var checked = []string{
+	".", "./tensor", "./nn", "./heads", "./seq2seq", "./models",
+	"./internal/flash", "./internal/simd", "./internal/curve", "./internal/filter", "./internal/shards",
+}
 
 // The reasons for which a fused multiply-add is allowed.
 const (
