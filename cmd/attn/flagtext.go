@@ -48,6 +48,25 @@ func choices() kong.Vars {
 	return vars
 }
 
+// fillIn replaces ${name} in what is said of flags and arguments. As variables of the
+// parser they would be expanded once for each flag, which is half of the time that a short
+// command takes.
+func fillIn(vars kong.Vars) kong.Option {
+	var pairs []string
+	for name, text := range vars {
+		pairs = append(pairs, "${"+name+"}", text)
+	}
+	texts := strings.NewReplacer(pairs...)
+	return kong.PostBuild(func(k *kong.Kong) error {
+		return kong.Visit(k.Model.Node, func(node kong.Visitable, next kong.Next) error {
+			if v, ok := node.(*kong.Value); ok {
+				v.Help, v.Enum = texts.Replace(v.Help), texts.Replace(v.Enum)
+			}
+			return next(nil)
+		})
+	})
+}
+
 // listed returns "a, b or c", or with another word before the last.
 func listed(list []string, word string) string {
 	last := len(list) - 1

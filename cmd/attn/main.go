@@ -79,7 +79,7 @@ func options(c console) []kong.Option {
 		kong.Description("Train, use and inspect attention models."),
 		kong.UsageOnError(),
 		kong.ValueFormatter(withDefault),
-		choices(),
+		fillIn(choices()),
 		kong.Writers(c.out, c.err),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Bind(c),
