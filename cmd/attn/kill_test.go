@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -79,6 +79,28 @@ func expectOutcome(t *testing.T, what, dir string, want ...map[string]string) {
 	}
 }
 
+// deaths runs f and returns copies of a directory: as it was in front of each operation on
+// the disk, which is what a process that is killed there leaves, and as it is in the end.
+func deaths(t *testing.T, dir string, f func()) (copies []string) {
+	t.Helper()
+	all := t.TempDir()
+	save := func() {
+		to := filepath.Join(all, fmt.Sprint(len(copies)))
+		if err := os.Mkdir(to, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(to, os.DirFS(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) { // there is none yet
+			t.Fatal(err)
+		}
+		copies = append(copies, to)
+	}
+	atomicfile.Before = func(string, string) { save() }
+	defer func() { atomicfile.Before = nil }()
+	f()
+	save()
+	return copies
+}
+
 // A run that is killed in front of any operation on the disk, at its first save, at a
 // later one, or where it replaces another run, leaves one of two whole states; resumed,
 // it ends as if nothing had happened, to the bit, no line of the metrics missing or
@@ -97,23 +119,22 @@ func TestTrainKilled(t *testing.T) {
 		return append([]string{"train", "--data", data, "--units", "char", "--width", "4", "--heads", "2", "--layers", "1", "--dropout", "0.3",
 			"--batch", "5", "--epochs", "1", "--save-every", "2", "--out", filepath.Join(dir, out)}, more...)
 	}
-	goOn := func(out string) (code int, said string) {
-		killedAt(math.MaxInt, func() { // only not to wait for the disk
-			code, said = quietly("train", "--resume", "--epochs", "2", "--out", filepath.Join(dir, out))
-		})
-		return code, said
+	goOn := func(out string) {
+		t.Helper()
+		if code, said := quietly("train", "--resume", "--epochs", "2", "--out", out); code != exitOK {
+			t.Fatalf("%s: exit code %d: %s", out, code, said)
+		}
 	}
 	command(t, train("first")...)
 	command(t, train("other", "--seed", "2", "--width", "6")...)
 	ends := map[string]map[string]string{} // of each of them after two epochs
 	for _, name := range []string{"first", "other"} {
-		if err := os.CopyFS(filepath.Join(dir, name+"2"), os.DirFS(filepath.Join(dir, name))); err != nil {
+		again := filepath.Join(dir, name+"2")
+		if err := os.CopyFS(again, os.DirFS(filepath.Join(dir, name))); err != nil {
 			t.Fatal(err)
 		}
-		if code, said := goOn(name + "2"); code != exitOK {
-			t.Fatal(said)
-		}
-		ends[name] = outcome(t, filepath.Join(dir, name+"2"))
+		goOn(again)
+		ends[name] = outcome(t, again)
 	}
 	fresh := filepath.Join(dir, "fresh")
 	command(t, train("fresh", "--epochs", "2")...)
@@ -131,22 +152,19 @@ func TestTrainKilled(t *testing.T) {
 		{"a run that replaces another", "other", train("out", "--force"), 4, []map[string]string{ends["fresh"], ends["first"], ends["other"]}},
 		{"a run that goes on", "first", train("out", "--resume", "--epochs", "2"), 4, []map[string]string{ends["first"]}},
 	} {
-		states := map[string]int{}
-		for n := 0; ; n++ {
-			if err := os.RemoveAll(out); err != nil {
+		if err := os.RemoveAll(out); err != nil {
+			t.Fatal(err)
+		}
+		if c.before != "" {
+			if err := os.CopyFS(out, os.DirFS(filepath.Join(dir, c.before))); err != nil {
 				t.Fatal(err)
 			}
-			if c.before != "" {
-				if err := os.CopyFS(out, os.DirFS(filepath.Join(dir, c.before))); err != nil {
-					t.Fatal(err)
-				}
-			}
+		}
+		left := deaths(t, out, func() { command(t, c.args...) })
+		atomicfile.Before = func(string, string) {} // nothing below has to wait for the disk
+		states := map[string]int{}
+		for n, out := range left {
 			what := fmt.Sprintf("%s, killed before operation %d", c.name, n)
-			dead := killedAt(n, func() {
-				if code, said := quietly(c.args...); code != exitOK {
-					t.Fatalf("%s: exit code %d: %s", what, code, said)
-				}
-			})
 			_, err := seq2seq.Load(out) // as it lies there
 			store, lockErr := atomicfile.Lock(out)
 			if lockErr != nil {
@@ -165,15 +183,11 @@ func TestTrainKilled(t *testing.T) {
 			o := outcome(t, out)
 			state := o[seq2seq.WeightsFile] + o[curve.File] + o[recipeFile]
 			if states[state]++; states[state] == 1 {
-				if code, said := goOn("out"); code != exitOK {
-					t.Fatalf("%s: exit code %d: %s", what, code, said)
-				}
+				goOn(out)
 				expectOutcome(t, what, out, c.want...)
 			}
-			if !dead {
-				break
-			}
 		}
+		atomicfile.Before = nil
 		if len(states) != c.states {
 			t.Errorf("%s: a kill leaves %d states, want %d", c.name, len(states), c.states)
 		}
