@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -71,20 +72,49 @@ func matrix(r *rand.Rand, rows, cols, count, layout int) (m Mat, step int) {
 	return m, step
 }
 
+// productCase is a product and what comes of it.
+type productCase struct {
+	*Product
+	c    []float32      // what C holds before
+	want [2][][]float32 // by whether the implementation is generic, which alone does not fuse
+}
+
+func newProductCase(p *Product) *productCase {
+	return &productCase{Product: p, c: slices.Clone(p.C.Data)}
+}
+
+// wanted returns the products by the reference, which takes longer than the kernels.
+func (p *productCase) wanted() [][]float32 {
+	want := &p.want[0]
+	if active == generic {
+		want = &p.want[1]
+	}
+	if *want == nil {
+		copy(p.C.Data, p.c)
+		for i := range max(p.Count, 1) {
+			*want = append(*want, reference(p.Product, i))
+		}
+	}
+	return *want
+}
+
 func checkProduct(t *testing.T, p *Product) {
 	t.Helper()
-	count := max(p.Count, 1)
-	before := append([]float32(nil), p.C.Data...)
-	var want [][]float32
-	for i := range count {
-		want = append(want, reference(p, i))
-	}
-	Multiply(p)
-	for n := range count {
+	newProductCase(p).check(t)
+}
+
+// check computes the product, with C as it was in the beginning.
+func (p *productCase) check(t *testing.T) {
+	t.Helper()
+	wanted := p.wanted()
+	copy(p.C.Data, p.c)
+	Multiply(p.Product)
+	before := slices.Clone(p.c)
+	for n, want := range wanted {
 		for i := range p.M {
 			for j := range p.N {
 				at := n*p.StepC + i*p.C.Row + j
-				got, w := p.C.Data[at], want[n][i*p.N+j]
+				got, w := p.C.Data[at], want[i*p.N+j]
 				if math.Float32bits(got) != math.Float32bits(w) && !(got != got && w != w) {
 					t.Fatalf("M=%d N=%d K=%d Count=%d product %d: C[%d][%d] = %v (%#x), want %v (%#x)",
 						p.M, p.N, p.K, p.Count, n, i, j, got, math.Float32bits(got), w, math.Float32bits(w))
@@ -101,10 +131,15 @@ func checkProduct(t *testing.T, p *Product) {
 }
 
 func TestMultiplyIsTheReferenceBitForBit(t *testing.T) {
-	onEach(t, testMultiply)
+	products := randomProducts()
+	onEach(t, func(t *testing.T) {
+		for _, p := range products {
+			p.check(t)
+		}
+	})
 }
 
-func testMultiply(t *testing.T) {
+func randomProducts() (list []*productCase) {
 	r := rand.New(rand.NewPCG(1, 2))
 	sizes := []int{0, 1, 2, 3, 4, 5, 7, 11, 13, 17, 31, 61, 67, 127}
 	deep := []int{0, 1, 2, 3, 16, 31, 64, 67, 255, 256, 257, 521}
@@ -164,27 +199,32 @@ func testMultiply(t *testing.T) {
 				}
 			}
 		}
-		checkProduct(t, p)
+		list = append(list, newProductCase(p))
 	}
+	return list
 }
 
 func TestMultiplyOnAnyNumberOfThreads(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	var products []*productCase
+	for _, size := range [][4]int{{67, 131, 263, 1}, {1, 3001, 61, 1}, {251, 7, 300, 2}, {127, 1, 67, 3}, {71, 127, 131, 2}} {
+		for layout := range 8 {
+			p := &Product{M: size[0], N: size[1], K: size[2], Count: size[3]}
+			p.A, p.StepA = matrix(r, p.M, p.K, p.Count, layout&1)
+			p.B, p.StepB = matrix(r, p.K, p.N, p.Count, layout>>1&1)
+			p.C, p.StepC = matrix(r, p.M, p.N, p.Count, 0)
+			if layout >= 4 {
+				p.Sparse = true
+				p.B.Data[len(p.B.Data)/2] = float32(math.NaN())
+			}
+			products = append(products, newProductCase(p))
+		}
+	}
 	for _, procs := range []int{1, 2, 4} {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
-		r := rand.New(rand.NewPCG(3, 4))
 		onEach(t, func(t *testing.T) {
-			for _, size := range [][4]int{{67, 131, 263, 1}, {1, 3001, 61, 1}, {251, 7, 300, 2}, {127, 1, 67, 3}, {71, 127, 131, 2}} {
-				for layout := range 8 {
-					p := &Product{M: size[0], N: size[1], K: size[2], Count: size[3]}
-					p.A, p.StepA = matrix(r, p.M, p.K, p.Count, layout&1)
-					p.B, p.StepB = matrix(r, p.K, p.N, p.Count, layout>>1&1)
-					p.C, p.StepC = matrix(r, p.M, p.N, p.Count, 0)
-					if layout >= 4 {
-						p.Sparse = true
-						p.B.Data[len(p.B.Data)/2] = float32(math.NaN())
-					}
-					checkProduct(t, p)
-				}
+			for _, p := range products {
+				p.check(t)
 			}
 		})
 	}
