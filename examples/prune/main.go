@@ -31,6 +31,9 @@ func main() {
 }
 
 func run(dir string) error {
+	if _, err := os.Stat(dir); err != nil { // before the training
+		return err
+	}
 	ctx := context.Background()
 	training, test := seq2seq.DatesSplit(3000, 100, 1)
 	model, err := train(ctx, training)

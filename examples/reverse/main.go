@@ -43,6 +43,9 @@ func strings(n int, rng *rand.Rand) []seq2seq.Pair {
 }
 
 func run(dir string) error {
+	if _, err := os.Stat(dir); err != nil { // before the training
+		return err
+	}
 	ctx, rng := context.Background(), rand.New(rand.NewPCG(1, 2))
 	training, test := strings(4000, rng), strings(100, rng)
 	letters := seq2seq.BuildVocabulary([]string{"abcdefghij"}, seq2seq.Chars, 0)

@@ -165,15 +165,21 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := Run(context.Background(), w, 2, time.Millisecond)
+			// The peaks of the machine, which take most of the time, do not depend on a mask.
+			r := Result{Work: w, Threads: 2}
+			if mask == "none" {
+				r, err = Run(context.Background(), w, 2, time.Millisecond)
+			} else {
+				r.Sample, err = Measure(context.Background(), time.Millisecond, New(w, 2).call)
+			}
 			if err != nil {
 				t.Fatalf("%s: %v", w.Name(), err)
 			}
-			if !(0 < r.Min && r.Min <= r.Median && r.Median <= r.Max) || (op == "read") == (r.GFLOPS() > 0 && r.PeakShare() > 0) {
-				t.Errorf("%s: %+v", w.Name(), r)
+			if !(0 < r.Min && r.Min <= r.Median && r.Median <= r.Max) || (op == "read") == (r.GFLOPS() > 0) || (w.Triples() > 0) != (r.GTriples() > 0) {
+				t.Errorf("%s: %+v, %v G triples/s", w.Name(), r, r.GTriples())
 			}
-			if (w.base() == "decode") != (r.PeakReadGBps > 0) || (w.Triples() > 0) != (r.GTriples() > 0) {
-				t.Errorf("%s: read %v GB/s, %v G triples/s", w.Name(), r.PeakReadGBps, r.GTriples())
+			if mask == "none" && ((op == "read") == (r.PeakShare() > 0) || (w.base() == "decode") != (r.PeakReadGBps > 0)) {
+				t.Errorf("%s: %v of the peak, read %v GB/s", w.Name(), r.PeakShare(), r.PeakReadGBps)
 			}
 		}
 	}

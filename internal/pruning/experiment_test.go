@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/attn-go/attn/heads"
@@ -13,30 +14,40 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// trained returns a translator that has learnt a little of dates, and other dates
-// in three parts.
+// trained returns a translator that has learnt a little of dates, and other dates in three
+// parts. All tests have the same ones, for pruning changes no model.
 func trained(t testing.TB) (*seq2seq.Translator, Parts) {
 	t.Helper()
+	all, err := learnDates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.m, all.parts
+}
+
+type learnt struct {
+	m     *seq2seq.Translator
+	parts Parts
+}
+
+var learnDates = sync.OnceValues(func() (l learnt, err error) {
 	learn, test := seq2seq.DatesSplit(300, 60, 1)
 	var sources, targets []string
 	for _, p := range learn {
 		sources, targets = append(sources, p.Source), append(targets, p.Target)
 	}
-	m, err := seq2seq.New(seq2seq.Config{Arch: seq2seq.Transformer, Score: "scaled", Width: 16, Heads: 4, Layers: 1, Hidden: 32},
+	l.m, err = seq2seq.New(seq2seq.Config{Arch: seq2seq.Transformer, Score: "scaled", Width: 16, Heads: 4, Layers: 1, Hidden: 32},
 		seq2seq.BuildVocabulary(sources, seq2seq.Chars, 100), seq2seq.BuildVocabulary(targets, seq2seq.Chars, 100), newRand())
 	if err != nil {
-		t.Fatal(err)
+		return l, err
 	}
 	s := seq2seq.Settings{Epochs: 1, Batch: 16, LR: 0.01, Warmup: 10, Clip: 1, Seed: 1}
-	if err := seq2seq.FineTune(context.Background(), m, learn, s, 60, nil); err != nil {
-		t.Fatal(err)
+	if err := seq2seq.FineTune(context.Background(), l.m, learn, s, 60, nil); err != nil {
+		return l, err
 	}
-	parts, err := Split(test, 20, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m, parts
-}
+	l.parts, err = Split(test, 20, 1)
+	return l, err
+})
 
 func experiment(m *seq2seq.Translator, parts Parts, goal Goal) *Experiment {
 	return &Experiment{
