@@ -101,6 +101,10 @@ func solve[F float](p *problem) plain[F] {
 				row := (b*p.H+h)*p.Lq + i
 				q := p.Q.at(b, h, i)[:p.E]
 				s, slope := make([]F, p.Lk), make([]F, p.Lk)
+				var tanh []F // [Lk E], of additive scores: most of the time goes into it
+				if p.Additive != nil {
+					tanh = make([]F, p.Lk*p.E)
+				}
 				top, any := F(math.Inf(-1)), false
 				for j := range s {
 					if !p.seen(b, h, i, j) {
@@ -115,7 +119,8 @@ func solve[F float](p *problem) plain[F] {
 						if p.Additive == nil {
 							x += F(q[e]) * F(k[e])
 						} else {
-							x += F(p.Additive[e]) * F(math.Tanh(float64(F(q[e])+F(k[e]))))
+							tanh[j*p.E+e] = F(math.Tanh(float64(F(q[e]) + F(k[e]))))
+							x += F(p.Additive[e]) * tanh[j*p.E+e]
 						}
 					}
 					x *= F(p.scale())
@@ -201,7 +206,7 @@ func solve[F float](p *problem) plain[F] {
 							dk[e] += ds * F(q[e])
 							continue
 						}
-						tanh := F(math.Tanh(float64(F(q[e]) + F(k[e]))))
+						tanh := tanh[j*p.E+e]
 						slope := ds * F(p.Additive[e]) * (1 - tanh*tanh)
 						r.dq[row*p.E+e] += slope
 						dk[e] += slope
