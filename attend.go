@@ -309,6 +309,7 @@ func checkHeads(op string, q, k, v *tensor.Tensor) dims {
 // checkMapped panics unless what a score makes of queries and keys goes together:
 // a score with keys of its own may have been given others than k.
 func (d dims) checkMapped(op string, f Form, q heads, kv KV) {
+	f.check(op)
 	if k := kv.keys; kv.cache != nil {
 		wantHeadSize(op, "query", q.size, kv.cache.shape.E)
 	} else if wantHeadSize(op, "key", k.size, q.size); kv.batches() != d.B || k.count != d.G || k.length() != d.allKeys() {

@@ -138,13 +138,15 @@ func TestCacheForks(t *testing.T) {
 				c, p = caches[n], plains[n]
 				batch = len(p.keys)
 				o := attn.Options{Mask: attn.Causal(), Weights: true, LogSumExp: true, Biases: []attn.BiasRule{attn.ALiBi()}}
-				switch step % 4 {
+				switch step % 5 {
 				case 1:
 					o.Score = &attn.Cosine{}
 				case 2:
 					o.Score = attn.NewAdditive(e, e, 3, newRand(1))
 				case 3:
 					o.Score = identityAdditive{w: tensor.Randn(newRand(2), e)}
+				case 4:
+					o.Score = &attn.Gaussian{W: tensor.Randn(newRand(2), e)}
 				}
 				q := tensor.Randn(rng, batch, h, 3, e)
 				got := c.Attend(nil, q, o)

@@ -127,8 +127,18 @@ func drawCombination(seed uint64) *combination {
 	if sizes := sizesOf(kind); sizes.Query != sizes.Key {
 		c.ek = 1 + rng.IntN(19)
 	}
+	uneven := some(0.5) // parameters that begin with one number throughout
 	c.score = func() attn.Score {
-		return kind.New(attn.ScoreSizes{Query: c.eq, Key: c.ek, Hidden: 1 + c.eq}, newRand(seed))
+		score := kind.New(attn.ScoreSizes{Query: c.eq, Key: c.ek, Hidden: 1 + c.eq}, newRand(seed))
+		if uneven {
+			for _, p := range paramsOf(score) {
+				rng := newRand(seed)
+				for i := range p.Data() {
+					p.Data()[i] *= 0.5 + rng.Float32()
+				}
+			}
+		}
+		return score
 	}
 	if kind.Scaled != nil && some(0.5) {
 		c.score = func() attn.Score { return kind.Scaled(0.5) }

@@ -59,7 +59,7 @@
 //
 // # Memory
 //
-// The Gaussian score and a ScoreFunc hold the scores of all pairs, B·H·Lq·Lk
+// The score L1 and a ScoreFunc hold the scores of all pairs, B·H·Lq·Lk
 // numbers. All others are computed in tiles, and what they hold grows with
 // Lq + Lk; the weights are made only if somebody asks for them.
 //

@@ -99,7 +99,82 @@ func TestGaussianFarAway(t *testing.T) {
 	}
 }
 
-// Rows that are rescued are those of float64, with groups, masks and biases.
+// A query that is far from all keys does so whatever it is computed with: among many keys,
+// which are split among processors, from a cache, and with dropout.
+func TestGaussianFarAwayOnEveryWay(t *testing.T) {
+	const lk, e, v = 1100, 3, 2
+	rng := newRand(5)
+	values := tensor.Randn(rng, 1, 1, lk, v)
+	keys := tensor.Randn(rng, 1, 1, lk, e)
+	for i := range keys.Data() {
+		keys.Data()[i] *= 1e22
+	}
+	copy(keys.Data()[700*e:], keys.Data()[300*e:301*e]) // two keys are one
+	for _, lq := range []int{1, 60} {
+		q := tensor.Full(0, 1, 1, lq, e)
+		each(q, func(_, _, i, f int, x *float32) { *x = keys.Data()[(300+i)*e+f] + 1e20 })
+		for _, w := range []*tensor.Tensor{nil, tensor.New([]float32{1, 2, 3}, e).Param()} {
+			o := attn.Options{Score: &attn.Gaussian{W: w}, Weights: true, LogSumExp: true}
+			for _, dropout := range []float32{0, 0.5} {
+				if o.Dropout = dropout; dropout > 0 && lq == 1 {
+					continue
+				}
+				tape := tensortest.Tape(tensor.Train)
+				q, k := q.Clone().Param(), keys.Clone().Param()
+				y := attn.Attend(tape, q, k, values, o)
+				dout := tensor.Full(1, 1, 1, lq, v)
+				tape.Backward(y.Out, dout)
+				each(y.Weights, func(_, _, i, j int, x *float32) {
+					want := float32(0)
+					switch {
+					case i == 0 && (j == 300 || j == 700):
+						want = 0.5
+					case i > 0 && j == 300+i:
+						want = 1
+					}
+					if *x != want {
+						t.Fatalf("%d queries: query %d has weight %v for key %d, want %v", lq, i, *x, j, want)
+					}
+				})
+				for _, x := range y.LogSumExp.Data() {
+					if !math.IsInf(float64(x), -1) {
+						t.Fatalf("%d queries: log-sum-exp %v, want -Inf", lq, x)
+					}
+				}
+				if dropout == 0 {
+					// The two keys share the weight: with gradients of w·(dw − Σw·dw) for their
+					// values' difference, opposite for both.
+					a, b := k.Grad().Data()[300*e:][:e], k.Grad().Data()[700*e:][:e]
+					for f := range a {
+						if a[f] == 0 || math.Abs(float64(a[f]+b[f])) > 1e-6*math.Abs(float64(a[f])) {
+							t.Fatalf("%d queries: gradients of the two nearest keys are %v and %v, want opposite", lq, a, b)
+						}
+					}
+				}
+				if dropout > 0 {
+					continue
+				}
+				for _, storage := range storages {
+					c, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: e, ValueSize: v, Score: o.Score, Storage: storage.storage})
+					if err != nil {
+						t.Fatal(err)
+					}
+					c.Append(keys, values, nil)
+					o := o
+					o.Score = nil
+					z := c.Attend(nil, q, o)
+					each(z.Weights, func(_, _, i, j int, x *float32) {
+						if want := float32(0.5); i == 0 && (j == 300 || j == 700) && *x != want {
+							t.Fatalf("%d queries, cache of %v: weight %v, want %v", lq, storage.storage, *x, want)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// Rows that are far are those of float64, with groups, masks and biases.
 func TestGaussianFarAwayAgainstDefinition(t *testing.T) {
 	s := usual
 	for _, power := range []int{62, 66, 100} {

@@ -26,10 +26,16 @@ func fused(t *tensor.Tape, f Form, q heads, kv KV, changes []*step, d dims, o *O
 		a.Source = kv.rows
 		a.K, a.V = k.in(k.x.Data()), v.in(v.x.Data())
 	}
-	operands := []*tensor.Tensor{q.x, k.x, v.x, f.Additive, o.Sinks}
-	if f.Additive != nil {
+	var gaussian *tensor.Tensor
+	switch {
+	case f.Additive != nil:
 		a.Additive = f.Additive.Data()
+	case f.Gaussian != nil:
+		gaussian = gaussianFactors(t, f.Gaussian, q.size)
+		a.Gaussian = flash.NewGaussian(gaussian.Data())
+		a.Gaussian.OnlyBias = len(o.mods()) == 0
 	}
+	operands := []*tensor.Tensor{q.x, k.x, v.x, f.Additive, gaussian, o.Sinks}
 	for _, c := range changes {
 		a.Mods = append(a.Mods, c)
 		operands = append(operands, c.param)
@@ -74,7 +80,7 @@ func fused(t *tensor.Tape, f Form, q heads, kv KV, changes []*step, d dims, o *O
 		up.DLogSumExp = gradOf(y.logSumExp)
 		grads := flash.Grads{
 			Q: q.in(t.GradOf(q.x)), K: k.in(t.GradOf(k.x)), V: v.in(t.GradOf(v.x)),
-			Additive: t.GradOf(f.Additive), Sinks: t.GradOf(o.Sinks),
+			Additive: t.GradOf(f.Additive), Gaussian: t.GradOf(gaussian), Sinks: t.GradOf(o.Sinks),
 		}
 		for _, c := range changes {
 			grads.Mods = append(grads.Mods, c.grad(t))

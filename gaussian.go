@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 
-	"github.com/attn-go/attn/internal/flash"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
@@ -29,16 +27,18 @@ type Gaussian struct {
 //
 // A score below the range of float32 is −Inf. Where that holds for every key that a query
 // attends to, Attend computes the row again in float64, less its largest score: only
-// differences of scores matter to the softmax.
+// differences of scores matter to the softmax. Soft-cap, modifications and sinks know no
+// such rows.
 func (s *Gaussian) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-	wantSameHeads(q, k)
-	wantSize("key", k, q.Dim(-1))
-	return gaussianScores(t, q, k, s.factors(t, q.Dim(-1)))
+	return scoresOf(t, s, q, k)
 }
 
-// factors returns w as [E].
-func (s *Gaussian) factors(t *tensor.Tape, e int) *tensor.Tensor {
-	return featureFactors(t, "w of the Gaussian score", s.W, e)
+// Form returns −½‖(q − k)∘w‖².
+func (s *Gaussian) Form() Form {
+	if s.W == nil {
+		return Form{Gaussian: tensor.Full(1, 1)}
+	}
+	return Form{Gaussian: s.W}
 }
 
 // featureFactors returns the factors of e features, of which there may be one for all, or
@@ -69,6 +69,11 @@ var gaussianKind = ScoreKind{
 	Params: []ScoreParam{{Name: "w", Axes: []string{"E"}, Optional: true, New: func(s ScoreSizes, _ *rand.Rand) *tensor.Tensor {
 		return tensor.Full(float32(math.Pow(float64(s.Query), -0.25)), s.Query).Param()
 	}}},
+}
+
+// gaussianFactors returns w of a Form as [E].
+func gaussianFactors(t *tensor.Tape, w *tensor.Tensor, e int) *tensor.Tensor {
+	return featureFactors(t, "w of the Gaussian score", w, e)
 }
 
 // gaussianScores is Gaussian with w [E].
@@ -128,57 +133,4 @@ func gaussianScore(q, k, w []float32) float64 {
 		sum += float64(d * d)
 	}
 	return -0.5 * sum
-}
-
-// rescue recomputes the rows in which every score that the mask leaves is −Inf, because it
-// is below the range of float32; a bias may have been added already. The softmax does not
-// change when a number is subtracted from all scores of a row, so the row becomes its exact
-// scores, from float64, less the largest. The gradient is not affected.
-func (s *Gaussian) rescue(scores, q, k *tensor.Tensor, d dims, o *Options, changes []*step) {
-	w, e := s.factors(nil, q.Dim(-1)).Data(), q.Dim(-1)
-	negInf, n := math.Inf(-1), d.allKeys()
-	rows := maskRows{o.Mask, d.Sizes, d.extra}
-	par.For(d.B*d.H*d.Lq, 1, func(from, to int) {
-		for r := from; r < to; r++ {
-			row := scores.Data()[r*n:][:n]
-			if !slices.Contains(row, float32(negInf)) {
-				continue
-			}
-			seen := make([]bool, n)
-			lo, hi, holes := rows.Row(r, seen)
-			lost := true
-			for j := lo; j < hi && lost; j++ {
-				lost = holes && !seen[j] || row[j] == float32(negInf)
-			}
-			if !lost {
-				continue
-			}
-			b, h, i := r/d.Lq/d.H, r/d.Lq%d.H, r%d.Lq
-			keys := k.Data()[(b*d.G+h/(d.H/d.G))*n*e:][:n*e]
-			bias := make([]float32, n) // no modifications: they would need the scores
-			for _, c := range changes {
-				c.Apply(flash.Place{Batch: b, Head: h, Query: i}, bias)
-			}
-			exact, nearest := make([]float64, n), negInf
-			for j := lo; j < hi; j++ {
-				if exact[j] = negInf; (!holes || seen[j]) && float64(bias[j]) != negInf {
-					exact[j] = gaussianScore(q.Data()[r*e:][:e], keys[j*e:][:e], w)
-				}
-				nearest = max(nearest, exact[j])
-			}
-			if nearest == negInf { // as the bias says, or what is not finite
-				continue
-			}
-			best := negInf
-			for j := lo; j < hi; j++ {
-				if exact[j] != negInf { // else it may be hidden, and its bias anything
-					exact[j] = exact[j] - nearest + float64(bias[j]) // what is small comes last
-					best = max(best, exact[j])
-				}
-			}
-			for j := lo; j < hi; j++ {
-				row[j] = float32(exact[j] - best)
-			}
-		}
-	})
 }

@@ -45,7 +45,7 @@ func parts(f *Form, q heads, kv KV, d dims, w *tensor.Tensor) Parts {
 		return x
 	}
 	var p Parts
-	if f != nil && f.Additive == nil {
+	if f != nil && f.Additive == nil && f.Gaussian == nil {
 		p.Queries, p.Keys, p.Scale = q.split(nil), own(kv.keys), f.scale(q.size)
 	}
 	p.ValueNorms = valueNorms(own(kv.values), w, d)

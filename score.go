@@ -38,14 +38,15 @@ func (f ScoreFunc) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 
 // MappedScore is a Score that compares vectors which it makes of queries and of keys
 // one by one. Attention with it never holds the scores of all pairs: it takes the fast
-// path, forward and backward, as all scores of this package but Gaussian and L1 do.
+// path, forward and backward, as all scores of this package but L1 do.
 type MappedScore interface {
 	Score
 	// Form returns how queries and keys are compared.
 	Form() Form
 }
 
-// Form is Scale·φ(q)ᵀψ(k), or wᵀ·tanh(φ(q) + ψ(k)) if there is an Additive w.
+// Form is Scale·φ(q)ᵀψ(k), or wᵀ·tanh(φ(q) + ψ(k)) if there is an Additive w, or
+// −½‖(φ(q) − ψ(k))∘w‖² if there is a Gaussian one.
 type Form struct {
 	// Queries and Keys are φ and ψ. Nil leaves the vectors as they are.
 	Queries, Keys VectorMap
@@ -54,8 +55,11 @@ type Form struct {
 	Scale   float32
 	PerRoot bool
 	// Additive is w [h], learnt if it is a parameter, where φ and ψ give h elements.
-	// Nil means the dot product.
+	// Nil means another form.
 	Additive *tensor.Tensor
+	// Gaussian is w [E], or [1] for one factor, learnt if it is a parameter, where φ and ψ
+	// give E elements. Nil means another form. At most one of Additive and Gaussian is set.
+	Gaussian *tensor.Tensor
 	// MappedKeys is ψ(k) [B G Lk …] of the keys of the call, where it is known. Keys is
 	// then not called.
 	MappedKeys *tensor.Tensor
@@ -67,6 +71,13 @@ func (f Form) scale(e int) float32 {
 		return f.Scale * float32(1/math.Sqrt(float64(max(e, 1))))
 	}
 	return f.Scale
+}
+
+// check panics if the form is two.
+func (f Form) check(op string) {
+	if f.Additive != nil && f.Gaussian != nil {
+		panic(&tensor.ValueError{Op: op, Arg: "form of the score", Got: "Additive and Gaussian", Want: "at most one of them"})
+	}
 }
 
 // VectorMap turns vectors [… E] into others one by one, by operations on tensors.
@@ -92,9 +103,14 @@ func (f Form) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 		k = f.Keys.of(t, k)
 	}
 	wantSize("key", k, q.Dim(-1))
-	if f.Additive != nil {
+	f.check("attn: Scores")
+	switch {
+	case f.Additive != nil:
 		wantSameHeads(q, k)
 		return additiveScores(t, q, k, f.Additive)
+	case f.Gaussian != nil:
+		wantSameHeads(q, k)
+		return gaussianScores(t, q, k, gaussianFactors(t, f.Gaussian, q.Dim(-1)))
 	}
 	if scale := f.scale(q.Dim(-1)); scale != 1 { // scaling q costs less than scaling the scores
 		q = tensor.Scale(t, q, scale)

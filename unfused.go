@@ -18,9 +18,6 @@ func unfused(t *tensor.Tape, score Score, q, k, v *tensor.Tensor, changes []*ste
 	for _, c := range changes {
 		s = c.applied(t, s)
 	}
-	if g, ok := score.(*Gaussian); ok && len(o.mods()) == 0 {
-		g.rescue(s, q, k, d, o, changes)
-	}
 	rows := o.Mask.visible(d.Sizes, d.extra)
 	if o.Sinks != nil {
 		s, rows = withSinks(t, s, o.Sinks, rows)

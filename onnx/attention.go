@@ -246,16 +246,7 @@ func (g *Graph) form(score attn.Score, e int) form {
 		f.queries, f.keys = linear("wq", s.WQ), linear("wk", s.WK)
 		f.pairs = g.additive(s.WV)
 	case *attn.Gaussian: // −½‖(q − k)∘w‖²
-		if s.W != nil && s.W.Len() != 1 {
-			want("w", s.W.Len(), e)
-		}
-		f.pairs = func(g *Graph, q, k Value) Value {
-			d := g.sub(g.unsqueeze(q, 3), g.unsqueeze(k, 2))
-			if s.W != nil {
-				d = g.mul(d, g.Weight("w", s.W))
-			}
-			return g.mul(g.sumAway(g.mul(d, d)), g.Scalar(-0.5))
-		}
+		f.pairs = g.gaussian(s.W, want, e)
 	case *attn.L1: // −‖(q − k)∘w‖₁
 		if s.W != nil && s.W.Len() != 1 {
 			want("w", s.W.Len(), e)
@@ -277,6 +268,10 @@ func (g *Graph) form(score attn.Score, e int) form {
 			f.pairs = g.additive(c.Additive)
 			return f
 		}
+		if c.Gaussian != nil {
+			f.pairs = g.gaussian(c.Gaussian, want, e)
+			return f
+		}
 		if f.scale = c.Scale; c.PerRoot {
 			f.scale *= float32(1 / math.Sqrt(float64(max(e, 1))))
 		}
@@ -291,5 +286,19 @@ func (g *Graph) additive(w *tensor.Tensor) func(g *Graph, q, k Value) Value {
 	v := g.Weight("wv", w)
 	return func(g *Graph, q, k Value) Value {
 		return g.matmul(g.tanh(g.add(g.unsqueeze(q, 3), g.unsqueeze(k, 2))), v)
+	}
+}
+
+// gaussian is the score −½‖(q − k)∘w‖² of vectors of e elements.
+func (g *Graph) gaussian(w *tensor.Tensor, want func(what string, got, want int), e int) func(g *Graph, q, k Value) Value {
+	if w != nil && w.Len() != 1 {
+		want("w", w.Len(), e)
+	}
+	return func(g *Graph, q, k Value) Value {
+		d := g.sub(g.unsqueeze(q, 3), g.unsqueeze(k, 2))
+		if w != nil {
+			d = g.mul(d, g.Weight("w", w))
+		}
+		return g.mul(g.sumAway(g.mul(d, d)), g.Scalar(-0.5))
 	}
 }

@@ -45,6 +45,8 @@ var goals = map[string]string{
 	"mha-train width 768 B1 H12 L512":           "1.5× PyTorch",
 	"additive B8 H1 L512 E128 hidden 128":       "20× PyTorch",
 	"additive-train B8 H1 L512 E128 hidden 128": "15× PyTorch",
+	"gaussian B8 H1 L512 E128":                  "10× PyTorch",
+	"gaussian-train B8 H1 L512 E128":            "10× PyTorch",
 	"decode B1 H32 G8 Lq1 Lk8192 E128":          "≥ 80% of reading",
 	"decode B1 H32 G8 Lq1 Lk8192 E128 bfloat16": "≥ 75% of reading",
 	"decode B1 H32 G8 Lq1 Lk8192 E128 int8":     "≥ 65% of reading",

@@ -27,7 +27,7 @@ def forms(w):
         raise Unsupported("no training")
     if w.dropout:
         raise Unsupported("no dropout at inference")
-    make = {"gemm": gemm, "sdpa": sdpa, "decode": decode, "additive": additive, "mha": mha}.get(w.base)
+    make = {"gemm": gemm, "sdpa": sdpa, "decode": decode, "additive": additive, "gaussian": gaussian, "mha": mha}.get(w.base)
     return make(w) if make else {}
 
 
@@ -186,11 +186,35 @@ def additive(w):
     k = g.node("Unsqueeze", [k, g.constant("before", np.array([2]))], "k1")
     features = g.node("Tanh", [g.node("Add", [q, k], "sum")], "features")
     scores = g.node("MatMul", [features, g.constant("wv", g.normal(w.width, scale=1 / math.sqrt(w.width)))], "scores")
+    return {"Add, Tanh, MatMul": pooled(g, scores, seen, v)}
+
+
+def pooled(g, scores, seen, v):
     if seen is not None:
         low = g.constant("low", np.float32(np.finfo(np.float32).min))
         scores = g.node("Where", [g.input("seen", seen), scores, low], "masked")
     g.node("MatMul", [g.node("Softmax", [scores], "weights", axis=-1), v], "out")
-    return {"Add, Tanh, MatMul": g.call("out")}
+    return g.call("out")
+
+
+def gaussian(w):
+    if w.g != w.h:
+        raise Unsupported("heads that share keys")
+    if w.weights:
+        raise Unsupported("not written")
+    seen = w.seen(np)
+    if w.causal and seen is None:
+        seen = np.tri(w.lq, w.lk, dtype=bool)[None, None]
+    g = Graph()
+    q = g.input("q", g.normal(w.b, w.h, w.lq, w.e))
+    k, v = g.input("k", g.normal(w.b, w.h, w.lk, w.e)), g.input("v", g.normal(w.b, w.h, w.lk, w.v))
+    q = g.node("Unsqueeze", [q, g.constant("behind", np.array([3]))], "q1")
+    k = g.node("Unsqueeze", [k, g.constant("before", np.array([2]))], "k1")
+    factors = g.constant("w", (1 + g.normal(w.e, scale=0.1)) / np.float32(math.sqrt(w.e)))
+    d = g.node("Mul", [g.node("Sub", [q, k], "difference"), factors], "scaled")
+    sums = g.node("ReduceSum", [g.node("Mul", [d, d], "squares"), g.constant("last", np.array([-1]))], "sums", keepdims=0)
+    scores = g.node("Mul", [sums, g.constant("half", np.float32(-0.5))], "scores")
+    return {"Sub, Mul, ReduceSum": pooled(g, scores, seen, v)}
 
 
 def mha(w):

@@ -27,7 +27,7 @@ def forms(w):
     """The ways to do the work: names and functions that do it once."""
     torch.manual_seed(1)
     make = {
-        "gemm": gemm, "sdpa": sdpa, "decode": decode, "additive": additive, "mha": mha, "translator": translator,
+        "gemm": gemm, "sdpa": sdpa, "decode": decode, "additive": additive, "gaussian": gaussian, "mha": mha, "translator": translator,
     }.get(w.base)
     return make(w) if make else {}
 
@@ -118,6 +118,25 @@ def additive(w):
         return attend(features @ wv, v, seen, w)
 
     return {"broadcast tanh": passes(w, forward, [q, k, v, wq, wk, wv])}
+
+
+def gaussian(w):
+    if w.g != w.h:
+        raise Unsupported("heads that share keys")
+    q, k, v = inputs(w)
+    factors = (1 + 0.1 * torch.randn(w.e)) / math.sqrt(w.e)
+    seen, _ = visible(w, explicit=True)
+
+    def broadcast():
+        d = (q.unsqueeze(-2) - k.unsqueeze(-3)) * factors
+        return attend(-0.5 * (d * d).sum(-1), v, seen, w)
+
+    def distances():  # by differences too: a product would lose digits far from the origin
+        d = torch.cdist(q * factors, k * factors, compute_mode="donot_use_mm_for_euclid_dist")
+        return attend(-0.5 * d * d, v, seen, w)
+
+    leaves = [q, k, v, factors]
+    return {"broadcast difference": passes(w, broadcast, leaves), "cdist": passes(w, distances, leaves)}
 
 
 def mha(w):

@@ -51,7 +51,8 @@ Milliseconds and allocated bytes are per call. GFLOP/s count useful operations, 
 multiply-add as two: causal attention counts half of its square, a softmax nothing,
 training 3.5 times the forward pass of attention and 3 times that of linear maps. The
 peak is that of multiply-adds without memory, measured in the same run. Additive
-scores are counted in triples of query, key and feature, each nominally 4 operations.
+and Gaussian scores are counted in triples of query, key and feature, each nominally
+4 operations.
 decode appends the keys and values of its queries to a KV cache and attends to all
 that are there; decode-fixed finds them there. They are compared with the speed of
 reading a buffer as large as these (read), which is that of the processor's cache if they

@@ -166,7 +166,7 @@ func benchDefaults(vars kong.Vars) {
 		skip string // operations of which it follows from other sizes
 	}{
 		"b": {func(w bench.Work) int { return w.B }, ""}, "h": {func(w bench.Work) int { return w.H }, ""},
-		"lq": {func(w bench.Work) int { return w.Lq }, ""}, "lk": {func(w bench.Work) int { return w.Lk }, "gemm sdpa additive mha"},
+		"lq": {func(w bench.Work) int { return w.Lq }, ""}, "lk": {func(w bench.Work) int { return w.Lk }, "gemm sdpa additive gaussian mha"},
 		"e":     {func(w bench.Work) int { return w.E }, "gemm mha"},
 		"width": {func(w bench.Work) int { return w.Width }, "additive"},
 	} {

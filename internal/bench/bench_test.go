@@ -36,6 +36,8 @@ func TestCounts(t *testing.T) {
 		// Mixing 6·2·7, scores 4·66, maps 2·11·5·(2+3).
 		{w: Work{Op: "additive", B: 1, H: 1, Lq: 2, Lk: 3, E: 5, V: 7, Width: 11}, pairs: 6, flops: 84 + 264 + 550, triples: 66},
 		{w: Work{Op: "additive-train", B: 1, H: 1, Lq: 2, Lk: 3, E: 5, V: 7, Width: 11}, pairs: 6, flops: 3 * 898, triples: 66},
+		{w: Work{Op: "gaussian", B: 1, H: 1, Lq: 2, Lk: 3, E: 5, V: 7}, pairs: 6, flops: 84 + 120},
+		{w: Work{Op: "gaussian-train", B: 1, H: 1, Lq: 2, Lk: 3, E: 5, V: 7}, pairs: 6, flops: 3 * 204},
 		// Four maps 2·2·3·10·10, attention 2·2·18·(5+5).
 		{w: Work{Op: "mha", B: 2, H: 2, Lq: 3, Width: 10}, pairs: 18, flops: 4*1200 + 720},
 		{w: Work{Op: "mha-train", B: 2, H: 2, Lq: 3, Width: 10}, pairs: 18, flops: 3*4800 + 3.5*720},

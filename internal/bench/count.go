@@ -64,9 +64,9 @@ func (w Work) FLOPs() float64 {
 		return 0
 	}
 	attention, maps := 2*float64(w.H)*w.Pairs()*float64(w.E+w.V), w.maps()
-	if w.base() == "additive" {
+	if triples := w.triples(); triples > 0 {
 		// The scores are no products, so nothing is computed again.
-		attention = float64(w.H)*w.Pairs()*2*float64(w.V) + 4*w.Triples()
+		attention = float64(w.H)*w.Pairs()*2*float64(w.V) + 4*triples
 		if w.Training() {
 			return 3 * (attention + maps)
 		}
@@ -96,7 +96,18 @@ func (w Work) Triples() float64 {
 	if w.base() != "additive" {
 		return 0
 	}
-	return float64(w.H) * w.Pairs() * float64(w.Width)
+	return w.triples()
+}
+
+// triples returns the triples of query, key and feature in scores that are no products.
+func (w Work) triples() float64 {
+	switch w.base() {
+	case "additive":
+		return float64(w.H) * w.Pairs() * float64(w.Width)
+	case "gaussian":
+		return float64(w.H) * w.Pairs() * float64(w.E)
+	}
+	return 0
 }
 
 // CacheBytes returns the bytes of keys and values that a step of a decoder reads, those

@@ -21,6 +21,7 @@
 //     of which is nominally 4 operations: a sum, a tanh, a multiply-add. In
 //     training a triple counts once in triples and three times in operations.
 //     Its share of the peak says little.
+//   - A Gaussian score is counted likewise: a difference, a factor, a multiply-add.
 //
 // A decoder's step adds its keys and values to a cache and attends to all. It is bound by
 // memory: besides, it reports the bytes of keys and values that it reads. What it is held

@@ -17,7 +17,7 @@ type extra struct {
 	check      func(w Work) error // of sizes that do not suit; nil for all do
 }
 
-const heads = "sdpa additive mha decode"
+const heads = "sdpa additive gaussian mha decode"
 
 var extras = []extra{
 	{name: "rope", does: "rotary position embedding", goesWith: "mha", check: func(w Work) error {

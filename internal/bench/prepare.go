@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"math"
 	"math/rand/v2"
 
 	"github.com/attn-go/attn"
@@ -36,10 +37,18 @@ func (w Work) prepare() func() {
 	v := tensor.Randn(rng, w.B, w.G, w.Lk, w.V)
 	o := w.options(rng)
 	params := []*tensor.Tensor{q, k, v}
-	if w.base() == "additive" {
+	switch w.base() {
+	case "additive":
 		s := attn.NewAdditive(w.E, w.E, w.Width, rng)
 		o.Score = s
 		params = append(params, s.WQ, s.WK, s.WV)
+	case "gaussian":
+		factors := tensor.Randn(rng, w.E)
+		for i, x := range factors.Data() {
+			factors.Data()[i] = (1 + 0.1*x) / float32(math.Sqrt(float64(w.E)))
+		}
+		o.Score = &attn.Gaussian{W: factors}
+		params = append(params, factors)
 	}
 	return w.passes(rng, params, func(t *tensor.Tape) *tensor.Tensor { return attn.Attend(t, q, k, v, o).Out })
 }

@@ -30,6 +30,8 @@ func Usual() []Work {
 		{Op: "mha-train", B: 1, H: 12, Lq: 512, Width: 768},
 		{Op: "additive", B: 8, H: 1, Lq: 512, E: 128},
 		{Op: "additive-train", B: 8, H: 1, Lq: 512, E: 128},
+		{Op: "gaussian", B: 8, H: 1, Lq: 512, E: 128},
+		{Op: "gaussian-train", B: 8, H: 1, Lq: 512, E: 128},
 		{Op: "decode", B: 1, H: 32, G: 8, Lq: 1, Lk: 8192, E: 128},
 		{Op: "decode", B: 1, H: 32, G: 8, Lq: 1, Lk: 8192, E: 128, Storage: "bfloat16"},
 		{Op: "decode", B: 1, H: 32, G: 8, Lq: 1, Lk: 8192, E: 128, Storage: "int8"},

@@ -53,6 +53,8 @@ var operations = []operation{
 	{"sdpa-train", attends, Work{B: 1, H: 12, Lq: 1024, E: 64}},
 	{"additive", attends + " width", Work{B: 8, H: 1, Lq: 512, E: 128}},
 	{"additive-train", attends + " width", Work{B: 8, H: 1, Lq: 512, E: 128}},
+	{"gaussian", attends, Work{B: 8, H: 1, Lq: 512, E: 128}},
+	{"gaussian-train", attends, Work{B: 8, H: 1, Lq: 512, E: 128}},
 	{"mha", attends + " width", Work{B: 1, H: 12, Lq: 512, Width: 768}},
 	{"mha-train", attends + " width", Work{B: 1, H: 12, Lq: 512, Width: 768}},
 	{"decode", "b h g lq lk e v causal mask weights storage with", Work{B: 1, H: 32, Lq: 1, Lk: 8192, E: 128}},

@@ -25,6 +25,7 @@ type Grads struct {
 	Q, K, V  Heads     // as those of the Attention
 	Mods     []ModGrad // those of Attention.Mods; nil if all are the zero value
 	Additive []float32 // as Attention.Additive; nil if not asked for
+	Gaussian []float32 // of the w of Attention.Gaussian; nil if not asked for
 	Sinks    []float32 // as Attention.Sinks; nil if not asked for
 }
 
@@ -65,16 +66,20 @@ func Backward(a *Attention, st Stats, up Upstream, to Grads) {
 		return
 	}
 	b.nChunks = (a.Lk + chunkKeys - 1) / chunkKeys
-	if to.Additive != nil {
-		b.additive = borrowFloats(a.B * a.G * b.nChunks * a.E)
-		clear(*b.additive)
+	w := to.Additive
+	if a.Gaussian != nil {
+		w = to.Gaussian
+	}
+	if w != nil {
+		b.features = borrowFloats(a.B * a.G * b.nChunks * a.E)
+		clear(*b.features)
 	}
 	b.chunks()
-	if to.Additive != nil {
+	if w != nil {
 		for i := range a.B * a.G * b.nChunks {
-			simd.Add(to.Additive, to.Additive, (*b.additive)[i*a.E:][:a.E])
+			simd.Add(w, w, (*b.features)[i*a.E:][:a.E])
 		}
-		returnFloats(b.additive)
+		returnFloats(b.features)
 	}
 	returnFloats(b.mean)
 }
@@ -90,15 +95,15 @@ type backward struct {
 	count    int        // of tall matrices of a head of keys
 	nChunks  int        // of keys
 	mean     *[]float32 // D of each row
-	additive *[]float32 // the gradient of Attention.Additive that each chunk gives
+	features *[]float32 // the gradient of the w of the form that each chunk gives; nil if not asked for
 }
 
-// additivePart returns the gradient of Attention.Additive for a chunk to add to.
-func (b *backward) additivePart(s, g, c int) []float32 {
-	if b.additive == nil {
+// featuresPart returns the gradient of the w of the form for a chunk to add to.
+func (b *backward) featuresPart(s, g, c int) []float32 {
+	if b.features == nil {
 		return nil
 	}
-	return (*b.additive)[((s*b.a.G+g)*b.nChunks+c)*b.a.E:][:b.a.E]
+	return (*b.features)[((s*b.a.G+g)*b.nChunks+c)*b.a.E:][:b.a.E]
 }
 
 // means computes D_i = Σ_j w_ij·dw_ij, which is Σ_v do_iv·o_iv. Where a weight is

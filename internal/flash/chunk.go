@@ -14,6 +14,7 @@ type backWorker struct {
 	columns             simd.Panels // on tile units, what meets these
 	keysAt              simd.Mat
 	additiveGrad        simd.AdditiveKeysGrad // of the chunk, in the additive form
+	distanceGrad        simd.DistanceGrad     // and in the Gaussian one
 	keysFinite          bool
 	valuesFinite        bool
 
@@ -51,12 +52,16 @@ func (b *backward) worker() *backWorker {
 }
 
 // loadChunk makes keys k0 to k1 of a head ready and clears the sums for them.
-func (w *backWorker) loadChunk(a *Attention, b, g, k0, k1 int) {
+func (w *backWorker) loadChunk(back *backward, b, g, k0, k1 int) {
+	a := back.a
 	k, v, n := from(keys(a.K, b, g), k0), from(keys(a.V, b, g), k0), k1-k0
 	w.loadKeys(a, b, g, k0, k1)
-	if a.Additive != nil {
+	switch {
+	case a.Additive != nil:
 		w.additiveGrad.Set(k.Data, k.Row, n, a.E, a.Additive)
-	} else {
+	case a.Gaussian != nil:
+		w.distanceGrad.Set(k.Data, k.Row, n, a.E, a.Gaussian.factors, back.features != nil)
+	default:
 		w.keyRows.Tiles, w.keyRows.Sparse = simd.TilesFor(a.E), true
 		useOrCopy(&w.keyRows, k, n, a.E)
 		w.keysAt, w.keysFinite = k, finite(k, n, a.E)
@@ -73,6 +78,7 @@ func (w *backWorker) release() {
 	w.forget()
 	w.keysAt = simd.Mat{}
 	w.additiveGrad.Set(nil, 0, 0, 0, nil)
+	w.distanceGrad.Set(nil, 0, 0, 0, nil, false)
 	for _, p := range []*simd.Panels{&w.keyRows, &w.queryRows, &w.upstream} {
 		p.Release()
 	}
@@ -105,7 +111,7 @@ func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads) {
 				continue
 			}
 			if !loaded {
-				w.loadChunk(a, s, g, k0, k1)
+				w.loadChunk(b, s, g, k0, k1)
 				loaded = true
 			}
 			lo &^= 63
@@ -115,15 +121,17 @@ func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads) {
 	if !loaded {
 		return
 	}
+	var dk simd.Mat
+	if b.to.K.Data != nil {
+		dk = from(keys(b.to.K, s, g), k0)
+	}
 	switch {
 	case a.Additive != nil:
-		var dk simd.Mat
-		if b.to.K.Data != nil {
-			dk = from(keys(b.to.K, s, g), k0)
-		}
-		w.additiveGrad.Flush(dk.Data, dk.Row, b.additivePart(s, g, c))
-	case b.to.K.Data != nil:
-		addSums(from(keys(b.to.K, s, g), k0), w.dk, nk, a.E)
+		w.additiveGrad.Flush(dk.Data, dk.Row, b.featuresPart(s, g, c))
+	case a.Gaussian != nil:
+		w.flushDistances(b, dk, b.featuresPart(s, g, c))
+	case dk.Data != nil:
+		addSums(dk, w.dk, nk, a.E)
 	}
 	if b.to.V.Data != nil {
 		addSums(from(keys(b.to.V, s, g), k0), w.dv, nk, a.EV)
@@ -144,7 +152,7 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 	// GradRows multiplies by factor. Without Mods that is the scale, so that its result is
 	// the gradient of q·k; with Mods it is 1, as they need the gradient of the scaled score,
 	// and modGrads applies the scale after them.
-	factor := a.scale()
+	factor := a.gradScale()
 	if !b.plain {
 		factor = 1
 	}
@@ -175,10 +183,15 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 		}
 	}
 	dq := w.dq[:n*a.E]
-	if a.Additive != nil {
+	switch {
+	case a.Additive != nil:
 		clear(dq)
 		simd.AdditiveTileGrad(dq, a.E, w.dscores, w.stride, &w.queries, 0, n, &w.additiveGrad, at, at+width)
-	} else {
+	case a.Gaussian != nil:
+		q := from(t.q, x.r)
+		w.distanceGrad.Queries(q.Data, q.Row, n)
+		w.distanceGrad.Add(dq, a.E, w.dscores, w.stride, at, at+width)
+	default:
 		w.dotGrad(b, x, at)
 	}
 	if to.Data != nil {
@@ -255,7 +268,7 @@ func (w *backWorker) modGrads(b *backward, row, i, j0, width int) {
 			}
 		}
 	}
-	if s := a.scale(); s != 1 {
+	if s := a.gradScale(); s != 1 {
 		simd.Scale(d, s, d)
 	}
 }
@@ -267,6 +280,9 @@ func (w *backWorker) mend(b *backward, x block) {
 	a := b.a
 	for i := range x.n {
 		row := x.t.first + x.r + i
+		if b.st.far(row) {
+			w.farWeights(b, row, x.j0, w.scores[i*w.stride:][:x.width])
+		}
 		bad := b.st.bad(row)
 		if !bad && w.valuesFinite {
 			continue

@@ -100,14 +100,10 @@ var mixtures = []struct{ b, h, g, lq, lk, e, ev int }{
 }
 
 // options are what a mixed problem can have besides.
-var mixtureOptions = []kind{
-	{"plain", func(p *problem) {}},
-	{"additive", func(p *problem) {
-		p.Additive, p.Scale = normal(rand.New(rand.NewPCG(6, 6)), p.E, 0.7), 1
-	}},
+var mixtureOptions = append(append([]kind{{"plain", func(p *problem) {}}}, forms...), []kind{
 	{"large scores", func(p *problem) { p.Scale = 30 }},
 	{"soft-cap, negative scale", func(p *problem) { p.SoftCap, p.Scale = 1.5, -0.5 }},
-}
+}...)
 
 // What a query comes to depends on itself, its keys and its mask: not on the other
 // queries of its strip, of its head and of its group, nor on the keys to which only
@@ -137,7 +133,7 @@ func TestQueriesAreIndependent(t *testing.T) {
 // which nobody else attends.
 func TestPaddingChangesNothing(t *testing.T) {
 	for n, s := range mixtures {
-		for _, k := range mixtureOptions[:2] {
+		for _, k := range mixtureOptions[:1+len(forms)] {
 			want := newMixed(uint64(n), s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev, 0, 0)
 			k.set(&want.problem)
 			plain := run(&want.problem)

@@ -37,8 +37,9 @@ type Attention struct {
 	// page. There is no backward pass.
 	Pages *Pages
 
-	Scale    float32   // of the dot product; the additive form has none
-	Additive []float32 // w [E] of the additive form wᵀ·tanh(q+k); nil means the dot product
+	Scale    float32   // of the dot product; the other forms have none
+	Additive []float32 // w [E] of the additive form wᵀ·tanh(q+k)
+	Gaussian *Gaussian // the form −½‖(q−k)∘w‖²; without both it is the dot product
 	Mods     []Mod     // change the scores, one after the other
 	Mask     Mask      // nil hides nothing
 	Sinks    []float32 // [H], scores of a key without a value, to which all queries attend; nil means none
@@ -51,7 +52,7 @@ type Attention struct {
 
 // Stats is what the forward pass leaves for the others: for row (b·H + h)·Lq + i
 // the shift m_i of its exponents and the inverse of their sum, 0 for a row that
-// attends to no key; and, unless that is nil, the logarithm of the sum of the
+// attends to no key, and a shift of −Inf for one that is far; and, unless that is nil, the logarithm of the sum of the
 // exponentials of its scores, with the sink.
 type Stats struct{ Shift, Inverse, LogSumExp []float32 }
 
@@ -59,9 +60,15 @@ type Stats struct{ Shift, Inverse, LogSumExp []float32 }
 // the product from being fused with the subtraction, whose result would be the
 // rounding error of the product and not 0.
 func (st Stats) bad(row int) bool {
+	if st.far(row) {
+		return false
+	}
 	x := float32(st.Shift[row] * st.Inverse[row])
 	return x-x != 0
 }
+
+// far reports whether the scores of a row are below the range of float32: see worker.far.
+func (st Stats) far(row int) bool { return st.Shift[row] == negInf }
 
 const (
 	vectorRows = 12  // of a strip: two tiles of six
@@ -93,10 +100,22 @@ type tall struct {
 
 // scale is what the scores are multiplied by.
 func (a *Attention) scale() float32 {
-	if a.Additive != nil {
+	switch {
+	case a.Additive != nil:
 		return 1
+	case a.Gaussian != nil:
+		return a.Gaussian.scale
 	}
 	return a.Scale
+}
+
+// gradScale is what the gradient of the scores is multiplied by before that of queries and
+// keys is made of it.
+func (a *Attention) gradScale() float32 {
+	if a.Gaussian != nil {
+		return 2 * a.Gaussian.scale // of squares
+	}
+	return a.scale()
 }
 
 // merges reports whether the heads that share keys continue one another.

@@ -146,12 +146,18 @@ func (f *forward) finish(w *worker, t tall, r, n int) {
 	for i := range n {
 		all.sum[i] = f.statistics(first+i, all.shift[i], all.sum[i])
 	}
+	far := f.farRows(first, n)
 	dst := from(a.rows(f.Out, t.b, t.h), r)
 	simd.ScaleRows(dst.Data, dst.Row, all.acc, a.EV, a.EV, all.sum)
+	if w.weights.data != nil {
+		f.normalise(w, first, n)
+	}
+	for _, row := range far {
+		f.attendFar(w, row)
+	}
 	if w.weights.data == nil {
 		return
 	}
-	f.normalise(w, first, n)
 	at := a.place(first, 0)
 	for i := range n {
 		row := first + i

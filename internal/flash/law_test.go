@@ -153,10 +153,7 @@ func TestLayoutsAreAlike(t *testing.T) {
 				got.dsinks = make([]float32, p.H)
 				to.Sinks = got.dsinks
 			}
-			if p.Additive != nil {
-				got.dw = make([]float32, p.E)
-				to.Additive = got.dw
-			}
+			got.dw = p.wGrad(&to)
 			up := Upstream{Out: out, DOut: spread(p.dout, s.b, s.h, s.lq, s.ev)}
 			up.DLogSumExp = p.dlse
 			if p.dweights != nil {

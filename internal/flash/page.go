@@ -171,13 +171,18 @@ func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
 	k, v := p.keyLayout, p.valueLayout
 	nk, nv := k.Len(), v.Len()
 	_, floats := p.keys.(floatRoom)
-	// Several strips have floats once for all; tile units know nothing else.
-	if floats || n > w.stripRows || w.stripRows == tileRows {
+	// Several strips have floats once for all; tile units and distances know nothing else.
+	if floats || n > w.stripRows || w.stripRows == tileRows || a.Gaussian != nil {
 		if !floats {
 			w.wide = grow(w.wide, nk+nv)
 		}
 		w.keys, w.values = w.ownKeys(a), w.ownValues(a)
-		w.keys.Lay(k, p.keys.floats(g*nk, (g+1)*nk, w.wide))
+		numbers := p.keys.floats(g*nk, (g+1)*nk, w.wide)
+		if a.Gaussian != nil && w.scaleKeys != nil {
+			scaleColumns(k, numbers, w.scaleKeys)
+			w.scaleKeys = nil
+		}
+		w.keys.Lay(k, numbers)
 		w.values.Lay(v, p.values.floats(g*nv, (g+1)*nv, w.wide[min(nk, len(w.wide)):]))
 	} else {
 		halves, bytes := p.keys.stored(g*nk, (g+1)*nk)
@@ -192,6 +197,18 @@ func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
 		w.additive.Set(w.keyRows, a.E, used, a.E, a.Additive)
 	}
 	return true
+}
+
+// scaleColumns multiplies the columns of a matrix by their scales, where a distance cannot
+// be scaled afterwards.
+func scaleColumns(l simd.PanelLayout, x, scales []float32) {
+	for j := 0; j < l.N; j += l.Width {
+		scales := scales[j:min(j+l.Width, l.N)]
+		for k := range l.K {
+			row := x[l.At(k, j):][:len(scales)]
+			simd.Mul(row, row, scales)
+		}
+	}
 }
 
 // unpack returns the first n vectors of the head one behind the other, times their

@@ -15,7 +15,7 @@ type plain[F float] struct {
 	lse               []F // [B H Lq]
 	dsinks            []F // [H]
 	dq, dk, dv, dbias []F
-	dw                []F // of Attention.Additive
+	dw                []F // of the w of the form
 }
 
 // problem is an attention with gradients of its results.
@@ -87,9 +87,11 @@ func solve[F float](p *problem) plain[F] {
 	if p.Bias != nil {
 		r.dbias = make([]F, len(p.Bias.Data))
 	}
-	if p.Additive != nil {
-		r.dw = make([]F, p.E)
+	scale := F(p.scale())
+	if p.Gaussian != nil { // whose kernels may have factors in the scale
+		scale = 0.5
 	}
+	r.dw = make([]F, len(p.features()))
 	keep := F(1)
 	if p.Dropout > 0 {
 		keep = 1 / (1 - F(p.Dropout))
@@ -116,15 +118,19 @@ func solve[F float](p *problem) plain[F] {
 						if p.backwards {
 							e = p.E - 1 - e
 						}
-						if p.Additive == nil {
-							x += F(q[e]) * F(k[e])
-						} else {
+						switch {
+						case p.Additive != nil:
 							tanh[j*p.E+e] = F(math.Tanh(float64(F(q[e]) + F(k[e]))))
 							x += F(p.Additive[e]) * tanh[j*p.E+e]
+						case p.Gaussian != nil:
+							d := (F(q[e]) - F(k[e])) * F(p.Gaussian.w[e])
+							x -= d * d
+						default:
+							x += F(q[e]) * F(k[e])
 						}
 					}
-					x *= F(p.scale())
-					slope[j] = F(p.scale())
+					x *= scale
+					slope[j] = scale
 					if p.SoftCap != 0 {
 						t := F(math.Tanh(float64(x / F(p.SoftCap))))
 						x = F(p.SoftCap) * t
@@ -201,7 +207,14 @@ func solve[F float](p *problem) plain[F] {
 					k := p.K.at(b, g, j)[:p.E]
 					dk := r.dk[((b*p.G+g)*p.Lk+j)*p.E:]
 					for e := range q {
-						if p.Additive == nil {
+						switch {
+						case p.Gaussian != nil:
+							w, d := F(p.Gaussian.w[e]), F(q[e])-F(k[e])
+							r.dq[row*p.E+e] -= 2 * ds * d * w * w
+							dk[e] += 2 * ds * d * w * w
+							r.dw[e] -= 2 * ds * d * d * w
+							continue
+						case p.Additive == nil:
 							r.dq[row*p.E+e] += ds * F(k[e])
 							dk[e] += ds * F(q[e])
 							continue
@@ -217,6 +230,41 @@ func solve[F float](p *problem) plain[F] {
 		}
 	}
 	return r
+}
+
+// features returns the w of the form, nil of the dot product.
+func (p *problem) features() []float32 {
+	if p.Gaussian != nil {
+		return p.Gaussian.w
+	}
+	return p.Additive
+}
+
+// wGrad returns memory for the gradient of that, of which g is told.
+func (p *problem) wGrad(g *Grads) []float32 {
+	dw := make([]float32, len(p.features()))
+	switch {
+	case p.Gaussian != nil:
+		g.Gaussian = dw
+	case p.Additive != nil:
+		g.Additive = dw
+	}
+	return dw
+}
+
+// forms are the forms of the score besides the dot product.
+var forms = []kind{
+	{"additive", func(p *problem) {
+		p.Additive, p.Scale = normal(rand.New(rand.NewPCG(6, 6)), p.E, 0.7), 1
+	}},
+	{"gaussian", func(p *problem) {
+		p.Gaussian = NewGaussian(normal(rand.New(rand.NewPCG(6, 6)), p.E, 0.5))
+	}},
+	{"gaussian of one width", func(p *problem) {
+		w := make([]float32, p.E)
+		fillWith(w, 0.4)
+		p.Gaussian = NewGaussian(w)
+	}},
 }
 
 // singles returns what the plain formulas make of float32, in both orders.

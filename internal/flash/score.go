@@ -20,9 +20,12 @@ func (w *worker) ask(a *Attention, t tall, r, n int) {
 // column at.
 func (w *worker) score(a *Attention, t tall, r int, spans []Span, j0, j1, at int) float32 {
 	s, n, width := w.scores[at:], len(spans), j1-j0
-	if a.Additive != nil {
+	switch {
+	case a.Additive != nil:
 		simd.AdditiveTile(s, w.stride, &w.queries, 0, n, w.additive, j0-w.from, j1-w.from)
-	} else {
+	case a.Gaussian != nil:
+		w.distances(a, t, r, spans, s, j0, j1)
+	default:
 		w.dots(a, simd.Mat{Data: s, Row: w.stride, Col: 1}, from(t.q, r), n, j0, j1)
 	}
 	c, plain := a.exponent()

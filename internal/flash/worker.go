@@ -98,7 +98,7 @@ func (w *worker) loadKeys(a *Attention, b, g, k0, k1 int) {
 
 // ownKeys and ownValues return the worker's panels, for a matrix to be put in.
 func (w *worker) ownKeys(a *Attention) *simd.Panels {
-	w.own[0].Tiles = simd.TilesFor(a.E)
+	w.own[0].Tiles = simd.TilesFor(a.E) && a.Gaussian == nil
 	return &w.own[0]
 }
 

@@ -449,6 +449,30 @@ func additiveTileIsGeneric() bool { return active == generic }
 // kernels for additiveTileGrad.
 func additiveTileGradIsGeneric() bool { return active == generic }
 
+// distanceGradKernel adds what the gradients ds of the squares of up to
+// additiveRows queries i and any number of keys j give, for a vector of
+// features f: with d = k[j][f]-q[i][f],
+//
+//	dq[i][f] += ds[i][j]·d
+//	dk[j][f] -= ds[i][j]·d
+//	dw[i][f] += ds[i][j]·d²   if there is a dw
+func distanceGradKernel(t *gradArgs) {
+	switch active {
+	case amx, avx512:
+		distanceGradAVX512(t)
+	default:
+		distanceGradAVX2(t)
+	}
+}
+
+// distancesIsGeneric reports whether the implementation in use has no kernels
+// for distances.
+func distancesIsGeneric() bool { return active == generic }
+
+// distanceGradIsGeneric reports whether the implementation in use has no
+// kernels for distanceGrad.
+func distanceGradIsGeneric() bool { return active == generic }
+
 // rowMax sets dst[i] to the largest element of row i of x, which need not be
 // the NaN that a row may hold.
 func rowMax(dst, x []float32, stride, n int) {

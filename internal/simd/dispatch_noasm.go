@@ -176,6 +176,17 @@ func additiveTileGrad(a *AdditiveKeysGrad, ds []float32, dsRow int, q *AdditiveQ
 	additiveTileGradGeneric(a, ds, dsRow, q, i0, i1, j0, j1)
 }
 
+// distances is Distances, for at least one row, column and feature.
+func distances(c, q Mat, m int, k *Panels, j0, j1 int, w []float32) {
+	distancesGeneric(c, q, m, k, j0, j1, w)
+}
+
+// distanceGrad adds to the sums of g what queries i0 to i1 and keys j0 to j1
+// give, none of them beyond.
+func distanceGrad(g *DistanceGrad, ds []float32, dsRow, i0, i1, j0, j1 int) {
+	distanceGradGeneric(g, ds, dsRow, i0, i1, j0, j1)
+}
+
 // rowMax sets dst[i] to the largest element of row i of x, which need not be
 // the NaN that a row may hold.
 func rowMax(dst, x []float32, stride, n int) {

@@ -70,3 +70,21 @@ func additiveTileKernel(t *scoreArgs, vectors int) {
 		additiveTile2AVX512(t)
 	}
 }
+
+// distanceKernel calls the kernel for so many vectors of columns.
+func distanceKernel(t *distanceArgs, vectors int) {
+	switch {
+	case active == avx2 && vectors == 1:
+		distance1AVX2(t)
+	case active == avx2:
+		distance2AVX2(t)
+	case vectors == 1:
+		distance1AVX512(t)
+	case vectors == 2:
+		distance2AVX512(t)
+	case vectors == 3:
+		distance3AVX512(t)
+	default:
+		distance4AVX512(t)
+	}
+}

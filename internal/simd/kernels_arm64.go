@@ -55,3 +55,17 @@ func additiveTileKernel(t *scoreArgs, vectors int) {
 		additiveTile2NEON(t)
 	}
 }
+
+// distanceKernel calls the kernel for so many vectors of columns.
+func distanceKernel(t *distanceArgs, vectors int) {
+	switch vectors {
+	case 1:
+		distance1NEON(t)
+	case 2:
+		distance2NEON(t)
+	case 3:
+		distance3NEON(t)
+	default:
+		distance4NEON(t)
+	}
+}

@@ -402,6 +402,62 @@ func additiveTileGradAVX512(t *gradArgs)
 //go:noescape
 func additiveTileGradAVX2(t *gradArgs)
 
+// distance1AVX512 sets c[i][j] = -Σ (w[f]·(b[f][j]-a[i][f]))² for up to
+// additiveRows rows i and one vector of columns j. Without w it is as if all
+// were 1.
+//
+//go:noescape
+func distance1AVX512(t *distanceArgs)
+
+// distance1AVX2 sets c[i][j] = -Σ (w[f]·(b[f][j]-a[i][f]))² for up to
+// additiveRows rows i and one vector of columns j. Without w it is as if all
+// were 1.
+//
+//go:noescape
+func distance1AVX2(t *distanceArgs)
+
+// distance2AVX512 is distance1 for two vectors of columns.
+//
+//go:noescape
+func distance2AVX512(t *distanceArgs)
+
+// distance2AVX2 is distance1 for two vectors of columns.
+//
+//go:noescape
+func distance2AVX2(t *distanceArgs)
+
+// distance3AVX512 is distance1 for three vectors of columns.
+//
+//go:noescape
+func distance3AVX512(t *distanceArgs)
+
+// distance4AVX512 is distance1 for four vectors of columns.
+//
+//go:noescape
+func distance4AVX512(t *distanceArgs)
+
+// distanceGradAVX512 adds what the gradients ds of the squares of up to
+// additiveRows queries i and any number of keys j give, for a vector of
+// features f: with d = k[j][f]-q[i][f],
+//
+//	dq[i][f] += ds[i][j]·d
+//	dk[j][f] -= ds[i][j]·d
+//	dw[i][f] += ds[i][j]·d²   if there is a dw
+//
+//go:noescape
+func distanceGradAVX512(t *gradArgs)
+
+// distanceGradAVX2 adds what the gradients ds of the squares of up to
+// additiveRows queries i and any number of keys j give, for a vector of
+// features f: with d = k[j][f]-q[i][f],
+//
+//	dq[i][f] += ds[i][j]·d
+//	dk[j][f] -= ds[i][j]·d
+//	dw[i][f] += ds[i][j]·d²   if there is a dw
+//
+//go:noescape
+func distanceGradAVX2(t *gradArgs)
+
 // rowMaxAVX512 sets dst[i] to the largest element of row i of x, which need not
 // be the NaN that a row may hold.
 //

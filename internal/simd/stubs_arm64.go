@@ -220,6 +220,39 @@ func additiveTile2NEON(t *scoreArgs)
 //go:noescape
 func additiveTileGradNEON(t *gradArgs)
 
+// distance1NEON sets c[i][j] = -Σ (w[f]·(b[f][j]-a[i][f]))² for up to
+// additiveRows rows i and one vector of columns j. Without w it is as if all
+// were 1.
+//
+//go:noescape
+func distance1NEON(t *distanceArgs)
+
+// distance2NEON is distance1 for two vectors of columns.
+//
+//go:noescape
+func distance2NEON(t *distanceArgs)
+
+// distance3NEON is distance1 for three vectors of columns.
+//
+//go:noescape
+func distance3NEON(t *distanceArgs)
+
+// distance4NEON is distance1 for four vectors of columns.
+//
+//go:noescape
+func distance4NEON(t *distanceArgs)
+
+// distanceGradNEON adds what the gradients ds of the squares of up to
+// additiveRows queries i and any number of keys j give, for a vector of
+// features f: with d = k[j][f]-q[i][f],
+//
+//	dq[i][f] += ds[i][j]·d
+//	dk[j][f] -= ds[i][j]·d
+//	dw[i][f] += ds[i][j]·d²   if there is a dw
+//
+//go:noescape
+func distanceGradNEON(t *gradArgs)
+
 // rowMaxNEON sets dst[i] to the largest element of row i of x, which need not
 // be the NaN that a row may hold.
 //

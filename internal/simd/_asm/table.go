@@ -104,17 +104,19 @@ type driver struct {
 
 // Signatures that several kernels have.
 const (
-	mapOp     = "(dst, x []float32)"
-	mapAsm    = "(dst, x *float32, n int)"
-	zipOp     = "(dst, x, y []float32)"
-	zipAsm    = "(dst, x, y *float32, n int)"
-	tileAsm   = "(t *tileArgs)"
-	scoreAsm  = "(t *scoreArgs)"
-	rowsOp    = "(dst []float32, dstStride int, x []float32, stride, rows, cols int)"
-	rowsAsm   = "(dst *float32, dstStride int, x *float32, n, rows, stride int)"
-	tileOp    = "(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *AdditiveKeys, j0, j1 int)"
-	tileGrad  = "(a *AdditiveKeysGrad, ds []float32, dsRow int, q *AdditiveQueries, i0, i1, j0, j1 int)"
-	mulPanels = "(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool)"
+	mapOp       = "(dst, x []float32)"
+	mapAsm      = "(dst, x *float32, n int)"
+	zipOp       = "(dst, x, y []float32)"
+	zipAsm      = "(dst, x, y *float32, n int)"
+	tileAsm     = "(t *tileArgs)"
+	scoreAsm    = "(t *scoreArgs)"
+	distanceAsm = "(t *distanceArgs)"
+	distancesOp = "(c, q Mat, m int, k *Panels, j0, j1 int, w []float32)"
+	rowsOp      = "(dst []float32, dstStride int, x []float32, stride, rows, cols int)"
+	rowsAsm     = "(dst *float32, dstStride int, x *float32, n, rows, stride int)"
+	tileOp      = "(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *AdditiveKeys, j0, j1 int)"
+	tileGrad    = "(a *AdditiveKeysGrad, ds []float32, dsRow int, q *AdditiveQueries, i0, i1, j0, j1 int)"
+	mulPanels   = "(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool)"
 )
 
 var families = []family{
@@ -308,6 +310,35 @@ for a vector of features f: with T = 1 - 1/(1/2+E[i][f]·F[j][f]) = tanh(q+k),
 				does: "is AdditiveTile for queries of which none is beyond, and at least one feature."},
 			{name: "additiveTileGrad", op: tileGrad, calls: []string{"additiveTileGrad"},
 				does: "adds to a.dk and a.sums what up to additiveRows queries give, none of them beyond."},
+		},
+	},
+	{
+		name: "distance",
+		about: `Squares of the distances of some queries from many keys, and their gradients. Differences come
+first, so that they are exact for what is close together, however far from the origin.`,
+		kernels: []kernel{
+			{name: "distance1", asm: distanceAsm, byHand: true, code: avx(distance(1)).neon(neonDistance(1)),
+				does: `sets c[i][j] = -Σ (w[f]·(b[f][j]-a[i][f]))² for up to additiveRows rows i and one vector of columns j.
+Without w it is as if all were 1.`},
+			{name: "distance2", asm: distanceAsm, byHand: true, code: avx(distance(2)).neon(neonDistance(2)),
+				does: "is distance1 for two vectors of columns."},
+			{name: "distance3", asm: distanceAsm, byHand: true, code: only(avx512, distance(3)).neon(neonDistance(3)),
+				does: "is distance1 for three vectors of columns."},
+			{name: "distance4", asm: distanceAsm, byHand: true, code: only(avx512, distance(4)).neon(neonDistance(4)),
+				does: "is distance1 for four vectors of columns."},
+			{name: "distanceGrad", asm: "(t *gradArgs)", code: avx(distanceGrad).neon((*neonFunc).distanceGrad),
+				does: `adds what the gradients ds of the squares of up to additiveRows queries i and any number of keys j
+give, for a vector of features f: with d = k[j][f]-q[i][f],
+
+	dq[i][f] += ds[i][j]·d
+	dk[j][f] -= ds[i][j]·d
+	dw[i][f] += ds[i][j]·d²   if there is a dw`},
+		},
+		drivers: []driver{
+			{name: "distances", op: distancesOp, calls: []string{"distance1"},
+				does: "is Distances, for at least one row, column and feature."},
+			{name: "distanceGrad", op: "(g *DistanceGrad, ds []float32, dsRow, i0, i1, j0, j1 int)", calls: []string{"distanceGrad"},
+				does: "adds to the sums of g what queries i0 to i1 and keys j0 to j1 give, none of them beyond."},
 		},
 	},
 	{

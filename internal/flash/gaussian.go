@@ -1,0 +1,195 @@
+package flash
+
+import (
+	"math"
+
+	"github.com/attn-go/attn/internal/simd"
+)
+
+// Gaussian is the form −½‖(q−k)∘w‖². Scores are computed as −‖(q−k)∘w‖² with a scale of ½,
+// or, where all factors are the same, as −‖q−k‖² with a scale of ½w².
+type Gaussian struct {
+	w       []float32 // [E]
+	factors []float32 // w, or nil if they are in the scale
+	scale   float32
+
+	// OnlyBias says that all Mods add something to the scores, whatever these are. A query
+	// that is so far from all keys that its scores are below the range of float32 then
+	// attends to the nearest.
+	OnlyBias bool
+}
+
+// NewGaussian returns the form with the factors w [E], which must not change.
+func NewGaussian(w []float32) *Gaussian {
+	g := &Gaussian{w: w, factors: w, scale: 0.5}
+	if len(w) == 0 {
+		return g
+	}
+	// Squares without factors leave the range elsewhere than with them. For factors like
+	// these that makes no difference to any weight: a score then is above 2^-47, or below
+	// −2^85, where keys that are not equally near are too far apart to have weights both.
+	const most = 1 << 20
+	if x := w[0]; x < -most || x > most || -1.0/most < x && x < 1.0/most {
+		return g
+	}
+	for _, x := range w {
+		if x != w[0] { // or NaN
+			return g
+		}
+	}
+	g.factors, g.scale = nil, float32(0.5*w[0]*w[0])
+	return g
+}
+
+// distances is score in the Gaussian form.
+func (w *worker) distances(a *Attention, t tall, r int, spans []Span, s []float32, j0, j1 int) {
+	q, n := from(t.q, r), len(spans)
+	simd.Distances(simd.Mat{Data: s, Row: w.stride, Col: 1}, q, n, w.keys, j0-w.from, j1-w.from, a.Gaussian.factors)
+	for i, x := range spans {
+		// A difference, or its square, that leaves the range may be brought back by a small
+		// factor.
+		row := s[i*w.stride:][:j1-j0]
+		if simd.Finite(row) {
+			continue
+		}
+		key := make([]float32, a.E)
+		for j := max(j0, x.Lo); j < min(j1, x.Hi); j++ {
+			if v := row[j-j0]; v-v != 0 && (x.Seen == nil || x.Seen[j]) {
+				a.vectors(t.first+r+i, j, key, nil)
+				row[j-j0] = float32(-a.Gaussian.square(q.Data[i*q.Row:][:a.E], key) * float64(0.5/a.Gaussian.scale))
+			}
+		}
+	}
+}
+
+// square returns ‖(q−k)∘w‖² in float64, whose range no square leaves.
+func (g *Gaussian) square(q, k []float32) float64 {
+	var sum float64
+	for f, v := range k {
+		d := (float64(q[f]) - float64(v)) * float64(g.w[f])
+		sum += float64(d * d)
+	}
+	return sum
+}
+
+// vectors copies the key and the value of key j of a row. Either may be nil.
+func (a *Attention) vectors(row, j int, key, value []float32) {
+	b, h, _ := a.split(row)
+	g := h / (a.H / a.G)
+	if a.Pages != nil {
+		if p := a.Pages.page(b, j/blockKeys); p != nil {
+			p.Get(g, j%blockKeys, key, value)
+		}
+		return
+	}
+	copy(key, a.K.at(a.source(b), g, j))
+	copy(value, a.V.at(a.source(b), g, j))
+}
+
+// flushDistances ends a chunk of keys: it adds to their gradients and to that of w.
+func (w *backWorker) flushDistances(b *backward, dk simd.Mat, dw []float32) {
+	g := b.a.Gaussian
+	w.distanceGrad.Flush(dk.Data, dk.Row, dw)
+	if g.factors == nil { // w² is in the gradients of the scores
+		for f := range dw {
+			dw[f] /= g.w[f]
+		}
+	}
+}
+
+// far computes a row of weights, all scores of which are below the range of float32, so
+// that its query seems to attend to no key. The softmax does not change when a number is
+// subtracted from all scores of a row: what is computed is the exact scores, in float64,
+// less the largest. It returns the weights before they are divided by their sum, and the
+// logarithm of the sum of exponentials; and false if the query does attend to no key, or to
+// nothing finite.
+func (a *Attention) far(row int) (p []float32, sum, logSumExp float64, ok bool) {
+	spans := []Span{{Hi: a.Lk}}
+	if a.Mask != nil {
+		a.Mask.Rows(row, 0, a.Lk, spans, make([]bool, a.Lk))
+	}
+	x := spans[0]
+	if x.Lo >= x.Hi {
+		return nil, 0, 0, false
+	}
+	bias := make([]float32, a.Lk)
+	for _, m := range a.Mods {
+		m.Apply(a.place(row, 0), bias)
+	}
+	b, h, i := a.split(row)
+	q, key := a.Q.at(b, h, i)[:a.E], make([]float32, a.E)
+	scores, nearest, best := make([]float64, a.Lk), math.Inf(-1), math.Inf(-1)
+	for j := range scores {
+		scores[j] = math.Inf(-1)
+		if j >= x.Lo && j < x.Hi && (x.Seen == nil || x.Seen[j]) && bias[j] != negInf {
+			a.vectors(row, j, key, nil)
+			scores[j] = -0.5 * a.Gaussian.square(q, key)
+			nearest = max(nearest, scores[j])
+		}
+	}
+	if nearest-nearest != 0 {
+		return nil, 0, 0, false
+	}
+	for j, s := range scores {
+		if !math.IsInf(s, -1) { // else it may be hidden, and its bias anything
+			scores[j] = s - nearest + float64(bias[j]) // what is small comes last
+			best = max(best, scores[j])
+		}
+	}
+	p = make([]float32, a.Lk)
+	for j, s := range scores {
+		p[j] = float32(math.Exp(s - best))
+		sum += float64(p[j])
+	}
+	return p, sum, nearest + best + math.Log(sum), true
+}
+
+// farRows returns those of n rows that may be far: which seem to attend to no key. A sink
+// has all the weight of such a row.
+func (f *forward) farRows(first, n int) (rows []int) {
+	if g := f.a.Gaussian; g == nil || !g.OnlyBias || f.a.Sinks != nil {
+		return nil
+	}
+	for row := first; row < first+n; row++ {
+		if f.st.Inverse[row] == 0 {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// attendFar computes the results of a row if it is far.
+func (f *forward) attendFar(w *worker, row int) {
+	a := f.a
+	p, sum, logSumExp, ok := a.far(row)
+	if !ok {
+		return
+	}
+	inverse := float32(1 / sum)
+	f.st.Shift[row], f.st.Inverse[row] = negInf, inverse
+	if f.st.LogSumExp != nil {
+		f.st.LogSumExp[row] = float32(logSumExp)
+	}
+	simd.Scale(p, inverse, p)
+	if w.weights.data != nil {
+		copy(w.weights.row(row), p)
+	}
+	if a.Dropout > 0 {
+		a.drop(p, p, row, 0)
+	}
+	b, h, i := a.split(row)
+	out, value := f.Out.at(b, h, i)[:a.EV], make([]float32, a.EV)
+	clear(out)
+	for j, x := range p {
+		if x != 0 {
+			a.vectors(row, j, nil, value)
+			simd.Axpy(x, value, out)
+		}
+	}
+}
+
+// farWeights sets weights to those of a row that is far, from key j0 on.
+func (w *worker) farWeights(b *backward, row, j0 int, weights []float32) {
+	p, _, _, _ := b.a.far(row)
+	simd.Scale(weights, b.st.Inverse[row], p[j0:][:len(weights)])
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Offsets of the fields of distanceArgs in package simd.
+const (
+	distanceA = 8 * iota
+	distanceARow
+	distanceB
+	distanceBRow
+	distanceC
+	distanceCRow
+	distanceW
+	distanceDepth
+	distanceRows
+	distanceLast
+)
+
+// distance writes the kernel for up to additiveRows rows and so many vectors of columns.
+// Four by four are 16 sums; a step is three instructions for each of them, or two without
+// factors, all of which go to the units that multiply, and so they keep these busy.
+func distance(vectors int) func(s isa) {
+	return func(s isa) { s.distance(vectors) }
+}
+
+func (s isa) distance(vectors int) {
+	args := pointer("t")
+	field := fields(args)
+	a, b, bRow, w, depth := field(distanceA), field(distanceB), field(distanceBRow), field(distanceW), field(distanceDepth)
+	aRow := newLadder(field(distanceARow))
+	eachHeight(Mem{Base: args, Disp: distanceRows}, func(rows int) {
+		acc := make([][]reg.VecVirtual, rows)
+		for r := range acc {
+			acc[r] = s.accumulators(vectors * s.lanes)
+		}
+		steps := func(factors bool) {
+			loop := label("step")
+			Label(loop)
+			row := s.vecs(vectors)
+			for v := range row {
+				VMOVUPS(Mem{Base: b, Disp: v * s.bytes()}, row[v])
+			}
+			f := s.vec()
+			if factors {
+				VBROADCASTSS(Mem{Base: w}, f)
+				ADDQ(U8(4), w)
+			}
+			for r := range acc {
+				x := s.vec()
+				VBROADCASTSS(aRow.at(a, r), x)
+				for v := range row {
+					d := s.vec()
+					VSUBPS(x, row[v], d)
+					if factors {
+						VMULPS(f, d, d)
+					}
+					VFNMADD231PS(d, d, acc[r][v])
+				}
+			}
+			ADDQ(U8(4), a)
+			ADDQ(bRow, b)
+			DECQ(depth)
+			JNZ(LabelRef(loop))
+		}
+		plain, done := label("plain"), label("sums")
+		TESTQ(w, w)
+		JZ(LabelRef(plain))
+		steps(true)
+		JMP(LabelRef(done))
+		Label(plain)
+		steps(false)
+		Label(done)
+		m, c, cRow := s.firstLanes(field(distanceLast)), field(distanceC), newLadder(field(distanceCRow))
+		for r := range acc {
+			for v, sum := range acc[r] {
+				last := &m
+				if v < vectors-1 {
+					last = nil
+				}
+				s.store(sum, last, cRow.at(c, r).Offset(v*s.bytes()))
+			}
+		}
+		s.end()
+	})
+}
+
+// distanceGrad writes the kernel for the gradients of up to additiveRows queries and any
+// number of keys, for as many features as a vector holds. Its arguments are those of
+// additiveTileGrad, with queries and keys in place of what that makes of them.
+func distanceGrad(s isa) {
+	args := pointer("t")
+	field := fields(args)
+	q, k, dk, ds, keys, dw := field(gradE), field(gradF), field(gradDK), field(gradDS), field(gradKeys), field(gradDW)
+	row, dsRow := newLadder(field(gradRow)), newLadder(field(gradDSRow))
+	dq := field(gradDQ)
+	eachHeight(Mem{Base: args, Disp: gradHeight}, func(rows int) {
+		dqSum, dwSum, qr := s.vecs(rows), s.vecs(rows), make([]Op, rows)
+		for r := range rows {
+			VMOVUPS(row.at(dq, r), dqSum[r])
+			qr[r] = row.at(q, r)
+			if s.lanes == 16 { // which has registers for them
+				v := s.vec()
+				VMOVUPS(qr[r], v)
+				qr[r] = v
+			}
+		}
+		each := func(factors bool) {
+			if factors {
+				for r := range rows {
+					VMOVUPS(row.at(dw, r), dwSum[r])
+				}
+			}
+			loop := label("key")
+			Label(loop)
+			kj, sum := s.vec(), s.vec()
+			VMOVUPS(Mem{Base: k}, kj)
+			VMOVUPS(Mem{Base: dk}, sum)
+			for r := range rows {
+				d, g := s.vec(), s.vec()
+				VSUBPS(qr[r], kj, d)
+				VBROADCASTSS(dsRow.at(ds, r), g)
+				VFMADD231PS(g, d, dqSum[r])
+				VFNMADD231PS(g, d, sum)
+				if factors {
+					VMULPS(d, d, d)
+					VFMADD231PS(g, d, dwSum[r])
+				}
+			}
+			VMOVUPS(sum, Mem{Base: dk})
+			ADDQ(row.row, k)
+			ADDQ(row.row, dk)
+			ADDQ(U8(4), ds)
+			DECQ(keys)
+			JNZ(LabelRef(loop))
+			for r := range rows {
+				VMOVUPS(dqSum[r], row.at(dq, r))
+				if factors {
+					VMOVUPS(dwSum[r], row.at(dw, r))
+				}
+			}
+			s.end()
+		}
+		plain := label("plain")
+		TESTQ(dw, dw)
+		JZ(LabelRef(plain))
+		each(true)
+		Label(plain)
+		each(false)
+	})
+}

@@ -1,0 +1,140 @@
+package main
+
+import "github.com/attn-go/attn/internal/simd/_asm/a64"
+
+// neonDistance writes the kernel for up to additiveRows rows and so many vectors of
+// columns.
+func neonDistance(vectors int) func(f *neonFunc) {
+	return func(f *neonFunc) { f.distance(vectors) }
+}
+
+func (f *neonFunc) distance(vectors int) {
+	args := f.pointer("t")
+	b, bRow, w, depth := f.field(args, distanceB), f.field(args, distanceBRow), f.field(args, distanceW), f.field(args, distanceDepth)
+	f.eachHeight(f.field(args, distanceRows), func(rows int) {
+		acc := make([][]a64.V, rows)
+		for r := range acc {
+			acc[r] = f.accumulators(vectors * f.lanes)
+		}
+		a := f.rowsFrom(f.field(args, distanceA), f.field(args, distanceARow), rows)
+		steps := func(factors bool) {
+			loop := f.NewLabel("step")
+			f.Place(loop)
+			f.Scope(func() {
+				factor, x := f.V(), f.Vs(rows)
+				if factors {
+					f.spread(factor, w)
+					f.Do("ADD", 4, w)
+				}
+				for r := range rows {
+					f.spread(x[r], a[r])
+					f.Do("ADD", 4, a[r])
+				}
+				for v := range vectors {
+					f.Scope(func() {
+						y := f.V()
+						f.LDRQ(y, at(b, v))
+						for r := range rows {
+							f.Scope(func() {
+								d := f.V()
+								f.FSUB(d, y, x[r])
+								if factors {
+									f.FMUL(d, d, factor)
+								}
+								f.FMLS(acc[r][v], d, d)
+							})
+						}
+					})
+				}
+			})
+			f.Do("ADD", bRow, b)
+			f.countDown(depth, loop)
+		}
+		plain, done := f.NewLabel("plain"), f.NewLabel("sums")
+		f.Do("CBZ", w, plain)
+		steps(true)
+		f.Do("JMP", done)
+		f.Place(plain)
+		steps(false)
+		f.Place(done)
+		last := &part{f.field(args, distanceLast), true}
+		c, cRow := f.field(args, distanceC), f.field(args, distanceCRow)
+		for _, row := range acc {
+			for v, sum := range row {
+				if v < vectors-1 {
+					f.store(sum, at(c, v), nil)
+				} else {
+					f.store(sum, at(c, v), last)
+				}
+			}
+			f.Do("ADD", cRow, c)
+		}
+		f.Return()
+	})
+}
+
+// distanceGrad writes the kernel for the gradients of up to additiveRows queries and any
+// number of keys, for as many features as a vector holds.
+func (f *neonFunc) distanceGrad() {
+	args := f.pointer("t")
+	row, dsRow := f.field(args, gradRow), f.field(args, gradDSRow)
+	k, dk, keys := f.field(args, gradF), f.field(args, gradDK), f.field(args, gradKeys)
+	// each does something with the vectors of the rows that start at a pointer in args.
+	each := func(offset int, vectors []a64.V, do func(v a64.V, m a64.Mem)) {
+		f.Scope(func() {
+			x := f.field(args, offset)
+			for _, v := range vectors {
+				do(v, a64.At(x, 0))
+				f.Do("ADD", row, x)
+			}
+		})
+	}
+	f.eachHeight(f.field(args, gradHeight), func(rows int) {
+		dq, dw, q := f.Vs(rows), f.Vs(rows), f.Vs(rows)
+		each(gradDQ, dq, f.LDRQ)
+		each(gradE, q, f.LDRQ)
+		ds := f.rowsFrom(f.field(args, gradDS), dsRow, rows)
+		loops := func(factors bool) {
+			if factors {
+				each(gradDW, dw, f.LDRQ)
+			}
+			loop := f.NewLabel("key")
+			f.Place(loop)
+			f.Scope(func() {
+				kj, sum := f.V(), f.V()
+				f.LDRQ(kj, a64.At(k, 0))
+				f.LDRQ(sum, a64.At(dk, 0))
+				for r := range rows {
+					f.Scope(func() {
+						d, g := f.V(), f.V()
+						f.spread(g, ds[r])
+						f.FSUB(d, kj, q[r])
+						f.FMLA(dq[r], d, g)
+						f.FMLS(sum, d, g)
+						if factors {
+							f.FMUL(d, d, d)
+							f.FMLA(dw[r], d, g)
+						}
+					})
+				}
+				f.STRQ(sum, a64.At(dk, 0))
+			})
+			f.Do("ADD", row, k)
+			f.Do("ADD", row, dk)
+			for _, x := range ds {
+				f.Do("ADD", 4, x)
+			}
+			f.countDown(keys, loop)
+			each(gradDQ, dq, f.STRQ)
+			if factors {
+				each(gradDW, dw, f.STRQ)
+			}
+			f.Return()
+		}
+		plain := f.NewLabel("plain")
+		f.Scope(func() { f.Do("CBZ", f.field(args, gradDW), plain) })
+		loops(true)
+		f.Place(plain)
+		loops(false)
+	})
+}
