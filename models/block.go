@@ -124,7 +124,8 @@ type GatedFeedForward struct {
 
 // Forward applies the network to each position. Shapes: x and out [… D].
 func (f *GatedFeedForward) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
-	return f.Down.Forward(t, tensor.Mul(t, f.Activation(t, f.Gate.Forward(t, x)), f.Up.Forward(t, x)))
+	y := nn.Linears(t, x, f.Gate, f.Up)
+	return f.Down.Forward(t, tensor.Mul(t, f.Activation(t, y[0]), y[1]))
 }
 
 // attentionOf returns the attention of blocks.
