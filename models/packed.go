@@ -2,6 +2,7 @@ package models
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/attn-go/attn"
@@ -75,9 +76,10 @@ func (m *packedMatrix) readRows(b *Builder) error {
 		out, in, together := p.Shape()[0], p.Shape()[1], p.Together()
 		var failed atomic.Pointer[error]
 		par.For((out+together-1)/together, max(1, (1<<16)/(in*together)), func(lo, hi int) {
-			buffer := make([]float32, in*together)
+			buffer := takeBuffer(in * together)
+			defer buffers.Put(buffer)
 			for i := lo * together; i < min(hi*together, out); i += together {
-				rows := buffer[:in*min(together, out-i)]
+				rows := (*buffer)[:in*min(together, out-i)]
 				if err := b.r.ReadFloat32s(m.name, rows, (first+i)*in); err != nil {
 					failed.Store(&err)
 					return
@@ -91,6 +93,17 @@ func (m *packedMatrix) readRows(b *Builder) error {
 		first += out
 	}
 	return nil
+}
+
+// buffers are memory for some rows, which are read again and again while a model is loaded.
+var buffers = sync.Pool{New: func() any { return new([]float32) }}
+
+func takeBuffer(n int) *[]float32 {
+	b := buffers.Get().(*[]float32)
+	if len(*b) < n {
+		*b = make([]float32, n)
+	}
+	return b
 }
 
 // readTransposed reads a matrix [in out]. A row of it has an element of every output, so it
