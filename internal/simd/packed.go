@@ -67,17 +67,7 @@ func (w *Packed) scale(j, cols int, b Mat, s *scratch) {
 	s.row = grow(s.row, w.Width)
 	clear(s.row)
 	for c := range cols {
-		var bits uint32 // of the largest, of which NaN is larger than anything
-		column := b.Data[c*b.Col:]
-		if b.Row == 1 {
-			for _, v := range column[:w.K] {
-				bits = max(bits, math.Float32bits(v)&^(1<<31))
-			}
-		} else {
-			for k := range w.K {
-				bits = max(bits, math.Float32bits(column[k*b.Row])&^(1<<31))
-			}
-		}
+		bits := largestBits(b, c, w.K)
 		most := math.Float32frombits(bits)
 		switch unit := most / 127; {
 		case most-most != 0: // not finite: all of its products are NaN
@@ -99,6 +89,28 @@ func (w *Packed) scale(j, cols int, b Mat, s *scratch) {
 			}
 		}
 	}
+}
+
+// largestBits returns the bits of the largest element of a column, signs left out, of which
+// those of NaN are larger than any number's.
+func largestBits(b Mat, c, rows int) uint32 {
+	const sign = 1 << 31
+	x := b.Data[c*b.Col:]
+	var most [4]uint32 // for one alone would have to wait for itself
+	k := 0
+	if b.Row == 1 {
+		for x := x[:rows]; len(x) >= 4; x = x[4:] {
+			most[0] = max(most[0], math.Float32bits(x[0])&^sign)
+			most[1] = max(most[1], math.Float32bits(x[1])&^sign)
+			most[2] = max(most[2], math.Float32bits(x[2])&^sign)
+			most[3] = max(most[3], math.Float32bits(x[3])&^sign)
+		}
+		k = rows / 4 * 4
+	}
+	for ; k < rows; k++ {
+		most[0] = max(most[0], math.Float32bits(x[k*b.Row])&^sign)
+	}
+	return max(most[0], most[1], most[2], most[3])
 }
 
 // Column sets dst to the weights of column j.
