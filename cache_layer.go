@@ -83,14 +83,8 @@ func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, cache *Cache, o Opt
 	if !at.given() {
 		at = PositionsFrom(cache.Lens()...)
 	}
-	var queries heads
-	var next KV
-	if all := m.whole(); all != nil {
-		queries, next = m.parts(all.Forward(t, x))
-		next.keys = m.placeKeys(t, next.keys, at)
-	} else {
-		queries, next = m.queries(t, x), m.project(t, x, x, at)
-	}
+	queries, next := m.self(t, x)
+	next.keys = m.placeKeys(t, next.keys, at)
 	raise(opMultiHead, "query lengths", wantCounts("number of queries", o.QueryLens, "L", len(cache.seqs), queries.length()))
 	cache.wantRoom(opMultiHead, queries.length(), o.QueryLens)
 	before, done := cache.Lens(), false

@@ -20,6 +20,7 @@ const module = "github.com/attn-go/attn"
 // only packages in front of it. A new package is given its place here.
 var order = []string{
 	"internal/par",
+	"internal/pages",
 	"internal/simd",
 	"internal/flash",
 	"internal/atomicfile",

@@ -231,8 +231,8 @@ func (m *MultiHead) Forward(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) O
 		m.Build(q.Dim(2), k.Dim(2), v.Dim(2))
 		m.wantInputs(q, k, v, m.widths())
 	}
-	if all := m.whole(); all != nil && q == k && k == v {
-		queries, kv := m.parts(all.Forward(t, q))
+	if q == k && k == v {
+		queries, kv := m.self(t, q)
 		kv.keys = m.placeKeys(t, kv.keys, o.KeyPositions)
 		return m.attend(t, queries, m.withExtra(t, kv), o)
 	}
@@ -265,6 +265,18 @@ func (m *MultiHead) placeQueries(t *tensor.Tape, q heads, s Sizes, at Positions)
 func (m *MultiHead) queries(t *tensor.Tape, q *tensor.Tensor) heads {
 	c := &m.config
 	return headLast(m.Q.Forward(t, q), c.Layout, 0, c.HeadSize, c.Heads)
+}
+
+// self maps x to queries, keys and values, in one product where that is possible.
+func (m *MultiHead) self(t *tensor.Tape, x *tensor.Tensor) (queries heads, kv KV) {
+	if all := m.whole(); all != nil {
+		return m.parts(all.Forward(t, x))
+	}
+	c, y := &m.config, nn.Linears(t, x, m.Q, m.K, m.V)
+	queries = headLast(y[0], c.Layout, 0, c.HeadSize, c.Heads)
+	kv.keys = headLast(y[1], c.Layout, 0, c.HeadSize, c.KVHeads)
+	kv.values = headLast(y[2], c.Layout, 0, c.ValueSize, c.KVHeads)
+	return queries, kv
 }
 
 // parts returns queries, keys and values that have been mapped as one.

@@ -96,7 +96,11 @@ func randomLlama(b *testing.B, o Options) (Network, int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	n, builder, err := build(&source{config: configFile, settings: s, r: r, bfloat16: o.BFloat16}, newLlama)
+	numbers, err := numbersOf(o.Weights)
+	if err != nil {
+		b.Fatal(err)
+	}
+	n, builder, err := build(&source{config: configFile, settings: s, r: r, packed: o.Weights != nil, numbers: numbers}, newLlama)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -106,17 +110,23 @@ func randomLlama(b *testing.B, o Options) (Network, int) {
 	}
 	for _, m := range builder.matrices {
 		for _, p := range m.parts {
-			bytes += 2 * p.Shape()[0] * p.Shape()[1]
+			bytes += p.Bytes()
 		}
 	}
 	return n, bytes
 }
 
+func eachStorage(b *testing.B, f func(*testing.B, Options)) {
+	b.Run("parameters", func(b *testing.B) { f(b, Options{}) })
+	for _, s := range []attn.Storage{attn.Float32{}, attn.BFloat16{}, attn.Int8{}} {
+		b.Run(fmt.Sprintf("%T", s)[len("attn."):], func(b *testing.B) { f(b, Options{Weights: s}) })
+	}
+}
+
 // BenchmarkStep measures a token of a Llama of 135M parameters with 128 tokens before it:
 // the bytes a second are those of all weights, each of which a step reads once.
 func BenchmarkStep(b *testing.B) {
-	b.Run("float32", func(b *testing.B) { benchmarkStep(b, Options{}) })
-	b.Run("bfloat16", func(b *testing.B) { benchmarkStep(b, Options{BFloat16: true}) })
+	eachStorage(b, benchmarkStep)
 }
 
 func benchmarkStep(b *testing.B, o Options) {
@@ -147,8 +157,7 @@ func benchmarkStep(b *testing.B, o Options) {
 
 // BenchmarkPrompt measures the reading of 512 tokens.
 func BenchmarkPrompt(b *testing.B) {
-	b.Run("float32", func(b *testing.B) { benchmarkPrompt(b, Options{}) })
-	b.Run("bfloat16", func(b *testing.B) { benchmarkPrompt(b, Options{BFloat16: true}) })
+	eachStorage(b, benchmarkPrompt)
 }
 
 func benchmarkPrompt(b *testing.B, o Options) {

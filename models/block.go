@@ -124,7 +124,8 @@ type GatedFeedForward struct {
 
 // Forward applies the network to each position. Shapes: x and out [… D].
 func (f *GatedFeedForward) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
-	return f.Down.Forward(t, tensor.Mul(t, f.Activation(t, f.Gate.Forward(t, x)), f.Up.Forward(t, x)))
+	y := nn.Linears(t, x, f.Gate, f.Up)
+	return f.Down.Forward(t, tensor.Mul(t, f.Activation(t, y[0]), y[1]))
 }
 
 // attentionOf returns the attention of blocks.
@@ -141,11 +142,18 @@ func attentionOf(blocks []Block) []*attn.MultiHead {
 func through(t *tensor.Tape, x *tensor.Tensor, blocks []Block, last Layer, c Call) *tensor.Tensor {
 	r := c.Run
 	r.state(0, x)
+	begin := t.Mark()
 	for i, b := range blocks {
 		c.Number = i
+		if r.States != nil { // whoever has been told of x may keep it
+			begin = t.Mark()
+		}
 		x = b.Forward(t, x, c)
 		if i == len(blocks)-1 {
 			x = after(t, last, x)
+		}
+		if r.Observe == nil { // nor has anybody been told of what is inside
+			x = t.Release(begin, x)
 		}
 		r.state(i+1, x)
 	}

@@ -30,8 +30,9 @@ type building struct {
 	r        *safetensors.Reader
 	longest  int  // how many tokens a sequence may have, 0 for as many as settings say
 	plan     bool // nothing is read
-	bfloat16 bool // matrices are held in it
-	matrices []storedMatrix
+	packed   bool // matrices are, in these numbers
+	numbers  tensor.Numbers
+	matrices []packedMatrix
 	wrong    []error
 	mismatch nn.MismatchError
 	read     map[string]bool
@@ -179,8 +180,8 @@ func (b *Builder) Linear(name string, in, out int) *nn.Linear {
 
 // Matrix is Linear without a bias.
 func (b *Builder) Matrix(name string, in, out int) *nn.Linear {
-	if b.bfloat16 {
-		return &nn.Linear{BFloat16: b.matrix(name+".weight", false, in, out)[0]}
+	if b.packed {
+		return &nn.Linear{Packed: b.matrix(name+".weight", false, in, out)[0]}
 	}
 	return &nn.Linear{Weight: b.Tensor(name+".weight", out, in)}
 }
@@ -258,7 +259,7 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 	if b.plan {
 		checked.Bias = attn.NoProjection
 	}
-	if b.plan || b.bfloat16 {
+	if b.plan || b.packed {
 		checked.Init = func(*rand.Rand, ...int) *tensor.Tensor { return nil }
 	} else {
 		checked.Init = func(_ *rand.Rand, shape ...int) *tensor.Tensor { return tensor.Zeros(shape...).Param() }
@@ -277,13 +278,13 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 		for _, which := range p.maps {
 			weights, biases = append(weights, linear[which].Weight), append(biases, linear[which].Bias)
 		}
-		if b.bfloat16 {
+		if b.packed {
 			sizes := []int{p.out}
 			if len(p.maps) > 1 {
 				sizes = []int{q, kv, kv}
 			}
-			for i, w := range b.stored(p.name+".weight", maps.Transposed, p.in, sizes...) {
-				linear[p.maps[i]].BFloat16 = w
+			for i, w := range b.pack(p.name+".weight", maps.Transposed, p.in, sizes...) {
+				linear[p.maps[i]].Packed = w
 			}
 		} else {
 			b.entry(p.name+".weight", maps.Transposed, weights...)

@@ -317,7 +317,7 @@ func TestDecodersInBFloat16(t *testing.T) {
 			m, g := openDecoder(t, name)
 			dir := filepath.Join("testdata/decoders", name)
 			tokens := m.Sizes().Positions
-			half, err := models.Load(dir, models.Options{Tokens: tokens, BFloat16: true})
+			half, err := models.Load(dir, models.Options{Tokens: tokens, Weights: attn.BFloat16{}})
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -339,17 +339,17 @@ func TestDecodersInBFloat16(t *testing.T) {
 			}
 		}
 	})
-	m, err := models.Load("testdata/decoders/llama3", models.Options{BFloat16: true})
+	m, err := models.Load("testdata/decoders/llama3", models.Options{Weights: attn.BFloat16{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := models.StateDict(m); err == nil || err.Error() != "models: StateDict: the model of testdata/decoders/llama3 was loaded with Options.BFloat16, want one without" {
+	if _, err := models.StateDict(m); err == nil || err.Error() != "models: StateDict: the model of testdata/decoders/llama3 was loaded with Options.Weights, want one without" {
 		t.Errorf("error %v", err)
 	}
 	if _, err := m.Attention()[0].Keep([]int{0, 1}); err == nil || err.Error() != `attn: Keep: layer "decoder.0.self" has a map without float32 weights, want all four` {
 		t.Errorf("error %v", err)
 	}
-	want := "tensor: BFloat16.Linear: tape is one that records, want nil or one of mode Infer, as no gradient passes through weights in bfloat16"
+	want := "tensor: Linears: tape is one that records, want nil or one of mode Infer, as no gradient passes through packed weights"
 	if err := tensor.Catch(func() {
 		m.Hidden(tensor.NewTape(tensor.Eval), models.Batch{IDs: [][]int{{1, 2}}}, models.Run{})
 	}); err == nil || err.Error() != want {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tokenizer"
@@ -23,10 +24,15 @@ type Options struct {
 	// as this, which is more or fewer than they were trained on. 0 means as many as
 	// config.json says, which for "longrope" are those before its frequencies are scaled.
 	Tokens int
-	// BFloat16 holds matrices in bfloat16, which takes half of the memory: for inference
-	// alone. Those of a file of that type are exact, others are rounded to the nearest,
-	// by at most 2⁻⁹ of each weight.
-	BFloat16 bool
+	// Weights says in which numbers matrices are held, packed for inference alone, and for
+	// the processor at hand: attn.Float32{}; attn.BFloat16{} in half of the memory, exact for
+	// files of that type and rounded to the nearest from others; or attn.Int8{} in a quarter,
+	// where a row of a matrix has a scale, and a weight an error of at most 1/254 of the
+	// largest of its row. Embeddings are matrices too. A text is written a token at a time as
+	// fast as memory is read, and so faster from smaller numbers.
+	//
+	// Nil means parameters in float32, which can be trained, pruned and saved.
+	Weights attn.Storage
 }
 
 // Model is a model from a directory.
@@ -39,7 +45,7 @@ type Model struct {
 	untokened error // why there is no tokenizer
 	params    nn.Vars
 	dict      nn.StateDict
-	bfloat16  bool // not all tensors are parameters
+	packed    bool // not all tensors are parameters
 }
 
 // FormatError says what is wrong with a file of a model, or with its directory. Weights
@@ -76,7 +82,7 @@ func Load(dir string, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Network: network, Dir: dir, Family: family, Settings: d.settings, params: b.params, dict: b.dict, bfloat16: o.BFloat16}
+	m := &Model{Network: network, Dir: dir, Family: family, Settings: d.settings, params: b.params, dict: b.dict, packed: o.Weights != nil}
 	m.tokenizer, m.untokened = tokenizer.Load(dir)
 	return m, nil
 }
@@ -94,8 +100,8 @@ func StateDict(m nn.Module) (nn.StateDict, error) {
 	if !ok {
 		return nil, fmt.Errorf("models: StateDict: %T is not a *models.Model", m)
 	}
-	if model.bfloat16 {
-		return nil, fmt.Errorf("models: StateDict: the model of %s was loaded with Options.BFloat16, want one without", model.Dir)
+	if model.packed {
+		return nil, fmt.Errorf("models: StateDict: the model of %s was loaded with Options.Weights, want one without", model.Dir)
 	}
 	return slices.Clone(model.dict), nil
 }
@@ -114,6 +120,10 @@ func open(dir string, o Options) (*source, Family, error) {
 	if o.Tokens < 0 || o.Tokens > mostSize {
 		return nil, family, fmt.Errorf("models: Options.Tokens is %d, want 0 to %d", o.Tokens, mostSize)
 	}
+	numbers, err := numbersOf(o.Weights)
+	if err != nil {
+		return nil, family, err
+	}
 	d, err := openSource(dir, func(s *Settings) (err error) {
 		if family, err = o.Families.of(s); err != nil {
 			return err
@@ -124,7 +134,7 @@ func open(dir string, o Options) (*source, Family, error) {
 		return nil
 	})
 	if err == nil {
-		d.tokens, d.bfloat16 = o.Tokens, o.BFloat16
+		d.tokens, d.packed, d.numbers = o.Tokens, o.Weights != nil, numbers
 	}
 	return d, family, err
 }

@@ -49,7 +49,7 @@ const (
 
 // NewProbe returns a probe of m on examples.
 //
-// Errors: a model without a head, or whose weights are held in bfloat16; no examples; an
+// Errors: a model without a head, or whose weights are packed; no examples; an
 // example that the model does not take, without anything to predict, or with targets that
 // are none of the head's.
 func NewProbe(m *Model, examples []Example) (*Probe, error) {
@@ -62,8 +62,8 @@ func NewProbe(m *Model, examples []Example) (*Probe, error) {
 		return bad("the model has no head, want one for any of %s, %s and %s", MaskedWords, NextWord, TextClasses)
 	case head.Task == AnswerSpan:
 		return bad("the model's head is for the %s, want one for any of %s, %s and %s", head.Task, MaskedWords, NextWord, TextClasses)
-	case m.bfloat16:
-		return bad("the model was loaded with Options.BFloat16, want one without")
+	case m.packed:
+		return bad("the model was loaded with Options.Weights, want one without")
 	case len(examples) == 0:
 		return bad("no examples, want one or more")
 	}

@@ -214,7 +214,7 @@ func TestSeq2seqSaves(t *testing.T) {
 			t.Errorf("%s: other logits after saving", dir)
 		}
 		// It runs; these random weights make much of what rounding changes.
-		half, err := models.Load(dir, models.Options{BFloat16: true})
+		half, err := models.Load(dir, models.Options{Weights: attn.BFloat16{}})
 		if err != nil {
 			t.Fatal(err)
 		}

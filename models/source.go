@@ -8,6 +8,7 @@ import (
 
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/tensor"
 )
 
 // source is a directory with settings and tensors of which nothing but headers was read.
@@ -16,7 +17,8 @@ type source struct {
 	settings *Settings
 	r        *safetensors.Reader
 	tokens   int  // Options.Tokens
-	bfloat16 bool // Options.BFloat16
+	packed   bool // Options.Weights is not nil
+	numbers  tensor.Numbers
 }
 
 // openSource opens a directory. check is called before the weights are opened.
@@ -56,7 +58,7 @@ func openSettings(path string) (*Settings, error) {
 func plan[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
 	var none T
 	b := newBuilder(s.r, s.settings, true)
-	b.longest, b.bfloat16 = s.tokens, s.bfloat16
+	b.longest, b.packed, b.numbers = s.tokens, s.packed, s.numbers
 	x := construct(b)
 	if err := s.settings.settled(); err != nil {
 		return none, nil, &FormatError{s.config, err}
@@ -81,7 +83,7 @@ func build[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
 		return none, nil, err
 	}
 	b := newBuilder(s.r, s.settings, false)
-	b.longest, b.bfloat16 = s.tokens, s.bfloat16
+	b.longest, b.packed, b.numbers = s.tokens, s.packed, s.numbers
 	x := construct(b)
 	if err := b.finish(); err != nil {
 		return none, nil, fmt.Errorf("models: %s: not built twice alike: %w", s.config, err)

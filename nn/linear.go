@@ -11,9 +11,9 @@ import (
 type Linear struct {
 	Weight *tensor.Tensor // [Out In], PyTorch's layout
 	Bias   *tensor.Tensor // [Out], or nil for none
-	// BFloat16 is [Out In] in place of Weight, which is then nil: for inference in half
-	// of the memory. It is no parameter.
-	BFloat16 *tensor.BFloat16
+	// Packed is [Out In] in place of Weight, which is then nil: for inference alone. It is
+	// no parameter.
+	Packed *tensor.Packed
 }
 
 // NewLinear returns a map from in to out features, initialised as PyTorch does:
@@ -28,10 +28,33 @@ func NewLinear(in, out int, bias bool, rng *rand.Rand) *Linear {
 
 // Forward returns x·Wᵀ + b. Shapes: x [… In], out [… Out].
 func (l *Linear) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
-	if l.BFloat16 != nil && l.Weight == nil {
-		return l.BFloat16.Linear(t, x, l.Bias)
+	if l.packed() {
+		return l.Packed.Linear(t, x, l.Bias)
 	}
 	return tensor.Linear(t, x, l.Weight, l.Bias)
+}
+
+func (l *Linear) packed() bool { return l.Packed != nil && l.Weight == nil }
+
+// Linears returns what several maps make of the same x. Where their weights are packed, it is
+// one product.
+func Linears(t *tensor.Tape, x *tensor.Tensor, maps ...*Linear) []*tensor.Tensor {
+	packed := make([]tensor.Affine, len(maps))
+	for i, l := range maps {
+		if !l.packed() {
+			return linearsApart(t, x, maps)
+		}
+		packed[i] = tensor.Affine{Weight: l.Packed, Bias: l.Bias}
+	}
+	return tensor.Linears(t, x, packed)
+}
+
+func linearsApart(t *tensor.Tape, x *tensor.Tensor, maps []*Linear) []*tensor.Tensor {
+	out := make([]*tensor.Tensor, len(maps))
+	for i, l := range maps {
+		out[i] = l.Forward(t, x)
+	}
+	return out
 }
 
 // Params returns "weight" and, where there is one, "bias".

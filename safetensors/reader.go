@@ -1,6 +1,7 @@
 package safetensors
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unsafe"
+
+	"github.com/attn-go/attn/internal/simd"
 )
 
 // The names that a model has in its folder.
@@ -189,9 +193,15 @@ func (r *Reader) ReadFloat32s(name string, dst []float32, at int) error {
 	if n := (p.end - p.begin) / width; at < 0 || at > n || len(dst) > n-at {
 		return bad(fmt.Errorf("has %d elements, want %d from element %d on", n, len(dst), at))
 	}
+	if len(dst) == 0 {
+		return nil
+	}
+	offset := p.shard.begin + int64(p.begin+at*width)
+	if (p.DType == F32 || p.DType == BF16) && littleEndian {
+		return p.shard.readInPlace(dst, width, offset)
+	}
 	const most = 1 << 13 // elements at a time
 	b := make([]byte, width*min(most, len(dst)))
-	offset := p.shard.begin + int64(p.begin+at*width)
 	for part := range slices.Chunk(dst, most) {
 		b := b[:width*len(part)]
 		if err := p.shard.readAt(b, offset); err != nil {
@@ -200,6 +210,23 @@ func (r *Reader) ReadFloat32s(name string, dst []float32, at int) error {
 		decodeFloat32s(part, p.DType, b)
 		offset += int64(len(b))
 	}
+	return nil
+}
+
+// littleEndian says that numbers lie in memory as in a file.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// readInPlace reads floats, or bfloat16 if they have a width of two bytes, without memory
+// besides dst: models come by the gigabyte. bfloat16 are read into the second half of it and
+// become floats from the front: the one that is written never lies over one that has not
+// been read.
+func (s *shard) readInPlace(dst []float32, width int, offset int64) error {
+	b := unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 4*len(dst))
+	b = b[len(b)-width*len(dst):]
+	if err := s.readAt(b, offset); err != nil || width == 4 {
+		return err
+	}
+	simd.FromBFloat16(dst, unsafe.Slice((*uint16)(unsafe.Pointer(&b[0])), len(dst)))
 	return nil
 }
 

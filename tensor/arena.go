@@ -1,6 +1,10 @@
 package tensor
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/attn-go/attn/internal/pages"
+)
 
 // arena hands out slices and takes them all back at once. After a few rounds of
 // similar size it allocates nothing.
@@ -15,12 +19,42 @@ type arena[T any] struct {
 	used   int // elements of it handed out
 
 	large []lent[T]
+	lends int // of large slices since reset
 }
 
 // lent is a large slice and whether somebody has it.
 type lent[T any] struct {
-	slice []T
-	taken bool
+	slice  []T
+	taken  bool
+	number int // of the lending
+}
+
+// mark is how far an arena has been handed out.
+type mark struct{ block, used, lends int }
+
+func (a *arena[T]) mark() mark { return mark{a.block, a.used, a.lends} }
+
+// release takes back what was handed out since the mark, but for keep, which it may move.
+func (a *arena[T]) release(m mark, keep []T) []T {
+	moves := true
+	for i := range a.large {
+		l := &a.large[i]
+		if !l.taken || l.number < m.lends {
+			continue
+		}
+		if len(keep) > 0 && &keep[0] == &l.slice[0] {
+			moves = false
+			continue
+		}
+		l.taken = false
+	}
+	a.block, a.used = m.block, m.used
+	if !moves {
+		return keep
+	}
+	to := a.take((len(keep) + 15) &^ 15)[:len(keep):len(keep)] // whole cache lines
+	copy(to, keep)
+	return to
 }
 
 // Blocks double in size from the first to the largest, so that small tapes stay
@@ -46,7 +80,7 @@ func (a *arena[T]) take(n int) []T {
 	if len(a.blocks) > 0 {
 		length = min(2*len(a.blocks[len(a.blocks)-1]), largestBlock)
 	}
-	a.blocks = append(a.blocks, make([]T, max(n, length)))
+	a.blocks = append(a.blocks, pages.Make[T](max(n, length)))
 	a.used = n
 	return a.blocks[a.block][:n:n]
 }
@@ -70,7 +104,7 @@ func (a *arena[T]) takeLarge(n int) []T {
 		// Rounded up by at most an eighth: a request that is a little larger
 		// in the next round finds room.
 		step := 1 << (bits.Len(uint(n)) - 4)
-		slice := make([]T, (n+step-1)&^(step-1))
+		slice := pages.Make[T]((n + step - 1) &^ (step - 1))
 		if fits = short; fits >= 0 {
 			a.large[fits].slice = slice
 		} else {
@@ -78,13 +112,14 @@ func (a *arena[T]) takeLarge(n int) []T {
 			a.large = append(a.large, lent[T]{slice: slice})
 		}
 	}
-	a.large[fits].taken = true
+	a.large[fits].taken, a.large[fits].number = true, a.lends
+	a.lends++
 	return a.large[fits].slice[:n:n]
 }
 
 // reset takes everything back.
 func (a *arena[T]) reset() {
-	a.block, a.used = 0, 0
+	a.block, a.used, a.lends = 0, 0, 0
 	for i := range a.large {
 		a.large[i].taken = false
 	}

@@ -132,6 +132,38 @@ func (t *Tape) Reset() {
 	t.life++
 }
 
+// Mark is a point in the life of a tape, for Release.
+type Mark struct{ floats mark }
+
+// Mark returns the point that has been reached.
+func (t *Tape) Mark() Mark {
+	if t == nil {
+		return Mark{}
+	}
+	return Mark{t.floats.mark()}
+}
+
+// Release takes back the memory of what was made since a mark, but for x, which it returns,
+// elsewhere in memory: what is inside of a layer, of which only the result is needed.
+// Tensors made since, and x itself, must not be used afterwards; those from before may. A
+// tape that records needs all of them, so it takes nothing back and returns x.
+//
+//	for _, layer := range layers {
+//		mark := tape.Mark()
+//		x = tape.Release(mark, layer.Forward(tape, x))
+//	}
+//
+// It panics with a *ValueError if x is nil.
+func (t *Tape) Release(m Mark, x *Tensor) *Tensor {
+	operand("Release", "x", x)
+	if t == nil || t.mode != Infer || x.home != t {
+		return x
+	}
+	y := t.header(x.shape)
+	y.data = t.floats.release(m.floats, x.data)
+	return y
+}
+
 // Make returns a tensor of the given shape in the tape's memory, with
 // arbitrary contents: the caller writes every element.
 func (t *Tape) Make(shape ...int) *Tensor {

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+
+	"github.com/attn-go/attn/internal/pages"
 )
 
 // Tensor is a dense row-major array of float32 with, once a backward pass has
@@ -37,7 +39,7 @@ func New(data []float32, shape ...int) *Tensor {
 // Zeros returns a tensor of zeros in memory of its own. It panics with a *ShapeError
 // if the shape is none, or is larger than memory could be.
 func Zeros(shape ...int) *Tensor {
-	return &Tensor{data: make([]float32, checkSize("Zeros", shape)), shape: slices.Clone(shape)}
+	return &Tensor{data: pages.Make[float32](checkSize("Zeros", shape)), shape: slices.Clone(shape)}
 }
 
 // Full returns a tensor in memory of its own whose elements are all value.

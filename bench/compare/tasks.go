@@ -64,6 +64,7 @@ func allTasks(threads int) []task {
 			},
 		})
 	}
+	tasks = append(tasks, modelTasks(threads)...)
 	return append(tasks, translatorTask(threads))
 }
 
@@ -93,11 +94,13 @@ type request struct {
 	Mask      string  `json:"mask"`
 	Dropout   float64 `json:"dropout"`
 	Weights   bool    `json:"weights"`
-	Hidden    int     `json:"hidden,omitempty"` // these for the translator
+	Hidden    int     `json:"hidden,omitempty"` // these for the translator and models
 	Layers    int     `json:"layers,omitempty"`
 	Vocab     int     `json:"vocab,omitempty"`
 	Smoothing float64 `json:"smoothing,omitempty"`
 	Clip      float64 `json:"clip,omitempty"`
+	Storage   string  `json:"storage,omitempty"` // these for a decoder
+	Bias      bool    `json:"bias,omitempty"`
 	Threads   int     `json:"threads"`
 	Time      float64 `json:"time"` // seconds
 }

@@ -27,7 +27,9 @@ def forms(w):
         raise Unsupported("no training")
     if w.dropout:
         raise Unsupported("no dropout at inference")
-    make = {"gemm": gemm, "sdpa": sdpa, "decode": decode, "additive": additive, "gaussian": gaussian, "mha": mha}.get(w.base)
+    make = {
+        "gemm": gemm, "sdpa": sdpa, "decode": decode, "additive": additive, "gaussian": gaussian, "mha": mha, "encode": encode,
+    }.get(w.base)
     return make(w) if make else {}
 
 
@@ -249,3 +251,42 @@ def mha(w):
         g.linear("mixed", "out", w.h * w.v, w.width)
         found["packed Attention"] = g.call("out.out")
     return found
+
+
+def encode(w):
+    """The layers of BERT, with the operators that the library's own optimiser makes of them, and with standard ones."""
+
+    def model(fused):
+        g = Graph()
+        table = g.constant("table", g.normal(w.vocab, w.width, scale=0.03))
+        positions = g.constant("positions", g.normal(w.lq, w.width, scale=0.03))
+        ids = g.input("ids", g.rng.integers(w.vocab, size=(w.b, w.lq)))
+        gains = {"epsilon": 1e-12}
+        weight, bias = g.constant("gain", np.ones(w.width, np.float32)), g.constant("shift", np.zeros(w.width, np.float32))
+
+        def norm(x, y, out):
+            if fused:
+                return g.node("SkipLayerNormalization", [x, y, weight, bias], out, CONTRIB, **gains)
+            return g.node("LayerNormalization", [g.node("Add", [x, y], out + ".sum"), weight, bias], out, **gains)
+
+        x = norm(g.node("Gather", [table, ids], "words"), g.node("Expand", [positions, g.constant(
+            "shape", np.array([w.b, w.lq, w.width]))], "places"), "embedded")  # fmt: skip
+        for i in range(w.layers):
+            at = f"{i}."
+            if fused:
+                qkv = g.constant(at + "qkv", g.normal(w.width, 3 * w.width, scale=0.03))
+                zero = g.constant(at + "qkv.bias", np.zeros(3 * w.width, np.float32))
+                y = g.node("Attention", [x, qkv, zero], at + "mixed", CONTRIB, num_heads=w.h)
+            else:
+                q, k, v = (g.linear(x, at + n, w.width, w.width) for n in "qkv")
+                y = standard(g, w, q, k, v, at + "mixed", None, False, q_num_heads=w.h, kv_num_heads=w.h)
+            x = norm(g.linear(y, at + "out", w.width, w.width), x, at + "norm1")
+            if fused:
+                product = g.node("MatMul", [x, g.constant(at + "up", g.normal(w.width, w.hidden, scale=0.03))], at + "product")
+                y = g.node("BiasGelu", [product, g.constant(at + "up.bias", np.zeros(w.hidden, np.float32))], at + "hidden", CONTRIB)
+            else:
+                y = g.node("Gelu", [g.linear(x, at + "up", w.width, w.hidden)], at + "hidden")
+            x = norm(g.linear(y, at + "down", w.hidden, w.width), x, at + "norm2")
+        return g.call(x)
+
+    return {"packed Attention, SkipLayerNormalization, BiasGelu": model(True), "MatMul, Attention, Gelu": model(False)}

@@ -27,7 +27,8 @@ def forms(w):
     """The ways to do the work: names and functions that do it once."""
     torch.manual_seed(1)
     make = {
-        "gemm": gemm, "sdpa": sdpa, "decode": decode, "additive": additive, "gaussian": gaussian, "mha": mha, "translator": translator,
+        "gemm": gemm, "sdpa": sdpa, "decode": decode, "additive": additive, "gaussian": gaussian, "mha": mha,
+        "translator": translator, "encode": encode, "generate": generate,
     }.get(w.base)
     return make(w) if make else {}
 
@@ -203,3 +204,113 @@ def translator(w):
         return loss.item()
 
     return {"nn.Transformer, AdamW(fused=True)": step}
+
+
+def linear_maps(*sizes, bias=True, dtype=torch.float32):
+    return [nn.Linear(n_in, n_out, bias=bias, dtype=dtype) for n_in, n_out in sizes]
+
+
+def encode(w):
+    """The layers of BERT, written out, and nn.TransformerEncoder on its fast path."""
+    table, positions = nn.Embedding(w.vocab, w.width), nn.Embedding(512, w.width)
+    norm = nn.LayerNorm(w.width, 1e-12)
+    ids, at = torch.randint(w.vocab, (w.b, w.lq)), torch.arange(w.lq)
+    embed = lambda: norm(table(ids) + positions(at))
+
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv, self.out, self.up, self.down = linear_maps(
+                (w.width, 3 * w.width), (w.width, w.width), (w.width, w.hidden), (w.hidden, w.width)
+            )
+            self.norm1, self.norm2 = nn.LayerNorm(w.width, 1e-12), nn.LayerNorm(w.width, 1e-12)
+
+        def forward(self, x):
+            q, k, v = self.qkv(x).view(w.b, w.lq, 3, w.h, -1).permute(2, 0, 3, 1, 4)
+            y = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(w.b, w.lq, w.width)
+            x = self.norm1(x + self.out(y))
+            return self.norm2(x + self.down(F.gelu(self.up(x))))
+
+    layers = nn.Sequential(*[Layer() for _ in range(w.layers)]).eval()
+    one = nn.TransformerEncoderLayer(w.width, w.h, w.hidden, 0.0, "gelu", 1e-12, batch_first=True)
+    encoder = nn.TransformerEncoder(one, w.layers).eval()
+    return {
+        "nn.Linear, scaled_dot_product_attention": passes(w, lambda: layers(embed()), []),
+        "nn.TransformerEncoder": passes(w, lambda: encoder(embed()), []),
+    }
+
+
+class Decoder:
+    """A step of a Llama: maps are functions of x, made by `make` from the sizes of their inputs and outputs."""
+
+    def __init__(self, w, make, dtype):
+        self.w, e, kv = w, w.e, w.g * w.e
+        self.table = torch.randn(w.vocab, w.width, dtype=dtype) / 30
+        self.logits = make(w.width, w.vocab, False, self.table)
+        self.gain = torch.ones(w.width, dtype=dtype)
+        self.layers = [
+            {
+                "qkv": make(w.width, w.width + 2 * kv, w.bias),
+                "out": make(w.width, w.width, False),
+                "gate_up": make(w.width, 2 * w.hidden, False),
+                "down": make(w.hidden, w.width, False),
+                "k": torch.randn(1, w.g, w.lk + 1, e, dtype=dtype),
+                "v": torch.randn(1, w.g, w.lk + 1, e, dtype=dtype),
+            }
+            for _ in range(w.layers)
+        ]
+        angle = w.lk * 1e5 ** (-torch.arange(0, e, 2) / e)
+        self.cos, self.sin = angle.cos().repeat(2).to(dtype), angle.sin().repeat(2).to(dtype)
+        self.id = torch.tensor([5])
+
+    def turn(self, x):
+        a, b = x.chunk(2, -1)
+        return x * self.cos + torch.cat([-b, a], -1) * self.sin
+
+    def step(self):
+        w = self.w
+        x = self.table[self.id]
+        for layer in self.layers:
+            y = F.rms_norm(x, (w.width,), self.gain, 1e-5)
+            q, k, v = layer["qkv"](y).view(1, -1, w.e).split([w.h, w.g, w.g], 1)
+            keys, values = layer["k"], layer["v"]
+            keys[:, :, w.lk], values[:, :, w.lk] = self.turn(k), v
+            y = F.scaled_dot_product_attention(self.turn(q).unsqueeze(2), keys, values, enable_gqa=True)
+            x = x + layer["out"](y.view(1, w.width))
+            gate, up = layer["gate_up"](F.rms_norm(x, (w.width,), self.gain, 1e-5)).chunk(2, -1)
+            x = x + layer["down"](F.silu(gate) * up)
+        return self.logits(F.rms_norm(x, (w.width,), self.gain, 1e-5))
+
+
+def generate(w):
+    """A token behind lk others, with a cache that has room for it; q, k and v are one map, and gate and up."""
+
+    def dense(dtype):
+        def make(n_in, n_out, bias, weight=None):
+            weight = torch.randn(n_out, n_in, dtype=dtype) / 30 if weight is None else weight
+            b = torch.zeros(n_out, dtype=dtype) if bias else None
+            return lambda x: F.linear(x, weight, b)
+
+        return make
+
+    def packed(n_in, n_out, bias, weight=None):  # kernels of PyTorch's own, for weights with a scale for each row
+        weight = torch.randint(-127, 128, (n_out, n_in), dtype=torch.int8)
+        scales = torch.full((n_out,), 0.001, dtype=torch.bfloat16)
+        return lambda x: torch._weight_int8pack_mm(x, weight, scales)
+
+    def dynamic(n_in, n_out, bias, weight=None):
+        m = nn.Sequential(nn.Linear(n_in, n_out, bias=bias))
+        return torch.ao.quantization.quantize_dynamic(m, {nn.Linear}, dtype=torch.qint8)
+
+    kinds = {
+        "float32": {"float32": (dense(torch.float32), torch.float32)},
+        "bfloat16": {"bfloat16": (dense(torch.bfloat16), torch.bfloat16)},
+        "int8": {
+            "_weight_int8pack_mm, bfloat16": (packed, torch.bfloat16),
+            "quantize_dynamic": (dynamic, torch.float32),
+        },
+    }
+    found = {}
+    for name, (make, dtype) in kinds[w.storage].items():
+        found[name] = passes(w, Decoder(w, make, dtype).step, [])
+    return found

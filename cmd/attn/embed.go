@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
@@ -104,13 +105,13 @@ func (cmd *embedCommand) embedder() (*models.Embedder, error) {
 
 func (cmd *embedCommand) load() (*models.Embedder, error) {
 	if cmd.Pooling == nil {
-		e, err := models.LoadEmbedder(cmd.Model, models.Options{})
+		e, err := models.LoadEmbedder(cmd.Model, models.Options{Weights: attn.Float32{}})
 		if errors.Is(err, models.ErrNoPipeline) {
 			err = fmt.Errorf("%w: --pooling mean, say", err)
 		}
 		return e, err
 	}
-	m, err := models.Load(cmd.Model, models.Options{})
+	m, err := models.Load(cmd.Model, models.Options{Weights: attn.Float32{}})
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
@@ -61,7 +62,7 @@ func (cmd *runCommand) touches() touched {
 }
 
 func (cmd *runCommand) Run(context.Context, console) error {
-	m, err := models.Load(cmd.Model, models.Options{})
+	m, err := models.Load(cmd.Model, models.Options{Weights: attn.Float32{}})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
@@ -15,7 +16,7 @@ func (cmd *translateCommand) pretrained() (func(context.Context, []*filter.Line[
 	if cmd.Map {
 		return nil, usage("--map goes with a model of attn train, and %s is a pretrained one", quoted(cmd.Model))
 	}
-	m, err := models.Load(cmd.Model, models.Options{})
+	m, err := models.Load(cmd.Model, models.Options{Weights: attn.Float32{}})
 	if err != nil {
 		return nil, err
 	}

@@ -95,6 +95,27 @@ func fromInt8(dst []float32, x []int8) {
 	fromInt8Generic(dst, x)
 }
 
+// toBFloat16 sets dst[i] to the bfloat16 nearest to x[i].
+func toBFloat16(dst []uint16, x []float32) {
+	for len(dst) >= 16 && active != avx2 && active != generic {
+		n := min(len(dst), piece) / 16 * 16
+		toBFloat16AVX512(&dst[0], &x[0], n)
+		dst, x = dst[n:], x[n:]
+	}
+	toBFloat16Generic(dst, x)
+}
+
+// toInt8 sets dst[i] to the integer nearest to x[i], of those that a byte
+// holds.
+func toInt8(dst []int8, x []float32) {
+	for len(dst) >= 16 && active != avx2 && active != generic {
+		n := min(len(dst), piece) / 16 * 16
+		toInt8AVX512(&dst[0], &x[0], n)
+		dst, x = dst[n:], x[n:]
+	}
+	toInt8Generic(dst, x)
+}
+
 // axpy sets y[i] += a·x[i].
 func axpy(a float32, x, y []float32) {
 	if active == generic {

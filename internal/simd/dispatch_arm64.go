@@ -71,6 +71,17 @@ func fromInt8(dst []float32, x []int8) {
 	fromInt8Generic(dst, x)
 }
 
+// toBFloat16 sets dst[i] to the bfloat16 nearest to x[i].
+func toBFloat16(dst []uint16, x []float32) {
+	toBFloat16Generic(dst, x)
+}
+
+// toInt8 sets dst[i] to the integer nearest to x[i], of those that a byte
+// holds.
+func toInt8(dst []int8, x []float32) {
+	toInt8Generic(dst, x)
+}
+
 // axpy sets y[i] += a·x[i].
 func axpy(a float32, x, y []float32) {
 	if active == generic {

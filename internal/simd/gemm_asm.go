@@ -36,10 +36,11 @@ const (
 )
 
 // Kernels besides those for panels of a number of vectors: of whole panels of stored
-// numbers.
+// numbers. Those for floats look further ahead than the others.
 const (
 	kernelBFloat16 = 16 + iota
 	kernelInt8
+	kernelFloat32
 )
 
 // readsDirectly reports whether the kernels read B where it is. They can where

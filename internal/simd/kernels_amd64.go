@@ -32,6 +32,8 @@ func gemmKernel(t *tileArgs, kernel int) {
 			gemmBFloat16AVX512(t)
 		case kernelInt8:
 			gemmInt8AVX512(t)
+		case kernelFloat32:
+			gemmFloat32AVX512(t)
 		case 1:
 			gemm1AVX512(t)
 		case 2:
@@ -48,6 +50,8 @@ func gemmKernel(t *tileArgs, kernel int) {
 		gemmBFloat16AVX2(t)
 	case kernel == kernelInt8:
 		gemmInt8AVX2(t)
+	case kernel == kernelFloat32:
+		gemmFloat32AVX2(t)
 	case kernel == 1 && full:
 		gemm1AVX2(t)
 	case kernel == 1:

@@ -22,17 +22,20 @@ func FromInt8(dst []float32, x []int8) {
 	fromInt8(dst, x)
 }
 
-// StoredPanels is a matrix in the layout of Panels, of numbers as a KV cache stores them:
-// bfloat16 or, if that is nil, int8.
+// StoredPanels is a matrix in the layout of Panels, of numbers as a KV cache stores them, or a
+// model its weights. One of the slices is not nil.
 type StoredPanels struct {
 	PanelLayout
+	Float32  []float32
 	BFloat16 []uint16
 	Int8     []int8
 }
 
 // floats sets dst to the numbers from place at on.
 func (b *StoredPanels) floats(dst []float32, at int) {
-	if b.BFloat16 != nil {
+	if b.Float32 != nil {
+		copy(dst, b.Float32[at:])
+	} else if b.BFloat16 != nil {
 		FromBFloat16(dst, b.BFloat16[at:at+len(dst)])
 	} else {
 		FromInt8(dst, b.Int8[at:at+len(dst)])
@@ -74,6 +77,20 @@ func BFloat16(x float32) uint16 {
 		return uint16(b>>16) | 1<<6
 	}
 	return uint16((b + 0x7fff + b>>16&1) >> 16)
+}
+
+func toBFloat16Generic(dst []uint16, x []float32) {
+	dst = dst[:len(x)]
+	for i, v := range x {
+		dst[i] = BFloat16(v)
+	}
+}
+
+func toInt8Generic(dst []int8, x []float32) {
+	dst = dst[:len(x)]
+	for i, v := range x {
+		dst[i] = int8(max(-128, min(math.RoundToEven(float64(v)), 127)))
+	}
 }
 
 func fromBFloat16Generic(dst []float32, x []uint16) {

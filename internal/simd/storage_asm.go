@@ -18,10 +18,14 @@ func storedPanel(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate 
 		t.start = startC
 	}
 	kernel := kernelInt8
-	if b.BFloat16 != nil {
+	switch {
+	case b.Float32 != nil:
+		kernel = kernelFloat32
+		t.b, t.bRow = &b.Float32[at], 4*b.Width
+	case b.BFloat16 != nil:
 		kernel = kernelBFloat16
 		t.b, t.bRow = (*float32)(unsafe.Pointer(&b.BFloat16[at])), 2*b.Width
-	} else {
+	default:
 		t.b, t.bRow = (*float32)(unsafe.Pointer(&b.Int8[at])), b.Width
 	}
 	t.column(c, a, m, 0, kernel)

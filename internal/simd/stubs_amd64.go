@@ -73,6 +73,18 @@ func gemmInt8AVX512(t *tileArgs)
 //go:noescape
 func gemmInt8AVX2(t *tileArgs)
 
+// gemmFloat32AVX512 sets C = A·B + start for whole panels of floats that are
+// read once, from memory and not from a cache.
+//
+//go:noescape
+func gemmFloat32AVX512(t *tileArgs)
+
+// gemmFloat32AVX2 sets C = A·B + start for whole panels of floats that are read
+// once, from memory and not from a cache.
+//
+//go:noescape
+func gemmFloat32AVX2(t *tileArgs)
+
 // amxMultiplyAMX sets C = A·B + start for up to 32 rows of A and any number of
 // panels of B, both as limbs.
 //
@@ -136,6 +148,17 @@ func fromInt8AVX512(dst *float32, x *int8, n int)
 //
 //go:noescape
 func fromInt8AVX2(dst *float32, x *int8, n int)
+
+// toBFloat16AVX512 sets dst[i] to the bfloat16 nearest to x[i].
+//
+//go:noescape
+func toBFloat16AVX512(dst *uint16, x *float32, n int)
+
+// toInt8AVX512 sets dst[i] to the integer nearest to x[i], of those that a byte
+// holds.
+//
+//go:noescape
+func toInt8AVX512(dst *int8, x *float32, n int)
 
 // axpyAVX512 sets y[i] += a·x[i].
 //

@@ -1,0 +1,312 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/bench"
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/tensor"
+)
+
+// shape is a pretrained model as far as its speed goes. Its weights are random.
+type shape struct {
+	name                                  string
+	layers, heads, kvHeads, width, hidden int
+	vocabulary                            int
+	bias                                  bool // of the maps of q, k and v, in a decoder
+	positions                             int  // learnt, 0 in a decoder
+}
+
+var encoders = []shape{
+	{name: "MiniLM-L6", layers: 6, heads: 12, kvHeads: 12, width: 384, hidden: 1536, vocabulary: 30522, positions: 512},
+	{name: "BERT-base", layers: 12, heads: 12, kvHeads: 12, width: 768, hidden: 3072, vocabulary: 30522, positions: 512},
+}
+
+var decoders = []shape{
+	{name: "Llama 135M", layers: 30, heads: 9, kvHeads: 3, width: 576, hidden: 1536, vocabulary: 49152},
+	{name: "Qwen2 0.5B", layers: 24, heads: 14, kvHeads: 2, width: 896, hidden: 4864, vocabulary: 151936, bias: true},
+}
+
+// storages are the numbers in which a decoder's weights are held, and how many bytes one takes.
+var storages = []struct {
+	name  string
+	held  attn.Storage
+	bytes int
+}{{"float32", attn.Float32{}, 4}, {"bfloat16", attn.BFloat16{}, 2}, {"int8", attn.Int8{}, 1}}
+
+// read is how many tokens a decoder has read before the step that is measured.
+const read = 128
+
+// modelTasks are the rows about pretrained models.
+func modelTasks(threads int) []task {
+	var tasks []task
+	for _, s := range encoders {
+		for _, batch := range []int{1, 32} {
+			for _, length := range []int{16, 64, 128, 512} {
+				tasks = append(tasks, s.encode(threads, batch, length))
+			}
+		}
+	}
+	for _, s := range decoders {
+		for _, held := range storages {
+			tasks = append(tasks, s.generate(threads, held.name, held.held, held.bytes))
+		}
+	}
+	return tasks
+}
+
+// encode is the hidden states of texts of equal lengths.
+func (s shape) encode(threads, batch, length int) task {
+	name := fmt.Sprintf("encode %s B%d L%d", s.name, batch, length)
+	return task{
+		name: name, goal: "1.2× the better one",
+		request: request{
+			Op: "encode", B: batch, H: s.heads, Lq: length, Width: s.width, Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary, Mask: "none",
+		},
+		start: func() (func(context.Context, time.Duration) (bench.Result, error), error) {
+			m, err := s.load(attn.Float32{})
+			if err != nil {
+				return nil, err
+			}
+			ids := make([][]int, batch)
+			for i := range ids {
+				for range length {
+					ids[i] = append(ids[i], rand.N(s.vocabulary))
+				}
+			}
+			tape := tensor.NewTape(tensor.Infer)
+			return measured(threads, func() {
+				tape.Reset()
+				m.Hidden(tape, models.Batch{IDs: ids}, models.Run{})
+			}), nil
+		},
+		share: func(r bench.Result) string {
+			// Two operations for each weight of a layer and each token, and attention's.
+			each := s.width * (4*s.width + 2*s.hidden)
+			flops := 2 * float64(batch*length*s.layers) * float64(each+2*length*s.width)
+			return fmt.Sprintf("%.0f%%", 100*flops/r.Median/1e6/r.PeakGFLOPS)
+		},
+	}
+}
+
+// generate is one token of a text, from the token before it to the logits.
+func (s shape) generate(threads int, name string, held attn.Storage, bytes int) task {
+	goal := map[string]string{"int8": "≥ 70% of reading, 1.2× PyTorch"}[name]
+	if goal == "" {
+		goal = "≥ 85% of reading, 1.2× PyTorch"
+	}
+	return task{
+		name: fmt.Sprintf("generate %s %s", s.name, name), goal: goal,
+		request: request{
+			Op: "generate", B: 1, H: s.heads, G: s.kvHeads, Lk: read, E: 64, Width: s.width, Hidden: s.hidden, Layers: s.layers,
+			Vocab: s.vocabulary, Storage: name, Bias: s.bias, Mask: "none",
+		},
+		start: func() (func(context.Context, time.Duration) (bench.Result, error), error) {
+			m, err := s.load(held)
+			if err != nil {
+				return nil, err
+			}
+			cache, err := models.NewCache(m, 1, attn.CacheConfig{})
+			if err != nil {
+				return nil, err
+			}
+			tape := tensor.NewTape(tensor.Infer)
+			prompt := make([]int, read)
+			for i := range prompt {
+				prompt[i] = rand.N(s.vocabulary)
+			}
+			m.Hidden(tape, models.Batch{IDs: [][]int{prompt}}, models.Run{Cache: cache})
+			logits := m.Head().Logits
+			step := measured(threads, func() {
+				tape.Reset()
+				logits(tape, m.Hidden(tape, models.Batch{IDs: [][]int{prompt[:1]}}, models.Run{Cache: cache}))
+				for _, layer := range cache.Layers {
+					layer.Truncate(read)
+				}
+			})
+			weights := s.weights() * bytes
+			floats := make([]float32, weights/4)
+			for i := range floats {
+				floats[i] = 1 // memory that nobody has written may be one page of zeros
+			}
+			readAll := measured(threads, func() {
+				par.For(len(floats), 1<<16, func(lo, hi int) { sink(simd.Sum(floats[lo:hi])) })
+			})
+			return func(ctx context.Context, d time.Duration) (bench.Result, error) {
+				r, err := step(ctx, d)
+				if err != nil {
+					return r, err
+				}
+				all, err := readAll(ctx, d/4)
+				r.PeakReadGBps = float64(weights) / all.Min / 1e6
+				return r, err
+			}, nil
+		},
+		share: func(r bench.Result) string {
+			return fmt.Sprintf("%.1f tokens/s, %.0f%% of reading", 1000/r.Median, 100*float64(s.weights()*bytes)/r.Median/1e6/r.PeakReadGBps)
+		},
+	}
+}
+
+// sink keeps the compiler from leaving out what makes x.
+//
+//go:noinline
+func sink(float32) {}
+
+// measured returns what measures calls of f on so many threads.
+func measured(threads int, f func()) func(context.Context, time.Duration) (bench.Result, error) {
+	return func(ctx context.Context, d time.Duration) (r bench.Result, err error) {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
+		r.PeakGFLOPS = simd.PeakFLOPs(threads) / 1e9
+		r.Sample, err = bench.Measure(ctx, d, f)
+		return r, err
+	}
+}
+
+// weights is how many numbers the matrices of a decoder have, those of the embeddings,
+// which make the logits, among them.
+func (s shape) weights() int {
+	kv := s.width / s.heads * s.kvHeads
+	return s.vocabulary*s.width + s.layers*s.width*(2*s.width+2*kv+3*s.hidden)
+}
+
+// load writes the directory of a model with random weights and reads it.
+func (s shape) load(held attn.Storage) (*models.Model, error) {
+	dir, err := os.MkdirTemp("", "attn-compare-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := s.write(dir); err != nil {
+		return nil, err
+	}
+	return models.Load(dir, models.Options{Weights: held})
+}
+
+// write writes config.json, and weights in bfloat16.
+func (s shape) write(dir string) error {
+	config, tensors := s.encoder()
+	if s.positions == 0 {
+		config, tensors = s.decoder()
+	}
+	text, err := json.Marshal(config)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "config.json"), text, 0o666)
+	}
+	if err != nil {
+		return err
+	}
+	stream := &safetensors.Stream{Tensors: tensors, Data: func(w io.Writer, i int) error { return randomWeights(w, tensors[i]) }}
+	return stream.WriteFile(filepath.Join(dir, "model.safetensors"))
+}
+
+// randomWeights writes numbers of about ±0.03, and 1 for the gains of norms.
+func randomWeights(w io.Writer, info safetensors.Info) error {
+	n := 1
+	for _, d := range info.Shape {
+		n *= d
+	}
+	if strings.Contains(strings.ToLower(info.Name), "norm.weight") {
+		_, err := w.Write(bytes.Repeat([]byte{0x80, 0x3f}, n))
+		return err
+	}
+	for n > 0 {
+		part := min(n, len(someWeights)/2)
+		if _, err := w.Write(someWeights[:2*part]); err != nil {
+			return err
+		}
+		n -= part
+	}
+	return nil
+}
+
+// someWeights are random numbers in bfloat16, which are used again and again: to draw half a
+// billion would take longer than what is measured.
+var someWeights = func() []byte {
+	b, rng := make([]byte, 2<<20), rand.New(rand.NewPCG(1, 2))
+	for i := 0; i < len(b); i += 2 {
+		x := rng.Uint32()
+		b[i], b[i+1] = byte(x), 0x3c|byte(x>>24)&0x80
+	}
+	return b
+}()
+
+// tensorsOf returns tensors of type BF16.
+func tensorsOf(shapes map[string][]int) []safetensors.Info {
+	var all []safetensors.Info
+	for name, shape := range shapes {
+		all = append(all, safetensors.Info{Name: name, DType: safetensors.BF16, Shape: shape})
+	}
+	return all
+}
+
+func (s shape) encoder() (config map[string]any, tensors []safetensors.Info) {
+	config = map[string]any{
+		"model_type": "bert", "architectures": []string{"BertModel"}, "hidden_size": s.width, "intermediate_size": s.hidden, "hidden_act": "gelu",
+		"num_hidden_layers": s.layers, "num_attention_heads": s.heads, "vocab_size": s.vocabulary, "max_position_embeddings": s.positions,
+		"type_vocab_size": 2, "layer_norm_eps": 1e-12,
+	}
+	shapes := map[string][]int{
+		"embeddings.word_embeddings.weight":       {s.vocabulary, s.width},
+		"embeddings.position_embeddings.weight":   {s.positions, s.width},
+		"embeddings.token_type_embeddings.weight": {2, s.width},
+	}
+	norm := func(name string) { shapes[name+".weight"], shapes[name+".bias"] = []int{s.width}, []int{s.width} }
+	linear := func(name string, in, out int) {
+		shapes[name+".weight"], shapes[name+".bias"] = []int{out, in}, []int{out}
+	}
+	norm("embeddings.LayerNorm")
+	for i := range s.layers {
+		at := fmt.Sprintf("encoder.layer.%d.", i)
+		for _, name := range []string{"attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"} {
+			linear(at+name, s.width, s.width)
+		}
+		linear(at+"intermediate.dense", s.width, s.hidden)
+		linear(at+"output.dense", s.hidden, s.width)
+		norm(at + "attention.output.LayerNorm")
+		norm(at + "output.LayerNorm")
+	}
+	return config, tensorsOf(shapes)
+}
+
+func (s shape) decoder() (config map[string]any, tensors []safetensors.Info) {
+	config = map[string]any{
+		"model_type": "llama", "architectures": []string{"LlamaForCausalLM"}, "hidden_size": s.width, "intermediate_size": s.hidden, "hidden_act": "silu",
+		"num_hidden_layers": s.layers, "num_attention_heads": s.heads, "num_key_value_heads": s.kvHeads, "vocab_size": s.vocabulary,
+		"max_position_embeddings": 8192, "rope_theta": 1e5, "rms_norm_eps": 1e-5, "tie_word_embeddings": true,
+	}
+	if s.bias {
+		config["model_type"], config["architectures"] = "qwen2", []string{"Qwen2ForCausalLM"}
+	}
+	kv := s.width / s.heads * s.kvHeads
+	shapes := map[string][]int{"model.embed_tokens.weight": {s.vocabulary, s.width}, "model.norm.weight": {s.width}}
+	for i := range s.layers {
+		at := fmt.Sprintf("model.layers.%d.", i)
+		for name, shape := range map[string][]int{
+			"input_layernorm": {s.width}, "post_attention_layernorm": {s.width},
+			"self_attn.q_proj": {s.width, s.width}, "self_attn.k_proj": {kv, s.width}, "self_attn.v_proj": {kv, s.width},
+			"self_attn.o_proj": {s.width, s.width},
+			"mlp.gate_proj":    {s.hidden, s.width}, "mlp.up_proj": {s.hidden, s.width}, "mlp.down_proj": {s.width, s.hidden},
+		} {
+			shapes[at+name+".weight"] = shape
+		}
+		if s.bias {
+			shapes[at+"self_attn.q_proj.bias"], shapes[at+"self_attn.k_proj.bias"], shapes[at+"self_attn.v_proj.bias"] = []int{s.width}, []int{kv}, []int{kv}
+		}
+	}
+	return config, tensorsOf(shapes)
+}

@@ -1,0 +1,210 @@
+package simd
+
+import (
+	"fmt"
+	"math"
+)
+
+// Packed is a matrix B of weights in the order in which products read it: it is written
+// once, when a model is loaded, and read by every product with its inputs.
+type Packed struct {
+	StoredPanels
+	// Scales has a factor for each column of integers, and is nil for other numbers.
+	Scales []float32
+}
+
+// Set sets columns j to j+n to those of b, which has K rows and n columns: rounded to the
+// nearest bfloat16, or to integers from −127 to 127 times a scale of the column. Different
+// panels may be set at the same time.
+func (w *Packed) Set(j, n int, b Mat) {
+	if j < 0 || n < 0 || j+n > w.N {
+		panic(fmt.Sprintf("simd: Packed.Set: columns %d to %d of %d", j, j+n, w.N))
+	}
+	b.check("B", w.K, n, 1, 0)
+	s := scratches.Get().(*scratch)
+	defer s.free()
+	for n > 0 && w.K > 0 {
+		cols := min(n, w.Width-j%w.Width)
+		w.setPart(j, cols, b, s)
+		if j, n = j+cols, n-cols; n > 0 {
+			b = b.from(0, cols)
+		}
+	}
+}
+
+// setPart sets columns of one panel.
+func (w *Packed) setPart(j, cols int, b Mat, s *scratch) {
+	at := w.At(0, j)
+	whole := j%w.Width == 0 && (cols == w.Width || j+cols == w.N)
+	if whole && w.Float32 != nil {
+		packPanel(w.Float32[at:][:w.Panel()], b, w.K, cols, w.Width)
+		return
+	}
+	s.b = grow(s.b, w.Panel())
+	packPanel(s.b, b, w.K, cols, w.Width)
+	if w.Int8 != nil {
+		w.scale(j, cols, b, s)
+	}
+	rows, n := w.K, cols
+	if whole { // and so in one piece
+		rows, n = 1, w.Panel()
+	}
+	for k := range rows {
+		from, to := s.b[k*w.Width:][:n], at+k*w.Width
+		switch {
+		case w.Float32 != nil:
+			copy(w.Float32[to:], from)
+		case w.BFloat16 != nil:
+			toBFloat16(w.BFloat16[to:][:n], from)
+		default:
+			toInt8(w.Int8[to:][:n], from)
+		}
+	}
+}
+
+// scale chooses the scales of columns and divides what is in s.b by them.
+func (w *Packed) scale(j, cols int, b Mat, s *scratch) {
+	s.row = grow(s.row, w.Width)
+	clear(s.row)
+	for c := range cols {
+		bits := largestBits(b, c, w.K)
+		most := math.Float32frombits(bits)
+		switch unit := most / 127; {
+		case most-most != 0: // not finite: all of its products are NaN
+			w.Scales[j+c] = float32(math.NaN())
+		case unit < 0x1p-126: // too small for a factor
+			w.Scales[j+c] = 0
+		default:
+			w.Scales[j+c], s.row[c] = unit, 1/unit
+		}
+	}
+	for k := range w.K {
+		row := s.b[k*w.Width:][:w.Width]
+		mul(row, row, s.row)
+	}
+	for c := range cols {
+		if scale := w.Scales[j+c]; scale != scale || scale == 0 {
+			for k := range w.K {
+				s.b[k*w.Width+c] = 0
+			}
+		}
+	}
+}
+
+// largestBits returns the bits of the largest element of a column, signs left out, of which
+// those of NaN are larger than any number's.
+func largestBits(b Mat, c, rows int) uint32 {
+	const sign = 1 << 31
+	x := b.Data[c*b.Col:]
+	var most [4]uint32 // for one alone would have to wait for itself
+	k := 0
+	if b.Row == 1 {
+		for x := x[:rows]; len(x) >= 4; x = x[4:] {
+			most[0] = max(most[0], math.Float32bits(x[0])&^sign)
+			most[1] = max(most[1], math.Float32bits(x[1])&^sign)
+			most[2] = max(most[2], math.Float32bits(x[2])&^sign)
+			most[3] = max(most[3], math.Float32bits(x[3])&^sign)
+		}
+		k = rows / 4 * 4
+	}
+	for ; k < rows; k++ {
+		most[0] = max(most[0], math.Float32bits(x[k*b.Row])&^sign)
+	}
+	return max(most[0], most[1], most[2], most[3])
+}
+
+// Column sets dst to the weights of column j.
+func (w *Packed) Column(dst []float32, j int) {
+	if j < 0 || j >= w.N || len(dst) != w.K {
+		panic(fmt.Sprintf("simd: Packed.Column: column %d of %d, %d elements of %d", j, w.N, len(dst), w.K))
+	}
+	at := w.At(0, j)
+	switch {
+	case w.Float32 != nil:
+		for k := range dst {
+			dst[k] = w.Float32[at+k*w.Width]
+		}
+	case w.BFloat16 != nil:
+		for k := range dst {
+			dst[k] = math.Float32frombits(uint32(w.BFloat16[at+k*w.Width]) << 16)
+		}
+	default:
+		for k := range dst {
+			dst[k] = float32(w.Int8[at+k*w.Width]) * w.Scales[j]
+		}
+	}
+}
+
+// fewRows is up to how many rows a product reads weights as they are stored. For more it
+// turns a part of them into floats first, that stays in a cache.
+const fewRows = 6
+
+// Multiply computes on the calling goroutine columns j0 to j1 of C = A·B + bias, or of A·B if
+// bias is nil, for m rows of C. j0 is a multiple of Width. An element is the sum of
+// Multiply, bit for bit; of integers it is that sum times the scale, plus the bias.
+func (w *Packed) Multiply(c, a Mat, m, j0, j1 int, bias []float32) {
+	if m < 0 || j0 < 0 || j0 > j1 || j1 > w.N || j0%w.Width != 0 || bias != nil && len(bias) != w.N {
+		panic(fmt.Sprintf("simd: Packed.Multiply: m=%d, j0=%d, j1=%d of %d, %d biases", m, j0, j1, w.N, len(bias)))
+	}
+	if m == 0 || j0 == j1 {
+		return
+	}
+	c.check("C", m, j1, 1, 0)
+	a.check("A", m, w.K, 1, 0)
+	first := bias // what sums begin with
+	if w.Scales != nil {
+		first = nil
+	}
+	rows := m
+	if blocks := (m + rowBlock - 1) / rowBlock; blocks > 1 {
+		rows = roundUp((m+blocks-1)/blocks, fewRows)
+	}
+	for i := 0; i < m; i += rows {
+		i1 := min(i+rows, m)
+		for r := i; first != nil && r < i1; r++ {
+			copy(c.Data[r*c.Row+j0:], first[j0:j1])
+		}
+		w.block(c, a, i, i1, j0, j1, first != nil)
+		if w.Scales == nil {
+			continue
+		}
+		for r := i; r < i1; r++ {
+			y := c.Data[r*c.Row+j0:][:j1-j0]
+			mul(y, y, w.Scales[j0:j1])
+			if bias != nil {
+				add(y, y, bias[j0:j1])
+			}
+		}
+	}
+}
+
+// block computes rows i0 to i1 without scales.
+func (w *Packed) block(c, a Mat, i0, i1, j0, j1 int, accumulate bool) {
+	m := i1 - i0
+	if m <= fewRows || w.K == 0 { // in the order in which the weights lie
+		MultiplyStored(c.from(i0, j0), a.from(i0, 0), m, &w.StoredPanels, 0, w.K, j0, j1, accumulate)
+		return
+	}
+	s := scratches.Get().(*scratch)
+	defer s.free()
+	step := depthStep(w.K, depthBlock)
+	for k0 := 0; k0 < w.K; k0 += step {
+		k1 := min(k0+step, w.K)
+		more := accumulate || k0 > 0
+		ai := a.from(i0, k0)
+		if w.Float32 != nil {
+			var p Panels
+			p.Lay(w.PanelLayout, w.Float32)
+			multiplyPanels(c.from(i0, j0), ai, m, &p, k0, k1, j0, j1, more)
+			continue
+		}
+		s.b = grow(s.b, step*w.Width)
+		for j := j0; j < j1; j += w.Width {
+			var p Panels
+			part := PanelLayout{K: k1 - k0, N: min(w.Width, j1-j), Width: w.Width}
+			w.floats(s.b[:part.Len()], w.At(k0, j))
+			p.Lay(part, s.b)
+			multiplyPanels(c.from(i0, j), ai, m, &p, 0, part.K, 0, part.N, more)
+		}
+	}
+}

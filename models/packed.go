@@ -1,0 +1,159 @@
+package models
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// numbersOf returns the numbers in which packed weights are held.
+func numbersOf(s attn.Storage) (tensor.Numbers, error) {
+	switch s.(type) {
+	case nil, attn.Float32:
+		return tensor.Float32, nil
+	case attn.BFloat16:
+		return tensor.BFloat16, nil
+	case attn.Int8:
+		return tensor.Int8, nil
+	}
+	return 0, fmt.Errorf("models: Options.Weights is a %T, want attn.Float32{}, attn.BFloat16{}, attn.Int8{} or nil", s)
+}
+
+// packedMatrix is a tensor of the file that is held packed: parts that stand one behind
+// the other along their outputs.
+type packedMatrix struct {
+	name       string // in the file
+	transposed bool   // the file has [in out]
+	parts      []*tensor.Packed
+}
+
+// matrix returns a matrix [out in], packed, nil while nothing is read.
+func (b *Builder) matrix(name string, transposed bool, in, out int) []*tensor.Packed {
+	rows, columns := out, in
+	if transposed {
+		rows, columns = in, out
+	}
+	if !b.want(name, rows, columns) || b.plan {
+		return []*tensor.Packed{nil}
+	}
+	return b.pack(name, transposed, in, out)
+}
+
+// pack returns the parts of a matrix that fits.
+func (b *Builder) pack(name string, transposed bool, in int, outs ...int) []*tensor.Packed {
+	m := packedMatrix{name: b.prefix + name, transposed: transposed}
+	for _, out := range outs {
+		m.parts = append(m.parts, tensor.NewPacked(out, in, b.numbers))
+	}
+	b.matrices = append(b.matrices, m)
+	b.Unread(m.name) // by nn.LoadFrom
+	return m.parts
+}
+
+// readMatrices reads what is packed.
+func (b *Builder) readMatrices() error {
+	for _, m := range b.matrices {
+		read := m.readRows
+		if m.transposed {
+			read = m.readTransposed
+		}
+		if err := read(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readRows reads rows as they come, those that lie together at once, on all processors.
+func (m *packedMatrix) readRows(b *Builder) error {
+	first := 0 // row in the file
+	for _, p := range m.parts {
+		out, in, together := p.Shape()[0], p.Shape()[1], p.Together()
+		var failed atomic.Pointer[error]
+		par.For((out+together-1)/together, max(1, (1<<16)/(in*together)), func(lo, hi int) {
+			buffer := takeBuffer(in * together)
+			defer buffers.Put(buffer)
+			for i := lo * together; i < min(hi*together, out); i += together {
+				rows := (*buffer)[:in*min(together, out-i)]
+				if err := b.r.ReadFloat32s(m.name, rows, (first+i)*in); err != nil {
+					failed.Store(&err)
+					return
+				}
+				p.SetRows(i, rows)
+			}
+		})
+		if err := failed.Load(); err != nil {
+			return *err
+		}
+		first += out
+	}
+	return nil
+}
+
+// buffers are memory for some rows, which are read again and again while a model is loaded.
+var buffers = sync.Pool{New: func() any { return new([]float32) }}
+
+func takeBuffer(n int) *[]float32 {
+	b := buffers.Get().(*[]float32)
+	if len(*b) < n {
+		*b = make([]float32, n)
+	}
+	return b
+}
+
+// readTransposed reads a matrix [in out]. A row of it has an element of every output, so it
+// is read as a whole.
+func (m *packedMatrix) readTransposed(b *Builder) error {
+	in, columns := m.parts[0].Shape()[1], 0
+	for _, p := range m.parts {
+		columns += p.Shape()[0]
+	}
+	all := make([]float32, in*columns)
+	if err := b.r.ReadFloat32s(m.name, all, 0); err != nil {
+		return err
+	}
+	if len(m.parts) == 1 {
+		m.parts[0].SetTransposed(all)
+		return nil
+	}
+	at := 0
+	for _, p := range m.parts {
+		out := p.Shape()[0]
+		part := make([]float32, in*out)
+		for k := range in {
+			copy(part[k*out:][:out], all[k*columns+at:])
+		}
+		p.SetTransposed(part)
+		at += out
+	}
+	return nil
+}
+
+// words are the embeddings of tokens.
+type words interface {
+	Forward(t *tensor.Tape, ids []int, b, l int) *tensor.Tensor
+}
+
+// packedWords are packed embeddings.
+type packedWords struct{ *tensor.Packed }
+
+// Forward looks up a batch of token ids.
+func (w packedWords) Forward(t *tensor.Tape, ids []int, b, l int) *tensor.Tensor {
+	return tensor.Reshape(t, w.Rows(t, ids), b, l, w.Shape()[1])
+}
+
+// Words returns the embeddings of tokens, name.weight, and the map from states to tokens
+// that is the same matrix.
+func (b *Builder) Words(name string, n, width int) (words, *nn.Linear) {
+	if b.packed {
+		w := b.matrix(name+".weight", false, width, n)[0]
+		return packedWords{w}, &nn.Linear{Packed: w}
+	}
+	e := b.Embedding(name, n, width)
+	return e, &nn.Linear{Weight: e.Weight}
+}

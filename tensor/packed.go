@@ -1,0 +1,198 @@
+package tensor
+
+import (
+	"fmt"
+
+	"github.com/attn-go/attn/internal/pages"
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
+)
+
+// Numbers are a kind of numbers in which Packed holds weights.
+type Numbers uint8
+
+// The kinds of numbers.
+const (
+	Float32  Numbers = iota // as they are, in 4 bytes
+	BFloat16                // the nearest of 8 bits of precision, in 2 bytes: the error is at most 2⁻⁸ of a weight
+	Int8                    // an integer from −127 to 127 times a scale of the row, in 1 byte: the error is at most 1/254 of the row's largest weight
+)
+
+// Packed is a matrix [Out In] of weights in the order in which products read it, for
+// inference: it is rearranged once, when it is set, and not by every product. A step of a
+// decoder, which reads every weight once, is as fast as memory is read; so it takes half of
+// the time with weights in bfloat16, and less with int8.
+//
+// Products of float32 and bfloat16 are those of the same numbers in a Tensor, to the bit,
+// unless tile units are used. Those of int8 are sums of the same kind, of which each is
+// multiplied by its scale.
+type Packed struct {
+	w       simd.Packed
+	numbers Numbers
+}
+
+// NewPacked returns a matrix of zeros.
+func NewPacked(out, in int, n Numbers) *Packed {
+	if out < 1 || in < 1 {
+		badShape("NewPacked", "matrix", []int{out, in}, "positive sizes")
+	}
+	p := &Packed{numbers: n}
+	p.w.PanelLayout = simd.NewPanelLayout(in, out)
+	switch length := p.w.Len(); n {
+	case Float32:
+		p.w.Float32 = pages.Make[float32](length)
+	case BFloat16:
+		p.w.BFloat16 = pages.Make[uint16](length)
+	case Int8:
+		p.w.Int8, p.w.Scales = pages.Make[int8](length), make([]float32, out)
+	default:
+		badValue("NewPacked", "numbers", fmt.Sprint(uint8(n)), "Float32, BFloat16 or Int8")
+	}
+	return p
+}
+
+// Shape returns [Out In].
+func (p *Packed) Shape() []int { return []int{p.w.N, p.w.K} }
+
+// Numbers returns the kind of numbers.
+func (p *Packed) Numbers() Numbers { return p.numbers }
+
+// Bytes returns how much memory the weights take.
+func (p *Packed) Bytes() int {
+	return 4*len(p.w.Float32) + 2*len(p.w.BFloat16) + len(p.w.Int8) + 4*len(p.w.Scales)
+}
+
+// SetRows sets the weights of the outputs from i on, of which x has one row behind the
+// other. It may be called for different rows at the same time, if each but the last call is
+// for a multiple of Together rows, from a multiple on.
+//
+// It panics with a *ShapeError if there are no such rows.
+func (p *Packed) SetRows(i int, x []float32) {
+	in := p.w.K
+	n := len(x) / in
+	if i < 0 || i+n > p.w.N || n*in != len(x) {
+		panic(&ShapeError{
+			Op: "tensor: Packed.SetRows", Arg: "rows", What: "first and number of elements", Got: []int{i, len(x)},
+			Want: fmt.Sprintf("rows of %d within 0 to %d", in, p.w.N-1),
+		})
+	}
+	p.w.Set(i, n, simd.RowMajor(x, in).T())
+}
+
+// Together returns how many rows lie together.
+func (p *Packed) Together() int { return p.w.Width }
+
+// SetTransposed sets all weights to those of x, [In Out].
+//
+// It panics with a *ShapeError if x has another number of elements.
+func (p *Packed) SetTransposed(x []float32) {
+	in, out, width := p.w.K, p.w.N, p.w.Width
+	if len(x) != in*out {
+		panic(&ShapeError{
+			Op: "tensor: Packed.SetTransposed", Arg: "matrix", What: "number of elements", Got: []int{len(x)},
+			Want: fmt.Sprintf("[In=%d Out=%d]", in, out),
+		})
+	}
+	par.For((out+width-1)/width, max(1, grain/(in*width)), func(lo, hi int) {
+		j := lo * width
+		p.w.Set(j, min(hi*width, out)-j, simd.Mat{Data: x[j:], Row: out, Col: 1})
+	})
+}
+
+// Rows returns rows of the matrix: an embedding.
+//
+// Shapes: out [len(index) In].
+//
+// It panics with a *ShapeError if there is no such row.
+func (p *Packed) Rows(t *Tape, index []int) *Tensor {
+	in := p.w.K
+	out := t.Make(len(index), in)
+	for n, i := range index {
+		if i < 0 || i >= p.w.N {
+			panic(&ShapeError{Op: "tensor: Packed.Rows", Arg: "index", What: "row", Got: []int{i}, Want: fmt.Sprintf("0 to %d", p.w.N-1)})
+		}
+		p.w.Column(out.data[n*in:][:in], i)
+	}
+	return out
+}
+
+// Linear returns x·wᵀ + b, as the function Linear does. b is nil for none.
+//
+// Shapes: x [… In], out [… Out].
+//
+// It panics with a *ValueError if a gradient would have to flow to x or b.
+func (p *Packed) Linear(t *Tape, x, b *Tensor) *Tensor {
+	return Linears(t, x, []Affine{{p, b}})[0]
+}
+
+// Affine is the map x·wᵀ + b.
+type Affine struct {
+	Weight *Packed // [Out In]
+	Bias   *Tensor // [Out], or nil for none
+}
+
+// Linears returns what several maps of the same inputs come to, as each alone would, in one
+// go: the projections of attention, of which each is too small to be shared out evenly.
+//
+// Shapes: x [… In], out[i] [… Out of maps[i]].
+//
+// It panics with a *ValueError if a gradient would have to flow to x or a bias.
+func Linears(t *Tape, x *Tensor, maps []Affine) []*Tensor {
+	const op = "Linears"
+	n, in := rows(op, x)
+	outs := make([]*Tensor, len(maps))
+	panels := 0
+	for i, m := range maps {
+		w := &m.Weight.w
+		if in != w.K {
+			badShape(op, "x", x.shape, "[… In=%d]", w.K)
+		}
+		if t.Needs(x, m.Bias) {
+			badValue(op, "tape", "one that records", "nil or one of mode Infer, as no gradient passes through packed weights")
+		}
+		if m.Bias != nil {
+			sameShape(op, "b", m.Bias, []int{w.N})
+		}
+		outs[i] = t.makeRows(x.shape, w.N)
+		panels += (w.N + w.Width - 1) / w.Width
+	}
+	if n == 0 {
+		return outs
+	}
+	a := simd.RowMajor(x.data, in)
+	// Many rows are cut as well, so that a part of them and of the weights stay in a cache.
+	blocks := (n + blockRows - 1) / blockRows
+	each := (n + blocks - 1) / blocks
+	each = (each + 5) / 6 * 6 // rows of a tile
+	blocks = (n + each - 1) / each
+	width := maps[0].Weight.w.Width
+	par.For(blocks*panels, max(1, taskProducts/(min(n, each)*in*width)), func(lo, hi int) {
+		for lo < hi {
+			first := lo / panels * each
+			from, to := lo%panels, min(lo%panels+hi-lo, panels)
+			lo += to - from
+			rowsOf := min(each, n-first)
+			for i, m := range maps {
+				w := &m.Weight.w
+				count := (w.N + w.Width - 1) / w.Width
+				if from < count && to > 0 {
+					var bias []float32
+					if m.Bias != nil {
+						bias = m.Bias.data
+					}
+					c := simd.Mat{Data: outs[i].data[first*w.N:], Row: w.N, Col: 1}
+					w.Multiply(c, simd.Mat{Data: a.Data[first*in:], Row: in, Col: 1}, rowsOf, max(from, 0)*w.Width, min(min(to, count)*w.Width, w.N), bias)
+				}
+				from, to = from-count, to-count
+			}
+		}
+	})
+	return outs
+}
+
+const (
+	// blockRows is how many rows of x a task has at most.
+	blockRows = 192
+	// taskProducts is how many products a task has, about: some microseconds' worth.
+	taskProducts = 1 << 16
+)

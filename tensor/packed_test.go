@@ -1,0 +1,185 @@
+package tensor_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/tensor"
+)
+
+// rounded returns random numbers that bfloat16 holds exactly.
+func rounded(rng *rand.Rand, shape ...int) *tensor.Tensor {
+	x := tensor.Randn(rng, shape...)
+	for i, v := range x.Data() {
+		x.Data()[i] = math.Float32frombits(math.Float32bits(v) &^ 0xffff)
+	}
+	return x
+}
+
+var packedSizes = [][3]int{
+	{1, 1, 1}, {1, 5, 3}, {1, 67, 129}, {2, 64, 64}, {7, 131, 31}, {1, 1031, 577}, {101, 67, 43}, {0, 5, 3}, {6, 67, 1031}, {7, 67, 1031},
+	{193, 131, 67}, {401, 193, 521},
+}
+
+// packedBoth returns a matrix packed by rows and by columns.
+func packedBoth(dense *tensor.Tensor, n tensor.Numbers) []*tensor.Packed {
+	out, in := dense.Dim(0), dense.Dim(1)
+	byRow, byColumn := tensor.NewPacked(out, in, n), tensor.NewPacked(out, in, n)
+	for i := 0; i < out; i += 29 {
+		byRow.SetRows(i, dense.Data()[i*in:min(i+29, out)*in])
+	}
+	turned := make([]float32, in*out)
+	for i := range out {
+		for k := range in {
+			turned[k*out+i] = dense.Data()[i*in+k]
+		}
+	}
+	byColumn.SetTransposed(turned)
+	return []*tensor.Packed{byRow, byColumn}
+}
+
+// TestPacked compares products with those of the same numbers as parameters.
+func TestPacked(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	simd.Each(func(kernels string) {
+		for _, size := range packedSizes {
+			n, out, in := size[0], size[1], size[2]
+			x, bias := tensor.Randn(rng, n, in), tensor.Randn(rng, out)
+			for _, numbers := range []tensor.Numbers{tensor.Float32, tensor.BFloat16} {
+				dense := tensor.Randn(rng, out, in)
+				if numbers == tensor.BFloat16 {
+					dense = rounded(rng, out, in)
+				}
+				for _, w := range packedBoth(dense, numbers) {
+					for _, b := range []*tensor.Tensor{nil, bias} {
+						want, got := tensor.Linear(nil, x, dense, b), w.Linear(nil, x, b)
+						if !slices.Equal(got.Shape(), want.Shape()) {
+							t.Fatalf("%s: %v: shape %v, want %v", kernels, size, got.Shape(), want.Shape())
+						}
+						for i, v := range got.Data() {
+							d := math.Abs(float64(v - want.Data()[i]))
+							if kernels != "amx" && math.Float32bits(v) != math.Float32bits(want.Data()[i]) || !(d < 1e-3) {
+								t.Fatalf("%s: %v, numbers %d: element %d is %v, want %v", kernels, size, numbers, i, v, want.Data()[i])
+							}
+						}
+					}
+					index := []int{out - 1, 0, out / 2, 0}
+					if got, want := w.Rows(nil, index), tensor.Gather(nil, dense, index); !slices.Equal(got.Data(), want.Data()) {
+						t.Errorf("%s: %v: rows %v, want %v", kernels, size, got, want)
+					}
+				}
+			}
+		}
+	})
+	w := tensor.NewPacked(1, 2, tensor.BFloat16)
+	w.SetRows(0, []float32{1 + 0x1p-8, float32(math.Inf(1))}) // a tie to even, and what has no rounding
+	if got := w.Rows(nil, []int{0}).Data(); !slices.Equal(got, []float32{1, float32(math.Inf(1))}) {
+		t.Errorf("rounded to %v", got)
+	}
+}
+
+// TestPackedInt8 holds each weight against its bound, and products against those of the
+// weights that are meant.
+func TestPackedInt8(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	simd.Each(func(kernels string) {
+		for _, size := range packedSizes {
+			n, out, in := size[0], size[1], size[2]
+			x, bias, dense := tensor.Randn(rng, n, in), tensor.Randn(rng, out), tensor.Randn(rng, out, in)
+			var first *tensor.Tensor
+			for _, w := range packedBoth(dense, tensor.Int8) {
+				index := make([]int, out)
+				for i := range index {
+					index[i] = i
+				}
+				held := w.Rows(nil, index)
+				for i := range out {
+					row, got := dense.Data()[i*in:][:in], held.Data()[i*in:][:in]
+					most := 0.0
+					for _, v := range row {
+						most = max(most, math.Abs(float64(v)))
+					}
+					for k, v := range got {
+						if d := math.Abs(float64(v) - float64(row[k])); d > most/254*(1+1e-5) {
+							t.Fatalf("%s: %v: weight %d,%d is %v, want %v, the largest being %v", kernels, size, i, k, v, row[k], most)
+						}
+					}
+				}
+				want, got := tensor.Linear(nil, x, held, bias), w.Linear(nil, x, bias)
+				for i, v := range got.Data() {
+					if d := math.Abs(float64(v - want.Data()[i])); !(d < 2e-4) {
+						t.Fatalf("%s: %v: element %d is %v, want %v", kernels, size, i, v, want.Data()[i])
+					}
+				}
+				if first == nil {
+					first = got
+				} else if !slices.Equal(first.Data(), got.Data()) {
+					t.Errorf("%s: %v: other products if set by columns", kernels, size)
+				}
+			}
+		}
+	})
+	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
+	w := tensor.NewPacked(5, 2, tensor.Int8)
+	w.SetRows(0, []float32{0, 0, 1, nan, inf, 1, nan, 1e30, 3, -127})
+	y := w.Linear(nil, tensor.Full(1, 1, 2), nil).Data()
+	if y[0] != 0 || y[1] == y[1] || y[2] == y[2] || y[3] == y[3] || y[4] != -124 {
+		t.Errorf("rows of 0, with NaN, infinite, with both and of integers give %v", y)
+	}
+}
+
+// TestLinears has several maps at once, which come to what each comes to, and rows that come to
+// the same alone as among others.
+func TestLinears(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	simd.Each(func(kernels string) {
+		for _, numbers := range []tensor.Numbers{tensor.Float32, tensor.BFloat16, tensor.Int8} {
+			const in = 577
+			var maps []tensor.Affine
+			for i, out := range []int{131, 67, 1, 257} {
+				m := tensor.Affine{Weight: packedBoth(tensor.Randn(rng, out, in), numbers)[0]}
+				if i%2 == 0 {
+					m.Bias = tensor.Randn(rng, out)
+				}
+				maps = append(maps, m)
+			}
+			x := tensor.Randn(rng, 3, 137, in)
+			all := tensor.Linears(nil, x, maps)
+			one := tensor.Linears(nil, tensor.New(x.Data()[400*in:401*in], 1, in), maps)
+			for i, m := range maps {
+				out := m.Weight.Shape()[0]
+				if got, want := all[i].Data(), m.Weight.Linear(nil, x, m.Bias).Data(); !slices.Equal(got, want) {
+					t.Errorf("%s: numbers %d: map %d differs among others", kernels, numbers, i)
+				}
+				if got, want := one[i].Data(), all[i].Data()[400*out:401*out]; !slices.Equal(got, want) {
+					t.Errorf("%s: numbers %d: map %d of a row differs from that among 411", kernels, numbers, i)
+				}
+			}
+		}
+	})
+}
+
+func TestPackedErrors(t *testing.T) {
+	w := tensor.NewPacked(3, 5, tensor.BFloat16)
+	for _, c := range []struct {
+		f    func()
+		want string
+	}{
+		{func() { tensor.NewPacked(0, 5, tensor.Int8) }, "tensor: NewPacked: matrix has shape [0 5], want positive sizes"},
+		{func() { tensor.NewPacked(3, 5, 3) }, "tensor: NewPacked: numbers is 3, want Float32, BFloat16 or Int8"},
+		{func() { w.SetRows(3, make([]float32, 5)) }, "tensor: Packed.SetRows: rows has first and number of elements [3 5], want rows of 5 within 0 to 2"},
+		{func() { w.SetRows(0, make([]float32, 6)) }, "tensor: Packed.SetRows: rows has first and number of elements [0 6], want rows of 5 within 0 to 2"},
+		{func() { w.SetTransposed(make([]float32, 14)) }, "tensor: Packed.SetTransposed: matrix has number of elements [14], want [In=5 Out=3]"},
+		{func() { w.Rows(nil, []int{-1}) }, "tensor: Packed.Rows: index has row [-1], want 0 to 2"},
+		{func() { w.Linear(nil, tensor.Zeros(2, 3), nil) }, "tensor: Linears: x has shape [2 3], want [… In=5]"},
+		{func() { w.Linear(nil, tensor.Zeros(2, 5), tensor.Zeros(5)) }, "tensor: Linears: b has shape [5], want [3]"},
+		{func() { w.Linear(tensor.NewTape(tensor.Eval), tensor.Zeros(2, 5).Param(), nil) }, "tensor: Linears: tape is one that records, want nil or one of mode Infer, as no gradient passes through packed weights"},
+	} {
+		if err := tensor.Catch(c.f); err == nil || err.Error() != c.want {
+			t.Errorf("error %v, want %s", err, c.want)
+		}
+	}
+}

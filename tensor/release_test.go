@@ -1,0 +1,58 @@
+package tensor
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// What Release returns has the numbers of what it was given, wherever that lay, and what was
+// made before the mark keeps its own; memory does not grow with the number of layers.
+func TestRelease(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{1, 13, 1021, 300_007, 1_200_011} {
+		tape := NewTape(Infer)
+		first := Add(tape, Randn(rng, n), Randn(rng, n))
+		want := append([]float32(nil), first.Data()...)
+		begin := tape.Mark()
+		x := first
+		sum := append([]float32(nil), want...)
+		for range 20 {
+			tape.Make(n) // inside, and in front of the result
+			x = Shift(tape, Scale(tape, x, 2), 1)
+			tape.Make(7)
+			x = tape.Release(begin, x)
+			for i, v := range sum {
+				sum[i] = 2*v + 1
+			}
+		}
+		for i, v := range x.Data() {
+			if v != sum[i] || first.Data()[i] != want[i] {
+				t.Fatalf("%d elements: element %d is %v, want %v; before the mark %v, want %v", n, i, v, sum[i], first.Data()[i], want[i])
+			}
+		}
+		held := 0
+		for _, b := range tape.floats.blocks {
+			held += len(b)
+		}
+		for _, l := range tape.floats.large {
+			held += len(l.slice)
+		}
+		if most := 2*firstBlock + 12*n; held > most {
+			t.Errorf("%d elements: the tape holds %d floats, want at most %d", n, held, most)
+		}
+		part := tape.Release(begin, Slice(tape, x, 0, n/2, n)) // a part of something
+		for i, v := range part.Data() {
+			if v != sum[n/2+i] {
+				t.Fatalf("%d elements: element %d of a part is %v, want %v", n, i, v, sum[n/2+i])
+			}
+		}
+	}
+	tape, x := NewTape(Eval), Randn(rng, 3)
+	if y := Scale(tape, x.Param(), 2); tape.Release(tape.Mark(), y) != y {
+		t.Error("a tape that records does not return what it was given")
+	}
+	var none *Tape
+	if none.Release(none.Mark(), x) != x {
+		t.Error("no tape does not return what it was given")
+	}
+}
