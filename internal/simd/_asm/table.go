@@ -178,6 +178,9 @@ to be written as rows or to be multiplied at once.`,
 is how many i there are in src; the others stand for anything. The distances of rows are in bytes.`},
 			{name: "gemvTransposed", asm: tileAsm, code: avx(gemvTransposed).neon((*neonFunc).gemvTransposed),
 				does: "adds to c[j] the sum of a[k]·b[j][k] for k < depth and j < last, where row j of b starts bRow bytes after the one before."},
+			{name: "dots", asm: tileAsm, code: avx(dots),
+				does: `adds to c[i][j] the sum of a[i][k]·b[j][k] for k < depth, i < rows and j < last, up to four rows and
+a vector's length of columns.`},
 		},
 		drivers: []driver{
 			{name: "packPanel", op: "(dst []float32, m Mat, rows, cols, width int)", calls: []string{"gemm1", "transpose"},
@@ -187,6 +190,8 @@ is how many i there are in src; the others stand for anything. The distances of 
 			{name: "singleRow", op: "(p *Product, j0, j1 int, s *scratch) bool", calls: []string{"gemvTransposed"},
 				does: `computes columns j0 to j1 of a product whose A is one row and whose B has contiguous columns. For any
 other product it returns false.`},
+			{name: "multiplyRows", op: "(c, a Mat, m int, b Mat, n, depth int)", calls: []string{"gemvTransposed"},
+				does: "adds to c the product of m rows of a and n rows of b, of depth elements each."},
 		},
 	},
 	{
@@ -197,6 +202,10 @@ other product it returns false.`},
 				code: avx(fromStored(bfloat16)).neon(neonFromStored(bfloat16)), does: "sets dst[i] to the float of which x[i] is the upper half."},
 			{name: "fromInt8", op: "(dst []float32, x []int8)", asm: "(dst *float32, x *int8, n int)", pieces: true, whole: 16,
 				code: avx(fromStored(int8s)).neon(neonFromStored(int8s)), does: "sets dst[i] = x[i]."},
+			{name: "toBFloat16", op: "(dst []uint16, x []float32)", asm: "(dst *uint16, x *float32, n int)", pieces: true, whole: 16,
+				code: avx(toBFloat16), does: "sets dst[i] to the bfloat16 nearest to x[i]."},
+			{name: "toInt8", op: "(dst []int8, x []float32, inverse float64)", asm: "(dst *int8, x *float32, inverse float64, n int)", pieces: true, whole: 16,
+				code: avx(toInt8), does: "sets dst[i] to the integer from -127 to 127 nearest to x[i]·inverse."},
 		},
 	},
 	{
@@ -229,6 +238,8 @@ and at most reducePiece.`,
 				does: "returns the largest x[i], and NaN if any is."},
 			{name: "finite", op: "(x []float32) bool", asm: "(x *float32, n int) bool", code: avx(finite).neon((*neonFunc).finite),
 				does: "reports whether x[i] - x[i] = 0 for all i, which neither NaN nor an infinity fulfils."},
+			{name: "magnitude", op: "(x []float32) float32", asm: "(x *float32, n int) float32", code: avx(magnitude),
+				does: "returns the largest |x[i]|, and NaN if any is."},
 		},
 	},
 	{
