@@ -9,6 +9,10 @@ import (
 // BlockKeys is how many positions a full page holds: a block of keys.
 const BlockKeys = blockKeys
 
+// rowKeys is up to how many positions a page holds keys one behind the other, for there
+// attention takes so little time that to write one transposed would count.
+const rowKeys = 16
+
 // PageShape is what the pages of a cache have in common.
 type PageShape struct {
 	G, E, EV int // heads, and sizes of a key and a value
@@ -16,7 +20,8 @@ type PageShape struct {
 }
 
 // Page holds the keys and values of some consecutive positions of a sequence, for all
-// heads, as the kernels read them: keys transposed, and both in panels.
+// heads, as the kernels read them: keys transposed, and both in panels. The keys of a short
+// page are in rows.
 //
 // Several sequences may share a page, of which each knows how many positions are its
 // own. Written are only positions behind those of all.
@@ -34,9 +39,20 @@ type Page struct {
 func NewPage(shape *PageShape, n int) *Page {
 	p := &Page{shape: shape, cap: n}
 	p.keyLayout, p.valueLayout = simd.NewPanelLayout(shape.E, n), simd.NewPanelLayout(n, shape.EV)
-	p.keys = shape.Storage.room(shape.G*p.keyLayout.Len(), shape.G*n)
+	p.keys = shape.Storage.room(shape.G*p.keyLength(), shape.G*n)
 	p.values = shape.Storage.room(shape.G*p.valueLayout.Len(), shape.G*n)
 	return p
+}
+
+// inRows reports whether keys lie one behind the other.
+func (p *Page) inRows() bool { return p.cap <= rowKeys }
+
+// keyLength returns how many numbers the keys of a head take.
+func (p *Page) keyLength() int {
+	if p.inRows() {
+		return p.cap * p.shape.E
+	}
+	return p.keyLayout.Len()
 }
 
 // Cap returns how many positions there is room for.
@@ -62,22 +78,15 @@ func (p *Page) Claim(at, n int) bool {
 }
 
 // Copy returns a page for up to n positions with the first at positions of p, which
-// belong to the caller as well.
+// belong to the caller as well, or for more: keys that are transposed stay so.
 func (p *Page) Copy(at, n int) *Page {
+	if !p.inRows() {
+		n = max(n, min(p.cap, 2*rowKeys))
+	}
 	c := NewPage(p.shape, n)
 	c.used.Store(int64(at))
-	from, to := p.keyLayout, c.keyLayout
 	for g := range p.shape.G {
-		for j := 0; j < at; j += from.Width {
-			src, dst := g*from.Len()+from.At(0, j), g*to.Len()+to.At(0, j)
-			if at-j >= from.Width && from.Width == to.Width { // a whole panel
-				c.keys.copy(dst, p.keys, src, from.Panel())
-				continue
-			}
-			for e := range p.shape.E {
-				c.keys.copy(dst+e*to.Width, p.keys, src+e*from.Width, min(from.Width, at-j))
-			}
-		}
+		c.copyKeys(p, g, at)
 		from, to := p.valueLayout, c.valueLayout
 		for v := 0; v < p.shape.EV; v += from.Width {
 			c.values.copy(g*to.Len()+to.At(0, v), p.values, g*from.Len()+from.At(0, v), at*from.Width)
@@ -88,9 +97,39 @@ func (p *Page) Copy(at, n int) *Page {
 	return c
 }
 
+// copyKeys copies the first at keys of head g from another page, whose keys are in rows if
+// those of p are.
+func (p *Page) copyKeys(src *Page, g, at int) {
+	e, to, from := p.shape.E, g*p.keyLength(), g*src.keyLength()
+	was, is := src.keyLayout, p.keyLayout
+	switch {
+	case p.inRows():
+		p.keys.copy(to, src.keys, from, at*e)
+		return
+	case src.inRows():
+		memory := borrowFloats(at * e)
+		p.keys.transpose(to, is, simd.RowMajor(src.keys.floats(from, from+at*e, *memory), e), at)
+		returnFloats(memory)
+		return
+	}
+	for j := 0; j < at; j += was.Width {
+		from, to := from+was.At(0, j), to+is.At(0, j)
+		if at-j >= was.Width && was.Width == is.Width { // a whole panel
+			p.keys.copy(to, src.keys, from, was.Panel())
+			continue
+		}
+		for i := range e {
+			p.keys.copy(to+i*is.Width, src.keys, from+i*was.Width, min(was.Width, at-j))
+		}
+	}
+}
+
 // keyPlace and valuePlace return where position i of a head lies.
 func (p *Page) keyPlace(g, i int) place {
 	l := p.keyLayout
+	if p.inRows() {
+		return place{at: (g*p.cap + i) * l.K, run: l.K, step: 1}
+	}
 	return place{at: g*l.Len() + l.At(0, i), run: l.K, step: l.Width}
 }
 
@@ -145,6 +184,7 @@ type paged struct {
 	page                     *Page
 	head                     int
 	storedKeys, storedValues simd.StoredPanels // in place of the worker's keys and values
+	rows                     simd.Mat          // keys one behind the other, in place of both
 	scaleKeys, scaleValues   []float32         // of the block; nil for 1
 	wide                     []float32         // numbers that have become floats
 	keyRows, valueRows       []float32         // vectors one behind the other
@@ -167,31 +207,52 @@ func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
 	w.page, w.head, w.from = p, g, k0
 	w.scaleKeys = p.keys.scales(g*p.cap, (g+1)*p.cap)
 	w.scaleValues = p.values.scales(g*p.cap, (g+1)*p.cap)
-	w.keys, w.values = nil, nil
+	w.keys, w.values, w.rows = nil, nil, simd.Mat{}
 	k, v := p.keyLayout, p.valueLayout
-	nk, nv := k.Len(), v.Len()
+	nk, nv := p.keyLength(), v.Len()
+	used := min(a.Lk-k0, p.cap)
 	_, floats := p.keys.(floatRoom)
 	// Several strips have floats once for all; tile units and distances know nothing else.
-	if floats || n > w.stripRows || w.stripRows == tileRows || a.Gaussian != nil {
-		if !floats {
-			w.wide = grow(w.wide, nk+nv)
+	many := n > w.stripRows || w.stripRows == tileRows || a.Gaussian != nil
+	scaled := a.Gaussian != nil && w.scaleKeys != nil // a distance cannot be scaled afterwards
+	if !floats {
+		w.wide = grow(w.wide, nk+nv)
+	}
+	switch {
+	case p.inRows():
+		w.rows = simd.RowMajor(p.keys.floats(g*nk, g*nk+used*a.E, w.wide), a.E)
+		if scaled {
+			for i, scale := range w.scaleKeys[:used] {
+				key := w.rows.Data[i*a.E:][:a.E]
+				simd.Scale(key, scale, key)
+			}
 		}
-		w.keys, w.values = w.ownKeys(a), w.ownValues(a)
+		if many {
+			w.keys = w.ownKeys(a)
+			w.keys.Copy(w.rows.T(), a.E, used)
+		}
+	case floats || many:
 		numbers := p.keys.floats(g*nk, (g+1)*nk, w.wide)
-		if a.Gaussian != nil && w.scaleKeys != nil {
+		if scaled {
 			scaleColumns(k, numbers, w.scaleKeys)
-			w.scaleKeys = nil
 		}
+		w.keys = w.ownKeys(a)
 		w.keys.Lay(k, numbers)
-		w.values.Lay(v, p.values.floats(g*nv, (g+1)*nv, w.wide[min(nk, len(w.wide)):]))
-	} else {
+	default:
 		halves, bytes := p.keys.stored(g*nk, (g+1)*nk)
 		w.storedKeys = simd.StoredPanels{PanelLayout: k, BFloat16: halves, Int8: bytes}
-		halves, bytes = p.values.stored(g*nv, (g+1)*nv)
+	}
+	if scaled {
+		w.scaleKeys = nil
+	}
+	if floats || many {
+		w.values = w.ownValues(a)
+		w.values.Lay(v, p.values.floats(g*nv, (g+1)*nv, w.wide[min(nk, len(w.wide)):]))
+	} else {
+		halves, bytes := p.values.stored(g*nv, (g+1)*nv)
 		w.storedValues = simd.StoredPanels{PanelLayout: v, BFloat16: halves, Int8: bytes}
 	}
 	if a.Additive != nil {
-		used := min(a.Lk-k0, p.cap)
 		w.keyRows = w.unpack(w.keyRows, p.keys, p.keyPlace, used, a.E)
 		w.additive = &w.ownAdditive
 		w.additive.Set(w.keyRows, a.E, used, a.E, a.Additive)
@@ -199,8 +260,7 @@ func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
 	return true
 }
 
-// scaleColumns multiplies the columns of a matrix by their scales, where a distance cannot
-// be scaled afterwards.
+// scaleColumns multiplies the columns of a matrix by their scales.
 func scaleColumns(l simd.PanelLayout, x, scales []float32) {
 	for j := 0; j < l.N; j += l.Width {
 		scales := scales[j:min(j+l.Width, l.N)]
@@ -224,10 +284,14 @@ func (w *worker) unpack(dst []float32, r room, where func(g, i int) place, n, si
 // dots sets s to the products of n queries q and keys j0 to j1.
 func (w *worker) dots(a *Attention, s, q simd.Mat, n, j0, j1 int) {
 	j0, j1 = j0-w.from, j1-w.from
-	if w.keys != nil {
+	switch {
+	case w.keys != nil:
 		simd.MultiplyPanels(s, q, n, w.keys, 0, a.E, j0, j1, false)
-	} else {
-		simd.MultiplyStored(s, q, n, &w.storedKeys, 0, a.E, j0, j1, false)
+	case w.rows.Data != nil:
+		simd.MultiplyRows(s, q, n, from(w.rows, j0), j1-j0, a.E)
+	default: // there are kernels for whole panels only, and what is too much is nobody's
+		l := &w.storedKeys
+		simd.MultiplyStored(s, q, n, l, 0, a.E, j0, min((j1+l.Width-1)/l.Width*l.Width, l.N), false)
 	}
 	if w.scaleKeys == nil {
 		return

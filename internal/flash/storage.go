@@ -40,7 +40,10 @@ func (Int8) room(n, vectors int) room {
 type room interface {
 	// put writes vector number n, which lies at p.
 	put(n int, p place, x []float32)
-	// get reads it.
+	// transpose sets the first n columns of a matrix that lies in the given layout, at at,
+	// to rows of x, which are numbers as they are stored.
+	transpose(at int, l simd.PanelLayout, x simd.Mat, n int)
+	// get reads a vector, times its scale.
 	get(n int, p place, x []float32)
 	// copy sets n numbers from at on to those of a room of the same kind.
 	copy(at int, src room, from, n int)
@@ -74,6 +77,23 @@ func collect[N any](from []N, p place, x []float32, f func(N) float32) {
 	})
 }
 
+// roundAtATime is how many numbers are rounded at a time, in memory on the stack.
+const roundAtATime = 128
+
+// transposed calls set for the elements of the first n columns of a matrix, which are rows
+// of x, with the place of each piece of a row in the layout.
+func transposed(l simd.PanelLayout, x simd.Mat, n int, set func(at int, x []float32)) {
+	memory := borrowFloats(l.Len())
+	l.SetColumns(*memory, x, n)
+	for j := 0; j < n; j += l.Width {
+		for k := range l.K {
+			at := l.At(k, j)
+			set(at, (*memory)[at:][:min(l.Width, n-j)])
+		}
+	}
+	returnFloats(memory)
+}
+
 type floatRoom []float32
 
 func itself(v float32) float32 { return v }
@@ -87,10 +107,18 @@ func (floatRoom) copyScales(int, room, int, int) {}
 func (r floatRoom) put(_ int, p place, x []float32) {
 	p.runs(len(x), func(i, at, n int) {
 		to := r[at:]
+		if p.step == 1 {
+			copy(to, x[i:i+n])
+			return
+		}
 		for k, v := range x[i : i+n] {
 			to[k*p.step] = v
 		}
 	})
+}
+
+func (r floatRoom) transpose(at int, l simd.PanelLayout, x simd.Mat, n int) {
+	l.SetColumns(r[at:at+l.Len()], x, n)
 }
 
 func (r floatRoom) get(_ int, p place, x []float32)          { collect(r, p, x, itself) }
@@ -112,10 +140,18 @@ func (bfloatRoom) copyScales(int, room, int, int) {}
 func (r bfloatRoom) put(_ int, p place, x []float32) {
 	p.runs(len(x), func(i, at, n int) {
 		to := r[at:]
+		if p.step == 1 {
+			simd.ToBFloat16(to[:n], x[i:i+n])
+			return
+		}
 		for k, v := range x[i : i+n] {
 			to[k*p.step] = simd.BFloat16(v)
 		}
 	})
+}
+
+func (r bfloatRoom) transpose(at int, l simd.PanelLayout, x simd.Mat, n int) {
+	transposed(l, x, n, func(to int, x []float32) { simd.ToBFloat16(r[at+to:][:len(x)], x) })
 }
 
 func (r bfloatRoom) get(_ int, p place, x []float32) { collect(r, p, x, widen) }
@@ -142,28 +178,44 @@ func (r *int8Room) copyScales(at int, src room, from, n int) {
 	copy(r.scale[at:at+n], src.(*int8Room).scale[from:])
 }
 
-func (r *int8Room) put(n int, p place, x []float32) {
-	const sign, infinite = 1 << 31, 0xff << 23
-	var largest uint32 // absolute values compare as their bits do
-	for _, v := range x {
-		largest = max(largest, math.Float32bits(v)&^sign)
-	}
-	scale := math.Float32frombits(largest) / 127
-	if largest >= infinite {
+// measure notes the scale of vector number n, and returns by what it is multiplied.
+func (r *int8Room) measure(n int, x []float32) (inverse float64) {
+	largest := simd.Magnitude(x)
+	scale := largest / 127
+	if largest-largest != 0 {
 		scale = float32(math.NaN())
 	}
 	r.scale[n] = scale
-	inverse := 1 / float64(scale)
 	if !(scale > 0) { // all zeros, or next to nothing, or not numbers
-		inverse = 0
+		return 0
 	}
-	const round = 0x1.8p52 // added and taken away, it leaves the nearest integer, of two the even one
+	return 1 / float64(scale)
+}
+
+func (r *int8Room) put(n int, p place, x []float32) {
+	inverse := r.measure(n, x)
+	var some [roundAtATime]int8
 	p.runs(len(x), func(i, at, n int) {
-		to := r.data[at:]
-		for k, v := range x[i : i+n] {
-			to[k*p.step] = int8(min(max(int32(float64(float64(v)*inverse)+round-round), -127), 127)) // a scale below the normal numbers is coarse
+		to, x := r.data[at:], x[i:i+n]
+		if p.step == 1 {
+			simd.ToInt8(to[:n], x, inverse)
+			return
+		}
+		for len(x) > 0 {
+			n := min(len(x), len(some))
+			simd.ToInt8(some[:n], x[:n], inverse)
+			for k, v := range some[:n] {
+				to[k*p.step] = v
+			}
+			if x = x[n:]; len(x) > 0 {
+				to = to[n*p.step:]
+			}
 		}
 	})
+}
+
+func (r *int8Room) transpose(at int, l simd.PanelLayout, x simd.Mat, n int) {
+	transposed(l, x, n, func(to int, x []float32) { simd.ToInt8(r.data[at+to:][:len(x)], x, 1) })
 }
 
 func (r *int8Room) get(n int, p place, x []float32) {

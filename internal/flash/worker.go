@@ -140,7 +140,7 @@ func (w *worker) forget() {
 	w.weights, w.direct = weights{}, false
 	clear(w.spans)
 	w.page, w.scaleKeys, w.scaleValues = nil, nil, nil
-	w.storedKeys, w.storedValues = simd.StoredPanels{}, simd.StoredPanels{}
+	w.storedKeys, w.storedValues, w.rows = simd.StoredPanels{}, simd.StoredPanels{}, simd.Mat{}
 	w.own[0].Release()
 	w.own[1].Release()
 	w.ownAdditive.Set(nil, 0, 0, 0, nil)

@@ -53,6 +53,17 @@ func gemvTransposedKernel(t *tileArgs) {
 	}
 }
 
+// dotsKernel adds to c[i][j] the sum of a[i][k]·b[j][k] for k < depth, i < rows
+// and j < last, up to four rows and a vector's length of columns.
+func dotsKernel(t *tileArgs) {
+	switch active {
+	case amx, avx512:
+		dotsAVX512(t)
+	default:
+		dotsAVX2(t)
+	}
+}
+
 // packPanelIsGeneric reports whether the implementation in use has no kernels
 // for packPanel.
 func packPanelIsGeneric() bool { return active == generic }
@@ -64,6 +75,10 @@ func blockOfAIsGeneric() bool { return active == generic }
 // singleRowIsGeneric reports whether the implementation in use has no kernels
 // for singleRow.
 func singleRowIsGeneric() bool { return active == generic }
+
+// multiplyRowsIsGeneric reports whether the implementation in use has no
+// kernels for multiplyRows.
+func multiplyRowsIsGeneric() bool { return active == generic }
 
 // fromBFloat16 sets dst[i] to the float of which x[i] is the upper half.
 func fromBFloat16(dst []float32, x []uint16) {
@@ -97,23 +112,32 @@ func fromInt8(dst []float32, x []int8) {
 
 // toBFloat16 sets dst[i] to the bfloat16 nearest to x[i].
 func toBFloat16(dst []uint16, x []float32) {
-	for len(dst) >= 16 && active != avx2 && active != generic {
+	for len(dst) >= 16 && active != generic {
 		n := min(len(dst), piece) / 16 * 16
-		toBFloat16AVX512(&dst[0], &x[0], n)
+		switch active {
+		case amx, avx512:
+			toBFloat16AVX512(&dst[0], &x[0], n)
+		default:
+			toBFloat16AVX2(&dst[0], &x[0], n)
+		}
 		dst, x = dst[n:], x[n:]
 	}
 	toBFloat16Generic(dst, x)
 }
 
-// toInt8 sets dst[i] to the integer nearest to x[i], of those that a byte
-// holds.
-func toInt8(dst []int8, x []float32) {
-	for len(dst) >= 16 && active != avx2 && active != generic {
+// toInt8 sets dst[i] to the integer from -127 to 127 nearest to x[i]·inverse.
+func toInt8(dst []int8, x []float32, inverse float64) {
+	for len(dst) >= 16 && active != generic {
 		n := min(len(dst), piece) / 16 * 16
-		toInt8AVX512(&dst[0], &x[0], n)
+		switch active {
+		case amx, avx512:
+			toInt8AVX512(&dst[0], &x[0], inverse, n)
+		default:
+			toInt8AVX2(&dst[0], &x[0], inverse, n)
+		}
 		dst, x = dst[n:], x[n:]
 	}
-	toInt8Generic(dst, x)
+	toInt8Generic(dst, x, inverse)
 }
 
 // axpy sets y[i] += a·x[i].
@@ -270,6 +294,18 @@ func finite(x []float32) bool {
 		return finiteAVX2(&x[0], len(x))
 	default:
 		return finiteGeneric(x)
+	}
+}
+
+// magnitude returns the largest |x[i]|, and NaN if any is.
+func magnitude(x []float32) float32 {
+	switch active {
+	case amx, avx512:
+		return magnitudeAVX512(&x[0], len(x))
+	case avx2:
+		return magnitudeAVX2(&x[0], len(x))
+	default:
+		return magnitudeGeneric(x)
 	}
 }
 

@@ -51,6 +51,10 @@ func blockOfAIsGeneric() bool { return active == generic }
 // for singleRow.
 func singleRowIsGeneric() bool { return active == generic }
 
+// multiplyRowsIsGeneric reports whether the implementation in use has no
+// kernels for multiplyRows.
+func multiplyRowsIsGeneric() bool { return active == generic }
+
 // fromBFloat16 sets dst[i] to the float of which x[i] is the upper half.
 func fromBFloat16(dst []float32, x []uint16) {
 	for len(dst) >= 16 && active != generic {
@@ -76,10 +80,9 @@ func toBFloat16(dst []uint16, x []float32) {
 	toBFloat16Generic(dst, x)
 }
 
-// toInt8 sets dst[i] to the integer nearest to x[i], of those that a byte
-// holds.
-func toInt8(dst []int8, x []float32) {
-	toInt8Generic(dst, x)
+// toInt8 sets dst[i] to the integer from -127 to 127 nearest to x[i]·inverse.
+func toInt8(dst []int8, x []float32, inverse float64) {
+	toInt8Generic(dst, x, inverse)
 }
 
 // axpy sets y[i] += a·x[i].
@@ -199,6 +202,11 @@ func finite(x []float32) bool {
 	default:
 		return finiteGeneric(x)
 	}
+}
+
+// magnitude returns the largest |x[i]|, and NaN if any is.
+func magnitude(x []float32) float32 {
+	return magnitudeGeneric(x)
 }
 
 // exp sets dst[i] = exp(x[i]).

@@ -44,6 +44,12 @@ func singleRow(p *Product, j0, j1 int, s *scratch) bool {
 	return singleRowGeneric(p, j0, j1, s)
 }
 
+// multiplyRows adds to c the product of m rows of a and n rows of b, of depth
+// elements each.
+func multiplyRows(c, a Mat, m int, b Mat, n, depth int) {
+	multiplyRowsGeneric(c, a, m, b, n, depth)
+}
+
 // fromBFloat16 sets dst[i] to the float of which x[i] is the upper half.
 func fromBFloat16(dst []float32, x []uint16) {
 	fromBFloat16Generic(dst, x)
@@ -59,10 +65,9 @@ func toBFloat16(dst []uint16, x []float32) {
 	toBFloat16Generic(dst, x)
 }
 
-// toInt8 sets dst[i] to the integer nearest to x[i], of those that a byte
-// holds.
-func toInt8(dst []int8, x []float32) {
-	toInt8Generic(dst, x)
+// toInt8 sets dst[i] to the integer from -127 to 127 nearest to x[i]·inverse.
+func toInt8(dst []int8, x []float32, inverse float64) {
+	toInt8Generic(dst, x, inverse)
 }
 
 // axpy sets y[i] += a·x[i].
@@ -114,6 +119,11 @@ func maximum(x []float32) float32 {
 // infinity fulfils.
 func finite(x []float32) bool {
 	return finiteGeneric(x)
+}
+
+// magnitude returns the largest |x[i]|, and NaN if any is.
+func magnitude(x []float32) float32 {
+	return magnitudeGeneric(x)
 }
 
 // exp sets dst[i] = exp(x[i]).

@@ -233,3 +233,26 @@ func singleRow(p *Product, j0, j1 int, s *scratch) bool {
 	}
 	return true
 }
+
+// multiplyRows adds to c the product of m rows of a and n rows of b, of depth elements
+// each. B is transposed in registers: a copy in panels would take longer than to use it
+// once.
+func multiplyRows(c, a Mat, m int, b Mat, n, depth int) {
+	if multiplyRowsIsGeneric() {
+		multiplyRowsGeneric(c, a, m, b, n, depth)
+		return
+	}
+	const step = 4096 // keeps a call below some ten microseconds
+	width := dotColumns()
+	t := tileArgs{aRow: 4 * a.Row, bRow: 4 * b.Row, cRow: 4 * c.Row}
+	for j := 0; j < n; j += width {
+		t.last = min(width, n-j)
+		for i := 0; i < m; i += dotRows {
+			t.rows, t.c = min(dotRows, m-i), &c.Data[i*c.Row+j]
+			for k := 0; k < depth; k += step {
+				t.a, t.b, t.depth = &a.Data[i*a.Row+k], &b.Data[j*b.Row+k], min(step, depth-k)
+				dotsKernel(&t)
+			}
+		}
+	}
+}

@@ -176,3 +176,16 @@ func packPanelGeneric(dst []float32, m Mat, rows, cols, width int) {
 		}
 	}
 }
+
+func multiplyRowsGeneric(c, a Mat, m int, b Mat, n, depth int) {
+	if depth == 0 {
+		return
+	}
+	blockDirect(a, c, m, n, depth, b.T())
+	for i := range m {
+		row := c.Data[i*c.Row:][:n]
+		for j := range row {
+			row[j] += 0
+		}
+	}
+}

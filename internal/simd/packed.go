@@ -57,7 +57,7 @@ func (w *Packed) setPart(j, cols int, b Mat, s *scratch) {
 		case w.BFloat16 != nil:
 			toBFloat16(w.BFloat16[to:][:n], from)
 		default:
-			toInt8(w.Int8[to:][:n], from)
+			toInt8(w.Int8[to:][:n], from, 1)
 		}
 	}
 }
@@ -67,8 +67,7 @@ func (w *Packed) scale(j, cols int, b Mat, s *scratch) {
 	s.row = grow(s.row, w.Width)
 	clear(s.row)
 	for c := range cols {
-		bits := largestBits(b, c, w.K)
-		most := math.Float32frombits(bits)
+		most := columnMagnitude(b, c, w.K, s)
 		switch unit := most / 127; {
 		case most-most != 0: // not finite: all of its products are NaN
 			w.Scales[j+c] = float32(math.NaN())
@@ -91,26 +90,17 @@ func (w *Packed) scale(j, cols int, b Mat, s *scratch) {
 	}
 }
 
-// largestBits returns the bits of the largest element of a column, signs left out, of which
-// those of NaN are larger than any number's.
-func largestBits(b Mat, c, rows int) uint32 {
-	const sign = 1 << 31
+// columnMagnitude returns the largest absolute value of a column, NaN if one is in it.
+func columnMagnitude(b Mat, c, rows int, s *scratch) float32 {
 	x := b.Data[c*b.Col:]
-	var most [4]uint32 // for one alone would have to wait for itself
-	k := 0
 	if b.Row == 1 {
-		for x := x[:rows]; len(x) >= 4; x = x[4:] {
-			most[0] = max(most[0], math.Float32bits(x[0])&^sign)
-			most[1] = max(most[1], math.Float32bits(x[1])&^sign)
-			most[2] = max(most[2], math.Float32bits(x[2])&^sign)
-			most[3] = max(most[3], math.Float32bits(x[3])&^sign)
-		}
-		k = rows / 4 * 4
+		return Magnitude(x[:rows])
 	}
-	for ; k < rows; k++ {
-		most[0] = max(most[0], math.Float32bits(x[k*b.Row])&^sign)
+	s.a = grow(s.a, rows)
+	for k := range s.a {
+		s.a[k] = x[k*b.Row]
 	}
-	return max(most[0], most[1], most[2], most[3])
+	return Magnitude(s.a)
 }
 
 // Column sets dst to the weights of column j.

@@ -43,3 +43,11 @@ func (p *Panels) Lay(l PanelLayout, data []float32) {
 	p.K, p.N = l.K, l.N
 	p.b = panels{data: data, width: l.Width, row: l.Width, step: l.Panel(), copied: true, rows: l.K, cols: l.N}
 }
+
+// SetColumns makes the first n columns of the matrix that lies in data rows of x, whose
+// elements are contiguous. What lies behind them up to the end of a vector becomes anything.
+func (l PanelLayout) SetColumns(data []float32, x Mat, n int) {
+	for j := 0; j < n; j += l.Width {
+		packPanel(data[l.At(0, j):], x.from(j, 0).T(), l.K, min(n-j, l.Width), l.Width)
+	}
+}

@@ -111,6 +111,25 @@ func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 	multiplyPanels(c, a, m, b, k0, k1, j0, j1, accumulate)
 }
 
+// MultiplyRows computes on the calling goroutine C = A·Bᵀ, for m rows of A and n rows of B,
+// of depth elements each, where all rows are contiguous: to the same bits as MultiplyPanels.
+// It is for a few rows of A, for which it would not pay to make panels of B.
+func MultiplyRows(c, a Mat, m int, b Mat, n, depth int) {
+	if m < 0 || n < 0 || depth < 0 || c.Col != 1 || a.Col != 1 || b.Col != 1 {
+		panic(fmt.Sprintf("simd: MultiplyRows: m=%d, n=%d, depth=%d, C.Col=%d, A.Col=%d, B.Col=%d", m, n, depth, c.Col, a.Col, b.Col))
+	}
+	c.check("C", m, n, 1, 0)
+	a.check("A", m, depth, 1, 0)
+	b.check("B", n, depth, 1, 0)
+	if m == 0 || n == 0 {
+		return
+	}
+	for i := range m {
+		clear(c.Data[i*c.Row:][:n])
+	}
+	multiplyRows(c, a, m, b, n, depth)
+}
+
 // RowDots sets dst[i] to the product of row i of x and row i of y, of n elements
 // each: to what Multiply makes of them as an element of a matrix, bit for bit. If tiles,
 // it is what Multiply makes of them on tile units.

@@ -942,6 +942,152 @@ end1:
 	VZEROUPPER
 	RET
 
+// magnitudeAVX512 returns the largest |x[i]|, and NaN if any is.
+//
+// func magnitudeAVX512(x *float32, n int) float32
+// Requires: AVX, AVX2, AVX512F, AVX512VL, BMI2, SSE
+TEXT ·magnitudeAVX512(SB), NOSPLIT, $0-20
+	MOVQ         x+0(FP), AX
+	VBROADCASTSS c7fffffff<>+0(SB), Z4
+	VPXORD       Z0, Z0, Z0
+	VPXORD       Z1, Z1, Z1
+	VPXORD       Z2, Z2, Z2
+	VPXORD       Z3, Z3, Z3
+	MOVQ         n+8(FP), CX
+	XORQ         DX, DX
+	SUBQ         $+64, CX
+	JL           after3
+
+loop2:
+	VMOVUPS (AX)(DX*4), Z5
+	VPANDD  Z5, Z4, Z5
+	VPMAXSD Z5, Z0, Z0
+	VMOVUPS 64(AX)(DX*4), Z5
+	VPANDD  Z5, Z4, Z5
+	VPMAXSD Z5, Z1, Z1
+	VMOVUPS 128(AX)(DX*4), Z5
+	VPANDD  Z5, Z4, Z5
+	VPMAXSD Z5, Z2, Z2
+	VMOVUPS 192(AX)(DX*4), Z5
+	VPANDD  Z5, Z4, Z5
+	VPMAXSD Z5, Z3, Z3
+	ADDQ    $+64, DX
+	SUBQ    $+64, CX
+	JGE     loop2
+
+after3:
+	ADDQ $+64, CX
+	SUBQ $+16, CX
+	JL   after5
+
+loop4:
+	VMOVUPS (AX)(DX*4), Z5
+	VPANDD  Z5, Z4, Z5
+	VPMAXSD Z5, Z0, Z0
+	ADDQ    $+16, DX
+	SUBQ    $+16, CX
+	JGE     loop4
+
+after5:
+	ADDQ      $+16, CX
+	TESTQ     CX, CX
+	JZ        end1
+	MOVL      $-1, BX
+	BZHIL     CX, BX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (AX)(DX*4), K1, Z5
+	VPANDD    Z5, Z4, Z5
+	VPMAXSD   Z5, Z0, Z0
+
+end1:
+	VPMAXSD       Z2, Z0, Z0
+	VPMAXSD       Z3, Z1, Z1
+	VPMAXSD       Z1, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VPMAXSD       Y1, Y0, Y0
+	VEXTRACTF32X4 $0x01, Y0, X1
+	VPMAXSD       X1, X0, X0
+	VMOVHLPS      X0, X0, X1
+	VPMAXSD       X1, X0, X0
+	VMOVSHDUP     X0, X1
+	VPMAXSD       X1, X0, X0
+	MOVSS         X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// magnitudeAVX2 returns the largest |x[i]|, and NaN if any is.
+//
+// func magnitudeAVX2(x *float32, n int) float32
+// Requires: AVX, AVX2, SSE
+TEXT ·magnitudeAVX2(SB), NOSPLIT, $0-20
+	MOVQ         x+0(FP), AX
+	VBROADCASTSS c7fffffff<>+0(SB), Y4
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	MOVQ         n+8(FP), CX
+	XORQ         DX, DX
+	SUBQ         $+32, CX
+	JL           after3
+
+loop2:
+	VMOVUPS (AX)(DX*4), Y5
+	VANDPS  Y5, Y4, Y5
+	VPMAXSD Y5, Y0, Y0
+	VMOVUPS 32(AX)(DX*4), Y5
+	VANDPS  Y5, Y4, Y5
+	VPMAXSD Y5, Y1, Y1
+	VMOVUPS 64(AX)(DX*4), Y5
+	VANDPS  Y5, Y4, Y5
+	VPMAXSD Y5, Y2, Y2
+	VMOVUPS 96(AX)(DX*4), Y5
+	VANDPS  Y5, Y4, Y5
+	VPMAXSD Y5, Y3, Y3
+	ADDQ    $+32, DX
+	SUBQ    $+32, CX
+	JGE     loop2
+
+after3:
+	ADDQ $+32, CX
+	SUBQ $+8, CX
+	JL   after5
+
+loop4:
+	VMOVUPS (AX)(DX*4), Y5
+	VANDPS  Y5, Y4, Y5
+	VPMAXSD Y5, Y0, Y0
+	ADDQ    $+8, DX
+	SUBQ    $+8, CX
+	JGE     loop4
+
+after5:
+	ADDQ       $+8, CX
+	TESTQ      CX, CX
+	JZ         end1
+	LEAQ       masks<>+0(SB), BX
+	SHLQ       $0x02, CX
+	SUBQ       CX, BX
+	SHRQ       $0x02, CX
+	VMOVUPS    32(BX), Y5
+	VMASKMOVPS (AX)(DX*4), Y5, Y5
+	VANDPS     Y5, Y4, Y5
+	VPMAXSD    Y5, Y0, Y0
+
+end1:
+	VPMAXSD      Y2, Y0, Y0
+	VPMAXSD      Y3, Y1, Y1
+	VPMAXSD      Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VPMAXSD      X1, X0, X0
+	VMOVHLPS     X0, X0, X1
+	VPMAXSD      X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VPMAXSD      X1, X0, X0
+	MOVSS        X0, ret+16(FP)
+	VZEROUPPER
+	RET
+
 DATA masks<>+0(SB)/4, $0xffffffff
 DATA masks<>+4(SB)/4, $0xffffffff
 DATA masks<>+8(SB)/4, $0xffffffff
@@ -979,3 +1125,13 @@ DATA c7fc00000<>+40(SB)/8, $0x7fc000007fc00000
 DATA c7fc00000<>+48(SB)/8, $0x7fc000007fc00000
 DATA c7fc00000<>+56(SB)/8, $0x7fc000007fc00000
 GLOBL c7fc00000<>(SB), RODATA|NOPTR, $64
+
+DATA c7fffffff<>+0(SB)/8, $0x7fffffff7fffffff
+DATA c7fffffff<>+8(SB)/8, $0x7fffffff7fffffff
+DATA c7fffffff<>+16(SB)/8, $0x7fffffff7fffffff
+DATA c7fffffff<>+24(SB)/8, $0x7fffffff7fffffff
+DATA c7fffffff<>+32(SB)/8, $0x7fffffff7fffffff
+DATA c7fffffff<>+40(SB)/8, $0x7fffffff7fffffff
+DATA c7fffffff<>+48(SB)/8, $0x7fffffff7fffffff
+DATA c7fffffff<>+56(SB)/8, $0x7fffffff7fffffff
+GLOBL c7fffffff<>(SB), RODATA|NOPTR, $64

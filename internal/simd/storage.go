@@ -22,6 +22,34 @@ func FromInt8(dst []float32, x []int8) {
 	fromInt8(dst, x)
 }
 
+// ToBFloat16 sets dst[i] to the bfloat16 nearest to x[i], as BFloat16 does.
+func ToBFloat16(dst []uint16, x []float32) {
+	if len(dst) != len(x) {
+		mismatch("ToBFloat16", "dst", len(dst), "x", len(x))
+	}
+	toBFloat16(dst, x)
+}
+
+// ToInt8 sets dst[i] to the integer from -127 to 127 that is nearest to x[i]·inverse, of
+// two the even one. That of NaN may be any.
+func ToInt8(dst []int8, x []float32, inverse float64) {
+	if len(dst) != len(x) {
+		mismatch("ToInt8", "dst", len(dst), "x", len(x))
+	}
+	toInt8(dst, x, inverse)
+}
+
+// Magnitude returns the largest |x[i]|, NaN if any is, and 0 for no elements.
+func Magnitude(x []float32) float32 {
+	var most uint32 // absolute values compare as their bits do
+	for len(x) > 0 {
+		n := min(len(x), reducePiece)
+		most = max(most, math.Float32bits(magnitude(x[:n])))
+		x = x[n:]
+	}
+	return math.Float32frombits(most)
+}
+
 // StoredPanels is a matrix in the layout of Panels, of numbers as a KV cache stores them, or a
 // model its weights. One of the slices is not nil.
 type StoredPanels struct {
@@ -79,20 +107,6 @@ func BFloat16(x float32) uint16 {
 	return uint16((b + 0x7fff + b>>16&1) >> 16)
 }
 
-func toBFloat16Generic(dst []uint16, x []float32) {
-	dst = dst[:len(x)]
-	for i, v := range x {
-		dst[i] = BFloat16(v)
-	}
-}
-
-func toInt8Generic(dst []int8, x []float32) {
-	dst = dst[:len(x)]
-	for i, v := range x {
-		dst[i] = int8(max(-128, min(math.RoundToEven(float64(v)), 127)))
-	}
-}
-
 func fromBFloat16Generic(dst []float32, x []uint16) {
 	dst = dst[:len(x)]
 	for i, v := range x {
@@ -105,4 +119,27 @@ func fromInt8Generic(dst []float32, x []int8) {
 	for i, v := range x {
 		dst[i] = float32(v)
 	}
+}
+
+func toBFloat16Generic(dst []uint16, x []float32) {
+	dst = dst[:len(x)]
+	for i, v := range x {
+		dst[i] = BFloat16(v)
+	}
+}
+
+func toInt8Generic(dst []int8, x []float32, inverse float64) {
+	const round = 0x1.8p52 // added and taken away, it leaves the nearest integer, of two the even one
+	dst = dst[:len(x)]
+	for i, v := range x {
+		dst[i] = int8(min(max(int32(float64(float64(v)*inverse)+round-round), -127), 127))
+	}
+}
+
+func magnitudeGeneric(x []float32) float32 {
+	var most uint32
+	for _, v := range x {
+		most = max(most, math.Float32bits(v)&^(1<<31))
+	}
+	return math.Float32frombits(most)
 }

@@ -201,58 +201,175 @@ after4:
 TEXT ·toBFloat16AVX512(SB), NOSPLIT, $0-24
 	MOVQ         dst+0(FP), AX
 	MOVQ         x+8(FP), CX
-	MOVL         $0x00000001, DX
-	VPBROADCASTD DX, Z0
-	MOVL         $0x00007fff, DX
-	VPBROADCASTD DX, Z1
-	MOVL         $0x00000040, DX
-	VPBROADCASTD DX, Z2
 	MOVQ         n+16(FP), DX
-	XORQ         BX, BX
-	SUBQ         $+16, DX
-	JL           after2
+	VBROADCASTSS c00000001<>+0(SB), Z0
+	VBROADCASTSS c00007fff<>+0(SB), Z1
+	VBROADCASTSS c00000040<>+0(SB), Z2
 
 loop1:
-	VMOVUPS (CX)(BX*4), Z3
-	VPSRLD  $0x10, Z3, Z5
-	VPANDD  Z0, Z5, Z5
-	VPADDD  Z1, Z3, Z4
-	VPADDD  Z5, Z4, Z4
-	VPSRLD  $0x10, Z4, Z4
-	VCMPPS  $0x03, Z3, Z3, K1
-	VPSRLD  $0x10, Z3, Z3
-	VPORD   Z2, Z3, K1, Z4
-	VPMOVDW Z4, (AX)(BX*2)
-	ADDQ    $+16, BX
-	SUBQ    $+16, DX
-	JGE     loop1
-
-after2:
-	ADDQ $+16, DX
+	VMOVUPS   (CX), Z3
+	VPSRLD    $0x10, Z3, Z4
+	VPANDD    Z0, Z4, Z5
+	VPORD     Z2, Z4, Z4
+	VPADDD    Z1, Z5, Z5
+	VPADDD    Z3, Z5, Z5
+	VPSRLD    $0x10, Z5, Z5
+	VCMPPS    $0x03, Z3, Z3, K1
+	VBLENDMPS Z4, Z5, K1, Z6
+	VPMOVDW   Z6, (AX)
+	ADDQ      $0x40, CX
+	ADDQ      $0x20, AX
+	SUBQ      $0x10, DX
+	JNZ       loop1
 	VZEROUPPER
 	RET
 
-// toInt8AVX512 sets dst[i] to the integer nearest to x[i], of those that a byte
-// holds.
+// toBFloat16AVX2 sets dst[i] to the bfloat16 nearest to x[i].
 //
-// func toInt8AVX512(dst *int8, x *float32, n int)
-// Requires: AVX, AVX512F
-TEXT ·toInt8AVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ x+8(FP), CX
-	MOVQ n+16(FP), DX
-	XORQ BX, BX
-	SUBQ $+16, DX
-	JL   after2
+// func toBFloat16AVX2(dst *uint16, x *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·toBFloat16AVX2(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSS c00000001<>+0(SB), Y0
+	VBROADCASTSS c00007fff<>+0(SB), Y1
+	VBROADCASTSS c00000040<>+0(SB), Y2
 
 loop1:
-	VCVTPS2DQ (CX)(BX*4), Z0
-	VPMOVSDB  Z0, (AX)(BX*1)
-	ADDQ      $+16, BX
-	SUBQ      $+16, DX
-	JGE       loop1
-
-after2:
-	ADDQ $+16, DX
+	VMOVUPS   (CX), Y3
+	VPSRLD    $0x10, Y3, Y4
+	VANDPS    Y0, Y4, Y5
+	VORPS     Y2, Y4, Y4
+	VPADDD    Y1, Y5, Y5
+	VPADDD    Y3, Y5, Y5
+	VPSRLD    $0x10, Y5, Y5
+	VCMPPS    $0x03, Y3, Y3, Y3
+	VBLENDVPS Y3, Y4, Y5, Y3
+	VMOVUPS   32(CX), Y4
+	VPSRLD    $0x10, Y4, Y5
+	VANDPS    Y0, Y5, Y6
+	VORPS     Y2, Y5, Y5
+	VPADDD    Y1, Y6, Y6
+	VPADDD    Y4, Y6, Y6
+	VPSRLD    $0x10, Y6, Y6
+	VCMPPS    $0x03, Y4, Y4, Y4
+	VBLENDVPS Y4, Y5, Y6, Y4
+	VPACKUSDW Y4, Y3, Y3
+	VPERMQ    $0xd8, Y3, Y3
+	VMOVUPS   Y3, (AX)
+	ADDQ      $0x40, CX
+	ADDQ      $0x20, AX
+	SUBQ      $0x10, DX
+	JNZ       loop1
 	VZEROUPPER
 	RET
+
+// toInt8AVX512 sets dst[i] to the integer from -127 to 127 nearest to
+// x[i]·inverse.
+//
+// func toInt8AVX512(dst *int8, x *float32, inverse float64, n int)
+// Requires: AVX, AVX512F
+TEXT ·toInt8AVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+24(FP), DX
+	VBROADCASTSD inverse+16(FP), Z0
+	VBROADCASTSS cffffff81<>+0(SB), Z1
+
+loop1:
+	VCVTPS2PD    (CX), Z2
+	VMULPD       Z0, Z2, Z2
+	VCVTPD2DQ    Z2, Y3
+	VCVTPS2PD    32(CX), Z2
+	VMULPD       Z0, Z2, Z2
+	VCVTPD2DQ    Z2, Y2
+	VINSERTI64X4 $0x01, Y2, Z3, Z2
+	VPMAXSD      Z1, Z2, Z2
+	VPMOVSDB     Z2, (AX)
+	ADDQ         $0x40, CX
+	ADDQ         $0x10, AX
+	SUBQ         $0x10, DX
+	JNZ          loop1
+	VZEROUPPER
+	RET
+
+// toInt8AVX2 sets dst[i] to the integer from -127 to 127 nearest to
+// x[i]·inverse.
+//
+// func toInt8AVX2(dst *int8, x *float32, inverse float64, n int)
+// Requires: AVX
+TEXT ·toInt8AVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+24(FP), DX
+	VBROADCASTSD inverse+16(FP), Y0
+	VMOVUPS      cffffff81<>+0(SB), X1
+
+loop1:
+	VCVTPS2PD  (CX), Y2
+	VMULPD     Y0, Y2, Y2
+	VCVTPD2DQY Y2, X2
+	VPMAXSD    X1, X2, X2
+	VCVTPS2PD  16(CX), Y3
+	VMULPD     Y0, Y3, Y3
+	VCVTPD2DQY Y3, X3
+	VPMAXSD    X1, X3, X3
+	VCVTPS2PD  32(CX), Y4
+	VMULPD     Y0, Y4, Y4
+	VCVTPD2DQY Y4, X4
+	VPMAXSD    X1, X4, X4
+	VCVTPS2PD  48(CX), Y5
+	VMULPD     Y0, Y5, Y5
+	VCVTPD2DQY Y5, X5
+	VPMAXSD    X1, X5, X5
+	VPACKSSDW  X3, X2, X2
+	VPACKSSDW  X5, X4, X4
+	VPACKSSWB  X4, X2, X2
+	VMOVDQU    X2, (AX)
+	ADDQ       $0x40, CX
+	ADDQ       $0x10, AX
+	SUBQ       $0x10, DX
+	JNZ        loop1
+	VZEROUPPER
+	RET
+
+DATA c00000001<>+0(SB)/8, $0x0000000100000001
+DATA c00000001<>+8(SB)/8, $0x0000000100000001
+DATA c00000001<>+16(SB)/8, $0x0000000100000001
+DATA c00000001<>+24(SB)/8, $0x0000000100000001
+DATA c00000001<>+32(SB)/8, $0x0000000100000001
+DATA c00000001<>+40(SB)/8, $0x0000000100000001
+DATA c00000001<>+48(SB)/8, $0x0000000100000001
+DATA c00000001<>+56(SB)/8, $0x0000000100000001
+GLOBL c00000001<>(SB), RODATA|NOPTR, $64
+
+DATA c00007fff<>+0(SB)/8, $0x00007fff00007fff
+DATA c00007fff<>+8(SB)/8, $0x00007fff00007fff
+DATA c00007fff<>+16(SB)/8, $0x00007fff00007fff
+DATA c00007fff<>+24(SB)/8, $0x00007fff00007fff
+DATA c00007fff<>+32(SB)/8, $0x00007fff00007fff
+DATA c00007fff<>+40(SB)/8, $0x00007fff00007fff
+DATA c00007fff<>+48(SB)/8, $0x00007fff00007fff
+DATA c00007fff<>+56(SB)/8, $0x00007fff00007fff
+GLOBL c00007fff<>(SB), RODATA|NOPTR, $64
+
+DATA c00000040<>+0(SB)/8, $0x0000004000000040
+DATA c00000040<>+8(SB)/8, $0x0000004000000040
+DATA c00000040<>+16(SB)/8, $0x0000004000000040
+DATA c00000040<>+24(SB)/8, $0x0000004000000040
+DATA c00000040<>+32(SB)/8, $0x0000004000000040
+DATA c00000040<>+40(SB)/8, $0x0000004000000040
+DATA c00000040<>+48(SB)/8, $0x0000004000000040
+DATA c00000040<>+56(SB)/8, $0x0000004000000040
+GLOBL c00000040<>(SB), RODATA|NOPTR, $64
+
+DATA cffffff81<>+0(SB)/8, $0xffffff81ffffff81
+DATA cffffff81<>+8(SB)/8, $0xffffff81ffffff81
+DATA cffffff81<>+16(SB)/8, $0xffffff81ffffff81
+DATA cffffff81<>+24(SB)/8, $0xffffff81ffffff81
+DATA cffffff81<>+32(SB)/8, $0xffffff81ffffff81
+DATA cffffff81<>+40(SB)/8, $0xffffff81ffffff81
+DATA cffffff81<>+48(SB)/8, $0xffffff81ffffff81
+DATA cffffff81<>+56(SB)/8, $0xffffff81ffffff81
+GLOBL cffffff81<>(SB), RODATA|NOPTR, $64

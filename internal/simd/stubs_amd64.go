@@ -129,6 +129,18 @@ func gemvTransposedAVX512(t *tileArgs)
 //go:noescape
 func gemvTransposedAVX2(t *tileArgs)
 
+// dotsAVX512 adds to c[i][j] the sum of a[i][k]·b[j][k] for k < depth, i < rows
+// and j < last, up to four rows and a vector's length of columns.
+//
+//go:noescape
+func dotsAVX512(t *tileArgs)
+
+// dotsAVX2 adds to c[i][j] the sum of a[i][k]·b[j][k] for k < depth, i < rows
+// and j < last, up to four rows and a vector's length of columns.
+//
+//go:noescape
+func dotsAVX2(t *tileArgs)
+
 // fromBFloat16AVX512 sets dst[i] to the float of which x[i] is the upper half.
 //
 //go:noescape
@@ -154,11 +166,22 @@ func fromInt8AVX2(dst *float32, x *int8, n int)
 //go:noescape
 func toBFloat16AVX512(dst *uint16, x *float32, n int)
 
-// toInt8AVX512 sets dst[i] to the integer nearest to x[i], of those that a byte
-// holds.
+// toBFloat16AVX2 sets dst[i] to the bfloat16 nearest to x[i].
 //
 //go:noescape
-func toInt8AVX512(dst *int8, x *float32, n int)
+func toBFloat16AVX2(dst *uint16, x *float32, n int)
+
+// toInt8AVX512 sets dst[i] to the integer from -127 to 127 nearest to
+// x[i]·inverse.
+//
+//go:noescape
+func toInt8AVX512(dst *int8, x *float32, inverse float64, n int)
+
+// toInt8AVX2 sets dst[i] to the integer from -127 to 127 nearest to
+// x[i]·inverse.
+//
+//go:noescape
+func toInt8AVX2(dst *int8, x *float32, inverse float64, n int)
 
 // axpyAVX512 sets y[i] += a·x[i].
 //
@@ -261,6 +284,16 @@ func finiteAVX512(x *float32, n int) bool
 //
 //go:noescape
 func finiteAVX2(x *float32, n int) bool
+
+// magnitudeAVX512 returns the largest |x[i]|, and NaN if any is.
+//
+//go:noescape
+func magnitudeAVX512(x *float32, n int) float32
+
+// magnitudeAVX2 returns the largest |x[i]|, and NaN if any is.
+//
+//go:noescape
+func magnitudeAVX2(x *float32, n int) float32
 
 // expAVX512 sets dst[i] = exp(x[i]).
 //

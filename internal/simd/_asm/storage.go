@@ -48,45 +48,111 @@ func fromStored(n stored) func(s isa) {
 	}
 }
 
-// toBFloat16 writes the loop that rounds floats to the nearest bfloat16. It takes whole
-// vectors.
-func toBFloat16(s isa) {
-	dst, x := pointer("dst"), pointer("x")
-	one, half, quiet := s.integers(1), s.integers(0x7fff), s.integers(1<<6)
-	st := s.along("n")
-	st.steps(1, func(int, *mask) {
-		v, up, bit := s.vec(), s.vec(), s.vec()
-		VMOVUPS(st.at(x, 0), v)
-		VPSRLD(U8(16), v, bit)
-		VPANDD(one, bit, bit)
-		VPADDD(half, v, up)
-		VPADDD(bit, up, up)
-		VPSRLD(U8(16), up, up)
-		nan := K() // where v is: it keeps its upper half, and is quiet
-		VCMPPS(U8(3), v, v, nan)
-		VPSRLD(U8(16), v, v)
-		VPORD(quiet, v, nan, up)
-		VPMOVDW(up, Mem{Base: dst, Index: st.index, Scale: 2})
-	})
-	s.end()
-}
-
-// toInt8 writes the loop that rounds floats to integers of a byte. It takes whole vectors.
+// toInt8 writes the loop that divides by a scale and rounds to integers of a byte. It
+// computes in float64, as the inverse of a scale is none of float32. It takes whole
+// vectors of sixteen.
 func toInt8(s isa) {
-	dst, x := pointer("dst"), pointer("x")
-	st := s.along("n")
-	st.steps(1, func(int, *mask) {
-		v := s.vec()
-		VCVTPS2DQ(st.at(x, 0), v)
-		VPMOVSDB(v, Mem{Base: dst, Index: st.index, Scale: 1})
-	})
+	dst, x, n := pointer("dst"), pointer("x"), pointer("n")
+	p, err := Param("inverse").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	inverse, least := s.vec(), XMM()
+	VBROADCASTSD(p.Addr, inverse)
+	lowest := constant(0xffffff81) // -127
+	if s.lanes == 8 {
+		VMOVUPS(lowest, least)
+	}
+	var bound reg.VecVirtual
+	if s.lanes == 16 {
+		bound = s.vec()
+		VBROADCASTSS(lowest, bound)
+	}
+	loop := label("loop")
+	Label(loop)
+	if s.lanes == 16 {
+		var halves [2]reg.VecVirtual
+		for i := range halves {
+			d := s.vec()
+			VCVTPS2PD(Mem{Base: x, Disp: 32 * i}, d)
+			VMULPD(inverse, d, d)
+			halves[i] = YMM()
+			VCVTPD2DQ(d, halves[i])
+		}
+		all := s.vec()
+		VINSERTI64X4(U8(1), halves[1], halves[0].AsZ(), all)
+		VPMAXSD(bound, all, all)
+		VPMOVSDB(all, Mem{Base: dst})
+	} else {
+		var quarters [4]reg.VecVirtual
+		for i := range quarters {
+			d := YMM()
+			VCVTPS2PD(Mem{Base: x, Disp: 16 * i}, d)
+			VMULPD(inverse, d, d)
+			quarters[i] = XMM()
+			VCVTPD2DQY(d, quarters[i])
+			VPMAXSD(least, quarters[i], quarters[i])
+		}
+		VPACKSSDW(quarters[1], quarters[0], quarters[0])
+		VPACKSSDW(quarters[3], quarters[2], quarters[2])
+		VPACKSSWB(quarters[2], quarters[0], quarters[0])
+		VMOVDQU(quarters[0], Mem{Base: dst})
+	}
+	ADDQ(U8(64), x)
+	ADDQ(U8(16), dst)
+	SUBQ(U8(16), n)
+	JNZ(LabelRef(loop))
 	s.end()
 }
 
-// integers returns a vector of integers that are all n.
-func (s isa) integers(n int) reg.VecVirtual {
-	x, v := GP32(), s.vec()
-	MOVL(U32(n), x)
-	VPBROADCASTD(x, v)
-	return v
+// toBFloat16 writes the loop that rounds floats to their upper halves. It takes whole
+// vectors of sixteen.
+func toBFloat16(s isa) {
+	dst, x, n := pointer("dst"), pointer("x"), pointer("n")
+	one, half, quiet := s.bitsReg(1), s.bitsReg(0x7fff), s.bitsReg(1<<6)
+	loop := label("loop")
+	Label(loop)
+	words := make([]reg.VecVirtual, 16/s.lanes)
+	for i := range words {
+		v, high := s.vec(), s.vec()
+		VMOVUPS(Mem{Base: x, Disp: i * s.bytes()}, v)
+		VPSRLD(U8(16), v, high)
+		round, nan := s.vec(), s.vec()
+		s.and(one, high, round)
+		s.or(quiet, high, nan)
+		VPADDD(half, round, round)
+		VPADDD(v, round, round)
+		VPSRLD(U8(16), round, round)
+		words[i] = s.blend(s.compare(unordered, v, v), nan, round)
+	}
+	if s.lanes == 16 {
+		VPMOVDW(words[0], Mem{Base: dst})
+	} else {
+		VPACKUSDW(words[1], words[0], words[0])
+		VPERMQ(U8(0xd8), words[0], words[0])
+		VMOVUPS(words[0], Mem{Base: dst})
+	}
+	ADDQ(U8(64), x)
+	ADDQ(U8(32), dst)
+	SUBQ(U8(16), n)
+	JNZ(LabelRef(loop))
+	s.end()
+}
+
+// magnitude writes the loop for the largest absolute value, which is that of the largest
+// number that its bits without the sign are.
+func magnitude(s isa) {
+	x := pointer("x")
+	acc, clear := s.vecs(4), s.bitsReg(1<<31-1)
+	for _, v := range acc {
+		s.clear(v)
+	}
+	st := s.along("n")
+	st.each(len(acc), func(i int, m *mask) {
+		v := s.vec()
+		s.load(st.at(x, i), m, v)
+		s.and(v, clear, v)
+		VPMAXSD(v, acc[i], acc[i])
+	})
+	s.giveBack(s.fold(acc, func(a, b, dst Op) { VPMAXSD(a, b, dst) }))
 }

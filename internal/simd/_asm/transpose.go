@@ -17,7 +17,7 @@ func transpose(s isa) {
 	ahead := pointer("srcRow")
 	SHLQ(U8(bits.TrailingZeros(uint(s.lanes))), ahead)
 	rows := s.rowTable(s.lanes, pointer("src"), pointer("srcRow"), pointer("rows"))
-	s.squares(rows, 1, pointer("depth"), func(_, _ int, column reg.VecVirtual) {
+	s.squares(rows, 1, true, pointer("depth"), func(_, _ int, column reg.VecVirtual) {
 		VMOVUPS(column, Mem{Base: dst})
 		ADDQ(dstRow, dst)
 	}, func() {
@@ -64,7 +64,7 @@ func gemvTransposed(s isa) {
 	}
 	eachGroup(func(g int, m mask, c Mem) { s.load(c, &m, acc[g]) })
 	a := field(argA)
-	s.squares(rows, rowGroups, field(argDepth), func(g, k int, column reg.VecVirtual) {
+	s.squares(rows, rowGroups, true, field(argDepth), func(g, k int, column reg.VecVirtual) {
 		x := s.vec()
 		VBROADCASTSS(Mem{Base: a, Disp: 4 * k}, x)
 		VFMADD231PS(x, column, acc[g])
@@ -95,8 +95,9 @@ func (s isa) rowTable(n int, first, distance, rows reg.GPVirtual) Mem {
 
 // squares writes the loop that transposes groups of rows, a square of each at a
 // time, and calls use for the columns of group g in their order. After the
-// squares of all groups it calls next.
-func (s isa) squares(rows Mem, groups int, depth reg.GPVirtual, use func(g, k int, column reg.VecVirtual), next func()) {
+// squares of all groups it calls next. By quarters, a square takes fewer shuffles and
+// more loads.
+func (s isa) squares(rows Mem, groups int, quarters bool, depth reg.GPVirtual, use func(g, k int, column reg.VecVirtual), next func()) {
 	offset := GP64()
 	XORQ(offset, offset)
 	row := func(g, i int) Mem {
@@ -109,7 +110,17 @@ func (s isa) squares(rows Mem, groups int, depth reg.GPVirtual, use func(g, k in
 	JL(LabelRef(rest))
 	Label(loop)
 	for g := range groups {
-		s.fullSquare(func(i int) Mem { return row(g, i) }, func(k int, c reg.VecVirtual) { use(g, k, c) })
+		if quarters {
+			s.fullSquare(func(i int) Mem { return row(g, i) }, func(k int, c reg.VecVirtual) { use(g, k, c) })
+			continue
+		}
+		square := s.vecs(s.lanes)
+		for i, v := range square {
+			VMOVUPS(row(g, i), v)
+		}
+		for k, c := range s.transposeSquare(square) {
+			use(g, k, c)
+		}
 	}
 	next()
 	ADDQ(I32(s.bytes()), offset)

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"math/bits"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// dotRows is how many rows of A dots takes at most.
+const dotRows = 4
+
+// dots writes the kernel for a few rows of A, contiguous, and a vector's length of
+// columns of B, contiguous too: B is transposed in registers, square by square, once
+// for all rows. What it computes is added to C. The fields it uses are a, aRow, b, c, cRow,
+// depth and rows, bRow for the distance of the columns of B, and last for their number.
+func dots(s isa) {
+	args := pointer("t")
+	field := fields(args)
+	// Where the next columns of B begin, which the next call is likely to be for. They
+	// come in an order which the processor does not foresee.
+	ahead := field(argBRow)
+	SHLQ(U8(bits.TrailingZeros(uint(s.lanes))), ahead)
+	table := s.rowTable(s.lanes, field(argB), field(argBRow), field(argLast))
+	for rows := dotRows; rows > 0; rows-- {
+		next := label("rows")
+		if rows > 1 {
+			CMPQ(Mem{Base: args, Disp: argRows}, U8(rows))
+			JNE(LabelRef(next))
+		}
+		s.dots(rows, args, table, ahead)
+		Label(next)
+	}
+}
+
+// dots writes the code for so many rows of A.
+func (s isa) dots(rows int, args reg.GPVirtual, table Mem, ahead reg.GPVirtual) {
+	field := fields(args)
+	acc := s.vecs(rows)
+	// eachRow does something with every row of sums and its place in C.
+	eachRow := func(do func(sums reg.VecVirtual, m *mask, c Mem)) {
+		m := s.firstLanes(field(argLast))
+		c, row := field(argC), field(argCRow)
+		for _, sums := range acc {
+			do(sums, &m, Mem{Base: c})
+			ADDQ(row, c)
+		}
+	}
+	eachRow(func(sums reg.VecVirtual, m *mask, c Mem) { s.load(c, m, sums) })
+	a, aRow, aRow3, next := field(argA), field(argARow), GP64(), GP64()
+	LEAQ(Mem{Base: aRow, Index: aRow, Scale: 2}, aRow3)
+	MOVQ(ahead, next)
+	// Of several rows of A the loads are the bottleneck, of one the shuffles.
+	s.squares(table, 1, s.lanes == 8 || rows == 1, field(argDepth), func(_, k int, column reg.VecVirtual) {
+		for r := range acc {
+			at := Mem{Base: a, Disp: 4 * k}
+			switch r {
+			case 1, 2:
+				at.Index, at.Scale = aRow, uint8(r)
+			case 3:
+				at.Index, at.Scale = aRow3, 1
+			}
+			x := s.vec()
+			VBROADCASTSS(at, x)
+			VFMADD231PS(x, column, acc[r])
+		}
+	}, func() {
+		for i := range s.lanes {
+			r := GP64()
+			MOVQ(table.Offset(8*i), r)
+			PREFETCHT0(Mem{Base: r, Index: next, Scale: 1})
+		}
+		ADDQ(I32(s.bytes()), next)
+		ADDQ(U8(s.bytes()), a)
+	})
+	zero := s.zero() // turns -0 into 0
+	for _, sums := range acc {
+		VADDPS(zero, sums, sums)
+	}
+	eachRow(func(sums reg.VecVirtual, m *mask, c Mem) { s.store(sums, m, c) })
+	s.end()
+}
