@@ -41,7 +41,7 @@ func fused(t *tensor.Tape, f Form, q heads, kv KV, changes []*step, d dims, o *O
 		operands = append(operands, c.param)
 	}
 	if len(o.Mask.rules) > 0 || d.ragged() {
-		a.Mask = maskRows{o.Mask, d.Sizes, d.extra}
+		a.Mask = newMaskRows(o.Mask, d.Sizes, d.extra)
 	}
 	if o.Sinks != nil {
 		a.Sinks = o.Sinks.Data()

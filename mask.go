@@ -2,6 +2,7 @@ package attn
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/attn-go/attn/internal/flash"
@@ -83,7 +84,7 @@ func (m Mask) Draw(s Sizes) string {
 		panic(&tensor.ShapeError{Op: "attn: Draw", Arg: "sizes", Got: []int{s.B, s.H, s.Lq, s.Lk}, Want: "[B H Lq Lk]"})
 	}
 	m.check("attn: Draw", s)
-	rows := maskRows{Mask: m, s: s}
+	rows := newMaskRows(m, s, 0)
 	var b strings.Builder
 	seen := make([]bool, s.Lk)
 	for r := range s.B * s.H * s.Lq {
@@ -117,10 +118,16 @@ func (m Mask) check(op string, s Sizes) {
 type maskRows struct {
 	Mask
 	s     Sizes
-	extra int // keys in front of those of s, to which every query attends
+	extra int  // keys in front of those of s, to which every query attends
+	holes bool // whether some rule has any
 }
 
-func (m maskRows) Row(r int, seen []bool) (lo, hi int, holes bool) {
+func newMaskRows(m Mask, s Sizes, extra int) *maskRows {
+	holes := slices.ContainsFunc(m.rules, MaskRule.Holes)
+	return &maskRows{m, s, extra, holes}
+}
+
+func (m *maskRows) Row(r int, seen []bool) (lo, hi int, holes bool) {
 	var spans [1]flash.Span
 	m.Rows(r, 0, m.extra+m.s.Lk, spans[:], seen)
 	s := spans[0]
@@ -131,34 +138,40 @@ func (m maskRows) Row(r int, seen []bool) (lo, hi int, holes bool) {
 }
 
 // Rows is Row for several rows of one sequence and some of the keys.
-func (m maskRows) Rows(first, k0, k1 int, spans []flash.Span, scratch []bool) {
+func (m *maskRows) Rows(first, k0, k1 int, spans []flash.Span, scratch []bool) {
 	all := m.extra + m.s.Lk
-	i, h, b := first%m.s.Lq, first/m.s.Lq%m.s.H, first/m.s.Lq/m.s.H
+	at := m.s.row(flash.Place{
+		Batch: first / m.s.Lq / m.s.H, Head: first / m.s.Lq % m.s.H, Query: first % m.s.Lq, Key: max(k0-m.extra, 0),
+	})
+	queries, end := m.s.Queries(at.Batch), min(k1-m.extra, m.s.Keys(at.Batch))
 	for r := range spans {
-		row := scratch[r*all:][:all]
-		at := m.s.row(flash.Place{Batch: b, Head: h, Query: i, Key: max(k0-m.extra, 0)})
-		spans[r] = m.span(at, k1-m.extra, row[m.extra:])
-		if m.extra > 0 && i < m.s.Queries(b) {
-			spans[r] = attended(spans[r], m.extra, k0, k1, row)
+		spans[r] = flash.Span{}
+		if at.Query < queries {
+			spans[r] = m.span(at, end, scratch[r*all+m.extra:])
+			if m.extra > 0 {
+				spans[r] = attended(spans[r], m.extra, k0, k1, scratch[r*all:][:all])
+			}
 		}
-		if i++; i == m.s.Lq {
-			i, h = 0, h+1
+		at.Query++
+		at.Position++
+		if at.Query == m.s.Lq {
+			at.Head, at.Query, at.Position = at.Head+1, 0, at.Position-m.s.Lq
 		}
 	}
 }
 
 // span returns to which of the keys at.Key to end a query attends.
-func (m maskRows) span(at Row, end int, scratch []bool) flash.Span {
-	x := flash.Span{Lo: at.Key, Hi: min(end, m.s.Keys(at.Batch))}
-	if at.Query >= m.s.Queries(at.Batch) {
-		return flash.Span{}
-	}
+func (m *maskRows) span(at Row, end int, scratch []bool) flash.Span {
+	x := flash.Span{Lo: at.Key, Hi: end}
 	for _, rule := range m.rules {
 		from, to := rule.Keys(m.s, at)
 		x.Lo, x.Hi = max(x.Lo, from), min(x.Hi, to)
 	}
 	if x.Lo >= x.Hi {
 		return flash.Span{}
+	}
+	if !m.holes {
+		return x
 	}
 	mine := false // whether x.Seen is scratch, and not the rule's
 	for _, rule := range m.rules {
@@ -215,7 +228,7 @@ func (m Mask) visible(s Sizes, extra int) tensor.Visible {
 	if len(m.rules) == 0 && !s.ragged() {
 		return nil
 	}
-	return maskRows{m, s, extra}
+	return newMaskRows(m, s, extra)
 }
 
 // visible is a tensor.Mask whose shape is settled.

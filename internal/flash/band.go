@@ -118,12 +118,13 @@ func (w *worker) complete(a *Attention, t tall, r, i, n, lo, hi int) {
 	}
 }
 
-// strip lets n rows, from row i on, meet the keys of a block from lo, a multiple of
-// 64, to hi. If it is careful, values need not be finite.
+// strip lets n rows, from row i on, meet the keys of a block from lo, the first of a panel,
+// to hi. If it is careful, values need not be finite.
 func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) {
 	spans := w.spans[i : i+n]
 	if a.Mask != nil {
 		lo, hi = reach(spans, lo, hi)
+		lo = cut(spans, lo, hi, w.grain(a))
 	}
 	if lo >= hi {
 		return
@@ -191,10 +192,7 @@ type piece struct{ j0, j1 int }
 // hideRows sets columns j0 to j1 of the first n rows of scores to −Inf.
 func (w *worker) hideRows(n, j0, j1 int) {
 	for k := range n {
-		s := w.scores[k*w.stride:]
-		for j := j0; j < j1; j++ {
-			s[j] = negInf
-		}
+		hide(w.scores[k*w.stride:][j0:j1])
 	}
 }
 

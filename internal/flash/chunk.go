@@ -99,7 +99,7 @@ func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads) {
 	a := b.a
 	k0 := c * chunkKeys
 	k1 := min(k0+chunkKeys, a.Lk)
-	nk, rows := k1-k0, a.chunkRows()
+	nk, rows, grain := k1-k0, a.chunkRows(), w.grain(a)
 	loaded := false
 	for i := range b.count {
 		t := a.tall(s, g, i, b.count)
@@ -114,7 +114,7 @@ func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads) {
 				w.loadChunk(b, s, g, k0, k1)
 				loaded = true
 			}
-			lo &^= 63
+			lo = lo / grain * grain
 			w.block(b, block{t: t, r: r, n: n, j0: lo, width: hi - lo, do: from(do, r)}, dq)
 		}
 	}

@@ -76,15 +76,15 @@ func reach(spans []Span, lo, hi int) (int, int) {
 	return lo, hi
 }
 
-// next returns the first keys from j0 on that some query sees: whole panels of
-// 64, as many as lie together, up to hi.
+// next returns the first keys from j0 on that some query sees: panels of 64, as many as lie
+// together, up to hi. Of the first panel there may be but a part.
 func next(spans []Span, j0, hi int) (from, to int) {
-	for j0 < hi && !live(spans, j0, min(j0+64, hi)) {
-		j0 += 64
+	end := func(j int) int { return min(j&^63+64, hi) }
+	for j0 < hi && !live(spans, j0, end(j0)) {
+		j0 = end(j0)
 	}
-	to = min(j0+64, hi)
-	for to < hi && live(spans, to, min(to+64, hi)) {
-		to = min(to+64, hi)
+	for to = j0; to < hi && live(spans, to, end(to)); {
+		to = end(to)
 	}
 	return j0, to
 }
@@ -106,16 +106,43 @@ func (x Span) hide(s []float32, j0 int) {
 	if lo >= hi {
 		lo, hi = len(s), len(s)
 	}
-	for j := range s[:lo] {
-		s[j] = negInf
-	}
-	tail := s[hi:]
-	for j := range tail {
-		tail[j] = negInf
-	}
+	hide(s[:lo])
+	hide(s[hi:])
 	if x.Seen != nil && lo < hi {
 		simd.Hide(s[lo:hi], x.Seen[j0+lo:j0+hi])
 	}
+}
+
+// hidden is a block of scores of keys that are not seen.
+var hidden = func() (x [blockKeys]float32) {
+	for j := range x {
+		x[j] = negInf
+	}
+	return x
+}()
+
+// hide sets scores, of a block at most, to −Inf.
+func hide(s []float32) { copy(s, hidden[:len(s)]) }
+
+// grain is what the first of the keys that a strip meets is a multiple of: whole vectors,
+// or a panel where the kernels want that.
+func (w *worker) grain(a *Attention) int {
+	if a.Additive != nil || a.tiles() || a.Pages != nil && w.keys == nil {
+		return 64
+	}
+	return 16
+}
+
+// cut returns lo, or a later key, a multiple of grain, in front of which no query attends
+// to any.
+func cut(spans []Span, lo, hi, grain int) int {
+	first := hi
+	for _, s := range spans {
+		if s.Lo < s.Hi && s.Hi > lo {
+			first = min(first, max(s.Lo, lo))
+		}
+	}
+	return max(lo, first/grain*grain)
 }
 
 // spoil makes the weights of keys j0, j0+1, … those of a row that is not finite:

@@ -23,7 +23,7 @@ func (f *forward) splitKeys(rows int) {
 	}
 	heads, each := a.B*a.G*f.count, rows*(a.EV+2)
 	parts := borrowFloats(heads * blocks * each)
-	part := func(head, block int) partial { return cut((*parts)[(head*blocks+block)*each:], rows, a.EV) }
+	part := func(head, block int) partial { return newPartial((*parts)[(head*blocks+block)*each:], rows, a.EV) }
 	par.For(a.B*a.G*blocks, 1, func(lo, hi int) {
 		w := f.worker()
 		for u := lo; u < hi; u++ {

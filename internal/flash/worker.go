@@ -61,7 +61,7 @@ func (w *worker) prepare(a *Attention, rows, scored, keys int) {
 	w.stride = keys + 16
 	w.scores = grow(w.scores, scored*w.stride)
 	w.floats = grow(w.floats, (rows+scored)*(a.EV+2))
-	w.all, w.block = cut(w.floats, rows, a.EV), cut(w.floats[rows*(a.EV+2):], scored, a.EV)
+	w.all, w.block = newPartial(w.floats, rows, a.EV), newPartial(w.floats[rows*(a.EV+2):], scored, a.EV)
 	w.top = grow(w.top, scored)
 	w.spans = grow(w.spans, rows)
 	if a.Mask != nil {
@@ -69,8 +69,8 @@ func (w *worker) prepare(a *Attention, rows, scored, keys int) {
 	}
 }
 
-// cut returns a partial for n queries in memory of n·(ev+2) elements.
-func cut(x []float32, n, ev int) partial { return partial{x[:n], x[n : 2*n], x[2*n:][:n*ev]} }
+// newPartial returns a partial for n queries in memory of n·(ev+2) elements.
+func newPartial(x []float32, n, ev int) partial { return partial{x[:n], x[n : 2*n], x[2*n:][:n*ev]} }
 
 // load makes keys k0 to k1 of a head ready, k0 a multiple of 64.
 func (w *worker) load(a *Attention, b, g, k0, k1 int) {

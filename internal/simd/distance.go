@@ -6,7 +6,7 @@ import "fmt"
 //
 //	c[i][j-j0] = -Σ_f (w[f]·(q[i][f]-k[f][j]))²
 //
-// where j0 is a multiple of k.Width() and columns of c and q are contiguous. Without w all
+// where j0 is a multiple of 16 or of k.Width() and columns of c and q are contiguous. Without w all
 // factors are 1. Differences come first: a query close to a key is as exact far from the
 // origin as near to it. What leaves the range of float32 is -Inf, or NaN where a difference
 // does and its factor is 0. The bits of an element depend on its query, its key and w only.
@@ -17,7 +17,7 @@ import "fmt"
 //	q  [m k.K]
 //	w  [k.K], or nil
 func Distances(c, q Mat, m int, k *Panels, j0, j1 int, w []float32) {
-	if m < 0 || j0 < 0 || j0 > j1 || j1 > k.N || j0%panelWidth() != 0 || k.Tiles || c.Col != 1 || q.Col != 1 || w != nil && len(w) != k.K {
+	if m < 0 || j0 < 0 || j0 > j1 || j1 > k.N || j0%panelAlign() != 0 || k.Tiles || c.Col != 1 || q.Col != 1 || w != nil && len(w) != k.K {
 		panic(fmt.Sprintf("simd: Distances: m=%d, j0=%d, j1=%d of %d, len(w)=%d of %d", m, j0, j1, k.N, len(w), k.K))
 	}
 	if m == 0 || j0 == j1 {

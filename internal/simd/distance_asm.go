@@ -28,11 +28,12 @@ func distances(c, q Mat, m int, k *Panels, j0, j1 int, w []float32) {
 		t.w = &w[0]
 	}
 	lanes := vectorLanes()
-	for j := j0; j < j1; j += b.width {
-		n := min(b.width, j1-j)
+	for j, end := j0, 0; j < j1; j = end {
+		end = min(j-j%b.width+b.width, j1)
+		n := end - j
 		vectors := (n + lanes - 1) / lanes
 		t.last = n - (vectors-1)*lanes
-		t.b = &b.data[j/b.width*b.step]
+		t.b = &b.data[j/b.width*b.step+j%b.width]
 		for i := 0; i < m; i += additiveRows {
 			t.rows = min(additiveRows, m-i)
 			t.a, t.c = &q.Data[i*q.Row], &c.Data[i*c.Row+j-j0]

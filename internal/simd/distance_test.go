@@ -60,6 +60,9 @@ func (t *distanceCase) run(rows, keys int, wantW bool) {
 	for i := 0; i < t.rows; i += rows {
 		n := min(rows, t.rows-i)
 		t.backward.Queries(t.q[i*t.qRow:], t.qRow, n)
+		if keys < t.keys {
+			keys = keys / panelAlign() * panelAlign()
+		}
 		for j := 0; j < t.keys; j += keys {
 			j1 := min(j+keys, t.keys)
 			Distances(RowMajor(t.c[i*t.dsRow+j:], t.dsRow), RowMajor(t.q[i*t.qRow:], t.qRow), n, &t.panels, j, j1, t.w)
@@ -178,7 +181,7 @@ func TestDistanceBits(t *testing.T) {
 			c.k[r.IntN(c.keys)*c.kRow] = float32(math.Inf(1))
 			c.run(c.rows, c.keys, true)
 			whole := c.results(t)
-			for _, tile := range [][2]int{{1, 64}, {4, 64}, {3, 128}} {
+			for _, tile := range [][2]int{{1, 16}, {4, 64}, {3, 80}} {
 				c.run(tile[0], tile[1], true)
 				parts := c.results(t)
 				whole.each(func(name string, n int) {
@@ -329,7 +332,7 @@ func TestDistancePanics(t *testing.T) {
 	c := newDistanceCase(rand.New(rand.NewPCG(71, 72)), 4, 130, 8, 0, true)
 	c.run(4, 130, true)
 	for name, call := range map[string]func(){
-		"unaligned keys":  func() { Distances(RowMajor(c.c, c.dsRow), RowMajor(c.q, c.qRow), 4, &c.panels, 1, 130, c.w) },
+		"unaligned keys":  func() { Distances(RowMajor(c.c, c.dsRow), RowMajor(c.q, c.qRow), 4, &c.panels, 2, 130, c.w) },
 		"too many keys":   func() { Distances(RowMajor(c.c, c.dsRow), RowMajor(c.q, c.qRow), 1, &c.panels, 0, 131, c.w) },
 		"too many rows":   func() { Distances(RowMajor(c.c, c.dsRow), RowMajor(c.q[:8], c.qRow), 5, &c.panels, 0, 1, c.w) },
 		"short scores":    func() { Distances(RowMajor(c.c[:130], c.dsRow), RowMajor(c.q, c.qRow), 2, &c.panels, 0, 130, c.w) },

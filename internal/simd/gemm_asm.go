@@ -186,14 +186,21 @@ func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 		multiplyPanelsGeneric(c, a, m, b, k0, k1, j0, j1, accumulate)
 		return
 	}
-	start, at := startZero, 0
+	start := startZero
 	if accumulate {
 		start = startC
 	}
-	if k1 > k0 {
-		at = j0/b.b.width*b.b.step + k0*b.b.row
+	for j := j0; j < j1; { // a part of a panel, and whole ones
+		at, end := 0, j1
+		if col := j % b.b.width; col > 0 {
+			end = min(j-col+b.b.width, j1)
+		}
+		if k1 > k0 {
+			at = j/b.b.width*b.b.step + j%b.b.width + k0*b.b.row
+		}
+		tiles(c.from(0, j-j0), a, m, end-j, k1-k0, &b.b, at, start, nil)
+		j = end
 	}
-	tiles(c, a, m, j1-j0, k1-k0, &b.b, at, start, nil)
 }
 
 // singleRow computes columns j0 to j1 of a product whose A is one row and whose

@@ -83,6 +83,10 @@ func (p *Panels) Use(b Mat, k, n int) bool {
 // Release lets go of a matrix that is not p's own.
 func (p *Panels) Release() { p.K, p.N, p.b = 0, 0, panels{} }
 
+// panelAlign returns what the first column of a product with Panels is a multiple of: whole
+// vectors, and the same number for all kernels.
+func panelAlign() int { return min(16, panelWidth()) }
+
 // roundUp returns n rounded up to a multiple of m.
 func roundUp(n, m int) int { return (n + m - 1) / m * m }
 
@@ -91,9 +95,9 @@ func roundUp(n, m int) int { return (n + m - 1) / m * m }
 //	C = A·B[k0:k1, j0:j1], or C += … if accumulate
 //
 // as Multiply does, for m rows of C with C.Col == 1. A has k1-k0 columns. j0 is
-// a multiple of b.Width().
+// a multiple of 16 or of b.Width(); on tile units, of b.Width().
 func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool) {
-	if m < 0 || k0 < 0 || k0 > k1 || k1 > b.K || j0 < 0 || j0 > j1 || j1 > b.N || j0%panelWidth() != 0 {
+	if m < 0 || k0 < 0 || k0 > k1 || k1 > b.K || j0 < 0 || j0 > j1 || j1 > b.N || j0%panelAlign() != 0 || b.Tiles && j0%panelWidth() != 0 {
 		panic(fmt.Sprintf("simd: MultiplyPanels: m=%d, k0=%d, k1=%d of %d, j0=%d, j1=%d of %d", m, k0, k1, b.K, j0, j1, b.N))
 	}
 	if m == 0 || j0 == j1 {

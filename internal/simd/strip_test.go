@@ -313,8 +313,8 @@ func TestMultiplyPanels(t *testing.T) {
 				}
 				// In two steps of k and by columns.
 				middle := s.k / 3
-				for j := 0; j < s.n || j == 0; j += p.Width() {
-					j1 := min(j+p.Width(), s.n)
+				for j, j1 := 0, 0; j < s.n || j == 0; j = j1 {
+					j1 = min(j+panelAlign()*(1+r.IntN(6)), s.n)
 					c := Mat{got[j:], s.n, 1}
 					MultiplyPanels(c, a, s.m, &p, 0, middle, j, j1, true)
 					if s.k > 0 {
