@@ -2,6 +2,7 @@ package models_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -354,6 +355,49 @@ func TestDecodersInBFloat16(t *testing.T) {
 		m.Hidden(tensor.NewTape(tensor.Eval), models.Batch{IDs: [][]int{{1, 2}}}, models.Run{})
 	}); err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// TestDecodersInInt8 holds weights as integers of a byte. The logits are those of a model in
+// float32 with the numbers that the integers stand for.
+func TestDecodersInInt8(t *testing.T) {
+	for _, name := range decoderCases(t) {
+		m, g := openDecoder(t, name)
+		small, err := models.Load(filepath.Join("testdata/decoders", name), models.Options{Tokens: m.Sizes().Positions, Weights: attn.Int8{}})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		floats := maps.Collect(small.Params()) // what is no matrix of integers
+		held := 0
+		for name, p := range m.Params() {
+			if _, ok := floats[name]; ok || p.Rank() != 2 {
+				continue
+			}
+			held++
+			out, in := p.Dim(0), p.Dim(1)
+			packed := tensor.NewPacked(out, in, tensor.Int8)
+			packed.SetRows(0, p.Data())
+			index := make([]int, out)
+			for i := range index {
+				index[i] = i
+			}
+			copy(p.Data(), packed.Rows(nil, index).Data())
+		}
+		if layers := m.Sizes().Layers; held < 3*layers {
+			t.Errorf("%s: %d matrices of integers in %d layers", name, held, layers)
+		}
+		ids := g.Ints("in.ids")
+		x := models.Batch{IDs: [][]int{ids, ids[2:9]}}
+		want, got := logitsOf(m, x, models.Run{}).Data(), logitsOf(small, x, models.Run{}).Data()
+		for i, v := range got {
+			if d := math.Abs(float64(v - want[i])); !(d < 2e-3) {
+				t.Errorf("%s: logit %d is %v, want %v", name, i, v, want[i])
+				break
+			}
+		}
+		if n := len(generate(t, small, ids, models.Generation{Tokens: 5, Ends: []int{}})); n == 0 {
+			t.Errorf("%s: no tokens", name)
+		}
 	}
 }
 

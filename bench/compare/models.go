@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/attn-go/attn"
@@ -224,9 +225,10 @@ func randomWeights(w io.Writer, info safetensors.Info) error {
 		_, err := w.Write(bytes.Repeat([]byte{0x80, 0x3f}, n))
 		return err
 	}
+	weights := someWeights()
 	for n > 0 {
-		part := min(n, len(someWeights)/2)
-		if _, err := w.Write(someWeights[:2*part]); err != nil {
+		part := min(n, len(weights)/2)
+		if _, err := w.Write(weights[:2*part]); err != nil {
 			return err
 		}
 		n -= part
@@ -236,14 +238,14 @@ func randomWeights(w io.Writer, info safetensors.Info) error {
 
 // someWeights are random numbers in bfloat16, which are used again and again: to draw half a
 // billion would take longer than what is measured.
-var someWeights = func() []byte {
+var someWeights = sync.OnceValue(func() []byte {
 	b, rng := make([]byte, 2<<20), rand.New(rand.NewPCG(1, 2))
 	for i := 0; i < len(b); i += 2 {
 		x := rng.Uint32()
 		b[i], b[i+1] = byte(x), 0x3c|byte(x>>24)&0x80
 	}
 	return b
-}()
+})
 
 // tensorsOf returns tensors of type BF16.
 func tensorsOf(shapes map[string][]int) []safetensors.Info {

@@ -55,6 +55,34 @@ func TestBFloat16(t *testing.T) {
 	}
 }
 
+// Floats are rounded alike by all implementations, whatever their bits, and to the integers
+// of a byte by the rule for ties.
+func TestToStored(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(37, 38))
+		for _, n := range lengths {
+			x, small := make([]float32, n), make([]float32, n)
+			for i := range x {
+				x[i], small[i] = math.Float32frombits(r.Uint32()), float32(r.IntN(509)-254)/2
+				if i%7 == 3 {
+					x[i] = math.Float32frombits(0x7f800001 | r.Uint32()<<31) // NaN
+				}
+			}
+			halves, bytes := make([]uint16, n), make([]int8, n)
+			toBFloat16(halves, x)
+			toInt8(bytes, small)
+			for i, v := range x {
+				if halves[i] != BFloat16(v) {
+					t.Fatalf("%x, %d of %d: bfloat16 %04x, want %04x", math.Float32bits(v), i, n, halves[i], BFloat16(v))
+				}
+				if want := int8(math.RoundToEven(float64(small[i]))); bytes[i] != want {
+					t.Fatalf("%v, %d of %d: int8 %d, want %d", small[i], i, n, bytes[i], want)
+				}
+			}
+		}
+	})
+}
+
 // A matrix that was written in the layout of panels multiplies like a copy.
 func TestPanelLayout(t *testing.T) {
 	onEach(t, func(t *testing.T) {
