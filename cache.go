@@ -215,11 +215,8 @@ func (c *Cache) append(k, v heads, lens []int) {
 			if at >= c.seqs[b].n { // padding
 				continue
 			}
-			page := c.seqs[b].pages[at/flash.BlockKeys]
-			for g := range s.G {
-				page.Put(g, at%flash.BlockKeys,
-					keys[k.at+b*k.batch+g*k.head+i*k.row:][:s.E], values[v.at+b*v.batch+g*v.head+i*v.row:][:s.EV])
-			}
+			c.seqs[b].pages[at/flash.BlockKeys].Put(at%flash.BlockKeys,
+				keys[k.at+b*k.batch+i*k.row:], k.head, values[v.at+b*v.batch+i*v.row:], v.head)
 		}
 	})
 }
