@@ -43,8 +43,9 @@ type CacheConfig struct {
 //
 // Memory: G·(storage.Bytes(E) + storage.Bytes(V)) bytes a position, for V rounded up to
 // whole vectors of the processor and beyond 64 to a multiple of 64, and E the size of a
-// key as the Score of the configuration maps it, in pages of 512 positions for all heads of a sequence. The last page of a sequence grows from 16
-// positions on, to twice as many each time.
+// key as the Score of the configuration maps it, in pages of 512 positions for all heads of
+// a sequence. The last page of a sequence grows from 16 positions on, to twice as many each
+// time.
 //
 // Gradients do not pass through a cache: a tape that records is refused.
 //
