@@ -43,8 +43,9 @@ type CacheConfig struct {
 //
 // Memory: G·(storage.Bytes(E) + storage.Bytes(V)) bytes a position, for V rounded up to
 // whole vectors of the processor and beyond 64 to a multiple of 64, and E the size of a
-// key as the Score of the configuration maps it, in pages of 512 positions for all heads of a sequence. The last page of a sequence grows from 16
-// positions on, to twice as many each time.
+// key as the Score of the configuration maps it, in pages of 512 positions for all heads of
+// a sequence. The last page of a sequence grows from 16 positions on, to twice as many each
+// time.
 //
 // Gradients do not pass through a cache: a tape that records is refused.
 //
@@ -215,11 +216,8 @@ func (c *Cache) append(k, v heads, lens []int) {
 			if at >= c.seqs[b].n { // padding
 				continue
 			}
-			page := c.seqs[b].pages[at/flash.BlockKeys]
-			for g := range s.G {
-				page.Put(g, at%flash.BlockKeys,
-					keys[k.at+b*k.batch+g*k.head+i*k.row:][:s.E], values[v.at+b*v.batch+g*v.head+i*v.row:][:s.EV])
-			}
+			c.seqs[b].pages[at/flash.BlockKeys].Put(at%flash.BlockKeys,
+				keys[k.at+b*k.batch+i*k.row:], k.head, values[v.at+b*v.batch+i*v.row:], v.head)
 		}
 	})
 }

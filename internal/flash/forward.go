@@ -91,10 +91,12 @@ func (f *forward) worker() *worker {
 	return w
 }
 
-// sharedKeys computes heads one after the other, each on all processors.
+// sharedKeys computes heads one after the other, each on all processors. A few rows are
+// shared out as well, such as those of a decoder whose heads have one key.
 func (f *forward) sharedKeys(rows int) {
-	a := f.a
-	parts := (rows + bandRows - 1) / bandRows
+	a, procs := f.a, runtime.GOMAXPROCS(0)
+	part := min(bandRows, max(a.stripRows(), (f.count*rows+procs-1)/procs))
+	parts := (rows + part - 1) / part
 	load := workers.Get().(*worker)
 	for z := range a.B * a.G {
 		b, g := z/a.G, z%a.G
@@ -104,8 +106,8 @@ func (f *forward) sharedKeys(rows int) {
 			w.borrow(load)
 			for u := lo; u < hi; u++ {
 				t := a.tall(b, g, u/parts, f.count)
-				r := u % parts * bandRows
-				f.rows(w, t, r, min(r+bandRows, t.n))
+				r := u % parts * part
+				f.rows(w, t, r, min(r+part, t.n))
 			}
 			w.release()
 		})

@@ -138,10 +138,17 @@ func (p *Page) valuePlace(g, i int) place {
 	return place{at: g*l.Len() + l.At(i, 0), run: l.Width, step: 1, jump: l.Panel()}
 }
 
-// Put writes the key and the value of a position that has been claimed.
-func (p *Page) Put(g, i int, key, value []float32) {
-	p.keys.put(g*p.cap+i, p.keyPlace(g, i), key)
-	p.values.put(g*p.cap+i, p.valuePlace(g, i), value)
+// Put writes the keys and values of a position that has been claimed: those of head g begin
+// at keys[g·keyHead] and values[g·valueHead].
+func (p *Page) Put(i int, keys []float32, keyHead int, values []float32, valueHead int) {
+	s := p.shape
+	key, value := p.keyPlace(0, i), p.valuePlace(0, i) // which take divisions
+	keyLength, valueLength := p.keyLength(), p.valueLayout.Len()
+	for g := range s.G {
+		p.keys.put(g*p.cap+i, key, keys[g*keyHead:][:s.E])
+		p.values.put(g*p.cap+i, value, values[g*valueHead:][:s.EV])
+		key.at, value.at = key.at+keyLength, value.at+valueLength
+	}
 }
 
 // Get reads the key and the value of a position. A nil slice is passed over.

@@ -17,10 +17,8 @@ func pagesOf(p *problem, s Storage) *Pages {
 			n := min(BlockKeys, p.Lk-k0)
 			page := NewPage(x.PageShape, min(BlockKeys, 1+n))
 			page.Claim(0, n)
-			for g := range p.G {
-				for i := range n {
-					page.Put(g, i, p.K.at(b, g, k0+i)[:p.E], p.V.at(b, g, k0+i)[:p.EV])
-				}
+			for i := range n {
+				page.Put(i, p.K.at(b, 0, k0+i), p.K.Head, p.V.at(b, 0, k0+i), p.V.Head)
 			}
 			x.Of[b] = append(x.Of[b], page)
 		}

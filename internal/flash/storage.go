@@ -77,6 +77,15 @@ func collect[N any](from []N, p place, x []float32, f func(N) float32) {
 	})
 }
 
+// scatter writes the numbers of a vector that lie a step apart.
+func scatter[N any](to []N, p place, x []N) {
+	at := p.at
+	for _, v := range x {
+		to[at] = v
+		at += p.step
+	}
+}
+
 // roundAtATime is how many numbers are rounded at a time, in memory on the stack.
 const roundAtATime = 128
 
@@ -105,16 +114,11 @@ func (r floatRoom) copy(at int, src room, from, n int) {
 func (floatRoom) copyScales(int, room, int, int) {}
 
 func (r floatRoom) put(_ int, p place, x []float32) {
-	p.runs(len(x), func(i, at, n int) {
-		to := r[at:]
-		if p.step == 1 {
-			copy(to, x[i:i+n])
-			return
-		}
-		for k, v := range x[i : i+n] {
-			to[k*p.step] = v
-		}
-	})
+	if p.step > 1 {
+		scatter(r, p, x)
+		return
+	}
+	p.runs(len(x), func(i, at, n int) { copy(r[at:at+n], x[i:]) })
 }
 
 func (r floatRoom) transpose(at int, l simd.PanelLayout, x simd.Mat, n int) {
@@ -138,16 +142,17 @@ func (r bfloatRoom) copy(at int, src room, from, n int) {
 func (bfloatRoom) copyScales(int, room, int, int) {}
 
 func (r bfloatRoom) put(_ int, p place, x []float32) {
-	p.runs(len(x), func(i, at, n int) {
-		to := r[at:]
-		if p.step == 1 {
-			simd.ToBFloat16(to[:n], x[i:i+n])
-			return
+	if p.step > 1 {
+		var some [roundAtATime]uint16
+		for len(x) > 0 {
+			n := min(len(x), len(some))
+			simd.ToBFloat16(some[:n], x[:n])
+			scatter(r, p, some[:n])
+			p.at, x = p.at+n*p.step, x[n:]
 		}
-		for k, v := range x[i : i+n] {
-			to[k*p.step] = simd.BFloat16(v)
-		}
-	})
+		return
+	}
+	p.runs(len(x), func(i, at, n int) { simd.ToBFloat16(r[at:at+n], x[i:i+n]) })
 }
 
 func (r bfloatRoom) transpose(at int, l simd.PanelLayout, x simd.Mat, n int) {
@@ -194,24 +199,17 @@ func (r *int8Room) measure(n int, x []float32) (inverse float64) {
 
 func (r *int8Room) put(n int, p place, x []float32) {
 	inverse := r.measure(n, x)
-	var some [roundAtATime]int8
-	p.runs(len(x), func(i, at, n int) {
-		to, x := r.data[at:], x[i:i+n]
-		if p.step == 1 {
-			simd.ToInt8(to[:n], x, inverse)
-			return
-		}
+	if p.step > 1 {
+		var some [roundAtATime]int8
 		for len(x) > 0 {
 			n := min(len(x), len(some))
 			simd.ToInt8(some[:n], x[:n], inverse)
-			for k, v := range some[:n] {
-				to[k*p.step] = v
-			}
-			if x = x[n:]; len(x) > 0 {
-				to = to[n*p.step:]
-			}
+			scatter(r.data, p, some[:n])
+			p.at, x = p.at+n*p.step, x[n:]
 		}
-	})
+		return
+	}
+	p.runs(len(x), func(i, at, n int) { simd.ToInt8(r.data[at:at+n], x[i:i+n], inverse) })
 }
 
 func (r *int8Room) transpose(at int, l simd.PanelLayout, x simd.Mat, n int) {
