@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -297,6 +298,20 @@ func TestMergeRefuses(t *testing.T) {
 		if out.Len() > 0 {
 			t.Errorf("%s: %q is written", want, out.String())
 		}
+	}
+}
+
+// A file that several patterns match, by whatever path, is read once.
+func TestPlanHasEachFileOnce(t *testing.T) {
+	t.Chdir(t.TempDir())
+	os.WriteFile("a.txt", []byte("a\n"), 0o644)
+	once, err := NewPlan([]string{"a.txt"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice, err := NewPlan([]string{"./*.txt", "a.txt", ".//a.txt"})
+	if err != nil || !slices.Equal(twice.files, once.files) {
+		t.Errorf("files %v, %v, want %v", twice.files, err, once.files)
 	}
 }
 
