@@ -14,7 +14,7 @@ import (
 // Whatever a cache holds, in whatever numbers, and however it was filled, cut off and
 // forked, a query attends to it as the formula does to lists of the same keys and values.
 func TestCacheCombinations(t *testing.T) {
-	for seed := range *combinations / 4 {
+	for seed := range seeds(4) {
 		if c := drawCacheCombination(uint64(seed)); !c.try(t) {
 			t.Fatalf("combination %d: %s", seed, c.name)
 		}

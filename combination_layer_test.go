@@ -14,7 +14,7 @@ import (
 // Whatever a layer is made of, it comes to what its formula does, written as operations on
 // tensors: out, weights, log-sum-exp and the gradients of inputs, parameters and options.
 func TestLayerCombinations(t *testing.T) {
-	for seed := range *combinations / 4 {
+	for seed := range seeds(4) {
 		if c := drawLayerCombination(t, uint64(seed)); !c.try(t) {
 			t.Fatalf("combination %d: %s", seed, c.name)
 		}

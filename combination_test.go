@@ -3,6 +3,7 @@ package attn_test
 import (
 	"flag"
 	"fmt"
+	"iter"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -15,13 +16,24 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-var combinations = flag.Int("combinations", 600, "how many random combinations of options are tried")
+var (
+	combinations = flag.Int("combinations", 600, "how many random combinations of options are tried")
+	first        = flag.Int("first", 0, "the number of the first of them")
+)
+
+// seeds returns those of the combinations, or of one in so many of them.
+func seeds(share int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for seed := *first / share; seed < (*first+*combinations)/share && yield(seed); seed++ {
+		}
+	}
+}
 
 // Whatever is combined with whatever, the fast path comes to what the formula does, step
 // by step, for the same score written as a function: out, weights, log-sum-exp, what
 // observers of rows are told, and all gradients.
 func TestCombinations(t *testing.T) {
-	for seed := range *combinations {
+	for seed := range seeds(1) {
 		c := drawCombination(uint64(seed))
 		if c.try(t); t.Failed() {
 			t.Fatalf("combination %d: %s", seed, c.name)

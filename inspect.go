@@ -3,6 +3,7 @@ package attn
 import (
 	"math"
 
+	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -50,6 +51,18 @@ func parts(f *Form, q heads, kv KV, d dims, w *tensor.Tensor) Parts {
 	}
 	p.ValueNorms = valueNorms(own(kv.values), w, d)
 	return p
+}
+
+// float32Weights returns the weights of a map that may hold them in bfloat16.
+func float32Weights(l *nn.Linear) *tensor.Tensor {
+	if l.Weight != nil || l.BFloat16 == nil {
+		return l.Weight
+	}
+	rows := make([]int, l.BFloat16.Shape()[0])
+	for i := range rows {
+		rows[i] = i
+	}
+	return l.BFloat16.Rows(nil, rows)
 }
 
 // valueNorms returns ‖W_h·v‖ [B H Lk] of values [B G Lk V].

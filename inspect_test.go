@@ -2,6 +2,7 @@ package attn_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/attn-go/attn"
@@ -157,5 +158,30 @@ func TestInspectedCache(t *testing.T) {
 			tensortest.Same(t, "keys", step.Keys.Data()[h*(i+1)*6:(h+1)*(i+1)*6], whole.Keys.Data()[h*5*6:][:(i+1)*6])
 			tensortest.Same(t, "norms", step.ValueNorms.Data()[h*(i+1):(h+1)*(i+1)], whole.ValueNorms.Data()[h*5:][:i+1])
 		}
+	}
+}
+
+// The norms of a layer whose last map is in bfloat16 are those of the same numbers in
+// float32.
+func TestInspectedBFloat16(t *testing.T) {
+	rng := newRand(7)
+	m, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 18, Heads: 3, HeadSize: 5, ValueSize: 7}, rng)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range m.Out.Weight.Data() { // to what bfloat16 can hold
+		m.Out.Weight.Data()[i] = math.Float32frombits(math.Float32bits(w) &^ 0xffff)
+	}
+	x := tensor.Randn(rng, 2, 11, 18)
+	norms := func() (n []float32) {
+		m.Forward(nil, x, x, x, attn.Options{Inspect: func(_ string, p attn.Parts) { n = p.ValueNorms.Data() }})
+		return n
+	}
+	want := norms()
+	m.Out.BFloat16 = tensor.NewBFloat16(18, 3*7)
+	m.Out.BFloat16.SetRows(0, m.Out.Weight.Data())
+	m.Out.Weight = nil
+	if got := norms(); !slices.Equal(got, want) {
+		t.Errorf("norms\n%v, want\n%v", got, want)
 	}
 }

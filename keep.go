@@ -21,8 +21,8 @@ const NoHeads = -1
 // parameters are, else that of m. Norms of queries and keys are those of m.
 //
 // Keep returns an error if the numbers are not ascending heads of m or split a
-// group, or if a map holds its weights in bfloat16. It panics with a *tensor.ShapeError if m still waits for the widths of
-// its first batch.
+// group, or if a map holds its weights in bfloat16. It panics with a *tensor.ShapeError
+// if m still waits for the widths of its first batch.
 func (m *MultiHead) Keep(heads []int) (*MultiHead, error) {
 	m.wantBuilt()
 	c := m.config

@@ -346,7 +346,11 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 		o.Sinks = m.Sinks
 	}
 	queries = m.placeQueries(t, queries, d.Sizes, o.QueryPositions)
-	y := attend(t, opMultiHead, queries, kv, d, &o, m.Out.Weight)
+	var last *tensor.Tensor
+	if o.Inspect != nil {
+		last = float32Weights(m.Out)
+	}
+	y := attend(t, opMultiHead, queries, kv, d, &o, last)
 	return Output{Out: m.Out.Forward(t, y.out.joined(t, queries.layout)), Weights: y.weights, LogSumExp: y.logSumExp}
 }
 

@@ -8,8 +8,6 @@ import (
 	"github.com/attn-go/attn/tokenizer"
 )
 
-var errNoDecoder = errors.New("models: NewCache: the layers are not causal, want a decoder")
-
 // Batch is sequences of tokens, of any lengths: padding is none of the caller's business.
 type Batch struct {
 	IDs [][]int

@@ -87,7 +87,7 @@ func (z Sizes) oneToOne() Sizes {
 func bertBlock(b *Builder, i int, z Sizes, eps float32, act Activation) *PostNorm {
 	return &PostNorm{
 		Self: b.MultiHead(attn.MultiHeadConfig{
-			Name: fmt.Sprintf("encoder.%d.self", i), Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections,
+			Name: encoderName(i), Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections,
 		}, Maps{Q: "attention.self.query", K: "attention.self.key", V: "attention.self.value", Out: "attention.output.dense"}),
 		SelfNorm: b.LayerNorm("attention.output.LayerNorm", z.Width, eps),
 		FF: &nn.FeedForward{

@@ -46,7 +46,7 @@ func newDistilBERT(b *Builder) Network {
 		layer := base.At(fmt.Sprintf("transformer.layer.%d", i))
 		e.blocks = append(e.blocks, &PostNorm{
 			Self: layer.MultiHead(attn.MultiHeadConfig{
-				Name: fmt.Sprintf("encoder.%d.self", i), Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections,
+				Name: encoderName(i), Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections,
 			}, Maps{Q: "attention.q_lin", K: "attention.k_lin", V: "attention.v_lin", Out: "attention.out_lin"}),
 			SelfNorm: layer.LayerNorm("sa_layer_norm", z.Width, eps),
 			FF: &nn.FeedForward{

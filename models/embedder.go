@@ -148,8 +148,8 @@ func (e *Embedder) Params() nn.Params {
 // Encode returns the tokens of a text behind the prompt, cut off at MostTokens, and whether
 // anything was cut off.
 //
-// Errors: those of Model.Encode; an encoder–decoder; a prompt that the directory says to leave out of the
-// pooling, which this package does not do.
+// Errors: those of Model.Encode; an encoder–decoder; a prompt that the directory says to
+// leave out of the pooling, which this package does not do.
 func (e *Embedder) Encode(text string) (x *tokenizer.Encoding, cut bool, err error) {
 	if e.Model.Sizes().Decoder != nil {
 		return nil, false, fmt.Errorf("%s is an encoder-decoder, whose states are those of what it writes, want an encoder or a decoder", e.Model.Family.Name)
@@ -178,10 +178,7 @@ func (e *Embedder) Encode(text string) (x *tokenizer.Encoding, cut bool, err err
 // parameter.
 func (e *Embedder) Forward(t *tensor.Tape, x Batch) *tensor.Tensor {
 	hidden := e.Model.Hidden(t, x, Run{})
-	lens := make([]int, len(x.IDs))
-	for i, ids := range x.IDs {
-		lens[i] = len(ids)
-	}
+	lens := x.Lens()
 	parts := make([]*tensor.Tensor, len(e.Poolings))
 	for i, p := range e.Poolings {
 		parts[i] = p.Forward(t, hidden, lens)

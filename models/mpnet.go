@@ -39,7 +39,7 @@ func newMPNet(b *Builder) Network {
 		layer := base.At(fmt.Sprintf("encoder.layer.%d", i))
 		e.blocks = append(e.blocks, &PostNorm{
 			Self: layer.MultiHead(attn.MultiHeadConfig{
-				Name: fmt.Sprintf("encoder.%d.self", i), Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections,
+				Name: encoderName(i), Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections,
 			}, Maps{Q: "attention.attn.q", K: "attention.attn.k", V: "attention.attn.v", Out: "attention.attn.o"}),
 			SelfNorm: layer.LayerNorm("attention.LayerNorm", z.Width, eps),
 			FF: &nn.FeedForward{

@@ -1,6 +1,8 @@
 package models
 
 import (
+	"errors"
+
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/tensor"
@@ -87,8 +89,8 @@ func (r *Run) cache(layer int) *attn.Cache {
 	return r.Cache.Layers[layer]
 }
 
-// lens returns the lengths of the sequences that a layer is told: nil where all are
-// equally long.
+// options adds what a run wants of a layer to how the layer attends. lens are the lengths of
+// the sequences, nil where all are equally long.
 func (r *Run) options(o attn.Options, self *attn.MultiHead, lens []int) attn.Options {
 	name := self.Config().Name
 	o.Observe = r.Observe
@@ -121,7 +123,7 @@ func NewCache(n Network, batch int, c attn.CacheConfig) (*Cache, error) {
 		}
 		layers = own
 	case z.Kind != heads.Decoder:
-		return nil, errNoDecoder
+		return nil, errors.New("models: NewCache: the layers are not causal, want a decoder")
 	}
 	all := new(Cache)
 	if m, ok := n.(*Model); ok {

@@ -23,9 +23,11 @@ func (m *Model) RecordGenerated(ctx context.Context, text string, g Generation, 
 	if err != nil {
 		return nil, err
 	}
-	most := m.Sizes().Positions
-	if g.Tokens < 1 || most > 0 && len(e.IDs)+g.Tokens > most {
-		return nil, fmt.Errorf("models: RecordGenerated: %d tokens behind %d, want at least 1 and at most %d in all", g.Tokens, len(e.IDs), most)
+	switch most := m.Sizes().Positions; {
+	case g.Tokens < 1:
+		return nil, fmt.Errorf("models: RecordGenerated: %d tokens, want at least 1", g.Tokens)
+	case most > 0 && g.Tokens > most-len(e.IDs):
+		return nil, fmt.Errorf("models: RecordGenerated: %d tokens behind %d, want at most %d in all", g.Tokens, len(e.IDs), most)
 	}
 	recorder, told := heads.NewRecorder(o), g.Run.Observe
 	g.Run.Observe = func(layer string, w *tensor.Tensor) {

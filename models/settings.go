@@ -191,8 +191,8 @@ func (s *Settings) Part(key string) *Settings {
 	return p
 }
 
-// Labels returns the names of classes, which "id2label" has by their numbers, nil if there
-// are none. Their number follows from it, or else from "num_labels".
+// Labels returns the names of classes, which "id2label" has by their numbers. If it is absent
+// they are LABEL_0, LABEL_1 and so on, as many as "num_labels" says or else 2.
 func (s *Settings) Labels() []string {
 	s.Ignore("label2id", "_num_labels", "num_labels")
 	byID := get[map[string]string](s, "id2label", "an object of texts by number", nil)
@@ -202,10 +202,11 @@ func (s *Settings) Labels() []string {
 			s.Fail("num_labels", "is %d, want %d at most", n, 1<<20)
 			return nil
 		}
-		for i := range n {
-			byID = orMake(byID)
-			byID[fmt.Sprint(i)] = fmt.Sprintf("LABEL_%d", i)
+		names := make([]string, n)
+		for i := range names {
+			names[i] = fmt.Sprintf("LABEL_%d", i)
 		}
+		return names
 	}
 	names := make([]string, len(byID))
 	for i := range names {
@@ -216,13 +217,6 @@ func (s *Settings) Labels() []string {
 		names[i] = name
 	}
 	return names
-}
-
-func orMake(m map[string]string) map[string]string {
-	if m == nil {
-		m = map[string]string{}
-	}
-	return m
 }
 
 // unread returns the keys that nobody has asked for, with their values.

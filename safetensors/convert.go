@@ -31,7 +31,7 @@ func (t *Tensor) Float32s() ([]float32, error) {
 	if err := t.checkData(); err != nil {
 		return nil, t.bad(err)
 	}
-	x := make([]float32, len(t.Data)*8/t.DType.bits())
+	x := make([]float32, len(t.Data)*8/t.DType.Bits())
 	decodeFloat32s(x, t.DType, t.Data)
 	return x, nil
 }
@@ -181,7 +181,7 @@ func decodeAll[T any](t *Tensor, decode func([]byte) T) ([]T, error) {
 	if err := t.checkData(); err != nil {
 		return nil, t.bad(err)
 	}
-	width := t.DType.bits() / 8
+	width := t.DType.Bits() / 8
 	x := make([]T, len(t.Data)/width)
 	for i := range x {
 		x[i] = decode(t.Data[i*width:])

@@ -151,7 +151,7 @@ func TestConversionsOfEveryType(t *testing.T) {
 		"Bools":    "BOOL U8",
 	}
 	for _, d := range dtypes {
-		tensor := Tensor{Name: "q", DType: d, Shape: []int{3, 8}, Data: make([]byte, 3*d.bits())}
+		tensor := Tensor{Name: "q", DType: d, Shape: []int{3, 8}, Data: make([]byte, 3*d.Bits())}
 		short := tensor
 		short.Data = short.Data[1:]
 		for method, list := range can {
@@ -167,7 +167,7 @@ func TestConversionsOfEveryType(t *testing.T) {
 				}
 				// A tensor that was put together by hand can be wrong too.
 				_, err = call(&short)
-				if want := fmt.Sprintf(`safetensors: tensor "q": data have %d bytes, want %d for %s [3 8]`, 3*d.bits()-1, 3*d.bits(), d); err == nil || err.Error() != want {
+				if want := fmt.Sprintf(`safetensors: tensor "q": data have %d bytes, want %d for %s [3 8]`, 3*d.Bits()-1, 3*d.Bits(), d); err == nil || err.Error() != want {
 					t.Errorf("%s of %s: error %v, want %s", method, d, err, want)
 				}
 				continue

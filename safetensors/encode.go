@@ -57,7 +57,7 @@ func encodeAll[T any](op, name string, d DType, shape []int, x []T, encode func(
 	if err != nil {
 		panic(fmt.Sprintf("safetensors: %s: tensor %s: %v", op, quote(name), err))
 	}
-	if want := size / (d.bits() / 8); len(x) != want {
+	if want := size / (d.Bits() / 8); len(x) != want {
 		panic(fmt.Sprintf("safetensors: %s: tensor %s: got %d values, want %d for shape %v", op, quote(name), len(x), want, shape))
 	}
 	data := make([]byte, 0, size)

@@ -91,7 +91,7 @@ func TestAsFloat32s(t *testing.T) {
 	of := func(d DType, list ...uint64) *Tensor {
 		q := &Tensor{Name: "q", DType: d, Shape: []int{len(list)}}
 		for _, v := range list {
-			q.Data = append(q.Data, little.AppendUint64(nil, v)[:d.bits()/8]...)
+			q.Data = append(q.Data, little.AppendUint64(nil, v)[:d.Bits()/8]...)
 		}
 		return q
 	}

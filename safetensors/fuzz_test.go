@@ -93,7 +93,7 @@ func readFloat32s(t *testing.T, data []byte, q *Tensor) ([]float32, error) {
 	if err != nil || got.DType != q.DType || !bytes.Equal(got.Data, q.Data) {
 		t.Fatalf("%q read alone is %v, %v", q.Name, got, err)
 	}
-	x := make([]float32, len(q.Data)*8/q.DType.bits())
+	x := make([]float32, len(q.Data)*8/q.DType.Bits())
 	if err := r.ReadFloat32s(q.Name, x, 0); err != nil {
 		return nil, err
 	}

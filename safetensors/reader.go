@@ -189,7 +189,7 @@ func (r *Reader) ReadFloat32s(name string, dst []float32, at int) error {
 	if !p.DType.isFloat() {
 		return bad(wrongType(p.DType, floatTypes))
 	}
-	width := p.DType.bits() / 8
+	width := p.DType.Bits() / 8
 	if n := (p.end - p.begin) / width; at < 0 || at > n || len(dst) > n-at {
 		return bad(fmt.Errorf("has %d elements, want %d from element %d on", n, len(dst), at))
 	}

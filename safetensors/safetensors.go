@@ -82,10 +82,7 @@ const (
 )
 
 // Bits returns the size of one element in bits, or 0 for a type that is not known.
-func (d DType) Bits() int { return d.bits() }
-
-// bits returns the size of one element, or 0 for an unknown type.
-func (d DType) bits() int {
+func (d DType) Bits() int {
 	switch d {
 	case F4:
 		return 4
@@ -166,7 +163,7 @@ func (e *FormatError) Unwrap() error { return e.Err }
 // byteSize returns the number of bytes of a tensor, or what is wrong with its
 // type or shape.
 func byteSize(d DType, shape []int) (int, error) {
-	width := d.bits()
+	width := d.Bits()
 	if width == 0 {
 		return 0, fmt.Errorf("unknown dtype %s", quote(string(d)))
 	}

@@ -16,7 +16,7 @@ import (
 func sample() *File {
 	f := &File{Metadata: map[string]string{"format": "attn", "": "empty key", "b\"\\\n\x00\x7f": "\b\f\r\t\u2028<&>😀"}}
 	for i, d := range dtypes {
-		data := make([]byte, 3*5*8*d.bits()/8)
+		data := make([]byte, 3*5*8*d.Bits()/8)
 		for j := range data {
 			data[j] = byte(j*7 + i)
 		}

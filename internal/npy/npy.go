@@ -158,7 +158,7 @@ func Write(w io.Writer, shape []int, parts ...[]float32) error {
 	if got != want {
 		return fmt.Errorf("npy: %d numbers, want %d for shape %v", got, want, shape)
 	}
-	if _, err := w.Write(header(shape)); err != nil {
+	if _, err := w.Write(Header(shape)); err != nil {
 		return err
 	}
 	var buffer [1 << 14]byte
@@ -177,13 +177,10 @@ func Write(w io.Writer, shape []int, parts ...[]float32) error {
 	return nil
 }
 
-// Header returns what stands in front of the numbers of an array of the given shape, which
-// follow as little-endian float32.
-func Header(shape []int) []byte { return header(shape) }
-
-// header returns everything in front of the numbers, which begin at a multiple
-// of 64. NumPy leaves room for a longer first axis, and so does this.
-func header(shape []int) []byte {
+// Header returns everything in front of the numbers of an array of the given shape, which
+// follow as little-endian float32 and begin at a multiple of 64. NumPy leaves room for a
+// longer first axis, and so does this.
+func Header(shape []int) []byte {
 	var axes strings.Builder
 	for i, n := range shape {
 		if i > 0 {

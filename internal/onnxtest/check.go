@@ -67,8 +67,8 @@ func (m *Model) unused() []string {
 	for name := range m.Graph.Weights {
 		made[name] = []string{name}
 	}
-	var look func(g *Graph)
-	look = func(g *Graph) {
+	var collect func(g *Graph)
+	collect = func(g *Graph) {
 		for _, p := range g.Outputs {
 			used[p.Name] = true
 		}
@@ -79,12 +79,12 @@ func (m *Model) unused() []string {
 			}
 			for _, a := range n.Attributes {
 				if a.Graph != nil {
-					look(a.Graph)
+					collect(a.Graph)
 				}
 			}
 		}
 	}
-	look(m.Graph)
+	collect(m.Graph)
 	maps.DeleteFunc(made, func(_ string, values []string) bool {
 		return slices.ContainsFunc(values, func(name string) bool { return used[name] })
 	})

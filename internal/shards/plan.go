@@ -45,7 +45,9 @@ func NewPlan(patterns []string) (p Plan, err error) {
 		if len(found) == 0 {
 			return p, fmt.Errorf("nothing matches %q", pattern)
 		}
-		paths = append(paths, found...)
+		for _, path := range found {
+			paths = append(paths, filepath.Clean(path)) // ./a and a are one file
+		}
 	}
 	slices.Sort(paths)
 	for _, path := range slices.Compact(paths) {

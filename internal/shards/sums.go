@@ -25,6 +25,7 @@ const exact = 2200
 
 // node is the sum of numbers that stand in one place of all lines, or what is within.
 type node struct {
+	kind   string // as kindOf has it
 	count  int64
 	sum    *big.Float
 	fields map[string]*node
@@ -69,6 +70,12 @@ func (s *Sums) line(text []byte) error {
 
 // add adds the numbers of a value.
 func (n *node) add(v any) error {
+	if k := kindOf(v); k != "" && n.kind != k {
+		if n.kind != "" {
+			return fmt.Errorf("has %s where lines before have %s", k, n.kind)
+		}
+		n.kind = k
+	}
 	switch v := v.(type) {
 	case nil:
 	case float64:
@@ -102,6 +109,19 @@ func (n *node) add(v any) error {
 		return fmt.Errorf("holds %v, of which there is no sum", v)
 	}
 	return nil
+}
+
+// kindOf returns what a value is, empty for null and for what has no sum.
+func kindOf(v any) string {
+	switch v.(type) {
+	case float64:
+		return "a number"
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	}
+	return ""
 }
 
 // MarshalJSON writes sums and means in the form of a line. What has no number is null.
