@@ -12,6 +12,7 @@ import (
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/seq2seq"
 )
 
 type headsCommand struct {
@@ -118,6 +119,8 @@ func (cmd *headsCommand) streams() error {
 }
 
 func (cmd *headsCommand) modelDir() string { return cmd.Model }
+
+func (cmd *headsCommand) modelFiles() ([]string, error) { return seq2seq.ModelFiles(), nil }
 
 // lineMeasures is what a line becomes with --per-line: the measures of all heads, by layer
 // and measure.
