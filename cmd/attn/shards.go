@@ -165,6 +165,7 @@ func (cmd *shardsCommand) merge(c console) error {
 		return err
 	}
 	if cmd.Sums {
+		sums.Of = &sum.Identity
 		if err := json.NewEncoder(c.out).Encode(&sums); err != nil {
 			return err
 		}
