@@ -53,16 +53,16 @@ func parts(f *Form, q heads, kv KV, d dims, w *tensor.Tensor) Parts {
 	return p
 }
 
-// float32Weights returns the weights of a map that may hold them in bfloat16.
+// float32Weights returns the weights of a map that may hold them packed.
 func float32Weights(l *nn.Linear) *tensor.Tensor {
-	if l.Weight != nil || l.BFloat16 == nil {
+	if l.Weight != nil || l.Packed == nil {
 		return l.Weight
 	}
-	rows := make([]int, l.BFloat16.Shape()[0])
+	rows := make([]int, l.Packed.Shape()[0])
 	for i := range rows {
 		rows[i] = i
 	}
-	return l.BFloat16.Rows(nil, rows)
+	return l.Packed.Rows(nil, rows)
 }
 
 // valueNorms returns ‖W_h·v‖ [B H Lk] of values [B G Lk V].

@@ -47,7 +47,7 @@ func TestInspectedPartsMakeWeights(t *testing.T) {
 			told = p
 		}})
 		form, mapped := s.make().(attn.MappedScore)
-		if dot := mapped && form.Form().Additive == nil; dot != (told.Queries != nil) || dot != (told.Keys != nil) {
+		if dot := mapped && form.Form().Additive == nil && form.Form().Gaussian == nil; dot != (told.Queries != nil) || dot != (told.Keys != nil) {
 			t.Errorf("%s: told of queries: %v", s.name, told.Queries != nil)
 		} else if dot {
 			tensortest.Close(t, s.name, y.Weights.Data(), rowsOf(told), 2e-5)
@@ -163,7 +163,7 @@ func TestInspectedCache(t *testing.T) {
 
 // The norms of a layer whose last map is in bfloat16 are those of the same numbers in
 // float32.
-func TestInspectedBFloat16(t *testing.T) {
+func TestInspectedPacked(t *testing.T) {
 	rng := newRand(7)
 	m, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 18, Heads: 3, HeadSize: 5, ValueSize: 7}, rng)
 	if err != nil {
@@ -178,8 +178,8 @@ func TestInspectedBFloat16(t *testing.T) {
 		return n
 	}
 	want := norms()
-	m.Out.BFloat16 = tensor.NewBFloat16(18, 3*7)
-	m.Out.BFloat16.SetRows(0, m.Out.Weight.Data())
+	m.Out.Packed = tensor.NewPacked(18, 3*7, tensor.BFloat16)
+	m.Out.Packed.SetRows(0, m.Out.Weight.Data())
 	m.Out.Weight = nil
 	if got := norms(); !slices.Equal(got, want) {
 		t.Errorf("norms\n%v, want\n%v", got, want)

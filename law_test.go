@@ -24,6 +24,7 @@ var order = []string{
 	"internal/simd",
 	"internal/flash",
 	"internal/atomicfile",
+	"internal/exact",
 	"internal/half",
 	"internal/npy",
 	"internal/strictjson",

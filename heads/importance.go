@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/exact"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -36,6 +37,14 @@ type Scores struct {
 	// Values are by a layer's name and a head's number. NaN is what was not
 	// measured, and what would not be finite.
 	Values map[string][]float64
+	// Sums and Counts are what Values are the quotients of, by layer and head: a sum
+	// over the data and the number of terms, examples or queries. Those of parts of the
+	// data may be added up. Sums are exact, rounded once, so they do not depend on the
+	// order of the data, nor, but for Taylor, on how these are cut into batches: of
+	// LeaveOneOut, where Outcome.Losses are known. They are not normalized. Nil for
+	// methods without data.
+	Sums   map[string][]float64
+	Counts map[string][]int
 	// Passes is how often the data were gone through: 1 forward, 2 backward.
 	Passes float64
 	// Time is that of what was run for it; methods that share a pass have the
@@ -89,6 +98,12 @@ func Importance(ctx context.Context, s Subject, o ImportanceOptions) ([]Scores, 
 			return nil, fmt.Errorf("heads: Importance: no method %d", uint8(m))
 		}
 		r.scores[m] = &Scores{Method: m, Values: r.values()}
+		if m != WeightNorm && m != Random {
+			r.scores[m].Sums, r.scores[m].Counts = r.values(), map[string][]int{}
+			for name, values := range r.scores[m].Sums {
+				r.scores[m].Counts[name] = make([]int, len(values))
+			}
+		}
 	}
 	err := r.run(ctx)
 	if err != nil && err != ctx.Err() {
@@ -226,6 +241,17 @@ func (r *ranking) set(m Method, layer string, head int, score float64) {
 		}
 		s.Values[layer][head] = score
 	}
+}
+
+// divide is set for a score that is the quotient of a sum over the data and a count.
+func (r *ranking) divide(m Method, layer string, head int, sum exact.Sum, count int) {
+	s := r.scores[m]
+	if s == nil {
+		return
+	}
+	total := sum.Float64()
+	s.Sums[layer][head], s.Counts[layer][head] = total, count
+	r.set(m, layer, head, total/float64(count))
 }
 
 func (r *ranking) weightNorm() {

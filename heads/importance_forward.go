@@ -6,13 +6,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/attn-go/attn/internal/exact"
 	"github.com/attn-go/attn/tensor"
 )
 
 // leaveOneOut measures by LeaveOneOut, one head after the other.
 func (r *ranking) leaveOneOut(ctx context.Context) error {
 	tape := tensor.NewTape(tensor.Infer)
-	whole, terms, err := r.loss(ctx, tape, "", nil)
+	whole, terms, err := r.losses(ctx, tape, "", nil)
 	switch {
 	case err != nil:
 		return err
@@ -24,18 +25,23 @@ func (r *ranking) leaveOneOut(ctx context.Context) error {
 		for h := range c.Heads {
 			gates := tensor.Full(1, c.Heads)
 			gates.Data()[h] = 0
-			without, _, err := r.loss(ctx, tape, c.Name, gates)
+			without, _, err := r.losses(ctx, tape, c.Name, gates)
 			if err != nil {
 				return err
 			}
-			r.set(LeaveOneOut, c.Name, h, (without-whole)/float64(terms))
+			var more exact.Sum
+			for i, loss := range without {
+				more.Add(loss - whole[i])
+			}
+			r.divide(LeaveOneOut, c.Name, h, more, terms)
 		}
 	}
 	return nil
 }
 
-// loss returns the loss on all data and its terms, with gates in one layer.
-func (r *ranking) loss(ctx context.Context, t *tensor.Tape, gated string, gates *tensor.Tensor) (loss float64, terms int, err error) {
+// losses returns the losses on all data and their terms, with gates in one layer: of each
+// example, or of each batch if no more is known.
+func (r *ranking) losses(ctx context.Context, t *tensor.Tape, gated string, gates *tensor.Tensor) (losses []float64, terms int, err error) {
 	asked := map[string]bool{}
 	for i := range r.batches {
 		start := time.Now()
@@ -47,19 +53,24 @@ func (r *ranking) loss(ctx context.Context, t *tensor.Tape, gated string, gates 
 			return gates
 		}})
 		if err != nil {
-			return 0, 0, err
+			return nil, 0, err
 		}
-		loss, terms = loss+float64(out.Loss.Item()), terms+out.Terms
+		if out.Losses != nil {
+			losses = append(losses, out.Losses()...)
+		} else {
+			losses = append(losses, float64(out.Loss.Item()))
+		}
+		terms += out.Terms
 		r.ran(start, 1, LeaveOneOut)
 	}
-	return loss, terms, r.wantAll(asked, "was run without its gates")
+	return losses, terms, r.wantAll(asked, "was run without its gates")
 }
 
 // confidence measures by Confidence.
 func (r *ranking) confidence(ctx context.Context) error {
-	means := map[string][]mean{}
+	means := map[string][]exactMean{}
 	for _, l := range r.layers {
-		means[l.Config().Name] = make([]mean, l.Config().Heads)
+		means[l.Config().Name] = make([]exactMean, l.Config().Heads)
 	}
 	tape, told := tensor.NewTape(tensor.Infer), map[string]bool{}
 	for i := range r.batches {
@@ -94,10 +105,16 @@ func (r *ranking) confidence(ctx context.Context) error {
 	}
 	for name, heads := range means {
 		for h := range heads {
-			r.set(Confidence, name, h, heads[h].value())
+			r.divide(Confidence, name, h, heads[h].sum, heads[h].n)
 		}
 	}
 	return nil
+}
+
+// exactMean is the mean of n numbers.
+type exactMean struct {
+	sum exact.Sum
+	n   int
 }
 
 // peaks are the largest weights of the rows of a layer, or of some of its rows if
@@ -119,7 +136,7 @@ func peaksOf(w *tensor.Tensor) peaks {
 
 // addTo adds the peaks of rows that are no padding and attend to a key. Their first
 // row is query first; queries, if not nil, has the number of each example's.
-func (p peaks) addTo(heads []mean, first int, queries []int) {
+func (p peaks) addTo(heads []exactMean, first int, queries []int) {
 	if len(heads) != p.heads {
 		panic(&tensor.ShapeError{
 			Op: "heads: Importance", Arg: "weights", What: "heads", Got: []int{p.heads}, Want: fmt.Sprint("H=", len(heads)),
@@ -128,7 +145,8 @@ func (p peaks) addTo(heads []mean, first int, queries []int) {
 	for at, w := range p.largest {
 		b, h, query := at/p.rows/p.heads, at/p.rows%p.heads, first+at%p.rows
 		if w != 0 && (queries == nil || query < queries[b]) {
-			heads[h].add(float64(w))
+			heads[h].sum.Add(float64(w))
+			heads[h].n++
 		}
 	}
 }

@@ -5,14 +5,15 @@ import (
 	"math"
 	"time"
 
+	"github.com/attn-go/attn/internal/exact"
 	"github.com/attn-go/attn/tensor"
 )
 
 // gateSums are sums over the gradients d of a head's gates, one for each example.
 type gateSums struct {
-	absolute float64 // Σ |d|
-	batches  float64 // Σ over batches of |Σ d|
-	squares  float64 // Σ d²
+	absolute exact.Sum // Σ |d|
+	batches  exact.Sum // Σ over batches of |Σ d|
+	squares  exact.Sum // Σ d²
 }
 
 // gradients measures by Gradient, Taylor and Fisher. The loss is a sum over
@@ -64,13 +65,15 @@ func (r *ranking) gradients(ctx context.Context) error {
 	}
 	for name, heads := range total {
 		for h, s := range heads {
-			r.set(Gradient, name, h, s.absolute/float64(terms))
-			r.set(Taylor, name, h, s.batches/float64(terms))
-			r.set(Fisher, name, h, s.squares/float64(examples))
+			r.divide(Gradient, name, h, s.absolute, terms)
+			r.divide(Taylor, name, h, s.batches, terms)
+			r.divide(Fisher, name, h, s.squares, examples)
 		}
 	}
 	if r.options.Normalize {
-		r.normalize(Gradient, Taylor, Fisher)
+		for _, s := range r.scores {
+			s.Normalize()
+		}
 	}
 	return nil
 }
@@ -78,34 +81,33 @@ func (r *ranking) gradients(ctx context.Context) error {
 // addGates adds the gradients of a batch's gates [B H] to the sums of the heads.
 func addGates(total []gateSums, gradients []float32) {
 	for h := range total {
-		s, batch := &total[h], 0.
+		s, batch := &total[h], exact.Sum{}
 		for at := h; at < len(gradients); at += len(total) {
 			d := float64(gradients[at])
-			s.absolute += math.Abs(d)
-			s.squares += d * d
-			batch += d
+			s.absolute.Add(math.Abs(d))
+			s.squares.Add(float64(d * d)) // exact: d has 24 bits
+			batch.Add(d)
 		}
-		s.batches += math.Abs(batch)
+		s.batches.Add(math.Abs(batch.Float64()))
 	}
 }
 
-// normalize divides scores by their norm over the heads of a layer.
-func (r *ranking) normalize(methods ...Method) {
-	for _, m := range methods {
-		if !r.wants(m) {
+// Normalize divides the values by their L2 norm over the heads of each layer, as
+// ImportanceOptions.Normalize says.
+func (s Scores) Normalize() {
+	if s.Method != Gradient && s.Method != Taylor && s.Method != Fisher {
+		return
+	}
+	for _, values := range s.Values {
+		norm := 0.
+		for _, v := range values {
+			norm = math.Hypot(norm, v)
+		}
+		if norm == 0 {
 			continue
 		}
-		for _, values := range r.scores[m].Values {
-			norm := 0.
-			for _, v := range values {
-				norm = math.Hypot(norm, v)
-			}
-			if norm == 0 {
-				continue
-			}
-			for h := range values {
-				values[h] /= norm
-			}
+		for h := range values {
+			values[h] /= norm
 		}
 	}
 }

@@ -38,6 +38,10 @@ type Outcome struct {
 	// Loss is the sum of the losses of all examples, one number, in nats. That
 	// of an example does not depend on the others.
 	Loss *tensor.Tensor
+	// Losses returns the loss of each example, which does not depend on the others by
+	// a bit. It is called before the tape's next Reset. Nil means that only their sum is
+	// known.
+	Losses func() []float64
 	// Terms is the number of terms of the loss: of the tokens that are to be
 	// predicted.
 	Terms int

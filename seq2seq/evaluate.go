@@ -98,15 +98,22 @@ func (m *Translator) Losses(ctx context.Context, pairs []Pair) ([]PairLoss, erro
 		logp := tensor.LogSoftmax(t, logits).Data()
 		vocabulary := logits.Dim(-1)
 		for _, n := range batch {
-			loss := PairLoss{Tokens: len(n.write)}
-			for range n.write {
-				loss.Nats -= float64(logp[write[0]])
-				logp, write = logp[vocabulary:], write[1:]
-			}
-			losses[n.pair] = loss
+			tokens := len(n.write)
+			losses[n.pair] = PairLoss{crossEntropy(logp[:tokens*vocabulary], write[:tokens]), tokens}
+			logp, write = logp[tokens*vocabulary:], write[tokens:]
 		}
 	}
 	return losses, nil
+}
+
+// crossEntropy returns that of some tokens, whose logarithms of probabilities are logp, a
+// row for each.
+func crossEntropy(logp []float32, tokens []int) (nats float64) {
+	vocabulary := len(logp) / max(len(tokens), 1)
+	for i, token := range tokens {
+		nats -= float64(logp[i*vocabulary+token])
+	}
+	return nats
 }
 
 // batches returns pairs as examples, in batches of similar lengths.

@@ -56,7 +56,17 @@ func (p *Probe) Run(t *tensor.Tape, i int, pass heads.Pass) heads.Outcome {
 	logits, write := p.model.logits(t, batch, hooks{observe: pass.Observe, gates: pass.Gates})
 	mean := nn.CrossEntropy(t, logits, write, Pad, 0)
 	return heads.Outcome{
-		Loss:  tensor.Scale(t, mean, float32(len(write))),
+		Loss: tensor.Scale(t, mean, float32(len(write))),
+		Losses: func() []float64 {
+			losses, tokens := make([]float64, len(batch)), write
+			logp, vocabulary := tensor.LogSoftmax(nil, logits).Data(), logits.Dim(-1)
+			for i, e := range batch {
+				n := len(e.write)
+				losses[i] = crossEntropy(logp[:n*vocabulary], tokens[:n])
+				logp, tokens = logp[n*vocabulary:], tokens[n:]
+			}
+			return losses
+		},
 		Terms: len(write),
 		Queries: func(layer string) []int {
 			source := strings.HasPrefix(layer, "encoder.")

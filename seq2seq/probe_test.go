@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/exact"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -50,6 +51,42 @@ func TestProbeLoss(t *testing.T) {
 		}
 		if got := sum / float64(terms); math.Abs(got-want) > 1e-5*want || examples != len(pairs) || slices.Max(p.Batches()) > 64 {
 			t.Errorf("%s: loss %v of %d examples in batches of %v, want %v", c.name(), got, examples, p.Batches(), want)
+		}
+	}
+}
+
+// The sums of importance over all pairs are those of each pair alone, added up exactly:
+// what a pair adds does not depend on its company by a bit.
+func TestProbeAddsUp(t *testing.T) {
+	pairs := toyPairs(83)
+	methods := []heads.Method{heads.LeaveOneOut, heads.Gradient, heads.Fisher, heads.Confidence}
+	for _, c := range headed() {
+		m := newShaken(t, c, pairs)
+		importance := func(pairs ...Pair) []heads.Scores {
+			list, err := heads.Importance(t.Context(), newProbe(t, m, pairs), heads.ImportanceOptions{Methods: methods})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return list
+		}
+		each := make([][]heads.Scores, len(pairs))
+		for i, p := range pairs {
+			each[i] = importance(p)
+		}
+		for i, whole := range importance(pairs...) {
+			for layer, values := range whole.Values {
+				for h, value := range values {
+					var sum exact.Sum
+					count := 0
+					for _, one := range each {
+						sum.Add(one[i].Sums[layer][h])
+						count += one[i].Counts[layer][h]
+					}
+					if sum.Float64() != whole.Sums[layer][h] || count != whole.Counts[layer][h] || value != sum.Float64()/float64(count) || value == 0 {
+						t.Errorf("%s: %v of head %d of %s is %v = %v/%d, want %v/%d", c.name(), methods[i], h, layer, value, whole.Sums[layer][h], whole.Counts[layer][h], sum.Float64(), count)
+					}
+				}
+			}
 		}
 	}
 }

@@ -1,28 +1,28 @@
 package main
 
 import (
-	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"strings"
+	"strconv"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tokenizer"
 )
 
 type embedCommand struct {
 	Model       string  `required:"" help:"Directory of a pretrained encoder." placeholder:"DIR"`
-	NPY         string  `name:"npy" help:"Write a NumPy array [lines width]." placeholder:"FILE"`
-	Safetensors string  `name:"safetensors" help:"Write a safetensors file with the tensor vectors [lines width]." placeholder:"FILE"`
+	JSON        bool    `name:"json" help:"Write a JSON object for each line, with its vector." xor:"form"`
+	TSV         bool    `name:"tsv" help:"Write the numbers of each vector in columns, and the error in another." xor:"form"`
+	NPY         string  `name:"npy" help:"Write a NumPy array [lines width]." placeholder:"FILE" xor:"form"`
+	Safetensors string  `name:"safetensors" help:"Write a safetensors file with the tensor vectors [lines width]." placeholder:"FILE" xor:"form"`
+	Strict      bool    `help:"Stop at the first line that cannot be embedded."`
 	Pooling     *string `help:"How hidden states become a vector, for a directory that does not say it: ${poolings_or}." enum:"${poolings}" placeholder:"NAME"`
 	Normalize   bool    `help:"With --pooling, divide each vector by its length."`
 	Prompt      *string `help:"What each text begins with (default as the directory says)." placeholder:"TEXT"`
@@ -37,17 +37,19 @@ func (embedCommand) Help() string {
   attn embed --model bert-base-uncased --pooling mean --normalize < texts.txt
   attn embed --model e5-small-v2 --prompt "query: " questions.txt
 
-Without --npy or --safetensors, standard output gets a JSON array for each line, in the
-order of the input. Pooling, normalisation, the longest text and the prompt are those
-of the pipeline of sentence-transformers in the directory.`
+Standard output gets a JSON array for each line, in the order of the input. One that
+cannot be embedded becomes {"error": "…"}, or ends the run with --strict, and always with
+--npy and --safetensors, which have no place for an error. What a line becomes does not
+depend on the others. docs/scale.md has more.
+
+Pooling, normalisation, the longest text and the prompt are those of the pipeline of
+sentence-transformers in the directory. Longer texts are cut off, and standard error
+tells how many.`
 }
 
 // Validate is called by the parser.
 func (cmd *embedCommand) Validate() error {
-	switch {
-	case cmd.NPY != "" && cmd.Safetensors != "":
-		return errors.New("--npy and --safetensors exclude each other")
-	case cmd.Normalize && cmd.Pooling == nil:
+	if cmd.Normalize && cmd.Pooling == nil {
 		return errors.New("--normalize goes with --pooling")
 	}
 	return nil
@@ -61,40 +63,50 @@ func (cmd *embedCommand) touches() touched {
 }
 
 func (cmd *embedCommand) Run(ctx context.Context, c console) error {
+	const invitation = "type texts to embed, one per line"
+	if cmd.NPY == "" && cmd.Safetensors == "" {
+		return runLines(ctx, c, cmd, cmd.File, invitation)
+	}
 	e, err := cmd.embedder()
 	if err != nil {
 		return err
 	}
-	if _, err := e.Model.Tokenizer(); err != nil {
-		return err
-	}
-	in, name := c.in, "standard input"
-	if cmd.File != "" {
-		file, err := os.Open(cmd.File)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		in, name = file, cmd.File
-	} else {
-		c.invite("type texts to embed, one per line; " + endOfInput() + " ends the input")
-	}
-	out, err := cmd.sink(c, e.Width())
-	if err != nil {
-		return err
-	}
-	run := &embedding{embedder: e, name: name, out: out, tape: tensor.NewTape(tensor.Infer)}
-	err = run.lines(ctx, in)
-	if run.cut > 0 {
-		fmt.Fprintf(c.err, "%d of %d texts were cut off at %d tokens\n", run.cut, run.count, e.MostTokens)
-	}
-	return out.end(err)
+	return cmd.writeArray(e.Width(), func(spool io.Writer) (int, error) {
+		c := c
+		c.out = spool
+		f := cmd.filter(e)
+		f.Strict, f.Write = true, writeVector // an array has no place for an error
+		s, err := runStream(ctx, c, embeddingStream(f, e, c), cmd.File, invitation)
+		return s.Lines, err
+	})
 }
 
-// embedder loads the model.
+func (cmd *embedCommand) streams() error {
+	if cmd.File != "" || cmd.NPY != "" || cmd.Safetensors != "" {
+		return errNotLines
+	}
+	return nil
+}
+
+func (cmd *embedCommand) modelDir() string { return cmd.Model }
+
+func (cmd *embedCommand) modelFiles() ([]string, error) { return pretrainedFiles(cmd.Model, true) }
+
+func (cmd *embedCommand) stream(c console) (lineStream, error) {
+	e, err := cmd.embedder()
+	if err != nil {
+		return nil, err
+	}
+	return embeddingStream(cmd.filter(e), e, c), nil
+}
+
+// embedder loads the model, which has a tokenizer.
 func (cmd *embedCommand) embedder() (*models.Embedder, error) {
 	e, err := cmd.load()
 	if err != nil {
+		return nil, err
+	}
+	if _, err := e.Model.Tokenizer(); err != nil {
 		return nil, err
 	}
 	if cmd.Prompt != nil {
@@ -126,111 +138,89 @@ func (cmd *embedCommand) load() (*models.Embedder, error) {
 	return models.NewEmbedder(m, []models.Pooling{p}, behind...), nil
 }
 
-// How many texts are sorted by their length and cut into batches at a time, and how large
-// a batch is: padding included, its hidden states stay within the caches.
+// How large a batch is: padding included, its hidden states stay within the caches.
 const (
-	textsAtOnce  = 1024
 	mostInBatch  = 64
 	tokensAtOnce = 2048
 )
 
-// embedding is a run over an input.
+// embedding is what a line becomes.
 type embedding struct {
-	embedder *models.Embedder
-	name     string // of the input
-	out      sink
-	tape     *tensor.Tape
-	waiting  []*tokenizer.Encoding
-	count    int // of texts
-	cut      int // of these, those that were cut off
+	Vector []float32           `json:"vector"`
+	tokens *tokenizer.Encoding // until there is the vector
+	cut    bool                // the text has more tokens
 }
 
-// lines embeds the lines of an input. What is at hand is written out when nothing more is,
-// since somebody may be typing.
-func (r *embedding) lines(ctx context.Context, in io.Reader) error {
-	rows := readRows(ctx, in)
-	for {
-		var next row
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case next = <-rows:
-		}
-		if next.err == io.EOF && next.text == "" {
-			return r.flush(ctx)
-		}
-		if next.err != nil && next.err != io.EOF {
-			return next.err
-		}
-		r.count++
-		text := strings.TrimSuffix(strings.TrimSuffix(next.text, "\n"), "\r")
-		x, cut, err := r.embedder.Encode(text)
+// filter returns the filter, which is written as the flags say.
+func (cmd *embedCommand) filter(e *models.Embedder) filter.Filter[embedding] {
+	f := filter.Filter[embedding]{Batch: mostInBatch, Room: tokensAtOnce, Strict: cmd.Strict}
+	f.Prepare = func(l *filter.Line[embedding]) (int, error) {
+		x, cut, err := e.Encode(l.Text)
 		if err != nil {
-			return &seq2seq.InputError{Name: r.name, Line: r.count, Reason: err.Error()}
+			return 0, err
 		}
-		if cut {
-			r.cut++
+		l.Value = embedding{tokens: x, cut: cut}
+		return len(x.IDs), nil
+	}
+	tape := tensor.NewTape(tensor.Infer)
+	f.Work = func(_ context.Context, batch []*filter.Line[embedding]) error {
+		texts := make([]*tokenizer.Encoding, len(batch))
+		for i, l := range batch {
+			texts[i] = l.Value.tokens
 		}
-		r.waiting = append(r.waiting, x)
-		if next.last || len(r.waiting) == textsAtOnce {
-			if err := r.flush(ctx); err != nil {
-				return err
+		tape.Reset()
+		all, width := e.Forward(tape, models.BatchOf(texts...)).Data(), e.Width()
+		for i, l := range batch {
+			l.Value.tokens, l.Value.Vector = nil, slices.Clone(all[i*width:(i+1)*width])
+			if !finite(l.Value.Vector) {
+				l.Err = errors.New("the vector is not finite")
 			}
 		}
+		return nil
 	}
-}
-
-// flush embeds the texts that wait: similar lengths together, and back in their order.
-func (r *embedding) flush(ctx context.Context) error {
-	order := make([]int, len(r.waiting))
-	for i := range order {
-		order[i] = i
-	}
-	length := func(i int) int { return len(r.waiting[i].IDs) }
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(length(b), length(a)) })
-	vectors := make([][]float32, len(order))
-	for len(order) > 0 {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		n := min(len(order), mostInBatch, max(1, tokensAtOnce/length(order[0])))
-		batch := make([]*tokenizer.Encoding, n)
-		for i, at := range order[:n] {
-			batch[i] = r.waiting[at]
-		}
-		r.tape.Reset()
-		y := r.embedder.Forward(r.tape, models.BatchOf(batch...))
-		for i, at := range order[:n] {
-			width := r.embedder.Width()
-			vectors[at] = slices.Clone(y.Data()[i*width : (i+1)*width])
-		}
-		order = order[n:]
-	}
-	r.waiting = r.waiting[:0]
-	return r.out.write(vectors)
-}
-
-// sink is where vectors go.
-type sink interface {
-	write(vectors [][]float32) error
-	// end is called after the last vector, or with what has gone wrong, which it returns.
-	end(err error) error
-}
-
-// jsonLines is a JSON array for each vector.
-type jsonLines struct{ w *bufio.Writer }
-
-func (s jsonLines) write(vectors [][]float32) error {
-	for _, v := range vectors {
-		line, err := json.Marshal(v)
-		if err != nil {
-			return fmt.Errorf("a vector is not finite: %w", err)
-		}
-		if _, err := s.w.Write(append(line, '\n')); err != nil {
-			return err
+	switch {
+	case cmd.JSON:
+		f.Write = filter.JSON[embedding]
+	case cmd.TSV:
+		f.Write = filter.TSV(e.Width(), func(x embedding) []string {
+			cells := make([]string, len(x.Vector))
+			for i, v := range x.Vector {
+				cells[i] = strconv.FormatFloat(float64(v), 'g', -1, 32)
+			}
+			return cells
+		})
+	default:
+		f.Write = func(w io.Writer, l *filter.Line[embedding]) error {
+			if l.Err != nil {
+				return filter.JSON(w, l)
+			}
+			return json.NewEncoder(w).Encode(l.Value.Vector)
 		}
 	}
-	return s.w.Flush()
+	return f
 }
 
-func (s jsonLines) end(err error) error { return errors.Join(err, s.w.Flush()) }
+func finite(v []float32) bool {
+	return !slices.ContainsFunc(v, func(x float32) bool { return x-x != 0 })
+}
+
+// embeddingStream returns the stream of a filter, which says at the end how many texts were
+// cut off.
+func embeddingStream(f filter.Filter[embedding], e *models.Embedder, c console) lineStream {
+	cut, write := 0, f.Write
+	f.Write = func(w io.Writer, l *filter.Line[embedding]) error {
+		if l.Value.cut {
+			cut++
+		}
+		return write(w, l)
+	}
+	s := newStream(f, c)
+	return func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error) {
+		cut = 0
+		stats, err := s(ctx, in, name, out)
+		if cut > 0 {
+			fmt.Fprintf(c.err, "%d of %d texts were cut off at %d tokens\n", cut, stats.Lines, e.MostTokens)
+		}
+		return stats, err
+	}
+}

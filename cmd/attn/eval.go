@@ -86,6 +86,8 @@ func (cmd *evalCommand) streams() error {
 
 func (cmd *evalCommand) modelDir() string { return cmd.Model }
 
+func (cmd *evalCommand) modelFiles() ([]string, error) { return seq2seq.ModelFiles(), nil }
+
 // lineLoss is what a line becomes with --per-line.
 type lineLoss struct {
 	Nats   number `json:"nats"` // the cross entropy of the target

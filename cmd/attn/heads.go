@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/atomicfile"
-	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/pruning/reports"
 )
@@ -19,8 +20,9 @@ type headsCommand struct {
 	Texts int  `default:"200" help:"Number of pairs or texts on which to measure what heads attend to." placeholder:"N"`
 	JSON  bool `name:"json" help:"Write a JSON object instead of tables."`
 
-	PerLine bool `help:"Write what the heads attend to in each line of --data, or of standard input: a JSON object a line, with lists of all heads by layer and measure."`
-	Strict  bool `help:"With --per-line: stop at the first line that cannot be processed."`
+	PerLine bool   `help:"Write what the heads attend to in each line of --data, or of standard input: a JSON object a line, with lists of all heads by layer and measure. With --method, also what the line adds to importance."`
+	Strict  bool   `help:"With --per-line: stop at the first line that cannot be processed."`
+	Sums    string `help:"Show what attn shards --merge --sums has written of such lines, instead of measuring on --data." placeholder:"FILE"`
 
 	SVG   string `name:"svg" help:"Write the grid as a vector graphic." placeholder:"FILE" group:"Files"`
 	PNG   string `name:"png" help:"Write the grid as an image." placeholder:"FILE" group:"Files"`
@@ -36,6 +38,7 @@ func (headsCommand) Help() string {
   attn heads --model runs/fra.run --data valid.tsv --method gradient,leave-one-out
   attn heads --model runs/fra.run --data valid.tsv --png heads.png --json > heads.json
   attn heads --model runs/fra.run --per-line < corpus.tsv > measures.jsonl
+  attn heads --model runs/fra.run --sums sums.json
   attn heads --model bert-base-uncased --data texts.txt --method gradient,confidence
 
 For a pretrained model, --data has a text on each line where the model predicts masked
@@ -60,8 +63,17 @@ func (cmd *headsCommand) Validate() error {
 	switch {
 	case cmd.Strict && !cmd.PerLine:
 		return errors.New("--strict goes with --per-line")
-	case cmd.PerLine && (cmd.SVG != "" || cmd.PNG != "" || cmd.HTML != "" || len(cmd.Method) > 0 || cmd.Normalize):
-		return errors.New("--per-line writes what heads attend to, without importance and pictures")
+	case cmd.PerLine && (cmd.SVG != "" || cmd.PNG != "" || cmd.HTML != "" || cmd.Normalize):
+		return errors.New("--per-line writes lines, without --normalize and pictures")
+	case cmd.Sums != "" && (cmd.PerLine || cmd.Data != ""):
+		return errors.New("--sums takes the place of --data and --per-line")
+	}
+	if cmd.PerLine {
+		for _, name := range cmd.Method {
+			if !slices.Contains(perLine, name) {
+				return fmt.Errorf("--method %s does not go with --per-line, want any of %s", name, strings.Join(perLine, ", "))
+			}
+		}
 	}
 	return cmd.scoredFlags.Validate()
 }
@@ -69,6 +81,7 @@ func (cmd *headsCommand) Validate() error {
 func (cmd *headsCommand) touches() touched {
 	t := cmd.scoredFlags.touches()
 	t.stdin = cmd.PerLine && cmd.Data == ""
+	t.reads = append(t.reads, place{"--sums", cmd.Sums})
 	t.writes = []place{{"--svg", cmd.SVG}, {"--png", cmd.PNG}, {"--html", cmd.HTML}}
 	return t
 }
@@ -80,6 +93,13 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	methods, err := cmd.methods()
 	if err != nil {
 		return err
+	}
+	if cmd.Sums != "" {
+		r, err := cmd.added(methods)
+		if err != nil {
+			return err
+		}
+		return cmd.write(r, c)
 	}
 	m, err := cmd.scored()
 	if err != nil {
@@ -108,58 +128,6 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 		return interrupted{"interrupted; what has been measured so far is shown"}
 	}
 	return stopped
-}
-
-func (cmd *headsCommand) streams() error {
-	if !cmd.PerLine || cmd.Data != "" {
-		return errNotLines
-	}
-	return nil
-}
-
-func (cmd *headsCommand) modelDir() string { return cmd.Model }
-
-// lineMeasures is what a line becomes with --per-line: the measures of all heads, by layer
-// and measure.
-type lineMeasures map[string]map[string][]number
-
-func (cmd *headsCommand) stream(c console) (lineStream, error) {
-	m, err := cmd.load()
-	if err != nil {
-		return nil, err
-	}
-	unknown := newUnknown(c.err)
-	f := filter.Filter[lineMeasures]{MaxBytes: longestPair, Batch: 1, Strict: cmd.Strict, Write: filter.JSON[lineMeasures]}
-	f.Work = func(ctx context.Context, batch []*filter.Line[lineMeasures]) error {
-		pairs, of := pairsOf(batch)
-		unknown.pairs(m, pairs)
-		for i, p := range pairs {
-			r, err := m.Record(p.Source, p.Target, heads.RecorderOptions{})
-			if err != nil {
-				of[i].Err = err
-				continue
-			}
-			of[i].Value = measuresOf(r)
-		}
-		return nil
-	}
-	return newStream(f, c), nil
-}
-
-// measuresOf returns the measures of all heads of a record.
-func measuresOf(r *heads.Record) lineMeasures {
-	all := lineMeasures{}
-	for i := range r.Layers {
-		l := &r.Layers[i]
-		layer := map[string][]number{}
-		for h := range l.Heads {
-			for _, v := range l.Measure(h, r.Special).List() {
-				layer[v.Name] = append(layer[v.Name], number(v.Value))
-			}
-		}
-		all[l.Name] = layer
-	}
-	return all
 }
 
 // write shows the report, and writes the files that were asked for.

@@ -19,8 +19,10 @@ type lineStream func(ctx context.Context, in io.Reader, name string, out io.Writ
 type lineCommand interface {
 	// streams returns an error unless the flags ask for lines.
 	streams() error
-	// modelDir returns the directory of the model, from which all results follow.
+	// modelDir returns the directory of the model, and modelFiles those of its files from
+	// which all results follow.
 	modelDir() string
+	modelFiles() ([]string, error)
 	// stream loads the model.
 	stream(c console) (lineStream, error)
 }
@@ -51,19 +53,24 @@ func runLines(ctx context.Context, c console, cmd lineCommand, path, invitation 
 	if err != nil {
 		return err
 	}
+	_, err = runStream(ctx, c, s, path, invitation)
+	return err
+}
+
+// runStream is runLines for a stream that is at hand.
+func runStream(ctx context.Context, c console, s lineStream, path, invitation string) (filter.Stats, error) {
 	in, name := c.in, "standard input"
 	if path == "" || path == "-" {
 		c.invite(invitation + "; " + endOfInput() + " ends the input")
 	} else {
 		f, err := os.Open(path)
 		if err != nil {
-			return err
+			return filter.Stats{}, err
 		}
 		defer f.Close()
 		in, name = f, path
 	}
-	_, err = s(ctx, in, name, c.out)
-	return err
+	return s(ctx, in, name, c.out)
 }
 
 // pairOf returns the pair of a line, or why there is none that can be processed.
@@ -90,4 +97,4 @@ func pairsOf[V any](batch []*filter.Line[V]) (pairs []seq2seq.Pair, of []*filter
 }
 
 // errNotLines says which commands map lines to lines.
-var errNotLines = errors.New("want translate without texts and --map, or eval or heads with --per-line")
+var errNotLines = errors.New("want translate without texts and --map, embed or tokenize without files and texts, or eval or heads with --per-line")

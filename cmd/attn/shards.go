@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,7 +14,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/shards"
 	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/seq2seq"
@@ -30,7 +26,7 @@ type shardsCommand struct {
 	Shard   *int     `help:"Make this one, from 0. Without it, that of JOB_COMPLETION_INDEX or SLURM_ARRAY_TASK_ID, or else all." placeholder:"I"`
 	Merge   bool     `help:"Check that nothing is missing or twice, and write the outputs of all shards in order."`
 	Sums    bool     `help:"With --merge: write a JSON object with the sums and means of all numbers instead of the lines."`
-	Command []string `arg:"" optional:"" passthrough:"" help:"Command that maps lines to lines, with its flags: translate, eval --per-line or heads --per-line."`
+	Command []string `arg:"" optional:"" passthrough:"" help:"Command that maps lines to lines, with its flags: translate, embed, tokenize, eval --per-line or heads --per-line."`
 }
 
 func (shardsCommand) Help() string {
@@ -169,6 +165,7 @@ func (cmd *shardsCommand) merge(c console) error {
 		return err
 	}
 	if cmd.Sums {
+		sums.Of = &sum.Identity
 		if err := json.NewEncoder(c.out).Encode(&sums); err != nil {
 			return err
 		}
@@ -199,42 +196,4 @@ func parseLines(c console, args []string) (lineCommand, error) {
 		return nil, errNotLines
 	}
 	return cmd, cmd.streams()
-}
-
-// followsFrom returns what the lines of a command's output follow from.
-func followsFrom(filter lineCommand, args []string) (id shards.Identity, err error) {
-	id.Version = version()
-	for _, arg := range args { // the model may be elsewhere on another machine
-		if flag, value, ok := strings.Cut(arg, "="); ok && value == filter.modelDir() {
-			id.Command = append(id.Command, flag)
-			arg = value
-		}
-		if arg == filter.modelDir() {
-			arg = "MODEL"
-		}
-		id.Command = append(id.Command, arg)
-	}
-	h := sha256.New()
-	for _, name := range seq2seq.ModelFiles() {
-		path := filepath.Join(filter.modelDir(), name)
-		err := atomicfile.Read(path, func(place string) error {
-			f, err := os.Open(place)
-			if err != nil {
-				return err
-			}
-			defer f.Close()
-			n, err := io.Copy(h, f)
-			fmt.Fprintf(h, " %s %d\n", name, n)
-			return err
-		})
-		if err != nil {
-			var at *fs.PathError
-			if errors.As(err, &at) {
-				err = at.Err
-			}
-			return id, &seq2seq.InputError{Name: path, Reason: err.Error()}
-		}
-	}
-	id.Model = hex.EncodeToString(h.Sum(nil))
-	return id, nil
 }

@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"os"
+	"strconv"
 	"strings"
 
+	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tokenizer"
 )
@@ -17,7 +14,9 @@ import (
 type tokenizeCommand struct {
 	Model     string  `required:"" help:"Directory of a model with a tokenizer.json, or with the files of an older tokenizer." placeholder:"DIR"`
 	File      string  `help:"Read the lines of a file." placeholder:"FILE"`
-	JSON      bool    `name:"json" help:"Write a JSON object for each line: ids, tokens, offsets in bytes, type_ids, and texts (0 or 1, −1 for added tokens)."`
+	JSON      bool    `name:"json" help:"Write a JSON object for each line: ids, tokens, offsets in bytes, type_ids, and texts (0 or 1, −1 for added tokens)." xor:"form"`
+	TSV       bool    `name:"tsv" help:"Write two columns, the ids and the error." xor:"form"`
+	Strict    bool    `help:"Stop at the first line that cannot be tokenized."`
 	Pair      *string `help:"A second text, which goes with each line." placeholder:"TEXT"`
 	NoSpecial bool    `help:"Leave out the tokens that the model wants around a text, such as [CLS]."`
 	Text      *string `arg:"" optional:"" help:"Text to tokenize; without it or --file, the lines of standard input."`
@@ -31,7 +30,10 @@ func (tokenizeCommand) Help() string {
   attn tokenize --model gpt2 --json --file texts.txt > tokens.jsonl
 
 Without --json, a line has the ids with a space between them. Truncation and padding
-that the tokenizer's file asks for are left to whoever runs the model.`
+that the tokenizer's file asks for are left to whoever runs the model.
+
+One line out for each line in, in the same order, whatever the line holds: one that cannot
+be tokenized becomes {"error": "…"}, or ends the run with --strict. docs/scale.md has more.`
 }
 
 // Validate is called by the parser.
@@ -47,89 +49,42 @@ func (cmd *tokenizeCommand) touches() touched {
 }
 
 func (cmd *tokenizeCommand) Run(ctx context.Context, c console) error {
-	t, err := tokenizer.Load(cmd.Model)
+	if cmd.Text == nil {
+		return runLines(ctx, c, cmd, cmd.File, "type texts to tokenize, one per line")
+	}
+	encode, err := cmd.encoder()
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriter(c.out)
-	if cmd.Text != nil {
-		if err := cmd.write(out, t, *cmd.Text); err != nil {
-			return &seq2seq.InputError{Name: "argument", Reason: err.Error()}
-		}
-		return out.Flush()
+	x, err := encode(*cmd.Text)
+	if err != nil {
+		return &seq2seq.InputError{Name: "argument", Reason: err.Error()}
 	}
-	in, name := c.in, "standard input"
-	if cmd.File != "" {
-		file, err := os.Open(cmd.File)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		in, name = file, cmd.File
-	} else {
-		c.invite("type texts to tokenize, one per line; " + endOfInput() + " ends the input")
+	return cmd.filter(encode).Write(c.out, &filter.Line[string]{Value: x})
+}
+
+func (cmd *tokenizeCommand) streams() error {
+	if cmd.File != "" || cmd.Text != nil {
+		return errNotLines
 	}
-	return cmd.lines(ctx, in, name, out, t)
+	return nil
 }
 
-// lines writes a line for each line of an input. It is written out when nothing more
-// is at hand, since somebody may be typing.
-func (cmd *tokenizeCommand) lines(ctx context.Context, in io.Reader, name string, out *bufio.Writer, t *tokenizer.Tokenizer) error {
-	rows := readRows(ctx, in)
-	for number := 1; ; number++ {
-		var r row
-		select {
-		case <-ctx.Done():
-			return errors.Join(out.Flush(), ctx.Err())
-		case r = <-rows:
-		}
-		if r.err == io.EOF && r.text == "" {
-			return out.Flush()
-		}
-		if r.err != nil && r.err != io.EOF {
-			return errors.Join(out.Flush(), r.err)
-		}
-		text := strings.TrimSuffix(strings.TrimSuffix(r.text, "\n"), "\r")
-		if err := cmd.write(out, t, text); err != nil {
-			return errors.Join(out.Flush(), &seq2seq.InputError{Name: name, Line: number, Reason: err.Error()})
-		}
-		if r.last {
-			if err := out.Flush(); err != nil {
-				return err
-			}
-		}
+func (cmd *tokenizeCommand) modelDir() string { return cmd.Model }
+
+func (cmd *tokenizeCommand) modelFiles() ([]string, error) {
+	return pretrainedFiles(cmd.Model, false)
+}
+
+func (cmd *tokenizeCommand) stream(c console) (lineStream, error) {
+	encode, err := cmd.encoder()
+	if err != nil {
+		return nil, err
 	}
+	return newStream(cmd.filter(encode), c), nil
 }
 
-// row is a line of an input with its end, or what came in its place.
-type row struct {
-	text string
-	err  error
-	last bool // nothing more is at hand
-}
-
-// readRows reads lines of any length in the background, so that an interruption need
-// not wait for the next.
-func readRows(ctx context.Context, in io.Reader) <-chan row {
-	rows := make(chan row, 64)
-	go func() {
-		lines := bufio.NewReaderSize(in, 1<<16)
-		for {
-			text, err := lines.ReadString('\n')
-			select {
-			case rows <- row{text, err, lines.Buffered() == 0}:
-			case <-ctx.Done():
-				return
-			}
-			if err != nil && text == "" {
-				return
-			}
-		}
-	}()
-	return rows
-}
-
-// tokenized is a line of --json.
+// tokenized is what a line becomes with --json.
 type tokenized struct {
 	IDs     []int    `json:"ids"`
 	Tokens  []string `json:"tokens"`
@@ -138,28 +93,55 @@ type tokenized struct {
 	Texts   []int    `json:"texts"`
 }
 
-// write writes the tokens of a text.
-func (cmd *tokenizeCommand) write(w io.Writer, t *tokenizer.Tokenizer, text string) error {
-	o := tokenizer.Options{NoSpecial: cmd.NoSpecial, NoTruncation: true, NoPadding: true}
-	encode := func() (*tokenizer.Encoding, error) {
-		if cmd.Pair != nil {
-			return t.EncodePair(text, *cmd.Pair, o)
-		}
-		return t.Encode(text, o)
-	}
-	e, err := encode()
+// encoder loads the tokenizer and returns what makes of a text what is written of it.
+func (cmd *tokenizeCommand) encoder() (func(text string) (string, error), error) {
+	t, err := tokenizer.Load(cmd.Model)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if !cmd.JSON {
-		_, err := fmt.Fprintln(w, strings.Trim(fmt.Sprint(e.IDs), "[]"))
-		return err
+	o := tokenizer.Options{NoSpecial: cmd.NoSpecial, NoTruncation: true, NoPadding: true}
+	encode := func(text string) (*tokenizer.Encoding, error) { return t.Encode(text, o) }
+	if cmd.Pair != nil {
+		encode = func(text string) (*tokenizer.Encoding, error) { return t.EncodePair(text, *cmd.Pair, o) }
 	}
-	line := tokenized{IDs: e.IDs, Tokens: e.Tokens, Offsets: make([][2]int, len(e.Offsets)), TypeIDs: e.TypeIDs, Texts: e.Texts}
-	for i, at := range e.Offsets {
-		line.Offsets[i] = [2]int{at.Start, at.End}
+	return func(text string) (string, error) {
+		e, err := encode(text)
+		switch {
+		case err != nil:
+			return "", err
+		case !cmd.JSON:
+			return spaced(e.IDs), nil
+		}
+		x := tokenized{IDs: e.IDs, Tokens: e.Tokens, Offsets: make([][2]int, len(e.Offsets)), TypeIDs: e.TypeIDs, Texts: e.Texts}
+		for i, at := range e.Offsets {
+			x.Offsets[i] = [2]int{at.Start, at.End}
+		}
+		var b strings.Builder
+		err = filter.JSON(&b, &filter.Line[tokenized]{Value: x})
+		return strings.TrimSuffix(b.String(), "\n"), err
+	}, nil
+}
+
+// filter keeps what is written of a line and not its tokens, which need much more memory.
+func (cmd *tokenizeCommand) filter(encode func(text string) (string, error)) filter.Filter[string] {
+	f := filter.Filter[string]{Strict: cmd.Strict, Write: filter.Text(func(x string) string { return x })}
+	f.Work = func(_ context.Context, batch []*filter.Line[string]) error {
+		for _, l := range batch {
+			l.Value, l.Err = encode(l.Text)
+		}
+		return nil
 	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(line)
+	if cmd.TSV {
+		f.Write = filter.TSV(1, func(x string) []string { return []string{x} })
+	}
+	return f
+}
+
+// spaced returns numbers with a space between them.
+func spaced(ids []int) string {
+	words := make([]string, len(ids))
+	for i, id := range ids {
+		words[i] = strconv.Itoa(id)
+	}
+	return strings.Join(words, " ")
 }

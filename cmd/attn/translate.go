@@ -84,6 +84,13 @@ func (cmd *translateCommand) streams() error {
 
 func (cmd *translateCommand) modelDir() string { return cmd.Model }
 
+func (cmd *translateCommand) modelFiles() ([]string, error) {
+	if isPretrained(cmd.Model) {
+		return pretrainedFiles(cmd.Model, true)
+	}
+	return seq2seq.ModelFiles(), nil
+}
+
 func (cmd *translateCommand) stream(c console) (lineStream, error) {
 	f, err := cmd.filter(c)
 	return newStream(f, c), err

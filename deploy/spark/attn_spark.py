@@ -10,7 +10,8 @@ publishes each partition once, as a file part-NNNNN; in the order of these names
 lines are those of the input.
 
 The command is found on the nodes, or in the executor's folder, where --files and
---archives put what they bring. A process takes as many threads as GOMAXPROCS says:
+--archives put what they bring. Of its environment it gets what spark.executorEnv says. A
+process takes as many threads as GOMAXPROCS says:
 
     --conf spark.executorEnv.GOMAXPROCS=2 --conf spark.task.cpus=2
 """
@@ -35,9 +36,13 @@ def main():
     # A line ends in LF and nothing else, as attn reads it: Hadoop would cut it at a CR too.
     conf.set("spark.hadoop.textinputformat.record.delimiter", "\n")
     sc = SparkContext(conf=conf)
+    env = {"PATH": "/usr/local/bin:/usr/bin:/bin"}  # pipe gives the command no other variable
+    for key, value in sc.getConf().getAll():
+        if key.startswith("spark.executorEnv."):
+            env[key.removeprefix("spark.executorEnv.")] = value
     try:
         lines = sc.textFile(args.input, args.partitions)
-        lines.pipe(shlex.join(args.command), checkCode=True).saveAsTextFile(args.output)
+        lines.pipe(shlex.join(args.command), env=env, checkCode=True).saveAsTextFile(args.output)
     finally:
         sc.stop()
 

@@ -9,6 +9,7 @@ package filter
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,11 +33,16 @@ type Filter[V any] struct {
 	// MaxBytes is the length of the longest line; longer ones cannot be processed. 0
 	// means 1 MiB.
 	MaxBytes int
-	// Batch is how many lines are worked on at a time; 0 means 64.
+	// Batch is how many lines are worked on at a time at most; 0 means 64.
 	Batch int
-	// Length is that of a line in the units that work depends on: lines of similar
-	// length come into one batch. Nil means bytes.
-	Length func(text string) int
+	// Room bounds a batch of more than one line: the number of its lines times the length
+	// of the longest. 0 means no bound.
+	Room int
+	// Prepare is called once for each line before the work on it. It returns the line's
+	// length, in the units that work depends on, or why it cannot be processed; what it
+	// has found out may wait in the line's value. Lines of similar length come into one
+	// batch. Nil means a length in bytes.
+	Prepare func(l *Line[V]) (length int, err error)
 	// Work sets the value or the error of every line of a batch. Its own error ends the
 	// run: it is not about a line.
 	Work func(ctx context.Context, batch []*Line[V]) error
@@ -118,8 +124,8 @@ func (f *Filter[V]) setDefaults() {
 	if f.Batch == 0 {
 		f.Batch = 64
 	}
-	if f.Length == nil {
-		f.Length = func(text string) int { return len(text) }
+	if f.Prepare == nil {
+		f.Prepare = func(l *Line[V]) (int, error) { return len(l.Text), nil }
 	}
 }
 
@@ -137,25 +143,33 @@ func (f Filter[V]) Texts(ctx context.Context, texts []string, out io.Writer) err
 // window works on some lines and writes them.
 func (f Filter[V]) window(ctx context.Context, lines []*Line[V], w io.Writer, s *Stats) error {
 	todo := make([]*Line[V], 0, len(lines))
+	length := make(map[*Line[V]]int, len(lines))
 	for _, l := range lines {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if l.Err == nil {
+			length[l], l.Err = f.Prepare(l)
+		}
 		if l.Err == nil {
 			todo = append(todo, l)
 		} else if f.Strict {
 			break // nothing behind it is needed
 		}
 	}
-	length := make(map[*Line[V]]int, len(todo))
-	for _, l := range todo {
-		length[l] = f.Length(l.Text)
-	}
-	slices.SortStableFunc(todo, func(a, b *Line[V]) int { return length[a] - length[b] })
-	for batch := range slices.Chunk(todo, f.Batch) {
+	slices.SortStableFunc(todo, func(a, b *Line[V]) int { return cmp.Compare(length[a], length[b]) })
+	for len(todo) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := f.Work(ctx, batch); err != nil {
+		n := 1
+		for n < min(len(todo), f.Batch) && (f.Room == 0 || (n+1)*length[todo[n]] <= f.Room) {
+			n++
+		}
+		if err := f.Work(ctx, todo[:n]); err != nil {
 			return err
 		}
+		todo = todo[n:]
 	}
 	for _, l := range lines {
 		if l.Err != nil {

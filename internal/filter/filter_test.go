@@ -167,6 +167,45 @@ func TestManyLines(t *testing.T) {
 	}
 }
 
+// Prepare says how long lines are, or that one cannot be processed; batches keep within
+// their room, but for one line that is longer.
+func TestPrepare(t *testing.T) {
+	f := Filter[int]{Name: "in", Batch: 3, Room: 10, Write: Text(func(n int) string { return fmt.Sprint(n) })}
+	f.Prepare = func(l *Line[int]) (int, error) {
+		n := strings.Count(l.Text, "x")
+		if n == 0 {
+			return 0, errors.New("no x")
+		}
+		l.Value = 100 * n
+		return n, nil
+	}
+	var batches []string
+	f.Work = func(_ context.Context, batch []*Line[int]) error {
+		var texts []string
+		for _, l := range batch {
+			texts = append(texts, l.Text)
+			l.Value++
+		}
+		batches = append(batches, strings.Join(texts, " "))
+		return nil
+	}
+	var out strings.Builder
+	in := "xxxxx\nx------\n\nxx\nxxxxxxxxxxxx\nx\nx\nxxxx\nxx\nxxxxx\n"
+	if _, err := f.Run(t.Context(), strings.NewReader(in), &out); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"x------ x x", "xx xx", "xxxx xxxxx", "xxxxx", "xxxxxxxxxxxx"}; !slices.Equal(batches, want) {
+		t.Errorf("batches %q, want %q", batches, want)
+	}
+	if want := "501 101 {\"error\":\"no_x\"} 201 1201 101 101 401 201 501"; strings.Join(strings.Fields(strings.ReplaceAll(out.String(), "no x", "no_x")), " ") != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+	f.Strict = true
+	if _, err := f.Run(t.Context(), strings.NewReader(in), io.Discard); err == nil || err.Error() != "in:3: no x" {
+		t.Errorf("strict: %v", err)
+	}
+}
+
 func TestStrict(t *testing.T) {
 	var out bytes.Buffer
 	f := upper()

@@ -5,14 +5,16 @@ import (
 	"math"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/exact"
 	"github.com/attn-go/attn/internal/pruning/reports"
 )
 
-// MeasureHeads sets the measures of all heads to their means over n records.
+// MeasureHeads sets the measures of all heads to their means over n records, whose order
+// does not matter: sums are exact.
 func MeasureHeads(ctx context.Context, n int, record func(i int) (*heads.Record, error), layers []reports.Layer, tell func(done, all int)) error {
 	type mean struct {
-		sum   float64
-		count int
+		sum   exact.Sum
+		count int64
 	}
 	sums := map[string][]mean{} // by layer and measure, of each head
 	var names []string
@@ -37,7 +39,7 @@ func MeasureHeads(ctx context.Context, n int, record func(i int) (*heads.Record,
 						sums[key] = make([]mean, l.Heads)
 					}
 					if !math.IsNaN(v.Value) {
-						sums[key][h].sum += v.Value
+						sums[key][h].sum.Add(v.Value)
 						sums[key][h].count++
 					}
 				}
@@ -49,8 +51,9 @@ func MeasureHeads(ctx context.Context, n int, record func(i int) (*heads.Record,
 		l := &layers[i]
 		l.Measures = map[string][]reports.Number{}
 		for _, name := range names {
-			for _, s := range sums[l.Name+" "+name] {
-				l.Measures[name] = append(l.Measures[name], reports.Number(s.sum/float64(s.count)))
+			list := sums[l.Name+" "+name]
+			for h := range list {
+				l.Measures[name] = append(l.Measures[name], reports.Number(list[h].sum.Mean(list[h].count)))
 			}
 		}
 	}

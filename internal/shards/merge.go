@@ -15,6 +15,7 @@ import (
 
 // Merged is what the shards of a directory are together.
 type Merged struct {
+	Identity
 	Shards   int
 	Lines    int64
 	Rejected int
@@ -33,6 +34,7 @@ func Merge(dir string, out io.Writer) (sum Merged, err error) {
 	if err := whole(list, dir); err != nil {
 		return sum, err
 	}
+	sum.Identity = list[0].Identity
 	for _, m := range list {
 		if err := m.copy(dir, io.Discard); err != nil {
 			return sum, err

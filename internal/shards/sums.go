@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/big"
+
+	"github.com/attn-go/attn/internal/exact"
 )
 
 // Sums adds up the numbers of lines of JSON, each of which has the same form: objects and
@@ -14,20 +15,19 @@ import (
 //
 // A null is not counted, nor is a line with an error in its place.
 type Sums struct {
+	// Of is the job that the lines are of, if there is one.
+	Of       *Identity
 	Lines    int64
 	Rejected int64
 	root     node
 	rest     []byte // of a line whose end is still to come
 }
 
-// exact is the number of bits in which the sum of 2⁶⁴ float64s has no rounding error.
-const exact = 2200
-
 // node is the sum of numbers that stand in one place of all lines, or what is within.
 type node struct {
 	kind   string // as kindOf has it
 	count  int64
-	sum    *big.Float
+	sum    *exact.Sum
 	fields map[string]*node
 	list   []*node
 }
@@ -53,13 +53,15 @@ func (s *Sums) line(text []byte) error {
 	if json.Unmarshal(text, &v) != nil {
 		return errors.New("is not JSON, of which alone there are sums; the command needs --json")
 	}
-	object, ok := v.(map[string]any)
-	if !ok {
-		return errors.New("is not a JSON object")
-	}
-	if _, failed := object["error"].(string); failed && len(object) == 1 {
-		s.Rejected++
-		return nil
+	switch v := v.(type) {
+	case map[string]any:
+		if _, failed := v["error"].(string); failed && len(v) == 1 {
+			s.Rejected++
+			return nil
+		}
+	case []any:
+	default:
+		return errors.New("is neither a JSON object nor a list")
 	}
 	if err := s.root.add(v); err != nil {
 		return err
@@ -80,9 +82,9 @@ func (n *node) add(v any) error {
 	case nil:
 	case float64:
 		if n.sum == nil {
-			n.sum = new(big.Float).SetPrec(exact)
+			n.sum = new(exact.Sum)
 		}
-		n.sum.Add(n.sum, big.NewFloat(v))
+		n.sum.Add(v)
 		n.count++
 	case []any:
 		for len(n.list) < len(v) {
@@ -124,29 +126,30 @@ func kindOf(v any) string {
 	return ""
 }
 
-// MarshalJSON writes sums and means in the form of a line. What has no number is null.
+// MarshalJSON writes sums and means in the form of a line, and what they are of. What has no
+// number is null.
 func (s *Sums) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]any{
-		"lines": s.Lines, "rejected": s.Rejected,
-		"sums":  s.root.form((*node).total),
-		"means": s.root.form((*node).mean),
-	})
+	return json.Marshal(struct {
+		*Identity
+		Lines    int64 `json:"lines"`
+		Rejected int64 `json:"rejected"`
+		Sums     any   `json:"sums"`
+		Means    any   `json:"means"`
+	}{s.Of, s.Lines, s.Rejected, s.root.form((*node).total), s.root.form((*node).mean)})
 }
 
 func (n *node) total() any {
 	if n.sum == nil {
 		return nil
 	}
-	sum, _ := n.sum.Float64()
-	return sum
+	return n.sum.Float64()
 }
 
 func (n *node) mean() any {
 	if n.sum == nil {
 		return nil
 	}
-	mean, _ := new(big.Float).SetPrec(exact).Quo(n.sum, new(big.Float).SetInt64(n.count)).Float64()
-	return mean
+	return n.sum.Mean(n.count)
 }
 
 // form returns the nodes in the form of a line.

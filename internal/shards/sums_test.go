@@ -33,7 +33,7 @@ func TestSums(t *testing.T) {
 		return string(b)
 	}
 	first := sum()
-	if !strings.HasPrefix(first, `{"lines":1003,"means":{"h":{"a":[`) || !strings.Contains(first, `,null,499500]},"nats":`) || !strings.Contains(first, `"rejected":1000`) {
+	if !strings.HasPrefix(first, `{"lines":1003,"rejected":1000,"sums":{"h":{"a":[`) || !strings.Contains(first, `,null,499500]},"nats":`) {
 		t.Errorf("sums %s", first)
 	}
 	for range 5 {
@@ -43,7 +43,7 @@ func TestSums(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"1\t2\t\n": "line 1: is not JSON, of which alone there are sums; the command needs --json", "[1]\n": "line 1: is not a JSON object",
+		"1\t2\t\n": "line 1: is not JSON, of which alone there are sums; the command needs --json", "1\n": "line 1: is neither a JSON object nor a list",
 		"{\"translation\":\"x\"}\n": "line 1: holds x, of which there is no sum",
 		"{\"a\":1}\n{\"a\":[1]}\n":  "line 2: has a list where lines before have a number", "{\"a\":[{}]}\n{\"a\":[2]}\n": "line 2: has a number where lines before have an object",
 	} {

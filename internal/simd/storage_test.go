@@ -70,7 +70,7 @@ func TestToStored(t *testing.T) {
 			}
 			halves, bytes := make([]uint16, n), make([]int8, n)
 			toBFloat16(halves, x)
-			toInt8(bytes, small)
+			toInt8(bytes, small, 1)
 			for i, v := range x {
 				if halves[i] != BFloat16(v) {
 					t.Fatalf("%x, %d of %d: bfloat16 %04x, want %04x", math.Float32bits(v), i, n, halves[i], BFloat16(v))

@@ -1,0 +1,96 @@
+package exact
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+)
+
+// Sums have the bits that arbitrary precision gives, in any order, and so have means.
+func TestSum(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 100 {
+		numbers := make([]float64, rng.IntN(300))
+		for i := range numbers {
+			numbers[i] = math.Ldexp(rng.NormFloat64(), rng.IntN(80)-40)
+			switch rng.IntN(30) {
+			case 0:
+				numbers[i] = math.Float64frombits(rng.Uint64() &^ (1 << 62)) // up to 2
+			case 1:
+				numbers[i] = math.SmallestNonzeroFloat64
+			case 2:
+				numbers[i] = math.Copysign(math.MaxFloat64, rng.NormFloat64())
+			case 3:
+				if i > 0 {
+					numbers[i] = -numbers[i-1]
+				}
+			}
+		}
+		want := new(big.Float).SetPrec(2200)
+		for _, x := range numbers {
+			want.Add(want, new(big.Float).SetPrec(2200).SetFloat64(x))
+		}
+		sum, _ := want.Float64()
+		for range 3 {
+			rng.Shuffle(len(numbers), func(i, j int) { numbers[i], numbers[j] = numbers[j], numbers[i] })
+			var s Sum
+			for _, x := range numbers {
+				s.Add(x)
+			}
+			if got := s.Float64(); got != sum {
+				t.Fatalf("the sum is %v, want %v", got, sum)
+			}
+			r, _ := want.Rat(nil)
+			mean, _ := r.Quo(r, big.NewRat(7, 1)).Float64()
+			if got := s.Mean(7); got != mean {
+				t.Fatalf("a seventh is %v, want %v", got, mean)
+			}
+		}
+	}
+}
+
+// Carries go on whatever the sign, and before a limb is full.
+func TestCarries(t *testing.T) {
+	var s Sum
+	for i := range 5 {
+		s.added = mostAdded - 1 // as after many numbers
+		s.Add(1 << 52)
+		if s.added != 0 {
+			t.Fatalf("%d numbers since carries, want 0", s.added)
+		}
+		s.Add(-math.Ldexp(1, -1074))
+		if want := float64(i+1) * (1 << 52); s.Float64() != want {
+			t.Errorf("the sum is %v, want %v", s.Float64(), want)
+		}
+	}
+	s.Add(-5 * (1 << 52))
+	if got, want := s.Float64(), -5*math.Ldexp(1, -1074); got != want {
+		t.Errorf("what is left is %v, want %v", got, want)
+	}
+}
+
+func TestNotFinite(t *testing.T) {
+	inf := math.Inf(1)
+	for _, c := range []struct {
+		numbers []float64
+		want    float64
+	}{
+		{nil, 0}, {[]float64{math.Copysign(0, -1)}, 0}, {[]float64{1, inf}, inf}, {[]float64{-inf, 1}, -inf},
+		{[]float64{inf, -inf}, math.NaN()}, {[]float64{math.NaN(), 1}, math.NaN()},
+		{[]float64{math.MaxFloat64, math.MaxFloat64}, inf}, {[]float64{math.MaxFloat64, math.MaxFloat64, -math.MaxFloat64}, math.MaxFloat64},
+	} {
+		var s Sum
+		for _, x := range c.numbers {
+			s.Add(x)
+		}
+		if got := s.Float64(); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
+			t.Errorf("the sum of %v is %v, want %v", c.numbers, got, c.want)
+		}
+	}
+	var s Sum
+	s.Add(3)
+	if got := s.Mean(0); !math.IsNaN(got) {
+		t.Errorf("the mean of nothing is %v", got)
+	}
+}
