@@ -45,6 +45,7 @@ var order = []string{
 	"internal/curve",
 	"internal/filter",
 	"internal/shards",
+	"internal/jinja",
 	"internal/hub",
 	"internal/hub/hubtest", // for tests only
 	"internal/pruning",
