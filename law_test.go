@@ -47,6 +47,9 @@ var order = []string{
 	"internal/curve",
 	"internal/filter",
 	"internal/shards",
+	"internal/jinja",
+	"internal/hub",
+	"internal/hub/hubtest", // for tests only
 	"internal/pruning",
 	"examples/regression",
 	"examples/scores",
@@ -117,7 +120,7 @@ func TestImportOrder(t *testing.T) {
 				if at := slices.Index(order, imported); at < 0 || at >= place {
 					t.Errorf("%s: package %s imports %s, which does not stand before it", files.Position(spec.Pos()), dir, imported)
 				}
-				if imported == "tensor/tensortest" || imported == "internal/onnxtest" {
+				if imported == "tensor/tensortest" || imported == "internal/onnxtest" || imported == "internal/hub/hubtest" {
 					t.Errorf("%s: %s is for tests", files.Position(spec.Pos()), imported)
 				}
 			}

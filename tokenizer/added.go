@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -28,6 +29,13 @@ type addedTokens struct {
 	special map[string]bool
 	raw     *finder // of tokens that are looked for before normalizing
 	normal  *finder // and behind it
+}
+
+// spared reports whether a part of a piece is within the ranges in which special tokens are
+// text.
+func spared(literal []Span, p *piece, start, end int) bool {
+	at := p.offsets(start, end)
+	return slices.ContainsFunc(literal, func(s Span) bool { return at.Start < s.End && s.Start < at.End })
 }
 
 // readAddedTokens reads the added tokens of a tokenizer.json.
@@ -114,10 +122,11 @@ func (a *addedTokens) text(id int) string {
 	return a.byID[id].Content
 }
 
-// split cuts the added tokens out of a text and normalizes the rest.
-func (a *addedTokens) split(whole piece, n normalizer) []piece {
+// split cuts the added tokens out of a text, the special ones only outside of the ranges in
+// which they are text, and normalizes the rest.
+func (a *addedTokens) split(whole piece, n normalizer, literal []Span) []piece {
 	var pieces []piece
-	for _, p := range a.raw.split(nil, whole) {
+	for _, p := range a.raw.split(nil, whole, literal) {
 		if p.token != none {
 			pieces = append(pieces, p)
 			continue
@@ -125,7 +134,7 @@ func (a *addedTokens) split(whole piece, n normalizer) []piece {
 		if n != nil {
 			n.normalize(&p)
 		}
-		pieces = a.normal.split(pieces, p)
+		pieces = a.normal.split(pieces, p, literal)
 	}
 	return pieces
 }
@@ -161,7 +170,7 @@ func (f *finder) next(s string, from int) (start, end, id int) {
 }
 
 // split appends the parts of a piece, added tokens marked. A nil finder finds none.
-func (f *finder) split(out []piece, p piece) []piece {
+func (f *finder) split(out []piece, p piece, literal []Span) []piece {
 	if f == nil {
 		return appendPiece(out, p.slice(0, len(p.s)), none)
 	}
@@ -170,7 +179,7 @@ func (f *finder) split(out []piece, p piece) []piece {
 	done := 0
 	for start, end, id := f.next(p.s, 0); id != none; {
 		t, behind := f.tokens.byID[id], end
-		if !t.SingleWord || isAlone(table, p.s, start, end) {
+		if !(t.Special && spared(literal, &p, start, end)) && (!t.SingleWord || isAlone(table, p.s, start, end)) {
 			if t.LStrip {
 				start = done + len(strings.TrimRightFunc(p.s[done:max(start, done)], isSpace))
 			}

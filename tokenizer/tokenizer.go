@@ -38,6 +38,10 @@ type Options struct {
 	// MaxLength, if it is not 0, cuts encodings to this length, special tokens
 	// included, in the way that the file says: of a pair, the longer text first.
 	MaxLength int
+	// Literal are ranges of bytes of the first text in which special tokens, such as
+	// [SEP], are text like any other. What a user writes into a chat cannot then end a
+	// turn or begin another.
+	Literal []Span
 }
 
 // Read reads a tokenizer.json, the format of the library tokenizers by Hugging Face.
@@ -139,7 +143,11 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 	}
 	parts := make([][]part, len(texts))
 	for i, text := range texts {
-		if parts[i], err = t.cutText(text); err != nil {
+		literal := o.Literal
+		if i > 0 {
+			literal = nil
+		}
+		if parts[i], err = t.cutText(text, literal); err != nil {
 			return nil, fmt.Errorf("tokenizer: %w", err)
 		}
 	}
@@ -183,11 +191,11 @@ func (t *Tokenizer) truncationFor(o Options) (*truncation, error) {
 }
 
 // cutText returns the tokens of one text, without special tokens.
-func (t *Tokenizer) cutText(text string) ([]part, error) {
+func (t *Tokenizer) cutText(text string, literal []Span) ([]part, error) {
 	if len(text) > math.MaxInt32 {
 		return nil, fmt.Errorf("text of %d bytes, want at most %d", len(text), math.MaxInt32)
 	}
-	pieces := t.added.split(newPiece(text), t.normalizer)
+	pieces := t.added.split(newPiece(text), t.normalizer, literal)
 	if t.preTokenizer != nil {
 		words := make([]piece, 0, len(text)/4+len(pieces))
 		for _, p := range pieces {

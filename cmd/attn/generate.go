@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 	"unicode"
@@ -26,8 +24,10 @@ type generateCommand struct {
 	Seed        uint64  `default:"1" help:"Seed of the random numbers." placeholder:"N" group:"How tokens are chosen"`
 	Context     int     `help:"Tokens of prompt and text together (default as many as config.json says)." placeholder:"N" group:"How the model is run"`
 	Weights     string  `default:"float32" enum:"float32,bfloat16,int8" help:"Numbers in which weights are held: float32; bfloat16, twice as fast, exact for files of that type; int8, faster still, each with an error of up to 1/254 of the largest in its row." placeholder:"NAME" group:"How the model is run"`
+	Chat        bool    `help:"Put the prompt into the chat template of the model, as what a user says." group:"Chats"`
+	System      *string `help:"What the system says first." placeholder:"TEXT" group:"Chats"`
 	NoSpecial   bool    `help:"Leave out the tokens that the model wants around a text, for a prompt that has them." group:"How the model is run"`
-	Prompt      *string `arg:"" optional:"" help:"Text to continue; without it, all of standard input."`
+	Prompt      *string `arg:"" optional:"" help:"Text to continue; without it, all of standard input, or with --chat each line of it."`
 }
 
 func (generateCommand) Help() string {
@@ -36,15 +36,18 @@ func (generateCommand) Help() string {
   attn generate --model SmolLM2-135M --max-tokens 50 "Attention is"
   attn generate --model gpt2 --temperature 0.8 --top-p 0.95 --seed 7 "Once upon a time"
   attn generate --model Llama-3.2-1B --max-tokens 200 < prompt.txt
+  attn generate --model SmolLM2-135M-Instruct --chat --system "Be brief." "Who was Ada Lovelace?"
 
 The text is printed as it comes, without the prompt, until one of the model's end tokens:
 those of generation_config.json, or else of config.json. Other settings of
 generation_config.json are not used.
 
-A chat template is a program, and is not run: a model that was tuned for conversations
-wants the marks of its template in the prompt. In Python,
-tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-prints such a prompt, for --no-special.`
+With --chat the prompt is what a user says to a model that was tuned for conversations, and
+the template of its directory puts it into the form that it knows: chat_template.jinja, or
+chat_template in tokenizer_config.json, as transformers' apply_chat_template does. Special
+tokens within the prompt are text there. Without a prompt each line of standard input is a
+turn of one conversation, which is answered. An answer also ends at the eos_token of the
+tokenizer. A template that asks for what attn does not know is refused.`
 }
 
 // Validate is called by the parser.
@@ -58,6 +61,10 @@ func (cmd *generateCommand) Validate() error {
 		return fmt.Errorf("--top-p %v, want a probability", cmd.TopP)
 	case cmd.TopK < 0:
 		return fmt.Errorf("--top-k %d, want at least 1", cmd.TopK)
+	case cmd.System != nil && !cmd.Chat:
+		return errors.New("--system goes with --chat")
+	case cmd.NoSpecial && cmd.Chat:
+		return errors.New("--no-special and --chat exclude each other: a chat template has all tokens that the model wants")
 	case cmd.Temperature == 0 && (cmd.TopK > 0 || cmd.TopP > 0):
 		return errors.New("--top-k and --top-p go with a --temperature above 0")
 	}
@@ -84,30 +91,46 @@ func (cmd *generateCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
+	if cmd.Chat {
+		return cmd.converse(ctx, c, m, t)
+	}
 	name, text, err := cmd.prompt(c)
 	if err != nil {
 		return err
 	}
 	e, err := t.Encode(text, tokenizer.Options{NoSpecial: cmd.NoSpecial, NoTruncation: true, NoPadding: true})
 	if err == nil {
-		if err = m.Sizes().Check(models.BatchOf(e)); err != nil {
-			err = fmt.Errorf("the prompt has %w", err)
-		}
+		err = cmd.fits(m, e)
 	}
 	if err != nil {
 		return &seq2seq.InputError{Name: name, Reason: err.Error()}
 	}
-	tokens, err := m.Generate(e.IDs, models.Generation{Sampling: cmd.sampling(), Tokens: cmd.most(m, len(e.IDs))})
-	if err != nil {
-		return err
+	if template, _, _ := chatTemplate(cmd.Model); template != "" && !cmd.NoSpecial {
+		fmt.Fprintf(c.err, "%s has a chat template, which the prompt is taken without; --chat applies it\n", template)
 	}
-	if template := chatTemplate(cmd.Model); template != "" && !cmd.NoSpecial {
-		fmt.Fprintf(c.err, "%s has a chat template, which the prompt is taken without; see attn generate --help\n", template)
+	_, err = cmd.write(ctx, c, m, t, e, nil)
+	return err
+}
+
+// fits returns an error unless a model takes a prompt.
+func (cmd *generateCommand) fits(m *models.Model, e *tokenizer.Encoding) error {
+	if err := m.Sizes().Check(models.BatchOf(e)); err != nil {
+		return fmt.Errorf("the prompt has %w", err)
+	}
+	return nil
+}
+
+// write prints what follows a prompt, until one of the ends, and returns it. Nil ends are
+// those of the model.
+func (cmd *generateCommand) write(ctx context.Context, c console, m *models.Model, t *tokenizer.Tokenizer, e *tokenizer.Encoding, ends []int) (string, error) {
+	tokens, err := m.Generate(e.IDs, models.Generation{Sampling: cmd.sampling(), Tokens: cmd.most(m, len(e.IDs)), Ends: ends})
+	if err != nil {
+		return "", err
 	}
 	w := &printer{w: c.out, plain: !isTerminal(c.out), stream: t.Stream()}
 	z := m.Sizes()
 	for _, id := range e.IDs {
-		if z.Decoder != nil { // whose text begins anew
+		if z.Decoder != nil || cmd.Chat { // whose text begins anew
 			break
 		}
 		w.stream.Next(id) // what follows may be written otherwise than at the beginning of a text
@@ -121,18 +144,19 @@ func (cmd *generateCommand) Run(ctx context.Context, c console) error {
 		}
 	}
 	w.print(w.stream.Rest())
+	answer := w.text.String()
 	w.print("\n")
 	if w.err != nil {
-		return w.err
+		return answer, w.err
 	}
 	fmt.Fprintln(c.err, speed)
 	if most := z.Positions; most > 0 && z.Decoder == nil && len(e.IDs)+speed.tokens > most && ctx.Err() == nil {
 		fmt.Fprintf(c.err, "ended at %d tokens, which is as many as the model takes\n", most)
 	}
 	if ctx.Err() != nil {
-		return interrupted{fmt.Sprintf("interrupted after %d tokens", speed.tokens)}
+		return answer, interrupted{fmt.Sprintf("interrupted after %d tokens", speed.tokens)}
 	}
-	return nil
+	return answer, nil
 }
 
 // prompt returns the prompt and where it is from.
@@ -154,23 +178,12 @@ func (cmd *generateCommand) prompt(c console) (name, text string, err error) {
 // longestPrompt is in bytes, more than any model takes.
 const longestPrompt = 1 << 25
 
-// chatTemplate returns the file of a directory that has a chat template, or "".
-func chatTemplate(dir string) string {
-	if path := filepath.Join(dir, "chat_template.jinja"); exists(path) {
-		return path
-	}
-	path := filepath.Join(dir, "tokenizer_config.json")
-	if data, err := os.ReadFile(path); err == nil && strings.Contains(string(data), `"chat_template"`) {
-		return path
-	}
-	return ""
-}
-
 // printer writes pieces of a text as they come.
 type printer struct {
 	w      io.Writer
 	plain  bool // every character is written as it is
 	stream *tokenizer.Stream
+	text   strings.Builder // all of it
 	err    error
 }
 
@@ -180,6 +193,7 @@ func (p *printer) print(text string) {
 	if p.err != nil || text == "" {
 		return
 	}
+	p.text.WriteString(text)
 	if !p.plain {
 		text = strings.Map(func(r rune) rune {
 			if unicode.IsControl(r) && r != '\n' && r != '\t' {

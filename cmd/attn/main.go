@@ -22,6 +22,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/internal/hub"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
@@ -46,6 +47,7 @@ type commands struct {
 	Translate  translateCommand  `cmd:"" help:"Translate arguments or lines of standard input."`
 	Map        mapCommand        `cmd:"" help:"Draw what heads attend to, or write it as a picture or table."`
 	Tokenize   tokenizeCommand   `cmd:"" help:"Print the tokens of texts, as a model reads them."`
+	Fetch      fetchCommand      `cmd:"" help:"Bring a pretrained model from the Hugging Face hub."`
 	Models     modelsCommand     `cmd:"" help:"Say what the directory of a pretrained model holds."`
 	Run        runCommand        `cmd:"" help:"Run a pretrained model, and write its logits, hidden states and attention weights."`
 	Embed      embedCommand      `cmd:"" help:"Make a vector of each text with a pretrained model."`
@@ -173,6 +175,7 @@ func exitCode(err error) int {
 		tokens *tokenizer.FormatError
 		line   *filter.Error
 		model  *models.FormatError
+		remote *hub.ModelError
 		check  *pruning.CheckError
 		paused interrupted
 		path   *fs.PathError
@@ -184,7 +187,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &check):
 		return exitCheck
-	case errors.As(err, &input), errors.As(err, &format), errors.As(err, &tokens), errors.As(err, &line), errors.As(err, &model):
+	case errors.As(err, &input), errors.As(err, &format), errors.As(err, &tokens), errors.As(err, &line), errors.As(err, &model), errors.As(err, &remote):
 		return exitInput
 	case errors.As(err, &path) && (path.Op == "open" || path.Op == "stat") && noInput(err):
 		return exitInput

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,6 +94,54 @@ func TestRunModel(t *testing.T) {
 	got := tensortest.Open(t, out)
 	for _, name := range []string{"hidden.0", "hidden.1", "hidden.2", "weights.0", "weights.1", "logits"} {
 		g.Check("want."+name, got.Tensor(name))
+	}
+}
+
+// The same of encoder–decoders, with targets of unequal lengths.
+func TestRunEncoderDecoder(t *testing.T) {
+	for _, name := range []string{"marian", "marian_two_vocabularies", "t5", "t5_1.1"} {
+		dir := "../../models/testdata/seq2seq/" + name
+		g := tensortest.Open(t, dir+"/golden.safetensors")
+		tokens := func(prefix, ids, lens string) []safetensors.Tensor {
+			shape := g.Shape(ids)
+			masked := make([]int, shape[0]*shape[1])
+			for i, n := range g.Ints(lens) {
+				for j := range n {
+					masked[i*shape[1]+j] = 1
+				}
+			}
+			return []safetensors.Tensor{safetensors.FromInts(prefix+"input_ids", shape, g.Ints(ids)), safetensors.FromInts(prefix+"attention_mask", shape, masked)}
+		}
+		file := safetensors.File{Tensors: append(tokens("", "in.ids", "in.lens"), tokens("decoder_", "in.targets", "in.target_lens")...)}
+		in, out := filepath.Join(t.TempDir(), "in"), filepath.Join(t.TempDir(), "out")
+		if err := file.WriteFile(in); err != nil {
+			t.Fatal(err)
+		}
+		command(t, "run", "--model", dir, "--in", in, "--out", out)
+		got := tensortest.Open(t, out)
+		wrote, err := safetensors.Read(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checked := 0
+		for want, written := range map[string]string{"source": "hidden", "hidden": "decoder_hidden", "encoder": "weights", "decoder": "decoder", "cross": "cross"} {
+			for i := 0; g.Has(fmt.Sprintf("want.%s.%d", want, i)); i++ {
+				g.Check(fmt.Sprintf("want.%s.%d", want, i), got.Tensor(fmt.Sprintf("%s.%d", written, i)))
+				checked++
+			}
+		}
+		g.Check("want.logits", got.Tensor("logits"))
+		if n := len(wrote.Tensors); n != checked+3 { // input_ids, decoder_input_ids and logits
+			t.Errorf("%s: %d tensors, of which %d are compared", name, n, checked)
+		}
+		// One sequence of flags, and the token with which each target begins.
+		command(t, "run", "--model", dir, "--ids", "4,5,6", "--out", out)
+		start := tensortest.Open(t, out)
+		command(t, "run", "--model", dir, "--ids", "4,5,6", "--decoder-ids", fmt.Sprint(start.Ints("decoder_input_ids")[0])+",3", "--out", out)
+		both := tensortest.Open(t, out)
+		if a, b := start.Tensor("logits").Data(), both.Tensor("logits").Data(); !slices.Equal(a, b[:len(a)]) || len(b) != 2*len(a) {
+			t.Errorf("%s: logits of the start token depend on what follows", name)
+		}
 	}
 }
 

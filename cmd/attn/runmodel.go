@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/models"
@@ -14,12 +15,13 @@ import (
 )
 
 type runCommand struct {
-	Model string  `required:"" help:"Directory of a pretrained model." placeholder:"DIR"`
-	Out   string  `required:"" help:"Safetensors file to write." placeholder:"FILE"`
-	IDs   []int   `name:"ids" help:"Token ids, with commas between them, instead of a text." placeholder:"N"`
-	In    string  `name:"in" help:"Safetensors file with input_ids, instead of a text." placeholder:"FILE"`
-	Pair  *string `help:"A second text, which goes with the first." placeholder:"TEXT"`
-	Text  *string `arg:"" optional:"" help:"Text to run the model on."`
+	Model      string  `required:"" help:"Directory of a pretrained model." placeholder:"DIR"`
+	Out        string  `required:"" help:"Safetensors file to write." placeholder:"FILE"`
+	IDs        []int   `name:"ids" help:"Token ids, with commas between them, instead of a text." placeholder:"N"`
+	In         string  `name:"in" help:"Safetensors file with input_ids, instead of a text." placeholder:"FILE"`
+	DecoderIDs []int   `name:"decoder-ids" help:"Token ids that the decoder of an encoder-decoder reads (default the one with which each target begins)." placeholder:"N"`
+	Pair       *string `help:"A second text, which goes with the first." placeholder:"TEXT"`
+	Text       *string `arg:"" optional:"" help:"Text to run the model on."`
 }
 
 func (runCommand) Help() string {
@@ -28,10 +30,17 @@ func (runCommand) Help() string {
   attn run --model bert-base-uncased --out y.safetensors "Attention is all you need"
   attn run --model bert-base-uncased --out y.safetensors --ids 101,7592,102
   attn run --model bert-base-uncased --out y.safetensors --in ids.safetensors
+  attn run --model t5-small --out y.safetensors --ids 13959,1566,1 --decoder-ids 0,644
 
 It writes what somebody needs who compares with another framework: input_ids and
 token_type_ids [B L]; logits, if the model has a head; hidden.0, the embeddings, and
 hidden.1 to hidden.N [B L D]; weights.0 to weights.N-1 [B H L L], each row a query.
+
+Of an encoder-decoder these are the encoder's, and beside them are decoder_input_ids
+[B M]; decoder_hidden.0 to decoder_hidden.N [B M D]; the weights of the decoder, to its
+own tokens, decoder.0 and so on [B H M M], and to the source, cross.0 and so on
+[B H M L]; logits are those of the decoder. --in may then have decoder_input_ids, [M] or
+[B M], and decoder_attention_mask.
 
 --in has input_ids, [L] or [B L] integers; if present, token_type_ids of that shape; and,
 for texts of different lengths, attention_mask of that shape: 1 for tokens, 0 for the
@@ -53,6 +62,10 @@ func (cmd *runCommand) Validate() error {
 		return errors.New("--pair goes with a text")
 	case cmd.IDs != nil && len(cmd.IDs) == 0:
 		return errors.New("--ids needs a value")
+	case cmd.DecoderIDs != nil && len(cmd.DecoderIDs) == 0:
+		return errors.New("--decoder-ids needs a value")
+	case cmd.DecoderIDs != nil && cmd.In != "":
+		return errors.New("--decoder-ids goes with a text or --ids; the file of --in has decoder_input_ids")
 	}
 	return nil
 }
@@ -91,9 +104,22 @@ func (cmd *runCommand) batch(m *models.Model) (models.Batch, error) {
 		if err != nil {
 			return input("argument", err)
 		}
-		return models.BatchOf(e), nil
+		x := models.BatchOf(e)
+		if cmd.DecoderIDs == nil {
+			return x, nil
+		}
+		if x.Targets = [][]int{cmd.DecoderIDs}; m.Sizes().Decoder != nil {
+			x.Types = nil
+		}
+		if err := m.Sizes().Check(x); err != nil {
+			return input("--decoder-ids", err)
+		}
+		return x, nil
 	}
 	x, name := models.Batch{IDs: [][]int{cmd.IDs}}, "--ids"
+	if cmd.DecoderIDs != nil {
+		x.Targets, name = [][]int{cmd.DecoderIDs}, "--ids and --decoder-ids"
+	}
 	if cmd.In != "" {
 		name = cmd.In
 		var err error
@@ -109,99 +135,152 @@ func (cmd *runCommand) batch(m *models.Model) (models.Batch, error) {
 
 // readBatch reads the tokens in a file.
 func readBatch(path string) (models.Batch, error) {
+	var x models.Batch
 	file, err := safetensors.Read(path)
 	if err != nil {
-		return models.Batch{}, err
+		return x, err
 	}
-	bad := func(format string, args ...any) (models.Batch, error) {
-		return models.Batch{}, &safetensors.FormatError{Path: path, Err: fmt.Errorf(format, args...)}
-	}
-	names := []string{"input_ids", "token_type_ids", "attention_mask"}
+	in := &batchFile{file: file, path: path}
+	names := []string{"input_ids", "token_type_ids", "attention_mask", "decoder_input_ids", "decoder_attention_mask"}
 	for _, t := range file.Tensors {
 		if !slices.Contains(names, t.Name) {
-			return bad("tensor %.60q is not read, want input_ids, token_type_ids and attention_mask", t.Name)
+			return x, in.bad("tensor %.60q is not read, want %s", t.Name, strings.Join(names, ", "))
 		}
 	}
-	ids := file.Lookup("input_ids")
-	if ids == nil {
-		return bad(`tensor "input_ids" is missing`)
+	if file.Lookup("input_ids") == nil {
+		return x, in.bad(`tensor "input_ids" is missing`)
 	}
-	if n := len(ids.Shape); n != 1 && n != 2 {
-		return bad(`tensor "input_ids" has shape %v, want [L] or [B L]`, ids.Shape)
+	if x.IDs, x.Types, err = in.tokens("input_ids", "attention_mask", "token_type_ids"); err != nil {
+		return x, err
 	}
-	l := ids.Shape[len(ids.Shape)-1]
+	if file.Lookup("decoder_input_ids") != nil {
+		x.Targets, _, err = in.tokens("decoder_input_ids", "decoder_attention_mask", "")
+	} else if file.Lookup("decoder_attention_mask") != nil {
+		return x, in.bad("decoder_attention_mask is there without decoder_input_ids")
+	}
+	return x, err
+}
+
+// batchFile is a file with tokens.
+type batchFile struct {
+	file *safetensors.File
+	path string
+}
+
+func (f *batchFile) bad(format string, args ...any) error {
+	return &safetensors.FormatError{Path: f.path, Err: fmt.Errorf(format, args...)}
+}
+
+// tokens returns sequences and what goes with their tokens, without padding.
+func (f *batchFile) tokens(ids, mask, types string) (tokens, typed [][]int, err error) {
+	shape := f.file.Lookup(ids).Shape
+	if n := len(shape); n != 1 && n != 2 {
+		return nil, nil, f.bad("tensor %q has shape %v, want [L] or [B L]", ids, shape)
+	}
+	l := shape[len(shape)-1]
 	rows := map[string][][]int{}
-	for _, name := range names {
-		t := file.Lookup(name)
+	for _, name := range []string{ids, mask, types} {
+		t := f.file.Lookup(name)
 		if t == nil {
 			continue
 		}
-		if !slices.Equal(t.Shape, ids.Shape) {
-			return bad("tensor %q has shape %v, want that of input_ids, %v", name, t.Shape, ids.Shape)
+		if !slices.Equal(t.Shape, shape) {
+			return nil, nil, f.bad("tensor %q has shape %v, want that of %s, %v", name, t.Shape, ids, shape)
 		}
 		all, err := t.Ints()
 		if err != nil {
-			return bad("%w", errors.Unwrap(err))
+			return nil, nil, f.bad("%w", errors.Unwrap(err))
 		}
 		for row := range slices.Chunk(all, max(l, 1)) {
 			rows[name] = append(rows[name], row)
 		}
 	}
-	x := models.Batch{IDs: rows["input_ids"], Types: rows["token_type_ids"]}
-	for i, row := range rows["attention_mask"] {
+	tokens, typed = rows[ids], rows[types]
+	for i, row := range rows[mask] {
 		n := 0
 		for n < l && row[n] == 1 {
 			n++
 		}
 		if slices.ContainsFunc(row[n:], func(v int) bool { return v != 0 }) {
-			return bad("row %d of attention_mask is not 1 for tokens and then 0 for padding", i)
+			return nil, nil, f.bad("row %d of %s is not 1 for tokens and then 0 for padding", i, mask)
 		}
-		x.IDs[i] = x.IDs[i][:n]
-		if x.Types != nil {
-			x.Types[i] = x.Types[i][:n]
+		tokens[i] = tokens[i][:n]
+		if typed != nil {
+			typed[i] = typed[i][:n]
 		}
 	}
-	return x, nil
+	return tokens, typed, nil
 }
 
 // ranModel returns what a model computes of a batch.
 func ranModel(m *models.Model, x models.Batch) *safetensors.File {
-	l := 0
-	for _, ids := range x.IDs {
-		l = max(l, len(ids))
-	}
 	file := &safetensors.File{Metadata: map[string]string{"format": "pt", "model_type": m.Family.Type}}
-	ints := func(name string, rows [][]int) {
-		all := make([]int, len(x.IDs)*l)
+	ints := func(name string, tokens, rows [][]int) {
+		l := longestOf(tokens)
+		all := make([]int, len(tokens)*l)
 		for i, row := range rows {
 			copy(all[i*l:], row)
 		}
-		file.Tensors = append(file.Tensors, safetensors.FromInts(name, []int{len(x.IDs), l}, all))
+		file.Tensors = append(file.Tensors, safetensors.FromInts(name, []int{len(tokens), l}, all))
 	}
-	add := func(name string, y *tensor.Tensor, tokens bool) {
+	// add adds a tensor, of which a part belongs to each of the tokens, if they are given.
+	add := func(name string, y *tensor.Tensor, tokens [][]int) {
 		data := slices.Clone(y.Data())
-		if tokens {
-			each := len(data) / (len(x.IDs) * l)
-			for i, ids := range x.IDs {
+		if l := longestOf(tokens); tokens != nil {
+			each := len(data) / (len(tokens) * l)
+			for i, ids := range tokens {
 				clear(data[(i*l+len(ids))*each : (i+1)*l*each])
 			}
 		}
 		file.Tensors = append(file.Tensors, safetensors.FromFloat32s(name, y.Shape(), data))
 	}
-	ints("input_ids", x.IDs)
+	ints("input_ids", x.IDs, x.IDs)
 	if x.Types != nil {
-		ints("token_type_ids", x.Types)
+		ints("token_type_ids", x.IDs, x.Types)
 	}
-	layer := 0
-	hidden := m.Hidden(nil, x, models.Run{
-		Observe: func(_ string, w *tensor.Tensor) {
-			add(fmt.Sprintf("weights.%d", layer), w, false)
-			layer++
-		},
-		States: func(number int, y *tensor.Tensor) { add(fmt.Sprintf("hidden.%d", number), y, true) },
-	})
+	states := func(name string, tokens [][]int) func(int, *tensor.Tensor) {
+		return func(number int, y *tensor.Tensor) { add(fmt.Sprintf("%s.%d", name, number), y, tokens) }
+	}
+	seen := map[string]int{}
+	r := models.Run{States: states("hidden", x.IDs)}
+	weights := func(string) string { return "weights" }
+	written := x.IDs
+	if start, ok := m.Network.(interface{ StartToken() int }); ok {
+		if written = x.Targets; written == nil {
+			written = slices.Repeat([][]int{{start.StartToken()}}, len(x.IDs))
+		}
+		ints("decoder_input_ids", written, written)
+		r.States, r.SourceStates = states("decoder_hidden", written), states("hidden", x.IDs)
+		weights = func(layer string) string {
+			switch {
+			case strings.HasSuffix(layer, ".cross"):
+				return "cross"
+			case strings.HasPrefix(layer, "decoder."):
+				return "decoder"
+			}
+			return "weights"
+		}
+	}
+	r.Observe = func(layer string, w *tensor.Tensor) {
+		name := weights(layer)
+		add(fmt.Sprintf("%s.%d", name, seen[name]), w, nil)
+		seen[name]++
+	}
+	hidden := m.Hidden(nil, x, r)
 	if h := m.Head(); h != nil {
-		add("logits", h.Logits(nil, hidden), h.Task.PerToken())
+		if !h.Task.PerToken() {
+			written = nil
+		}
+		add("logits", h.Logits(nil, hidden), written)
 	}
 	return file
+}
+
+// longestOf returns the length of the longest of some sequences.
+func longestOf(rows [][]int) int {
+	n := 0
+	for _, row := range rows {
+		n = max(n, len(row))
+	}
+	return n
 }

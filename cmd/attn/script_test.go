@@ -46,7 +46,7 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "interrupt": interruptCommand, "same": same, "holds": holds, "pretrained": copyPretrained,
+			"exits": exits, "interrupt": interruptCommand, "same": same, "holds": holds, "pretrained": copyPretrained, "hub": startHub,
 			"json": checkJSON, "tensors": writeTensors, "weights": writeWeights, "raw": writeRaw,
 			"edit": edit, "keep": keepHeads, "cut": cut, "repeat": repeat, "nan": fillWithNaN, "shapes": checkShapes,
 		},

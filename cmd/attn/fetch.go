@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/attn-go/attn/internal/hub"
+)
+
+type fetchCommand struct {
+	Revision string `default:"main" help:"Branch, tag or commit." placeholder:"NAME"`
+	Out      string `help:"Directory to write (default the last part of the model's name)." placeholder:"DIR"`
+	Endpoint string `default:"https://huggingface.co" env:"HF_ENDPOINT" help:"Where the hub, or a mirror of it, is; HF_ENDPOINT in the environment says it too." placeholder:"URL"`
+	Name     string `arg:"" help:"Name of the model: sentence-transformers/all-MiniLM-L6-v2." placeholder:"NAME"`
+}
+
+func (fetchCommand) Help() string {
+	return `Examples:
+
+  attn fetch sentence-transformers/all-MiniLM-L6-v2
+  attn fetch HuggingFaceTB/SmolLM2-135M-Instruct --revision main --out smol
+  HF_ENDPOINT=https://hub.example attn fetch gpt2
+
+It brings config.json, the files of the tokenizer, and weights in safetensors, of one
+commit. Pickles stay where they are. A file gets its name when all of them are whole and
+have the hashes that the hub lists: SHA-256, and for small files that of git. After an
+interruption, or a connection that broke, the same command goes on where it was. A
+directory that has files of another model is left as it is.
+
+A model that is not open to everybody wants a token of your account in the environment
+variable HF_TOKEN. It is sent to the hub alone, not to hosts that the hub refers to.
+HTTPS_PROXY and NO_PROXY are followed.`
+}
+
+// Validate is called by the parser.
+func (cmd *fetchCommand) Validate() error {
+	if err := hub.CheckName(cmd.Name); err != nil {
+		return err
+	}
+	if cmd.Revision == "" {
+		return fmt.Errorf("--revision is empty, want a branch, a tag or a commit")
+	}
+	return nil
+}
+
+func (cmd *fetchCommand) touches() touched { return touched{makes: []place{{"--out", cmd.dir()}}} }
+
+// dir is where the model goes.
+func (cmd *fetchCommand) dir() string {
+	if cmd.Out != "" {
+		return cmd.Out
+	}
+	return path.Base(cmd.Name)
+}
+
+func (cmd *fetchCommand) Run(ctx context.Context, c console) error {
+	h, err := hub.New(cmd.Endpoint, os.Getenv("HF_TOKEN"), "attn/"+version())
+	if err != nil {
+		return usageError{err}
+	}
+	shown := &arrival{w: c.err, terminal: isTerminal(c.err)}
+	h.Retry = shown.again
+	m, err := h.Model(ctx, cmd.Name, cmd.Revision)
+	if err != nil {
+		return err
+	}
+	err = m.Download(ctx, cmd.dir(), hub.Watch{Bytes: shown.bytes, Whole: shown.whole})
+	shown.stop()
+	switch {
+	case ctx.Err() != nil:
+		return interrupted{fmt.Sprintf("interrupted with %s of %s; the same command goes on there", size(int(shown.have)), size(int(shown.all)))}
+	case err != nil:
+		return err
+	}
+	_, err = fmt.Fprintf(c.err, "%s at %.12s: %d files, %s\ntry: attn models %s\n",
+		m.Name, m.Commit, len(m.Files), size(int(shown.all)), quoted(cmd.dir()))
+	return err
+}
+
+// arrival shows how much has come: on a terminal a bar, else a line for each file.
+type arrival struct {
+	w         io.Writer
+	terminal  bool
+	bar       *progressbar.ProgressBar
+	have, all int64
+}
+
+func (a *arrival) bytes(have, all int64) {
+	a.have, a.all = have, all
+	if !a.terminal {
+		return
+	}
+	if a.bar == nil {
+		a.bar = progressbar.NewOptions64(all, progressbar.OptionSetWriter(a.w), progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(false),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionFullWidth())
+	}
+	a.bar.Set64(have)
+}
+
+func (a *arrival) whole(f hub.File) {
+	if !a.terminal {
+		fmt.Fprintf(a.w, "%s  %s\n", f.Path, size(int(f.Size)))
+	}
+}
+
+func (a *arrival) again(err error, after time.Duration) {
+	a.clear()
+	fmt.Fprintf(a.w, "%v; trying again in %v\n", err, after.Round(time.Second))
+}
+
+func (a *arrival) clear() {
+	if a.bar != nil {
+		a.bar.Clear()
+	}
+}
+
+func (a *arrival) stop() {
+	if a.bar != nil {
+		a.bar.Clear()
+		a.bar.Exit()
+	}
+}

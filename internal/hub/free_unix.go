@@ -1,0 +1,14 @@
+//go:build linux || darwin || freebsd
+
+package hub
+
+import "golang.org/x/sys/unix"
+
+// freeBytes returns how much room there is on the disk of a directory, if that is known.
+func freeBytes(dir string) (uint64, bool) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, false
+	}
+	return uint64(max(s.Bavail, 0)) * uint64(s.Bsize), true
+}

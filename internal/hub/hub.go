@@ -1,0 +1,293 @@
+// Package hub brings models from a hub in the form of Hugging Face's: lists of files with
+// their sizes and hashes, and the files themselves, over connections that may break.
+//
+// Nothing that a hub says is trusted: paths stay within their directory, sizes hold, and a
+// file gets its name when its bytes have the hash that the hub lists for the commit.
+package hub
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Hub is a place to bring models from.
+type Hub struct {
+	endpoint *url.URL
+	client   *http.Client
+	token    bool // there is one
+	patience time.Duration
+	// Retry is told of each failure after which there is another attempt, and how long it
+	// is till then. Nil tells nobody.
+	Retry func(err error, after time.Duration)
+	wait  func(context.Context, time.Duration) error
+}
+
+// New returns the hub at an endpoint, such as https://huggingface.co. A token, if there is
+// one, goes to the endpoint's host only, and over https, except on this machine.
+//
+// Errors: an endpoint that is no URL of http or https; a token that would go over http.
+func New(endpoint, token, agent string) (*Hub, error) {
+	at, err := url.Parse(strings.TrimRight(endpoint, "/"))
+	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.RawQuery != "" || at.Fragment != "" || at.User != nil {
+		return nil, fmt.Errorf("endpoint %.100q, want a URL such as https://huggingface.co", endpoint)
+	}
+	if token = strings.TrimSpace(token); strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return nil, errors.New("the token has a character that no token has, such as a space")
+	}
+	if token != "" && at.Scheme == "http" && !isLoopback(at.Hostname()) {
+		return nil, fmt.Errorf("the token would go to %s unencrypted, want an endpoint of https, or no token", at.Host)
+	}
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.ResponseHeaderTimeout = patience
+	return &Hub{
+		endpoint: at,
+		client: &http.Client{
+			Transport:     authorized{base, at, token, agent},
+			CheckRedirect: checkRedirect,
+		},
+		token:    token != "",
+		patience: patience,
+		wait:     sleep,
+	}, nil
+}
+
+// patience is how long a server may be silent.
+const patience = time.Minute
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// errRedirect is a redirect that is not followed.
+var errRedirect = errors.New("redirect")
+
+// checkRedirect refuses to leave https.
+func checkRedirect(r *http.Request, via []*http.Request) error {
+	if len(via) >= 10 {
+		return fmt.Errorf("%w, the tenth in a row", errRedirect)
+	}
+	if via[len(via)-1].URL.Scheme == "https" && r.URL.Scheme != "https" {
+		return fmt.Errorf("%w from https to %s://%s", errRedirect, r.URL.Scheme, r.URL.Host)
+	}
+	return nil
+}
+
+// authorized adds the token to requests to the endpoint. It is not a header of the request,
+// which would follow redirects.
+type authorized struct {
+	base     http.RoundTripper
+	endpoint *url.URL
+	token    string
+	agent    string
+}
+
+// RoundTrip answers a request.
+func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("User-Agent", a.agent)
+	if a.token != "" && r.URL.Scheme == a.endpoint.Scheme && r.URL.Host == a.endpoint.Host {
+		r.Header.Set("Authorization", "Bearer "+a.token)
+	}
+	return a.base.RoundTrip(r)
+}
+
+// ModelError is what is wrong with what a hub has, or with who may read it: trying again
+// does not help.
+type ModelError struct {
+	Model string
+	Err   error
+}
+
+// Error names the model and what is wrong with it.
+func (e *ModelError) Error() string { return "hub: " + e.Model + ": " + e.Err.Error() }
+
+// Unwrap returns what is wrong without the name.
+func (e *ModelError) Unwrap() error { return e.Err }
+
+// temporary is an error after which trying again may help.
+type temporary struct {
+	error
+	after time.Duration // that the server wants to be left alone
+}
+
+// Unwrap returns the error itself.
+func (e temporary) Unwrap() error { return e.error }
+
+// attempts is how often something is tried without success, 1 to 16 seconds apart.
+const attempts = 6
+
+// longestWait bounds what a server may ask for.
+const longestWait = 5 * time.Minute
+
+// persistently calls try until it succeeds, or fails for good, or has failed attempts times
+// in a row without getting anywhere.
+func (h *Hub) persistently(ctx context.Context, try func() (advanced bool, err error)) error {
+	for failed := 0; ; {
+		advanced, err := try()
+		var again temporary
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !errors.As(err, &again) {
+			return err
+		}
+		if failed++; advanced {
+			failed = 1
+		}
+		if failed == attempts {
+			return fmt.Errorf("%w; tried %d times", err, failed)
+		}
+		pause := max(time.Second<<(failed-1), again.after)
+		if pause > longestWait {
+			return fmt.Errorf("%w; the server wants to be asked again in %v", err, again.after)
+		}
+		if h.Retry != nil {
+			h.Retry(err, pause)
+		}
+		if err := h.wait(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// get asks for a URL and returns an answer that is a success. What is wrong with another one
+// is a *ModelError, a temporary error, or an error for good.
+func (h *Hub) get(ctx context.Context, model, at string, header http.Header) (*http.Response, error) {
+	ctx, end := context.WithCancelCause(ctx)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		end(nil)
+		return nil, fmt.Errorf("hub: %w", err)
+	}
+	r.Header = header.Clone()
+	if r.Header == nil {
+		r.Header = http.Header{}
+	}
+	r.Header.Set("Accept-Encoding", "identity") // sizes are those of the files
+	answer, err := h.client.Do(r)
+	if err != nil {
+		end(nil)
+		return nil, unreachable(err)
+	}
+	alarm := time.AfterFunc(h.patience, func() { end(errSilent) })
+	answer.Body = &awakeBody{answer.Body, ctx, end, alarm, h.patience}
+	if answer.StatusCode == http.StatusOK || answer.StatusCode == http.StatusPartialContent {
+		return answer, nil
+	}
+	answer.Body.Close()
+	return nil, h.refused(model, at, answer)
+}
+
+// unreachable says what is wrong with a connection: in a line, and without the many
+// parameters that the address of a redirect has.
+func unreachable(err error) error {
+	var outer *url.Error
+	if errors.As(err, &outer) {
+		host := outer.URL
+		if at, bad := url.Parse(outer.URL); bad == nil {
+			host = at.Host
+		}
+		err = fmt.Errorf("hub: %s: %w", host, outer.Err)
+	}
+	var name *net.DNSError
+	if errors.Is(err, errRedirect) || errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, &name) && name.IsNotFound {
+		return err
+	}
+	return temporary{error: err}
+}
+
+// refused is the error of an answer that is no success.
+func (h *Hub) refused(model, at string, answer *http.Response) error {
+	bad := func(format string, args ...any) error { return &ModelError{model, fmt.Errorf(format, args...)} }
+	switch code := answer.StatusCode; {
+	case code == http.StatusTooManyRequests, code == http.StatusRequestTimeout, code >= 500:
+		after := time.Duration(0)
+		if seconds, err := time.ParseDuration(answer.Header.Get("Retry-After") + "s"); err == nil {
+			after = seconds
+		}
+		return temporary{fmt.Errorf("hub: %s answers %s", answer.Request.URL.Host, answer.Status), after}
+	case answer.Header.Get("X-Error-Code") == "GatedRepo":
+		return bad("is open to those who have accepted its conditions on its page, with their token in HF_TOKEN")
+	case code == http.StatusUnauthorized && h.token:
+		return bad("%s answers %s: there is no such model, or the token in HF_TOKEN does not open it", answer.Request.URL.Host, answer.Status)
+	case code == http.StatusUnauthorized:
+		return bad("%s answers %s: there is no such model, or it wants a token in HF_TOKEN", answer.Request.URL.Host, answer.Status)
+	case code == http.StatusForbidden:
+		return bad("%s answers %s: the token in HF_TOKEN, if there is one, does not open it", answer.Request.URL.Host, answer.Status)
+	case answer.Header.Get("X-Error-Code") == "RevisionNotFound":
+		return bad("has no such revision")
+	case code == http.StatusNotFound:
+		return bad("%s answers %s: there is no such model or revision", answer.Request.URL.Host, answer.Status)
+	}
+	return fmt.Errorf("hub: %s answers %s", at, answer.Status)
+}
+
+// read returns what a URL has, of which no more than most bytes are taken, and its header.
+func (h *Hub) read(ctx context.Context, model, at string, most int64) (data []byte, header http.Header, err error) {
+	err = h.persistently(ctx, func() (bool, error) {
+		answer, err := h.get(ctx, model, at, nil)
+		if err != nil {
+			return false, err
+		}
+		defer answer.Body.Close()
+		data, err = io.ReadAll(io.LimitReader(answer.Body, most+1))
+		switch {
+		case err != nil:
+			return false, unreachable(&url.Error{Op: "Get", URL: at, Err: err})
+		case int64(len(data)) > most:
+			return false, &ModelError{model, fmt.Errorf("%s is longer than %d bytes", at, most)}
+		}
+		header = answer.Header
+		return true, nil
+	})
+	return data, header, err
+}
+
+// errSilent is why a connection was ended.
+var errSilent = errors.New("nothing came for a minute")
+
+// awakeBody is the body of an answer, which ends when nothing of it has come for a while.
+type awakeBody struct {
+	io.ReadCloser
+	ctx      context.Context
+	end      context.CancelCauseFunc
+	alarm    *time.Timer
+	patience time.Duration
+}
+
+// Read reads, and puts the alarm off.
+func (b *awakeBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.alarm.Reset(b.patience)
+	if err != nil && errors.Is(context.Cause(b.ctx), errSilent) {
+		err = errSilent
+	}
+	return n, err
+}
+
+// Close closes the body.
+func (b *awakeBody) Close() error {
+	b.alarm.Stop()
+	b.end(nil)
+	return b.ReadCloser.Close()
+}

@@ -1,0 +1,139 @@
+package jinja
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// clock is the time of the goldens.
+var clock = time.Date(2025, 3, 2, 9, 5, 7, 0, time.UTC)
+
+// TestGolden renders chats with every template of testdata: what transformers makes of them.
+func TestGolden(t *testing.T) {
+	data, err := os.ReadFile("testdata/golden.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []map[string]any
+	if err := json.Unmarshal(data, &cases); err != nil || len(cases) == 0 {
+		t.Fatalf("%d cases: %v", len(cases), err)
+	}
+	templates := map[string]*Template{}
+	for _, c := range cases {
+		name := c["template"].(string)
+		if templates[name] == nil {
+			src, err := os.ReadFile(filepath.Join("testdata", name+".jinja"))
+			if err == nil {
+				templates[name], err = Parse(string(src))
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		variables := map[string]any{"tools": nil, "documents": nil}
+		for k, v := range c {
+			if k != "template" && k != "chat" && k != "want" && k != "error" {
+				variables[k] = v
+			}
+		}
+		got, err := templates[name].Render(variables, clock)
+		if want, ok := c["want"].(string); !ok {
+			var raised *Raised
+			if !errors.As(err, &raised) || raised.Message != c["error"] {
+				t.Errorf("%s, chat %q: error %v, want %s", name, c["chat"], err, c["error"])
+			}
+		} else if err != nil || got != want {
+			t.Errorf("%s, chat %q: error %v\n%q, want\n%q", name, c["chat"], err, got, want)
+		}
+	}
+}
+
+// TestRefuses has what is not known, or not possible, and how it is named.
+func TestRefuses(t *testing.T) {
+	for _, c := range []struct{ src, want string }{
+		{"{% include 'x' %}", `line 1: statement "include" is not known, want one of if, for, `},
+		{"a\n{% import 'x' as y %}", `line 2: statement "import" is not known`},
+		{"{% for x in y recursive %}{% endfor %}", "recursive loops are not known"},
+		{"{{ x | sha }}", `filter "sha" is not known`},
+		{"{{ 1 is prime }}", `test "prime" is not known`},
+		{"{{ 'x'.swapcase() }}", "method swapcase is not known"},
+		{"{{ {}.update(x=1) }}", "method update is not known"},
+		{"{{ [].append(1) }}", "append of a list is not known"},
+		{"{{ ''.__class__.__mro__ }}", "__class__ of a string is not known"},
+		{"{{ cycler('a') }}", "cycler is not known, or not defined"},
+		{"{{ x.y }}", "x is undefined, and .y is asked of it"},
+		{"{{ x + 1 }}", "x is undefined"},
+		{"{{ 'a' + 1 }}", "+ between a string and an integer"},
+		{"{{ 1 < 'a' }}", "an integer and a string are compared"},
+		{"{{ 'x' | tojson(sort_keys=true) }}", "tojson with ensure_ascii, separators or sort_keys is not known"},
+		{"{{ 'x' | trim(sep=' ') }}", "filter trim has an argument sep, which is not known"},
+		{"{{ strftime_now('%Q') }}", "strftime_now with %Q is not known"},
+		{"{% set x = [1] | map('string') %}{{ x | list }}{{ x | list }}", "an iterator is used a second time"},
+		{"{{ [1] | map('string') }}", "an iterator is written as text"},
+		{"{% for x in [1] %}{{ loop.depth }}{% endfor %}", "loop.depth is not known"},
+		{"{% set x = 1 %}{% set x.y = 2 %}", "x.y is set, but x is an integer, want a namespace"},
+		{"{{ 1 / 0 }}", "division by zero"},
+		{"{{ 10 ** 100 }}", "10 ** 100 is too large"},
+		{"{% if %}{% endif %}", `line 1: "%}", want an expression`},
+		{"{% if true %}", `the template ends, want ["elif" "else" "endif"]`},
+		{"{{ 'x }}", "a string does not end"},
+		{"{# x", "a comment does not end"},
+		{"{{ x", "a tag does not end"},
+		{"{{ x ! y }}", "character '!' is not known in an expression"},
+		{"{% raw %}", "raw does not end"},
+		{`{{ "\N{BULLET}" }}`, `escape \N is not known`},
+		{"{{ " + strings.Repeat("(", 500) + strings.Repeat(")", 500) + " }}", "nested more than 200 deep"},
+		{strings.Repeat("{% if 1 %}", 500), "nested more than 200 deep"},
+		{strings.Repeat(" ", 2<<20), "the template has 2097152 bytes"},
+		// Work without end, and memory without end.
+		{"{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}", errWork.Error()},
+		{"{% for a in range(10000000) %}{% endfor %}", "a range has more than 100000 numbers"},
+		{"{{ 'x' * 9000000000 }}", errWork.Error()},
+		{"{% set n = namespace(x='xx') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}", errWork.Error()},
+		{"{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}", errWork.Error()},
+		{"{% set n = namespace(x=[1]) %}{% for i in range(600) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x }}", "deep"},
+		{"{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", errWork.Error()},
+	} {
+		tpl, err := Parse(c.src)
+		if err == nil {
+			_, err = tpl.Render(nil, clock)
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%.80q: error %v, want … %s", c.src, err, c.want)
+		}
+	}
+}
+
+// What is not known has no effect where the template does not come to it.
+func TestUnknownUnused(t *testing.T) {
+	tpl, err := Parse("{% if tools %}{{ tools | sha }}{{ tools.fetch() is prime }}{% endif %}x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := tpl.Render(map[string]any{"tools": nil}, clock); got != "x" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// FuzzTemplate gives any text to Parse and Render, which may fail and not panic.
+func FuzzTemplate(f *testing.F) {
+	paths, _ := filepath.Glob("testdata/*.jinja")
+	for _, path := range paths {
+		src, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(src))
+	}
+	chat := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "q"}}, "bos_token": "<s>", "add_generation_prompt": true}
+	f.Fuzz(func(t *testing.T, src string) {
+		if tpl, err := Parse(src); err == nil {
+			tpl.Render(chat, clock)
+		}
+	})
+}
