@@ -21,8 +21,13 @@ const mostStates = 1 << 26
 
 // NewReference runs a probe over its examples. If ctx ends, it returns ctx.Err().
 func NewReference(ctx context.Context, p *Probe) (*Reference, error) {
+	return newReference(ctx, p, mostStates)
+}
+
+// newReference is NewReference with room for so many numbers.
+func newReference(ctx context.Context, p *Probe, room int) (*Reference, error) {
 	r := &Reference{probe: p}
-	tape, room := tensor.NewTape(tensor.Infer), mostStates
+	tape := tensor.NewTape(tensor.Infer)
 	for i := range p.batches {
 		if err := ctx.Err(); err != nil {
 			return nil, err

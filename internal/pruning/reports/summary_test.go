@@ -65,7 +65,9 @@ func TestVerdict(t *testing.T) {
 		{func(r *Report) {
 			r.Settings.Metric, r.Result.After.Metric, r.Speed, r.Result.After.Parameters = "exact match", NaN, nil, 0
 		}, "36 of 72 heads removed by gradient"},
-		{func(r *Report) { r.Settings.Metric, r.Settings.Unit, r.Result.Removed = "exact match", "%", []heads.Head{} }, "None of the 72 heads was removed: exact match stays 44.1%"},
+		{func(r *Report) {
+			r.Settings.Metric, r.Settings.Unit, r.Result.Removed = "exact match", "%", []heads.Head{}
+		}, "None of the 72 heads was removed: exact match stays 44.1%"},
 	} {
 		r := filled()
 		c.change(r)
