@@ -215,7 +215,13 @@ func (l *loaded) examples(lines []dataLine, example func(dataLine) (models.Examp
 }
 
 // layerBytes returns how large the weights of a layer are for a text of n tokens.
-func layerBytes(m *models.Model, n int) int { return 4 * m.Sizes().Heads * n * n }
+func layerBytes(m *models.Model, n int) int {
+	heads := m.Sizes().Heads
+	if y := m.Sizes().Decoder; y != nil {
+		heads = max(heads, y.Heads)
+	}
+	return 4 * heads * n * n
+}
 
 // fits returns an error if the weights of a layer are too large for a text of n tokens.
 func (l *loaded) fits(n int) error {
