@@ -38,6 +38,7 @@ var order = []string{
 	"internal/bench",
 	"heads",
 	"internal/exercise",
+	"internal/bootstrap",
 	"seq2seq",
 	"viz",
 	"tokenizer",

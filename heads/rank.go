@@ -22,20 +22,44 @@ import (
 // Source: Spearman, "The Proof and Measurement of Association between Two Things",
 // 1904; with ties as in SciPy's spearmanr.
 func Spearman(a, b []float64) float64 {
+	x, y := known("heads: Spearman", a, b)
+	return correlation(ranks(x), ranks(y))
+}
+
+// Pearson returns the correlation of two lists of numbers:
+//
+//	Σ (a_i − ā)(b_i − b̄) / √(Σ (a_i − ā)²·Σ (b_i − b̄)²)
+//
+// Pairs with a NaN are left out. It is NaN if fewer than two pairs are left or all numbers
+// of a list are equal.
+//
+// It panics with a *tensor.ShapeError if the lists differ in length.
+func Pearson(a, b []float64) float64 { return correlation(known("heads: Pearson", a, b)) }
+
+// known returns the pairs without a NaN.
+func known(op string, a, b []float64) (x, y []float64) {
 	if len(a) != len(b) {
-		panic(&tensor.ShapeError{Op: "heads: Spearman", Arg: "b", Got: []int{len(b)}, Want: fmt.Sprintf("[%d], as a has", len(a))})
+		panic(&tensor.ShapeError{Op: op, Arg: "b", Got: []int{len(b)}, Want: fmt.Sprintf("[%d], as a has", len(a))})
 	}
-	var x, y []float64
 	for i := range a {
 		if !math.IsNaN(a[i]) && !math.IsNaN(b[i]) {
 			x, y = append(x, a[i]), append(y, b[i])
 		}
 	}
-	x, y = ranks(x), ranks(y)
-	middle := float64(len(x)-1) / 2
+	return x, y
+}
+
+func correlation(x, y []float64) float64 {
+	mean := func(list []float64) (m float64) {
+		for _, v := range list {
+			m += v
+		}
+		return m / float64(len(list))
+	}
+	mx, my := mean(x), mean(y)
 	var xy, xx, yy float64
 	for i := range x {
-		dx, dy := x[i]-middle, y[i]-middle
+		dx, dy := x[i]-mx, y[i]-my
 		xy, xx, yy = xy+dx*dy, xx+dx*dx, yy+dy*dy
 	}
 	return xy / math.Sqrt(xx*yy)

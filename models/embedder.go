@@ -177,8 +177,11 @@ func (e *Embedder) Encode(text string) (x *tokenizer.Encoding, cut bool, err err
 // Forward returns a vector for each text of a batch: [B Width]. Gradients flow to every
 // parameter.
 func (e *Embedder) Forward(t *tensor.Tape, x Batch) *tensor.Tensor {
-	hidden := e.Model.Hidden(t, x, Run{})
-	lens := x.Lens()
+	return e.pool(t, e.Model.Hidden(t, x, Run{}), x.Lens())
+}
+
+// pool makes vectors of hidden states.
+func (e *Embedder) pool(t *tensor.Tape, hidden *tensor.Tensor, lens []int) *tensor.Tensor {
 	parts := make([]*tensor.Tensor, len(e.Poolings))
 	for i, p := range e.Poolings {
 		parts[i] = p.Forward(t, hidden, lens)

@@ -25,7 +25,10 @@ import (
 // has no mask token; a text without anything to predict.
 func (m *Model) TextExample(text string, rng *rand.Rand) (Example, error) {
 	task := m.task()
-	if task != MaskedWords && task != NextWord {
+	switch {
+	case m.Sizes().Decoder != nil:
+		return Example{}, fmt.Errorf("models: TextExample: %s is an encoder-decoder, want an encoder or a decoder; TranslationExample takes it", m.Family.Name)
+	case task != MaskedWords && task != NextWord:
 		return Example{}, fmt.Errorf("models: TextExample: the head is for %s, want %s or %s", task, MaskedWords, NextWord)
 	}
 	e, err := m.Encode(text, "")
@@ -81,6 +84,50 @@ func (m *Model) LabelExample(first, second, label string) (Example, error) {
 	x := exampleOf(e)
 	x.Targets = []int{class}
 	return x, nil
+}
+
+// TranslationExample returns an example of a source and its target for an encoder–decoder,
+// which is to predict each token of the target, its end included, from those before it.
+//
+// Errors: those of Encode, of either text; another model; a target without tokens.
+func (m *Model) TranslationExample(source, target string) (Example, error) {
+	if m.Sizes().Decoder == nil {
+		return Example{}, fmt.Errorf("models: TranslationExample: %s is no encoder-decoder, want one; TextExample takes others", m.Family.Name)
+	}
+	e, err := m.Encode(source, "")
+	if err != nil {
+		return Example{}, err
+	}
+	y, err := m.encodeTarget(target)
+	if err != nil {
+		return Example{}, err
+	}
+	reads, err := m.reads(y.IDs)
+	if err != nil {
+		return Example{}, err
+	}
+	if err := m.Sizes().Decoder.Check(Batch{IDs: [][]int{reads}}); err != nil {
+		return Example{}, fmt.Errorf("the target has %w", err)
+	}
+	return Example{IDs: exampleOf(e).IDs, Reads: reads, Targets: y.IDs}, nil
+}
+
+// encodeTarget returns the tokens of a target.
+func (m *Model) encodeTarget(target string) (*tokenizer.Encoding, error) {
+	y, err := m.tokenizer.Encode(target, tokenizer.Options{NoPadding: true, NoTruncation: true})
+	if err == nil && len(y.IDs) == 0 {
+		err = errors.New("the target has no tokens, want one or more")
+	}
+	return y, err
+}
+
+// reads returns what a decoder reads of a target that it is to predict.
+func (m *Model) reads(target []int) ([]int, error) {
+	start, err := m.startToken()
+	if err != nil {
+		return nil, err
+	}
+	return append([]int{start}, target[:len(target)-1]...), nil
 }
 
 // exampleOf returns the tokens of a text.

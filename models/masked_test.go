@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/models"
@@ -20,7 +21,7 @@ import (
 // with those of the model whose heads have gates of 0. Where ATTN_PRUNED_CASES names a
 // folder, the directories stay there for testdata/pruned_check.py.
 func TestWriteMasked(t *testing.T) {
-	for _, name := range append(slices.Clone(probed), "camembert_words", "distilbert_text", "mpnet_words", "decoders/gemma3", "decoders/qwen3", "decoders/mistral") {
+	for _, name := range append(slices.Clone(probed), "camembert_words", "distilbert_text", "mpnet_words", "decoders/gemma3", "decoders/qwen3", "decoders/mistral", "seq2seq/marian", "seq2seq/t5", "seq2seq/t5_1.1") {
 		p := loadProbe(t, name)
 		var gone []heads.Head // the first group of the first layer, the last of the last
 		layers := p.Layers()
@@ -57,8 +58,12 @@ func TestWriteMasked(t *testing.T) {
 			t.Fatal(err)
 		}
 		x := models.Batch{IDs: [][]int{{1, 5, 7, 2, 3, 11, 13}}}
+		if p.Model().Sizes().Decoder != nil {
+			x.Targets = [][]int{{0, 17, 3, 19, 2}}
+		}
 		closed := func(layer string) *tensor.Tensor {
-			gates := tensor.Full(1, p.Model().Sizes().Heads)
+			at := slices.IndexFunc(layers, func(l *attn.MultiHead) bool { return l.Config().Name == layer })
+			gates := tensor.Full(1, layers[at].Config().Heads)
 			for _, h := range gone {
 				if h.Layer == layer {
 					gates.Data()[h.Number] = 0
@@ -78,7 +83,7 @@ func TestWriteMasked(t *testing.T) {
 			t.Errorf("%s: the heads do not matter", name)
 		}
 		onlyZeros(t, filepath.Join("testdata", name), dir)
-		note(t, dir, p.Model(), gone, x, got)
+		note(t, dir, p.Model(), gone, layers, x, got)
 	}
 }
 
@@ -129,14 +134,18 @@ func onlyZeros(t *testing.T, from, to string) {
 }
 
 // note writes what testdata/pruned_check.py compares.
-func note(t *testing.T, dir string, m *models.Model, gone []heads.Head, x models.Batch, logits *tensor.Tensor) {
+func note(t *testing.T, dir string, m *models.Model, gone []heads.Head, layers []*attn.MultiHead, x models.Batch, logits *tensor.Tensor) {
 	t.Helper()
 	original, err := filepath.Abs(m.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	sizes := map[string]int{}
+	for _, l := range layers {
+		sizes[l.Config().Name] = l.Config().ValueSize
+	}
 	data, err := json.Marshal(map[string]any{
-		"original": original, "removed": gone, "head_size": m.Sizes().HeadSize, "input_ids": x.IDs, "logits": logits.Data(), "shape": logits.Shape(),
+		"original": original, "removed": gone, "head_size": sizes, "input_ids": x.IDs, "decoder_input_ids": x.Targets, "logits": logits.Data(), "shape": logits.Shape(),
 	})
 	if err != nil {
 		t.Fatal(err)

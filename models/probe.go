@@ -9,37 +9,37 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
-	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
 
 // Probe is a model and examples on which the importance of its heads is measured: the loss
-// is the cross entropy of what the model's head is to predict.
+// is that of what the model is for, which NewProbe and NewSimilarityProbe say.
 //
 // Heads that Without takes away stay in the model's weights, behind gates of 0; Masked
 // takes them out of the weights.
 type Probe struct {
 	model   *Model
-	batches [][]Example
+	aim     aim
+	batches []probeBatch
 	kept    map[string][]int  // by layer, the heads that are left; nil means all
 	layers  []*attn.MultiHead // with those heads
 }
 
 var _ heads.Prunable[*Probe] = (*Probe)(nil)
 
-// Example is a sequence of tokens and what the head of a model is to predict of it.
-type Example struct {
-	IDs   []int
-	Types []int // token types, nil for 0
-	// Targets are classes: one for a task whose logits are those of a text; else one for
-	// each token, the number of a token or a class, where Ignore counts for nothing.
-	Targets []int
+// probeBatch is examples that are run at once.
+type probeBatch struct {
+	x        Batch // first the first sequence of each example, then the second, where they have two
+	examples []int // by their numbers in the list that was given
+	each     int   // sequences of an example
+	terms    []int // of the loss, of each example
+	// Of what logits predict: the rows of hidden states that count, and what they are to be.
+	places, targets []int
+	// Of pairs of texts: what the cosine of their vectors is to be.
+	cosines []float32
 }
 
-// Ignore is the target of a token of which nothing is to be predicted.
-const Ignore = -1
-
-// How many examples and tokens, padding included, and logits a batch has at most, unless a
+// How many sequences and tokens, padding included, and logits a batch has at most, unless a
 // single example has more.
 const (
 	probeExamples = 64
@@ -47,84 +47,27 @@ const (
 	probeLogits   = 1 << 24
 )
 
-// NewProbe returns a probe of m on examples.
-//
-// Errors: a model without a head, or whose weights are packed; no examples; an
-// example that the model does not take, without anything to predict, or with targets that
-// are none of the head's.
-func NewProbe(m *Model, examples []Example) (*Probe, error) {
-	bad := func(format string, args ...any) (*Probe, error) {
-		return nil, fmt.Errorf("models: NewProbe: "+format, args...)
+// newProbe puts examples of similar lengths together, the longest first. length is how
+// long an example is, and logits how many numbers are computed of it behind the model.
+func newProbe(m *Model, a aim, n int, length, logits func(i int) int, batch func(examples []int) probeBatch) *Probe {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
 	}
-	head := m.Head()
-	switch {
-	case head == nil:
-		return bad("the model has no head, want one for any of %s, %s and %s", MaskedWords, NextWord, TextClasses)
-	case head.Task == AnswerSpan:
-		return bad("the model's head is for the %s, want one for any of %s, %s and %s", head.Task, MaskedWords, NextWord, TextClasses)
-	case m.packed:
-		return bad("the model was loaded with Options.Weights, want one without")
-	case len(examples) == 0:
-		return bad("no examples, want one or more")
-	}
-	classes := len(head.Labels)
-	if head.Labels == nil {
-		classes = m.Sizes().Vocabulary
-	}
-	for i, e := range examples {
-		if err := m.Sizes().Check(e.batch()); err != nil {
-			return bad("example %d has %w", i, err)
-		}
-		if want := e.rows(head.Task); len(e.Targets) != want {
-			return bad("example %d has %d targets, want %d", i, len(e.Targets), want)
-		}
-		if err := within("target", e.predicted(), classes); err != nil {
-			return bad("example %d has %w", i, err)
-		}
-		if len(e.predicted()) == 0 {
-			return bad("example %d has nothing to predict", i)
-		}
-	}
-	return &Probe{m, batchesOf(examples, classes), nil, m.Attention()}, nil
-}
-
-func (e Example) batch() Batch {
-	if e.Types == nil {
-		return Batch{IDs: [][]int{e.IDs}}
-	}
-	return Batch{IDs: [][]int{e.IDs}, Types: [][]int{e.Types}}
-}
-
-// rows returns how many rows of logits a task has for the example.
-func (e Example) rows(task Task) int {
-	if task.PerToken() {
-		return len(e.IDs)
-	}
-	return 1
-}
-
-// predicted returns the targets that count.
-func (e Example) predicted() []int {
-	return slices.DeleteFunc(slices.Clone(e.Targets), func(target int) bool { return target == Ignore })
-}
-
-// batchesOf puts examples of similar lengths together, the longest first.
-func batchesOf(examples []Example, classes int) [][]Example {
-	examples = slices.Clone(examples)
-	slices.SortStableFunc(examples, func(a, b Example) int { return cmp.Compare(len(b.IDs), len(a.IDs)) })
-	var batches [][]Example
-	for len(examples) > 0 {
-		n, logits, longest := 0, 0, len(examples[0].IDs)
-		for n < min(len(examples), probeExamples) {
-			logits += classes * len(examples[n].predicted())
-			if n > 0 && ((n+1)*longest > probeTokens || logits > probeLogits) {
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(length(b), length(a)) })
+	p := &Probe{model: m, aim: a, layers: m.Attention()}
+	for len(order) > 0 {
+		n, sum, longest := 0, 0, length(order[0])
+		for n < min(len(order), probeExamples) {
+			sum += logits(order[n])
+			if n > 0 && ((n+1)*longest > probeTokens || sum > probeLogits) {
 				break
 			}
 			n++
 		}
-		batches, examples = append(batches, examples[:n]), examples[n:]
+		p.batches, order = append(p.batches, batch(order[:n])), order[n:]
 	}
-	return batches
+	return p
 }
 
 // Model returns the model that is probed, with all its heads.
@@ -137,44 +80,45 @@ func (p *Probe) Layers() []*attn.MultiHead { return p.layers }
 func (p *Probe) Batches() []int {
 	sizes := make([]int, len(p.batches))
 	for i, b := range p.batches {
-		sizes[i] = len(b)
+		sizes[i] = len(b.examples)
 	}
 	return sizes
 }
 
 // Run runs batch i. The models have no dropout.
 func (p *Probe) Run(t *tensor.Tape, i int, pass heads.Pass) heads.Outcome {
-	examples, head := p.batches[i], p.model.Head()
-	var x Batch
-	typed := slices.ContainsFunc(examples, func(e Example) bool { return e.Types != nil })
-	for _, e := range examples {
-		x.IDs = append(x.IDs, e.IDs)
-		if typed && e.Types == nil {
-			e.Types = make([]int, len(e.IDs))
-		}
-		if typed {
-			x.Types = append(x.Types, e.Types)
-		}
+	b := &p.batches[i]
+	states := p.states(t, i, pass)
+	terms := 0
+	for _, n := range b.terms {
+		terms += n
 	}
-	hidden := p.model.Hidden(t, x, Run{Gates: p.gates(t, pass.Gates), Observe: p.observer(pass.Observe)})
-	// A word is predicted at few of the places, and its logits are many.
-	var places, targets []int
-	for b, e := range examples {
-		for at, target := range e.Targets {
-			if target != Ignore {
-				places, targets = append(places, b*x.longest()+at), append(targets, target)
-			}
-		}
-	}
-	if head.Task.PerToken() {
-		hidden = tensor.Gather(t, tensor.Reshape(t, hidden, hidden.Dim(0)*hidden.Dim(1), hidden.Dim(2)), places)
-	}
-	mean := nn.CrossEntropy(t, head.Logits(t, hidden), targets, Ignore, 0)
 	return heads.Outcome{
-		Loss:    tensor.Scale(t, mean, float32(len(targets))),
-		Terms:   len(targets),
-		Queries: func(string) []int { return x.Lens() },
+		Loss:  p.aim.loss(t, states, b),
+		Terms: terms,
+		Queries: func(layer string) []int {
+			if kind, _ := heads.Place(layer); b.x.Targets != nil && kind != heads.Encoder {
+				return Batch{IDs: b.x.Targets}.Lens()
+			}
+			return b.x.Lens()
+		},
 	}
+}
+
+// states runs the model on batch i as far as the aim looks at it.
+func (p *Probe) states(t *tensor.Tape, i int, pass heads.Pass) *tensor.Tensor {
+	b := &p.batches[i]
+	given := pass.Gates
+	if b.each > 1 && given != nil { // both sequences of an example have its gates
+		given = func(layer string) *tensor.Tensor {
+			g := pass.Gates(layer)
+			if g == nil || g.Rank() == 1 {
+				return g
+			}
+			return tensor.Concat(t, 0, slices.Repeat([]*tensor.Tensor{g}, b.each)...)
+		}
+	}
+	return p.aim.states(t, p.model.Hidden(t, b.x, Run{Gates: p.gates(t, given), Observe: p.observer(pass.Observe)}), b)
 }
 
 // gates returns the gates of all heads of a layer: those of a pass for the heads that are
@@ -251,8 +195,47 @@ func (p *Probe) Loss(ctx context.Context) (float64, error) {
 	return sum / float64(terms), nil
 }
 
+// Write returns what a model that writes does write for a source or behind a prompt, without
+// the heads that are gone: as Model.Generate does.
+//
+// Errors: those of Model.Generate; if ctx ends, ctx.Err().
+func (p *Probe) Write(ctx context.Context, prompt []int, g Generation) ([]int, error) {
+	g.Run.Gates = p.gates(nil, g.Run.Gates)
+	tokens, err := p.model.Generate(prompt, g)
+	if err != nil {
+		return nil, err
+	}
+	var written []int
+	for id := range tokens {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		written = append(written, id)
+	}
+	return written, nil
+}
+
 // On returns a probe of the same heads on the examples of another probe of the model.
-func (p *Probe) On(other *Probe) *Probe { return &Probe{p.model, other.batches, p.kept, p.layers} }
+func (p *Probe) On(other *Probe) *Probe {
+	return &Probe{p.model, other.aim, other.batches, p.kept, p.layers}
+}
+
+// Of returns a probe of another model, with all its heads, on the same examples: of one that
+// was written by WriteMasked, say.
+//
+// Errors: a model of other sizes, or with another head.
+func (p *Probe) Of(m *Model) (*Probe, error) {
+	mine, its := p.model.Sizes(), m.Sizes()
+	same := mine.output() == its.output()
+	if mine.Decoder, its.Decoder = nil, nil; !same || mine != its {
+		return nil, fmt.Errorf("models: Of: the model of %s has other sizes than that of %s", m.Dir, p.model.Dir)
+	}
+	a, err := p.aim.of(m)
+	if err != nil {
+		return nil, err
+	}
+	return &Probe{model: m, aim: a, batches: p.batches, layers: m.Attention()}, nil
+}
 
 // Kept returns the heads that are left in each layer, by the numbers that they have in the
 // model.
@@ -274,7 +257,7 @@ func (p *Probe) Kept() map[string][]int {
 //
 // Errors: a head that there is not; a part of the heads that share keys and values.
 func (p *Probe) Without(gone []heads.Head) (*Probe, error) {
-	rest := &Probe{model: p.model, batches: p.batches, kept: map[string][]int{}}
+	rest := &Probe{model: p.model, aim: p.aim, batches: p.batches, kept: map[string][]int{}}
 	known := 0
 	before := p.Kept()
 	for _, l := range p.layers {

@@ -49,7 +49,11 @@ func loadProbe(t *testing.T, name string) *models.Probe {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := models.NewProbe(m, randomExamples(m, 23))
+	examples := randomExamples
+	if m.Sizes().Decoder != nil {
+		examples = translationExamples
+	}
+	p, err := models.NewProbe(m, examples(m, 23))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,20 +19,20 @@ func (m *Model) recordTarget(source, target string, o heads.RecorderOptions) (*h
 	if target == "" {
 		y, err = m.written(e.IDs)
 	} else {
-		y, err = m.tokenizer.Encode(target, tokenizer.Options{NoPadding: true, NoTruncation: true})
+		y, err = m.encodeTarget(target)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if len(y.IDs) == 0 {
-		return nil, errors.New("the target has no tokens, want one or more")
+		return nil, errors.New("the model writes nothing for this text")
 	}
-	start, err := m.startToken()
+	reads, err := m.reads(y.IDs)
 	if err != nil {
 		return nil, err
 	}
 	x := BatchOf(e)
-	x.Targets = [][]int{append([]int{start}, y.IDs[:len(y.IDs)-1]...)}
+	x.Targets = [][]int{reads}
 	if err := m.Sizes().Check(x); err != nil {
 		return nil, fmt.Errorf("the text has %w", err)
 	}
@@ -44,7 +44,7 @@ func (m *Model) recordTarget(source, target string, o heads.RecorderOptions) (*h
 	}
 	texts := m.texts(source, target, e)
 	texts.TargetTokens = m.labels(y)
-	first, _ := m.tokenizer.Token(start)
+	first, _ := m.tokenizer.Token(reads[0])
 	texts.ReadTokens = append([]string{first}, texts.TargetTokens[:len(y.IDs)-1]...)
 	texts.Special = append(texts.Special, first)
 	for i, label := range texts.TargetTokens {

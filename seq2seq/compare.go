@@ -76,11 +76,7 @@ func (r *Reference) Compare(ctx context.Context, other *Translator) (loss, kl fl
 	tokens := 0
 	err = r.each(ctx, other, func(t *tensor.Tape, p, q *tensor.Tensor, write []int) {
 		loss += float64(nn.CrossEntropy(t, q, write, Pad, 0).Item()) * float64(len(write))
-		p, q = tensor.LogSoftmax(t, p), tensor.LogSoftmax(t, q)
-		// The logarithms are subtracted first: where the two hardly differ, the
-		// sums over p·ln p and p·ln q would have lost the difference.
-		terms := tensor.Mul(t, tensor.Exp(t, p), tensor.Sub(t, p, q))
-		for _, d := range tensor.SumAxis(t, terms, 1).Data() {
+		for _, d := range nn.KLDivergence(t, p, q).Data() {
 			kl += float64(d)
 		}
 		tokens += len(write)

@@ -2,9 +2,9 @@ package seq2seq
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 
+	"github.com/attn-go/attn/internal/bootstrap"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -74,6 +74,16 @@ func (j *Judged) Value(m Metric) float64 {
 	return s.value(m)
 }
 
+// Sample returns a metric of the sentences with the given numbers, which may stand there
+// several times.
+func (j *Judged) Sample(m Metric, sentences []int) float64 {
+	var s tally
+	for _, i := range sentences {
+		s.add(j, i)
+	}
+	return s.value(m)
+}
+
 // tally is what some sentences, taken together, have.
 type tally struct {
 	bleu             bleuCounts
@@ -96,10 +106,8 @@ func (s *tally) value(m Metric) float64 {
 }
 
 // Bootstrap returns the 95% interval of the metric of b minus that of a, two
-// systems that have translated the same sources: the range of the difference over
-// resamples of the sentences, drawn with replacement and the same for both, without
-// the 2.5% at either end. 1000 resamples are usual. The result depends on nothing
-// but the arguments.
+// systems that have translated the same sources, by paired bootstrap over the sentences.
+// 1000 resamples are usual. The result depends on nothing but the arguments.
 //
 // Panics with a *tensor.ShapeError if a and b differ in the number of sentences, or
 // if there are no resamples.
@@ -113,18 +121,8 @@ func Bootstrap(a, b *Judged, m Metric, resamples int, seed uint64) (low, high fl
 	if resamples < 1 {
 		panic(&tensor.ShapeError{Op: "seq2seq: Bootstrap", Arg: "resamples", What: "number", Got: []int{resamples}, Want: "at least 1"})
 	}
-	rng := rand.New(rand.NewPCG(seed, 0))
-	differences := make([]float64, resamples)
-	for r := range differences {
-		var of, from tally
-		for range a.Len() {
-			i := rng.IntN(a.Len())
-			of.add(b, i)
-			from.add(a, i)
-		}
-		differences[r] = of.value(m) - from.value(m)
+	of := func(j *Judged) bootstrap.Statistic {
+		return func(sample []int) float64 { return j.Sample(m, sample) }
 	}
-	slices.Sort(differences)
-	out := resamples / 40
-	return differences[out], differences[resamples-1-out]
+	return bootstrap.Difference(a.Len(), resamples, seed, of(a), of(b))
 }

@@ -18,8 +18,14 @@ from transformers import logging
 logging.set_verbosity_error()
 logging.disable_progress_bar()
 
-# The last map of the attention, in the families that there are.
+# The last map of the attention, in the families that there are: of encoders and decoders, and the three kinds of
+# encoder-decoders.
 LAST_MAPS = ("attention.output.dense", "attention.out_lin", "attention.attn.o", "attn.c_proj", "self_attn.o_proj")
+OF_KIND = {
+    "encoder.self": ("encoder", ("self_attn.out_proj", "SelfAttention.o")),
+    "decoder.self": ("decoder", ("self_attn.out_proj", "SelfAttention.o")),
+    "decoder.cross": ("decoder", ("encoder_attn.out_proj", "EncDecAttention.o")),
+}
 
 
 def load(directory):
@@ -32,17 +38,26 @@ def load(directory):
     return model.eval()
 
 
-def logits(model, ids):
+def logits(model, ids, targets):
+    more = {} if targets is None else {"decoder_input_ids": torch.tensor(targets)}
     with torch.no_grad():
-        out = model(input_ids=ids)
+        out = model(input_ids=ids, **more)
     return out.logits if "logits" in out else out.seq_relationship_logits
 
 
-def without(model, removed, size):
+def last_maps(model, kind):
+    modules = list(model.named_modules())
+    if not model.config.is_encoder_decoder:
+        return [module for name, module in modules if name.endswith(LAST_MAPS)]
+    stack, ends = OF_KIND[kind]
+    return [module for name, module in modules if stack in name.split(".") and name.endswith(ends)]
+
+
+def without(model, removed, sizes):
     """The model with hooks that set what heads put out to zero."""
-    maps = [module for name, module in model.named_modules() if name.endswith(LAST_MAPS)]
     for head in removed:
-        layer = int(head["layer"].split(".")[1])
+        stack, layer, which = head["layer"].split(".")
+        maps, size = last_maps(model, f"{stack}.{which}"), sizes[head["layer"]]
         at = slice(head["number"] * size, (head["number"] + 1) * size)
 
         def hook(module, inputs, at=at):
@@ -50,7 +65,7 @@ def without(model, removed, size):
             x[..., at] = 0
             return (x,)
 
-        maps[layer].register_forward_pre_hook(hook)
+        maps[int(layer)].register_forward_pre_hook(hook)
     return model
 
 
@@ -61,8 +76,9 @@ def main():
     for path in cases:
         case = json.loads(path.read_text())
         ids = torch.tensor(case["input_ids"])
-        got = logits(load(path.parent), ids)
-        gated = logits(without(load(case["original"]), case["removed"], case["head_size"]), ids)
+        targets = case["decoder_input_ids"]
+        got = logits(load(path.parent), ids, targets)
+        gated = logits(without(load(case["original"]), case["removed"], case["head_size"]), ids, targets)
         attn = torch.tensor(case["logits"]).reshape(case["shape"])
         off = [((got - other).abs().max() / other.abs().max().clamp(min=1)).item() for other in (gated, attn)]
         print(f"{path.parent.name}: {off[0]:.1e} from the original with gates, {off[1]:.1e} from attn")

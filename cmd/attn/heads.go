@@ -41,10 +41,13 @@ func (headsCommand) Help() string {
   attn heads --model runs/fra.run --sums sums.json
   attn heads --model bert-base-uncased --data texts.txt --method gradient,confidence
 
-For a pretrained model, --data has a text on each line where the model predicts masked
-words or the next word; for one that classifies texts, a text, a tab and the name of its
-class, or two texts and the class with tabs between them. Of an encoder's tokens, 15% are
-masked, which follow from --seed.
+For a pretrained model, --data has on each line, with tabs between columns,
+  a text                           where it predicts masked words or the next word
+  a text, or two, and a class      where it classifies texts
+  a source and its target          for an encoder-decoder
+  two texts and their similarity   for a pipeline of sentence-transformers
+Of an encoder's tokens, 15% are masked, which follow from --seed. The loss of similar texts
+is the squared error of the cosine of their vectors; the file's numbers are brought to 0 to 1.
 
 A head with a larger score is more important. Scores of leave-one-out, gradient and
 taylor are in nats per token; docs/heads.md has the formulas. If leave-one-out gives
@@ -118,7 +121,7 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	r := m.report
 	r.Layers, r.Scores = pruning.Layers(m.subject.Layers()), pruning.Tabulate(m.subject.Layers(), scores)
 	if stopped == nil {
-		stopped = pruning.MeasureHeads(ctx, m.parts*min(cmd.Texts, r.Pairs+r.Texts), m.record, r.Layers, func(done, all int) { shown.tell("measuring attention", done, all) })
+		stopped = pruning.MeasureHeads(ctx, m.parts*min(cmd.Texts, m.records), m.record, r.Layers, func(done, all int) { shown.tell("measuring attention", done, all) })
 		shown.stop()
 	}
 	if err := cmd.write(r, c); err != nil {

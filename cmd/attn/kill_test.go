@@ -221,7 +221,7 @@ func TestPruneKilled(t *testing.T) {
 		defer store.Unlock()
 		cmd := pruneCommand{Out: out, store: store}
 		cmd.recipe = r
-		if err := cmd.keep(m, m.Expand(), &reports.Report{}); err != nil {
+		if err := cmd.keepTranslator(m, m.Expand(), &reports.Report{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -28,23 +28,47 @@ func isPretrained(dir string) bool {
 	return json.Unmarshal(data, &config) == nil && config.Type != ""
 }
 
+// either is what a command makes of a model of attn train, and of a pretrained one. A
+// command that takes one kind alone has nil for the other.
+type either[T any] struct{ trained, pretrained func() (T, error) }
+
+// of returns what the command makes of the model in a directory.
+func (e either[T]) of(dir string) (made T, err error) {
+	switch pretrained := isPretrained(dir); {
+	case !pretrained:
+		return e.trained()
+	case e.pretrained == nil:
+		return made, &seq2seq.InputError{Name: dir, Reason: "is a pretrained model, want one of attn train; attn models says what is in it, and attn view, map, heads, prune, run and embed take it"}
+	}
+	return e.pretrained()
+}
+
+// loadTranslator loads a model of attn train, and says so of a pretrained one.
+func loadTranslator(dir string) (*seq2seq.Translator, error) {
+	return either[*seq2seq.Translator]{trained: func() (*seq2seq.Translator, error) { return seq2seq.Load(dir) }}.of(dir)
+}
+
 // openSource loads a model whose attention can be recorded.
 func openSource(dir string, c console) (view.Source, error) {
-	if isPretrained(dir) {
-		m, err := models.Load(dir, models.Options{})
-		if err != nil {
-			return nil, err
-		}
-		if _, err := m.Tokenizer(); err != nil {
-			return nil, err
-		}
-		return pretrainedSource{m: m}, nil
-	}
-	m, err := seq2seq.Load(dir)
-	if err != nil {
-		return nil, err
-	}
-	return translatorSource{m, newUnknown(c.err)}, nil
+	return either[view.Source]{
+		trained: func() (view.Source, error) {
+			m, err := seq2seq.Load(dir)
+			if err != nil {
+				return nil, err
+			}
+			return translatorSource{m, newUnknown(c.err)}, nil
+		},
+		pretrained: func() (view.Source, error) {
+			m, err := models.Load(dir, models.Options{})
+			if err != nil {
+				return nil, err
+			}
+			if _, err := m.Tokenizer(); err != nil {
+				return nil, err
+			}
+			return pretrainedSource{m: m}, nil
+		},
+	}.of(dir)
 }
 
 // pretrainedSource is a pretrained model that the page can ask.
@@ -106,12 +130,4 @@ func deref(text *string) string {
 // recordError is what is wrong with a text of the command line.
 func recordError(number int, err error) error {
 	return &seq2seq.InputError{Name: "argument", Line: number, Reason: err.Error()}
-}
-
-// loadTranslator loads a model of attn train, and says so of a pretrained one.
-func loadTranslator(dir string) (*seq2seq.Translator, error) {
-	if isPretrained(dir) {
-		return nil, &seq2seq.InputError{Name: dir, Reason: "is a pretrained model, want one of attn train; attn models says what is in it, and attn view, map, heads, prune, run and embed take it"}
-	}
-	return seq2seq.Load(dir)
 }

@@ -27,7 +27,7 @@ type pruneCommand struct {
 
 	Keep    *int     `help:"Heads to keep, in all layers together." placeholder:"N" group:"Goal (at most one)"`
 	Share   *float64 `help:"Share of the heads to remove, 0 to 1." placeholder:"P" group:"Goal (at most one)"`
-	MaxDrop *float64 `help:"Share of the metric that may be lost, or by which a pretrained model's loss may grow, 0 to 1 (default 0.01 if no other goal is given)." placeholder:"P" group:"Goal (at most one)"`
+	MaxDrop *float64 `help:"Share of the metric that may be lost, or by which it may grow if it is the loss, 0 to 1 (default 0.01 if no other goal is given)." placeholder:"P" group:"Goal (at most one)"`
 	Speed   *float64 `help:"Speed-up to reach in translating 32 sentences, such as 1.5." placeholder:"X" group:"Goal (at most one)"`
 
 	Step        *int     `help:"Heads to remove before the rest are scored again; 0 scores once (default 1, or more where scoring would take over 120 passes over its data; 0 with --finetune or --speed)." placeholder:"N" group:"How"`
@@ -37,7 +37,7 @@ type pruneCommand struct {
 	Train       string   `help:"Pairs for the training steps (default the scoring part of the data)." placeholder:"FILE" group:"How"`
 	Rate        *float64 `help:"Largest learning rate of the training steps (default 0.001; a third of it is better for a few hundred steps)." placeholder:"RATE" group:"How"`
 
-	Metric    string        `default:"auto" enum:"auto,exact,bleu" help:"exact, bleu, or auto: exact match for models of characters, else BLEU." placeholder:"NAME" group:"Report"`
+	Metric    string        `default:"auto" enum:"auto,exact,bleu,loss,accuracy,spearman,pearson" help:"exact or bleu of translations; of pretrained models also loss, accuracy, spearman or pearson; or auto: exact match for models of characters, BLEU for others of attn train, and accuracy, Spearman's correlation or the loss for pretrained ones." placeholder:"NAME" group:"Report"`
 	Orders    int           `default:"20" help:"Random orders to compare with." placeholder:"N" group:"Report"`
 	Resamples int           `default:"1000" help:"Bootstrap resamples." placeholder:"N" group:"Report"`
 	SpeedTime time.Duration `default:"1s" help:"How long to measure each kind of work; 0 skips it." placeholder:"TIME" group:"Report"`
@@ -47,6 +47,7 @@ type pruneCommand struct {
 	JSON      bool          `name:"json" help:"Write the report as a JSON object to standard output." group:"Report"`
 
 	store *atomicfile.Dir // the directory, while the command runs
+	shown *stages
 }
 
 func (pruneCommand) Help() string {
@@ -65,11 +66,11 @@ every command loads; masked/, the same model in the shapes of the original;
 pruning.json; and report.html. After Ctrl-C, unfinished.json holds what has been
 measured so far.
 
-For a pretrained model, --data is that of attn heads, what is measured is its loss, and
---max-drop is the share by which the loss may grow. The directory gets the model in the
-shapes of the original, the weights of removed heads zero, which every program loads
-that loads the original; and pruning.json. Heads that share keys and values go
-together.`
+For a pretrained model, --data is that of attn heads, and the metric is accuracy for
+classes, Spearman's correlation for similar texts, and the loss for all else. The directory
+gets the model in the shapes of the original, the weights of removed heads zero, which every
+program loads that loads the original; pruning.json; and report.html. Heads that share keys
+and values go together.`
 }
 
 // What is in the directory beside the model. Until the models are made, those of an
@@ -157,11 +158,20 @@ func (cmd *pruneCommand) files() []place {
 	return []place{{"--report", cmd.page()}, {"--svg", cmd.SVG}, {"--png", cmd.PNG}}
 }
 
+// experiment is a pruning.Experiment on a model of either kind.
+type experiment interface {
+	Run(ctx context.Context, r *reports.Report) error
+}
+
+// prepared is an experiment with what is known before it runs.
+type prepared struct {
+	experiment
+	report *reports.Report
+	try    string // what to do with the model, for people
+}
+
 func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
-	if isPretrained(cmd.Model) {
-		return cmd.prunePretrained(ctx, c)
-	}
-	e, r, err := cmd.prepare()
+	p, err := either[*prepared]{trained: cmd.prepareTranslator, pretrained: cmd.preparePretrained}.of(cmd.Model)
 	if err != nil {
 		return err
 	}
@@ -180,13 +190,11 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	defer cmd.store.Unlock()
-	shown := newStages(c.err)
-	defer shown.stop()
-	e.Progress = shown.tell
-	e.Save = cmd.save
-	e.Keep = cmd.keep
-	err = e.Run(ctx, r)
-	shown.stop()
+	cmd.shown = newStages(c.err)
+	defer cmd.shown.stop()
+	r := p.report
+	err = p.Run(ctx, r)
+	cmd.shown.stop()
 	if err != nil {
 		saved := cmd.save(r)
 		if errors.Is(err, context.Canceled) && saved == nil {
@@ -204,71 +212,39 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 	if err := r.Summary(c.out); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(c.err, tryHint(cmd.Out, e.Parts.Report[0].Source))
+	_, err = fmt.Fprintln(c.err, p.try)
 	return err
 }
 
-// prepare loads everything that the experiment needs, and says what it is.
-func (cmd *pruneCommand) prepare() (*pruning.Experiment, *reports.Report, error) {
+// newExperiment returns the experiment that the flags ask for.
+func newExperiment[S heads.Prunable[S]](cmd *pruneCommand, whole S, task pruning.Task[S]) (*pruning.Experiment[S], error) {
 	methods, err := cmd.methods()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	m, err := cmd.load()
+	goal, err := cmd.goal(whole.Layers())
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	goal, err := cmd.goal(m.Layers())
-	if err != nil {
-		return nil, nil, err
-	}
-	most := 3*cmd.Limit + 1
-	pairs, name, err := cmd.pairs(most)
-	if err != nil {
-		return nil, nil, err
-	}
-	if cmd.Data == "" {
-		cmd.recipe.Pruned = append(cmd.recipe.Pruned, most) // the next pruning gets others
-	}
-	parts, err := pruning.Split(pairs, cmd.Limit, cmd.Seed)
-	if err != nil {
-		return nil, nil, &seq2seq.InputError{Name: name, Reason: err.Error()}
-	}
-	e := &pruning.Experiment{
-		Model: m, Parts: parts, Methods: methods, Goal: goal, Metric: cmd.metric(m), Normalize: cmd.Normalize, Empty: cmd.EmptyLayers,
-		Step: pruning.Affordable, FineTune: cmd.Finetune, Rate: 0.001, Train: parts.Score,
-		Orders: cmd.Orders, Resamples: cmd.Resamples, Seed: cmd.Seed, SpeedTime: cmd.SpeedTime,
+	e := &pruning.Experiment[S]{
+		Subject: whole, Task: task, Methods: methods, Goal: goal, Normalize: cmd.Normalize, Empty: cmd.EmptyLayers,
+		Step: pruning.Affordable, FineTune: cmd.Finetune, Orders: cmd.Orders, Resamples: cmd.Resamples, Seed: cmd.Seed, SpeedTime: cmd.SpeedTime,
+		Progress: func(stage string, done, all int) { cmd.shown.tell(stage, done, all) }, Save: cmd.save,
 	}
 	set(&e.Step, cmd.Step)
-	set(&e.Rate, cmd.Rate)
-	if cmd.recipe != nil {
-		e.Smoothing = cmd.recipe.Training.Smoothing
-	}
 	for _, name := range cmd.Kind {
 		kind, _ := heads.ParseKind(name) // which Validate has seen
 		e.Kinds = append(e.Kinds, kind)
 	}
+	return e, nil
+}
+
+// newReport returns a report that says what is pruned, and on which data.
+func (cmd *pruneCommand) newReport(data string, parts [3]int, items string) *reports.Report {
 	r := &reports.Report{Version: version(), Started: time.Now().UTC().Format(time.RFC3339)}
-	if cmd.Train != "" {
-		if e.Train, err = seq2seq.LoadPairs(cmd.Train); err != nil {
-			return nil, nil, err
-		}
-		// What is measured on must not be learnt.
-		if e.Train = parts.Unseen(e.Train); len(e.Train) == 0 {
-			return nil, nil, &seq2seq.InputError{Name: cmd.Train, Reason: "every source is also among those that are measured on"}
-		}
-		r.Settings.TrainData = cmd.Train
-	}
-	r.Model.Dir, r.Data.File = cmd.Model, name
-	err = atomicfile.Read(filepath.Join(cmd.Model, seq2seq.WeightsFile), func(place string) (err error) {
-		r.Model.SHA256, err = pruning.HashFile(place)
-		return err
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	r.Data.SHA256 = pruning.HashPairs(pairs)
-	return e, r, nil
+	r.Model.Dir, r.Data.File, r.Data.Items = cmd.Model, data, items
+	r.Data.Score, r.Data.Select, r.Data.Report = parts[0], parts[1], parts[2]
+	return r
 }
 
 // goal returns where to stop.
@@ -314,15 +290,6 @@ func (cmd *pruneCommand) goal(layers []*attn.MultiHead) (pruning.Goal, error) {
 	return pruning.Goal{Left: left}, nil
 }
 
-// metric returns what tells how good a translation is.
-func (cmd *pruneCommand) metric(m *seq2seq.Translator) seq2seq.Metric {
-	switch {
-	case cmd.Metric == "exact", cmd.Metric == "auto" && m.Target.Units() == seq2seq.Chars:
-		return seq2seq.MetricExact
-	}
-	return seq2seq.MetricBLEU
-}
-
 // masked is where the model in the shapes of the original goes.
 func (cmd *pruneCommand) masked() string { return filepath.Join(cmd.Out, maskedDir) }
 
@@ -356,26 +323,4 @@ func (cmd *pruneCommand) publish(r *reports.Report) error {
 // save writes what there is of the report.
 func (cmd *pruneCommand) save(r *reports.Report) error {
 	return cmd.store.Replace([]atomicfile.File{atomicfile.JSON(unfinishedFile, r)})
-}
-
-// keep writes both forms of the pruned model, each with its recipe: it tells which
-// dates the model has learnt. What describes the models of an earlier run goes in the
-// same step, so that no number ever stands beside a model that it is not about.
-func (cmd *pruneCommand) keep(compact, masked *seq2seq.Translator, r *reports.Report) error {
-	files := append(compact.Files(""), masked.Files(maskedDir)...)
-	var gone []string
-	for _, folder := range []string{"", maskedDir} {
-		gone = append(gone, filepath.Join(folder, reportFile), filepath.Join(folder, pageFile))
-		name := filepath.Join(folder, recipeFile)
-		if cmd.recipe == nil {
-			gone = append(gone, name)
-			continue
-		}
-		files = append(files, atomicfile.File{Path: name, Write: cmd.recipe.file().Write})
-	}
-	if err := cmd.store.Replace(files, gone...); err != nil {
-		return err
-	}
-	r.Result.Compact, r.Result.Masked = cmd.Out, cmd.masked()
-	return nil
 }

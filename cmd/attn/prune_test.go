@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -56,28 +57,29 @@ func TestPruneTrainsOnOthers(t *testing.T) {
 	r.Data, r.Training.Smoothing = data, 0.25
 	writeRecipe(t, r, dir)
 	for file, want := range map[string]int{"": 12, data: 60 - 2*12} {
-		cmd := pruneCommand{scoredFlags: scoredFlags{Model: dir, Data: data, Limit: 12, Seed: 1}, Finetune: 1, Train: file}
-		e, _, err := cmd.prepare()
+		cmd := pruneCommand{scoredFlags: scoredFlags{Model: dir, Data: data, Limit: 12, Seed: 1}, Metric: "auto", Finetune: 1, Train: file}
+		prepared, err := cmd.prepareTranslator()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Smoothing != 0.25 {
-			t.Errorf("labels are smoothed by %v, not as they were in training", e.Smoothing)
+		task := prepared.experiment.(*pruning.Experiment[*seq2seq.Probe]).Task.(*pruning.Translations)
+		if task.Smoothing != 0.25 {
+			t.Errorf("labels are smoothed by %v, not as they were in training", task.Smoothing)
 		}
-		measured := sources(e.Parts.Select, e.Parts.Report)
-		if len(e.Train) != want || len(measured) != 24 {
-			t.Errorf("%d pairs to train on, want %d; %d sources to measure on", len(e.Train), want, len(measured))
+		measured := sources(task.Parts().Select, task.Parts().Report)
+		if len(task.Learn) != want || len(measured) != 24 {
+			t.Errorf("%d pairs to train on, want %d; %d sources to measure on", len(task.Learn), want, len(measured))
 		}
-		if i := slices.IndexFunc(e.Train, func(p seq2seq.Pair) bool { return measured[p.Source] }); i >= 0 {
-			t.Errorf("%q is learnt and measured on", e.Train[i].Source)
+		if i := slices.IndexFunc(task.Learn, func(p seq2seq.Pair) bool { return measured[p.Source] }); i >= 0 {
+			t.Errorf("%q is learnt and measured on", task.Learn[i].Source)
 		}
 	}
 
 	// Built-in dates that one pruning has had are not those of the next.
 	r.Data = ""
 	writeRecipe(t, r, dir)
-	cmd := pruneCommand{scoredFlags: scoredFlags{Model: dir, Limit: 12, Seed: 1}}
-	if _, _, err := cmd.prepare(); err != nil || !slices.Equal(cmd.recipe.Pruned, []int{37}) {
+	cmd := pruneCommand{scoredFlags: scoredFlags{Model: dir, Limit: 12, Seed: 1}, Metric: "auto"}
+	if _, err := cmd.prepareTranslator(); err != nil || !slices.Equal(cmd.recipe.Pruned, []int{37}) {
 		t.Errorf("the recipe tells of %v, want 37 dates of one pruning (%v)", cmd.recipe.Pruned, err)
 	}
 }

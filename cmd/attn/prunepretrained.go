@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -20,40 +19,55 @@ import (
 	"github.com/attn-go/attn/seq2seq"
 )
 
-// prunePretrained is Run for a pretrained model.
-func (cmd *pruneCommand) prunePretrained(ctx context.Context, c console) error {
+// This file has what attn prune does with pretrained models alone.
+
+// preparePretrained loads everything that the experiment needs, and says what it is.
+func (cmd *pruneCommand) preparePretrained() (*prepared, error) {
 	if err := cmd.wantPretrained(); err != nil {
-		return err
+		return nil, err
 	}
-	e, r, report, err := cmd.preparePretrained()
+	l, lines, err := loadTask(cmd.Model, cmd.Data, math.MaxInt)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := writable(cmd.Out); err != nil {
-		return err
+	if _, err := cmd.goal(l.Attention()); err != nil {
+		return nil, err
 	}
-	if cmd.store, err = atomicfile.Lock(cmd.Out); err != nil {
-		return err
-	}
-	defer cmd.store.Unlock()
-	shown := newStages(c.err)
-	defer shown.stop()
-	e.Progress = shown.tell
-	left, err := e.Run(ctx, r)
-	shown.stop()
-	if errors.Is(err, context.Canceled) {
-		return interrupted{"interrupted; nothing was written"}
-	}
+	parts, err := pruning.Deal(lines, l.task.source, cmd.Limit, cmd.Seed, l.task.items)
 	if err != nil {
-		return err
+		return nil, &seq2seq.InputError{Name: cmd.Data, Reason: err.Error()}
 	}
-	if err := cmd.keepPretrained(ctx, left, report, r); err != nil {
-		return err
+	var probes [3]*models.Probe
+	var sizes [3]int
+	for i, part := range parts {
+		if probes[i], err = l.task.probe(l, part, cmd.Seed); err != nil {
+			return nil, err
+		}
+		sizes[i] = pruning.Groups(part, l.task.source)
 	}
-	if cmd.JSON {
-		return json.NewEncoder(c.out).Encode(r)
+	task, err := cmd.predictions(l, parts)
+	if err != nil {
+		return nil, err
 	}
-	return r.Summary(c.out)
+	copy(task.Parts[:], probes[1:])
+	e, err := newExperiment(cmd, probes[0], task)
+	if err != nil {
+		return nil, err
+	}
+	e.Keep = cmd.keepPretrained(task.Parts[pruning.Reporting])
+	r := cmd.newReport(cmd.Data, sizes, l.task.items)
+	r.Model.Arch, r.Model.Task = l.Family.Name, l.task.name
+	weights, err := filepath.Glob(filepath.Join(cmd.Model, "*.safetensors"))
+	if err != nil {
+		return nil, err
+	}
+	if r.Model.SHA256, err = pruning.HashFiles(weights...); err != nil {
+		return nil, err
+	}
+	if r.Data.SHA256, err = pruning.HashFiles(cmd.Data); err != nil {
+		return nil, err
+	}
+	return &prepared{e, r, fmt.Sprintf("try: attn view --model %s TEXT", quoted(cmd.Out))}, nil
 }
 
 // wantPretrained refuses flags that go with translators alone.
@@ -61,11 +75,7 @@ func (cmd *pruneCommand) wantPretrained() error {
 	for _, f := range []struct {
 		name  string
 		given bool
-	}{
-		{"--speed", cmd.Speed != nil}, {"--finetune", cmd.Finetune > 0}, {"--metric", cmd.Metric != "auto"}, {"--kind", len(cmd.Kind) > 0},
-		{"--report", cmd.Report != ""}, {"--svg", cmd.SVG != ""}, {"--png", cmd.PNG != ""},
-		{"--resamples", cmd.Resamples != 1000}, {"--speed-time", cmd.SpeedTime != time.Second},
-	} {
+	}{{"--speed", cmd.Speed != nil}, {"--finetune", cmd.Finetune > 0}, {"--speed-time", cmd.SpeedTime != time.Second}} {
 		if f.given {
 			return usage("%s goes with a model of attn train, and %s is a pretrained one", f.name, quoted(cmd.Model))
 		}
@@ -73,101 +83,140 @@ func (cmd *pruneCommand) wantPretrained() error {
 	return nil
 }
 
-// preparePretrained loads everything that the experiment needs, and says what it is. report
-// is the reporting part of the data.
-func (cmd *pruneCommand) preparePretrained() (e *pruning.ByLoss[*models.Probe], r *reports.ByLoss, report []models.Example, err error) {
-	methods, err := cmd.methods()
-	if err != nil {
-		return nil, nil, nil, err
+// predictions returns the task, but for the probes: what the model is judged by.
+func (cmd *pruneCommand) predictions(l *loaded, parts [3][]dataLine) (*pruning.Predictions, error) {
+	task := &pruning.Predictions{Unit: l.task.lossUnit}
+	metric := cmd.Metric
+	if metric == "auto" {
+		metric = l.task.metrics[0]
 	}
-	m, texts, err := cmd.texts(math.MaxInt)
-	if err != nil {
-		return nil, nil, nil, err
+	if !slices.Contains(l.task.metrics, metric) {
+		return nil, usage("--metric %s does not go with the task of %s, %s: want %s", metric, quoted(cmd.Model), l.task.name, listed(l.task.metrics, "or"))
 	}
-	goal, err := cmd.goal(m.Attention())
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	parts, err := pruning.Deal(texts, func(t taskText) string { return t.first + "\t" + t.second }, cmd.Limit, cmd.Seed, "texts")
-	if err != nil {
-		return nil, nil, nil, &seq2seq.InputError{Name: cmd.Data, Reason: err.Error()}
-	}
-	var probes [3]*models.Probe
-	for i, part := range parts {
-		if report, err = cmd.examples(m, part); err != nil {
-			return nil, nil, nil, err
-		}
-		if probes[i], err = models.NewProbe(m, report); err != nil {
-			return nil, nil, nil, err
+	for i := range task.Wanted {
+		for _, line := range parts[i+1] {
+			task.Wanted[i] = append(task.Wanted[i], line.value)
 		}
 	}
-	on := func(part *models.Probe) func(context.Context, *models.Probe) (float64, error) {
-		return func(ctx context.Context, p *models.Probe) (float64, error) { return p.On(part).Loss(ctx) }
+	for _, name := range l.task.metrics {
+		switch j, ok := judges[name]; {
+		case name == metric && ok:
+			task.Judge = j
+		case ok && name != "loss": // which is told of every model
+			task.Others = append(task.Others, j)
+		}
 	}
-	e = &pruning.ByLoss[*models.Probe]{
-		Subject: probes[0], Select: on(probes[1]), Report: on(probes[2]), Methods: methods, Goal: goal,
-		Normalize: cmd.Normalize, Empty: cmd.EmptyLayers, Step: pruning.Affordable, Orders: cmd.Orders, Seed: cmd.Seed,
+	if l.task != &translationTask || metric == "loss" {
+		return task, nil
 	}
-	set(&e.Step, cmd.Step)
-	hash, err := pruning.HashFile(cmd.Data)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	r = &reports.ByLoss{
-		Version: version(), Started: time.Now().UTC().Format(time.RFC3339), Model: cmd.Model, Task: string(m.Head().Task), Goal: goal.DescribeLoss(),
-		Data:      reports.TextData{File: cmd.Data, SHA256: hash, Score: len(parts[0]), Select: len(parts[1]), Report: len(parts[2])},
-		Normalize: cmd.Normalize, Empty: cmd.EmptyLayers, Orders: cmd.Orders, Seed: cmd.Seed, Out: cmd.Out,
-	}
-	return e, r, report, nil
-}
-
-// keepPretrained writes what is left beside the other files of the model, and checks that
-// it loads and says the same.
-func (cmd *pruneCommand) keepPretrained(ctx context.Context, left *models.Probe, report []models.Example, r *reports.ByLoss) error {
-	files, err := besideWeights(cmd.Model)
-	if err != nil {
-		return err
-	}
-	files = append(files, atomicfile.File{Path: seq2seq.WeightsFile, Write: left.WriteMasked}, atomicfile.JSON(reportFile, r))
-	gone := []string{seq2seq.WeightsFile + ".index.json", pageFile, unfinishedFile}
-	if err := cmd.store.Replace(files, gone...); err != nil {
-		return err
-	}
-	written, err := models.Load(cmd.Out, models.Options{})
-	if err != nil {
-		return err
-	}
-	again, err := models.NewProbe(written, report)
-	if err != nil {
-		return err
-	}
-	loss, err := again.Loss(ctx)
-	if err != nil {
-		return err
-	}
-	if want := float64(r.After); !(math.Abs(loss-want) <= 1e-4*math.Max(1, want)) {
-		return &pruning.CheckError{Reason: fmt.Sprintf("the loss of %s is %g, that of the model with gates %g", cmd.Out, loss, want)}
-	}
-	return nil
-}
-
-// pipelineFiles make a pipeline of a transformer and of folders that are not copied.
-var pipelineFiles = []string{"modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"}
-
-// besideWeights are the files of a pretrained model that are not weights: settings, the
-// tokenizer, a template.
-func besideWeights(dir string) ([]atomicfile.File, error) {
-	entries, err := os.ReadDir(dir)
+	t, err := l.Tokenizer()
 	if err != nil {
 		return nil, err
 	}
-	var files []atomicfile.File
-	for _, entry := range entries {
-		name := entry.Name()
+	task.Write = &pruning.Writing{Tokens: longestTarget, Text: t.Decode}
+	if metric == "exact" {
+		task.Write.By = seq2seq.MetricExact
+	}
+	for i, part := range parts[1:] {
+		pairs := make([]seq2seq.Pair, len(part))
+		for j, line := range part {
+			pairs[j] = seq2seq.Pair{Source: line.columns[0], Target: line.columns[1]}
+		}
+		var sources []string
+		sources, task.Write.References[i] = seq2seq.Group(pairs)
+		for _, source := range sources {
+			e, err := l.Encode(source, "")
+			if err != nil {
+				return nil, err
+			}
+			task.Write.Sources[i] = append(task.Write.Sources[i], e.IDs)
+		}
+	}
+	return task, nil
+}
+
+// keepPretrained writes what is left beside the other files of the model, and checks that
+// it loads and says the same on a part of the data.
+func (cmd *pruneCommand) keepPretrained(part *models.Probe) func(ctx context.Context, left *models.Probe, r *reports.Report) error {
+	return func(ctx context.Context, left *models.Probe, r *reports.Report) error {
+		files, err := besideWeights(cmd.Model)
+		if err != nil {
+			return err
+		}
+		files = append(files, atomicfile.File{Path: seq2seq.WeightsFile, Write: left.WriteMasked})
+		gone := []string{seq2seq.WeightsFile + ".index.json", reportFile, pageFile}
+		if err := cmd.store.Replace(files, gone...); err != nil {
+			return err
+		}
+		written, err := models.Load(cmd.Out, models.Options{})
+		if err != nil {
+			return err
+		}
+		reference, err := models.NewReference(ctx, left.On(part))
+		if err != nil {
+			return err
+		}
+		again, err := part.Of(written)
+		if err != nil {
+			return err
+		}
+		largest, scale, err := reference.Difference(ctx, again)
+		if err != nil {
+			return err
+		}
+		r.Result.Difference, r.Result.Masked = reports.Number(largest), cmd.Out
+		return pruning.Agree(largest, scale)
+	}
+}
+
+// modulesFile names the parts of a pipeline of sentence-transformers.
+const modulesFile = "modules.json"
+
+// besideWeights are the files of a pretrained model that are not its weights: settings, the
+// tokenizer, a template, and the other modules of a pipeline with all they have.
+func besideWeights(dir string) ([]atomicfile.File, error) {
+	files, err := copies(dir, "", func(name string) bool {
 		kind := strings.ToLower(filepath.Ext(name))
-		if !slices.Contains([]string{".json", ".txt", ".model", ".spm", ".jinja"}, kind) || strings.HasSuffix(name, ".index.json") || name == reportFile || slices.Contains(pipelineFiles, name) {
+		return slices.Contains([]string{".json", ".txt", ".model", ".spm", ".jinja"}, kind) && !strings.HasSuffix(name, ".index.json") && name != reportFile && name != unfinishedFile
+	})
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(filepath.Join(dir, modulesFile))
+	if os.IsNotExist(err) {
+		return files, nil
+	}
+	var modules []struct{ Path string }
+	if err == nil {
+		err = json.Unmarshal(data, &modules)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range modules {
+		if m.Path == "" || !filepath.IsLocal(m.Path) || !exists(filepath.Join(dir, m.Path)) {
+			continue // old pipelines have no folder for what needs no settings
+		}
+		more, err := copies(dir, m.Path, func(string) bool { return true })
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, more...)
+	}
+	return files, nil
+}
+
+// copies returns copies of the files of a folder in dir whose names are wanted.
+func copies(dir, folder string, wanted func(name string) bool) (files []atomicfile.File, err error) {
+	entries, err := os.ReadDir(filepath.Join(dir, folder))
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		if !wanted(entry.Name()) {
 			continue
 		}
+		name := filepath.Join(folder, entry.Name())
 		path := filepath.Join(dir, name)
 		if info, err := os.Stat(path); err != nil { // which follows a link
 			return nil, err

@@ -18,7 +18,7 @@ import (
 // the methods.
 type scoredFlags struct {
 	Model     string   `required:"" help:"Directory of the model." placeholder:"DIR"`
-	Data      string   `help:"Tab-separated pairs, or texts for a pretrained model, one per line, that the model was not trained on. For a model of dates, new dates are made." placeholder:"FILE"`
+	Data      string   `help:"Tab-separated pairs, or for a pretrained model what it is for, one per line, that the model was not trained on. For a model of dates, new dates are made." placeholder:"FILE"`
 	Method    []string `enum:"${methods}" help:"${methods_or}, or several with commas (default all but random)." placeholder:"NAME" group:"Importance"`
 	Normalize bool     `help:"Divide gradient, taylor and fisher by the norm over their layer." group:"Importance"`
 	Limit     int      `default:"1000" help:"Use at most N sources of the data, or of each of its parts." placeholder:"N"`
@@ -49,17 +49,19 @@ func (f *scoredFlags) methods() ([]heads.Method, error) {
 type scored struct {
 	subject heads.Subject
 	report  reports.Importance // what is known of it before anything is measured
-	// parts is how many records there are of each example, of some layers each, so that a
-	// record does not get too large. record returns them one after the other.
-	parts  int
-	record func(i int) (*heads.Record, error)
+	// records is how many texts can be recorded, and parts how many records there are of
+	// each, of some layers each, so that a record does not get too large. record returns
+	// them one after the other.
+	records, parts int
+	record         func(i int) (*heads.Record, error)
 }
 
 // scored returns the model with the data.
 func (f *scoredFlags) scored() (*scored, error) {
-	if isPretrained(f.Model) {
-		return f.pretrained()
-	}
+	return either[*scored]{trained: f.scoredTranslator, pretrained: f.scoredPretrained}.of(f.Model)
+}
+
+func (f *scoredFlags) scoredTranslator() (*scored, error) {
 	m, err := f.load()
 	if err != nil {
 		return nil, err
@@ -76,11 +78,32 @@ func (f *scoredFlags) scored() (*scored, error) {
 	return &scored{
 		subject: probe,
 		report:  reports.Importance{Model: f.Model, Data: name, Pairs: len(pairs)},
-		parts:   1,
+		records: len(pairs), parts: 1,
 		record: func(i int) (*heads.Record, error) {
 			return m.Record(pairs[i].Source, pairs[i].Target, heads.RecorderOptions{})
 		},
 	}, nil
+}
+
+func (f *scoredFlags) scoredPretrained() (*scored, error) {
+	l, lines, err := loadTask(f.Model, f.Data, f.Limit)
+	if err != nil {
+		return nil, err
+	}
+	probe, err := l.task.probe(l, lines, f.Seed)
+	if err != nil {
+		return nil, err
+	}
+	var texts [][2]string
+	for _, line := range lines {
+		texts = append(texts, l.task.texts(line)...)
+	}
+	s := &scored{
+		subject: probe, records: len(texts),
+		report: reports.Importance{Model: f.Model, Data: f.Data, Task: l.task.name, Items: l.task.items, Texts: len(lines)},
+	}
+	s.parts, s.record, err = l.recorder(texts, mostPretrained)
+	return s, err
 }
 
 // load returns the translator, or an error if it has no attention heads.

@@ -107,16 +107,31 @@ func (cmd *translateCommand) filter(c console) (f filter.Filter[translation], er
 	default:
 		f.Write = filter.Text(func(t translation) string { return t.Text })
 	}
-	if isPretrained(cmd.Model) {
-		f.Work, err = cmd.pretrained()
-		return f, err
-	}
-	m, err := loadTranslator(cmd.Model)
-	if err != nil {
-		return f, err
-	}
-	unknown := newUnknown(c.err)
-	f.Work = func(ctx context.Context, batch []*filter.Line[translation]) error {
+	type work = func(context.Context, []*filter.Line[translation]) error
+	f.Work, err = either[work]{
+		trained: func() (work, error) {
+			m, err := loadTranslator(cmd.Model)
+			if err != nil {
+				return nil, err
+			}
+			if write := f.Write; cmd.Map {
+				f.Write = func(w io.Writer, l *filter.Line[translation]) error {
+					if err := write(w, l); err != nil || l.Err != nil {
+						return err
+					}
+					return drawAlignment(w, terminalOf(c.out, cmd.Color, nil, false), m, l.Text, l.Value.Text)
+				}
+			}
+			return cmd.trained(m, newUnknown(c.err)), nil
+		},
+		pretrained: cmd.pretrained,
+	}.of(cmd.Model)
+	return f, err
+}
+
+// trained returns the work of a model of attn train on a batch of lines.
+func (cmd *translateCommand) trained(m *seq2seq.Translator, unknown *unknowns) func(context.Context, []*filter.Line[translation]) error {
+	return func(ctx context.Context, batch []*filter.Line[translation]) error {
 		texts := make([]string, len(batch))
 		for i, l := range batch {
 			texts[i] = l.Text
@@ -128,15 +143,6 @@ func (cmd *translateCommand) filter(c console) (f filter.Filter[translation], er
 		}
 		return err
 	}
-	if write := f.Write; cmd.Map {
-		f.Write = func(w io.Writer, l *filter.Line[translation]) error {
-			if err := write(w, l); err != nil || l.Err != nil {
-				return err
-			}
-			return drawAlignment(w, terminalOf(c.out, cmd.Color, nil, false), m, l.Text, l.Value.Text)
-		}
-	}
-	return f, nil
 }
 
 // checkText returns an error for a text that cannot be translated.

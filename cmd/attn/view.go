@@ -175,8 +175,11 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 	}
 	model := models[0].Source
 	o := view.Options{Name: models[0].Name, Source: model, Others: models[1:], MaxText: longestText, Keep: keptBytes}
-	if _, is := model.(pretrainedSource); is {
-		o.Keep, o.Second = 2*(mostPretrained+1<<20), view.Second{Label: "Second text", Hint: "none"}
+	if p, is := model.(pretrainedSource); is {
+		o.Keep = 2 * (mostPretrained + 1<<20)
+		if p.m.Sizes().Decoder == nil { // that of an encoder-decoder is the target
+			o.Second = view.Second{Label: "Second text", Hint: "none"}
+		}
 	}
 	for i, text := range cmd.Text {
 		if err := checkText("argument", i+1, text); err != nil {

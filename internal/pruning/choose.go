@@ -6,13 +6,12 @@ import (
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/pruning/reports"
-	"github.com/attn-go/attn/seq2seq"
 )
 
 // choose picks the method that does best on the selecting part: that which can
 // remove most heads within the tolerated loss, or else that with the best metric
 // when as many are gone as the goal says. It also finds how many heads go.
-func (x *run) choose(ctx context.Context) error {
+func (x *run[S]) choose(ctx context.Context) error {
 	defer func() { x.report.Settings.Step = x.step(x.method) }()
 	if len(x.Methods) == 1 && !x.fixed(0) {
 		return nil
@@ -25,14 +24,14 @@ func (x *run) choose(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		seen, err := x.chooser.measure(ctx, m)
+		seen, err := x.chooser.Measure(ctx, m)
 		if err != nil {
 			return err
 		}
-		value := seen.value(x.Metric)
+		value := seen.Value
 		more := x.tolerates() && n > x.removes
 		less := x.tolerates() && n < x.removes
-		if i == 0 || more || !less && value > best {
+		if i == 0 || more || !less && x.metric.better(value, best) {
 			x.method, x.removes, x.pruned, best = i, n, pruned, value
 		}
 	}
@@ -43,25 +42,26 @@ func (x *run) choose(ctx context.Context) error {
 // attempt prunes by a method, and returns the model and how many heads went. Where
 // training or measuring speed would follow each step, it takes the heads in one order
 // instead, and pruned is nil.
-func (x *run) attempt(ctx context.Context, method int) (m *seq2seq.Translator, removed int, pruned *heads.Pruned[*seq2seq.Probe], err error) {
+func (x *run[S]) attempt(ctx context.Context, method int) (m S, removed int, pruned *heads.Pruned[S], err error) {
 	if x.step(method) > 0 && x.FineTune == 0 && x.Goal.Speed == 0 {
 		plan, err := x.plan(method)
 		if err != nil {
-			return nil, 0, nil, err
+			return m, 0, nil, err
 		}
-		p, err := heads.Prune(ctx, x.probe, plan)
-		return p.Subject.Translator(), len(p.Removed), &p, err
+		p, err := heads.Prune(ctx, x.Subject, plan)
+		return p.Subject, len(p.Removed), &p, err
 	}
 	if removed, err = x.count(ctx, x.order(method)); err != nil {
-		return nil, 0, nil, err
+		return m, 0, nil, err
 	}
-	m, err = x.without(cut(x.order(method), removed))
-	return m, removed, nil, err
+	gone := x.cut(x.order(method), removed)
+	m, err = x.without(gone)
+	return m, len(gone), nil, err
 }
 
 // step returns how many heads go by a method before the rest is scored again, 0 for
 // scoring once.
-func (x *run) step(method int) int {
+func (x *run[S]) step(method int) int {
 	if x.Step != Affordable {
 		return x.Step
 	}
@@ -70,23 +70,23 @@ func (x *run) step(method int) int {
 	}
 	going := len(x.order(method))
 	if x.Goal.Left > 0 {
-		going = total(x.Model.Layers()) - x.Goal.Left
+		going = total(x.layers) - x.Goal.Left
 	}
 	return affordable(going, x.scores[method].Passes)
 }
 
 // fixed reports whether heads go by a method in one order, measured once, with no
 // training between.
-func (x *run) fixed(method int) bool { return x.step(method) == 0 && x.FineTune == 0 }
+func (x *run[S]) fixed(method int) bool { return x.step(method) == 0 && x.FineTune == 0 }
 
 // tolerates reports whether the goal is a tolerated loss.
-func (x *run) tolerates() bool { return x.Goal.Left == 0 && x.Goal.Speed == 0 }
+func (x *run[S]) tolerates() bool { return x.Goal.Left == 0 && x.Goal.Speed == 0 }
 
 // count returns how many heads of an order must go.
-func (x *run) count(ctx context.Context, order []heads.Head) (int, error) {
+func (x *run[S]) count(ctx context.Context, order []heads.Head) (int, error) {
 	switch {
 	case x.Goal.Left > 0:
-		return total(x.Model.Layers()) - x.Goal.Left, nil
+		return total(x.layers) - x.Goal.Left, nil
 	case x.Goal.Speed > 0:
 		return x.fastEnough(ctx, order, x.isFast)
 	}
@@ -94,10 +94,10 @@ func (x *run) count(ctx context.Context, order []heads.Head) (int, error) {
 }
 
 // plan says how a method prunes.
-func (x *run) plan(method int) (heads.PruneOptions[*seq2seq.Probe], error) {
-	all := total(x.Model.Layers())
+func (x *run[S]) plan(method int) (heads.PruneOptions[S], error) {
+	all := total(x.layers)
 	order, step := x.order(method), x.step(method)
-	plan := heads.PruneOptions[*seq2seq.Probe]{
+	plan := heads.PruneOptions[S]{
 		Method: x.Methods[method], Importance: heads.ImportanceOptions{Normalize: x.Normalize, Seed: x.Seed},
 		Keep: max(x.Goal.Left, all-len(order)), EmptyLayers: x.Empty, Layers: x.open, Step: step, Rescore: step > 0,
 	}
@@ -114,11 +114,11 @@ func (x *run) plan(method int) (heads.PruneOptions[*seq2seq.Probe], error) {
 	case x.Goal.Left > 0:
 		return plan, nil
 	case x.fixed(method):
-		plan.Keep = all - len(cut(order, x.removes))
+		plan.Keep = all - len(x.cut(order, x.removes))
 		return plan, nil
 	case x.Goal.Speed > 0:
-		plan.Until = func(ctx context.Context, p *seq2seq.Probe) (fast bool, err error) {
-			x.fast, err = x.isFast(ctx, p.Translator())
+		plan.Until = func(ctx context.Context, p S) (fast bool, err error) {
+			x.fast, err = x.isFast(ctx, p)
 			return x.fast, err
 		}
 	}
@@ -126,8 +126,8 @@ func (x *run) plan(method int) (heads.PruneOptions[*seq2seq.Probe], error) {
 		plan.Step = max(1, all/12)
 	}
 	if x.tolerates() {
-		plan.Within = func(ctx context.Context, p *seq2seq.Probe) (bool, error) {
-			ok, err := x.isTolerable(ctx, p.Translator())
+		plan.Within = func(ctx context.Context, p S) (bool, error) {
+			ok, err := x.isTolerable(ctx, p)
 			if !ok && x.FineTune > 0 {
 				x.undone++
 			}
@@ -139,18 +139,18 @@ func (x *run) plan(method int) (heads.PruneOptions[*seq2seq.Probe], error) {
 
 // isTolerable reports whether a model's metric on the selecting part is within
 // the tolerated loss.
-func (x *run) isTolerable(ctx context.Context, m *seq2seq.Translator) (bool, error) {
-	seen, err := x.chooser.measure(ctx, m)
+func (x *run[S]) isTolerable(ctx context.Context, m S) (bool, error) {
+	seen, err := x.chooser.Measure(ctx, m)
 	if err != nil {
 		return false, err
 	}
-	return x.Goal.tolerates(seen.value(x.Metric), x.chooser.whole.value(x.Metric)), nil
+	return x.Goal.tolerates(x.metric, seen.Value, x.chosen.Value), nil
 }
 
 // tolerated returns how many heads can go in an order before the metric falls too
 // far, as if it only ever fell: about every twelfth part of them is tried until one
 // is too many, and then what lies between, by halving.
-func (x *run) tolerated(ctx context.Context, order []heads.Head) (int, error) {
+func (x *run[S]) tolerated(ctx context.Context, order []heads.Head) (int, error) {
 	const parts = 12
 	step := max(1, len(order)/parts)
 	good, bad := 0, len(order)+1
@@ -168,13 +168,13 @@ func (x *run) tolerated(ctx context.Context, order []heads.Head) (int, error) {
 
 // fastEnough returns how many heads must go in an order until the model is as
 // fast as the goal says. It is a *CheckError if all that can go are not enough.
-func (x *run) fastEnough(ctx context.Context, order []heads.Head, isFast test) (int, error) {
+func (x *run[S]) fastEnough(ctx context.Context, order []heads.Head, isFast test[S]) (int, error) {
 	if ok, err := x.try(ctx, order, len(order), isFast); err != nil {
 		return 0, err
 	} else if !ok {
-		return 0, x.tooSlow(total(x.Model.Layers()) - len(order))
+		return 0, x.tooSlow(total(x.layers) - len(order))
 	}
-	n, err := x.largest(ctx, order, 0, len(order), func(ctx context.Context, m *seq2seq.Translator) (bool, error) {
+	n, err := x.largest(ctx, order, 0, len(order), func(ctx context.Context, m S) (bool, error) {
 		fast, err := isFast(ctx, m)
 		return !fast, err
 	})
@@ -182,17 +182,17 @@ func (x *run) fastEnough(ctx context.Context, order []heads.Head, isFast test) (
 }
 
 // tooSlow says that the goal is not reached.
-func (x *run) tooSlow(left int) error {
+func (x *run[S]) tooSlow(left int) error {
 	return &CheckError{fmt.Sprintf("with %s left it is still not %g times as fast, and no more can go", reports.Counted(left, "head", "heads"), x.Goal.Speed)}
 }
 
 // test tells something about a model.
-type test = func(context.Context, *seq2seq.Translator) (bool, error)
+type test[S any] = func(context.Context, S) (bool, error)
 
 // largest returns how many heads of an order can go while a test holds, by halving:
 // as if it held up to some number and no further. It holds when low have gone, and
 // does not when high have.
-func (x *run) largest(ctx context.Context, order []heads.Head, low, high int, holds test) (int, error) {
+func (x *run[S]) largest(ctx context.Context, order []heads.Head, low, high int, holds test[S]) (int, error) {
 	for high-low > 1 {
 		middle := (low + high) / 2
 		ok, err := x.try(ctx, order, middle, holds)
@@ -209,8 +209,8 @@ func (x *run) largest(ctx context.Context, order []heads.Head, low, high int, ho
 }
 
 // try asks about the model without the first n heads of an order.
-func (x *run) try(ctx context.Context, order []heads.Head, n int, ask test) (bool, error) {
-	m, err := x.without(cut(order, n))
+func (x *run[S]) try(ctx context.Context, order []heads.Head, n int, ask test[S]) (bool, error) {
+	m, err := x.without(x.cut(order, n))
 	if err != nil {
 		return false, err
 	}
@@ -218,8 +218,19 @@ func (x *run) try(ctx context.Context, order []heads.Head, n int, ask test) (boo
 }
 
 // isFast reports whether a model translates as fast as the goal says.
-func (x *run) isFast(ctx context.Context, m *seq2seq.Translator) (bool, error) {
-	w := x.typical()
-	s, err := turns(ctx, x.SpeedTime, w.on(x.Model), w.on(m))
+func (x *run[S]) isFast(ctx context.Context, m S) (bool, error) {
+	w := x.Task.Works()[0]
+	s, err := turns(ctx, x.SpeedTime, w.On(x.Subject), w.On(m))
 	return float64(s.Ratio) >= x.Goal.Speed, err
+}
+
+// affordable returns how many heads go before the rest is scored again, so that scoring by
+// a method of so many passes takes mostPasses of them at most; 0 for scoring once.
+func affordable(going int, passes float64) int {
+	for step := 1; step < going; step++ {
+		if rounds := (going + step - 1) / step; float64(rounds)*passes <= mostPasses {
+			return step
+		}
+	}
+	return 0
 }

@@ -23,9 +23,9 @@ func brief(t *testing.T) (*seq2seq.Translator, Parts) {
 }
 
 // until does the stages of an experiment up to choosing.
-func until(t *testing.T, e *Experiment) *run {
+func until(t *testing.T, e *ofTranslator) *run[*seq2seq.Probe] {
 	t.Helper()
-	x := &run{Experiment: e, report: new(reports.Report), known: map[string]measured{}}
+	x := e.start(new(reports.Report))
 	x.describe()
 	for _, stage := range []func(context.Context) error{x.score, x.prepare, x.choose} {
 		if err := stage(context.Background()); err != nil {
@@ -71,16 +71,16 @@ func everyHead(m *seq2seq.Translator) []heads.Head {
 func TestPartsKeepApart(t *testing.T) {
 	m, parts := brief(t)
 	for _, goal := range []Goal{{Left: 5}, {Drop: 0.3}} {
-		first := until(t, experiment(m, parts, goal))
+		first := until(t, experiment(t, m, parts, goal))
 		var pruned []*seq2seq.Translator
 		for i := range first.Methods {
-			small, err := first.without(cut(first.order(i), 7))
+			small, err := first.without(first.cut(first.order(i), 7))
 			if err != nil {
 				t.Fatal(err)
 			}
-			pruned = append(pruned, small)
+			pruned = append(pruned, small.Translator())
 		}
-		sameScores := func(x *run) {
+		sameScores := func(x *run[*seq2seq.Probe]) {
 			for i, s := range x.scores {
 				if !reflect.DeepEqual(s.Values, first.scores[i].Values) {
 					t.Errorf("other parts change the scores by %v", s.Method)
@@ -90,7 +90,7 @@ func TestPartsKeepApart(t *testing.T) {
 		for i := range pruned {
 			changed := parts
 			changed.Report = saidBy(t, pruned[i], parts.Report)
-			x := until(t, experiment(m, changed, goal))
+			x := until(t, experiment(t, m, changed, goal))
 			sameScores(x)
 			if x.method != first.method || x.removes != first.removes {
 				t.Errorf("%+v: the reporting part changes the choice from %d heads of method %d to %d of %d",
@@ -100,7 +100,7 @@ func TestPartsKeepApart(t *testing.T) {
 				continue
 			}
 			changed.Select, changed.Report = saidBy(t, pruned[i], parts.Select), saidBy(t, pruned[1-i], parts.Report)
-			x = until(t, experiment(m, changed, goal))
+			x = until(t, experiment(t, m, changed, goal))
 			sameScores(x)
 			if x.method != i {
 				t.Errorf("method %d is chosen, where %d is always right", x.method, i)
@@ -114,21 +114,21 @@ func TestPartsKeepApart(t *testing.T) {
 func TestChooseMost(t *testing.T) {
 	m, parts := brief(t)
 	parts.Select = saidBy(t, m, parts.Select)
-	e := experiment(m, parts, Goal{})
+	e := experiment(t, m, parts, Goal{})
 	e.Empty = true
 	x := until(t, e)
-	all, whole := everyHead(m), x.chooser.whole.value(x.Metric)
+	all, whole := everyHead(m), x.chosen.Value
 	value := map[heads.Head]float64{}
 	for _, h := range all {
 		small, err := x.without([]heads.Head{h})
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen, err := x.chooser.measure(context.Background(), small)
+		seen, err := x.chooser.Measure(context.Background(), small)
 		if err != nil {
 			t.Fatal(err)
 		}
-		value[h] = seen.value(x.Metric)
+		value[h] = seen.Value
 	}
 	slices.SortFunc(all, func(a, b heads.Head) int { return cmp.Compare(value[a], value[b]) })
 	worst := all[0]
@@ -153,10 +153,12 @@ func TestChooseMost(t *testing.T) {
 }
 
 func TestFastEnough(t *testing.T) {
-	m, _ := trained(t)
-	x := &run{Experiment: &Experiment{Model: m, Empty: true, Goal: Goal{Speed: 2}}}
+	m, parts := trained(t)
+	e := experiment(t, m, parts, Goal{Speed: 2})
+	e.Empty = true
+	x := e.start(new(reports.Report))
 	for want := 1; want <= 13; want++ {
-		got, err := x.fastEnough(context.Background(), everyHead(m), func(_ context.Context, m *seq2seq.Translator) (bool, error) {
+		got, err := x.fastEnough(context.Background(), everyHead(m), func(_ context.Context, m *seq2seq.Probe) (bool, error) {
 			return 12-total(m.Layers()) >= want, nil
 		})
 		var check *CheckError
@@ -169,7 +171,7 @@ func TestFastEnough(t *testing.T) {
 // The last curve removes the most important heads first.
 func TestReversedCurve(t *testing.T) {
 	m, parts := brief(t)
-	e := experiment(m, parts, Goal{Left: 5})
+	e := experiment(t, m, parts, Goal{Left: 5})
 	e.Empty, e.Methods = true, e.Methods[:1]
 	x := until(t, e)
 	order := everyHead(m)
@@ -182,7 +184,7 @@ func TestReversedCurve(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		loss, err := small.Loss(context.Background(), parts.Report)
+		loss, err := small.Translator().Loss(context.Background(), parts.Report)
 		if p := x.report.Curves[i].Points[1]; err != nil || p.Left != 11 || p.Loss != reports.Number(loss) {
 			t.Errorf("%s: %d heads left and loss %v, want %v without %v (%v)", x.report.Curves[i].Name, p.Left, p.Loss, loss, removed, err)
 		}
@@ -193,7 +195,7 @@ func TestReversedCurve(t *testing.T) {
 // the step that was undone.
 func TestControlSteps(t *testing.T) {
 	m, parts := brief(t)
-	e := experiment(m, parts, Goal{Drop: 1})
+	e := experiment(t, m, parts, Goal{Drop: 1})
 	e.Methods, e.Orders, e.Step, e.FineTune = e.Methods[:1], 0, 2, 3
 	rounds, compared := 0, 0
 	e.Progress = func(stage string, done, all int) {
@@ -221,30 +223,32 @@ func TestAffordable(t *testing.T) {
 	m, parts := brief(t)
 	all := total(m.Layers())
 	for _, c := range []struct {
-		change func(*Experiment)
+		change func(*ofTranslator)
 		passes float64
 		want   int
 	}{
-		{func(e *Experiment) { e.Goal = Goal{Left: all - 6} }, 13, 1}, // 78 passes
-		{func(e *Experiment) { e.Goal = Goal{Left: all - 6} }, 20, 1}, // 120
-		{func(e *Experiment) { e.Goal = Goal{Left: all - 6} }, 21, 2},
-		{func(e *Experiment) { e.Goal = Goal{Left: all - 6} }, 60, 3},
-		{func(e *Experiment) { e.Goal = Goal{Left: all - 6} }, 61, 0}, // all at once
-		{func(e *Experiment) { e.Goal = Goal{Left: all - 5} }, 40, 2}, // 2, 2 and 1
-		{func(e *Experiment) { e.Goal = Goal{Drop: 0.3} }, 120 / float64(all-3), 1},
-		{func(e *Experiment) { e.Goal = Goal{Drop: 0.3} }, 121 / float64(all-3), 2},
-		{func(e *Experiment) { e.Goal = Goal{Left: all} }, 1, 0},
-		{func(e *Experiment) { e.Goal = Goal{Left: all - 6}; e.FineTune = 1 }, 1, 0},
-		{func(e *Experiment) { e.Goal = Goal{Speed: 2} }, 1, 0},
-		{func(e *Experiment) { e.Goal = Goal{Left: all - 6}; e.Step = 4 }, 1000, 4},
-		{func(e *Experiment) { e.Goal = Goal{Left: all - 6}; e.Step = 0 }, 1, 0},
+		{func(e *ofTranslator) { e.Goal = Goal{Left: all - 6} }, 13, 1}, // 78 passes
+		{func(e *ofTranslator) { e.Goal = Goal{Left: all - 6} }, 20, 1}, // 120
+		{func(e *ofTranslator) { e.Goal = Goal{Left: all - 6} }, 21, 2},
+		{func(e *ofTranslator) { e.Goal = Goal{Left: all - 6} }, 60, 3},
+		{func(e *ofTranslator) { e.Goal = Goal{Left: all - 6} }, 61, 0}, // all at once
+		{func(e *ofTranslator) { e.Goal = Goal{Left: all - 5} }, 40, 2}, // 2, 2 and 1
+		{func(e *ofTranslator) { e.Goal = Goal{Drop: 0.3} }, 120 / float64(all-3), 1},
+		{func(e *ofTranslator) { e.Goal = Goal{Drop: 0.3} }, 121 / float64(all-3), 2},
+		{func(e *ofTranslator) { e.Goal = Goal{Left: all} }, 1, 0},
+		{func(e *ofTranslator) { e.Goal = Goal{Left: all - 6}; e.FineTune = 1 }, 1, 0},
+		{func(e *ofTranslator) { e.Goal = Goal{Speed: 2} }, 1, 0},
+		{func(e *ofTranslator) { e.Goal = Goal{Left: all - 6}; e.Step = 4 }, 1000, 4},
+		{func(e *ofTranslator) { e.Goal = Goal{Left: all - 6}; e.Step = 0 }, 1, 0},
 	} {
-		e := experiment(m, parts, Goal{})
+		e := experiment(t, m, parts, Goal{})
 		e.Step = Affordable
 		c.change(e)
 		s := inOrder(m, everyHead(m)...)
 		s.Passes = c.passes
-		if got := (&run{Experiment: e, scores: []heads.Scores{s}}).step(0); got != c.want {
+		x := e.start(new(reports.Report))
+		x.scores = []heads.Scores{s}
+		if got := x.step(0); got != c.want {
 			t.Errorf("%+v at %v passes: a step of %d heads, want %d", e.Goal, c.passes, got, c.want)
 		}
 	}
@@ -255,7 +259,7 @@ func TestAffordable(t *testing.T) {
 func TestChooseScoringAgain(t *testing.T) {
 	m, parts := brief(t)
 	for _, goal := range []Goal{{Left: 5}, {Drop: 0.5}} {
-		e := experiment(m, parts, goal)
+		e := experiment(t, m, parts, goal)
 		e.Step, e.Orders = Affordable, 0
 		x := until(t, e)
 		if x.pruned == nil || x.report.Settings.Step != 1 {
@@ -269,23 +273,23 @@ func TestChooseScoringAgain(t *testing.T) {
 			if i == x.method && !reflect.DeepEqual(pruned.Removed, x.pruned.Removed) {
 				t.Errorf("%+v: removed %v, again %v", goal, x.pruned.Removed, pruned.Removed)
 			}
-			seen, err := x.chooser.measure(context.Background(), again)
+			seen, err := x.chooser.Measure(context.Background(), again)
 			if err != nil {
 				t.Fatal(err)
 			}
-			chosen, err := x.chooser.measure(context.Background(), x.pruned.Subject.Translator())
+			chosen, err := x.chooser.Measure(context.Background(), x.pruned.Subject)
 			if err != nil {
 				t.Fatal(err)
 			}
-			best := chosen.value(e.Metric)
-			if n := len(x.pruned.Removed); removed > n || removed == n && seen.value(e.Metric) > best {
-				t.Errorf("%+v: %v would remove %d heads for %v, the chosen method %d for %v", goal, e.Methods[i], removed, seen.value(e.Metric), n, best)
+			best := chosen.Value
+			if n := len(x.pruned.Removed); removed > n || removed == n && seen.Value > best {
+				t.Errorf("%+v: %v would remove %d heads for %v, the chosen method %d for %v", goal, e.Methods[i], removed, seen.Value, n, best)
 			}
 		}
 		if err := x.prune(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		if x.compact != x.pruned.Subject.Translator() {
+		if *x.left != x.pruned.Subject {
 			t.Errorf("%+v: the model is another", goal)
 		}
 	}
@@ -294,9 +298,9 @@ func TestChooseScoringAgain(t *testing.T) {
 // Each round of fine-tuning has other pairs, and a run has them again.
 func TestRoundsDiffer(t *testing.T) {
 	m, parts := brief(t)
-	e := experiment(m, parts, Goal{})
-	e.Train, e.FineTune = seq2seq.Dates(200, 3), 1
-	x := &run{Experiment: e}
+	e := experiment(t, m, parts, Goal{})
+	e.Task.(*Translations).Learn, e.FineTune = seq2seq.Dates(200, 3), 1
+	x := e.start(new(reports.Report))
 	var losses []float64
 	for _, round := range []int{0, 1, 0} {
 		copied, err := m.Keep(nil)
@@ -324,12 +328,13 @@ func TestRoundsDiffer(t *testing.T) {
 
 // 9 of 10 right answers are a loss of exactly a tenth, however that rounds.
 func TestTolerates(t *testing.T) {
+	metric := judgedBy(seq2seq.MetricExact)
 	for all := 2; all <= 1000; all++ {
 		for _, drop := range []float64{0.01, 0.05, 0.1, 0.25, 0.5} {
 			few := int(math.Round((1 - drop) * float64(all)))
 			exact := 100 * float64(few) / float64(all) // as a metric has it
 			g := Goal{Drop: 1 - float64(few)/float64(all)}
-			if !g.tolerates(exact, 100) || few > 0 && g.tolerates(100*float64(few-1)/float64(all), 100) {
+			if !g.tolerates(metric, exact, 100) || few > 0 && g.tolerates(metric, 100*float64(few-1)/float64(all), 100) {
 				t.Fatalf("%d of %d is not what a loss of %v allows", few, all, g.Drop)
 			}
 		}
@@ -345,13 +350,14 @@ func TestLongest(t *testing.T) {
 	long := strings.Repeat("1", 300)
 	for _, p := range []seq2seq.Pair{{Source: long, Target: "1"}, {Source: "1", Target: long}} {
 		parts.Score[0] = p
-		e := experiment(m, parts, Goal{})
-		e.Train = []seq2seq.Pair{p}
-		copied, err := m.Keep(nil)
+		e := experiment(t, m, parts, Goal{})
+		task := e.Task.(*Translations)
+		task.Learn = []seq2seq.Pair{p}
+		copied, err := e.Subject.Without(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := (&run{Experiment: e}).train(context.Background(), "", copied, 1, 0); err != nil {
+		if err := task.Train(context.Background(), copied, 1, 0, func(int, int) {}); err != nil {
 			t.Errorf("a pair of 300 letters is not learnt: %v", err)
 		}
 	}

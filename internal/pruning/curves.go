@@ -22,13 +22,39 @@ func levels(all, most, chosen int) []int {
 	return slices.Compact(list)
 }
 
-// cut returns the first n heads of an order, or all if there are fewer. Any number
-// will do: the heads of a translator share no keys and values.
-func cut(order []heads.Head, n int) []heads.Head { return order[:min(n, len(order))] }
+// cut returns the first n heads of an order, or all if there are fewer: fewer than n where
+// more would be a part of those that share keys and values, which stand together.
+func (x *run[S]) cut(order []heads.Head, n int) []heads.Head {
+	sizes := map[string]int{}
+	for _, l := range x.layers {
+		if c := l.Config(); c.Heads > 0 {
+			sizes[c.Name] = c.Heads / c.KVHeads
+		}
+	}
+	whole := 0
+	for whole < len(order) {
+		size := sizes[order[whole].Layer]
+		if whole+size > min(n, len(order)) {
+			break
+		}
+		whole += size
+	}
+	return order[:whole]
+}
+
+// levels are the beginnings of an order at the points of a curve.
+func (x *run[S]) levels(order []heads.Head) (list [][]heads.Head) {
+	for _, n := range levels(total(x.layers), len(order), len(x.report.Result.Removed)) {
+		if gone := x.cut(order, n); len(list) == 0 || len(gone) > len(list[len(list)-1]) {
+			list = append(list, gone)
+		}
+	}
+	return list
+}
 
 // curves measures each method's order on the reporting part, and the chosen
 // method's from its other end.
-func (x *run) curves(ctx context.Context) error {
+func (x *run[S]) curves(ctx context.Context) error {
 	type line struct {
 		name  string
 		order []heads.Head
@@ -38,14 +64,15 @@ func (x *run) curves(ctx context.Context) error {
 		lines = append(lines, line{m.String(), x.order(i)})
 	}
 	lines = append(lines, line{x.Methods[x.method].String() + ", reversed", x.orderBy(reversed(x.scores[x.method]))})
-	all := total(x.Model.Layers())
-	points := levels(all, len(lines[0].order), len(x.report.Result.Removed))
+	all := total(x.layers)
 	tell := x.progress("curves")
-	for i, l := range lines {
+	done, points := 0, len(lines)*len(x.levels(lines[0].order)) // about as many in each
+	for _, l := range lines {
 		curve := reports.Curve{Name: l.name}
-		for j, n := range points {
-			tell(i*len(points)+j, len(lines)*len(points))
-			seen, err := x.after(ctx, cut(l.order, n))
+		for j, gone := range x.levels(l.order) {
+			tell(min(done, points), points)
+			done++
+			seen, err := x.after(ctx, gone)
 			if err != nil {
 				if j > 0 { // what has been measured is kept
 					x.report.Curves = append(x.report.Curves, curve)
@@ -54,12 +81,12 @@ func (x *run) curves(ctx context.Context) error {
 			}
 			low, high := x.interval(seen)
 			curve.Points = append(curve.Points, reports.Point{
-				Left: all - len(cut(l.order, n)), Metric: reports.Number(seen.value(x.Metric)), Loss: reports.Number(seen.loss), KL: reports.Number(seen.kl), Low: low, High: high,
+				Left: all - len(gone), Metric: reports.Number(seen.Value), Loss: reports.Number(seen.Loss), KL: reports.Number(seen.KL), Low: low, High: high,
 			})
 		}
 		x.report.Curves = append(x.report.Curves, curve)
 	}
-	tell(len(lines)*len(points), len(lines)*len(points))
+	tell(points, points)
 	return nil
 }
 
@@ -67,20 +94,19 @@ func (x *run) curves(ctx context.Context) error {
 const mostKnown = 1000
 
 // after measures the model without some heads on the reporting part.
-func (x *run) after(ctx context.Context, removed []heads.Head) (measured, error) {
+func (x *run[S]) after(ctx context.Context, removed []heads.Head) (Measured, error) {
 	if len(removed) == 0 {
-		return x.reporter.whole, ctx.Err()
+		return x.whole, ctx.Err()
 	}
-	left := kept(x.Model.Layers(), removed)
-	key := fmt.Sprint(left) // maps are printed in the order of their keys
+	key := fmt.Sprint(kept(x.layers, removed)) // maps are printed in the order of their keys
 	if seen, ok := x.known[key]; ok {
 		return seen, ctx.Err()
 	}
-	m, err := x.Model.Keep(left)
+	m, err := x.without(removed)
 	if err != nil {
-		return measured{}, err
+		return Measured{}, err
 	}
-	seen, err := x.reporter.measure(ctx, m)
+	seen, err := x.reporter.Measure(ctx, m)
 	if err == nil && len(x.known) < mostKnown {
 		x.known[key] = seen
 	}
@@ -101,34 +127,34 @@ func reversed(s heads.Scores) heads.Scores {
 
 // randomBand measures random orders on the reporting part: what a method must
 // beat to have measured anything.
-func (x *run) randomBand(ctx context.Context) error {
-	all := total(x.Model.Layers())
+func (x *run[S]) randomBand(ctx context.Context) error {
+	all := total(x.layers)
 	x.report.Random.Orders = x.Orders
 	if x.Orders == 0 {
 		return nil
 	}
 	orders := make([][]heads.Head, x.Orders)
 	for i := range orders {
-		s, err := heads.Importance(ctx, x.probe, heads.ImportanceOptions{Methods: []heads.Method{heads.Random}, Seed: x.Seed + 1 + uint64(i)})
+		s, err := heads.Importance(ctx, x.Subject, heads.ImportanceOptions{Methods: []heads.Method{heads.Random}, Seed: x.Seed + 1 + uint64(i)})
 		if err != nil {
 			return err
 		}
 		orders[i] = x.orderBy(s[0])
 	}
-	points := levels(all, len(orders[0]), len(x.report.Result.Removed))
+	points := x.levels(orders[0])
 	tell := x.progress("random orders")
-	for i, n := range points {
+	for i, point := range points {
 		var metric, loss, kl []float64
 		for j, order := range orders {
 			tell(i*len(orders)+j, len(points)*len(orders))
-			seen, err := x.after(ctx, cut(order, n))
+			seen, err := x.after(ctx, x.cut(order, len(point)))
 			if err != nil {
 				return err
 			}
-			metric, loss, kl = append(metric, seen.value(x.Metric)), append(loss, seen.loss), append(kl, seen.kl)
+			metric, loss, kl = append(metric, seen.Value), append(loss, seen.Loss), append(kl, seen.KL)
 		}
 		x.report.Random.Points = append(x.report.Random.Points, reports.BandPoint{
-			Left: all - len(cut(orders[0], n)), Metric: spread(metric), Loss: spread(loss), KL: spread(kl),
+			Left: all - len(point), Metric: spread(metric), Loss: spread(loss), KL: spread(kl),
 		})
 	}
 	tell(len(points)*len(orders), len(points)*len(orders))

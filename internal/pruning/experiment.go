@@ -11,19 +11,16 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/pruning/reports"
-	"github.com/attn-go/attn/nn"
-	"github.com/attn-go/attn/seq2seq"
 )
 
 // Experiment says what is to be pruned and measured.
-type Experiment struct {
-	Model *seq2seq.Translator
-	Parts Parts
+type Experiment[S heads.Prunable[S]] struct {
+	Subject S // the whole model, with the scoring part
+	Task    Task[S]
 	// Methods are those whose curves are drawn. The model is pruned by the one
 	// that does best on the selecting part.
 	Methods []heads.Method
 	Goal    Goal
-	Metric  seq2seq.Metric
 	// Normalize divides the scores of gradients by their layer's norm.
 	Normalize bool
 	// Kinds are the kinds of attention that heads may be taken from. Empty means
@@ -34,12 +31,8 @@ type Experiment struct {
 	// Step is how many heads go before the rest is scored again. 0 scores once, and
 	// Affordable leaves it to what scoring costs.
 	Step int
-	// FineTune is how many training steps follow each removal, on the pairs
-	// Train. 0 means none.
-	FineTune  int
-	Rate      float64 // largest learning rate of these steps
-	Smoothing float32 // of the labels, as the model was trained
-	Train     []seq2seq.Pair
+	// FineTune is how many training steps follow each removal. 0 means none.
+	FineTune int
 	// Orders is the number of random orders, and Resamples that of the
 	// bootstrap.
 	Orders, Resamples int
@@ -52,9 +45,8 @@ type Experiment struct {
 	// Save, if not nil, is given the report each time that there is more in it
 	// which should survive an interruption.
 	Save func(*reports.Report) error
-	// Keep, if not nil, is given the pruned models, before curves and speed are
-	// measured.
-	Keep func(compact, masked *seq2seq.Translator, r *reports.Report) error
+	// Keep, if not nil, is given the pruned model, before curves and speed are measured.
+	Keep func(ctx context.Context, left S, r *reports.Report) error
 }
 
 // Affordable is an Experiment's Step that is as small as scoring again can be had
@@ -76,27 +68,24 @@ type Goal struct {
 }
 
 // Describe returns the goal for people.
-func (g Goal) Describe(metric seq2seq.Metric) string {
+func (g Goal) Describe(m Metric) string {
 	switch {
 	case g.Left > 0:
 		return fmt.Sprintf("keep %d heads", g.Left)
 	case g.Speed > 0:
 		return fmt.Sprintf("translate %g times as fast", g.Speed)
+	case m.Loss:
+		return fmt.Sprintf("let the loss grow by at most %g%%", 100*g.Drop)
 	}
-	return fmt.Sprintf("lose at most %g%% of %s", 100*g.Drop, metric)
-}
-
-// DescribeLoss is Describe where the metric is a loss, which may grow.
-func (g Goal) DescribeLoss() string {
-	if g.Left > 0 {
-		return fmt.Sprintf("keep %d heads", g.Left)
-	}
-	return fmt.Sprintf("let the loss grow by at most %g%%", 100*g.Drop)
+	return fmt.Sprintf("lose at most %g%% of %s", 100*g.Drop, m)
 }
 
 // tolerates reports whether a metric that was whole may be value.
-func (g Goal) tolerates(value, whole float64) bool {
+func (g Goal) tolerates(m Metric, value, whole float64) bool {
 	const rounding = 1e-9 // so that a loss of exactly what is tolerated is
+	if m.Loss {
+		return value <= (1+g.Drop+rounding)*whole
+	}
 	return value >= (1-g.Drop-rounding)*whole
 }
 
@@ -108,34 +97,42 @@ type CheckError struct{ Reason string }
 func (e *CheckError) Error() string { return e.Reason }
 
 // run is an experiment that is under way.
-type run struct {
-	*Experiment
+type run[S heads.Prunable[S]] struct {
+	*Experiment[S]
+	metric Metric
+	layers []*attn.MultiHead // of the whole model
 	report *reports.Report
-	probe  *seq2seq.Probe // on the scoring part
 	scores []heads.Scores // by Methods
-	// chooser and reporter measure on the selecting and reporting parts.
-	chooser, reporter *gauge
+	// chooser and reporter measure on the selecting and reporting parts; chosen and whole
+	// are what they say of the whole model.
+	chooser, reporter Gauge[S]
+	chosen, whole     Measured
 	method            int // of Methods, that prunes
 	// pruned is what has come of that method, if it was tried in earnest to choose it.
-	pruned  *heads.Pruned[*seq2seq.Probe]
+	pruned  *heads.Pruned[S]
 	removes int // heads, if the order is fixed
 	tuned   int // rounds of fine-tuning, the one included that was undone
 	undone  int
 	fast    bool // the goal of speed has been reached
-	compact *seq2seq.Translator
+	left    *S   // the pruned model, when it has been made
 	// known is what was measured on the reporting part, by what was removed:
 	// orders have much in common at their ends. Of mostKnown models at most, for
-	// each has the counts of every sentence.
-	known map[string]measured
+	// each has the counts of every item.
+	known map[string]Measured
+}
+
+// start returns the run of an experiment.
+func (e *Experiment[S]) start(r *reports.Report) *run[S] {
+	return &run[S]{Experiment: e, metric: e.Task.Metric(), layers: e.Subject.Layers(), report: r, known: map[string]Measured{}}
 }
 
 // Run does the experiment and fills in the report, which holds what identifies
 // the model and the data. After an error, that of ctx too, the report holds what
 // has been measured.
-func (e *Experiment) Run(ctx context.Context, r *reports.Report) error {
+func (e *Experiment[S]) Run(ctx context.Context, r *reports.Report) error {
 	start := time.Now()
 	defer func() { r.Seconds = time.Since(start).Seconds() }()
-	x := &run{Experiment: e, report: r, known: map[string]measured{}}
+	x := e.start(r)
 	x.describe()
 	for _, stage := range []func(context.Context) error{x.score, x.prepare, x.choose, x.prune, x.control, x.curves, x.randomBand, x.speed} {
 		if err := stage(ctx); err != nil {
@@ -149,7 +146,7 @@ func (e *Experiment) Run(ctx context.Context, r *reports.Report) error {
 	return nil
 }
 
-func (x *run) save() error {
+func (x *run[S]) save() error {
 	if x.Save == nil {
 		return nil
 	}
@@ -157,7 +154,7 @@ func (x *run) save() error {
 }
 
 // progress returns a function that tells how far a stage is.
-func (x *run) progress(stage string) func(done, all int) {
+func (x *run[S]) progress(stage string) func(done, all int) {
 	return func(done, all int) {
 		if x.Progress != nil {
 			x.Progress(stage, done, all)
@@ -165,34 +162,24 @@ func (x *run) progress(stage string) func(done, all int) {
 	}
 }
 
-// describe fills in what is known from the start.
-func (x *run) describe() {
+// describe fills in what is known from the start, beside what the report says already.
+func (x *run[S]) describe() {
 	r := x.report
-	r.Settings = reports.Settings{
-		Goal: x.Goal.Describe(x.Metric), Speed: x.Goal.Speed, Metric: x.Metric.String(), Normalize: x.Normalize, Empty: x.Empty,
-		Step: max(x.Step, 0), FineTune: x.FineTune, TrainData: r.Settings.TrainData, Orders: x.Orders, Resamples: x.Resamples, Seed: x.Seed,
-	}
-	if x.FineTune > 0 {
-		r.Settings.Rate, r.Settings.Smoothing, r.Settings.Trained = x.Rate, x.Smoothing, len(x.Train)
-	}
+	s := &r.Settings
+	s.Goal, s.Speed, s.Normalize, s.Empty = x.Goal.Describe(x.metric), x.Goal.Speed, x.Normalize, x.Empty
+	s.Metric, s.Unit, s.Lower, s.Least, s.LossUnit = x.metric.Name, x.metric.Unit, x.metric.Loss, x.metric.Least, x.Task.LossUnit()
+	s.Step, s.FineTune, s.Orders, s.Resamples, s.Seed = max(x.Step, 0), x.FineTune, x.Orders, x.Resamples, x.Seed
 	for _, k := range x.Kinds {
 		r.Settings.Kinds = append(r.Settings.Kinds, k.String())
 	}
 	for _, m := range x.Methods {
 		r.Settings.Methods = append(r.Settings.Methods, m.String())
 	}
-	count := func(pairs []seq2seq.Pair) int {
-		sources, _ := seq2seq.Group(pairs)
-		return len(sources)
-	}
-	r.Data.Pairs = len(x.Parts.Score) + len(x.Parts.Select) + len(x.Parts.Report)
-	r.Data.Score, r.Data.Select, r.Data.Report = count(x.Parts.Score), count(x.Parts.Select), count(x.Parts.Report)
-	r.Model.Arch, r.Model.Heads, r.Model.Parameters = x.Model.Config.Arch, total(x.Model.Layers()), nn.Count(x.Model)
-	unknown := reports.Quality{Metric: reports.NaN, Exact: reports.NaN, BLEU: reports.NaN, Loss: reports.NaN, KL: reports.NaN}
-	r.Result.Before, r.Result.After = unknown, unknown
+	r.Model.Heads, r.Model.Parameters = total(x.layers), x.Task.Parameters(x.Subject)
+	r.Result.Before, r.Result.After = reports.Unknown(), reports.Unknown()
 	r.Result.Low, r.Result.High, r.Result.Difference = reports.NaN, reports.NaN, reports.NaN
 	r.Machine = thisMachine()
-	r.Layers = Layers(x.Model.Layers())
+	r.Layers = Layers(x.layers)
 }
 
 // Layers describes the attention layers of a model with all heads kept.
@@ -219,15 +206,12 @@ func total(layers []*attn.MultiHead) (n int) {
 
 // score measures the importance of heads on the scoring part. What is measured
 // when ctx ends is in the report.
-func (x *run) score(ctx context.Context) error {
+func (x *run[S]) score(ctx context.Context) error {
 	var err error
-	if x.probe, err = seq2seq.NewProbe(x.Model, x.Parts.Score); err != nil {
-		return err
-	}
-	x.scores, err = heads.Importance(ctx, x.probe, heads.ImportanceOptions{
+	x.scores, err = heads.Importance(ctx, x.Subject, heads.ImportanceOptions{
 		Methods: x.Methods, Normalize: x.Normalize, Seed: x.Seed, Progress: x.progress("scoring heads"),
 	})
-	x.report.Scores = Tabulate(x.Model.Layers(), x.scores)
+	x.report.Scores = Tabulate(x.layers, x.scores)
 	if err != nil {
 		_ = x.save() // the first error matters
 	}
@@ -261,46 +245,51 @@ func Tabulate(layers []*attn.MultiHead, scores []heads.Scores) []reports.Scores 
 }
 
 // prepare measures the whole model on the other two parts.
-func (x *run) prepare(ctx context.Context) (err error) {
+func (x *run[S]) prepare(ctx context.Context) (err error) {
 	tell := x.progress("measuring the whole model")
 	tell(0, 2)
-	if x.chooser, err = newGauge(ctx, x.Model, x.Parts.Select, x.Metric); err != nil {
-		return err
+	for i, g := range []struct {
+		part  Part
+		gauge *Gauge[S]
+		whole *Measured
+	}{{Selecting, &x.chooser, &x.chosen}, {Reporting, &x.reporter, &x.whole}} {
+		if *g.gauge, err = x.Task.Gauge(ctx, x.Subject, g.part); err != nil {
+			return err
+		}
+		if *g.whole, err = (*g.gauge).Measure(ctx, x.Subject); err != nil {
+			return err
+		}
+		tell(i+1, 2)
 	}
-	tell(1, 2)
-	if x.reporter, err = newGauge(ctx, x.Model, x.Parts.Report, x.Metric); err != nil {
-		return err
-	}
-	tell(2, 2)
-	x.report.Result.Before = x.reporter.quality(x.Model, x.reporter.whole)
-	if x.tolerates() && x.chooser.whole.value(x.Metric) == 0 {
-		return &CheckError{fmt.Sprintf("the whole model's %s is 0 on the selecting part: there is nothing to lose", x.Metric)}
+	x.report.Result.Before = x.whole.quality(x.Task.Parameters(x.Subject))
+	if x.tolerates() && !x.metric.Loss && !(x.chosen.Value > 0) {
+		return &CheckError{fmt.Sprintf("the whole model's %s is %.4g on the selecting part: there is nothing to lose", x.metric, x.chosen.Value)}
 	}
 	return nil
 }
 
 // order returns the heads in the order in which a method removes them.
-func (x *run) order(method int) []heads.Head {
+func (x *run[S]) order(method int) []heads.Head {
 	return x.orderBy(x.scores[method])
 }
 
 // orderBy returns the heads that may go, in the order in which scores let them.
-func (x *run) orderBy(s heads.Scores) []heads.Head {
-	return slices.DeleteFunc(heads.Order(x.Model.Layers(), s, x.Empty), func(h heads.Head) bool { return !x.open(h.Layer) })
+func (x *run[S]) orderBy(s heads.Scores) []heads.Head {
+	return slices.DeleteFunc(heads.Order(x.layers, s, x.Empty), func(h heads.Head) bool { return !x.open(h.Layer) })
 }
 
 // open reports whether heads may be taken from a layer.
-func (x *run) open(layer string) bool {
+func (x *run[S]) open(layer string) bool {
 	kind, _ := heads.Place(layer)
 	return len(x.Kinds) == 0 || slices.Contains(x.Kinds, kind)
 }
 
 // without returns the model without some heads.
-func (x *run) without(removed []heads.Head) (*seq2seq.Translator, error) {
+func (x *run[S]) without(removed []heads.Head) (S, error) {
 	if len(removed) == 0 {
-		return x.Model, nil
+		return x.Subject, nil
 	}
-	return x.Model.Keep(kept(x.Model.Layers(), removed))
+	return x.Subject.Without(removed)
 }
 
 // kept returns the heads that are left in each layer.

@@ -49,20 +49,30 @@ var learnDates = sync.OnceValues(func() (l learnt, err error) {
 	return l, err
 })
 
-func experiment(m *seq2seq.Translator, parts Parts, goal Goal) *Experiment {
-	return &Experiment{
-		Model: m, Parts: parts, Goal: goal, Methods: []heads.Method{heads.WeightNorm, heads.LeaveOneOut}, Metric: seq2seq.MetricBLEU,
-		Orders: 3, Resamples: 100, Seed: 5, Train: parts.Score, Rate: 0.001,
+// ofTranslator is an experiment on a translator.
+type ofTranslator = Experiment[*seq2seq.Probe]
+
+func experiment(t testing.TB, m *seq2seq.Translator, parts Parts, goal Goal) *ofTranslator {
+	t.Helper()
+	p, err := seq2seq.NewProbe(m, parts.Score)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := NewTranslations(m, parts, seq2seq.MetricBLEU)
+	task.Seed = 5
+	return &ofTranslator{
+		Subject: p, Task: task, Goal: goal, Methods: []heads.Method{heads.WeightNorm, heads.LeaveOneOut}, Orders: 3, Resamples: 100, Seed: 5,
 	}
 }
 
 func TestExperiment(t *testing.T) {
 	m, parts := trained(t)
 	var compact, masked *seq2seq.Translator
-	e := experiment(m, parts, Goal{Left: 5})
-	e.Keep = func(c, full *seq2seq.Translator, _ *reports.Report) error {
-		compact, masked = c, full
-		return nil
+	e := experiment(t, m, parts, Goal{Left: 5})
+	e.Keep = func(ctx context.Context, left *seq2seq.Probe, _ *reports.Report) (err error) {
+		compact = left.Translator()
+		masked, _, err = e.Task.(*Translations).Masked(ctx, compact)
+		return err
 	}
 	saved := 0
 	e.Save = func(*reports.Report) error { saved++; return nil }
@@ -138,24 +148,29 @@ func TestGoals(t *testing.T) {
 	m, parts := trained(t)
 	ctx := context.Background()
 	value := func(m *seq2seq.Translator) float64 {
-		g, err := newGauge(ctx, m, parts.Select, seq2seq.MetricBLEU)
+		e := experiment(t, m, parts, Goal{})
+		g, err := e.Task.Gauge(ctx, e.Subject, Selecting)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return g.whole.value(seq2seq.MetricBLEU)
+		seen, err := g.Measure(ctx, e.Subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return seen.Value
 	}
-	for name, change := range map[string]func(*Experiment){
-		"scored once":    func(*Experiment) {},
-		"scored again":   func(e *Experiment) { e.Step = 2 },
-		"fine-tuned":     func(e *Experiment) { e.Step, e.FineTune = 2, 2 },
-		"one method":     func(e *Experiment) { e.Methods = e.Methods[:1] },
-		"emptied layers": func(e *Experiment) { e.Empty = true },
+	for name, change := range map[string]func(*ofTranslator){
+		"scored once":    func(*ofTranslator) {},
+		"scored again":   func(e *ofTranslator) { e.Step = 2 },
+		"fine-tuned":     func(e *ofTranslator) { e.Step, e.FineTune = 2, 2 },
+		"one method":     func(e *ofTranslator) { e.Methods = e.Methods[:1] },
+		"emptied layers": func(e *ofTranslator) { e.Empty = true },
 	} {
-		e := experiment(m, parts, Goal{Drop: 0.3})
+		e := experiment(t, m, parts, Goal{Drop: 0.3})
 		e.Orders = 0
 		change(e)
-		e.Keep = func(compact, _ *seq2seq.Translator, _ *reports.Report) error {
-			if got, want := value(compact), value(m); !(got >= 0.7*want) || want == 0 {
+		e.Keep = func(_ context.Context, left *seq2seq.Probe, _ *reports.Report) error {
+			if got, want := value(left.Translator()), value(m); !(got >= 0.7*want) || want == 0 {
 				t.Errorf("%s: BLEU falls from %v to %v", name, want, got)
 			}
 			return nil
@@ -171,13 +186,13 @@ func TestGoals(t *testing.T) {
 			t.Errorf("%s: loss %v, trained as long %v; pruned %v, trained %v", name, r.Result.Before.Loss, control.Loss, pruned.Loss, r.Result.After.Loss)
 		}
 	}
-	e := experiment(m, parts, Goal{Speed: 1e6})
+	e := experiment(t, m, parts, Goal{Speed: 1e6})
 	e.SpeedTime = 1
 	var check *CheckError
 	if err := e.Run(ctx, new(reports.Report)); !errors.As(err, &check) {
 		t.Errorf("a million times as fast: %v", err)
 	}
-	e = experiment(m, parts, Goal{Left: 2})
+	e = experiment(t, m, parts, Goal{Left: 2})
 	if err := e.Run(ctx, new(reports.Report)); err == nil {
 		t.Error("two heads for three layers")
 	}
@@ -188,7 +203,7 @@ func TestInterruption(t *testing.T) {
 	m, parts := trained(t)
 	for _, stage := range []string{"scoring heads", "choosing a method", "curves", "random orders"} {
 		ctx, cancel := context.WithCancel(context.Background())
-		e := experiment(m, parts, Goal{Left: 5})
+		e := experiment(t, m, parts, Goal{Left: 5})
 		e.Progress = func(s string, done, _ int) {
 			if s == stage && done > 0 {
 				cancel()
@@ -216,12 +231,14 @@ func TestInterruption(t *testing.T) {
 }
 
 func TestLargest(t *testing.T) {
-	m, _ := trained(t)
-	x := &run{Experiment: &Experiment{Model: m, Empty: true}}
+	m, parts := trained(t)
+	e := experiment(t, m, parts, Goal{})
+	e.Empty = true
+	x := e.start(new(reports.Report))
 	order := heads.Order(m.Layers(), heads.Scores{Values: map[string][]float64{}}, true)
 	for limit := range 12 {
 		calls := 0
-		fits := func(_ context.Context, m *seq2seq.Translator) (bool, error) {
+		fits := func(_ context.Context, m *seq2seq.Probe) (bool, error) {
 			calls++
 			return 12-total(m.Layers()) <= limit, nil
 		}

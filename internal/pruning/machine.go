@@ -22,16 +22,18 @@ func thisMachine() reports.Machine {
 	}
 }
 
-// HashFile returns the SHA-256 of a file in hexadecimal digits.
-func HashFile(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
+// HashFiles returns the SHA-256 of files, one behind the other, in hexadecimal digits.
+func HashFiles(paths ...string) (string, error) {
 	h := sha256.New()
-	_, err = io.Copy(h, f)
-	if err := cmp.Or(err, f.Close()); err != nil {
-		return "", err
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			return "", err
+		}
+		_, err = io.Copy(h, f)
+		if err := cmp.Or(err, f.Close()); err != nil {
+			return "", err
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -34,6 +34,25 @@ func (p Parts) Unseen(pairs []seq2seq.Pair) []seq2seq.Pair {
 	return rest
 }
 
+// Sources returns how many sources the parts have.
+func (p Parts) Sources() (n [3]int) {
+	for i, part := range [][]seq2seq.Pair{p.Score, p.Select, p.Report} {
+		n[i] = Groups(part, sourceOf)
+	}
+	return n
+}
+
+func sourceOf(p seq2seq.Pair) string { return p.Source }
+
+// Groups returns how many different sources examples have.
+func Groups[E any](examples []E, source func(E) string) int {
+	seen := map[string]bool{}
+	for _, e := range examples {
+		seen[source(e)] = true
+	}
+	return len(seen)
+}
+
 // Fewest is the least number of sources of a part.
 const Fewest = 10
 
@@ -42,7 +61,7 @@ const Fewest = 10
 //
 // It returns an error if there are too few.
 func Split(pairs []seq2seq.Pair, limit int, seed uint64) (Parts, error) {
-	parts, err := Deal(pairs, func(p seq2seq.Pair) string { return p.Source }, limit, seed, "sources")
+	parts, err := Deal(pairs, sourceOf, limit, seed, "sources")
 	return Parts{Score: parts[0], Select: parts[1], Report: parts[2]}, err
 }
 

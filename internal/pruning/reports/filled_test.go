@@ -84,8 +84,8 @@ func filled() *Report {
 	})
 	r.Result = Result{
 		Method: "gradient", Removed: order[:36], Left: 36, Low: -0.91, High: 0.24, Difference: 3.6e-6,
-		Before:  Quality{Parameters: 7412736, Metric: 44.13, Exact: 31.2, BLEU: 44.13, Loss: 1.2104, KL: 0},
-		After:   Quality{Parameters: 6597000, Metric: 43.81, Exact: 30.9, BLEU: 43.81, Loss: 1.2263, KL: 0.0214},
+		Before:  Quality{Parameters: 7412736, Metric: 44.13, Loss: 1.2104, KL: 0, Others: []Named{{"exact match", "%", 31.2}}},
+		After:   Quality{Parameters: 6597000, Metric: 43.81, Loss: 1.2263, KL: 0.0214, Others: []Named{{"exact match", "%", 30.9}}},
 		Compact: "runs/fra.pruned/compact", Masked: "runs/fra.pruned/masked", Page: "runs/fra.pruned/report.html",
 	}
 	for i := range r.Layers {

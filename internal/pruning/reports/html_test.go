@@ -240,9 +240,9 @@ func TestFineTuned(t *testing.T) {
 	r := filled()
 	r.Settings.FineTune, r.Settings.Step = 200, 6
 	pruned := r.Result.After
-	pruned.Metric, pruned.BLEU = 42.9, 42.9
+	pruned.Metric = 42.9
 	r.Result.Pruned = &pruned
-	r.Result.Control = &Quality{Parameters: r.Result.Before.Parameters, Metric: 45.6, Exact: NaN, BLEU: 45.6, Loss: 1.5, KL: 0.01}
+	r.Result.Control = &Quality{Parameters: r.Result.Before.Parameters, Metric: 45.6, Loss: 1.5, KL: 0.01}
 	if out := written(t, r.Summary); !strings.Contains(out, "without fine-tuning:\nheads left") || !strings.Contains(out, "the whole model after the same training: BLEU 45.6") {
 		t.Errorf("the summary does not tell training from pruning:\n%s", out)
 	}
@@ -293,5 +293,52 @@ func TestSpeedWithoutResult(t *testing.T) {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page has no %s", want)
 		}
+	}
+}
+
+// filledByLoss is the report of a pretrained model, whose metric is its loss.
+func filledByLoss() *Report {
+	r := filled()
+	s := &r.Settings
+	s.Metric, s.Lower, s.LossUnit, s.Goal = "loss", true, "nats per masked token", "let the loss grow by at most 1%"
+	r.Model.Arch, r.Model.Task, r.Data.Items, r.Data.Pairs, r.Speed = "BERT", "masked words", "texts", 0, nil
+	r.Result.Compact = ""
+	for _, q := range []*Quality{&r.Result.Before, &r.Result.After} {
+		q.Metric, q.Others = q.Loss, nil
+	}
+	r.Result.Low, r.Result.High = -0.004, 0.031
+	for i := range r.Curves {
+		for j := range r.Curves[i].Points {
+			p := &r.Curves[i].Points[j]
+			p.Metric, p.Low, p.High = p.Loss, p.Loss-1.23, p.Loss-1.19
+		}
+	}
+	for i := range r.Random.Points {
+		r.Random.Points[i].Metric = r.Random.Points[i].Loss
+	}
+	return r
+}
+
+// Where the metric is the loss, everything is the other way round, and no loss is told twice.
+func TestPageOfLoss(t *testing.T) {
+	r := filledByLoss()
+	page := written(t, r.HTML)
+	for _, want := range []string{
+		"loss 1.210 → 1.226 (&#43;0.016, 95% interval −0.004 to &#43;0.031: not significant)", "Not significant is not the same as equal: a growth of up to 0.031",
+		"Measured on 2,017 texts that", "the parts share no text.", "loss, nats per masked token</th>", "nats per masked token, lower is better",
+		"should rise fastest", "a method is worth its work where it runs below", "texts that score heads", "masked words", "attn view --model runs/fra.pruned/masked",
+		`m, err := models.Load(&#34;runs/fra.pruned/masked&#34;, models.Options{})`, "<th scope=\"col\">difference, 95%</th><th scope=\"col\">KL</th>",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	for _, none := range []string{"BLEU", "exact match", "Loss shows damage", "higher is better", "<h2>Speed</h2>", "Compact", "source"} {
+		if strings.Contains(page, none) {
+			t.Errorf("the page has %s", none)
+		}
+	}
+	if n := strings.Count(page, "<figure"); n != 2 {
+		t.Errorf("%d charts, want those of the loss and the divergence", n)
 	}
 }

@@ -18,6 +18,7 @@ type Importance struct {
 	Data   string   `json:"data"`
 	Task   string   `json:"task,omitempty"`  // of a pretrained model's head
 	Pairs  int      `json:"pairs,omitempty"` // that a translator was scored on
+	Items  string   `json:"items,omitempty"` // what its data are counted in: "texts"
 	Texts  int      `json:"texts,omitempty"` // that a pretrained model was scored on
 	Layers []Layer  `json:"layers"`
 	Scores []Scores `json:"scores"`
@@ -112,7 +113,7 @@ func (r Importance) Write(w io.Writer, t viz.Terminal) error {
 	var b strings.Builder
 	examples := Counted(r.Pairs, "pair", "pairs")
 	if r.Task != "" {
-		examples = fmt.Sprintf("the %s of %s", r.Task, Counted(r.Texts, "text", "texts"))
+		examples = fmt.Sprintf("the %s of %s", r.Task, Counted(r.Texts, strings.TrimSuffix(r.Items, "s"), r.Items))
 	}
 	flow(&b, t.Width, fmt.Sprintf("importance on %s of %s;", examples, r.Data), "larger is more important")
 	b.WriteByte('\n')

@@ -19,6 +19,7 @@ type pageChart struct {
 // measure is a quantity that a curve follows.
 type measure struct {
 	title, unit string
+	say         string // what it shows, of those behind the first
 	point       func(Point) Number
 	spread      func(BandPoint) Spread
 	whole       Number
@@ -28,14 +29,20 @@ type measure struct {
 // divergence.
 func (r *Report) measures() []measure {
 	unit := "higher is better"
-	if u := r.unit(); u != "" {
+	if u := r.Settings.Unit; u != "" {
 		unit = u + ", " + unit
 	}
-	return []measure{
-		{r.metricName(), unit, func(p Point) Number { return p.Metric }, func(b BandPoint) Spread { return b.Metric }, r.whole()},
-		{"Loss", "nats per token, lower is better", func(p Point) Number { return p.Loss }, func(b BandPoint) Spread { return b.Loss }, r.Result.Before.Loss},
-		{"Divergence from the whole model", "KL, nats per token, lower is better", func(p Point) Number { return p.KL }, func(b BandPoint) Spread { return b.KL }, NaN},
+	loss := measure{"Loss", r.lossUnit() + ", lower is better", "Loss shows damage before the metric does. Lines as above.",
+		func(p Point) Number { return p.Loss }, func(b BandPoint) Spread { return b.Loss }, r.Result.Before.Loss}
+	kl := measure{"Divergence from the whole model", r.divergenceUnit() + ", lower is better",
+		"How far the predictions have moved from the whole model’s, whatever the right answer. Lines as above.",
+		func(p Point) Number { return p.KL }, func(b BandPoint) Spread { return b.KL }, NaN}
+	metric := measure{r.metricName(), unit, "", func(p Point) Number { return p.Metric }, func(b BandPoint) Spread { return b.Metric }, r.whole()}
+	if r.Settings.Lower { // the metric is the loss
+		metric.title, metric.unit = loss.title, loss.unit
+		return []measure{metric, kl}
 	}
+	return []measure{metric, loss, kl}
 }
 
 // Chart returns the curves of the metric.
@@ -53,7 +60,7 @@ func (r *Report) charts() ([]pageChart, error) {
 		if err := c.SVG(&b); err != nil {
 			return nil, err
 		}
-		list = append(list, pageChart{template.HTML(b.String()), r.chartCaption(c, i), i == 0})
+		list = append(list, pageChart{template.HTML(b.String()), r.chartCaption(c, m), i == 0})
 	}
 	return list, nil
 }
@@ -79,7 +86,7 @@ func (r *Report) chart(m measure, wide bool) viz.Chart {
 			numbers = numbers || v.Known()
 			line.X, line.Y = append(line.X, float64(p.Left)), append(line.Y, float64(v))
 			if bars {
-				low, high := float64(percent(m.whole+p.Low)), float64(percent(m.whole+p.High))
+				low, high := float64(r.possible(m.whole+p.Low)), float64(r.possible(m.whole+p.High))
 				if p.Left == r.heads() { // differs from itself by nothing
 					low, high = math.NaN(), math.NaN()
 				}
@@ -121,17 +128,14 @@ func (r *Report) ticks() (list []float64) {
 	return nil
 }
 
-func (r *Report) chartCaption(c viz.Chart, i int) string {
-	switch i {
-	case 1:
-		return "Loss shows damage before the metric does. Lines as above."
-	case 2:
-		return "How far the predictions have moved from the whole model’s, whatever the right answer. Lines as above."
+func (r *Report) chartCaption(c viz.Chart, m measure) string {
+	if m.say != "" {
+		return m.say
 	}
 	text := "Each line takes the least important heads first, as its method sees them"
 	for _, l := range c.Lines {
 		if l.Dashed {
-			text += "; a dashed line takes the most important first, and should fall fastest"
+			text += fmt.Sprintf("; a dashed line takes the most important first, and should %s fastest", map[bool]string{false: "fall", true: "rise"}[r.Settings.Lower])
 			break
 		}
 	}
@@ -140,7 +144,7 @@ func (r *Report) chartCaption(c viz.Chart, i int) string {
 	}
 	text += "."
 	if len(c.Bands) > 0 {
-		text += fmt.Sprintf(" The grey band holds 95%% of %s: a method is worth its work where it runs above.", Counted(r.Random.Orders, "random order", "random orders"))
+		text += fmt.Sprintf(" The grey band holds 95%% of %s: a method is worth its work where it runs %s.", Counted(r.Random.Orders, "random order", "random orders"), map[bool]string{false: "above", true: "below"}[r.Settings.Lower])
 	}
 	for _, l := range c.Lines {
 		if l.Low != nil {

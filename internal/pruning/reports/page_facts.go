@@ -10,14 +10,15 @@ import (
 func (r *Report) notes() (notes []string) {
 	d, res := r.Data, r.Result
 	if d.Report > 0 {
-		notes = append(notes, fmt.Sprintf("Measured on %s that neither scored the heads nor chose how many go; the parts share no source.", Counted(d.Report, "source", "sources")))
+		notes = append(notes, fmt.Sprintf("Measured on %s that neither scored the heads nor chose how many go; the parts share no %s.", r.items(d.Report), strings.TrimSuffix(r.itemsName(), "s")))
 	}
-	if res.Low.Known() && res.High.Known() && len(res.Removed) > 0 && r.significance() == "not significant" && res.Low < 0 {
-		notes = append(notes, fmt.Sprintf("Not significant is not the same as equal: a loss of up to %s is within the interval.", fixed(-res.Low, 1)))
+	if res.Low.Known() && res.High.Known() && len(res.Removed) > 0 && r.significance() == "not significant" && r.harm() > 0 {
+		notes = append(notes, fmt.Sprintf("Not significant is not the same as equal: %s of up to %s is within the interval.",
+			map[bool]string{false: "a loss", true: "a growth"}[r.Settings.Lower], fixed(r.harm(), r.digits())))
 	}
 	notes = append(notes, fmt.Sprintf("One model and one seed (%d): another model may answer otherwise.", r.Settings.Seed))
 	if c := res.Control; c != nil && c.Metric.Known() && res.After.Metric.Known() {
-		notes = append(notes, fmt.Sprintf("After the same training the whole model has %s: against that, the pruned one differs by %s.", fixed(c.Metric, 1), signed(res.After.Metric-c.Metric, 1)))
+		notes = append(notes, fmt.Sprintf("After the same training the whole model has %s: against that, the pruned one differs by %s.", fixed(c.Metric, r.digits()), signed(res.After.Metric-c.Metric, r.digits())))
 	}
 	if r.Settings.Resamples > 0 {
 		notes = append(notes, fmt.Sprintf("Intervals are 95%%, by paired bootstrap with %s, each by itself: they are not corrected for the many comparisons on this page.", Counted(r.Settings.Resamples, "resample", "resamples")))
@@ -48,6 +49,7 @@ func (r *Report) facts() (list []facts) {
 	model := facts{Title: "Model"}
 	model.add("directory", r.Model.Dir)
 	model.add("architecture", r.Model.Arch)
+	model.add("task", r.Model.Task)
 	model.addCount("heads", r.heads())
 	model.addCount("parameters", r.Model.Parameters)
 	model.add("SHA-256 of weights", r.Model.SHA256)
@@ -55,15 +57,16 @@ func (r *Report) facts() (list []facts) {
 	data := facts{Title: "Data"}
 	data.add("file", r.Data.File)
 	data.addCount("pairs used", r.Data.Pairs)
-	data.addCount("sources that score heads", r.Data.Score)
-	data.addCount("sources that choose", r.Data.Select)
-	data.addCount("sources that report", r.Data.Report)
+	data.addCount(r.itemsName()+" that score heads", r.Data.Score)
+	data.addCount(r.itemsName()+" that choose", r.Data.Select)
+	data.addCount(r.itemsName()+" that report", r.Data.Report)
 	data.add("SHA-256", r.Data.SHA256)
 
 	s := r.Settings
 	settings := facts{Title: "Settings"}
 	settings.add("goal", s.Goal)
 	settings.add("metric", s.Metric)
+	settings.add("loss", r.lossUnit())
 	settings.add("methods", strings.Join(s.Methods, ", "))
 	settings.add("scores", map[bool]string{false: "as they are", true: "divided by the norm of their layer"}[s.Normalize])
 	if len(s.Kinds) > 0 {
@@ -111,6 +114,9 @@ type load struct{ Title, Say, Command, Code string }
 
 func (r *Report) load() (list []load) {
 	commands := func(dir string) (command, code string) {
+		if r.Model.Task != "" {
+			return "attn view --model " + shellWord(dir) + ` "…"`, fmt.Sprintf("m, err := models.Load(%q, models.Options{})", dir)
+		}
 		return "attn translate --model " + shellWord(dir) + ` "…"`, fmt.Sprintf("m, err := seq2seq.Load(%q)", dir)
 	}
 	if dir := r.Result.Compact; dir != "" {
@@ -120,8 +126,12 @@ func (r *Report) load() (list []load) {
 	}
 	if dir := r.Result.Masked; dir != "" {
 		l := load{Title: "Masked", Say: "The shapes of the whole model with zeros in place of the heads: not faster, but for programs that know no layers with fewer heads."}
+		of, what := "compact model’s", "logits"
+		if r.Model.Task != "" {
+			of, what = "whole model’s with gates of zero", "outputs"
+		}
 		if r.Result.Difference.Known() {
-			l.Say += fmt.Sprintf(" Its logits differ from the compact model’s by %s at most.", cmp.Or(strings.ReplaceAll(fmt.Sprintf("%.2g", float64(r.Result.Difference)), "-", "−"), "0"))
+			l.Say += fmt.Sprintf(" Its %s differ from the %s by %s at most.", what, of, cmp.Or(strings.ReplaceAll(fmt.Sprintf("%.2g", float64(r.Result.Difference)), "-", "−"), "0"))
 		}
 		l.Command, l.Code = commands(dir)
 		list = append(list, l)

@@ -2,6 +2,7 @@ package reports
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -22,7 +23,7 @@ type compareRow struct {
 func (r *Report) compareTable() compareTable {
 	res := &r.Result
 	t := compareTable{Pruned: res.Pruned != nil, Control: res.Control != nil}
-	pruned := Quality{Metric: NaN, Exact: NaN, BLEU: NaN, Loss: NaN, KL: NaN}
+	pruned := Unknown()
 	control := pruned
 	if t.Pruned {
 		pruned = *res.Pruned
@@ -42,23 +43,30 @@ func (r *Report) compareTable() compareTable {
 		}
 	}
 	unit := ""
-	if r.unit() != "" {
-		unit = ", %"
+	if r.Settings.Unit != "" {
+		unit = ", " + r.Settings.Unit
 	}
-	add(r.metricName()+unit, func(q Quality) Number { return q.Metric }, 1)
+	main := r.metricName() + unit
+	if r.Settings.Lower {
+		main += ", " + r.lossUnit()
+	}
+	add(main, func(q Quality) Number { return q.Metric }, r.digits())
 	if len(t.Rows) > 0 {
 		t.Rows[0].Main = true
 		if res.Low.Known() && res.High.Known() {
-			t.Rows[0].Interval = between(res.Low, res.High, signed, 1)
+			t.Rows[0].Interval = between(res.Low, res.High, signed, r.digits())
 		}
 	}
-	if r.Settings.Metric != "exact match" {
-		add("exact match, %", func(q Quality) Number { return q.Exact }, 1)
+	for _, n := range res.Before.Others {
+		name := n.Name
+		if n.Unit != "" {
+			name += ", " + n.Unit
+		}
+		add(name, func(q Quality) Number { return q.other(n.Name) }, 1)
 	}
-	if r.Settings.Metric != "BLEU" {
-		add("BLEU", func(q Quality) Number { return q.BLEU }, 1)
+	if !r.Settings.Lower {
+		add("loss, "+r.lossUnit(), func(q Quality) Number { return q.Loss }, 3)
 	}
-	add("loss, nats per token", func(q Quality) Number { return q.Loss }, 3)
 	add("KL from the whole model", func(q Quality) Number { return q.KL }, 3)
 	whole("heads", r.heads(), res.Left, res.Left, r.heads())
 	whole("parameters", res.Before.Parameters, pruned.Parameters, res.After.Parameters, control.Parameters)
@@ -127,7 +135,7 @@ func (r *Report) methodTable() (t methodTable) {
 		s := &r.Scores[i]
 		row := methodRow{Name: s.Method, Rank: fixed(s.Rank, 2), Passes: strings.TrimSuffix(fixed(Number(s.Passes), 1), ".0"), Time: lasted(s.Seconds), At: none, Chosen: s.Method == r.Result.Method}
 		if p := r.curve(s.Method).at(left); p != nil {
-			row.At = fixed(p.Metric, 1)
+			row.At = fixed(p.Metric, r.digits())
 			t.At = at
 		}
 		t.Rows = append(t.Rows, row)
@@ -135,7 +143,7 @@ func (r *Report) methodTable() (t methodTable) {
 	if p := r.Random.at(left); p != nil && p.Metric.Mean.Known() && len(t.Rows) > 0 {
 		t.At = at
 		t.Rows = append(t.Rows, methodRow{Name: "random, mean and 95%", Rank: none, Passes: "0", Time: none,
-			At: fixed(p.Metric.Mean, 1), Interval: between(p.Metric.Low, p.Metric.High, fixed, 1)})
+			At: fixed(p.Metric.Mean, r.digits()), Interval: between(p.Metric.Low, p.Metric.High, fixed, r.digits())})
 	}
 	return t
 }
@@ -167,15 +175,26 @@ type curveTable struct {
 }
 
 func (r *Report) curveTables() (list []curveTable) {
-	metric := r.metricName()
-	for _, c := range r.Curves {
-		t := curveTable{Name: c.Name, Head: []string{"heads left", metric, "difference, 95%", "loss", "KL"}}
-		for _, p := range c.Points {
-			t.Rows = append(t.Rows, []string{count(p.Left), fixed(p.Metric, 2), between(p.Low, p.High, signed, 1), fixed(p.Loss, 4), fixed(p.KL, 4)})
+	metric, d := r.metricName(), r.digits()
+	add := func(t curveTable, lossAt []int) {
+		if r.Settings.Lower { // the metric is the loss
+			for i := len(lossAt) - 1; i >= 0; i-- {
+				t.Head = slices.Delete(t.Head, lossAt[i], lossAt[i]+1)
+				for j := range t.Rows {
+					t.Rows[j] = slices.Delete(t.Rows[j], lossAt[i], lossAt[i]+1)
+				}
+			}
 		}
 		if t.Rows != nil {
 			list = append(list, t)
 		}
+	}
+	for _, c := range r.Curves {
+		t := curveTable{Name: c.Name, Head: []string{"heads left", metric, "difference, 95%", "loss", "KL"}}
+		for _, p := range c.Points {
+			t.Rows = append(t.Rows, []string{count(p.Left), fixed(p.Metric, d+1), between(p.Low, p.High, signed, d), fixed(p.Loss, 4), fixed(p.KL, 4)})
+		}
+		add(t, []int{3})
 	}
 	t := curveTable{
 		Name: Counted(r.Random.Orders, "random order", "random orders"),
@@ -184,12 +203,10 @@ func (r *Report) curveTables() (list []curveTable) {
 	for _, p := range r.Random.Points {
 		m, l, k := p.Metric, p.Loss, p.KL
 		t.Rows = append(t.Rows, []string{count(p.Left),
-			fixed(m.Mean, 1), between(m.Low, m.High, fixed, 1), between(m.Min, m.Max, fixed, 1),
+			fixed(m.Mean, d), between(m.Low, m.High, fixed, d), between(m.Min, m.Max, fixed, d),
 			fixed(l.Mean, 3), between(l.Low, l.High, fixed, 3), fixed(k.Mean, 3), between(k.Low, k.High, fixed, 3)})
 	}
-	if t.Rows != nil {
-		list = append(list, t)
-	}
+	add(t, []int{4, 5})
 	return list
 }
 

@@ -6,7 +6,7 @@ import "github.com/attn-go/attn/heads"
 
 // Report is all that an experiment has found, in the form in which it is stored
 // as JSON and drawn as a page. Shares and metrics in per cent are 0 to 100, losses
-// in nats per token, times in milliseconds unless they are named otherwise.
+// in Settings.LossUnit, times in milliseconds unless they are named otherwise.
 type Report struct {
 	Version  string   `json:"version"` // of attn
 	Started  string   `json:"started"` // RFC 3339
@@ -28,18 +28,22 @@ type Settings struct {
 	Methods   []string `json:"methods"`
 	Goal      string   `json:"goal"`                  // for people: "keep 36 heads", "lose at most 1% of BLEU"
 	Speed     float64  `json:"speed,omitempty"`       // the goal, if it is one of speed: times as fast
-	Metric    string   `json:"metric"`                // "BLEU" or "exact match"
-	Normalize bool     `json:"normalize"`             // scores divided by the norm of their layer
-	Kinds     []string `json:"kinds,omitempty"`       // of attention that heads were taken from; none: all
-	Empty     bool     `json:"empty"`                 // layers may lose all heads
-	Step      int      `json:"step"`                  // heads removed before scoring again; 0: scored once
-	FineTune  int      `json:"finetune"`              // training steps after each removal; 0: none
-	Rate      float64  `json:"rate,omitempty"`        // of these steps, at most
-	Smoothing float32  `json:"smoothing,omitempty"`   // of their labels
-	TrainData string   `json:"train_data,omitempty"`  // empty: the scoring part
-	Trained   int      `json:"train_pairs,omitempty"` // pairs of them that are not measured on
-	Orders    int      `json:"orders"`                // random orders
-	Resamples int      `json:"resamples"`             // of the bootstrap
+	Metric    string   `json:"metric"`                // that is to stay: "BLEU", "loss"
+	Unit      string   `json:"metric_unit,omitempty"` // of it
+	Least     float64  `json:"metric_least,omitempty"`
+	Lower     bool     `json:"lower_is_better,omitempty"` // it is the loss
+	LossUnit  string   `json:"loss_unit"`                 // "nats per token"
+	Normalize bool     `json:"normalize"`                 // scores divided by the norm of their layer
+	Kinds     []string `json:"kinds,omitempty"`           // of attention that heads were taken from; none: all
+	Empty     bool     `json:"empty"`                     // layers may lose all heads
+	Step      int      `json:"step"`                      // heads removed before scoring again; 0: scored once
+	FineTune  int      `json:"finetune"`                  // training steps after each removal; 0: none
+	Rate      float64  `json:"rate,omitempty"`            // of these steps, at most
+	Smoothing float32  `json:"smoothing,omitempty"`       // of their labels
+	TrainData string   `json:"train_data,omitempty"`      // empty: the scoring part
+	Trained   int      `json:"train_pairs,omitempty"`     // pairs of them that are not measured on
+	Orders    int      `json:"orders"`                    // random orders
+	Resamples int      `json:"resamples"`                 // of the bootstrap
 	Seed      uint64   `json:"seed"`
 }
 
@@ -48,16 +52,18 @@ type Model struct {
 	Dir        string `json:"dir"`
 	SHA256     string `json:"sha256"` // of its weights' file
 	Arch       string `json:"arch"`
+	Task       string `json:"task,omitempty"` // of a pretrained model
 	Heads      int    `json:"heads"`
 	Parameters int    `json:"parameters"`
 }
 
-// Data identifies the pairs, cut into three parts that share no source.
+// Data identifies the pairs or texts, cut into three parts that share no source.
 type Data struct {
 	File   string `json:"file"`
 	SHA256 string `json:"sha256"`
-	Pairs  int    `json:"pairs"` // that were used
-	Score  int    `json:"score"` // sources of the part that scores
+	Pairs  int    `json:"pairs,omitempty"` // that were used
+	Items  string `json:"items"`           // what the parts are counted in: "sources", "texts"
+	Score  int    `json:"score"`           // of the part that scores
 	Select int    `json:"select"`
 	Report int    `json:"report"`
 }
@@ -161,10 +167,30 @@ type Result struct {
 type Quality struct {
 	Parameters int    `json:"parameters,omitempty"`
 	Metric     Number `json:"metric"`
-	Exact      Number `json:"exact"` // per cent
-	BLEU       Number `json:"bleu"`
 	Loss       Number `json:"loss"`
 	KL         Number `json:"kl"`
+	// Others are further metrics.
+	Others []Named `json:"others,omitempty"`
+}
+
+// Unknown is the quality of a model that was not measured.
+func Unknown() Quality { return Quality{Metric: NaN, Loss: NaN, KL: NaN} }
+
+// Named is the value of a metric.
+type Named struct {
+	Name  string `json:"name"`
+	Unit  string `json:"unit,omitempty"`
+	Value Number `json:"value"`
+}
+
+// other returns the value of a further metric.
+func (q Quality) other(name string) Number {
+	for _, n := range q.Others {
+		if n.Name == name {
+			return n.Value
+		}
+	}
+	return NaN
 }
 
 // Speed is the time of one kind of work, before and after, measured in turns.

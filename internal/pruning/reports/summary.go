@@ -19,7 +19,7 @@ func (r *Report) Summary(w io.Writer) error {
 	wrap(&b, plain(r.verdict()), summaryWidth)
 	r.summaryPoints(&b)
 	if c := r.Result.Control; c != nil {
-		fmt.Fprintf(&b, "\nthe whole model after the same training: %s %s, loss %s\n", r.metricName(), fixed(c.Metric, 1), fixed(c.Loss, 3))
+		fmt.Fprintf(&b, "\nthe whole model after the same training: %s %s, loss %s\n", r.metricName(), fixed(c.Metric, r.digits()), fixed(c.Loss, 3))
 	}
 	r.summarySpeed(&b)
 	for _, place := range [][2]string{{"compact model", r.Result.Compact}, {"masked model", r.Result.Masked}, {"report", r.Result.Page}} {
@@ -37,12 +37,16 @@ func (r *Report) summaryPoints(b *bytes.Buffer) {
 	if c == nil {
 		return
 	}
-	random := len(r.Random.Points) > 0
+	random, d := len(r.Random.Points) > 0, r.digits()
 	b.WriteByte('\n')
 	if simpler := r.simpler(); simpler != "" {
 		b.WriteString(simpler + ":\n")
 	}
-	fmt.Fprintf(b, "heads left  %-28s %7s %7s", plain(r.metricName())+", difference [95%]", "loss", "KL")
+	fmt.Fprintf(b, "heads left  %-28s", plain(r.metricName())+", difference [95%]")
+	if !r.Settings.Lower {
+		fmt.Fprintf(b, " %7s", "loss")
+	}
+	fmt.Fprintf(b, " %7s", "KL")
 	if random {
 		fmt.Fprintf(b, "  random: mean [95%%]")
 	}
@@ -54,11 +58,15 @@ func (r *Report) summaryPoints(b *bytes.Buffer) {
 		}
 		difference := ""
 		if p.Low.Known() && p.High.Known() && p.Left != r.heads() {
-			difference = fmt.Sprintf("%5s [%s, %s]", signed(p.Metric-r.whole(), 1), signed(p.Low, 1), signed(p.High, 1))
+			difference = fmt.Sprintf("%5s [%s, %s]", signed(p.Metric-r.whole(), d), signed(p.Low, d), signed(p.High, d))
 		}
-		line := fmt.Sprintf("%s%9d  %5s  %-21s %7s %7s", mark, p.Left, fixed(p.Metric, 1), difference, fixed(p.Loss, 3), fixed(p.KL, 3))
+		line := fmt.Sprintf("%s%9d  %5s  %-21s", mark, p.Left, fixed(p.Metric, d), difference)
+		if !r.Settings.Lower {
+			line += fmt.Sprintf(" %7s", fixed(p.Loss, 3))
+		}
+		line += fmt.Sprintf(" %7s", fixed(p.KL, 3))
 		if at := r.Random.at(p.Left); at != nil && p.Left != r.heads() {
-			line += fmt.Sprintf("  %5s [%s, %s]", fixed(at.Metric.Mean, 1), fixed(at.Metric.Low, 1), fixed(at.Metric.High, 1))
+			line += fmt.Sprintf("  %5s [%s, %s]", fixed(at.Metric.Mean, d), fixed(at.Metric.Low, d), fixed(at.Metric.High, d))
 		}
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
@@ -96,10 +104,6 @@ func fewPoints(points []Point, left, n int) []Point {
 	}
 	return few
 }
-
-// percent holds a number within what a metric can be: the interval of a difference
-// may reach beyond.
-func percent(n Number) Number { return min(max(n, 0), 100) }
 
 func abs(n int) int { return max(n, -n) }
 

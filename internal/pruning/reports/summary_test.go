@@ -14,16 +14,25 @@ import (
 
 var update = flag.Bool("update", false, "write the files of testdata anew")
 
-func TestPercent(t *testing.T) {
+func TestPossible(t *testing.T) {
+	r := &Report{}
 	for n, want := range map[Number]Number{-1: 0, 0: 0, 37.5: 37.5, 100: 100, 101.5: 100} {
-		if got := percent(n); got != want {
-			t.Errorf("percent(%v) = %v, want %v", n, got, want)
+		if got := r.possible(n); got != want {
+			t.Errorf("a metric of %v is held at %v, want %v", n, got, want)
 		}
+	}
+	r.Settings.Least = -100
+	if got := r.possible(-3); got != -3 {
+		t.Errorf("a correlation of -3 is held at %v", got)
+	}
+	r.Settings = Settings{Lower: true}
+	if got := r.possible(101.5); got != 101.5 {
+		t.Errorf("a loss of 101.5 is held at %v", got)
 	}
 }
 
 func TestSummary(t *testing.T) {
-	for name, text := range map[string]string{"summary.txt": written(t, filled().Summary)} {
+	for name, text := range map[string]string{"summary.txt": written(t, filled().Summary), "summary_loss.txt": written(t, filledByLoss().Summary)} {
 		path := filepath.Join("testdata", name)
 		if *update {
 			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -56,7 +65,9 @@ func TestVerdict(t *testing.T) {
 		{func(r *Report) {
 			r.Settings.Metric, r.Result.After.Metric, r.Speed, r.Result.After.Parameters = "exact match", NaN, nil, 0
 		}, "36 of 72 heads removed by gradient"},
-		{func(r *Report) { r.Settings.Metric, r.Result.Removed = "exact match", []heads.Head{} }, "None of the 72 heads was removed: exact match stays 44.1%"},
+		{func(r *Report) {
+			r.Settings.Metric, r.Settings.Unit, r.Result.Removed = "exact match", "%", []heads.Head{}
+		}, "None of the 72 heads was removed: exact match stays 44.1%"},
 	} {
 		r := filled()
 		c.change(r)

@@ -131,10 +131,54 @@ func (r *Report) metricName() string { return cmp.Or(r.Settings.Metric, "metric"
 
 // unit follows metrics where no head of a table names it.
 func (r *Report) unit() string {
-	if r.Settings.Metric == "exact match" {
+	if r.Settings.Unit == "%" {
 		return "%"
 	}
 	return ""
+}
+
+// digits is how many decimals the metric has: hundredths of a loss matter.
+func (r *Report) digits() int {
+	if r.Settings.Lower {
+		return 3
+	}
+	return 1
+}
+
+// possible holds a number within what the metric can be: the interval of a difference may
+// reach beyond.
+func (r *Report) possible(n Number) Number {
+	n = max(n, Number(r.Settings.Least))
+	if r.Settings.Lower {
+		return n
+	}
+	return min(n, 100)
+}
+
+func (r *Report) lossUnit() string { return cmp.Or(r.Settings.LossUnit, "nats per token") }
+
+// divergenceUnit is that of the KL divergence, of the same things as the loss.
+func (r *Report) divergenceUnit() string {
+	if strings.HasPrefix(r.lossUnit(), "nats") {
+		return "KL, " + r.lossUnit()
+	}
+	return "KL, nats"
+}
+
+// items returns a number of what the data are counted in.
+func (r *Report) items(n int) string {
+	name := r.itemsName()
+	return Counted(n, strings.TrimSuffix(name, "s"), name)
+}
+
+func (r *Report) itemsName() string { return cmp.Or(r.Data.Items, "sources") }
+
+// harm returns how much worse the model may be by its interval: 0 or less if it is better.
+func (r *Report) harm() Number {
+	if r.Settings.Lower {
+		return r.Result.High
+	}
+	return -r.Result.Low
 }
 
 // verdict says in one sentence what came of it.
@@ -155,7 +199,7 @@ func (r *Report) verdict() string {
 func (r *Report) verdictQuality() string {
 	removed := len(r.Result.Removed)
 	if removed == 0 {
-		return fmt.Sprintf("None of the %d heads was removed: %s stays %s%s", r.heads(), r.metricName(), fixed(r.Result.Before.Metric, 1), r.unit())
+		return fmt.Sprintf("None of the %d heads was removed: %s stays %s%s", r.heads(), r.metricName(), fixed(r.Result.Before.Metric, r.digits()), r.unit())
 	}
 	by := ""
 	if r.Result.Method != "" {
@@ -169,9 +213,10 @@ func (r *Report) verdictQuality() string {
 	if !before.Known() || !after.Known() {
 		return text
 	}
-	text += fmt.Sprintf(": %s %s → %s%s (%s", r.metricName(), fixed(before, 1), fixed(after, 1), r.unit(), signed(after-before, 1))
+	d := r.digits()
+	text += fmt.Sprintf(": %s %s → %s%s (%s", r.metricName(), fixed(before, d), fixed(after, d), r.unit(), signed(after-before, d))
 	if r.Result.Low.Known() && r.Result.High.Known() {
-		text += fmt.Sprintf(", 95%% interval %s to %s: %s", signed(r.Result.Low, 1), signed(r.Result.High, 1), r.significance())
+		text += fmt.Sprintf(", 95%% interval %s to %s: %s", signed(r.Result.Low, d), signed(r.Result.High, d), r.significance())
 	}
 	return text + ")"
 }

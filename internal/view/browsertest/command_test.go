@@ -3,6 +3,7 @@ package browsertest
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -36,6 +37,9 @@ var command = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
+	if theBrowser.end != nil {
+		theBrowser.end()
+	}
 	if path, err := command(); err == nil {
 		os.RemoveAll(filepath.Dir(path))
 	}
@@ -202,6 +206,57 @@ func TestOpenedPage(t *testing.T) {
 	if name := b.text("#name"); name != "w.safetensors" {
 		t.Errorf("the page has the name %q", name)
 	}
+}
+
+// A pretrained encoder-decoder: groups of encoder, decoder and cross attention, of which the
+// last is open, and the translation that it has written.
+func TestEncoderDecoder(t *testing.T) {
+	t.Parallel()
+	findBrowser(t)
+	dir := filepath.Join(t.TempDir(), "t5")
+	if err := os.CopyFS(dir, os.DirFS("../../../models/testdata/seq2seq/t5")); err != nil {
+		t.Fatal(err)
+	}
+	vocabulary := map[string]int{}
+	for i := range 31 {
+		vocabulary[fmt.Sprint("w", i)] = i
+	}
+	tokenizer, err := json.Marshal(map[string]any{
+		"version": "1.0", "pre_tokenizer": map[string]string{"type": "WhitespaceSplit"},
+		"model": map[string]any{"type": "WordLevel", "vocab": vocabulary, "unk_token": "w0"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), tokenizer, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	written, err := attn(t, "translate", "--model", dir, "w5 w6 w7 w8").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, end := startView(t, "--model", dir, "w5 w6 w7 w8")
+	b := open(t, 1280, 900)
+	b.visit(address)
+	kinds := js[string](b, `[...document.querySelectorAll("h2")].map((e) => e.textContent.trim()).join("|")`)
+	for _, kind := range []string{"Encoder", "Decoder", "Cross"} {
+		if !strings.Contains(strings.ToLower(kinds), strings.ToLower(kind)) {
+			t.Errorf("the overview has %q, want a group for %s", kinds, kind)
+		}
+	}
+	if got, want := b.text(".panel .sub"), "w5 w6 w7 w8 → "+strings.TrimSpace(string(written)); got != want {
+		t.Errorf("the panel is of %q, want %q", got, want)
+	}
+	if title := b.text(".panel h3"); !strings.Contains(strings.ToLower(title), "cross") {
+		t.Errorf("the first head is %q, want one of cross attention", title)
+	}
+	b.shoot("encoder-decoder")
+	// Another target is read as it is.
+	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector("#text-t").value = "w3 w4"`))
+	b.click("button.main")
+	b.wait(`document.querySelector(".panel .sub").textContent === "w5 w6 w7 w8 → w3 w4"`)
+	b.shoot("encoder-decoder-target")
+	end()
 }
 
 func TestModelWithoutText(t *testing.T) {

@@ -45,15 +45,37 @@ type tab struct {
 	problems  []string
 }
 
-// open starts a browser with a window of the given size.
+// theBrowser is the one that all tests share: to start one takes longer than most tests.
+// Its context ends in TestMain.
+var theBrowser struct {
+	sync.Once
+	ctx context.Context
+	end func()
+	err error
+}
+
+// share starts the browser.
+func share(path string) (context.Context, error) {
+	theBrowser.Do(func() {
+		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+			chromedp.Flag("disable-dev-shm-usage", true))
+		ctx, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
+		ctx, endBrowser := chromedp.NewContext(ctx)
+		theBrowser.ctx, theBrowser.end = ctx, func() { endBrowser(); endAllocator() }
+		theBrowser.err = chromedp.Do(ctx)
+	})
+	return theBrowser.ctx, theBrowser.err
+}
+
+// open opens a window of the given size, which shares no cookies and no storage with others.
 func open(t *testing.T, width, height int) *tab {
 	t.Helper()
 	downloads := t.TempDir()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(findBrowser(t)), chromedp.NoSandbox,
-		chromedp.WindowSize(width, height), chromedp.Flag("disable-dev-shm-usage", true))
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
+	shared, err := share(findBrowser(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := chromedp.NewContext(shared, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	b := &tab{T: t, ctx: ctx, downloads: downloads}
 	// Whatever the page throws, and whatever its policy has to stop, is a fault.
@@ -80,7 +102,8 @@ func open(t *testing.T, width, height int) *tab {
 	b.ctx = ctx
 	b.do(chromedp.EmulateViewport(int64(width), int64(height)))
 	if _, err := chromedp.CallBrowser(ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
-		Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: downloads}); err != nil {
+		Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: downloads,
+		BrowserContextID: chromedp.FromContext(ctx).BrowserContextID}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.check)

@@ -16,10 +16,13 @@ func TestInParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	texts := []taskText{{first: "the cat sat on the mat"}, {first: "a dog", second: "the sun"}}
+	texts := [][2]string{{"the cat sat on the mat"}, {"a dog", "the sun"}}
 	var measured [2]string
 	for i, most := range []int{1 << 20, 1000} {
-		parts, record := inParts(m, texts, 8, most)
+		parts, record, err := (&loaded{Model: m}).recorder(texts, most)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if parts != 1+i {
 			t.Errorf("%d parts, want %d", parts, 1+i)
 		}

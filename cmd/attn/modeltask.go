@@ -1,0 +1,262 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/pruning"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/tokenizer"
+)
+
+// This file has what pretrained models are for, as attn heads and attn prune score them: a
+// table of tasks, each with its data, its loss and what it is judged by.
+
+// modelTask is a task of pretrained models.
+type modelTask struct {
+	name     string // for people: "masked words"
+	lossUnit string
+	items    string // what lines are: "texts"
+	data     lineFormat
+	// metrics are what the task can be judged by; the first is usual.
+	metrics []string
+	// source returns what tells lines of the same source apart from others. Lines of the
+	// same one go into the same part of the data.
+	source func(line dataLine) string
+	// probe returns a probe on lines.
+	probe func(l *loaded, lines []dataLine, seed uint64) (*models.Probe, error)
+	// texts are what is recorded of a line.
+	texts func(line dataLine) [][2]string
+}
+
+// loaded is a pretrained model with a task.
+type loaded struct {
+	*models.Model
+	task     *modelTask
+	embedder *models.Embedder // of a task of similarity, else nil
+	data     string           // the file, for errors
+}
+
+func lineText(l dataLine) string { return l.columns[0] }
+
+var wordsTask = modelTask{
+	lossUnit: "nats per token", items: "texts", data: lineFormat{want: "a text"}, metrics: []string{"loss"}, source: lineText,
+	probe: func(l *loaded, lines []dataLine, seed uint64) (*models.Probe, error) {
+		return l.examples(lines, func(line dataLine) (models.Example, error) {
+			return l.TextExample(line.columns[0], rand.New(rand.NewPCG(seed, uint64(line.number))))
+		})
+	},
+	texts: func(line dataLine) [][2]string { return [][2]string{{line.columns[0], ""}} },
+}
+
+var classesTask = modelTask{
+	lossUnit: "nats per text", items: "texts", data: lineFormat{"a text, or two, and a class", 2, 3}, metrics: []string{"accuracy", "loss"},
+	source: func(l dataLine) string { return strings.Join(l.columns[:len(l.columns)-1], "\t") },
+	probe: func(l *loaded, lines []dataLine, _ uint64) (*models.Probe, error) {
+		return l.examples(lines, func(line dataLine) (models.Example, error) {
+			texts := classified(line)
+			return l.LabelExample(texts[0], texts[1], line.columns[len(line.columns)-1])
+		})
+	},
+	texts: func(line dataLine) [][2]string { return [][2]string{classified(line)} },
+}
+
+// classified returns the text, or the two, of a line with a class.
+func classified(l dataLine) (texts [2]string) {
+	copy(texts[:], l.columns[:len(l.columns)-1])
+	return texts
+}
+
+var translationTask = modelTask{
+	name: "translation", lossUnit: "nats per token", items: "sources", data: lineFormat{"a source and its target", 2, math.MaxInt},
+	metrics: []string{"loss", "bleu", "exact"}, source: lineText,
+	probe: func(l *loaded, lines []dataLine, _ uint64) (*models.Probe, error) {
+		return l.examples(lines, func(line dataLine) (models.Example, error) {
+			return l.TranslationExample(line.columns[0], line.columns[1])
+		})
+	},
+	texts: func(line dataLine) [][2]string { return [][2]string{{line.columns[0], line.columns[1]}} },
+}
+
+var similarityTask = modelTask{
+	name: "similarity of texts", lossUnit: "squared error of the cosine", items: "pairs", data: lineFormat{"two texts and a number, how similar they are", 3, 3},
+	metrics: []string{"spearman", "pearson", "loss"},
+	source:  func(l dataLine) string { return l.columns[0] + "\t" + l.columns[1] },
+	probe: func(l *loaded, lines []dataLine, _ uint64) (*models.Probe, error) {
+		pairs := make([]models.SimilarPair, len(lines))
+		for i, line := range lines {
+			x := [2]*tokenizer.Encoding{}
+			for j := range x {
+				e, cut, err := l.embedder.Encode(line.columns[j])
+				if cut {
+					err = fmt.Errorf("the text has more than %d tokens, at which the model cuts texts off", l.embedder.MostTokens)
+				}
+				if err == nil {
+					err = l.fits(len(e.IDs))
+				}
+				if err != nil {
+					return nil, l.bad(line, err)
+				}
+				x[j] = e
+			}
+			pairs[i] = models.SimilarPair{First: x[0], Second: x[1], Cosine: line.value}
+		}
+		return models.NewSimilarityProbe(l.embedder, pairs)
+	},
+	texts: func(line dataLine) [][2]string { return [][2]string{{line.columns[0], ""}, {line.columns[1], ""}} },
+}
+
+// taskOf returns the task of the model in a directory, which is not loaded yet.
+func taskOf(dir string) (*modelTask, error) {
+	if exists(filepath.Join(dir, modulesFile)) {
+		return &similarityTask, nil
+	}
+	d, err := models.Describe(dir, models.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if d.Untokened != nil {
+		return nil, d.Untokened
+	}
+	task := wordsTask
+	switch {
+	case d.Sizes.Decoder != nil:
+		return &translationTask, nil
+	case d.Task == models.MaskedWords, d.Task == models.NextWord:
+	case d.Task == models.TextClasses, d.Task == models.NextSentence:
+		task = classesTask
+	default:
+		got := "has no head and no modules.json"
+		if d.Task != "" {
+			got = fmt.Sprintf("has a head for the %s", d.Task)
+		}
+		return nil, &seq2seq.InputError{Name: dir, Reason: got + fmt.Sprintf(", want a head for %s, %s, %s or %s, an encoder-decoder, or a pipeline of sentence-transformers: heads are scored by its loss",
+			models.MaskedWords, models.NextWord, models.TextClasses, models.NextSentence)}
+	}
+	task.name = string(d.Task)
+	return &task, nil
+}
+
+// loadTask loads a pretrained model and at most most lines of its data.
+func loadTask(dir, data string, most int) (*loaded, []dataLine, error) {
+	task, err := taskOf(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	if data == "" {
+		return nil, nil, usage("--data is needed: a file with %s on each line%s", task.data.want, task.data.tabs())
+	}
+	lines, err := readLines(data, task.data, most)
+	if err != nil {
+		return nil, nil, err
+	}
+	l := &loaded{task: task, data: data}
+	if task == &similarityTask {
+		if l.embedder, err = models.LoadEmbedder(dir, models.Options{}); err != nil {
+			return nil, nil, err
+		}
+		l.Model = l.embedder.Model
+		return l, lines, similarities(data, lines)
+	}
+	l.Model, err = models.Load(dir, models.Options{})
+	return l, lines, err
+}
+
+// similarities reads the last column of lines and makes cosines of it, from 0 for the least
+// similar pair to 1 for the most similar one: files count from 0 to 5, or to 1, or otherwise.
+func similarities(name string, lines []dataLine) error {
+	low, high := math.Inf(1), math.Inf(-1)
+	for i, l := range lines {
+		v, err := strconv.ParseFloat(l.columns[2], 64)
+		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			return &seq2seq.InputError{Name: name, Line: l.number, Reason: fmt.Sprintf("similarity %.40q, want a number", l.columns[2])}
+		}
+		lines[i].value = v
+		low, high = min(low, v), max(high, v)
+	}
+	if low == high {
+		return &seq2seq.InputError{Name: name, Reason: fmt.Sprintf("every pair has similarity %g, want different ones", low)}
+	}
+	for i := range lines {
+		lines[i].value = (lines[i].value - low) / (high - low)
+	}
+	return nil
+}
+
+// bad says that a line cannot be used.
+func (l *loaded) bad(line dataLine, err error) error {
+	if errors.As(err, new(*models.FormatError)) {
+		return err
+	}
+	return &seq2seq.InputError{Name: l.data, Line: line.number, Reason: err.Error()}
+}
+
+// examples returns a probe on what a head is to predict of lines.
+func (l *loaded) examples(lines []dataLine, example func(dataLine) (models.Example, error)) (*models.Probe, error) {
+	list := make([]models.Example, len(lines))
+	for i, line := range lines {
+		e, err := example(line)
+		if err == nil {
+			err = l.fits(max(len(e.IDs), len(e.Reads)))
+		}
+		if err != nil {
+			return nil, l.bad(line, err)
+		}
+		list[i] = e
+	}
+	return models.NewProbe(l.Model, list)
+}
+
+// layerBytes returns how large the weights of a layer are for a text of n tokens.
+func layerBytes(m *models.Model, n int) int {
+	heads := m.Sizes().Heads
+	if y := m.Sizes().Decoder; y != nil {
+		heads = max(heads, y.Heads)
+	}
+	return 4 * heads * n * n
+}
+
+// fits returns an error if the weights of a layer are too large for a text of n tokens.
+func (l *loaded) fits(n int) error {
+	if bytes := layerBytes(l.Model, n); bytes > mostPretrained {
+		return fmt.Errorf("the text has %d tokens, and so %d MB of weights in a layer, want at most %d MB", n, bytes>>20, mostPretrained>>20)
+	}
+	return nil
+}
+
+// recorder returns how many records there are to be of each text, of some layers each, so
+// that one takes no more than most bytes; and a function that makes them.
+func (l *loaded) recorder(texts [][2]string, most int) (parts int, record func(i int) (*heads.Record, error), err error) {
+	longest := 0
+	for _, t := range texts {
+		e, err := l.Encode(t[0], t[1])
+		if l.Sizes().Decoder != nil {
+			e, err = l.Encode(t[0], "")
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+		longest = max(longest, len(e.IDs))
+	}
+	layers := l.Attention()
+	parts = min(len(layers), (len(layers)*layerBytes(l.Model, longest)+most-1)/most)
+	return parts, func(i int) (*heads.Record, error) {
+		text, chosen := texts[i/parts], map[string]bool{}
+		for n := i % parts; n < len(layers); n += parts {
+			chosen[layers[n].Config().Name] = true
+		}
+		return l.Record(text[0], text[1], heads.RecorderOptions{Layers: func(name string) bool { return chosen[name] }})
+	}, nil
+}
+
+// judges are the metrics of predictions, by the names that --metric has for them.
+var judges = map[string]pruning.Judge{
+	"loss": pruning.Loss, "accuracy": pruning.Accuracy, "spearman": pruning.Spearman, "pearson": pruning.Pearson,
+}

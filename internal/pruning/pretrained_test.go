@@ -1,0 +1,201 @@
+package pruning
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/models"
+)
+
+// ofWords is an experiment on a tiny model with random weights and random texts, of which it
+// is to predict what it does predict: so its heads matter.
+func ofWords(t *testing.T, dir string) *Experiment[*models.Probe] {
+	t.Helper()
+	m, err := models.Load("../../models/testdata/"+dir, models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(7, 11))
+	vocabulary := m.Sizes().Vocabulary
+	part := func() *models.Probe {
+		var list []models.Example
+		for range 29 {
+			var e models.Example
+			for range 3 + rng.IntN(8) {
+				e.IDs, e.Targets = append(e.IDs, rng.IntN(vocabulary)), append(e.Targets, models.Ignore)
+			}
+			logits := m.Head().Logits(nil, m.Hidden(nil, models.Batch{IDs: [][]int{e.IDs}}, models.Run{})).Data()[vocabulary : 2*vocabulary]
+			e.Targets[1] = slices.Index(logits, slices.Max(logits))
+			list = append(list, e)
+		}
+		p, err := models.NewProbe(m, list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	return &Experiment[*models.Probe]{
+		Subject: part(), Task: &Predictions{Judge: Loss, Others: []Judge{Accuracy}, Unit: "nats", Parts: [2]*models.Probe{part(), part()}},
+		Methods: []heads.Method{heads.Random, heads.LeaveOneOut, heads.Gradient}, Goal: Goal{Left: 3}, Step: Affordable, Orders: 5, Resamples: 100, Seed: 1,
+	}
+}
+
+func lossOn(t *testing.T, e *Experiment[*models.Probe], p *models.Probe, part Part) float64 {
+	t.Helper()
+	loss, err := p.On(e.Task.(*Predictions).Parts[part]).Loss(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loss
+}
+
+func TestPretrained(t *testing.T) {
+	e := ofWords(t, "bert_words")
+	var left *models.Probe
+	e.Keep = func(_ context.Context, p *models.Probe, _ *reports.Report) error { left = p; return nil }
+	var r reports.Report
+	if err := e.Run(context.Background(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Model.Heads != 6 || r.Result.Left != 3 || len(r.Result.Removed) != 3 || total(left.Layers()) != 3 || len(r.Curves) != 4 {
+		t.Errorf("%d of %d heads are left, %d removed, %d in the model; %d curves", r.Result.Left, r.Model.Heads, len(r.Result.Removed), total(left.Layers()), len(r.Curves))
+	}
+	for _, l := range r.Layers {
+		if !slices.Equal(l.Kept, left.Kept()[l.Name]) {
+			t.Errorf("layer %s is said to keep %v, and keeps %v", l.Name, l.Kept, left.Kept()[l.Name])
+		}
+	}
+	near := func(got reports.Number, want float64) bool { return math.Abs(float64(got)-want) < 1e-4 }
+	before, after := r.Result.Before, r.Result.After
+	if !near(before.Metric, lossOn(t, e, e.Subject, Reporting)) || !near(after.Metric, lossOn(t, e, left, Reporting)) || before.Loss != before.Metric {
+		t.Errorf("losses are said to be %v and %v", before, after)
+	}
+	// It predicts what it predicts.
+	if before.KL != 0 || !(after.KL > 0) || before.Others[0].Value != 100 || !(after.Others[0].Value < 100) {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+	if d := after.Metric - before.Metric; !(r.Result.Low < d && d < r.Result.High && r.Result.Low < r.Result.High) {
+		t.Errorf("a difference of %v has the interval %v to %v", d, r.Result.Low, r.Result.High)
+	}
+	if n := len(r.Random.Points); n != 5 || !(r.Random.Points[2].Loss.Min < r.Random.Points[2].Loss.Max) {
+		t.Errorf("%d points of random orders", n)
+	}
+	if s := r.Settings; s.Metric != "loss" || !s.Lower || s.LossUnit != "nats" || s.Goal != "keep 3 heads" || r.Speed != nil {
+		t.Errorf("settings %+v", s)
+	}
+}
+
+// A tolerated growth is held against the loss on the selecting part: as many heads as possible
+// go in a method's order, which is measured once.
+func TestPretrainedTolerates(t *testing.T) {
+	for _, drop := range []float64{0, 1, 2, 4, 10} {
+		e := ofWords(t, "bert_words")
+		e.Goal, e.Step, e.Methods, e.Orders = Goal{Drop: drop}, 0, []heads.Method{heads.Gradient}, 0
+		var left *models.Probe
+		e.Keep = func(_ context.Context, p *models.Probe, _ *reports.Report) error { left = p; return nil }
+		var r reports.Report
+		if err := e.Run(context.Background(), &r); err != nil {
+			t.Fatal(err)
+		}
+		whole := lossOn(t, e, e.Subject, Selecting)
+		if loss := lossOn(t, e, left, Selecting); !(loss <= (1+drop)*whole+1e-6) {
+			t.Errorf("drop %v: the loss grows from %v to %v", drop, whole, loss)
+		}
+		scores, err := heads.Importance(context.Background(), e.Subject, heads.ImportanceOptions{Methods: e.Methods})
+		if err != nil {
+			t.Fatal(err)
+		}
+		order := heads.Order(e.Subject.Layers(), scores[0], false)
+		n := len(r.Result.Removed)
+		if !slices.Equal(r.Result.Removed, order[:n]) {
+			t.Errorf("drop %v: %v went, want the first of %v", drop, r.Result.Removed, order)
+		}
+		if n == len(order) {
+			continue
+		}
+		more, err := e.Subject.Without(order[:n+1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if loss := lossOn(t, e, more, Selecting); loss <= (1+drop)*whole {
+			t.Errorf("drop %v: %d heads have gone, and one more could", drop, n)
+		}
+	}
+}
+
+// Heads that share keys and values go together, in curves and random orders too.
+func TestPretrainedGroups(t *testing.T) {
+	e := ofWords(t, "decoders/llama3")
+	e.Goal, e.Methods = Goal{Left: 5}, []heads.Method{heads.WeightNorm, heads.Gradient}
+	var r reports.Report
+	if err := e.Run(context.Background(), &r); err != nil {
+		t.Fatal(err)
+	}
+	size := e.Subject.Layers()[0].Config().Heads / e.Subject.Layers()[0].Config().KVHeads
+	if size != 2 || r.Result.Left != 6 {
+		t.Errorf("%d heads are left of groups of %d, want 6 of 2", r.Result.Left, size)
+	}
+	var lefts []int
+	for _, c := range r.Curves {
+		for _, p := range c.Points {
+			lefts = append(lefts, p.Left)
+		}
+	}
+	for _, p := range r.Random.Points {
+		lefts = append(lefts, p.Left)
+	}
+	for _, left := range lefts {
+		if left%size != 0 {
+			t.Errorf("%d heads are left of groups of %d", left, size)
+		}
+	}
+}
+
+func TestPretrainedStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	e := ofWords(t, "bert_words")
+	e.Progress = func(stage string, _, _ int) {
+		if stage == "random orders" {
+			cancel()
+		}
+	}
+	var r reports.Report
+	if err := e.Run(ctx, &r); !errors.Is(err, context.Canceled) || len(r.Curves) == 0 {
+		t.Errorf("error %v with %d curves, want that of the context behind the curves", err, len(r.Curves))
+	}
+	e.Goal.Left = 1
+	if err := e.Run(context.Background(), new(reports.Report)); err == nil {
+		t.Error("one head is left of two layers that may not be empty")
+	}
+}
+
+// The judges, against numbers worked out by hand.
+func TestJudges(t *testing.T) {
+	list := []models.Predicted{
+		{Terms: 2, Loss: 3, Right: 1, Cosine: 0.1}, {Terms: 1, Loss: 1, Right: 1, Cosine: 0.5}, {Terms: 4, Loss: 2, Right: 0, Cosine: 0.3}, {Terms: 1, Cosine: 0.7},
+	}
+	wanted := []float64{0, 0.4, 0.6, 1}
+	sample := []int{0, 1, 1, 2}
+	for _, c := range []struct {
+		judge Judge
+		want  float64
+	}{
+		{Loss, (3. + 1 + 1 + 2) / 8}, {Accuracy, 100 * 3. / 8},
+		{Spearman, 100 * heads.Spearman([]float64{0.1, 0.5, 0.5, 0.3}, []float64{0, 0.4, 0.4, 0.6})},
+		{Pearson, 100 * 0.09 / math.Sqrt(0.11*0.19)},
+	} {
+		if got := c.judge.Of(list, wanted)(sample); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s is %v, want %v", c.judge, got, c.want)
+		}
+	}
+	list[2].Cosine = math.NaN()
+	if got := Spearman.Of(list, wanted)(sample); got == got {
+		t.Errorf("with a cosine that is no number, the correlation is %v", got)
+	}
+}

@@ -1,0 +1,195 @@
+package models
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// aim is what a probe's hidden states are for: the loss of a batch.
+type aim interface {
+	// states returns what the loss depends on of the hidden states of a batch.
+	states(t *tensor.Tape, hidden *tensor.Tensor, b *probeBatch) *tensor.Tensor
+	// loss returns the sum of the losses of all examples, one number.
+	loss(t *tensor.Tape, states *tensor.Tensor, b *probeBatch) *tensor.Tensor
+	// predicted fills in what is predicted of each example of the batch. whole are the
+	// states of the model with all its heads.
+	predicted(t *tensor.Tape, states, whole *tensor.Tensor, b *probeBatch, list []Predicted)
+	// of returns the same for another model.
+	of(m *Model) (aim, error)
+	// outputs returns the numbers that the model puts out.
+	outputs(t *tensor.Tape, states *tensor.Tensor) *tensor.Tensor
+}
+
+// Example is a sequence of tokens and what the head of a model is to predict of it.
+type Example struct {
+	IDs   []int
+	Types []int // token types, nil for 0
+	// Reads are what the decoder of an encoder–decoder reads, of which it predicts: the
+	// token with which every target begins and then the target, but for its last token.
+	// IDs are the source then. Nil in other models.
+	Reads []int
+	// Targets are classes: one for a task whose logits are those of a text; else one for
+	// each token, the number of a token or a class, where Ignore counts for nothing.
+	Targets []int
+}
+
+// Ignore is the target of a token of which nothing is to be predicted.
+const Ignore = -1
+
+// NewProbe returns a probe of m on examples. The loss is the cross entropy of what the
+// model's head is to predict.
+//
+// Errors: a model without a head, or whose weights are packed; no examples; an
+// example that the model does not take, without anything to predict, or with targets that
+// are none of the head's.
+func NewProbe(m *Model, examples []Example) (*Probe, error) {
+	bad := func(format string, args ...any) (*Probe, error) {
+		return nil, fmt.Errorf("models: NewProbe: "+format, args...)
+	}
+	head := m.Head()
+	switch {
+	case head == nil:
+		return bad("the model has no head, want one for any of %s, %s and %s", MaskedWords, NextWord, TextClasses)
+	case head.Task == AnswerSpan:
+		return bad("the model's head is for the %s, want one for any of %s, %s and %s", head.Task, MaskedWords, NextWord, TextClasses)
+	case m.packed:
+		return bad("the model was loaded with Options.Weights, want one without")
+	case len(examples) == 0:
+		return bad("no examples, want one or more")
+	}
+	classes := len(head.Labels)
+	if head.Labels == nil {
+		classes = m.Sizes().output().Vocabulary
+	}
+	for i, e := range examples {
+		if m.Sizes().Decoder != nil && e.Reads == nil {
+			return bad("example %d has nothing for the decoder to read", i)
+		}
+		if err := m.Sizes().Check(batchOf(examples[i : i+1])); err != nil {
+			return bad("example %d has %w", i, err)
+		}
+		if want := e.rows(head.Task); len(e.Targets) != want {
+			return bad("example %d has %d targets, want %d", i, len(e.Targets), want)
+		}
+		if err := within("target", e.predicted(), classes); err != nil {
+			return bad("example %d has %w", i, err)
+		}
+		if len(e.predicted()) == 0 {
+			return bad("example %d has nothing to predict", i)
+		}
+	}
+	length := func(i int) int { return max(len(examples[i].IDs), len(examples[i].Reads)) }
+	logits := func(i int) int { return classes * len(examples[i].predicted()) }
+	return newProbe(m, headAim{head}, len(examples), length, logits, func(list []int) probeBatch {
+		chosen := make([]Example, len(list))
+		for i, at := range list {
+			chosen[i] = examples[at]
+		}
+		b := probeBatch{x: batchOf(chosen), examples: list, each: 1}
+		width := b.x.longest()
+		if b.x.Targets != nil {
+			width = Batch{IDs: b.x.Targets}.longest()
+		}
+		for i, e := range chosen {
+			b.terms = append(b.terms, len(e.predicted()))
+			for at, target := range e.Targets {
+				if target != Ignore {
+					b.places, b.targets = append(b.places, i*width+at), append(b.targets, target)
+				}
+			}
+		}
+		return b
+	}), nil
+}
+
+// batchOf returns the sequences of examples, with token types if any has some.
+func batchOf(examples []Example) Batch {
+	var x Batch
+	typed := slices.ContainsFunc(examples, func(e Example) bool { return e.Types != nil })
+	for _, e := range examples {
+		x.IDs = append(x.IDs, e.IDs)
+		if typed && e.Types == nil {
+			e.Types = make([]int, len(e.IDs))
+		}
+		if typed {
+			x.Types = append(x.Types, e.Types)
+		}
+		if e.Reads != nil {
+			x.Targets = append(x.Targets, e.Reads)
+		}
+	}
+	return x
+}
+
+// rows returns how many rows of logits a task has for the example.
+func (e Example) rows(task Task) int {
+	switch {
+	case !task.PerToken():
+		return 1
+	case e.Reads != nil:
+		return len(e.Reads)
+	}
+	return len(e.IDs)
+}
+
+// predicted returns the targets that count.
+func (e Example) predicted() []int {
+	return slices.DeleteFunc(slices.Clone(e.Targets), func(target int) bool { return target == Ignore })
+}
+
+// headAim is what the head of a model predicts: its loss is the cross entropy.
+type headAim struct{ head *Head }
+
+func (a headAim) of(m *Model) (aim, error) {
+	head := m.Head()
+	if head == nil || head.Task != a.head.Task {
+		return nil, fmt.Errorf("models: Of: the model of %s has no head for the %s", m.Dir, a.head.Task)
+	}
+	return headAim{head}, nil
+}
+
+// states are a row for each term, [1 N D], of which the head makes logits: a word is
+// predicted at few of the places, and its logits are many. Of a text they are the logits.
+func (a headAim) states(t *tensor.Tape, hidden *tensor.Tensor, b *probeBatch) *tensor.Tensor {
+	if !a.head.Task.PerToken() {
+		return a.head.Logits(t, hidden)
+	}
+	rows := tensor.Reshape(t, hidden, hidden.Dim(0)*hidden.Dim(1), hidden.Dim(2))
+	return tensor.Reshape(t, tensor.Gather(t, rows, b.places), 1, len(b.places), hidden.Dim(2))
+}
+
+func (a headAim) outputs(t *tensor.Tape, states *tensor.Tensor) *tensor.Tensor {
+	if !a.head.Task.PerToken() {
+		return states
+	}
+	logits := a.head.Logits(t, states)
+	return tensor.Reshape(t, logits, logits.Dim(1), logits.Dim(2))
+}
+
+func (a headAim) loss(t *tensor.Tape, states *tensor.Tensor, b *probeBatch) *tensor.Tensor {
+	mean := nn.CrossEntropy(t, a.outputs(t, states), b.targets, Ignore, 0)
+	return tensor.Scale(t, mean, float32(len(b.targets)))
+}
+
+func (a headAim) predicted(t *tensor.Tape, states, whole *tensor.Tensor, b *probeBatch, list []Predicted) {
+	logits := a.outputs(t, states)
+	logp, far := tensor.LogSoftmax(t, logits), nn.KLDivergence(t, a.outputs(t, whole), logits).Data()
+	classes, row := logits.Dim(1), 0
+	for i, at := range b.examples {
+		y := Predicted{Terms: b.terms[i], Cosine: math.NaN()}
+		for range b.terms[i] {
+			of := logp.Data()[row*classes:][:classes]
+			y.Loss -= float64(of[b.targets[row]])
+			y.KL += float64(far[row])
+			if of[b.targets[row]] == slices.Max(of) {
+				y.Right++
+			}
+			row++
+		}
+		list[at] = y
+	}
+}

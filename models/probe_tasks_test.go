@@ -1,0 +1,253 @@
+package models_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/models"
+)
+
+// similarProbe returns a probe on pairs of texts.
+func similarProbe(t *testing.T, dir string, pairs [][2]string, cosine func(i int) float64) *models.Probe {
+	t.Helper()
+	e, err := models.LoadEmbedder("testdata/"+dir, models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []models.SimilarPair
+	for i, p := range pairs {
+		first, _, err := e.Encode(p[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, _, err := e.Encode(p[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, models.SimilarPair{First: first, Second: second, Cosine: cosine(i)})
+	}
+	p, err := models.NewSimilarityProbe(e, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestSimilarityProbe compares the loss of pairs with the cosines of the vectors of their
+// texts, and importance with the loss without a head.
+func TestSimilarityProbe(t *testing.T) {
+	pairs := [][2]string{{"the cat", "a dog sat in the sun"}, {"who ?", "run"}, {"the cat sat on the mat", "the mat"}, {"a", "a"}, {"dog", "the sun sleeps"}}
+	wanted := func(i int) float64 { return float64(i) / 5 }
+	for _, dir := range []string{"sentence_dense", "sentence_mean", "sentence_lower", "sentence_old"} {
+		p := similarProbe(t, dir, pairs, wanted)
+		e, err := models.LoadEmbedder("testdata/"+dir, models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := models.NewReference(context.Background(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := r.Compare(context.Background(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 0.
+		for i, texts := range pairs {
+			v, err := e.Embed(texts[0], texts[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			var uv, uu, vv float64
+			for j := range e.Width() {
+				a, b := float64(v.At(0, j)), float64(v.At(1, j))
+				uv, uu, vv = uv+a*b, uu+a*a, vv+b*b
+			}
+			cosine := uv / math.Sqrt(uu*vv)
+			if math.Abs(list[i].Cosine-cosine) > 1e-5 || !math.IsNaN(list[i].KL) {
+				t.Errorf("%s: pair %d is %+v, want cosine %v", dir, i, list[i], cosine)
+			}
+			want += (cosine - wanted(i)) * (cosine - wanted(i)) / float64(len(pairs))
+		}
+		if got := lossOf(t, p); math.Abs(got-want) > 1e-5 {
+			t.Errorf("%s: loss %v, want %v", dir, got, want)
+		}
+		scores, err := heads.Importance(context.Background(), p, heads.ImportanceOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		layer := p.Layers()[1].Config()
+		for _, s := range scores {
+			for _, v := range s.Flat(p.Layers()) {
+				if math.IsNaN(v) {
+					t.Errorf("%s: %v has %v", dir, s.Method, s.Values)
+					break
+				}
+			}
+			less, err := p.Without([]heads.Head{{Layer: layer.Name, Number: 1}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := s.Values[layer.Name][1], lossOf(t, less)-lossOf(t, p); s.Method == heads.LeaveOneOut && math.Abs(got-want) > 1e-6 {
+				t.Errorf("%s: leave-one-out says %v, the loss %v", dir, got, want)
+			}
+		}
+		// The gate of a pair is that of both texts: Σ of the gradient of each pair alone.
+		sum := 0.
+		for i := range pairs {
+			one := similarProbe(t, dir, pairs[i:i+1], func(int) float64 { return wanted(i) })
+			alone, err := heads.Importance(context.Background(), one, heads.ImportanceOptions{Methods: []heads.Method{heads.Gradient}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += alone[0].Values[layer.Name][1] / float64(len(pairs))
+		}
+		at := slices.IndexFunc(scores, func(s heads.Scores) bool { return s.Method == heads.Gradient })
+		if got := scores[at].Values[layer.Name][1]; math.Abs(got-sum) > 1e-5*sum {
+			t.Errorf("%s: the gradient says %v, that of each pair alone %v", dir, got, sum)
+		}
+	}
+	e, err := models.LoadEmbedder("testdata/sentence_mean", models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, _, err := e.Encode("the cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		list []models.SimilarPair
+		want string
+	}{
+		{nil, "models: NewSimilarityProbe: no pairs, want one or more"},
+		{[]models.SimilarPair{{First: x, Second: x, Cosine: 1.5}}, "models: NewSimilarityProbe: pair 0 has cosine 1.5, want -1 to 1"},
+	} {
+		if _, err := models.NewSimilarityProbe(e, c.list); err == nil || err.Error() != c.want {
+			t.Errorf("error %v, want %s", err, c.want)
+		}
+	}
+}
+
+// translationExamples returns random sources and targets of different lengths.
+func translationExamples(m *models.Model, n int) []models.Example {
+	rng := rand.New(rand.NewPCG(3, 5))
+	var list []models.Example
+	for i := range n {
+		var e models.Example
+		for range 2 + i%5 {
+			e.IDs = append(e.IDs, rng.IntN(m.Sizes().Vocabulary))
+		}
+		for range 1 + i%7 {
+			e.Reads, e.Targets = append(e.Reads, rng.IntN(m.Sizes().Decoder.Vocabulary)), append(e.Targets, rng.IntN(m.Sizes().Decoder.Vocabulary))
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// TestTranslationProbe compares the loss with −ln softmax of the logits of each example
+// alone, and importance with the loss without a head.
+func TestTranslationProbe(t *testing.T) {
+	for _, dir := range seq2seqCases(t) {
+		m, err := models.Load(dir, models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		examples := translationExamples(m, 13)
+		p, err := models.NewProbe(m, examples)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, terms := 0., 0
+		for _, e := range examples {
+			logits := logitsOf(m, models.Batch{IDs: [][]int{e.IDs}, Targets: [][]int{e.Reads}}, models.Run{})
+			v := logits.Dim(-1)
+			for i, target := range e.Targets {
+				sum := 0.
+				for _, x := range logits.Data()[i*v : (i+1)*v] {
+					sum += math.Exp(float64(x))
+				}
+				want += math.Log(sum) - float64(logits.Data()[i*v+target])
+				terms++
+			}
+		}
+		if got := lossOf(t, p); math.Abs(got-want/float64(terms)) > 1e-4*want/float64(terms) {
+			t.Errorf("%s: loss %v, want %v", dir, got, want/float64(terms))
+		}
+		scores, err := heads.Importance(context.Background(), p, heads.ImportanceOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range scores {
+			for _, v := range s.Flat(p.Layers()) {
+				if math.IsNaN(v) {
+					t.Errorf("%s: %v has %v", dir, s.Method, s.Values)
+					break
+				}
+			}
+			layers := p.Layers() // of the encoder first, to the source last
+			for _, l := range []*attn.MultiHead{layers[0], layers[len(layers)-2], layers[len(layers)-1]} {
+				layer := l.Config().Name
+				less, err := p.Without([]heads.Head{{Layer: layer, Number: 0}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, want := s.Values[layer][0], lossOf(t, less)-lossOf(t, p); s.Method == heads.LeaveOneOut && math.Abs(got-want) > 1e-4 {
+					t.Errorf("%s: leave-one-out says %v of %s, the loss %v", dir, got, layer, want)
+				}
+			}
+		}
+		// Padding is no query, neither of the source nor of the target.
+		alone := 0.
+		queries := 0
+		for _, e := range examples {
+			one, err := models.NewProbe(m, []models.Example{e})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := heads.Importance(context.Background(), one, heads.ImportanceOptions{Methods: []heads.Method{heads.Confidence}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			alone, queries = alone+s[0].Values["decoder.0.cross"][0]*float64(len(e.Reads)), queries+len(e.Reads)
+		}
+		at := slices.IndexFunc(scores, func(s heads.Scores) bool { return s.Method == heads.Confidence })
+		if got, want := scores[at].Values["decoder.0.cross"][0], alone/float64(queries); math.Abs(got-want) > 1e-5 {
+			t.Errorf("%s: confidence %v, want %v", dir, got, want)
+		}
+
+		written, err := p.Write(context.Background(), examples[0].IDs, models.Generation{Tokens: 7, Ends: []int{}})
+		if whole := generate(t, m, examples[0].IDs, models.Generation{Tokens: 7, Ends: []int{}}); err != nil || !slices.Equal(written, whole) {
+			t.Errorf("%s: it writes %v, the model %v (%v)", dir, written, whole, err)
+		}
+		var all []heads.Head
+		for _, l := range p.Layers() {
+			for h := range l.Config().Heads {
+				all = append(all, heads.Head{Layer: l.Config().Name, Number: h})
+			}
+		}
+		none, err := p.Without(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Without any head it cannot tell sources apart.
+		var without [2][]int
+		for i := range without {
+			if without[i], err = none.Write(context.Background(), examples[i].IDs, models.Generation{Tokens: 7, Ends: []int{}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !slices.Equal(without[0], without[1]) {
+			t.Errorf("%s: without heads it writes %v and %v", dir, without[0], without[1])
+		}
+		if _, err := models.NewProbe(m, []models.Example{{IDs: []int{1}, Targets: []int{1}}}); err == nil || !strings.Contains(err.Error(), "example 0 has nothing for the decoder to read") {
+			t.Errorf("%s: without a target: %v", dir, err)
+		}
+	}
+}
