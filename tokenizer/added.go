@@ -28,6 +28,9 @@ type addedTokens struct {
 	special map[string]bool
 	raw     *finder // of tokens that are looked for before normalizing
 	normal  *finder // and behind it
+	// lead returns the token that a text between tokens begins with and its length, 0 if
+	// it begins with none; nil where there are no such tokens.
+	lead func(text string) (id, n int)
 }
 
 // readAddedTokens reads the added tokens of a tokenizer.json.
@@ -121,6 +124,12 @@ func (a *addedTokens) split(whole piece, n normalizer) []piece {
 		if p.token != none {
 			pieces = append(pieces, p)
 			continue
+		}
+		if a.lead != nil {
+			if id, n := a.lead(p.s); n > 0 {
+				pieces = appendPiece(pieces, p.slice(0, n), id)
+				p = p.slice(n, len(p.s))
+			}
 		}
 		if n != nil {
 			n.normalize(&p)

@@ -238,7 +238,7 @@ type symbol struct {
 // is used by one goroutine at a time.
 type bpeScratch struct {
 	symbols []symbol
-	heap    []candidate
+	heap    candidates
 	words   map[string][]symbol // by text, and in another map if they are bytes
 	bytes   map[string][]symbol
 }
@@ -394,15 +394,6 @@ func (s *bpeScratch) addBytes(ids []int, char string) bool {
 	return true
 }
 
-// candidate is a pair that may be joined: the symbol at pos and the one behind it.
-type candidate struct {
-	rank, pos, id int32
-}
-
-func (c candidate) before(d candidate) bool {
-	return c.rank < d.rank || c.rank == d.rank && c.pos < d.pos
-}
-
 // mergeAll joins the pair of the lowest rank, the leftmost of several, until none is
 // left: n·log n steps for n characters.
 func (m *bpe) mergeAll(s *bpeScratch) {
@@ -413,14 +404,14 @@ func (m *bpe) mergeAll(s *bpeScratch) {
 			return
 		}
 		if to, ok := m.merges[pairOf(symbols[pos].id, symbols[next].id)]; ok {
-			s.push(candidate{to.rank, pos, to.id})
+			s.heap.push(candidate{to.rank, pos, to.id})
 		}
 	}
 	for i := range symbols {
 		consider(int32(i), int32(i)+1)
 	}
 	for len(s.heap) > 0 {
-		c := s.pop()
+		c := s.heap.pop()
 		left := &symbols[c.pos]
 		if left.len == 0 || int(left.next) >= len(symbols) {
 			continue
@@ -440,43 +431,4 @@ func (m *bpe) mergeAll(s *bpeScratch) {
 		consider(left.prev, c.pos)
 		consider(c.pos, left.next)
 	}
-}
-
-func (s *bpeScratch) push(c candidate) {
-	h := append(s.heap, c)
-	i := len(h) - 1
-	for i > 0 {
-		up := (i - 1) / 2
-		if !c.before(h[up]) {
-			break
-		}
-		h[i] = h[up]
-		i = up
-	}
-	h[i] = c
-	s.heap = h
-}
-
-func (s *bpeScratch) pop() candidate {
-	h := s.heap
-	top, n := h[0], len(h)-1
-	c := h[n]
-	i := 0
-	for {
-		down := 2*i + 1
-		if down >= n {
-			break
-		}
-		if down+1 < n && h[down+1].before(h[down]) {
-			down++
-		}
-		if !h[down].before(c) {
-			break
-		}
-		h[i] = h[down]
-		i = down
-	}
-	h[i] = c
-	s.heap = h[:n]
-	return top
 }

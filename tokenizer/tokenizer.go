@@ -23,6 +23,7 @@ type Tokenizer struct {
 	added        *addedTokens
 	truncation   *truncation
 	padding      *padding
+	target       *Tokenizer // of what the model writes; nil if it is the same
 }
 
 // Options say how texts are encoded. Their zero value does what the file says, as
@@ -249,6 +250,15 @@ func (t *Tokenizer) written(id int) (string, bool) {
 		return t.added.text(id), true
 	}
 	return t.model.token(id)
+}
+
+// Target returns the tokenizer of the texts that a translator writes: in a directory of
+// Marian that of target.spm, and elsewhere t itself.
+func (t *Tokenizer) Target() *Tokenizer {
+	if t.target != nil {
+		return t.target
+	}
+	return t
 }
 
 // ID returns the number of a token as the vocabulary writes it, such as "[MASK]".

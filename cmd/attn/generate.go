@@ -103,7 +103,7 @@ func (cmd *generateCommand) Run(ctx context.Context, c console) error {
 	if template := chatTemplate(cmd.Model); template != "" && !cmd.NoSpecial {
 		fmt.Fprintf(c.err, "%s has a chat template, which the prompt is taken without; see attn generate --help\n", template)
 	}
-	w := &printer{w: c.out, plain: !isTerminal(c.out), stream: t.Stream()}
+	w := &printer{w: c.out, plain: !isTerminal(c.out), stream: t.Target().Stream()} // which is t but of a translator
 	z := m.Sizes()
 	for _, id := range e.IDs {
 		if z.Decoder != nil { // whose text begins anew
