@@ -117,10 +117,11 @@ func (a *addedTokens) text(id int) string {
 	return a.byID[id].Content
 }
 
-// split cuts the added tokens out of a text and normalizes the rest.
-func (a *addedTokens) split(whole piece, n normalizer) []piece {
+// split cuts the added tokens out of a text, the special ones unless they are to be text,
+// and normalizes the rest.
+func (a *addedTokens) split(whole piece, n normalizer, asText bool) []piece {
 	var pieces []piece
-	for _, p := range a.raw.split(nil, whole) {
+	for _, p := range a.raw.split(nil, whole, asText) {
 		if p.token != none {
 			pieces = append(pieces, p)
 			continue
@@ -134,7 +135,7 @@ func (a *addedTokens) split(whole piece, n normalizer) []piece {
 		if n != nil {
 			n.normalize(&p)
 		}
-		pieces = a.normal.split(pieces, p)
+		pieces = a.normal.split(pieces, p, asText)
 	}
 	return pieces
 }
@@ -170,7 +171,7 @@ func (f *finder) next(s string, from int) (start, end, id int) {
 }
 
 // split appends the parts of a piece, added tokens marked. A nil finder finds none.
-func (f *finder) split(out []piece, p piece) []piece {
+func (f *finder) split(out []piece, p piece, asText bool) []piece {
 	if f == nil {
 		return appendPiece(out, p.slice(0, len(p.s)), none)
 	}
@@ -179,7 +180,7 @@ func (f *finder) split(out []piece, p piece) []piece {
 	done := 0
 	for start, end, id := f.next(p.s, 0); id != none; {
 		t, behind := f.tokens.byID[id], end
-		if !t.SingleWord || isAlone(table, p.s, start, end) {
+		if !(asText && t.Special) && (!t.SingleWord || isAlone(table, p.s, start, end)) {
 			if t.LStrip {
 				start = done + len(strings.TrimRightFunc(p.s[done:max(start, done)], isSpace))
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/attn-go/attn/internal/strictjson"
@@ -37,8 +38,19 @@ type Options struct {
 	// NoPadding adds no padding, whatever the file says.
 	NoPadding bool
 	// MaxLength, if it is not 0, cuts encodings to this length, special tokens
-	// included, in the way that the file says: of a pair, the longer text first.
+	// included, in the way that the file says.
 	MaxLength int
+	// Strategy says which text of a pair is cut. Empty means as the file says, or
+	// LongestFirst if it says nothing.
+	Strategy Strategy
+	// Overflow keeps what truncation cuts off, in Encoding.Overflow.
+	Overflow bool
+	// Stride is how many tokens of a text an encoding of Overflow shares with the one
+	// before it. 0 means as the file says.
+	Stride int
+	// SpecialAsText takes special tokens that a text has, such as [SEP], for text like
+	// any other: what a user writes cannot then end a text or begin another.
+	SpecialAsText bool
 }
 
 // Read reads a tokenizer.json, the format of the library tokenizers by Hugging Face.
@@ -59,6 +71,16 @@ func Read(r io.Reader) (*Tokenizer, error) {
 
 // parse reads the whole of a tokenizer.json.
 func parse(data []byte) (*Tokenizer, error) {
+	t, err := parseFields(data)
+	if err != nil { // what is not JSON at all is said with its place in the file
+		if err := strictjson.Unmarshal(data, new(any)); err != nil {
+			return nil, err
+		}
+	}
+	return t, err
+}
+
+func parseFields(data []byte) (*Tokenizer, error) {
 	var file struct {
 		Version       string          `json:"version"`
 		Truncation    json.RawMessage `json:"truncation"`
@@ -70,8 +92,20 @@ func parse(data []byte) (*Tokenizer, error) {
 		Decoder       json.RawMessage `json:"decoder"`
 		Model         json.RawMessage `json:"model"`
 	}
-	if err := strictjson.Unmarshal(data, &file); err != nil {
-		return nil, err
+	fields, ok := readFields(data)
+	for name, to := range map[string]*json.RawMessage{
+		"truncation": &file.Truncation, "padding": &file.Padding, "added_tokens": &file.AddedTokens,
+		"normalizer": &file.Normalizer, "pre_tokenizer": &file.PreTokenizer, "post_processor": &file.PostProcessor,
+		"decoder": &file.Decoder, "model": &file.Model,
+	} {
+		*to = fields[name]
+		delete(fields, name)
+	}
+	ok = ok && json.Unmarshal(fields["version"], &file.Version) == nil && len(fields) == 1
+	if !ok { // which says what is wrong
+		if err := strictjson.Unmarshal(data, &file); err != nil {
+			return nil, err
+		}
 	}
 	if file.Version != "1.0" {
 		return nil, fmt.Errorf("version %q, want 1.0", file.Version)
@@ -140,7 +174,7 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 	}
 	parts := make([][]part, len(texts))
 	for i, text := range texts {
-		if parts[i], err = t.cutText(text); err != nil {
+		if parts[i], err = t.cutText(text, o.SpecialAsText); err != nil {
 			return nil, fmt.Errorf("tokenizer: %w", err)
 		}
 	}
@@ -148,17 +182,44 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 	if o.NoSpecial {
 		special = 0
 	}
-	if err := cut.apply(parts, special); err != nil {
+	windows, err := cut.apply(parts, special)
+	if err != nil {
 		return nil, fmt.Errorf("tokenizer: truncation: %w", err)
 	}
-	for i := range parts {
-		for _, trim := range t.post.trims {
-			trim.apply(parts[i], texts[i])
+	join := func(chosen ...int) *Encoding {
+		kept := make([][]part, len(texts))
+		for i := range kept {
+			kept[i] = windows[i][chosen[i]]
+			if len(t.post.trims) > 0 && o.Overflow {
+				kept[i] = slices.Clone(kept[i]) // tokens are in several encodings
+			}
+			for _, trim := range t.post.trims {
+				trim.apply(kept[i], texts[i])
+			}
+		}
+		return build(slots, kept, !o.NoSpecial)
+	}
+	e := join(0, 0)
+	if o.Overflow {
+		seconds := 1
+		if len(windows) > 1 {
+			seconds = len(windows[1])
+		}
+		for n := range len(windows[0]) {
+			// What overflows of the first text comes before its beginning, as in the reference.
+			first := (n + 1) % len(windows[0])
+			for second := range seconds {
+				if first+second > 0 {
+					e.Overflow = append(e.Overflow, join(first, second))
+				}
+			}
 		}
 	}
-	e := build(slots, parts, !o.NoSpecial)
-	if !o.NoPadding {
-		t.padding.apply(e)
+	if !o.NoPadding && t.padding != nil {
+		longest := len(e.IDs)
+		for _, x := range append(e.Overflow, e) {
+			t.padding.apply(x, longest)
+		}
 	}
 	return e, nil
 }
@@ -166,29 +227,39 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 // truncationFor returns how encodings are cut, nil if they are not.
 func (t *Tokenizer) truncationFor(o Options) (*truncation, error) {
 	switch {
-	case o.MaxLength < 0:
-		return nil, fmt.Errorf("tokenizer: MaxLength is %d, want at least 0", o.MaxLength)
+	case o.MaxLength < 0 || o.Stride < 0:
+		return nil, fmt.Errorf("tokenizer: MaxLength is %d and Stride %d, want at least 0", o.MaxLength, o.Stride)
 	case o.MaxLength > 0 && o.NoTruncation:
 		return nil, errors.New("tokenizer: MaxLength and NoTruncation exclude each other")
-	case o.NoTruncation:
+	case o.Strategy != "" && !slices.Contains(strategies, o.Strategy):
+		return nil, fmt.Errorf("tokenizer: Strategy is %q, want one of %q", o.Strategy, strategies)
+	case o.NoTruncation || o.MaxLength == 0 && t.truncation == nil:
 		return nil, nil
-	case o.MaxLength > 0:
-		cut := truncation{Direction: "Right", Strategy: "LongestFirst"}
-		if t.truncation != nil {
-			cut = *t.truncation
-		}
-		cut.Max = o.MaxLength
-		return &cut, nil
 	}
-	return t.truncation, nil
+	cut := truncation{Direction: "Right", Strategy: LongestFirst}
+	if t.truncation != nil {
+		cut = *t.truncation
+	}
+	if o.MaxLength > 0 {
+		cut.Max = o.MaxLength
+	}
+	if o.Strategy != "" {
+		cut.Strategy = o.Strategy
+	}
+	if o.Stride > 0 {
+		cut.Stride = o.Stride
+	}
+	cut.overflow = o.Overflow
+	return &cut, nil
 }
 
-// cutText returns the tokens of one text, without special tokens.
-func (t *Tokenizer) cutText(text string) ([]part, error) {
+// cutText returns the tokens of one text, without those that are put around it. Special
+// tokens that the text has are tokens, or text.
+func (t *Tokenizer) cutText(text string, asText bool) ([]part, error) {
 	if len(text) > math.MaxInt32 {
 		return nil, fmt.Errorf("text of %d bytes, want at most %d", len(text), math.MaxInt32)
 	}
-	pieces := t.added.split(newPiece(text), t.normalizer)
+	pieces := t.added.split(newPiece(text), t.normalizer, asText)
 	if t.preTokenizer != nil {
 		words := make([]piece, 0, len(text)/4+len(pieces))
 		for _, p := range pieces {
