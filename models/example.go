@@ -114,7 +114,7 @@ func (m *Model) TranslationExample(source, target string) (Example, error) {
 
 // encodeTarget returns the tokens of a target.
 func (m *Model) encodeTarget(target string) (*tokenizer.Encoding, error) {
-	y, err := m.tokenizer.Encode(target, tokenizer.Options{NoPadding: true, NoTruncation: true})
+	y, err := m.tokenizer.Target().Encode(target, tokenizer.Options{NoPadding: true, NoTruncation: true})
 	if err == nil && len(y.IDs) == 0 {
 		err = errors.New("the target has no tokens, want one or more")
 	}

@@ -68,7 +68,7 @@ func (m *Model) Record(first, second string, o heads.RecorderOptions) (*heads.Re
 
 // texts returns what a Recorder is told of a text.
 func (m *Model) texts(first, second string, e *tokenizer.Encoding) heads.Texts {
-	texts := heads.Texts{Source: first, Target: second, SourceTokens: m.labels(e)}
+	texts := heads.Texts{Source: first, Target: second, SourceTokens: labels(m.tokenizer, e)}
 	for i, label := range texts.SourceTokens {
 		if e.Special[i] && !slices.Contains(texts.Special, label) {
 			texts.Special = append(texts.Special, label)
@@ -79,15 +79,15 @@ func (m *Model) texts(first, second string, e *tokenizer.Encoding) heads.Texts {
 
 // labels returns the tokens for people to read. A byte-level vocabulary writes each byte as a
 // letter of its own; where the bytes of a token are text, that is what people want.
-func (m *Model) labels(e *tokenizer.Encoding) []string {
-	labels := slices.Clone(e.Tokens)
-	_, spaces := m.tokenizer.ID("Ġ")
-	_, lines := m.tokenizer.ID("Ċ")
+func labels(t *tokenizer.Tokenizer, e *tokenizer.Encoding) []string {
+	list := slices.Clone(e.Tokens)
+	_, spaces := t.ID("Ġ")
+	_, lines := t.ID("Ċ")
 	if !spaces || !lines { // which every byte-level vocabulary has
-		return labels
+		return list
 	}
 	for i, id := range e.IDs {
-		text := m.tokenizer.Decode([]int{id})
+		text := t.Decode([]int{id})
 		if e.Special[i] || text == "" || strings.ContainsRune(text, '\uFFFD') {
 			continue
 		}
@@ -97,7 +97,7 @@ func (m *Model) labels(e *tokenizer.Encoding) []string {
 				break
 			}
 		}
-		labels[i] = text
+		list[i] = text
 	}
-	return labels
+	return list
 }

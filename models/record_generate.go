@@ -53,6 +53,6 @@ func (m *Model) RecordGenerated(ctx context.Context, text string, g Generation, 
 		all.IDs, all.Tokens, all.Special = append(all.IDs, id), append(all.Tokens, token), append(all.Special, false)
 	}
 	texts := m.texts(text, m.tokenizer.Decode(all.IDs), e)
-	texts.SourceTokens = append(texts.SourceTokens, m.labels(all)...)
+	texts.SourceTokens = append(texts.SourceTokens, labels(m.tokenizer, all)...)
 	return recorder.Record(texts)
 }

@@ -40,11 +40,11 @@ func (m *Model) recordTarget(source, target string, o heads.RecorderOptions) (*h
 	m.Hidden(nil, x, Run{Observe: recorder.Observe})
 
 	if target == "" {
-		target = m.tokenizer.Decode(y.IDs)
+		target = m.tokenizer.Target().Decode(y.IDs)
 	}
 	texts := m.texts(source, target, e)
-	texts.TargetTokens = m.labels(y)
-	first, _ := m.tokenizer.Token(reads[0])
+	texts.TargetTokens = labels(m.tokenizer.Target(), y)
+	first, _ := m.tokenizer.Target().Token(reads[0])
 	texts.ReadTokens = append([]string{first}, texts.TargetTokens[:len(y.IDs)-1]...)
 	texts.Special = append(texts.Special, first)
 	for i, label := range texts.TargetTokens {
@@ -70,7 +70,7 @@ func (m *Model) written(source []int) (*tokenizer.Encoding, error) {
 	}
 	y := new(tokenizer.Encoding)
 	for id := range tokens {
-		token, _ := m.tokenizer.Token(id)
+		token, _ := m.tokenizer.Target().Token(id)
 		end := slices.Contains(ends, id)
 		y.IDs, y.Tokens, y.Special = append(y.IDs, id), append(y.Tokens, token), append(y.Special, end)
 		if end {

@@ -459,4 +459,5 @@ def main():
     print(len(data), OUT.stat().st_size, file=sys.stderr)
 
 
-main()
+if __name__ == "__main__":  # sentencepiece.py takes the texts
+    main()

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -29,7 +30,13 @@ type addedTokens struct {
 	special map[string]bool
 	raw     *finder // of tokens that are looked for before normalizing
 	normal  *finder // and behind it
+	// lead returns the token that a text between tokens begins with and its length, 0 if
+	// it begins with none; nil where there are no such tokens.
+	lead func(text string) (id, n int)
 }
+
+// everywhere is the range of a whole text, and of what a normalizer puts around it.
+var everywhere = []Span{{-1, math.MaxInt}}
 
 // spared reports whether a part of a piece is within the ranges in which special tokens are
 // text.
@@ -130,6 +137,12 @@ func (a *addedTokens) split(whole piece, n normalizer, literal []Span) []piece {
 		if p.token != none {
 			pieces = append(pieces, p)
 			continue
+		}
+		if a.lead != nil {
+			if id, n := a.lead(p.s); n > 0 {
+				pieces = appendPiece(pieces, p.slice(0, n), id)
+				p = p.slice(n, len(p.s))
+			}
 		}
 		if n != nil {
 			n.normalize(&p)

@@ -29,10 +29,9 @@ type bpe struct {
 	// fallback are the tokens <0x00> to <0xFF> for unknown characters, none where
 	// there is no such token; nil without byte fallback.
 	fallback []int
-	// bytes are the tokens of single bytes in byte-level form, and words the ids by
-	// the bytes they stand for; nil unless each byte has one.
+	// bytes are the tokens of single bytes in byte-level form; nil unless each byte has
+	// one.
 	bytes []int32
-	words map[string]int
 
 	scratch sync.Pool // of *bpeScratch
 }
@@ -58,8 +57,8 @@ func readBPE(c component) (model, error) {
 // newBPEFrom reads the settings one by one, because the two large ones need not be
 // copied.
 func newBPEFrom(have map[string]json.RawMessage) (*bpe, error) {
-	var ids map[string]int
-	if err := strictjson.Unmarshal(have["vocab"], &ids); err != nil {
+	ids, err := readIDs(have["vocab"])
+	if err != nil {
 		return nil, fmt.Errorf("vocab: %w", err)
 	}
 	merges, err := readMerges(have["merges"])
@@ -131,11 +130,17 @@ func readMerges(raw json.RawMessage) ([][2]string, error) {
 		return nil, errors.New("has no merges")
 	}
 	if list := bytes.TrimLeft(raw, "[ \t\r\n"); bytes.HasPrefix(list, []byte(`"`)) && bytes.Count(raw[:len(raw)-len(list)], []byte("[")) == 1 {
-		var lines []string
-		if err := strictjson.Unmarshal(raw, &lines); err != nil {
-			return nil, fmt.Errorf("merges: %w", err)
+		lines, ok := readLines(raw)
+		if !ok {
+			lines = nil
+			if err := strictjson.Unmarshal(raw, &lines); err != nil {
+				return nil, fmt.Errorf("merges: %w", err)
+			}
 		}
 		return splitMerges(lines)
+	}
+	if pairs, ok := readPairs(raw); ok {
+		return pairs, nil
 	}
 	var lists [][]string
 	if err := strictjson.Unmarshal(raw, &lists); err != nil {
@@ -215,16 +220,6 @@ func (m *bpe) setChars() {
 		ids[i] = int32(id)
 	}
 	m.bytes = ids
-	if !m.ignoreMerges {
-		return
-	}
-	m.words = make(map[string]int, len(m.ids))
-	var buf []byte
-	for word, id := range m.ids {
-		if b, ok := fromByteLevel(buf[:0], word); ok {
-			m.words[string(b)] = id
-		}
-	}
 }
 
 // symbol is a part of a word. Those that are joined to the one before have length 0.
@@ -238,9 +233,10 @@ type symbol struct {
 // is used by one goroutine at a time.
 type bpeScratch struct {
 	symbols []symbol
-	heap    []candidate
+	heap    candidates
 	words   map[string][]symbol // by text, and in another map if they are bytes
 	bytes   map[string][]symbol
+	plain   []byte
 }
 
 // Words that are remembered, and their greatest length.
@@ -254,15 +250,6 @@ func (m *bpe) tokenize(out []token, p *piece) ([]token, error) {
 	if !isBytes {
 		p.plain()
 	}
-	if m.ignoreMerges {
-		ids := m.ids
-		if isBytes {
-			ids = m.words
-		}
-		if id, ok := ids[p.s]; ok {
-			return append(out, token{id, m.tokens[id], 0, len(p.s)}), nil
-		}
-	}
 	s, _ := m.scratch.Get().(*bpeScratch)
 	if s == nil {
 		s = &bpeScratch{words: map[string][]symbol{}, bytes: map[string][]symbol{}}
@@ -275,7 +262,7 @@ func (m *bpe) tokenize(out []token, p *piece) ([]token, error) {
 	word, ok := words[p.s]
 	if !ok {
 		var err error
-		if word, err = m.join(s, p.s, isBytes); err != nil {
+		if word, err = m.cut(s, p.s, isBytes); err != nil {
 			return nil, err
 		}
 		if len(p.s) <= wordLength {
@@ -292,6 +279,28 @@ func (m *bpe) tokenize(out []token, p *piece) ([]token, error) {
 		start = end
 	}
 	return out, nil
+}
+
+// cut returns the tokens of a word, in memory that the next call uses again.
+func (m *bpe) cut(s *bpeScratch, word string, isBytes bool) ([]symbol, error) {
+	if !m.ignoreMerges {
+		return m.join(s, word, isBytes)
+	}
+	id, ok := 0, false
+	if isBytes {
+		s.plain = s.plain[:0]
+		for i := range len(word) {
+			s.plain = append(s.plain, byteChars[word[i]]...)
+		}
+		id, ok = m.ids[string(s.plain)]
+	} else {
+		id, ok = m.ids[word]
+	}
+	if !ok {
+		return m.join(s, word, isBytes)
+	}
+	s.symbols = append(s.symbols[:0], symbol{id: int32(id), len: int32(len(word))})
+	return s.symbols, nil
 }
 
 // join returns the tokens of a word, in memory that the next call uses again.
@@ -394,15 +403,6 @@ func (s *bpeScratch) addBytes(ids []int, char string) bool {
 	return true
 }
 
-// candidate is a pair that may be joined: the symbol at pos and the one behind it.
-type candidate struct {
-	rank, pos, id int32
-}
-
-func (c candidate) before(d candidate) bool {
-	return c.rank < d.rank || c.rank == d.rank && c.pos < d.pos
-}
-
 // mergeAll joins the pair of the lowest rank, the leftmost of several, until none is
 // left: n·log n steps for n characters.
 func (m *bpe) mergeAll(s *bpeScratch) {
@@ -413,14 +413,14 @@ func (m *bpe) mergeAll(s *bpeScratch) {
 			return
 		}
 		if to, ok := m.merges[pairOf(symbols[pos].id, symbols[next].id)]; ok {
-			s.push(candidate{to.rank, pos, to.id})
+			s.heap.push(candidate{to.rank, pos, to.id})
 		}
 	}
 	for i := range symbols {
 		consider(int32(i), int32(i)+1)
 	}
 	for len(s.heap) > 0 {
-		c := s.pop()
+		c := s.heap.pop()
 		left := &symbols[c.pos]
 		if left.len == 0 || int(left.next) >= len(symbols) {
 			continue
@@ -440,43 +440,4 @@ func (m *bpe) mergeAll(s *bpeScratch) {
 		consider(left.prev, c.pos)
 		consider(c.pos, left.next)
 	}
-}
-
-func (s *bpeScratch) push(c candidate) {
-	h := append(s.heap, c)
-	i := len(h) - 1
-	for i > 0 {
-		up := (i - 1) / 2
-		if !c.before(h[up]) {
-			break
-		}
-		h[i] = h[up]
-		i = up
-	}
-	h[i] = c
-	s.heap = h
-}
-
-func (s *bpeScratch) pop() candidate {
-	h := s.heap
-	top, n := h[0], len(h)-1
-	c := h[n]
-	i := 0
-	for {
-		down := 2*i + 1
-		if down >= n {
-			break
-		}
-		if down+1 < n && h[down+1].before(h[down]) {
-			down++
-		}
-		if !h[down].before(c) {
-			break
-		}
-		h[i] = h[down]
-		i = down
-	}
-	h[i] = c
-	s.heap = h[:n]
-	return top
 }

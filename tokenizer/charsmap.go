@@ -42,27 +42,47 @@ func readCharsMap(data []byte) (charsMap, error) {
 
 // find returns the text for the shortest beginning of s that has one.
 func (m charsMap) find(s string) (string, bool) {
+	text, n := m.match(s, false)
+	return text, n > 0
+}
+
+// longest returns the text for the longest beginning of s that has one, and how long that
+// is: 0 if there is none.
+func (m charsMap) longest(s string) (string, int) { return m.match(s, true) }
+
+// match returns the text for a beginning of s, and the length of it.
+func (m charsMap) match(s string, longest bool) (found string, n int) {
+	if len(m.units) == 0 {
+		return "", 0
+	}
 	offset := func(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6) }
 	pos := offset(m.units[0])
 	for i := range len(s) {
 		c := uint32(s[i])
 		pos ^= c
 		if c == 0 || pos >= uint32(len(m.units)) {
-			return "", false
+			break
 		}
 		unit := m.units[pos]
 		if unit&(1<<31|0xff) != c {
-			return "", false
+			break
 		}
 		pos ^= offset(unit)
-		if unit>>8&1 == 1 {
-			if pos >= uint32(len(m.units)) {
-				return "", false
-			}
-			return m.text(m.units[pos] & (1<<31 - 1))
+		if unit>>8&1 == 0 {
+			continue
+		}
+		if pos >= uint32(len(m.units)) {
+			break
+		}
+		text, ok := m.text(m.units[pos] & (1<<31 - 1))
+		if ok {
+			found, n = text, i+1
+		}
+		if !longest {
+			break
 		}
 	}
-	return "", false
+	return found, n
 }
 
 // text returns the text that begins at a place.

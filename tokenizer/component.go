@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/attn-go/attn/internal/strictjson"
@@ -21,7 +22,13 @@ type component struct {
 // openComponent reads the type of a component.
 func openComponent(raw json.RawMessage, where string) component {
 	c := component{where: where, raw: raw}
-	if err := strictjson.Unmarshal(raw, &c.have); err != nil {
+	var ok bool
+	var err error
+	if c.have, ok = readFields(raw); !ok {
+		c.have = nil
+		err = strictjson.Unmarshal(raw, &c.have)
+	}
+	if err != nil {
 		c.err = fmt.Errorf("%s: %w", where, err)
 	} else if err := strictjson.Unmarshal(c.have["type"], &c.kind); err != nil {
 		c.err = fmt.Errorf("%s has no type", where)
@@ -57,6 +64,22 @@ func (c component) decode(v any, needed ...string) error {
 		v = new(typed)
 	}
 	return c.fail(strictjson.Unmarshal(c.raw, v))
+}
+
+// apart returns a setting that is large, and the component without it.
+func (c component) apart(name string) (json.RawMessage, component, error) {
+	raw, ok := c.have[name]
+	if !ok {
+		return nil, c, c.fail(fmt.Errorf("has no %s", name))
+	}
+	rest := c
+	rest.have = maps.Clone(c.have)
+	delete(rest.have, name)
+	var err error
+	if rest.raw, err = json.Marshal(rest.have); err != nil {
+		return nil, c, c.fail(strictjson.Unmarshal(c.raw, new(map[string]json.RawMessage)))
+	}
+	return raw, rest, nil
 }
 
 // typed is what all components have.

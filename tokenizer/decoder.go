@@ -159,11 +159,15 @@ func (d wordPieceDecoder) decode(tokens []string) []string {
 	return out
 }
 
-// cleanup takes out the spaces before English punctuation and endings.
-func cleanup(s string) string {
+// cleanup takes out the spaces before English punctuation and endings, and writes "do not"
+// short.
+func cleanup(s string) string { return strings.ReplaceAll(closeUp(s), " do not", " don't") }
+
+// closeUp takes out the spaces before English punctuation and endings.
+func closeUp(s string) string {
 	for _, r := range [...][2]string{
 		{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"}, {" 'm", "'m"},
-		{" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
+		{" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
 	} {
 		s = strings.ReplaceAll(s, r[0], r[1])
 	}

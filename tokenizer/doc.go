@@ -1,6 +1,6 @@
 // Package tokenizer turns text into the numbers of a model's vocabulary, and back, as
 // the model's tokenizer.json says: the format of the library tokenizers by Hugging
-// Face, token for token.
+// Face, token for token. Older files are read too: see Load.
 //
 //	t, err := tokenizer.Load("bert-base-uncased")
 //	e, err := t.Encode("Attention is all you need", tokenizer.Options{})
@@ -30,6 +30,10 @@
 //	post-processors  TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel, Sequence
 //	decoders         WordPiece, ByteLevel, Metaspace, BPEDecoder, ByteFallback, Fuse, Strip, Replace,
 //	                 CTC, Sequence
+//
+// Models of SentencePiece (spiece.model, tokenizer.model, source.spm) are read as they are,
+// unigram and BPE, and are exact with the library sentencepiece: sentencepiece*.go. Load
+// tells which files of a directory are read.
 //
 // Regular expressions are those of GPT-2, Llama 3 and Qwen, and all that mean the same
 // in package regexp; a look-ahead is known only in \s+(?!\S)|\s+ at the end.

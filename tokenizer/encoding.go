@@ -21,6 +21,12 @@ type Encoding struct {
 	Special []bool
 	// Mask is true for all tokens but padding: those to attend to.
 	Mask []bool
+	// Overflow, if Options ask for it, has encodings of what truncation cuts off, each
+	// with its own special tokens. Of a pair, each window of the first text stands with
+	// each of the second.
+	//
+	// Differs: types are as the file says; the Python package gives the second text 1.
+	Overflow []*Encoding
 }
 
 // Span is a range of bytes of a text: text[Start:End].

@@ -30,8 +30,9 @@ func (e *FormatError) Error() string { return "tokenizer: " + e.Path + ": " + e.
 func (e *FormatError) Unwrap() error { return e.Err }
 
 // Load reads the tokenizer in a model's directory: its tokenizer.json, or else the
-// vocab.txt of BERT, or the vocab.json and merges.txt of GPT-2 or RoBERTa with the
-// tokenizer_config.json that belongs to them.
+// vocab.txt of BERT, the source.spm, target.spm and vocab.json of Marian, the spiece.model
+// of T5, the tokenizer.model of Llama or Gemma, or the vocab.json and merges.txt of GPT-2 or
+// RoBERTa, with the tokenizer_config.json that belongs to them.
 //
 // Errors: a directory without these files, and what Read refuses.
 func Load(dir string) (*Tokenizer, error) {
@@ -41,7 +42,9 @@ func Load(dir string) (*Tokenizer, error) {
 	}{
 		{"tokenizer.json", func(_ string, data []byte) (*Tokenizer, error) { return parse(data) }},
 		{"vocab.txt", readBERT},
-		{"source.spm", refuseSentencePiece}, // of Marian, which has a vocab.json too
+		{"source.spm", readMarian}, // which has a vocab.json too
+		{"spiece.model", readPieces},
+		{"tokenizer.model", readPieces},
 		{"vocab.json", readGPT2},
 	} {
 		path := filepath.Join(dir, form.file)
@@ -65,12 +68,7 @@ func Load(dir string) (*Tokenizer, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
-	return nil, &FormatError{dir, errors.New("has no tokenizer.json, no vocab.txt, and no vocab.json with merges.txt")}
-}
-
-// refuseSentencePiece says what a directory with SentencePiece's own files wants.
-func refuseSentencePiece(string, []byte) (*Tokenizer, error) {
-	return nil, errors.New("is a model of SentencePiece, which is not read, want a tokenizer.json beside it; the model takes token ids without one")
+	return nil, &FormatError{dir, errors.New("has no tokenizer.json, and no vocab.txt, vocab.json with merges.txt, spiece.model, tokenizer.model, or source.spm with target.spm and vocab.json")}
 }
 
 // settings are those of a tokenizer_config.json that old tokenizers depend on.
@@ -79,12 +77,27 @@ type settings struct {
 	Lower       *bool           `json:"do_lower_case"`
 	Accents     *bool           `json:"strip_accents"`
 	Chinese     *bool           `json:"tokenize_chinese_chars"`
-	PrefixSpace bool            `json:"add_prefix_space"`
+	PrefixSpace *bool           `json:"add_prefix_space"`
+	Cleanup     bool            `json:"clean_up_tokenization_spaces"`
 	Unknown     json.RawMessage `json:"unk_token"`
+	Bos         json.RawMessage `json:"bos_token"`
+	Eos         json.RawMessage `json:"eos_token"`
 	Cls         json.RawMessage `json:"cls_token"`
 	Sep         json.RawMessage `json:"sep_token"`
 	Pad         json.RawMessage `json:"pad_token"`
 	Mask        json.RawMessage `json:"mask_token"`
+
+	// Of tokenizers that are a model of SentencePiece:
+	Additional   []json.RawMessage          `json:"additional_special_tokens"`
+	Extra        json.RawMessage            `json:"extra_special_tokens"`
+	Added        map[string]addedToken      `json:"added_tokens_decoder"`
+	AddBos       *bool                      `json:"add_bos_token"`
+	AddEos       bool                       `json:"add_eos_token"`
+	ExtraIDs     *int                       `json:"extra_ids"`
+	Legacy       *bool                      `json:"legacy"`
+	Separate     bool                       `json:"separate_vocabs"`
+	SplitSpecial bool                       `json:"split_special_tokens"`
+	Library      map[string]json.RawMessage `json:"sp_model_kwargs"`
 }
 
 // readSettings reads the tokenizer_config.json of a directory, if there is one.
@@ -240,7 +253,7 @@ func readGPT2(dir string, data []byte) (*Tokenizer, error) {
 		return nil, &FormatError{path, err}
 	}
 	m.setChars()
-	t := &Tokenizer{preTokenizer: byteLevel{s.PrefixSpace, true, true}, model: m, post: plainPair, decoder: byteLevel{}}
+	t := &Tokenizer{preTokenizer: byteLevel{s.PrefixSpace != nil && *s.PrefixSpace, true, true}, model: m, post: plainPair, decoder: byteLevel{}}
 	var added []addedToken
 	if class == "GPT2Tokenizer" {
 		if id, ok := m.id("<|endoftext|>"); ok {
@@ -282,7 +295,7 @@ func robertaSpecials(s settings, m *bpe, t *Tokenizer) ([]addedToken, error) {
 	t.post = postProcessor{
 		single: []slot{a, {text: 0}, b},
 		pair:   []slot{a, {text: 0}, b, b, {text: 1}, b},
-		trims:  []trim{{s.PrefixSpace}},
+		trims:  []trim{{s.PrefixSpace != nil && *s.PrefixSpace}},
 	}
 	return added, nil
 }

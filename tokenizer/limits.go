@@ -11,11 +11,24 @@ import (
 
 // truncation is how texts that are too long are cut.
 type truncation struct {
-	Max       int    `json:"max_length"`
-	Direction string `json:"direction"` // the side on which tokens go: Right or Left
-	Strategy  string `json:"strategy"`
-	Stride    int    `json:"stride"` // concerns what is cut off, which is not kept
+	Max       int      `json:"max_length"`
+	Direction string   `json:"direction"` // the side on which tokens go: Right or Left
+	Strategy  Strategy `json:"strategy"`
+	Stride    int      `json:"stride"` // how many tokens a window has of the one before
+	overflow  bool     // what is cut off is wanted
 }
+
+// Strategy says which of two texts are cut if together they are too long.
+type Strategy string
+
+// The strategies of truncation.
+const (
+	LongestFirst Strategy = "LongestFirst" // the longer one, to the length of the other, then both
+	OnlyFirst    Strategy = "OnlyFirst"
+	OnlySecond   Strategy = "OnlySecond"
+)
+
+var strategies = []Strategy{LongestFirst, OnlyFirst, OnlySecond}
 
 // readTruncation reads the setting of a tokenizer.json; nil means none.
 func readTruncation(raw json.RawMessage) (*truncation, error) {
@@ -29,7 +42,7 @@ func readTruncation(raw json.RawMessage) (*truncation, error) {
 	if !slices.Contains([]string{"Right", "Left"}, t.Direction) {
 		return nil, fmt.Errorf("truncation: direction %q, want Right or Left", t.Direction)
 	}
-	if !slices.Contains([]string{"LongestFirst", "OnlyFirst", "OnlySecond"}, t.Strategy) {
+	if !slices.Contains(strategies, t.Strategy) {
 		return nil, fmt.Errorf("truncation: strategy %q, want LongestFirst, OnlyFirst or OnlySecond", t.Strategy)
 	}
 	if t.Max < 0 || t.Stride < 0 {
@@ -38,62 +51,85 @@ func readTruncation(raw json.RawMessage) (*truncation, error) {
 	return &t, nil
 }
 
-// apply cuts one text or two to a length that leaves room for special tokens.
-func (t *truncation) apply(texts [][]part, special int) error {
+// apply cuts one text or two to a length that leaves room for special tokens. Of each it
+// returns windows of that length: the first is what is kept, and the others, of which each
+// begins with tokens of the one before, are what overflows.
+func (t *truncation) apply(texts [][]part, special int) ([][][]part, error) {
+	windows := make([][][]part, len(texts))
+	total := 0
+	for i, parts := range texts {
+		windows[i] = [][]part{parts}
+		total += len(parts)
+	}
 	if t == nil {
-		return nil
+		return windows, nil
 	}
 	most := t.Max - special
 	if most < 0 {
-		return fmt.Errorf("max_length is %d, and %d special tokens are to be added", t.Max, special)
-	}
-	total := 0
-	for _, parts := range texts {
-		total += len(parts)
+		return nil, fmt.Errorf("max_length is %d, and %d special tokens are to be added", t.Max, special)
 	}
 	if total <= most {
-		return nil
+		return windows, nil
 	}
 	if most == 0 {
-		for i := range texts {
-			texts[i] = nil
+		for i, parts := range texts {
+			windows[i] = [][]part{nil, parts}
 		}
-		return nil
+		return windows, nil
 	}
 	of := 0
 	switch {
-	case t.Strategy == "LongestFirst" && len(texts) == 1:
-	case t.Strategy == "LongestFirst":
-		a, b := share(len(texts[0]), len(texts[1]), most)
-		texts[0], texts[1] = t.cut(texts[0], a), t.cut(texts[1], b)
-		return nil
-	case t.Strategy == "OnlySecond" && len(texts) == 1:
-		return errors.New("the second text is to be cut, and there is none")
-	case t.Strategy == "OnlySecond":
+	case t.Strategy == LongestFirst && len(texts) == 1:
+	case t.Strategy == LongestFirst:
+		for i, n := range share(len(texts[0]), len(texts[1]), most) {
+			var err error
+			if windows[i], err = t.cut(texts[i], n); err != nil {
+				return nil, err
+			}
+		}
+		return windows, nil
+	case t.Strategy == OnlySecond && len(texts) == 1:
+		return nil, errors.New("the second text is to be cut, and there is none")
+	case t.Strategy == OnlySecond:
 		of = 1
 	}
 	left := len(texts[of]) - (total - most)
 	if left <= 0 {
-		return fmt.Errorf("text %d has %d tokens and is to lose %d", of+1, len(texts[of]), total-most)
+		return nil, fmt.Errorf("text %d has %d tokens and is to lose %d", of+1, len(texts[of]), total-most)
 	}
-	texts[of] = t.cut(texts[of], left)
-	return nil
+	var err error
+	windows[of], err = t.cut(texts[of], left)
+	return windows, err
 }
 
-// cut keeps n tokens at most: the first ones, or the last ones if the left side goes.
-func (t *truncation) cut(parts []part, n int) []part {
+// cut returns windows of n tokens at most, from the side that is kept.
+func (t *truncation) cut(parts []part, n int) ([][]part, error) {
 	if n >= len(parts) {
-		return parts
+		return [][]part{parts}, nil
 	}
-	if t.Direction == "Left" {
-		return parts[len(parts)-n:]
+	if n == 0 {
+		return [][]part{nil, parts}, nil
 	}
-	return parts[:n]
+	if t.overflow && t.Stride >= n {
+		return nil, fmt.Errorf("stride is %d, want less than the %d tokens of a window", t.Stride, n)
+	}
+	var windows [][]part
+	for done := 0; ; done += n - t.Stride {
+		end := min(done+n, len(parts))
+		window := parts[done:end]
+		if t.Direction == "Left" {
+			window = parts[len(parts)-end : len(parts)-done]
+		}
+		windows = append(windows, window)
+		if end == len(parts) || !t.overflow {
+			return windows, nil
+		}
+	}
 }
 
 // share divides a length between two texts: the longer one is cut first, to the length
 // of the other, then both.
-func share(a, b, most int) (int, int) {
+func share(a, b, most int) [2]int {
 	short := min(a, b)
 	long := max(short, most-short)
 	if short+long > most {
@@ -101,9 +137,9 @@ func share(a, b, most int) (int, int) {
 		long = short + most%2
 	}
 	if a > b {
-		return long, short
+		return [2]int{long, short}
 	}
-	return short, long
+	return [2]int{short, long}
 }
 
 // padding is how encodings are made longer.
@@ -145,14 +181,11 @@ func readPadding(raw json.RawMessage) (*padding, error) {
 	return &p, nil
 }
 
-// apply pads one encoding: to the fixed length, or as a batch of its own.
-func (p *padding) apply(e *Encoding) {
-	if p == nil {
-		return
-	}
+// apply pads an encoding: to the fixed length, or to that of the longest.
+func (p *padding) apply(e *Encoding, longest int) {
 	length := p.fixed
 	if string(p.Strategy) == `"BatchLongest"` {
-		length = len(e.IDs)
+		length = longest
 	}
 	if m := p.Multiple; m != nil && *m > 0 && length%*m > 0 {
 		length += *m - length%*m
@@ -168,6 +201,7 @@ func (p *padding) apply(e *Encoding) {
 	}
 	if p.Direction == "Left" {
 		pad.append(e)
+		pad.Overflow = e.Overflow
 		*e = *pad
 	} else {
 		e.append(pad)

@@ -107,6 +107,7 @@ func TestOptions(t *testing.T) {
 		want string
 	}{
 		{Options{MaxLength: -1}, "tokenizer: MaxLength is -1, want at least 0"},
+		{Options{MaxLength: 5, Stride: -2}, "tokenizer: Stride is -2, want at least 0"},
 		{Options{MaxLength: 5, NoTruncation: true}, "tokenizer: MaxLength and NoTruncation exclude each other"},
 		{Options{MaxLength: 1}, "tokenizer: truncation: max_length is 1, and 2 special tokens are to be added"},
 	} {

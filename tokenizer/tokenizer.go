@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/attn-go/attn/internal/strictjson"
@@ -23,6 +24,7 @@ type Tokenizer struct {
 	added        *addedTokens
 	truncation   *truncation
 	padding      *padding
+	target       *Tokenizer // of what the model writes; nil if it is the same
 }
 
 // Options say how texts are encoded. Their zero value does what the file says, as
@@ -36,11 +38,21 @@ type Options struct {
 	// NoPadding adds no padding, whatever the file says.
 	NoPadding bool
 	// MaxLength, if it is not 0, cuts encodings to this length, special tokens
-	// included, in the way that the file says: of a pair, the longer text first.
+	// included, in the way that the file says.
 	MaxLength int
-	// Literal are ranges of bytes of the first text in which special tokens, such as
-	// [SEP], are text like any other. What a user writes into a chat cannot then end a
-	// turn or begin another.
+	// Strategy says which text of a pair is cut. Empty means as the file says, or
+	// LongestFirst if it says nothing.
+	Strategy Strategy
+	// Overflow keeps what truncation cuts off, in Encoding.Overflow.
+	Overflow bool
+	// Stride is how many tokens of a text an encoding of Overflow shares with the one
+	// before it. 0 means as the file says.
+	Stride int
+	// SpecialAsText takes special tokens that a text has, such as [SEP], for text like
+	// any other: what a user writes cannot then end a text or begin another.
+	SpecialAsText bool
+	// Literal are ranges of bytes of the first text in which special tokens are text: what a
+	// user says within the template of a chat, of which the rest has tokens.
 	Literal []Span
 }
 
@@ -62,6 +74,16 @@ func Read(r io.Reader) (*Tokenizer, error) {
 
 // parse reads the whole of a tokenizer.json.
 func parse(data []byte) (*Tokenizer, error) {
+	t, err := parseFields(data)
+	if err != nil { // what is not JSON at all is said with its place in the file
+		if err := strictjson.Unmarshal(data, new(any)); err != nil {
+			return nil, err
+		}
+	}
+	return t, err
+}
+
+func parseFields(data []byte) (*Tokenizer, error) {
 	var file struct {
 		Version       string          `json:"version"`
 		Truncation    json.RawMessage `json:"truncation"`
@@ -73,8 +95,20 @@ func parse(data []byte) (*Tokenizer, error) {
 		Decoder       json.RawMessage `json:"decoder"`
 		Model         json.RawMessage `json:"model"`
 	}
-	if err := strictjson.Unmarshal(data, &file); err != nil {
-		return nil, err
+	fields, ok := readFields(data)
+	for name, to := range map[string]*json.RawMessage{
+		"truncation": &file.Truncation, "padding": &file.Padding, "added_tokens": &file.AddedTokens,
+		"normalizer": &file.Normalizer, "pre_tokenizer": &file.PreTokenizer, "post_processor": &file.PostProcessor,
+		"decoder": &file.Decoder, "model": &file.Model,
+	} {
+		*to = fields[name]
+		delete(fields, name)
+	}
+	ok = ok && json.Unmarshal(fields["version"], &file.Version) == nil && len(fields) == 1
+	if !ok { // which says what is wrong
+		if err := strictjson.Unmarshal(data, &file); err != nil {
+			return nil, err
+		}
 	}
 	if file.Version != "1.0" {
 		return nil, fmt.Errorf("version %q, want 1.0", file.Version)
@@ -144,7 +178,10 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 	parts := make([][]part, len(texts))
 	for i, text := range texts {
 		literal := o.Literal
-		if i > 0 {
+		switch {
+		case o.SpecialAsText:
+			literal = everywhere
+		case i > 0:
 			literal = nil
 		}
 		if parts[i], err = t.cutText(text, literal); err != nil {
@@ -155,17 +192,44 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 	if o.NoSpecial {
 		special = 0
 	}
-	if err := cut.apply(parts, special); err != nil {
+	windows, err := cut.apply(parts, special)
+	if err != nil {
 		return nil, fmt.Errorf("tokenizer: truncation: %w", err)
 	}
-	for i := range parts {
-		for _, trim := range t.post.trims {
-			trim.apply(parts[i], texts[i])
+	join := func(chosen ...int) *Encoding {
+		kept := make([][]part, len(texts))
+		for i := range kept {
+			kept[i] = windows[i][chosen[i]]
+			if len(t.post.trims) > 0 && o.Overflow {
+				kept[i] = slices.Clone(kept[i]) // tokens are in several encodings
+			}
+			for _, trim := range t.post.trims {
+				trim.apply(kept[i], texts[i])
+			}
+		}
+		return build(slots, kept, !o.NoSpecial)
+	}
+	e := join(0, 0)
+	if o.Overflow {
+		seconds := 1
+		if len(windows) > 1 {
+			seconds = len(windows[1])
+		}
+		for n := range len(windows[0]) {
+			// What overflows of the first text comes before its beginning, as in the reference.
+			first := (n + 1) % len(windows[0])
+			for second := range seconds {
+				if first+second > 0 {
+					e.Overflow = append(e.Overflow, join(first, second))
+				}
+			}
 		}
 	}
-	e := build(slots, parts, !o.NoSpecial)
-	if !o.NoPadding {
-		t.padding.apply(e)
+	if !o.NoPadding && t.padding != nil {
+		longest := len(e.IDs)
+		for _, x := range append(e.Overflow, e) {
+			t.padding.apply(x, longest)
+		}
 	}
 	return e, nil
 }
@@ -175,22 +239,34 @@ func (t *Tokenizer) truncationFor(o Options) (*truncation, error) {
 	switch {
 	case o.MaxLength < 0:
 		return nil, fmt.Errorf("tokenizer: MaxLength is %d, want at least 0", o.MaxLength)
+	case o.Stride < 0:
+		return nil, fmt.Errorf("tokenizer: Stride is %d, want at least 0", o.Stride)
 	case o.MaxLength > 0 && o.NoTruncation:
 		return nil, errors.New("tokenizer: MaxLength and NoTruncation exclude each other")
-	case o.NoTruncation:
+	case o.Strategy != "" && !slices.Contains(strategies, o.Strategy):
+		return nil, fmt.Errorf("tokenizer: Strategy is %q, want one of %q", o.Strategy, strategies)
+	case o.NoTruncation || o.MaxLength == 0 && t.truncation == nil:
 		return nil, nil
-	case o.MaxLength > 0:
-		cut := truncation{Direction: "Right", Strategy: "LongestFirst"}
-		if t.truncation != nil {
-			cut = *t.truncation
-		}
-		cut.Max = o.MaxLength
-		return &cut, nil
 	}
-	return t.truncation, nil
+	cut := truncation{Direction: "Right", Strategy: LongestFirst}
+	if t.truncation != nil {
+		cut = *t.truncation
+	}
+	if o.MaxLength > 0 {
+		cut.Max = o.MaxLength
+	}
+	if o.Strategy != "" {
+		cut.Strategy = o.Strategy
+	}
+	if o.Stride > 0 {
+		cut.Stride = o.Stride
+	}
+	cut.overflow = o.Overflow
+	return &cut, nil
 }
 
-// cutText returns the tokens of one text, without special tokens.
+// cutText returns the tokens of one text, without those that are put around it. Special
+// tokens that the text has are text within the ranges of literal.
 func (t *Tokenizer) cutText(text string, literal []Span) ([]part, error) {
 	if len(text) > math.MaxInt32 {
 		return nil, fmt.Errorf("text of %d bytes, want at most %d", len(text), math.MaxInt32)
@@ -257,6 +333,15 @@ func (t *Tokenizer) written(id int) (string, bool) {
 		return t.added.text(id), true
 	}
 	return t.model.token(id)
+}
+
+// Target returns the tokenizer of the texts that a translator writes: in a directory of
+// Marian that of target.spm, and elsewhere t itself.
+func (t *Tokenizer) Target() *Tokenizer {
+	if t.target != nil {
+		return t.target
+	}
+	return t
 }
 
 // ID returns the number of a token as the vocabulary writes it, such as "[MASK]".

@@ -1,12 +1,9 @@
 package tokenizer
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"unicode/utf8"
-
-	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // unigram takes the tokens whose scores, logarithms of probabilities, have the largest
@@ -23,20 +20,19 @@ type unigram struct {
 func readUnigram(c component) (model, error) {
 	var n struct {
 		typed
-		Vocab    []json.RawMessage `json:"vocab"`
-		Unknown  *int              `json:"unk_id"`
-		Fallback bool              `json:"byte_fallback"`
+		Unknown  *int `json:"unk_id"`
+		Fallback bool `json:"byte_fallback"`
 	}
-	if err := c.decode(&n, "vocab"); err != nil {
+	vocab, c, err := c.apart("vocab")
+	if err != nil {
 		return nil, err
 	}
-	tokens, scores := make([]string, len(n.Vocab)), make([]float64, len(n.Vocab))
-	for i, raw := range n.Vocab {
-		var entry []json.RawMessage
-		if strictjson.Unmarshal(raw, &entry) != nil || len(entry) != 2 ||
-			strictjson.Unmarshal(entry[0], &tokens[i]) != nil || strictjson.Unmarshal(entry[1], &scores[i]) != nil {
-			return nil, c.fail(fmt.Errorf("entry %d of vocab is %s, want a token and its score", i, raw))
-		}
+	if err := c.decode(&n); err != nil {
+		return nil, err
+	}
+	tokens, scores, err := readScores(vocab)
+	if err != nil {
+		return nil, c.fail(err)
 	}
 	u, err := newUnigram(tokens, scores, n.Unknown, n.Fallback)
 	return u, c.fail(err)

@@ -17,18 +17,25 @@ type wordPiece struct {
 func readWordPiece(c component) (model, error) {
 	var n struct {
 		typed
-		Vocab   map[string]int `json:"vocab"`
-		Unknown string         `json:"unk_token"`
-		Prefix  string         `json:"continuing_subword_prefix"`
-		Longest int            `json:"max_input_chars_per_word"`
+		Unknown string `json:"unk_token"`
+		Prefix  string `json:"continuing_subword_prefix"`
+		Longest int    `json:"max_input_chars_per_word"`
 	}
-	if err := c.decode(&n, "vocab", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word"); err != nil {
+	vocab, c, err := c.apart("vocab")
+	if err != nil {
+		return nil, err
+	}
+	if err := c.decode(&n, "unk_token", "continuing_subword_prefix", "max_input_chars_per_word"); err != nil {
 		return nil, err
 	}
 	if n.Longest < 0 {
 		return nil, c.fail(fmt.Errorf("max_input_chars_per_word is %d, want at least 0", n.Longest))
 	}
-	v, err := readVocabulary(n.Vocab)
+	ids, err := readIDs(vocab)
+	if err != nil {
+		return nil, c.fail(fmt.Errorf("vocab: %w", err))
+	}
+	v, err := readVocabulary(ids)
 	if err != nil {
 		return nil, c.fail(err)
 	}

@@ -127,7 +127,7 @@ func (cmd *generateCommand) write(ctx context.Context, c console, m *models.Mode
 	if err != nil {
 		return "", err
 	}
-	w := &printer{w: c.out, plain: !isTerminal(c.out), stream: t.Stream()}
+	w := &printer{w: c.out, plain: !isTerminal(c.out), stream: t.Target().Stream()} // which is t but of a translator
 	z := m.Sizes()
 	for _, id := range e.IDs {
 		if z.Decoder != nil || cmd.Chat { // whose text begins anew

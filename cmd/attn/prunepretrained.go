@@ -113,7 +113,7 @@ func (cmd *pruneCommand) predictions(l *loaded, parts [3][]dataLine) (*pruning.P
 	if err != nil {
 		return nil, err
 	}
-	task.Write = &pruning.Writing{Tokens: longestTarget, Text: t.Decode}
+	task.Write = &pruning.Writing{Tokens: longestTarget, Text: t.Target().Decode}
 	if metric == "exact" {
 		task.Write.By = seq2seq.MetricExact
 	}

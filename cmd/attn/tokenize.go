@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,10 @@ type tokenizeCommand struct {
 	Strict    bool    `help:"Stop at the first line that cannot be tokenized."`
 	Pair      *string `help:"A second text, which goes with each line." placeholder:"TEXT"`
 	NoSpecial bool    `help:"Leave out the tokens that the model wants around a text, such as [CLS]."`
+	AsText    bool    `name:"special-as-text" help:"Take special tokens that a text has, such as [SEP], for text."`
+	MaxLength int     `help:"Cut to this many tokens, those around a text included. 0 cuts nothing." placeholder:"N"`
+	Stride    *int    `help:"Write what --max-length cuts off too, as overflow: further pieces, each with this many tokens of the one before. Needs --json." placeholder:"N"`
+	Cut       string  `help:"Which text of a pair --max-length cuts: longest, first or second." enum:"longest,first,second" default:"longest" placeholder:"TEXT"`
 	Text      *string `arg:"" optional:"" help:"Text to tokenize; without it or --file, the lines of standard input."`
 }
 
@@ -28,9 +33,11 @@ func (tokenizeCommand) Help() string {
   attn tokenize --model bert-base-uncased "Attention is all you need"
   attn tokenize --model bert-base-uncased --pair "What is attention?" "It weights keys."
   attn tokenize --model gpt2 --json --file texts.txt > tokens.jsonl
+  attn tokenize --model bert-base-uncased --json --max-length 384 --stride 128 --file passages.txt
 
 Without --json, a line has the ids with a space between them. Truncation and padding
-that the tokenizer's file asks for are left to whoever runs the model.
+that the tokenizer's file asks for are left to whoever runs the model; --max-length cuts
+at its side.
 
 One line out for each line in, in the same order, whatever the line holds: one that cannot
 be tokenized becomes {"error": "…"}, or ends the run with --strict. docs/scale.md has more.`
@@ -40,6 +47,16 @@ be tokenized becomes {"error": "…"}, or ends the run with --strict. docs/scale
 func (cmd *tokenizeCommand) Validate() error {
 	if cmd.File != "" && cmd.Text != nil {
 		return errors.New("--file and a text exclude each other")
+	}
+	switch {
+	case cmd.MaxLength < 0:
+		return fmt.Errorf("--max-length is %d, want at least 0", cmd.MaxLength)
+	case cmd.Stride != nil && *cmd.Stride < 0:
+		return fmt.Errorf("--stride is %d, want at least 0", *cmd.Stride)
+	case cmd.Stride != nil && (cmd.MaxLength == 0 || !cmd.JSON):
+		return errors.New("--stride goes with --max-length and --json")
+	case cmd.Cut != "longest" && (cmd.MaxLength == 0 || cmd.Pair == nil):
+		return errors.New("--cut goes with --max-length and --pair")
 	}
 	return nil
 }
@@ -86,11 +103,36 @@ func (cmd *tokenizeCommand) stream(c console) (lineStream, error) {
 
 // tokenized is what a line becomes with --json.
 type tokenized struct {
-	IDs     []int    `json:"ids"`
-	Tokens  []string `json:"tokens"`
-	Offsets [][2]int `json:"offsets"`
-	TypeIDs []int    `json:"type_ids"`
-	Texts   []int    `json:"texts"`
+	IDs      []int       `json:"ids"`
+	Tokens   []string    `json:"tokens"`
+	Offsets  [][2]int    `json:"offsets"`
+	TypeIDs  []int       `json:"type_ids"`
+	Texts    []int       `json:"texts"`
+	Overflow []tokenized `json:"overflow,omitempty"`
+}
+
+// newTokenized returns the line of an encoding.
+func newTokenized(e *tokenizer.Encoding) tokenized {
+	line := tokenized{IDs: e.IDs, Tokens: e.Tokens, Offsets: make([][2]int, len(e.Offsets)), TypeIDs: e.TypeIDs, Texts: e.Texts}
+	for i, at := range e.Offsets {
+		line.Offsets[i] = [2]int{at.Start, at.End}
+	}
+	for _, more := range e.Overflow {
+		line.Overflow = append(line.Overflow, newTokenized(more))
+	}
+	return line
+}
+
+// options say how texts are encoded.
+func (cmd *tokenizeCommand) options() tokenizer.Options {
+	o := tokenizer.Options{NoSpecial: cmd.NoSpecial, NoPadding: true, SpecialAsText: cmd.AsText, MaxLength: cmd.MaxLength, NoTruncation: cmd.MaxLength == 0}
+	if cmd.MaxLength > 0 {
+		o.Strategy = map[string]tokenizer.Strategy{"longest": tokenizer.LongestFirst, "first": tokenizer.OnlyFirst, "second": tokenizer.OnlySecond}[cmd.Cut]
+	}
+	if cmd.Stride != nil {
+		o.Overflow, o.Stride = true, *cmd.Stride
+	}
+	return o
 }
 
 // encoder loads the tokenizer and returns what makes of a text what is written of it.
@@ -99,7 +141,7 @@ func (cmd *tokenizeCommand) encoder() (func(text string) (string, error), error)
 	if err != nil {
 		return nil, err
 	}
-	o := tokenizer.Options{NoSpecial: cmd.NoSpecial, NoTruncation: true, NoPadding: true}
+	o := cmd.options()
 	encode := func(text string) (*tokenizer.Encoding, error) { return t.Encode(text, o) }
 	if cmd.Pair != nil {
 		encode = func(text string) (*tokenizer.Encoding, error) { return t.EncodePair(text, *cmd.Pair, o) }
@@ -112,12 +154,8 @@ func (cmd *tokenizeCommand) encoder() (func(text string) (string, error), error)
 		case !cmd.JSON:
 			return spaced(e.IDs), nil
 		}
-		x := tokenized{IDs: e.IDs, Tokens: e.Tokens, Offsets: make([][2]int, len(e.Offsets)), TypeIDs: e.TypeIDs, Texts: e.Texts}
-		for i, at := range e.Offsets {
-			x.Offsets[i] = [2]int{at.Start, at.End}
-		}
 		var b strings.Builder
-		err = filter.JSON(&b, &filter.Line[tokenized]{Value: x})
+		err = filter.JSON(&b, &filter.Line[tokenized]{Value: newTokenized(e)})
 		return strings.TrimSuffix(b.String(), "\n"), err
 	}, nil
 }

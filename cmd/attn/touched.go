@@ -146,6 +146,7 @@ func ofPretrained(name string) bool {
 		"model.safetensors.index.json", "generation_config.json", "modules.json", "config_sentence_transformers.json",
 		"sentence_bert_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
 		"vocab.txt", "vocab.json", "merges.txt", "tokenizer.model", "sentencepiece.bpe.model", "source.spm", "target.spm",
+		"spiece.model", "target_vocab.json",
 	}, name)
 }
 

@@ -41,7 +41,7 @@ func (cmd *translateCommand) pretrained() (func(context.Context, []*filter.Line[
 			if err != nil {
 				return err
 			}
-			l.Value.Text = t.Decode(ids)
+			l.Value.Text = t.Target().Decode(ids)
 		}
 		return nil
 	}, nil

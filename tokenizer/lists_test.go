@@ -1,0 +1,46 @@
+package tokenizer
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/attn-go/attn/internal/strictjson"
+)
+
+// What reads the large lists fast comes to what package strictjson comes to.
+func TestLists(t *testing.T) {
+	for _, text := range []string{
+		`{}`, ` { } `, `{"a": 1}`, `{"a":1,"b":2}`, "{\n\t\"a\" : 10 ,\r\n \"é\\u00e9\\n\\\"\" : -0 }", `{"a": 1, "a": 2}`,
+		`{"\ud83d\ude42": 7, "\ud83d": 8}`, "{\"\xff\": 1}", `{"a": 01}`, `{"a": 1.0}`, `{"a": 1e3}`, `{"a": 12345678901234567890}`,
+		`{"a": 1,}`, `{"a": 1} x`, `{"a" 1}`, `{"a": }`, `{"a": -}`, `{"a": "b"}`, `{"a": null}`, `{a: 1}`, "{\"a\nb\": 1}",
+		`{"a\x": 1}`, `{"a": 1`, `{"a`, `{`, ``, `[]`, `null`, `"a"`,
+	} {
+		var want map[string]int
+		wantErr := strictjson.Unmarshal([]byte(text), &want)
+		got, err := readIDs([]byte(text))
+		if fmt.Sprint(err) != fmt.Sprint(wantErr) || err == nil && fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%q: %v and error %v, want %v and %v", text, got, err, want, wantErr)
+		}
+	}
+	for text, want := range map[string]string{
+		`[["a", -1.5], ["b\n", 2e-3], ["c", 0]]`: `["a" "b\n" "c"] [-1.5 0.002 0] <nil>`,
+		`[]`:                                     `[] [] <nil>`,
+		`[["a", -1.5, 3]]`:                       `[] [] entry 0 of vocab is ["a", -1.5, 3], want a token and its score`,
+		`[["a", 1], ["b", .5]]`:                  `[] [] vocab: is not JSON at line 1, column 18: unexpected '.'`,
+		`[["a", 1], ["b", "c"]]`:                 `[] [] entry 1 of vocab is ["b", "c"], want a token and its score`,
+		`[["a", 1e999]]`:                         `[] [] entry 0 of vocab is ["a", 1e999], want a token and its score`,
+	} {
+		tokens, scores, err := readScores([]byte(text))
+		if got := fmt.Sprintf("%q %v %v", tokens, scores, err); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	for text, want := range map[string]bool{
+		`{"a": {"b": [1, "]}\""]}, "c": tru, "d": "x"}`: true, // tru is refused by who reads it
+		`{"a": 1, "a": 2}`: false, `{"a": }`: false, `{"a": [1}`: false, `{"a": "b`: false, `{"a": [`: false, `[]`: false,
+	} {
+		if _, ok := readFields([]byte(text)); ok != want {
+			t.Errorf("%s: %t, want %t", text, ok, want)
+		}
+	}
+}

@@ -1,0 +1,424 @@
+package tokenizer
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// pieceModel is what models of SentencePiece have in common. It is exact with the library
+// sentencepiece, whose arithmetic and whose treatment of spaces differ from those of
+// tokenizer.json: see unigram.
+type pieceModel struct {
+	vocabulary
+	kinds    []pieceKind
+	scores   []float32
+	unknown  int   // id
+	fallback []int // as in bpe
+	user     *trie // of pieces that are always one token, or nil
+}
+
+// newPieceModel checks the pieces of a file.
+func newPieceModel(f *pieceFile) (*pieceModel, error) {
+	n := len(f.pieces)
+	m := &pieceModel{
+		vocabulary: vocabulary{ids: make(map[string]int, n), tokens: make([]string, n), has: make([]bool, n)},
+		kinds:      make([]pieceKind, n), scores: make([]float32, n), unknown: none,
+	}
+	user := map[string]int{}
+	for id, p := range f.pieces {
+		if other, twice := m.ids[p.text]; twice {
+			return nil, fmt.Errorf("pieces %d and %d are both %q", other, id, p.text)
+		}
+		m.ids[p.text], m.tokens[id], m.has[id] = id, p.text, true
+		m.kinds[id], m.scores[id] = p.kind, p.score
+		switch p.kind {
+		case userPiece:
+			user[p.text] = id
+		case unknownPiece:
+			if m.unknown != none {
+				return nil, fmt.Errorf("pieces %d and %d are both the unknown one", m.unknown, id)
+			}
+			m.unknown = id
+		case bytePiece:
+			if _, ok := byteOf(p.text); !ok || !f.fallback {
+				return nil, fmt.Errorf("piece %d, %q, is a byte, want byte_fallback and a text like <0xE4>", id, p.text)
+			}
+		}
+	}
+	if m.unknown == none {
+		return nil, errors.New("has no unknown piece")
+	}
+	if f.fallback {
+		m.fallback = byteTokens(&m.vocabulary)
+		for b, id := range m.fallback {
+			if id == none || m.kinds[id] != bytePiece {
+				return nil, fmt.Errorf("has byte_fallback, and no piece for the byte 0x%02X", b)
+			}
+		}
+	}
+	if len(user) > 0 {
+		m.user = trieOf(user)
+	}
+	return m, nil
+}
+
+// inText reports whether a piece can be found in a text.
+func (m *pieceModel) inText(id int) bool {
+	switch m.kinds[id] {
+	case normalPiece, userPiece, unusedPiece:
+		return true
+	}
+	return false
+}
+
+// longest returns the length of the longest token that a text begins with, 0 if there is
+// none. A nil trie has none.
+func (t *trie) longest(s string) int {
+	if t == nil {
+		return 0
+	}
+	found := 0
+	node, ok := int32(root), true
+	for i := 0; i < len(s); i++ {
+		if node, ok = t.child(node, s[i]); !ok {
+			break
+		}
+		if t.id[node] != none {
+			found = i + 1
+		}
+	}
+	return found
+}
+
+// appendPart appends a part of a text. Unknown parts side by side are one token, unless
+// they are written as bytes, all of which stand for the part.
+func (m *pieceModel) appendPart(out []token, first int, s string, start, end, id int) []token {
+	if id != m.unknown {
+		return append(out, token{id, m.tokens[id], start, end})
+	}
+	if m.fallback != nil {
+		for i := start; i < end; i++ {
+			id := m.fallback[s[i]]
+			out = append(out, token{id, m.tokens[id], start, end})
+		}
+		return out
+	}
+	if n := len(out); n > first && out[n-1].id == m.unknown {
+		start = out[n-1].start
+		out = out[:n-1]
+	}
+	return append(out, token{m.unknown, s[start:end], start, end})
+}
+
+// pieceUnigrams takes the pieces whose scores have the largest sum, in float32 as the
+// reference does.
+type pieceUnigrams struct {
+	*pieceModel
+	trie     *trie
+	price    float32 // score of an unknown character
+	greatest float32
+}
+
+func newPieceUnigrams(m *pieceModel) *pieceUnigrams {
+	u := &pieceUnigrams{pieceModel: m, price: math.MaxFloat32, greatest: 0x1p-126} // the reference's start
+	found := map[string]int{}
+	for id, token := range m.tokens {
+		if m.kinds[id] == normalPiece {
+			u.price, u.greatest = min(u.price, m.scores[id]), max(u.greatest, m.scores[id])
+		}
+		if m.inText(id) && m.kinds[id] != unusedPiece {
+			found[token] = id
+		}
+	}
+	u.price -= 10
+	u.trie = trieOf(found)
+	return u
+}
+
+// pieceStep is the last piece of the best way to a place.
+type pieceStep struct {
+	score float32
+	from  int32
+	id    int32
+}
+
+func (u *pieceUnigrams) tokenize(out []token, p *piece) ([]token, error) {
+	s := p.s
+	best := make([]pieceStep, len(s)+1)
+	for i := range best {
+		best[i].from = none
+	}
+	for i := 0; i < len(s); {
+		_, n := utf8.DecodeRuneInString(s[i:])
+		here := float64(best[i].score)
+		single := false
+		node, ok := int32(root), true
+		for j := i; j < len(s); j++ {
+			if node, ok = u.trie.child(node, s[j]); !ok {
+				break
+			}
+			id := u.trie.id[node]
+			if id == none {
+				continue
+			}
+			score := float64(u.scores[id])
+			if u.kinds[id] == userPiece { // more than any way through it
+				score = float64(float32(j+1-i)*u.greatest) - 0.1
+			}
+			if b := &best[j+1]; b.from == none || score+here > float64(b.score) {
+				*b = pieceStep{float32(score + here), int32(i), id}
+			}
+			single = single || j+1 == i+n
+		}
+		if b := &best[i+n]; !single {
+			if score := u.price + best[i].score; b.from == none || score > b.score {
+				*b = pieceStep{score, int32(i), int32(u.unknown)}
+			}
+		}
+		i += n
+	}
+	// The way back, from its end; each step is told where it goes on.
+	for end := int32(len(s)); end > 0; {
+		from := best[end].from
+		best[from].score = math.Float32frombits(uint32(end))
+		end = from
+	}
+	first := len(out)
+	for start := 0; start < len(s); {
+		end := int(math.Float32bits(best[start].score))
+		out = u.appendPart(out, first, s, start, end, int(best[end].id))
+		start = end
+	}
+	return out, nil
+}
+
+// pieceJoins joins two neighbours whose text together is a piece, that of the highest score
+// first and the leftmost of several.
+type pieceJoins struct {
+	*pieceModel
+	ranks []int32 // of the pieces by their scores, the highest first
+}
+
+func newPieceJoins(m *pieceModel) (*pieceJoins, error) {
+	order := make([]int32, len(m.tokens))
+	for id, token := range m.tokens {
+		order[id] = int32(id)
+		if !m.inText(id) && m.kinds[id] != unknownPiece && utf8.RuneCountInString(token) == 1 {
+			return nil, fmt.Errorf("piece %d, %q, is one character, and is not to be found in texts", id, token)
+		}
+	}
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(m.scores[b], m.scores[a]) })
+	j := &pieceJoins{m, make([]int32, len(order))}
+	rank := int32(0)
+	for i, id := range order {
+		if i > 0 && m.scores[id] != m.scores[order[i-1]] {
+			rank++
+		}
+		j.ranks[id] = rank
+	}
+	return j, nil
+}
+
+// part returns the id of a text that may be a piece of another text.
+func (j *pieceJoins) part(text string) (int, bool) {
+	id, ok := j.ids[text]
+	return id, ok && j.inText(id)
+}
+
+// pieceSymbol is a part of a text. Those that are joined to the one before have length 0.
+type pieceSymbol struct {
+	at, len    int32
+	prev, next int32
+	whole      bool // is a piece of the user, and not joined
+}
+
+func (j *pieceJoins) tokenize(out []token, p *piece) ([]token, error) {
+	s := p.s
+	symbols := make([]pieceSymbol, 0, len(s))
+	for at := 0; at < len(s); {
+		n := j.user.longest(s[at:])
+		whole := n > 0
+		if !whole {
+			_, n = utf8.DecodeRuneInString(s[at:])
+		}
+		i := int32(len(symbols))
+		symbols = append(symbols, pieceSymbol{int32(at), int32(n), i - 1, i + 1, whole})
+		at += n
+	}
+	var queue candidates
+	var taken map[string]int32 // how unused pieces were joined: the length of the left part
+	consider := func(left, right int32) {
+		if left < 0 || int(right) >= len(symbols) {
+			return
+		}
+		a, b := &symbols[left], &symbols[right]
+		if a.whole || b.whole {
+			return
+		}
+		text := s[a.at : a.at+a.len+b.len]
+		id, ok := j.part(text)
+		if !ok {
+			return
+		}
+		queue.push(candidate{j.ranks[id], left, a.len + b.len})
+		if j.kinds[id] == unusedPiece {
+			if taken == nil {
+				taken = map[string]int32{}
+			}
+			taken[text] = a.len
+		}
+	}
+	for i := range symbols {
+		consider(int32(i), int32(i)+1)
+	}
+	for len(queue) > 0 {
+		c := queue.pop()
+		left := &symbols[c.pos]
+		if left.len == 0 || int(left.next) >= len(symbols) {
+			continue
+		}
+		right := &symbols[left.next]
+		if left.len+right.len != c.id { // one of them has changed
+			continue
+		}
+		left.len += right.len
+		left.next = right.next
+		right.len = 0
+		if int(right.next) < len(symbols) {
+			symbols[right.next].prev = c.pos
+		}
+		consider(left.prev, c.pos)
+		consider(c.pos, left.next)
+	}
+	first := len(out)
+	for i := int32(0); int(i) < len(symbols); i = symbols[i].next {
+		out = j.appendUsed(out, first, s, int(symbols[i].at), int(symbols[i].at+symbols[i].len), taken)
+	}
+	return out, nil
+}
+
+// appendUsed appends a part of a text, and takes it apart again as long as it is unused.
+func (j *pieceJoins) appendUsed(out []token, first int, s string, start, end int, taken map[string]int32) []token {
+	id, ok := j.part(s[start:end])
+	if !ok {
+		id = j.unknown
+	} else if j.kinds[id] == unusedPiece {
+		if n, ok := taken[s[start:end]]; ok {
+			out = j.appendUsed(out, first, s, start, start+int(n), taken)
+			return j.appendUsed(out, first, s, start+int(n), end, taken)
+		}
+	}
+	return j.appendPart(out, first, s, start, end, id)
+}
+
+// pieceNormalizer normalizes texts as a file says.
+type pieceNormalizer struct {
+	pieceRules
+	user   *trie // texts that stay as they are
+	suffix bool  // the space is put behind the text
+	// firstOnly puts a space in front only of a piece that begins a text, and not behind
+	// a special token.
+	firstOnly bool
+}
+
+const metaSpace = "▁"
+
+func (n *pieceNormalizer) normalize(p *piece) {
+	s := p.s
+	if s == "" {
+		return
+	}
+	var b strings.Builder
+	b.Grow(len(s) + len(s)/4 + 4)
+	at := make([]int32, 0, len(s)+len(s)/4+5) // where in the original each byte begins
+	original := func(i int) int32 {
+		if i < len(s) {
+			return p.align(i).start
+		}
+		return p.align(len(s) - 1).end
+	}
+	space := " "
+	if n.escape {
+		space = metaSpace
+	}
+	put := func(text string, from int32) {
+		b.WriteString(text)
+		for range len(text) {
+			at = append(at, from)
+		}
+	}
+	done := 0
+	if n.extraSpaces {
+		for done < len(s) {
+			text, size := n.next(s[done:])
+			if text != " " {
+				break
+			}
+			done += size
+		}
+	}
+	dummy := n.dummyPrefix && (!n.firstOnly || p.base == 0)
+	if done == len(s) {
+		*p = p.slice(0, 0)
+		return
+	}
+	if dummy && !n.suffix {
+		put(space, original(done))
+	}
+	for wasSpace := n.extraSpaces; done < len(s); {
+		text, size := n.next(s[done:])
+		from := original(done)
+		if wasSpace {
+			text = strings.TrimLeft(text, " ")
+		}
+		if text != "" {
+			wasSpace = n.extraSpaces && strings.HasSuffix(text, " ")
+		}
+		for text != "" {
+			word, _, more := strings.Cut(text, " ")
+			put(word, from)
+			if text = text[len(word):]; more {
+				put(space, from)
+				text = text[1:]
+			}
+		}
+		done += size
+	}
+	kept := b.String()
+	end := original(done)
+	if n.extraSpaces {
+		for strings.HasSuffix(kept, space) {
+			kept = kept[:len(kept)-len(space)]
+			end = at[len(kept)]
+		}
+		at = at[:len(kept)]
+	}
+	if dummy && n.suffix {
+		for range len(space) {
+			at = append(at, end)
+		}
+		kept += space
+	}
+	at = append(at, end)
+	p.s, p.at = kept, make([]span, len(kept))
+	for i := range p.at {
+		p.at[i] = span{at[i], at[i+1]}
+	}
+}
+
+// next returns what becomes of the beginning of a text, and how long that is.
+func (n *pieceNormalizer) next(s string) (string, int) {
+	if size := n.user.longest(s); size > 0 {
+		return s[:size], size
+	}
+	if text, size := n.chars.longest(s); size > 0 {
+		return text, size
+	}
+	_, size := utf8.DecodeRuneInString(s)
+	return s[:size], size
+}

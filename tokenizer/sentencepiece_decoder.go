@@ -1,0 +1,103 @@
+package tokenizer
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// pieceDecoder writes texts as SentencePiece does, and special tokens as they are.
+type pieceDecoder struct {
+	model       *pieceModel
+	unknownText string
+	leading     bool // the space in front of the first word goes
+	allLeading  bool // and so do more of them
+	behind      *pieceNormalizer
+	special     map[string]bool
+	marian      bool // special tokens have a space behind them, and the text none at its ends
+	cleanup     bool
+}
+
+// newPieceDecoder returns the decoder for a file.
+func newPieceDecoder(f *pieceFile, m *pieceModel) *pieceDecoder {
+	d := &pieceDecoder{
+		model: m, unknownText: f.unknownText,
+		leading:    f.before.dummyPrefix || f.before.extraSpaces,
+		allLeading: f.before.extraSpaces,
+	}
+	if f.behind != nil {
+		d.behind = &pieceNormalizer{pieceRules: *f.behind}
+	}
+	return d
+}
+
+func (d *pieceDecoder) decode(tokens []string) []string {
+	var b strings.Builder
+	from := 0
+	for i, token := range tokens {
+		if !d.special[token] {
+			continue
+		}
+		b.WriteString(d.join(tokens[from:i]))
+		b.WriteString(token)
+		if d.marian {
+			b.WriteByte(' ')
+		}
+		from = i + 1
+	}
+	b.WriteString(d.join(tokens[from:]))
+	text := b.String()
+	if d.marian {
+		text = strings.TrimFunc(strings.ReplaceAll(text, metaSpace, " "), func(r rune) bool { return classes().has(r, space) })
+	}
+	if d.cleanup {
+		text = closeUp(text)
+	}
+	return []string{text}
+}
+
+// join returns the text of tokens that are not special.
+func (d *pieceDecoder) join(tokens []string) string {
+	var text []byte
+	var bytes []byte // of tokens like <0xE4> that are not yet in text
+	flush := func() {
+		for len(bytes) > 0 {
+			r, n := utf8.DecodeRune(bytes)
+			text = utf8.AppendRune(text, r)
+			bytes = bytes[n:]
+		}
+	}
+	begins, spaceSeen := true, false // the first word has not come, and its space has
+	for _, token := range tokens {
+		id, known := d.model.ids[token]
+		if known && d.model.kinds[id] == bytePiece {
+			b, _ := byteOf(token)
+			bytes = append(bytes, b)
+			continue
+		}
+		flush()
+		if spaceSeen || len(text) > 0 {
+			begins = false
+		}
+		spaceSeen = false
+		switch {
+		case known && d.model.kinds[id] == controlPiece:
+		case known && id == d.model.unknown:
+			text = append(text, d.unknownText...)
+		case !known:
+			text = append(text, token...)
+		default:
+			if begins && d.leading {
+				token, spaceSeen = strings.CutPrefix(token, metaSpace)
+				spaceSeen = spaceSeen && !d.allLeading
+			}
+			text = append(text, strings.ReplaceAll(token, metaSpace, " ")...)
+		}
+	}
+	flush()
+	if d.behind == nil {
+		return string(text)
+	}
+	p := newPiece(string(text))
+	d.behind.normalize(&p)
+	return p.s
+}

@@ -1,0 +1,404 @@
+package tokenizer
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/attn-go/attn/internal/strictjson"
+)
+
+// pieceTokenizer makes a tokenizer of a model of SentencePiece, without special tokens.
+func pieceTokenizer(data []byte) (*Tokenizer, error) {
+	f, err := readPieceFile(data)
+	if err != nil {
+		return nil, err
+	}
+	pieces, err := newPieceModel(f)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tokenizer{
+		normalizer: &pieceNormalizer{pieceRules: f.before, user: pieces.user, suffix: f.suffix},
+		post:       plainPair,
+		decoder:    newPieceDecoder(f, pieces),
+	}
+	if f.kind == pieceUnigram {
+		t.model = newPieceUnigrams(pieces)
+	} else if t.model, err = newPieceJoins(pieces); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// setSpecial adds tokens that are cut out of a text as it is given, before SentencePiece
+// gets it.
+func (t *Tokenizer) setSpecial(list []addedToken) (err error) {
+	if t.added, err = newAddedTokens(list, t.model, nil); err == nil {
+		t.decoder.(*pieceDecoder).special = t.added.special
+	}
+	return err
+}
+
+// pieceClasses are the tokenizers that put special tokens around the pieces of one file.
+var pieceClasses = map[string]func(s settings, t *Tokenizer) ([]addedToken, error){
+	"T5Tokenizer": t5Specials, "LlamaTokenizer": llamaSpecials, "GemmaTokenizer": gemmaSpecials,
+}
+
+// pieceFamilies are the classes of models whose tokenizer_config.json does not say one.
+var pieceFamilies = map[string]string{
+	"t5": "T5Tokenizer", "llama": "LlamaTokenizer", "mistral": "LlamaTokenizer",
+	"gemma": "GemmaTokenizer", "gemma2": "GemmaTokenizer", "gemma3": "GemmaTokenizer", "gemma3_text": "GemmaTokenizer",
+}
+
+// readPieces makes the tokenizer of a spiece.model or a tokenizer.model.
+func readPieces(dir string, data []byte) (*Tokenizer, error) {
+	s, err := readSettings(dir)
+	if err != nil {
+		return nil, err
+	}
+	class := strings.TrimSuffix(s.Class, "Fast")
+	if class == "" {
+		class = pieceFamilies[modelType(dir)]
+	}
+	specials, ok := pieceClasses[class]
+	if !ok {
+		return nil, fmt.Errorf("belongs to a tokenizer of class %q, want tokenizer_config.json with tokenizer_class %s, or a tokenizer.json",
+			s.Class, strings.Join(sorted(pieceClasses), ", "))
+	}
+	t, err := pieceTokenizer(data)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.usual(); err != nil {
+		return nil, err
+	}
+	if p := t.normalizer.(*pieceNormalizer); s.PrefixSpace != nil && *s.PrefixSpace != p.dummyPrefix {
+		return nil, fmt.Errorf("has add_dummy_prefix %t, but tokenizer_config.json add_prefix_space %t", p.dummyPrefix, *s.PrefixSpace)
+	}
+	list, err := specials(s, t)
+	if err != nil {
+		return nil, err
+	}
+	if list, err = s.addedTo(dir, t.model, list); err != nil {
+		return nil, err
+	}
+	t.decoder.(*pieceDecoder).cleanup = s.Cleanup
+	return t, t.setSpecial(list)
+}
+
+// modelType returns the family that a directory's config.json says, if there is one.
+func modelType(dir string) string {
+	var config struct {
+		Type string `json:"model_type"`
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, "config.json")); err == nil {
+		_ = json.Unmarshal(data, &config) // what is wrong with it is said by who loads the model
+	}
+	return config.Type
+}
+
+// usual returns an error if settings change tokens in a way that is not known.
+func (s *settings) usual() error {
+	if s.SplitSpecial {
+		return errors.New("split_special_tokens of tokenizer_config.json is true, want false")
+	}
+	if len(s.Library) > 0 {
+		return fmt.Errorf("sp_model_kwargs of tokenizer_config.json has %s, want none", sorted(s.Library)[0])
+	}
+	return nil
+}
+
+// specialID returns a special token of the settings with its id.
+func specialID(raw json.RawMessage, usual string, m model) (addedToken, error) {
+	token, err := special(raw, usual)
+	if err != nil {
+		return addedToken{}, err
+	}
+	id, ok := m.id(token)
+	if !ok {
+		return addedToken{}, fmt.Errorf("does not have the special token %q", token)
+	}
+	return addedToken{ID: id, Content: token, Special: true}, nil
+}
+
+// t5Specials puts </s> behind each text. The tokens <extra_id_0>, … stand for what is to be
+// filled in; they follow the pieces, the last one first.
+func t5Specials(s settings, t *Tokenizer) ([]addedToken, error) {
+	var list []addedToken
+	for _, x := range []struct {
+		raw   json.RawMessage
+		usual string
+	}{{s.Eos, "</s>"}, {s.Unknown, "<unk>"}, {s.Pad, "<pad>"}} {
+		token, err := specialID(x.raw, x.usual, t.model)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, token)
+	}
+	extra := 100
+	if s.ExtraIDs != nil {
+		extra = *s.ExtraIDs
+	}
+	if extra < 0 || extra > 10000 {
+		return nil, fmt.Errorf("extra_ids of tokenizer_config.json is %d, want 0 to 10000", extra)
+	}
+	for i := extra - 1; i >= 0; i-- {
+		id := t.model.size() + extra - 1 - i
+		list = append(list, addedToken{ID: id, Content: "<extra_id_" + strconv.Itoa(i) + ">", Special: true, LStrip: true, RStrip: true})
+	}
+	eos := numbered{list[0].Content, list[0].ID}.slot(0)
+	t.post = postProcessor{single: []slot{{text: 0}, eos}, pair: []slot{{text: 0}, eos, {text: 1}, eos}}
+	return list, nil
+}
+
+// llamaSpecials puts <s> in front of each text.
+func llamaSpecials(s settings, t *Tokenizer) ([]addedToken, error) {
+	// In transformers, texts behind a special token are as those at the beginning if
+	// legacy is true, and have no space put in front of them if it is false.
+	t.normalizer.(*pieceNormalizer).firstOnly = s.Legacy == nil || !*s.Legacy
+	return bosSpecials(s, t, "<s>", "</s>")
+}
+
+func gemmaSpecials(s settings, t *Tokenizer) ([]addedToken, error) {
+	return bosSpecials(s, t, "<bos>", "<eos>")
+}
+
+func bosSpecials(s settings, t *Tokenizer, begin, end string) ([]addedToken, error) {
+	bos, err := specialID(s.Bos, begin, t.model)
+	if err != nil {
+		return nil, err
+	}
+	eos, err := specialID(s.Eos, end, t.model)
+	if err != nil {
+		return nil, err
+	}
+	unknown, err := specialID(s.Unknown, "<unk>", t.model)
+	if err != nil {
+		return nil, err
+	}
+	t.post = postProcessor{}
+	for kind := range 2 {
+		if s.AddBos == nil || *s.AddBos {
+			t.post.pair = append(t.post.pair, numbered{bos.Content, bos.ID}.slot(kind))
+		}
+		t.post.pair = append(t.post.pair, slot{text: kind, kind: kind})
+		if s.AddEos {
+			t.post.pair = append(t.post.pair, numbered{eos.Content, eos.ID}.slot(kind))
+		}
+		if kind == 0 {
+			t.post.single = slices.Clone(t.post.pair)
+		}
+	}
+	return []addedToken{bos, eos, unknown}, nil
+}
+
+// addedTo returns special tokens with those that a directory's files add, in the order of
+// their ids. Where both have one, the file counts.
+func (s *settings) addedTo(dir string, m model, list []addedToken) ([]addedToken, error) {
+	byID := map[int]addedToken{}
+	for _, token := range list {
+		byID[token.ID] = token
+	}
+	for key, token := range s.Added {
+		id, err := strconv.Atoi(key)
+		if err != nil {
+			return nil, fmt.Errorf("added_tokens_decoder of tokenizer_config.json has the id %q", key)
+		}
+		if old, there := byID[id]; there && old.Content != token.Content {
+			return nil, fmt.Errorf("added_tokens_decoder of tokenizer_config.json has %q with id %d, want %q", token.Content, id, old.Content)
+		}
+		token.ID, token.Normalized = id, false
+		byID[id] = token
+	}
+	path := filepath.Join(dir, "added_tokens.json")
+	data, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err == nil {
+		var ids map[string]int
+		if err := strictjson.Unmarshal(data, &ids); err != nil {
+			return nil, &FormatError{path, err}
+		}
+		for _, text := range sorted(ids) {
+			if old, there := byID[ids[text]]; there && old.Content != text {
+				return nil, &FormatError{path, fmt.Errorf("has %q with id %d, which is that of %q", text, ids[text], old.Content)}
+			} else if !there {
+				byID[ids[text]] = addedToken{ID: ids[text], Content: text}
+			}
+		}
+	}
+	if err := s.alsoSpecial(m, byID); err != nil {
+		return nil, err
+	}
+	list = list[:0]
+	for _, token := range byID {
+		list = append(list, token)
+	}
+	slices.SortFunc(list, func(a, b addedToken) int { return cmp.Compare(a.ID, b.ID) })
+	return list, nil
+}
+
+// alsoSpecial makes the tokens special that the settings list by their texts alone.
+func (s *settings) alsoSpecial(m model, byID map[int]addedToken) error {
+	ids := map[string]int{}
+	for id, token := range byID {
+		ids[token.Content] = id
+	}
+	more := s.Additional
+	var extra []json.RawMessage
+	if json.Unmarshal(s.Extra, &extra) == nil { // it may be an object, whose names follow from others
+		more = append(slices.Clip(more), extra...)
+	}
+	for _, raw := range more {
+		text, err := special(raw, "")
+		if err != nil {
+			return err
+		}
+		id, ok := ids[text]
+		if !ok {
+			id, ok = m.id(text)
+		}
+		if !ok {
+			return fmt.Errorf("tokenizer_config.json: additional_special_tokens has %q, which has no id, want it in added_tokens_decoder", text)
+		}
+		token, there := byID[id]
+		if !there {
+			token = addedToken{ID: id, Content: text}
+		}
+		token.Special = true
+		byID[id] = token
+	}
+	return nil
+}
+
+// pieceNumbers gives the pieces of a model the numbers of a vocabulary.
+type pieceNumbers struct {
+	vocabulary
+	pieces  model
+	unknown int
+}
+
+func (m *pieceNumbers) tokenize(out []token, p *piece) ([]token, error) {
+	first := len(out)
+	out, err := m.pieces.tokenize(out, p)
+	for i := range out[first:] {
+		tok := &out[first+i]
+		id, ok := m.id(tok.text)
+		if !ok {
+			id = m.unknown
+		}
+		tok.id = id
+	}
+	return out, err
+}
+
+// readMarian makes the tokenizer of a source.spm, which cuts texts, with the vocabulary of
+// vocab.json, and with target.spm for what the model writes.
+func readMarian(dir string, source []byte) (*Tokenizer, error) {
+	s, err := readSettings(dir)
+	if err != nil {
+		return nil, err
+	}
+	if class := strings.TrimSuffix(s.Class, "Fast"); class != "" && class != "MarianTokenizer" {
+		return nil, fmt.Errorf("belongs to a tokenizer of class %s, want MarianTokenizer, or a tokenizer.json", s.Class)
+	}
+	if err := s.usual(); err != nil {
+		return nil, err
+	}
+	t, err := marianSide(dir, s, "vocab.json", source)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, "target.spm")
+	target, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &FormatError{path, errors.New("is missing, want it beside source.spm")}
+	}
+	if err != nil {
+		return nil, err
+	}
+	words := "vocab.json"
+	if s.Separate {
+		words = "target_vocab.json"
+	}
+	if t.target, err = marianSide(dir, s, words, target); err != nil {
+		var inner *FormatError
+		if !errors.As(err, &inner) {
+			err = &FormatError{path, err}
+		}
+		return nil, err
+	}
+	return t, nil
+}
+
+// marianSide is the tokenizer of the source or of the target.
+func marianSide(dir string, s settings, words string, data []byte) (*Tokenizer, error) {
+	t, err := pieceTokenizer(data)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, words)
+	bad := func(err error) error { return &FormatError{path, err} }
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, bad(errors.New("is missing, want the ids of the pieces"))
+	}
+	if err != nil {
+		return nil, err
+	}
+	var ids map[string]int
+	if err := strictjson.Unmarshal(text, &ids); err != nil {
+		return nil, bad(err)
+	}
+	m := &pieceNumbers{pieces: t.model}
+	if m.vocabulary, err = readVocabulary(ids); err != nil {
+		return nil, bad(err)
+	}
+	t.model = m
+	var list []addedToken
+	for _, x := range []struct {
+		raw   json.RawMessage
+		usual string
+	}{{s.Eos, "</s>"}, {s.Unknown, "<unk>"}, {s.Pad, "<pad>"}} {
+		token, err := specialID(x.raw, x.usual, m)
+		if err != nil {
+			return nil, bad(err)
+		}
+		list = append(list, token)
+	}
+	eos := numbered{list[0].Content, list[0].ID}.slot(0)
+	m.unknown = list[1].ID
+	t.post = postProcessor{single: []slot{{text: 0}, eos}, pair: []slot{{text: 0}, {text: 1}, eos}}
+	if list, err = s.addedTo(dir, m, list); err != nil {
+		return nil, bad(err)
+	}
+	d := t.decoder.(*pieceDecoder)
+	d.marian, d.cleanup = true, s.Cleanup
+	if err := t.setSpecial(list); err != nil {
+		return nil, bad(err)
+	}
+	t.added.lead = func(text string) (id, n int) {
+		if !strings.HasPrefix(text, ">>") {
+			return 0, 0
+		}
+		end := strings.Index(text, "<<")
+		if end < 0 {
+			return 0, 0
+		}
+		id, ok := m.id(text[:end+2])
+		if !ok {
+			id = m.unknown
+		}
+		return id, end + 2
+	}
+	return t, nil
+}

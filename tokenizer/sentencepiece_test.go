@@ -1,0 +1,324 @@
+package tokenizer
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+)
+
+// The tests of this file compare with the libraries sentencepiece and transformers; see
+// testdata/tokenizer_sentencepiece.py.
+
+// pieceGolden is the content of sentencepiece.json.gz.
+type pieceGolden struct {
+	Texts  []string `json:"texts"`
+	Models []struct {
+		Name  string `json:"name"`
+		Model []byte `json:"model"`
+		pieceResults
+	} `json:"models"`
+	Directories []struct {
+		Name  string            `json:"name"`
+		Files map[string][]byte `json:"files"`
+		pieceResults
+		Target *pieceResults `json:"target"`
+		Pair   []int         `json:"pair"`
+	} `json:"directories"`
+}
+
+type pieceResults struct {
+	Texts []struct {
+		IDs     []int    `json:"i"`
+		Tokens  []string `json:"t"`
+		Offsets []int    `json:"o"`
+		Decoded string   `json:"d"`
+	} `json:"texts"`
+	Random string `json:"random"`
+	Every  string `json:"every"`
+}
+
+var readPieceGolden = sync.OnceValue(func() *pieceGolden {
+	data, err := os.ReadFile("../testdata/tokenizer/sentencepiece.json.gz")
+	if err != nil {
+		panic(err)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		panic(err)
+	}
+	g := new(pieceGolden)
+	if err := json.NewDecoder(z).Decode(g); err != nil {
+		panic(err)
+	}
+	return g
+})
+
+// readPieceModel makes a tokenizer of a model alone.
+func readPieceModel(t testing.TB, data []byte) *Tokenizer {
+	t.Helper()
+	tok, err := pieceTokenizer(data)
+	if err == nil {
+		err = tok.setSpecial(nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tok
+}
+
+// writeFiles writes a directory.
+func writeFiles(t testing.TB, files map[string][]byte) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestPieceModels(t *testing.T) {
+	g := readPieceGolden()
+	for _, c := range g.Models {
+		t.Run(c.Name, func(t *testing.T) {
+			comparePieces(t, readPieceModel(t, c.Model), g.Texts, c.pieceResults, true)
+		})
+	}
+}
+
+func TestPieceDirectories(t *testing.T) {
+	g := readPieceGolden()
+	for _, c := range g.Directories {
+		t.Run(c.Name, func(t *testing.T) {
+			tok, err := Load(writeFiles(t, c.Files))
+			if err != nil {
+				t.Fatal(err)
+			}
+			comparePieces(t, tok, g.Texts, c.pieceResults, false)
+			if c.Target == nil {
+				if tok.Target() != tok {
+					t.Error("has a tokenizer of the target")
+				}
+				return
+			}
+			comparePieces(t, tok.Target(), g.Texts, *c.Target, false)
+			e, err := tok.EncodePair("Hello", "world", Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := fmt.Sprint(e.IDs), fmt.Sprint(c.Pair); got != want {
+				t.Errorf("a pair has %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// comparePieces compares texts, and hashes of many others.
+func comparePieces(t *testing.T, tok *Tokenizer, texts []string, want pieceResults, all bool) {
+	t.Helper()
+	encode := func(text string) *Encoding {
+		e, err := tok.Encode(text, Options{})
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		return e
+	}
+	if len(want.Texts) != len(texts) {
+		t.Fatalf("%d texts, want %d", len(want.Texts), len(texts))
+	}
+	for i, text := range texts {
+		e, w := encode(text), want.Texts[i]
+		got, wanted := fmt.Sprint(e.IDs), fmt.Sprint(w.IDs)
+		if all {
+			var offsets []int
+			for _, o := range e.Offsets {
+				offsets = append(offsets, o.Start, o.End)
+			}
+			got, wanted = fmt.Sprintf("%s %q %v", got, e.Tokens, offsets), fmt.Sprintf("%s %q %v", wanted, w.Tokens, w.Offsets)
+		}
+		if got != wanted {
+			t.Errorf("%q: tokens are\n%s, want\n%s", text, got, wanted)
+		}
+		if got := decodePieces(tok, e, all); got != w.Decoded {
+			t.Errorf("%q: decoded is %q, want %q", text, got, w.Decoded)
+		}
+	}
+	g := readGolden()
+	line := func(b []byte, text string) []byte {
+		e := encode(text)
+		for i, id := range e.IDs {
+			if i > 0 {
+				b = append(b, 0x1e)
+			}
+			b = strconv.AppendInt(b, int64(id), 10)
+			if all {
+				b = append(append(b, 0x1f), e.Tokens[i]...)
+				b = strconv.AppendInt(append(b, 0x1f), int64(e.Offsets[i].Start), 10)
+				b = strconv.AppendInt(append(b, 0x1f), int64(e.Offsets[i].End), 10)
+			}
+		}
+		return append(append(append(b, 0x1d), decodePieces(tok, e, all)...), 0x1c)
+	}
+	randoms := g.random(1600)
+	if !all || want.Every != "" {
+		randoms = g.random(10000)
+	}
+	compareBlocks(t, want.Random, randoms, line)
+	if want.Every != "" {
+		compareBlocks(t, want.Every, everyCharacter(), line)
+	}
+}
+
+// decodePieces returns the text of tokens. The library does so from pieces, unknown ones
+// as they were.
+func decodePieces(tok *Tokenizer, e *Encoding, asPieces bool) string {
+	if asPieces {
+		return tok.decoder.decode(e.Tokens)[0]
+	}
+	return tok.Decode(e.IDs)
+}
+
+// wirePieces is a model of SentencePiece in few bytes.
+func wirePieces(pieces ...string) []byte {
+	var data []byte
+	for i, text := range pieces {
+		piece := append([]byte{1<<3 | wireBytes, byte(len(text))}, text...)
+		piece = append(piece, 2<<3|wireFixed32, 0, 0, 0x80, 0xbf) // −1
+		kind := normalPiece
+		if i == 0 {
+			kind = unknownPiece
+		}
+		piece = append(piece, 3<<3, byte(kind))
+		data = append(append(data, 1<<3|wireBytes, byte(len(piece))), piece...)
+	}
+	return data
+}
+
+func TestPieceFilesRefused(t *testing.T) {
+	good := wirePieces("<unk>", "a", "b")
+	if _, err := pieceTokenizer(good); err != nil {
+		t.Fatal(err)
+	}
+	field := func(number int, bytes ...byte) []byte {
+		return append([]byte{byte(number<<3 | wireBytes), byte(len(bytes))}, bytes...)
+	}
+	with := func(more ...[]byte) []byte { return append(slices.Clone(good), bytes.Join(more, nil)...) }
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"empty":         {nil, "has no pieces"},
+		"text":          {[]byte("hello world"), "field 13 has form 0, want 2"},
+		"cut":           {good[:len(good)-1], "ends in the middle of field 1"},
+		"group":         {with([]byte{1<<3 | 3}), "field 1 has form 3"},
+		"field":         {with(field(6, 0)), "has field 6, which is not known"},
+		"trainer field": {with(field(2, 0xe0, 3, 1)), "trainer_spec: has field 60, which is not known"},
+		"rules field":   {with(field(3, 7<<3, 1)), "normalizer_spec: has field 7, which is not known"},
+		"decoder field": {with(field(5, 7<<3, 1)), "denormalizer_spec: has field 7, which is not known"},
+		"piece field":   {with(field(1, 4<<3, 1)), "piece 3: has field 4, which is not known"},
+		"words":         {with(field(2, 3<<3, 3)), "model_type is 3, want 1 \\(unigram\\) or 2 \\(BPE\\)"},
+		"piece type":    {with(field(1, 3<<3, 7)), "piece 3: has type 7, want 1 to 6"},
+		"empty piece":   {with(field(1, 3<<3, 1)), `piece 3: is "", want a text`},
+		"no UTF-8":      {with(field(1, 1<<3|wireBytes, 1, 0xff)), `piece 3: is "\\xff", want a text in UTF-8`},
+		"NaN":           {with(field(1, 1<<3|wireBytes, 1, 'c', 2<<3|wireFixed32, 0, 0, 0xc0, 0x7f)), `piece 3: "c" has score NaN`},
+		"twice":         {with(field(1, 1<<3|wireBytes, 1, 'a')), `pieces 1 and 3 are both "a"`},
+		"two unknown":   {with(field(1, 1<<3|wireBytes, 1, 'c', 3<<3, 2)), "pieces 0 and 3 are both the unknown one"},
+		"no unknown":    {wirePieces("<unk>", "a")[16:], "has no unknown piece"},
+		"bytes":         {with(field(2, 35<<3&0x7f|0x80, 35>>4, 1)), "has byte_fallback, and no piece for the byte 0x00"},
+		"byte":          {with(field(1, 1<<3|wireBytes, 1, 'c', 3<<3, 6)), `piece 3, "c", is a byte, want byte_fallback`},
+		"rules":         {with(field(3, 2<<3|wireBytes, 3, 1, 2, 3)), "normalizer_spec: precompiled_charsmap ends before its size"},
+		"control":       {with(field(1, 1<<3|wireBytes, 1, 'c', 3<<3, 3), field(2, 3<<3, 2)), `piece 3, "c", is one character, and is not to be found in texts`},
+	} {
+		if _, err := pieceTokenizer(c.data); err == nil || !regexp.MustCompile(c.want).MatchString(err.Error()) {
+			t.Errorf("%s: error %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+func TestPieceDirectoriesRefused(t *testing.T) {
+	g := readPieceGolden()
+	files := func(name string) map[string][]byte {
+		for _, c := range g.Directories {
+			if c.Name == name {
+				return maps.Clone(c.Files)
+			}
+		}
+		t.Fatalf("no directory %q", name)
+		return nil
+	}
+	for _, c := range []struct{ dir, file, content, want string }{
+		{"t5", "tokenizer_config.json", `{"tokenizer_class": "AlbertTokenizer"}`, `spiece\.model: belongs to a tokenizer of class "AlbertTokenizer", want tokenizer_config\.json with tokenizer_class GemmaTokenizer, LlamaTokenizer, T5Tokenizer`},
+		{"t5", "tokenizer_config.json", `{}`, `belongs to a tokenizer of class ""`},
+		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "extra_ids": -1}`, `extra_ids of tokenizer_config\.json is -1`},
+		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "sp_model_kwargs": {"enable_sampling": true}}`, `sp_model_kwargs of tokenizer_config\.json has enable_sampling, want none`},
+		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "split_special_tokens": true}`, `split_special_tokens of tokenizer_config\.json is true`},
+		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "eos_token": "<end>"}`, `does not have the special token "<end>"`},
+		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "additional_special_tokens": ["<extra_id_0>", "<more>"]}`, `additional_special_tokens has "<more>", which has no id`},
+		{"t5", "tokenizer_config.json", `{"tokenizer_class": "T5Tokenizer", "add_prefix_space": false}`, `has add_dummy_prefix true, but tokenizer_config\.json add_prefix_space false`},
+		{"t5", "added_tokens.json", `{"<far>": 5000}`, `added token "<far>" has id 5000`},
+		{"llama", "added_tokens.json", `{"other": 640}`, `added_tokens\.json: has "other" with id 640, which is that of "\[MASK\]"`},
+		{"marian", "vocab.json", `{"</s>": 0, "<unk>": 1}`, `vocab\.json: does not have the special token "<pad>"`},
+		{"marian", "vocab.json", "", `vocab\.json: is missing`},
+		{"marian", "target.spm", "", `target\.spm: is missing, want it beside source\.spm`},
+		{"marian", "target.spm", "x", `target\.spm: ends in the middle`},
+		{"marian", "tokenizer_config.json", `{"tokenizer_class": "MBartTokenizer"}`, `source\.spm: belongs to a tokenizer of class MBartTokenizer, want MarianTokenizer`},
+		{"marian separate", "target_vocab.json", "", `target_vocab\.json: is missing`},
+	} {
+		all := files(c.dir)
+		if all[c.file] = []byte(c.content); c.content == "" {
+			delete(all, c.file)
+		}
+		_, err := Load(writeFiles(t, all))
+		if err == nil || !errors.As(err, new(*FormatError)) || !regexp.MustCompile(c.want).MatchString(err.Error()) {
+			t.Errorf("%s with %s %s: error %v, want a FormatError with %s", c.dir, c.file, c.content, err, c.want)
+		}
+	}
+}
+
+// No file makes the program fail, or take memory that its size does not justify.
+func FuzzPieces(f *testing.F) {
+	f.Add(wirePieces("<unk>", "a", "ab", "b", "▁"), "ab ac")
+	f.Add(append(wirePieces("<unk>", "a", "ab", "b", "▁"), 2<<3|wireBytes, 2, 3<<3, pieceBPE), "ab ac")
+	for _, c := range readPieceGolden().Models {
+		if len(c.Model) < 6000 {
+			f.Add(c.Model, "Hello, wörld 123")
+		}
+	}
+	f.Fuzz(func(t *testing.T, file []byte, text string) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		tok, err := pieceTokenizer(file)
+		runtime.ReadMemStats(&after)
+		if got, most := after.TotalAlloc-before.TotalAlloc, uint64(1<<20+1000*len(file)); got > most {
+			t.Fatalf("%d bytes for a file of %d, want at most %d", got, len(file), most)
+		}
+		if err != nil {
+			return
+		}
+		if err := tok.setSpecial(nil); err != nil {
+			t.Fatal(err)
+		}
+		e, err := tok.Encode(text, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, at := range e.Offsets {
+			if at.Start < 0 || at.Start > at.End || at.End > len(text) {
+				t.Fatalf("token %d is at %v of %d bytes", i, at, len(text))
+			}
+		}
+		tok.Decode(e.IDs)
+	})
+}

@@ -1,0 +1,148 @@
+package tokenizer
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// The tests of this file compare with the library tokenizers; see
+// testdata/tokenizer_windows.py.
+
+type windowGolden struct {
+	Texts   []string `json:"texts"`
+	Special []string `json:"special"`
+	Windows []struct {
+		Name      string           `json:"name"`
+		Max       int              `json:"max"`
+		Stride    int              `json:"stride"`
+		Strategy  string           `json:"strategy"`
+		Direction string           `json:"direction"`
+		PairTexts [][2]string      `json:"pair_texts"`
+		Texts     []windowEncoding `json:"texts"`
+		Pairs     []windowEncoding `json:"pairs"`
+	} `json:"windows"`
+	AsText []struct {
+		Name  string           `json:"name"`
+		Texts []windowEncoding `json:"texts"`
+	} `json:"as_text"`
+}
+
+type windowEncoding struct {
+	IDs     []int            `json:"i"`
+	Tokens  []string         `json:"t"`
+	Offsets []int            `json:"o"` // in bytes
+	Chars   []int            `json:"c"` // in characters, of those that overflow
+	Words   []int            `json:"w"`
+	Special []int            `json:"s"`
+	Mask    []int            `json:"m"`
+	Kinds   []int            `json:"k"`
+	More    []windowEncoding `json:"more"`
+	Error   string           `json:"error"`
+}
+
+func readWindowGolden(t *testing.T) *windowGolden {
+	t.Helper()
+	f, err := os.Open("../testdata/tokenizer/windows.json.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := new(windowGolden)
+	if err := json.NewDecoder(z).Decode(g); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestOverflow(t *testing.T) {
+	g := readWindowGolden(t)
+	for _, c := range g.Windows {
+		o := Options{MaxLength: c.Max, Stride: c.Stride, Overflow: true, Strategy: map[string]Strategy{
+			"longest_first": LongestFirst, "only_first": OnlyFirst, "only_second": OnlySecond}[c.Strategy]}
+		t.Run(fmt.Sprint(c.Name, " ", c.Max, c.Stride, c.Strategy, c.Direction), func(t *testing.T) {
+			tok := *readGolden().load(t, c.Name)
+			cut := truncation{Direction: "Right"}
+			if c.Direction == "left" {
+				cut.Direction = "Left"
+			}
+			tok.truncation = &cut
+			for i, text := range g.Texts {
+				e, err := tok.Encode(text, o)
+				compareWindows(t, e, err, c.Texts[i], text)
+			}
+			for i, pair := range c.PairTexts {
+				e, err := tok.EncodePair(pair[0], pair[1], o)
+				compareWindows(t, e, err, c.Pairs[i], pair[0], pair[1])
+			}
+		})
+	}
+}
+
+func compareWindows(t *testing.T, e *Encoding, err error, want windowEncoding, texts ...string) {
+	t.Helper()
+	if err != nil || want.Error != "" {
+		if err == nil || want.Error == "" {
+			t.Errorf("%q: error %v, want %q", texts, err, want.Error)
+		}
+		return
+	}
+	if len(e.Overflow) != len(want.More) {
+		t.Fatalf("%q: %d encodings overflow, want %d", texts, len(e.Overflow), len(want.More))
+	}
+	for i, x := range append([]*Encoding{e}, e.Overflow...) {
+		w := want
+		var bytes, chars []int
+		for j, at := range x.Offsets {
+			text := texts[max(x.Texts[j], 0)]
+			bytes = append(bytes, at.Start, at.End)
+			chars = append(chars, utf8.RuneCountInString(text[:at.Start]), utf8.RuneCountInString(text[:at.End]))
+		}
+		offsets, kinds := bytes, x.TypeIDs
+		if i > 0 {
+			w = want.More[i-1]
+			w.Offsets, w.Kinds = w.Chars, x.TypeIDs
+			offsets = chars
+		}
+		got := fmt.Sprintf("%v %q %v %v %v %v %v", x.IDs, x.Tokens, offsets, x.Words, numbers01(x.Special), numbers01(x.Mask), kinds)
+		wanted := fmt.Sprintf("%v %q %v %v %v %v %v", w.IDs, w.Tokens, w.Offsets, w.Words, w.Special, w.Mask, w.Kinds)
+		if got != wanted {
+			t.Errorf("%q, encoding %d of %d: is\n%s, want\n%s", texts, i, len(want.More)+1, got, wanted)
+		}
+	}
+}
+
+func TestSpecialAsText(t *testing.T) {
+	g := readWindowGolden(t)
+	for _, c := range g.AsText {
+		tok := readGolden().load(t, c.Name)
+		for i, text := range g.Special {
+			e, err := tok.Encode(text, Options{SpecialAsText: true, Overflow: true})
+			compareWindows(t, e, err, c.Texts[i], text)
+		}
+	}
+	if len(g.AsText) < 40 {
+		t.Errorf("%d tokenizers", len(g.AsText))
+	}
+}
+
+func TestWindowsRefused(t *testing.T) {
+	tok := readGolden().load(t, "bert uncased")
+	for want, o := range map[string]Options{
+		"Stride -1":               {MaxLength: 8, Stride: -1},
+		"Strategy is \"Longest\"": {MaxLength: 8, Strategy: "Longest"},
+		"stride is 6, want less than the 6 tokens of a window": {MaxLength: 8, Stride: 6, Overflow: true},
+	} {
+		if _, err := tok.Encode(strings.Repeat("a ", 20), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: error %v, want %q", o, err, want)
+		}
+	}
+}
