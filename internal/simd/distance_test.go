@@ -10,13 +10,13 @@ import (
 
 // A distanceCase is queries and keys in rows with gaps, and what comes of them.
 type distanceCase struct {
-	rows, keys, h       int
-	q, k, w, ds         []float32
-	qRow, kRow, dsRow   int
-	panels              Panels
-	backward            DistanceGrad
-	c, dq, dk, dw       []float32
-	dqRow, dkRow, cRows int
+	rows, keys, h     int
+	q, k, w, ds       []float32
+	qRow, kRow, dsRow int
+	panels            Panels
+	backward          DistanceGrad
+	c, dq, dk, dw     []float32
+	dqRow, dkRow      int
 }
 
 // newDistanceCase returns random vectors about one that has center in all features.
