@@ -100,21 +100,90 @@ type settings struct {
 	Library      map[string]json.RawMessage `json:"sp_model_kwargs"`
 }
 
-// readSettings reads the tokenizer_config.json of a directory, if there is one.
-func readSettings(dir string) (settings, error) {
-	var s settings
-	path := filepath.Join(dir, "tokenizer_config.json")
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil
-	}
-	if err != nil {
+// readSettings reads the tokenizer_config.json and the special_tokens_map.json of a
+// directory, as far as they are there.
+func readSettings(dir string) (s settings, err error) {
+	if err := readIfThere(filepath.Join(dir, "tokenizer_config.json"), &s); err != nil {
 		return s, err
 	}
-	if err := json.Unmarshal(data, &s); err != nil {
-		return s, &FormatError{path, err}
+	path := filepath.Join(dir, "special_tokens_map.json")
+	var m map[string]json.RawMessage
+	if err := readIfThere(path, &m); err != nil {
+		return s, err
+	}
+	for _, name := range sorted(m) {
+		if err := s.setSpecial(name, m[name]); err != nil {
+			return s, &FormatError{path, err}
+		}
 	}
 	return s, nil
+}
+
+// readIfThere reads a file of JSON, which may be missing.
+func readIfThere(path string, to any) error {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, to); err != nil {
+		return &FormatError{path, err}
+	}
+	return nil
+}
+
+// setSpecial sets what special_tokens_map.json says of special tokens, which older versions
+// of the library wrote there alone.
+func (s *settings) setSpecial(name string, raw json.RawMessage) error {
+	if name == "additional_special_tokens" {
+		var list []json.RawMessage
+		if err := json.Unmarshal(raw, &list); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		s.Additional = append(s.Additional, list...)
+		return nil
+	}
+	to := map[string]*json.RawMessage{
+		"unk_token": &s.Unknown, "bos_token": &s.Bos, "eos_token": &s.Eos, "cls_token": &s.Cls,
+		"sep_token": &s.Sep, "pad_token": &s.Pad, "mask_token": &s.Mask,
+	}[name]
+	if to == nil {
+		s.Additional = append(s.Additional, raw)
+		return nil
+	}
+	here, err := special(raw, "")
+	if err != nil {
+		return err
+	}
+	there, err := special(*to, here)
+	if err != nil {
+		return err
+	}
+	if here != there {
+		return fmt.Errorf("has %s %q, but tokenizer_config.json %q", name, here, there)
+	}
+	*to = raw
+	return nil
+}
+
+// onlyThese returns an error if the files of a directory name other special or added tokens
+// than those of a list.
+func (s *settings) onlyThese(dir string, m model, list []addedToken) error {
+	all, err := s.addedTo(dir, m, slices.Clone(list))
+	if err != nil {
+		return err
+	}
+	for _, t := range all {
+		known := func(u addedToken) bool {
+			return t.ID == u.ID && t.SingleWord == u.SingleWord && t.LStrip == u.LStrip && t.RStrip == u.RStrip
+		}
+		if !slices.ContainsFunc(list, known) {
+			return fmt.Errorf("goes with an added token %q that only a tokenizer.json can describe, want one", t.Content)
+		}
+	}
+	return nil
 }
 
 // special returns a special token of the settings: a text, or an object with one. The
@@ -129,7 +198,7 @@ func special(raw json.RawMessage, usual string) (string, error) {
 	}
 	var object struct{ Content string }
 	if err := json.Unmarshal(raw, &object); err != nil || object.Content == "" {
-		return "", fmt.Errorf("tokenizer_config.json has a special token %s, want a text", raw)
+		return "", fmt.Errorf("the settings have a special token %s, want a text", raw)
 	}
 	return object.Content, nil
 }
@@ -190,6 +259,9 @@ func readBERT(dir string, data []byte) (*Tokenizer, error) {
 			pair:   []slot{at("[CLS]", 0), {text: 0}, at("[SEP]", 0), {text: 1, kind: 1}, at("[SEP]", 1)},
 		},
 		decoder: wordPieceDecoder{"##", true},
+	}
+	if err := s.onlyThese(dir, t.model, added); err != nil {
+		return nil, err
 	}
 	t.added, err = newAddedTokens(added, t.model, t.normalizer)
 	return t, err
@@ -263,6 +335,9 @@ func readGPT2(dir string, data []byte) (*Tokenizer, error) {
 		if added, err = robertaSpecials(s, m, t); err != nil {
 			return nil, err
 		}
+	}
+	if err := s.onlyThese(dir, t.model, added); err != nil {
+		return nil, err
 	}
 	t.added, err = newAddedTokens(added, t.model, nil)
 	return t, err

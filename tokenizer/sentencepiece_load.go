@@ -253,10 +253,11 @@ func (s *settings) alsoSpecial(m model, byID map[int]addedToken) error {
 	for id, token := range byID {
 		ids[token.Content] = id
 	}
-	more := s.Additional
+	more := []json.RawMessage{s.Unknown, s.Bos, s.Eos, s.Cls, s.Sep, s.Pad, s.Mask}
+	more = append(slices.DeleteFunc(more, absent), s.Additional...)
 	var extra []json.RawMessage
 	if json.Unmarshal(s.Extra, &extra) == nil { // it may be an object, whose names follow from others
-		more = append(slices.Clip(more), extra...)
+		more = append(more, extra...)
 	}
 	for _, raw := range more {
 		text, err := special(raw, "")
@@ -268,7 +269,7 @@ func (s *settings) alsoSpecial(m model, byID map[int]addedToken) error {
 			id, ok = m.id(text)
 		}
 		if !ok {
-			return fmt.Errorf("tokenizer_config.json: additional_special_tokens has %q, which has no id, want it in added_tokens_decoder", text)
+			return fmt.Errorf("has no id for the special token %q, want one in added_tokens_decoder of tokenizer_config.json", text)
 		}
 		token, there := byID[id]
 		if !there {

@@ -137,7 +137,7 @@ func TestSpecialAsText(t *testing.T) {
 func TestWindowsRefused(t *testing.T) {
 	tok := readGolden().load(t, "bert uncased")
 	for want, o := range map[string]Options{
-		"Stride -1":               {MaxLength: 8, Stride: -1},
+		"Stride is -1":            {MaxLength: 8, Stride: -1},
 		"Strategy is \"Longest\"": {MaxLength: 8, Strategy: "Longest"},
 		"stride is 6, want less than the 6 tokens of a window": {MaxLength: 8, Stride: 6, Overflow: true},
 	} {

@@ -1,9 +1,8 @@
 package pages
 
 import (
+	"syscall"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -21,5 +20,5 @@ func advise(p unsafe.Pointer, size uintptr) {
 	size = (before + size + huge - 1) / huge * huge
 	// The runtime reserves the heap in blocks of many huge pages, so this is all its own. It
 	// is advice: if the system does not take it, nothing is lost.
-	_, _, _ = unix.RawSyscall(unix.SYS_MADVISE, uintptr(p)-before, size, unix.MADV_HUGEPAGE)
+	_, _, _ = syscall.RawSyscall(syscall.SYS_MADVISE, uintptr(p)-before, size, syscall.MADV_HUGEPAGE)
 }
