@@ -58,6 +58,9 @@ type Layer struct {
 	// Chosen are the numbers of the heads in the model if not all of them were
 	// kept, H of them. Nil means 0 to H-1.
 	Chosen []int
+	// KeyHeads are the numbers of the key/value heads that the heads read, H of them, in
+	// grouped-query attention. Nil means that each has its own.
+	KeyHeads []int
 	// QueryPlaces and KeyPlaces say where in the text the tokens stand, in
 	// ascending order, if some were taken out or several made one. Nil keys are
 	// at 0 to Lk-1, nil queries at the last Lq of these places. The place of a

@@ -76,6 +76,14 @@ func (l *Layer) validateAxes() error {
 			return fmt.Errorf("head number %d is negative", n)
 		}
 	}
+	if l.KeyHeads != nil && len(l.KeyHeads) != l.Heads {
+		return fmt.Errorf("key/value heads of %d heads, want %d", len(l.KeyHeads), l.Heads)
+	}
+	for _, n := range l.KeyHeads {
+		if n < 0 {
+			return fmt.Errorf("key/value head number %d is negative", n)
+		}
+	}
 	for _, axis := range []struct {
 		name   string
 		tokens []string

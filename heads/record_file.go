@@ -35,6 +35,7 @@ type layerJSON struct {
 	Kind        string   `json:"kind,omitempty"`
 	Index       *int     `json:"index,omitempty"`
 	Heads       []int    `json:"heads,omitempty"`
+	KeyHeads    []int    `json:"key_heads,omitempty"`
 	Queries     []string `json:"queries,omitempty"`
 	Keys        []string `json:"keys,omitempty"`
 	QueryPlaces []int    `json:"query_places,omitempty"`
@@ -184,8 +185,8 @@ func (l *Layer) json(t *Texts) (j layerJSON, says bool) {
 	if !slices.Equal(keys, l.Keys) {
 		j.Keys, says = l.Keys, true
 	}
-	j.Heads, j.QueryPlaces, j.KeyPlaces = l.Chosen, l.QueryPlaces, l.KeyPlaces
-	return j, says || j.Heads != nil || j.QueryPlaces != nil || j.KeyPlaces != nil
+	j.Heads, j.KeyHeads, j.QueryPlaces, j.KeyPlaces = l.Chosen, l.KeyHeads, l.QueryPlaces, l.KeyPlaces
+	return j, says || j.Heads != nil || j.KeyHeads != nil || j.QueryPlaces != nil || j.KeyPlaces != nil
 }
 
 // Read reads a record from a safetensors file that Write has written, or any
@@ -314,7 +315,7 @@ func readLayer(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Te
 
 // layerFrom makes a layer, with its weights if they are wanted.
 func layerFrom(f *safetensors.Reader, t safetensors.Info, j layerJSON, texts *Texts, others []Layer, wanted func(*Layer) bool) (Layer, error) {
-	l := Layer{Name: t.Name, Chosen: j.Heads, QueryPlaces: j.QueryPlaces, KeyPlaces: j.KeyPlaces}
+	l := Layer{Name: t.Name, Chosen: j.Heads, KeyHeads: j.KeyHeads, QueryPlaces: j.QueryPlaces, KeyPlaces: j.KeyPlaces}
 	shape := t.Shape
 	switch len(shape) {
 	case 2:

@@ -33,7 +33,7 @@ func sample() *Record {
 			layer("cross", Cross, 0, write, src), layer("h", Cross, 4, write[:1], src[:2]),
 		},
 	}
-	r.Layers[1].Chosen = []int{3, 7}
+	r.Layers[1].Chosen, r.Layers[1].KeyHeads = []int{3, 7}, []int{1, 3}
 	r.Layers[1].QueryPlaces, r.Layers[1].KeyPlaces = []int{-1, 2, 5}, []int{1, 2, 4}
 	return r
 }
@@ -56,7 +56,7 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What follows from the names is not said again.
-	if text, want := f.Metadata[keyLayers], `{"cross":{"index":0},"encoder.10.self":{"heads":[3,7],"query_places":[-1,2,5],"key_places":[1,2,4]},`+
+	if text, want := f.Metadata[keyLayers], `{"cross":{"index":0},"encoder.10.self":{"heads":[3,7],"key_heads":[1,3],"query_places":[-1,2,5],"key_places":[1,2,4]},`+
 		`"h":{"kind":"cross","index":4,"queries":["si"],"keys":["größe","\"\u003c\u0026\u003e"]}}`; text != want {
 		t.Errorf("layers %s, want %s", text, want)
 	}

@@ -63,7 +63,33 @@ func (m *Model) Record(first, second string, o heads.RecorderOptions) (*heads.Re
 	}
 	recorder := heads.NewRecorder(o)
 	m.Hidden(nil, BatchOf(e), Run{Observe: recorder.Observe})
-	return recorder.Record(m.texts(first, second, e))
+	return m.recorded(recorder, m.texts(first, second, e))
+}
+
+// recorded returns what was recorded of the model, with the key/value heads that its heads
+// share.
+func (m *Model) recorded(recorder *heads.Recorder, texts heads.Texts) (*heads.Record, error) {
+	r, err := recorder.Record(texts)
+	if err != nil || m.Sizes().Decoder != nil { // in encoder–decoders each head has its own
+		return r, err
+	}
+	layers := m.Attention()
+	for i := range r.Layers {
+		l := &r.Layers[i]
+		c := layers[l.Index].Config()
+		if c.KVHeads == c.Heads {
+			continue
+		}
+		l.KeyHeads = make([]int, l.Heads)
+		for h := range l.KeyHeads {
+			number := h
+			if l.Chosen != nil {
+				number = l.Chosen[h]
+			}
+			l.KeyHeads[h] = number / (c.Heads / c.KVHeads)
+		}
+	}
+	return r, nil
 }
 
 // texts returns what a Recorder is told of a text.

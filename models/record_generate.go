@@ -54,5 +54,5 @@ func (m *Model) RecordGenerated(ctx context.Context, text string, g Generation, 
 	}
 	texts := m.texts(text, m.tokenizer.Decode(all.IDs), e)
 	texts.SourceTokens = append(texts.SourceTokens, labels(m.tokenizer, all)...)
-	return recorder.Record(texts)
+	return m.recorded(recorder, texts)
 }

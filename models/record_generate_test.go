@@ -52,6 +52,9 @@ func TestRecordGenerated(t *testing.T) {
 			if g.Kind != heads.Decoder || !slices.Equal(g.Queries, l.Queries) || !slices.Equal(g.Keys, l.Keys) {
 				t.Errorf("%s: layer %d is of %v to %v, want %v to %v", name, i, g.Queries, g.Keys, l.Queries, l.Keys)
 			}
+			if want := map[bool][]int{false: {0, 0, 1, 1}}[name == "gpt2"]; !slices.Equal(g.KeyHeads, want) || !slices.Equal(l.KeyHeads, want) {
+				t.Errorf("%s: layer %d has key/value heads %v and %v, want %v", name, i, g.KeyHeads, l.KeyHeads, want)
+			}
 			if !slices.Equal(g.Weights, l.Weights) {
 				t.Errorf("%s: layer %d has other weights step by step than at once", name, i)
 			}
@@ -67,6 +70,10 @@ func TestRecordGenerated(t *testing.T) {
 		}
 	}
 	m := withWords(t, "llama3")
+	some, err := m.Record("w1 w2", "", heads.RecorderOptions{Heads: func(_ string, h int) bool { return h == 1 || h == 2 }})
+	if err != nil || !slices.Equal(some.Layers[0].KeyHeads, []int{0, 1}) {
+		t.Errorf("heads 1 and 2 have key/value heads %v, %v", some.Layers[0].KeyHeads, err)
+	}
 	for _, c := range []struct {
 		text string
 		n    int

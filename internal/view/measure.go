@@ -127,7 +127,7 @@ func (e *entry) measureHead(layer int, name string, l lens) (row []*float64, err
 // through returns a layer of one head, with these weights, as the lens shows it.
 func (e *entry) through(layer int, weights []float32, l lens) *heads.Layer {
 	one := e.record.Layers[layer]
-	one.Weights, one.Heads, one.Chosen = weights, 1, nil
+	one.Weights, one.Heads, one.Chosen, one.KeyHeads = weights, 1, nil, nil
 	one.ValueNorms, one.QueryVectors, one.KeyVectors = nil, nil, nil
 	// The marks of words are those of all texts of the record.
 	r := &heads.Record{Special: e.record.Special, Layers: []heads.Layer{one}}

@@ -31,7 +31,7 @@ func warnings(l *heads.Layer, head func(h int) ([]float32, error)) (list []strin
 	rows := map[heads.Cause]int{}
 	for h := range l.Heads {
 		one := *l
-		one.Heads, one.Chosen = 1, nil
+		one.Heads, one.Chosen, one.KeyHeads = 1, nil, nil
 		if one.Weights, err = head(h); err != nil {
 			return nil, err
 		}

@@ -39,6 +39,8 @@ type layerOutline struct {
 	Heads int    `json:"heads"`
 	// Numbers are those of the heads in the model, if not all were kept.
 	Numbers []int `json:"numbers,omitempty"`
+	// KeyHeads are the numbers of the key/value heads that the heads share, if they do.
+	KeyHeads []int `json:"key_heads,omitempty"`
 	// Summaries are what can be opened besides the heads.
 	Summaries []string `json:"summaries,omitempty"`
 	Q         int      `json:"q"` // places in Axes
@@ -101,7 +103,7 @@ func newEntry(id string, r *heads.Record) *entry {
 }
 
 func outlineOf(l *heads.Layer, q, k int) layerOutline {
-	o := layerOutline{Name: l.Name, Kind: l.Kind.String(), Index: l.Index, Heads: l.Heads, Numbers: l.Chosen, Q: q, K: k,
+	o := layerOutline{Name: l.Name, Kind: l.Kind.String(), Index: l.Index, Heads: l.Heads, Numbers: l.Chosen, KeyHeads: l.KeyHeads, Q: q, K: k,
 		Values: l.ValueNorms != nil, Vectors: l.VectorSize(), Scale: l.ScoreScale}
 	if l.Kind == heads.Decoder {
 		o.Visible = l.Visible()

@@ -131,6 +131,37 @@ func TestOverviewSize(t *testing.T) {
 	}
 }
 
+// Heads that share a key/value head stand under a bracket, and their names say which.
+func TestSharedKeys(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	for i := range r.Layers {
+		if l := &r.Layers[i]; l.Kind == heads.Decoder {
+			l.KeyHeads = make([]int, l.Heads)
+			for h := range l.KeyHeads {
+				l.KeyHeads[h] = h / 2
+			}
+		}
+	}
+	b := open(t, 1280, 900)
+	b.visit(serve(t, view.Options{Records: []*heads.Record{r}}) + "#theme=light")
+	b.drawn()
+	if got := js[string](b, `[...document.querySelectorAll(".shared")].map((e) => e.textContent).join()`); got != "kv 0,1" {
+		t.Errorf("there are brackets %q, want those of two key/value heads", got)
+	}
+	// The first is as wide as its two heads, the second as its one.
+	if off := js[float64](b, `(() => {
+		const box = (e) => e.getBoundingClientRect();
+		const shared = [...document.querySelectorAll(".shared")].map(box), thumbs = [0, 1, 2].map((h) => box(document.querySelector(`+"`[data-name=\"decoder layer 0 head ${h}\"]`"+`)));
+		return Math.max(...shared.flatMap((s, g) => [Math.abs(s.left - thumbs[2 * g].left), Math.abs(s.right - thumbs[g + 1].right)]));
+	})()`); off > 1 {
+		t.Errorf("a bracket is %v pixels off its heads", off)
+	}
+	b.click(`[data-name="decoder layer 0 head 2"]`)
+	b.wait(`document.querySelector(".panel h3").textContent === "decoder layer 0, head 2, key/value head 1"`)
+	b.shoot("shared-keys")
+}
+
 // Means and the rollout open as heads do, in an exported page too.
 func TestSummaries(t *testing.T) {
 	t.Parallel()

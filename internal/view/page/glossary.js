@@ -7,6 +7,7 @@ const words = [
   ["key", "a token that is attended to: a column of the map"],
   ["weight", "how much of a key's value a query takes, from 0 to 1; the weights of a query sum to 1"],
   ["head, layer", "a head is one set of weights; the heads of a layer work side by side, and layers one after the other"],
+  ["kv, key/value head", "heads under a bracket share their keys and values: grouped-query attention"],
   ["encoder", "layers in which the source, or the only text, attends to itself"],
   ["decoder", "layers in which the target, or the only text, attends to itself up to each token: later keys are masked"],
   ["cross attention", "layers in which the target attends to the source"],

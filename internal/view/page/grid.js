@@ -8,7 +8,7 @@ import { check, thumbs } from "./data.js";
 import { gridKey, measured, ranked, shade, values } from "./measured.js";
 import { picture, whole } from "./pool.js";
 import { preparePreview } from "./preview.js";
-import { axesOf, headName, headSign, headsOf, part, visibleKeys } from "./tokens.js";
+import { axesOf, headName, headSign, headsOf, keyHeadOf, part, visibleKeys } from "./tokens.js";
 
 const titles = { encoder: "Encoder", decoder: "Decoder", cross: "Cross attention" };
 
@@ -68,13 +68,15 @@ function build() {
     root.append(el("h2", {}, titles[kind] + " ", el("small", { text: hint(kind) })), box);
     box.append(el("div", { class: "row top", "aria-hidden": "true" }, el("span", { class: "layer", text: "" }),
       ...Array.from({ length: heads }, (_, h) => el("span", { text: h })), ...sums.map((s) => el("span", { class: "turned", text: s }))));
+    const groups = sharing(layers, heads);
+    if (groups.length) box.append(el("div", { class: "row top groups", "aria-hidden": "true" }, el("span", { class: "layer", text: "" }), ...groups));
     boxes.push({ node: box, most });
     for (const l of layers) {
       const q = record.axes[l.q].tokens.length, k = record.axes[l.k].tokens.length;
       const cells = headsOf(l).map((h) => {
         const canvas = el("canvas", { width: 1, height: 1 }), value = el("span", { class: "value" });
         const button = el("button", { type: "button", role: "gridcell", tabindex: "-1", class: "thumb", "data-name": `${kind} layer ${l.index} ${headName(l, h)}`,
-          "aria-label": `${kind} layer ${l.index} ${headName(l, h)}`, title: `${l.name} ${headName(l, h)}`, onclick: () => pick(l.at, h) }, canvas, value);
+          "aria-label": `${kind} layer ${l.index} ${headName(l, h)}`, title: `${l.name} ${headName(l, h)}${shared(l, h)}`, onclick: () => pick(l.at, h) }, canvas, value);
         if (typeof h === "string") { // the mean of all layers stands below that of the last
           button.classList.add("summary");
           button.style.gridColumn = heads + 2 + Math.max(0, sums.indexOf(h));
@@ -89,6 +91,23 @@ function build() {
       rows.push({ node, box, layer: l.at, cells, shown: "" });
     }
   }
+}
+
+// shared says which key/value head a head shares with others.
+const shared = (l, h) => (keyHeadOf(l, h) === undefined ? "" : `, key/value head ${keyHeadOf(l, h)}`);
+
+// sharing returns brackets over the heads that share a key/value head, if that is the same in all layers.
+function sharing(layers, heads) {
+  const key = layers[0].key_heads;
+  if (!key || layers.some((l) => String(l.key_heads) !== String(key))) return [];
+  const brackets = [];
+  for (let from = 0, to; from < heads; from = to) {
+    for (to = from + 1; to < heads && key[to] === key[from]; to++);
+    const bracket = el("span", { class: "shared", title: `heads that share key/value head ${key[from]}`, text: to - from > 1 ? `kv ${key[from]}` : key[from] });
+    bracket.style.gridColumn = `${from + 2} / ${to + 2}`;
+    brackets.push(bracket);
+  }
+  return brackets;
 }
 
 // size gives heads the width that was chosen: of its own accord the overview shows all of a layer.

@@ -83,6 +83,9 @@ export function axesOf(record, layer) {
 // numberOf returns the number of a head in its model, of which some heads may have been pruned.
 export const numberOf = (layer, head) => layer.numbers?.[head] ?? head;
 
+// keyHeadOf returns the number of the key/value head that a head shares with others, undefined if it has its own.
+export const keyHeadOf = (layer, head) => layer.key_heads?.[head];
+
 // headsOf returns what there is to open in a layer: its heads by number, and the means and so on that the server knows.
 export const headsOf = (layer) => [...Array(layer.heads).keys(), ...(layer.summaries ?? [])];
 
@@ -97,7 +100,8 @@ export function headTitle(record, { layer: at, head }) {
   if (head === "mean") return `${layer.kind} layer ${layer.index}, mean of ${layer.heads} heads`;
   if (head === "all") return `${layer.kind}, mean of ${n} layers`;
   if (head === "rollout") return layer.index === 0 ? `${layer.kind}, rollout of layer 0` : `${layer.kind}, rollout of layers 0 to ${layer.index}`;
-  return `${layer.kind} layer ${layer.index}, ${headName(layer, head)}`;
+  const shared = keyHeadOf(layer, head);
+  return `${layer.kind} layer ${layer.index}, ${headName(layer, head)}` + (shared === undefined ? "" : `, key/value head ${shared}`);
 }
 
 // headSign is a head's name where there is little room.
