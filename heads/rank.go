@@ -60,7 +60,7 @@ func correlation(x, y []float64) float64 {
 	var xy, xx, yy float64
 	for i := range x {
 		dx, dy := x[i]-mx, y[i]-my
-		xy, xx, yy = xy+dx*dy, xx+dx*dx, yy+dy*dy
+		xy, xx, yy = xy+float64(dx*dy), xx+float64(dx*dx), yy+float64(dy*dy)
 	}
 	return xy / math.Sqrt(xx*yy)
 }

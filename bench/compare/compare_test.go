@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -106,8 +108,30 @@ func TestCompareWithoutPeers(t *testing.T) {
 	}
 }
 
+// Tokenizers are measured beside a library of their own.
+func TestCompareTokenizers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "words")
+	text := filepath.Join(dir, "text.txt")
+	err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(text, []byte("a b\nb a\n"), 0o644),
+		os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte(`{"version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"},
+			"model": {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0, "b": 1}}}`), 0o644))
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out, messages := compareWith(t, "works", "--rounds", "1", "--text", text, "--tokenizer", dir)
+	for _, want := range []string{
+		`, 1 of \d+ processors\. Go .*, tokenizers 1\.2\.3\.`,
+		`(?m)^\| tokenize words \| [0-9.]+ \| [0-9.]+ MB/s \| 3\.00 \| [0-9.]+× \| 1× \|$`,
+		`(?m)^\| load words \| [0-9.]+ \| [0-9.]+ MB/s \| 3\.00 \| [0-9.]+× \| 1× \|$`,
+	} {
+		if code != 0 || !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("exit code %d, %s, no %s in\n%s", code, messages, want, out)
+		}
+	}
+}
+
 func TestUsage(t *testing.T) {
-	for _, args := range [][]string{{"--rounds", "0"}, {"--time", "0s"}, {"--threads", "0"}, {"--only", "("}, {"more"}, {"--frobnicate"}} {
+	for _, args := range [][]string{{"--rounds", "0"}, {"--time", "0s"}, {"--threads", "0"}, {"--only", "("}, {"more"}, {"--text", "x"}, {"--tokenizer", "x"}, {"--frobnicate"}} {
 		if code, out, messages := compareWith(t, "works", args...); code != exitUsage || out != "" || messages == "" {
 			t.Errorf("%v: exit code %d, %q, %q", args, code, out, messages)
 		}

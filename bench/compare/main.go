@@ -39,6 +39,9 @@ type settings struct {
 	only    *regexp.Regexp
 	python  string
 	simd    string // the implementation to measure; empty for the one in use
+	// text is what tokenizers are measured on, in place of the usual work, with those of dirs.
+	text string
+	dirs []string
 }
 
 // Exit codes, as those of attn.
@@ -100,6 +103,11 @@ func parse(args []string, messages io.Writer) (settings, error) {
 	only := flags.String("only", "", "measure only work whose name matches this regular expression")
 	flags.StringVar(&s.simd, "simd", "", "implementation to measure, as in ATTN_SIMD; avx2 holds PyTorch to AVX2 as well")
 	flags.StringVar(&s.python, "python", "python3", "Python that has bench/peers/requirements.txt installed")
+	flags.StringVar(&s.text, "text", "", "measure tokenizers, on the lines of this file, beside the library tokenizers")
+	flags.Func("tokenizer", "directory with a tokenizer.json to measure with --text; may be repeated", func(dir string) error {
+		s.dirs = append(s.dirs, dir)
+		return nil
+	})
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -115,6 +123,8 @@ func parse(args []string, messages io.Writer) (settings, error) {
 		err = fmt.Errorf("time %v, want more than 0", s.time)
 	case s.threads < 1:
 		err = fmt.Errorf("threads %d, want at least 1", s.threads)
+	case (s.text == "") != (len(s.dirs) == 0):
+		err = errors.New("--text and --tokenizer go together")
 	}
 	if err != nil {
 		fmt.Fprintln(messages, "compare:", err)
@@ -124,8 +134,16 @@ func parse(args []string, messages io.Writer) (settings, error) {
 
 // compare measures and prints.
 func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
+	all, libraries := allTasks(s.threads), []string{"torch", "onnxruntime"}
+	if s.text != "" {
+		var err error
+		if all, err = tokenizerTasks(s.dirs, s.text); err != nil {
+			return err
+		}
+		libraries, s.threads = []string{"tokenizers"}, 1
+	}
 	var tasks []task
-	for _, t := range allTasks(s.threads) {
+	for _, t := range all {
 		if s.only.MatchString(t.name) {
 			tasks = append(tasks, t)
 		}
@@ -134,7 +152,7 @@ func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 		return fmt.Errorf("no work matches %q", s.only)
 	}
 	var peers []*peer
-	for _, name := range []string{"torch", "onnxruntime"} {
+	for _, name := range libraries {
 		p, err := startPeer(ctx, s.python, name)
 		if err != nil {
 			return err

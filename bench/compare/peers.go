@@ -57,13 +57,13 @@ func (a answer) missing() string {
 	return a.Error
 }
 
-// startPeer starts the server for a library, torch or onnxruntime. It ends with
+// startPeer starts the server for a library, torch, onnxruntime or tokenizers. It ends with
 // ctx.
 func startPeer(ctx context.Context, python, library string) (*peer, error) {
 	if _, err := os.Stat(server); err != nil {
 		return nil, fmt.Errorf("%s is not here; run go run ./bench/compare in the root of the repository", server)
 	}
-	p := &peer{name: map[string]string{"torch": "PyTorch", "onnxruntime": "ONNX Runtime"}[library], said: new(bytes.Buffer)}
+	p := &peer{name: map[string]string{"torch": "PyTorch", "onnxruntime": "ONNX Runtime", "tokenizers": "tokenizers"}[library], said: new(bytes.Buffer)}
 	p.cmd = exec.CommandContext(ctx, python, server, library)
 	p.cmd.Stderr = p.said
 	p.cmd.Env = append(os.Environ(), held[simd.Implementation()]...)

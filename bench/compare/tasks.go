@@ -101,6 +101,8 @@ type request struct {
 	Clip      float64 `json:"clip,omitempty"`
 	Storage   string  `json:"storage,omitempty"` // these for a decoder
 	Bias      bool    `json:"bias,omitempty"`
+	File      string  `json:"file,omitempty"` // these for a tokenizer
+	Text      string  `json:"text,omitempty"`
 	Threads   int     `json:"threads"`
 	Time      float64 `json:"time"` // seconds
 }

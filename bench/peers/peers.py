@@ -1,6 +1,6 @@
-"""Measures PyTorch or ONNX Runtime on the work that `attn bench` measures.
+"""Measures PyTorch, ONNX Runtime or tokenizers on the work that `attn bench` measures.
 
-    python peers.py torch|onnxruntime
+    python peers.py torch|onnxruntime|tokenizers
 
 A server on standard input and output: each line is a JSON object with op, b, h, g, lq, lk, e, v, width, causal, mask,
 dropout, weights as `attn bench --json` prints them, threads, and time in seconds; it is answered by a line with ms_median,
@@ -122,9 +122,9 @@ class Server:
 
 
 def main():
-    names = {"torch": "torch_peer", "onnxruntime": "onnx_peer"}
+    names = {"torch": "torch_peer", "onnxruntime": "onnx_peer", "tokenizers": "tokenizers_peer"}
     if len(sys.argv) != 2 or sys.argv[1] not in names:
-        print("usage: python peers.py torch|onnxruntime", file=sys.stderr)
+        print("usage: python peers.py " + "|".join(names), file=sys.stderr)
         return 2
     server = Server(importlib.import_module(names[sys.argv[1]]))
     for line in sys.stdin:

@@ -44,8 +44,6 @@ const (
 // directory of its package, and why.
 var allowed = map[string]string{
 	"heads.(*ranking).weightNorm":   exact,
-	"heads.addGates":                exact,
-	"heads.Spearman":                "ranks are multiples of a half, and so are exact products and sums of them",
 	"internal/simd.exp64":           single,
 	"internal/simd.expSplit":        single,
 	"internal/simd.tanh32":          single,

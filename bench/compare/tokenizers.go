@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/attn-go/attn/internal/bench"
+	"github.com/attn-go/attn/tokenizer"
+)
+
+// tokenizerTasks are, for each directory with a tokenizer.json, the lines of a text, one
+// after the other, and loading. Both sides use one thread.
+func tokenizerTasks(dirs []string, text string) ([]task, error) {
+	data, err := os.ReadFile(text)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) == 0 {
+		return nil, fmt.Errorf("%s is empty", text)
+	}
+	var tasks []task
+	for _, dir := range dirs {
+		path := filepath.Join(dir, "tokenizer.json")
+		file, err := os.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		speed := func(bytes int64) func(bench.Result) string {
+			return func(r bench.Result) string { return fmt.Sprintf("%.1f MB/s", float64(bytes)/1e3/r.Median) }
+		}
+		name := filepath.Base(dir)
+		tasks = append(tasks, task{
+			name: "tokenize " + name, goal: "1×", share: speed(int64(len(data))),
+			request: request{Op: "tokenize", File: path, Text: text},
+			start: func() (func(context.Context, time.Duration) (bench.Result, error), error) {
+				t, err := tokenizer.Load(dir)
+				if err != nil {
+					return nil, err
+				}
+				lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+				var failed error
+				measure := measured(1, func() {
+					for _, line := range lines {
+						if _, err := t.Encode(line, tokenizer.Options{}); err != nil {
+							failed = err
+						}
+					}
+				})
+				return func(ctx context.Context, d time.Duration) (bench.Result, error) {
+					r, err := measure(ctx, d)
+					return r, errors.Join(err, failed)
+				}, nil
+			},
+		}, task{
+			name: "load " + name, goal: "1×", share: speed(file.Size()),
+			request: request{Op: "tokenizer", File: path},
+			start: func() (func(context.Context, time.Duration) (bench.Result, error), error) {
+				if _, err := tokenizer.Load(dir); err != nil {
+					return nil, err
+				}
+				return measured(1, func() { _, _ = tokenizer.Load(dir) }), nil
+			},
+		})
+	}
+	return tasks, nil
+}
