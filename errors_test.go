@@ -178,13 +178,13 @@ func TestValueErrors(t *testing.T) {
 			old := tensor.Scale(tape, x, 1)
 			tape.Reset()
 			attn.Attend(tape, x, old, x, o)
-		}, `.* is a tensor of a tape that has been reset since, want .*`},
+		}, `.* is a tensor that its tape has taken back, by Reset or Release, want .*`},
 		{func() {
 			tape := tensortest.Tape(tensor.Eval)
 			cache := m.Project(tape, x, x)
 			tape.Reset()
 			m.Query(tape, x, cache, o)
-		}, `.* is a tensor of a tape that has been reset since, want .*`},
+		}, `.* is a tensor that its tape has taken back, by Reset or Release, want .*`},
 	} {
 		err := tensor.Catch(c.f)
 		var value *tensor.ValueError

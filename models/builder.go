@@ -42,8 +42,10 @@ type building struct {
 	params   nn.Vars
 }
 
-func newBuilder(r *safetensors.Reader, s *Settings, plan bool) *Builder {
-	return &Builder{Config: s, building: &building{r: r, plan: plan, read: map[string]bool{}}}
+func newBuilder(s *source, plan bool) *Builder {
+	return &Builder{Config: s.settings, building: &building{
+		r: s.r, longest: s.tokens, plan: plan, packed: s.packed, numbers: s.numbers, read: map[string]bool{},
+	}}
 }
 
 // At returns a Builder of the tensors whose names begin with prefix and a dot, for which

@@ -53,7 +53,7 @@ func rotarySizes(b *Builder, usual Sizes) Sizes {
 		Positions:  size("max_position_embeddings", usual.Positions),
 	}
 	z.HeadSize = s.SizeOr("head_dim", cmp.Or(usual.HeadSize, max(1, z.Width/z.Heads)))
-	const largest = 1 << 16 // of a head, whose frequencies are worked out before tensors are looked at
+	const largest = 1 << 16 // of a head: its frequencies are computed before the shapes of tensors are checked
 	if z.HeadSize > largest {
 		s.Fail("head_dim", "makes heads of size %d, want at most %d", z.HeadSize, largest)
 		z.HeadSize = 2

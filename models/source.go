@@ -57,8 +57,7 @@ func openSettings(path string) (*Settings, error) {
 // other, and returns what would be built, whose tensors are nil.
 func plan[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
 	var none T
-	b := newBuilder(s.r, s.settings, true)
-	b.longest, b.packed, b.numbers = s.tokens, s.packed, s.numbers
+	b := newBuilder(s, true)
 	x := construct(b)
 	if err := s.settings.settled(); err != nil {
 		return none, nil, &FormatError{s.config, err}
@@ -82,8 +81,7 @@ func build[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
 	if err != nil {
 		return none, nil, err
 	}
-	b := newBuilder(s.r, s.settings, false)
-	b.longest, b.packed, b.numbers = s.tokens, s.packed, s.numbers
+	b := newBuilder(s, false)
 	x := construct(b)
 	if err := b.finish(); err != nil {
 		return none, nil, fmt.Errorf("models: %s: not built twice alike: %w", s.config, err)

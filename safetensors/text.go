@@ -61,7 +61,8 @@ func loneSurrogate(text []byte) bool {
 	}
 }
 
-// escaped returns the code unit of the \uXXXX that text begins with, if it does.
+// escaped returns the code unit of the escape, \u and four hex digits, that text begins
+// with, if it does.
 func escaped(text []byte) (rune, bool) {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0, false

@@ -128,7 +128,7 @@ func TestNilOperands(t *testing.T) {
 // A tensor that the tape has taken back is not another tensor, nor what memory holds
 // now: whoever uses it is told, however many steps later.
 func TestUseAfterReset(t *testing.T) {
-	const want = `tensor: [\w ]+: .* is a tensor of a tape that has been reset since, want one made after Reset, or a Clone from before`
+	const want = `tensor: [\w ]+: .* is a tensor that its tape has taken back, by Reset or Release, want one made since, or a Clone from before`
 	param := tensor.Full(1, 2, 2).Param()
 	makes := map[string]func(t *tensor.Tape) *tensor.Tensor{
 		"result":           func(t *tensor.Tape) *tensor.Tensor { return tensor.Scale(t, param, 2) },
@@ -171,7 +171,7 @@ func TestUseAfterReset(t *testing.T) {
 					}
 				}
 			}
-			if got := x.String(); got != "tensor of a tape that has been reset" {
+			if got := x.String(); got != "tensor that its tape has taken back" {
 				t.Errorf("String after Reset is %q", got)
 			}
 		}

@@ -56,3 +56,45 @@ func TestRelease(t *testing.T) {
 		t.Error("no tape does not return what it was given")
 	}
 }
+
+// Of what was made since a mark only the result of Release is valid afterwards, whether it
+// was released in parts or several times; what was made before stays valid.
+func TestUseAfterRelease(t *testing.T) {
+	tape := NewTape(Infer)
+	made := func() *Tensor { return Scale(tape, Full(1, 3), 2) }
+	before := made()
+	outer := tape.Mark()
+	early := made()
+	inner := tape.Mark()
+	inside, result := made(), made()
+	kept := tape.Release(inner, result)
+	check := func(when string, live, lost []*Tensor) {
+		t.Helper()
+		for i, x := range live {
+			if err := Catch(func() { x.Data() }); err != nil {
+				t.Errorf("%s: tensor %d that is to be valid: %v", when, i, err)
+			}
+		}
+		for i, x := range lost {
+			if Catch(func() { x.Data() }) == nil {
+				t.Errorf("%s: tensor %d that was taken back can be used", when, i)
+			}
+		}
+	}
+	check("within", []*Tensor{before, early, kept}, []*Tensor{inside, result})
+	again := tape.Release(inner, made())
+	check("released twice", []*Tensor{before, early, again}, []*Tensor{inside, result, kept})
+	last := tape.Release(outer, again)
+	check("outside", []*Tensor{before, last}, []*Tensor{early, inside, result, kept, again})
+	if Catch(func() { tape.Release(inner, last) }) == nil {
+		t.Error("a mark from within what was taken back can be released")
+	}
+	if Catch(func() { NewTape(Infer).Release(outer, last) }) == nil {
+		t.Error("a mark of another tape can be released")
+	}
+	tape.Reset()
+	check("reset", nil, []*Tensor{before, last, early, kept, again})
+	if Catch(func() { tape.Release(outer, made()) }) == nil {
+		t.Error("a mark from before Reset can be released")
+	}
+}

@@ -3,6 +3,7 @@ package tensor
 import (
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
@@ -35,8 +36,13 @@ type Tape struct {
 	floats  arena[float32]
 	ints    arena[int]
 	headers []Tensor // not handed out yet
-	life    uint64   // how often the tape has been reset
+	life    uint64   // counts what Reset, Mark and Release do
+	gone    []lives  // of tensors whose memory was taken back, in order
+	alive   uint64   // the end of the last of gone: later tensors are valid
 }
+
+// lives are those of the tensors made from one on, before another.
+type lives struct{ from, to uint64 }
 
 // step is the backward half of one operation.
 type step struct {
@@ -129,36 +135,67 @@ func (t *Tape) Reset() {
 	t.steps = t.steps[:0]
 	t.floats.reset()
 	t.ints.reset()
+	t.end(0)
+}
+
+// end makes the tensors stale that were made since a life.
+func (t *Tape) end(from uint64) {
 	t.life++
+	for len(t.gone) > 0 && t.gone[len(t.gone)-1].from >= from {
+		t.gone = t.gone[:len(t.gone)-1]
+	}
+	t.gone, t.alive = append(t.gone, lives{from, t.life}), t.life
+}
+
+// lost returns the lives that one is among, if their tensors are stale.
+func (t *Tape) lost(life uint64) (lives, bool) {
+	n := sort.Search(len(t.gone), func(i int) bool { return life < t.gone[i].to })
+	if n == len(t.gone) || life < t.gone[n].from {
+		return lives{}, false
+	}
+	return t.gone[n], true
 }
 
 // Mark is a point in the life of a tape, for Release.
-type Mark struct{ floats mark }
+type Mark struct {
+	tape   *Tape
+	floats mark
+	life   uint64 // of the tensors made since
+}
 
 // Mark returns the point that has been reached.
 func (t *Tape) Mark() Mark {
 	if t == nil {
 		return Mark{}
 	}
-	return Mark{t.floats.mark()}
+	t.life++
+	return Mark{t, t.floats.mark(), t.life}
 }
 
 // Release takes back the memory of what was made since a mark, but for x, which it returns,
 // elsewhere in memory: what is inside of a layer, of which only the result is needed.
-// Tensors made since, and x itself, must not be used afterwards; those from before may. A
-// tape that records needs all of them, so it takes nothing back and returns x.
+// To use a tensor made since, such as x itself, panics with a *ValueError; those from before
+// may be used. A tape that records needs all of them, so it takes nothing back and returns x.
 //
 //	for _, layer := range layers {
 //		mark := tape.Mark()
 //		x = tape.Release(mark, layer.Forward(tape, x))
 //	}
 //
-// It panics with a *ValueError if x is nil.
+// It panics with a *ValueError if x is nil, or the mark is one of another tape or from before
+// a Reset, or from within what another Release has taken back.
 func (t *Tape) Release(m Mark, x *Tensor) *Tensor {
 	operand("Release", "x", x)
-	if t == nil || t.mode != Infer || x.home != t {
+	if t == nil {
 		return x
 	}
+	if l, lost := t.lost(m.life); m.tape != t || lost && l.from != m.life {
+		badValue("Release", "mark", "one of another tape, or taken back by Reset or Release", "one of this tape, made since")
+	}
+	if t.mode != Infer || x.home != t {
+		return x
+	}
+	t.end(m.life)
 	y := t.header(x.shape)
 	y.data = t.floats.release(m.floats, x.data)
 	return y
@@ -217,7 +254,7 @@ func (t *Tape) header(shape []int) *Tensor {
 
 // Needs reports whether an operation on these operands must be recorded: the
 // tape records and a gradient flows to one of them. Nil operands are ignored. It
-// panics with a *ValueError if the tape of an operand has been reset, or if a gradient
+// panics with a *ValueError if the tape of an operand has taken it back, or if a gradient
 // would have to flow to an operand that was made on another tape.
 func (t *Tape) Needs(operands ...*Tensor) bool {
 	needs := false

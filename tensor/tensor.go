@@ -12,8 +12,8 @@ import (
 // Tensor is a dense row-major array of float32 with, once a backward pass has
 // reached it, a gradient of the same shape.
 //
-// A Tensor made on a tape is valid until that tape is reset; using it afterwards
-// panics with a *ValueError. The zero value is not useful; use New, Zeros or an
+// A Tensor made on a tape is valid until Reset or Release of that tape takes it back; using
+// it afterwards panics with a *ValueError. The zero value is not useful; use New, Zeros or an
 // operation.
 type Tensor struct {
 	data  []float32
@@ -95,8 +95,14 @@ func (x *Tensor) Rows(lo, hi int) *Tensor {
 	}
 }
 
-// stale reports whether the tape that owns x has been reset since x was made.
-func (x *Tensor) stale() bool { return x.home != nil && x.life != x.home.life }
+// stale reports whether the tape that owns x has taken back its memory.
+func (x *Tensor) stale() bool {
+	if x.home == nil || x.life >= x.home.alive {
+		return false
+	}
+	_, lost := x.home.lost(x.life)
+	return lost
+}
 
 // live panics if x is stale.
 func (x *Tensor) live(op string) {
@@ -106,7 +112,7 @@ func (x *Tensor) live(op string) {
 }
 
 func badStale(op, arg string) {
-	badValue(op, arg, "a tensor of a tape that has been reset since", "one made after Reset, or a Clone from before")
+	badValue(op, arg, "a tensor that its tape has taken back, by Reset or Release", "one made since, or a Clone from before")
 }
 
 // Data returns the elements in row-major order, shared with x.
@@ -190,7 +196,7 @@ func (x *Tensor) ZeroGrad() {
 }
 
 // Clone returns a copy in memory of its own, to which no gradient flows: what
-// is to outlive a tape's Reset is cloned.
+// is to outlive a tape's Reset or Release is cloned.
 func (x *Tensor) Clone() *Tensor {
 	x.live("Clone")
 	return &Tensor{data: slices.Clone(x.data), shape: slices.Clone(x.shape)}
@@ -206,7 +212,7 @@ func (x *Tensor) Detach() *Tensor {
 // shape alone.
 func (x *Tensor) String() string {
 	if x.stale() {
-		return "tensor of a tape that has been reset"
+		return "tensor that its tape has taken back"
 	}
 	if len(x.data) > 200 {
 		return fmt.Sprintf("tensor%v", x.shape)

@@ -196,7 +196,7 @@ func (f *finder) split(out []piece, p piece, literal []Span) []piece {
 			if t.LStrip {
 				start = done + len(strings.TrimRightFunc(p.s[done:max(start, done)], isSpace))
 			}
-			if t.RStrip { // white space that was taken before is not looked at again
+			if t.RStrip { // white space that an earlier token took is not scanned again
 				end = len(p.s) - len(strings.TrimLeftFunc(p.s[max(end, done):], isSpace))
 			}
 			if done < start {

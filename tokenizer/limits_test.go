@@ -28,7 +28,7 @@ func TestLongWord(t *testing.T) {
 	}
 }
 
-// White space may belong to tokens beside it, and is not to be looked at for each.
+// White space may belong to the tokens beside it, and must not be scanned again for each.
 func TestLongSpaces(t *testing.T) {
 	text := strings.Repeat(" \n", 1<<18)
 	for _, flags := range []addedToken{{LStrip: true}, {RStrip: true}, {LStrip: true, RStrip: true}} {

@@ -3,7 +3,6 @@ package viz
 import (
 	"errors"
 	"fmt"
-	"image/png"
 	"io"
 	"math"
 )
@@ -81,8 +80,7 @@ func (c Chart) SVG(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(s.svg())
-	return err
+	return s.writeSVG(w)
 }
 
 // PNG draws the picture of SVG in pixels, so many for each pixel of CSS, as
@@ -94,17 +92,7 @@ func (c Chart) PNG(w io.Writer, scale float64) error {
 	if err != nil {
 		return err
 	}
-	img, err := newCanvas(s.width, s.height, scale)
-	if err != nil {
-		return err
-	}
-	for _, p := range s.shapes {
-		img.shape(p)
-	}
-	for _, t := range s.texts {
-		img.text(t)
-	}
-	return png.Encode(w, img.img)
+	return s.writePNG(w, scale)
 }
 
 // Limits of numbers that are drawn, and of sizes.

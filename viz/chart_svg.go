@@ -3,7 +3,28 @@ package viz
 import (
 	"bytes"
 	"fmt"
+	"image/png"
+	"io"
 )
+
+func (s *chartSheet) writeSVG(w io.Writer) error {
+	_, err := w.Write(s.svg())
+	return err
+}
+
+func (s *chartSheet) writePNG(w io.Writer, scale float64) error {
+	img, err := newCanvas(s.width, s.height, scale)
+	if err != nil {
+		return err
+	}
+	for _, p := range s.shapes {
+		img.shape(p)
+	}
+	for _, t := range s.texts {
+		img.text(t)
+	}
+	return png.Encode(w, img.img)
+}
 
 // svg writes the sheet. Colours are attributes, which give way to the style of a
 // page, if it has one; there are no ids, so that a page may hold many pictures.

@@ -72,7 +72,7 @@ func figures() map[string]Figure {
 	}
 }
 
-// golden compares with a file that somebody has looked at: go test -update
+// golden compares with a file that was reviewed by eye: go test -update
 // writes it anew.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
@@ -87,7 +87,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is not what it was; look at what go test -update makes of it", path)
+		t.Errorf("%s is not what it was; review what go test -update makes of it", path)
 	}
 }
 

@@ -37,7 +37,7 @@ func sharp(columns int, at ...int) *tensor.Tensor {
 	return w
 }
 
-// TestText compares with pictures that somebody has looked at: go test -update
+// TestText compares with pictures that were reviewed by eye: go test -update
 // writes them anew.
 func TestText(t *testing.T) {
 	for name, m := range map[string]Heatmap{

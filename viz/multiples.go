@@ -1,7 +1,6 @@
 package viz
 
 import (
-	"image/png"
 	"io"
 )
 
@@ -20,8 +19,7 @@ func (m Multiples) SVG(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(s.svg())
-	return err
+	return s.writeSVG(w)
 }
 
 // PNG draws the picture of SVG in pixels, so many for each pixel of CSS.
@@ -32,17 +30,7 @@ func (m Multiples) PNG(w io.Writer, scale float64) error {
 	if err != nil {
 		return err
 	}
-	img, err := newCanvas(s.width, s.height, scale)
-	if err != nil {
-		return err
-	}
-	for _, p := range s.shapes {
-		img.shape(p)
-	}
-	for _, t := range s.texts {
-		img.text(t)
-	}
-	return png.Encode(w, img.img)
+	return s.writePNG(w, scale)
 }
 
 // layout puts the sheets of the charts beside and below each other.

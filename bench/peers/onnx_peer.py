@@ -170,7 +170,8 @@ def decode(w):
     return found
 
 
-def additive(w):
+def written_out(w):
+    """What a score needs for which there is no operator."""
     if w.g != w.h:
         raise Unsupported("heads that share keys")
     if w.weights:
@@ -181,6 +182,11 @@ def additive(w):
     g = Graph()
     q = g.input("q", g.normal(w.b, w.h, w.lq, w.e))
     k, v = g.input("k", g.normal(w.b, w.h, w.lk, w.e)), g.input("v", g.normal(w.b, w.h, w.lk, w.v))
+    return g, seen, q, k, v
+
+
+def additive(w):
+    g, seen, q, k, v = written_out(w)
     scale = 1 / math.sqrt(w.e)
     q = g.node("MatMul", [q, g.constant("wq", g.normal(w.e, w.width, scale=scale))], "mapped_q")
     k = g.node("MatMul", [k, g.constant("wk", g.normal(w.e, w.width, scale=scale))], "mapped_k")
@@ -200,16 +206,7 @@ def pooled(g, scores, seen, v):
 
 
 def gaussian(w):
-    if w.g != w.h:
-        raise Unsupported("heads that share keys")
-    if w.weights:
-        raise Unsupported("not written")
-    seen = w.seen(np)
-    if w.causal and seen is None:
-        seen = np.tri(w.lq, w.lk, dtype=bool)[None, None]
-    g = Graph()
-    q = g.input("q", g.normal(w.b, w.h, w.lq, w.e))
-    k, v = g.input("k", g.normal(w.b, w.h, w.lk, w.e)), g.input("v", g.normal(w.b, w.h, w.lk, w.v))
+    g, seen, q, k, v = written_out(w)
     q = g.node("Unsqueeze", [q, g.constant("behind", np.array([3]))], "q1")
     k = g.node("Unsqueeze", [k, g.constant("before", np.array([2]))], "k1")
     factors = g.constant("w", (1 + g.normal(w.e, scale=0.1)) / np.float32(math.sqrt(w.e)))

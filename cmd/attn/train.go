@@ -325,6 +325,9 @@ func (s *session) train(ctx context.Context) error {
 			}
 		}
 		epochs, steps := s.trainer.Done()
+		if epochs >= s.recipe.Training.Epochs {
+			return nil // only measuring is left, and that will be told of
+		}
 		return interrupted{fmt.Sprintf("interrupted after %d epochs and %d steps; all is saved, go on with: attn train --resume --out %s", epochs, steps, quoted(s.dir))}
 	}
 	return err

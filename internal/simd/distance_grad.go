@@ -11,8 +11,8 @@ import (
 const distanceFar = 1 << 40
 
 // DistanceGrad is a block of keys, and some queries at a time, made ready for the gradients
-// of what Distances computes, and the sums that become these. Its memory is its own; it also
-// looks at w, which must not change before Flush.
+// of what Distances computes, and the sums that become these. Its memory is its own, but for
+// w, which is read and must not change before Flush.
 type DistanceGrad struct {
 	w            []float32 // nil for 1
 	wantW        bool
