@@ -7,7 +7,6 @@
 package jinja
 
 import (
-	"errors"
 	"fmt"
 	"time"
 )
@@ -37,8 +36,8 @@ type Raised struct{ Message string }
 func (e *Raised) Error() string { return e.Message }
 
 // Render returns the text of a template. The values of variables are nil, bool, int, float64,
-// string, []any and map[string]any, and what consists of these; now is the time of
-// strftime_now.
+// string, []any and map[string]any, and what consists of these; the keys of a map come in
+// alphabetical order. now is the time of strftime_now.
 //
 // Errors: a *Raised; what this package does not know; operations that Jinja refuses; more
 // work or text than a chat can need.
@@ -68,5 +67,3 @@ func catch(err *error) {
 }
 
 func fail(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }
-
-var errWork = errors.New("the template does more work than a chat can need")

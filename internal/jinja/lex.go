@@ -3,6 +3,7 @@ package jinja
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -35,10 +36,12 @@ type token struct {
 // lexer cuts a template into tokens, with white space removed as transformers sets it:
 // trim_blocks and lstrip_blocks.
 type lexer struct {
-	src    string
-	pos    int
-	begins bool // nothing stands on this line so far
-	tokens []token
+	src     string
+	pos     int
+	begins  bool // nothing stands on this line so far
+	tokens  []token
+	lines   int // that end before counted
+	counted int
 }
 
 // lex returns the tokens of a template. It panics with a failure.
@@ -53,13 +56,18 @@ func lex(src string) []token {
 }
 
 func (l *lexer) add(k kind, s string) {
-	l.tokens = append(l.tokens, token{k, s, l.line(l.pos)})
+	l.tokens = append(l.tokens, token{k, s, l.line()})
 }
 
-func (l *lexer) line(pos int) int { return 1 + strings.Count(l.src[:pos], "\n") }
+// line returns the number of the line that has been come to.
+func (l *lexer) line() int {
+	l.lines += strings.Count(l.src[l.counted:l.pos], "\n")
+	l.counted = l.pos
+	return 1 + l.lines
+}
 
 func (l *lexer) fail(format string, args ...any) {
-	panic(failure{fmt.Errorf("line %d: "+format, append([]any{l.line(l.pos)}, args...)...)})
+	panic(failure{fmt.Errorf("line %d: "+format, append([]any{l.line()}, args...)...)})
 }
 
 // step takes the text up to the next tag, and the tag.
@@ -178,7 +186,10 @@ func (l *lexer) expression(close string) {
 			l.fail("a tag does not end")
 		}
 		if depth == 0 {
-			body := strings.TrimLeft(rest[:1], "-+") + rest[1:]
+			body := rest
+			if rest[0] == '-' || rest[0] == '+' {
+				body = rest[1:]
+			}
 			if strings.HasPrefix(body, close) {
 				l.pos += len(rest) - len(body) + len(close)
 				l.behind(rest[0] == '-', rest[0] == '+', close == "%}")
@@ -191,6 +202,9 @@ func (l *lexer) expression(close string) {
 			l.quoted(rest)
 		case r >= '0' && r <= '9':
 			s := number.FindString(rest)
+			if len(s) > 1 && s[0] == '0' && strings.Trim(s, "0_") != "" && !strings.ContainsAny(s, ".eE") {
+				l.fail("number %s begins with 0", s)
+			}
 			if l.add(integer, strings.ReplaceAll(s, "_", "")); strings.ContainsAny(s, ".eE") {
 				l.tokens[len(l.tokens)-1].kind = float
 			}
@@ -245,9 +259,9 @@ func (l *lexer) quoted(rest string) {
 				continue
 			}
 			digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[rest[i]]
-			var r rune
 			if digits > 0 && i+digits < len(rest) {
-				if _, err := fmt.Sscanf(rest[i+1:i+1+digits], "%x", &r); err == nil && utf8.ValidRune(r) {
+				n, err := strconv.ParseUint(rest[i+1:i+1+digits], 16, 31)
+				if r := rune(n); err == nil && utf8.ValidRune(r) {
 					b.WriteRune(r)
 					i += digits
 					continue

@@ -19,6 +19,7 @@ func dictMethod(d *dict, name string) any {
 			usual, _ := a.take(1, "default")
 			a.done(name, 2)
 			if s, ok := key.(string); ok {
+				r.read(len(s))
 				if v, ok := d.values[s]; ok {
 					return v
 				}
@@ -40,7 +41,7 @@ func unknown(what, name string) function {
 }
 
 func entries(r *run, d *dict, what string) []any {
-	r.charge(64 * len(d.keys))
+	r.charge(len(d.keys), 64)
 	var all []any
 	for _, k := range d.keys {
 		switch what {
@@ -57,21 +58,17 @@ func entries(r *run, d *dict, what string) []any {
 
 // stringMethods are those of Python's strings; nil are those that are not known here.
 var stringMethods = map[string]func(r *run, s string, a args) any{
-	"strip":  func(r *run, s string, a args) any { return strip(s, a, true, true) },
-	"lstrip": func(r *run, s string, a args) any { return strip(s, a, true, false) },
-	"rstrip": func(r *run, s string, a args) any { return strip(s, a, false, true) },
-	"upper":  func(r *run, s string, a args) any { return strings.ToUpper(s) },
-	"lower":  func(r *run, s string, a args) any { return strings.ToLower(s) },
-	"capitalize": func(r *run, s string, a args) any {
-		return capitalize(s)
-	},
-	"split": func(r *run, s string, a args) any { return split(r, s, a) },
+	"strip":      func(r *run, s string, a args) any { return strip(s, a, true, true) },
+	"lstrip":     func(r *run, s string, a args) any { return strip(s, a, true, false) },
+	"rstrip":     func(r *run, s string, a args) any { return strip(s, a, false, true) },
+	"upper":      func(r *run, s string, a args) any { return upper(r, s) },
+	"lower":      func(r *run, s string, a args) any { return lower(r, s) },
+	"capitalize": func(r *run, s string, a args) any { return capitalize(r, s) },
+	"split":      func(r *run, s string, a args) any { return split(r, s, a) },
 	"splitlines": func(r *run, s string, a args) any {
-		r.charge(32 * len(s))
 		made := &list{}
-		s = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s)
-		for line := range strings.Lines(s) {
-			made.items = append(made.items, strings.TrimSuffix(line, "\n"))
+		for _, line := range lines(r, s) {
+			made.items = append(made.items, line)
 		}
 		return made
 	},
@@ -83,7 +80,7 @@ var stringMethods = map[string]func(r *run, s string, a args) any{
 	"find": func(r *run, s string, a args) any {
 		i := strings.Index(s, a.text(0, "sub", ""))
 		if i > 0 {
-			i = length(s[:i])
+			i = length(r, s[:i])
 		}
 		return int64(i)
 	},
@@ -96,6 +93,11 @@ var stringMethods = map[string]func(r *run, s string, a args) any{
 		return strings.TrimSuffix(s, a.text(0, "suffix", ""))
 	},
 	"isdigit": func(r *run, s string, a args) any {
+		for _, c := range s {
+			if unicode.Is(unicode.No, c) { // of which Python takes some
+				fail("isdigit of %q is not known", c)
+			}
+		}
 		return s != "" && strings.TrimFunc(s, unicode.IsDigit) == ""
 	},
 	"casefold": nil, "center": nil, "encode": nil, "expandtabs": nil, "format": nil, "format_map": nil, "index": nil, "isalnum": nil,
@@ -120,53 +122,11 @@ func stringMethod(s, name string) any {
 		return unknown("method", name)
 	}
 	return function(func(r *run, a args) any {
-		r.charge(2 * len(s))
+		r.charge(len(s), 2)
 		v := method(r, s, a)
 		a.done(name, mostArguments[name])
 		return v
 	})
-}
-
-// strip removes characters from the ends of a string, white space if a does not name them.
-func strip(s string, a args, left, right bool) string {
-	cut := isSpace
-	if v, ok := a.take(0, "chars"); ok && v != nil {
-		chars := a.text(0, "chars", "")
-		cut = func(r rune) bool { return strings.ContainsRune(chars, r) }
-	}
-	if left {
-		s = strings.TrimLeftFunc(s, cut)
-	}
-	if right {
-		s = strings.TrimRightFunc(s, cut)
-	}
-	return s
-}
-
-func split(r *run, s string, a args) *list {
-	r.charge(32 * len(s))
-	most := a.int(1, "maxsplit", -1)
-	var parts []string
-	if sep, ok := a.take(0, "sep"); !ok || sep == nil {
-		if most >= 0 {
-			fail("split without a separator and with maxsplit is not known")
-		}
-		parts = strings.FieldsFunc(s, isSpace)
-	} else {
-		text := a.text(0, "sep", "")
-		if text == "" {
-			fail("split with an empty separator")
-		}
-		if most++; most <= 0 {
-			most = -1
-		}
-		parts = strings.SplitN(s, text, most)
-	}
-	made := &list{}
-	for _, p := range parts {
-		made.items = append(made.items, p)
-	}
-	return made
 }
 
 // affix reports whether a string has one of the prefixes, or suffixes.
@@ -186,41 +146,4 @@ func affix(s string, a args, has func(s, part string) bool) bool {
 		}
 	}
 	return false
-}
-
-func replace(r *run, s, from, to string, count int) string {
-	n := strings.Count(s, from)
-	if count >= 0 {
-		n = min(n, count)
-	}
-	if n > 0 && len(to) > mostBytes/n {
-		panic(failure{errWork})
-	}
-	r.charge(len(s) + n*len(to))
-	return strings.Replace(s, from, to, count)
-}
-
-func join(r *run, between string, parts []any) string {
-	var b strings.Builder
-	for i, p := range parts {
-		if i > 0 {
-			b.WriteString(between)
-		}
-		text, ok := p.(string)
-		if !ok {
-			text = r.str(p)
-		}
-		r.charge(len(between) + len(text))
-		b.WriteString(text)
-	}
-	return b.String()
-}
-
-func capitalize(s string) string {
-	for i := range s {
-		if i > 0 {
-			return strings.ToUpper(s[:i]) + strings.ToLower(s[i:])
-		}
-	}
-	return strings.ToUpper(s)
 }

@@ -1,0 +1,78 @@
+package jinja
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestBounds has templates that take time or memory without end, or a stack that Go cannot
+// recover from, if a part of the work is not counted. It runs for seconds at the most.
+func TestBounds(t *testing.T) {
+	loops := func(body string) string {
+		return "{% set big = 'xy' * 20000000 %}{% for a in range(100000) %}{% for b in range(100000) %}" + body + "{% endfor %}{% endfor %}"
+	}
+	for name, src := range map[string]string{
+		"loops":              loops(""),
+		"an element":         loops("{% set c = big[-1] %}"),
+		"a slice":            loops("{% set c = big[:1] %}"),
+		"a length":           loops("{% set c = big | length %}"),
+		"a part of a text":   loops("{% set c = 'q' in big %}"),
+		"equal texts":        "{% set other = 'x' ~ 'y' * 39999999 %}" + loops("{% set c = big == other %}"),
+		"ordered texts":      "{% set other = 'xy' * 20000000 %}" + loops("{% set c = big < other %}"),
+		"a key":              "{% set d = {'a': 1} %}" + loops("{% set c = d[big] %}"),
+		"lists":              "{% set r = range(100000) %}{% set n = namespace(k=[]) %}{% for a in r %}{% set n.k = n.k + [r | list] %}{% endfor %}",
+		"a long list":        "{% set r = range(100000) %}" + loops("{% set c = r | reverse %}"),
+		"a written list":     "{% set big = 'xy' * 20000000 %}{{ [big, big, big, big, big, big, big, big] }}",
+		"a written dict":     "{% set big = 'xy' * 20000000 %}{{ {big: big, 'a': big, 'b': big} }}",
+		"JSON":               "{% set big = '\\x01' * 40000000 %}{{ [big, big, big, big, big] | tojson }}",
+		"indented JSON":      "{{ range(100000) | list | tojson(indent=100000) }}",
+		"indented text":      "{{ ('\\n' * 100000) | indent(100000, blank=true) }}",
+		"distinct texts":     "{% set n = namespace(s='') %}{% for i in range(100000) %}{% set n.s = n.s ~ i ~ ' ' %}{% endfor %}",
+		"a format":           "{{ '%s%s%s%s' % ('x' * 40000000, 'x' * 40000000, 'x' * 40000000, 'x' * 40000000) }}",
+		"an expression":      "{% for a in range(100000) %}{% set c = 0" + strings.Repeat("+1", 1000) + " %}{% endfor %}",
+		"a sum":              "{{ 1" + strings.Repeat("+1", 300_000) + " }}",
+		"filters":            "{{ 1" + strings.Repeat("|d", 300_000) + " }}",
+		"attributes":         "{{ a" + strings.Repeat("[0]", 300_000) + " }}",
+		"calls":              "{{ a" + strings.Repeat("()", 300_000) + " }}",
+		"conditions":         "{{ 1" + strings.Repeat(" if 1", 150_000) + " }}",
+		"sums of sums":       "{% macro m() %}{{ " + strings.Repeat("(", 50) + "m()" + strings.Repeat(strings.Repeat("+''", 1000)+")", 50) + " }}{% endmacro %}{{ m() }}",
+		"nested lists":       "{% set n = namespace(a=[], b=[]) %}{% for i in range(100000) %}{% set n.a = [n.a] %}{% set n.b = [n.b] %}{% endfor %}{{ n.a == n.b }}",
+		"ordered lists":      "{% set n = namespace(a=[], b=[]) %}{% for i in range(100000) %}{% set n.a = [n.a] %}{% set n.b = [n.b] %}{% endfor %}{{ n.a < n.b }}",
+		"many scopes":        "{% macro m() %}{% endmacro %}" + loops("{{ m() }}"),
+		"a power":            loops("{% set c = 7 ** 22 %}"),
+		"a long text":        "{{ 'x' * 9000000000 }}",
+		"doubled texts":      "{% set n = namespace(x='xx') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}",
+		"doubled lists":      "{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}",
+		"calls of itself":    "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+		"a text of nothings": loops("{% set c = '' * 3000000000 %}"),
+	} {
+		tpl, err := Parse(src)
+		if err == nil {
+			_, err = tpl.Render(nil, clock)
+		}
+		if err == nil || err.Error() != errWork.Error() {
+			t.Errorf("%s: error %v, want %v", name, err, errWork)
+		}
+	}
+}
+
+// A template as long as may be is read in no time, however many tokens it has.
+func TestLongTemplates(t *testing.T) {
+	for name, src := range map[string]string{
+		"tags":   strings.Repeat("{{1}}\n", longest/6),
+		"tokens": "{{ [" + strings.Repeat("-1,\n", longest/4-10) + "] }}",
+		"elifs":  "{% if 0 %}" + strings.Repeat("{%elif 0%}", longest/10-10) + "{%endif%}",
+	} {
+		tpl, err := Parse(src)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if _, err := tpl.Render(nil, clock); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := Parse("{{ 1 }}\n{# a\nb #}{{ 'c\nd' }}\n{% raw %}\n{% endraw %}\n{{ ! }}")
+	if want := "line 7: character '!' is not known in an expression"; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}

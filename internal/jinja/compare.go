@@ -1,0 +1,91 @@
+package jinja
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// equal is == of Python.
+func (r *run) equal(a, b any) bool {
+	r.step()
+	r.down()
+	defer r.up()
+	if m, n := numeric(a), numeric(b); m != nil && n != nil {
+		return !isNaN(m) && !isNaN(n) && compareNumbers(m, n) == 0
+	}
+	switch a := a.(type) {
+	case nil:
+		return b == nil
+	case string:
+		s, ok := b.(string)
+		r.read(len(s))
+		return ok && a == s
+	case undefined:
+		_, ok := b.(undefined)
+		return ok
+	case *list:
+		l, ok := b.(*list)
+		if ok && a.kind <= tupleKind && l.kind <= tupleKind {
+			return a.kind == l.kind && slices.EqualFunc(a.items, l.items, r.equal)
+		}
+		return ok && a == l
+	case *dict:
+		d, ok := b.(*dict)
+		if !ok || len(a.keys) != len(d.keys) {
+			return false
+		}
+		for k, v := range a.values {
+			if w, ok := d.values[k]; !ok || !r.equal(v, w) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// order compares values that have an order.
+func (r *run) order(a, b any) int {
+	r.step()
+	r.down()
+	defer r.up()
+	if m, n := numeric(a), numeric(b); m != nil && n != nil {
+		if isNaN(m) || isNaN(n) {
+			fail("nan is compared")
+		}
+		return compareNumbers(m, n)
+	}
+	s, isText := a.(string)
+	t, ok := b.(string)
+	if isText && ok {
+		r.read(min(len(s), len(t)))
+		return cmp.Compare(s, t)
+	}
+	l, isList := a.(*list)
+	m, ok := b.(*list)
+	if isList && ok && l.kind == m.kind && l.kind <= tupleKind {
+		return slices.CompareFunc(l.items, m.items, r.order)
+	}
+	fail("%s and %s are compared", typeName(a), typeName(b))
+	return 0
+}
+
+// contains reports whether a value is in another one.
+func contains(r *run, in, v any) bool {
+	switch in := in.(type) {
+	case string:
+		s, ok := v.(string)
+		if !ok {
+			fail("%s in a string", typeName(v))
+		}
+		r.read(len(in) + len(s))
+		return strings.Contains(in, s)
+	case *dict:
+		s, ok := v.(string)
+		r.read(len(s))
+		_, there := in.values[s]
+		return ok && there
+	}
+	return slices.ContainsFunc(iterate(r, in), func(x any) bool { return r.equal(x, v) })
+}

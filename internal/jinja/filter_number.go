@@ -1,0 +1,104 @@
+package jinja
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// toInteger is int: of a text that is no integer, the integer part of the number that it is.
+func toInteger(r *run, v any, a args) any {
+	usual := int64(a.int(0, "default", 0))
+	if s, ok := v.(string); ok {
+		s = strings.TrimSpace(s)
+		if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+			return n
+		}
+		refuseDialect(s)
+		x, err := strconv.ParseFloat(s, 64)
+		if err != nil || math.IsInf(x, 0) || math.IsNaN(x) {
+			return usual
+		}
+		v = x
+	}
+	switch n := numeric(v).(type) {
+	case int64:
+		return n
+	case float64:
+		if math.Abs(n) <= exact {
+			return int64(n)
+		}
+		fail("the integer of %v", n)
+	}
+	return usual
+}
+
+// toNumber is float.
+func toNumber(r *run, v any, a args) any {
+	if s, ok := v.(string); ok {
+		s = strings.TrimSpace(s)
+		refuseDialect(s)
+		if x, err := strconv.ParseFloat(s, 64); err == nil {
+			return x
+		}
+	}
+	if n := numeric(v); n != nil {
+		return toFloat(n)
+	}
+	return 0.0
+}
+
+// dialect is what Python and Go do not read alike: 1_000 and 0x1p4.
+var dialect = regexp.MustCompile(`^[+-]?[0-9.]+[_xX]`)
+
+func refuseDialect(s string) {
+	if dialect.MatchString(s) {
+		fail("the number %.40q is not known", s)
+	}
+}
+
+func absolute(r *run, v any, a args) any {
+	switch n := numeric(v).(type) {
+	case int64:
+		if n < 0 {
+			return integers("-", 0, n)
+		}
+		return n
+	case float64:
+		return math.Abs(n)
+	}
+	fail("abs of %s", typeName(v))
+	return nil
+}
+
+func sum(r *run, v any, a args) any {
+	var total any = int64(0)
+	for _, x := range iterate(r, v) {
+		r.step()
+		n := numeric(x)
+		if n == nil {
+			fail("sum of %s", typeName(x))
+		}
+		total = arithmetic("+", total, n)
+	}
+	return total
+}
+
+// extreme is max with the sign 1, and min with -1.
+func extreme(r *run, v any, sign int) any {
+	all := iterate(r, v)
+	if len(all) == 0 {
+		return undefined{"the largest or smallest of nothing"}
+	}
+	best := all[0]
+	for _, x := range all[1:] {
+		if _, ok := x.(string); ok {
+			fail("max and min of strings are not known")
+		}
+		if r.order(x, best)*sign > 0 {
+			best = x
+		}
+	}
+	return best
+}

@@ -1,0 +1,106 @@
+package jinja
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// toJSON is the filter tojson of transformers, whose arguments are not those of Jinja's.
+func toJSON(r *run, v any, a args) any {
+	for i, name := range []string{"ensure_ascii", "", "separators", "sort_keys"} {
+		if x, _ := a.take(i, name); name != "" && truth(x) {
+			fail("tojson with ensure_ascii, separators or sort_keys is not known")
+		}
+	}
+	var b strings.Builder
+	writeJSON(r, &b, v, a.int(1, "indent", -1), 0)
+	return b.String()
+}
+
+// writeJSON is json.dumps of Python with ensure_ascii=False; indent below 0 is one line.
+func writeJSON(r *run, b *strings.Builder, v any, indent, depth int) {
+	r.step()
+	if depth > deepest {
+		fail("values are nested more than %d deep", deepest)
+	}
+	line := func(depth int) {
+		if indent >= 0 {
+			r.charge(indent, depth)
+			b.WriteString("\n" + strings.Repeat(" ", indent*depth))
+		}
+	}
+	comma := func(i int) {
+		if i > 0 && indent < 0 {
+			b.WriteString(", ")
+		} else if i > 0 {
+			b.WriteString(",")
+		}
+		line(depth + 1)
+	}
+	switch v := v.(type) {
+	case nil:
+		b.WriteString("null")
+	case bool:
+		b.WriteString(strconv.FormatBool(v))
+	case int64:
+		b.WriteString(strconv.FormatInt(v, 10))
+	case float64:
+		if math.IsInf(v, 0) || math.IsNaN(v) {
+			fail("tojson of %v", v)
+		}
+		b.WriteString(reprFloat(v))
+	case string:
+		writeJSONString(r, b, v)
+	case *list:
+		if v.kind > tupleKind {
+			fail("tojson of %s", typeName(v))
+		}
+		b.WriteString("[")
+		for i, x := range v.items {
+			comma(i)
+			writeJSON(r, b, x, indent, depth+1)
+		}
+		if len(v.items) > 0 {
+			line(depth)
+		}
+		b.WriteString("]")
+	case *dict:
+		b.WriteString("{")
+		for i, k := range v.keys {
+			comma(i)
+			writeJSONString(r, b, k)
+			b.WriteString(": ")
+			writeJSON(r, b, v.values[k], indent, depth+1)
+		}
+		if len(v.keys) > 0 {
+			line(depth)
+		}
+		b.WriteString("}")
+	default:
+		fail("tojson of %s", typeName(v))
+	}
+}
+
+func writeJSONString(r *run, b *strings.Builder, s string) {
+	r.charge(len(s), 6) // as much as escapes may take
+	b.WriteByte('"')
+	for _, c := range s {
+		switch {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(c)
+		case c < 0x20:
+			if i := strings.IndexRune("\b\f\n\r\t", c); i >= 0 {
+				b.WriteString(`\` + "bfnrt"[i:i+1])
+				continue
+			}
+			text, _ := json.Marshal(string(c))
+			b.Write(text[1 : len(text)-1])
+		default:
+			b.WriteRune(c)
+		}
+	}
+	b.WriteByte('"')
+}

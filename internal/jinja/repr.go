@@ -1,0 +1,121 @@
+package jinja
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// str is str of Python: what a template writes.
+func (r *run) str(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case undefined:
+		return ""
+	}
+	return r.repr(v, 0)
+}
+
+// repr is repr of Python.
+func (r *run) repr(v any, depth int) string {
+	r.step()
+	if depth > deepest {
+		fail("values are nested more than %d deep", deepest)
+	}
+	switch v := v.(type) {
+	case nil:
+		return "None"
+	case bool:
+		if v {
+			return "True"
+		}
+		return "False"
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return reprFloat(v)
+	case string:
+		r.charge(len(v), 4) // as much as escapes may take
+		return reprString(v)
+	case *list:
+		var parts []string
+		for _, x := range v.items {
+			parts = append(parts, r.repr(x, depth+1))
+		}
+		text := strings.Join(parts, ", ")
+		r.charge(len(text), 1)
+		switch {
+		case v.kind == listKindList:
+			return "[" + text + "]"
+		case v.kind == tupleKind && len(parts) == 1:
+			return "(" + text + ",)"
+		case v.kind == tupleKind:
+			return "(" + text + ")"
+		}
+	case *dict:
+		var parts []string
+		for _, k := range v.keys {
+			parts = append(parts, r.repr(k, depth+1)+": "+r.repr(v.values[k], depth+1))
+		}
+		text := strings.Join(parts, ", ")
+		r.charge(len(text), 1)
+		return "{" + text + "}"
+	}
+	fail("%s is written as text", typeName(v))
+	return ""
+}
+
+func reprFloat(x float64) string {
+	switch {
+	case math.IsInf(x, 1):
+		return "inf"
+	case math.IsInf(x, -1):
+		return "-inf"
+	case math.IsNaN(x):
+		return "nan"
+	}
+	format := byte('f')
+	if a := math.Abs(x); a != 0 && (a < 1e-4 || a >= 1e16) {
+		format = 'e'
+	}
+	s := strconv.FormatFloat(x, format, -1, 64)
+	if format == 'f' && !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	return s
+}
+
+func reprString(s string) string {
+	quote := '\''
+	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
+		quote = '"'
+	}
+	var b strings.Builder
+	b.WriteRune(quote)
+	for _, r := range s {
+		switch {
+		case r == quote || r == '\\':
+			b.WriteRune('\\')
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r < 0x100:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		case r < 0x10000:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		}
+	}
+	b.WriteRune(quote)
+	return b.String()
+}
