@@ -74,12 +74,12 @@ func (cmd *fetchCommand) Run(ctx context.Context, c console) error {
 	shown.stop()
 	switch {
 	case ctx.Err() != nil:
-		return interrupted{fmt.Sprintf("interrupted with %s of %s; the same command goes on there", size(int(shown.have)), size(int(shown.all)))}
+		return interrupted{fmt.Sprintf("interrupted with %s of %s; the same command goes on there", size(shown.have), size(shown.all))}
 	case err != nil:
 		return err
 	}
 	_, err = fmt.Fprintf(c.err, "%s at %.12s: %d files, %s\ntry: attn models %s\n",
-		m.Name, m.Commit, len(m.Files), size(int(shown.all)), quoted(cmd.dir()))
+		m.Name, m.Commit, len(m.Files), size(shown.all), quoted(cmd.dir()))
 	return err
 }
 
@@ -105,7 +105,7 @@ func (a *arrival) bytes(have, all int64) {
 
 func (a *arrival) whole(f hub.File) {
 	if !a.terminal {
-		fmt.Fprintf(a.w, "%s  %s\n", f.Path, size(int(f.Size)))
+		fmt.Fprintf(a.w, "%s  %s\n", f.Path, size(f.Size))
 	}
 }
 

@@ -157,7 +157,7 @@ func grouped(n int) string {
 }
 
 // size writes a number of bytes.
-func size(n int) string {
+func size[N int | int64](n N) string {
 	units := []string{"bytes", "kB", "MB", "GB", "TB"}
 	x, u := float64(n), 0
 	for x >= 999.5 && u < len(units)-1 {

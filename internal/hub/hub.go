@@ -225,21 +225,27 @@ func (h *Hub) refused(model, at string, answer *http.Response) error {
 		if seconds, err := time.ParseDuration(answer.Header.Get("Retry-After") + "s"); err == nil {
 			after = seconds
 		}
-		return temporary{fmt.Errorf("hub: %s answers %s", answer.Request.URL.Host, answer.Status), after}
+		return temporary{fmt.Errorf("hub: %s answers %s", answer.Request.URL.Host, status(answer)), after}
 	case answer.Header.Get("X-Error-Code") == "GatedRepo":
 		return bad("is open to those who have accepted its conditions on its page, with their token in HF_TOKEN")
 	case code == http.StatusUnauthorized && h.token:
-		return bad("%s answers %s: there is no such model, or the token in HF_TOKEN does not open it", answer.Request.URL.Host, answer.Status)
+		return bad("%s answers %s: there is no such model, or the token in HF_TOKEN does not open it", answer.Request.URL.Host, status(answer))
 	case code == http.StatusUnauthorized:
-		return bad("%s answers %s: there is no such model, or it wants a token in HF_TOKEN", answer.Request.URL.Host, answer.Status)
+		return bad("%s answers %s: there is no such model, or it wants a token in HF_TOKEN", answer.Request.URL.Host, status(answer))
 	case code == http.StatusForbidden:
-		return bad("%s answers %s: the token in HF_TOKEN, if there is one, does not open it", answer.Request.URL.Host, answer.Status)
+		return bad("%s answers %s: the token in HF_TOKEN, if there is one, does not open it", answer.Request.URL.Host, status(answer))
 	case answer.Header.Get("X-Error-Code") == "RevisionNotFound":
 		return bad("has no such revision")
 	case code == http.StatusNotFound:
-		return bad("%s answers %s: there is no such model or revision", answer.Request.URL.Host, answer.Status)
+		return bad("%s answers %s: there is no such model or revision", answer.Request.URL.Host, status(answer))
 	}
-	return fmt.Errorf("hub: %s answers %s", at, answer.Status)
+	return fmt.Errorf("hub: %s answers %s", at, status(answer))
+}
+
+// status is the code of an answer with the words that belong to it: those of the server go
+// to no terminal.
+func status(answer *http.Response) string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode)))
 }
 
 // read returns what a URL has, of which no more than most bytes are taken, and its header.

@@ -1,0 +1,132 @@
+package hub
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// File is a file at a hub.
+type File struct {
+	Path string // with slashes, within the directory
+	Size int64
+	// SHA256 is the hash of a large file, and Blob that which git has of any other: the
+	// SHA-1 of "blob ", the size, a zero byte and the contents. One of them is empty.
+	SHA256, Blob string
+}
+
+// Bounds of a list of files.
+const (
+	mostPages = 1000
+	mostFiles = 100_000
+	mostList  = 64 << 20 // bytes of all pages
+	mostSize  = 1 << 45  // of a file; those of mostFiles fit in an int64
+)
+
+// list returns all files of the model.
+func (m *Model) list(ctx context.Context) ([]File, error) {
+	var files []File
+	seen := map[string]bool{}
+	at := m.at("/api/models", "tree", m.Commit) + "?recursive=1"
+	left := int64(mostList)
+	for range mostPages {
+		data, header, err := m.hub.read(ctx, m.Name, at, left)
+		if err != nil {
+			return nil, err
+		}
+		left -= int64(len(data))
+		var page []entry
+		if err := json.Unmarshal(data, &page); err != nil {
+			return nil, m.bad("the list of its files is not one of JSON objects: %w", err)
+		}
+		for _, e := range page {
+			if e.Type == "directory" {
+				continue
+			}
+			f, err := e.file()
+			if err == nil && seen[f.Path] {
+				err = fmt.Errorf("file %.100q is listed twice", f.Path)
+			}
+			if err != nil {
+				return nil, m.bad("%w", err)
+			}
+			seen[f.Path] = true
+			if files = append(files, f); len(files) > mostFiles {
+				return nil, m.bad("has more than %d files", mostFiles)
+			}
+		}
+		next := nextPage(header)
+		if next == "" {
+			return files, nil
+		}
+		base, err := url.Parse(at)
+		if err == nil {
+			base, err = base.Parse(next)
+		}
+		if err != nil || base.Host != m.hub.endpoint.Host || base.Scheme != m.hub.endpoint.Scheme {
+			return nil, m.bad("the list of its files goes on at %.100q, want a URL at %s://%s", next, m.hub.endpoint.Scheme, m.hub.endpoint.Host)
+		}
+		at = base.String()
+	}
+	return nil, m.bad("the list of its files has more than %d pages", mostPages)
+}
+
+// entry is one of the list of files.
+type entry struct {
+	Type string `json:"type"`
+	OID  string `json:"oid"`
+	Size int64  `json:"size"`
+	Path string `json:"path"`
+	LFS  *struct {
+		OID  string `json:"oid"`
+		Size int64  `json:"size"`
+	} `json:"lfs"`
+}
+
+// file returns the file that an entry describes.
+func (e entry) file() (File, error) {
+	f := File{Path: e.Path, Size: e.Size, Blob: e.OID}
+	if e.LFS != nil {
+		f.Size, f.SHA256, f.Blob = e.LFS.Size, e.LFS.OID, ""
+	}
+	switch {
+	case !within(f.Path):
+		return f, fmt.Errorf("lists the file %.100q, want paths within the directory", f.Path)
+	case e.Type != "file":
+		return f, fmt.Errorf("lists %.100q, which is a %.20q, want files and directories", f.Path, e.Type)
+	case f.Size < 0 || f.Size > mostSize:
+		return f, fmt.Errorf("lists the file %.100q with %d bytes, want 0 to %d", f.Path, f.Size, int64(mostSize))
+	case f.Blob != "" && !isHex(f.Blob, 20) || f.Blob == "" && !isHex(f.SHA256, 32):
+		return f, fmt.Errorf("lists the file %.100q without a hash", f.Path)
+	}
+	return f, nil
+}
+
+// within reports whether a path stays in its directory, on every system, and leaves the
+// terminal that it is shown on as it is.
+func within(p string) bool {
+	return !strings.ContainsFunc(p, unicode.IsControl) && p != "" && p == path.Clean(p) && !strings.ContainsAny(p, `\:`) && filepath.IsLocal(filepath.FromSlash(p)) && p != "."
+}
+
+// link is an element of a header Link that leads to the next page.
+var link = regexp.MustCompile(`<([^>]*)>\s*;\s*rel="?next"?`)
+
+func nextPage(header http.Header) string {
+	if found := link.FindStringSubmatch(header.Get("Link")); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+func isHex(s string, bytes int) bool {
+	x, err := hex.DecodeString(s)
+	return err == nil && len(x) == bytes && s == strings.ToLower(s)
+}

@@ -1,0 +1,170 @@
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What a server may not do, and what is said of it.
+func TestRefuses(t *testing.T) {
+	file := func(change func(e map[string]any)) func(*fake) {
+		return func(f *fake) {
+			f.List = func(list []map[string]any) []map[string]any {
+				change(list[3])
+				return list
+			}
+		}
+	}
+	status := func(code int, header ...string) func(*fake) {
+		return func(f *fake) {
+			f.Answer = func(w http.ResponseWriter, r *http.Request, _ string) bool {
+				for i := 0; i < len(header); i += 2 {
+					w.Header().Set(header[i], header[i+1])
+				}
+				w.WriteHeader(code)
+				return true
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		spoil func(*fake)
+		want  string
+		not   bool // a *ModelError
+	}{
+		"wrong hash": {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["oid"] = strings.Repeat("ab", 32) }),
+			want: "model.safetensors came with SHA-256 "},
+		"wrong blob": {spoil: func(f *fake) {
+			f.List = func(list []map[string]any) []map[string]any { list[2]["oid"] = strings.Repeat("cd", 20); return list }
+		}, want: "config.json came with git's hash "},
+		"longer":         {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["size"] = 10 }), want: "model.safetensors has 720000 bytes at the server, and 10 are listed"},
+		"shorter":        {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["size"] = 1 << 21 }), want: "model.safetensors has 720000 bytes at the server, and 2097152 are listed"},
+		"negative":       {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["size"] = -1 }), want: `lists the file "model.safetensors" with -1 bytes`},
+		"more than disk": {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["size"] = int64(1) << 45 }), want: "GB are needed and ", not: true},
+		"sizes that run over": {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["size"] = int64(1)<<45 + 1 }),
+			want: `lists the file "model.safetensors" with 35184372088833 bytes, want 0 to 35184372088832`},
+		"terminal":  {spoil: file(func(e map[string]any) { e["path"] = "\x1b]0;x\a.safetensors" }), want: `want paths within the directory`},
+		"no hash":   {spoil: file(func(e map[string]any) { e["lfs"].(map[string]any)["oid"] = "abc" }), want: `lists the file "model.safetensors" without a hash`},
+		"above":     {spoil: file(func(e map[string]any) { e["path"] = "../model.safetensors" }), want: `lists the file "../model.safetensors", want paths within the directory`},
+		"inside":    {spoil: file(func(e map[string]any) { e["path"] = "a/../../model.safetensors" }), want: `want paths within the directory`},
+		"absolute":  {spoil: file(func(e map[string]any) { e["path"] = "/etc/model.safetensors" }), want: `want paths within the directory`},
+		"backslash": {spoil: file(func(e map[string]any) { e["path"] = `..\model.safetensors` }), want: `want paths within the directory`},
+		"drive":     {spoil: file(func(e map[string]any) { e["path"] = `c:model.safetensors` }), want: `want paths within the directory`},
+		"twice":     {spoil: file(func(e map[string]any) { e["path"] = "config.json" }), want: `file "config.json" is listed twice`},
+		"kind":      {spoil: file(func(e map[string]any) { e["type"] = "symlink" }), want: `is a "symlink", want files and directories`},
+		"pickle":    {spoil: func(f *fake) { delete(f.Files, "model.safetensors") }, want: "has its weights in pytorch_model.bin and not in model.safetensors"},
+		"no weights": {spoil: func(f *fake) { delete(f.Files, "model.safetensors"); delete(f.Files, "pytorch_model.bin") },
+			want: "has no model.safetensors and no model.safetensors.index.json"},
+		"no config": {spoil: func(f *fake) { delete(f.Files, "config.json") }, want: "has no config.json, want a model in the form of transformers"},
+		"missing shard": {spoil: func(f *fake) {
+			delete(f.Files, "model.safetensors")
+			f.Files["model.safetensors.index.json"] = []byte(`{"weight_map": {"a": "m-1.safetensors"}}`)
+		}, want: `model.safetensors.index.json names the file "m-1.safetensors", which the model does not have`},
+		"shard above": {spoil: func(f *fake) {
+			delete(f.Files, "model.safetensors")
+			f.Files["model.safetensors.index.json"] = []byte(`{"weight_map": {"a": "../config.json"}}`)
+		}, want: `names the file "../config.json"`},
+		"module above": {spoil: func(f *fake) { f.Files["modules.json"] = []byte(`[{"path": "../x"}]`) }, want: `modules.json names the folder "../x", want one within the directory`},
+		"modules":      {spoil: func(f *fake) { f.Files["modules.json"] = []byte(`{}`) }, want: `modules.json: json: cannot unmarshal`},
+		"404":          {spoil: status(404), want: "answers 404 Not Found: there is no such model or revision"},
+		"no revision":  {spoil: status(404, "X-Error-Code", "RevisionNotFound"), want: "owner/tiny: has no such revision"},
+		"401":          {spoil: status(401), want: "answers 401 Unauthorized: there is no such model, or it wants a token in HF_TOKEN"},
+		"403":          {spoil: status(403), want: "answers 403 Forbidden: the token in HF_TOKEN, if there is one, does not open it"},
+		"gated":        {spoil: status(401, "X-Error-Code", "GatedRepo"), want: "is open to those who have accepted its conditions on its page"},
+		"418":          {spoil: status(418), want: "answers 418 I'm a teapot", not: true},
+		"503":          {spoil: status(503), want: "answers 503 Service Unavailable; tried 6 times", not: true},
+		"later":        {spoil: status(429, "Retry-After", "3600"), want: "answers 429 Too Many Requests; the server wants to be asked again in 1h0m0s", not: true},
+		"no commit":    {spoil: status(200), want: `the hub does not say which commit "main" is: "", want one of 40 digits`},
+		"foreign page": {spoil: func(f *fake) {
+			f.Answer = func(w http.ResponseWriter, r *http.Request, _ string) bool {
+				w.Header().Set("Link", `<http://example.com/next>; rel="next"`)
+				return false
+			}
+			f.List = func(list []map[string]any) []map[string]any { return list[:1] }
+		}, want: `the list of its files goes on at "http://example.com/next", want a URL at http://`},
+		"page over another protocol": {spoil: func(f *fake) {
+			f.Answer = func(w http.ResponseWriter, r *http.Request, _ string) bool {
+				w.Header().Set("Link", "<"+strings.Replace(f.URL, "http:", "https:", 1)+`/next>; rel="next"`)
+				return false
+			}
+			f.List = func(list []map[string]any) []map[string]any { return list[:1] }
+		}, want: `the list of its files goes on at "https://127.0.0.1:`},
+		"long list": {spoil: func(f *fake) {
+			f.Answer = func(w http.ResponseWriter, r *http.Request, _ string) bool {
+				if !strings.Contains(r.URL.Path, "/tree/") {
+					return false
+				}
+				w.Header().Set("Link", "<"+f.URL+r.URL.Path+`?recursive=1>; rel="next"`)
+				w.Write([]byte(strings.Repeat(" ", mostList/2) + "[]")) // each page fits, two do not
+				return true
+			}
+		}, want: fmt.Sprintf("recursive=1 is longer than %d bytes", mostList/2-2)},
+		"words of the server": {spoil: func(f *fake) {
+			f.Answer = func(w http.ResponseWriter, r *http.Request, _ string) bool {
+				c, b, err := w.(http.Hijacker).Hijack()
+				if err == nil {
+					b.WriteString("HTTP/1.1 404 \x1b[31mred\r\nContent-Length: 0\r\n\r\n")
+					b.Flush()
+					c.Close()
+				}
+				return true
+			}
+		}, want: "answers 404 Not Found: there is no such model or revision"},
+	} {
+		f, dir := newFake(t), t.TempDir()
+		c.spoil(f)
+		err := f.fetch(t, dir)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.ContainsAny(err.Error(), "\n\x1b") {
+			t.Errorf("%s: error %v, want … %s", name, err, c.want)
+			continue
+		}
+		if errors.As(err, new(*ModelError)) == c.not {
+			t.Errorf("%s: %v is a *ModelError: %v", name, err, !c.not)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "model.safetensors")); err == nil {
+			t.Errorf("%s: the file has its name", name)
+		}
+	}
+}
+
+// Bytes that lie about themselves on the way: none of them reach the name.
+func TestLyingAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		lie  func(w http.ResponseWriter, r *http.Request)
+		want string
+	}{
+		"more than listed": {func(w http.ResponseWriter, r *http.Request) { w.(http.Flusher).Flush(); w.Write(append(big, '!')) }, "has more than the 720000 bytes that are listed"},
+		"less than listed": {func(w http.ResponseWriter, r *http.Request) { w.(http.Flusher).Flush(); w.Write(big[:10]) }, "after 10 of 720000 bytes"},
+		"other range": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Range", "bytes 5-14/720000")
+			w.WriteHeader(http.StatusPartialContent)
+		}, `the server sends the bytes "bytes 5-14/720000", want those from 0 on of 720000`},
+		"no range": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusPartialContent) }, `the server sends the bytes "", want those`},
+	} {
+		f, dir := newFake(t), t.TempDir()
+		f.Answer = func(w http.ResponseWriter, r *http.Request, path string) bool {
+			if path != "model.safetensors" || r.Header.Get("Range") != "" {
+				return false
+			}
+			c.lie(w, r)
+			return true
+		}
+		if name == "less than listed" { // again and again
+			lie := f.Answer
+			f.Answer = func(w http.ResponseWriter, r *http.Request, path string) bool {
+				r.Header.Del("Range")
+				return lie(w, r, path)
+			}
+		}
+		if err := f.fetch(t, dir); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want … %s", name, err, c.want)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "model.safetensors")); err == nil {
+			t.Errorf("%s: the file has its name", name)
+		}
+	}
+}

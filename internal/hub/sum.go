@@ -1,0 +1,55 @@
+package hub
+
+import (
+	"context"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// sum is the hash of a file on its way.
+type sum struct {
+	hash.Hash
+	of File
+}
+
+func newSum(f File) sum {
+	if f.SHA256 != "" {
+		return sum{sha256.New(), f}
+	}
+	s := sum{sha1.New(), f}
+	fmt.Fprintf(s, "blob %d\x00", f.Size)
+	return s
+}
+
+// check returns an error unless the hash is the right one.
+func (s sum) check() error {
+	got, want, kind := hex.EncodeToString(s.Sum(nil)), s.of.SHA256, "SHA-256"
+	if want == "" {
+		want, kind = s.of.Blob, "git's hash"
+	}
+	if got != want {
+		return fmt.Errorf("%s came with %s %.12s…, want %.12s…", s.of.Path, kind, got, want)
+	}
+	return nil
+}
+
+// readAll copies a file to a hash, until the context ends.
+func readAll(ctx context.Context, to io.Writer, from io.Reader) error {
+	buf := make([]byte, 1<<20)
+	for {
+		n, err := from.Read(buf)
+		to.Write(buf[:n])
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+	}
+}
