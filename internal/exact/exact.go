@@ -69,7 +69,10 @@ func (s *Sum) Float64() float64 { return s.Mean(1) }
 
 // Mean returns the sum divided by n; NaN if n is 0.
 func (s *Sum) Mean(n int64) float64 {
-	if n == 0 || s.other != 0 { // NaN is not 0
+	if n == 0 {
+		return math.NaN()
+	}
+	if s.other != 0 { // NaN is not 0
 		return s.other / float64(n)
 	}
 	s.carry()

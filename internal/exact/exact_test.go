@@ -89,8 +89,13 @@ func TestNotFinite(t *testing.T) {
 		}
 	}
 	var s Sum
-	s.Add(3)
-	if got := s.Mean(0); !math.IsNaN(got) {
-		t.Errorf("the mean of nothing is %v", got)
+	for _, x := range []float64{3, inf} {
+		s.Add(x)
+		if got := s.Mean(0); !math.IsNaN(got) {
+			t.Errorf("the mean of nothing is %v", got)
+		}
+	}
+	if got := s.Mean(-2); got != -inf {
+		t.Errorf("the mean of %v and -2 numbers is %v", inf, got)
 	}
 }

@@ -120,12 +120,12 @@ func quantile(x []float64, q float64) float64 {
 		return math.NaN()
 	}
 	slices.Sort(x)
-	at := q * float64(len(x)-1)
+	at := float64(q * float64(len(x)-1))
 	i := int(at)
 	if i+1 == len(x) {
 		return x[i]
 	}
-	return x[i] + (at-float64(i))*(x[i+1]-x[i])
+	return x[i] + float64((at-float64(i))*(x[i+1]-x[i]))
 }
 
 // spread describes x, which it sorts. Of numbers that are not finite nothing can
