@@ -149,6 +149,9 @@ func (a headAim) of(m *Model) (aim, error) {
 	if head == nil || head.Task != a.head.Task {
 		return nil, fmt.Errorf("models: Of: the model of %s has no head for the %s", m.Dir, a.head.Task)
 	}
+	if !slices.Equal(head.Labels, a.head.Labels) { // targets are their numbers
+		return nil, fmt.Errorf("models: Of: the model of %s has the classes %q, want %q", m.Dir, head.Labels, a.head.Labels)
+	}
 	return headAim{head}, nil
 }
 

@@ -127,6 +127,7 @@ func TestSimilarityProbe(t *testing.T) {
 	}{
 		{nil, "models: NewSimilarityProbe: no pairs, want one or more"},
 		{[]models.SimilarPair{{First: x, Second: x, Cosine: 1.5}}, "models: NewSimilarityProbe: pair 0 has cosine 1.5, want -1 to 1"},
+		{[]models.SimilarPair{{First: x, Second: x}, {First: x, Second: x, Cosine: math.NaN()}}, "models: NewSimilarityProbe: pair 1 has cosine NaN, want -1 to 1"},
 	} {
 		if _, err := models.NewSimilarityProbe(e, c.list); err == nil || err.Error() != c.want {
 			t.Errorf("error %v, want %s", err, c.want)

@@ -76,6 +76,9 @@ func TestReference(t *testing.T) {
 				if got := same[i]; got.KL != 0 || got.Terms != len(e.Targets) || math.Abs(got.Loss/float64(got.Terms)-want) > 1e-5 || !math.IsNaN(got.Cosine) {
 					t.Fatalf("%s: example %d is said to be %+v, its loss is %v", name, i, got, want)
 				}
+				if right := rightOf(m, e); same[i].Right != right {
+					t.Errorf("%s: example %d has %d right, want %d", name, i, same[i].Right, right)
+				}
 				if !(list[i].KL > 0) && list[i].Loss != same[i].Loss {
 					t.Errorf("%s: example %d without heads: %+v", name, i, list[i])
 				}
@@ -94,3 +97,78 @@ func TestReference(t *testing.T) {
 		}
 	}
 }
+
+// rightOf returns for how many targets of an example nothing is likelier.
+func rightOf(m *Model, e Example) int {
+	logits := m.Head().Logits(nil, m.Hidden(nil, Batch{IDs: [][]int{e.IDs}}, Run{}))
+	classes := logits.Dim(logits.Rank() - 1)
+	n := 0
+	for i, target := range e.Targets {
+		if row := logits.Data()[i*classes:][:classes]; row[target] == slices.Max(row) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestProbeBatches puts examples into batches by their length and by what is computed behind
+// the model.
+func TestProbeBatches(t *testing.T) {
+	m, err := Load("testdata/bert_text", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		n, length, logits int
+		want              []int
+	}{
+		{2*probeExamples + 1, 1, 1, []int{probeExamples, probeExamples, 1}},
+		{5, probeTokens / 2, 1, []int{2, 2, 1}},
+		{5, probeTokens/2 + 1, 1, []int{1, 1, 1, 1, 1}},
+		{5, 1, probeLogits / 3, []int{3, 2}},
+		{2, 1, 2 * probeLogits, []int{1, 1}},
+	} {
+		same := func(x int) func(int) int { return func(int) int { return x } }
+		p := newProbe(m, headAim{m.Head()}, c.n, same(c.length), same(c.logits), func(list []int) probeBatch { return probeBatch{examples: list} })
+		if got := p.Batches(); !slices.Equal(got, c.want) {
+			t.Errorf("%d examples of length %d with %d logits: batches %v, want %v", c.n, c.length, c.logits, got, c.want)
+		}
+	}
+}
+
+// Classes are numbers by their labels, so a model with others cannot be compared.
+func TestOfOtherClasses(t *testing.T) {
+	var probes [2]*Probe
+	for i := range probes {
+		m, err := Load("testdata/bert_text", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if probes[i], err = NewProbe(m, []Example{{IDs: []int{1, 2}, Targets: []int{0}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := probes[1].model
+	if _, err := probes[0].Of(other); err != nil {
+		t.Fatal(err)
+	}
+	head := *other.Head()
+	head.Labels = slices.Clone(head.Labels)
+	slices.Reverse(head.Labels)
+	if _, err := (headAim{probes[0].model.Head()}).of(&Model{Network: reversed{other.Network, &head}}); err == nil {
+		t.Error("a model whose classes are in another order is taken")
+	}
+	head = *other.Head()
+	head.Task = TokenClasses
+	if _, err := (headAim{probes[0].model.Head()}).of(&Model{Network: reversed{other.Network, &head}}); err == nil {
+		t.Error("a model with a head for another task is taken")
+	}
+}
+
+// reversed is a network with another head.
+type reversed struct {
+	Network
+	head *Head
+}
+
+func (r reversed) Head() *Head { return r.head }

@@ -75,7 +75,6 @@ func (s *Sum) Mean(n int64) float64 {
 	if s.other != 0 { // NaN is not 0
 		return s.other / float64(n)
 	}
-	s.carry()
 	all := new(big.Int)
 	for i := limbs - 1; i >= 0; i-- {
 		all.Lsh(all, limbBits).Add(all, big.NewInt(s.limbs[i]))

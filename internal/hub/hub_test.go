@@ -2,9 +2,11 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +73,37 @@ func TestToken(t *testing.T) {
 	if len(elsewhere) != 1 || elsewhere[0] != "" {
 		t.Errorf("another host got the token: %q", elsewhere)
 	}
+}
+
+// The token goes to the endpoint's host over its protocol, and nowhere else.
+func TestAuthorized(t *testing.T) {
+	endpoint, _ := url.Parse("https://hub.example/mirror")
+	for at, want := range map[string]string{
+		"https://hub.example/a":       "Bearer secret",
+		"http://hub.example/a":        "",
+		"https://hub.example:8443/a":  "",
+		"https://cdn.hub.example/a":   "",
+		"https://hub.example.evil/a":  "",
+		"https://evil/?u=hub.example": "",
+	} {
+		r, err := http.NewRequest(http.MethodGet, at, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		authorized{sender(func(r *http.Request) { got = r.Header.Get("Authorization") }), endpoint, "secret", "attn"}.RoundTrip(r)
+		if got != want || r.Header.Get("Authorization") != "" {
+			t.Errorf("%s gets the token %q, want %q", at, got, want)
+		}
+	}
+}
+
+// sender is told of a request, and has no answer.
+type sender func(*http.Request)
+
+func (s sender) RoundTrip(r *http.Request) (*http.Response, error) {
+	s(r)
+	return nil, errors.New("no answer")
 }
 
 func TestNew(t *testing.T) {

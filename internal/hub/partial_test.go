@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +61,29 @@ func TestResume(t *testing.T) {
 	f.want(t, dir, "config.json", "model.safetensors")
 	if got := fmt.Sprint(f.Asked()[before:]); got != fmt.Sprintf("[model.safetensors bytes=%d-]", attempts*70_000) {
 		t.Errorf("requests %s", got)
+	}
+}
+
+// What failed once, but got somewhere, has all its attempts again.
+func TestPersistently(t *testing.T) {
+	h := newFake(t).hub(t, "")
+	for _, advanced := range []bool{true, false} {
+		var waited []time.Duration
+		h.wait = func(_ context.Context, d time.Duration) error { waited = append(waited, d); return nil }
+		calls := 0
+		err := h.persistently(t.Context(), func() (bool, error) {
+			if calls++; calls > 3*attempts {
+				return true, nil
+			}
+			return advanced, temporary{error: errors.New("broken")}
+		})
+		if advanced {
+			if want := slices.Repeat([]time.Duration{time.Second}, 3*attempts); err != nil || !slices.Equal(waited, want) {
+				t.Errorf("got somewhere each time: error %v, waited %v, want %v", err, waited, want)
+			}
+		} else if err == nil || err.Error() != "broken; tried 6 times" || calls != attempts || len(waited) != attempts-1 {
+			t.Errorf("got nowhere: error %v after %d calls", err, calls)
+		}
 	}
 }
 

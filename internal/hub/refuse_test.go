@@ -143,6 +143,10 @@ func TestLyingAnswers(t *testing.T) {
 			w.Header().Set("Content-Range", "bytes 5-14/720000")
 			w.WriteHeader(http.StatusPartialContent)
 		}, `the server sends the bytes "bytes 5-14/720000", want those from 0 on of 720000`},
+		"other size": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Range", "bytes 0-719999/720001")
+			w.WriteHeader(http.StatusPartialContent)
+		}, `the server sends the bytes "bytes 0-719999/720001", want those from 0 on of 720000`},
 		"no range": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusPartialContent) }, `the server sends the bytes "", want those`},
 	} {
 		f, dir := newFake(t), t.TempDir()
@@ -165,6 +169,50 @@ func TestLyingAnswers(t *testing.T) {
 		}
 		if _, err := os.Stat(filepath.Join(dir, "model.safetensors")); err == nil {
 			t.Errorf("%s: the file has its name", name)
+		}
+	}
+}
+
+// A file that is read before others are chosen by it is checked too.
+func TestLyingIndex(t *testing.T) {
+	f := newFake(t)
+	delete(f.Files, "model.safetensors")
+	const index = "model.safetensors.index.json"
+	f.Files[index] = []byte(`{"weight_map": {"a": "m-1.safetensors"}}`)
+	f.Files["m-1.safetensors"], f.Files["m-2.safetensors"] = big, big[:7]
+	f.Answer = func(w http.ResponseWriter, r *http.Request, path string) bool {
+		if path != index {
+			return false
+		}
+		w.Write([]byte(`{"weight_map": {"a": "m-2.safetensors"}}`))
+		return true
+	}
+	_, err := f.hub(t, "").Model(t.Context(), "owner/tiny", "main")
+	if want := index + " came with git's hash "; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want … %s", err, want)
+	}
+}
+
+// Every digit of a hash counts.
+func TestSum(t *testing.T) {
+	for _, right := range []File{
+		{Path: "a", Size: 3, SHA256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+		{Path: "a", Size: 3, Blob: "f2ba8f84ab5c1bce84a7b441cb1959cfc7093b7f"}, // of git hash-object
+	} {
+		for i := range 40 {
+			f := right
+			turn := func(s string) string {
+				if s == "" || i == 0 {
+					return s
+				}
+				return s[:i] + string("0123456789abcdef"[(strings.IndexByte("0123456789abcdef", s[i])+1)%16]) + s[i+1:]
+			}
+			f.SHA256, f.Blob = turn(f.SHA256), turn(f.Blob)
+			s := newSum(f)
+			s.Write([]byte("abc"))
+			if err := s.check(); (err == nil) != (i == 0) {
+				t.Errorf("%+v: error %v", f, err)
+			}
 		}
 	}
 }

@@ -193,7 +193,7 @@ func repeated(r *run, s string, n int64) string {
 	if s == "" || n <= 0 {
 		return ""
 	}
-	r.charge(len(s), int(min(n, mostBytes+1)))
+	r.charge(len(s), int(min(n, 1<<30)))
 	return strings.Repeat(s, int(n))
 }
 

@@ -12,7 +12,10 @@ import (
 )
 
 // Template is a template that has been read. Any number of goroutines may use it.
-type Template struct{ body []statement }
+type Template struct {
+	body []statement
+	most work
+}
 
 // longest is the size of a template in bytes.
 const longest = 1 << 20
@@ -26,7 +29,7 @@ func Parse(src string) (t *Template, err error) {
 		return nil, fmt.Errorf("the template has %d bytes, want at most %d", len(src), longest)
 	}
 	p := &parser{tokens: lex(src)}
-	return &Template{p.body()}, nil
+	return &Template{p.body(), usualWork}, nil
 }
 
 // Raised is what a template says about its input by raise_exception.
@@ -43,7 +46,7 @@ func (e *Raised) Error() string { return e.Message }
 // work or text than a chat can need.
 func (t *Template) Render(variables map[string]any, now time.Time) (s string, err error) {
 	defer catch(&err)
-	r := &run{now: now}
+	r := &run{now: now, left: t.most}
 	top := &scope{names: map[string]any{}}
 	for name, v := range builtins {
 		top.names[name] = v

@@ -1,6 +1,8 @@
 package jinja
 
-import "strings"
+import (
+	"strings"
+)
 
 // slice is the part of a sequence [from:to:step].
 type slice struct{ parts [3]expression }
@@ -42,7 +44,7 @@ func (c slice) of(r *run, s *scope, v any) any {
 		if !ok {
 			fail("a slice by %s, want integers", typeName(index))
 		}
-		at[i], set[i] = int(max(-mostBytes, min(mostBytes, k))), true
+		at[i], set[i] = int(max(-1<<30, min(1<<30, k))), true
 	}
 	step := 1
 	if set[2] {

@@ -55,10 +55,8 @@ func replace(r *run, s, from, to string, count int) string {
 	if count >= 0 {
 		n = min(n, count)
 	}
-	if n > 0 && len(to) > mostBytes/n {
-		panic(failure{errWork})
-	}
-	r.charge(len(s)+n*len(to), 1)
+	r.charge(len(s), 1)
+	r.charge(n, len(to))
 	return strings.Replace(s, from, to, count)
 }
 

@@ -10,17 +10,22 @@ import (
 type run struct {
 	out   strings.Builder
 	now   time.Time
-	steps int
-	bytes int64
+	left  work
 	depth int
 }
 
-// Bounds of the work of a template.
+// work is how much a template may do.
+type work struct {
+	steps int   // statements, expressions, and elements of lists that are gone through
+	bytes int64 // of all that it makes on the way, and a sixteenth of what it reads
+}
+
+// usualWork is more than any chat needs.
+var usualWork = work{2_000_000, 1 << 27}
+
 const (
-	mostSteps = 2_000_000 // statements, expressions, and elements of lists that are gone through
-	mostBytes = 1 << 27   // of all that it makes on the way, and a sixteenth of what it reads
-	mostDepth = 10_000    // of statements and expressions within each other, macros included
-	deepest   = 200       // of what is nested in the source, and of values that are written as text
+	mostDepth = 10_000 // of statements and expressions within each other, macros included
+	deepest   = 200    // of what is nested in the source, and of values that are written as text
 )
 
 var errWork = errors.New("the template does more work than a chat can need")
@@ -29,14 +34,14 @@ var errWork = errors.New("the template does more work than a chat can need")
 type failure struct{ error }
 
 func (r *run) step() {
-	if r.steps++; r.steps > mostSteps {
+	if r.left.steps--; r.left.steps < 0 {
 		panic(failure{errWork})
 	}
 }
 
 // charge counts memory before it is taken: n elements of so many bytes each.
 func (r *run) charge(n, each int) {
-	if r.bytes += int64(n) * int64(each); r.bytes > mostBytes {
+	if r.left.bytes -= int64(n) * int64(each); r.left.bytes < 0 {
 		panic(failure{errWork})
 	}
 }
