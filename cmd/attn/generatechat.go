@@ -251,7 +251,8 @@ func (cmd *generateCommand) converse(ctx context.Context, c console, m *models.M
 	c.invite("each line is answered; " + endOfInput() + " ends it")
 	lines := bufio.NewScanner(c.in)
 	lines.Buffer(nil, longestPrompt)
-	for line := 1; lines.Scan(); line++ {
+	line := 1
+	for ; lines.Scan(); line++ {
 		if strings.TrimSpace(lines.Text()) == "" {
 			continue
 		}
@@ -259,7 +260,9 @@ func (cmd *generateCommand) converse(ctx context.Context, c console, m *models.M
 			return err
 		}
 	}
-	if err := lines.Err(); err != nil {
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return &seq2seq.InputError{Name: "standard input", Line: line, Reason: fmt.Sprintf("line longer than %d bytes", longestPrompt)}
+	} else if err != nil {
 		return fmt.Errorf("standard input: %w", err)
 	}
 	return nil

@@ -191,8 +191,8 @@ func (cmd *headsCommand) added(methods []heads.Method) (r reports.Importance, er
 		case there:
 			s := heads.Scores{Method: method, Values: map[string][]float64{}}
 			for _, l := range r.Layers {
-				if len(x.Sums[l.Name]) != l.Heads || len(x.Counts[l.Name]) != l.Heads {
-					return bad("has %v of %d heads of %s, want %d", method, len(x.Sums[l.Name]), l.Name, l.Heads)
+				if n, counts := len(x.Sums[l.Name]), len(x.Counts[l.Name]); n != l.Heads || counts != l.Heads {
+					return bad("has %v of %d heads of %s, and %d counts, want %d of both", method, n, l.Name, counts, l.Heads)
 				}
 				for h, sum := range x.Sums[l.Name] {
 					s.Values[l.Name] = append(s.Values[l.Name], float64(sum/x.Counts[l.Name][h]))

@@ -3,12 +3,16 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/pruning/reports"
 )
 
@@ -75,11 +79,35 @@ func TestHeadsOfShards(t *testing.T) {
 	command(t, "shards", "--input", data, "--output", losses, "--of", "2", "eval", "--model", model, "--per-line", "--json")
 	nats := filepath.Join(dir, "nats.json")
 	os.WriteFile(nats, []byte(command(t, "shards", "--output", losses, "--merge", "--sums")), 0o644)
+	// broken writes the sums with a list of numbers that is too short.
+	broken := func(keys ...string) string {
+		var file map[string]any
+		if err := json.Unmarshal([]byte(first), &file); err != nil {
+			t.Fatal(err)
+		}
+		at := file
+		for _, key := range keys[:len(keys)-1] {
+			at = at[key].(map[string]any)
+		}
+		last := keys[len(keys)-1]
+		at[last] = at[last].([]any)[:1]
+		data, err := json.Marshal(file)
+		path := filepath.Join(dir, "broken "+strings.Join(keys, " ")+".json")
+		if err = errors.Join(err, os.WriteFile(path, data, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
 	for _, c := range []struct {
 		code int
 		want string
 		args []string
 	}{
+		{exitInput, "has entropy of 1 heads of encoder.0.self, want 2", []string{"--model", model, "--sums", broken("means", "encoder.0.self", "entropy")}},
+		{exitInput, "has gradient of 1 heads of encoder.0.self, and 2 counts, want 2 of both",
+			[]string{"--model", model, "--sums", broken("sums", "importance", "gradient", "sums", "encoder.0.self")}},
+		{exitInput, "has gradient of 2 heads of encoder.0.self, and 1 counts, want 2 of both",
+			[]string{"--model", model, "--sums", broken("sums", "importance", "gradient", "counts", "encoder.0.self")}},
 		{exitInput, "sums.json: was made with model ", []string{"--model", other, "--sums", sums}},
 		{exitInput, "measures.json: has no gradient, want the lines of attn heads --per-line with --method gradient", []string{"--model", model, "--sums", measures, "--method", "gradient"}},
 		{exitInput, "nats.json: has no measures of encoder.0.self, want the lines of attn heads --per-line", []string{"--model", model, "--sums", nats}},
@@ -94,6 +122,23 @@ func TestHeadsOfShards(t *testing.T) {
 		code := run(t.Context(), append([]string{"heads"}, c.args...), console{strings.NewReader(""), &out, &messages})
 		if text := messages.String(); code != c.code || !strings.Contains(text, c.want) || strings.Count(text, "\n") != 1 || out.Len() > 0 {
 			t.Errorf("%v: exit code %d, %q, want %d, %q", c.args, code, text, c.code, c.want)
+		}
+	}
+}
+
+// A score that is not finite makes its line an error: in a sum it would be missing.
+func TestScoresOf(t *testing.T) {
+	for _, sum := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 5} {
+		s := heads.Scores{Method: heads.Gradient, Sums: map[string][]float64{"a": {2, sum}}, Counts: map[string][]int{"a": {3, 7}}}
+		all, err := scoresOf([]heads.Scores{s})
+		if sum != 5 {
+			if want := "gradient of head 1 of a is not finite"; err == nil || err.Error() != want {
+				t.Errorf("%v: error %v, want %s", sum, err, want)
+			}
+			continue
+		}
+		if x := all["gradient"]; err != nil || !slices.Equal(x.Sums["a"], []number{2, 5}) || !slices.Equal(x.Counts["a"], []number{3, 7}) {
+			t.Errorf("%v, %v", all, err)
 		}
 	}
 }

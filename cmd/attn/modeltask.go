@@ -214,13 +214,26 @@ func (l *loaded) examples(lines []dataLine, example func(dataLine) (models.Examp
 	return models.NewProbe(l.Model, list)
 }
 
+// axis returns how many tokens the weights of a text have on their longer axis.
+func (l *loaded) axis(text [2]string) (int, error) {
+	if l.Sizes().Decoder != nil {
+		e, err := l.TranslationExample(text[0], text[1])
+		return max(len(e.IDs), len(e.Reads)), err
+	}
+	e, err := l.Encode(text[0], text[1])
+	if err != nil {
+		return 0, err
+	}
+	return len(e.IDs), nil
+}
+
 // layerBytes returns how large the weights of a layer are for a text of n tokens.
-func layerBytes(m *models.Model, n int) int {
+func layerBytes(m *models.Model, n int) int64 {
 	heads := m.Sizes().Heads
 	if y := m.Sizes().Decoder; y != nil {
 		heads = max(heads, y.Heads)
 	}
-	return 4 * heads * n * n
+	return 4 * int64(heads) * int64(n) * int64(n)
 }
 
 // fits returns an error if the weights of a layer are too large for a text of n tokens.
@@ -236,17 +249,15 @@ func (l *loaded) fits(n int) error {
 func (l *loaded) recorder(texts [][2]string, most int) (parts int, record func(i int) (*heads.Record, error), err error) {
 	longest := 0
 	for _, t := range texts {
-		e, err := l.Encode(t[0], t[1])
-		if l.Sizes().Decoder != nil {
-			e, err = l.Encode(t[0], "")
-		}
+		n, err := l.axis(t)
 		if err != nil {
 			return 0, nil, err
 		}
-		longest = max(longest, len(e.IDs))
+		longest = max(longest, n)
 	}
 	layers := l.Attention()
-	parts = min(len(layers), (len(layers)*layerBytes(l.Model, longest)+most-1)/most)
+	all := int64(len(layers)) * layerBytes(l.Model, longest)
+	parts = int(min(int64(len(layers)), (all+int64(most)-1)/int64(most)))
 	return parts, func(i int) (*heads.Record, error) {
 		text, chosen := texts[i/parts], map[string]bool{}
 		for n := i % parts; n < len(layers); n += parts {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"testing"
 
 	"github.com/attn-go/attn/internal/pruning"
@@ -38,5 +39,39 @@ func TestInParts(t *testing.T) {
 	}
 	if measured[0] != measured[1] {
 		t.Errorf("in parts:\n%s\nwant\n%s", measured[1], measured[0])
+	}
+}
+
+// A record of a translation has axes of the source and of the target, and a layer is as
+// large as the longer one makes it.
+func TestLongTarget(t *testing.T) {
+	dir := t.TempDir()
+	for _, from := range []string{"../../models/testdata/seq2seq/marian", "../../testdata/tokenizer/marian"} {
+		if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := models.Load(dir, models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &loaded{Model: m}
+	short, long := "the cat", "the cat ate the cat, the cat ate"
+	for _, text := range [][2]string{{short, long}, {long, short}} {
+		e, err := m.TranslationExample(text[0], text[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := max(len(e.IDs), len(e.Reads))
+		if got, err := l.axis(text); err != nil || got != want || want < 2*min(len(e.IDs), len(e.Reads)) {
+			t.Errorf("%q: an axis of %d tokens (%v), want %d", text, got, err, want)
+		}
+		layers := len(m.Attention())
+		if parts, _, err := l.recorder([][2]string{text}, int(layerBytes(m, want))); err != nil || parts != layers {
+			t.Errorf("%q: %d parts (%v), want one for each of %d layers", text, parts, err, layers)
+		}
+	}
+	if got := layerBytes(m, 1<<20); got != int64(4*m.Sizes().Heads)<<40 {
+		t.Errorf("weights of a layer take %d bytes", got)
 	}
 }
