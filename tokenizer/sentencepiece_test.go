@@ -233,6 +233,7 @@ func TestPieceFilesRefused(t *testing.T) {
 		"empty piece":   {with(field(1, 3<<3, 1)), `piece 3: is "", want a text`},
 		"no UTF-8":      {with(field(1, 1<<3|wireBytes, 1, 0xff)), `piece 3: is "\\xff", want a text in UTF-8`},
 		"NaN":           {with(field(1, 1<<3|wireBytes, 1, 'c', 2<<3|wireFixed32, 0, 0, 0xc0, 0x7f)), `piece 3: "c" has score NaN`},
+		"score":         {with(field(1, 1<<3|wireBytes, 1, 'c', 2<<3|wireBytes, 1, 0)), "piece 3: field 2 has form 2, want 5"},
 		"twice":         {with(field(1, 1<<3|wireBytes, 1, 'a')), `pieces 1 and 3 are both "a"`},
 		"two unknown":   {with(field(1, 1<<3|wireBytes, 1, 'c', 3<<3, 2)), "pieces 0 and 3 are both the unknown one"},
 		"no unknown":    {wirePieces("<unk>", "a")[16:], "has no unknown piece"},
@@ -324,4 +325,44 @@ func FuzzPieces(f *testing.F) {
 		}
 		tok.Decode(e.IDs)
 	})
+}
+
+// A piece of the user counts its bytes times the largest score, less 0.1, as in the library:
+// only a way whose pieces are single bytes with that score is better.
+func TestUserPieceScore(t *testing.T) {
+	for last, want := range map[float32][]string{2: {"a", "b"}, 1.95: {"a", "b"}, 1.85: {"ab"}} {
+		m, err := newPieceModel(&pieceFile{pieces: []filePiece{
+			{text: "<unk>", kind: unknownPiece}, {"a", 2, normalPiece}, {"b", last, normalPiece}, {text: "ab", kind: userPiece},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := newPiece("ab")
+		list, err := newPieceUnigrams(m).tokenize(nil, &p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, x := range list {
+			got = append(got, x.text)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("with a score of %v: %q, want %q", last, got, want)
+		}
+	}
+}
+
+// With byte_fallback each byte has a piece, and of the kind that is never found in a text.
+func TestBytePieces(t *testing.T) {
+	f := &pieceFile{fallback: true, pieces: []filePiece{{text: "<unk>", kind: unknownPiece}}}
+	for b := range 256 {
+		f.pieces = append(f.pieces, filePiece{text: fmt.Sprintf("<0x%02X>", b), kind: bytePiece})
+	}
+	if _, err := newPieceModel(f); err != nil {
+		t.Fatal(err)
+	}
+	f.pieces[1+0x7f].kind = normalPiece
+	if _, err := newPieceModel(f); err == nil || err.Error() != "has byte_fallback, and no piece for the byte 0x7F" {
+		t.Errorf("error %v", err)
+	}
 }
