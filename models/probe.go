@@ -105,7 +105,7 @@ func (p *Probe) Run(t *tensor.Tape, i int, pass heads.Pass) heads.Outcome {
 	}
 }
 
-// states runs the model on batch i as far as the aim looks at it.
+// states runs the model on batch i as far as the aim needs it.
 func (p *Probe) states(t *tensor.Tape, i int, pass heads.Pass) *tensor.Tensor {
 	b := &p.batches[i]
 	given := pass.Gates
