@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/pruning/reports"
@@ -69,8 +70,8 @@ func readLines(path string, format lineFormat, most int) ([]dataLine, error) {
 			continue
 		}
 		columns := []string{text}
-		if format.least > 0 {
-			if columns = strings.Split(text, "\t"); len(columns) < format.least || len(columns) > format.most {
+		if format.least > 0 { // a tab in front stands behind an empty column
+			if columns = strings.Split(strings.TrimRightFunc(string(line), unicode.IsSpace), "\t"); len(columns) < format.least || len(columns) > format.most {
 				return bad("has %s, want %s%s", reports.Counted(len(columns), "column", "columns"), format.want, format.tabs())
 			}
 		}
