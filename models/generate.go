@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/tensor"
 )
 
 // Generation says how a text is continued. The zero value is greedy, until the end.
@@ -45,23 +44,11 @@ type Generation struct {
 // Errors: a model that does not predict the next token; a prompt that Sizes.Check refuses;
 // a field of g out of range; settings that cannot be.
 func (m *Model) Generate(prompt []int, g Generation) (tokens iter.Seq[int], err error) {
-	w, err := m.writer("Generate", prompt, &g)
+	w, err := m.writer("Generate", prompt, &g, nil)
 	if err != nil {
 		return nil, err
 	}
-	return func(yield func(int) bool) {
-		tape, draw := tensor.NewTape(tensor.Infer), newSampler(g.Sampling)
-		for n, next := 0, w.begin; n < w.most; n++ {
-			tape.Reset()
-			scores := w.logits(tape, [][]int{next}).Data()
-			w.ban(scores, w.written[0])
-			id := draw.next(scores)
-			if slices.Contains(g.Ends, id) || !yield(id) {
-				return
-			}
-			next = []int{id}
-		}
-	}, nil
+	return func(yield func(int) bool) { w.write(g, yield) }, nil
 }
 
 // generationFile has settings of generation, of which the end tokens are read.

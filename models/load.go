@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tokenizer"
@@ -178,17 +180,25 @@ func (b *Builder) checkTies() error {
 			n *= d
 		}
 		const most = 1 << 13
-		x, y := make([]float32, most), make([]float32, most)
-		for at := 0; at < n; at += most {
-			part := min(most, n-at)
-			if err := errors.Join(b.r.ReadFloat32s(tie[0], x[:part], at), b.r.ReadFloat32s(tie[1], y[:part], at)); err != nil {
-				return err
-			}
-			for i := range part {
-				if math.Float32bits(x[i]) != math.Float32bits(y[i]) {
-					return bad("differs from %q at element %d: config.json says that they are one (tie_word_embeddings)", tie[1], at+i)
+		errs := make([]error, (n+most-1)/most)
+		par.For(len(errs), 16, func(lo, hi int) {
+			x, y := make([]float32, most), make([]float32, most)
+			for i := lo; i < hi; i++ {
+				at := i * most
+				x, y := x[:min(most, n-at)], y[:min(most, n-at)]
+				if errs[i] = errors.Join(b.r.ReadFloat32s(tie[0], x, at), b.r.ReadFloat32s(tie[1], y, at)); errs[i] != nil {
+					return
+				}
+				for j := range x {
+					if math.Float32bits(x[j]) != math.Float32bits(y[j]) {
+						errs[i] = bad("differs from %q at element %d: config.json says that they are one (tie_word_embeddings)", tie[1], at+j)
+						return
+					}
 				}
 			}
+		})
+		if err := cmp.Or(errs...); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -1,13 +1,14 @@
 package models
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -55,42 +56,66 @@ func (b *Builder) pack(name string, transposed bool, in int, outs ...int) []*ten
 	return m.parts
 }
 
-// readMatrices reads what is packed.
+// someRows are rows of a part of a packed matrix, and where they are in the file.
+type someRows struct {
+	name   string
+	to     *tensor.Packed
+	lo, hi int // rows of the part
+	at     int // the first element in the file
+}
+
+// taskBytes is how many bytes of weights a task reads, about: so many that two processors
+// seldom ask for the same new huge page, which only one of them can clear.
+const taskBytes = 4 << 20
+
+// readMatrices reads what is packed, on all processors.
 func (b *Builder) readMatrices() error {
+	var tasks []someRows
 	for _, m := range b.matrices {
-		read := m.readRows
 		if m.transposed {
-			read = m.readTransposed
+			continue
 		}
-		if err := read(b); err != nil {
+		at := 0
+		for _, p := range m.parts {
+			out, in, together := p.Shape()[0], p.Shape()[1], p.Together()
+			each := max(1, taskBytes*out/max(1, p.Bytes())/together) * together
+			for lo := 0; lo < out; lo += each {
+				tasks = append(tasks, someRows{m.name, p, lo, min(lo+each, out), at + lo*in})
+			}
+			at += out * in
+		}
+	}
+	errs := make([]error, len(tasks))
+	par.For(len(tasks), 1, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			errs[i] = tasks[i].read(b.r)
+		}
+	})
+	if err := cmp.Or(errs...); err != nil {
+		return err
+	}
+	for _, m := range b.matrices {
+		if !m.transposed {
+			continue
+		}
+		if err := m.readTransposed(b); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// readRows reads rows as they come, those that lie together at once, on all processors.
-func (m *packedMatrix) readRows(b *Builder) error {
-	first := 0 // row in the file
-	for _, p := range m.parts {
-		out, in, together := p.Shape()[0], p.Shape()[1], p.Together()
-		var failed atomic.Pointer[error]
-		par.For((out+together-1)/together, max(1, (1<<16)/(in*together)), func(lo, hi int) {
-			buffer := takeBuffer(in * together)
-			defer buffers.Put(buffer)
-			for i := lo * together; i < min(hi*together, out); i += together {
-				rows := (*buffer)[:in*min(together, out-i)]
-				if err := b.r.ReadFloat32s(m.name, rows, (first+i)*in); err != nil {
-					failed.Store(&err)
-					return
-				}
-				p.SetRows(i, rows)
-			}
-		})
-		if err := failed.Load(); err != nil {
-			return *err
+// read reads the rows, those that lie together at once.
+func (s *someRows) read(r *safetensors.Reader) error {
+	in, together := s.to.Shape()[1], s.to.Together()
+	buffer := takeBuffer(in * together)
+	defer buffers.Put(buffer)
+	for i := s.lo; i < s.hi; i += together {
+		rows := (*buffer)[:in*min(together, s.hi-i)]
+		if err := r.ReadFloat32s(s.name, rows, s.at+(i-s.lo)*in); err != nil {
+			return err
 		}
-		first += out
+		s.to.SetRows(i, rows)
 	}
 	return nil
 }

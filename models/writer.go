@@ -23,8 +23,9 @@ type writer struct {
 	written  [][]int // of each sequence, what has been read of it
 }
 
-// writer returns what writes behind a prompt, and fills in what g leaves open.
-func (m *Model) writer(op string, prompt []int, g *Generation) (*writer, error) {
+// writer returns what writes behind a prompt, and fills in what g leaves open. A nil cache
+// means a new one.
+func (m *Model) writer(op string, prompt []int, g *Generation, cache *Cache) (*writer, error) {
 	head, z := m.Head(), m.Sizes()
 	if head == nil || head.Task != NextWord {
 		return nil, fmt.Errorf("models: %s: %s does not predict the next token, want a model with a head for the %s", op, m.Family.Name, NextWord)
@@ -58,7 +59,9 @@ func (m *Model) writer(op string, prompt []int, g *Generation) (*writer, error) 
 	if g.Tokens > 0 {
 		w.most = min(w.most, g.Tokens)
 	}
-	w.run.Cache, err = NewCache(m, 1, attn.CacheConfig{Storage: g.Cache.Storage})
+	if w.run.Cache = cache; cache == nil {
+		w.run.Cache, err = NewCache(m, 1, attn.CacheConfig{Storage: g.Cache.Storage})
+	}
 	return w, err
 }
 
@@ -110,6 +113,21 @@ func (w *writer) logits(t *tensor.Tape, next [][]int) *tensor.Tensor {
 	return tensor.Reshape(t, y, y.Dim(0), y.Dim(2))
 }
 
+// write draws tokens one after the other and reads them, until one of the ends.
+func (w *writer) write(g Generation, yield func(int) bool) {
+	tape, draw := tensor.NewTape(tensor.Infer), newSampler(g.Sampling)
+	for n, next := 0, w.begin; n < w.most; n++ {
+		tape.Reset()
+		scores := w.logits(tape, [][]int{next}).Data()
+		w.ban(scores, w.written[0])
+		id := draw.next(scores)
+		if slices.Contains(g.Ends, id) || !yield(id) {
+			return
+		}
+		next = []int{id}
+	}
+}
+
 // ban gives the tokens no chance that would complete a bad word.
 func (w *writer) ban(scores []float32, written []int) {
 	for _, word := range w.badWords {
@@ -150,7 +168,7 @@ func (m *Model) Beam(ctx context.Context, prompt []int, beginnings int, g Genera
 	if beginnings < 1 {
 		return nil, fmt.Errorf("models: Beam: %d beginnings, want at least 1", beginnings)
 	}
-	w, err := m.writer("Beam", prompt, &g)
+	w, err := m.writer("Beam", prompt, &g, nil)
 	if err != nil {
 		return nil, err
 	}

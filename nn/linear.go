@@ -39,12 +39,13 @@ func (l *Linear) packed() bool { return l.Packed != nil && l.Weight == nil }
 // Linears returns what several maps make of the same x. Where their weights are packed, it is
 // one product.
 func Linears(t *tensor.Tape, x *tensor.Tensor, maps ...*Linear) []*tensor.Tensor {
-	packed := make([]tensor.Affine, len(maps))
-	for i, l := range maps {
+	var few [4]tensor.Affine // in place of a slice from the heap
+	packed := few[:0]
+	for _, l := range maps {
 		if !l.packed() {
 			return linearsApart(t, x, maps)
 		}
-		packed[i] = tensor.Affine{Weight: l.Packed, Bias: l.Bias}
+		packed = append(packed, tensor.Affine{Weight: l.Packed, Bias: l.Bias})
 	}
 	return tensor.Linears(t, x, packed)
 }

@@ -1,11 +1,13 @@
 package nn
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/safetensors"
 )
 
@@ -51,19 +53,17 @@ func LoadFrom(r *safetensors.Reader, m Module, o LoadOptions) error {
 	if err := o.check(r, dict); err != nil {
 		return err
 	}
-	for i := range dict {
-		if err := dict[i].read(r, o.Prefix+dict[i].Name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return dict.read(r, o.Prefix)
 }
 
 // check returns what keeps the tensors of a file from being those of the table.
 func (o LoadOptions) check(r *safetensors.Reader, dict StateDict) error {
 	bad := func(err error) error { return &safetensors.FormatError{Path: r.Path(), Err: err} }
 	var mismatch MismatchError
-	read := make(map[string]bool, len(dict))
+	read := make(map[string]bool, len(dict)+len(o.Unread))
+	for _, name := range o.Unread {
+		read[name] = true // a model may have hundreds of them, which are names and no patterns
+	}
 	for i := range dict {
 		e := &dict[i]
 		name := o.Prefix + e.Name
@@ -123,27 +123,73 @@ func (o LoadOptions) Skips(name string) (bool, error) {
 	return false, nil
 }
 
-// read sets the parameters of an entry to the tensor of the given name, whose
-// shape fits.
-func (e *Entry) read(r *safetensors.Reader, name string) error {
-	if e.Transposed {
-		info, _ := r.Lookup(name)
-		x := make([]float32, info.Shape[0]*info.Shape[1])
-		if err := r.ReadFloat32s(name, x, 0); err != nil {
-			return err
+// piece is a part of a tensor in the file, and where it belongs.
+type piece struct {
+	name string
+	at   int       // its first element
+	to   []float32 // nil for rows of a transposed entry
+	*Entry
+	rows int
+}
+
+const (
+	// pieceLength is how many elements a piece has at most: so many that two processors
+	// seldom ask for the same new huge page, which only one of them can clear.
+	pieceLength = 1 << 20
+	// transposedRows is how many rows of a transposed tensor are a piece.
+	transposedRows = 64
+)
+
+// read sets the parameters of a table to the tensors of their names, whose shapes fit, on all
+// processors: to clear new memory takes longer than to read into it from the system's.
+func (d StateDict) read(r *safetensors.Reader, prefix string) error {
+	var pieces []piece
+	for i := range d {
+		e, name, at := &d[i], prefix+d[i].Name, 0
+		if e.Transposed {
+			shape := e.shape()
+			for k := 0; k < shape[0]; k += transposedRows {
+				pieces = append(pieces, piece{name: name, at: k * shape[1], Entry: e, rows: min(transposedRows, shape[0]-k)})
+			}
+			continue
 		}
-		x = transpose(x, info.Shape[1])
 		for _, p := range e.Parts {
-			x = x[copy(p.Data(), x):]
+			for part := range slices.Chunk(p.Data(), pieceLength) {
+				pieces = append(pieces, piece{name: name, at: at, to: part})
+				at += len(part)
+			}
 		}
-		return nil
 	}
-	at := 0
-	for _, p := range e.Parts {
-		if err := r.ReadFloat32s(name, p.Data(), at); err != nil {
-			return err
+	errs := make([]error, len(pieces))
+	par.For(len(pieces), 1, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			if p := &pieces[i]; p.Entry != nil {
+				errs[i] = p.readTransposed(r)
+			} else {
+				errs[i] = r.ReadFloat32s(p.name, p.to, p.at)
+			}
 		}
-		at += p.Len()
+	})
+	return cmp.Or(errs...)
+}
+
+// readTransposed reads rows, which become columns of the parts.
+func (p *piece) readTransposed(r *safetensors.Reader) error {
+	shape := p.shape()
+	in, columns := shape[0], shape[1]
+	x := make([]float32, p.rows*columns)
+	if err := r.ReadFloat32s(p.name, x, p.at); err != nil || len(x) == 0 {
+		return err
+	}
+	first, j := p.at/columns, 0
+	for _, part := range p.Parts {
+		for y := range slices.Chunk(part.Data(), in) {
+			y = y[first:][:p.rows]
+			for k := range y {
+				y[k] = x[k*columns+j]
+			}
+			j++
+		}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -370,6 +371,58 @@ func TestRecurrentTorchNames(t *testing.T) {
 		}
 		if want := []string{"weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"}; err != nil || !slices.Equal(names, want) {
 			t.Errorf("%T: %v, error %v, want %v", m, names, err, want)
+		}
+	}
+}
+
+// Tensors of more than one piece, and transposed ones of more rows than one, are put together
+// whatever the number of processors; and a file that ends while it is read is an error.
+func TestLoadInPieces(t *testing.T) {
+	const rows, columns, in, first, second = 1031, 1033, 131, 67, 71
+	path := filepath.Join(t.TempDir(), "model.safetensors")
+	made := nn.Vars{{Name: "large", Tensor: counting(1, rows, columns)}, {Name: "turned", Tensor: counting(-5, in, first+second)}}
+	if err := nn.Save(path, made, nn.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, procs := range []int{1, 2, 7} {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+		large, a, b := tensor.Zeros(rows, columns), tensor.Zeros(first, in), tensor.Zeros(second, in)
+		names := func(nn.Module) (nn.StateDict, error) {
+			return nn.StateDict{{Name: "large", Parts: []*tensor.Tensor{large}}, {Name: "turned", Parts: []*tensor.Tensor{a, b}, Transposed: true}}, nil
+		}
+		r, err := safetensors.NewReader(bytes.NewReader(data), int64(len(data)))
+		if err == nil {
+			err = nn.LoadFrom(r, nil, nn.LoadOptions{Names: names})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(large.Data(), made[0].Tensor.Data()) {
+			t.Errorf("%d processors: another tensor", procs)
+		}
+		for j := range first + second {
+			y := a.Data()
+			if j >= first {
+				y = b.Data()[(j-first)*in:]
+			} else {
+				y = y[j*in:]
+			}
+			for k := range in {
+				if got, want := y[k], made[1].Tensor.Data()[k*(first+second)+j]; got != want {
+					t.Fatalf("%d processors: output %d, input %d is %v, want %v", procs, j, k, got, want)
+				}
+			}
+		}
+		short, err := safetensors.NewReader(bytes.NewReader(data[:len(data)-1000]), int64(len(data)))
+		if err == nil {
+			err = nn.LoadFrom(short, nil, nn.LoadOptions{Names: names})
+		}
+		if err == nil || !strings.Contains(err.Error(), "became shorter while it was read") {
+			t.Errorf("%d processors: %v from a file that ends early", procs, err)
 		}
 	}
 }

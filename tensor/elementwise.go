@@ -17,7 +17,12 @@ const grain = 1 << 13
 func unary(t *Tape, op string, x *Tensor, f func(y, x []float32), back func(dx, dy, x, y []float32)) *Tensor {
 	operand(op, "x", x)
 	y := t.Make(x.shape...)
-	par.For(len(x.data), grain, func(lo, hi int) { f(y.data[lo:hi], x.data[lo:hi]) })
+	switch n := len(x.data); {
+	case n > grain:
+		par.For(n, grain, func(lo, hi int) { f(y.data[lo:hi], x.data[lo:hi]) })
+	case n > 0: // without a function value, which a step of a decoder would have hundreds of
+		f(y.data, x.data)
+	}
 	if t.Needs(x) {
 		t.Record(y, func(dy []float32) {
 			dx, fresh := t.gradOf(x)
@@ -225,7 +230,12 @@ func binary(t *Tape, op string, a, b *Tensor, f func(y, a, b []float32), backA, 
 		a, b = BroadcastTo(t, a, shape...), BroadcastTo(t, b, shape...)
 	}
 	y := t.Make(a.shape...)
-	par.For(len(y.data), grain, func(lo, hi int) { f(y.data[lo:hi], a.data[lo:hi], b.data[lo:hi]) })
+	switch n := len(y.data); {
+	case n > grain:
+		par.For(n, grain, func(lo, hi int) { f(y.data[lo:hi], a.data[lo:hi], b.data[lo:hi]) })
+	case n > 0: // as in unary
+		f(y.data, a.data, b.data)
+	}
 	if t.Needs(a, b) {
 		t.Record(y, func(dy []float32) {
 			da, freshA := t.gradOf(a)

@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/attn-go/attn/internal/pages"
 	"github.com/attn-go/attn/internal/par"
@@ -122,7 +123,10 @@ func (p *Packed) Rows(t *Tape, index []int) *Tensor {
 //
 // It panics with a *ValueError if a gradient would have to flow to x or b.
 func (p *Packed) Linear(t *Tape, x, b *Tensor) *Tensor {
-	return Linears(t, x, []Affine{{p, b}})[0]
+	one := takeProduct(t, x)
+	y := one.add(p, b)
+	one.compute()
+	return y
 }
 
 // Affine is the map x·wᵀ + b.
@@ -138,56 +142,103 @@ type Affine struct {
 //
 // It panics with a *ValueError if a gradient would have to flow to x or a bias.
 func Linears(t *Tape, x *Tensor, maps []Affine) []*Tensor {
-	const op = "Linears"
-	n, in := rows(op, x)
+	p := takeProduct(t, x)
 	outs := make([]*Tensor, len(maps))
-	panels := 0
 	for i, m := range maps {
-		w := &m.Weight.w
-		if in != w.K {
-			badShape(op, "x", x.shape, "[… In=%d]", w.K)
-		}
-		if t.Needs(x, m.Bias) {
-			badValue(op, "tape", "one that records", "nil or one of mode Infer, as no gradient passes through packed weights")
-		}
-		if m.Bias != nil {
-			sameShape(op, "b", m.Bias, []int{w.N})
-		}
-		outs[i] = t.makeRows(x.shape, w.N)
-		panels += (w.N + w.Width - 1) / w.Width
+		outs[i] = p.add(m.Weight, m.Bias)
 	}
-	if n == 0 {
-		return outs
-	}
-	a := simd.RowMajor(x.data, in)
-	// Many rows are cut as well, so that a part of them and of the weights stay in a cache.
-	blocks := (n + blockRows - 1) / blockRows
-	each := (n + blocks - 1) / blocks
-	each = (each + 5) / 6 * 6 // rows of a tile
-	blocks = (n + each - 1) / each
-	width := maps[0].Weight.w.Width
-	par.For(blocks*panels, max(1, taskProducts/(min(n, each)*in*width)), func(lo, hi int) {
-		for lo < hi {
-			first := lo / panels * each
-			from, to := lo%panels, min(lo%panels+hi-lo, panels)
-			lo += to - from
-			rowsOf := min(each, n-first)
-			for i, m := range maps {
-				w := &m.Weight.w
-				count := (w.N + w.Width - 1) / w.Width
-				if from < count && to > 0 {
-					var bias []float32
-					if m.Bias != nil {
-						bias = m.Bias.data
-					}
-					c := simd.Mat{Data: outs[i].data[first*w.N:], Row: w.N, Col: 1}
-					w.Multiply(c, simd.Mat{Data: a.Data[first*in:], Row: in, Col: 1}, rowsOf, max(from, 0)*w.Width, min(min(to, count)*w.Width, w.N), bias)
-				}
-				from, to = from-count, to-count
-			}
-		}
-	})
+	p.compute()
 	return outs
+}
+
+// opLinears is the name of a product with packed weights in errors.
+const opLinears = "Linears"
+
+// packedProduct is a call of Linears in progress. It is kept in a pool with its function value:
+// a step of a decoder has a hundred of them, and allocates for none.
+type packedProduct struct {
+	t      *Tape
+	x      *Tensor
+	n, in  int // rows and columns of x
+	each   int // rows of a block
+	panels int // of all maps
+	maps   []mapped
+	blocks func(lo, hi int)
+}
+
+// mapped is a map with the data of its bias and its result.
+type mapped struct {
+	w      *simd.Packed
+	bias   []float32
+	out    []float32
+	panels int
+}
+
+var packedProducts = sync.Pool{New: func() any {
+	p := new(packedProduct)
+	p.blocks = p.doBlocks
+	return p
+}}
+
+func takeProduct(t *Tape, x *Tensor) *packedProduct {
+	n, in := rows(opLinears, x)
+	p := packedProducts.Get().(*packedProduct)
+	p.t, p.x, p.n, p.in, p.panels = t, x, n, in, 0
+	return p
+}
+
+// add adds a map and returns its result, which compute fills in.
+func (p *packedProduct) add(weight *Packed, bias *Tensor) *Tensor {
+	w := &weight.w
+	if p.in != w.K {
+		badShape(opLinears, "x", p.x.shape, "[… In=%d]", w.K)
+	}
+	if p.t.Needs(p.x, bias) {
+		badValue(opLinears, "tape", "one that records", "nil or one of mode Infer, as no gradient passes through packed weights")
+	}
+	m := mapped{w: w, panels: (w.N + w.Width - 1) / w.Width}
+	if bias != nil {
+		sameShape(opLinears, "b", bias, []int{w.N})
+		m.bias = bias.data
+	}
+	y := p.t.makeRows(p.x.shape, w.N)
+	m.out = y.data
+	p.maps, p.panels = append(p.maps, m), p.panels+m.panels
+	return y
+}
+
+// compute computes the results and hands p back.
+func (p *packedProduct) compute() {
+	if p.n > 0 && p.panels > 0 {
+		// Many rows are cut as well, so that a part of them and of the weights stay in a cache.
+		blocks := (p.n + blockRows - 1) / blockRows
+		p.each = (p.n + blocks - 1) / blocks
+		p.each = (p.each + 5) / 6 * 6 // rows of a tile
+		blocks = (p.n + p.each - 1) / p.each
+		width := p.maps[0].w.Width
+		par.For(blocks*p.panels, max(1, taskProducts/(min(p.n, p.each)*p.in*width)), p.blocks)
+	}
+	clear(p.maps) // which would keep the caller's memory
+	p.t, p.x, p.maps = nil, nil, p.maps[:0]
+	packedProducts.Put(p)
+}
+
+// doBlocks computes panels lo to hi of all blocks of rows.
+func (p *packedProduct) doBlocks(lo, hi int) {
+	for lo < hi {
+		first := lo / p.panels * p.each
+		from, to := lo%p.panels, min(lo%p.panels+hi-lo, p.panels)
+		lo += to - from
+		a := simd.Mat{Data: p.x.data[first*p.in:], Row: p.in, Col: 1}
+		for i := range p.maps {
+			m := &p.maps[i]
+			if w := m.w; from < m.panels && to > 0 {
+				c := simd.Mat{Data: m.out[first*w.N:], Row: w.N, Col: 1}
+				w.Multiply(c, a, min(p.each, p.n-first), max(from, 0)*w.Width, min(min(to, m.panels)*w.Width, w.N), m.bias)
+			}
+			from, to = from-m.panels, to-m.panels
+		}
+	}
 }
 
 const (

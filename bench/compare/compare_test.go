@@ -7,13 +7,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/internal/bench"
+	"github.com/attn-go/attn/safetensors"
 )
 
 // This test program stands for Python where FAKE_PEER says so: with "works" it
@@ -127,6 +130,28 @@ func TestCompareTokenizers(t *testing.T) {
 		if code != 0 || !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("exit code %d, %s, no %s in\n%s", code, messages, want, out)
 		}
+	}
+}
+
+// A process that loads a model says how long it took, and what it is held against.
+func TestLoadOnce(t *testing.T) {
+	small := shape{layers: 2, heads: 3, kvHeads: 1, width: 192, hidden: 67, vocabulary: 131}
+	for _, file := range []safetensors.DType{safetensors.F32, safetensors.BF16} {
+		dir := t.TempDir()
+		if err := small.write(dir, file); err != nil {
+			t.Fatal(err)
+		}
+		for _, held := range []string{"parameters", "float32", "bfloat16", "int8"} {
+			var out, messages bytes.Buffer
+			code := run(t.Context(), []string{loadOnce, dir, held, fmt.Sprint(runtime.GOMAXPROCS(0))}, &out, &messages)
+			var o once
+			if err := json.Unmarshal(out.Bytes(), &o); code != 0 || err != nil || o.Load <= 0 || o.Read <= 0 || o.Fresh <= 0 || o.Memory < 0 {
+				t.Errorf("%s, %s: exit code %d, %v, %q, %q", file, held, code, err, &out, &messages)
+			}
+		}
+	}
+	if code := run(t.Context(), []string{loadOnce, t.TempDir(), "int8", "1"}, io.Discard, io.Discard); code != exitFailed {
+		t.Errorf("exit code %d without a model, want %d", code, exitFailed)
 	}
 }
 

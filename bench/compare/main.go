@@ -53,6 +53,9 @@ const (
 
 // run runs the command line and returns the exit code.
 func run(ctx context.Context, args []string, out, messages io.Writer) int {
+	if len(args) > 0 && args[0] == loadOnce {
+		return runLoadOnce(args[1:], out, messages)
+	}
 	s, err := parse(args, messages)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -183,9 +186,12 @@ func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 const pause = 20 * time.Millisecond
 
 // measure lets the sides take turns on one task.
-func (s settings) measure(ctx context.Context, t task, peers []*peer) (row, error) {
+func (s settings) measure(ctx context.Context, t task, peers []*peer) (r row, err error) {
 	defer runtime.GC() // of what this task has used, outside of what the next measures
-	r := row{task: t, peers: make([]theirs, len(peers))}
+	if t.end != nil {
+		defer func() { err = errors.Join(err, t.end()) }()
+	}
+	r = row{task: t, peers: make([]theirs, len(peers))}
 	ours, err := t.start()
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", t.name, err)

@@ -192,17 +192,20 @@ func (s shape) load(held attn.Storage) (*models.Model, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if err := s.write(dir); err != nil {
+	if err := s.write(dir, safetensors.BF16); err != nil {
 		return nil, err
 	}
 	return models.Load(dir, models.Options{Weights: held})
 }
 
-// write writes config.json, and weights in bfloat16.
-func (s shape) write(dir string) error {
+// write writes config.json, and weights of type BF16 or F32.
+func (s shape) write(dir string, numbers safetensors.DType) error {
 	config, tensors := s.encoder()
 	if s.positions == 0 {
 		config, tensors = s.decoder()
+	}
+	for i := range tensors {
+		tensors[i].DType = numbers
 	}
 	text, err := json.Marshal(config)
 	if err == nil {
@@ -217,41 +220,47 @@ func (s shape) write(dir string) error {
 
 // randomWeights writes numbers of about ±0.03, and 1 for the gains of norms.
 func randomWeights(w io.Writer, info safetensors.Info) error {
-	n := 1
+	n, one := 1, []byte{0, 0, 0x80, 0x3f}[4-info.DType.Bits()/8:]
 	for _, d := range info.Shape {
 		n *= d
 	}
 	if strings.Contains(strings.ToLower(info.Name), "norm.weight") {
-		_, err := w.Write(bytes.Repeat([]byte{0x80, 0x3f}, n))
+		_, err := w.Write(bytes.Repeat(one, n))
 		return err
 	}
-	weights := someWeights()
-	for n > 0 {
-		part := min(n, len(weights)/2)
-		if _, err := w.Write(weights[:2*part]); err != nil {
+	weights := someWeights[info.DType]()
+	for n *= len(one); n > 0; n -= min(n, len(weights)) {
+		if _, err := w.Write(weights[:min(n, len(weights))]); err != nil {
 			return err
 		}
-		n -= part
 	}
 	return nil
 }
 
-// someWeights are random numbers in bfloat16, which are used again and again: to draw half a
-// billion would take longer than what is measured.
-var someWeights = sync.OnceValue(func() []byte {
+// someWeights are random numbers by their type, which are used again and again: to draw half
+// a billion would take longer than what is measured.
+var someWeights = map[safetensors.DType]func() []byte{
+	safetensors.BF16: sync.OnceValue(func() []byte { return drawnWeights(2) }),
+	safetensors.F32:  sync.OnceValue(func() []byte { return drawnWeights(4) }),
+}
+
+func drawnWeights(width int) []byte {
 	b, rng := make([]byte, 2<<20), rand.New(rand.NewPCG(1, 2))
-	for i := 0; i < len(b); i += 2 {
-		x := rng.Uint32()
-		b[i], b[i+1] = byte(x), 0x3c|byte(x>>24)&0x80
+	for i := 0; i < len(b); i += width {
+		x := rng.Uint64()
+		for j := range width - 1 {
+			b[i+j] = byte(x >> (8 * j))
+		}
+		b[i+width-1] = 0x3c | byte(x>>56)&0x80
 	}
 	return b
-})
+}
 
-// tensorsOf returns tensors of type BF16.
+// tensorsOf returns tensors of a type that is to be set.
 func tensorsOf(shapes map[string][]int) []safetensors.Info {
 	var all []safetensors.Info
 	for name, shape := range shapes {
-		all = append(all, safetensors.Info{Name: name, DType: safetensors.BF16, Shape: shape})
+		all = append(all, safetensors.Info{Name: name, Shape: shape})
 	}
 	return all
 }

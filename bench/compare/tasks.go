@@ -16,6 +16,8 @@ type task struct {
 	start func() (func(context.Context, time.Duration) (bench.Result, error), error)
 	// share says how good our time is by itself.
 	share func(bench.Result) string
+	// end removes what start has made, if not nil.
+	end func() error
 }
 
 // goals are what this library wants to reach, by the name of the work.
@@ -65,6 +67,7 @@ func allTasks(threads int) []task {
 		})
 	}
 	tasks = append(tasks, modelTasks(threads)...)
+	tasks = append(tasks, loadTasks(threads)...)
 	return append(tasks, translatorTask(threads))
 }
 

@@ -28,7 +28,7 @@ def forms(w):
     torch.manual_seed(1)
     make = {
         "gemm": gemm, "sdpa": sdpa, "decode": decode, "additive": additive, "gaussian": gaussian, "mha": mha,
-        "translator": translator, "encode": encode, "generate": generate,
+        "translator": translator, "encode": encode, "generate": generate, "load": load,
     }.get(w.base)
     return make(w) if make else {}
 
@@ -314,3 +314,13 @@ def generate(w):
     for name, (make, dtype) in kinds[w.storage].items():
         found[name] = passes(w, Decoder(w, make, dtype).step, [])
     return found
+
+
+def load(w):
+    """The tensors of a file in memory of their own: load_file alone maps the file, and reads nothing of it."""
+    from safetensors.torch import load_file  # which nothing else needs
+
+    if w.storage == "int8":
+        raise Unsupported("no int8 weights in a module")
+    dtype = torch.bfloat16 if w.storage == "bfloat16" else torch.float32
+    return {"load_file, to(copy=True)": lambda: {k: v.to(dtype, copy=True) for k, v in load_file(w.file).items()}}

@@ -108,7 +108,7 @@ func (cmd *generateCommand) Run(ctx context.Context, c console) error {
 	if template, _, _ := chatTemplate(cmd.Model); template != "" && !cmd.NoSpecial {
 		fmt.Fprintf(c.err, "%s has a chat template, which the prompt is taken without; --chat applies it\n", template)
 	}
-	_, err = cmd.write(ctx, c, m, t, e, nil)
+	_, err = cmd.write(ctx, c, m, nil, t, e, nil)
 	return err
 }
 
@@ -121,9 +121,13 @@ func (cmd *generateCommand) fits(m *models.Model, e *tokenizer.Encoding) error {
 }
 
 // write prints what follows a prompt, until one of the ends, and returns it. Nil ends are
-// those of the model.
-func (cmd *generateCommand) write(ctx context.Context, c console, m *models.Model, t *tokenizer.Tokenizer, e *tokenizer.Encoding, ends []int) (string, error) {
-	tokens, err := m.Generate(e.IDs, models.Generation{Sampling: cmd.sampling(), Tokens: cmd.most(m, len(e.IDs)), Ends: ends})
+// those of the model, and a session is nil unless the prompt goes on with it.
+func (cmd *generateCommand) write(ctx context.Context, c console, m *models.Model, s *models.Session, t *tokenizer.Tokenizer, e *tokenizer.Encoding, ends []int) (string, error) {
+	generate := m.Generate
+	if s != nil {
+		generate = s.Generate
+	}
+	tokens, err := generate(e.IDs, models.Generation{Sampling: cmd.sampling(), Tokens: cmd.most(m, len(e.IDs)), Ends: ends})
 	if err != nil {
 		return "", err
 	}
@@ -142,6 +146,9 @@ func (cmd *generateCommand) write(ctx context.Context, c console, m *models.Mode
 		if w.err != nil || ctx.Err() != nil {
 			break
 		}
+	}
+	if s != nil {
+		speed.prompt = s.Fresh()
 	}
 	w.print(w.stream.Rest())
 	answer := w.text.String()

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/jinja"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
@@ -229,6 +230,12 @@ func (cmd *generateCommand) converse(ctx context.Context, c console, m *models.M
 	if cmd.System != nil {
 		talk.say("system", *cmd.System)
 	}
+	var session *models.Session // an encoder-decoder has none: it reads its source at once
+	if m.Sizes().Decoder == nil {
+		if session, err = m.NewSession(attn.CacheConfig{}); err != nil {
+			return err
+		}
+	}
 	turn := func(name string, line int, said string) error {
 		talk.say("user", said)
 		e, err := talk.encoded()
@@ -241,7 +248,7 @@ func (cmd *generateCommand) converse(ctx context.Context, c console, m *models.M
 			}
 			return &seq2seq.InputError{Name: name, Line: line, Reason: err.Error()}
 		}
-		answer, err := cmd.write(ctx, c, m, t, e, ends)
+		answer, err := cmd.write(ctx, c, m, session, t, e, ends)
 		talk.say("assistant", answer)
 		return err
 	}

@@ -32,6 +32,10 @@ func (w *Packed) Set(j, n int, b Mat) {
 	}
 }
 
+// setFloats is how many floats are turned into other numbers at a time: as many as stay in a
+// first-level cache between the steps.
+const setFloats = 1 << 12
+
 // setPart sets columns of one panel.
 func (w *Packed) setPart(j, cols int, b Mat, s *scratch) {
 	at := w.At(0, j)
@@ -40,31 +44,41 @@ func (w *Packed) setPart(j, cols int, b Mat, s *scratch) {
 		packPanel(w.Float32[at:][:w.Panel()], b, w.K, cols, w.Width)
 		return
 	}
-	s.b = grow(s.b, w.Panel())
-	packPanel(s.b, b, w.K, cols, w.Width)
+	step := min(w.K, max(1, setFloats/w.Width))
+	s.b = grow(s.b, step*w.Width)
 	if w.Int8 != nil {
-		w.scale(j, cols, b, s)
+		w.scale(j, cols, b, s, step)
 	}
-	rows, n := w.K, cols
-	if whole { // and so in one piece
-		rows, n = 1, w.Panel()
-	}
-	for k := range rows {
-		from, to := s.b[k*w.Width:][:n], at+k*w.Width
-		switch {
-		case w.Float32 != nil:
-			copy(w.Float32[to:], from)
-		case w.BFloat16 != nil:
-			toBFloat16(w.BFloat16[to:][:n], from)
-		default:
-			toInt8(w.Int8[to:][:n], from, 1)
+	for k := 0; k < w.K; k += step {
+		rows := min(step, w.K-k)
+		floats := s.b[:rows*w.Width]
+		packPanel(floats, b.from(k, 0), rows, cols, w.Width)
+		if w.Int8 != nil {
+			w.divide(floats, j, cols, s)
+		}
+		each, n := w.Width, cols
+		if whole { // and so in one piece
+			each, n = len(floats), len(floats)
+		}
+		to := at + k*w.Width
+		for i := 0; i < len(floats); i += each {
+			from, to := floats[i:][:n], to+i
+			switch {
+			case w.Float32 != nil:
+				copy(w.Float32[to:], from)
+			case w.BFloat16 != nil:
+				toBFloat16(w.BFloat16[to:][:n], from)
+			default:
+				toInt8(w.Int8[to:][:n], from, 1)
+			}
 		}
 	}
 }
 
-// scale chooses the scales of columns and divides what is in s.b by them.
-func (w *Packed) scale(j, cols int, b Mat, s *scratch) {
-	s.row = grow(s.row, w.Width)
+// scale chooses the scales of columns, and sets s.row to what makes integers of so many rows
+// of them: their inverses, row after row.
+func (w *Packed) scale(j, cols int, b Mat, s *scratch, rows int) {
+	s.row = grow(s.row, rows*w.Width)
 	clear(s.row)
 	for c := range cols {
 		most := columnMagnitude(b, c, w.K, s)
@@ -77,14 +91,18 @@ func (w *Packed) scale(j, cols int, b Mat, s *scratch) {
 			w.Scales[j+c], s.row[c] = unit, 1/unit
 		}
 	}
-	for k := range w.K {
-		row := s.b[k*w.Width:][:w.Width]
-		mul(row, row, s.row)
+	for at := w.Width; at < len(s.row); at *= 2 {
+		copy(s.row[at:], s.row[:at])
 	}
+}
+
+// divide divides rows by the scales of their columns.
+func (w *Packed) divide(x []float32, j, cols int, s *scratch) {
+	mul(x, x, s.row[:len(x)])
 	for c := range cols {
 		if scale := w.Scales[j+c]; scale != scale || scale == 0 {
-			for k := range w.K {
-				s.b[k*w.Width+c] = 0
+			for at := c; at < len(x); at += w.Width {
+				x[at] = 0
 			}
 		}
 	}

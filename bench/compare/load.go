@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/bench"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/safetensors"
+)
+
+// loading is a row about reading a model from files that the system has in memory.
+type loading struct {
+	shape
+	file safetensors.DType
+	held string // in what numbers: the name of a storage, or parameters
+}
+
+// loadTasks are the rows about loading.
+func loadTasks(threads int) []task {
+	var tasks []task
+	for _, file := range []safetensors.DType{safetensors.F32, safetensors.BF16} {
+		for _, held := range []string{"parameters", "float32", "bfloat16", "int8"} {
+			tasks = append(tasks, loading{decoders[0], file, held}.task(threads))
+		}
+	}
+	return tasks
+}
+
+func (l loading) task(threads int) task {
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("attn-compare-%d-%s", os.Getpid(), l.file))
+	path := filepath.Join(dir, "model.safetensors")
+	best := once{Read: -1, Fresh: -1, Memory: -1} // of all rounds
+	return task{
+		name: fmt.Sprintf("load %s %s, %s", l.name, l.file, l.held), goal: "≤ 2× reading, memory ≤ 1.2×",
+		request: request{Op: "load", File: path, Storage: l.held, Mask: "none"},
+		start: func() (func(context.Context, time.Duration) (bench.Result, error), error) {
+			if err := os.Mkdir(dir, 0o777); err != nil {
+				return nil, err
+			}
+			if err := l.write(dir, l.file); err != nil {
+				return nil, err
+			}
+			return func(ctx context.Context, d time.Duration) (r bench.Result, err error) {
+				var times []float64
+				for start := time.Now(); len(times) < 5 || time.Since(start) < d; {
+					o, err := loadInProcess(ctx, dir, l.held, threads)
+					if err != nil {
+						return r, err
+					}
+					times = append(times, o.Load)
+					best.Read, best.Fresh, best.Memory = least(best.Read, o.Read), least(best.Fresh, o.Fresh), least(best.Memory, o.Memory)
+				}
+				r.Median = bench.Median(times)
+				return r, nil
+			}, nil
+		},
+		end: func() error { return os.RemoveAll(dir) },
+		share: func(r bench.Result) string {
+			text := fmt.Sprintf("%.1f× reading, %.1f× reading into new memory", r.Median/best.Read, r.Median/best.Fresh)
+			if best.Memory > 0 {
+				text += fmt.Sprintf(", memory %.2f×", best.Memory)
+			}
+			return text
+		},
+	}
+}
+
+// least returns the smaller one, where less than 0 is none.
+func least(a, b float64) float64 {
+	if a < 0 {
+		return b
+	}
+	return min(a, b)
+}
+
+// once is what a process says that has loaded a model, which it does but once: the next time,
+// memory that the first one has used would be there.
+type once struct {
+	Load   float64 // milliseconds
+	Memory float64 // the most that the process has had, less what it had before, over that of the weights; 0 if unknown
+	Read   float64 // milliseconds to read the same file into one small buffer
+	Fresh  float64 // … into memory that was not used before
+}
+
+// loadOnce is the first argument of such a process.
+const loadOnce = "--load-once"
+
+// loadInProcess starts a process that loads a model.
+func loadInProcess(ctx context.Context, dir, held string, threads int) (o once, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return o, err
+	}
+	cmd := exec.CommandContext(ctx, self, loadOnce, dir, held, strconv.Itoa(threads))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return o, fmt.Errorf("load %s: %w", dir, err)
+	}
+	return o, json.Unmarshal(out, &o)
+}
+
+// runLoadOnce is such a process.
+func runLoadOnce(args []string, out, messages io.Writer) int {
+	o, err := measureLoad(args)
+	if err == nil {
+		err = json.NewEncoder(out).Encode(o)
+	}
+	if err != nil {
+		fmt.Fprintln(messages, "compare:", err)
+		return exitFailed
+	}
+	return 0
+}
+
+func measureLoad(args []string) (o once, err error) {
+	if len(args) != 3 {
+		return o, errors.New("want directory, numbers and threads")
+	}
+	threads, err := strconv.Atoi(args[2])
+	if err != nil {
+		return o, err
+	}
+	runtime.GOMAXPROCS(threads)
+	var options models.Options
+	for _, s := range storages {
+		if s.name == args[1] {
+			options.Weights = s.held
+		}
+	}
+	path := filepath.Join(args[0], "model.safetensors")
+	if o.Read, err = readAll(path, make([]byte, 128<<10)); err != nil {
+		return o, err
+	}
+	before := memoryPeak()
+	start := time.Now()
+	m, err := models.Load(args[0], options)
+	o.Load = milliseconds(start)
+	if err != nil {
+		return o, err
+	}
+	if after := memoryPeak(); before > 0 {
+		o.Memory = float64(after-before) / float64(weightBytes(m, options.Weights))
+	}
+	file, err := os.Stat(path)
+	if err != nil {
+		return o, err
+	}
+	o.Fresh, err = readAll(path, make([]byte, file.Size()))
+	return o, err
+}
+
+// weightBytes returns how many bytes the weights of a decoder take.
+func weightBytes(m *models.Model, s attn.Storage) int {
+	z, bytes := m.Sizes(), 4
+	for _, storage := range storages {
+		if storage.held == s {
+			bytes = storage.bytes
+		}
+	}
+	of := shape{layers: z.Layers, heads: z.Heads, kvHeads: z.KVHeads, width: z.Width, hidden: z.Hidden, vocabulary: z.Vocabulary}
+	return of.weights() * bytes
+}
+
+// readAll reads a file into a buffer, again and again from its beginning, and returns how
+// long that takes.
+func readAll(path string, buffer []byte) (ms float64, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	for start := time.Now(); ; {
+		n, err := file.Read(buffer)
+		switch {
+		case err == io.EOF:
+			return milliseconds(start), nil
+		case err != nil:
+			return 0, err
+		}
+		if n < len(buffer) && len(buffer) > 1<<20 { // what one call has left of a large buffer
+			buffer = buffer[n:]
+		}
+	}
+}
+
+func milliseconds(since time.Time) float64 { return float64(time.Since(since)) / 1e6 }
+
+// memoryPeak returns the most memory in bytes that this process has had, 0 where the system
+// does not tell.
+func memoryPeak() (peak int) {
+	status, _ := os.ReadFile("/proc/self/status")
+	for line := range bytes.Lines(status) {
+		if _, err := fmt.Sscanf(string(line), "VmHWM: %d kB", &peak); err == nil {
+			return peak << 10
+		}
+	}
+	return 0
+}

@@ -1,0 +1,66 @@
+package models
+
+import (
+	"bytes"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/tensor"
+)
+
+// A matrix that is read in several tasks has the same numbers as one that is set at once,
+// whatever the number of processors; and a file that ends while it is read is an error.
+func TestMatricesInTasks(t *testing.T) {
+	const name, in, first, second = "w", 1009, 4211, 131
+	file := newRandomFile(map[string][]int{name: {first + second, in}})
+	data, err := io.ReadAll(io.NewSectionReader(file, 0, file.size))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := safetensors.NewReader(bytes.NewReader(data), file.size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make([]float32, (first+second)*in)
+	if err := whole.ReadFloat32s(name, rows, 0); err != nil {
+		t.Fatal(err)
+	}
+	indices := []int{0, 1, 63, 64, 1000, first - 1}
+	for _, numbers := range []tensor.Numbers{tensor.Float32, tensor.BFloat16, tensor.Int8} {
+		at := 0
+		for part, out := range []int{first, second} {
+			want := tensor.NewPacked(out, in, numbers)
+			want.SetRows(0, rows[at*in:][:out*in])
+			at += out
+			for _, procs := range []int{1, 2, 7} {
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+				b := &Builder{building: &building{r: whole, numbers: numbers}}
+				got := b.pack(name, false, in, first, second)[part]
+				if err := b.readMatrices(); err != nil {
+					t.Fatal(err)
+				}
+				for _, i := range indices {
+					i %= out
+					x, y := got.Rows(nil, []int{i}).Data(), want.Rows(nil, []int{i}).Data()
+					for k := range x {
+						if x[k] != y[k] {
+							t.Fatalf("numbers %d, part %d, %d processors: weight %d of row %d is %v, want %v", numbers, part, procs, k, i, x[k], y[k])
+						}
+					}
+				}
+			}
+		}
+	}
+	short, err := safetensors.NewReader(bytes.NewReader(data[:len(data)-in]), file.size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Builder{building: &building{r: short, numbers: tensor.Int8}}
+	b.pack(name, false, in, first, second)
+	if err := b.readMatrices(); err == nil || !strings.Contains(err.Error(), "became shorter while it was read") {
+		t.Errorf("%v from a file that ends early", err)
+	}
+}

@@ -1,0 +1,140 @@
+package models_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/tensor"
+)
+
+// TestSession continues a text turn by turn, and holds each answer against that of a model
+// that reads everything anew, and the tokens that are read against those that are new.
+func TestSession(t *testing.T) {
+	// What is between the turns; false ends the text and begins another one.
+	turns := []struct {
+		said  []int
+		keeps func(text []int) int // how much of what was before the text keeps
+		stop  int                  // tokens after which the caller leaves, 0 for none
+	}{
+		{said: []int{10, 25, 8, 14}},
+		{said: []int{3, 12}, keeps: func(text []int) int { return len(text) }},
+		{said: []int{9}, keeps: func(text []int) int { return len(text) }, stop: 2},
+		{said: []int{4, 4}, keeps: func(text []int) int { return len(text) - 1 }},
+		{said: []int{30, 2, 11}, keeps: func(text []int) int { return 4 }},
+		{said: nil, keeps: func(text []int) int { return 4 }},
+		{said: []int{7, 7}, keeps: func(text []int) int { return 0 }},
+	}
+	for _, name := range decoderCases(t) {
+		m, _ := openDecoder(t, name)
+		if m.Head() == nil || m.Head().Task != models.NextWord {
+			continue
+		}
+		s, err := m.NewSession(attn.CacheConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		z := m.Sizes()
+		var text, read []int // read is what the session has read
+		for n, turn := range turns {
+			if turn.keeps != nil {
+				text = text[:turn.keeps(text)]
+			}
+			text = append(slices.Clip(text), turn.said...)
+			for i := range text {
+				text[i] %= z.Vocabulary
+			}
+			o := models.Generation{Tokens: 3, Ends: []int{}, Sampling: models.Sampling{Temperature: 1, Seed: uint64(n)}}
+			want := generate(t, m, text, o)
+			var lengths []int
+			o.Run.States = func(number int, x *tensor.Tensor) {
+				if number == 0 {
+					lengths = append(lengths, x.Dim(1))
+				}
+			}
+			tokens, err := s.Generate(text, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []int
+			for id := range tokens {
+				if got = append(got, id); len(got) == turn.stop {
+					want = want[:turn.stop]
+					break
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s, turn %d: %v, want %v", name, n, got, want)
+			}
+			same := 0
+			for same < min(len(read), len(text)-1) && read[same] == text[same] {
+				same++
+			}
+			if fresh := lengths[0]; fresh != s.Fresh() || fresh != len(text)-same && (fresh != len(text) || !slides(m) || same == len(read)) {
+				t.Errorf("%s, turn %d: %d tokens were read, %d by Fresh, want %d", name, n, fresh, s.Fresh(), len(text)-same)
+			}
+			read = append(slices.Clone(text), got[:len(got)-1]...) // the last one is not read
+			text = append(text, got...)
+		}
+	}
+}
+
+// slides reports whether a layer has a sliding window, whose keys cannot be taken back.
+func slides(m *models.Model) bool {
+	cache, err := models.NewCache(m, 1, attn.CacheConfig{})
+	return err == nil && slices.ContainsFunc(cache.Layers, func(c *attn.Cache) bool { return c.Config().Window > 0 })
+}
+
+// A loop that ends in a panic leaves a session that reads all anew.
+func TestSessionAfterPanic(t *testing.T) {
+	m, g := openDecoder(t, "llama3")
+	s, err := m.NewSession(attn.CacheConfig{Storage: attn.BFloat16{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := g.Ints("in.ids")
+	o := models.Generation{Tokens: 9, Ends: []int{}, Cache: attn.CacheConfig{Storage: attn.BFloat16{}}}
+	want := generate(t, m, ids, o)
+	loop := func(o models.Generation) (got []int) {
+		tokens, err := s.Generate(ids, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id := range tokens {
+			got = append(got, id)
+		}
+		return got
+	}
+	spoilt, states := o, 0
+	spoilt.Run.States = func(int, *tensor.Tensor) {
+		if states++; states == 5 {
+			panic("in the middle of a step")
+		}
+	}
+	func() {
+		defer func() { _ = recover() }()
+		loop(spoilt)
+	}()
+	if got := loop(o); !slices.Equal(got, want) || s.Fresh() != len(ids) {
+		t.Errorf("%v after %d tokens read, want %v after %d", got, s.Fresh(), want, len(ids))
+	}
+	if got := loop(o); !slices.Equal(got, want) || s.Fresh() != 1 {
+		t.Errorf("%v after %d tokens read, want %v after the last one of the prompt", got, s.Fresh(), want)
+	}
+}
+
+func TestSessionErrors(t *testing.T) {
+	for dir, want := range map[string]string{
+		"testdata/seq2seq/marian": "models: NewSession: the model is an encoder-decoder, want a decoder",
+		"testdata/bert_words":     "models: NewCache: the layers are not causal, want a decoder",
+	} {
+		m, err := models.Load(dir, models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.NewSession(attn.CacheConfig{}); err == nil || err.Error() != want {
+			t.Errorf("%s: error %v, want %s", dir, err, want)
+		}
+	}
+}
