@@ -45,6 +45,7 @@ type Model struct {
 	untokened error // why there is no tokenizer
 	params    nn.Vars
 	dict      nn.StateDict
+	kept      map[string][]int // by layer that has lost heads, the numbers of the others
 	packed    bool // not all tensors are parameters
 }
 
@@ -82,7 +83,7 @@ func Load(dir string, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Network: network, Dir: dir, Family: family, Settings: d.settings, params: b.params, dict: b.dict, packed: o.Weights != nil}
+	m := &Model{Network: network, Dir: dir, Family: family, Settings: d.settings, params: b.params, dict: b.dict, kept: b.lost.kept, packed: o.Weights != nil}
 	m.tokenizer, m.untokened = tokenizer.Load(dir)
 	return m, nil
 }
@@ -130,7 +131,6 @@ func open(dir string, o Options) (*source, Family, error) {
 		}
 		s.Ignore(harmless...)
 		s.Ignore(family.Harmless...)
-		s.Only("pruned_heads", map[string]any{})
 		return nil
 	})
 	if err == nil {

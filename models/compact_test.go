@@ -1,0 +1,218 @@
+package models_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// compactable are directories of every family whose layers can have fewer heads.
+var compactable = []string{
+	"bert_words", "bert_text", "roberta_words", "xlm_roberta_words", "camembert_words", "distilbert_words", "decoders/gpt2", "decoders/llama3",
+	"decoders/llama_biases", "decoders/mistral", "decoders/qwen2", "decoders/qwen3_bias", "decoders/gemma", "decoders/gemma2", "decoders/gemma3",
+	"decoders/gemma3_multimodal",
+}
+
+// removals are heads to remove: of one layer, so that layers differ; of all alike; all of the
+// first layer, and some of the last.
+var removals = map[string]func(layer, layers, groups int) []int{
+	"uneven": func(layer, layers, groups int) []int {
+		if layer == layers-1 {
+			return []int{groups - 1}
+		}
+		return nil
+	},
+	"even": func(_, _, groups int) []int { return []int{groups / 2} },
+	"empty": func(layer, layers, groups int) []int {
+		switch layer {
+		case 0:
+			return slices.Collect(func(yield func(int) bool) {
+				for g := range groups {
+					if !yield(g) {
+						return
+					}
+				}
+			})
+		case layers - 1:
+			return []int{0}
+		}
+		return nil
+	},
+}
+
+// gone returns the heads of a removal. Groups are those that share keys and values.
+func gone(layers []*attn.MultiHead, removal func(layer, layers, groups int) []int) (list []heads.Head) {
+	for i, l := range layers {
+		c := l.Config()
+		if c.Heads == 0 {
+			continue
+		}
+		size := c.Heads / c.KVHeads
+		for _, g := range removal(i, len(layers), c.KVHeads) {
+			for h := range size {
+				list = append(list, heads.Head{Layer: c.Name, Number: g*size + h})
+			}
+		}
+	}
+	return list
+}
+
+// writeCompact writes the compact form of what is left, and loads it.
+func writeCompact(t *testing.T, p *models.Probe, dir string, o models.Options) (*models.Compact, *models.Model) {
+	t.Helper()
+	c, err := p.Compact()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), c.Config, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := atomicfile.Write(filepath.Join(dir, "model.safetensors"), c.Write); err != nil {
+		t.Fatal(err)
+	}
+	m, err := models.Load(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, m
+}
+
+func without(t *testing.T, p *models.Probe, list []heads.Head) *models.Probe {
+	t.Helper()
+	less, err := p.Without(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return less
+}
+
+// TestCompact writes models without some heads, reads them again, and compares predictions
+// with those of the model whose heads have gates of 0. Where ATTN_PRUNED_CASES names a
+// folder, the directories stay there for testdata/pruned_check.py.
+func TestCompact(t *testing.T) {
+	families := map[string]bool{}
+	for _, f := range models.Families() {
+		if f.Fewer != models.AllHeads {
+			families[f.Type] = true
+		}
+	}
+	for _, name := range compactable {
+		p := loadProbe(t, name)
+		m := p.Model()
+		delete(families, m.Family.Type)
+		for kind, removal := range removals {
+			at := fmt.Sprintf("%s %s", name, kind)
+			list := gone(p.Layers(), removal)
+			if kind == "even" && len(list) == p.Model().Sizes().Layers*p.Model().Sizes().Heads {
+				continue // all heads share their keys and values
+			}
+			less := without(t, p, list)
+			dir := t.TempDir()
+			if folder := os.Getenv("ATTN_PRUNED_CASES"); folder != "" {
+				dir = filepath.Join(folder, strings.ReplaceAll(filepath.Base(name)+"-"+kind, "/", "-"))
+				if err := os.MkdirAll(dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			compact, small := writeCompact(t, less, dir, models.Options{})
+			uniform := m.Family.Fewer == models.HeadCounts && kind == "even"
+			if got := strings.Contains(string(compact.Config), `"pruned_heads"`); got == uniform {
+				t.Errorf("%s: pruned_heads in config.json is %v", at, got)
+			}
+			checkSmaller(t, at, less, small, uniform)
+			again, err := p.Of(small)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reference, err := models.NewReference(context.Background(), less)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if largest, scale, err := reference.Difference(context.Background(), again); err != nil || !(largest <= 3e-6*max(1, scale)) {
+				t.Errorf("%s: outputs differ by %v of %v (%v)", at, largest, scale, err)
+			}
+			checkWeights(t, at, m, small, less.Kept())
+			x := models.Batch{IDs: [][]int{{1, 5, 7, 2, 3, 11, 13}}}
+			logits := func(m *models.Model) *tensor.Tensor { return m.Head().Logits(nil, m.Hidden(nil, x, models.Run{})) }
+			got := logits(small)
+			if slices.Equal(got.Data(), logits(m).Data()) {
+				t.Errorf("%s: the heads do not matter", at)
+			}
+			packed, err := models.Load(dir, models.Options{Weights: attn.Float32{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			near(t, at+" packed", logits(packed), got)
+			note(t, dir, m, list, p.Layers(), x, got)
+		}
+	}
+	if len(families) > 0 {
+		t.Errorf("not tested: %v", slices.Collect(maps.Keys(families)))
+	}
+}
+
+func near(t *testing.T, what string, got, want *tensor.Tensor) {
+	t.Helper()
+	for i, v := range want.Data() {
+		if d := math.Abs(float64(v - got.Data()[i])); !(d <= 3e-6*max(1, math.Abs(float64(v)))) {
+			t.Errorf("%s: logit %d is %v, want %v", what, i, got.Data()[i], v)
+			return
+		}
+	}
+}
+
+// checkSmaller holds the layers of a compact model against those that are left.
+func checkSmaller(t *testing.T, at string, less *models.Probe, small *models.Model, renumbered bool) {
+	t.Helper()
+	whole, left := less.Model().Attention(), less.Layers()
+	removed := 0
+	for i, l := range small.Attention() {
+		got, want := l.Config(), left[i].Config()
+		if got.Heads != want.Heads || got.KVHeads != want.KVHeads || got.HeadSize != want.HeadSize {
+			t.Errorf("%s: layer %s has %d heads, %d of keys, of size %d; want %d, %d, %d", at, got.Name, got.Heads, got.KVHeads, got.HeadSize, want.Heads, want.KVHeads, want.HeadSize)
+		}
+		if numbers := small.HeadNumbers(got.Name); !renumbered && !slices.Equal(numbers, less.Kept()[got.Name]) {
+			t.Errorf("%s: heads of layer %s are %v, want %v", at, got.Name, numbers, less.Kept()[got.Name])
+		}
+		removed += nn.Count(whole[i]) - nn.Count(left[i])
+	}
+	if n, want := nn.Count(small), nn.Count(less.Model())-removed; n != want || removed == 0 {
+		t.Errorf("%s: %d parameters, want %d", at, n, want)
+	}
+}
+
+// checkWeights holds the attention weights of the first layer that has heads, in front of
+// which nothing was removed, against those of the whole model: they are the same bits.
+func checkWeights(t *testing.T, at string, whole, small *models.Model, kept map[string][]int) {
+	t.Helper()
+	x := models.Batch{IDs: [][]int{{1, 5, 7, 2, 3, 11, 13}}}
+	first := whole.Attention()[0].Config().Name
+	observed := func(m *models.Model) (all *tensor.Tensor) {
+		m.Hidden(nil, x, models.Run{Observe: func(layer string, w *tensor.Tensor) {
+			if layer == first {
+				all = w.Clone()
+			}
+		}})
+		return all
+	}
+	if len(kept[first]) == 0 {
+		return
+	}
+	want := tensor.Gather(nil, tensor.Reshape(nil, observed(whole), whole.Attention()[0].Config().Heads, 7*7), kept[first])
+	if got := observed(small); !slices.Equal(got.Data(), want.Data()) {
+		t.Errorf("%s: the attention weights of the first layer are not those of the heads that are left", at)
+	}
+}
