@@ -165,15 +165,17 @@ func (p *Probe) fewer(data []byte) (config []byte, loads string, err error) {
 	set := map[string]any{}
 	equal := slices.Collect(maps.Keys(counts))
 	switch {
+	case m.Family.Fewer == PrunedHeads && counts[0]:
+		set[prunedHeads], loads = gone, "attn only: a layer has no heads"
 	case m.Family.Fewer == PrunedHeads:
-		set[prunedHeads], loads = gone, "attn, and transformers up to version 4, by pruned_heads"
+		set[prunedHeads], loads = gone, "attn, and transformers before version 5, by pruned_heads"
 	case len(equal) > 1 || equal[0] == 0:
 		set[prunedHeads], loads = gone, "attn only: layers have different numbers of heads"
 	default:
 		z := m.Sizes()
 		set["num_attention_heads"], set["num_key_value_heads"], set["head_dim"], loads = equal[0], equal[0]/group, z.HeadSize, everywhere
 		if z.Width%equal[0] != 0 {
-			loads = fmt.Sprintf("what takes a number of heads that does not divide hidden_size, as transformers up to version 4 (%d and %d)", equal[0], z.Width)
+			loads = fmt.Sprintf("what takes a number of heads that does not divide hidden_size, as transformers before version 5 (%d and %d)", equal[0], z.Width)
 		}
 	}
 	config, err = edited(data, set)
