@@ -38,7 +38,7 @@ OF_KIND = {
 def load(directory):
     config = transformers.AutoConfig.from_pretrained(directory)
     kind = getattr(transformers, config.architectures[0])
-    model, info = kind.from_pretrained(directory, dtype=torch.float32, output_loading_info=True)
+    model, info = kind.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
     for problem in ("missing_keys", "mismatched_keys", "unexpected_keys"):
         if info[problem]:
             raise SystemExit(f"{directory}: {problem} {info[problem]}")
