@@ -216,3 +216,133 @@ func checkWeights(t *testing.T, at string, whole, small *models.Model, kept map[
 		t.Errorf("%s: the attention weights of the first layer are not those of the heads that are left", at)
 	}
 }
+
+// TestCompactAgain prunes what was pruned: numbers of heads in config.json are those of the
+// model that had them all, and where layers have come to be alike they are none.
+func TestCompactAgain(t *testing.T) {
+	for _, name := range []string{"bert_words", "decoders/gpt2", "decoders/llama3"} {
+		p := loadProbe(t, name)
+		layers := p.Layers()
+		first := gone(layers, removals["uneven"])
+		_, once := writeCompact(t, without(t, p, first), t.TempDir(), models.Options{})
+		q, err := p.Of(once)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Of each other layer, its last head or group.
+		second := gone(layers[:len(layers)-1], func(_, _, groups int) []int { return []int{groups - 1} })
+		c, twice := writeCompact(t, without(t, q, second), t.TempDir(), models.Options{})
+		want := without(t, p, append(slices.Clone(first), second...))
+		for _, l := range twice.Attention() {
+			numbers := want.Kept()[l.Config().Name]
+			if twice.Family.Fewer == models.HeadCounts { // of which all layers have lost one group
+				numbers = []int{0, 1}
+			}
+			if got := twice.HeadNumbers(l.Config().Name); !slices.Equal(got, numbers) {
+				t.Errorf("%s: layer %s has heads %v, want %v", name, l.Config().Name, got, numbers)
+			}
+		}
+		if got := strings.Contains(string(c.Config), "pruned_heads"); got != (twice.Family.Fewer == models.PrunedHeads) {
+			t.Errorf("%s: pruned_heads in config.json is %v:\n%s", name, got, c.Config)
+		}
+		last, err := p.Of(twice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reference, err := models.NewReference(context.Background(), want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if largest, scale, err := reference.Difference(context.Background(), last); err != nil || !(largest <= 3e-6*max(1, scale)) {
+			t.Errorf("%s: outputs differ by %v of %v (%v)", name, largest, scale, err)
+		}
+	}
+}
+
+// TestCompactSaved trains nothing, but saves the parameters, as one does after training.
+func TestCompactSaved(t *testing.T) {
+	for _, name := range []string{"bert_pruned", "gpt2_pruned", "distilbert_pruned"} {
+		m, err := models.Load(filepath.Join("testdata", name), models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := copyDir(t, m.Dir)
+		for _, x := range m.Params() {
+			for i := range x.Data() {
+				x.Data()[i] *= 1.5
+			}
+		}
+		if err := nn.Save(filepath.Join(dir, "model.safetensors"), m, nn.SaveOptions{Names: models.StateDict}); err != nil {
+			t.Fatal(err)
+		}
+		again, err := models.Load(dir, models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := models.Batch{IDs: [][]int{{1, 5, 7, 2, 3, 11, 13}}}
+		want, got := m.Head().Logits(nil, m.Hidden(nil, x, models.Run{})), again.Head().Logits(nil, again.Hidden(nil, x, models.Run{}))
+		if !slices.Equal(want.Data(), got.Data()) {
+			t.Errorf("%s: logits have changed", name)
+		}
+	}
+}
+
+// TestCompactGenerates compares what a compact decoder writes with a KV cache, token by token,
+// with the model whose heads have gates of 0; a layer without heads has a cache, too.
+func TestCompactGenerates(t *testing.T) {
+	for _, name := range []string{"decoders/llama3", "decoders/gemma2", "decoders/gpt2"} {
+		for kind, removal := range removals {
+			p := loadProbe(t, name)
+			less := without(t, p, gone(p.Layers(), removal))
+			_, small := writeCompact(t, less, t.TempDir(), models.Options{Weights: attn.Float32{}})
+			prompt := []int{3, 1, 4, 1, 5}
+			want, err := less.Write(context.Background(), prompt, models.Generation{Tokens: 20, Ends: []int{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tokens, err := small.Generate(prompt, models.Generation{Tokens: 20, Ends: []int{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := slices.Collect(tokens); !slices.Equal(got, want) {
+				t.Errorf("%s %s: writes %v, want %v", name, kind, got, want)
+			}
+		}
+	}
+}
+
+// TestCompactRecord shows heads under the numbers that they had before others were lost, and
+// the key/value heads that they share likewise.
+func TestCompactRecord(t *testing.T) {
+	p := loadProbe(t, "decoders/llama3") // two groups of two heads
+	name := p.Layers()[0].Config().Name
+	dir := t.TempDir()
+	writeCompact(t, without(t, p, []heads.Head{{Layer: name, Number: 0}, {Layer: name, Number: 1}}), dir, models.Options{})
+	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte(`{"version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"},
+		"model": {"type": "WordLevel", "vocab": {"w0": 0, "w1": 1, "w2": 2}, "unk_token": "w0"}}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	m, err := models.Load(dir, models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := m.Record("w1 w2 w1", "", heads.RecorderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := m.Record("w1 w2 w1", "", heads.RecorderOptions{Heads: func(_ string, head int) bool { return head == 1 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []struct {
+		layer         heads.Layer
+		numbers, keys []int
+	}{
+		{all.Layers[0], []int{2, 3}, []int{1, 1}}, {all.Layers[1], nil, []int{0, 0, 1, 1}},
+		{last.Layers[0], []int{3}, []int{1}}, {last.Layers[1], []int{1}, []int{0}},
+	} {
+		if !slices.Equal(want.layer.Chosen, want.numbers) || !slices.Equal(want.layer.KeyHeads, want.keys) {
+			t.Errorf("layer %d has heads %v that share %v, want %v and %v", i, want.layer.Chosen, want.layer.KeyHeads, want.numbers, want.keys)
+		}
+	}
+}
