@@ -223,3 +223,66 @@ func plainJSON(x any) ([]byte, error) {
 	err := e.Encode(x)
 	return b.Bytes(), err
 }
+
+// Network returns what is left as a network whose layers lack the heads that are gone, and
+// which shares all other parameters with the model. ok is false if layers of the model's
+// family cannot have fewer heads.
+func (p *Probe) Network() (n Network, ok bool) {
+	if p.model.Family.Fewer == AllHeads {
+		return nil, false
+	}
+	switch whole := p.model.Network.(type) {
+	case *encoder:
+		small := *whole
+		small.blocks, ok = attending(whole.blocks, p.layers)
+		return &small, ok
+	case *decoder:
+		small := *whole
+		small.blocks, ok = attending(whole.blocks, p.layers)
+		return &small, ok
+	}
+	return nil, false
+}
+
+// attending returns copies of blocks with other attention layers.
+func attending(blocks []Block, layers []*attn.MultiHead) (list []Block, ok bool) {
+	for i, b := range blocks {
+		switch b := b.(type) {
+		case *PostNorm:
+			small := *b
+			small.Self = layers[i]
+			list = append(list, &small)
+		case *PreNorm:
+			small := *b
+			small.Self = layers[i]
+			list = append(list, &small)
+		default:
+			return nil, false
+		}
+	}
+	return list, true
+}
+
+// Parameters returns how many numbers the model has, those of heads that are gone left out
+// if it has a compact form.
+func (p *Probe) Parameters() int {
+	n := nn.Count(p.model)
+	if p.model.Family.Fewer == AllHeads {
+		return n
+	}
+	for i, l := range p.model.Attention() {
+		n -= nn.Count(l) - nn.Count(p.layers[i])
+	}
+	return n
+}
+
+// MeanTokens returns how many tokens a sequence of the examples has on average, at least 1.
+func (p *Probe) MeanTokens() int {
+	tokens, sequences := 0, 0
+	for _, b := range p.batches {
+		for _, n := range b.x.Lens() {
+			tokens, sequences = tokens+n, sequences+1
+		}
+	}
+	return max(1, (tokens+sequences/2)/max(1, sequences))
+}

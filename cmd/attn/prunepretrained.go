@@ -33,6 +33,9 @@ func (cmd *pruneCommand) preparePretrained() (*prepared, error) {
 	if _, err := cmd.goal(l.Attention()); err != nil {
 		return nil, err
 	}
+	if f := l.Family; f.Fewer == models.AllHeads && (cmd.Speed != nil || cmd.SpeedTime != time.Second) {
+		return nil, usage("--speed and --speed-time go with models that have a smaller form, and layers of %s cannot have fewer heads", f.Name)
+	}
 	parts, err := pruning.Deal(lines, l.task.source, cmd.Limit, cmd.Seed, l.task.items)
 	if err != nil {
 		return nil, &seq2seq.InputError{Name: cmd.Data, Reason: err.Error()}
@@ -75,7 +78,7 @@ func (cmd *pruneCommand) wantPretrained() error {
 	for _, f := range []struct {
 		name  string
 		given bool
-	}{{"--speed", cmd.Speed != nil}, {"--finetune", cmd.Finetune > 0}, {"--speed-time", cmd.SpeedTime != time.Second}} {
+	}{{"--finetune", cmd.Finetune > 0}} {
 		if f.given {
 			return usage("%s goes with a model of attn train, and %s is a pretrained one", f.name, quoted(cmd.Model))
 		}
@@ -85,7 +88,7 @@ func (cmd *pruneCommand) wantPretrained() error {
 
 // predictions returns the task, but for the probes: what the model is judged by.
 func (cmd *pruneCommand) predictions(l *loaded, parts [3][]dataLine) (*pruning.Predictions, error) {
-	task := &pruning.Predictions{Unit: l.task.lossUnit}
+	task := &pruning.Predictions{Unit: l.task.lossUnit, Faster: cmd.Speed != nil}
 	metric := cmd.Metric
 	if metric == "auto" {
 		metric = l.task.metrics[0]
@@ -135,38 +138,96 @@ func (cmd *pruneCommand) predictions(l *loaded, parts [3][]dataLine) (*pruning.P
 	return task, nil
 }
 
-// keepPretrained writes what is left beside the other files of the model, and checks that
-// it loads and says the same on a part of the data.
+// keepPretrained writes what is left beside the other files of the model: in its compact form,
+// with the masked one in a folder, or where there is none, the masked form alone. It checks
+// that both load, and say the same on a part of the data.
 func (cmd *pruneCommand) keepPretrained(part *models.Probe) func(ctx context.Context, left *models.Probe, r *reports.Report) error {
 	return func(ctx context.Context, left *models.Probe, r *reports.Report) error {
-		files, err := besideWeights(cmd.Model)
+		beside, err := besideWeights(cmd.Model)
 		if err != nil {
 			return err
 		}
-		files = append(files, atomicfile.File{Path: seq2seq.WeightsFile, Write: left.WriteMasked})
-		gone := []string{seq2seq.WeightsFile + ".index.json", reportFile, pageFile}
+		files, dirs := in("", beside, left.WriteMasked), []string{cmd.Out}
+		var gone []string
+		compact, err := left.Compact()
+		if err != nil {
+			r.Result.NoCompact = err.Error()
+			for _, f := range files {
+				if path := filepath.Join(maskedDir, f.Path); exists(filepath.Join(cmd.Out, path)) { // of an earlier run
+					gone = append(gone, path)
+				}
+			}
+		} else {
+			files = append(in(maskedDir, beside, left.WriteMasked), in("", withConfig(beside, compact.Config), compact.Write)...)
+			dirs = append(dirs, cmd.masked())
+		}
+		for _, name := range []string{seq2seq.WeightsFile + ".index.json", reportFile, pageFile} {
+			if gone = append(gone, name); exists(cmd.masked()) {
+				gone = append(gone, filepath.Join(maskedDir, name))
+			}
+		}
 		if err := cmd.store.Replace(files, gone...); err != nil {
-			return err
-		}
-		written, err := models.Load(cmd.Out, models.Options{})
-		if err != nil {
 			return err
 		}
 		reference, err := models.NewReference(ctx, left.On(part))
 		if err != nil {
 			return err
 		}
-		again, err := part.Of(written)
-		if err != nil {
-			return err
+		largest := 0.
+		for _, dir := range dirs {
+			difference, err := written(ctx, dir, part, reference)
+			if err != nil {
+				return err
+			}
+			largest = max(largest, difference)
 		}
-		largest, scale, err := reference.Difference(ctx, again)
-		if err != nil {
-			return err
+		r.Result.Difference = reports.Number(largest)
+		if r.Result.Masked = dirs[len(dirs)-1]; compact != nil {
+			r.Result.Compact, r.Result.Loads = cmd.Out, compact.Loads
 		}
-		r.Result.Difference, r.Result.Masked = reports.Number(largest), cmd.Out
-		return pruning.Agree(largest, scale)
+		return nil
 	}
+}
+
+// written loads a model that was written, and returns by how much its outputs differ from a
+// reference. It is an error if that is not rounding.
+func written(ctx context.Context, dir string, part *models.Probe, reference *models.Reference) (float64, error) {
+	m, err := models.Load(dir, models.Options{})
+	if err != nil {
+		return 0, err
+	}
+	again, err := part.Of(m)
+	if err != nil {
+		return 0, err
+	}
+	largest, scale, err := reference.Difference(ctx, again)
+	if err != nil {
+		return 0, err
+	}
+	return largest, pruning.Agree(largest, scale)
+}
+
+// in returns the files of a model in a folder of the directory.
+func in(folder string, beside []atomicfile.File, weights func(io.Writer) error) []atomicfile.File {
+	files := []atomicfile.File{{Path: filepath.Join(folder, seq2seq.WeightsFile), Write: weights}}
+	for _, f := range beside {
+		files = append(files, atomicfile.File{Path: filepath.Join(folder, f.Path), Write: f.Write})
+	}
+	return files
+}
+
+// withConfig returns files with another config.json.
+func withConfig(files []atomicfile.File, config []byte) []atomicfile.File {
+	files = slices.Clone(files)
+	for i, f := range files {
+		if f.Path == "config.json" {
+			files[i].Write = func(w io.Writer) error {
+				_, err := w.Write(config)
+				return err
+			}
+		}
+	}
+	return files
 }
 
 // modulesFile names the parts of a pipeline of sentence-transformers.

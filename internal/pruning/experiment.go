@@ -64,16 +64,18 @@ const mostPasses = 120
 type Goal struct {
 	Left  int     // heads to leave; 0 means that another field counts
 	Drop  float64 // part of the metric that may be lost, on the selecting part
-	Speed float64 // how many times faster to translate; 0 if it does not count
+	Speed float64 // how many times faster to be at the first of Works; 0 if it does not count
 }
 
 // Describe returns the goal for people.
-func (g Goal) Describe(m Metric) string {
+//
+// work is what is to be faster: "translate".
+func (g Goal) Describe(m Metric, work string) string {
 	switch {
 	case g.Left > 0:
 		return fmt.Sprintf("keep %d heads", g.Left)
 	case g.Speed > 0:
-		return fmt.Sprintf("translate %g times as fast", g.Speed)
+		return fmt.Sprintf("%s %g times as fast", work, g.Speed)
 	case m.Loss:
 		return fmt.Sprintf("let the loss grow by at most %g%%", 100*g.Drop)
 	}
@@ -166,7 +168,11 @@ func (x *run[S]) progress(stage string) func(done, all int) {
 func (x *run[S]) describe() {
 	r := x.report
 	s := &r.Settings
-	s.Goal, s.Speed, s.Normalize, s.Empty = x.Goal.Describe(x.metric), x.Goal.Speed, x.Normalize, x.Empty
+	work := ""
+	if x.Goal.Speed > 0 {
+		work = x.Task.Works()[0].Name
+	}
+	s.Goal, s.Speed, s.Normalize, s.Empty = x.Goal.Describe(x.metric, work), x.Goal.Speed, x.Normalize, x.Empty
 	s.Metric, s.Unit, s.Lower, s.Least, s.LossUnit = x.metric.Name, x.metric.Unit, x.metric.Loss, x.metric.Least, x.Task.LossUnit()
 	s.Step, s.FineTune, s.Orders, s.Resamples, s.Seed = max(x.Step, 0), x.FineTune, x.Orders, x.Resamples, x.Seed
 	for _, k := range x.Kinds {

@@ -9,7 +9,6 @@ import (
 	"github.com/attn-go/attn/internal/bootstrap"
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -69,6 +68,8 @@ type Predictions struct {
 	// texts, the similarities that they are said to have.
 	Parts  [2]*models.Probe
 	Wanted [2][]float64
+	// Faster says that the goal is one of speed: what it is held against comes first.
+	Faster bool
 	// Write, if not nil, makes Judge a metric of translations: of what the model writes for
 	// the sources of the parts.
 	Write *Writing
@@ -96,11 +97,9 @@ func (x *Predictions) Metric() Metric {
 // LossUnit returns Unit.
 func (x *Predictions) LossUnit() string { return x.Unit }
 
-// Parameters returns how many there are. Those of removed heads are zero, and stay.
-func (x *Predictions) Parameters(p *models.Probe) int { return nn.Count(p.Model()) }
-
-// Works returns none: the model keeps its shapes.
-func (x *Predictions) Works() []Work[*models.Probe] { return nil }
+// Parameters returns how many there are, those of removed heads left out unless the model
+// keeps its shapes.
+func (x *Predictions) Parameters(p *models.Probe) int { return p.Parameters() }
 
 // Train returns an error.
 func (x *Predictions) Train(context.Context, *models.Probe, int, int, func(done, all int)) error {

@@ -120,7 +120,7 @@ func (r *Report) load() (list []load) {
 		return "attn translate --model " + shellWord(dir) + ` "…"`, fmt.Sprintf("m, err := seq2seq.Load(%q)", dir)
 	}
 	if dir := r.Result.Compact; dir != "" {
-		l := load{Title: "Compact", Say: "The heads are cut out: smaller and faster, for attn."}
+		l := load{Title: "Compact", Say: "The heads are cut out: smaller and faster, for " + cmp.Or(r.Result.Loads, "attn") + "."}
 		l.Command, l.Code = commands(dir)
 		list = append(list, l)
 	}
@@ -129,6 +129,9 @@ func (r *Report) load() (list []load) {
 		of, what := "compact model’s", "logits"
 		if r.Model.Task != "" {
 			of, what = "whole model’s with gates of zero", "outputs"
+		}
+		if why := r.Result.NoCompact; why != "" {
+			l.Say += " There is no smaller form: " + why + "."
 		}
 		if r.Result.Difference.Known() {
 			l.Say += fmt.Sprintf(" Its %s differ from the %s by %s at most.", what, of, cmp.Or(strings.ReplaceAll(fmt.Sprintf("%.2g", float64(r.Result.Difference)), "-", "−"), "0"))

@@ -161,6 +161,9 @@ type Result struct {
 	Compact string `json:"compact,omitempty"`
 	Masked  string `json:"masked,omitempty"`
 	Page    string `json:"page,omitempty"`
+	// Of a pretrained model: what loads the compact form, or why there is none.
+	Loads     string `json:"loads,omitempty"`
+	NoCompact string `json:"no_compact,omitempty"`
 }
 
 // Quality describes a model on the reporting part.
@@ -195,7 +198,7 @@ func (q Quality) other(name string) Number {
 
 // Speed is the time of one kind of work, before and after, measured in turns.
 type Speed struct {
-	Work    string `json:"work"` // "translate", "decode one token", "attention layers"
+	Work    string `json:"work"` // "translate", "encode", "read", "decode one token", "attention layers"
 	Batch   int    `json:"batch"`
 	Length  int    `json:"length"` // tokens of source and target, or keys of a decoder's step
 	Before  Number `json:"before"` // ms, mean over the pairs whose ratios are in the middle half

@@ -22,7 +22,9 @@ func (r *Report) Summary(w io.Writer) error {
 		fmt.Fprintf(&b, "\nthe whole model after the same training: %s %s, loss %s\n", r.metricName(), fixed(c.Metric, r.digits()), fixed(c.Loss, 3))
 	}
 	r.summarySpeed(&b)
-	for _, place := range [][2]string{{"compact model", r.Result.Compact}, {"masked model", r.Result.Masked}, {"report", r.Result.Page}} {
+	for _, place := range [][2]string{
+		{"compact model", r.Result.Compact}, {"  loaded by", r.Result.Loads}, {"no compact", r.Result.NoCompact}, {"masked model", r.Result.Masked}, {"report", r.Result.Page},
+	} {
 		if place[1] != "" {
 			fmt.Fprintf(&b, "%-14s %s\n", place[0], plain(place[1]))
 		}
