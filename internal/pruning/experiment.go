@@ -28,6 +28,9 @@ type Experiment[S heads.Prunable[S]] struct {
 	Kinds []heads.Kind
 	// Empty lets layers lose all their heads.
 	Empty bool
+	// Even takes equally many heads from each layer, all scored once. Layers that heads may be
+	// taken from have equally many.
+	Even bool
 	// Step is how many heads go before the rest is scored again. 0 scores once, and
 	// Affordable leaves it to what scoring costs.
 	Step int
@@ -172,7 +175,7 @@ func (x *run[S]) describe() {
 	if x.Goal.Speed > 0 {
 		work = x.Task.Works()[0].Name
 	}
-	s.Goal, s.Speed, s.Normalize, s.Empty = x.Goal.Describe(x.metric, work), x.Goal.Speed, x.Normalize, x.Empty
+	s.Goal, s.Speed, s.Normalize, s.Empty, s.Even = x.Goal.Describe(x.metric, work), x.Goal.Speed, x.Normalize, x.Empty, x.Even
 	s.Metric, s.Unit, s.Lower, s.Least, s.LossUnit = x.metric.Name, x.metric.Unit, x.metric.Loss, x.metric.Least, x.Task.LossUnit()
 	s.Step, s.FineTune, s.Orders, s.Resamples, s.Seed = max(x.Step, 0), x.FineTune, x.Orders, x.Resamples, x.Seed
 	for _, k := range x.Kinds {
@@ -281,7 +284,43 @@ func (x *run[S]) order(method int) []heads.Head {
 
 // orderBy returns the heads that may go, in the order in which scores let them.
 func (x *run[S]) orderBy(s heads.Scores) []heads.Head {
-	return slices.DeleteFunc(heads.Order(x.layers, s, x.Empty), func(h heads.Head) bool { return !x.open(h.Layer) })
+	order := slices.DeleteFunc(heads.Order(x.layers, s, x.Empty), func(h heads.Head) bool { return !x.open(h.Layer) })
+	if !x.Even {
+		return order
+	}
+	// The least important group of each layer, then the next one of each.
+	sizes, taken := x.groups(), map[string]int{}
+	round := func(h heads.Head) int {
+		taken[h.Layer]++
+		return (taken[h.Layer] - 1) / sizes[h.Layer]
+	}
+	rounds := make([][]heads.Head, len(order))
+	for _, h := range order {
+		n := round(h)
+		rounds[n] = append(rounds[n], h)
+	}
+	return slices.Concat(rounds...)
+}
+
+// groups returns by layer how many heads share keys and values.
+func (x *run[S]) groups() map[string]int {
+	sizes := map[string]int{}
+	for _, l := range x.layers {
+		if c := l.Config(); c.Heads > 0 {
+			sizes[c.Name] = c.Heads / c.KVHeads
+		}
+	}
+	return sizes
+}
+
+// round returns how many heads go at a time if equally many are taken from each layer.
+func (x *run[S]) round() (n int) {
+	for layer, size := range x.groups() {
+		if x.open(layer) {
+			n += size
+		}
+	}
+	return n
 }
 
 // open reports whether heads may be taken from a layer.

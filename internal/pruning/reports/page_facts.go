@@ -73,6 +73,9 @@ func (r *Report) facts() (list []facts) {
 		settings.add("taken from", strings.Join(s.Kinds, ", "))
 	}
 	settings.add("layers", map[bool]string{false: "keep one head at least", true: "may lose all heads"}[s.Empty])
+	if s.Even {
+		settings.add("evenly", "equally many heads from each layer")
+	}
 	if s.Step > 0 {
 		settings.add("scored again", "after every "+Counted(s.Step, "head", "heads"))
 	} else {

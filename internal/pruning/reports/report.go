@@ -36,6 +36,7 @@ type Settings struct {
 	Normalize bool     `json:"normalize"`                 // scores divided by the norm of their layer
 	Kinds     []string `json:"kinds,omitempty"`           // of attention that heads were taken from; none: all
 	Empty     bool     `json:"empty"`                     // layers may lose all heads
+	Even      bool     `json:"even,omitempty"`            // layers lose equally many heads
 	Step      int      `json:"step"`                      // heads removed before scoring again; 0: scored once
 	FineTune  int      `json:"finetune"`                  // training steps after each removal; 0: none
 	Rate      float64  `json:"rate,omitempty"`            // of these steps, at most
