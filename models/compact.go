@@ -41,15 +41,13 @@ func (p *Probe) Compact() (*Compact, error) {
 	if m.Family.Fewer == AllHeads {
 		return nil, fmt.Errorf("layers of %s cannot have fewer heads: no setting says so", m.Family.Name)
 	}
-	path := filepath.Join(m.Dir, configFile)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("models: %w", err)
-	}
 	c := &Compact{model: m, cuts: map[string]cut{}}
-	if c.Config, c.Loads, err = p.fewer(data); err != nil {
-		return nil, &FormatError{path, err}
+	set, loads := p.fewer()
+	var err error
+	if c.Config, err = m.config(set); err != nil {
+		return nil, err
 	}
+	c.Loads = loads
 	kept := p.Kept()
 	for _, l := range m.Attention() {
 		config := l.Config()
@@ -103,7 +101,8 @@ func (c *Compact) cut(l *attn.MultiHead, left []int) error {
 }
 
 // Write writes the tensors of the model's directory as one safetensors file, without the heads
-// that are gone. What is left is as it was to the bit, in the types that it had.
+// that are gone. What is left is as it was to the bit, in the types that it had, or float32
+// if the probe was trained.
 //
 // Errors: those of safetensors.Open, for the directory is read again; those of w.
 func (c *Compact) Write(w io.Writer) error {
@@ -137,8 +136,15 @@ func (c *Compact) Write(w io.Writer) error {
 	})
 }
 
-// fewer returns a config.json with the heads that are left, and what loads it.
-func (p *Probe) fewer(data []byte) (config []byte, loads string, err error) {
+// Config returns the text of the config.json that goes with WriteMasked: that of the
+// directory, but for the type of numbers if the probe was trained.
+//
+// Errors: a config.json that cannot be read.
+func (p *Probe) Config() ([]byte, error) { return p.model.config(nil) }
+
+// fewer returns the settings that say which heads are left, nil for one that is to go, and
+// what loads a model with them.
+func (p *Probe) fewer() (set map[string]any, loads string) {
 	const everywhere = "whatever loads the original"
 	m, kept := p.model, p.Kept()
 	gone, counts := map[string][]int{}, map[int]bool{} // by layer; of heads in a layer
@@ -160,9 +166,9 @@ func (p *Probe) fewer(data []byte) (config []byte, loads string, err error) {
 		}
 	}
 	if !removed {
-		return data, everywhere, nil
+		return nil, everywhere
 	}
-	set := map[string]any{}
+	set = map[string]any{prunedHeads: nil}
 	equal := slices.Collect(maps.Keys(counts))
 	switch {
 	case m.Family.Fewer == PrunedHeads && counts[0]:
@@ -178,13 +184,28 @@ func (p *Probe) fewer(data []byte) (config []byte, loads string, err error) {
 			loads = fmt.Sprintf("what takes a number of heads that does not divide hidden_size, as transformers before version 5 (%d and %d)", equal[0], z.Width)
 		}
 	}
-	config, err = edited(data, set)
-	return config, loads, err
+	return set, loads
+}
+
+// config returns the text of config.json with some settings set, or removed where they are
+// nil.
+func (m *Model) config(set map[string]any) ([]byte, error) {
+	path := filepath.Join(m.Dir, configFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("models: %w", err)
+	}
+	if len(set) > 0 || m.trained {
+		if data, err = edited(data, set, m.trained); err != nil {
+			return nil, &FormatError{path, err}
+		}
+	}
+	return data, nil
 }
 
 // edited returns a config.json with some settings set, among those of the text model if it
-// has one of images too. "pruned_heads" goes if it is not set.
-func edited(data []byte, set map[string]any) ([]byte, error) {
+// has one of images too, and all numbers of type float32 if float32s is true.
+func edited(data []byte, set map[string]any, float32s bool) ([]byte, error) {
 	all := map[string]json.RawMessage{}
 	if err := json.Unmarshal(data, &all); err != nil {
 		return nil, err
@@ -196,8 +217,18 @@ func edited(data []byte, set map[string]any) ([]byte, error) {
 			return nil, err
 		}
 	}
-	delete(to, prunedHeads)
+	for _, part := range []map[string]json.RawMessage{all, to} {
+		for _, key := range []string{"dtype", "torch_dtype"} {
+			if _, ok := part[key]; ok && float32s {
+				part[key] = json.RawMessage(`"float32"`)
+			}
+		}
+	}
 	for key, value := range set {
+		if value == nil {
+			delete(to, key)
+			continue
+		}
 		raw, err := json.Marshal(value)
 		if err != nil {
 			return nil, err

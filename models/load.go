@@ -46,7 +46,9 @@ type Model struct {
 	params    nn.Vars
 	dict      nn.StateDict
 	kept      map[string][]int // by layer that has lost heads, the numbers of the others
-	packed    bool // not all tensors are parameters
+	packed    bool    // not all tensors are parameters
+	options   Options // of Load
+	trained   bool    // parameters are not those of the directory
 }
 
 // FormatError says what is wrong with a file of a model, or with its directory. Weights
@@ -83,7 +85,7 @@ func Load(dir string, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Network: network, Dir: dir, Family: family, Settings: d.settings, params: b.params, dict: b.dict, kept: b.lost.kept, packed: o.Weights != nil}
+	m := &Model{Network: network, Dir: dir, Family: family, Settings: d.settings, params: b.params, dict: b.dict, kept: b.lost.kept, packed: o.Weights != nil, options: o}
 	m.tokenizer, m.untokened = tokenizer.Load(dir)
 	return m, nil
 }

@@ -13,8 +13,9 @@ import (
 
 // WriteMasked writes the tensors of the model's directory as one safetensors file, in which
 // the heads that Without took away contribute nothing: their columns of the last map of
-// the attention are zero. All else is as it was to the bit, in the types that it had, so
-// the file goes with the same config.json and loads wherever the original does.
+// the attention are zero. All else is as it was to the bit, in the types that it had, or
+// float32 if the probe was trained. With Config beside it, the file loads wherever the
+// original does.
 //
 // Errors: those of safetensors.Open, for the directory is read again; those of w.
 func (p *Probe) WriteMasked(w io.Writer) error {
@@ -42,11 +43,11 @@ func (p *Probe) WriteMasked(w io.Writer) error {
 // rewrite writes the tensors of the model's directory as one safetensors file: with other
 // shapes if change sets them, and the data that write makes of those in the directory.
 func (m *Model) rewrite(w io.Writer, change func(*safetensors.Info), write func(w io.Writer, x *safetensors.Tensor) error) error {
-	r, err := safetensors.Open(m.Dir)
+	r, done, err := m.weights()
 	if err != nil {
 		return err
 	}
-	defer r.Close()
+	defer done()
 	s := &safetensors.Stream{Metadata: r.Metadata(), Tensors: slices.Clone(r.Tensors())}
 	if len(s.Metadata) == 0 {
 		s.Metadata = map[string]string{"format": "pt"} // which some loaders insist on

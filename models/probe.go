@@ -215,9 +215,9 @@ func (p *Probe) Write(ctx context.Context, prompt []int, g Generation) ([]int, e
 	return written, nil
 }
 
-// On returns a probe of the same heads on the examples of another probe of the model.
+// On returns a probe of the same heads on the examples of another probe for the same task.
 func (p *Probe) On(other *Probe) *Probe {
-	return &Probe{p.model, other.aim, other.batches, p.kept, p.layers}
+	return &Probe{p.model, p.aim, other.batches, p.kept, p.layers}
 }
 
 // Of returns a probe of another model, with all its heads, on the same examples: of one that
