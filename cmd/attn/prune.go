@@ -35,8 +35,8 @@ type pruneCommand struct {
 	Even        bool     `help:"Take equally many heads from each layer, as many as the goal allows: then the smaller form of Llama and its kind loads wherever the original does." group:"How"`
 	EmptyLayers bool     `help:"Let layers lose all their heads; otherwise each keeps one." group:"How"`
 	Finetune    int      `help:"Training steps after each removal (default none)." placeholder:"N" group:"How"`
-	Train       string   `help:"Pairs for the training steps (default the scoring part of the data)." placeholder:"FILE" group:"How"`
-	Rate        *float64 `help:"Largest learning rate of the training steps (default 0.001; a third of it is better for a few hundred steps)." placeholder:"RATE" group:"How"`
+	Train       string   `help:"Data for the training steps, in the form of --data (default the scoring part of it)." placeholder:"FILE" group:"How"`
+	Rate        *float64 `help:"Largest learning rate of the training steps (default 0.001, where a third of it is better for a few hundred steps; 0.00005 for a pretrained model)." placeholder:"RATE" group:"How"`
 
 	Metric    string        `default:"auto" enum:"auto,exact,bleu,loss,accuracy,spearman,pearson" help:"exact or bleu of translations; of pretrained models also loss, accuracy, spearman or pearson; or auto: exact match for models of characters, BLEU for others of attn train, and accuracy, Spearman's correlation or the loss for pretrained ones." placeholder:"NAME" group:"Report"`
 	Orders    int           `default:"20" help:"Random orders to compare with." placeholder:"N" group:"Report"`

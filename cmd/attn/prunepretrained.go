@@ -23,9 +23,6 @@ import (
 
 // preparePretrained loads everything that the experiment needs, and says what it is.
 func (cmd *pruneCommand) preparePretrained() (*prepared, error) {
-	if err := cmd.wantPretrained(); err != nil {
-		return nil, err
-	}
 	l, lines, err := loadTask(cmd.Model, cmd.Data, math.MaxInt)
 	if err != nil {
 		return nil, err
@@ -53,6 +50,10 @@ func (cmd *pruneCommand) preparePretrained() (*prepared, error) {
 		return nil, err
 	}
 	copy(task.Parts[:], probes[1:])
+	learnt, err := cmd.learn(l, task, probes[0], parts)
+	if err != nil {
+		return nil, err
+	}
 	e, err := newExperiment(cmd, probes[0], task)
 	if err != nil {
 		return nil, err
@@ -60,6 +61,9 @@ func (cmd *pruneCommand) preparePretrained() (*prepared, error) {
 	e.Keep = cmd.keepPretrained(task.Parts[pruning.Reporting])
 	r := cmd.newReport(cmd.Data, sizes, l.task.items)
 	r.Model.Arch, r.Model.Task = l.Family.Name, l.task.name
+	if r.Settings.TrainData = cmd.Train; cmd.Finetune > 0 {
+		r.Settings.Rate, r.Settings.Trained = task.Rate, learnt
+	}
 	weights, err := filepath.Glob(filepath.Join(cmd.Model, "*.safetensors"))
 	if err != nil {
 		return nil, err
@@ -73,17 +77,37 @@ func (cmd *pruneCommand) preparePretrained() (*prepared, error) {
 	return &prepared{e, r, fmt.Sprintf("try: attn view --model %s TEXT", quoted(cmd.Out))}, nil
 }
 
-// wantPretrained refuses flags that go with translators alone.
-func (cmd *pruneCommand) wantPretrained() error {
-	for _, f := range []struct {
-		name  string
-		given bool
-	}{{"--finetune", cmd.Finetune > 0}} {
-		if f.given {
-			return usage("%s goes with a model of attn train, and %s is a pretrained one", f.name, quoted(cmd.Model))
+// learn says on what the task is fine-tuned, and returns how many lines these are: those of
+// --train, but for what is measured on, or those that heads are scored on.
+func (cmd *pruneCommand) learn(l *loaded, task *pruning.Predictions, scored *models.Probe, parts [3][]dataLine) (lines int, err error) {
+	const rate = 5e-5 // of a model that has learnt much already
+	task.Learn, task.Rate, task.Seed = scored, rate, cmd.Seed
+	set(&task.Rate, cmd.Rate)
+	if cmd.Train == "" {
+		return len(parts[0]), nil
+	}
+	all, err := readLines(cmd.Train, l.task.data, math.MaxInt)
+	if err != nil {
+		return 0, err
+	}
+	if l.task == &similarityTask {
+		if err := similarities(cmd.Train, all); err != nil {
+			return 0, err
 		}
 	}
-	return nil
+	measured := map[string]bool{}
+	for _, part := range parts[1:] {
+		for _, line := range part {
+			measured[l.task.source(line)] = true
+		}
+	}
+	if all = slices.DeleteFunc(all, func(line dataLine) bool { return measured[l.task.source(line)] }); len(all) == 0 {
+		return 0, &seq2seq.InputError{Name: cmd.Train, Reason: "every line is also among those that are measured on"}
+	}
+	from := *l
+	from.data = cmd.Train
+	task.Learn, err = l.task.probe(&from, all, cmd.Seed)
+	return len(all), err
 }
 
 // predictions returns the task, but for the probes: what the model is judged by.
@@ -147,6 +171,11 @@ func (cmd *pruneCommand) keepPretrained(part *models.Probe) func(ctx context.Con
 		if err != nil {
 			return err
 		}
+		config, err := left.Config()
+		if err != nil {
+			return err
+		}
+		beside = withConfig(beside, config)
 		files, dirs := in("", beside, left.WriteMasked), []string{cmd.Out}
 		var gone []string
 		compact, err := left.Compact()

@@ -82,11 +82,17 @@ func (r *Report) facts() (list []facts) {
 		settings.add("scored", "once")
 	}
 	if s.FineTune > 0 {
+		trained := Counted(s.Trained, "pair", "pairs")
+		if r.Model.Task != "" {
+			trained = Counted(s.Trained, "line", "lines")
+		}
 		settings.add("fine-tuning", Counted(s.FineTune, "step", "steps")+" after each removal")
-		settings.add("on", cmp.Or(s.TrainData, "the scoring part")+", "+Counted(s.Trained, "pair", "pairs")+" that are not measured on")
+		settings.add("on", cmp.Or(s.TrainData, "the scoring part")+", "+trained+" that are not measured on")
 		if s.Rate > 0 {
 			settings.add("learning rate", fmt.Sprint(s.Rate))
-			settings.add("label smoothing", fmt.Sprint(s.Smoothing))
+			if r.Model.Task == "" {
+				settings.add("label smoothing", fmt.Sprint(s.Smoothing))
+			}
 		}
 	}
 	settings.addCount("random orders", s.Orders)

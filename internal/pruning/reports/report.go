@@ -42,7 +42,7 @@ type Settings struct {
 	Rate      float64  `json:"rate,omitempty"`            // of these steps, at most
 	Smoothing float32  `json:"smoothing,omitempty"`       // of their labels
 	TrainData string   `json:"train_data,omitempty"`      // empty: the scoring part
-	Trained   int      `json:"train_pairs,omitempty"`     // pairs of them that are not measured on
+	Trained   int      `json:"train_pairs,omitempty"`     // pairs, or lines, of them that are not measured on
 	Orders    int      `json:"orders"`                    // random orders
 	Resamples int      `json:"resamples"`                 // of the bootstrap
 	Seed      uint64   `json:"seed"`
