@@ -16,7 +16,7 @@ type Description struct {
 	Family     Family
 	Sizes      Sizes
 	Heads      []int // of each attention layer, nil if all have those of Sizes
-	Task       Task // of the logits; empty if there is no head
+	Task       Task  // of the logits; empty if there is no head
 	Labels     []string
 	Parameters int                 // numbers in the tensors of the model
 	Bytes      int                 // of the tensors in the file

@@ -46,9 +46,9 @@ type Model struct {
 	params    nn.Vars
 	dict      nn.StateDict
 	kept      map[string][]int // by layer that has lost heads, the numbers of the others
-	packed    bool    // not all tensors are parameters
-	options   Options // of Load
-	trained   bool    // parameters are not those of the directory
+	packed    bool             // not all tensors are parameters
+	options   Options          // of Load
+	trained   bool             // parameters are not those of the directory
 }
 
 // FormatError says what is wrong with a file of a model, or with its directory. Weights
