@@ -346,3 +346,46 @@ func TestCompactRecord(t *testing.T) {
 		}
 	}
 }
+
+// TestProbeNetwork compares what is left, as a network of smaller layers, with the model whose
+// heads have gates of 0.
+func TestProbeNetwork(t *testing.T) {
+	for _, name := range []string{"bert_words", "decoders/gemma2"} {
+		p := loadProbe(t, name)
+		list := gone(p.Layers(), removals["uneven"])
+		less := without(t, p, list)
+		n, ok := less.Network()
+		if !ok {
+			t.Fatalf("%s: no network", name)
+		}
+		gates := func(layer string) *tensor.Tensor {
+			for _, l := range p.Layers() {
+				if c := l.Config(); c.Name == layer {
+					g := tensor.Full(1, c.Heads)
+					for _, h := range list {
+						if h.Layer == layer {
+							g.Data()[h.Number] = 0
+						}
+					}
+					return g
+				}
+			}
+			return nil
+		}
+		x := models.Batch{IDs: [][]int{{1, 5, 7, 2, 3, 11, 13}}}
+		near(t, name, n.Hidden(nil, x, models.Run{}), p.Model().Hidden(nil, x, models.Run{Gates: gates}))
+		if whole := nn.Count(p.Model()); less.Parameters() >= whole || p.Parameters() != whole {
+			t.Errorf("%s: %d of %d parameters", name, less.Parameters(), whole)
+		}
+	}
+	for _, name := range []string{"mpnet_words", "seq2seq/t5"} {
+		p := loadProbe(t, name)
+		less := without(t, p, gone(p.Layers(), removals["uneven"]))
+		if _, ok := less.Network(); ok || less.Parameters() != nn.Count(p.Model()) {
+			t.Errorf("%s: has fewer heads or parameters", name)
+		}
+		if _, err := less.Compact(); err == nil || !strings.Contains(err.Error(), "cannot have fewer heads") {
+			t.Errorf("%s: error %v, want that it cannot have fewer heads", name, err)
+		}
+	}
+}

@@ -237,3 +237,33 @@ func TestJudges(t *testing.T) {
 		t.Errorf("with a cosine that is no number, the correlation is %v", got)
 	}
 }
+
+// What is measured of each kind of model, the work that a goal is held against first.
+func TestPretrainedWorks(t *testing.T) {
+	for _, c := range []struct {
+		dir  string
+		want []string
+	}{
+		{"bert_words", []string{"encode", "attention layers"}}, {"decoders/llama3", []string{"read", "decode one token", "attention layers"}}, {"mpnet_words", nil},
+	} {
+		e := ofWords(t, c.dir)
+		task := e.Task.(*Predictions)
+		task.Faster = true
+		works := task.Works()
+		var names []string
+		for _, w := range works {
+			if names = append(names, w.Name); w.Batch*w.Length <= 64 {
+				w.On(e.Subject)()
+			}
+			if w.Length > e.Subject.Model().Sizes().Positions {
+				t.Errorf("%s: %s is of %d tokens", c.dir, w.Name, w.Length)
+			}
+		}
+		if !slices.Equal(slices.Compact(names), c.want) {
+			t.Errorf("%s: works are %v, want %v", c.dir, names, c.want)
+		}
+		if len(works) > 0 && works[0].Batch != 32 {
+			t.Errorf("%s: the first work is of %d texts, want 32", c.dir, works[0].Batch)
+		}
+	}
+}
