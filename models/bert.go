@@ -13,7 +13,7 @@ import (
 //
 // Source: Devlin et al., "BERT: Pre-training of Deep Bidirectional Transformers for Language
 // Understanding", 2019, https://arxiv.org/abs/1810.04805.
-var bertFamily = Family{Type: "bert", Name: "BERT", New: newBERT, Harmless: []string{"pad_token_id"}}
+var bertFamily = Family{Type: "bert", Name: "BERT", New: newBERT, Fewer: PrunedHeads, Harmless: []string{"pad_token_id"}}
 
 func newBERT(b *Builder) Network {
 	s, base := b.Config, b.Within("bert")
@@ -86,9 +86,9 @@ func (z Sizes) oneToOne() Sizes {
 // bertBlock is a layer of BERT.
 func bertBlock(b *Builder, i int, z Sizes, eps float32, act Activation) *PostNorm {
 	return &PostNorm{
-		Self: b.MultiHead(attn.MultiHeadConfig{
+		Self: b.MultiHead(b.Kept(i, attn.MultiHeadConfig{
 			Name: encoderName(i), Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections,
-		}, Maps{Q: "attention.self.query", K: "attention.self.key", V: "attention.self.value", Out: "attention.output.dense"}),
+		}), Maps{Q: "attention.self.query", K: "attention.self.key", V: "attention.self.value", Out: "attention.output.dense"}),
 		SelfNorm: b.LayerNorm("attention.output.LayerNorm", z.Width, eps),
 		FF: &nn.FeedForward{
 			In:         b.Linear("intermediate.dense", z.Width, z.Hidden),

@@ -40,6 +40,7 @@ type building struct {
 	ties     [][2]string    // tensors that are one
 	dict     nn.StateDict
 	params   nn.Vars
+	lost     lost // heads
 }
 
 func newBuilder(s *source, plan bool) *Builder {
@@ -224,9 +225,9 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 		c.HeadSize = c.Width / c.Heads
 	}
 	if c.KVHeads == 0 {
-		c.KVHeads = c.Heads
+		c.KVHeads = max(c.Heads, 0)
 	}
-	q, kv := c.Heads*c.HeadSize, c.KVHeads*c.HeadSize
+	q, kv := max(c.Heads, 0)*c.HeadSize, c.KVHeads*c.HeadSize
 	type part struct {
 		name    string
 		in, out int
@@ -257,11 +258,11 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 	if !fits {
 		return none
 	}
-	checked := c
+	checked, packed := c, b.packed && c.Heads > 0 // what is empty is not packed
 	if b.plan {
 		checked.Bias = attn.NoProjection
 	}
-	if b.plan || b.packed {
+	if b.plan || packed {
 		checked.Init = func(*rand.Rand, ...int) *tensor.Tensor { return nil }
 	} else {
 		checked.Init = func(_ *rand.Rand, shape ...int) *tensor.Tensor { return tensor.Zeros(shape...).Param() }
@@ -280,7 +281,7 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 		for _, which := range p.maps {
 			weights, biases = append(weights, linear[which].Weight), append(biases, linear[which].Bias)
 		}
-		if b.packed {
+		if packed {
 			sizes := []int{p.out}
 			if len(p.maps) > 1 {
 				sizes = []int{q, kv, kv}

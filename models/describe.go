@@ -15,7 +15,8 @@ import (
 type Description struct {
 	Family     Family
 	Sizes      Sizes
-	Task       Task // of the logits; empty if there is no head
+	Heads      []int // of each attention layer, nil if all have those of Sizes
+	Task       Task  // of the logits; empty if there is no head
 	Labels     []string
 	Parameters int                 // numbers in the tensors of the model
 	Bytes      int                 // of the tensors in the file
@@ -41,6 +42,12 @@ func Describe(dir string, o Options) (*Description, error) {
 		return nil, err
 	}
 	all := &Description{Family: family, Sizes: n.Sizes()}
+	for _, l := range n.Attention() {
+		all.Heads = append(all.Heads, l.Config().Heads)
+	}
+	if len(b.lost.kept) == 0 {
+		all.Heads = nil
+	}
 	if h := n.Head(); h != nil {
 		all.Task, all.Labels = h.Task, h.Labels
 	}

@@ -13,7 +13,7 @@ import (
 //
 // Source: Sanh et al., "DistilBERT, a distilled version of BERT", 2019,
 // https://arxiv.org/abs/1910.01108.
-var distilbertFamily = Family{Type: "distilbert", Name: "DistilBERT", New: newDistilBERT, Harmless: []string{
+var distilbertFamily = Family{Type: "distilbert", Name: "DistilBERT", New: newDistilBERT, Fewer: PrunedHeads, Harmless: []string{
 	"pad_token_id", "qa_dropout", "seq_classif_dropout",
 	"sinusoidal_pos_embds", // how the table of positions began; it is in the file
 }}
@@ -45,9 +45,9 @@ func newDistilBERT(b *Builder) Network {
 	for i := range z.Layers {
 		layer := base.At(fmt.Sprintf("transformer.layer.%d", i))
 		e.blocks = append(e.blocks, &PostNorm{
-			Self: layer.MultiHead(attn.MultiHeadConfig{
+			Self: layer.MultiHead(layer.Kept(i, attn.MultiHeadConfig{
 				Name: encoderName(i), Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections,
-			}, Maps{Q: "attention.q_lin", K: "attention.k_lin", V: "attention.v_lin", Out: "attention.out_lin"}),
+			}), Maps{Q: "attention.q_lin", K: "attention.k_lin", V: "attention.v_lin", Out: "attention.out_lin"}),
 			SelfNorm: layer.LayerNorm("sa_layer_norm", z.Width, eps),
 			FF: &nn.FeedForward{
 				In:         layer.Linear("ffn.lin1", z.Width, z.Hidden),

@@ -14,6 +14,9 @@ type Family struct {
 	// holds names and sizes against the files, whose layers have no memory, and then with
 	// one that reads. So it puts layers together, and computes nothing with them.
 	New func(b *Builder) Network
+	// Fewer is how settings say that layers have lost heads, where New reads that by
+	// Builder.Kept. Zero means that they cannot.
+	Fewer FewerHeads
 	// Harmless are settings of this family that do not change what a model computes.
 	Harmless []string
 }

@@ -14,7 +14,7 @@ import (
 //
 // Source: Gemma Team, "Gemma: Open Models Based on Gemini Research and Technology", 2024,
 // https://arxiv.org/abs/2403.08295.
-var gemmaFamily = Family{Type: "gemma", Name: "Gemma", New: newGemma, Harmless: []string{"hidden_activation"}}
+var gemmaFamily = Family{Type: "gemma", Name: "Gemma", New: newGemma, Fewer: HeadCounts, Harmless: []string{"hidden_activation"}}
 
 func newGemma(b *Builder) Network {
 	m := gemma(b, Sizes{HeadSize: 256})
@@ -31,7 +31,7 @@ func newGemma(b *Builder) Network {
 //
 // Source: Gemma Team, "Gemma 2: Improving Open Language Models at a Practical Size", 2024,
 // https://arxiv.org/abs/2408.00118.
-var gemma2Family = Family{Type: "gemma2", Name: "Gemma 2", New: newGemma2, Harmless: []string{"cache_implementation", "hidden_act"}}
+var gemma2Family = Family{Type: "gemma2", Name: "Gemma 2", New: newGemma2, Fewer: HeadCounts, Harmless: []string{"cache_implementation", "hidden_act"}}
 
 func newGemma2(b *Builder) Network {
 	s := b.Config
@@ -47,7 +47,7 @@ func newGemma2(b *Builder) Network {
 // it slides.
 //
 // Source: Gemma Team, "Gemma 3 Technical Report", 2025, https://arxiv.org/abs/2503.19786.
-var gemma3Family = Family{Type: "gemma3_text", Name: "Gemma 3", New: newGemma3, Harmless: gemma3Harmless}
+var gemma3Family = Family{Type: "gemma3_text", Name: "Gemma 3", New: newGemma3, Fewer: HeadCounts, Harmless: gemma3Harmless}
 
 var gemma3Harmless = []string{"cache_implementation", "hidden_act"}
 
@@ -57,7 +57,7 @@ func newGemma3(b *Builder) Network {
 
 // gemma3WithImages is Gemma 3 in a file that has a model of images besides, of which
 // nothing is read.
-var gemma3WithImages = Family{Type: "gemma3", Name: "Gemma 3", New: newGemma3WithImages, Harmless: append([]string{
+var gemma3WithImages = Family{Type: "gemma3", Name: "Gemma 3", New: newGemma3WithImages, Fewer: HeadCounts, Harmless: append([]string{
 	"boi_token_index", "eoi_token_index", "image_token_index", "mm_tokens_per_image", "vision_config",
 }, gemma3Harmless...)}
 

@@ -15,7 +15,7 @@ import (
 //
 // Source: Radford et al., "Language Models are Unsupervised Multitask Learners", 2019.
 var gpt2Family = Family{
-	Type: "gpt2", Name: "GPT-2", New: newGPT2,
+	Type: "gpt2", Name: "GPT-2", New: newGPT2, Fewer: PrunedHeads,
 	Harmless: []string{
 		"attn_pdrop", "embd_pdrop", "n_ctx", "reorder_and_upcast_attn", "resid_pdrop", "summary_activation",
 		"summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj",
@@ -57,9 +57,9 @@ func newGPT2(b *Builder) Network {
 		}
 		d.blocks = append(d.blocks, &PreNorm{
 			SelfNorm: at.LayerNorm("ln_1", z.Width, eps),
-			Self: at.MultiHead(attn.MultiHeadConfig{
+			Self: at.MultiHead(at.Kept(i, attn.MultiHeadConfig{
 				Name: decoderName(i), Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections, Score: attn.DotScale(float32(scale)),
-			}, Maps{QKV: "attn.c_attn", Out: "attn.c_proj", Transposed: true}),
+			}), Maps{QKV: "attn.c_attn", Out: "attn.c_proj", Transposed: true}),
 			FFNorm: at.LayerNorm("ln_2", z.Width, eps),
 			FF: &nn.FeedForward{
 				In:         at.Transposed("mlp.c_fc", z.Width, z.Hidden),

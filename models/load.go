@@ -47,7 +47,10 @@ type Model struct {
 	untokened error // why there is no tokenizer
 	params    nn.Vars
 	dict      nn.StateDict
-	packed    bool // not all tensors are parameters
+	kept      map[string][]int // by layer that has lost heads, the numbers of the others
+	packed    bool             // not all tensors are parameters
+	options   Options          // of Load
+	trained   bool             // parameters are not those of the directory
 }
 
 // FormatError says what is wrong with a file of a model, or with its directory. Weights
@@ -84,7 +87,7 @@ func Load(dir string, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Network: network, Dir: dir, Family: family, Settings: d.settings, params: b.params, dict: b.dict, packed: o.Weights != nil}
+	m := &Model{Network: network, Dir: dir, Family: family, Settings: d.settings, params: b.params, dict: b.dict, kept: b.lost.kept, packed: o.Weights != nil, options: o}
 	m.tokenizer, m.untokened = tokenizer.Load(dir)
 	return m, nil
 }
@@ -132,7 +135,6 @@ func open(dir string, o Options) (*source, Family, error) {
 		}
 		s.Ignore(harmless...)
 		s.Ignore(family.Harmless...)
-		s.Only("pruned_heads", map[string]any{})
 		return nil
 	})
 	if err == nil {

@@ -8,55 +8,77 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/tensor"
 )
 
 // WriteMasked writes the tensors of the model's directory as one safetensors file, in which
 // the heads that Without took away contribute nothing: their columns of the last map of
-// the attention are zero. All else is as it was to the bit, in the types that it had, so
-// the file goes with the same config.json and loads wherever the original does.
+// the attention are zero. All else is as it was to the bit, in the types that it had, or
+// float32 if the probe was trained. With Config beside it, the file loads wherever the
+// original does.
 //
 // Errors: those of safetensors.Open, for the directory is read again; those of w.
 func (p *Probe) WriteMasked(w io.Writer) error {
-	r, err := safetensors.Open(p.model.Dir)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	gone := map[string][]span{} // by tensor, what becomes zero
+	gone, kept := map[string][]span{}, p.Kept() // by tensor, what becomes zero
 	for _, l := range p.model.Attention() {
-		e, err := p.model.entry(l)
+		if l.Config().Heads == 0 {
+			continue
+		}
+		e, _, err := p.model.entry(l.Config().Name, l.Out.Weight)
 		if err != nil {
 			return err
 		}
-		gone[e.Name] = columns(l.Config(), p.Kept()[l.Config().Name], e.Transposed)
+		gone[e.Name] = columns(l.Config(), kept[l.Config().Name], e.Transposed)
 	}
-	s := &safetensors.Stream{Metadata: r.Metadata(), Tensors: r.Tensors()}
+	return p.model.rewrite(w, func(*safetensors.Info) {}, func(w io.Writer, x *safetensors.Tensor) error {
+		size := x.DType.Bits() / 8
+		for _, cut := range gone[x.Name] {
+			clear(x.Data[cut.from*size : cut.to*size]) // 0 of every type of floats
+		}
+		_, err := w.Write(x.Data)
+		return err
+	})
+}
+
+// rewrite writes the tensors of the model's directory as one safetensors file: with other
+// shapes if change sets them, and the data that write makes of those in the directory.
+func (m *Model) rewrite(w io.Writer, change func(*safetensors.Info), write func(w io.Writer, x *safetensors.Tensor) error) error {
+	r, done, err := m.weights()
+	if err != nil {
+		return err
+	}
+	defer done()
+	s := &safetensors.Stream{Metadata: r.Metadata(), Tensors: slices.Clone(r.Tensors())}
 	if len(s.Metadata) == 0 {
 		s.Metadata = map[string]string{"format": "pt"} // which some loaders insist on
 	}
 	slices.SortStableFunc(s.Tensors, func(a, b safetensors.Info) int { return b.DType.Bits() - a.DType.Bits() }) // as aligned as they were
+	for i := range s.Tensors {
+		change(&s.Tensors[i])
+	}
 	s.Data = func(w io.Writer, i int) error {
 		x, err := r.Tensor(s.Tensors[i].Name)
 		if err != nil {
 			return err
 		}
-		size := x.DType.Bits() / 8
-		for _, cut := range gone[x.Name] {
-			clear(x.Data[cut.from*size : cut.to*size]) // 0 of every type of floats
-		}
-		_, err = w.Write(x.Data)
-		return err
+		return write(w, x)
 	}
 	return s.Write(w)
 }
 
-// entry returns the entry of the file with the last map of a layer.
-func (m *Model) entry(l *attn.MultiHead) (nn.Entry, error) {
-	i := slices.IndexFunc(m.dict, func(e nn.Entry) bool { return len(e.Parts) == 1 && e.Parts[0] == l.Out.Weight })
-	if i < 0 {
-		return nn.Entry{}, fmt.Errorf("models: WriteMasked: layer %q has no tensor of its own for its last map", l.Config().Name)
+// entry returns the entry of the file with a parameter of a layer, and the row at which it
+// begins there.
+func (m *Model) entry(layer string, x *tensor.Tensor) (e nn.Entry, from int, err error) {
+	for _, e := range m.dict {
+		from := 0
+		for _, part := range e.Parts {
+			if part == x {
+				return e, from, nil
+			}
+			from += part.Dim(0)
+		}
 	}
-	return m.dict[i], nil
+	return e, 0, fmt.Errorf("models: layer %q has a map without a tensor in the file", layer)
 }
 
 // span is elements of a tensor.

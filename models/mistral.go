@@ -4,7 +4,7 @@ package models
 // version.
 //
 // Source: Jiang et al., "Mistral 7B", 2023, https://arxiv.org/abs/2310.06825.
-var mistralFamily = Family{Type: "mistral", Name: "Mistral", New: newMistral}
+var mistralFamily = Family{Type: "mistral", Name: "Mistral", New: newMistral, Fewer: HeadCounts}
 
 func newMistral(b *Builder) Network {
 	s := b.Config

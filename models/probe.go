@@ -15,8 +15,8 @@ import (
 // Probe is a model and examples on which the importance of its heads is measured: the loss
 // is that of what the model is for, which NewProbe and NewSimilarityProbe say.
 //
-// Heads that Without takes away stay in the model's weights, behind gates of 0; Masked
-// takes them out of the weights.
+// Heads that Without takes away stay in the model's weights, behind gates of 0; Compact and
+// WriteMasked take them out of the weights.
 type Probe struct {
 	model   *Model
 	aim     aim
@@ -215,17 +215,20 @@ func (p *Probe) Write(ctx context.Context, prompt []int, g Generation) ([]int, e
 	return written, nil
 }
 
-// On returns a probe of the same heads on the examples of another probe of the model.
+// On returns a probe of the same heads on the examples of another probe for the same task.
 func (p *Probe) On(other *Probe) *Probe {
-	return &Probe{p.model, other.aim, other.batches, p.kept, p.layers}
+	return &Probe{p.model, p.aim, other.batches, p.kept, p.layers}
 }
 
 // Of returns a probe of another model, with all its heads, on the same examples: of one that
-// was written by WriteMasked, say.
+// was written by WriteMasked or Compact, say.
 //
-// Errors: a model of other sizes, or with another head.
+// Errors: a model of other sizes, numbers of attention heads aside, or for another task.
 func (p *Probe) Of(m *Model) (*Probe, error) {
 	mine, its := p.model.Sizes(), m.Sizes()
+	for _, z := range []*Sizes{&mine, &its} {
+		z.Heads, z.KVHeads = 0, 0
+	}
 	same := mine.output() == its.output()
 	if mine.Decoder, its.Decoder = nil, nil; !same || mine != its {
 		return nil, fmt.Errorf("models: Of: the model of %s has other sizes than that of %s", m.Dir, p.model.Dir)

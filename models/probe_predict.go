@@ -15,9 +15,9 @@ type aim interface {
 	states(t *tensor.Tape, hidden *tensor.Tensor, b *probeBatch) *tensor.Tensor
 	// loss returns the sum of the losses of all examples, one number.
 	loss(t *tensor.Tape, states *tensor.Tensor, b *probeBatch) *tensor.Tensor
-	// predicted fills in what is predicted of each example of the batch. whole are the
-	// states of the model with all its heads.
-	predicted(t *tensor.Tape, states, whole *tensor.Tensor, b *probeBatch, list []Predicted)
+	// predicted fills in what is predicted of each example of the batch, by what a model puts
+	// out and the model with all its heads.
+	predicted(t *tensor.Tape, out, whole *tensor.Tensor, b *probeBatch, list []Predicted)
 	// of returns the same for another model.
 	of(m *Model) (aim, error)
 	// outputs returns the numbers that the model puts out.
@@ -178,9 +178,8 @@ func (a headAim) loss(t *tensor.Tape, states *tensor.Tensor, b *probeBatch) *ten
 	return tensor.Scale(t, mean, float32(len(b.targets)))
 }
 
-func (a headAim) predicted(t *tensor.Tape, states, whole *tensor.Tensor, b *probeBatch, list []Predicted) {
-	logits := a.outputs(t, states)
-	logp, far := tensor.LogSoftmax(t, logits), nn.KLDivergence(t, a.outputs(t, whole), logits).Data()
+func (a headAim) predicted(t *tensor.Tape, logits, whole *tensor.Tensor, b *probeBatch, list []Predicted) {
+	logp, far := tensor.LogSoftmax(t, logits), nn.KLDivergence(t, whole, logits).Data()
 	classes, row := logits.Dim(1), 0
 	for i, at := range b.examples {
 		y := Predicted{Terms: b.terms[i], Cosine: math.NaN()}

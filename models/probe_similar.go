@@ -77,8 +77,8 @@ func (a similarityAim) loss(t *tensor.Tape, states *tensor.Tensor, b *probeBatch
 	return tensor.Sum(t, tensor.Square(t, wrong))
 }
 
-func (a similarityAim) predicted(t *tensor.Tape, states, _ *tensor.Tensor, b *probeBatch, list []Predicted) {
-	for i, v := range a.outputs(t, states).Data() {
+func (a similarityAim) predicted(_ *tensor.Tape, cosines, _ *tensor.Tensor, b *probeBatch, list []Predicted) {
+	for i, v := range cosines.Data() {
 		cosine := float64(v)
 		wrong := cosine - float64(b.cosines[i])
 		list[b.examples[i]] = Predicted{Terms: 1, Loss: wrong * wrong, KL: math.NaN(), Cosine: cosine}

@@ -66,8 +66,8 @@ func (m *Model) Record(first, second string, o heads.RecorderOptions) (*heads.Re
 	return m.recorded(recorder, m.texts(first, second, e))
 }
 
-// recorded returns what was recorded of the model, with the key/value heads that its heads
-// share.
+// recorded returns what was recorded of the model, with the numbers that heads had before
+// others were lost, and the key/value heads that they share.
 func (m *Model) recorded(recorder *heads.Recorder, texts heads.Texts) (*heads.Record, error) {
 	r, err := recorder.Record(texts)
 	if err != nil || m.Sizes().Decoder != nil { // in encoder–decoders each head has its own
@@ -77,6 +77,12 @@ func (m *Model) recorded(recorder *heads.Recorder, texts heads.Texts) (*heads.Re
 	for i := range r.Layers {
 		l := &r.Layers[i]
 		c := layers[l.Index].Config()
+		if left := m.kept[c.Name]; left != nil {
+			if l.Chosen != nil {
+				left = pick(left, l.Chosen)
+			}
+			l.Chosen = slices.Clone(left)
+		}
 		if c.KVHeads == c.Heads {
 			continue
 		}
@@ -90,6 +96,15 @@ func (m *Model) recorded(recorder *heads.Recorder, texts heads.Texts) (*heads.Re
 		}
 	}
 	return r, nil
+}
+
+// pick returns the elements of x at some places.
+func pick(x, at []int) []int {
+	y := make([]int, len(at))
+	for i, n := range at {
+		y[i] = x[n]
+	}
+	return y
 }
 
 // texts returns what a Recorder is told of a text.

@@ -83,7 +83,7 @@ func (r *Reference) Compare(ctx context.Context, other *Probe) ([]Predicted, err
 	}
 	list := make([]Predicted, n)
 	err := r.each(ctx, other, func(t *tensor.Tape, whole, x *tensor.Tensor, b *probeBatch) {
-		r.probe.aim.predicted(t, x, whole, b, list)
+		r.probe.aim.predicted(t, other.aim.outputs(t, x), r.probe.aim.outputs(t, whole), b, list)
 	})
 	return list, err
 }

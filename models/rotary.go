@@ -102,7 +102,7 @@ func (m rotaryDecoder) block(b *Builder, i int) Block {
 	}
 	p := &PreNorm{
 		SelfNorm: m.norm(b, "input_layernorm", z.Width),
-		Self:     b.MultiHead(c, Maps{Q: "self_attn.q_proj", K: "self_attn.k_proj", V: "self_attn.v_proj", Out: "self_attn.o_proj"}),
+		Self:     b.MultiHead(b.Kept(i, c), Maps{Q: "self_attn.q_proj", K: "self_attn.k_proj", V: "self_attn.v_proj", Out: "self_attn.o_proj"}),
 		FF: &GatedFeedForward{
 			Gate:       linear("mlp.gate_proj", z.Width, z.Hidden),
 			Up:         linear("mlp.up_proj", z.Width, z.Hidden),

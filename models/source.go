@@ -59,6 +59,7 @@ func plan[T any](s *source, construct func(*Builder) T) (T, *Builder, error) {
 	var none T
 	b := newBuilder(s, true)
 	x := construct(b)
+	b.settleLost(s.settings)
 	if err := s.settings.settled(); err != nil {
 		return none, nil, &FormatError{s.config, err}
 	}

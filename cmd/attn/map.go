@@ -210,7 +210,7 @@ func (cmd *mapCommand) opened(r *heads.Record, layers []*heads.Layer) (layer *he
 	case cmd.Mean != nil && last.Heads > 1:
 		return last, "mean", true
 	case cmd.Head != nil:
-		return layer, strconv.Itoa((*cmd.Head + layer.Heads) % layer.Heads), true
+		return layer, strconv.Itoa(headAt(layer, *cmd.Head)), true
 	}
 	return layer, "0", cmd.Kind != nil || cmd.Layer != nil
 }

@@ -35,6 +35,7 @@ type described struct {
 	Heads      int      `json:"heads"`
 	KVHeads    int      `json:"kv_heads"`
 	HeadSize   int      `json:"head_size"`
+	Left       []int    `json:"heads_left,omitempty"` // of each layer, if some have lost any
 	Width      int      `json:"width"`
 	Hidden     int      `json:"hidden"`
 	Vocabulary int      `json:"vocabulary"`
@@ -70,7 +71,7 @@ func (cmd *modelsCommand) Run(c console) error {
 	z := d.Sizes
 	all := described{
 		Family: d.Family.Type, Name: d.Family.Name, Kind: z.Kind.String(), Layers: z.Layers, Heads: z.Heads, KVHeads: z.KVHeads,
-		HeadSize: z.HeadSize, Width: z.Width, Hidden: z.Hidden, Vocabulary: z.Vocabulary, TokenTypes: z.Types, Positions: z.Positions,
+		HeadSize: z.HeadSize, Left: d.Heads, Width: z.Width, Hidden: z.Hidden, Vocabulary: z.Vocabulary, TokenTypes: z.Types, Positions: z.Positions,
 		Task: string(d.Task), Labels: d.Labels, Parameters: d.Parameters, Bytes: d.Bytes, Memory: d.Memory, Tokens: d.Tokens, Pipeline: d.Pipeline,
 	}
 	if y := z.Decoder; y != nil {
@@ -106,6 +107,9 @@ func (d *described) screen() string {
 	heads := fmt.Sprintf("%d of size %d", d.Heads, d.HeadSize)
 	if d.KVHeads != d.Heads {
 		heads += fmt.Sprintf(", %d of keys and values", d.KVHeads)
+	}
+	if d.Left != nil {
+		heads += "; left in the layers: " + strings.Trim(fmt.Sprint(d.Left), "[]")
 	}
 	line("heads", "%s", heads)
 	line("width", "%d, %d in feed-forward networks", d.Width, d.Hidden)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/attn-go/attn/heads"
@@ -45,7 +46,7 @@ func (cmd *mapCommand) figure(r *heads.Record) (viz.Figure, error) {
 	for _, l := range layers {
 		for h := range l.Heads {
 			p := newPanel(l, h, l.Head(h))
-			p.Title = fmt.Sprintf("layer %d, head %d", l.Index, h)
+			p.Title = fmt.Sprintf("layer %d, head %d", l.Index, l.Number(h))
 			p.NewLine = h == 0 // a line for each layer, though one may have fewer heads
 			f.Panels = append(f.Panels, p)
 		}
@@ -247,19 +248,38 @@ func (cmd *mapCommand) panel(l *heads.Layer) (viz.Panel, error) {
 	}
 	h := 0
 	if cmd.Head != nil {
-		h = *cmd.Head
-	}
-	if h < 0 {
-		h += l.Heads
-	}
-	if h < 0 || h >= l.Heads {
-		return viz.Panel{}, usage("no head %d in %s layer %d, want 0 to %d", *cmd.Head, l.Kind, l.Index, l.Heads-1)
+		if h = headAt(l, *cmd.Head); h < 0 {
+			want := fmt.Sprintf("0 to %d", l.Heads-1)
+			if l.Chosen != nil {
+				want = "one of " + strings.Trim(fmt.Sprint(l.Chosen), "[]")
+			}
+			return viz.Panel{}, usage("no head %d in %s layer %d, want %s", *cmd.Head, l.Kind, l.Index, want)
+		}
 	}
 	p := newPanel(l, h, l.Head(h))
-	p.Title = fmt.Sprintf("head %d", h)
+	p.Title = fmt.Sprintf("head %d", l.Number(h))
 	return p, nil
 }
 
+// headAt returns the place of a head in a layer, by its number in the model or, below 0,
+// counted from the last; −1 if there is none.
+func headAt(l *heads.Layer, number int) int {
+	if number < 0 {
+		return max(-1, number+l.Heads)
+	}
+	for h := range l.Heads {
+		if l.Number(h) == number {
+			return h
+		}
+	}
+	return -1
+}
+
+// newPanel returns a panel of a head, by its place in the layer, or of what viz has a number
+// for.
 func newPanel(l *heads.Layer, head int, weights []float32) viz.Panel {
+	if head >= 0 {
+		head = l.Number(head)
+	}
 	return viz.Panel{Kind: l.Kind.String(), Layer: l.Index, Head: head, Rows: l.Queries, Columns: l.Keys, Values: weights}
 }

@@ -28,14 +28,15 @@ type pruneCommand struct {
 	Keep    *int     `help:"Heads to keep, in all layers together." placeholder:"N" group:"Goal (at most one)"`
 	Share   *float64 `help:"Share of the heads to remove, 0 to 1." placeholder:"P" group:"Goal (at most one)"`
 	MaxDrop *float64 `help:"Share of the metric that may be lost, or by which it may grow if it is the loss, 0 to 1 (default 0.01 if no other goal is given)." placeholder:"P" group:"Goal (at most one)"`
-	Speed   *float64 `help:"Speed-up to reach in translating 32 sentences, such as 1.5." placeholder:"X" group:"Goal (at most one)"`
+	Speed   *float64 `help:"Speed-up to reach with 32 texts at once, in translating or else in reading them, such as 1.5." placeholder:"X" group:"Goal (at most one)"`
 
 	Step        *int     `help:"Heads to remove before the rest are scored again; 0 scores once (default 1, or more where scoring would take over 120 passes over its data; 0 with --finetune or --speed)." placeholder:"N" group:"How"`
 	Kind        []string `enum:"${kinds}" help:"Remove heads from these kinds of attention only: ${kinds_or}, or several with commas (default all)." placeholder:"NAME" group:"How"`
+	Even        bool     `help:"Take equally many heads from each layer, as many as the goal allows: then the smaller form of Llama and its kind loads wherever the original does." group:"How"`
 	EmptyLayers bool     `help:"Let layers lose all their heads; otherwise each keeps one." group:"How"`
 	Finetune    int      `help:"Training steps after each removal (default none)." placeholder:"N" group:"How"`
-	Train       string   `help:"Pairs for the training steps (default the scoring part of the data)." placeholder:"FILE" group:"How"`
-	Rate        *float64 `help:"Largest learning rate of the training steps (default 0.001; a third of it is better for a few hundred steps)." placeholder:"RATE" group:"How"`
+	Train       string   `help:"Data for the training steps, in the form of --data (default the scoring part of it)." placeholder:"FILE" group:"How"`
+	Rate        *float64 `help:"Largest learning rate of the training steps (default 0.001, where a third of it is better for a few hundred steps; 0.00005 for a pretrained model)." placeholder:"RATE" group:"How"`
 
 	Metric    string        `default:"auto" enum:"auto,exact,bleu,loss,accuracy,spearman,pearson" help:"exact or bleu of translations; of pretrained models also loss, accuracy, spearman or pearson; or auto: exact match for models of characters, BLEU for others of attn train, and accuracy, Spearman's correlation or the loss for pretrained ones." placeholder:"NAME" group:"Report"`
 	Orders    int           `default:"20" help:"Random orders to compare with." placeholder:"N" group:"Report"`
@@ -67,10 +68,13 @@ pruning.json; and report.html. After Ctrl-C, unfinished.json holds what has been
 measured so far.
 
 For a pretrained model, --data is that of attn heads, and the metric is accuracy for
-classes, Spearman's correlation for similar texts, and the loss for all else. The directory
-gets the model in the shapes of the original, the weights of removed heads zero, which every
-program loads that loads the original; pruning.json; and report.html. Heads that share keys
-and values go together.`
+classes, Spearman's correlation for similar texts, and the loss for all else. Heads that
+share keys and values go together. masked/ has the weights of removed heads set to zero, and
+every program loads it that loads the original. In the smaller model they are absent. For
+BERT, DistilBERT, RoBERTa and GPT-2, config.json says so by pruned_heads, which versions of
+transformers before 5 follow. For Llama, Mistral, Qwen and Gemma, layers that have equally
+many heads, as with --even, make a model like any other; otherwise attn alone loads it.
+For MPNet, Marian and T5 there is no smaller model: the directory gets the masked one.`
 }
 
 // What is in the directory beside the model. Until the models are made, those of an
@@ -106,6 +110,8 @@ func (cmd *pruneCommand) Validate() error {
 		return errors.New("--speed goes with a --speed-time of more than 0")
 	case cmd.Step != nil && *cmd.Step < 0:
 		return fmt.Errorf("--step %d, want at least 0", *cmd.Step)
+	case cmd.Even && cmd.Step != nil && *cmd.Step > 0:
+		return errors.New("--even scores once: want --step 0, or none")
 	case cmd.Finetune < 0:
 		return fmt.Errorf("--finetune %d, want at least 0", cmd.Finetune)
 	case cmd.Train != "" && cmd.Finetune == 0:
@@ -227,7 +233,7 @@ func newExperiment[S heads.Prunable[S]](cmd *pruneCommand, whole S, task pruning
 		return nil, err
 	}
 	e := &pruning.Experiment[S]{
-		Subject: whole, Task: task, Methods: methods, Goal: goal, Normalize: cmd.Normalize, Empty: cmd.EmptyLayers,
+		Subject: whole, Task: task, Methods: methods, Goal: goal, Normalize: cmd.Normalize, Empty: cmd.EmptyLayers, Even: cmd.Even,
 		Step: pruning.Affordable, FineTune: cmd.Finetune, Orders: cmd.Orders, Resamples: cmd.Resamples, Seed: cmd.Seed, SpeedTime: cmd.SpeedTime,
 		Progress: func(stage string, done, all int) { cmd.shown.tell(stage, done, all) }, Save: cmd.save,
 	}
@@ -249,17 +255,25 @@ func (cmd *pruneCommand) newReport(data string, parts [3]int, items string) *rep
 
 // goal returns where to stop.
 func (cmd *pruneCommand) goal(layers []*attn.MultiHead) (pruning.Goal, error) {
+	count, uneven := -1, false    // heads of a layer from which they may be taken
 	all, least, others := 0, 0, 0 // heads; those that must stay; of them, those of layers that are left alone
 	for _, l := range layers {
 		n := l.Config().Heads
 		all += n
 		kind, _ := heads.Place(l.Config().Name)
+		if len(cmd.Kind) == 0 || slices.Contains(cmd.Kind, kind.String()) {
+			uneven = uneven || count >= 0 && n != count
+			count = n
+		}
 		switch {
 		case len(cmd.Kind) > 0 && !slices.Contains(cmd.Kind, kind.String()):
 			least, others = least+n, others+n
 		case !cmd.EmptyLayers && n > 0:
 			least += n / l.Config().KVHeads // heads that share keys and values stay together
 		}
+	}
+	if cmd.Even && uneven {
+		return pruning.Goal{}, usage("--even goes with layers of equally many heads, and those of %s have different numbers", quoted(cmd.Model))
 	}
 	if len(cmd.Kind) > 0 && least == all {
 		return pruning.Goal{}, usage("no head of kind %s can go", strings.Join(cmd.Kind, " or "))

@@ -23,15 +23,15 @@ import (
 
 // preparePretrained loads everything that the experiment needs, and says what it is.
 func (cmd *pruneCommand) preparePretrained() (*prepared, error) {
-	if err := cmd.wantPretrained(); err != nil {
-		return nil, err
-	}
 	l, lines, err := loadTask(cmd.Model, cmd.Data, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := cmd.goal(l.Attention()); err != nil {
 		return nil, err
+	}
+	if f := l.Family; f.Fewer == models.AllHeads && (cmd.Speed != nil || cmd.SpeedTime != time.Second) {
+		return nil, usage("--speed and --speed-time go with models that have a smaller form, and layers of %s cannot have fewer heads", f.Name)
 	}
 	parts, err := pruning.Deal(lines, l.task.source, cmd.Limit, cmd.Seed, l.task.items)
 	if err != nil {
@@ -50,6 +50,10 @@ func (cmd *pruneCommand) preparePretrained() (*prepared, error) {
 		return nil, err
 	}
 	copy(task.Parts[:], probes[1:])
+	learnt, err := cmd.learn(l, task, probes[0], parts)
+	if err != nil {
+		return nil, err
+	}
 	e, err := newExperiment(cmd, probes[0], task)
 	if err != nil {
 		return nil, err
@@ -57,6 +61,9 @@ func (cmd *pruneCommand) preparePretrained() (*prepared, error) {
 	e.Keep = cmd.keepPretrained(task.Parts[pruning.Reporting])
 	r := cmd.newReport(cmd.Data, sizes, l.task.items)
 	r.Model.Arch, r.Model.Task = l.Family.Name, l.task.name
+	if r.Settings.TrainData = cmd.Train; cmd.Finetune > 0 {
+		r.Settings.Rate, r.Settings.Trained = task.Rate, learnt
+	}
 	weights, err := filepath.Glob(filepath.Join(cmd.Model, "*.safetensors"))
 	if err != nil {
 		return nil, err
@@ -70,22 +77,42 @@ func (cmd *pruneCommand) preparePretrained() (*prepared, error) {
 	return &prepared{e, r, fmt.Sprintf("try: attn view --model %s TEXT", quoted(cmd.Out))}, nil
 }
 
-// wantPretrained refuses flags that go with translators alone.
-func (cmd *pruneCommand) wantPretrained() error {
-	for _, f := range []struct {
-		name  string
-		given bool
-	}{{"--speed", cmd.Speed != nil}, {"--finetune", cmd.Finetune > 0}, {"--speed-time", cmd.SpeedTime != time.Second}} {
-		if f.given {
-			return usage("%s goes with a model of attn train, and %s is a pretrained one", f.name, quoted(cmd.Model))
+// learn says on what the task is fine-tuned, and returns how many lines these are: those of
+// --train, but for what is measured on, or those that heads are scored on.
+func (cmd *pruneCommand) learn(l *loaded, task *pruning.Predictions, scored *models.Probe, parts [3][]dataLine) (lines int, err error) {
+	const rate = 5e-5 // of a model that has learnt much already
+	task.Learn, task.Rate, task.Seed = scored, rate, cmd.Seed
+	set(&task.Rate, cmd.Rate)
+	if cmd.Train == "" {
+		return len(parts[0]), nil
+	}
+	all, err := readLines(cmd.Train, l.task.data, math.MaxInt)
+	if err != nil {
+		return 0, err
+	}
+	if l.task == &similarityTask {
+		if err := similarities(cmd.Train, all); err != nil {
+			return 0, err
 		}
 	}
-	return nil
+	measured := map[string]bool{}
+	for _, part := range parts[1:] {
+		for _, line := range part {
+			measured[l.task.source(line)] = true
+		}
+	}
+	if all = slices.DeleteFunc(all, func(line dataLine) bool { return measured[l.task.source(line)] }); len(all) == 0 {
+		return 0, &seq2seq.InputError{Name: cmd.Train, Reason: "every line is also among those that are measured on"}
+	}
+	from := *l
+	from.data = cmd.Train
+	task.Learn, err = l.task.probe(&from, all, cmd.Seed)
+	return len(all), err
 }
 
 // predictions returns the task, but for the probes: what the model is judged by.
 func (cmd *pruneCommand) predictions(l *loaded, parts [3][]dataLine) (*pruning.Predictions, error) {
-	task := &pruning.Predictions{Unit: l.task.lossUnit}
+	task := &pruning.Predictions{Unit: l.task.lossUnit, Faster: cmd.Speed != nil}
 	metric := cmd.Metric
 	if metric == "auto" {
 		metric = l.task.metrics[0]
@@ -135,38 +162,101 @@ func (cmd *pruneCommand) predictions(l *loaded, parts [3][]dataLine) (*pruning.P
 	return task, nil
 }
 
-// keepPretrained writes what is left beside the other files of the model, and checks that
-// it loads and says the same on a part of the data.
+// keepPretrained writes what is left beside the other files of the model: in its compact form,
+// with the masked one in a folder, or where there is none, the masked form alone. It checks
+// that both load, and say the same on a part of the data.
 func (cmd *pruneCommand) keepPretrained(part *models.Probe) func(ctx context.Context, left *models.Probe, r *reports.Report) error {
 	return func(ctx context.Context, left *models.Probe, r *reports.Report) error {
-		files, err := besideWeights(cmd.Model)
+		beside, err := besideWeights(cmd.Model)
 		if err != nil {
 			return err
 		}
-		files = append(files, atomicfile.File{Path: seq2seq.WeightsFile, Write: left.WriteMasked})
-		gone := []string{seq2seq.WeightsFile + ".index.json", reportFile, pageFile}
+		config, err := left.Config()
+		if err != nil {
+			return err
+		}
+		beside = withConfig(beside, config)
+		files, dirs := in("", beside, left.WriteMasked), []string{cmd.Out}
+		var gone []string
+		compact, err := left.Compact()
+		if err != nil {
+			r.Result.NoCompact = err.Error()
+			for _, f := range files {
+				if path := filepath.Join(maskedDir, f.Path); exists(filepath.Join(cmd.Out, path)) { // of an earlier run
+					gone = append(gone, path)
+				}
+			}
+		} else {
+			files = append(in(maskedDir, beside, left.WriteMasked), in("", withConfig(beside, compact.Config), compact.Write)...)
+			dirs = append(dirs, cmd.masked())
+		}
+		for _, name := range []string{seq2seq.WeightsFile + ".index.json", reportFile, pageFile} {
+			if gone = append(gone, name); exists(cmd.masked()) {
+				gone = append(gone, filepath.Join(maskedDir, name))
+			}
+		}
 		if err := cmd.store.Replace(files, gone...); err != nil {
-			return err
-		}
-		written, err := models.Load(cmd.Out, models.Options{})
-		if err != nil {
 			return err
 		}
 		reference, err := models.NewReference(ctx, left.On(part))
 		if err != nil {
 			return err
 		}
-		again, err := part.Of(written)
-		if err != nil {
-			return err
+		largest := 0.
+		for _, dir := range dirs {
+			difference, err := written(ctx, dir, part, reference)
+			if err != nil {
+				return err
+			}
+			largest = max(largest, difference)
 		}
-		largest, scale, err := reference.Difference(ctx, again)
-		if err != nil {
-			return err
+		r.Result.Difference = reports.Number(largest)
+		if r.Result.Masked = dirs[len(dirs)-1]; compact != nil {
+			r.Result.Compact, r.Result.Loads = cmd.Out, compact.Loads
 		}
-		r.Result.Difference, r.Result.Masked = reports.Number(largest), cmd.Out
-		return pruning.Agree(largest, scale)
+		return nil
 	}
+}
+
+// written loads a model that was written, and returns by how much its outputs differ from a
+// reference. It is an error if that is not rounding.
+func written(ctx context.Context, dir string, part *models.Probe, reference *models.Reference) (float64, error) {
+	m, err := models.Load(dir, models.Options{})
+	if err != nil {
+		return 0, err
+	}
+	again, err := part.Of(m)
+	if err != nil {
+		return 0, err
+	}
+	largest, scale, err := reference.Difference(ctx, again)
+	if err != nil {
+		return 0, err
+	}
+	return largest, pruning.Agree(largest, scale)
+}
+
+// in returns the files of a model in a folder of the directory.
+func in(folder string, beside []atomicfile.File, weights func(io.Writer) error) []atomicfile.File {
+	files := []atomicfile.File{{Path: filepath.Join(folder, seq2seq.WeightsFile), Write: weights}}
+	for _, f := range beside {
+		files = append(files, atomicfile.File{Path: filepath.Join(folder, f.Path), Write: f.Write})
+	}
+	return files
+}
+
+// withConfig returns files with another config.json.
+func withConfig(files []atomicfile.File, config []byte) []atomicfile.File {
+	files = slices.Clone(files)
+	for i, f := range files {
+		if f.Path == "config.json" {
+			files[i].Write = func(w io.Writer) error {
+				_, err := w.Write(config)
+				return err
+			}
+		}
+	}
+	return files
 }
 
 // modulesFile names the parts of a pipeline of sentence-transformers.

@@ -62,6 +62,9 @@ func (x *run[S]) attempt(ctx context.Context, method int) (m S, removed int, pru
 // step returns how many heads go by a method before the rest is scored again, 0 for
 // scoring once.
 func (x *run[S]) step(method int) int {
+	if x.Even {
+		return 0
+	}
 	if x.Step != Affordable {
 		return x.Step
 	}
@@ -107,6 +110,9 @@ func (x *run[S]) plan(method int) (heads.PruneOptions[S], error) {
 	if step == 0 {
 		plan.Order = order
 	}
+	if x.Even {
+		plan.Keep = all - len(x.cut(order, all-plan.Keep))
+	}
 	if x.FineTune > 0 {
 		plan.Tune = x.tune
 	}
@@ -124,6 +130,9 @@ func (x *run[S]) plan(method int) (heads.PruneOptions[S], error) {
 	}
 	if step == 0 {
 		plan.Step = max(1, all/12)
+	}
+	if x.Even {
+		plan.Step = x.round()
 	}
 	if x.tolerates() {
 		plan.Within = func(ctx context.Context, p S) (bool, error) {

@@ -23,15 +23,14 @@ func levels(all, most, chosen int) []int {
 }
 
 // cut returns the first n heads of an order, or all if there are fewer: fewer than n where
-// more would be a part of those that share keys and values, which stand together.
+// more would be a part of those that share keys and values, which stand together, or of a round
+// that takes heads from each layer.
 func (x *run[S]) cut(order []heads.Head, n int) []heads.Head {
-	sizes := map[string]int{}
-	for _, l := range x.layers {
-		if c := l.Config(); c.Heads > 0 {
-			sizes[c.Name] = c.Heads / c.KVHeads
-		}
+	if x.Even {
+		n = min(n, len(order))
+		return order[:n-n%x.round()]
 	}
-	whole := 0
+	sizes, whole := x.groups(), 0
 	for whole < len(order) {
 		size := sizes[order[whole].Layer]
 		if whole+size > min(n, len(order)) {

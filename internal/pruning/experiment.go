@@ -28,6 +28,9 @@ type Experiment[S heads.Prunable[S]] struct {
 	Kinds []heads.Kind
 	// Empty lets layers lose all their heads.
 	Empty bool
+	// Even takes equally many heads from each layer, all scored once. Layers that heads may be
+	// taken from have equally many.
+	Even bool
 	// Step is how many heads go before the rest is scored again. 0 scores once, and
 	// Affordable leaves it to what scoring costs.
 	Step int
@@ -64,16 +67,18 @@ const mostPasses = 120
 type Goal struct {
 	Left  int     // heads to leave; 0 means that another field counts
 	Drop  float64 // part of the metric that may be lost, on the selecting part
-	Speed float64 // how many times faster to translate; 0 if it does not count
+	Speed float64 // how many times faster to be at the first of Works; 0 if it does not count
 }
 
 // Describe returns the goal for people.
-func (g Goal) Describe(m Metric) string {
+//
+// work is what is to be faster: "translate".
+func (g Goal) Describe(m Metric, work string) string {
 	switch {
 	case g.Left > 0:
 		return fmt.Sprintf("keep %d heads", g.Left)
 	case g.Speed > 0:
-		return fmt.Sprintf("translate %g times as fast", g.Speed)
+		return fmt.Sprintf("%s %g times as fast", work, g.Speed)
 	case m.Loss:
 		return fmt.Sprintf("let the loss grow by at most %g%%", 100*g.Drop)
 	}
@@ -166,7 +171,11 @@ func (x *run[S]) progress(stage string) func(done, all int) {
 func (x *run[S]) describe() {
 	r := x.report
 	s := &r.Settings
-	s.Goal, s.Speed, s.Normalize, s.Empty = x.Goal.Describe(x.metric), x.Goal.Speed, x.Normalize, x.Empty
+	work := ""
+	if x.Goal.Speed > 0 {
+		work = x.Task.Works()[0].Name
+	}
+	s.Goal, s.Speed, s.Normalize, s.Empty, s.Even = x.Goal.Describe(x.metric, work), x.Goal.Speed, x.Normalize, x.Empty, x.Even
 	s.Metric, s.Unit, s.Lower, s.Least, s.LossUnit = x.metric.Name, x.metric.Unit, x.metric.Loss, x.metric.Least, x.Task.LossUnit()
 	s.Step, s.FineTune, s.Orders, s.Resamples, s.Seed = max(x.Step, 0), x.FineTune, x.Orders, x.Resamples, x.Seed
 	for _, k := range x.Kinds {
@@ -275,7 +284,43 @@ func (x *run[S]) order(method int) []heads.Head {
 
 // orderBy returns the heads that may go, in the order in which scores let them.
 func (x *run[S]) orderBy(s heads.Scores) []heads.Head {
-	return slices.DeleteFunc(heads.Order(x.layers, s, x.Empty), func(h heads.Head) bool { return !x.open(h.Layer) })
+	order := slices.DeleteFunc(heads.Order(x.layers, s, x.Empty), func(h heads.Head) bool { return !x.open(h.Layer) })
+	if !x.Even {
+		return order
+	}
+	// The least important group of each layer, then the next one of each.
+	sizes, taken := x.groups(), map[string]int{}
+	round := func(h heads.Head) int {
+		taken[h.Layer]++
+		return (taken[h.Layer] - 1) / sizes[h.Layer]
+	}
+	rounds := make([][]heads.Head, len(order))
+	for _, h := range order {
+		n := round(h)
+		rounds[n] = append(rounds[n], h)
+	}
+	return slices.Concat(rounds...)
+}
+
+// groups returns by layer how many heads share keys and values.
+func (x *run[S]) groups() map[string]int {
+	sizes := map[string]int{}
+	for _, l := range x.layers {
+		if c := l.Config(); c.Heads > 0 {
+			sizes[c.Name] = c.Heads / c.KVHeads
+		}
+	}
+	return sizes
+}
+
+// round returns how many heads go at a time if equally many are taken from each layer.
+func (x *run[S]) round() (n int) {
+	for layer, size := range x.groups() {
+		if x.open(layer) {
+			n += size
+		}
+	}
+	return n
 }
 
 // open reports whether heads may be taken from a layer.

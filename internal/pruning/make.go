@@ -59,7 +59,7 @@ func Agree(largest, scale float64) error {
 	// agreement is how much they may differ by rounding, as a part of the largest.
 	const agreement = 1e-4
 	if limit := agreement * max(scale, 1); !(largest <= limit) {
-		return &CheckError{fmt.Sprintf("the compact and the masked model differ by %g in a logit, more than %g", largest, limit)}
+		return &CheckError{fmt.Sprintf("the compact and the masked model differ by %g in an output, more than %g", largest, limit)}
 	}
 	return nil
 }

@@ -3,13 +3,13 @@ package pruning
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/bootstrap"
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -69,6 +69,12 @@ type Predictions struct {
 	// texts, the similarities that they are said to have.
 	Parts  [2]*models.Probe
 	Wanted [2][]float64
+	// Learn has the examples for fine-tuning, and Rate is the largest learning rate.
+	Learn *models.Probe
+	Rate  float64
+	Seed  uint64
+	// Faster says that the goal is one of speed: what it is held against comes first.
+	Faster bool
 	// Write, if not nil, makes Judge a metric of translations: of what the model writes for
 	// the sources of the parts.
 	Write *Writing
@@ -96,15 +102,19 @@ func (x *Predictions) Metric() Metric {
 // LossUnit returns Unit.
 func (x *Predictions) LossUnit() string { return x.Unit }
 
-// Parameters returns how many there are. Those of removed heads are zero, and stay.
-func (x *Predictions) Parameters(p *models.Probe) int { return nn.Count(p.Model()) }
+// Parameters returns how many there are, those of removed heads left out unless the model
+// keeps its shapes.
+func (x *Predictions) Parameters(p *models.Probe) int { return p.Parameters() }
 
-// Works returns none: the model keeps its shapes.
-func (x *Predictions) Works() []Work[*models.Probe] { return nil }
-
-// Train returns an error.
-func (x *Predictions) Train(context.Context, *models.Probe, int, int, func(done, all int)) error {
-	return errors.New("pruning: pretrained models are not fine-tuned")
+// Train trains a model for some steps on the examples of Learn.
+func (x *Predictions) Train(ctx context.Context, p *models.Probe, steps, round int, tell func(done, all int)) error {
+	err := p.Train(ctx, x.Learn, models.Training{
+		Steps: steps, Rate: x.Rate, Seed: x.Seed + uint64(round), Progress: func(step int) { tell(step, steps) },
+	})
+	if errors.Is(err, models.ErrDiverged) {
+		return &CheckError{fmt.Sprintf("fine-tuning: %v", err)}
+	}
+	return err
 }
 
 // Gauge returns what compares predictions on a part with those of the whole model.

@@ -157,6 +157,44 @@ func TestPretrainedGroups(t *testing.T) {
 	}
 }
 
+// Equally many heads are taken from each layer, whole groups of them, in all curves: as many
+// as the goal allows.
+func TestPretrainedEven(t *testing.T) {
+	for _, c := range []struct {
+		dir  string
+		goal Goal
+		left []int
+	}{
+		{"bert_words", Goal{Left: 3}, []int{4}}, {"bert_words", Goal{Left: 2}, []int{2}}, {"bert_words", Goal{Drop: 1000}, []int{2}}, {"bert_words", Goal{Drop: 1e-9}, []int{6, 4}},
+		{"decoders/llama3", Goal{Left: 4}, []int{4}}, {"decoders/llama3", Goal{Left: 5}, []int{8}},
+	} {
+		e := ofWords(t, c.dir)
+		e.Even, e.Goal, e.Methods = true, c.goal, []heads.Method{heads.WeightNorm, heads.Gradient}
+		var left *models.Probe
+		e.Keep = func(_ context.Context, p *models.Probe, _ *reports.Report) error { left = p; return nil }
+		var r reports.Report
+		if err := e.Run(context.Background(), &r); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(c.left, r.Result.Left) || r.Result.Left != total(left.Layers()) || !r.Settings.Even {
+			t.Errorf("%s, %+v: %d heads are left, want %v", c.dir, c.goal, r.Result.Left, c.left)
+		}
+		layers := left.Layers()
+		for _, l := range layers {
+			if l.Config().Heads != layers[0].Config().Heads {
+				t.Errorf("%s, %+v: a layer has %d heads, another %d", c.dir, c.goal, l.Config().Heads, layers[0].Config().Heads)
+			}
+		}
+		for _, curve := range r.Curves {
+			for _, p := range curve.Points {
+				if p.Left%len(layers) != 0 {
+					t.Errorf("%s: a curve has a point with %d heads in %d layers", c.dir, p.Left, len(layers))
+				}
+			}
+		}
+	}
+}
+
 func TestPretrainedStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := ofWords(t, "bert_words")
@@ -197,5 +235,35 @@ func TestJudges(t *testing.T) {
 	list[2].Cosine = math.NaN()
 	if got := Spearman.Of(list, wanted)(sample); got == got {
 		t.Errorf("with a cosine that is no number, the correlation is %v", got)
+	}
+}
+
+// What is measured of each kind of model, the work that a goal is held against first.
+func TestPretrainedWorks(t *testing.T) {
+	for _, c := range []struct {
+		dir  string
+		want []string
+	}{
+		{"bert_words", []string{"encode", "attention layers"}}, {"decoders/llama3", []string{"read", "decode one token", "attention layers"}}, {"mpnet_words", nil},
+	} {
+		e := ofWords(t, c.dir)
+		task := e.Task.(*Predictions)
+		task.Faster = true
+		works := task.Works()
+		var names []string
+		for _, w := range works {
+			if names = append(names, w.Name); w.Batch*w.Length <= 64 {
+				w.On(e.Subject)()
+			}
+			if w.Length > e.Subject.Model().Sizes().Positions {
+				t.Errorf("%s: %s is of %d tokens", c.dir, w.Name, w.Length)
+			}
+		}
+		if !slices.Equal(slices.Compact(names), c.want) {
+			t.Errorf("%s: works are %v, want %v", c.dir, names, c.want)
+		}
+		if len(works) > 0 && works[0].Batch != 32 {
+			t.Errorf("%s: the first work is of %d texts, want 32", c.dir, works[0].Batch)
+		}
 	}
 }

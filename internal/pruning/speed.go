@@ -20,7 +20,9 @@ func (x *run[S]) speed(ctx context.Context) error {
 			return err
 		}
 		s.Work, s.Batch, s.Length = w.Name, w.Batch, w.Length
-		s.Bound = reports.Number(w.Operations(x.Subject) / w.Operations(*x.left))
+		if s.Bound = reports.NaN; w.Operations != nil {
+			s.Bound = reports.Number(w.Operations(x.Subject) / w.Operations(*x.left))
+		}
 		x.report.Speed = append(x.report.Speed, s)
 	}
 	if len(list) > 0 {

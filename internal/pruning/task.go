@@ -86,5 +86,5 @@ type Work[S any] struct {
 	Name          string
 	Batch, Length int
 	On            func(s S) func()
-	Operations    func(s S) float64 // multiply-adds
+	Operations    func(s S) float64 // multiply-adds; nil if they are not counted
 }

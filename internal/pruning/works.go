@@ -3,9 +3,9 @@ package pruning
 import (
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/exercise"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
@@ -31,7 +31,9 @@ func (x *Translations) Works() []Work[*seq2seq.Probe] {
 	}
 	for _, b := range []int{1, 8, 32} {
 		for _, l := range []int{typical.Length, 128} {
-			list = append(list, attentionLayers(b, l))
+			list = append(list, attentionLayers(b, l, x.model.Config.Width, func(p *seq2seq.Probe) float64 {
+				return Count(p.Translator(), Reads{Batch: b, Source: l, Target: l}).Attention
+			}))
 		}
 	}
 	return list
@@ -71,26 +73,22 @@ func decoderStep(batch, length int) Work[*seq2seq.Probe] {
 }
 
 // attentionLayers is every attention layer at once, with all tokens known.
-func attentionLayers(batch, length int) Work[*seq2seq.Probe] {
-	return Work[*seq2seq.Probe]{
-		Name: "attention layers", Batch: batch, Length: length,
-		On: func(p *seq2seq.Probe) func() {
-			m := p.Translator()
-			x := tensor.Randn(rand.New(rand.NewPCG(1, 1)), batch, length, m.Config.Width)
+func attentionLayers[S heads.Subject](batch, length, width int, operations func(S) float64) Work[S] {
+	return Work[S]{
+		Name: "attention layers", Batch: batch, Length: length, Operations: operations,
+		On: func(s S) func() {
+			x := tensor.Randn(rand.New(rand.NewPCG(1, 1)), batch, length, width)
 			tape := tensor.NewTape(tensor.Infer)
 			return func() {
-				for _, l := range m.Layers() {
+				for _, l := range s.Layers() {
 					tape.Reset()
 					var o attn.Options
-					if strings.Contains(l.Config().Name, "decoder") && !strings.Contains(l.Config().Name, "cross") {
+					if kind, _ := heads.Place(l.Config().Name); kind == heads.Decoder {
 						o.Mask = attn.Causal()
 					}
 					l.Forward(tape, x, x, x, o)
 				}
 			}
-		},
-		Operations: func(p *seq2seq.Probe) float64 {
-			return Count(p.Translator(), Reads{Batch: batch, Source: length, Target: length}).Attention
 		},
 	}
 }

@@ -73,17 +73,26 @@ func (r *Report) facts() (list []facts) {
 		settings.add("taken from", strings.Join(s.Kinds, ", "))
 	}
 	settings.add("layers", map[bool]string{false: "keep one head at least", true: "may lose all heads"}[s.Empty])
+	if s.Even {
+		settings.add("evenly", "equally many heads from each layer")
+	}
 	if s.Step > 0 {
 		settings.add("scored again", "after every "+Counted(s.Step, "head", "heads"))
 	} else {
 		settings.add("scored", "once")
 	}
 	if s.FineTune > 0 {
+		trained := Counted(s.Trained, "pair", "pairs")
+		if r.Model.Task != "" {
+			trained = Counted(s.Trained, "line", "lines")
+		}
 		settings.add("fine-tuning", Counted(s.FineTune, "step", "steps")+" after each removal")
-		settings.add("on", cmp.Or(s.TrainData, "the scoring part")+", "+Counted(s.Trained, "pair", "pairs")+" that are not measured on")
+		settings.add("on", cmp.Or(s.TrainData, "the scoring part")+", "+trained+" that are not measured on")
 		if s.Rate > 0 {
 			settings.add("learning rate", fmt.Sprint(s.Rate))
-			settings.add("label smoothing", fmt.Sprint(s.Smoothing))
+			if r.Model.Task == "" {
+				settings.add("label smoothing", fmt.Sprint(s.Smoothing))
+			}
 		}
 	}
 	settings.addCount("random orders", s.Orders)
@@ -120,7 +129,7 @@ func (r *Report) load() (list []load) {
 		return "attn translate --model " + shellWord(dir) + ` "…"`, fmt.Sprintf("m, err := seq2seq.Load(%q)", dir)
 	}
 	if dir := r.Result.Compact; dir != "" {
-		l := load{Title: "Compact", Say: "The heads are cut out: smaller and faster, for attn."}
+		l := load{Title: "Compact", Say: "The heads are cut out: smaller and faster, for " + cmp.Or(r.Result.Loads, "attn") + "."}
 		l.Command, l.Code = commands(dir)
 		list = append(list, l)
 	}
@@ -129,6 +138,9 @@ func (r *Report) load() (list []load) {
 		of, what := "compact model’s", "logits"
 		if r.Model.Task != "" {
 			of, what = "whole model’s with gates of zero", "outputs"
+		}
+		if why := r.Result.NoCompact; why != "" {
+			l.Say += " There is no smaller form: " + why + "."
 		}
 		if r.Result.Difference.Known() {
 			l.Say += fmt.Sprintf(" Its %s differ from the %s by %s at most.", what, of, cmp.Or(strings.ReplaceAll(fmt.Sprintf("%.2g", float64(r.Result.Difference)), "-", "−"), "0"))

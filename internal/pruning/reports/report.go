@@ -36,12 +36,13 @@ type Settings struct {
 	Normalize bool     `json:"normalize"`                 // scores divided by the norm of their layer
 	Kinds     []string `json:"kinds,omitempty"`           // of attention that heads were taken from; none: all
 	Empty     bool     `json:"empty"`                     // layers may lose all heads
+	Even      bool     `json:"even,omitempty"`            // layers lose equally many heads
 	Step      int      `json:"step"`                      // heads removed before scoring again; 0: scored once
 	FineTune  int      `json:"finetune"`                  // training steps after each removal; 0: none
 	Rate      float64  `json:"rate,omitempty"`            // of these steps, at most
 	Smoothing float32  `json:"smoothing,omitempty"`       // of their labels
 	TrainData string   `json:"train_data,omitempty"`      // empty: the scoring part
-	Trained   int      `json:"train_pairs,omitempty"`     // pairs of them that are not measured on
+	Trained   int      `json:"train_pairs,omitempty"`     // pairs, or lines, of them that are not measured on
 	Orders    int      `json:"orders"`                    // random orders
 	Resamples int      `json:"resamples"`                 // of the bootstrap
 	Seed      uint64   `json:"seed"`
@@ -161,6 +162,9 @@ type Result struct {
 	Compact string `json:"compact,omitempty"`
 	Masked  string `json:"masked,omitempty"`
 	Page    string `json:"page,omitempty"`
+	// Of a pretrained model: what loads the compact form, or why there is none.
+	Loads     string `json:"loads,omitempty"`
+	NoCompact string `json:"no_compact,omitempty"`
 }
 
 // Quality describes a model on the reporting part.
@@ -195,7 +199,7 @@ func (q Quality) other(name string) Number {
 
 // Speed is the time of one kind of work, before and after, measured in turns.
 type Speed struct {
-	Work    string `json:"work"` // "translate", "decode one token", "attention layers"
+	Work    string `json:"work"` // "translate", "encode", "read", "decode one token", "attention layers"
 	Batch   int    `json:"batch"`
 	Length  int    `json:"length"` // tokens of source and target, or keys of a decoder's step
 	Before  Number `json:"before"` // ms, mean over the pairs whose ratios are in the middle half

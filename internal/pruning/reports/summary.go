@@ -19,10 +19,16 @@ func (r *Report) Summary(w io.Writer) error {
 	wrap(&b, plain(r.verdict()), summaryWidth)
 	r.summaryPoints(&b)
 	if c := r.Result.Control; c != nil {
-		fmt.Fprintf(&b, "\nthe whole model after the same training: %s %s, loss %s\n", r.metricName(), fixed(c.Metric, r.digits()), fixed(c.Loss, 3))
+		fmt.Fprintf(&b, "\nthe whole model after the same training: %s %s", r.metricName(), fixed(c.Metric, r.digits()))
+		if !r.Settings.Lower { // the metric is the loss
+			fmt.Fprintf(&b, ", loss %s", fixed(c.Loss, 3))
+		}
+		b.WriteByte('\n')
 	}
 	r.summarySpeed(&b)
-	for _, place := range [][2]string{{"compact model", r.Result.Compact}, {"masked model", r.Result.Masked}, {"report", r.Result.Page}} {
+	for _, place := range [][2]string{
+		{"compact model", r.Result.Compact}, {"  loaded by", r.Result.Loads}, {"no compact", r.Result.NoCompact}, {"masked model", r.Result.Masked}, {"report", r.Result.Page},
+	} {
 		if place[1] != "" {
 			fmt.Fprintf(&b, "%-14s %s\n", place[0], plain(place[1]))
 		}

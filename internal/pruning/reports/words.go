@@ -243,11 +243,14 @@ func (r *Report) significance() string {
 	return "significant"
 }
 
-// verdictSpeed tells the time of translation, or else of what was measured first.
+// wholeWork is what a model does as a whole, by the names of works.
+var wholeWork = map[string]string{"translate": "translation", "encode": "encoding", "read": "reading"}
+
+// verdictSpeed tells the time of the whole model, or else of what was measured first.
 func (r *Report) verdictSpeed() string {
 	for _, s := range r.Speed {
-		if s.Work == "translate" && s.Ratio.Known() {
-			text := s.verdict(fmt.Sprintf("translation (batch %d)", s.Batch))
+		if what := wholeWork[s.Work]; what != "" && s.Ratio.Known() {
+			text := s.verdict(fmt.Sprintf("%s (batch %d)", what, s.Batch))
 			if goal := r.Settings.Speed; float64(s.Ratio) < goal {
 				text += fmt.Sprintf(", measured again, for a goal of %g ×", goal)
 			}

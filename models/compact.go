@@ -1,0 +1,319 @@
+package models
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Compact is the form of a pruned model whose weights lack the heads that are gone, so that
+// it is smaller and faster.
+type Compact struct {
+	Config []byte // the text of config.json
+	Loads  string // what loads it, for people
+	model  *Model
+	cuts   map[string]cut // by tensor of the file
+}
+
+// cut is what stays of a tensor: spans along an axis.
+type cut struct {
+	axis int
+	keep []span
+}
+
+// Compact returns the model without the weights of the heads that Without took away. Its
+// Config is that of the directory with as few heads as are left: see FewerHeads.
+//
+// Errors: a family whose layers cannot have fewer heads; a config.json that cannot be read.
+func (p *Probe) Compact() (*Compact, error) {
+	m := p.model
+	if m.Family.Fewer == AllHeads {
+		return nil, fmt.Errorf("layers of %s cannot have fewer heads: no setting says so", m.Family.Name)
+	}
+	c := &Compact{model: m, cuts: map[string]cut{}}
+	set, loads := p.fewer()
+	var err error
+	if c.Config, err = m.config(set); err != nil {
+		return nil, err
+	}
+	c.Loads = loads
+	kept := p.Kept()
+	for _, l := range m.Attention() {
+		config := l.Config()
+		if left := kept[config.Name]; len(left) < config.Heads {
+			if err := c.cut(l, left); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return c, nil
+}
+
+// cut notes what stays of the maps of a layer.
+func (c *Compact) cut(l *attn.MultiHead, left []int) error {
+	config := l.Config()
+	var groups []int
+	for _, h := range left {
+		groups = append(groups, h/(config.Heads/config.KVHeads))
+	}
+	groups = slices.Compact(groups)
+	for _, x := range []struct {
+		of     *nn.Linear
+		blocks []int
+		size   int
+		out    bool // blocks of outputs, and not of inputs
+	}{
+		{l.Q, left, config.HeadSize, true}, {l.K, groups, config.HeadSize, true}, {l.V, groups, config.ValueSize, true}, {l.Out, left, config.ValueSize, false},
+	} {
+		parts := []*tensor.Tensor{x.of.Weight}
+		if x.out && x.of.Bias != nil {
+			parts = append(parts, x.of.Bias)
+		}
+		for _, part := range parts {
+			e, from, err := c.model.entry(config.Name, part)
+			if err != nil {
+				return err
+			}
+			axis := 0
+			if e.Transposed == x.out && part.Rank() == 2 {
+				axis = 1
+			}
+			now := c.cuts[e.Name]
+			now.axis = axis
+			for _, b := range x.blocks {
+				now.keep = append(now.keep, span{from + b*x.size, from + (b+1)*x.size})
+			}
+			c.cuts[e.Name] = now
+		}
+	}
+	return nil
+}
+
+// Write writes the tensors of the model's directory as one safetensors file, without the heads
+// that are gone. What is left is as it was to the bit, in the types that it had, or float32
+// if the probe was trained.
+//
+// Errors: those of safetensors.Open, for the directory is read again; those of w.
+func (c *Compact) Write(w io.Writer) error {
+	return c.model.rewrite(w, func(x *safetensors.Info) {
+		if cut, ok := c.cuts[x.Name]; ok {
+			x.Shape = slices.Clone(x.Shape)
+			x.Shape[cut.axis] = 0
+			for _, s := range cut.keep {
+				x.Shape[cut.axis] += s.to - s.from
+			}
+		}
+	}, func(w io.Writer, x *safetensors.Tensor) error {
+		cut, ok := c.cuts[x.Name]
+		if !ok {
+			_, err := w.Write(x.Data)
+			return err
+		}
+		inner := x.DType.Bits() / 8
+		for _, n := range x.Shape[cut.axis+1:] {
+			inner *= n
+		}
+		row := x.Shape[cut.axis] * inner
+		for data := x.Data; len(data) > 0; data = data[row:] {
+			for _, s := range cut.keep {
+				if _, err := w.Write(data[s.from*inner : s.to*inner]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// Config returns the text of the config.json that goes with WriteMasked: that of the
+// directory, but for the type of numbers if the probe was trained.
+//
+// Errors: a config.json that cannot be read.
+func (p *Probe) Config() ([]byte, error) { return p.model.config(nil) }
+
+// fewer returns the settings that say which heads are left, nil for one that is to go, and
+// what loads a model with them.
+func (p *Probe) fewer() (set map[string]any, loads string) {
+	const everywhere = "whatever loads the original"
+	m, kept := p.model, p.Kept()
+	gone, counts := map[string][]int{}, map[int]bool{} // by layer; of heads in a layer
+	group, removed := 1, false
+	for i, l := range m.Attention() {
+		c := l.Config()
+		counts[len(kept[c.Name])] = true
+		if removed = removed || len(kept[c.Name]) < c.Heads; c.Heads > 0 {
+			group = c.Heads / c.KVHeads
+		}
+		left := map[int]bool{}
+		for _, h := range kept[c.Name] {
+			left[m.HeadNumbers(c.Name)[h]] = true
+		}
+		for h := range m.Sizes().Heads {
+			if !left[h] {
+				gone[strconv.Itoa(i)] = append(gone[strconv.Itoa(i)], h)
+			}
+		}
+	}
+	if !removed {
+		return nil, everywhere
+	}
+	set = map[string]any{prunedHeads: nil}
+	equal := slices.Collect(maps.Keys(counts))
+	switch {
+	case m.Family.Fewer == PrunedHeads && counts[0]:
+		set[prunedHeads], loads = gone, "attn only: a layer has no heads"
+	case m.Family.Fewer == PrunedHeads:
+		set[prunedHeads], loads = gone, "attn, and transformers before version 5, by pruned_heads"
+	case len(equal) > 1 || equal[0] == 0:
+		set[prunedHeads], loads = gone, "attn only: layers have different numbers of heads"
+	default:
+		z := m.Sizes()
+		set["num_attention_heads"], set["num_key_value_heads"], set["head_dim"], loads = equal[0], equal[0]/group, z.HeadSize, everywhere
+		if z.Width%equal[0] != 0 {
+			loads = fmt.Sprintf("what takes a number of heads that does not divide hidden_size, as transformers before version 5 (%d and %d)", equal[0], z.Width)
+		}
+	}
+	return set, loads
+}
+
+// config returns the text of config.json with some settings set, or removed where they are
+// nil.
+func (m *Model) config(set map[string]any) ([]byte, error) {
+	path := filepath.Join(m.Dir, configFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("models: %w", err)
+	}
+	if len(set) > 0 || m.trained {
+		if data, err = edited(data, set, m.trained); err != nil {
+			return nil, &FormatError{path, err}
+		}
+	}
+	return data, nil
+}
+
+// edited returns a config.json with some settings set, among those of the text model if it
+// has one of images too, and all numbers of type float32 if float32s is true.
+func edited(data []byte, set map[string]any, float32s bool) ([]byte, error) {
+	all := map[string]json.RawMessage{}
+	if err := json.Unmarshal(data, &all); err != nil {
+		return nil, err
+	}
+	to, part := all, "text_config"
+	if raw, ok := all[part]; ok {
+		to = map[string]json.RawMessage{}
+		if err := json.Unmarshal(raw, &to); err != nil {
+			return nil, err
+		}
+	}
+	for _, part := range []map[string]json.RawMessage{all, to} {
+		for _, key := range []string{"dtype", "torch_dtype"} {
+			if _, ok := part[key]; ok && float32s {
+				part[key] = json.RawMessage(`"float32"`)
+			}
+		}
+	}
+	for key, value := range set {
+		if value == nil {
+			delete(to, key)
+			continue
+		}
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		to[key] = raw
+	}
+	if _, ok := all[part]; ok {
+		raw, err := plainJSON(to)
+		if err != nil {
+			return nil, err
+		}
+		all[part] = raw
+	}
+	return plainJSON(all)
+}
+
+// plainJSON returns indented JSON that leaves texts as they are.
+func plainJSON(x any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(x)
+	return b.Bytes(), err
+}
+
+// Network returns what is left as a network whose layers lack the heads that are gone, and
+// which shares all other parameters with the model. ok is false if layers of the model's
+// family cannot have fewer heads.
+func (p *Probe) Network() (n Network, ok bool) {
+	if p.model.Family.Fewer == AllHeads {
+		return nil, false
+	}
+	switch whole := p.model.Network.(type) {
+	case *encoder:
+		small := *whole
+		small.blocks, ok = attending(whole.blocks, p.layers)
+		return &small, ok
+	case *decoder:
+		small := *whole
+		small.blocks, ok = attending(whole.blocks, p.layers)
+		return &small, ok
+	}
+	return nil, false
+}
+
+// attending returns copies of blocks with other attention layers.
+func attending(blocks []Block, layers []*attn.MultiHead) (list []Block, ok bool) {
+	for i, b := range blocks {
+		switch b := b.(type) {
+		case *PostNorm:
+			small := *b
+			small.Self = layers[i]
+			list = append(list, &small)
+		case *PreNorm:
+			small := *b
+			small.Self = layers[i]
+			list = append(list, &small)
+		default:
+			return nil, false
+		}
+	}
+	return list, true
+}
+
+// Parameters returns how many numbers the model has, those of heads that are gone left out
+// if it has a compact form.
+func (p *Probe) Parameters() int {
+	n := nn.Count(p.model)
+	if p.model.Family.Fewer == AllHeads {
+		return n
+	}
+	for i, l := range p.model.Attention() {
+		n -= nn.Count(l) - nn.Count(p.layers[i])
+	}
+	return n
+}
+
+// MeanTokens returns how many tokens a sequence of the examples has on average, at least 1.
+func (p *Probe) MeanTokens() int {
+	tokens, sequences := 0, 0
+	for _, b := range p.batches {
+		for _, n := range b.x.Lens() {
+			tokens, sequences = tokens+n, sequences+1
+		}
+	}
+	return max(1, (tokens+sequences/2)/max(1, sequences))
+}

@@ -1,0 +1,391 @@
+package models_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// compactable are directories of every family whose layers can have fewer heads.
+var compactable = []string{
+	"bert_words", "bert_text", "roberta_words", "xlm_roberta_words", "camembert_words", "distilbert_words", "decoders/gpt2", "decoders/llama3",
+	"decoders/llama_biases", "decoders/mistral", "decoders/qwen2", "decoders/qwen3_bias", "decoders/gemma", "decoders/gemma2", "decoders/gemma3",
+	"decoders/gemma3_multimodal",
+}
+
+// removals are heads to remove: of one layer, so that layers differ; of all alike; all of the
+// first layer, and some of the last.
+var removals = map[string]func(layer, layers, groups int) []int{
+	"uneven": func(layer, layers, groups int) []int {
+		if layer == layers-1 {
+			return []int{groups - 1}
+		}
+		return nil
+	},
+	"even": func(_, _, groups int) []int { return []int{groups / 2} },
+	"empty": func(layer, layers, groups int) []int {
+		switch layer {
+		case 0:
+			return slices.Collect(func(yield func(int) bool) {
+				for g := range groups {
+					if !yield(g) {
+						return
+					}
+				}
+			})
+		case layers - 1:
+			return []int{0}
+		}
+		return nil
+	},
+}
+
+// gone returns the heads of a removal. Groups are those that share keys and values.
+func gone(layers []*attn.MultiHead, removal func(layer, layers, groups int) []int) (list []heads.Head) {
+	for i, l := range layers {
+		c := l.Config()
+		if c.Heads == 0 {
+			continue
+		}
+		size := c.Heads / c.KVHeads
+		for _, g := range removal(i, len(layers), c.KVHeads) {
+			for h := range size {
+				list = append(list, heads.Head{Layer: c.Name, Number: g*size + h})
+			}
+		}
+	}
+	return list
+}
+
+// writeCompact writes the compact form of what is left, and loads it.
+func writeCompact(t *testing.T, p *models.Probe, dir string, o models.Options) (*models.Compact, *models.Model) {
+	t.Helper()
+	c, err := p.Compact()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), c.Config, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := atomicfile.Write(filepath.Join(dir, "model.safetensors"), c.Write); err != nil {
+		t.Fatal(err)
+	}
+	m, err := models.Load(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, m
+}
+
+func without(t *testing.T, p *models.Probe, list []heads.Head) *models.Probe {
+	t.Helper()
+	less, err := p.Without(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return less
+}
+
+// TestCompact writes models without some heads, reads them again, and compares predictions
+// with those of the model whose heads have gates of 0. Where ATTN_PRUNED_CASES names a
+// folder, the directories stay there for testdata/pruned_check.py.
+func TestCompact(t *testing.T) {
+	families := map[string]bool{}
+	for _, f := range models.Families() {
+		if f.Fewer != models.AllHeads {
+			families[f.Type] = true
+		}
+	}
+	for _, name := range compactable {
+		p := loadProbe(t, name)
+		m := p.Model()
+		delete(families, m.Family.Type)
+		for kind, removal := range removals {
+			at := fmt.Sprintf("%s %s", name, kind)
+			list := gone(p.Layers(), removal)
+			if kind == "even" && len(list) == p.Model().Sizes().Layers*p.Model().Sizes().Heads {
+				continue // all heads share their keys and values
+			}
+			less := without(t, p, list)
+			dir := t.TempDir()
+			if folder := os.Getenv("ATTN_PRUNED_CASES"); folder != "" && name != "decoders/gemma3_multimodal" { // which lacks its images
+				dir = filepath.Join(folder, strings.ReplaceAll(filepath.Base(name)+"-"+kind, "/", "-"))
+				if err := os.MkdirAll(dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			compact, small := writeCompact(t, less, dir, models.Options{})
+			uniform := m.Family.Fewer == models.HeadCounts && kind == "even"
+			if got := strings.Contains(string(compact.Config), `"pruned_heads"`); got == uniform {
+				t.Errorf("%s: pruned_heads in config.json is %v", at, got)
+			}
+			checkSmaller(t, at, less, small, uniform)
+			again, err := p.Of(small)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reference, err := models.NewReference(context.Background(), less)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if largest, scale, err := reference.Difference(context.Background(), again); err != nil || !(largest <= 3e-6*max(1, scale)) {
+				t.Errorf("%s: outputs differ by %v of %v (%v)", at, largest, scale, err)
+			}
+			checkWeights(t, at, m, small, less.Kept())
+			x := models.Batch{IDs: [][]int{{1, 5, 7, 2, 3, 11, 13}}}
+			logits := func(m *models.Model) *tensor.Tensor { return m.Head().Logits(nil, m.Hidden(nil, x, models.Run{})) }
+			got := logits(small)
+			if slices.Equal(got.Data(), logits(m).Data()) {
+				t.Errorf("%s: the heads do not matter", at)
+			}
+			packed, err := models.Load(dir, models.Options{Weights: attn.Float32{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			near(t, at+" packed", logits(packed), got)
+			note(t, dir, m, list, p.Layers(), x, got)
+		}
+	}
+	if len(families) > 0 {
+		t.Errorf("not tested: %v", slices.Collect(maps.Keys(families)))
+	}
+}
+
+func near(t *testing.T, what string, got, want *tensor.Tensor) {
+	t.Helper()
+	for i, v := range want.Data() {
+		if d := math.Abs(float64(v - got.Data()[i])); !(d <= 3e-6*max(1, math.Abs(float64(v)))) {
+			t.Errorf("%s: logit %d is %v, want %v", what, i, got.Data()[i], v)
+			return
+		}
+	}
+}
+
+// checkSmaller holds the layers of a compact model against those that are left.
+func checkSmaller(t *testing.T, at string, less *models.Probe, small *models.Model, renumbered bool) {
+	t.Helper()
+	whole, left := less.Model().Attention(), less.Layers()
+	removed := 0
+	for i, l := range small.Attention() {
+		got, want := l.Config(), left[i].Config()
+		if got.Heads != want.Heads || got.KVHeads != want.KVHeads || got.HeadSize != want.HeadSize {
+			t.Errorf("%s: layer %s has %d heads, %d of keys, of size %d; want %d, %d, %d", at, got.Name, got.Heads, got.KVHeads, got.HeadSize, want.Heads, want.KVHeads, want.HeadSize)
+		}
+		if numbers := small.HeadNumbers(got.Name); !renumbered && !slices.Equal(numbers, less.Kept()[got.Name]) {
+			t.Errorf("%s: heads of layer %s are %v, want %v", at, got.Name, numbers, less.Kept()[got.Name])
+		}
+		removed += nn.Count(whole[i]) - nn.Count(left[i])
+	}
+	if n, want := nn.Count(small), nn.Count(less.Model())-removed; n != want || removed == 0 {
+		t.Errorf("%s: %d parameters, want %d", at, n, want)
+	}
+}
+
+// checkWeights holds the attention weights of the first layer that has heads, in front of
+// which nothing was removed, against those of the whole model: they are the same bits.
+func checkWeights(t *testing.T, at string, whole, small *models.Model, kept map[string][]int) {
+	t.Helper()
+	x := models.Batch{IDs: [][]int{{1, 5, 7, 2, 3, 11, 13}}}
+	first := whole.Attention()[0].Config().Name
+	observed := func(m *models.Model) (all *tensor.Tensor) {
+		m.Hidden(nil, x, models.Run{Observe: func(layer string, w *tensor.Tensor) {
+			if layer == first {
+				all = w.Clone()
+			}
+		}})
+		return all
+	}
+	if len(kept[first]) == 0 {
+		return
+	}
+	want := tensor.Gather(nil, tensor.Reshape(nil, observed(whole), whole.Attention()[0].Config().Heads, 7*7), kept[first])
+	if got := observed(small); !slices.Equal(got.Data(), want.Data()) {
+		t.Errorf("%s: the attention weights of the first layer are not those of the heads that are left", at)
+	}
+}
+
+// TestCompactAgain prunes what was pruned: numbers of heads in config.json are those of the
+// model that had them all, and where layers have come to be alike they are none.
+func TestCompactAgain(t *testing.T) {
+	for _, name := range []string{"bert_words", "decoders/gpt2", "decoders/llama3"} {
+		p := loadProbe(t, name)
+		layers := p.Layers()
+		first := gone(layers, removals["uneven"])
+		_, once := writeCompact(t, without(t, p, first), t.TempDir(), models.Options{})
+		q, err := p.Of(once)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Of each other layer, its last head or group.
+		second := gone(layers[:len(layers)-1], func(_, _, groups int) []int { return []int{groups - 1} })
+		c, twice := writeCompact(t, without(t, q, second), t.TempDir(), models.Options{})
+		want := without(t, p, append(slices.Clone(first), second...))
+		for _, l := range twice.Attention() {
+			numbers := want.Kept()[l.Config().Name]
+			if twice.Family.Fewer == models.HeadCounts { // of which all layers have lost one group
+				numbers = []int{0, 1}
+			}
+			if got := twice.HeadNumbers(l.Config().Name); !slices.Equal(got, numbers) {
+				t.Errorf("%s: layer %s has heads %v, want %v", name, l.Config().Name, got, numbers)
+			}
+		}
+		if got := strings.Contains(string(c.Config), "pruned_heads"); got != (twice.Family.Fewer == models.PrunedHeads) {
+			t.Errorf("%s: pruned_heads in config.json is %v:\n%s", name, got, c.Config)
+		}
+		last, err := p.Of(twice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reference, err := models.NewReference(context.Background(), want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if largest, scale, err := reference.Difference(context.Background(), last); err != nil || !(largest <= 3e-6*max(1, scale)) {
+			t.Errorf("%s: outputs differ by %v of %v (%v)", name, largest, scale, err)
+		}
+	}
+}
+
+// TestCompactSaved trains nothing, but saves the parameters, as one does after training.
+func TestCompactSaved(t *testing.T) {
+	for _, name := range []string{"bert_pruned", "gpt2_pruned", "distilbert_pruned"} {
+		m, err := models.Load(filepath.Join("testdata", name), models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := copyDir(t, m.Dir)
+		for _, x := range m.Params() {
+			for i := range x.Data() {
+				x.Data()[i] *= 1.5
+			}
+		}
+		if err := nn.Save(filepath.Join(dir, "model.safetensors"), m, nn.SaveOptions{Names: models.StateDict}); err != nil {
+			t.Fatal(err)
+		}
+		again, err := models.Load(dir, models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := models.Batch{IDs: [][]int{{1, 5, 7, 2, 3, 11, 13}}}
+		want, got := m.Head().Logits(nil, m.Hidden(nil, x, models.Run{})), again.Head().Logits(nil, again.Hidden(nil, x, models.Run{}))
+		if !slices.Equal(want.Data(), got.Data()) {
+			t.Errorf("%s: logits have changed", name)
+		}
+	}
+}
+
+// TestCompactGenerates compares what a compact decoder writes with a KV cache, token by token,
+// with the model whose heads have gates of 0; a layer without heads has a cache, too.
+func TestCompactGenerates(t *testing.T) {
+	for _, name := range []string{"decoders/llama3", "decoders/gemma2", "decoders/gpt2"} {
+		for kind, removal := range removals {
+			p := loadProbe(t, name)
+			less := without(t, p, gone(p.Layers(), removal))
+			_, small := writeCompact(t, less, t.TempDir(), models.Options{Weights: attn.Float32{}})
+			prompt := []int{3, 1, 4, 1, 5}
+			want, err := less.Write(context.Background(), prompt, models.Generation{Tokens: 20, Ends: []int{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tokens, err := small.Generate(prompt, models.Generation{Tokens: 20, Ends: []int{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := slices.Collect(tokens); !slices.Equal(got, want) {
+				t.Errorf("%s %s: writes %v, want %v", name, kind, got, want)
+			}
+		}
+	}
+}
+
+// TestCompactRecord shows heads under the numbers that they had before others were lost, and
+// the key/value heads that they share likewise.
+func TestCompactRecord(t *testing.T) {
+	p := loadProbe(t, "decoders/llama3") // two groups of two heads
+	name := p.Layers()[0].Config().Name
+	dir := t.TempDir()
+	writeCompact(t, without(t, p, []heads.Head{{Layer: name, Number: 0}, {Layer: name, Number: 1}}), dir, models.Options{})
+	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte(`{"version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"},
+		"model": {"type": "WordLevel", "vocab": {"w0": 0, "w1": 1, "w2": 2}, "unk_token": "w0"}}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	m, err := models.Load(dir, models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := m.Record("w1 w2 w1", "", heads.RecorderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := m.Record("w1 w2 w1", "", heads.RecorderOptions{Heads: func(_ string, head int) bool { return head == 1 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []struct {
+		layer         heads.Layer
+		numbers, keys []int
+	}{
+		{all.Layers[0], []int{2, 3}, []int{1, 1}}, {all.Layers[1], nil, []int{0, 0, 1, 1}},
+		{last.Layers[0], []int{3}, []int{1}}, {last.Layers[1], []int{1}, []int{0}},
+	} {
+		if !slices.Equal(want.layer.Chosen, want.numbers) || !slices.Equal(want.layer.KeyHeads, want.keys) {
+			t.Errorf("layer %d has heads %v that share %v, want %v and %v", i, want.layer.Chosen, want.layer.KeyHeads, want.numbers, want.keys)
+		}
+	}
+}
+
+// TestProbeNetwork compares what is left, as a network of smaller layers, with the model whose
+// heads have gates of 0.
+func TestProbeNetwork(t *testing.T) {
+	for _, name := range []string{"bert_words", "decoders/gemma2"} {
+		p := loadProbe(t, name)
+		list := gone(p.Layers(), removals["uneven"])
+		less := without(t, p, list)
+		n, ok := less.Network()
+		if !ok {
+			t.Fatalf("%s: no network", name)
+		}
+		gates := func(layer string) *tensor.Tensor {
+			for _, l := range p.Layers() {
+				if c := l.Config(); c.Name == layer {
+					g := tensor.Full(1, c.Heads)
+					for _, h := range list {
+						if h.Layer == layer {
+							g.Data()[h.Number] = 0
+						}
+					}
+					return g
+				}
+			}
+			return nil
+		}
+		x := models.Batch{IDs: [][]int{{1, 5, 7, 2, 3, 11, 13}}}
+		near(t, name, n.Hidden(nil, x, models.Run{}), p.Model().Hidden(nil, x, models.Run{Gates: gates}))
+		if whole := nn.Count(p.Model()); less.Parameters() >= whole || p.Parameters() != whole {
+			t.Errorf("%s: %d of %d parameters", name, less.Parameters(), whole)
+		}
+	}
+	for _, name := range []string{"mpnet_words", "seq2seq/t5"} {
+		p := loadProbe(t, name)
+		less := without(t, p, gone(p.Layers(), removals["uneven"]))
+		if _, ok := less.Network(); ok || less.Parameters() != nn.Count(p.Model()) {
+			t.Errorf("%s: has fewer heads or parameters", name)
+		}
+		if _, err := less.Compact(); err == nil || !strings.Contains(err.Error(), "cannot have fewer heads") {
+			t.Errorf("%s: error %v, want that it cannot have fewer heads", name, err)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package models
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Training says how a Probe is trained. The zero value of all but Steps and Rate is in order.
+type Training struct {
+	Steps int
+	Rate  float64 // the largest learning rate
+	Seed  uint64  // of the order of batches
+	// Progress, if not nil, is told of each step that was done.
+	Progress func(step int)
+}
+
+// ErrDiverged says that a loss is no number any more.
+var ErrDiverged = errors.New("models: Train: the loss is not finite")
+
+// Train trains the model of a probe on the examples of another probe for the same task, a
+// batch a step, in random order: AdamW without weight decay, gradients clipped at a norm of
+// 1, a rate that grows over the first tenth of the steps and falls to 0 along a cosine.
+// Heads that are gone stay so, and their weights as they were. p gets a model of its own
+// for it: no other probe of the model changes.
+//
+// Errors: those of Load, for the directory is read again; ErrDiverged; if ctx ends,
+// ctx.Err(). After the last two, p is trained in part.
+func (p *Probe) Train(ctx context.Context, examples *Probe, o Training) error {
+	if o.Steps < 0 || !(o.Rate > 0) {
+		return fmt.Errorf("models: Train: %d steps at a rate of %v, want at least 0, and more than 0", o.Steps, o.Rate)
+	}
+	if err := p.own(); err != nil {
+		return err
+	}
+	defer p.renew()
+	on := p.On(examples)
+	optimizer := nn.NewAdamW(p.model)
+	optimizer.WeightDecay = 0
+	schedule := nn.WarmupCosine(max(1, o.Steps/10), o.Steps+1) // the last step is not idle
+	rng := rand.New(rand.NewPCG(o.Seed, 7))
+	tape := tensor.NewTape(tensor.Eval) // without dropout
+	var order []int
+	for step := range o.Steps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if len(order) == 0 {
+			order = rng.Perm(len(on.batches))
+		}
+		tape.Reset()
+		nn.ZeroGrad(p.model)
+		out := on.Run(tape, order[0], heads.Pass{})
+		order = order[1:]
+		loss := tensor.Scale(tape, out.Loss, 1/float32(out.Terms))
+		if v := float64(loss.Item()); math.IsNaN(v) || math.IsInf(v, 0) {
+			return ErrDiverged
+		}
+		tape.Backward(loss, nil)
+		nn.ClipGradNorm(p.model, 1)
+		optimizer.Step(o.Rate * schedule(step+1))
+		if o.Progress != nil {
+			o.Progress(step + 1)
+		}
+	}
+	return nil
+}
+
+// own gives the probe a copy of its model.
+func (p *Probe) own() error {
+	m, err := Load(p.model.Dir, p.model.options)
+	if err != nil {
+		return err
+	}
+	a, err := p.aim.of(m)
+	if err != nil {
+		return err
+	}
+	for i, x := range m.params {
+		copy(x.Tensor.Data(), p.model.params[i].Tensor.Data())
+	}
+	m.trained = true
+	p.model, p.aim = m, a
+	p.renew()
+	return nil
+}
+
+// renew makes the layers that are left of those of the model.
+func (p *Probe) renew() {
+	p.layers = p.model.Attention()
+	if p.kept == nil {
+		return
+	}
+	for i, l := range p.layers {
+		left := p.kept[l.Config().Name]
+		if len(left) == l.Config().Heads {
+			continue
+		}
+		small, err := l.Keep(left)
+		if err != nil {
+			panic(err) // Without has kept the same heads
+		}
+		p.layers[i] = small
+	}
+}
+
+// weights opens the tensors of a model: those of its directory, or its parameters if they
+// were trained. done is to be called in the end.
+func (m *Model) weights() (r *safetensors.Reader, done func(), err error) {
+	if !m.trained {
+		r, err = safetensors.Open(m.Dir)
+		return r, func() { r.Close() }, err
+	}
+	dir, err := os.MkdirTemp("", "attn-weights-")
+	if err != nil {
+		return nil, nil, err
+	}
+	path := filepath.Join(dir, "model.safetensors")
+	if err = nn.Save(path, m, nn.SaveOptions{Names: StateDict}); err == nil {
+		r, err = safetensors.Open(path)
+	}
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, nil, err
+	}
+	return r, func() { r.Close(); os.RemoveAll(dir) }, nil
+}

@@ -1,0 +1,94 @@
+package models_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/models"
+)
+
+// TestProbeTrain trains what is left of models on their examples. The model that was pruned
+// stays as it is; heads that are gone stay so; and both forms that are written have what was
+// learnt.
+func TestProbeTrain(t *testing.T) {
+	for _, name := range []string{"bert_words", "bert_text", "decoders/llama3", "decoders/gpt2", "seq2seq/t5"} {
+		p := loadProbe(t, name)
+		whole := lossOf(t, p)
+		less := without(t, p, gone(p.Layers(), removals["uneven"]))
+		before := lossOf(t, less)
+		tuned := without(t, less, nil)
+		steps := 0
+		o := models.Training{Steps: 30, Rate: 0.01, Seed: 3, Progress: func(n int) { steps = n }}
+		if err := tuned.Train(context.Background(), less, o); err != nil {
+			t.Fatal(err)
+		}
+		after := lossOf(t, tuned)
+		if steps != o.Steps || !(after < 0.9*before) {
+			t.Errorf("%s: the loss was %v, and is %v after %d steps", name, before, after, steps)
+		}
+		if lossOf(t, less) != before || lossOf(t, p) != whole {
+			t.Errorf("%s: the model that was pruned has changed", name)
+		}
+		again := without(t, less, nil)
+		if err := again.Train(context.Background(), less, o); err != nil || lossOf(t, again) != after {
+			t.Errorf("%s: trained again, the loss is %v, want %v (%v)", name, lossOf(t, again), after, err)
+		}
+		if !slices.Equal(tuned.Kept()[p.Layers()[0].Config().Name], less.Kept()[p.Layers()[0].Config().Name]) {
+			t.Errorf("%s: other heads are left", name)
+		}
+		masked := t.TempDir()
+		config, err := tuned.Config()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := string(config); strings.Contains(text, "float16") || !strings.Contains(text, `"float32"`) {
+			t.Errorf("%s: config.json has numbers of another type:\n%s", name, text)
+		}
+		if err := os.WriteFile(filepath.Join(masked, "config.json"), config, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := atomicfile.Write(filepath.Join(masked, "model.safetensors"), tuned.WriteMasked); err != nil {
+			t.Fatal(err)
+		}
+		list := []*models.Model{}
+		if m, err := models.Load(masked, models.Options{}); err != nil {
+			t.Fatal(err)
+		} else {
+			list = append(list, m)
+		}
+		if tuned.Model().Family.Fewer != models.AllHeads {
+			_, m := writeCompact(t, tuned, t.TempDir(), models.Options{})
+			list = append(list, m)
+		}
+		for _, m := range list {
+			written, err := p.Of(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if loss := lossOf(t, written); !(math.Abs(loss-after) <= 1e-5*math.Abs(after)) {
+				t.Errorf("%s: what was written has loss %v, want %v", name, loss, after)
+			}
+		}
+	}
+}
+
+func TestProbeTrainEnds(t *testing.T) {
+	p := loadProbe(t, "bert_words")
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := p.Train(ctx, p, models.Training{Steps: 9, Rate: 1e-3, Progress: func(int) { cancel() }}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+	if err := p.Train(context.Background(), p, models.Training{Steps: 99, Rate: 1e30}); !errors.Is(err, models.ErrDiverged) {
+		t.Errorf("error %v, want ErrDiverged", err)
+	}
+	if err := p.Train(context.Background(), p, models.Training{Steps: 9}); err == nil {
+		t.Error("trained at a rate of 0")
+	}
+}
