@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-
-	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // FormatError says what is wrong with the files of a tokenizer. Any other error of
@@ -304,8 +302,8 @@ func readGPT2(dir string, data []byte) (*Tokenizer, error) {
 		return nil, fmt.Errorf("needs a tokenizer_config.json with tokenizer_class GPT2Tokenizer or RobertaTokenizer, got %q", s.Class)
 	}
 	m := new(bpe)
-	var ids map[string]int
-	if err := strictjson.Unmarshal(data, &ids); err != nil {
+	ids, err := readIDs(data)
+	if err != nil {
 		return nil, err
 	}
 	if m.vocabulary, err = readVocabulary(ids); err != nil {
