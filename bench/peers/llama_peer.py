@@ -1,6 +1,7 @@
 """llama.cpp, by the package llama-cpp-python: a step of a decoder, behind tokens in its cache."""
 
 import os
+import pathlib
 import tempfile
 
 import gguf
@@ -17,6 +18,25 @@ names = {
     "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
     "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
 }  # fmt: skip
+
+
+def has_tiles():
+    """Whether the processor has tile units for integers, as far as the system says so."""
+    info = pathlib.Path("/proc/cpuinfo")
+    return info.exists() and "amx_int8" in info.read_text()
+
+
+defaults = llama_cpp.llama_cpp.llama_model_default_params
+
+
+def params():
+    """llama.cpp lays weights out for the processor unless that has tile units, whose code in 0.3.36 ends the process."""
+    p = defaults()
+    p.use_extra_bufts = not has_tiles()
+    return p
+
+
+llama_cpp.llama_cpp.llama_model_default_params = params  # which class Llama has no option for
 
 
 def versions():
