@@ -29,8 +29,8 @@ func (e *FormatError) Unwrap() error { return e.Err }
 
 // Load reads the tokenizer in a model's directory: its tokenizer.json, or else the
 // vocab.txt of BERT, the source.spm, target.spm and vocab.json of Marian, the spiece.model
-// of T5, the tokenizer.model of Llama or Gemma, or the vocab.json and merges.txt of GPT-2 or
-// RoBERTa, with the tokenizer_config.json that belongs to them.
+// of T5, the tokenizer.model of Llama or Gemma, the sentencepiece.bpe.model of XLM-R or
+// CamemBERT, or the vocab.json and merges.txt of GPT-2 or RoBERTa, with the tokenizer_config.json that belongs to them.
 //
 // Errors: a directory without these files, and what Read refuses.
 func Load(dir string) (*Tokenizer, error) {
@@ -43,6 +43,7 @@ func Load(dir string) (*Tokenizer, error) {
 		{"source.spm", readMarian}, // which has a vocab.json too
 		{"spiece.model", readPieces},
 		{"tokenizer.model", readPieces},
+		{"sentencepiece.bpe.model", readFairseq},
 		{"vocab.json", readGPT2},
 	} {
 		path := filepath.Join(dir, form.file)
@@ -66,7 +67,7 @@ func Load(dir string) (*Tokenizer, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
-	return nil, &FormatError{dir, errors.New("has no tokenizer.json, and no vocab.txt, vocab.json with merges.txt, spiece.model, tokenizer.model, or source.spm with target.spm and vocab.json")}
+	return nil, &FormatError{dir, errors.New("has no tokenizer.json, and no vocab.txt, vocab.json with merges.txt, spiece.model, tokenizer.model, sentencepiece.bpe.model, or source.spm with target.spm and vocab.json")}
 }
 
 // settings are those of a tokenizer_config.json that old tokenizers depend on.
