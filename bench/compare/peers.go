@@ -24,10 +24,10 @@ const install = `install PyTorch and ONNX Runtime with
     bench/peers/.venv/bin/pip install -r bench/peers/requirements.txt
 and say --python bench/peers/.venv/bin/python`
 
-// held are the variables that keep PyTorch from instructions that attn does not use: its
-// own, oneDNN's and MKL's. ONNX Runtime has no such variable.
+// held are the variables that keep PyTorch and CTranslate2 from instructions that attn does
+// not use: their own, oneDNN's and MKL's. Others have no such variable.
 var held = map[string][]string{
-	"avx2": {"ATEN_CPU_CAPABILITY=avx2", "ONEDNN_MAX_CPU_ISA=AVX2", "MKL_ENABLE_INSTRUCTIONS=AVX2"},
+	"avx2": {"ATEN_CPU_CAPABILITY=avx2", "ONEDNN_MAX_CPU_ISA=AVX2", "MKL_ENABLE_INSTRUCTIONS=AVX2", "CT2_FORCE_CPU_ISA=AVX2"},
 }
 
 // library is one that others measure themselves by.
