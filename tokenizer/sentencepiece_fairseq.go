@@ -30,13 +30,11 @@ func (m *fairseqPieces) tokenize(out []token, p *piece) ([]token, error) {
 
 // fairseqClass says which numbers a class of tokenizers gives.
 type fairseqClass struct {
-	// front are the tokens 0, 1, …, of which unknown is the third piece of them all.
+	// front are the tokens 0, 1, ….
 	front []string
 	// shift is added to the numbers of pieces that are not in front.
 	shift int
 }
-
-const fairseqUnknown = 3 // in front, for both
 
 var fairseqClasses = map[string]fairseqClass{
 	"XLMRobertaTokenizer": {[]string{"<s>", "<pad>", "</s>", "<unk>"}, 1},
