@@ -1,13 +1,13 @@
 """Write testdata/tokenizer/sentencepiece.json.gz and marian/: what `sentencepiece` makes of texts, for the tests of package tokenizer.
 
     pip install -r testdata/tokenizer_requirements.txt    # in a virtual environment, Python 3.11
-    python testdata/tokenizer_sentencepiece.py            # a minute
+    python testdata/tokenizer_sentencepiece.py            # a minute; or the names of directories to be made anew
 
 Models are trained here, on the sentences of tokenizer.py, whose texts are used too. "models" are compared with the
 library sentencepiece: ids, pieces, offsets and decoded texts. "directories" are in the form of Hugging Face: that of
-Marian is compared with transformers; those of T5, Llama and Gemma with sentencepiece for what stands between special
-tokens, since transformers 5 translates such models into other ones, which are not exact. How often these differ is
-printed.
+Marian is compared with transformers; those of T5, Llama, Gemma, XLM-R and CamemBERT with sentencepiece for what stands
+between special tokens, since transformers 5 translates such models into other ones, which are not exact. How often
+these differ is printed.
 """
 
 import base64
@@ -218,6 +218,30 @@ def encode_between(sp, tokens, begin, end, first=None):
     return encode
 
 
+class Fairseq:
+    """A model whose pieces have the numbers of fairseq: some tokens in front, and <mask> behind."""
+
+    def __init__(self, model, front, shift):
+        self.sp, self.front, self.shift = sentencepiece.SentencePieceProcessor(model_proto=model), front, shift
+        self.mask = len(self.sp) + shift
+        self.special = {**{t: (False, False, i) for i, t in enumerate(front)}, "<mask>": (True, False, self.mask)}
+        for t in "<s>", "</s>":
+            self.special.setdefault(t, (False, False, self.sp.piece_to_id(t) + shift))
+
+    def encode(self, text):
+        return [i + self.shift if i else self.front.index("<unk>") for i in self.sp.encode(text)]
+
+    def id_to_piece(self, i):
+        return self.sp.id_to_piece(i - self.shift)
+
+    def decode(self, pieces):
+        return self.sp.decode(pieces)
+
+    def encoder(self):
+        begin, end = self.special["<s>"][2], self.special["</s>"][2]
+        return encode_between(self, self.special, [begin], [end])
+
+
 def directories():
     """Directories, each with a function that encodes a text."""
     quiet = lambda x: json.dumps(x, ensure_ascii=False)
@@ -252,6 +276,15 @@ def directories():
     sp = sentencepiece.SentencePieceProcessor(model_proto=gemma)
     out["gemma"] = {"tokenizer.model": gemma, "config.json": quiet({"model_type": "gemma2"})}, \
         encode_between(sp, {"<eos>": (False, False, 1), "<bos>": (False, False, 2), "<unk>": (False, False, 3)}, [2], [])
+
+    unigram = train(vocab_size=420, model_type="unigram", character_coverage=0.98)
+    out["xlm-roberta"] = {"sentencepiece.bpe.model": unigram, "tokenizer_config.json": quiet({"model_max_length": 512,
+        "tokenizer_class": "XLMRobertaTokenizer"})}, Fairseq(unigram, ["<s>", "<pad>", "</s>", "<unk>"], 1).encoder()
+    out["camembert"] = {"sentencepiece.bpe.model": unigram, "config.json": quiet({"model_type": "camembert"}),
+        "special_tokens_map.json": quiet({"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "sep_token": "</s>",
+        "pad_token": "<pad>", "cls_token": "<s>", "mask_token": {"content": "<mask>", "single_word": False, "lstrip": True,
+        "rstrip": False, "normalized": True}, "additional_special_tokens": ["<s>NOTUSED", "</s>NOTUSED"]})}, \
+        Fairseq(unigram, ["<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED"], 4).encoder()
 
     source = train(vocab_size=420, model_type="unigram", character_coverage=0.98)
     target = train(vocab_size=360, model_type="unigram", character_coverage=0.98, user_defined_symbols=["mirror"],
@@ -326,14 +359,21 @@ def main():
     logging.disable(logging.WARNING)
     randoms, wide = list(tokenizer.random_texts()), list(tokenizer.every_character())
     texts = tokenizer.TEXTS + CODES
+    names = [a for a in sys.argv[1:] if a != "--show"]
     golden = {"texts": texts, "models": [], "directories": []}
-    for name, model in make_models().items():
+    if names:
+        golden = json.loads(gzip.decompress(OUT.read_bytes()))
+        assert golden["texts"] == texts, "the texts have changed, so all must be made anew"
+        golden["directories"] = [d for d in golden["directories"] if d["name"] not in names]
+    for name, model in make_models().items() if not names else []:
         sp = sentencepiece.SentencePieceProcessor(model_proto=model)
         every = wide if name in ("unigram nfkc", "unigram nfkc folded", "bpe user bytes") else None
         golden["models"].append({"name": name, "model": base64.b64encode(model).decode(),
             **results(encode_model(sp), texts, randoms if every else randoms[: tokenizer.FEWER], every)})
         print(name, len(model), file=sys.stderr)
     for name, (files, encode) in directories().items():
+        if names and name not in names:
+            continue
         folder = load(files)
         golden["directories"].append(case := {"name": name, "files": {k: base64.b64encode(v if isinstance(v, bytes)
             else v.encode()).decode() for k, v in files.items()}})
@@ -345,6 +385,8 @@ def main():
                 t = kind.from_pretrained(folder)
             other = [text for text, e in zip(texts, case["texts"]) if t.encode(text) != e["i"]]
             print(name, "differs from transformers for", len(other), "of", len(texts), file=sys.stderr)
+            if "sentencepiece.bpe.model" in files:
+                case["pair"] = t("Hello", "world")["input_ids"]
             if "--show" in sys.argv:
                 print("\n".join(map(repr, other)), file=sys.stderr)
             continue
@@ -362,14 +404,19 @@ def main():
         case["target"] = results(side(text_target=1), texts, randoms, None)
         case["pair"] = t("Hello", "world")["input_ids"]
         print(name, file=sys.stderr)
+    if not names:
+        make_small()
+    data = json.dumps(golden, ensure_ascii=False, separators=(",", ":")).encode()
+    OUT.write_bytes(gzip.compress(data, 9, mtime=0))
+    print(len(data), OUT.stat().st_size, file=sys.stderr)
+
+
+def make_small():
     SMALL.mkdir(exist_ok=True)
     for name, content in small_marian().items():
         (SMALL / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     t = transformers.MarianTokenizer.from_pretrained(SMALL)
     print("small", t(">>fra<< the cat, ate!")["input_ids"], t(text_target="noon")["input_ids"], file=sys.stderr)
-    data = json.dumps(golden, ensure_ascii=False, separators=(",", ":")).encode()
-    OUT.write_bytes(gzip.compress(data, 9, mtime=0))
-    print(len(data), OUT.stat().st_size, file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-
-	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // FormatError says what is wrong with the files of a tokenizer. Any other error of
@@ -31,8 +29,8 @@ func (e *FormatError) Unwrap() error { return e.Err }
 
 // Load reads the tokenizer in a model's directory: its tokenizer.json, or else the
 // vocab.txt of BERT, the source.spm, target.spm and vocab.json of Marian, the spiece.model
-// of T5, the tokenizer.model of Llama or Gemma, or the vocab.json and merges.txt of GPT-2 or
-// RoBERTa, with the tokenizer_config.json that belongs to them.
+// of T5, the tokenizer.model of Llama or Gemma, the sentencepiece.bpe.model of XLM-R or
+// CamemBERT, or the vocab.json and merges.txt of GPT-2 or RoBERTa, with the tokenizer_config.json that belongs to them.
 //
 // Errors: a directory without these files, and what Read refuses.
 func Load(dir string) (*Tokenizer, error) {
@@ -45,6 +43,7 @@ func Load(dir string) (*Tokenizer, error) {
 		{"source.spm", readMarian}, // which has a vocab.json too
 		{"spiece.model", readPieces},
 		{"tokenizer.model", readPieces},
+		{"sentencepiece.bpe.model", readFairseq},
 		{"vocab.json", readGPT2},
 	} {
 		path := filepath.Join(dir, form.file)
@@ -68,7 +67,7 @@ func Load(dir string) (*Tokenizer, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
-	return nil, &FormatError{dir, errors.New("has no tokenizer.json, and no vocab.txt, vocab.json with merges.txt, spiece.model, tokenizer.model, or source.spm with target.spm and vocab.json")}
+	return nil, &FormatError{dir, errors.New("has no tokenizer.json, and no vocab.txt, vocab.json with merges.txt, spiece.model, tokenizer.model, sentencepiece.bpe.model, or source.spm with target.spm and vocab.json")}
 }
 
 // settings are those of a tokenizer_config.json that old tokenizers depend on.
@@ -304,8 +303,8 @@ func readGPT2(dir string, data []byte) (*Tokenizer, error) {
 		return nil, fmt.Errorf("needs a tokenizer_config.json with tokenizer_class GPT2Tokenizer or RobertaTokenizer, got %q", s.Class)
 	}
 	m := new(bpe)
-	var ids map[string]int
-	if err := strictjson.Unmarshal(data, &ids); err != nil {
+	ids, err := readIDs(data)
+	if err != nil {
 		return nil, err
 	}
 	if m.vocabulary, err = readVocabulary(ids); err != nil {

@@ -142,42 +142,45 @@ func (r *listReader) number() float64 {
 // skip goes over a value, and checks only where it ends: it is read later.
 func (r *listReader) skip() {
 	r.next()
-	depth := 0
-	for r.ok && r.at < len(r.s) {
-		switch r.s[r.at] {
-		case '"':
-			r.at++
-			for r.at < len(r.s) && r.s[r.at] != '"' {
-				if r.s[r.at] == '\\' {
-					r.at++
-				}
-				r.at++
-			}
-			if r.at++; r.at > len(r.s) {
-				r.ok = false
-				return
-			}
-			if depth == 0 {
-				return
-			}
+	s, at, depth := r.s, r.at, 0
+	for r.ok && at < len(s) {
+		c := s[at]
+		if c > ']' && c != '{' && c != '}' || '0' <= c && c <= '9' { // most of what stands between texts
+			at++
 			continue
+		}
+		switch c {
+		case '"':
+			for at++; at < len(s) && s[at] != '"'; at++ {
+				if s[at] == '\\' {
+					at++
+				}
+			}
+			r.ok = at < len(s)
+			if depth == 0 {
+				r.at = at + 1
+				return
+			}
 		case '{', '[':
 			depth++
 		case '}', ']':
 			if depth == 0 {
-				return // behind a number or a word
+				r.at = at // behind a number or a word
+				return
 			}
 			if depth--; depth == 0 {
-				r.at++
+				r.at = at + 1
 				return
 			}
 		case ',', ' ', '\n', '\t', '\r':
 			if depth == 0 {
+				r.at = at
 				return
 			}
 		}
-		r.at++
+		at++
 	}
+	r.at = at
 	r.ok = r.ok && depth == 0
 }
 

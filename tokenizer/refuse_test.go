@@ -148,7 +148,7 @@ func TestLoad(t *testing.T) {
 		{"bad merges", with(gpt2, "merges.txt", "a\n"), "", `merges.txt: merge 0 is "a", want two tokens`},
 		{"no class", with(gpt2, "tokenizer_config.json", "{}"), "", `vocab.json: needs a tokenizer_config.json with tokenizer_class GPT2Tokenizer or RobertaTokenizer, got ""`},
 		{"broken config", with(gpt2, "tokenizer_config.json", "{"), "", "tokenizer_config.json: "},
-		{"nothing", map[string]string{"config.json": "{}"}, "", "has no tokenizer.json, and no vocab.txt, vocab.json with merges.txt, spiece.model, tokenizer.model, or source.spm"},
+		{"nothing", map[string]string{"config.json": "{}"}, "", "has no tokenizer.json, and no vocab.txt, vocab.json with merges.txt, spiece.model, tokenizer.model, sentencepiece.bpe.model, or source.spm"},
 		{"json first", with(bert, "tokenizer.json", "{}"), "", `tokenizer.json: version "", want 1.0`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

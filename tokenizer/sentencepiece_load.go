@@ -356,8 +356,8 @@ func marianSide(dir string, s settings, words string, data []byte) (*Tokenizer, 
 	if err != nil {
 		return nil, err
 	}
-	var ids map[string]int
-	if err := strictjson.Unmarshal(text, &ids); err != nil {
+	ids, err := readIDs(text)
+	if err != nil {
 		return nil, bad(err)
 	}
 	m := &pieceNumbers{pieces: t.model}

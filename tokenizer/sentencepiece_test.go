@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -107,13 +108,14 @@ func TestPieceDirectories(t *testing.T) {
 				t.Fatal(err)
 			}
 			comparePieces(t, tok, g.Texts, c.pieceResults, false)
-			if c.Target == nil {
-				if tok.Target() != tok {
-					t.Error("has a tokenizer of the target")
-				}
+			if c.Target != nil {
+				comparePieces(t, tok.Target(), g.Texts, *c.Target, false)
+			} else if tok.Target() != tok {
+				t.Error("has a tokenizer of the target")
+			}
+			if c.Pair == nil {
 				return
 			}
-			comparePieces(t, tok.Target(), g.Texts, *c.Target, false)
 			e, err := tok.EncodePair("Hello", "world", Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -240,6 +242,7 @@ func TestPieceFilesRefused(t *testing.T) {
 		"bytes":         {with(field(2, 35<<3&0x7f|0x80, 35>>4, 1)), "has byte_fallback, and no piece for the byte 0x00"},
 		"byte":          {with(field(1, 1<<3|wireBytes, 1, 'c', 3<<3, 6)), `piece 3, "c", is a byte, want byte_fallback`},
 		"rules":         {with(field(3, 2<<3|wireBytes, 3, 1, 2, 3)), "normalizer_spec: precompiled_charsmap ends before its size"},
+		"a large field": {with([]byte{1<<3 | wireBytes, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}), "ends in the middle of field 1"},
 		"control":       {with(field(1, 1<<3|wireBytes, 1, 'c', 3<<3, 3), field(2, 3<<3, 2)), `piece 3, "c", is one character, and is not to be found in texts`},
 	} {
 		if _, err := pieceTokenizer(c.data); err == nil || !regexp.MustCompile(c.want).MatchString(err.Error()) {
@@ -279,6 +282,14 @@ func TestPieceDirectoriesRefused(t *testing.T) {
 		{"marian", "target.spm", "x", `target\.spm: ends in the middle`},
 		{"marian", "tokenizer_config.json", `{"tokenizer_class": "MBartTokenizer"}`, `source\.spm: belongs to a tokenizer of class MBartTokenizer, want MarianTokenizer`},
 		{"marian separate", "target_vocab.json", "", `target_vocab\.json: is missing`},
+		{"xlm-roberta", "tokenizer_config.json", `{"tokenizer_class": "MBartTokenizer"}`, `sentencepiece\.bpe\.model: belongs to a tokenizer of class "MBartTokenizer", want tokenizer_config\.json with tokenizer_class CamembertTokenizer or XLMRobertaTokenizer, or a tokenizer\.json`},
+		{"xlm-roberta", "tokenizer_config.json", "", `belongs to a tokenizer of class ""`},
+		{"xlm-roberta", "tokenizer_config.json", `{"tokenizer_class": "XLMRobertaTokenizerFast", "bos_token": "▁"}`, `has the special token "▁" in place of <s>, want a tokenizer\.json`},
+		{"xlm-roberta", "tokenizer_config.json", `{"tokenizer_class": "XLMRobertaTokenizer", "mask_token": "[MASK]"}`, `does not have the special token "\[MASK\]"`},
+		{"xlm-roberta", "tokenizer_config.json", `{"tokenizer_class": "XLMRobertaTokenizer", "add_prefix_space": false}`, `has add_dummy_prefix true, but tokenizer_config\.json add_prefix_space false`},
+		{"xlm-roberta", "tokenizer_config.json", `{"tokenizer_class": "XLMRobertaTokenizer", "sp_model_kwargs": {"alpha": 1}}`, `sp_model_kwargs of tokenizer_config\.json has alpha`},
+		{"xlm-roberta", "added_tokens.json", `{"other": 0}`, `added_tokens\.json: has "other" with id 0, which is that of "<s>"`},
+		{"camembert", "config.json", `{"model_type": "mbart"}`, `belongs to a tokenizer of class ""`},
 	} {
 		all := files(c.dir)
 		if all[c.file] = []byte(c.content); c.content == "" {
@@ -291,9 +302,77 @@ func TestPieceDirectoriesRefused(t *testing.T) {
 	}
 }
 
+// fairseqPiecesOf is a model of the pieces with which those of fairseq begin, and more.
+func fairseqPiecesOf(more ...string) []byte {
+	return wirePieces(slices.Concat([]string{"<unk>", "<s>", "</s>"}, more)...)
+}
+
+// asControl makes the second and the third piece of wirePieces control texts.
+func asControl(data []byte) []byte {
+	data = slices.Clone(data)
+	for _, piece := range []string{"<s>", "</s>"} {
+		at := bytes.Index(data, append([]byte{byte(len(piece))}, piece...)) + 1 + len(piece)
+		data[at+6] = byte(controlPiece) // behind the score and the field's number
+	}
+	return data
+}
+
+// Pieces have the numbers that XLM-R and CamemBERT learnt them by, and special tokens
+// theirs.
+func TestFairseqNumbers(t *testing.T) {
+	model := asControl(fairseqPiecesOf("▁", "a", "▁b", "s", "N"))
+	for class, want := range map[string]string{
+		// The unknown piece, the specials, the four pieces behind those, <mask>.
+		"XLMRobertaTokenizer": "[0 4 5 9 6 3 2] [0 4 5 2 2 6 2] [0 4 3 0 2 1 3 2]",
+		"CamembertTokenizer":  "[5 7 8 12 9 3 6] [5 7 8 6 6 9 6] [5 7 3 5 6 1 3 6]",
+	} {
+		tok, err := Load(writeFiles(t, map[string][]byte{
+			"sentencepiece.bpe.model": model, "tokenizer_config.json": fmt.Appendf(nil, `{"tokenizer_class": %q}`, class),
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		encode := func(text string) []int {
+			e, err := tok.Encode(text, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return e.IDs
+		}
+		pair, err := tok.EncodePair("a", "b", Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(encode("a <mask> bx"), pair.IDs, encode("é<s></s><pad><unk>")); got != want {
+			t.Errorf("%s: %s, want %s", class, got, want)
+		}
+		if got, want := tok.DecodeSpecial(encode("a<mask> b")), map[string]string{
+			"XLMRobertaTokenizer": "<s>a<mask>b</s>", "CamembertTokenizer": "<s>a<mask>b</s>",
+		}[class]; got != want {
+			t.Errorf("%s: decoded is %q, want %q", class, got, want)
+		}
+	}
+	for want, data := range map[string][]byte{
+		`has the piece "a" with number 1, want <s>`:                                wirePieces("<unk>", "a", "b"),
+		`has the piece "" with number 2, want </s>`:                                wirePieces("<unk>", "<s>"),
+		"has other kinds of pieces than one that is unknown and two that control":  fairseqPiecesOf("a"),
+		`has the piece "<mask>" with number 4, which stands outside of the pieces`: asControl(fairseqPiecesOf("a", "<mask>")),
+		`has the piece "<pad>" with number 3, which stands outside of the pieces`:  asControl(fairseqPiecesOf("<pad>")),
+		"ends in the middle of field 1":                                            asControl(fairseqPiecesOf("a"))[:40],
+	} {
+		_, err := Load(writeFiles(t, map[string][]byte{
+			"sentencepiece.bpe.model": data, "config.json": []byte(`{"model_type": "xlm-roberta"}`),
+		}))
+		if err == nil || !errors.As(err, new(*FormatError)) || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
 // No file makes the program fail, or take memory that its size does not justify.
 func FuzzPieces(f *testing.F) {
 	f.Add(wirePieces("<unk>", "a", "ab", "b", "▁"), "ab ac")
+	f.Add(asControl(fairseqPiecesOf("a", "ab", "b", "▁")), "ab ac")
 	f.Add(append(wirePieces("<unk>", "a", "ab", "b", "▁"), 2<<3|wireBytes, 2, 3<<3, pieceBPE), "ab ac")
 	for _, c := range readPieceGolden().Models {
 		if len(c.Model) < 6000 {
@@ -310,6 +389,27 @@ func FuzzPieces(f *testing.F) {
 		}
 		if err != nil {
 			return
+		}
+		for _, class := range fairseqClasses {
+			m, err := class.number(tok.model, tok.decoder.(*pieceDecoder).model)
+			if err != nil {
+				continue
+			}
+			numbered := *tok
+			numbered.model = m
+			if err := numbered.setSpecial(nil); err != nil {
+				t.Fatal(err)
+			}
+			e, err := numbered.Encode(text, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range e.IDs {
+				if _, ok := m.token(id); !ok {
+					t.Fatalf("%q has the token %d, which there is not", text, id)
+				}
+			}
+			numbered.Decode(e.IDs)
 		}
 		if err := tok.setSpecial(nil); err != nil {
 			t.Fatal(err)

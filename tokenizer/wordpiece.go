@@ -43,19 +43,9 @@ func readWordPiece(c component) (model, error) {
 }
 
 func newWordPiece(v vocabulary, unknown, prefix string, longest int) *wordPiece {
-	m := &wordPiece{vocabulary: v, trie: trieOf(v.ids), unknown: unknown, longest: longest}
+	m := &wordPiece{vocabulary: v, trie: newTrie(v.all(), v.size()), unknown: unknown, longest: longest}
 	m.within, m.hasInner = m.trie.walk(root, prefix)
 	return m
-}
-
-// trieOf returns the trie of a vocabulary.
-func trieOf(ids map[string]int) *trie {
-	tokens := sorted(ids)
-	numbers := make([]int, len(tokens))
-	for i, token := range tokens {
-		numbers[i] = ids[token]
-	}
-	return newTrie(tokens, numbers)
 }
 
 func (m *wordPiece) tokenize(out []token, p *piece) ([]token, error) {

@@ -8,20 +8,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/safetensors"
 )
 
 // This test program stands for Python where FAKE_PEER says so: with "works" it
 // answers like the server, with "fails" it ends as Python does that lacks a
-// package.
+// package, and with "lacks" it answers as the server does that lacks one.
 func TestMain(m *testing.M) {
 	switch os.Getenv("FAKE_PEER") {
 	case "works":
@@ -29,6 +33,11 @@ func TestMain(m *testing.M) {
 			os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 		}
 		fakePeer(os.Args[2])
+		return
+	case "lacks":
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			fmt.Println(`{"missing": "ModuleNotFoundError: No module named 'it'"}`)
+		}
 		return
 	case "fails":
 		fmt.Fprintln(os.Stderr, "Traceback\nModuleNotFoundError: No module named 'torch'")
@@ -111,6 +120,73 @@ func TestCompareWithoutPeers(t *testing.T) {
 	}
 }
 
+// A library that is not installed leaves its column empty, and what every table needs ends
+// the program.
+func TestCompareLacking(t *testing.T) {
+	code, _, messages := compareWith(t, "lacks", "--only", "gemm 512")
+	if want := "PyTorch cannot be loaded: ModuleNotFoundError: No module named 'it'"; code != exitFailed || !strings.Contains(messages, want) {
+		t.Errorf("exit code %d, no %q in %q", code, want, messages)
+	}
+	p, err := startPeer(t.Context(), os.Args[0], "llama.cpp") // of the process that FAKE_PEER is still set for
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.stop()
+	s := settings{rounds: 1, time: time.Millisecond, threads: 1}
+	r, err := s.measure(t.Context(), task{start: func() (func(context.Context, time.Duration) (bench.Result, error), error) {
+		return func(context.Context, time.Duration) (bench.Result, error) { return bench.Result{}, nil }, nil
+	}}, []*peer{p})
+	if want := "not installed: ModuleNotFoundError: No module named 'it'; pip install -r bench/peers/generate_requirements.txt"; err != nil || r.peers[0].missing != want {
+		t.Errorf("missing %q, error %v, want %q", r.peers[0].missing, err, want)
+	}
+}
+
+// Work that has other libraries beside it has a table of its own.
+func TestCompareTables(t *testing.T) {
+	tables := 0
+	for i, all := 0, allTasks(1); i < len(all); i++ {
+		if i == 0 || !slices.Equal(all[i].libraries, all[i-1].libraries) {
+			tables++
+		}
+		for _, name := range all[i].libraries {
+			if libraries[name].name == "" {
+				t.Errorf("%s has the library %q beside it, which is not known", all[i].name, name)
+			}
+		}
+	}
+	if tables != 3 {
+		t.Errorf("%d tables, want those of the usual libraries, of generation and of loading", tables)
+	}
+}
+
+// A library whose logits of a small decoder are not attn's is not measured.
+func TestCheckLogits(t *testing.T) {
+	for _, s := range small {
+		m, err := s.load(attn.Float32{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Sizes(); got.Layers != s.layers {
+			t.Errorf("%s has %d layers, want %d", s.name, got.Layers, s.layers)
+		}
+	}
+	want := []float32{1, 2, 3, 4, 5, 6}
+	for text, got := range map[string][]float32{
+		"":                             {1, 2, 3, 4, 5.0009, 6},
+		"llama.cpp has 5 logits, want": {1, 2, 3, 4, 5},
+		"llama.cpp computes something else: logit 1 of token 1 is 5.0100, want 5.0000": {1, 2, 3, 4, 5.01, 6},
+		"logit 2 of token 0 is NaN": {1, 2, float32(math.NaN()), 4, 5, 6},
+	} {
+		if err := sameLogits("llama.cpp", got, want, 3); (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {
+			t.Errorf("error %v, want %q", err, text)
+		}
+	}
+	code, _, messages := compareWith(t, "works", "--only", "generate Llama 135M int8")
+	if want := "a small Llama: CTranslate2 has 0 logits, want 1111"; code != exitFailed || !strings.Contains(messages, want) {
+		t.Errorf("exit code %d, no %q in %q", code, want, messages)
+	}
+}
+
 // Tokenizers are measured beside a library of their own.
 func TestCompareTokenizers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "words")
@@ -138,7 +214,7 @@ func TestLoadOnce(t *testing.T) {
 	small := shape{layers: 2, heads: 3, kvHeads: 1, width: 192, hidden: 67, vocabulary: 131}
 	for _, file := range []safetensors.DType{safetensors.F32, safetensors.BF16} {
 		dir := t.TempDir()
-		if err := small.write(dir, file); err != nil {
+		if err := small.write(dir, file, randomWeights); err != nil {
 			t.Fatal(err)
 		}
 		for _, held := range []string{"parameters", "float32", "bfloat16", "int8"} {

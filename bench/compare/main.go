@@ -1,5 +1,5 @@
-// Compare measures this library beside PyTorch and ONNX Runtime on the usual
-// shapes and prints a table in Markdown. See bench/README.md.
+// Compare measures this library beside PyTorch, ONNX Runtime and others on the
+// usual shapes and prints tables in Markdown. See bench/README.md.
 //
 // The sides take turns, round after round, in one run: what else the machine
 // does then falls on all of them. Figures are medians over the rounds of each
@@ -137,13 +137,13 @@ func parse(args []string, messages io.Writer) (settings, error) {
 
 // compare measures and prints.
 func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
-	all, libraries := allTasks(s.threads), []string{"torch", "onnxruntime"}
+	all := allTasks(s.threads)
 	if s.text != "" {
 		var err error
 		if all, err = tokenizerTasks(s.dirs, s.text); err != nil {
 			return err
 		}
-		libraries, s.threads = []string{"tokenizers"}, 1
+		s.threads = 1
 	}
 	var tasks []task
 	for _, t := range all {
@@ -154,13 +154,37 @@ func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 	if len(tasks) == 0 {
 		return fmt.Errorf("no work matches %q", s.only)
 	}
+	for done := 0; done < len(tasks); {
+		n := slices.IndexFunc(tasks[done:], func(t task) bool { return !slices.Equal(t.libraries, tasks[done].libraries) })
+		if n < 0 {
+			n = len(tasks) - done
+		}
+		if done > 0 {
+			fmt.Fprintln(out)
+		}
+		say := func(i int, name string) { fmt.Fprintf(messages, "%d/%d %s\n", done+i+1, len(tasks), name) }
+		if err := s.table(ctx, tasks[done:done+n], out, say); err != nil {
+			return err
+		}
+		done += n
+	}
+	return nil
+}
+
+// table measures tasks that have the same libraries beside them.
+func (s settings) table(ctx context.Context, tasks []task, out io.Writer, say func(i int, name string)) error {
 	var peers []*peer
-	for _, name := range libraries {
+	for _, name := range tasks[0].libraries {
 		p, err := startPeer(ctx, s.python, name)
 		if err != nil {
 			return err
 		}
 		defer p.stop()
+		if p.checked && p.missing == "" {
+			if err := checkLogits(p, s.threads); err != nil {
+				return err
+			}
+		}
 		peers = append(peers, p)
 	}
 	if err := writeHead(out, s, peers); err != nil {
@@ -168,7 +192,7 @@ func (s settings) compare(ctx context.Context, out, messages io.Writer) error {
 	}
 	var rows []row
 	for i, t := range tasks {
-		fmt.Fprintf(messages, "%d/%d %s\n", i+1, len(tasks), t.name)
+		say(i, t.name)
 		r, err := s.measure(ctx, t, peers)
 		if err != nil {
 			return err
@@ -192,6 +216,9 @@ func (s settings) measure(ctx context.Context, t task, peers []*peer) (r row, er
 		defer func() { err = errors.Join(err, t.end()) }()
 	}
 	r = row{task: t, peers: make([]theirs, len(peers))}
+	for i, p := range peers {
+		r.peers[i].missing = p.missing
+	}
 	ours, err := t.start()
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", t.name, err)

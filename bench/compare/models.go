@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -52,8 +53,8 @@ var storages = []struct {
 // read is how many tokens a decoder has read before the step that is measured.
 const read = 128
 
-// modelTasks are the rows about pretrained models.
-func modelTasks(threads int) []task {
+// encodeTasks are the rows about pretrained encoders.
+func encodeTasks(threads int) []task {
 	var tasks []task
 	for _, s := range encoders {
 		for _, batch := range []int{1, 32} {
@@ -62,6 +63,12 @@ func modelTasks(threads int) []task {
 			}
 		}
 	}
+	return tasks
+}
+
+// generateTasks are the rows about pretrained decoders.
+func generateTasks(threads int) []task {
+	var tasks []task
 	for _, s := range decoders {
 		for _, held := range storages {
 			tasks = append(tasks, s.generate(threads, held.name, held.held, held.bytes))
@@ -74,7 +81,7 @@ func modelTasks(threads int) []task {
 func (s shape) encode(threads, batch, length int) task {
 	name := fmt.Sprintf("encode %s B%d L%d", s.name, batch, length)
 	return task{
-		name: name, goal: "1.2× the better one",
+		name: name, goal: "1.2× the better one", libraries: usual,
 		request: request{
 			Op: "encode", B: batch, H: s.heads, Lq: length, Width: s.width, Hidden: s.hidden, Layers: s.layers, Vocab: s.vocabulary, Mask: "none",
 		},
@@ -111,7 +118,7 @@ func (s shape) generate(threads int, name string, held attn.Storage, bytes int) 
 		goal = "≥ 85% of reading, 1.2× PyTorch"
 	}
 	return task{
-		name: fmt.Sprintf("generate %s %s", s.name, name), goal: goal,
+		name: fmt.Sprintf("generate %s %s", s.name, name), goal: goal, libraries: []string{"torch", "ctranslate2", "llama.cpp"},
 		request: request{
 			Op: "generate", B: 1, H: s.heads, G: s.kvHeads, Lk: read, E: 64, Width: s.width, Hidden: s.hidden, Layers: s.layers,
 			Vocab: s.vocabulary, Storage: name, Bias: s.bias, Mask: "none",
@@ -192,20 +199,20 @@ func (s shape) load(held attn.Storage) (*models.Model, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if err := s.write(dir, safetensors.BF16); err != nil {
+	if err := s.write(dir, safetensors.BF16, randomWeights); err != nil {
 		return nil, err
 	}
 	return models.Load(dir, models.Options{Weights: held})
 }
 
-// write writes config.json, and weights of type BF16 or F32.
-func (s shape) write(dir string, numbers safetensors.DType) error {
+// write writes config.json, and weights of a type.
+func (s shape) write(dir string, dtype safetensors.DType, weights func(io.Writer, safetensors.Info) error) error {
 	config, tensors := s.encoder()
 	if s.positions == 0 {
 		config, tensors = s.decoder()
 	}
 	for i := range tensors {
-		tensors[i].DType = numbers
+		tensors[i].DType = dtype
 	}
 	text, err := json.Marshal(config)
 	if err == nil {
@@ -214,7 +221,7 @@ func (s shape) write(dir string, numbers safetensors.DType) error {
 	if err != nil {
 		return err
 	}
-	stream := &safetensors.Stream{Tensors: tensors, Data: func(w io.Writer, i int) error { return randomWeights(w, tensors[i]) }}
+	stream := &safetensors.Stream{Tensors: tensors, Data: func(w io.Writer, i int) error { return weights(w, tensors[i]) }}
 	return stream.WriteFile(filepath.Join(dir, "model.safetensors"))
 }
 
@@ -256,12 +263,13 @@ func drawnWeights(width int) []byte {
 	return b
 }
 
-// tensorsOf returns tensors of a type that is to be set.
+// tensorsOf returns tensors by their names, whose type is to be set.
 func tensorsOf(shapes map[string][]int) []safetensors.Info {
 	var all []safetensors.Info
 	for name, shape := range shapes {
 		all = append(all, safetensors.Info{Name: name, Shape: shape})
 	}
+	slices.SortFunc(all, func(a, b safetensors.Info) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 

@@ -24,16 +24,36 @@ const install = `install PyTorch and ONNX Runtime with
     bench/peers/.venv/bin/pip install -r bench/peers/requirements.txt
 and say --python bench/peers/.venv/bin/python`
 
-// held are the variables that keep PyTorch from instructions that attn does not use: its
-// own, oneDNN's and MKL's. ONNX Runtime has no such variable.
+// held are the variables that keep PyTorch and CTranslate2 from instructions that attn does
+// not use: their own, oneDNN's and MKL's. Others have no such variable.
 var held = map[string][]string{
-	"avx2": {"ATEN_CPU_CAPABILITY=avx2", "ONEDNN_MAX_CPU_ISA=AVX2", "MKL_ENABLE_INSTRUCTIONS=AVX2"},
+	"avx2": {"ATEN_CPU_CAPABILITY=avx2", "ONEDNN_MAX_CPU_ISA=AVX2", "MKL_ENABLE_INSTRUCTIONS=AVX2", "CT2_FORCE_CPU_ISA=AVX2"},
+}
+
+// library is one that others measure themselves by.
+type library struct {
+	name string // as people call it
+	// where tells how to install a library that not every machine has; rows then go without it.
+	where string
+	// checked libraries read a decoder that attn reads too, and must compute the same.
+	checked bool
+}
+
+const generateRequirements = "pip install -r bench/peers/generate_requirements.txt"
+
+var libraries = map[string]library{
+	"torch":       {name: "PyTorch"},
+	"onnxruntime": {name: "ONNX Runtime"},
+	"tokenizers":  {name: "tokenizers"},
+	"ctranslate2": {name: "CTranslate2", where: generateRequirements, checked: true},
+	"llama.cpp":   {name: "llama.cpp", where: generateRequirements, checked: true},
 }
 
 // peer is a library that runs in a process of its own.
 type peer struct {
-	name    string // as people call it
+	library
 	version string
+	missing string // why there is no such library here
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
@@ -46,6 +66,8 @@ type answer struct {
 	Form        string            `json:"form"`
 	Unsupported string            `json:"unsupported"`
 	Error       string            `json:"error"`
+	Missing     string            `json:"missing"`
+	Logits      []float32         `json:"logits"`
 	Versions    map[string]string `json:"versions"`
 }
 
@@ -57,14 +79,13 @@ func (a answer) missing() string {
 	return a.Error
 }
 
-// startPeer starts the server for a library, torch, onnxruntime or tokenizers. It ends with
-// ctx.
-func startPeer(ctx context.Context, python, library string) (*peer, error) {
+// startPeer starts the server for a library, by its name in libraries. It ends with ctx.
+func startPeer(ctx context.Context, python, name string) (*peer, error) {
 	if _, err := os.Stat(server); err != nil {
 		return nil, fmt.Errorf("%s is not here; run go run ./bench/compare in the root of the repository", server)
 	}
-	p := &peer{name: map[string]string{"torch": "PyTorch", "onnxruntime": "ONNX Runtime", "tokenizers": "tokenizers"}[library], said: new(bytes.Buffer)}
-	p.cmd = exec.CommandContext(ctx, python, server, library)
+	p := &peer{library: libraries[name], said: new(bytes.Buffer)}
+	p.cmd = exec.CommandContext(ctx, python, server, name)
 	p.cmd.Stderr = p.said
 	p.cmd.Env = append(os.Environ(), held[simd.Implementation()]...)
 	in, err := p.cmd.StdinPipe()
@@ -84,7 +105,15 @@ func startPeer(ctx context.Context, python, library string) (*peer, error) {
 		p.stop()
 		return nil, fmt.Errorf("%w\n%s", err, install)
 	}
-	p.version, _, _ = strings.Cut(a.Versions[library], "+")
+	if a.Missing != "" && p.where == "" {
+		p.stop()
+		return nil, fmt.Errorf("%s cannot be loaded: %s\n%s", p.name, a.Missing, install)
+	}
+	if a.Missing != "" {
+		p.version, p.missing = "not installed", fmt.Sprintf("not installed: %s; %s", a.Missing, p.where)
+		return p, nil
+	}
+	p.version, _, _ = strings.Cut(a.Versions[name], "+")
 	return p, nil
 }
 

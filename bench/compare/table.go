@@ -78,7 +78,7 @@ func writeNotes(w io.Writer, rows []row, peers []*peer) error {
 	var notes strings.Builder
 	notes.WriteString("\nA ratio above 1 means that attn takes less time. What the others ran:\n\n")
 	if variables := held[simd.Implementation()]; variables != nil {
-		fmt.Fprintf(&notes, "- PyTorch with %s; ONNX Runtime cannot be held to these instructions\n", strings.Join(variables, ", "))
+		fmt.Fprintf(&notes, "- with %s, which ONNX Runtime and llama.cpp do not heed\n", strings.Join(variables, ", "))
 	}
 	for i, p := range peers {
 		work := map[string][]string{}

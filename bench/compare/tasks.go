@@ -12,6 +12,7 @@ import (
 type task struct {
 	name, goal string
 	request    request // for the peers
+	libraries  []string
 	// start prepares our side and returns what measures it.
 	start func() (func(context.Context, time.Duration) (bench.Result, error), error)
 	// share says how good our time is by itself.
@@ -55,20 +56,25 @@ var goals = map[string]string{
 	translatorName:                              "1.5× PyTorch",
 }
 
-// allTasks returns the rows in the order of the table.
+// usual are the libraries that most work is measured beside.
+var usual = []string{"torch", "onnxruntime"}
+
+// allTasks returns the rows in the order of the tables, of which there is one for each group
+// of libraries.
 func allTasks(threads int) []task {
 	var tasks []task
 	for _, w := range bench.Usual() {
 		tasks = append(tasks, task{
-			name: w.Name(), goal: goals[w.Name()], request: newRequest(w), share: shareOf,
+			name: w.Name(), goal: goals[w.Name()], request: newRequest(w), share: shareOf, libraries: usual,
 			start: func() (func(context.Context, time.Duration) (bench.Result, error), error) {
 				return bench.New(w, threads).Measure, nil
 			},
 		})
 	}
-	tasks = append(tasks, modelTasks(threads)...)
-	tasks = append(tasks, loadTasks(threads)...)
-	return append(tasks, translatorTask(threads))
+	tasks = append(tasks, encodeTasks(threads)...)
+	tasks = append(tasks, translatorTask(threads))
+	tasks = append(tasks, generateTasks(threads)...)
+	return append(tasks, loadTasks(threads)...)
 }
 
 // shareOf returns the share of what bounds the work.
@@ -106,6 +112,7 @@ type request struct {
 	Bias      bool    `json:"bias,omitempty"`
 	File      string  `json:"file,omitempty"` // these for a tokenizer
 	Text      string  `json:"text,omitempty"`
+	IDs       []int   `json:"ids,omitempty"` // of the text whose logits are compared, with the decoder in File
 	Threads   int     `json:"threads"`
 	Time      float64 `json:"time"` // seconds
 }

@@ -33,7 +33,7 @@ const (
 // translatorTask is a step of training: forward, backward, clipping, AdamW.
 func translatorTask(threads int) task {
 	return task{
-		name: translatorName, goal: goals[translatorName],
+		name: translatorName, goal: goals[translatorName], libraries: usual,
 		request: request{
 			Op: "translator-train", B: pairsOfStep, H: heads, Lq: tokensOfSide, Lk: tokensOfSide, Width: width, Hidden: hidden,
 			Layers: layers, Vocab: vocabulary, Dropout: dropout, Smoothing: smoothing, Clip: clip, Mask: "none",

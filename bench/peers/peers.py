@@ -1,11 +1,13 @@
-"""Measures PyTorch, ONNX Runtime or tokenizers on the work that `attn bench` measures.
+"""Measures another library on the work that `attn bench` measures.
 
-    python peers.py torch|onnxruntime|tokenizers
+    python peers.py torch|onnxruntime|ctranslate2|llama.cpp|tokenizers
 
 A server on standard input and output: each line is a JSON object with op, b, h, g, lq, lk, e, v, width, causal, mask,
 dropout, weights as `attn bench --json` prints them, threads, and time in seconds; it is answered by a line with ms_median,
-ms_min, ms_max and form, which says what was run, or unsupported, or error. {"op": "versions"} is answered by versions.
-So whoever compares can take turns and pays for the imports once.
+ms_min, ms_max and form, which says what was run, or unsupported, or error. {"op": "versions"} is answered by versions,
+or missing where the library is not installed, and {"op": "logits"} with the file of a decoder and ids by logits, so
+that whoever compares can see that both compute the same. So whoever compares can take turns and pays for the imports
+once.
 
 Where a library has several ways to do the work, each is tried shortly and the fastest is measured.
 """
@@ -57,7 +59,12 @@ class Work:
 
 
 def timed(call, seconds):
-    """Calls again and again, as bench.Measure in Go does, and returns the milliseconds of each sample."""
+    """Calls again and again, as bench.Measure in Go does, and returns the milliseconds of each sample.
+
+    A form that can only be timed from within has a method times, which does it."""
+    if hasattr(call, "times"):
+        call.times(seconds / 5)
+        return call.times(seconds)
     start, calls = time.perf_counter(), 0
     while calls < 2 or time.perf_counter() - start < seconds / 5:
         call()
@@ -107,9 +114,12 @@ class Server:
         self.call, self.key = forms[self.form], key
 
     def answer(self, request):
-        if request["op"] == "versions":
-            return {"versions": self.peer.versions()}
         try:
+            if request["op"] == "versions":
+                return {"versions": self.peer.versions()}
+            if request["op"] == "logits":
+                self.peer.set_threads(request["threads"])
+                return {"logits": [float(x) for x in self.peer.logits(request["file"], request["ids"]).flat]}
             seconds = request.pop("time", 1.0)
             self.peer.set_threads(request["threads"])
             self.prepare(request, seconds)
@@ -122,13 +132,20 @@ class Server:
 
 
 def main():
-    names = {"torch": "torch_peer", "onnxruntime": "onnx_peer", "tokenizers": "tokenizers_peer"}
+    names = {
+        "torch": "torch_peer", "onnxruntime": "onnx_peer", "ctranslate2": "ctranslate2_peer", "llama.cpp": "llama_peer",
+        "tokenizers": "tokenizers_peer",
+    }  # fmt: skip
     if len(sys.argv) != 2 or sys.argv[1] not in names:
         print("usage: python peers.py " + "|".join(names), file=sys.stderr)
         return 2
-    server = Server(importlib.import_module(names[sys.argv[1]]))
+    answer = None
+    try:
+        answer = Server(importlib.import_module(names[sys.argv[1]])).answer
+    except Exception as e:  # a compiled library that does not load has an error of its own
+        missing = {"missing": f"{type(e).__name__}: {e}".splitlines()[0]}
     for line in sys.stdin:
-        print(json.dumps(server.answer(json.loads(line))), flush=True)
+        print(json.dumps(answer(json.loads(line)) if answer else missing), flush=True)
     return 0
 
 

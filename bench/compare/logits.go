@@ -1,0 +1,86 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/safetensors"
+)
+
+// small are decoders as those that are measured, in which whatever a library would do in
+// another way shows: positions, heads that share keys, biases, gains.
+var small = []shape{
+	{name: "a small Llama", layers: 2, heads: 6, kvHeads: 3, width: 60, hidden: 97, vocabulary: 101},
+	{name: "a small Qwen2", layers: 2, heads: 6, kvHeads: 3, width: 60, hidden: 97, vocabulary: 101, bias: true},
+}
+
+// tolerance is for logits of up to about 10 in float32, summed up in any order.
+const tolerance = 1e-3
+
+// checkLogits returns an error unless a peer computes what attn computes.
+func checkLogits(p *peer, threads int) error {
+	for _, s := range small {
+		if err := s.checkLogits(p, threads); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+func (s shape) checkLogits(p *peer, threads int) error {
+	dir, err := os.MkdirTemp("", "attn-compare-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	rng := rand.New(rand.NewPCG(3, 5))
+	if err := s.write(dir, safetensors.F32, func(w io.Writer, info safetensors.Info) error { return normalWeights(w, info, rng) }); err != nil {
+		return err
+	}
+	m, err := models.Load(dir, models.Options{})
+	if err != nil {
+		return err
+	}
+	ids := []int{3, 1, 4, 1, 5, 92, 65, 35, 89, 79, 3}
+	want := m.Head().Logits(nil, m.Hidden(nil, models.Batch{IDs: [][]int{ids}}, models.Run{})).Data()
+	a, err := p.exchange(request{Op: "logits", File: dir, IDs: ids, Threads: threads})
+	if err == nil && a.missing() != "" {
+		err = errors.New(a.missing())
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.name, err)
+	}
+	return sameLogits(p.name, a.Logits, want, s.vocabulary)
+}
+
+// sameLogits returns an error unless two texts' logits are the same.
+func sameLogits(name string, got, want []float32, vocabulary int) error {
+	if len(got) != len(want) {
+		return fmt.Errorf("%s has %d logits, want %d", name, len(got), len(want))
+	}
+	for i := range want {
+		if d := math.Abs(float64(got[i] - want[i])); !(d <= tolerance) {
+			return fmt.Errorf("%s computes something else: logit %d of token %d is %.4f, want %.4f", name, i%vocabulary, i/vocabulary, got[i], want[i])
+		}
+	}
+	return nil
+}
+
+// normalWeights writes numbers of about ±0.3, in float32.
+func normalWeights(w io.Writer, info safetensors.Info, rng *rand.Rand) error {
+	n := 1
+	for _, d := range info.Shape {
+		n *= d
+	}
+	weights := make([]float32, n)
+	for i := range weights {
+		weights[i] = float32(0.3 * rng.NormFloat64())
+	}
+	return binary.Write(w, binary.LittleEndian, weights)
+}

@@ -1,0 +1,119 @@
+"""llama.cpp, by the package llama-cpp-python: a step of a decoder, behind tokens in its cache."""
+
+import os
+import pathlib
+import tempfile
+
+import gguf
+import llama_cpp
+import numpy as np
+from gguf import GGMLQuantizationType as Type
+
+import decoders
+from peers import Unsupported
+
+threads = 1
+types = {"float32": Type.F32, "bfloat16": Type.BF16, "int8": Type.Q8_0}
+names = {
+    "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+}  # fmt: skip
+
+
+def has_tiles():
+    """Whether the processor has tile units for integers, as far as the system says so."""
+    info = pathlib.Path("/proc/cpuinfo")
+    return info.exists() and "amx_int8" in info.read_text()
+
+
+defaults = llama_cpp.llama_cpp.llama_model_default_params
+
+
+def params():
+    """llama.cpp lays weights out for the processor unless that has tile units, whose code in 0.3.36 ends the process."""
+    p = defaults()
+    p.use_extra_bufts = not has_tiles()
+    return p
+
+
+llama_cpp.llama_cpp.llama_model_default_params = params  # which class Llama has no option for
+
+
+def versions():
+    return {"llama.cpp": llama_cpp.__version__}
+
+
+def set_threads(n):
+    global threads
+    threads = n
+
+
+def interleaved(x, heads):
+    """Rows of q or k for rotary positions that turn neighbours, where x is for those that turn halves."""
+    return x.reshape(heads, 2, -1, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape)
+
+
+def write(d, path, kind):
+    """A GGUF file without a vocabulary, whose matrices have a type; what follows are vectors, in float32."""
+    f = gguf.GGUFWriter(path, "qwen2" if d.bias else "llama")
+    f.add_context_length(8192)
+    f.add_embedding_length(d.width)
+    f.add_block_count(d.layers)
+    f.add_feed_forward_length(d.hidden)
+    f.add_head_count(d.heads)
+    f.add_head_count_kv(d.kv)
+    f.add_rope_freq_base(d.theta)
+    f.add_rope_dimension_count(d.e)
+    f.add_layer_norm_rms_eps(d.eps)
+    f.add_vocab_size(d.vocab)
+    f.add_tokenizer_model("no_vocab")
+
+    def matrix(name, x):
+        data = gguf.quants.quantize(np.ascontiguousarray(x), kind)
+        f.add_tensor(name, data, raw_dtype=kind)
+
+    matrix("token_embd.weight", d.embeddings())
+    f.add_tensor("output_norm.weight", d.gain("model.norm"))
+    for i in range(d.layers):
+        at = f"blk.{i}."
+        f.add_tensor(at + "attn_norm.weight", d.gain(f"model.layers.{i}.input_layernorm"))
+        f.add_tensor(at + "ffn_norm.weight", d.gain(f"model.layers.{i}.post_attention_layernorm"))
+        for name, (weight, bias) in d.maps(i).items():
+            if not d.bias and name in ("self_attn.q_proj", "self_attn.k_proj"):
+                weight = interleaved(weight, d.heads if name == "self_attn.q_proj" else d.kv)
+            matrix(at + names[name] + ".weight", weight)
+            if bias is not None:
+                f.add_tensor(at + names[name] + ".bias", bias)
+    f.write_header_to_file()
+    f.write_kv_data_to_file()
+    f.write_tensors_to_file()
+    f.close()
+
+
+def load(d, kind, tokens, **options):
+    with tempfile.TemporaryDirectory() as path:
+        path = os.path.join(path, "model.gguf")
+        write(d, path, kind)
+        return llama_cpp.Llama(path, n_ctx=tokens, n_threads=threads, n_threads_batch=threads, verbose=False, **options)
+
+
+def logits(path, ids):
+    """What follows each of a text's tokens."""
+    m = load(decoders.of_directory(path), Type.F32, 64, logits_all=True, type_k=Type.F32, type_v=Type.F32)
+    m.eval(ids)
+    return m.scores[: len(ids)]
+
+
+def forms(w):
+    if w.base != "generate":
+        return {}
+    cache = Type.F32 if w.storage == "float32" else Type.F16
+    m = load(decoders.of_work(w), types[w.storage], w.lk + 64, type_k=cache, type_v=cache)
+    m.eval([5] * w.lk)
+
+    def step():
+        m.n_tokens = w.lk  # what is behind them goes
+        m.eval([5])
+        m._ctx.get_logits()  # which waits for them
+
+    return {types[w.storage].name: step}
