@@ -31,6 +31,7 @@ type worker struct {
 	started      [bandRows / vectorRows]bool // whether a strip has met keys
 	spans        []Span
 	seen         []bool
+	bits         []uint64 // of the spans that have booleans
 	paged
 }
 

@@ -608,6 +608,18 @@ func hide(x []float32, seen []bool) {
 	hideGeneric(x, seen)
 }
 
+// packBits sets bit k of dst[i] to seen[64·i+k], for n words of dst.
+func packBits(dst []uint64, seen []bool) {
+	switch active {
+	case amx, avx512:
+		packBitsAVX512(&dst[0], &seen[0], len(dst))
+	case avx2:
+		packBitsAVX2(&dst[0], &seen[0], len(dst))
+	default:
+		packBitsGeneric(dst, seen)
+	}
+}
+
 // above writes first+i for each x[i] > least to dst, in their order, and
 // returns how many they are. It writes up to a vector beyond them.
 func above(x []float32, least float32, first int32, dst []int32) int {

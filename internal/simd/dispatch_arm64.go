@@ -440,6 +440,11 @@ func hide(x []float32, seen []bool) {
 	hideGeneric(x, seen)
 }
 
+// packBits sets bit k of dst[i] to seen[64·i+k], for n words of dst.
+func packBits(dst []uint64, seen []bool) {
+	packBitsGeneric(dst, seen)
+}
+
 // above writes first+i for each x[i] > least to dst, in their order, and
 // returns how many they are. It writes up to a vector beyond them.
 func above(x []float32, least float32, first int32, dst []int32) int {

@@ -1,10 +1,8 @@
 package simd
 
 import (
-	"bytes"
 	"fmt"
 	"math"
-	"unsafe"
 )
 
 // The functions of this file work on strips of attention: a few rows of scores,
@@ -92,11 +90,22 @@ func Hide(x []float32, seen []bool) {
 	hide(x, seen)
 }
 
-// AnySeen reports whether an element of seen is true.
-func AnySeen(seen []bool) bool {
-	// A bool is a byte, 0 or 1, and looking for a byte is what the standard
-	// library has assembly for.
-	return bytes.IndexByte(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(seen))), len(seen)), 1) >= 0
+// Bits sets bit k%64 of dst[k/64] to seen[k], and the bits behind the last to 0. dst has as
+// many words as that takes.
+func Bits(dst []uint64, seen []bool) {
+	if len(dst) != (len(seen)+63)/64 {
+		mismatch("Bits", "dst", len(dst), "words for seen", len(seen))
+	}
+	for len(seen) >= 64 {
+		n := min(len(seen)/64, reducePiece)
+		packBits(dst[:n], seen[:64*n])
+		dst, seen = dst[n:], seen[64*n:]
+	}
+	if len(seen) > 0 {
+		var last [64]bool
+		copy(last[:], seen)
+		packBitsGeneric(dst, last[:])
+	}
 }
 
 // eachPiece calls f for rows that together have about a piece of elements.
@@ -187,5 +196,19 @@ func hideGeneric(x []float32, seen []bool) {
 		if !s {
 			x[j] = float32(math.Inf(-1))
 		}
+	}
+}
+
+func packBitsGeneric(dst []uint64, seen []bool) {
+	for i := range dst {
+		var word uint64
+		for k, s := range seen[64*i:][:64] {
+			var bit uint64
+			if s {
+				bit = 1
+			}
+			word |= bit << k
+		}
+		dst[i] = word
 	}
 }

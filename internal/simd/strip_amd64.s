@@ -990,6 +990,52 @@ after2:
 	VZEROUPPER
 	RET
 
+// packBitsAVX512 sets bit k of dst[i] to seen[64·i+k], for n words of dst.
+//
+// func packBitsAVX512(dst *uint64, seen *bool, n int)
+// Requires: AVX, AVX512BW
+TEXT ·packBitsAVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ seen+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop1:
+	VMOVDQU8 (CX), Z0
+	VPTESTMB Z0, Z0, K1
+	KMOVQ    K1, (AX)
+	ADDQ     $0x40, CX
+	ADDQ     $0x08, AX
+	DECQ     DX
+	JNZ      loop1
+	VZEROUPPER
+	RET
+
+// packBitsAVX2 sets bit k of dst[i] to seen[64·i+k], for n words of dst.
+//
+// func packBitsAVX2(dst *uint64, seen *bool, n int)
+// Requires: AVX, AVX2
+TEXT ·packBitsAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ seen+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop1:
+	VMOVDQU   (CX), Y0
+	VPSLLW    $0x07, Y0, Y0
+	VPMOVMSKB Y0, BX
+	VMOVDQU   32(CX), Y0
+	VPSLLW    $0x07, Y0, Y0
+	VPMOVMSKB Y0, SI
+	SHLQ      $0x20, SI
+	ORQ       SI, BX
+	MOVQ      BX, (AX)
+	ADDQ      $0x40, CX
+	ADDQ      $0x08, AX
+	DECQ      DX
+	JNZ       loop1
+	VZEROUPPER
+	RET
+
 DATA cff800000<>+0(SB)/8, $0xff800000ff800000
 DATA cff800000<>+8(SB)/8, $0xff800000ff800000
 DATA cff800000<>+16(SB)/8, $0xff800000ff800000

@@ -580,6 +580,16 @@ func hideAVX512(x *float32, seen *bool, n int)
 //go:noescape
 func hideAVX2(x *float32, seen *bool, n int)
 
+// packBitsAVX512 sets bit k of dst[i] to seen[64·i+k], for n words of dst.
+//
+//go:noescape
+func packBitsAVX512(dst *uint64, seen *bool, n int)
+
+// packBitsAVX2 sets bit k of dst[i] to seen[64·i+k], for n words of dst.
+//
+//go:noescape
+func packBitsAVX2(dst *uint64, seen *bool, n int)
+
 // aboveAVX512 writes first+i for each x[i] > least to dst, in their order, and
 // returns how many they are. It writes up to a vector beyond them.
 //

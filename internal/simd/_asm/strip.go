@@ -214,3 +214,36 @@ func hide(s isa) {
 	})
 	s.end()
 }
+
+// packBits writes the loop that packs booleans, 64 to a word.
+func packBits(s isa) {
+	dst, seen, n := pointer("dst"), pointer("seen"), pointer("n")
+	loop := label("loop")
+	Label(loop)
+	if s.lanes == 16 {
+		flags, k := ZMM(), K()
+		VMOVDQU8(Mem{Base: seen}, flags)
+		VPTESTMB(flags, flags, k)
+		KMOVQ(k, Mem{Base: dst})
+	} else {
+		var word reg.GPVirtual
+		for half := range 2 {
+			flags, part := YMM(), GP64()
+			VMOVDQU(Mem{Base: seen, Disp: 32 * half}, flags)
+			VPSLLW(U8(7), flags, flags) // a boolean is 0 or 1: now it is the sign of its byte
+			VPMOVMSKB(flags, part.As32())
+			if half == 0 {
+				word = part
+				continue
+			}
+			SHLQ(U8(32), part)
+			ORQ(part, word)
+		}
+		MOVQ(word, Mem{Base: dst})
+	}
+	ADDQ(U8(64), seen)
+	ADDQ(U8(8), dst)
+	DECQ(n)
+	JNZ(LabelRef(loop))
+	s.end()
+}

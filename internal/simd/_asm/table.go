@@ -380,6 +380,8 @@ on the way through the softmax. They are called for at least one row and one ele
 				code: avx(scaleRows).neon((*neonFunc).scaleRows), does: "sets dst[i][j] = factor[i]·src[i][j]."},
 			{name: "hide", op: "(x []float32, seen []bool)", asm: "(x *float32, seen *bool, n int)", pieces: true, whole: 16,
 				code: avx(hide).neon((*neonFunc).hide), does: "sets x[i] = -Inf where seen[i] is false."},
+			{name: "packBits", op: "(dst []uint64, seen []bool)", asm: "(dst *uint64, seen *bool, n int)", code: avx(packBits),
+				does: "sets bit k of dst[i] to seen[64·i+k], for n words of dst."},
 		},
 	},
 	{
