@@ -89,7 +89,9 @@ type panels uint64
 // livePanels returns the panels of the block that key lo is in. None is live from hi on.
 func livePanels(spans []Span, lo, hi int) (live panels) {
 	first := lo / blockKeys * (blockKeys / 64)
-	for _, s := range spans {
+	all := panels(1)<<((hi+63)/64-first) - 1<<(lo/64-first)
+	for i := 0; i < len(spans) && live != all; i++ {
+		s := &spans[i]
 		from, to := max(s.Lo, lo), min(s.Hi, hi)
 		if from >= to {
 			continue
@@ -162,7 +164,15 @@ var hidden = func() (x [blockKeys]float32) {
 }()
 
 // hide sets scores, of a block at most, to −Inf.
-func hide(s []float32) { copy(s, hidden[:len(s)]) }
+func hide(s []float32) {
+	if len(s) > 8 {
+		copy(s, hidden[:len(s)])
+		return
+	}
+	for j := range s { // which is soon done, as at the ends of most rows of booleans
+		s[j] = negInf
+	}
+}
 
 // grain is what the first of the keys that a strip meets is a multiple of: whole vectors,
 // or a panel where the kernels want that.
