@@ -172,7 +172,7 @@ func (f *forward) attendFar(w *worker, row int) {
 	}
 	simd.Scale(p, inverse, p)
 	if w.weights.data != nil {
-		copy(w.weights.row(row), p)
+		copy(f.final(w).row(row), p)
 	}
 	if a.Dropout > 0 {
 		a.drop(p, p, row, 0)

@@ -44,6 +44,9 @@ type weights struct {
 // row returns a row.
 func (x weights) row(i int) []float32 { return x.data[(i-x.first)*x.stride:][:x.keys] }
 
+// from returns the rows from row i on, from key j on.
+func (x weights) from(i, j int) []float32 { return x.data[(i-x.first)*x.stride+j:] }
+
 var workers = sync.Pool{New: func() any { return new(worker) }}
 
 // grow returns a slice of n elements, s if it is long enough.

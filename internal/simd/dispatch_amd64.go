@@ -593,6 +593,19 @@ func scaleRows(dst []float32, dstStride int, src []float32, srcStride, n int, fa
 	}
 }
 
+// streamRows sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a
+// multiple of 64 bytes; AVX2 and AVX-512 write past the caches.
+func streamRows(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32) {
+	switch active {
+	case amx, avx512:
+		streamRowsAVX512(&dst[0], 4*dstStride, &src[0], 4*srcStride, len(factor), n, &factor[0])
+	case avx2:
+		streamRowsAVX2(&dst[0], 4*dstStride, &src[0], 4*srcStride, len(factor), n, &factor[0])
+	default:
+		streamRowsGeneric(dst, dstStride, src, srcStride, n, factor)
+	}
+}
+
 // hide sets x[i] = -Inf where seen[i] is false.
 func hide(x []float32, seen []bool) {
 	for len(x) >= 16 && active != generic {

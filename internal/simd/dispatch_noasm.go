@@ -236,6 +236,12 @@ func scaleRows(dst []float32, dstStride int, src []float32, srcStride, n int, fa
 	scaleRowsGeneric(dst, dstStride, src, srcStride, n, factor)
 }
 
+// streamRows sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a
+// multiple of 64 bytes; AVX2 and AVX-512 write past the caches.
+func streamRows(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32) {
+	streamRowsGeneric(dst, dstStride, src, srcStride, n, factor)
+}
+
 // hide sets x[i] = -Inf where seen[i] is false.
 func hide(x []float32, seen []bool) {
 	hideGeneric(x, seen)

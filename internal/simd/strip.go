@@ -3,6 +3,7 @@ package simd
 import (
 	"fmt"
 	"math"
+	"unsafe"
 )
 
 // The functions of this file work on strips of attention: a few rows of scores,
@@ -79,6 +80,23 @@ func ScaleRows(dst []float32, dstStride int, src []float32, srcStride, n int, fa
 	}
 	eachPiece(len(factor), n, func(lo, hi int) {
 		scaleRows(dst[lo*dstStride:], dstStride, src[lo*srcStride:], srcStride, n, factor[lo:hi])
+	})
+}
+
+// StreamRows is ScaleRows for a dst that nobody reads soon, and that is larger than a cache: it
+// is written past the caches, if its rows start at multiples of 64 bytes.
+func StreamRows(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32) {
+	checkStrip("StreamRows", len(factor), len(dst), dstStride, n)
+	checkStrip("StreamRows", len(factor), len(src), srcStride, n)
+	if n == 0 || len(factor) == 0 {
+		return
+	}
+	if (uintptr(unsafe.Pointer(&dst[0]))|uintptr(4*dstStride))%64 != 0 {
+		ScaleRows(dst, dstStride, src, srcStride, n, factor)
+		return
+	}
+	eachPiece(len(factor), n, func(lo, hi int) {
+		streamRows(dst[lo*dstStride:], dstStride, src[lo*srcStride:], srcStride, n, factor[lo:hi])
 	})
 }
 
@@ -188,6 +206,10 @@ func scaleRowsGeneric(dst []float32, dstStride int, src []float32, srcStride, n 
 	for i, f := range factor {
 		scaleGeneric(dst[i*dstStride:][:n], f, src[i*srcStride:][:n])
 	}
+}
+
+func streamRowsGeneric(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32) {
+	scaleRowsGeneric(dst, dstStride, src, srcStride, n, factor)
 }
 
 func hideGeneric(x []float32, seen []bool) {

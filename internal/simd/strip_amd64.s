@@ -936,6 +936,138 @@ end2:
 	VZEROUPPER
 	RET
 
+// streamRowsAVX512 sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a
+// multiple of 64 bytes; AVX2 and AVX-512 write past the caches.
+//
+// func streamRowsAVX512(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·streamRowsAVX512(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ dstRow+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ srcRow+24(FP), BX
+	MOVQ factor+48(FP), SI
+	MOVQ rows+32(FP), DI
+
+row1:
+	VBROADCASTSS (SI), Z0
+	MOVQ         n+40(FP), R8
+	XORQ         R9, R9
+	SUBQ         $+32, R8
+	JL           after4
+
+loop3:
+	VMOVUPS  (DX)(R9*4), Z1
+	VMULPS   Z0, Z1, Z1
+	VMOVNTPS Z1, (AX)(R9*4)
+	VMOVUPS  64(DX)(R9*4), Z1
+	VMULPS   Z0, Z1, Z1
+	VMOVNTPS Z1, 64(AX)(R9*4)
+	ADDQ     $+32, R9
+	SUBQ     $+32, R8
+	JGE      loop3
+
+after4:
+	ADDQ $+32, R8
+	SUBQ $+16, R8
+	JL   after6
+
+loop5:
+	VMOVUPS  (DX)(R9*4), Z1
+	VMULPS   Z0, Z1, Z1
+	VMOVNTPS Z1, (AX)(R9*4)
+	ADDQ     $+16, R9
+	SUBQ     $+16, R8
+	JGE      loop5
+
+after6:
+	ADDQ      $+16, R8
+	TESTQ     R8, R8
+	JZ        end2
+	MOVL      $-1, R10
+	BZHIL     R8, R10, R10
+	KMOVW     R10, K1
+	VMOVUPS.Z (DX)(R9*4), K1, Z1
+	VMULPS    Z0, Z1, Z1
+	VMOVUPS   Z1, K1, (AX)(R9*4)
+
+end2:
+	ADDQ CX, AX
+	ADDQ BX, DX
+	ADDQ $0x04, SI
+	DECQ DI
+	JNZ  row1
+	SFENCE
+	VZEROUPPER
+	RET
+
+// streamRowsAVX2 sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a
+// multiple of 64 bytes; AVX2 and AVX-512 write past the caches.
+//
+// func streamRowsAVX2(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
+// Requires: AVX, MMX+
+TEXT ·streamRowsAVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ dstRow+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ srcRow+24(FP), BX
+	MOVQ factor+48(FP), SI
+	MOVQ rows+32(FP), DI
+
+row1:
+	VBROADCASTSS (SI), Y0
+	MOVQ         n+40(FP), R8
+	XORQ         R9, R9
+	SUBQ         $+16, R8
+	JL           after4
+
+loop3:
+	VMOVUPS  (DX)(R9*4), Y1
+	VMULPS   Y0, Y1, Y1
+	VMOVNTPS Y1, (AX)(R9*4)
+	VMOVUPS  32(DX)(R9*4), Y1
+	VMULPS   Y0, Y1, Y1
+	VMOVNTPS Y1, 32(AX)(R9*4)
+	ADDQ     $+16, R9
+	SUBQ     $+16, R8
+	JGE      loop3
+
+after4:
+	ADDQ $+16, R8
+	SUBQ $+8, R8
+	JL   after6
+
+loop5:
+	VMOVUPS  (DX)(R9*4), Y1
+	VMULPS   Y0, Y1, Y1
+	VMOVNTPS Y1, (AX)(R9*4)
+	ADDQ     $+8, R9
+	SUBQ     $+8, R8
+	JGE      loop5
+
+after6:
+	ADDQ       $+8, R8
+	TESTQ      R8, R8
+	JZ         end2
+	LEAQ       masks<>+0(SB), R10
+	SHLQ       $0x02, R8
+	SUBQ       R8, R10
+	SHRQ       $0x02, R8
+	VMOVUPS    32(R10), Y1
+	VMASKMOVPS (DX)(R9*4), Y1, Y2
+	VMULPS     Y0, Y2, Y2
+	VMASKMOVPS Y2, Y1, (AX)(R9*4)
+
+end2:
+	ADDQ CX, AX
+	ADDQ BX, DX
+	ADDQ $0x04, SI
+	DECQ DI
+	JNZ  row1
+	SFENCE
+	VZEROUPPER
+	RET
+
 // hideAVX512 sets x[i] = -Inf where seen[i] is false.
 //
 // func hideAVX512(x *float32, seen *bool, n int)

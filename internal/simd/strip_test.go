@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 )
 
 // strips calls f with rows of every length around the ends of vectors, in
@@ -213,6 +214,32 @@ func TestScaleRows(t *testing.T) {
 		ScaleRows(dst.x, stride+3, src.x, stride, n, factor.x)
 		if !same(dst.x, want) || !intactStrip(dst, stride+3, n) {
 			t.Fatalf("%d rows of %d differ", rows, n)
+		}
+	})
+}
+
+func TestStreamRows(t *testing.T) {
+	strips(t, func(t *testing.T, r *rand.Rand, rows, stride, n int) {
+		src, factor := newStrip(r, rows, stride, n), newGuarded(r, rows)
+		for _, misaligned := range []int{0, 3} {
+			to := roundUp(stride, 16) + misaligned
+			all := make([]float32, rows*to+32)
+			dst := all[16:]
+			for uintptr(unsafe.Pointer(&dst[0]))%64 != 0 {
+				dst = dst[1:]
+			}
+			for i := range all {
+				all[i] = float32(i)
+			}
+			want := clone(dst)
+			for i, f := range factor.x {
+				for j := range n {
+					want[i*to+j] = f * src.x[i*stride+j]
+				}
+			}
+			if StreamRows(dst, to, src.x, stride, n, factor.x); !same(dst, want) || all[len(all)-len(dst)-1] != float32(len(all)-len(dst)-1) {
+				t.Fatalf("%d rows of %d, %d apart, differ", rows, n, to)
+			}
 		}
 	})
 }

@@ -570,6 +570,18 @@ func scaleRowsAVX512(dst *float32, dstRow int, src *float32, srcRow, rows, n int
 //go:noescape
 func scaleRowsAVX2(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
 
+// streamRowsAVX512 sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a
+// multiple of 64 bytes; AVX2 and AVX-512 write past the caches.
+//
+//go:noescape
+func streamRowsAVX512(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
+
+// streamRowsAVX2 sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a
+// multiple of 64 bytes; AVX2 and AVX-512 write past the caches.
+//
+//go:noescape
+func streamRowsAVX2(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
+
 // hideAVX512 sets x[i] = -Inf where seen[i] is false.
 //
 //go:noescape

@@ -143,6 +143,25 @@ func gradRows(s isa) {
 }
 
 func scaleRows(s isa) {
+	scaledRows(s, s.store)
+	s.end()
+}
+
+// streamRows is scaleRows past the caches.
+func streamRows(s isa) {
+	scaledRows(s, func(v reg.VecVirtual, k *mask, to Mem) {
+		if k == nil {
+			VMOVNTPS(v, to)
+		} else {
+			s.store(v, k, to)
+		}
+	})
+	SFENCE() // such stores are not in order with others
+	s.end()
+}
+
+// scaledRows writes the rows of src times their factors, and stores them by store.
+func scaledRows(s isa, store func(v reg.VecVirtual, k *mask, to Mem)) {
 	dst, dstRow := pointer("dst"), pointer("dstRow")
 	src, srcRow := pointer("src"), pointer("srcRow")
 	factor := pointer("factor")
@@ -154,14 +173,13 @@ func scaleRows(s isa) {
 			v := s.vec()
 			s.load(st.at(src, i), k, v)
 			VMULPS(f, v, v)
-			s.store(v, k, st.at(dst, i))
+			store(v, k, st.at(dst, i))
 		})
 	}, func() {
 		ADDQ(dstRow, dst)
 		ADDQ(srcRow, src)
 		ADDQ(U8(4), factor)
 	})
-	s.end()
 }
 
 // rowMax writes the largest element of each row, which need not be the NaN that
