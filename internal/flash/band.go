@@ -163,7 +163,12 @@ func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) 
 		}
 		w.top[k], x.shift[k] = orZero(m), m
 	}
-	simd.PowerRows(w.scores, w.stride, width, c, w.top[:n], x.sum)
+	early := a.Dropout > 0 && w.weights.data == nil // nobody wants the weights as they are before
+	if early {
+		simd.PowerDropRows(w.scores, w.stride, width, c, w.top[:n], x.sum, a.drops(t.first+r+i, lo))
+	} else {
+		simd.PowerRows(w.scores, w.stride, width, c, w.top[:n], x.sum)
+	}
 	if w.weights.data != nil {
 		copy(w.shifts[lo/blockKeys*bandRows+i:], x.shift[:n])
 		if !w.direct {
@@ -172,7 +177,7 @@ func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) 
 			}
 		}
 	}
-	if a.Dropout > 0 {
+	if a.Dropout > 0 && !early {
 		for k := range n {
 			p := w.scores[k*w.stride:][:width]
 			a.drop(p, p, t.first+r+i+k, lo)

@@ -64,28 +64,56 @@ func powerRows(s isa) {
 	shift, sum := pointer("shift"), pointer("sum")
 	p := s.power()
 	eachRow(func() {
-		m := s.vec()
-		VBROADCASTSS(Mem{Base: shift}, m)
-		acc := s.accumulators(16)
-		st := s.along("n")
-		one := func(i int, k *mask, acc reg.VecVirtual) {
-			v := s.vec()
-			s.load(st.at(x, i), k, v)
-			VSUBPS(m, v, v)
-			VMULPS(c, v, v)
-			v = p.of(v)
-			s.store(v, k, st.at(x, i))
-			if k != nil {
-				s.keep(*k, v)
-			}
-			VADDPS(v, acc, acc)
-		}
-		st.inLanes(len(acc), func(i int, k *mask) { one(i, k, acc[i]) })
-		VMOVSS(s.fold(acc, addPS).AsX(), Mem{Base: sum})
+		p.row(x, shift, sum, c, func(v reg.VecVirtual) reg.VecVirtual { return v })
 	}, func() {
 		ADDQ(row, x)
 		ADDQ(U8(4), shift)
 		ADDQ(U8(4), sum)
+	})
+	s.end()
+}
+
+// row writes the loop over a row of powerRows. stored returns what is stored in place of
+// the powers v.
+func (p power) row(x, shift, sum reg.GPVirtual, c reg.VecVirtual, stored func(v reg.VecVirtual) reg.VecVirtual) {
+	s, m := p.s, p.s.vec()
+	VBROADCASTSS(Mem{Base: shift}, m)
+	acc := s.accumulators(16)
+	st := s.along("n")
+	st.inLanes(len(acc), func(i int, k *mask) {
+		v := s.vec()
+		s.load(st.at(x, i), k, v)
+		VSUBPS(m, v, v)
+		VMULPS(c, v, v)
+		v = p.of(v)
+		if k != nil {
+			s.keep(*k, v)
+		}
+		VADDPS(v, acc[i], acc[i])
+		s.store(stored(v), k, st.at(x, i))
+	})
+	VMOVSS(s.fold(acc, addPS).AsX(), Mem{Base: sum})
+}
+
+// powerDropRows writes powerRows and dropout as one loop: the multiplications of one and
+// the shifts of the other are the work of different units.
+func powerDropRows(s isa) {
+	x, row, c := pointer("x"), pointer("row"), s.broadcast("c")
+	shift, sum := pointer("shift"), pointer("sum")
+	key, keyRow, keep := pointer("key"), pointer("keyRow"), s.broadcast("keep")
+	p, d := s.power(), s.unstarted()
+	d.rough = true
+	eachRow(func() {
+		d.start(key)
+		p.row(x, shift, sum, c, func(v reg.VecVirtual) reg.VecVirtual {
+			VMULPS_Z(keep, v, d.next().k, v)
+			return v
+		})
+	}, func() {
+		ADDQ(row, x)
+		ADDQ(U8(4), shift)
+		ADDQ(U8(4), sum)
+		ADDQ(keyRow, key)
 	})
 	s.end()
 }
