@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/attn-go/attn/internal/flash"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -70,6 +71,21 @@ func (a allow) Row(s Sizes, at Row) []bool {
 		return a.seen[from:][:s.Lk]
 	}
 	return nil
+}
+
+// narrow gives the spans of the queries at, at+1, … of a head their booleans, and returns
+// false if these do not lie in memory in the order of the keys.
+func (a *allow) narrow(s *Sizes, at Row, spans []flash.Span) bool {
+	from, step := a.row(*s, at)
+	if step != 1 {
+		return false
+	}
+	at.Query++
+	next, _ := a.row(*s, at)
+	for r := range spans {
+		spans[r].Seen = a.seen[from+r*(next-from):][:s.Lk]
+	}
+	return true
 }
 
 func (a allow) Hide(s Sizes, at Row, lo, hi int, attended []bool) {

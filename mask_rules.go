@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/attn-go/attn/internal/flash"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -59,7 +60,20 @@ func (w window) Check(s Sizes) error {
 	return nil
 }
 
-func (w window) Keys(s Sizes, at Row) (lo, hi int) {
+func (w window) Keys(s Sizes, at Row) (lo, hi int) { return w.keys(&s, &at) }
+
+// narrow is what the function of this name does.
+func (w *window) narrow(s *Sizes, at Row, spans []flash.Span) {
+	for r := range spans {
+		x := &spans[r]
+		lo, hi := w.keys(s, &at)
+		x.Lo, x.Hi = max(x.Lo, lo), min(x.Hi, hi)
+		at.Query++
+		at.Position++
+	}
+}
+
+func (w *window) keys(s *Sizes, at *Row) (lo, hi int) {
 	offset := at.Position - at.Query
 	if !w.end {
 		offset = w.offsets[min(at.Batch, len(w.offsets)-1)]

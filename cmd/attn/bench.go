@@ -14,7 +14,7 @@ import (
 
 type benchCommand struct {
 	Op      *string       `enum:"${ops}" help:"${ops_or}; without it, a table of usual shapes." placeholder:"NAME"`
-	Ratios  bool          `help:"Hold the operation against the same without its mask, without what --with names, or without appending to the cache, measured in turns; without --op, a table of features."`
+	Ratios  bool          `help:"Hold the operation against the same without its mask, dropout or weights, without what --with names, or without appending to the cache, measured in turns; without --op, a table of features."`
 	Threads *int          `help:"Processors to use (default all)." placeholder:"N"`
 	Time    time.Duration `default:"1s" help:"How long to measure each operation, with at least five calls." placeholder:"TIME"`
 	Format  *string       `enum:"${formats}" help:"${formats_or} (default table)." placeholder:"NAME"`

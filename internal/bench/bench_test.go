@@ -249,12 +249,12 @@ func TestFeatures(t *testing.T) {
 			t.Errorf("no feature has %s", x)
 		}
 	}
-	w, err := Work{Op: "sdpa", Mask: "bool"}.Complete()
+	w, err := Work{Op: "sdpa"}.Complete()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Against(w); err == nil || !strings.Contains(err.Error(), "has nothing to be held against") {
-		t.Errorf("of a boolean mask: %v", err)
+		t.Errorf("of plain attention: %v", err)
 	}
 }
 

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Pair is work and what it is held against: the same without a mask, without what is
-// done besides, or without appending to a cache; or reading as many bytes.
+// Pair is work and what it is held against: the same without a mask, without dropout or
+// returned weights, without what is done besides, or without appending to a cache; or
+// reading as many bytes.
 type Pair struct {
 	Work, Base Work
 	// Per is what the times of both are divided by before they are compared.
@@ -43,14 +44,16 @@ func Against(w Work) (Pair, error) {
 	switch {
 	case len(w.With) > 0:
 		p.Base.With = nil
-	case findMask(w.Mask).keys != nil:
+	case w.Dropout > 0 || w.Weights:
+		p.Base.Dropout, p.Base.Weights = 0, false
+	case w.Causal || w.Mask != masks[0].name:
 		p.Base.Mask, p.Base.Causal, p.Per = masks[0].name, false, PerTile
 	case w.Op == "decode" || w.Op == "generate":
 		p.Base.Op += "-fixed"
 	case w.Op == "decode-fixed":
 		p.Base = Work{Op: "read", B: w.B, G: w.G, Lk: w.Lk, E: w.E, V: w.V, Storage: w.Storage}
 	default:
-		return p, fmt.Errorf("%s has nothing to be held against: want a mask by intervals, something with it, or a cache", w.Name())
+		return p, fmt.Errorf("%s has nothing to be held against: want a mask, dropout, weights, something with it, or a cache", w.Name())
 	}
 	var err error
 	p.Base, err = p.Base.Complete()
@@ -87,6 +90,13 @@ func Features() []Pair {
 		for _, l := range []int{1024, 4096} {
 			add(1/0.90, Work{Op: "sdpa", Lq: l, Mask: mask})
 		}
+	}
+	for _, l := range []int{512, 1024} {
+		const most = 1.10
+		add(most, Work{Op: "sdpa", H: 8, Lq: l, Causal: true})
+		add(most, Work{Op: "sdpa", H: 8, Lq: l, Mask: "bool"})
+		add(most, Work{Op: "sdpa", H: 8, Lq: l, Dropout: 0.1})
+		add(most, Work{Op: "sdpa", H: 8, Lq: l, Weights: true})
 	}
 	add(1.05, Work{Op: "mha", Lq: 512, With: []string{"rope"}})
 	for _, x := range []struct {

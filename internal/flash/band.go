@@ -122,8 +122,10 @@ func (w *worker) complete(a *Attention, t tall, r, i, n, lo, hi int) {
 // to hi. If it is careful, values need not be finite.
 func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) {
 	spans := w.spans[i : i+n]
+	var live panels
 	if a.Mask != nil {
-		lo, hi = reach(spans, lo, hi)
+		live = livePanels(spans, lo, hi)
+		lo, hi = live.reach(spans, lo, hi)
 		lo = cut(spans, lo, hi, w.grain(a))
 	}
 	if lo >= hi {
@@ -143,7 +145,7 @@ func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) 
 	for j := lo; j < hi; {
 		j0, j1 := j, hi
 		if a.Mask != nil {
-			j0, j1 = next(spans, j, hi)
+			j0, j1 = live.next(j, hi)
 			w.hideRows(n, j-lo, j0-lo)
 		}
 		w.score(a, t, r+i, spans, j0, j1, j0-lo)
@@ -161,7 +163,12 @@ func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) 
 		}
 		w.top[k], x.shift[k] = orZero(m), m
 	}
-	simd.PowerRows(w.scores, w.stride, width, c, w.top[:n], x.sum)
+	early := a.Dropout > 0 && w.weights.data == nil // nobody wants the weights as they are before
+	if early {
+		simd.PowerDropRows(w.scores, w.stride, width, c, w.top[:n], x.sum, a.drops(t.first+r+i, lo))
+	} else {
+		simd.PowerRows(w.scores, w.stride, width, c, w.top[:n], x.sum)
+	}
 	if w.weights.data != nil {
 		copy(w.shifts[lo/blockKeys*bandRows+i:], x.shift[:n])
 		if !w.direct {
@@ -170,7 +177,7 @@ func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) 
 			}
 		}
 	}
-	if a.Dropout > 0 {
+	if a.Dropout > 0 && !early {
 		for k := range n {
 			p := w.scores[k*w.stride:][:width]
 			a.drop(p, p, t.first+r+i+k, lo)

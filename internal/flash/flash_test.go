@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"unsafe"
 )
 
 // forwardOf runs Forward into memory full of rubbish.
@@ -73,6 +74,25 @@ func TestForwardSizes(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Weights so many that they are written past the caches are those that rows are told of.
+func TestStreamedWeights(t *testing.T) {
+	const lq, lk = 1031, 1024 // rows of whole cache lines
+	p := newProblem(3, 1, 1, 1, lq, lk, 3, 2)
+	if lq*lk < streamed {
+		t.Fatalf("%d weights are not streamed", lq*lk)
+	}
+	got, want := make([]float32, lq*lk+16), make([]float32, lq*lk)
+	for uintptr(unsafe.Pointer(&got[0]))%64 != 0 {
+		got = got[1:]
+	}
+	out, st := forwardOf(p)
+	Forward(&p.Attention, Results{Out: HeadFirst(out, p.H, p.Lq, p.EV), Weights: got[:lq*lk]}, st)
+	Forward(&p.Attention, Results{Out: HeadFirst(out, p.H, p.Lq, p.EV), Row: func(at Place, w []float32) {
+		copy(want[at.Query*lk:], w)
+	}}, st)
+	sameBits(t, "weights", got[:lq*lk], want)
 }
 
 func BenchmarkForward(b *testing.B) {

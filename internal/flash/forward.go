@@ -70,7 +70,8 @@ type forward struct {
 	a *Attention
 	Results
 	st    Stats
-	count int // of tall matrices of a head of keys
+	count int  // of tall matrices of a head of keys
+	apart bool // blocks of keys are computed each by itself, so that no task has whole rows
 }
 
 // worker returns memory for a task.
@@ -78,10 +79,12 @@ func (f *forward) worker() *worker {
 	w := workers.Get().(*worker)
 	w.stripRows = f.a.stripRows()
 	w.prepare(f.a, bandRows, w.stripRows, blockKeys)
-	w.weights = weights{data: f.Weights, keys: f.a.Lk, stride: f.a.Lk}
-	if f.Weights == nil && f.Row != nil {
+	w.weights = f.returned()
+	if (f.Row != nil || f.Weights != nil) && !f.apart {
+		// Weights are made in a cache. The only thing that is written to the memory of the
+		// caller is what he gets.
 		w.weights.stride = f.a.Lk + 16 // as that of scores
-		w.bandWeights = grow(w.bandWeights, bandRows*w.weights.stride)
+		w.bandWeights = grow(w.bandWeights, f.band()*w.weights.stride)
 		w.weights.data = w.bandWeights
 		w.direct = f.a.Dropout == 0 && f.a.Pages == nil
 	}
@@ -89,6 +92,11 @@ func (f *forward) worker() *worker {
 		w.shifts = grow(w.shifts, (f.a.Lk+blockKeys-1)/blockKeys*bandRows)
 	}
 	return w
+}
+
+// returned is where the caller gets the weights of all rows, if he does.
+func (f *forward) returned() weights {
+	return weights{data: f.Weights, keys: f.a.Lk, stride: f.a.Lk}
 }
 
 // sharedKeys computes heads one after the other, each on all processors. A few rows are
@@ -120,19 +128,17 @@ func (f *forward) rows(w *worker, t tall, r0, r1 int) {
 	band := f.band()
 	for r := r0; r < r1; r += band {
 		n := min(band, r1-r)
-		if f.Weights == nil {
-			w.weights.first = t.first + r
-		}
+		w.weights.first = t.first + r
 		w.attend(f.a, t, r, n, 0, f.a.Lk)
 		f.finish(w, t, r, n)
 	}
 }
 
 // band returns how many rows meet a block of keys before the next comes: fewer, if their
-// weights are told of and then forgotten, which is to be before they leave the caches.
+// weights are wanted, which are to be divided by their sums before they leave the caches.
 func (f *forward) band() int {
 	switch {
-	case f.Row == nil || f.Weights != nil:
+	case f.Row == nil && f.Weights == nil:
 		return bandRows
 	case f.a.Lk <= blockKeys:
 		return f.a.stripRows()
@@ -160,15 +166,15 @@ func (f *forward) finish(w *worker, t tall, r, n int) {
 	if w.weights.data == nil {
 		return
 	}
-	at := a.place(first, 0)
+	at, to := a.place(first, 0), f.final(w)
 	for i := range n {
 		row := first + i
 		if f.st.bad(row) {
 			w.look(a, row, 1, 0, a.Lk)
-			w.spans[0].spoil(w.weights.row(row), 0)
+			w.spans[0].spoil(to.row(row), 0)
 		}
 		if f.Row != nil {
-			f.Row(at, w.weights.row(row))
+			f.Row(at, to.row(row))
 		}
 		if at.Query++; at.Query == a.Lq {
 			at.Head, at.Query = at.Head+1, 0
@@ -176,12 +182,27 @@ func (f *forward) finish(w *worker, t tall, r, n int) {
 	}
 }
 
+// final is where the weights of w go: to the caller, if he wants all.
+func (f *forward) final(w *worker) weights {
+	if f.Weights == nil {
+		return w.weights
+	}
+	return f.returned()
+}
+
+// streamed is from how many weights on they are more than a second-level cache holds, so
+// that nobody will find them there.
+const streamed = 1 << 20
+
 // normalise divides the weights of n rows, which are relative to the shifts of their
 // blocks, by their sums.
 func (f *forward) normalise(w *worker, first, n int) {
 	a := f.a
 	c, _ := a.exponent()
-	factors := w.top[:0]
+	factors, to, scale := w.top[:0], f.final(w), simd.ScaleRows
+	if len(f.Weights) >= streamed && !f.apart {
+		scale = simd.StreamRows
+	}
 	for b := 0; b < a.Lk; b += blockKeys {
 		factors = factors[:0]
 		for i, shift := range w.shifts[b/blockKeys*bandRows:][:n] {
@@ -192,9 +213,7 @@ func (f *forward) normalise(w *worker, first, n int) {
 			}
 			factors = append(factors, factor)
 		}
-		rows, stride := w.weights.row(first)[b:], w.weights.stride
-		rows = rows[:cap(rows)]
-		simd.ScaleRows(rows, stride, rows, stride, min(blockKeys, a.Lk-b), factors)
+		scale(to.from(first, b), to.stride, w.weights.from(first, b), w.weights.stride, min(blockKeys, a.Lk-b), factors)
 	}
 	w.top = grow(factors, w.stripRows)
 }

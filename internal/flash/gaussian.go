@@ -54,7 +54,7 @@ func (w *worker) distances(a *Attention, t tall, r int, spans []Span, s []float3
 		}
 		key := make([]float32, a.E)
 		for j := max(j0, x.Lo); j < min(j1, x.Hi); j++ {
-			if v := row[j-j0]; v-v != 0 && (x.Seen == nil || x.Seen[j]) {
+			if v := row[j-j0]; v-v != 0 && x.attends(j) {
 				a.vectors(t.first+r+i, j, key, nil)
 				row[j-j0] = float32(-a.Gaussian.square(q.Data[i*q.Row:][:a.E], key) * float64(0.5/a.Gaussian.scale))
 			}
@@ -121,7 +121,7 @@ func (a *Attention) far(row int) (p []float32, sum, logSumExp float64, ok bool) 
 	scores, nearest, best := make([]float64, a.Lk), math.Inf(-1), math.Inf(-1)
 	for j := range scores {
 		scores[j] = math.Inf(-1)
-		if j >= x.Lo && j < x.Hi && (x.Seen == nil || x.Seen[j]) && bias[j] != negInf {
+		if x.attends(j) && bias[j] != negInf {
 			a.vectors(row, j, key, nil)
 			scores[j] = -0.5 * a.Gaussian.square(q, key)
 			nearest = max(nearest, scores[j])
@@ -172,7 +172,7 @@ func (f *forward) attendFar(w *worker, row int) {
 	}
 	simd.Scale(p, inverse, p)
 	if w.weights.data != nil {
-		copy(w.weights.row(row), p)
+		copy(f.final(w).row(row), p)
 	}
 	if a.Dropout > 0 {
 		a.drop(p, p, row, 0)

@@ -2,6 +2,7 @@ package flash
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/attn-go/attn/internal/simd"
 )
@@ -11,6 +12,8 @@ import (
 type Span struct {
 	Lo, Hi int
 	Seen   []bool // by the number of the key
+
+	bits []uint64 // where there is a Seen: the same, and 0 outside of [Lo, Hi) in the words of these keys
 }
 
 // Mask says which keys the queries see.
@@ -34,9 +37,13 @@ func (w *worker) look(a *Attention, first, n, k0, k1 int) (lo, hi int) {
 	}
 	a.Mask.Rows(first, k0, k1, spans, w.seen)
 	lo, hi = k1, k0
+	words := (a.Lk + 63) / 64
 	for i := range spans {
 		s := &spans[i]
-		s.trim()
+		if s.Seen != nil && s.Lo < s.Hi {
+			w.bits = grow(w.bits, n*words)
+			s.pack(w.bits[i*words:][:words])
+		}
 		if s.Lo < s.Hi {
 			lo, hi = min(lo, s.Lo), max(hi, s.Hi)
 		}
@@ -44,73 +51,108 @@ func (w *worker) look(a *Attention, first, n, k0, k1 int) (lo, hi int) {
 	return lo, hi
 }
 
-// trim takes hidden keys from both ends of a span.
-func (s *Span) trim() {
-	if s.Seen == nil {
+// pack turns the booleans of a span into bits, by which its keys are told apart 64 at a
+// time, and takes hidden keys from both of its ends. If it attends to all keys between
+// these, it goes on without booleans.
+func (x *Span) pack(words []uint64) {
+	from, to := x.Lo/64, (x.Hi+63)/64
+	simd.Bits(words[from:to], x.Seen[64*from:min(64*to, len(x.Seen))])
+	words[from] &= ^uint64(0) << (x.Lo % 64)
+	words[to-1] &= ^uint64(0) >> (-x.Hi & 63)
+	for from < to && words[from] == 0 {
+		from++
+	}
+	if from == to {
+		*x = Span{}
 		return
 	}
-	for s.Lo < s.Hi && !s.Seen[s.Lo] {
-		s.Lo++
+	for words[to-1] == 0 {
+		to--
 	}
-	for s.Lo < s.Hi && !s.Seen[s.Hi-1] {
-		s.Hi--
+	x.Lo, x.Hi = 64*from+bits.TrailingZeros64(words[from]), 64*to-bits.LeadingZeros64(words[to-1])
+	count := 0
+	for _, word := range words[from:to] {
+		count += bits.OnesCount64(word)
+	}
+	if x.bits = words; count == x.Hi-x.Lo {
+		x.Seen, x.bits = nil, nil
 	}
 }
 
-// reach returns the part of the keys lo to hi, lo a multiple of 64, outside of
-// which no query attends to any: from the beginning of a panel of 64 on.
-func reach(spans []Span, lo, hi int) (int, int) {
-	for lo < hi && !live(spans, lo, min(lo+64, hi)) {
-		lo += 64
+// attends reports whether the query attends to a key.
+func (x Span) attends(j int) bool { return j >= x.Lo && j < x.Hi && (x.Seen == nil || x.Seen[j]) }
+
+// panels are the panels of 64 keys of a block in which some query attends to some key: bit p
+// is of panel p.
+type panels uint64
+
+// livePanels returns the panels of the block that key lo is in. None is live from hi on.
+func livePanels(spans []Span, lo, hi int) (live panels) {
+	first := lo / blockKeys * (blockKeys / 64)
+	all := panels(1)<<((hi+63)/64-first) - 1<<(lo/64-first)
+	for i := 0; i < len(spans) && live != all; i++ {
+		s := &spans[i]
+		from, to := max(s.Lo, lo), min(s.Hi, hi)
+		if from >= to {
+			continue
+		}
+		from, to = from/64-first, (to+63)/64-first
+		if s.bits == nil {
+			live |= 1<<to - 1<<from
+			continue
+		}
+		for p := from; p < to; p++ {
+			if s.bits[first+p] != 0 {
+				live |= 1 << p
+			}
+		}
+	}
+	return live
+}
+
+// reach returns the part of the keys lo to hi, of a block and from the beginning of a panel
+// on, outside of which no query attends to any: from the beginning of a panel on.
+func (live panels) reach(spans []Span, lo, hi int) (int, int) {
+	if live == 0 {
+		return hi, hi
 	}
 	last := 0
 	for _, s := range spans {
-		if s.Lo < s.Hi {
-			last = max(last, s.Hi)
-		}
+		last = max(last, s.Hi)
 	}
-	hi = min(hi, last)
-	for lo < hi && !live(spans, (hi-1)&^63, hi) {
-		hi = (hi - 1) &^ 63
-	}
-	return lo, hi
+	block := lo / blockKeys * blockKeys
+	lo = block + 64*bits.TrailingZeros64(uint64(live))
+	return lo, min(hi, last, block+64*bits.Len64(uint64(live)))
 }
 
-// next returns the first keys from j0 on that some query sees: panels of 64, as many as lie
-// together, up to hi. Of the first panel there may be but a part.
-func next(spans []Span, j0, hi int) (from, to int) {
-	end := func(j int) int { return min(j&^63+64, hi) }
-	for j0 < hi && !live(spans, j0, end(j0)) {
-		j0 = end(j0)
+// next returns the first keys from j0 on that some query attends to: panels of 64, as many as
+// lie together, up to hi. Of the first panel there may be but a part.
+func (live panels) next(j0, hi int) (from, to int) {
+	block := j0 / blockKeys * blockKeys
+	p := (j0 - block) / 64
+	if skip := bits.TrailingZeros64(uint64(live >> p)); skip > 0 {
+		p += skip
+		j0 = block + 64*p
 	}
-	for to = j0; to < hi && live(spans, to, end(to)); {
-		to = end(to)
-	}
-	return j0, to
+	p += bits.TrailingZeros64(^uint64(live >> p))
+	return j0, min(block+64*p, hi)
 }
 
-// live reports whether some query sees some of the keys j0 to j1.
-func live(spans []Span, j0, j1 int) bool {
-	for _, s := range spans {
-		lo, hi := max(s.Lo, j0), min(s.Hi, j1)
-		if lo < hi && (s.Seen == nil || simd.AnySeen(s.Seen[lo:hi])) {
-			return true
-		}
-	}
-	return false
-}
-
-// hide sets to −Inf the scores of keys j0, j0+1, … that are not seen.
+// hide sets to −Inf the scores of keys j0, j0+1, … to which the query does not attend. j0 is
+// a multiple of a vector.
 func (x Span) hide(s []float32, j0 int) {
 	lo, hi := min(max(x.Lo-j0, 0), len(s)), min(max(x.Hi-j0, 0), len(s))
 	if lo >= hi {
-		lo, hi = len(s), len(s)
+		hide(s)
+		return
+	}
+	if x.Seen != nil {
+		// By whole vectors: what that hides or not outside of the span is hidden below.
+		from, to := lo&^15, min((hi+15)&^15, len(s), len(x.Seen)-j0)
+		simd.Hide(s[from:to], x.Seen[j0+from:j0+to])
 	}
 	hide(s[:lo])
 	hide(s[hi:])
-	if x.Seen != nil && lo < hi {
-		simd.Hide(s[lo:hi], x.Seen[j0+lo:j0+hi])
-	}
 }
 
 // hidden is a block of scores of keys that are not seen.
@@ -122,7 +164,15 @@ var hidden = func() (x [blockKeys]float32) {
 }()
 
 // hide sets scores, of a block at most, to −Inf.
-func hide(s []float32) { copy(s, hidden[:len(s)]) }
+func hide(s []float32) {
+	if len(s) > 8 {
+		copy(s, hidden[:len(s)])
+		return
+	}
+	for j := range s { // which is soon done, as at the ends of most rows of booleans
+		s[j] = negInf
+	}
+}
 
 // grain is what the first of the keys that a strip meets is a multiple of: whole vectors,
 // or a panel where the kernels want that.
@@ -150,7 +200,7 @@ func cut(spans []Span, lo, hi, grain int) int {
 func (x Span) spoil(weights []float32, j0 int) {
 	for i := range weights {
 		weights[i] = 0
-		if j := j0 + i; j >= x.Lo && j < x.Hi && (x.Seen == nil || x.Seen[j]) {
+		if x.attends(j0 + i) {
 			weights[i] = float32(math.NaN())
 		}
 	}

@@ -75,5 +75,14 @@ func (w *worker) adjust(a *Attention, at Place, s []float32, i int) {
 
 // drop applies dropout to a row of weights of keys j0, j0+1, ….
 func (a *Attention) drop(dst, x []float32, row, j0 int) {
-	simd.Dropout(dst, x, a.Key, row*a.Lk+j0, uint32(math.Round(float64(a.Dropout)*(1<<32))), 1/(1-a.Dropout))
+	d := a.drops(row, j0)
+	simd.Dropout(dst, x, d.Key, d.First, d.Threshold, d.Keep)
+}
+
+// drops says what is dropped of the weights of rows from row on, of keys j0, j0+1, ….
+func (a *Attention) drops(row, j0 int) simd.Drops {
+	return simd.Drops{
+		Key: a.Key, First: row*a.Lk + j0, Step: a.Lk,
+		Threshold: uint32(math.Round(float64(a.Dropout) * (1 << 32))), Keep: 1 / (1 - a.Dropout),
+	}
 }

@@ -21,6 +21,7 @@ func (f *forward) splitKeys(rows int) {
 		f.Weights = *all
 		defer returnFloats(all)
 	}
+	f.apart = true
 	heads, each := a.B*a.G*f.count, rows*(a.EV+2)
 	parts := borrowFloats(heads * blocks * each)
 	part := func(head, block int) partial { return newPartial((*parts)[(head*blocks+block)*each:], rows, a.EV) }

@@ -31,6 +31,7 @@ type worker struct {
 	started      [bandRows / vectorRows]bool // whether a strip has met keys
 	spans        []Span
 	seen         []bool
+	bits         []uint64 // of the spans that have booleans
 	paged
 }
 
@@ -42,6 +43,9 @@ type weights struct {
 
 // row returns a row.
 func (x weights) row(i int) []float32 { return x.data[(i-x.first)*x.stride:][:x.keys] }
+
+// from returns the rows from row i on, from key j on.
+func (x weights) from(i, j int) []float32 { return x.data[(i-x.first)*x.stride+j:] }
 
 var workers = sync.Pool{New: func() any { return new(worker) }}
 

@@ -399,6 +399,17 @@ func powerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
 	}
 }
 
+// powerDropRows does what powerRows does, and then sets x[i][j] = keep·x[i][j]
+// where draw i·step + j of key is at least threshold, and 0 elsewhere. keyRow
+// is step·golden.
+//
+// The last step of Mix64 is left out: in the upper half of a draw it changes
+// the lowest bit, and that if the draw is at least 2³¹. So it matters for odd
+// thresholds beyond.
+func powerDropRows(x []float32, stride, n int, c float32, shift, sum []float32, d Drops) {
+	powerDropRowsGeneric(x, stride, n, c, shift, sum, d)
+}
+
 // weightRows sets x[i][j] = 2^(c·(x[i][j] - shift[i]))·factor[i].
 func weightRows(x []float32, stride, n int, c float32, shift, factor []float32) {
 	switch active {
@@ -430,6 +441,17 @@ func scaleRows(dst []float32, dstStride int, src []float32, srcStride, n int, fa
 	}
 }
 
+// streamRows sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a
+// multiple of 64 bytes; AVX2 and AVX-512 write past the caches.
+func streamRows(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32) {
+	switch active {
+	case neon:
+		streamRowsNEON(&dst[0], 4*dstStride, &src[0], 4*srcStride, len(factor), n, &factor[0])
+	default:
+		streamRowsGeneric(dst, dstStride, src, srcStride, n, factor)
+	}
+}
+
 // hide sets x[i] = -Inf where seen[i] is false.
 func hide(x []float32, seen []bool) {
 	for len(x) >= 16 && active != generic {
@@ -438,6 +460,11 @@ func hide(x []float32, seen []bool) {
 		x, seen = x[n:], seen[n:]
 	}
 	hideGeneric(x, seen)
+}
+
+// packBits sets bit k of dst[i] to seen[64·i+k], for n words of dst.
+func packBits(dst []uint64, seen []bool) {
+	packBitsGeneric(dst, seen)
 }
 
 // above writes first+i for each x[i] > least to dst, in their order, and

@@ -19,6 +19,42 @@ func DropoutAdd(dst, x, y []float32, key uint64, first int, threshold uint32, ke
 	dropoutAdd(dst, x, y, key+uint64(first)*golden, threshold, keep)
 }
 
+// Drops says which elements of some rows Dropout drops, and by what it multiplies the others:
+// element j of row i is number First + i·Step + j of the stream Key.
+type Drops struct {
+	Key         uint64
+	First, Step int
+	Threshold   uint32
+	Keep        float32
+}
+
+// PowerDropRows is PowerRows followed by Dropout of every row. The sums are of what has not
+// been dropped yet.
+func PowerDropRows(x []float32, stride, n int, c float32, shift, sum []float32, d Drops) {
+	if len(shift) != len(sum) {
+		mismatch("PowerDropRows", "shift", len(shift), "sum", len(sum))
+	}
+	checkStrip("PowerDropRows", len(shift), len(x), stride, n)
+	if n == 0 {
+		clear(sum)
+		return
+	}
+	eachPiece(len(shift), n, func(lo, hi int) {
+		part := d
+		part.First += lo * d.Step
+		powerDropRows(x[lo*stride:], stride, n, c, shift[lo:hi], sum[lo:hi], part)
+	})
+}
+
+// powerDropRowsGeneric is for implementations that do one after the other.
+func powerDropRowsGeneric(x []float32, stride, n int, c float32, shift, sum []float32, d Drops) {
+	powerRows(x, stride, n, c, shift, sum)
+	for i := range sum {
+		row := x[i*stride:][:n]
+		Dropout(row, row, d.Key, d.First+i*d.Step, d.Threshold, d.Keep)
+	}
+}
+
 // Draw returns number i of the random stream key, uniform over 32 bits.
 func Draw(key uint64, i int) uint32 { return uint32(Mix64(key+uint64(i)*golden) >> 32) }
 

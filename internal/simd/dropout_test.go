@@ -54,3 +54,25 @@ func TestDropout(t *testing.T) {
 		}
 	})
 }
+
+func TestPowerDropRows(t *testing.T) {
+	strips(t, func(t *testing.T, r *rand.Rand, rows, stride, n int) {
+		d := Drops{Key: r.Uint64(), First: r.IntN(1 << 20), Step: 1 + r.IntN(1<<10), Keep: 1 + r.Float32()}
+		draw := Draw(d.Key, d.First+n/2)
+		// A draw, which is kept, and its neighbours, in both halves and odd or even.
+		for _, d.Threshold = range []uint32{0, 1 << 30, 1 << 31, 1<<31 + 1, 3 << 30, draw - 1, draw, draw + 1, draw ^ 1<<31, math.MaxUint32} {
+			got := newStrip(r, rows, stride, n)
+			want, sums := clone(got.x), make([]float32, rows)
+			shift, sum := newGuarded(r, rows), newGuarded(r, rows)
+			PowerRows(want, stride, n, 0.5, shift.x, sums)
+			for i := range rows {
+				row := want[i*stride:][:n]
+				Dropout(row, row, d.Key, d.First+i*d.Step, d.Threshold, d.Keep)
+			}
+			PowerDropRows(got.x, stride, n, 0.5, shift.x, sum.x, d)
+			if !same(got.x, want) || !same(sum.x, sums) || !sum.intact() || !intactStrip(got, stride, n) {
+				t.Fatalf("%d rows of %d differ with threshold %#x", rows, n, d.Threshold)
+			}
+		}
+	})
+}

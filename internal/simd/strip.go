@@ -1,7 +1,6 @@
 package simd
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"unsafe"
@@ -84,6 +83,23 @@ func ScaleRows(dst []float32, dstStride int, src []float32, srcStride, n int, fa
 	})
 }
 
+// StreamRows is ScaleRows for a dst that nobody reads soon, and that is larger than a cache: it
+// is written past the caches, if its rows start at multiples of 64 bytes.
+func StreamRows(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32) {
+	checkStrip("StreamRows", len(factor), len(dst), dstStride, n)
+	checkStrip("StreamRows", len(factor), len(src), srcStride, n)
+	if n == 0 || len(factor) == 0 {
+		return
+	}
+	if (uintptr(unsafe.Pointer(&dst[0]))|uintptr(4*dstStride))%64 != 0 {
+		ScaleRows(dst, dstStride, src, srcStride, n, factor)
+		return
+	}
+	eachPiece(len(factor), n, func(lo, hi int) {
+		streamRows(dst[lo*dstStride:], dstStride, src[lo*srcStride:], srcStride, n, factor[lo:hi])
+	})
+}
+
 // Hide sets to -Inf each element of x whose element of seen is false.
 func Hide(x []float32, seen []bool) {
 	if len(x) != len(seen) {
@@ -92,11 +108,22 @@ func Hide(x []float32, seen []bool) {
 	hide(x, seen)
 }
 
-// AnySeen reports whether an element of seen is true.
-func AnySeen(seen []bool) bool {
-	// A bool is a byte, 0 or 1, and looking for a byte is what the standard
-	// library has assembly for.
-	return bytes.IndexByte(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(seen))), len(seen)), 1) >= 0
+// Bits sets bit k%64 of dst[k/64] to seen[k], and the bits behind the last to 0. dst has as
+// many words as that takes.
+func Bits(dst []uint64, seen []bool) {
+	if len(dst) != (len(seen)+63)/64 {
+		mismatch("Bits", "dst", len(dst), "words for seen", len(seen))
+	}
+	for len(seen) >= 64 {
+		n := min(len(seen)/64, reducePiece)
+		packBits(dst[:n], seen[:64*n])
+		dst, seen = dst[n:], seen[64*n:]
+	}
+	if len(seen) > 0 {
+		var last [64]bool
+		copy(last[:], seen)
+		packBitsGeneric(dst, last[:])
+	}
 }
 
 // eachPiece calls f for rows that together have about a piece of elements.
@@ -181,11 +208,29 @@ func scaleRowsGeneric(dst []float32, dstStride int, src []float32, srcStride, n 
 	}
 }
 
+func streamRowsGeneric(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32) {
+	scaleRowsGeneric(dst, dstStride, src, srcStride, n, factor)
+}
+
 func hideGeneric(x []float32, seen []bool) {
 	seen = seen[:len(x)]
 	for j, s := range seen {
 		if !s {
 			x[j] = float32(math.Inf(-1))
 		}
+	}
+}
+
+func packBitsGeneric(dst []uint64, seen []bool) {
+	for i := range dst {
+		var word uint64
+		for k, s := range seen[64*i:][:64] {
+			var bit uint64
+			if s {
+				bit = 1
+			}
+			word |= bit << k
+		}
+		dst[i] = word
 	}
 }

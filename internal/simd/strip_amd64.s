@@ -201,8 +201,8 @@ loop4:
 	VFMADD213PS Z4, Z12, Z14
 	VFMADD213PS Z3, Z12, Z14
 	VMULPS.Z    Z13, Z14, K1, Z14
-	VMOVUPS     Z14, (AX)(R8*4)
 	VADDPS      Z14, Z11, Z11
+	VMOVUPS     Z14, (AX)(R8*4)
 	ADDQ        $+16, R8
 	SUBQ        $+16, DI
 	JGE         loop4
@@ -227,8 +227,8 @@ after5:
 	VFMADD213PS Z4, Z12, Z13
 	VFMADD213PS Z3, Z12, Z13
 	VMULPS.Z    Z10, Z13, K1, Z13
-	VMOVUPS     Z13, (AX)(R8*4)
 	VADDPS      Z13, Z11, Z11
+	VMOVUPS     Z13, (AX)(R8*4)
 	SUBQ        $+16, DI
 	JMP         done2
 
@@ -254,9 +254,9 @@ rest30:
 	VFMADD213PS Z4, Z12, Z13
 	VFMADD213PS Z3, Z12, Z13
 	VMULPS.Z    Z10, Z13, K2, Z13
-	VMOVUPS     Z13, K1, (AX)(R8*4)
 	VMOVAPS.Z   Z13, K1, Z13
 	VADDPS      Z13, Z11, Z11
+	VMOVUPS     Z13, K1, (AX)(R8*4)
 
 done2:
 	VEXTRACTF64X4 $0x01, Z11, Y10
@@ -317,8 +317,8 @@ loop4:
 	VFMADD213PS c3f800000<>+0(SB), Y5, Y8
 	VMULPS      Y7, Y8, Y8
 	VANDPS      Y6, Y8, Y8
-	VMOVUPS     Y8, (AX)(R8*4)
 	VADDPS      Y8, Y3, Y3
+	VMOVUPS     Y8, (AX)(R8*4)
 	VMOVUPS     32(AX)(R8*4), Y5
 	VSUBPS      Y2, Y5, Y5
 	VMULPS      Y0, Y5, Y5
@@ -336,8 +336,8 @@ loop4:
 	VFMADD213PS c3f800000<>+0(SB), Y5, Y8
 	VMULPS      Y7, Y8, Y8
 	VANDPS      Y6, Y8, Y8
-	VMOVUPS     Y8, 32(AX)(R8*4)
 	VADDPS      Y8, Y4, Y4
+	VMOVUPS     Y8, 32(AX)(R8*4)
 	ADDQ        $+16, R8
 	SUBQ        $+16, DI
 	JGE         loop4
@@ -363,8 +363,8 @@ after5:
 	VFMADD213PS c3f800000<>+0(SB), Y5, Y8
 	VMULPS      Y7, Y8, Y8
 	VANDPS      Y6, Y8, Y8
-	VMOVUPS     Y8, (AX)(R8*4)
 	VADDPS      Y8, Y3, Y3
+	VMOVUPS     Y8, (AX)(R8*4)
 	SUBQ        $+8, DI
 	CMPQ        DI, $+8
 	JL          rest31
@@ -385,8 +385,8 @@ after5:
 	VFMADD213PS c3f800000<>+0(SB), Y5, Y7
 	VMULPS      Y6, Y7, Y7
 	VANDPS      Y2, Y7, Y7
-	VMOVUPS     Y7, 32(AX)(R8*4)
 	VADDPS      Y7, Y4, Y4
+	VMOVUPS     Y7, 32(AX)(R8*4)
 	SUBQ        $+8, DI
 	JMP         done2
 
@@ -415,9 +415,9 @@ rest30:
 	VFMADD213PS c3f800000<>+0(SB), Y6, Y8
 	VMULPS      Y7, Y8, Y8
 	VANDPS      Y2, Y8, Y8
-	VMASKMOVPS  Y8, Y5, (AX)(R8*4)
 	VANDPS      Y5, Y8, Y8
 	VADDPS      Y8, Y3, Y3
+	VMASKMOVPS  Y8, Y5, (AX)(R8*4)
 	JMP         done2
 
 rest31:
@@ -445,9 +445,9 @@ rest31:
 	VFMADD213PS c3f800000<>+0(SB), Y6, Y8
 	VMULPS      Y7, Y8, Y8
 	VANDPS      Y2, Y8, Y8
-	VMASKMOVPS  Y8, Y5, 32(AX)(R8*4)
 	VANDPS      Y5, Y8, Y8
 	VADDPS      Y8, Y4, Y4
+	VMASKMOVPS  Y8, Y5, 32(AX)(R8*4)
 
 done2:
 	VADDPS       Y4, Y3, Y3
@@ -463,6 +463,200 @@ done2:
 	ADDQ         $0x04, BX
 	DECQ         SI
 	JNZ          row1
+	VZEROUPPER
+	RET
+
+// powerDropRowsAVX512 does what powerRows does, and then sets x[i][j] =
+// keep·x[i][j] where draw i·step + j of key is at least threshold, and 0
+// elsewhere. keyRow is step·golden.
+//
+// The last step of Mix64 is left out: in the upper half of a draw it changes
+// the lowest bit, and that if the draw is at least 2³¹. So it matters for odd
+// thresholds beyond.
+//
+// func powerDropRowsAVX512(x *float32, row, rows, n int, c float32, shift, sum *float32, key, keyRow uint64, threshold uint32, keep float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI2
+TEXT ·powerDropRowsAVX512(SB), NOSPLIT, $0-80
+	MOVQ         x+0(FP), AX
+	MOVQ         row+8(FP), CX
+	VBROADCASTSS c+32(FP), Z0
+	MOVQ         shift+40(FP), DX
+	MOVQ         sum+48(FP), BX
+	MOVQ         key+56(FP), SI
+	MOVQ         keyRow+64(FP), DI
+	VBROADCASTSS keep+76(FP), Z1
+	VBROADCASTSS c4b40007f<>+0(SB), Z2
+	VBROADCASTSS cc2fa0000<>+0(SB), Z3
+	VBROADCASTSS c3f800000<>+0(SB), Z4
+	VBROADCASTSS c3f317219<>+0(SB), Z5
+	VBROADCASTSS c3e75fdf3<>+0(SB), Z6
+	VBROADCASTSS c3d6356b7<>+0(SB), Z7
+	VBROADCASTSS c3c1d9285<>+0(SB), Z8
+	VBROADCASTSS c3aaff0ee<>+0(SB), Z9
+	VBROADCASTSS c39242f8d<>+0(SB), Z10
+	VMOVUPS      we3779b97f4a7c150_1<>+0(SB), Z13
+	VMOVUPS      wbf58476d1ce4e5b9_1<>+0(SB), Z14
+	VMOVUPS      w94d049bb133111eb_1<>+0(SB), Z15
+	MOVL         threshold+72(FP), R8
+	SHLQ         $0x20, R8
+	VPBROADCASTQ R8, Z16
+	MOVQ         rows+16(FP), R8
+
+row1:
+	VPBROADCASTQ SI, Z12
+	VPADDQ       w538454127b096493_8<>+0(SB), Z12, Z11
+	VPADDQ       w454021de755d453b_8<>+0(SB), Z12, Z12
+	VBROADCASTSS (DX), Z17
+	VPXORD       Z18, Z18, Z18
+	MOVQ         n+24(FP), R9
+	XORQ         R10, R10
+	SUBQ         $+16, R9
+	JL           after5
+
+loop4:
+	VMOVUPS     (AX)(R10*4), Z19
+	VSUBPS      Z17, Z19, Z19
+	VMULPS      Z0, Z19, Z19
+	VCMPPS      $0x05, Z3, Z19, K1
+	VADDPS      Z2, Z19, Z20
+	VSUBPS      Z2, Z20, Z21
+	VSUBPS      Z21, Z19, Z19
+	VPSLLD      $0x17, Z20, Z20
+	VMOVUPS     Z10, Z21
+	VFMADD213PS Z9, Z19, Z21
+	VFMADD213PS Z8, Z19, Z21
+	VFMADD213PS Z7, Z19, Z21
+	VFMADD213PS Z6, Z19, Z21
+	VFMADD213PS Z5, Z19, Z21
+	VFMADD213PS Z4, Z19, Z21
+	VMULPS.Z    Z20, Z21, K1, Z21
+	VADDPS      Z21, Z18, Z18
+	VPSRLQ      $0x1e, Z11, Z20
+	VPXORQ      Z20, Z11, Z19
+	VPMULLQ     Z14, Z19, Z19
+	VPSRLQ      $0x1b, Z19, Z20
+	VPXORQ      Z20, Z19, Z19
+	VPMULLQ     Z15, Z19, Z19
+	VPADDQ      Z13, Z11, Z11
+	VPSRLQ      $0x1e, Z12, Z22
+	VPXORQ      Z22, Z12, Z20
+	VPMULLQ     Z14, Z20, Z20
+	VPSRLQ      $0x1b, Z20, Z22
+	VPXORQ      Z22, Z20, Z20
+	VPMULLQ     Z15, Z20, Z20
+	VPADDQ      Z13, Z12, Z12
+	VPCMPUQ     $0x05, Z16, Z19, K1
+	VPCMPUQ     $0x05, Z16, Z20, K2
+	KUNPCKBW    K1, K2, K1
+	VMULPS.Z    Z1, Z21, K1, Z21
+	VMOVUPS     Z21, (AX)(R10*4)
+	ADDQ        $+16, R10
+	SUBQ        $+16, R9
+	JGE         loop4
+
+after5:
+	ADDQ        $+16, R9
+	CMPQ        R9, $+16
+	JL          rest30
+	VMOVUPS     (AX)(R10*4), Z19
+	VSUBPS      Z17, Z19, Z19
+	VMULPS      Z0, Z19, Z19
+	VCMPPS      $0x05, Z3, Z19, K1
+	VADDPS      Z2, Z19, Z17
+	VSUBPS      Z2, Z17, Z20
+	VSUBPS      Z20, Z19, Z19
+	VPSLLD      $0x17, Z17, Z17
+	VMOVUPS     Z10, Z20
+	VFMADD213PS Z9, Z19, Z20
+	VFMADD213PS Z8, Z19, Z20
+	VFMADD213PS Z7, Z19, Z20
+	VFMADD213PS Z6, Z19, Z20
+	VFMADD213PS Z5, Z19, Z20
+	VFMADD213PS Z4, Z19, Z20
+	VMULPS.Z    Z17, Z20, K1, Z20
+	VADDPS      Z20, Z18, Z18
+	VPSRLQ      $0x1e, Z11, Z19
+	VPXORQ      Z19, Z11, Z17
+	VPMULLQ     Z14, Z17, Z17
+	VPSRLQ      $0x1b, Z17, Z19
+	VPXORQ      Z19, Z17, Z17
+	VPMULLQ     Z15, Z17, Z17
+	VPADDQ      Z13, Z11, Z11
+	VPSRLQ      $0x1e, Z12, Z19
+	VPXORQ      Z19, Z12, Z11
+	VPMULLQ     Z14, Z11, Z11
+	VPSRLQ      $0x1b, Z11, Z19
+	VPXORQ      Z19, Z11, Z11
+	VPMULLQ     Z15, Z11, Z11
+	VPADDQ      Z13, Z12, Z12
+	VPCMPUQ     $0x05, Z16, Z17, K1
+	VPCMPUQ     $0x05, Z16, Z11, K2
+	KUNPCKBW    K1, K2, K1
+	VMULPS.Z    Z1, Z20, K1, Z20
+	VMOVUPS     Z20, (AX)(R10*4)
+	SUBQ        $+16, R9
+	JMP         done2
+
+rest30:
+	TESTQ       R9, R9
+	JZ          done2
+	MOVL        $-1, R11
+	BZHIL       R9, R11, R11
+	KMOVW       R11, K1
+	VMOVUPS.Z   (AX)(R10*4), K1, Z19
+	VSUBPS      Z17, Z19, Z19
+	VMULPS      Z0, Z19, Z19
+	VCMPPS      $0x05, Z3, Z19, K2
+	VADDPS      Z2, Z19, Z17
+	VSUBPS      Z2, Z17, Z20
+	VSUBPS      Z20, Z19, Z19
+	VPSLLD      $0x17, Z17, Z17
+	VMOVUPS     Z10, Z20
+	VFMADD213PS Z9, Z19, Z20
+	VFMADD213PS Z8, Z19, Z20
+	VFMADD213PS Z7, Z19, Z20
+	VFMADD213PS Z6, Z19, Z20
+	VFMADD213PS Z5, Z19, Z20
+	VFMADD213PS Z4, Z19, Z20
+	VMULPS.Z    Z17, Z20, K2, Z20
+	VMOVAPS.Z   Z20, K1, Z20
+	VADDPS      Z20, Z18, Z18
+	VPSRLQ      $0x1e, Z11, Z19
+	VPXORQ      Z19, Z11, Z17
+	VPMULLQ     Z14, Z17, Z17
+	VPSRLQ      $0x1b, Z17, Z19
+	VPXORQ      Z19, Z17, Z17
+	VPMULLQ     Z15, Z17, Z17
+	VPADDQ      Z13, Z11, Z11
+	VPSRLQ      $0x1e, Z12, Z19
+	VPXORQ      Z19, Z12, Z11
+	VPMULLQ     Z14, Z11, Z11
+	VPSRLQ      $0x1b, Z11, Z19
+	VPXORQ      Z19, Z11, Z11
+	VPMULLQ     Z15, Z11, Z11
+	VPADDQ      Z13, Z12, Z12
+	VPCMPUQ     $0x05, Z16, Z17, K2
+	VPCMPUQ     $0x05, Z16, Z11, K3
+	KUNPCKBW    K2, K3, K2
+	VMULPS.Z    Z1, Z20, K2, Z20
+	VMOVUPS     Z20, K1, (AX)(R10*4)
+
+done2:
+	VEXTRACTF64X4 $0x01, Z18, Y11
+	VADDPS        Y11, Y18, Y18
+	VEXTRACTF32X4 $0x01, Y18, X11
+	VADDPS        X11, X18, X18
+	VMOVHLPS      X18, X18, X11
+	VADDPS        X11, X18, X18
+	VMOVSHDUP     X18, X11
+	VADDPS        X11, X18, X18
+	VMOVSS        X18, (BX)
+	ADDQ          CX, AX
+	ADDQ          $0x04, DX
+	ADDQ          $0x04, BX
+	ADDQ          DI, SI
+	DECQ          R8
+	JNZ           row1
 	VZEROUPPER
 	RET
 
@@ -936,6 +1130,138 @@ end2:
 	VZEROUPPER
 	RET
 
+// streamRowsAVX512 sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a
+// multiple of 64 bytes; AVX2 and AVX-512 write past the caches.
+//
+// func streamRowsAVX512(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·streamRowsAVX512(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ dstRow+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ srcRow+24(FP), BX
+	MOVQ factor+48(FP), SI
+	MOVQ rows+32(FP), DI
+
+row1:
+	VBROADCASTSS (SI), Z0
+	MOVQ         n+40(FP), R8
+	XORQ         R9, R9
+	SUBQ         $+32, R8
+	JL           after4
+
+loop3:
+	VMOVUPS  (DX)(R9*4), Z1
+	VMULPS   Z0, Z1, Z1
+	VMOVNTPS Z1, (AX)(R9*4)
+	VMOVUPS  64(DX)(R9*4), Z1
+	VMULPS   Z0, Z1, Z1
+	VMOVNTPS Z1, 64(AX)(R9*4)
+	ADDQ     $+32, R9
+	SUBQ     $+32, R8
+	JGE      loop3
+
+after4:
+	ADDQ $+32, R8
+	SUBQ $+16, R8
+	JL   after6
+
+loop5:
+	VMOVUPS  (DX)(R9*4), Z1
+	VMULPS   Z0, Z1, Z1
+	VMOVNTPS Z1, (AX)(R9*4)
+	ADDQ     $+16, R9
+	SUBQ     $+16, R8
+	JGE      loop5
+
+after6:
+	ADDQ      $+16, R8
+	TESTQ     R8, R8
+	JZ        end2
+	MOVL      $-1, R10
+	BZHIL     R8, R10, R10
+	KMOVW     R10, K1
+	VMOVUPS.Z (DX)(R9*4), K1, Z1
+	VMULPS    Z0, Z1, Z1
+	VMOVUPS   Z1, K1, (AX)(R9*4)
+
+end2:
+	ADDQ CX, AX
+	ADDQ BX, DX
+	ADDQ $0x04, SI
+	DECQ DI
+	JNZ  row1
+	SFENCE
+	VZEROUPPER
+	RET
+
+// streamRowsAVX2 sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a
+// multiple of 64 bytes; AVX2 and AVX-512 write past the caches.
+//
+// func streamRowsAVX2(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
+// Requires: AVX, MMX+
+TEXT ·streamRowsAVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ dstRow+8(FP), CX
+	MOVQ src+16(FP), DX
+	MOVQ srcRow+24(FP), BX
+	MOVQ factor+48(FP), SI
+	MOVQ rows+32(FP), DI
+
+row1:
+	VBROADCASTSS (SI), Y0
+	MOVQ         n+40(FP), R8
+	XORQ         R9, R9
+	SUBQ         $+16, R8
+	JL           after4
+
+loop3:
+	VMOVUPS  (DX)(R9*4), Y1
+	VMULPS   Y0, Y1, Y1
+	VMOVNTPS Y1, (AX)(R9*4)
+	VMOVUPS  32(DX)(R9*4), Y1
+	VMULPS   Y0, Y1, Y1
+	VMOVNTPS Y1, 32(AX)(R9*4)
+	ADDQ     $+16, R9
+	SUBQ     $+16, R8
+	JGE      loop3
+
+after4:
+	ADDQ $+16, R8
+	SUBQ $+8, R8
+	JL   after6
+
+loop5:
+	VMOVUPS  (DX)(R9*4), Y1
+	VMULPS   Y0, Y1, Y1
+	VMOVNTPS Y1, (AX)(R9*4)
+	ADDQ     $+8, R9
+	SUBQ     $+8, R8
+	JGE      loop5
+
+after6:
+	ADDQ       $+8, R8
+	TESTQ      R8, R8
+	JZ         end2
+	LEAQ       masks<>+0(SB), R10
+	SHLQ       $0x02, R8
+	SUBQ       R8, R10
+	SHRQ       $0x02, R8
+	VMOVUPS    32(R10), Y1
+	VMASKMOVPS (DX)(R9*4), Y1, Y2
+	VMULPS     Y0, Y2, Y2
+	VMASKMOVPS Y2, Y1, (AX)(R9*4)
+
+end2:
+	ADDQ CX, AX
+	ADDQ BX, DX
+	ADDQ $0x04, SI
+	DECQ DI
+	JNZ  row1
+	SFENCE
+	VZEROUPPER
+	RET
+
 // hideAVX512 sets x[i] = -Inf where seen[i] is false.
 //
 // func hideAVX512(x *float32, seen *bool, n int)
@@ -987,6 +1313,52 @@ loop1:
 
 after2:
 	ADDQ $+8, DX
+	VZEROUPPER
+	RET
+
+// packBitsAVX512 sets bit k of dst[i] to seen[64·i+k], for n words of dst.
+//
+// func packBitsAVX512(dst *uint64, seen *bool, n int)
+// Requires: AVX, AVX512BW
+TEXT ·packBitsAVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ seen+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop1:
+	VMOVDQU8 (CX), Z0
+	VPTESTMB Z0, Z0, K1
+	KMOVQ    K1, (AX)
+	ADDQ     $0x40, CX
+	ADDQ     $0x08, AX
+	DECQ     DX
+	JNZ      loop1
+	VZEROUPPER
+	RET
+
+// packBitsAVX2 sets bit k of dst[i] to seen[64·i+k], for n words of dst.
+//
+// func packBitsAVX2(dst *uint64, seen *bool, n int)
+// Requires: AVX, AVX2
+TEXT ·packBitsAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ seen+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop1:
+	VMOVDQU   (CX), Y0
+	VPSLLW    $0x07, Y0, Y0
+	VPMOVMSKB Y0, BX
+	VMOVDQU   32(CX), Y0
+	VPSLLW    $0x07, Y0, Y0
+	VPMOVMSKB Y0, SI
+	SHLQ      $0x20, SI
+	ORQ       SI, BX
+	MOVQ      BX, (AX)
+	ADDQ      $0x40, CX
+	ADDQ      $0x08, AX
+	DECQ      DX
+	JNZ       loop1
 	VZEROUPPER
 	RET
 
@@ -1107,3 +1479,53 @@ DATA c39242f8d<>+40(SB)/8, $0x39242f8d39242f8d
 DATA c39242f8d<>+48(SB)/8, $0x39242f8d39242f8d
 DATA c39242f8d<>+56(SB)/8, $0x39242f8d39242f8d
 GLOBL c39242f8d<>(SB), RODATA|NOPTR, $64
+
+DATA we3779b97f4a7c150_1<>+0(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+8(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+16(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+24(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+32(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+40(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+48(SB)/8, $0xe3779b97f4a7c150
+DATA we3779b97f4a7c150_1<>+56(SB)/8, $0xe3779b97f4a7c150
+GLOBL we3779b97f4a7c150_1<>(SB), RODATA|NOPTR, $64
+
+DATA wbf58476d1ce4e5b9_1<>+0(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+8(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+16(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+24(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+32(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+40(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+48(SB)/8, $0xbf58476d1ce4e5b9
+DATA wbf58476d1ce4e5b9_1<>+56(SB)/8, $0xbf58476d1ce4e5b9
+GLOBL wbf58476d1ce4e5b9_1<>(SB), RODATA|NOPTR, $64
+
+DATA w94d049bb133111eb_1<>+0(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+8(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+16(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+24(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+32(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+40(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+48(SB)/8, $0x94d049bb133111eb
+DATA w94d049bb133111eb_1<>+56(SB)/8, $0x94d049bb133111eb
+GLOBL w94d049bb133111eb_1<>(SB), RODATA|NOPTR, $64
+
+DATA w538454127b096493_8<>+0(SB)/8, $0x0000000000000000
+DATA w538454127b096493_8<>+8(SB)/8, $0x9e3779b97f4a7c15
+DATA w538454127b096493_8<>+16(SB)/8, $0x3c6ef372fe94f82a
+DATA w538454127b096493_8<>+24(SB)/8, $0xdaa66d2c7ddf743f
+DATA w538454127b096493_8<>+32(SB)/8, $0x78dde6e5fd29f054
+DATA w538454127b096493_8<>+40(SB)/8, $0x1715609f7c746c69
+DATA w538454127b096493_8<>+48(SB)/8, $0xb54cda58fbbee87e
+DATA w538454127b096493_8<>+56(SB)/8, $0x538454127b096493
+GLOBL w538454127b096493_8<>(SB), RODATA|NOPTR, $64
+
+DATA w454021de755d453b_8<>+0(SB)/8, $0xf1bbcdcbfa53e0a8
+DATA w454021de755d453b_8<>+8(SB)/8, $0x8ff34785799e5cbd
+DATA w454021de755d453b_8<>+16(SB)/8, $0x2e2ac13ef8e8d8d2
+DATA w454021de755d453b_8<>+24(SB)/8, $0xcc623af8783354e7
+DATA w454021de755d453b_8<>+32(SB)/8, $0x6a99b4b1f77dd0fc
+DATA w454021de755d453b_8<>+40(SB)/8, $0x08d12e6b76c84d11
+DATA w454021de755d453b_8<>+48(SB)/8, $0xa708a824f612c926
+DATA w454021de755d453b_8<>+56(SB)/8, $0x454021de755d453b
+GLOBL w454021de755d453b_8<>(SB), RODATA|NOPTR, $64

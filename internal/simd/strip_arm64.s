@@ -949,6 +949,93 @@ end2:
 	BNE row1
 	RET
 
+// streamRowsNEON sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a
+// multiple of 64 bytes; AVX2 and AVX-512 write past the caches.
+//
+// func streamRowsNEON(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
+TEXT ·streamRowsNEON(SB), NOSPLIT, $0-56
+	MOVD dst+0(FP), R0
+	MOVD dstRow+8(FP), R1
+	MOVD src+16(FP), R2
+	MOVD srcRow+24(FP), R3
+	MOVD factor+48(FP), R4
+	MOVD rows+32(FP), R5
+
+row1:
+	WORD $0x4d40c880 // ld1r {v0.4s}, [x4]
+	MOVD R0, R6
+	MOVD R2, R7
+	MOVD n+40(FP), R8
+	SUBS $16, R8, R8
+	BLT after4
+
+loop3:
+	WORD $0x3dc000e1 // ldr q1, [x7]
+	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x3d8000c1 // str q1, [x6]
+	WORD $0x3dc004e1 // ldr q1, [x7, #16]
+	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x3d8004c1 // str q1, [x6, #16]
+	WORD $0x3dc008e1 // ldr q1, [x7, #32]
+	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x3d8008c1 // str q1, [x6, #32]
+	WORD $0x3dc00ce1 // ldr q1, [x7, #48]
+	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x3d800cc1 // str q1, [x6, #48]
+	ADD $64, R6
+	ADD $64, R7
+	SUBS $16, R8, R8
+	BGE loop3
+
+after4:
+	ADD $16, R8
+	SUBS $4, R8, R8
+	BLT after6
+
+loop5:
+	WORD $0x3dc000e1 // ldr q1, [x7]
+	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	WORD $0x3d8000c1 // str q1, [x6]
+	ADD $16, R6
+	ADD $16, R7
+	SUBS $4, R8, R8
+	BGE loop5
+
+after6:
+	ADD $4, R8
+	CBZ R8, end2
+	TBZ $1, R8, single7
+	WORD $0xfd4000e1 // ldr d1, [x7]
+	TBZ $0, R8, done8
+	ADD $8, R7, R9
+	WORD $0x4d408121 // ld1 {v1.s}[2], [x9]
+	JMP done8
+
+single7:
+	WORD $0xbd4000e1 // ldr s1, [x7]
+
+done8:
+	WORD $0x6e20dc21 // fmul v1.4s, v1.4s, v0.4s
+	TBZ $1, R8, single9
+	WORD $0xfd0000c1 // str d1, [x6]
+	TBZ $0, R8, done10
+	ADD $8, R6, R9
+	WORD $0x4d008121 // st1 {v1.s}[2], [x9]
+	JMP done10
+
+single9:
+	WORD $0xbd0000c1 // str s1, [x6]
+
+done10:
+
+end2:
+	ADD R1, R0
+	ADD R3, R2
+	ADD $4, R4
+	SUBS $1, R5, R5
+	BNE row1
+	RET
+
 // hideNEON sets x[i] = -Inf where seen[i] is false.
 //
 // func hideNEON(x *float32, seen *bool, n int)

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"unsafe"
 )
 
 // strips calls f with rows of every length around the ends of vectors, in
@@ -216,6 +218,32 @@ func TestScaleRows(t *testing.T) {
 	})
 }
 
+func TestStreamRows(t *testing.T) {
+	strips(t, func(t *testing.T, r *rand.Rand, rows, stride, n int) {
+		src, factor := newStrip(r, rows, stride, n), newGuarded(r, rows)
+		for _, misaligned := range []int{0, 3} {
+			to := roundUp(stride, 16) + misaligned
+			all := make([]float32, rows*to+32)
+			dst := all[16:]
+			for uintptr(unsafe.Pointer(&dst[0]))%64 != 0 {
+				dst = dst[1:]
+			}
+			for i := range all {
+				all[i] = float32(i)
+			}
+			want := clone(dst)
+			for i, f := range factor.x {
+				for j := range n {
+					want[i*to+j] = f * src.x[i*stride+j]
+				}
+			}
+			if StreamRows(dst, to, src.x, stride, n, factor.x); !same(dst, want) || all[len(all)-len(dst)-1] != float32(len(all)-len(dst)-1) {
+				t.Fatalf("%d rows of %d, %d apart, differ", rows, n, to)
+			}
+		}
+	})
+}
+
 func TestHide(t *testing.T) {
 	onEach(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(2, 5))
@@ -256,19 +284,26 @@ func TestRowDots(t *testing.T) {
 	})
 }
 
-func TestAnySeen(t *testing.T) {
-	for n := range 100 {
-		seen := make([]bool, n)
-		if AnySeen(seen) {
-			t.Errorf("%d times false: one is true", n)
-		}
-		for i := range seen {
-			if seen[i] = true; !AnySeen(seen) {
-				t.Errorf("element %d of %d is not seen", i, n)
+func TestBits(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(2, 6))
+		for _, n := range lengths {
+			seen, words := make([]bool, n), (n+63)/64
+			got, want := make([]uint64, words+2), make([]uint64, words+2)
+			for i := range got {
+				got[i], want[i] = r.Uint64(), 0
 			}
-			seen[i] = false
+			want[0], want[words+1] = got[0], got[words+1]
+			for i := range seen {
+				if seen[i] = r.IntN(3) > 0; seen[i] {
+					want[1+i/64] |= 1 << (i % 64)
+				}
+			}
+			if Bits(got[1:1+words], seen); !slices.Equal(got, want) {
+				t.Fatalf("%d booleans: bits %x, want %x", n, got, want)
+			}
 		}
-	}
+	})
 }
 
 func TestRowsPanic(t *testing.T) {
@@ -278,6 +313,7 @@ func TestRowsPanic(t *testing.T) {
 		"overlapping":    func() { RowMax(x[:3], x, 4, 5) },
 		"lengths differ": func() { PowerRows(x, 4, 4, 1, x[:3], x[:2]) },
 		"hide":           func() { Hide(x, make([]bool, 19)) },
+		"bits":           func() { Bits(make([]uint64, 2), make([]bool, 64)) },
 	} {
 		func() {
 			defer func() {

@@ -538,6 +538,17 @@ func powerRowsAVX512(x *float32, row, rows, n int, c float32, shift, sum *float3
 //go:noescape
 func powerRowsAVX2(x *float32, row, rows, n int, c float32, shift, sum *float32)
 
+// powerDropRowsAVX512 does what powerRows does, and then sets x[i][j] =
+// keep·x[i][j] where draw i·step + j of key is at least threshold, and 0
+// elsewhere. keyRow is step·golden.
+//
+// The last step of Mix64 is left out: in the upper half of a draw it changes
+// the lowest bit, and that if the draw is at least 2³¹. So it matters for odd
+// thresholds beyond.
+//
+//go:noescape
+func powerDropRowsAVX512(x *float32, row, rows, n int, c float32, shift, sum *float32, key, keyRow uint64, threshold uint32, keep float32)
+
 // weightRowsAVX512 sets x[i][j] = 2^(c·(x[i][j] - shift[i]))·factor[i].
 //
 //go:noescape
@@ -570,6 +581,18 @@ func scaleRowsAVX512(dst *float32, dstRow int, src *float32, srcRow, rows, n int
 //go:noescape
 func scaleRowsAVX2(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
 
+// streamRowsAVX512 sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a
+// multiple of 64 bytes; AVX2 and AVX-512 write past the caches.
+//
+//go:noescape
+func streamRowsAVX512(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
+
+// streamRowsAVX2 sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a
+// multiple of 64 bytes; AVX2 and AVX-512 write past the caches.
+//
+//go:noescape
+func streamRowsAVX2(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
+
 // hideAVX512 sets x[i] = -Inf where seen[i] is false.
 //
 //go:noescape
@@ -579,6 +602,16 @@ func hideAVX512(x *float32, seen *bool, n int)
 //
 //go:noescape
 func hideAVX2(x *float32, seen *bool, n int)
+
+// packBitsAVX512 sets bit k of dst[i] to seen[64·i+k], for n words of dst.
+//
+//go:noescape
+func packBitsAVX512(dst *uint64, seen *bool, n int)
+
+// packBitsAVX2 sets bit k of dst[i] to seen[64·i+k], for n words of dst.
+//
+//go:noescape
+func packBitsAVX2(dst *uint64, seen *bool, n int)
 
 // aboveAVX512 writes first+i for each x[i] > least to dst, in their order, and
 // returns how many they are. It writes up to a vector beyond them.

@@ -281,6 +281,12 @@ func gradRowsNEON(dw, w *float32, row, rows, n int, mean *float32, factor float3
 //go:noescape
 func scaleRowsNEON(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
 
+// streamRowsNEON sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a
+// multiple of 64 bytes; AVX2 and AVX-512 write past the caches.
+//
+//go:noescape
+func streamRowsNEON(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)
+
 // hideNEON sets x[i] = -Inf where seen[i] is false.
 //
 //go:noescape

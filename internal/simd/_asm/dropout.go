@@ -62,30 +62,44 @@ type draws struct {
 	step      Op
 	threshold reg.VecVirtual
 	mix       [2]factor
+	rough     bool // without the last step of Mix64
 }
 
 func (s isa) draws() *draws {
-	d := &draws{s: s, state: [2]reg.VecVirtual{s.vec(), s.vec()}}
+	key := pointer("key")
+	d := s.unstarted()
+	d.start(key)
+	return d
+}
+
+// start begins with draw 0 of a key.
+func (d *draws) start(key reg.GPVirtual) {
+	s := d.s
 	// Which draws the lanes hold: for AVX2 those that a shuffle, which works on
 	// either half of a vector, brings into order.
 	lanes := [2][]uint64{{0, 1, 2, 3, 4, 5, 6, 7}, {8, 9, 10, 11, 12, 13, 14, 15}}
 	if s.lanes == 8 {
 		lanes = [2][]uint64{{0, 1, 4, 5}, {2, 3, 6, 7}}
 	}
-	key := s.vec()
+	all := s.vec()
 	if s.lanes == 16 {
-		VPBROADCASTQ(pointer("key"), key)
+		VPBROADCASTQ(key, all)
 	} else {
 		x := XMM()
-		VMOVQ(pointer("key"), x)
-		VPBROADCASTQ(x, key)
+		VMOVQ(key, x)
+		VPBROADCASTQ(x, all)
 	}
 	for i, v := range d.state {
 		for j := range lanes[i] {
 			lanes[i][j] *= golden
 		}
-		VPADDQ(wide(lanes[i]...), key, v)
+		VPADDQ(wide(lanes[i]...), all, v)
 	}
+}
+
+// unstarted returns draws that have to be started.
+func (s isa) unstarted() *draws {
+	d := &draws{s: s, state: [2]reg.VecVirtual{s.vec(), s.vec()}}
 	step := uint64(s.lanes)
 	d.step = s.held(wide(step * golden))
 	d.mix = [2]factor{s.factor(0xbf58476d1ce4e5b9), s.factor(0x94d049bb133111eb)}
@@ -134,7 +148,9 @@ func (d *draws) mixed(x reg.VecVirtual) reg.VecVirtual {
 	d.mix[0].times(z)
 	s.shiftXor(27, z, t, z)
 	d.mix[1].times(z)
-	s.shiftXor(31, z, t, z)
+	if !d.rough {
+		s.shiftXor(31, z, t, z)
+	}
 	return z
 }
 

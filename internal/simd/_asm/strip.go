@@ -64,28 +64,56 @@ func powerRows(s isa) {
 	shift, sum := pointer("shift"), pointer("sum")
 	p := s.power()
 	eachRow(func() {
-		m := s.vec()
-		VBROADCASTSS(Mem{Base: shift}, m)
-		acc := s.accumulators(16)
-		st := s.along("n")
-		one := func(i int, k *mask, acc reg.VecVirtual) {
-			v := s.vec()
-			s.load(st.at(x, i), k, v)
-			VSUBPS(m, v, v)
-			VMULPS(c, v, v)
-			v = p.of(v)
-			s.store(v, k, st.at(x, i))
-			if k != nil {
-				s.keep(*k, v)
-			}
-			VADDPS(v, acc, acc)
-		}
-		st.inLanes(len(acc), func(i int, k *mask) { one(i, k, acc[i]) })
-		VMOVSS(s.fold(acc, addPS).AsX(), Mem{Base: sum})
+		p.row(x, shift, sum, c, func(v reg.VecVirtual) reg.VecVirtual { return v })
 	}, func() {
 		ADDQ(row, x)
 		ADDQ(U8(4), shift)
 		ADDQ(U8(4), sum)
+	})
+	s.end()
+}
+
+// row writes the loop over a row of powerRows. stored returns what is stored in place of
+// the powers v.
+func (p power) row(x, shift, sum reg.GPVirtual, c reg.VecVirtual, stored func(v reg.VecVirtual) reg.VecVirtual) {
+	s, m := p.s, p.s.vec()
+	VBROADCASTSS(Mem{Base: shift}, m)
+	acc := s.accumulators(16)
+	st := s.along("n")
+	st.inLanes(len(acc), func(i int, k *mask) {
+		v := s.vec()
+		s.load(st.at(x, i), k, v)
+		VSUBPS(m, v, v)
+		VMULPS(c, v, v)
+		v = p.of(v)
+		if k != nil {
+			s.keep(*k, v)
+		}
+		VADDPS(v, acc[i], acc[i])
+		s.store(stored(v), k, st.at(x, i))
+	})
+	VMOVSS(s.fold(acc, addPS).AsX(), Mem{Base: sum})
+}
+
+// powerDropRows writes powerRows and dropout as one loop: the multiplications of one and
+// the shifts of the other are the work of different units.
+func powerDropRows(s isa) {
+	x, row, c := pointer("x"), pointer("row"), s.broadcast("c")
+	shift, sum := pointer("shift"), pointer("sum")
+	key, keyRow, keep := pointer("key"), pointer("keyRow"), s.broadcast("keep")
+	p, d := s.power(), s.unstarted()
+	d.rough = true
+	eachRow(func() {
+		d.start(key)
+		p.row(x, shift, sum, c, func(v reg.VecVirtual) reg.VecVirtual {
+			VMULPS_Z(keep, v, d.next().k, v)
+			return v
+		})
+	}, func() {
+		ADDQ(row, x)
+		ADDQ(U8(4), shift)
+		ADDQ(U8(4), sum)
+		ADDQ(keyRow, key)
 	})
 	s.end()
 }
@@ -143,6 +171,25 @@ func gradRows(s isa) {
 }
 
 func scaleRows(s isa) {
+	scaledRows(s, s.store)
+	s.end()
+}
+
+// streamRows is scaleRows past the caches.
+func streamRows(s isa) {
+	scaledRows(s, func(v reg.VecVirtual, k *mask, to Mem) {
+		if k == nil {
+			VMOVNTPS(v, to)
+		} else {
+			s.store(v, k, to)
+		}
+	})
+	SFENCE() // such stores are not in order with others
+	s.end()
+}
+
+// scaledRows writes the rows of src times their factors, and stores them by store.
+func scaledRows(s isa, store func(v reg.VecVirtual, k *mask, to Mem)) {
 	dst, dstRow := pointer("dst"), pointer("dstRow")
 	src, srcRow := pointer("src"), pointer("srcRow")
 	factor := pointer("factor")
@@ -154,14 +201,13 @@ func scaleRows(s isa) {
 			v := s.vec()
 			s.load(st.at(src, i), k, v)
 			VMULPS(f, v, v)
-			s.store(v, k, st.at(dst, i))
+			store(v, k, st.at(dst, i))
 		})
 	}, func() {
 		ADDQ(dstRow, dst)
 		ADDQ(srcRow, src)
 		ADDQ(U8(4), factor)
 	})
-	s.end()
 }
 
 // rowMax writes the largest element of each row, which need not be the NaN that
@@ -212,5 +258,38 @@ func hide(s isa) {
 		}
 		s.store(lowest, &hidden, st.at(x, 0))
 	})
+	s.end()
+}
+
+// packBits writes the loop that packs booleans, 64 to a word.
+func packBits(s isa) {
+	dst, seen, n := pointer("dst"), pointer("seen"), pointer("n")
+	loop := label("loop")
+	Label(loop)
+	if s.lanes == 16 {
+		flags, k := ZMM(), K()
+		VMOVDQU8(Mem{Base: seen}, flags)
+		VPTESTMB(flags, flags, k)
+		KMOVQ(k, Mem{Base: dst})
+	} else {
+		var word reg.GPVirtual
+		for half := range 2 {
+			flags, part := YMM(), GP64()
+			VMOVDQU(Mem{Base: seen, Disp: 32 * half}, flags)
+			VPSLLW(U8(7), flags, flags) // a boolean is 0 or 1: now it is the sign of its byte
+			VPMOVMSKB(flags, part.As32())
+			if half == 0 {
+				word = part
+				continue
+			}
+			SHLQ(U8(32), part)
+			ORQ(part, word)
+		}
+		MOVQ(word, Mem{Base: dst})
+	}
+	ADDQ(U8(64), seen)
+	ADDQ(U8(8), dst)
+	DECQ(n)
+	JNZ(LabelRef(loop))
 	s.end()
 }

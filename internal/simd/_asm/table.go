@@ -366,6 +366,16 @@ on the way through the softmax. They are called for at least one row and one ele
 				asm:  "(x *float32, row, rows, n int, c float32, shift, sum *float32)",
 				with: map[string]string{"row": "4*stride", "rows": "len(sum)"}, code: avx(powerRows).neon((*neonFunc).powerRows),
 				does: "sets x[i][j] = 2^(c·(x[i][j] - shift[i])) and sum[i] to the sum of row i, element j being added to lane j%16."},
+			{name: "powerDropRows", op: "(x []float32, stride, n int, c float32, shift, sum []float32, d Drops)",
+				asm: "(x *float32, row, rows, n int, c float32, shift, sum *float32, key, keyRow uint64, threshold uint32, keep float32)",
+				with: map[string]string{"row": "4*stride", "rows": "len(sum)", "key": "d.Key + uint64(d.First)*golden",
+					"keyRow": "uint64(d.Step) * golden", "threshold": "d.Threshold", "keep": "d.Keep"},
+				unless: "d.Threshold > 1<<31 && d.Threshold%2 == 1", code: only(avx512, powerDropRows),
+				does: `does what powerRows does, and then sets x[i][j] = keep·x[i][j] where draw i·step + j of key is at
+least threshold, and 0 elsewhere. keyRow is step·golden.
+
+The last step of Mix64 is left out: in the upper half of a draw it changes the lowest bit, and that if
+the draw is at least 2³¹. So it matters for odd thresholds beyond.`},
 			{name: "weightRows", op: "(x []float32, stride, n int, c float32, shift, factor []float32)",
 				asm:  "(x *float32, row, rows, n int, c float32, shift, factor *float32)",
 				with: map[string]string{"row": "4*stride", "rows": "len(factor)"}, code: avx(weightRows).neon((*neonFunc).weightRows),
@@ -378,8 +388,15 @@ on the way through the softmax. They are called for at least one row and one ele
 				asm:  "(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)",
 				with: map[string]string{"dstRow": "4*dstStride", "srcRow": "4*srcStride", "rows": "len(factor)"},
 				code: avx(scaleRows).neon((*neonFunc).scaleRows), does: "sets dst[i][j] = factor[i]·src[i][j]."},
+			{name: "streamRows", op: "(dst []float32, dstStride int, src []float32, srcStride, n int, factor []float32)",
+				asm:  "(dst *float32, dstRow int, src *float32, srcRow, rows, n int, factor *float32)",
+				with: map[string]string{"dstRow": "4*dstStride", "srcRow": "4*srcStride", "rows": "len(factor)"},
+				code: avx(streamRows).neon((*neonFunc).scaleRows),
+				does: "sets dst[i][j] = factor[i]·src[i][j]. Rows of dst start at a multiple of 64 bytes; AVX2 and AVX-512 write past the caches."},
 			{name: "hide", op: "(x []float32, seen []bool)", asm: "(x *float32, seen *bool, n int)", pieces: true, whole: 16,
 				code: avx(hide).neon((*neonFunc).hide), does: "sets x[i] = -Inf where seen[i] is false."},
+			{name: "packBits", op: "(dst []uint64, seen []bool)", asm: "(dst *uint64, seen *bool, n int)", code: avx(packBits),
+				does: "sets bit k of dst[i] to seen[64·i+k], for n words of dst."},
 		},
 	},
 	{
