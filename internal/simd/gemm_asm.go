@@ -2,6 +2,8 @@
 
 package simd
 
+import "unsafe"
+
 // The drivers of the kernels for matrix products.
 
 // tileArgs is what the gemm kernels take: a column of tiles, each rows high and
@@ -20,6 +22,8 @@ type tileArgs struct {
 	last       int // columns in the last vector, 1 to its length
 	start      int
 	bias       *float32
+	next       uintptr // an address to ask for ahead, as each step does for the one behind it
+	nextStep   int
 }
 
 // Values of tileArgs.start: what the sums begin with.
@@ -125,6 +129,11 @@ func tiles(c, a Mat, m, n, depth int, b *panels, at, start int, bias []float32) 
 		if depth > 0 {
 			t.b = &b.data[at]
 			at += b.step
+			t.next, t.nextStep = uintptr(unsafe.Pointer(t.b)), 0
+			if j+b.width < n && b.step >= depth*b.row { // the next panel, if it is in one piece
+				t.next = uintptr(unsafe.Pointer(&b.data[at]))
+				t.nextStep = min(64, 4*b.row*tileRows/m)
+			}
 		}
 		t.column(c, a, m, j, vectors)
 	}
@@ -149,6 +158,7 @@ func (t *tileArgs) column(c, a Mat, m, j, kernel int) {
 	}
 	if taller < count {
 		below := taller * (rows + 1)
+		t.next += uintptr(taller * t.depth * t.nextStep)
 		t.rows, t.tiles = rows, count-taller
 		t.c = &c.Data[below*c.Row+j]
 		if t.depth > 0 {

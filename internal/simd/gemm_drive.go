@@ -8,14 +8,15 @@ import (
 )
 
 // Sizes of the blocks that a product is cut into, in elements. A block of rowBlock
-// rows of A and depthBlock steps takes a tenth of a second-level cache of 2 MiB,
+// rows of A and highDepth steps takes a seventh of a second-level cache of 2 MiB,
 // and the panels of B pass by it one after the other. Smaller blocks would fit in
-// the first level, but C would be read and written more often, and processors
-// fetch panels ahead well enough.
+// the first level, but C would be read and written more often, and kernels fetch
+// panels ahead. With few rows the panels pass by but once, and shorter ones pay.
 const (
 	rowBlock   = 96
 	colBlock   = 1024
 	depthBlock = 512
+	highDepth  = 768 // of products with more than rowBlock rows
 )
 
 // taskWork returns how many multiplications a task should have, about: some
@@ -197,7 +198,7 @@ func lowProduct(p *Product, j0, j1 int, s *scratch) {
 
 // highProduct computes a product with many rows on the calling goroutine.
 func highProduct(p *Product, s *scratch) {
-	step, b := depthStep(p.K, depthBlock), &s.panels
+	step, b := depthStep(p.K, highDepth), &s.panels
 	for j0 := 0; j0 < p.N; j0 += colBlock {
 		j1 := min(j0+colBlock, p.N)
 		for k0 := 0; k0 == 0 || k0 < p.K; k0 += step {
@@ -217,7 +218,7 @@ func highProduct(p *Product, s *scratch) {
 // block of B, then they share out the blocks of C that need it.
 func (m *multiplication) runBlocks() {
 	p := &m.one
-	step, task := depthStep(p.K, depthBlock), taskWork()
+	step, task := depthStep(p.K, highDepth), taskWork()
 	for m.j0 = 0; m.j0 < p.N; m.j0 += colBlock {
 		m.j1 = min(m.j0+colBlock, p.N)
 		for m.k0 = 0; m.k0 == 0 || m.k0 < p.K; m.k0 += step {

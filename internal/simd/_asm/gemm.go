@@ -21,6 +21,8 @@ const (
 	argLast
 	argStart
 	argBias
+	argNext
+	argNextStep
 )
 
 // Values of argStart.
@@ -61,6 +63,8 @@ type panel struct {
 	stored  *stored
 
 	args, a, aRow, aRow3, aRow5, aCol, b, bRow, c, cRow, tiles reg.GPVirtual
+
+	next reg.GPVirtual // of the panel that will be read behind this one, if ahead
 }
 
 // gemmStored writes the kernel for whole panels of numbers as a KV cache stores them,
@@ -87,6 +91,9 @@ func (s isa) kernel(vectors int, masked bool, n *stored) {
 	p.b, p.bRow = field(argB), field(argBRow)
 	p.c, p.cRow = field(argC), field(argCRow)
 	p.tiles = field(argTiles)
+	if p.ahead() {
+		p.next = field(argNext)
+	}
 	p.aRow3, p.aRow5 = GP64(), GP64()
 	LEAQ(Mem{Base: p.aRow, Index: p.aRow, Scale: 2}, p.aRow3)
 	LEAQ(Mem{Base: p.aRow, Index: p.aRow, Scale: 4}, p.aRow5)
@@ -99,6 +106,9 @@ func (s isa) kernel(vectors int, masked bool, n *stored) {
 	}
 	p.column(1)
 }
+
+// ahead reports whether the kernel fetches ahead: a panel of four vectors of AVX-512.
+func (p *panel) ahead() bool { return p.vectors == 4 && p.stored == nil }
 
 // column writes the loop over tiles of the given number of rows.
 func (p *panel) column(rows int) {
@@ -173,13 +183,16 @@ func (p *panel) tile(rows int) {
 		for at := 0; at < s.lanes*p.vectors*p.stored.bytes; at += 64 {
 			PREFETCHT0(Mem{Base: b, Disp: 4096 + at})
 		}
-	} else if p.vectors == 4 && rows >= 4 {
+	} else if p.ahead() && rows >= 4 {
 		// A panel of B is longer than the first-level cache, and the processor
-		// alone does not look far enough ahead. In smaller tiles the loads
+		// alone does not fetch far enough ahead. In smaller tiles the loads
 		// have no room for it.
 		for v := range row {
 			PREFETCHT0(Mem{Base: b, Index: p.bRow, Scale: 8, Disp: v * s.bytes()})
 		}
+		// Nor does it fetch the next panel, of which each tile asks for a part.
+		PREFETCHT1(Mem{Base: p.next})
+		ADDQ(Mem{Base: p.args, Disp: argNextStep}, p.next)
 	}
 	for r := range acc {
 		x := s.vec()
