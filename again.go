@@ -1,0 +1,58 @@
+package attn
+
+import (
+	"fmt"
+
+	"github.com/attn-go/attn/tensor"
+)
+
+// again returns what computes the weights of one head of a call again, and how many bytes
+// that keeps. q and kv have not been mapped yet.
+func again(op string, q heads, kv KV, d dims, o Options) (weights func(b, h int) []float32, held int) {
+	if kv.cache != nil {
+		return nil, 0
+	}
+	held = 4 * q.x.Len()
+	if kv.keys.x != q.x { // else a layer has mapped both as one
+		held += 4 * kv.keys.x.Len()
+	}
+	// No value enters a weight: with keys in their place, values need not be kept.
+	kv.values, d.V = kv.keys, kv.keys.size
+	o.Weights, o.LogSumExp, o.Observe, o.Inspect, o.Gates, o.Dropout = false, false, nil, nil, nil, 0
+	return func(b, h int) []float32 {
+		if b < 0 || b >= d.B || h < 0 || h >= d.H {
+			panic(&tensor.ValueError{Op: op, Arg: "head", Got: fmt.Sprintf("%d of sequence %d", h, b), Want: fmt.Sprintf("less than %d, of a sequence less than %d", d.H, d.B)})
+		}
+		o, one := o, &onlyHead{batch: b, head: h}
+		o.Mask, o.Rows = And(o.Mask, NewMask(one)), []RowObserver{one}
+		attend(nil, op, q, kv, d, &o, nil)
+		return one.weights
+	}, held
+}
+
+// onlyHead keeps the weights of one head, and hides all keys from the queries of the others, so
+// that nothing is computed for them. The sizes stay those of the call: biases, masks and
+// modifications know no difference.
+type onlyHead struct {
+	Intervals
+	batch, head int
+	keys        int
+	weights     []float32 // [Lq Lk]
+}
+
+func (x *onlyHead) Check(Sizes) error { return nil }
+
+func (x *onlyHead) Keys(s Sizes, at Row) (lo, hi int) {
+	if at.Batch == x.batch && at.Head == x.head {
+		return 0, s.Lk
+	}
+	return 0, 0
+}
+
+func (x *onlyHead) Begin(s Sizes) { x.keys, x.weights = s.Lk, make([]float32, s.Lq*s.Lk) }
+
+func (x *onlyHead) Row(at Row, weights []float32) {
+	if at.Batch == x.batch && at.Head == x.head {
+		copy(x.weights[at.Query*x.keys:], weights)
+	}
+}
