@@ -9,15 +9,18 @@ import (
 // again returns what computes the weights of one head of a call again, and how many bytes
 // that keeps. q and kv have not been mapped yet.
 func again(op string, q heads, kv KV, d dims, o Options) (weights func(b, h int) []float32, held int) {
-	if kv.cache != nil {
-		return nil, 0
-	}
 	held = 4 * q.x.Len()
-	if kv.keys.x != q.x { // else a layer has mapped both as one
-		held += 4 * kv.keys.x.Len()
+	switch {
+	case kv.cache != nil: // it goes on, and its fork does not
+		kv.cache = kv.cache.Fork()
+		held += 4 * d.B * d.G * d.Lq * (kv.cache.shape.E + d.V) // of the positions that have come with the queries
+	default:
+		if kv.keys.x != q.x { // else a layer has mapped both as one
+			held += 4 * kv.keys.x.Len()
+		}
+		// No value enters a weight: with keys in their place, values need not be kept.
+		kv.values, d.V = kv.keys, kv.keys.size
 	}
-	// No value enters a weight: with keys in their place, values need not be kept.
-	kv.values, d.V = kv.keys, kv.keys.size
 	o.Weights, o.LogSumExp, o.Observe, o.Inspect, o.Gates, o.Dropout = false, false, nil, nil, nil, 0
 	return func(b, h int) []float32 {
 		if b < 0 || b >= d.B || h < 0 || h >= d.H {

@@ -37,9 +37,9 @@ type Parts struct {
 	Sizes Sizes
 	// Weights computes the weights [Lq Lk] of head h of sequence b once more: the bits that
 	// an Observer is told of, without memory for those of the other heads. It can be called
-	// later, as long as the tape's memory lives, and by several goroutines; it keeps Held
-	// bytes of queries and keys. It is nil in a call with a Cache, which goes on. It panics
-	// with a *tensor.ValueError if there is no such head.
+	// later, as long as the tape's memory lives, and by several goroutines, and a Cache may go
+	// on meanwhile. It keeps about Held bytes of queries and keys. It panics with a
+	// *tensor.ValueError if there is no such head.
 	Weights func(b, h int) []float32
 	Held    int
 }

@@ -25,8 +25,8 @@ type RecorderOptions struct {
 	ValueNorms, Vectors bool
 	// OnRequest says that the weights of a head are computed when Layer.Head is asked for
 	// them, and not kept: Inspect keeps what they are computed from, which for long texts is
-	// far less, and Observe keeps nothing. The bits are the same. The runs must be without a
-	// KV cache, and without a tape that is reset.
+	// far less, and Observe keeps nothing. The bits are the same. No tape of the runs may be
+	// reset.
 	OnRequest bool
 }
 

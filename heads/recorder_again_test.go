@@ -47,6 +47,14 @@ func TestRecorderOnRequest(t *testing.T) {
 		attend("encoder.1", x, x, attn.Options{KeyLens: lens, QueryLens: lens})
 		attend("layers.0", y, y, attn.Options{Mask: attn.Causal()})
 		attend("layers.1", y, x, attn.Options{KeyLens: lens})
+		cache, err := layer.NewCache(2, attn.CacheConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range [][2]int{{0, 4}, {4, 5}, {5, 7}} {
+			layer.Extend(nil, tensor.Slice(nil, y, 1, at[0], at[1]), cache, attn.Options{
+				Mask: attn.Causal(), Layer: "decoder.0", Observe: observe, Inspect: inspect})
+		}
 		for to := range 7 { // a step for each query
 			keys := tensor.Slice(nil, y, 1, 0, to+1)
 			attend("decoder.1", tensor.Slice(nil, y, 1, to, to+1), keys, attn.Options{})
@@ -54,7 +62,7 @@ func TestRecorderOnRequest(t *testing.T) {
 	}
 	o := RecorderOptions{Sequence: 1, ValueNorms: true, Heads: func(layer string, h int) bool { return layer != "encoder.1" || h%2 == 1 }}
 	kept, asked := both(t, o, Texts{SourceTokens: named("s", 9), TargetTokens: named("t", 7)}, run)
-	if len(asked.Layers) != 5 || len(kept.Layers) != 5 {
+	if len(asked.Layers) != 6 || len(kept.Layers) != 6 {
 		t.Fatalf("%d layers of %d", len(asked.Layers), len(kept.Layers))
 	}
 	for i := range kept.Layers {
@@ -97,14 +105,6 @@ func TestRecorderOnRequestRefuses(t *testing.T) {
 	if err := record.Write(io.Discard); err == nil || !strings.Contains(err.Error(), "its weights are computed on request, want a record that was made without OnRequest") {
 		t.Errorf("written with %v", err)
 	}
-	cache, err := layer.NewCache(1, attn.CacheConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Reset()
-	layer.Extend(nil, x, cache, attn.Options{Inspect: inspect})
-	_, err = r.Record(Texts{SourceTokens: named("s", 3)})
-	wantError(t, "a cache", err, `heads: layer "decoder.0": weights on request need a run without a KV cache`)
 	r = NewRecorder(RecorderOptions{OnRequest: true})
 	layer.Forward(nil, x, x, x, attn.Options{Layer: "encoder", Inspect: r.Inspect, KeyLens: []int{3}})
 	_, err = r.Record(Texts{SourceTokens: named("s", 2)})

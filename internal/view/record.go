@@ -15,7 +15,7 @@ func allWarnings(r *heads.Record) []string {
 	for i := range r.Layers {
 		l := &r.Layers[i]
 		if l.Weights == nil {
-			continue // in a file, or there are none
+			continue // in a file, computed later, or there are none
 		}
 		lines, _ := warnings(l, func(h int) ([]float32, error) { return l.Head(h), nil })
 		list = append(list, lines...)
