@@ -27,29 +27,19 @@ func again(op string, q heads, kv KV, d dims, o Options) (weights func(b, h int)
 			panic(&tensor.ValueError{Op: op, Arg: "head", Got: fmt.Sprintf("%d of sequence %d", h, b), Want: fmt.Sprintf("less than %d, of a sequence less than %d", d.H, d.B)})
 		}
 		o, one := o, &onlyHead{batch: b, head: h}
-		o.Mask, o.Rows = And(o.Mask, NewMask(one)), []RowObserver{one}
+		o.Rows = []RowObserver{one}
 		attend(nil, op, q, kv, d, &o, nil)
 		return one.weights
 	}, held
 }
 
-// onlyHead keeps the weights of one head, and hides all keys from the queries of the others, so
-// that nothing is computed for them. The sizes stay those of the call: biases, masks and
+// onlyHead keeps the weights of one head. Where no other observer is told of rows, the fused
+// path computes no others; the sizes stay those of the call, so that biases, masks and
 // modifications know no difference.
 type onlyHead struct {
-	Intervals
 	batch, head int
 	keys        int
 	weights     []float32 // [Lq Lk]
-}
-
-func (x *onlyHead) Check(Sizes) error { return nil }
-
-func (x *onlyHead) Keys(s Sizes, at Row) (lo, hi int) {
-	if at.Batch == x.batch && at.Head == x.head {
-		return 0, s.Lk
-	}
-	return 0, 0
 }
 
 func (x *onlyHead) Begin(s Sizes) { x.keys, x.weights = s.Lk, make([]float32, s.Lq*s.Lk) }
@@ -58,4 +48,13 @@ func (x *onlyHead) Row(at Row, weights []float32) {
 	if at.Batch == x.batch && at.Head == x.head {
 		copy(x.weights[at.Query*x.keys:], weights)
 	}
+}
+
+// only returns the head that alone is asked for, if there is one.
+func (o *Options) only() (*onlyHead, bool) {
+	if len(o.Rows) != 1 {
+		return nil, false
+	}
+	x, ok := o.Rows[0].(*onlyHead)
+	return x, ok
 }
