@@ -67,6 +67,7 @@ type entry struct {
 
 	mu       sync.Mutex
 	measures map[seen][][]*float64 // [heads columns]
+	wrong    sync.Map              // lists of lines by the places of layers: with their weights, as far as it is known
 }
 
 // What an entry takes besides weights and texts, about and rather more than less.
