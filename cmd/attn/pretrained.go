@@ -103,18 +103,18 @@ const (
 	mostPretrainedTokens = 4096
 	// mostHeld bounds what is kept of a text to compute the weights of its heads from: 226 MB
 	// for 2,048 tokens of 24 layers of width 896.
-	mostHeld = 1 << 30
+	mostHeld = 768 << 20
 	// longestPretrained is the number of bytes of the longest text for such a model: more
 	// than these tokens most often have.
 	longestPretrained = 32 << 10
 )
 
 // held returns about how many bytes a record of n tokens, and m of a target, keeps.
-func held(z models.Sizes, n, m int) int {
-	layer := func(z models.Sizes) int { return 4 * z.Layers * (z.Heads + 2*z.KVHeads) * z.HeadSize }
-	all := n * layer(z)
+func held(z models.Sizes, n, m int) int64 {
+	layer := func(z models.Sizes) int64 { return 4 * int64(z.Layers) * int64(z.Heads+2*z.KVHeads) * int64(z.HeadSize) }
+	all := int64(n) * layer(z)
 	if z.Decoder != nil { // which also attends to the source
-		all += (n + 2*m) * layer(*z.Decoder)
+		all += int64(n+2*m) * layer(*z.Decoder)
 	}
 	return all
 }
@@ -131,7 +131,7 @@ func (s pretrainedSource) Record(ctx context.Context, first, second string) (*he
 		return nil, fmt.Errorf("the text has %d tokens, want at most %d", n, mostPretrainedTokens)
 	}
 	if bytes := held(z, n, n); bytes > mostHeld {
-		return nil, fmt.Errorf("the queries and keys of %d tokens take %d MB, want at most %d MB, which %d tokens take", n, bytes>>20, mostHeld>>20, n*mostHeld/bytes)
+		return nil, fmt.Errorf("the queries and keys of %d tokens take %d MB, want at most %d MB, which %d tokens take", n, bytes>>20, mostHeld>>20, int64(n)*mostHeld/bytes)
 	}
 	o := heads.RecorderOptions{OnRequest: true, ValueNorms: true, Vectors: 2*held(z, n, n) <= mostVectors}
 	switch {

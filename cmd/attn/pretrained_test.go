@@ -184,7 +184,7 @@ func TestPretrainedSourceKeepsNoWeights(t *testing.T) {
 	}
 	for i := range r.Layers {
 		l := &r.Layers[i]
-		if l.Weights != nil || l.ValueNorms == nil || l.VectorSize() == 0 || l.Held == 0 || l.Held*len(r.Layers) > held(m.Sizes(), len(l.Keys), 0) {
+		if l.Weights != nil || l.ValueNorms == nil || l.VectorSize() == 0 || l.Held == 0 || int64(l.Held*len(r.Layers)) > held(m.Sizes(), len(l.Keys), 0) {
 			t.Errorf("%s has %d weights, %d norms, vectors of %d, and holds %d bytes", l.Name, len(l.Weights), len(l.ValueNorms), l.VectorSize(), l.Held)
 		}
 		for h := range l.Heads {
