@@ -111,7 +111,9 @@ const (
 
 // held returns about how many bytes a record of n tokens, and m of a target, keeps.
 func held(z models.Sizes, n, m int) int64 {
-	layer := func(z models.Sizes) int64 { return 4 * int64(z.Layers) * int64(z.Heads+2*z.KVHeads) * int64(z.HeadSize) }
+	layer := func(z models.Sizes) int64 {
+		return 4 * int64(z.Layers) * int64(z.Heads+2*z.KVHeads) * int64(z.HeadSize)
+	}
 	all := int64(n) * layer(z)
 	if z.Decoder != nil { // which also attends to the source
 		all += int64(n+2*m) * layer(*z.Decoder)
