@@ -166,6 +166,7 @@ func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options, last 
 		score = ScaledDot()
 	}
 	changes := steps(t, op, inputs(d, q, kv.unmappedKeys(op)), d.extra, o)
+	asked, of := q, kv // before they are mapped
 	for _, r := range o.Rows {
 		r.Begin(d.Sizes)
 	}
@@ -191,7 +192,10 @@ func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options, last 
 		o.Observe(o.Layer, y.weights.Detach())
 	}
 	if o.Inspect != nil {
-		o.Inspect(o.Layer, parts(form, q, kv, d, last))
+		p := parts(form, q, kv, d, last)
+		p.Sizes = d.Sizes
+		p.Weights, p.Held = again(op, asked, of, d, *o)
+		o.Inspect(o.Layer, p)
 	}
 	if !o.Weights {
 		y.weights = nil

@@ -46,6 +46,10 @@ func fused(t *tensor.Tape, f Form, q heads, kv KV, changes []*step, d dims, o *O
 	if o.Sinks != nil {
 		a.Sinks = o.Sinks.Data()
 	}
+	if x, ok := o.only(); ok {
+		head := x.batch*d.H + x.head
+		a.Only = &head
+	}
 	if o.Dropout > 0 && t.Training() {
 		a.Dropout, a.Key = o.Dropout, t.Stream()
 	}

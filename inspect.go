@@ -32,6 +32,16 @@ type Parts struct {
 	// Source: Kobayashi et al., "Attention is Not Only a Weight", 2020,
 	// https://arxiv.org/abs/2004.10102, section 3.
 	ValueNorms *tensor.Tensor
+
+	// Sizes are those of the call.
+	Sizes Sizes
+	// Weights computes the weights [Lq Lk] of head h of sequence b once more: the bits that
+	// an Observer is told of, without memory for those of the other heads. It can be called
+	// later, as long as the tape's memory lives, and by several goroutines, and a Cache may go
+	// on meanwhile. It keeps about Held bytes of queries and keys. It panics with a
+	// *tensor.ValueError if there is no such head.
+	Weights func(b, h int) []float32
+	Held    int
 }
 
 // parts returns the parts of a call whose queries and keys have been mapped to the form f,

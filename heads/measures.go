@@ -72,10 +72,11 @@ func (l *Layer) Measure(h int, special []string) Measures {
 		}
 		var h, d, most, m, p float64
 		for j, w32 := range row {
-			w := float64(w32)
-			if w != 0 {
-				h -= float64(w * math.Log(w))
+			if w32 == 0 {
+				continue // of which there are many, behind a decoder's query
 			}
+			w := float64(w32)
+			h -= float64(w * math.Log(w))
 			d += float64(w * s.distance(i, j))
 			most = max(most, w)
 			if isSpecial[j] {

@@ -49,11 +49,15 @@ func parseKind(s string) (Kind, error) {
 type Layer struct {
 	Name    string // as the observer was told: "encoder.0.self"
 	Kind    Kind
-	Index   int       // of the layer among those of its kind, in the model
-	Heads   int       // H
-	Queries []string  // the tokens of the queries, Lq of them
-	Keys    []string  // the tokens of the keys, Lk of them
-	Weights []float32 // [H Lq Lk]
+	Index   int      // of the layer among those of its kind, in the model
+	Heads   int      // H
+	Queries []string // the tokens of the queries, Lq of them
+	Keys    []string // the tokens of the keys, Lk of them
+	// Weights are [H Lq Lk]. Nil means that Head computes those of a head each time, see
+	// RecorderOptions.OnRequest, or that they stay in a File.
+	Weights []float32
+	// Held is about how many bytes are kept to compute weights from.
+	Held int
 
 	// Chosen are the numbers of the heads in the model if not all of them were
 	// kept, H of them. Nil means 0 to H-1.
@@ -76,11 +80,16 @@ type Layer struct {
 	QueryVectors, KeyVectors []float32
 	ScoreScale               float32
 
-	inFile storedVectors // of a layer whose vectors stay there
+	inFile storedVectors            // of a layer whose vectors stay there
+	again  func(head int) []float32 // computes weights, if there are none
 }
 
-// Head returns the weights [Lq Lk] of a head.
+// Head returns the weights [Lq Lk] of a head. Those that are computed on request may be asked
+// for by several goroutines.
 func (l *Layer) Head(h int) []float32 {
+	if l.Weights == nil && l.again != nil {
+		return l.again(h)
+	}
 	n := len(l.Queries) * len(l.Keys)
 	return l.Weights[h*n : (h+1)*n]
 }

@@ -36,6 +36,9 @@ func (l *Layer) validate() error {
 	if err := l.validateAxes(); err != nil {
 		return err
 	}
+	if l.Weights == nil && l.again != nil {
+		return errors.New("its weights are computed on request, want a record that was made without OnRequest")
+	}
 	if lq, lk := len(l.Queries), len(l.Keys); len(l.Weights)%l.Heads != 0 || len(l.Weights)/l.Heads != lq*lk {
 		return fmt.Errorf("%d weights, want %d heads · %d queries · %d keys", len(l.Weights), l.Heads, lq, lk)
 	}

@@ -33,10 +33,12 @@ func guessKind(l *Layer) Kind {
 	if lq == 1 {
 		return Encoder
 	}
-	for i := range l.Heads * lq {
-		row := l.Weights[i*lk : (i+1)*lk]
-		if slices.ContainsFunc(row[i%lq+1:], func(w float32) bool { return w != 0 }) {
-			return Encoder
+	for h := range l.Heads {
+		weights := l.Head(h)
+		for i := range lq {
+			if slices.ContainsFunc(weights[i*lk+i+1:(i+1)*lk], func(w float32) bool { return w != 0 }) {
+				return Encoder
+			}
 		}
 	}
 	return Decoder

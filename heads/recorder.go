@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -22,6 +23,11 @@ type RecorderOptions struct {
 	// ValueNorms and Vectors say that Inspect is to keep the norms of values, and queries
 	// and keys.
 	ValueNorms, Vectors bool
+	// OnRequest says that the weights of a head are computed when Layer.Head is asked for
+	// them, and not kept: Inspect keeps what they are computed from, which for long texts is
+	// far less, and Observe keeps nothing. The bits are the same. No tape of the runs may be
+	// reset.
+	OnRequest bool
 }
 
 // Recorder keeps weights while a model runs. Its method Observe is an
@@ -32,6 +38,7 @@ type RecorderOptions struct {
 //	record, err := recorder.Record(heads.Texts{SourceTokens: tokens})
 //
 // Its method Inspect is an attn.Inspector, which keeps more if the options ask for it.
+// Observers returns those of the two that the options need.
 //
 // A layer may attend once for a whole text or step by step: the rows of all
 // calls are stacked, and keys that did not exist yet have weight 0.
@@ -58,12 +65,24 @@ type observed struct {
 	batch, heads int   // of the model
 	chosen       []int // heads that are kept
 	steps        []step
+	held         int // bytes that the steps keep to compute weights
 }
 
-// step is one call: weights [len(chosen) rows keys].
+// step is one call: weights [len(chosen) rows keys], or what computes those of a head of the
+// model.
 type step struct {
 	rows, keys int
 	weights    []float32
+	again      func(head int) []float32
+}
+
+// head returns the weights [rows keys] of the i-th head that is kept.
+func (s *step) head(o *observed, i int) []float32 {
+	if s.again != nil {
+		return s.again(o.chosen[i])
+	}
+	n := s.rows * s.keys
+	return s.weights[i*n : (i+1)*n]
 }
 
 // NewRecorder returns a Recorder that has seen nothing.
@@ -74,18 +93,37 @@ func NewRecorder(o RecorderOptions) *Recorder {
 // Reset forgets everything, before another run.
 func (r *Recorder) Reset() { *r = *NewRecorder(r.options) }
 
+// Observers returns what a model is to tell: Observe and Inspect, nil for the one that the
+// options have no use for.
+func (r *Recorder) Observers() (attn.Observer, attn.Inspector) {
+	var inspect attn.Inspector
+	if r.options.OnRequest || r.options.ValueNorms || r.options.Vectors {
+		inspect = r.Inspect
+	}
+	if r.options.OnRequest {
+		return nil, inspect
+	}
+	return r.Observe, inspect
+}
+
 // Observe keeps a copy of the weights [B H Lq Lk] that were asked for. What is
 // wrong with them is told by Record.
 func (r *Recorder) Observe(layer string, weights *tensor.Tensor) {
-	if r.err != nil || r.options.Layers != nil && !r.options.Layers(layer) {
-		return
-	}
-	if kind, said := kindOf(layer); said && !r.wants(kind) {
+	if r.options.OnRequest || !r.keeps(layer) {
 		return
 	}
 	if err := r.observe(layer, weights); err != nil {
 		r.err = fmt.Errorf("heads: layer %.100q: %w", layer, err)
 	}
+}
+
+// keeps reports whether the options ask for a layer, as far as its name tells.
+func (r *Recorder) keeps(layer string) bool {
+	if r.err != nil || r.options.Layers != nil && !r.options.Layers(layer) {
+		return false
+	}
+	kind, said := kindOf(layer)
+	return !said || r.wants(kind)
 }
 
 func (r *Recorder) wants(k Kind) bool {
@@ -97,8 +135,24 @@ func (r *Recorder) observe(name string, w *tensor.Tensor) error {
 		return fmt.Errorf("weights have shape %v, want [B H Lq Lk]", w.Shape())
 	}
 	batch, heads, rows, keys := w.Dim(0), w.Dim(1), w.Dim(2), w.Dim(3)
+	o, err := r.add(name, batch, heads, keys)
+	if err != nil {
+		return err
+	}
+	s := step{rows: rows, keys: keys, weights: make([]float32, 0, len(o.chosen)*rows*keys)}
+	for _, h := range o.chosen {
+		from := (r.options.Sequence*heads + h) * rows * keys
+		s.weights = append(s.weights, w.Data()[from:from+rows*keys]...)
+	}
+	o.steps = append(o.steps, s)
+	return nil
+}
+
+// add returns what a layer has told before, or its beginning, if another call of these sizes
+// fits.
+func (r *Recorder) add(name string, batch, heads, keys int) (*observed, error) {
 	if n := r.options.Sequence; n < 0 || n >= batch {
-		return fmt.Errorf("sequence %d of a batch of %d was asked for", n, batch)
+		return nil, fmt.Errorf("sequence %d of a batch of %d was asked for", n, batch)
 	}
 	o := r.byName[name]
 	if o == nil {
@@ -112,18 +166,12 @@ func (r *Recorder) observe(name string, w *tensor.Tensor) error {
 		r.order = append(r.order, o)
 	}
 	if o.batch != batch || o.heads != heads {
-		return fmt.Errorf("a batch of %d with %d heads follows one of %d with %d", batch, heads, o.batch, o.heads)
+		return nil, fmt.Errorf("a batch of %d with %d heads follows one of %d with %d", batch, heads, o.batch, o.heads)
 	}
 	if n := len(o.steps); n > 0 && keys < o.steps[n-1].keys {
-		return fmt.Errorf("%d keys follow %d: has another run begun without a Reset?", keys, o.steps[n-1].keys)
+		return nil, fmt.Errorf("%d keys follow %d: has another run begun without a Reset?", keys, o.steps[n-1].keys)
 	}
-	s := step{rows: rows, keys: keys, weights: make([]float32, 0, len(o.chosen)*rows*keys)}
-	for _, h := range o.chosen {
-		from := (r.options.Sequence*heads + h) * rows * keys
-		s.weights = append(s.weights, w.Data()[from:from+rows*keys]...)
-	}
-	o.steps = append(o.steps, s)
-	return nil
+	return o, nil
 }
 
 // stack returns the weights of all steps as one layer without tokens: its axes
@@ -138,22 +186,34 @@ func (o *observed) stack() Layer {
 	if len(o.chosen) < o.heads {
 		l.Chosen = slices.Clone(o.chosen)
 	}
-	if len(o.steps) == 1 {
-		l.Weights = slices.Clone(o.steps[0].weights)
+	if r := o.steps[0]; r.again != nil {
+		l.again, l.Held = o.head, o.held
 		return l
 	}
-	l.Weights = make([]float32, l.Heads*lq*lk)
+	l.Weights = make([]float32, 0, l.Heads*lq*lk)
 	for h := range l.Heads {
-		row := h * lq
-		for _, s := range o.steps {
-			for i := range s.rows {
-				from := (h*s.rows + i) * s.keys
-				copy(l.Weights[row*lk:(row+1)*lk], s.weights[from:from+s.keys])
-				row++
-			}
-		}
+		l.Weights = append(l.Weights, o.head(h)...)
 	}
 	return l
+}
+
+// head returns the weights [Lq Lk] of the i-th head that is kept, of all steps.
+func (o *observed) head(i int) []float32 {
+	if len(o.steps) == 1 {
+		return o.steps[0].head(o, i)
+	}
+	rows, keys := 0, 0
+	for _, s := range o.steps {
+		rows, keys = rows+s.rows, s.keys
+	}
+	all, row := make([]float32, rows*keys), 0
+	for _, s := range o.steps {
+		for from, weights := 0, s.head(o, i); from < len(weights); from += s.keys {
+			copy(all[row*keys:], weights[from:from+s.keys])
+			row++
+		}
+	}
+	return all
 }
 
 // Texts are the texts that a model has run on, and what it has cut them into.
@@ -245,18 +305,31 @@ func (l *Layer) label(queries, keys []string, padded bool) error {
 	first := func(x []float32, n, kept int) []float32 { return chosen(x, l.Heads, n, count(0, kept)) }
 	l.ValueNorms = first(l.ValueNorms, lk, len(keys))
 	l.QueryVectors, l.KeyVectors = first(l.QueryVectors, lq, len(queries)), first(l.KeyVectors, lk, len(keys))
-	all := l.Weights
-	l.Weights = make([]float32, 0, l.Heads*len(queries)*len(keys))
-	for h := range l.Heads {
+	whole, all := l.again, l.Weights
+	if whole == nil {
+		whole = func(h int) []float32 { return all[h*lq*lk : (h+1)*lq*lk] }
+	}
+	cut := func(weights []float32) []float32 {
+		kept := make([]float32, 0, len(queries)*len(keys))
 		for i := range queries {
-			row := all[(h*lq+i)*lk : (h*lq+i+1)*lk]
-			l.Weights = append(l.Weights, row[:len(keys)]...)
-			for j, w := range row[len(keys):] {
-				if w != 0 {
-					return fmt.Errorf("query %d attends to key %d, but there are %d tokens", i, len(keys)+j, len(keys))
-				}
+			kept = append(kept, weights[i*lk:][:len(keys)]...)
+		}
+		return kept
+	}
+	l.Weights = nil
+	for h := range l.Heads {
+		weights := whole(h)
+		for z, w := range weights[:len(queries)*lk] {
+			if w != 0 && z%lk >= len(keys) {
+				return fmt.Errorf("query %d attends to key %d, but there are %d tokens", z/lk, z%lk, len(keys))
 			}
 		}
+		if l.again == nil {
+			l.Weights = append(l.Weights, cut(weights)...)
+		}
+	}
+	if l.again != nil {
+		l.again = func(h int) []float32 { return cut(whole(h)) }
 	}
 	return nil
 }

@@ -29,6 +29,11 @@ type inspectedRows struct {
 // Inspect keeps what the options ask for besides weights. What is wrong with it is told
 // by Record.
 func (r *Recorder) Inspect(layer string, p attn.Parts) {
+	if r.options.OnRequest && r.keeps(layer) {
+		if err := r.keepAgain(layer, p); err != nil {
+			r.err = fmt.Errorf("heads: layer %.100q: %w", layer, err)
+		}
+	}
 	if r.err != nil || !r.options.ValueNorms && !r.options.Vectors || r.options.Layers != nil && !r.options.Layers(layer) {
 		return
 	}
@@ -59,6 +64,18 @@ func (r *Recorder) Inspect(layer string, p attn.Parts) {
 		from := h / (x.heads / groups) * n
 		x.vectors = append(x.vectors, sequence(p.Keys, r.options.Sequence)[from:from+n]...)
 	}
+}
+
+// keepAgain keeps what computes the weights of a call again.
+func (r *Recorder) keepAgain(layer string, p attn.Parts) error {
+	o, err := r.add(layer, p.Sizes.B, p.Sizes.H, p.Sizes.Lk)
+	if err != nil {
+		return err
+	}
+	b := r.options.Sequence
+	o.steps = append(o.steps, step{rows: p.Sizes.Lq, keys: p.Sizes.Lk, again: func(head int) []float32 { return p.Weights(b, head) }})
+	o.held += p.Held
+	return nil
 }
 
 // sequence returns the part of a tensor that is of one sequence of the batch.

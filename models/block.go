@@ -152,7 +152,7 @@ func through(t *tensor.Tape, x *tensor.Tensor, blocks []Block, last Layer, c Cal
 		if i == len(blocks)-1 {
 			x = after(t, last, x)
 		}
-		if r.Observe == nil { // nor has anybody been told of what is inside
+		if r.Observe == nil && r.Inspect == nil { // nor has anybody been told of what is inside
 			x = t.Release(begin, x)
 		}
 		r.state(i+1, x)

@@ -48,7 +48,7 @@ func (e *encoderDecoder) read(t *tensor.Tape, x Batch, r *Run) *memory {
 	if r.Cache != nil {
 		t = nil // a cache outlives what is made on the tape
 	}
-	h := e.source.Hidden(t, Batch{IDs: x.IDs}, Run{Observe: r.Observe, States: r.SourceStates, Gates: r.Gates})
+	h := e.source.Hidden(t, Batch{IDs: x.IDs}, Run{Observe: r.Observe, Inspect: r.Inspect, States: r.SourceStates, Gates: r.Gates})
 	m := &memory{lens: Batch{IDs: x.IDs}.lens()}
 	for _, b := range e.target.blocks {
 		m.kv = append(m.kv, crossOf(b).Project(t, h, h))

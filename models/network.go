@@ -64,6 +64,8 @@ type Run struct {
 	// Observe, if not nil, is told of the weights of each layer, under the name that the
 	// layer has in Config: "encoder.0.self".
 	Observe attn.Observer
+	// Inspect, if not nil, is told of what the weights are made of, under the same names.
+	Inspect attn.Inspector
 	// States, if not nil, is told of the hidden states [B L D]: of number 0, which are the
 	// embeddings, and of each layer, the last behind the final norm where there is one.
 	States func(number int, x *tensor.Tensor)
@@ -93,7 +95,7 @@ func (r *Run) cache(layer int) *attn.Cache {
 // the sequences, nil where all are equally long.
 func (r *Run) options(o attn.Options, self *attn.MultiHead, lens []int) attn.Options {
 	name := self.Config().Name
-	o.Observe = r.Observe
+	o.Observe, o.Inspect = r.Observe, r.Inspect
 	if r.Gates != nil {
 		o.Gates = r.Gates(name)
 	}

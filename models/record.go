@@ -61,14 +61,15 @@ func (m *Model) Record(first, second string, o heads.RecorderOptions) (*heads.Re
 	if err != nil {
 		return nil, err
 	}
-	recorder := heads.NewRecorder(o)
-	m.Hidden(nil, BatchOf(e), Run{Observe: recorder.Observe})
-	return m.recorded(recorder, m.texts(first, second, e))
+	return m.recorded(BatchOf(e), m.texts(first, second, e), o)
 }
 
-// recorded returns what was recorded of the model, with the numbers that heads had before
-// others were lost, and the key/value heads that they share.
-func (m *Model) recorded(recorder *heads.Recorder, texts heads.Texts) (*heads.Record, error) {
+// recorded runs the model and returns what was recorded, with the numbers that heads had
+// before others were lost, and the key/value heads that they share.
+func (m *Model) recorded(x Batch, texts heads.Texts, o heads.RecorderOptions) (*heads.Record, error) {
+	recorder := heads.NewRecorder(o)
+	observe, inspect := recorder.Observers()
+	m.Hidden(nil, x, Run{Observe: observe, Inspect: inspect})
 	r, err := recorder.Record(texts)
 	if err != nil || m.Sizes().Decoder != nil { // in encoder–decoders each head has its own
 		return r, err

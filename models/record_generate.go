@@ -5,13 +5,12 @@ import (
 	"fmt"
 
 	"github.com/attn-go/attn/heads"
-	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tokenizer"
 )
 
 // RecordGenerated continues a text by at most g.Tokens tokens and returns the attention
-// weights of all of it: those of the text, which is read at once, and under them a row for
-// each token that was written, when it was read in its turn.
+// weights of all of it: those of the text, and under them a row for each token that was
+// written, as it was read in its turn.
 //
 // Errors: those of Encode, Generate and heads.Recorder; a g.Tokens that is not positive; the
 // end of ctx.
@@ -29,14 +28,6 @@ func (m *Model) RecordGenerated(ctx context.Context, text string, g Generation, 
 	case most > 0 && g.Tokens > most-len(e.IDs):
 		return nil, fmt.Errorf("models: RecordGenerated: %d tokens behind %d, want at most %d in all", g.Tokens, len(e.IDs), most)
 	}
-	recorder, told := heads.NewRecorder(o), g.Run.Observe
-	g.Run.Observe = func(layer string, w *tensor.Tensor) {
-		recorder.Observe(layer, w)
-		if told != nil {
-			told(layer, w)
-		}
-	}
-	g.Tokens++ // the last one, which is not read, is left out
 	tokens, err := m.Generate(e.IDs, g)
 	if err != nil {
 		return nil, err
@@ -46,13 +37,11 @@ func (m *Model) RecordGenerated(ctx context.Context, text string, g Generation, 
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if len(all.IDs)+1 == g.Tokens {
-			break
-		}
 		token, _ := m.tokenizer.Token(id)
 		all.IDs, all.Tokens, all.Special = append(all.IDs, id), append(all.Tokens, token), append(all.Special, false)
 	}
 	texts := m.texts(text, m.tokenizer.Decode(all.IDs), e)
 	texts.SourceTokens = append(texts.SourceTokens, labels(m.tokenizer, all)...)
-	return m.recorded(recorder, texts)
+	// All at once the weights are those of the steps, to the bit.
+	return m.recorded(Batch{IDs: [][]int{append(BatchOf(e).IDs[0], all.IDs...)}}, texts, o)
 }

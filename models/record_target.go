@@ -36,9 +36,6 @@ func (m *Model) recordTarget(source, target string, o heads.RecorderOptions) (*h
 	if err := m.Sizes().Check(x); err != nil {
 		return nil, fmt.Errorf("the text has %w", err)
 	}
-	recorder := heads.NewRecorder(o)
-	m.Hidden(nil, x, Run{Observe: recorder.Observe})
-
 	if target == "" {
 		target = m.tokenizer.Target().Decode(y.IDs)
 	}
@@ -54,7 +51,7 @@ func (m *Model) recordTarget(source, target string, o heads.RecorderOptions) (*h
 	}
 	slices.Sort(texts.Special)
 	texts.Special = slices.Compact(texts.Special)
-	return recorder.Record(texts)
+	return m.recorded(x, texts, o)
 }
 
 // written returns what the model writes for a source, with the end if it comes to one.

@@ -21,10 +21,8 @@ func (m *Translator) Record(source, target string, o heads.RecorderOptions) (*he
 	src := m.encodeSource(source)
 	read, write := m.encodeTarget(target)
 	recorder := heads.NewRecorder(o)
-	watch := hooks{observe: recorder.Observe}
-	if o.ValueNorms || o.Vectors {
-		watch.inspect = recorder.Inspect
-	}
+	var watch hooks
+	watch.observe, watch.inspect = recorder.Observers()
 	m.net.read(nil, m.net.encode(nil, newBatch([][]int{src}), watch), read, len(read), watch)
 	return recorder.Record(heads.Texts{
 		Source: source, Target: target,

@@ -249,11 +249,16 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, er
 	if err != nil {
 		return nil, err
 	}
-	source, err := cmd.source(ctx, c)
+	is, ok := from.(pretrainedSource)
+	longest := longestText
+	if ok {
+		longest = longestPretrained
+	}
+	source, err := cmd.source(ctx, c, longest)
 	if err != nil {
 		return nil, err
 	}
-	if is, ok := from.(pretrainedSource); ok {
+	if ok {
 		if cmd.Target != nil {
 			return nil, usage("--target goes with a translator, and %s is a %s model: --pair is its second text", quoted(cmd.Model), is.m.Family.Name)
 		}
@@ -270,7 +275,7 @@ func (cmd *mapCommand) record(ctx context.Context, c console) (*heads.Record, er
 	unknown := newUnknown(c.err)
 	unknown.source(m, source)
 	if cmd.Target != nil {
-		if err := checkText("--target", 0, *cmd.Target); err != nil {
+		if err := checkText("--target", 0, *cmd.Target, longestText); err != nil {
 			return nil, err
 		}
 		unknown.target(m, *cmd.Target)
@@ -289,12 +294,13 @@ func (cmd *mapCommand) recorded() heads.RecorderOptions {
 }
 
 // source returns the text of the command line, or else a line of the input.
-func (cmd *mapCommand) source(ctx context.Context, c console) (string, error) {
+// It has at most so many bytes.
+func (cmd *mapCommand) source(ctx context.Context, c console, longest int) (string, error) {
 	if cmd.Text != nil {
-		return *cmd.Text, checkText("argument", 1, *cmd.Text)
+		return *cmd.Text, checkText("argument", 1, *cmd.Text, longest)
 	}
 	c.invite("type a text for the model to read, then Enter")
-	text, err := filter.First(ctx, c.in, "standard input", longestText)
+	text, err := filter.First(ctx, c.in, "standard input", longest)
 	if err == io.EOF {
 		err = &seq2seq.InputError{Name: "standard input", Reason: "no text"}
 	}

@@ -23,6 +23,11 @@ func (cmd *mapCommand) figure(r *heads.Record) (viz.Figure, error) {
 	if err != nil {
 		return viz.Figure{}, err
 	}
+	if cmd.Differ || cmd.All {
+		if err := drawnAtOnce(layers); err != nil {
+			return viz.Figure{}, err
+		}
+	}
 	switch {
 	case cmd.Differ:
 		return cmd.divergence(r, layers)
@@ -55,6 +60,21 @@ func (cmd *mapCommand) figure(r *heads.Record) (viz.Figure, error) {
 		}
 	}
 	return f, nil
+}
+
+// drawnAtOnce returns an error if the heads of the layers, whose weights are computed on request,
+// are too many to have all of them.
+func drawnAtOnce(layers []*heads.Layer) error {
+	bytes, count := 0, 0
+	for _, l := range layers {
+		if l.Weights == nil {
+			bytes, count = bytes+4*l.Heads*len(l.Queries)*len(l.Keys), count+l.Heads
+		}
+	}
+	if bytes > mostPretrained {
+		return usage("%d heads of this text have %d MB of weights, want at most %d MB; --layer and --head draw fewer, and attn view shows all", count, bytes>>20, mostPretrained>>20)
+	}
+	return nil
 }
 
 // valueWeighted returns the record with weights times the norms of values.

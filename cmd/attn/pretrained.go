@@ -94,29 +94,57 @@ func continued(s view.Source, n int, dir string) (view.Source, error) {
 	return p, nil
 }
 
-// mostPretrained bounds the weights of a text: BERT-large has 400 MB of them for the longest
-// that it takes.
-const mostPretrained = 512 << 20
+const (
+	// mostPretrained bounds the weights that a command holds of a text: BERT-large has 400 MB
+	// of them for the longest that it takes.
+	mostPretrained = 512 << 20
+	// mostPretrainedTokens are those of a text whose heads are drawn: the weights of one head
+	// are then 64 MB.
+	mostPretrainedTokens = 4096
+	// mostHeld bounds what is kept of a text to compute the weights of its heads from: 226 MB
+	// for 2,048 tokens of 24 layers of width 896.
+	mostHeld = 768 << 20
+	// longestPretrained is the number of bytes of the longest text for such a model: more
+	// than these tokens most often have.
+	longestPretrained = 32 << 10
+)
 
-// Record records a text, or a pair of texts, of which second may be empty.
+// held returns about how many bytes a record of n tokens, and m of a target, keeps.
+func held(z models.Sizes, n, m int) int64 {
+	layer := func(z models.Sizes) int64 {
+		return 4 * int64(z.Layers) * int64(z.Heads+2*z.KVHeads) * int64(z.HeadSize)
+	}
+	all := int64(n) * layer(z)
+	if z.Decoder != nil { // which also attends to the source
+		all += int64(n+2*m) * layer(*z.Decoder)
+	}
+	return all
+}
+
+// Record records a text, or a pair of texts, of which second may be empty. Weights are computed
+// when somebody asks for a head.
 func (s pretrainedSource) Record(ctx context.Context, first, second string) (*heads.Record, error) {
 	e, err := s.m.Encode(first, second)
 	if err != nil {
 		return nil, err
 	}
-	z, n := s.m.Sizes(), int64(len(e.IDs)+s.generate)
-	if bytes := 4 * int64(z.Layers) * int64(z.Heads) * n * n; bytes > mostPretrained {
-		return nil, fmt.Errorf("the text has %d tokens, and so %d MB of weights, want at most %d MB", n, bytes>>20, mostPretrained>>20)
+	z, n := s.m.Sizes(), len(e.IDs)+s.generate
+	if n > mostPretrainedTokens {
+		return nil, fmt.Errorf("the text has %d tokens, want at most %d", n, mostPretrainedTokens)
 	}
+	if bytes := held(z, n, n); bytes > mostHeld {
+		return nil, fmt.Errorf("the queries and keys of %d tokens take %d MB, want at most %d MB, which %d tokens take", n, bytes>>20, mostHeld>>20, int64(n)*mostHeld/bytes)
+	}
+	o := heads.RecorderOptions{OnRequest: true, ValueNorms: true, Vectors: 2*held(z, n, n) <= mostVectors}
 	switch {
 	case s.generate == 0:
-		return s.m.Record(first, second, heads.RecorderOptions{})
+		return s.m.Record(first, second, o)
 	case second != "":
 		return nil, errors.New("a second text and --generate exclude each other")
-	case z.Positions > 0 && n > int64(z.Positions):
+	case z.Positions > 0 && n > z.Positions:
 		return nil, fmt.Errorf("the text has %d tokens and is to get %d more, want at most %d in all", len(e.IDs), s.generate, z.Positions)
 	}
-	return s.m.RecordGenerated(ctx, first, models.Generation{Tokens: s.generate}, heads.RecorderOptions{})
+	return s.m.RecordGenerated(ctx, first, models.Generation{Tokens: s.generate}, o)
 }
 
 // deref returns the text that a flag has, empty if it was not given.

@@ -166,3 +166,42 @@ func TestPretrainedSource(t *testing.T) {
 		t.Errorf("weights: %v", problems)
 	}
 }
+
+// Weights are computed when the page asks for them; of a text that is too long for that the
+// error says what is not.
+func TestPretrainedSourceKeepsNoWeights(t *testing.T) {
+	m, err := models.Load("../../models/testdata/sentence_dense", models.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := pretrainedSource{m: m}.Record(t.Context(), "the cats", "who ?")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := m.Record("the cats", "who ?", heads.RecorderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.Layers {
+		l := &r.Layers[i]
+		if l.Weights != nil || l.ValueNorms == nil || l.VectorSize() == 0 || l.Held == 0 || int64(l.Held*len(r.Layers)) > held(m.Sizes(), len(l.Keys), 0) {
+			t.Errorf("%s has %d weights, %d norms, vectors of %d, and holds %d bytes", l.Name, len(l.Weights), len(l.ValueNorms), l.VectorSize(), l.Held)
+		}
+		for h := range l.Heads {
+			if !slices.Equal(l.Head(h), kept.Layers[i].Head(h)) {
+				t.Errorf("%s: head %d has other weights on request", l.Name, h)
+			}
+		}
+	}
+	long := pretrainedSource{m: m, generate: mostPretrainedTokens}
+	if _, err := long.Record(t.Context(), "the cats", ""); err == nil || err.Error() != "the text has 4101 tokens, want at most 4096" {
+		t.Errorf("a long text: %v", err)
+	}
+	all := heads.Layer{Heads: 16, Queries: make([]string, 2048), Keys: make([]string, 2048)}
+	if err := drawnAtOnce([]*heads.Layer{&all, &all}); err != nil {
+		t.Errorf("512 MB: %v", err)
+	}
+	if err := drawnAtOnce([]*heads.Layer{&all, &all, &all}); err == nil || err.Error() != "48 heads of this text have 768 MB of weights, want at most 512 MB; --layer and --head draw fewer, and attn view shows all" {
+		t.Errorf("768 MB: %v", err)
+	}
+}

@@ -64,7 +64,7 @@ func (cmd *translateCommand) Run(ctx context.Context, c console) error {
 		return runLines(ctx, c, cmd, "", "type texts to translate, one per line")
 	}
 	for i, text := range cmd.Text {
-		if err := checkText("argument", i+1, text); err != nil {
+		if err := checkText("argument", i+1, text, longestText); err != nil {
 			return err
 		}
 	}
@@ -145,12 +145,13 @@ func (cmd *translateCommand) trained(m *seq2seq.Translator, unknown *unknowns) f
 	}
 }
 
-// checkText returns an error for a text that cannot be translated.
-func checkText(name string, number int, text string) error {
+// checkText returns an error for a text that a model is not given: one that has more than so
+// many bytes, or is no text.
+func checkText(name string, number int, text string, longest int) error {
 	bad := func(reason string) error { return &seq2seq.InputError{Name: name, Line: number, Reason: reason} }
 	switch {
-	case len(text) > longestText:
-		return bad(fmt.Sprintf("longer than %d bytes", longestText))
+	case len(text) > longest:
+		return bad(fmt.Sprintf("longer than %d bytes", longest))
 	case !utf8.ValidString(text):
 		return bad("invalid UTF-8")
 	}

@@ -174,15 +174,15 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 		models = append(models, view.Model{Name: filepath.Base(filepath.Clean(dir)), Source: source})
 	}
 	model := models[0].Source
-	o := view.Options{Name: models[0].Name, Source: model, Others: models[1:], MaxText: longestText, Keep: keptBytes}
+	o := view.Options{Name: models[0].Name, Source: model, Others: models[1:], MaxText: longestText}
 	if p, is := model.(pretrainedSource); is {
-		o.Keep = 2 * (mostPretrained + 1<<20)
-		if p.m.Sizes().Decoder == nil { // that of an encoder-decoder is the target
+		o.MaxText, o.Keep = longestPretrained, 2*(mostHeld+64<<20) // two that are compared
+		if p.m.Sizes().Decoder == nil {                            // that of an encoder-decoder is the target
 			o.Second = view.Second{Label: "Second text", Hint: "none"}
 		}
 	}
 	for i, text := range cmd.Text {
-		if err := checkText("argument", i+1, text); err != nil {
+		if err := checkText("argument", i+1, text, o.MaxText); err != nil {
 			return o, err
 		}
 		r, err := model.Record(ctx, text, deref(cmd.Pair))
@@ -201,24 +201,9 @@ type translatorSource struct {
 }
 
 const (
-	mostTokens  = 2048      // of a text, and of a translation
-	mostBytes   = 128 << 20 // of the weights of both
-	mostVectors = 8 << 20   // of queries and keys: of longer texts they are not recorded
-	// keptBytes is what the page holds of such texts: there is always room for
-	// two that are compared, with their norms and tokens.
-	keptBytes = 2 * (mostBytes + mostVectors + 2<<20)
+	mostTokens  = 2048    // of a text, and of a translation
+	mostVectors = 8 << 20 // of queries and keys that are shown: of longer texts they are not
 )
-
-// weights returns how many there are in the record of a text of n tokens and a
-// translation of m: in each head of a layer one for each query and key.
-func (s translatorSource) weights(n, m int) int64 {
-	k, q := int64(n+1), int64(m+1) // with the marks at the end
-	c := s.m.Config
-	if c.Arch == seq2seq.GRU {
-		return int64(max(1, c.Heads)) * q * k
-	}
-	return int64(c.Layers) * int64(c.Heads) * (k*k + q*q + q*k)
-}
 
 // vectors returns how many bytes the queries and keys of such a record take.
 func (s translatorSource) vectors(n, m int) int64 {
@@ -238,9 +223,6 @@ func (s translatorSource) check(source, target string) error {
 	}
 	if m > mostTokens {
 		return fmt.Errorf("the translation has %d tokens, want at most %d", m, mostTokens)
-	}
-	if bytes := 4 * s.weights(n, m); bytes > mostBytes {
-		return fmt.Errorf("a text of %d tokens with a translation of %d has %.1f MB of weights, want at most %d MB", n, m, float64(bytes)/(1<<20), mostBytes>>20)
 	}
 	return nil
 }
@@ -263,7 +245,7 @@ func (s translatorSource) Record(ctx context.Context, source, target string) (*h
 		}
 	}
 	n, m := len(s.m.Source.Encode(source)), len(s.m.Target.Encode(target))
-	r, err := s.m.Record(source, target, heads.RecorderOptions{ValueNorms: true, Vectors: s.vectors(n, m) <= mostVectors})
+	r, err := s.m.Record(source, target, heads.RecorderOptions{OnRequest: true, ValueNorms: true, Vectors: s.vectors(n, m) <= mostVectors})
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,10 @@ type Attention struct {
 	Mask     Mask      // nil hides nothing
 	Sinks    []float32 // [H], scores of a key without a value, to which all queries attend; nil means none
 
+	// Only is the head whose rows are computed, of those of all sequences by number b·H + h;
+	// nil means all. What the results hold of others is arbitrary. There is no backward pass.
+	Only *int
+
 	// Dropout drops weight number ((b·H + h)·Lq + i)·Lk + j of the stream Key
 	// with probability Dropout and multiplies the others by 1/(1−Dropout).
 	Dropout float32

@@ -39,6 +39,9 @@ func Forward(a *Attention, to Results, st Stats) {
 		par.For(heads, max(1, min(1<<20/(each+1), heads/(4*procs))), func(lo, hi int) {
 			w := f.worker()
 			for z := lo; z < hi; z++ {
+				if a.Only != nil && *a.Only/(a.H/a.G) != z {
+					continue
+				}
 				w.load(a, z/a.G, z%a.G, 0, a.Lk)
 				for i := range count {
 					t := a.tall(z/a.G, z%a.G, i, count)
@@ -107,6 +110,9 @@ func (f *forward) sharedKeys(rows int) {
 	parts := (rows + part - 1) / part
 	load := workers.Get().(*worker)
 	for z := range a.B * a.G {
+		if a.Only != nil && *a.Only/(a.H/a.G) != z {
+			continue
+		}
 		b, g := z/a.G, z%a.G
 		load.loadAll(a, b, g)
 		par.For(f.count*parts, 1, func(lo, hi int) {
@@ -123,8 +129,11 @@ func (f *forward) sharedKeys(rows int) {
 	load.release()
 }
 
-// rows computes rows r0 to r1.
+// rows computes rows r0 to r1, as far as they are asked for.
 func (f *forward) rows(w *worker, t tall, r0, r1 int) {
+	if only := f.a.Only; only != nil {
+		r0, r1 = max(r0, *only*f.a.Lq-t.first), min(r1, (*only+1)*f.a.Lq-t.first)
+	}
 	band := f.band()
 	for r := r0; r < r1; r += band {
 		n := min(band, r1-r)

@@ -207,22 +207,29 @@ func (s *Server) thumbs(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	qa, ka := e.axes(layer)
-	var b []byte
-	for _, name := range names {
-		if r.Context().Err() != nil {
-			return // it has been scrolled away
+	judged := newJudge(&e.record.Layers[layer])
+	list, err := inParallel(len(names), func(i int) ([]byte, error) {
+		if err := r.Context().Err(); err != nil {
+			return nil, err // it has been scrolled away
 		}
-		weights, err := e.weights(layer, name, l.values)
+		weights, err := e.weights(layer, names[i], l.values)
 		if err != nil {
-			refuse(w, http.StatusInternalServerError, err.Error())
-			return
+			return nil, err
+		}
+		if !l.values {
+			judged.head(names[i], weights)
 		}
 		m := l.apply(weights, qa, ka)
 		lo, hi := m.bounds()
 		small, bq, bk := m.pool(span{0, m.rows}, span{0, m.cols}, thumbSize)
-		b = small.appendWire(b, bq, bk, lo, hi, false)
+		return small.appendWire(nil, bq, bk, lo, hi, false), nil
+	})
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
 	}
-	sendBytes(w, b)
+	e.note(layer, judged)
+	sendBytes(w, slices.Concat(list...))
 }
 
 // head sends one head, or the part of it that is zoomed to; exact weights on
@@ -238,7 +245,7 @@ func (s *Server) head(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	qa, ka := e.axes(layer)
-	weights, err := e.weights(layer, name, l.values)
+	weights, err := e.opened(layer, name, l.values)
 	if err != nil {
 		refuse(w, http.StatusInternalServerError, err.Error())
 		return
@@ -363,7 +370,7 @@ func (s *Server) check(w http.ResponseWriter, r *http.Request) {
 	if q.failed(w) {
 		return
 	}
-	lines, err := warnings(&e.record.Layers[layer], func(h int) ([]float32, error) { return e.head(layer, h) })
+	lines, err := e.warnings(layer)
 	if err != nil {
 		refuse(w, http.StatusInternalServerError, err.Error())
 		return

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"strings"
@@ -64,7 +65,7 @@ func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
 			need := (o.Heads + len(o.Summaries)) * (min(len(q.Tokens), headSize)*min(len(k.Tokens), headSize) + min(len(q.Tokens), thumbSize)*min(len(k.Tokens), thumbSize))
 			if full = full || size+need > mostFrozen; full {
 				if l == "" {
-					return fmt.Errorf("view: the heads have more than %d MB of weights, which is too much for one page", mostFrozen>>20)
+					return tooMuch(s.store.fixed)
 				}
 				return nil
 			}
@@ -115,6 +116,25 @@ func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
 	}
 	// JSON of Go has no < in it: no text can end the script.
 	return bytes.Replace(s.frozen, []byte(frozenMark), data, 1), nil
+}
+
+// tooMuch says what is too large for one page, and what would fit.
+func tooMuch(entries []*entry) error {
+	heads, bytes, tokens := 0, 0, 0
+	for _, e := range entries {
+		for l, o := range e.outline.Layers {
+			q, k := e.axes(l)
+			n := o.Heads + len(o.Summaries)
+			heads, tokens = heads+n, max(tokens, len(q.Tokens), len(k.Tokens))
+			bytes += n * (min(len(q.Tokens), headSize)*min(len(k.Tokens), headSize) + min(len(q.Tokens), thumbSize)*min(len(k.Tokens), thumbSize))
+		}
+	}
+	fit := int(math.Sqrt(max(0, (mostFrozen-256<<10)/float64(heads)-thumbSize*thumbSize))) // with room for tokens
+	what := fmt.Sprintf("about %d tokens of that many maps do, and one map as a picture of its own", fit)
+	if fit < thumbSize {
+		what = "one map as a picture of its own does"
+	}
+	return fmt.Errorf("view: %d maps of up to %d tokens take %d MB, and a page holds at most %d MB: %s", heads, tokens, bytes>>20, mostFrozen>>20, what)
 }
 
 // taken is an answer that nobody waits for.

@@ -46,7 +46,7 @@ func TestFilesAnswerAsRecords(t *testing.T) {
 		t.Errorf("what is wrong with the weights is %s", w.Body)
 	}
 	f.Close()
-	if w := ask(inFile, "GET", "/api/head?record=r0&layer=0&head=0", "", nil); w.Code != 500 {
+	if w := ask(inFile, "GET", "/api/thumbs?record=r0&layer=0", "", nil); w.Code != 500 {
 		t.Errorf("a file that cannot be read: status %d", w.Code)
 	}
 }

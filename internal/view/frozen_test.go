@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"github.com/attn-go/attn/heads"
 	"html"
 	"regexp"
 	"strings"
@@ -46,5 +47,23 @@ func TestFrozenPolicy(t *testing.T) {
 	}
 	if strings.Index(text, "Content-Security-Policy") > strings.Index(text, "<style>") {
 		t.Error("the policy comes after what it is to allow")
+	}
+}
+
+// What does not fit into a page is refused with what would.
+func TestPageTooLarge(t *testing.T) {
+	r := large(1031)
+	l := &r.Layers[0]
+	l.Heads, l.Weights = 13, make([]float32, 13*1031*1031)
+	_, err := Page(t.Context(), Options{Records: []*heads.Record{r}}, nil)
+	want := "view: 15 maps of up to 1031 tokens take 15 MB, and a page holds at most 12 MB: about 904 tokens of that many maps do, and one map as a picture of its own"
+	if err == nil || err.Error() != want {
+		t.Fatalf("error %v, want %s", err, want)
+	}
+	short := large(904)
+	l = &short.Layers[0]
+	l.Heads, l.Weights = 13, make([]float32, 13*904*904)
+	if _, err := Page(t.Context(), Options{Records: []*heads.Record{short}}, nil); err != nil {
+		t.Errorf("904 tokens: %v", err)
 	}
 }

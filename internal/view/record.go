@@ -2,6 +2,8 @@ package view
 
 import (
 	"fmt"
+	"strconv"
+	"sync"
 
 	"github.com/attn-go/attn/heads"
 )
@@ -15,10 +17,13 @@ func allWarnings(r *heads.Record) []string {
 	for i := range r.Layers {
 		l := &r.Layers[i]
 		if l.Weights == nil {
-			continue // in a file, or there are none
+			continue // in a file, computed later, or there are none
 		}
-		lines, _ := warnings(l, func(h int) ([]float32, error) { return l.Head(h), nil })
-		list = append(list, lines...)
+		found := newJudge(l)
+		for h := range l.Heads {
+			found.head(strconv.Itoa(h), l.Head(h))
+		}
+		list = append(list, found.lines()...)
 	}
 	if len(list) > mostWarnings {
 		list = append(list[:mostWarnings], fmt.Sprintf("and %d more", len(list)-mostWarnings))
@@ -26,26 +31,73 @@ func allWarnings(r *heads.Record) []string {
 	return list
 }
 
-// warnings returns a line for each way in which the weights of a layer are none.
-func warnings(l *heads.Layer, head func(h int) ([]float32, error)) (list []string, err error) {
-	rows := map[heads.Cause]int{}
-	for h := range l.Heads {
-		one := *l
-		one.Heads, one.Chosen, one.KeyHeads = 1, nil, nil
-		if one.Weights, err = head(h); err != nil {
-			return nil, err
-		}
-		for _, p := range one.Check() {
-			rows[p.Cause] += p.Rows
-		}
+// judge collects what is wrong with the weights of the heads of a layer. Its methods may be
+// called by several goroutines.
+type judge struct {
+	layer *heads.Layer
+
+	mu     sync.Mutex
+	judged int // heads
+	rows   map[heads.Cause]int
+}
+
+func newJudge(l *heads.Layer) *judge { return &judge{layer: l, rows: map[heads.Cause]int{}} }
+
+// head judges the weights of a head by the name that it has in an address. Of summaries
+// nothing is said.
+func (j *judge) head(name string, weights []float32) {
+	if _, err := strconv.Atoi(name); err != nil {
+		return
 	}
+	one := *j.layer
+	one.Weights, one.Heads, one.Chosen, one.KeyHeads = weights, 1, nil, nil
+	found := one.Check()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.judged++
+	for _, p := range found {
+		j.rows[p.Cause] += p.Rows
+	}
+}
+
+// lines returns a line for each way in which the weights of the layer are none.
+func (j *judge) lines() []string {
+	list := []string{}
 	for _, c := range []struct {
 		cause heads.Cause
 		what  string
 	}{{heads.NotFinite, "have numbers that are not finite"}, {heads.Negative, "have negative weights"}, {heads.WrongSum, "do not sum to 1"}} {
-		if n := rows[c.cause]; n > 0 {
-			list = append(list, fmt.Sprintf("%s: %d of %d rows %s", l.Name, n, l.Heads*len(l.Queries), c.what))
+		if n := j.rows[c.cause]; n > 0 {
+			list = append(list, fmt.Sprintf("%s: %d of %d rows %s", j.layer.Name, n, j.layer.Heads*len(j.layer.Queries), c.what))
 		}
 	}
-	return list, nil
+	return list
+}
+
+// note keeps what was found while all heads of a layer were drawn, so that nobody need read or
+// compute them once more for it.
+func (e *entry) note(layer int, j *judge) {
+	if j.judged == j.layer.Heads {
+		e.wrong.Store(layer, j.lines())
+	}
+}
+
+// warnings returns what is wrong with the weights of a layer.
+func (e *entry) warnings(layer int) ([]string, error) {
+	if lines, known := e.wrong.Load(layer); known {
+		return lines.([]string), nil
+	}
+	j := newJudge(&e.record.Layers[layer])
+	_, err := inParallel(j.layer.Heads, func(h int) (any, error) {
+		weights, err := e.head(layer, h)
+		if err == nil {
+			j.head(strconv.Itoa(h), weights)
+		}
+		return nil, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.note(layer, j)
+	return j.lines(), nil
 }

@@ -28,7 +28,8 @@ type outline struct {
 	Layers   []layerOutline `json:"layers"`
 	Axes     []*axis        `json:"axes"`
 	Warnings []string       `json:"warnings"`
-	// Unread says that the weights are in a file: warnings come layer by layer.
+	// Unread says that the weights are in a file, or computed when the page asks for them:
+	// warnings come layer by layer.
 	Unread bool `json:"unread,omitempty"`
 }
 
@@ -66,6 +67,7 @@ type entry struct {
 
 	mu       sync.Mutex
 	measures map[seen][][]*float64 // [heads columns]
+	wrong    sync.Map              // lists of lines by the places of layers: with their weights, as far as it is known
 }
 
 // What an entry takes besides weights and texts, about and rather more than less.
@@ -94,7 +96,8 @@ func newEntry(id string, r *heads.Record) *entry {
 	}
 	for i := range r.Layers {
 		l := &r.Layers[i]
-		e.bytes += 4*(len(l.Weights)+len(l.ValueNorms)+len(l.QueryVectors)+len(l.KeyVectors)) + l.Heads*len(columns)*measureBytes
+		e.outline.Unread = e.outline.Unread || l.Weights == nil && len(l.Queries)*len(l.Keys) > 0
+		e.bytes += l.Held + 4*(len(l.Weights)+len(l.ValueNorms)+len(l.QueryVectors)+len(l.KeyVectors)) + l.Heads*len(columns)*measureBytes
 		o := outlineOf(l, place(l.Queries), place(l.Keys))
 		o.Summaries = summariesOf(r, i)
 		e.outline.Layers = append(e.outline.Layers, o)
@@ -172,7 +175,7 @@ func newStore(o Options, most int) *store {
 	}
 	for _, f := range o.Files {
 		e := newEntry(id(), f.Record)
-		e.file, e.outline.Unread, e.memo, e.scores = f, true, &s.memo, o.Scores
+		e.file, e.memo, e.scores = f, &s.memo, o.Scores
 		s.fixed = append(s.fixed, e)
 	}
 	return s

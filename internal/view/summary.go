@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -89,8 +90,33 @@ func (e *entry) weights(layer int, name string, values bool) ([]float32, error) 
 	})
 }
 
+// opened is weights for what somebody looks at: the page goes on to ask for single rows.
+func (e *entry) opened(layer int, name string, values bool) ([]float32, error) {
+	if !e.outline.Unread || slices.Contains(e.outline.Layers[layer].Summaries, name) {
+		return e.weights(layer, name, values)
+	}
+	return e.memo.get(summaryKey{e.outline.ID, layer, name, values}, func() ([]float32, error) { return e.weights(layer, name, values) })
+}
+
 func (e *entry) mean(layer int, values bool) ([]float32, error) {
-	return heads.MeanOf(e.record.Layers[layer].Heads, func(h int) ([]float32, error) { return e.valued(layer, h, values) })
+	n := e.record.Layers[layer].Heads
+	return heads.MeanOf(n, ahead(n, func(h int) ([]float32, error) { return e.valued(layer, h, values) }))
+}
+
+// ahead returns at, for numbers from 0 to n-1 that are asked for one after the other, and works
+// out as many of them at a time as there are processors.
+func ahead[T any](n int, at func(i int) (T, error)) func(i int) (T, error) {
+	var next []T
+	var err error
+	procs := runtime.GOMAXPROCS(0)
+	return func(i int) (result T, _ error) {
+		if i%procs == 0 {
+			if next, err = inParallel(min(procs, n-i), func(j int) (T, error) { return at(i + j) }); err != nil {
+				return result, err
+			}
+		}
+		return next[i%procs], nil
+	}
 }
 
 // valued returns the weights of a head, value-weighted or not.

@@ -4,10 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -35,7 +38,50 @@ var command = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
+// trained returns the directory of a translator, beside the program, that all tests share.
+func trained(t *testing.T) string {
+	t.Helper()
+	path, err := command()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(filepath.Dir(path), "model")
+	theModel.Do(func() {
+		var pairs strings.Builder
+		for _, p := range seq2seq.Dates(60, 1) {
+			fmt.Fprintf(&pairs, "%s\t%s\n", p.Source, p.Target)
+		}
+		data := filepath.Join(filepath.Dir(path), "pairs.tsv")
+		if theModel.err = os.WriteFile(data, []byte(pairs.String()), 0o644); theModel.err != nil {
+			return
+		}
+		cmd := exec.Command(path, "train", "--data", data, "--out", dir, "--width", "16", "--layers", "2", "--units", "char", "--epochs", "2", "--batch", "8")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			theModel.err = fmt.Errorf("%w: %s", err, out)
+		}
+	})
+	if theModel.err != nil {
+		t.Fatal(theModel.err)
+	}
+	return dir
+}
+
+var theModel struct {
+	sync.Once
+	err error
+}
+
 func TestMain(m *testing.M) {
+	// For much of its time a test waits for the browser: more of them than there are processors
+	// run at a time, unless the command line says otherwise.
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
+	}
 	code := m.Run()
 	if theBrowser.end != nil {
 		theBrowser.end()
@@ -88,19 +134,7 @@ func startView(t *testing.T, args ...string) (address string, end func()) {
 func TestModel(t *testing.T) {
 	t.Parallel()
 	findBrowser(t)
-	dir := t.TempDir()
-	var pairs strings.Builder
-	for _, p := range seq2seq.Dates(60, 1) {
-		fmt.Fprintf(&pairs, "%s\t%s\n", p.Source, p.Target)
-	}
-	data, model := filepath.Join(dir, "pairs.tsv"), filepath.Join(dir, "model")
-	if err := os.WriteFile(data, []byte(pairs.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := attn(t, "train", "--data", data, "--out", model, "--width", "16", "--layers", "2", "--units", "char", "--epochs", "2", "--batch", "8").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	address, end := startView(t, "--model", model, "5 march 2019", "le 5 mars 2019")
+	address, end := startView(t, "--model", trained(t), "5 march 2019", "le 5 mars 2019")
 	b := open(t, 1280, 900)
 	b.visit(address + "#a=4.0") // the first layer of cross attention, behind two of each other kind
 	if text := js[string](b, `document.querySelector("#text-s").value`); text != "5 march 2019" {
@@ -145,11 +179,7 @@ func TestModel(t *testing.T) {
 	c := open(t, 1280, 900)
 	c.visit(address + link)
 	c.wait(fmt.Sprintf("%s === %q", subs, want))
-	path := filepath.Join(dir, "page.html")
-	if err := os.WriteFile(path, []byte(b.download(`[data-export="html"]`, "attention.html")), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	c.visit("file://" + path)
+	c.visit(b.save(b.download(`[data-export="html"]`, "attention.html")))
 	c.wait(fmt.Sprintf("%s === %q", subs, want))
 	c.wait(`document.querySelectorAll(".field").length === 2`)
 	c.unharmed()
@@ -262,11 +292,7 @@ func TestEncoderDecoder(t *testing.T) {
 func TestModelWithoutText(t *testing.T) {
 	t.Parallel()
 	b := open(t, 1280, 900)
-	dir := t.TempDir()
-	if out, err := attn(t, "train", "--limit", "50", "--out", dir+"/m", "--width", "16", "--layers", "1", "--epochs", "1").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	address, _ := startView(t, "--model", dir+"/m")
+	address, _ := startView(t, "--model", trained(t))
 	b.visit(address)
 	b.wait(`document.querySelector(".hint")?.textContent.includes("Type a text")`)
 	b.shoot("blank")

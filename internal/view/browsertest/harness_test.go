@@ -97,7 +97,7 @@ func open(t *testing.T, width, height int) *tab {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel = context.WithTimeout(ctx, 2*time.Minute)
+	ctx, cancel = context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(cancel)
 	b.ctx = ctx
 	b.do(chromedp.EmulateViewport(int64(width), int64(height)))
@@ -141,9 +141,9 @@ func (b *tab) drawn() {
 }
 
 // js evaluates an expression, which may be a promise.
-func js[T any](b *tab, expression string) T {
+func js[T any](b *tab, expression string, options ...chromedp.EvaluateOption) T {
 	b.Helper()
-	result, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	result, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, append(options, chromedp.EvalAwaitPromise)...))
 	if err != nil {
 		b.shoot("failure")
 		b.Fatalf("%s: %v", expression, err)
@@ -152,7 +152,7 @@ func js[T any](b *tab, expression string) T {
 }
 
 // patience is how long a test waits for what should be there at once: on a busy machine it may not be.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // wait waits until an expression is true. It asks again and again: while the
 // browser goes from one page to another there is nobody to answer.
@@ -207,20 +207,20 @@ func (b *tab) shoot(name string) {
 	}
 }
 
-// download clicks and returns the file that comes.
+// download clicks and returns the file that comes. A browser lets a page save one file after the
+// other only if the user has just done something, which on a busy machine may be long ago when the
+// page is ready to: then the user clicks again.
 func (b *tab) download(selector, name string) string {
 	b.Helper()
 	path := filepath.Join(b.downloads, name)
 	os.Remove(path)
-	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("document.querySelector(%q).click()", selector)))
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(25 * time.Millisecond) {
-		if data, err := os.ReadFile(path); err == nil && len(data) > 0 {
-			time.Sleep(50 * time.Millisecond) // it may be half there
-			data, err = os.ReadFile(path)
-			if err != nil {
-				b.Fatal(err)
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		js[bool](b, fmt.Sprintf("document.querySelector(%q).click(), true", selector), func(p *runtime.EvaluateParams) { p.UserGesture = new(true) })
+		b.wait(fmt.Sprintf("!document.querySelector(%q).disabled", selector)) // the page has done its part
+		for late := time.Now().Add(patience / 6); time.Now().Before(late); time.Sleep(20 * time.Millisecond) {
+			if data, err := os.ReadFile(path); err == nil && len(data) > 0 { // it has this name when all of it is there
+				return string(data)
 			}
-			return string(data)
 		}
 	}
 	b.Fatalf("%s has not come: %s", name, b.text("#notes"))

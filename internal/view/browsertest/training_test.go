@@ -13,6 +13,7 @@ import (
 
 // The page of a training shows what it is told, again and again, without a fault.
 func TestTraining(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Int64
 	svg := `<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="300" height="20" viewBox="0 0 300 20"><script>alert(1)</script><path class="c1" color="#000" d="M0 0h9"/></svg>`
 	s := view.NewTraining("runs/<dates>", "", func(width float64) (any, error) {

@@ -1,0 +1,108 @@
+package view
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/tensor"
+)
+
+// recordRuns returns the record of a run of two layers whose heads share keys, with its weights,
+// and one whose weights are computed on request.
+func recordRuns(t *testing.T) (kept, asked *heads.Record) {
+	t.Helper()
+	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 30, Heads: 6, KVHeads: 3, HeadSize: 5}, rand.New(rand.NewPCG(5, 3)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := tensor.Randn(rand.New(rand.NewPCG(7, 3)), 1, 70, 30)
+	x.Data()[11*30] = float32(1e38) // of which the products are not finite
+	words := make([]string, 70)
+	for i := range words {
+		words[i] = strings.Repeat("▁", (i+1)%2) + fmt.Sprint("w", i%13)
+	}
+	var records []*heads.Record
+	for _, onRequest := range []bool{false, true} {
+		r := heads.NewRecorder(heads.RecorderOptions{OnRequest: onRequest, ValueNorms: true, Vectors: true})
+		o := attn.Options{Mask: attn.Causal()}
+		o.Observe, o.Inspect = r.Observers()
+		for i := range 2 {
+			o.Layer = fmt.Sprint("decoder.", i)
+			layer.Forward(nil, x, x, x, o)
+		}
+		record, err := r.Record(heads.Texts{SourceTokens: words, Special: words[:1]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, record)
+	}
+	return records[0], records[1]
+}
+
+// The page gets the same bytes, whether weights are in memory or computed on request, and
+// however many requests there are at once.
+func TestComputedAnswersAsRecords(t *testing.T) {
+	kept, asked := recordRuns(t)
+	inMemory, onRequest := newServer(t, Options{Records: []*heads.Record{kept}}), newServer(t, Options{Records: []*heads.Record{asked}})
+	var wait sync.WaitGroup
+	for _, query := range []string{"thumbs?", "thumbs?summaries=1&", "thumbs?values=1&", "thumbs?words=1&special=hide&", "head?head=4&", "head?head=mean&", "head?head=rollout&",
+		"head?head=4&exact=1&rows=11-12&", "head?head=2&words=1&special=renorm&", "head?head=1&values=1&", "measures?", "measures?words=1&", "measures?head=mean&",
+		"divergence?from=0.3&of=r0&", "neurons?head=5&", "check?"} {
+		for layer := range 2 {
+			path := fmt.Sprintf("/api/%srecord=r0&layer=%d", query, layer)
+			want := ask(inMemory, "GET", path, "", nil)
+			wait.Go(func() {
+				for range 2 { // the second time from what is held, if anything is
+					if got := ask(onRequest, "GET", path, "", nil); got.Code != 200 || !bytes.Equal(got.Body.Bytes(), want.Body.Bytes()) {
+						t.Errorf("%s: status %d, %d bytes, want the %d of the record", path, got.Code, got.Body.Len(), want.Body.Len())
+					}
+				}
+			})
+		}
+	}
+	wait.Wait()
+	if w := ask(onRequest, "GET", "/api/check?record=r0&layer=0", "", nil); !strings.Contains(w.Body.String(), "not finite") {
+		t.Errorf("what is wrong with the weights is %s", w.Body)
+	}
+	for s, unread := range map[*Server]bool{inMemory: false, onRequest: true} {
+		e := s.store.fixed[0]
+		if e.outline.Unread != unread || unread != (len(e.outline.Warnings) == 0) {
+			t.Errorf("the outline is %+v", e.outline)
+		}
+	}
+	if m, r := newEntry("", kept).bytes, newEntry("", asked).bytes; r >= m || r < entryBytes+asked.Layers[0].Held {
+		t.Errorf("on request it takes %d bytes, and %d in memory", r, m)
+	}
+}
+
+// What was found while the heads were drawn is told without computing them again, and of the
+// heads that are open single rows are asked for.
+func TestComputedOnce(t *testing.T) {
+	_, asked := recordRuns(t)
+	e := newEntry("r", asked)
+	e.memo = new(memo)
+	first, err := e.opened(1, "4", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := e.opened(1, "4", false); err != nil || &again[0] != &first[0] {
+		t.Errorf("an open head is computed twice: %v", err)
+	}
+	s := newServer(t, Options{Records: []*heads.Record{asked}})
+	for _, query := range []string{"thumbs?summaries=1&", "thumbs?values=1&"} {
+		ask(s, "GET", "/api/"+query+"record=r0&layer=1", "", nil)
+		if _, known := s.store.fixed[0].wrong.Load(1); known {
+			t.Errorf("%s has judged the weights of heads", query)
+		}
+	}
+	ask(s, "GET", "/api/thumbs?record=r0&layer=1", "", nil)
+	if lines, known := s.store.fixed[0].wrong.Load(1); !known || len(lines.([]string)) != 1 {
+		t.Errorf("thumbnails have found %v", lines)
+	}
+}
