@@ -56,6 +56,7 @@ var allowed = map[string]string{
 	"seq2seq.(*Reference).Compare":     exact,
 	"seq2seq.(*Translator).Loss":       exact,
 	"internal/pruning.Count":           whole,
+	"internal/pruning.attentionOf":     whole,
 	"internal/pruning.layerOperations": whole,
 }
 
