@@ -34,9 +34,11 @@ func (m *Model) NewSession(c attn.CacheConfig) (*Session, error) {
 }
 
 // Generate returns the tokens that follow a prompt, the same as Model.Generate. The prompt is
-// the whole text; what it begins with as the text before did, the model's answer included, is
-// not read again. g.Cache has no meaning here, and g.Run is told of what is read alone. Loops
-// over the results of several calls follow one another.
+// the whole text. The tokens at its start that it shares with the prompt before and the
+// model's answer to that are not read again, and g.Run is not told of them. g.Cache has no
+// meaning here. The loop over a result must end before the next one begins.
+//
+// Errors: those of Model.Generate.
 func (s *Session) Generate(prompt []int, g Generation) (tokens iter.Seq[int], err error) {
 	w, err := s.m.writer("Generate", prompt, &g, s.cache)
 	if err != nil {
