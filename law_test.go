@@ -61,6 +61,7 @@ var order = []string{
 	"examples/ring",
 	"cmd/attn",
 	"internal/fma",         // a tool of the repository
+	"internal/targets",     // another
 	"internal/conformance", // another
 	"bench/compare",        // another
 }
