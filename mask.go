@@ -36,13 +36,14 @@ type MaskRule interface {
 	Hide(s Sizes, at Row, lo, hi int, attended []bool)
 }
 
-// MaskArray is a MaskRule with holes that may have the booleans of a row in memory: then
-// nobody copies them.
+// MaskArray is a MaskRule with holes that may have the booleans of queries in memory: then
+// they are not copied.
 type MaskArray interface {
 	MaskRule
-	// Row returns whether the query at attends to each of the Lk keys, or nil if that does
-	// not lie in memory in this order.
-	Row(s Sizes, at Row) []bool
+	// Rows returns whether the query at attends to each of the Lk keys, and after how many
+	// elements those of the next query of its head stand, where there is one. It returns nil
+	// if they do not lie in memory in the order of the keys.
+	Rows(s Sizes, at Row) (attended []bool, step int)
 }
 
 // Intervals is for embedding in a MaskRule without holes.
@@ -168,68 +169,66 @@ func (m *maskRows) spans(at Row, end int, spans []flash.Span, scratch []bool) {
 	for r := range spans {
 		spans[r] = flash.Span{Lo: at.Key, Hi: end}
 	}
-	// To ask the commonest rules for one query after another would take a tenth of the time of
-	// short rows.
-	arrays := 0 // that spans have for their booleans
 	for _, rule := range m.rules {
-		switch rule := rule.(type) {
-		case window:
-			rule.narrow(&m.s, at, spans)
-		case allow:
-			if arrays == 0 && rule.narrow(&m.s, at, spans) {
-				arrays = 1
-			}
-		default:
-			narrow(rule, m.s, at, spans)
+		for r, at := 0, at; r < len(spans); r++ {
+			lo, hi := rule.Keys(m.s, at)
+			spans[r].Lo, spans[r].Hi = max(spans[r].Lo, lo), min(spans[r].Hi, hi)
+			at.Query, at.Position = at.Query+1, at.Position+1
 		}
 	}
 	for r := range spans {
 		if spans[r].Lo >= spans[r].Hi {
 			spans[r] = flash.Span{}
-		} else if m.holes > arrays {
-			spans[r].Seen = nil
-			m.hide(at, &spans[r], scratch[r*(m.extra+m.s.Lk)+m.extra:])
 		}
-		at.Query++
-		at.Position++
+	}
+	if m.holes > 0 {
+		m.hide(at, spans, scratch)
 	}
 }
 
-// narrow cuts the spans of queries to the intervals of a rule.
-func narrow(rule MaskRule, s Sizes, at Row, spans []flash.Span) {
+// hide takes from the intervals of queries the keys that some rule hides.
+func (m *maskRows) hide(at Row, spans []flash.Span, scratch []bool) {
+	array := m.array(at, spans)
+	if array >= 0 && m.holes == 1 {
+		return
+	}
 	for r := range spans {
-		x := &spans[r]
-		from, to := rule.Keys(s, at)
-		x.Lo, x.Hi = max(x.Lo, from), min(x.Hi, to)
-		at.Query++
-		at.Position++
+		x, attended := &spans[r], scratch[r*(m.extra+m.s.Lk)+m.extra:]
+		for j := x.Lo; j < x.Hi; j++ {
+			attended[j] = x.Seen == nil || x.Seen[j]
+		}
+		if x.Lo < x.Hi {
+			x.Seen = attended
+		}
+		for i, rule := range m.rules {
+			if i != array && rule.Holes() {
+				rule.Hide(m.s, at, x.Lo, x.Hi, attended)
+			}
+		}
+		at.Query, at.Position = at.Query+1, at.Position+1
 	}
 }
 
-// hide takes from a query's interval the keys that some rule hides.
-func (m *maskRows) hide(at Row, x *flash.Span, scratch []bool) {
-	mine := false // whether x.Seen is scratch, and not the rule's
-	for _, rule := range m.rules {
-		if !rule.Holes() {
+// array gives spans the booleans of the first rule that has them in memory, and returns the
+// number of this rule, -1 if there is none.
+func (m *maskRows) array(at Row, spans []flash.Span) int {
+	for i, rule := range m.rules {
+		array, ok := rule.(MaskArray)
+		if !ok {
 			continue
 		}
-		if array, ok := rule.(MaskArray); ok && x.Seen == nil {
-			if x.Seen = array.Row(m.s, at); x.Seen != nil {
-				continue
+		attended, step := array.Rows(m.s, at)
+		if attended == nil {
+			continue
+		}
+		for r := range spans {
+			if spans[r].Lo < spans[r].Hi {
+				spans[r].Seen = attended[r*step:][:m.s.Lk]
 			}
 		}
-		if !mine {
-			if x.Seen != nil {
-				copy(scratch[x.Lo:x.Hi], x.Seen[x.Lo:x.Hi])
-			} else {
-				for j := x.Lo; j < x.Hi; j++ {
-					scratch[j] = true
-				}
-			}
-			x.Seen, mine = scratch, true
-		}
-		rule.Hide(m.s, at, x.Lo, x.Hi, scratch)
+		return i
 	}
+	return -1
 }
 
 // Visible says which keys the queries of scores of the given shape may attend

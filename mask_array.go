@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/attn-go/attn/internal/flash"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -25,7 +24,7 @@ func AllowSequenceFirst(seen []bool, lq, lk, b int) Mask {
 	return NewMask(a)
 }
 
-func newAllow(op string, seen []bool, shape []int) allow {
+func newAllow(op string, seen []bool, shape []int) *allow {
 	n := 1
 	for _, d := range shape {
 		if d < 0 {
@@ -39,7 +38,7 @@ func newAllow(op string, seen []bool, shape []int) allow {
 	if n != len(seen) {
 		raiseMask(op, "number of elements", []int{len(seen)}, "%d for shape %v", n, shape)
 	}
-	return allow{seen: seen, shape: slices.Clone(shape)}
+	return &allow{seen: seen, shape: slices.Clone(shape)}
 }
 
 // allow is a boolean array.
@@ -49,7 +48,7 @@ type allow struct {
 	sequenceFirst bool // [Lq Lk B]
 }
 
-func (a allow) Check(s Sizes) error {
+func (a *allow) Check(s Sizes) error {
 	if a.sequenceFirst {
 		if (a.shape[0] != 1 && a.shape[0] != s.Lq) || a.shape[1] != s.Lk || (a.shape[2] != 1 && a.shape[2] != s.B) {
 			return badMask("", a.shape, "[Lq=%d Lk=%d B=%d], where Lq and B may be 1", s.Lq, s.Lk, s.B)
@@ -63,33 +62,21 @@ func (a allow) Check(s Sizes) error {
 	return nil
 }
 
-func (allow) Keys(s Sizes, _ Row) (lo, hi int) { return 0, s.Lk }
-func (allow) Holes() bool                      { return true }
+func (*allow) Keys(s Sizes, _ Row) (lo, hi int) { return 0, s.Lk }
+func (*allow) Holes() bool                      { return true }
 
-func (a allow) Row(s Sizes, at Row) []bool {
-	if from, step := a.row(s, at); step == 1 {
-		return a.seen[from:][:s.Lk]
-	}
-	return nil
-}
-
-// narrow gives the spans of the queries at, at+1, … of a head their booleans, and returns
-// false if these do not lie in memory in the order of the keys.
-func (a *allow) narrow(s *Sizes, at Row, spans []flash.Span) bool {
-	from, step := a.row(*s, at)
-	if step != 1 {
-		return false
+func (a *allow) Rows(s Sizes, at Row) (attended []bool, step int) {
+	from, each := a.row(&s, &at)
+	if each != 1 {
+		return nil, 0
 	}
 	at.Query++
-	next, _ := a.row(*s, at)
-	for r := range spans {
-		spans[r].Seen = a.seen[from+r*(next-from):][:s.Lk]
-	}
-	return true
+	next, _ := a.row(&s, &at)
+	return a.seen[from:], next - from
 }
 
-func (a allow) Hide(s Sizes, at Row, lo, hi int, attended []bool) {
-	from, step := a.row(s, at)
+func (a *allow) Hide(s Sizes, at Row, lo, hi int, attended []bool) {
+	from, step := a.row(&s, &at)
 	for j := lo; j < hi; j++ {
 		if !a.seen[from+j*step] {
 			attended[j] = false
@@ -99,7 +86,7 @@ func (a allow) Hide(s Sizes, at Row, lo, hi int, attended []bool) {
 
 // row returns the place of a query's element of key 0 and the step from key to key.
 // Axes that are missing or 1 do not advance.
-func (a allow) row(s Sizes, q Row) (at, step int) {
+func (a *allow) row(s *Sizes, q *Row) (at, step int) {
 	b, i := q.Batch, q.Query
 	if a.sequenceFirst {
 		if a.shape[0] > 1 {

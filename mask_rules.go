@@ -5,31 +5,30 @@ import (
 	"math"
 	"slices"
 
-	"github.com/attn-go/attn/internal/flash"
 	"github.com/attn-go/attn/tensor"
 )
 
 // Causal lets query i attend to key j when j ≤ i + Lk − Lq: the last query attends to
 // every key.
-func Causal() Mask { return NewMask(window{left: -1, right: 0, end: true}) }
+func Causal() Mask { return NewMask(&window{left: -1, right: 0, end: true}) }
 
 // CausalAt lets query i attend to key j when j ≤ i + offset. It takes one offset for
 // all sequences or one for each.
 func CausalAt(offset ...int) Mask {
-	return NewMask(window{left: -1, right: 0, offsets: slices.Clone(offset)})
+	return NewMask(&window{left: -1, right: 0, offsets: slices.Clone(offset)})
 }
 
 // Window lets query i attend to the keys from left before to right after its own
 // position, which is i + Lk − Lq and is always in the window: a sliding window. A
 // negative left or right leaves that side open.
 func Window(left, right int) Mask {
-	return NewMask(window{left: left, right: right, end: true})
+	return NewMask(&window{left: left, right: right, end: true})
 }
 
 // WindowAt is Window with query i at position i + offset. It takes one offset
 // for all sequences or one for each.
 func WindowAt(left, right int, offset ...int) Mask {
-	return NewMask(window{left: left, right: right, offsets: slices.Clone(offset)})
+	return NewMask(&window{left: left, right: right, offsets: slices.Clone(offset)})
 }
 
 // WindowWithSinks is Window, and lets every query attend to the first keys besides, of
@@ -42,7 +41,7 @@ func WindowWithSinks(left, right, first int) Mask {
 	if first < 0 {
 		panic(&tensor.ValueError{Op: "attn: WindowWithSinks", Arg: "first", Got: fmt.Sprint(first), Want: "a number of keys"})
 	}
-	return NewMask(windowWithSinks{window{left: left, right: right, end: true}, first})
+	return NewMask(&windowWithSinks{window{left: left, right: right, end: true}, first})
 }
 
 // window is a band of keys around the position of the query.
@@ -53,27 +52,14 @@ type window struct {
 	offsets     []int // else one for all, or one for each sequence
 }
 
-func (w window) Check(s Sizes) error {
+func (w *window) Check(s Sizes) error {
 	if !w.end && len(w.offsets) != 1 && len(w.offsets) != s.B {
 		return badMask("number of offsets", []int{len(w.offsets)}, "one, or one for each of B=%d sequences", s.B)
 	}
 	return nil
 }
 
-func (w window) Keys(s Sizes, at Row) (lo, hi int) { return w.keys(&s, &at) }
-
-// narrow is what the function of this name does.
-func (w *window) narrow(s *Sizes, at Row, spans []flash.Span) {
-	for r := range spans {
-		x := &spans[r]
-		lo, hi := w.keys(s, &at)
-		x.Lo, x.Hi = max(x.Lo, lo), min(x.Hi, hi)
-		at.Query++
-		at.Position++
-	}
-}
-
-func (w *window) keys(s *Sizes, at *Row) (lo, hi int) {
+func (w *window) Keys(s Sizes, at Row) (lo, hi int) {
 	offset := at.Position - at.Query
 	if !w.end {
 		offset = w.offsets[min(at.Batch, len(w.offsets)-1)]
@@ -107,7 +93,7 @@ type windowWithSinks struct {
 	first int
 }
 
-func (w windowWithSinks) Keys(s Sizes, at Row) (lo, hi int) {
+func (w *windowWithSinks) Keys(s Sizes, at Row) (lo, hi int) {
 	lo, hi = w.window.Keys(s, at)
 	if w.first > 0 {
 		lo = 0
@@ -115,9 +101,9 @@ func (w windowWithSinks) Keys(s Sizes, at Row) (lo, hi int) {
 	return lo, hi
 }
 
-func (w windowWithSinks) Holes() bool { return w.first > 0 && w.left >= 0 }
+func (w *windowWithSinks) Holes() bool { return w.first > 0 && w.left >= 0 }
 
-func (w windowWithSinks) Hide(s Sizes, at Row, lo, hi int, attended []bool) {
+func (w *windowWithSinks) Hide(s Sizes, at Row, lo, hi int, attended []bool) {
 	from, _ := w.window.Keys(s, at)
 	for j := max(lo, w.first); j < min(hi, from); j++ {
 		attended[j] = false
