@@ -42,7 +42,7 @@ func (w *toldCall) same(t *testing.T) {
 	}
 }
 
-// sameAgain runs a call and looks at its weights.
+// sameAgain runs a call and compares its weights, computed again, with those that it returned.
 func sameAgain(t *testing.T, o attn.Options, run func(o attn.Options)) {
 	t.Helper()
 	var w toldCall

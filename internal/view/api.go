@@ -216,8 +216,8 @@ func (s *Server) thumbs(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		if !l.values {
-			judged.head(names[i], weights)
+		if _, err := strconv.Atoi(names[i]); err == nil && !l.values { // a head of the model, and no summary
+			judged.head(weights)
 		}
 		m := l.apply(weights, qa, ka)
 		lo, hi := m.bounds()

@@ -61,8 +61,7 @@ func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
 			if l == "&values=1" && !o.Values {
 				return nil
 			}
-			q, k := e.axes(layer)
-			need := (o.Heads + len(o.Summaries)) * (min(len(q.Tokens), headSize)*min(len(k.Tokens), headSize) + min(len(q.Tokens), thumbSize)*min(len(k.Tokens), thumbSize))
+			_, need := e.maps(layer)
 			if full = full || size+need > mostFrozen; full {
 				if l == "" {
 					return tooMuch(s.store.fixed)
@@ -118,23 +117,32 @@ func Page(ctx context.Context, o Options, state url.Values) ([]byte, error) {
 	return bytes.Replace(s.frozen, []byte(frozenMark), data, 1), nil
 }
 
+// maps returns how many maps of weights a layer has, means and the like among them, and how many
+// bytes they and their thumbnails take in a page.
+func (e *entry) maps(layer int) (n, bytes int) {
+	o := e.outline.Layers[layer]
+	q, k := e.axes(layer)
+	of := func(side int) int { return min(len(q.Tokens), side) * min(len(k.Tokens), side) }
+	n = o.Heads + len(o.Summaries)
+	return n, n * (of(headSize) + of(thumbSize))
+}
+
 // tooMuch says what is too large for one page, and what would fit.
 func tooMuch(entries []*entry) error {
-	heads, bytes, tokens := 0, 0, 0
+	maps, bytes, tokens := 0, 0, 0
 	for _, e := range entries {
-		for l, o := range e.outline.Layers {
+		for l := range e.outline.Layers {
 			q, k := e.axes(l)
-			n := o.Heads + len(o.Summaries)
-			heads, tokens = heads+n, max(tokens, len(q.Tokens), len(k.Tokens))
-			bytes += n * (min(len(q.Tokens), headSize)*min(len(k.Tokens), headSize) + min(len(q.Tokens), thumbSize)*min(len(k.Tokens), thumbSize))
+			n, need := e.maps(l)
+			maps, bytes, tokens = maps+n, bytes+need, max(tokens, len(q.Tokens), len(k.Tokens))
 		}
 	}
-	fit := int(math.Sqrt(max(0, (mostFrozen-256<<10)/float64(heads)-thumbSize*thumbSize))) // with room for tokens
+	fit := int(math.Sqrt(max(0, (mostFrozen-256<<10)/float64(maps)-thumbSize*thumbSize))) // with room for tokens
 	what := fmt.Sprintf("about %d tokens of that many maps do, and one map as a picture of its own", fit)
 	if fit < thumbSize {
 		what = "one map as a picture of its own does"
 	}
-	return fmt.Errorf("view: %d maps of up to %d tokens take %d MB, and a page holds at most %d MB: %s", heads, tokens, bytes>>20, mostFrozen>>20, what)
+	return fmt.Errorf("view: %d maps of up to %d tokens take %d MB, and a page holds at most %d MB: %s", maps, tokens, bytes>>20, mostFrozen>>20, what)
 }
 
 // taken is an answer that nobody waits for.

@@ -4,11 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"github.com/attn-go/attn/heads"
 	"html"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/attn-go/attn/heads"
 )
 
 func TestFrozen(t *testing.T) {

@@ -126,11 +126,9 @@ func (e *entry) measureHead(layer int, name string, l lens) (row []*float64, err
 
 // through returns a layer of one head, with these weights, as the lens shows it.
 func (e *entry) through(layer int, weights []float32, l lens) *heads.Layer {
-	one := e.record.Layers[layer]
-	one.Weights, one.Heads, one.Chosen, one.KeyHeads = weights, 1, nil, nil
-	one.ValueNorms, one.QueryVectors, one.KeyVectors = nil, nil, nil
+	one := oneHead(&e.record.Layers[layer], weights)
 	// The marks of words are those of all texts of the record.
-	r := &heads.Record{Special: e.record.Special, Layers: []heads.Layer{one}}
+	r := &heads.Record{Special: e.record.Special, Layers: []heads.Layer{*one}}
 	for _, other := range e.record.Layers {
 		r.Layers = append(r.Layers, heads.Layer{Kind: other.Kind, Queries: other.Queries, Keys: other.Keys})
 	}
@@ -141,4 +139,12 @@ func (e *entry) through(layer int, weights []float32, l lens) *heads.Layer {
 		r = r.WithoutSpecial(l.renorm)
 	}
 	return &r.Layers[0]
+}
+
+// oneHead returns a layer with the tokens of another one and a single head that has these weights.
+func oneHead(l *heads.Layer, weights []float32) *heads.Layer {
+	one := *l
+	one.Weights, one.Heads, one.Chosen, one.KeyHeads = weights, 1, nil, nil
+	one.ValueNorms, one.QueryVectors, one.KeyVectors = nil, nil, nil
+	return &one
 }

@@ -2,7 +2,6 @@ package view
 
 import (
 	"fmt"
-	"strconv"
 	"sync"
 
 	"github.com/attn-go/attn/heads"
@@ -21,7 +20,7 @@ func allWarnings(r *heads.Record) []string {
 		}
 		found := newJudge(l)
 		for h := range l.Heads {
-			found.head(strconv.Itoa(h), l.Head(h))
+			found.head(l.Head(h))
 		}
 		list = append(list, found.lines()...)
 	}
@@ -43,15 +42,9 @@ type judge struct {
 
 func newJudge(l *heads.Layer) *judge { return &judge{layer: l, rows: map[heads.Cause]int{}} }
 
-// head judges the weights of a head by the name that it has in an address. Of summaries
-// nothing is said.
-func (j *judge) head(name string, weights []float32) {
-	if _, err := strconv.Atoi(name); err != nil {
-		return
-	}
-	one := *j.layer
-	one.Weights, one.Heads, one.Chosen, one.KeyHeads = weights, 1, nil, nil
-	found := one.Check()
+// head judges the weights of one of the heads.
+func (j *judge) head(weights []float32) {
+	found := oneHead(j.layer, weights).Check()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.judged++
@@ -91,7 +84,7 @@ func (e *entry) warnings(layer int) ([]string, error) {
 	_, err := inParallel(j.layer.Heads, func(h int) (any, error) {
 		weights, err := e.head(layer, h)
 		if err == nil {
-			j.head(strconv.Itoa(h), weights)
+			j.head(weights)
 		}
 		return nil, err
 	})

@@ -90,7 +90,8 @@ func (e *entry) weights(layer int, name string, values bool) ([]float32, error) 
 	})
 }
 
-// opened is weights for what somebody looks at: the page goes on to ask for single rows.
+// opened returns the weights of a head that is open in the page, and keeps them: the page asks
+// for single rows of it next.
 func (e *entry) opened(layer int, name string, values bool) ([]float32, error) {
 	if !e.outline.Unread || slices.Contains(e.outline.Layers[layer].Summaries, name) {
 		return e.weights(layer, name, values)
