@@ -1,6 +1,8 @@
 // Package attn computes attention on CPUs, forward and backward: dot-product, additive,
-// bilinear, Gaussian and other scores, multi-head and grouped-query attention, rotary and
-// relative positions, masks, biases, dropout and a KV cache.
+// bilinear, Gaussian and other scores; self-attention and cross attention with one or many
+// heads, and grouped-query attention; rotary positions (RoPE), ALiBi and relative
+// positions; padding, causal, sliding window and other masks; biases, soft-cap, attention
+// sinks, dropout and a KV cache.
 //
 // # Two entrances
 //
@@ -60,8 +62,9 @@
 // # Memory
 //
 // The score L1 and a ScoreFunc hold the scores of all pairs, B·H·Lq·Lk
-// numbers. All others are computed in tiles, and what they hold grows with
-// Lq + Lk; the weights are made only if somebody asks for them.
+// numbers. All others are computed as flash attention, in tiles with an online softmax,
+// and what they hold grows with Lq + Lk; the weights are made only if somebody asks for
+// them.
 //
 // # Errors
 //

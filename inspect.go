@@ -37,11 +37,12 @@ type Parts struct {
 	Sizes Sizes
 	// Weights computes the weights [Lq Lk] of head h of sequence b once more: the bits that
 	// an Observer is told of, without memory for those of the other heads. It can be called
-	// later, as long as the tape's memory lives, and by several goroutines, and a Cache may go
-	// on meanwhile. It keeps about Held bytes of queries and keys. It panics with a
-	// *tensor.ValueError if there is no such head.
+	// later, as long as the tape's memory lives and what the options and the score hold,
+	// such as parameters, is what it was; by several goroutines, too, and a Cache may go on
+	// meanwhile. It panics with a *tensor.ValueError if there is no such head.
 	Weights func(b, h int) []float32
-	Held    int
+	// Held is about how many bytes of queries and keys Weights keeps.
+	Held int
 }
 
 // parts returns the parts of a call whose queries and keys have been mapped to the form f,

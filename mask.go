@@ -192,17 +192,17 @@ func (m *maskRows) hide(at Row, spans []flash.Span, scratch []bool) {
 	if array >= 0 && m.holes == 1 {
 		return
 	}
-	for r := range spans {
-		x, attended := &spans[r], scratch[r*(m.extra+m.s.Lk)+m.extra:]
-		for j := x.Lo; j < x.Hi; j++ {
-			attended[j] = x.Seen == nil || x.Seen[j]
-		}
-		if x.Lo < x.Hi {
+	for r, at := 0, at; r < len(spans); r++ {
+		if x := &spans[r]; x.Lo < x.Hi {
+			attended := scratch[r*(m.extra+m.s.Lk)+m.extra:]
+			for j := x.Lo; j < x.Hi; j++ {
+				attended[j] = x.Seen == nil || x.Seen[j]
+			}
 			x.Seen = attended
-		}
-		for i, rule := range m.rules {
-			if i != array && rule.Holes() {
-				rule.Hide(m.s, at, x.Lo, x.Hi, attended)
+			for i, rule := range m.rules {
+				if i != array && rule.Holes() {
+					rule.Hide(m.s, at, x.Lo, x.Hi, attended)
+				}
 			}
 		}
 		at.Query, at.Position = at.Query+1, at.Position+1

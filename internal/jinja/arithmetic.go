@@ -55,7 +55,7 @@ func arithmetic(op string, x, y any) any {
 	case "/":
 		return a / b
 	case "**":
-		v := math.Pow(a, b)
+		v := power(a, b)
 		if math.IsNaN(v) && !math.IsNaN(a) && !math.IsNaN(b) {
 			fail("%v ** %v is no real number", x, y)
 		}
@@ -101,6 +101,31 @@ func integers(op string, m, n int64) int64 {
 		fail("%d %s %d is too large", m, op, n)
 	}
 	return v.Int64()
+}
+
+// power is math.Pow, rounded once: of more than one rounding the last digits would not be
+// those of C, and so not Python's. Fractions as exponents, but for the square root, are not known.
+func power(a, b float64) float64 {
+	v := math.Pow(a, b)
+	if a == 0 || b == 0 || a == 1 || b == 0.5 || v == 0 || v-v != 0 {
+		return v // is exact, a root, or an error
+	}
+	if b != math.Trunc(b) || math.Abs(b) > 1024 {
+		fail("%v ** %v is not known, want 0.5 or a whole exponent of at most 1024", a, b)
+	}
+	const bits = 256
+	product, square := big.NewFloat(1).SetPrec(bits), big.NewFloat(a).SetPrec(bits)
+	for n := int(math.Abs(b)); n > 0; n /= 2 {
+		if n%2 == 1 {
+			product.Mul(product, square)
+		}
+		square.Mul(square, square)
+	}
+	if b < 0 {
+		product.Quo(big.NewFloat(1).SetPrec(bits), product)
+	}
+	v, _ = product.Float64()
+	return v
 }
 
 // divide returns a // b and a % b as CPython computes them: the rest is exact, and the

@@ -102,6 +102,14 @@ func (a args) text(i int, name, usual string) string {
 	return s
 }
 
+// needed returns an argument that is a string and may not be missing.
+func (a args) needed(i int, name string) string {
+	if _, ok := a.take(i, name); !ok {
+		fail("argument %s is missing", name)
+	}
+	return a.text(i, name, "")
+}
+
 // int returns an argument that is an integer, or the usual one.
 func (a args) int(i int, name string, usual int) int {
 	v, ok := a.take(i, name)

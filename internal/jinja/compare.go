@@ -26,10 +26,13 @@ func (r *run) equal(a, b any) bool {
 		return ok
 	case *list:
 		l, ok := b.(*list)
-		if ok && a.kind <= tupleKind && l.kind <= tupleKind {
-			return a.kind == l.kind && slices.EqualFunc(a.items, l.items, r.equal)
+		if !ok || a.kind != l.kind {
+			return false
 		}
-		return ok && a == l
+		if a.kind > tupleKind && a != l {
+			fail("%s is compared with another one, which is not known", typeName(a))
+		}
+		return a == l || slices.EqualFunc(a.items, l.items, r.equal)
 	case *dict:
 		d, ok := b.(*dict)
 		if !ok || len(a.keys) != len(d.keys) {
@@ -41,6 +44,8 @@ func (r *run) equal(a, b any) bool {
 			}
 		}
 		return true
+	case namespace, loopState, function:
+		fail("%s is compared, which is not known", typeName(a))
 	}
 	return false
 }
@@ -82,6 +87,10 @@ func contains(r *run, in, v any) bool {
 		r.read(len(in) + len(s))
 		return strings.Contains(in, s)
 	case *dict:
+		switch v.(type) {
+		case *list, *dict:
+			fail("%s in a dict", typeName(v))
+		}
 		s, ok := v.(string)
 		r.read(len(s))
 		_, there := in.values[s]

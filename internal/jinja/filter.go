@@ -12,9 +12,15 @@ func init() { // they refer to each other by name
 		"title":      func(r *run, v any, a args) any { return title(r, r.str(v)) },
 		"string":     func(r *run, v any, a args) any { return r.str(v) },
 		"replace": func(r *run, v any, a args) any {
-			return replace(r, r.str(v), a.text(0, "old", ""), a.text(1, "new", ""), a.int(2, "count", -1))
+			return replace(r, r.str(v), a.needed(0, "old"), a.needed(1, "new"), a.int(2, "count", -1))
 		},
-		"indent": func(r *run, v any, a args) any { return indent(r, r.str(v), a) },
+		"indent": func(r *run, v any, a args) any {
+			s, ok := v.(string)
+			if !ok {
+				fail("indent of %s, want a string", typeName(v))
+			}
+			return indent(r, s, a)
+		},
 		"format": func(r *run, v any, a args) any { return percent(r, r.str(v), &list{items: a.list, kind: tupleKind}) },
 		"safe":   func(r *run, v any, a args) any { return v },
 		"tojson": toJSON,

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"errors"
 	"math"
 	"regexp"
 	"strconv"
@@ -39,7 +40,7 @@ func toNumber(r *run, v any, a args) any {
 	if s, ok := v.(string); ok {
 		s = strings.TrimSpace(s)
 		refuseDialect(s)
-		if x, err := strconv.ParseFloat(s, 64); err == nil {
+		if x, err := strconv.ParseFloat(s, 64); err == nil || errors.Is(err, strconv.ErrRange) { // 1e400 is inf
 			return x
 		}
 	}

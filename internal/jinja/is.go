@@ -48,6 +48,7 @@ func applyTest(r *run, name string, v any, a args) bool {
 		}
 	case "callable":
 		_, holds = v.(function)
+		holds = holds || isUndefined // which fails when it is called
 	case "odd", "even", "divisibleby":
 		n, ok := numeric(v).(int64)
 		var by any = int64(2)

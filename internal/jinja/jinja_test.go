@@ -94,6 +94,10 @@ func TestRefuses(t *testing.T) {
 		{"{% for a in [1] %}{% macro m() %}\n{% continue %}{% endmacro %}{% endfor %}", "line 2: continue outside of a loop"},
 		{"{% for a in [] %}{% else %}{% break %}{% endfor %}", "break outside of a loop"},
 		{"{{ 10 ** 100 }}", "10 ** 100 is too large"},
+		{"{{ 2.5 ** 1.5 }}", "2.5 ** 1.5 is not known, want 0.5 or a whole exponent of at most 1024"},
+		{"{{ range(3) == range(3) }}", "a range is compared with another one"},
+		{"{{ {}.keys() in [{}.keys()] }}", "a view of a dict is compared with another one"},
+		{"{% set n = namespace() %}{{ n == n }}", "a namespace is compared"},
 		{"{% if %}{% endif %}", `line 1: "%}", want an expression`},
 		{"{% if true %}", `the template ends, want ["elif" "else" "endif"]`},
 		{"{{ 'x }}", "a string does not end"},
@@ -114,6 +118,25 @@ func TestRefuses(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%.80q: error %v, want … %s", c.src, err, c.want)
+		}
+	}
+}
+
+// The line of raw ends in the text, unlike those of other blocks. Jinja 3.1.6 writes the same.
+func TestRaw(t *testing.T) {
+	for src, want := range map[string]string{
+		"a {% raw %}\n{{ b }}\n {% endraw %}\nc":     "a \n{{ b }}\nc",
+		"a\n  {% raw %}  {% endraw %}\n  c":          "a\n    c",
+		"a {%- raw -%}\n\n {% if {%- endraw -%}\n c": "a{% ifc",
+		"{% raw %}\n  {% endraw %}c":                 "\nc",
+		"{% raw -%}\n  {% endraw %}c":                "c",
+	} {
+		tpl, err := Parse(src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := tpl.Render(nil, clock); got != want || err != nil {
+			t.Errorf("%q: %q, %v, want %q", src, got, err, want)
 		}
 	}
 }

@@ -151,14 +151,14 @@ func (l *lexer) behind(strip, keep, block bool) {
 }
 
 var (
-	rawTag    = regexp.MustCompile(`^\s*raw\s*([-+]?)%}`)
+	rawTag    = regexp.MustCompile(`^\s*raw\s*(-?)%}`)
 	endrawTag = regexp.MustCompile(`\{%([-+]?)\s*endraw\s*([-+]?)%}`)
 )
 
 // raw takes a text in which tags are text.
 func (l *lexer) raw(begin []string) {
 	l.pos += len(begin[0])
-	l.behind(begin[1] == "-", begin[1] == "+", true)
+	l.behind(begin[1] == "-", false, false) // of this block alone the end of the line stays
 	m := endrawTag.FindStringSubmatchIndex(l.src[l.pos:])
 	if m == nil {
 		l.fail("raw does not end")

@@ -75,7 +75,7 @@ var stringMethods = map[string]func(r *run, s string, a args) any{
 	"startswith": func(r *run, s string, a args) any { return affix(s, a, strings.HasPrefix) },
 	"endswith":   func(r *run, s string, a args) any { return affix(s, a, strings.HasSuffix) },
 	"replace": func(r *run, s string, a args) any {
-		return replace(r, s, a.text(0, "old", ""), a.text(1, "new", ""), a.int(2, "count", -1))
+		return replace(r, s, a.needed(0, "old"), a.needed(1, "new"), a.int(2, "count", -1))
 	},
 	"find": func(r *run, s string, a args) any {
 		i := strings.Index(s, a.text(0, "sub", ""))
@@ -85,7 +85,16 @@ var stringMethods = map[string]func(r *run, s string, a args) any{
 		return int64(i)
 	},
 	"count": func(r *run, s string, a args) any { return int64(strings.Count(s, a.text(0, "sub", ""))) },
-	"join":  func(r *run, s string, a args) any { v, _ := a.take(0, "iterable"); return join(r, s, iterate(r, v)) },
+	"join": func(r *run, s string, a args) any {
+		v, _ := a.take(0, "iterable")
+		parts := iterate(r, v)
+		for _, p := range parts {
+			if _, ok := p.(string); !ok { // of which the filter join makes a string
+				fail("join of %s, want strings", typeName(p))
+			}
+		}
+		return join(r, s, parts)
+	},
 	"removeprefix": func(r *run, s string, a args) any {
 		return strings.TrimPrefix(s, a.text(0, "prefix", ""))
 	},

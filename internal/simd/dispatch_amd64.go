@@ -559,15 +559,7 @@ func powerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
 // powerDropRows does what powerRows does, and then sets x[i][j] = keep·x[i][j]
 // where draw i·step + j of key is at least threshold, and 0 elsewhere. keyRow
 // is step·golden.
-//
-// The last step of Mix64 is left out: in the upper half of a draw it changes
-// the lowest bit, and that if the draw is at least 2³¹. So it matters for odd
-// thresholds beyond.
 func powerDropRows(x []float32, stride, n int, c float32, shift, sum []float32, d Drops) {
-	if d.Threshold > 1<<31 && d.Threshold%2 == 1 {
-		powerDropRowsGeneric(x, stride, n, c, shift, sum, d)
-		return
-	}
 	switch active {
 	case amx, avx512:
 		powerDropRowsAVX512(&x[0], 4*stride, len(sum), n, c, &shift[0], &sum[0], d.Key+uint64(d.First)*golden, uint64(d.Step)*golden, d.Threshold, d.Keep)

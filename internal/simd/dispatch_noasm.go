@@ -223,10 +223,6 @@ func powerRows(x []float32, stride, n int, c float32, shift, sum []float32) {
 // powerDropRows does what powerRows does, and then sets x[i][j] = keep·x[i][j]
 // where draw i·step + j of key is at least threshold, and 0 elsewhere. keyRow
 // is step·golden.
-//
-// The last step of Mix64 is left out: in the upper half of a draw it changes
-// the lowest bit, and that if the draw is at least 2³¹. So it matters for odd
-// thresholds beyond.
 func powerDropRows(x []float32, stride, n int, c float32, shift, sum []float32, d Drops) {
 	powerDropRowsGeneric(x, stride, n, c, shift, sum, d)
 }

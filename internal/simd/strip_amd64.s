@@ -470,10 +470,6 @@ done2:
 // keep·x[i][j] where draw i·step + j of key is at least threshold, and 0
 // elsewhere. keyRow is step·golden.
 //
-// The last step of Mix64 is left out: in the upper half of a draw it changes
-// the lowest bit, and that if the draw is at least 2³¹. So it matters for odd
-// thresholds beyond.
-//
 // func powerDropRowsAVX512(x *float32, row, rows, n int, c float32, shift, sum *float32, key, keyRow uint64, threshold uint32, keep float32)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VL, BMI2
 TEXT ·powerDropRowsAVX512(SB), NOSPLIT, $0-80
@@ -537,6 +533,8 @@ loop4:
 	VPSRLQ      $0x1b, Z19, Z20
 	VPXORQ      Z20, Z19, Z19
 	VPMULLQ     Z15, Z19, Z19
+	VPSRLQ      $0x1f, Z19, Z20
+	VPXORQ      Z20, Z19, Z19
 	VPADDQ      Z13, Z11, Z11
 	VPSRLQ      $0x1e, Z12, Z22
 	VPXORQ      Z22, Z12, Z20
@@ -544,6 +542,8 @@ loop4:
 	VPSRLQ      $0x1b, Z20, Z22
 	VPXORQ      Z22, Z20, Z20
 	VPMULLQ     Z15, Z20, Z20
+	VPSRLQ      $0x1f, Z20, Z22
+	VPXORQ      Z22, Z20, Z20
 	VPADDQ      Z13, Z12, Z12
 	VPCMPUQ     $0x05, Z16, Z19, K1
 	VPCMPUQ     $0x05, Z16, Z20, K2
@@ -581,6 +581,8 @@ after5:
 	VPSRLQ      $0x1b, Z17, Z19
 	VPXORQ      Z19, Z17, Z17
 	VPMULLQ     Z15, Z17, Z17
+	VPSRLQ      $0x1f, Z17, Z19
+	VPXORQ      Z19, Z17, Z17
 	VPADDQ      Z13, Z11, Z11
 	VPSRLQ      $0x1e, Z12, Z19
 	VPXORQ      Z19, Z12, Z11
@@ -588,6 +590,8 @@ after5:
 	VPSRLQ      $0x1b, Z11, Z19
 	VPXORQ      Z19, Z11, Z11
 	VPMULLQ     Z15, Z11, Z11
+	VPSRLQ      $0x1f, Z11, Z19
+	VPXORQ      Z19, Z11, Z11
 	VPADDQ      Z13, Z12, Z12
 	VPCMPUQ     $0x05, Z16, Z17, K1
 	VPCMPUQ     $0x05, Z16, Z11, K2
@@ -627,6 +631,8 @@ rest30:
 	VPSRLQ      $0x1b, Z17, Z19
 	VPXORQ      Z19, Z17, Z17
 	VPMULLQ     Z15, Z17, Z17
+	VPSRLQ      $0x1f, Z17, Z19
+	VPXORQ      Z19, Z17, Z17
 	VPADDQ      Z13, Z11, Z11
 	VPSRLQ      $0x1e, Z12, Z19
 	VPXORQ      Z19, Z12, Z11
@@ -634,6 +640,8 @@ rest30:
 	VPSRLQ      $0x1b, Z11, Z19
 	VPXORQ      Z19, Z11, Z11
 	VPMULLQ     Z15, Z11, Z11
+	VPSRLQ      $0x1f, Z11, Z19
+	VPXORQ      Z19, Z11, Z11
 	VPADDQ      Z13, Z12, Z12
 	VPCMPUQ     $0x05, Z16, Z17, K2
 	VPCMPUQ     $0x05, Z16, Z11, K3

@@ -542,10 +542,6 @@ func powerRowsAVX2(x *float32, row, rows, n int, c float32, shift, sum *float32)
 // keep·x[i][j] where draw i·step + j of key is at least threshold, and 0
 // elsewhere. keyRow is step·golden.
 //
-// The last step of Mix64 is left out: in the upper half of a draw it changes
-// the lowest bit, and that if the draw is at least 2³¹. So it matters for odd
-// thresholds beyond.
-//
 //go:noescape
 func powerDropRowsAVX512(x *float32, row, rows, n int, c float32, shift, sum *float32, key, keyRow uint64, threshold uint32, keep float32)
 

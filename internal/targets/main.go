@@ -1,4 +1,4 @@
-// Targets checks that all packages of the module compile for other systems, by types alone:
+// Command targets checks that all packages of the module compile for other systems, by types alone:
 // of what they import, function bodies are left out, and no code is made. For one target
 // that takes some seconds, where a build from nothing takes a minute.
 //

@@ -62,7 +62,6 @@ type draws struct {
 	step      Op
 	threshold reg.VecVirtual
 	mix       [2]factor
-	rough     bool // without the last step of Mix64
 }
 
 func (s isa) draws() *draws {
@@ -148,9 +147,7 @@ func (d *draws) mixed(x reg.VecVirtual) reg.VecVirtual {
 	d.mix[0].times(z)
 	s.shiftXor(27, z, t, z)
 	d.mix[1].times(z)
-	if !d.rough {
-		s.shiftXor(31, z, t, z)
-	}
+	s.shiftXor(31, z, t, z)
 	return z
 }
 

@@ -102,7 +102,6 @@ func powerDropRows(s isa) {
 	shift, sum := pointer("shift"), pointer("sum")
 	key, keyRow, keep := pointer("key"), pointer("keyRow"), s.broadcast("keep")
 	p, d := s.power(), s.unstarted()
-	d.rough = true
 	eachRow(func() {
 		d.start(key)
 		p.row(x, shift, sum, c, func(v reg.VecVirtual) reg.VecVirtual {

@@ -370,12 +370,9 @@ on the way through the softmax. They are called for at least one row and one ele
 				asm: "(x *float32, row, rows, n int, c float32, shift, sum *float32, key, keyRow uint64, threshold uint32, keep float32)",
 				with: map[string]string{"row": "4*stride", "rows": "len(sum)", "key": "d.Key + uint64(d.First)*golden",
 					"keyRow": "uint64(d.Step) * golden", "threshold": "d.Threshold", "keep": "d.Keep"},
-				unless: "d.Threshold > 1<<31 && d.Threshold%2 == 1", code: only(avx512, powerDropRows),
+				code: only(avx512, powerDropRows),
 				does: `does what powerRows does, and then sets x[i][j] = keep·x[i][j] where draw i·step + j of key is at
-least threshold, and 0 elsewhere. keyRow is step·golden.
-
-The last step of Mix64 is left out: in the upper half of a draw it changes the lowest bit, and that if
-the draw is at least 2³¹. So it matters for odd thresholds beyond.`},
+least threshold, and 0 elsewhere. keyRow is step·golden.`},
 			{name: "weightRows", op: "(x []float32, stride, n int, c float32, shift, factor []float32)",
 				asm:  "(x *float32, row, rows, n int, c float32, shift, factor *float32)",
 				with: map[string]string{"row": "4*stride", "rows": "len(factor)"}, code: avx(weightRows).neon((*neonFunc).weightRows),
