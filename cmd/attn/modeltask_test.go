@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/attn-go/attn/internal/pruning"
@@ -73,5 +75,26 @@ func TestLongTarget(t *testing.T) {
 	}
 	if got := layerBytes(m, 1<<20); got != int64(4*m.Sizes().Heads)<<40 {
 		t.Errorf("weights of a layer take %d bytes", got)
+	}
+}
+
+// The same similarity is the same cosine, in the file that heads are scored on and in that of
+// --train, whose range is another.
+func TestSimilaritiesOfTwoFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "train")
+	if err := os.WriteFile(path, []byte("a\tb\t1\nc\td\t6\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l := &loaded{task: &similarityTask, low: 0, high: 5}
+	lines, err := (&pruneCommand{Train: path}).trainLines(l, [3][]dataLine{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []float64
+	for _, line := range lines {
+		got = append(got, l.cosine(line.value))
+	}
+	if want := []float64{1. / 6, 1}; !slices.Equal(got, want) || l.cosine(0) != 0 {
+		t.Errorf("cosines %v and %v for 0, want %v and 0", got, l.cosine(0), want)
 	}
 }
