@@ -230,19 +230,6 @@ func (l *loaded) examples(lines []dataLine, example func(dataLine) (models.Examp
 	return models.NewProbe(l.Model, list)
 }
 
-// axis returns how many tokens the weights of a text have on their longer axis.
-func (l *loaded) axis(text [2]string) (int, error) {
-	if l.Sizes().Decoder != nil {
-		e, err := l.TranslationExample(text[0], text[1])
-		return max(len(e.IDs), len(e.Reads)), err
-	}
-	e, err := l.Encode(text[0], text[1])
-	if err != nil {
-		return 0, err
-	}
-	return len(e.IDs), nil
-}
-
 // layerBytes returns how large the weights of a layer are for a text of n tokens.
 func layerBytes(m *models.Model, n int) int64 {
 	heads := m.Sizes().Heads
@@ -265,11 +252,11 @@ func (l *loaded) fits(n int) error {
 func (l *loaded) recorder(texts [][2]string, most int) (parts int, record func(i int) (*heads.Record, error), err error) {
 	longest := 0
 	for _, t := range texts {
-		n, err := l.axis(t)
+		source, target, err := lengths(l.Model, t[0], t[1])
 		if err != nil {
 			return 0, nil, err
 		}
-		longest = max(longest, n)
+		longest = max(longest, source, target)
 	}
 	layers := l.Attention()
 	all := int64(len(layers)) * layerBytes(l.Model, longest)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/internal/pruning"
@@ -65,13 +66,22 @@ func TestLongTarget(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := max(len(e.IDs), len(e.Reads))
-		if got, err := l.axis(text); err != nil || got != want || want < 2*min(len(e.IDs), len(e.Reads)) {
-			t.Errorf("%q: an axis of %d tokens (%v), want %d", text, got, err, want)
+		if n, target, err := lengths(m, text[0], text[1]); err != nil || n != len(e.IDs) || target != len(e.Reads) || want < 2*min(n, target) {
+			t.Errorf("%q: %d and %d tokens (%v), want %d and %d", text, n, target, err, len(e.IDs), len(e.Reads))
 		}
 		layers := len(m.Attention())
 		if parts, _, err := l.recorder([][2]string{text}, int(layerBytes(m, want))); err != nil || parts != layers {
 			t.Errorf("%q: %d parts (%v), want one for each of %d layers", text, parts, err, layers)
 		}
+	}
+	// Each fits the positions of its side, and both together would not.
+	half := strings.Repeat("the cat ate ", 8)
+	r, err := pretrainedSource{m: m}.Record(t.Context(), half, half)
+	if err != nil || len(r.Layers) != 6 {
+		t.Errorf("a source and a target of half as many tokens as the model takes: %v", err)
+	}
+	if n, _, err := lengths(m, half, ""); err != nil || 2*n <= m.Sizes().Positions {
+		t.Errorf("a source of %d tokens (%v), want more than half of %d", n, err, m.Sizes().Positions)
 	}
 	if got := layerBytes(m, 1<<20); got != int64(4*m.Sizes().Heads)<<40 {
 		t.Errorf("weights of a layer take %d bytes", got)
