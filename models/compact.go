@@ -151,7 +151,8 @@ func (p *Probe) fewer() (set map[string]any, loads string) {
 	for i, l := range m.Attention() {
 		c := l.Config()
 		counts[len(kept[c.Name])] = true
-		if removed = removed || len(kept[c.Name]) < c.Heads; c.Heads > 0 {
+		removed = removed || len(kept[c.Name]) < c.Heads
+		if c.Heads > 0 {
 			group = c.Heads / c.KVHeads
 		}
 		left := map[int]bool{}
