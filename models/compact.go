@@ -101,10 +101,9 @@ func (c *Compact) cut(l *attn.MultiHead, left []int) error {
 }
 
 // Write writes the tensors of the model's directory as one safetensors file, without the heads
-// that are gone. What is left is as it was to the bit, in the types that it had, or float32
-// if the probe was trained.
+// that are gone. What is left is as WriteMasked has it.
 //
-// Errors: those of safetensors.Open, for the directory is read again; those of w.
+// Errors: those of WriteMasked.
 func (c *Compact) Write(w io.Writer) error {
 	return c.model.rewrite(w, func(x *safetensors.Info) {
 		if cut, ok := c.cuts[x.Name]; ok {
@@ -152,7 +151,8 @@ func (p *Probe) fewer() (set map[string]any, loads string) {
 	for i, l := range m.Attention() {
 		c := l.Config()
 		counts[len(kept[c.Name])] = true
-		if removed = removed || len(kept[c.Name]) < c.Heads; c.Heads > 0 {
+		removed = removed || len(kept[c.Name]) < c.Heads
+		if c.Heads > 0 {
 			group = c.Heads / c.KVHeads
 		}
 		left := map[int]bool{}

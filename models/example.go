@@ -67,11 +67,16 @@ func (m *Model) TextExample(text string, rng *rand.Rand) (Example, error) {
 // LabelExample returns an example of a text, or of a pair of texts if second is not empty,
 // for a head that classifies texts. label is the name of a class as config.json has it.
 //
-// Errors: those of Encode; a model with another head; a label that it does not have.
+// Errors: those of Encode; a model with another head, or whose problem_type in config.json is
+// not that each text has one of several classes; a label that it does not have.
 func (m *Model) LabelExample(first, second, label string) (Example, error) {
 	task := m.task()
 	if task != TextClasses && task != NextSentence {
 		return Example{}, fmt.Errorf("models: LabelExample: the head is for %s, want %s or %s", task, TextClasses, NextSentence)
+	}
+	const one = "single_label_classification"
+	if problem := m.Settings.Text("problem_type", one); problem != one || len(m.Head().Labels) < 2 {
+		return Example{}, &FormatError{filepath.Join(m.Dir, configFile), fmt.Errorf("has problem_type %.60q and %d classes, want %s and two or more", problem, len(m.Head().Labels), one)}
 	}
 	class := slices.Index(m.Head().Labels, label)
 	if class < 0 {

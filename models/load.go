@@ -48,6 +48,7 @@ type Model struct {
 	params    nn.Vars
 	dict      nn.StateDict
 	kept      map[string][]int // by layer that has lost heads, the numbers of the others
+	tied      []string         // tensors in the file that are another one
 	packed    bool             // not all tensors are parameters
 	options   Options          // of Load
 	trained   bool             // parameters are not those of the directory
@@ -88,6 +89,9 @@ func Load(dir string, o Options) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{Network: network, Dir: dir, Family: family, Settings: d.settings, params: b.params, dict: b.dict, kept: b.lost.kept, packed: o.Weights != nil, options: o}
+	for _, tie := range b.ties {
+		m.tied = append(m.tied, tie[0])
+	}
 	m.tokenizer, m.untokened = tokenizer.Load(dir)
 	return m, nil
 }

@@ -13,11 +13,12 @@ import (
 
 // WriteMasked writes the tensors of the model's directory as one safetensors file, in which
 // the heads that Without took away contribute nothing: their columns of the last map of
-// the attention are zero. All else is as it was to the bit, in the types that it had, or
-// float32 if the probe was trained. With Config beside it, the file loads wherever the
-// original does.
+// the attention are zero. All else is as it was to the bit, in the types that it had; of a
+// probe that was trained, the parameters are what was learnt, in float32. With Config beside
+// it, the file loads wherever the original does.
 //
-// Errors: those of safetensors.Open, for the directory is read again; those of w.
+// Errors: those of safetensors.Open, for the directory is read again; those of w; after
+// training, those of the folder for temporary files, which holds the parameters meanwhile.
 func (p *Probe) WriteMasked(w io.Writer) error {
 	gone, kept := map[string][]span{}, p.Kept() // by tensor, what becomes zero
 	for _, l := range p.model.Attention() {
@@ -40,24 +41,47 @@ func (p *Probe) WriteMasked(w io.Writer) error {
 	})
 }
 
-// rewrite writes the tensors of the model's directory as one safetensors file: with other
-// shapes if change sets them, and the data that write makes of those in the directory.
+// rewrite writes the tensors of the model's directory, with what was learnt since, as one
+// safetensors file: with other shapes if change sets them, and the data that write makes of
+// theirs.
 func (m *Model) rewrite(w io.Writer, change func(*safetensors.Info), write func(w io.Writer, x *safetensors.Tensor) error) error {
-	r, done, err := m.weights()
+	r, err := safetensors.Open(m.Dir)
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer r.Close()
 	s := &safetensors.Stream{Metadata: r.Metadata(), Tensors: slices.Clone(r.Tensors())}
 	if len(s.Metadata) == 0 {
 		s.Metadata = map[string]string{"format": "pt"} // which some loaders insist on
+	}
+	read := r.Tensor
+	if m.trained {
+		learnt, done, err := m.learnt()
+		if err != nil {
+			return err
+		}
+		defer done()
+		// A tensor that is another one has not learnt, and loaders do without it. What was not
+		// read stays: of a model of images, say.
+		s.Tensors = slices.DeleteFunc(s.Tensors, func(x safetensors.Info) bool { return slices.Contains(m.tied, x.Name) })
+		for i, x := range s.Tensors {
+			if now, ok := learnt.Lookup(x.Name); ok {
+				s.Tensors[i] = now
+			}
+		}
+		read = func(name string) (*safetensors.Tensor, error) {
+			if _, ok := learnt.Lookup(name); ok {
+				return learnt.Tensor(name)
+			}
+			return r.Tensor(name)
+		}
 	}
 	slices.SortStableFunc(s.Tensors, func(a, b safetensors.Info) int { return b.DType.Bits() - a.DType.Bits() }) // as aligned as they were
 	for i := range s.Tensors {
 		change(&s.Tensors[i])
 	}
 	s.Data = func(w io.Writer, i int) error {
-		x, err := r.Tensor(s.Tensors[i].Name)
+		x, err := read(s.Tensors[i].Name)
 		if err != nil {
 			return err
 		}

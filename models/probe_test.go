@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/heads"
@@ -309,5 +310,33 @@ func TestTextExample(t *testing.T) {
 	}
 	if _, err := m.LabelExample("cat", "", "x"); err == nil {
 		t.Error("a model of masked words has classes of texts")
+	}
+}
+
+// A head whose texts have no class, or several, has another loss than that of classes.
+func TestLabelExampleWantsClasses(t *testing.T) {
+	for _, c := range []struct {
+		change map[string]any
+		want   string // "" if it is taken
+	}{
+		{map[string]any{"problem_type": nil}, ""},
+		{map[string]any{"problem_type": "single_label_classification"}, ""},
+		{map[string]any{"problem_type": "multi_label_classification"}, `config.json: has problem_type "multi_label_classification" and 3 classes, want single_label_classification and two or more`},
+		{map[string]any{"problem_type": "regression"}, `has problem_type "regression" and 3 classes`},
+	} {
+		dir := edit(t, "bert_text", c.change)
+		tokenizer, err := os.ReadFile("testdata/sentence_dense/tokenizer.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(dir, "tokenizer.json"), string(tokenizer))
+		m, err := models.Load(dir, models.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = m.LabelExample("cat", "", m.Head().Labels[1])
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%v: error %v, want %q", c.change, err, c.want)
+		}
 	}
 }

@@ -113,13 +113,9 @@ func (p *Probe) renew() {
 	}
 }
 
-// weights opens the tensors of a model: those of its directory, or its parameters if they
-// were trained. done is to be called in the end.
-func (m *Model) weights() (r *safetensors.Reader, done func(), err error) {
-	if !m.trained {
-		r, err = safetensors.Open(m.Dir)
-		return r, func() { r.Close() }, err
-	}
+// learnt returns the parameters as the file of a temporary folder. done is to be called in
+// the end.
+func (m *Model) learnt() (r *safetensors.Reader, done func(), err error) {
 	dir, err := os.MkdirTemp("", "attn-weights-")
 	if err != nil {
 		return nil, nil, err

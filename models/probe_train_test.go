@@ -1,6 +1,7 @@
 package models_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -12,13 +13,15 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/safetensors"
 )
 
 // TestProbeTrain trains what is left of models on their examples. The model that was pruned
 // stays as it is; heads that are gone stay so; and both forms that are written have what was
 // learnt.
 func TestProbeTrain(t *testing.T) {
-	for _, name := range []string{"bert_words", "bert_text", "decoders/llama3", "decoders/gpt2", "seq2seq/t5"} {
+	for _, name := range []string{"bert_old", "bert_words", "bert_text", "decoders/llama3", "decoders/gpt2", "decoders/gemma3_multimodal", "seq2seq/t5"} {
 		p := loadProbe(t, name)
 		whole := lossOf(t, p)
 		less := without(t, p, gone(p.Layers(), removals["uneven"]))
@@ -57,6 +60,7 @@ func TestProbeTrain(t *testing.T) {
 		if err := atomicfile.Write(filepath.Join(masked, "model.safetensors"), tuned.WriteMasked); err != nil {
 			t.Fatal(err)
 		}
+		checkUnread(t, p.Model(), masked)
 		list := []*models.Model{}
 		if m, err := models.Load(masked, models.Options{}); err != nil {
 			t.Fatal(err)
@@ -76,6 +80,47 @@ func TestProbeTrain(t *testing.T) {
 				t.Errorf("%s: what was written has loss %v, want %v", name, loss, after)
 			}
 		}
+	}
+}
+
+// checkUnread holds the tensors of a directory that are no parameters of the model, such as
+// those of a model of images, against what was written after training: they are as they were,
+// but for one that is another tensor, which has learnt.
+func checkUnread(t *testing.T, m *models.Model, dir string) {
+	t.Helper()
+	dict, err := models.StateDict(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var readers [2]*safetensors.Reader
+	for i, dir := range []string{m.Dir, dir} {
+		if readers[i], err = safetensors.Open(dir); err != nil {
+			t.Fatal(err)
+		}
+		defer readers[i].Close()
+	}
+	var unread []string
+	for _, info := range readers[0].Tensors() {
+		if slices.ContainsFunc(dict, func(e nn.Entry) bool { return e.Name == info.Name }) {
+			continue
+		}
+		unread = append(unread, info.Name)
+		if info.Name == "cls.predictions.decoder.weight" {
+			if _, there := readers[1].Lookup(info.Name); there {
+				t.Errorf("%s: %s is written as it was before training", m.Dir, info.Name)
+			}
+			continue
+		}
+		want, err := readers[0].Tensor(info.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := readers[1].Tensor(info.Name); err != nil || got.DType != want.DType || !bytes.Equal(got.Data, want.Data) {
+			t.Errorf("%s: %s is not what it was (%v)", m.Dir, info.Name, err)
+		}
+	}
+	if name := filepath.Base(m.Dir); len(unread) == 0 && (name == "bert_old" || name == "gemma3_multimodal") {
+		t.Errorf("%s: every tensor is a parameter", m.Dir)
 	}
 }
 

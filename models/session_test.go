@@ -12,7 +12,6 @@ import (
 // TestSession continues a text turn by turn, and holds each answer against that of a model
 // that reads everything anew, and the tokens that are read against those that are new.
 func TestSession(t *testing.T) {
-	// What is between the turns; false ends the text and begins another one.
 	turns := []struct {
 		said  []int
 		keeps func(text []int) int // how much of what was before the text keeps

@@ -30,7 +30,8 @@ func (e *FormatError) Unwrap() error { return e.Err }
 // Load reads the tokenizer in a model's directory: its tokenizer.json, or else the
 // vocab.txt of BERT, the source.spm, target.spm and vocab.json of Marian, the spiece.model
 // of T5, the tokenizer.model of Llama or Gemma, the sentencepiece.bpe.model of XLM-R or
-// CamemBERT, or the vocab.json and merges.txt of GPT-2 or RoBERTa, with the tokenizer_config.json that belongs to them.
+// CamemBERT, or the vocab.json and merges.txt of GPT-2 or RoBERTa, with the
+// tokenizer_config.json and special_tokens_map.json that belong to them.
 //
 // Errors: a directory without these files, and what Read refuses.
 func Load(dir string) (*Tokenizer, error) {
@@ -136,6 +137,9 @@ func readIfThere(path string, to any) error {
 // setSpecial sets what special_tokens_map.json says of special tokens, which older versions
 // of the library wrote there alone.
 func (s *settings) setSpecial(name string, raw json.RawMessage) error {
+	if absent(raw) {
+		return nil
+	}
 	if name == "additional_special_tokens" {
 		var list []json.RawMessage
 		if err := json.Unmarshal(raw, &list); err != nil {

@@ -139,6 +139,7 @@ func TestLoad(t *testing.T) {
 		{"bert special", with(bert, "vocab.txt", "a\nb\n"), "", `vocab.txt: does not have the special token "`},
 		{"bert class", with(bert, "tokenizer_config.json", `{"tokenizer_class": "MPNetTokenizer"}`), "", `vocab.txt: belongs to a tokenizer of class MPNetTokenizer`},
 		{"bert map", with(with(bert, "special_tokens_map.json", `{"sep_token": "[CLS]"}`), "tokenizer_config.json", `{"do_lower_case": true}`), "ab", "[CLS] ab [CLS]"},
+		{"bert null", with(with(bert, "special_tokens_map.json", `{"sep_token": null, "other_token": null}`), "tokenizer_config.json", `{"do_lower_case": true, "sep_token": "[CLS]"}`), "ab", "[CLS] ab [CLS]"},
 		{"bert both", with(with(bert, "special_tokens_map.json", `{"sep_token": "[CLS]"}`), "tokenizer_config.json", `{"sep_token": "[SEP]"}`), "", `special_tokens_map.json: has sep_token "[CLS]", but tokenizer_config.json "[SEP]"`},
 		{"bert more", with(bert, "special_tokens_map.json", `{"additional_special_tokens": ["ab"]}`), "", `vocab.txt: goes with an added token "ab" that only a tokenizer.json can describe`},
 		{"bert unknown", with(bert, "added_tokens.json", `{"new": 7}`), "", `vocab.txt: goes with an added token "new" that only`},

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/models"
@@ -42,6 +43,8 @@ type loaded struct {
 	task     *modelTask
 	embedder *models.Embedder // of a task of similarity, else nil
 	data     string           // the file, for errors
+	// low and high are how similar the least and the most similar pair are said to be.
+	low, high float64
 }
 
 func lineText(l dataLine) string { return l.columns[0] }
@@ -106,7 +109,7 @@ var similarityTask = modelTask{
 				}
 				x[j] = e
 			}
-			pairs[i] = models.SimilarPair{First: x[0], Second: x[1], Cosine: line.value}
+			pairs[i] = models.SimilarPair{First: x[0], Second: x[1], Cosine: l.cosine(line.value)}
 		}
 		return models.NewSimilarityProbe(l.embedder, pairs)
 	},
@@ -163,32 +166,45 @@ func loadTask(dir, data string, most int) (*loaded, []dataLine, error) {
 			return nil, nil, err
 		}
 		l.Model = l.embedder.Model
-		return l, lines, similarities(data, lines)
+		l.low, l.high = math.Inf(1), math.Inf(-1)
+		if err := l.similarities(data, lines); err != nil {
+			return nil, nil, err
+		}
+	} else if l.Model, err = models.Load(dir, models.Options{}); err != nil {
+		return nil, nil, err
 	}
-	l.Model, err = models.Load(dir, models.Options{})
-	return l, lines, err
+	return l, lines, wantHeads(dir, l.Attention())
 }
 
-// similarities reads the last column of lines and makes cosines of it, from 0 for the least
-// similar pair to 1 for the most similar one: files count from 0 to 5, or to 1, or otherwise.
-func similarities(name string, lines []dataLine) error {
-	low, high := math.Inf(1), math.Inf(-1)
-	for i, l := range lines {
-		v, err := strconv.ParseFloat(l.columns[2], 64)
+// wantHeads returns an error if a model has no attention heads.
+func wantHeads(dir string, layers []*attn.MultiHead) error {
+	for _, l := range layers {
+		if l.Config().Heads > 0 {
+			return nil
+		}
+	}
+	return &seq2seq.InputError{Name: dir, Reason: "the model has no attention heads"}
+}
+
+// similarities reads the last column of lines, and widens the range of similarities by it.
+func (l *loaded) similarities(name string, lines []dataLine) error {
+	for i, line := range lines {
+		v, err := strconv.ParseFloat(line.columns[2], 64)
 		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-			return &seq2seq.InputError{Name: name, Line: l.number, Reason: fmt.Sprintf("similarity %.40q, want a number", l.columns[2])}
+			return &seq2seq.InputError{Name: name, Line: line.number, Reason: fmt.Sprintf("similarity %.40q, want a number", line.columns[2])}
 		}
 		lines[i].value = v
-		low, high = min(low, v), max(high, v)
+		l.low, l.high = min(l.low, v), max(l.high, v)
 	}
-	if low == high {
-		return &seq2seq.InputError{Name: name, Reason: fmt.Sprintf("every pair has similarity %g, want different ones", low)}
-	}
-	for i := range lines {
-		lines[i].value = (lines[i].value - low) / (high - low)
+	if l.low == l.high {
+		return &seq2seq.InputError{Name: name, Reason: fmt.Sprintf("every pair has similarity %g, want different ones", l.low)}
 	}
 	return nil
 }
+
+// cosine returns what the cosine of a pair is to be, from 0 for the least similar one to 1 for
+// the most similar one: files count from 0 to 5, or to 1, or otherwise.
+func (l *loaded) cosine(similarity float64) float64 { return (similarity - l.low) / (l.high - l.low) }
 
 // bad says that a line cannot be used.
 func (l *loaded) bad(line dataLine, err error) error {
@@ -214,19 +230,6 @@ func (l *loaded) examples(lines []dataLine, example func(dataLine) (models.Examp
 	return models.NewProbe(l.Model, list)
 }
 
-// axis returns how many tokens the weights of a text have on their longer axis.
-func (l *loaded) axis(text [2]string) (int, error) {
-	if l.Sizes().Decoder != nil {
-		e, err := l.TranslationExample(text[0], text[1])
-		return max(len(e.IDs), len(e.Reads)), err
-	}
-	e, err := l.Encode(text[0], text[1])
-	if err != nil {
-		return 0, err
-	}
-	return len(e.IDs), nil
-}
-
 // layerBytes returns how large the weights of a layer are for a text of n tokens.
 func layerBytes(m *models.Model, n int) int64 {
 	heads := m.Sizes().Heads
@@ -249,11 +252,11 @@ func (l *loaded) fits(n int) error {
 func (l *loaded) recorder(texts [][2]string, most int) (parts int, record func(i int) (*heads.Record, error), err error) {
 	longest := 0
 	for _, t := range texts {
-		n, err := l.axis(t)
+		source, target, err := lengths(l.Model, t[0], t[1])
 		if err != nil {
 			return 0, nil, err
 		}
-		longest = max(longest, n)
+		longest = max(longest, source, target)
 	}
 	layers := l.Attention()
 	all := int64(len(layers)) * layerBytes(l.Model, longest)

@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/internal/pruning"
@@ -63,15 +66,45 @@ func TestLongTarget(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := max(len(e.IDs), len(e.Reads))
-		if got, err := l.axis(text); err != nil || got != want || want < 2*min(len(e.IDs), len(e.Reads)) {
-			t.Errorf("%q: an axis of %d tokens (%v), want %d", text, got, err, want)
+		if n, target, err := lengths(m, text[0], text[1]); err != nil || n != len(e.IDs) || target != len(e.Reads) || want < 2*min(n, target) {
+			t.Errorf("%q: %d and %d tokens (%v), want %d and %d", text, n, target, err, len(e.IDs), len(e.Reads))
 		}
 		layers := len(m.Attention())
 		if parts, _, err := l.recorder([][2]string{text}, int(layerBytes(m, want))); err != nil || parts != layers {
 			t.Errorf("%q: %d parts (%v), want one for each of %d layers", text, parts, err, layers)
 		}
 	}
+	// Each fits the positions of its side, and both together would not.
+	half := strings.Repeat("the cat ate ", 8)
+	r, err := pretrainedSource{m: m}.Record(t.Context(), half, half)
+	if err != nil || len(r.Layers) != 6 {
+		t.Errorf("a source and a target of half as many tokens as the model takes: %v", err)
+	}
+	if n, _, err := lengths(m, half, ""); err != nil || 2*n <= m.Sizes().Positions {
+		t.Errorf("a source of %d tokens (%v), want more than half of %d", n, err, m.Sizes().Positions)
+	}
 	if got := layerBytes(m, 1<<20); got != int64(4*m.Sizes().Heads)<<40 {
 		t.Errorf("weights of a layer take %d bytes", got)
+	}
+}
+
+// The same similarity is the same cosine, in the file that heads are scored on and in that of
+// --train, whose range is another.
+func TestSimilaritiesOfTwoFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "train")
+	if err := os.WriteFile(path, []byte("a\tb\t1\nc\td\t6\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l := &loaded{task: &similarityTask, low: 0, high: 5}
+	lines, err := (&pruneCommand{Train: path}).trainLines(l, [3][]dataLine{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []float64
+	for _, line := range lines {
+		got = append(got, l.cosine(line.value))
+	}
+	if want := []float64{1. / 6, 1}; !slices.Equal(got, want) || l.cosine(0) != 0 {
+		t.Errorf("cosines %v and %v for 0, want %v and 0", got, l.cosine(0), want)
 	}
 }

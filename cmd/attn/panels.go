@@ -65,10 +65,10 @@ func (cmd *mapCommand) figure(r *heads.Record) (viz.Figure, error) {
 // drawnAtOnce returns an error if the heads of the layers, whose weights are computed on request,
 // are too many to have all of them.
 func drawnAtOnce(layers []*heads.Layer) error {
-	bytes, count := 0, 0
+	bytes, count := int64(0), 0
 	for _, l := range layers {
 		if l.Weights == nil {
-			bytes, count = bytes+4*l.Heads*len(l.Queries)*len(l.Keys), count+l.Heads
+			bytes, count = bytes+4*int64(l.Heads)*int64(len(l.Queries))*int64(len(l.Keys)), count+l.Heads
 		}
 	}
 	if bytes > mostPretrained {

@@ -121,28 +121,44 @@ func held(z models.Sizes, n, m int) int64 {
 	return all
 }
 
+// lengths returns how many tokens a model reads of a text or a pair, and how many there are of
+// the target. In an encoder-decoder second is the target; one that is not given counts as long
+// as the text.
+func lengths(m *models.Model, first, second string) (source, target int, err error) {
+	if m.Sizes().Decoder == nil || second == "" {
+		e, err := m.Encode(first, second)
+		if err != nil {
+			return 0, 0, err
+		}
+		return len(e.IDs), len(e.IDs), nil
+	}
+	e, err := m.TranslationExample(first, second)
+	return len(e.IDs), len(e.Reads), err
+}
+
 // Record records a text, or a pair of texts, of which second may be empty. Weights are computed
 // when somebody asks for a head.
 func (s pretrainedSource) Record(ctx context.Context, first, second string) (*heads.Record, error) {
-	e, err := s.m.Encode(first, second)
+	source, target, err := lengths(s.m, first, second)
 	if err != nil {
 		return nil, err
 	}
-	z, n := s.m.Sizes(), len(e.IDs)+s.generate
+	z, n := s.m.Sizes(), max(source, target)+s.generate
 	if n > mostPretrainedTokens {
 		return nil, fmt.Errorf("the text has %d tokens, want at most %d", n, mostPretrainedTokens)
 	}
-	if bytes := held(z, n, n); bytes > mostHeld {
+	bytes := held(z, source+s.generate, target)
+	if bytes > mostHeld {
 		return nil, fmt.Errorf("the queries and keys of %d tokens take %d MB, want at most %d MB, which %d tokens take", n, bytes>>20, mostHeld>>20, int64(n)*mostHeld/bytes)
 	}
-	o := heads.RecorderOptions{OnRequest: true, ValueNorms: true, Vectors: 2*held(z, n, n) <= mostVectors}
+	o := heads.RecorderOptions{OnRequest: true, ValueNorms: true, Vectors: 2*bytes <= mostVectors}
 	switch {
 	case s.generate == 0:
 		return s.m.Record(first, second, o)
 	case second != "":
 		return nil, errors.New("a second text and --generate exclude each other")
 	case z.Positions > 0 && n > z.Positions:
-		return nil, fmt.Errorf("the text has %d tokens and is to get %d more, want at most %d in all", len(e.IDs), s.generate, z.Positions)
+		return nil, fmt.Errorf("the text has %d tokens and is to get %d more, want at most %d in all", source, s.generate, z.Positions)
 	}
 	return s.m.RecordGenerated(ctx, first, models.Generation{Tokens: s.generate}, o)
 }

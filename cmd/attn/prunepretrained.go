@@ -37,6 +37,10 @@ func (cmd *pruneCommand) preparePretrained() (*prepared, error) {
 	if err != nil {
 		return nil, &seq2seq.InputError{Name: cmd.Data, Reason: err.Error()}
 	}
+	train, err := cmd.trainLines(l, parts)
+	if err != nil {
+		return nil, err
+	}
 	var probes [3]*models.Probe
 	var sizes [3]int
 	for i, part := range parts {
@@ -50,9 +54,15 @@ func (cmd *pruneCommand) preparePretrained() (*prepared, error) {
 		return nil, err
 	}
 	copy(task.Parts[:], probes[1:])
-	learnt, err := cmd.learn(l, task, probes[0], parts)
-	if err != nil {
-		return nil, err
+	const rate = 5e-5 // of a model that has learnt much already
+	task.Learn, task.Rate, task.Seed = probes[0], rate, cmd.Seed
+	set(&task.Rate, cmd.Rate)
+	if cmd.Train != "" {
+		from := *l
+		from.data = cmd.Train
+		if task.Learn, err = l.task.probe(&from, train, cmd.Seed); err != nil {
+			return nil, err
+		}
 	}
 	e, err := newExperiment(cmd, probes[0], task)
 	if err != nil {
@@ -62,7 +72,7 @@ func (cmd *pruneCommand) preparePretrained() (*prepared, error) {
 	r := cmd.newReport(cmd.Data, sizes, l.task.items)
 	r.Model.Arch, r.Model.Task = l.Family.Name, l.task.name
 	if r.Settings.TrainData = cmd.Train; cmd.Finetune > 0 {
-		r.Settings.Rate, r.Settings.Trained = task.Rate, learnt
+		r.Settings.Rate, r.Settings.Trained = task.Rate, len(train)
 	}
 	weights, err := filepath.Glob(filepath.Join(cmd.Model, "*.safetensors"))
 	if err != nil {
@@ -77,22 +87,19 @@ func (cmd *pruneCommand) preparePretrained() (*prepared, error) {
 	return &prepared{e, r, fmt.Sprintf("try: attn view --model %s TEXT", quoted(cmd.Out))}, nil
 }
 
-// learn says on what the task is fine-tuned, and returns how many lines these are: those of
-// --train, but for what is measured on, or those that heads are scored on.
-func (cmd *pruneCommand) learn(l *loaded, task *pruning.Predictions, scored *models.Probe, parts [3][]dataLine) (lines int, err error) {
-	const rate = 5e-5 // of a model that has learnt much already
-	task.Learn, task.Rate, task.Seed = scored, rate, cmd.Seed
-	set(&task.Rate, cmd.Rate)
+// trainLines returns what the model is fine-tuned on: the lines of --train, but for what is
+// measured on, or those that heads are scored on.
+func (cmd *pruneCommand) trainLines(l *loaded, parts [3][]dataLine) ([]dataLine, error) {
 	if cmd.Train == "" {
-		return len(parts[0]), nil
+		return parts[0], nil
 	}
 	all, err := readLines(cmd.Train, l.task.data, math.MaxInt)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if l.task == &similarityTask {
-		if err := similarities(cmd.Train, all); err != nil {
-			return 0, err
+		if err := l.similarities(cmd.Train, all); err != nil {
+			return nil, err
 		}
 	}
 	measured := map[string]bool{}
@@ -102,12 +109,9 @@ func (cmd *pruneCommand) learn(l *loaded, task *pruning.Predictions, scored *mod
 		}
 	}
 	if all = slices.DeleteFunc(all, func(line dataLine) bool { return measured[l.task.source(line)] }); len(all) == 0 {
-		return 0, &seq2seq.InputError{Name: cmd.Train, Reason: "every line is also among those that are measured on"}
+		return nil, &seq2seq.InputError{Name: cmd.Train, Reason: "every line is also among those that are measured on"}
 	}
-	from := *l
-	from.data = cmd.Train
-	task.Learn, err = l.task.probe(&from, all, cmd.Seed)
-	return len(all), err
+	return all, nil
 }
 
 // predictions returns the task, but for the probes: what the model is judged by.

@@ -115,12 +115,7 @@ func (f *scoredFlags) load() (*seq2seq.Translator, error) {
 	if f.recipe, err = readRecipe(f.Model); err != nil {
 		return nil, err
 	}
-	for _, l := range m.Layers() {
-		if l.Config().Heads > 0 {
-			return m, nil
-		}
-	}
-	return nil, &seq2seq.InputError{Name: f.Model, Reason: "the model has no attention heads"}
+	return m, wantHeads(f.Model, m.Layers())
 }
 
 // pairs returns the pairs of --data and the name of that file. Without --data, a model that

@@ -267,3 +267,28 @@ func TestPretrainedWorks(t *testing.T) {
 		}
 	}
 }
+
+// Texts as long as the model takes leave no position for a token behind them.
+func TestPretrainedWorksOfLongestTexts(t *testing.T) {
+	e := ofWords(t, "decoders/gpt2")
+	m, task := e.Subject.Model(), e.Task.(*Predictions)
+	most := m.Sizes().Positions
+	x := models.Example{IDs: make([]int, most), Targets: make([]int, most)}
+	p, err := models.NewProbe(m, []models.Example{x})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task.Parts[Selecting] = p
+	var lengths []int
+	for _, w := range task.Works() {
+		if w.Batch == 1 {
+			w.On(e.Subject)()
+		}
+		if w.Name == "decode one token" {
+			lengths = append(lengths, w.Length)
+		}
+	}
+	if !slices.Equal(lengths, []int{most - 1}) {
+		t.Errorf("a token is decoded behind %v, want %d", lengths, most-1)
+	}
+}

@@ -1,6 +1,7 @@
 package pruning
 
 import (
+	"math"
 	"slices"
 
 	"github.com/attn-go/attn"
@@ -19,13 +20,12 @@ func (x *Predictions) Works() []Work[*models.Probe] {
 	}
 	z := whole.Model().Sizes()
 	causal := z.Kind == heads.Decoder
-	short := whole.MeanTokens()
-	long := func(n int) int { // as far as there are positions
-		if z.Positions > 0 {
-			n = min(n, z.Positions-1)
-		}
-		return max(n, short)
+	most := math.MaxInt // tokens behind which there is a position for one more
+	if z.Positions > 0 {
+		most = z.Positions - 1
 	}
+	short := whole.MeanTokens()
+	long := func(n int) int { return max(min(n, most), short) }
 	batches := []int{1, 8, 32}
 	if x.Faster {
 		slices.Reverse(batches)
@@ -36,8 +36,8 @@ func (x *Predictions) Works() []Work[*models.Probe] {
 			list = append(list, reading(b, l, causal))
 		}
 	}
-	if causal {
-		for _, l := range slices.Compact([]int{short, long(256)}) {
+	if causal && most > 0 {
+		for _, l := range slices.Compact([]int{min(short, most), min(long(256), most)}) {
 			list = append(list, writing(l))
 		}
 	}
