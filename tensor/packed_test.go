@@ -41,10 +41,17 @@ func packedBoth(dense *tensor.Tensor, n tensor.Numbers) []*tensor.Packed {
 	return []*tensor.Packed{byRow, byColumn}
 }
 
+// eachImplementation runs f as a subtest with each implementation of the kernels.
+func eachImplementation(t *testing.T, f func(t *testing.T, kernels string)) {
+	simd.Each(func(kernels string) {
+		t.Run(kernels, func(t *testing.T) { f(t, kernels) })
+	})
+}
+
 // TestPacked compares products with those of the same numbers as parameters.
 func TestPacked(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	simd.Each(func(kernels string) {
+	eachImplementation(t, func(t *testing.T, kernels string) {
 		for _, size := range packedSizes {
 			n, out, in := size[0], size[1], size[2]
 			x, bias := tensor.Randn(rng, n, in), tensor.Randn(rng, out)
@@ -85,7 +92,7 @@ func TestPacked(t *testing.T) {
 // weights that are meant.
 func TestPackedInt8(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	simd.Each(func(kernels string) {
+	eachImplementation(t, func(t *testing.T, kernels string) {
 		for _, size := range packedSizes {
 			n, out, in := size[0], size[1], size[2]
 			x, bias, dense := tensor.Randn(rng, n, in), tensor.Randn(rng, out), tensor.Randn(rng, out, in)
@@ -135,7 +142,7 @@ func TestPackedInt8(t *testing.T) {
 // the same alone as among others.
 func TestLinears(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	simd.Each(func(kernels string) {
+	eachImplementation(t, func(t *testing.T, kernels string) {
 		for _, numbers := range []tensor.Numbers{tensor.Float32, tensor.BFloat16, tensor.Int8} {
 			const in = 577
 			var maps []tensor.Affine

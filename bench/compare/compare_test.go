@@ -55,8 +55,8 @@ func fakePeer(library string) {
 			panic(err)
 		}
 		switch {
-		case r.Op == "versions":
-			fmt.Printf(`{"versions": {%q: "1.2.3+cpu"}}`+"\n", library)
+		case r.Op == "version":
+			fmt.Println(`{"version": "1.2.3+cpu"}`)
 		case strings.HasSuffix(r.Op, "-train") && library == "onnxruntime":
 			fmt.Println(`{"unsupported": "no training"}`)
 		default:

@@ -62,13 +62,13 @@ type peer struct {
 
 // answer is a line of the server.
 type answer struct {
-	Median      float64           `json:"ms_median"`
-	Form        string            `json:"form"`
-	Unsupported string            `json:"unsupported"`
-	Error       string            `json:"error"`
-	Missing     string            `json:"missing"`
-	Logits      []float32         `json:"logits"`
-	Versions    map[string]string `json:"versions"`
+	Median      float64   `json:"ms_median"`
+	Form        string    `json:"form"`
+	Unsupported string    `json:"unsupported"`
+	Error       string    `json:"error"`
+	Missing     string    `json:"missing"`
+	Logits      []float32 `json:"logits"`
+	Version     string    `json:"version"`
 }
 
 // missing says why there is no figure, if so.
@@ -100,7 +100,7 @@ func startPeer(ctx context.Context, python, name string) (*peer, error) {
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w\n%s", p.name, err, install)
 	}
-	a, err := p.exchange(map[string]string{"op": "versions"})
+	a, err := p.exchange(map[string]string{"op": "version"})
 	if err != nil {
 		p.stop()
 		return nil, fmt.Errorf("%w\n%s", err, install)
@@ -113,7 +113,7 @@ func startPeer(ctx context.Context, python, name string) (*peer, error) {
 		p.version, p.missing = "not installed", fmt.Sprintf("not installed: %s; %s", a.Missing, p.where)
 		return p, nil
 	}
-	p.version, _, _ = strings.Cut(a.Versions[name], "+")
+	p.version, _, _ = strings.Cut(a.Version, "+")
 	return p, nil
 }
 

@@ -11,19 +11,10 @@ import decoders
 from peers import FEWEST, Unsupported
 
 STEPS = 16  # of a text, behind its first token
-threads = 1
+version = ctranslate2.__version__
 
 
-def versions():
-    return {"ctranslate2": ctranslate2.__version__}
-
-
-def set_threads(n):
-    global threads
-    threads = n
-
-
-def load(d, storage):
+def load(d, storage, threads):
     """The decoder with weights of a type, through a directory in CTranslate2's form."""
     spec = transformer_spec.TransformerDecoderModelSpec.from_config(
         d.layers, d.heads, activation=common_spec.Activation.SWISH, pre_norm=True, ffn_glu=True, rms_norm=True,
@@ -58,9 +49,9 @@ def load(d, storage):
         return ctranslate2.Generator(path, device="cpu", compute_type=storage, intra_threads=threads)
 
 
-def logits(path, ids):
+def logits(w):
     """What follows each of a text's tokens."""
-    return np.array(load(decoders.of_directory(path), "float32").forward_batch([ids]))[0]
+    return np.array(load(decoders.of_directory(w.file), "float32", w.threads).forward_batch([w.ids]))[0]
 
 
 class Steps:
@@ -82,10 +73,11 @@ class Steps:
         return found
 
 
-def forms(w):
-    if w.base != "generate":
-        return {}
+def generate(w):
     supported = ctranslate2.get_supported_compute_types("cpu")
     if w.storage not in supported:
         raise Unsupported(f"no {w.storage} on this processor, but {', '.join(sorted(supported))}")
-    return {f"{w.storage}, a step of generate_batch": Steps(load(decoders.of_work(w), w.storage), w.lk)}
+    return {f"{w.storage}, a step of generate_batch": Steps(load(decoders.of_work(w), w.storage, w.threads), w.lk)}
+
+
+operations = {"generate": generate}

@@ -12,7 +12,7 @@ from gguf import GGMLQuantizationType as Type
 import decoders
 from peers import Unsupported
 
-threads = 1
+version = llama_cpp.__version__
 types = {"float32": Type.F32, "bfloat16": Type.BF16, "int8": Type.Q8_0}
 names = {
     "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
@@ -37,15 +37,6 @@ def params():
 
 
 llama_cpp.llama_cpp.llama_model_default_params = params  # which class Llama has no option for
-
-
-def versions():
-    return {"llama.cpp": llama_cpp.__version__}
-
-
-def set_threads(n):
-    global threads
-    threads = n
 
 
 def interleaved(x, heads):
@@ -90,25 +81,23 @@ def write(d, path, kind):
     f.close()
 
 
-def load(d, kind, tokens, **options):
+def load(d, kind, tokens, threads, **options):
     with tempfile.TemporaryDirectory() as path:
         path = os.path.join(path, "model.gguf")
         write(d, path, kind)
         return llama_cpp.Llama(path, n_ctx=tokens, n_threads=threads, n_threads_batch=threads, verbose=False, **options)
 
 
-def logits(path, ids):
+def logits(w):
     """What follows each of a text's tokens."""
-    m = load(decoders.of_directory(path), Type.F32, 64, logits_all=True, type_k=Type.F32, type_v=Type.F32)
-    m.eval(ids)
-    return m.scores[: len(ids)]
+    m = load(decoders.of_directory(w.file), Type.F32, 64, w.threads, logits_all=True, type_k=Type.F32, type_v=Type.F32)
+    m.eval(w.ids)
+    return m.scores[: len(w.ids)]
 
 
-def forms(w):
-    if w.base != "generate":
-        return {}
+def generate(w):
     cache = Type.F32 if w.storage == "float32" else Type.F16
-    m = load(decoders.of_work(w), types[w.storage], w.lk + 64, type_k=cache, type_v=cache)
+    m = load(decoders.of_work(w), types[w.storage], w.lk + 64, w.threads, type_k=cache, type_v=cache)
     m.eval([5] * w.lk)
 
     def step():
@@ -117,3 +106,6 @@ def forms(w):
         m._ctx.get_logits()  # which waits for them
 
     return {types[w.storage].name: step}
+
+
+operations = {"generate": generate}

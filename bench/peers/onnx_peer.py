@@ -10,27 +10,17 @@ from peers import Unsupported
 
 CONTRIB = "com.microsoft"
 OPSET = 24  # the newest with the operator Attention whose revisions onnxruntime has kernels for
-threads = 1
+version = ort.__version__
+options = ort.SessionOptions()
+options.inter_op_num_threads = 1
 
 
-def versions():
-    return {"onnxruntime": ort.__version__}
-
-
-def set_threads(n):
-    global threads
-    threads = n
-
-
-def forms(w):
+def prepare(w):
+    options.intra_op_num_threads = w.threads
     if w.train:
         raise Unsupported("no training")
     if w.dropout:
         raise Unsupported("no dropout at inference")
-    make = {
-        "gemm": gemm, "sdpa": sdpa, "decode": decode, "additive": additive, "gaussian": gaussian, "mha": mha, "encode": encode,
-    }.get(w.base)
-    return make(w) if make else {}
 
 
 class Graph:
@@ -84,8 +74,6 @@ class Graph:
         model = helper.make_model(
             graph, opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)], ir_version=11
         )
-        options = ort.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         values = {n: ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(x)) for n, x in self.feeds.items()}
         binding = session.io_binding()
@@ -287,3 +275,8 @@ def encode(w):
         return g.call(x)
 
     return {"packed Attention, SkipLayerNormalization, BiasGelu": model(True), "MatMul, Attention, Gelu": model(False)}
+
+
+operations = {
+    "gemm": gemm, "sdpa": sdpa, "decode": decode, "additive": additive, "gaussian": gaussian, "mha": mha, "encode": encode,
+}  # fmt: skip

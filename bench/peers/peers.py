@@ -4,12 +4,14 @@
 
 A server on standard input and output: each line is a JSON object with op, b, h, g, lq, lk, e, v, width, causal, mask,
 dropout, weights as `attn bench --json` prints them, threads, and time in seconds; it is answered by a line with ms_median,
-ms_min, ms_max and form, which says what was run, or unsupported, or error. {"op": "versions"} is answered by versions,
+ms_min, ms_max and form, which says what was run, or unsupported, or error. {"op": "version"} is answered by version,
 or missing where the library is not installed, and {"op": "logits"} with the file of a decoder and ids by logits, so
 that whoever compares can see that both compute the same. So whoever compares can take turns and pays for the imports
 once.
 
-Where a library has several ways to do the work, each is tried shortly and the fastest is measured.
+The module of a library has its version; operations, functions by the names of what they do, which take a Work and
+return ways to do it: functions that do it once, by their names; where something comes before each of them, prepare;
+and for decoders, logits. Where there are several ways, each is tried shortly and the fastest is measured.
 """
 
 import gc
@@ -96,9 +98,12 @@ class Server:
         if key == self.key:
             return
         self.key, self.call = None, None
-        forms = self.peer.forms(Work(request))
-        if not forms:
+        work = Work(request)
+        if work.base not in self.peer.operations:
             raise Unsupported("no such operation here")
+        if hasattr(self.peer, "prepare"):
+            self.peer.prepare(work)
+        forms = self.peer.operations[work.base](work)
         if len(forms) > 1:
             tried = {}
             for name, call in forms.items():
@@ -115,13 +120,11 @@ class Server:
 
     def answer(self, request):
         try:
-            if request["op"] == "versions":
-                return {"versions": self.peer.versions()}
+            if request["op"] == "version":
+                return {"version": self.peer.version}
             if request["op"] == "logits":
-                self.peer.set_threads(request["threads"])
-                return {"logits": [float(x) for x in self.peer.logits(request["file"], request["ids"]).flat]}
+                return {"logits": [float(x) for x in self.peer.logits(Work(request)).flat]}
             seconds = request.pop("time", 1.0)
-            self.peer.set_threads(request["threads"])
             self.prepare(request, seconds)
             times = timed(self.call, seconds)
         except Unsupported as e:

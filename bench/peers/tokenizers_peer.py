@@ -7,20 +7,14 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import tokenizers
 from tokenizers import Tokenizer
 
-
-def versions():
-    return {"tokenizers": tokenizers.__version__}
+version = tokenizers.__version__
 
 
-def set_threads(n):
-    pass  # one is all that it has without TOKENIZERS_PARALLELISM
+def load(w):
+    return {"from_file": lambda: Tokenizer.from_file(w.file)}
 
 
-def forms(w):
-    if w.base == "tokenizer":
-        return {"from_file": lambda: Tokenizer.from_file(w.file)}
-    if w.base != "tokenize":
-        return {}
+def tokenize(w):
     t = Tokenizer.from_file(w.file)
     with open(w.text, encoding="utf-8", newline="\n") as f:
         lines = f.read().removesuffix("\n").split("\n")
@@ -30,3 +24,6 @@ def forms(w):
             t.encode(line)
 
     return {"encode": encode, "encode_batch": lambda: t.encode_batch(lines)}
+
+
+operations = {"tokenizer": load, "tokenize": tokenize}

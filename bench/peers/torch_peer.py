@@ -10,27 +10,14 @@ from torch import nn
 
 from peers import Unsupported
 
-
+version = torch.__version__
 warnings.filterwarnings("ignore", message="enable_nested_tensor")  # which does not go with norms in front
 
 
-def versions():
-    return {"torch": torch.__version__}
-
-
-def set_threads(n):
-    if torch.get_num_threads() != n:
-        torch.set_num_threads(n)
-
-
-def forms(w):
-    """The ways to do the work: names and functions that do it once."""
+def prepare(w):
     torch.manual_seed(1)
-    make = {
-        "gemm": gemm, "sdpa": sdpa, "decode": decode, "additive": additive, "gaussian": gaussian, "mha": mha,
-        "translator": translator, "encode": encode, "generate": generate, "load": load,
-    }.get(w.base)
-    return make(w) if make else {}
+    if torch.get_num_threads() != w.threads:
+        torch.set_num_threads(w.threads)
 
 
 def passes(w, forward, leaves, module=None):
@@ -324,3 +311,9 @@ def load(w):
         raise Unsupported("no int8 weights in a module")
     dtype = torch.bfloat16 if w.storage == "bfloat16" else torch.float32
     return {"load_file, to(copy=True)": lambda: {k: v.to(dtype, copy=True) for k, v in load_file(w.file).items()}}
+
+
+operations = {
+    "gemm": gemm, "sdpa": sdpa, "decode": decode, "additive": additive, "gaussian": gaussian, "mha": mha,
+    "translator": translator, "encode": encode, "generate": generate, "load": load,
+}  # fmt: skip

@@ -145,7 +145,9 @@ func TestRunEncoderDecoder(t *testing.T) {
 	}
 }
 
-func TestPretrainedSource(t *testing.T) {
+// recordOfSentences returns a model of sentences, and the record of two texts for its page.
+func recordOfSentences(t *testing.T) (*models.Model, *heads.Record) {
+	t.Helper()
 	m, err := models.Load("../../models/testdata/sentence_dense", models.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -154,6 +156,11 @@ func TestPretrainedSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m, r
+}
+
+func TestPretrainedSource(t *testing.T) {
+	_, r := recordOfSentences(t)
 	want := "[CLS] the cat ##s [SEP] who ? [SEP]"
 	l := r.Layer(heads.Encoder, 1)
 	if r.Source != "the cats" || r.Target != "who ?" || len(r.Layers) != 2 || strings.Join(l.Keys, " ") != want {
@@ -170,14 +177,7 @@ func TestPretrainedSource(t *testing.T) {
 // Weights are computed when the page asks for them; of a text that is too long for that the
 // error says what is not.
 func TestPretrainedSourceKeepsNoWeights(t *testing.T) {
-	m, err := models.Load("../../models/testdata/sentence_dense", models.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := pretrainedSource{m: m}.Record(t.Context(), "the cats", "who ?")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, r := recordOfSentences(t)
 	kept, err := m.Record("the cats", "who ?", heads.RecorderOptions{})
 	if err != nil {
 		t.Fatal(err)

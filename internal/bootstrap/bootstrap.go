@@ -1,5 +1,5 @@
-// Package bootstrap tells how sure a difference between two systems is that were measured on
-// the same data.
+// Package bootstrap tells how sure a number is that was measured on some data, such as the
+// difference between two systems on the same data.
 package bootstrap
 
 import (
@@ -12,32 +12,37 @@ import (
 // which some stand there several times. It may keep nothing of the slice.
 type Statistic func(sample []int) float64
 
-// Difference returns the 95% interval of a statistic of b minus that of a, by the percentile
-// bootstrap: the range of the difference over resamples of n items, drawn with replacement
-// and the same for both, without the 2.5% at either end. 1000 resamples are usual; of fewer
-// than 40, none is left out. If the difference is NaN on any resample, both ends are NaN.
-// The result depends on nothing but the arguments.
+// Interval returns the 95% interval of a statistic, by the percentile bootstrap: its range
+// over resamples of n items, drawn with replacement, without the 2.5% at either end. 1000
+// resamples are usual; of fewer than 40, none is left out. If the statistic is NaN on any
+// resample, both ends are NaN. The result depends on nothing but the arguments.
 //
 // Panics if there are no items or no resamples.
+func Interval(n, resamples int, seed uint64, s Statistic) (low, high float64) {
+	if n < 1 || resamples < 1 {
+		panic("bootstrap: no items or no resamples")
+	}
+	rng := rand.New(rand.NewPCG(seed, 0))
+	values, sample := make([]float64, resamples), make([]int, n)
+	for r := range values {
+		for i := range sample {
+			sample[i] = rng.IntN(n)
+		}
+		values[r] = s(sample)
+	}
+	slices.Sort(values)
+	if math.IsNaN(values[0]) { // which sorts in front of all others
+		return math.NaN(), math.NaN()
+	}
+	out := resamples / 40
+	return values[out], values[resamples-1-out]
+}
+
+// Difference returns the Interval of a statistic of b minus that of a, on the same resamples:
+// the paired bootstrap.
 //
 // Source: Koehn, "Statistical Significance Tests for Machine Translation
 // Evaluation", 2004, section 4, https://aclanthology.org/W04-3250.
 func Difference(n, resamples int, seed uint64, a, b Statistic) (low, high float64) {
-	if n < 1 || resamples < 1 {
-		panic("bootstrap: Difference: no items or no resamples")
-	}
-	rng := rand.New(rand.NewPCG(seed, 0))
-	differences, sample := make([]float64, resamples), make([]int, n)
-	for r := range differences {
-		for i := range sample {
-			sample[i] = rng.IntN(n)
-		}
-		differences[r] = b(sample) - a(sample)
-	}
-	slices.Sort(differences)
-	if math.IsNaN(differences[0]) { // which sorts in front of all others
-		return math.NaN(), math.NaN()
-	}
-	out := resamples / 40
-	return differences[out], differences[resamples-1-out]
+	return Interval(n, resamples, seed, func(sample []int) float64 { return b(sample) - a(sample) })
 }

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
 
+	"github.com/attn-go/attn/internal/bootstrap"
 	"github.com/attn-go/attn/internal/pruning/reports"
 )
 
@@ -71,7 +71,14 @@ type pair struct{ before, after float64 }
 // compared returns what is told of pairs.
 func compared(pairs []pair) reports.Speed {
 	before, after := middle(pairs)
-	low, high := ratioInterval(pairs)
+	drawn := make([]pair, len(pairs))
+	low, high := bootstrap.Interval(len(pairs), 1000, 1, func(sample []int) float64 {
+		for i, j := range sample {
+			drawn[i] = pairs[j]
+		}
+		before, after := middle(drawn)
+		return before / after
+	})
 	return reports.Speed{
 		Before: reports.Number(before), After: reports.Number(after), Ratio: reports.Number(before / after),
 		Low: reports.Number(low), High: reports.Number(high), Repeats: len(pairs),
@@ -96,22 +103,6 @@ const (
 	fewestTurns = 5
 	manyTurns   = 30
 )
-
-// ratioInterval returns the 95% interval of the ratio of middle, by bootstrap.
-func ratioInterval(pairs []pair) (low, high float64) {
-	const resamples = 1000
-	rng := rand.New(rand.NewPCG(1, 1))
-	ratios := make([]float64, resamples)
-	sample := make([]pair, len(pairs))
-	for i := range ratios {
-		for j := range sample {
-			sample[j] = pairs[rng.IntN(len(pairs))]
-		}
-		before, after := middle(sample)
-		ratios[i] = before / after
-	}
-	return quantile(ratios, 0.025), quantile(ratios, 0.975)
-}
 
 // quantile returns the q-quantile of x, between neighbours in proportion. It
 // sorts x.

@@ -14,7 +14,7 @@ import (
 func TestTurns(t *testing.T) {
 	before, after := 0, 0
 	s, err := turns(context.Background(), 10*time.Millisecond,
-		func() { before++; time.Sleep(3 * time.Millisecond) }, func() { after++; time.Sleep(time.Millisecond) })
+		func() { before++; time.Sleep(3 * time.Millisecond) }, func() { after++ })
 	if err != nil {
 		t.Fatal(err)
 	}
