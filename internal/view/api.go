@@ -26,6 +26,9 @@ func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	files := http.FileServerFS(page())
 	mux.Handle("GET /{$}", files)
+	mux.HandleFunc("GET /page/main.js", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, "text/javascript; charset=utf-8", s.script)
+	})
 	mux.Handle("GET /page/", http.StripPrefix("/page/", files))
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /api/start", s.start)

@@ -6,7 +6,7 @@ import { change, lens, place, state } from "./state.js";
 import { theme } from "./colour.js";
 import { check, thumbs } from "./data.js";
 import { gridKey, measured, ranked, shade, values } from "./measured.js";
-import { picture, whole } from "./pool.js";
+import { picture, show, whole } from "./pool.js";
 import { preparePreview } from "./preview.js";
 import { axesOf, headName, headSign, headsOf, keyHeadOf, part, visibleKeys } from "./tokens.js";
 
@@ -224,20 +224,19 @@ async function warn(record, layer) {
 
 // paint draws the thumbnails of a layer with a pixel for each of the screen's.
 function paint(row) {
-  const ratio = Math.min(window.devicePixelRatio || 1, 3);
-  [...row.list, ...row.more].forEach((m, h) => {
-    const { canvas, button, value } = row.cells[h];
+  const ratio = Math.min(window.devicePixelRatio || 1, 3), list = [...row.list, ...row.more];
+  // All sizes are read before anything is changed: the browser lays the page out once, and not for each head.
+  const boxes = list.map((_, h) => row.cells[h].canvas.getBoundingClientRect());
+  list.forEach((m, h) => {
+    const { canvas, button, value } = row.cells[h], box = boxes[h];
     button.classList.toggle("empty", m.rows * m.cols === 0);
     button.style.background = "";
     button.setAttribute("aria-label", button.dataset.name);
     value.textContent = "";
-    const box = canvas.getBoundingClientRect(); // never more pixels than the screen has: it would drop some
-    const small = picture(m, m, whole(m), Math.max(2, Math.floor(box.width * ratio)), Math.max(2, Math.floor(box.height * ratio)));
-    canvas.width = small.width;
-    canvas.height = small.height;
-    canvas.getContext("2d").drawImage(small, 0, 0);
+    // Never more pixels than the screen has: it would drop some.
+    show(canvas, picture(m, m, whole(m), Math.max(2, Math.floor(box.width * ratio)), Math.max(2, Math.floor(box.height * ratio))));
   });
-  byId("grid-key").replaceChildren(...gridKey());
+  if (!byId("grid-key").querySelector(".thumbs")) byId("grid-key").replaceChildren(...gridKey());
 }
 
 new ResizeObserver(later(60, () => { for (const row of rows) if (row.list && !state.g) paint(row); })).observe(root);
