@@ -138,16 +138,15 @@ function arrange() {
 }
 
 // inTurn runs two at a time: browsers open few connections to a server, and the head that somebody opens must not wait
-// for the thumbnails of a large model. What can wait runs alone, when nothing else is left.
+// for the thumbnails of a large model. What is soon runs before what waits already.
 let running = 0;
-const waiting = [], idle = [];
+const waiting = [];
 function next() {
   if (waiting.length && running < 2) waiting.shift()();
-  else if (idle.length && running === 0) idle.shift()();
 }
-async function inTurn(run, canWait = false) {
+async function inTurn(run, soon = false) {
   await new Promise((go) => {
-    (canWait ? idle : waiting).push(() => {
+    waiting[soon ? "unshift" : "push"](() => {
       running++;
       go();
     });
@@ -157,7 +156,6 @@ async function inTurn(run, canWait = false) {
     return await run();
   } finally {
     running--;
-    next();
     next();
   }
 }
@@ -182,6 +180,7 @@ async function draw(row, wanted) {
     paint(row);
     if (record.unread) warn(record, row.layer);
     if (!record.layers[row.layer].summaries) return;
+    // The server still holds what it needs for them.
     const more = await inTurn(() => (still() ? thumbs(record, row.layer, true) : null), true);
     if (!more || !still()) return;
     mask(row.layer, more);
@@ -196,6 +195,7 @@ async function draw(row, wanted) {
 // mask tells thumbnails of a layer which of their cells are masked.
 function mask(at, list) {
   const layer = record.layers[at], { q, k } = axesOf(record, layer);
+  if (!layer.visible) return;
   for (const m of list) m.seen ??= visibleKeys(layer, part(q, 0, q.spans.length, m.blockQ), part(k, 0, k.spans.length, m.blockK));
 }
 

@@ -18,7 +18,11 @@ const zeroCode = (m) => (m.hi > m.lo ? Math.max(0, Math.min(254, Math.round((254
 // pixels returns the colour of each rank as a number of four bytes.
 function pixels(m, scale) {
   const out = new Uint32Array(512), bytes = new Uint8ClampedArray(out.buffer), rank = ranks(m);
-  for (let code = 0; code < 256; code++) bytes.set([...colourOf(m, scale, code), 255], 4 * rank[code]);
+  for (let code = 0; code < 256; code++) {
+    const colour = colourOf(m, scale, code), at = 4 * rank[code];
+    for (let c = 0; c < 3; c++) bytes[at + c] = colour[c];
+    bytes[at + 3] = 255;
+  }
   bytes.set([...maskRGB()[0], 255], 0);
   return out;
 }
