@@ -151,6 +151,12 @@ const sumTolerance = 1. / 256
 // judge returns what is wrong with a row and the number that shows it. A row of
 // zeros is in order: that of a query which attends to no key.
 func judge(row []float32) (Cause, float64) {
+	if sum, most, ok := total(row); ok {
+		if most > 0 && math.Abs(sum-1) > sumTolerance {
+			return WrongSum, sum
+		}
+		return "", sum
+	}
 	sum, empty := 0., true
 	for _, w := range row {
 		v := float64(w)
@@ -168,6 +174,25 @@ func judge(row []float32) (Cause, float64) {
 		return WrongSum, sum
 	}
 	return "", sum
+}
+
+// total returns the sum of a row and its largest weight if all of them are finite and none has a
+// sign: then their bits are in the order of their values, and beyond those of the largest number
+// are only others.
+func total(row []float32) (sum float64, most float32, ok bool) {
+	var bits uint32
+	var s0, s1, s2, s3 float64 // an addition need not wait for the one before
+	for len(row) >= 4 {
+		a, b, c, d := row[0], row[1], row[2], row[3]
+		bits = max(bits, math.Float32bits(a), math.Float32bits(b), math.Float32bits(c), math.Float32bits(d))
+		s0, s1, s2, s3 = s0+float64(a), s1+float64(b), s2+float64(c), s3+float64(d)
+		row = row[4:]
+	}
+	for _, w := range row {
+		bits = max(bits, math.Float32bits(w))
+		s0 += float64(w)
+	}
+	return s0 + s1 + s2 + s3, math.Float32frombits(bits), bits <= math.Float32bits(math.MaxFloat32)
 }
 
 // Check returns what is wrong with the weights, at most one problem of each

@@ -26,6 +26,9 @@ func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	files := http.FileServerFS(page())
 	mux.Handle("GET /{$}", files)
+	mux.HandleFunc("GET /page/main.js", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, "text/javascript; charset=utf-8", s.script)
+	})
 	mux.Handle("GET /page/", http.StripPrefix("/page/", files))
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /api/start", s.start)
@@ -199,36 +202,43 @@ func (s *Server) thumbs(w http.ResponseWriter, r *http.Request) {
 	if q.failed(w) {
 		return
 	}
-	names := e.outline.Layers[layer].Summaries
-	if q.values.Get("summaries") != "1" {
-		names = nil
-		for h := range e.record.Layers[layer].Heads {
-			names = append(names, strconv.Itoa(h))
-		}
-	}
 	qa, ka := e.axes(layer)
-	judged := newJudge(&e.record.Layers[layer])
-	list, err := inParallel(len(names), func(i int) ([]byte, error) {
-		if err := r.Context().Err(); err != nil {
-			return nil, err // it has been scrolled away
-		}
-		weights, err := e.weights(layer, names[i], l.values)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := strconv.Atoi(names[i]); err == nil && !l.values { // a head of the model, and no summary
-			judged.head(weights)
-		}
+	small := func(weights []float32) []byte {
 		m := l.apply(weights, qa, ka)
 		lo, hi := m.bounds()
 		small, bq, bk := m.pool(span{0, m.rows}, span{0, m.cols}, thumbSize)
-		return small.appendWire(nil, bq, bk, lo, hi, false), nil
-	})
+		return small.appendWire(nil, bq, bk, lo, hi, false)
+	}
+	var list [][]byte
+	var err error
+	if q.values.Get("summaries") == "1" {
+		for _, name := range e.outline.Layers[layer].Summaries { // each from the one before
+			weights, failed := e.weights(layer, name, l.values)
+			if err = errors.Join(failed, r.Context().Err()); err != nil {
+				break
+			}
+			list = append(list, small(weights))
+		}
+	} else {
+		list = make([][]byte, e.record.Layers[layer].Heads)
+		judged := newJudge(&e.record.Layers[layer])
+		var mean []float32
+		mean, err = e.eachHead(r.Context(), layer, l.values, func(h int, weights []float32) {
+			if !l.values {
+				judged.head(weights)
+			}
+			list[h] = small(weights)
+		})
+		if err == nil {
+			e.note(layer, judged)
+			e.memo.put(e.meanKey(layer, l.values), mean) // what is asked for next
+			e.tally(layer, l.values)
+		}
+	}
 	if err != nil {
 		refuse(w, http.StatusInternalServerError, err.Error())
 		return
 	}
-	e.note(layer, judged)
 	sendBytes(w, slices.Concat(list...))
 }
 

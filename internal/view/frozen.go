@@ -21,10 +21,7 @@ var (
 // inside, and its policy names them by their hashes, so that even there a text
 // can never become a script.
 func freeze(dir fs.FS) ([]byte, error) {
-	read := func(name string) (string, error) {
-		b, err := fs.ReadFile(dir, name)
-		return string(b), err
-	}
+	read := reader(dir)
 	html, err := read("index.html")
 	if err != nil {
 		return nil, err
@@ -33,12 +30,11 @@ func freeze(dir fs.FS) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var script strings.Builder
-	script.WriteString("\"use strict\";\n")
-	if err := bundle(&script, read, "main", map[string]bool{}); err != nil {
+	script, err := bundled(dir)
+	if err != nil {
 		return nil, err
 	}
-	if strings.Contains(strings.ToLower(script.String()), "</script") {
+	if strings.Contains(strings.ToLower(script), "</script") {
 		return nil, fmt.Errorf("view: a module has the end of a script in it")
 	}
 	hash := func(text string) string {
@@ -46,12 +42,12 @@ func freeze(dir fs.FS) ([]byte, error) {
 		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	}
 	policy := fmt.Sprintf("default-src 'none'; script-src %s; style-src %s; img-src data: blob:; base-uri 'none'; form-action 'none'",
-		hash(script.String()), hash(style))
+		hash(script), hash(style))
 	for _, part := range [][2]string{
 		{`<meta charset="utf-8">`, `<meta charset="utf-8">` + "\n" + `<meta http-equiv="Content-Security-Policy" content="` + policy + `">`},
 		{`<link rel="stylesheet" href="page/style.css">`, "<style>" + style + "</style>"},
 		{`<script type="module" src="page/main.js"></script>`, ""},
-		{"</body>", `<script type="application/json" id="frozen">` + frozenMark + "</script>\n<script>" + script.String() + "</script>\n</body>"},
+		{"</body>", `<script type="application/json" id="frozen">` + frozenMark + "</script>\n<script>" + script + "</script>\n</body>"},
 	} {
 		if strings.Count(html, part[0]) != 1 {
 			return nil, fmt.Errorf("view: index.html should have one %s", part[0])
@@ -59,6 +55,23 @@ func freeze(dir fs.FS) ([]byte, error) {
 		html = strings.Replace(html, part[0], part[1], 1)
 	}
 	return []byte(html), nil
+}
+
+// bundled returns the modules of the page as one script: a browser would learn of them one after
+// the other, and ask for each.
+func bundled(dir fs.FS) (string, error) {
+	var script strings.Builder
+	script.WriteString("\"use strict\";\n")
+	err := bundle(&script, reader(dir), "main", map[string]bool{})
+	return script.String(), err
+}
+
+// reader returns what reads the files of a folder as text.
+func reader(dir fs.FS) func(name string) (string, error) {
+	return func(name string) (string, error) {
+		b, err := fs.ReadFile(dir, name)
+		return string(b), err
+	}
 }
 
 // bundle writes a module and those that it imports, each as a function that

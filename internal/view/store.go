@@ -67,7 +67,9 @@ type entry struct {
 
 	mu       sync.Mutex
 	measures map[seen][][]*float64 // [heads columns]
-	wrong    sync.Map              // lists of lines by the places of layers: with their weights, as far as it is known
+	sums     sync.Mutex
+	totals   map[totalKey]*total
+	wrong    sync.Map // lists of lines by the places of layers: with their weights, as far as it is known
 }
 
 // What an entry takes besides weights and texts, about and rather more than less.
@@ -78,7 +80,7 @@ const (
 )
 
 func newEntry(id string, r *heads.Record) *entry {
-	e := &entry{record: r, measures: map[seen][][]*float64{}, bytes: entryBytes + len(r.Source) + len(r.Target)}
+	e := &entry{record: r, measures: map[seen][][]*float64{}, totals: map[totalKey]*total{}, bytes: entryBytes + len(r.Source) + len(r.Target)}
 	e.outline = outline{ID: id, Source: r.Source, Target: r.Target, Layers: []layerOutline{}, Axes: []*axis{}, Warnings: []string{}}
 	e.outline.Warnings = append(e.outline.Warnings, allWarnings(r)...)
 	// The layers of a model share their tokens: they are sent once.

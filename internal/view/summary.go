@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"runtime"
 	"slices"
@@ -69,16 +70,15 @@ func (e *entry) weights(layer int, name string, values bool) ([]float32, error) 
 		return e.valued(layer, h, values)
 	}
 	return e.memo.get(summaryKey{e.outline.ID, layer, name, values}, func() ([]float32, error) {
+		list := ofKind(e.record, e.record.Layers[layer].Kind)
 		switch name {
 		case meanOfHeads:
-			return e.mean(layer, values)
+			return e.eachHead(context.Background(), layer, values, nil)
 		case meanOfLayers:
-			list := ofKind(e.record, e.record.Layers[layer].Kind)
-			return heads.MeanOf(len(list), func(i int) ([]float32, error) { return e.mean(list[i], values) })
+			return e.overall(list, values)
 		}
-		list := ofKind(e.record, e.record.Layers[layer].Kind)
 		at := slices.Index(list, layer)
-		mean, err := e.mean(layer, false)
+		mean, err := e.weights(layer, meanOfHeads, false)
 		if err != nil || at == 0 {
 			return heads.RollOn(nil, mean), err
 		}
@@ -99,25 +99,140 @@ func (e *entry) opened(layer int, name string, values bool) ([]float32, error) {
 	return e.memo.get(summaryKey{e.outline.ID, layer, name, values}, func() ([]float32, error) { return e.weights(layer, name, values) })
 }
 
-func (e *entry) mean(layer int, values bool) ([]float32, error) {
-	n := e.record.Layers[layer].Heads
-	return heads.MeanOf(n, ahead(n, func(h int) ([]float32, error) { return e.valued(layer, h, values) }))
+// eachHead works out the weights of all heads of a layer, value-weighted or not, as many at a
+// time as there are processors, shows them to see, unless that is nil, and returns their mean.
+func (e *entry) eachHead(ctx context.Context, layer int, values bool, see func(h int, weights []float32)) ([]float32, error) {
+	n, procs := e.record.Layers[layer].Heads, runtime.GOMAXPROCS(0)
+	var sum []float64
+	for first := 0; first < n; first += procs {
+		if err := ctx.Err(); err != nil {
+			return nil, err // it has been scrolled away
+		}
+		some, err := inParallel(min(procs, n-first), func(i int) ([]float32, error) {
+			weights, err := e.valued(layer, first+i, values)
+			if err == nil && see != nil {
+				see(first+i, weights)
+			}
+			return weights, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if sum == nil {
+			sum = make([]float64, len(some[0]))
+		}
+		addAll(sum, some)
+	}
+	return average(sum, n), nil
 }
 
-// ahead returns at, for numbers from 0 to n-1 that are asked for one after the other, and works
-// out as many of them at a time as there are processors.
-func ahead[T any](n int, at func(i int) (T, error)) func(i int) (T, error) {
-	var next []T
-	var err error
-	procs := runtime.GOMAXPROCS(0)
-	return func(i int) (result T, _ error) {
-		if i%procs == 0 {
-			if next, err = inParallel(min(procs, n-i), func(j int) (T, error) { return at(i + j) }); err != nil {
-				return result, err
+// addAll adds maps to their sum, the first one first.
+func addAll(sum []float64, maps [][]float32) {
+	inPieces(len(sum), func(from, to int) {
+		if len(maps) == 2 { // one after the other they take twice the memory's time
+			a, b, sum := maps[0][from:to], maps[1][from:to], sum[from:to]
+			for j := range sum {
+				sum[j] = sum[j] + float64(a[j]) + float64(b[j])
+			}
+			return
+		}
+		for _, weights := range maps {
+			for j, w := range weights[from:to] {
+				sum[from+j] += float64(w)
 			}
 		}
-		return next[i%procs], nil
+	})
+}
+
+// average returns a sum of n maps as their mean.
+func average(sum []float64, n int) []float32 {
+	mean := make([]float32, len(sum))
+	inPieces(len(sum), func(from, to int) {
+		for j := from; j < to; j++ {
+			mean[j] = float32(sum[j] / float64(n))
+		}
+	})
+	return mean
+}
+
+// inPieces works on the numbers from 0 to n-1 on all processors.
+func inPieces(n int, work func(from, to int)) {
+	const least = 1 << 14
+	parts := max(1, min(runtime.GOMAXPROCS(0), n/least))
+	inParallel(parts, func(i int) (struct{}, error) {
+		work(n*i/parts, n*(i+1)/parts)
+		return struct{}{}, nil
+	})
+}
+
+// total is the sum of the means of the first layers of a kind, so that the mean of all layers
+// need not compute them again: the overview asks for it last.
+type total struct {
+	layers int
+	sum    []float64
+}
+
+type totalKey struct {
+	kind   heads.Kind
+	values bool
+}
+
+func (t *total) add(mean []float32) {
+	if t.sum == nil {
+		t.sum = make([]float64, len(mean))
 	}
+	addAll(t.sum, [][]float32{mean})
+	t.layers++
+}
+
+// tally adds to the total of a layer's kind, if there is a mean of all its layers, the means that
+// the memo holds of those that come next.
+func (e *entry) tally(layer int, values bool) {
+	list := ofKind(e.record, e.record.Layers[layer].Kind)
+	if !slices.Contains(e.outline.Layers[list[len(list)-1]].Summaries, meanOfLayers) {
+		return
+	}
+	e.sums.Lock()
+	defer e.sums.Unlock()
+	key := totalKey{e.record.Layers[layer].Kind, values}
+	t := e.totals[key]
+	if t == nil {
+		t = new(total)
+		e.totals[key] = t
+	}
+	for t.layers < len(list) {
+		mean := e.memo.find(e.meanKey(list[t.layers], values))
+		if mean == nil {
+			return
+		}
+		t.add(mean)
+	}
+}
+
+// overall returns the mean of the means of the layers of one kind, which have the same axes.
+func (e *entry) overall(list []int, values bool) ([]float32, error) {
+	e.tally(list[0], values)
+	key := totalKey{e.record.Layers[list[0]].Kind, values}
+	e.sums.Lock()
+	t := e.totals[key]
+	delete(e.totals, key) // nobody else adds to it from here on, and it is large
+	e.sums.Unlock()
+	if t == nil {
+		t = new(total)
+	}
+	for t.layers < len(list) {
+		mean, err := e.weights(list[t.layers], meanOfHeads, values)
+		if err != nil {
+			return nil, err
+		}
+		t.add(mean)
+	}
+	return average(t.sum, len(list)), nil
+}
+
+// meanKey names the mean of the heads of a layer.
+func (e *entry) meanKey(layer int, values bool) summaryKey {
+	return summaryKey{e.outline.ID, layer, meanOfHeads, values}
 }
 
 // valued returns the weights of a head, value-weighted or not.
@@ -154,43 +269,54 @@ type memoized struct {
 }
 
 const (
-	mostSummaries  = 16
-	mostSummarized = 8 << 20 // weights of all of them, but for the latest
+	mostSummaries  = 64
+	mostSummarized = 32 << 20 // weights of all of them, but for the latest
 )
 
-// get returns what make returns, or has returned.
-func (m *memo) get(key summaryKey, make func() ([]float32, error)) ([]float32, error) {
+// find returns what is held under a key, nil if nothing is.
+func (m *memo) find(key summaryKey) []float32 {
 	if m == nil {
-		return make()
-	}
-	find := func() []float32 {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		at := slices.IndexFunc(m.latest, func(x memoized) bool { return x.key == key })
-		if at < 0 {
-			return nil
-		}
-		x := m.latest[at]
-		m.latest = append(slices.Delete(m.latest, at, at+1), x)
-		return x.weights
-	}
-	if w := find(); w != nil {
-		return w, nil
-	}
-	w, err := make()
-	if err != nil || find() != nil {
-		return w, err
+		return nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.latest = append(m.latest, memoized{key, w})
-	for size := 0; ; size = 0 {
+	at := slices.IndexFunc(m.latest, func(x memoized) bool { return x.key == key })
+	if at < 0 {
+		return nil
+	}
+	x := m.latest[at]
+	m.latest = append(slices.Delete(m.latest, at, at+1), x)
+	return x.weights
+}
+
+// put holds weights, and lets go of those that have not been used for the longest.
+func (m *memo) put(key summaryKey, weights []float32) {
+	if m == nil || m.find(key) != nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.latest = append(m.latest, memoized{key, weights})
+	for {
+		size := 0
 		for _, x := range m.latest {
 			size += len(x.weights)
 		}
 		if len(m.latest) == 1 || len(m.latest) <= mostSummaries && size <= mostSummarized {
-			return w, nil
+			return
 		}
 		m.latest = slices.Delete(m.latest, 0, 1)
 	}
+}
+
+// get returns what make returns, or has returned.
+func (m *memo) get(key summaryKey, make func() ([]float32, error)) ([]float32, error) {
+	if w := m.find(key); w != nil {
+		return w, nil
+	}
+	w, err := make()
+	if err == nil {
+		m.put(key, w)
+	}
+	return w, err
 }

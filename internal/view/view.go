@@ -93,6 +93,7 @@ type Server struct {
 	secret  string // whoever has it may use the page
 	store   *store
 	frozen  []byte        // the page as one file, without data
+	script  []byte        // all modules of the page
 	asking  chan struct{} // holds a token while the model runs
 	handler http.Handler
 }
@@ -108,6 +109,9 @@ func page() fs.FS {
 	}
 	return sub
 }
+
+// script is what the page runs, the same for every server.
+var script = sync.OnceValues(func() (string, error) { return bundled(page()) })
 
 // frozenPage is the page as one file, which is the same for every server.
 var frozenPage = sync.OnceValues(func() ([]byte, error) { return freeze(page()) })
@@ -127,7 +131,11 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, secret: newSecret(), store: newStore(o, o.Keep), frozen: frozen, asking: make(chan struct{}, 1)}
+	script, err := script()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{options: o, secret: newSecret(), store: newStore(o, o.Keep), frozen: frozen, script: []byte(script), asking: make(chan struct{}, 1)}
 	s.handler = s.guard(s.routes())
 	return s, nil
 }

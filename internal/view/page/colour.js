@@ -35,12 +35,16 @@ const broken = { light: [214, 60, 110], dark: [255, 92, 138] }; // not finite: a
 const mask = { light: [[240, 241, 244], [178, 183, 194]], dark: [[32, 35, 44], [88, 95, 110]] }; // ground and stripes
 
 const dimmed = window.matchMedia("(prefers-color-scheme: dark)");
+let dark = dimmed.matches; // to ask for it makes the browser bring its styles up to date, and every colour needs it
 
 // theme returns "light" or "dark".
-export const theme = () => state.theme || (dimmed.matches ? "dark" : "light");
+export const theme = () => state.theme || (dark ? "dark" : "light");
 
 export function onSystemTheme(run) {
-  dimmed.addEventListener("change", run);
+  dimmed.addEventListener("change", () => {
+    dark = dimmed.matches;
+    run();
+  });
 }
 
 // share returns where on the map a weight stands, from 0 to 1. scale is what its colours span: { lo, hi }.

@@ -147,8 +147,13 @@ export async function measures(record, layer) {
 // factsPath names the measures among which those of a head or a summary are.
 export const factsPath = (record, { layer, head }) => measuresPath(record, layer, lens(), typeof head === "number" ? "" : head);
 
-// facts returns the measures of a head or a summary.
-export const facts = async (record, place) => parse(await get(factsPath(record, place), record))[typeof place.head === "number" ? place.head : 0];
+// facts returns the measures of a head or a summary: those of a head alone, which the server has far sooner than those
+// of a layer, unless these are there.
+export async function facts(record, place) {
+  const path = factsPath(record, place);
+  if (typeof place.head === "number" && (frozen || answers.has(path))) return parse(await get(path, record))[place.head];
+  return parse(await get(measuresPath(record, place.layer, lens(), String(place.head)), record))[0];
+}
 
 export const neuronsPath = (record, layer, head) => `api/neurons?record=${record.id}&layer=${layer}&head=${head}`;
 

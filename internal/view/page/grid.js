@@ -6,7 +6,7 @@ import { change, lens, place, state } from "./state.js";
 import { theme } from "./colour.js";
 import { check, thumbs } from "./data.js";
 import { gridKey, measured, ranked, shade, values } from "./measured.js";
-import { picture, whole } from "./pool.js";
+import { picture, show, whole } from "./pool.js";
 import { preparePreview } from "./preview.js";
 import { axesOf, headName, headSign, headsOf, keyHeadOf, part, visibleKeys } from "./tokens.js";
 
@@ -138,16 +138,15 @@ function arrange() {
 }
 
 // inTurn runs two at a time: browsers open few connections to a server, and the head that somebody opens must not wait
-// for the thumbnails of a large model. What can wait runs alone, when nothing else is left.
+// for the thumbnails of a large model. What is soon runs before what waits already.
 let running = 0;
-const waiting = [], idle = [];
+const waiting = [];
 function next() {
   if (waiting.length && running < 2) waiting.shift()();
-  else if (idle.length && running === 0) idle.shift()();
 }
-async function inTurn(run, canWait = false) {
+async function inTurn(run, soon = false) {
   await new Promise((go) => {
-    (canWait ? idle : waiting).push(() => {
+    waiting[soon ? "unshift" : "push"](() => {
       running++;
       go();
     });
@@ -157,7 +156,6 @@ async function inTurn(run, canWait = false) {
     return await run();
   } finally {
     running--;
-    next();
     next();
   }
 }
@@ -182,6 +180,7 @@ async function draw(row, wanted) {
     paint(row);
     if (record.unread) warn(record, row.layer);
     if (!record.layers[row.layer].summaries) return;
+    // The server still holds what it needs for them.
     const more = await inTurn(() => (still() ? thumbs(record, row.layer, true) : null), true);
     if (!more || !still()) return;
     mask(row.layer, more);
@@ -196,6 +195,7 @@ async function draw(row, wanted) {
 // mask tells thumbnails of a layer which of their cells are masked.
 function mask(at, list) {
   const layer = record.layers[at], { q, k } = axesOf(record, layer);
+  if (!layer.visible) return;
   for (const m of list) m.seen ??= visibleKeys(layer, part(q, 0, q.spans.length, m.blockQ), part(k, 0, k.spans.length, m.blockK));
 }
 
@@ -224,20 +224,19 @@ async function warn(record, layer) {
 
 // paint draws the thumbnails of a layer with a pixel for each of the screen's.
 function paint(row) {
-  const ratio = Math.min(window.devicePixelRatio || 1, 3);
-  [...row.list, ...row.more].forEach((m, h) => {
-    const { canvas, button, value } = row.cells[h];
+  const ratio = Math.min(window.devicePixelRatio || 1, 3), list = [...row.list, ...row.more];
+  // All sizes are read before anything is changed: the browser lays the page out once, and not for each head.
+  const boxes = list.map((_, h) => row.cells[h].canvas.getBoundingClientRect());
+  list.forEach((m, h) => {
+    const { canvas, button, value } = row.cells[h], box = boxes[h];
     button.classList.toggle("empty", m.rows * m.cols === 0);
     button.style.background = "";
     button.setAttribute("aria-label", button.dataset.name);
     value.textContent = "";
-    const box = canvas.getBoundingClientRect(); // never more pixels than the screen has: it would drop some
-    const small = picture(m, m, whole(m), Math.max(2, Math.floor(box.width * ratio)), Math.max(2, Math.floor(box.height * ratio)));
-    canvas.width = small.width;
-    canvas.height = small.height;
-    canvas.getContext("2d").drawImage(small, 0, 0);
+    // Never more pixels than the screen has: it would drop some.
+    show(canvas, picture(m, m, whole(m), Math.max(2, Math.floor(box.width * ratio)), Math.max(2, Math.floor(box.height * ratio))));
   });
-  byId("grid-key").replaceChildren(...gridKey());
+  if (!byId("grid-key").querySelector(".thumbs")) byId("grid-key").replaceChildren(...gridKey());
 }
 
 new ResizeObserver(later(60, () => { for (const row of rows) if (row.list && !state.g) paint(row); })).observe(root);

@@ -2,7 +2,7 @@
 
 import { canvasFor, el, later, number, svg } from "./dom.js";
 import { change, state } from "./state.js";
-import { colourOf, masked, picture } from "./pool.js";
+import { colourOf, masked, picture, show } from "./pool.js";
 import { maskRGB } from "./colour.js";
 import { weight } from "./data.js";
 import { choose, chosen, shorten } from "./tokens.js";
@@ -126,10 +126,7 @@ export function heatView(say, tell) {
     const ratio = base.width / at.width; // of device pixels
     if (at.rows * at.cols > 0) {
       const x = Math.round(at.left * ratio), y = Math.round(at.top * ratio);
-      const drawn = picture(what.m, what.scale, at, at.cols * at.size * ratio, at.rows * at.size * ratio, Math.round(5 * ratio));
-      context.setTransform(1, 0, 0, 1, 0, 0);
-      context.drawImage(drawn, x, y);
-      context.setTransform(ratio, 0, 0, ratio, 0, 0);
+      context.putImageData(picture(what.m, what.scale, at, at.cols * at.size * ratio, at.rows * at.size * ratio, Math.round(5 * ratio)), x, y);
     }
     if (at.size >= gapped) {
       context.fillStyle = c.card;
@@ -326,7 +323,7 @@ export function heatView(say, tell) {
         }
       } else {
         const sharp = at.size >= 1 ? 1 : at.size; // a pixel for each cell, or what a viewer shows of them
-        const cut = picture(m, what.scale, at, at.cols * sharp, at.rows * sharp);
+        const cut = show(el("canvas"), picture(m, what.scale, at, at.cols * sharp, at.rows * sharp));
         group.append(svg("image", { x: at.left, y: at.top, width: at.cols * at.size, height: at.rows * at.size, href: cut.toDataURL("image/png"),
           preserveAspectRatio: "none", "image-rendering": "pixelated" }));
       }

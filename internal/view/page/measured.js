@@ -52,4 +52,4 @@ export function shade(cells, missing) {
 const name = () => (state.g === "divergence" ? "divergence from the open head" : columns[measured()]?.label ?? "");
 
 // gridKey is the legend of thumbnails.
-export const gridKey = () => [el("p", { text: "Each pixel of a thumbnail shows the largest weight under it." })];
+export const gridKey = () => [el("p", { class: "thumbs", text: "Each pixel of a thumbnail shows the largest weight under it." })];

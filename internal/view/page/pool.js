@@ -1,7 +1,6 @@
 // Matrices as pixels. Where cells are smaller than pixels, each pixel shows the largest weight under it: attention is
 // made of few large weights, and a mean, or every n-th cell, would lose them.
 
-import { el } from "./dom.js";
 import { brokenRGB, maskRGB, rgb, share, signedRGB } from "./colour.js";
 
 // ranks orders the codes of a matrix by what must not go unnoticed: 0 is a masked cell, above are 0 to 254, or, in a
@@ -19,7 +18,11 @@ const zeroCode = (m) => (m.hi > m.lo ? Math.max(0, Math.min(254, Math.round((254
 // pixels returns the colour of each rank as a number of four bytes.
 function pixels(m, scale) {
   const out = new Uint32Array(512), bytes = new Uint8ClampedArray(out.buffer), rank = ranks(m);
-  for (let code = 0; code < 256; code++) bytes.set([...colourOf(m, scale, code), 255], 4 * rank[code]);
+  for (let code = 0; code < 256; code++) {
+    const colour = colourOf(m, scale, code), at = 4 * rank[code];
+    for (let c = 0; c < 3; c++) bytes[at + c] = colour[c];
+    bytes[at + 3] = 255;
+  }
   bytes.set([...maskRGB()[0], 255], 0);
   return out;
 }
@@ -73,13 +76,12 @@ function pooled(m, part, width, height) {
   return out;
 }
 
-// picture draws a part of a matrix on a canvas of so many pixels, cells that are masked hatched with lines so far apart.
+// picture returns a part of a matrix as ImageData of so many pixels, cells that are masked hatched with lines so far apart.
 export function picture(m, scale, part, width, height, hatch = 0) {
   width = Math.max(1, Math.round(width));
   height = Math.max(1, Math.round(height));
-  const canvas = el("canvas", { width, height });
-  if (part.r1 <= part.r0 || part.c1 <= part.c0) return canvas;
-  const context = canvas.getContext("2d"), data = context.createImageData(width, height), out = new Uint32Array(data.data.buffer);
+  const data = new ImageData(width, height), out = new Uint32Array(data.data.buffer);
+  if (part.r1 <= part.r0 || part.c1 <= part.c0) return data;
   const found = pooled(m, part, width, height), colours = pixels(m, scale);
   for (let p = 0; p < out.length; p++) out[p] = colours[found[p]];
   if (hatch && m.seen) {
@@ -88,7 +90,15 @@ export function picture(m, scale, part, width, height, hatch = 0) {
     for (let y = 0; y < height; y++)
       for (let x = 0; x < width; x++) if (found[y * width + x] === 0 && (x + y) % hatch < thick) out[y * width + x] = stripe[0];
   }
-  context.putImageData(data, 0, 0);
+  return data;
+}
+
+// show puts a picture on a canvas, which gets its size. Such canvases stay in the processor's memory: a page of hundreds
+// would wait for the graphics card at each.
+export function show(canvas, data) {
+  if (canvas.width !== data.width) canvas.width = data.width; // to set it clears the canvas
+  if (canvas.height !== data.height) canvas.height = data.height;
+  canvas.getContext("2d", { willReadFrequently: true }).putImageData(data, 0, 0);
   return canvas;
 }
 

@@ -23,9 +23,7 @@ export function preparePreview(root, get) {
 
   function draw(m, wide, high) {
     const context = canvasFor(canvas, wide, high), ratio = canvas.width / wide;
-    const drawn = picture(m, m, whole(m), canvas.width, canvas.height, Math.round(5 * ratio));
-    context.setTransform(1, 0, 0, 1, 0, 0);
-    context.drawImage(drawn, 0, 0);
+    context.putImageData(picture(m, m, whole(m), canvas.width, canvas.height, Math.round(5 * ratio)), 0, 0);
   }
 
   async function show(button) {
