@@ -105,28 +105,40 @@ func (b *Builder) readMatrices() error {
 	return nil
 }
 
-// read reads the rows, those that lie together at once.
+// read reads the rows, those that lie together at once. What is bfloat16 in the file or in
+// memory need not be a float in between.
 func (s *someRows) read(r *safetensors.Reader) error {
+	info, _ := r.Lookup(s.name)
+	if info.DType == safetensors.BF16 || s.to.Numbers() == tensor.BFloat16 {
+		return readRows(s, r.ReadBFloat16s, s.to.SetRowsBFloat16)
+	}
+	return readRows(s, r.ReadFloat32s, s.to.SetRows)
+}
+
+func readRows[T any](s *someRows, read func(name string, dst []T, at int) error, set func(i int, x []T)) error {
 	in, together := s.to.Shape()[1], s.to.Together()
-	buffer := takeBuffer(in * together)
+	buffer := takeBuffer[T](in * together)
 	defer buffers.Put(buffer)
 	for i := s.lo; i < s.hi; i += together {
 		rows := (*buffer)[:in*min(together, s.hi-i)]
-		if err := r.ReadFloat32s(s.name, rows, s.at+(i-s.lo)*in); err != nil {
+		if err := read(s.name, rows, s.at+(i-s.lo)*in); err != nil {
 			return err
 		}
-		s.to.SetRows(i, rows)
+		set(i, rows)
 	}
 	return nil
 }
 
 // buffers are memory for some rows, which are read again and again while a model is loaded.
-var buffers = sync.Pool{New: func() any { return new([]float32) }}
+var buffers sync.Pool
 
-func takeBuffer(n int) *[]float32 {
-	b := buffers.Get().(*[]float32)
+func takeBuffer[T any](n int) *[]T {
+	b, ok := buffers.Get().(*[]T)
+	if !ok {
+		b = new([]T)
+	}
 	if len(*b) < n {
-		*b = make([]float32, n)
+		*b = make([]T, n)
 	}
 	return b
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"github.com/attn-go/attn/internal/simd"
@@ -181,28 +182,16 @@ func (r *Reader) Tensor(name string) (*Tensor, error) {
 // type or too few elements; else the error of the operating system, wrapped.
 // What is in dst after an error of the operating system is undefined.
 func (r *Reader) ReadFloat32s(name string, dst []float32, at int) error {
-	p, err := r.find(name)
-	if err != nil {
+	p, offset, err := r.floats(name, len(dst), at)
+	if err != nil || len(dst) == 0 {
 		return err
 	}
-	bad := func(err error) error { return p.shard.bad(inTensor(name, err)) }
-	if !p.DType.isFloat() {
-		return bad(wrongType(p.DType, floatTypes))
-	}
 	width := p.DType.Bits() / 8
-	if n := (p.end - p.begin) / width; at < 0 || at > n || len(dst) > n-at {
-		return bad(fmt.Errorf("has %d elements, want %d from element %d on", n, len(dst), at))
+	if width <= 4 && littleEndian {
+		return p.shard.readInPlace(dst, p.DType, offset)
 	}
-	if len(dst) == 0 {
-		return nil
-	}
-	offset := p.shard.begin + int64(p.begin+at*width)
-	if (p.DType == F32 || p.DType == BF16) && littleEndian {
-		return p.shard.readInPlace(dst, width, offset)
-	}
-	const most = 1 << 13 // elements at a time
-	b := make([]byte, width*min(most, len(dst)))
-	for part := range slices.Chunk(dst, most) {
+	b := make([]byte, width*min(blockLength, len(dst)))
+	for part := range slices.Chunk(dst, blockLength) {
 		b := b[:width*len(part)]
 		if err := p.shard.readAt(b, offset); err != nil {
 			return err
@@ -213,22 +202,86 @@ func (r *Reader) ReadFloat32s(name string, dst []float32, at int) error {
 	return nil
 }
 
+// ReadBFloat16s is ReadFloat32s for bfloat16, the upper halves of float32. Those of a tensor
+// of type BF16 are exact; others are rounded to the nearest float32, and that to the nearest
+// bfloat16, of two the even one.
+func (r *Reader) ReadBFloat16s(name string, dst []uint16, at int) error {
+	p, offset, err := r.floats(name, len(dst), at)
+	if err != nil || len(dst) == 0 {
+		return err
+	}
+	if p.DType == BF16 && littleEndian {
+		return p.shard.readAt(unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 2*len(dst)), offset)
+	}
+	floats := blocks.Get().(*[]float32)
+	defer blocks.Put(floats)
+	for part := range slices.Chunk(dst, blockLength) {
+		x := (*floats)[:len(part)]
+		if err := r.ReadFloat32s(name, x, at); err != nil {
+			return err
+		}
+		simd.ToBFloat16(part, x)
+		at += len(part)
+	}
+	return nil
+}
+
+// floats returns the place of a tensor of floats, and the offset in the file of n elements
+// from the element at on.
+func (r *Reader) floats(name string, n, at int) (place, int64, error) {
+	p, err := r.find(name)
+	if err != nil {
+		return p, 0, err
+	}
+	bad := func(err error) error { return p.shard.bad(inTensor(name, err)) }
+	if !p.DType.isFloat() {
+		return p, 0, bad(wrongType(p.DType, floatTypes))
+	}
+	width := p.DType.Bits() / 8
+	if has := (p.end - p.begin) / width; at < 0 || at > has || n > has-at {
+		return p, 0, bad(fmt.Errorf("has %d elements, want %d from element %d on", has, n, at))
+	}
+	return p, p.shard.begin + int64(p.begin+at*width), nil
+}
+
 // littleEndian says that numbers lie in memory as in a file.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// readInPlace reads floats, or bfloat16 if they have a width of two bytes, without memory
-// besides dst: models come by the gigabyte. bfloat16 are read into the second half of it and
-// become floats from the front: the one that is written never lies over one that has not
-// been read.
-func (s *shard) readInPlace(dst []float32, width int, offset int64) error {
-	b := unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 4*len(dst))
-	b = b[len(b)-width*len(dst):]
-	if err := s.readAt(b, offset); err != nil || width == 4 {
-		return err
+// blockLength is how many elements are read and converted at a time: so many that they stay in
+// a second-level cache in between, and that asking the system for them costs little.
+const blockLength = 1 << 16
+
+// blocks are memory for so many floats.
+var blocks = sync.Pool{New: func() any {
+	x := make([]float32, blockLength)
+	return &x
+}}
+
+// readInPlace reads F32, F16 or BF16 without memory besides dst: models come by the gigabyte.
+// Halves are read into the second half of a block of dst and become floats from the front:
+// the one that is written never lies over one that has not been read.
+func (s *shard) readInPlace(dst []float32, d DType, offset int64) error {
+	if d == F32 {
+		return s.readAt(bytesOf(dst), offset)
 	}
-	simd.FromBFloat16(dst, unsafe.Slice((*uint16)(unsafe.Pointer(&b[0])), len(dst)))
+	for part := range slices.Chunk(dst, blockLength) {
+		b := bytesOf(part)[2*len(part):]
+		if err := s.readAt(b, offset); err != nil {
+			return err
+		}
+		halves := unsafe.Slice((*uint16)(unsafe.Pointer(&b[0])), len(part))
+		if d == F16 {
+			simd.FromFloat16(part, halves)
+		} else {
+			simd.FromBFloat16(part, halves)
+		}
+		offset += int64(len(b))
+	}
 	return nil
 }
+
+// bytesOf returns the memory of floats, of which there is at least one.
+func bytesOf(x []float32) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), 4*len(x)) }
 
 // find returns the place of a tensor.
 func (r *Reader) find(name string) (place, error) {

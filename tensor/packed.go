@@ -69,15 +69,26 @@ func (p *Packed) Bytes() int {
 //
 // It panics with a *ShapeError if there are no such rows.
 func (p *Packed) SetRows(i int, x []float32) {
+	p.w.Set(i, p.rowsOf("SetRows", i, len(x)), simd.RowMajor(x, p.w.K).T())
+}
+
+// SetRowsBFloat16 is SetRows for bfloat16, the upper halves of float32: weights become what
+// those of the same values become.
+func (p *Packed) SetRowsBFloat16(i int, x []uint16) {
+	p.w.SetBFloat16(i, p.rowsOf("SetRowsBFloat16", i, len(x)), x)
+}
+
+// rowsOf returns how many rows so many elements are, which have room from row i on.
+func (p *Packed) rowsOf(op string, i, length int) int {
 	in := p.w.K
-	n := len(x) / in
-	if i < 0 || i+n > p.w.N || n*in != len(x) {
+	n := length / in
+	if i < 0 || i+n > p.w.N || n*in != length {
 		panic(&ShapeError{
-			Op: "tensor: Packed.SetRows", Arg: "rows", What: "first and number of elements", Got: []int{i, len(x)},
+			Op: "tensor: Packed." + op, Arg: "rows", What: "first and number of elements", Got: []int{i, length},
 			Want: fmt.Sprintf("rows of %d within 0 to %d", in, p.w.N-1),
 		})
 	}
-	p.w.Set(i, n, simd.RowMajor(x, in).T())
+	return n
 }
 
 // Together returns how many rows lie together.

@@ -42,6 +42,27 @@ func transposeKernel(dst *float32, dstRow int, src *float32, srcRow, rows, depth
 	}
 }
 
+// transposeBFloat16Kernel is transpose for rows of bfloat16, of which depth is
+// 2·pairs.
+func transposeBFloat16Kernel(dst *uint16, dstRow int, src *uint16, srcRow, rows, pairs int) {
+	switch active {
+	case amx, avx512:
+		transposeBFloat16AVX512(dst, dstRow, src, srcRow, rows, pairs)
+	default:
+		transposeBFloat16AVX2(dst, dstRow, src, srcRow, rows, pairs)
+	}
+}
+
+// transposeWidenKernel is transposeBFloat16 that writes floats.
+func transposeWidenKernel(dst *float32, dstRow int, src *uint16, srcRow, rows, pairs int) {
+	switch active {
+	case amx, avx512:
+		transposeWidenAVX512(dst, dstRow, src, srcRow, rows, pairs)
+	default:
+		transposeWidenAVX2(dst, dstRow, src, srcRow, rows, pairs)
+	}
+}
+
 // gemvTransposedKernel adds to c[j] the sum of a[k]·b[j][k] for k < depth and j
 // < last, where row j of b starts bRow bytes after the one before.
 func gemvTransposedKernel(t *tileArgs) {
@@ -68,6 +89,14 @@ func dotsKernel(t *tileArgs) {
 // for packPanel.
 func packPanelIsGeneric() bool { return active == generic }
 
+// packBFloat16IsGeneric reports whether the implementation in use has no
+// kernels for packBFloat16.
+func packBFloat16IsGeneric() bool { return active == generic }
+
+// packWidenIsGeneric reports whether the implementation in use has no kernels
+// for packWiden.
+func packWidenIsGeneric() bool { return active == generic }
+
 // blockOfAIsGeneric reports whether the implementation in use has no kernels
 // for blockOfA.
 func blockOfAIsGeneric() bool { return active == generic }
@@ -93,6 +122,21 @@ func fromBFloat16(dst []float32, x []uint16) {
 		dst, x = dst[n:], x[n:]
 	}
 	fromBFloat16Generic(dst, x)
+}
+
+// fromFloat16 sets dst[i] to the float that is the half x[i].
+func fromFloat16(dst []float32, x []uint16) {
+	for len(dst) >= 16 && active != generic {
+		n := min(len(dst), piece) / 16 * 16
+		switch active {
+		case amx, avx512:
+			fromFloat16AVX512(&dst[0], &x[0], n)
+		default:
+			fromFloat16AVX2(&dst[0], &x[0], n)
+		}
+		dst, x = dst[n:], x[n:]
+	}
+	fromFloat16Generic(dst, x)
 }
 
 // fromInt8 sets dst[i] = x[i].
@@ -138,6 +182,22 @@ func toInt8(dst []int8, x []float32, inverse float64) {
 		dst, x = dst[n:], x[n:]
 	}
 	toInt8Generic(dst, x, inverse)
+}
+
+// mulToInt8 sets dst[i] to the integer from -127 to 127 nearest to the float
+// x[i]·y[i], which is below 2³¹.
+func mulToInt8(dst []int8, x, y []float32) {
+	for len(dst) >= 16 && active != generic {
+		n := min(len(dst), piece) / 16 * 16
+		switch active {
+		case amx, avx512:
+			mulToInt8AVX512(&dst[0], &x[0], &y[0], n)
+		default:
+			mulToInt8AVX2(&dst[0], &x[0], &y[0], n)
+		}
+		dst, x, y = dst[n:], x[n:], y[n:]
+	}
+	mulToInt8Generic(dst, x, y)
 }
 
 // axpy sets y[i] += a·x[i].

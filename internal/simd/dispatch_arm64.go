@@ -43,6 +43,17 @@ func gemvTransposedKernel(t *tileArgs) {
 // for packPanel.
 func packPanelIsGeneric() bool { return active == generic }
 
+// packBFloat16 copies columns of bfloat16, stride elements apart and each of
+// depth, to rows that are width apart.
+func packBFloat16(dst, x []uint16, stride, depth, cols, width int) {
+	packBFloat16Generic(dst, x, stride, depth, cols, width)
+}
+
+// packWiden is packBFloat16 that writes floats.
+func packWiden(dst []float32, x []uint16, stride, depth, cols, width int) {
+	packWidenGeneric(dst, x, stride, depth, cols, width)
+}
+
 // blockOfAIsGeneric reports whether the implementation in use has no kernels
 // for blockOfA.
 func blockOfAIsGeneric() bool { return active == generic }
@@ -65,6 +76,11 @@ func fromBFloat16(dst []float32, x []uint16) {
 	fromBFloat16Generic(dst, x)
 }
 
+// fromFloat16 sets dst[i] to the float that is the half x[i].
+func fromFloat16(dst []float32, x []uint16) {
+	fromFloat16Generic(dst, x)
+}
+
 // fromInt8 sets dst[i] = x[i].
 func fromInt8(dst []float32, x []int8) {
 	for len(dst) >= 16 && active != generic {
@@ -83,6 +99,12 @@ func toBFloat16(dst []uint16, x []float32) {
 // toInt8 sets dst[i] to the integer from -127 to 127 nearest to x[i]·inverse.
 func toInt8(dst []int8, x []float32, inverse float64) {
 	toInt8Generic(dst, x, inverse)
+}
+
+// mulToInt8 sets dst[i] to the integer from -127 to 127 nearest to the float
+// x[i]·y[i], which is below 2³¹.
+func mulToInt8(dst []int8, x, y []float32) {
+	mulToInt8Generic(dst, x, y)
 }
 
 // axpy sets y[i] += a·x[i].

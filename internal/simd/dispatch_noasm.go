@@ -32,6 +32,17 @@ func packPanel(dst []float32, m Mat, rows, cols, width int) {
 	packPanelGeneric(dst, m, rows, cols, width)
 }
 
+// packBFloat16 copies columns of bfloat16, stride elements apart and each of
+// depth, to rows that are width apart.
+func packBFloat16(dst, x []uint16, stride, depth, cols, width int) {
+	packBFloat16Generic(dst, x, stride, depth, cols, width)
+}
+
+// packWiden is packBFloat16 that writes floats.
+func packWiden(dst []float32, x []uint16, stride, depth, cols, width int) {
+	packWidenGeneric(dst, x, stride, depth, cols, width)
+}
+
 // blockOfA returns rows i0 to i1 and steps k0 to k1 of A for a kernel to read,
 // to be used for so many columns.
 func blockOfA(p *Product, i0, i1, cols, k0, k1 int, s *scratch) Mat {
@@ -55,6 +66,11 @@ func fromBFloat16(dst []float32, x []uint16) {
 	fromBFloat16Generic(dst, x)
 }
 
+// fromFloat16 sets dst[i] to the float that is the half x[i].
+func fromFloat16(dst []float32, x []uint16) {
+	fromFloat16Generic(dst, x)
+}
+
 // fromInt8 sets dst[i] = x[i].
 func fromInt8(dst []float32, x []int8) {
 	fromInt8Generic(dst, x)
@@ -68,6 +84,12 @@ func toBFloat16(dst []uint16, x []float32) {
 // toInt8 sets dst[i] to the integer from -127 to 127 nearest to x[i]·inverse.
 func toInt8(dst []int8, x []float32, inverse float64) {
 	toInt8Generic(dst, x, inverse)
+}
+
+// mulToInt8 sets dst[i] to the integer from -127 to 127 nearest to the float
+// x[i]·y[i], which is below 2³¹.
+func mulToInt8(dst []int8, x, y []float32) {
+	mulToInt8Generic(dst, x, y)
 }
 
 // axpy sets y[i] += a·x[i].

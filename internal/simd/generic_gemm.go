@@ -177,6 +177,31 @@ func packPanelGeneric(dst []float32, m Mat, rows, cols, width int) {
 	}
 }
 
+// packBFloat16Generic copies columns of depth elements to rows, some rows at a time, so that
+// they stay in a cache.
+func packBFloat16Generic(dst, x []uint16, stride, depth, cols, width int) {
+	const step = 32
+	for k := 0; k < depth; k += step {
+		rows := min(step, depth-k)
+		for j := range cols {
+			to := dst[k*width+j:]
+			for i, v := range x[j*stride+k:][:rows] {
+				to[i*width] = v
+			}
+		}
+	}
+}
+
+func packWidenGeneric(dst []float32, x []uint16, stride, depth, cols, width int) {
+	s := scratches.Get().(*scratch)
+	defer s.free()
+	s.a = grow(s.a, depth*cols)
+	for j := range cols {
+		fromBFloat16(s.a[j*depth:][:depth], x[j*stride:][:depth])
+	}
+	packPanel(dst, RowMajor(s.a, depth).T(), depth, cols, width)
+}
+
 func multiplyRowsGeneric(c, a Mat, m int, b Mat, n, depth int) {
 	if depth == 0 {
 		return

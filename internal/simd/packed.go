@@ -3,6 +3,7 @@ package simd
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Packed is a matrix B of weights in the order in which products read it: it is written
@@ -21,6 +22,19 @@ func (w *Packed) Set(j, n int, b Mat) {
 		panic(fmt.Sprintf("simd: Packed.Set: columns %d to %d of %d", j, j+n, w.N))
 	}
 	b.check("B", w.K, n, 1, 0)
+	w.set(j, n, unpacked{floats: b})
+}
+
+// SetBFloat16 is Set for columns of bfloat16, each of K elements behind the one before. They
+// become what their floats become, on a shorter way; as bfloat16 a NaN keeps its bits.
+func (w *Packed) SetBFloat16(j, n int, x []uint16) {
+	if j < 0 || n < 0 || j+n > w.N || len(x) < n*w.K {
+		panic(fmt.Sprintf("simd: Packed.SetBFloat16: columns %d to %d of %d, %d elements for K=%d", j, j+n, w.N, len(x), w.K))
+	}
+	w.set(j, n, unpacked{bfloat16: x, depth: w.K})
+}
+
+func (w *Packed) set(j, n int, b unpacked) {
 	s := scratches.Get().(*scratch)
 	defer s.free()
 	for n > 0 && w.K > 0 {
@@ -32,16 +46,47 @@ func (w *Packed) Set(j, n int, b Mat) {
 	}
 }
 
+// unpacked is what columns are set to: those of a matrix of floats, or bfloat16 of which each
+// column has depth elements behind the one before.
+type unpacked struct {
+	floats   Mat
+	bfloat16 []uint16
+	depth    int
+}
+
+// from returns the part from row k and column j on.
+func (b unpacked) from(k, j int) unpacked {
+	if b.bfloat16 != nil {
+		b.bfloat16 = b.bfloat16[j*b.depth+k:]
+	} else {
+		b.floats = b.floats.from(k, j)
+	}
+	return b
+}
+
+// pack copies rows×cols of it as floats to rows that are width apart.
+func (b unpacked) pack(dst []float32, rows, cols, width int) {
+	if b.bfloat16 != nil {
+		packWiden(dst, b.bfloat16, b.depth, rows, cols, width)
+	} else {
+		packPanel(dst, b.floats, rows, cols, width)
+	}
+}
+
 // setFloats is how many floats are turned into other numbers at a time: as many as stay in a
 // first-level cache between the steps.
 const setFloats = 1 << 12
 
 // setPart sets columns of one panel.
-func (w *Packed) setPart(j, cols int, b Mat, s *scratch) {
+func (w *Packed) setPart(j, cols int, b unpacked, s *scratch) {
 	at := w.At(0, j)
 	whole := j%w.Width == 0 && (cols == w.Width || j+cols == w.N)
-	if whole && w.Float32 != nil {
-		packPanel(w.Float32[at:][:w.Panel()], b, w.K, cols, w.Width)
+	switch {
+	case whole && w.Float32 != nil:
+		b.pack(w.Float32[at:][:w.Panel()], w.K, cols, w.Width)
+		return
+	case whole && w.BFloat16 != nil && b.bfloat16 != nil:
+		packBFloat16(w.BFloat16[at:][:w.Panel()], b.bfloat16, b.depth, w.K, cols, w.Width)
 		return
 	}
 	step := min(w.K, max(1, setFloats/w.Width))
@@ -52,10 +97,7 @@ func (w *Packed) setPart(j, cols int, b Mat, s *scratch) {
 	for k := 0; k < w.K; k += step {
 		rows := min(step, w.K-k)
 		floats := s.b[:rows*w.Width]
-		packPanel(floats, b.from(k, 0), rows, cols, w.Width)
-		if w.Int8 != nil {
-			w.divide(floats, j, cols, s)
-		}
+		b.from(k, 0).pack(floats, rows, cols, w.Width)
 		each, n := w.Width, cols
 		if whole { // and so in one piece
 			each, n = len(floats), len(floats)
@@ -69,19 +111,22 @@ func (w *Packed) setPart(j, cols int, b Mat, s *scratch) {
 			case w.BFloat16 != nil:
 				toBFloat16(w.BFloat16[to:][:n], from)
 			default:
-				toInt8(w.Int8[to:][:n], from, 1)
+				mulToInt8(w.Int8[to:][:n], from, s.row[i:i+n])
 			}
 		}
+	}
+	if w.Int8 != nil {
+		w.clearUnscaled(j, cols)
 	}
 }
 
 // scale chooses the scales of columns, and sets s.row to what makes integers of so many rows
 // of them: their inverses, row after row.
-func (w *Packed) scale(j, cols int, b Mat, s *scratch, rows int) {
+func (w *Packed) scale(j, cols int, b unpacked, s *scratch, rows int) {
 	s.row = grow(s.row, rows*w.Width)
 	clear(s.row)
 	for c := range cols {
-		most := columnMagnitude(b, c, w.K, s)
+		most := b.magnitude(c, w.K, s)
 		switch unit := most / 127; {
 		case most-most != 0: // not finite: all of its products are NaN
 			w.Scales[j+c] = float32(math.NaN())
@@ -96,27 +141,36 @@ func (w *Packed) scale(j, cols int, b Mat, s *scratch, rows int) {
 	}
 }
 
-// divide divides rows by the scales of their columns.
-func (w *Packed) divide(x []float32, j, cols int, s *scratch) {
-	mul(x, x, s.row[:len(x)])
-	for c := range cols {
-		if scale := w.Scales[j+c]; scale != scale || scale == 0 {
-			for at := c; at < len(x); at += w.Width {
-				x[at] = 0
+// clearUnscaled sets the integers of columns without a scale to 0: those of NaN and infinities
+// may have become any.
+func (w *Packed) clearUnscaled(j, cols int) {
+	for c := j; c < j+cols; c++ {
+		if scale := w.Scales[c]; scale != scale || scale == 0 {
+			for k, at := 0, w.At(0, c); k < w.K; k++ {
+				w.Int8[at+k*w.Width] = 0
 			}
 		}
 	}
 }
 
-// columnMagnitude returns the largest absolute value of a column, NaN if one is in it.
-func columnMagnitude(b Mat, c, rows int, s *scratch) float32 {
-	x := b.Data[c*b.Col:]
-	if b.Row == 1 {
+// magnitude returns the largest absolute value of a column, NaN if one is in it.
+func (b unpacked) magnitude(c, rows int, s *scratch) float32 {
+	if b.bfloat16 != nil {
+		var most uint32 // absolute values compare as their bits do
+		s.a = grow(s.a, min(rows, setFloats))
+		for x := range slices.Chunk(b.bfloat16[c*b.depth:][:rows], setFloats) {
+			FromBFloat16(s.a[:len(x)], x)
+			most = max(most, math.Float32bits(Magnitude(s.a[:len(x)])))
+		}
+		return math.Float32frombits(most)
+	}
+	x := b.floats.Data[c*b.floats.Col:]
+	if b.floats.Row == 1 {
 		return Magnitude(x[:rows])
 	}
 	s.a = grow(s.a, rows)
 	for k := range s.a {
-		s.a[k] = x[k*b.Row]
+		s.a[k] = x[k*b.floats.Row]
 	}
 	return Magnitude(s.a)
 }

@@ -3,6 +3,8 @@ package simd
 import (
 	"fmt"
 	"math"
+
+	"github.com/attn-go/attn/internal/half"
 )
 
 // FromBFloat16 sets dst[i] to the value of the bfloat16 x[i], which is the upper half of
@@ -12,6 +14,14 @@ func FromBFloat16(dst []float32, x []uint16) {
 		mismatch("FromBFloat16", "dst", len(dst), "x", len(x))
 	}
 	fromBFloat16(dst, x)
+}
+
+// FromFloat16 sets dst[i] to the value of the half x[i], with all bits of a NaN.
+func FromFloat16(dst []float32, x []uint16) {
+	if len(dst) != len(x) {
+		mismatch("FromFloat16", "dst", len(dst), "x", len(x))
+	}
+	fromFloat16(dst, x)
 }
 
 // FromInt8 sets dst[i] = x[i].
@@ -114,6 +124,13 @@ func fromBFloat16Generic(dst []float32, x []uint16) {
 	}
 }
 
+func fromFloat16Generic(dst []float32, x []uint16) {
+	dst = dst[:len(x)]
+	for i, v := range x {
+		dst[i] = half.Float32(v)
+	}
+}
+
 func fromInt8Generic(dst []float32, x []int8) {
 	dst = dst[:len(x)]
 	for i, v := range x {
@@ -133,6 +150,15 @@ func toInt8Generic(dst []int8, x []float32, inverse float64) {
 	dst = dst[:len(x)]
 	for i, v := range x {
 		dst[i] = int8(min(max(int32(float64(float64(v)*inverse)+round-round), -127), 127))
+	}
+}
+
+func mulToInt8Generic(dst []int8, x, y []float32) {
+	const round = 0x1.8p23 // as in toInt8Generic
+	dst, y = dst[:len(x)], y[:len(x)]
+	for i, v := range x {
+		product := min(max(float32(v*y[i]), -127), 127)
+		dst[i] = int8(int32(float32(product+round) - round))
 	}
 }
 

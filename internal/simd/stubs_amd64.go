@@ -117,6 +117,28 @@ func transposeAVX512(dst *float32, dstRow int, src *float32, srcRow, rows, depth
 //go:noescape
 func transposeAVX2(dst *float32, dstRow int, src *float32, srcRow, rows, depth int)
 
+// transposeBFloat16AVX512 is transpose for rows of bfloat16, of which depth is
+// 2·pairs.
+//
+//go:noescape
+func transposeBFloat16AVX512(dst *uint16, dstRow int, src *uint16, srcRow, rows, pairs int)
+
+// transposeBFloat16AVX2 is transpose for rows of bfloat16, of which depth is
+// 2·pairs.
+//
+//go:noescape
+func transposeBFloat16AVX2(dst *uint16, dstRow int, src *uint16, srcRow, rows, pairs int)
+
+// transposeWidenAVX512 is transposeBFloat16 that writes floats.
+//
+//go:noescape
+func transposeWidenAVX512(dst *float32, dstRow int, src *uint16, srcRow, rows, pairs int)
+
+// transposeWidenAVX2 is transposeBFloat16 that writes floats.
+//
+//go:noescape
+func transposeWidenAVX2(dst *float32, dstRow int, src *uint16, srcRow, rows, pairs int)
+
 // gemvTransposedAVX512 adds to c[j] the sum of a[k]·b[j][k] for k < depth and j
 // < last, where row j of b starts bRow bytes after the one before.
 //
@@ -151,6 +173,16 @@ func fromBFloat16AVX512(dst *float32, x *uint16, n int)
 //go:noescape
 func fromBFloat16AVX2(dst *float32, x *uint16, n int)
 
+// fromFloat16AVX512 sets dst[i] to the float that is the half x[i].
+//
+//go:noescape
+func fromFloat16AVX512(dst *float32, x *uint16, n int)
+
+// fromFloat16AVX2 sets dst[i] to the float that is the half x[i].
+//
+//go:noescape
+func fromFloat16AVX2(dst *float32, x *uint16, n int)
+
 // fromInt8AVX512 sets dst[i] = x[i].
 //
 //go:noescape
@@ -182,6 +214,18 @@ func toInt8AVX512(dst *int8, x *float32, inverse float64, n int)
 //
 //go:noescape
 func toInt8AVX2(dst *int8, x *float32, inverse float64, n int)
+
+// mulToInt8AVX512 sets dst[i] to the integer from -127 to 127 nearest to the
+// float x[i]·y[i], which is below 2³¹.
+//
+//go:noescape
+func mulToInt8AVX512(dst *int8, x, y *float32, n int)
+
+// mulToInt8AVX2 sets dst[i] to the integer from -127 to 127 nearest to the
+// float x[i]·y[i], which is below 2³¹.
+//
+//go:noescape
+func mulToInt8AVX2(dst *int8, x, y *float32, n int)
 
 // axpyAVX512 sets y[i] += a·x[i].
 //

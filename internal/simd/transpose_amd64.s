@@ -657,6 +657,1611 @@ done3:
 	VZEROUPPER
 	RET
 
+// transposeBFloat16AVX512 is transpose for rows of bfloat16, of which depth is
+// 2·pairs.
+//
+// func transposeBFloat16AVX512(dst *uint16, dstRow int, src *uint16, srcRow, rows, pairs int)
+// Requires: AVX, AVX512F, BMI2, CMOV
+TEXT ·transposeBFloat16AVX512(SB), NOSPLIT, $128-48
+	MOVQ    dst+0(FP), AX
+	MOVQ    dstRow+8(FP), CX
+	MOVQ    src+16(FP), DX
+	MOVQ    srcRow+24(FP), BX
+	MOVQ    rows+32(FP), SI
+	XORQ    DI, DI
+	MOVQ    DX, (SP)
+	DECQ    SI
+	CMOVQLE DI, BX
+	ADDQ    BX, DX
+	MOVQ    DX, 8(SP)
+	DECQ    SI
+	CMOVQLE DI, BX
+	ADDQ    BX, DX
+	MOVQ    DX, 16(SP)
+	DECQ    SI
+	CMOVQLE DI, BX
+	ADDQ    BX, DX
+	MOVQ    DX, 24(SP)
+	DECQ    SI
+	CMOVQLE DI, BX
+	ADDQ    BX, DX
+	MOVQ    DX, 32(SP)
+	DECQ    SI
+	CMOVQLE DI, BX
+	ADDQ    BX, DX
+	MOVQ    DX, 40(SP)
+	DECQ    SI
+	CMOVQLE DI, BX
+	ADDQ    BX, DX
+	MOVQ    DX, 48(SP)
+	DECQ    SI
+	CMOVQLE DI, BX
+	ADDQ    BX, DX
+	MOVQ    DX, 56(SP)
+	DECQ    SI
+	CMOVQLE DI, BX
+	ADDQ    BX, DX
+	MOVQ    DX, 64(SP)
+	DECQ    SI
+	CMOVQLE DI, BX
+	ADDQ    BX, DX
+	MOVQ    DX, 72(SP)
+	DECQ    SI
+	CMOVQLE DI, BX
+	ADDQ    BX, DX
+	MOVQ    DX, 80(SP)
+	DECQ    SI
+	CMOVQLE DI, BX
+	ADDQ    BX, DX
+	MOVQ    DX, 88(SP)
+	DECQ    SI
+	CMOVQLE DI, BX
+	ADDQ    BX, DX
+	MOVQ    DX, 96(SP)
+	DECQ    SI
+	CMOVQLE DI, BX
+	ADDQ    BX, DX
+	MOVQ    DX, 104(SP)
+	DECQ    SI
+	CMOVQLE DI, BX
+	ADDQ    BX, DX
+	MOVQ    DX, 112(SP)
+	DECQ    SI
+	CMOVQLE DI, BX
+	ADDQ    BX, DX
+	MOVQ    DX, 120(SP)
+	DECQ    SI
+	CMOVQLE DI, BX
+	ADDQ    BX, DX
+	MOVQ    pairs+40(FP), DX
+	XORQ    BX, BX
+	SUBQ    $0x10, DX
+	JL      rest2
+
+loop1:
+	MOVQ            (SP), SI
+	VBROADCASTF32X4 (SI)(BX*1), Z0
+	VBROADCASTF32X4 16(SI)(BX*1), Z1
+	VBROADCASTF32X4 32(SI)(BX*1), Z2
+	VBROADCASTF32X4 48(SI)(BX*1), Z3
+	MOVQ            32(SP), SI
+	VINSERTF32X4    $0x01, (SI)(BX*1), Z0, Z0
+	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z1, Z1
+	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z2, Z2
+	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z3, Z3
+	MOVQ            64(SP), SI
+	VINSERTF32X4    $0x02, (SI)(BX*1), Z0, Z0
+	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z1, Z1
+	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z2, Z2
+	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z3, Z3
+	MOVQ            96(SP), SI
+	VINSERTF32X4    $0x03, (SI)(BX*1), Z0, Z0
+	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z1, Z1
+	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z2, Z2
+	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z3, Z3
+	MOVQ            8(SP), SI
+	VBROADCASTF32X4 (SI)(BX*1), Z4
+	VBROADCASTF32X4 16(SI)(BX*1), Z5
+	VBROADCASTF32X4 32(SI)(BX*1), Z6
+	VBROADCASTF32X4 48(SI)(BX*1), Z7
+	MOVQ            40(SP), SI
+	VINSERTF32X4    $0x01, (SI)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z5, Z5
+	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z6, Z6
+	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z7, Z7
+	MOVQ            72(SP), SI
+	VINSERTF32X4    $0x02, (SI)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z5, Z5
+	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z6, Z6
+	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z7, Z7
+	MOVQ            104(SP), SI
+	VINSERTF32X4    $0x03, (SI)(BX*1), Z4, Z4
+	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z5, Z5
+	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z6, Z6
+	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z7, Z7
+	MOVQ            16(SP), SI
+	VBROADCASTF32X4 (SI)(BX*1), Z8
+	VBROADCASTF32X4 16(SI)(BX*1), Z9
+	VBROADCASTF32X4 32(SI)(BX*1), Z10
+	VBROADCASTF32X4 48(SI)(BX*1), Z11
+	MOVQ            48(SP), SI
+	VINSERTF32X4    $0x01, (SI)(BX*1), Z8, Z8
+	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z9, Z9
+	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z11, Z11
+	MOVQ            80(SP), SI
+	VINSERTF32X4    $0x02, (SI)(BX*1), Z8, Z8
+	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z9, Z9
+	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z11, Z11
+	MOVQ            112(SP), SI
+	VINSERTF32X4    $0x03, (SI)(BX*1), Z8, Z8
+	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z9, Z9
+	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z11, Z11
+	MOVQ            24(SP), SI
+	VBROADCASTF32X4 (SI)(BX*1), Z12
+	VBROADCASTF32X4 16(SI)(BX*1), Z13
+	VBROADCASTF32X4 32(SI)(BX*1), Z14
+	VBROADCASTF32X4 48(SI)(BX*1), Z15
+	MOVQ            56(SP), SI
+	VINSERTF32X4    $0x01, (SI)(BX*1), Z12, Z12
+	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z13, Z13
+	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z14, Z14
+	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z15, Z15
+	MOVQ            88(SP), SI
+	VINSERTF32X4    $0x02, (SI)(BX*1), Z12, Z12
+	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z13, Z13
+	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z14, Z14
+	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z15, Z15
+	MOVQ            120(SP), SI
+	VINSERTF32X4    $0x03, (SI)(BX*1), Z12, Z12
+	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z13, Z13
+	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z14, Z14
+	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z15, Z15
+	VUNPCKLPS       Z4, Z0, Z16
+	VUNPCKHPS       Z4, Z0, Z0
+	VUNPCKLPS       Z12, Z8, Z4
+	VUNPCKHPS       Z12, Z8, Z8
+	VUNPCKLPD       Z4, Z16, Z12
+	VUNPCKHPD       Z4, Z16, Z4
+	VUNPCKLPD       Z8, Z0, Z16
+	VUNPCKHPD       Z8, Z0, Z0
+	VPSRLD          $0x10, Z12, Z8
+	VPMOVDW         Z12, (AX)
+	ADDQ            CX, AX
+	VPMOVDW         Z8, (AX)
+	ADDQ            CX, AX
+	VPSRLD          $0x10, Z4, Z8
+	VPMOVDW         Z4, (AX)
+	ADDQ            CX, AX
+	VPMOVDW         Z8, (AX)
+	ADDQ            CX, AX
+	VPSRLD          $0x10, Z16, Z4
+	VPMOVDW         Z16, (AX)
+	ADDQ            CX, AX
+	VPMOVDW         Z4, (AX)
+	ADDQ            CX, AX
+	VPSRLD          $0x10, Z0, Z4
+	VPMOVDW         Z0, (AX)
+	ADDQ            CX, AX
+	VPMOVDW         Z4, (AX)
+	ADDQ            CX, AX
+	VUNPCKLPS       Z5, Z1, Z0
+	VUNPCKHPS       Z5, Z1, Z1
+	VUNPCKLPS       Z13, Z9, Z4
+	VUNPCKHPS       Z13, Z9, Z5
+	VUNPCKLPD       Z4, Z0, Z8
+	VUNPCKHPD       Z4, Z0, Z0
+	VUNPCKLPD       Z5, Z1, Z4
+	VUNPCKHPD       Z5, Z1, Z1
+	VPSRLD          $0x10, Z8, Z5
+	VPMOVDW         Z8, (AX)
+	ADDQ            CX, AX
+	VPMOVDW         Z5, (AX)
+	ADDQ            CX, AX
+	VPSRLD          $0x10, Z0, Z5
+	VPMOVDW         Z0, (AX)
+	ADDQ            CX, AX
+	VPMOVDW         Z5, (AX)
+	ADDQ            CX, AX
+	VPSRLD          $0x10, Z4, Z0
+	VPMOVDW         Z4, (AX)
+	ADDQ            CX, AX
+	VPMOVDW         Z0, (AX)
+	ADDQ            CX, AX
+	VPSRLD          $0x10, Z1, Z0
+	VPMOVDW         Z1, (AX)
+	ADDQ            CX, AX
+	VPMOVDW         Z0, (AX)
+	ADDQ            CX, AX
+	VUNPCKLPS       Z6, Z2, Z0
+	VUNPCKHPS       Z6, Z2, Z1
+	VUNPCKLPS       Z14, Z10, Z2
+	VUNPCKHPS       Z14, Z10, Z4
+	VUNPCKLPD       Z2, Z0, Z5
+	VUNPCKHPD       Z2, Z0, Z0
+	VUNPCKLPD       Z4, Z1, Z2
+	VUNPCKHPD       Z4, Z1, Z1
+	VPSRLD          $0x10, Z5, Z4
+	VPMOVDW         Z5, (AX)
+	ADDQ            CX, AX
+	VPMOVDW         Z4, (AX)
+	ADDQ            CX, AX
+	VPSRLD          $0x10, Z0, Z4
+	VPMOVDW         Z0, (AX)
+	ADDQ            CX, AX
+	VPMOVDW         Z4, (AX)
+	ADDQ            CX, AX
+	VPSRLD          $0x10, Z2, Z0
+	VPMOVDW         Z2, (AX)
+	ADDQ            CX, AX
+	VPMOVDW         Z0, (AX)
+	ADDQ            CX, AX
+	VPSRLD          $0x10, Z1, Z0
+	VPMOVDW         Z1, (AX)
+	ADDQ            CX, AX
+	VPMOVDW         Z0, (AX)
+	ADDQ            CX, AX
+	VUNPCKLPS       Z7, Z3, Z0
+	VUNPCKHPS       Z7, Z3, Z1
+	VUNPCKLPS       Z15, Z11, Z2
+	VUNPCKHPS       Z15, Z11, Z3
+	VUNPCKLPD       Z2, Z0, Z4
+	VUNPCKHPD       Z2, Z0, Z0
+	VUNPCKLPD       Z3, Z1, Z2
+	VUNPCKHPD       Z3, Z1, Z1
+	VPSRLD          $0x10, Z4, Z3
+	VPMOVDW         Z4, (AX)
+	ADDQ            CX, AX
+	VPMOVDW         Z3, (AX)
+	ADDQ            CX, AX
+	VPSRLD          $0x10, Z0, Z3
+	VPMOVDW         Z0, (AX)
+	ADDQ            CX, AX
+	VPMOVDW         Z3, (AX)
+	ADDQ            CX, AX
+	VPSRLD          $0x10, Z2, Z0
+	VPMOVDW         Z2, (AX)
+	ADDQ            CX, AX
+	VPMOVDW         Z0, (AX)
+	ADDQ            CX, AX
+	VPSRLD          $0x10, Z1, Z0
+	VPMOVDW         Z1, (AX)
+	ADDQ            CX, AX
+	VPMOVDW         Z0, (AX)
+	ADDQ            CX, AX
+	ADDQ            $+64, BX
+	SUBQ            $0x10, DX
+	JGE             loop1
+
+rest2:
+	ADDQ       $0x10, DX
+	JZ         done3
+	MOVL       $-1, SI
+	BZHIL      DX, SI, SI
+	KMOVW      SI, K1
+	MOVQ       (SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z0
+	MOVQ       8(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z1
+	MOVQ       16(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z2
+	MOVQ       24(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z3
+	MOVQ       32(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z4
+	MOVQ       40(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z5
+	MOVQ       48(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z6
+	MOVQ       56(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z7
+	MOVQ       64(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z8
+	MOVQ       72(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z9
+	MOVQ       80(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z10
+	MOVQ       88(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z11
+	MOVQ       96(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z12
+	MOVQ       104(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z13
+	MOVQ       112(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z14
+	MOVQ       120(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z15
+	VUNPCKLPS  Z1, Z0, Z16
+	VUNPCKHPS  Z1, Z0, Z0
+	VUNPCKLPS  Z3, Z2, Z1
+	VUNPCKHPS  Z3, Z2, Z2
+	VUNPCKLPD  Z1, Z16, Z3
+	VUNPCKHPD  Z1, Z16, Z1
+	VUNPCKLPD  Z2, Z0, Z16
+	VUNPCKHPD  Z2, Z0, Z0
+	VUNPCKLPS  Z5, Z4, Z2
+	VUNPCKHPS  Z5, Z4, Z4
+	VUNPCKLPS  Z7, Z6, Z5
+	VUNPCKHPS  Z7, Z6, Z6
+	VUNPCKLPD  Z5, Z2, Z7
+	VUNPCKHPD  Z5, Z2, Z2
+	VUNPCKLPD  Z6, Z4, Z5
+	VUNPCKHPD  Z6, Z4, Z4
+	VUNPCKLPS  Z9, Z8, Z6
+	VUNPCKHPS  Z9, Z8, Z8
+	VUNPCKLPS  Z11, Z10, Z9
+	VUNPCKHPS  Z11, Z10, Z10
+	VUNPCKLPD  Z9, Z6, Z11
+	VUNPCKHPD  Z9, Z6, Z6
+	VUNPCKLPD  Z10, Z8, Z9
+	VUNPCKHPD  Z10, Z8, Z8
+	VUNPCKLPS  Z13, Z12, Z10
+	VUNPCKHPS  Z13, Z12, Z12
+	VUNPCKLPS  Z15, Z14, Z13
+	VUNPCKHPS  Z15, Z14, Z14
+	VUNPCKLPD  Z13, Z10, Z15
+	VUNPCKHPD  Z13, Z10, Z10
+	VUNPCKLPD  Z14, Z12, Z13
+	VUNPCKHPD  Z14, Z12, Z12
+	VSHUFF32X4 $0x44, Z7, Z3, Z14
+	VSHUFF32X4 $0xee, Z7, Z3, Z3
+	VSHUFF32X4 $0x44, Z15, Z11, Z7
+	VSHUFF32X4 $0xee, Z15, Z11, Z15
+	VSHUFF32X4 $0x88, Z7, Z14, Z11
+	VSHUFF32X4 $0xdd, Z7, Z14, Z7
+	VSHUFF32X4 $0x88, Z15, Z3, Z14
+	VSHUFF32X4 $0xdd, Z15, Z3, Z3
+	VSHUFF32X4 $0x44, Z2, Z1, Z15
+	VSHUFF32X4 $0xee, Z2, Z1, Z1
+	VSHUFF32X4 $0x44, Z10, Z6, Z2
+	VSHUFF32X4 $0xee, Z10, Z6, Z10
+	VSHUFF32X4 $0x88, Z2, Z15, Z6
+	VSHUFF32X4 $0xdd, Z2, Z15, Z2
+	VSHUFF32X4 $0x88, Z10, Z1, Z15
+	VSHUFF32X4 $0xdd, Z10, Z1, Z1
+	VSHUFF32X4 $0x44, Z5, Z16, Z10
+	VSHUFF32X4 $0xee, Z5, Z16, Z5
+	VSHUFF32X4 $0x44, Z13, Z9, Z16
+	VSHUFF32X4 $0xee, Z13, Z9, Z13
+	VSHUFF32X4 $0x88, Z16, Z10, Z9
+	VSHUFF32X4 $0xdd, Z16, Z10, Z10
+	VSHUFF32X4 $0x88, Z13, Z5, Z16
+	VSHUFF32X4 $0xdd, Z13, Z5, Z5
+	VSHUFF32X4 $0x44, Z4, Z0, Z13
+	VSHUFF32X4 $0xee, Z4, Z0, Z0
+	VSHUFF32X4 $0x44, Z12, Z8, Z4
+	VSHUFF32X4 $0xee, Z12, Z8, Z12
+	VSHUFF32X4 $0x88, Z4, Z13, Z8
+	VSHUFF32X4 $0xdd, Z4, Z13, Z4
+	VSHUFF32X4 $0x88, Z12, Z0, Z13
+	VSHUFF32X4 $0xdd, Z12, Z0, Z0
+	VPSRLD     $0x10, Z11, Z12
+	VPMOVDW    Z11, (AX)
+	ADDQ       CX, AX
+	VPMOVDW    Z12, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x01
+	JE         columns4
+	VPSRLD     $0x10, Z6, Z11
+	VPMOVDW    Z6, (AX)
+	ADDQ       CX, AX
+	VPMOVDW    Z11, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x02
+	JE         columns4
+	VPSRLD     $0x10, Z9, Z6
+	VPMOVDW    Z9, (AX)
+	ADDQ       CX, AX
+	VPMOVDW    Z6, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x03
+	JE         columns4
+	VPSRLD     $0x10, Z8, Z6
+	VPMOVDW    Z8, (AX)
+	ADDQ       CX, AX
+	VPMOVDW    Z6, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x04
+	JE         columns4
+	VPSRLD     $0x10, Z7, Z6
+	VPMOVDW    Z7, (AX)
+	ADDQ       CX, AX
+	VPMOVDW    Z6, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x05
+	JE         columns4
+	VPSRLD     $0x10, Z2, Z6
+	VPMOVDW    Z2, (AX)
+	ADDQ       CX, AX
+	VPMOVDW    Z6, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x06
+	JE         columns4
+	VPSRLD     $0x10, Z10, Z2
+	VPMOVDW    Z10, (AX)
+	ADDQ       CX, AX
+	VPMOVDW    Z2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x07
+	JE         columns4
+	VPSRLD     $0x10, Z4, Z2
+	VPMOVDW    Z4, (AX)
+	ADDQ       CX, AX
+	VPMOVDW    Z2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x08
+	JE         columns4
+	VPSRLD     $0x10, Z14, Z2
+	VPMOVDW    Z14, (AX)
+	ADDQ       CX, AX
+	VPMOVDW    Z2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x09
+	JE         columns4
+	VPSRLD     $0x10, Z15, Z2
+	VPMOVDW    Z15, (AX)
+	ADDQ       CX, AX
+	VPMOVDW    Z2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x0a
+	JE         columns4
+	VPSRLD     $0x10, Z16, Z2
+	VPMOVDW    Z16, (AX)
+	ADDQ       CX, AX
+	VPMOVDW    Z2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x0b
+	JE         columns4
+	VPSRLD     $0x10, Z13, Z2
+	VPMOVDW    Z13, (AX)
+	ADDQ       CX, AX
+	VPMOVDW    Z2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x0c
+	JE         columns4
+	VPSRLD     $0x10, Z3, Z2
+	VPMOVDW    Z3, (AX)
+	ADDQ       CX, AX
+	VPMOVDW    Z2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x0d
+	JE         columns4
+	VPSRLD     $0x10, Z1, Z2
+	VPMOVDW    Z1, (AX)
+	ADDQ       CX, AX
+	VPMOVDW    Z2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x0e
+	JE         columns4
+	VPSRLD     $0x10, Z5, Z1
+	VPMOVDW    Z5, (AX)
+	ADDQ       CX, AX
+	VPMOVDW    Z1, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x0f
+	JE         columns4
+	VPSRLD     $0x10, Z0, Z1
+	VPMOVDW    Z0, (AX)
+	ADDQ       CX, AX
+	VPMOVDW    Z1, (AX)
+	ADDQ       CX, AX
+
+columns4:
+done3:
+	VZEROUPPER
+	RET
+
+// transposeBFloat16AVX2 is transpose for rows of bfloat16, of which depth is
+// 2·pairs.
+//
+// func transposeBFloat16AVX2(dst *uint16, dstRow int, src *uint16, srcRow, rows, pairs int)
+// Requires: AVX, AVX2, CMOV
+TEXT ·transposeBFloat16AVX2(SB), NOSPLIT, $64-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         dstRow+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         srcRow+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	XORQ         DI, DI
+	MOVQ         DX, (SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 8(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 16(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 24(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 32(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 40(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 48(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 56(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	VBROADCASTSS c0000ffff<>+0(SB), Y0
+	MOVQ         pairs+40(FP), DX
+	XORQ         BX, BX
+	SUBQ         $0x08, DX
+	JL           rest2
+
+loop1:
+	MOVQ           (SP), SI
+	VBROADCASTF128 (SI)(BX*1), Y1
+	VBROADCASTF128 16(SI)(BX*1), Y2
+	MOVQ           32(SP), SI
+	VINSERTF128    $0x01, (SI)(BX*1), Y1, Y1
+	VINSERTF128    $0x01, 16(SI)(BX*1), Y2, Y2
+	MOVQ           8(SP), SI
+	VBROADCASTF128 (SI)(BX*1), Y3
+	VBROADCASTF128 16(SI)(BX*1), Y4
+	MOVQ           40(SP), SI
+	VINSERTF128    $0x01, (SI)(BX*1), Y3, Y3
+	VINSERTF128    $0x01, 16(SI)(BX*1), Y4, Y4
+	MOVQ           16(SP), SI
+	VBROADCASTF128 (SI)(BX*1), Y5
+	VBROADCASTF128 16(SI)(BX*1), Y6
+	MOVQ           48(SP), SI
+	VINSERTF128    $0x01, (SI)(BX*1), Y5, Y5
+	VINSERTF128    $0x01, 16(SI)(BX*1), Y6, Y6
+	MOVQ           24(SP), SI
+	VBROADCASTF128 (SI)(BX*1), Y7
+	VBROADCASTF128 16(SI)(BX*1), Y8
+	MOVQ           56(SP), SI
+	VINSERTF128    $0x01, (SI)(BX*1), Y7, Y7
+	VINSERTF128    $0x01, 16(SI)(BX*1), Y8, Y8
+	VUNPCKLPS      Y3, Y1, Y9
+	VUNPCKHPS      Y3, Y1, Y1
+	VUNPCKLPS      Y7, Y5, Y3
+	VUNPCKHPS      Y7, Y5, Y5
+	VUNPCKLPD      Y3, Y9, Y7
+	VUNPCKHPD      Y3, Y9, Y3
+	VUNPCKLPD      Y5, Y1, Y9
+	VUNPCKHPD      Y5, Y1, Y1
+	VPSRLD         $0x10, Y7, Y5
+	VANDPS         Y0, Y7, Y7
+	VPACKUSDW      Y7, Y7, Y7
+	VPERMQ         $0xd8, Y7, Y7
+	VMOVDQU        X7, (AX)
+	ADDQ           CX, AX
+	VPACKUSDW      Y5, Y5, Y5
+	VPERMQ         $0xd8, Y5, Y5
+	VMOVDQU        X5, (AX)
+	ADDQ           CX, AX
+	VPSRLD         $0x10, Y3, Y5
+	VANDPS         Y0, Y3, Y3
+	VPACKUSDW      Y3, Y3, Y3
+	VPERMQ         $0xd8, Y3, Y3
+	VMOVDQU        X3, (AX)
+	ADDQ           CX, AX
+	VPACKUSDW      Y5, Y5, Y5
+	VPERMQ         $0xd8, Y5, Y5
+	VMOVDQU        X5, (AX)
+	ADDQ           CX, AX
+	VPSRLD         $0x10, Y9, Y3
+	VANDPS         Y0, Y9, Y9
+	VPACKUSDW      Y9, Y9, Y9
+	VPERMQ         $0xd8, Y9, Y9
+	VMOVDQU        X9, (AX)
+	ADDQ           CX, AX
+	VPACKUSDW      Y3, Y3, Y3
+	VPERMQ         $0xd8, Y3, Y3
+	VMOVDQU        X3, (AX)
+	ADDQ           CX, AX
+	VPSRLD         $0x10, Y1, Y3
+	VANDPS         Y0, Y1, Y1
+	VPACKUSDW      Y1, Y1, Y1
+	VPERMQ         $0xd8, Y1, Y1
+	VMOVDQU        X1, (AX)
+	ADDQ           CX, AX
+	VPACKUSDW      Y3, Y3, Y3
+	VPERMQ         $0xd8, Y3, Y3
+	VMOVDQU        X3, (AX)
+	ADDQ           CX, AX
+	VUNPCKLPS      Y4, Y2, Y1
+	VUNPCKHPS      Y4, Y2, Y2
+	VUNPCKLPS      Y8, Y6, Y3
+	VUNPCKHPS      Y8, Y6, Y4
+	VUNPCKLPD      Y3, Y1, Y5
+	VUNPCKHPD      Y3, Y1, Y1
+	VUNPCKLPD      Y4, Y2, Y3
+	VUNPCKHPD      Y4, Y2, Y2
+	VPSRLD         $0x10, Y5, Y4
+	VANDPS         Y0, Y5, Y5
+	VPACKUSDW      Y5, Y5, Y5
+	VPERMQ         $0xd8, Y5, Y5
+	VMOVDQU        X5, (AX)
+	ADDQ           CX, AX
+	VPACKUSDW      Y4, Y4, Y4
+	VPERMQ         $0xd8, Y4, Y4
+	VMOVDQU        X4, (AX)
+	ADDQ           CX, AX
+	VPSRLD         $0x10, Y1, Y4
+	VANDPS         Y0, Y1, Y1
+	VPACKUSDW      Y1, Y1, Y1
+	VPERMQ         $0xd8, Y1, Y1
+	VMOVDQU        X1, (AX)
+	ADDQ           CX, AX
+	VPACKUSDW      Y4, Y4, Y4
+	VPERMQ         $0xd8, Y4, Y4
+	VMOVDQU        X4, (AX)
+	ADDQ           CX, AX
+	VPSRLD         $0x10, Y3, Y1
+	VANDPS         Y0, Y3, Y3
+	VPACKUSDW      Y3, Y3, Y3
+	VPERMQ         $0xd8, Y3, Y3
+	VMOVDQU        X3, (AX)
+	ADDQ           CX, AX
+	VPACKUSDW      Y1, Y1, Y1
+	VPERMQ         $0xd8, Y1, Y1
+	VMOVDQU        X1, (AX)
+	ADDQ           CX, AX
+	VPSRLD         $0x10, Y2, Y1
+	VANDPS         Y0, Y2, Y2
+	VPACKUSDW      Y2, Y2, Y2
+	VPERMQ         $0xd8, Y2, Y2
+	VMOVDQU        X2, (AX)
+	ADDQ           CX, AX
+	VPACKUSDW      Y1, Y1, Y1
+	VPERMQ         $0xd8, Y1, Y1
+	VMOVDQU        X1, (AX)
+	ADDQ           CX, AX
+	ADDQ           $+32, BX
+	SUBQ           $0x08, DX
+	JGE            loop1
+
+rest2:
+	ADDQ       $0x08, DX
+	JZ         done3
+	LEAQ       masks<>+0(SB), SI
+	SHLQ       $0x02, DX
+	SUBQ       DX, SI
+	SHRQ       $0x02, DX
+	VMOVUPS    32(SI), Y1
+	MOVQ       (SP), SI
+	VMASKMOVPS (SI)(BX*1), Y1, Y2
+	MOVQ       8(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y1, Y3
+	MOVQ       16(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y1, Y4
+	MOVQ       24(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y1, Y5
+	MOVQ       32(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y1, Y6
+	MOVQ       40(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y1, Y7
+	MOVQ       48(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y1, Y8
+	MOVQ       56(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y1, Y1
+	VUNPCKLPS  Y3, Y2, Y9
+	VUNPCKHPS  Y3, Y2, Y2
+	VUNPCKLPS  Y5, Y4, Y3
+	VUNPCKHPS  Y5, Y4, Y4
+	VUNPCKLPD  Y3, Y9, Y5
+	VUNPCKHPD  Y3, Y9, Y3
+	VUNPCKLPD  Y4, Y2, Y9
+	VUNPCKHPD  Y4, Y2, Y2
+	VUNPCKLPS  Y7, Y6, Y4
+	VUNPCKHPS  Y7, Y6, Y6
+	VUNPCKLPS  Y1, Y8, Y7
+	VUNPCKHPS  Y1, Y8, Y1
+	VUNPCKLPD  Y7, Y4, Y8
+	VUNPCKHPD  Y7, Y4, Y4
+	VUNPCKLPD  Y1, Y6, Y7
+	VUNPCKHPD  Y1, Y6, Y1
+	VPERM2F128 $0x20, Y8, Y5, Y6
+	VPERM2F128 $0x31, Y8, Y5, Y8
+	VPERM2F128 $0x20, Y4, Y3, Y5
+	VPERM2F128 $0x31, Y4, Y3, Y4
+	VPERM2F128 $0x20, Y7, Y9, Y3
+	VPERM2F128 $0x31, Y7, Y9, Y9
+	VPERM2F128 $0x20, Y1, Y2, Y7
+	VPERM2F128 $0x31, Y1, Y2, Y1
+	VPSRLD     $0x10, Y6, Y2
+	VANDPS     Y0, Y6, Y6
+	VPACKUSDW  Y6, Y6, Y6
+	VPERMQ     $0xd8, Y6, Y6
+	VMOVDQU    X6, (AX)
+	ADDQ       CX, AX
+	VPACKUSDW  Y2, Y2, Y2
+	VPERMQ     $0xd8, Y2, Y2
+	VMOVDQU    X2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x01
+	JE         columns4
+	VPSRLD     $0x10, Y5, Y2
+	VANDPS     Y0, Y5, Y5
+	VPACKUSDW  Y5, Y5, Y5
+	VPERMQ     $0xd8, Y5, Y5
+	VMOVDQU    X5, (AX)
+	ADDQ       CX, AX
+	VPACKUSDW  Y2, Y2, Y2
+	VPERMQ     $0xd8, Y2, Y2
+	VMOVDQU    X2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x02
+	JE         columns4
+	VPSRLD     $0x10, Y3, Y2
+	VANDPS     Y0, Y3, Y3
+	VPACKUSDW  Y3, Y3, Y3
+	VPERMQ     $0xd8, Y3, Y3
+	VMOVDQU    X3, (AX)
+	ADDQ       CX, AX
+	VPACKUSDW  Y2, Y2, Y2
+	VPERMQ     $0xd8, Y2, Y2
+	VMOVDQU    X2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x03
+	JE         columns4
+	VPSRLD     $0x10, Y7, Y2
+	VANDPS     Y0, Y7, Y7
+	VPACKUSDW  Y7, Y7, Y7
+	VPERMQ     $0xd8, Y7, Y7
+	VMOVDQU    X7, (AX)
+	ADDQ       CX, AX
+	VPACKUSDW  Y2, Y2, Y2
+	VPERMQ     $0xd8, Y2, Y2
+	VMOVDQU    X2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x04
+	JE         columns4
+	VPSRLD     $0x10, Y8, Y2
+	VANDPS     Y0, Y8, Y8
+	VPACKUSDW  Y8, Y8, Y8
+	VPERMQ     $0xd8, Y8, Y8
+	VMOVDQU    X8, (AX)
+	ADDQ       CX, AX
+	VPACKUSDW  Y2, Y2, Y2
+	VPERMQ     $0xd8, Y2, Y2
+	VMOVDQU    X2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x05
+	JE         columns4
+	VPSRLD     $0x10, Y4, Y2
+	VANDPS     Y0, Y4, Y4
+	VPACKUSDW  Y4, Y4, Y4
+	VPERMQ     $0xd8, Y4, Y4
+	VMOVDQU    X4, (AX)
+	ADDQ       CX, AX
+	VPACKUSDW  Y2, Y2, Y2
+	VPERMQ     $0xd8, Y2, Y2
+	VMOVDQU    X2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x06
+	JE         columns4
+	VPSRLD     $0x10, Y9, Y2
+	VANDPS     Y0, Y9, Y9
+	VPACKUSDW  Y9, Y9, Y9
+	VPERMQ     $0xd8, Y9, Y9
+	VMOVDQU    X9, (AX)
+	ADDQ       CX, AX
+	VPACKUSDW  Y2, Y2, Y2
+	VPERMQ     $0xd8, Y2, Y2
+	VMOVDQU    X2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x07
+	JE         columns4
+	VPSRLD     $0x10, Y1, Y2
+	VANDPS     Y0, Y1, Y1
+	VPACKUSDW  Y1, Y1, Y1
+	VPERMQ     $0xd8, Y1, Y1
+	VMOVDQU    X1, (AX)
+	ADDQ       CX, AX
+	VPACKUSDW  Y2, Y2, Y2
+	VPERMQ     $0xd8, Y2, Y2
+	VMOVDQU    X2, (AX)
+	ADDQ       CX, AX
+
+columns4:
+done3:
+	VZEROUPPER
+	RET
+
+// transposeWidenAVX512 is transposeBFloat16 that writes floats.
+//
+// func transposeWidenAVX512(dst *float32, dstRow int, src *uint16, srcRow, rows, pairs int)
+// Requires: AVX, AVX512F, BMI2, CMOV
+TEXT ·transposeWidenAVX512(SB), NOSPLIT, $128-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         dstRow+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         srcRow+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	XORQ         DI, DI
+	MOVQ         DX, (SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 8(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 16(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 24(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 32(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 40(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 48(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 56(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 64(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 72(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 80(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 88(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 96(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 104(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 112(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 120(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	VBROADCASTSS cffff0000<>+0(SB), Z0
+	MOVQ         pairs+40(FP), DX
+	XORQ         BX, BX
+	SUBQ         $0x10, DX
+	JL           rest2
+
+loop1:
+	MOVQ            (SP), SI
+	VBROADCASTF32X4 (SI)(BX*1), Z1
+	VBROADCASTF32X4 16(SI)(BX*1), Z2
+	VBROADCASTF32X4 32(SI)(BX*1), Z3
+	VBROADCASTF32X4 48(SI)(BX*1), Z4
+	MOVQ            32(SP), SI
+	VINSERTF32X4    $0x01, (SI)(BX*1), Z1, Z1
+	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z2, Z2
+	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z3, Z3
+	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z4, Z4
+	MOVQ            64(SP), SI
+	VINSERTF32X4    $0x02, (SI)(BX*1), Z1, Z1
+	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z2, Z2
+	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z3, Z3
+	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z4, Z4
+	MOVQ            96(SP), SI
+	VINSERTF32X4    $0x03, (SI)(BX*1), Z1, Z1
+	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z2, Z2
+	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z3, Z3
+	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z4, Z4
+	MOVQ            8(SP), SI
+	VBROADCASTF32X4 (SI)(BX*1), Z5
+	VBROADCASTF32X4 16(SI)(BX*1), Z6
+	VBROADCASTF32X4 32(SI)(BX*1), Z7
+	VBROADCASTF32X4 48(SI)(BX*1), Z8
+	MOVQ            40(SP), SI
+	VINSERTF32X4    $0x01, (SI)(BX*1), Z5, Z5
+	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z6, Z6
+	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z7, Z7
+	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z8, Z8
+	MOVQ            72(SP), SI
+	VINSERTF32X4    $0x02, (SI)(BX*1), Z5, Z5
+	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z6, Z6
+	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z7, Z7
+	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z8, Z8
+	MOVQ            104(SP), SI
+	VINSERTF32X4    $0x03, (SI)(BX*1), Z5, Z5
+	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z6, Z6
+	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z7, Z7
+	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z8, Z8
+	MOVQ            16(SP), SI
+	VBROADCASTF32X4 (SI)(BX*1), Z9
+	VBROADCASTF32X4 16(SI)(BX*1), Z10
+	VBROADCASTF32X4 32(SI)(BX*1), Z11
+	VBROADCASTF32X4 48(SI)(BX*1), Z12
+	MOVQ            48(SP), SI
+	VINSERTF32X4    $0x01, (SI)(BX*1), Z9, Z9
+	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z11, Z11
+	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z12, Z12
+	MOVQ            80(SP), SI
+	VINSERTF32X4    $0x02, (SI)(BX*1), Z9, Z9
+	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z11, Z11
+	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z12, Z12
+	MOVQ            112(SP), SI
+	VINSERTF32X4    $0x03, (SI)(BX*1), Z9, Z9
+	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z10, Z10
+	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z11, Z11
+	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z12, Z12
+	MOVQ            24(SP), SI
+	VBROADCASTF32X4 (SI)(BX*1), Z13
+	VBROADCASTF32X4 16(SI)(BX*1), Z14
+	VBROADCASTF32X4 32(SI)(BX*1), Z15
+	VBROADCASTF32X4 48(SI)(BX*1), Z16
+	MOVQ            56(SP), SI
+	VINSERTF32X4    $0x01, (SI)(BX*1), Z13, Z13
+	VINSERTF32X4    $0x01, 16(SI)(BX*1), Z14, Z14
+	VINSERTF32X4    $0x01, 32(SI)(BX*1), Z15, Z15
+	VINSERTF32X4    $0x01, 48(SI)(BX*1), Z16, Z16
+	MOVQ            88(SP), SI
+	VINSERTF32X4    $0x02, (SI)(BX*1), Z13, Z13
+	VINSERTF32X4    $0x02, 16(SI)(BX*1), Z14, Z14
+	VINSERTF32X4    $0x02, 32(SI)(BX*1), Z15, Z15
+	VINSERTF32X4    $0x02, 48(SI)(BX*1), Z16, Z16
+	MOVQ            120(SP), SI
+	VINSERTF32X4    $0x03, (SI)(BX*1), Z13, Z13
+	VINSERTF32X4    $0x03, 16(SI)(BX*1), Z14, Z14
+	VINSERTF32X4    $0x03, 32(SI)(BX*1), Z15, Z15
+	VINSERTF32X4    $0x03, 48(SI)(BX*1), Z16, Z16
+	VUNPCKLPS       Z5, Z1, Z17
+	VUNPCKHPS       Z5, Z1, Z1
+	VUNPCKLPS       Z13, Z9, Z5
+	VUNPCKHPS       Z13, Z9, Z9
+	VUNPCKLPD       Z5, Z17, Z13
+	VUNPCKHPD       Z5, Z17, Z5
+	VUNPCKLPD       Z9, Z1, Z17
+	VUNPCKHPD       Z9, Z1, Z1
+	VPANDD          Z0, Z13, Z9
+	VPSLLD          $0x10, Z13, Z13
+	VMOVUPS         Z13, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z9, (AX)
+	ADDQ            CX, AX
+	VPANDD          Z0, Z5, Z9
+	VPSLLD          $0x10, Z5, Z5
+	VMOVUPS         Z5, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z9, (AX)
+	ADDQ            CX, AX
+	VPANDD          Z0, Z17, Z5
+	VPSLLD          $0x10, Z17, Z17
+	VMOVUPS         Z17, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z5, (AX)
+	ADDQ            CX, AX
+	VPANDD          Z0, Z1, Z5
+	VPSLLD          $0x10, Z1, Z1
+	VMOVUPS         Z1, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z5, (AX)
+	ADDQ            CX, AX
+	VUNPCKLPS       Z6, Z2, Z1
+	VUNPCKHPS       Z6, Z2, Z2
+	VUNPCKLPS       Z14, Z10, Z5
+	VUNPCKHPS       Z14, Z10, Z6
+	VUNPCKLPD       Z5, Z1, Z9
+	VUNPCKHPD       Z5, Z1, Z1
+	VUNPCKLPD       Z6, Z2, Z5
+	VUNPCKHPD       Z6, Z2, Z2
+	VPANDD          Z0, Z9, Z6
+	VPSLLD          $0x10, Z9, Z9
+	VMOVUPS         Z9, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z6, (AX)
+	ADDQ            CX, AX
+	VPANDD          Z0, Z1, Z6
+	VPSLLD          $0x10, Z1, Z1
+	VMOVUPS         Z1, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z6, (AX)
+	ADDQ            CX, AX
+	VPANDD          Z0, Z5, Z1
+	VPSLLD          $0x10, Z5, Z5
+	VMOVUPS         Z5, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z1, (AX)
+	ADDQ            CX, AX
+	VPANDD          Z0, Z2, Z1
+	VPSLLD          $0x10, Z2, Z2
+	VMOVUPS         Z2, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z1, (AX)
+	ADDQ            CX, AX
+	VUNPCKLPS       Z7, Z3, Z1
+	VUNPCKHPS       Z7, Z3, Z2
+	VUNPCKLPS       Z15, Z11, Z3
+	VUNPCKHPS       Z15, Z11, Z5
+	VUNPCKLPD       Z3, Z1, Z6
+	VUNPCKHPD       Z3, Z1, Z1
+	VUNPCKLPD       Z5, Z2, Z3
+	VUNPCKHPD       Z5, Z2, Z2
+	VPANDD          Z0, Z6, Z5
+	VPSLLD          $0x10, Z6, Z6
+	VMOVUPS         Z6, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z5, (AX)
+	ADDQ            CX, AX
+	VPANDD          Z0, Z1, Z5
+	VPSLLD          $0x10, Z1, Z1
+	VMOVUPS         Z1, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z5, (AX)
+	ADDQ            CX, AX
+	VPANDD          Z0, Z3, Z1
+	VPSLLD          $0x10, Z3, Z3
+	VMOVUPS         Z3, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z1, (AX)
+	ADDQ            CX, AX
+	VPANDD          Z0, Z2, Z1
+	VPSLLD          $0x10, Z2, Z2
+	VMOVUPS         Z2, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z1, (AX)
+	ADDQ            CX, AX
+	VUNPCKLPS       Z8, Z4, Z1
+	VUNPCKHPS       Z8, Z4, Z2
+	VUNPCKLPS       Z16, Z12, Z3
+	VUNPCKHPS       Z16, Z12, Z4
+	VUNPCKLPD       Z3, Z1, Z5
+	VUNPCKHPD       Z3, Z1, Z1
+	VUNPCKLPD       Z4, Z2, Z3
+	VUNPCKHPD       Z4, Z2, Z2
+	VPANDD          Z0, Z5, Z4
+	VPSLLD          $0x10, Z5, Z5
+	VMOVUPS         Z5, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z4, (AX)
+	ADDQ            CX, AX
+	VPANDD          Z0, Z1, Z4
+	VPSLLD          $0x10, Z1, Z1
+	VMOVUPS         Z1, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z4, (AX)
+	ADDQ            CX, AX
+	VPANDD          Z0, Z3, Z1
+	VPSLLD          $0x10, Z3, Z3
+	VMOVUPS         Z3, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z1, (AX)
+	ADDQ            CX, AX
+	VPANDD          Z0, Z2, Z1
+	VPSLLD          $0x10, Z2, Z2
+	VMOVUPS         Z2, (AX)
+	ADDQ            CX, AX
+	VMOVUPS         Z1, (AX)
+	ADDQ            CX, AX
+	ADDQ            $+64, BX
+	SUBQ            $0x10, DX
+	JGE             loop1
+
+rest2:
+	ADDQ       $0x10, DX
+	JZ         done3
+	MOVL       $-1, SI
+	BZHIL      DX, SI, SI
+	KMOVW      SI, K1
+	MOVQ       (SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z1
+	MOVQ       8(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z2
+	MOVQ       16(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z3
+	MOVQ       24(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z4
+	MOVQ       32(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z5
+	MOVQ       40(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z6
+	MOVQ       48(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z7
+	MOVQ       56(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z8
+	MOVQ       64(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z9
+	MOVQ       72(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z10
+	MOVQ       80(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z11
+	MOVQ       88(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z12
+	MOVQ       96(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z13
+	MOVQ       104(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z14
+	MOVQ       112(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z15
+	MOVQ       120(SP), SI
+	VMOVUPS.Z  (SI)(BX*1), K1, Z16
+	VUNPCKLPS  Z2, Z1, Z17
+	VUNPCKHPS  Z2, Z1, Z1
+	VUNPCKLPS  Z4, Z3, Z2
+	VUNPCKHPS  Z4, Z3, Z3
+	VUNPCKLPD  Z2, Z17, Z4
+	VUNPCKHPD  Z2, Z17, Z2
+	VUNPCKLPD  Z3, Z1, Z17
+	VUNPCKHPD  Z3, Z1, Z1
+	VUNPCKLPS  Z6, Z5, Z3
+	VUNPCKHPS  Z6, Z5, Z5
+	VUNPCKLPS  Z8, Z7, Z6
+	VUNPCKHPS  Z8, Z7, Z7
+	VUNPCKLPD  Z6, Z3, Z8
+	VUNPCKHPD  Z6, Z3, Z3
+	VUNPCKLPD  Z7, Z5, Z6
+	VUNPCKHPD  Z7, Z5, Z5
+	VUNPCKLPS  Z10, Z9, Z7
+	VUNPCKHPS  Z10, Z9, Z9
+	VUNPCKLPS  Z12, Z11, Z10
+	VUNPCKHPS  Z12, Z11, Z11
+	VUNPCKLPD  Z10, Z7, Z12
+	VUNPCKHPD  Z10, Z7, Z7
+	VUNPCKLPD  Z11, Z9, Z10
+	VUNPCKHPD  Z11, Z9, Z9
+	VUNPCKLPS  Z14, Z13, Z11
+	VUNPCKHPS  Z14, Z13, Z13
+	VUNPCKLPS  Z16, Z15, Z14
+	VUNPCKHPS  Z16, Z15, Z15
+	VUNPCKLPD  Z14, Z11, Z16
+	VUNPCKHPD  Z14, Z11, Z11
+	VUNPCKLPD  Z15, Z13, Z14
+	VUNPCKHPD  Z15, Z13, Z13
+	VSHUFF32X4 $0x44, Z8, Z4, Z15
+	VSHUFF32X4 $0xee, Z8, Z4, Z4
+	VSHUFF32X4 $0x44, Z16, Z12, Z8
+	VSHUFF32X4 $0xee, Z16, Z12, Z16
+	VSHUFF32X4 $0x88, Z8, Z15, Z12
+	VSHUFF32X4 $0xdd, Z8, Z15, Z8
+	VSHUFF32X4 $0x88, Z16, Z4, Z15
+	VSHUFF32X4 $0xdd, Z16, Z4, Z4
+	VSHUFF32X4 $0x44, Z3, Z2, Z16
+	VSHUFF32X4 $0xee, Z3, Z2, Z2
+	VSHUFF32X4 $0x44, Z11, Z7, Z3
+	VSHUFF32X4 $0xee, Z11, Z7, Z11
+	VSHUFF32X4 $0x88, Z3, Z16, Z7
+	VSHUFF32X4 $0xdd, Z3, Z16, Z3
+	VSHUFF32X4 $0x88, Z11, Z2, Z16
+	VSHUFF32X4 $0xdd, Z11, Z2, Z2
+	VSHUFF32X4 $0x44, Z6, Z17, Z11
+	VSHUFF32X4 $0xee, Z6, Z17, Z6
+	VSHUFF32X4 $0x44, Z14, Z10, Z17
+	VSHUFF32X4 $0xee, Z14, Z10, Z14
+	VSHUFF32X4 $0x88, Z17, Z11, Z10
+	VSHUFF32X4 $0xdd, Z17, Z11, Z11
+	VSHUFF32X4 $0x88, Z14, Z6, Z17
+	VSHUFF32X4 $0xdd, Z14, Z6, Z6
+	VSHUFF32X4 $0x44, Z5, Z1, Z14
+	VSHUFF32X4 $0xee, Z5, Z1, Z1
+	VSHUFF32X4 $0x44, Z13, Z9, Z5
+	VSHUFF32X4 $0xee, Z13, Z9, Z13
+	VSHUFF32X4 $0x88, Z5, Z14, Z9
+	VSHUFF32X4 $0xdd, Z5, Z14, Z5
+	VSHUFF32X4 $0x88, Z13, Z1, Z14
+	VSHUFF32X4 $0xdd, Z13, Z1, Z1
+	VPANDD     Z0, Z12, Z13
+	VPSLLD     $0x10, Z12, Z12
+	VMOVUPS    Z12, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Z13, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x01
+	JE         columns4
+	VPANDD     Z0, Z7, Z12
+	VPSLLD     $0x10, Z7, Z7
+	VMOVUPS    Z7, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Z12, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x02
+	JE         columns4
+	VPANDD     Z0, Z10, Z7
+	VPSLLD     $0x10, Z10, Z10
+	VMOVUPS    Z10, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Z7, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x03
+	JE         columns4
+	VPANDD     Z0, Z9, Z7
+	VPSLLD     $0x10, Z9, Z9
+	VMOVUPS    Z9, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Z7, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x04
+	JE         columns4
+	VPANDD     Z0, Z8, Z7
+	VPSLLD     $0x10, Z8, Z8
+	VMOVUPS    Z8, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Z7, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x05
+	JE         columns4
+	VPANDD     Z0, Z3, Z7
+	VPSLLD     $0x10, Z3, Z3
+	VMOVUPS    Z3, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Z7, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x06
+	JE         columns4
+	VPANDD     Z0, Z11, Z3
+	VPSLLD     $0x10, Z11, Z11
+	VMOVUPS    Z11, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Z3, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x07
+	JE         columns4
+	VPANDD     Z0, Z5, Z3
+	VPSLLD     $0x10, Z5, Z5
+	VMOVUPS    Z5, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Z3, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x08
+	JE         columns4
+	VPANDD     Z0, Z15, Z3
+	VPSLLD     $0x10, Z15, Z15
+	VMOVUPS    Z15, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Z3, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x09
+	JE         columns4
+	VPANDD     Z0, Z16, Z3
+	VPSLLD     $0x10, Z16, Z16
+	VMOVUPS    Z16, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Z3, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x0a
+	JE         columns4
+	VPANDD     Z0, Z17, Z3
+	VPSLLD     $0x10, Z17, Z17
+	VMOVUPS    Z17, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Z3, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x0b
+	JE         columns4
+	VPANDD     Z0, Z14, Z3
+	VPSLLD     $0x10, Z14, Z14
+	VMOVUPS    Z14, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Z3, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x0c
+	JE         columns4
+	VPANDD     Z0, Z4, Z3
+	VPSLLD     $0x10, Z4, Z4
+	VMOVUPS    Z4, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Z3, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x0d
+	JE         columns4
+	VPANDD     Z0, Z2, Z3
+	VPSLLD     $0x10, Z2, Z2
+	VMOVUPS    Z2, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Z3, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x0e
+	JE         columns4
+	VPANDD     Z0, Z6, Z2
+	VPSLLD     $0x10, Z6, Z6
+	VMOVUPS    Z6, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Z2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x0f
+	JE         columns4
+	VPANDD     Z0, Z1, Z0
+	VPSLLD     $0x10, Z1, Z1
+	VMOVUPS    Z1, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Z0, (AX)
+	ADDQ       CX, AX
+
+columns4:
+done3:
+	VZEROUPPER
+	RET
+
+// transposeWidenAVX2 is transposeBFloat16 that writes floats.
+//
+// func transposeWidenAVX2(dst *float32, dstRow int, src *uint16, srcRow, rows, pairs int)
+// Requires: AVX, AVX2, CMOV
+TEXT ·transposeWidenAVX2(SB), NOSPLIT, $64-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         dstRow+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         srcRow+24(FP), BX
+	MOVQ         rows+32(FP), SI
+	XORQ         DI, DI
+	MOVQ         DX, (SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 8(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 16(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 24(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 32(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 40(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 48(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	MOVQ         DX, 56(SP)
+	DECQ         SI
+	CMOVQLE      DI, BX
+	ADDQ         BX, DX
+	VBROADCASTSS cffff0000<>+0(SB), Y0
+	MOVQ         pairs+40(FP), DX
+	XORQ         BX, BX
+	SUBQ         $0x08, DX
+	JL           rest2
+
+loop1:
+	MOVQ           (SP), SI
+	VBROADCASTF128 (SI)(BX*1), Y1
+	VBROADCASTF128 16(SI)(BX*1), Y2
+	MOVQ           32(SP), SI
+	VINSERTF128    $0x01, (SI)(BX*1), Y1, Y1
+	VINSERTF128    $0x01, 16(SI)(BX*1), Y2, Y2
+	MOVQ           8(SP), SI
+	VBROADCASTF128 (SI)(BX*1), Y3
+	VBROADCASTF128 16(SI)(BX*1), Y4
+	MOVQ           40(SP), SI
+	VINSERTF128    $0x01, (SI)(BX*1), Y3, Y3
+	VINSERTF128    $0x01, 16(SI)(BX*1), Y4, Y4
+	MOVQ           16(SP), SI
+	VBROADCASTF128 (SI)(BX*1), Y5
+	VBROADCASTF128 16(SI)(BX*1), Y6
+	MOVQ           48(SP), SI
+	VINSERTF128    $0x01, (SI)(BX*1), Y5, Y5
+	VINSERTF128    $0x01, 16(SI)(BX*1), Y6, Y6
+	MOVQ           24(SP), SI
+	VBROADCASTF128 (SI)(BX*1), Y7
+	VBROADCASTF128 16(SI)(BX*1), Y8
+	MOVQ           56(SP), SI
+	VINSERTF128    $0x01, (SI)(BX*1), Y7, Y7
+	VINSERTF128    $0x01, 16(SI)(BX*1), Y8, Y8
+	VUNPCKLPS      Y3, Y1, Y9
+	VUNPCKHPS      Y3, Y1, Y1
+	VUNPCKLPS      Y7, Y5, Y3
+	VUNPCKHPS      Y7, Y5, Y5
+	VUNPCKLPD      Y3, Y9, Y7
+	VUNPCKHPD      Y3, Y9, Y3
+	VUNPCKLPD      Y5, Y1, Y9
+	VUNPCKHPD      Y5, Y1, Y1
+	VANDPS         Y0, Y7, Y5
+	VPSLLD         $0x10, Y7, Y7
+	VMOVUPS        Y7, (AX)
+	ADDQ           CX, AX
+	VMOVUPS        Y5, (AX)
+	ADDQ           CX, AX
+	VANDPS         Y0, Y3, Y5
+	VPSLLD         $0x10, Y3, Y3
+	VMOVUPS        Y3, (AX)
+	ADDQ           CX, AX
+	VMOVUPS        Y5, (AX)
+	ADDQ           CX, AX
+	VANDPS         Y0, Y9, Y3
+	VPSLLD         $0x10, Y9, Y9
+	VMOVUPS        Y9, (AX)
+	ADDQ           CX, AX
+	VMOVUPS        Y3, (AX)
+	ADDQ           CX, AX
+	VANDPS         Y0, Y1, Y3
+	VPSLLD         $0x10, Y1, Y1
+	VMOVUPS        Y1, (AX)
+	ADDQ           CX, AX
+	VMOVUPS        Y3, (AX)
+	ADDQ           CX, AX
+	VUNPCKLPS      Y4, Y2, Y1
+	VUNPCKHPS      Y4, Y2, Y2
+	VUNPCKLPS      Y8, Y6, Y3
+	VUNPCKHPS      Y8, Y6, Y4
+	VUNPCKLPD      Y3, Y1, Y5
+	VUNPCKHPD      Y3, Y1, Y1
+	VUNPCKLPD      Y4, Y2, Y3
+	VUNPCKHPD      Y4, Y2, Y2
+	VANDPS         Y0, Y5, Y4
+	VPSLLD         $0x10, Y5, Y5
+	VMOVUPS        Y5, (AX)
+	ADDQ           CX, AX
+	VMOVUPS        Y4, (AX)
+	ADDQ           CX, AX
+	VANDPS         Y0, Y1, Y4
+	VPSLLD         $0x10, Y1, Y1
+	VMOVUPS        Y1, (AX)
+	ADDQ           CX, AX
+	VMOVUPS        Y4, (AX)
+	ADDQ           CX, AX
+	VANDPS         Y0, Y3, Y1
+	VPSLLD         $0x10, Y3, Y3
+	VMOVUPS        Y3, (AX)
+	ADDQ           CX, AX
+	VMOVUPS        Y1, (AX)
+	ADDQ           CX, AX
+	VANDPS         Y0, Y2, Y1
+	VPSLLD         $0x10, Y2, Y2
+	VMOVUPS        Y2, (AX)
+	ADDQ           CX, AX
+	VMOVUPS        Y1, (AX)
+	ADDQ           CX, AX
+	ADDQ           $+32, BX
+	SUBQ           $0x08, DX
+	JGE            loop1
+
+rest2:
+	ADDQ       $0x08, DX
+	JZ         done3
+	LEAQ       masks<>+0(SB), SI
+	SHLQ       $0x02, DX
+	SUBQ       DX, SI
+	SHRQ       $0x02, DX
+	VMOVUPS    32(SI), Y1
+	MOVQ       (SP), SI
+	VMASKMOVPS (SI)(BX*1), Y1, Y2
+	MOVQ       8(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y1, Y3
+	MOVQ       16(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y1, Y4
+	MOVQ       24(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y1, Y5
+	MOVQ       32(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y1, Y6
+	MOVQ       40(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y1, Y7
+	MOVQ       48(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y1, Y8
+	MOVQ       56(SP), SI
+	VMASKMOVPS (SI)(BX*1), Y1, Y1
+	VUNPCKLPS  Y3, Y2, Y9
+	VUNPCKHPS  Y3, Y2, Y2
+	VUNPCKLPS  Y5, Y4, Y3
+	VUNPCKHPS  Y5, Y4, Y4
+	VUNPCKLPD  Y3, Y9, Y5
+	VUNPCKHPD  Y3, Y9, Y3
+	VUNPCKLPD  Y4, Y2, Y9
+	VUNPCKHPD  Y4, Y2, Y2
+	VUNPCKLPS  Y7, Y6, Y4
+	VUNPCKHPS  Y7, Y6, Y6
+	VUNPCKLPS  Y1, Y8, Y7
+	VUNPCKHPS  Y1, Y8, Y1
+	VUNPCKLPD  Y7, Y4, Y8
+	VUNPCKHPD  Y7, Y4, Y4
+	VUNPCKLPD  Y1, Y6, Y7
+	VUNPCKHPD  Y1, Y6, Y1
+	VPERM2F128 $0x20, Y8, Y5, Y6
+	VPERM2F128 $0x31, Y8, Y5, Y8
+	VPERM2F128 $0x20, Y4, Y3, Y5
+	VPERM2F128 $0x31, Y4, Y3, Y4
+	VPERM2F128 $0x20, Y7, Y9, Y3
+	VPERM2F128 $0x31, Y7, Y9, Y9
+	VPERM2F128 $0x20, Y1, Y2, Y7
+	VPERM2F128 $0x31, Y1, Y2, Y1
+	VANDPS     Y0, Y6, Y2
+	VPSLLD     $0x10, Y6, Y6
+	VMOVUPS    Y6, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x01
+	JE         columns4
+	VANDPS     Y0, Y5, Y2
+	VPSLLD     $0x10, Y5, Y5
+	VMOVUPS    Y5, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x02
+	JE         columns4
+	VANDPS     Y0, Y3, Y2
+	VPSLLD     $0x10, Y3, Y3
+	VMOVUPS    Y3, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x03
+	JE         columns4
+	VANDPS     Y0, Y7, Y2
+	VPSLLD     $0x10, Y7, Y7
+	VMOVUPS    Y7, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x04
+	JE         columns4
+	VANDPS     Y0, Y8, Y2
+	VPSLLD     $0x10, Y8, Y8
+	VMOVUPS    Y8, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x05
+	JE         columns4
+	VANDPS     Y0, Y4, Y2
+	VPSLLD     $0x10, Y4, Y4
+	VMOVUPS    Y4, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x06
+	JE         columns4
+	VANDPS     Y0, Y9, Y2
+	VPSLLD     $0x10, Y9, Y9
+	VMOVUPS    Y9, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y2, (AX)
+	ADDQ       CX, AX
+	CMPQ       DX, $0x07
+	JE         columns4
+	VANDPS     Y0, Y1, Y0
+	VPSLLD     $0x10, Y1, Y1
+	VMOVUPS    Y1, (AX)
+	ADDQ       CX, AX
+	VMOVUPS    Y0, (AX)
+	ADDQ       CX, AX
+
+columns4:
+done3:
+	VZEROUPPER
+	RET
+
 // gemvTransposedAVX512 adds to c[j] the sum of a[k]·b[j][k] for k < depth and j
 // < last, where row j of b starts bRow bytes after the one before.
 //
@@ -4920,3 +6525,23 @@ DATA masks<>+52(SB)/4, $0x00000000
 DATA masks<>+56(SB)/4, $0x00000000
 DATA masks<>+60(SB)/4, $0x00000000
 GLOBL masks<>(SB), RODATA|NOPTR, $64
+
+DATA c0000ffff<>+0(SB)/8, $0x0000ffff0000ffff
+DATA c0000ffff<>+8(SB)/8, $0x0000ffff0000ffff
+DATA c0000ffff<>+16(SB)/8, $0x0000ffff0000ffff
+DATA c0000ffff<>+24(SB)/8, $0x0000ffff0000ffff
+DATA c0000ffff<>+32(SB)/8, $0x0000ffff0000ffff
+DATA c0000ffff<>+40(SB)/8, $0x0000ffff0000ffff
+DATA c0000ffff<>+48(SB)/8, $0x0000ffff0000ffff
+DATA c0000ffff<>+56(SB)/8, $0x0000ffff0000ffff
+GLOBL c0000ffff<>(SB), RODATA|NOPTR, $64
+
+DATA cffff0000<>+0(SB)/8, $0xffff0000ffff0000
+DATA cffff0000<>+8(SB)/8, $0xffff0000ffff0000
+DATA cffff0000<>+16(SB)/8, $0xffff0000ffff0000
+DATA cffff0000<>+24(SB)/8, $0xffff0000ffff0000
+DATA cffff0000<>+32(SB)/8, $0xffff0000ffff0000
+DATA cffff0000<>+40(SB)/8, $0xffff0000ffff0000
+DATA cffff0000<>+48(SB)/8, $0xffff0000ffff0000
+DATA cffff0000<>+56(SB)/8, $0xffff0000ffff0000
+GLOBL cffff0000<>(SB), RODATA|NOPTR, $64

@@ -48,6 +48,68 @@ func fromStored(n stored) func(s isa) {
 	}
 }
 
+// fromFloat16 writes the loop that turns halves into floats, with all bits of a NaN. It
+// takes whole vectors.
+func fromFloat16(s isa) {
+	dst, x := pointer("dst"), pointer("x")
+	magnitude, rebias := s.bitsReg(0x7fff), s.bitsReg(112<<23)
+	least, most, unit := s.numReg(1<<10), s.numReg(31<<10-1), s.numReg(0x1p-24)
+	st := s.along("n")
+	body := func(vectors int, _ *mask) {
+		for i := range vectors {
+			h, a, number, v, more := s.vec(), s.vec(), s.vec(), s.vec(), s.vec()
+			VPMOVZXWD(Mem{Base: x, Index: st.index, Scale: 2, Disp: 2 * i * s.lanes}, h)
+			s.and(magnitude, h, a)
+			VCVTDQ2PS(a, number) // what is compared: as floats, small integers are normal numbers
+			VPSLLD(U8(13), a, v)
+			VPADDD(rebias, v, v)
+			VPADDD(rebias, v, more)
+			v = s.blend(s.compare(greater, most, number), more, v) // infinity and NaN
+			small := s.compare(less, least, number)
+			VMULPS(unit, number, number)
+			v = s.blend(small, number, v) // no implicit bit
+			VPSUBD(a, h, h)
+			VPSLLD(U8(16), h, h)
+			s.or(h, v, v)
+			s.store(v, nil, st.at(dst, i))
+		}
+	}
+	st.steps(1, body)
+	s.end()
+}
+
+// mulToInt8 writes the loop that rounds products to integers of a byte. It takes whole
+// vectors of sixteen.
+func mulToInt8(s isa) {
+	dst, x, y, n := pointer("dst"), pointer("x"), pointer("y"), pointer("n")
+	bound := s.bitsReg(0xffffff81) // -127
+	loop := label("loop")
+	Label(loop)
+	all := s.vecs(16 / s.lanes)
+	for i, v := range all {
+		VMOVUPS(Mem{Base: x, Disp: i * s.bytes()}, v)
+		VMULPS(Mem{Base: y, Disp: i * s.bytes()}, v, v)
+		VCVTPS2DQ(v, v)
+		VPMAXSD(bound, v, v)
+	}
+	if s.lanes == 16 {
+		VPMOVSDB(all[0], Mem{Base: dst})
+	} else {
+		VPACKSSDW(all[1], all[0], all[0])
+		VPERMQ(U8(0xd8), all[0], all[0])
+		high := YMM()
+		VEXTRACTI128(U8(1), all[0], high.AsX())
+		VPACKSSWB(high.AsX(), all[0].AsX(), high.AsX())
+		VMOVDQU(high.AsX(), Mem{Base: dst})
+	}
+	ADDQ(U8(64), x)
+	ADDQ(U8(64), y)
+	ADDQ(U8(16), dst)
+	SUBQ(U8(16), n)
+	JNZ(LabelRef(loop))
+	s.end()
+}
+
 // toInt8 writes the loop that divides by a scale and rounds to integers of a byte. It
 // computes in float64, as the inverse of a scale is none of float32. It takes whole
 // vectors of sixteen.

@@ -31,6 +31,51 @@ func transpose(s isa) {
 	s.end()
 }
 
+// transposePairs returns what writes the kernel that is transpose for rows of bfloat16, whose
+// pairs are turned as one and then taken apart: to bfloat16 again, or to floats.
+func transposePairs(floats bool) func(isa) {
+	return func(s isa) {
+		dst, dstRow := pointer("dst"), pointer("dstRow")
+		rows := s.rowTable(s.lanes, pointer("src"), pointer("srcRow"), pointer("rows"))
+		var highs reg.VecVirtual
+		switch {
+		case floats:
+			highs = s.bitsReg(0xffff0000)
+		case s.lanes == 8:
+			highs = s.bitsReg(0xffff)
+		}
+		narrow := func(v reg.VecVirtual) {
+			if s.lanes == 16 {
+				VPMOVDW(v, Mem{Base: dst})
+				return
+			}
+			VPACKUSDW(v, v, v)
+			VPERMQ(U8(0xd8), v, v)
+			VMOVDQU(v.AsX(), Mem{Base: dst})
+		}
+		s.squares(rows, 1, true, pointer("pairs"), func(_, _ int, column reg.VecVirtual) {
+			second := s.vec()
+			if floats {
+				s.and(highs, column, second)
+				VPSLLD(U8(16), column, column)
+				VMOVUPS(column, Mem{Base: dst})
+				ADDQ(dstRow, dst)
+				VMOVUPS(second, Mem{Base: dst})
+			} else {
+				VPSRLD(U8(16), column, second)
+				if s.lanes == 8 {
+					s.and(highs, column, column)
+				}
+				narrow(column)
+				ADDQ(dstRow, dst)
+				narrow(second)
+			}
+			ADDQ(dstRow, dst)
+		}, func() {})
+		s.end()
+	}
+}
+
 // rowGroups is how many vectors of columns of B gemvTransposed takes at a time:
 // the sums of one alone would have to wait for one another.
 const rowGroups = 2

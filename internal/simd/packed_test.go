@@ -1,0 +1,160 @@
+package simd
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// Every half becomes its number, a NaN with its bits, at every place of a vector.
+func TestFromFloat16(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		all := make([]uint16, 1<<16)
+		for i := range all {
+			all[i] = uint16(i)
+		}
+		for first := range 17 {
+			x, dst := all[first:], make([]float32, len(all)-first+1)
+			dst[len(x)] = guard
+			FromFloat16(dst[:len(x)], x)
+			for i, h := range x {
+				want := uint32(h&0x8000) << 16
+				switch exponent, mantissa := uint32(h>>10&31), uint32(h&1023); exponent {
+				case 0:
+					want |= math.Float32bits(float32(math.Ldexp(float64(mantissa), -24)))
+				case 31:
+					want |= 255<<23 | mantissa<<13
+				default:
+					want |= (exponent+112)<<23 | mantissa<<13
+				}
+				if got := math.Float32bits(dst[i]); got != want {
+					t.Fatalf("%04x, %d of %d: %08x, want %08x", h, i, len(x), got, want)
+				}
+			}
+			if dst[len(x)] != guard {
+				t.Fatal("written beyond the end")
+			}
+		}
+	})
+}
+
+// Products become the nearest integers of a byte, of two the even one.
+func TestMulToInt8(t *testing.T) {
+	onEach(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(39, 40))
+		for _, n := range lengths {
+			x, y, dst := make([]float32, n), make([]float32, n), make([]int8, n+1)
+			for i := range x {
+				x[i], y[i] = float32(r.IntN(511)-255), []float32{0.5, 0.49, 0.25, 0, 3}[r.IntN(5)]
+			}
+			dst[n] = 77
+			mulToInt8(dst[:n], x, y)
+			for i := range x {
+				if want := int8(max(-127, min(127, math.RoundToEven(float64(x[i]*y[i]))))); dst[i] != want {
+					t.Fatalf("%v·%v, %d of %d: %d, want %d", x[i], y[i], i, n, dst[i], want)
+				}
+			}
+			if dst[n] != 77 {
+				t.Fatalf("%d products: written beyond the end", n)
+			}
+		}
+	})
+}
+
+// packedForms returns matrices of weights for k×n of all kinds of numbers, and what reports
+// whether nothing around their memory was written to.
+func packedForms(k, n int) (forms []*Packed, intact func() bool) {
+	const around = 32
+	l := NewPanelLayout(k, n)
+	size := l.Len()
+	f, h, b := make([]float32, size+2*around), make([]uint16, size+2*around), make([]int8, size+2*around)
+	for i := range f {
+		f[i], h[i], b[i] = guard, 0x7777, 0x77
+	}
+	forms = []*Packed{
+		{StoredPanels: StoredPanels{PanelLayout: l, Float32: f[around : around+size]}},
+		{StoredPanels: StoredPanels{PanelLayout: l, BFloat16: h[around : around+size]}},
+		{StoredPanels: StoredPanels{PanelLayout: l, Int8: b[around : around+size]}, Scales: make([]float32, n)},
+	}
+	return forms, func() bool {
+		for i := range around {
+			for _, i := range []int{i, around + size + i} {
+				if f[i] != guard || h[i] != 0x7777 || b[i] != 0x77 {
+					return false
+				}
+			}
+		}
+		return true
+	}
+}
+
+// Columns of bfloat16 are set to what their floats are set to, which for floats and bfloat16
+// is themselves, whatever their bits.
+func TestPackedSetBFloat16(t *testing.T) {
+	const nan = 0x7fc1
+	onEach(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(41, 42))
+		for _, size := range [][2]int{{1, 1}, {2, 3}, {3, 16}, {5, 17}, {31, 64}, {67, 83}, {128, 48}, {129, 131}, {257, 64}, {521, 193}} {
+			k, n := size[0], size[1]
+			x := make([]uint16, k*n)
+			for i := range x {
+				x[i] = uint16(r.Uint32()) & 0xbfff // of no more than 2, so that most have a scale
+				if r.IntN(5*k) == 0 {
+					x[i] = nan
+				}
+			}
+			floats := make([]float32, len(x))
+			FromBFloat16(floats, x)
+			got, intact := packedForms(k, n)
+			want, _ := packedForms(k, n)
+			// Whole panels at once, and parts of one.
+			cuts := []int{0, n / 2, n}
+			if r.IntN(2) == 0 {
+				cuts = []int{0, n}
+			}
+			for form := range got {
+				for i, j := range cuts[1:] {
+					first := cuts[i]
+					got[form].SetBFloat16(first, j-first, x[first*k:])
+					want[form].Set(first, j-first, RowMajor(floats[first*k:], k).T())
+				}
+				a, b := make([]float32, k), make([]float32, k)
+				for j := range n {
+					got[form].Column(a, j)
+					want[form].Column(b, j)
+					if !slices.EqualFunc(a, b, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }) {
+						t.Fatalf("%d×%d, form %d: column %d is %v, want %v", k, n, form, j, a, b)
+					}
+					for i, v := range x[j*k:][:k] {
+						if form < 2 && math.Float32bits(a[i]) != uint32(v)<<16 {
+							t.Fatalf("%d×%d, form %d: element %d of column %d is %v, want %04x", k, n, form, i, j, a[i], v)
+						}
+					}
+				}
+				if !intact() {
+					t.Fatalf("%d×%d, form %d: written beyond the ends", k, n, form)
+				}
+			}
+		}
+	})
+}
+
+func BenchmarkPackedSetBFloat16(b *testing.B) {
+	benchEach(b, func(b *testing.B) {
+		const k, n = 576, 64
+		x := make([]uint16, k*n)
+		for i := range x {
+			x[i] = uint16(i)&0x7fff | 0x3c00
+		}
+		forms, _ := packedForms(k, n)
+		for i, name := range []string{"float32", "bfloat16", "int8"} {
+			b.Run(name, func(b *testing.B) {
+				b.SetBytes(2 * k * n)
+				for b.Loop() {
+					forms[i].SetBFloat16(0, n, x)
+				}
+			})
+		}
+	})
+}
