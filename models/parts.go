@@ -11,9 +11,9 @@ import (
 const (
 	// partTokens is how many tokens go through all layers together, if a batch has more: so
 	// many that what is inside of a layer stays in a processor's cache.
-	partTokens = 192
+	partTokens = 128
 	// fewTokens is how many a part should have at least, for each reads all weights.
-	fewTokens = 96
+	fewTokens = 64
 )
 
 // inParts returns the hidden states, of the given width, of a batch, of which a few sequences at a time go through
