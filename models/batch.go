@@ -34,6 +34,18 @@ func BatchOf(encodings ...*tokenizer.Encoding) Batch {
 	return x
 }
 
+// part returns sequences lo to hi.
+func (x Batch) part(lo, hi int) Batch {
+	y := Batch{IDs: x.IDs[lo:hi]}
+	if x.Types != nil {
+		y.Types = x.Types[lo:hi]
+	}
+	if x.Targets != nil {
+		y.Targets = x.Targets[lo:hi]
+	}
+	return y
+}
+
 // longest returns the length of the longest sequence.
 func (x Batch) longest() int {
 	n := 0

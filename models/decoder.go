@@ -32,7 +32,9 @@ type decoder struct {
 }
 
 func (d *decoder) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
-	return through(t, d.embed(t, x, &r), d.blocks, d.norm, Call{Run: &r, Lens: x.lens()})
+	return inParts(t, x, &r, d.sizes.Width, func(t *tensor.Tape, x Batch) *tensor.Tensor {
+		return through(t, d.embed(t, x, &r), d.blocks, d.norm, Call{Run: &r, Lens: x.lens()})
+	})
 }
 
 func (d *decoder) Attention() []*attn.MultiHead { return attentionOf(d.blocks) }

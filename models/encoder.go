@@ -23,13 +23,18 @@ func (e *encoder) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
 	if r.Cache != nil {
 		panic(&tensor.ValueError{Op: "models: Hidden", Arg: "cache", Got: "given", Want: "nil: the layers of an encoder are not causal"})
 	}
+	return inParts(t, x, &r, e.sizes.Width, func(t *tensor.Tape, x Batch) *tensor.Tensor { return e.states(t, x, &r) })
+}
+
+// states is Hidden for a batch as a whole.
+func (e *encoder) states(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
 	b, l := len(x.IDs), x.longest()
 	sum := e.words.Forward(t, x.ids(), b, l)
 	if e.types != nil {
 		sum = tensor.Add(t, sum, e.types.Forward(t, x.types(), b, l))
 	}
 	sum = tensor.Add(t, sum, e.positions.Forward(t, x.places(e.place), b, l))
-	return through(t, e.norm.Forward(t, sum), e.blocks, nil, Call{Run: &r, Lens: x.lens()})
+	return through(t, e.norm.Forward(t, sum), e.blocks, nil, Call{Run: r, Lens: x.lens()})
 }
 
 func (e *encoder) Attention() []*attn.MultiHead { return attentionOf(e.blocks) }

@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 
 	"github.com/attn-go/attn/internal/pages"
@@ -173,6 +174,8 @@ type packedProduct struct {
 	n, in  int // rows and columns of x
 	each   int // rows of a block
 	panels int // of all maps
+	chunk  int // panels of a task
+	turn   int // panels between two tasks of a processor, if all take turns
 	maps   []mapped
 	blocks func(lo, hi int)
 }
@@ -227,7 +230,9 @@ func (p *packedProduct) compute() {
 		p.each = (p.each + 5) / 6 * 6 // rows of a tile
 		blocks = (p.n + p.each - 1) / p.each
 		width := p.maps[0].w.Width
-		par.For(blocks*p.panels, max(1, taskProducts/(min(p.n, p.each)*p.in*width)), p.blocks)
+		p.chunk = max(1, taskProducts/(min(p.n, p.each)*p.in*width))
+		p.turn = p.chunk * (runtime.GOMAXPROCS(0) - 1)
+		par.For(blocks*p.panels, p.chunk, p.blocks)
 	}
 	clear(p.maps) // which would keep the caller's memory
 	p.t, p.x, p.maps = nil, nil, p.maps[:0]
@@ -245,7 +250,8 @@ func (p *packedProduct) doBlocks(lo, hi int) {
 			m := &p.maps[i]
 			if w := m.w; from < m.panels && to > 0 {
 				c := simd.Mat{Data: m.out[first*w.N:], Row: w.N, Col: 1}
-				w.Multiply(c, a, min(p.each, p.n-first), max(from, 0)*w.Width, min(min(to, m.panels)*w.Width, w.N), m.bias)
+				last := min(to, m.panels)
+				w.Multiply(c, a, min(p.each, p.n-first), max(from, 0)*w.Width, min(last*w.Width, w.N), m.bias, (last+p.turn)*w.Width)
 			}
 			from, to = from-m.panels, to-m.panels
 		}

@@ -204,7 +204,10 @@ const fewRows = 6
 // Multiply computes on the calling goroutine columns j0 to j1 of C = A·B + bias, or of A·B if
 // bias is nil, for m rows of C. j0 is a multiple of Width. An element is the sum of
 // Multiply, bit for bit; of integers it is that sum times the scale, plus the bias.
-func (w *Packed) Multiply(c, a Mat, m, j0, j1 int, bias []float32) {
+//
+// after is the column from which the caller is likely to want a product next: the weights
+// there are asked for ahead. It is only advice, and may be any number.
+func (w *Packed) Multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 	if m < 0 || j0 < 0 || j0 > j1 || j1 > w.N || j0%w.Width != 0 || bias != nil && len(bias) != w.N {
 		panic(fmt.Sprintf("simd: Packed.Multiply: m=%d, j0=%d, j1=%d of %d, %d biases", m, j0, j1, w.N, len(bias)))
 	}
@@ -217,56 +220,61 @@ func (w *Packed) Multiply(c, a Mat, m, j0, j1 int, bias []float32) {
 	if w.Scales != nil {
 		first = nil
 	}
-	rows := m
-	if blocks := (m + rowBlock - 1) / rowBlock; blocks > 1 {
-		rows = roundUp((m+blocks-1)/blocks, fewRows)
-	}
-	for i := 0; i < m; i += rows {
-		i1 := min(i+rows, m)
-		for r := i; first != nil && r < i1; r++ {
+	if m <= fewRows || w.K == 0 { // in the order in which the weights lie
+		for r := 0; first != nil && r < m; r++ {
 			copy(c.Data[r*c.Row+j0:], first[j0:j1])
 		}
-		w.block(c, a, i, i1, j0, j1, first != nil)
-		if w.Scales == nil {
-			continue
-		}
-		for r := i; r < i1; r++ {
-			y := c.Data[r*c.Row+j0:][:j1-j0]
-			mul(y, y, w.Scales[j0:j1])
-			if bias != nil {
-				add(y, y, bias[j0:j1])
+		MultiplyStored(c.from(0, j0), a, m, &w.StoredPanels, 0, w.K, j0, j1, first != nil)
+	} else {
+		s := scratches.Get().(*scratch)
+		for j := j0; j < j1; j += w.Width {
+			next := j + w.Width
+			if next >= j1 {
+				next = after
 			}
+			w.panel(c, a, m, j, min(w.Width, j1-j), first, next, s)
+		}
+		s.free()
+	}
+	if w.Scales == nil {
+		return
+	}
+	for r := range m {
+		y := c.Data[r*c.Row+j0:][:j1-j0]
+		mul(y, y, w.Scales[j0:j1])
+		if bias != nil {
+			add(y, y, bias[j0:j1])
 		}
 	}
 }
 
-// block computes rows i0 to i1 without scales.
-func (w *Packed) block(c, a Mat, i0, i1, j0, j1 int, accumulate bool) {
-	m := i1 - i0
-	if m <= fewRows || w.K == 0 { // in the order in which the weights lie
-		MultiplyStored(c.from(i0, j0), a.from(i0, 0), m, &w.StoredPanels, 0, w.K, j0, j1, accumulate)
-		return
-	}
-	s := scratches.Get().(*scratch)
-	defer s.free()
+// panel computes m rows of the columns j to j+n of one panel, without scales. It reads the
+// weights in the order in which they lie, and while it does so asks for those that follow,
+// behind the last for those of the panel of column next.
+func (w *Packed) panel(c, a Mat, m, j, n int, bias []float32, next int, s *scratch) {
 	step := depthStep(w.K, depthBlock)
-	for k0 := 0; k0 < w.K; k0 += step {
-		k1 := min(k0+step, w.K)
-		more := accumulate || k0 > 0
-		ai := a.from(i0, k0)
-		if w.Float32 != nil {
-			var p Panels
-			p.Lay(w.PanelLayout, w.Float32)
-			multiplyPanels(c.from(i0, j0), ai, m, &p, k0, k1, j0, j1, more)
-			continue
-		}
+	if w.Float32 == nil {
 		s.b = grow(s.b, step*w.Width)
-		for j := j0; j < j1; j += w.Width {
-			var p Panels
-			part := PanelLayout{K: k1 - k0, N: min(w.Width, j1-j), Width: w.Width}
-			w.floats(s.b[:part.Len()], w.At(k0, j))
-			p.Lay(part, s.b)
-			multiplyPanels(c.from(i0, j), ai, m, &p, 0, part.K, 0, part.N, more)
+	}
+	if bias != nil {
+		bias = bias[j : j+n]
+	}
+	if next < 0 || next >= w.N {
+		next = j
+	}
+	for k0 := 0; k0 < w.K; k0 += step {
+		k1, at := min(k0+step, w.K), w.At(k0, j)
+		ahead := at + (k1-k0)*w.Width
+		if k1 == w.K {
+			ahead = w.At(0, next-next%w.Width)
 		}
+		part := PanelLayout{K: k1 - k0, N: n, Width: w.Width}
+		b := s.b
+		if w.Float32 != nil {
+			b = w.Float32[at:]
+		} else {
+			w.floats(b[:part.Panel()], at)
+		}
+		multiplyPanel(c.from(0, j), a.from(0, k0), m, part, b, k0 > 0, bias, w.address(ahead))
 	}
 }

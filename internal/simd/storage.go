@@ -3,6 +3,7 @@ package simd
 import (
 	"fmt"
 	"math"
+	"unsafe"
 
 	"github.com/attn-go/attn/internal/half"
 )
@@ -67,6 +68,22 @@ type StoredPanels struct {
 	Float32  []float32
 	BFloat16 []uint16
 	Int8     []int8
+}
+
+// stored is where numbers are stored, and how many bytes each of them has.
+type stored struct {
+	at   unsafe.Pointer
+	size int
+}
+
+// address returns where the numbers from place at on are.
+func (b *StoredPanels) address(at int) stored {
+	if b.Float32 != nil {
+		return stored{unsafe.Pointer(&b.Float32[at]), 4}
+	} else if b.BFloat16 != nil {
+		return stored{unsafe.Pointer(&b.BFloat16[at]), 2}
+	}
+	return stored{unsafe.Pointer(&b.Int8[at]), 1}
 }
 
 // floats sets dst to the numbers from place at on.
@@ -168,4 +185,13 @@ func magnitudeGeneric(x []float32) float32 {
 		most = max(most, math.Float32bits(v)&^(1<<31))
 	}
 	return math.Float32frombits(most)
+}
+
+func multiplyPanelGeneric(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32) {
+	for i := 0; bias != nil && !more && i < m; i++ {
+		copy(c.Data[i*c.Row:], bias)
+	}
+	var p Panels
+	p.Lay(l, b)
+	multiplyPanelsGeneric(c, a, m, &p, 0, l.K, 0, l.N, more || bias != nil)
 }

@@ -31,3 +31,26 @@ func storedPanel(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate 
 	t.column(c, a, m, 0, kernel)
 	return true
 }
+
+// multiplyPanel computes m rows of C = A·B for a panel b, or of C += A·B if more. Sums begin
+// with the biases, unless these are nil. What lies at next is asked for ahead, as many numbers
+// as b has.
+func multiplyPanel(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, next stored) {
+	if blockIsGeneric() {
+		multiplyPanelGeneric(c, a, m, l, b, more, bias)
+		return
+	}
+	lanes := vectorLanes()
+	vectors := (l.N + lanes - 1) / lanes
+	t := tileArgs{
+		aRow: 4 * a.Row, aCol: 4 * a.Col, b: &b[0], bRow: 4 * l.Width, cRow: 4 * c.Row, depth: l.K, last: l.N - (vectors-1)*lanes,
+		next: uintptr(next.at), nextStep: min(64, next.size*l.Width*tileRows/m),
+	}
+	switch {
+	case more:
+		t.start = startC
+	case bias != nil:
+		t.start, t.bias = startBias, &bias[0]
+	}
+	t.column(c, a, m, 0, vectors)
+}

@@ -4,3 +4,7 @@ package simd
 
 // storedPanel has no kernel here.
 func storedPanel(_, _ Mat, _, _, _ int, _ *StoredPanels, _ int, _ bool) bool { return false }
+
+func multiplyPanel(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, _ stored) {
+	multiplyPanelGeneric(c, a, m, l, b, more, bias)
+}
