@@ -54,8 +54,8 @@
 //	               1 0
 //	               1 1
 //
-// Weights are per head and before dropout, so that rows sum to 1. Asking for
-// them changes nothing else.
+// Weights are per head and before dropout, so that rows sum to 1, or to less where there
+// are sinks. Asking for them changes nothing else.
 //
 // Query head h reads key and value head ⌊h/(H/G)⌋.
 //

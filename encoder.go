@@ -110,7 +110,7 @@ func (l *EncoderLayer) TorchState() (nn.StateDict, error) {
 //
 // Gradients flow to x, the parameters, Options.Bias and Options.Gates.
 //
-// Forward panics with a *tensor.ShapeError if shapes do not fit.
+// Forward panics as Attend does.
 func (l *EncoderLayer) Forward(t *tensor.Tape, x *tensor.Tensor, o Options) Output {
 	p := l.config.Dropout
 	if l.config.NormFirst {

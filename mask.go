@@ -40,9 +40,10 @@ type MaskRule interface {
 // they are not copied.
 type MaskArray interface {
 	MaskRule
-	// Rows returns whether the query at attends to each of the Lk keys, and after how many
-	// elements those of the next query of its head stand, where there is one. It returns nil
-	// if they do not lie in memory in the order of the keys.
+	// Rows returns whether the query at attends to each key: Lk booleans, step elements behind
+	// which those of the next query of its head begin, and so on to the head's last query. A
+	// step of 0 means that all queries attend alike. It returns nil if the booleans do not lie
+	// in memory in this order.
 	Rows(s Sizes, at Row) (attended []bool, step int)
 }
 
