@@ -180,7 +180,7 @@ func (f *forward) finish(w *worker, t tall, r, n int) {
 		row := first + i
 		if f.st.bad(row) {
 			w.look(a, row, 1, 0, a.Lk)
-			w.spans[0].spoil(to.row(row), 0)
+			a.span(w.spans, 0).spoil(to.row(row), 0)
 		}
 		if f.Row != nil {
 			f.Row(at, to.row(row))

@@ -30,6 +30,7 @@ type worker struct {
 	stripRows    int                         // rows of a strip
 	started      [bandRows / vectorRows]bool // whether a strip has met keys
 	spans        []Span
+	masked       bool // spans hold on to memory of the mask's
 	seen         []bool
 	bits         []uint64 // of the spans that have booleans
 	paged
@@ -68,7 +69,7 @@ func (w *worker) prepare(a *Attention, rows, scored, keys int) {
 	w.all, w.block = newPartial(w.floats, rows, a.EV), newPartial(w.floats[rows*(a.EV+2):], scored, a.EV)
 	w.top = grow(w.top, scored)
 	w.spans = grow(w.spans, rows)
-	if a.Mask != nil {
+	if w.masked = a.Mask != nil; w.masked {
 		w.seen = grow(w.seen, rows*a.Lk)
 	}
 }
@@ -142,7 +143,9 @@ func (w *worker) release() {
 func (w *worker) forget() {
 	w.keys, w.values, w.additive, w.valuesAt = nil, nil, nil, simd.Mat{}
 	w.weights, w.direct = weights{}, false
-	clear(w.spans)
+	if w.masked {
+		clear(w.spans)
+	}
 	w.page, w.scaleKeys, w.scaleValues = nil, nil, nil
 	w.storedKeys, w.storedValues, w.rows = simd.StoredPanels{}, simd.StoredPanels{}, simd.Mat{}
 	w.own[0].Release()
