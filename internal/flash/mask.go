@@ -58,6 +58,16 @@ func (a *Attention) span(spans []Span, i int) Span {
 	return spans[i]
 }
 
+// same reports whether all rows attend to the same interval of keys.
+func same(spans []Span) bool {
+	for _, s := range spans {
+		if s.Seen != nil || s.Lo != spans[0].Lo || s.Hi != spans[0].Hi {
+			return false
+		}
+	}
+	return true
+}
+
 // pack turns the booleans of a span into bits, by which its keys are told apart 64 at a
 // time, and takes hidden keys from both of its ends. If it attends to all keys between
 // these, it goes on without booleans.

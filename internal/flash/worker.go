@@ -27,12 +27,13 @@ type worker struct {
 	bandWeights  []float32                   // where nobody keeps them
 	direct       bool                        // scores of a strip become weights there
 	shifts       []float32                   // and the shifts of the blocks of keys, bandRows each
-	stripRows    int                         // rows of a strip
+	stripRows    int                         // rows of a strip of the band
 	started      [bandRows / vectorRows]bool // whether a strip has met keys
 	spans        []Span
 	masked       bool // spans hold on to memory of the mask's
 	seen         []bool
-	bits         []uint64 // of the spans that have booleans
+	bits         []uint64   // of the spans that have booleans
+	ahead        simd.Ahead // what keys and values ask for
 	paged
 }
 
@@ -103,11 +104,13 @@ func (w *worker) loadKeys(a *Attention, b, g, k0, k1 int) {
 
 // ownKeys and ownValues return the worker's panels, for a matrix to be put in.
 func (w *worker) ownKeys(a *Attention) *simd.Panels {
+	w.own[0].Ahead = &w.ahead
 	w.own[0].Tiles = simd.TilesFor(a.E) && a.Gaussian == nil
 	return &w.own[0]
 }
 
 func (w *worker) ownValues(a *Attention) *simd.Panels {
+	w.own[1].Ahead = &w.ahead
 	w.own[1].Tiles, w.own[1].Sparse = simd.TilesFor(a.EV), true
 	return &w.own[1]
 }
@@ -148,6 +151,7 @@ func (w *worker) forget() {
 	}
 	w.page, w.scaleKeys, w.scaleValues = nil, nil, nil
 	w.storedKeys, w.storedValues, w.rows = simd.StoredPanels{}, simd.StoredPanels{}, simd.Mat{}
+	w.ahead.Reset()
 	w.own[0].Release()
 	w.own[1].Release()
 	w.ownAdditive.Set(nil, 0, 0, 0, nil)
