@@ -85,6 +85,10 @@ func (w *worker) attend(a *Attention, t tall, r, n, k0, k1 int) {
 		w.all.rows(0, n, a.EV).none()
 		return
 	}
+	w.stripRows = a.stripRows()
+	if a.Mask == nil || same(w.spans[:n]) {
+		w.stripRows = a.highStrip()
+	}
 	clear(w.started[:])
 	for b := lo / blockKeys * blockKeys; b < hi; b += blockKeys {
 		if !w.enter(a, t, n, b) {

@@ -299,7 +299,7 @@ func (w *backWorker) mend(b *backward, x block) {
 		case silent:
 			clear(p)
 		case bad:
-			w.spans[i].spoil(p, x.j0)
+			a.span(w.spans, i).spoil(p, x.j0)
 		}
 	}
 }

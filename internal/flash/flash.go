@@ -138,12 +138,22 @@ func (a *Attention) stretch(x Heads) int {
 // tiles reports whether some products are on tile units.
 func (a *Attention) tiles() bool { return simd.TilesFor(a.E) || simd.TilesFor(a.EV) }
 
-// stripRows returns how many rows a strip has.
+// stripRows returns how many rows a strip has whose rows attend to different keys.
 func (a *Attention) stripRows() int {
 	if a.tiles() {
 		return tileRows
 	}
 	return vectorRows
+}
+
+// highStrip returns how many rows a strip has whose rows attend to the same keys. Of few keys
+// it has as many scores as others, which fit in the first-level cache, so that there are fewer
+// strips to begin and fewer tiles that are not full.
+func (a *Attention) highStrip() int {
+	if a.tiles() || a.Pages != nil {
+		return a.stripRows()
+	}
+	return min(max(1, blockKeys/a.Lk)*vectorRows, bandRows)
 }
 
 // talls returns into how many tall matrices the queries of a key head fall, for

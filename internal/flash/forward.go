@@ -37,7 +37,8 @@ func Forward(a *Attention, to Results, st Stats) {
 		// Whole heads: a task loads its keys once, for itself. So do heads of too few queries
 		// to share them out.
 		each := units / heads * rows * a.Lk * (a.E + a.EV)
-		par.For(heads, max(1, min(1<<20/(each+1), heads/(4*procs))), func(lo, hi int) {
+		chunk := max(1, min(1<<20/(each+1), heads/(4*procs)))
+		par.For(heads, chunk, func(lo, hi int) {
 			w := f.worker()
 			for z := lo; z < hi; z++ {
 				if a.Only != nil && *a.Only/(a.H/a.G) != z {
@@ -46,6 +47,13 @@ func Forward(a *Attention, to Results, st Stats) {
 				w.load(a, z/a.G, z%a.G, 0, a.Lk)
 				for i := range count {
 					t := a.tall(z/a.G, z%a.G, i, count)
+					if f.foresees() {
+						next := z + 1
+						if next == hi { // if all are equally fast
+							next += (procs - 1) * chunk
+						}
+						f.foresee(w, t, next)
+					}
 					f.rows(w, t, 0, t.n)
 				}
 			}
@@ -56,13 +64,45 @@ func Forward(a *Attention, to Results, st Stats) {
 	}
 }
 
+// foresees reports whether the memory of the next head is asked for ahead: where a head takes
+// long enough for that, but not so long that it would not matter.
+func (f *forward) foresees() bool {
+	a := f.a
+	work, memory := a.Lk*a.Lq*(a.E+a.EV), (a.Lk+a.H/a.G*a.Lq)*(a.E+a.EV)
+	return a.Pages == nil && a.Additive == nil && work >= 1<<17 && memory <= 1<<17
+}
+
+// foresee lets w ask for where the results of t go, and for the queries, keys and values of
+// the head of keys that comes next, if there is one.
+func (f *forward) foresee(w *worker, t tall, next int) {
+	a := f.a
+	work := t.n * a.Lk * (a.E + a.EV)
+	out := together(a.rows(f.Out, t.b, t.h), t.n, a.EV)
+	if next >= a.B*a.G {
+		w.ahead.Set(work, out)
+		return
+	}
+	b, g := next/a.G, next%a.G
+	first := a.tall(b, g, 0, f.count)
+	k, v := keys(a.K, a.source(b), g), keys(a.V, a.source(b), g)
+	w.ahead.Set(work, out, together(k, a.Lk, a.E), together(first.q, first.n, a.E), together(v, a.Lk, a.EV))
+}
+
+// together returns the elements of a matrix that lie in one piece, or else nothing.
+func together(m simd.Mat, rows, cols int) []float32 {
+	if m.Row != cols {
+		return nil
+	}
+	return m.Data[:rows*cols]
+}
+
 // noKeys is Forward where there is nothing to attend to.
 func (f *forward) noKeys() {
 	a := f.a
 	for row := range a.B * a.H * a.Lq {
 		b, h, i := a.split(row)
 		clear(f.Out.at(b, h, i)[:a.EV])
-		f.statistics(row, negInf, 0)
+		f.statistics(row, []float32{negInf}, []float32{0})
 		if f.Row != nil {
 			f.Row(a.place(row, 0), nil)
 		}
@@ -81,8 +121,7 @@ type forward struct {
 // worker returns memory for a task.
 func (f *forward) worker() *worker {
 	w := workers.Get().(*worker)
-	w.stripRows = f.a.stripRows()
-	w.prepare(f.a, bandRows, w.stripRows, blockKeys)
+	w.prepare(f.a, bandRows, f.a.highStrip(), min(blockKeys, (f.a.Lk+63)&^63))
 	w.weights = f.returned()
 	if (f.Row != nil || f.Weights != nil) && !f.apart {
 		// Weights are made in a cache. The only thing that is written to the memory of the
@@ -161,9 +200,7 @@ func (f *forward) band() int {
 // finish divides n rows from r on, which lie in w, by their sums.
 func (f *forward) finish(w *worker, t tall, r, n int) {
 	a, first, all := f.a, t.first+r, w.all.rows(0, n, f.a.EV)
-	for i := range n {
-		all.sum[i] = f.statistics(first+i, all.shift[i], all.sum[i])
-	}
+	f.statistics(first, all.shift, all.sum)
 	far := f.farRows(first, n)
 	dst := from(a.rows(f.Out, t.b, t.h), r)
 	simd.ScaleRows(dst.Data, dst.Row, all.acc, a.EV, a.EV, all.sum)
@@ -181,7 +218,7 @@ func (f *forward) finish(w *worker, t tall, r, n int) {
 		row := first + i
 		if f.st.bad(row) {
 			w.look(a, row, 1, 0, a.Lk)
-			w.spans[0].spoil(to.row(row), 0)
+			a.span(w.spans, 0).spoil(to.row(row), 0)
 		}
 		if f.Row != nil {
 			f.Row(at, to.row(row))
@@ -225,7 +262,7 @@ func (f *forward) normalise(w *worker, first, n int) {
 		}
 		scale(to.from(first, b), to.stride, w.weights.from(first, b), w.weights.stride, min(blockKeys, a.Lk-b), factors)
 	}
-	w.top = grow(factors, w.stripRows)
+	w.top = factors[:cap(factors)]
 }
 
 // sinkLead is by how much the sink may exceed the largest score, as a power of two. Beyond
@@ -233,9 +270,28 @@ func (f *forward) normalise(w *worker, first, n int) {
 // normal number.
 const sinkLead = 60
 
-// statistics sets those of a row from what its keys have come to, and returns the factor
-// by which Σ p·v becomes the result.
-func (f *forward) statistics(row int, shift, sum float32) (factor float32) {
+// statistics sets those of rows from row number first on, from what their keys have come to,
+// and the sums to the factors by which Σ p·v becomes the result.
+func (f *forward) statistics(first int, shifts, sums []float32) {
+	if f.a.Sinks != nil || f.st.LogSumExp != nil {
+		for i, sum := range sums {
+			sums[i] = f.rowStatistics(first+i, shifts[i], sum)
+		}
+		return
+	}
+	shift, inverse := f.st.Shift[first:][:len(sums)], f.st.Inverse[first:][:len(sums)]
+	for i, sum := range sums {
+		if sum == 0 { // attends to no key
+			shift[i], inverse[i] = 0, 0
+		} else {
+			shift[i], inverse[i] = shifts[i], 1/sum
+		}
+	}
+	copy(sums, inverse)
+}
+
+// rowStatistics is statistics of a row that may have a sink.
+func (f *forward) rowStatistics(row int, shift, sum float32) (factor float32) {
 	a := f.a
 	c, _ := a.exponent()
 	var sink float64 // its exponent, relative to the shift

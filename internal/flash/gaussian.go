@@ -45,14 +45,14 @@ func NewGaussian(w []float32) *Gaussian {
 func (w *worker) distances(a *Attention, t tall, r int, spans []Span, s []float32, j0, j1 int) {
 	q, n := from(t.q, r), len(spans)
 	simd.Distances(simd.Mat{Data: s, Row: w.stride, Col: 1}, q, n, w.keys, j0-w.from, j1-w.from, a.Gaussian.factors)
-	for i, x := range spans {
+	for i := range n {
 		// A difference, or its square, that leaves the range may be brought back by a small
 		// factor.
 		row := s[i*w.stride:][:j1-j0]
 		if simd.Finite(row) {
 			continue
 		}
-		key := make([]float32, a.E)
+		x, key := a.span(spans, i), make([]float32, a.E)
 		for j := max(j0, x.Lo); j < min(j1, x.Hi); j++ {
 			if v := row[j-j0]; v-v != 0 && x.attends(j) {
 				a.vectors(t.first+r+i, j, key, nil)

@@ -26,15 +26,13 @@ type Mask interface {
 }
 
 // look sets the spans of rows first to first+n, cut to the keys k0 to k1, and
-// returns the interval outside of which none of them sees anything.
+// returns the interval outside of which none of them sees anything. Without a mask
+// the spans are not set, and nobody but span reads them.
 func (w *worker) look(a *Attention, first, n, k0, k1 int) (lo, hi int) {
-	spans := w.spans[:n]
 	if a.Mask == nil {
-		for i := range spans {
-			spans[i] = Span{Lo: k0, Hi: k1}
-		}
 		return k0, k1
 	}
+	spans := w.spans[:n]
 	a.Mask.Rows(first, k0, k1, spans, w.seen)
 	lo, hi = k1, k0
 	words := (a.Lk + 63) / 64
@@ -49,6 +47,25 @@ func (w *worker) look(a *Attention, first, n, k0, k1 int) (lo, hi int) {
 		}
 	}
 	return lo, hi
+}
+
+// span returns number i of the spans that look has set, where rows attend to all keys without
+// a mask.
+func (a *Attention) span(spans []Span, i int) Span {
+	if a.Mask == nil {
+		return Span{Hi: a.Lk}
+	}
+	return spans[i]
+}
+
+// same reports whether all rows attend to the same interval of keys.
+func same(spans []Span) bool {
+	for _, s := range spans {
+		if s.Seen != nil || s.Lo != spans[0].Lo || s.Hi != spans[0].Hi {
+			return false
+		}
+	}
+	return true
 }
 
 // pack turns the booleans of a span into bits, by which its keys are told apart 64 at a

@@ -27,11 +27,13 @@ type worker struct {
 	bandWeights  []float32                   // where nobody keeps them
 	direct       bool                        // scores of a strip become weights there
 	shifts       []float32                   // and the shifts of the blocks of keys, bandRows each
-	stripRows    int                         // rows of a strip
+	stripRows    int                         // rows of a strip of the band
 	started      [bandRows / vectorRows]bool // whether a strip has met keys
 	spans        []Span
+	masked       bool // spans hold on to memory of the mask's
 	seen         []bool
-	bits         []uint64 // of the spans that have booleans
+	bits         []uint64   // of the spans that have booleans
+	ahead        simd.Ahead // what keys and values ask for
 	paged
 }
 
@@ -68,7 +70,7 @@ func (w *worker) prepare(a *Attention, rows, scored, keys int) {
 	w.all, w.block = newPartial(w.floats, rows, a.EV), newPartial(w.floats[rows*(a.EV+2):], scored, a.EV)
 	w.top = grow(w.top, scored)
 	w.spans = grow(w.spans, rows)
-	if a.Mask != nil {
+	if w.masked = a.Mask != nil; w.masked {
 		w.seen = grow(w.seen, rows*a.Lk)
 	}
 }
@@ -102,11 +104,13 @@ func (w *worker) loadKeys(a *Attention, b, g, k0, k1 int) {
 
 // ownKeys and ownValues return the worker's panels, for a matrix to be put in.
 func (w *worker) ownKeys(a *Attention) *simd.Panels {
+	w.own[0].Ahead = &w.ahead
 	w.own[0].Tiles = simd.TilesFor(a.E) && a.Gaussian == nil
 	return &w.own[0]
 }
 
 func (w *worker) ownValues(a *Attention) *simd.Panels {
+	w.own[1].Ahead = &w.ahead
 	w.own[1].Tiles, w.own[1].Sparse = simd.TilesFor(a.EV), true
 	return &w.own[1]
 }
@@ -142,9 +146,12 @@ func (w *worker) release() {
 func (w *worker) forget() {
 	w.keys, w.values, w.additive, w.valuesAt = nil, nil, nil, simd.Mat{}
 	w.weights, w.direct = weights{}, false
-	clear(w.spans)
+	if w.masked {
+		clear(w.spans)
+	}
 	w.page, w.scaleKeys, w.scaleValues = nil, nil, nil
 	w.storedKeys, w.storedValues, w.rows = simd.StoredPanels{}, simd.StoredPanels{}, simd.Mat{}
+	w.ahead.Reset()
 	w.own[0].Release()
 	w.own[1].Release()
 	w.ownAdditive.Set(nil, 0, 0, 0, nil)

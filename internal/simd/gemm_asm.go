@@ -25,7 +25,7 @@ type tileArgs struct {
 	last       int // columns in the last vector, 1 to its length
 	start      int
 	bias       *float32
-	next       uintptr // an address to ask for ahead, as each step does for the one behind it
+	next       uintptr // an address to ask for ahead, as each step does for one further on
 	nextStep   int
 }
 
@@ -151,15 +151,19 @@ func block(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
 	if k1 > k0 {
 		at = (j0 - b.col) / b.width * b.step
 	}
-	tiles(p.C.from(i0, j0), a, i1-i0, j1-j0, k1-k0, b, at, start, bias)
+	tiles(p.C.from(i0, j0), a, i1-i0, j1-j0, k1-k0, b, at, start, bias, nil)
 }
 
 // tiles computes m rows and n columns of C from depth steps of A and of the
-// panels whose data start at the given place.
-func tiles(c, a Mat, m, n, depth int, b *panels, at, start int, bias []float32) {
+// panels whose data start at the given place. It asks for what is ahead, or else for the
+// panels behind the first.
+func tiles(c, a Mat, m, n, depth int, b *panels, at, start int, bias []float32, ahead *Ahead) {
 	t := tileArgs{
 		aRow: 4 * a.Row, aCol: 4 * a.Col, bRow: 4 * b.row, cRow: 4 * c.Row,
 		depth: depth, start: start,
+	}
+	if ahead != nil && ahead.empty() {
+		ahead = nil
 	}
 	lanes := vectorLanes()
 	for j := 0; j < n; j += b.width {
@@ -178,37 +182,47 @@ func tiles(c, a Mat, m, n, depth int, b *panels, at, start int, bias []float32) 
 				t.nextStep = min(64, 4*b.row*tileRows/m)
 			}
 		}
-		t.column(c, a, m, j, vectors)
+		t.column(c, a, m, j, vectors, ahead)
 	}
 }
 
 // column computes m rows of C, of the columns from j on: as many tiles as needed, and as
 // equal as possible. A tile of a row or two would leave most of the multipliers idle.
-func (t *tileArgs) column(c, a Mat, m, j, kernel int) {
+func (t *tileArgs) column(c, a Mat, m, j, kernel int, ahead *Ahead) {
 	highest := tileRows
 	if kernel == 1 {
 		highest = narrowRows
 	}
 	count := (m + highest - 1) / highest
 	rows, taller := m/count, m%count
-	if taller > 0 {
-		t.rows, t.tiles = rows+1, taller
-		t.c = &c.Data[j]
+	for at, n := 0, 0; count > 0; count, taller = count-n, taller-n {
+		if t.rows, t.tiles = rows+1, taller; taller <= 0 {
+			t.rows, t.tiles = rows, count
+		}
+		if ahead != nil {
+			t.ask(ahead)
+		}
+		t.c = &c.Data[at*c.Row+j]
 		if t.depth > 0 {
-			t.a = &a.Data[0]
+			t.a = &a.Data[at*a.Row]
 		}
 		gemmKernel(t, kernel)
+		n = t.tiles
+		at += n * t.rows
+		t.next += uintptr(n * t.depth * t.nextStep)
 	}
-	if taller < count {
-		below := taller * (rows + 1)
-		t.next += uintptr(taller * t.depth * t.nextStep)
-		t.rows, t.tiles = rows, count-taller
-		t.c = &c.Data[below*c.Row+j]
-		if t.depth > 0 {
-			t.a = &a.Data[below*a.Row]
-		}
-		gemmKernel(t, kernel)
+}
+
+// ask has the next tiles ask for what is ahead. They become fewer if it does not last for
+// all of them.
+func (t *tileArgs) ask(ahead *Ahead) {
+	if ahead.empty() {
+		t.next, t.nextStep = uintptr(unsafe.Pointer(t.b)), 0
+		return
 	}
+	var part []float32
+	part, t.tiles = ahead.take(t.tiles, t.depth)
+	t.next, t.nextStep = uintptr(unsafe.Pointer(&part[0])), ahead.step
 }
 
 // blockOfA returns a block of A for a kernel to read, which takes any strides.
@@ -251,7 +265,7 @@ func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 		if k1 > k0 {
 			at = j/b.b.width*b.b.step + j%b.b.width + k0*b.b.row
 		}
-		tiles(c.from(0, j-j0), a, m, end-j, k1-k0, &b.b, at, start, nil)
+		tiles(c.from(0, j-j0), a, m, end-j, k1-k0, &b.b, at, start, nil, b.Ahead)
 		j = end
 	}
 }

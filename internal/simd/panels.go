@@ -21,6 +21,9 @@ type Panels struct {
 	// of B, and SparseRight a zero of B. Only products on tile units know of it.
 	Sparse, SparseRight bool
 
+	// Ahead, if not nil, is what products ask for while they compute.
+	Ahead *Ahead
+
 	limbs limbPanels
 }
 

@@ -28,7 +28,7 @@ func storedPanel(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate 
 	default:
 		t.b, t.bRow = (*float32)(unsafe.Pointer(&b.Int8[at])), b.Width
 	}
-	t.column(c, a, m, 0, kernel)
+	t.column(c, a, m, 0, kernel, nil)
 	return true
 }
 

@@ -1,0 +1,41 @@
+package flash
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+// A head comes to the same alone as among others, of which it asks for the next one while
+// it is computed; and a query to the same as in strips of twelve, which a mask with a hole
+// in another row brings about.
+func TestHeadsAreIndependent(t *testing.T) {
+	const b, h, ev = 2, 3, 59
+	for _, s := range []struct{ lq, lk, e int }{{61, 67, 53}, {13, 11, 7}, {101, 131, 64}, {3, 1, 2}} {
+		t.Run(fmt.Sprint(s), func(t *testing.T) {
+			p := newProblem(5, b, h, h, s.lq, s.lk, s.e, ev)
+			p.Q.Data[s.e+1] = float32(math.NaN()) // row 1 is not finite
+			all, st := forwardOf(p)
+			size := s.lq * ev
+			for z := range b * h {
+				one := *p
+				one.B, one.H, one.G = 1, 1, 1
+				one.Q.Data, one.K.Data, one.V.Data = p.Q.at(z/h, z%h, 0), p.K.at(z/h, z%h, 0), p.V.at(z/h, z%h, 0)
+				out, alone := forwardOf(&one)
+				name := fmt.Sprintf("head %d: ", z)
+				sameBits(t, name+"out", out, all[z*size:][:size])
+				sameBits(t, name+"log-sum-exp", alone.LogSumExp, st.LogSumExp[z*s.lq:][:s.lq])
+			}
+			if s.lk == 1 {
+				return
+			}
+			holed := *p
+			holed.seen = func(b, h, i, j int) bool { return i > 0 || j > 0 }
+			holed.Mask = funcMask{p: &holed}
+			out, _ := forwardOf(&holed)
+			for z := range b * h {
+				sameBits(t, fmt.Sprintf("head %d under a mask", z), out[z*size+ev:][:size-ev], all[z*size+ev:][:size-ev])
+			}
+		})
+	}
+}
