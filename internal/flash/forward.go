@@ -33,9 +33,8 @@ func Forward(a *Attention, to Results, st Stats) {
 	switch units := heads * count; {
 	case a.H/a.G*a.Lq <= splitRows && a.Lk > blockKeys: // in any layout
 		f.splitKeys(rows)
-	case heads%procs == 0 || heads >= 8*procs || units*rows*a.Lk*(a.E+a.EV) < 1<<16 || count == 1 && rows <= a.stripRows():
-		// Whole heads: a task loads its keys once, for itself. So do heads of too few queries
-		// to share them out.
+	case heads%procs == 0 || heads >= 8*procs || units*rows*a.Lk*(a.E+a.EV) < 1<<16:
+		// Whole heads: a task loads its keys once, for itself.
 		each := units / heads * rows * a.Lk * (a.E + a.EV)
 		chunk := max(1, min(1<<20/(each+1), heads/(4*procs)))
 		par.For(heads, chunk, func(lo, hi int) {
