@@ -52,5 +52,5 @@ func multiplyPanel(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias 
 	case bias != nil:
 		t.start, t.bias = startBias, &bias[0]
 	}
-	t.column(c, a, m, 0, vectors)
+	t.column(c, a, m, 0, vectors, nil)
 }
