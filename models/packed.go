@@ -108,11 +108,11 @@ func (b *Builder) readMatrices() error {
 	return nil
 }
 
-// read reads the rows, those that lie together at once. What is bfloat16 in the file or in
-// memory need not be a float in between.
+// read reads the rows, those that lie together at once. bfloat16 need not become floats, and
+// halves that become bfloat16 do so block by block; floats are rounded where they are packed.
 func (s *someRows) read(r *safetensors.Reader) error {
 	info, _ := r.Lookup(s.name)
-	if info.DType == safetensors.BF16 || s.to.Numbers() == tensor.BFloat16 {
+	if info.DType == safetensors.BF16 || info.DType == safetensors.F16 && s.to.Numbers() == tensor.BFloat16 {
 		return readRows(s, r.ReadBFloat16s, s.to.SetRowsBFloat16)
 	}
 	return readRows(s, r.ReadFloat32s, s.to.SetRows)
