@@ -12,7 +12,7 @@ import (
 )
 
 // A matrix that is read in several tasks has the same numbers as one that is set at once,
-// whatever the number of processors; and a file that ends while it is read is an error.
+// whatever the number of processors and the form in the file; and a file that ends while it is read is an error.
 func TestMatricesInTasks(t *testing.T) {
 	const name, in, first, second = "w", 1009, 4211, 131
 	file := newRandomFile(map[string][]int{name: {first + second, in}})
@@ -28,6 +28,24 @@ func TestMatricesInTasks(t *testing.T) {
 	if err := whole.ReadFloat32s(name, rows, 0); err != nil {
 		t.Fatal(err)
 	}
+	turned := make([]float32, len(rows))
+	for i, v := range rows {
+		turned[i%in*(first+second)+i/in] = v
+	}
+	var floats bytes.Buffer
+	if err := (&safetensors.File{Tensors: []safetensors.Tensor{
+		safetensors.FromFloat32s(name, []int{first + second, in}, rows), safetensors.FromFloat32s("turned", []int{in, first + second}, turned),
+	}}).Write(&floats); err != nil {
+		t.Fatal(err)
+	}
+	inFloats, err := safetensors.NewReader(bytes.NewReader(floats.Bytes()), int64(floats.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := []struct {
+		r    *safetensors.Reader
+		name string
+	}{{whole, name}, {inFloats, name}, {inFloats, "turned"}}
 	indices := []int{0, 1, 63, 64, 1000, first - 1}
 	for _, numbers := range []tensor.Numbers{tensor.Float32, tensor.BFloat16, tensor.Int8} {
 		at := 0
@@ -35,19 +53,20 @@ func TestMatricesInTasks(t *testing.T) {
 			want := tensor.NewPacked(out, in, numbers)
 			want.SetRows(0, rows[at*in:][:out*in])
 			at += out
-			for _, procs := range []int{1, 2, 7} {
+			for i, file := range files {
+				procs := []int{1, 2, 7}[i]
 				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
-				b := &Builder{building: &building{r: whole, numbers: numbers}}
-				got := b.pack(name, false, in, first, second)[part]
+				b := &Builder{building: &building{r: file.r, numbers: numbers}}
+				got := b.pack(file.name, file.name == "turned", in, first, second)[part]
 				if err := b.readMatrices(); err != nil {
 					t.Fatal(err)
 				}
-				for _, i := range indices {
-					i %= out
-					x, y := got.Rows(nil, []int{i}).Data(), want.Rows(nil, []int{i}).Data()
+				for _, j := range indices {
+					j %= out
+					x, y := got.Rows(nil, []int{j}).Data(), want.Rows(nil, []int{j}).Data()
 					for k := range x {
 						if x[k] != y[k] {
-							t.Fatalf("numbers %d, part %d, %d processors: weight %d of row %d is %v, want %v", numbers, part, procs, k, i, x[k], y[k])
+							t.Fatalf("file %d, numbers %d, part %d, %d processors: weight %d of row %d is %v, want %v", i, numbers, part, procs, k, j, x[k], y[k])
 						}
 					}
 				}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/pages"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
@@ -94,22 +95,24 @@ func (b *Builder) readMatrices() error {
 	if err := cmp.Or(errs...); err != nil {
 		return err
 	}
+	var memory []float32
+	var err error
 	for _, m := range b.matrices {
 		if !m.transposed {
 			continue
 		}
-		if err := m.readTransposed(b); err != nil {
+		if memory, err = m.readTransposed(b.r, memory); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// read reads the rows, those that lie together at once. What is bfloat16 in the file or in
-// memory need not be a float in between.
+// read reads the rows, those that lie together at once. bfloat16 need not become floats, and
+// halves that become bfloat16 do so block by block; floats are rounded where they are packed.
 func (s *someRows) read(r *safetensors.Reader) error {
 	info, _ := r.Lookup(s.name)
-	if info.DType == safetensors.BF16 || s.to.Numbers() == tensor.BFloat16 {
+	if info.DType == safetensors.BF16 || info.DType == safetensors.F16 && s.to.Numbers() == tensor.BFloat16 {
 		return readRows(s, r.ReadBFloat16s, s.to.SetRowsBFloat16)
 	}
 	return readRows(s, r.ReadFloat32s, s.to.SetRows)
@@ -143,32 +146,33 @@ func takeBuffer[T any](n int) *[]T {
 	return b
 }
 
-// readTransposed reads a matrix [in out]. A row of it has an element of every output, so it
-// is read as a whole.
-func (m *packedMatrix) readTransposed(b *Builder) error {
+// readTransposed reads a matrix [in out] and returns the memory for the next one. A row of it
+// has an element of every output, so it is read as a whole.
+func (m *packedMatrix) readTransposed(r *safetensors.Reader, memory []float32) ([]float32, error) {
 	in, columns := m.parts[0].Shape()[1], 0
 	for _, p := range m.parts {
 		columns += p.Shape()[0]
 	}
-	all := make([]float32, in*columns)
-	if err := b.r.ReadFloat32s(m.name, all, 0); err != nil {
-		return err
+	if len(memory) < in*columns {
+		memory = pages.Make[float32](in * columns)
 	}
-	if len(m.parts) == 1 {
-		m.parts[0].SetTransposed(all)
-		return nil
+	all := memory[:in*columns]
+	const most = 1 << 17 // elements of a task
+	errs := make([]error, (len(all)+most-1)/most)
+	par.For(len(errs), 1, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			errs[i] = r.ReadFloat32s(m.name, all[i*most:min((i+1)*most, len(all))], i*most)
+		}
+	})
+	if err := cmp.Or(errs...); err != nil {
+		return memory, err
 	}
 	at := 0
 	for _, p := range m.parts {
-		out := p.Shape()[0]
-		part := make([]float32, in*out)
-		for k := range in {
-			copy(part[k*out:][:out], all[k*columns+at:])
-		}
-		p.SetTransposed(part)
-		at += out
+		p.SetTransposed(all[at:], columns)
+		at += p.Shape()[0]
 	}
-	return nil
+	return memory, nil
 }
 
 // words are the embeddings of tokens.

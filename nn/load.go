@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attn-go/attn/internal/pages"
 	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/safetensors"
 )
 
@@ -126,72 +128,83 @@ func (o LoadOptions) Skips(name string) (bool, error) {
 // piece is a part of a tensor in the file, and where it belongs.
 type piece struct {
 	name string
-	at   int       // its first element
-	to   []float32 // nil for rows of a transposed entry
-	*Entry
-	rows int
+	at   int // its first element
+	to   []float32
 }
 
-const (
-	// pieceLength is how many elements a piece has at most: so many that two processors
-	// seldom ask for the same new huge page, which only one of them can clear.
-	pieceLength = 1 << 20
-	// transposedRows is how many rows of a transposed tensor are a piece.
-	transposedRows = 64
-)
+// pieceLength is how many elements a piece has at most: so many that two processors seldom ask
+// for the same new huge page, which only one of them can clear.
+const pieceLength = 1 << 20
 
 // read sets the parameters of a table to the tensors of their names, whose shapes fit, on all
 // processors: to clear new memory takes longer than to read into it from the system's.
 func (d StateDict) read(r *safetensors.Reader, prefix string) error {
 	var pieces []piece
 	for i := range d {
-		e, name, at := &d[i], prefix+d[i].Name, 0
-		if e.Transposed {
-			shape := e.shape()
-			for k := 0; k < shape[0]; k += transposedRows {
-				pieces = append(pieces, piece{name: name, at: k * shape[1], Entry: e, rows: min(transposedRows, shape[0]-k)})
+		at := 0
+		for _, p := range d[i].Parts {
+			if d[i].Transposed {
+				continue
 			}
-			continue
-		}
-		for _, p := range e.Parts {
 			for part := range slices.Chunk(p.Data(), pieceLength) {
-				pieces = append(pieces, piece{name: name, at: at, to: part})
+				pieces = append(pieces, piece{prefix + d[i].Name, at, part})
 				at += len(part)
 			}
 		}
 	}
+	if err := readPieces(r, pieces); err != nil {
+		return err
+	}
+	var memory []float32
+	var err error
+	for i := range d {
+		if !d[i].Transposed {
+			continue
+		}
+		if memory, err = d[i].readTransposed(r, prefix+d[i].Name, memory); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readPieces(r *safetensors.Reader, pieces []piece) error {
 	errs := make([]error, len(pieces))
 	par.For(len(pieces), 1, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			if p := &pieces[i]; p.Entry != nil {
-				errs[i] = p.readTransposed(r)
-			} else {
-				errs[i] = r.ReadFloat32s(p.name, p.to, p.at)
-			}
+			p := &pieces[i]
+			errs[i] = r.ReadFloat32s(p.name, p.to, p.at)
 		}
 	})
 	return cmp.Or(errs...)
 }
 
-// readTransposed reads rows, which become columns of the parts.
-func (p *piece) readTransposed(r *safetensors.Reader) error {
-	shape := p.shape()
+// readTransposed reads a tensor whose rows become columns of the parts, and returns the memory
+// for the next one.
+func (e *Entry) readTransposed(r *safetensors.Reader, name string, memory []float32) ([]float32, error) {
+	shape := e.shape()
 	in, columns := shape[0], shape[1]
-	x := make([]float32, p.rows*columns)
-	if err := r.ReadFloat32s(p.name, x, p.at); err != nil || len(x) == 0 {
-		return err
+	if len(memory) < in*columns {
+		memory = pages.Make[float32](in * columns)
 	}
-	first, j := p.at/columns, 0
-	for _, part := range p.Parts {
-		for y := range slices.Chunk(part.Data(), in) {
-			y = y[first:][:p.rows]
-			for k := range y {
-				y[k] = x[k*columns+j]
-			}
-			j++
-		}
+	all := memory[:in*columns]
+	var pieces []piece
+	const most = 1 << 17 // elements of a piece
+	for part := range slices.Chunk(all, most) {
+		pieces = append(pieces, piece{name, len(pieces) * most, part})
 	}
-	return nil
+	if err := readPieces(r, pieces); err != nil || len(all) == 0 {
+		return memory, err
+	}
+	first := 0
+	for _, part := range e.Parts {
+		y := part.Data()
+		par.For(part.Dim(0), 64, func(lo, hi int) {
+			simd.CopyTransposed(y[lo*in:], in, all[first+lo:], columns, hi-lo, in)
+		})
+		first += part.Dim(0)
+	}
+	return memory, nil
 }
 
 // MismatchError says in what the tensors of a file differ from the parameters

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/attn-go/attn/internal/simd"
 )
 
 // watched records which bytes were read.
@@ -93,6 +96,66 @@ func TestReaderReadsOneTensor(t *testing.T) {
 	}
 	if err := r.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Halves of all bits become their numbers from any element on, over several blocks, and all
+// types their nearest bfloat16.
+func TestReadConverted(t *testing.T) {
+	const n = 2*blockLength + 131
+	for _, d := range []DType{F16, BF16, F32, F64} {
+		data := make([]byte, n*d.Bits()/8)
+		for i := range n {
+			v := float64(i-n/2) * 0.37
+			switch d {
+			case F32:
+				little.PutUint32(data[4*i:], math.Float32bits(float32(v)))
+			case F64:
+				little.PutUint64(data[8*i:], math.Float64bits(v))
+			default:
+				little.PutUint16(data[2*i:], uint16(i))
+			}
+		}
+		want := make([]float32, n)
+		decodeFloat32s(want, d, data)
+		var file bytes.Buffer
+		if err := (&File{Tensors: []Tensor{{"q", d, []int{n}, data}}}).Write(&file); err != nil {
+			t.Fatal(err)
+		}
+		r, err := NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range [][2]int{{0, n}, {0, 1}, {1, n}, {7, blockLength + 7}, {blockLength - 3, n - 1}, {n, n}} {
+			got, short := make([]float32, part[1]-part[0]), make([]uint16, part[1]-part[0])
+			if err := errors.Join(r.ReadFloat32s("q", got, part[0]), r.ReadBFloat16s("q", short, part[0])); err != nil {
+				t.Fatal(err)
+			}
+			for i, v := range want[part[0]:part[1]] {
+				bits := math.Float32bits(v)
+				if math.Float32bits(got[i]) != bits {
+					t.Fatalf("%s: element %d from %d on is %v, want %v", d, i, part[0], got[i], v)
+				}
+				want := simd.BFloat16(v)
+				if d == BF16 {
+					want = uint16(bits >> 16) // of a NaN too
+				}
+				if short[i] != want {
+					t.Fatalf("%s: element %d from %d on is bfloat16 %04x, want %04x", d, i, part[0], short[i], want)
+				}
+			}
+		}
+		var bad *FormatError
+		if err := r.ReadBFloat16s("q", make([]uint16, 2), n-1); !errors.As(err, &bad) {
+			t.Errorf("%s: beyond the end: error %v, want a *FormatError", d, err)
+		}
+		cut, err := NewReader(bytes.NewReader(file.Bytes()[:file.Len()-1]), int64(file.Len()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cut.ReadBFloat16s("q", make([]uint16, n), 0); err == nil || !strings.Contains(err.Error(), "became shorter while it was read") {
+			t.Errorf("%s: error %v from a file that ends early", d, err)
+		}
 	}
 }
 

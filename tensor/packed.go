@@ -95,20 +95,21 @@ func (p *Packed) rowsOf(op string, i, length int) int {
 // Together returns how many rows lie together.
 func (p *Packed) Together() int { return p.w.Width }
 
-// SetTransposed sets all weights to those of x, [In Out].
+// SetTransposed sets all weights to those of x, [In Out], of which a row begins stride elements
+// behind the one before.
 //
-// It panics with a *ShapeError if x has another number of elements.
-func (p *Packed) SetTransposed(x []float32) {
+// It panics with a *ShapeError if x has too few elements, or stride is less than Out.
+func (p *Packed) SetTransposed(x []float32, stride int) {
 	in, out, width := p.w.K, p.w.N, p.w.Width
-	if len(x) != in*out {
+	if stride < out || len(x) < (in-1)*stride+out {
 		panic(&ShapeError{
-			Op: "tensor: Packed.SetTransposed", Arg: "matrix", What: "number of elements", Got: []int{len(x)},
-			Want: fmt.Sprintf("[In=%d Out=%d]", in, out),
+			Op: "tensor: Packed.SetTransposed", Arg: "matrix", What: "number of elements and stride", Got: []int{len(x), stride},
+			Want: fmt.Sprintf("those of [In=%d Out=%d]", in, out),
 		})
 	}
 	par.For((out+width-1)/width, max(1, grain/(in*width)), func(lo, hi int) {
 		j := lo * width
-		p.w.Set(j, min(hi*width, out)-j, simd.Mat{Data: x[j:], Row: out, Col: 1})
+		p.w.Set(j, min(hi*width, out)-j, simd.Mat{Data: x[j:], Row: stride, Col: 1})
 	})
 }
 

@@ -37,7 +37,7 @@ func packedBoth(dense *tensor.Tensor, n tensor.Numbers) []*tensor.Packed {
 			turned[k*out+i] = dense.Data()[i*in+k]
 		}
 	}
-	byColumn.SetTransposed(turned)
+	byColumn.SetTransposed(turned, out)
 	return []*tensor.Packed{byRow, byColumn}
 }
 
@@ -179,7 +179,8 @@ func TestPackedErrors(t *testing.T) {
 		{func() { tensor.NewPacked(3, 5, 3) }, "tensor: NewPacked: numbers is 3, want Float32, BFloat16 or Int8"},
 		{func() { w.SetRows(3, make([]float32, 5)) }, "tensor: Packed.SetRows: rows has first and number of elements [3 5], want rows of 5 within 0 to 2"},
 		{func() { w.SetRows(0, make([]float32, 6)) }, "tensor: Packed.SetRows: rows has first and number of elements [0 6], want rows of 5 within 0 to 2"},
-		{func() { w.SetTransposed(make([]float32, 14)) }, "tensor: Packed.SetTransposed: matrix has number of elements [14], want [In=5 Out=3]"},
+		{func() { w.SetTransposed(make([]float32, 14), 3) }, "tensor: Packed.SetTransposed: matrix has number of elements and stride [14 3], want those of [In=5 Out=3]"},
+		{func() { w.SetTransposed(make([]float32, 15), 2) }, "tensor: Packed.SetTransposed: matrix has number of elements and stride [15 2], want those of [In=5 Out=3]"},
 		{func() { w.Rows(nil, []int{-1}) }, "tensor: Packed.Rows: index has row [-1], want 0 to 2"},
 		{func() { w.Linear(nil, tensor.Zeros(2, 3), nil) }, "tensor: Linears: x has shape [2 3], want [… In=5]"},
 		{func() { w.Linear(nil, tensor.Zeros(2, 5), tensor.Zeros(5)) }, "tensor: Linears: b has shape [5], want [3]"},

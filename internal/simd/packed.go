@@ -125,8 +125,17 @@ func (w *Packed) setPart(j, cols int, b unpacked, s *scratch) {
 func (w *Packed) scale(j, cols int, b unpacked, s *scratch, rows int) {
 	s.row = grow(s.row, rows*w.Width)
 	clear(s.row)
+	var down []uint32
+	if b.bfloat16 == nil && b.floats.Row != 1 {
+		down = b.floats.columnMagnitudes(w.K, cols)
+	}
 	for c := range cols {
-		most := b.magnitude(c, w.K, s)
+		var most float32
+		if down != nil {
+			most = math.Float32frombits(down[c])
+		} else {
+			most = b.magnitude(c, w.K, s)
+		}
 		switch unit := most / 127; {
 		case most-most != 0: // not finite: all of its products are NaN
 			w.Scales[j+c] = float32(math.NaN())
@@ -153,7 +162,8 @@ func (w *Packed) clearUnscaled(j, cols int) {
 	}
 }
 
-// magnitude returns the largest absolute value of a column, NaN if one is in it.
+// magnitude returns the largest absolute value of a column whose elements lie together, NaN if
+// one is in it.
 func (b unpacked) magnitude(c, rows int, s *scratch) float32 {
 	if b.bfloat16 != nil {
 		var most uint32 // absolute values compare as their bits do
@@ -164,15 +174,20 @@ func (b unpacked) magnitude(c, rows int, s *scratch) float32 {
 		}
 		return math.Float32frombits(most)
 	}
-	x := b.floats.Data[c*b.floats.Col:]
-	if b.floats.Row == 1 {
-		return Magnitude(x[:rows])
+	return Magnitude(b.floats.Data[c*b.floats.Col:][:rows])
+}
+
+// columnMagnitudes returns the bits of the largest absolute values of columns, row by row:
+// those of a column lie far apart.
+func (m Mat) columnMagnitudes(rows, cols int) []uint32 {
+	most := make([]uint32, cols)
+	for k := range rows {
+		row := m.Data[k*m.Row:]
+		for c := range most {
+			most[c] = max(most[c], math.Float32bits(row[c*m.Col])&^(1<<31))
+		}
 	}
-	s.a = grow(s.a, rows)
-	for k := range s.a {
-		s.a[k] = x[k*b.floats.Row]
-	}
-	return Magnitude(s.a)
+	return most
 }
 
 // Column sets dst to the weights of column j.

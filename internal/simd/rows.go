@@ -46,6 +46,26 @@ func AddTransposed(dst []float32, dstStride int, x []float32, stride, rows, cols
 	s.free()
 }
 
+// CopyTransposed sets dst[r·dstStride+j] = x[j·stride+r]: it copies the transpose of x, which
+// has cols rows. dst and x must not overlap.
+func CopyTransposed(dst []float32, dstStride int, x []float32, stride, rows, cols int) {
+	if rows == 0 || cols == 0 {
+		return
+	}
+	s := scratches.Get().(*scratch)
+	defer s.free()
+	// A part at a time, which stays in a cache.
+	const side = 64
+	s.b = grow(s.b, side*side)
+	for r := 0; r < rows; r += side {
+		for j := 0; j < cols; j += side {
+			n, width := min(side, rows-r), min(side, cols-j)
+			packPanel(s.b, RowMajor(x[j*stride+r:], stride).T(), n, width, side)
+			CopyRows(dst[r*dstStride+j:], dstStride, s.b, side, n, width)
+		}
+	}
+}
+
 // eachRows cuts the rows of two matrices into blocks of a size that a kernel may
 // be given.
 func eachRows(dst []float32, dstStride int, x []float32, stride, rows, cols int, do func(dst []float32, dstStride int, x []float32, stride, rows, cols int)) {
