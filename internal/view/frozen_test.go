@@ -25,6 +25,17 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
+// The page is one script: a browser that learns of modules one after the other opens it later.
+func TestOneScript(t *testing.T) {
+	w := ask(newServer(t, Options{}), "GET", "/page/main.js", "", nil)
+	if kind := w.Header().Get("Content-Type"); w.Code != 200 || kind != "text/javascript; charset=utf-8" {
+		t.Errorf("status %d, %s", w.Code, kind)
+	}
+	if at := regexp.MustCompile(`(?m)^(import|export)\b.*`).FindString(w.Body.String()); at != "" || !strings.Contains(w.Body.String(), "const module_heat") {
+		t.Errorf("it is not one script: %q", at)
+	}
+}
+
 // The policy of the exported page allows its one script and its one style by
 // their hashes, and nothing else.
 func TestFrozenPolicy(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/attn-go/attn"
@@ -104,5 +105,67 @@ func TestComputedOnce(t *testing.T) {
 	ask(s, "GET", "/api/thumbs?record=r0&layer=1", "", nil)
 	if lines, known := s.store.fixed[0].wrong.Load(1); !known || len(lines.([]string)) != 1 {
 		t.Errorf("thumbnails have found %v", lines)
+	}
+}
+
+// What the overview shows beside the heads of a layer, and the mean of all layers at the end, is
+// made of what the thumbnails of heads have computed.
+func TestSummariesOfThumbnails(t *testing.T) {
+	const layers, n = 4, 11
+	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 15, Heads: 3, HeadSize: 5}, rand.New(rand.NewPCG(5, 3)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var computed atomic.Int64 // how often the last pair of a head was asked about
+	mask := attn.AllowFunc(func(_, _, query, key int) bool {
+		if query == n-1 && key == n-1 {
+			computed.Add(1)
+		}
+		return true
+	})
+	x := tensor.Randn(rand.New(rand.NewPCG(7, 3)), 1, n, 15)
+	recorder := heads.NewRecorder(heads.RecorderOptions{OnRequest: true})
+	o := attn.Options{Mask: mask}
+	o.Observe, o.Inspect = recorder.Observers()
+	for i := range layers {
+		o.Layer = fmt.Sprint("encoder.", i)
+		layer.Forward(nil, x, x, x, o)
+	}
+	record, err := recorder.Record(heads.Texts{SourceTokens: strings.Fields(strings.Repeat("w ", n))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, forget := range map[string]bool{"held": false, "the means of layers are no longer held": true} {
+		s := newServer(t, Options{Records: []*heads.Record{record}})
+		get := func(path string, layer int) {
+			t.Helper()
+			if w := ask(s, "GET", fmt.Sprintf("/api/%srecord=r0&layer=%d", path, layer), "", nil); w.Code != 200 {
+				t.Fatalf("%s: status %d: %s", path, w.Code, w.Body)
+			}
+		}
+		for _, i := range []int{1, 0, 2, 3} { // two are asked for at a time, and one may be ready before the other
+			get("thumbs?", i)
+		}
+		before := computed.Load()
+		if before == 0 {
+			t.Fatal("the mask was not asked")
+		}
+		if forget {
+			for i := range mostSummaries {
+				s.store.memo.put(summaryKey{record: "another", layer: i}, make([]float32, 1))
+			}
+		} else {
+			for i := range layers {
+				get("thumbs?summaries=1&", i)
+				get("head?head=mean&", i)
+			}
+		}
+		get("head?head=all&", layers-1)
+		if after := computed.Load(); after != before {
+			t.Errorf("%s: heads were computed %d times more for what is made of them", name, after-before)
+		}
+		if n := len(s.store.fixed[0].totals); n != 0 {
+			t.Errorf("%s: %d sums are held when the mean of all layers is there", name, n)
+		}
 	}
 }
