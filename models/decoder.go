@@ -25,7 +25,7 @@ type decoder struct {
 	blocks    []Block
 	windows   func(block int) int // keys that a query attends to, 0 for all; nil means all everywhere
 	norm      Layer
-	logits    *nn.Linear
+	logits    *nn.Linear     // nil in a bare model, which has no head
 	shrink    float32        // of the states for logits, 0 means 1
 	shift     *tensor.Tensor // [1 V], added to the logits, or nil
 	softCap   float32        // of the logits, 0 means none
@@ -79,8 +79,11 @@ func (d *decoder) embed(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
 	return tensor.Add(t, h, d.positions.Forward(t, x.flat(places), b, l))
 }
 
-// Head returns what makes logits of the next token.
+// Head returns what makes logits of the next token, nil for a bare model.
 func (d *decoder) Head() *Head {
+	if d.logits == nil {
+		return nil
+	}
 	return &Head{Task: NextWord, Logits: func(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor {
 		if d.shrink != 0 {
 			hidden = tensor.Scale(t, hidden, d.shrink)
@@ -97,13 +100,17 @@ func (d *decoder) Head() *Head {
 }
 
 // makeLogits gives the decoder a map to logits, lm_head, unless it is tied to the
-// embeddings, whose full name is given: then it has it already.
+// embeddings, whose full name is given: then it has it already. The files of a bare model,
+// as those that make vectors of texts often are, have neither.
 func (d *decoder) makeLogits(b *Builder, tied bool, embeddings string) {
-	if !tied {
+	switch {
+	case tied:
+		b.Tied(b.Name("lm_head.weight"), embeddings)
+	case b.bare() && !b.Has("lm_head.weight"):
+		d.logits = nil
+	default:
 		d.logits = b.Matrix("lm_head", d.sizes.Width, d.sizes.Vocabulary)
-		return
 	}
-	b.Tied(b.Name("lm_head.weight"), embeddings)
 }
 
 // oneWay refuses the settings that make more than a decoder of a decoder.

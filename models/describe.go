@@ -25,6 +25,7 @@ type Description struct {
 	Tokens     int                 // tokens that the tokenizer knows
 	Untokened  error               // why there is no tokenizer, nil if there is one
 	Pipeline   []string            // the modules of sentence-transformers, nil if there are none
+	Unpooled   error               // why LoadEmbedder refuses these modules, nil if it knows them
 }
 
 // Describe returns what a directory holds. It checks all that Load checks of names, types
@@ -73,6 +74,7 @@ func Describe(dir string, o Options) (*Description, error) {
 		for _, m := range modules {
 			all.Pipeline = append(all.Pipeline, cmp.Or(m.kind(), m.Type))
 		}
+		all.Unpooled = checkModules(modules)
 	}
 	t, err := tokenizer.Load(dir)
 	if all.Untokened = err; err == nil {

@@ -66,33 +66,25 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 	if err != nil {
 		return bad("%w", err)
 	}
+	if err := checkModules(modules); err != nil {
+		return bad("%w", err)
+	}
 	var e *Embedder
-	for i, m := range modules {
-		if m.Path != "" && !filepath.IsLocal(m.Path) {
-			return bad("module %d has path %.60q, want one within the directory", i, m.Path)
-		}
-		kind, at := m.kind(), filepath.Join(dir, m.Path)
-		switch {
-		case i == 0 && kind == "Transformer":
-			if e, err = loadTransformer(at, o); err != nil {
-				return nil, err
-			}
-		case i == 1 && kind == "Pooling":
+	for _, m := range modules {
+		at := filepath.Join(dir, m.Path)
+		switch m.kind() {
+		case "Transformer":
+			e, err = loadTransformer(at, o)
+		case "Pooling":
 			err = e.readPooling(at)
-		case i > 1 && kind == "Dense":
+		case "Dense":
 			err = e.readDense(at, path.Clean(m.Path))
-		case i > 1 && kind == "Normalize":
+		case "Normalize":
 			err = e.readNormalize(at)
-		case i > 1 && kind == "Dropout": // which training alone has
-		default:
-			return bad("module %d is %.80q, want sentence_transformers.models.Transformer, Pooling and then any of Dense and Normalize", i, m.Type)
 		}
 		if err != nil {
 			return nil, err
 		}
-	}
-	if len(modules) < 2 {
-		return bad("has %d modules, want a Transformer and a Pooling at least", len(modules))
 	}
 	return e, e.readPrompts(dir)
 }
@@ -106,6 +98,43 @@ func parseModules(data []byte) ([]module, error) {
 		return nil, fmt.Errorf("is not a list of modules: %w", err)
 	}
 	return list, nil
+}
+
+// checkModules refuses what LoadEmbedder cannot put together.
+func checkModules(modules []module) error {
+	for i, m := range modules {
+		if m.Path != "" && !filepath.IsLocal(m.Path) {
+			return fmt.Errorf("module %d has path %.60q, want one within the directory", i, m.Path)
+		}
+		known := []string{"Dense", "Normalize", "Dropout"} // the last of which training alone has
+		switch i {
+		case 0:
+			known = []string{"Transformer"}
+		case 1:
+			known = []string{"Pooling"}
+		}
+		if !slices.Contains(known, m.kind()) {
+			return fmt.Errorf("module %d is %.80q, want sentence_transformers.models.Transformer, Pooling and then any of Dense and Normalize", i, m.Type)
+		}
+	}
+	if len(modules) < 2 {
+		return fmt.Errorf("has %d modules, want a Transformer and a Pooling at least", len(modules))
+	}
+	return nil
+}
+
+// transformerFolder returns the folder in which modules.json has the transformer, empty where
+// that is the directory itself or unknown.
+func transformerFolder(dir string) string {
+	data, err := os.ReadFile(filepath.Join(dir, modulesFile))
+	if err != nil {
+		return ""
+	}
+	modules, err := parseModules(data)
+	if err != nil || len(modules) == 0 || !filepath.IsLocal(modules[0].Path) {
+		return ""
+	}
+	return modules[0].Path
 }
 
 // kind returns the name of the class of sentence-transformers, which has had several places

@@ -91,8 +91,34 @@ func TestRefusedPipelines(t *testing.T) {
 		if err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), dir, "DIR"), c.want) {
 			t.Errorf("%s: error %v, want %s", c.file, err, c.want)
 		}
+		if d, err := models.Describe(dir, models.Options{}); err == nil && c.file == "modules.json" && (d.Unpooled == nil || !strings.Contains(d.Unpooled.Error(), strings.TrimPrefix(c.want, "DIR/modules.json: "))) {
+			t.Errorf("%s: Describe finds %v, want %s", c.file, d.Unpooled, c.want)
+		}
 	}
 	if _, err := models.LoadEmbedder("testdata/bert", models.Options{}); err == nil || !strings.Contains(err.Error(), "has no modules.json") {
 		t.Errorf("a directory without a pipeline: %v", err)
+	}
+}
+
+// Pipelines of older directories have the transformer in a folder of its own.
+func TestTransformerInFolder(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "0_Transformer"), os.DirFS("testdata/sentence_mean")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"modules.json", "1_Pooling"} {
+		if err := os.Rename(filepath.Join(dir, "0_Transformer", name), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(dir, "modules.json"), `[
+		{"path": "0_Transformer", "type": "sentence_transformers.models.Transformer"},
+		{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]`)
+	if _, err := models.LoadEmbedder(dir, models.Options{}); err != nil {
+		t.Error(err)
+	}
+	want := "has the transformer of its pipeline in " + filepath.Join(dir, "0_Transformer")
+	if _, err := models.Load(dir, models.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("Load: error %v, want one that %s", err, want)
 	}
 }

@@ -63,6 +63,12 @@ func (b *Builder) Class() string {
 	return class
 }
 
+// bare reports whether config.json names the class of a model without a head: LlamaModel.
+func (b *Builder) bare() bool {
+	list := b.Config.Texts("architectures")
+	return len(list) > 0 && strings.HasSuffix(list[0], "Model") && !strings.HasSuffix(list[0], "LMHeadModel")
+}
+
 // wantClass returns Class, which must be one of those that have the tensors of a head that
 // is in the file.
 func (b *Builder) wantClass(classes ...string) string {

@@ -141,10 +141,14 @@ func open(dir string, o Options) (*source, Family, error) {
 		s.Ignore(family.Harmless...)
 		return nil
 	})
-	if err == nil {
-		d.tokens, d.packed, d.numbers = o.Tokens, o.Weights != nil, numbers
+	if err != nil {
+		if folder := transformerFolder(dir); folder != "" && errors.Is(err, fs.ErrNotExist) {
+			err = &FormatError{dir, fmt.Errorf("has the transformer of its pipeline in %[1]s, want %[1]s, or LoadEmbedder for the pipeline", filepath.Join(dir, folder))}
+		}
+		return nil, family, err
 	}
-	return d, family, err
+	d.tokens, d.packed, d.numbers = o.Tokens, o.Weights != nil, numbers
+	return d, family, nil
 }
 
 // pickles are the files of weights that other programs read, and what they are.

@@ -50,6 +50,7 @@ type described struct {
 	Tokens     int      `json:"tokenizer_tokens"`
 	Untokened  string   `json:"tokenizer_error,omitempty"`
 	Pipeline   []string `json:"pipeline,omitempty"`
+	Unpooled   string   `json:"pipeline_error,omitempty"`
 	// Decoder is that behind an encoder, whose sizes the others then are.
 	Decoder *decoderSizes `json:"decoder,omitempty"`
 }
@@ -82,6 +83,9 @@ func (cmd *modelsCommand) Run(c console) error {
 	}
 	if d.Untokened != nil {
 		all.Untokened = d.Untokened.Error()
+	}
+	if d.Unpooled != nil {
+		all.Unpooled = d.Unpooled.Error()
 	}
 	if cmd.JSON {
 		enc := json.NewEncoder(c.out)
@@ -138,6 +142,9 @@ func (d *described) screen() string {
 	}
 	if d.Pipeline != nil {
 		line("pipeline", "%s", strings.Join(d.Pipeline, ", "))
+		if d.Unpooled != "" {
+			line("", "which cannot be used: %s", d.Unpooled)
+		}
 	}
 	if d.Untokened != "" {
 		line("tokenizer", "none: %s", d.Untokened)
