@@ -21,11 +21,11 @@ const module = "github.com/attn-go/attn"
 var order = []string{
 	"internal/par",
 	"internal/pages",
+	"internal/half",
 	"internal/simd",
 	"internal/flash",
 	"internal/atomicfile",
 	"internal/exact",
-	"internal/half",
 	"internal/npy",
 	"internal/strictjson",
 	"internal/onnxtest", // for tests only
