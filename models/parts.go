@@ -16,10 +16,10 @@ const (
 	fewTokens = 64
 )
 
-// inParts returns the hidden states, of the given width, of a batch, of which a few sequences at a time go through
-// all layers, each part on one processor: so its states stay in a cache, and processors
-// wait for each other once and not in every product. What a sequence comes to does not depend
-// on the others.
+// inParts returns the hidden states of a batch, of the given width. A few sequences at a time go
+// through all layers, each part on one processor: so its states stay in a cache, and processors
+// wait for each other once and not in every product. What a sequence comes to does not depend on
+// the others.
 //
 // Who is told of what is inside, or trains, gets the batch as a whole.
 func inParts(t *tensor.Tape, x Batch, r *Run, width int, hidden func(t *tensor.Tape, x Batch) *tensor.Tensor) *tensor.Tensor {
