@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"slices"
@@ -210,8 +211,14 @@ func (r *Reader) ReadBFloat16s(name string, dst []uint16, at int) error {
 	if err != nil || len(dst) == 0 {
 		return err
 	}
-	if p.DType == BF16 && littleEndian {
-		return p.shard.readAt(unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 2*len(dst)), offset)
+	if p.DType == BF16 { // as they are: a way by floats would change some NaN
+		err := p.shard.readAt(unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 2*len(dst)), offset)
+		if !littleEndian {
+			for i, v := range dst {
+				dst[i] = bits.ReverseBytes16(v)
+			}
+		}
+		return err
 	}
 	floats := blocks.Get().(*[]float32)
 	defer blocks.Put(floats)
