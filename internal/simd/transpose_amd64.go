@@ -2,7 +2,10 @@
 
 package simd
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
 // The drivers of the kernels that transpose bfloat16.
 
@@ -15,17 +18,7 @@ func packBFloat16(dst, x []uint16, stride, depth, cols, width int) {
 		packBFloat16Generic(dst, x, stride, depth, cols, width)
 		return
 	}
-	lanes := vectorLanes()
-	for k := 0; k+1 < depth; k += packStep {
-		for j := 0; j < cols; j += lanes {
-			transposeBFloat16Kernel(&dst[k*width+j], 2*width, &x[j*stride+k], 2*stride, min(lanes, cols-j), min(packStep, depth-k)/2)
-		}
-	}
-	if k := depth - 1; depth%2 != 0 {
-		for j := range cols {
-			dst[k*width+j] = x[j*stride+k]
-		}
-	}
+	packPairs(dst, x, stride, depth, cols, width, transposeBFloat16Kernel, func(v uint16) uint16 { return v })
 }
 
 func packWiden(dst []float32, x []uint16, stride, depth, cols, width int) {
@@ -33,15 +26,23 @@ func packWiden(dst []float32, x []uint16, stride, depth, cols, width int) {
 		packWidenGeneric(dst, x, stride, depth, cols, width)
 		return
 	}
-	lanes := vectorLanes()
+	packPairs(dst, x, stride, depth, cols, width, transposeWidenKernel, func(v uint16) float32 {
+		return math.Float32frombits(uint32(v) << 16)
+	})
+}
+
+// packPairs has a kernel transpose pairs of rows. The last of an odd number of rows becomes what
+// single makes of it.
+func packPairs[T any](dst []T, x []uint16, stride, depth, cols, width int, kernel func(dst *T, dstRow int, src *uint16, srcRow, cols, pairs int), single func(uint16) T) {
+	lanes, row := vectorLanes(), width*int(unsafe.Sizeof(dst[0]))
 	for k := 0; k+1 < depth; k += packStep {
 		for j := 0; j < cols; j += lanes {
-			transposeWidenKernel(&dst[k*width+j], 4*width, &x[j*stride+k], 2*stride, min(lanes, cols-j), min(packStep, depth-k)/2)
+			kernel(&dst[k*width+j], row, &x[j*stride+k], 2*stride, min(lanes, cols-j), min(packStep, depth-k)/2)
 		}
 	}
 	if k := depth - 1; depth%2 != 0 {
 		for j := range cols {
-			dst[k*width+j] = math.Float32frombits(uint32(x[j*stride+k]) << 16)
+			dst[k*width+j] = single(x[j*stride+k])
 		}
 	}
 }
