@@ -131,7 +131,7 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 		sameShape(op, "b", b, w.shape[:1])
 		bias = b.data
 	}
-	tiles := simd.TilesFor(in, width)
+	tiles := simd.TilesForLayer(in, width)
 	xm, wm := simd.RowMajor(x.data, in), simd.RowMajor(w.data, in)
 	simd.Multiply(&simd.Product{
 		M: n, N: width, K: in, A: xm, B: wm.T(), C: simd.RowMajor(out.data, width), Bias: bias, Tiles: tiles,

@@ -117,7 +117,7 @@ func (b *backward) means(lo, hi int) {
 		do := simd.Mat{Data: b.up.DOut.at(s, h, i), Row: b.up.DOut.Row, Col: 1}
 		out := simd.Mat{Data: b.up.Out.at(s, h, i), Row: b.up.Out.Row, Col: 1}
 		mean := (*b.mean)[row:][:n]
-		simd.RowDots(mean, do, out, a.EV, simd.TilesFor(a.EV))
+		simd.RowDots(mean, do, out, a.EV, simd.TilesForHeads(a.EV))
 		for k, d := range mean {
 			if d != d && zero(do.Data[k*do.Row:][:a.EV]) { // and out is not finite
 				mean[k] = 0

@@ -109,7 +109,7 @@ func (w *worker) attend(a *Attention, t tall, r, n, k0, k1 int) {
 func (w *worker) complete(a *Attention, t tall, r, i, n, lo, hi int) {
 	all := w.all.rows(i, n, a.EV)
 	started := &w.started[i/w.stripRows]
-	if *started && !simd.TilesFor(a.EV) && !simd.Finite(all.acc) {
+	if *started && !simd.TilesForHeads(a.EV) && !simd.Finite(all.acc) {
 		*started = false
 		for b := lo / blockKeys * blockKeys; b < hi; b += blockKeys {
 			if w.enter(a, t, n, b) {

@@ -62,12 +62,12 @@ func (w *backWorker) loadChunk(back *backward, b, g, k0, k1 int) {
 	case a.Gaussian != nil:
 		w.distanceGrad.Set(k.Data, k.Row, n, a.E, a.Gaussian.factors, back.features != nil)
 	default:
-		w.keyRows.Tiles, w.keyRows.Sparse = simd.TilesFor(a.E), true
+		w.keyRows.Tiles, w.keyRows.Sparse = simd.TilesForHeads(a.E), true
 		useOrCopy(&w.keyRows, k, n, a.E)
 		w.keysAt, w.keysFinite = k, finite(k, n, a.E)
 		clearSums(w.dk, n, a.E)
 	}
-	w.valuesT.Tiles, w.valuesT.Sparse = simd.TilesFor(a.EV), true
+	w.valuesT.Tiles, w.valuesT.Sparse = simd.TilesForHeads(a.EV), true
 	w.valuesT.Copy(v.T(), a.EV, n)
 	w.valuesAt, w.valuesFinite = v, finite(v, n, a.EV)
 	clearSums(w.dv, n, a.EV)
@@ -204,7 +204,7 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 // Σ_i of_ij·rows_i, where each row of a query has size elements. On tile units the sums are
 // transposed, so that the matrix of, which is the larger one, need not be.
 func (w *backWorker) sum(sums []float32, size, at int, of simd.Mat, x block, rows simd.Mat, panels *simd.Panels) {
-	if simd.TilesFor(size) {
+	if simd.TilesForHeads(size) {
 		w.columns.Tiles, w.columns.SparseRight = true, true
 		w.columns.Copy(of, x.n, x.width)
 		simd.MultiplyPanels(simd.RowMajor(sums[at:], chunkKeys), rows.T(), size, &w.columns, 0, x.n, 0, x.width, true)
@@ -216,7 +216,7 @@ func (w *backWorker) sum(sums []float32, size, at int, of simd.Mat, x block, row
 
 // clearSums makes room for sums of n keys.
 func clearSums(sums []float32, n, size int) {
-	if simd.TilesFor(size) {
+	if simd.TilesForHeads(size) {
 		n = chunkKeys
 	}
 	clear(sums[:n*size])
@@ -224,7 +224,7 @@ func clearSums(sums []float32, n, size int) {
 
 // addSums adds sums of n keys to a gradient.
 func addSums(to simd.Mat, sums []float32, n, size int) {
-	if simd.TilesFor(size) {
+	if simd.TilesForHeads(size) {
 		simd.AddTransposed(to.Data, to.Row, sums, chunkKeys, n, size)
 		return
 	}

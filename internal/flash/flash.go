@@ -136,7 +136,7 @@ func (a *Attention) stretch(x Heads) int {
 }
 
 // tiles reports whether some products are on tile units.
-func (a *Attention) tiles() bool { return simd.TilesFor(a.E) || simd.TilesFor(a.EV) }
+func (a *Attention) tiles() bool { return simd.TilesForHeads(a.E) || simd.TilesForHeads(a.EV) }
 
 // stripRows returns how many rows a strip has whose rows attend to different keys.
 func (a *Attention) stripRows() int {

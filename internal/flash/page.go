@@ -219,8 +219,14 @@ func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
 	nk, nv := p.keyLength(), v.Len()
 	used := min(a.Lk-k0, p.cap)
 	_, floats := p.keys.(floatRoom)
-	// Several strips have floats once for all; tile units and distances know nothing else.
-	many := n > w.stripRows || w.stripRows == tileRows || a.Gaussian != nil
+	// Many rows have floats once for all, distances know nothing else, and tile units have
+	// limbs.
+	most := w.stripRows
+	if a.tiles() {
+		most = simd.TileRows
+	}
+	many := n > most || a.Gaussian != nil
+	panels := many || floats && !a.tiles()
 	scaled := a.Gaussian != nil && w.scaleKeys != nil // a distance cannot be scaled afterwards
 	if !floats {
 		w.wide = grow(w.wide, nk+nv)
@@ -234,11 +240,11 @@ func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
 				simd.Scale(key, scale, key)
 			}
 		}
-		if many {
+		if many || simd.TilesForHeads(a.E) {
 			w.keys = w.ownKeys(a)
 			w.keys.Copy(w.rows.T(), a.E, used)
 		}
-	case floats || many:
+	case panels:
 		numbers := p.keys.floats(g*nk, (g+1)*nk, w.wide)
 		if scaled {
 			scaleColumns(k, numbers, w.scaleKeys)
@@ -246,18 +252,18 @@ func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
 		w.keys = w.ownKeys(a)
 		w.keys.Lay(k, numbers)
 	default:
-		halves, bytes := p.keys.stored(g*nk, (g+1)*nk)
-		w.storedKeys = simd.StoredPanels{PanelLayout: k, BFloat16: halves, Int8: bytes}
+		w.storedKeys = p.keys.stored(k, g*nk)
+		w.storedKeys.Tiles = simd.TilesForHeads(a.E)
 	}
 	if scaled {
 		w.scaleKeys = nil
 	}
-	if floats || many {
+	if panels {
 		w.values = w.ownValues(a)
 		w.values.Lay(v, p.values.floats(g*nv, (g+1)*nv, w.wide[min(nk, len(w.wide)):]))
 	} else {
-		halves, bytes := p.values.stored(g*nv, (g+1)*nv)
-		w.storedValues = simd.StoredPanels{PanelLayout: v, BFloat16: halves, Int8: bytes}
+		w.storedValues = p.values.stored(v, g*nv)
+		w.storedValues.Tiles, w.storedValues.Sparse = simd.TilesForHeads(a.EV), true
 	}
 	if a.Additive != nil {
 		w.keyRows = w.unpack(w.keyRows, p.keys, p.keyPlace, used, a.E)
@@ -296,9 +302,12 @@ func (w *worker) dots(a *Attention, s, q simd.Mat, n, j0, j1 int) {
 		simd.MultiplyPanels(s, q, n, w.keys, 0, a.E, j0, j1, false)
 	case w.rows.Data != nil:
 		simd.MultiplyRows(s, q, n, from(w.rows, j0), j1-j0, a.E)
-	default: // there are kernels for whole panels only, and what is too much is nobody's
-		l := &w.storedKeys
-		simd.MultiplyStored(s, q, n, l, 0, a.E, j0, min((j1+l.Width-1)/l.Width*l.Width, l.N), false)
+	default:
+		l, end := &w.storedKeys, j1
+		if !l.Tiles { // there are kernels for whole panels only, and what is too much is nobody's
+			end = min((j1+l.Width-1)/l.Width*l.Width, l.N)
+		}
+		simd.MultiplyStored(s, q, n, l, 0, a.E, j0, end, false)
 	}
 	if w.scaleKeys == nil {
 		return

@@ -50,8 +50,8 @@ type room interface {
 	copyScales(at int, src room, from, n int) // of vectors
 	// floats returns numbers lo to hi as floats, in scratch unless they are floats already.
 	floats(lo, hi int, scratch []float32) []float32
-	// stored returns numbers lo to hi as they are, which are not floats; else none.
-	stored(lo, hi int) ([]uint16, []int8)
+	// stored returns the matrix of the given layout that begins with number at, as it is.
+	stored(l simd.PanelLayout, at int) simd.StoredPanels
 	// scales returns by what the numbers of vectors lo to hi are multiplied; nil for 1.
 	scales(lo, hi int) []float32
 	bytes() int
@@ -127,9 +127,11 @@ func (r floatRoom) transpose(at int, l simd.PanelLayout, x simd.Mat, n int) {
 
 func (r floatRoom) get(_ int, p place, x []float32)          { collect(r, p, x, itself) }
 func (r floatRoom) floats(lo, hi int, _ []float32) []float32 { return r[lo:hi] }
-func (floatRoom) stored(_, _ int) ([]uint16, []int8)         { return nil, nil }
-func (floatRoom) scales(_, _ int) []float32                  { return nil }
-func (r floatRoom) bytes() int                               { return 4 * len(r) }
+func (r floatRoom) stored(l simd.PanelLayout, at int) simd.StoredPanels {
+	return simd.StoredPanels{PanelLayout: l, Float32: r[at:][:l.Len()]}
+}
+func (floatRoom) scales(_, _ int) []float32 { return nil }
+func (r floatRoom) bytes() int              { return 4 * len(r) }
 
 type bfloatRoom []uint16
 
@@ -166,9 +168,11 @@ func (r bfloatRoom) floats(lo, hi int, scratch []float32) []float32 {
 	return scratch[:hi-lo]
 }
 
-func (r bfloatRoom) stored(lo, hi int) ([]uint16, []int8) { return r[lo:hi], nil }
-func (bfloatRoom) scales(_, _ int) []float32              { return nil }
-func (r bfloatRoom) bytes() int                           { return 2 * len(r) }
+func (r bfloatRoom) stored(l simd.PanelLayout, at int) simd.StoredPanels {
+	return simd.StoredPanels{PanelLayout: l, BFloat16: r[at:][:l.Len()]}
+}
+func (bfloatRoom) scales(_, _ int) []float32 { return nil }
+func (r bfloatRoom) bytes() int              { return 2 * len(r) }
 
 type int8Room struct {
 	data  []int8
@@ -226,6 +230,8 @@ func (r *int8Room) floats(lo, hi int, scratch []float32) []float32 {
 	return scratch[:hi-lo]
 }
 
-func (r *int8Room) stored(lo, hi int) ([]uint16, []int8) { return nil, r.data[lo:hi] }
-func (r *int8Room) scales(lo, hi int) []float32          { return r.scale[lo:hi] }
-func (r *int8Room) bytes() int                           { return len(r.data) + 4*len(r.scale) }
+func (r *int8Room) stored(l simd.PanelLayout, at int) simd.StoredPanels {
+	return simd.StoredPanels{PanelLayout: l, Int8: r.data[at:][:l.Len()]}
+}
+func (r *int8Room) scales(lo, hi int) []float32 { return r.scale[lo:hi] }
+func (r *int8Room) bytes() int                  { return len(r.data) + 4*len(r.scale) }

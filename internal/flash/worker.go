@@ -105,13 +105,13 @@ func (w *worker) loadKeys(a *Attention, b, g, k0, k1 int) {
 // ownKeys and ownValues return the worker's panels, for a matrix to be put in.
 func (w *worker) ownKeys(a *Attention) *simd.Panels {
 	w.own[0].Ahead = &w.ahead
-	w.own[0].Tiles = simd.TilesFor(a.E) && a.Gaussian == nil
+	w.own[0].Tiles = simd.TilesForHeads(a.E) && a.Gaussian == nil
 	return &w.own[0]
 }
 
 func (w *worker) ownValues(a *Attention) *simd.Panels {
 	w.own[1].Ahead = &w.ahead
-	w.own[1].Tiles, w.own[1].Sparse = simd.TilesFor(a.EV), true
+	w.own[1].Tiles, w.own[1].Sparse = simd.TilesForHeads(a.EV), true
 	return &w.own[1]
 }
 

@@ -33,11 +33,16 @@ import "slices"
 // sides are the matrices, A and B, whose zeros contribute nothing to a product.
 type sides struct{ a, b bool }
 
-// minTile is the size from which on tile units are worth their while. Each makes it 1, so
+// The sizes from which on products are on tile units: of heads, where a task packs keys and
+// values for all of its queries, and of layers. The weights of a smaller layer stay in a cache,
+// where few rows, as in a step of a decoder, meet them sooner by vectors. Each makes both 1, so
 // that tests need no large sizes.
-var minTile = 64
+var minHeadTile, minLayerTile = 64, 512
 
-// TilesFor reports whether products are to be on tile units, in layers or heads of these
-// sizes. Numbers of rows, queries or keys are no such sizes: what belongs to one of them
-// must not depend on how many there are.
-func TilesFor(sizes ...int) bool { return slices.Min(sizes) >= minTile && hasTiles() }
+// TilesForHeads reports whether products are to be on tile units, in heads of these sizes.
+// Numbers of queries or keys are no such sizes: what belongs to one of them must not depend
+// on how many there are.
+func TilesForHeads(sizes ...int) bool { return slices.Min(sizes) >= minHeadTile && hasTiles() }
+
+// TilesForLayer reports whether products are to be on tile units, in a layer of these sizes.
+func TilesForLayer(in, out int) bool { return min(in, out) >= minLayerTile && hasTiles() }

@@ -240,8 +240,8 @@ type tiling struct {
 	limbProduct
 	groups int // of panels, that a strip meets in tasks of their own
 
-	block                  func()
-	products, pack, strips func(lo, hi int)
+	block                       func()
+	products, pack, strips, few func(lo, hi int)
 }
 
 // tileTask is how many multiplications a task should have, about.
@@ -252,8 +252,14 @@ func (m *multiplication) runTiles() {
 	t, all := &m.tiling, &m.all
 	if t.block == nil {
 		t.block, t.products, t.pack, t.strips = m.doTileBlock, m.doTileProducts, m.doTilePack, m.doTileStrips
+		t.few = m.doFew
 	}
 	work := all.M * all.N * all.K
+	if all.Count == 1 && all.isFew() {
+		m.one = m.all
+		m.runFew()
+		return
+	}
 	if all.Count*work < 2*tileTask {
 		m.doTileProducts(0, all.Count)
 		return
@@ -275,18 +281,23 @@ func (m *multiplication) runTiles() {
 func (m *multiplication) doTileProducts(lo, hi int) {
 	s := scratches.Get().(*scratch)
 	one := m.all
-	b := limbProduct{p: &one, mem: s.limbs, panels: s.panelLimbs}
 	for i := lo; i < hi; i++ {
 		m.all.product(&one, i)
-		b.each(func() {
-			b.pack(0, len(b.panels), s)
-			for i := 0; i < one.M; i += stripHeight {
-				b.strip(i, 0, len(b.panels), s)
-			}
-		})
+		one.onTiles(s)
 	}
-	s.limbs, s.panelLimbs = b.mem, b.panels
 	s.free()
+}
+
+// onTiles computes a product on the calling goroutine.
+func (p *Product) onTiles(s *scratch) {
+	b := limbProduct{p: p, mem: s.limbs, panels: s.panelLimbs}
+	b.each(func() {
+		b.pack(0, len(b.panels), s)
+		for i := 0; i < p.M; i += stripHeight {
+			b.strip(i, 0, len(b.panels), s)
+		}
+	})
+	s.limbs, s.panelLimbs = b.mem, b.panels
 }
 
 // doTileBlock computes a block on all processors: first they pack the panels, then they

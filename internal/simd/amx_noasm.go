@@ -22,4 +22,8 @@ func (*limbPanels) multiply(c, a Mat, m int, k0, k1, j0, j1 int, accumulate bool
 	panic("simd: no tile units")
 }
 
+func multiplyStoredOnTiles(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int, accumulate bool) {
+	panic("simd: no tile units")
+}
+
 func rowDotsOnTiles(dst []float32, x, y Mat, n int) { panic("simd: no tile units") }

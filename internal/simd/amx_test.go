@@ -293,3 +293,93 @@ func TestSparseRightOnTileUnits(t *testing.T) {
 		}
 	}
 }
+
+// Stored numbers are multiplied to what Multiply makes of the floats that they stand for, by
+// the kernels for few rows and else, whatever part of the matrix it is, and with numbers that
+// have no limbs on either side.
+func TestStoredOnTileUnits(t *testing.T) {
+	onTileUnits(t)
+	r := rand.New(rand.NewPCG(13, 14))
+	special := []float32{float32(math.Inf(1)), float32(math.NaN()), math.Float32frombits(0x7fffffff), math.Float32frombits(0xff800001), 3.4e38, 1e-39, -1e-40, 0}
+	for trial := range 400 {
+		m := []int{1, 2, 4, 15, 16, 17, 33}[r.IntN(7)]
+		l := NewPanelLayout([]int{32, 64, 70, 128, 512}[r.IntN(5)], []int{32, 64, 80, 128, 512}[r.IntN(5)])
+		k0, j0 := 32*r.IntN(l.K/32), l.Width*r.IntN((l.N+l.Width-1)/l.Width)
+		k1, j1 := k0+1+r.IntN(l.K-k0), j0+1+r.IntN(l.N-j0)
+		b := StoredPanels{PanelLayout: l, Tiles: true, Sparse: r.IntN(2) == 0}
+		floats := make([]float32, l.Len())
+		for i := range floats {
+			floats[i] = float32(r.NormFloat64())
+		}
+		spoil := trial%4 == 3
+		if spoil && trial%8 == 3 {
+			for range 3 {
+				floats[l.At(r.IntN(l.K), r.IntN(l.N))] = special[r.IntN(len(special))]
+			}
+		}
+		kind := trial % 3
+		switch kind {
+		case 0:
+			b.Float32 = floats
+		case 1:
+			b.BFloat16 = make([]uint16, len(floats))
+			ToBFloat16(b.BFloat16, floats)
+			FromBFloat16(floats, b.BFloat16)
+		default:
+			b.Int8 = make([]int8, len(floats))
+			for i := range floats {
+				b.Int8[i] = int8(r.Uint32())
+			}
+			FromInt8(floats, b.Int8)
+		}
+		a, _ := matrix(r, m, k1-k0, 1, r.IntN(4))
+		if spoil && trial%8 == 7 {
+			a.Data[r.IntN(len(a.Data))] = special[r.IntN(len(special))]
+		}
+		rest := make([]float32, (k1-k0)*(j1-j0))
+		for k := range k1 - k0 {
+			for j := range j1 - j0 {
+				rest[k*(j1-j0)+j] = floats[l.At(k0+k, j0+j)]
+			}
+		}
+		c, _ := matrix(r, m, j1-j0, 1, r.IntN(2)*2)
+		got, accumulate := clone(c.Data), r.IntN(2) == 0
+		// Panels have one sum over all of k, where Multiply begins another from time to time.
+		p := Panels{Tiles: true, Sparse: b.Sparse}
+		p.Copy(RowMajor(rest, j1-j0), k1-k0, j1-j0)
+		MultiplyPanels(c, a, m, &p, 0, k1-k0, 0, j1-j0, accumulate)
+		MultiplyStored(Mat{got, c.Row, 1}, a, m, &b, k0, k1, j0, j1, accumulate)
+		if !same(got, c.Data) {
+			t.Fatalf("trial %d: %d rows of %dx%d, %d to %d by %d to %d, kind %d: differs from Panels", trial, m, l.K, l.N, k0, k1, j0, j1, kind)
+		}
+	}
+}
+
+// Few rows meet contiguous columns of B by a kernel of their own, to the same bits.
+func TestFewRowsOnTileUnits(t *testing.T) {
+	onTileUnits(t)
+	r := rand.New(rand.NewPCG(15, 16))
+	for trial := range 120 {
+		p := &Product{M: 1 + r.IntN(70), N: 64 + r.IntN(150), K: 32*(1+r.IntN(12)) + r.IntN(2)*r.IntN(32), Tiles: true}
+		if trial%2 == 0 {
+			p.M = 1 + r.IntN(4)
+		}
+		p.A, _ = matrix(r, p.M, p.K, 1, r.IntN(4))
+		p.B, _ = matrix(r, p.N, p.K, 1, r.IntN(2)*2)
+		p.B = p.B.T()
+		p.C, _ = matrix(r, p.M, p.N, 1, r.IntN(2)*2)
+		switch r.IntN(3) {
+		case 0:
+			p.Accumulate = true
+		case 1:
+			bias, _ := matrix(r, 1, p.N, 1, 0)
+			p.Bias = bias.Data[:p.N]
+		}
+		p.Sparse = r.IntN(2) == 0
+		if trial%3 == 2 {
+			m := []*Mat{&p.A, &p.B, &p.C}[r.IntN(3)]
+			m.Data[r.IntN(len(m.Data))] = []float32{3.4e38, -3.39e38, float32(math.Inf(1)), float32(math.NaN()), math.Float32frombits(0x7fffffff)}[r.IntN(5)]
+		}
+		checkProduct(t, p)
+	}
+}

@@ -43,7 +43,7 @@ type Product struct {
 	// against a NaN or an infinity: what has weight zero does not leak.
 	Sparse bool
 
-	// Tiles computes the product on tile units, where TilesFor says so for the sizes of
+	// Tiles computes the product on tile units, where TilesForLayer says so for the sizes of
 	// a layer. Then the order of the sums is another.
 	Tiles bool
 }

@@ -8,7 +8,7 @@ type scratch struct {
 	panels     panels
 	limbs      []float32 // for tile units
 	panelLimbs []limbs
-	tile       []float32
+	tile, room []float32
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}

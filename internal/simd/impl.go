@@ -98,9 +98,9 @@ func Implementation() string { return active.String() }
 // use. It is for tests of the packages above; nothing else may compute meanwhile.
 func Each(f func(name string)) {
 	best := active
-	size := minTile
-	defer func() { active, minTile = best, size }()
-	minTile = 1
+	head, layer := minHeadTile, minLayerTile
+	defer func() { active, minHeadTile, minLayerTile = best, head, layer }()
+	minHeadTile, minLayerTile = 1, 1
 	for _, active = range impls {
 		f(active.String())
 	}

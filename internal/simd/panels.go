@@ -13,7 +13,7 @@ type Panels struct {
 	b    panels
 	mem  []float32 // of copies
 
-	// Tiles computes products on tile units, where TilesFor says so for the size of heads.
+	// Tiles computes products on tile units, where TilesForHeads says so.
 	// It is set before the matrix is. A product then begins at a multiple of 32 of K.
 	Tiles bool
 

@@ -68,6 +68,9 @@ type StoredPanels struct {
 	Float32  []float32
 	BFloat16 []uint16
 	Int8     []int8
+
+	// Tiles and Sparse are those of Panels.
+	Tiles, Sparse bool
 }
 
 // stored is where numbers are stored, and how many bytes each of them has.
@@ -97,6 +100,10 @@ func (b *StoredPanels) floats(dst []float32, at int) {
 	}
 }
 
+// TileRows is how many rows a tile has. Up to as many, MultiplyStored reads numbers as they are
+// stored on tile units.
+const TileRows = 16
+
 // MultiplyStored is MultiplyPanels for stored numbers, and comes to the same as for the
 // floats that they stand for. It reads them once for every six rows, so that it is for
 // few.
@@ -109,6 +116,10 @@ func MultiplyStored(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int, accumu
 	}
 	c.check("C", m, j1-j0, 1, 0)
 	a.check("A", m, k1-k0, 1, 0)
+	if b.Tiles {
+		multiplyStoredOnTiles(c, a, m, b, k0, k1, j0, j1, accumulate)
+		return
+	}
 	for j := j0; j < j1; j += b.Width {
 		to, n, at := c.from(0, j-j0), min(b.Width, j1-j), b.At(k0, j)
 		if storedPanel(to, a, m, n, k1-k0, b, at, accumulate) {

@@ -103,6 +103,30 @@ func amxRowLimbsAMX(dst, src *float32, row, rows, n int) bool
 //go:noescape
 func amxColumnLimbsAMX(dst, src *float32, row, depth, cols int) bool
 
+// amxFewFloat32AMX sets C = A·B, or C += A·B, for up to 16 rows of A as limbs
+// and for whole panels of B, of which it cuts the numbers. What meets one that
+// is not finite as bfloat16 becomes NaN or an infinity.
+//
+//go:noescape
+func amxFewFloat32AMX(t *amxFewArgs)
+
+// amxFewBFloat16AMX is amxFewFloat32 for bfloat16, which are limbs already.
+//
+//go:noescape
+func amxFewBFloat16AMX(t *amxFewArgs)
+
+// amxFewInt8AMX is amxFewFloat32 for integers.
+//
+//go:noescape
+func amxFewInt8AMX(t *amxFewArgs)
+
+// amxFewColumnsAMX is amxFewFloat32 for a B whose columns are contiguous, 64 at
+// a time, and a C that is transposed: rows of 16 elements that follow one
+// another.
+//
+//go:noescape
+func amxFewColumnsAMX(t *amxFewArgs)
+
 // transposeAVX512 sets dst[k·dstRow+i] = src[i·srcRow+k] for i below the lanes
 // of a vector and k < depth. Rows is how many i there are in src; the others
 // stand for anything. The distances of rows are in bytes.

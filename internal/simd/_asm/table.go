@@ -170,6 +170,16 @@ row, one column and one step.`,
 reports whether all are finite as bfloat16.`},
 			{name: "amxColumnLimbs", asm: "(dst, src *float32, row, depth, cols int) bool", byHand: true, code: only(amx, amxColumnLimbs),
 				does: `is amxRowLimbs for depth rows of up to 32 columns of B.`},
+			{name: "amxFewFloat32", asm: "(t *amxFewArgs)", byHand: true, code: only(amx, amxFewOf(float32s, false)),
+				does: `sets C = A·B, or C += A·B, for up to 16 rows of A as limbs and for whole panels of B, of which it
+cuts the numbers. What meets one that is not finite as bfloat16 becomes NaN or an infinity.`},
+			{name: "amxFewBFloat16", asm: "(t *amxFewArgs)", byHand: true, code: only(amx, amxFewOf(bfloat16, false)),
+				does: "is amxFewFloat32 for bfloat16, which are limbs already."},
+			{name: "amxFewInt8", asm: "(t *amxFewArgs)", byHand: true, code: only(amx, amxFewOf(int8s, false)),
+				does: "is amxFewFloat32 for integers."},
+			{name: "amxFewColumns", asm: "(t *amxFewArgs)", byHand: true, code: only(amx, amxFewOf(float32s, true)),
+				does: `is amxFewFloat32 for a B whose columns are contiguous, 64 at a time, and a C that is transposed:
+rows of 16 elements that follow one another.`},
 		},
 	},
 	{

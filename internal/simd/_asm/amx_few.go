@@ -1,0 +1,373 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Products of a few rows of A on tile units. B is read once and cut into limbs on the way:
+// while a step of 32 elements of k is multiplied, the next one is cut. So it takes little
+// longer than to read it.
+//
+// Either B is panels of 64 columns of stored numbers, or its columns are contiguous, as in the
+// weights of a layer: then the tiles of B stand on the left, and C is transposed.
+
+// Offsets of the fields of amxFewArgs in package simd.
+const (
+	amxFewA = 8 * iota
+	amxFewB
+	amxFewBRow
+	amxFewBPanel
+	amxFewBAhead
+	amxFewC
+	amxFewCRow
+	amxFewSteps
+	amxFewPanels
+	amxFewLast
+	amxFewAccumulate
+	amxFewRoom
+	amxFewLeft  // the kernel's own, as the next: steps of the panel
+	amxFewStrip // the next step of A
+	amxFewConfig
+)
+
+const (
+	fewColumns = 64 // of B, side by side
+	// fewStep is how many bytes a step of them takes as limbs: for each limb four tiles.
+	fewStep = 3 * fewColumns / 16 * tileBytes
+	// fewAhead is how many bytes ahead numbers of a panel are asked for, and fewColumnAhead
+	// those of a column.
+	fewAhead, fewColumnAhead = 8192, 1024
+)
+
+// amxFew is the writer of a kernel. Tiles 0 to 3 are sums, 4 to 6 the limbs of A, low, middle
+// and high, and 7 is of B.
+type amxFew struct {
+	s           isa
+	n           stored
+	columns     bool           // those of B are contiguous
+	half, upper reg.VecVirtual // as in splitter
+	args        reg.GPVirtual
+	from, to    reg.GPVirtual // the numbers that are cut next, and where their limbs go
+}
+
+// amxFewOf returns what writes the kernel for a kind of numbers.
+func amxFewOf(n stored, columns bool) func(s isa) {
+	return func(s isa) {
+		k := amxFew{s: s, n: n, columns: columns, args: pointer("t"), from: GP64(), to: GP64()}
+		if n == float32s {
+			k.half, k.upper = s.bitsReg(0x8000), s.bitsReg(0xffff0000)
+		}
+		k.write()
+	}
+}
+
+// row returns how many bytes apart the rows of a panel are.
+func (k *amxFew) row() int { return fewColumns * k.n.bytes }
+
+func (k *amxFew) field(offset int) Mem { return Mem{Base: k.args, Disp: offset} }
+
+// write writes the loop over the steps of all panels. Of a step, the limbs of B lie at
+// amxPtrB, and those of the next one go to k.to.
+func (k *amxFew) write() {
+	begin, load, sums, within := label("begin"), label("load"), label("sums"), label("within")
+	check, both, alone, turn := label("check"), label("both"), label("alone"), label("turn")
+	cut, done := label("cut"), label("done")
+	at := GP64()
+	LEAQ(k.field(amxFewConfig), at)
+	MOVQ(at, reg.RAX)
+	emit("LDTILECFG (AX)", []byte{0xc4, 0xe2, 0x78, 0x49, 0x00}, reg.RAX)
+	MOVQ(I32(64), amxStride)
+	MOVQ(k.field(amxFewRoom), k.to)
+	LEAQ(Mem{Base: k.to, Disp: fewStep}, at)
+	MOVQ(at, amxPtrB)
+	MOVQ(k.field(amxFewB), k.from)
+	left := GP64() // steps of the panel
+	MOVQ(k.field(amxFewSteps), left)
+	MOVQ(left, k.field(amxFewLeft))
+	JMP(LabelRef(cut))
+
+	Label(begin)
+	// A panel's first step begins its sums, and its last one ends them.
+	MOVQ(k.field(amxFewLeft), left)
+	CMPQ(left, k.field(amxFewSteps))
+	JNE(LabelRef(sums))
+	MOVQ(k.field(amxFewA), at)
+	MOVQ(at, k.field(amxFewStrip))
+	CMPQ(k.field(amxFewAccumulate), U8(0))
+	JNE(LabelRef(load))
+	for t := range 4 {
+		tileZero(t)
+	}
+	JMP(LabelRef(sums))
+	Label(load)
+	k.sums(tileLoad)
+	Label(sums)
+	MOVQ(k.field(amxFewStrip), amxPtrA)
+	ADDQ(I32(stepBytes), k.field(amxFewStrip))
+
+	// What comes next is a step of this panel, or the first one of another. Unless it is
+	// whole, it is cut by itself.
+	CMPQ(left, U8(1))
+	JNE(LabelRef(within))
+	CMPQ(k.field(amxFewPanels), U8(1))
+	JE(LabelRef(alone))
+	MOVQ(k.field(amxFewB), k.from)
+	ADDQ(k.field(amxFewBPanel), k.from)
+	MOVQ(k.from, k.field(amxFewB))
+	MOVQ(k.field(amxFewSteps), left)
+	JMP(LabelRef(check))
+	Label(within)
+	if k.columns {
+		ADDQ(I32(32*k.n.bytes), k.from)
+	} else {
+		ADDQ(I32(32*k.row()), k.from)
+	}
+	DECQ(left)
+	Label(check)
+	CMPQ(left, U8(1))
+	JNE(LabelRef(both))
+	CMPQ(k.field(amxFewLast), U8(32))
+	JNE(LabelRef(alone))
+	Label(both)
+	k.step(true, left)
+	DECQ(k.field(amxFewLeft))
+	JNZ(LabelRef(turn))
+	k.finish()
+	JMP(LabelRef(turn))
+
+	Label(alone)
+	k.step(false, left)
+	DECQ(k.field(amxFewLeft))
+	JNZ(LabelRef(cut))
+	k.finish()
+	CMPQ(k.field(amxFewPanels), U8(0))
+	JE(LabelRef(done))
+	Label(cut)
+	k.cut()
+	Label(turn)
+	XCHGQ(k.to, amxPtrB)
+	JMP(LabelRef(begin))
+	Label(done)
+	emit("TILERELEASE", []byte{0xc4, 0xe2, 0x78, 0x49, 0xc0})
+	k.s.end()
+}
+
+// sums moves the tiles of sums from or to C.
+func (k *amxFew) sums(move func(t, disp int, base, stride reg.GPPhysical)) {
+	MOVQ(k.field(amxFewC), amxPtrC)
+	MOVQ(k.field(amxFewCRow), amxStrideC)
+	apart := 64
+	if k.columns { // one below the other, in rows that follow one another
+		apart = tileBytes
+	}
+	for t := range 4 {
+		move(t, apart*t, amxPtrC, amxStrideC)
+	}
+}
+
+// finish ends a panel.
+func (k *amxFew) finish() {
+	k.sums(tileStore)
+	if k.columns {
+		ADDQ(I32(4*tileBytes), k.field(amxFewC))
+	} else {
+		ADDQ(I32(4*fewColumns), k.field(amxFewC))
+	}
+	steps := GP64()
+	MOVQ(k.field(amxFewSteps), steps)
+	MOVQ(steps, k.field(amxFewLeft))
+	DECQ(k.field(amxFewPanels))
+}
+
+// step writes the products of a step. If cuts, the next step is cut meanwhile, of
+// which left are to come in its panel: a pair of vectors between two instructions on tiles, so
+// that neither waits for the other.
+func (k *amxFew) step(cuts bool, left reg.GPVirtual) {
+	const low, middle, top = 0, 1, 2
+	var tiles []func() // what is to be done on tile units
+	for limb := range 3 {
+		tiles = append(tiles, func() { tileLoad(4+limb, (2-limb)*limbBytes, amxPtrA, amxStride) })
+	}
+	each := func(b int, limbs ...int) {
+		for t := range 4 {
+			tiles = append(tiles, func() { tileLoad(7, ((2-b)*4+t)*tileBytes, amxPtrB, amxStride) })
+			for _, limb := range limbs {
+				tiles = append(tiles, func() {
+					if k.columns {
+						tileDot(t, 7, 4+limb)
+					} else {
+						tileDot(t, 4+limb, 7)
+					}
+				})
+			}
+		}
+	}
+	if k.n == float32s {
+		each(top, low, middle)
+		each(middle, middle, top)
+		each(low, top)
+		each(top, top)
+	} else { // the other limbs are 0
+		each(top, low, middle, top)
+	}
+	if !cuts {
+		for _, do := range tiles {
+			do()
+			pause(apart)
+		}
+		return
+	}
+	const pairs = 64
+	done, column, ahead := 0, GP64(), GP64()
+	if k.columns {
+		near := label("near")
+		MOVQ(k.from, column)
+		MOVQ(I32(fewColumnAhead), ahead)
+		CMPQ(left, U8(fewColumnAhead/128))
+		JG(LabelRef(near))
+		MOVQ(k.field(amxFewBAhead), ahead) // where the next columns are
+		Label(near)
+	}
+	for i := range pairs {
+		for ; done*pairs < (i+1)*len(tiles); done++ {
+			tiles[done]()
+		}
+		if k.columns {
+			k.pairOfColumn(column, ahead, i)
+			ADDQ(k.field(amxFewBRow), column)
+		} else {
+			k.pair(i/4, i%4)
+		}
+	}
+}
+
+// pair cuts 16 columns of rows i and i+16 of a step into limbs.
+func (k *amxFew) pair(i, columns int) {
+	s, row := k.s, k.row()
+	from := Mem{Base: k.from, Disp: i*row + columns*16*k.n.bytes}
+	upper := from
+	upper.Disp += 16 * row
+	to := Mem{Base: k.to, Disp: columns*tileBytes + 64*i}
+	x, y := s.vec(), s.vec()
+	k.read(from, x)
+	k.read(upper, y)
+	// What is ahead is asked for in the order in which it lies, which the processor notices.
+	each := 2 * 16 * k.n.bytes
+	for at := (4*i + columns) * each; at%64 == 0 && at < (4*i+columns+1)*each; at += 64 {
+		PREFETCHT0(Mem{Base: k.from, Disp: fewAhead + at})
+	}
+	k.limbs(x, y, to)
+}
+
+// pairOfColumn cuts column i of a step into limbs.
+func (k *amxFew) pairOfColumn(column, ahead reg.GPVirtual, i int) {
+	x, y := k.s.vec(), k.s.vec()
+	k.read(Mem{Base: column}, x)
+	k.read(Mem{Base: column, Disp: 16 * k.n.bytes}, y)
+	for at := 0; at < 32*k.n.bytes; at += 64 {
+		// Columns fall into few sets of the first-level cache.
+		PREFETCHT1(Mem{Base: column, Index: ahead, Scale: 1, Disp: at})
+	}
+	k.limbs(x, y, Mem{Base: k.to, Disp: 64 * i})
+}
+
+// read reads 16 numbers as floats.
+func (k *amxFew) read(from Mem, v reg.VecVirtual) { k.s.widen(k.n, from, v) }
+
+// limbs writes those of x and y, as splitter.split does for numbers all of which have limbs.
+// Any other leaves a NaN.
+func (k *amxFew) limbs(x, y reg.VecVirtual, to Mem) {
+	const next = fewStep / 3 // from limb to limb
+	if k.n != float32s {     // which are their own high limb
+		VPSRLD(U8(16), x, x)
+		VPORD(y, x, x)
+		VMOVUPS(x, to)
+		return
+	}
+	for limb := range 2 {
+		hx, hy, both := k.s.vec(), k.s.vec(), k.s.vec()
+		VPADDD(x, k.half, hx)
+		VPADDD(y, k.half, hy)
+		VPANDD(hx, k.upper, hx)
+		VPANDD(hy, k.upper, hy)
+		VPSRLD(U8(16), hx, both)
+		VPORD(hy, both, both)
+		m := to
+		m.Disp += limb * next
+		VMOVUPS(both, m)
+		VSUBPS(hx, x, x)
+		VSUBPS(hy, y, y)
+	}
+	VPSRLD(U8(16), x, x)
+	VPTERNLOGD(U8(0xf8), y, k.upper, x) // x | y & upper
+	to.Disp += 2 * next
+	VMOVUPS(x, to)
+}
+
+// cut writes the loop that cuts a step whose rows may end before its end.
+func (k *amxFew) cut() {
+	whole, rows := label("whole"), GP64()
+	MOVQ(I32(32), rows)
+	CMPQ(k.field(amxFewLeft), U8(1))
+	JNE(LabelRef(whole))
+	MOVQ(k.field(amxFewLast), rows)
+	Label(whole)
+	if k.columns {
+		k.cutColumns(rows)
+		return
+	}
+	loop, zero, half := label("pair"), label("zero"), label("half")
+	from, to, i := GP64(), GP64(), GP64()
+	MOVQ(k.from, from)
+	MOVQ(k.to, to)
+	XORQ(i, i)
+	Label(loop)
+	x, y := k.s.vecs(4), k.s.vecs(4)
+	for c := range 4 {
+		k.s.clear(x[c])
+		k.s.clear(y[c])
+	}
+	CMPQ(i, rows)
+	JGE(LabelRef(zero))
+	for c := range 4 {
+		k.read(Mem{Base: from, Disp: c * 16 * k.n.bytes}, x[c])
+	}
+	next := GP64()
+	LEAQ(Mem{Base: i, Disp: 16}, next)
+	CMPQ(next, rows)
+	JGE(LabelRef(half))
+	for c := range 4 {
+		k.read(Mem{Base: from, Disp: 16*k.row() + c*16*k.n.bytes}, y[c])
+	}
+	Label(half)
+	Label(zero)
+	for c := range 4 {
+		k.limbs(x[c], y[c], Mem{Base: to, Disp: c * tileBytes})
+	}
+	ADDQ(I32(k.row()), from)
+	ADDQ(I32(64), to)
+	INCQ(i)
+	CMPQ(i, U8(16))
+	JL(LabelRef(loop))
+}
+
+// cutColumns is the loop of cut for columns of so many elements.
+func (k *amxFew) cutColumns(elements reg.GPVirtual) {
+	loop := label("column")
+	masks := k.s.amxColumns(elements)
+	from, to, i := GP64(), GP64(), GP64()
+	MOVQ(k.from, from)
+	MOVQ(k.to, to)
+	MOVQ(I32(fewColumns), i)
+	Label(loop)
+	x, y := k.s.vec(), k.s.vec()
+	k.s.load(Mem{Base: from}, &masks[0], x)
+	k.s.load(Mem{Base: from, Disp: 64}, &masks[1], y)
+	k.limbs(x, y, Mem{Base: to})
+	ADDQ(k.field(amxFewBRow), from)
+	ADDQ(I32(64), to)
+	DECQ(i)
+	JNZ(LabelRef(loop))
+}
