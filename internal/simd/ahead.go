@@ -47,3 +47,14 @@ func (x *Ahead) take(tiles, depth int) (part []float32, n int) {
 	}
 	return part, n
 }
+
+// takeBytes returns the part from which on so many bytes are asked for. There has to be one.
+func (x *Ahead) takeBytes(bytes int) []float32 {
+	part := x.pieces[x.next]
+	if n := bytes / 4; n < len(part) {
+		x.pieces[x.next] = part[n:]
+	} else {
+		x.next++
+	}
+	return part
+}

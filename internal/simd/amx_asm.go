@@ -5,6 +5,7 @@ package simd
 import (
 	"math"
 	"runtime"
+	"unsafe"
 
 	"github.com/attn-go/attn/internal/par"
 )
@@ -26,12 +27,17 @@ type amxArgs struct {
 	bias   *float32
 	buffer *float32 // stripHeight rows of limbWidth
 	masked int      // panels at the end of which C has only a part of the tiles
+
+	next     uintptr // an address to ask for ahead, as each step does for one further on
+	nextStep int
 }
 
 const (
 	stripHeight = 32 // rows of A that are packed together
 	limbWidth   = 32 // columns of B that are
 	limbStep    = 32 // elements of k
+	// tileAsked is how many bytes a step of the kernel asks for ahead, as the generator knows.
+	tileAsked = 4096
 	// stepFloats is how many floats have the room of a step of a strip or a panel.
 	stepFloats = 3 * limbStep * stripHeight / 2
 )
@@ -160,8 +166,8 @@ func addOdd(c Mat, rows, cols int, a, b limbs, k0, k1 int, sparse sides) {
 }
 
 // multiplyLimbs computes rows×cols of c from a strip and from elements k0 to k1 of panels,
-// k0 a multiple of limbStep.
-func multiplyLimbs(c Mat, rows, cols int, a limbs, panels []limbs, k0, k1, start int, bias []float32, sparse sides, s *scratch) {
+// k0 a multiple of limbStep. It asks for what is ahead, which may be nil.
+func multiplyLimbs(c Mat, rows, cols int, a limbs, panels []limbs, k0, k1, start int, bias []float32, sparse sides, ahead *Ahead, s *scratch) {
 	s.tile = grow(s.tile, stripHeight*limbWidth)
 	t := amxArgs{
 		a: &a.data[0], b: &panels[0].data[k0/limbStep*stepFloats], c: &c.Data[0], cRow: 4 * c.Row,
@@ -170,6 +176,11 @@ func multiplyLimbs(c Mat, rows, cols int, a limbs, panels []limbs, k0, k1, start
 	}
 	if start == startBias {
 		t.bias = &bias[0]
+	}
+	t.next = uintptr(unsafe.Pointer(t.a))
+	if ahead != nil && !ahead.empty() && rows > stripHeight/2 {
+		t.nextStep = tileAsked
+		t.next = uintptr(unsafe.Pointer(&ahead.takeBytes(tileAsked * t.steps * t.panels)[0]))
 	}
 	switch {
 	case rows%(stripHeight/2) != 0:
@@ -232,7 +243,7 @@ func (b *limbProduct) strip(i, lo, hi int, s *scratch) {
 		}
 	}
 	cols := min(hi*limbWidth, b.j1-b.j0) - lo*limbWidth
-	multiplyLimbs(p.C.from(i, j), rows, cols, a, b.panels[lo:hi], 0, depth, start, bias, sides{a: p.Sparse}, s)
+	multiplyLimbs(p.C.from(i, j), rows, cols, a, b.panels[lo:hi], 0, depth, start, bias, sides{a: p.Sparse}, nil, s)
 }
 
 // tiling is what a multiplication on tile units needs besides.
@@ -350,7 +361,7 @@ func (b *limbPanels) fill(m Mat, k, at, j0, j1 int) {
 }
 
 // multiply is MultiplyPanels, for k0 and j0 that are multiples of 32.
-func (b *limbPanels) multiply(c, a Mat, m int, k0, k1, j0, j1 int, accumulate bool, sparse sides) {
+func (b *limbPanels) multiply(c, a Mat, m int, k0, k1, j0, j1 int, accumulate bool, sparse sides, ahead *Ahead) {
 	start := startZero
 	if accumulate {
 		start = startC
@@ -361,7 +372,7 @@ func (b *limbPanels) multiply(c, a Mat, m int, k0, k1, j0, j1 int, accumulate bo
 		rows := min(stripHeight, m-i)
 		strip := packStrip(s.a, a.from(i, 0), rows, depth, s)
 		panels := b.panels[j0/limbWidth : (j1+limbWidth-1)/limbWidth]
-		multiplyLimbs(c.from(i, 0), rows, j1-j0, strip, panels, k0, k1, start, nil, sparse, s)
+		multiplyLimbs(c.from(i, 0), rows, j1-j0, strip, panels, k0, k1, start, nil, sparse, ahead, s)
 	}
 	s.free()
 }
@@ -375,7 +386,7 @@ func rowDotsOnTiles(dst []float32, x, y Mat, n int) {
 		rows := min(stripHeight, len(dst)-i)
 		strip := packStrip(s.a, x.from(i, 0), rows, n, s)
 		panel := [1]limbs{packLimbs(s.limbs, y.from(i, 0).T(), n, rows, s)}
-		multiplyLimbs(RowMajor(s.row, limbWidth), rows, rows, strip, panel[:], 0, n, startZero, nil, sides{}, s)
+		multiplyLimbs(RowMajor(s.row, limbWidth), rows, rows, strip, panel[:], 0, n, startZero, nil, sides{}, nil, s)
 		for k := range rows {
 			dst[i+k] = s.row[k*limbWidth+k]
 		}

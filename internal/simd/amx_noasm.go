@@ -18,7 +18,7 @@ func (*limbPanels) reserve(k, n int) { panic("simd: no tile units") }
 
 func (*limbPanels) fill(m Mat, k, at, j0, j1 int) { panic("simd: no tile units") }
 
-func (*limbPanels) multiply(c, a Mat, m int, k0, k1, j0, j1 int, accumulate bool, sparse sides) {
+func (*limbPanels) multiply(c, a Mat, m int, k0, k1, j0, j1 int, accumulate bool, sparse sides, ahead *Ahead) {
 	panic("simd: no tile units")
 }
 

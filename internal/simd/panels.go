@@ -112,7 +112,7 @@ func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 		if k0%32 != 0 || k0 == k1 {
 			panic(fmt.Sprintf("simd: MultiplyPanels: k0=%d and k1=%d on tile units, want a multiple of 32 and more", k0, k1))
 		}
-		b.limbs.multiply(c, a, m, k0, k1, j0, j1, accumulate, sides{b.Sparse, b.SparseRight})
+		b.limbs.multiply(c, a, m, k0, k1, j0, j1, accumulate, sides{b.Sparse, b.SparseRight}, b.Ahead)
 		return
 	}
 	multiplyPanels(c, a, m, b, k0, k1, j0, j1, accumulate)

@@ -36,7 +36,12 @@ const (
 	amxBias
 	amxBuffer
 	amxMasked
+	amxNext
+	amxNextStep
 )
+
+// amxAsked is how many bytes each step of 32 rows asks for ahead.
+const amxAsked = 4096
 
 // The instructions on tiles, which neither avo nor Go's assembler knows, are written as
 // bytes. Their operands in general registers are fixed.
@@ -279,15 +284,24 @@ func (p *amxPanel) sums(high int) {
 			pause(apart)
 		}
 	}
-	ahead := 0
+	next := amxPtrC // which is free meanwhile
+	MOVQ(Mem{Base: p.args, Disp: amxNext}, next)
+	ahead, asked := 0, 0
 	products := func() {
 		for t := range 2 * high {
 			tileDot(t, 4+t/2, 6+t%2)
+			others := apart
 			for range 8 / high { // the next step of B, into the first-level cache
 				PREFETCHT0(Mem{Base: amxPtrB, Disp: stepBytes + 64*ahead})
 				ahead++
+				others--
 			}
-			pause(apart - 8/high)
+			for high == 2 && others > 1 && asked < amxAsked {
+				PREFETCHT1(Mem{Base: next, Disp: asked})
+				asked += 64
+				others--
+			}
+			pause(others)
 		}
 	}
 	const low, middle, top = 2, 1, 0
@@ -307,8 +321,10 @@ func (p *amxPanel) sums(high int) {
 	products()
 	ADDQ(I32(stepBytes), amxPtrA)
 	ADDQ(I32(stepBytes), amxPtrB)
+	ADDQ(Mem{Base: p.args, Disp: amxNextStep}, next)
 	DECQ(steps)
 	JNZ(LabelRef(loop))
+	MOVQ(next, Mem{Base: p.args, Disp: amxNext})
 }
 
 // A splitter cuts pairs of vectors of floats into limbs.
