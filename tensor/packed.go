@@ -3,6 +3,7 @@ package tensor
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/attn-go/attn/internal/pages"
@@ -25,9 +26,8 @@ const (
 // decoder, which reads every weight once, is as fast as memory is read; so it takes half of
 // the time with weights in bfloat16, and less with int8.
 //
-// Products of float32 and bfloat16 are those of the same numbers in a Tensor, to the bit,
-// unless tile units are used. Those of int8 are sums of the same kind, of which each is
-// multiplied by its scale.
+// Products of float32 and bfloat16 are those of the same numbers in a Tensor, to the bit.
+// Those of int8 are sums of the same kind, of which each is multiplied by its scale.
 type Packed struct {
 	w       simd.Packed
 	numbers Numbers
@@ -232,6 +232,10 @@ func (p *packedProduct) compute() {
 		blocks = (p.n + p.each - 1) / p.each
 		width := p.maps[0].w.Width
 		p.chunk = max(1, taskProducts/(min(p.n, p.each)*p.in*width))
+		if p.n > simd.FewRows && slices.ContainsFunc(p.maps, func(m mapped) bool { return m.w.OnTiles() }) {
+			// A task has to cut its rows of x, which takes as long as a panel or so.
+			p.chunk = max(p.chunk, p.panels/(4*runtime.GOMAXPROCS(0)))
+		}
 		p.turn = p.chunk * (runtime.GOMAXPROCS(0) - 1)
 		par.For(blocks*p.panels, p.chunk, p.blocks)
 	}

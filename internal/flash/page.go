@@ -223,7 +223,7 @@ func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
 	// limbs.
 	most := w.stripRows
 	if a.tiles() {
-		most = simd.TileRows
+		most = simd.FewRows
 	}
 	many := n > most || a.Gaussian != nil
 	panels := many || floats && !a.tiles()

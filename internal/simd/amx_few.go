@@ -41,55 +41,112 @@ type tileConfig struct {
 }
 
 const (
-	// fewRoom is how many floats have the room of two steps of a panel, and of what is
-	// missing to a cache line.
-	fewRoom = 2*3*limbStep*64/2 + 16
+	tileHeight = 16
+	tileFloats = 16 * tileHeight
+	fewColumns = 64   // of B that a kernel takes side by side
+	fewAhead   = 1024 // bytes of a column that are asked for ahead, as the generator knows
+	// fewRoom is how many floats have the room of two steps of fewColumns as limbs, and of what
+	// is missing to a cache line.
+	fewRoom = 2*3*limbStep*fewColumns/2 + 16
 )
 
 // multiplyStoredOnTiles is MultiplyStored on tile units.
 func multiplyStoredOnTiles(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int, accumulate bool) {
-	if m > TileRows || b.Width != panelWidth() || k0 == k1 {
-		b.multiplyFloats(c, a, m, k0, k1, j0, j1, accumulate)
+	x := storedProduct{b: b, k0: k0, k1: k1, block: k1 - k0, accumulate: accumulate}
+	x.compute(c, a, m, j0, j1)
+}
+
+// storedProduct is a product with elements k0 to k1 of stored numbers.
+type storedProduct struct {
+	b          *StoredPanels
+	k0, k1     int
+	accumulate bool
+	bias       []float32 // of all columns, with which sums begin; or nil
+	// block is after how many elements of k the terms are added of numbers that have no limbs.
+	block int
+}
+
+// compute computes m rows of columns j0 to j1.
+func (x *storedProduct) compute(c, a Mat, m, j0, j1 int) {
+	depth, width := x.k1-x.k0, x.b.Width
+	if m > FewRows || width != panelWidth() || depth == 0 {
+		x.begin(c, m, j0, j1)
+		x.byPanels(c, a, m, j0, j1)
 		return
 	}
 	s := scratches.Get().(*scratch)
-	s.a = grow(s.a, stripFloats(k1-k0))
-	strip := packStrip(s.a, a, m, k1-k0, s)
+	size := stripFloats(depth)
+	s.strips = grow(s.strips, (m+tileHeight-1)/tileHeight)
+	s.a = grow(s.a, len(s.strips)*size)
+	for i := range s.strips {
+		at := i * tileHeight
+		s.strips[i] = packStrip(s.a[i*size:][:size], a.from(at, 0), min(tileHeight, m-at), depth, s)
+	}
 	for j := j0; j < j1; {
-		// Whole panels as many as there are, or what C has of the last one.
-		n, to := (j1-j)/b.Width*b.Width, c.from(0, j-j0)
-		if n == 0 || accumulate {
-			n = min(b.Width, j1-j)
-			s.tile = grow(s.tile, TileRows*b.Width)
-			to = RowMajor(s.tile, b.Width)
-			if accumulate {
-				CopyRows(to.Data, to.Row, c.Data[j-j0:], c.Row, m, n)
-			}
+		// Whole panels, as many as there are; but if several strips meet them, one while it is in
+		// a cache.
+		n := (j1 - j) / width * width
+		if n == 0 || len(s.strips) > 1 || x.accumulate {
+			n = min(width, j1-j)
 		}
-		if strip.whole == nil {
-			b.multiplyStrip(to, strip, m, k0, k1, j, j+n, accumulate, s)
-		}
-		switch {
-		case strip.whole != nil || !to.finite(m, n):
-			b.multiplyFloats(c.from(0, j-j0), a, m, k0, k1, j, j+n, accumulate)
-		case n < b.Width || accumulate:
-			CopyRows(c.Data[j-j0:], c.Row, to.Data, to.Row, m, n)
+		for i, strip := range s.strips {
+			at := i * tileHeight
+			x.few(c.from(at, j-j0), a.from(at, 0), strip, min(tileHeight, m-at), j, j+n, s)
 		}
 		j += n
 	}
+	clear(s.strips)
 	s.free()
 }
 
-// multiplyFloats is MultiplyStored on tile units by way of Panels.
-func (b *StoredPanels) multiplyFloats(c, a Mat, m, k0, k1, j0, j1 int, accumulate bool) {
+// few computes up to tileHeight rows of whole panels, or of a part of one.
+func (x *storedProduct) few(c, a Mat, strip limbs, m, j0, j1 int, s *scratch) {
+	n, width, to := j1-j0, x.b.Width, c
+	apart := n < width || x.accumulate // as C has no more of a panel, or it may have to be done again
+	if apart {
+		s.tile = grow(s.tile, tileHeight*width)
+		to = RowMajor(s.tile, width)
+		if x.accumulate {
+			CopyRows(to.Data, to.Row, c.Data, c.Row, m, n)
+		}
+	}
+	x.begin(to, m, j0, j1)
+	if strip.whole == nil {
+		x.strip(to, strip, m, j0, j1, s)
+	}
+	switch {
+	case strip.whole != nil || !to.finite(m, n):
+		x.begin(c, m, j0, j1)
+		x.byPanels(c, a, m, j0, j1)
+	case apart:
+		CopyRows(c.Data, c.Row, to.Data, to.Row, m, n)
+	}
+}
+
+// begin sets columns j0 to j1 to the biases, if there are any.
+func (x *storedProduct) begin(c Mat, m, j0, j1 int) {
+	for i := 0; x.bias != nil && i < m; i++ {
+		copy(c.Data[i*c.Row:], x.bias[j0:j1])
+	}
+}
+
+// byPanels computes columns that have been begun, in any number of rows.
+func (x *storedProduct) byPanels(c, a Mat, m, j0, j1 int) {
 	p, s := tilePanels.Get().(*Panels), scratches.Get().(*scratch)
-	p.Sparse = b.Sparse
-	for j := j0; j < j1; j += b.Width {
-		l := PanelLayout{K: k1 - k0, N: min(b.Width, j1-j), Width: b.Width}
-		s.b = grow(s.b, l.Panel())
-		b.floats(s.b, b.At(k0, j))
-		p.Lay(l, s.b)
-		MultiplyPanels(c.from(0, j-j0), a, m, p, 0, l.K, 0, l.N, accumulate)
+	p.Sparse = x.b.Sparse
+	for i := 0; x.k0 == x.k1 && x.bias == nil && !x.accumulate && i < m; i++ {
+		clear(c.Data[i*c.Row:][:j1-j0])
+	}
+	for j := j0; j < j1; j += x.b.Width {
+		more := x.accumulate || x.bias != nil
+		for k := x.k0; k < x.k1; k += x.block {
+			l := PanelLayout{K: min(x.block, x.k1-k), N: min(x.b.Width, j1-j), Width: x.b.Width}
+			s.b = grow(s.b, l.Panel())
+			x.b.floats(s.b, x.b.At(k, j))
+			p.Lay(l, s.b)
+			MultiplyPanels(c.from(0, j-j0), a.from(0, k-x.k0), m, p, 0, l.K, 0, l.N, more)
+			more = true
+		}
 	}
 	tilePanels.Put(p)
 	s.free()
@@ -97,16 +154,17 @@ func (b *StoredPanels) multiplyFloats(c, a Mat, m, k0, k1, j0, j1 int, accumulat
 
 var tilePanels = sync.Pool{New: func() any { return &Panels{Tiles: true} }}
 
-// multiplyStrip computes m rows of c, which has room for whole panels.
-func (b *StoredPanels) multiplyStrip(c Mat, strip limbs, m, k0, k1, j0, j1 int, accumulate bool, s *scratch) {
-	from := b.address(b.At(k0, j0))
+// strip computes m rows of c, which has room for whole panels.
+func (x *storedProduct) strip(c Mat, strip limbs, m, j0, j1 int, s *scratch) {
+	b, depth := x.b, x.k1-x.k0
+	from := b.address(b.At(x.k0, j0))
 	t := amxFewArgs{
 		a: &strip.data[0],
 		b: uintptr(from.at), bPanel: from.size * b.Panel(),
 		c: uintptr(unsafe.Pointer(&c.Data[0])), cRow: 4 * c.Row,
-		steps: steps(k1 - k0), panels: (j1 - j0 + b.Width - 1) / b.Width, last: (k1-k0-1)%limbStep + 1,
+		steps: steps(depth), panels: (j1 - j0 + b.Width - 1) / b.Width, last: (depth-1)%limbStep + 1,
 	}
-	if accumulate {
+	if x.accumulate || x.bias != nil {
 		t.accumulate = 1
 	}
 	for i := range 7 {
@@ -134,18 +192,9 @@ func (t *amxFewArgs) prepare(s *scratch) {
 	t.config.palette = 1
 }
 
-const (
-	fewAhead   = 1024    // bytes of a column that are asked for ahead, as the generator knows
-	tileFloats = 16 * 16 // of a tile
-	fewColumns = 64      // of B that a kernel takes side by side
-	// fewRowsOnTiles is up to how many rows a product cuts the columns of B for each sixteen, instead
-	// of once for all.
-	fewRowsOnTiles = 48
-)
-
 // isFew reports whether p has few rows, and a B with contiguous columns.
 func (p *Product) isFew() bool {
-	return p.M <= fewRowsOnTiles && p.N >= fewColumns && p.B.Row == 1 && p.B.Col != 1
+	return p.M <= FewRows && p.N >= fewColumns && p.B.Row == 1 && p.B.Col != 1
 }
 
 // runFew computes a product with few rows.
@@ -160,7 +209,7 @@ func (m *multiplication) runFew() {
 	}
 	s.free()
 	columns := (p.N + fewColumns - 1) / fewColumns
-	par.For(columns, max(1, tileTask/(fewColumns*p.K*TileRows)), t.few)
+	par.For(columns, max(1, tileTask/(fewColumns*p.K*tileHeight)), t.few)
 }
 
 // doFew computes columns of C, 64 at a time: numbers lo to hi of these.
@@ -169,8 +218,8 @@ func (m *multiplication) doFew(lo, hi int) {
 	for g := lo; g < hi; g++ {
 		j := g * fewColumns
 		n := min(fewColumns, p.N-j)
-		for i := 0; i < p.M; i += TileRows {
-			rows := min(TileRows, p.M-i)
+		for i := 0; i < p.M; i += tileHeight {
+			rows := min(tileHeight, p.M-i)
 			if n == fewColumns && m.few(i, rows, j, s) {
 				continue
 			}
@@ -191,24 +240,24 @@ func (m *multiplication) few(i, rows, j int, s *scratch) bool {
 	if x.whole != nil {
 		return false
 	}
-	s.tile = grow(s.tile, fewColumns*TileRows)
+	s.tile = grow(s.tile, fewColumns*tileHeight)
 	c := p.C.from(i, j)
 	t := amxFewArgs{
-		a: &x.data[i%limbWidth/TileRows*tileFloats],
+		a: &x.data[i%limbWidth/tileHeight*tileFloats],
 		b: uintptr(unsafe.Pointer(&p.B.Data[j*p.B.Col])), bRow: 4 * p.B.Col,
-		c: uintptr(unsafe.Pointer(&s.tile[0])), cRow: 4 * TileRows,
+		c: uintptr(unsafe.Pointer(&s.tile[0])), cRow: 4 * tileHeight,
 		steps: steps(p.K), panels: 1, last: (p.K-1)%limbStep + 1,
 	}
 	t.bAhead = fewAhead + fewColumns*t.bRow - 4*limbStep*t.steps
 	switch {
 	case p.Bias != nil:
 		for k, v := range p.Bias[j:][:fewColumns] {
-			fill(s.tile[k*TileRows:][:TileRows], v)
+			fill(s.tile[k*tileHeight:][:tileHeight], v)
 		}
 		t.accumulate = 1
 	case p.Accumulate:
 		clear(s.tile)
-		CopyTransposed(s.tile, TileRows, c.Data, c.Row, fewColumns, rows)
+		CopyTransposed(s.tile, tileHeight, c.Data, c.Row, fewColumns, rows)
 		t.accumulate = 1
 	}
 	for i := range 8 {
@@ -220,7 +269,7 @@ func (m *multiplication) few(i, rows, j int, s *scratch) bool {
 	if !Finite(s.tile) {
 		return false
 	}
-	packTransposed(c.Data, Mat{Data: s.tile, Row: 1, Col: TileRows}, rows, fewColumns, c.Row)
+	packTransposed(c.Data, Mat{Data: s.tile, Row: 1, Col: tileHeight}, rows, fewColumns, c.Row)
 	return true
 }
 

@@ -26,4 +26,8 @@ func multiplyStoredOnTiles(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int,
 	panic("simd: no tile units")
 }
 
+func (w *Packed) multiplyOnTiles(c, a Mat, m, j0, j1 int, bias []float32, after int) {
+	panic("simd: no tile units")
+}
+
 func rowDotsOnTiles(dst []float32, x, y Mat, n int) { panic("simd: no tile units") }

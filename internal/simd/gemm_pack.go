@@ -8,6 +8,7 @@ type scratch struct {
 	panels     panels
 	limbs      []float32 // for tile units
 	panelLimbs []limbs
+	strips     []limbs
 	tile, room []float32
 }
 

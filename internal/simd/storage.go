@@ -100,9 +100,9 @@ func (b *StoredPanels) floats(dst []float32, at int) {
 	}
 }
 
-// TileRows is how many rows a tile has. Up to as many, MultiplyStored reads numbers as they are
-// stored on tile units.
-const TileRows = 16
+// FewRows is up to how many rows a product on tile units cuts numbers for each sixteen rows, as
+// it reads them, instead of once for all.
+const FewRows = 48
 
 // MultiplyStored is MultiplyPanels for stored numbers, and comes to the same as for the
 // floats that they stand for. It reads them once for every six rows, so that it is for
