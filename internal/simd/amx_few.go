@@ -19,7 +19,7 @@ type amxFewArgs struct {
 	b          uintptr // moved on by the kernel, as c and panels are
 	bRow       int     // from column to column, if they are contiguous
 	bPanel     int     // from panel to panel
-	bAhead     int     // from what is asked for ahead, at the end of columns, to the next ones
+	bAhead     uintptr // what to ask for behind the last panel; of columns, how far away the next are
 	c          uintptr
 	cRow       int
 	steps      int // of k, at least 1
@@ -62,6 +62,7 @@ type storedProduct struct {
 	k0, k1     int
 	accumulate bool
 	bias       []float32 // of all columns, with which sums begin; or nil
+	next       stored    // what to ask for ahead, behind the last panel; may be nothing
 	// block is after how many elements of k the terms are added of numbers that have no limbs.
 	block int
 }
@@ -160,12 +161,15 @@ func (x *storedProduct) strip(c Mat, strip limbs, m, j0, j1 int, s *scratch) {
 	from := b.address(b.At(x.k0, j0))
 	t := amxFewArgs{
 		a: &strip.data[0],
-		b: uintptr(from.at), bPanel: from.size * b.Panel(),
+		b: uintptr(from.at), bPanel: from.size * b.Panel(), bAhead: uintptr(x.next.at),
 		c: uintptr(unsafe.Pointer(&c.Data[0])), cRow: 4 * c.Row,
 		steps: steps(depth), panels: (j1 - j0 + b.Width - 1) / b.Width, last: (depth-1)%limbStep + 1,
 	}
 	if x.accumulate || x.bias != nil {
 		t.accumulate = 1
+	}
+	if x.next.at == nil {
+		t.bAhead = t.b
 	}
 	for i := range 7 {
 		t.config.bytes[i], t.config.rows[i] = 64, uint8(m)
@@ -248,7 +252,7 @@ func (m *multiplication) few(i, rows, j int, s *scratch) bool {
 		c: uintptr(unsafe.Pointer(&s.tile[0])), cRow: 4 * tileHeight,
 		steps: steps(p.K), panels: 1, last: (p.K-1)%limbStep + 1,
 	}
-	t.bAhead = fewAhead + fewColumns*t.bRow - 4*limbStep*t.steps
+	t.bAhead = uintptr(fewAhead + fewColumns*t.bRow - 4*limbStep*t.steps)
 	switch {
 	case p.Bias != nil:
 		for k, v := range p.Bias[j:][:fewColumns] {

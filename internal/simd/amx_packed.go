@@ -8,6 +8,9 @@ import "unsafe"
 func (w *Packed) multiplyOnTiles(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 	if m <= FewRows || w.Width != panelWidth() {
 		x := storedProduct{b: &w.StoredPanels, k1: w.K, bias: bias, block: limbDepth}
+		if after >= 0 && after < w.N {
+			x.next = w.address(w.At(0, after-after%w.Width))
+		}
 		x.compute(c.from(0, j0), a, m, j0, j1)
 		return
 	}

@@ -220,16 +220,23 @@ func (k *amxFew) step(cuts bool, left reg.GPVirtual) {
 		return
 	}
 	const pairs = 64
-	done, column, ahead := 0, GP64(), GP64()
+	done, column, ahead, near := 0, GP64(), GP64(), label("near")
 	if k.columns {
-		near := label("near")
 		MOVQ(k.from, column)
 		MOVQ(I32(fewColumnAhead), ahead)
 		CMPQ(left, U8(fewColumnAhead/128))
 		JG(LabelRef(near))
 		MOVQ(k.field(amxFewBAhead), ahead) // where the next columns are
-		Label(near)
+	} else {
+		LEAQ(Mem{Base: k.from, Disp: fewAhead}, ahead)
+		CMPQ(k.field(amxFewPanels), U8(1))
+		JNE(LabelRef(near))
+		CMPQ(left, U8(fewAhead/(32*k.row())))
+		JG(LabelRef(near))
+		MOVQ(k.field(amxFewBAhead), ahead) // behind the last panel
+		ADDQ(I32(32*k.row()), k.field(amxFewBAhead))
 	}
+	Label(near)
 	for i := range pairs {
 		for ; done*pairs < (i+1)*len(tiles); done++ {
 			tiles[done]()
@@ -238,13 +245,13 @@ func (k *amxFew) step(cuts bool, left reg.GPVirtual) {
 			k.pairOfColumn(column, ahead, i)
 			ADDQ(k.field(amxFewBRow), column)
 		} else {
-			k.pair(i/4, i%4)
+			k.pair(ahead, i/4, i%4)
 		}
 	}
 }
 
 // pair cuts 16 columns of rows i and i+16 of a step into limbs.
-func (k *amxFew) pair(i, columns int) {
+func (k *amxFew) pair(ahead reg.GPVirtual, i, columns int) {
 	s, row := k.s, k.row()
 	from := Mem{Base: k.from, Disp: i*row + columns*16*k.n.bytes}
 	upper := from
@@ -256,7 +263,7 @@ func (k *amxFew) pair(i, columns int) {
 	// What is ahead is asked for in the order in which it lies, which the processor notices.
 	each := 2 * 16 * k.n.bytes
 	for at := (4*i + columns) * each; at%64 == 0 && at < (4*i+columns+1)*each; at += 64 {
-		PREFETCHT0(Mem{Base: k.from, Disp: fewAhead + at})
+		PREFETCHT0(Mem{Base: ahead, Disp: at})
 	}
 	k.limbs(x, y, to)
 }
