@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -221,5 +222,31 @@ func TestGaussianOfHugeDifferences(t *testing.T) {
 	s := &attn.Gaussian{W: tensor.Full(float32(math.Ldexp(1, -127)), 1)}
 	if got := s.Scores(nil, q, k).Item(); math.Abs(float64(got)+8) > 1e-5 { // −½·(2·2¹²⁸·2⁻¹²⁷)²
 		t.Errorf("score %v, want -8", got)
+	}
+}
+
+// Values next to nothing leave results with all of their digits, on every implementation, for
+// many queries and, from a cache, for one.
+func TestTinyValues(t *testing.T) {
+	const keys, size = 70, 64
+	r := newRand(7)
+	q, k, v := tensor.Randn(r, 1, 1, keys, size), tensor.Randn(r, 1, 1, keys, size), tensor.Randn(r, 1, 1, keys, size)
+	for _, power := range []int{0, -80, -100, -110} {
+		tiny := times(v, power)
+		simd.Each(func(kernels string) {
+			what := fmt.Sprintf("%s: times 2^%d", kernels, power)
+			o := attn.Options{Mask: attn.Causal()}
+			want := attn.Attend(nil, q, k, v, o).Out
+			got := attn.Attend(nil, q, k, tiny, o).Out
+			nearTensor(t, what, times(got, -power), want)
+			cache, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: size})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cache.Append(k, tiny, nil)
+			last := tensor.New(q.Data()[(keys-1)*size:], 1, 1, 1, size)
+			one := cache.Attend(nil, last, o).Out
+			tensortest.Same(t, what+", in a cache", one.Data(), got.Data()[(keys-1)*size:])
+		})
 	}
 }

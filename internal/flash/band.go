@@ -191,10 +191,32 @@ func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) 
 		p := simd.Mat{Data: w.scores[part.j0-lo:], Row: w.stride, Col: 1}
 		w.mix(a, simd.RowMajor(x.acc, a.EV), p, n, part.j0, part.j1, careful, k > 0)
 	}
+	if simd.TilesForHeads(a.EV) && w.scaleValues == nil && simd.HasTiny(x.acc, a.EV, n, a.EV) {
+		w.mixAgain(a, x.acc, n, lo)
+	}
 	if *started {
 		w.all.rows(i, n, a.EV).merge(x, c, a.EV)
 	}
 	*started = true
+}
+
+// mixAgain computes elements of acc that are next to 0 by vectors, as tile units have not their
+// digits. The scores begin with key lo.
+func (w *worker) mixAgain(a *Attention, acc []float32, n, lo int) {
+	values := w.valuesAt
+	if w.page != nil {
+		w.valueRows = w.unpack(w.valueRows, w.page.values, w.page.valuePlace, w.pieces[len(w.pieces)-1].j1-w.from, a.EV)
+		values = simd.RowMajor(w.valueRows, a.EV)
+	}
+	again := make([]float32, n*a.EV)
+	for _, part := range w.pieces {
+		p := simd.Mat{Data: w.scores[part.j0-lo:], Row: w.stride, Col: 1}
+		simd.Multiply(&simd.Product{
+			M: n, N: a.EV, K: part.j1 - part.j0, A: p, B: from(values, part.j0-w.from), C: simd.RowMajor(again, a.EV),
+			Accumulate: true, Sparse: true,
+		})
+	}
+	simd.ReplaceTiny(acc, a.EV, again, a.EV, n, a.EV)
 }
 
 // piece is keys j0 to j1.

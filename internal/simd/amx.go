@@ -18,7 +18,9 @@ import "slices"
 //	C[i][j] += even + odd
 //
 // where denormal numbers count as 0, in operands, sums and results alike. So products below
-// 1e-32 lose digits: those of 1e-36 are right to a thousandth, below 1e-38 they are 0.
+// 1e-32 lose digits. An element that comes to less than 1e-29, but not to 0, is therefore
+// computed again by vectors, unless it was added to another number: as those of gradients are,
+// and scores, to whose powers so little is nothing.
 //
 // An infinity, a NaN and a number that is infinite as a bfloat16, from 3.39e38 on, are left
 // out of the tiles; their terms are added afterwards. So what meets none of them has the
@@ -46,3 +48,17 @@ func TilesForHeads(sizes ...int) bool { return slices.Min(sizes) >= minHeadTile 
 
 // TilesForLayer reports whether products are to be on tile units, in a layer of these sizes.
 func TilesForLayer(in, out int) bool { return min(in, out) >= minLayerTile && hasTiles() }
+
+// ReplaceTiny sets elements of dst next to 0 to those of src.
+func ReplaceTiny(dst []float32, stride int, src []float32, srcStride, rows, cols int) {
+	for i := range rows {
+		for j, v := range dst[i*stride:][:cols] {
+			if v != 0 && v < leastOnTiles && v > -leastOnTiles {
+				dst[i*stride+j] = src[i*srcStride+j]
+			}
+		}
+	}
+}
+
+// leastOnTiles is 1e-29, about.
+const leastOnTiles = 0x1p-96

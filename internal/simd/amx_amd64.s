@@ -4107,6 +4107,61 @@ write5:
 	VZEROUPPER
 	RET
 
+// amxTinyAMX reports whether an element of some rows is not 0, but less than
+// 2^-96 in magnitude.
+//
+// func amxTinyAMX(x *float32, row, rows, cols int) bool
+// Requires: AVX, AVX512F, BMI2
+TEXT ·amxTinyAMX(SB), NOSPLIT, $0-33
+	MOVQ         x+0(FP), AX
+	MOVQ         row+8(FP), CX
+	MOVQ         rows+16(FP), DX
+	MOVQ         cols+24(FP), BX
+	VBROADCASTSS c00000001<>+0(SB), Z0
+	VBROADCASTSS c1effffff<>+0(SB), Z1
+	XORL         SI, SI
+	MOVQ         BX, R8
+	ANDQ         $0x0f, R8
+	MOVL         $-1, DI
+	BZHIL        R8, DI, DI
+	KMOVW        DI, K1
+
+row1:
+	MOVQ AX, R9
+	MOVQ BX, R10
+
+vector2:
+	SUBQ    $0x10, R10
+	JL      tail3
+	VMOVUPS (R9), Z2
+	VPADDD  Z2, Z2, Z2
+	VPSUBD  Z0, Z2, Z2
+	VPCMPUD $0x01, Z1, Z2, K2
+	KMOVW   K2, DI
+	ORL     DI, SI
+	ADDQ    $0x40, R9
+	JMP     vector2
+
+tail3:
+	CMPQ      R8, $0x00
+	JE        next4
+	VMOVUPS.Z (R9), K1, Z2
+	VPADDD    Z2, Z2, Z2
+	VPSUBD    Z0, Z2, Z2
+	VPCMPUD   $0x01, Z1, Z2, K2
+	KMOVW     K2, DI
+	ORL       DI, SI
+
+next4:
+	ADDQ  CX, AX
+	DECQ  DX
+	JNZ   row1
+	TESTL SI, SI
+	SETNE AL
+	MOVB  AL, ret+32(FP)
+	VZEROUPPER
+	RET
+
 // amxFewFloat32AMX sets C = A·B, or C += A·B, for up to 16 rows of A as limbs
 // and for whole panels of B, of which it cuts the numbers. What meets one that
 // is not finite as bfloat16 becomes NaN or an infinity.
@@ -13065,3 +13120,23 @@ DATA c7f7f8000<>+40(SB)/8, $0x7f7f80007f7f8000
 DATA c7f7f8000<>+48(SB)/8, $0x7f7f80007f7f8000
 DATA c7f7f8000<>+56(SB)/8, $0x7f7f80007f7f8000
 GLOBL c7f7f8000<>(SB), RODATA|NOPTR, $64
+
+DATA c00000001<>+0(SB)/8, $0x0000000100000001
+DATA c00000001<>+8(SB)/8, $0x0000000100000001
+DATA c00000001<>+16(SB)/8, $0x0000000100000001
+DATA c00000001<>+24(SB)/8, $0x0000000100000001
+DATA c00000001<>+32(SB)/8, $0x0000000100000001
+DATA c00000001<>+40(SB)/8, $0x0000000100000001
+DATA c00000001<>+48(SB)/8, $0x0000000100000001
+DATA c00000001<>+56(SB)/8, $0x0000000100000001
+GLOBL c00000001<>(SB), RODATA|NOPTR, $64
+
+DATA c1effffff<>+0(SB)/8, $0x1effffff1effffff
+DATA c1effffff<>+8(SB)/8, $0x1effffff1effffff
+DATA c1effffff<>+16(SB)/8, $0x1effffff1effffff
+DATA c1effffff<>+24(SB)/8, $0x1effffff1effffff
+DATA c1effffff<>+32(SB)/8, $0x1effffff1effffff
+DATA c1effffff<>+40(SB)/8, $0x1effffff1effffff
+DATA c1effffff<>+48(SB)/8, $0x1effffff1effffff
+DATA c1effffff<>+56(SB)/8, $0x1effffff1effffff
+GLOBL c1effffff<>(SB), RODATA|NOPTR, $64

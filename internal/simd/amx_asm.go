@@ -250,6 +250,9 @@ func (b *limbProduct) strip(i, lo, hi int, s *scratch) {
 	}
 	cols := min(hi*limbWidth, b.j1-b.j0) - lo*limbWidth
 	multiplyLimbs(p.C.from(i, j), rows, cols, a, b.panels[lo:hi], 0, depth, start, bias, sides{a: p.Sparse}, nil, s)
+	if b.k1 == p.K {
+		p.mendTiny(i, rows, j, cols)
+	}
 }
 
 // tiling is what a multiplication on tile units needs besides.
@@ -398,4 +401,28 @@ func rowDotsOnTiles(dst []float32, x, y Mat, n int) {
 		}
 	}
 	s.free()
+}
+
+// mendTiny computes elements of C next to 0 again, of some rows and columns, by vectors.
+func (p *Product) mendTiny(i, rows, j, cols int) {
+	c := p.C.from(i, j)
+	if p.Accumulate || !HasTiny(c.Data, c.Row, rows, cols) {
+		return
+	}
+	part := *p
+	part.M, part.N, part.A, part.B, part.Tiles = rows, cols, p.A.from(i, 0), p.B.from(0, j), false
+	if p.Bias != nil {
+		part.Bias = p.Bias[j : j+cols]
+	}
+	part.C = RowMajor(make([]float32, rows*cols), cols)
+	s := scratches.Get().(*scratch)
+	part.onVectors(s)
+	s.free()
+	ReplaceTiny(c.Data, c.Row, part.C.Data, cols, rows, cols)
+}
+
+// HasTiny reports whether an element of some rows is not 0, but so small that products on tile
+// units may have lost digits of it.
+func HasTiny(x []float32, stride, rows, cols int) bool {
+	return rows > 0 && cols > 0 && amxTinyAMX(&x[0], 4*stride, rows, cols)
 }

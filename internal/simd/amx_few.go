@@ -274,6 +274,7 @@ func (m *multiplication) few(i, rows, j int, s *scratch) bool {
 		return false
 	}
 	packTransposed(c.Data, Mat{Data: s.tile, Row: 1, Col: tileHeight}, rows, fewColumns, c.Row)
+	p.mendTiny(i, rows, j, fewColumns)
 	return true
 }
 

@@ -31,3 +31,6 @@ func (w *Packed) multiplyOnTiles(c, a Mat, m, j0, j1 int, bias []float32, after 
 }
 
 func rowDotsOnTiles(dst []float32, x, y Mat, n int) { panic("simd: no tile units") }
+
+// HasTiny is for products on tile units.
+func HasTiny(x []float32, stride, rows, cols int) bool { panic("simd: no tile units") }

@@ -12,6 +12,7 @@ func (w *Packed) multiplyOnTiles(c, a Mat, m, j0, j1 int, bias []float32, after 
 			x.next = w.address(w.At(0, after-after%w.Width))
 		}
 		x.compute(c.from(0, j0), a, m, j0, j1)
+		w.mendTiny(c.from(0, j0), a, m, j0, j1, bias)
 		return
 	}
 	s := scratches.Get().(*scratch)
@@ -56,6 +57,20 @@ func (w *Packed) multiplyOnTiles(c, a Mat, m, j0, j1 int, bias []float32, after 
 	}
 	clear(s.strips)
 	s.free()
+	w.mendTiny(c.from(0, j0), a, m, j0, j1, bias)
+}
+
+// mendTiny computes elements next to 0 of columns j0 to j1 again, by vectors.
+func (w *Packed) mendTiny(c, a Mat, m, j0, j1 int, bias []float32) {
+	if !HasTiny(c.Data, c.Row, m, j1-j0) {
+		return
+	}
+	again := RowMajor(make([]float32, m*(j1-j0)), j1-j0)
+	for i := 0; bias != nil && i < m; i++ {
+		copy(again.Data[i*again.Row:], bias[j0:j1])
+	}
+	MultiplyStored(again, a, m, &w.StoredPanels, 0, w.K, j0, j1, bias != nil)
+	ReplaceTiny(c.Data, c.Row, again.Data, again.Row, m, j1-j0)
 }
 
 // limbs makes panels of elements k to k+depth of the columns j to j+cols of one panel.

@@ -1,6 +1,7 @@
 package simd
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -182,44 +183,59 @@ func TestTilesAreExact(t *testing.T) {
 	}
 }
 
-// Small numbers lose digits as it is documented.
+// What comes to next to nothing is what vectors make of it, wherever it is computed: alone, for
+// few rows, from packed weights; and exactly 0 may only be what is below all normal numbers.
 func TestTilesOfSmallNumbers(t *testing.T) {
 	onTileUnits(t)
+	defer func(n int) { minLayerTile = n }(minLayerTile)
+	minLayerTile = 1
 	r := rand.New(rand.NewPCG(7, 8))
-	const m, n, depth = 32, 64, 64
-	for _, c := range []struct{ a, b, relative, absolute float64 }{
-		{1e-20, 1, 1e-6, 0},
-		{1e-30, 1, 1e-6, 0},
-		{3e-33, 1, 2e-6, 0},
-		{1e-36, 1, 5e-3, 0},
-		{1e-10, 1e-18, 1e-6, 0},
-		{1e-18, 1e-18, 5e-3, 0},
-		{1e-20, 1e-20, 1, 0},
-	} {
-		a, b := make([]float32, m*depth), make([]float32, depth*n)
-		for i := range a {
-			a[i] = float32(c.a * (1 + r.Float64()))
-		}
-		for i := range b {
-			b[i] = float32(c.b * (1 + r.Float64()))
-		}
-		out := make([]float32, m*n)
-		Multiply(&Product{M: m, N: n, K: depth, A: RowMajor(a, depth), B: RowMajor(b, n), C: RowMajor(out, n), Tiles: true})
-		worst := 0.0
-		for i := range m {
-			for j := range n {
-				exact := 0.0
-				for k := range depth {
-					exact += float64(a[i*depth+k]) * float64(b[k*n+j])
+	const n, depth = 80, 300
+	for _, c := range []struct{ a, b float64 }{{1, 1}, {1e-20, 1}, {3e-33, 1}, {1e-36, 1}, {1e-10, 1e-18}, {1e-18, 1e-18}, {1e-20, 1e-20}} {
+		for _, m := range []int{1, 3, 40, 60} {
+			a, _ := matrix(r, m, depth, 1, 0)
+			b, _ := matrix(r, depth, n, 1, m%2)
+			bias := make([]float32, n)
+			near := 1e-4 * c.a * c.b
+			for i := range a.Data {
+				a.Data[i] *= float32(c.a)
+			}
+			for i := range b.Data {
+				b.Data[i] *= float32(c.b)
+			}
+			for j := range bias {
+				bias[j] = float32(r.NormFloat64() * c.a * c.b)
+			}
+			want, got := make([]float32, m*n), make([]float32, m*n)
+			for _, bias := range [][]float32{nil, bias} {
+				p := Product{M: m, N: n, K: depth, A: a, B: b, C: RowMajor(want, n), Bias: bias}
+				Multiply(&p)
+				p.C.Data, p.Tiles = got, true
+				Multiply(&p)
+				compareTiny(t, fmt.Sprintf("%d rows of %g by %g", m, c.a, c.b), got, want, near)
+				w := Packed{StoredPanels: StoredPanels{PanelLayout: NewPanelLayout(depth, n)}}
+				w.Float32 = make([]float32, w.Len())
+				w.Set(0, n, b)
+				if !w.OnTiles() {
+					t.Fatal("weights are not on tile units")
 				}
-				e := math.Abs(float64(out[i*n+j]) - exact)
-				worst = max(worst, e/exact)
-				if e > c.relative*exact && e > c.absolute {
-					t.Fatalf("numbers of %g and %g: %g, want %g", c.a, c.b, out[i*n+j], exact)
-				}
+				clear(got)
+				w.Multiply(RowMajor(got, n), a, m, 0, n, bias, 0)
+				compareTiny(t, fmt.Sprintf("%d rows of %g by packed %g", m, c.a, c.b), got, want, near)
 			}
 		}
-		t.Logf("%g by %g: %.2g", c.a, c.b, worst)
+	}
+}
+
+// compareTiny wants numbers to be the same if they are next to 0, and to be near others.
+func compareTiny(t *testing.T, what string, got, want []float32, near float64) {
+	t.Helper()
+	for i, v := range got {
+		w := want[i]
+		d := math.Abs(float64(v - w))
+		if next := v != 0 && v < leastOnTiles && v > -leastOnTiles; next && v != w || d > max(near, 0x1p-120) {
+			t.Fatalf("%s: element %d is %g, by vectors %g", what, i, v, w)
+		}
 	}
 }
 

@@ -137,16 +137,21 @@ func (m *multiplication) doProducts(lo, hi int) {
 	one := m.all
 	for i := lo; i < hi; i++ {
 		m.all.product(&one, i)
-		switch {
-		case one.careful():
-			sparseRows(&one, 0, one.M, s)
-		case one.M <= rowBlock:
-			lowProduct(&one, 0, one.N, s)
-		default:
-			highProduct(&one, s)
-		}
+		one.onVectors(s)
 	}
 	s.free()
+}
+
+// onVectors computes a product on the calling goroutine.
+func (p *Product) onVectors(s *scratch) {
+	switch {
+	case p.careful():
+		sparseRows(p, 0, p.M, s)
+	case p.M <= rowBlock:
+		lowProduct(p, 0, p.N, s)
+	default:
+		highProduct(p, s)
+	}
 }
 
 // doSparse computes rows lo to hi.

@@ -103,6 +103,12 @@ func amxRowLimbsAMX(dst, src *float32, row, rows, n int) bool
 //go:noescape
 func amxColumnLimbsAMX(dst, src *float32, row, depth, cols int) bool
 
+// amxTinyAMX reports whether an element of some rows is not 0, but less than
+// 2^-96 in magnitude.
+//
+//go:noescape
+func amxTinyAMX(x *float32, row, rows, cols int) bool
+
 // amxFewFloat32AMX sets C = A·B, or C += A·B, for up to 16 rows of A as limbs
 // and for whole panels of B, of which it cuts the numbers. What meets one that
 // is not finite as bfloat16 becomes NaN or an infinity.

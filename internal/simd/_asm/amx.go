@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/ir"
@@ -489,4 +490,52 @@ func amxColumnLimbs(s isa) {
 	SUBQ(I32(32), depth)
 	JG(LabelRef(step))
 	p.finish()
+}
+
+// amxTiny writes the kernel that finds numbers next to 0.
+func amxTiny(s isa) {
+	x, row, rows, cols := pointer("x"), pointer("row"), pointer("rows"), pointer("cols")
+	loop, vectors, tail, done := label("row"), label("vector"), label("tail"), label("next")
+	one, least := s.bitsReg(1), s.bitsReg(2*math.Float32bits(0x1p-96)-1)
+	found, bits := GP32(), GP32()
+	XORL(found, found)
+	last := GP64()
+	MOVQ(cols, last)
+	ANDQ(U8(15), last)
+	rest := s.firstLanes(last)
+	test := func(v reg.VecVirtual) {
+		k := K()
+		VPADDD(v, v, v)   // without its sign
+		VPSUBD(one, v, v) // 0 becomes the largest
+		VPCMPUD(U8(1), least, v, k)
+		KMOVW(k, bits)
+		ORL(bits, found)
+	}
+	Label(loop)
+	at, left := GP64(), GP64()
+	MOVQ(x, at)
+	MOVQ(cols, left)
+	Label(vectors)
+	SUBQ(U8(16), left)
+	JL(LabelRef(tail))
+	v := s.vec()
+	VMOVUPS(Mem{Base: at}, v)
+	test(v)
+	ADDQ(U8(64), at)
+	JMP(LabelRef(vectors))
+	Label(tail)
+	CMPQ(last, U8(0))
+	JE(LabelRef(done))
+	v = s.vec()
+	s.load(Mem{Base: at}, &rest, v)
+	test(v)
+	Label(done)
+	ADDQ(row, x)
+	DECQ(rows)
+	JNZ(LabelRef(loop))
+	TESTL(found, found)
+	tiny := GP8()
+	SETNE(tiny)
+	Store(tiny, ReturnIndex(0))
+	s.end()
 }

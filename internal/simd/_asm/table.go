@@ -170,6 +170,8 @@ row, one column and one step.`,
 reports whether all are finite as bfloat16.`},
 			{name: "amxColumnLimbs", asm: "(dst, src *float32, row, depth, cols int) bool", byHand: true, code: only(amx, amxColumnLimbs),
 				does: `is amxRowLimbs for depth rows of up to 32 columns of B.`},
+			{name: "amxTiny", asm: "(x *float32, row, rows, cols int) bool", byHand: true, code: only(amx, amxTiny),
+				does: "reports whether an element of some rows is not 0, but less than 2^-96 in magnitude."},
 			{name: "amxFewFloat32", asm: "(t *amxFewArgs)", byHand: true, code: only(amx, amxFewOf(float32s, false)),
 				does: `sets C = A·B, or C += A·B, for up to 16 rows of A as limbs and for whole panels of B, of which it
 cuts the numbers. What meets one that is not finite as bfloat16 becomes NaN or an infinity.`},
