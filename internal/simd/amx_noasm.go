@@ -6,6 +6,8 @@ package simd
 
 func hasTiles() bool { return false }
 
+func permitTiles() bool { return false }
+
 type limbs struct{}
 
 type tiling struct{}

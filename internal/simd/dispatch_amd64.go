@@ -6,9 +6,9 @@ package simd
 
 // candidates are in the order in which they are to be tried.
 var candidates = []candidate{
-	{amx, hasAMX, true},
-	{avx512, hasAVX512, false},
-	{avx2, hasAVX2, false},
+	{amx, hasAMX},
+	{avx512, hasAVX512},
+	{avx2, hasAVX2},
 }
 
 var shapes = [...]shape{

@@ -6,7 +6,7 @@ package simd
 
 // candidates are in the order in which they are to be tried.
 var candidates = []candidate{
-	{neon, hasNEON, false},
+	{neon, hasNEON},
 }
 
 var shapes = [...]shape{

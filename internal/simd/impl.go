@@ -1,9 +1,9 @@
 package simd
 
 import (
+	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 )
 
@@ -20,8 +20,7 @@ func (i implementation) String() string { return names[i] }
 // A candidate is an implementation that a machine may have.
 type candidate struct {
 	implementation
-	has      func() bool // whether this one has it
-	optional bool        // only for those who ask for it
+	has func() bool // whether this one has it
 }
 
 // A shape says how wide the kernels of an implementation are.
@@ -61,7 +60,11 @@ var active = initial()
 // is not to be had: nobody would notice that another one had taken its place.
 // Nobody can recover from a panic at this time either, and one line says more.
 func initial() implementation {
-	i, err := choose(os.Getenv("ATTN_SIMD"), impls)
+	name := os.Getenv("ATTN_SIMD")
+	i, err := choose(name, impls)
+	if err == nil && name == amx.String() && !permitTiles() {
+		err = errors.New(`attn: ATTN_SIMD is "amx", but the system does not let this program use tile units`)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
@@ -69,11 +72,10 @@ func initial() implementation {
 	return i
 }
 
-// choose returns the implementation of the given name, or the best one that is not
-// optional if there is no name.
+// choose returns the implementation of the given name, or the best one if there is no name.
 func choose(name string, has []implementation) (implementation, error) {
 	if name == "" {
-		return has[slices.IndexFunc(has, func(i implementation) bool { return !i.optional() })], nil
+		return has[0], nil
 	}
 	var known []string
 	for _, i := range has {
@@ -85,14 +87,15 @@ func choose(name string, has []implementation) (implementation, error) {
 	return generic, fmt.Errorf("attn: ATTN_SIMD is %q, want one that this program has on this machine: %s", name, strings.Join(known, ", "))
 }
 
-// optional reports whether i is only for those who ask for it.
-func (i implementation) optional() bool {
-	return slices.ContainsFunc(candidates, func(c candidate) bool { return c.implementation == i && c.optional })
-}
-
 // Implementation returns the name of the implementation in use: "generic",
-// "avx2", "avx512", "amx" or "neon".
-func Implementation() string { return active.String() }
+// "avx2", "avx512", "amx" or "neon". Where the system does not grant tile units, "amx" is
+// "avx512".
+func Implementation() string {
+	if active == amx && !hasTiles() {
+		return avx512.String()
+	}
+	return active.String()
+}
 
 // Each calls f for each implementation that this machine has, with that one in
 // use. It is for tests of the packages above; nothing else may compute meanwhile.

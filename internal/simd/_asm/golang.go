@@ -56,7 +56,7 @@ func dispatch(arch, constraint string) []byte {
 	w := newWriter(constraint)
 	w.line("// candidates are in the order in which they are to be tried.\nvar candidates = []candidate{")
 	for _, i := range of(arch) {
-		w.line("{%s, has%s, %t},", i.name, i.suffix, i.optional)
+		w.line("{%s, has%s},", i.name, i.suffix)
 	}
 	w.line("}\n")
 	w.shapes(arch)

@@ -9,8 +9,6 @@ type implementation struct {
 	needs  string          // of the processor, for comments
 	or     *implementation // has what it lacks
 
-	optional bool // only for those who ask for it
-
 	// How wide its kernels are.
 	lanes    int // floats in a vector
 	panel    int // columns of a panel of a matrix
@@ -26,7 +24,7 @@ var (
 	avx512 = &implementation{name: "avx512", suffix: "AVX512", goarch: "amd64", or: avx2,
 		needs: "AVX-512 with F, BW, DQ and VL", lanes: 16, panel: 4 * 16, additive: 2 * 16}
 
-	amx = &implementation{name: "amx", suffix: "AMX", goarch: "amd64", or: avx512, optional: true,
+	amx = &implementation{name: "amx", suffix: "AMX", goarch: "amd64", or: avx512,
 		needs: "AVX-512 and tile units for bfloat16, on Linux", lanes: 16, panel: 4 * 16, additive: 2 * 16}
 
 	neon = &implementation{name: "neon", suffix: "NEON", goarch: "arm64", or: generic,
