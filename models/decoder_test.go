@@ -311,7 +311,7 @@ func TestGenerateErrors(t *testing.T) {
 }
 
 // TestDecodersInBFloat16 holds weights in bfloat16. From files of that type, the logits are
-// those of float32 to the bit; from others, they are close.
+// those of float32 to the bit, except on tile units; from others, they are close.
 func TestDecodersInBFloat16(t *testing.T) {
 	simd.Each(func(kernels string) {
 		for _, name := range decoderCases(t) {
@@ -325,7 +325,7 @@ func TestDecodersInBFloat16(t *testing.T) {
 			ids := g.Ints("in.ids")
 			x := models.Batch{IDs: [][]int{ids, ids[2:9]}}
 			want, got := logitsOf(m, x, models.Run{}).Data(), logitsOf(half, x, models.Run{}).Data()
-			exact := !slices.Contains([]string{"gpt2", "gpt2_unscaled", "llama2"}, name)
+			exact := kernels != "amx" && !slices.Contains([]string{"gpt2", "gpt2_unscaled", "llama2"}, name)
 			for i, v := range got {
 				if d := math.Abs(float64(v - want[i])); exact && v != want[i] || d > 0.5 || d != d {
 					t.Errorf("%s/%s: logit %d is %v, want %v", name, kernels, i, v, want[i])

@@ -3,7 +3,6 @@ package tensor
 import (
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 
 	"github.com/attn-go/attn/internal/pages"
@@ -26,8 +25,9 @@ const (
 // decoder, which reads every weight once, is as fast as memory is read; so it takes half of
 // the time with weights in bfloat16, and less with int8.
 //
-// Products of float32 and bfloat16 are those of the same numbers in a Tensor, to the bit.
-// Those of int8 are sums of the same kind, of which each is multiplied by its scale.
+// Products of float32 and bfloat16 are those of the same numbers in a Tensor, to the bit,
+// unless tile units are used. Those of int8 are sums of the same kind, of which each is
+// multiplied by its scale.
 type Packed struct {
 	w       simd.Packed
 	numbers Numbers
@@ -172,11 +172,8 @@ const opLinears = "Linears"
 type packedProduct struct {
 	t      *Tape
 	x      *Tensor
-	n, in  int  // rows and columns of x
-	each   int  // rows of a block
-	first  int  // the row with which blocks begin
-	shared bool // whether inputs has the rows of the block
-	inputs simd.Inputs
+	n, in  int // rows and columns of x
+	each   int // rows of a block
 	panels int // of all maps
 	chunk  int // panels of a task
 	turn   int // panels between two tasks of a processor, if all take turns
@@ -228,57 +225,34 @@ func (p *packedProduct) add(weight *Packed, bias *Tensor) *Tensor {
 // compute computes the results and hands p back.
 func (p *packedProduct) compute() {
 	if p.n > 0 && p.panels > 0 {
-		// On tile units many rows are made ready once for all panels, and these for the rows.
-		p.shared = p.n > simd.FewRows && slices.ContainsFunc(p.maps, func(m mapped) bool { return m.w.OnTiles() })
 		// Many rows are cut as well, so that a part of them and of the weights stay in a cache.
-		most, tile := blockRows, 6
-		if p.shared {
-			most, tile = min(max(tileBlock/p.in, 128), 512), 32
-		}
-		blocks := (p.n + most - 1) / most
-		p.each = ((p.n+blocks-1)/blocks + tile - 1) / tile * tile
+		blocks := (p.n + blockRows - 1) / blockRows
+		p.each = (p.n + blocks - 1) / blocks
+		p.each = (p.each + 5) / 6 * 6 // rows of a tile
 		blocks = (p.n + p.each - 1) / p.each
-		p.chunk = max(1, taskProducts/(min(p.n, p.each)*p.in*p.maps[0].w.Width))
-		if p.shared { // so that a task has several panels for the rows that it reads
-			p.chunk = max(p.chunk, p.panels/(2*runtime.GOMAXPROCS(0)))
-		}
+		width := p.maps[0].w.Width
+		p.chunk = max(1, taskProducts/(min(p.n, p.each)*p.in*width))
 		p.turn = p.chunk * (runtime.GOMAXPROCS(0) - 1)
-		if p.first = 0; !p.shared {
-			par.For(blocks*p.panels, p.chunk, p.blocks)
-		}
-		for ; p.shared && p.first < p.n; p.first += p.each {
-			p.inputs.Set(p.rowsFrom(p.first), min(p.each, p.n-p.first), p.in)
-			par.For(p.panels, p.chunk, p.blocks)
-		}
-		p.inputs.Release()
+		par.For(blocks*p.panels, p.chunk, p.blocks)
 	}
 	clear(p.maps) // which would keep the caller's memory
 	p.t, p.x, p.maps = nil, nil, p.maps[:0]
 	packedProducts.Put(p)
 }
 
-// rowsFrom returns the rows of x from row i on.
-func (p *packedProduct) rowsFrom(i int) simd.Mat {
-	return simd.Mat{Data: p.x.data[i*p.in:], Row: p.in, Col: 1}
-}
-
-// doBlocks computes panels lo to hi of all blocks of rows from row p.first on.
+// doBlocks computes panels lo to hi of all blocks of rows.
 func (p *packedProduct) doBlocks(lo, hi int) {
 	for lo < hi {
-		first := p.first + lo/p.panels*p.each
+		first := lo / p.panels * p.each
 		from, to := lo%p.panels, min(lo%p.panels+hi-lo, p.panels)
 		lo += to - from
+		a := simd.Mat{Data: p.x.data[first*p.in:], Row: p.in, Col: 1}
 		for i := range p.maps {
 			m := &p.maps[i]
 			if w := m.w; from < m.panels && to > 0 {
 				c := simd.Mat{Data: m.out[first*w.N:], Row: w.N, Col: 1}
 				last := min(to, m.panels)
-				j0, j1, after := max(from, 0)*w.Width, min(last*w.Width, w.N), (last+p.turn)*w.Width
-				if p.shared && w.OnTiles() {
-					w.MultiplyInputs(c, &p.inputs, j0, j1, m.bias, after)
-				} else {
-					w.Multiply(c, p.rowsFrom(first), min(p.each, p.n-first), j0, j1, m.bias, after)
-				}
+				w.Multiply(c, a, min(p.each, p.n-first), max(from, 0)*w.Width, min(last*w.Width, w.N), m.bias, (last+p.turn)*w.Width)
 			}
 			from, to = from-m.panels, to-m.panels
 		}
@@ -288,9 +262,6 @@ func (p *packedProduct) doBlocks(lo, hi int) {
 const (
 	// blockRows is how many rows of x a task has at most.
 	blockRows = 192
-	// tileBlock is how many elements these have on tile units, about: six bytes each, which
-	// should stay near, while the weights of a panel have to be cut for each block of rows.
-	tileBlock = 1 << 19
 	// taskProducts is how many products a task has, about: some microseconds' worth.
 	taskProducts = 1 << 16
 )

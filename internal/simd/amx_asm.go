@@ -30,8 +30,6 @@ type amxArgs struct {
 
 	next     uintptr // an address to ask for ahead, as each step does for one further on
 	nextStep int
-
-	top int // 1 if B has only high limbs
 }
 
 const (
@@ -67,7 +65,6 @@ func hasLimbs(x float32) bool { return x < 0x1.ffp127 && x > -0x1.ffp127 }
 type limbs struct {
 	data  []float32
 	panel bool
-	top   bool // middle and low limbs are all 0
 	depth int
 	whole []float32 // the elements, row by row or column by column, if some have no limbs
 }
@@ -179,9 +176,6 @@ func multiplyLimbs(c Mat, rows, cols int, a limbs, panels []limbs, k0, k1, start
 	}
 	if start == startBias {
 		t.bias = &bias[0]
-	}
-	if panels[0].top {
-		t.top = 1
 	}
 	t.next = uintptr(unsafe.Pointer(t.a))
 	if ahead != nil && !ahead.empty() && rows > stripHeight/2 {

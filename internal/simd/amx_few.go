@@ -3,32 +3,31 @@
 package simd
 
 import (
-	"runtime"
 	"sync"
 	"unsafe"
 
 	"github.com/attn-go/attn/internal/par"
 )
 
-// Products on tile units of a few rows with stored numbers.
+// Products of a few rows on tile units: with stored numbers, as those of a KV cache, and with a
+// B whose columns are contiguous, as the weights of a layer.
 
-// amxFewArgs is what the kernels take: a strip of A as limbs, and panels of numbers.
+// amxFewArgs is what the kernels take: a strip of A as limbs, and panels of B as numbers.
 // Strides are in bytes. The generator knows the order of the fields.
 type amxFewArgs struct {
 	a          *float32
-	b          uintptr // moved on by the kernel, as c and panels are
-	bRow       int     // from column to column, if they are contiguous
-	bPanel     int     // from panel to panel
-	bAhead     uintptr // what to ask for behind the last panel; of columns, how far away the next are
-	c          uintptr
+	b          unsafe.Pointer
+	bRow       int // from column to column, if they are contiguous
+	bPanel     int // from panel to panel
+	bAhead     int // from what is asked for ahead, at the end of columns, to the next ones
+	c          *float32
 	cRow       int
-	steps      int // of k, at least 1
-	panels     int // at least 1
-	last       int // rows of the last step, 1 to limbStep
-	accumulate int // 0 or 1
-	room       uintptr
-	left       int
-	strip      uintptr
+	steps      int     // of k, at least 1
+	panels     int     // at least 1, counted down by the kernel
+	last       int     // rows of the last step, 1 to limbStep
+	accumulate int     // 0 or 1
+	room       uintptr // for two steps as limbs
+	own        [4]uintptr
 	config     tileConfig
 }
 
@@ -52,7 +51,7 @@ const (
 
 // multiplyStoredOnTiles is MultiplyStored on tile units.
 func multiplyStoredOnTiles(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int, accumulate bool) {
-	x := storedProduct{b: b, k0: k0, k1: k1, block: k1 - k0, accumulate: accumulate}
+	x := storedProduct{b, k0, k1, accumulate}
 	x.compute(c, a, m, j0, j1)
 }
 
@@ -61,17 +60,12 @@ type storedProduct struct {
 	b          *StoredPanels
 	k0, k1     int
 	accumulate bool
-	bias       []float32 // of all columns, with which sums begin; or nil
-	next       stored    // what to ask for ahead, behind the last panel; may be nothing
-	// block is after how many elements of k the terms are added of numbers that have no limbs.
-	block int
 }
 
 // compute computes m rows of columns j0 to j1.
 func (x *storedProduct) compute(c, a Mat, m, j0, j1 int) {
 	depth, width := x.k1-x.k0, x.b.Width
 	if m > FewRows || width != panelWidth() || depth == 0 {
-		x.begin(c, m, j0, j1)
 		x.byPanels(c, a, m, j0, j1)
 		return
 	}
@@ -111,43 +105,27 @@ func (x *storedProduct) few(c, a Mat, strip limbs, m, j0, j1 int, s *scratch) {
 			CopyRows(to.Data, to.Row, c.Data, c.Row, m, n)
 		}
 	}
-	x.begin(to, m, j0, j1)
 	if strip.whole == nil {
 		x.strip(to, strip, m, j0, j1, s)
 	}
 	switch {
 	case strip.whole != nil || !to.finite(m, n):
-		x.begin(c, m, j0, j1)
 		x.byPanels(c, a, m, j0, j1)
 	case apart:
 		CopyRows(c.Data, c.Row, to.Data, to.Row, m, n)
 	}
 }
 
-// begin sets columns j0 to j1 to the biases, if there are any.
-func (x *storedProduct) begin(c Mat, m, j0, j1 int) {
-	for i := 0; x.bias != nil && i < m; i++ {
-		copy(c.Data[i*c.Row:], x.bias[j0:j1])
-	}
-}
-
-// byPanels computes columns that have been begun, in any number of rows.
+// byPanels computes them in any number of rows, and of any numbers.
 func (x *storedProduct) byPanels(c, a Mat, m, j0, j1 int) {
 	p, s := tilePanels.Get().(*Panels), scratches.Get().(*scratch)
 	p.Sparse = x.b.Sparse
-	for i := 0; x.k0 == x.k1 && x.bias == nil && !x.accumulate && i < m; i++ {
-		clear(c.Data[i*c.Row:][:j1-j0])
-	}
 	for j := j0; j < j1; j += x.b.Width {
-		more := x.accumulate || x.bias != nil
-		for k := x.k0; k < x.k1; k += x.block {
-			l := PanelLayout{K: min(x.block, x.k1-k), N: min(x.b.Width, j1-j), Width: x.b.Width}
-			s.b = grow(s.b, l.Panel())
-			x.b.floats(s.b, x.b.At(k, j))
-			p.Lay(l, s.b)
-			MultiplyPanels(c.from(0, j-j0), a.from(0, k-x.k0), m, p, 0, l.K, 0, l.N, more)
-			more = true
-		}
+		l := PanelLayout{K: x.k1 - x.k0, N: min(x.b.Width, j1-j), Width: x.b.Width}
+		s.b = grow(s.b, l.Panel())
+		x.b.floats(s.b, x.b.At(x.k0, j))
+		p.Lay(l, s.b)
+		MultiplyPanels(c.from(0, j-j0), a, m, p, 0, l.K, 0, l.N, x.accumulate)
 	}
 	tilePanels.Put(p)
 	s.free()
@@ -161,15 +139,12 @@ func (x *storedProduct) strip(c Mat, strip limbs, m, j0, j1 int, s *scratch) {
 	from := b.address(b.At(x.k0, j0))
 	t := amxFewArgs{
 		a: &strip.data[0],
-		b: uintptr(from.at), bPanel: from.size * b.Panel(), bAhead: uintptr(x.next.at),
-		c: uintptr(unsafe.Pointer(&c.Data[0])), cRow: 4 * c.Row,
+		b: from.at, bPanel: from.size * b.Panel(),
+		c: &c.Data[0], cRow: 4 * c.Row,
 		steps: steps(depth), panels: (j1 - j0 + b.Width - 1) / b.Width, last: (depth-1)%limbStep + 1,
 	}
-	if x.accumulate || x.bias != nil {
+	if x.accumulate {
 		t.accumulate = 1
-	}
-	if x.next.at == nil {
-		t.bAhead = t.b
 	}
 	for i := range 7 {
 		t.config.bytes[i], t.config.rows[i] = 64, uint8(m)
@@ -184,9 +159,6 @@ func (x *storedProduct) strip(c Mat, strip limbs, m, j0, j1 int, s *scratch) {
 	default:
 		amxFewInt8AMX(&t)
 	}
-	runtime.KeepAlive(b)
-	runtime.KeepAlive(c.Data)
-	runtime.KeepAlive(s)
 }
 
 // prepare sets what is the same for all kernels.
@@ -248,11 +220,11 @@ func (m *multiplication) few(i, rows, j int, s *scratch) bool {
 	c := p.C.from(i, j)
 	t := amxFewArgs{
 		a: &x.data[i%limbWidth/tileHeight*tileFloats],
-		b: uintptr(unsafe.Pointer(&p.B.Data[j*p.B.Col])), bRow: 4 * p.B.Col,
-		c: uintptr(unsafe.Pointer(&s.tile[0])), cRow: 4 * tileHeight,
+		b: unsafe.Pointer(&p.B.Data[j*p.B.Col]), bRow: 4 * p.B.Col,
+		c: &s.tile[0], cRow: 4 * tileHeight,
 		steps: steps(p.K), panels: 1, last: (p.K-1)%limbStep + 1,
 	}
-	t.bAhead = uintptr(fewAhead + fewColumns*t.bRow - 4*limbStep*t.steps)
+	t.bAhead = fewAhead + fewColumns*t.bRow - 4*limbStep*t.steps
 	switch {
 	case p.Bias != nil:
 		for k, v := range p.Bias[j:][:fewColumns] {
@@ -269,7 +241,6 @@ func (m *multiplication) few(i, rows, j int, s *scratch) bool {
 	}
 	t.prepare(s)
 	amxFewColumnsAMX(&t)
-	runtime.KeepAlive(p)
 	if !Finite(s.tile) {
 		return false
 	}

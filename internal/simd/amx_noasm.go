@@ -28,24 +28,6 @@ func multiplyStoredOnTiles(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int,
 	panic("simd: no tile units")
 }
 
-func (w *Packed) multiplyOnTiles(c, a Mat, m, j0, j1 int, bias []float32, after int) {
-	panic("simd: no tile units")
-}
-
-// Inputs are rows for products on tile units.
-type Inputs struct{}
-
-// Set is for products on tile units.
-func (*Inputs) Set(a Mat, m, k int) { panic("simd: no tile units") }
-
-// Release is for products on tile units.
-func (*Inputs) Release() {}
-
-// MultiplyInputs is Multiply on tile units.
-func (w *Packed) MultiplyInputs(c Mat, x *Inputs, j0, j1 int, bias []float32, after int) {
-	panic("simd: no tile units")
-}
-
 func rowDotsOnTiles(dst []float32, x, y Mat, n int) { panic("simd: no tile units") }
 
 // HasTiny is for products on tile units.

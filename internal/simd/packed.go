@@ -212,17 +212,13 @@ func (w *Packed) Column(dst []float32, j int) {
 	}
 }
 
-// OnTiles reports whether products are on tile units.
-func (w *Packed) OnTiles() bool { return w.Int8 == nil && TilesForLayer(w.K, w.N) }
-
 // fewRows is up to how many rows a product reads weights as they are stored. For more it
 // turns a part of them into floats first, that stays in a cache.
 const fewRows = 6
 
 // Multiply computes on the calling goroutine columns j0 to j1 of C = A·B + bias, or of A·B if
 // bias is nil, for m rows of C. j0 is a multiple of Width. An element is the sum of
-// Multiply, bit for bit, on tile units too; of integers, which are not multiplied on these, it
-// is that sum times the scale, plus the bias.
+// Multiply, bit for bit; of integers it is that sum times the scale, plus the bias.
 //
 // after is the column from which the caller is likely to want a product next: the weights
 // there are asked for ahead. It is only advice, and may be any number.
@@ -235,10 +231,6 @@ func (w *Packed) Multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 	}
 	c.check("C", m, j1, 1, 0)
 	a.check("A", m, w.K, 1, 0)
-	if w.OnTiles() {
-		w.multiplyOnTiles(c, a, m, j0, j1, bias, after)
-		return
-	}
 	first := bias // what sums begin with
 	if w.Scales != nil {
 		first = nil

@@ -39,7 +39,6 @@ const (
 	amxMasked
 	amxNext
 	amxNextStep
-	amxTop
 )
 
 // amxAsked is how many bytes each step of 32 rows asks for ahead.
@@ -265,23 +264,10 @@ func (p *amxPanel) copy(from, fromRow, to, toRow Op, columns [2]mask) {
 	JNZ(LabelRef(loop))
 }
 
-// sums writes the loops over the steps of k: one for a B of three limbs, and one for a B whose
-// middle and low limbs are all 0, as those of bfloat16.
-func (p *amxPanel) sums(high int) {
-	top, done := label("top"), label("summed")
-	CMPQ(Mem{Base: p.args, Disp: amxTop}, U8(0))
-	JNE(LabelRef(top))
-	p.steps(high, false)
-	JMP(LabelRef(done))
-	Label(top)
-	p.steps(high, true)
-	Label(done)
-}
-
-// steps writes a loop over the steps of k. Tiles 0 to 3 are sums, 4 and 5 are of A, 6 and
+// sums writes the loop over the steps of k. Tiles 0 to 3 are sums, 4 and 5 are of A, 6 and
 // 7 of B. Products with low limbs come first. What the next product needs is loaded while
 // one is computed.
-func (p *amxPanel) steps(high int, topOnly bool) {
+func (p *amxPanel) sums(high int) {
 	loop := label("step")
 	steps := GP64()
 	MOVQ(Mem{Base: p.args, Disp: amxA}, amxPtrA)
@@ -307,9 +293,6 @@ func (p *amxPanel) steps(high int, topOnly bool) {
 			tileDot(t, 4+t/2, 6+t%2)
 			others := apart
 			for range 8 / high { // the next step of B, into the first-level cache
-				if topOnly && ahead == limbBytes/64 {
-					break
-				}
 				PREFETCHT0(Mem{Base: amxPtrB, Disp: stepBytes + 64*ahead})
 				ahead++
 				others--
@@ -329,18 +312,14 @@ func (p *amxPanel) steps(high int, topOnly bool) {
 	products()
 	a(middle)
 	products()
-	if !topOnly {
-		b(middle)
-		products()
-	}
+	b(middle)
+	products()
 	a(top)
 	products()
-	if !topOnly {
-		b(low)
-		products()
-		b(top)
-		products()
-	}
+	b(low)
+	products()
+	b(top)
+	products()
 	ADDQ(I32(stepBytes), amxPtrA)
 	ADDQ(I32(stepBytes), amxPtrB)
 	ADDQ(Mem{Base: p.args, Disp: amxNextStep}, next)

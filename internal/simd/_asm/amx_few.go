@@ -27,8 +27,10 @@ const (
 	amxFewLast
 	amxFewAccumulate
 	amxFewRoom
-	amxFewLeft  // the kernel's own, as the next: steps of the panel
-	amxFewStrip // the next step of A
+	amxFewPanel // the kernel's own, as the next three: a panel of B,
+	amxFewTo    // its columns of C,
+	amxFewLeft  // how many steps it has left,
+	amxFewStrip // and the next step of A
 	amxFewConfig
 )
 
@@ -83,6 +85,9 @@ func (k *amxFew) write() {
 	LEAQ(Mem{Base: k.to, Disp: fewStep}, at)
 	MOVQ(at, amxPtrB)
 	MOVQ(k.field(amxFewB), k.from)
+	MOVQ(k.from, k.field(amxFewPanel))
+	MOVQ(k.field(amxFewC), at)
+	MOVQ(at, k.field(amxFewTo))
 	left := GP64() // steps of the panel
 	MOVQ(k.field(amxFewSteps), left)
 	MOVQ(left, k.field(amxFewLeft))
@@ -113,9 +118,9 @@ func (k *amxFew) write() {
 	JNE(LabelRef(within))
 	CMPQ(k.field(amxFewPanels), U8(1))
 	JE(LabelRef(alone))
-	MOVQ(k.field(amxFewB), k.from)
+	MOVQ(k.field(amxFewPanel), k.from)
 	ADDQ(k.field(amxFewBPanel), k.from)
-	MOVQ(k.from, k.field(amxFewB))
+	MOVQ(k.from, k.field(amxFewPanel))
 	MOVQ(k.field(amxFewSteps), left)
 	JMP(LabelRef(check))
 	Label(within)
@@ -156,7 +161,7 @@ func (k *amxFew) write() {
 
 // sums moves the tiles of sums from or to C.
 func (k *amxFew) sums(move func(t, disp int, base, stride reg.GPPhysical)) {
-	MOVQ(k.field(amxFewC), amxPtrC)
+	MOVQ(k.field(amxFewTo), amxPtrC)
 	MOVQ(k.field(amxFewCRow), amxStrideC)
 	apart := 64
 	if k.columns { // one below the other, in rows that follow one another
@@ -171,9 +176,9 @@ func (k *amxFew) sums(move func(t, disp int, base, stride reg.GPPhysical)) {
 func (k *amxFew) finish() {
 	k.sums(tileStore)
 	if k.columns {
-		ADDQ(I32(4*tileBytes), k.field(amxFewC))
+		ADDQ(I32(4*tileBytes), k.field(amxFewTo))
 	} else {
-		ADDQ(I32(4*fewColumns), k.field(amxFewC))
+		ADDQ(I32(4*fewColumns), k.field(amxFewTo))
 	}
 	steps := GP64()
 	MOVQ(k.field(amxFewSteps), steps)
@@ -229,12 +234,6 @@ func (k *amxFew) step(cuts bool, left reg.GPVirtual) {
 		MOVQ(k.field(amxFewBAhead), ahead) // where the next columns are
 	} else {
 		LEAQ(Mem{Base: k.from, Disp: fewAhead}, ahead)
-		CMPQ(k.field(amxFewPanels), U8(1))
-		JNE(LabelRef(near))
-		CMPQ(left, U8(fewAhead/(32*k.row())))
-		JG(LabelRef(near))
-		MOVQ(k.field(amxFewBAhead), ahead) // behind the last panel
-		ADDQ(I32(32*k.row()), k.field(amxFewBAhead))
 	}
 	Label(near)
 	for i := range pairs {
