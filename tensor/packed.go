@@ -26,7 +26,8 @@ const (
 // the time with weights in bfloat16, and less with int8.
 //
 // Products of float32 and bfloat16 are those of the same numbers in a Tensor, to the bit,
-// unless tile units are used. Those of int8 are sums of the same kind, of which each is
+// but for matrices that Linear multiplies on tile units, of 512 rows and columns or more,
+// whose last digits differ. Those of int8 are sums of the same kind, of which each is
 // multiplied by its scale.
 type Packed struct {
 	w       simd.Packed

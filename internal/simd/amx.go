@@ -19,18 +19,16 @@ import "slices"
 //
 // where denormal numbers count as 0, in operands, sums and results alike. So products below
 // 1e-32 lose digits. An element that comes to less than 1e-29, but not to 0, is therefore
-// computed again by vectors, unless it was added to another number: as those of gradients are,
-// and scores, to whose powers so little is nothing.
+// computed again by vectors. This is not done for scores, to whose powers so little is nothing,
+// nor where a product is added to other numbers, nor for the gradients of attention.
 //
 // An infinity, a NaN and a number that is infinite as a bfloat16, from 3.39e38 on, are left
 // out of the tiles; their terms are added afterwards. So what meets none of them has the
 // same bits with them as without.
 //
-// Tile units take as long for one row as for sixteen. So a product of a few rows, as in a
-// step of a decoder, takes several times as long as with vectors; and it may not be left to
-// them, for its rows would have other bits than among many. And on shared machines tile
-// units run at under half of their speed for long times, in which vectors are faster. This
-// is why they are for those who ask for them.
+// Tile units take about as long for one row as for sixteen. A product of a few rows, as in a
+// step of a decoder, may still not be left to vectors, for its rows would have other bits than
+// among many. amx_few.go has what makes such products bearable.
 
 // sides are the matrices, A and B, whose zeros contribute nothing to a product.
 type sides struct{ a, b bool }

@@ -6,10 +6,9 @@
 // generic; that Go is the specification. On processors that have them, kernels
 // written in assembly for AVX2 with FMA, for AVX-512 and for NEON take over. The
 // best that the machine has is found out once, when the program starts, unless the
-// environment variable ATTN_SIMD names one: generic, avx2, avx512, amx or neon. Tile
-// units, which amx are, are only for those who name them. A program ends at its
-// start, with status 2, if it does not have the one that is named. The build tag
-// purego leaves the assembly out.
+// environment variable ATTN_SIMD names one: generic, avx2, avx512, amx (tile units) or
+// neon. A program ends at its start, with status 2, if it does not have the one that is
+// named. The build tag purego leaves the assembly out.
 //
 // Which kernels there are, and which implementation has them, is a table in the
 // directory _asm. The assembly, the declarations of its functions and the Go that
