@@ -27,7 +27,7 @@ type amxFewArgs struct {
 	last       int     // rows of the last step, 1 to limbStep
 	accumulate int     // 0 or 1
 	room       uintptr // for two steps as limbs
-	own        [4]uintptr
+	_          [4]uintptr // the kernel's own
 	config     tileConfig
 }
 

@@ -186,9 +186,9 @@ func (k *amxFew) finish() {
 	DECQ(k.field(amxFewPanels))
 }
 
-// step writes the products of a step. If cuts, the next step is cut meanwhile, of
-// which left are to come in its panel: a pair of vectors between two instructions on tiles, so
-// that neither waits for the other.
+// step writes the products of a step. If cuts, the next step is cut meanwhile, a pair of vectors
+// between two instructions on tiles, so that neither waits for the other. From it on, its panel
+// has so many steps left.
 func (k *amxFew) step(cuts bool, left reg.GPVirtual) {
 	const low, middle, top = 0, 1, 2
 	var tiles []func() // what is to be done on tile units
