@@ -22,11 +22,11 @@ type amxFewArgs struct {
 	bAhead     int // from what is asked for ahead, at the end of columns, to the next ones
 	c          *float32
 	cRow       int
-	steps      int     // of k, at least 1
-	panels     int     // at least 1, counted down by the kernel
-	last       int     // rows of the last step, 1 to limbStep
-	accumulate int     // 0 or 1
-	room       uintptr // for two steps as limbs
+	steps      int        // of k, at least 1
+	panels     int        // at least 1, counted down by the kernel
+	last       int        // rows of the last step, 1 to limbStep
+	accumulate int        // 0 or 1
+	room       uintptr    // for two steps as limbs
 	_          [4]uintptr // the kernel's own
 	config     tileConfig
 }
