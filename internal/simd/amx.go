@@ -1,7 +1,5 @@
 package simd
 
-import "slices"
-
 // Matrix products on the tile units of Xeon processors (AMX), which multiply bfloat16 some
 // fifteen times as fast as the vector units multiply floats.
 //
@@ -39,10 +37,10 @@ type sides struct{ a, b bool }
 // that tests need no large sizes.
 var minHeadTile, minLayerTile = 64, 512
 
-// TilesForHeads reports whether products are to be on tile units, in heads of these sizes.
+// TilesForHeads reports whether products are to be on tile units, in heads of this size.
 // Numbers of queries or keys are no such sizes: what belongs to one of them must not depend
 // on how many there are.
-func TilesForHeads(sizes ...int) bool { return slices.Min(sizes) >= minHeadTile && hasTiles() }
+func TilesForHeads(size int) bool { return size >= minHeadTile && hasTiles() }
 
 // TilesForLayer reports whether products are to be on tile units, in a layer of these sizes.
 func TilesForLayer(in, out int) bool { return min(in, out) >= minLayerTile && hasTiles() }

@@ -2771,68 +2771,66 @@ step2:
 	VPMAXUD    Z6, Z2, Z2
 	VPANDD     Z5, Z3, Z6
 	VPMAXUD    Z6, Z2, Z2
-	VPADDD     Z4, Z0, Z7
-	VPADDD     Z5, Z0, Z8
+	VPADDD     Z4, Z0, Z6
+	VPADDD     Z5, Z0, Z7
+	VPANDD     Z6, Z1, Z6
 	VPANDD     Z7, Z1, Z7
-	VPANDD     Z8, Z1, Z8
-	VPSRLD     $0x10, Z7, Z6
-	VPORD      Z8, Z6, Z6
-	VMOVUPS    Z6, (R8)
-	VSUBPS     Z7, Z4, Z4
-	VSUBPS     Z8, Z5, Z5
-	VPADDD     Z4, Z0, Z7
-	VPADDD     Z5, Z0, Z8
+	VPSRLD     $0x10, Z6, Z8
+	VPORD      Z7, Z8, Z8
+	VMOVUPS    Z8, (R8)
+	VSUBPS     Z6, Z4, Z4
+	VSUBPS     Z7, Z5, Z5
+	VPADDD     Z4, Z0, Z6
+	VPADDD     Z5, Z0, Z7
+	VPANDD     Z6, Z1, Z6
 	VPANDD     Z7, Z1, Z7
-	VPANDD     Z8, Z1, Z8
-	VPSRLD     $0x10, Z7, Z6
-	VPORD      Z8, Z6, Z6
-	VMOVUPS    Z6, 2048(R8)
-	VSUBPS     Z7, Z4, Z4
-	VSUBPS     Z8, Z5, Z5
-	VPANDD     Z5, Z1, Z5
+	VPSRLD     $0x10, Z6, Z8
+	VPORD      Z7, Z8, Z8
+	VMOVUPS    Z8, 2048(R8)
+	VSUBPS     Z6, Z4, Z4
+	VSUBPS     Z7, Z5, Z5
 	VPSRLD     $0x10, Z4, Z4
-	VPORD      Z5, Z4, Z4
+	VPTERNLOGD $0xf8, Z5, Z1, Z4
 	VMOVUPS    Z4, 4096(R8)
 	ADDQ       $+128, R9
 	ADDQ       $+6144, R8
 	JMP        step2
 
 tail3:
-	ADDQ      $+32, R10
-	JZ        next4
-	MOVQ      $-1, R11
-	BZHIQ     R10, R11, R11
-	KMOVW     R11, K1
-	SHRQ      $0x10, R11
-	KMOVW     R11, K2
-	VMOVUPS.Z (R9), K1, Z4
-	VMOVUPS.Z 64(R9), K2, Z5
-	VPANDD    Z4, Z3, Z6
-	VPMAXUD   Z6, Z2, Z2
-	VPANDD    Z5, Z3, Z6
-	VPMAXUD   Z6, Z2, Z2
-	VPADDD    Z4, Z0, Z7
-	VPADDD    Z5, Z0, Z8
-	VPANDD    Z7, Z1, Z7
-	VPANDD    Z8, Z1, Z8
-	VPSRLD    $0x10, Z7, Z6
-	VPORD     Z8, Z6, Z6
-	VMOVUPS   Z6, (R8)
-	VSUBPS    Z7, Z4, Z4
-	VSUBPS    Z8, Z5, Z5
-	VPADDD    Z4, Z0, Z7
-	VPADDD    Z5, Z0, Z8
-	VPANDD    Z7, Z1, Z7
-	VPANDD    Z8, Z1, Z8
-	VPSRLD    $0x10, Z7, Z6
-	VPORD     Z8, Z6, Z6
-	VMOVUPS   Z6, 2048(R8)
-	VSUBPS    Z7, Z4, Z4
-	VSUBPS    Z8, Z5, Z5
-	VPANDD    Z5, Z1, Z5
-	VPSRLD    $0x10, Z4, Z4
-	VPORD     Z5, Z4, Z4
-	VMOVUPS   Z4, 4096(R8)
+	ADDQ       $+32, R10
+	JZ         next4
+	MOVQ       $-1, R11
+	BZHIQ      R10, R11, R11
+	KMOVW      R11, K1
+	SHRQ       $0x10, R11
+	KMOVW      R11, K2
+	VMOVUPS.Z  (R9), K1, Z4
+	VMOVUPS.Z  64(R9), K2, Z5
+	VPANDD     Z4, Z3, Z6
+	VPMAXUD    Z6, Z2, Z2
+	VPANDD     Z5, Z3, Z6
+	VPMAXUD    Z6, Z2, Z2
+	VPADDD     Z4, Z0, Z6
+	VPADDD     Z5, Z0, Z7
+	VPANDD     Z6, Z1, Z6
+	VPANDD     Z7, Z1, Z7
+	VPSRLD     $0x10, Z6, Z8
+	VPORD      Z7, Z8, Z8
+	VMOVUPS    Z8, (R8)
+	VSUBPS     Z6, Z4, Z4
+	VSUBPS     Z7, Z5, Z5
+	VPADDD     Z4, Z0, Z6
+	VPADDD     Z5, Z0, Z7
+	VPANDD     Z6, Z1, Z6
+	VPANDD     Z7, Z1, Z7
+	VPSRLD     $0x10, Z6, Z8
+	VPORD      Z7, Z8, Z8
+	VMOVUPS    Z8, 2048(R8)
+	VSUBPS     Z6, Z4, Z4
+	VSUBPS     Z7, Z5, Z5
+	VPSRLD     $0x10, Z4, Z4
+	VPTERNLOGD $0xf8, Z5, Z1, Z4
+	VMOVUPS    Z4, 4096(R8)
 
 next4:
 	ADDQ         DX, CX
@@ -2895,28 +2893,27 @@ write3:
 	VPMAXUD    Z6, Z2, Z2
 	VPANDD     Z5, Z3, Z6
 	VPMAXUD    Z6, Z2, Z2
-	VPADDD     Z4, Z0, Z9
-	VPADDD     Z5, Z0, Z10
+	VPADDD     Z4, Z0, Z6
+	VPADDD     Z5, Z0, Z9
+	VPANDD     Z6, Z1, Z6
 	VPANDD     Z9, Z1, Z9
-	VPANDD     Z10, Z1, Z10
-	VPSRLD     $0x10, Z9, Z6
-	VPORD      Z10, Z6, Z6
-	VMOVUPS    Z6, (AX)
-	VSUBPS     Z9, Z4, Z4
-	VSUBPS     Z10, Z5, Z5
-	VPADDD     Z4, Z0, Z9
-	VPADDD     Z5, Z0, Z10
+	VPSRLD     $0x10, Z6, Z10
+	VPORD      Z9, Z10, Z10
+	VMOVUPS    Z10, (AX)
+	VSUBPS     Z6, Z4, Z4
+	VSUBPS     Z9, Z5, Z5
+	VPADDD     Z4, Z0, Z6
+	VPADDD     Z5, Z0, Z9
+	VPANDD     Z6, Z1, Z6
 	VPANDD     Z9, Z1, Z9
-	VPANDD     Z10, Z1, Z10
-	VPSRLD     $0x10, Z9, Z6
-	VPORD      Z10, Z6, Z6
-	VMOVUPS    Z6, 2048(AX)
-	VSUBPS     Z9, Z4, Z4
-	VSUBPS     Z10, Z5, Z5
-	VPANDD     Z5, Z1, Z9
-	VPSRLD     $0x10, Z4, Z6
-	VPORD      Z9, Z6, Z6
-	VMOVUPS    Z6, 4096(AX)
+	VPSRLD     $0x10, Z6, Z10
+	VPORD      Z9, Z10, Z10
+	VMOVUPS    Z10, 2048(AX)
+	VSUBPS     Z6, Z4, Z4
+	VSUBPS     Z9, Z5, Z5
+	VPSRLD     $0x10, Z4, Z4
+	VPTERNLOGD $0xf8, Z5, Z1, Z4
+	VMOVUPS    Z4, 4096(AX)
 	VPXORD     Z7, Z7, Z7
 	VPXORD     Z8, Z8, Z8
 	CMPQ       R8, BX
@@ -2935,28 +2932,27 @@ write5:
 	VPMAXUD      Z6, Z2, Z2
 	VPANDD       Z8, Z3, Z6
 	VPMAXUD      Z6, Z2, Z2
-	VPADDD       Z7, Z0, Z9
-	VPADDD       Z8, Z0, Z10
+	VPADDD       Z7, Z0, Z6
+	VPADDD       Z8, Z0, Z9
+	VPANDD       Z6, Z1, Z6
 	VPANDD       Z9, Z1, Z9
-	VPANDD       Z10, Z1, Z10
-	VPSRLD       $0x10, Z9, Z6
-	VPORD        Z10, Z6, Z6
-	VMOVUPS      Z6, 1024(AX)
-	VSUBPS       Z9, Z7, Z7
-	VSUBPS       Z10, Z8, Z8
-	VPADDD       Z7, Z0, Z9
-	VPADDD       Z8, Z0, Z10
+	VPSRLD       $0x10, Z6, Z10
+	VPORD        Z9, Z10, Z10
+	VMOVUPS      Z10, 1024(AX)
+	VSUBPS       Z6, Z7, Z7
+	VSUBPS       Z9, Z8, Z8
+	VPADDD       Z7, Z0, Z6
+	VPADDD       Z8, Z0, Z9
+	VPANDD       Z6, Z1, Z6
 	VPANDD       Z9, Z1, Z9
-	VPANDD       Z10, Z1, Z10
-	VPSRLD       $0x10, Z9, Z6
-	VPORD        Z10, Z6, Z6
-	VMOVUPS      Z6, 3072(AX)
-	VSUBPS       Z9, Z7, Z7
-	VSUBPS       Z10, Z8, Z8
-	VPANDD       Z8, Z1, Z9
-	VPSRLD       $0x10, Z7, Z6
-	VPORD        Z9, Z6, Z6
-	VMOVUPS      Z6, 5120(AX)
+	VPSRLD       $0x10, Z6, Z10
+	VPORD        Z9, Z10, Z10
+	VMOVUPS      Z10, 3072(AX)
+	VSUBPS       Z6, Z7, Z7
+	VSUBPS       Z9, Z8, Z8
+	VPSRLD       $0x10, Z7, Z7
+	VPTERNLOGD   $0xf8, Z8, Z1, Z7
+	VMOVUPS      Z7, 5120(AX)
 	ADDQ         DX, CX
 	ADDQ         DX, SI
 	ADDQ         $+64, AX

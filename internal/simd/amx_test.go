@@ -87,6 +87,21 @@ func onTileUnits(t *testing.T) {
 	t.Skip("this machine has no tile units")
 }
 
+// limbless are numbers that have no limbs.
+var limbless = []float32{3.4e38, -3.39e38, float32(math.Inf(1)), float32(math.NaN()), math.Float32frombits(0x7fffffff)}
+
+// drawOptions chooses with what the sums of p begin, and whether zeros count.
+func drawOptions(r *rand.Rand, p *Product) {
+	switch r.IntN(3) {
+	case 0:
+		p.Accumulate = true
+	case 1:
+		bias, _ := matrix(r, 1, p.N, 1, 0)
+		p.Bias = bias.Data[:p.N]
+	}
+	p.Sparse = r.IntN(2) == 0
+}
+
 func TestMultiplyOnTileUnits(t *testing.T) {
 	onTileUnits(t)
 	r := rand.New(rand.NewPCG(3, 4))
@@ -104,17 +119,10 @@ func TestMultiplyOnTileUnits(t *testing.T) {
 		p.A, p.StepA = matrix(r, p.M, p.K, p.Count, r.IntN(4))
 		p.B, p.StepB = matrix(r, p.K, p.N, p.Count, r.IntN(4))
 		p.C, p.StepC = matrix(r, p.M, p.N, p.Count, r.IntN(2)*2)
-		switch r.IntN(3) {
-		case 0:
-			p.Accumulate = true
-		case 1:
-			bias, _ := matrix(r, 1, p.N, 1, 0)
-			p.Bias = bias.Data[:p.N]
-		}
-		p.Sparse = r.IntN(2) == 0
+		drawOptions(r, p)
 		for range r.IntN(3) {
 			m := []*Mat{&p.A, &p.B}[r.IntN(2)]
-			m.Data[r.IntN(len(m.Data))] = []float32{3.4e38, -3.39e38, float32(math.Inf(1)), float32(math.NaN()), math.Float32frombits(0x7fffffff)}[r.IntN(5)]
+			m.Data[r.IntN(len(m.Data))] = limbless[r.IntN(len(limbless))]
 		}
 		checkProduct(t, p)
 	}
@@ -183,8 +191,50 @@ func TestTilesAreExact(t *testing.T) {
 	}
 }
 
-// What comes to next to nothing is what vectors make of it, for few rows and many; and exactly 0 may only be what is below all normal numbers.
+// Products of small numbers are near the exact ones.
 func TestTilesOfSmallNumbers(t *testing.T) {
+	onTileUnits(t)
+	r := rand.New(rand.NewPCG(7, 8))
+	const m, n, depth = 32, 64, 64
+	for _, c := range []struct{ a, b, relative, absolute float64 }{
+		{1e-20, 1, 1e-6, 0},
+		{1e-30, 1, 1e-6, 0},
+		{3e-33, 1, 2e-6, 0},
+		{1e-36, 1, 5e-3, 0},
+		{1e-10, 1e-18, 1e-6, 0},
+		{1e-18, 1e-18, 5e-3, 0},
+		{1e-20, 1e-20, 1, 0},
+	} {
+		a, b := make([]float32, m*depth), make([]float32, depth*n)
+		for i := range a {
+			a[i] = float32(c.a * (1 + r.Float64()))
+		}
+		for i := range b {
+			b[i] = float32(c.b * (1 + r.Float64()))
+		}
+		out := make([]float32, m*n)
+		Multiply(&Product{M: m, N: n, K: depth, A: RowMajor(a, depth), B: RowMajor(b, n), C: RowMajor(out, n), Tiles: true})
+		worst := 0.0
+		for i := range m {
+			for j := range n {
+				exact := 0.0
+				for k := range depth {
+					exact += float64(a[i*depth+k]) * float64(b[k*n+j])
+				}
+				e := math.Abs(float64(out[i*n+j]) - exact)
+				worst = max(worst, e/exact)
+				if e > c.relative*exact && e > c.absolute {
+					t.Fatalf("numbers of %g and %g: %g, want %g", c.a, c.b, out[i*n+j], exact)
+				}
+			}
+		}
+		t.Logf("%g by %g: %.2g", c.a, c.b, worst)
+	}
+}
+
+// What comes to next to nothing is what vectors make of it, for few rows and many; and exactly
+// 0 may only be what is below all normal numbers.
+func TestTinyResultsOnTileUnits(t *testing.T) {
 	onTileUnits(t)
 	r := rand.New(rand.NewPCG(7, 8))
 	const n, depth = 80, 300
@@ -372,17 +422,10 @@ func TestFewRowsOnTileUnits(t *testing.T) {
 		p.B, _ = matrix(r, p.N, p.K, 1, r.IntN(2)*2)
 		p.B = p.B.T()
 		p.C, _ = matrix(r, p.M, p.N, 1, r.IntN(2)*2)
-		switch r.IntN(3) {
-		case 0:
-			p.Accumulate = true
-		case 1:
-			bias, _ := matrix(r, 1, p.N, 1, 0)
-			p.Bias = bias.Data[:p.N]
-		}
-		p.Sparse = r.IntN(2) == 0
+		drawOptions(r, p)
 		if trial%3 == 2 {
 			m := []*Mat{&p.A, &p.B, &p.C}[r.IntN(3)]
-			m.Data[r.IntN(len(m.Data))] = []float32{3.4e38, -3.39e38, float32(math.Inf(1)), float32(math.NaN()), math.Float32frombits(0x7fffffff)}[r.IntN(5)]
+			m.Data[r.IntN(len(m.Data))] = limbless[r.IntN(len(limbless))]
 		}
 		checkProduct(t, p)
 	}

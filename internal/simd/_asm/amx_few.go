@@ -46,20 +46,19 @@ const (
 // amxFew is the writer of a kernel. Tiles 0 to 3 are sums, 4 to 6 the limbs of A, low, middle
 // and high, and 7 is of B.
 type amxFew struct {
-	s           isa
-	n           stored
-	columns     bool           // those of B are contiguous
-	half, upper reg.VecVirtual // as in splitter
-	args        reg.GPVirtual
-	from, to    reg.GPVirtual // the numbers that are cut next, and where their limbs go
+	cutter
+	n        stored
+	columns  bool // those of B are contiguous
+	args     reg.GPVirtual
+	from, to reg.GPVirtual // the numbers that are cut next, and where their limbs go
 }
 
 // amxFewOf returns what writes the kernel for a kind of numbers.
 func amxFewOf(n stored, columns bool) func(s isa) {
 	return func(s isa) {
-		k := amxFew{s: s, n: n, columns: columns, args: pointer("t"), from: GP64(), to: GP64()}
+		k := amxFew{cutter: cutter{s: s}, n: n, columns: columns, args: pointer("t"), from: GP64(), to: GP64()}
 		if n == float32s {
-			k.half, k.upper = s.bitsReg(0x8000), s.bitsReg(0xffff0000)
+			k.cutter = s.cutter()
 		}
 		k.write()
 	}
@@ -150,7 +149,7 @@ func (k *amxFew) write() {
 	CMPQ(k.field(amxFewPanels), U8(0))
 	JE(LabelRef(done))
 	Label(cut)
-	k.cut()
+	k.cutStep()
 	Label(turn)
 	XCHGQ(k.to, amxPtrB)
 	JMP(LabelRef(begin))
@@ -282,38 +281,19 @@ func (k *amxFew) pairOfColumn(column, ahead reg.GPVirtual, i int) {
 // read reads 16 numbers as floats.
 func (k *amxFew) read(from Mem, v reg.VecVirtual) { k.s.widen(k.n, from, v) }
 
-// limbs writes those of x and y, as splitter.split does for numbers all of which have limbs.
-// Any other leaves a NaN.
+// limbs writes those of x and y.
 func (k *amxFew) limbs(x, y reg.VecVirtual, to Mem) {
-	const next = fewStep / 3 // from limb to limb
-	if k.n != float32s {     // which are their own high limb
-		VPSRLD(U8(16), x, x)
-		VPORD(y, x, x)
-		VMOVUPS(x, to)
+	if k.n == float32s {
+		k.cutter.cut(x, y, to, fewStep/3)
 		return
 	}
-	for limb := range 2 {
-		hx, hy, both := k.s.vec(), k.s.vec(), k.s.vec()
-		VPADDD(x, k.half, hx)
-		VPADDD(y, k.half, hy)
-		VPANDD(hx, k.upper, hx)
-		VPANDD(hy, k.upper, hy)
-		VPSRLD(U8(16), hx, both)
-		VPORD(hy, both, both)
-		m := to
-		m.Disp += limb * next
-		VMOVUPS(both, m)
-		VSUBPS(hx, x, x)
-		VSUBPS(hy, y, y)
-	}
-	VPSRLD(U8(16), x, x)
-	VPTERNLOGD(U8(0xf8), y, k.upper, x) // x | y & upper
-	to.Disp += 2 * next
+	VPSRLD(U8(16), x, x) // other numbers are their own high limb
+	VPORD(y, x, x)
 	VMOVUPS(x, to)
 }
 
-// cut writes the loop that cuts a step whose rows may end before its end.
-func (k *amxFew) cut() {
+// cutStep writes the loop that cuts a step whose rows may end before its end.
+func (k *amxFew) cutStep() {
 	whole, rows := label("whole"), GP64()
 	MOVQ(I32(32), rows)
 	CMPQ(k.field(amxFewLeft), U8(1))
@@ -359,7 +339,7 @@ func (k *amxFew) cut() {
 	JL(LabelRef(loop))
 }
 
-// cutColumns is the loop of cut for columns of so many elements.
+// cutColumns is the loop of cutStep for columns of so many elements.
 func (k *amxFew) cutColumns(elements reg.GPVirtual) {
 	loop := label("column")
 	masks := k.s.amxColumns(elements)
