@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/attn-go/attn/internal/par"
-	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -29,12 +27,6 @@ func NewAdditive(eq, ek, hidden int, rng *rand.Rand) *Additive {
 		WK: nn.Xavier(rng, hidden, ek),
 		WV: nn.Torch(rng, hidden),
 	}
-}
-
-// Scores returns w_vᵀ·tanh(W_q·q + W_k·k) for all pairs. It never holds the
-// [Lq Lk h] sums in memory.
-func (s *Additive) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-	return scoresOf(t, s, q, k)
 }
 
 // Form returns w_vᵀ·tanh(W_q·q + W_k·k).
@@ -90,36 +82,4 @@ var additiveKind = ScoreKind{
 			return nn.Torch(rng, s.hidden())
 		}},
 	},
-}
-
-// additiveScores returns Σ_f w_f·tanh(q_if + k_jf).
-//
-// Shapes:
-//
-//	q    [B H Lq h]
-//	k    [B H Lk h]
-//	w    [h]
-//	out  [B H Lq Lk]
-func additiveScores(t *tensor.Tape, q, k, w *tensor.Tensor) *tensor.Tensor {
-	b, heads, lq, h := q.Dim(0), q.Dim(1), q.Dim(2), q.Dim(3)
-	lk := k.Dim(2)
-	out := t.Make(b, heads, lq, lk)
-	par.For(b*heads*lq, 1, func(lo, hi int) {
-		for r := lo; r < hi; r++ {
-			keys := k.Data()[r/lq*lk*h:][:lk*h]
-			simd.AdditiveScores(out.Data()[r*lk:][:lk], q.Data()[r*h:][:h], keys, w.Data(), lk, h)
-		}
-	})
-	if t.Needs(q, k, w) {
-		t.Record(out, func(ds []float32) {
-			dq, dk := gradOr(t, q), gradOr(t, k)
-			eachHead(t, b*heads, w, func(z int, dw []float32) {
-				keys, dkeys := k.Data()[z*lk*h:][:lk*h], dk[z*lk*h:][:lk*h]
-				for r := z * lq; r < (z+1)*lq; r++ {
-					simd.AdditiveGrad(dq[r*h:][:h], dkeys, dw, ds[r*lk:][:lk], q.Data()[r*h:][:h], keys, w.Data(), lk, h)
-				}
-			})
-		})
-	}
-	return out
 }

@@ -161,30 +161,22 @@ func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options, last 
 	if t.Recording() {
 		kv = kv.dense(t)
 	}
-	score := o.Score
-	if score == nil {
-		score = ScaledDot()
-	}
 	changes := steps(t, op, inputs(d, q, kv.unmappedKeys(op)), d.extra, o)
 	asked, of := q, kv // before they are mapped
 	for _, r := range o.Rows {
 		r.Begin(d.Sizes)
 	}
-	var y pooled
-	var form *Form
-	if s, ok := score.(MappedScore); ok {
-		f := s.Form()
-		q = q.mapped(t, f.Queries)
-		if kv.cache == nil || kv.cache.keyMap == nil {
-			kv = kv.mapped(t, f)
-		}
-		d.checkMapped(op, f, q, kv)
-		form = &f
-		y = fused(t, f, q, kv, changes, d, o)
-	} else {
-		kv = kv.dense(t)
-		y = unfused(t, score, q.split(t), kv.keys.split(t), kv.values.split(t), changes, d, o)
+	f := o.score().Form()
+	q = q.mapped(t, f.Queries)
+	if kv.cache == nil || kv.cache.keyMap == nil {
+		kv = kv.mapped(t, f)
 	}
+	if f.Given != nil {
+		kv = kv.dense(t)
+	}
+	d.checkMapped(op, f, q, kv)
+	c := newCall(t, f, q, kv, changes, d, o)
+	y := c.run(t, d, o)
 	if d.extra > 0 && y.weights != nil {
 		y.weights = tensor.Slice(t, y.weights, 3, d.extra, d.allKeys())
 	}
@@ -192,7 +184,7 @@ func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options, last 
 		o.Observe(o.Layer, y.weights.Detach())
 	}
 	if o.Inspect != nil {
-		p := parts(form, q, kv, d, last)
+		p := parts(f, q, kv, d, last)
 		p.Sizes = d.Sizes
 		p.Weights, p.Held = again(op, asked, of, d, *o)
 		o.Inspect(o.Layer, p)
@@ -202,6 +194,14 @@ func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options, last 
 	}
 	y.out = gated(t, y.out, o.Gates)
 	return y
+}
+
+// score returns the score, ScaledDot if none is given.
+func (o *Options) score() Score {
+	if o.Score == nil {
+		return ScaledDot()
+	}
+	return o.Score
 }
 
 // check panics unless the options fit a call of the given sizes. The fused and the unfused
@@ -316,11 +316,16 @@ func (d dims) checkMapped(op string, f Form, q heads, kv KV) {
 	f.check(op)
 	if k := kv.keys; kv.cache != nil {
 		wantHeadSize(op, "query", q.size, kv.cache.shape.E)
-	} else if wantHeadSize(op, "key", k.size, q.size); kv.batches() != d.B || k.count != d.G || k.length() != d.allKeys() {
-		panic(&tensor.ShapeError{
-			Op: op, Arg: "key of the score", Got: k.x.Shape(),
-			Want: fmt.Sprintf("[B=%d G=%d Lk=%d %d]", d.B, d.G, d.allKeys(), k.size),
-		})
+	} else {
+		if f.Given == nil {
+			wantHeadSize(op, "key", k.size, q.size)
+		}
+		if kv.batches() != d.B || k.count != d.G || k.length() != d.allKeys() {
+			panic(&tensor.ShapeError{
+				Op: op, Arg: "key of the score", Got: k.x.Shape(),
+				Want: fmt.Sprintf("[B=%d G=%d Lk=%d %d]", d.B, d.G, d.allKeys(), k.size),
+			})
+		}
 	}
 	if q.batches() != d.B || q.count != d.H || q.length() != d.Lq {
 		panic(&tensor.ShapeError{

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/simd"
 )
 
@@ -42,7 +43,7 @@ func TestBits(t *testing.T) {
 					c.procs, c.simd = 2, set
 					score := c.score()
 					var y trace
-					c.backend.run(func() { y = c.run(score, paramsOf(score)) })
+					c.backend.run(func() { y = c.run(attn.Attend, score, paramsOf(score)) })
 					return y
 				},
 				func() trace {

@@ -92,9 +92,9 @@ func NewCache(c CacheConfig) (*Cache, error) {
 		return nil, fmt.Errorf("attn: NewCache: %d sinks without a window, which keeps all keys", c.Sinks)
 	}
 	keyMap, size := VectorMap(nil), c.KeySize
-	if s, ok := c.Score.(MappedScore); ok {
+	if c.Score != nil {
 		if err := tensor.Catch(func() {
-			f := s.Form()
+			f := c.Score.Form()
 			if f.MappedKeys != nil {
 				panic(&tensor.ValueError{Op: "attn: NewCache", Arg: "score", Got: "one of OnKeys", Want: "one for keys that are to come"})
 			}

@@ -50,7 +50,7 @@ func (m *MultiHead) NewCache(batch int, c CacheConfig) (*Cache, error) {
 
 // keyMapping returns a score if it maps keys, which a cache then does once, else nil.
 func keyMapping(s Score) Score {
-	if m, ok := s.(MappedScore); ok && m.Form().Keys != nil {
+	if s != nil && s.Form().Keys != nil {
 		return s
 	}
 	return nil

@@ -181,9 +181,6 @@ func TestCacheForks(t *testing.T) {
 type identityAdditive struct{ w *tensor.Tensor }
 
 func (s identityAdditive) Form() attn.Form { return attn.Form{Additive: s.w} }
-func (s identityAdditive) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-	return s.Form().Scores(t, q, k)
-}
 
 // relativeLayer is a layer whose keys have positions, with options that go by position.
 func relativeLayer(t *testing.T) (*attn.MultiHead, attn.Options) {
@@ -371,10 +368,6 @@ func TestRowsOfForgottenKeys(t *testing.T) {
 type countedCosine struct {
 	attn.Cosine
 	keys *int
-}
-
-func (s countedCosine) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-	return s.Form().Scores(t, q, k)
 }
 
 func (s countedCosine) Form() attn.Form {

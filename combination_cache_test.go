@@ -74,15 +74,20 @@ func drawCacheCombination(seed uint64) *cacheCombination {
 
 // mappedKeys returns keys as the cache holds them before it rounds, and the score of
 // queries with these.
-func (c *cacheCombination) mapped(k *tensor.Tensor) (*tensor.Tensor, attn.ScoreFunc) {
-	f := c.score.(attn.MappedScore).Form()
+func (c *cacheCombination) mapped(k *tensor.Tensor) (*tensor.Tensor, attn.Score) {
+	f := c.score.Form()
 	if c.config.Score == nil || f.Keys == nil {
-		return k, c.score.Scores
+		return k, c.score
 	}
 	k = f.Keys(nil, k)
 	f.Keys = nil
-	return k, f.Scores
+	return k, formed(f)
 }
+
+// formed is a score of the given form.
+type formed attn.Form
+
+func (f formed) Form() attn.Form { return attn.Form(f) }
 
 // cacheState is a cache, and the lists that it should be.
 type cacheState struct {
@@ -232,7 +237,7 @@ func (c *cacheCombination) attend(t *testing.T, s *cacheState) {
 	}
 	got := traceOf(s.Attend(nil, q, o), rows)
 
-	size, score := c.config.KeySize, attn.ScoreFunc(c.score.Scores)
+	size, score := c.config.KeySize, c.score
 	if x, f := c.mapped(tensor.Zeros(1, 1, 1, size)); true {
 		size, score = x.Dim(3), f
 	}
@@ -242,7 +247,7 @@ func (c *cacheCombination) attend(t *testing.T, s *cacheState) {
 	if c.config.Window > 0 {
 		o.Mask = attn.And(o.Mask, attn.WindowWithSinks(c.config.Window, -1, c.config.Sinks))
 	}
-	agree(t, got, traceOf(attn.Attend(nil, q, k, v, o), rows))
+	agree(t, got, traceOf(formula(nil, q, k, v, o), rows))
 	if t.Failed() {
 		t.Log(drawn.words, "keys:", lens, "queries:", queries)
 	}

@@ -230,16 +230,12 @@ func (c *layerCombination) formula(t *tensor.Tape, q, k, v *tensor.Tensor, o att
 	if o.Sinks == nil {
 		o.Sinks = m.Sinks
 	}
-	score := attn.ScoreFunc(attn.ScaledDot().Scores)
-	if config.Score != nil {
-		score = config.Score.Scores
-	}
-	o.Score = score
+	o.Score = config.Score
 	var y attn.Output
 	if config.BiasKV || config.ZeroKV {
 		y = c.withExtraKeys(t, q, k, v, o)
 	} else {
-		y = attn.Attend(t, q, k, v, o)
+		y = formula(t, q, k, v, o)
 	}
 	joined := tensor.Reshape(t, tensor.Transpose(t, y.Out, 0, 2, 1, 3), c.s.b, c.s.lq, h*ev)
 	y.Out = m.Out.Forward(t, joined)
@@ -278,7 +274,7 @@ func (c *layerCombination) withExtraKeys(t *tensor.Tape, q, k, v *tensor.Tensor,
 	v = tensor.Concat(t, 2, append(inFront(c.m.BiasV, config.ValueSize), v)...)
 	n := extraKeys.Dim(2)
 
-	s := tensor.Concat(t, 3, attn.Scores(t, q, extraKeys, attn.Options{Score: o.Score, SoftCap: o.SoftCap}), attn.Scores(t, q, k, o))
+	s := tensor.Concat(t, 3, formulaScores(t, q, extraKeys, attn.Options{Score: o.Score, SoftCap: o.SoftCap}), formulaScores(t, q, k, o))
 	sinks := 0
 	if o.Sinks != nil {
 		sinks = 1

@@ -92,9 +92,9 @@ func ExamplePosition() {
 	one := tensor.Full(1, 1, 4, 1)
 	q := attn.ApplyPosition(nil, decay{0.5}, one, attn.Positions{})
 	k := attn.ApplyPosition(nil, decay{1 / 0.5}, one, attn.Positions{})
-	fmt.Println(attn.Dot().Scores(nil, tensor.Reshape(nil, q, 1, 1, 4, 1), tensor.Reshape(nil, k, 1, 1, 4, 1)))
+	fmt.Println(attn.Scores(nil, q, k, attn.Options{Score: attn.Dot()}))
 	// Output:
-	// [[[[1 2 4 8] [0.5 1 2 4] [0.25 0.5 1 2] [0.125 0.25 0.5 1]]]]
+	// [[[1 2 4 8] [0.5 1 2 4] [0.25 0.5 1 2] [0.125 0.25 0.5 1]]]
 }
 
 // A bias for each head instead of positions: the further away, the less.

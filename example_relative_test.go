@@ -17,7 +17,9 @@ type relative struct {
 	r *tensor.Tensor // [Lq+Lk−1 E]
 }
 
-func (s relative) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+func (s relative) Form() attn.Form { return attn.Form{Given: s.scores} }
+
+func (s relative) scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	return relativeScores(t, q, k, s.r)
 }
 

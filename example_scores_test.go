@@ -46,9 +46,8 @@ func ExampleScoreMod() {
 	// [[[0.8 0.2] [0.6667 0.3333]]]
 }
 
-// lowRank is a score of a user's, (Aq)ᵀ(Bk)/√r with learnt A and B: a dot product of
-// vectors that are made of queries and keys one by one. Form says so, and thus it takes
-// the fast path.
+// lowRank is a user-defined score, (Aq)ᵀ(Bk)/√r with learnt A and B: the dot product of
+// mapped queries and keys, which is computed in tiles.
 type lowRank struct{ A, B *tensor.Tensor } // [r E]
 
 func (s lowRank) Form() attn.Form {
@@ -58,16 +57,12 @@ func (s lowRank) Form() attn.Form {
 	return attn.Form{Queries: by(s.A), Keys: by(s.B), Scale: 1, PerRoot: true}
 }
 
-func (s lowRank) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-	return s.Form().Scores(t, q, k)
-}
-
 func (s lowRank) Params() nn.Params {
 	return nn.Vars{{Name: "a", Tensor: s.A}, {Name: "b", Tensor: s.B}}.Params()
 }
 
 // As a layer's score its parameters are the layer's.
-func ExampleMappedScore() {
+func ExampleScore() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	score := lowRank{nn.Xavier(rng, 2, 8), nn.Xavier(rng, 2, 8)}
 	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 32, Heads: 4, Score: score}, rng)

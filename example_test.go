@@ -74,7 +74,7 @@ func Example_scores() {
 			return tensor.Square(t, tensor.MatMulT(t, q, k))
 		})},
 	} {
-		scores := s.score.Scores(nil, q, k).Data()
+		scores := attn.Scores(nil, q, k, attn.Options{Score: s.score}).Data()
 		fmt.Printf("%-16s%8.3f%8.3f\n", s.name, scores[0], scores[1])
 	}
 	// Output:

@@ -220,7 +220,7 @@ func TestGaussianOfHugeDifferences(t *testing.T) {
 	q := tensor.New([]float32{math.MaxFloat32}, 1, 1, 1, 1)
 	k := tensor.New([]float32{-math.MaxFloat32}, 1, 1, 1, 1)
 	s := &attn.Gaussian{W: tensor.Full(float32(math.Ldexp(1, -127)), 1)}
-	if got := s.Scores(nil, q, k).Item(); math.Abs(float64(got)+8) > 1e-5 { // −½·(2·2¹²⁸·2⁻¹²⁷)²
+	if got := attn.Scores(nil, q, k, attn.Options{Score: s}).Item(); math.Abs(float64(got)+8) > 1e-5 { // −½·(2·2¹²⁸·2⁻¹²⁷)²
 		t.Errorf("score %v, want -8", got)
 	}
 }

@@ -12,51 +12,99 @@ type pooled struct {
 	weights, logSumExp *tensor.Tensor
 }
 
-// fused computes attention in the form f, without the scores of all pairs. q and k
-// have been mapped.
-func fused(t *tensor.Tape, f Form, q heads, kv KV, changes []*step, d dims, o *Options) pooled {
-	a := &flash.Attention{
-		B: d.B, H: d.H, G: d.G, Lq: d.Lq, Lk: d.allKeys(), E: q.size, EV: d.V,
-		Q: q.in(q.x.Data()), Scale: f.scale(q.size),
+// call is a call of attention whose queries and keys have been mapped: what is computed, and
+// the tensors in whose memory that is.
+type call struct {
+	flash.Attention
+	q, k, v         heads
+	given, gaussian *tensor.Tensor
+	additive, sinks *tensor.Tensor
+	changes         []*step
+}
+
+// newCall describes a call with scores in the form f.
+func newCall(t *tensor.Tape, f Form, q heads, kv KV, changes []*step, d dims, o *Options) *call {
+	c := &call{
+		Attention: flash.Attention{B: d.B, H: d.H, G: d.G, Lq: d.Lq, Lk: d.allKeys(), EV: d.V},
+		q:         q, k: kv.keys, v: kv.values, additive: f.Additive, sinks: o.Sinks, changes: changes,
 	}
-	k, v := kv.keys, kv.values
-	if kv.cache != nil {
-		a.Pages = kv.cache.pages()
+	if f.Given != nil {
+		c.given = f.given(t, q.split(t), kv.keys.split(t), d)
+		c.Given = c.given.Data()
 	} else {
-		a.Source = kv.rows
-		a.K, a.V = k.in(k.x.Data()), v.in(v.x.Data())
+		c.E, c.Q, c.Scale = q.size, q.in(q.x.Data()), f.scale(q.size)
 	}
-	var gaussian *tensor.Tensor
+	switch {
+	case kv.cache != nil:
+		c.Pages = kv.cache.pages()
+	default:
+		c.Source = kv.rows
+		if c.given == nil {
+			c.K = c.k.in(c.k.x.Data())
+		}
+		if c.v.x != nil {
+			c.V = c.v.in(c.v.x.Data())
+		}
+	}
 	switch {
 	case f.Additive != nil:
-		a.Additive = f.Additive.Data()
+		c.Additive = f.Additive.Data()
 	case f.Gaussian != nil:
-		gaussian = gaussianFactors(t, f.Gaussian, q.size)
-		a.Gaussian = flash.NewGaussian(gaussian.Data())
-		a.Gaussian.OnlyBias = len(o.mods()) == 0
+		c.gaussian = featureFactors(t, "w of the Gaussian score", f.Gaussian, q.size)
+		c.Gaussian = flash.NewGaussian(c.gaussian.Data())
+		c.Gaussian.OnlyBias = len(o.mods()) == 0
 	}
-	operands := []*tensor.Tensor{q.x, k.x, v.x, f.Additive, gaussian, o.Sinks}
-	for _, c := range changes {
-		a.Mods = append(a.Mods, c)
-		operands = append(operands, c.param)
+	for _, s := range changes {
+		c.Mods = append(c.Mods, s)
 	}
 	if len(o.Mask.rules) > 0 || d.ragged() {
-		a.Mask = newMaskRows(o.Mask, d.Sizes, d.extra)
+		c.Mask = newMaskRows(o.Mask, d.Sizes, d.extra)
 	}
 	if o.Sinks != nil {
-		a.Sinks = o.Sinks.Data()
+		c.Sinks = o.Sinks.Data()
 	}
+	return c
+}
+
+// operands are the tensors to which gradients may flow.
+func (c *call) operands() []*tensor.Tensor {
+	all := []*tensor.Tensor{c.v.x, c.additive, c.gaussian, c.sinks, c.given}
+	if c.given == nil {
+		all = append(all, c.q.x, c.k.x)
+	}
+	for _, s := range c.changes {
+		all = append(all, s.param)
+	}
+	return all
+}
+
+// grads are the gradients of the operands.
+func (c *call) grads(t *tensor.Tape) flash.Grads {
+	g := flash.Grads{Additive: t.GradOf(c.additive), Gaussian: t.GradOf(c.gaussian), Sinks: t.GradOf(c.sinks), Given: t.GradOf(c.given)}
+	if c.v.x != nil {
+		g.V = c.v.in(t.GradOf(c.v.x))
+	}
+	if c.given == nil {
+		g.Q, g.K = c.q.in(t.GradOf(c.q.x)), c.k.in(t.GradOf(c.k.x))
+	}
+	for _, s := range c.changes {
+		g.Mods = append(g.Mods, s.grad(t))
+	}
+	return g
+}
+
+// run computes attention.
+func (c *call) run(t *tensor.Tape, d dims, o *Options) pooled {
 	if x, ok := o.only(); ok {
 		head := x.batch*d.H + x.head
-		a.Only = &head
+		c.Only = &head
 	}
 	if o.Dropout > 0 && t.Training() {
-		a.Dropout, a.Key = o.Dropout, t.Stream()
+		c.Dropout, c.Key = o.Dropout, t.Stream()
 	}
-
 	rows := d.B * d.H * d.Lq
 	st := flash.Stats{Shift: t.Floats(rows), Inverse: t.Floats(rows)}
-	y := pooled{out: q.like(t, d.V)}
+	y := pooled{out: c.q.like(t, d.V)}
 	to := flash.Results{Out: y.out.in(y.out.x.Data()), Row: o.row(d)}
 	if o.Weights || o.Observe != nil {
 		y.weights = t.Make(d.B, d.H, d.Lq, d.allKeys())
@@ -66,8 +114,8 @@ func fused(t *tensor.Tape, f Form, q heads, kv KV, changes []*step, d dims, o *O
 		y.logSumExp = t.Make(d.B, d.H, d.Lq)
 		st.LogSumExp = y.logSumExp.Data()
 	}
-	flash.Forward(a, to, st)
-	if !t.Needs(operands...) {
+	flash.Forward(&c.Attention, to, st)
+	if !t.Needs(c.operands()...) {
 		return y
 	}
 
@@ -82,14 +130,7 @@ func fused(t *tensor.Tape, f Form, q heads, kv KV, changes []*step, d dims, o *O
 			up.Weights, up.DWeights = to.Weights, g
 		}
 		up.DLogSumExp = gradOf(y.logSumExp)
-		grads := flash.Grads{
-			Q: q.in(t.GradOf(q.x)), K: k.in(t.GradOf(k.x)), V: v.in(t.GradOf(v.x)),
-			Additive: t.GradOf(f.Additive), Gaussian: t.GradOf(gaussian), Sinks: t.GradOf(o.Sinks),
-		}
-		for _, c := range changes {
-			grads.Mods = append(grads.Mods, c.grad(t))
-		}
-		flash.Backward(a, st, up, grads)
+		flash.Backward(&c.Attention, st, up, c.grads(t))
 	})
 	for _, x := range []*tensor.Tensor{y.out.x, y.weights, y.logSumExp} {
 		if x != nil {

@@ -11,28 +11,14 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
-// Scores that are computed in tiles, put through Attend as a function of the
-// user's, take the other way, which holds the scores of all pairs. Both ways are
-// one mechanism.
-func TestFusedIsUnfused(t *testing.T) {
+// Attend is its formula, under every mask and for every score.
+func TestFormula(t *testing.T) {
 	for name, mask := range hidings() {
 		t.Run(name, func(t *testing.T) {
 			eachScore(t, func(t *testing.T, c scoreCase) {
 				x := newCall(c, usual).bias(usual.b, 1, usual.lq, usual.lk).mask(mask)
 				x.o.SoftCap = 4
-				fused := x.run()
-				score := x.o.Score
-				if score == nil {
-					score = attn.ScaledDot()
-				}
-				x.o.Score = attn.ScoreFunc(score.Scores)
-				unfused := x.run()
-				for name := range fused {
-					if unfused[name] == nil { // a parameter that a function does not show
-						delete(fused, name)
-					}
-				}
-				near(t, c.name, fused, unfused)
+				near(t, c.name, x.runBy(attn.Attend), x.runBy(formula))
 			})
 		})
 	}

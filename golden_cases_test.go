@@ -21,32 +21,18 @@ func goldenAttend(s *sheet) {
 	y := attn.Attend(tape, q, k, v, o)
 	s.check("want.out", y.Out)
 	s.check("want.weights", y.Weights)
-	scores := s.scores(o, func(o attn.Options) { attn.Attend(nil, q, k, v, o) })
+	scores := formulaChanges(nil, fourAxes(q), fourAxes(k), o) // of hidden keys as well
 	s.check("want.scores", scores)
-	s.check("want.weights", tensor.MaskedSoftmax(nil, scores, o.Mask)) // which takes every mask as well
+	s.check("want.weights", attn.MaskedSoftmax(nil, tensor.Reshape(nil, scores, y.Weights.Shape()...), o.Mask))
 	s.backward(tape, y)
 }
 
-// scores returns what the softmax is given. Attend does not hand it out, so it is
-// put together again from the score, overheard in a second run.
-func (s *sheet) scores(o attn.Options, run func(attn.Options)) *tensor.Tensor {
-	inner := o.Score
-	if inner == nil {
-		inner = attn.ScaledDot()
+// fourAxes returns [B L E] as [B 1 L E].
+func fourAxes(x *tensor.Tensor) *tensor.Tensor {
+	if x.Rank() == 4 {
+		return x
 	}
-	var got *tensor.Tensor
-	o.Score = attn.ScoreFunc(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-		got = inner.Scores(t, q, k)
-		return got
-	})
-	run(o)
-	if o.SoftCap != 0 {
-		got = tensor.Scale(nil, tensor.Tanh(nil, tensor.Scale(nil, got, 1/o.SoftCap)), o.SoftCap)
-	}
-	if o.Bias != nil {
-		got = tensor.Add(nil, got, o.Bias)
-	}
-	return got
+	return tensor.Reshape(nil, x, x.Dim(0), 1, x.Dim(1), x.Dim(2))
 }
 
 // goldenMultiHead is a call of a layer.
@@ -68,10 +54,16 @@ func goldenMultiHead(s *sheet) {
 	y := m.Forward(tape, q, k, v, o)
 	s.check("want.out", y.Out)
 	s.check("want.weights", y.Weights)
-	if o.Score == nil {
-		o.Score = m.Config().Score
+	inner := o.Score
+	if inner == nil {
+		inner = m.Config().Score
 	}
-	s.check("want.scores", s.scores(o, func(o attn.Options) { m.Forward(nil, q, k, v, o) }))
+	o.Score = attn.ScoreFunc(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+		scores := attn.Scores(t, q, k, attn.Options{Score: inner})
+		s.check("want.scores", scores)
+		return scores
+	})
+	m.Forward(nil, q, k, v, o)
 	s.backward(tape, y)
 }
 
@@ -137,7 +129,7 @@ func goldenDropout(s *sheet) {
 	}
 
 	tape := tensortest.Tape(tensor.Train)
-	scores := attn.ScaledDot().Scores(tape, split(tape, m.Q.Forward(tape, q)), split(tape, m.K.Forward(tape, k)))
+	scores := attn.Scores(tape, split(tape, m.Q.Forward(tape, q)), split(tape, m.K.Forward(tape, k)), attn.Options{})
 	weights := tensor.Softmax(tape, scores)
 	mixed := tensor.Mix(tape, tensor.Mul(tape, weights, kept), split(tape, m.V.Forward(tape, v)))
 	joined := tensor.Reshape(tape, tensor.Transpose(tape, mixed, 0, 2, 1, 3), q.Dim(0), q.Dim(1), -1)
@@ -166,6 +158,6 @@ func goldenEncoderDecoder(s *sheet) {
 	s.check("want.dec", dec)
 	s.check("want.out", y.Out)
 	s.check("want.weights", y.Weights)
-	s.check("want.scores", s.scores(o, func(o attn.Options) { attn.Attend(nil, dec, enc, enc, o) }))
+	s.check("want.scores", attn.Scores(nil, dec, enc, o))
 	s.backward(tape, y)
 }

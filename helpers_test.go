@@ -129,7 +129,10 @@ func (c call) mask(m attn.Mask) call {
 type trace map[string]*tensor.Tensor
 
 // run makes the call, forward and backward, on leaves of its own.
-func (c call) run() trace {
+func (c call) run() trace { return c.runBy(attn.Attend) }
+
+// runBy is run by Attend or by the formula.
+func (c call) runBy(attend attend) trace {
 	tape := tensortest.Tape(tensor.Train)
 	leaves := paramsOf(c.o.Score)
 	leaves["dq"], leaves["dk"], leaves["dv"] = c.q.Clone().Param(), c.k.Clone().Param(), c.v.Clone().Param()
@@ -137,7 +140,7 @@ func (c call) run() trace {
 		c.o.Bias = c.o.Bias.Clone().Param()
 		leaves["dbias"] = c.o.Bias
 	}
-	y := attn.Attend(tape, leaves["dq"], leaves["dk"], leaves["dv"], c.o)
+	y := attend(tape, leaves["dq"], leaves["dk"], leaves["dv"], c.o)
 	outs, douts := []*tensor.Tensor{y.Out}, []*tensor.Tensor{c.dout}
 	if y.Weights != nil && c.dweights != nil {
 		outs, douts = append(outs, y.Weights), append(douts, c.dweights)

@@ -45,9 +45,9 @@ type Parts struct {
 	Held int
 }
 
-// parts returns the parts of a call whose queries and keys have been mapped to the form f,
-// nil if the score has none. w is the last map [Out H·V], or nil.
-func parts(f *Form, q heads, kv KV, d dims, w *tensor.Tensor) Parts {
+// parts returns the parts of a call whose queries and keys have been mapped to the form f.
+// w is the last map [Out H·V], or nil.
+func parts(f Form, q heads, kv KV, d dims, w *tensor.Tensor) Parts {
 	kv = kv.dense(nil)
 	own := func(h heads) *tensor.Tensor { // the keys of the caller
 		x := h.split(nil)
@@ -57,7 +57,7 @@ func parts(f *Form, q heads, kv KV, d dims, w *tensor.Tensor) Parts {
 		return x
 	}
 	var p Parts
-	if f != nil && f.Additive == nil && f.Gaussian == nil {
+	if f.isDot() {
 		p.Queries, p.Keys, p.Scale = q.split(nil), own(kv.keys), f.scale(q.size)
 	}
 	p.ValueNorms = valueNorms(own(kv.values), w, d)

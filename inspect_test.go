@@ -46,8 +46,8 @@ func TestInspectedPartsMakeWeights(t *testing.T) {
 			}
 			told = p
 		}})
-		form, mapped := s.make().(attn.MappedScore)
-		if dot := mapped && form.Form().Additive == nil && form.Form().Gaussian == nil; dot != (told.Queries != nil) || dot != (told.Keys != nil) {
+		form := s.make().Form()
+		if dot := form.Additive == nil && form.Gaussian == nil && form.Given == nil; dot != (told.Queries != nil) || dot != (told.Keys != nil) {
 			t.Errorf("%s: told of queries: %v", s.name, told.Queries != nil)
 		} else if dot {
 			tensortest.Close(t, s.name, y.Weights.Data(), rowsOf(told), 2e-5)

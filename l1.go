@@ -23,13 +23,12 @@ type L1 struct {
 	W *tensor.Tensor
 }
 
-// Scores returns −‖(q − k)∘w‖₁ for all pairs.
-//
-// A score below the range of float32 is −Inf, and its key gets no weight.
-func (s *L1) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-	wantSameHeads(q, k)
-	wantSize("key", k, q.Dim(-1))
-	return l1Scores(t, q, k, featureFactors(t, "w of the L1 score", s.W, q.Dim(-1)))
+// Form returns −‖(q − k)∘w‖₁ as a function.
+func (s *L1) Form() Form {
+	return Form{Given: func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+		wantSize("key", k, q.Dim(-1))
+		return l1Scores(t, q, k, featureFactors(t, "w of the L1 score", s.W, q.Dim(-1)))
+	}}
 }
 
 // Params returns "w" where there is one.

@@ -85,19 +85,17 @@ func (m Mask) Draw(s Sizes) string {
 		panic(&tensor.ShapeError{Op: "attn: Draw", Arg: "sizes", Got: []int{s.B, s.H, s.Lq, s.Lk}, Want: "[B H Lq Lk]"})
 	}
 	m.check("attn: Draw", s)
-	rows := newMaskRows(m, s, 0)
 	var b strings.Builder
-	seen := make([]bool, s.Lk)
+	attended := m.array(s)
 	for r := range s.B * s.H * s.Lq {
 		if r > 0 && r%s.Lq == 0 {
 			b.WriteByte('\n')
 		}
-		lo, hi, holes := rows.Row(r, seen)
-		for j := range s.Lk {
+		for j, yes := range attended[r*s.Lk:][:s.Lk] {
 			if j > 0 {
 				b.WriteByte(' ')
 			}
-			if j >= lo && j < hi && (!holes || seen[j]) {
+			if yes {
 				b.WriteByte('1')
 			} else {
 				b.WriteString("·")
@@ -106,6 +104,31 @@ func (m Mask) Draw(s Sizes) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// Array returns the mask as booleans [B H Lq Lk]: true where a query attends to a key. An
+// array of them takes a byte for each pair, which Attend never makes: it is for inspection
+// and for other programs.
+//
+// It panics with a *tensor.ShapeError if the mask does not fit the sizes.
+func (m Mask) Array(s Sizes) []bool {
+	m.check("attn: Array", s)
+	return m.array(s)
+}
+
+// array is Array of sizes that have been checked.
+func (m Mask) array(s Sizes) []bool {
+	rows := newMaskRows(m, s, 0)
+	all := make([]bool, s.B*s.H*s.Lq*s.Lk)
+	scratch := make([]bool, s.Lk)
+	for r := range s.B * s.H * s.Lq {
+		var span [1]flash.Span
+		rows.Rows(r, 0, s.Lk, span[:], scratch)
+		for j := span[0].Lo; j < span[0].Hi; j++ {
+			all[r*s.Lk+j] = span[0].Seen == nil || span[0].Seen[j]
+		}
+	}
+	return all
 }
 
 // check panics with a *tensor.ShapeError unless every rule fits.
@@ -133,17 +156,7 @@ func newMaskRows(m Mask, s Sizes, extra int) *maskRows {
 	return &maskRows{m, s, extra, holes}
 }
 
-func (m *maskRows) Row(r int, seen []bool) (lo, hi int, holes bool) {
-	var spans [1]flash.Span
-	m.Rows(r, 0, m.extra+m.s.Lk, spans[:], seen)
-	s := spans[0]
-	if s.Seen != nil {
-		copy(seen[s.Lo:s.Hi], s.Seen[s.Lo:s.Hi]) // if it is not there already
-	}
-	return s.Lo, s.Hi, s.Seen != nil
-}
-
-// Rows is Row for several rows of one sequence and some of the keys.
+// Rows implements flash.Mask.
 func (m *maskRows) Rows(first, k0, k1 int, spans []flash.Span, scratch []bool) {
 	all := m.extra + m.s.Lk
 	at := m.s.row(flash.Place{
@@ -231,42 +244,3 @@ func (m *maskRows) array(at Row, spans []flash.Span) int {
 	}
 	return -1
 }
-
-// Visible says which keys the queries of scores of the given shape may attend
-// to: [B H Lq Lk], or [B Lq Lk], which is one head. Through it a Mask goes where
-// package tensor takes one:
-//
-//	weights := tensor.MaskedSoftmax(tape, scores, attn.ValidLens(2, 3))
-//
-// It panics with a *tensor.ShapeError if the mask does not fit the shape.
-func (m Mask) Visible(shape []int) tensor.Visible {
-	const op = "tensor: MaskedSoftmax"
-	var s Sizes
-	switch len(shape) {
-	case 3:
-		s = Sizes{B: shape[0], H: 1, G: 1, Lq: shape[1], Lk: shape[2], ThreeAxes: true}
-	case 4:
-		s = Sizes{B: shape[0], H: shape[1], G: shape[1], Lq: shape[2], Lk: shape[3]}
-	default:
-		if len(m.rules) > 0 {
-			panic(&tensor.ShapeError{Op: op, Arg: "x", Got: shape, Want: "[B H Lq Lk] or [B Lq Lk], for the mask"})
-		}
-	}
-	m.check(op, s)
-	return m.visible(s, 0)
-}
-
-// visible returns what the rows of scores of the sizes s attend to, against which m has
-// been checked, and to so many extra keys; nil if that is everything.
-func (m Mask) visible(s Sizes, extra int) tensor.Visible {
-	if len(m.rules) == 0 && !s.ragged() {
-		return nil
-	}
-	return newMaskRows(m, s, extra)
-}
-
-// visible is a tensor.Mask whose shape is settled.
-type visible struct{ rows tensor.Visible }
-
-// Visible returns the rows.
-func (v visible) Visible([]int) tensor.Visible { return v.rows }

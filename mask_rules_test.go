@@ -16,18 +16,10 @@ import (
 func sameMask(t *testing.T, what string, m attn.Mask, lq, lk int, sees func(b, position, j int) bool) {
 	t.Helper()
 	const batch = 2
-	rows := m.Visible([]int{batch, 1, lq, lk})
-	seen := make([]bool, lk)
-	for r := range batch * lq {
-		for j := range seen {
-			seen[j] = j%2 == 0 // what a caller leaves there is of no account
-		}
-		lo, hi, holes := rows.Row(r, seen)
-		for j := range lk {
-			got := j >= lo && j < hi && (!holes || seen[j])
-			if want := sees(r/lq, r%lq+lk-lq, j); got != want {
-				t.Fatalf("%s, Lq=%d, Lk=%d: sequence %d, query %d, key %d: attends: %v, want %v", what, lq, lk, r/lq, r%lq, j, got, want)
-			}
+	for n, got := range m.Array(attn.Sizes{B: batch, H: 1, G: 1, Lq: lq, Lk: lk}) {
+		r, j := n/lk, n%lk
+		if want := sees(r/lq, r%lq+lk-lq, j); got != want {
+			t.Fatalf("%s, Lq=%d, Lk=%d: sequence %d, query %d, key %d: attends: %v, want %v", what, lq, lk, r/lq, r%lq, j, got, want)
 		}
 	}
 }

@@ -210,7 +210,7 @@ func TestMasksAgainstDefinitions(t *testing.T) {
 		}
 		mask := attn.And(masks...)
 		weights := seenBy(mask, s, tensor.Zeros(s.b, s.h, s.lk, 1))
-		softmax := tensor.MaskedSoftmax(nil, tensor.Zeros(s.b, s.h, s.lq, s.lk), mask)
+		softmax := attn.MaskedSoftmax(nil, tensor.Zeros(s.b, s.h, s.lq, s.lk), mask)
 		want := tensor.Zeros(weights.Shape()...)
 		counts := map[[3]int]int{}
 		each(want, func(b, h, i, j int, v *float32) {

@@ -105,11 +105,10 @@ var watched = map[string]sizes{
 	"no keys":              {b: 2, h: 2, g: 1, lq: 3, lk: 0, v: 3},
 }
 
-// Observers come to what the weights say, on the fast path and by the formula, on
-// Attend and in a layer.
+// Observers compute what the weights say, of every form, in Attend and in a layer.
 func TestObservers(t *testing.T) {
 	for name, s := range watched {
-		for what, score := range map[string]attn.Score{"fast": attn.ScaledDot(), "formula": attn.ScoreFunc(attn.ScaledDot().Scores)} {
+		for what, score := range map[string]attn.Score{"fast": attn.ScaledDot(), "given": attn.ScoreFunc(ownScore)} {
 			t.Run(name+", "+what, func(t *testing.T) {
 				c := newCall(scoreCase{"", 5, 5, func() attn.Score { return score }}, s)
 				var masks []attn.Mask

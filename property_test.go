@@ -273,8 +273,8 @@ func TestDotScale(t *testing.T) {
 	s := usual
 	s.h = s.g
 	x := newCall(kindCase("dot"), s)
-	plain := attn.Dot().Scores(nil, x.q, x.k)
+	plain := attn.Scores(nil, x.q, x.k, attn.Options{Score: attn.Dot()})
 	for _, scale := range []float32{0, 1, -0.5, 3} {
-		nearTensor(t, fmt.Sprint("scale ", scale), attn.DotScale(scale).Scores(nil, x.q, x.k), tensor.Scale(nil, plain, scale))
+		nearTensor(t, fmt.Sprint("scale ", scale), attn.Scores(nil, x.q, x.k, attn.Options{Score: attn.DotScale(scale)}), tensor.Scale(nil, plain, scale))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
@@ -11,42 +12,36 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Score compares queries with keys: the scoring function a(q, k) of an
-// attention mechanism. Any differentiable function will do: see ScoreFunc.
+// Score compares queries with keys: the scoring function a(q, k) of an attention mechanism.
 type Score interface {
-	// Scores returns a(q_i, k_j) for all pairs.
-	//
-	// Shapes:
-	//
-	//	q    [B H Lq Eq]
-	//	k    [B H Lk Ek]
-	//	out  [B H Lq Lk]
-	Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor
-}
-
-// ScoreFunc is a scoring function of the user's own, made of operations on
-// tensors. Gradients flow by themselves.
-type ScoreFunc func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor
-
-// Scores calls f.
-func (f ScoreFunc) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-	if f == nil {
-		panic(&tensor.ValueError{Op: "attn: Attend", Arg: "score", Got: "a nil ScoreFunc", Want: "a function"})
-	}
-	return f(t, q, k)
-}
-
-// MappedScore is a Score that compares vectors which it makes of queries and of keys
-// one by one. Attention with it never holds the scores of all pairs: it takes the fast
-// path, forward and backward, as all scores of this package but L1 do.
-type MappedScore interface {
-	Score
 	// Form returns how queries and keys are compared.
 	Form() Form
 }
 
-// Form is Scale·φ(q)ᵀψ(k), or wᵀ·tanh(φ(q) + ψ(k)) if there is an Additive w, or
-// −½‖(φ(q) − ψ(k))∘w‖² if there is a Gaussian one.
+// ScoreFunc is a user-defined scoring function, made of operations on tensors: gradients
+// flow by themselves. It returns the scores of all pairs, which take B·H·Lq·Lk numbers.
+//
+// Shapes: q [B H Lq Eq], k [B H Lk Ek], the result [B H Lq Lk].
+type ScoreFunc func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor
+
+// Form returns the form that is given by f.
+func (f ScoreFunc) Form() Form {
+	if f == nil {
+		panic(&tensor.ValueError{Op: "attn: Attend", Arg: "score", Got: "a nil ScoreFunc", Want: "a function"})
+	}
+	return Form{Given: f}
+}
+
+// Form is how a Score compares φ(q) with ψ(k), the vectors that it makes of a query and of a
+// key:
+//
+//	Scale·φ(q)ᵀψ(k)          the dot product, unless one of the others is set
+//	wᵀ·tanh(φ(q) + ψ(k))     Additive is w
+//	−½‖(φ(q) − ψ(k))∘w‖²     Gaussian is w
+//	Given(φ(q), ψ(k))        any function, which returns the scores of all pairs
+//
+// The first three are computed in tiles, and the scores of all pairs are never in memory.
+// At most one of Additive, Gaussian and Given is set.
 type Form struct {
 	// Queries and Keys are φ and ψ. Nil leaves the vectors as they are.
 	Queries, Keys VectorMap
@@ -55,15 +50,20 @@ type Form struct {
 	Scale   float32
 	PerRoot bool
 	// Additive is w [h], learnt if it is a parameter, where φ and ψ give h elements.
-	// Nil means another form.
 	Additive *tensor.Tensor
 	// Gaussian is w [E], or [1] for one factor, learnt if it is a parameter, where φ and ψ
-	// give E elements. Nil means another form. At most one of Additive and Gaussian is set.
+	// give E elements.
 	Gaussian *tensor.Tensor
+	// Given returns scores [B H Lq Lk]. With grouped queries, each key head is repeated for
+	// the query heads that share it.
+	Given ScoreFunc
 	// MappedKeys is ψ(k) [B G Lk …] of the keys of the call, where it is known. Keys is
 	// then not called.
 	MappedKeys *tensor.Tensor
 }
+
+// isDot reports whether the form is the dot product.
+func (f Form) isDot() bool { return f.Additive == nil && f.Gaussian == nil && f.Given == nil }
 
 // scale returns the factor of the dot product of vectors of e elements.
 func (f Form) scale(e int) float32 {
@@ -73,87 +73,64 @@ func (f Form) scale(e int) float32 {
 	return f.Scale
 }
 
-// check panics if the form is two.
+// check panics if the form is more than one.
 func (f Form) check(op string) {
-	if f.Additive != nil && f.Gaussian != nil {
-		panic(&tensor.ValueError{Op: op, Arg: "form of the score", Got: "Additive and Gaussian", Want: "at most one of them"})
+	n := 0
+	for _, set := range []bool{f.Additive != nil, f.Gaussian != nil, f.Given != nil} {
+		if set {
+			n++
+		}
 	}
+	if n > 1 {
+		panic(&tensor.ValueError{Op: op, Arg: "form of the score", Got: fmt.Sprint(n, " of Additive, Gaussian and Given"), Want: "at most one"})
+	}
+}
+
+// given returns the scores [B H Lq Lk] of a form that is given.
+func (f Form) given(t *tensor.Tape, q, k *tensor.Tensor, d dims) *tensor.Tensor {
+	s := f.Given(t, q, perQuery(t, k, d.H))
+	wantTensor("attn: Attend", "score's result", s)
+	if want := []int{d.B, d.H, d.Lq, d.allKeys()}; !slices.Equal(s.Shape(), want) {
+		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "score's result", Got: s.Shape(), Want: fmt.Sprint(want)})
+	}
+	return s
+}
+
+// perQuery returns keys [B G Lk E] with one head for each of h query heads.
+func perQuery(t *tensor.Tape, k *tensor.Tensor, h int) *tensor.Tensor {
+	b, g, lk, e := k.Dim(0), k.Dim(1), k.Dim(2), k.Dim(3)
+	if g == h {
+		return k
+	}
+	k = tensor.BroadcastTo(t, tensor.Reshape(t, k, b, g, 1, lk, e), b, g, h/g, lk, e)
+	return tensor.Reshape(t, k, b, h, lk, e)
 }
 
 // VectorMap turns vectors [… E] into others one by one, by operations on tensors.
 type VectorMap func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
-
-// of applies the map.
-func (f VectorMap) of(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
-	if f == nil {
-		return x
-	}
-	return f(t, x)
-}
-
-// Scores returns the scores of all pairs in this form: what the method Scores of a
-// MappedScore returns.
-//
-// Shapes: q [B H Lq Eq], k [B H Lk Ek], out [B H Lq Lk].
-func (f Form) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-	q = f.Queries.of(t, q)
-	if f.MappedKeys != nil {
-		k = perQuery(t, f.MappedKeys, q.Dim(1))
-	} else {
-		k = f.Keys.of(t, k)
-	}
-	wantSize("key", k, q.Dim(-1))
-	f.check("attn: Scores")
-	switch {
-	case f.Additive != nil:
-		wantSameHeads(q, k)
-		return additiveScores(t, q, k, f.Additive)
-	case f.Gaussian != nil:
-		wantSameHeads(q, k)
-		return gaussianScores(t, q, k, gaussianFactors(t, f.Gaussian, q.Dim(-1)))
-	}
-	if scale := f.scale(q.Dim(-1)); scale != 1 { // scaling q costs less than scaling the scores
-		q = tensor.Scale(t, q, scale)
-	}
-	return tensor.MatMulT(t, q, k)
-}
-
-// scoresOf returns the scores of all pairs of a MappedScore.
-func scoresOf(t *tensor.Tape, s MappedScore, q, k *tensor.Tensor) *tensor.Tensor {
-	wantTensor("attn: Scores", "query", q)
-	wantTensor("attn: Scores", "key", k)
-	return s.Form().Scores(t, q, k)
-}
 
 // OnKeys returns a score equal to s on the keys k [B H Lk E], with the part of
 // the work that depends on the keys alone already done: a decoder that asks the
 // same keys step after step saves it. The result must be given the same k.
 func OnKeys(t *tensor.Tape, s Score, k *tensor.Tensor) Score {
 	wantTensor("attn: OnKeys", "key", k)
-	if m, ok := s.(MappedScore); ok {
-		if f := m.Form(); f.Keys != nil {
-			return onKeys{m, f.Keys(t, k)}
-		}
+	if f := s.Form(); f.Keys != nil {
+		return onKeys{s, f.Keys(t, k)}
 	}
 	return s
 }
 
 // onKeys is a score whose keys have been mapped.
 type onKeys struct {
-	MappedScore
+	Score
 	keys *tensor.Tensor
 }
 
 // Form compares queries with the keys that have been mapped.
 func (s onKeys) Form() Form {
-	f := s.MappedScore.Form()
+	f := s.Score.Form()
 	f.MappedKeys = s.keys
 	return f
-}
-
-// Scores returns the scores of the keys that have been mapped.
-func (s onKeys) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-	return scoresOf(t, s, q, k)
 }
 
 // dot is scale·qᵀk, divided by √E if it is perRoot.
@@ -187,9 +164,6 @@ var (
 	scaledDotKind = ScoreKind{Name: "scaled", Formula: "qᵀk / √E", Score: ScaledDot(), Scaled: DotScale}
 )
 
-// Scores returns scale·qᵀk for all pairs.
-func (s dot) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return scoresOf(t, s, q, k) }
-
 // Form returns scale·qᵀk.
 func (s dot) Form() Form { return Form{Scale: s.scale, PerRoot: s.perRoot} }
 
@@ -206,11 +180,6 @@ type Bilinear struct {
 // NewBilinear returns a bilinear score with W drawn as nn.Xavier does.
 func NewBilinear(eq, ek int, rng *rand.Rand) *Bilinear {
 	return &Bilinear{W: nn.Xavier(rng, eq, ek)}
-}
-
-// Scores returns qᵀWk for all pairs.
-func (s *Bilinear) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-	return scoresOf(t, s, q, k)
 }
 
 // Form returns (Wᵀq)ᵀk, scaled if it should be.
@@ -269,11 +238,6 @@ var (
 // https://arxiv.org/abs/1410.5401, eq. 6.
 type Cosine struct {
 	Scale *tensor.Tensor // one element, learnt if it is a parameter; nil means 1
-}
-
-// Scores returns scale·q·k/(‖q‖‖k‖) for all pairs; 0 where one of them is zero.
-func (s *Cosine) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-	return scoresOf(t, s, q, k)
 }
 
 // Form returns the dot product of vectors of length 1.
@@ -352,15 +316,6 @@ func wantSize(arg string, x *tensor.Tensor, e int) {
 func wantHeadSize(op, arg string, got, want int) {
 	if got != want {
 		panic(&tensor.ShapeError{Op: op, Arg: arg, What: "head size", Got: []int{got}, Want: fmt.Sprintf("E=%d", want)})
-	}
-}
-
-// wantSameHeads panics unless k has the batch and the heads of q.
-func wantSameHeads(q, k *tensor.Tensor) {
-	wantTensor("attn: Scores", "query", q)
-	wantTensor("attn: Scores", "key", k)
-	if q.Rank() != 4 || k.Rank() != 4 || k.Dim(0) != q.Dim(0) || k.Dim(1) != q.Dim(1) {
-		panic(&tensor.ShapeError{Op: "attn: Scores", Arg: "key", Got: k.Shape(), Want: fmt.Sprintf("[B H Lk E], to go with a query %v", q.Shape())})
 	}
 }
 

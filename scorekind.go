@@ -92,13 +92,6 @@ func (t ScoreTable) Find(name string) (kind ScoreKind, ok bool) {
 	return t[i], true
 }
 
-// Mapped reports whether attention with scores of this kind takes the fast path, as
-// that with a MappedScore does.
-func (k ScoreKind) Mapped() bool {
-	_, ok := k.Score.(MappedScore)
-	return ok
-}
-
 // New returns a score between vectors of the given sizes, with all its parameters at
 // the values that training begins with.
 func (k ScoreKind) New(s ScoreSizes, rng *rand.Rand) Score {

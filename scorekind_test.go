@@ -43,9 +43,6 @@ func TestScoreKinds(t *testing.T) {
 		if len(want) > 0 {
 			t.Errorf("%s: a new score lacks %v", kind.Name, want)
 		}
-		if _, mapped := kind.New(s, newRand(1)).(attn.MappedScore); mapped != kind.Mapped() {
-			t.Errorf("%s: Mapped is %v", kind.Name, kind.Mapped())
-		}
 	}
 	if _, ok := kinds.Find("nothing"); ok {
 		t.Error("a kind of a name that there is not")
@@ -108,7 +105,9 @@ func TestKeepCopiesScores(t *testing.T) {
 // pairDistance is a score of a user's own, −Σ_f |w·(q − k)_f|, with a parameter.
 type pairDistance struct{ w *tensor.Tensor } // [1]
 
-func (s pairDistance) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+func (s pairDistance) Form() attn.Form { return attn.Form{Given: s.scores} }
+
+func (s pairDistance) scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 	b, h, lq, lk, e := q.Dim(0), q.Dim(1), q.Dim(2), k.Dim(2), q.Dim(3)
 	diff := tensor.Sub(t, tensor.Reshape(t, q, b, h, lq, 1, e), tensor.Reshape(t, k, b, h, 1, lk, e))
 	abs := tensor.Sqrt(t, tensor.Square(t, tensor.Mul(t, diff, s.w)))
@@ -139,7 +138,7 @@ func ExampleScoreKinds() {
 		}
 		score := kind.New(attn.ScoreSizes{Query: 2, Key: 2}, rand.New(rand.NewPCG(1, 2)))
 		q, k := tensor.New([]float32{1, 2}, 1, 1, 1, 2), tensor.New([]float32{3, 4, 1, 2}, 1, 1, 2, 2)
-		fmt.Println(kind.Formula, score.Scores(nil, q, k).Shape())
+		fmt.Println(kind.Formula, attn.Scores(nil, q, k, attn.Options{Score: score}).Shape())
 		for _, p := range kind.Params {
 			fmt.Println(" ", p.Name, p.Axes)
 		}

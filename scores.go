@@ -1,9 +1,7 @@
 package attn
 
 import (
-	"math"
-
-	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/flash"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -28,16 +26,20 @@ func Scores(t *tensor.Tape, q, k *tensor.Tensor, o Options) *tensor.Tensor {
 	const op = "attn: Scores"
 	q, k, _, d := settle(t, op, q, k, k, &o)
 	o.check(op, d)
-	score := o.Score
-	if score == nil {
-		score = ScaledDot()
-	}
-	s := headScores(t, score, q, k, d)
-	for _, c := range steps(t, op, inputs(d, headFirst(q), func(*tensor.Tape) *tensor.Tensor { return k }), 0, &o) {
-		s = c.applied(t, s)
-	}
-	if rows := o.Mask.visible(d.Sizes, 0); rows != nil {
-		s = hidden(t, s, rows)
+	x := headFirst(q)
+	kv := KV{keys: headFirst(k)}
+	changes := steps(t, op, inputs(d, x, func(*tensor.Tape) *tensor.Tensor { return k }), 0, &o)
+	f := o.score().Form()
+	x, kv = x.mapped(t, f.Queries), kv.mapped(t, f)
+	d.checkMapped(op, f, x, kv)
+	d.V, o.Sinks = 0, nil
+	c := newCall(t, f, x, kv, changes, d, &o)
+	s := t.Make(d.B, d.H, d.Lq, d.Lk)
+	flash.Scores(&c.Attention, s.Data())
+	if t.Needs(c.operands()...) {
+		t.Record(s, func(ds []float32) {
+			flash.Backward(&c.Attention, flash.Stats{}, flash.Upstream{DScores: ds}, c.grads(t))
+		})
 	}
 	if d.ThreeAxes {
 		s = tensor.Reshape(t, s, d.B, d.Lq, d.Lk)
@@ -45,38 +47,34 @@ func Scores(t *tensor.Tape, q, k *tensor.Tensor, o Options) *tensor.Tensor {
 	return s
 }
 
-// hidden returns s [B H Lq Lk] with −Inf where a key is hidden.
-func hidden(t *tensor.Tape, s *tensor.Tensor, rows tensor.Visible) *tensor.Tensor {
-	lk := s.Dim(3)
-	// copied copies what is visible.
-	copied := func(dst, src []float32) {
-		par.For(len(src)/max(lk, 1), 1, func(from, to int) {
-			seen := make([]bool, lk)
-			for r := from; r < to; r++ {
-				lo, hi, holes := rows.Row(r, seen)
-				for j := lo; j < hi; j++ {
-					if !holes || seen[j] {
-						dst[r*lk+j] = src[r*lk+j]
-					}
-				}
-			}
-		})
+// MaskedSoftmax returns the softmax of scores over the keys to which a query attends: the
+// weights of Attend, for scores that have been computed already.
+//
+//	weights[i,j] = exp(scores[i,j]) / Σ exp(scores[i,j'])   over the keys j' that query i attends to
+//
+// The weights of other keys are 0, whatever the scores are there, and so are those of a query
+// that attends to no key.
+//
+// Shapes: scores and the result [B H Lq Lk], or [B Lq Lk], which is one head.
+//
+// Gradients flow to the scores.
+//
+// It panics with a *tensor.ShapeError if the mask does not fit the scores.
+func MaskedSoftmax(t *tensor.Tape, scores *tensor.Tensor, m Mask) *tensor.Tensor {
+	const op = "attn: MaskedSoftmax"
+	wantTensor(op, "scores", scores)
+	x := scores
+	if x.Rank() == 3 {
+		x = oneHead(t, op, "scores", x)
 	}
-	y := t.Make(s.Shape()...)
-	for i := range y.Data() {
-		y.Data()[i] = float32(math.Inf(-1))
+	if x.Rank() != 4 {
+		panic(&tensor.ShapeError{Op: op, Arg: "scores", Got: x.Shape(), Want: "[B H Lq Lk] or [B Lq Lk]"})
 	}
-	copied(y.Data(), s.Data())
-	if t.Needs(s) {
-		t.Record(y, func(dy []float32) {
-			d := t.Floats(len(dy))
-			clear(d)
-			copied(d, dy)
-			ds := t.GradOf(s)
-			for i, v := range d {
-				ds[i] += v
-			}
-		})
-	}
-	return y
+	d := dims{Sizes: Sizes{B: x.Dim(0), H: x.Dim(1), G: x.Dim(1), Lq: x.Dim(2), Lk: x.Dim(3), ThreeAxes: scores.Rank() == 3}}
+	o := Options{Mask: m, Weights: true}
+	o.check(op, d)
+	given := Form{Given: func(*tensor.Tape, *tensor.Tensor, *tensor.Tensor) *tensor.Tensor { return x }}
+	q, k := tensor.Zeros(d.B, d.H, d.Lq, 0), tensor.Zeros(d.B, d.H, d.Lk, 0)
+	y := newCall(t, given, headFirst(q), KV{keys: headFirst(k)}, nil, d, &o).run(t, d, &o).weights
+	return tensor.Reshape(t, y, scores.Shape()...)
 }

@@ -258,8 +258,12 @@ func (g *Graph) form(score attn.Score, e int) form {
 			}
 			return g.mul(g.sumAway(g.abs(d)), g.Scalar(-1))
 		}
-	case attn.MappedScore:
+	default:
 		c := s.Form()
+		if c.Given != nil {
+			g.Fail("a score of type %T, want one of package attn", s)
+			return f
+		}
 		if c.Queries != nil || c.Keys != nil || c.MappedKeys != nil {
 			g.Fail("a score of type %T, which maps queries or keys by a function of its own", s)
 			return f
@@ -275,8 +279,6 @@ func (g *Graph) form(score attn.Score, e int) form {
 		if f.scale = c.Scale; c.PerRoot {
 			f.scale *= float32(1 / math.Sqrt(float64(max(e, 1))))
 		}
-	default:
-		g.Fail("a score of type %T, want one of package attn", s)
 	}
 	return f
 }

@@ -82,17 +82,17 @@ type maskInput struct {
 }
 
 // compute returns the outputs of the node by name. It attends on the fast path, or, if
-// it is told so, on the readable one.
-func (n *attention) compute(readable bool) (outputs map[string]*tensor.Tensor, err error) {
+// given is set, with its scores given as an array.
+func (n *attention) compute(given bool) (outputs map[string]*tensor.Tensor, err error) {
 	if err := n.check(); err != nil {
 		return nil, err
 	}
 	// A panic about shapes that do not fit each other becomes the error.
-	err = tensor.Catch(func() { outputs = n.attend(readable) })
+	err = tensor.Catch(func() { outputs = n.attend(given) })
 	return outputs, err
 }
 
-func (n *attention) attend(readable bool) map[string]*tensor.Tensor {
+func (n *attention) attend(given bool) map[string]*tensor.Tensor {
 	q, k, v := split(n.q, n.QNumHeads), split(n.k, n.KVNumHeads), split(n.v, n.KVNumHeads)
 	past := 0
 	if n.pastKey != nil {
@@ -101,8 +101,11 @@ func (n *attention) attend(readable bool) map[string]*tensor.Tensor {
 	}
 
 	score := n.score(q.Dim(3))
-	if readable {
-		score = attn.ScoreFunc(score.Scores) // of a function nobody knows a fast form
+	if given {
+		formula := score
+		score = attn.ScoreFunc(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+			return attn.Scores(t, q, k, attn.Options{Score: formula})
+		})
 	}
 	mask, bias := n.maskAndBias(k.Dim(2))
 	o := attn.Options{
@@ -154,11 +157,6 @@ func (n *attention) score(e int) attn.Score {
 
 // rootScaled is the score (r·q)ᵀ(r·k).
 type rootScaled float32
-
-// Scores returns the scores of all pairs.
-func (r rootScaled) Scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-	return r.Form().Scores(t, q, k)
-}
 
 // Form is the dot product of scaled vectors.
 func (r rootScaled) Form() attn.Form {

@@ -23,6 +23,7 @@ func (a *Attention) chunkRows() int {
 // computed.
 type Grads struct {
 	Q, K, V  Heads     // as those of the Attention
+	Given    []float32 // as Attention.Given; nil if not asked for
 	Mods     []ModGrad // those of Attention.Mods; nil if all are the zero value
 	Additive []float32 // as Attention.Additive; nil if not asked for
 	Gaussian []float32 // of the w of Attention.Gaussian; nil if not asked for
@@ -38,6 +39,9 @@ type Upstream struct {
 	Weights, DWeights []float32
 
 	DLogSumExp []float32 // the gradient of Stats.LogSumExp; nil if there is none
+
+	// DScores is the gradient of what Scores has made, in place of all others; else nil.
+	DScores []float32
 }
 
 // Backward adds to the gradients what follows from up. The statistics are those
@@ -59,8 +63,10 @@ func Backward(a *Attention, st Stats, up Upstream, to Grads) {
 		b.count = a.H / a.G
 	}
 	b.mean = borrowFloats(a.B * a.H * a.Lq)
-	par.For(a.B*a.H*a.Lq, max(1, 1<<12/(a.EV+1)), b.means)
-	b.sinks()
+	if up.DScores == nil {
+		par.For(a.B*a.H*a.Lq, max(1, 1<<12/(a.EV+1)), b.means)
+		b.sinks()
+	}
 	if a.Lk == 0 {
 		returnFloats(b.mean)
 		return
@@ -217,7 +223,7 @@ func (b *backward) chunks() {
 		if b.to.Q.Data == nil {
 			continue
 		}
-		par.For(rows, max(1, 1<<12/a.E), func(lo, hi int) {
+		par.For(rows, max(1, 1<<12/max(a.E, 1)), func(lo, hi int) {
 			for row := lo; row < hi; row++ {
 				s, h, i := a.split(row)
 				dq := b.to.Q.at(s, h, i)[:a.E]

@@ -57,6 +57,7 @@ func (w *backWorker) loadChunk(back *backward, b, g, k0, k1 int) {
 	k, v, n := from(keys(a.K, b, g), k0), from(keys(a.V, b, g), k0), k1-k0
 	w.loadKeys(a, b, g, k0, k1)
 	switch {
+	case a.Given != nil:
 	case a.Additive != nil:
 		w.additiveGrad.Set(k.Data, k.Row, n, a.E, a.Additive)
 	case a.Gaussian != nil:
@@ -126,6 +127,7 @@ func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads) {
 		dk = from(keys(b.to.K, s, g), k0)
 	}
 	switch {
+	case a.Given != nil:
 	case a.Additive != nil:
 		w.additiveGrad.Flush(dk.Data, dk.Row, b.featuresPart(s, g, c))
 	case a.Gaussian != nil:
@@ -146,9 +148,6 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 	at, width := x.j0-w.from, x.width
 	w.ask(a, t, x.r, n)
 	c := w.score(a, t, x.r, w.spans[:n], x.j0, x.j0+width, 0)
-	shift, inverse := b.st.Shift[row:][:n], b.st.Inverse[row:][:n]
-	simd.WeightRows(w.scores, w.stride, width, c, shift, inverse)
-	w.mend(b, x)
 	// GradRows multiplies by factor. Without Mods that is the scale, so that its result is
 	// the gradient of q·k; with Mods it is 1, as they need the gradient of the scaled score,
 	// and modGrads applies the scale after them.
@@ -156,7 +155,47 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 	if !b.plain {
 		factor = 1
 	}
+	if b.up.DScores != nil {
+		w.scoreGrads(b, x, row, factor)
+	} else {
+		w.weightGrads(b, x, row, c, factor)
+	}
+	if !b.plain {
+		for i := range n {
+			w.modGrads(b, row+i, i, x.j0, width)
+		}
+	}
+	dq := w.dq[:n*a.E]
+	switch {
+	case a.Given != nil:
+		for i := 0; i < n && b.to.Given != nil; i++ {
+			d := b.to.Given[(row+i)*a.Lk+x.j0:][:width]
+			simd.Add(d, d, w.dscores[i*w.stride:][:width])
+		}
+		return
+	case a.Additive != nil:
+		clear(dq)
+		simd.AdditiveTileGrad(dq, a.E, w.dscores, w.stride, &w.queries, 0, n, &w.additiveGrad, at, at+width)
+	case a.Gaussian != nil:
+		q := from(t.q, x.r)
+		w.distanceGrad.Queries(q.Data, q.Row, n)
+		w.distanceGrad.Add(dq, a.E, w.dscores, w.stride, at, at+width)
+	default:
+		w.dotGrad(b, x, at)
+	}
+	if to.Data != nil {
+		to := from(a.rows(to, t.b, t.h), x.r)
+		simd.AddRows(to.Data, to.Row, dq, a.E, n, a.E)
+	}
+}
 
+// weightGrads turns the scores of a block into weights, sets dscores to the gradient of the
+// scores times factor, and adds to the sums of the values.
+func (w *backWorker) weightGrads(b *backward, x block, row int, c, factor float32) {
+	a, n, at, width := b.a, x.n, x.j0-w.from, x.width
+	shift, inverse := b.st.Shift[row:][:n], b.st.Inverse[row:][:n]
+	simd.WeightRows(w.scores, w.stride, width, c, shift, inverse)
+	w.mend(b, x)
 	dw := simd.Mat{Data: w.dscores, Row: w.stride, Col: 1}
 	multiply(dw, x.do, n, &w.valuesT, w.valuesAt.T(), 0, a.EV, at, at+width, w.valuesFinite, false)
 	if a.Dropout > 0 {
@@ -176,27 +215,6 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 
 	if b.to.V.Data != nil {
 		w.sum(w.dv, a.EV, at, simd.RowMajor(w.kept, w.stride), x, x.do, &w.upstream)
-	}
-	if !b.plain {
-		for i := range n {
-			w.modGrads(b, row+i, i, x.j0, width)
-		}
-	}
-	dq := w.dq[:n*a.E]
-	switch {
-	case a.Additive != nil:
-		clear(dq)
-		simd.AdditiveTileGrad(dq, a.E, w.dscores, w.stride, &w.queries, 0, n, &w.additiveGrad, at, at+width)
-	case a.Gaussian != nil:
-		q := from(t.q, x.r)
-		w.distanceGrad.Queries(q.Data, q.Row, n)
-		w.distanceGrad.Add(dq, a.E, w.dscores, w.stride, at, at+width)
-	default:
-		w.dotGrad(b, x, at)
-	}
-	if to.Data != nil {
-		to := from(a.rows(to, t.b, t.h), x.r)
-		simd.AddRows(to.Data, to.Row, dq, a.E, n, a.E)
 	}
 }
 

@@ -29,6 +29,10 @@ type Attention struct {
 	Q    Heads // [B H Lq E]
 	K, V Heads // [B G Lk E] and [B G Lk EV]
 
+	// Given are scores [B H Lq Lk] in place of Q and K, of a form that tiles do not compute.
+	// E is then 0.
+	Given []float32
+
 	// Source is the sequence of K and V to which each sequence of queries attends; nil
 	// means its own. There is no backward pass.
 	Source []int
@@ -39,7 +43,7 @@ type Attention struct {
 
 	Scale    float32   // of the dot product; the other forms have none
 	Additive []float32 // w [E] of the additive form wᵀ·tanh(q+k)
-	Gaussian *Gaussian // the form −½‖(q−k)∘w‖²; without both it is the dot product
+	Gaussian *Gaussian // the form −½‖(q−k)∘w‖²; without both and Given it is the dot product
 	Mods     []Mod     // change the scores, one after the other
 	Mask     Mask      // nil hides nothing
 	Sinks    []float32 // [H], scores of a key without a value, to which all queries attend; nil means none
@@ -105,7 +109,7 @@ type tall struct {
 // scale is what the scores are multiplied by.
 func (a *Attention) scale() float32 {
 	switch {
-	case a.Additive != nil:
+	case a.Additive != nil, a.Given != nil:
 		return 1
 	case a.Gaussian != nil:
 		return a.Gaussian.scale

@@ -21,6 +21,10 @@ func (w *worker) ask(a *Attention, t tall, r, n int) {
 func (w *worker) score(a *Attention, t tall, r int, spans []Span, j0, j1, at int) float32 {
 	s, n, width := w.scores[at:], len(spans), j1-j0
 	switch {
+	case a.Given != nil:
+		for i := range n {
+			copy(s[i*w.stride:][:width], a.Given[(t.first+r+i)*a.Lk+j0:])
+		}
 	case a.Additive != nil:
 		simd.AdditiveTile(s, w.stride, &w.queries, 0, n, w.additive, j0-w.from, j1-w.from)
 	case a.Gaussian != nil:

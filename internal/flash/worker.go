@@ -91,7 +91,9 @@ func (w *worker) load(a *Attention, b, g, k0, k1 int) {
 
 // loadKeys is load of what scores need.
 func (w *worker) loadKeys(a *Attention, b, g, k0, k1 int) {
-	w.from = k0
+	if w.from = k0; a.Given != nil {
+		return
+	}
 	k := from(keys(a.K, a.source(b), g), k0)
 	if a.Additive != nil {
 		w.additive = &w.ownAdditive
@@ -117,7 +119,7 @@ func (w *worker) ownValues(a *Attention) *simd.Panels {
 
 // loadAll is load of all keys of a head, on all processors.
 func (w *worker) loadAll(a *Attention, b, g int) {
-	if a.Additive != nil || a.Pages != nil {
+	if a.Additive != nil || a.Given != nil || a.Pages != nil {
 		w.load(a, b, g, 0, a.Lk)
 		return
 	}
