@@ -82,6 +82,44 @@ func TestMasksOfTensorsErrors(t *testing.T) {
 	}
 }
 
+// A hidden key has weight zero even in a row that NaN or Inf spoils, and a NaN under the mask
+// has no influence, forward or backward.
+func TestMaskedSoftmaxOfNaN(t *testing.T) {
+	hidden := attn.Allow([]bool{false, true, true, true, false, true, true}, 7)
+	for _, bad := range poisons[:2] {
+		y := attn.MaskedSoftmax(nil, tensor.New([]float32{1, bad, 3, bad, 5, 6, 7}, 1, 1, 7), hidden).Data()
+		if y[0] != 0 || y[4] != 0 {
+			t.Errorf("with a %v that is seen the hidden keys have weights %v and %v, want 0", bad, y[0], y[4])
+		}
+		if y[1] == y[1] {
+			t.Errorf("a %v that is seen leaves no trace: %v", bad, y)
+		}
+	}
+	run := func(bad float32) (y, dx *tensor.Tensor) {
+		x := tensor.New([]float32{bad, 2, 3, 1, bad, 2, -1}, 1, 1, 7).Param()
+		tape := tensortest.Tape(tensor.Train)
+		y = attn.MaskedSoftmax(tape, x, hidden)
+		tape.Backward(y, tensor.New([]float32{1, 2, 3, 4, 5, 6, 7}, 1, 1, 7))
+		return y, x.Grad()
+	}
+	want, gradient := run(0)
+	for _, bad := range poisons {
+		y, dx := run(bad)
+		tensortest.Same(t, "weights", y.Data(), want.Data())
+		tensortest.Same(t, "gradient", dx.Data(), gradient.Data())
+	}
+}
+
+// Two sequences with two queries each, of whose four keys the first two and three are valid.
+func ExampleMaskedSoftmax() {
+	scores := tensor.Zeros(2, 2, 4)
+	fmt.Println(attn.MaskedSoftmax(nil, scores, attn.ValidLens(2, 3)))
+	fmt.Println(attn.MaskedSoftmax(nil, scores, attn.ValidLensRows([][]int{{1, 3}, {2, 4}})))
+	// Output:
+	// [[[0.5 0.5 0 0] [0.5 0.5 0 0]] [[0.3333 0.3333 0.3333 0] [0.3333 0.3333 0.3333 0]]]
+	// [[[1 0 0 0] [0.3333 0.3333 0.3333 0]] [[0.5 0.5 0 0] [0.25 0.25 0.25 0.25]]]
+}
+
 // The mask keeps no hold of the tensor that it was made of.
 func TestAllowTensorCopies(t *testing.T) {
 	numbers := tensor.New([]float32{1, 0}, 2)

@@ -100,10 +100,6 @@ func rowCases() []opCase {
 	wide := [][]int{{7, 61, 211}}
 	return []opCase{
 		{name: "softmax_last", f: unary(tensor.Softmax), bench: wide},
-		{name: "masked_softmax_holes", f: with(tensor.MaskedSoftmax, tensor.Mask(sieve{})), bench: wide,
-			in: [][]int{{3, 5, 7}}, shape: []int{3, 5, 7}, want: softmaxElement(sieve{})},
-		{name: "masked_softmax_intervals", f: with(tensor.MaskedSoftmax, tensor.Mask(band{})), bench: wide,
-			in: [][]int{{3, 5, 7}}, shape: []int{3, 5, 7}, want: softmaxElement(band{})},
 		{name: "log_softmax_last", f: unary(tensor.LogSoftmax), bench: wide},
 		{name: "logsumexp_last", f: unary(tensor.LogSumExp), bench: wide},
 		{name: "layer_norm", f: func(t *tensor.Tape, x []*tensor.Tensor) *tensor.Tensor {
@@ -132,58 +128,5 @@ func dropoutCases() []opCase {
 				mask := tensor.Dropout(training(), tensor.Full(1, 5, 7), 0.3)
 				return at(x[0], i...) * at(mask, i...)
 			}},
-	}
-}
-
-// sieve is a mask with holes: row r sees every third column of what its band
-// shows.
-type sieve struct{}
-
-func (m sieve) Visible([]int) tensor.Visible { return m }
-
-func (sieve) Row(r int, seen []bool) (lo, hi int, holes bool) {
-	lo, hi, _ = band{}.Row(r, seen)
-	for j := lo; j < hi; j++ {
-		seen[j] = (r+j)%3 == 0
-	}
-	return lo, hi, true
-}
-
-// band is a mask of intervals: of five rows one sees everything, one nothing.
-type band struct{}
-
-func (m band) Visible([]int) tensor.Visible { return m }
-
-func (band) Row(r int, seen []bool) (lo, hi int, holes bool) {
-	n := len(seen)
-	switch r % 5 {
-	case 0:
-		return 0, n, false
-	case 1:
-		return n / 3, n, false
-	case 2:
-		return 0, n - n/3, false
-	case 3:
-		return n / 2, n / 2, false
-	}
-	return n / 2, n/2 + 1, false
-}
-
-// softmaxElement is the formula of MaskedSoftmax for operands of three axes.
-func softmaxElement(mask tensor.Visible) func(x []*tensor.Tensor, i []int) float64 {
-	return func(x []*tensor.Tensor, i []int) float64 {
-		width := x[0].Dim(2)
-		seen := make([]bool, width)
-		lo, hi, holes := mask.Row(i[0]*x[0].Dim(1)+i[1], seen)
-		visible := func(j int) bool { return lo <= j && j < hi && (!holes || seen[j]) }
-		if !visible(i[2]) {
-			return 0
-		}
-		return math.Exp(at(x[0], i...)) / sum(width, func(j int) float64 {
-			if !visible(j) {
-				return 0
-			}
-			return math.Exp(at(x[0], i[0], i[1], j))
-		})
 	}
 }

@@ -2,6 +2,7 @@ package tensor_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -18,37 +19,28 @@ func TestRowsDoNotDependOnTheirCompany(t *testing.T) {
 		const out = 37
 		right, left := tensor.Randn(rng, width, out), tensor.Randn(rng, out, width)
 		bias, gain, shift := tensor.Randn(rng, out), tensor.Randn(rng, width), tensor.Randn(rng, width)
-		mask := make(tables, rows)
-		for r := range mask {
-			mask[r] = make([]bool, width)
-			for j := range mask[r] {
-				mask[r][j] = rng.Float32() < 0.7
-			}
-		}
 		for _, op := range []struct {
 			name string
-			f    func(t *tensor.Tape, x *tensor.Tensor, first int) *tensor.Tensor
+			f    func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
 		}{
-			{"MatMul", func(t *tensor.Tape, x *tensor.Tensor, _ int) *tensor.Tensor { return tensor.MatMul(t, x, right) }},
-			{"MatMulT", func(t *tensor.Tape, x *tensor.Tensor, _ int) *tensor.Tensor { return tensor.MatMulT(t, x, left) }},
-			{"Mix", func(t *tensor.Tape, x *tensor.Tensor, _ int) *tensor.Tensor { return tensor.Mix(t, x, right) }},
-			{"Linear", func(t *tensor.Tape, x *tensor.Tensor, _ int) *tensor.Tensor { return tensor.Linear(t, x, left, bias) }},
-			{"LayerNorm", func(t *tensor.Tape, x *tensor.Tensor, _ int) *tensor.Tensor {
+			{"MatMul", func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return tensor.MatMul(t, x, right) }},
+			{"MatMulT", func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return tensor.MatMulT(t, x, left) }},
+			{"Mix", func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return tensor.Mix(t, x, right) }},
+			{"Linear", func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return tensor.Linear(t, x, left, bias) }},
+			{"LayerNorm", func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 				return tensor.LayerNorm(t, x, gain, shift, 1e-5)
 			}},
-			{"RMSNorm", func(t *tensor.Tape, x *tensor.Tensor, _ int) *tensor.Tensor { return tensor.RMSNorm(t, x, gain, 1e-5) }},
-			{"Normalize", func(t *tensor.Tape, x *tensor.Tensor, _ int) *tensor.Tensor { return tensor.Normalize(t, x, 1e-5) }},
-			{"MaskedSoftmax", func(t *tensor.Tape, x *tensor.Tensor, first int) *tensor.Tensor {
-				return tensor.MaskedSoftmax(t, x, mask[first:])
-			}},
-			{"LogSoftmax", func(t *tensor.Tape, x *tensor.Tensor, _ int) *tensor.Tensor { return tensor.LogSoftmax(t, x) }},
-			{"LogSumExp", func(t *tensor.Tape, x *tensor.Tensor, _ int) *tensor.Tensor { return tensor.LogSumExp(t, x) }},
-			{"GELU", func(t *tensor.Tape, x *tensor.Tensor, _ int) *tensor.Tensor { return tensor.GELU(t, x) }},
-			{"Tanh", func(t *tensor.Tape, x *tensor.Tensor, _ int) *tensor.Tensor { return tensor.Tanh(t, x) }},
+			{"RMSNorm", func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return tensor.RMSNorm(t, x, gain, 1e-5) }},
+			{"Normalize", func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return tensor.Normalize(t, x, 1e-5) }},
+			{"Softmax", func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return tensor.Softmax(t, x) }},
+			{"LogSoftmax", func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return tensor.LogSoftmax(t, x) }},
+			{"LogSumExp", func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return tensor.LogSumExp(t, x) }},
+			{"GELU", func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return tensor.GELU(t, x) }},
+			{"Tanh", func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return tensor.Tanh(t, x) }},
 		} {
 			x := tensor.Randn(rng, rows, width).Param()
 			tape := tensor.NewTape(tensor.Train)
-			y := op.f(tape, x, 0)
+			y := op.f(tape, x)
 			dout := tensor.Randn(rng, y.Shape()...)
 			tape.Backward(y, dout)
 			wide := y.Len() / rows
@@ -56,7 +48,7 @@ func TestRowsDoNotDependOnTheirCompany(t *testing.T) {
 				for _, n := range []int{1, 3} {
 					part := tensor.Slice(nil, x, 0, from, min(from+n, rows)).Param()
 					tape := tensor.NewTape(tensor.Train)
-					z := op.f(tape, part, from)
+					z := op.f(tape, part)
 					tape.Backward(z, tensor.Slice(nil, dout, 0, from, from+part.Dim(0)))
 					what := fmt.Sprintf("%s of width %d, rows %d to %d alone", op.name, width, from, from+part.Dim(0)-1)
 					tensortest.Same(t, what, z.Data(), y.Data()[from*wide:][:z.Len()])
@@ -65,16 +57,6 @@ func TestRowsDoNotDependOnTheirCompany(t *testing.T) {
 			}
 		}
 	}
-}
-
-// tables is a mask of one truth value for each element.
-type tables [][]bool
-
-func (m tables) Visible([]int) tensor.Visible { return m }
-
-func (m tables) Row(r int, seen []bool) (lo, hi int, holes bool) {
-	copy(seen, m[r])
-	return 0, len(seen), true
 }
 
 // A batch of products gives the bits of each product alone.
@@ -89,8 +71,8 @@ func TestProductsDoNotDependOnTheBatch(t *testing.T) {
 	}
 }
 
-// Keys behind the last one that counts change no bit of what comes before, in
-// either direction, however they are hidden.
+// Keys with scores of −Inf, behind the others, change no bit of what comes before, in
+// either direction.
 func TestTrailingPaddingChangesNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 5))
 	const rows, width = 7, 11
@@ -99,42 +81,26 @@ func TestTrailingPaddingChangesNothing(t *testing.T) {
 			scores := tensor.Randn(rng, rows, keys+padding)
 			values := tensor.Randn(rng, keys+padding, width)
 			dout := tensor.Randn(rng, rows, width)
-			run := func(n int, mask tensor.Mask) []*tensor.Tensor {
+			for i := range scores.Data() {
+				if i%(keys+padding) >= keys {
+					scores.Data()[i] = float32(math.Inf(-1))
+				}
+			}
+			run := func(n int) []*tensor.Tensor {
 				s := tensor.Slice(nil, scores, 1, 0, n).Param()
 				v := tensor.Slice(nil, values, 0, 0, n).Param()
 				tape := tensor.NewTape(tensor.Train)
-				w := tensor.MaskedSoftmax(tape, s, mask)
+				w := tensor.Softmax(tape, s)
 				out := tensor.Mix(tape, w, v)
 				tape.Backward(out, dout)
 				head := func(x *tensor.Tensor, axis int) *tensor.Tensor { return tensor.Slice(nil, x, axis, 0, keys) }
 				return []*tensor.Tensor{out, head(w, 1), head(s.Grad(), 1), head(v.Grad(), 0)}
 			}
-			want := run(keys, nil)
-			for name, mask := range map[string]tensor.Mask{"an interval": firstKeys{keys, false}, "holes": firstKeys{keys, true}} {
-				for i, got := range run(keys+padding, mask) {
-					what := []string{"out", "weights", "gradient of scores", "gradient of values"}[i]
-					tensortest.Same(t, fmt.Sprintf("%s, %d of %d keys seen through %s", what, keys, keys+padding, name), got.Data(), want[i].Data())
-				}
+			want := run(keys)
+			for i, got := range run(keys + padding) {
+				what := []string{"out", "weights", "gradient of scores", "gradient of values"}[i]
+				tensortest.Same(t, fmt.Sprintf("%s, %d of %d keys", what, keys, keys+padding), got.Data(), want[i].Data())
 			}
 		}
 	}
-}
-
-// firstKeys is a mask that shows the first n columns, as an interval or as
-// holes.
-type firstKeys struct {
-	n     int
-	holes bool
-}
-
-func (m firstKeys) Visible([]int) tensor.Visible { return m }
-
-func (m firstKeys) Row(r int, seen []bool) (lo, hi int, holes bool) {
-	if !m.holes {
-		return 0, m.n, false
-	}
-	for j := range seen {
-		seen[j] = j < m.n
-	}
-	return 0, len(seen), true
 }

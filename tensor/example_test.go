@@ -57,21 +57,6 @@ func ExampleCatch() {
 	// Output: tensor: MatMul: b has shape [5 7], want K=3, as a [2 3] has
 }
 
-// oneInTwo hides every second column, and from row 1 all of them.
-type oneInTwo struct{}
-
-func (m oneInTwo) Visible([]int) tensor.Visible { return m }
-
-func (oneInTwo) Row(r int, seen []bool) (lo, hi int, holes bool) {
-	if r == 1 {
-		return 0, 0, false
-	}
-	for j := range seen {
-		seen[j] = j%2 == 0
-	}
-	return 0, len(seen), true
-}
-
 // One head of the weights [B H Lq Lk] that attention returns, as a matrix.
 func ExampleIndex() {
 	x := tensor.Zeros(2, 1, 4, 8)
@@ -82,21 +67,4 @@ func ExampleIndex() {
 	// Output:
 	// [2 1 4 4] [4 4]
 	// [[1 0 0 0] [0.5 0.5 0 0] [0.3333 0.3333 0.3333 0] [0.25 0.25 0.25 0.25]]
-}
-
-// A mask of one's own says of each row what it sees.
-func ExampleMask() {
-	fmt.Println(tensor.MaskedSoftmax(nil, tensor.Zeros(2, 4), oneInTwo{}))
-	// Output: [[0.5 0 0.5 0] [0 0 0 0]]
-}
-
-// The masks of package attn fit: here two sequences with two queries each, of
-// whose four keys the first two and the first three are valid.
-func ExampleMaskedSoftmax() {
-	scores := tensor.Zeros(2, 2, 4)
-	fmt.Println(tensor.MaskedSoftmax(nil, scores, attn.ValidLens(2, 3)))
-	fmt.Println(tensor.MaskedSoftmax(nil, scores, attn.ValidLensRows([][]int{{1, 3}, {2, 4}})))
-	// Output:
-	// [[[0.5 0.5 0 0] [0.5 0.5 0 0]] [[0.3333 0.3333 0.3333 0] [0.3333 0.3333 0.3333 0]]]
-	// [[[1 0 0 0] [0.3333 0.3333 0.3333 0]] [[0.5 0.5 0 0] [0.25 0.25 0.25 0.25]]]
 }

@@ -74,7 +74,7 @@ func TestBadShapes(t *testing.T) {
 		{gather(-1), `tensor: Gather: x has shape \[3 5\], want a row -1`},
 		{func() { tensor.Gather(nil, z(), []int{0}) }, `tensor: Gather: x has shape \[\], want an axis 0`},
 
-		{func() { tensor.Softmax(nil, z()) }, `tensor: MaskedSoftmax: x has shape \[\], want at least one axis`},
+		{func() { tensor.Softmax(nil, z()) }, `tensor: Softmax: x has shape \[\], want at least one axis`},
 		{func() { tensor.LogSoftmax(nil, z()) }, `tensor: LogSoftmax: x .*`},
 		{func() { tensor.LogSumExp(nil, z()) }, `tensor: LogSumExp: x .*`},
 		{func() { tensor.Normalize(nil, z(), 1) }, `tensor: Normalize: x .*`},

@@ -2,58 +2,22 @@ package tensor
 
 import (
 	"math"
-	"sync"
 
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
 )
 
-// Mask says which columns of each row a masked operation uses. It may be made before the
-// shape is known that it is used with: an attn.Mask is one.
-type Mask interface {
-	// Visible returns the visible columns of each row of a tensor of the given shape,
-	// or nil if all are visible. It panics with a *ShapeError if the mask does not
-	// fit.
-	Visible(shape []int) Visible
-}
-
-// Visible says which columns of each row of a tensor are visible; the others are hidden.
-// Row r counts the vectors along the last axis in row-major order.
-type Visible interface {
-	// Row returns the interval [lo, hi) of columns outside of which everything in row r
-	// is hidden. If some columns inside are hidden as well, holes is true and Row has
-	// set visible[lo:hi]: true for a visible column. len(visible) is the number of
-	// columns. Row is called concurrently.
-	Row(r int, visible []bool) (lo, hi int, holes bool)
-}
-
-// Softmax returns exp(x_j)/Σ exp(x_j) along the last axis.
-func Softmax(t *Tape, x *Tensor) *Tensor { return MaskedSoftmax(t, x, nil) }
-
-// MaskedSoftmax returns the softmax along the last axis over the columns that
-// the mask leaves visible in each row:
-//
-//	y_j = exp(x_j) / Σ_visible exp(x_j')   where column j is visible, 0 elsewhere
-//
-// A row without a visible column is zero. Whatever x holds at a hidden column, NaN
-// included, has no influence. A nil mask hides nothing.
-//
-// It panics with a *ShapeError if the mask does not fit x.
+// Softmax returns exp(x_j)/Σ exp(x_j) along the last axis. An element of −Inf is 0, and so is
+// a row of nothing else.
 //
 // Gradients: dx_j = y_j·(dy_j − Σ y_j'·dy_j'), exactly zero where y_j is zero.
-func MaskedSoftmax(t *Tape, x *Tensor, mask Mask) *Tensor {
-	n, width := rows("MaskedSoftmax", x)
-	var visible Visible
-	if mask != nil {
-		visible = mask.Visible(x.shape)
-	}
+func Softmax(t *Tape, x *Tensor) *Tensor {
+	n, width := rows("Softmax", x)
 	y := t.Make(x.shape...)
 	chunk := rowsPerChunk(width)
 	par.For(n, chunk, func(from, to int) {
-		s := seenPool.Get().(*seenBuffer)
-		defer seenPool.Put(s)
 		for r := from; r < to; r++ {
-			softmaxRow(y.data[r*width:(r+1)*width], x.data[r*width:(r+1)*width], visible, r, s)
+			softmaxRow(y.data[r*width:(r+1)*width], x.data[r*width:(r+1)*width])
 		}
 	})
 	if t.Needs(x) {
@@ -62,7 +26,9 @@ func MaskedSoftmax(t *Tape, x *Tensor, mask Mask) *Tensor {
 			par.For(n, chunk, func(from, to int) {
 				clearIf(fresh, dx[from*width:to*width])
 				for r := from; r < to; r++ {
-					softmaxRowBack(dx[r*width:(r+1)*width], dy[r*width:(r+1)*width], y.data[r*width:(r+1)*width])
+					if dy := dy[r*width : (r+1)*width]; !zero(dy) {
+						simd.SoftmaxGrad(dx[r*width:(r+1)*width], dy, y.data[r*width:(r+1)*width])
+					}
 				}
 			})
 		})
@@ -70,54 +36,15 @@ func MaskedSoftmax(t *Tape, x *Tensor, mask Mask) *Tensor {
 	return y
 }
 
-// softmaxRow writes one row of MaskedSoftmax.
-func softmaxRow(y, x []float32, visible Visible, r int, s *seenBuffer) {
-	lo, hi, holes := 0, len(x), false
-	var seen []bool
-	if visible != nil {
-		seen = s.sized(len(x))
-		lo, hi, holes = visible.Row(r, seen)
-	}
-	if lo >= hi {
-		clear(y)
-		return
-	}
-	clear(y[:lo])
-	clear(y[hi:])
-	if x, y = x[lo:hi], y[lo:hi]; holes {
-		// A hidden column becomes −Inf, whose exponential is zero.
-		seen = seen[lo:hi]
-		for j, ok := range seen {
-			if ok {
-				y[j] = x[j]
-			} else {
-				y[j] = negInf
-			}
-		}
-		x = y
-	}
+// softmaxRow writes one row of Softmax.
+func softmaxRow(y, x []float32) {
 	m := simd.Max(x)
-	if m == negInf { // no visible column, or only scores of −Inf
+	if m == negInf {
 		clear(y)
 		return
 	}
 	sum := simd.ExpSum(y, x, m)
 	simd.Scale(y, 1/sum, y)
-	if holes && sum != sum { // a visible NaN has made everything NaN, even what is hidden
-		for j, ok := range seen {
-			if !ok {
-				y[j] = 0
-			}
-		}
-	}
-}
-
-// softmaxRowBack adds one row of the gradient of MaskedSoftmax. Hidden columns
-// are recognised by their zero weight, so that NaN in dy there stays there.
-func softmaxRowBack(dx, dy, y []float32) {
-	if !zero(dy) {
-		simd.SoftmaxGrad(dx, dy, y)
-	}
 }
 
 // zero reports whether x is zero throughout: an upstream gradient that
@@ -132,18 +59,6 @@ func zero(x []float32) bool {
 }
 
 var negInf = float32(math.Inf(-1))
-
-// seenBuffer is a worker's scratch row for Visible.Row.
-type seenBuffer struct{ seen []bool }
-
-func (s *seenBuffer) sized(n int) []bool {
-	if len(s.seen) < n {
-		s.seen = make([]bool, n)
-	}
-	return s.seen[:n]
-}
-
-var seenPool = sync.Pool{New: func() any { return new(seenBuffer) }}
 
 // rowsPerChunk cuts work on rows into pieces of about a grain of elements.
 func rowsPerChunk(width int) int { return max(1, grain/2/max(width, 1)) }
