@@ -19,10 +19,9 @@ type Options struct {
 	// [B Lq Lk] where q has three axes, and may need a gradient. Nil means
 	// none.
 	Bias *tensor.Tensor
-	// Mods change the scores after the soft-cap and before the bias, one after the other.
-	Mods []ScoreMod
-	// Biases are further terms of the bias, by rule: ALiBi, T5Bias, ShawBias and others.
-	Biases []BiasRule
+	// Changes change the scores after the soft-cap and before the bias, one after the other:
+	// ALiBi, T5Bias, ShawBias and others.
+	Changes []ScoreChange
 	// Sinks are scores [H] of a key without a value, one for each head, to which every
 	// query attends: weights then sum to less than 1. They may need a gradient. Nil
 	// means none; in a MultiHead it means the layer's own.
@@ -78,7 +77,7 @@ type Output struct {
 // Attend returns for each query the mean of the values, weighted by the softmax
 // of the scores of query and keys.
 //
-//	scores[i,j]  = mods(softcap(Score(q_i, k_j))) + Bias[i,j] + Biases   unit: nats
+//	scores[i,j]  = changes(softcap(Score(q_i, k_j))) + Bias[i,j]   unit: nats
 //	weights[i,:] = softmax over the keys j that query i attends to
 //	out[i]       = gate·Σ_j dropout(weights[i,j])·v_j
 //
@@ -93,7 +92,7 @@ type Output struct {
 //
 // Some scores compare q and k of different sizes E.
 //
-// Gradients flow to q, k, v, Bias, Sinks, Gates and the parameters of Score and Biases,
+// Gradients flow to q, k, v, Bias, Sinks, Gates and the parameters of Score and Changes,
 // and through the returned weights and log-sum-exp.
 //
 // Attend panics with a *tensor.ShapeError if shapes or the mask's lengths do not
@@ -139,7 +138,7 @@ func settle(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o *Options) (_, _
 	return q, k, v, d
 }
 
-// inputs are what a BiasRule is given of a call.
+// inputs are what a ScoreChange is given of a call.
 func inputs(d dims, q heads, keys func(t *tensor.Tape) *tensor.Tensor) Inputs {
 	return Inputs{
 		Sizes:   d.Sizes,
@@ -161,7 +160,7 @@ func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options, last 
 	if t.Recording() {
 		kv = kv.dense(t)
 	}
-	changes := steps(t, op, inputs(d, q, kv.unmappedKeys(op)), d.extra, o)
+	c := newCall(t, op, inputs(d, q, kv.unmappedKeys(op)), d, o)
 	asked, of := q, kv // before they are mapped
 	for _, r := range o.Rows {
 		r.Begin(d.Sizes)
@@ -175,7 +174,7 @@ func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options, last 
 		kv = kv.dense(t)
 	}
 	d.checkMapped(op, f, q, kv)
-	c := newCall(t, f, q, kv, changes, d, o)
+	c.compare(t, f, q, kv, d)
 	y := c.run(t, d, o)
 	if d.extra > 0 && y.weights != nil {
 		y.weights = tensor.Slice(t, y.weights, 3, d.extra, d.allKeys())
@@ -209,16 +208,11 @@ func (o *Options) score() Score {
 func (o *Options) check(op string, d dims) {
 	wantNumber(op, "dropout", o.Dropout, validDropout(o.Dropout), "a probability in [0, 1)")
 	wantNumber(op, "soft-cap", o.SoftCap, o.SoftCap == 0 || validCap(o.SoftCap), "a positive finite number, or 0 for none")
-	for _, m := range o.Mods {
-		if m == nil {
-			panic(&tensor.ValueError{Op: op, Arg: "score modification", Got: "nil", Want: "a ScoreMod"})
+	for _, c := range o.changes(d.Sizes) {
+		if c == nil {
+			panic(&tensor.ValueError{Op: op, Arg: "score change", Got: "nil", Want: "a ScoreChange"})
 		}
-	}
-	for _, r := range o.biases(d.Sizes) {
-		if r == nil {
-			panic(&tensor.ValueError{Op: op, Arg: "rule of the bias", Got: "nil", Want: "a BiasRule"})
-		}
-		raise(op, "bias", r.Check(d.Sizes))
+		raise(op, "score change", c.Check(d.Sizes))
 	}
 	if o.Sinks != nil {
 		raise(op, "sinks", wantShape("sinks", o.Sinks, fmt.Sprintf("[H=%d]", d.H), d.H))

@@ -8,59 +8,9 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// BiasRule is a term that is added to the scores before the mask, a row at a time, from
-// numbers that may be learnt. It costs no memory of Lq·Lk. Its methods but Param are
-// called concurrently.
-type BiasRule interface {
-	// Check returns an error unless the rule fits the sizes of a call. Attend panics with
-	// it; a *tensor.ShapeError need not name the operation.
-	Check(s Sizes) error
-	// Param returns the numbers that the rule reads, [B or 1, H or 1, …], made on t
-	// if they depend on the queries or keys; nil if there are none.
-	Param(t *tensor.Tape, x Inputs) *tensor.Tensor
-	// Add adds the bias of a query with the keys at.Key, at.Key+1, … to their
-	// scores. param is the part of Param for at.Batch and at.Head.
-	Add(at Row, param, scores []float32)
-	// Back adds to dparam the gradient that follows from grad, that of the scores.
-	// It is not called where Param needs no gradient.
-	Back(at Row, dparam, grad []float32)
-}
-
-// Row is a part of a row of scores: those of query Query of query head Head in sequence
-// Batch, with the keys from Key on.
-type Row struct {
-	Batch, Head, Query, Key int
-	// Position is where the query stands among the keys of its sequence, of which the
-	// last query stands at the last: Query + Lk − Lq.
-	Position int
-}
-
-// Sizes are those of a call of Attend: B sequences, H query heads, G key and value
-// heads, Lq queries and Lk keys.
-type Sizes struct {
-	B, H, G, Lq, Lk int
-	// QueryLens and KeyLens are how many queries and keys each sequence has, where they
-	// differ: what follows is padding. Nil means Lq and Lk.
-	QueryLens, KeyLens []int
-	// ThreeAxes says that the caller's query, key and value have no axis of heads.
-	ThreeAxes bool
-}
-
-// Queries returns the number of queries of sequence b, without padding.
-func (s Sizes) Queries(b int) int { return count(s.QueryLens, b, s.Lq) }
-
-// Keys returns the number of keys of sequence b, without padding.
-func (s Sizes) Keys(b int) int { return count(s.KeyLens, b, s.Lk) }
-
-// offset returns the position of the first query of sequence b.
-func (s Sizes) offset(b int) int { return s.Keys(b) - s.Queries(b) }
-
-// ragged reports whether there is padding.
-func (s Sizes) ragged() bool { return s.QueryLens != nil || s.KeyLens != nil }
-
-// shape returns the shape of the scores with the axes that the caller's query has, and in
+// scoreShape returns the shape of the scores with the axes that the caller's query has, and in
 // letters.
-func (s Sizes) shape() ([]int, string) {
+func scoreShape(s Sizes) ([]int, string) {
 	if s.ThreeAxes {
 		return []int{s.B, s.Lq, s.Lk}, fmt.Sprintf("[B=%d Lq=%d Lk=%d]", s.B, s.Lq, s.Lk)
 	}
@@ -68,8 +18,8 @@ func (s Sizes) shape() ([]int, string) {
 }
 
 // broadcasts reports whether a shape broadcasts to that of the scores.
-func (s Sizes) broadcasts(shape []int) bool {
-	full, _ := s.shape()
+func broadcasts(s Sizes, shape []int) bool {
+	full, _ := scoreShape(s)
 	if len(shape) > len(full) {
 		return false
 	}
@@ -81,14 +31,7 @@ func (s Sizes) broadcasts(shape []int) bool {
 	return true
 }
 
-// Inputs gives a BiasRule the sizes of a call and the vectors that are compared,
-// [B H Lq E] and [B G Lk E], after projection and position.
-type Inputs struct {
-	Sizes
-	Queries, Keys func(t *tensor.Tape) *tensor.Tensor
-}
-
-// biasTensor is Options.Bias as a rule.
+// biasTensor is Options.Bias as a ScoreChange.
 type biasTensor struct {
 	x     *tensor.Tensor
 	three bool // as Sizes.ThreeAxes
@@ -106,10 +49,10 @@ func (r biasTensor) shape() [4]int {
 }
 
 func (r biasTensor) Check(s Sizes) error {
-	if s.broadcasts(r.x.Shape()) {
+	if broadcasts(s, r.x.Shape()) {
 		return nil
 	}
-	_, letters := s.shape()
+	_, letters := scoreShape(s)
 	return &tensor.ShapeError{Arg: "bias", Got: r.x.Shape(), Want: "a shape that broadcasts to " + letters}
 }
 
@@ -130,7 +73,9 @@ func (r biasTensor) row(at Row, x []float32, n int) []float32 {
 	return x[at.Key:][:n]
 }
 
-func (r biasTensor) Add(at Row, param, scores []float32) {
+func (biasTensor) Adds() bool { return true }
+
+func (r biasTensor) Apply(at Row, param, scores []float32) {
 	x := r.row(at, param, len(scores))
 	if len(x) == len(scores) {
 		simd.Add(scores, scores, x)
@@ -141,7 +86,7 @@ func (r biasTensor) Add(at Row, param, scores []float32) {
 	}
 }
 
-func (r biasTensor) Back(at Row, dparam, grad []float32) {
+func (r biasTensor) Back(at Row, _, dparam, _, _, grad []float32) {
 	if x := r.row(at, dparam, len(grad)); len(x) == len(grad) {
 		simd.Add(x, x, grad)
 	} else {
@@ -155,7 +100,7 @@ func (r biasTensor) Back(at Row, dparam, grad []float32) {
 //
 // Source: Press et al., "Train Short, Test Long: Attention with Linear Biases Enables
 // Input Length Extrapolation", 2022, https://arxiv.org/abs/2108.12409, section 3.
-func ALiBi(slopes ...float32) BiasRule { return &alibi{slopes: slopes} }
+func ALiBi(slopes ...float32) ScoreChange { return &alibi{slopes: slopes} }
 
 type alibi struct{ slopes []float32 }
 
@@ -181,14 +126,16 @@ func (r *alibi) Param(_ *tensor.Tape, x Inputs) *tensor.Tensor {
 	return tensor.New(slopes, 1, len(slopes), 1)
 }
 
-func (r *alibi) Add(at Row, param, scores []float32) {
+func (*alibi) Adds() bool { return true }
+
+func (r *alibi) Apply(at Row, param, scores []float32) {
 	slope, d := param[0], at.Position-at.Key
 	for n := range scores {
 		scores[n] -= float32(slope * float32(abs(d-n)))
 	}
 }
 
-func (r *alibi) Back(Row, []float32, []float32) {}
+func (*alibi) Back(Row, []float32, []float32, []float32, []float32, []float32) {}
 
 // ALiBiSlopes returns the published slopes for a number of heads: 2^(−8/n), 2^(−16/n), …
 // for n a power of two; for others those of the next smaller power of two, and then
@@ -219,7 +166,7 @@ func ALiBiSlopes(heads int) []float32 {
 //
 // Source: Shaw et al., "Self-Attention with Relative Position Representations", 2018,
 // https://arxiv.org/abs/1803.02155, eq. 4.
-func ShawBias(r *tensor.Tensor) BiasRule { return &relative{r: r} }
+func ShawBias(r *tensor.Tensor) ScoreChange { return &relative{r: r} }
 
 // TransformerXLBias adds scale·(q_i + v)·r_(p−j) + scale·u·k_j to the score of query i
 // with key j: the terms b, d and c of Transformer-XL. r [2K+1 E], or [H 2K+1 E], has the
@@ -228,8 +175,8 @@ func ShawBias(r *tensor.Tensor) BiasRule { return &relative{r: r} }
 //
 // Source: Dai et al., "Transformer-XL: Attentive Language Models beyond a Fixed-Length
 // Context", 2019, https://arxiv.org/abs/1901.02860, section 3.3.
-func TransformerXLBias(r, u, v *tensor.Tensor) []BiasRule {
-	return []BiasRule{&relative{r: r, v: v}, keyBias{u}}
+func TransformerXLBias(r, u, v *tensor.Tensor) []ScoreChange {
+	return []ScoreChange{&relative{r: r, v: v}, keyBias{u}}
 }
 
 // relative is scale·(q_i + v)·r_c, for a clipped distance c.
@@ -282,14 +229,16 @@ func (x *relative) row(at Row, param []float32) (all []float32, first int) {
 	return param[at.Query*n:][:n], at.Key - at.Position + n/2
 }
 
-func (x *relative) Add(at Row, param, scores []float32) {
+func (*relative) Adds() bool { return true }
+
+func (x *relative) Apply(at Row, param, scores []float32) {
 	all, first := x.row(at, param)
 	for j := range scores {
 		scores[j] += all[min(max(first+j, 0), len(all)-1)]
 	}
 }
 
-func (x *relative) Back(at Row, dparam, grad []float32) {
+func (x *relative) Back(at Row, _, dparam, _, _, grad []float32) {
 	all, first := x.row(at, dparam)
 	for j, g := range grad {
 		all[min(max(first+j, 0), len(all)-1)] += g
@@ -313,11 +262,13 @@ func (x keyBias) Param(t *tensor.Tape, in Inputs) *tensor.Tensor {
 	return tensor.Reshape(t, tensor.MatMulT(t, tensor.BroadcastTo(t, u, b, g, h/g, e), k), b, h, lk)
 }
 
-func (x keyBias) Add(at Row, param, scores []float32) {
+func (keyBias) Adds() bool { return true }
+
+func (x keyBias) Apply(at Row, param, scores []float32) {
 	simd.Add(scores, scores, param[at.Key:][:len(scores)])
 }
 
-func (x keyBias) Back(at Row, dparam, grad []float32) {
+func (x keyBias) Back(at Row, _, dparam, _, _, grad []float32) {
 	d := dparam[at.Key:][:len(grad)]
 	simd.Add(d, d, grad)
 }

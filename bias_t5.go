@@ -30,7 +30,7 @@ type T5Config struct {
 //
 // Source: Raffel et al., "Exploring the Limits of Transfer Learning with a Unified
 // Text-to-Text Transformer", 2020, https://arxiv.org/abs/1910.10683, section 2.1.
-func T5Bias(table *tensor.Tensor, c T5Config) BiasRule {
+func T5Bias(table *tensor.Tensor, c T5Config) ScoreChange {
 	if c.MaxDistance == 0 {
 		c.MaxDistance = 128
 	}
@@ -97,7 +97,9 @@ func (r *t5Bias) Param(t *tensor.Tape, _ Inputs) *tensor.Tensor {
 	return tensor.Reshape(t, tensor.Transpose(t, r.table, 1, 0), 1, h, n)
 }
 
-func (r *t5Bias) Add(at Row, param, scores []float32) {
+func (*t5Bias) Adds() bool { return true }
+
+func (r *t5Bias) Apply(at Row, param, scores []float32) {
 	r.runs(at, len(scores), func(bucket, lo, hi int) {
 		for n := lo; n < hi; n++ {
 			scores[n] += param[bucket]
@@ -105,7 +107,7 @@ func (r *t5Bias) Add(at Row, param, scores []float32) {
 	})
 }
 
-func (r *t5Bias) Back(at Row, dparam, grad []float32) {
+func (r *t5Bias) Back(at Row, _, dparam, _, _, grad []float32) {
 	r.runs(at, len(grad), func(bucket, lo, hi int) { dparam[bucket] += simd.Sum(grad[lo:hi]) })
 }
 

@@ -108,7 +108,7 @@ func TestCacheErrors(t *testing.T) {
 			mapped.Attend(nil, shaped(1, 1, 1, 5), attn.Options{Score: &attn.Cosine{}})
 		}},
 		{`attn: Attend: bias is one that depends on the keys, want none, as the cache has keys that its score has mapped`, func() {
-			mapped.Attend(nil, shaped(1, 1, 1, 5), attn.Options{Biases: attn.TransformerXLBias(shaped(3, 5), shaped(1, 5), shaped(1, 5))})
+			mapped.Attend(nil, shaped(1, 1, 1, 5), attn.Options{Changes: attn.TransformerXLBias(shaped(3, 5), shaped(1, 5), shaped(1, 5))})
 		}},
 		{`attn: MultiHead: cache is one with keys for a score of type <nil>, want what this layer's NewCache returns`, func() {
 			layer.Extend(nil, shaped(2, 1, 12), plain, attn.Options{})

@@ -137,7 +137,7 @@ func TestCacheForks(t *testing.T) {
 				n = rng.IntN(len(caches))
 				c, p = caches[n], plains[n]
 				batch = len(p.keys)
-				o := attn.Options{Mask: attn.Causal(), Weights: true, LogSumExp: true, Biases: []attn.BiasRule{attn.ALiBi()}}
+				o := attn.Options{Mask: attn.Causal(), Weights: true, LogSumExp: true, Changes: []attn.ScoreChange{attn.ALiBi()}}
 				switch step % 5 {
 				case 1:
 					o.Score = &attn.Cosine{}
@@ -191,7 +191,7 @@ func relativeLayer(t *testing.T) (*attn.MultiHead, attn.Options) {
 	m := mustMultiHead(t, attn.MultiHeadConfig{
 		Width: 24, Heads: 6, KVHeads: 2, Bias: attn.AllProjections, Position: rope, KeyNorm: nn.NewLayerNorm(4),
 	})
-	return m, attn.Options{Mask: attn.Causal(), Biases: []attn.BiasRule{attn.ALiBi()}, LogSumExp: true}
+	return m, attn.Options{Mask: attn.Causal(), Changes: []attn.ScoreChange{attn.ALiBi()}, LogSumExp: true}
 }
 
 // chunks gives x, of which sequence b has lengths[b] positions, to a cache in chunks of
@@ -277,7 +277,7 @@ func TestLengths(t *testing.T) {
 	q, k, v := tensor.Randn(rng, 3, 6, 7, 5), tensor.Randn(rng, 3, 2, 11, 5), tensor.Randn(rng, 3, 2, 11, 13)
 	queries, keys := []int{7, 2, 0}, []int{4, 11, 9}
 	for _, score := range []attn.Score{nil, &attn.Gaussian{}, attn.ScoreFunc(ownScore)} {
-		o := attn.Options{Score: score, Mask: attn.Causal(), Biases: []attn.BiasRule{attn.ALiBi()}, Weights: true, QueryLens: queries, KeyLens: keys}
+		o := attn.Options{Score: score, Mask: attn.Causal(), Changes: []attn.ScoreChange{attn.ALiBi()}, Weights: true, QueryLens: queries, KeyLens: keys}
 		got := attn.Attend(nil, q, k, v, o)
 		o.QueryLens, o.KeyLens = nil, nil
 		for b := range 3 {

@@ -206,7 +206,7 @@ func drawOptions(rng *rand.Rand, s sizes, eq, ek int) (d drawnOptions) {
 	})
 	add(0.2, "score modification", func() option {
 		return func(o *attn.Options, _ leaves) {
-			o.Mods = append(o.Mods, squash{0.3}, attn.SoftCap(4))
+			o.Changes = append(o.Changes, squash{c: 0.3}, attn.SoftCap(4))
 		}
 	})
 	add(0.3, "bias", func() option {
@@ -221,26 +221,26 @@ func drawOptions(rng *rand.Rand, s sizes, eq, ek int) (d drawnOptions) {
 	})
 	add(0.15, "ALiBi", func() option {
 		return func(o *attn.Options, _ leaves) {
-			o.Biases = append(o.Biases, attn.ALiBi())
+			o.Changes = append(o.Changes, attn.ALiBi())
 		}
 	})
 	add(0.15, "T5", func() option {
 		x, causal := tensor.Randn(rng, 8, s.h), some(0.5)
 		return func(o *attn.Options, leaf leaves) {
-			o.Biases = append(o.Biases, attn.T5Bias(leaf("t5", x), attn.T5Config{MaxDistance: 20, Causal: causal}))
+			o.Changes = append(o.Changes, attn.T5Bias(leaf("t5", x), attn.T5Config{MaxDistance: 20, Causal: causal}))
 		}
 	})
 	if eq == ek {
 		add(0.15, "Shaw", func() option {
 			x := tensor.Randn(rng, 2*rng.IntN(9)+1, eq)
 			return func(o *attn.Options, leaf leaves) {
-				o.Biases = append(o.Biases, attn.ShawBias(leaf("shaw", x)))
+				o.Changes = append(o.Changes, attn.ShawBias(leaf("shaw", x)))
 			}
 		})
 		add(0.15, "Transformer-XL", func() option {
 			r, u, v := tensor.Randn(rng, s.h, 2*rng.IntN(9)+1, eq), tensor.Randn(rng, s.h, eq), tensor.Randn(rng, s.h, eq)
 			return func(o *attn.Options, leaf leaves) {
-				o.Biases = append(o.Biases, attn.TransformerXLBias(leaf("xl.r", r), leaf("xl.u", u), leaf("xl.v", v))...)
+				o.Changes = append(o.Changes, attn.TransformerXLBias(leaf("xl.r", r), leaf("xl.u", u), leaf("xl.v", v))...)
 			}
 		})
 	}
@@ -264,16 +264,21 @@ func drawOptions(rng *rand.Rand, s sizes, eq, ek int) (d drawnOptions) {
 	return d
 }
 
-// squash is a user's score modification, s·exp(−c·s²), which needs the scores before.
-type squash struct{ c float64 }
+// squash is a user's score change, s·exp(−c·s²), which needs the scores before.
+type squash struct {
+	attn.NoParam
+	c float64
+}
 
-func (m squash) Modify(at attn.Row, scores []float32) {
+func (squash) Adds() bool { return false }
+
+func (m squash) Apply(at attn.Row, _, scores []float32) {
 	for j, s := range scores {
 		scores[j] = float32(float64(s)*math.Exp(-m.c*float64(s)*float64(s))) + 0.1*float32(at.Key+j-at.Position)
 	}
 }
 
-func (m squash) Back(_ attn.Row, before, _, grad []float32) {
+func (m squash) Back(_ attn.Row, _, _, before, _, grad []float32) {
 	for j, s := range before {
 		x := m.c * float64(s) * float64(s)
 		grad[j] = float32(float64(grad[j]) * math.Exp(-x) * (1 - 2*x))

@@ -101,7 +101,7 @@ func ExamplePosition() {
 func ExampleALiBi() {
 	fmt.Println(attn.ALiBiSlopes(2))
 	x := tensor.Zeros(1, 2, 3, 4)
-	y := attn.Attend(nil, x, x, x, attn.Options{Biases: []attn.BiasRule{attn.ALiBi()}, Mask: attn.Causal(), Weights: true})
+	y := attn.Attend(nil, x, x, x, attn.Options{Changes: []attn.ScoreChange{attn.ALiBi()}, Mask: attn.Causal(), Weights: true})
 	fmt.Println(tensor.Slice(nil, y.Weights, 2, 2, 3)) // of the last query
 	// Output:
 	// [0.0625 0.00390625]
@@ -116,7 +116,7 @@ func ExampleT5Bias() {
 	tape := tensor.NewTape(tensor.Train)
 	y := attn.Attend(tape, q, q, q, attn.Options{
 		Score: attn.Dot(), Mask: attn.Causal(), // as T5's decoder
-		Biases: []attn.BiasRule{attn.T5Bias(table, attn.T5Config{Causal: true})},
+		Changes: []attn.ScoreChange{attn.T5Bias(table, attn.T5Config{Causal: true})},
 	})
 	tape.Backward(tensor.Sum(tape, tensor.Square(tape, y.Out)), nil)
 	fmt.Println("distances 0 to 5 of head 0 learn:")
@@ -133,7 +133,7 @@ func ExampleShawBias() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	r := tensor.Randn(rng, 5, 8).Param()
 	x := tensor.Randn(rng, 2, 3, 7, 8)
-	y := attn.Attend(nil, x, x, x, attn.Options{Biases: []attn.BiasRule{attn.ShawBias(r)}})
+	y := attn.Attend(nil, x, x, x, attn.Options{Changes: []attn.ScoreChange{attn.ShawBias(r)}})
 	fmt.Println(y.Out.Shape())
 	// Output:
 	// [2 3 7 8]
@@ -158,14 +158,14 @@ func ExampleTransformerXLBias() {
 	r = tensor.Transpose(tape, r, 1, 0, 2) // [H 2K+1 E]
 
 	x := tensor.Randn(rng, 1, heads, 5, size)
-	y := attn.Attend(tape, x, x, x, attn.Options{Biases: attn.TransformerXLBias(r, u, v), Mask: attn.Causal()})
+	y := attn.Attend(tape, x, x, x, attn.Options{Changes: attn.TransformerXLBias(r, u, v), Mask: attn.Causal()})
 	tape.Backward(tensor.Sum(tape, tensor.Square(tape, y.Out)), nil)
 	fmt.Println(project.Weight.Grad().Shape(), u.Grad().Shape(), v.Grad().Shape())
 	// Output:
 	// [8 8] [2 4] [2 4]
 }
 
-// towards is a bias of a user's: learnt[h] for keys in the first half of the row, and
+// towards is a user-defined bias: learnt[h] for keys in the first half of the row, and
 // nothing for the others.
 type towards struct{ learnt *tensor.Tensor } // [H]
 
@@ -180,7 +180,9 @@ func (r towards) Param(t *tensor.Tape, x attn.Inputs) *tensor.Tensor {
 	return tensor.Reshape(t, r.learnt, 1, x.H, 1)
 }
 
-func (r towards) Add(at attn.Row, param, scores []float32) {
+func (towards) Adds() bool { return true }
+
+func (r towards) Apply(at attn.Row, param, scores []float32) {
 	for j := range scores {
 		if at.Key+j < 2 {
 			scores[j] += param[0]
@@ -188,7 +190,7 @@ func (r towards) Add(at attn.Row, param, scores []float32) {
 	}
 }
 
-func (r towards) Back(at attn.Row, dparam, grad []float32) {
+func (r towards) Back(at attn.Row, _, dparam, _, _, grad []float32) {
 	for j, g := range grad {
 		if at.Key+j < 2 {
 			dparam[0] += g
@@ -196,14 +198,13 @@ func (r towards) Back(at attn.Row, dparam, grad []float32) {
 	}
 }
 
-// A rule of one's own takes the same way as those of this package: tile by tile, and
-// with a gradient to what it has learnt.
-func ExampleBiasRule() {
+// A score change with a learnt number for each head, and the gradient of these.
+func ExampleScoreChange_learnt() {
 	rule := towards{tensor.New([]float32{float32(math.Log(3)), 0}, 2).Param()}
 	q, k := tensor.Zeros(1, 2, 1, 3), tensor.Zeros(1, 2, 4, 3)
 	v := tensor.New([]float32{1, 2, 3, 4, 1, 2, 3, 4}, 1, 2, 4, 1)
 	tape := tensor.NewTape(tensor.Train)
-	y := attn.Attend(tape, q, k, v, attn.Options{Biases: []attn.BiasRule{rule}, Weights: true})
+	y := attn.Attend(tape, q, k, v, attn.Options{Changes: []attn.ScoreChange{rule}, Weights: true})
 	tape.Backward(tensor.Sum(tape, y.Out), nil)
 	fmt.Println(y.Weights)
 	fmt.Println(rule.learnt.Grad())

@@ -96,7 +96,7 @@ func ExampleRowObserver() {
 	x := tensor.Zeros(1, 2, 5, 4)
 	d := new(distance)
 	attn.Attend(nil, x, x, x, attn.Options{
-		Mask: attn.Causal(), Biases: []attn.BiasRule{attn.ALiBi(0, 10)}, Rows: []attn.RowObserver{d},
+		Mask: attn.Causal(), Changes: []attn.ScoreChange{attn.ALiBi(0, 10)}, Rows: []attn.RowObserver{d},
 	})
 	fmt.Printf("%.2f\n%.2f\n", d.mean[0], d.mean[1]) // the second head attends to what is near
 	// Output:

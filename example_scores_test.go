@@ -19,28 +19,33 @@ func ExampleSoftCap() {
 	// [[50]]
 }
 
-// tempered is a score modification of a user's: scores are divided by a temperature that
-// rises with the position of the query.
-type tempered struct{ rate float32 }
+// tempered is a user-defined score change: scores are divided by a temperature that rises
+// with the position of the query.
+type tempered struct {
+	attn.NoParam
+	rate float32
+}
+
+func (tempered) Adds() bool { return false }
 
 func (m tempered) by(at attn.Row) float32 { return 1 / (1 + m.rate*float32(at.Position)) }
 
-func (m tempered) Modify(at attn.Row, scores []float32) {
+func (m tempered) Apply(at attn.Row, _, scores []float32) {
 	for j := range scores {
 		scores[j] *= m.by(at)
 	}
 }
 
-func (m tempered) Back(at attn.Row, before, after, grad []float32) {
+func (m tempered) Back(at attn.Row, _, _, before, after, grad []float32) {
 	for j := range grad {
 		grad[j] *= m.by(at)
 	}
 }
 
-func ExampleScoreMod() {
+func ExampleScoreChange() {
 	q := tensor.Full(float32(math.Log(4)), 1, 2, 1)
 	k := tensor.New([]float32{1, 0}, 1, 2, 1)
-	y := attn.Attend(nil, q, k, k, attn.Options{Score: attn.Dot(), Mods: []attn.ScoreMod{tempered{1}}, Weights: true})
+	y := attn.Attend(nil, q, k, k, attn.Options{Score: attn.Dot(), Changes: []attn.ScoreChange{tempered{rate: 1}}, Weights: true})
 	fmt.Println(y.Weights)
 	// Output:
 	// [[[0.8 0.2] [0.6667 0.3333]]]
@@ -132,21 +137,26 @@ func ExampleMultiHeadConfig_biasKV() {
 }
 
 // recency adds a number for each distance of a key from its query.
-type recency struct{ byDistance []float32 } // from the farthest to 0
+type recency struct {
+	attn.NoParam
+	byDistance []float32 // from the farthest to 0
+}
 
-func (r recency) Modify(at attn.Row, scores []float32) {
+func (recency) Adds() bool { return true }
+
+func (r recency) Apply(at attn.Row, _, scores []float32) {
 	first := len(r.byDistance) - 1 - at.Position + at.Key
 	attn.AddTo(scores, r.byDistance[first:][:len(scores)])
 }
 
-func (recency) Back(attn.Row, []float32, []float32, []float32) {} // the derivative is 1
+func (recency) Back(_ attn.Row, _, _, _, _, _ []float32) {} // nothing is learnt
 
-// A score modification that adds what it has in a slice.
+// A score change that adds what it has in a slice.
 func ExampleAddTo() {
 	x := tensor.Zeros(1, 1, 3, 2)
-	fade := recency{[]float32{float32(-math.Log(4)), float32(-math.Log(2)), 0}}
+	fade := recency{byDistance: []float32{float32(-math.Log(4)), float32(-math.Log(2)), 0}}
 	last := tensor.Slice(nil, x, 2, 2, 3)
-	out := attn.Attend(nil, last, x, x, attn.Options{Mods: []attn.ScoreMod{fade}, Weights: true})
+	out := attn.Attend(nil, last, x, x, attn.Options{Changes: []attn.ScoreChange{fade}, Weights: true})
 	fmt.Println(out.Weights) // 1/4, 1/2 and 1, divided by their sum
 	// Output:
 	// [[[[0.1429 0.2857 0.5714]]]]

@@ -1,7 +1,6 @@
 package attn
 
 import (
-	"github.com/attn-go/attn/internal/flash"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/tensor"
 )
@@ -79,43 +78,5 @@ func (h heads) behind(t *tensor.Tape, n int, first *tensor.Tensor) heads {
 func addTo(dst, x []float32) {
 	for i, v := range x {
 		dst[i] += v
-	}
-}
-
-// attended returns to which of the keys k0 to k1 a query attends, extra keys included,
-// that attends to those of x of the keys behind them. row is memory for all keys, of which
-// x may have the part behind the extra ones.
-func attended(x flash.Span, extra, k0, k1 int, row []bool) flash.Span {
-	empty := x.Lo >= x.Hi
-	y := flash.Span{Lo: x.Lo + extra, Hi: x.Hi + extra}
-	switch {
-	case k0 >= extra && empty:
-		return flash.Span{}
-	case k0 >= extra:
-	case empty:
-		return flash.Span{Lo: k0, Hi: min(extra, k1)}
-	case x.Lo == 0 && x.Seen == nil:
-		return flash.Span{Lo: k0, Hi: y.Hi}
-	}
-	if x.Seen == nil && k0 >= extra {
-		return y
-	}
-	y.Seen = row
-	if x.Seen != nil {
-		copy(row[y.Lo:y.Hi], x.Seen[x.Lo:x.Hi])
-	} else {
-		fillBools(row[y.Lo:y.Hi], true)
-	}
-	if k0 < extra {
-		fillBools(row[k0:extra], true)
-		fillBools(row[extra:y.Lo], false)
-		y.Lo = k0
-	}
-	return y
-}
-
-func fillBools(x []bool, v bool) {
-	for i := range x {
-		x[i] = v
 	}
 }

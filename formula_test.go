@@ -59,14 +59,11 @@ func formulaChanges(t *tensor.Tape, q, k *tensor.Tensor, o attn.Options) *tensor
 	if c := o.SoftCap; c != 0 {
 		s = tensor.Scale(t, tensor.Tanh(t, tensor.Scale(t, s, 1/c)), c)
 	}
-	for _, m := range o.Mods {
-		s = modified(t, m, s, sizesOfCall(q, k, o))
+	for _, c := range o.Changes {
+		s = changed(t, c, s, q, k, o)
 	}
 	if o.Bias != nil {
 		s = tensor.Add(t, s, o.Bias)
-	}
-	for _, r := range o.Biases {
-		s = biased(t, r, s, q, k, o)
 	}
 	return s
 }
@@ -151,60 +148,39 @@ func eachRow(s attn.Sizes, f func(at attn.Row, lo, hi int)) {
 	}
 }
 
-// modified returns scores changed by a ScoreMod.
-func modified(t *tensor.Tape, m attn.ScoreMod, x *tensor.Tensor, s attn.Sizes) *tensor.Tensor {
-	y := t.Make(x.Shape()...)
-	copy(y.Data(), x.Data())
-	eachRow(s, func(at attn.Row, lo, hi int) { m.Modify(at, y.Data()[lo:hi]) })
-	if t.Needs(x) {
-		t.Record(y, func(dy []float32) {
-			dx := t.GradOf(x)
-			eachRow(s, func(at attn.Row, lo, hi int) {
-				d := append([]float32(nil), dy[lo:hi]...)
-				m.Back(at, x.Data()[lo:hi], y.Data()[lo:hi], d)
-				for j, v := range d {
-					if dy[lo+j] != 0 { // else the score is hidden, and v may be NaN
-						dx[lo+j] += v
-					}
-				}
-			})
-		})
-	}
-	return y
-}
-
-// biased returns scores with the terms of a BiasRule.
-func biased(t *tensor.Tape, r attn.BiasRule, x, q, k *tensor.Tensor, o attn.Options) *tensor.Tensor {
+// changed returns the scores x changed by c, a row at a time.
+func changed(t *tensor.Tape, c attn.ScoreChange, x, q, k *tensor.Tensor, o attn.Options) *tensor.Tensor {
 	s := sizesOfCall(q, k, o)
 	vectors := func(x *tensor.Tensor) func(*tensor.Tape) *tensor.Tensor {
 		return func(*tensor.Tape) *tensor.Tensor { return x }
 	}
-	param := r.Param(t, attn.Inputs{Sizes: s, Queries: vectors(q), Keys: vectors(k)})
+	param := c.Param(t, attn.Inputs{Sizes: s, Queries: vectors(q), Keys: vectors(k)})
 	part := func(at attn.Row, data []float32) []float32 { // of a sequence and a head, of which there may be one for all
-		if param == nil {
+		if data == nil {
 			return nil
 		}
 		n := param.Len() / param.Dim(0) / param.Dim(1)
 		return data[(min(at.Batch, param.Dim(0)-1)*param.Dim(1)+min(at.Head, param.Dim(1)-1))*n:][:n]
 	}
+	var data []float32
+	if param != nil {
+		data = param.Data()
+	}
 	y := t.Make(x.Shape()...)
 	copy(y.Data(), x.Data())
-	eachRow(s, func(at attn.Row, lo, hi int) {
-		var data []float32
-		if param != nil {
-			data = param.Data()
-		}
-		r.Add(at, part(at, data), y.Data()[lo:hi])
-	})
+	eachRow(s, func(at attn.Row, lo, hi int) { c.Apply(at, part(at, data), y.Data()[lo:hi]) })
 	if t.Needs(x, param) {
 		t.Record(y, func(dy []float32) {
 			dx, dparam := t.GradOf(x), t.GradOf(param)
 			eachRow(s, func(at attn.Row, lo, hi int) {
-				if dparam != nil {
-					r.Back(at, part(at, dparam), append([]float32(nil), dy[lo:hi]...))
+				d := append([]float32(nil), dy[lo:hi]...)
+				if !c.Adds() || dparam != nil {
+					c.Back(at, part(at, data), part(at, dparam), x.Data()[lo:hi], y.Data()[lo:hi], d)
 				}
-				for j := lo; dx != nil && j < hi; j++ {
-					dx[j] += dy[j]
+				for j, v := range d {
+					if dx != nil && dy[lo+j] != 0 { // else the score is hidden, and v may be NaN
+						dx[lo+j] += v
+					}
 				}
 			})
 		})

@@ -16,18 +16,30 @@ type pooled struct {
 // the tensors in whose memory that is.
 type call struct {
 	flash.Attention
-	q, k, v         heads
-	given, gaussian *tensor.Tensor
-	additive, sinks *tensor.Tensor
-	changes         []*step
+	q, k, v                          heads
+	given, additive, gaussian, sinks *tensor.Tensor
+	params                           []*tensor.Tensor // of the changes
 }
 
-// newCall describes a call with scores in the form f.
-func newCall(t *tensor.Tape, f Form, q heads, kv KV, changes []*step, d dims, o *Options) *call {
-	c := &call{
-		Attention: flash.Attention{B: d.B, H: d.H, G: d.G, Lq: d.Lq, Lk: d.allKeys(), EV: d.V},
-		q:         q, k: kv.keys, v: kv.values, additive: f.Additive, sinks: o.Sinks, changes: changes,
+// newCall describes a call, of which compare adds what is compared. x are the queries and keys
+// before they are mapped.
+func newCall(t *tensor.Tape, op string, x Inputs, d dims, o *Options) *call {
+	c := &call{Attention: flash.Attention{Sizes: d.Sizes, Extra: d.extra, EV: d.V, Mask: o.Mask.rules}, sinks: o.Sinks}
+	for i, change := range o.changes(d.Sizes) {
+		y, param := bound(t, op, change, x)
+		y.Extra = i == 0 && o.SoftCap != 0 // the soft-cap, which goes by no key
+		c.Changes, c.params = append(c.Changes, y), append(c.params, param)
 	}
+	if o.Sinks != nil {
+		c.Sinks = o.Sinks.Data()
+	}
+	return c
+}
+
+// compare adds to the description mapped queries and keys, which are compared in the form f, and
+// values.
+func (c *call) compare(t *tensor.Tape, f Form, q heads, kv KV, d dims) {
+	c.q, c.k, c.v, c.additive = q, kv.keys, kv.values, f.Additive
 	if f.Given != nil {
 		c.given = f.given(t, q.split(t), kv.keys.split(t), d)
 		c.Given = c.given.Data()
@@ -52,18 +64,7 @@ func newCall(t *tensor.Tape, f Form, q heads, kv KV, changes []*step, d dims, o 
 	case f.Gaussian != nil:
 		c.gaussian = featureFactors(t, "w of the Gaussian score", f.Gaussian, q.size)
 		c.Gaussian = flash.NewGaussian(c.gaussian.Data())
-		c.Gaussian.OnlyBias = len(o.mods()) == 0
 	}
-	for _, s := range changes {
-		c.Mods = append(c.Mods, s)
-	}
-	if len(o.Mask.rules) > 0 || d.ragged() {
-		c.Mask = newMaskRows(o.Mask, d.Sizes, d.extra)
-	}
-	if o.Sinks != nil {
-		c.Sinks = o.Sinks.Data()
-	}
-	return c
 }
 
 // operands are the tensors to which gradients may flow.
@@ -72,10 +73,7 @@ func (c *call) operands() []*tensor.Tensor {
 	if c.given == nil {
 		all = append(all, c.q.x, c.k.x)
 	}
-	for _, s := range c.changes {
-		all = append(all, s.param)
-	}
-	return all
+	return append(all, c.params...)
 }
 
 // grads are the gradients of the operands.
@@ -87,8 +85,8 @@ func (c *call) grads(t *tensor.Tape) flash.Grads {
 	if c.given == nil {
 		g.Q, g.K = c.q.in(t.GradOf(c.q.x)), c.k.in(t.GradOf(c.k.x))
 	}
-	for _, s := range c.changes {
-		g.Mods = append(g.Mods, s.grad(t))
+	for _, param := range c.params {
+		g.Changes = append(g.Changes, t.GradOf(param))
 	}
 	return g
 }
@@ -105,7 +103,7 @@ func (c *call) run(t *tensor.Tape, d dims, o *Options) pooled {
 	rows := d.B * d.H * d.Lq
 	st := flash.Stats{Shift: t.Floats(rows), Inverse: t.Floats(rows)}
 	y := pooled{out: c.q.like(t, d.V)}
-	to := flash.Results{Out: y.out.in(y.out.x.Data()), Row: o.row(d)}
+	to := flash.Results{Out: y.out.in(y.out.x.Data()), Row: o.row()}
 	if o.Weights || o.Observe != nil {
 		y.weights = t.Make(d.B, d.H, d.Lq, d.allKeys())
 		to.Weights = y.weights.Data()
@@ -161,14 +159,14 @@ func gradOrZeros(t *tensor.Tape, x *tensor.Tensor) []float32 {
 	return zeros
 }
 
-// row returns who is told of rows of weights, nil if nobody is.
-func (o *Options) row(d dims) func(flash.Place, []float32) {
+// row returns the function that is called with rows of weights, nil if there is none.
+func (o *Options) row() func(Row, []float32) {
 	if len(o.Rows) == 0 {
 		return nil
 	}
-	return func(p flash.Place, w []float32) {
+	return func(at Row, w []float32) {
 		for _, r := range o.Rows {
-			r.Row(d.row(p), w[d.extra:])
+			r.Row(at, w)
 		}
 	}
 }

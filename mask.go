@@ -18,7 +18,7 @@ import (
 // weights in both ways. To get the numbers of such a lesson, pass −10¹⁰ as a Bias
 // where a key is hidden, and no Mask; the example shows it.
 type Mask struct {
-	rules []MaskRule
+	rules []flash.MaskRule
 }
 
 // MaskRule is one condition on the keys to which a query may attend. Its methods but
@@ -61,7 +61,7 @@ func NewMask(r MaskRule) Mask {
 	if r == nil {
 		panic(&tensor.ValueError{Op: "attn: NewMask", Arg: "rule", Got: "nil", Want: "a MaskRule"})
 	}
-	return Mask{[]MaskRule{r}}
+	return Mask{[]flash.MaskRule{r}}
 }
 
 // And returns the mask that hides what any of the masks hides.
@@ -118,17 +118,9 @@ func (m Mask) Array(s Sizes) []bool {
 
 // array is Array of sizes that have been checked.
 func (m Mask) array(s Sizes) []bool {
-	rows := newMaskRows(m, s, 0)
-	all := make([]bool, s.B*s.H*s.Lq*s.Lk)
-	scratch := make([]bool, s.Lk)
-	for r := range s.B * s.H * s.Lq {
-		var span [1]flash.Span
-		rows.Rows(r, 0, s.Lk, span[:], scratch)
-		for j := span[0].Lo; j < span[0].Hi; j++ {
-			all[r*s.Lk+j] = span[0].Seen == nil || span[0].Seen[j]
-		}
-	}
-	return all
+	attended := make([]bool, s.B*s.H*s.Lq*s.Lk)
+	flash.Attended(s, m.rules, attended)
+	return attended
 }
 
 // check panics with a *tensor.ShapeError unless every rule fits.
@@ -136,111 +128,4 @@ func (m Mask) check(op string, s Sizes) {
 	for _, r := range m.rules {
 		raise(op, "mask", r.Check(s))
 	}
-}
-
-// maskRows is a mask put to the rows of scores [B H Lq Lk].
-type maskRows struct {
-	Mask
-	s     Sizes
-	extra int // keys in front of those of s, to which every query attends
-	holes int // how many rules have any
-}
-
-func newMaskRows(m Mask, s Sizes, extra int) *maskRows {
-	holes := 0
-	for _, r := range m.rules {
-		if r.Holes() {
-			holes++
-		}
-	}
-	return &maskRows{m, s, extra, holes}
-}
-
-// Rows implements flash.Mask.
-func (m *maskRows) Rows(first, k0, k1 int, spans []flash.Span, scratch []bool) {
-	all := m.extra + m.s.Lk
-	at := m.s.row(flash.Place{
-		Batch: first / m.s.Lq / m.s.H, Head: first / m.s.Lq % m.s.H, Query: first % m.s.Lq, Key: max(k0-m.extra, 0),
-	})
-	queries, end := m.s.Queries(at.Batch), min(k1-m.extra, m.s.Keys(at.Batch))
-	for len(spans) > 0 { // a head at a time
-		n := min(len(spans), m.s.Lq-at.Query)
-		live := min(n, max(queries-at.Query, 0))
-		m.spans(at, end, spans[:live], scratch)
-		if m.extra > 0 {
-			for r := range live {
-				spans[r] = attended(spans[r], m.extra, k0, k1, scratch[r*all:][:all])
-			}
-		}
-		clear(spans[live:n])
-		spans, scratch = spans[n:], scratch[n*all:]
-		at.Head, at.Query, at.Position = at.Head+1, 0, at.Position-at.Query
-	}
-}
-
-// spans sets spans[r] to which of the keys at.Key to end the query r after at attends.
-func (m *maskRows) spans(at Row, end int, spans []flash.Span, scratch []bool) {
-	for r := range spans {
-		spans[r] = flash.Span{Lo: at.Key, Hi: end}
-	}
-	for _, rule := range m.rules {
-		for r, at := 0, at; r < len(spans); r++ {
-			lo, hi := rule.Keys(m.s, at)
-			spans[r].Lo, spans[r].Hi = max(spans[r].Lo, lo), min(spans[r].Hi, hi)
-			at.Query, at.Position = at.Query+1, at.Position+1
-		}
-	}
-	for r := range spans {
-		if spans[r].Lo >= spans[r].Hi {
-			spans[r] = flash.Span{}
-		}
-	}
-	if m.holes > 0 {
-		m.hide(at, spans, scratch)
-	}
-}
-
-// hide takes from the intervals of queries the keys that some rule hides.
-func (m *maskRows) hide(at Row, spans []flash.Span, scratch []bool) {
-	array := m.array(at, spans)
-	if array >= 0 && m.holes == 1 {
-		return
-	}
-	for r, at := 0, at; r < len(spans); r++ {
-		if x := &spans[r]; x.Lo < x.Hi {
-			attended := scratch[r*(m.extra+m.s.Lk)+m.extra:]
-			for j := x.Lo; j < x.Hi; j++ {
-				attended[j] = x.Seen == nil || x.Seen[j]
-			}
-			x.Seen = attended
-			for i, rule := range m.rules {
-				if i != array && rule.Holes() {
-					rule.Hide(m.s, at, x.Lo, x.Hi, attended)
-				}
-			}
-		}
-		at.Query, at.Position = at.Query+1, at.Position+1
-	}
-}
-
-// array gives spans the booleans of the first rule that has them in memory, and returns the
-// number of this rule, -1 if there is none.
-func (m *maskRows) array(at Row, spans []flash.Span) int {
-	for i, rule := range m.rules {
-		array, ok := rule.(MaskArray)
-		if !ok {
-			continue
-		}
-		attended, step := array.Rows(m.s, at)
-		if attended == nil {
-			continue
-		}
-		for r := range spans {
-			if spans[r].Lo < spans[r].Hi {
-				spans[r].Seen = attended[r*step:][:m.s.Lk]
-			}
-		}
-		return i
-	}
-	return -1
 }

@@ -55,8 +55,8 @@ func (a *allow) Check(s Sizes) error {
 		}
 		return nil
 	}
-	if !s.broadcasts(a.shape) {
-		_, letters := s.shape()
+	if !broadcasts(s, a.shape) {
+		_, letters := scoreShape(s)
 		return badMask("", a.shape, "a shape that broadcasts to %s", letters)
 	}
 	return nil

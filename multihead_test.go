@@ -89,7 +89,7 @@ func TestSelectShares(t *testing.T) {
 		"score of its own":     {config: attn.MultiHeadConfig{Score: &attn.Gaussian{}}},
 		"sequence first":       {config: attn.MultiHeadConfig{Layout: attn.SequenceFirst}},
 		"extra keys":           {config: attn.MultiHeadConfig{BiasKV: true, ZeroKV: true}},
-		"bias by keys, masked": {o: attn.Options{Biases: attn.TransformerXLBias(r, u, v), Mask: attn.ValidLens(3, 7, 11, 0, 5, 2, 9)}},
+		"bias by keys, masked": {o: attn.Options{Changes: attn.TransformerXLBias(r, u, v), Mask: attn.ValidLens(3, 7, 11, 0, 5, 2, 9)}},
 		"lengths":              {o: attn.Options{KeyLens: []int{3, 7, 11, 0, 5, 2, 9}, Mask: attn.Causal()}},
 	} {
 		for _, l := range [][2]int{{3, 11}, {3, 700}, {60, 300}} { // heads one by one, blocks of keys, all threads on a head

@@ -108,12 +108,12 @@ func (p Positions) ends(s Sizes) Positions {
 	if p.given() {
 		return p
 	}
-	if !s.ragged() {
+	if !s.Ragged() {
 		return PositionsFrom(s.Lk - s.Lq)
 	}
 	offsets := make([]int, s.B)
 	for b := range offsets {
-		offsets[b] = s.offset(b)
+		offsets[b] = s.Offset(b)
 	}
 	return PositionsFrom(offsets...)
 }

@@ -94,7 +94,7 @@ func TestExtendWithPositions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := positionedLayer(t, c)
 			x := tensor.Randn(newRand(19), b, l, c.Width)
-			o := attn.Options{Mask: attn.Causal(), Biases: []attn.BiasRule{attn.ALiBi()}, Weights: true, LogSumExp: true}
+			o := attn.Options{Mask: attn.Causal(), Changes: []attn.ScoreChange{attn.ALiBi()}, Weights: true, LogSumExp: true}
 			in := swapped(c.Layout, x)
 			whole := m.Forward(nil, in, in, in, o)
 			for _, steps := range [][]int{{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {7, 1, 3, 2}, {13}} {
@@ -268,8 +268,8 @@ func TestPositionsRefuse(t *testing.T) {
 	x := tensor.Zeros(2, 3, 5, 6)
 	rotary, _ := attn.NewRoPE(attn.RoPEConfig{Size: 8})
 	table := tensor.Zeros(32, 3)
-	attend := func(r ...attn.BiasRule) func() {
-		return func() { attn.Attend(nil, x, x, x, attn.Options{Biases: r}) }
+	attend := func(r ...attn.ScoreChange) func() {
+		return func() { attn.Attend(nil, x, x, x, attn.Options{Changes: r}) }
 	}
 	for want, f := range map[string]func(){
 		"attn: ApplyPosition: position RoPE has head size [6], want at least 8":                             func() { attn.ApplyPosition(nil, rotary, x, attn.Positions{}) },
@@ -278,7 +278,7 @@ func TestPositionsRefuse(t *testing.T) {
 		"attn: Attend: bias of ALiBi has number of slopes [2], want one for each of H=3 heads":              attend(attn.ALiBi(1, 2)),
 		"attn: Attend: table of T5's bias has shape [32 3], want [buckets H=4]": func() {
 			y := tensor.Zeros(2, 4, 5, 6)
-			attn.Attend(nil, y, y, y, attn.Options{Biases: []attn.BiasRule{attn.T5Bias(table, attn.T5Config{})}})
+			attn.Attend(nil, y, y, y, attn.Options{Changes: []attn.ScoreChange{attn.T5Bias(table, attn.T5Config{})}})
 		},
 		"attn: Attend: table of T5's bias has number of buckets [3], want 4 or more, and less than 4 times the largest distance, 128": attend(attn.T5Bias(tensor.Zeros(3, 3), attn.T5Config{})),
 		"attn: Attend: table of T5's bias has number of buckets [32], want 4 or more, and less than 4 times the largest distance, 8":  attend(attn.T5Bias(table, attn.T5Config{MaxDistance: 8})),

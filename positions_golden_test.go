@@ -186,13 +186,13 @@ func goldenBuckets(s *sheet) {
 			// One by one, and the first 601 in one row.
 			for i, d := range distances {
 				got := []float32{0}
-				rule.Add(attn.Row{Position: 7, Key: 7 + d}, param, got)
+				rule.Apply(attn.Row{Position: 7, Key: 7 + d}, param, got)
 				if int(got[0]) != want[i] {
 					s.t.Errorf("%s: a key at distance %d is in bucket %v, want %d", name, d, got[0], want[i])
 				}
 			}
 			row := make([]float32, 601)
-			rule.Add(attn.Row{Position: 300}, param, row)
+			rule.Apply(attn.Row{Position: 300}, param, row)
 			for j, got := range row {
 				if int(got) != want[j] {
 					s.t.Errorf("%s: a key at distance %d in a row is in bucket %v, want %d", name, distances[j], got, want[j])
@@ -212,23 +212,23 @@ func goldenBias(s *sheet, name string) {
 	q, k, v := s.leaf("in.q"), s.leaf("in.k"), s.leaf("in.v")
 	switch family, _, _ := strings.Cut(name, "_"); family {
 	case "alibi":
-		o.Biases = []attn.BiasRule{attn.ALiBi()}
+		o.Changes = []attn.ScoreChange{attn.ALiBi()}
 	case "t5":
 		o.Score = attn.Dot()
-		o.Biases = []attn.BiasRule{attn.T5Bias(s.leaf("param.table"), attn.T5Config{
+		o.Changes = []attn.ScoreChange{attn.T5Bias(s.leaf("param.table"), attn.T5Config{
 			Causal: s.Setting("causal") == "true", MaxDistance: int(s.Number("max_distance")),
 		})}
 	case "shaw":
-		o.Biases = []attn.BiasRule{attn.ShawBias(s.leaf("param.r"))}
+		o.Changes = []attn.ScoreChange{attn.ShawBias(s.leaf("param.r"))}
 	case "xl":
-		o.Biases = attn.TransformerXLBias(s.leaf("param.r"), s.leaf("param.pos_bias_u"), s.leaf("param.pos_bias_v"))
+		o.Changes = attn.TransformerXLBias(s.leaf("param.r"), s.leaf("param.pos_bias_u"), s.leaf("param.pos_bias_v"))
 	case "sinks":
 		o.Sinks = s.leaf("in.sinks")
 		if s.Has("in.bias") {
 			o.Bias = s.leaf("in.bias")
 		}
 		if s.Setting("softcap") != "" {
-			o.Mods = []attn.ScoreMod{attn.SoftCap(float32(s.Number("softcap")))}
+			o.Changes = []attn.ScoreChange{attn.SoftCap(float32(s.Number("softcap")))}
 		}
 	case "log":
 	default:

@@ -14,8 +14,8 @@ import (
 func TestRefusedSettings(t *testing.T) {
 	nan := float32(math.NaN())
 	q := shaped(2, 4, 3, 8)
-	biased := func(r attn.BiasRule) func() {
-		return func() { attn.Attend(nil, q, q, q, attn.Options{Biases: []attn.BiasRule{r}}) }
+	biased := func(r attn.ScoreChange) func() {
+		return func() { attn.Attend(nil, q, q, q, attn.Options{Changes: []attn.ScoreChange{r}}) }
 	}
 	for _, c := range []struct {
 		name, want string

@@ -8,7 +8,7 @@ import (
 // Scores returns the scores of all pairs of queries and keys, as the softmax of Attend
 // takes them:
 //
-//	scores[i,j] = mods(softcap(Score(q_i, k_j))) + Bias[i,j] + Biases   unit: nats
+//	scores[i,j] = changes(softcap(Score(q_i, k_j))) + Bias[i,j]   unit: nats
 //
 // and −Inf where the Mask hides key j from query i. A stage before that is Scores with
 // fewer options: the Score alone gives what it returns for each pair, and the Score with
@@ -19,21 +19,20 @@ import (
 //
 // Shapes: as for Attend; out [B H Lq Lk], or [B Lq Lk] where q has three axes.
 //
-// Gradients flow to q, k, Bias and the parameters of Score and Biases.
+// Gradients flow to q, k, Bias and the parameters of Score and Changes.
 //
 // Scores panics as Attend does.
 func Scores(t *tensor.Tape, q, k *tensor.Tensor, o Options) *tensor.Tensor {
 	const op = "attn: Scores"
 	q, k, _, d := settle(t, op, q, k, k, &o)
 	o.check(op, d)
-	x := headFirst(q)
-	kv := KV{keys: headFirst(k)}
-	changes := steps(t, op, inputs(d, x, func(*tensor.Tape) *tensor.Tensor { return k }), 0, &o)
+	d.V, o.Sinks = 0, nil
+	x, kv := headFirst(q), KV{keys: headFirst(k)}
+	c := newCall(t, op, inputs(d, x, func(*tensor.Tape) *tensor.Tensor { return k }), d, &o)
 	f := o.score().Form()
 	x, kv = x.mapped(t, f.Queries), kv.mapped(t, f)
 	d.checkMapped(op, f, x, kv)
-	d.V, o.Sinks = 0, nil
-	c := newCall(t, f, x, kv, changes, d, &o)
+	c.compare(t, f, x, kv, d)
 	s := t.Make(d.B, d.H, d.Lq, d.Lk)
 	flash.Scores(&c.Attention, s.Data())
 	if t.Needs(c.operands()...) {
@@ -75,6 +74,7 @@ func MaskedSoftmax(t *tensor.Tape, scores *tensor.Tensor, m Mask) *tensor.Tensor
 	o.check(op, d)
 	given := Form{Given: func(*tensor.Tape, *tensor.Tensor, *tensor.Tensor) *tensor.Tensor { return x }}
 	q, k := tensor.Zeros(d.B, d.H, d.Lq, 0), tensor.Zeros(d.B, d.H, d.Lk, 0)
-	y := newCall(t, given, headFirst(q), KV{keys: headFirst(k)}, nil, d, &o).run(t, d, &o).weights
-	return tensor.Reshape(t, y, scores.Shape()...)
+	c := newCall(t, op, Inputs{}, d, &o)
+	c.compare(t, given, headFirst(q), KV{keys: headFirst(k)}, d)
+	return tensor.Reshape(t, c.run(t, d, &o).weights, scores.Shape()...)
 }

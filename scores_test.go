@@ -16,7 +16,7 @@ func TestScoresAreThoseOfAttend(t *testing.T) {
 	mask := attn.And(attn.Causal(), attn.ValidLens(7, 4), attn.ValidQueries(5, 4), attn.Strided(3))
 	eachScore(t, func(t *testing.T, c scoreCase) {
 		x := newCall(c, usual).bias(usual.b, 1, usual.lq, usual.lk).mask(mask)
-		x.o.SoftCap, x.o.Biases = 4, []attn.BiasRule{attn.ALiBi()}
+		x.o.SoftCap, x.o.Changes = 4, []attn.ScoreChange{attn.ALiBi()}
 		want := x.run()
 
 		tape := tensortest.Tape(tensor.Train)

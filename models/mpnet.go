@@ -48,7 +48,7 @@ func newMPNet(b *Builder) Network {
 				Out:        layer.Linear("output.dense", z.Hidden, z.Width),
 			},
 			FFNorm: layer.LayerNorm("output.LayerNorm", z.Width, eps),
-			How:    attn.Options{Biases: []attn.BiasRule{bias}},
+			How:    attn.Options{Changes: []attn.ScoreChange{bias}},
 		})
 	}
 	in.Unread(in.Name("position_ids"))

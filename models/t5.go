@@ -88,7 +88,7 @@ func t5Stack(b *Builder, z Sizes, table words) *decoder {
 		p := &PreNorm{
 			SelfNorm: at.RMSNorm("layer.0.layer_norm", z.Width, eps),
 			Self:     attention(at, name(i), "layer.0.SelfAttention"),
-			How:      attn.Options{Biases: []attn.BiasRule{bias}},
+			How:      attn.Options{Changes: []attn.ScoreChange{bias}},
 		}
 		last := "layer.1"
 		if causal {

@@ -252,7 +252,7 @@ func (cmd *applyCommand) options(in, parameters *mechanism) attn.Options {
 	}
 	set(&o.SoftCap, cmd.Softcap)
 	if cmd.Alibi {
-		o.Biases = []attn.BiasRule{attn.ALiBi(in.slopes()...)}
+		o.Changes = []attn.ScoreChange{attn.ALiBi(in.slopes()...)}
 	}
 	o.Mask = attn.And(in.mask(), in.validLens(), in.documents(), cmd.mask())
 	return o

@@ -38,8 +38,8 @@ func TestApplyOptions(t *testing.T) {
 		kAt   attn.Positions
 	}{
 		{flags: "--softcap 0.5", o: attn.Options{SoftCap: 0.5}},
-		{flags: "--alibi", o: attn.Options{Biases: []attn.BiasRule{attn.ALiBi()}}},
-		{flags: "--alibi", more: []safetensors.Tensor{safetensors.FromFloat32s("slopes", []int{h}, slopes.Data())}, o: attn.Options{Biases: []attn.BiasRule{attn.ALiBi(slopes.Data()...)}}},
+		{flags: "--alibi", o: attn.Options{Changes: []attn.ScoreChange{attn.ALiBi()}}},
+		{flags: "--alibi", more: []safetensors.Tensor{safetensors.FromFloat32s("slopes", []int{h}, slopes.Data())}, o: attn.Options{Changes: []attn.ScoreChange{attn.ALiBi(slopes.Data()...)}}},
 		{flags: "", more: []safetensors.Tensor{safetensors.FromFloat32s("sinks", []int{h}, sinks.Data())}, o: attn.Options{Sinks: sinks}},
 		{flags: "--window 2", o: attn.Options{Mask: attn.Window(2, 2)}},
 		{flags: "--window 2,1", o: attn.Options{Mask: attn.Window(2, 1)}},

@@ -33,9 +33,9 @@ var extras = []extra{
 		c.Position = rope
 	}},
 	{name: "score-mod", does: "a score modification of the user's that adds a bias of the distance", goesWith: heads,
-		options: func(w Work, o *attn.Options) { o.Mods = append(o.Mods, newDistanceBias(w, attn.AddTo)) }},
+		options: func(w Work, o *attn.Options) { o.Changes = append(o.Changes, newDistanceBias(w, attn.AddTo)) }},
 	{name: "score-mod-loop", does: "the same by a loop in Go", goesWith: heads,
-		options: func(w Work, o *attn.Options) { o.Mods = append(o.Mods, newDistanceBias(w, addLoop)) }},
+		options: func(w Work, o *attn.Options) { o.Changes = append(o.Changes, newDistanceBias(w, addLoop)) }},
 	{name: "log-sum-exp", does: "the log-sum-exp of each query", goesWith: heads,
 		options: func(_ Work, o *attn.Options) { o.LogSumExp = true }},
 	{name: "top-keys", does: "the 8 keys with the largest weights of each query", goesWith: heads,
@@ -86,9 +86,10 @@ func (w Work) extras() []extra {
 	return list
 }
 
-// distanceBias is a score modification as a user may write it: a number for each distance
+// distanceBias is a score change as a user may write it: a number for each distance
 // of key and query.
 type distanceBias struct {
+	attn.NoParam
 	last  int // distance of the first number from a key that stands at its query
 	table []float32
 	add   func(scores, terms []float32)
@@ -102,8 +103,11 @@ func newDistanceBias(w Work, add func(scores, terms []float32)) *distanceBias {
 	return x
 }
 
-// Modify adds the bias.
-func (x *distanceBias) Modify(at attn.Row, scores []float32) {
+// Adds is true.
+func (*distanceBias) Adds() bool { return true }
+
+// Apply adds the bias.
+func (x *distanceBias) Apply(at attn.Row, _, scores []float32) {
 	x.add(scores, x.table[x.last+at.Key-at.Position-1:][:len(scores)])
 }
 
@@ -114,4 +118,4 @@ func addLoop(scores, terms []float32) {
 }
 
 // Back has nothing to do: the derivative is 1, and the bias is not learnt.
-func (*distanceBias) Back(attn.Row, []float32, []float32, []float32) {}
+func (*distanceBias) Back(_ attn.Row, _, _, _, _, _ []float32) {}

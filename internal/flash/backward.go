@@ -22,12 +22,12 @@ func (a *Attention) chunkRows() int {
 // Grads is where the backward pass adds to gradients. A gradient without data is not
 // computed.
 type Grads struct {
-	Q, K, V  Heads     // as those of the Attention
-	Given    []float32 // as Attention.Given; nil if not asked for
-	Mods     []ModGrad // those of Attention.Mods; nil if all are the zero value
-	Additive []float32 // as Attention.Additive; nil if not asked for
-	Gaussian []float32 // of the w of Attention.Gaussian; nil if not asked for
-	Sinks    []float32 // as Attention.Sinks; nil if not asked for
+	Q, K, V  Heads       // as those of the Attention
+	Given    []float32   // as Attention.Given; nil if not asked for
+	Changes  [][]float32 // those of the numbers of Attention.Changes; nil if not asked for
+	Additive []float32   // as Attention.Additive; nil if not asked for
+	Gaussian []float32   // of the w of Attention.Gaussian; nil if not asked for
+	Sinks    []float32   // as Attention.Sinks; nil if not asked for
 }
 
 // Upstream is what the backward pass starts from.
@@ -52,9 +52,9 @@ func Backward(a *Attention, st Stats, up Upstream, to Grads) {
 	}
 	b := &backward{a: a, st: st, up: up, to: to}
 	b.plain = true
-	for _, m := range to.Mods {
-		b.plain = b.plain && m.Back == nil
-		b.keep = b.keep || m.Scores
+	for i := range a.Changes {
+		b.plain = b.plain && !b.changes(i)
+		b.keep = b.keep || !a.Changes[i].Rule.Adds()
 	}
 	b.count = a.talls(a.Q, up.Out, up.DOut)
 	if a.tiles() {
@@ -67,11 +67,11 @@ func Backward(a *Attention, st Stats, up Upstream, to Grads) {
 		par.For(a.B*a.H*a.Lq, max(1, 1<<12/(a.EV+1)), b.means)
 		b.sinks()
 	}
-	if a.Lk == 0 {
+	if a.keys() == 0 {
 		returnFloats(b.mean)
 		return
 	}
-	b.nChunks = (a.Lk + chunkKeys - 1) / chunkKeys
+	b.nChunks = (a.keys() + chunkKeys - 1) / chunkKeys
 	w := to.Additive
 	if a.Gaussian != nil {
 		w = to.Gaussian
@@ -96,12 +96,23 @@ type backward struct {
 	st       Stats
 	up       Upstream
 	to       Grads
-	plain    bool       // whether no Mod has a backward step
+	plain    bool       // whether no change has a backward step
 	keep     bool       // whether one needs the scores
 	count    int        // of tall matrices of a head of keys
 	nChunks  int        // of keys
 	mean     *[]float32 // D of each row
 	features *[]float32 // the gradient of the w of the form that each chunk gives; nil if not asked for
+}
+
+// changes reports whether change number i has a backward step.
+func (b *backward) changes(i int) bool { return b.changeGrad(i) != nil || !b.a.Changes[i].Rule.Adds() }
+
+// changeGrad returns the gradient of the numbers of change number i, nil if not asked for.
+func (b *backward) changeGrad(i int) []float32 {
+	if b.to.Changes == nil {
+		return nil
+	}
+	return b.to.Changes[i]
 }
 
 // featuresPart returns the gradient of the w of the form for a chunk to add to.
@@ -129,7 +140,7 @@ func (b *backward) means(lo, hi int) {
 				mean[k] = 0
 			}
 			if b.up.DWeights != nil {
-				w, dw := b.up.Weights[(row+k)*a.Lk:][:a.Lk], b.up.DWeights[(row+k)*a.Lk:][:a.Lk]
+				w, dw := b.up.Weights[(row+k)*a.keys():][:a.keys()], b.up.DWeights[(row+k)*a.keys():][:a.keys()]
 				for j, x := range w {
 					if x != 0 && dw[j] != 0 {
 						mean[k] += float32(x * dw[j])
@@ -188,7 +199,7 @@ func zero(x []float32) bool {
 func (b *backward) chunks() {
 	a := b.a
 	heads, chunks := a.B*a.G, b.nChunks
-	if slices.ContainsFunc(b.to.Mods, func(m ModGrad) bool { return m.Own }) {
+	if slices.ContainsFunc(b.to.Changes, func(grad []float32) bool { return grad != nil }) {
 		b.inTurn()
 		return
 	}
@@ -236,16 +247,16 @@ func (b *backward) chunks() {
 	returnFloats(parts)
 }
 
-// inTurn runs all tasks so that those that add to the same elements of a Mod's own
-// gradients run one after the other.
+// inTurn runs all tasks so that those that add to the same elements of the gradient of a
+// change's numbers run one after the other.
 func (b *backward) inTurn() {
 	a := b.a
 	nb, innerB, ng, innerG := a.B, 1, a.G, 1
-	for _, m := range b.to.Mods {
-		if m.Own && m.SharedBatch {
+	for i := range a.Changes {
+		if b.changeGrad(i) != nil && a.Changes[i].Batch == 0 {
 			nb, innerB = 1, a.B
 		}
-		if m.Own && m.SharedHead {
+		if b.changeGrad(i) != nil && a.Changes[i].Head == 0 {
 			ng, innerG = 1, a.G
 		}
 	}

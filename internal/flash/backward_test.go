@@ -24,7 +24,7 @@ func run(p *problem) results {
 	again, same := rubbish(len(r.out)), Stats{Shift: rubbish(len(st.Shift)), Inverse: rubbish(len(st.Shift))}
 	Forward(&p.Attention, Results{Out: HeadFirst(again, p.H, p.Lq, p.EV), Weights: r.weights}, same)
 	rows := rubbish(len(r.weights))
-	Forward(&p.Attention, Results{Out: HeadFirst(again, p.H, p.Lq, p.EV), Row: func(at Place, w []float32) {
+	Forward(&p.Attention, Results{Out: HeadFirst(again, p.H, p.Lq, p.EV), Row: func(at Row, w []float32) {
 		copy(rows[((at.Batch*p.H+at.Head)*p.Lq+at.Query)*p.Lk:], w)
 	}}, same)
 	for i, v := range rows { // as whoever is told of the rows sees them
@@ -43,7 +43,7 @@ func run(p *problem) results {
 	if p.Bias != nil {
 		r.dbias = make([]float32, len(p.Bias.Data))
 	}
-	to.Mods = p.modGrads(r.dbias)
+	to.Changes = p.changeGrads(r.dbias)
 	if p.Sinks != nil {
 		r.dsinks = make([]float32, p.H)
 		to.Sinks = r.dsinks
@@ -125,32 +125,32 @@ var features = []kind{
 	{"plain", func(p *problem) {}},
 	{"causal", func(p *problem) {
 		p.seen = func(b, h, i, j int) bool { return j <= i+p.Lk-p.Lq }
-		p.Mask = funcMask{p, true}
+		p.Mask = []MaskRule{funcMask{p, true}}
 	}},
 	{"intervals", func(p *problem) {
 		p.seen = func(b, h, i, j int) bool { return j >= (i*3+h*5)%p.Lk && j < (i*7+b)%(p.Lk+1) }
-		p.Mask = funcMask{p, true}
+		p.Mask = []MaskRule{funcMask{p, true}}
 	}},
 	{"holes", func(p *problem) {
 		p.seen = func(b, h, i, j int) bool { return (i*31+j*17+h*5+b)%7 < 4 && j%128 < 70 && i%5 != 3 }
-		p.Mask = funcMask{p, false}
+		p.Mask = []MaskRule{funcMask{p, false}}
 	}},
 	{"nothing", func(p *problem) {
 		p.seen = func(b, h, i, j int) bool { return false }
-		p.Mask = funcMask{p, true}
+		p.Mask = []MaskRule{funcMask{p, true}}
 	}},
 	{"softcap", func(p *problem) { p.SoftCap = 1.5 }},
 	{"bias", func(p *problem) {
-		p.Bias = &Bias{normal(rand.New(rand.NewPCG(3, 3)), p.B*p.H*p.Lq*p.Lk, 1), p.H * p.Lq * p.Lk, p.Lq * p.Lk, p.Lk, 1}
+		p.Bias = &bias{normal(rand.New(rand.NewPCG(3, 3)), p.B*p.H*p.Lq*p.Lk, 1), p.H * p.Lq * p.Lk, p.Lq * p.Lk, p.Lk, 1}
 	}},
 	{"bias of heads", func(p *problem) {
-		p.Bias = &Bias{normal(rand.New(rand.NewPCG(3, 3)), p.H*p.Lq*p.Lk, 1), 0, p.Lq * p.Lk, p.Lk, 1}
+		p.Bias = &bias{normal(rand.New(rand.NewPCG(3, 3)), p.H*p.Lq*p.Lk, 1), 0, p.Lq * p.Lk, p.Lk, 1}
 	}},
 	{"bias of keys", func(p *problem) {
-		p.Bias = &Bias{normal(rand.New(rand.NewPCG(3, 3)), p.B*p.Lk, 1), p.Lk, 0, 0, 1}
+		p.Bias = &bias{normal(rand.New(rand.NewPCG(3, 3)), p.B*p.Lk, 1), p.Lk, 0, 0, 1}
 	}},
 	{"bias of queries", func(p *problem) {
-		p.Bias = &Bias{normal(rand.New(rand.NewPCG(3, 3)), p.Lq, 1), 0, 0, 1, 0}
+		p.Bias = &bias{normal(rand.New(rand.NewPCG(3, 3)), p.Lq, 1), 0, 0, 1, 0}
 	}},
 	{"negative scale", func(p *problem) { p.Scale = -0.7 }},
 	{"zero scale", func(p *problem) { p.Scale = 0 }},
@@ -196,9 +196,9 @@ var features = []kind{
 	}},
 	{"all", func(p *problem) {
 		p.seen = func(b, h, i, j int) bool { return (i*31+j*17+h*5+b)%7 < 5 && j <= i+p.Lk/2 }
-		p.Mask = funcMask{p, false}
+		p.Mask = []MaskRule{funcMask{p, false}}
 		p.SoftCap, p.Dropout, p.Key = 3, 0.2, 99
-		p.Bias = &Bias{normal(rand.New(rand.NewPCG(3, 3)), p.H*p.Lq*p.Lk, 1), 0, p.Lq * p.Lk, p.Lk, 1}
+		p.Bias = &bias{normal(rand.New(rand.NewPCG(3, 3)), p.H*p.Lq*p.Lk, 1), 0, p.Lq * p.Lk, p.Lk, 1}
 		p.dweights = normal(rand.New(rand.NewPCG(4, 4)), p.B*p.H*p.Lq*p.Lk, 1)
 	}},
 }
@@ -247,7 +247,7 @@ func TestEdges(t *testing.T) {
 		for _, lk := range []int{1, 63, 64, 65, 255, 256, 257, 511, 512, 513} {
 			p := newProblem(6, 1, 1, 1, lq, lk, 5, 7)
 			p.seen = func(_, _, i, j int) bool { return j <= i*lk/lq }
-			p.Mask = funcMask{p, (lq+lk)%2 == 0}
+			p.Mask = []MaskRule{funcMask{p, (lq+lk)%2 == 0}}
 			t.Run(fmt.Sprintf("Lq=%d,Lk=%d", lq, lk), func(t *testing.T) { check(t, p) })
 		}
 	}

@@ -72,7 +72,7 @@ func (x partial) merge(y partial, c float32, ev int) {
 // which keys others attend to, nor on who computes which block.
 func (w *worker) attend(a *Attention, t tall, r, n, k0, k1 int) {
 	lo, hi := w.look(a, t.first+r, n, k0, k1)
-	if w.weights.data != nil && a.Mask != nil { // of what is hidden
+	if w.weights.data != nil && a.masked() { // of what is hidden
 		for i := range n {
 			clear(w.weights.row(t.first + r + i)[k0:k1])
 		}
@@ -86,7 +86,7 @@ func (w *worker) attend(a *Attention, t tall, r, n, k0, k1 int) {
 		return
 	}
 	w.stripRows = a.stripRows()
-	if a.Mask == nil || same(w.spans[:n]) {
+	if !a.masked() || same(w.spans[:n]) {
 		w.stripRows = a.highStrip()
 	}
 	clear(w.started[:])
@@ -127,7 +127,7 @@ func (w *worker) complete(a *Attention, t tall, r, i, n, lo, hi int) {
 func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) {
 	spans := w.spans[i : i+n]
 	var live panels
-	if a.Mask != nil {
+	if a.masked() {
 		live = livePanels(spans, lo, hi)
 		lo, hi = live.reach(spans, lo, hi)
 		lo = cut(spans, lo, hi, w.grain(a))
@@ -148,7 +148,7 @@ func (w *worker) strip(a *Attention, t tall, r, i, n, lo, hi int, careful bool) 
 	w.pieces = w.pieces[:0]
 	for j := lo; j < hi; {
 		j0, j1 := j, hi
-		if a.Mask != nil {
+		if a.masked() {
 			j0, j1 = live.next(j, hi)
 			w.hideRows(n, j-lo, j0-lo)
 		}

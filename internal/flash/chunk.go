@@ -36,8 +36,8 @@ func (b *backward) worker() *backWorker {
 	w.stages = w.stages[:0]
 	if b.keep {
 		n := rows * w.stride
-		w.stageMemory = grow(w.stageMemory, (len(a.Mods)+1)*n)
-		for m := range len(a.Mods) + 1 {
+		w.stageMemory = grow(w.stageMemory, (len(a.Changes)+1)*n)
+		for m := range len(a.Changes) + 1 {
 			w.stages = append(w.stages, w.stageMemory[m*n:][:n])
 		}
 	}
@@ -99,7 +99,7 @@ type block struct {
 func (w *backWorker) chunk(b *backward, s, g, c int, dq Heads) {
 	a := b.a
 	k0 := c * chunkKeys
-	k1 := min(k0+chunkKeys, a.Lk)
+	k1 := min(k0+chunkKeys, a.keys())
 	nk, rows, grain := k1-k0, a.chunkRows(), w.grain(a)
 	loaded := false
 	for i := range b.count {
@@ -148,9 +148,9 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 	at, width := x.j0-w.from, x.width
 	w.ask(a, t, x.r, n)
 	c := w.score(a, t, x.r, w.spans[:n], x.j0, x.j0+width, 0)
-	// GradRows multiplies by factor. Without Mods that is the scale, so that its result is
-	// the gradient of q·k; with Mods it is 1, as they need the gradient of the scaled score,
-	// and modGrads applies the scale after them.
+	// GradRows multiplies by factor. Without changes that is the scale, so that its result is
+	// the gradient of q·k; with changes it is 1, as they need the gradient of the scaled score,
+	// and changeGrads applies the scale after them.
 	factor := a.gradScale()
 	if !b.plain {
 		factor = 1
@@ -162,14 +162,14 @@ func (w *backWorker) block(b *backward, x block, to Heads) {
 	}
 	if !b.plain {
 		for i := range n {
-			w.modGrads(b, row+i, i, x.j0, width)
+			w.changeGrads(b, row+i, i, x.j0, width)
 		}
 	}
 	dq := w.dq[:n*a.E]
 	switch {
 	case a.Given != nil:
 		for i := 0; i < n && b.to.Given != nil; i++ {
-			d := b.to.Given[(row+i)*a.Lk+x.j0:][:width]
+			d := b.to.Given[(row+i)*a.keys()+x.j0:][:width]
 			simd.Add(d, d, w.dscores[i*w.stride:][:width])
 		}
 		return
@@ -208,7 +208,7 @@ func (w *backWorker) weightGrads(b *backward, x block, row int, c, factor float3
 	if b.up.DWeights != nil {
 		for i := range n {
 			d := w.dscores[i*w.stride:][:width]
-			simd.Add(d, d, b.up.DWeights[(row+i)*a.Lk+x.j0:][:width])
+			simd.Add(d, d, b.up.DWeights[(row+i)*a.keys()+x.j0:][:width])
 		}
 	}
 	simd.GradRows(w.dscores, w.scores, w.stride, width, (*b.mean)[row:][:n], factor)
@@ -262,23 +262,23 @@ func (w *backWorker) dotGrad(b *backward, x block, at int) {
 	}
 }
 
-// modGrads turns a row of gradients of the scores into those of the scores before
-// the Mods and before their scale. The row is number i of the block and number
-// row of all.
-func (w *backWorker) modGrads(b *backward, row, i, j0, width int) {
-	a, at := b.a, b.a.place(row, j0)
+// changeGrads turns a row of gradients of the scores into those of the scores before the
+// changes and before their scale. The row is number i of the block and number row of all.
+func (w *backWorker) changeGrads(b *backward, row, i, j0, width int) {
+	a, at := b.a, b.a.row(row, j0)
 	d, p := w.dscores[i*w.stride:][:width], w.scores[i*w.stride:][:width]
-	for m := len(a.Mods) - 1; m >= 0; m-- {
-		grad := b.to.Mods[m]
-		if grad.Back == nil {
+	for m := len(a.Changes) - 1; m >= 0; m-- {
+		c := &a.Changes[m]
+		skip := a.skips(c, j0, width)
+		if !b.changes(m) || skip == width {
 			continue
 		}
 		var before, after []float32
-		if grad.Scores {
-			before, after = w.stages[m][i*w.stride:][:width], w.stages[m+1][i*w.stride:][:width]
+		if !c.Rule.Adds() {
+			before, after = w.stages[m][i*w.stride+skip:][:width-skip], w.stages[m+1][i*w.stride+skip:][:width-skip]
 		}
-		grad.Back(at, before, after, d)
-		if grad.Scores { // which may be anything where a key is hidden
+		c.Rule.Back(at, c.part(at, c.Param), c.part(at, b.changeGrad(m)), before, after, d[skip:])
+		if !c.Rule.Adds() { // which may be anything where a key is hidden
 			for j, v := range p {
 				if v == 0 {
 					d[j] = 0
@@ -308,7 +308,7 @@ func (w *backWorker) mend(b *backward, x block) {
 		p := w.scores[i*w.stride:][:x.width]
 		silent := zero(x.do.Data[i*x.do.Row:][:a.EV])
 		if b.up.DWeights != nil {
-			silent = silent && zero(b.up.DWeights[row*a.Lk:][:a.Lk])
+			silent = silent && zero(b.up.DWeights[row*a.keys():][:a.keys()])
 		}
 		if b.up.DLogSumExp != nil {
 			silent = silent && b.up.DLogSumExp[row] == 0

@@ -20,7 +20,7 @@ type mixed struct {
 func newMixed(seed uint64, b, h, g, lq, lk, e, ev, padQ, padK int) *mixed {
 	allQ, allK := lq+padQ, lk+padK
 	m := &mixed{lq: lq, lk: lk}
-	m.Attention = Attention{B: b, H: h, G: g, Lq: allQ, Lk: allK, E: e, EV: ev, Scale: float32(1 / math.Sqrt(float64(e)))}
+	m.Attention = Attention{Sizes: Sizes{B: b, H: h, G: g, Lq: allQ, Lk: allK}, E: e, EV: ev, Scale: float32(1 / math.Sqrt(float64(e)))}
 	// Numbers by place: hash, head and position, and not by what stands before.
 	vectors := func(kind uint64, heads, length, size int) []float32 {
 		x := make([]float32, 0, b*heads*length*size)
@@ -63,7 +63,7 @@ func newMixed(seed uint64, b, h, g, lq, lk, e, ev, padQ, padK int) *mixed {
 		}
 	}
 	m.seen = func(b, h, i, j int) bool { return attended[((b*m.H+h)*m.Lq+i)*m.Lk+j] }
-	m.Mask = funcMask{&m.problem, false}
+	m.Mask = []MaskRule{funcMask{&m.problem, false}}
 	return m
 }
 
@@ -84,10 +84,10 @@ func (m *mixed) alone(b, h, i int, short bool) *problem {
 	row := (b*m.H+h)*m.Lq + i
 	p.dout = m.dout[row*m.EV:][:m.EV]
 	if m.Bias != nil {
-		p.Bias = &Bias{Data: m.Bias.Data[row*m.Lk:][:p.Lk], Col: 1}
+		p.Bias = &bias{Data: m.Bias.Data[row*m.Lk:][:p.Lk], Col: 1}
 	}
 	p.seen = func(_, _, _, j int) bool { return m.seen(b, h, i, j) }
-	p.Mask = funcMask{p, false}
+	p.Mask = []MaskRule{funcMask{p, false}}
 	return p
 }
 

@@ -23,13 +23,13 @@ func (h Heads) at(b, head, l int) []float32 { return h.Data[b*h.Batch+head*h.Hea
 
 // Attention describes one call.
 type Attention struct {
-	B, H, G, Lq, Lk int
-	E, EV           int // sizes of a query and a key, and of a value
+	Sizes       // of the caller's queries and keys
+	Extra int   // keys in front of those Lk, to which every query attends
+	E, EV int   // sizes of a query and a key, and of a value
+	Q     Heads // [B H Lq E]
+	K, V  Heads // [B G L E] and [B G L EV] for all L = Extra + Lk keys
 
-	Q    Heads // [B H Lq E]
-	K, V Heads // [B G Lk E] and [B G Lk EV]
-
-	// Given are scores [B H Lq Lk] in place of Q and K, of a form that tiles do not compute.
+	// Given are scores [B H Lq L] in place of Q and K, of a form that tiles do not compute.
 	// E is then 0.
 	Given []float32
 
@@ -41,18 +41,18 @@ type Attention struct {
 	// page. There is no backward pass.
 	Pages *Pages
 
-	Scale    float32   // of the dot product; the other forms have none
-	Additive []float32 // w [E] of the additive form wᵀ·tanh(q+k)
-	Gaussian *Gaussian // the form −½‖(q−k)∘w‖²; without both and Given it is the dot product
-	Mods     []Mod     // change the scores, one after the other
-	Mask     Mask      // nil hides nothing
-	Sinks    []float32 // [H], scores of a key without a value, to which all queries attend; nil means none
+	Scale    float32    // of the dot product; the other forms have none
+	Additive []float32  // w [E] of the additive form wᵀ·tanh(q+k)
+	Gaussian *Gaussian  // the form −½‖(q−k)∘w‖²; without both and Given it is the dot product
+	Changes  []Change   // of the scores, one after the other
+	Mask     []MaskRule // hides what any of them hides
+	Sinks    []float32  // [H], scores of a key without a value, to which all queries attend; nil means none
 
 	// Only is the head whose rows are computed, of those of all sequences by number b·H + h;
 	// nil means all. What the results hold of others is arbitrary. There is no backward pass.
 	Only *int
 
-	// Dropout drops weight number ((b·H + h)·Lq + i)·Lk + j of the stream Key
+	// Dropout drops weight number ((b·H + h)·Lq + i)·L + j of the stream Key
 	// with probability Dropout and multiplies the others by 1/(1−Dropout).
 	Dropout float32
 	Key     uint64
@@ -106,6 +106,12 @@ type tall struct {
 	q     simd.Mat
 }
 
+// keys returns the number of all keys.
+func (a *Attention) keys() int { return a.Extra + a.Lk }
+
+// masked reports whether some query may not attend to all keys.
+func (a *Attention) masked() bool { return len(a.Mask) > 0 || a.Ragged() }
+
 // scale is what the scores are multiplied by.
 func (a *Attention) scale() float32 {
 	switch {
@@ -157,7 +163,7 @@ func (a *Attention) highStrip() int {
 	if a.tiles() || a.Pages != nil {
 		return a.stripRows()
 	}
-	return min(max(1, blockKeys/a.Lk)*vectorRows, bandRows)
+	return min(max(1, blockKeys/a.keys())*vectorRows, bandRows)
 }
 
 // talls returns into how many tall matrices the queries of a key head fall, for

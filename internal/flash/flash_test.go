@@ -9,7 +9,7 @@ import (
 
 // forwardOf runs Forward into memory full of rubbish.
 func forwardOf(p *problem) ([]float32, Stats) {
-	p.mods()
+	p.changes()
 	rows := p.B * p.H * p.Lq
 	out, st := rubbish(rows*p.EV), Stats{rubbish(rows), rubbish(rows), rubbish(rows)}
 	Forward(&p.Attention, Results{Out: HeadFirst(out, p.H, p.Lq, p.EV)}, st)
@@ -89,7 +89,7 @@ func TestStreamedWeights(t *testing.T) {
 	}
 	out, st := forwardOf(p)
 	Forward(&p.Attention, Results{Out: HeadFirst(out, p.H, p.Lq, p.EV), Weights: got[:lq*lk]}, st)
-	Forward(&p.Attention, Results{Out: HeadFirst(out, p.H, p.Lq, p.EV), Row: func(at Place, w []float32) {
+	Forward(&p.Attention, Results{Out: HeadFirst(out, p.H, p.Lq, p.EV), Row: func(at Row, w []float32) {
 		copy(want[at.Query*lk:], w)
 	}}, st)
 	sameBits(t, "weights", got[:lq*lk], want)

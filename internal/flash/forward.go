@@ -10,9 +10,9 @@ import (
 
 // Results is where Forward puts what it computes besides the statistics.
 type Results struct {
-	Out     Heads                       // [B H Lq EV]
-	Weights []float32                   // [B H Lq Lk], before dropout; nil if not asked for
-	Row     func(at Place, w []float32) // called concurrently with every row of weights [Lk]; may be nil
+	Out     Heads                     // [B H Lq EV]
+	Weights []float32                 // [B H Lq Lk], before dropout; nil if not asked for
+	Row     func(at Row, w []float32) // called concurrently with every row of weights [Lk]; may be nil
 }
 
 // Forward computes the results and the statistics of all rows.
@@ -23,7 +23,7 @@ func Forward(a *Attention, to Results, st Stats) {
 	out := to.Out
 	count := a.talls(a.Q, out)
 	f := forward{a: a, Results: to, st: st, count: count}
-	if a.Lk == 0 {
+	if a.keys() == 0 {
 		f.noKeys()
 		return
 	}
@@ -31,11 +31,11 @@ func Forward(a *Attention, to Results, st Stats) {
 	heads := a.B * a.G
 	procs := runtime.GOMAXPROCS(0)
 	switch units := heads * count; {
-	case a.H/a.G*a.Lq <= splitRows && a.Lk > blockKeys: // in any layout
+	case a.H/a.G*a.Lq <= splitRows && a.keys() > blockKeys: // in any layout
 		f.splitKeys(rows)
-	case heads%procs == 0 || heads >= 8*procs || units*rows*a.Lk*(a.E+a.EV) < 1<<16:
+	case heads%procs == 0 || heads >= 8*procs || units*rows*a.keys()*(a.E+a.EV) < 1<<16:
 		// Whole heads: a task loads its keys once, for itself.
-		each := units / heads * rows * a.Lk * (a.E + a.EV)
+		each := units / heads * rows * a.keys() * (a.E + a.EV)
 		chunk := max(1, min(1<<20/(each+1), heads/(4*procs)))
 		par.For(heads, chunk, func(lo, hi int) {
 			w := f.worker()
@@ -43,7 +43,7 @@ func Forward(a *Attention, to Results, st Stats) {
 				if a.Only != nil && *a.Only/(a.H/a.G) != z {
 					continue
 				}
-				w.load(a, z/a.G, z%a.G, 0, a.Lk)
+				w.load(a, z/a.G, z%a.G, 0, a.keys())
 				for i := range count {
 					t := a.tall(z/a.G, z%a.G, i, count)
 					if f.foresees() {
@@ -67,7 +67,7 @@ func Forward(a *Attention, to Results, st Stats) {
 // long enough for that, but not so long that it would not matter.
 func (f *forward) foresees() bool {
 	a := f.a
-	work, memory := a.Lk*a.Lq*(a.E+a.EV), (a.Lk+a.H/a.G*a.Lq)*(a.E+a.EV)
+	work, memory := a.keys()*a.Lq*(a.E+a.EV), (a.keys()+a.H/a.G*a.Lq)*(a.E+a.EV)
 	return a.Pages == nil && a.Additive == nil && work >= 1<<17 && memory <= 1<<17
 }
 
@@ -75,7 +75,7 @@ func (f *forward) foresees() bool {
 // the head of keys that comes next, if there is one.
 func (f *forward) foresee(w *worker, t tall, next int) {
 	a := f.a
-	work := t.n * a.Lk * (a.E + a.EV)
+	work := t.n * a.keys() * (a.E + a.EV)
 	out := together(a.rows(f.Out, t.b, t.h), t.n, a.EV)
 	if next >= a.B*a.G {
 		w.ahead.Set(work, out)
@@ -84,7 +84,7 @@ func (f *forward) foresee(w *worker, t tall, next int) {
 	b, g := next/a.G, next%a.G
 	first := a.tall(b, g, 0, f.count)
 	k, v := keys(a.K, a.source(b), g), keys(a.V, a.source(b), g)
-	w.ahead.Set(work, out, together(k, a.Lk, a.E), together(first.q, first.n, a.E), together(v, a.Lk, a.EV))
+	w.ahead.Set(work, out, together(k, a.keys(), a.E), together(first.q, first.n, a.E), together(v, a.keys(), a.EV))
 }
 
 // together returns the elements of a matrix that lie in one piece, or else nothing.
@@ -103,7 +103,7 @@ func (f *forward) noKeys() {
 		clear(f.Out.at(b, h, i)[:a.EV])
 		f.statistics(row, []float32{negInf}, []float32{0})
 		if f.Row != nil {
-			f.Row(a.place(row, 0), nil)
+			f.Row(a.row(row, 0), nil)
 		}
 	}
 }
@@ -120,25 +120,25 @@ type forward struct {
 // worker returns memory for a task.
 func (f *forward) worker() *worker {
 	w := workers.Get().(*worker)
-	w.prepare(f.a, bandRows, f.a.highStrip(), min(blockKeys, (f.a.Lk+63)&^63))
+	w.prepare(f.a, bandRows, f.a.highStrip(), min(blockKeys, (f.a.keys()+63)&^63))
 	w.weights = f.returned()
 	if (f.Row != nil || f.Weights != nil) && !f.apart {
 		// Weights are made in a cache. The only thing that is written to the memory of the
 		// caller is what he gets.
-		w.weights.stride = f.a.Lk + 16 // as that of scores
+		w.weights.stride = f.a.keys() + 16 // as that of scores
 		w.bandWeights = grow(w.bandWeights, f.band()*w.weights.stride)
 		w.weights.data = w.bandWeights
 		w.direct = f.a.Dropout == 0 && f.a.Pages == nil
 	}
 	if w.weights.data != nil {
-		w.shifts = grow(w.shifts, (f.a.Lk+blockKeys-1)/blockKeys*bandRows)
+		w.shifts = grow(w.shifts, (f.a.keys()+blockKeys-1)/blockKeys*bandRows)
 	}
 	return w
 }
 
 // returned is where the caller gets the weights of all rows, if he does.
 func (f *forward) returned() weights {
-	return weights{data: f.Weights, keys: f.a.Lk, stride: f.a.Lk}
+	return weights{data: f.Weights, keys: f.a.keys(), stride: f.a.keys()}
 }
 
 // sharedKeys computes heads one after the other, each on all processors. A few rows are
@@ -177,7 +177,7 @@ func (f *forward) rows(w *worker, t tall, r0, r1 int) {
 	for r := r0; r < r1; r += band {
 		n := min(band, r1-r)
 		w.weights.first = t.first + r
-		w.attend(f.a, t, r, n, 0, f.a.Lk)
+		w.attend(f.a, t, r, n, 0, f.a.keys())
 		f.finish(w, t, r, n)
 	}
 }
@@ -188,12 +188,12 @@ func (f *forward) band() int {
 	switch {
 	case f.Row == nil && f.Weights == nil:
 		return bandRows
-	case f.a.Lk <= blockKeys:
+	case f.a.keys() <= blockKeys:
 		return f.a.stripRows()
 	}
 	strip := f.a.stripRows()
 	const floats = 1 << 15 // of weights, which are a part of a second-level cache
-	return min(max(floats/f.a.Lk/strip, 2)*strip, bandRows)
+	return min(max(floats/f.a.keys()/strip, 2)*strip, bandRows)
 }
 
 // finish divides n rows from r on, which lie in w, by their sums.
@@ -212,19 +212,17 @@ func (f *forward) finish(w *worker, t tall, r, n int) {
 	if w.weights.data == nil {
 		return
 	}
-	at, to := a.place(first, 0), f.final(w)
+	at, to := a.row(first, 0), f.final(w)
 	for i := range n {
 		row := first + i
 		if f.st.bad(row) {
-			w.look(a, row, 1, 0, a.Lk)
+			w.look(a, row, 1, 0, a.keys())
 			a.span(w.spans, 0).spoil(to.row(row), 0)
 		}
 		if f.Row != nil {
-			f.Row(at, to.row(row))
+			f.Row(at, to.row(row)[a.Extra:])
 		}
-		if at.Query++; at.Query == a.Lq {
-			at.Head, at.Query = at.Head+1, 0
-		}
+		a.next(&at)
 	}
 }
 
@@ -249,7 +247,7 @@ func (f *forward) normalise(w *worker, first, n int) {
 	if len(f.Weights) >= streamed && !f.apart {
 		scale = simd.StreamRows
 	}
-	for b := 0; b < a.Lk; b += blockKeys {
+	for b := 0; b < a.keys(); b += blockKeys {
 		factors = factors[:0]
 		for i, shift := range w.shifts[b/blockKeys*bandRows:][:n] {
 			row := first + i
@@ -259,7 +257,7 @@ func (f *forward) normalise(w *worker, first, n int) {
 			}
 			factors = append(factors, factor)
 		}
-		scale(to.from(first, b), to.stride, w.weights.from(first, b), w.weights.stride, min(blockKeys, a.Lk-b), factors)
+		scale(to.from(first, b), to.stride, w.weights.from(first, b), w.weights.stride, min(blockKeys, a.keys()-b), factors)
 	}
 	w.top = factors[:cap(factors)]
 }

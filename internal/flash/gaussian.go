@@ -2,6 +2,7 @@ package flash
 
 import (
 	"math"
+	"slices"
 
 	"github.com/attn-go/attn/internal/simd"
 )
@@ -12,11 +13,6 @@ type Gaussian struct {
 	w       []float32 // [E]
 	factors []float32 // w, or nil if they are in the scale
 	scale   float32
-
-	// OnlyBias says that all Mods add something to the scores, whatever these are. A query
-	// that is so far from all keys that its scores are below the range of float32 then
-	// attends to the nearest.
-	OnlyBias bool
 }
 
 // NewGaussian returns the form with the factors w [E], which must not change.
@@ -104,21 +100,21 @@ func (w *backWorker) flushDistances(b *backward, dk simd.Mat, dw []float32) {
 // logarithm of the sum of exponentials; and false if the query does attend to no key, or to
 // nothing finite.
 func (a *Attention) far(row int) (p []float32, sum, logSumExp float64, ok bool) {
-	spans := []Span{{Hi: a.Lk}}
-	if a.Mask != nil {
-		a.Mask.Rows(row, 0, a.Lk, spans, make([]bool, a.Lk))
+	spans := []Span{{Hi: a.keys()}}
+	if a.masked() {
+		a.spans(row, 0, a.keys(), spans, make([]bool, a.keys()))
 	}
 	x := spans[0]
 	if x.Lo >= x.Hi {
 		return nil, 0, 0, false
 	}
-	bias := make([]float32, a.Lk)
-	for _, m := range a.Mods {
-		m.Apply(a.place(row, 0), bias)
+	bias := make([]float32, a.keys())
+	for m := range a.Changes {
+		a.change(&a.Changes[m], a.row(row, 0), 0, bias)
 	}
 	b, h, i := a.split(row)
 	q, key := a.Q.at(b, h, i)[:a.E], make([]float32, a.E)
-	scores, nearest, best := make([]float64, a.Lk), math.Inf(-1), math.Inf(-1)
+	scores, nearest, best := make([]float64, a.keys()), math.Inf(-1), math.Inf(-1)
 	for j := range scores {
 		scores[j] = math.Inf(-1)
 		if x.attends(j) && bias[j] != negInf {
@@ -136,7 +132,7 @@ func (a *Attention) far(row int) (p []float32, sum, logSumExp float64, ok bool) 
 			best = max(best, scores[j])
 		}
 	}
-	p = make([]float32, a.Lk)
+	p = make([]float32, a.keys())
 	for j, s := range scores {
 		p[j] = float32(math.Exp(s - best))
 		sum += float64(p[j])
@@ -144,10 +140,17 @@ func (a *Attention) far(row int) (p []float32, sum, logSumExp float64, ok bool) 
 	return p, sum, nearest + best + math.Log(sum), true
 }
 
+// onlyAdds reports whether all changes add terms to the scores, whatever these are. A query
+// that is so far from all keys that its scores are below the range of float32 then attends to
+// the nearest.
+func (a *Attention) onlyAdds() bool {
+	return !slices.ContainsFunc(a.Changes, func(c Change) bool { return !c.Rule.Adds() })
+}
+
 // farRows returns those of n rows that may be far: which seem to attend to no key. A sink
 // has all the weight of such a row.
 func (f *forward) farRows(first, n int) (rows []int) {
-	if g := f.a.Gaussian; g == nil || !g.OnlyBias || f.a.Sinks != nil {
+	if f.a.Gaussian == nil || f.a.Sinks != nil || !f.a.onlyAdds() {
 		return nil
 	}
 	for row := first; row < first+n; row++ {

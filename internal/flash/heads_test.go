@@ -31,7 +31,7 @@ func TestHeadsAreIndependent(t *testing.T) {
 			}
 			holed := *p
 			holed.seen = func(b, h, i, j int) bool { return i > 0 || j > 0 }
-			holed.Mask = funcMask{p: &holed}
+			holed.Mask = []MaskRule{funcMask{p: &holed}}
 			out, _ := forwardOf(&holed)
 			for z := range b * h {
 				sameBits(t, fmt.Sprintf("head %d under a mask", z), out[z*size+ev:][:size-ev], all[z*size+ev:][:size-ev])

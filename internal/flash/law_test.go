@@ -72,8 +72,9 @@ func TestCompanyChangesNothing(t *testing.T) {
 			all := run(p)
 			one := *p
 			one.B = 1
-			if m, ok := one.Mask.(funcMask); ok {
-				one.Mask = funcMask{&one, m.intervals}
+			if len(one.Mask) > 0 {
+				m := one.Mask[0].(funcMask)
+				one.Mask = []MaskRule{funcMask{&one, m.intervals}}
 			}
 			first := func(x []float32) []float32 { return x[:len(x)/s.b] }
 			one.Q.Data, one.K.Data, one.V.Data = first(p.Q.Data), first(p.K.Data), first(p.V.Data)
@@ -134,7 +135,7 @@ func TestLayoutsAreAlike(t *testing.T) {
 			k.set(p)
 			want := run(p)
 
-			a := p.Attention // with the Mods that run has set
+			a := p.Attention // with the changes that run has set
 			a.Q, a.K, a.V = spread(p.Q.Data, s.b, s.h, s.lq, s.e), spread(p.K.Data, s.b, s.g, s.lk, s.e), spread(p.V.Data, s.b, s.g, s.lk, s.ev)
 			rows := s.b * s.h * s.lq
 			out := spread(make([]float32, rows*s.ev), s.b, s.h, s.lq, s.ev)
@@ -148,7 +149,7 @@ func TestLayoutsAreAlike(t *testing.T) {
 				K: spread(make([]float32, len(want.dk)), s.b, s.g, s.lk, s.e),
 				V: spread(make([]float32, len(want.dv)), s.b, s.g, s.lk, s.ev),
 			}
-			to.Mods = p.modGrads(got.dbias)
+			to.Changes = p.changeGrads(got.dbias)
 			if p.Sinks != nil {
 				got.dsinks = make([]float32, p.H)
 				to.Sinks = got.dsinks
@@ -215,7 +216,7 @@ func TestHiddenIsNotFelt(t *testing.T) {
 			// odd queries see nothing, and query 0 has no upstream gradient.
 			shown := func(j int) bool { return j < p.Lk/2 && j%5 != 2 }
 			p.seen = func(b, h, i, j int) bool { return shown(j) && i%2 == 0 }
-			p.Mask = funcMask{p, false}
+			p.Mask = []MaskRule{funcMask{p, false}}
 			for b := range p.B {
 				for h := range p.H {
 					clear(p.dout[((b*p.H+h)*p.Lq)*p.EV:][:p.EV])
@@ -249,7 +250,7 @@ func TestSpoiltQuery(t *testing.T) {
 	for _, s := range ways {
 		p := newProblem(8, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
 		p.seen = func(b, h, i, j int) bool { return j%3 != 1 && j < p.Lk-2 }
-		p.Mask = funcMask{p, false}
+		p.Mask = []MaskRule{funcMask{p, false}}
 		last := p.Lq - 1
 		clear(p.dout[last*p.EV:][:p.EV]) // of head 0 of sequence 0
 		want := run(p)

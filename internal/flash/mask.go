@@ -16,26 +16,176 @@ type Span struct {
 	bits []uint64 // where there is a Seen: the same, and 0 outside of [Lo, Hi) in the words of these keys
 }
 
-// Mask says which keys the queries see.
-type Mask interface {
-	// Rows sets spans[i] to what row first+i sees of the keys k0 to k1, where
-	// row (b·H + h)·Lq + l is query l of head h of sequence b; the rows of a
-	// call are of one sequence. What it sees may lie in scratch, which has
-	// a.Lk elements for each row. Rows are asked for concurrently.
-	Rows(first, k0, k1 int, spans []Span, scratch []bool)
+// MaskRule is attn.MaskRule, which documents it.
+type MaskRule interface {
+	Check(s Sizes) error
+	Keys(s Sizes, at Row) (lo, hi int)
+	Holes() bool
+	Hide(s Sizes, at Row, lo, hi int, attended []bool)
+}
+
+// maskArray is attn.MaskArray.
+type maskArray interface {
+	Rows(s Sizes, at Row) (attended []bool, step int)
+}
+
+// Attended sets attended [B H Lq Lk] to whether each query attends to each key.
+func Attended(s Sizes, rules []MaskRule, attended []bool) {
+	a := &Attention{Sizes: s, Mask: rules}
+	scratch := make([]bool, s.Lk)
+	for r := range s.B * s.H * s.Lq {
+		var span [1]Span
+		a.spans(r, 0, s.Lk, span[:], scratch)
+		for j := span[0].Lo; j < span[0].Hi; j++ {
+			attended[r*s.Lk+j] = span[0].Seen == nil || span[0].Seen[j]
+		}
+	}
+}
+
+// spans sets spans[i] to what row first+i attends to of the keys k0 to k1, where row
+// (b·H + h)·Lq + l is query l of head h of sequence b; the rows of a call are of one sequence.
+// What they attend to may be stored in scratch, which has an element for each key of a row.
+func (a *Attention) spans(first, k0, k1 int, spans []Span, scratch []bool) {
+	all := a.keys()
+	at := a.row(first, k0)
+	queries, end := a.Queries(at.Batch), min(k1-a.Extra, a.Keys(at.Batch))
+	holes := 0
+	for _, r := range a.Mask {
+		if r.Holes() {
+			holes++
+		}
+	}
+	for len(spans) > 0 { // a head at a time
+		n := min(len(spans), a.Lq-at.Query)
+		live := min(n, max(queries-at.Query, 0))
+		a.ofHead(at, end, holes, spans[:live], scratch)
+		if a.Extra > 0 {
+			for r := range live {
+				spans[r] = spans[r].behind(a.Extra, k0, k1, scratch[r*all:][:all])
+			}
+		}
+		clear(spans[live:n])
+		spans, scratch = spans[n:], scratch[n*all:]
+		at.Head, at.Query, at.Position = at.Head+1, 0, at.Position-at.Query
+	}
+}
+
+// ofHead sets spans[r] to which of the keys at.Key to end the query r after at attends.
+func (a *Attention) ofHead(at Row, end, holes int, spans []Span, scratch []bool) {
+	for r := range spans {
+		spans[r] = Span{Lo: at.Key, Hi: end}
+	}
+	for _, rule := range a.Mask {
+		for r, at := 0, at; r < len(spans); r++ {
+			lo, hi := rule.Keys(a.Sizes, at)
+			spans[r].Lo, spans[r].Hi = max(spans[r].Lo, lo), min(spans[r].Hi, hi)
+			at.Query, at.Position = at.Query+1, at.Position+1
+		}
+	}
+	for r := range spans {
+		if spans[r].Lo >= spans[r].Hi {
+			spans[r] = Span{}
+		}
+	}
+	if holes > 0 {
+		a.hideHoles(at, holes, spans, scratch)
+	}
+}
+
+// hideHoles takes from the intervals of queries the keys that some rule hides.
+func (a *Attention) hideHoles(at Row, holes int, spans []Span, scratch []bool) {
+	array := a.maskArray(at, spans)
+	if array >= 0 && holes == 1 {
+		return
+	}
+	for r, at := 0, at; r < len(spans); r++ {
+		if x := &spans[r]; x.Lo < x.Hi {
+			attended := scratch[r*a.keys()+a.Extra:]
+			for j := x.Lo; j < x.Hi; j++ {
+				attended[j] = x.Seen == nil || x.Seen[j]
+			}
+			x.Seen = attended
+			for i, rule := range a.Mask {
+				if i != array && rule.Holes() {
+					rule.Hide(a.Sizes, at, x.Lo, x.Hi, attended)
+				}
+			}
+		}
+		at.Query, at.Position = at.Query+1, at.Position+1
+	}
+}
+
+// maskArray gives spans the booleans of the first rule that has them in memory, and returns
+// the number of this rule, -1 if there is none.
+func (a *Attention) maskArray(at Row, spans []Span) int {
+	for i, rule := range a.Mask {
+		array, ok := rule.(maskArray)
+		if !ok {
+			continue
+		}
+		attended, step := array.Rows(a.Sizes, at)
+		if attended == nil {
+			continue
+		}
+		for r := range spans {
+			if spans[r].Lo < spans[r].Hi {
+				spans[r].Seen = attended[r*step:][:a.Lk]
+			}
+		}
+		return i
+	}
+	return -1
+}
+
+// behind returns to which of the keys k0 to k1 a query attends, extra keys included, that
+// attends to those of x of the keys behind them. row is memory for all keys, of which x may
+// have the part behind the extra ones.
+func (x Span) behind(extra, k0, k1 int, row []bool) Span {
+	empty := x.Lo >= x.Hi
+	y := Span{Lo: x.Lo + extra, Hi: x.Hi + extra}
+	switch {
+	case k0 >= extra && empty:
+		return Span{}
+	case k0 >= extra:
+	case empty:
+		return Span{Lo: k0, Hi: min(extra, k1)}
+	case x.Lo == 0 && x.Seen == nil:
+		return Span{Lo: k0, Hi: y.Hi}
+	}
+	if x.Seen == nil && k0 >= extra {
+		return y
+	}
+	y.Seen = row
+	if x.Seen != nil {
+		copy(row[y.Lo:y.Hi], x.Seen[x.Lo:x.Hi])
+	} else {
+		fill(row[y.Lo:y.Hi], true)
+	}
+	if k0 < extra {
+		fill(row[k0:extra], true)
+		fill(row[extra:y.Lo], false)
+		y.Lo = k0
+	}
+	return y
+}
+
+func fill(x []bool, v bool) {
+	for i := range x {
+		x[i] = v
+	}
 }
 
 // look sets the spans of rows first to first+n, cut to the keys k0 to k1, and
 // returns the interval outside of which none of them sees anything. Without a mask
 // the spans are not set, and nobody but span reads them.
 func (w *worker) look(a *Attention, first, n, k0, k1 int) (lo, hi int) {
-	if a.Mask == nil {
+	if !a.masked() {
 		return k0, k1
 	}
 	spans := w.spans[:n]
-	a.Mask.Rows(first, k0, k1, spans, w.seen)
+	a.spans(first, k0, k1, spans, w.seen)
 	lo, hi = k1, k0
-	words := (a.Lk + 63) / 64
+	words := (a.keys() + 63) / 64
 	for i := range spans {
 		s := &spans[i]
 		if s.Seen != nil && s.Lo < s.Hi {
@@ -52,8 +202,8 @@ func (w *worker) look(a *Attention, first, n, k0, k1 int) (lo, hi int) {
 // span returns number i of the spans that look has set, where rows attend to all keys without
 // a mask.
 func (a *Attention) span(spans []Span, i int) Span {
-	if a.Mask == nil {
-		return Span{Hi: a.Lk}
+	if !a.masked() {
+		return Span{Hi: a.keys()}
 	}
 	return spans[i]
 }

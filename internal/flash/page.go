@@ -217,7 +217,7 @@ func (w *worker) enter(a *Attention, t tall, n, k0 int) bool {
 	w.keys, w.values, w.rows = nil, nil, simd.Mat{}
 	k, v := p.keyLayout, p.valueLayout
 	nk, nv := p.keyLength(), v.Len()
-	used := min(a.Lk-k0, p.cap)
+	used := min(a.keys()-k0, p.cap)
 	_, floats := p.keys.(floatRoom)
 	// Many rows have floats once for all, distances know nothing else, and tile units have
 	// limbs.

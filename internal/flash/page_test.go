@@ -35,7 +35,7 @@ func TestPages(t *testing.T) {
 				for _, storage := range []Storage{Float32{}, BFloat16{}, Int8{}} {
 					m := newMixed(uint64(n), s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev, 0, 0)
 					k.set(&m.problem)
-					m.mods()
+					m.changes()
 					a := m.Attention
 					a.Pages = pagesOf(&m.problem, storage)
 					a.K, a.V = Heads{}, Heads{}

@@ -3,6 +3,8 @@ package flash
 import (
 	"math"
 	"math/rand/v2"
+
+	"github.com/attn-go/attn/internal/simd"
 )
 
 // float is what the plain formulas are computed in: float64 is the truth, and
@@ -22,7 +24,7 @@ type plain[F float] struct {
 type problem struct {
 	Attention
 	SoftCap  float32
-	Bias     *Bias
+	Bias     *bias
 	dout     []float32
 	dlse     []float32 // nil: none
 	dweights []float32 // nil: none
@@ -33,27 +35,68 @@ type problem struct {
 	backwards bool
 }
 
-// mods sets what the Attention is told of SoftCap and Bias.
-func (p *problem) mods() {
-	p.Mods = nil
+// changes sets what the Attention is given of SoftCap and Bias.
+func (p *problem) changes() {
+	p.Changes = nil
 	if p.SoftCap != 0 {
-		p.Mods = append(p.Mods, SoftCap(p.SoftCap))
+		p.Changes = append(p.Changes, Change{Rule: softCap(p.SoftCap)})
 	}
-	if p.Bias != nil {
-		p.Mods = append(p.Mods, p.Bias)
+	if x := p.Bias; x != nil {
+		p.Changes = append(p.Changes, Change{
+			Rule: x, Param: x.Data, Batch: x.Batch, Head: x.Head, Size: (p.Lq-1)*x.Row + (p.Lk-1)*x.Col + 1,
+		})
 	}
 }
 
-// modGrads returns their backward steps, that of the bias with its gradient.
-func (p *problem) modGrads(dbias []float32) []ModGrad {
-	var grads []ModGrad
+// changeGrads returns where the gradients of their numbers go.
+func (p *problem) changeGrads(dbias []float32) [][]float32 {
+	var grads [][]float32
 	if p.SoftCap != 0 {
-		grads = append(grads, SoftCap(p.SoftCap).Grad())
+		grads = append(grads, nil)
 	}
 	if p.Bias != nil {
-		grads = append(grads, p.Bias.Grad(dbias))
+		grads = append(grads, dbias)
 	}
 	return grads
+}
+
+// softCap bounds scores: s becomes c·tanh(s/c).
+type softCap float32
+
+func (softCap) Adds() bool { return false }
+
+func (c softCap) Apply(_ Row, _, s []float32) {
+	simd.Scale(s, 1/float32(c), s)
+	simd.Tanh(s, s)
+	simd.Scale(s, float32(c), s)
+}
+
+func (c softCap) Back(_ Row, _, _, _, after, d []float32) {
+	for j, v := range after {
+		t := v / float32(c)
+		d[j] *= 1 - float32(t*t)
+	}
+}
+
+// bias is added to the scores; element (b, h, i, j) is at
+// Data[b·Batch + h·Head + i·Row + j·Col]. A stride of 0 broadcasts.
+type bias struct {
+	Data                  []float32
+	Batch, Head, Row, Col int
+}
+
+func (*bias) Adds() bool { return true }
+
+func (x *bias) Apply(at Row, param, s []float32) {
+	for j := range s {
+		s[j] += param[at.Query*x.Row+(at.Key+j)*x.Col]
+	}
+}
+
+func (x *bias) Back(at Row, _, dparam, _, _, d []float32) {
+	for j, v := range d {
+		dparam[at.Query*x.Row+(at.Key+j)*x.Col] += v
+	}
 }
 
 // element returns the bias of a pair.
@@ -285,25 +328,26 @@ type funcMask struct {
 	intervals bool
 }
 
-func (m funcMask) Rows(first, k0, k1 int, spans []Span, scratch []bool) {
-	for r := range spans {
-		b, h, i := m.p.split(first + r)
-		s := Span{Lo: k1, Hi: k0}
-		if !m.intervals {
-			s.Seen = scratch[r*m.p.Lk:][:m.p.Lk]
+func (m funcMask) Check(Sizes) error { return nil }
+
+func (m funcMask) Keys(s Sizes, at Row) (lo, hi int) {
+	if !m.intervals {
+		return 0, s.Lk
+	}
+	lo = s.Lk
+	for j := range s.Lk {
+		if m.p.seen(at.Batch, at.Head, at.Query, j) {
+			lo, hi = min(lo, j), j+1
 		}
-		for j := k0; j < k1; j++ {
-			if m.p.seen(b, h, i, j) {
-				s.Lo, s.Hi = min(s.Lo, j), j+1
-			}
-			if s.Seen != nil {
-				s.Seen[j] = m.p.seen(b, h, i, j)
-			}
-		}
-		if s.Seen != nil {
-			s.Lo, s.Hi = k0, k1
-		}
-		spans[r] = s
+	}
+	return lo, hi
+}
+
+func (m funcMask) Holes() bool { return !m.intervals }
+
+func (m funcMask) Hide(_ Sizes, at Row, lo, hi int, attended []bool) {
+	for j := lo; j < hi; j++ {
+		attended[j] = attended[j] && m.p.seen(at.Batch, at.Head, at.Query, j)
 	}
 }
 
@@ -319,7 +363,7 @@ func normal(r *rand.Rand, n int, scale float64) []float32 {
 // newProblem returns a problem in the layout [B H L E].
 func newProblem(seed uint64, b, h, g, lq, lk, e, ev int) *problem {
 	r := rand.New(rand.NewPCG(seed, 7))
-	p := &problem{Attention: Attention{B: b, H: h, G: g, Lq: lq, Lk: lk, E: e, EV: ev}, seen: everything}
+	p := &problem{Attention: Attention{Sizes: Sizes{B: b, H: h, G: g, Lq: lq, Lk: lk}, E: e, EV: ev}, seen: everything}
 	p.Q = HeadFirst(normal(r, b*h*lq*e, 1), h, lq, e)
 	p.K = HeadFirst(normal(r, b*g*lk*e, 1), g, lk, e)
 	p.V = HeadFirst(normal(r, b*g*lk*ev, 1), g, lk, ev)

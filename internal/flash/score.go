@@ -23,7 +23,7 @@ func (w *worker) score(a *Attention, t tall, r int, spans []Span, j0, j1, at int
 	switch {
 	case a.Given != nil:
 		for i := range n {
-			copy(s[i*w.stride:][:width], a.Given[(t.first+r+i)*a.Lk+j0:])
+			copy(s[i*w.stride:][:width], a.Given[(t.first+r+i)*a.keys()+j0:])
 		}
 	case a.Additive != nil:
 		simd.AdditiveTile(s, w.stride, &w.queries, 0, n, w.additive, j0-w.from, j1-w.from)
@@ -34,15 +34,13 @@ func (w *worker) score(a *Attention, t tall, r int, spans []Span, j0, j1, at int
 	}
 	c, plain := a.exponent()
 	if !plain {
-		at := a.place(t.first+r, j0)
+		at := a.row(t.first+r, j0)
 		for i := range n {
-			w.adjust(a, at, s[i*w.stride:][:width], i)
-			if at.Query++; at.Query == a.Lq {
-				at.Head, at.Query = at.Head+1, 0
-			}
+			w.adjust(a, at, j0, s[i*w.stride:][:width], i)
+			a.next(&at)
 		}
 	}
-	if a.Mask != nil {
+	if a.masked() {
 		for i := range n {
 			spans[i].hide(s[i*w.stride:][:width], j0)
 		}
@@ -54,26 +52,27 @@ func (w *worker) score(a *Attention, t tall, r int, spans []Span, j0, j1, at int
 // exponents of 2. If it is plain, their scale is still in it: nothing but a
 // positive factor may wait until after the maximum.
 func (a *Attention) exponent() (c float32, plain bool) {
-	if len(a.Mods) > 0 || !(a.scale() > 0) {
+	if len(a.Changes) > 0 || !(a.scale() > 0) {
 		return log2e, false
 	}
 	return a.scale() * log2e, true
 }
 
-// adjust scales a row of scores, number i of the strip, and lets the Mods change it. For the backward
-// pass it keeps the scores before the first Mod, between them, and after the last.
-func (w *worker) adjust(a *Attention, at Place, s []float32, i int) {
+// adjust scales a row of scores from key j0 on, number i of the strip, and changes it. For
+// the backward pass it keeps the scores before the first change, between them, and after the
+// last.
+func (w *worker) adjust(a *Attention, at Row, j0 int, s []float32, i int) {
 	if f := a.scale(); f != 1 {
 		simd.Scale(s, f, s)
 	}
-	for m, mod := range a.Mods {
+	for m := range a.Changes {
 		if len(w.stages) > 0 {
 			copy(w.stages[m][i*w.stride:], s)
 		}
-		mod.Apply(at, s)
+		a.change(&a.Changes[m], at, j0, s)
 	}
 	if len(w.stages) > 0 {
-		copy(w.stages[len(a.Mods)][i*w.stride:], s)
+		copy(w.stages[len(a.Changes)][i*w.stride:], s)
 	}
 }
 
@@ -86,7 +85,7 @@ func (a *Attention) drop(dst, x []float32, row, j0 int) {
 // drops says what is dropped of the weights of rows from row on, of keys j0, j0+1, ….
 func (a *Attention) drops(row, j0 int) simd.Drops {
 	return simd.Drops{
-		Key: a.Key, First: row*a.Lk + j0, Step: a.Lk,
+		Key: a.Key, First: row*a.keys() + j0, Step: a.keys(),
 		Threshold: uint32(math.Round(float64(a.Dropout) * (1 << 32))), Keep: 1 / (1 - a.Dropout),
 	}
 }

@@ -8,25 +8,25 @@ import (
 // Scores sets to [B H Lq Lk] to the scores that the softmax of Forward is applied to: scaled
 // and changed, and −Inf where the mask hides a key. The values are not used.
 func Scores(a *Attention, to []float32) {
-	if a.Lk == 0 {
+	if a.keys() == 0 {
 		return
 	}
 	count := a.talls(a.Q)
 	par.For(a.B*a.G, 1, func(lo, hi int) {
 		w := workers.Get().(*worker)
 		rows := a.stripRows()
-		w.prepare(a, rows, rows, min(blockKeys, (a.Lk+63)&^63))
+		w.prepare(a, rows, rows, min(blockKeys, (a.keys()+63)&^63))
 		for z := lo; z < hi; z++ {
 			b, g := z/a.G, z%a.G
-			w.loadKeys(a, b, g, 0, a.Lk)
+			w.loadKeys(a, b, g, 0, a.keys())
 			for i := range count {
 				t := a.tall(b, g, i, count)
 				for r := 0; r < t.n; r += rows {
 					n := min(rows, t.n-r)
-					w.look(a, t.first+r, n, 0, a.Lk)
+					w.look(a, t.first+r, n, 0, a.keys())
 					w.ask(a, t, r, n)
-					for j := 0; j < a.Lk; j += blockKeys {
-						w.copyScores(a, t, r, n, j, min(j+blockKeys, a.Lk), to)
+					for j := 0; j < a.keys(); j += blockKeys {
+						w.copyScores(a, t, r, n, j, min(j+blockKeys, a.keys()), to)
 					}
 				}
 			}
@@ -43,7 +43,7 @@ func (w *worker) copyScores(a *Attention, t tall, r, n, j0, j1 int, to []float32
 		factor = a.scale()
 	}
 	for i := range n {
-		simd.Scale(to[(t.first+r+i)*a.Lk+j0:][:j1-j0], factor, w.scores[i*w.stride:][:j1-j0])
+		simd.Scale(to[(t.first+r+i)*a.keys()+j0:][:j1-j0], factor, w.scores[i*w.stride:][:j1-j0])
 	}
 }
 
@@ -52,7 +52,7 @@ func (w *worker) copyScores(a *Attention, t tall, r, n, j0, j1 int, to []float32
 func (w *backWorker) scoreGrads(b *backward, x block, row int, factor float32) {
 	for i := range x.n {
 		s, d := w.scores[i*w.stride:][:x.width], w.dscores[i*w.stride:][:x.width]
-		for j, up := range b.up.DScores[(row+i)*b.a.Lk+x.j0:][:x.width] {
+		for j, up := range b.up.DScores[(row+i)*b.a.keys()+x.j0:][:x.width] {
 			if d[j] = 0; !b.a.span(w.spans, i).attends(x.j0 + j) {
 				s[j] = 0
 				continue

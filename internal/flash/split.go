@@ -17,7 +17,7 @@ func (f *forward) splitKeys(rows int) {
 	live := f.blocks()
 	blocks := len(live)
 	if f.Weights == nil && f.Row != nil { // a few rows, of which nobody has a whole one
-		all := borrowFloats(a.B * a.H * a.Lq * a.Lk)
+		all := borrowFloats(a.B * a.H * a.Lq * a.keys())
 		f.Weights = *all
 		defer returnFloats(all)
 	}
@@ -30,7 +30,7 @@ func (f *forward) splitKeys(rows int) {
 		for u := lo; u < hi; u++ {
 			z, block := u/blocks, u%blocks
 			k0 := live[block] * blockKeys
-			k1 := min(k0+blockKeys, a.Lk)
+			k1 := min(k0+blockKeys, a.keys())
 			w.load(a, z/a.G, z%a.G, k0, k1)
 			for i := range f.count {
 				t := a.tall(z/a.G, z%a.G, i, f.count)
@@ -67,7 +67,7 @@ func (f *forward) splitKeys(rows int) {
 // have the weights of hidden keys too, which are zeros.
 func (f *forward) blocks() []int {
 	a := f.a
-	n := (a.Lk + blockKeys - 1) / blockKeys
+	n := (a.keys() + blockKeys - 1) / blockKeys
 	if a.Pages != nil && f.Weights == nil && f.Row == nil {
 		return a.Pages.live(n)
 	}

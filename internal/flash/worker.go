@@ -18,7 +18,7 @@ type worker struct {
 	valuesAt     simd.Mat  // V from that key on
 	scores       []float32 // rows of a block, stride apart
 	stride       int
-	stages       [][]float32                 // scores before and after each Mod, if the backward pass needs them
+	stages       [][]float32                 // scores before and after each change, if the backward pass needs them
 	all, block   partial                     // of the band, and of a block of keys for a strip of it
 	floats       []float32                   // that these lie in
 	top          []float32                   // the shift of each row of a strip; 0 if it sees nothing
@@ -70,8 +70,8 @@ func (w *worker) prepare(a *Attention, rows, scored, keys int) {
 	w.all, w.block = newPartial(w.floats, rows, a.EV), newPartial(w.floats[rows*(a.EV+2):], scored, a.EV)
 	w.top = grow(w.top, scored)
 	w.spans = grow(w.spans, rows)
-	if w.masked = a.Mask != nil; w.masked {
-		w.seen = grow(w.seen, rows*a.Lk)
+	if w.masked = a.masked(); w.masked {
+		w.seen = grow(w.seen, rows*a.keys())
 	}
 }
 
@@ -120,16 +120,16 @@ func (w *worker) ownValues(a *Attention) *simd.Panels {
 // loadAll is load of all keys of a head, on all processors.
 func (w *worker) loadAll(a *Attention, b, g int) {
 	if a.Additive != nil || a.Given != nil || a.Pages != nil {
-		w.load(a, b, g, 0, a.Lk)
+		w.load(a, b, g, 0, a.keys())
 		return
 	}
 	k, v := keys(a.K, a.source(b), g).T(), keys(a.V, a.source(b), g)
 	w.keys, w.values = w.ownKeys(a), w.ownValues(a)
 	w.from, w.valuesAt = 0, v
-	w.keys.Reserve(a.E, a.Lk)
+	w.keys.Reserve(a.E, a.keys())
 	const step = 64 // a multiple of the width of any panel
-	par.For((a.Lk+step-1)/step, 2, func(lo, hi int) { w.keys.Fill(k, lo*step, min(hi*step, a.Lk)) })
-	useOrCopy(w.values, v, a.Lk, a.EV)
+	par.For((a.keys()+step-1)/step, 2, func(lo, hi int) { w.keys.Fill(k, lo*step, min(hi*step, a.keys())) })
+	useOrCopy(w.values, v, a.keys(), a.EV)
 }
 
 // borrow makes w use what another worker has loaded.

@@ -1,0 +1,94 @@
+package flash
+
+// Sizes is attn.Sizes, which documents it.
+type Sizes struct {
+	B, H, G, Lq, Lk    int
+	QueryLens, KeyLens []int
+	ThreeAxes          bool
+}
+
+// Queries returns the number of queries of sequence b, without padding.
+func (s Sizes) Queries(b int) int {
+	if s.QueryLens == nil {
+		return s.Lq
+	}
+	return s.QueryLens[b]
+}
+
+// Keys returns the number of keys of sequence b, without padding.
+func (s Sizes) Keys(b int) int {
+	if s.KeyLens == nil {
+		return s.Lk
+	}
+	return s.KeyLens[b]
+}
+
+// Offset returns the position of the first query of sequence b.
+func (s Sizes) Offset(b int) int { return s.Keys(b) - s.Queries(b) }
+
+// Ragged reports whether there is padding.
+func (s Sizes) Ragged() bool { return s.QueryLens != nil || s.KeyLens != nil }
+
+// Row is attn.Row, which documents it.
+type Row struct{ Batch, Head, Query, Key, Position int }
+
+// row returns row number n from key j on, where the extra keys count. Row.Key is a key of
+// the caller's.
+func (a *Attention) row(n, j int) Row {
+	b, h, i := a.split(n)
+	return Row{Batch: b, Head: h, Query: i, Key: max(0, j-a.Extra), Position: i + a.Offset(b)}
+}
+
+// next makes at the row after it, of the same sequence.
+func (a *Attention) next(at *Row) {
+	at.Query, at.Position = at.Query+1, at.Position+1
+	if at.Query == a.Lq {
+		at.Head, at.Query, at.Position = at.Head+1, 0, at.Position-a.Lq
+	}
+}
+
+// Change changes the scores of a call between the scale and the mask.
+type Change struct {
+	Rule interface {
+		// Adds reports whether Apply adds terms that do not depend on the scores: then their
+		// gradient passes unchanged, and Back is called only if there is a Grad, without
+		// the scores.
+		Adds() bool
+		// Apply changes the scores of the query at with the keys at.Key, at.Key+1, …, those
+		// that the mask hides too. It is called concurrently.
+		Apply(at Row, param, scores []float32)
+		// Back turns grad, the gradient of the changed scores, into that of the scores
+		// before, and adds to that of param. What grad holds where the weight is 0 is
+		// passed over. Calls for one part of param follow one another.
+		Back(at Row, param, dparam, before, after, grad []float32)
+	}
+	// Param are numbers of the change: Size for each head, that of the next sequence or head
+	// Batch or Head elements further. A stride of 0 broadcasts.
+	Param             []float32
+	Size, Batch, Head int
+	// Extra says that the change is for the extra keys, too.
+	Extra bool
+}
+
+// part returns the numbers of a head.
+func (c *Change) part(at Row, data []float32) []float32 {
+	if data == nil {
+		return nil
+	}
+	return data[at.Batch*c.Batch+at.Head*c.Head:][:c.Size]
+}
+
+// skips returns how many of n scores from key j on are of extra keys that the change leaves alone.
+func (a *Attention) skips(c *Change, j, n int) int {
+	if c.Extra {
+		return 0
+	}
+	return min(max(0, a.Extra-j), n)
+}
+
+// change changes the scores of the query at from key j on.
+func (a *Attention) change(c *Change, at Row, j int, scores []float32) {
+	if scores = scores[a.skips(c, j, len(scores)):]; len(scores) > 0 {
+		c.Rule.Apply(at, c.part(at, c.Param), scores)
+	}
+}
