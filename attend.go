@@ -203,8 +203,8 @@ func (o *Options) score() Score {
 	return o.Score
 }
 
-// check panics unless the options fit a call of the given sizes. The fused and the unfused
-// path, training and inference all rely on this one check.
+// check panics unless the options fit a call of the given sizes: the one check of all callers,
+// in training and in inference.
 func (o *Options) check(op string, d dims) {
 	wantNumber(op, "dropout", o.Dropout, validDropout(o.Dropout), "a probability in [0, 1)")
 	wantNumber(op, "soft-cap", o.SoftCap, o.SoftCap == 0 || validCap(o.SoftCap), "a positive finite number, or 0 for none")

@@ -29,9 +29,8 @@ func seeds(share int) iter.Seq[int] {
 	}
 }
 
-// Whatever is combined with whatever, the fast path comes to what the formula does, step
-// by step, for the same score written as a function: out, weights, log-sum-exp, what
-// observers of rows are told, and all gradients.
+// Whatever is combined with whatever, Attend computes what the formula does: out, weights,
+// log-sum-exp, what observers of rows get, and all gradients.
 func TestCombinations(t *testing.T) {
 	for seed := range seeds(1) {
 		c := drawCombination(uint64(seed))
@@ -172,7 +171,7 @@ func drawCombination(seed uint64) *combination {
 	return c
 }
 
-// drawKind draws a kind of score that takes the fast path, for a good part the default.
+// drawKind draws a kind of score, for a good part the default.
 func drawKind(rng *rand.Rand) attn.ScoreKind {
 	kinds := slices.DeleteFunc(attn.ScoreKinds(), func(k attn.ScoreKind) bool { return k.Name == "l1" })
 	if rng.Float64() < 0.3 {
@@ -349,7 +348,7 @@ func (c *combination) try(t *testing.T) {
 	agree(t, fast, c.run(formula, score, paramsOf(score)))
 }
 
-// agree fails the test unless what the fast path left behind is what the formula does.
+// agree fails the test unless two traces are near.
 func agree(t *testing.T, fast, readable trace) {
 	t.Helper()
 	compare(t, fast, readable, func(name string, got, want *tensor.Tensor) {

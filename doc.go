@@ -34,8 +34,8 @@
 //
 // # What is fixed
 //
-// The order is projection, norm, position, score with its scale, soft-cap, score
-// modifications, bias, mask, softmax with sinks, dropout, mix.
+// The order is projection, norm, position, score with its scale, soft-cap, score changes,
+// bias, mask, softmax with sinks, dropout, mix.
 //
 // In a mask, true or 1 means that a query attends to a key, and a length counts the keys
 // that it attends to. What is hidden has no influence, forward or backward, whatever is
@@ -61,10 +61,10 @@
 //
 // # Memory
 //
-// The score L1 and a ScoreFunc hold the scores of all pairs, B·H·Lq·Lk
-// numbers. All others are computed as flash attention, in tiles with an online softmax,
-// and what they hold grows with Lq + Lk; the weights are made only if somebody asks for
-// them.
+// Attend is flash attention: tiles with an online softmax, forward and backward, in memory that
+// grows with Lq + Lk. The weights are made only if they are asked for. The score L1 and a
+// ScoreFunc need an array of the scores of all pairs, B·H·Lq·Lk numbers, which is read by tiles.
+// The file formula_test.go has the formula of attention as a paper writes it.
 //
 // # Errors
 //

@@ -15,7 +15,7 @@ import (
 // SoftCap what comes before the bias. Options that act after the softmax change nothing
 // here, nor do Sinks, whose scores are themselves.
 //
-// Attend makes no such array for a MappedScore. This function is for inspection and tests.
+// Attend itself makes no such array. This function is for inspection and tests.
 //
 // Shapes: as for Attend; out [B H Lq Lk], or [B Lq Lk] where q has three axes.
 //

@@ -12,8 +12,8 @@
 // names. What is in a file and unknown is an error, and so is what the operator lacks in
 // that opset.
 //
-// Each case is computed on the fast path and on the readable one, and passes if it
-// passes on both.
+// Each case is computed twice, the second time with its scores given as an array, and passes
+// if both results do.
 package main
 
 import (
