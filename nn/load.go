@@ -56,12 +56,13 @@ func LoadFrom(r *safetensors.Reader, m Module, o LoadOptions) error {
 	if err := o.check(r, dict); err != nil {
 		return err
 	}
+	waited := false
 	for i := range dict {
-		if info, there := r.Lookup(o.Prefix + dict[i].Name); there {
-			dict[i].materialize(info.Shape)
+		if info, there := r.Lookup(o.Prefix + dict[i].Name); there && dict[i].materialize(info.Shape) {
+			waited = true
 		}
 	}
-	if err := dict.read(r, o.Prefix); err != nil {
+	if err := dict.read(r, o.Prefix); err != nil || !waited {
 		return err
 	}
 	for range m.Params() { // layers begin to use what they have waited for
