@@ -271,6 +271,67 @@ func TestRollingCache(t *testing.T) {
 	}
 }
 
+// A rolling cache lets go of a page when the next query does not attend to its last key, and
+// not before.
+func TestRollingCacheAtTheEndOfAPage(t *testing.T) {
+	const page, window = 512, 37
+	m, o := relativeLayer(t)
+	x := tensor.Randn(newRand(359), 1, 2*page+window+8, 24)
+	for _, sinks := range []int{0, 1, page + 1} {
+		own := o
+		own.Mask = attn.WindowWithSinks(window, 0, sinks)
+		for _, pages := range []int{1, 2} {
+			for after := -2; after <= 2; after++ { // keys that the window has passed behind the pages
+				n := pages*page + window + after
+				cache := mustCache(t, m, 1, attn.CacheConfig{Window: window, Sinks: sinks})
+				m.Extend(nil, tensor.Slice(nil, x, 1, 0, n), cache, o)
+				before := cache.Bytes()
+				got := m.Extend(nil, tensor.Slice(nil, x, 1, n, n+3), cache, o).Out
+				what := fmt.Sprintf("%d sinks, %d pages and %d keys", sinks, pages, after)
+				want := alone(m, x, 0, n+3, own)
+				tensortest.Same(t, what, got.Data(), want[n*24:])
+				passed := (n-window)/page - (sinks+page-1)/page // pages of which nothing is seen any more
+				if gone := cache.Bytes() < before; gone != (passed > 0) {
+					t.Errorf("%s: %d bytes, and %d before", what, cache.Bytes(), before)
+				}
+
+				// Of queries to which it has what they attend to, and one more.
+				heads := func(lq int) func() {
+					return func() { cache.Attend(nil, tensor.Zeros(1, 6, lq, 4), o) }
+				}
+				if err := tensor.Catch(heads(3)); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+				wantError(t, tensor.Catch(heads(4)), fmt.Sprintf(`attn: Attend: sequence 0 has first query at position \[%d\], want at least %d, as the window has passed`, n-1, n))
+			}
+		}
+	}
+}
+
+// After a truncation queries may begin where the keys end, and after one to nothing anywhere.
+func TestTruncatedRollingCache(t *testing.T) {
+	const window = 37
+	rng := newRand(367)
+	k, v, q := tensor.Randn(rng, 1, 1, 700, 8), tensor.Randn(rng, 1, 1, 700, 8), tensor.Randn(rng, 1, 2, 3, 8)
+	cache, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: 8, Window: window})
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := func(x *tensor.Tensor, from, to int) *tensor.Tensor { return tensor.Slice(nil, x, 2, from, to) }
+	cache.Append(part(k, 0, 690), part(v, 0, 690), nil)
+	cache.Append(part(k, 690, 700), part(v, 690, 700), nil)
+	cache.Truncate(693)
+	got := cache.Attend(nil, q, attn.Options{Mask: attn.Causal()}).Out
+	mask := attn.And(attn.Causal(), attn.Window(window, 0))
+	want := attn.Attend(nil, q, part(k, 0, 693), part(v, 0, 693), attn.Options{Mask: mask}).Out
+	tensortest.Same(t, "after a truncation", got.Data(), want.Data())
+	wantError(t, tensor.Catch(func() { cache.Truncate(689) }), `attn: Truncate: sequence 0 has length \[689\], want 0, or 690 to 693`)
+
+	cache.Truncate(0)
+	tensortest.Same(t, "to nothing", cache.Attend(nil, q, attn.Options{}).Out.Data(), make([]float32, q.Len()))
+	cache.Truncate(0)
+}
+
 // Lengths of queries and keys given to Attend mean what they mean in a cache.
 func TestLengths(t *testing.T) {
 	rng := newRand(331)

@@ -85,8 +85,10 @@ type MultiHeadConfig struct {
 	Dropout float32
 	// Layout is the order of axes of inputs and output.
 	Layout Layout
-	// Init draws the four matrices, [out in] each, and the key and value of BiasKV, as
-	// matrices of one row. Nil means nn.Xavier. Biases start at 0. If it returns nil, the caller sets the maps before using them.
+	// Init makes the four maps, and the key and value of BiasKV, as matrices of one row. Nil
+	// draws matrices by nn.Xavier, and biases start at 0, as in
+	// torch.nn.MultiheadAttention; nn.NewLinear draws both, as torch.nn.Linear does. If a
+	// map has no weight, the caller sets the maps before using them.
 	Init nn.Init
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -246,14 +247,27 @@ func TestNewMultiHeadErrors(t *testing.T) {
 	config := attn.MultiHeadConfig{Width: 12, Heads: 3}
 	_, err := attn.NewMultiHead(config, nil)
 	wantError(t, err, `attn: NewMultiHead: rng is nil, want a \*rand\.Rand`)
-	config.Init = func(_ *rand.Rand, shape ...int) *tensor.Tensor { return tensor.Zeros(shape...).Param() }
+	config.Init = nn.ZeroLinear
 	if _, err := attn.NewMultiHead(config, nil); err != nil {
 		t.Errorf("without an rng that nobody needs: %v", err)
 	}
-	config.Init = func(_ *rand.Rand, shape ...int) *tensor.Tensor { return tensor.Zeros(shape[1], shape[0], 1) }
-	_, err = attn.NewMultiHead(config, newRand(1))
-	wantError(t, err, `attn: NewMultiHead: result of Init has shape \[12 12 1\], want \[12 12\]`)
-	config.Init = func(*rand.Rand, ...int) *tensor.Tensor { return nil }
+	for _, c := range []struct {
+		init nn.Init
+		want string
+	}{
+		{func(in, out int, _ bool, _ *rand.Rand) *nn.Linear {
+			return &nn.Linear{Weight: tensor.Zeros(in, out, 1)}
+		},
+			`result of Init has shape \[12 12 1\], want \[12 12\]`},
+		{func(in, out int, _ bool, rng *rand.Rand) *nn.Linear { return nn.NewLinear(in, out, true, rng) },
+			`bias of Init has shape \[12\], want \[12\], and none where Bias has none`},
+		{func(int, int, bool, *rand.Rand) *nn.Linear { return nil }, `result of Init is nil, want a \*nn\.Linear`},
+	} {
+		config.Init = c.init
+		_, err = attn.NewMultiHead(config, newRand(1))
+		wantError(t, err, "attn: NewMultiHead: "+c.want)
+	}
+	config.Init = func(int, int, bool, *rand.Rand) *nn.Linear { return new(nn.Linear) }
 	later, err := attn.NewMultiHead(config, nil)
 	if err != nil {
 		t.Errorf("maps that are to be set later: %v", err)

@@ -300,8 +300,8 @@ func (strided) Keys(_ Sizes, at Row) (lo, hi int) { return 0, at.Position + 1 }
 func (m strided) Holes() bool                     { return m > 1 }
 
 func (m strided) Hide(_ Sizes, at Row, lo, hi int, attended []bool) {
-	for j := lo; j < min(hi, at.Position-int(m)+1); j++ {
-		if (at.Position-j)%int(m) != 0 {
+	for j := lo; j < hi; j++ {
+		if d := at.Position - j; d/int(m) > 0 && d%int(m) != 0 {
 			attended[j] = false
 		}
 	}

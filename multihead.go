@@ -30,6 +30,10 @@ type MultiHead struct {
 	// one behind the other, nil if the configuration has none.
 	BiasK, BiasV *tensor.Tensor
 
+	// waiting are the maps of q, k and v without elements while these wait for widths. A
+	// file may give them theirs.
+	waiting [3]*nn.Linear
+
 	joint  *joint // nil if there is none
 	given  [3]int // the widths of q, k and v of the configuration, Infer among them
 	config MultiHeadConfig
@@ -48,7 +52,7 @@ func NewMultiHead(c MultiHeadConfig, rng *rand.Rand) (*MultiHead, error) {
 		return nil, err
 	}
 	if c.Init == nil {
-		if c.Init = nn.Xavier; rng == nil {
+		if c.Init = xavier; rng == nil {
 			return nil, fmt.Errorf("attn: NewMultiHead: rng is nil, want a *rand.Rand")
 		}
 	}
@@ -63,11 +67,40 @@ func NewMultiHead(c MultiHeadConfig, rng *rand.Rand) (*MultiHead, error) {
 		}
 		if !slices.Contains(m.given[:], Infer) {
 			m.Build(c.QueryWidth, c.KeyWidth, c.ValueWidth)
+			return
+		}
+		for i, f := range m.inputs() {
+			m.waiting[i] = &nn.Linear{Weight: tensor.Uninitialized(f.out, *f.width)}
+			if c.Bias&f.which != 0 {
+				m.waiting[i].Bias = tensor.Uninitialized(f.out)
+			}
 		}
 	}); err != nil {
 		return nil, err
 	}
 	return m, nil
+}
+
+// xavier makes a map whose matrix is drawn by nn.Xavier, with a bias of 0.
+func xavier(in, out int, bias bool, rng *rand.Rand) *nn.Linear {
+	return &nn.Linear{Weight: nn.Xavier(rng, out, in), Bias: nn.ZeroLinear(0, out, bias, nil).Bias}
+}
+
+// input says what maps one of the inputs.
+type input struct {
+	width *int // in the configuration
+	out   int
+	which Projections
+}
+
+// inputs returns those of q, k and v.
+func (m *MultiHead) inputs() [3]input {
+	c := &m.config
+	return [3]input{
+		{&c.QueryWidth, c.Heads * c.HeadSize, Query},
+		{&c.KeyWidth, c.KVHeads * c.HeadSize, Key},
+		{&c.ValueWidth, c.KVHeads * c.ValueSize, Value},
+	}
 }
 
 // Build makes the maps of q, k and v, unless they exist, with the given widths
@@ -78,29 +111,50 @@ func NewMultiHead(c MultiHeadConfig, rng *rand.Rand) (*MultiHead, error) {
 func (m *MultiHead) Build(queryWidth, keyWidth, valueWidth int) {
 	m.building.Lock()
 	defer m.building.Unlock()
-	if m.Q != nil {
+	if m.adopt(); m.Q != nil {
 		return
 	}
-	c := m.config
-	for _, f := range []struct {
-		width *int
-		seen  int
-	}{{&c.QueryWidth, queryWidth}, {&c.KeyWidth, keyWidth}, {&c.ValueWidth, valueWidth}} {
-		if *f.width == Infer {
-			*f.width = max(f.seen, 0)
+	widths := [3]int{queryWidth, keyWidth, valueWidth}
+	for i, f := range m.inputs() {
+		if widths[i] = max(widths[i], 0); *f.width != Infer {
+			widths[i] = *f.width
 		}
 	}
-	if widths := []int{c.QueryWidth, c.KeyWidth, c.ValueWidth}; slices.Min(widths) == 0 || c.weights() > mostWeights {
+	c := m.config
+	c.QueryWidth, c.KeyWidth, c.ValueWidth = widths[0], widths[1], widths[2]
+	if slices.Min(widths[:]) == 0 || c.weights() > mostWeights {
 		panic(&tensor.ShapeError{
 			Op: "attn: Build", Arg: "layer", What: "input widths", Got: []int{queryWidth, keyWidth, valueWidth},
 			Want: fmt.Sprintf("positive numbers that make at most %.3g weights", float64(mostWeights)),
 		})
 	}
-	m.config.QueryWidth, m.config.KeyWidth, m.config.ValueWidth = c.QueryWidth, c.KeyWidth, c.ValueWidth
-	m.Q = m.linear(c.QueryWidth, c.Heads*c.HeadSize, Query)
-	m.K = m.linear(c.KeyWidth, c.KVHeads*c.HeadSize, Key)
-	m.V = m.linear(c.ValueWidth, c.KVHeads*c.ValueSize, Value)
+	var maps [3]*nn.Linear
+	for i, f := range m.inputs() {
+		maps[i] = m.linear(widths[i], f.out, f.which)
+	}
+	m.use(widths, maps)
+}
+
+// adopt uses the maps that have waited for their widths if a file has given them theirs.
+func (m *MultiHead) adopt() {
+	var widths [3]int
+	for i, l := range m.waiting {
+		if l == nil || !l.Weight.Initialized() || l.Bias != nil && !l.Bias.Initialized() {
+			return
+		}
+		widths[i] = l.Weight.Dim(1)
+	}
+	m.use(widths, m.waiting)
+}
+
+// use sets the maps of q, k and v, and their widths.
+func (m *MultiHead) use(widths [3]int, maps [3]*nn.Linear) {
+	for i, f := range m.inputs() {
+		*f.width = widths[i]
+	}
+	m.Q, m.K, m.V = maps[0], maps[1], maps[2]
 	m.joint = join(m.Q, m.K, m.V)
+	m.waiting = [3]*nn.Linear{}
 }
 
 // joint is the maps of q, k and v as one map, of which they are parts.
@@ -154,12 +208,16 @@ func (m *MultiHead) whole() *nn.Linear {
 }
 
 func (m *MultiHead) linear(in, out int, which Projections) *nn.Linear {
-	l := &nn.Linear{Weight: m.config.Init(m.rng, out, in)}
+	biased := m.config.Bias&which != 0
+	l := m.config.Init(in, out, biased, m.rng)
+	if l == nil {
+		panic(&tensor.ValueError{Op: "attn: NewMultiHead", Arg: "result of Init", Got: "nil", Want: "a *nn.Linear"})
+	}
 	if w := l.Weight; w != nil && !slices.Equal(w.Shape(), []int{out, in}) {
 		panic(&tensor.ShapeError{Op: "attn: NewMultiHead", Arg: "result of Init", Got: w.Shape(), Want: fmt.Sprint([]int{out, in})})
 	}
-	if m.config.Bias&which != 0 {
-		l.Bias = tensor.Zeros(out).Param()
+	if b := l.Bias; b != nil && (!biased || !slices.Equal(b.Shape(), []int{out})) {
+		panic(&tensor.ShapeError{Op: "attn: NewMultiHead", Arg: "bias of Init", Got: b.Shape(), Want: fmt.Sprintf("[%d], and none where Bias has none", out)})
 	}
 	return l
 }
@@ -182,15 +240,19 @@ func (m *MultiHead) Config() MultiHeadConfig {
 
 // Params returns the parameters "q.weight", "q.bias", "k.weight" and so on to
 // "out.bias", those of the score as "score.…", those of the norms as "q_norm.…" and
-// "k_norm.…", and "sinks", "bias_k" and "bias_v".
+// "k_norm.…", and "sinks", "bias_k" and "bias_v". Those of q, k and v have no elements while
+// the layer waits for widths; see tensor.Uninitialized.
 func (m *MultiHead) Params() nn.Params {
 	m.building.Lock()
 	defer m.building.Unlock()
-	var parts []nn.Named
+	m.adopt()
+	maps := m.waiting
 	if m.Q != nil {
-		parts = append(parts, nn.Named{Name: "q", Module: m.Q}, nn.Named{Name: "k", Module: m.K}, nn.Named{Name: "v", Module: m.V})
+		maps = [3]*nn.Linear{m.Q, m.K, m.V}
 	}
-	parts = append(parts, nn.Named{Name: "out", Module: m.Out})
+	parts := []nn.Named{
+		{Name: "q", Module: maps[0]}, {Name: "k", Module: maps[1]}, {Name: "v", Module: maps[2]}, {Name: "out", Module: m.Out},
+	}
 	if score, ok := m.config.Score.(nn.Module); ok {
 		parts = append(parts, nn.Named{Name: "score", Module: score})
 	}

@@ -2,6 +2,8 @@ package attn_test
 
 import (
 	"fmt"
+	"math"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -250,6 +252,93 @@ func TestInferredWidthsAreTrained(t *testing.T) {
 			t.Errorf("%s: loss %v, and %v where the layer was built first", kind, losses[1], losses[0])
 		}
 		tensortest.Same(t, kind+": parameters", params[1], params[0])
+	}
+}
+
+// twoLayers is a user's module.
+type twoLayers struct{ first, second *attn.MultiHead }
+
+func (m twoLayers) Params() nn.Params {
+	return nn.Join(nn.Named{Name: "first", Module: m.first}, nn.Named{Name: "second", Module: m.second})
+}
+
+// Half a layer is not saved, and a file settles the widths as a batch does.
+func TestInferredWidthsOfFiles(t *testing.T) {
+	config := attn.MultiHeadConfig{
+		Width: 15, Heads: 3, QueryWidth: attn.Infer, KeyWidth: 7, ValueWidth: attn.Infer, Bias: attn.Query | attn.Value, Init: nn.NewLinear,
+	}
+	make := func() twoLayers {
+		return twoLayers{mustMultiHead(t, config), mustMultiHead(t, attn.MultiHeadConfig{Width: 15, Heads: 3})}
+	}
+	saved, loaded := make(), make()
+	path := filepath.Join(t.TempDir(), "model.safetensors")
+	wantError(t, nn.Save(path, saved, nn.SaveOptions{}),
+		`nn: Save: parameter "first.k.weight" has no elements: its layer waits for the widths of its first batch`)
+	saved.first.Build(13, 7, 11)
+	if err := nn.Save(path, saved, nn.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	config.KeyWidth = 8
+	other := make()
+	wantError(t, nn.Load(path, other, nn.LoadOptions{}), `.*: tensor "first.k.weight" has shape \[15 7\], want \[15 8\]`)
+	if c := other.first.Config(); c.QueryWidth != attn.Infer || other.first.Q != nil {
+		t.Errorf("a file that does not fit has settled a width: %d", c.QueryWidth)
+	}
+	if err := nn.Load(path, loaded, nn.LoadOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if c := loaded.first.Config(); c.QueryWidth != 13 || c.KeyWidth != 7 || c.ValueWidth != 11 || loaded.first.Q == nil {
+		t.Errorf("widths %d, %d and %d, want 13, 7 and 11", c.QueryWidth, c.KeyWidth, c.ValueWidth)
+	}
+	if n := nn.Count(loaded); n != nn.Count(saved) {
+		t.Errorf("%d parameters, want %d", n, nn.Count(saved))
+	}
+	rng := newRand(113)
+	q, k, v := tensor.Randn(rng, 2, 5, 13), tensor.Randn(rng, 2, 6, 7), tensor.Randn(rng, 2, 6, 11)
+	out := func(m twoLayers) []float32 { return m.first.Forward(nil, q, k, v, attn.Options{}).Out.Data() }
+	tensortest.Same(t, "after loading", out(loaded), out(saved))
+	// It is trained like any other.
+	tape := tensor.NewTape(tensor.Train)
+	tape.Backward(tensor.Sum(tape, loaded.first.Forward(tape, q, k, v, attn.Options{}).Out), nil)
+	for name, p := range loaded.first.Params() {
+		if p.Grad() == nil {
+			t.Errorf("no gradient has come to %s", name)
+		}
+	}
+	if err := nn.Load(path, loaded, nn.LoadOptions{}); err != nil {
+		t.Errorf("a second time: %v", err)
+	}
+}
+
+// Init makes biases too: those of PyTorch's Linear are drawn, those of its
+// MultiheadAttention are 0.
+func TestInitOfBiases(t *testing.T) {
+	config := attn.MultiHeadConfig{Width: 120, Heads: 3, Bias: attn.AllProjections}
+	plain, err := attn.NewMultiHead(config, newRand(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Init = nn.NewLinear
+	drawn, err := attn.NewMultiHead(config, newRand(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound := 1 / math.Sqrt(120)
+	for name, p := range drawn.Params() {
+		var squares float64
+		for _, x := range p.Data() {
+			squares += float64(x) * float64(x)
+			if math.Abs(float64(x)) > bound {
+				t.Fatalf("%s has %v, want at most %v", name, x, bound)
+			}
+		}
+		if std := math.Sqrt(squares / float64(p.Len())); math.Abs(std*math.Sqrt(3)/bound-1) > 0.2 {
+			t.Errorf("%s has standard deviation %v, want %v", name, std, bound/math.Sqrt(3))
+		}
+	}
+	for _, l := range []*nn.Linear{plain.Q, plain.K, plain.V, plain.Out} {
+		tensortest.Same(t, "bias", l.Bias.Data(), make([]float32, 120))
 	}
 }
 

@@ -231,6 +231,36 @@ func TestPositionedSequenceFirst(t *testing.T) {
 	}
 }
 
+// The ramp of YaRN ends at the first and the last dimension, where the turns of its ends are
+// outside of them. The numbers are of transformers' _compute_yarn_parameters.
+func TestYaRNWithinDimensions(t *testing.T) {
+	for _, c := range []struct {
+		base  float64
+		yarn  attn.YaRN
+		freqs []float64
+		want  []float64
+	}{
+		{10000, attn.YaRN{Factor: 4, Trained: 100}, make([]float64, 8), []float64{
+			1, 0.23717082451262847, 0.05, 0.007905694150420948, 0.0025, 0.0007905694150420948, 0.00025, 7.905694150420948e-05,
+		}},
+		{100, attn.YaRN{Factor: 4, Trained: 1000, Slow: 1e-3}, make([]float64, 4), []float64{
+			1, 0.31622776601683794, 0.08750000000000001, 0.023717082451262847,
+		}},
+	} {
+		for i := range c.freqs {
+			c.freqs[i] = math.Pow(c.base, -float64(i)/float64(len(c.freqs)))
+		}
+		if _, err := attn.ScaleYaRN(c.yarn)(c.base, c.freqs); err != nil {
+			t.Fatal(err)
+		}
+		for i, f := range c.freqs {
+			if math.Abs(f/c.want[i]-1) > 1e-12 {
+				t.Errorf("base %v: frequency %d is %v, want %v", c.base, i, f, c.want[i])
+			}
+		}
+	}
+}
+
 // A configuration that contradicts itself is refused in one line.
 func TestPositionsRefuse(t *testing.T) {
 	rope := func(c attn.RoPEConfig) error { _, err := attn.NewRoPE(c); return err }

@@ -45,7 +45,9 @@ func (r *ranking) gradients(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		tape.Backward(out.Loss, nil)
+		if out.Loss.NeedsGrad() { // else no layer takes part
+			tape.Backward(out.Loss, nil)
+		}
 		for name, g := range gates {
 			if g := g.Grad(); g != nil { // nil: the loss does not depend on the layer
 				addGates(total[name], g.Data())

@@ -263,9 +263,11 @@ func (b *Builder) MultiHead(c attn.MultiHeadConfig, maps Maps) *attn.MultiHead {
 		checked.Bias = attn.NoProjection
 	}
 	if b.plan || packed {
-		checked.Init = func(*rand.Rand, ...int) *tensor.Tensor { return nil }
+		checked.Init = func(_, out int, bias bool, _ *rand.Rand) *nn.Linear {
+			return &nn.Linear{Bias: nn.ZeroLinear(0, out, bias, nil).Bias}
+		}
 	} else {
-		checked.Init = func(_ *rand.Rand, shape ...int) *tensor.Tensor { return tensor.Zeros(shape...).Param() }
+		checked.Init = nn.ZeroLinear
 	}
 	m, err := attn.NewMultiHead(checked, nil)
 	if err != nil {

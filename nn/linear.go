@@ -26,6 +26,15 @@ func NewLinear(in, out int, bias bool, rng *rand.Rand) *Linear {
 	return l
 }
 
+// ZeroLinear is NewLinear with weight and bias 0, for maps that are read from a file.
+func ZeroLinear(in, out int, bias bool, _ *rand.Rand) *Linear {
+	l := &Linear{Weight: tensor.Zeros(out, in).Param()}
+	if bias {
+		l.Bias = tensor.Zeros(out).Param()
+	}
+	return l
+}
+
 // Forward returns x·Wᵀ + b. Shapes: x [… In], out [… Out].
 func (l *Linear) Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 	if l.packed() {

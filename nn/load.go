@@ -30,7 +30,8 @@ type LoadOptions struct {
 // Load reads the parameters of a module from a safetensors file, an index of
 // several files, or a folder with model.safetensors or its index: see
 // safetensors.Open. Each parameter must be there in its shape, and each tensor
-// must be read. Types F16, BF16 and F32 are exact, F64 is rounded to the nearest
+// must be read. A layer that waits for the widths of its first batch gets them from the file.
+// Types F16, BF16 and F32 are exact, F64 is rounded to the nearest
 // float32; integers, which may stand for other numbers by a scale, are refused.
 //
 // Errors: a *safetensors.FormatError with the path if the file is not what it
@@ -55,7 +56,18 @@ func LoadFrom(r *safetensors.Reader, m Module, o LoadOptions) error {
 	if err := o.check(r, dict); err != nil {
 		return err
 	}
-	return dict.read(r, o.Prefix)
+	waited := false
+	for i := range dict {
+		if info, there := r.Lookup(o.Prefix + dict[i].Name); there && dict[i].materialize(info.Shape) {
+			waited = true
+		}
+	}
+	if err := dict.read(r, o.Prefix); err != nil || !waited {
+		return err
+	}
+	for range m.Params() { // layers begin to use what they have waited for
+	}
+	return nil
 }
 
 // check returns what keeps the tensors of a file from being those of the table.
@@ -78,7 +90,7 @@ func (o LoadOptions) check(r *safetensors.Reader, dict StateDict) error {
 			continue
 		case !there:
 			mismatch.Missing = append(mismatch.Missing, name)
-		case !slices.Equal(info.Shape, e.shape()):
+		case !e.fits(info.Shape):
 			mismatch.Misshapen = append(mismatch.Misshapen, Misshapen{name, info.Shape, e.shape()})
 		}
 		read[name] = true

@@ -55,6 +55,9 @@ func CrossEntropy(t *tensor.Tape, logits *tensor.Tensor, targets []int, ignore i
 	}
 	loss := t.Make()
 	if loss.Data()[0] = 0; counted == 0 {
+		if t.Needs(logits) {
+			t.Record(loss, func([]float32) {}) // its gradient is 0, and no mistake of the caller's
+		}
 		return loss
 	}
 

@@ -101,10 +101,10 @@ func wantTensor(op, arg string, x *tensor.Tensor) {
 	}
 }
 
-// Init makes a parameter of the given shape; a matrix is [out in].
-type Init func(rng *rand.Rand, shape ...int) *tensor.Tensor
+// Init makes an affine map, as NewLinear does.
+type Init func(in, out int, bias bool, rng *rand.Rand) *Linear
 
-// Xavier draws uniformly from ±√(6/(in+out)).
+// Xavier draws a parameter of the given shape, [out in] for a matrix, uniformly from ±√(6/(in+out)).
 //
 // Source: Glorot and Bengio, "Understanding the difficulty of training deep
 // feedforward neural networks", AISTATS 2010.
@@ -114,8 +114,8 @@ func Xavier(rng *rand.Rand, shape ...int) *tensor.Tensor {
 	return tensor.Uniform(rng, -bound, bound, shape...).Param()
 }
 
-// Torch draws uniformly from ±1/√in, as PyTorch initialises Linear and its
-// bias.
+// Torch draws a parameter of the given shape, [out in] for a matrix, uniformly from ±1/√in, as
+// PyTorch initialises the weight of Linear.
 func Torch(rng *rand.Rand, shape ...int) *tensor.Tensor {
 	in, _ := fans(shape)
 	return torchInit(rng, in, shape...)

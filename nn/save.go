@@ -36,7 +36,8 @@ type SaveOptions struct {
 // The file takes its place when it is complete; after an error the old one is as
 // it was.
 //
-// Errors: a number that DType cannot hold; a module that Names has no names for;
+// Errors: a number that DType cannot hold; a layer that waits for the widths of its first
+// batch; a module that Names has no names for;
 // a name that comes twice; those of the disk.
 func Save(path string, m Module, o SaveOptions) error {
 	s, err := o.stream(m)
@@ -75,6 +76,11 @@ func (o SaveOptions) stream(m Module) (*safetensors.Stream, error) {
 		s.Metadata = map[string]string{"format": "pt"}
 	}
 	for _, e := range dict {
+		for _, p := range e.Parts {
+			if !p.Initialized() {
+				return nil, fmt.Errorf("nn: Save: parameter %q has no elements: its layer waits for the widths of its first batch", e.Name)
+			}
+		}
 		s.Tensors = append(s.Tensors, safetensors.Info{Name: o.Prefix + e.Name, DType: dtype, Shape: e.shape()})
 	}
 	var buffer []byte

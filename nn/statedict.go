@@ -69,6 +69,28 @@ func (e *Entry) shape() []int {
 	return shape
 }
 
+// fits reports whether the tensor may have that shape in the file: its own, where a size of a
+// parameter that waits for it may be any.
+func (e *Entry) fits(shape []int) bool {
+	return slices.EqualFunc(shape, e.shape(), func(n, want int) bool { return n == want || want < 0 && n > 0 })
+}
+
+// materialize gives parameters that wait for it the shape that follows from that in the file, and
+// reports whether there are any.
+func (e *Entry) materialize(shape []int) (waited bool) {
+	if e.Transposed {
+		shape = slices.Clone(shape)
+		slices.Reverse(shape)
+	}
+	for _, p := range e.Parts {
+		if !p.Initialized() {
+			p.Materialize(append(slices.Clone(p.Shape()[:1]), shape[1:]...)...)
+			waited = true
+		}
+	}
+	return waited
+}
+
 // stacked returns the parts one behind the other.
 func (e *Entry) stacked() []float32 {
 	var all []float32

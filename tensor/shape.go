@@ -118,6 +118,9 @@ func operand(op, arg string, x *Tensor) {
 	if len(x.shape) == 0 && len(x.data) == 0 {
 		badValue(op, arg, "the zero Tensor", "what New, Zeros or an operation returns")
 	}
+	if x.later {
+		badShape(op, arg, x.shape, "a tensor with elements: its layer waits for its first batch")
+	}
 	if x.stale() {
 		badStale(op, arg)
 	}

@@ -186,7 +186,31 @@ func TestEmptyTensors(t *testing.T) {
 				t.Errorf("%s: element %v, want %v", c.name, v, c.want)
 			}
 		}
-		tape.Backward(c.y, tensor.Full(1, c.shape...))
+		if c.y.NeedsGrad() {
+			tape.Backward(c.y, tensor.Full(1, c.shape...))
+		}
+	}
+}
+
+// A parameter without elements says so, and gets them once.
+func TestUninitialized(t *testing.T) {
+	x := tensor.Uninitialized(2, -1)
+	if x.Initialized() || x.NeedsGrad() || x.Len() != 0 || x.String() != "tensor[2 -1]" {
+		t.Errorf("%v of %d elements", x, x.Len())
+	}
+	for want, f := range map[string]func(){
+		`tensor: Tanh: x has shape [2 -1], want a tensor with elements: its layer waits for its first batch`:    func() { tensor.Tanh(nil, x) },
+		`tensor: Materialize: shape has shape [3 5], want [2 -1] of a tensor without elements, -1 for any size`: func() { x.Materialize(3, 5) },
+		`tensor: Materialize: shape has shape [2], want [2 -1] of a tensor without elements, -1 for any size`:   func() { x.Materialize(2) },
+		`tensor: Materialize: shape has shape [5], want [5] of a tensor without elements, -1 for any size`:      func() { tensor.Zeros(5).Materialize(5) },
+	} {
+		if err := tensor.Catch(f); err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+	x.Materialize(2, 3)
+	if !x.Initialized() || !x.NeedsGrad() || !slices.Equal(x.Shape(), []int{2, 3}) || x.Len() != 6 {
+		t.Errorf("materialized it is %v", x)
 	}
 }
 

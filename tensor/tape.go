@@ -31,6 +31,7 @@ type Tape struct {
 	seed   uint64
 	draws  uint64 // random streams handed out since Seed
 	steps  []step
+	losses []*Tensor // outputs from which a pass of gradient 1 has begun
 	only   []*Tensor // the leaves that gradients flow to; nil means every parameter
 
 	floats  arena[float32]
@@ -133,6 +134,8 @@ func (t *Tape) Reset() {
 	}
 	clear(t.steps) // let go of the closures
 	t.steps = t.steps[:0]
+	clear(t.losses)
+	t.losses = t.losses[:0]
 	t.floats.reset()
 	t.ints.reset()
 	t.end(0)
@@ -352,16 +355,21 @@ func (t *Tape) gradOf(x *Tensor) (dx []float32, fresh bool) {
 // Backward runs the recorded steps in reverse, starting from the gradient dout
 // of out, and so adds to the gradient of every parameter that out depends on.
 // A nil dout means 1 and wants an out with one element. The record stays, so
-// Backward may be called again, say from another output; the gradients of what
-// the tape made are then those of the last call.
+// Backward may be called again, from another output or with another dout: gradients
+// of parameters add up until ZeroGrad, and those of what the tape made are of the last
+// call.
+//
+// It panics with a *ValueError if out depends on no parameter that the tape has recorded,
+// and if dout is nil for an out with which that was so before: a loss would count twice.
 func (t *Tape) Backward(out, dout *Tensor) {
 	t.BackwardAll([]*Tensor{out}, []*Tensor{dout})
 }
 
-// BackwardAll is Backward from several outputs at once, in one pass.
+// BackwardAll is Backward from several outputs at once, in one pass. One of them has to
+// depend on a parameter, unless there are none.
 //
-// It panics with a *ValueError if an output is nil, has been taken back by Reset or was
-// recorded on another tape.
+// It panics with a *ValueError also if an output is nil, has been taken back by Reset or
+// was recorded on another tape.
 func (t *Tape) BackwardAll(outs, douts []*Tensor) {
 	const op = "Backward"
 	if len(douts) != len(outs) {
@@ -374,8 +382,13 @@ func (t *Tape) BackwardAll(outs, douts []*Tensor) {
 			operand(op, "dout", douts[i])
 		}
 	}
-	if t == nil {
-		return // nothing was recorded
+	if len(outs) > 0 && !slices.ContainsFunc(outs, t.differentiates) {
+		badValue(op, "out", "a tensor without a record of parameters that it depends on", "a result of one marked by Param, on a tape of mode Train or Eval")
+	}
+	for i, out := range outs {
+		if douts[i] == nil && slices.Contains(t.losses, out) {
+			badValue(op, "out", "the output of an earlier Backward", "another, or dout, or the forward pass again after Reset")
+		}
 	}
 	for _, s := range t.steps {
 		s.out.grad = nil // of an earlier pass
@@ -393,6 +406,7 @@ func (t *Tape) BackwardAll(outs, douts []*Tensor) {
 			}
 		case len(g) == 1:
 			g[0]++
+			t.losses = append(t.losses, out)
 		default:
 			badShape(op, "out", out.shape, "one element, or its gradient dout")
 		}
@@ -404,6 +418,9 @@ func (t *Tape) BackwardAll(outs, douts []*Tensor) {
 		}
 	}
 }
+
+// differentiates reports whether a pass from x reaches a parameter.
+func (t *Tape) differentiates(x *Tensor) bool { return t.Recording() && t.reaches(x) }
 
 // Stream returns the key of a fresh random stream for an operation that drops:
 // the same key whenever the tape has the same seed and step and has run as many random

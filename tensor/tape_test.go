@@ -127,7 +127,9 @@ func TestModes(t *testing.T) {
 		if loss.NeedsGrad() != c.record || tape.Needs(n.w1) != c.record || tape.Needs(nil, n.x) {
 			t.Errorf("mode %d: result needs gradient: %v, want %v", c.mode, loss.NeedsGrad(), c.record)
 		}
-		tape.Backward(loss, nil)
+		if c.record {
+			tape.Backward(loss, nil)
+		}
 		if reached := n.w1.Grad() != nil && slices.Max(n.w1.Grad().Data()) > 0; reached != c.record {
 			t.Errorf("mode %d: gradient has come: %v, want %v", c.mode, reached, c.record)
 		}
@@ -183,7 +185,6 @@ func TestNilTape(t *testing.T) {
 	x := tensor.Full(2, 3).Param()
 	tape.Seed(1, 0)
 	y := tensor.Dropout(tape, tensor.Square(tape, x), 0.5)
-	tape.Backward(tensor.Sum(tape, y), nil)
 	tape.Reset()
 	tensortest.Same(t, "result after Reset", y.Data(), []float32{4, 4, 4})
 	if tape.Training() || x.Grad() != nil || y.NeedsGrad() {
@@ -198,7 +199,11 @@ func TestBackwardAgainOnTheSameRecord(t *testing.T) {
 	first, second := tensor.Sum(tape, y), tensor.Mean(tape, tensor.Square(tape, y))
 	tape.Backward(first, nil)
 	tensortest.Same(t, "gradient", x.Grad().Data(), []float32{6, 10}) // 2x
-	tape.Backward(first, nil)
+	const twice = "tensor: Backward: out is the output of an earlier Backward, want another, or dout, or the forward pass again after Reset"
+	wantValueError(t, func() { tape.Backward(first, nil) }, twice)
+	wantValueError(t, func() { tape.BackwardAll([]*tensor.Tensor{second, first}, make([]*tensor.Tensor, 2)) }, twice)
+	tensortest.Same(t, "gradient after what is refused", x.Grad().Data(), []float32{6, 10})
+	tape.Backward(first, tensor.Full(1)) // said to count again
 	tensortest.Same(t, "gradient, again", x.Grad().Data(), []float32{12, 20})
 	x.ZeroGrad()
 	tape.Backward(second, nil)
@@ -226,6 +231,28 @@ func TestBackwardAll(t *testing.T) {
 	if other.Grad() != nil || free.Grad() != nil {
 		t.Error("a gradient where none flows")
 	}
+}
+
+// A pass that can reach no parameter is a mistake: a Param is missing, or the tape.
+func TestBackwardWithoutParameters(t *testing.T) {
+	const want = "tensor: Backward: out is a tensor without a record of parameters that it depends on, want a result of one marked by Param, on a tape of mode Train or Eval"
+	x, param := tensor.Full(3, 1), tensor.Full(3, 1).Param()
+	for _, c := range []struct {
+		tape *tensor.Tape
+		x    *tensor.Tensor
+	}{
+		{tensor.NewTape(tensor.Train), x}, {tensor.NewTape(tensor.Infer), param}, {nil, param},
+	} {
+		wantValueError(t, func() { c.tape.Backward(tensor.Square(c.tape, c.x), nil) }, want)
+	}
+	tape := tensor.NewTape(tensor.Train)
+	y := tensor.Square(tape, param)
+	tape.Only(x)
+	wantValueError(t, func() { tape.Backward(tensor.Square(tape, param), nil) }, want)
+	tape.Only()
+	tape.BackwardAll([]*tensor.Tensor{y, x}, make([]*tensor.Tensor, 2))
+	tensortest.Same(t, "gradient", param.Grad().Data(), []float32{6})
+	tape.BackwardAll(nil, nil)
 }
 
 func TestBackwardOfALeaf(t *testing.T) {

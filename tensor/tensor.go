@@ -20,6 +20,7 @@ type Tensor struct {
 	shape []int
 
 	needs bool    // a gradient flows to this tensor
+	later bool    // Materialize gives it its elements
 	grad  *Tensor // nil until a backward step asks for it
 	base  *Tensor // the tensor whose memory this one views (Reshape, Rows), else nil
 	at    int     // where in the base the view starts
@@ -76,6 +77,24 @@ func Uniform(rng *rand.Rand, lo, hi float32, shape ...int) *Tensor {
 func (x *Tensor) Param() *Tensor {
 	x.needs = true
 	return x
+}
+
+// Uninitialized returns a parameter of which some sizes are not known yet, given as -1. It
+// has no elements, and no gradient flows to it, until Materialize: a layer that takes its
+// widths from its first batch, or from a file, has such parameters before.
+func Uninitialized(shape ...int) *Tensor { return &Tensor{shape: slices.Clone(shape), later: true} }
+
+// Initialized reports whether x has its elements: unless it is Uninitialized, it has.
+func (x *Tensor) Initialized() bool { return !x.later }
+
+// Materialize makes an Uninitialized parameter one of the given shape, whose elements are 0. It
+// panics with a *ShapeError if x has elements, or another size where it is known.
+func (x *Tensor) Materialize(shape ...int) {
+	fits := slices.EqualFunc(shape, x.shape, func(n, own int) bool { return n == own || own < 0 })
+	if !x.later || !fits {
+		badShape("Materialize", "shape", shape, "%v of a tensor without elements, -1 for any size", x.shape)
+	}
+	x.data, x.shape, x.needs, x.later = Zeros(shape...).data, slices.Clone(shape), true, false
 }
 
 // Rows returns rows lo to hi along the first axis as a view, which shares the
@@ -214,7 +233,7 @@ func (x *Tensor) String() string {
 	if x.stale() {
 		return "tensor that its tape has taken back"
 	}
-	if len(x.data) > 200 {
+	if len(x.data) > 200 || x.later {
 		return fmt.Sprintf("tensor%v", x.shape)
 	}
 	var b strings.Builder

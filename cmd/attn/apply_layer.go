@@ -56,7 +56,7 @@ func (cmd *applyCommand) readTorch(p *mechanism, r *safetensors.Reader) error {
 		return p.bad("torch.nn.MultiheadAttention has as many heads of keys and values as of queries, not --kv-heads %d", *cmd.KVHeads)
 	}
 	c.Position = cmd.rope()
-	c.Init = func(_ *rand.Rand, shape ...int) *tensor.Tensor { return tensor.Zeros(shape...).Param() }
+	c.Init = nn.ZeroLinear
 	if p.torch, err = attn.NewMultiHead(c, nil); err != nil {
 		return p.bad("%v", err)
 	}
@@ -126,7 +126,7 @@ func (cmd *applyCommand) layer(in *mechanism, score attn.Score, position attn.Po
 		Width: q.Dim(1), KeyWidth: k.Dim(1), ValueWidth: v.Dim(1),
 		Heads: heads, KVHeads: groups, HeadSize: size, ValueSize: valueSize, OutWidth: out.Dim(0), Score: score, Position: position,
 		// The maps are those of the file, whatever sizes it claims.
-		Init: func(*rand.Rand, ...int) *tensor.Tensor { return nil },
+		Init: func(int, int, bool, *rand.Rand) *nn.Linear { return new(nn.Linear) },
 	}, nil)
 	if err != nil {
 		in.fail(in.bad("%v", err))

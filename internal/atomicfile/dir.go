@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -26,7 +27,7 @@ import (
 // the moves. Files can be in folders of the directory as well, one level deep.
 type Dir struct {
 	path string
-	lock io.Closer
+	lock locker // nil on a disk without locks
 }
 
 const (
@@ -43,18 +44,21 @@ var ErrInUse = errors.New("another process is writing there")
 // Unlock, or until the process ends. It completes what a process that was killed
 // has left to do, and removes temporary files.
 //
-// On systems and disks without locks, nobody is kept from it.
+// Disks without locks keep nobody from it, and temporary files stay there: they may be
+// another process's.
 //
 // Errors: ErrInUse, wrapped, and those of the disk.
-func Lock(path string) (*Dir, error) {
+func Lock(path string) (*Dir, error) { return lock(path, lockers(path)) }
+
+func lock(path string, lockers []locker) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, err
 	}
-	lock, err := lockFolder(path)
+	held, err := lockFirst(lockers)
 	if err != nil {
 		return nil, fmt.Errorf("write to %s: %w", path, cause(err))
 	}
-	d, whole := &Dir{path, lock}, false
+	d, whole := &Dir{path, held}, false
 	defer func() {
 		if !whole {
 			d.Unlock()
@@ -63,15 +67,25 @@ func Lock(path string) (*Dir, error) {
 	if err := d.publish(); err != nil {
 		return nil, err
 	}
-	if err := d.clean(); err != nil {
-		return nil, err
+	if held != nil {
+		if err := d.clean(); err != nil {
+			return nil, err
+		}
 	}
 	whole = true
 	return d, nil
 }
 
 // Unlock lets others lock the directory.
-func (d *Dir) Unlock() { d.lock.Close() }
+func (d *Dir) Unlock() {
+	if d.lock == nil {
+		return
+	}
+	d.lock.Unlock()
+	if runtime.GOOS == "windows" { // which removes no file that another process has open; other systems would
+		os.Remove(filepath.Join(d.path, lockFile))
+	}
+}
 
 // clean removes what processes that were killed have left half-done.
 func (d *Dir) clean() error {
@@ -244,7 +258,7 @@ func Read(path string, read func(place string) error) error {
 		if err != nil {
 			return err
 		}
-		if err = read(place); place == path || !errors.Is(err, fs.ErrNotExist) {
+		if err = patiently(func() error { return read(place) }); place == path || !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		// It has been moved in this moment.

@@ -8,7 +8,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
+	"syscall"
+	"time"
 )
 
 // The operations that change the disk. All of them are here, so that tests can
@@ -67,12 +70,25 @@ func mkdir(path string) error {
 
 func rename(from, to string) error {
 	announce("rename", to)
-	return os.Rename(from, to)
+	return patiently(func() error { return os.Rename(from, to) })
 }
 
 func remove(path string) error {
 	announce("remove", path)
-	return os.Remove(path)
+	return patiently(func() error { return os.Remove(path) })
+}
+
+// patiently repeats an operation for up to two seconds on Windows, which refuses to move a
+// file while another process reads it, and to read it while it is moved.
+func patiently(operation func() error) error {
+	const sharingViolation = syscall.Errno(32)
+	for wait := time.Millisecond; ; wait *= 2 {
+		err := operation()
+		if runtime.GOOS != "windows" || wait > time.Second || !errors.Is(err, sharingViolation) {
+			return err
+		}
+		time.Sleep(wait)
+	}
 }
 
 // syncDir brings the names in a folder to the disk. Not every system can do that,

@@ -123,11 +123,12 @@ func (b *backward) featuresPart(s, g, c int) []float32 {
 	return (*b.features)[((s*b.a.G+g)*b.nChunks+c)*b.a.E:][:b.a.E]
 }
 
-// means computes D_i = Σ_j w_ij·dw_ij, which is Σ_v do_iv·o_iv. Where a weight is
-// 1 and its value therefore the result, D_i has the very bits of dw_ij: their
-// difference, which large queries and keys would magnify, is 0.
+// means computes D_i = Σ_j w_ij·dw_ij, which is Σ_v do_iv·o_iv. Where a query attends to
+// one key, whose weight is 1, D_i has the very bits of dw_ij: their difference, which large
+// queries and keys would magnify, is 0.
 func (b *backward) means(lo, hi int) {
 	a := b.a
+	var w *worker // which looks, where that is needed
 	for row := lo; row < hi; {
 		s, h, i := a.split(row)
 		n := min(hi-row, a.Lq-i) // of the same head
@@ -135,6 +136,24 @@ func (b *backward) means(lo, hi int) {
 		out := simd.Mat{Data: b.up.Out.at(s, h, i), Row: b.up.Out.Row, Col: 1}
 		mean := (*b.mean)[row:][:n]
 		simd.RowDots(mean, do, out, a.EV, simd.TilesForHeads(a.EV))
+		if a.Dropout > 0 { // else the result is the value
+			for k := range mean {
+				if b.st.Inverse[row+k] != 1 {
+					continue
+				}
+				if w == nil {
+					w = workers.Get().(*worker)
+					w.prepareLook(a, 1)
+					defer w.release()
+				}
+				w.look(a, row+k, 1, 0, a.Lk)
+				if x := a.span(w.spans, 0); x.Hi-x.Lo == 1 {
+					d := mean[k : k+1]
+					simd.RowDots(d, from(do, k), from(keys(a.V, a.source(s), h/(a.H/a.G)), x.Lo), a.EV, simd.TilesForHeads(a.EV))
+					a.drop(d, d, row+k, x.Lo)
+				}
+			}
+		}
 		for k, d := range mean {
 			if d != d && zero(do.Data[k*do.Row:][:a.EV]) { // and out is not finite
 				mean[k] = 0

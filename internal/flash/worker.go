@@ -69,6 +69,11 @@ func (w *worker) prepare(a *Attention, rows, scored, keys int) {
 	w.floats = grow(w.floats, (rows+scored)*(a.EV+2))
 	w.all, w.block = newPartial(w.floats, rows, a.EV), newPartial(w.floats[rows*(a.EV+2):], scored, a.EV)
 	w.top = grow(w.top, scored)
+	w.prepareLook(a, rows)
+}
+
+// prepareLook makes room for what look tells of a number of queries.
+func (w *worker) prepareLook(a *Attention, rows int) {
 	w.spans = grow(w.spans, rows)
 	if w.masked = a.masked(); w.masked {
 		w.seen = grow(w.seen, rows*a.keys())

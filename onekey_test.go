@@ -1,0 +1,44 @@
+package attn_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tensor/tensortest"
+)
+
+// Where a query attends to one key, the weight is 1 whatever the score is, so that the
+// gradient of the score is 0 exactly: with dropout, and however large queries and keys are.
+func TestOneKeyHasNoScoreGradient(t *testing.T) {
+	eachScore(t, func(t *testing.T, c scoreCase) {
+		for _, s := range []sizes{
+			{1, 1, 1, 1, 1, 1}, {2, 6, 3, 5, 1, 3}, {2, 6, 3, 5, 7, 67}, {1, 4, 2, 33, 300, 16}, {1, 2, 1, 1, 600, 32},
+		} {
+			masks := map[string]attn.Mask{
+				"the first key":       attn.ValidLens(slices.Repeat([]int{1}, s.b)...),
+				"a key behind others": attn.AllowFunc(func(b, h, i, j int) bool { return j == (7*i+h)%s.lk }),
+			}
+			for name, m := range masks {
+				for seed := range uint64(4) {
+					x := newCall(c, s).mask(m)
+					if x.o.Weights = seed&1 == 1; !x.o.Weights {
+						x.dweights = nil
+					}
+					if x.o.Dropout = 0.3; seed&2 == 2 {
+						x.o.Dropout = 0
+					}
+					x.v = tensor.Randn(newRand(100+seed), x.v.Shape()...)
+					x.q, x.k = tensor.Scale(nil, x.q, float32(1+1000*seed)), tensor.Scale(nil, x.k, float32(1+1000*seed))
+					tr := x.run()
+					for grad, g := range tr {
+						if !slices.Contains([]string{"out", "weights", "dv"}, grad) {
+							tensortest.Same(t, name+": "+grad, g.Data(), make([]float32, g.Len()))
+						}
+					}
+				}
+			}
+		}
+	})
+}
