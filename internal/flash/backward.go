@@ -146,7 +146,7 @@ func (b *backward) means(lo, hi int) {
 					w.prepareLook(a, 1)
 					defer w.release()
 				}
-				w.look(a, row+k, 1, 0, a.Lk)
+				w.look(a, row+k, 1, 0, a.keys())
 				if x := a.span(w.spans, 0); x.Hi-x.Lo == 1 {
 					d := mean[k : k+1]
 					simd.RowDots(d, from(do, k), from(keys(a.V, a.source(s), h/(a.H/a.G)), x.Lo), a.EV, simd.TilesForHeads(a.EV))
