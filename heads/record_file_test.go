@@ -196,7 +196,7 @@ func TestReadRefuses(t *testing.T) {
 		{of(safetensors.FromInts("x", []int{1, 2}, []int{0, 1})), `tensor "x": dtype is I64, want F16, BF16, F32 or F64`},
 		{of(safetensors.FromFloat32s("encoder.0.weight", []int{2, 3}, halves)), `no row of any tensor sums to 1: these are not attention weights`},
 		{with("source_tokens", `["a","b"]`), `tensor "encoder.0": shape [2 3 3] of a layer of kind encoder, but there are 2 tokens for its queries`},
-		{with("source_tokens", `["a",1]`), `metadata "source_tokens": has a number where a string is wanted`},
+		{with("source_tokens", `["a",1]`), `metadata "source_tokens": element "[1]" has a number where a string is wanted`},
 		{with("source_tokens", `["a"`), `metadata "source_tokens": ends in the middle of its JSON`},
 		{with("source_tokens", ``), `metadata "source_tokens": is empty, want JSON`},
 		{with("special", `[] []`), `metadata "special": something follows the JSON value`},

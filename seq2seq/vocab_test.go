@@ -311,7 +311,7 @@ func TestVocabularyJSONRefuses(t *testing.T) {
 		{`{"units":"char","pieces":[` + four + `,""]}`, "not one character"},
 		{`{"units":"char","pieces":[` + four + `,"\n"]}`, "white space inside"},
 		{`{"units":"char","pieces":[` + four + `,null]}`, "not one character"},
-		{`{"units":"char","pieces":[` + four + `,7]}`, `field "pieces" has a number where a string is wanted`},
+		{`{"units":"char","pieces":[` + four + `,7]}`, `field "pieces[4]" has a number where a string is wanted`},
 		{`{"units":"char","pieces":{"a":4}}`, `field "pieces" has an object where an array is wanted`},
 		{`{"units":"word","pieces":[` + four + `," "]}`, "empty"},
 		{`{"units":"word","pieces":[` + four + `,"  a"]}`, "white space inside"},
@@ -327,8 +327,8 @@ func TestVocabularyJSONRefuses(t *testing.T) {
 		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[4,5],[5,4]]}`, `merge 1 of "b" and "a" gives no piece`},
 		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[4,5],[4,5]]}`, "merge 1 is there twice"},
 		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab","abb"],"merges":[[6,5],[4,5]]}`, "merge 0 joins pieces 6 and 5, not both of which exist by then"},
-		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[4.5,4]]}`, `field "merges" has 4.5 where a whole number is wanted`},
-		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[99999999999999999999,4]]}`, `field "merges" has 99999999999999999999 where a whole number is wanted`},
+		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[4.5,4]]}`, `field "merges[0][0]" has 4.5 where a whole number is wanted`},
+		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[99999999999999999999,4]]}`, `field "merges[0][0]" has 99999999999999999999 where a whole number is wanted`},
 	} {
 		v := BuildVocabulary([]string{"keep me"}, Words, 0)
 		err := json.Unmarshal([]byte(c.in), v)
