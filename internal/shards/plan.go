@@ -75,7 +75,7 @@ func NewPlan(patterns []string) (p Plan, err error) {
 func hash(files []File) string {
 	h := sha256.New()
 	for _, f := range files {
-		fmt.Fprintf(h, "%d %s\n", f.Size, quote.Text(f.Path))
+		fmt.Fprintf(h, "%d %q\n", f.Size, f.Path)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
