@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attn-go/attn/internal/quote/hostile"
 	"github.com/attn-go/attn/safetensors"
 )
 
@@ -312,5 +313,25 @@ func TestReadHostile(t *testing.T) {
 			data[8+rng.IntN(header-8)] = `0123456789[]{}",:-e\ a`[rng.IntN(22)]
 		}
 		useAll(t, data)
+	}
+}
+
+// Whatever the metadata say, an error about them is one line that does nothing to a terminal.
+func TestHostileText(t *testing.T) {
+	for key, value := range map[string]string{
+		"source_tokens": `["a", "b", "c"]`,
+		"layers":        `{"encoder.0": {"kind": "encoder", "heads": [0, 1], "keys": ["a", "b", "c"], "value_norms": "x"}}`,
+	} {
+		for changed := range hostile.Files([]byte(value), hostile.Long) {
+			_, err := fromFile(opened(t, &safetensors.File{
+				Metadata: map[string]string{key: string(changed)}, Tensors: []safetensors.Tensor{uniform("encoder.0", 2, 3, 3)},
+			}))
+			if err == nil {
+				continue
+			}
+			if bad := hostile.Check(err.Error()); bad != nil {
+				t.Error(bad)
+			}
+		}
 	}
 }
