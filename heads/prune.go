@@ -269,7 +269,8 @@ func wantHeads(s Subject, left map[string][]int) error {
 	}
 	for name, heads := range left {
 		if found[name] != len(heads) {
-			return fmt.Errorf("heads: Prune: layer %s has %d heads after a step, want %d", quote.Text(name), found[name], len(heads))
+			return fmt.Errorf("heads: Prune: layer %s has %d heads after a step, want %d",
+				quote.Text(name), found[name], len(heads))
 		}
 	}
 	return nil

@@ -380,7 +380,8 @@ func (e *Embedder) readDense(dir, name string) error {
 		class := s.Text("activation_function", "torch.nn.modules.activation.Tanh")
 		act := torchActivations[class]
 		if act == nil {
-			s.Fail("activation_function", "is %s, want one of %s", quote.Text(class), strings.Join(slices.Sorted(maps.Keys(torchActivations)), ", "))
+			s.Fail("activation_function", "is %s, want one of %s",
+				quote.Text(class), strings.Join(slices.Sorted(maps.Keys(torchActivations)), ", "))
 			act = tensor.Tanh
 		}
 		linear := b.Matrix("linear", in, out)

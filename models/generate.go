@@ -89,7 +89,8 @@ func (m *Model) badWords() ([][]int, error) {
 	}
 	var words [][]int
 	if json.Unmarshal(value, &words) != nil || slices.ContainsFunc(words, func(w []int) bool { return len(w) == 0 }) {
-		return nil, &FormatError{path, fmt.Errorf("%s is %s, want a list of words, each a list of token ids", key, quote.JSON(value))}
+		return nil, &FormatError{path, fmt.Errorf("%s is %s, want a list of words, each a list of token ids",
+			key, quote.JSON(value))}
 	}
 	for _, word := range words {
 		if err := within("token id", word, m.Sizes().output().Vocabulary); err != nil {

@@ -202,7 +202,8 @@ func (b *Builder) checkTies() error {
 				}
 				for j := range x {
 					if math.Float32bits(x[j]) != math.Float32bits(y[j]) {
-						errs[i] = bad("differs from %s at element %d: config.json says that they are one (tie_word_embeddings)", quote.Text(tie[1]), at+j)
+						errs[i] = bad("differs from %s at element %d: config.json says that they are one (tie_word_embeddings)",
+							quote.Text(tie[1]), at+j)
 						return
 					}
 				}

@@ -151,7 +151,8 @@ func (a headAim) of(m *Model) (aim, error) {
 		return nil, fmt.Errorf("models: Of: the model of %s has no head for the %s", m.Dir, a.head.Task)
 	}
 	if !slices.Equal(head.Labels, a.head.Labels) { // targets are their numbers
-		return nil, fmt.Errorf("models: Of: the model of %s has the classes [%s], want [%s]", m.Dir, quote.Texts(head.Labels), quote.Texts(a.head.Labels))
+		return nil, fmt.Errorf("models: Of: the model of %s has the classes [%s], want [%s]",
+			m.Dir, quote.Texts(head.Labels), quote.Texts(a.head.Labels))
 	}
 	return headAim{head}, nil
 }

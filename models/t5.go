@@ -114,7 +114,8 @@ func t5FeedForward(b *Builder, z Sizes) Layer {
 	}
 	act := activations[name]
 	if act == nil {
-		s.Fail("feed_forward_proj", "is %s, want the name of an activation, with or without gated- in front of it", quote.Text(kind))
+		s.Fail("feed_forward_proj", "is %s, want the name of an activation, with or without gated- in front of it",
+			quote.Text(kind))
 		act = tensor.ReLU
 	}
 	s.Only("dense_act_fn", name) // which follow from it

@@ -60,7 +60,8 @@ func encodeAll[T any](op, name string, d DType, shape []int, x []T, encode func(
 		panic(fmt.Sprintf("safetensors: %s: tensor %s: %v", op, quote.Text(name), err))
 	}
 	if want := size / (d.Bits() / 8); len(x) != want {
-		panic(fmt.Sprintf("safetensors: %s: tensor %s: got %d values, want %d for shape %v", op, quote.Text(name), len(x), want, shape))
+		panic(fmt.Sprintf("safetensors: %s: tensor %s: got %d values, want %d for shape %v",
+			op, quote.Text(name), len(x), want, shape))
 	}
 	data := make([]byte, 0, size)
 	for _, v := range x {

@@ -126,7 +126,8 @@ func (v *Vocabulary) makeRules() (map[merge]rule, error) {
 		}
 		id, known := v.ids[v.pieces[m.left]+v.pieces[m.right]]
 		if !known {
-			return nil, fmt.Errorf("merge %d of %s and %s gives no piece", i, quote.Text(v.pieces[m.left]), quote.Text(v.pieces[m.right]))
+			return nil, fmt.Errorf("merge %d of %s and %s gives no piece",
+				i, quote.Text(v.pieces[m.left]), quote.Text(v.pieces[m.right]))
 		}
 		if _, twice := rules[m]; twice {
 			return nil, fmt.Errorf("merge %d is there twice", i)

@@ -225,7 +225,8 @@ func (c Config) plausible(path string, weights *safetensors.Reader) error {
 			return &InputError{Name: path, Reason: fmt.Sprintf("tensor %s is missing", quote.Text(name))}
 		}
 		if shape := []int{rows, columns}; !slices.Equal(t.Shape, shape) {
-			return &InputError{Name: path, Reason: fmt.Sprintf("tensor %s has shape %v, want %v for this config", quote.Text(name), t.Shape, shape)}
+			return &InputError{Name: path, Reason: fmt.Sprintf("tensor %s has shape %v, want %v for this config",
+				quote.Text(name), t.Shape, shape)}
 		}
 		return nil
 	}

@@ -74,7 +74,8 @@ func newAddedTokens(list []addedToken, m model, n normalizer) (*addedTokens, err
 			}
 		}
 		if id != t.ID {
-			return nil, fmt.Errorf("added token %s has id %d, want %d, which follows from the vocabulary", quote.Text(t.Content), t.ID, id)
+			return nil, fmt.Errorf("added token %s has id %d, want %d, which follows from the vocabulary",
+				quote.Text(t.Content), t.ID, id)
 		}
 		a.byID[id], a.ids[t.Content] = t, id
 		delete(a.written, id)
@@ -108,7 +109,8 @@ func (a *addedTokens) finder(normalized bool) (*finder, error) {
 			return nil, fmt.Errorf("added token %s is normalized to nothing", quote.Text(t.Content))
 		}
 		if other, twice := ids[text]; twice {
-			return nil, fmt.Errorf("added tokens %d and %d are both normalized to %s", min(id, other), max(id, other), quote.Text(text))
+			return nil, fmt.Errorf("added tokens %d and %d are both normalized to %s",
+				min(id, other), max(id, other), quote.Text(text))
 		}
 		ids[text] = id
 	}

@@ -186,7 +186,8 @@ func (m *bpe) setMerges(merges [][2]string) error {
 		}
 		joined, ok := m.id(pair[0] + inner)
 		if !okA || !okB || !ok || !okPrefix {
-			return fmt.Errorf("merge %d joins %s and %s, and not all of them and the result are in the vocabulary", rank, quote.Text(pair[0]), quote.Text(pair[1]))
+			return fmt.Errorf("merge %d joins %s and %s, and not all of them and the result are in the vocabulary",
+				rank, quote.Text(pair[0]), quote.Text(pair[1]))
 		}
 		m.merges[pairOf(int32(a), int32(b))] = merge{int32(rank), int32(joined)}
 	}
@@ -369,7 +370,8 @@ func (m *bpe) addChars(s *bpeScratch, word string) error {
 			continue
 		}
 		if _, ok := m.id(m.unknown); !ok {
-			return fmt.Errorf("%s is not in the vocabulary, and neither is unk_token %s", quote.Text(char), quote.Text(m.unknown))
+			return fmt.Errorf("%s is not in the vocabulary, and neither is unk_token %s",
+				quote.Text(char), quote.Text(m.unknown))
 		}
 		if !m.fuseUnknown {
 			flush()

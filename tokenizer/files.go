@@ -188,7 +188,8 @@ func (s *settings) onlyThese(dir string, m model, list []addedToken) error {
 			return t.ID == u.ID && t.SingleWord == u.SingleWord && t.LStrip == u.LStrip && t.RStrip == u.RStrip
 		}
 		if !slices.ContainsFunc(list, known) {
-			return fmt.Errorf("goes with an added token %s that only a tokenizer.json can describe, want one", quote.Text(t.Content))
+			return fmt.Errorf("goes with an added token %s that only a tokenizer.json can describe, want one",
+				quote.Text(t.Content))
 		}
 	}
 	return nil
@@ -287,7 +288,8 @@ func lowerCase(s settings, ids map[string]int, added []addedToken) (bool, error)
 	}
 	for _, token := range sorted(ids) {
 		if strings.ContainsFunc(token, unicode.IsUpper) && !specials[token] && !strings.HasPrefix(token, "[unused") {
-			return false, fmt.Errorf("has capital letters, as in %s, and tokenizer_config.json does not say do_lower_case", quote.Text(token))
+			return false, fmt.Errorf("has capital letters, as in %s, and tokenizer_config.json does not say do_lower_case",
+				quote.Text(token))
 		}
 	}
 	return true, nil
@@ -309,7 +311,8 @@ func readGPT2(dir string, data []byte) (*Tokenizer, error) {
 	}
 	class := strings.TrimSuffix(s.Class, "Fast")
 	if class != "GPT2Tokenizer" && class != "RobertaTokenizer" {
-		return nil, fmt.Errorf("needs a tokenizer_config.json with tokenizer_class GPT2Tokenizer or RobertaTokenizer, got %s", quote.Text(s.Class))
+		return nil, fmt.Errorf("needs a tokenizer_config.json with tokenizer_class GPT2Tokenizer or RobertaTokenizer, got %s",
+			quote.Text(s.Class))
 	}
 	m := new(bpe)
 	ids, err := readIDs(data)

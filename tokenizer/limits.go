@@ -44,7 +44,8 @@ func readTruncation(raw json.RawMessage) (*truncation, error) {
 		return nil, fmt.Errorf("truncation: direction %s, want Right or Left", quote.Text(t.Direction))
 	}
 	if !slices.Contains(strategies, t.Strategy) {
-		return nil, fmt.Errorf("truncation: strategy %s, want LongestFirst, OnlyFirst or OnlySecond", quote.Text(string(t.Strategy)))
+		return nil, fmt.Errorf("truncation: strategy %s, want LongestFirst, OnlyFirst or OnlySecond",
+			quote.Text(string(t.Strategy)))
 	}
 	if t.Max < 0 || t.Stride < 0 {
 		return nil, fmt.Errorf("truncation: max_length %d and stride %d, want at least 0", t.Max, t.Stride)

@@ -180,7 +180,8 @@ func readTemplates(c component) (postProcessor, error) {
 			case e.SpecialToken != nil && e.Sequence == nil:
 				t, ok := n.Special[e.SpecialToken.ID]
 				if !ok || len(t.IDs) != len(t.Tokens) {
-					return nil, fmt.Errorf("template has %s, which special_tokens do not have with as many ids as tokens", quote.Text(e.SpecialToken.ID))
+					return nil, fmt.Errorf("template has %s, which special_tokens do not have with as many ids as tokens",
+						quote.Text(e.SpecialToken.ID))
 				}
 				slots = append(slots, slot{none, e.SpecialToken.Kind, t.IDs, t.Tokens})
 			default:

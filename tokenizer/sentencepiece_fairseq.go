@@ -91,7 +91,8 @@ func readFairseq(dir string, data []byte) (*Tokenizer, error) {
 			return nil, err
 		}
 		if token.Content != x.usual { // the numbers above are those of these names
-			return nil, fmt.Errorf("tokenizer_config.json has the special token %s in place of %s, want a tokenizer.json", quote.Text(token.Content), x.usual)
+			return nil, fmt.Errorf("tokenizer_config.json has the special token %s in place of %s, want a tokenizer.json",
+				quote.Text(token.Content), x.usual)
 		}
 		token.LStrip = x.usual == "<mask>"
 		byUse[x.usual] = numbered{token.Content, token.ID}
@@ -132,7 +133,8 @@ func (c fairseqClass) number(pieces model, file *pieceModel) (*fairseqPieces, er
 		number, there := ids[token]
 		switch {
 		case token == mask || there && id > 2:
-			return nil, fmt.Errorf("has the piece %s with number %d, which stands outside of the pieces in this class", quote.Text(token), id)
+			return nil, fmt.Errorf("has the piece %s with number %d, which stands outside of the pieces in this class",
+				quote.Text(token), id)
 		case !there:
 			number = id + c.shift
 			ids[token] = number

@@ -214,7 +214,8 @@ func (s *settings) addedTo(dir string, m model, list []addedToken) ([]addedToken
 			return nil, fmt.Errorf("added_tokens_decoder of tokenizer_config.json has the id %s", quote.Text(key))
 		}
 		if old, there := byID[id]; there && old.Content != token.Content {
-			return nil, fmt.Errorf("added_tokens_decoder of tokenizer_config.json has %s with id %d, want %s", quote.Text(token.Content), id, quote.Text(old.Content))
+			return nil, fmt.Errorf("added_tokens_decoder of tokenizer_config.json has %s with id %d, want %s",
+				quote.Text(token.Content), id, quote.Text(old.Content))
 		}
 		token.ID, token.Normalized = id, false
 		byID[id] = token
@@ -231,7 +232,8 @@ func (s *settings) addedTo(dir string, m model, list []addedToken) ([]addedToken
 		}
 		for _, text := range sorted(ids) {
 			if old, there := byID[ids[text]]; there && old.Content != text {
-				return nil, &FormatError{path, fmt.Errorf("has %s with id %d, which is that of %s", quote.Text(text), ids[text], quote.Text(old.Content))}
+				return nil, &FormatError{path, fmt.Errorf("has %s with id %d, which is that of %s",
+					quote.Text(text), ids[text], quote.Text(old.Content))}
 			} else if !there {
 				byID[ids[text]] = addedToken{ID: ids[text], Content: text}
 			}
@@ -270,7 +272,8 @@ func (s *settings) alsoSpecial(m model, byID map[int]addedToken) error {
 			id, ok = m.id(text)
 		}
 		if !ok {
-			return fmt.Errorf("has no id for the special token %s, want one in added_tokens_decoder of tokenizer_config.json", quote.Text(text))
+			return fmt.Errorf("has no id for the special token %s, want one in added_tokens_decoder of tokenizer_config.json",
+				quote.Text(text))
 		}
 		token, there := byID[id]
 		if !there {
@@ -311,7 +314,8 @@ func readMarian(dir string, source []byte) (*Tokenizer, error) {
 		return nil, err
 	}
 	if class := strings.TrimSuffix(s.Class, "Fast"); class != "" && class != "MarianTokenizer" {
-		return nil, fmt.Errorf("belongs to a tokenizer of class %s, want MarianTokenizer, or a tokenizer.json", quote.Name(s.Class))
+		return nil, fmt.Errorf("belongs to a tokenizer of class %s, want MarianTokenizer, or a tokenizer.json",
+			quote.Name(s.Class))
 	}
 	if err := s.usual(); err != nil {
 		return nil, err

@@ -83,7 +83,8 @@ var behaviors = map[string]behavior{
 func readBehavior(name string) (behavior, error) {
 	b, ok := behaviors[name]
 	if !ok {
-		return 0, fmt.Errorf("behavior %s, want Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous", quote.Text(name))
+		return 0, fmt.Errorf("behavior %s, want Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous",
+			quote.Text(name))
 	}
 	return b, nil
 }

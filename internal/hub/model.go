@@ -81,7 +81,8 @@ func (m *Model) commit(ctx context.Context, revision string) (string, error) {
 		Commit string `json:"sha"`
 	}
 	if err := json.Unmarshal(data, &answer); err != nil || !isHex(answer.Commit, 20) {
-		return "", m.bad("the hub does not say which commit %s is: %s, want one of 40 digits", quote.Text(revision), quote.Text(answer.Commit))
+		return "", m.bad("the hub does not say which commit %s is: %s, want one of 40 digits",
+			quote.Text(revision), quote.Text(answer.Commit))
 	}
 	return answer.Commit, nil
 }

@@ -138,7 +138,8 @@ func (p *parser) block() statement {
 		return jump(word)
 	default:
 		p.at--
-		p.fail("statement %s is not known, want one of if, for, set, macro, generation, break, continue and raw", quote.Text(word))
+		p.fail("statement %s is not known, want one of if, for, set, macro, generation, break, continue and raw",
+			quote.Text(word))
 		return nil
 	}
 }

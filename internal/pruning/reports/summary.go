@@ -126,7 +126,8 @@ func (r *Report) summarySpeed(b *bytes.Buffer) {
 			b.WriteByte('\n')
 		}
 		told = append(told, s.Work)
-		fmt.Fprintf(b, "%s, batch %d, length %d: %s → %s ms, %s ×", quote.Name(s.Work), s.Batch, s.Length, three(s.Before), three(s.After), fixed(s.Ratio, 2))
+		fmt.Fprintf(b, "%s, batch %d, length %d: %s → %s ms, %s ×",
+			quote.Name(s.Work), s.Batch, s.Length, three(s.Before), three(s.After), fixed(s.Ratio, 2))
 		if s.Low.Known() && s.High.Known() && !s.result() {
 			fmt.Fprintf(b, ", 95%% interval %s: no result", between(s.Low, s.High, fixed, 2))
 		}
