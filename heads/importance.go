@@ -11,6 +11,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/exact"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -126,7 +127,7 @@ func checkLayers(op string, layers []*attn.MultiHead) error {
 	for _, l := range layers {
 		name := l.Config().Name
 		if seen[name] {
-			return fmt.Errorf("heads: %s: two layers are named %.100q", op, name)
+			return fmt.Errorf("heads: %s: two layers are named %s", op, quote.Text(name))
 		}
 		seen[name] = true
 	}
@@ -198,7 +199,7 @@ func (r *ranking) wants(m Method) bool { return r.scores[m] != nil }
 func (r *ranking) wantAll(set map[string]bool, otherwise string) error {
 	for _, l := range r.layers {
 		if c := l.Config(); c.Heads > 0 && !set[c.Name] {
-			return fmt.Errorf("heads: Importance: layer %.100q %s", c.Name, otherwise)
+			return fmt.Errorf("heads: Importance: layer %s %s", quote.Text(c.Name), otherwise)
 		}
 	}
 	return nil

@@ -3,6 +3,8 @@ package heads
 import (
 	"fmt"
 	"slices"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // Method is a way of telling how important a head is. The larger a score, the
@@ -108,7 +110,7 @@ func ParseMethod(s string) (Method, error) {
 	if m := slices.Index(methodNames[:], s); m >= 0 {
 		return Method(m), nil
 	}
-	return 0, fmt.Errorf("heads: no method %.100q, want one of %v", s, Methods())
+	return 0, fmt.Errorf("heads: no method %s, want one of %v", quote.Text(s), Methods())
 }
 
 // Methods returns all methods.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // Order returns the heads in the order in which Prune removes them: the least important
@@ -71,7 +72,7 @@ func groupsOf(layers []*attn.MultiHead, order []Head) ([][]Head, error) {
 		byName[l.Config().Name] = l
 	}
 	fail := func(h Head, what string) error {
-		return fmt.Errorf("heads: Prune: head %d of layer %.100q in the order %s", h.Number, h.Layer, what)
+		return fmt.Errorf("heads: Prune: head %d of layer %s in the order %s", h.Number, quote.Text(h.Layer), what)
 	}
 	var groups [][]Head
 	seen := map[Head]bool{} // first heads of groups

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // PruneOptions says how to prune. Keep is required. The zero value of all else scores the
@@ -267,7 +269,8 @@ func wantHeads(s Subject, left map[string][]int) error {
 	}
 	for name, heads := range left {
 		if found[name] != len(heads) {
-			return fmt.Errorf("heads: Prune: layer %.100q has %d heads after a step, want %d", name, found[name], len(heads))
+			return fmt.Errorf("heads: Prune: layer %s has %d heads after a step, want %d",
+				quote.Text(name), found[name], len(heads))
 		}
 	}
 	return nil

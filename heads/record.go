@@ -3,6 +3,7 @@ package heads
 import (
 	"fmt"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -42,7 +43,7 @@ func parseKind(s string) (Kind, error) {
 			return Kind(k), nil
 		}
 	}
-	return 0, fmt.Errorf("unknown kind %q, want encoder, decoder or cross", s)
+	return 0, fmt.Errorf("unknown kind %s, want encoder, decoder or cross", quote.Text(s))
 }
 
 // Layer is the weights of the heads of one attention layer in one run.

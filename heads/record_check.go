@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // maxTokens bounds an axis: a few bytes of a file must not become many labels.
@@ -25,7 +27,7 @@ func (r *Record) Validate() error {
 			err = errors.New("its name comes twice")
 		}
 		if err != nil {
-			return fmt.Errorf("layer %.100q: %w", l.Name, err)
+			return fmt.Errorf("layer %s: %w", quote.Text(l.Name), err)
 		}
 		seen[l.Name] = true
 	}
@@ -94,7 +96,7 @@ func (l *Layer) validateAxes() error {
 	}{{"query", l.Queries, l.QueryPlaces}, {"key", l.Keys, l.KeyPlaces}} {
 		for i, token := range axis.tokens {
 			if !utf8.ValidString(token) {
-				return fmt.Errorf("%s %d, %.100q, is not UTF-8", axis.name, i, token)
+				return fmt.Errorf("%s %d, %s, is not UTF-8", axis.name, i, quote.Text(token))
 			}
 		}
 		if axis.places == nil {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/safetensors"
 )
@@ -76,7 +77,7 @@ func (r *Record) file() (*safetensors.File, error) {
 	}
 	for _, s := range append([]string{r.Source, r.Target}, r.Special...) {
 		if !utf8.ValidString(s) {
-			return nil, fmt.Errorf("%.100q is not UTF-8", s)
+			return nil, fmt.Errorf("%s is not UTF-8", quote.Text(s))
 		}
 	}
 	f := &safetensors.File{Metadata: map[string]string{}}
@@ -128,7 +129,7 @@ func (r *Record) file() (*safetensors.File, error) {
 			}
 			*part.to = l.Name + "." + part.name
 			if names[*part.to] {
-				return nil, fmt.Errorf("layer %.100q: its %s would have the name of another layer", l.Name, part.name)
+				return nil, fmt.Errorf("layer %s: its %s would have the name of another layer", quote.Text(l.Name), part.name)
 			}
 			f.Tensors = append(f.Tensors, safetensors.FromFloat32s(*part.to, part.shape, part.x))
 			says = true
@@ -251,10 +252,10 @@ func recordFrom(f *safetensors.Reader, read layerReader) (*Record, error) {
 	} {
 		if text, given := metadata[part.key]; given {
 			if len(text) > maxJSON {
-				return nil, fmt.Errorf("metadata %q has %d bytes, want at most %d", part.key, len(text), maxJSON)
+				return nil, fmt.Errorf("metadata %s has %d bytes, want at most %d", quote.Text(part.key), len(text), maxJSON)
 			}
 			if err := strictjson.Unmarshal([]byte(text), part.to); err != nil {
-				return nil, fmt.Errorf("metadata %q: %w", part.key, err)
+				return nil, fmt.Errorf("metadata %s: %w", quote.Text(part.key), err)
 			}
 		}
 	}
@@ -262,12 +263,12 @@ func recordFrom(f *safetensors.Reader, read layerReader) (*Record, error) {
 	for name, j := range layers {
 		for _, name := range append([]string{name}, j.parts()...) {
 			if _, there := f.Lookup(name); !there {
-				return nil, fmt.Errorf("metadata %q: there is no tensor %.100q", keyLayers, name)
+				return nil, fmt.Errorf("metadata %s: there is no tensor %s", quote.Text(keyLayers), quote.Text(name))
 			}
 		}
 		for _, part := range j.parts() {
 			if _, layer := layers[part]; layer || parts[part] {
-				return nil, fmt.Errorf("metadata %q: tensor %.100q stands for two things", keyLayers, part)
+				return nil, fmt.Errorf("metadata %s: tensor %s stands for two things", quote.Text(keyLayers), quote.Text(part))
 			}
 			parts[part] = true
 		}
@@ -278,7 +279,7 @@ func recordFrom(f *safetensors.Reader, read layerReader) (*Record, error) {
 		}
 		l, err := read(f, t, layers[t.Name], &texts, r.Layers)
 		if err != nil {
-			return nil, fmt.Errorf("tensor %.100q: %w", t.Name, err)
+			return nil, fmt.Errorf("tensor %s: %w", quote.Text(t.Name), err)
 		}
 		r.Layers = append(r.Layers, l)
 	}

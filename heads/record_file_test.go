@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attn-go/attn/internal/quote/hostile"
 	"github.com/attn-go/attn/safetensors"
 )
 
@@ -196,7 +197,7 @@ func TestReadRefuses(t *testing.T) {
 		{of(safetensors.FromInts("x", []int{1, 2}, []int{0, 1})), `tensor "x": dtype is I64, want F16, BF16, F32 or F64`},
 		{of(safetensors.FromFloat32s("encoder.0.weight", []int{2, 3}, halves)), `no row of any tensor sums to 1: these are not attention weights`},
 		{with("source_tokens", `["a","b"]`), `tensor "encoder.0": shape [2 3 3] of a layer of kind encoder, but there are 2 tokens for its queries`},
-		{with("source_tokens", `["a",1]`), `metadata "source_tokens": has a number where a string is wanted`},
+		{with("source_tokens", `["a",1]`), `metadata "source_tokens": element "[1]" has a number where a string is wanted`},
 		{with("source_tokens", `["a"`), `metadata "source_tokens": ends in the middle of its JSON`},
 		{with("source_tokens", ``), `metadata "source_tokens": is empty, want JSON`},
 		{with("special", `[] []`), `metadata "special": something follows the JSON value`},
@@ -312,5 +313,25 @@ func TestReadHostile(t *testing.T) {
 			data[8+rng.IntN(header-8)] = `0123456789[]{}",:-e\ a`[rng.IntN(22)]
 		}
 		useAll(t, data)
+	}
+}
+
+// Whatever the metadata say, an error about them is one line that does nothing to a terminal.
+func TestHostileText(t *testing.T) {
+	for key, value := range map[string]string{
+		"source_tokens": `["a", "b", "c"]`,
+		"layers":        `{"encoder.0": {"kind": "encoder", "heads": [0, 1], "keys": ["a", "b", "c"], "value_norms": "x"}}`,
+	} {
+		for changed := range hostile.Files([]byte(value), hostile.Long) {
+			_, err := fromFile(opened(t, &safetensors.File{
+				Metadata: map[string]string{key: string(changed)}, Tensors: []safetensors.Tensor{uniform("encoder.0", 2, 3, 3)},
+			}))
+			if err == nil {
+				continue
+			}
+			if bad := hostile.Check(err.Error()); bad != nil {
+				t.Error(bad)
+			}
+		}
 	}
 }

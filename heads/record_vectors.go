@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/safetensors"
 )
 
@@ -28,7 +29,7 @@ func (l *Layer) readParts(f *safetensors.Reader, j layerJSON) error {
 	}
 	if name := j.ValueNorms; name != "" {
 		if got := shape(name, 2); !slices.Equal(got, []int{l.Heads, lk}) {
-			return fmt.Errorf("its value_norms %.100q have shape %v, want [%d %d]: heads, keys", name, got, l.Heads, lk)
+			return fmt.Errorf("its value_norms %s have shape %v, want [%d %d]: heads, keys", quote.Text(name), got, l.Heads, lk)
 		}
 		l.ValueNorms = make([]float32, l.Heads*lk)
 		if err := f.ReadFloat32s(name, l.ValueNorms, 0); err != nil {
@@ -36,7 +37,7 @@ func (l *Layer) readParts(f *safetensors.Reader, j layerJSON) error {
 		}
 		for _, x := range l.ValueNorms {
 			if x < 0 {
-				return fmt.Errorf("its value_norms %.100q have %v, want no negative norm", name, x)
+				return fmt.Errorf("its value_norms %s have %v, want no negative norm", quote.Text(name), x)
 			}
 		}
 	}

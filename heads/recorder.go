@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -113,7 +114,7 @@ func (r *Recorder) Observe(layer string, weights *tensor.Tensor) {
 		return
 	}
 	if err := r.observe(layer, weights); err != nil {
-		r.err = fmt.Errorf("heads: layer %.100q: %w", layer, err)
+		r.err = fmt.Errorf("heads: layer %s: %w", quote.Text(layer), err)
 	}
 }
 
@@ -272,7 +273,7 @@ func (r *Recorder) Record(t Texts) (*Record, error) {
 			continue
 		}
 		if err := r.parts[o.name].addTo(&l, r.options); err != nil {
-			return nil, fmt.Errorf("heads: layer %.100q: %w", l.Name, err)
+			return nil, fmt.Errorf("heads: layer %s: %w", quote.Text(l.Name), err)
 		}
 		place(&l, record.Layers, false, false)
 		if !r.wants(l.Kind) {
@@ -280,7 +281,7 @@ func (r *Recorder) Record(t Texts) (*Record, error) {
 		}
 		queries, keys := t.axes(l.Kind)
 		if err := l.label(queries, keys, o.batch > 1); err != nil {
-			return nil, fmt.Errorf("heads: layer %.100q (%s): %w", l.Name, l.Kind, err)
+			return nil, fmt.Errorf("heads: layer %s (%s): %w", quote.Text(l.Name), l.Kind, err)
 		}
 		record.Layers = append(record.Layers, l)
 	}

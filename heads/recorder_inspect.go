@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -31,7 +32,7 @@ type inspectedRows struct {
 func (r *Recorder) Inspect(layer string, p attn.Parts) {
 	if r.options.OnRequest && r.keeps(layer) {
 		if err := r.keepAgain(layer, p); err != nil {
-			r.err = fmt.Errorf("heads: layer %.100q: %w", layer, err)
+			r.err = fmt.Errorf("heads: layer %s: %w", quote.Text(layer), err)
 		}
 	}
 	if r.err != nil || !r.options.ValueNorms && !r.options.Vectors || r.options.Layers != nil && !r.options.Layers(layer) {
@@ -39,7 +40,7 @@ func (r *Recorder) Inspect(layer string, p attn.Parts) {
 	}
 	w := p.ValueNorms
 	if n := r.options.Sequence; n < 0 || n >= w.Dim(0) {
-		r.err = fmt.Errorf("heads: layer %.100q: sequence %d of a batch of %d was asked for", layer, n, w.Dim(0))
+		r.err = fmt.Errorf("heads: layer %s: sequence %d of a batch of %d was asked for", quote.Text(layer), n, w.Dim(0))
 		return
 	}
 	x := r.parts[layer]

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -36,7 +37,7 @@ func (s *Settings) Activation(key, usual string) Activation {
 	name := s.Text(key, usual)
 	f := activations[name]
 	if f == nil {
-		s.Fail(key, "is %.60q, want one of %s", name, strings.Join(slices.Sorted(maps.Keys(activations)), ", "))
+		s.Fail(key, "is %s, want one of %s", quote.Text(name), strings.Join(slices.Sorted(maps.Keys(activations)), ", "))
 		return tensor.GELU
 	}
 	return f

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
@@ -115,7 +116,7 @@ func (b *Builder) Name(name string) string { return b.prefix + name }
 func (b *Builder) want(name string, shape ...int) bool {
 	name = b.prefix + name
 	if b.read[name] {
-		b.Fail("tensor %q has two places in the model", name)
+		b.Fail("tensor %s has two places in the model", quote.Text(name))
 		return false
 	}
 	b.read[name] = true

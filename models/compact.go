@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
@@ -207,13 +208,13 @@ func (m *Model) config(set map[string]any) ([]byte, error) {
 // has one of images too, and all numbers of type float32 if float32s is true.
 func edited(data []byte, set map[string]any, float32s bool) ([]byte, error) {
 	all := map[string]json.RawMessage{}
-	if err := json.Unmarshal(data, &all); err != nil {
+	if err := strictjson.Lenient(data, &all); err != nil {
 		return nil, err
 	}
 	to, part := all, "text_config"
 	if raw, ok := all[part]; ok {
 		to = map[string]json.RawMessage{}
-		if err := json.Unmarshal(raw, &to); err != nil {
+		if err := strictjson.Lenient(raw, &to); err != nil {
 			return nil, err
 		}
 	}

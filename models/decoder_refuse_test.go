@@ -123,7 +123,7 @@ func TestEndTokens(t *testing.T) {
 		{"gpt2", `{"temperature": 0.7}`, []int{30}, ""},
 		{"gpt2", `{"eos_token_id": "</s>"}`, nil, `generation_config.json: eos_token_id is "</s>", want a token id or a list of them`},
 		{"gpt2", `{"eos_token_id": 31}`, nil, "generation_config.json: eos_token_id has token id 31, want 0 to 30"},
-		{"gpt2", `[]`, nil, "generation_config.json: is not a JSON object: "},
+		{"gpt2", `[]`, nil, "generation_config.json: has an array where an object is wanted"},
 	} {
 		dir := edit(t, filepath.Join("decoders", c.dir), nil)
 		if c.generation != "" {

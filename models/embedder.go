@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tokenizer"
@@ -94,17 +96,15 @@ type module struct{ Path, Type string }
 
 func parseModules(data []byte) ([]module, error) {
 	var list []module
-	if err := json.Unmarshal(data, &list); err != nil {
-		return nil, fmt.Errorf("is not a list of modules: %w", err)
-	}
-	return list, nil
+	err := strictjson.Lenient(data, &list)
+	return list, err
 }
 
 // checkModules refuses what LoadEmbedder cannot put together.
 func checkModules(modules []module) error {
 	for i, m := range modules {
-		if m.Path != "" && !filepath.IsLocal(m.Path) {
-			return fmt.Errorf("module %d has path %.60q, want one within the directory", i, m.Path)
+		if m.Path != "" && !(filepath.IsLocal(m.Path) && quote.Fit(m.Path)) {
+			return fmt.Errorf("module %d has path %s, want one within the directory", i, quote.Text(m.Path))
 		}
 		known := []string{"Dense", "Normalize", "Dropout"} // the last of which training alone has
 		switch i {
@@ -114,7 +114,7 @@ func checkModules(modules []module) error {
 			known = []string{"Pooling"}
 		}
 		if !slices.Contains(known, m.kind()) {
-			return fmt.Errorf("module %d is %.80q, want sentence_transformers.models.Transformer, Pooling and then any of Dense and Normalize", i, m.Type)
+			return fmt.Errorf("module %d is %s, want sentence_transformers.models.Transformer, Pooling and then any of Dense and Normalize", i, quote.Text(m.Type))
 		}
 	}
 	if len(modules) < 2 {
@@ -348,7 +348,7 @@ func PoolingByName(name string) (Pooling, error) {
 			return p, nil
 		}
 	}
-	return Pooling{}, fmt.Errorf("pooling %.40q, want one of %s", name, strings.Join(names, ", "))
+	return Pooling{}, fmt.Errorf("pooling %s, want one of %s", quote.Text(name), strings.Join(names, ", "))
 }
 
 // torchActivations are those that a dense layer names by their class in PyTorch.
@@ -380,7 +380,8 @@ func (e *Embedder) readDense(dir, name string) error {
 		class := s.Text("activation_function", "torch.nn.modules.activation.Tanh")
 		act := torchActivations[class]
 		if act == nil {
-			s.Fail("activation_function", "is %.80q, want one of %s", class, strings.Join(slices.Sorted(maps.Keys(torchActivations)), ", "))
+			s.Fail("activation_function", "is %s, want one of %s",
+				quote.Text(class), strings.Join(slices.Sorted(maps.Keys(torchActivations)), ", "))
 			act = tensor.Tanh
 		}
 		linear := b.Matrix("linear", in, out)
@@ -432,7 +433,7 @@ func (e *Embedder) readPrompts(dir string) error {
 	if name := s.Text("default_prompt_name", ""); name != "" {
 		prompt, ok := e.Prompts[name]
 		if !ok {
-			s.Fail("default_prompt_name", "is %.60q, which is not among the prompts", name)
+			s.Fail("default_prompt_name", "is %s, which is not among the prompts", quote.Text(name))
 		}
 		e.Prompt = prompt
 	}

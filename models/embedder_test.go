@@ -65,7 +65,7 @@ func TestRefusedPipelines(t *testing.T) {
 		{"sentence_mean", "modules.json", "models.Pooling", "models.CNN", `DIR/modules.json: module 1 is "sentence_transformers.models.CNN", want `},
 		{"sentence_mean", "modules.json", "sentence_transformers.models.Normalize", "mine.Normalize", `module 2 is "mine.Normalize", want`},
 		{"sentence_mean", "modules.json", `"1_Pooling"`, `"../1_Pooling"`, `module 1 has path "../1_Pooling", want one within the directory`},
-		{"sentence_mean", "modules.json", `[`, `{`, "DIR/modules.json: is not a list of modules: "},
+		{"sentence_mean", "modules.json", `[`, `{`, "DIR/modules.json: is not JSON at line 2, column 3: unexpected '{'"},
 		{"sentence_mean", "1_Pooling/config.json", `"include_prompt"`, `"include_it"`, "DIR/1_Pooling/config.json: setting include_it = true is not known, and may change the result"},
 		{"sentence_mean", "1_Pooling/config.json", `: 15`, `: 16`, "word_embedding_dimension is 16, but the model's hidden states have 15 elements"},
 		{"sentence_lower", "tokenizer.json", `"lowercase": true`, `"lowercase": false`, "DIR/sentence_bert_config.json: do_lower_case is true, but the tokenizer keeps capital letters"},

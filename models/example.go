@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/tokenizer"
 )
 
@@ -76,11 +78,11 @@ func (m *Model) LabelExample(first, second, label string) (Example, error) {
 	}
 	const one = "single_label_classification"
 	if problem := m.Settings.Text("problem_type", one); problem != one || len(m.Head().Labels) < 2 {
-		return Example{}, &FormatError{filepath.Join(m.Dir, configFile), fmt.Errorf("has problem_type %.60q and %d classes, want %s and two or more", problem, len(m.Head().Labels), one)}
+		return Example{}, &FormatError{filepath.Join(m.Dir, configFile), fmt.Errorf("has problem_type %s and %d classes, want %s and two or more", quote.Text(problem), len(m.Head().Labels), one)}
 	}
 	class := slices.Index(m.Head().Labels, label)
 	if class < 0 {
-		return Example{}, fmt.Errorf("label %.60q, want one of %.200q", label, m.Head().Labels)
+		return Example{}, fmt.Errorf("label %s, want one of %s", quote.Text(label), quote.Texts(m.Head().Labels))
 	}
 	e, err := m.Encode(first, second)
 	if err != nil {
@@ -158,7 +160,7 @@ func (m *Model) maskToken() (int, error) {
 	}
 	data, err := os.ReadFile(path)
 	if err == nil {
-		if err = json.Unmarshal(data, &settings); err != nil {
+		if err = strictjson.Lenient(data, &settings); err != nil {
 			return 0, &FormatError{path, err}
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -170,7 +172,7 @@ func (m *Model) maskToken() (int, error) {
 		var object struct{ Content string }
 		if json.Unmarshal(raw, &text) != nil {
 			if err := json.Unmarshal(raw, &object); err != nil {
-				return 0, &FormatError{path, fmt.Errorf("mask_token is %.60s, want a text", raw)}
+				return 0, &FormatError{path, fmt.Errorf("mask_token is %s, want a text", quote.JSON(raw))}
 			}
 			text = object.Content
 		}
@@ -181,5 +183,5 @@ func (m *Model) maskToken() (int, error) {
 			return id, nil
 		}
 	}
-	return 0, &FormatError{m.Dir, fmt.Errorf("has a tokenizer without the mask token %.60q", names)}
+	return 0, &FormatError{m.Dir, fmt.Errorf("has a tokenizer without the mask token %s", quote.Texts(names))}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // Family is a kind of model: an entry of the table of families.
@@ -58,6 +60,6 @@ func (t Table) of(s *Settings) (Family, error) {
 	case name == "":
 		return f, fmt.Errorf("has no model_type, want one of %s", strings.Join(t.Types(), ", "))
 	default:
-		return f, fmt.Errorf("model_type %.60q is not known, want one of %s", name, strings.Join(t.Types(), ", "))
+		return f, fmt.Errorf("model_type %s is not known, want one of %s", quote.Text(name), strings.Join(t.Types(), ", "))
 	}
 }

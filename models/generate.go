@@ -11,6 +11,8 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // Generation says how a text is continued. The zero value is greedy, until the end.
@@ -70,7 +72,7 @@ func (m *Model) EndTokens() ([]int, error) {
 	if json.Unmarshal(value, &one) == nil {
 		list = []int{one}
 	} else if json.Unmarshal(value, &list) != nil {
-		return nil, &FormatError{path, fmt.Errorf("%s is %s, want a token id or a list of them", key, short(value))}
+		return nil, &FormatError{path, fmt.Errorf("%s is %s, want a token id or a list of them", key, quote.JSON(value))}
 	}
 	if err := within("token id", list, m.Sizes().output().Vocabulary); err != nil {
 		return nil, &FormatError{path, fmt.Errorf("%s has %w", key, err)}
@@ -87,7 +89,8 @@ func (m *Model) badWords() ([][]int, error) {
 	}
 	var words [][]int
 	if json.Unmarshal(value, &words) != nil || slices.ContainsFunc(words, func(w []int) bool { return len(w) == 0 }) {
-		return nil, &FormatError{path, fmt.Errorf("%s is %s, want a list of words, each a list of token ids", key, short(value))}
+		return nil, &FormatError{path, fmt.Errorf("%s is %s, want a list of words, each a list of token ids",
+			key, quote.JSON(value))}
 	}
 	for _, word := range words {
 		if err := within("token id", word, m.Sizes().output().Vocabulary); err != nil {
@@ -107,8 +110,8 @@ func (m *Model) generationSetting(key string) (path string, value json.RawMessag
 	case err != nil:
 		return path, nil, fmt.Errorf("models: %w", err)
 	default:
-		if err := json.Unmarshal(data, &settings); err != nil {
-			return path, nil, &FormatError{path, fmt.Errorf("is not a JSON object: %w", err)}
+		if err := strictjson.Lenient(data, &settings); err != nil {
+			return path, nil, &FormatError{path, err}
 		}
 	}
 	value, there := settings[key]

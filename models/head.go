@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -74,7 +75,8 @@ func (b *Builder) bare() bool {
 func (b *Builder) wantClass(classes ...string) string {
 	class := b.Class()
 	if !slices.Contains(classes, class) {
-		b.Config.Fail("architectures", "is %.100q, but the file has the head of a class …For%s", b.Config.Texts("architectures"), strings.Join(classes, " or …For"))
+		b.Config.Fail("architectures", "is [%s], but the file has the head of a class …For%s",
+			quote.Texts(b.Config.Texts("architectures")), strings.Join(classes, " or …For"))
 	}
 	return class
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // prunedHeads is the setting of the heads that a model has lost: {"layer": [heads]}, both
@@ -97,7 +98,7 @@ func (b *building) settleLost(s *Settings) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(get[map[string][]int](b.lost.asked, prunedHeads, "an object", nil))) {
 		if !b.lost.layers[key] {
-			b.lost.asked.Fail(prunedHeads, "has layer %.20q, want 0 to %d", key, len(b.lost.layers)-1)
+			b.lost.asked.Fail(prunedHeads, "has layer %s, want 0 to %d", quote.Text(key), len(b.lost.layers)-1)
 		}
 	}
 }

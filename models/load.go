@@ -12,6 +12,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tokenizer"
@@ -62,7 +63,7 @@ type FormatError struct {
 }
 
 // Error names the file and what is wrong with it.
-func (e *FormatError) Error() string { return "models: " + e.Path + ": " + e.Err.Error() }
+func (e *FormatError) Error() string { return "models: " + quote.Name(e.Path) + ": " + e.Err.Error() }
 
 // Unwrap returns what is wrong without the path.
 func (e *FormatError) Unwrap() error { return e.Err }
@@ -180,10 +181,10 @@ func (b *Builder) checkTies() error {
 		info, _ := b.r.Lookup(tie[0])
 		same, there := b.r.Lookup(tie[1])
 		bad := func(format string, args ...any) error {
-			return &safetensors.FormatError{Path: b.r.Path(), Err: fmt.Errorf("tensor %q "+format, append([]any{tie[0]}, args...)...)}
+			return &safetensors.FormatError{Path: b.r.Path(), Err: fmt.Errorf("tensor %s "+format, append([]any{quote.Text(tie[0])}, args...)...)}
 		}
 		if !there || !slices.Equal(info.Shape, same.Shape) {
-			return bad("has shape %v, but is to be the same as %q of shape %v", info.Shape, tie[1], same.Shape)
+			return bad("has shape %v, but is to be the same as %s of shape %v", info.Shape, quote.Text(tie[1]), same.Shape)
 		}
 		n := 1
 		for _, d := range info.Shape {
@@ -201,7 +202,8 @@ func (b *Builder) checkTies() error {
 				}
 				for j := range x {
 					if math.Float32bits(x[j]) != math.Float32bits(y[j]) {
-						errs[i] = bad("differs from %q at element %d: config.json says that they are one (tie_word_embeddings)", tie[1], at+j)
+						errs[i] = bad("differs from %s at element %d: config.json says that they are one (tie_word_embeddings)",
+							quote.Text(tie[1]), at+j)
 						return
 					}
 				}

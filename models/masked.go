@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
@@ -102,7 +103,7 @@ func (m *Model) entry(layer string, x *tensor.Tensor) (e nn.Entry, from int, err
 			from += part.Dim(0)
 		}
 	}
-	return e, 0, fmt.Errorf("models: layer %q has a map without a tensor in the file", layer)
+	return e, 0, fmt.Errorf("models: layer %s has a map without a tensor in the file", quote.Text(layer))
 }
 
 // span is elements of a tensor.

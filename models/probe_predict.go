@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -150,7 +151,8 @@ func (a headAim) of(m *Model) (aim, error) {
 		return nil, fmt.Errorf("models: Of: the model of %s has no head for the %s", m.Dir, a.head.Task)
 	}
 	if !slices.Equal(head.Labels, a.head.Labels) { // targets are their numbers
-		return nil, fmt.Errorf("models: Of: the model of %s has the classes %q, want %q", m.Dir, head.Labels, a.head.Labels)
+		return nil, fmt.Errorf("models: Of: the model of %s has the classes [%s], want [%s]",
+			m.Dir, quote.Texts(head.Labels), quote.Texts(a.head.Labels))
 	}
 	return headAim{head}, nil
 }

@@ -156,8 +156,8 @@ func TestRefusedFiles(t *testing.T) {
 		{"no weights", "bert", remove("model.safetensors"), "models: DIR: has no model.safetensors and no model.safetensors.index.json"},
 		{"missing shard", "bert_shards", remove("model-00002-of-00004.safetensors"), "model-00002-of-00004.safetensors"},
 		{"truncated", "bert", func(dir string) { write(t, filepath.Join(dir, "model.safetensors"), string(weights[:len(weights)-7])) }, "safetensors: DIR/model.safetensors: "},
-		{"no JSON", "bert", func(dir string) { write(t, filepath.Join(dir, "config.json"), "{") }, "models: DIR/config.json: is not a JSON object: "},
-		{"list", "bert", func(dir string) { write(t, filepath.Join(dir, "config.json"), "[1]") }, "models: DIR/config.json: is not a JSON object: "},
+		{"no JSON", "bert", func(dir string) { write(t, filepath.Join(dir, "config.json"), "{") }, "models: DIR/config.json: ends in the middle of its JSON"},
+		{"list", "bert", func(dir string) { write(t, filepath.Join(dir, "config.json"), "[1]") }, "models: DIR/config.json: has an array where an object is wanted"},
 		{"integers", "bert", func(dir string) {
 			write(t, filepath.Join(dir, "model.safetensors"), strings.Replace(string(weights), `"F16"`, `"I16"`, 1))
 		}, "want F16, BF16, F32 or F64"},

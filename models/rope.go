@@ -1,6 +1,9 @@
 package models
 
-import "github.com/attn-go/attn"
+import (
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/quote"
+)
 
 // rope returns the rotary positions that config.json asks for, and how many tokens they are
 // for. It says in one of three ways how frequencies are scaled: in
@@ -116,7 +119,7 @@ func (r *rotation) frequencies(trained, longest, tokens int) (attn.RoPEScaling, 
 			Attention: s.Float("attention_factor", 0),
 		}), tokens
 	}
-	s.Fail("rope_type", "is %.60q, want default, linear, dynamic, llama3, yarn or longrope", kind)
+	s.Fail("rope_type", "is %s, want default, linear, dynamic, llama3, yarn or longrope", quote.Text(kind))
 	return nil, tokens
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -168,7 +169,7 @@ func slides(s *Settings, layers int, usual func(block int) bool) []bool {
 		case types[i] == "sliding_attention":
 			all[i] = true
 		case types[i] != "full_attention":
-			s.Fail("layer_types", "has %.60q, want full_attention or sliding_attention", types[i])
+			s.Fail("layer_types", "has %s, want full_attention or sliding_attention", quote.Text(types[i]))
 		}
 	}
 	return all

@@ -8,6 +8,9 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // mostSize bounds a size in a config.json: no product of two of them overflows.
@@ -38,10 +41,7 @@ func readSettings(data []byte) (*Settings, error) {
 
 func (s *Settings) parse(data []byte) error {
 	s.read, s.parts = map[string]bool{}, map[string]*Settings{}
-	if err := json.Unmarshal(data, &s.values); err != nil {
-		return fmt.Errorf("is not a JSON object: %w", err)
-	}
-	return nil
+	return strictjson.Lenient(data, &s.values)
 }
 
 // Fail remembers that a setting cannot be.
@@ -56,15 +56,6 @@ func (s *Settings) value(key string) (json.RawMessage, bool) {
 	return v, ok && string(v) != "null"
 }
 
-// short is a value for a message.
-func short(v json.RawMessage) string {
-	const most = 60
-	if len(v) > most {
-		return fmt.Sprintf("%.*s…", most, v)
-	}
-	return string(v)
-}
-
 // get returns what a key has, or usual if there is none.
 func get[T any](s *Settings, key, want string, usual T) T {
 	v, ok := s.value(key)
@@ -73,7 +64,7 @@ func get[T any](s *Settings, key, want string, usual T) T {
 	}
 	var x T
 	if err := json.Unmarshal(v, &x); err != nil {
-		s.Fail(key, "is %s, want %s", short(v), want)
+		s.Fail(key, "is %s, want %s", quote.JSON(v), want)
 		return usual
 	}
 	return x
@@ -163,7 +154,7 @@ func (s *Settings) Only(key string, accepted ...any) {
 		}
 		names = append(names, string(text))
 	}
-	s.Fail(key, "is %s, want %s", short(v), strings.Join(append(names, "none"), " or "))
+	s.Fail(key, "is %s, want %s", quote.JSON(v), strings.Join(append(names, "none"), " or "))
 }
 
 // Ignore marks keys as read that do not change the result.
@@ -184,7 +175,7 @@ func (s *Settings) Part(key string) *Settings {
 	}
 	p := &Settings{prefix: s.prefix + key + ".", wrong: s.wrong}
 	if err := p.parse(v); err != nil {
-		s.Fail(key, "is %s, want an object", short(v))
+		s.Fail(key, "is %s, want an object", quote.JSON(v))
 		return nil
 	}
 	s.parts[key] = p
@@ -224,7 +215,7 @@ func (s *Settings) unread() []string {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(s.values)) {
 		if !s.read[key] {
-			all = append(all, fmt.Sprintf("%s%s = %s", s.prefix, key, short(s.values[key])))
+			all = append(all, fmt.Sprintf("%s = %s", quote.Name(s.prefix+key), quote.JSON(s.values[key])))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.parts)) {
@@ -271,7 +262,7 @@ func (s *Settings) settled() error {
 	}
 	kind := ""
 	if name := s.Text("model_type", ""); name != "" {
-		kind = " for model_type " + name
+		kind = " for model_type " + quote.Name(name)
 	}
 	return fmt.Errorf("setting %s%s is not known%s, and may change the result: want only settings that are known", unread[0], more, kind)
 }

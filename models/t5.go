@@ -7,6 +7,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -113,7 +114,8 @@ func t5FeedForward(b *Builder, z Sizes) Layer {
 	}
 	act := activations[name]
 	if act == nil {
-		s.Fail("feed_forward_proj", "is %.60q, want the name of an activation, with or without gated- in front of it", kind)
+		s.Fail("feed_forward_proj", "is %s, want the name of an activation, with or without gated- in front of it",
+			quote.Text(kind))
 		act = tensor.ReLU
 	}
 	s.Only("dense_act_fn", name) // which follow from it

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -72,7 +73,7 @@ func (m *Model) startToken() (int, error) {
 		return 0, err
 	}
 	if value != nil {
-		return 0, &FormatError{path, fmt.Errorf("forced_bos_token_id is %s, want none", short(value))}
+		return 0, &FormatError{path, fmt.Errorf("forced_bos_token_id is %s, want none", quote.JSON(value))}
 	}
 	const key = "decoder_start_token_id"
 	if path, value, err = m.generationSetting(key); err != nil {
@@ -86,7 +87,7 @@ func (m *Model) startToken() (int, error) {
 	}
 	var id int
 	if most := m.Sizes().output().Vocabulary - 1; json.Unmarshal(value, &id) != nil || id < 0 || id > most {
-		return 0, &FormatError{path, fmt.Errorf("%s is %s, want 0 to %d", key, short(value), most)}
+		return 0, &FormatError{path, fmt.Errorf("%s is %s, want 0 to %d", key, quote.JSON(value), most)}
 	}
 	return id, nil
 }

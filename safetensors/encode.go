@@ -3,6 +3,8 @@ package safetensors
 import (
 	"fmt"
 	"math"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // FromFloat32s returns a tensor of type F32.
@@ -55,10 +57,11 @@ func FromBools(name string, shape []int, x []bool) Tensor {
 func encodeAll[T any](op, name string, d DType, shape []int, x []T, encode func([]byte, T) []byte) Tensor {
 	size, err := byteSize(d, shape)
 	if err != nil {
-		panic(fmt.Sprintf("safetensors: %s: tensor %s: %v", op, quote(name), err))
+		panic(fmt.Sprintf("safetensors: %s: tensor %s: %v", op, quote.Text(name), err))
 	}
 	if want := size / (d.Bits() / 8); len(x) != want {
-		panic(fmt.Sprintf("safetensors: %s: tensor %s: got %d values, want %d for shape %v", op, quote(name), len(x), want, shape))
+		panic(fmt.Sprintf("safetensors: %s: tensor %s: got %d values, want %d for shape %v",
+			op, quote.Text(name), len(x), want, shape))
 	}
 	data := make([]byte, 0, size)
 	for _, v := range x {

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // entry is a tensor of the header: its data are bytes begin to end of what
@@ -74,7 +76,7 @@ func checkLayout(tensors []entry, size int) error {
 		if t.begin != end {
 			after := ""
 			if i > 0 {
-				after = fmt.Sprintf(", where tensor %s ends", quote(tensors[i-1].Name))
+				after = fmt.Sprintf(", where tensor %s ends", quote.Text(tensors[i-1].Name))
 			}
 			return inTensor(t.Name, fmt.Errorf("data_offsets %v begin at %d, want %d%s", []int{t.begin, t.end}, t.begin, end, after))
 		}
@@ -105,7 +107,7 @@ func (h *header) metadata() (map[string]string, error) {
 	err := h.object(metadataKey, func(key string) error {
 		value, err := h.string("its value")
 		if err != nil {
-			return fmt.Errorf("%s %s: %w", metadataKey, quote(key), err)
+			return fmt.Errorf("%s %s: %w", metadataKey, quote.Text(key), err)
 		}
 		if len(m) == maxMetadata {
 			return fmt.Errorf("%s has more than %d keys", metadataKey, maxMetadata)
@@ -138,7 +140,7 @@ func (h *header) tensor(name string) (entry, error) {
 		case "data_offsets":
 			offsets, err = h.integers(field, 2)
 		default:
-			err = fmt.Errorf("unknown field %s", quote(field))
+			err = fmt.Errorf("unknown field %s", quote.Text(field))
 		}
 		return err
 	})
@@ -183,7 +185,7 @@ func (h *header) object(what string, value func(key string) error) error {
 			return err
 		}
 		if seen[key] {
-			return fmt.Errorf("%s has the key %s twice", what, quote(key))
+			return fmt.Errorf("%s has the key %s twice", what, quote.Text(key))
 		}
 		seen[key] = true
 		if err := value(key); err != nil {
@@ -219,9 +221,9 @@ func (h *header) integers(what string, most int) ([]int, error) {
 		n, err := strconv.ParseUint(number.String(), 10, strconv.IntSize-1)
 		switch {
 		case errors.Is(err, strconv.ErrRange):
-			return nil, fmt.Errorf("%s[%d] is %s, which overflows", what, len(list), clip(number.String()))
+			return nil, fmt.Errorf("%s[%d] is %s, which overflows", what, len(list), quote.JSON([]byte(number)))
 		case err != nil:
-			return nil, fmt.Errorf("%s[%d] is %s, want a non-negative integer", what, len(list), clip(number.String()))
+			return nil, fmt.Errorf("%s[%d] is %s, want a non-negative integer", what, len(list), quote.JSON([]byte(number)))
 		}
 		list = append(list, int(n))
 	}
@@ -242,7 +244,7 @@ func (h *header) string(what string) (string, error) {
 	// Package json turns half of a surrogate pair into U+FFFD, which would make
 	// one name of many.
 	if loneSurrogate(h.text[start:h.dec.InputOffset()]) {
-		return "", fmt.Errorf("%s %s has half of a surrogate pair", what, quote(s))
+		return "", fmt.Errorf("%s %s has half of a surrogate pair", what, quote.Text(s))
 	}
 	return s, nil
 }
@@ -257,8 +259,5 @@ func (h *header) token() (json.Token, error) {
 
 // notJSON says where an error of the decoder is.
 func (h *header) notJSON(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%s ends inside its JSON", h.what)
-	}
-	return fmt.Errorf("%s is not JSON near byte %d: %w", h.what, h.dec.InputOffset(), err)
+	return fmt.Errorf("%s %w", h.what, cmp.Or(strictjson.Syntax(h.text), err))
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // maxShards is the number of files of a model; all of them are open at once.
@@ -100,8 +102,8 @@ func (h *header) skip() error {
 // checkShardName refuses what is not the name of a file beside the index: an
 // untrusted index must not open files elsewhere.
 func checkShardName(name string) error {
-	if strings.ContainsAny(name, "/\\:\x00") || !filepath.IsLocal(name) || name == "." {
-		return fmt.Errorf("file %s, want the name of a file beside the index", quote(name))
+	if strings.ContainsAny(name, "/\\:\x00") || !filepath.IsLocal(name) || name == "." || !quote.Fit(name) {
+		return fmt.Errorf("file %s, want the name of a file beside the index", quote.Text(name))
 	}
 	return nil
 }
@@ -122,7 +124,7 @@ func join(path string, files map[string]string, open func(name string) (*shard, 
 		if len(names) == 0 {
 			return nil
 		}
-		return &FormatError{path, fmt.Errorf("file %s %s %s, which %s", quote(file), has, few(names), but)}
+		return &FormatError{path, fmt.Errorf("file %s %s %s, which %s", quote.Text(file), has, few(names), but)}
 	}
 	byFile := map[string][]string{}
 	for name, file := range files {
@@ -161,20 +163,10 @@ func join(path string, files map[string]string, open func(name string) (*shard, 
 
 // few names some of many tensors.
 func few(names []string) string {
-	const most = 3
 	slices.Sort(names)
 	text := "tensor "
 	if len(names) > 1 {
 		text = "tensors "
 	}
-	for i, name := range names[:min(most, len(names))] {
-		if i > 0 {
-			text += ", "
-		}
-		text += quote(name)
-	}
-	if more := len(names) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return text + quote.Texts(names)
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/simd"
 )
 
@@ -294,7 +295,7 @@ func bytesOf(x []float32) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&x
 func (r *Reader) find(name string) (place, error) {
 	p, ok := r.places[name]
 	if !ok {
-		return p, &FormatError{r.path, fmt.Errorf("tensor %s is missing", quote(name))}
+		return p, &FormatError{r.path, fmt.Errorf("tensor %s is missing", quote.Text(name))}
 	}
 	return p, nil
 }

@@ -295,11 +295,11 @@ func TestOpenFolder(t *testing.T) {
 
 // hostileIndices are indices of the files a, with x and y, and b, with z.
 var hostileIndices = []struct{ name, index, want string }{
-	{"empty", ``, `index ends inside its JSON`},
+	{"empty", ``, `index is empty, want JSON`},
 	{"not UTF-8", "\xff", `index is not UTF-8`},
 	{"not an object", `[]`, `index is an array, want an object`},
-	{"unclosed", `{"weight_map": {"x": "a"}`, `index ends inside its JSON`},
-	{"unclosed value", `{"metadata": {`, `index ends inside its JSON`},
+	{"unclosed", `{"weight_map": {"x": "a"}`, `index ends in the middle of its JSON`},
+	{"unclosed value", `{"metadata": {`, `index ends in the middle of its JSON`},
 	{"no map", `{"metadata": {"total_size": 12}}`, `index has no weight_map, or one without tensors`},
 	{"empty map", `{"weight_map": {}}`, `index has no weight_map, or one without tensors`},
 	{"map is null", `{"weight_map": null}`, `weight_map is null, want an object`},

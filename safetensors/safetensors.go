@@ -30,6 +30,8 @@ import (
 	"math"
 	"math/bits"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // Limits of a file. The first is the one of the reference implementation; the
@@ -154,7 +156,7 @@ func (e *FormatError) Error() string {
 	if e.Path == "" {
 		return "safetensors: " + e.Err.Error()
 	}
-	return "safetensors: " + e.Path + ": " + e.Err.Error()
+	return "safetensors: " + quote.Name(e.Path) + ": " + e.Err.Error()
 }
 
 // Unwrap returns what is wrong without the path.
@@ -165,7 +167,7 @@ func (e *FormatError) Unwrap() error { return e.Err }
 func byteSize(d DType, shape []int) (int, error) {
 	width := d.Bits()
 	if width == 0 {
-		return 0, fmt.Errorf("unknown dtype %s", quote(string(d)))
+		return 0, fmt.Errorf("unknown dtype %s", quote.Text(string(d)))
 	}
 	if len(shape) > maxRank {
 		return 0, fmt.Errorf("shape has %d dimensions, want at most %d", len(shape), maxRank)
@@ -211,19 +213,5 @@ func checkName(name string) error {
 
 // inTensor puts the name of a tensor before what is wrong with it.
 func inTensor(name string, err error) error {
-	return fmt.Errorf("tensor %s: %w", quote(name), err)
-}
-
-// quote makes text from a file fit for a message: control characters are
-// escaped, and a megabyte of text stays off the screen.
-func quote(s string) string {
-	const most = 100
-	if len(s) <= most {
-		return fmt.Sprintf("%q", s)
-	}
-	cut := most
-	for cut > most-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return fmt.Sprintf("%q…", s[:cut])
+	return fmt.Errorf("tensor %s: %w", quote.Text(name), err)
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // describe says what stands where something else was wanted.
@@ -18,22 +20,13 @@ func describe(token json.Token) string {
 		}
 		return "an array"
 	case string:
-		return "the string " + quote(v)
+		return "the string " + quote.Text(v)
 	case json.Number:
-		return "the number " + clip(v.String())
+		return "the number " + quote.JSON([]byte(v))
 	case nil:
 		return "null"
 	}
 	return fmt.Sprint(token) // true or false
-}
-
-// clip shortens a number, which is plain ASCII but may be a megabyte long.
-func clip(number string) string {
-	const most = 30
-	if len(number) <= most {
-		return number
-	}
-	return number[:most] + "…"
 }
 
 // loneSurrogate reports whether a string of valid JSON escapes half of a

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // headerAlign is what the header is padded to a multiple of, so that data which
@@ -188,7 +189,7 @@ func appendMetadata(b []byte, m map[string]string) ([]byte, error) {
 	b = append(b, '{')
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if !utf8.ValidString(key) || !utf8.ValidString(m[key]) {
-			return nil, fmt.Errorf("metadata %s is not UTF-8", quote(key))
+			return nil, fmt.Errorf("metadata %s is not UTF-8", quote.Text(key))
 		}
 		b = appendKey(b, key)
 		b = appendString(b, m[key])

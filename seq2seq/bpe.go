@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // maxWord is the longest word in characters; a longer run is cut. That bounds the work for scripts without spaces and
@@ -124,7 +126,8 @@ func (v *Vocabulary) makeRules() (map[merge]rule, error) {
 		}
 		id, known := v.ids[v.pieces[m.left]+v.pieces[m.right]]
 		if !known {
-			return nil, fmt.Errorf("merge %d of %q and %q gives no piece", i, v.pieces[m.left], v.pieces[m.right])
+			return nil, fmt.Errorf("merge %d of %s and %s gives no piece",
+				i, quote.Text(v.pieces[m.left]), quote.Text(v.pieces[m.right]))
 		}
 		if _, twice := rules[m]; twice {
 			return nil, fmt.Errorf("merge %d is there twice", i)
@@ -134,7 +137,7 @@ func (v *Vocabulary) makeRules() (map[merge]rule, error) {
 	}
 	for id := specials; id < len(made); id++ {
 		if !made[id] {
-			return nil, fmt.Errorf("no merge gives piece %d, %q", id, v.pieces[id])
+			return nil, fmt.Errorf("no merge gives piece %d, %s", id, quote.Text(v.pieces[id]))
 		}
 	}
 	return rules, nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // Config is the shape of a translator's network. It is stored with the model
@@ -56,9 +57,9 @@ func (c Config) Validate() error {
 	scores := attn.ScoreKinds().Names()
 	switch {
 	case c.Arch != Transformer && c.Arch != GRU:
-		return fmt.Errorf("arch %q, want %s or %s", c.Arch, Transformer, GRU)
+		return fmt.Errorf("arch %s, want %s or %s", quote.Text(c.Arch), Transformer, GRU)
 	case !slices.Contains(scores, c.Score):
-		return fmt.Errorf("score %q, want one of %s", c.Score, strings.Join(scores, ", "))
+		return fmt.Errorf("score %s, want one of %s", quote.Text(c.Score), strings.Join(scores, ", "))
 	case c.Width < 2 || c.Width%2 != 0 || c.Width > maxWidth:
 		return fmt.Errorf("width %d, want an even number from 2 to %d", c.Width, maxWidth)
 	case c.Heads < 0 || (c.Heads == 0 && c.Arch == Transformer):

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // maxLine is the longest line of a pairs file in bytes. No sentence comes near; a longer line means that the file is
@@ -30,9 +32,9 @@ type InputError struct {
 // Error gives "name:line: reason", the form that editors turn into a link.
 func (e *InputError) Error() string {
 	if e.Line == 0 {
-		return e.Name + ": " + e.Reason
+		return quote.Name(e.Name) + ": " + e.Reason
 	}
-	return fmt.Sprintf("%s:%d: %s", e.Name, e.Line, e.Reason)
+	return fmt.Sprintf("%s:%d: %s", quote.Name(e.Name), e.Line, e.Reason)
 }
 
 // ReadPairs reads sentence pairs, one a line: source, a tab, target, in UTF-8. Further columns are ignored, for the

@@ -8,6 +8,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -94,7 +95,7 @@ func (p *Probe) Without(gone []heads.Head) (*Probe, error) {
 	for _, h := range gone {
 		at := slices.Index(kept[h.Layer], h.Number)
 		if at < 0 {
-			return nil, fmt.Errorf("seq2seq: Without: layer %.100q has no head %d to take away", h.Layer, h.Number)
+			return nil, fmt.Errorf("seq2seq: Without: layer %s has no head %d to take away", quote.Text(h.Layer), h.Number)
 		}
 		kept[h.Layer] = slices.Delete(kept[h.Layer], at, at+1)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -48,10 +49,10 @@ func (c Config) checkPruned() error {
 	known := c.layers()
 	for _, name := range slices.Sorted(maps.Keys(c.PrunedHeads)) {
 		if !slices.Contains(known, name) {
-			return fmt.Errorf("pruned heads of layer %.100q, want %s", name, listed(known))
+			return fmt.Errorf("pruned heads of layer %s, want %s", quote.Text(name), listed(known))
 		}
 		if err := checkHeads(c.PrunedHeads[name], c.Heads); err != nil {
-			return fmt.Errorf("pruned heads of layer %q: %w", name, err)
+			return fmt.Errorf("pruned heads of layer %s: %w", quote.Text(name), err)
 		}
 	}
 	return nil
@@ -201,10 +202,10 @@ func (m *Translator) checkKept(kept map[string][]int) error {
 	for _, name := range slices.Sorted(maps.Keys(kept)) {
 		n, known := heads[name]
 		if !known {
-			return fmt.Errorf("layer %.100q, want %s", name, listed(m.Config.layers()))
+			return fmt.Errorf("layer %s, want %s", quote.Text(name), listed(m.Config.layers()))
 		}
 		if err := checkHeads(kept[name], n); err != nil {
-			return fmt.Errorf("layer %q: %w", name, err)
+			return fmt.Errorf("layer %s: %w", quote.Text(name), err)
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
@@ -125,7 +126,7 @@ func (m *Translator) checkIdentity(dir string, saved map[string]string) error {
 	}
 	if text, ok := saved[configKey]; ok {
 		var c Config
-		if err := json.Unmarshal([]byte(text), &c); err != nil {
+		if err := strictjson.Lenient([]byte(text), &c); err != nil {
 			return bad(WeightsFile, "its metadata hold no config: %v", err)
 		}
 		if !c.Equal(m.Config) {
@@ -221,10 +222,11 @@ func (c Config) plausible(path string, weights *safetensors.Reader) error {
 		name = fmt.Sprintf(name, args...)
 		t, there := weights.Lookup(name)
 		if !there {
-			return &InputError{Name: path, Reason: fmt.Sprintf("tensor %q is missing", name)}
+			return &InputError{Name: path, Reason: fmt.Sprintf("tensor %s is missing", quote.Text(name))}
 		}
 		if shape := []int{rows, columns}; !slices.Equal(t.Shape, shape) {
-			return &InputError{Name: path, Reason: fmt.Sprintf("tensor %q has shape %v, want %v for this config", name, t.Shape, shape)}
+			return &InputError{Name: path, Reason: fmt.Sprintf("tensor %s has shape %v, want %v for this config",
+				quote.Text(name), t.Shape, shape)}
 		}
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
@@ -28,7 +29,7 @@ func ParseUnits(name string) (Units, error) {
 	case Chars, Words, BPE:
 		return u, nil
 	}
-	return "", fmt.Errorf("seq2seq: unknown units %q, want %s, %s or %s", name, Chars, Words, BPE)
+	return "", fmt.Errorf("seq2seq: unknown units %s, want %s, %s or %s", quote.Text(name), Chars, Words, BPE)
 }
 
 // Ids that mean the same in every vocabulary.
@@ -117,7 +118,7 @@ func mostFrequent(counts map[string]int, n int) []string {
 // newVocabulary proves everything the methods rely on, for the parts may come from a file.
 func newVocabulary(units Units, pieces []string, merges []merge) (*Vocabulary, error) {
 	if _, err := ParseUnits(string(units)); err != nil {
-		return nil, fmt.Errorf("unknown units %q", units)
+		return nil, fmt.Errorf("unknown units %s", quote.Text(string(units)))
 	}
 	if n := len(pieces); n < specials || n > maxVocabulary {
 		return nil, fmt.Errorf("%d pieces, want %d to %d", n, specials, maxVocabulary)
@@ -126,20 +127,20 @@ func newVocabulary(units Units, pieces []string, merges []merge) (*Vocabulary, e
 	for id, piece := range pieces {
 		if id < specials {
 			if piece != specialNames[id] {
-				return nil, fmt.Errorf("piece %d is %q, want %q", id, piece, specialNames[id])
+				return nil, fmt.Errorf("piece %d is %s, want %s", id, quote.Text(piece), quote.Text(specialNames[id]))
 			}
 			continue
 		}
 		if err := checkPiece(units, piece); err != nil {
-			return nil, fmt.Errorf("piece %d, %.100q: %w", id, piece, err)
+			return nil, fmt.Errorf("piece %d, %s: %w", id, quote.Text(piece), err)
 		}
 		if first, twice := v.ids[piece]; twice {
-			return nil, fmt.Errorf("piece %d, %q, is piece %d again", id, piece, first)
+			return nil, fmt.Errorf("piece %d, %s, is piece %d again", id, quote.Text(piece), first)
 		}
 		v.ids[piece] = int32(id)
 	}
 	if units != BPE && len(merges) > 0 {
-		return nil, fmt.Errorf("%d merges, but units are %q", len(merges), units)
+		return nil, fmt.Errorf("%d merges, but units are %s", len(merges), quote.Text(string(units)))
 	}
 	var err error
 	if units == BPE {

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/quote/hostile"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 var allUnits = []Units{Chars, Words, BPE}
@@ -311,7 +314,7 @@ func TestVocabularyJSONRefuses(t *testing.T) {
 		{`{"units":"char","pieces":[` + four + `,""]}`, "not one character"},
 		{`{"units":"char","pieces":[` + four + `,"\n"]}`, "white space inside"},
 		{`{"units":"char","pieces":[` + four + `,null]}`, "not one character"},
-		{`{"units":"char","pieces":[` + four + `,7]}`, `field "pieces" has a number where a string is wanted`},
+		{`{"units":"char","pieces":[` + four + `,7]}`, `field "pieces[4]" has a number where a string is wanted`},
 		{`{"units":"char","pieces":{"a":4}}`, `field "pieces" has an object where an array is wanted`},
 		{`{"units":"word","pieces":[` + four + `," "]}`, "empty"},
 		{`{"units":"word","pieces":[` + four + `,"  a"]}`, "white space inside"},
@@ -327,8 +330,8 @@ func TestVocabularyJSONRefuses(t *testing.T) {
 		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[4,5],[5,4]]}`, `merge 1 of "b" and "a" gives no piece`},
 		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab"],"merges":[[4,5],[4,5]]}`, "merge 1 is there twice"},
 		{`{"units":"bpe","pieces":[` + four + `,"a","b","ab","abb"],"merges":[[6,5],[4,5]]}`, "merge 0 joins pieces 6 and 5, not both of which exist by then"},
-		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[4.5,4]]}`, `field "merges" has 4.5 where a whole number is wanted`},
-		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[99999999999999999999,4]]}`, `field "merges" has 99999999999999999999 where a whole number is wanted`},
+		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[4.5,4]]}`, `field "merges[0][0]" has 4.5 where a whole number is wanted`},
+		{`{"units":"bpe","pieces":[` + four + `,"a"],"merges":[[99999999999999999999,4]]}`, `field "merges[0][0]" has 99999999999999999999 where a whole number is wanted`},
 	} {
 		v := BuildVocabulary([]string{"keep me"}, Words, 0)
 		err := json.Unmarshal([]byte(c.in), v)
@@ -392,4 +395,35 @@ func FuzzVocabularyJSON(f *testing.F) {
 			t.Fatalf("%q came back as %q", text, got)
 		}
 	})
+}
+
+// Whatever the files of a model say, an error about them is one line that does nothing to a
+// terminal.
+func TestHostileText(t *testing.T) {
+	config, err := json.Marshal(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, read := range map[string]func([]byte) error{
+		`{"units": "bpe", "pieces": ["<pad>", "<bos>", "<eos>", "<unk>", "a", "b", "ab"], "merges": [[4, 5]]}`: func(data []byte) error {
+			return json.Unmarshal(data, new(Vocabulary))
+		},
+		string(config): func(data []byte) error {
+			var c Config
+			if err := strictjson.Unmarshal(data, &c); err != nil {
+				return err
+			}
+			return c.Validate()
+		},
+	} {
+		for _, text := range []string{hostile.Text, hostile.Long} {
+			for changed := range hostile.Files([]byte(file), text) {
+				if err := read(changed); err != nil {
+					if bad := hostile.Check(err.Error()); bad != nil {
+						t.Error(bad)
+					}
+				}
+			}
+		}
+	}
 }

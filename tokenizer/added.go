@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
@@ -73,7 +74,8 @@ func newAddedTokens(list []addedToken, m model, n normalizer) (*addedTokens, err
 			}
 		}
 		if id != t.ID {
-			return nil, fmt.Errorf("added token %q has id %d, want %d, which follows from the vocabulary", t.Content, t.ID, id)
+			return nil, fmt.Errorf("added token %s has id %d, want %d, which follows from the vocabulary",
+				quote.Text(t.Content), t.ID, id)
 		}
 		a.byID[id], a.ids[t.Content] = t, id
 		delete(a.written, id)
@@ -104,10 +106,11 @@ func (a *addedTokens) finder(normalized bool) (*finder, error) {
 		}
 		text := a.text(id)
 		if text == "" {
-			return nil, fmt.Errorf("added token %q is normalized to nothing", t.Content)
+			return nil, fmt.Errorf("added token %s is normalized to nothing", quote.Text(t.Content))
 		}
 		if other, twice := ids[text]; twice {
-			return nil, fmt.Errorf("added tokens %d and %d are both normalized to %q", min(id, other), max(id, other), text)
+			return nil, fmt.Errorf("added tokens %d and %d are both normalized to %s",
+				min(id, other), max(id, other), quote.Text(text))
 		}
 		ids[text] = id
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
@@ -47,7 +48,7 @@ func readBPE(c component) (model, error) {
 		"end_of_word_suffix", "fuse_unk", "byte_fallback", "ignore_merges"}
 	for _, name := range sorted(c.have) {
 		if !slices.Contains(known, name) {
-			return nil, c.fail(fmt.Errorf("unknown field %q", name))
+			return nil, c.fail(fmt.Errorf("unknown field %s", quote.Text(name)))
 		}
 	}
 	b, err := newBPEFrom(c.have)
@@ -149,7 +150,7 @@ func readMerges(raw json.RawMessage) ([][2]string, error) {
 	merges := make([][2]string, len(lists))
 	for i, pair := range lists {
 		if len(pair) != 2 {
-			return nil, fmt.Errorf("merge %d is %q, want two tokens", i, pair)
+			return nil, fmt.Errorf("merge %d has %d tokens, want two", i, len(pair))
 		}
 		merges[i] = [2]string(pair)
 	}
@@ -165,7 +166,7 @@ func splitMerges(lines []string) ([][2]string, error) {
 		}
 		a, b, ok := strings.Cut(line, " ")
 		if !ok || strings.Contains(b, " ") {
-			return nil, fmt.Errorf("merge %d is %q, want two tokens with a space between them", len(merges), line)
+			return nil, fmt.Errorf("merge %d is %s, want two tokens with a space between them", len(merges), quote.Text(line))
 		}
 		merges = append(merges, [2]string{a, b})
 	}
@@ -185,7 +186,8 @@ func (m *bpe) setMerges(merges [][2]string) error {
 		}
 		joined, ok := m.id(pair[0] + inner)
 		if !okA || !okB || !ok || !okPrefix {
-			return fmt.Errorf("merge %d joins %q and %q, and not all of them and the result are in the vocabulary", rank, pair[0], pair[1])
+			return fmt.Errorf("merge %d joins %s and %s, and not all of them and the result are in the vocabulary",
+				rank, quote.Text(pair[0]), quote.Text(pair[1]))
 		}
 		m.merges[pairOf(int32(a), int32(b))] = merge{int32(rank), int32(joined)}
 	}
@@ -368,7 +370,8 @@ func (m *bpe) addChars(s *bpeScratch, word string) error {
 			continue
 		}
 		if _, ok := m.id(m.unknown); !ok {
-			return fmt.Errorf("%q is not in the vocabulary, and neither is unk_token %q", char, m.unknown)
+			return fmt.Errorf("%s is not in the vocabulary, and neither is unk_token %s",
+				quote.Text(char), quote.Text(m.unknown))
 		}
 		if !m.fuseUnknown {
 			flush()

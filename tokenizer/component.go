@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
@@ -41,7 +42,7 @@ func (c component) unknown() error {
 	if c.err != nil {
 		return c.err
 	}
-	return fmt.Errorf("%s %q is not known", c.where, c.kind)
+	return fmt.Errorf("%s %s is not known", c.where, quote.Text(c.kind))
 }
 
 // fail says in which component something is wrong.
@@ -49,7 +50,7 @@ func (c component) fail(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s %s: %w", c.where, c.kind, err)
+	return fmt.Errorf("%s %s: %w", c.where, quote.Name(c.kind), err)
 }
 
 // decode reads the settings into v, which embeds typed. Those named must be there; the
@@ -121,7 +122,7 @@ func readPattern(raw json.RawMessage) (pattern, error) {
 func readRune(name, s string) (rune, error) {
 	chars := []rune(s)
 	if len(chars) != 1 {
-		return 0, fmt.Errorf("%s is %q, want one character", name, s)
+		return 0, fmt.Errorf("%s is %s, want one character", name, quote.Text(s))
 	}
 	return chars[0], nil
 }

@@ -3,9 +3,10 @@ package tokenizer
 import (
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // Expressions are in the dialect of Oniguruma, with Unicode classes. Those of GPT-2,
@@ -46,7 +47,7 @@ func readExpression(expr string) (pattern, error) {
 		err = fmt.Errorf("it matches the empty text")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("expression %s cannot be run exactly: %w", strconv.Quote(expr), err)
+		return nil, fmt.Errorf("expression %s cannot be run exactly: %s", quote.Text(expr), quote.Message(err.Error()))
 	}
 	return expression{re, spaces}, nil
 }

@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // FormatError says what is wrong with the files of a tokenizer. Any other error of
@@ -22,7 +25,9 @@ type FormatError struct {
 }
 
 // Error names the file and what is wrong with it.
-func (e *FormatError) Error() string { return "tokenizer: " + e.Path + ": " + e.Err.Error() }
+func (e *FormatError) Error() string {
+	return "tokenizer: " + quote.Name(e.Path) + ": " + e.Err.Error()
+}
 
 // Unwrap returns what is wrong without the path.
 func (e *FormatError) Unwrap() error { return e.Err }
@@ -128,7 +133,7 @@ func readIfThere(path string, to any) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(data, to); err != nil {
+	if err := strictjson.Lenient(data, to); err != nil {
 		return &FormatError{path, err}
 	}
 	return nil
@@ -142,7 +147,7 @@ func (s *settings) setSpecial(name string, raw json.RawMessage) error {
 	}
 	if name == "additional_special_tokens" {
 		var list []json.RawMessage
-		if err := json.Unmarshal(raw, &list); err != nil {
+		if err := strictjson.Lenient(raw, &list); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		s.Additional = append(s.Additional, list...)
@@ -165,7 +170,7 @@ func (s *settings) setSpecial(name string, raw json.RawMessage) error {
 		return err
 	}
 	if here != there {
-		return fmt.Errorf("has %s %q, but tokenizer_config.json %q", name, here, there)
+		return fmt.Errorf("has %s %s, but tokenizer_config.json %s", name, quote.Text(here), quote.Text(there))
 	}
 	*to = raw
 	return nil
@@ -183,7 +188,8 @@ func (s *settings) onlyThese(dir string, m model, list []addedToken) error {
 			return t.ID == u.ID && t.SingleWord == u.SingleWord && t.LStrip == u.LStrip && t.RStrip == u.RStrip
 		}
 		if !slices.ContainsFunc(list, known) {
-			return fmt.Errorf("goes with an added token %q that only a tokenizer.json can describe, want one", t.Content)
+			return fmt.Errorf("goes with an added token %s that only a tokenizer.json can describe, want one",
+				quote.Text(t.Content))
 		}
 	}
 	return nil
@@ -201,7 +207,7 @@ func special(raw json.RawMessage, usual string) (string, error) {
 	}
 	var object struct{ Content string }
 	if err := json.Unmarshal(raw, &object); err != nil || object.Content == "" {
-		return "", fmt.Errorf("the settings have a special token %s, want a text", raw)
+		return "", fmt.Errorf("the settings have a special token %s, want a text", quote.JSON(raw))
 	}
 	return object.Content, nil
 }
@@ -213,13 +219,13 @@ func readBERT(dir string, data []byte) (*Tokenizer, error) {
 		return nil, err
 	}
 	if class := strings.TrimSuffix(s.Class, "Fast"); !slices.Contains([]string{"", "BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"}, class) {
-		return nil, fmt.Errorf("belongs to a tokenizer of class %s, want BertTokenizer, DistilBertTokenizer or ElectraTokenizer, or a tokenizer.json", s.Class)
+		return nil, fmt.Errorf("belongs to a tokenizer of class %s, want BertTokenizer, DistilBertTokenizer or ElectraTokenizer, or a tokenizer.json", quote.Name(s.Class))
 	}
 	ids := map[string]int{}
 	for i, line := range bytes.Split(bytes.TrimSuffix(data, []byte("\n")), []byte("\n")) {
 		token := strings.TrimRightFunc(string(line), unicode.IsSpace)
 		if _, twice := ids[token]; twice {
-			return nil, fmt.Errorf("line %d has %q a second time", i+1, token)
+			return nil, fmt.Errorf("line %d has %s a second time", i+1, quote.Text(token))
 		}
 		ids[token] = i
 	}
@@ -232,7 +238,7 @@ func readBERT(dir string, data []byte) (*Tokenizer, error) {
 		}
 		id, ok := ids[token]
 		if !ok {
-			return nil, fmt.Errorf("does not have the special token %q", token)
+			return nil, fmt.Errorf("does not have the special token %s", quote.Text(token))
 		}
 		names[usual] = json.RawMessage(token)
 		added = append(added, addedToken{ID: id, Content: token, Special: true})
@@ -282,7 +288,8 @@ func lowerCase(s settings, ids map[string]int, added []addedToken) (bool, error)
 	}
 	for _, token := range sorted(ids) {
 		if strings.ContainsFunc(token, unicode.IsUpper) && !specials[token] && !strings.HasPrefix(token, "[unused") {
-			return false, fmt.Errorf("has capital letters, as in %q, and tokenizer_config.json does not say do_lower_case", token)
+			return false, fmt.Errorf("has capital letters, as in %s, and tokenizer_config.json does not say do_lower_case",
+				quote.Text(token))
 		}
 	}
 	return true, nil
@@ -304,7 +311,8 @@ func readGPT2(dir string, data []byte) (*Tokenizer, error) {
 	}
 	class := strings.TrimSuffix(s.Class, "Fast")
 	if class != "GPT2Tokenizer" && class != "RobertaTokenizer" {
-		return nil, fmt.Errorf("needs a tokenizer_config.json with tokenizer_class GPT2Tokenizer or RobertaTokenizer, got %q", s.Class)
+		return nil, fmt.Errorf("needs a tokenizer_config.json with tokenizer_class GPT2Tokenizer or RobertaTokenizer, got %s",
+			quote.Text(s.Class))
 	}
 	m := new(bpe)
 	ids, err := readIDs(data)
@@ -361,7 +369,7 @@ func robertaSpecials(s settings, m *bpe, t *Tokenizer) ([]addedToken, error) {
 		}
 		id, ok := m.id(token)
 		if !ok {
-			return nil, fmt.Errorf("does not have the special token %q", token)
+			return nil, fmt.Errorf("does not have the special token %s", quote.Text(token))
 		}
 		if x.to != nil {
 			*x.to = numbered{token, id}

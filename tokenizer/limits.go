@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
@@ -40,10 +41,11 @@ func readTruncation(raw json.RawMessage) (*truncation, error) {
 		return nil, fmt.Errorf("truncation: %w", err)
 	}
 	if !slices.Contains([]string{"Right", "Left"}, t.Direction) {
-		return nil, fmt.Errorf("truncation: direction %q, want Right or Left", t.Direction)
+		return nil, fmt.Errorf("truncation: direction %s, want Right or Left", quote.Text(t.Direction))
 	}
 	if !slices.Contains(strategies, t.Strategy) {
-		return nil, fmt.Errorf("truncation: strategy %q, want LongestFirst, OnlyFirst or OnlySecond", t.Strategy)
+		return nil, fmt.Errorf("truncation: strategy %s, want LongestFirst, OnlyFirst or OnlySecond",
+			quote.Text(string(t.Strategy)))
 	}
 	if t.Max < 0 || t.Stride < 0 {
 		return nil, fmt.Errorf("truncation: max_length %d and stride %d, want at least 0", t.Max, t.Stride)
@@ -166,12 +168,12 @@ func readPadding(raw json.RawMessage) (*padding, error) {
 		return nil, fmt.Errorf("padding: %w", err)
 	}
 	if !slices.Contains([]string{"Right", "Left"}, p.Direction) {
-		return nil, fmt.Errorf("padding: direction %q, want Right or Left", p.Direction)
+		return nil, fmt.Errorf("padding: direction %s, want Right or Left", quote.Text(p.Direction))
 	}
 	var fixed struct{ Fixed int }
 	if string(p.Strategy) != `"BatchLongest"` {
 		if strictjson.Unmarshal(p.Strategy, &fixed) != nil {
-			return nil, fmt.Errorf("padding: strategy %s, want \"BatchLongest\" or {\"Fixed\": n}", p.Strategy)
+			return nil, fmt.Errorf("padding: strategy %s, want \"BatchLongest\" or {\"Fixed\": n}", quote.JSON(p.Strategy))
 		}
 		p.fixed = fixed.Fixed
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
@@ -271,7 +272,7 @@ func readScores(raw []byte) (tokens []string, scores []float64, err error) {
 		var entry []json.RawMessage
 		if strictjson.Unmarshal(raw, &entry) != nil || len(entry) != 2 ||
 			strictjson.Unmarshal(entry[0], &tokens[i]) != nil || strictjson.Unmarshal(entry[1], &scores[i]) != nil {
-			return nil, nil, fmt.Errorf("entry %d of vocab is %s, want a token and its score", i, raw)
+			return nil, nil, fmt.Errorf("entry %d of vocab is %s, want a token and its score", i, quote.JSON(raw))
 		}
 	}
 	return tokens, scores, nil

@@ -25,10 +25,10 @@ func TestLists(t *testing.T) {
 	for text, want := range map[string]string{
 		`[["a", -1.5], ["b\n", 2e-3], ["c", 0]]`: `["a" "b\n" "c"] [-1.5 0.002 0] <nil>`,
 		`[]`:                                     `[] [] <nil>`,
-		`[["a", -1.5, 3]]`:                       `[] [] entry 0 of vocab is ["a", -1.5, 3], want a token and its score`,
+		`[["a", -1.5, 3]]`:                       `[] [] entry 0 of vocab is ["a",-1.5,3], want a token and its score`,
 		`[["a", 1], ["b", .5]]`:                  `[] [] vocab: is not JSON at line 1, column 18: unexpected '.'`,
-		`[["a", 1], ["b", "c"]]`:                 `[] [] entry 1 of vocab is ["b", "c"], want a token and its score`,
-		`[["a", 1e999]]`:                         `[] [] entry 0 of vocab is ["a", 1e999], want a token and its score`,
+		`[["a", 1], ["b", "c"]]`:                 `[] [] entry 1 of vocab is ["b","c"], want a token and its score`,
+		`[["a", 1e999]]`:                         `[] [] entry 0 of vocab is ["a",1e999], want a token and its score`,
 	} {
 		tokens, scores, err := readScores([]byte(text))
 		if got := fmt.Sprintf("%q %v %v", tokens, scores, err); got != want {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
@@ -84,7 +85,8 @@ func (m *wordLevel) tokenize(out []token, p *piece) ([]token, error) {
 func appendUnknown(out []token, v *vocabulary, unknown string, p *piece) ([]token, error) {
 	id, ok := v.id(unknown)
 	if !ok {
-		return nil, fmt.Errorf("%q is not in the vocabulary, and neither is unk_token %q", p.s, unknown)
+		return nil, fmt.Errorf("%s is not in the vocabulary, and neither is unk_token %s",
+			quote.Text(p.s), quote.Text(unknown))
 	}
 	return append(out, token{id, unknown, 0, len(p.s)}), nil
 }

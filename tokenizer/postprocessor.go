@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
@@ -126,7 +127,7 @@ func (n *numbered) UnmarshalJSON(data []byte) error {
 	var list []json.RawMessage
 	if strictjson.Unmarshal(data, &list) != nil || len(list) != 2 ||
 		strictjson.Unmarshal(list[0], &n.token) != nil || strictjson.Unmarshal(list[1], &n.id) != nil {
-		return fmt.Errorf("has %s where a token and its id are wanted", data)
+		return fmt.Errorf("has %s where a token and its id are wanted", quote.JSON(data))
 	}
 	return nil
 }
@@ -170,7 +171,7 @@ func readTemplates(c component) (postProcessor, error) {
 				if e.Sequence.ID == "B" {
 					s.text = 1
 				} else if e.Sequence.ID != "A" {
-					return nil, fmt.Errorf("template has the text %q, want A or B", e.Sequence.ID)
+					return nil, fmt.Errorf("template has the text %s, want A or B", quote.Text(e.Sequence.ID))
 				}
 				if s.text >= texts {
 					return nil, errors.New("template for one text has a second one")
@@ -179,7 +180,8 @@ func readTemplates(c component) (postProcessor, error) {
 			case e.SpecialToken != nil && e.Sequence == nil:
 				t, ok := n.Special[e.SpecialToken.ID]
 				if !ok || len(t.IDs) != len(t.Tokens) {
-					return nil, fmt.Errorf("template has %q, which special_tokens do not have with as many ids as tokens", e.SpecialToken.ID)
+					return nil, fmt.Errorf("template has %s, which special_tokens do not have with as many ids as tokens",
+						quote.Text(e.SpecialToken.ID))
 				}
 				slots = append(slots, slot{none, e.SpecialToken.Kind, t.IDs, t.Tokens})
 			default:

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // A preTokenizer cuts a normalized text into the words that a model sees.
@@ -190,7 +192,7 @@ func readMetaspace(c component) (metaspace, error) {
 	switch m.prepend {
 	case "always", "first", "never":
 	default:
-		err = fmt.Errorf("prepend_scheme %q, want always, first or never", m.prepend)
+		err = fmt.Errorf("prepend_scheme %s, want always, first or never", quote.Text(m.prepend))
 	}
 	if n.Prefix != nil && !*n.Prefix {
 		if n.Prepend != nil && m.prepend != "never" {

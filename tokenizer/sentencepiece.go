@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // pieceModel is what models of SentencePiece have in common. It is exact with the library
@@ -32,7 +34,7 @@ func newPieceModel(f *pieceFile) (*pieceModel, error) {
 	user := map[string]int{}
 	for id, p := range f.pieces {
 		if other, twice := m.ids[p.text]; twice {
-			return nil, fmt.Errorf("pieces %d and %d are both %q", other, id, p.text)
+			return nil, fmt.Errorf("pieces %d and %d are both %s", other, id, quote.Text(p.text))
 		}
 		m.ids[p.text], m.tokens[id], m.has[id] = id, p.text, true
 		m.kinds[id], m.scores[id] = p.kind, p.score
@@ -46,7 +48,7 @@ func newPieceModel(f *pieceFile) (*pieceModel, error) {
 			m.unknown = id
 		case bytePiece:
 			if _, ok := byteOf(p.text); !ok || !f.fallback {
-				return nil, fmt.Errorf("piece %d, %q, is a byte, want byte_fallback and a text like <0xE4>", id, p.text)
+				return nil, fmt.Errorf("piece %d, %s, is a byte, want byte_fallback and a text like <0xE4>", id, quote.Text(p.text))
 			}
 		}
 	}
@@ -209,7 +211,7 @@ func newPieceJoins(m *pieceModel) (*pieceJoins, error) {
 	for id, token := range m.tokens {
 		order[id] = int32(id)
 		if !m.inText(id) && m.kinds[id] != unknownPiece && utf8.RuneCountInString(token) == 1 {
-			return nil, fmt.Errorf("piece %d, %q, is one character, and is not to be found in texts", id, token)
+			return nil, fmt.Errorf("piece %d, %s, is one character, and is not to be found in texts", id, quote.Text(token))
 		}
 	}
 	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(m.scores[b], m.scores[a]) })

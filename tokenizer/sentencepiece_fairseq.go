@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // XLM-R and CamemBERT number the pieces of a sentencepiece.bpe.model as their programs in
@@ -56,8 +58,8 @@ func readFairseq(dir string, data []byte) (*Tokenizer, error) {
 	}
 	class, ok := fairseqClasses[name]
 	if !ok {
-		return nil, fmt.Errorf("belongs to a tokenizer of class %q, want tokenizer_config.json with tokenizer_class %s, or a tokenizer.json",
-			s.Class, strings.Join(sorted(fairseqClasses), " or "))
+		return nil, fmt.Errorf("belongs to a tokenizer of class %s, want tokenizer_config.json with tokenizer_class %s, or a tokenizer.json",
+			quote.Text(s.Class), strings.Join(sorted(fairseqClasses), " or "))
 	}
 	if err := s.usual(); err != nil {
 		return nil, err
@@ -89,7 +91,8 @@ func readFairseq(dir string, data []byte) (*Tokenizer, error) {
 			return nil, err
 		}
 		if token.Content != x.usual { // the numbers above are those of these names
-			return nil, fmt.Errorf("tokenizer_config.json has the special token %q in place of %s, want a tokenizer.json", token.Content, x.usual)
+			return nil, fmt.Errorf("tokenizer_config.json has the special token %s in place of %s, want a tokenizer.json",
+				quote.Text(token.Content), x.usual)
 		}
 		token.LStrip = x.usual == "<mask>"
 		byUse[x.usual] = numbered{token.Content, token.ID}
@@ -113,7 +116,7 @@ func readFairseq(dir string, data []byte) (*Tokenizer, error) {
 func (c fairseqClass) number(pieces model, file *pieceModel) (*fairseqPieces, error) {
 	for id, want := range []string{"<unk>", "<s>", "</s>"} {
 		if got, _ := file.token(id); got != want {
-			return nil, fmt.Errorf("has the piece %q with number %d, want %s", got, id, want)
+			return nil, fmt.Errorf("has the piece %s with number %d, want %s", quote.Text(got), id, want)
 		}
 	}
 	if file.unknown != 0 || file.kinds[1] != controlPiece || file.kinds[2] != controlPiece {
@@ -130,7 +133,8 @@ func (c fairseqClass) number(pieces model, file *pieceModel) (*fairseqPieces, er
 		number, there := ids[token]
 		switch {
 		case token == mask || there && id > 2:
-			return nil, fmt.Errorf("has the piece %q with number %d, which stands outside of the pieces in this class", token, id)
+			return nil, fmt.Errorf("has the piece %s with number %d, which stands outside of the pieces in this class",
+				quote.Text(token), id)
 		case !there:
 			number = id + c.shift
 			ids[token] = number

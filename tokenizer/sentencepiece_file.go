@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // pieceFile is a model of SentencePiece as its file has it: spiece.model, tokenizer.model,
@@ -204,9 +206,9 @@ func readPiece(data []byte) (filePiece, error) {
 	case err != nil:
 		return p, err
 	case p.text == "" || !utf8.ValidString(p.text):
-		return p, fmt.Errorf("is %q, want a text in UTF-8", p.text)
+		return p, fmt.Errorf("is %s, want a text in UTF-8", quote.Text(p.text))
 	case math.IsNaN(float64(p.score)) || math.IsInf(float64(p.score), 0):
-		return p, fmt.Errorf("%q has score %v", p.text, p.score)
+		return p, fmt.Errorf("%s has score %v", quote.Text(p.text), p.score)
 	}
 	return p, nil
 }

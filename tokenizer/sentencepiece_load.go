@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
@@ -70,8 +71,8 @@ func readPieces(dir string, data []byte) (*Tokenizer, error) {
 	}
 	specials, ok := pieceClasses[class]
 	if !ok {
-		return nil, fmt.Errorf("belongs to a tokenizer of class %q, want tokenizer_config.json with tokenizer_class %s, or a tokenizer.json",
-			s.Class, strings.Join(sorted(pieceClasses), ", "))
+		return nil, fmt.Errorf("belongs to a tokenizer of class %s, want tokenizer_config.json with tokenizer_class %s, or a tokenizer.json",
+			quote.Text(s.Class), strings.Join(sorted(pieceClasses), ", "))
 	}
 	t, err := pieceTokenizer(data)
 	if err != nil {
@@ -111,7 +112,7 @@ func (s *settings) usual() error {
 		return errors.New("split_special_tokens of tokenizer_config.json is true, want false")
 	}
 	if len(s.Library) > 0 {
-		return fmt.Errorf("sp_model_kwargs of tokenizer_config.json has %s, want none", sorted(s.Library)[0])
+		return fmt.Errorf("sp_model_kwargs of tokenizer_config.json has %s, want none", quote.Name(sorted(s.Library)[0]))
 	}
 	return nil
 }
@@ -124,7 +125,7 @@ func specialID(raw json.RawMessage, usual string, m model) (addedToken, error) {
 	}
 	id, ok := m.id(token)
 	if !ok {
-		return addedToken{}, fmt.Errorf("does not have the special token %q", token)
+		return addedToken{}, fmt.Errorf("does not have the special token %s", quote.Text(token))
 	}
 	return addedToken{ID: id, Content: token, Special: true}, nil
 }
@@ -210,10 +211,11 @@ func (s *settings) addedTo(dir string, m model, list []addedToken) ([]addedToken
 	for key, token := range s.Added {
 		id, err := strconv.Atoi(key)
 		if err != nil {
-			return nil, fmt.Errorf("added_tokens_decoder of tokenizer_config.json has the id %q", key)
+			return nil, fmt.Errorf("added_tokens_decoder of tokenizer_config.json has the id %s", quote.Text(key))
 		}
 		if old, there := byID[id]; there && old.Content != token.Content {
-			return nil, fmt.Errorf("added_tokens_decoder of tokenizer_config.json has %q with id %d, want %q", token.Content, id, old.Content)
+			return nil, fmt.Errorf("added_tokens_decoder of tokenizer_config.json has %s with id %d, want %s",
+				quote.Text(token.Content), id, quote.Text(old.Content))
 		}
 		token.ID, token.Normalized = id, false
 		byID[id] = token
@@ -230,7 +232,8 @@ func (s *settings) addedTo(dir string, m model, list []addedToken) ([]addedToken
 		}
 		for _, text := range sorted(ids) {
 			if old, there := byID[ids[text]]; there && old.Content != text {
-				return nil, &FormatError{path, fmt.Errorf("has %q with id %d, which is that of %q", text, ids[text], old.Content)}
+				return nil, &FormatError{path, fmt.Errorf("has %s with id %d, which is that of %s",
+					quote.Text(text), ids[text], quote.Text(old.Content))}
 			} else if !there {
 				byID[ids[text]] = addedToken{ID: ids[text], Content: text}
 			}
@@ -269,7 +272,8 @@ func (s *settings) alsoSpecial(m model, byID map[int]addedToken) error {
 			id, ok = m.id(text)
 		}
 		if !ok {
-			return fmt.Errorf("has no id for the special token %q, want one in added_tokens_decoder of tokenizer_config.json", text)
+			return fmt.Errorf("has no id for the special token %s, want one in added_tokens_decoder of tokenizer_config.json",
+				quote.Text(text))
 		}
 		token, there := byID[id]
 		if !there {
@@ -310,7 +314,8 @@ func readMarian(dir string, source []byte) (*Tokenizer, error) {
 		return nil, err
 	}
 	if class := strings.TrimSuffix(s.Class, "Fast"); class != "" && class != "MarianTokenizer" {
-		return nil, fmt.Errorf("belongs to a tokenizer of class %s, want MarianTokenizer, or a tokenizer.json", s.Class)
+		return nil, fmt.Errorf("belongs to a tokenizer of class %s, want MarianTokenizer, or a tokenizer.json",
+			quote.Name(s.Class))
 	}
 	if err := s.usual(); err != nil {
 		return nil, err

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // A pattern finds what a text is split at.
@@ -81,7 +83,8 @@ var behaviors = map[string]behavior{
 func readBehavior(name string) (behavior, error) {
 	b, ok := behaviors[name]
 	if !ok {
-		return 0, fmt.Errorf("behavior %q, want Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous", name)
+		return 0, fmt.Errorf("behavior %s, want Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous",
+			quote.Text(name))
 	}
 	return b, nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
 )
 
@@ -111,7 +112,7 @@ func parseFields(data []byte) (*Tokenizer, error) {
 		}
 	}
 	if file.Version != "1.0" {
-		return nil, fmt.Errorf("version %q, want 1.0", file.Version)
+		return nil, fmt.Errorf("version %s, want 1.0", quote.Text(file.Version))
 	}
 	if absent(file.Model) {
 		return nil, errors.New("has no model")
@@ -244,7 +245,7 @@ func (t *Tokenizer) truncationFor(o Options) (*truncation, error) {
 	case o.MaxLength > 0 && o.NoTruncation:
 		return nil, errors.New("tokenizer: MaxLength and NoTruncation exclude each other")
 	case o.Strategy != "" && !slices.Contains(strategies, o.Strategy):
-		return nil, fmt.Errorf("tokenizer: Strategy is %q, want one of %q", o.Strategy, strategies)
+		return nil, fmt.Errorf("tokenizer: Strategy is %s, want one of %q", quote.Text(string(o.Strategy)), strategies)
 	case o.NoTruncation || o.MaxLength == 0 && t.truncation == nil:
 		return nil, nil
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // unigram takes the tokens whose scores, logarithms of probabilities, have the largest
@@ -105,7 +107,7 @@ func (u *unigram) tokenize(out []token, p *piece) ([]token, error) {
 		}
 		if !single {
 			if u.unknown == none {
-				return nil, fmt.Errorf("%q is not in the vocabulary, and there is no unk_id", s[i:i+n])
+				return nil, fmt.Errorf("%s is not in the vocabulary, and there is no unk_id", quote.Text(s[i:i+n]))
 			}
 			try(i, i+n, int32(u.unknown), u.price)
 		}

@@ -3,6 +3,8 @@ package tokenizer
 import (
 	"fmt"
 	"iter"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // vocabulary numbers tokens.
@@ -18,7 +20,7 @@ func readVocabulary(ids map[string]int) (vocabulary, error) {
 	size := 0
 	for token, id := range ids {
 		if id < 0 || id > limit {
-			return vocabulary{}, fmt.Errorf("token %q has id %d in a vocabulary of %d tokens", token, id, len(ids))
+			return vocabulary{}, fmt.Errorf("token %s has id %d in a vocabulary of %d tokens", quote.Text(token), id, len(ids))
 		}
 		size = max(size, id+1)
 	}
@@ -26,7 +28,7 @@ func readVocabulary(ids map[string]int) (vocabulary, error) {
 	for token, id := range ids {
 		if v.has[id] {
 			a, b := min(token, v.tokens[id]), max(token, v.tokens[id])
-			return vocabulary{}, fmt.Errorf("tokens %q and %q both have id %d", a, b, id)
+			return vocabulary{}, fmt.Errorf("tokens %s and %s both have id %d", quote.Text(a), quote.Text(b), id)
 		}
 		v.tokens[id], v.has[id] = token, true
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/attn-go/attn/internal/hub"
+	"github.com/attn-go/attn/internal/quote"
 )
 
 type fetchCommand struct {
@@ -111,7 +112,7 @@ func (a *arrival) whole(f hub.File) {
 
 func (a *arrival) again(err error, after time.Duration) {
 	a.clear()
-	fmt.Fprintf(a.w, "%v; trying again in %v\n", err, after.Round(time.Second))
+	fmt.Fprintf(a.w, "%s; trying again in %v\n", quote.Message(err.Error()), after.Round(time.Second))
 }
 
 func (a *arrival) clear() {

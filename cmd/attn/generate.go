@@ -106,7 +106,7 @@ func (cmd *generateCommand) Run(ctx context.Context, c console) error {
 		return &seq2seq.InputError{Name: name, Reason: err.Error()}
 	}
 	if template, _, _ := chatTemplate(cmd.Model); template != "" && !cmd.NoSpecial {
-		fmt.Fprintf(c.err, "%s has a chat template, which the prompt is taken without; --chat applies it\n", template)
+		c.say("%s has a chat template, which the prompt is taken without; --chat applies it", template)
 	}
 	_, err = cmd.write(ctx, c, m, nil, t, e, nil)
 	return err

@@ -16,6 +16,8 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/jinja"
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tokenizer"
@@ -78,8 +80,8 @@ func chatTemplate(dir string) (path, src string, err error) {
 	bad := func(format string, args ...any) (string, string, error) {
 		return "", "", &seq2seq.InputError{Name: path, Reason: fmt.Sprintf(format, args...)}
 	}
-	if err := json.Unmarshal(data, &config); err != nil {
-		return bad("is not a JSON object: %v", err)
+	if err := strictjson.Lenient(data, &config); err != nil {
+		return bad("%v", err)
 	}
 	if len(config.Template) == 0 || string(config.Template) == "null" {
 		return "", "", nil
@@ -89,7 +91,7 @@ func chatTemplate(dir string) (path, src string, err error) {
 	}
 	var named []struct{ Name, Template string }
 	if json.Unmarshal(config.Template, &named) != nil {
-		return bad("chat_template is %.40s, want a text or a list of templates with names", config.Template)
+		return bad("chat_template is %s, want a text or a list of templates with names", quote.JSON(config.Template))
 	}
 	var names []string
 	for _, n := range named {
@@ -98,7 +100,7 @@ func chatTemplate(dir string) (path, src string, err error) {
 		}
 		names = append(names, n.Name)
 	}
-	return bad("chat_template has the templates %q, want one with the name default", names)
+	return bad("chat_template has the templates %s, want one with the name default", quote.Texts(names))
 }
 
 // specialNames returns the special tokens that tokenizer_config.json or

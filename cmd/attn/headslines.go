@@ -13,6 +13,7 @@ import (
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 )
@@ -169,7 +170,7 @@ func (cmd *headsCommand) added(methods []heads.Method) (r reports.Importance, er
 	}
 	var sums map[string]lineScores
 	if raw := file.Sums[importanceKey]; raw != nil {
-		if err := json.Unmarshal(raw, &sums); err != nil {
+		if err := strictjson.Lenient(raw, &sums); err != nil {
 			return bad("importance: %v", err)
 		}
 	}

@@ -41,7 +41,7 @@ func newStream[V any](f filter.Filter[V], c console) lineStream {
 		}
 		s, err := f.Run(ctx, in, out)
 		if first != nil {
-			fmt.Fprintf(c.err, "%d of %d lines could not be processed, the first is %v\n", s.Rejected, s.Lines, first)
+			c.say("%d of %d lines could not be processed, the first is %v", s.Rejected, s.Lines, first)
 		}
 		return s, err
 	}

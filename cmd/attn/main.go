@@ -24,6 +24,7 @@ import (
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/hub"
 	"github.com/attn-go/attn/internal/pruning"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
@@ -68,6 +69,12 @@ type commands struct {
 type console struct {
 	in       io.Reader
 	out, err io.Writer
+}
+
+// say writes a message of one line for people. What it has from files, flags and servers
+// does nothing to a terminal.
+func (c console) say(format string, args ...any) {
+	fmt.Fprintln(c.err, quote.Message(fmt.Sprintf(format, args...)))
 }
 
 func main() {
@@ -122,7 +129,7 @@ func run(ctx context.Context, args []string, c console) int {
 	if code == exitInterrupted && !errors.As(err, new(interrupted)) {
 		err = interrupted{"interrupted"}
 	}
-	fmt.Fprintf(c.err, "attn: %v\n", err)
+	c.say("attn: %v", err)
 	return code
 }
 

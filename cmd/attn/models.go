@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/models"
 )
 
@@ -101,7 +102,7 @@ func (cmd *modelsCommand) Run(c console) error {
 func (d *described) screen() string {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-11s %s\n", name, fmt.Sprintf(format, args...))
+		fmt.Fprintf(&b, "%-11s %s\n", name, quote.Message(fmt.Sprintf(format, args...)))
 	}
 	line("family", "%s (%s), %s", d.Name, d.Family, d.Kind)
 	line("layers", "%d", d.Layers)

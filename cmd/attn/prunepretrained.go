@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -15,6 +14,7 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
 )
@@ -282,7 +282,7 @@ func besideWeights(dir string) ([]atomicfile.File, error) {
 	}
 	var modules []struct{ Path string }
 	if err == nil {
-		err = json.Unmarshal(data, &modules)
+		err = strictjson.Lenient(data, &modules)
 	}
 	if err != nil {
 		return nil, err

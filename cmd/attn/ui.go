@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/viz"
 )
@@ -35,6 +37,10 @@ func isTerminal(stream any) bool {
 
 // quoted returns a file's name as it can be pasted into a shell.
 func quoted(path string) string {
+	if !quote.Fit(path) { // as bash, zsh and ksh read it
+		escaped := strconv.Quote(path)
+		return "$'" + strings.ReplaceAll(escaped[1:len(escaped)-1], "'", `\'`) + "'"
+	}
 	plain := func(r rune) bool {
 		return r >= 0x80 || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune(`/\:._-+,@%=`, r)
 	}

@@ -134,7 +134,7 @@ func serve(ctx context.Context, c console, server *view.Server, addr string, ope
 	if open {
 		launcher, err := openBrowser(address)
 		if err != nil {
-			fmt.Fprintf(c.err, "no browser could be opened: %v\n", err)
+			c.say("no browser could be opened: %v", err)
 		}
 		defer os.RemoveAll(launcher)
 	}

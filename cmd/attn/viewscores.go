@@ -1,13 +1,14 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
 
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/seq2seq"
 )
@@ -22,7 +23,7 @@ func readScores(path string) ([]view.Scores, error) {
 		return &seq2seq.InputError{Name: path, Reason: fmt.Sprintf(format, args...)}
 	}
 	var r reports.Importance
-	if err := json.Unmarshal(data, &r); err != nil {
+	if err := strictjson.Lenient(data, &r); err != nil {
 		return nil, bad("want what attn heads --json writes: %v", err)
 	}
 	if len(r.Scores) == 0 || len(r.Layers) == 0 {
@@ -31,7 +32,7 @@ func readScores(path string) ([]view.Scores, error) {
 	var list []view.Scores
 	for _, s := range r.Scores {
 		if len(s.Values) != len(r.Layers) {
-			return nil, bad("scores of %d layers by %s, want %d", len(s.Values), s.Method, len(r.Layers))
+			return nil, bad("scores of %d layers by %s, want %d", len(s.Values), quote.Name(s.Method), len(r.Layers))
 		}
 		scores := view.Scores{
 			Name: "importance: " + s.Method, Help: fmt.Sprintf("importance of the head to %s, by %s on %d pairs of %s", r.Model, s.Method, r.Pairs, r.Data),

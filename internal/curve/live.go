@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // liveFile is where a run that is under way tells of itself between two saves. Its name is
@@ -67,7 +68,7 @@ func Read(dir string) (r Run, err error) {
 	switch {
 	case err == nil:
 		r.Live = new(Live)
-		if err := json.Unmarshal(text, r.Live); err != nil {
+		if err := strictjson.Lenient(text, r.Live); err != nil {
 			return r, fmt.Errorf("read %s: %w", path, err)
 		}
 	case !errors.Is(err, fs.ErrNotExist):

@@ -16,6 +16,8 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // Line is a line of the input and what became of it.
@@ -68,7 +70,7 @@ type Error struct {
 }
 
 // Error gives "name:line: reason", the form that editors turn into a link.
-func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %v", e.Name, e.Line, e.Err) }
+func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %v", quote.Name(e.Name), e.Line, e.Err) }
 
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }

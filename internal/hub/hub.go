@@ -16,6 +16,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // Hub is a place to bring models from.
@@ -37,7 +39,7 @@ type Hub struct {
 func New(endpoint, token, agent string) (*Hub, error) {
 	at, err := url.Parse(strings.TrimRight(endpoint, "/"))
 	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.RawQuery != "" || at.Fragment != "" || at.User != nil {
-		return nil, fmt.Errorf("endpoint %.100q, want a URL such as https://huggingface.co", endpoint)
+		return nil, fmt.Errorf("endpoint %s, want a URL such as https://huggingface.co", quote.Text(endpoint))
 	}
 	if token = strings.TrimSpace(token); strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return nil, errors.New("the token has a character that no token has, such as a space")
@@ -108,7 +110,7 @@ type ModelError struct {
 }
 
 // Error names the model and what is wrong with it.
-func (e *ModelError) Error() string { return "hub: " + e.Model + ": " + e.Err.Error() }
+func (e *ModelError) Error() string { return "hub: " + quote.Name(e.Model) + ": " + e.Err.Error() }
 
 // Unwrap returns what is wrong without the name.
 func (e *ModelError) Unwrap() error { return e.Err }

@@ -3,7 +3,6 @@ package hub
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,7 +10,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"unicode"
+
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // File is a file at a hub.
@@ -44,8 +45,8 @@ func (m *Model) list(ctx context.Context) ([]File, error) {
 		}
 		left -= int64(len(data))
 		var page []entry
-		if err := json.Unmarshal(data, &page); err != nil {
-			return nil, m.bad("the list of its files is not one of JSON objects: %w", err)
+		if err := strictjson.Lenient(data, &page); err != nil {
+			return nil, m.bad("the list of its files: %w", err)
 		}
 		for _, e := range page {
 			if e.Type == "directory" {
@@ -53,7 +54,7 @@ func (m *Model) list(ctx context.Context) ([]File, error) {
 			}
 			f, err := e.file()
 			if err == nil && seen[f.Path] {
-				err = fmt.Errorf("file %.100q is listed twice", f.Path)
+				err = fmt.Errorf("file %s is listed twice", quote.Text(f.Path))
 			}
 			if err != nil {
 				return nil, m.bad("%w", err)
@@ -72,7 +73,8 @@ func (m *Model) list(ctx context.Context) ([]File, error) {
 			base, err = base.Parse(next)
 		}
 		if err != nil || base.Host != m.hub.endpoint.Host || base.Scheme != m.hub.endpoint.Scheme {
-			return nil, m.bad("the list of its files goes on at %.100q, want a URL at %s://%s", next, m.hub.endpoint.Scheme, m.hub.endpoint.Host)
+			return nil, m.bad("the list of its files goes on at %s, want a URL at %s://%s",
+				quote.Text(next), m.hub.endpoint.Scheme, m.hub.endpoint.Host)
 		}
 		at = base.String()
 	}
@@ -99,13 +101,13 @@ func (e entry) file() (File, error) {
 	}
 	switch {
 	case !within(f.Path):
-		return f, fmt.Errorf("lists the file %.100q, want paths within the directory", f.Path)
+		return f, fmt.Errorf("lists the file %s, want paths within the directory", quote.Text(f.Path))
 	case e.Type != "file":
-		return f, fmt.Errorf("lists %.100q, which is a %.20q, want files and directories", f.Path, e.Type)
+		return f, fmt.Errorf("lists %s, which is a %s, want files and directories", quote.Text(f.Path), quote.Text(e.Type))
 	case f.Size < 0 || f.Size > mostSize:
-		return f, fmt.Errorf("lists the file %.100q with %d bytes, want 0 to %d", f.Path, f.Size, int64(mostSize))
+		return f, fmt.Errorf("lists the file %s with %d bytes, want 0 to %d", quote.Text(f.Path), f.Size, int64(mostSize))
 	case f.Blob != "" && !isHex(f.Blob, 20) || f.Blob == "" && !isHex(f.SHA256, 32):
-		return f, fmt.Errorf("lists the file %.100q without a hash", f.Path)
+		return f, fmt.Errorf("lists the file %s without a hash", quote.Text(f.Path))
 	}
 	return f, nil
 }
@@ -113,7 +115,7 @@ func (e entry) file() (File, error) {
 // within reports whether a path stays in its directory, on every system, and leaves the
 // terminal that it is shown on as it is.
 func within(p string) bool {
-	return !strings.ContainsFunc(p, unicode.IsControl) && p != "" && p == path.Clean(p) && !strings.ContainsAny(p, `\:`) && filepath.IsLocal(filepath.FromSlash(p)) && p != "."
+	return quote.Fit(p) && p == path.Clean(p) && !strings.ContainsAny(p, `\:`) && filepath.IsLocal(filepath.FromSlash(p)) && p != "."
 }
 
 // link is an element of a header Link that leads to the next page.

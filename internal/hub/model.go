@@ -10,6 +10,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // Model is a model at a hub, at one commit.
@@ -27,7 +30,7 @@ var name = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]{0,95}/)?[A-Za-z0-9][A
 // CheckName returns an error unless a model can have this name.
 func CheckName(model string) error {
 	if !name.MatchString(model) || strings.Contains(model, "..") || strings.HasSuffix(model, ".git") {
-		return fmt.Errorf("%.100q, want a name such as sentence-transformers/all-MiniLM-L6-v2", model)
+		return fmt.Errorf("%s, want a name such as sentence-transformers/all-MiniLM-L6-v2", quote.Text(model))
 	}
 	return nil
 }
@@ -78,7 +81,8 @@ func (m *Model) commit(ctx context.Context, revision string) (string, error) {
 		Commit string `json:"sha"`
 	}
 	if err := json.Unmarshal(data, &answer); err != nil || !isHex(answer.Commit, 20) {
-		return "", m.bad("the hub does not say which commit %.60q is: %.60q, want one of 40 digits", revision, answer.Commit)
+		return "", m.bad("the hub does not say which commit %s is: %s, want one of 40 digits",
+			quote.Text(revision), quote.Text(answer.Commit))
 	}
 	return answer.Commit, nil
 }
@@ -118,7 +122,7 @@ func (m *Model) choose(ctx context.Context, all []File) ([]File, error) {
 		}
 		for _, module := range list {
 			if module.Path != "" && !within(module.Path) {
-				return nil, m.bad("modules.json names the folder %.100q, want one within the directory", module.Path)
+				return nil, m.bad("modules.json names the folder %s, want one within the directory", quote.Text(module.Path))
 			}
 			folders = append(folders, module.Path)
 		}
@@ -179,7 +183,7 @@ func (m *Model) weights(ctx context.Context, files map[string]File, folder strin
 			names[name] = true
 			shard, ok := files[path.Join(folder, name)]
 			if !ok || !within(name) || !strings.HasSuffix(name, ".safetensors") {
-				return nil, m.bad("%s names the file %.100q, which the model does not have", f.Path, name)
+				return nil, m.bad("%s names the file %s, which the model does not have", f.Path, quote.Text(name))
 			}
 			found = append(found, shard)
 		}
@@ -209,7 +213,7 @@ func (m *Model) parse(ctx context.Context, f File, v any) error {
 	if err := sum.check(); err != nil {
 		return m.bad("%w", err)
 	}
-	if err := json.Unmarshal(data, v); err != nil {
+	if err := strictjson.Lenient(data, v); err != nil {
 		return m.bad("%s: %w", f.Path, err)
 	}
 	return nil

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"os"
 	"strings"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // advance is how many bytes make an attempt count as one that got somewhere, so that a
@@ -163,7 +165,8 @@ func (p *partial) begins(answer *http.Response) error {
 		var first, last, all int64
 		said := answer.Header.Get("Content-Range")
 		if _, err := fmt.Sscanf(said, "bytes %d-%d/%d", &first, &last, &all); err != nil || first != p.have || last < first || all != p.want.Size {
-			return p.m.bad("%s: the server sends the bytes %.60q, want those from %d on of %d", p.want.Path, said, p.have, p.want.Size)
+			return p.m.bad("%s: the server sends the bytes %s, want those from %d on of %d",
+				p.want.Path, quote.Text(said), p.have, p.want.Size)
 		}
 	} else {
 		if p.have > 0 { // a server without ranges, or a file that has changed

@@ -69,7 +69,7 @@ func TestRefuses(t *testing.T) {
 			f.Files["model.safetensors.index.json"] = []byte(`{"weight_map": {"a": "../config.json"}}`)
 		}, want: `names the file "../config.json"`},
 		"module above": {spoil: func(f *fake) { f.Files["modules.json"] = []byte(`[{"path": "../x"}]`) }, want: `modules.json names the folder "../x", want one within the directory`},
-		"modules":      {spoil: func(f *fake) { f.Files["modules.json"] = []byte(`{}`) }, want: `modules.json: json: cannot unmarshal`},
+		"modules":      {spoil: func(f *fake) { f.Files["modules.json"] = []byte(`{}`) }, want: `modules.json: has an object where an array is wanted`},
 		"404":          {spoil: status(404), want: "answers 404 Not Found: there is no such model or revision"},
 		"no revision":  {spoil: status(404, "X-Error-Code", "RevisionNotFound"), want: "owner/tiny: has no such revision"},
 		"401":          {spoil: status(401), want: "answers 401 Unauthorized: there is no such model, or it wants a token in HF_TOKEN"},

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 type constant struct{ value any }
@@ -211,14 +213,14 @@ func percent(r *run, format string, v any) string {
 			continue
 		}
 		if i++; i == len(format) {
-			fail("format %.40q ends in %%", format)
+			fail("format %s ends in %%", quote.Text(format))
 		}
 		if format[i] == '%' {
 			b.WriteByte('%')
 			continue
 		}
 		if len(values) == 0 {
-			fail("format %.40q has too few values", format)
+			fail("format %s has too few values", quote.Text(format))
 		}
 		n, isInt := numeric(values[0]).(int64)
 		switch {
@@ -235,7 +237,7 @@ func percent(r *run, format string, v any) string {
 		values = values[1:]
 	}
 	if len(values) > 0 {
-		fail("format %.40q has too many values", format)
+		fail("format %s has too many values", quote.Text(format))
 	}
 	return b.String()
 }

@@ -1,5 +1,9 @@
 package jinja
 
+import (
+	"github.com/attn-go/attn/internal/quote"
+)
+
 // filters are those of Jinja that are known here.
 var filters map[string]func(r *run, v any, a args) any
 
@@ -71,7 +75,7 @@ var argumentsOf = map[string]int{
 func applyFilter(r *run, name string, v any, a args) any {
 	f := filters[name]
 	if f == nil {
-		fail("filter %q is not known", name)
+		fail("filter %s is not known", quote.Text(name))
 	}
 	if s, ok := v.(string); ok {
 		r.charge(len(s), 1)

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // toInteger is int: of a text that is no integer, the integer part of the number that it is.
@@ -55,7 +57,7 @@ var dialect = regexp.MustCompile(`^[+-]?[0-9.]+[_xX]`)
 
 func refuseDialect(s string) {
 	if dialect.MatchString(s) {
-		fail("the number %.40q is not known", s)
+		fail("the number %s is not known", quote.Text(s))
 	}
 }
 

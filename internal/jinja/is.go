@@ -1,11 +1,15 @@
 package jinja
 
+import (
+	"github.com/attn-go/attn/internal/quote"
+)
+
 // applyTest is "value is name".
 func applyTest(r *run, name string, v any, a args) bool {
 	other := func() any {
 		x, ok := a.take(0, "other")
 		if !ok {
-			fail("test %q wants something to compare with", name)
+			fail("test %s wants something to compare with", quote.Text(name))
 		}
 		return x
 	}
@@ -58,13 +62,13 @@ func applyTest(r *run, name string, v any, a args) bool {
 		}
 		d, isInt := numeric(by).(int64)
 		if !ok || !isInt || d == 0 {
-			fail("test %q of %s and %s, want integers other than 0", name, typeName(v), typeName(by))
+			fail("test %s of %s and %s, want integers other than 0", quote.Text(name), typeName(v), typeName(by))
 		}
 		holds = (n%d == 0) != (name == "odd")
 	case "lower", "upper":
 		s, ok := v.(string)
 		if !ok {
-			fail("test %q of %s", name, typeName(v))
+			fail("test %s of %s", quote.Text(name), typeName(v))
 		}
 		lower, upper := lower(r, s), upper(r, s)
 		holds = s == lower && s != upper
@@ -79,7 +83,7 @@ func applyTest(r *run, name string, v any, a args) bool {
 			"eq": "==", "equalto": "==", "ne": "!=", "lt": "<", "lessthan": "<", "le": "<=", "gt": ">", "greaterthan": ">", "ge": ">=",
 		}[name]
 		if !ok {
-			fail("test %q is not known", name)
+			fail("test %s is not known", quote.Text(name))
 		}
 		most = 1
 		holds = compares(r, op, v, other())

@@ -3,6 +3,8 @@ package jinja
 import (
 	"fmt"
 	"slices"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // parser makes a tree of tokens.
@@ -44,13 +46,13 @@ func (p *parser) skip(s string) bool {
 
 func (p *parser) want(s string) {
 	if !p.skip(s) {
-		p.fail("%q, want %q", p.peek().s, s)
+		p.fail("%s, want %s", quote.Text(p.peek().s), quote.Text(s))
 	}
 }
 
 func (p *parser) wantKind(k kind, what string) string {
 	if p.peek().kind != k {
-		p.fail("%q, want %s", p.peek().s, what)
+		p.fail("%s, want %s", quote.Text(p.peek().s), what)
 	}
 	return p.next().s
 }
@@ -136,7 +138,8 @@ func (p *parser) block() statement {
 		return jump(word)
 	default:
 		p.at--
-		p.fail("statement %q is not known, want one of if, for, set, macro, generation, break, continue and raw", word)
+		p.fail("statement %s is not known, want one of if, for, set, macro, generation, break, continue and raw",
+			quote.Text(word))
 		return nil
 	}
 }

@@ -3,6 +3,8 @@ package jinja
 import (
 	"slices"
 	"strconv"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // tuple is an expression, or several with commas between them.
@@ -199,7 +201,7 @@ func (p *parser) primary() expression {
 		}
 	}
 	p.at--
-	p.fail("%q, want an expression", p.peek().s)
+	p.fail("%s, want an expression", quote.Text(p.peek().s))
 	return nil
 }
 
@@ -235,7 +237,7 @@ func (p *parser) subscript() expression {
 			continue
 		}
 		if parts[colons] != nil {
-			p.fail("%q, want ]", p.peek().s)
+			p.fail("%s, want ]", quote.Text(p.peek().s))
 		}
 		parts[colons] = p.expression()
 	}

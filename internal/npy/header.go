@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // array is what a header says of the numbers behind it.
@@ -48,7 +50,7 @@ func parseHeader(text string) (array, error) {
 			return h, err
 		}
 		if seen[key] {
-			return h, fmt.Errorf("it has the key %s twice", quote(key))
+			return h, fmt.Errorf("it has the key %s twice", quote.Text(key))
 		}
 		seen[key] = true
 		if err := p.expect(":"); err != nil {
@@ -62,7 +64,7 @@ func parseHeader(text string) (array, error) {
 		case "shape":
 			h.shape, err = p.tuple()
 		default:
-			err = fmt.Errorf("unknown key %s", quote(key))
+			err = fmt.Errorf("unknown key %s", quote.Text(key))
 		}
 		if err != nil {
 			return h, err
@@ -74,7 +76,7 @@ func parseHeader(text string) (array, error) {
 		}
 	}
 	if rest := strings.TrimSuffix(strings.TrimLeft(p.rest, " "), "\n"); rest != "" {
-		return h, fmt.Errorf("it goes on with %s after its end, want spaces", quote(rest))
+		return h, fmt.Errorf("it goes on with %s after its end, want spaces", quote.Text(rest))
 	}
 	return h, h.size()
 }
@@ -114,7 +116,7 @@ func (p *parser) take(token string) bool {
 
 func (p *parser) expect(token string) error {
 	if !p.take(token) {
-		return p.unexpected(quote(token))
+		return p.unexpected(quote.Text(token))
 	}
 	return nil
 }
@@ -124,7 +126,7 @@ func (p *parser) unexpected(want string) error {
 	if p.rest == "" {
 		return fmt.Errorf("it ends where %s should be", want)
 	}
-	return fmt.Errorf("it goes on with %s, want %s", quote(p.rest), want)
+	return fmt.Errorf("it goes on with %s, want %s", quote.Text(p.rest), want)
 }
 
 // string reads a string without escapes, which none of ours needs.
@@ -133,7 +135,7 @@ func (p *parser) string(what string) (string, error) {
 		if p.take(q) {
 			s, rest, ok := strings.Cut(p.rest, q)
 			if !ok || strings.ContainsAny(s, "\\\n") {
-				return "", fmt.Errorf("%s is no plain string: %s", what, quote(q+p.rest))
+				return "", fmt.Errorf("%s is no plain string: %s", what, quote.Text(q+p.rest))
 			}
 			p.rest = rest
 			return s, nil
@@ -168,7 +170,7 @@ func (p *parser) descr(h *array) error {
 	}
 	t, ok := types[s[1:]]
 	if !ok {
-		return fmt.Errorf("descr is %s, want %s", quote(s), want)
+		return fmt.Errorf("descr is %s, want %s", quote.Text(s), want)
 	}
 	h.kind, h.width = t.kind, t.width
 	switch s[0] {
@@ -181,7 +183,7 @@ func (p *parser) descr(h *array) error {
 		ok = false
 	}
 	if !ok {
-		return fmt.Errorf("descr is %s, want a byte order, '<' or '>', in front of %s", quote(s), s[1:])
+		return fmt.Errorf("descr is %s, want a byte order, '<' or '>', in front of %s", quote.Text(s), s[1:])
 	}
 	return nil
 }
@@ -214,7 +216,7 @@ func (p *parser) tuple() ([]int, error) {
 		}
 		n, err := strconv.ParseUint(number, 10, strconv.IntSize-1)
 		if err != nil {
-			return nil, fmt.Errorf("shape has an axis of %s, which overflows", quote(number))
+			return nil, fmt.Errorf("shape has an axis of %s, which overflows", quote.Text(number))
 		}
 		if len(shape) == maxRank {
 			return nil, fmt.Errorf("shape has more than %d axes", maxRank)
@@ -227,13 +229,4 @@ func (p *parser) tuple() ([]int, error) {
 		}
 	}
 	return slices.Clip(shape), nil
-}
-
-// quote makes text from a file fit for a message.
-func quote(s string) string {
-	const most = 40
-	if len(s) <= most {
-		return strconv.QuoteToASCII(s)
-	}
-	return strconv.QuoteToASCII(s[:most]) + "…"
 }

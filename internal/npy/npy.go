@@ -22,6 +22,8 @@ import (
 	"io"
 	"math"
 	"strings"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 const (
@@ -103,7 +105,8 @@ func otherFormat(start []byte) string {
 	case len(start) < len(magic) && strings.HasPrefix(magic, string(start)):
 		return "" // short, which its reader reports
 	}
-	return fmt.Sprintf("no array of NumPy: it begins with %q, want %q", start[:min(len(start), len(magic))], magic)
+	return fmt.Sprintf("no array of NumPy: it begins with %s, want %s",
+		quote.Text(string(start[:min(len(start), len(magic))])), quote.Text(magic))
 }
 
 // short turns the end of a file inside of something into words.

@@ -250,7 +250,7 @@ var hostile = []struct {
 	{"two lines", file(shaped("(1,)")+"\n", 4), `npy: header: it goes on with "\n" after its end, want spaces`},
 	{"zero padding", file(strings.TrimSpace(shaped("(1,)"))+"\x00\n", 4), `npy: header: it goes on with "\x00" after its end, want spaces`},
 	{"not ASCII", file("{'d\xe9scr': 1}", 4), `npy: header: unknown key "d\xe9scr"`},
-	{"megabytes of a key", file("{'"+strings.Repeat("a", 60_000)+"': 1}", 4), `npy: header: unknown key "` + strings.Repeat("a", 40) + `"…`},
+	{"megabytes of a key", file("{'"+strings.Repeat("a", 60_000)+"': 1}", 4), `npy: header: unknown key "` + strings.Repeat("a", 100) + `"…`},
 
 	{"objects", file(dict("'|O'", "False", "(1,)"), 8), `npy: header: descr is "|O", want one type of numbers…`},
 	{"no type", file(dict("''", "False", "(1,)"), 8), "npy: header: descr is empty, want one type of numbers…"},
@@ -259,8 +259,8 @@ var hostile = []struct {
 	{"native byte order", file(dict("'=f4'", "False", "(1,)"), 8), `npy: header: descr is "=f4", want a byte order, '<' or '>', in front of f4`},
 	{"order that does not apply", file(dict("'|f4'", "False", "(1,)"), 8), `npy: header: descr is "|f4", want a byte order, '<' or '>', in front of f4`},
 	{"quadruple", file(dict("'<f16'", "False", "(1,)"), 16), `npy: header: descr is "<f16", want one type of numbers…`},
-	{"type is a number", file(dict("4", "False", "(1,)"), 8), `npy: header: it goes on with "4, 'fortran_order': False, 'shape': (1,)"…, want descr`},
-	{"code in place of a type", file(dict("__import__('os')", "False", "(1,)"), 8), `npy: header: it goes on with "__import__('os'), 'fortran_order': False"…, want descr`},
+	{"type is a number", file(dict("4", "False", "(1,)"), 8), `npy: header: it goes on with "4, 'fortran_order': False, 'shape': (1,), }\n", want descr`},
+	{"code in place of a type", file(dict("__import__('os')", "False", "(1,)"), 8), `npy: header: it goes on with "__import__('os'), 'fortran_order': False, 'shape': (1,), }\n", want descr`},
 
 	{"order is a number", file(dict("'<f4'", "0", "(1,)"), 8), `npy: header: it goes on with "0, 'shape': (1,), }\n", want fortran_order, True or False`},
 	{"order in lower case", file(dict("'<f4'", "false", "(1,)"), 8), `npy: header: it goes on with "false, 'shape': (1,), }\n", want fortran_order, True or False`},

@@ -19,6 +19,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // File is a file of the input.
@@ -40,10 +42,10 @@ func NewPlan(patterns []string) (p Plan, err error) {
 	for _, pattern := range patterns {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
-			return p, fmt.Errorf("%q is not a pattern of files", pattern)
+			return p, fmt.Errorf("%s is not a pattern of files", quote.Text(pattern))
 		}
 		if len(found) == 0 {
-			return p, fmt.Errorf("nothing matches %q", pattern)
+			return p, fmt.Errorf("nothing matches %s", quote.Text(pattern))
 		}
 		for _, path := range found {
 			paths = append(paths, filepath.Clean(path)) // ./a and a are one file

@@ -2,7 +2,6 @@ package shards
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // The files of a shard's folder.
@@ -199,7 +199,7 @@ func readManifest(dir string) (*Manifest, error) {
 		return nil, err
 	}
 	m := new(Manifest)
-	if err := json.Unmarshal(data, m); err != nil {
+	if err := strictjson.Lenient(data, m); err != nil {
 		return nil, fmt.Errorf("%s is no manifest of a shard: %w", path, err)
 	}
 	return m, nil

@@ -1,7 +1,10 @@
 package strictjson
 
 import (
+	"encoding/json"
 	"errors"
+	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -17,6 +20,8 @@ type outer struct {
 	Train bool   `json:"train"`
 	Inner inner  `json:"inner"`
 	Own   own    `json:"own"`
+	More  []inner
+	By    map[string]inner
 }
 
 type own struct{}
@@ -47,9 +52,17 @@ func TestUnmarshalErrors(t *testing.T) {
 		`{{`:                                 `is not JSON at line 1, column 2: unexpected '{'`,
 		"{\n  \"arch\": \"gru\",\n  ü: 1\n}": `is not JSON at line 3, column 3: unexpected 'ü'`,
 		"{\"arch\": \"ü\",}":                 `is not JSON at line 1, column 14: unexpected '}'`,
+		" ,{}":                               `is not JSON at line 1, column 2: unexpected ','`,
 		"not JSON":                           `is not JSON at line 1, column 2: unexpected 'o'`,
 		`{} {}`:                              "something follows the JSON value",
 		`{} x`:                               "something follows the JSON value",
+		`7x`:                                 "something follows the JSON value",
+		`{"arch": nulx}`:                     `is not JSON at line 1, column 13: unexpected 'x'`,
+		`{"arch": "\x1b"}`:                   `is not JSON at line 1, column 12: unexpected 'x'`,
+		"{\"arch\": \"\x1b\"}":               `is not JSON at line 1, column 11: unexpected '\x1b'`,
+		"{\n\u202e}":                         `is not JSON at line 2, column 1: unexpected '\u202e'`,
+		`{"merges": 1}`:                      `unknown field "merges"`,
+		"\n 7":                               "has a number where an object is wanted",
 		`[]`:                                 "has an array where an object is wanted",
 		`7`:                                  "has a number where an object is wanted",
 		`{"size": 1}`:                        `unknown field "size"`,
@@ -62,9 +75,66 @@ func TestUnmarshalErrors(t *testing.T) {
 		`{"inner": {"seed": -1}}`:            `field "inner.seed" has -1 where a whole number, at least 0 is wanted`,
 		`{"inner": {"rate": {}}}`:            `field "inner.rate" has an object where a number is wanted`,
 		`{"inner": {"names": "x"}}`:          `field "inner.names" has a string where an array is wanted`,
+		` {"inner": {"names": ["x", 7]}}`:    `field "inner.names[1]" has a number where a string is wanted`,
+		`{"arch": "x", "more": [{}, {"width": 1, "names": ["x", [7]]}]}`: `field "more[1].names[1]" has an array where a string is wanted`,
+		`{"by": {"a": {}, "b\u001b": {"width": false}}}`:                 `field "by.b\x1b.width" has true or false where a whole number is wanted`,
+		`{"\u001b]0;\u0007": 1}`:                                         `unknown field "\x1b]0;\a"`,
+		`{"inner": {"width": 7` + strings.Repeat("0", 200) + `}}`:        `field "inner.width" has 7` + strings.Repeat("0", 99) + `… where a whole number is wanted`,
+		`{"` + strings.Repeat("k", 200) + `": 1}`:                        `unknown field "` + strings.Repeat("k", 100) + `"…`,
 	} {
 		if err := Unmarshal([]byte(text), new(outer)); err == nil || err.Error() != want {
 			t.Errorf("%s: error %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestLenient(t *testing.T) {
+	var v outer
+	if err := Lenient([]byte(`{"size": 1, "arch": "gru"}`), &v); err != nil || v.Arch != "gru" {
+		t.Errorf("got %+v, error %v", v, err)
+	}
+	want := `field "arch" has a number where a string is wanted`
+	if err := Lenient([]byte(`{"size": 1, "arch": 3}`), &v); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// Whatever is wrong with a text, the error is one line of words of this package.
+func TestDamaged(t *testing.T) {
+	const whole = ` {"arch": "ü\u0041\n", "train": true, "inner": {"width": -1, "rate": 0.5e+3, "names": ["x", null]}, "by": {"a": {}}} `
+	words := []string{"is empty", "is not JSON at line ", "ends in the middle", "something follows", "unknown field ", "field ", "has ", errOwn.Error()}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 5000 {
+		text := []byte(whole)
+		for range 1 + r.IntN(3) {
+			i, j := r.IntN(len(text)+1), r.IntN(len(text)+1)
+			switch i, j = min(i, j), max(i, j); r.IntN(4) {
+			case 0:
+				text = text[:i]
+			case 1:
+				text = append(text[:i:i], text[j:]...)
+			case 2:
+				text = append(text[:i:i], append([]byte(`"{}[],:0a-\. `)[r.IntN(13):][:1:1], text[i:]...)...)
+			case 3:
+				if i < len(text) {
+					text[i] = byte(r.Uint32())
+				}
+			}
+		}
+		if err := Syntax(text); (err == nil) != json.Valid(text) {
+			t.Fatalf("%q: %v, but valid: %v", text, err, json.Valid(text))
+		}
+		err := Unmarshal(text, new(outer))
+		if err == nil {
+			continue
+		}
+		said := err.Error()
+		known := false
+		for _, w := range words {
+			known = known || strings.HasPrefix(said, w)
+		}
+		if !known || strings.ContainsFunc(said, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+			t.Fatalf("%q: error %q", text, said)
 		}
 	}
 }

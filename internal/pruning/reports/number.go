@@ -3,6 +3,8 @@ package reports
 import (
 	"encoding/json"
 	"math"
+
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // Number is a number in JSON, which knows no infinities and no NaN: these are
@@ -29,5 +31,5 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 		*n = Number(math.NaN())
 		return nil
 	}
-	return json.Unmarshal(data, (*float64)(n))
+	return strictjson.Lenient(data, (*float64)(n))
 }

@@ -2,7 +2,9 @@
 // text for a terminal, and as a page with charts. It runs no model.
 package reports
 
-import "github.com/attn-go/attn/heads"
+import (
+	"github.com/attn-go/attn/heads"
+)
 
 // Report is all that an experiment has found, in the form in which it is stored
 // as JSON and drawn as a page. Shares and metrics in per cent are 0 to 100, losses

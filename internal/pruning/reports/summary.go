@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // summaryWidth is that of an ordinary terminal.
@@ -16,7 +18,7 @@ const summaryWidth = 80
 // the curve beside what random orders do, the speed, and where everything is.
 func (r *Report) Summary(w io.Writer) error {
 	var b bytes.Buffer
-	wrap(&b, plain(r.verdict()), summaryWidth)
+	wrap(&b, quote.Name(r.verdict()), summaryWidth)
 	r.summaryPoints(&b)
 	if c := r.Result.Control; c != nil {
 		fmt.Fprintf(&b, "\nthe whole model after the same training: %s %s", r.metricName(), fixed(c.Metric, r.digits()))
@@ -30,7 +32,7 @@ func (r *Report) Summary(w io.Writer) error {
 		{"compact model", r.Result.Compact}, {"  loaded by", r.Result.Loads}, {"no compact", r.Result.NoCompact}, {"masked model", r.Result.Masked}, {"report", r.Result.Page},
 	} {
 		if place[1] != "" {
-			fmt.Fprintf(&b, "%-14s %s\n", place[0], plain(place[1]))
+			fmt.Fprintf(&b, "%-14s %s\n", place[0], quote.Name(place[1]))
 		}
 	}
 	_, err := w.Write(b.Bytes())
@@ -48,7 +50,7 @@ func (r *Report) summaryPoints(b *bytes.Buffer) {
 	if simpler := r.simpler(); simpler != "" {
 		b.WriteString(simpler + ":\n")
 	}
-	fmt.Fprintf(b, "heads left  %-28s", plain(r.metricName())+", difference [95%]")
+	fmt.Fprintf(b, "heads left  %-28s", quote.Name(r.metricName())+", difference [95%]")
 	if !r.Settings.Lower {
 		fmt.Fprintf(b, " %7s", "loss")
 	}
@@ -124,7 +126,8 @@ func (r *Report) summarySpeed(b *bytes.Buffer) {
 			b.WriteByte('\n')
 		}
 		told = append(told, s.Work)
-		fmt.Fprintf(b, "%s, batch %d, length %d: %s → %s ms, %s ×", plain(s.Work), s.Batch, s.Length, three(s.Before), three(s.After), fixed(s.Ratio, 2))
+		fmt.Fprintf(b, "%s, batch %d, length %d: %s → %s ms, %s ×",
+			quote.Name(s.Work), s.Batch, s.Length, three(s.Before), three(s.After), fixed(s.Ratio, 2))
 		if s.Low.Known() && s.High.Known() && !s.result() {
 			fmt.Fprintf(b, ", 95%% interval %s: no result", between(s.Low, s.High, fixed, 2))
 		}

@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // none is written for what was not measured.
@@ -84,14 +85,6 @@ func moment(text string) string {
 		return text
 	}
 	return t.Format("2 January 2006, 15:04 MST")
-}
-
-// plain is a text that does nothing to a terminal.
-func plain(text string) string {
-	if strings.ContainsFunc(text, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }) {
-		return strconv.QuoteToGraphic(text)
-	}
-	return text
 }
 
 // superscript writes an exponent.
@@ -259,7 +252,7 @@ func (r *Report) verdictSpeed() string {
 	}
 	for _, s := range r.Speed {
 		if s.Ratio.Known() {
-			return s.verdict(plain(s.Work))
+			return s.verdict(quote.Name(s.Work))
 		}
 	}
 	return ""

@@ -1,0 +1,116 @@
+// Package quote makes text from files, flags and servers fit for a message: one line, without
+// characters that a terminal obeys or that change the order of what follows, and not a
+// megabyte of it.
+package quote
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	mostText    = 100  // characters of a string or a JSON value
+	mostName    = 1000 // characters of a path
+	mostMessage = 1500 // characters of a message, which may have several of them and a path
+)
+
+// Text returns s in double quotes, as Go writes it: what is not printable is escaped. Behind
+// 100 characters it is cut, which an ellipsis says.
+func Text(s string) string {
+	short, rest := cut(s, mostText)
+	if rest == "" {
+		return strconv.Quote(s)
+	}
+	return strconv.Quote(short) + "…"
+}
+
+// Texts returns Text of the first three of a list, and how many more there are.
+func Texts(list []string) string {
+	const most = 3
+	var texts []string
+	for _, s := range list[:min(most, len(list))] {
+		texts = append(texts, Text(s))
+	}
+	all := strings.Join(texts, ", ")
+	if more := len(list) - most; more > 0 {
+		all += " and " + strconv.Itoa(more) + " more"
+	}
+	return all
+}
+
+// Name returns s as it is if that is fit for a message and has at most 1,000 characters, and
+// Text otherwise. It is for paths and keys, which read better without quotes.
+func Name(s string) string {
+	if !Fit(s) {
+		return Text(s)
+	}
+	return s
+}
+
+// Fit reports whether Name returns s as it is. Other names are none that a file of a model
+// has, unless to mislead.
+func Fit(s string) bool {
+	_, rest := cut(s, mostName)
+	return s != "" && rest == "" && escape(s) == s
+}
+
+// JSON returns a JSON value on one line, without the space between its parts, cut behind 100
+// characters. What is no JSON is returned as by Text.
+func JSON(value []byte) string {
+	var b bytes.Buffer
+	if err := json.Compact(&b, value); err != nil {
+		return Text(string(value))
+	}
+	short, rest := cut(b.String(), mostText)
+	if rest != "" {
+		rest = "…"
+	}
+	return escape(short) + rest
+}
+
+// Message returns a message that may have foreign text in it which is not quoted, such as the
+// path in an error of the operating system, as one line. A long one loses its middle: what is
+// wrong is at the end.
+func Message(s string) string {
+	const tail = mostMessage / 3
+	if short, rest := cut(s, mostMessage-tail); utf8.RuneCountInString(rest) > tail {
+		i := len(rest)
+		for range tail {
+			_, size := utf8.DecodeLastRuneInString(rest[:i])
+			i -= size
+		}
+		s = short + "…" + rest[i:]
+	}
+	return escape(s)
+}
+
+// escape returns s with what is not printable escaped as in Go: control characters, those that
+// change the direction of text, other invisible ones, and bytes that are not UTF-8.
+func escape(s string) string {
+	var b strings.Builder
+	for i, size := 0, 0; i < len(s); i += size {
+		var r rune
+		r, size = utf8.DecodeRuneInString(s[i:])
+		if one := s[i : i+size]; strconv.IsPrint(r) && (r != utf8.RuneError || size > 1) {
+			b.WriteString(one)
+		} else {
+			quoted := strconv.Quote(one)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
+}
+
+// cut splits s behind its first n characters.
+func cut(s string, n int) (string, string) {
+	for i := range s {
+		if n == 0 {
+			return s[:i], s[i:]
+		}
+		n--
+	}
+	return s, ""
+}

@@ -1,0 +1,90 @@
+package tokenizer
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/attn-go/attn/internal/quote/hostile"
+)
+
+// Whatever a tokenizer.json says, an error about it is one line that does nothing to a
+// terminal, and so is one about a text that it cannot encode.
+func TestHostileText(t *testing.T) {
+	for name, file := range map[string]string{
+		"bpe": `{"version": "1.0", "truncation": {"max_length": 5, "strategy": "LongestFirst", "direction": "Right", "stride": 0},
+			"padding": {"strategy": "BatchLongest", "direction": "Right", "pad_to_multiple_of": null, "pad_id": 0, "pad_type_id": 0, "pad_token": "a"},
+			"added_tokens": [{"id": 3, "content": "<s>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}],
+			"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Replace", "pattern": {"String": "x"}, "content": "y"}]},
+			"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": "\\p{N}{1,3}"}, "behavior": "Isolated", "invert": false},
+				{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}]},
+			"post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+				"pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+				"special_tokens": {"<s>": {"id": "<s>", "ids": [3], "tokens": ["<s>"]}}},
+			"decoder": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+			"model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": "", "end_of_word_suffix": "", "fuse_unk": false,
+				"byte_fallback": false, "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]}}`,
+		"unigram": `{"version": "1.0", "normalizer": {"type": "Prepend", "prepend": "_"}, "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": true},
+			"decoder": {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
+			"model": {"type": "Unigram", "unk_id": 0, "byte_fallback": false, "vocab": [["<unk>", 0], ["a", -1.5], ["▁", -2]]}}`,
+		"wordpiece": `{"version": "1.0", "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": null, "lowercase": true},
+			"pre_tokenizer": {"type": "BertPreTokenizer"}, "post_processor": {"type": "BertProcessing", "sep": ["a", 1], "cls": ["a", 1]},
+			"decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
+			"model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": {"[UNK]": 0, "a": 1}}}`,
+	} {
+		if _, err := Read(strings.NewReader(file)); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		files, refused := 0, 0
+		for _, text := range []string{hostile.Text, hostile.Long} {
+			for changed := range hostile.Files([]byte(file), text) {
+				files++
+				read, err := Read(bytes.NewReader(changed))
+				if err == nil {
+					_, err = read.Encode(text, Options{})
+				} else {
+					refused++
+				}
+				if err == nil {
+					continue
+				}
+				if bad := hostile.Check(err.Error()); bad != nil {
+					t.Errorf("%s: %v", name, bad)
+				}
+			}
+		}
+		if refused < files/2 {
+			t.Errorf("%s: %d of %d files are refused", name, refused, files)
+		}
+	}
+}
+
+// The same of the other files of a directory.
+func TestHostileTextInDirectory(t *testing.T) {
+	for _, text := range []string{hostile.Text, hostile.Long} {
+		for name, file := range map[string]string{
+			"tokenizer_config.json": `{"tokenizer_class": "BertTokenizer", "do_lower_case": true, "unk_token": "[UNK]", "cls_token": {"content": "[CLS]"},
+				"additional_special_tokens": [], "added_tokens_decoder": {"0": {"content": "[PAD]", "special": true}}, "sp_model_kwargs": {}}`,
+			"special_tokens_map.json": `{"unk_token": "[UNK]", "mask_token": {"content": "[MASK]"}, "additional_special_tokens": ["[UNK]"]}`,
+			"added_tokens.json":       `{"[PAD]": 0}`,
+		} {
+			for changed := range hostile.Files([]byte(file), text) {
+				dir := t.TempDir()
+				for name, data := range map[string]string{
+					"vocab.txt": "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n" + strings.ReplaceAll(text, "\n", "") + "\n", name: string(changed),
+				} {
+					if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if _, err := Load(dir); err != nil {
+					if bad := hostile.Check(err.Error()); bad != nil {
+						t.Errorf("%s: %v", name, bad)
+					}
+				}
+			}
+		}
+	}
+}
