@@ -98,7 +98,11 @@ func (f Filter[V]) Run(ctx context.Context, in io.Reader, out io.Writer) (s Stat
 	defer cancel() // the reader ends too, when what it reads next has come
 	waiting := read(ctx, in, f.MaxBytes, f.Strict)
 	w := bufio.NewWriterSize(out, 1<<16)
-	defer func() { err = errors.Join(err, w.Flush()) }()
+	defer func() {
+		if failed := w.Flush(); err == nil {
+			err = failed
+		}
+	}()
 	least := max(f.Batch, leastLines)
 	size := least // of a window
 	for number := 0; ; {
