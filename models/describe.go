@@ -26,7 +26,12 @@ type Description struct {
 	Untokened  error               // why there is no tokenizer, nil if there is one
 	Pipeline   []string            // the modules of sentence-transformers, nil if there are none
 	Unpooled   error               // why LoadEmbedder refuses these modules, nil if it knows them
+
+	files []string
 }
+
+// Files returns what Model.Files of the loaded model would.
+func (d *Description) Files() []string { return slices.Clone(d.files) }
 
 // Describe returns what a directory holds. It checks all that Load checks of names, types
 // and sizes, and reads no weights.
@@ -80,5 +85,6 @@ func Describe(dir string, o Options) (*Description, error) {
 	if all.Untokened = err; err == nil {
 		all.Tokens = t.Size()
 	}
+	all.files = d.files(t, err)
 	return all, nil
 }

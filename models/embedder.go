@@ -39,6 +39,7 @@ type Embedder struct {
 	width    int
 	params   nn.Vars // of Behind
 	leaveOut bool    // the prompt is to have no part in the pooling
+	files    []string
 }
 
 // ErrNoPipeline is what LoadEmbedder says of a directory without modules.json.
@@ -88,8 +89,14 @@ func LoadEmbedder(dir string, o Options) (*Embedder, error) {
 			return nil, err
 		}
 	}
-	return e, e.readPrompts(dir)
+	e.files = appendPipeline(nil, dir)
+	prompts, usual, err := Prompts(dir)
+	e.Prompts, e.Prompt = prompts, prompts[usual]
+	return e, err
 }
+
+// Files returns the paths of the files of the pipeline, Model.Files among them.
+func (e *Embedder) Files() []string { return append(e.Model.Files(), e.files...) }
 
 // module is an entry of modules.json.
 type module struct{ Path, Type string }
@@ -135,6 +142,42 @@ func transformerFolder(dir string) string {
 		return ""
 	}
 	return modules[0].Path
+}
+
+// appendPipeline appends the paths of the files of a pipeline, if a directory has one:
+// modules.json, what lies beside it, and all in the folders of modules.
+func appendPipeline(files []string, dir string) []string {
+	data, err := os.ReadFile(filepath.Join(dir, modulesFile))
+	if err != nil {
+		return files
+	}
+	files = appendExisting(files, dir, modulesFile, promptsFile, lengthFile)
+	modules, _ := parseModules(data) // what is wrong with it is said by who loads it
+	for _, m := range modules {
+		if !filepath.IsLocal(m.Path) || filepath.Clean(m.Path) == "." { // which is the model's
+			continue
+		}
+		folder := filepath.Join(dir, m.Path)
+		entries, _ := os.ReadDir(folder) // old pipelines have no folder for what needs no settings
+		for _, e := range entries {
+			if !e.IsDir() {
+				files = append(files, filepath.Join(folder, e.Name()))
+			}
+		}
+	}
+	return files
+}
+
+// appendExisting appends the paths of those files that a directory has.
+func appendExisting(files []string, dir string, names ...string) []string {
+	for _, name := range names {
+		if path := filepath.Join(dir, name); !slices.Contains(files, path) {
+			if _, err := os.Stat(path); err == nil {
+				files = append(files, path)
+			}
+		}
+	}
+	return files
 }
 
 // kind returns the name of the class of sentence-transformers, which has had several places
@@ -249,7 +292,7 @@ func (m *Model) mostTokens() int {
 	var config struct {
 		Most float64 `json:"model_max_length"` // 1e30 where there is no limit
 	}
-	data, err := os.ReadFile(filepath.Join(m.Dir, "tokenizer_config.json"))
+	data, err := os.ReadFile(filepath.Join(m.Dir, tokenizerConfigFile))
 	if err == nil && json.Unmarshal(data, &config) == nil && config.Most >= 1 && config.Most < float64(most) {
 		most = int(config.Most)
 	}
@@ -417,25 +460,26 @@ func (e *Embedder) readNormalize(dir string) error {
 	return s.settledIn(file)
 }
 
-// readPrompts reads what texts begin with.
-func (e *Embedder) readPrompts(dir string) error {
+// Prompts returns what texts begin with in a directory, by name, and the name of the one that
+// is used where none is asked for, or "". Both are empty where the directory does not say it.
+//
+// Errors: a *FormatError, or one of the operating system.
+func Prompts(dir string) (byName map[string]string, usual string, err error) {
 	file := filepath.Join(dir, promptsFile)
 	s, err := openSettings(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, "", nil
 	}
 	if err != nil {
-		return err
+		return nil, "", err
 	}
 	s.Ignore("__version__", "similarity_fn_name")
 	s.Only("model_type", "SentenceTransformer")
-	e.Prompts = get[map[string]string](s, "prompts", "an object of texts", nil)
-	if name := s.Text("default_prompt_name", ""); name != "" {
-		prompt, ok := e.Prompts[name]
-		if !ok {
-			s.Fail("default_prompt_name", "is %s, which is not among the prompts", quote.Text(name))
+	byName = get[map[string]string](s, "prompts", "an object of texts", nil)
+	if usual = s.Text("default_prompt_name", ""); usual != "" {
+		if _, ok := byName[usual]; !ok {
+			s.Fail("default_prompt_name", "is %s, which is not among the prompts", quote.Text(usual))
 		}
-		e.Prompt = prompt
 	}
-	return s.settledIn(file)
+	return byName, usual, s.settledIn(file)
 }

@@ -154,7 +154,7 @@ func (m *Model) task() Task {
 // maskToken returns the id of the token that stands for a masked word: the mask_token of
 // tokenizer_config.json, or else one with a usual name.
 func (m *Model) maskToken() (int, error) {
-	path := filepath.Join(m.Dir, "tokenizer_config.json")
+	path := filepath.Join(m.Dir, tokenizerConfigFile)
 	var settings struct {
 		Mask json.RawMessage `json:"mask_token"`
 	}

@@ -53,6 +53,7 @@ type Model struct {
 	packed    bool             // not all tensors are parameters
 	options   Options          // of Load
 	trained   bool             // parameters are not those of the directory
+	files     []string
 }
 
 // FormatError says what is wrong with a file of a model, or with its directory. Weights
@@ -68,8 +69,12 @@ func (e *FormatError) Error() string { return "models: " + quote.Name(e.Path) + 
 // Unwrap returns what is wrong without the path.
 func (e *FormatError) Unwrap() error { return e.Err }
 
-// configFile holds the settings of a model.
-const configFile = "config.json"
+const (
+	// configFile holds the settings of a model.
+	configFile = "config.json"
+	// tokenizerConfigFile holds those of its tokenizer.
+	tokenizerConfigFile = "tokenizer_config.json"
+)
 
 // Load reads the model in a directory: config.json, and the weights in model.safetensors
 // or in the files of model.safetensors.index.json, of type F32, F16 or BF16. The tokenizer
@@ -94,8 +99,13 @@ func Load(dir string, o Options) (*Model, error) {
 		m.tied = append(m.tied, tie[0])
 	}
 	m.tokenizer, m.untokened = tokenizer.Load(dir)
+	m.files = d.files(m.tokenizer, m.untokened)
 	return m, nil
 }
+
+// Files returns the paths of the files that the model was read from, and of the others of its
+// directory that belong to it: those of its tokenizer, of generation and of a pipeline.
+func (m *Model) Files() []string { return slices.Clone(m.files) }
 
 // Params returns the parameters under the names that they have in the file. Where several
 // are one tensor there, their names end in ".0", ".1" and so on.

@@ -9,6 +9,7 @@ import (
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
+	"github.com/attn-go/attn/tokenizer"
 )
 
 // source is a directory with settings and tensors of which nothing but headers was read.
@@ -38,6 +39,22 @@ func openSource(dir string, check func(*Settings) error) (*source, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// files returns the files of a directory, of its pipeline too, with those of the tokenizer t,
+// or the one that untokened says is wrong.
+func (s *source) files(t *tokenizer.Tokenizer, untokened error) []string {
+	dir := filepath.Dir(s.config)
+	files := append([]string{s.config}, s.r.Files()...)
+	var bad *tokenizer.FormatError
+	switch {
+	case t != nil:
+		files = append(files, t.Files()...)
+	case errors.As(untokened, &bad) && bad.Path != dir:
+		files = append(files, bad.Path)
+	}
+	files = appendExisting(files, dir, generationFile, tokenizerConfigFile, "special_tokens_map.json", "chat_template.jinja")
+	return appendPipeline(files, dir)
 }
 
 // openSettings reads a file of settings.

@@ -142,6 +142,21 @@ func (r *Reader) Close() error {
 // opened. It is empty for a NewReader.
 func (r *Reader) Path() string { return r.path }
 
+// Files returns the paths of the files that Open has opened, an index first. It is empty
+// for a NewReader.
+func (r *Reader) Files() []string {
+	var files []string
+	if r.path != "" && r.path != r.shards[0].path {
+		files = append(files, r.path)
+	}
+	for _, s := range r.shards {
+		if s.path != "" {
+			files = append(files, s.path)
+		}
+	}
+	return files
+}
+
 // Metadata returns the free text of the file; of several files, what all of them
 // say alike. It is nil or empty where there is none.
 func (r *Reader) Metadata() map[string]string { return r.metadata }

@@ -85,6 +85,9 @@ func (tr *Trainer) Resume(dir string) error {
 // Done returns how many epochs and, of the next one, steps have been made.
 func (tr *Trainer) Done() (epochs, steps int) { return tr.at.Epoch, tr.at.Step }
 
+// Total returns how many steps of all epochs have been made.
+func (tr *Trainer) Total() int { return tr.at.Total }
+
 // fingerprint identifies the examples and their order.
 func (tr *Trainer) fingerprint() string {
 	h := sha256.New()

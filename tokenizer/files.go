@@ -40,27 +40,29 @@ func (e *FormatError) Unwrap() error { return e.Err }
 //
 // Errors: a directory without these files, and what Read refuses.
 func Load(dir string) (*Tokenizer, error) {
-	for _, form := range []struct {
-		file string
-		read func(dir string, data []byte) (*Tokenizer, error)
+	from := &folder{path: dir}
+	forms := []struct {
+		file   string
+		read   func(from *folder, data []byte) (*Tokenizer, error)
+		second string // that belongs to it, empty for none
 	}{
-		{"tokenizer.json", func(_ string, data []byte) (*Tokenizer, error) { return parse(data) }},
-		{"vocab.txt", readBERT},
-		{"source.spm", readMarian}, // which has a vocab.json too
-		{"spiece.model", readPieces},
-		{"tokenizer.model", readPieces},
-		{"sentencepiece.bpe.model", readFairseq},
-		{"vocab.json", readGPT2},
-	} {
-		path := filepath.Join(dir, form.file)
-		data, err := os.ReadFile(path)
+		{"tokenizer.json", func(_ *folder, data []byte) (*Tokenizer, error) { return parse(data) }, ""},
+		{"vocab.txt", readBERT, ""},
+		{"source.spm", readMarian, "target.spm"}, // which has a vocab.json too
+		{"spiece.model", readPieces, ""},
+		{"tokenizer.model", readPieces, ""},
+		{"sentencepiece.bpe.model", readFairseq, ""},
+		{"vocab.json", readGPT2, "merges.txt"},
+	}
+	for _, form := range forms {
+		path, data, err := from.read(form.file)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("tokenizer: %w", err)
 		}
-		t, err := form.read(dir, data)
+		t, err := form.read(from, data)
 		var inner *FormatError
 		switch {
 		case errors.As(err, &inner):
@@ -68,12 +70,41 @@ func Load(dir string) (*Tokenizer, error) {
 		case err != nil:
 			return nil, &FormatError{path, err}
 		}
+		for _, other := range forms { // which other programs may read
+			for _, name := range []string{other.file, other.second} {
+				path := filepath.Join(dir, name)
+				if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && !slices.Contains(from.files, path) {
+					from.files = append(from.files, path)
+				}
+			}
+		}
+		t.files = from.files
 		return t, nil
 	}
 	if _, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
 	return nil, &FormatError{dir, errors.New("has no tokenizer.json, and no vocab.txt, vocab.json with merges.txt, spiece.model, tokenizer.model, sentencepiece.bpe.model, or source.spm with target.spm and vocab.json")}
+}
+
+// Files returns the paths of the files that Load has read, and of those of other forms beside
+// them. It is empty for a tokenizer of Read.
+func (t *Tokenizer) Files() []string { return slices.Clone(t.files) }
+
+// folder is the directory of a tokenizer.
+type folder struct {
+	path  string
+	files []string // that were read
+}
+
+// read reads a file, and returns its path too.
+func (f *folder) read(name string) (path string, data []byte, err error) {
+	path = filepath.Join(f.path, name)
+	data, err = os.ReadFile(path)
+	if err == nil {
+		f.files = append(f.files, path)
+	}
+	return path, data, err
 }
 
 // settings are those of a tokenizer_config.json that old tokenizers depend on.
@@ -107,13 +138,13 @@ type settings struct {
 
 // readSettings reads the tokenizer_config.json and the special_tokens_map.json of a
 // directory, as far as they are there.
-func readSettings(dir string) (s settings, err error) {
-	if err := readIfThere(filepath.Join(dir, "tokenizer_config.json"), &s); err != nil {
+func readSettings(from *folder) (s settings, err error) {
+	if _, err := from.readIfThere("tokenizer_config.json", &s); err != nil {
 		return s, err
 	}
-	path := filepath.Join(dir, "special_tokens_map.json")
 	var m map[string]json.RawMessage
-	if err := readIfThere(path, &m); err != nil {
+	path, err := from.readIfThere("special_tokens_map.json", &m)
+	if err != nil {
 		return s, err
 	}
 	for _, name := range sorted(m) {
@@ -125,18 +156,18 @@ func readSettings(dir string) (s settings, err error) {
 }
 
 // readIfThere reads a file of JSON, which may be missing.
-func readIfThere(path string, to any) error {
-	data, err := os.ReadFile(path)
+func (f *folder) readIfThere(name string, to any) (path string, err error) {
+	path, data, err := f.read(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return path, nil
 	}
 	if err != nil {
-		return err
+		return path, err
 	}
 	if err := strictjson.Lenient(data, to); err != nil {
-		return &FormatError{path, err}
+		return path, &FormatError{path, err}
 	}
-	return nil
+	return path, nil
 }
 
 // setSpecial sets what special_tokens_map.json says of special tokens, which older versions
@@ -178,8 +209,8 @@ func (s *settings) setSpecial(name string, raw json.RawMessage) error {
 
 // onlyThese returns an error if the files of a directory name other special or added tokens
 // than those of a list.
-func (s *settings) onlyThese(dir string, m model, list []addedToken) error {
-	all, err := s.addedTo(dir, m, slices.Clone(list))
+func (s *settings) onlyThese(from *folder, m model, list []addedToken) error {
+	all, err := s.addedTo(from, m, slices.Clone(list))
 	if err != nil {
 		return err
 	}
@@ -213,8 +244,8 @@ func special(raw json.RawMessage, usual string) (string, error) {
 }
 
 // readBERT makes the tokenizer of a vocab.txt, with a token on each line.
-func readBERT(dir string, data []byte) (*Tokenizer, error) {
-	s, err := readSettings(dir)
+func readBERT(from *folder, data []byte) (*Tokenizer, error) {
+	s, err := readSettings(from)
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +300,7 @@ func readBERT(dir string, data []byte) (*Tokenizer, error) {
 		},
 		decoder: wordPieceDecoder{"##", true},
 	}
-	if err := s.onlyThese(dir, t.model, added); err != nil {
+	if err := s.onlyThese(from, t.model, added); err != nil {
 		return nil, err
 	}
 	t.added, err = newAddedTokens(added, t.model, t.normalizer)
@@ -296,16 +327,15 @@ func lowerCase(s settings, ids map[string]int, added []addedToken) (bool, error)
 }
 
 // readGPT2 makes the tokenizer of a vocab.json and a merges.txt.
-func readGPT2(dir string, data []byte) (*Tokenizer, error) {
-	path := filepath.Join(dir, "merges.txt")
-	lines, err := os.ReadFile(path)
+func readGPT2(from *folder, data []byte) (*Tokenizer, error) {
+	path, lines, err := from.read("merges.txt")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.New("has no merges.txt or tokenizer.json beside it")
 	}
 	if err != nil {
 		return nil, err
 	}
-	s, err := readSettings(dir)
+	s, err := readSettings(from)
 	if err != nil {
 		return nil, err
 	}
@@ -347,7 +377,7 @@ func readGPT2(dir string, data []byte) (*Tokenizer, error) {
 			return nil, err
 		}
 	}
-	if err := s.onlyThese(dir, t.model, added); err != nil {
+	if err := s.onlyThese(from, t.model, added); err != nil {
 		return nil, err
 	}
 	t.added, err = newAddedTokens(added, t.model, nil)

@@ -47,14 +47,14 @@ var fairseqClasses = map[string]fairseqClass{
 var fairseqFamilies = map[string]string{"xlm-roberta": "XLMRobertaTokenizer", "camembert": "CamembertTokenizer"}
 
 // readFairseq makes the tokenizer of a sentencepiece.bpe.model.
-func readFairseq(dir string, data []byte) (*Tokenizer, error) {
-	s, err := readSettings(dir)
+func readFairseq(from *folder, data []byte) (*Tokenizer, error) {
+	s, err := readSettings(from)
 	if err != nil {
 		return nil, err
 	}
 	name := strings.TrimSuffix(s.Class, "Fast")
 	if name == "" {
-		name = fairseqFamilies[modelType(dir)]
+		name = fairseqFamilies[from.modelType()]
 	}
 	class, ok := fairseqClasses[name]
 	if !ok {
@@ -105,7 +105,7 @@ func readFairseq(dir string, data []byte) (*Tokenizer, error) {
 		single: []slot{begin, {text: 0}, end},
 		pair:   []slot{begin, {text: 0}, end, end, {text: 1}, end},
 	}
-	if list, err = s.addedTo(dir, t.model, list); err != nil {
+	if list, err = s.addedTo(from, t.model, list); err != nil {
 		return nil, err
 	}
 	t.decoder.(*pieceDecoder).cleanup = s.Cleanup

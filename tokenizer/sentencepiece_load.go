@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,14 +58,14 @@ var pieceFamilies = map[string]string{
 }
 
 // readPieces makes the tokenizer of a spiece.model or a tokenizer.model.
-func readPieces(dir string, data []byte) (*Tokenizer, error) {
-	s, err := readSettings(dir)
+func readPieces(from *folder, data []byte) (*Tokenizer, error) {
+	s, err := readSettings(from)
 	if err != nil {
 		return nil, err
 	}
 	class := strings.TrimSuffix(s.Class, "Fast")
 	if class == "" {
-		class = pieceFamilies[modelType(dir)]
+		class = pieceFamilies[from.modelType()]
 	}
 	specials, ok := pieceClasses[class]
 	if !ok {
@@ -88,7 +86,7 @@ func readPieces(dir string, data []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if list, err = s.addedTo(dir, t.model, list); err != nil {
+	if list, err = s.addedTo(from, t.model, list); err != nil {
 		return nil, err
 	}
 	t.decoder.(*pieceDecoder).cleanup = s.Cleanup
@@ -96,11 +94,11 @@ func readPieces(dir string, data []byte) (*Tokenizer, error) {
 }
 
 // modelType returns the family that a directory's config.json says, if there is one.
-func modelType(dir string) string {
+func (f *folder) modelType() string {
 	var config struct {
 		Type string `json:"model_type"`
 	}
-	if data, err := os.ReadFile(filepath.Join(dir, "config.json")); err == nil {
+	if _, data, err := f.read("config.json"); err == nil {
 		_ = json.Unmarshal(data, &config) // what is wrong with it is said by who loads the model
 	}
 	return config.Type
@@ -203,7 +201,7 @@ func bosSpecials(s settings, t *Tokenizer, begin, end string) ([]addedToken, err
 
 // addedTo returns special tokens with those that a directory's files add, in the order of
 // their ids. Where both have one, the file counts.
-func (s *settings) addedTo(dir string, m model, list []addedToken) ([]addedToken, error) {
+func (s *settings) addedTo(from *folder, m model, list []addedToken) ([]addedToken, error) {
 	byID := map[int]addedToken{}
 	for _, token := range list {
 		byID[token.ID] = token
@@ -220,8 +218,7 @@ func (s *settings) addedTo(dir string, m model, list []addedToken) ([]addedToken
 		token.ID, token.Normalized = id, false
 		byID[id] = token
 	}
-	path := filepath.Join(dir, "added_tokens.json")
-	data, err := os.ReadFile(path)
+	path, data, err := from.read("added_tokens.json")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -308,8 +305,8 @@ func (m *pieceNumbers) tokenize(out []token, p *piece) ([]token, error) {
 
 // readMarian makes the tokenizer of a source.spm, which cuts texts, with the vocabulary of
 // vocab.json, and with target.spm for what the model writes.
-func readMarian(dir string, source []byte) (*Tokenizer, error) {
-	s, err := readSettings(dir)
+func readMarian(from *folder, source []byte) (*Tokenizer, error) {
+	s, err := readSettings(from)
 	if err != nil {
 		return nil, err
 	}
@@ -320,12 +317,11 @@ func readMarian(dir string, source []byte) (*Tokenizer, error) {
 	if err := s.usual(); err != nil {
 		return nil, err
 	}
-	t, err := marianSide(dir, s, "vocab.json", source)
+	t, err := marianSide(from, s, "vocab.json", source)
 	if err != nil {
 		return nil, err
 	}
-	path := filepath.Join(dir, "target.spm")
-	target, err := os.ReadFile(path)
+	path, target, err := from.read("target.spm")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &FormatError{path, errors.New("is missing, want it beside source.spm")}
 	}
@@ -336,7 +332,7 @@ func readMarian(dir string, source []byte) (*Tokenizer, error) {
 	if s.Separate {
 		words = "target_vocab.json"
 	}
-	if t.target, err = marianSide(dir, s, words, target); err != nil {
+	if t.target, err = marianSide(from, s, words, target); err != nil {
 		var inner *FormatError
 		if !errors.As(err, &inner) {
 			err = &FormatError{path, err}
@@ -347,14 +343,13 @@ func readMarian(dir string, source []byte) (*Tokenizer, error) {
 }
 
 // marianSide is the tokenizer of the source or of the target.
-func marianSide(dir string, s settings, words string, data []byte) (*Tokenizer, error) {
+func marianSide(from *folder, s settings, words string, data []byte) (*Tokenizer, error) {
 	t, err := pieceTokenizer(data)
 	if err != nil {
 		return nil, err
 	}
-	path := filepath.Join(dir, words)
+	path, text, err := from.read(words)
 	bad := func(err error) error { return &FormatError{path, err} }
-	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, bad(errors.New("is missing, want the ids of the pieces"))
 	}
@@ -384,7 +379,7 @@ func marianSide(dir string, s settings, words string, data []byte) (*Tokenizer, 
 	eos := numbered{list[0].Content, list[0].ID}.slot(0)
 	m.unknown = list[1].ID
 	t.post = postProcessor{single: []slot{{text: 0}, eos}, pair: []slot{{text: 0}, {text: 1}, eos}}
-	if list, err = s.addedTo(dir, m, list); err != nil {
+	if list, err = s.addedTo(from, m, list); err != nil {
 		return nil, bad(err)
 	}
 	d := t.decoder.(*pieceDecoder)

@@ -26,6 +26,7 @@ type Tokenizer struct {
 	truncation   *truncation
 	padding      *padding
 	target       *Tokenizer // of what the model writes; nil if it is the same
+	files        []string   // that Load has read
 }
 
 // Options say how texts are encoded. Their zero value does what the file says, as

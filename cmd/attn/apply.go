@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -150,14 +148,7 @@ func scaledScores() []string {
 }
 
 func (cmd *applyCommand) touches() touched {
-	t := touched{reads: []place{{"--in", cmd.In}}, writes: []place{{"--out", cmd.Out}}}
-	if cmd.Layer != "" {
-		t.reads = append(t.reads, place{"--layer", cmd.Layer})
-		if info, err := os.Stat(cmd.Layer); err == nil && info.IsDir() {
-			t.reads = append(t.reads, place{"--layer", filepath.Join(cmd.Layer, "model.safetensors")})
-		}
-	}
-	return t
+	return touched{reads: []place{{"--in", cmd.In}}, tensors: []place{{"--layer", cmd.Layer}}, writes: []place{{"--out", cmd.Out}}}
 }
 
 func (cmd *applyCommand) Run(_ context.Context, _ console) error {

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/filter"
@@ -25,7 +27,8 @@ type embedCommand struct {
 	Strict      bool    `help:"Stop at the first line that cannot be embedded."`
 	Pooling     *string `help:"How hidden states become a vector, for a directory that does not say it: ${poolings_or}." enum:"${poolings}" placeholder:"NAME"`
 	Normalize   bool    `help:"With --pooling, divide each vector by its length."`
-	Prompt      *string `help:"What each text begins with (default as the directory says)." placeholder:"TEXT"`
+	Prompt      *string `help:"What each text begins with (default as the directory says)." placeholder:"TEXT" xor:"prompt"`
+	PromptName  *string `help:"Name of the prompt of the directory with which each text begins." placeholder:"NAME" xor:"prompt"`
 	File        string  `arg:"" optional:"" help:"Text file with a text on each line; without it, standard input." placeholder:"FILE"`
 }
 
@@ -36,6 +39,7 @@ func (embedCommand) Help() string {
   attn embed --model all-MiniLM-L6-v2 --npy vectors.npy texts.txt
   attn embed --model bert-base-uncased --pooling mean --normalize < texts.txt
   attn embed --model e5-small-v2 --prompt "query: " questions.txt
+  attn embed --model Qwen3-Embedding-0.6B --prompt-name query questions.txt
 
 Standard output gets a JSON array for each line, in the order of the input. One that
 cannot be embedded becomes {"error": "…"}, or ends the run with --strict, and always with
@@ -67,7 +71,7 @@ func (cmd *embedCommand) Run(ctx context.Context, c console) error {
 	if cmd.NPY == "" && cmd.Safetensors == "" {
 		return runLines(ctx, c, cmd, cmd.File, invitation)
 	}
-	e, err := cmd.embedder()
+	e, err := cmd.embedder(c)
 	if err != nil {
 		return err
 	}
@@ -93,7 +97,7 @@ func (cmd *embedCommand) modelDir() string { return cmd.Model }
 func (cmd *embedCommand) modelFiles() ([]string, error) { return pretrainedFiles(cmd.Model, true) }
 
 func (cmd *embedCommand) stream(c console) (lineStream, error) {
-	e, err := cmd.embedder()
+	e, err := cmd.embedder(c)
 	if err != nil {
 		return nil, err
 	}
@@ -101,29 +105,54 @@ func (cmd *embedCommand) stream(c console) (lineStream, error) {
 }
 
 // embedder loads the model, which has a tokenizer.
-func (cmd *embedCommand) embedder() (*models.Embedder, error) {
-	e, err := cmd.load()
+func (cmd *embedCommand) embedder(c console) (*models.Embedder, error) {
+	e, err := cmd.load(c)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := e.Model.Tokenizer(); err != nil {
 		return nil, err
 	}
-	if cmd.Prompt != nil {
-		e.Prompt = *cmd.Prompt
-	}
-	return e, nil
+	return e, cmd.setPrompt(e)
 }
 
-func (cmd *embedCommand) load() (*models.Embedder, error) {
+// setPrompt sets what texts begin with. A prompt that is the name of another one is an error:
+// vectors of texts behind that word would look right and be wrong.
+func (cmd *embedCommand) setPrompt(e *models.Embedder) error {
+	if cmd.Prompt == nil && cmd.PromptName == nil {
+		return nil
+	}
+	prompts, _, err := models.Prompts(cmd.Model)
+	if err != nil {
+		return err
+	}
+	names := slices.Sorted(maps.Keys(prompts))
+	if cmd.Prompt != nil {
+		e.Prompt = *cmd.Prompt
+		if slices.Contains(names, e.Prompt) {
+			return usage("--prompt %s: %s has a prompt of that name, want --prompt-name %[1]s, or another text", quoted(e.Prompt), quoted(cmd.Model))
+		}
+		return nil
+	}
+	prompt, ok := prompts[*cmd.PromptName]
+	switch e.Prompt = prompt; {
+	case len(names) == 0:
+		return usage("--prompt-name %s: %s names no prompts", quoted(*cmd.PromptName), quoted(cmd.Model))
+	case !ok:
+		return usage("--prompt-name %s: %s has the prompts %s", quoted(*cmd.PromptName), quoted(cmd.Model), strings.Join(names, ", "))
+	}
+	return nil
+}
+
+func (cmd *embedCommand) load(c console) (*models.Embedder, error) {
 	if cmd.Pooling == nil {
-		e, err := models.LoadEmbedder(cmd.Model, models.Options{Weights: attn.Float32{}})
+		e, err := load(c, models.LoadEmbedder, cmd.Model, models.Options{Weights: attn.Float32{}})
 		if errors.Is(err, models.ErrNoPipeline) {
 			err = fmt.Errorf("%w: --pooling mean, say", err)
 		}
 		return e, err
 	}
-	m, err := models.Load(cmd.Model, models.Options{Weights: attn.Float32{}})
+	m, err := load(c, models.Load, cmd.Model, models.Options{Weights: attn.Float32{}})
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 type followCommand struct {
-	Dir  string `arg:"" help:"Directory of the run: --out of attn train."`
+	Dir  string `arg:"" help:"Directory of the run: --out of attn train." placeholder:"DIR"`
 	Addr string `default:"127.0.0.1:0" help:"Address to serve at; port 0 is a free one." placeholder:"HOST:PORT"`
 	Open bool   `help:"Open the page in the browser."`
 }

@@ -83,9 +83,12 @@ func (cmd *generateCommand) touches() touched {
 }
 
 func (cmd *generateCommand) Run(ctx context.Context, c console) error {
-	m, err := models.Load(cmd.Model, models.Options{Tokens: cmd.Context, Weights: storages[cmd.Weights]})
+	m, err := load(c, models.Load, cmd.Model, models.Options{Tokens: cmd.Context, Weights: storages[cmd.Weights]})
 	if err != nil {
 		return err
+	}
+	if h := m.Head(); h == nil || h.Task != models.NextWord {
+		return &seq2seq.InputError{Name: cmd.Model, Reason: fmt.Sprintf("is a %s model without a head for the %s, want a decoder or an encoder-decoder with one", m.Family.Name, models.NextWord)}
 	}
 	t, err := m.Tokenizer()
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -104,7 +105,7 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 		}
 		return cmd.write(r, c)
 	}
-	m, err := cmd.scored()
+	m, err := cmd.scored(c)
 	if err != nil {
 		return err
 	}
@@ -117,6 +118,14 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	shown.stop()
 	if stopped != nil && !errors.Is(stopped, context.Canceled) {
 		return stopped
+	}
+	if stopped != nil {
+		scores = slices.DeleteFunc(scores, func(s heads.Scores) bool {
+			return !slices.ContainsFunc(s.Flat(m.subject.Layers()), func(v float64) bool { return !math.IsNaN(v) })
+		})
+		if len(scores) == 0 {
+			return interrupted{"interrupted before a head was scored"}
+		}
 	}
 	r := m.report
 	r.Layers, r.Scores = pruning.Layers(m.subject.Layers()), pruning.Tabulate(m.subject.Layers(), scores)

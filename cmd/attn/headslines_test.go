@@ -119,7 +119,7 @@ func TestHeadsOfShards(t *testing.T) {
 		{exitUsage, "would overwrite", []string{"--model", model, "--sums", sums, "--svg", sums}},
 	} {
 		var out, messages bytes.Buffer
-		code := run(t.Context(), append([]string{"heads"}, c.args...), console{strings.NewReader(""), &out, &messages})
+		code := run(t.Context(), append([]string{"heads"}, c.args...), console{in: strings.NewReader(""), out: &out, err: &messages})
 		if text := messages.String(); code != c.code || !strings.Contains(text, c.want) || strings.Count(text, "\n") != 1 || out.Len() > 0 {
 			t.Errorf("%v: exit code %d, %q, want %d, %q", c.args, code, text, c.code, c.want)
 		}

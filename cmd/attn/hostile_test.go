@@ -32,7 +32,7 @@ func attnOf(t *testing.T, args ...string) (code int, out, messages string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var o, e bytes.Buffer
-	code = run(ctx, args, console{strings.NewReader(hostile.Text), &o, &e})
+	code = run(ctx, args, console{in: strings.NewReader(hostile.Text), out: &o, err: &e})
 	return code, o.String(), e.String()
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -49,7 +50,7 @@ func killedAt(n int, f func()) (dead bool) {
 // it has said.
 func quietly(args ...string) (code int, messages string) {
 	var out, said bytes.Buffer
-	code = run(context.Background(), args, console{strings.NewReader(""), &out, &said})
+	code = run(context.Background(), args, console{in: strings.NewReader(""), out: &out, err: &said})
 	return code, said.String()
 }
 
@@ -191,6 +192,47 @@ func TestTrainKilled(t *testing.T) {
 		if len(states) != c.states {
 			t.Errorf("%s: a kill leaves %d states, want %d", c.name, len(states), c.states)
 		}
+	}
+}
+
+// The metrics of a run that goes on are those of its state. What they have beyond it, and a
+// measurement that an interruption has cut off, is measured again.
+func TestMetricsFollowState(t *testing.T) {
+	dir := makePairs(t)
+	train := func(out, epochs string) string {
+		out = filepath.Join(dir, out)
+		command(t, append([]string{"train", "--data", filepath.Join(dir, "pairs.tsv"), "--out", out}, append(small, "--epochs", epochs)...)...)
+		return out
+	}
+	whole, first := train("whole", "2"), train("first", "1")
+	metrics := readAll(t, first)[curve.File]
+	lines := strings.SplitAfter(strings.TrimSuffix(metrics, "\n"), "\n")
+	n := len(lines) - 2 // the epoch; behind it is the final measurement
+	var epoch curve.Epoch
+	if err := json.Unmarshal([]byte(lines[n]), &epoch); err != nil || epoch.Kind != curve.KindEpoch {
+		t.Fatalf("%s: %v", lines[n], err)
+	}
+	cut := epoch
+	cut.ValidLoss = number(math.NaN())
+	beyond := cut
+	beyond.Epoch, beyond.Step = 2, 2*epoch.Step
+	line := func(e curve.Epoch) string {
+		data, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data) + "\n"
+	}
+	before := strings.Join(lines[:n], "")
+	for what, text := range map[string]string{
+		"an epoch that was not measured": before + line(cut), "an epoch beyond the state": before + line(epoch) + line(beyond),
+	} {
+		out := filepath.Join(t.TempDir(), "out")
+		if err := errors.Join(os.CopyFS(out, os.DirFS(first)), os.WriteFile(filepath.Join(out, curve.File), []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		command(t, "train", "--resume", "--epochs", "2", "--out", out)
+		expectOutcome(t, what, out, outcome(t, whole))
 	}
 }
 

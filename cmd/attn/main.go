@@ -2,9 +2,18 @@
 // attention mechanisms on tensors from any framework.
 //
 // Data go to standard output; messages and progress go to standard error. The
-// exit code is 0 when all is done, 1 when something failed, 2 for wrong usage,
-// 3 when a check fell short, 4 for a bad input file, and 130 after an
-// interruption.
+// exit code is
+//
+//   - 0 when all is done;
+//   - 1 when something failed: an output that cannot be written, a full disk, a loss that
+//     diverges, a server that does not answer;
+//   - 2 for wrong usage: what the command line alone shows, flags that do not go with the
+//     model, and an output that would replace something;
+//   - 3 when a check fell short;
+//   - 4 for a bad input: a file, model or directory of shards that is missing, cannot be
+//     read, is a directory in place of a file or the other way round, is broken or of the
+//     wrong kind;
+//   - 130 after an interruption.
 package main
 
 import (
@@ -14,6 +23,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +35,7 @@ import (
 	"github.com/attn-go/attn/internal/hub"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/shards"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
@@ -69,6 +80,8 @@ type commands struct {
 type console struct {
 	in       io.Reader
 	out, err io.Writer
+	// writes are the files that the command replaces: nothing may be read from them.
+	writes []file
 }
 
 // say writes a message of one line for people. What it has from files, flags and servers
@@ -78,7 +91,7 @@ func (c console) say(format string, args ...any) {
 }
 
 func main() {
-	os.Exit(run(interruptible(os.Stderr), os.Args[1:], console{os.Stdin, os.Stdout, os.Stderr}))
+	os.Exit(run(interruptible(os.Stderr), os.Args[1:], console{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 }
 
 // options are those of the parser that do not depend on a run.
@@ -91,7 +104,6 @@ func options(c console) []kong.Option {
 		fillIn(choices()),
 		kong.Writers(c.out, c.err),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Bind(c),
 	}
 }
 
@@ -115,12 +127,12 @@ func run(ctx context.Context, args []string, c console) int {
 		return exited
 	}
 	if err == nil {
-		err = checkFiles(parsed, c)
+		c.writes, err = checkFiles(parsed, c)
 	} else {
 		err = usageError{plain(err)}
 	}
 	if err == nil {
-		err = parsed.Run()
+		err = parsed.Run(c)
 	}
 	if err == nil {
 		return exitOK
@@ -133,12 +145,48 @@ func run(ctx context.Context, args []string, c console) int {
 	return code
 }
 
-// checkFiles returns an error if the command would overwrite what it reads.
-func checkFiles(parsed *kong.Context, c console) error {
-	if cmd, names := parsed.Selected().Target.Addr().Interface().(toucher); names {
-		return cmd.touches().check(c)
+// checkFiles returns the files that the command writes, or an error if it would overwrite
+// one that it reads. Every command is a toucher.
+func checkFiles(parsed *kong.Context, c console) ([]file, error) {
+	return parsed.Selected().Target.Addr().Interface().(toucher).touches().check(c)
+}
+
+// BeforeApply is called by the parser. An empty path is most often a variable of a script
+// that is not set, and must not count as a flag that was not given.
+func (*commands) BeforeApply(parsed *kong.Context) error {
+	for _, at := range parsed.Path {
+		value, name := at.Positional, ""
+		switch {
+		case at.Flag != nil:
+			value, name = at.Flag.Value, "--"+at.Flag.Name
+		case value != nil:
+			name = value.Tag.PlaceHolder
+		default:
+			continue
+		}
+		if isPath(value.Tag.PlaceHolder) && slices.Contains(texts(parsed.Value(at)), "") {
+			return fmt.Errorf("%s is empty, want a path", name)
+		}
 	}
 	return nil
+}
+
+// isPath reports whether the value of a flag with this placeholder is a path, or several.
+func isPath(placeHolder string) bool {
+	return slices.Contains([]string{"FILE", "DIR", "GLOB"}, placeHolder)
+}
+
+// texts returns the texts of a value: of a string, a pointer to one, or a list.
+func texts(v reflect.Value) (list []string) {
+	switch v = reflect.Indirect(v); v.Kind() {
+	case reflect.String:
+		list = []string{v.String()}
+	case reflect.Slice:
+		for i := range v.Len() {
+			list = append(list, texts(v.Index(i))...)
+		}
+	}
+	return list
 }
 
 // joinNegative writes "--offset -3" as "--offset=-3": the parser takes what
@@ -183,6 +231,7 @@ func exitCode(err error) int {
 		line   *filter.Error
 		model  *models.FormatError
 		remote *hub.ModelError
+		parts  *shards.Error
 		check  *pruning.CheckError
 		paused interrupted
 		path   *fs.PathError
@@ -194,16 +243,23 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &check):
 		return exitCheck
-	case errors.As(err, &input), errors.As(err, &format), errors.As(err, &tokens), errors.As(err, &line), errors.As(err, &model), errors.As(err, &remote):
+	case errors.As(err, &input), errors.As(err, &format), errors.As(err, &tokens), errors.As(err, &line), errors.As(err, &model), errors.As(err, &remote), errors.As(err, &parts):
 		return exitInput
-	case errors.As(err, &path) && (path.Op == "open" || path.Op == "stat") && noInput(err):
+	case errors.As(err, &path) && noInput(path):
 		return exitInput
 	}
 	return exitFailed
 }
 
-// noInput reports whether an error of opening a file means that the user gave
-// the wrong one.
-func noInput(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR)
+// noInput reports whether an error of reading a file means that the user gave
+// the wrong one. What fails in writing says "write", "mkdir" or "rename".
+func noInput(err *fs.PathError) bool {
+	switch err.Op {
+	case "open", "stat":
+		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR)
+	case "read":
+		info, statErr := os.Stat(err.Path)
+		return statErr == nil && info.IsDir()
+	}
+	return false
 }

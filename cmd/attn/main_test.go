@@ -34,10 +34,11 @@ func TestInterruptedAtOnce(t *testing.T) {
 			[]string{"train", "--resume", "--epochs", "3", "--out", model}},
 		{"attn: interrupted", []string{"eval", "--model", model, "--data", data}},
 		{"attn: interrupted", []string{"translate", "--model", model, "hello"}},
+		{"attn: interrupted before a head was scored", []string{"heads", "--model", model, "--data", data, "--method", "leave-one-out,taylor", "--svg", filepath.Join(dir, "x.svg")}},
 		{"attn: interrupted", []string{"translate", "--model", model, "--beam", "3", "hello"}},
 	} {
 		var out, messages bytes.Buffer
-		code := run(ctx, c.args, console{strings.NewReader(""), &out, &messages})
+		code := run(ctx, c.args, console{in: strings.NewReader(""), out: &out, err: &messages})
 		lines := strings.Split(strings.TrimSpace(messages.String()), "\n")
 		if last := lines[len(lines)-1]; code != exitInterrupted || last != c.want {
 			t.Errorf("%v: exit code %d and %q, want %d and %q", c.args, code, last, exitInterrupted, c.want)

@@ -112,7 +112,7 @@ func (cmd *mapCommand) Validate() error {
 
 func (cmd *mapCommand) touches() touched {
 	t := touched{
-		models: []place{{"--model", cmd.Model}}, reads: []place{{"--weights", cmd.Weights}, {"--font", cmd.Font}},
+		models: []place{{"--model", cmd.Model}}, tensors: []place{{"--weights", cmd.Weights}}, reads: []place{{"--font", cmd.Font}},
 		stdin: cmd.Model != "" && cmd.Text == nil, stdout: true,
 	}
 	for _, o := range cmd.outputs() {

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/curve"
@@ -36,26 +38,48 @@ type metrics struct {
 	steps []curve.Step // those among them
 }
 
-// readMetrics returns those of the run in a directory.
-func readMetrics(dir string) (m metrics, err error) {
+// readMetrics returns those of the run in a directory, up to the step that its state is at:
+// what was measured behind it will be measured again.
+func readMetrics(dir string, step int) (m metrics, err error) {
 	data, err := os.ReadFile(filepath.Join(dir, curve.File))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	m.lines = curve.Lines(data)
+	if i := slices.IndexFunc(m.lines, func(line []byte) bool { return curve.StepOf(line) > step }); i >= 0 {
+		m.lines = m.lines[:i]
+	}
 	return m, err
 }
 
-// add appends a line. A final measurement replaces one that no epoch has followed.
+// unmeasured returns the last epoch if its measurement was interrupted.
+func (m *metrics) unmeasured() (last curve.Epoch, ok bool) {
+	if n := len(m.lines); n > 0 && curve.KindOf(m.lines[n-1]) == curve.KindEpoch {
+		ok = json.Unmarshal(m.lines[n-1], &last) == nil && math.IsNaN(float64(last.ValidLoss))
+	}
+	return last, ok
+}
+
+// add appends a line. A final measurement replaces one that no epoch has followed, and an
+// epoch replaces its line without a measurement.
 func (m *metrics) add(line any) error {
 	data, err := json.Marshal(line)
 	if err != nil {
 		return err
 	}
 	data = append(data, '\n')
-	_, final := line.(finalMetrics)
-	if n := len(m.lines); final && n > 0 && curve.KindOf(m.lines[n-1]) == curve.KindFinal {
-		m.lines = m.lines[:n-1]
+	if n := len(m.lines); n > 0 {
+		replaced := false
+		switch line := line.(type) {
+		case finalMetrics:
+			replaced = curve.KindOf(m.lines[n-1]) == curve.KindFinal
+		case curve.Epoch:
+			last, ok := m.unmeasured()
+			replaced = ok && last.Epoch == line.Epoch
+		}
+		if replaced {
+			m.lines = m.lines[:n-1]
+		}
 	}
 	m.lines, m.fresh = append(m.lines, data), append(m.fresh, data)
 	if s, ok := line.(curve.Step); ok {

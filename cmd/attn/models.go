@@ -66,7 +66,7 @@ type decoderSizes struct {
 }
 
 func (cmd *modelsCommand) Run(c console) error {
-	d, err := models.Describe(cmd.Dir, models.Options{})
+	d, err := load(c, models.Describe, cmd.Dir, models.Options{})
 	if err != nil {
 		return err
 	}

@@ -148,7 +148,7 @@ func taskOf(dir string) (*modelTask, error) {
 }
 
 // loadTask loads a pretrained model and at most most lines of its data.
-func loadTask(dir, data string, most int) (*loaded, []dataLine, error) {
+func loadTask(c console, dir, data string, most int) (*loaded, []dataLine, error) {
 	task, err := taskOf(dir)
 	if err != nil {
 		return nil, nil, err
@@ -162,7 +162,7 @@ func loadTask(dir, data string, most int) (*loaded, []dataLine, error) {
 	}
 	l := &loaded{task: task, data: data}
 	if task == &similarityTask {
-		if l.embedder, err = models.LoadEmbedder(dir, models.Options{}); err != nil {
+		if l.embedder, err = load(c, models.LoadEmbedder, dir, models.Options{}); err != nil {
 			return nil, nil, err
 		}
 		l.Model = l.embedder.Model
@@ -170,7 +170,7 @@ func loadTask(dir, data string, most int) (*loaded, []dataLine, error) {
 		if err := l.similarities(data, lines); err != nil {
 			return nil, nil, err
 		}
-	} else if l.Model, err = models.Load(dir, models.Options{}); err != nil {
+	} else if l.Model, err = load(c, models.Load, dir, models.Options{}); err != nil {
 		return nil, nil, err
 	}
 	return l, lines, wantHeads(dir, l.Attention())

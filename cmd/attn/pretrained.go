@@ -59,7 +59,7 @@ func openSource(dir string, c console) (view.Source, error) {
 			return translatorSource{m, newUnknown(c.err)}, nil
 		},
 		pretrained: func() (view.Source, error) {
-			m, err := models.Load(dir, models.Options{})
+			m, err := load(c, models.Load, dir, models.Options{})
 			if err != nil {
 				return nil, err
 			}

@@ -126,8 +126,6 @@ func (cmd *pruneCommand) Validate() error {
 		return fmt.Errorf("--resamples %d, want 100 to 1000000", cmd.Resamples)
 	case cmd.SpeedTime < 0 || cmd.SpeedTime > time.Hour:
 		return fmt.Errorf("--speed-time %v, want 0 to 1h", cmd.SpeedTime)
-	case cmd.Out == "":
-		return errors.New("--out needs a directory")
 	case sameFile(cmd.Out, cmd.Model):
 		return fmt.Errorf("--out %s is the model itself", quoted(cmd.Out))
 	case sameFile(cmd.masked(), cmd.Model):
@@ -177,7 +175,10 @@ type prepared struct {
 }
 
 func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
-	p, err := either[*prepared]{trained: cmd.prepareTranslator, pretrained: cmd.preparePretrained}.of(cmd.Model)
+	p, err := either[*prepared]{
+		trained:    cmd.prepareTranslator,
+		pretrained: func() (*prepared, error) { return cmd.preparePretrained(c) },
+	}.of(cmd.Model)
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,8 @@ import (
 // This file has what attn prune does with pretrained models alone.
 
 // preparePretrained loads everything that the experiment needs, and says what it is.
-func (cmd *pruneCommand) preparePretrained() (*prepared, error) {
-	l, lines, err := loadTask(cmd.Model, cmd.Data, math.MaxInt)
+func (cmd *pruneCommand) preparePretrained(c console) (*prepared, error) {
+	l, lines, err := loadTask(c, cmd.Model, cmd.Data, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}

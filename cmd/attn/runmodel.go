@@ -74,8 +74,8 @@ func (cmd *runCommand) touches() touched {
 	return touched{models: []place{{"--model", cmd.Model}}, reads: []place{{"--in", cmd.In}}, writes: []place{{"--out", cmd.Out}}}
 }
 
-func (cmd *runCommand) Run(context.Context, console) error {
-	m, err := models.Load(cmd.Model, models.Options{Weights: attn.Float32{}})
+func (cmd *runCommand) Run(_ context.Context, c console) error {
+	m, err := load(c, models.Load, cmd.Model, models.Options{Weights: attn.Float32{}})
 	if err != nil {
 		return err
 	}

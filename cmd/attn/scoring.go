@@ -57,8 +57,11 @@ type scored struct {
 }
 
 // scored returns the model with the data.
-func (f *scoredFlags) scored() (*scored, error) {
-	return either[*scored]{trained: f.scoredTranslator, pretrained: f.scoredPretrained}.of(f.Model)
+func (f *scoredFlags) scored(c console) (*scored, error) {
+	return either[*scored]{
+		trained:    f.scoredTranslator,
+		pretrained: func() (*scored, error) { return f.scoredPretrained(c) },
+	}.of(f.Model)
 }
 
 func (f *scoredFlags) scoredTranslator() (*scored, error) {
@@ -85,8 +88,8 @@ func (f *scoredFlags) scoredTranslator() (*scored, error) {
 	}, nil
 }
 
-func (f *scoredFlags) scoredPretrained() (*scored, error) {
-	l, lines, err := loadTask(f.Model, f.Data, f.Limit)
+func (f *scoredFlags) scoredPretrained(c console) (*scored, error) {
+	l, lines, err := loadTask(c, f.Model, f.Data, f.Limit)
 	if err != nil {
 		return nil, err
 	}

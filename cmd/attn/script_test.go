@@ -95,7 +95,7 @@ func makeFixture(t *testing.T) string {
 func command(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, messages bytes.Buffer
-	if code := run(context.Background(), args, console{strings.NewReader(""), &out, &messages}); code != exitOK {
+	if code := run(context.Background(), args, console{in: strings.NewReader(""), out: &out, err: &messages}); code != exitOK {
 		t.Fatalf("attn %s: exit code %d: %s", strings.Join(args, " "), code, messages.String())
 	}
 	return out.String()

@@ -66,7 +66,11 @@ func (cmd *shardsCommand) Validate() error {
 }
 
 func (cmd *shardsCommand) touches() touched {
-	t := touched{makes: []place{{"--output", cmd.Output}}}
+	output := []place{{"--output", cmd.Output}}
+	if cmd.Merge {
+		return touched{reads: output}
+	}
+	t := touched{makes: output}
 	for _, pattern := range cmd.Input {
 		found, _ := filepath.Glob(pattern) // a wrong pattern is told of later
 		for _, path := range found {
@@ -117,10 +121,13 @@ func (cmd *shardsCommand) make(ctx context.Context, c console, job *shards.Job, 
 	if err == nil {
 		m, err = job.Run(ctx, i)
 	}
+	var there *shards.Error
 	switch {
 	case errors.Is(err, shards.ErrDone):
 		fmt.Fprintf(c.err, "shard %d of %d is done\n", i, job.Of)
 		return nil
+	case errors.As(err, &there) && there.Other: // as where attn train finds another run
+		return usageError{err}
 	case err != nil:
 		return err
 	}

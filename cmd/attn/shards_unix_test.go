@@ -25,7 +25,7 @@ func TestTwoWorkersOnOneShard(t *testing.T) {
 		t.Fatal(err)
 	}
 	var written, messages bytes.Buffer
-	code := run(t.Context(), args, console{strings.NewReader(""), &written, &messages})
+	code := run(t.Context(), args, console{in: strings.NewReader(""), out: &written, err: &messages})
 	want := "attn: write to " + filepath.Join(out, "shard-00001-of-00002") + ": another process is writing there\n"
 	if code != exitFailed || messages.String() != want || written.Len() > 0 {
 		t.Errorf("exit code %d, %q, want %d, %q", code, messages.String(), exitFailed, want)

@@ -69,7 +69,7 @@ func (cmd *tokenizeCommand) Run(ctx context.Context, c console) error {
 	if cmd.Text == nil {
 		return runLines(ctx, c, cmd, cmd.File, "type texts to tokenize, one per line")
 	}
-	encode, err := cmd.encoder()
+	encode, err := cmd.encoder(c)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (cmd *tokenizeCommand) modelFiles() ([]string, error) {
 }
 
 func (cmd *tokenizeCommand) stream(c console) (lineStream, error) {
-	encode, err := cmd.encoder()
+	encode, err := cmd.encoder(c)
 	if err != nil {
 		return nil, err
 	}
@@ -136,8 +136,8 @@ func (cmd *tokenizeCommand) options() tokenizer.Options {
 }
 
 // encoder loads the tokenizer and returns what makes of a text what is written of it.
-func (cmd *tokenizeCommand) encoder() (func(text string) (string, error), error) {
-	t, err := tokenizer.Load(cmd.Model)
+func (cmd *tokenizeCommand) encoder(c console) (func(text string) (string, error), error) {
+	t, err := loadTokenizer(c, cmd.Model)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -8,7 +9,10 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/internal/curve"
+	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/tokenizer"
 )
 
 // place is a file or a directory that a flag names; without a path it was not given.
@@ -17,62 +21,109 @@ type place struct{ flag, path string }
 // touched is what a command reads and writes. It is checked before the command
 // runs: no output may take the place of an input or of another output.
 type touched struct {
-	reads  []place
-	models []place // directories of models that are read
-	writes []place
-	makes  []place // directories of models that are written
+	reads   []place
+	tensors []place // what safetensors.Open takes
+	models  []place // directories of models that are read
+	writes  []place
+	makes   []place // directories of models that are written
 	// stdin says that standard input is read, and stdout that "-" among writes is
 	// standard output.
 	stdin, stdout bool
 }
 
-// toucher is a command that names files.
+// toucher is a command: every one says which files it reads and writes, if any.
 type toucher interface{ touches() touched }
 
-// modelFiles are the files of a model's directory: what attn train and attn prune
-// write there.
-var modelFiles = []string{
-	"config.json", seq2seq.WeightsFile, "source.json", "target.json", seq2seq.TrainingFile, seq2seq.ExamplesFile,
-	recipeFile, curve.File, curve.PictureFile, reportFile, unfinishedFile,
+// runFiles returns the names of what attn train and attn prune write to the directory of a
+// run.
+func runFiles() []string {
+	return append(seq2seq.ModelFiles(), seq2seq.TrainingFile, seq2seq.ExamplesFile,
+		recipeFile, curve.File, curve.PictureFile, reportFile, unfinishedFile)
 }
 
-// check returns a usage error if an output would overwrite an input or another
+// check returns the outputs, or a usage error if one would overwrite an input or another
 // output, under whatever name: links, other spellings of a path, and, where there
-// is nothing yet, letters that differ only in case. Then it returns an error if an
-// output cannot be written where it is to be.
-func (t touched) check(c console) error {
+// is nothing yet, letters that differ only in case; or an error if an output cannot be
+// written where it is to be. Which files a pretrained model has is known when it is loaded:
+// see load.
+func (t touched) check(c console) ([]file, error) {
+	for _, p := range t.makes {
+		if p.path == "-" {
+			return nil, usage("%s -: want a directory, not standard output", p.flag)
+		}
+		if at := identify(p.path).exists; p.path != "" && at != nil && !at.IsDir() {
+			return nil, fmt.Errorf("write to %s: %s is a file, want a folder", p.path, at.Name())
+		}
+	}
 	inputs, outputs := t.inputs(c), t.outputs(c)
 	for i, out := range outputs {
 		if out.path == "-" && !t.stdout {
-			return usage("%s -: want a file, not standard output", out.flag)
+			return nil, usage("%s -: want a file, not standard output", out.flag)
 		}
-		for _, in := range inputs {
-			if out.is(in.identity) {
-				return overwrites(out, in)
-			}
+		if err := out.replaces(inputs); err != nil {
+			return nil, err
 		}
 		for _, other := range outputs[:i] {
 			if out.dir != "" && other.dir != "" || !out.is(other.identity) {
 				continue // what a model's directory holds twice is the model's business
 			}
-			return twice(other, out)
+			return nil, twice(other, out)
 		}
 	}
-	return ready(slices.DeleteFunc(slices.Clone(t.writes), func(p place) bool {
+	return outputs, ready(slices.DeleteFunc(slices.Clone(t.writes), func(p place) bool {
 		// What goes into a directory that is still to be made can wait for it.
 		return slices.ContainsFunc(t.makes, func(made place) bool { return sameFile(filepath.Dir(p.path), made.path) })
 	}))
 }
 
-// overwrites says which output would take the place of which input.
-func overwrites(out, in file) error {
-	switch {
-	case in.dir != "":
-		return usage("%v would overwrite a file of the model in %s", out, quoted(in.dir))
-	case in.path == "":
-		return usage("%v would overwrite %v", out, in)
+// load loads a model from a directory, or returns a usage error if the command is to write
+// one of the files that it was read from.
+func load[M interface{ Files() []string }](c console, from func(string, models.Options) (M, error), dir string, o models.Options) (M, error) {
+	m, err := from(dir, o)
+	if err == nil {
+		err = c.reads(dir, m.Files())
 	}
-	return usage("%v would overwrite %s, which %s reads", out, quoted(in.path), in.flag)
+	if err != nil {
+		var none M
+		return none, err
+	}
+	return m, nil
+}
+
+// loadTokenizer is load for a directory of which only the tokenizer is read.
+func loadTokenizer(c console, dir string) (*tokenizer.Tokenizer, error) {
+	return load(c, func(dir string, _ models.Options) (*tokenizer.Tokenizer, error) { return tokenizer.Load(dir) }, dir, models.Options{})
+}
+
+// reads returns a usage error if the command is to write one of the files that the model in
+// a directory is read from.
+func (c console) reads(dir string, paths []string) error {
+	var inputs []file
+	for _, path := range paths {
+		inputs = append(inputs, file{place: place{"--model", path}, dir: dir, identity: identify(path)})
+	}
+	for _, out := range c.writes {
+		if err := out.replaces(inputs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replaces returns a usage error if an output would take the place of an input.
+func (f file) replaces(inputs []file) error {
+	for _, in := range inputs {
+		switch {
+		case !f.is(in.identity):
+		case in.dir != "":
+			return usage("%v would overwrite a file of the model in %s", f, quoted(in.dir))
+		case in.path == "":
+			return usage("%v would overwrite %v", f, in)
+		default:
+			return usage("%v would overwrite %s, which %s reads", f, quoted(in.path), in.flag)
+		}
+	}
+	return nil
 }
 
 // twice says which two outputs are one file.
@@ -112,42 +163,19 @@ func (f file) String() string {
 // inputs returns every file that is read.
 func (t touched) inputs(c console) []file {
 	list := files(t.reads, t.models)
-	for _, p := range t.models {
-		list = append(list, inside(p)...)
+	for _, p := range t.tensors {
+		list = append(list, files([]place{p}, nil)...)
+		if r, err := safetensors.Open(p.path); err == nil { // else the command says what is wrong
+			for _, path := range r.Files() {
+				list = append(list, file{place: place{p.flag, path}, identity: identify(path)})
+			}
+			r.Close()
+		}
 	}
 	if id, ok := streamIdentity(c.in); ok && t.stdin {
 		list = append(list, file{place: place{flag: "standard input"}, identity: id})
 	}
 	return list
-}
-
-// inside returns the files of a pretrained model that modelFiles does not name.
-func inside(p place) []file {
-	if p.path == "" || !isPretrained(p.path) {
-		return nil
-	}
-	entries, _ := os.ReadDir(p.path) // what cannot be read is said by who loads it
-	var list []file
-	for _, e := range entries {
-		if ofPretrained(e.Name()) {
-			path := p.path + string(filepath.Separator) + e.Name()
-			list = append(list, file{place: place{p.flag, path}, dir: p.path, identity: identify(path)})
-		}
-	}
-	return list
-}
-
-// ofPretrained reports whether a file of that name belongs to a pretrained model.
-func ofPretrained(name string) bool {
-	if ok, _ := filepath.Match("model-*.safetensors", name); ok {
-		return true
-	}
-	return slices.Contains([]string{
-		"model.safetensors.index.json", "generation_config.json", "modules.json", "config_sentence_transformers.json",
-		"sentence_bert_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-		"vocab.txt", "vocab.json", "merges.txt", "tokenizer.model", "sentencepiece.bpe.model", "source.spm", "target.spm",
-		"spiece.model", "target_vocab.json",
-	}, name)
 }
 
 // outputs returns every file that is written. Standard output is one wherever it
@@ -175,7 +203,7 @@ func files(single, models []place) []file {
 		if p.path == "" {
 			continue
 		}
-		for _, name := range modelFiles {
+		for _, name := range runFiles() {
 			path := p.path + string(filepath.Separator) + name // not cleaned: a link's parent is not where its name stands
 			list = append(list, file{place: place{p.flag, path}, dir: p.path, identity: identify(path)})
 		}
@@ -208,6 +236,8 @@ func identify(path string) identity {
 		}
 		if dir == "" {
 			dir = "."
+		} else if short := strings.TrimRight(dir, string(filepath.Separator)); short != filepath.VolumeName(dir) {
+			dir = short // with a separator behind it, a file is not found
 		}
 		at, rest = dir, filepath.Join(base, rest)
 	}

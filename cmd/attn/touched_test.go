@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/alecthomas/kong"
@@ -34,14 +36,10 @@ func TestEveryNamedFileIsChecked(t *testing.T) {
 		if len(want) == 0 {
 			continue
 		}
-		cmd, names := command.Target.Addr().Interface().(toucher)
-		if !names {
-			t.Errorf("attn %s has the files %v and does not tell which it reads and writes", command.Name, want)
-			continue
-		}
+		cmd := command.Target.Addr().Interface().(toucher)
 		touches := cmd.touches()
 		var got []string
-		for _, p := range slices.Concat(touches.reads, touches.models, touches.writes, touches.makes) {
+		for _, p := range slices.Concat(touches.reads, touches.tensors, touches.models, touches.writes, touches.makes) {
 			got = append(got, p.path)
 		}
 		for _, path := range want {
@@ -95,5 +93,114 @@ func TestSameFile(t *testing.T) {
 		if got := sameFile(c.b, c.a); got != c.want {
 			t.Errorf("%s and %s: the same is %v, want %v", c.b, c.a, got, c.want)
 		}
+	}
+}
+
+// Whatever is written, no file of the model is: neither one that is read, nor one that another
+// command reads. Every command that reads a model and writes files is tried.
+func TestModelsAreSpared(t *testing.T) {
+	t.Chdir(t.TempDir())
+	newModel(t, "run")
+	copyModel(t, "sentence_dense", "pipeline")
+	copyModel(t, "bert_shards", "shards")
+	for name, text := range map[string]string{
+		"texts": "a\nb\n", "similar": strings.Repeat("a\tb\t1\nb\tc\t0\n", 20), "pairs": "5 mar\t2001-03-05\n",
+		"pipeline/vocab.txt": "a\n", "pipeline/generation_config.json": "{}", "pipeline/chat_template.jinja": "", "pipeline/1_Pooling/other": "",
+		"run/training.safetensors": "", "run/metrics.jsonl": "",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// What goes with the flag of an output.
+	lines := map[string]map[string]string{
+		"map":    {"pipeline": "--model pipeline hello", "run": "--model run hello"},
+		"run":    {"pipeline": "--model pipeline hello", "shards": "--model shards --ids 1,2"},
+		"embed":  {"pipeline": "--model pipeline texts"},
+		"heads":  {"pipeline": "--model pipeline --data similar", "run": "--model run --data pairs"},
+		"prune":  {"pipeline": "--model pipeline --data similar --limit 10 --out new", "run": "--model run --data pairs --out new"},
+		"export": {"run": "--model run"},
+		"apply":  {"shards": "--in texts --heads 2 --layer shards"},
+	}
+	parser := kong.Must(&commands{}, options(console{})...)
+	for _, command := range parser.Model.Leaves(true) {
+		for _, flag := range outputFlags(command) {
+			if lines[command.Name] == nil {
+				t.Errorf("attn %s has %s, and is not tried", command.Name, flag)
+			}
+			for dir, line := range lines[command.Name] {
+				err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+					if err != nil || e.IsDir() {
+						return err
+					}
+					before, err := os.ReadFile(path)
+					if err != nil {
+						return err
+					}
+					args := append([]string{command.Name, flag, path}, strings.Fields(line)...)
+					if command.Name == "apply" && !strings.HasPrefix(e.Name(), "model") {
+						return nil // which is not of the layer
+					}
+					code, said := quietly(args...)
+					if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) || code != exitUsage {
+						t.Errorf("attn %s: exit code %d, %s", strings.Join(args, " "), code, said)
+					}
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// outputFlags returns the flags of a command that name a file it writes, besides the model.
+func outputFlags(command *kong.Node) (names []string) {
+	cmd := command.Target.Addr().Interface().(toucher)
+	for _, flag := range command.Flags {
+		if flag.PlaceHolder != "FILE" || flag.Target.Kind() != reflect.String {
+			continue
+		}
+		flag.Target.SetString("path")
+		if slices.ContainsFunc(cmd.touches().writes, func(p place) bool { return p.path == "path" }) {
+			names = append(names, "--"+flag.Name)
+		}
+		flag.Target.SetString("")
+	}
+	return names
+}
+
+// An empty path is an error and not a flag that was not given, and "-" is no directory.
+func TestEmptyPaths(t *testing.T) {
+	t.Chdir(t.TempDir())
+	parser := kong.Must(&commands{}, options(console{})...)
+	for _, command := range parser.Model.Leaves(true) {
+		values := slices.Clone(command.Positional)
+		for _, flag := range command.Flags {
+			values = append(values, flag.Value)
+		}
+		for _, v := range values {
+			if !isPath(v.Tag.PlaceHolder) {
+				continue
+			}
+			name, arg := "--"+v.Name, "--"+v.Name+"="
+			if slices.Contains(command.Positional, v) {
+				name, arg = v.Tag.PlaceHolder, ""
+			}
+			code, said := quietly(command.Name, arg)
+			if want := "attn: " + name + " is empty, want a path\n"; code != exitUsage || said != want {
+				t.Errorf("attn %s %q: exit code %d, %q, want %d, %q", command.Name, arg, code, said, exitUsage, want)
+			}
+		}
+	}
+	for _, line := range []string{"train --out -", "fetch a/b --out -", "prune --model m --data d --out -", "shards --input * --of 1 --output - tokenize"} {
+		args := strings.Fields(line)
+		if code, said := quietly(args...); code != exitUsage || !strings.Contains(said, " -: want a directory, not standard output") {
+			t.Errorf("attn %s: exit code %d, %s", line, code, said)
+		}
+	}
+	if exists("-") {
+		t.Error("there is a directory of the name -")
 	}
 }

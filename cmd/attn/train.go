@@ -194,7 +194,7 @@ func (s *session) reopen(cmd *trainCommand) error {
 	if err := s.trainer.Resume(s.dir); err != nil {
 		return err
 	}
-	if s.metrics, err = readMetrics(s.dir); err != nil {
+	if s.metrics, err = readMetrics(s.dir, s.trainer.Total()); err != nil {
 		return err
 	}
 	s.saved = true
@@ -274,6 +274,9 @@ func (s *session) train(ctx context.Context) error {
 		n.Arch, n.Score, nn.Count(s.model), len(s.data.learn), len(s.data.test))
 	p := newProgress(s.err, curve.Parse(s.metrics.lines))
 	defer p.stop()
+	if err := s.complete(ctx); err != nil {
+		return err
+	}
 	made, unsaved, last := 0, 0, time.Now() // steps; those since the last save; its time
 	told := time.Now()                      // those who follow
 	err := s.trainer.Run(ctx, func(step seq2seq.Progress) error {
@@ -331,6 +334,25 @@ func (s *session) train(ctx context.Context) error {
 		return interrupted{fmt.Sprintf("interrupted after %d epochs and %d steps; all is saved, go on with: attn train --resume --out %s", epochs, steps, quoted(s.dir))}
 	}
 	return err
+}
+
+// complete measures the last epoch of a run that was interrupted while doing so.
+func (s *session) complete(ctx context.Context) error {
+	m, ok := s.metrics.unmeasured()
+	if !ok {
+		return nil
+	}
+	loss, err := s.model.Loss(ctx, s.data.test)
+	if ctx.Err() != nil {
+		return nil // the next time
+	} else if err != nil {
+		return err
+	}
+	m.ValidLoss = number(loss)
+	if err := s.metrics.add(m); err != nil {
+		return err
+	}
+	return s.save()
 }
 
 // epoch measures at the end of one.

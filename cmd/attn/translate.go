@@ -124,7 +124,7 @@ func (cmd *translateCommand) filter(c console) (f filter.Filter[translation], er
 			}
 			return cmd.trained(m, newUnknown(c.err)), nil
 		},
-		pretrained: cmd.pretrained,
+		pretrained: func() (work, error) { return cmd.pretrained(c) },
 	}.of(cmd.Model)
 	return f, err
 }

@@ -12,11 +12,11 @@ import (
 )
 
 // pretrained returns the work of a pretrained encoder-decoder on a batch of lines.
-func (cmd *translateCommand) pretrained() (func(context.Context, []*filter.Line[translation]) error, error) {
+func (cmd *translateCommand) pretrained(c console) (func(context.Context, []*filter.Line[translation]) error, error) {
 	if cmd.Map {
 		return nil, usage("--map goes with a model of attn train, and %s is a pretrained one", quoted(cmd.Model))
 	}
-	m, err := models.Load(cmd.Model, models.Options{Weights: attn.Float32{}})
+	m, err := load(c, models.Load, cmd.Model, models.Options{Weights: attn.Float32{}})
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func (cmd *viewCommand) touches() touched {
 		t.models = append(t.models, place{"--model", dir})
 	}
 	for _, path := range cmd.Weights {
-		t.reads = append(t.reads, place{"--weights", path})
+		t.tensors = append(t.tensors, place{"--weights", path})
 	}
 	t.reads = append(t.reads, place{"--importance", cmd.Scores})
 	return t

@@ -45,7 +45,7 @@ func TestOpenBrowser(t *testing.T) {
 	ended := make(chan int)
 	var out, messages bytes.Buffer
 	go func() {
-		ended <- run(ctx, []string{"view", "--weights", at("w.safetensors"), "--open"}, console{strings.NewReader(""), &out, &messages})
+		ended <- run(ctx, []string{"view", "--weights", at("w.safetensors"), "--open"}, console{in: strings.NewReader(""), out: &out, err: &messages})
 	}()
 	for {
 		if _, err := os.Stat(at("opened")); err == nil {

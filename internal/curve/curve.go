@@ -112,6 +112,13 @@ func read[T any](line []byte, add func(T)) {
 	}
 }
 
+// StepOf returns the step that a line tells of, of all epochs, 0 if it tells of none.
+func StepOf(line []byte) int {
+	var fields struct{ Step int }
+	_ = json.Unmarshal(line, &fields) // what is no line of JSON tells of none
+	return fields.Step
+}
+
 // KindOf returns the kind of a line.
 func KindOf(line []byte) Kind {
 	var fields struct{ Kind Kind }

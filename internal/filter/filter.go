@@ -76,8 +76,12 @@ func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %v", quote.Name(e.Na
 func (e *Error) Unwrap() error { return e.Err }
 
 // Lines are gathered in windows, in which they are sorted by length: a large window makes
-// for batches with little padding, and is what memory is needed for.
+// for batches with little padding, and is what memory is needed for. The first is small, and
+// they grow until the work on one takes about patience: what is done is then soon written,
+// also if the run is interrupted.
 const (
+	leastLines  = 64
+	patience    = time.Second
 	windowLines = 2048
 	windowBytes = 4 << 20
 	// gathering is how long a window waits for more lines, when some have come: somebody
@@ -96,7 +100,13 @@ func (f Filter[V]) Run(ctx context.Context, in io.Reader, out io.Writer) (s Stat
 	defer cancel() // the reader ends too, when what it reads next has come
 	waiting := read(ctx, in, f.MaxBytes, f.Strict)
 	w := bufio.NewWriterSize(out, 1<<16)
-	defer func() { err = errors.Join(err, w.Flush()) }()
+	defer func() {
+		if failed := w.Flush(); err == nil {
+			err = failed
+		}
+	}()
+	least := max(f.Batch, leastLines)
+	size := least // of a window
 	for number := 0; ; {
 		window, end := waiting.take(ctx)
 		lines := make([]*Line[V], len(window))
@@ -104,17 +114,27 @@ func (f Filter[V]) Run(ctx context.Context, in io.Reader, out io.Writer) (s Stat
 			number++
 			lines[i] = &Line[V]{Number: number, Text: l.text, Err: l.err}
 		}
-		if err := f.window(ctx, lines, w, &s); err != nil {
-			return s, err
+		for len(lines) > 0 {
+			n, start := min(size, len(lines)), time.Now()
+			if err := f.window(ctx, lines[:n], w, &s); err != nil {
+				return s, err
+			}
+			if err := w.Flush(); err != nil {
+				return s, err
+			}
+			lines = lines[n:]
+			switch took := time.Since(start); {
+			case took > patience:
+				size = max(size/2, least)
+			case took < patience/2 && n == size:
+				size *= 2
+			}
 		}
 		if end != nil {
 			if end == io.EOF {
 				end = nil
 			}
 			return s, end
-		}
-		if err := w.Flush(); err != nil {
-			return s, err
 		}
 	}
 }

@@ -206,6 +206,25 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
+// What is done is written while there is more to do, so an interruption leaves it.
+func TestWrittenEarly(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	f := upper()
+	work := f.Work
+	f.Work = func(ctx context.Context, batch []*Line[string]) error {
+		if slices.ContainsFunc(batch, func(l *Line[string]) bool { return l.Number > 500 }) {
+			cancel()
+			return ctx.Err()
+		}
+		return work(ctx, batch)
+	}
+	var out strings.Builder
+	s, err := f.Run(ctx, strings.NewReader(strings.Repeat("a\n", 1000)), &out)
+	if !errors.Is(err, context.Canceled) || s.Lines < leastLines || out.String() != strings.Repeat("1 A\n", s.Lines) {
+		t.Errorf("%d lines written, %v", s.Lines, err)
+	}
+}
+
 func TestStrict(t *testing.T) {
 	var out bytes.Buffer
 	f := upper()

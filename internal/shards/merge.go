@@ -69,11 +69,11 @@ func manifests(dir string) ([]*Manifest, error) {
 		case of == 0:
 			of, found = n, e.Name()
 		case n != of:
-			return nil, fmt.Errorf("%s holds both %s and %s, want the shards of one division", dir, found, e.Name())
+			return nil, bad("%s holds both %s and %s, want the shards of one division", dir, found, e.Name())
 		}
 	}
 	if of == 0 {
-		return nil, fmt.Errorf("%s holds no shards", dir)
+		return nil, bad("%s holds no shards", dir)
 	}
 	var list []*Manifest
 	var missing []string
@@ -85,7 +85,7 @@ func manifests(dir string) ([]*Manifest, error) {
 		case err != nil:
 			return nil, err
 		case m.Shard != i || m.Of != of:
-			return nil, fmt.Errorf("%s holds shard %d of %d", filepath.Join(dir, folder(i, of)), m.Shard, m.Of)
+			return nil, bad("%s holds shard %d of %d", filepath.Join(dir, folder(i, of)), m.Shard, m.Of)
 		default:
 			list = append(list, m)
 		}
@@ -95,7 +95,7 @@ func manifests(dir string) ([]*Manifest, error) {
 		if n > most {
 			missing = append(missing[:most], "and others")
 		}
-		return nil, fmt.Errorf("%s lacks %d of %d shards: %s", dir, n, of, strings.Join(missing, " "))
+		return nil, bad("%s lacks %d of %d shards: %s", dir, n, of, strings.Join(missing, " "))
 	}
 	return list, nil
 }
@@ -112,7 +112,7 @@ func whole(list []*Manifest, dir string) error {
 			return err
 		}
 		if m.Input.Plan != first.Input.Plan {
-			return fmt.Errorf("%s was made of another input than %s", place, folder(0, m.Of))
+			return bad("%s was made of another input than %s", place, folder(0, m.Of))
 		}
 		for _, p := range m.Input.Pieces {
 			switch {
@@ -120,13 +120,13 @@ func whole(list []*Manifest, dir string) error {
 			case p.Path != at.Path && p.From == 0 && at.To == at.Size:
 				files = append(files, File{p.Path, p.Size})
 			default:
-				return fmt.Errorf("%s begins at byte %d of %s, but the shards before end at byte %d of %s", place, p.From, p.Path, at.To, at.Path)
+				return bad("%s begins at byte %d of %s, but the shards before end at byte %d of %s", place, p.From, p.Path, at.To, at.Path)
 			}
 			at = p
 		}
 	}
 	if at.To != at.Size || hash(files) != first.Input.Plan {
-		return fmt.Errorf("the shards in %s are not all of their input", dir)
+		return bad("the shards in %s are not all of their input", dir)
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func (m *Manifest) copy(dir string, out io.Writer) error {
 			return err
 		}
 		if got := (Output{h.lines, h.bytes, h.hex()}); got != m.Output {
-			return fmt.Errorf("%s is not what its manifest says: %d lines and %d bytes, want %d and %d", path, got.Lines, got.Bytes, m.Output.Lines, m.Output.Bytes)
+			return bad("%s is not what its manifest says: %d lines and %d bytes, want %d and %d", path, got.Lines, got.Bytes, m.Output.Lines, m.Output.Bytes)
 		}
 		return nil
 	})

@@ -67,6 +67,23 @@ type Job struct {
 	Stream func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error)
 }
 
+// Error says what is wrong with shards, or with their lines.
+type Error struct {
+	err error
+	// Other says that they are whole, but of another job.
+	Other bool
+}
+
+// Error returns what is wrong, with the path.
+func (e *Error) Error() string { return e.err.Error() }
+
+// Unwrap returns what is behind it.
+func (e *Error) Unwrap() error { return e.err }
+
+func bad(format string, args ...any) error { return &Error{err: fmt.Errorf(format, args...)} }
+
+func other(format string, args ...any) error { return &Error{fmt.Errorf(format, args...), true} }
+
 // ErrDone says that there is nothing to do.
 var ErrDone = errors.New("is done")
 
@@ -94,23 +111,23 @@ func (j *Job) Check(i int) error {
 		return err
 	}
 	if m.Input.Plan != hash(j.Plan.files) || !slices.Equal(m.Input.Pieces, pieces) || m.Input.SHA256 != in.hex() {
-		return fmt.Errorf("%s was made of another input, want another --output", dir)
+		return other("%s was made of another input, want another --output", dir)
 	}
 	return ErrDone
 }
 
 // is returns an error that says in what a shard is of another job.
 func (m *Manifest) is(id Identity, dir string) error {
-	other := func(what, has, want string) error {
-		return fmt.Errorf("%s was made %s %s, not %s; want another --output", dir, what, has, want)
+	differs := func(what, has, want string) error {
+		return other("%s was made %s %s, not %s; want another --output", dir, what, has, want)
 	}
 	switch {
 	case m.Version != id.Version:
-		return other("by attn", m.Version, id.Version)
+		return differs("by attn", m.Version, id.Version)
 	case !slices.Equal(m.Command, id.Command):
-		return other("by", strings.Join(m.Command, " "), strings.Join(id.Command, " "))
+		return differs("by", strings.Join(m.Command, " "), strings.Join(id.Command, " "))
 	case m.Model != id.Model:
-		return other("with model", short(m.Model), short(id.Model))
+		return differs("with model", short(m.Model), short(id.Model))
 	}
 	return nil
 }
@@ -125,7 +142,7 @@ func (j *Job) checkOthers() error {
 	}
 	for _, e := range entries {
 		if _, n, ok := parseFolder(e.Name()); ok && n != j.Of {
-			return fmt.Errorf("%s holds %s, want one of %d shards; want another --output", j.Dir, e.Name(), j.Of)
+			return other("%s holds %s, want one of %d shards; want another --output", j.Dir, e.Name(), j.Of)
 		}
 	}
 	return nil
@@ -200,7 +217,7 @@ func readManifest(dir string) (*Manifest, error) {
 	}
 	m := new(Manifest)
 	if err := strictjson.Lenient(data, m); err != nil {
-		return nil, fmt.Errorf("%s is no manifest of a shard: %w", path, err)
+		return nil, bad("%s is no manifest of a shard: %w", path, err)
 	}
 	return m, nil
 }

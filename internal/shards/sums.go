@@ -3,8 +3,6 @@ package shards
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 
 	"github.com/attn-go/attn/internal/exact"
 )
@@ -42,7 +40,7 @@ func (s *Sums) Write(b []byte) (int, error) {
 			return n, nil
 		}
 		if err := s.line(s.rest); err != nil {
-			return 0, fmt.Errorf("line %d: %w", s.Lines+s.Rejected+1, err)
+			return 0, bad("line %d: %w", s.Lines+s.Rejected+1, err)
 		}
 		s.rest, b = s.rest[:0], after
 	}
@@ -51,7 +49,7 @@ func (s *Sums) Write(b []byte) (int, error) {
 func (s *Sums) line(text []byte) error {
 	var v any
 	if json.Unmarshal(text, &v) != nil {
-		return errors.New("is not JSON, of which alone there are sums; the command needs --json")
+		return bad("is not JSON, of which alone there are sums; the command needs --json")
 	}
 	switch v := v.(type) {
 	case map[string]any:
@@ -61,7 +59,7 @@ func (s *Sums) line(text []byte) error {
 		}
 	case []any:
 	default:
-		return errors.New("is neither a JSON object nor a list")
+		return bad("is neither a JSON object nor a list")
 	}
 	if err := s.root.add(v); err != nil {
 		return err
@@ -74,7 +72,7 @@ func (s *Sums) line(text []byte) error {
 func (n *node) add(v any) error {
 	if k := kindOf(v); k != "" && n.kind != k {
 		if n.kind != "" {
-			return fmt.Errorf("has %s where lines before have %s", k, n.kind)
+			return bad("has %s where lines before have %s", k, n.kind)
 		}
 		n.kind = k
 	}
@@ -108,7 +106,7 @@ func (n *node) add(v any) error {
 			}
 		}
 	default:
-		return fmt.Errorf("holds %v, of which there is no sum", v)
+		return bad("holds %v, of which there is no sum", v)
 	}
 	return nil
 }
