@@ -7,8 +7,8 @@ type Encoding struct {
 	// Tokens are the tokens as the vocabulary writes them. What is not in it stands
 	// here as unk_token or, with a Unigram model, as itself.
 	Tokens []string
-	// Offsets say which bytes of its text each token comes from, as it was given.
-	// Special tokens that were added have 0 to 0.
+	// Offsets say which bytes of its text each token comes from, as it was given: always
+	// within it. Special tokens that were added have 0 to 0.
 	Offsets []Span
 	// TypeIDs tell texts apart as the model was trained to (segments, token types).
 	TypeIDs []int
