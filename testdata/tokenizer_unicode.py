@@ -16,6 +16,49 @@ from tokenizers import Regex, normalizers, pre_tokenizers
 OUT = pathlib.Path(__file__).parent.parent / "tokenizer" / "unicode_data.go"
 CHARS = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 
+# Regular expressions also have Cs, which no text has, and Cn, which is the rest.
+CATEGORIES = "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Co".split()
+SCRIPTS = """
+    Adlam Ahom Anatolian_Hieroglyphs Arabic Armenian Avestan Balinese Bamum Bassa_Vah Batak Bengali Bhaiksuki
+    Bopomofo Brahmi Braille Buginese Buhid Canadian_Aboriginal Carian Caucasian_Albanian Chakma Cham Cherokee
+    Chorasmian Common Coptic Cuneiform Cypriot Cypro_Minoan Cyrillic Deseret Devanagari Dives_Akuru Dogra Duployan
+    Egyptian_Hieroglyphs Elbasan Elymaic Ethiopic Garay Georgian Glagolitic Gothic Grantha Greek Gujarati
+    Gunjala_Gondi Gurmukhi Gurung_Khema Han Hangul Hanifi_Rohingya Hanunoo Hatran Hebrew Hiragana Imperial_Aramaic
+    Inherited Inscriptional_Pahlavi Inscriptional_Parthian Javanese Kaithi Kannada Katakana Kawi Kayah_Li Kharoshthi
+    Khitan_Small_Script Khmer Khojki Khudawadi Kirat_Rai Lao Latin Lepcha Limbu Linear_A Linear_B Lisu Lycian Lydian
+    Mahajani Makasar Malayalam Mandaic Manichaean Marchen Masaram_Gondi Medefaidrin Meetei_Mayek Mende_Kikakui
+    Meroitic_Cursive Meroitic_Hieroglyphs Miao Modi Mongolian Mro Multani Myanmar Nabataean Nag_Mundari Nandinagari
+    New_Tai_Lue Newa Nko Nushu Nyiakeng_Puachue_Hmong Ogham Ol_Chiki Ol_Onal Old_Hungarian Old_Italic
+    Old_North_Arabian Old_Permic Old_Persian Old_Sogdian Old_South_Arabian Old_Turkic Old_Uyghur Oriya Osage Osmanya
+    Pahawh_Hmong Palmyrene Pau_Cin_Hau Phags_Pa Phoenician Psalter_Pahlavi Rejang Runic Samaritan Saurashtra Sharada
+    Shavian Siddham SignWriting Sinhala Sogdian Sora_Sompeng Soyombo Sundanese Sunuwar Syloti_Nagri Syriac Tagalog
+    Tagbanwa Tai_Le Tai_Tham Tai_Viet Takri Tamil Tangsa Tangut Telugu Thaana Thai Tibetan Tifinagh Tirhuta Todhri
+    Toto Tulu_Tigalari Ugaritic Vai Vithkuqi Wancho Warang_Citi Yezidi Yi Zanabazar_Square
+""".split()
+
+
+def matches(expression, chars):
+    """Characters of a text that a regular expression matches."""
+    left = normalizers.Replace(Regex(expression + "+"), "").normalize_str(chars)
+    return set(chars) - set(left)
+
+
+def properties():
+    """Tables of categories, of scripts, and of characters of \\w that no category explains."""
+    every = "".join(CHARS)
+    assigned = "".join(sorted(set(every) - matches(r"[\p{Cn}\p{Co}]", every)))
+    categories = {c: matches(r"\p{%s}" % c, every if c == "Co" else assigned) for c in CATEGORIES}
+    scripts = {s: matches(r"\p{%s}" % s, assigned) for s in SCRIPTS}
+    explained = set().union(*(categories[c] for c in "Lu Ll Lt Lm Lo Mn Mc Me Nd Pc".split()))
+    words = matches(r"\w", assigned)
+    assert explained < words
+    return categories, scripts, words - explained
+
+
+def tables(sets):
+    """Words of a constant with several tables: each a name with a colon, ranges, and a semicolon."""
+    return [word for name, chars in sets.items() for word in [name + ":", *ranges(chars), ";"]][:-1]
+
 
 def removed(normalizer, before=""):
     """Characters that a normalizer takes away."""
@@ -81,17 +124,12 @@ def source():
         **{"clean_text": False, "handle_chinese_chars": False, "strip_accents": False, "lowercase": False, **on}
     )
     decomposed = {c for c in CHARS if normalizers.NFD().normalize_str(c) != c}
+    categories, scripts, others = properties()
     parts = [
+        constant("categories", "are the general categories in regular expressions.", tables(categories)),
+        constant("scripts", "are the scripts in regular expressions.", tables(scripts)),
         constant(
-            "letters", "are \\p{L} in regular expressions.", ranges(removed(normalizers.Replace(Regex(r"\p{L}"), "")))
-        ),
-        constant(
-            "numbers", "are \\p{N} in regular expressions.", ranges(removed(normalizers.Replace(Regex(r"\p{N}"), "")))
-        ),
-        constant(
-            "decimals",
-            "are \\p{Nd} in regular expressions.",
-            ranges(removed(normalizers.Replace(Regex(r"\p{Nd}"), ""))),
+            "otherWords", "are \\w in regular expressions, beside \\p{L}, \\p{M}, \\p{Nd} and \\p{Pc}.", ranges(others)
         ),
         constant("spaces", "are white space, everywhere.", ranges(removed(normalizers.Strip()))),
         constant(

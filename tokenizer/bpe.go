@@ -224,10 +224,10 @@ func (m *bpe) setChars() {
 	m.bytes = ids
 }
 
-// symbol is a part of a word. Those that are joined to the one before have length 0.
+// symbol is a part of a word: its token, or none once it is joined to the symbol before it.
 type symbol struct {
 	id         int32
-	len        int32
+	len        int32 // bytes of the word, 0 for a byte of the prefix or the suffix
 	prev, next int32
 }
 
@@ -318,7 +318,7 @@ func (m *bpe) join(s *bpeScratch, word string, isBytes bool) ([]symbol, error) {
 	m.mergeAll(s)
 	kept := s.symbols[:0]
 	for _, part := range s.symbols {
-		if part.len != 0 {
+		if part.id != none {
 			kept = append(kept, part)
 		}
 	}
@@ -342,13 +342,13 @@ func (m *bpe) addChars(s *bpeScratch, word string) error {
 	}
 	for i, r := range word {
 		n := utf8.RuneLen(r)
-		char, id := word[i:i+n], int32(none)
+		char, before, id := word[i:i+n], 0, int32(none)
 		switch first, last := i == 0 || m.prefix == "", i+n < len(word) || m.suffix == ""; {
 		case first && last:
 			id = m.char(r)
 		default:
 			if !first {
-				char = m.prefix + char
+				char, before = m.prefix+char, len(m.prefix)
 			}
 			if !last {
 				char += m.suffix
@@ -363,7 +363,7 @@ func (m *bpe) addChars(s *bpeScratch, word string) error {
 			continue
 		}
 		// The reference adds bytes before unknown characters that it has still to add.
-		if m.fallback != nil && s.addBytes(m.fallback, char) {
+		if m.fallback != nil && s.addBytes(m.fallback, char, before, n) {
 			continue
 		}
 		if !m.hasUnknown {
@@ -393,15 +393,20 @@ func (m *bpe) char(r rune) int32 {
 	return none
 }
 
-// addBytes adds the bytes of a character, if all of them have a token.
-func (s *bpeScratch) addBytes(ids []int, char string) bool {
+// addBytes adds the bytes of a character and what is put around it, if all of them have a
+// token. The character itself is n bytes from before on: only these are part of the word.
+func (s *bpeScratch) addBytes(ids []int, char string, before, n int) bool {
 	for i := range len(char) {
 		if ids[char[i]] == none {
 			return false
 		}
 	}
 	for i := range len(char) {
-		s.add(int32(ids[char[i]]), 1)
+		length := int32(0)
+		if before <= i && i < before+n {
+			length = 1
+		}
+		s.add(int32(ids[char[i]]), length)
 	}
 	return true
 }
@@ -425,7 +430,7 @@ func (m *bpe) mergeAll(s *bpeScratch) {
 	for len(s.heap) > 0 {
 		c := s.heap.pop()
 		left := &symbols[c.pos]
-		if left.len == 0 || int(left.next) >= len(symbols) {
+		if left.id == none || int(left.next) >= len(symbols) {
 			continue
 		}
 		right := &symbols[left.next]
@@ -436,7 +441,7 @@ func (m *bpe) mergeAll(s *bpeScratch) {
 		left.id = c.id
 		left.len += right.len
 		left.next = right.next
-		right.len = 0
+		right.id = none
 		if int(right.next) < len(symbols) {
 			symbols[right.next].prev = c.pos
 		}

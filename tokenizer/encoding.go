@@ -1,5 +1,10 @@
 package tokenizer
 
+import (
+	"fmt"
+	"slices"
+)
+
 // Encoding is what a text became: tokens in parallel slices.
 type Encoding struct {
 	// IDs are the numbers that a model reads.
@@ -7,8 +12,8 @@ type Encoding struct {
 	// Tokens are the tokens as the vocabulary writes them. What is not in it stands
 	// here as unk_token or, with a Unigram model, as itself.
 	Tokens []string
-	// Offsets say which bytes of its text each token comes from, as it was given.
-	// Special tokens that were added have 0 to 0.
+	// Offsets say which bytes of its text each token comes from, as it was given: always
+	// within it. Special tokens that were added have 0 to 0.
 	Offsets []Span
 	// TypeIDs tell texts apart as the model was trained to (segments, token types).
 	TypeIDs []int
@@ -77,20 +82,22 @@ type part struct {
 	word int
 }
 
-// build puts texts and special tokens together as a template says.
-func build(slots []slot, texts [][]part, special bool) *Encoding {
+// build puts texts and special tokens together as a template says: of each text the window that is chosen
+// for its slot.
+func build(slots []slot, windows [][][]part, chosen []int, special bool) *Encoding {
 	n := 0
-	for _, s := range slots {
+	for i, s := range slots {
 		n += len(s.ids)
 		if s.text != none {
-			n += len(texts[s.text])
+			n += len(windows[s.text][chosen[i]])
 		}
 	}
 	e := newEncoding(n)
-	for _, s := range slots {
+	for i, s := range slots {
 		if s.text != none {
-			for i := range texts[s.text] {
-				e.add(&texts[s.text][i], s.kind, s.text)
+			window := windows[s.text][chosen[i]]
+			for j := range window {
+				e.add(&window[j], s.kind, s.text)
 			}
 		} else if special {
 			for i, id := range s.ids {
@@ -99,4 +106,34 @@ func build(slots []slot, texts [][]part, special bool) *Encoding {
 		}
 	}
 	return e
+}
+
+// mostCombined is how many encodings may overflow where each window of a text is combined with each of another.
+const mostCombined = 1 << 16
+
+// overflowing returns the windows of all encodings but the first, by slot. The order is that of the reference,
+// which adds slot by slot: what overflowed before with each window of the slot, then the beginning with what
+// overflows of the slot.
+func overflowing(slots []slot, windows [][][]part) ([][]int, error) {
+	var all [][]int
+	for i, s := range slots {
+		n := 1
+		if s.text != none {
+			n = len(windows[s.text])
+		}
+		if total := (len(all) + 1) * n; n > 1 && len(all) > 0 && total > mostCombined {
+			return nil, fmt.Errorf("at least %d encodings overflow, want at most %d", total-1, mostCombined-1)
+		}
+		var next [][]int
+		for _, chosen := range all {
+			for j := range n {
+				next = append(next, append(slices.Clone(chosen), j))
+			}
+		}
+		for j := 1; j < n; j++ {
+			next = append(next, append(make([]int, i, i+1), j))
+		}
+		all = next
+	}
+	return all, nil
 }

@@ -34,10 +34,10 @@ func readExpression(expr string) (pattern, error) {
 	}
 	// White space that leaves one to the next word: a look-ahead that regexp does not
 	// have, but which is easy where it stands last.
-	rest, spaces := strings.CutSuffix(expr, `|\s+(?!\S)|\s+`)
+	rest, ends := strings.CutSuffix(expr, `|\s+(?!\S)|\s+`)
 	translated, err := translate(rest)
-	if err == nil && spaces {
-		translated += "|([" + spaceRanges + "]+)"
+	if err == nil && ends {
+		translated += "|([" + goRanges(spaces) + "]+)"
 	}
 	var re *regexp.Regexp
 	if err == nil {
@@ -49,7 +49,7 @@ func readExpression(expr string) (pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("expression %s cannot be run exactly: %s", quote.Text(expr), quote.Message(err.Error()))
 	}
-	return expression{re, spaces}, nil
+	return expression{re, ends}, nil
 }
 
 // expression is a regular expression of package regexp.

@@ -2,6 +2,10 @@ package tokenizer
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"unicode/utf8"
@@ -17,6 +21,27 @@ var fuzzed = sync.OnceValue(func() map[string]*Tokenizer {
 	return all
 })
 
+// checkOffsets returns an error if a token is not at whole characters of its text.
+func checkOffsets(e *Encoding, texts ...string) error {
+	for i, at := range e.Offsets {
+		text := texts[max(e.Texts[i], 0)]
+		if at.Start < 0 || at.Start > at.End || at.End > len(text) {
+			return fmt.Errorf("token %d of %q is at %v of %d bytes", i, e.Tokens, at, len(text))
+		}
+		for _, place := range []int{at.Start, at.End} {
+			if utf8.ValidString(text) && place < len(text) && !utf8.RuneStart(text[place]) {
+				return fmt.Errorf("token %d of %q is at %v, inside a character", i, e.Tokens, at)
+			}
+		}
+	}
+	for _, more := range e.Overflow {
+		if err := checkOffsets(more, texts...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Any text has tokens whose offsets lie in it, and byte-level tokenizers give it back.
 func FuzzEncode(f *testing.F) {
 	for _, text := range readGolden().Texts {
@@ -29,10 +54,8 @@ func FuzzEncode(f *testing.F) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			for i, at := range e.Offsets {
-				if at.Start < 0 || at.Start > at.End || at.End > len(text) {
-					t.Fatalf("%s: token %d is at %v of %d bytes", name, i, at, len(text))
-				}
+			if err := checkOffsets(e, text); err != nil {
+				t.Fatalf("%s: %v", name, err)
 			}
 			tok.Decode(e.IDs)
 		}
@@ -75,12 +98,121 @@ func FuzzRead(f *testing.F) {
 		if tok.padding != nil && (tok.padding.fixed > 1<<16 || tok.padding.Multiple != nil && *tok.padding.Multiple > 1<<16) {
 			return // allowed, and slow
 		}
-		e, err := tok.Encode(text, Options{})
-		if err == nil {
-			tok.Decode(e.IDs)
+		checkEncodings(t, tok, text, "b", Options{})
+	})
+}
+
+// checkEncodings encodes and decodes a text and a pair of texts, if the tokenizer can.
+func checkEncodings(t *testing.T, tok *Tokenizer, text, second string, o Options) {
+	if e, err := tok.Encode(text, o); err == nil {
+		if err := checkOffsets(e, text); err != nil {
+			t.Fatal(err)
 		}
-		if e, err = tok.EncodePair(text, "b", Options{}); err == nil {
-			tok.DecodeSpecial(e.IDs)
+		tok.Decode(e.IDs)
+	}
+	if e, err := tok.EncodePair(text, second, o); err == nil {
+		if err := checkOffsets(e, text, second); err != nil {
+			t.Fatal(err)
 		}
+		tok.DecodeSpecial(e.IDs)
+	}
+}
+
+// choices are the bytes that a random tokenizer is made from.
+type choices []byte
+
+// below returns the next number below n; 0 if there is none left.
+func (c *choices) below(n int) int {
+	if len(*c) == 0 {
+		return 0
+	}
+	first := (*c)[0]
+	*c = (*c)[1:]
+	return int(first) % n
+}
+
+func (c *choices) yes() bool { return c.below(2) == 1 }
+
+func choose[T any](c *choices, of ...T) T { return of[c.below(len(of))] }
+
+// randomFile returns a tokenizer.json whose parts are those of the golden tokenizers, and whose model is
+// random: a vocabulary of short texts, of their bytes, and any settings.
+func randomFile(c *choices) ([]byte, error) {
+	alphabet := []string{"a", "b", "é", "語", " ", "▁", "Ġ", "#", "@", "\u0301", "🙂", "ǆ"}
+	prefix, suffix := choose(c, "", "##", "@@", "é"), choose(c, "", "</w>", "é")
+	ids, scores := map[string]int{}, [][2]any{}
+	add := func(token string) {
+		if _, ok := ids[token]; !ok {
+			ids[token] = len(ids)
+			scores = append(scores, [2]any{token, -float64(c.below(64)) / 8})
+		}
+	}
+	add("<unk>")
+	for range c.below(30) {
+		token := choose(c, "", prefix)
+		for range 1 + c.below(3) {
+			token += choose(c, alphabet...)
+		}
+		add(token + choose(c, "", suffix))
+	}
+	tokens := sorted(ids)
+	for b, step := 0, choose(c, 1, 7, 256); b < 256; b += step {
+		add(fmt.Sprintf("<0x%02X>", b))
+	}
+	var merges [][2]string
+	for _, left := range tokens {
+		for _, right := range tokens {
+			inner, ok := strings.CutPrefix(right, prefix)
+			if _, whole := ids[left+inner]; ok && whole {
+				merges = append(merges, [2]string{left, right})
+			}
+		}
+	}
+	model := choose(c,
+		map[string]any{"type": "BPE", "vocab": ids, "merges": merges,
+			"continuing_subword_prefix": prefix, "end_of_word_suffix": suffix,
+			"byte_fallback": !c.yes(), "fuse_unk": c.yes(), "ignore_merges": c.yes(), "unk_token": choose[any](c, nil, "<unk>")},
+		map[string]any{"type": "Unigram", "vocab": scores, "unk_id": 0, "byte_fallback": c.yes()},
+		map[string]any{"type": "WordPiece", "vocab": ids, "unk_token": "<unk>",
+			"continuing_subword_prefix": prefix, "max_input_chars_per_word": 9},
+		map[string]any{"type": "WordLevel", "vocab": ids, "unk_token": "<unk>"},
+	)
+	file := map[string]any{"version": "1.0", "model": model}
+	g := readGolden()
+	for _, part := range []string{"normalizer", "pre_tokenizer", "post_processor", "decoder"} {
+		if c.yes() {
+			file[part] = g.Cases[c.below(len(g.Cases))].Tokenizer[part]
+		}
+	}
+	if c.yes() {
+		file["added_tokens"] = []addedToken{{ID: len(ids), Content: choose(c, "[x]", "ab", "é "),
+			SingleWord: c.yes(), LStrip: c.yes(), RStrip: c.yes(), Normalized: c.yes(), Special: c.yes()}}
+	}
+	return json.Marshal(file)
+}
+
+// The offsets of every tokenizer lie in the text.
+func FuzzOffsets(f *testing.F) {
+	rng, texts := rand.New(rand.NewPCG(1, 2)), readGolden().Texts
+	for range 2000 {
+		c := make([]byte, rng.IntN(150))
+		for i := range c {
+			c[i] = byte(rng.Uint32())
+		}
+		f.Add(c, texts[rng.IntN(len(texts))], texts[rng.IntN(len(texts))])
+	}
+	f.Fuzz(func(t *testing.T, bytesOfChoices []byte, text, second string) {
+		c := choices(bytesOfChoices)
+		o := Options{MaxLength: c.below(12), Stride: c.below(3), Overflow: c.yes(),
+			SpecialAsText: c.yes(), NoSpecial: c.yes()}
+		file, err := randomFile(&c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tok, err := Read(bytes.NewReader(file))
+		if err != nil {
+			return // as merges of a token without the prefix
+		}
+		checkEncodings(t, tok, text, second, o)
 	})
 }

@@ -121,7 +121,7 @@ func (r *listReader) id() int {
 	return n
 }
 
-// number reads a number.
+// number reads a number, as readNumber does.
 func (r *listReader) number() float64 {
 	whole := r.integer()
 	start := r.at - len(whole)
@@ -135,8 +135,11 @@ func (r *listReader) number() float64 {
 		}
 		r.ok = r.ok && r.digits() > 0
 	}
-	x, err := strconv.ParseFloat(r.s[start:r.at], 64)
-	r.ok = r.ok && err == nil
+	if !r.ok {
+		return 0
+	}
+	var x float64
+	x, r.ok = readNumber(r.s[start:r.at])
 	return x
 }
 
@@ -270,8 +273,13 @@ func readScores(raw []byte) (tokens []string, scores []float64, err error) {
 	tokens, scores = make([]string, len(entries)), make([]float64, len(entries))
 	for i, raw := range entries {
 		var entry []json.RawMessage
-		if strictjson.Unmarshal(raw, &entry) != nil || len(entry) != 2 ||
-			strictjson.Unmarshal(entry[0], &tokens[i]) != nil || strictjson.Unmarshal(entry[1], &scores[i]) != nil {
+		var score *float64 // nil is null
+		ok := false
+		if strictjson.Unmarshal(raw, &entry) == nil && len(entry) == 2 &&
+			strictjson.Unmarshal(entry[0], &tokens[i]) == nil && strictjson.Unmarshal(entry[1], &score) == nil && score != nil {
+			scores[i], ok = readNumber(string(entry[1]))
+		}
+		if !ok {
 			return nil, nil, fmt.Errorf("entry %d of vocab is %s, want a token and its score", i, quote.JSON(raw))
 		}
 	}

@@ -70,14 +70,16 @@ func (p *piece) align(i int) span {
 	return span{int32(p.base + i), int32(p.base + i + n)}
 }
 
-// offsets returns the bytes of the original that a token of the piece covers. A token
-// that claims more than the piece has keeps its own count, as in the reference.
+// offsets returns the bytes of the original that a token of the piece covers. A token of no
+// byte belongs to the character that it stands at: a byte of the prefix or suffix of BPE.
+//
+// Differs: the Python package counts these bytes, and its offsets leave the text.
 func (p *piece) offsets(start, end int) Span {
+	if start == end {
+		start = min(start, len(p.s)-1)
+		end = start + 1
+	}
 	switch {
-	case end > len(p.s):
-		return Span{start, end}
-	case start == end:
-		return Span{p.base + start, p.base + end}
 	case p.at == nil && utf8.RuneStart(p.s[start]) && (end == len(p.s) || utf8.RuneStart(p.s[end])):
 		return Span{p.base + start, p.base + end}
 	}

@@ -198,33 +198,24 @@ func (t *Tokenizer) encode(slots []slot, o Options, texts ...string) (*Encoding,
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: truncation: %w", err)
 	}
-	join := func(chosen ...int) *Encoding {
-		kept := make([][]part, len(texts))
-		for i := range kept {
-			kept[i] = windows[i][chosen[i]]
+	for i := range windows {
+		for j := range windows[i] {
 			if len(t.post.trims) > 0 && o.Overflow {
-				kept[i] = slices.Clone(kept[i]) // tokens are in several encodings
+				windows[i][j] = slices.Clone(windows[i][j]) // windows share tokens
 			}
 			for _, trim := range t.post.trims {
-				trim.apply(kept[i], texts[i])
+				trim.apply(windows[i][j], texts[i])
 			}
 		}
-		return build(slots, kept, !o.NoSpecial)
 	}
-	e := join(0, 0)
+	e := build(slots, windows, make([]int, len(slots)), !o.NoSpecial)
 	if o.Overflow {
-		seconds := 1
-		if len(windows) > 1 {
-			seconds = len(windows[1])
+		all, err := overflowing(slots, windows)
+		if err != nil {
+			return nil, fmt.Errorf("tokenizer: truncation: %w", err)
 		}
-		for n := range len(windows[0]) {
-			// What overflows of the first text comes before its beginning, as in the reference.
-			first := (n + 1) % len(windows[0])
-			for second := range seconds {
-				if first+second > 0 {
-					e.Overflow = append(e.Overflow, join(first, second))
-				}
-			}
+		for _, chosen := range all {
+			e.Overflow = append(e.Overflow, build(slots, windows, chosen, !o.NoSpecial))
 		}
 	}
 	if !o.NoPadding && t.padding != nil {

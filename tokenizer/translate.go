@@ -2,15 +2,16 @@ package tokenizer
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 )
 
-// spaceRanges is \s inside of brackets, as Unicode has it.
-const spaceRanges = `\t-\r \x{85}\p{Z}`
-
-// goRanges writes a list of ranges for package regexp.
+// goRanges writes a list of ranges for the brackets of package regexp.
 func goRanges(list string) string {
 	var b strings.Builder
 	for first, last := range codeRanges(list) {
@@ -19,11 +20,46 @@ func goRanges(list string) string {
 	return b.String()
 }
 
-// propertyRanges are properties as the reference has them; regexp has other versions
-// of Unicode.
-var propertyRanges = sync.OnceValue(func() map[string]string {
-	return map[string]string{"L": goRanges(letters), "N": goRanges(numbers), "Nd": goRanges(decimals)}
+// properties are the names behind \p, in lower case and without what separates words, with their ranges as the
+// reference has them: package regexp follows another version of Unicode with each release of Go.
+var properties = sync.OnceValue(func() map[string]string {
+	all, parts := map[string]string{"cs": "d800-dfff"}, map[string][]string{}
+	for name, list := range tables(categories) {
+		all[propertyName(name)] = list
+	}
+	all["cn"] = complement(strings.Join(slices.Collect(maps.Values(all)), " "))
+	for name, list := range all {
+		parts[name[:1]] = append(parts[name[:1]], list)
+	}
+	parts["lc"] = []string{all["lu"], all["ll"], all["lt"]}
+	for name, lists := range parts {
+		all[name] = strings.Join(lists, " ")
+	}
+	for alias, name := range unicode.CategoryAliases {
+		all[propertyName(alias)] = all[propertyName(name)]
+	}
+	for name, list := range tables(scripts) {
+		all[propertyName(name)] = list
+	}
+	return all
 })
+
+// propertyName returns a name as properties has it.
+func propertyName(name string) string {
+	return strings.ToLower(strings.NewReplacer(" ", "", "_", "", "-", "").Replace(name))
+}
+
+// escapedClass returns the ranges of \s, \d or \w.
+func escapedClass(c byte) string {
+	p := properties()
+	switch c {
+	case 's':
+		return spaces
+	case 'd':
+		return p["nd"]
+	}
+	return strings.Join([]string{p["l"], p["m"], p["nd"], p["pc"], otherWords}, " ")
+}
 
 // translate writes an expression of Oniguruma for package regexp, or says what in it
 // means something else there or nothing.
@@ -147,38 +183,23 @@ func (t *translator) escape(inside bool) {
 		return
 	}
 	c := t.in[1]
-	open, closing, negated := "[", "]", "[^"
-	if inside {
-		open, closing = "", ""
-	}
-	class := func(ranges string, not bool) {
-		switch {
-		case not && inside:
-			t.refuse(`\` + string(c) + " in brackets")
-		case not:
-			t.out.WriteString(negated + ranges + closing)
-		default:
-			t.out.WriteString(open + ranges + closing)
-		}
-		t.in = t.in[2:]
-	}
 	switch {
-	case c == 's' || c == 'S':
-		class(spaceRanges, c == 'S')
-	case c == 'd' || c == 'D':
-		class(propertyRanges()["Nd"], c == 'D')
+	case strings.IndexByte("sdwSDW", c) >= 0:
+		t.class(escapedClass(c|0x20), c < 'a', inside)
+		t.in = t.in[2:]
 	case c == 'p' || c == 'P':
 		end := strings.IndexByte(t.in, '}')
 		if end < 0 || t.in[2] != '{' || strings.HasPrefix(t.in[3:], "^") {
 			t.refuse(`\` + string(c) + " without a name in braces")
 			return
 		}
-		if ranges, ok := propertyRanges()[t.in[3:end]]; ok {
-			t.in = t.in[end-1:]
-			class(ranges, c == 'P')
+		ranges, ok := properties()[propertyName(t.in[3:end])]
+		if !ok {
+			t.refuse(strconv.Quote(t.in[:end+1]))
 			return
 		}
-		t.take(end + 1)
+		t.class(ranges, c == 'P', inside)
+		t.in = t.in[end+1:]
 	case strings.IndexByte("nrtfv", c) >= 0 || c < utf8.RuneSelf && strings.IndexByte(`\.+*?()|[]{}^$-/'"#&!,:;<=>@%~_ `+"`", c) >= 0:
 		if strings.IndexByte(`-/'"#&!,:;<=>@%~_ `+"`", c) >= 0 { // regexp knows only some of these
 			t.in = t.in[1:]
@@ -189,12 +210,56 @@ func (t *translator) escape(inside bool) {
 			return
 		}
 		t.take(2)
-	case c == 'u' && len(t.in) >= 6:
-		t.out.WriteString(`\x{` + t.in[2:6] + "}")
-		t.in = t.in[6:]
+	case c == 'x' || c == 'u':
+		t.code()
 	default:
 		_, n := utf8.DecodeRuneInString(t.in[1:])
 		t.refuse(t.in[:1+n])
+	}
+}
+
+// class writes ranges, or all other characters, in brackets or as a part of such. Where case does not count
+// the reference still takes classes as they are.
+func (t *translator) class(ranges string, not, inside bool) {
+	if not {
+		ranges = complement(ranges)
+	}
+	text := goRanges(ranges)
+	switch {
+	case inside:
+	case t.fold > 0:
+		text = "(?-i:[" + text + "])"
+	default:
+		text = "[" + text + "]"
+	}
+	t.out.WriteString(text)
+}
+
+// code translates \x20, \x{20} or \u0020.
+func (t *translator) code() {
+	digits, behind, braces := "", "", strings.HasPrefix(t.in, `\x{`)
+	if braces {
+		digits, behind, braces = strings.Cut(t.in[3:], "}") // a { that is not closed is no brace
+	} else {
+		most := 2
+		if t.in[1] == 'u' {
+			most = 4
+		}
+		digits = t.in[2:min(len(t.in), 2+most)]
+		digits = digits[:len(digits)-len(strings.TrimLeft(digits, "0123456789abcdefABCDEF"))]
+		behind = t.in[2+len(digits):]
+	}
+	r, err := strconv.ParseUint(digits, 16, 32)
+	switch {
+	case err != nil || r > unicode.MaxRune || t.in[1] == 'u' && len(digits) < 4 || t.in[2] == '{' && !braces:
+		t.refuse(t.in[:2] + " without the digits of a character")
+	case r >= utf8.RuneSelf && t.in[1] == 'x' && !braces:
+		t.refuse(`\x` + digits + ", a byte of a character")
+	case t.fold > 0:
+		t.refuse(`(?i: with ` + t.in[:2])
+	default:
+		fmt.Fprintf(&t.out, `\x{%x}`, r)
+		t.in = behind
 	}
 }
 
@@ -210,7 +275,7 @@ func (t *translator) brackets() {
 	if strings.HasPrefix(t.in, "]") {
 		t.refuse("[] or [^]")
 	}
-	for t.err == nil {
+	for first := t.in; t.err == nil; {
 		switch {
 		case t.in == "":
 			t.refuse("[ without ]")
@@ -223,6 +288,8 @@ func (t *translator) brackets() {
 			t.refuse("&& in brackets")
 		case t.in[0] == '\\':
 			t.escape(true)
+		case t.in != first && len(t.in) > 2 && t.in[:2] == `-\` && strings.IndexByte("sdwpSDWP", t.in[2]) >= 0:
+			t.refuse("a range in brackets that ends in a class")
 		default:
 			_, n := utf8.DecodeRuneInString(t.in)
 			t.take(n)

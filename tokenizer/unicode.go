@@ -1,6 +1,9 @@
 package tokenizer
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,7 +18,6 @@ type class uint16
 const (
 	letter class = 1 << iota
 	number
-	decimal
 	space
 	numeric
 	punct
@@ -40,7 +42,7 @@ var classes = sync.OnceValue(func() *classTable {
 		ranges string
 		bit    class
 	}{
-		{letters, letter}, {numbers, number}, {decimals, decimal}, {spaces, space}, {numerics, numeric},
+		{properties()["l"], letter}, {properties()["n"], number}, {spaces, space}, {numerics, numeric},
 		{punctuation, punct}, {words, wordChar}, {controls, control}, {accents, accent}, {marks, mark},
 		{normalized, composite},
 	} {
@@ -82,6 +84,35 @@ func codeRanges(list string) func(yield func(first, last rune) bool) {
 			}
 		}
 	}
+}
+
+// tables returns the lists of ranges of a constant like "Lu: 41-5a ; Ll: 61-7a".
+func tables(all string) map[string]string {
+	lists := map[string]string{}
+	for entry := range strings.SplitSeq(all, ";") {
+		name, list, _ := strings.Cut(entry, ":")
+		lists[strings.TrimSpace(name)] = list
+	}
+	return lists
+}
+
+// complement returns the ranges of all characters that are not in a list.
+func complement(list string) string {
+	type span struct{ first, last rune }
+	var spans []span
+	for first, last := range codeRanges(list) {
+		spans = append(spans, span{first, last})
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.first, b.first) })
+	var b strings.Builder
+	next := rune(0)
+	for _, s := range append(spans, span{unicode.MaxRune + 1, unicode.MaxRune + 1}) {
+		if next < s.first {
+			fmt.Fprintf(&b, "%x-%x ", next, s.first-1)
+		}
+		next = max(next, s.last+1)
+	}
+	return b.String()
 }
 
 // has reports whether a character has any of the properties.

@@ -120,6 +120,49 @@ func compareWindows(t *testing.T, e *Encoding, err error, want windowEncoding, t
 	}
 }
 
+// Slot by slot, in the order of the template: as version 0.23.3 of the library, whichever text comes first.
+func TestOrderOfOverflow(t *testing.T) {
+	vocab := []string{`"[S]": 0`}
+	for i := range 26 {
+		vocab = append(vocab, fmt.Sprintf(`"%c": %d`, 'a'+i, i+1))
+	}
+	a, b := `{"Sequence": {"id": "A", "type_id": 0}}`, `{"Sequence": {"id": "B", "type_id": 0}}`
+	s := `{"SpecialToken": {"id": "[S]", "type_id": 0}}`
+	for _, c := range []struct{ template, first, second, want string }{
+		{b + "," + a, "a b c d e f g", "p q r s t u", "pqrabc stuabc studef stug pqrdef pqrg"},
+		{b + "," + a, "a b", "p q r s t u v w x y", "pqrsab tuvwab xyab"},
+		{b + "," + s + "," + a, "a b c d e f g", "p q r s t u",
+			"pq[S]abc rs[S]abc rs[S]def rs[S]g tu[S]abc tu[S]def tu[S]g pq[S]def pq[S]g"},
+		{a + "," + b + "," + a, "a b c d e f g h i j", "p", "abcdepabcde fghijpabcde fghijpfghij abcdepfghij"},
+	} {
+		file := `{"version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"}, 
+			"post_processor": {"type": "TemplateProcessing", "single": [` + a + `], "pair": [` + c.template + `],
+			"special_tokens": {"[S]": {"id": "[S]", "ids": [0], "tokens": ["[S]"]}}},
+			"model": {"type": "WordLevel", "vocab": {` + strings.Join(vocab, ", ") + `}, "unk_token": "[S]"}}`
+		tok, err := Read(strings.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := tok.EncodePair(c.first, c.second, Options{MaxLength: 6, Overflow: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, x := range append([]*Encoding{e}, e.Overflow...) {
+			got = append(got, strings.Join(x.Tokens, ""))
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: is %q, want %q", c.template, got, c.want)
+		}
+		long := strings.Repeat("a ", 3000)
+		want := "encodings overflow, want at most 65535"
+		if _, err := tok.EncodePair(long, long, Options{MaxLength: 8, Overflow: true}); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", c.template, err, want)
+		}
+	}
+}
+
 func TestSpecialAsText(t *testing.T) {
 	g := readWindowGolden(t)
 	for _, c := range g.AsText {

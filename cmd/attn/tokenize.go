@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
+
+	"github.com/rivo/uniseg"
 
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/seq2seq"
@@ -25,6 +28,8 @@ type tokenizeCommand struct {
 	Stride    *int    `help:"Write what --max-length cuts off too, as overflow: further pieces, each with this many tokens of the one before. Needs --json." placeholder:"N"`
 	Cut       string  `help:"Which text of a pair --max-length cuts: longest, first or second." enum:"longest,first,second" default:"longest" placeholder:"TEXT"`
 	Text      *string `arg:"" optional:"" help:"Text to tokenize; without it or --file, the lines of standard input."`
+
+	columns int // of the terminal on which each token is shown above its id; 0 writes ids
 }
 
 func (tokenizeCommand) Help() string {
@@ -35,9 +40,9 @@ func (tokenizeCommand) Help() string {
   attn tokenize --model gpt2 --json --file texts.txt > tokens.jsonl
   attn tokenize --model bert-base-uncased --json --max-length 384 --stride 128 --file passages.txt
 
-Without --json, a line has the ids with a space between them. Truncation and padding
-that the tokenizer's file asks for are left to whoever runs the model; --max-length cuts
-at its side.
+Without --json, a line has the ids with a space between them; on a terminal each token is
+above its id. Truncation and padding that the tokenizer's file asks for are left to
+whoever runs the model; --max-length cuts at its side.
 
 One line out for each line in, in the same order, whatever the line holds: one that cannot
 be tokenized becomes {"error": "…"}, or ends the run with --strict. docs/scale.md has more.`
@@ -66,6 +71,9 @@ func (cmd *tokenizeCommand) touches() touched {
 }
 
 func (cmd *tokenizeCommand) Run(ctx context.Context, c console) error {
+	if isTerminal(c.out) && !cmd.JSON && !cmd.TSV { // and not where attn shards writes files
+		cmd.columns = c.columns()
+	}
 	if cmd.Text == nil {
 		return runLines(ctx, c, cmd, cmd.File, "type texts to tokenize, one per line")
 	}
@@ -77,7 +85,7 @@ func (cmd *tokenizeCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return &seq2seq.InputError{Name: "argument", Reason: err.Error()}
 	}
-	return cmd.filter(encode).Write(c.out, &filter.Line[string]{Value: x})
+	return cmd.filter(encode).Write(c.out, &filter.Line[string]{Number: 1, Value: x})
 }
 
 func (cmd *tokenizeCommand) streams() error {
@@ -151,6 +159,8 @@ func (cmd *tokenizeCommand) encoder(c console) (func(text string) (string, error
 		switch {
 		case err != nil:
 			return "", err
+		case cmd.columns > 0:
+			return tokenRows(e, cmd.columns), nil
 		case !cmd.JSON:
 			return spaced(e.IDs), nil
 		}
@@ -169,10 +179,50 @@ func (cmd *tokenizeCommand) filter(encode func(text string) (string, error)) fil
 		}
 		return nil
 	}
-	if cmd.TSV {
+	switch {
+	case cmd.columns > 0:
+		f.Write = func(w io.Writer, l *filter.Line[string]) error {
+			if l.Err != nil {
+				return filter.JSON(w, l)
+			}
+			if l.Number > 1 {
+				l.Value = "\n" + l.Value
+			}
+			_, err := fmt.Fprintln(w, l.Value)
+			return err
+		}
+	case cmd.TSV:
 		f.Write = filter.TSV(1, func(x string) []string { return []string{x} })
 	}
 	return f
+}
+
+// tokenRows returns rows of tokens that fit the columns of a terminal, each with its ids below.
+func tokenRows(e *tokenizer.Encoding, columns int) string {
+	const gap = 2
+	var rows []string
+	var tokens, ids string
+	used := 0
+	for i, id := range e.IDs {
+		token, number := shownToken(e.Tokens[i]), strconv.Itoa(id)
+		wide, digits := uniseg.StringWidth(token), len(number)
+		cell := max(wide, digits)
+		if used > 0 && used+cell > columns {
+			rows = append(rows, strings.TrimRight(tokens, " ")+"\n"+strings.TrimRight(ids, " "))
+			tokens, ids, used = "", "", 0
+		}
+		tokens += token + strings.Repeat(" ", cell+gap-wide)
+		ids += number + strings.Repeat(" ", cell+gap-digits)
+		used += cell + gap
+	}
+	rows = append(rows, strings.TrimRight(tokens, " ")+"\n"+strings.TrimRight(ids, " "))
+	return strings.Join(rows, "\n\n")
+}
+
+// shownToken returns a token with its spaces in sight, and escapes for what would move the cursor.
+func shownToken(token string) string {
+	quoted := strconv.Quote(token)
+	return strings.NewReplacer(`\"`, `"`, " ", "␣").Replace(quoted[1 : len(quoted)-1])
 }
 
 // spaced returns numbers with a space between them.

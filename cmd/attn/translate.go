@@ -72,6 +72,7 @@ func (cmd *translateCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
+	f.Name = "argument"
 	return f.Texts(ctx, cmd.Text, c.out)
 }
 

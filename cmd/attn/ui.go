@@ -35,6 +35,16 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// columns returns the width of the terminal that the command writes to, 80 if there is none.
+func (c console) columns() int {
+	if f, ok := c.out.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return width
+		}
+	}
+	return 80
+}
+
 // quoted returns a file's name as it can be pasted into a shell.
 func quoted(path string) string {
 	if !quote.Fit(path) { // as bash, zsh and ksh read it

@@ -2,13 +2,14 @@
 // pipes, on schedulers, in Spark.
 //
 // The contract: one line out for each line in, in the same order, whatever the line holds.
-// A line that cannot be processed has an error in its place, or ends the run if that is
-// asked for. What a line becomes does not depend on its neighbours, as long as the work on
+// A line that cannot be processed, or makes the program panic, has an error in its place, or
+// ends the run if that is asked for. What a line becomes does not depend on its neighbours, as long as the work on
 // a batch does not. Memory is bounded, however long the input or a line of it.
 package filter
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -151,9 +152,10 @@ func (f *Filter[V]) setDefaults() {
 	}
 }
 
-// Texts is Run for texts that are at hand, of which none is refused.
+// Texts is Run for texts that are at hand. It is strict.
 func (f Filter[V]) Texts(ctx context.Context, texts []string, out io.Writer) error {
 	f.setDefaults()
+	f.Strict = true
 	lines := make([]*Line[V], len(texts))
 	for i, text := range texts {
 		lines[i] = &Line[V]{Number: i + 1, Text: text}
@@ -171,7 +173,7 @@ func (f Filter[V]) window(ctx context.Context, lines []*Line[V], w io.Writer, s 
 			return err
 		}
 		if l.Err == nil {
-			length[l], l.Err = f.Prepare(l)
+			l.Err = guarded(func() (err error) { length[l], err = f.Prepare(l); return err })
 		}
 		if l.Err == nil {
 			todo = append(todo, l)
@@ -188,13 +190,19 @@ func (f Filter[V]) window(ctx context.Context, lines []*Line[V], w io.Writer, s 
 		for n < min(len(todo), f.Batch) && (f.Room == 0 || (n+1)*length[todo[n]] <= f.Room) {
 			n++
 		}
-		if err := f.Work(ctx, todo[:n]); err != nil {
+		if err := f.work(ctx, todo[:n]); err != nil {
 			return err
 		}
 		todo = todo[n:]
 	}
+	var b bytes.Buffer
 	for _, l := range lines {
-		if l.Err != nil {
+		if l.Err == nil {
+			if err := f.write(&b, l); err != nil {
+				return err
+			}
+		}
+		if l.Err != nil { // of the writing too
 			e := &Error{f.Name, l.Number, l.Err}
 			if f.Strict {
 				return e
@@ -203,11 +211,47 @@ func (f Filter[V]) window(ctx context.Context, lines []*Line[V], w io.Writer, s 
 			if f.Rejected != nil {
 				f.Rejected(e)
 			}
+			if err := f.write(&b, l); err != nil {
+				return err
+			}
 		}
-		if err := f.Write(w, l); err != nil {
+		if _, err := b.WriteTo(w); err != nil {
 			return err
 		}
 		s.Lines++
 	}
 	return nil
+}
+
+// work works on a batch. If that panics it works on each line alone, as Prepare left it: those
+// that panic again get the error.
+func (f Filter[V]) work(ctx context.Context, batch []*Line[V]) error {
+	prepared := make([]Line[V], len(batch))
+	for i, l := range batch {
+		prepared[i] = *l
+	}
+	err := guarded(func() error { return f.Work(ctx, batch) })
+	if !isPanic(err) {
+		return err
+	}
+	for i, l := range batch {
+		*l = prepared[i]
+		if len(batch) == 1 {
+			l.Err = err
+		} else if err := f.work(ctx, batch[i:i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes a line to a buffer. If that panics the line gets the error, and nothing is written.
+func (f Filter[V]) write(b *bytes.Buffer, l *Line[V]) error {
+	err := guarded(func() error { return f.Write(b, l) })
+	if isPanic(err) && l.Err == nil {
+		b.Reset()
+		l.Err = err
+		return nil
+	}
+	return err
 }

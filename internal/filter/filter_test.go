@@ -344,3 +344,67 @@ func TestFirst(t *testing.T) {
 		t.Errorf("a line without an end: %q, %v", text, err)
 	}
 }
+
+// A panic is the error of the line that causes it, wherever it happens, and of no other line.
+func TestPanic(t *testing.T) {
+	bad := func(l *Line[string], where string) {
+		if l.Err == nil && l.Text == where {
+			var none []int
+			_ = none[len(l.Text)]
+		}
+	}
+	for _, where := range []string{"prepare", "work", "write"} {
+		f := upper()
+		f.Prepare = func(l *Line[string]) (int, error) {
+			l.Value = "prepared"
+			if where == "prepare" {
+				bad(l, where)
+			}
+			return len(l.Text), nil
+		}
+		work, write := f.Work, f.Write
+		f.Work = func(ctx context.Context, batch []*Line[string]) error {
+			for _, l := range batch {
+				if l.Value != "prepared" {
+					t.Errorf("%s: line %d is worked on with %q", where, l.Number, l.Value)
+				}
+			}
+			if err := work(ctx, batch); where != "work" {
+				return err
+			}
+			for _, l := range batch {
+				bad(l, where)
+			}
+			return nil
+		}
+		f.Write = func(w io.Writer, l *Line[string]) error {
+			if where != "write" {
+				return write(w, l)
+			}
+			err := write(w, l)
+			bad(l, where) // what is written is not kept
+			return err
+		}
+		var rejected []int
+		f.Rejected = func(e *Error) { rejected = append(rejected, e.Line) }
+		out, s := run(t, f, strings.NewReader("a\n"+where+"\nbad\nbb\n"))
+		lines := strings.Split(out, "\n")
+		message := `{"error":"internal error: runtime error: index out of range [` +
+			fmt.Sprint(len(where)) + `] with length 0 (filter_test.go:`
+		if !strings.HasPrefix(lines[1], message) ||
+			!slices.Equal(slices.Delete(lines, 1, 2), []string{"1 A", `{"error":"is bad"}`, "2 BB", ""}) {
+			t.Errorf("%s: lines are %q", where, lines)
+		}
+		if s.Rejected != 2 || !slices.Equal(rejected, []int{2, 3}) {
+			t.Errorf("%s: %d lines rejected: %v", where, s.Rejected, rejected)
+		}
+		f.Strict = true
+		var e *Error
+		if _, err := f.Run(t.Context(), strings.NewReader("a\n"+where), io.Discard); !errors.As(err, &e) || e.Line != 2 {
+			t.Errorf("%s: strict: %v", where, err)
+		}
+		if err := f.Texts(t.Context(), []string{"a", where}, io.Discard); !errors.As(err, &e) || e.Line != 2 {
+			t.Errorf("%s: texts: %v", where, err)
+		}
+	}
+}

@@ -64,17 +64,17 @@ func getItem(r *run, v, key any) any {
 			return getAttribute(x, s)
 		}
 	case *dict:
+		if i, there := x.find(r, key); there {
+			return x.values[i]
+		}
 		s, ok := key.(string)
 		if !ok {
 			return undefined{"an element"}
 		}
-		r.read(len(s))
-		if _, there := x.values[s]; !there {
-			if m := dictMethod(x, s); m != nil {
-				return m
-			}
+		if m := dictMethod(x, s); m != nil {
+			return m
 		}
-		return x.get(s)
+		return undefined{s}
 	case string, *list:
 		i, ok := numeric(key).(int64)
 		if !ok {

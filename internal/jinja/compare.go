@@ -38,8 +38,8 @@ func (r *run) equal(a, b any) bool {
 		if !ok || len(a.keys) != len(d.keys) {
 			return false
 		}
-		for k, v := range a.values {
-			if w, ok := d.values[k]; !ok || !r.equal(v, w) {
+		for i, k := range a.keys {
+			if j, ok := d.find(r, k); !ok || !r.equal(a.values[i], d.values[j]) {
 				return false
 			}
 		}
@@ -87,14 +87,9 @@ func contains(r *run, in, v any) bool {
 		r.read(len(in) + len(s))
 		return strings.Contains(in, s)
 	case *dict:
-		switch v.(type) {
-		case *list, *dict:
-			fail("%s in a dict", typeName(v))
-		}
-		s, ok := v.(string)
-		r.read(len(s))
-		_, there := in.values[s]
-		return ok && there
+		wantHashable(v)
+		_, there := in.find(r, v)
+		return there
 	}
 	return slices.ContainsFunc(iterate(r, in), func(x any) bool { return r.equal(x, v) })
 }

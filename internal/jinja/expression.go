@@ -41,12 +41,8 @@ func (d dictOf) eval(r *run, s *scope) any {
 	r.charge(len(d.keys), 64)
 	made := newDict()
 	for i, key := range d.keys {
-		name, ok := r.value(key, s).(string)
-		if !ok {
-			fail("a key of a dict is no string, which is not known")
-		}
-		r.read(len(name))
-		made.set(name, r.value(d.values[i], s))
+		k := r.value(key, s)
+		made.set(r, k, r.value(d.values[i], s))
 	}
 	return made
 }

@@ -49,10 +49,7 @@ func sorted(r *run, v any, a args) any {
 		if by != "" {
 			x = path(r, x, by)
 		}
-		if s, ok := x.(string); ok {
-			return lower(r, s)
-		}
-		return x
+		return withoutCase(r, x)
 	}
 	slices.SortStableFunc(all, func(x, y any) int {
 		c := r.order(key(x), key(y))
@@ -62,6 +59,14 @@ func sorted(r *run, v any, a args) any {
 		return c
 	})
 	return &list{items: all}
+}
+
+// withoutCase returns a text in lower case, and anything else as it is.
+func withoutCase(r *run, v any) any {
+	if s, ok := v.(string); ok {
+		return lower(r, s)
+	}
+	return v
 }
 
 func unique(r *run, v any, a args) any {
@@ -81,9 +86,24 @@ func unique(r *run, v any, a args) any {
 	return made
 }
 
+// unread reports whether map and the filters that pick elements take a value for an empty list without a look
+// at their arguments: none, for one, which other filters refuse.
+func (a args) unread(v any) bool {
+	if truth(v) {
+		return false
+	}
+	for _, name := range a.order {
+		a.used[name] = true
+	}
+	return true
+}
+
 // mapped is map: a filter of each element, or an attribute.
 func mapped(r *run, v any, a args) any {
 	made := &list{kind: iteratorKind}
+	if a.unread(v) {
+		return made
+	}
 	by := a.text(-1, "attribute", "")
 	if by == "" && len(a.list) == 0 {
 		fail("map without a filter or an attribute")
@@ -103,10 +123,13 @@ func mapped(r *run, v any, a args) any {
 // pick is select, reject, selectattr and rejectattr: of what a test says of the elements, or
 // of an attribute of each.
 func pick(r *run, v any, a args, attributes int, want bool) any {
+	made := &list{kind: iteratorKind}
+	if a.unread(v) {
+		return made
+	}
 	if len(a.list) < attributes {
 		fail("selectattr and rejectattr want an attribute")
 	}
-	made := &list{kind: iteratorKind}
 	for _, x := range iterate(r, v) {
 		r.step()
 		value := x
@@ -152,7 +175,7 @@ func sortedItems(r *run, v any, a args) any {
 		fail("dictsort of %s, or with arguments, is not known", typeName(v))
 	}
 	all := entries(r, d, "items")
-	key := func(item any) string { return lower(r, item.(*list).items[0].(string)) }
-	slices.SortStableFunc(all, func(x, y any) int { return strings.Compare(key(x), key(y)) })
+	key := func(item any) any { return withoutCase(r, item.(*list).items[0]) }
+	slices.SortStableFunc(all, func(x, y any) int { return r.order(key(x), key(y)) })
 	return &list{items: all}
 }

@@ -48,12 +48,12 @@ func makeDict(r *run, a args) *dict {
 		if !ok || len(a.list) > 1 {
 			fail("a dict is made of %s, which is not known", typeName(v))
 		}
-		for _, k := range d.keys {
-			made.set(k, d.values[k])
+		for i, k := range d.keys {
+			made.set(r, k, d.values[i])
 		}
 	}
 	for _, name := range a.order {
-		made.set(name, a.named[name])
+		made.set(r, name, a.named[name])
 	}
 	r.charge(len(made.keys), 64)
 	return made

@@ -70,9 +70,9 @@ func writeJSON(r *run, b *strings.Builder, v any, indent, depth int) {
 		b.WriteString("{")
 		for i, k := range v.keys {
 			comma(i)
-			writeJSONString(r, b, k)
+			writeJSONKey(r, b, k)
 			b.WriteString(": ")
-			writeJSON(r, b, v.values[k], indent, depth+1)
+			writeJSON(r, b, v.values[i], indent, depth+1)
 		}
 		if len(v.keys) > 0 {
 			line(depth)
@@ -81,6 +81,21 @@ func writeJSON(r *run, b *strings.Builder, v any, indent, depth int) {
 	default:
 		fail("tojson of %s", typeName(v))
 	}
+}
+
+// writeJSONKey writes a key, of which json.dumps makes a string.
+func writeJSONKey(r *run, b *strings.Builder, key any) {
+	if s, ok := key.(string); ok {
+		writeJSONString(r, b, s)
+		return
+	}
+	b.WriteByte('"')
+	if x, ok := key.(float64); ok {
+		b.WriteString(reprFloat(x)) // infinity too
+	} else {
+		writeJSON(r, b, key, -1, 0)
+	}
+	b.WriteByte('"')
 }
 
 func writeJSONString(r *run, b *strings.Builder, s string) {

@@ -18,11 +18,9 @@ func dictMethod(d *dict, name string) any {
 			key, _ := a.take(0, "key")
 			usual, _ := a.take(1, "default")
 			a.done(name, 2)
-			if s, ok := key.(string); ok {
-				r.read(len(s))
-				if v, ok := d.values[s]; ok {
-					return v
-				}
+			wantHashable(key)
+			if i, there := d.find(r, key); there {
+				return d.values[i]
 			}
 			return usual
 		})
@@ -43,14 +41,14 @@ func unknown(what, name string) function {
 func entries(r *run, d *dict, what string) []any {
 	r.charge(len(d.keys), 64)
 	var all []any
-	for _, k := range d.keys {
+	for i, k := range d.keys {
 		switch what {
 		case "keys":
 			all = append(all, k)
 		case "values":
-			all = append(all, d.values[k])
+			all = append(all, d.values[i])
 		default:
-			all = append(all, &list{items: []any{k, d.values[k]}, kind: tupleKind})
+			all = append(all, &list{items: []any{k, d.values[i]}, kind: tupleKind})
 		}
 	}
 	return all

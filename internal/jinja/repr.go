@@ -57,8 +57,8 @@ func (r *run) repr(v any, depth int) string {
 		}
 	case *dict:
 		var parts []string
-		for _, k := range v.keys {
-			parts = append(parts, r.repr(k, depth+1)+": "+r.repr(v.values[k], depth+1))
+		for i, k := range v.keys {
+			parts = append(parts, r.repr(k, depth+1)+": "+r.repr(v.values[i], depth+1))
 		}
 		text := strings.Join(parts, ", ")
 		r.charge(len(text), 1)

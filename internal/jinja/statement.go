@@ -91,7 +91,7 @@ func (a assign) exec(r *run, s *scope) jump {
 	}
 	ns, _ := s.lookup(a.names[0])
 	if n, ok := ns.(namespace); ok {
-		n.set(a.attribute, v)
+		n.set(r, a.attribute, v)
 		return ""
 	}
 	fail("%s.%s is set, but %[1]s is %[3]s, want a namespace", a.names[0], a.attribute, typeName(ns))

@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"unicode/utf8"
 )
@@ -19,8 +20,8 @@ type (
 		spent bool // an iterator that has been used
 	}
 	dict struct {
-		keys   []string
-		values map[string]any
+		keys, values []any
+		at           map[any]int // by hashOf
 	}
 )
 
@@ -35,24 +36,72 @@ const (
 	iteratorKind // which can be used once
 )
 
-func newDict() *dict { return &dict{values: map[string]any{}} }
+func newDict() *dict { return &dict{at: map[any]int{}} }
 
-func (d *dict) set(key string, v any) {
-	if _, ok := d.values[key]; !ok {
-		d.keys = append(d.keys, key)
+// hashOf returns what tells a key from others: numbers that are equal are the same key, as in Python, and so
+// are truth values and 0 and 1. ok is false for what is no key here.
+func hashOf(key any) (hash any, ok bool) {
+	switch key := key.(type) {
+	case nil, string:
+		return key, true
 	}
-	d.values[key] = v
+	switch n := numeric(key).(type) {
+	case int64:
+		return n, true
+	case float64:
+		if n == math.Trunc(n) && math.Abs(n) < 1<<63 {
+			return int64(n), true
+		}
+		return n, !isNaN(n)
+	}
+	return nil, false
 }
 
-func (d *dict) get(key string) any {
-	if v, ok := d.values[key]; ok {
-		return v
+func (d *dict) set(r *run, key, v any) {
+	hash, ok := hashOf(key)
+	if !ok {
+		fail("a key of a dict is %s, which is not known", typeName(key))
 	}
-	return undefined{key}
+	i, there := d.find(r, hash)
+	if there {
+		d.values[i] = v // and the key stays as it was written first
+		return
+	}
+	d.at[hash] = len(d.keys)
+	d.keys, d.values = append(d.keys, key), append(d.values, v)
+}
+
+// find returns where a key is, of any value.
+func (d *dict) find(r *run, key any) (i int, there bool) {
+	if s, ok := key.(string); ok {
+		r.read(len(s))
+	}
+	if hash, ok := hashOf(key); ok {
+		i, there = d.at[hash]
+	}
+	return i, there
+}
+
+// wantHashable fails if Python can not look for a value in a dict.
+func wantHashable(v any) {
+	if l, ok := v.(*list); ok && l.kind == tupleKind {
+		return
+	}
+	switch v.(type) {
+	case *list, *dict:
+		fail("%s in a dict", typeName(v))
+	}
+}
+
+func (d *dict) get(name string) any {
+	if i, ok := d.at[name]; ok {
+		return d.values[i]
+	}
+	return undefined{name}
 }
 
 // given converts a value of Go.
-func given(v any) any {
+func given(r *run, v any) any {
 	switch v := v.(type) {
 	case nil, bool, int64, float64, string:
 		return v
@@ -61,7 +110,7 @@ func given(v any) any {
 	case []any:
 		l := &list{}
 		for _, x := range v {
-			l.items = append(l.items, given(x))
+			l.items = append(l.items, given(r, x))
 		}
 		return l
 	case map[string]any:
@@ -72,7 +121,7 @@ func given(v any) any {
 		}
 		slices.Sort(keys)
 		for _, k := range keys {
-			d.set(k, given(v[k]))
+			d.set(r, k, given(r, v[k]))
 		}
 		return d
 	}
@@ -147,12 +196,7 @@ func iterate(r *run, v any) []any {
 		v.spent = v.kind == iteratorKind
 		return v.items
 	case *dict:
-		r.charge(len(v.keys), 16)
-		var all []any
-		for _, k := range v.keys {
-			all = append(all, k)
-		}
-		return all
+		return v.keys
 	}
 	fail("%s is no sequence", typeName(v))
 	return nil

@@ -1,0 +1,74 @@
+package tokenizer
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Scores as version 0.23.3 of the library writes those that it has read: where they differ from the nearest
+// float64, ties of cuts would be decided otherwise.
+func TestScores(t *testing.T) {
+	for text, want := range map[string]float64{
+		"-11.041043875685073":               -11.041043875685071,
+		"-12.990922710509967":               -12.990922710509968,
+		"-6.3485926435276845":               -6.3485926435276845,
+		"-0":                                math.Copysign(0, -1),
+		"1E+5":                              1e5,
+		"1.5e-3":                            0.0015,
+		"9007199254740993":                  9007199254740992,
+		"9007199254740993.0":                9007199254740994,
+		"18446744073709551615":              1.8446744073709552e19,
+		"18446744073709551616.59":           1.8446744073709552e19,
+		"-9223372036854775809":              -9.223372036854776e18,
+		"123456789012345678901234567890":    1.2345678901234568e29,
+		"0.123456789012345678901234567890":  0.12345678901234568,
+		"1844674407370955161.65e3":          1.8446744073709552e21,
+		"100000000000000000000000.25e-10":   1e13,
+		"4.9e-324":                          5e-324,
+		"1e-400":                            0,
+		"1e-99999999999":                    0,
+		"0e99999999999":                     0,
+		"1.7976931348623157e308":            math.MaxFloat64,
+		"0.0000000000000000000000000000001": 1e-31,
+	} {
+		_, scores, err := readScores([]byte(`[["a", ` + text + `]]`))
+		if err != nil || math.Float64bits(scores[0]) != math.Float64bits(want) {
+			t.Errorf("%s is read as %v, want %v (error %v)", text, scores, want, err)
+		}
+		if x, ok := readNumber(text); !ok || math.Float64bits(x) != math.Float64bits(want) {
+			t.Errorf("%s is %v, want %v", text, x, want)
+		}
+	}
+	for _, text := range []string{"1e309", "-1e400", "1e99999999999", "2e308", `"1"`, "01", "1.", "null"} {
+		if _, scores, err := readScores([]byte(`[["a", ` + text + `]]`)); err == nil {
+			t.Errorf("%s is read as %v", text, scores)
+		}
+	}
+	// A name with a broken escape is read the slow way, where scores are read alike.
+	if _, scores, err := readScores([]byte(`[["\ud800", -11.041043875685073]]`)); err != nil || scores[0] != -11.041043875685071 {
+		t.Errorf("scores %v, error %v", scores, err)
+	}
+}
+
+// Of cuts with the same score the one whose last token is longest counts.
+func TestTies(t *testing.T) {
+	for vocab, want := range map[string][]int{
+		`["a", -1], ["aa", -2]`:                                    {1},
+		`["aa", -2], ["a", -1]`:                                    {0},
+		`["a", -1], ["aa", -1.9]`:                                  {1},
+		`["a", -1], ["aa", -2.1]`:                                  {0, 0},
+		`["a", -11.041043875685073], ["aa", -22.0820877513701459]`: {0, 0},
+	} {
+		model := `{"type": "Unigram", "unk_id": null, "vocab": [` + vocab + `]}`
+		tok, err := Read(strings.NewReader(refusedFile("model", model)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := tok.Encode("aa", Options{})
+		if err != nil || !slices.Equal(e.IDs, want) {
+			t.Errorf("%s: ids %v, want %v (error %v)", vocab, e.IDs, want, err)
+		}
+	}
+}
