@@ -75,6 +75,7 @@ type entry struct {
 // What an entry takes besides weights and texts, about and rather more than less.
 const (
 	entryBytes   = 4 << 10
+	layerBytes   = 2 << 10
 	tokenBytes   = 128 // of an axis: its string, its word, its place
 	measureBytes = 16
 )
@@ -99,7 +100,7 @@ func newEntry(id string, r *heads.Record) *entry {
 	for i := range r.Layers {
 		l := &r.Layers[i]
 		e.outline.Unread = e.outline.Unread || l.Weights == nil && len(l.Queries)*len(l.Keys) > 0
-		e.bytes += l.Held + 4*(len(l.Weights)+len(l.ValueNorms)+len(l.QueryVectors)+len(l.KeyVectors)) + l.Heads*len(columns)*measureBytes
+		e.bytes += layerBytes + l.Held + 4*(len(l.Weights)+len(l.ValueNorms)+len(l.QueryVectors)+len(l.KeyVectors)) + l.Heads*len(columns)*measureBytes
 		o := outlineOf(l, place(l.Queries), place(l.Keys))
 		o.Summaries = summariesOf(r, i)
 		e.outline.Layers = append(e.outline.Layers, o)
