@@ -189,6 +189,7 @@ func (s *Server) ask(ctx context.Context, model int, source, target string) (*en
 		return nil, err
 	}
 	e := newEntry(id, record)
+	e.explain(asked)
 	if model == 0 {
 		e.scores = s.options.Scores
 	}

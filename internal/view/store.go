@@ -31,6 +31,8 @@ type outline struct {
 	// Unread says that the weights are in a file, or computed when the page asks for them:
 	// warnings come layer by layer.
 	Unread bool `json:"unread,omitempty"`
+	// NoVectors says why no layer has queries and keys, if the source of the record knows.
+	NoVectors string `json:"no_vectors,omitempty"`
 }
 
 type layerOutline struct {
@@ -108,6 +110,14 @@ func newEntry(id string, r *heads.Record) *entry {
 	return e
 }
 
+// explain has the source of a record say why there are no queries and keys, if there are none.
+func (e *entry) explain(of Source) {
+	source, can := of.(Explainer)
+	if can && !slices.ContainsFunc(e.outline.Layers, func(l layerOutline) bool { return l.Vectors > 0 }) {
+		e.outline.NoVectors = source.NoVectors(e.record)
+	}
+}
+
 func outlineOf(l *heads.Layer, q, k int) layerOutline {
 	o := layerOutline{Name: l.Name, Kind: l.Kind.String(), Index: l.Index, Heads: l.Heads, Numbers: l.Chosen, KeyHeads: l.KeyHeads, Q: q, K: k,
 		Values: l.ValueNorms != nil, Vectors: l.VectorSize(), Scale: l.ScoreScale}
@@ -174,6 +184,7 @@ func newStore(o Options, most int) *store {
 	for _, r := range o.Records {
 		e := newEntry(id(), r)
 		e.memo, e.scores = &s.memo, o.Scores
+		e.explain(o.Source)
 		s.fixed = append(s.fixed, e)
 	}
 	for _, f := range o.Files {

@@ -30,6 +30,12 @@ type Source interface {
 	Record(ctx context.Context, source, target string) (*heads.Record, error)
 }
 
+// Explainer is a Source that knows why a record of its own has no queries and keys.
+type Explainer interface {
+	// NoVectors returns that as a sentence for the page.
+	NoVectors(r *heads.Record) string
+}
+
 // Model is a source with a name.
 type Model struct {
 	Name   string
