@@ -114,7 +114,7 @@ export function neuronsView(say, tell) {
   const place = (j) => what.k.spans.findIndex(([from, to]) => from <= j && j < to);
 
   return {
-    node, key,
+    node, key, flows: true,
     show(next) {
       what = next;
       draw();

@@ -39,7 +39,7 @@ export function frame(redraw) {
 
 // panel returns the panel of a side. ontell is told of what the pointer is on.
 export function panel(side, columns, onactive, say, ontell) {
-  const f = frame(() => { if (what) draw(); });
+  const f = frame(() => { if (what && !views[state.v].flows) draw(); });
   f.node.addEventListener("pointerdown", () => onactive(side), { capture: true });
   f.node.addEventListener("focusin", () => onactive(side));
   const tell = (hit) => ontell(side, hit, what);

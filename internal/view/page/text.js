@@ -11,7 +11,7 @@ export function textView(say, tell) {
   const titleQ = el("h4", {}), titleK = el("h4", {});
   const turn = el("button", { type: "button", class: "turn", onclick: flip });
   const hint = el("p", { class: "note hint", text: "Point at a token, or choose one, to see its weights." });
-  const node = el("div", { class: "text" }, hint, turn, titleQ, queries, titleK, keys);
+  const node = el("div", { class: "text" }, turn, titleQ, queries, titleK, keys, hint); // the hint comes and goes, and moves no token
   let what = null, chips = [], hover = null, one = false, side = "q";
 
   // flip makes the chosen token a key, or a query again.
@@ -100,7 +100,7 @@ export function textView(say, tell) {
   });
 
   return {
-    node,
+    node, flows: true, // the browser lays it out at any width
     show(next) {
       const focused = node.contains(document.activeElement) && what?.m === next.m;
       const same = what && what.m === next.m && what.q === next.q && what.k === next.k;
