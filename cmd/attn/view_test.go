@@ -68,6 +68,29 @@ func TestTranslatorSource(t *testing.T) {
 	}
 }
 
+// The page is told why a record has no queries and keys.
+func TestNoVectors(t *testing.T) {
+	v := seq2seq.BuildVocabulary([]string{"x"}, seq2seq.Chars, 10)
+	for _, c := range []struct{ score, source, want string }{
+		{"scaled", strings.Repeat("x", 2000), "a shorter text has them"},
+		{"gaussian", "x", "not products"},
+	} {
+		m, err := seq2seq.New(seq2seq.Config{Arch: seq2seq.Transformer, Score: c.score, Width: 256, Heads: 4, Layers: 2, Hidden: 16, SourceVocab: v.Len(), TargetVocab: v.Len()},
+			v, v, rand.New(rand.NewPCG(1, 2)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := translatorSource{m, newUnknown(io.Discard)}
+		r, err := s.Record(t.Context(), c.source, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size := r.Layers[0].VectorSize(); size != 0 || !strings.Contains(s.NoVectors(r), c.want) {
+			t.Errorf("%s scores of %d letters: vectors of %d, and the reason is %q", c.score, len(c.source), size, s.NoVectors(r))
+		}
+	}
+}
+
 // What is kept of the texts of a translator takes the memory that it is counted with, and the heap does not grow to
 // twice of that.
 func TestTextsOfTranslatorTakeWhatIsKept(t *testing.T) {

@@ -48,8 +48,9 @@ func TestMapDetails(t *testing.T) {
 	causal.Layers[0].Weights[4*8+3] = 0
 	ends := append(letters(21), "<eos>", "▁because")
 	marked := &heads.Record{Source: "letters and an end", Layers: []heads.Layer{layer(heads.Encoder, 0, 1, ends, ends)}}
+	end := &heads.Record{Source: "letters and a mark", Layers: []heads.Layer{layer(heads.Encoder, 0, 1, ends[:22], ends[:22])}}
 	b := open(t, 1280, 800)
-	address := serve(t, view.Options{Records: []*heads.Record{text, pieces, causal, marked}})
+	address := serve(t, view.Options{Records: []*heads.Record{text, pieces, causal, marked, end}})
 	b.visit(address + "#theme=light")
 
 	// What a translator is about comes first, and all of it is on the screen.
@@ -81,6 +82,10 @@ func TestMapDetails(t *testing.T) {
 	b.visit(address + "#theme=light&r=3")
 	if written := b.texts(); strings.Count(written, "turned") != 1+len(ends) || !strings.Contains(written, "|<eos> turned") {
 		t.Errorf("beside <eos>, some labels are turned: %s", written)
+	}
+	b.visit(address + "#theme=light&r=4")
+	if written := b.texts(); strings.Count(written, "turned") != 1 {
+		t.Errorf("for <eos> alone, labels are turned: %s", written)
 	}
 	// At 200% every letter is still there, and on a phone no two of them touch.
 	for _, size := range [][3]float64{{640, 400, 2}, {380, 700, 3}} {

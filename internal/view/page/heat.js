@@ -43,7 +43,7 @@ export function heatView(say, tell) {
   }
 
   // plan lays the map out: what part is shown, how large a cell is, where the labels stand. The labels of columns are
-  // upright if there is room for each of them, else all are turned; where they would touch, every so many is left out.
+  // upright if there is room for them, else all are turned; where they would touch, every so many is left out.
   function plan() {
     const { m, q, k, part } = what;
     const context = base.getContext("2d");
@@ -55,12 +55,14 @@ export function heatView(say, tell) {
       return list;
     };
     const rows = part.r1 - part.r0, cols = part.c1 - part.c0, all = what.whole();
-    const wideQ = Math.max(0, ...widths(q, part.r0, part.r1)), wideK = Math.max(0, ...widths(k, part.c0, part.c1));
+    const wideQ = Math.max(0, ...widths(q, part.r0, part.r1)), widthsK = widths(k, part.c0, part.c1), wideK = Math.max(0, ...widthsK);
     const turned = (letters) => Math.min(100, wideK * letters) + 8;
     const width = paper() || Math.max(180, node.clientWidth), high = room(width, rows, cols, turned(largestFont));
     const least = window.devicePixelRatio >= 2 ? 7 : 9;
-    // A word needs a space beside it, a single letter next to none.
-    const stands = (size, letters) => wideK * letters + (wideK > 1 ? 0.5 * letters : 2) <= size;
+    // A word needs a space beside it, a single letter next to none. For a few longer ones, such as a mark among letters,
+    // not all are turned: they are squeezed.
+    const fit = (w, size, letters) => w * letters + (w > 1 ? 0.5 * letters : 2) <= size;
+    const stands = (size, letters) => 0.6 * wideK * letters + 2 <= size && widthsK.filter((w) => !fit(w, size, letters)).length <= 0.2 * widthsK.length;
     let letters = largestFont, left = 0, size = 0;
     for (let turn = 0; turn < 3; turn++) { // the room that labels take depends on cells, and the other way round
       left = Math.ceil(titled + Math.min(120, width * 0.28, wideQ * letters) + 8);
@@ -69,7 +71,8 @@ export function heatView(say, tell) {
       const most = largestCell * (state.z ? Math.min(Math.max(1, all.rows / (all.r1 - all.r0)), Math.max(1, all.cols / (all.c1 - all.c0))) : 1);
       size = Math.max(0.02, Math.min(most, fits(rows, cols)));
       letters = Math.max(least, Math.min(largestFont, Math.floor(size / 1.2)));
-      if (wideK <= 1) letters = Math.max(least, Math.min(letters, Math.floor((size - 2) / Math.max(0.5, wideK)))); // so that single letters stand
+      const letter = Math.max(0.5, ...widthsK.filter((w) => w <= 1)), standing = Math.max(least, Math.min(letters, Math.floor((size - 2) / letter)));
+      if (stands(size, standing)) letters = standing; // so that single letters stand
     }
     const upright = stands(size, letters), top = Math.ceil(titled + (upright ? letters + 9 : turned(letters)));
     const step = size >= 1.1 * letters ? 1 : Math.ceil((1.3 * letters) / size);
@@ -95,7 +98,7 @@ export function heatView(say, tell) {
   }
 
   const fontOf = (l) => `${l.on ? "bold " : ""}${l.title ? 11 : at.letters}px ${family}`;
-  const roomOf = (l) => (l.title ? 200 : l.column && !l.down ? at.size : (l.down ? at.top : at.left) - titled - 6);
+  const roomOf = (l) => (l.title ? 200 : l.column && !l.down ? at.size - 2 : (l.down ? at.top : at.left) - titled - 6);
 
   const colours = () => {
     const style = getComputedStyle(document.documentElement);
