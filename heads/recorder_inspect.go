@@ -73,8 +73,8 @@ func (r *Recorder) keepAgain(layer string, p attn.Parts) error {
 	if err != nil {
 		return err
 	}
-	b := r.options.Sequence
-	o.steps = append(o.steps, step{rows: p.Sizes.Lq, keys: p.Sizes.Lk, again: func(head int) []float32 { return p.Weights(b, head) }})
+	b, weights := r.options.Sequence, p.Weights // and no other part: tensors that nobody reads again would be kept
+	o.steps = append(o.steps, step{rows: p.Sizes.Lq, keys: p.Sizes.Lk, again: func(head int) []float32 { return weights(b, head) }})
 	o.held += p.Held
 	return nil
 }
@@ -113,6 +113,7 @@ func (x *inspected) addTo(l *Layer, o RecorderOptions) error {
 	if rows != lq {
 		return fmt.Errorf("Inspect was told of %d queries, Observe of %d", rows, lq)
 	}
+	l.QueryVectors = make([]float32, 0, len(kept)*rows*len(x.vectors)/max(1, x.heads*x.keys))
 	for _, h := range kept {
 		for _, r := range x.rows {
 			n := len(r.vectors) / x.heads

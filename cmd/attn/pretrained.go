@@ -163,6 +163,9 @@ func (s pretrainedSource) Record(ctx context.Context, first, second string) (*he
 	return s.m.RecordGenerated(ctx, first, models.Generation{Tokens: s.generate}, o)
 }
 
+// NoVectors is shown by the page.
+func (pretrainedSource) NoVectors(*heads.Record) string { return tooManyVectors }
+
 // deref returns the text that a flag has, empty if it was not given.
 func deref(text *string) string {
 	if text == nil {

@@ -253,6 +253,17 @@ func (s translatorSource) Record(ctx context.Context, source, target string) (*h
 	return r, nil
 }
 
+// tooManyVectors is why a long text has no queries and keys.
+var tooManyVectors = fmt.Sprintf("The queries and keys of this text take more than %d MB; a shorter text has them.", mostVectors>>20)
+
+// NoVectors is shown by the page.
+func (s translatorSource) NoVectors(r *heads.Record) string {
+	if s.vectors(len(s.m.Source.Encode(r.Source)), len(s.m.Target.Encode(r.Target))) > mostVectors {
+		return tooManyVectors
+	}
+	return "The scores of this model are not products of queries and keys."
+}
+
 // numberHeads gives the heads of a pruned model the numbers that they had before,
 // so that they can be found in the whole model.
 func (s translatorSource) numberHeads(r *heads.Record) {

@@ -1,18 +1,23 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -60,6 +65,91 @@ func TestTranslatorSource(t *testing.T) {
 		if _, err := s.Record(t.Context(), texts[0], texts[1]); err == nil || !strings.Contains(err.Error(), "tokens, want at most 2048") {
 			t.Errorf("a long text: %v", err)
 		}
+	}
+}
+
+// The page is told why a record has no queries and keys.
+func TestNoVectors(t *testing.T) {
+	v := seq2seq.BuildVocabulary([]string{"x"}, seq2seq.Chars, 10)
+	for _, c := range []struct{ score, source, want string }{
+		{"scaled", strings.Repeat("x", 2000), "a shorter text has them"},
+		{"gaussian", "x", "not products"},
+	} {
+		m, err := seq2seq.New(seq2seq.Config{Arch: seq2seq.Transformer, Score: c.score, Width: 256, Heads: 4, Layers: 2, Hidden: 16, SourceVocab: v.Len(), TargetVocab: v.Len()},
+			v, v, rand.New(rand.NewPCG(1, 2)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := translatorSource{m, newUnknown(io.Discard)}
+		r, err := s.Record(t.Context(), c.source, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size := r.Layers[0].VectorSize(); size != 0 || !strings.Contains(s.NoVectors(r), c.want) {
+			t.Errorf("%s scores of %d letters: vectors of %d, and the reason is %q", c.score, len(c.source), size, s.NoVectors(r))
+		}
+	}
+}
+
+// What is kept of the texts of a translator takes the memory that it is counted with, and the heap does not grow to
+// twice of that.
+func TestTextsOfTranslatorTakeWhatIsKept(t *testing.T) {
+	v := seq2seq.BuildVocabulary([]string{"abc"}, seq2seq.Chars, 10)
+	m, err := seq2seq.New(seq2seq.Config{Arch: seq2seq.Transformer, Score: "scaled", Width: 64, Heads: 4, Layers: 2, Hidden: 16, SourceVocab: v.Len(), TargetVocab: v.Len()},
+		v, v, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const keep = 32 << 20
+	server, err := view.New(view.Options{Source: translatorSource{m, newUnknown(io.Discard)}, Keep: keep, MaxText: longestText})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- server.Serve(ctx, l) }()
+	defer func() { cancel(); <-ended }()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Jar: jar}
+	if r, err := client.Get(server.Address(l.Addr().String())); err != nil || r.StatusCode != http.StatusOK {
+		t.Fatal(r, err)
+	}
+	heap := func() int64 {
+		var s runtime.MemStats
+		runtime.ReadMemStats(&s)
+		return int64(s.HeapAlloc)
+	}
+	runtime.GC()
+	before, peak := heap(), int64(0)
+	for i := range 900 {
+		body := fmt.Sprintf(`{"source":"%04d ab","target":"%s"}`, i, strings.Repeat("abc", 8))
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+l.Addr().String()+"/api/record", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Origin", "http://"+l.Addr().String())
+		r.Header.Set("Content-Type", "application/json")
+		answer, err := client.Do(r)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatal(answer, err)
+		}
+		io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+		peak = max(peak, heap())
+	}
+	runtime.GC()
+	if kept := heap() - before; kept < keep/2 || kept > keep+keep/8 {
+		t.Errorf("texts take %.1f MB, of which %d MB may be kept", float64(kept)/(1<<20), keep>>20)
+	}
+	if most := (before + keep) * 3 / 2; peak > most {
+		t.Errorf("the heap grew to %d MB, want at most %d MB", peak>>20, most>>20)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -170,6 +171,23 @@ func TestLongQuestion(t *testing.T) {
 		}
 		if n, err := io.Copy(io.Discard, r.Body); err != nil || n != r.ContentLength {
 			t.Errorf("%d bytes of %d, %v", n, r.ContentLength, err)
+		}
+	})
+}
+
+// A client that sends far too much before it reads gets an answer, and no broken pipe.
+func TestLongBodyIsAnswered(t *testing.T) {
+	overPipes(t, Options{Source: sourceFunc(func(context.Context, string, string) (*heads.Record, error) { return sample(), nil })}, func(t *testing.T, s *Server, p *pipes) {
+		conn := p.dial()
+		if _, err := io.WriteString(conn, request(s, "POST", "/api/record", `{"source":"`+strings.Repeat("x", 10<<20)+`"}`)); err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(r.Body); err != nil || r.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(string(text), "too long") {
+			t.Errorf("status %d, %s, %v", r.StatusCode, text, err)
 		}
 	})
 }

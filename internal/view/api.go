@@ -2,9 +2,9 @@ package view
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -20,6 +21,8 @@ const (
 	headSize  = 2048 // of a head; what is larger is sent in blocks
 	maxExact  = 1 << 16
 	maxBody   = 256 << 10
+	// maxDrained is how many bytes of a request that is too long are read all the same.
+	maxDrained = 64 << 20
 )
 
 func (s *Server) routes() http.Handler {
@@ -127,18 +130,19 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "there is no model behind this page")
 		return
 	}
-	var ask struct {
+	var ask *struct { // nil of null
 		Model          int
 		Source, Target string
 	}
-	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-	body.DisallowUnknownFields()
-	if err := body.Decode(&ask); err != nil {
-		if errors.As(err, new(*http.MaxBytesError)) {
-			refuse(w, http.StatusRequestEntityTooLarge, "that is far too long")
-			return
-		}
-		refuse(w, http.StatusBadRequest, "want an object with source and target")
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if len(body) > maxBody {
+		// A client that has not sent everything yet would find the connection closed, and not this answer.
+		io.CopyN(io.Discard, r.Body, maxDrained)
+		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is too long, want at most %d bytes", maxBody))
+		return
+	}
+	if err != nil || strictjson.Unmarshal(body, &ask) != nil || ask == nil {
+		refuse(w, http.StatusBadRequest, "want one object with source and target")
 		return
 	}
 	if ask.Model < 0 || ask.Model > len(s.options.Others) {
@@ -185,6 +189,7 @@ func (s *Server) ask(ctx context.Context, model int, source, target string) (*en
 		return nil, err
 	}
 	e := newEntry(id, record)
+	e.explain(asked)
 	if model == 0 {
 		e.scores = s.options.Scores
 	}

@@ -31,6 +31,8 @@ type outline struct {
 	// Unread says that the weights are in a file, or computed when the page asks for them:
 	// warnings come layer by layer.
 	Unread bool `json:"unread,omitempty"`
+	// NoVectors says why no layer has queries and keys, if the source of the record knows.
+	NoVectors string `json:"no_vectors,omitempty"`
 }
 
 type layerOutline struct {
@@ -75,6 +77,7 @@ type entry struct {
 // What an entry takes besides weights and texts, about and rather more than less.
 const (
 	entryBytes   = 4 << 10
+	layerBytes   = 2 << 10
 	tokenBytes   = 128 // of an axis: its string, its word, its place
 	measureBytes = 16
 )
@@ -99,12 +102,20 @@ func newEntry(id string, r *heads.Record) *entry {
 	for i := range r.Layers {
 		l := &r.Layers[i]
 		e.outline.Unread = e.outline.Unread || l.Weights == nil && len(l.Queries)*len(l.Keys) > 0
-		e.bytes += l.Held + 4*(len(l.Weights)+len(l.ValueNorms)+len(l.QueryVectors)+len(l.KeyVectors)) + l.Heads*len(columns)*measureBytes
+		e.bytes += layerBytes + l.Held + 4*(len(l.Weights)+len(l.ValueNorms)+len(l.QueryVectors)+len(l.KeyVectors)) + l.Heads*len(columns)*measureBytes
 		o := outlineOf(l, place(l.Queries), place(l.Keys))
 		o.Summaries = summariesOf(r, i)
 		e.outline.Layers = append(e.outline.Layers, o)
 	}
 	return e
+}
+
+// explain has the source of a record say why there are no queries and keys, if there are none.
+func (e *entry) explain(of Source) {
+	source, can := of.(Explainer)
+	if can && !slices.ContainsFunc(e.outline.Layers, func(l layerOutline) bool { return l.Vectors > 0 }) {
+		e.outline.NoVectors = source.NoVectors(e.record)
+	}
 }
 
 func outlineOf(l *heads.Layer, q, k int) layerOutline {
@@ -173,6 +184,7 @@ func newStore(o Options, most int) *store {
 	for _, r := range o.Records {
 		e := newEntry(id(), r)
 		e.memo, e.scores = &s.memo, o.Scores
+		e.explain(o.Source)
 		s.fixed = append(s.fixed, e)
 	}
 	for _, f := range o.Files {

@@ -14,6 +14,8 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -26,6 +28,12 @@ type Source interface {
 	// writes target, or, if target is empty, what it writes by itself. An error
 	// is shown on the page.
 	Record(ctx context.Context, source, target string) (*heads.Record, error)
+}
+
+// Explainer is a Source that knows why a record of its own has no queries and keys.
+type Explainer interface {
+	// NoVectors returns that as a sentence for the page.
+	NoVectors(r *heads.Record) string
 }
 
 // Model is a source with a name.
@@ -143,9 +151,16 @@ func New(o Options) (*Server, error) {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
+// garbage is how much of it may be in memory, in percent of what is kept, while a Server serves.
+const garbage = 25
+
 // Serve answers requests until the context ends, and returns its error, or that
 // of the listener. It closes the listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	// Each text leaves as much garbage as it keeps. By default the heap grows to twice of what is kept.
+	if os.Getenv("GOGC") == "" {
+		defer debug.SetGCPercent(debug.SetGCPercent(garbage))
+	}
 	server := s.httpServer(ctx)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()

@@ -77,10 +77,15 @@ func TestLookLimits(t *testing.T) {
 		{`{"source":"0123456789"}`, 200, "</script>"},
 		{`{"source":"0123456789x"}`, 413, "11 bytes, want at most 10"},
 		{`{"source":"x","target":"0123456789x"}`, 413, "11 bytes"},
-		{`{"source":"` + strings.Repeat("x", maxBody) + `"}`, 413, "far too long"},
+		{`{"source":"` + strings.Repeat("x", maxBody) + `"}`, 413, "too long, want at most 262144 bytes"},
 		{`{"source":"x","file":"/etc/passwd"}`, 400, "source and target"},
 		{`[]`, 400, "source and target"},
 		{``, 400, "source and target"},
+		{`null`, 400, "source and target"},
+		{` null `, 400, "source and target"},
+		{`{"source":"x"}{"source":"x"}`, 400, "one object"},
+		{`{"source":"x"} x`, 400, "one object"},
+		{`{"source":"x"`, 400, "one object"},
 		{`{"source":"bad"}`, 422, "too many tokens"},
 	} {
 		w := ask(s, "POST", "/api/record", c.body, nil)

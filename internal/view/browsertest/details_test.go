@@ -48,8 +48,9 @@ func TestMapDetails(t *testing.T) {
 	causal.Layers[0].Weights[4*8+3] = 0
 	ends := append(letters(21), "<eos>", "▁because")
 	marked := &heads.Record{Source: "letters and an end", Layers: []heads.Layer{layer(heads.Encoder, 0, 1, ends, ends)}}
+	end := &heads.Record{Source: "letters and a mark", Layers: []heads.Layer{layer(heads.Encoder, 0, 1, ends[:22], ends[:22])}}
 	b := open(t, 1280, 800)
-	address := serve(t, view.Options{Records: []*heads.Record{text, pieces, causal, marked}})
+	address := serve(t, view.Options{Records: []*heads.Record{text, pieces, causal, marked, end}})
 	b.visit(address + "#theme=light")
 
 	// What a translator is about comes first, and all of it is on the screen.
@@ -77,10 +78,14 @@ func TestMapDetails(t *testing.T) {
 	if n := strings.Count(written, "turned"); n != 1 {
 		t.Errorf("%d labels are turned, want that of the axis only: %s", n, written)
 	}
-	// A long token among letters lies alone.
+	// The labels of an axis are all upright or all turned: here for one long token among letters.
 	b.visit(address + "#theme=light&r=3")
-	if written := b.texts(); strings.Count(written, "turned") != 3 || !strings.Contains(written, "|<eos> turned") {
-		t.Errorf("beside <eos>, letters are turned: %s", written)
+	if written := b.texts(); strings.Count(written, "turned") != 1+len(ends) || !strings.Contains(written, "|<eos> turned") {
+		t.Errorf("beside <eos>, some labels are turned: %s", written)
+	}
+	b.visit(address + "#theme=light&r=4")
+	if written := b.texts(); strings.Count(written, "turned") != 1 {
+		t.Errorf("for <eos> alone, labels are turned: %s", written)
 	}
 	// At 200% every letter is still there, and on a phone no two of them touch.
 	for _, size := range [][3]float64{{640, 400, 2}, {380, 700, 3}} {
@@ -205,7 +210,7 @@ const contrasts = `(() => {
 	const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
 	const behind = (e) => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c.length === 3 || c[3] === 1) return c; } return [255, 255, 255]; };
 	const found = new Set();
-	const seen = (e) => e.checkVisibility() && !e.disabled && !e.closest("[disabled]");
+	const seen = (e) => e.checkVisibility() && !e.disabled && !e.closest("[disabled], [aria-disabled=true]");
 	for (const e of document.querySelectorAll("header button, summary, .zoom button, .turn, select, textarea, .segments, .thumb")) {
 		if (!seen(e) || e.closest(".measures")) continue;
 		const r = ratio(parse(getComputedStyle(e).borderTopColor), behind(e.parentElement));

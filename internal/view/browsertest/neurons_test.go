@@ -84,7 +84,7 @@ func TestValueWeighted(t *testing.T) {
 	b.wait(`document.querySelector(".legend").textContent.includes("weight × norm")`)
 	// A record without norms has no such choice, and the address changes nothing.
 	b.visit(address + "#r=1&vw=1")
-	if !js[bool](b, `document.querySelector("#valued").hidden && document.querySelector('[data-view="neurons"]').hidden && !document.querySelector(".legend").textContent.includes("norm")`) {
+	if !js[bool](b, `document.querySelector("#valued").hidden && document.querySelector('[data-view="neurons"]').ariaDisabled === "true" && !document.querySelector(".legend").textContent.includes("norm")`) {
 		t.Error("a record without norms can be value-weighted")
 	}
 }

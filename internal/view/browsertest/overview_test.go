@@ -101,6 +101,9 @@ func TestOverviewSize(t *testing.T) {
 	if outside := js[bool](b, `(() => { const r = document.querySelector(".preview").getBoundingClientRect(); return r.left < 0 || r.top < 0 || r.right > innerWidth || r.bottom > innerHeight; })()`); outside {
 		t.Error("the preview is not on the screen")
 	}
+	if over := js[bool](b, `document.querySelector(".preview").getBoundingClientRect().right > document.querySelector(".detail").getBoundingClientRect().left`); over {
+		t.Error("the preview covers the controls or the open head")
+	}
 	b.shoot("preview")
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.wait(`document.querySelector(".preview").hidden`)

@@ -1,7 +1,7 @@
 // The colours of weights: those of package viz, which the server sends, so that the page, the terminal and pictures
 // agree. Lightness alone tells the order, so it reads with any kind of colour vision and in grey.
 
-import { el, number } from "./dom.js";
+import { el, number, paper } from "./dom.js";
 import { state } from "./state.js";
 
 let ramps = null, signed = null;
@@ -37,8 +37,8 @@ const mask = { light: [[240, 241, 244], [178, 183, 194]], dark: [[32, 35, 44], [
 const dimmed = window.matchMedia("(prefers-color-scheme: dark)");
 let dark = dimmed.matches; // to ask for it makes the browser bring its styles up to date, and every colour needs it
 
-// theme returns "light" or "dark".
-export const theme = () => state.theme || (dark ? "dark" : "light");
+// theme returns "light" or "dark"; paper is light.
+export const theme = () => (paper() ? "light" : "") || state.theme || (dark ? "dark" : "light");
 
 export function onSystemTheme(run) {
   dimmed.addEventListener("change", () => {

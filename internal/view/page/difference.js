@@ -23,10 +23,17 @@ function subtract(a, b, exactA, exactB) {
 }
 
 export function differencePanel(say, ontell) {
-  const f = frame("Difference");
+  const f = frame(() => { if (what) draw(); });
   f.node.classList.add("difference");
   let what = null, from = [], sources = [];
   const view = heatView(say, (hit) => ontell("d", hit, what));
+
+  function draw() {
+    if (f.stage.firstChild !== view.node) f.stage.replaceChildren(view.node);
+    f.drawn();
+    view.show(what);
+    f.key.replaceChildren(legend(what, view.note()));
+  }
 
   return {
     node: f.node,
@@ -55,12 +62,10 @@ export function differencePanel(say, ontell) {
         f.facts.append(el("div", { title: "Jensen–Shannon divergence of the two heads, a mean over the queries, in nats: 0 for equal heads, 0.69 for heads that share nothing" },
           el("dt", { text: "divergence" }), el("dd", { text: number(d, 2) })));
       }, () => {}); // a page from a disk may not have it
-      if (f.stage.firstChild !== view.node) f.stage.replaceChildren(view.node);
-      view.show(what);
-      f.key.replaceChildren(legend(what, view.note()));
+      draw();
     },
     redraw() {
-      if (what) view.show(what);
+      if (what) draw();
     },
     mirror: (hit) => { if (what) view.mirror(hit && "i" in hit ? hit : null); },
     cancel: () => !!what && view.cancel(),

@@ -22,6 +22,22 @@ export function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS(svgNS, tag), attributes, children);
 }
 
+// embedded says whether this page is a frame of another one: an exported page in a notebook or a blog.
+export const embedded = window.self !== window.top;
+
+let printing = false;
+
+// paper returns how wide and how high a picture may be on paper, 0 while the page is on a screen.
+export const paper = () => (printing ? 560 : 0);
+
+// onPaper has the page drawn for the printer, and afterwards for the screen.
+export function onPaper(run) {
+  for (const [event, on] of [["beforeprint", true], ["afterprint", false]]) window.addEventListener(event, () => {
+    printing = on;
+    run();
+  });
+}
+
 export const byId = (id) => document.getElementById(id);
 
 // number writes a weight or a measure; what is none is a dash.

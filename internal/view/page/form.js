@@ -21,8 +21,8 @@ export function prepareForm(given) {
 const fields = new Map();
 
 function box(key, label, optional) {
-  const area = el("textarea", { rows: "1", id: "text-" + key, spellcheck: "false", autocomplete: "off", placeholder: optional ? start.second.hint : "" });
-  area.addEventListener("input", () => grow(area));
+  const area = el("textarea", { rows: "1", id: "text-" + key, spellcheck: "false", autocomplete: "off", dir: "auto", placeholder: optional ? start.second.hint : "" });
+  for (const event of ["input", "focus", "blur"]) area.addEventListener(event, () => grow(area));
   area.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
@@ -33,9 +33,21 @@ function box(key, label, optional) {
   return el("label", { class: "field-text" }, el("span", { text: label }), area);
 }
 
+const twoLines = 54, manyLines = 162; // pixels
+
+// grow gives a field two lines at most, without the padding below, where half of the third would be seen; while one types, it has more, over what stands below: that must not move away
+// from the pointer when the field is left.
 function grow(area) {
   area.style.height = "auto";
-  area.style.height = Math.min(160, area.scrollHeight + 2) + "px";
+  area.style.marginBottom = "";
+  area.classList.remove("cut");
+  const all = area.scrollHeight + 2, typing = document.activeElement === area, long = all > twoLines + 8;
+  const height = !long ? all : typing ? Math.min(manyLines, all) : twoLines;
+  area.classList.toggle("cut", long && !typing);
+  area.style.height = height + "px";
+  area.style.marginBottom = (long ? twoLines - height : 0) + "px";
+  area.classList.toggle("open", typing && long);
+  if (!typing) area.scrollTop = 0;
 }
 
 function choice(key, label) {

@@ -200,7 +200,9 @@ function mask(at, list) {
 }
 
 // tint gives the heads whose measure is known their colours, on one scale for all.
-const tint = later(30, () => {
+const tint = later(30, tintNow);
+
+function tintNow() {
   const cells = rows.flatMap((row) => row.cells.map((c, h) => ({ ...c, cell: c, x: row.values?.[h] ?? NaN })));
   for (const { cell, x } of cells) cell.number = x;
   byId("grid-key").replaceChildren(...shade(cells, rows.filter((r) => !r.values).length));
@@ -208,7 +210,7 @@ const tint = later(30, () => {
   const focused = document.activeElement;
   arrange();
   if (root.contains(focused)) focused.focus();
-});
+}
 
 const checked = new Set(); // layers of records in files, whose weights are judged when they have been drawn
 
@@ -239,7 +241,13 @@ function paint(row) {
   if (!byId("grid-key").querySelector(".thumbs")) byId("grid-key").replaceChildren(...gridKey());
 }
 
-new ResizeObserver(later(60, () => { for (const row of rows) if (row.list && !state.g) paint(row); })).observe(root);
+// repaint draws what has come again, in the colours and at the size of now.
+export function repaint() {
+  if (state.g) tintNow();
+  else for (const row of rows) if (row.list) paint(row);
+}
+
+new ResizeObserver(later(60, () => { if (!state.g) repaint(); })).observe(root);
 
 // twoHeads reports whether each side has a head of its own.
 const twoHeads = () => state.cmp === "head" || state.cmp === "model";

@@ -1,6 +1,6 @@
 // The heat map of a head: a row for each query, a column for each key.
 
-import { canvasFor, el, later, number, svg } from "./dom.js";
+import { canvasFor, el, embedded, later, number, paper, svg } from "./dom.js";
 import { change, state } from "./state.js";
 import { colourOf, masked, picture, show } from "./pool.js";
 import { maskRGB } from "./colour.js";
@@ -15,7 +15,7 @@ function hatching() {
 }
 
 const family = "system-ui, sans-serif";
-const largestCell = 34, edge = 7, gapped = 14, titled = 18; // pixels; thin gaps make single cells easy to follow
+const largestCell = 64, edge = 7, gapped = 14, titled = 18; // pixels; thin gaps make single cells easy to follow
 const largestFont = 12;
 
 // heatView returns a view: node, show(what), svg(), cancel() and what else the panel asks of it.
@@ -28,17 +28,22 @@ export function heatView(say, tell) {
   const zoomOut = el("button", { type: "button", text: "−", "aria-label": "Zoom out", onclick: () => zoom(2) });
   const fit = el("button", { type: "button", text: "Fit", onclick: () => change({ z: "" }) });
   const tools = el("span", { class: "zoom" }, zoomIn, zoomOut, fit);
-  const node = el("div", { class: "heat" }, field);
-  let what = null, at = null, cell = null, exact = null;
+  const printed = svg("svg", { class: "printed", "font-family": family }); // printers get no canvas that has just been drawn
+  const node = el("div", { class: "heat" }, field, printed);
+  let what = null, at = null, cell = null, exact = null, untold = false; // whether the cell is to be spoken yet
 
-  // room returns how high the map may be so that its legend is seen too; where it begins far down, what a screen shows.
-  function room() {
-    const top = node.getBoundingClientRect().top + window.scrollY;
-    return top > 0.55 * window.innerHeight ? 0.72 * window.innerHeight : window.innerHeight - top - 58;
+  // room returns how high the rows of the map may be in all. It depends on the window and the card only, never on what
+  // stands above the map: that wraps and comes late, and the same head would be drawn in several sizes. In another page
+  // the frame is all there is, and nothing above the map changes. A map is not much narrower than the card for its
+  // height's sake, unless it is taller than wide.
+  function room(width, rows, cols, labels) {
+    if (paper()) return paper();
+    if (embedded) return Math.max(160, window.innerHeight - node.getBoundingClientRect().top - window.scrollY - titled - labels - 68);
+    return Math.max(window.innerHeight - 360, 0.62 * width * Math.min(1, rows / Math.max(1, cols)));
   }
 
-  // plan lays the map out: what part is shown, how large a cell is, where the labels stand. A column's label is upright
-  // if there is room for it, as for a letter, else it is turned; where labels would touch, every so many is left out.
+  // plan lays the map out: what part is shown, how large a cell is, where the labels stand. The labels of columns are
+  // upright if there is room for them, else all are turned; where they would touch, every so many is left out.
   function plan() {
     const { m, q, k, part } = what;
     const context = base.getContext("2d");
@@ -49,29 +54,29 @@ export function heatView(say, tell) {
       for (let i = from; i < to; i += step) list.push(context.measureText(shorten(view.labels[i], 16)).width / largestFont);
       return list;
     };
-    const width = Math.max(180, node.clientWidth), high = Math.max(240, room());
     const rows = part.r1 - part.r0, cols = part.c1 - part.c0, all = what.whole();
-    const wideQ = Math.max(0, ...widths(q, part.r0, part.r1)), wideK = widths(k, part.c0, part.c1), letter = Math.min(1, Math.max(0.5, ...wideK.filter((w) => w <= 1)));
+    const wideQ = Math.max(0, ...widths(q, part.r0, part.r1)), widthsK = widths(k, part.c0, part.c1), wideK = Math.max(0, ...widthsK);
+    const turned = (letters) => Math.min(100, wideK * letters) + 8;
+    const width = paper() || Math.max(180, node.clientWidth), high = room(width, rows, cols, turned(largestFont));
     const least = window.devicePixelRatio >= 2 ? 7 : 9;
-    let letters = largestFont, left = 0, top = 0, size = 0;
+    // A word needs a space beside it, a single letter next to none. For a few longer ones, such as a mark among letters,
+    // not all are turned: they are squeezed.
+    const fit = (w, size, letters) => w * letters + (w > 1 ? 0.5 * letters : 2) <= size;
+    const stands = (size, letters) => 0.6 * wideK * letters + 2 <= size && widthsK.filter((w) => !fit(w, size, letters)).length <= 0.2 * widthsK.length;
+    let letters = largestFont, left = 0, size = 0;
     for (let turn = 0; turn < 3; turn++) { // the room that labels take depends on cells, and the other way round
       left = Math.ceil(titled + Math.min(120, width * 0.28, wideQ * letters) + 8);
-      const turned = wideK.filter((w) => w * letters + 2 > size);
-      top = Math.ceil(titled + Math.max(letters + 3, turned.length || !turn ? Math.min(100, Math.max(...(turn ? turned : wideK), 0) * letters) + 8 : 0));
-      const fits = (rows, cols) => Math.min((width - left - edge) / Math.max(1, cols), Math.max(high - top - edge, 120) / Math.max(1, rows));
+      const fits = (rows, cols) => Math.min((width - left - edge) / Math.max(1, cols), high / Math.max(1, rows));
       // A part is as large as the whole map was.
       const most = largestCell * (state.z ? Math.min(Math.max(1, all.rows / (all.r1 - all.r0)), Math.max(1, all.cols / (all.c1 - all.c0))) : 1);
       size = Math.max(0.02, Math.min(most, fits(rows, cols)));
-      letters = Math.max(least, Math.min(largestFont, Math.floor(size - 1)));
-      const standing = Math.min(letters, Math.floor((size - 2) / letter)); // so that single letters stand
-      if (standing >= least && wideK.some((w) => w <= 1)) letters = standing;
+      letters = Math.max(least, Math.min(largestFont, Math.floor(size / 1.2)));
+      const letter = Math.max(0.5, ...widthsK.filter((w) => w <= 1)), standing = Math.max(least, Math.min(letters, Math.floor((size - 2) / letter)));
+      if (stands(size, standing)) letters = standing; // so that single letters stand
     }
-    const step = size >= letters + 1 ? 1 : Math.ceil((letters + 4) / size);
-    const upright = (label) => { // on the canvas that measures
-      context.font = `${largestFont}px ${family}`;
-      return (context.measureText(label).width / largestFont) * letters + 2 <= size;
-    };
-    return { ...part, rows, cols, left, top, size, letters, upright, stepQ: step, stepK: wideK.every((w) => w * letters + 2 <= size) ? 1 : step,
+    const upright = stands(size, letters), top = Math.ceil(titled + (upright ? letters + 9 : turned(letters)));
+    const step = size >= 1.1 * letters ? 1 : Math.ceil((1.3 * letters) / size);
+    return { ...part, rows, cols, left, top, size, letters, upright, stepQ: step, stepK: upright ? 1 : step,
       width: Math.ceil(left + cols * size + edge), height: Math.ceil(top + rows * size + edge) };
   }
 
@@ -87,14 +92,13 @@ export function heatView(say, tell) {
     }
     for (let j = 0; j < at.cols; j += at.stepK) {
       const c = at.c0 + j;
-      const text = shorten(what.k.labels[c], 16), upright = at.upright(text);
-      yield { text, x: at.left + mid(j), y: at.top - (upright ? at.letters / 2 + 3 : 5), down: !upright, middle: upright, column: true,
+      yield { text: shorten(what.k.labels[c], 16), x: at.left + mid(j), y: at.top - (at.upright ? at.letters / 2 + 5 : 5), down: !at.upright, middle: at.upright, column: true,
         mark: what.k.marks[c], on: pick?.side === "k" && pick.at === c };
     }
   }
 
   const fontOf = (l) => `${l.on ? "bold " : ""}${l.title ? 11 : at.letters}px ${family}`;
-  const roomOf = (l) => (l.title ? 200 : l.column && !l.down ? at.size : (l.down ? at.top : at.left) - titled - 6);
+  const roomOf = (l) => (l.title ? 200 : l.column && !l.down ? at.size - 2 : (l.down ? at.top : at.left) - titled - 6);
 
   const colours = () => {
     const style = getComputedStyle(document.documentElement);
@@ -140,6 +144,12 @@ export function heatView(say, tell) {
     if (cell && !(within("q", cell.i) && within("k", cell.j))) cell = null;
     point();
     refine();
+    printed.replaceChildren();
+    if (!paper()) return;
+    const drawing = vectors();
+    printed.setAttribute("width", drawing.width);
+    printed.setAttribute("height", drawing.height);
+    printed.append(drawing.node);
   }
 
   const within = (side, n) => (side === "q" ? n >= at.r0 && n < at.r1 : n >= at.c0 && n < at.c1);
@@ -162,9 +172,8 @@ export function heatView(say, tell) {
     if (!cell) return;
     band("q", cell.i, c.quiet, 1);
     band("k", cell.j, c.quiet, 1);
-    const m = what.m, x = exact?.i === cell.i && m.blockQ * m.blockK === 1 ? exact.values[cell.j] : weight(m, cell.i, cell.j);
-    const blocks = m.blockQ * m.blockK > 1 ? `, largest of ${m.blockQ}×${m.blockK}` : "";
-    tip.replaceChildren(el("b", { text: number(x, exact?.i === cell.i ? 4 : 3) }), el("span", { text: blocks }),
+    const m = what.m, blocks = m.blockQ * m.blockK > 1 ? `, largest of ${m.blockQ}×${m.blockK}` : "";
+    tip.replaceChildren(el("b", { text: value() }), el("span", { text: blocks }),
       el("div", { text: `${what.q.labels[cell.i]} → ${what.k.labels[cell.j]}` }),
       el("div", { class: "quiet", text: `query ${what.q.spans[cell.i][0]}, key ${what.k.spans[cell.j][0]}${masked(m, cell.i, cell.j) ? ", masked" : ""}` }));
     const px = at.left + (cell.j - at.c0 + 1) * at.size + 8, py = at.top + (cell.i - at.r0 + 1) * at.size + 8;
@@ -172,22 +181,39 @@ export function heatView(say, tell) {
     tip.style.top = (py + tip.offsetHeight > at.height && py > tip.offsetHeight + at.size + 16 ? py - tip.offsetHeight - at.size - 16 : py) + "px";
   }
 
-  // The bytes of a head are rounded; the row under the pointer is fetched as it is.
+  // value writes the weight of the cell: from the bytes of the head, which are rounded, until its row has come.
+  const value = () => (exact?.i === cell.i ? number(exact.values[cell.j], 4) : number(weight(what.m, cell.i, cell.j)));
+
+  // speak tells of the cell what the screen shows.
+  function speak() {
+    if (!cell || !untold) return;
+    untold = false;
+    say(`${what.q.labels[cell.i]} attends to ${what.k.labels[cell.j]} with weight ${value()}${masked(what.m, cell.i, cell.j) ? ", masked" : ""}`);
+  }
+
+  // refine fetches the row under the pointer as it is.
   const refine = later(60, async () => {
-    if (!cell || what.m.blockQ * what.m.blockK > 1 || exact?.i === cell.i) return;
+    if (!cell) return;
+    if (what.m.blockQ * what.m.blockK > 1 || exact?.i === cell.i) {
+      speak();
+      return;
+    }
     const asked = what, i = cell.i;
     const values = await asked.exact(i).catch(() => null);
-    if (!values || asked !== what) return;
-    exact = { i, values };
-    if (cell) point();
+    if (asked !== what || cell?.i !== i) return; // another row is on its way
+    if (values) {
+      exact = { i, values };
+      point();
+    }
+    speak();
   });
 
   function move(next, aloud) {
     cell = next;
+    untold = !!aloud;
     point();
     refine();
     tell(cell);
-    if (cell && aloud) say(`${what.q.labels[cell.i]} attends to ${what.k.labels[cell.j]} with weight ${number(weight(what.m, cell.i, cell.j))}`);
   }
 
   // under returns the cell, or the label, under the pointer.
@@ -275,6 +301,51 @@ export function heatView(say, tell) {
     change({ z: `${w.r0 + r}-${w.r1 + r},${w.c0 + c}-${w.c1 + c}` });
   }
 
+  // vectors draws the map as vectors; very many cells are one picture inside.
+  function vectors() {
+    const c = colours(), group = svg("g", {});
+    const { m } = what;
+    if (at.rows * at.cols <= 40000 && at.size >= 1) {
+      const fill = (i, j) => (masked(m, i, j) ? "url(#masked)" : `rgb(${colourOf(m, what.scale, m.codes[i * m.cols + j]).join(",")})`);
+      if (m.seen) group.append(hatching());
+      for (let i = at.r0; i < at.r1; i++) {
+        for (let j = at.c0, to; j < at.c1; j = to) { // equal neighbours are one
+          const colour = fill(i, j);
+          for (to = j + 1; to < at.c1 && fill(i, to) === colour; to++);
+          group.append(svg("rect", { x: (at.left + (j - at.c0) * at.size).toFixed(2), y: (at.top + (i - at.r0) * at.size).toFixed(2), width: ((to - j) * at.size).toFixed(2),
+            height: at.size.toFixed(2), fill: colour, "shape-rendering": "crispEdges" }));
+        }
+      }
+    } else {
+      const sharp = at.size >= 1 ? 1 : at.size; // a pixel for each cell, or what a viewer shows of them
+      const cut = show(el("canvas"), picture(m, what.scale, at, at.cols * sharp, at.rows * sharp));
+      group.append(svg("image", { x: at.left, y: at.top, width: at.cols * at.size, height: at.rows * at.size, href: cut.toDataURL("image/png"),
+        preserveAspectRatio: "none", "image-rendering": "pixelated" }));
+    }
+    if (at.size >= gapped) {
+      const line = (x1, y1, x2, y2) => group.append(svg("line", { x1, y1, x2, y2, stroke: c.card, "stroke-width": 1 }));
+      const right = at.left + at.cols * at.size, bottom = at.top + at.rows * at.size;
+      for (let i = 1; i < at.rows; i++) line(at.left, at.top + i * at.size, right, at.top + i * at.size);
+      for (let j = 1; j < at.cols; j++) line(at.left + j * at.size, at.top, at.left + j * at.size, bottom);
+    }
+    const pick = chosen(what.q, what.k);
+    if (pick && within(pick.side, pick.at)) {
+      const row = pick.side === "q", n = pick.at - (row ? at.r0 : at.c0);
+      group.append(svg("rect", { x: at.left + (row ? 0 : n * at.size), y: at.top + (row ? n * at.size : 0), width: row ? at.cols * at.size : at.size,
+        height: row ? at.size : at.rows * at.size, fill: "none", stroke: c.accent, "stroke-width": 2 }));
+    }
+    group.append(svg("rect", { x: at.left - 0.5, y: at.top - 0.5, width: at.cols * at.size + 1, height: at.rows * at.size + 1, fill: "none", stroke: c.edge }));
+    const context = base.getContext("2d");
+    for (const l of labels()) {
+      context.font = fontOf(l);
+      const room = roomOf(l), squeezed = context.measureText(l.text).width > room;
+      group.append(svg("text", { ...(squeezed ? { textLength: room, lengthAdjust: "spacingAndGlyphs" } : {}), transform: `translate(${l.x.toFixed(2)} ${l.y.toFixed(2)})` + (l.down ? " rotate(-90)" : ""),
+        "text-anchor": l.middle ? "middle" : l.down ? "start" : "end", "dominant-baseline": "central", "font-size": l.title ? 11 : at.letters, "font-weight": l.on ? "bold" : "normal",
+        fill: l.on ? c.accent : l.mark || l.title ? c.quiet : c.ink, text: l.text }));
+    }
+    return { node: group, width: at.width, height: at.height };
+  }
+
   return {
     node, tools,
     show(next) {
@@ -306,49 +377,6 @@ export function heatView(say, tell) {
       move(null);
       return true;
     },
-    // svg draws the map as vectors; very many cells are one picture inside.
-    svg() {
-      const c = colours(), group = svg("g", {});
-      const { m } = what;
-      if (at.rows * at.cols <= 40000 && at.size >= 1) {
-        const fill = (i, j) => (masked(m, i, j) ? "url(#masked)" : `rgb(${colourOf(m, what.scale, m.codes[i * m.cols + j]).join(",")})`);
-        if (m.seen) group.append(hatching());
-        for (let i = at.r0; i < at.r1; i++) {
-          for (let j = at.c0, to; j < at.c1; j = to) { // equal neighbours are one
-            const colour = fill(i, j);
-            for (to = j + 1; to < at.c1 && fill(i, to) === colour; to++);
-            group.append(svg("rect", { x: (at.left + (j - at.c0) * at.size).toFixed(2), y: (at.top + (i - at.r0) * at.size).toFixed(2), width: ((to - j) * at.size).toFixed(2),
-              height: at.size.toFixed(2), fill: colour, "shape-rendering": "crispEdges" }));
-          }
-        }
-      } else {
-        const sharp = at.size >= 1 ? 1 : at.size; // a pixel for each cell, or what a viewer shows of them
-        const cut = show(el("canvas"), picture(m, what.scale, at, at.cols * sharp, at.rows * sharp));
-        group.append(svg("image", { x: at.left, y: at.top, width: at.cols * at.size, height: at.rows * at.size, href: cut.toDataURL("image/png"),
-          preserveAspectRatio: "none", "image-rendering": "pixelated" }));
-      }
-      if (at.size >= gapped) {
-        const line = (x1, y1, x2, y2) => group.append(svg("line", { x1, y1, x2, y2, stroke: c.card, "stroke-width": 1 }));
-        const right = at.left + at.cols * at.size, bottom = at.top + at.rows * at.size;
-        for (let i = 1; i < at.rows; i++) line(at.left, at.top + i * at.size, right, at.top + i * at.size);
-        for (let j = 1; j < at.cols; j++) line(at.left + j * at.size, at.top, at.left + j * at.size, bottom);
-      }
-      const pick = chosen(what.q, what.k);
-      if (pick && within(pick.side, pick.at)) {
-        const row = pick.side === "q", n = pick.at - (row ? at.r0 : at.c0);
-        group.append(svg("rect", { x: at.left + (row ? 0 : n * at.size), y: at.top + (row ? n * at.size : 0), width: row ? at.cols * at.size : at.size,
-          height: row ? at.size : at.rows * at.size, fill: "none", stroke: c.accent, "stroke-width": 2 }));
-      }
-      group.append(svg("rect", { x: at.left - 0.5, y: at.top - 0.5, width: at.cols * at.size + 1, height: at.rows * at.size + 1, fill: "none", stroke: c.edge }));
-      const context = base.getContext("2d");
-      for (const l of labels()) {
-        context.font = fontOf(l);
-        const room = roomOf(l), squeezed = context.measureText(l.text).width > room;
-        group.append(svg("text", { ...(squeezed ? { textLength: room, lengthAdjust: "spacingAndGlyphs" } : {}), transform: `translate(${l.x.toFixed(2)} ${l.y.toFixed(2)})` + (l.down ? " rotate(-90)" : ""),
-          "text-anchor": l.middle ? "middle" : l.down ? "start" : "end", "dominant-baseline": "central", "font-size": l.title ? 11 : at.letters, "font-weight": l.on ? "bold" : "normal",
-          fill: l.on ? c.accent : l.mark || l.title ? c.quiet : c.ink, text: l.text }));
-      }
-      return { node: group, width: at.width, height: at.height };
-    },
+    svg: vectors,
   };
 }

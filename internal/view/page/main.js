@@ -1,15 +1,15 @@
 // Where the page begins: it fetches what there is, and brings the screen in line with the state.
 
-import { byId, el, later } from "./dom.js";
+import { byId, el, embedded, later, onPaper } from "./dom.js";
 import { begin, change, follow, place, settle, state, subscribe } from "./state.js";
 import { onSystemTheme, prepareColours, theme } from "./colour.js";
 import { fetchRecord, frozen, start } from "./data.js";
-import { prepareGrid, showGrid, step } from "./grid.js";
+import { prepareGrid, repaint, showGrid, step } from "./grid.js";
 import { differencePanel } from "./difference.js";
 import { prepareGlossary } from "./glossary.js";
 import { prepareMeasured } from "./measured.js";
 import { panel } from "./panel.js";
-import { sameHead } from "./tokens.js";
+import { sameHead, whyNoVectors } from "./tokens.js";
 import { prepareTable, showTable } from "./table.js";
 import { busy, prepareForm, showForm, tellTexts } from "./form.js";
 import { prepareExport } from "./export.js";
@@ -86,7 +86,9 @@ async function render() {
 // offer shows the controls of what the record has besides weights.
 function offer(record) {
   byId("valued").hidden = !record.layers.some((l) => l.values);
-  byId("views").querySelector('[data-view="neurons"]').hidden = !record.layers.some((l) => l.vectors);
+  const tab = byId("views").querySelector('[data-view="neurons"]');
+  tab.title = record.layers.some((l) => l.vectors) ? "" : whyNoVectors(record);
+  tab.setAttribute("aria-disabled", String(!!tab.title));
 }
 
 // problems writes what the reader should know before believing the picture.
@@ -176,13 +178,16 @@ function wire() {
     });
   }
   byId("views").addEventListener("click", (event) => {
-    if (event.target.dataset.view) change({ v: event.target.dataset.view });
+    const { view } = event.target.dataset;
+    if (!view) return;
+    if (event.target.ariaDisabled === "true") say(event.target.title);
+    else change({ v: view });
   });
   byId("views").addEventListener("keydown", (event) => {
     const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (!by) return;
     event.preventDefault();
-    const list = [...byId("views").children].filter((b) => !b.hidden);
+    const list = [...byId("views").children].filter((b) => b.ariaDisabled !== "true");
     const next = list[(list.findIndex((b) => b.dataset.view === state.v) + by + list.length) % list.length];
     change({ v: next.dataset.view });
     next.focus();
@@ -211,12 +216,18 @@ function wire() {
     } else if ((event.key === "[" || event.key === "]") && !typing) step(0, event.key === "]" ? 1 : -1, false);
   });
   onSystemTheme(() => render());
-  let width = window.innerWidth;
-  window.addEventListener("resize", later(120, () => {
-    if (width === window.innerWidth) return; // a phone's address bar comes and goes
-    width = window.innerWidth;
+  const fine = window.matchMedia("(pointer: fine)"); // a phone's address bar comes and goes
+  let height = window.innerHeight;
+  window.addEventListener("resize", later(120, () => { // of the width, panels learn by themselves
+    if (height === window.innerHeight || !fine.matches) return;
+    height = window.innerHeight;
     for (const p of shown()) p.redraw();
   }));
+  onPaper(() => {
+    applyTheme();
+    for (const p of shown()) p.redraw();
+    repaint();
+  });
 }
 
 async function open() {
@@ -245,10 +256,8 @@ async function open() {
     records: [...new Set([records.a, state.cmp ? records.b : null])].filter(Boolean),
   }), say);
   if (frozen) document.body.classList.add("frozen");
-  byId("grid").addEventListener("warned", () => {
-    problems([records.a, records.b]);
-    for (const p of shown()) p.redraw(); // there is less room now
-  });
+  if (embedded) document.body.classList.add("embedded");
+  byId("grid").addEventListener("warned", () => problems([records.a, records.b]));
   subscribe(render);
   render();
 }

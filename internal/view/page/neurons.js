@@ -4,7 +4,7 @@ import { el, number, svg } from "./dom.js";
 import { change, state } from "./state.js";
 import { signedCSS } from "./colour.js";
 import { neurons, row, weight } from "./data.js";
-import { chosen, shorten, visible } from "./tokens.js";
+import { chosen, shorten, visible, whyNoVectors } from "./tokens.js";
 
 const most = 200; // keys that are shown
 
@@ -79,7 +79,7 @@ export function neuronsView(say, tell) {
       head.replaceChildren();
       body.replaceChildren();
       key.replaceChildren();
-      note.textContent = typeof what.head === "number" ? "This record has no queries and keys of this layer, only weights." : "A mean and a rollout have no queries and keys; choose a head.";
+      note.textContent = typeof what.head === "number" ? whyNoVectors(what.record) : "A mean and a rollout have no queries and keys; choose a head.";
       return;
     }
     let found;
@@ -114,7 +114,7 @@ export function neuronsView(say, tell) {
   const place = (j) => what.k.spans.findIndex(([from, to]) => from <= j && j < to);
 
   return {
-    node, key,
+    node, key, flows: true,
     show(next) {
       what = next;
       draw();

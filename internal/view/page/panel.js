@@ -1,6 +1,6 @@
 // One head: what it is called, its measures, and one of the views.
 
-import { el, number } from "./dom.js";
+import { el, later, number } from "./dom.js";
 import { lens, place, state } from "./state.js";
 import { legend } from "./colour.js";
 import { exact, exactPath, facts, factsPath, head, headPath, neuronsPath, row, rowPath } from "./data.js";
@@ -12,13 +12,16 @@ import { axesOf, headName, headTitle, headsOf, part, sameAxis, visibleKeys } fro
 
 const largest = 2048; // rows and columns that come at once; the server makes blocks of more
 
-// frame returns the elements that all panels have.
-export function frame(label) {
-  const title = el("h3", {}), sub = el("p", { class: "sub" }), facts = el("dl", { class: "facts" });
+let frames = 0;
+
+// frame returns the elements that all panels have. What a view has room for is known when everything is laid out, and
+// changes with the window and the overview: redraw draws again what was drawn at another width.
+export function frame(redraw) {
+  const title = el("h3", { id: "panel-" + ++frames }), sub = el("p", { class: "sub", dir: "auto" }), facts = el("dl", { class: "facts" });
   const note = el("p", { class: "note", hidden: true, role: "status" });
   const tools = el("div", { class: "tools" });
   const stage = el("div", { class: "stage" }), key = el("div", { class: "key" });
-  const node = el("article", { class: "panel", "aria-label": label }, el("header", {}, tools, title, sub), facts, note, stage, key);
+  const node = el("article", { class: "panel", "aria-labelledby": title.id }, el("header", {}, tools, title, sub), facts, note, stage, key);
   const message = (text) => {
     note.textContent = text;
     note.hidden = !text;
@@ -28,12 +31,15 @@ export function frame(label) {
     key.replaceChildren();
     message(text);
   };
-  return { node, title, sub, facts, tools, stage, key, message, clear };
+  let width = 0;
+  const drawn = () => { width = stage.clientWidth; };
+  new ResizeObserver(later(60, () => { if (stage.clientWidth !== width && stage.clientWidth > 0) redraw(); })).observe(stage);
+  return { node, title, sub, facts, tools, stage, key, message, clear, drawn };
 }
 
 // panel returns the panel of a side. ontell is told of what the pointer is on.
 export function panel(side, columns, onactive, say, ontell) {
-  const f = frame("Head " + side);
+  const f = frame(() => { if (what && !views[state.v].flows) draw(); });
   f.node.addEventListener("pointerdown", () => onactive(side), { capture: true });
   f.node.addEventListener("focusin", () => onactive(side));
   const tell = (hit) => ontell(side, hit, what);
@@ -111,6 +117,7 @@ export function panel(side, columns, onactive, say, ontell) {
       f.key.replaceChildren();
       return;
     }
+    f.drawn();
     view.show(what);
     f.key.replaceChildren(view.key ?? legend(what, view.note?.()));
   }

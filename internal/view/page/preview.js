@@ -31,18 +31,18 @@ export function preparePreview(root, get) {
     const found = await get(button).catch(() => null);
     if (!found || mine !== turn || found.m.rows * found.m.cols === 0) return;
     const { record, m } = found, layer = record.layers[found.layer], { q, k } = axesOf(record, layer);
-    const rows = q.labels.length, cols = k.labels.length, scale = side / Math.max(rows, cols);
+    const rows = q.labels.length, cols = k.labels.length, scale = Math.min(side, root.clientWidth - 24) / Math.max(rows, cols);
     const wide = Math.max(40, cols * scale), high = Math.max(40, rows * scale);
     title.textContent = found.name;
     note.textContent = found.note;
     note.hidden = !found.note;
     draw(m, wide, high);
     box.hidden = false;
-    const at = button.getBoundingClientRect(), { offsetWidth: w, offsetHeight: h } = box;
-    const out = root.parentElement.getBoundingClientRect(); // beside the other heads if there is room, else beside this one
-    const left = [out.right + 8, at.right + 10].find((x) => x + w < window.innerWidth) ?? at.left - w - 10;
-    box.style.left = Math.max(6, left) + "px";
-    box.style.top = Math.max(6, Math.min(window.innerHeight - h - 6, at.top + at.height / 2 - h / 2)) + "px";
+    // Below the row, or above it, within the overview: beside it are the controls and the open head.
+    const at = button.getBoundingClientRect(), { offsetWidth: w, offsetHeight: h } = box, out = root.parentElement.getBoundingClientRect();
+    const below = at.bottom + 8, above = at.top - 8 - h, fits = below + h < window.innerHeight || above < 6;
+    box.style.left = Math.max(6, Math.min(Math.max(out.left, at.left + at.width / 2 - w / 2), out.right - w, window.innerWidth - w - 6)) + "px";
+    box.style.top = Math.max(6, fits ? Math.min(below, window.innerHeight - h - 6) : above) + "px";
     if (m.blockQ * m.blockK === 1 || rows * cols > most) return;
     const full = await head(record, found.layer, found.head).catch(() => null); // a page from a disk may not have it
     if (!full || mine !== turn) return;

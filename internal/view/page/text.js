@@ -4,14 +4,14 @@ import { el, number, svg } from "./dom.js";
 import { change, state } from "./state.js";
 import { brokenCSS, css, inkOn, share } from "./colour.js";
 import { weight } from "./data.js";
-import { choose, chosen } from "./tokens.js";
+import { choose, chosen, direction } from "./tokens.js";
 
 export function textView(say, tell) {
   const queries = el("p", { class: "flow", role: "listbox" }), keys = el("p", { class: "flow", role: "listbox" });
   const titleQ = el("h4", {}), titleK = el("h4", {});
   const turn = el("button", { type: "button", class: "turn", onclick: flip });
   const hint = el("p", { class: "note hint", text: "Point at a token, or choose one, to see its weights." });
-  const node = el("div", { class: "text" }, hint, turn, titleQ, queries, titleK, keys);
+  const node = el("div", { class: "text" }, turn, titleQ, queries, titleK, keys, hint); // the hint comes and goes, and moves no token
   let what = null, chips = [], hover = null, one = false, side = "q";
 
   // flip makes the chosen token a key, or a query again.
@@ -42,6 +42,7 @@ export function textView(say, tell) {
     const list = (place, s, view) => {
       const made = view.labels.map((_, i) => chip(s, view, i));
       place.replaceChildren(...made);
+      place.dir = direction(view);
       return made;
     };
     if (one) {
@@ -83,8 +84,8 @@ export function textView(say, tell) {
   }
 
   node.addEventListener("keydown", (event) => {
-    const go = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];
-    const s = one ? side : queries.contains(event.target) ? "q" : "k";
+    const s = one ? side : queries.contains(event.target) ? "q" : "k", right = event.target.parentNode?.dir === "rtl" ? -1 : 1;
+    const go = { ArrowLeft: -right, ArrowUp: -1, ArrowRight: right, ArrowDown: 1 }[event.key];
     const from = chips[s].indexOf(event.target);
     if (from < 0) return;
     const view = s === "q" ? what.q : what.k;
@@ -99,7 +100,7 @@ export function textView(say, tell) {
   });
 
   return {
-    node,
+    node, flows: true, // the browser lays it out at any width
     show(next) {
       const focused = node.contains(document.activeElement) && what?.m === next.m;
       const same = what && what.m === next.m && what.q === next.q && what.k === next.k;

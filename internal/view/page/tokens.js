@@ -133,3 +133,17 @@ export function visibleKeys(layer, q, k) {
     return at;
   });
 }
+
+// whyNoVectors says why a record has no queries and keys.
+export const whyNoVectors = (record) => record.no_vectors || "This record has weights only, no queries and keys.";
+
+// direction returns the direction in which tokens run: that of most of their letters.
+export function direction(view) {
+  let by = 0;
+  view.labels.forEach((label, i) => {
+    if (view.marks[i]) return;
+    by += (label.match(/[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}]/gu) ?? []).length;
+    by -= (label.match(/[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Han}]/gu) ?? []).length;
+  });
+  return by > 0 ? "rtl" : "ltr";
+}
