@@ -94,11 +94,11 @@ func TestLinearRoundsLessThanAChain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	const in, out = 1536, 64
 	w := tensor.Randn(rng, out, in)
-	packed := tensor.NewPacked(out, in, tensor.Float32)
-	packed.SetRows(0, w.Data())
 	for _, n := range []int{1, 8, 14, 120} {
 		x := tensor.Randn(rng, n, in)
 		eachImplementation(t, func(t *testing.T, _ string) {
+			packed := tensor.NewPacked(out, in, tensor.Float32)
+			packed.SetRows(0, w.Data())
 			// far returns how far y is from the sums in float64, as the root of the mean square.
 			far := func(y *tensor.Tensor) float64 {
 				var total float64

@@ -67,9 +67,8 @@ type Product struct {
 //
 //	for each of them { acc = 0; for k := range block { acc += A[i][k] * B[k][j] }; C[i][j] += acc }
 //
-// So its bits depend neither on M, N
-// or Count nor on the number of threads, and more steps at the end with a zero
-// in A and a finite number in B do not change them, but with Blocks.
+// So its bits depend neither on M, N or Count nor on the number of threads. Without Blocks more
+// steps at the end with a zero in A and a finite number in B do not change them.
 //
 // C must not overlap A, B or Bias, nor its rows and products one another.
 // Multiply panics if the slices are too short for the sizes.
