@@ -225,7 +225,7 @@ func (p *cellPass) forward(s int, out []float32) {
 	b, h, pos := p.b, p.h, p.position(s)
 	simd.Multiply(&simd.Product{
 		M: b, N: p.g, K: h, A: simd.RowMajor(p.states[s*b*p.s:], p.s), B: simd.RowMajor(p.whh, h).T(),
-		C: simd.RowMajor(p.rec[s*b*p.g:], p.g), Bias: p.bhh,
+		C: simd.RowMajor(p.rec[s*b*p.g:], p.g), Bias: p.bhh, Blocks: true,
 	})
 	for i := range b {
 		step, y := p.step(s, i), out[(i*p.l+pos)*h:][:h]
@@ -265,7 +265,7 @@ func (p *cellPass) backward(t *tensor.Tape, dout, dlast, dgates, dwhh, dbhh []fl
 		// dh += drec·W_hh
 		simd.Multiply(&simd.Product{
 			M: b, N: h, K: p.g, A: simd.RowMajor(drec[s*b*p.g:], p.g), B: simd.RowMajor(p.whh, h),
-			C: simd.RowMajor(d, p.s), Accumulate: true,
+			C: simd.RowMajor(d, p.s), Accumulate: true, Blocks: true,
 		})
 	}
 	for v, dst := range dstart {

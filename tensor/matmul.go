@@ -134,7 +134,8 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 	tiles := simd.TilesForLayer(in, width)
 	xm, wm := simd.RowMajor(x.data, in), simd.RowMajor(w.data, in)
 	simd.Multiply(&simd.Product{
-		M: n, N: width, K: in, A: xm, B: wm.T(), C: simd.RowMajor(out.data, width), Bias: bias, Tiles: tiles,
+		M: n, N: width, K: in, A: xm, B: wm.T(), C: simd.RowMajor(out.data, width), Bias: bias,
+		Tiles: tiles, Blocks: true,
 	})
 	if t.Needs(x, w, b) {
 		t.Record(out, func(dout []float32) {
@@ -142,12 +143,13 @@ func Linear(t *Tape, x, w, b *Tensor) *Tensor {
 			sparse := !finite(dout, x.data, w.data)
 			if dx, fresh := t.gradOf(x); dx != nil { // dX += dOut·W
 				simd.Multiply(&simd.Product{
-					M: n, N: in, K: width, A: d, B: wm, C: simd.RowMajor(dx, in), Accumulate: !fresh, Sparse: sparse, Tiles: tiles,
+					M: n, N: in, K: width, A: d, B: wm, C: simd.RowMajor(dx, in), Accumulate: !fresh, Sparse: sparse,
+					Tiles: tiles, Blocks: true,
 				})
 			}
 			if dw, fresh := t.gradOf(w); dw != nil { // dW += dOutᵀ·X
-				// Not on tile units: there, rows of zeros between others change the sums,
-				// and padding would change the gradients.
+				// Not on tile units nor in blocks: there, rows of zeros between others change
+				// the sums, and padding would change the gradients.
 				simd.Multiply(&simd.Product{
 					M: width, N: in, K: n, A: d.T(), B: xm, C: simd.RowMajor(dw, in), Accumulate: !fresh, Sparse: sparse,
 				})

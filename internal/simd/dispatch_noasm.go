@@ -22,9 +22,10 @@ func block(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
 	blockGeneric(p, a, i0, i1, j0, j1, k0, k1, b)
 }
 
-// multiplyPanels is MultiplyPanels, for m and j1-j0 that are not 0.
-func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool) {
-	multiplyPanelsGeneric(c, a, m, b, k0, k1, j0, j1, accumulate)
+// multiplyPanels is MultiplyPanels, for m and j1-j0 that are not 0, in chains
+// of so many steps.
+func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool, chain int) {
+	multiplyPanelsGeneric(c, a, m, b, k0, k1, j0, j1, accumulate, chain)
 }
 
 // packPanel copies a matrix of rows×cols to rows that are width apart.

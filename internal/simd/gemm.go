@@ -43,6 +43,11 @@ type Product struct {
 	// against a NaN or an infinity: what has weight zero does not leak.
 	Sparse bool
 
+	// Blocks cuts the sum over k into blocks of sumBlock steps, which are chains of their own: a
+	// long chain rounds to ever larger sums. It is for sums over the features of a layer. In one
+	// over tokens, padding between them would move the cuts.
+	Blocks bool
+
 	// Tiles computes the product on tile units, where TilesForLayer says so for the sizes of
 	// a layer. Then the order of the sums is another.
 	Tiles bool
@@ -57,9 +62,13 @@ type Product struct {
 //	C[i][j] = acc + 0
 //
 // where += rounds once on an implementation with fused multiply-add and twice
-// on others, and adding 0 turns -0 into 0. So its bits depend neither on M, N
-// or Count nor on the number of threads, and more steps at the end with a zero
-// in A and a finite number in B do not change them.
+// on others, and adding 0 turns -0 into 0. With Blocks that is the first block, and the others
+// are added one after the other:
+//
+//	for each of them { acc = 0; for k := range block { acc += A[i][k] * B[k][j] }; C[i][j] += acc }
+//
+// So its bits depend neither on M, N or Count nor on the number of threads. Without Blocks more
+// steps at the end with a zero in A and a finite number in B do not change them.
 //
 // C must not overlap A, B or Bias, nor its rows and products one another.
 // Multiply panics if the slices are too short for the sizes.
@@ -72,6 +81,10 @@ func Multiply(p *Product) {
 	m.run()
 	m.free()
 }
+
+// sumBlock returns how many steps of depth a block of a sum has: at most 384, all the same
+// number, but for the last.
+func sumBlock(depth int) int { return depthStep(depth, 384) }
 
 func (p *Product) check() {
 	count := max(p.Count, 1)

@@ -135,6 +135,8 @@ step6:
 	JNZ          step6
 
 sums7:
+	CMPQ    88(AX), $0x03
+	JEQ     add8
 	VPXORD  Z14, Z14, Z14
 	VADDPS  Z14, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -172,30 +174,83 @@ sums7:
 	VADDPS  Z14, Z11, Z11
 	VMOVUPS Z11, K1, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile2
+	JMP     end9
+
+add8:
+	VMOVUPS.Z (R8), K1, Z12
+	VADDPS    Z12, Z0, Z0
+	VMOVUPS   Z0, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z12
+	VADDPS    Z12, Z1, Z1
+	VMOVUPS   Z1, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z12
+	VADDPS    Z12, Z2, Z2
+	VMOVUPS   Z2, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z12
+	VADDPS    Z12, Z3, Z3
+	VMOVUPS   Z3, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z12
+	VADDPS    Z12, Z4, Z4
+	VMOVUPS   Z4, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z12
+	VADDPS    Z12, Z5, Z5
+	VMOVUPS   Z5, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z12
+	VADDPS    Z12, Z6, Z6
+	VMOVUPS   Z6, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z12
+	VADDPS    Z12, Z7, Z7
+	VMOVUPS   Z7, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z12
+	VADDPS    Z12, Z8, Z8
+	VMOVUPS   Z8, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z12
+	VADDPS    Z12, Z9, Z9
+	VMOVUPS   Z9, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z12
+	VADDPS    Z12, Z10, Z10
+	VMOVUPS   Z10, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z12
+	VADDPS    Z12, Z11, Z11
+	VMOVUPS   Z11, K1, (R8)
+	ADDQ      R9, R8
+
+end9:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile2
 	VZEROUPPER
 	RET
 
 rows1:
 	CMPQ 64(AX), $0x0b
-	JNE  rows8
+	JNE  rows10
 
-tile9:
+tile11:
 	CMPQ      88(AX), $0x02
-	JNE       notC10
+	JNE       notC12
 	MOVQ      R8, R13
 	VMOVUPS.Z (R13), K1, Z0
 	ADDQ      R9, R13
@@ -218,11 +273,11 @@ tile9:
 	VMOVUPS.Z (R13), K1, Z9
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z10
-	JMP       begin12
+	JMP       begin14
 
-notC10:
+notC12:
 	CMPQ      88(AX), $0x01
-	JNE       notBias11
+	JNE       notBias13
 	MOVQ      96(AX), R13
 	VMOVUPS.Z (R13), K1, Z0
 	VMOVUPS   Z0, Z1
@@ -235,9 +290,9 @@ notC10:
 	VMOVUPS   Z0, Z8
 	VMOVUPS   Z0, Z9
 	VMOVUPS   Z0, Z10
-	JMP       begin12
+	JMP       begin14
 
-notBias11:
+notBias13:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -250,16 +305,16 @@ notBias11:
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 
-begin12:
+begin14:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums14
+	JZ    sums16
 
-step13:
+step15:
 	VMOVUPS.Z    (R15), K1, Z11
 	VBROADCASTSS (R13), Z12
 	VFMADD231PS  Z12, Z11, Z0
@@ -287,9 +342,11 @@ step13:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step13
+	JNZ          step15
 
-sums14:
+sums16:
+	CMPQ    88(AX), $0x03
+	JEQ     add17
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -324,29 +381,78 @@ sums14:
 	VADDPS  Z13, Z10, Z10
 	VMOVUPS Z10, K1, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile9
+	JMP     end18
+
+add17:
+	VMOVUPS.Z (R8), K1, Z11
+	VADDPS    Z11, Z0, Z0
+	VMOVUPS   Z0, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z11
+	VADDPS    Z11, Z1, Z1
+	VMOVUPS   Z1, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z11
+	VADDPS    Z11, Z2, Z2
+	VMOVUPS   Z2, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z11
+	VADDPS    Z11, Z3, Z3
+	VMOVUPS   Z3, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z11
+	VADDPS    Z11, Z4, Z4
+	VMOVUPS   Z4, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z11
+	VADDPS    Z11, Z5, Z5
+	VMOVUPS   Z5, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z11
+	VADDPS    Z11, Z6, Z6
+	VMOVUPS   Z6, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z11
+	VADDPS    Z11, Z7, Z7
+	VMOVUPS   Z7, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z11
+	VADDPS    Z11, Z8, Z8
+	VMOVUPS   Z8, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z11
+	VADDPS    Z11, Z9, Z9
+	VMOVUPS   Z9, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z11
+	VADDPS    Z11, Z10, Z10
+	VMOVUPS   Z10, K1, (R8)
+	ADDQ      R9, R8
+
+end18:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile11
 	VZEROUPPER
 	RET
 
-rows8:
+rows10:
 	CMPQ 64(AX), $0x0a
-	JNE  rows15
+	JNE  rows19
 
-tile16:
+tile20:
 	CMPQ      88(AX), $0x02
-	JNE       notC17
+	JNE       notC21
 	MOVQ      R8, R13
 	VMOVUPS.Z (R13), K1, Z0
 	ADDQ      R9, R13
@@ -367,11 +473,11 @@ tile16:
 	VMOVUPS.Z (R13), K1, Z8
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z9
-	JMP       begin19
+	JMP       begin23
 
-notC17:
+notC21:
 	CMPQ      88(AX), $0x01
-	JNE       notBias18
+	JNE       notBias22
 	MOVQ      96(AX), R13
 	VMOVUPS.Z (R13), K1, Z0
 	VMOVUPS   Z0, Z1
@@ -383,9 +489,9 @@ notC17:
 	VMOVUPS   Z0, Z7
 	VMOVUPS   Z0, Z8
 	VMOVUPS   Z0, Z9
-	JMP       begin19
+	JMP       begin23
 
-notBias18:
+notBias22:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -397,16 +503,16 @@ notBias18:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 
-begin19:
+begin23:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums21
+	JZ    sums25
 
-step20:
+step24:
 	VMOVUPS.Z    (R15), K1, Z10
 	VBROADCASTSS (R13), Z11
 	VFMADD231PS  Z11, Z10, Z0
@@ -432,9 +538,11 @@ step20:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step20
+	JNZ          step24
 
-sums21:
+sums25:
+	CMPQ    88(AX), $0x03
+	JEQ     add26
 	VPXORD  Z12, Z12, Z12
 	VADDPS  Z12, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -466,28 +574,73 @@ sums21:
 	VADDPS  Z12, Z9, Z9
 	VMOVUPS Z9, K1, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile16
+	JMP     end27
+
+add26:
+	VMOVUPS.Z (R8), K1, Z10
+	VADDPS    Z10, Z0, Z0
+	VMOVUPS   Z0, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z10
+	VADDPS    Z10, Z1, Z1
+	VMOVUPS   Z1, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z10
+	VADDPS    Z10, Z2, Z2
+	VMOVUPS   Z2, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z10
+	VADDPS    Z10, Z3, Z3
+	VMOVUPS   Z3, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z10
+	VADDPS    Z10, Z4, Z4
+	VMOVUPS   Z4, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z10
+	VADDPS    Z10, Z5, Z5
+	VMOVUPS   Z5, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z10
+	VADDPS    Z10, Z6, Z6
+	VMOVUPS   Z6, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z10
+	VADDPS    Z10, Z7, Z7
+	VMOVUPS   Z7, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z10
+	VADDPS    Z10, Z8, Z8
+	VMOVUPS   Z8, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z10
+	VADDPS    Z10, Z9, Z9
+	VMOVUPS   Z9, K1, (R8)
+	ADDQ      R9, R8
+
+end27:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile20
 	VZEROUPPER
 	RET
 
-rows15:
+rows19:
 	CMPQ 64(AX), $0x09
-	JNE  rows22
+	JNE  rows28
 
-tile23:
+tile29:
 	CMPQ      88(AX), $0x02
-	JNE       notC24
+	JNE       notC30
 	MOVQ      R8, R13
 	VMOVUPS.Z (R13), K1, Z0
 	ADDQ      R9, R13
@@ -506,11 +659,11 @@ tile23:
 	VMOVUPS.Z (R13), K1, Z7
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z8
-	JMP       begin26
+	JMP       begin32
 
-notC24:
+notC30:
 	CMPQ      88(AX), $0x01
-	JNE       notBias25
+	JNE       notBias31
 	MOVQ      96(AX), R13
 	VMOVUPS.Z (R13), K1, Z0
 	VMOVUPS   Z0, Z1
@@ -521,9 +674,9 @@ notC24:
 	VMOVUPS   Z0, Z6
 	VMOVUPS   Z0, Z7
 	VMOVUPS   Z0, Z8
-	JMP       begin26
+	JMP       begin32
 
-notBias25:
+notBias31:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -534,16 +687,16 @@ notBias25:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 
-begin26:
+begin32:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums28
+	JZ    sums34
 
-step27:
+step33:
 	VMOVUPS.Z    (R15), K1, Z9
 	VBROADCASTSS (R13), Z10
 	VFMADD231PS  Z10, Z9, Z0
@@ -567,9 +720,11 @@ step27:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step27
+	JNZ          step33
 
-sums28:
+sums34:
+	CMPQ    88(AX), $0x03
+	JEQ     add35
 	VPXORD  Z11, Z11, Z11
 	VADDPS  Z11, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -598,27 +753,68 @@ sums28:
 	VADDPS  Z11, Z8, Z8
 	VMOVUPS Z8, K1, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile23
+	JMP     end36
+
+add35:
+	VMOVUPS.Z (R8), K1, Z9
+	VADDPS    Z9, Z0, Z0
+	VMOVUPS   Z0, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z9
+	VADDPS    Z9, Z1, Z1
+	VMOVUPS   Z1, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z9
+	VADDPS    Z9, Z2, Z2
+	VMOVUPS   Z2, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z9
+	VADDPS    Z9, Z3, Z3
+	VMOVUPS   Z3, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z9
+	VADDPS    Z9, Z4, Z4
+	VMOVUPS   Z4, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z9
+	VADDPS    Z9, Z5, Z5
+	VMOVUPS   Z5, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z9
+	VADDPS    Z9, Z6, Z6
+	VMOVUPS   Z6, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z9
+	VADDPS    Z9, Z7, Z7
+	VMOVUPS   Z7, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z9
+	VADDPS    Z9, Z8, Z8
+	VMOVUPS   Z8, K1, (R8)
+	ADDQ      R9, R8
+
+end36:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile29
 	VZEROUPPER
 	RET
 
-rows22:
+rows28:
 	CMPQ 64(AX), $0x08
-	JNE  rows29
+	JNE  rows37
 
-tile30:
+tile38:
 	CMPQ      88(AX), $0x02
-	JNE       notC31
+	JNE       notC39
 	MOVQ      R8, R13
 	VMOVUPS.Z (R13), K1, Z0
 	ADDQ      R9, R13
@@ -635,11 +831,11 @@ tile30:
 	VMOVUPS.Z (R13), K1, Z6
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z7
-	JMP       begin33
+	JMP       begin41
 
-notC31:
+notC39:
 	CMPQ      88(AX), $0x01
-	JNE       notBias32
+	JNE       notBias40
 	MOVQ      96(AX), R13
 	VMOVUPS.Z (R13), K1, Z0
 	VMOVUPS   Z0, Z1
@@ -649,9 +845,9 @@ notC31:
 	VMOVUPS   Z0, Z5
 	VMOVUPS   Z0, Z6
 	VMOVUPS   Z0, Z7
-	JMP       begin33
+	JMP       begin41
 
-notBias32:
+notBias40:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -661,16 +857,16 @@ notBias32:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-begin33:
+begin41:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums35
+	JZ    sums43
 
-step34:
+step42:
 	VMOVUPS.Z    (R15), K1, Z8
 	VBROADCASTSS (R13), Z9
 	VFMADD231PS  Z9, Z8, Z0
@@ -692,9 +888,11 @@ step34:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step34
+	JNZ          step42
 
-sums35:
+sums43:
+	CMPQ    88(AX), $0x03
+	JEQ     add44
 	VPXORD  Z10, Z10, Z10
 	VADDPS  Z10, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -720,26 +918,63 @@ sums35:
 	VADDPS  Z10, Z7, Z7
 	VMOVUPS Z7, K1, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile30
+	JMP     end45
+
+add44:
+	VMOVUPS.Z (R8), K1, Z8
+	VADDPS    Z8, Z0, Z0
+	VMOVUPS   Z0, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z8
+	VADDPS    Z8, Z1, Z1
+	VMOVUPS   Z1, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z8
+	VADDPS    Z8, Z2, Z2
+	VMOVUPS   Z2, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z8
+	VADDPS    Z8, Z3, Z3
+	VMOVUPS   Z3, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z8
+	VADDPS    Z8, Z4, Z4
+	VMOVUPS   Z4, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z8
+	VADDPS    Z8, Z5, Z5
+	VMOVUPS   Z5, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z8
+	VADDPS    Z8, Z6, Z6
+	VMOVUPS   Z6, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z8
+	VADDPS    Z8, Z7, Z7
+	VMOVUPS   Z7, K1, (R8)
+	ADDQ      R9, R8
+
+end45:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile38
 	VZEROUPPER
 	RET
 
-rows29:
+rows37:
 	CMPQ 64(AX), $0x07
-	JNE  rows36
+	JNE  rows46
 
-tile37:
+tile47:
 	CMPQ      88(AX), $0x02
-	JNE       notC38
+	JNE       notC48
 	MOVQ      R8, R13
 	VMOVUPS.Z (R13), K1, Z0
 	ADDQ      R9, R13
@@ -754,11 +989,11 @@ tile37:
 	VMOVUPS.Z (R13), K1, Z5
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z6
-	JMP       begin40
+	JMP       begin50
 
-notC38:
+notC48:
 	CMPQ      88(AX), $0x01
-	JNE       notBias39
+	JNE       notBias49
 	MOVQ      96(AX), R13
 	VMOVUPS.Z (R13), K1, Z0
 	VMOVUPS   Z0, Z1
@@ -767,9 +1002,9 @@ notC38:
 	VMOVUPS   Z0, Z4
 	VMOVUPS   Z0, Z5
 	VMOVUPS   Z0, Z6
-	JMP       begin40
+	JMP       begin50
 
-notBias39:
+notBias49:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -778,16 +1013,16 @@ notBias39:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 
-begin40:
+begin50:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums42
+	JZ    sums52
 
-step41:
+step51:
 	VMOVUPS.Z    (R15), K1, Z7
 	VBROADCASTSS (R13), Z8
 	VFMADD231PS  Z8, Z7, Z0
@@ -807,9 +1042,11 @@ step41:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step41
+	JNZ          step51
 
-sums42:
+sums52:
+	CMPQ    88(AX), $0x03
+	JEQ     add53
 	VPXORD  Z9, Z9, Z9
 	VADDPS  Z9, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -832,25 +1069,58 @@ sums42:
 	VADDPS  Z9, Z6, Z6
 	VMOVUPS Z6, K1, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile37
+	JMP     end54
+
+add53:
+	VMOVUPS.Z (R8), K1, Z7
+	VADDPS    Z7, Z0, Z0
+	VMOVUPS   Z0, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z7
+	VADDPS    Z7, Z1, Z1
+	VMOVUPS   Z1, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z7
+	VADDPS    Z7, Z2, Z2
+	VMOVUPS   Z2, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z7
+	VADDPS    Z7, Z3, Z3
+	VMOVUPS   Z3, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z7
+	VADDPS    Z7, Z4, Z4
+	VMOVUPS   Z4, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z7
+	VADDPS    Z7, Z5, Z5
+	VMOVUPS   Z5, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z7
+	VADDPS    Z7, Z6, Z6
+	VMOVUPS   Z6, K1, (R8)
+	ADDQ      R9, R8
+
+end54:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile47
 	VZEROUPPER
 	RET
 
-rows36:
+rows46:
 	CMPQ 64(AX), $0x06
-	JNE  rows43
+	JNE  rows55
 
-tile44:
+tile56:
 	CMPQ      88(AX), $0x02
-	JNE       notC45
+	JNE       notC57
 	MOVQ      R8, R13
 	VMOVUPS.Z (R13), K1, Z0
 	ADDQ      R9, R13
@@ -863,11 +1133,11 @@ tile44:
 	VMOVUPS.Z (R13), K1, Z4
 	ADDQ      R9, R13
 	VMOVUPS.Z (R13), K1, Z5
-	JMP       begin47
+	JMP       begin59
 
-notC45:
+notC57:
 	CMPQ      88(AX), $0x01
-	JNE       notBias46
+	JNE       notBias58
 	MOVQ      96(AX), R13
 	VMOVUPS.Z (R13), K1, Z0
 	VMOVUPS   Z0, Z1
@@ -875,9 +1145,9 @@ notC45:
 	VMOVUPS   Z0, Z3
 	VMOVUPS   Z0, Z4
 	VMOVUPS   Z0, Z5
-	JMP       begin47
+	JMP       begin59
 
-notBias46:
+notBias58:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -885,14 +1155,14 @@ notBias46:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin47:
+begin59:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums49
+	JZ    sums61
 
-step48:
+step60:
 	VMOVUPS.Z    (R14), K1, Z6
 	VBROADCASTSS (R13), Z7
 	VFMADD231PS  Z7, Z6, Z0
@@ -909,9 +1179,11 @@ step48:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step48
+	JNZ          step60
 
-sums49:
+sums61:
+	CMPQ    88(AX), $0x03
+	JEQ     add62
 	VPXORD  Z8, Z8, Z8
 	VADDPS  Z8, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -931,24 +1203,53 @@ sums49:
 	VADDPS  Z8, Z5, Z5
 	VMOVUPS Z5, K1, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile44
+	JMP     end63
+
+add62:
+	VMOVUPS.Z (R8), K1, Z6
+	VADDPS    Z6, Z0, Z0
+	VMOVUPS   Z0, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z6
+	VADDPS    Z6, Z1, Z1
+	VMOVUPS   Z1, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z6
+	VADDPS    Z6, Z2, Z2
+	VMOVUPS   Z2, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z6
+	VADDPS    Z6, Z3, Z3
+	VMOVUPS   Z3, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z6
+	VADDPS    Z6, Z4, Z4
+	VMOVUPS   Z4, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z6
+	VADDPS    Z6, Z5, Z5
+	VMOVUPS   Z5, K1, (R8)
+	ADDQ      R9, R8
+
+end63:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile56
 	VZEROUPPER
 	RET
 
-rows43:
+rows55:
 	CMPQ 64(AX), $0x05
-	JNE  rows50
+	JNE  rows64
 
-tile51:
+tile65:
 	CMPQ      88(AX), $0x02
-	JNE       notC52
+	JNE       notC66
 	MOVQ      R8, R12
 	VMOVUPS.Z (R12), K1, Z0
 	ADDQ      R9, R12
@@ -959,34 +1260,34 @@ tile51:
 	VMOVUPS.Z (R12), K1, Z3
 	ADDQ      R9, R12
 	VMOVUPS.Z (R12), K1, Z4
-	JMP       begin54
+	JMP       begin68
 
-notC52:
+notC66:
 	CMPQ      88(AX), $0x01
-	JNE       notBias53
+	JNE       notBias67
 	MOVQ      96(AX), R12
 	VMOVUPS.Z (R12), K1, Z0
 	VMOVUPS   Z0, Z1
 	VMOVUPS   Z0, Z2
 	VMOVUPS   Z0, Z3
 	VMOVUPS   Z0, Z4
-	JMP       begin54
+	JMP       begin68
 
-notBias53:
+notBias67:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 
-begin54:
+begin68:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums56
+	JZ    sums70
 
-step55:
+step69:
 	VMOVUPS.Z    (R13), K1, Z5
 	VBROADCASTSS (R12), Z6
 	VFMADD231PS  Z6, Z5, Z0
@@ -1001,9 +1302,11 @@ step55:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step55
+	JNZ          step69
 
-sums56:
+sums70:
+	CMPQ    88(AX), $0x03
+	JEQ     add71
 	VPXORD  Z7, Z7, Z7
 	VADDPS  Z7, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -1020,23 +1323,48 @@ sums56:
 	VADDPS  Z7, Z4, Z4
 	VMOVUPS Z4, K1, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile51
+	JMP     end72
+
+add71:
+	VMOVUPS.Z (R8), K1, Z5
+	VADDPS    Z5, Z0, Z0
+	VMOVUPS   Z0, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z5
+	VADDPS    Z5, Z1, Z1
+	VMOVUPS   Z1, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z5
+	VADDPS    Z5, Z2, Z2
+	VMOVUPS   Z2, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z5
+	VADDPS    Z5, Z3, Z3
+	VMOVUPS   Z3, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z5
+	VADDPS    Z5, Z4, Z4
+	VMOVUPS   Z4, K1, (R8)
+	ADDQ      R9, R8
+
+end72:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile65
 	VZEROUPPER
 	RET
 
-rows50:
+rows64:
 	CMPQ 64(AX), $0x04
-	JNE  rows57
+	JNE  rows73
 
-tile58:
+tile74:
 	CMPQ      88(AX), $0x02
-	JNE       notC59
+	JNE       notC75
 	MOVQ      R8, R12
 	VMOVUPS.Z (R12), K1, Z0
 	ADDQ      R9, R12
@@ -1045,32 +1373,32 @@ tile58:
 	VMOVUPS.Z (R12), K1, Z2
 	ADDQ      R9, R12
 	VMOVUPS.Z (R12), K1, Z3
-	JMP       begin61
+	JMP       begin77
 
-notC59:
+notC75:
 	CMPQ      88(AX), $0x01
-	JNE       notBias60
+	JNE       notBias76
 	MOVQ      96(AX), R12
 	VMOVUPS.Z (R12), K1, Z0
 	VMOVUPS   Z0, Z1
 	VMOVUPS   Z0, Z2
 	VMOVUPS   Z0, Z3
-	JMP       begin61
+	JMP       begin77
 
-notBias60:
+notBias76:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin61:
+begin77:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums63
+	JZ    sums79
 
-step62:
+step78:
 	VMOVUPS.Z    (R13), K1, Z4
 	VBROADCASTSS (R12), Z5
 	VFMADD231PS  Z5, Z4, Z0
@@ -1083,9 +1411,11 @@ step62:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step62
+	JNZ          step78
 
-sums63:
+sums79:
+	CMPQ    88(AX), $0x03
+	JEQ     add80
 	VPXORD  Z6, Z6, Z6
 	VADDPS  Z6, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -1099,52 +1429,73 @@ sums63:
 	VADDPS  Z6, Z3, Z3
 	VMOVUPS Z3, K1, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile58
+	JMP     end81
+
+add80:
+	VMOVUPS.Z (R8), K1, Z4
+	VADDPS    Z4, Z0, Z0
+	VMOVUPS   Z0, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z4
+	VADDPS    Z4, Z1, Z1
+	VMOVUPS   Z1, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z4
+	VADDPS    Z4, Z2, Z2
+	VMOVUPS   Z2, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z4
+	VADDPS    Z4, Z3, Z3
+	VMOVUPS   Z3, K1, (R8)
+	ADDQ      R9, R8
+
+end81:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile74
 	VZEROUPPER
 	RET
 
-rows57:
+rows73:
 	CMPQ 64(AX), $0x03
-	JNE  rows64
+	JNE  rows82
 
-tile65:
+tile83:
 	CMPQ      88(AX), $0x02
-	JNE       notC66
+	JNE       notC84
 	MOVQ      R8, R11
 	VMOVUPS.Z (R11), K1, Z0
 	ADDQ      R9, R11
 	VMOVUPS.Z (R11), K1, Z1
 	ADDQ      R9, R11
 	VMOVUPS.Z (R11), K1, Z2
-	JMP       begin68
+	JMP       begin86
 
-notC66:
+notC84:
 	CMPQ      88(AX), $0x01
-	JNE       notBias67
+	JNE       notBias85
 	MOVQ      96(AX), R11
 	VMOVUPS.Z (R11), K1, Z0
 	VMOVUPS   Z0, Z1
 	VMOVUPS   Z0, Z2
-	JMP       begin68
+	JMP       begin86
 
-notBias67:
+notBias85:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-begin68:
+begin86:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums70
+	JZ    sums88
 
-step69:
+step87:
 	VMOVUPS.Z    (R12), K1, Z3
 	VBROADCASTSS (R11), Z4
 	VFMADD231PS  Z4, Z3, Z0
@@ -1155,9 +1506,11 @@ step69:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step69
+	JNZ          step87
 
-sums70:
+sums88:
+	CMPQ    88(AX), $0x03
+	JEQ     add89
 	VPXORD  Z5, Z5, Z5
 	VADDPS  Z5, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -1168,47 +1521,64 @@ sums70:
 	VADDPS  Z5, Z2, Z2
 	VMOVUPS Z2, K1, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile65
+	JMP     end90
+
+add89:
+	VMOVUPS.Z (R8), K1, Z3
+	VADDPS    Z3, Z0, Z0
+	VMOVUPS   Z0, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z3
+	VADDPS    Z3, Z1, Z1
+	VMOVUPS   Z1, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z3
+	VADDPS    Z3, Z2, Z2
+	VMOVUPS   Z2, K1, (R8)
+	ADDQ      R9, R8
+
+end90:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile83
 	VZEROUPPER
 	RET
 
-rows64:
+rows82:
 	CMPQ 64(AX), $0x02
-	JNE  rows71
+	JNE  rows91
 
-tile72:
+tile92:
 	CMPQ      88(AX), $0x02
-	JNE       notC73
+	JNE       notC93
 	MOVQ      R8, R11
 	VMOVUPS.Z (R11), K1, Z0
 	ADDQ      R9, R11
 	VMOVUPS.Z (R11), K1, Z1
-	JMP       begin75
+	JMP       begin95
 
-notC73:
+notC93:
 	CMPQ      88(AX), $0x01
-	JNE       notBias74
+	JNE       notBias94
 	MOVQ      96(AX), R11
 	VMOVUPS.Z (R11), K1, Z0
 	VMOVUPS   Z0, Z1
-	JMP       begin75
+	JMP       begin95
 
-notBias74:
+notBias94:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-begin75:
+begin95:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums77
+	JZ    sums97
 
-step76:
+step96:
 	VMOVUPS.Z    (R12), K1, Z2
 	VBROADCASTSS (R11), Z3
 	VFMADD231PS  Z3, Z2, Z0
@@ -1217,9 +1587,11 @@ step76:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step76
+	JNZ          step96
 
-sums77:
+sums97:
+	CMPQ    88(AX), $0x03
+	JEQ     add98
 	VPXORD  Z4, Z4, Z4
 	VADDPS  Z4, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
@@ -1227,55 +1599,79 @@ sums77:
 	VADDPS  Z4, Z1, Z1
 	VMOVUPS Z1, K1, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile72
+	JMP     end99
+
+add98:
+	VMOVUPS.Z (R8), K1, Z2
+	VADDPS    Z2, Z0, Z0
+	VMOVUPS   Z0, K1, (R8)
+	ADDQ      R9, R8
+	VMOVUPS.Z (R8), K1, Z2
+	VADDPS    Z2, Z1, Z1
+	VMOVUPS   Z1, K1, (R8)
+	ADDQ      R9, R8
+
+end99:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile92
 	VZEROUPPER
 	RET
 
-rows71:
-tile78:
+rows91:
+tile100:
 	CMPQ      88(AX), $0x02
-	JNE       notC79
+	JNE       notC101
 	MOVQ      R8, R11
 	VMOVUPS.Z (R11), K1, Z0
-	JMP       begin81
+	JMP       begin103
 
-notC79:
+notC101:
 	CMPQ      88(AX), $0x01
-	JNE       notBias80
+	JNE       notBias102
 	MOVQ      96(AX), R11
 	VMOVUPS.Z (R11), K1, Z0
-	JMP       begin81
+	JMP       begin103
 
-notBias80:
+notBias102:
 	VPXORD Z0, Z0, Z0
 
-begin81:
+begin103:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums83
+	JZ    sums105
 
-step82:
+step104:
 	VMOVUPS.Z    (R12), K1, Z1
 	VBROADCASTSS (R11), Z2
 	VFMADD231PS  Z2, Z1, Z0
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step82
+	JNZ          step104
 
-sums83:
+sums105:
+	CMPQ    88(AX), $0x03
+	JEQ     add106
 	VPXORD  Z3, Z3, Z3
 	VADDPS  Z3, Z0, Z0
 	VMOVUPS Z0, K1, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile78
+	JMP     end107
+
+add106:
+	VMOVUPS.Z (R8), K1, Z1
+	VADDPS    Z1, Z0, Z0
+	VMOVUPS   Z0, K1, (R8)
+	ADDQ      R9, R8
+
+end107:
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile100
 	VZEROUPPER
 	RET
 
@@ -1402,6 +1798,8 @@ step6:
 	JNZ          step6
 
 sums7:
+	CMPQ    88(AX), $0x03
+	JEQ     add8
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -1439,30 +1837,83 @@ sums7:
 	VADDPS  Y12, Y11, Y11
 	VMOVUPS Y11, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile2
+	JMP     end9
+
+add8:
+	VMOVUPS (R8), Y12
+	VADDPS  Y12, Y0, Y0
+	VMOVUPS Y0, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y6, Y6
+	VMOVUPS Y6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y7, Y7
+	VMOVUPS Y7, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y8, Y8
+	VMOVUPS Y8, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y9, Y9
+	VMOVUPS Y9, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y10, Y10
+	VMOVUPS Y10, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y11, Y11
+	VMOVUPS Y11, (R8)
+	ADDQ    R9, R8
+
+end9:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile2
 	VZEROUPPER
 	RET
 
 rows1:
 	CMPQ 64(AX), $0x0b
-	JNE  rows8
+	JNE  rows10
 
-tile9:
+tile11:
 	CMPQ    88(AX), $0x02
-	JNE     notC10
+	JNE     notC12
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -1485,11 +1936,11 @@ tile9:
 	VMOVUPS (R13), Y9
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y10
-	JMP     begin12
+	JMP     begin14
 
-notC10:
+notC12:
 	CMPQ    88(AX), $0x01
-	JNE     notBias11
+	JNE     notBias13
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -1502,9 +1953,9 @@ notC10:
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
 	VMOVUPS Y0, Y10
-	JMP     begin12
+	JMP     begin14
 
-notBias11:
+notBias13:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -1517,16 +1968,16 @@ notBias11:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin12:
+begin14:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums14
+	JZ    sums16
 
-step13:
+step15:
 	VMOVUPS      (R15), Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y0
@@ -1554,9 +2005,11 @@ step13:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step13
+	JNZ          step15
 
-sums14:
+sums16:
+	CMPQ    88(AX), $0x03
+	JEQ     add17
 	VXORPS  Y11, Y11, Y11
 	VADDPS  Y11, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -1591,29 +2044,78 @@ sums14:
 	VADDPS  Y11, Y10, Y10
 	VMOVUPS Y10, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile9
+	JMP     end18
+
+add17:
+	VMOVUPS (R8), Y11
+	VADDPS  Y11, Y0, Y0
+	VMOVUPS Y0, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y6, Y6
+	VMOVUPS Y6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y7, Y7
+	VMOVUPS Y7, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y8, Y8
+	VMOVUPS Y8, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y9, Y9
+	VMOVUPS Y9, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y10, Y10
+	VMOVUPS Y10, (R8)
+	ADDQ    R9, R8
+
+end18:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile11
 	VZEROUPPER
 	RET
 
-rows8:
+rows10:
 	CMPQ 64(AX), $0x0a
-	JNE  rows15
+	JNE  rows19
 
-tile16:
+tile20:
 	CMPQ    88(AX), $0x02
-	JNE     notC17
+	JNE     notC21
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -1634,11 +2136,11 @@ tile16:
 	VMOVUPS (R13), Y8
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y9
-	JMP     begin19
+	JMP     begin23
 
-notC17:
+notC21:
 	CMPQ    88(AX), $0x01
-	JNE     notBias18
+	JNE     notBias22
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -1650,9 +2152,9 @@ notC17:
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
 	VMOVUPS Y0, Y9
-	JMP     begin19
+	JMP     begin23
 
-notBias18:
+notBias22:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -1664,16 +2166,16 @@ notBias18:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin19:
+begin23:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums21
+	JZ    sums25
 
-step20:
+step24:
 	VMOVUPS      (R15), Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y0
@@ -1699,9 +2201,11 @@ step20:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step20
+	JNZ          step24
 
-sums21:
+sums25:
+	CMPQ    88(AX), $0x03
+	JEQ     add26
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -1733,28 +2237,73 @@ sums21:
 	VADDPS  Y10, Y9, Y9
 	VMOVUPS Y9, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile16
+	JMP     end27
+
+add26:
+	VMOVUPS (R8), Y10
+	VADDPS  Y10, Y0, Y0
+	VMOVUPS Y0, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y6, Y6
+	VMOVUPS Y6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y7, Y7
+	VMOVUPS Y7, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y8, Y8
+	VMOVUPS Y8, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y9, Y9
+	VMOVUPS Y9, (R8)
+	ADDQ    R9, R8
+
+end27:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile20
 	VZEROUPPER
 	RET
 
-rows15:
+rows19:
 	CMPQ 64(AX), $0x09
-	JNE  rows22
+	JNE  rows28
 
-tile23:
+tile29:
 	CMPQ    88(AX), $0x02
-	JNE     notC24
+	JNE     notC30
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -1773,11 +2322,11 @@ tile23:
 	VMOVUPS (R13), Y7
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y8
-	JMP     begin26
+	JMP     begin32
 
-notC24:
+notC30:
 	CMPQ    88(AX), $0x01
-	JNE     notBias25
+	JNE     notBias31
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -1788,9 +2337,9 @@ notC24:
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
 	VMOVUPS Y0, Y8
-	JMP     begin26
+	JMP     begin32
 
-notBias25:
+notBias31:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -1801,16 +2350,16 @@ notBias25:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin26:
+begin32:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums28
+	JZ    sums34
 
-step27:
+step33:
 	VMOVUPS      (R15), Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y0
@@ -1834,9 +2383,11 @@ step27:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step27
+	JNZ          step33
 
-sums28:
+sums34:
+	CMPQ    88(AX), $0x03
+	JEQ     add35
 	VXORPS  Y9, Y9, Y9
 	VADDPS  Y9, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -1865,27 +2416,68 @@ sums28:
 	VADDPS  Y9, Y8, Y8
 	VMOVUPS Y8, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile23
+	JMP     end36
+
+add35:
+	VMOVUPS (R8), Y9
+	VADDPS  Y9, Y0, Y0
+	VMOVUPS Y0, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y6, Y6
+	VMOVUPS Y6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y7, Y7
+	VMOVUPS Y7, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y8, Y8
+	VMOVUPS Y8, (R8)
+	ADDQ    R9, R8
+
+end36:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile29
 	VZEROUPPER
 	RET
 
-rows22:
+rows28:
 	CMPQ 64(AX), $0x08
-	JNE  rows29
+	JNE  rows37
 
-tile30:
+tile38:
 	CMPQ    88(AX), $0x02
-	JNE     notC31
+	JNE     notC39
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -1902,11 +2494,11 @@ tile30:
 	VMOVUPS (R13), Y6
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y7
-	JMP     begin33
+	JMP     begin41
 
-notC31:
+notC39:
 	CMPQ    88(AX), $0x01
-	JNE     notBias32
+	JNE     notBias40
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -1916,9 +2508,9 @@ notC31:
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
 	VMOVUPS Y0, Y7
-	JMP     begin33
+	JMP     begin41
 
-notBias32:
+notBias40:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -1928,16 +2520,16 @@ notBias32:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin33:
+begin41:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums35
+	JZ    sums43
 
-step34:
+step42:
 	VMOVUPS      (R15), Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y0
@@ -1959,9 +2551,11 @@ step34:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step34
+	JNZ          step42
 
-sums35:
+sums43:
+	CMPQ    88(AX), $0x03
+	JEQ     add44
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -1987,26 +2581,63 @@ sums35:
 	VADDPS  Y8, Y7, Y7
 	VMOVUPS Y7, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile30
+	JMP     end45
+
+add44:
+	VMOVUPS (R8), Y8
+	VADDPS  Y8, Y0, Y0
+	VMOVUPS Y0, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y6, Y6
+	VMOVUPS Y6, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y7, Y7
+	VMOVUPS Y7, (R8)
+	ADDQ    R9, R8
+
+end45:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile38
 	VZEROUPPER
 	RET
 
-rows29:
+rows37:
 	CMPQ 64(AX), $0x07
-	JNE  rows36
+	JNE  rows46
 
-tile37:
+tile47:
 	CMPQ    88(AX), $0x02
-	JNE     notC38
+	JNE     notC48
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -2021,11 +2652,11 @@ tile37:
 	VMOVUPS (R13), Y5
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y6
-	JMP     begin40
+	JMP     begin50
 
-notC38:
+notC48:
 	CMPQ    88(AX), $0x01
-	JNE     notBias39
+	JNE     notBias49
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -2034,9 +2665,9 @@ notC38:
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
 	VMOVUPS Y0, Y6
-	JMP     begin40
+	JMP     begin50
 
-notBias39:
+notBias49:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -2045,16 +2676,16 @@ notBias39:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin40:
+begin50:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums42
+	JZ    sums52
 
-step41:
+step51:
 	VMOVUPS      (R15), Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y0
@@ -2074,9 +2705,11 @@ step41:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step41
+	JNZ          step51
 
-sums42:
+sums52:
+	CMPQ    88(AX), $0x03
+	JEQ     add53
 	VXORPS  Y7, Y7, Y7
 	VADDPS  Y7, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2099,25 +2732,58 @@ sums42:
 	VADDPS  Y7, Y6, Y6
 	VMOVUPS Y6, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile37
+	JMP     end54
+
+add53:
+	VMOVUPS (R8), Y7
+	VADDPS  Y7, Y0, Y0
+	VMOVUPS Y0, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y6, Y6
+	VMOVUPS Y6, (R8)
+	ADDQ    R9, R8
+
+end54:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile47
 	VZEROUPPER
 	RET
 
-rows36:
+rows46:
 	CMPQ 64(AX), $0x06
-	JNE  rows43
+	JNE  rows55
 
-tile44:
+tile56:
 	CMPQ    88(AX), $0x02
-	JNE     notC45
+	JNE     notC57
 	MOVQ    R8, R13
 	VMOVUPS (R13), Y0
 	ADDQ    R9, R13
@@ -2130,11 +2796,11 @@ tile44:
 	VMOVUPS (R13), Y4
 	ADDQ    R9, R13
 	VMOVUPS (R13), Y5
-	JMP     begin47
+	JMP     begin59
 
-notC45:
+notC57:
 	CMPQ    88(AX), $0x01
-	JNE     notBias46
+	JNE     notBias58
 	MOVQ    96(AX), R13
 	VMOVUPS (R13), Y0
 	VMOVUPS Y0, Y1
@@ -2142,9 +2808,9 @@ notC45:
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
 	VMOVUPS Y0, Y5
-	JMP     begin47
+	JMP     begin59
 
-notBias46:
+notBias58:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -2152,14 +2818,14 @@ notBias46:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin47:
+begin59:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums49
+	JZ    sums61
 
-step48:
+step60:
 	VMOVUPS      (R14), Y6
 	VBROADCASTSS (R13), Y7
 	VFMADD231PS  Y7, Y6, Y0
@@ -2176,9 +2842,11 @@ step48:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step48
+	JNZ          step60
 
-sums49:
+sums61:
+	CMPQ    88(AX), $0x03
+	JEQ     add62
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2198,24 +2866,53 @@ sums49:
 	VADDPS  Y6, Y5, Y5
 	VMOVUPS Y5, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile44
+	JMP     end63
+
+add62:
+	VMOVUPS (R8), Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS Y0, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, (R8)
+	ADDQ    R9, R8
+
+end63:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile56
 	VZEROUPPER
 	RET
 
-rows43:
+rows55:
 	CMPQ 64(AX), $0x05
-	JNE  rows50
+	JNE  rows64
 
-tile51:
+tile65:
 	CMPQ    88(AX), $0x02
-	JNE     notC52
+	JNE     notC66
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -2226,34 +2923,34 @@ tile51:
 	VMOVUPS (R12), Y3
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y4
-	JMP     begin54
+	JMP     begin68
 
-notC52:
+notC66:
 	CMPQ    88(AX), $0x01
-	JNE     notBias53
+	JNE     notBias67
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
 	VMOVUPS Y0, Y4
-	JMP     begin54
+	JMP     begin68
 
-notBias53:
+notBias67:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin54:
+begin68:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums56
+	JZ    sums70
 
-step55:
+step69:
 	VMOVUPS      (R13), Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y0
@@ -2268,9 +2965,11 @@ step55:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step55
+	JNZ          step69
 
-sums56:
+sums70:
+	CMPQ    88(AX), $0x03
+	JEQ     add71
 	VXORPS  Y5, Y5, Y5
 	VADDPS  Y5, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2287,23 +2986,48 @@ sums56:
 	VADDPS  Y5, Y4, Y4
 	VMOVUPS Y4, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile51
+	JMP     end72
+
+add71:
+	VMOVUPS (R8), Y5
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS Y0, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	ADDQ    R9, R8
+
+end72:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile65
 	VZEROUPPER
 	RET
 
-rows50:
+rows64:
 	CMPQ 64(AX), $0x04
-	JNE  rows57
+	JNE  rows73
 
-tile58:
+tile74:
 	CMPQ    88(AX), $0x02
-	JNE     notC59
+	JNE     notC75
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	ADDQ    R9, R12
@@ -2312,32 +3036,32 @@ tile58:
 	VMOVUPS (R12), Y2
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y3
-	JMP     begin61
+	JMP     begin77
 
-notC59:
+notC75:
 	CMPQ    88(AX), $0x01
-	JNE     notBias60
+	JNE     notBias76
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
 	VMOVUPS Y0, Y3
-	JMP     begin61
+	JMP     begin77
 
-notBias60:
+notBias76:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin61:
+begin77:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums63
+	JZ    sums79
 
-step62:
+step78:
 	VMOVUPS      (R13), Y4
 	VBROADCASTSS (R12), Y5
 	VFMADD231PS  Y5, Y4, Y0
@@ -2350,9 +3074,11 @@ step62:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step62
+	JNZ          step78
 
-sums63:
+sums79:
+	CMPQ    88(AX), $0x03
+	JEQ     add80
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2366,52 +3092,73 @@ sums63:
 	VADDPS  Y4, Y3, Y3
 	VMOVUPS Y3, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile58
+	JMP     end81
+
+add80:
+	VMOVUPS (R8), Y4
+	VADDPS  Y4, Y0, Y0
+	VMOVUPS Y0, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, (R8)
+	ADDQ    R9, R8
+
+end81:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile74
 	VZEROUPPER
 	RET
 
-rows57:
+rows73:
 	CMPQ 64(AX), $0x03
-	JNE  rows64
+	JNE  rows82
 
-tile65:
+tile83:
 	CMPQ    88(AX), $0x02
-	JNE     notC66
+	JNE     notC84
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
-	JMP     begin68
+	JMP     begin86
 
-notC66:
+notC84:
 	CMPQ    88(AX), $0x01
-	JNE     notBias67
+	JNE     notBias85
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
 	VMOVUPS Y0, Y2
-	JMP     begin68
+	JMP     begin86
 
-notBias67:
+notBias85:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin68:
+begin86:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums70
+	JZ    sums88
 
-step69:
+step87:
 	VMOVUPS      (R12), Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y0
@@ -2422,9 +3169,11 @@ step69:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step69
+	JNZ          step87
 
-sums70:
+sums88:
+	CMPQ    88(AX), $0x03
+	JEQ     add89
 	VXORPS  Y3, Y3, Y3
 	VADDPS  Y3, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2435,47 +3184,64 @@ sums70:
 	VADDPS  Y3, Y2, Y2
 	VMOVUPS Y2, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile65
+	JMP     end90
+
+add89:
+	VMOVUPS (R8), Y3
+	VADDPS  Y3, Y0, Y0
+	VMOVUPS Y0, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	ADDQ    R9, R8
+
+end90:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile83
 	VZEROUPPER
 	RET
 
-rows64:
+rows82:
 	CMPQ 64(AX), $0x02
-	JNE  rows71
+	JNE  rows91
 
-tile72:
+tile92:
 	CMPQ    88(AX), $0x02
-	JNE     notC73
+	JNE     notC93
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y1
-	JMP     begin75
+	JMP     begin95
 
-notC73:
+notC93:
 	CMPQ    88(AX), $0x01
-	JNE     notBias74
+	JNE     notBias94
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y1
-	JMP     begin75
+	JMP     begin95
 
-notBias74:
+notBias94:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin75:
+begin95:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums77
+	JZ    sums97
 
-step76:
+step96:
 	VMOVUPS      (R12), Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y0
@@ -2484,9 +3250,11 @@ step76:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step76
+	JNZ          step96
 
-sums77:
+sums97:
+	CMPQ    88(AX), $0x03
+	JEQ     add98
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -2494,55 +3262,79 @@ sums77:
 	VADDPS  Y2, Y1, Y1
 	VMOVUPS Y1, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile72
+	JMP     end99
+
+add98:
+	VMOVUPS (R8), Y2
+	VADDPS  Y2, Y0, Y0
+	VMOVUPS Y0, (R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (R8)
+	ADDQ    R9, R8
+
+end99:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile92
 	VZEROUPPER
 	RET
 
-rows71:
-tile78:
+rows91:
+tile100:
 	CMPQ    88(AX), $0x02
-	JNE     notC79
+	JNE     notC101
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
-	JMP     begin81
+	JMP     begin103
 
-notC79:
+notC101:
 	CMPQ    88(AX), $0x01
-	JNE     notBias80
+	JNE     notBias102
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
-	JMP     begin81
+	JMP     begin103
 
-notBias80:
+notBias102:
 	VXORPS Y0, Y0, Y0
 
-begin81:
+begin103:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums83
+	JZ    sums105
 
-step82:
+step104:
 	VMOVUPS      (R12), Y1
 	VBROADCASTSS (R11), Y2
 	VFMADD231PS  Y2, Y1, Y0
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step82
+	JNZ          step104
 
-sums83:
+sums105:
+	CMPQ    88(AX), $0x03
+	JEQ     add106
 	VXORPS  Y1, Y1, Y1
 	VADDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile78
+	JMP     end107
+
+add106:
+	VMOVUPS (R8), Y1
+	VADDPS  Y1, Y0, Y0
+	VMOVUPS Y0, (R8)
+	ADDQ    R9, R8
+
+end107:
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile100
 	VZEROUPPER
 	RET
 
@@ -2674,6 +3466,8 @@ step6:
 	JNZ          step6
 
 sums7:
+	CMPQ       88(AX), $0x03
+	JEQ        add8
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -2711,30 +3505,83 @@ sums7:
 	VADDPS     Y13, Y12, Y12
 	VMASKMOVPS Y12, Y0, (R8)
 	ADDQ       R9, R8
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	DECQ       R10
-	JNZ        tile2
+	JMP        end9
+
+add8:
+	VMASKMOVPS (R8), Y0, Y13
+	VADDPS     Y13, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y3, Y3
+	VMASKMOVPS Y3, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y4, Y4
+	VMASKMOVPS Y4, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y5, Y5
+	VMASKMOVPS Y5, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y6, Y6
+	VMASKMOVPS Y6, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y7, Y7
+	VMASKMOVPS Y7, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y8, Y8
+	VMASKMOVPS Y8, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y9, Y9
+	VMASKMOVPS Y9, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y10, Y10
+	VMASKMOVPS Y10, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y11, Y11
+	VMASKMOVPS Y11, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y12, Y12
+	VMASKMOVPS Y12, Y0, (R8)
+	ADDQ       R9, R8
+
+end9:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile2
 	VZEROUPPER
 	RET
 
 rows1:
 	CMPQ 64(AX), $0x0b
-	JNE  rows8
+	JNE  rows10
 
-tile9:
+tile11:
 	CMPQ       88(AX), $0x02
-	JNE        notC10
+	JNE        notC12
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -2757,11 +3604,11 @@ tile9:
 	VMASKMOVPS (R13), Y0, Y10
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y11
-	JMP        begin12
+	JMP        begin14
 
-notC10:
+notC12:
 	CMPQ       88(AX), $0x01
-	JNE        notBias11
+	JNE        notBias13
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -2774,9 +3621,9 @@ notC10:
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
 	VMOVUPS    Y1, Y11
-	JMP        begin12
+	JMP        begin14
 
-notBias11:
+notBias13:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -2789,16 +3636,16 @@ notBias11:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin12:
+begin14:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums14
+	JZ    sums16
 
-step13:
+step15:
 	VMASKMOVPS   (R15), Y0, Y12
 	VBROADCASTSS (R13), Y13
 	VFMADD231PS  Y13, Y12, Y1
@@ -2826,9 +3673,11 @@ step13:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step13
+	JNZ          step15
 
-sums14:
+sums16:
+	CMPQ       88(AX), $0x03
+	JEQ        add17
 	VXORPS     Y12, Y12, Y12
 	VADDPS     Y12, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -2863,29 +3712,78 @@ sums14:
 	VADDPS     Y12, Y11, Y11
 	VMASKMOVPS Y11, Y0, (R8)
 	ADDQ       R9, R8
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	DECQ       R10
-	JNZ        tile9
+	JMP        end18
+
+add17:
+	VMASKMOVPS (R8), Y0, Y12
+	VADDPS     Y12, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y3, Y3
+	VMASKMOVPS Y3, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y4, Y4
+	VMASKMOVPS Y4, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y5, Y5
+	VMASKMOVPS Y5, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y6, Y6
+	VMASKMOVPS Y6, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y7, Y7
+	VMASKMOVPS Y7, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y8, Y8
+	VMASKMOVPS Y8, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y9, Y9
+	VMASKMOVPS Y9, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y10, Y10
+	VMASKMOVPS Y10, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y11, Y11
+	VMASKMOVPS Y11, Y0, (R8)
+	ADDQ       R9, R8
+
+end18:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile11
 	VZEROUPPER
 	RET
 
-rows8:
+rows10:
 	CMPQ 64(AX), $0x0a
-	JNE  rows15
+	JNE  rows19
 
-tile16:
+tile20:
 	CMPQ       88(AX), $0x02
-	JNE        notC17
+	JNE        notC21
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -2906,11 +3804,11 @@ tile16:
 	VMASKMOVPS (R13), Y0, Y9
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y10
-	JMP        begin19
+	JMP        begin23
 
-notC17:
+notC21:
 	CMPQ       88(AX), $0x01
-	JNE        notBias18
+	JNE        notBias22
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -2922,9 +3820,9 @@ notC17:
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
 	VMOVUPS    Y1, Y10
-	JMP        begin19
+	JMP        begin23
 
-notBias18:
+notBias22:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -2936,16 +3834,16 @@ notBias18:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin19:
+begin23:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums21
+	JZ    sums25
 
-step20:
+step24:
 	VMASKMOVPS   (R15), Y0, Y11
 	VBROADCASTSS (R13), Y12
 	VFMADD231PS  Y12, Y11, Y1
@@ -2971,9 +3869,11 @@ step20:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step20
+	JNZ          step24
 
-sums21:
+sums25:
+	CMPQ       88(AX), $0x03
+	JEQ        add26
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3005,28 +3905,73 @@ sums21:
 	VADDPS     Y11, Y10, Y10
 	VMASKMOVPS Y10, Y0, (R8)
 	ADDQ       R9, R8
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	DECQ       R10
-	JNZ        tile16
+	JMP        end27
+
+add26:
+	VMASKMOVPS (R8), Y0, Y11
+	VADDPS     Y11, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y3, Y3
+	VMASKMOVPS Y3, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y4, Y4
+	VMASKMOVPS Y4, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y5, Y5
+	VMASKMOVPS Y5, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y6, Y6
+	VMASKMOVPS Y6, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y7, Y7
+	VMASKMOVPS Y7, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y8, Y8
+	VMASKMOVPS Y8, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y9, Y9
+	VMASKMOVPS Y9, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y10, Y10
+	VMASKMOVPS Y10, Y0, (R8)
+	ADDQ       R9, R8
+
+end27:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile20
 	VZEROUPPER
 	RET
 
-rows15:
+rows19:
 	CMPQ 64(AX), $0x09
-	JNE  rows22
+	JNE  rows28
 
-tile23:
+tile29:
 	CMPQ       88(AX), $0x02
-	JNE        notC24
+	JNE        notC30
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -3045,11 +3990,11 @@ tile23:
 	VMASKMOVPS (R13), Y0, Y8
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y9
-	JMP        begin26
+	JMP        begin32
 
-notC24:
+notC30:
 	CMPQ       88(AX), $0x01
-	JNE        notBias25
+	JNE        notBias31
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -3060,9 +4005,9 @@ notC24:
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
 	VMOVUPS    Y1, Y9
-	JMP        begin26
+	JMP        begin32
 
-notBias25:
+notBias31:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -3073,16 +4018,16 @@ notBias25:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin26:
+begin32:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums28
+	JZ    sums34
 
-step27:
+step33:
 	VMASKMOVPS   (R15), Y0, Y10
 	VBROADCASTSS (R13), Y11
 	VFMADD231PS  Y11, Y10, Y1
@@ -3106,9 +4051,11 @@ step27:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step27
+	JNZ          step33
 
-sums28:
+sums34:
+	CMPQ       88(AX), $0x03
+	JEQ        add35
 	VXORPS     Y10, Y10, Y10
 	VADDPS     Y10, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3137,27 +4084,68 @@ sums28:
 	VADDPS     Y10, Y9, Y9
 	VMASKMOVPS Y9, Y0, (R8)
 	ADDQ       R9, R8
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	DECQ       R10
-	JNZ        tile23
+	JMP        end36
+
+add35:
+	VMASKMOVPS (R8), Y0, Y10
+	VADDPS     Y10, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y3, Y3
+	VMASKMOVPS Y3, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y4, Y4
+	VMASKMOVPS Y4, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y5, Y5
+	VMASKMOVPS Y5, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y6, Y6
+	VMASKMOVPS Y6, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y7, Y7
+	VMASKMOVPS Y7, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y8, Y8
+	VMASKMOVPS Y8, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y9, Y9
+	VMASKMOVPS Y9, Y0, (R8)
+	ADDQ       R9, R8
+
+end36:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile29
 	VZEROUPPER
 	RET
 
-rows22:
+rows28:
 	CMPQ 64(AX), $0x08
-	JNE  rows29
+	JNE  rows37
 
-tile30:
+tile38:
 	CMPQ       88(AX), $0x02
-	JNE        notC31
+	JNE        notC39
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -3174,11 +4162,11 @@ tile30:
 	VMASKMOVPS (R13), Y0, Y7
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y8
-	JMP        begin33
+	JMP        begin41
 
-notC31:
+notC39:
 	CMPQ       88(AX), $0x01
-	JNE        notBias32
+	JNE        notBias40
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -3188,9 +4176,9 @@ notC31:
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
 	VMOVUPS    Y1, Y8
-	JMP        begin33
+	JMP        begin41
 
-notBias32:
+notBias40:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -3200,16 +4188,16 @@ notBias32:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin33:
+begin41:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums35
+	JZ    sums43
 
-step34:
+step42:
 	VMASKMOVPS   (R15), Y0, Y9
 	VBROADCASTSS (R13), Y10
 	VFMADD231PS  Y10, Y9, Y1
@@ -3231,9 +4219,11 @@ step34:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step34
+	JNZ          step42
 
-sums35:
+sums43:
+	CMPQ       88(AX), $0x03
+	JEQ        add44
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3259,26 +4249,63 @@ sums35:
 	VADDPS     Y9, Y8, Y8
 	VMASKMOVPS Y8, Y0, (R8)
 	ADDQ       R9, R8
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	DECQ       R10
-	JNZ        tile30
+	JMP        end45
+
+add44:
+	VMASKMOVPS (R8), Y0, Y9
+	VADDPS     Y9, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y3, Y3
+	VMASKMOVPS Y3, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y4, Y4
+	VMASKMOVPS Y4, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y5, Y5
+	VMASKMOVPS Y5, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y6, Y6
+	VMASKMOVPS Y6, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y7, Y7
+	VMASKMOVPS Y7, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y8, Y8
+	VMASKMOVPS Y8, Y0, (R8)
+	ADDQ       R9, R8
+
+end45:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile38
 	VZEROUPPER
 	RET
 
-rows29:
+rows37:
 	CMPQ 64(AX), $0x07
-	JNE  rows36
+	JNE  rows46
 
-tile37:
+tile47:
 	CMPQ       88(AX), $0x02
-	JNE        notC38
+	JNE        notC48
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -3293,11 +4320,11 @@ tile37:
 	VMASKMOVPS (R13), Y0, Y6
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y7
-	JMP        begin40
+	JMP        begin50
 
-notC38:
+notC48:
 	CMPQ       88(AX), $0x01
-	JNE        notBias39
+	JNE        notBias49
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -3306,9 +4333,9 @@ notC38:
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
 	VMOVUPS    Y1, Y7
-	JMP        begin40
+	JMP        begin50
 
-notBias39:
+notBias49:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -3317,16 +4344,16 @@ notBias39:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin40:
+begin50:
 	MOVQ  CX, R13
 	LEAQ  (R13)(R12*1), R14
 	ADDQ  DX, R14
 	MOVQ  SI, R15
 	MOVQ  56(AX), BP
 	TESTQ BP, BP
-	JZ    sums42
+	JZ    sums52
 
-step41:
+step51:
 	VMASKMOVPS   (R15), Y0, Y8
 	VBROADCASTSS (R13), Y9
 	VFMADD231PS  Y9, Y8, Y1
@@ -3346,9 +4373,11 @@ step41:
 	ADDQ         BX, R14
 	ADDQ         DI, R15
 	DECQ         BP
-	JNZ          step41
+	JNZ          step51
 
-sums42:
+sums52:
+	CMPQ       88(AX), $0x03
+	JEQ        add53
 	VXORPS     Y8, Y8, Y8
 	VADDPS     Y8, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3371,25 +4400,58 @@ sums42:
 	VADDPS     Y8, Y7, Y7
 	VMASKMOVPS Y7, Y0, (R8)
 	ADDQ       R9, R8
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	DECQ       R10
-	JNZ        tile37
+	JMP        end54
+
+add53:
+	VMASKMOVPS (R8), Y0, Y8
+	VADDPS     Y8, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y3, Y3
+	VMASKMOVPS Y3, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y4, Y4
+	VMASKMOVPS Y4, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y5, Y5
+	VMASKMOVPS Y5, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y6, Y6
+	VMASKMOVPS Y6, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y7, Y7
+	VMASKMOVPS Y7, Y0, (R8)
+	ADDQ       R9, R8
+
+end54:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile47
 	VZEROUPPER
 	RET
 
-rows36:
+rows46:
 	CMPQ 64(AX), $0x06
-	JNE  rows43
+	JNE  rows55
 
-tile44:
+tile56:
 	CMPQ       88(AX), $0x02
-	JNE        notC45
+	JNE        notC57
 	MOVQ       R8, R13
 	VMASKMOVPS (R13), Y0, Y1
 	ADDQ       R9, R13
@@ -3402,11 +4464,11 @@ tile44:
 	VMASKMOVPS (R13), Y0, Y5
 	ADDQ       R9, R13
 	VMASKMOVPS (R13), Y0, Y6
-	JMP        begin47
+	JMP        begin59
 
-notC45:
+notC57:
 	CMPQ       88(AX), $0x01
-	JNE        notBias46
+	JNE        notBias58
 	MOVQ       96(AX), R13
 	VMASKMOVPS (R13), Y0, Y1
 	VMOVUPS    Y1, Y2
@@ -3414,9 +4476,9 @@ notC45:
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
 	VMOVUPS    Y1, Y6
-	JMP        begin47
+	JMP        begin59
 
-notBias46:
+notBias58:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -3424,14 +4486,14 @@ notBias46:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin47:
+begin59:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums49
+	JZ    sums61
 
-step48:
+step60:
 	VMASKMOVPS   (R14), Y0, Y7
 	VBROADCASTSS (R13), Y8
 	VFMADD231PS  Y8, Y7, Y1
@@ -3448,9 +4510,11 @@ step48:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step48
+	JNZ          step60
 
-sums49:
+sums61:
+	CMPQ       88(AX), $0x03
+	JEQ        add62
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3470,24 +4534,53 @@ sums49:
 	VADDPS     Y7, Y6, Y6
 	VMASKMOVPS Y6, Y0, (R8)
 	ADDQ       R9, R8
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	DECQ       R10
-	JNZ        tile44
+	JMP        end63
+
+add62:
+	VMASKMOVPS (R8), Y0, Y7
+	VADDPS     Y7, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y3, Y3
+	VMASKMOVPS Y3, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y4, Y4
+	VMASKMOVPS Y4, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y5, Y5
+	VMASKMOVPS Y5, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y6, Y6
+	VMASKMOVPS Y6, Y0, (R8)
+	ADDQ       R9, R8
+
+end63:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile56
 	VZEROUPPER
 	RET
 
-rows43:
+rows55:
 	CMPQ 64(AX), $0x05
-	JNE  rows50
+	JNE  rows64
 
-tile51:
+tile65:
 	CMPQ       88(AX), $0x02
-	JNE        notC52
+	JNE        notC66
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -3498,34 +4591,34 @@ tile51:
 	VMASKMOVPS (R12), Y0, Y4
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y5
-	JMP        begin54
+	JMP        begin68
 
-notC52:
+notC66:
 	CMPQ       88(AX), $0x01
-	JNE        notBias53
+	JNE        notBias67
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
 	VMOVUPS    Y1, Y5
-	JMP        begin54
+	JMP        begin68
 
-notBias53:
+notBias67:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin54:
+begin68:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums56
+	JZ    sums70
 
-step55:
+step69:
 	VMASKMOVPS   (R13), Y0, Y6
 	VBROADCASTSS (R12), Y7
 	VFMADD231PS  Y7, Y6, Y1
@@ -3540,9 +4633,11 @@ step55:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step55
+	JNZ          step69
 
-sums56:
+sums70:
+	CMPQ       88(AX), $0x03
+	JEQ        add71
 	VXORPS     Y6, Y6, Y6
 	VADDPS     Y6, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3559,23 +4654,48 @@ sums56:
 	VADDPS     Y6, Y5, Y5
 	VMASKMOVPS Y5, Y0, (R8)
 	ADDQ       R9, R8
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	DECQ       R10
-	JNZ        tile51
+	JMP        end72
+
+add71:
+	VMASKMOVPS (R8), Y0, Y6
+	VADDPS     Y6, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y3, Y3
+	VMASKMOVPS Y3, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y4, Y4
+	VMASKMOVPS Y4, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y5, Y5
+	VMASKMOVPS Y5, Y0, (R8)
+	ADDQ       R9, R8
+
+end72:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile65
 	VZEROUPPER
 	RET
 
-rows50:
+rows64:
 	CMPQ 64(AX), $0x04
-	JNE  rows57
+	JNE  rows73
 
-tile58:
+tile74:
 	CMPQ       88(AX), $0x02
-	JNE        notC59
+	JNE        notC75
 	MOVQ       R8, R12
 	VMASKMOVPS (R12), Y0, Y1
 	ADDQ       R9, R12
@@ -3584,32 +4704,32 @@ tile58:
 	VMASKMOVPS (R12), Y0, Y3
 	ADDQ       R9, R12
 	VMASKMOVPS (R12), Y0, Y4
-	JMP        begin61
+	JMP        begin77
 
-notC59:
+notC75:
 	CMPQ       88(AX), $0x01
-	JNE        notBias60
+	JNE        notBias76
 	MOVQ       96(AX), R12
 	VMASKMOVPS (R12), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
 	VMOVUPS    Y1, Y4
-	JMP        begin61
+	JMP        begin77
 
-notBias60:
+notBias76:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin61:
+begin77:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums63
+	JZ    sums79
 
-step62:
+step78:
 	VMASKMOVPS   (R13), Y0, Y5
 	VBROADCASTSS (R12), Y6
 	VFMADD231PS  Y6, Y5, Y1
@@ -3622,9 +4742,11 @@ step62:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step62
+	JNZ          step78
 
-sums63:
+sums79:
+	CMPQ       88(AX), $0x03
+	JEQ        add80
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3638,52 +4760,73 @@ sums63:
 	VADDPS     Y5, Y4, Y4
 	VMASKMOVPS Y4, Y0, (R8)
 	ADDQ       R9, R8
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	DECQ       R10
-	JNZ        tile58
+	JMP        end81
+
+add80:
+	VMASKMOVPS (R8), Y0, Y5
+	VADDPS     Y5, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y3, Y3
+	VMASKMOVPS Y3, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y4, Y4
+	VMASKMOVPS Y4, Y0, (R8)
+	ADDQ       R9, R8
+
+end81:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile74
 	VZEROUPPER
 	RET
 
-rows57:
+rows73:
 	CMPQ 64(AX), $0x03
-	JNE  rows64
+	JNE  rows82
 
-tile65:
+tile83:
 	CMPQ       88(AX), $0x02
-	JNE        notC66
+	JNE        notC84
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y3
-	JMP        begin68
+	JMP        begin86
 
-notC66:
+notC84:
 	CMPQ       88(AX), $0x01
-	JNE        notBias67
+	JNE        notBias85
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
 	VMOVUPS    Y1, Y3
-	JMP        begin68
+	JMP        begin86
 
-notBias67:
+notBias85:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin68:
+begin86:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums70
+	JZ    sums88
 
-step69:
+step87:
 	VMASKMOVPS   (R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
 	VFMADD231PS  Y5, Y4, Y1
@@ -3694,9 +4837,11 @@ step69:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step69
+	JNZ          step87
 
-sums70:
+sums88:
+	CMPQ       88(AX), $0x03
+	JEQ        add89
 	VXORPS     Y4, Y4, Y4
 	VADDPS     Y4, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3707,47 +4852,64 @@ sums70:
 	VADDPS     Y4, Y3, Y3
 	VMASKMOVPS Y3, Y0, (R8)
 	ADDQ       R9, R8
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	DECQ       R10
-	JNZ        tile65
+	JMP        end90
+
+add89:
+	VMASKMOVPS (R8), Y0, Y4
+	VADDPS     Y4, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y3, Y3
+	VMASKMOVPS Y3, Y0, (R8)
+	ADDQ       R9, R8
+
+end90:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile83
 	VZEROUPPER
 	RET
 
-rows64:
+rows82:
 	CMPQ 64(AX), $0x02
-	JNE  rows71
+	JNE  rows91
 
-tile72:
+tile92:
 	CMPQ       88(AX), $0x02
-	JNE        notC73
+	JNE        notC93
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
 	ADDQ       R9, R11
 	VMASKMOVPS (R11), Y0, Y2
-	JMP        begin75
+	JMP        begin95
 
-notC73:
+notC93:
 	CMPQ       88(AX), $0x01
-	JNE        notBias74
+	JNE        notBias94
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
 	VMOVUPS    Y1, Y2
-	JMP        begin75
+	JMP        begin95
 
-notBias74:
+notBias94:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin75:
+begin95:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums77
+	JZ    sums97
 
-step76:
+step96:
 	VMASKMOVPS   (R12), Y0, Y3
 	VBROADCASTSS (R11), Y4
 	VFMADD231PS  Y4, Y3, Y1
@@ -3756,9 +4918,11 @@ step76:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step76
+	JNZ          step96
 
-sums77:
+sums97:
+	CMPQ       88(AX), $0x03
+	JEQ        add98
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
@@ -3766,55 +4930,79 @@ sums77:
 	VADDPS     Y3, Y2, Y2
 	VMASKMOVPS Y2, Y0, (R8)
 	ADDQ       R9, R8
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	DECQ       R10
-	JNZ        tile72
+	JMP        end99
+
+add98:
+	VMASKMOVPS (R8), Y0, Y3
+	VADDPS     Y3, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R8)
+	ADDQ       R9, R8
+	VMASKMOVPS (R8), Y0, Y1
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (R8)
+	ADDQ       R9, R8
+
+end99:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile92
 	VZEROUPPER
 	RET
 
-rows71:
-tile78:
+rows91:
+tile100:
 	CMPQ       88(AX), $0x02
-	JNE        notC79
+	JNE        notC101
 	MOVQ       R8, R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin81
+	JMP        begin103
 
-notC79:
+notC101:
 	CMPQ       88(AX), $0x01
-	JNE        notBias80
+	JNE        notBias102
 	MOVQ       96(AX), R11
 	VMASKMOVPS (R11), Y0, Y1
-	JMP        begin81
+	JMP        begin103
 
-notBias80:
+notBias102:
 	VXORPS Y1, Y1, Y1
 
-begin81:
+begin103:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums83
+	JZ    sums105
 
-step82:
+step104:
 	VMASKMOVPS   (R12), Y0, Y2
 	VBROADCASTSS (R11), Y3
 	VFMADD231PS  Y3, Y2, Y1
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step82
+	JNZ          step104
 
-sums83:
+sums105:
+	CMPQ       88(AX), $0x03
+	JEQ        add106
 	VXORPS     Y2, Y2, Y2
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R8)
 	ADDQ       R9, R8
-	ADDQ       DX, CX
-	DECQ       R10
-	JNZ        tile78
+	JMP        end107
+
+add106:
+	VMASKMOVPS (R8), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (R8)
+	ADDQ       R9, R8
+
+end107:
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile100
 	VZEROUPPER
 	RET
 
@@ -3931,6 +5119,8 @@ step6:
 	JNZ          step6
 
 sums7:
+	CMPQ    88(AX), $0x03
+	JEQ     add8
 	VPXORD  Z15, Z15, Z15
 	VADDPS  Z15, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -3962,24 +5152,71 @@ sums7:
 	VADDPS  Z15, Z11, Z11
 	VMOVUPS Z11, K1, 64(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile2
+	JMP     end9
+
+add8:
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS.Z 64(R8), K1, Z12
+	VADDPS    Z12, Z1, Z1
+	VMOVUPS   Z1, K1, 64(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z2, Z2
+	VMOVUPS   Z2, (R8)
+	VMOVUPS.Z 64(R8), K1, Z12
+	VADDPS    Z12, Z3, Z3
+	VMOVUPS   Z3, K1, 64(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS.Z 64(R8), K1, Z12
+	VADDPS    Z12, Z5, Z5
+	VMOVUPS   Z5, K1, 64(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z6, Z6
+	VMOVUPS   Z6, (R8)
+	VMOVUPS.Z 64(R8), K1, Z12
+	VADDPS    Z12, Z7, Z7
+	VMOVUPS   Z7, K1, 64(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z8, Z8
+	VMOVUPS   Z8, (R8)
+	VMOVUPS.Z 64(R8), K1, Z12
+	VADDPS    Z12, Z9, Z9
+	VMOVUPS   Z9, K1, 64(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z10, Z10
+	VMOVUPS   Z10, (R8)
+	VMOVUPS.Z 64(R8), K1, Z12
+	VADDPS    Z12, Z11, Z11
+	VMOVUPS   Z11, K1, 64(R8)
+	ADDQ      R9, R8
+
+end9:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile2
 	VZEROUPPER
 	RET
 
 rows1:
 	CMPQ 64(AX), $0x05
-	JNE  rows8
+	JNE  rows10
 
-tile9:
+tile11:
 	CMPQ      88(AX), $0x02
-	JNE       notC10
+	JNE       notC12
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS.Z 64(R12), K1, Z1
@@ -3995,11 +5232,11 @@ tile9:
 	ADDQ      R9, R12
 	VMOVUPS   (R12), Z8
 	VMOVUPS.Z 64(R12), K1, Z9
-	JMP       begin12
+	JMP       begin14
 
-notC10:
+notC12:
 	CMPQ      88(AX), $0x01
-	JNE       notBias11
+	JNE       notBias13
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z2
@@ -4011,9 +5248,9 @@ notC10:
 	VMOVUPS   Z1, Z5
 	VMOVUPS   Z1, Z7
 	VMOVUPS   Z1, Z9
-	JMP       begin12
+	JMP       begin14
 
-notBias11:
+notBias13:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4025,14 +5262,14 @@ notBias11:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 
-begin12:
+begin14:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums14
+	JZ    sums16
 
-step13:
+step15:
 	VMOVUPS      (R13), Z10
 	VMOVUPS.Z    64(R13), K1, Z11
 	VBROADCASTSS (R12), Z12
@@ -4053,9 +5290,11 @@ step13:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step13
+	JNZ          step15
 
-sums14:
+sums16:
+	CMPQ    88(AX), $0x03
+	JEQ     add17
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -4082,23 +5321,63 @@ sums14:
 	VADDPS  Z13, Z9, Z9
 	VMOVUPS Z9, K1, 64(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile9
+	JMP     end18
+
+add17:
+	VMOVUPS   (R8), Z10
+	VADDPS    Z10, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS.Z 64(R8), K1, Z10
+	VADDPS    Z10, Z1, Z1
+	VMOVUPS   Z1, K1, 64(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z10
+	VADDPS    Z10, Z2, Z2
+	VMOVUPS   Z2, (R8)
+	VMOVUPS.Z 64(R8), K1, Z10
+	VADDPS    Z10, Z3, Z3
+	VMOVUPS   Z3, K1, 64(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z10
+	VADDPS    Z10, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS.Z 64(R8), K1, Z10
+	VADDPS    Z10, Z5, Z5
+	VMOVUPS   Z5, K1, 64(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z10
+	VADDPS    Z10, Z6, Z6
+	VMOVUPS   Z6, (R8)
+	VMOVUPS.Z 64(R8), K1, Z10
+	VADDPS    Z10, Z7, Z7
+	VMOVUPS   Z7, K1, 64(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z10
+	VADDPS    Z10, Z8, Z8
+	VMOVUPS   Z8, (R8)
+	VMOVUPS.Z 64(R8), K1, Z10
+	VADDPS    Z10, Z9, Z9
+	VMOVUPS   Z9, K1, 64(R8)
+	ADDQ      R9, R8
+
+end18:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile11
 	VZEROUPPER
 	RET
 
-rows8:
+rows10:
 	CMPQ 64(AX), $0x04
-	JNE  rows15
+	JNE  rows19
 
-tile16:
+tile20:
 	CMPQ      88(AX), $0x02
-	JNE       notC17
+	JNE       notC21
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS.Z 64(R12), K1, Z1
@@ -4111,11 +5390,11 @@ tile16:
 	ADDQ      R9, R12
 	VMOVUPS   (R12), Z6
 	VMOVUPS.Z 64(R12), K1, Z7
-	JMP       begin19
+	JMP       begin23
 
-notC17:
+notC21:
 	CMPQ      88(AX), $0x01
-	JNE       notBias18
+	JNE       notBias22
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z2
@@ -4125,9 +5404,9 @@ notC17:
 	VMOVUPS   Z1, Z3
 	VMOVUPS   Z1, Z5
 	VMOVUPS   Z1, Z7
-	JMP       begin19
+	JMP       begin23
 
-notBias18:
+notBias22:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4137,14 +5416,14 @@ notBias18:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-begin19:
+begin23:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums21
+	JZ    sums25
 
-step20:
+step24:
 	VMOVUPS      (R13), Z8
 	VMOVUPS.Z    64(R13), K1, Z9
 	VBROADCASTSS (R12), Z10
@@ -4162,9 +5441,11 @@ step20:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step20
+	JNZ          step24
 
-sums21:
+sums25:
+	CMPQ    88(AX), $0x03
+	JEQ     add26
 	VPXORD  Z11, Z11, Z11
 	VADDPS  Z11, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -4186,22 +5467,55 @@ sums21:
 	VADDPS  Z11, Z7, Z7
 	VMOVUPS Z7, K1, 64(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile16
+	JMP     end27
+
+add26:
+	VMOVUPS   (R8), Z8
+	VADDPS    Z8, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS.Z 64(R8), K1, Z8
+	VADDPS    Z8, Z1, Z1
+	VMOVUPS   Z1, K1, 64(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z8
+	VADDPS    Z8, Z2, Z2
+	VMOVUPS   Z2, (R8)
+	VMOVUPS.Z 64(R8), K1, Z8
+	VADDPS    Z8, Z3, Z3
+	VMOVUPS   Z3, K1, 64(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z8
+	VADDPS    Z8, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS.Z 64(R8), K1, Z8
+	VADDPS    Z8, Z5, Z5
+	VMOVUPS   Z5, K1, 64(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z8
+	VADDPS    Z8, Z6, Z6
+	VMOVUPS   Z6, (R8)
+	VMOVUPS.Z 64(R8), K1, Z8
+	VADDPS    Z8, Z7, Z7
+	VMOVUPS   Z7, K1, 64(R8)
+	ADDQ      R9, R8
+
+end27:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile20
 	VZEROUPPER
 	RET
 
-rows15:
+rows19:
 	CMPQ 64(AX), $0x03
-	JNE  rows22
+	JNE  rows28
 
-tile23:
+tile29:
 	CMPQ      88(AX), $0x02
-	JNE       notC24
+	JNE       notC30
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS.Z 64(R11), K1, Z1
@@ -4211,11 +5525,11 @@ tile23:
 	ADDQ      R9, R11
 	VMOVUPS   (R11), Z4
 	VMOVUPS.Z 64(R11), K1, Z5
-	JMP       begin26
+	JMP       begin32
 
-notC24:
+notC30:
 	CMPQ      88(AX), $0x01
-	JNE       notBias25
+	JNE       notBias31
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z2
@@ -4223,9 +5537,9 @@ notC24:
 	VMOVUPS.Z 64(R11), K1, Z1
 	VMOVUPS   Z1, Z3
 	VMOVUPS   Z1, Z5
-	JMP       begin26
+	JMP       begin32
 
-notBias25:
+notBias31:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -4233,14 +5547,14 @@ notBias25:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin26:
+begin32:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums28
+	JZ    sums34
 
-step27:
+step33:
 	VMOVUPS      (R12), Z6
 	VMOVUPS.Z    64(R12), K1, Z7
 	VBROADCASTSS (R11), Z8
@@ -4255,9 +5569,11 @@ step27:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step27
+	JNZ          step33
 
-sums28:
+sums34:
+	CMPQ    88(AX), $0x03
+	JEQ     add35
 	VPXORD  Z9, Z9, Z9
 	VADDPS  Z9, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -4274,53 +5590,79 @@ sums28:
 	VADDPS  Z9, Z5, Z5
 	VMOVUPS Z5, K1, 64(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile23
+	JMP     end36
+
+add35:
+	VMOVUPS   (R8), Z6
+	VADDPS    Z6, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS.Z 64(R8), K1, Z6
+	VADDPS    Z6, Z1, Z1
+	VMOVUPS   Z1, K1, 64(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z6
+	VADDPS    Z6, Z2, Z2
+	VMOVUPS   Z2, (R8)
+	VMOVUPS.Z 64(R8), K1, Z6
+	VADDPS    Z6, Z3, Z3
+	VMOVUPS   Z3, K1, 64(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z6
+	VADDPS    Z6, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS.Z 64(R8), K1, Z6
+	VADDPS    Z6, Z5, Z5
+	VMOVUPS   Z5, K1, 64(R8)
+	ADDQ      R9, R8
+
+end36:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile29
 	VZEROUPPER
 	RET
 
-rows22:
+rows28:
 	CMPQ 64(AX), $0x02
-	JNE  rows29
+	JNE  rows37
 
-tile30:
+tile38:
 	CMPQ      88(AX), $0x02
-	JNE       notC31
+	JNE       notC39
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS.Z 64(R11), K1, Z1
 	ADDQ      R9, R11
 	VMOVUPS   (R11), Z2
 	VMOVUPS.Z 64(R11), K1, Z3
-	JMP       begin33
+	JMP       begin41
 
-notC31:
+notC39:
 	CMPQ      88(AX), $0x01
-	JNE       notBias32
+	JNE       notBias40
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z2
 	VMOVUPS.Z 64(R11), K1, Z1
 	VMOVUPS   Z1, Z3
-	JMP       begin33
+	JMP       begin41
 
-notBias32:
+notBias40:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin33:
+begin41:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums35
+	JZ    sums43
 
-step34:
+step42:
 	VMOVUPS      (R12), Z4
 	VMOVUPS.Z    64(R12), K1, Z5
 	VBROADCASTSS (R11), Z6
@@ -4332,9 +5674,11 @@ step34:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step34
+	JNZ          step42
 
-sums35:
+sums43:
+	CMPQ    88(AX), $0x03
+	JEQ     add44
 	VPXORD  Z7, Z7, Z7
 	VADDPS  Z7, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -4346,42 +5690,61 @@ sums35:
 	VADDPS  Z7, Z3, Z3
 	VMOVUPS Z3, K1, 64(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile30
+	JMP     end45
+
+add44:
+	VMOVUPS   (R8), Z4
+	VADDPS    Z4, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS.Z 64(R8), K1, Z4
+	VADDPS    Z4, Z1, Z1
+	VMOVUPS   Z1, K1, 64(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z4
+	VADDPS    Z4, Z2, Z2
+	VMOVUPS   Z2, (R8)
+	VMOVUPS.Z 64(R8), K1, Z4
+	VADDPS    Z4, Z3, Z3
+	VMOVUPS   Z3, K1, 64(R8)
+	ADDQ      R9, R8
+
+end45:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile38
 	VZEROUPPER
 	RET
 
-rows29:
-tile36:
+rows37:
+tile46:
 	CMPQ      88(AX), $0x02
-	JNE       notC37
+	JNE       notC47
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS.Z 64(R11), K1, Z1
-	JMP       begin39
+	JMP       begin49
 
-notC37:
+notC47:
 	CMPQ      88(AX), $0x01
-	JNE       notBias38
+	JNE       notBias48
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS.Z 64(R11), K1, Z1
-	JMP       begin39
+	JMP       begin49
 
-notBias38:
+notBias48:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-begin39:
+begin49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums41
+	JZ    sums51
 
-step40:
+step50:
 	VMOVUPS      (R12), Z2
 	VMOVUPS.Z    64(R12), K1, Z3
 	VBROADCASTSS (R11), Z4
@@ -4390,18 +5753,32 @@ step40:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step40
+	JNZ          step50
 
-sums41:
+sums51:
+	CMPQ    88(AX), $0x03
+	JEQ     add52
 	VPXORD  Z5, Z5, Z5
 	VADDPS  Z5, Z0, Z0
 	VMOVUPS Z0, (R8)
 	VADDPS  Z5, Z1, Z1
 	VMOVUPS Z1, K1, 64(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile36
+	JMP     end53
+
+add52:
+	VMOVUPS   (R8), Z2
+	VADDPS    Z2, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS.Z 64(R8), K1, Z2
+	VADDPS    Z2, Z1, Z1
+	VMOVUPS   Z1, K1, 64(R8)
+	ADDQ      R9, R8
+
+end53:
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile46
 	VZEROUPPER
 	RET
 
@@ -4514,6 +5891,8 @@ step6:
 	JNZ          step6
 
 sums7:
+	CMPQ    88(AX), $0x03
+	JEQ     add8
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -4545,24 +5924,71 @@ sums7:
 	VADDPS  Y12, Y11, Y11
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile2
+	JMP     end9
+
+add8:
+	VMOVUPS (R8), Y12
+	VADDPS  Y12, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y6, Y6
+	VMOVUPS Y6, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y7, Y7
+	VMOVUPS Y7, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y8, Y8
+	VMOVUPS Y8, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y9, Y9
+	VMOVUPS Y9, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y10, Y10
+	VMOVUPS Y10, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y11, Y11
+	VMOVUPS Y11, 32(R8)
+	ADDQ    R9, R8
+
+end9:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile2
 	VZEROUPPER
 	RET
 
 rows1:
 	CMPQ 64(AX), $0x05
-	JNE  rows8
+	JNE  rows10
 
-tile9:
+tile11:
 	CMPQ    88(AX), $0x02
-	JNE     notC10
+	JNE     notC12
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -4578,11 +6004,11 @@ tile9:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     begin12
+	JMP     begin14
 
-notC10:
+notC12:
 	CMPQ    88(AX), $0x01
-	JNE     notBias11
+	JNE     notBias13
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -4594,9 +6020,9 @@ notC10:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     begin12
+	JMP     begin14
 
-notBias11:
+notBias13:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -4608,14 +6034,14 @@ notBias11:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin12:
+begin14:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums14
+	JZ    sums16
 
-step13:
+step15:
 	VMOVUPS      (R13), Y10
 	VMOVUPS      32(R13), Y11
 	VBROADCASTSS (R12), Y12
@@ -4636,9 +6062,11 @@ step13:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step13
+	JNZ          step15
 
-sums14:
+sums16:
+	CMPQ    88(AX), $0x03
+	JEQ     add17
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -4665,23 +6093,63 @@ sums14:
 	VADDPS  Y10, Y9, Y9
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile9
+	JMP     end18
+
+add17:
+	VMOVUPS (R8), Y10
+	VADDPS  Y10, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y6, Y6
+	VMOVUPS Y6, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y7, Y7
+	VMOVUPS Y7, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y8, Y8
+	VMOVUPS Y8, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y9, Y9
+	VMOVUPS Y9, 32(R8)
+	ADDQ    R9, R8
+
+end18:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile11
 	VZEROUPPER
 	RET
 
-rows8:
+rows10:
 	CMPQ 64(AX), $0x04
-	JNE  rows15
+	JNE  rows19
 
-tile16:
+tile20:
 	CMPQ    88(AX), $0x02
-	JNE     notC17
+	JNE     notC21
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -4694,11 +6162,11 @@ tile16:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     begin19
+	JMP     begin23
 
-notC17:
+notC21:
 	CMPQ    88(AX), $0x01
-	JNE     notBias18
+	JNE     notBias22
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -4708,9 +6176,9 @@ notC17:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     begin19
+	JMP     begin23
 
-notBias18:
+notBias22:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -4720,14 +6188,14 @@ notBias18:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin19:
+begin23:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums21
+	JZ    sums25
 
-step20:
+step24:
 	VMOVUPS      (R13), Y8
 	VMOVUPS      32(R13), Y9
 	VBROADCASTSS (R12), Y10
@@ -4745,9 +6213,11 @@ step20:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step20
+	JNZ          step24
 
-sums21:
+sums25:
+	CMPQ    88(AX), $0x03
+	JEQ     add26
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -4769,22 +6239,55 @@ sums21:
 	VADDPS  Y8, Y7, Y7
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile16
+	JMP     end27
+
+add26:
+	VMOVUPS (R8), Y8
+	VADDPS  Y8, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y6, Y6
+	VMOVUPS Y6, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y7, Y7
+	VMOVUPS Y7, 32(R8)
+	ADDQ    R9, R8
+
+end27:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile20
 	VZEROUPPER
 	RET
 
-rows15:
+rows19:
 	CMPQ 64(AX), $0x03
-	JNE  rows22
+	JNE  rows28
 
-tile23:
+tile29:
 	CMPQ    88(AX), $0x02
-	JNE     notC24
+	JNE     notC30
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -4794,11 +6297,11 @@ tile23:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     begin26
+	JMP     begin32
 
-notC24:
+notC30:
 	CMPQ    88(AX), $0x01
-	JNE     notBias25
+	JNE     notBias31
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -4806,9 +6309,9 @@ notC24:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     begin26
+	JMP     begin32
 
-notBias25:
+notBias31:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -4816,14 +6319,14 @@ notBias25:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin26:
+begin32:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums28
+	JZ    sums34
 
-step27:
+step33:
 	VMOVUPS      (R12), Y6
 	VMOVUPS      32(R12), Y7
 	VBROADCASTSS (R11), Y8
@@ -4838,9 +6341,11 @@ step27:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step27
+	JNZ          step33
 
-sums28:
+sums34:
+	CMPQ    88(AX), $0x03
+	JEQ     add35
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -4857,53 +6362,79 @@ sums28:
 	VADDPS  Y6, Y5, Y5
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile23
+	JMP     end36
+
+add35:
+	VMOVUPS (R8), Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, 32(R8)
+	ADDQ    R9, R8
+
+end36:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile29
 	VZEROUPPER
 	RET
 
-rows22:
+rows28:
 	CMPQ 64(AX), $0x02
-	JNE  rows29
+	JNE  rows37
 
-tile30:
+tile38:
 	CMPQ    88(AX), $0x02
-	JNE     notC31
+	JNE     notC39
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     begin33
+	JMP     begin41
 
-notC31:
+notC39:
 	CMPQ    88(AX), $0x01
-	JNE     notBias32
+	JNE     notBias40
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     begin33
+	JMP     begin41
 
-notBias32:
+notBias40:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin33:
+begin41:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums35
+	JZ    sums43
 
-step34:
+step42:
 	VMOVUPS      (R12), Y4
 	VMOVUPS      32(R12), Y5
 	VBROADCASTSS (R11), Y6
@@ -4915,9 +6446,11 @@ step34:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step34
+	JNZ          step42
 
-sums35:
+sums43:
+	CMPQ    88(AX), $0x03
+	JEQ     add44
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -4929,42 +6462,61 @@ sums35:
 	VADDPS  Y4, Y3, Y3
 	VMOVUPS Y3, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile30
+	JMP     end45
+
+add44:
+	VMOVUPS (R8), Y4
+	VADDPS  Y4, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+
+end45:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile38
 	VZEROUPPER
 	RET
 
-rows29:
-tile36:
+rows37:
+tile46:
 	CMPQ    88(AX), $0x02
-	JNE     notC37
+	JNE     notC47
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin39
+	JMP     begin49
 
-notC37:
+notC47:
 	CMPQ    88(AX), $0x01
-	JNE     notBias38
+	JNE     notBias48
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin39
+	JMP     begin49
 
-notBias38:
+notBias48:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin39:
+begin49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums41
+	JZ    sums51
 
-step40:
+step50:
 	VMOVUPS      (R12), Y2
 	VMOVUPS      32(R12), Y3
 	VBROADCASTSS (R11), Y4
@@ -4973,18 +6525,32 @@ step40:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step40
+	JNZ          step50
 
-sums41:
+sums51:
+	CMPQ    88(AX), $0x03
+	JEQ     add52
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
 	VADDPS  Y2, Y1, Y1
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile36
+	JMP     end53
+
+add52:
+	VMOVUPS (R8), Y2
+	VADDPS  Y2, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+
+end53:
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile46
 	VZEROUPPER
 	RET
 
@@ -5103,6 +6669,8 @@ step6:
 	JNZ          step6
 
 sums7:
+	CMPQ       88(AX), $0x03
+	JEQ        add8
 	VXORPS     Y13, Y13, Y13
 	VADDPS     Y13, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -5134,24 +6702,71 @@ sums7:
 	VADDPS     Y13, Y12, Y12
 	VMASKMOVPS Y12, Y0, 32(R8)
 	ADDQ       R9, R8
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	DECQ       R10
-	JNZ        tile2
+	JMP        end9
+
+add8:
+	VMOVUPS    (R8), Y13
+	VADDPS     Y13, Y1, Y1
+	VMOVUPS    Y1, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, 32(R8)
+	ADDQ       R9, R8
+	VMOVUPS    (R8), Y1
+	VADDPS     Y1, Y3, Y3
+	VMOVUPS    Y3, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y4, Y4
+	VMASKMOVPS Y4, Y0, 32(R8)
+	ADDQ       R9, R8
+	VMOVUPS    (R8), Y1
+	VADDPS     Y1, Y5, Y5
+	VMOVUPS    Y5, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y6, Y6
+	VMASKMOVPS Y6, Y0, 32(R8)
+	ADDQ       R9, R8
+	VMOVUPS    (R8), Y1
+	VADDPS     Y1, Y7, Y7
+	VMOVUPS    Y7, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y8, Y8
+	VMASKMOVPS Y8, Y0, 32(R8)
+	ADDQ       R9, R8
+	VMOVUPS    (R8), Y1
+	VADDPS     Y1, Y9, Y9
+	VMOVUPS    Y9, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y10, Y10
+	VMASKMOVPS Y10, Y0, 32(R8)
+	ADDQ       R9, R8
+	VMOVUPS    (R8), Y1
+	VADDPS     Y1, Y11, Y11
+	VMOVUPS    Y11, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y12, Y12
+	VMASKMOVPS Y12, Y0, 32(R8)
+	ADDQ       R9, R8
+
+end9:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile2
 	VZEROUPPER
 	RET
 
 rows1:
 	CMPQ 64(AX), $0x05
-	JNE  rows8
+	JNE  rows10
 
-tile9:
+tile11:
 	CMPQ       88(AX), $0x02
-	JNE        notC10
+	JNE        notC12
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -5167,11 +6782,11 @@ tile9:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y9
 	VMASKMOVPS 32(R12), Y0, Y10
-	JMP        begin12
+	JMP        begin14
 
-notC10:
+notC12:
 	CMPQ       88(AX), $0x01
-	JNE        notBias11
+	JNE        notBias13
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -5183,9 +6798,9 @@ notC10:
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
 	VMOVUPS    Y2, Y10
-	JMP        begin12
+	JMP        begin14
 
-notBias11:
+notBias13:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -5197,14 +6812,14 @@ notBias11:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 
-begin12:
+begin14:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums14
+	JZ    sums16
 
-step13:
+step15:
 	VMOVUPS      (R13), Y11
 	VMASKMOVPS   32(R13), Y0, Y12
 	VBROADCASTSS (R12), Y13
@@ -5225,9 +6840,11 @@ step13:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step13
+	JNZ          step15
 
-sums14:
+sums16:
+	CMPQ       88(AX), $0x03
+	JEQ        add17
 	VXORPS     Y11, Y11, Y11
 	VADDPS     Y11, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -5254,23 +6871,63 @@ sums14:
 	VADDPS     Y11, Y10, Y10
 	VMASKMOVPS Y10, Y0, 32(R8)
 	ADDQ       R9, R8
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	DECQ       R10
-	JNZ        tile9
+	JMP        end18
+
+add17:
+	VMOVUPS    (R8), Y11
+	VADDPS     Y11, Y1, Y1
+	VMOVUPS    Y1, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, 32(R8)
+	ADDQ       R9, R8
+	VMOVUPS    (R8), Y1
+	VADDPS     Y1, Y3, Y3
+	VMOVUPS    Y3, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y4, Y4
+	VMASKMOVPS Y4, Y0, 32(R8)
+	ADDQ       R9, R8
+	VMOVUPS    (R8), Y1
+	VADDPS     Y1, Y5, Y5
+	VMOVUPS    Y5, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y6, Y6
+	VMASKMOVPS Y6, Y0, 32(R8)
+	ADDQ       R9, R8
+	VMOVUPS    (R8), Y1
+	VADDPS     Y1, Y7, Y7
+	VMOVUPS    Y7, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y8, Y8
+	VMASKMOVPS Y8, Y0, 32(R8)
+	ADDQ       R9, R8
+	VMOVUPS    (R8), Y1
+	VADDPS     Y1, Y9, Y9
+	VMOVUPS    Y9, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y10, Y10
+	VMASKMOVPS Y10, Y0, 32(R8)
+	ADDQ       R9, R8
+
+end18:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile11
 	VZEROUPPER
 	RET
 
-rows8:
+rows10:
 	CMPQ 64(AX), $0x04
-	JNE  rows15
+	JNE  rows19
 
-tile16:
+tile20:
 	CMPQ       88(AX), $0x02
-	JNE        notC17
+	JNE        notC21
 	MOVQ       R8, R12
 	VMOVUPS    (R12), Y1
 	VMASKMOVPS 32(R12), Y0, Y2
@@ -5283,11 +6940,11 @@ tile16:
 	ADDQ       R9, R12
 	VMOVUPS    (R12), Y7
 	VMASKMOVPS 32(R12), Y0, Y8
-	JMP        begin19
+	JMP        begin23
 
-notC17:
+notC21:
 	CMPQ       88(AX), $0x01
-	JNE        notBias18
+	JNE        notBias22
 	MOVQ       96(AX), R12
 	VMOVUPS    (R12), Y1
 	VMOVUPS    Y1, Y3
@@ -5297,9 +6954,9 @@ notC17:
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
 	VMOVUPS    Y2, Y8
-	JMP        begin19
+	JMP        begin23
 
-notBias18:
+notBias22:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -5309,14 +6966,14 @@ notBias18:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 
-begin19:
+begin23:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums21
+	JZ    sums25
 
-step20:
+step24:
 	VMOVUPS      (R13), Y9
 	VMASKMOVPS   32(R13), Y0, Y10
 	VBROADCASTSS (R12), Y11
@@ -5334,9 +6991,11 @@ step20:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step20
+	JNZ          step24
 
-sums21:
+sums25:
+	CMPQ       88(AX), $0x03
+	JEQ        add26
 	VXORPS     Y9, Y9, Y9
 	VADDPS     Y9, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -5358,22 +7017,55 @@ sums21:
 	VADDPS     Y9, Y8, Y8
 	VMASKMOVPS Y8, Y0, 32(R8)
 	ADDQ       R9, R8
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	DECQ       R10
-	JNZ        tile16
+	JMP        end27
+
+add26:
+	VMOVUPS    (R8), Y9
+	VADDPS     Y9, Y1, Y1
+	VMOVUPS    Y1, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, 32(R8)
+	ADDQ       R9, R8
+	VMOVUPS    (R8), Y1
+	VADDPS     Y1, Y3, Y3
+	VMOVUPS    Y3, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y4, Y4
+	VMASKMOVPS Y4, Y0, 32(R8)
+	ADDQ       R9, R8
+	VMOVUPS    (R8), Y1
+	VADDPS     Y1, Y5, Y5
+	VMOVUPS    Y5, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y6, Y6
+	VMASKMOVPS Y6, Y0, 32(R8)
+	ADDQ       R9, R8
+	VMOVUPS    (R8), Y1
+	VADDPS     Y1, Y7, Y7
+	VMOVUPS    Y7, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y8, Y8
+	VMASKMOVPS Y8, Y0, 32(R8)
+	ADDQ       R9, R8
+
+end27:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile20
 	VZEROUPPER
 	RET
 
-rows15:
+rows19:
 	CMPQ 64(AX), $0x03
-	JNE  rows22
+	JNE  rows28
 
-tile23:
+tile29:
 	CMPQ       88(AX), $0x02
-	JNE        notC24
+	JNE        notC30
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
@@ -5383,11 +7075,11 @@ tile23:
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y5
 	VMASKMOVPS 32(R11), Y0, Y6
-	JMP        begin26
+	JMP        begin32
 
-notC24:
+notC30:
 	CMPQ       88(AX), $0x01
-	JNE        notBias25
+	JNE        notBias31
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
@@ -5395,9 +7087,9 @@ notC24:
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
 	VMOVUPS    Y2, Y6
-	JMP        begin26
+	JMP        begin32
 
-notBias25:
+notBias31:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
@@ -5405,14 +7097,14 @@ notBias25:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin26:
+begin32:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums28
+	JZ    sums34
 
-step27:
+step33:
 	VMOVUPS      (R12), Y7
 	VMASKMOVPS   32(R12), Y0, Y8
 	VBROADCASTSS (R11), Y9
@@ -5427,9 +7119,11 @@ step27:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step27
+	JNZ          step33
 
-sums28:
+sums34:
+	CMPQ       88(AX), $0x03
+	JEQ        add35
 	VXORPS     Y7, Y7, Y7
 	VADDPS     Y7, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -5446,53 +7140,79 @@ sums28:
 	VADDPS     Y7, Y6, Y6
 	VMASKMOVPS Y6, Y0, 32(R8)
 	ADDQ       R9, R8
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	DECQ       R10
-	JNZ        tile23
+	JMP        end36
+
+add35:
+	VMOVUPS    (R8), Y7
+	VADDPS     Y7, Y1, Y1
+	VMOVUPS    Y1, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, 32(R8)
+	ADDQ       R9, R8
+	VMOVUPS    (R8), Y1
+	VADDPS     Y1, Y3, Y3
+	VMOVUPS    Y3, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y4, Y4
+	VMASKMOVPS Y4, Y0, 32(R8)
+	ADDQ       R9, R8
+	VMOVUPS    (R8), Y1
+	VADDPS     Y1, Y5, Y5
+	VMOVUPS    Y5, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y6, Y6
+	VMASKMOVPS Y6, Y0, 32(R8)
+	ADDQ       R9, R8
+
+end36:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile29
 	VZEROUPPER
 	RET
 
-rows22:
+rows28:
 	CMPQ 64(AX), $0x02
-	JNE  rows29
+	JNE  rows37
 
-tile30:
+tile38:
 	CMPQ       88(AX), $0x02
-	JNE        notC31
+	JNE        notC39
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
 	ADDQ       R9, R11
 	VMOVUPS    (R11), Y3
 	VMASKMOVPS 32(R11), Y0, Y4
-	JMP        begin33
+	JMP        begin41
 
-notC31:
+notC39:
 	CMPQ       88(AX), $0x01
-	JNE        notBias32
+	JNE        notBias40
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMOVUPS    Y1, Y3
 	VMASKMOVPS 32(R11), Y0, Y2
 	VMOVUPS    Y2, Y4
-	JMP        begin33
+	JMP        begin41
 
-notBias32:
+notBias40:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin33:
+begin41:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums35
+	JZ    sums43
 
-step34:
+step42:
 	VMOVUPS      (R12), Y5
 	VMASKMOVPS   32(R12), Y0, Y6
 	VBROADCASTSS (R11), Y7
@@ -5504,9 +7224,11 @@ step34:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step34
+	JNZ          step42
 
-sums35:
+sums43:
+	CMPQ       88(AX), $0x03
+	JEQ        add44
 	VXORPS     Y5, Y5, Y5
 	VADDPS     Y5, Y1, Y1
 	VMOVUPS    Y1, (R8)
@@ -5518,42 +7240,61 @@ sums35:
 	VADDPS     Y5, Y4, Y4
 	VMASKMOVPS Y4, Y0, 32(R8)
 	ADDQ       R9, R8
-	ADDQ       DX, CX
-	ADDQ       DX, CX
-	DECQ       R10
-	JNZ        tile30
+	JMP        end45
+
+add44:
+	VMOVUPS    (R8), Y5
+	VADDPS     Y5, Y1, Y1
+	VMOVUPS    Y1, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, 32(R8)
+	ADDQ       R9, R8
+	VMOVUPS    (R8), Y1
+	VADDPS     Y1, Y3, Y3
+	VMOVUPS    Y3, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y4, Y4
+	VMASKMOVPS Y4, Y0, 32(R8)
+	ADDQ       R9, R8
+
+end45:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile38
 	VZEROUPPER
 	RET
 
-rows29:
-tile36:
+rows37:
+tile46:
 	CMPQ       88(AX), $0x02
-	JNE        notC37
+	JNE        notC47
 	MOVQ       R8, R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin39
+	JMP        begin49
 
-notC37:
+notC47:
 	CMPQ       88(AX), $0x01
-	JNE        notBias38
+	JNE        notBias48
 	MOVQ       96(AX), R11
 	VMOVUPS    (R11), Y1
 	VMASKMOVPS 32(R11), Y0, Y2
-	JMP        begin39
+	JMP        begin49
 
-notBias38:
+notBias48:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin39:
+begin49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums41
+	JZ    sums51
 
-step40:
+step50:
 	VMOVUPS      (R12), Y3
 	VMASKMOVPS   32(R12), Y0, Y4
 	VBROADCASTSS (R11), Y5
@@ -5562,18 +7303,32 @@ step40:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step40
+	JNZ          step50
 
-sums41:
+sums51:
+	CMPQ       88(AX), $0x03
+	JEQ        add52
 	VXORPS     Y3, Y3, Y3
 	VADDPS     Y3, Y1, Y1
 	VMOVUPS    Y1, (R8)
 	VADDPS     Y3, Y2, Y2
 	VMASKMOVPS Y2, Y0, 32(R8)
 	ADDQ       R9, R8
-	ADDQ       DX, CX
-	DECQ       R10
-	JNZ        tile36
+	JMP        end53
+
+add52:
+	VMOVUPS    (R8), Y3
+	VADDPS     Y3, Y1, Y1
+	VMOVUPS    Y1, (R8)
+	VMASKMOVPS 32(R8), Y0, Y1
+	VADDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, 32(R8)
+	ADDQ       R9, R8
+
+end53:
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile46
 	VZEROUPPER
 	RET
 
@@ -5715,6 +7470,8 @@ step6:
 	JNZ          step6
 
 sums7:
+	CMPQ    88(AX), $0x03
+	JEQ     add8
 	VPXORD  Z22, Z22, Z22
 	VADDPS  Z22, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -5758,24 +7515,89 @@ sums7:
 	VADDPS  Z22, Z17, Z17
 	VMOVUPS Z17, K1, 128(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile2
+	JMP     end9
+
+add8:
+	VMOVUPS   (R8), Z18
+	VADDPS    Z18, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z18
+	VADDPS    Z18, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z18
+	VADDPS    Z18, Z2, Z2
+	VMOVUPS   Z2, K1, 128(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z18
+	VADDPS    Z18, Z3, Z3
+	VMOVUPS   Z3, (R8)
+	VMOVUPS   64(R8), Z18
+	VADDPS    Z18, Z4, Z4
+	VMOVUPS   Z4, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z18
+	VADDPS    Z18, Z5, Z5
+	VMOVUPS   Z5, K1, 128(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z18
+	VADDPS    Z18, Z6, Z6
+	VMOVUPS   Z6, (R8)
+	VMOVUPS   64(R8), Z18
+	VADDPS    Z18, Z7, Z7
+	VMOVUPS   Z7, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z18
+	VADDPS    Z18, Z8, Z8
+	VMOVUPS   Z8, K1, 128(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z18
+	VADDPS    Z18, Z9, Z9
+	VMOVUPS   Z9, (R8)
+	VMOVUPS   64(R8), Z18
+	VADDPS    Z18, Z10, Z10
+	VMOVUPS   Z10, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z18
+	VADDPS    Z18, Z11, Z11
+	VMOVUPS   Z11, K1, 128(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z18
+	VADDPS    Z18, Z12, Z12
+	VMOVUPS   Z12, (R8)
+	VMOVUPS   64(R8), Z18
+	VADDPS    Z18, Z13, Z13
+	VMOVUPS   Z13, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z18
+	VADDPS    Z18, Z14, Z14
+	VMOVUPS   Z14, K1, 128(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z18
+	VADDPS    Z18, Z15, Z15
+	VMOVUPS   Z15, (R8)
+	VMOVUPS   64(R8), Z18
+	VADDPS    Z18, Z16, Z16
+	VMOVUPS   Z16, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z18
+	VADDPS    Z18, Z17, Z17
+	VMOVUPS   Z17, K1, 128(R8)
+	ADDQ      R9, R8
+
+end9:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile2
 	VZEROUPPER
 	RET
 
 rows1:
 	CMPQ 64(AX), $0x05
-	JNE  rows8
+	JNE  rows10
 
-tile9:
+tile11:
 	CMPQ      88(AX), $0x02
-	JNE       notC10
+	JNE       notC12
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -5796,11 +7618,11 @@ tile9:
 	VMOVUPS   (R12), Z12
 	VMOVUPS   64(R12), Z13
 	VMOVUPS.Z 128(R12), K1, Z14
-	JMP       begin12
+	JMP       begin14
 
-notC10:
+notC12:
 	CMPQ      88(AX), $0x01
-	JNE       notBias11
+	JNE       notBias13
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z3
@@ -5817,9 +7639,9 @@ notC10:
 	VMOVUPS   Z2, Z8
 	VMOVUPS   Z2, Z11
 	VMOVUPS   Z2, Z14
-	JMP       begin12
+	JMP       begin14
 
-notBias11:
+notBias13:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5836,14 +7658,14 @@ notBias11:
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
 
-begin12:
+begin14:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums14
+	JZ    sums16
 
-step13:
+step15:
 	VMOVUPS      (R13), Z15
 	VMOVUPS      64(R13), Z16
 	VMOVUPS.Z    128(R13), K1, Z17
@@ -5870,9 +7692,11 @@ step13:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step13
+	JNZ          step15
 
-sums14:
+sums16:
+	CMPQ    88(AX), $0x03
+	JEQ     add17
 	VPXORD  Z19, Z19, Z19
 	VADDPS  Z19, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -5909,23 +7733,78 @@ sums14:
 	VADDPS  Z19, Z14, Z14
 	VMOVUPS Z14, K1, 128(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile9
+	JMP     end18
+
+add17:
+	VMOVUPS   (R8), Z15
+	VADDPS    Z15, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z15
+	VADDPS    Z15, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z15
+	VADDPS    Z15, Z2, Z2
+	VMOVUPS   Z2, K1, 128(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z15
+	VADDPS    Z15, Z3, Z3
+	VMOVUPS   Z3, (R8)
+	VMOVUPS   64(R8), Z15
+	VADDPS    Z15, Z4, Z4
+	VMOVUPS   Z4, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z15
+	VADDPS    Z15, Z5, Z5
+	VMOVUPS   Z5, K1, 128(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z15
+	VADDPS    Z15, Z6, Z6
+	VMOVUPS   Z6, (R8)
+	VMOVUPS   64(R8), Z15
+	VADDPS    Z15, Z7, Z7
+	VMOVUPS   Z7, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z15
+	VADDPS    Z15, Z8, Z8
+	VMOVUPS   Z8, K1, 128(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z15
+	VADDPS    Z15, Z9, Z9
+	VMOVUPS   Z9, (R8)
+	VMOVUPS   64(R8), Z15
+	VADDPS    Z15, Z10, Z10
+	VMOVUPS   Z10, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z15
+	VADDPS    Z15, Z11, Z11
+	VMOVUPS   Z11, K1, 128(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z15
+	VADDPS    Z15, Z12, Z12
+	VMOVUPS   Z12, (R8)
+	VMOVUPS   64(R8), Z15
+	VADDPS    Z15, Z13, Z13
+	VMOVUPS   Z13, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z15
+	VADDPS    Z15, Z14, Z14
+	VMOVUPS   Z14, K1, 128(R8)
+	ADDQ      R9, R8
+
+end18:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile11
 	VZEROUPPER
 	RET
 
-rows8:
+rows10:
 	CMPQ 64(AX), $0x04
-	JNE  rows15
+	JNE  rows19
 
-tile16:
+tile20:
 	CMPQ      88(AX), $0x02
-	JNE       notC17
+	JNE       notC21
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -5942,11 +7821,11 @@ tile16:
 	VMOVUPS   (R12), Z9
 	VMOVUPS   64(R12), Z10
 	VMOVUPS.Z 128(R12), K1, Z11
-	JMP       begin19
+	JMP       begin23
 
-notC17:
+notC21:
 	CMPQ      88(AX), $0x01
-	JNE       notBias18
+	JNE       notBias22
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z3
@@ -5960,9 +7839,9 @@ notC17:
 	VMOVUPS   Z2, Z5
 	VMOVUPS   Z2, Z8
 	VMOVUPS   Z2, Z11
-	JMP       begin19
+	JMP       begin23
 
-notBias18:
+notBias22:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -5976,14 +7855,14 @@ notBias18:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin19:
+begin23:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums21
+	JZ    sums25
 
-step20:
+step24:
 	VMOVUPS      (R13), Z12
 	VMOVUPS      64(R13), Z13
 	VMOVUPS.Z    128(R13), K1, Z14
@@ -6006,9 +7885,11 @@ step20:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step20
+	JNZ          step24
 
-sums21:
+sums25:
+	CMPQ    88(AX), $0x03
+	JEQ     add26
 	VPXORD  Z16, Z16, Z16
 	VADDPS  Z16, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -6038,22 +7919,67 @@ sums21:
 	VADDPS  Z16, Z11, Z11
 	VMOVUPS Z11, K1, 128(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile16
+	JMP     end27
+
+add26:
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z12
+	VADDPS    Z12, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z12
+	VADDPS    Z12, Z2, Z2
+	VMOVUPS   Z2, K1, 128(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z3, Z3
+	VMOVUPS   Z3, (R8)
+	VMOVUPS   64(R8), Z12
+	VADDPS    Z12, Z4, Z4
+	VMOVUPS   Z4, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z12
+	VADDPS    Z12, Z5, Z5
+	VMOVUPS   Z5, K1, 128(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z6, Z6
+	VMOVUPS   Z6, (R8)
+	VMOVUPS   64(R8), Z12
+	VADDPS    Z12, Z7, Z7
+	VMOVUPS   Z7, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z12
+	VADDPS    Z12, Z8, Z8
+	VMOVUPS   Z8, K1, 128(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z9, Z9
+	VMOVUPS   Z9, (R8)
+	VMOVUPS   64(R8), Z12
+	VADDPS    Z12, Z10, Z10
+	VMOVUPS   Z10, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z12
+	VADDPS    Z12, Z11, Z11
+	VMOVUPS   Z11, K1, 128(R8)
+	ADDQ      R9, R8
+
+end27:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile20
 	VZEROUPPER
 	RET
 
-rows15:
+rows19:
 	CMPQ 64(AX), $0x03
-	JNE  rows22
+	JNE  rows28
 
-tile23:
+tile29:
 	CMPQ      88(AX), $0x02
-	JNE       notC24
+	JNE       notC30
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -6066,11 +7992,11 @@ tile23:
 	VMOVUPS   (R11), Z6
 	VMOVUPS   64(R11), Z7
 	VMOVUPS.Z 128(R11), K1, Z8
-	JMP       begin26
+	JMP       begin32
 
-notC24:
+notC30:
 	CMPQ      88(AX), $0x01
-	JNE       notBias25
+	JNE       notBias31
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z3
@@ -6081,9 +8007,9 @@ notC24:
 	VMOVUPS.Z 128(R11), K1, Z2
 	VMOVUPS   Z2, Z5
 	VMOVUPS   Z2, Z8
-	JMP       begin26
+	JMP       begin32
 
-notBias25:
+notBias31:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -6094,14 +8020,14 @@ notBias25:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 
-begin26:
+begin32:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums28
+	JZ    sums34
 
-step27:
+step33:
 	VMOVUPS      (R12), Z9
 	VMOVUPS      64(R12), Z10
 	VMOVUPS.Z    128(R12), K1, Z11
@@ -6120,9 +8046,11 @@ step27:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step27
+	JNZ          step33
 
-sums28:
+sums34:
+	CMPQ    88(AX), $0x03
+	JEQ     add35
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -6145,21 +8073,56 @@ sums28:
 	VADDPS  Z13, Z8, Z8
 	VMOVUPS Z8, K1, 128(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile23
+	JMP     end36
+
+add35:
+	VMOVUPS   (R8), Z9
+	VADDPS    Z9, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z9
+	VADDPS    Z9, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z9
+	VADDPS    Z9, Z2, Z2
+	VMOVUPS   Z2, K1, 128(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z9
+	VADDPS    Z9, Z3, Z3
+	VMOVUPS   Z3, (R8)
+	VMOVUPS   64(R8), Z9
+	VADDPS    Z9, Z4, Z4
+	VMOVUPS   Z4, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z9
+	VADDPS    Z9, Z5, Z5
+	VMOVUPS   Z5, K1, 128(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z9
+	VADDPS    Z9, Z6, Z6
+	VMOVUPS   Z6, (R8)
+	VMOVUPS   64(R8), Z9
+	VADDPS    Z9, Z7, Z7
+	VMOVUPS   Z7, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z9
+	VADDPS    Z9, Z8, Z8
+	VMOVUPS   Z8, K1, 128(R8)
+	ADDQ      R9, R8
+
+end36:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile29
 	VZEROUPPER
 	RET
 
-rows22:
+rows28:
 	CMPQ 64(AX), $0x02
-	JNE  rows29
+	JNE  rows37
 
-tile30:
+tile38:
 	CMPQ      88(AX), $0x02
-	JNE       notC31
+	JNE       notC39
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -6168,11 +8131,11 @@ tile30:
 	VMOVUPS   (R11), Z3
 	VMOVUPS   64(R11), Z4
 	VMOVUPS.Z 128(R11), K1, Z5
-	JMP       begin33
+	JMP       begin41
 
-notC31:
+notC39:
 	CMPQ      88(AX), $0x01
-	JNE       notBias32
+	JNE       notBias40
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z3
@@ -6180,9 +8143,9 @@ notC31:
 	VMOVUPS   Z1, Z4
 	VMOVUPS.Z 128(R11), K1, Z2
 	VMOVUPS   Z2, Z5
-	JMP       begin33
+	JMP       begin41
 
-notBias32:
+notBias40:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -6190,14 +8153,14 @@ notBias32:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin33:
+begin41:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums35
+	JZ    sums43
 
-step34:
+step42:
 	VMOVUPS      (R12), Z6
 	VMOVUPS      64(R12), Z7
 	VMOVUPS.Z    128(R12), K1, Z8
@@ -6212,9 +8175,11 @@ step34:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step34
+	JNZ          step42
 
-sums35:
+sums43:
+	CMPQ    88(AX), $0x03
+	JEQ     add44
 	VPXORD  Z10, Z10, Z10
 	VADDPS  Z10, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -6230,45 +8195,70 @@ sums35:
 	VADDPS  Z10, Z5, Z5
 	VMOVUPS Z5, K1, 128(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile30
+	JMP     end45
+
+add44:
+	VMOVUPS   (R8), Z6
+	VADDPS    Z6, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z6
+	VADDPS    Z6, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z6
+	VADDPS    Z6, Z2, Z2
+	VMOVUPS   Z2, K1, 128(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z6
+	VADDPS    Z6, Z3, Z3
+	VMOVUPS   Z3, (R8)
+	VMOVUPS   64(R8), Z6
+	VADDPS    Z6, Z4, Z4
+	VMOVUPS   Z4, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z6
+	VADDPS    Z6, Z5, Z5
+	VMOVUPS   Z5, K1, 128(R8)
+	ADDQ      R9, R8
+
+end45:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile38
 	VZEROUPPER
 	RET
 
-rows29:
-tile36:
+rows37:
+tile46:
 	CMPQ      88(AX), $0x02
-	JNE       notC37
+	JNE       notC47
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS.Z 128(R11), K1, Z2
-	JMP       begin39
+	JMP       begin49
 
-notC37:
+notC47:
 	CMPQ      88(AX), $0x01
-	JNE       notBias38
+	JNE       notBias48
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS.Z 128(R11), K1, Z2
-	JMP       begin39
+	JMP       begin49
 
-notBias38:
+notBias48:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-begin39:
+begin49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums41
+	JZ    sums51
 
-step40:
+step50:
 	VMOVUPS      (R12), Z3
 	VMOVUPS      64(R12), Z4
 	VMOVUPS.Z    128(R12), K1, Z5
@@ -6279,9 +8269,11 @@ step40:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step40
+	JNZ          step50
 
-sums41:
+sums51:
+	CMPQ    88(AX), $0x03
+	JEQ     add52
 	VPXORD  Z7, Z7, Z7
 	VADDPS  Z7, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -6290,9 +8282,24 @@ sums41:
 	VADDPS  Z7, Z2, Z2
 	VMOVUPS Z2, K1, 128(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile36
+	JMP     end53
+
+add52:
+	VMOVUPS   (R8), Z3
+	VADDPS    Z3, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z3
+	VADDPS    Z3, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS.Z 128(R8), K1, Z3
+	VADDPS    Z3, Z2, Z2
+	VMOVUPS   Z2, K1, 128(R8)
+	ADDQ      R9, R8
+
+end53:
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile46
 	VZEROUPPER
 	RET
 
@@ -6466,6 +8473,8 @@ step6:
 	JNZ          step6
 
 sums7:
+	CMPQ    88(AX), $0x03
+	JEQ     add8
 	VPXORD  Z29, Z29, Z29
 	VADDPS  Z29, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -6521,24 +8530,107 @@ sums7:
 	VADDPS  Z29, Z23, Z23
 	VMOVUPS Z23, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile2
+	JMP     end9
+
+add8:
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z5, Z5
+	VMOVUPS   Z5, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z6, Z6
+	VMOVUPS   Z6, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z7, Z7
+	VMOVUPS   Z7, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z8, Z8
+	VMOVUPS   Z8, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z9, Z9
+	VMOVUPS   Z9, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z10, Z10
+	VMOVUPS   Z10, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z11, Z11
+	VMOVUPS   Z11, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z12, Z12
+	VMOVUPS   Z12, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z13, Z13
+	VMOVUPS   Z13, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z14, Z14
+	VMOVUPS   Z14, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z15, Z15
+	VMOVUPS   Z15, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z16, Z16
+	VMOVUPS   Z16, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z17, Z17
+	VMOVUPS   Z17, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z18, Z18
+	VMOVUPS   Z18, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z19, Z19
+	VMOVUPS   Z19, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z20, Z20
+	VMOVUPS   Z20, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z21, Z21
+	VMOVUPS   Z21, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z22, Z22
+	VMOVUPS   Z22, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z23, Z23
+	VMOVUPS   Z23, K1, 192(R8)
+	ADDQ      R9, R8
+
+end9:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile2
 	VZEROUPPER
 	RET
 
 rows1:
 	CMPQ 64(AX), $0x05
-	JNE  rows8
+	JNE  rows10
 
-tile9:
+tile11:
 	CMPQ      88(AX), $0x02
-	JNE       notC10
+	JNE       notC12
 	MOVQ      R8, R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   64(R13), Z1
@@ -6564,11 +8656,11 @@ tile9:
 	VMOVUPS   64(R13), Z17
 	VMOVUPS   128(R13), Z18
 	VMOVUPS.Z 192(R13), K1, Z19
-	JMP       begin12
+	JMP       begin14
 
-notC10:
+notC12:
 	CMPQ      88(AX), $0x01
-	JNE       notBias11
+	JNE       notBias13
 	MOVQ      96(AX), R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   Z0, Z4
@@ -6590,9 +8682,9 @@ notC10:
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
-	JMP       begin12
+	JMP       begin14
 
-notBias11:
+notBias13:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -6614,14 +8706,14 @@ notBias11:
 	VPXORD Z18, Z18, Z18
 	VPXORD Z19, Z19, Z19
 
-begin12:
+begin14:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums14
+	JZ    sums16
 
-step13:
+step15:
 	VMOVUPS      (R14), Z20
 	VMOVUPS      64(R14), Z21
 	VMOVUPS      128(R14), Z22
@@ -6660,9 +8752,11 @@ step13:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step13
+	JNZ          step15
 
-sums14:
+sums16:
+	CMPQ    88(AX), $0x03
+	JEQ     add17
 	VPXORD  Z25, Z25, Z25
 	VADDPS  Z25, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -6709,23 +8803,93 @@ sums14:
 	VADDPS  Z25, Z19, Z19
 	VMOVUPS Z19, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile9
+	JMP     end18
+
+add17:
+	VMOVUPS   (R8), Z20
+	VADDPS    Z20, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z20
+	VADDPS    Z20, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z20
+	VADDPS    Z20, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z20
+	VADDPS    Z20, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z20
+	VADDPS    Z20, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS   64(R8), Z20
+	VADDPS    Z20, Z5, Z5
+	VMOVUPS   Z5, 64(R8)
+	VMOVUPS   128(R8), Z20
+	VADDPS    Z20, Z6, Z6
+	VMOVUPS   Z6, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z20
+	VADDPS    Z20, Z7, Z7
+	VMOVUPS   Z7, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z20
+	VADDPS    Z20, Z8, Z8
+	VMOVUPS   Z8, (R8)
+	VMOVUPS   64(R8), Z20
+	VADDPS    Z20, Z9, Z9
+	VMOVUPS   Z9, 64(R8)
+	VMOVUPS   128(R8), Z20
+	VADDPS    Z20, Z10, Z10
+	VMOVUPS   Z10, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z20
+	VADDPS    Z20, Z11, Z11
+	VMOVUPS   Z11, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z20
+	VADDPS    Z20, Z12, Z12
+	VMOVUPS   Z12, (R8)
+	VMOVUPS   64(R8), Z20
+	VADDPS    Z20, Z13, Z13
+	VMOVUPS   Z13, 64(R8)
+	VMOVUPS   128(R8), Z20
+	VADDPS    Z20, Z14, Z14
+	VMOVUPS   Z14, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z20
+	VADDPS    Z20, Z15, Z15
+	VMOVUPS   Z15, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z20
+	VADDPS    Z20, Z16, Z16
+	VMOVUPS   Z16, (R8)
+	VMOVUPS   64(R8), Z20
+	VADDPS    Z20, Z17, Z17
+	VMOVUPS   Z17, 64(R8)
+	VMOVUPS   128(R8), Z20
+	VADDPS    Z20, Z18, Z18
+	VMOVUPS   Z18, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z20
+	VADDPS    Z20, Z19, Z19
+	VMOVUPS   Z19, K1, 192(R8)
+	ADDQ      R9, R8
+
+end18:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile11
 	VZEROUPPER
 	RET
 
-rows8:
+rows10:
 	CMPQ 64(AX), $0x04
-	JNE  rows15
+	JNE  rows19
 
-tile16:
+tile20:
 	CMPQ      88(AX), $0x02
-	JNE       notC17
+	JNE       notC21
 	MOVQ      R8, R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   64(R13), Z1
@@ -6746,11 +8910,11 @@ tile16:
 	VMOVUPS   64(R13), Z13
 	VMOVUPS   128(R13), Z14
 	VMOVUPS.Z 192(R13), K1, Z15
-	JMP       begin19
+	JMP       begin23
 
-notC17:
+notC21:
 	CMPQ      88(AX), $0x01
-	JNE       notBias18
+	JNE       notBias22
 	MOVQ      96(AX), R13
 	VMOVUPS   (R13), Z0
 	VMOVUPS   Z0, Z4
@@ -6768,9 +8932,9 @@ notC17:
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
-	JMP       begin19
+	JMP       begin23
 
-notBias18:
+notBias22:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -6788,14 +8952,14 @@ notBias18:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 
-begin19:
+begin23:
 	MOVQ  CX, R13
 	MOVQ  SI, R14
 	MOVQ  56(AX), R15
 	TESTQ R15, R15
-	JZ    sums21
+	JZ    sums25
 
-step20:
+step24:
 	VMOVUPS      (R14), Z16
 	VMOVUPS      64(R14), Z17
 	VMOVUPS      128(R14), Z18
@@ -6829,9 +8993,11 @@ step20:
 	ADDQ         BX, R13
 	ADDQ         DI, R14
 	DECQ         R15
-	JNZ          step20
+	JNZ          step24
 
-sums21:
+sums25:
+	CMPQ    88(AX), $0x03
+	JEQ     add26
 	VPXORD  Z21, Z21, Z21
 	VADDPS  Z21, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -6869,22 +9035,79 @@ sums21:
 	VADDPS  Z21, Z15, Z15
 	VMOVUPS Z15, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile16
+	JMP     end27
+
+add26:
+	VMOVUPS   (R8), Z16
+	VADDPS    Z16, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z16
+	VADDPS    Z16, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z16
+	VADDPS    Z16, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z16
+	VADDPS    Z16, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z16
+	VADDPS    Z16, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS   64(R8), Z16
+	VADDPS    Z16, Z5, Z5
+	VMOVUPS   Z5, 64(R8)
+	VMOVUPS   128(R8), Z16
+	VADDPS    Z16, Z6, Z6
+	VMOVUPS   Z6, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z16
+	VADDPS    Z16, Z7, Z7
+	VMOVUPS   Z7, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z16
+	VADDPS    Z16, Z8, Z8
+	VMOVUPS   Z8, (R8)
+	VMOVUPS   64(R8), Z16
+	VADDPS    Z16, Z9, Z9
+	VMOVUPS   Z9, 64(R8)
+	VMOVUPS   128(R8), Z16
+	VADDPS    Z16, Z10, Z10
+	VMOVUPS   Z10, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z16
+	VADDPS    Z16, Z11, Z11
+	VMOVUPS   Z11, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z16
+	VADDPS    Z16, Z12, Z12
+	VMOVUPS   Z12, (R8)
+	VMOVUPS   64(R8), Z16
+	VADDPS    Z16, Z13, Z13
+	VMOVUPS   Z13, 64(R8)
+	VMOVUPS   128(R8), Z16
+	VADDPS    Z16, Z14, Z14
+	VMOVUPS   Z14, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z16
+	VADDPS    Z16, Z15, Z15
+	VMOVUPS   Z15, K1, 192(R8)
+	ADDQ      R9, R8
+
+end27:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile20
 	VZEROUPPER
 	RET
 
-rows15:
+rows19:
 	CMPQ 64(AX), $0x03
-	JNE  rows22
+	JNE  rows28
 
-tile23:
+tile29:
 	CMPQ      88(AX), $0x02
-	JNE       notC24
+	JNE       notC30
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -6900,11 +9123,11 @@ tile23:
 	VMOVUPS   64(R11), Z9
 	VMOVUPS   128(R11), Z10
 	VMOVUPS.Z 192(R11), K1, Z11
-	JMP       begin26
+	JMP       begin32
 
-notC24:
+notC30:
 	CMPQ      88(AX), $0x01
-	JNE       notBias25
+	JNE       notBias31
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -6918,9 +9141,9 @@ notC24:
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
-	JMP       begin26
+	JMP       begin32
 
-notBias25:
+notBias31:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -6934,14 +9157,14 @@ notBias25:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin26:
+begin32:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums28
+	JZ    sums34
 
-step27:
+step33:
 	VMOVUPS      (R12), Z12
 	VMOVUPS      64(R12), Z13
 	VMOVUPS      128(R12), Z14
@@ -6964,9 +9187,11 @@ step27:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step27
+	JNZ          step33
 
-sums28:
+sums34:
+	CMPQ    88(AX), $0x03
+	JEQ     add35
 	VPXORD  Z17, Z17, Z17
 	VADDPS  Z17, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -6995,21 +9220,65 @@ sums28:
 	VADDPS  Z17, Z11, Z11
 	VMOVUPS Z11, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile23
+	JMP     end36
+
+add35:
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z12
+	VADDPS    Z12, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z12
+	VADDPS    Z12, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z12
+	VADDPS    Z12, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS   64(R8), Z12
+	VADDPS    Z12, Z5, Z5
+	VMOVUPS   Z5, 64(R8)
+	VMOVUPS   128(R8), Z12
+	VADDPS    Z12, Z6, Z6
+	VMOVUPS   Z6, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z12
+	VADDPS    Z12, Z7, Z7
+	VMOVUPS   Z7, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z8, Z8
+	VMOVUPS   Z8, (R8)
+	VMOVUPS   64(R8), Z12
+	VADDPS    Z12, Z9, Z9
+	VMOVUPS   Z9, 64(R8)
+	VMOVUPS   128(R8), Z12
+	VADDPS    Z12, Z10, Z10
+	VMOVUPS   Z10, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z12
+	VADDPS    Z12, Z11, Z11
+	VMOVUPS   Z11, K1, 192(R8)
+	ADDQ      R9, R8
+
+end36:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile29
 	VZEROUPPER
 	RET
 
-rows22:
+rows28:
 	CMPQ 64(AX), $0x02
-	JNE  rows29
+	JNE  rows37
 
-tile30:
+tile38:
 	CMPQ      88(AX), $0x02
-	JNE       notC31
+	JNE       notC39
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -7020,11 +9289,11 @@ tile30:
 	VMOVUPS   64(R11), Z5
 	VMOVUPS   128(R11), Z6
 	VMOVUPS.Z 192(R11), K1, Z7
-	JMP       begin33
+	JMP       begin41
 
-notC31:
+notC39:
 	CMPQ      88(AX), $0x01
-	JNE       notBias32
+	JNE       notBias40
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -7034,9 +9303,9 @@ notC31:
 	VMOVUPS   Z2, Z6
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
-	JMP       begin33
+	JMP       begin41
 
-notBias32:
+notBias40:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -7046,14 +9315,14 @@ notBias32:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-begin33:
+begin41:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums35
+	JZ    sums43
 
-step34:
+step42:
 	VMOVUPS      (R12), Z8
 	VMOVUPS      64(R12), Z9
 	VMOVUPS      128(R12), Z10
@@ -7071,9 +9340,11 @@ step34:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step34
+	JNZ          step42
 
-sums35:
+sums43:
+	CMPQ    88(AX), $0x03
+	JEQ     add44
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -7093,48 +9364,79 @@ sums35:
 	VADDPS  Z13, Z7, Z7
 	VMOVUPS Z7, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile30
+	JMP     end45
+
+add44:
+	VMOVUPS   (R8), Z8
+	VADDPS    Z8, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z8
+	VADDPS    Z8, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z8
+	VADDPS    Z8, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z8
+	VADDPS    Z8, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z8
+	VADDPS    Z8, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS   64(R8), Z8
+	VADDPS    Z8, Z5, Z5
+	VMOVUPS   Z5, 64(R8)
+	VMOVUPS   128(R8), Z8
+	VADDPS    Z8, Z6, Z6
+	VMOVUPS   Z6, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z8
+	VADDPS    Z8, Z7, Z7
+	VMOVUPS   Z7, K1, 192(R8)
+	ADDQ      R9, R8
+
+end45:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile38
 	VZEROUPPER
 	RET
 
-rows29:
-tile36:
+rows37:
+tile46:
 	CMPQ      88(AX), $0x02
-	JNE       notC37
+	JNE       notC47
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       begin39
+	JMP       begin49
 
-notC37:
+notC47:
 	CMPQ      88(AX), $0x01
-	JNE       notBias38
+	JNE       notBias48
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       begin39
+	JMP       begin49
 
-notBias38:
+notBias48:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin39:
+begin49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums41
+	JZ    sums51
 
-step40:
+step50:
 	VMOVUPS      (R12), Z4
 	VMOVUPS      64(R12), Z5
 	VMOVUPS      128(R12), Z6
@@ -7147,9 +9449,11 @@ step40:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step40
+	JNZ          step50
 
-sums41:
+sums51:
+	CMPQ    88(AX), $0x03
+	JEQ     add52
 	VPXORD  Z9, Z9, Z9
 	VADDPS  Z9, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -7160,9 +9464,27 @@ sums41:
 	VADDPS  Z9, Z3, Z3
 	VMOVUPS Z3, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile36
+	JMP     end53
+
+add52:
+	VMOVUPS   (R8), Z4
+	VADDPS    Z4, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z4
+	VADDPS    Z4, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z4
+	VADDPS    Z4, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z4
+	VADDPS    Z4, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+
+end53:
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile46
 	VZEROUPPER
 	RET
 
@@ -7335,6 +9657,8 @@ step6:
 	JNZ          step6
 
 sums7:
+	CMPQ    88(AX), $0x03
+	JEQ     add8
 	VPXORD  Z29, Z29, Z29
 	VADDPS  Z29, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -7390,24 +9714,107 @@ sums7:
 	VADDPS  Z29, Z23, Z23
 	VMOVUPS Z23, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile2
+	JMP     end9
+
+add8:
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z5, Z5
+	VMOVUPS   Z5, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z6, Z6
+	VMOVUPS   Z6, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z7, Z7
+	VMOVUPS   Z7, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z8, Z8
+	VMOVUPS   Z8, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z9, Z9
+	VMOVUPS   Z9, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z10, Z10
+	VMOVUPS   Z10, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z11, Z11
+	VMOVUPS   Z11, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z12, Z12
+	VMOVUPS   Z12, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z13, Z13
+	VMOVUPS   Z13, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z14, Z14
+	VMOVUPS   Z14, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z15, Z15
+	VMOVUPS   Z15, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z16, Z16
+	VMOVUPS   Z16, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z17, Z17
+	VMOVUPS   Z17, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z18, Z18
+	VMOVUPS   Z18, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z19, Z19
+	VMOVUPS   Z19, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z20, Z20
+	VMOVUPS   Z20, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z21, Z21
+	VMOVUPS   Z21, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z22, Z22
+	VMOVUPS   Z22, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z23, Z23
+	VMOVUPS   Z23, K1, 192(R8)
+	ADDQ      R9, R8
+
+end9:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile2
 	VZEROUPPER
 	RET
 
 rows1:
 	CMPQ 64(AX), $0x05
-	JNE  rows8
+	JNE  rows10
 
-tile9:
+tile11:
 	CMPQ      88(AX), $0x02
-	JNE       notC10
+	JNE       notC12
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -7433,11 +9840,11 @@ tile9:
 	VMOVUPS   64(R12), Z17
 	VMOVUPS   128(R12), Z18
 	VMOVUPS.Z 192(R12), K1, Z19
-	JMP       begin12
+	JMP       begin14
 
-notC10:
+notC12:
 	CMPQ      88(AX), $0x01
-	JNE       notBias11
+	JNE       notBias13
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z4
@@ -7459,9 +9866,9 @@ notC10:
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
-	JMP       begin12
+	JMP       begin14
 
-notBias11:
+notBias13:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -7483,14 +9890,14 @@ notBias11:
 	VPXORD Z18, Z18, Z18
 	VPXORD Z19, Z19, Z19
 
-begin12:
+begin14:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums14
+	JZ    sums16
 
-step13:
+step15:
 	VPMOVZXWD    (R13), Z20
 	VPSLLD       $0x10, Z20, Z20
 	VPMOVZXWD    32(R13), Z21
@@ -7529,9 +9936,11 @@ step13:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step13
+	JNZ          step15
 
-sums14:
+sums16:
+	CMPQ    88(AX), $0x03
+	JEQ     add17
 	VPXORD  Z25, Z25, Z25
 	VADDPS  Z25, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -7578,23 +9987,93 @@ sums14:
 	VADDPS  Z25, Z19, Z19
 	VMOVUPS Z19, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile9
+	JMP     end18
+
+add17:
+	VMOVUPS   (R8), Z20
+	VADDPS    Z20, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z20
+	VADDPS    Z20, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z20
+	VADDPS    Z20, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z20
+	VADDPS    Z20, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z20
+	VADDPS    Z20, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS   64(R8), Z20
+	VADDPS    Z20, Z5, Z5
+	VMOVUPS   Z5, 64(R8)
+	VMOVUPS   128(R8), Z20
+	VADDPS    Z20, Z6, Z6
+	VMOVUPS   Z6, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z20
+	VADDPS    Z20, Z7, Z7
+	VMOVUPS   Z7, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z20
+	VADDPS    Z20, Z8, Z8
+	VMOVUPS   Z8, (R8)
+	VMOVUPS   64(R8), Z20
+	VADDPS    Z20, Z9, Z9
+	VMOVUPS   Z9, 64(R8)
+	VMOVUPS   128(R8), Z20
+	VADDPS    Z20, Z10, Z10
+	VMOVUPS   Z10, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z20
+	VADDPS    Z20, Z11, Z11
+	VMOVUPS   Z11, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z20
+	VADDPS    Z20, Z12, Z12
+	VMOVUPS   Z12, (R8)
+	VMOVUPS   64(R8), Z20
+	VADDPS    Z20, Z13, Z13
+	VMOVUPS   Z13, 64(R8)
+	VMOVUPS   128(R8), Z20
+	VADDPS    Z20, Z14, Z14
+	VMOVUPS   Z14, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z20
+	VADDPS    Z20, Z15, Z15
+	VMOVUPS   Z15, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z20
+	VADDPS    Z20, Z16, Z16
+	VMOVUPS   Z16, (R8)
+	VMOVUPS   64(R8), Z20
+	VADDPS    Z20, Z17, Z17
+	VMOVUPS   Z17, 64(R8)
+	VMOVUPS   128(R8), Z20
+	VADDPS    Z20, Z18, Z18
+	VMOVUPS   Z18, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z20
+	VADDPS    Z20, Z19, Z19
+	VMOVUPS   Z19, K1, 192(R8)
+	ADDQ      R9, R8
+
+end18:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile11
 	VZEROUPPER
 	RET
 
-rows8:
+rows10:
 	CMPQ 64(AX), $0x04
-	JNE  rows15
+	JNE  rows19
 
-tile16:
+tile20:
 	CMPQ      88(AX), $0x02
-	JNE       notC17
+	JNE       notC21
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -7615,11 +10094,11 @@ tile16:
 	VMOVUPS   64(R12), Z13
 	VMOVUPS   128(R12), Z14
 	VMOVUPS.Z 192(R12), K1, Z15
-	JMP       begin19
+	JMP       begin23
 
-notC17:
+notC21:
 	CMPQ      88(AX), $0x01
-	JNE       notBias18
+	JNE       notBias22
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z4
@@ -7637,9 +10116,9 @@ notC17:
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
-	JMP       begin19
+	JMP       begin23
 
-notBias18:
+notBias22:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -7657,14 +10136,14 @@ notBias18:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 
-begin19:
+begin23:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums21
+	JZ    sums25
 
-step20:
+step24:
 	VPMOVZXWD    (R13), Z16
 	VPSLLD       $0x10, Z16, Z16
 	VPMOVZXWD    32(R13), Z17
@@ -7698,9 +10177,11 @@ step20:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step20
+	JNZ          step24
 
-sums21:
+sums25:
+	CMPQ    88(AX), $0x03
+	JEQ     add26
 	VPXORD  Z21, Z21, Z21
 	VADDPS  Z21, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -7738,22 +10219,79 @@ sums21:
 	VADDPS  Z21, Z15, Z15
 	VMOVUPS Z15, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile16
+	JMP     end27
+
+add26:
+	VMOVUPS   (R8), Z16
+	VADDPS    Z16, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z16
+	VADDPS    Z16, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z16
+	VADDPS    Z16, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z16
+	VADDPS    Z16, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z16
+	VADDPS    Z16, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS   64(R8), Z16
+	VADDPS    Z16, Z5, Z5
+	VMOVUPS   Z5, 64(R8)
+	VMOVUPS   128(R8), Z16
+	VADDPS    Z16, Z6, Z6
+	VMOVUPS   Z6, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z16
+	VADDPS    Z16, Z7, Z7
+	VMOVUPS   Z7, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z16
+	VADDPS    Z16, Z8, Z8
+	VMOVUPS   Z8, (R8)
+	VMOVUPS   64(R8), Z16
+	VADDPS    Z16, Z9, Z9
+	VMOVUPS   Z9, 64(R8)
+	VMOVUPS   128(R8), Z16
+	VADDPS    Z16, Z10, Z10
+	VMOVUPS   Z10, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z16
+	VADDPS    Z16, Z11, Z11
+	VMOVUPS   Z11, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z16
+	VADDPS    Z16, Z12, Z12
+	VMOVUPS   Z12, (R8)
+	VMOVUPS   64(R8), Z16
+	VADDPS    Z16, Z13, Z13
+	VMOVUPS   Z13, 64(R8)
+	VMOVUPS   128(R8), Z16
+	VADDPS    Z16, Z14, Z14
+	VMOVUPS   Z14, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z16
+	VADDPS    Z16, Z15, Z15
+	VMOVUPS   Z15, K1, 192(R8)
+	ADDQ      R9, R8
+
+end27:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile20
 	VZEROUPPER
 	RET
 
-rows15:
+rows19:
 	CMPQ 64(AX), $0x03
-	JNE  rows22
+	JNE  rows28
 
-tile23:
+tile29:
 	CMPQ      88(AX), $0x02
-	JNE       notC24
+	JNE       notC30
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -7769,11 +10307,11 @@ tile23:
 	VMOVUPS   64(R11), Z9
 	VMOVUPS   128(R11), Z10
 	VMOVUPS.Z 192(R11), K1, Z11
-	JMP       begin26
+	JMP       begin32
 
-notC24:
+notC30:
 	CMPQ      88(AX), $0x01
-	JNE       notBias25
+	JNE       notBias31
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -7787,9 +10325,9 @@ notC24:
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
-	JMP       begin26
+	JMP       begin32
 
-notBias25:
+notBias31:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -7803,14 +10341,14 @@ notBias25:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin26:
+begin32:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums28
+	JZ    sums34
 
-step27:
+step33:
 	VPMOVZXWD    (R12), Z12
 	VPSLLD       $0x10, Z12, Z12
 	VPMOVZXWD    32(R12), Z13
@@ -7839,9 +10377,11 @@ step27:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step27
+	JNZ          step33
 
-sums28:
+sums34:
+	CMPQ    88(AX), $0x03
+	JEQ     add35
 	VPXORD  Z17, Z17, Z17
 	VADDPS  Z17, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -7870,21 +10410,65 @@ sums28:
 	VADDPS  Z17, Z11, Z11
 	VMOVUPS Z11, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile23
+	JMP     end36
+
+add35:
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z12
+	VADDPS    Z12, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z12
+	VADDPS    Z12, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z12
+	VADDPS    Z12, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS   64(R8), Z12
+	VADDPS    Z12, Z5, Z5
+	VMOVUPS   Z5, 64(R8)
+	VMOVUPS   128(R8), Z12
+	VADDPS    Z12, Z6, Z6
+	VMOVUPS   Z6, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z12
+	VADDPS    Z12, Z7, Z7
+	VMOVUPS   Z7, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z8, Z8
+	VMOVUPS   Z8, (R8)
+	VMOVUPS   64(R8), Z12
+	VADDPS    Z12, Z9, Z9
+	VMOVUPS   Z9, 64(R8)
+	VMOVUPS   128(R8), Z12
+	VADDPS    Z12, Z10, Z10
+	VMOVUPS   Z10, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z12
+	VADDPS    Z12, Z11, Z11
+	VMOVUPS   Z11, K1, 192(R8)
+	ADDQ      R9, R8
+
+end36:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile29
 	VZEROUPPER
 	RET
 
-rows22:
+rows28:
 	CMPQ 64(AX), $0x02
-	JNE  rows29
+	JNE  rows37
 
-tile30:
+tile38:
 	CMPQ      88(AX), $0x02
-	JNE       notC31
+	JNE       notC39
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -7895,11 +10479,11 @@ tile30:
 	VMOVUPS   64(R11), Z5
 	VMOVUPS   128(R11), Z6
 	VMOVUPS.Z 192(R11), K1, Z7
-	JMP       begin33
+	JMP       begin41
 
-notC31:
+notC39:
 	CMPQ      88(AX), $0x01
-	JNE       notBias32
+	JNE       notBias40
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -7909,9 +10493,9 @@ notC31:
 	VMOVUPS   Z2, Z6
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
-	JMP       begin33
+	JMP       begin41
 
-notBias32:
+notBias40:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -7921,14 +10505,14 @@ notBias32:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-begin33:
+begin41:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums35
+	JZ    sums43
 
-step34:
+step42:
 	VPMOVZXWD    (R12), Z8
 	VPSLLD       $0x10, Z8, Z8
 	VPMOVZXWD    32(R12), Z9
@@ -7952,9 +10536,11 @@ step34:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step34
+	JNZ          step42
 
-sums35:
+sums43:
+	CMPQ    88(AX), $0x03
+	JEQ     add44
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -7974,48 +10560,79 @@ sums35:
 	VADDPS  Z13, Z7, Z7
 	VMOVUPS Z7, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile30
+	JMP     end45
+
+add44:
+	VMOVUPS   (R8), Z8
+	VADDPS    Z8, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z8
+	VADDPS    Z8, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z8
+	VADDPS    Z8, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z8
+	VADDPS    Z8, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z8
+	VADDPS    Z8, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS   64(R8), Z8
+	VADDPS    Z8, Z5, Z5
+	VMOVUPS   Z5, 64(R8)
+	VMOVUPS   128(R8), Z8
+	VADDPS    Z8, Z6, Z6
+	VMOVUPS   Z6, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z8
+	VADDPS    Z8, Z7, Z7
+	VMOVUPS   Z7, K1, 192(R8)
+	ADDQ      R9, R8
+
+end45:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile38
 	VZEROUPPER
 	RET
 
-rows29:
-tile36:
+rows37:
+tile46:
 	CMPQ      88(AX), $0x02
-	JNE       notC37
+	JNE       notC47
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       begin39
+	JMP       begin49
 
-notC37:
+notC47:
 	CMPQ      88(AX), $0x01
-	JNE       notBias38
+	JNE       notBias48
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       begin39
+	JMP       begin49
 
-notBias38:
+notBias48:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin39:
+begin49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums41
+	JZ    sums51
 
-step40:
+step50:
 	VPMOVZXWD    (R12), Z4
 	VPSLLD       $0x10, Z4, Z4
 	VPMOVZXWD    32(R12), Z5
@@ -8034,9 +10651,11 @@ step40:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step40
+	JNZ          step50
 
-sums41:
+sums51:
+	CMPQ    88(AX), $0x03
+	JEQ     add52
 	VPXORD  Z9, Z9, Z9
 	VADDPS  Z9, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -8047,9 +10666,27 @@ sums41:
 	VADDPS  Z9, Z3, Z3
 	VMOVUPS Z3, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile36
+	JMP     end53
+
+add52:
+	VMOVUPS   (R8), Z4
+	VADDPS    Z4, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z4
+	VADDPS    Z4, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z4
+	VADDPS    Z4, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z4
+	VADDPS    Z4, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+
+end53:
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile46
 	VZEROUPPER
 	RET
 
@@ -8165,6 +10802,8 @@ step6:
 	JNZ          step6
 
 sums7:
+	CMPQ    88(AX), $0x03
+	JEQ     add8
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8196,24 +10835,71 @@ sums7:
 	VADDPS  Y12, Y11, Y11
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile2
+	JMP     end9
+
+add8:
+	VMOVUPS (R8), Y12
+	VADDPS  Y12, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y6, Y6
+	VMOVUPS Y6, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y7, Y7
+	VMOVUPS Y7, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y8, Y8
+	VMOVUPS Y8, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y9, Y9
+	VMOVUPS Y9, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y10, Y10
+	VMOVUPS Y10, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y11, Y11
+	VMOVUPS Y11, 32(R8)
+	ADDQ    R9, R8
+
+end9:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile2
 	VZEROUPPER
 	RET
 
 rows1:
 	CMPQ 64(AX), $0x05
-	JNE  rows8
+	JNE  rows10
 
-tile9:
+tile11:
 	CMPQ    88(AX), $0x02
-	JNE     notC10
+	JNE     notC12
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -8229,11 +10915,11 @@ tile9:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     begin12
+	JMP     begin14
 
-notC10:
+notC12:
 	CMPQ    88(AX), $0x01
-	JNE     notBias11
+	JNE     notBias13
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -8245,9 +10931,9 @@ notC10:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     begin12
+	JMP     begin14
 
-notBias11:
+notBias13:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8259,14 +10945,14 @@ notBias11:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin12:
+begin14:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums14
+	JZ    sums16
 
-step13:
+step15:
 	VPMOVZXWD    (R13), Y10
 	VPSLLD       $0x10, Y10, Y10
 	VPMOVZXWD    16(R13), Y11
@@ -8290,9 +10976,11 @@ step13:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step13
+	JNZ          step15
 
-sums14:
+sums16:
+	CMPQ    88(AX), $0x03
+	JEQ     add17
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8319,23 +11007,63 @@ sums14:
 	VADDPS  Y10, Y9, Y9
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile9
+	JMP     end18
+
+add17:
+	VMOVUPS (R8), Y10
+	VADDPS  Y10, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y6, Y6
+	VMOVUPS Y6, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y7, Y7
+	VMOVUPS Y7, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y8, Y8
+	VMOVUPS Y8, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y9, Y9
+	VMOVUPS Y9, 32(R8)
+	ADDQ    R9, R8
+
+end18:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile11
 	VZEROUPPER
 	RET
 
-rows8:
+rows10:
 	CMPQ 64(AX), $0x04
-	JNE  rows15
+	JNE  rows19
 
-tile16:
+tile20:
 	CMPQ    88(AX), $0x02
-	JNE     notC17
+	JNE     notC21
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -8348,11 +11076,11 @@ tile16:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     begin19
+	JMP     begin23
 
-notC17:
+notC21:
 	CMPQ    88(AX), $0x01
-	JNE     notBias18
+	JNE     notBias22
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -8362,9 +11090,9 @@ notC17:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     begin19
+	JMP     begin23
 
-notBias18:
+notBias22:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8374,14 +11102,14 @@ notBias18:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin19:
+begin23:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums21
+	JZ    sums25
 
-step20:
+step24:
 	VPMOVZXWD    (R13), Y8
 	VPSLLD       $0x10, Y8, Y8
 	VPMOVZXWD    16(R13), Y9
@@ -8402,9 +11130,11 @@ step20:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step20
+	JNZ          step24
 
-sums21:
+sums25:
+	CMPQ    88(AX), $0x03
+	JEQ     add26
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8426,22 +11156,55 @@ sums21:
 	VADDPS  Y8, Y7, Y7
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile16
+	JMP     end27
+
+add26:
+	VMOVUPS (R8), Y8
+	VADDPS  Y8, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y6, Y6
+	VMOVUPS Y6, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y7, Y7
+	VMOVUPS Y7, 32(R8)
+	ADDQ    R9, R8
+
+end27:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile20
 	VZEROUPPER
 	RET
 
-rows15:
+rows19:
 	CMPQ 64(AX), $0x03
-	JNE  rows22
+	JNE  rows28
 
-tile23:
+tile29:
 	CMPQ    88(AX), $0x02
-	JNE     notC24
+	JNE     notC30
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -8451,11 +11214,11 @@ tile23:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     begin26
+	JMP     begin32
 
-notC24:
+notC30:
 	CMPQ    88(AX), $0x01
-	JNE     notBias25
+	JNE     notBias31
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -8463,9 +11226,9 @@ notC24:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     begin26
+	JMP     begin32
 
-notBias25:
+notBias31:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -8473,14 +11236,14 @@ notBias25:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin26:
+begin32:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums28
+	JZ    sums34
 
-step27:
+step33:
 	VPMOVZXWD    (R12), Y6
 	VPSLLD       $0x10, Y6, Y6
 	VPMOVZXWD    16(R12), Y7
@@ -8498,9 +11261,11 @@ step27:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step27
+	JNZ          step33
 
-sums28:
+sums34:
+	CMPQ    88(AX), $0x03
+	JEQ     add35
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8517,53 +11282,79 @@ sums28:
 	VADDPS  Y6, Y5, Y5
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile23
+	JMP     end36
+
+add35:
+	VMOVUPS (R8), Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, 32(R8)
+	ADDQ    R9, R8
+
+end36:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile29
 	VZEROUPPER
 	RET
 
-rows22:
+rows28:
 	CMPQ 64(AX), $0x02
-	JNE  rows29
+	JNE  rows37
 
-tile30:
+tile38:
 	CMPQ    88(AX), $0x02
-	JNE     notC31
+	JNE     notC39
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     begin33
+	JMP     begin41
 
-notC31:
+notC39:
 	CMPQ    88(AX), $0x01
-	JNE     notBias32
+	JNE     notBias40
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     begin33
+	JMP     begin41
 
-notBias32:
+notBias40:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin33:
+begin41:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums35
+	JZ    sums43
 
-step34:
+step42:
 	VPMOVZXWD    (R12), Y4
 	VPSLLD       $0x10, Y4, Y4
 	VPMOVZXWD    16(R12), Y5
@@ -8578,9 +11369,11 @@ step34:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step34
+	JNZ          step42
 
-sums35:
+sums43:
+	CMPQ    88(AX), $0x03
+	JEQ     add44
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -8592,42 +11385,61 @@ sums35:
 	VADDPS  Y4, Y3, Y3
 	VMOVUPS Y3, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile30
+	JMP     end45
+
+add44:
+	VMOVUPS (R8), Y4
+	VADDPS  Y4, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+
+end45:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile38
 	VZEROUPPER
 	RET
 
-rows29:
-tile36:
+rows37:
+tile46:
 	CMPQ    88(AX), $0x02
-	JNE     notC37
+	JNE     notC47
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin39
+	JMP     begin49
 
-notC37:
+notC47:
 	CMPQ    88(AX), $0x01
-	JNE     notBias38
+	JNE     notBias48
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin39
+	JMP     begin49
 
-notBias38:
+notBias48:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin39:
+begin49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums41
+	JZ    sums51
 
-step40:
+step50:
 	VPMOVZXWD    (R12), Y2
 	VPSLLD       $0x10, Y2, Y2
 	VPMOVZXWD    16(R12), Y3
@@ -8639,18 +11451,32 @@ step40:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step40
+	JNZ          step50
 
-sums41:
+sums51:
+	CMPQ    88(AX), $0x03
+	JEQ     add52
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
 	VADDPS  Y2, Y1, Y1
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile36
+	JMP     end53
+
+add52:
+	VMOVUPS (R8), Y2
+	VADDPS  Y2, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+
+end53:
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile46
 	VZEROUPPER
 	RET
 
@@ -8821,6 +11647,8 @@ step6:
 	JNZ          step6
 
 sums7:
+	CMPQ    88(AX), $0x03
+	JEQ     add8
 	VPXORD  Z29, Z29, Z29
 	VADDPS  Z29, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -8876,24 +11704,107 @@ sums7:
 	VADDPS  Z29, Z23, Z23
 	VMOVUPS Z23, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile2
+	JMP     end9
+
+add8:
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z5, Z5
+	VMOVUPS   Z5, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z6, Z6
+	VMOVUPS   Z6, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z7, Z7
+	VMOVUPS   Z7, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z8, Z8
+	VMOVUPS   Z8, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z9, Z9
+	VMOVUPS   Z9, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z10, Z10
+	VMOVUPS   Z10, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z11, Z11
+	VMOVUPS   Z11, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z12, Z12
+	VMOVUPS   Z12, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z13, Z13
+	VMOVUPS   Z13, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z14, Z14
+	VMOVUPS   Z14, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z15, Z15
+	VMOVUPS   Z15, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z16, Z16
+	VMOVUPS   Z16, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z17, Z17
+	VMOVUPS   Z17, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z18, Z18
+	VMOVUPS   Z18, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z19, Z19
+	VMOVUPS   Z19, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z20, Z20
+	VMOVUPS   Z20, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z21, Z21
+	VMOVUPS   Z21, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z22, Z22
+	VMOVUPS   Z22, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z23, Z23
+	VMOVUPS   Z23, K1, 192(R8)
+	ADDQ      R9, R8
+
+end9:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile2
 	VZEROUPPER
 	RET
 
 rows1:
 	CMPQ 64(AX), $0x05
-	JNE  rows8
+	JNE  rows10
 
-tile9:
+tile11:
 	CMPQ      88(AX), $0x02
-	JNE       notC10
+	JNE       notC12
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -8919,11 +11830,11 @@ tile9:
 	VMOVUPS   64(R12), Z17
 	VMOVUPS   128(R12), Z18
 	VMOVUPS.Z 192(R12), K1, Z19
-	JMP       begin12
+	JMP       begin14
 
-notC10:
+notC12:
 	CMPQ      88(AX), $0x01
-	JNE       notBias11
+	JNE       notBias13
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z4
@@ -8945,9 +11856,9 @@ notC10:
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
-	JMP       begin12
+	JMP       begin14
 
-notBias11:
+notBias13:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -8969,14 +11880,14 @@ notBias11:
 	VPXORD Z18, Z18, Z18
 	VPXORD Z19, Z19, Z19
 
-begin12:
+begin14:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums14
+	JZ    sums16
 
-step13:
+step15:
 	VPMOVSXBD    (R13), Z20
 	VCVTDQ2PS    Z20, Z20
 	VPMOVSXBD    16(R13), Z21
@@ -9014,9 +11925,11 @@ step13:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step13
+	JNZ          step15
 
-sums14:
+sums16:
+	CMPQ    88(AX), $0x03
+	JEQ     add17
 	VPXORD  Z25, Z25, Z25
 	VADDPS  Z25, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -9063,23 +11976,93 @@ sums14:
 	VADDPS  Z25, Z19, Z19
 	VMOVUPS Z19, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile9
+	JMP     end18
+
+add17:
+	VMOVUPS   (R8), Z20
+	VADDPS    Z20, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z20
+	VADDPS    Z20, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z20
+	VADDPS    Z20, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z20
+	VADDPS    Z20, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z20
+	VADDPS    Z20, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS   64(R8), Z20
+	VADDPS    Z20, Z5, Z5
+	VMOVUPS   Z5, 64(R8)
+	VMOVUPS   128(R8), Z20
+	VADDPS    Z20, Z6, Z6
+	VMOVUPS   Z6, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z20
+	VADDPS    Z20, Z7, Z7
+	VMOVUPS   Z7, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z20
+	VADDPS    Z20, Z8, Z8
+	VMOVUPS   Z8, (R8)
+	VMOVUPS   64(R8), Z20
+	VADDPS    Z20, Z9, Z9
+	VMOVUPS   Z9, 64(R8)
+	VMOVUPS   128(R8), Z20
+	VADDPS    Z20, Z10, Z10
+	VMOVUPS   Z10, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z20
+	VADDPS    Z20, Z11, Z11
+	VMOVUPS   Z11, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z20
+	VADDPS    Z20, Z12, Z12
+	VMOVUPS   Z12, (R8)
+	VMOVUPS   64(R8), Z20
+	VADDPS    Z20, Z13, Z13
+	VMOVUPS   Z13, 64(R8)
+	VMOVUPS   128(R8), Z20
+	VADDPS    Z20, Z14, Z14
+	VMOVUPS   Z14, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z20
+	VADDPS    Z20, Z15, Z15
+	VMOVUPS   Z15, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z20
+	VADDPS    Z20, Z16, Z16
+	VMOVUPS   Z16, (R8)
+	VMOVUPS   64(R8), Z20
+	VADDPS    Z20, Z17, Z17
+	VMOVUPS   Z17, 64(R8)
+	VMOVUPS   128(R8), Z20
+	VADDPS    Z20, Z18, Z18
+	VMOVUPS   Z18, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z20
+	VADDPS    Z20, Z19, Z19
+	VMOVUPS   Z19, K1, 192(R8)
+	ADDQ      R9, R8
+
+end18:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile11
 	VZEROUPPER
 	RET
 
-rows8:
+rows10:
 	CMPQ 64(AX), $0x04
-	JNE  rows15
+	JNE  rows19
 
-tile16:
+tile20:
 	CMPQ      88(AX), $0x02
-	JNE       notC17
+	JNE       notC21
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -9100,11 +12083,11 @@ tile16:
 	VMOVUPS   64(R12), Z13
 	VMOVUPS   128(R12), Z14
 	VMOVUPS.Z 192(R12), K1, Z15
-	JMP       begin19
+	JMP       begin23
 
-notC17:
+notC21:
 	CMPQ      88(AX), $0x01
-	JNE       notBias18
+	JNE       notBias22
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z4
@@ -9122,9 +12105,9 @@ notC17:
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
-	JMP       begin19
+	JMP       begin23
 
-notBias18:
+notBias22:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -9142,14 +12125,14 @@ notBias18:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 
-begin19:
+begin23:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums21
+	JZ    sums25
 
-step20:
+step24:
 	VPMOVSXBD    (R13), Z16
 	VCVTDQ2PS    Z16, Z16
 	VPMOVSXBD    16(R13), Z17
@@ -9182,9 +12165,11 @@ step20:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step20
+	JNZ          step24
 
-sums21:
+sums25:
+	CMPQ    88(AX), $0x03
+	JEQ     add26
 	VPXORD  Z21, Z21, Z21
 	VADDPS  Z21, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -9222,22 +12207,79 @@ sums21:
 	VADDPS  Z21, Z15, Z15
 	VMOVUPS Z15, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile16
+	JMP     end27
+
+add26:
+	VMOVUPS   (R8), Z16
+	VADDPS    Z16, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z16
+	VADDPS    Z16, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z16
+	VADDPS    Z16, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z16
+	VADDPS    Z16, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z16
+	VADDPS    Z16, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS   64(R8), Z16
+	VADDPS    Z16, Z5, Z5
+	VMOVUPS   Z5, 64(R8)
+	VMOVUPS   128(R8), Z16
+	VADDPS    Z16, Z6, Z6
+	VMOVUPS   Z6, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z16
+	VADDPS    Z16, Z7, Z7
+	VMOVUPS   Z7, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z16
+	VADDPS    Z16, Z8, Z8
+	VMOVUPS   Z8, (R8)
+	VMOVUPS   64(R8), Z16
+	VADDPS    Z16, Z9, Z9
+	VMOVUPS   Z9, 64(R8)
+	VMOVUPS   128(R8), Z16
+	VADDPS    Z16, Z10, Z10
+	VMOVUPS   Z10, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z16
+	VADDPS    Z16, Z11, Z11
+	VMOVUPS   Z11, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z16
+	VADDPS    Z16, Z12, Z12
+	VMOVUPS   Z12, (R8)
+	VMOVUPS   64(R8), Z16
+	VADDPS    Z16, Z13, Z13
+	VMOVUPS   Z13, 64(R8)
+	VMOVUPS   128(R8), Z16
+	VADDPS    Z16, Z14, Z14
+	VMOVUPS   Z14, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z16
+	VADDPS    Z16, Z15, Z15
+	VMOVUPS   Z15, K1, 192(R8)
+	ADDQ      R9, R8
+
+end27:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile20
 	VZEROUPPER
 	RET
 
-rows15:
+rows19:
 	CMPQ 64(AX), $0x03
-	JNE  rows22
+	JNE  rows28
 
-tile23:
+tile29:
 	CMPQ      88(AX), $0x02
-	JNE       notC24
+	JNE       notC30
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -9253,11 +12295,11 @@ tile23:
 	VMOVUPS   64(R11), Z9
 	VMOVUPS   128(R11), Z10
 	VMOVUPS.Z 192(R11), K1, Z11
-	JMP       begin26
+	JMP       begin32
 
-notC24:
+notC30:
 	CMPQ      88(AX), $0x01
-	JNE       notBias25
+	JNE       notBias31
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -9271,9 +12313,9 @@ notC24:
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
-	JMP       begin26
+	JMP       begin32
 
-notBias25:
+notBias31:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -9287,14 +12329,14 @@ notBias25:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin26:
+begin32:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums28
+	JZ    sums34
 
-step27:
+step33:
 	VPMOVSXBD    (R12), Z12
 	VCVTDQ2PS    Z12, Z12
 	VPMOVSXBD    16(R12), Z13
@@ -9322,9 +12364,11 @@ step27:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step27
+	JNZ          step33
 
-sums28:
+sums34:
+	CMPQ    88(AX), $0x03
+	JEQ     add35
 	VPXORD  Z17, Z17, Z17
 	VADDPS  Z17, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -9353,21 +12397,65 @@ sums28:
 	VADDPS  Z17, Z11, Z11
 	VMOVUPS Z11, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile23
+	JMP     end36
+
+add35:
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z12
+	VADDPS    Z12, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z12
+	VADDPS    Z12, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z12
+	VADDPS    Z12, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS   64(R8), Z12
+	VADDPS    Z12, Z5, Z5
+	VMOVUPS   Z5, 64(R8)
+	VMOVUPS   128(R8), Z12
+	VADDPS    Z12, Z6, Z6
+	VMOVUPS   Z6, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z12
+	VADDPS    Z12, Z7, Z7
+	VMOVUPS   Z7, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z8, Z8
+	VMOVUPS   Z8, (R8)
+	VMOVUPS   64(R8), Z12
+	VADDPS    Z12, Z9, Z9
+	VMOVUPS   Z9, 64(R8)
+	VMOVUPS   128(R8), Z12
+	VADDPS    Z12, Z10, Z10
+	VMOVUPS   Z10, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z12
+	VADDPS    Z12, Z11, Z11
+	VMOVUPS   Z11, K1, 192(R8)
+	ADDQ      R9, R8
+
+end36:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile29
 	VZEROUPPER
 	RET
 
-rows22:
+rows28:
 	CMPQ 64(AX), $0x02
-	JNE  rows29
+	JNE  rows37
 
-tile30:
+tile38:
 	CMPQ      88(AX), $0x02
-	JNE       notC31
+	JNE       notC39
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -9378,11 +12466,11 @@ tile30:
 	VMOVUPS   64(R11), Z5
 	VMOVUPS   128(R11), Z6
 	VMOVUPS.Z 192(R11), K1, Z7
-	JMP       begin33
+	JMP       begin41
 
-notC31:
+notC39:
 	CMPQ      88(AX), $0x01
-	JNE       notBias32
+	JNE       notBias40
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -9392,9 +12480,9 @@ notC31:
 	VMOVUPS   Z2, Z6
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
-	JMP       begin33
+	JMP       begin41
 
-notBias32:
+notBias40:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -9404,14 +12492,14 @@ notBias32:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-begin33:
+begin41:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums35
+	JZ    sums43
 
-step34:
+step42:
 	VPMOVSXBD    (R12), Z8
 	VCVTDQ2PS    Z8, Z8
 	VPMOVSXBD    16(R12), Z9
@@ -9434,9 +12522,11 @@ step34:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step34
+	JNZ          step42
 
-sums35:
+sums43:
+	CMPQ    88(AX), $0x03
+	JEQ     add44
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -9456,48 +12546,79 @@ sums35:
 	VADDPS  Z13, Z7, Z7
 	VMOVUPS Z7, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile30
+	JMP     end45
+
+add44:
+	VMOVUPS   (R8), Z8
+	VADDPS    Z8, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z8
+	VADDPS    Z8, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z8
+	VADDPS    Z8, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z8
+	VADDPS    Z8, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z8
+	VADDPS    Z8, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS   64(R8), Z8
+	VADDPS    Z8, Z5, Z5
+	VMOVUPS   Z5, 64(R8)
+	VMOVUPS   128(R8), Z8
+	VADDPS    Z8, Z6, Z6
+	VMOVUPS   Z6, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z8
+	VADDPS    Z8, Z7, Z7
+	VMOVUPS   Z7, K1, 192(R8)
+	ADDQ      R9, R8
+
+end45:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile38
 	VZEROUPPER
 	RET
 
-rows29:
-tile36:
+rows37:
+tile46:
 	CMPQ      88(AX), $0x02
-	JNE       notC37
+	JNE       notC47
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       begin39
+	JMP       begin49
 
-notC37:
+notC47:
 	CMPQ      88(AX), $0x01
-	JNE       notBias38
+	JNE       notBias48
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       begin39
+	JMP       begin49
 
-notBias38:
+notBias48:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin39:
+begin49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums41
+	JZ    sums51
 
-step40:
+step50:
 	VPMOVSXBD    (R12), Z4
 	VCVTDQ2PS    Z4, Z4
 	VPMOVSXBD    16(R12), Z5
@@ -9515,9 +12636,11 @@ step40:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step40
+	JNZ          step50
 
-sums41:
+sums51:
+	CMPQ    88(AX), $0x03
+	JEQ     add52
 	VPXORD  Z9, Z9, Z9
 	VADDPS  Z9, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -9528,9 +12651,27 @@ sums41:
 	VADDPS  Z9, Z3, Z3
 	VMOVUPS Z3, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile36
+	JMP     end53
+
+add52:
+	VMOVUPS   (R8), Z4
+	VADDPS    Z4, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z4
+	VADDPS    Z4, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z4
+	VADDPS    Z4, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z4
+	VADDPS    Z4, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+
+end53:
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile46
 	VZEROUPPER
 	RET
 
@@ -9645,6 +12786,8 @@ step6:
 	JNZ          step6
 
 sums7:
+	CMPQ    88(AX), $0x03
+	JEQ     add8
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9676,24 +12819,71 @@ sums7:
 	VADDPS  Y12, Y11, Y11
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile2
+	JMP     end9
+
+add8:
+	VMOVUPS (R8), Y12
+	VADDPS  Y12, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y6, Y6
+	VMOVUPS Y6, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y7, Y7
+	VMOVUPS Y7, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y8, Y8
+	VMOVUPS Y8, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y9, Y9
+	VMOVUPS Y9, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y10, Y10
+	VMOVUPS Y10, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y11, Y11
+	VMOVUPS Y11, 32(R8)
+	ADDQ    R9, R8
+
+end9:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile2
 	VZEROUPPER
 	RET
 
 rows1:
 	CMPQ 64(AX), $0x05
-	JNE  rows8
+	JNE  rows10
 
-tile9:
+tile11:
 	CMPQ    88(AX), $0x02
-	JNE     notC10
+	JNE     notC12
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -9709,11 +12899,11 @@ tile9:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     begin12
+	JMP     begin14
 
-notC10:
+notC12:
 	CMPQ    88(AX), $0x01
-	JNE     notBias11
+	JNE     notBias13
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -9725,9 +12915,9 @@ notC10:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     begin12
+	JMP     begin14
 
-notBias11:
+notBias13:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9739,14 +12929,14 @@ notBias11:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin12:
+begin14:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums14
+	JZ    sums16
 
-step13:
+step15:
 	VPMOVSXBD    (R13), Y10
 	VCVTDQ2PS    Y10, Y10
 	VPMOVSXBD    8(R13), Y11
@@ -9770,9 +12960,11 @@ step13:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step13
+	JNZ          step15
 
-sums14:
+sums16:
+	CMPQ    88(AX), $0x03
+	JEQ     add17
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9799,23 +12991,63 @@ sums14:
 	VADDPS  Y10, Y9, Y9
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile9
+	JMP     end18
+
+add17:
+	VMOVUPS (R8), Y10
+	VADDPS  Y10, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y6, Y6
+	VMOVUPS Y6, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y7, Y7
+	VMOVUPS Y7, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y8, Y8
+	VMOVUPS Y8, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y9, Y9
+	VMOVUPS Y9, 32(R8)
+	ADDQ    R9, R8
+
+end18:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile11
 	VZEROUPPER
 	RET
 
-rows8:
+rows10:
 	CMPQ 64(AX), $0x04
-	JNE  rows15
+	JNE  rows19
 
-tile16:
+tile20:
 	CMPQ    88(AX), $0x02
-	JNE     notC17
+	JNE     notC21
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -9828,11 +13060,11 @@ tile16:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     begin19
+	JMP     begin23
 
-notC17:
+notC21:
 	CMPQ    88(AX), $0x01
-	JNE     notBias18
+	JNE     notBias22
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -9842,9 +13074,9 @@ notC17:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     begin19
+	JMP     begin23
 
-notBias18:
+notBias22:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9854,14 +13086,14 @@ notBias18:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin19:
+begin23:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums21
+	JZ    sums25
 
-step20:
+step24:
 	VPMOVSXBD    (R13), Y8
 	VCVTDQ2PS    Y8, Y8
 	VPMOVSXBD    8(R13), Y9
@@ -9882,9 +13114,11 @@ step20:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step20
+	JNZ          step24
 
-sums21:
+sums25:
+	CMPQ    88(AX), $0x03
+	JEQ     add26
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9906,22 +13140,55 @@ sums21:
 	VADDPS  Y8, Y7, Y7
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile16
+	JMP     end27
+
+add26:
+	VMOVUPS (R8), Y8
+	VADDPS  Y8, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y6, Y6
+	VMOVUPS Y6, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y7, Y7
+	VMOVUPS Y7, 32(R8)
+	ADDQ    R9, R8
+
+end27:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile20
 	VZEROUPPER
 	RET
 
-rows15:
+rows19:
 	CMPQ 64(AX), $0x03
-	JNE  rows22
+	JNE  rows28
 
-tile23:
+tile29:
 	CMPQ    88(AX), $0x02
-	JNE     notC24
+	JNE     notC30
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -9931,11 +13198,11 @@ tile23:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     begin26
+	JMP     begin32
 
-notC24:
+notC30:
 	CMPQ    88(AX), $0x01
-	JNE     notBias25
+	JNE     notBias31
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -9943,9 +13210,9 @@ notC24:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     begin26
+	JMP     begin32
 
-notBias25:
+notBias31:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -9953,14 +13220,14 @@ notBias25:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin26:
+begin32:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums28
+	JZ    sums34
 
-step27:
+step33:
 	VPMOVSXBD    (R12), Y6
 	VCVTDQ2PS    Y6, Y6
 	VPMOVSXBD    8(R12), Y7
@@ -9978,9 +13245,11 @@ step27:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step27
+	JNZ          step33
 
-sums28:
+sums34:
+	CMPQ    88(AX), $0x03
+	JEQ     add35
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -9997,53 +13266,79 @@ sums28:
 	VADDPS  Y6, Y5, Y5
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile23
+	JMP     end36
+
+add35:
+	VMOVUPS (R8), Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, 32(R8)
+	ADDQ    R9, R8
+
+end36:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile29
 	VZEROUPPER
 	RET
 
-rows22:
+rows28:
 	CMPQ 64(AX), $0x02
-	JNE  rows29
+	JNE  rows37
 
-tile30:
+tile38:
 	CMPQ    88(AX), $0x02
-	JNE     notC31
+	JNE     notC39
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     begin33
+	JMP     begin41
 
-notC31:
+notC39:
 	CMPQ    88(AX), $0x01
-	JNE     notBias32
+	JNE     notBias40
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     begin33
+	JMP     begin41
 
-notBias32:
+notBias40:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin33:
+begin41:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums35
+	JZ    sums43
 
-step34:
+step42:
 	VPMOVSXBD    (R12), Y4
 	VCVTDQ2PS    Y4, Y4
 	VPMOVSXBD    8(R12), Y5
@@ -10058,9 +13353,11 @@ step34:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step34
+	JNZ          step42
 
-sums35:
+sums43:
+	CMPQ    88(AX), $0x03
+	JEQ     add44
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -10072,42 +13369,61 @@ sums35:
 	VADDPS  Y4, Y3, Y3
 	VMOVUPS Y3, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile30
+	JMP     end45
+
+add44:
+	VMOVUPS (R8), Y4
+	VADDPS  Y4, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+
+end45:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile38
 	VZEROUPPER
 	RET
 
-rows29:
-tile36:
+rows37:
+tile46:
 	CMPQ    88(AX), $0x02
-	JNE     notC37
+	JNE     notC47
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin39
+	JMP     begin49
 
-notC37:
+notC47:
 	CMPQ    88(AX), $0x01
-	JNE     notBias38
+	JNE     notBias48
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin39
+	JMP     begin49
 
-notBias38:
+notBias48:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin39:
+begin49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums41
+	JZ    sums51
 
-step40:
+step50:
 	VPMOVSXBD    (R12), Y2
 	VCVTDQ2PS    Y2, Y2
 	VPMOVSXBD    8(R12), Y3
@@ -10119,18 +13435,32 @@ step40:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step40
+	JNZ          step50
 
-sums41:
+sums51:
+	CMPQ    88(AX), $0x03
+	JEQ     add52
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
 	VADDPS  Y2, Y1, Y1
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile36
+	JMP     end53
+
+add52:
+	VMOVUPS (R8), Y2
+	VADDPS  Y2, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+
+end53:
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile46
 	VZEROUPPER
 	RET
 
@@ -10301,6 +13631,8 @@ step6:
 	JNZ          step6
 
 sums7:
+	CMPQ    88(AX), $0x03
+	JEQ     add8
 	VPXORD  Z29, Z29, Z29
 	VADDPS  Z29, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -10356,24 +13688,107 @@ sums7:
 	VADDPS  Z29, Z23, Z23
 	VMOVUPS Z23, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile2
+	JMP     end9
+
+add8:
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z5, Z5
+	VMOVUPS   Z5, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z6, Z6
+	VMOVUPS   Z6, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z7, Z7
+	VMOVUPS   Z7, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z8, Z8
+	VMOVUPS   Z8, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z9, Z9
+	VMOVUPS   Z9, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z10, Z10
+	VMOVUPS   Z10, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z11, Z11
+	VMOVUPS   Z11, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z12, Z12
+	VMOVUPS   Z12, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z13, Z13
+	VMOVUPS   Z13, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z14, Z14
+	VMOVUPS   Z14, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z15, Z15
+	VMOVUPS   Z15, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z16, Z16
+	VMOVUPS   Z16, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z17, Z17
+	VMOVUPS   Z17, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z18, Z18
+	VMOVUPS   Z18, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z19, Z19
+	VMOVUPS   Z19, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z24
+	VADDPS    Z24, Z20, Z20
+	VMOVUPS   Z20, (R8)
+	VMOVUPS   64(R8), Z24
+	VADDPS    Z24, Z21, Z21
+	VMOVUPS   Z21, 64(R8)
+	VMOVUPS   128(R8), Z24
+	VADDPS    Z24, Z22, Z22
+	VMOVUPS   Z22, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z24
+	VADDPS    Z24, Z23, Z23
+	VMOVUPS   Z23, K1, 192(R8)
+	ADDQ      R9, R8
+
+end9:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile2
 	VZEROUPPER
 	RET
 
 rows1:
 	CMPQ 64(AX), $0x05
-	JNE  rows8
+	JNE  rows10
 
-tile9:
+tile11:
 	CMPQ      88(AX), $0x02
-	JNE       notC10
+	JNE       notC12
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -10399,11 +13814,11 @@ tile9:
 	VMOVUPS   64(R12), Z17
 	VMOVUPS   128(R12), Z18
 	VMOVUPS.Z 192(R12), K1, Z19
-	JMP       begin12
+	JMP       begin14
 
-notC10:
+notC12:
 	CMPQ      88(AX), $0x01
-	JNE       notBias11
+	JNE       notBias13
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z4
@@ -10425,9 +13840,9 @@ notC10:
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
 	VMOVUPS   Z3, Z19
-	JMP       begin12
+	JMP       begin14
 
-notBias11:
+notBias13:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -10449,14 +13864,14 @@ notBias11:
 	VPXORD Z18, Z18, Z18
 	VPXORD Z19, Z19, Z19
 
-begin12:
+begin14:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums14
+	JZ    sums16
 
-step13:
+step15:
 	VMOVUPS      (R13), Z20
 	VMOVUPS      64(R13), Z21
 	VMOVUPS      128(R13), Z22
@@ -10493,9 +13908,11 @@ step13:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step13
+	JNZ          step15
 
-sums14:
+sums16:
+	CMPQ    88(AX), $0x03
+	JEQ     add17
 	VPXORD  Z25, Z25, Z25
 	VADDPS  Z25, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -10542,23 +13959,93 @@ sums14:
 	VADDPS  Z25, Z19, Z19
 	VMOVUPS Z19, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile9
+	JMP     end18
+
+add17:
+	VMOVUPS   (R8), Z20
+	VADDPS    Z20, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z20
+	VADDPS    Z20, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z20
+	VADDPS    Z20, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z20
+	VADDPS    Z20, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z20
+	VADDPS    Z20, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS   64(R8), Z20
+	VADDPS    Z20, Z5, Z5
+	VMOVUPS   Z5, 64(R8)
+	VMOVUPS   128(R8), Z20
+	VADDPS    Z20, Z6, Z6
+	VMOVUPS   Z6, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z20
+	VADDPS    Z20, Z7, Z7
+	VMOVUPS   Z7, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z20
+	VADDPS    Z20, Z8, Z8
+	VMOVUPS   Z8, (R8)
+	VMOVUPS   64(R8), Z20
+	VADDPS    Z20, Z9, Z9
+	VMOVUPS   Z9, 64(R8)
+	VMOVUPS   128(R8), Z20
+	VADDPS    Z20, Z10, Z10
+	VMOVUPS   Z10, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z20
+	VADDPS    Z20, Z11, Z11
+	VMOVUPS   Z11, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z20
+	VADDPS    Z20, Z12, Z12
+	VMOVUPS   Z12, (R8)
+	VMOVUPS   64(R8), Z20
+	VADDPS    Z20, Z13, Z13
+	VMOVUPS   Z13, 64(R8)
+	VMOVUPS   128(R8), Z20
+	VADDPS    Z20, Z14, Z14
+	VMOVUPS   Z14, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z20
+	VADDPS    Z20, Z15, Z15
+	VMOVUPS   Z15, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z20
+	VADDPS    Z20, Z16, Z16
+	VMOVUPS   Z16, (R8)
+	VMOVUPS   64(R8), Z20
+	VADDPS    Z20, Z17, Z17
+	VMOVUPS   Z17, 64(R8)
+	VMOVUPS   128(R8), Z20
+	VADDPS    Z20, Z18, Z18
+	VMOVUPS   Z18, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z20
+	VADDPS    Z20, Z19, Z19
+	VMOVUPS   Z19, K1, 192(R8)
+	ADDQ      R9, R8
+
+end18:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile11
 	VZEROUPPER
 	RET
 
-rows8:
+rows10:
 	CMPQ 64(AX), $0x04
-	JNE  rows15
+	JNE  rows19
 
-tile16:
+tile20:
 	CMPQ      88(AX), $0x02
-	JNE       notC17
+	JNE       notC21
 	MOVQ      R8, R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   64(R12), Z1
@@ -10579,11 +14066,11 @@ tile16:
 	VMOVUPS   64(R12), Z13
 	VMOVUPS   128(R12), Z14
 	VMOVUPS.Z 192(R12), K1, Z15
-	JMP       begin19
+	JMP       begin23
 
-notC17:
+notC21:
 	CMPQ      88(AX), $0x01
-	JNE       notBias18
+	JNE       notBias22
 	MOVQ      96(AX), R12
 	VMOVUPS   (R12), Z0
 	VMOVUPS   Z0, Z4
@@ -10601,9 +14088,9 @@ notC17:
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
 	VMOVUPS   Z3, Z15
-	JMP       begin19
+	JMP       begin23
 
-notBias18:
+notBias22:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -10621,14 +14108,14 @@ notBias18:
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
 
-begin19:
+begin23:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums21
+	JZ    sums25
 
-step20:
+step24:
 	VMOVUPS      (R13), Z16
 	VMOVUPS      64(R13), Z17
 	VMOVUPS      128(R13), Z18
@@ -10660,9 +14147,11 @@ step20:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step20
+	JNZ          step24
 
-sums21:
+sums25:
+	CMPQ    88(AX), $0x03
+	JEQ     add26
 	VPXORD  Z21, Z21, Z21
 	VADDPS  Z21, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -10700,22 +14189,79 @@ sums21:
 	VADDPS  Z21, Z15, Z15
 	VMOVUPS Z15, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile16
+	JMP     end27
+
+add26:
+	VMOVUPS   (R8), Z16
+	VADDPS    Z16, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z16
+	VADDPS    Z16, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z16
+	VADDPS    Z16, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z16
+	VADDPS    Z16, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z16
+	VADDPS    Z16, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS   64(R8), Z16
+	VADDPS    Z16, Z5, Z5
+	VMOVUPS   Z5, 64(R8)
+	VMOVUPS   128(R8), Z16
+	VADDPS    Z16, Z6, Z6
+	VMOVUPS   Z6, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z16
+	VADDPS    Z16, Z7, Z7
+	VMOVUPS   Z7, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z16
+	VADDPS    Z16, Z8, Z8
+	VMOVUPS   Z8, (R8)
+	VMOVUPS   64(R8), Z16
+	VADDPS    Z16, Z9, Z9
+	VMOVUPS   Z9, 64(R8)
+	VMOVUPS   128(R8), Z16
+	VADDPS    Z16, Z10, Z10
+	VMOVUPS   Z10, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z16
+	VADDPS    Z16, Z11, Z11
+	VMOVUPS   Z11, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z16
+	VADDPS    Z16, Z12, Z12
+	VMOVUPS   Z12, (R8)
+	VMOVUPS   64(R8), Z16
+	VADDPS    Z16, Z13, Z13
+	VMOVUPS   Z13, 64(R8)
+	VMOVUPS   128(R8), Z16
+	VADDPS    Z16, Z14, Z14
+	VMOVUPS   Z14, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z16
+	VADDPS    Z16, Z15, Z15
+	VMOVUPS   Z15, K1, 192(R8)
+	ADDQ      R9, R8
+
+end27:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile20
 	VZEROUPPER
 	RET
 
-rows15:
+rows19:
 	CMPQ 64(AX), $0x03
-	JNE  rows22
+	JNE  rows28
 
-tile23:
+tile29:
 	CMPQ      88(AX), $0x02
-	JNE       notC24
+	JNE       notC30
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -10731,11 +14277,11 @@ tile23:
 	VMOVUPS   64(R11), Z9
 	VMOVUPS   128(R11), Z10
 	VMOVUPS.Z 192(R11), K1, Z11
-	JMP       begin26
+	JMP       begin32
 
-notC24:
+notC30:
 	CMPQ      88(AX), $0x01
-	JNE       notBias25
+	JNE       notBias31
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -10749,9 +14295,9 @@ notC24:
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
 	VMOVUPS   Z3, Z11
-	JMP       begin26
+	JMP       begin32
 
-notBias25:
+notBias31:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -10765,14 +14311,14 @@ notBias25:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin26:
+begin32:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums28
+	JZ    sums34
 
-step27:
+step33:
 	VMOVUPS      (R12), Z12
 	VMOVUPS      64(R12), Z13
 	VMOVUPS      128(R12), Z14
@@ -10799,9 +14345,11 @@ step27:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step27
+	JNZ          step33
 
-sums28:
+sums34:
+	CMPQ    88(AX), $0x03
+	JEQ     add35
 	VPXORD  Z17, Z17, Z17
 	VADDPS  Z17, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -10830,21 +14378,65 @@ sums28:
 	VADDPS  Z17, Z11, Z11
 	VMOVUPS Z11, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile23
+	JMP     end36
+
+add35:
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z12
+	VADDPS    Z12, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z12
+	VADDPS    Z12, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z12
+	VADDPS    Z12, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS   64(R8), Z12
+	VADDPS    Z12, Z5, Z5
+	VMOVUPS   Z5, 64(R8)
+	VMOVUPS   128(R8), Z12
+	VADDPS    Z12, Z6, Z6
+	VMOVUPS   Z6, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z12
+	VADDPS    Z12, Z7, Z7
+	VMOVUPS   Z7, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z12
+	VADDPS    Z12, Z8, Z8
+	VMOVUPS   Z8, (R8)
+	VMOVUPS   64(R8), Z12
+	VADDPS    Z12, Z9, Z9
+	VMOVUPS   Z9, 64(R8)
+	VMOVUPS   128(R8), Z12
+	VADDPS    Z12, Z10, Z10
+	VMOVUPS   Z10, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z12
+	VADDPS    Z12, Z11, Z11
+	VMOVUPS   Z11, K1, 192(R8)
+	ADDQ      R9, R8
+
+end36:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile29
 	VZEROUPPER
 	RET
 
-rows22:
+rows28:
 	CMPQ 64(AX), $0x02
-	JNE  rows29
+	JNE  rows37
 
-tile30:
+tile38:
 	CMPQ      88(AX), $0x02
-	JNE       notC31
+	JNE       notC39
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
@@ -10855,11 +14447,11 @@ tile30:
 	VMOVUPS   64(R11), Z5
 	VMOVUPS   128(R11), Z6
 	VMOVUPS.Z 192(R11), K1, Z7
-	JMP       begin33
+	JMP       begin41
 
-notC31:
+notC39:
 	CMPQ      88(AX), $0x01
-	JNE       notBias32
+	JNE       notBias40
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   Z0, Z4
@@ -10869,9 +14461,9 @@ notC31:
 	VMOVUPS   Z2, Z6
 	VMOVUPS.Z 192(R11), K1, Z3
 	VMOVUPS   Z3, Z7
-	JMP       begin33
+	JMP       begin41
 
-notBias32:
+notBias40:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -10881,14 +14473,14 @@ notBias32:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-begin33:
+begin41:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums35
+	JZ    sums43
 
-step34:
+step42:
 	VMOVUPS      (R12), Z8
 	VMOVUPS      64(R12), Z9
 	VMOVUPS      128(R12), Z10
@@ -10910,9 +14502,11 @@ step34:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step34
+	JNZ          step42
 
-sums35:
+sums43:
+	CMPQ    88(AX), $0x03
+	JEQ     add44
 	VPXORD  Z13, Z13, Z13
 	VADDPS  Z13, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -10932,48 +14526,79 @@ sums35:
 	VADDPS  Z13, Z7, Z7
 	VMOVUPS Z7, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile30
+	JMP     end45
+
+add44:
+	VMOVUPS   (R8), Z8
+	VADDPS    Z8, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z8
+	VADDPS    Z8, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z8
+	VADDPS    Z8, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z8
+	VADDPS    Z8, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+	VMOVUPS   (R8), Z8
+	VADDPS    Z8, Z4, Z4
+	VMOVUPS   Z4, (R8)
+	VMOVUPS   64(R8), Z8
+	VADDPS    Z8, Z5, Z5
+	VMOVUPS   Z5, 64(R8)
+	VMOVUPS   128(R8), Z8
+	VADDPS    Z8, Z6, Z6
+	VMOVUPS   Z6, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z8
+	VADDPS    Z8, Z7, Z7
+	VMOVUPS   Z7, K1, 192(R8)
+	ADDQ      R9, R8
+
+end45:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile38
 	VZEROUPPER
 	RET
 
-rows29:
-tile36:
+rows37:
+tile46:
 	CMPQ      88(AX), $0x02
-	JNE       notC37
+	JNE       notC47
 	MOVQ      R8, R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       begin39
+	JMP       begin49
 
-notC37:
+notC47:
 	CMPQ      88(AX), $0x01
-	JNE       notBias38
+	JNE       notBias48
 	MOVQ      96(AX), R11
 	VMOVUPS   (R11), Z0
 	VMOVUPS   64(R11), Z1
 	VMOVUPS   128(R11), Z2
 	VMOVUPS.Z 192(R11), K1, Z3
-	JMP       begin39
+	JMP       begin49
 
-notBias38:
+notBias48:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin39:
+begin49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums41
+	JZ    sums51
 
-step40:
+step50:
 	VMOVUPS      (R12), Z4
 	VMOVUPS      64(R12), Z5
 	VMOVUPS      128(R12), Z6
@@ -10990,9 +14615,11 @@ step40:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step40
+	JNZ          step50
 
-sums41:
+sums51:
+	CMPQ    88(AX), $0x03
+	JEQ     add52
 	VPXORD  Z9, Z9, Z9
 	VADDPS  Z9, Z0, Z0
 	VMOVUPS Z0, (R8)
@@ -11003,9 +14630,27 @@ sums41:
 	VADDPS  Z9, Z3, Z3
 	VMOVUPS Z3, K1, 192(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile36
+	JMP     end53
+
+add52:
+	VMOVUPS   (R8), Z4
+	VADDPS    Z4, Z0, Z0
+	VMOVUPS   Z0, (R8)
+	VMOVUPS   64(R8), Z4
+	VADDPS    Z4, Z1, Z1
+	VMOVUPS   Z1, 64(R8)
+	VMOVUPS   128(R8), Z4
+	VADDPS    Z4, Z2, Z2
+	VMOVUPS   Z2, 128(R8)
+	VMOVUPS.Z 192(R8), K1, Z4
+	VADDPS    Z4, Z3, Z3
+	VMOVUPS   Z3, K1, 192(R8)
+	ADDQ      R9, R8
+
+end53:
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile46
 	VZEROUPPER
 	RET
 
@@ -11119,6 +14764,8 @@ step6:
 	JNZ          step6
 
 sums7:
+	CMPQ    88(AX), $0x03
+	JEQ     add8
 	VXORPS  Y12, Y12, Y12
 	VADDPS  Y12, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11150,24 +14797,71 @@ sums7:
 	VADDPS  Y12, Y11, Y11
 	VMOVUPS Y11, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile2
+	JMP     end9
+
+add8:
+	VMOVUPS (R8), Y12
+	VADDPS  Y12, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y6, Y6
+	VMOVUPS Y6, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y7, Y7
+	VMOVUPS Y7, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y8, Y8
+	VMOVUPS Y8, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y9, Y9
+	VMOVUPS Y9, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y10, Y10
+	VMOVUPS Y10, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y11, Y11
+	VMOVUPS Y11, 32(R8)
+	ADDQ    R9, R8
+
+end9:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile2
 	VZEROUPPER
 	RET
 
 rows1:
 	CMPQ 64(AX), $0x05
-	JNE  rows8
+	JNE  rows10
 
-tile9:
+tile11:
 	CMPQ    88(AX), $0x02
-	JNE     notC10
+	JNE     notC12
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -11183,11 +14877,11 @@ tile9:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y8
 	VMOVUPS 32(R12), Y9
-	JMP     begin12
+	JMP     begin14
 
-notC10:
+notC12:
 	CMPQ    88(AX), $0x01
-	JNE     notBias11
+	JNE     notBias13
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -11199,9 +14893,9 @@ notC10:
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
 	VMOVUPS Y1, Y9
-	JMP     begin12
+	JMP     begin14
 
-notBias11:
+notBias13:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -11213,14 +14907,14 @@ notBias11:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin12:
+begin14:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums14
+	JZ    sums16
 
-step13:
+step15:
 	VMOVUPS      (R13), Y10
 	VMOVUPS      32(R13), Y11
 	PREFETCHT0   4096(R13)
@@ -11242,9 +14936,11 @@ step13:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step13
+	JNZ          step15
 
-sums14:
+sums16:
+	CMPQ    88(AX), $0x03
+	JEQ     add17
 	VXORPS  Y10, Y10, Y10
 	VADDPS  Y10, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11271,23 +14967,63 @@ sums14:
 	VADDPS  Y10, Y9, Y9
 	VMOVUPS Y9, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile9
+	JMP     end18
+
+add17:
+	VMOVUPS (R8), Y10
+	VADDPS  Y10, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y6, Y6
+	VMOVUPS Y6, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y7, Y7
+	VMOVUPS Y7, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y8, Y8
+	VMOVUPS Y8, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y9, Y9
+	VMOVUPS Y9, 32(R8)
+	ADDQ    R9, R8
+
+end18:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile11
 	VZEROUPPER
 	RET
 
-rows8:
+rows10:
 	CMPQ 64(AX), $0x04
-	JNE  rows15
+	JNE  rows19
 
-tile16:
+tile20:
 	CMPQ    88(AX), $0x02
-	JNE     notC17
+	JNE     notC21
 	MOVQ    R8, R12
 	VMOVUPS (R12), Y0
 	VMOVUPS 32(R12), Y1
@@ -11300,11 +15036,11 @@ tile16:
 	ADDQ    R9, R12
 	VMOVUPS (R12), Y6
 	VMOVUPS 32(R12), Y7
-	JMP     begin19
+	JMP     begin23
 
-notC17:
+notC21:
 	CMPQ    88(AX), $0x01
-	JNE     notBias18
+	JNE     notBias22
 	MOVQ    96(AX), R12
 	VMOVUPS (R12), Y0
 	VMOVUPS Y0, Y2
@@ -11314,9 +15050,9 @@ notC17:
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
 	VMOVUPS Y1, Y7
-	JMP     begin19
+	JMP     begin23
 
-notBias18:
+notBias22:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -11326,14 +15062,14 @@ notBias18:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin19:
+begin23:
 	MOVQ  CX, R12
 	MOVQ  SI, R13
 	MOVQ  56(AX), R14
 	TESTQ R14, R14
-	JZ    sums21
+	JZ    sums25
 
-step20:
+step24:
 	VMOVUPS      (R13), Y8
 	VMOVUPS      32(R13), Y9
 	PREFETCHT0   4096(R13)
@@ -11352,9 +15088,11 @@ step20:
 	ADDQ         BX, R12
 	ADDQ         DI, R13
 	DECQ         R14
-	JNZ          step20
+	JNZ          step24
 
-sums21:
+sums25:
+	CMPQ    88(AX), $0x03
+	JEQ     add26
 	VXORPS  Y8, Y8, Y8
 	VADDPS  Y8, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11376,22 +15114,55 @@ sums21:
 	VADDPS  Y8, Y7, Y7
 	VMOVUPS Y7, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile16
+	JMP     end27
+
+add26:
+	VMOVUPS (R8), Y8
+	VADDPS  Y8, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y6, Y6
+	VMOVUPS Y6, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y7, Y7
+	VMOVUPS Y7, 32(R8)
+	ADDQ    R9, R8
+
+end27:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile20
 	VZEROUPPER
 	RET
 
-rows15:
+rows19:
 	CMPQ 64(AX), $0x03
-	JNE  rows22
+	JNE  rows28
 
-tile23:
+tile29:
 	CMPQ    88(AX), $0x02
-	JNE     notC24
+	JNE     notC30
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
@@ -11401,11 +15172,11 @@ tile23:
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y4
 	VMOVUPS 32(R11), Y5
-	JMP     begin26
+	JMP     begin32
 
-notC24:
+notC30:
 	CMPQ    88(AX), $0x01
-	JNE     notBias25
+	JNE     notBias31
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
@@ -11413,9 +15184,9 @@ notC24:
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
 	VMOVUPS Y1, Y5
-	JMP     begin26
+	JMP     begin32
 
-notBias25:
+notBias31:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
@@ -11423,14 +15194,14 @@ notBias25:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin26:
+begin32:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums28
+	JZ    sums34
 
-step27:
+step33:
 	VMOVUPS      (R12), Y6
 	VMOVUPS      32(R12), Y7
 	PREFETCHT0   4096(R12)
@@ -11446,9 +15217,11 @@ step27:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step27
+	JNZ          step33
 
-sums28:
+sums34:
+	CMPQ    88(AX), $0x03
+	JEQ     add35
 	VXORPS  Y6, Y6, Y6
 	VADDPS  Y6, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11465,53 +15238,79 @@ sums28:
 	VADDPS  Y6, Y5, Y5
 	VMOVUPS Y5, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile23
+	JMP     end36
+
+add35:
+	VMOVUPS (R8), Y6
+	VADDPS  Y6, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y4, Y4
+	VMOVUPS Y4, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y5, Y5
+	VMOVUPS Y5, 32(R8)
+	ADDQ    R9, R8
+
+end36:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile29
 	VZEROUPPER
 	RET
 
-rows22:
+rows28:
 	CMPQ 64(AX), $0x02
-	JNE  rows29
+	JNE  rows37
 
-tile30:
+tile38:
 	CMPQ    88(AX), $0x02
-	JNE     notC31
+	JNE     notC39
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
 	ADDQ    R9, R11
 	VMOVUPS (R11), Y2
 	VMOVUPS 32(R11), Y3
-	JMP     begin33
+	JMP     begin41
 
-notC31:
+notC39:
 	CMPQ    88(AX), $0x01
-	JNE     notBias32
+	JNE     notBias40
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS Y0, Y2
 	VMOVUPS 32(R11), Y1
 	VMOVUPS Y1, Y3
-	JMP     begin33
+	JMP     begin41
 
-notBias32:
+notBias40:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin33:
+begin41:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums35
+	JZ    sums43
 
-step34:
+step42:
 	VMOVUPS      (R12), Y4
 	VMOVUPS      32(R12), Y5
 	PREFETCHT0   4096(R12)
@@ -11524,9 +15323,11 @@ step34:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step34
+	JNZ          step42
 
-sums35:
+sums43:
+	CMPQ    88(AX), $0x03
+	JEQ     add44
 	VXORPS  Y4, Y4, Y4
 	VADDPS  Y4, Y0, Y0
 	VMOVUPS Y0, (R8)
@@ -11538,42 +15339,61 @@ sums35:
 	VADDPS  Y4, Y3, Y3
 	VMOVUPS Y3, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile30
+	JMP     end45
+
+add44:
+	VMOVUPS (R8), Y4
+	VADDPS  Y4, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+	VMOVUPS (R8), Y0
+	VADDPS  Y0, Y2, Y2
+	VMOVUPS Y2, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y3, Y3
+	VMOVUPS Y3, 32(R8)
+	ADDQ    R9, R8
+
+end45:
+	ADDQ DX, CX
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile38
 	VZEROUPPER
 	RET
 
-rows29:
-tile36:
+rows37:
+tile46:
 	CMPQ    88(AX), $0x02
-	JNE     notC37
+	JNE     notC47
 	MOVQ    R8, R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin39
+	JMP     begin49
 
-notC37:
+notC47:
 	CMPQ    88(AX), $0x01
-	JNE     notBias38
+	JNE     notBias48
 	MOVQ    96(AX), R11
 	VMOVUPS (R11), Y0
 	VMOVUPS 32(R11), Y1
-	JMP     begin39
+	JMP     begin49
 
-notBias38:
+notBias48:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin39:
+begin49:
 	MOVQ  CX, R11
 	MOVQ  SI, R12
 	MOVQ  56(AX), R13
 	TESTQ R13, R13
-	JZ    sums41
+	JZ    sums51
 
-step40:
+step50:
 	VMOVUPS      (R12), Y2
 	VMOVUPS      32(R12), Y3
 	PREFETCHT0   4096(R12)
@@ -11583,18 +15403,32 @@ step40:
 	ADDQ         BX, R11
 	ADDQ         DI, R12
 	DECQ         R13
-	JNZ          step40
+	JNZ          step50
 
-sums41:
+sums51:
+	CMPQ    88(AX), $0x03
+	JEQ     add52
 	VXORPS  Y2, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y0, (R8)
 	VADDPS  Y2, Y1, Y1
 	VMOVUPS Y1, 32(R8)
 	ADDQ    R9, R8
-	ADDQ    DX, CX
-	DECQ    R10
-	JNZ     tile36
+	JMP     end53
+
+add52:
+	VMOVUPS (R8), Y2
+	VADDPS  Y2, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS 32(R8), Y0
+	VADDPS  Y0, Y1, Y1
+	VMOVUPS Y1, 32(R8)
+	ADDQ    R9, R8
+
+end53:
+	ADDQ DX, CX
+	DECQ R10
+	JNZ  tile46
 	VZEROUPPER
 	RET
 

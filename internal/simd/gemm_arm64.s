@@ -220,6 +220,9 @@ step10:
 	BNE step10
 
 sums6:
+	MOVD 88(R0), R21
+	CMP $3, R21
+	BEQ add11
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -257,6 +260,59 @@ sums6:
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
 	WORD $0x3d8000ab // str q11, [x5]
 	ADD R6, R5
+	JMP end12
+
+add11:
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
+	WORD $0x3d8000a1 // str q1, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	WORD $0x3d8000a2 // str q2, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	WORD $0x3d8000a3 // str q3, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	WORD $0x3d8000a5 // str q5, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x3d8000a6 // str q6, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	WORD $0x3d8000a7 // str q7, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	WORD $0x3d8000a9 // str q9, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	WORD $0x3d8000aa // str q10, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
+	WORD $0x3d8000ab // str q11, [x5]
+	ADD R6, R5
+
+end12:
 	ADD R1, R20, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
@@ -276,7 +332,7 @@ sums6:
 rows1:
 	MOVD 64(R0), R8
 	CMP $11, R8
-	BNE rows11
+	BNE rows13
 	MOVD (R0), R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
@@ -289,10 +345,10 @@ rows1:
 	ADD R1, R16, R17
 	ADD R1, R17, R19
 
-tile12:
+tile14:
 	MOVD 88(R0), R20
 	CMP $2, R20
-	BNE notC13
+	BNE notC15
 	MOVD R5, R21
 	WORD $0x3dc002a0 // ldr q0, [x21]
 	ADD R6, R21
@@ -315,11 +371,11 @@ tile12:
 	WORD $0x3dc002a9 // ldr q9, [x21]
 	ADD R6, R21
 	WORD $0x3dc002aa // ldr q10, [x21]
-	JMP begin15
+	JMP begin17
 
-notC13:
+notC15:
 	CMP $1, R20
-	BNE notBias14
+	BNE notBias16
 	MOVD 96(R0), R21
 	WORD $0x3dc002a0 // ldr q0, [x21]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
@@ -332,9 +388,9 @@ notC13:
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
 	WORD $0x4ea01c0a // mov v10.16b, v0.16b
-	JMP begin15
+	JMP begin17
 
-notBias14:
+notBias16:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -347,17 +403,17 @@ notBias14:
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4f00040a // movi v10.4s, #0x0
 
-begin15:
+begin17:
 	MOVD R3, R20
 	MOVD $0, R21
 	MOVD 56(R0), R22
-	CBZ R22, sums16
+	CBZ R22, sums18
 	CMP $4, R2
-	BNE scattered19
+	BNE scattered21
 	SUBS $4, R22, R22
-	BLT few18
+	BLT few20
 
-four17:
+four19:
 	WORD $0x3cf5690b // ldr q11, [x8, x21]
 	WORD $0x3cf5692c // ldr q12, [x9, x21]
 	WORD $0x3cf5694d // ldr q13, [x10, x21]
@@ -423,15 +479,15 @@ four17:
 	ADD R4, R20
 	ADD $16, R21
 	SUBS $4, R22, R22
-	BGE four17
+	BGE four19
 
-few18:
+few20:
 	ADDS $4, R22, R22
-	BEQ sums16
+	BEQ sums18
 
-scattered19:
+scattered21:
 
-step20:
+step22:
 	WORD $0xbc75690b // ldr s11, [x8, x21]
 	WORD $0xbc75692c // ldr s12, [x9, x21]
 	WORD $0xbc75694d // ldr s13, [x10, x21]
@@ -458,9 +514,12 @@ step20:
 	ADD R4, R20
 	ADD R2, R21
 	SUBS $1, R22, R22
-	BNE step20
+	BNE step22
 
-sums16:
+sums18:
+	MOVD 88(R0), R20
+	CMP $3, R20
+	BEQ add23
 	WORD $0x4f00040b // movi v11.4s, #0x0
 	WORD $0x4e2bd400 // fadd v0.4s, v0.4s, v11.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -495,6 +554,55 @@ sums16:
 	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
 	WORD $0x3d8000aa // str q10, [x5]
 	ADD R6, R5
+	JMP end24
+
+add23:
+	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x4e2bd400 // fadd v0.4s, v0.4s, v11.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
+	WORD $0x3d8000a1 // str q1, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x4e2bd442 // fadd v2.4s, v2.4s, v11.4s
+	WORD $0x3d8000a2 // str q2, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
+	WORD $0x3d8000a3 // str q3, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x4e2bd484 // fadd v4.4s, v4.4s, v11.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
+	WORD $0x3d8000a5 // str q5, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
+	WORD $0x3d8000a6 // str q6, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
+	WORD $0x3d8000a7 // str q7, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
+	WORD $0x3d8000a9 // str q9, [x5]
+	ADD R6, R5
+	WORD $0x3dc000ab // ldr q11, [x5]
+	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
+	WORD $0x3d8000aa // str q10, [x5]
+	ADD R6, R5
+
+end24:
 	ADD R1, R19, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
@@ -507,13 +615,13 @@ sums16:
 	ADD R1, R16, R17
 	ADD R1, R17, R19
 	SUBS $1, R7, R7
-	BNE tile12
+	BNE tile14
 	RET
 
-rows11:
+rows13:
 	MOVD 64(R0), R8
 	CMP $10, R8
-	BNE rows21
+	BNE rows25
 	MOVD (R0), R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
@@ -525,10 +633,10 @@ rows11:
 	ADD R1, R15, R16
 	ADD R1, R16, R17
 
-tile22:
+tile26:
 	MOVD 88(R0), R19
 	CMP $2, R19
-	BNE notC23
+	BNE notC27
 	MOVD R5, R20
 	WORD $0x3dc00280 // ldr q0, [x20]
 	ADD R6, R20
@@ -549,11 +657,11 @@ tile22:
 	WORD $0x3dc00288 // ldr q8, [x20]
 	ADD R6, R20
 	WORD $0x3dc00289 // ldr q9, [x20]
-	JMP begin25
+	JMP begin29
 
-notC23:
+notC27:
 	CMP $1, R19
-	BNE notBias24
+	BNE notBias28
 	MOVD 96(R0), R20
 	WORD $0x3dc00280 // ldr q0, [x20]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
@@ -565,9 +673,9 @@ notC23:
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
-	JMP begin25
+	JMP begin29
 
-notBias24:
+notBias28:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -579,17 +687,17 @@ notBias24:
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4f000409 // movi v9.4s, #0x0
 
-begin25:
+begin29:
 	MOVD R3, R19
 	MOVD $0, R20
 	MOVD 56(R0), R21
-	CBZ R21, sums26
+	CBZ R21, sums30
 	CMP $4, R2
-	BNE scattered29
+	BNE scattered33
 	SUBS $4, R21, R21
-	BLT few28
+	BLT few32
 
-four27:
+four31:
 	WORD $0x3cf4690a // ldr q10, [x8, x20]
 	WORD $0x3cf4692b // ldr q11, [x9, x20]
 	WORD $0x3cf4694c // ldr q12, [x10, x20]
@@ -650,15 +758,15 @@ four27:
 	ADD R4, R19
 	ADD $16, R20
 	SUBS $4, R21, R21
-	BGE four27
+	BGE four31
 
-few28:
+few32:
 	ADDS $4, R21, R21
-	BEQ sums26
+	BEQ sums30
 
-scattered29:
+scattered33:
 
-step30:
+step34:
 	WORD $0xbc74690a // ldr s10, [x8, x20]
 	WORD $0xbc74692b // ldr s11, [x9, x20]
 	WORD $0xbc74694c // ldr s12, [x10, x20]
@@ -683,9 +791,12 @@ step30:
 	ADD R4, R19
 	ADD R2, R20
 	SUBS $1, R21, R21
-	BNE step30
+	BNE step34
 
-sums26:
+sums30:
+	MOVD 88(R0), R19
+	CMP $3, R19
+	BEQ add35
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -717,6 +828,51 @@ sums26:
 	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
 	WORD $0x3d8000a9 // str q9, [x5]
 	ADD R6, R5
+	JMP end36
+
+add35:
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	ADD R6, R5
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
+	WORD $0x3d8000a1 // str q1, [x5]
+	ADD R6, R5
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	WORD $0x3d8000a2 // str q2, [x5]
+	ADD R6, R5
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
+	WORD $0x3d8000a3 // str q3, [x5]
+	ADD R6, R5
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	ADD R6, R5
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
+	WORD $0x3d8000a5 // str q5, [x5]
+	ADD R6, R5
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
+	WORD $0x3d8000a6 // str q6, [x5]
+	ADD R6, R5
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
+	WORD $0x3d8000a7 // str q7, [x5]
+	ADD R6, R5
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	ADD R6, R5
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
+	WORD $0x3d8000a9 // str q9, [x5]
+	ADD R6, R5
+
+end36:
 	ADD R1, R17, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
@@ -728,13 +884,13 @@ sums26:
 	ADD R1, R15, R16
 	ADD R1, R16, R17
 	SUBS $1, R7, R7
-	BNE tile22
+	BNE tile26
 	RET
 
-rows21:
+rows25:
 	MOVD 64(R0), R8
 	CMP $9, R8
-	BNE rows31
+	BNE rows37
 	MOVD (R0), R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
@@ -745,10 +901,10 @@ rows21:
 	ADD R1, R14, R15
 	ADD R1, R15, R16
 
-tile32:
+tile38:
 	MOVD 88(R0), R17
 	CMP $2, R17
-	BNE notC33
+	BNE notC39
 	MOVD R5, R19
 	WORD $0x3dc00260 // ldr q0, [x19]
 	ADD R6, R19
@@ -767,11 +923,11 @@ tile32:
 	WORD $0x3dc00267 // ldr q7, [x19]
 	ADD R6, R19
 	WORD $0x3dc00268 // ldr q8, [x19]
-	JMP begin35
+	JMP begin41
 
-notC33:
+notC39:
 	CMP $1, R17
-	BNE notBias34
+	BNE notBias40
 	MOVD 96(R0), R19
 	WORD $0x3dc00260 // ldr q0, [x19]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
@@ -782,9 +938,9 @@ notC33:
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
-	JMP begin35
+	JMP begin41
 
-notBias34:
+notBias40:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -795,17 +951,17 @@ notBias34:
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4f000408 // movi v8.4s, #0x0
 
-begin35:
+begin41:
 	MOVD R3, R17
 	MOVD $0, R19
 	MOVD 56(R0), R20
-	CBZ R20, sums36
+	CBZ R20, sums42
 	CMP $4, R2
-	BNE scattered39
+	BNE scattered45
 	SUBS $4, R20, R20
-	BLT few38
+	BLT few44
 
-four37:
+four43:
 	WORD $0x3cf36909 // ldr q9, [x8, x19]
 	WORD $0x3cf3692a // ldr q10, [x9, x19]
 	WORD $0x3cf3694b // ldr q11, [x10, x19]
@@ -861,15 +1017,15 @@ four37:
 	ADD R4, R17
 	ADD $16, R19
 	SUBS $4, R20, R20
-	BGE four37
+	BGE four43
 
-few38:
+few44:
 	ADDS $4, R20, R20
-	BEQ sums36
+	BEQ sums42
 
-scattered39:
+scattered45:
 
-step40:
+step46:
 	WORD $0xbc736909 // ldr s9, [x8, x19]
 	WORD $0xbc73692a // ldr s10, [x9, x19]
 	WORD $0xbc73694b // ldr s11, [x10, x19]
@@ -892,9 +1048,12 @@ step40:
 	ADD R4, R17
 	ADD R2, R19
 	SUBS $1, R20, R20
-	BNE step40
+	BNE step46
 
-sums36:
+sums42:
+	MOVD 88(R0), R17
+	CMP $3, R17
+	BEQ add47
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -923,6 +1082,47 @@ sums36:
 	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
 	WORD $0x3d8000a8 // str q8, [x5]
 	ADD R6, R5
+	JMP end48
+
+add47:
+	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x3d8000a1 // str q1, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
+	WORD $0x3d8000a2 // str q2, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
+	WORD $0x3d8000a3 // str q3, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
+	WORD $0x3d8000a5 // str q5, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
+	WORD $0x3d8000a6 // str q6, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
+	WORD $0x3d8000a7 // str q7, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	ADD R6, R5
+
+end48:
 	ADD R1, R16, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
@@ -933,13 +1133,13 @@ sums36:
 	ADD R1, R14, R15
 	ADD R1, R15, R16
 	SUBS $1, R7, R7
-	BNE tile32
+	BNE tile38
 	RET
 
-rows31:
+rows37:
 	MOVD 64(R0), R8
 	CMP $8, R8
-	BNE rows41
+	BNE rows49
 	MOVD (R0), R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
@@ -949,10 +1149,10 @@ rows31:
 	ADD R1, R13, R14
 	ADD R1, R14, R15
 
-tile42:
+tile50:
 	MOVD 88(R0), R16
 	CMP $2, R16
-	BNE notC43
+	BNE notC51
 	MOVD R5, R17
 	WORD $0x3dc00220 // ldr q0, [x17]
 	ADD R6, R17
@@ -969,11 +1169,11 @@ tile42:
 	WORD $0x3dc00226 // ldr q6, [x17]
 	ADD R6, R17
 	WORD $0x3dc00227 // ldr q7, [x17]
-	JMP begin45
+	JMP begin53
 
-notC43:
+notC51:
 	CMP $1, R16
-	BNE notBias44
+	BNE notBias52
 	MOVD 96(R0), R17
 	WORD $0x3dc00220 // ldr q0, [x17]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
@@ -983,9 +1183,9 @@ notC43:
 	WORD $0x4ea01c05 // mov v5.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
-	JMP begin45
+	JMP begin53
 
-notBias44:
+notBias52:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -995,17 +1195,17 @@ notBias44:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-begin45:
+begin53:
 	MOVD R3, R16
 	MOVD $0, R17
 	MOVD 56(R0), R19
-	CBZ R19, sums46
+	CBZ R19, sums54
 	CMP $4, R2
-	BNE scattered49
+	BNE scattered57
 	SUBS $4, R19, R19
-	BLT few48
+	BLT few56
 
-four47:
+four55:
 	WORD $0x3cf16908 // ldr q8, [x8, x17]
 	WORD $0x3cf16929 // ldr q9, [x9, x17]
 	WORD $0x3cf1694a // ldr q10, [x10, x17]
@@ -1056,15 +1256,15 @@ four47:
 	ADD R4, R16
 	ADD $16, R17
 	SUBS $4, R19, R19
-	BGE four47
+	BGE four55
 
-few48:
+few56:
 	ADDS $4, R19, R19
-	BEQ sums46
+	BEQ sums54
 
-scattered49:
+scattered57:
 
-step50:
+step58:
 	WORD $0xbc716908 // ldr s8, [x8, x17]
 	WORD $0xbc716929 // ldr s9, [x9, x17]
 	WORD $0xbc71694a // ldr s10, [x10, x17]
@@ -1085,9 +1285,12 @@ step50:
 	ADD R4, R16
 	ADD R2, R17
 	SUBS $1, R19, R19
-	BNE step50
+	BNE step58
 
-sums46:
+sums54:
+	MOVD 88(R0), R16
+	CMP $3, R16
+	BEQ add59
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -1113,6 +1316,43 @@ sums46:
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
 	WORD $0x3d8000a7 // str q7, [x5]
 	ADD R6, R5
+	JMP end60
+
+add59:
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
+	WORD $0x3d8000a1 // str q1, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	WORD $0x3d8000a2 // str q2, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
+	WORD $0x3d8000a3 // str q3, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	WORD $0x3d8000a5 // str q5, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	WORD $0x3d8000a6 // str q6, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
+	WORD $0x3d8000a7 // str q7, [x5]
+	ADD R6, R5
+
+end60:
 	ADD R1, R15, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
@@ -1122,13 +1362,13 @@ sums46:
 	ADD R1, R13, R14
 	ADD R1, R14, R15
 	SUBS $1, R7, R7
-	BNE tile42
+	BNE tile50
 	RET
 
-rows41:
+rows49:
 	MOVD 64(R0), R8
 	CMP $7, R8
-	BNE rows51
+	BNE rows61
 	MOVD (R0), R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
@@ -1137,10 +1377,10 @@ rows41:
 	ADD R1, R12, R13
 	ADD R1, R13, R14
 
-tile52:
+tile62:
 	MOVD 88(R0), R15
 	CMP $2, R15
-	BNE notC53
+	BNE notC63
 	MOVD R5, R16
 	WORD $0x3dc00200 // ldr q0, [x16]
 	ADD R6, R16
@@ -1155,11 +1395,11 @@ tile52:
 	WORD $0x3dc00205 // ldr q5, [x16]
 	ADD R6, R16
 	WORD $0x3dc00206 // ldr q6, [x16]
-	JMP begin55
+	JMP begin65
 
-notC53:
+notC63:
 	CMP $1, R15
-	BNE notBias54
+	BNE notBias64
 	MOVD 96(R0), R16
 	WORD $0x3dc00200 // ldr q0, [x16]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
@@ -1168,9 +1408,9 @@ notC53:
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c05 // mov v5.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
-	JMP begin55
+	JMP begin65
 
-notBias54:
+notBias64:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1179,17 +1419,17 @@ notBias54:
 	WORD $0x4f000405 // movi v5.4s, #0x0
 	WORD $0x4f000406 // movi v6.4s, #0x0
 
-begin55:
+begin65:
 	MOVD R3, R15
 	MOVD $0, R16
 	MOVD 56(R0), R17
-	CBZ R17, sums56
+	CBZ R17, sums66
 	CMP $4, R2
-	BNE scattered59
+	BNE scattered69
 	SUBS $4, R17, R17
-	BLT few58
+	BLT few68
 
-four57:
+four67:
 	WORD $0x3cf06907 // ldr q7, [x8, x16]
 	WORD $0x3cf06928 // ldr q8, [x9, x16]
 	WORD $0x3cf06949 // ldr q9, [x10, x16]
@@ -1235,15 +1475,15 @@ four57:
 	ADD R4, R15
 	ADD $16, R16
 	SUBS $4, R17, R17
-	BGE four57
+	BGE four67
 
-few58:
+few68:
 	ADDS $4, R17, R17
-	BEQ sums56
+	BEQ sums66
 
-scattered59:
+scattered69:
 
-step60:
+step70:
 	WORD $0xbc706907 // ldr s7, [x8, x16]
 	WORD $0xbc706928 // ldr s8, [x9, x16]
 	WORD $0xbc706949 // ldr s9, [x10, x16]
@@ -1262,9 +1502,12 @@ step60:
 	ADD R4, R15
 	ADD R2, R16
 	SUBS $1, R17, R17
-	BNE step60
+	BNE step70
 
-sums56:
+sums66:
+	MOVD 88(R0), R15
+	CMP $3, R15
+	BEQ add71
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4e27d400 // fadd v0.4s, v0.4s, v7.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -1287,6 +1530,39 @@ sums56:
 	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
 	WORD $0x3d8000a6 // str q6, [x5]
 	ADD R6, R5
+	JMP end72
+
+add71:
+	WORD $0x3dc000a7 // ldr q7, [x5]
+	WORD $0x4e27d400 // fadd v0.4s, v0.4s, v7.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a7 // ldr q7, [x5]
+	WORD $0x4e27d421 // fadd v1.4s, v1.4s, v7.4s
+	WORD $0x3d8000a1 // str q1, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a7 // ldr q7, [x5]
+	WORD $0x4e27d442 // fadd v2.4s, v2.4s, v7.4s
+	WORD $0x3d8000a2 // str q2, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a7 // ldr q7, [x5]
+	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
+	WORD $0x3d8000a3 // str q3, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a7 // ldr q7, [x5]
+	WORD $0x4e27d484 // fadd v4.4s, v4.4s, v7.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a7 // ldr q7, [x5]
+	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
+	WORD $0x3d8000a5 // str q5, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a7 // ldr q7, [x5]
+	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
+	WORD $0x3d8000a6 // str q6, [x5]
+	ADD R6, R5
+
+end72:
 	ADD R1, R14, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
@@ -1295,13 +1571,13 @@ sums56:
 	ADD R1, R12, R13
 	ADD R1, R13, R14
 	SUBS $1, R7, R7
-	BNE tile52
+	BNE tile62
 	RET
 
-rows51:
+rows61:
 	MOVD 64(R0), R8
 	CMP $6, R8
-	BNE rows61
+	BNE rows73
 	MOVD (R0), R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
@@ -1309,10 +1585,10 @@ rows51:
 	ADD R1, R11, R12
 	ADD R1, R12, R13
 
-tile62:
+tile74:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE notC63
+	BNE notC75
 	MOVD R5, R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	ADD R6, R15
@@ -1325,11 +1601,11 @@ tile62:
 	WORD $0x3dc001e4 // ldr q4, [x15]
 	ADD R6, R15
 	WORD $0x3dc001e5 // ldr q5, [x15]
-	JMP begin65
+	JMP begin77
 
-notC63:
+notC75:
 	CMP $1, R14
-	BNE notBias64
+	BNE notBias76
 	MOVD 96(R0), R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
@@ -1337,9 +1613,9 @@ notC63:
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c05 // mov v5.16b, v0.16b
-	JMP begin65
+	JMP begin77
 
-notBias64:
+notBias76:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -1347,17 +1623,17 @@ notBias64:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-begin65:
+begin77:
 	MOVD R3, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums66
+	CBZ R16, sums78
 	CMP $4, R2
-	BNE scattered69
+	BNE scattered81
 	SUBS $4, R16, R16
-	BLT few68
+	BLT few80
 
-four67:
+four79:
 	WORD $0x3cef6906 // ldr q6, [x8, x15]
 	WORD $0x3cef6927 // ldr q7, [x9, x15]
 	WORD $0x3cef6948 // ldr q8, [x10, x15]
@@ -1398,15 +1674,15 @@ four67:
 	ADD R4, R14
 	ADD $16, R15
 	SUBS $4, R16, R16
-	BGE four67
+	BGE four79
 
-few68:
+few80:
 	ADDS $4, R16, R16
-	BEQ sums66
+	BEQ sums78
 
-scattered69:
+scattered81:
 
-step70:
+step82:
 	WORD $0xbc6f6906 // ldr s6, [x8, x15]
 	WORD $0xbc6f6927 // ldr s7, [x9, x15]
 	WORD $0xbc6f6948 // ldr s8, [x10, x15]
@@ -1423,9 +1699,12 @@ step70:
 	ADD R4, R14
 	ADD R2, R15
 	SUBS $1, R16, R16
-	BNE step70
+	BNE step82
 
-sums66:
+sums78:
+	MOVD 88(R0), R14
+	CMP $3, R14
+	BEQ add83
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -1445,6 +1724,35 @@ sums66:
 	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
 	WORD $0x3d8000a5 // str q5, [x5]
 	ADD R6, R5
+	JMP end84
+
+add83:
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
+	WORD $0x3d8000a1 // str q1, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	WORD $0x3d8000a2 // str q2, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
+	WORD $0x3d8000a3 // str q3, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
+	WORD $0x3d8000a5 // str q5, [x5]
+	ADD R6, R5
+
+end84:
 	ADD R1, R13, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
@@ -1452,23 +1760,23 @@ sums66:
 	ADD R1, R11, R12
 	ADD R1, R12, R13
 	SUBS $1, R7, R7
-	BNE tile62
+	BNE tile74
 	RET
 
-rows61:
+rows73:
 	MOVD 64(R0), R8
 	CMP $5, R8
-	BNE rows71
+	BNE rows85
 	MOVD (R0), R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 
-tile72:
+tile86:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE notC73
+	BNE notC87
 	MOVD R5, R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	ADD R6, R14
@@ -1479,37 +1787,37 @@ tile72:
 	WORD $0x3dc001c3 // ldr q3, [x14]
 	ADD R6, R14
 	WORD $0x3dc001c4 // ldr q4, [x14]
-	JMP begin75
+	JMP begin89
 
-notC73:
+notC87:
 	CMP $1, R13
-	BNE notBias74
+	BNE notBias88
 	MOVD 96(R0), R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
-	JMP begin75
+	JMP begin89
 
-notBias74:
+notBias88:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x4f000404 // movi v4.4s, #0x0
 
-begin75:
+begin89:
 	MOVD R3, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums76
+	CBZ R15, sums90
 	CMP $4, R2
-	BNE scattered79
+	BNE scattered93
 	SUBS $4, R15, R15
-	BLT few78
+	BLT few92
 
-four77:
+four91:
 	WORD $0x3cee6905 // ldr q5, [x8, x14]
 	WORD $0x3cee6926 // ldr q6, [x9, x14]
 	WORD $0x3cee6947 // ldr q7, [x10, x14]
@@ -1545,15 +1853,15 @@ four77:
 	ADD R4, R13
 	ADD $16, R14
 	SUBS $4, R15, R15
-	BGE four77
+	BGE four91
 
-few78:
+few92:
 	ADDS $4, R15, R15
-	BEQ sums76
+	BEQ sums90
 
-scattered79:
+scattered93:
 
-step80:
+step94:
 	WORD $0xbc6e6905 // ldr s5, [x8, x14]
 	WORD $0xbc6e6926 // ldr s6, [x9, x14]
 	WORD $0xbc6e6947 // ldr s7, [x10, x14]
@@ -1568,9 +1876,12 @@ step80:
 	ADD R4, R13
 	ADD R2, R14
 	SUBS $1, R15, R15
-	BNE step80
+	BNE step94
 
-sums76:
+sums90:
+	MOVD 88(R0), R13
+	CMP $3, R13
+	BEQ add95
 	WORD $0x4f000405 // movi v5.4s, #0x0
 	WORD $0x4e25d400 // fadd v0.4s, v0.4s, v5.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -1587,28 +1898,53 @@ sums76:
 	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
 	WORD $0x3d8000a4 // str q4, [x5]
 	ADD R6, R5
+	JMP end96
+
+add95:
+	WORD $0x3dc000a5 // ldr q5, [x5]
+	WORD $0x4e25d400 // fadd v0.4s, v0.4s, v5.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a5 // ldr q5, [x5]
+	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
+	WORD $0x3d8000a1 // str q1, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a5 // ldr q5, [x5]
+	WORD $0x4e25d442 // fadd v2.4s, v2.4s, v5.4s
+	WORD $0x3d8000a2 // str q2, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a5 // ldr q5, [x5]
+	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
+	WORD $0x3d8000a3 // str q3, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a5 // ldr q5, [x5]
+	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	ADD R6, R5
+
+end96:
 	ADD R1, R12, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	SUBS $1, R7, R7
-	BNE tile72
+	BNE tile86
 	RET
 
-rows71:
+rows85:
 	MOVD 64(R0), R8
 	CMP $4, R8
-	BNE rows81
+	BNE rows97
 	MOVD (R0), R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 
-tile82:
+tile98:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE notC83
+	BNE notC99
 	MOVD R5, R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	ADD R6, R13
@@ -1617,35 +1953,35 @@ tile82:
 	WORD $0x3dc001a2 // ldr q2, [x13]
 	ADD R6, R13
 	WORD $0x3dc001a3 // ldr q3, [x13]
-	JMP begin85
+	JMP begin101
 
-notC83:
+notC99:
 	CMP $1, R12
-	BNE notBias84
+	BNE notBias100
 	MOVD 96(R0), R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
-	JMP begin85
+	JMP begin101
 
-notBias84:
+notBias100:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-begin85:
+begin101:
 	MOVD R3, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums86
+	CBZ R14, sums102
 	CMP $4, R2
-	BNE scattered89
+	BNE scattered105
 	SUBS $4, R14, R14
-	BLT few88
+	BLT few104
 
-four87:
+four103:
 	WORD $0x3ced6904 // ldr q4, [x8, x13]
 	WORD $0x3ced6925 // ldr q5, [x9, x13]
 	WORD $0x3ced6946 // ldr q6, [x10, x13]
@@ -1676,15 +2012,15 @@ four87:
 	ADD R4, R12
 	ADD $16, R13
 	SUBS $4, R14, R14
-	BGE four87
+	BGE four103
 
-few88:
+few104:
 	ADDS $4, R14, R14
-	BEQ sums86
+	BEQ sums102
 
-scattered89:
+scattered105:
 
-step90:
+step106:
 	WORD $0xbc6d6904 // ldr s4, [x8, x13]
 	WORD $0xbc6d6925 // ldr s5, [x9, x13]
 	WORD $0xbc6d6946 // ldr s6, [x10, x13]
@@ -1697,9 +2033,12 @@ step90:
 	ADD R4, R12
 	ADD R2, R13
 	SUBS $1, R14, R14
-	BNE step90
+	BNE step106
 
-sums86:
+sums102:
+	MOVD 88(R0), R12
+	CMP $3, R12
+	BEQ add107
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -1713,59 +2052,80 @@ sums86:
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
 	WORD $0x3d8000a3 // str q3, [x5]
 	ADD R6, R5
+	JMP end108
+
+add107:
+	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
+	WORD $0x3d8000a1 // str q1, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	WORD $0x3d8000a2 // str q2, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
+	WORD $0x3d8000a3 // str q3, [x5]
+	ADD R6, R5
+
+end108:
 	ADD R1, R11, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	SUBS $1, R7, R7
-	BNE tile82
+	BNE tile98
 	RET
 
-rows81:
+rows97:
 	MOVD 64(R0), R8
 	CMP $3, R8
-	BNE rows91
+	BNE rows109
 	MOVD (R0), R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 
-tile92:
+tile110:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE notC93
+	BNE notC111
 	MOVD R5, R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	ADD R6, R12
 	WORD $0x3dc00181 // ldr q1, [x12]
 	ADD R6, R12
 	WORD $0x3dc00182 // ldr q2, [x12]
-	JMP begin95
+	JMP begin113
 
-notC93:
+notC111:
 	CMP $1, R11
-	BNE notBias94
+	BNE notBias112
 	MOVD 96(R0), R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
-	JMP begin95
+	JMP begin113
 
-notBias94:
+notBias112:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 
-begin95:
+begin113:
 	MOVD R3, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums96
+	CBZ R13, sums114
 	CMP $4, R2
-	BNE scattered99
+	BNE scattered117
 	SUBS $4, R13, R13
-	BLT few98
+	BLT few116
 
-four97:
+four115:
 	WORD $0x3cec6903 // ldr q3, [x8, x12]
 	WORD $0x3cec6924 // ldr q4, [x9, x12]
 	WORD $0x3cec6945 // ldr q5, [x10, x12]
@@ -1791,15 +2151,15 @@ four97:
 	ADD R4, R11
 	ADD $16, R12
 	SUBS $4, R13, R13
-	BGE four97
+	BGE four115
 
-few98:
+few116:
 	ADDS $4, R13, R13
-	BEQ sums96
+	BEQ sums114
 
-scattered99:
+scattered117:
 
-step100:
+step118:
 	WORD $0xbc6c6903 // ldr s3, [x8, x12]
 	WORD $0xbc6c6924 // ldr s4, [x9, x12]
 	WORD $0xbc6c6945 // ldr s5, [x10, x12]
@@ -1810,9 +2170,12 @@ step100:
 	ADD R4, R11
 	ADD R2, R12
 	SUBS $1, R13, R13
-	BNE step100
+	BNE step118
 
-sums96:
+sums114:
+	MOVD 88(R0), R11
+	CMP $3, R11
+	BEQ add119
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -1823,53 +2186,70 @@ sums96:
 	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
 	WORD $0x3d8000a2 // str q2, [x5]
 	ADD R6, R5
+	JMP end120
+
+add119:
+	WORD $0x3dc000a3 // ldr q3, [x5]
+	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a3 // ldr q3, [x5]
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	WORD $0x3d8000a1 // str q1, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a3 // ldr q3, [x5]
+	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
+	WORD $0x3d8000a2 // str q2, [x5]
+	ADD R6, R5
+
+end120:
 	ADD R1, R10, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 	SUBS $1, R7, R7
-	BNE tile92
+	BNE tile110
 	RET
 
-rows91:
+rows109:
 	MOVD 64(R0), R8
 	CMP $2, R8
-	BNE rows101
+	BNE rows121
 	MOVD (R0), R8
 	ADD R1, R8, R9
 
-tile102:
+tile122:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE notC103
+	BNE notC123
 	MOVD R5, R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	ADD R6, R11
 	WORD $0x3dc00161 // ldr q1, [x11]
-	JMP begin105
+	JMP begin125
 
-notC103:
+notC123:
 	CMP $1, R10
-	BNE notBias104
+	BNE notBias124
 	MOVD 96(R0), R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
-	JMP begin105
+	JMP begin125
 
-notBias104:
+notBias124:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 
-begin105:
+begin125:
 	MOVD R3, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums106
+	CBZ R12, sums126
 	CMP $4, R2
-	BNE scattered109
+	BNE scattered129
 	SUBS $4, R12, R12
-	BLT few108
+	BLT few128
 
-four107:
+four127:
 	WORD $0x3ceb6902 // ldr q2, [x8, x11]
 	WORD $0x3ceb6923 // ldr q3, [x9, x11]
 	WORD $0x3dc00144 // ldr q4, [x10]
@@ -1890,15 +2270,15 @@ four107:
 	ADD R4, R10
 	ADD $16, R11
 	SUBS $4, R12, R12
-	BGE four107
+	BGE four127
 
-few108:
+few128:
 	ADDS $4, R12, R12
-	BEQ sums106
+	BEQ sums126
 
-scattered109:
+scattered129:
 
-step110:
+step130:
 	WORD $0xbc6b6902 // ldr s2, [x8, x11]
 	WORD $0xbc6b6923 // ldr s3, [x9, x11]
 	WORD $0x3dc00144 // ldr q4, [x10]
@@ -1907,9 +2287,12 @@ step110:
 	ADD R4, R10
 	ADD R2, R11
 	SUBS $1, R12, R12
-	BNE step110
+	BNE step130
 
-sums106:
+sums126:
+	MOVD 88(R0), R10
+	CMP $3, R10
+	BEQ add131
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -1917,44 +2300,57 @@ sums106:
 	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
 	WORD $0x3d8000a1 // str q1, [x5]
 	ADD R6, R5
+	JMP end132
+
+add131:
+	WORD $0x3dc000a2 // ldr q2, [x5]
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	ADD R6, R5
+	WORD $0x3dc000a2 // ldr q2, [x5]
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	WORD $0x3d8000a1 // str q1, [x5]
+	ADD R6, R5
+
+end132:
 	ADD R1, R9, R8
 	ADD R1, R8, R9
 	SUBS $1, R7, R7
-	BNE tile102
+	BNE tile122
 	RET
 
-rows101:
+rows121:
 	MOVD (R0), R8
 
-tile111:
+tile133:
 	MOVD 88(R0), R9
 	CMP $2, R9
-	BNE notC112
+	BNE notC134
 	MOVD R5, R10
 	WORD $0x3dc00140 // ldr q0, [x10]
-	JMP begin114
+	JMP begin136
 
-notC112:
+notC134:
 	CMP $1, R9
-	BNE notBias113
+	BNE notBias135
 	MOVD 96(R0), R10
 	WORD $0x3dc00140 // ldr q0, [x10]
-	JMP begin114
+	JMP begin136
 
-notBias113:
+notBias135:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 
-begin114:
+begin136:
 	MOVD R3, R9
 	MOVD $0, R10
 	MOVD 56(R0), R11
-	CBZ R11, sums115
+	CBZ R11, sums137
 	CMP $4, R2
-	BNE scattered118
+	BNE scattered140
 	SUBS $4, R11, R11
-	BLT few117
+	BLT few139
 
-four116:
+four138:
 	WORD $0x3cea6901 // ldr q1, [x8, x10]
 	WORD $0x3dc00122 // ldr q2, [x9]
 	WORD $0x4f811040 // fmla v0.4s, v2.4s, v1.s[0]
@@ -1970,31 +2366,43 @@ four116:
 	ADD R4, R9
 	ADD $16, R10
 	SUBS $4, R11, R11
-	BGE four116
+	BGE four138
 
-few117:
+few139:
 	ADDS $4, R11, R11
-	BEQ sums115
+	BEQ sums137
 
-scattered118:
+scattered140:
 
-step119:
+step141:
 	WORD $0xbc6a6901 // ldr s1, [x8, x10]
 	WORD $0x3dc00122 // ldr q2, [x9]
 	WORD $0x4f811040 // fmla v0.4s, v2.4s, v1.s[0]
 	ADD R4, R9
 	ADD R2, R10
 	SUBS $1, R11, R11
-	BNE step119
+	BNE step141
 
-sums115:
+sums137:
+	MOVD 88(R0), R9
+	CMP $3, R9
+	BEQ add142
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
 	WORD $0x3d8000a0 // str q0, [x5]
 	ADD R6, R5
+	JMP end143
+
+add142:
+	WORD $0x3dc000a1 // ldr q1, [x5]
+	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	ADD R6, R5
+
+end143:
 	ADD R1, R8, R8
 	SUBS $1, R7, R7
-	BNE tile111
+	BNE tile133
 	RET
 
 // gemm1maskedNEON sets C = A·B + start for panels of one vector, full or not.
@@ -2266,163 +2674,459 @@ done35:
 	BNE step33
 
 sums32:
+	MOVD 88(R0), R22
+	CMP $3, R22
+	BEQ add36
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	TBZ $1, R8, single36
-	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done37
-	ADD $8, R5, R22
-	WORD $0x4d0082c0 // st1 {v0.s}[2], [x22]
-	JMP done37
-
-single36:
-	WORD $0xbd0000a0 // str s0, [x5]
-
-done37:
-	ADD R6, R5
-	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
 	TBZ $1, R8, single38
-	WORD $0xfd0000a1 // str d1, [x5]
+	WORD $0xfd0000a0 // str d0, [x5]
 	TBZ $0, R8, done39
 	ADD $8, R5, R22
-	WORD $0x4d0082c1 // st1 {v1.s}[2], [x22]
+	WORD $0x4d0082c0 // st1 {v0.s}[2], [x22]
 	JMP done39
 
 single38:
-	WORD $0xbd0000a1 // str s1, [x5]
+	WORD $0xbd0000a0 // str s0, [x5]
 
 done39:
 	ADD R6, R5
-	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
 	TBZ $1, R8, single40
-	WORD $0xfd0000a2 // str d2, [x5]
+	WORD $0xfd0000a1 // str d1, [x5]
 	TBZ $0, R8, done41
 	ADD $8, R5, R22
-	WORD $0x4d0082c2 // st1 {v2.s}[2], [x22]
+	WORD $0x4d0082c1 // st1 {v1.s}[2], [x22]
 	JMP done41
 
 single40:
-	WORD $0xbd0000a2 // str s2, [x5]
+	WORD $0xbd0000a1 // str s1, [x5]
 
 done41:
 	ADD R6, R5
-	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
 	TBZ $1, R8, single42
-	WORD $0xfd0000a3 // str d3, [x5]
+	WORD $0xfd0000a2 // str d2, [x5]
 	TBZ $0, R8, done43
 	ADD $8, R5, R22
-	WORD $0x4d0082c3 // st1 {v3.s}[2], [x22]
+	WORD $0x4d0082c2 // st1 {v2.s}[2], [x22]
 	JMP done43
 
 single42:
-	WORD $0xbd0000a3 // str s3, [x5]
+	WORD $0xbd0000a2 // str s2, [x5]
 
 done43:
 	ADD R6, R5
-	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
 	TBZ $1, R8, single44
-	WORD $0xfd0000a4 // str d4, [x5]
+	WORD $0xfd0000a3 // str d3, [x5]
 	TBZ $0, R8, done45
 	ADD $8, R5, R22
-	WORD $0x4d0082c4 // st1 {v4.s}[2], [x22]
+	WORD $0x4d0082c3 // st1 {v3.s}[2], [x22]
 	JMP done45
 
 single44:
-	WORD $0xbd0000a4 // str s4, [x5]
+	WORD $0xbd0000a3 // str s3, [x5]
 
 done45:
 	ADD R6, R5
-	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
 	TBZ $1, R8, single46
-	WORD $0xfd0000a5 // str d5, [x5]
+	WORD $0xfd0000a4 // str d4, [x5]
 	TBZ $0, R8, done47
 	ADD $8, R5, R22
-	WORD $0x4d0082c5 // st1 {v5.s}[2], [x22]
+	WORD $0x4d0082c4 // st1 {v4.s}[2], [x22]
 	JMP done47
 
 single46:
-	WORD $0xbd0000a5 // str s5, [x5]
+	WORD $0xbd0000a4 // str s4, [x5]
 
 done47:
 	ADD R6, R5
-	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
 	TBZ $1, R8, single48
-	WORD $0xfd0000a6 // str d6, [x5]
+	WORD $0xfd0000a5 // str d5, [x5]
 	TBZ $0, R8, done49
 	ADD $8, R5, R22
-	WORD $0x4d0082c6 // st1 {v6.s}[2], [x22]
+	WORD $0x4d0082c5 // st1 {v5.s}[2], [x22]
 	JMP done49
 
 single48:
-	WORD $0xbd0000a6 // str s6, [x5]
+	WORD $0xbd0000a5 // str s5, [x5]
 
 done49:
 	ADD R6, R5
-	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
 	TBZ $1, R8, single50
-	WORD $0xfd0000a7 // str d7, [x5]
+	WORD $0xfd0000a6 // str d6, [x5]
 	TBZ $0, R8, done51
 	ADD $8, R5, R22
-	WORD $0x4d0082c7 // st1 {v7.s}[2], [x22]
+	WORD $0x4d0082c6 // st1 {v6.s}[2], [x22]
 	JMP done51
 
 single50:
-	WORD $0xbd0000a7 // str s7, [x5]
+	WORD $0xbd0000a6 // str s6, [x5]
 
 done51:
 	ADD R6, R5
-	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
 	TBZ $1, R8, single52
-	WORD $0xfd0000a8 // str d8, [x5]
+	WORD $0xfd0000a7 // str d7, [x5]
 	TBZ $0, R8, done53
 	ADD $8, R5, R22
-	WORD $0x4d0082c8 // st1 {v8.s}[2], [x22]
+	WORD $0x4d0082c7 // st1 {v7.s}[2], [x22]
 	JMP done53
 
 single52:
-	WORD $0xbd0000a8 // str s8, [x5]
+	WORD $0xbd0000a7 // str s7, [x5]
 
 done53:
 	ADD R6, R5
-	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
 	TBZ $1, R8, single54
-	WORD $0xfd0000a9 // str d9, [x5]
+	WORD $0xfd0000a8 // str d8, [x5]
 	TBZ $0, R8, done55
 	ADD $8, R5, R22
-	WORD $0x4d0082c9 // st1 {v9.s}[2], [x22]
+	WORD $0x4d0082c8 // st1 {v8.s}[2], [x22]
 	JMP done55
 
 single54:
-	WORD $0xbd0000a9 // str s9, [x5]
+	WORD $0xbd0000a8 // str s8, [x5]
 
 done55:
 	ADD R6, R5
-	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
 	TBZ $1, R8, single56
-	WORD $0xfd0000aa // str d10, [x5]
+	WORD $0xfd0000a9 // str d9, [x5]
 	TBZ $0, R8, done57
 	ADD $8, R5, R22
-	WORD $0x4d0082ca // st1 {v10.s}[2], [x22]
+	WORD $0x4d0082c9 // st1 {v9.s}[2], [x22]
 	JMP done57
 
 single56:
-	WORD $0xbd0000aa // str s10, [x5]
+	WORD $0xbd0000a9 // str s9, [x5]
 
 done57:
 	ADD R6, R5
-	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
 	TBZ $1, R8, single58
-	WORD $0xfd0000ab // str d11, [x5]
+	WORD $0xfd0000aa // str d10, [x5]
 	TBZ $0, R8, done59
 	ADD $8, R5, R22
-	WORD $0x4d0082cb // st1 {v11.s}[2], [x22]
+	WORD $0x4d0082ca // st1 {v10.s}[2], [x22]
 	JMP done59
 
 single58:
-	WORD $0xbd0000ab // str s11, [x5]
+	WORD $0xbd0000aa // str s10, [x5]
 
 done59:
 	ADD R6, R5
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
+	TBZ $1, R8, single60
+	WORD $0xfd0000ab // str d11, [x5]
+	TBZ $0, R8, done61
+	ADD $8, R5, R22
+	WORD $0x4d0082cb // st1 {v11.s}[2], [x22]
+	JMP done61
+
+single60:
+	WORD $0xbd0000ab // str s11, [x5]
+
+done61:
+	ADD R6, R5
+	JMP end37
+
+add36:
+	TBZ $1, R8, single62
+	WORD $0xfd4000ac // ldr d12, [x5]
+	TBZ $0, R8, done63
+	ADD $8, R5, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	JMP done63
+
+single62:
+	WORD $0xbd4000ac // ldr s12, [x5]
+
+done63:
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	TBZ $1, R8, single64
+	WORD $0xfd0000a0 // str d0, [x5]
+	TBZ $0, R8, done65
+	ADD $8, R5, R22
+	WORD $0x4d0082c0 // st1 {v0.s}[2], [x22]
+	JMP done65
+
+single64:
+	WORD $0xbd0000a0 // str s0, [x5]
+
+done65:
+	ADD R6, R5
+	TBZ $1, R8, single66
+	WORD $0xfd4000ac // ldr d12, [x5]
+	TBZ $0, R8, done67
+	ADD $8, R5, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	JMP done67
+
+single66:
+	WORD $0xbd4000ac // ldr s12, [x5]
+
+done67:
+	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
+	TBZ $1, R8, single68
+	WORD $0xfd0000a1 // str d1, [x5]
+	TBZ $0, R8, done69
+	ADD $8, R5, R22
+	WORD $0x4d0082c1 // st1 {v1.s}[2], [x22]
+	JMP done69
+
+single68:
+	WORD $0xbd0000a1 // str s1, [x5]
+
+done69:
+	ADD R6, R5
+	TBZ $1, R8, single70
+	WORD $0xfd4000ac // ldr d12, [x5]
+	TBZ $0, R8, done71
+	ADD $8, R5, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	JMP done71
+
+single70:
+	WORD $0xbd4000ac // ldr s12, [x5]
+
+done71:
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	TBZ $1, R8, single72
+	WORD $0xfd0000a2 // str d2, [x5]
+	TBZ $0, R8, done73
+	ADD $8, R5, R22
+	WORD $0x4d0082c2 // st1 {v2.s}[2], [x22]
+	JMP done73
+
+single72:
+	WORD $0xbd0000a2 // str s2, [x5]
+
+done73:
+	ADD R6, R5
+	TBZ $1, R8, single74
+	WORD $0xfd4000ac // ldr d12, [x5]
+	TBZ $0, R8, done75
+	ADD $8, R5, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	JMP done75
+
+single74:
+	WORD $0xbd4000ac // ldr s12, [x5]
+
+done75:
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	TBZ $1, R8, single76
+	WORD $0xfd0000a3 // str d3, [x5]
+	TBZ $0, R8, done77
+	ADD $8, R5, R22
+	WORD $0x4d0082c3 // st1 {v3.s}[2], [x22]
+	JMP done77
+
+single76:
+	WORD $0xbd0000a3 // str s3, [x5]
+
+done77:
+	ADD R6, R5
+	TBZ $1, R8, single78
+	WORD $0xfd4000ac // ldr d12, [x5]
+	TBZ $0, R8, done79
+	ADD $8, R5, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	JMP done79
+
+single78:
+	WORD $0xbd4000ac // ldr s12, [x5]
+
+done79:
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	TBZ $1, R8, single80
+	WORD $0xfd0000a4 // str d4, [x5]
+	TBZ $0, R8, done81
+	ADD $8, R5, R22
+	WORD $0x4d0082c4 // st1 {v4.s}[2], [x22]
+	JMP done81
+
+single80:
+	WORD $0xbd0000a4 // str s4, [x5]
+
+done81:
+	ADD R6, R5
+	TBZ $1, R8, single82
+	WORD $0xfd4000ac // ldr d12, [x5]
+	TBZ $0, R8, done83
+	ADD $8, R5, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	JMP done83
+
+single82:
+	WORD $0xbd4000ac // ldr s12, [x5]
+
+done83:
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	TBZ $1, R8, single84
+	WORD $0xfd0000a5 // str d5, [x5]
+	TBZ $0, R8, done85
+	ADD $8, R5, R22
+	WORD $0x4d0082c5 // st1 {v5.s}[2], [x22]
+	JMP done85
+
+single84:
+	WORD $0xbd0000a5 // str s5, [x5]
+
+done85:
+	ADD R6, R5
+	TBZ $1, R8, single86
+	WORD $0xfd4000ac // ldr d12, [x5]
+	TBZ $0, R8, done87
+	ADD $8, R5, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	JMP done87
+
+single86:
+	WORD $0xbd4000ac // ldr s12, [x5]
+
+done87:
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	TBZ $1, R8, single88
+	WORD $0xfd0000a6 // str d6, [x5]
+	TBZ $0, R8, done89
+	ADD $8, R5, R22
+	WORD $0x4d0082c6 // st1 {v6.s}[2], [x22]
+	JMP done89
+
+single88:
+	WORD $0xbd0000a6 // str s6, [x5]
+
+done89:
+	ADD R6, R5
+	TBZ $1, R8, single90
+	WORD $0xfd4000ac // ldr d12, [x5]
+	TBZ $0, R8, done91
+	ADD $8, R5, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	JMP done91
+
+single90:
+	WORD $0xbd4000ac // ldr s12, [x5]
+
+done91:
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	TBZ $1, R8, single92
+	WORD $0xfd0000a7 // str d7, [x5]
+	TBZ $0, R8, done93
+	ADD $8, R5, R22
+	WORD $0x4d0082c7 // st1 {v7.s}[2], [x22]
+	JMP done93
+
+single92:
+	WORD $0xbd0000a7 // str s7, [x5]
+
+done93:
+	ADD R6, R5
+	TBZ $1, R8, single94
+	WORD $0xfd4000ac // ldr d12, [x5]
+	TBZ $0, R8, done95
+	ADD $8, R5, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	JMP done95
+
+single94:
+	WORD $0xbd4000ac // ldr s12, [x5]
+
+done95:
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	TBZ $1, R8, single96
+	WORD $0xfd0000a8 // str d8, [x5]
+	TBZ $0, R8, done97
+	ADD $8, R5, R22
+	WORD $0x4d0082c8 // st1 {v8.s}[2], [x22]
+	JMP done97
+
+single96:
+	WORD $0xbd0000a8 // str s8, [x5]
+
+done97:
+	ADD R6, R5
+	TBZ $1, R8, single98
+	WORD $0xfd4000ac // ldr d12, [x5]
+	TBZ $0, R8, done99
+	ADD $8, R5, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	JMP done99
+
+single98:
+	WORD $0xbd4000ac // ldr s12, [x5]
+
+done99:
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	TBZ $1, R8, single100
+	WORD $0xfd0000a9 // str d9, [x5]
+	TBZ $0, R8, done101
+	ADD $8, R5, R22
+	WORD $0x4d0082c9 // st1 {v9.s}[2], [x22]
+	JMP done101
+
+single100:
+	WORD $0xbd0000a9 // str s9, [x5]
+
+done101:
+	ADD R6, R5
+	TBZ $1, R8, single102
+	WORD $0xfd4000ac // ldr d12, [x5]
+	TBZ $0, R8, done103
+	ADD $8, R5, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	JMP done103
+
+single102:
+	WORD $0xbd4000ac // ldr s12, [x5]
+
+done103:
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	TBZ $1, R8, single104
+	WORD $0xfd0000aa // str d10, [x5]
+	TBZ $0, R8, done105
+	ADD $8, R5, R22
+	WORD $0x4d0082ca // st1 {v10.s}[2], [x22]
+	JMP done105
+
+single104:
+	WORD $0xbd0000aa // str s10, [x5]
+
+done105:
+	ADD R6, R5
+	TBZ $1, R8, single106
+	WORD $0xfd4000ac // ldr d12, [x5]
+	TBZ $0, R8, done107
+	ADD $8, R5, R22
+	WORD $0x4d4082cc // ld1 {v12.s}[2], [x22]
+	JMP done107
+
+single106:
+	WORD $0xbd4000ac // ldr s12, [x5]
+
+done107:
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
+	TBZ $1, R8, single108
+	WORD $0xfd0000ab // str d11, [x5]
+	TBZ $0, R8, done109
+	ADD $8, R5, R22
+	WORD $0x4d0082cb // st1 {v11.s}[2], [x22]
+	JMP done109
+
+single108:
+	WORD $0xbd0000ab // str s11, [x5]
+
+done109:
+	ADD R6, R5
+
+end37:
 	ADD R1, R21, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
@@ -2442,7 +3146,7 @@ done59:
 rows1:
 	MOVD 64(R0), R9
 	CMP $11, R9
-	BNE rows60
+	BNE rows110
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
@@ -2455,159 +3159,159 @@ rows1:
 	ADD R1, R17, R19
 	ADD R1, R19, R20
 
-tile61:
+tile111:
 	MOVD 88(R0), R21
 	CMP $2, R21
-	BNE notC62
+	BNE notC112
 	MOVD R5, R22
-	TBZ $1, R8, single65
+	TBZ $1, R8, single115
 	WORD $0xfd4002c0 // ldr d0, [x22]
-	TBZ $0, R8, done66
+	TBZ $0, R8, done116
 	ADD $8, R22, R23
 	WORD $0x4d4082e0 // ld1 {v0.s}[2], [x23]
-	JMP done66
+	JMP done116
 
-single65:
+single115:
 	WORD $0xbd4002c0 // ldr s0, [x22]
 
-done66:
+done116:
 	ADD R6, R22
-	TBZ $1, R8, single67
+	TBZ $1, R8, single117
 	WORD $0xfd4002c1 // ldr d1, [x22]
-	TBZ $0, R8, done68
+	TBZ $0, R8, done118
 	ADD $8, R22, R23
 	WORD $0x4d4082e1 // ld1 {v1.s}[2], [x23]
-	JMP done68
+	JMP done118
 
-single67:
+single117:
 	WORD $0xbd4002c1 // ldr s1, [x22]
 
-done68:
+done118:
 	ADD R6, R22
-	TBZ $1, R8, single69
+	TBZ $1, R8, single119
 	WORD $0xfd4002c2 // ldr d2, [x22]
-	TBZ $0, R8, done70
+	TBZ $0, R8, done120
 	ADD $8, R22, R23
 	WORD $0x4d4082e2 // ld1 {v2.s}[2], [x23]
-	JMP done70
+	JMP done120
 
-single69:
+single119:
 	WORD $0xbd4002c2 // ldr s2, [x22]
 
-done70:
+done120:
 	ADD R6, R22
-	TBZ $1, R8, single71
+	TBZ $1, R8, single121
 	WORD $0xfd4002c3 // ldr d3, [x22]
-	TBZ $0, R8, done72
+	TBZ $0, R8, done122
 	ADD $8, R22, R23
 	WORD $0x4d4082e3 // ld1 {v3.s}[2], [x23]
-	JMP done72
+	JMP done122
 
-single71:
+single121:
 	WORD $0xbd4002c3 // ldr s3, [x22]
 
-done72:
+done122:
 	ADD R6, R22
-	TBZ $1, R8, single73
+	TBZ $1, R8, single123
 	WORD $0xfd4002c4 // ldr d4, [x22]
-	TBZ $0, R8, done74
+	TBZ $0, R8, done124
 	ADD $8, R22, R23
 	WORD $0x4d4082e4 // ld1 {v4.s}[2], [x23]
-	JMP done74
+	JMP done124
 
-single73:
+single123:
 	WORD $0xbd4002c4 // ldr s4, [x22]
 
-done74:
+done124:
 	ADD R6, R22
-	TBZ $1, R8, single75
+	TBZ $1, R8, single125
 	WORD $0xfd4002c5 // ldr d5, [x22]
-	TBZ $0, R8, done76
+	TBZ $0, R8, done126
 	ADD $8, R22, R23
 	WORD $0x4d4082e5 // ld1 {v5.s}[2], [x23]
-	JMP done76
+	JMP done126
 
-single75:
+single125:
 	WORD $0xbd4002c5 // ldr s5, [x22]
 
-done76:
+done126:
 	ADD R6, R22
-	TBZ $1, R8, single77
+	TBZ $1, R8, single127
 	WORD $0xfd4002c6 // ldr d6, [x22]
-	TBZ $0, R8, done78
+	TBZ $0, R8, done128
 	ADD $8, R22, R23
 	WORD $0x4d4082e6 // ld1 {v6.s}[2], [x23]
-	JMP done78
+	JMP done128
 
-single77:
+single127:
 	WORD $0xbd4002c6 // ldr s6, [x22]
 
-done78:
+done128:
 	ADD R6, R22
-	TBZ $1, R8, single79
+	TBZ $1, R8, single129
 	WORD $0xfd4002c7 // ldr d7, [x22]
-	TBZ $0, R8, done80
+	TBZ $0, R8, done130
 	ADD $8, R22, R23
 	WORD $0x4d4082e7 // ld1 {v7.s}[2], [x23]
-	JMP done80
+	JMP done130
 
-single79:
+single129:
 	WORD $0xbd4002c7 // ldr s7, [x22]
 
-done80:
+done130:
 	ADD R6, R22
-	TBZ $1, R8, single81
+	TBZ $1, R8, single131
 	WORD $0xfd4002c8 // ldr d8, [x22]
-	TBZ $0, R8, done82
+	TBZ $0, R8, done132
 	ADD $8, R22, R23
 	WORD $0x4d4082e8 // ld1 {v8.s}[2], [x23]
-	JMP done82
+	JMP done132
 
-single81:
+single131:
 	WORD $0xbd4002c8 // ldr s8, [x22]
 
-done82:
+done132:
 	ADD R6, R22
-	TBZ $1, R8, single83
+	TBZ $1, R8, single133
 	WORD $0xfd4002c9 // ldr d9, [x22]
-	TBZ $0, R8, done84
+	TBZ $0, R8, done134
 	ADD $8, R22, R23
 	WORD $0x4d4082e9 // ld1 {v9.s}[2], [x23]
-	JMP done84
+	JMP done134
 
-single83:
+single133:
 	WORD $0xbd4002c9 // ldr s9, [x22]
 
-done84:
+done134:
 	ADD R6, R22
-	TBZ $1, R8, single85
+	TBZ $1, R8, single135
 	WORD $0xfd4002ca // ldr d10, [x22]
-	TBZ $0, R8, done86
+	TBZ $0, R8, done136
 	ADD $8, R22, R23
 	WORD $0x4d4082ea // ld1 {v10.s}[2], [x23]
-	JMP done86
+	JMP done136
 
-single85:
+single135:
 	WORD $0xbd4002ca // ldr s10, [x22]
 
-done86:
-	JMP begin64
+done136:
+	JMP begin114
 
-notC62:
+notC112:
 	CMP $1, R21
-	BNE notBias63
+	BNE notBias113
 	MOVD 96(R0), R22
-	TBZ $1, R8, single87
+	TBZ $1, R8, single137
 	WORD $0xfd4002c0 // ldr d0, [x22]
-	TBZ $0, R8, done88
+	TBZ $0, R8, done138
 	ADD $8, R22, R23
 	WORD $0x4d4082e0 // ld1 {v0.s}[2], [x23]
-	JMP done88
+	JMP done138
 
-single87:
+single137:
 	WORD $0xbd4002c0 // ldr s0, [x22]
 
-done88:
+done138:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -2618,9 +3322,9 @@ done88:
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
 	WORD $0x4ea01c0a // mov v10.16b, v0.16b
-	JMP begin64
+	JMP begin114
 
-notBias63:
+notBias113:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -2633,13 +3337,13 @@ notBias63:
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4f00040a // movi v10.4s, #0x0
 
-begin64:
+begin114:
 	MOVD R3, R21
 	MOVD $0, R22
 	MOVD 56(R0), R23
-	CBZ R23, sums89
+	CBZ R23, sums139
 
-step90:
+step140:
 	WORD $0xbc76692b // ldr s11, [x9, x22]
 	WORD $0xbc76694c // ldr s12, [x10, x22]
 	WORD $0xbc76696d // ldr s13, [x11, x22]
@@ -2651,17 +3355,17 @@ step90:
 	WORD $0xbc766a33 // ldr s19, [x17, x22]
 	WORD $0xbc766a74 // ldr s20, [x19, x22]
 	WORD $0xbc766a95 // ldr s21, [x20, x22]
-	TBZ $1, R8, single91
+	TBZ $1, R8, single141
 	WORD $0xfd4002b6 // ldr d22, [x21]
-	TBZ $0, R8, done92
+	TBZ $0, R8, done142
 	ADD $8, R21, R24
 	WORD $0x4d408316 // ld1 {v22.s}[2], [x24]
-	JMP done92
+	JMP done142
 
-single91:
+single141:
 	WORD $0xbd4002b6 // ldr s22, [x21]
 
-done92:
+done142:
 	WORD $0x4f8b12c0 // fmla v0.4s, v22.4s, v11.s[0]
 	WORD $0x4f8c12c1 // fmla v1.4s, v22.4s, v12.s[0]
 	WORD $0x4f8d12c2 // fmla v2.4s, v22.4s, v13.s[0]
@@ -2676,153 +3380,425 @@ done92:
 	ADD R4, R21
 	ADD R2, R22
 	SUBS $1, R23, R23
-	BNE step90
+	BNE step140
 
-sums89:
+sums139:
+	MOVD 88(R0), R21
+	CMP $3, R21
+	BEQ add143
 	WORD $0x4f00040b // movi v11.4s, #0x0
 	WORD $0x4e2bd400 // fadd v0.4s, v0.4s, v11.4s
-	TBZ $1, R8, single93
+	TBZ $1, R8, single145
 	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done94
+	TBZ $0, R8, done146
 	ADD $8, R5, R21
 	WORD $0x4d0082a0 // st1 {v0.s}[2], [x21]
-	JMP done94
+	JMP done146
 
-single93:
+single145:
 	WORD $0xbd0000a0 // str s0, [x5]
 
-done94:
+done146:
 	ADD R6, R5
 	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
-	TBZ $1, R8, single95
+	TBZ $1, R8, single147
 	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done96
+	TBZ $0, R8, done148
 	ADD $8, R5, R21
 	WORD $0x4d0082a1 // st1 {v1.s}[2], [x21]
-	JMP done96
+	JMP done148
 
-single95:
+single147:
 	WORD $0xbd0000a1 // str s1, [x5]
 
-done96:
+done148:
 	ADD R6, R5
 	WORD $0x4e2bd442 // fadd v2.4s, v2.4s, v11.4s
-	TBZ $1, R8, single97
+	TBZ $1, R8, single149
 	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done98
+	TBZ $0, R8, done150
 	ADD $8, R5, R21
 	WORD $0x4d0082a2 // st1 {v2.s}[2], [x21]
-	JMP done98
+	JMP done150
 
-single97:
+single149:
 	WORD $0xbd0000a2 // str s2, [x5]
 
-done98:
+done150:
 	ADD R6, R5
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
-	TBZ $1, R8, single99
+	TBZ $1, R8, single151
 	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done100
+	TBZ $0, R8, done152
 	ADD $8, R5, R21
 	WORD $0x4d0082a3 // st1 {v3.s}[2], [x21]
-	JMP done100
+	JMP done152
 
-single99:
+single151:
 	WORD $0xbd0000a3 // str s3, [x5]
 
-done100:
+done152:
 	ADD R6, R5
 	WORD $0x4e2bd484 // fadd v4.4s, v4.4s, v11.4s
-	TBZ $1, R8, single101
+	TBZ $1, R8, single153
 	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done102
+	TBZ $0, R8, done154
 	ADD $8, R5, R21
 	WORD $0x4d0082a4 // st1 {v4.s}[2], [x21]
-	JMP done102
+	JMP done154
 
-single101:
+single153:
 	WORD $0xbd0000a4 // str s4, [x5]
 
-done102:
+done154:
 	ADD R6, R5
 	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
-	TBZ $1, R8, single103
+	TBZ $1, R8, single155
 	WORD $0xfd0000a5 // str d5, [x5]
-	TBZ $0, R8, done104
+	TBZ $0, R8, done156
 	ADD $8, R5, R21
 	WORD $0x4d0082a5 // st1 {v5.s}[2], [x21]
-	JMP done104
+	JMP done156
 
-single103:
+single155:
 	WORD $0xbd0000a5 // str s5, [x5]
 
-done104:
+done156:
 	ADD R6, R5
 	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
-	TBZ $1, R8, single105
+	TBZ $1, R8, single157
 	WORD $0xfd0000a6 // str d6, [x5]
-	TBZ $0, R8, done106
+	TBZ $0, R8, done158
 	ADD $8, R5, R21
 	WORD $0x4d0082a6 // st1 {v6.s}[2], [x21]
-	JMP done106
+	JMP done158
 
-single105:
+single157:
 	WORD $0xbd0000a6 // str s6, [x5]
 
-done106:
+done158:
 	ADD R6, R5
 	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
-	TBZ $1, R8, single107
+	TBZ $1, R8, single159
 	WORD $0xfd0000a7 // str d7, [x5]
-	TBZ $0, R8, done108
+	TBZ $0, R8, done160
 	ADD $8, R5, R21
 	WORD $0x4d0082a7 // st1 {v7.s}[2], [x21]
-	JMP done108
+	JMP done160
 
-single107:
+single159:
 	WORD $0xbd0000a7 // str s7, [x5]
 
-done108:
+done160:
 	ADD R6, R5
 	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
-	TBZ $1, R8, single109
+	TBZ $1, R8, single161
 	WORD $0xfd0000a8 // str d8, [x5]
-	TBZ $0, R8, done110
+	TBZ $0, R8, done162
 	ADD $8, R5, R21
 	WORD $0x4d0082a8 // st1 {v8.s}[2], [x21]
-	JMP done110
+	JMP done162
 
-single109:
+single161:
 	WORD $0xbd0000a8 // str s8, [x5]
 
-done110:
+done162:
 	ADD R6, R5
 	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
-	TBZ $1, R8, single111
+	TBZ $1, R8, single163
 	WORD $0xfd0000a9 // str d9, [x5]
-	TBZ $0, R8, done112
+	TBZ $0, R8, done164
 	ADD $8, R5, R21
 	WORD $0x4d0082a9 // st1 {v9.s}[2], [x21]
-	JMP done112
+	JMP done164
 
-single111:
+single163:
 	WORD $0xbd0000a9 // str s9, [x5]
 
-done112:
+done164:
 	ADD R6, R5
 	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
-	TBZ $1, R8, single113
+	TBZ $1, R8, single165
 	WORD $0xfd0000aa // str d10, [x5]
-	TBZ $0, R8, done114
+	TBZ $0, R8, done166
 	ADD $8, R5, R21
 	WORD $0x4d0082aa // st1 {v10.s}[2], [x21]
-	JMP done114
+	JMP done166
 
-single113:
+single165:
 	WORD $0xbd0000aa // str s10, [x5]
 
-done114:
+done166:
 	ADD R6, R5
+	JMP end144
+
+add143:
+	TBZ $1, R8, single167
+	WORD $0xfd4000ab // ldr d11, [x5]
+	TBZ $0, R8, done168
+	ADD $8, R5, R21
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	JMP done168
+
+single167:
+	WORD $0xbd4000ab // ldr s11, [x5]
+
+done168:
+	WORD $0x4e2bd400 // fadd v0.4s, v0.4s, v11.4s
+	TBZ $1, R8, single169
+	WORD $0xfd0000a0 // str d0, [x5]
+	TBZ $0, R8, done170
+	ADD $8, R5, R21
+	WORD $0x4d0082a0 // st1 {v0.s}[2], [x21]
+	JMP done170
+
+single169:
+	WORD $0xbd0000a0 // str s0, [x5]
+
+done170:
+	ADD R6, R5
+	TBZ $1, R8, single171
+	WORD $0xfd4000ab // ldr d11, [x5]
+	TBZ $0, R8, done172
+	ADD $8, R5, R21
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	JMP done172
+
+single171:
+	WORD $0xbd4000ab // ldr s11, [x5]
+
+done172:
+	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
+	TBZ $1, R8, single173
+	WORD $0xfd0000a1 // str d1, [x5]
+	TBZ $0, R8, done174
+	ADD $8, R5, R21
+	WORD $0x4d0082a1 // st1 {v1.s}[2], [x21]
+	JMP done174
+
+single173:
+	WORD $0xbd0000a1 // str s1, [x5]
+
+done174:
+	ADD R6, R5
+	TBZ $1, R8, single175
+	WORD $0xfd4000ab // ldr d11, [x5]
+	TBZ $0, R8, done176
+	ADD $8, R5, R21
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	JMP done176
+
+single175:
+	WORD $0xbd4000ab // ldr s11, [x5]
+
+done176:
+	WORD $0x4e2bd442 // fadd v2.4s, v2.4s, v11.4s
+	TBZ $1, R8, single177
+	WORD $0xfd0000a2 // str d2, [x5]
+	TBZ $0, R8, done178
+	ADD $8, R5, R21
+	WORD $0x4d0082a2 // st1 {v2.s}[2], [x21]
+	JMP done178
+
+single177:
+	WORD $0xbd0000a2 // str s2, [x5]
+
+done178:
+	ADD R6, R5
+	TBZ $1, R8, single179
+	WORD $0xfd4000ab // ldr d11, [x5]
+	TBZ $0, R8, done180
+	ADD $8, R5, R21
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	JMP done180
+
+single179:
+	WORD $0xbd4000ab // ldr s11, [x5]
+
+done180:
+	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
+	TBZ $1, R8, single181
+	WORD $0xfd0000a3 // str d3, [x5]
+	TBZ $0, R8, done182
+	ADD $8, R5, R21
+	WORD $0x4d0082a3 // st1 {v3.s}[2], [x21]
+	JMP done182
+
+single181:
+	WORD $0xbd0000a3 // str s3, [x5]
+
+done182:
+	ADD R6, R5
+	TBZ $1, R8, single183
+	WORD $0xfd4000ab // ldr d11, [x5]
+	TBZ $0, R8, done184
+	ADD $8, R5, R21
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	JMP done184
+
+single183:
+	WORD $0xbd4000ab // ldr s11, [x5]
+
+done184:
+	WORD $0x4e2bd484 // fadd v4.4s, v4.4s, v11.4s
+	TBZ $1, R8, single185
+	WORD $0xfd0000a4 // str d4, [x5]
+	TBZ $0, R8, done186
+	ADD $8, R5, R21
+	WORD $0x4d0082a4 // st1 {v4.s}[2], [x21]
+	JMP done186
+
+single185:
+	WORD $0xbd0000a4 // str s4, [x5]
+
+done186:
+	ADD R6, R5
+	TBZ $1, R8, single187
+	WORD $0xfd4000ab // ldr d11, [x5]
+	TBZ $0, R8, done188
+	ADD $8, R5, R21
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	JMP done188
+
+single187:
+	WORD $0xbd4000ab // ldr s11, [x5]
+
+done188:
+	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
+	TBZ $1, R8, single189
+	WORD $0xfd0000a5 // str d5, [x5]
+	TBZ $0, R8, done190
+	ADD $8, R5, R21
+	WORD $0x4d0082a5 // st1 {v5.s}[2], [x21]
+	JMP done190
+
+single189:
+	WORD $0xbd0000a5 // str s5, [x5]
+
+done190:
+	ADD R6, R5
+	TBZ $1, R8, single191
+	WORD $0xfd4000ab // ldr d11, [x5]
+	TBZ $0, R8, done192
+	ADD $8, R5, R21
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	JMP done192
+
+single191:
+	WORD $0xbd4000ab // ldr s11, [x5]
+
+done192:
+	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
+	TBZ $1, R8, single193
+	WORD $0xfd0000a6 // str d6, [x5]
+	TBZ $0, R8, done194
+	ADD $8, R5, R21
+	WORD $0x4d0082a6 // st1 {v6.s}[2], [x21]
+	JMP done194
+
+single193:
+	WORD $0xbd0000a6 // str s6, [x5]
+
+done194:
+	ADD R6, R5
+	TBZ $1, R8, single195
+	WORD $0xfd4000ab // ldr d11, [x5]
+	TBZ $0, R8, done196
+	ADD $8, R5, R21
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	JMP done196
+
+single195:
+	WORD $0xbd4000ab // ldr s11, [x5]
+
+done196:
+	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
+	TBZ $1, R8, single197
+	WORD $0xfd0000a7 // str d7, [x5]
+	TBZ $0, R8, done198
+	ADD $8, R5, R21
+	WORD $0x4d0082a7 // st1 {v7.s}[2], [x21]
+	JMP done198
+
+single197:
+	WORD $0xbd0000a7 // str s7, [x5]
+
+done198:
+	ADD R6, R5
+	TBZ $1, R8, single199
+	WORD $0xfd4000ab // ldr d11, [x5]
+	TBZ $0, R8, done200
+	ADD $8, R5, R21
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	JMP done200
+
+single199:
+	WORD $0xbd4000ab // ldr s11, [x5]
+
+done200:
+	WORD $0x4e2bd508 // fadd v8.4s, v8.4s, v11.4s
+	TBZ $1, R8, single201
+	WORD $0xfd0000a8 // str d8, [x5]
+	TBZ $0, R8, done202
+	ADD $8, R5, R21
+	WORD $0x4d0082a8 // st1 {v8.s}[2], [x21]
+	JMP done202
+
+single201:
+	WORD $0xbd0000a8 // str s8, [x5]
+
+done202:
+	ADD R6, R5
+	TBZ $1, R8, single203
+	WORD $0xfd4000ab // ldr d11, [x5]
+	TBZ $0, R8, done204
+	ADD $8, R5, R21
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	JMP done204
+
+single203:
+	WORD $0xbd4000ab // ldr s11, [x5]
+
+done204:
+	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
+	TBZ $1, R8, single205
+	WORD $0xfd0000a9 // str d9, [x5]
+	TBZ $0, R8, done206
+	ADD $8, R5, R21
+	WORD $0x4d0082a9 // st1 {v9.s}[2], [x21]
+	JMP done206
+
+single205:
+	WORD $0xbd0000a9 // str s9, [x5]
+
+done206:
+	ADD R6, R5
+	TBZ $1, R8, single207
+	WORD $0xfd4000ab // ldr d11, [x5]
+	TBZ $0, R8, done208
+	ADD $8, R5, R21
+	WORD $0x4d4082ab // ld1 {v11.s}[2], [x21]
+	JMP done208
+
+single207:
+	WORD $0xbd4000ab // ldr s11, [x5]
+
+done208:
+	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
+	TBZ $1, R8, single209
+	WORD $0xfd0000aa // str d10, [x5]
+	TBZ $0, R8, done210
+	ADD $8, R5, R21
+	WORD $0x4d0082aa // st1 {v10.s}[2], [x21]
+	JMP done210
+
+single209:
+	WORD $0xbd0000aa // str s10, [x5]
+
+done210:
+	ADD R6, R5
+
+end144:
 	ADD R1, R20, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
@@ -2835,13 +3811,13 @@ done114:
 	ADD R1, R17, R19
 	ADD R1, R19, R20
 	SUBS $1, R7, R7
-	BNE tile61
+	BNE tile111
 	RET
 
-rows60:
+rows110:
 	MOVD 64(R0), R9
 	CMP $10, R9
-	BNE rows115
+	BNE rows211
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
@@ -2853,147 +3829,147 @@ rows60:
 	ADD R1, R16, R17
 	ADD R1, R17, R19
 
-tile116:
+tile212:
 	MOVD 88(R0), R20
 	CMP $2, R20
-	BNE notC117
+	BNE notC213
 	MOVD R5, R21
-	TBZ $1, R8, single120
+	TBZ $1, R8, single216
 	WORD $0xfd4002a0 // ldr d0, [x21]
-	TBZ $0, R8, done121
+	TBZ $0, R8, done217
 	ADD $8, R21, R22
 	WORD $0x4d4082c0 // ld1 {v0.s}[2], [x22]
-	JMP done121
+	JMP done217
 
-single120:
+single216:
 	WORD $0xbd4002a0 // ldr s0, [x21]
 
-done121:
+done217:
 	ADD R6, R21
-	TBZ $1, R8, single122
+	TBZ $1, R8, single218
 	WORD $0xfd4002a1 // ldr d1, [x21]
-	TBZ $0, R8, done123
+	TBZ $0, R8, done219
 	ADD $8, R21, R22
 	WORD $0x4d4082c1 // ld1 {v1.s}[2], [x22]
-	JMP done123
+	JMP done219
 
-single122:
+single218:
 	WORD $0xbd4002a1 // ldr s1, [x21]
 
-done123:
+done219:
 	ADD R6, R21
-	TBZ $1, R8, single124
+	TBZ $1, R8, single220
 	WORD $0xfd4002a2 // ldr d2, [x21]
-	TBZ $0, R8, done125
+	TBZ $0, R8, done221
 	ADD $8, R21, R22
 	WORD $0x4d4082c2 // ld1 {v2.s}[2], [x22]
-	JMP done125
+	JMP done221
 
-single124:
+single220:
 	WORD $0xbd4002a2 // ldr s2, [x21]
 
-done125:
+done221:
 	ADD R6, R21
-	TBZ $1, R8, single126
+	TBZ $1, R8, single222
 	WORD $0xfd4002a3 // ldr d3, [x21]
-	TBZ $0, R8, done127
+	TBZ $0, R8, done223
 	ADD $8, R21, R22
 	WORD $0x4d4082c3 // ld1 {v3.s}[2], [x22]
-	JMP done127
+	JMP done223
 
-single126:
+single222:
 	WORD $0xbd4002a3 // ldr s3, [x21]
 
-done127:
+done223:
 	ADD R6, R21
-	TBZ $1, R8, single128
+	TBZ $1, R8, single224
 	WORD $0xfd4002a4 // ldr d4, [x21]
-	TBZ $0, R8, done129
+	TBZ $0, R8, done225
 	ADD $8, R21, R22
 	WORD $0x4d4082c4 // ld1 {v4.s}[2], [x22]
-	JMP done129
+	JMP done225
 
-single128:
+single224:
 	WORD $0xbd4002a4 // ldr s4, [x21]
 
-done129:
+done225:
 	ADD R6, R21
-	TBZ $1, R8, single130
+	TBZ $1, R8, single226
 	WORD $0xfd4002a5 // ldr d5, [x21]
-	TBZ $0, R8, done131
+	TBZ $0, R8, done227
 	ADD $8, R21, R22
 	WORD $0x4d4082c5 // ld1 {v5.s}[2], [x22]
-	JMP done131
+	JMP done227
 
-single130:
+single226:
 	WORD $0xbd4002a5 // ldr s5, [x21]
 
-done131:
+done227:
 	ADD R6, R21
-	TBZ $1, R8, single132
+	TBZ $1, R8, single228
 	WORD $0xfd4002a6 // ldr d6, [x21]
-	TBZ $0, R8, done133
+	TBZ $0, R8, done229
 	ADD $8, R21, R22
 	WORD $0x4d4082c6 // ld1 {v6.s}[2], [x22]
-	JMP done133
+	JMP done229
 
-single132:
+single228:
 	WORD $0xbd4002a6 // ldr s6, [x21]
 
-done133:
+done229:
 	ADD R6, R21
-	TBZ $1, R8, single134
+	TBZ $1, R8, single230
 	WORD $0xfd4002a7 // ldr d7, [x21]
-	TBZ $0, R8, done135
+	TBZ $0, R8, done231
 	ADD $8, R21, R22
 	WORD $0x4d4082c7 // ld1 {v7.s}[2], [x22]
-	JMP done135
+	JMP done231
 
-single134:
+single230:
 	WORD $0xbd4002a7 // ldr s7, [x21]
 
-done135:
+done231:
 	ADD R6, R21
-	TBZ $1, R8, single136
+	TBZ $1, R8, single232
 	WORD $0xfd4002a8 // ldr d8, [x21]
-	TBZ $0, R8, done137
+	TBZ $0, R8, done233
 	ADD $8, R21, R22
 	WORD $0x4d4082c8 // ld1 {v8.s}[2], [x22]
-	JMP done137
+	JMP done233
 
-single136:
+single232:
 	WORD $0xbd4002a8 // ldr s8, [x21]
 
-done137:
+done233:
 	ADD R6, R21
-	TBZ $1, R8, single138
+	TBZ $1, R8, single234
 	WORD $0xfd4002a9 // ldr d9, [x21]
-	TBZ $0, R8, done139
+	TBZ $0, R8, done235
 	ADD $8, R21, R22
 	WORD $0x4d4082c9 // ld1 {v9.s}[2], [x22]
-	JMP done139
+	JMP done235
 
-single138:
+single234:
 	WORD $0xbd4002a9 // ldr s9, [x21]
 
-done139:
-	JMP begin119
+done235:
+	JMP begin215
 
-notC117:
+notC213:
 	CMP $1, R20
-	BNE notBias118
+	BNE notBias214
 	MOVD 96(R0), R21
-	TBZ $1, R8, single140
+	TBZ $1, R8, single236
 	WORD $0xfd4002a0 // ldr d0, [x21]
-	TBZ $0, R8, done141
+	TBZ $0, R8, done237
 	ADD $8, R21, R22
 	WORD $0x4d4082c0 // ld1 {v0.s}[2], [x22]
-	JMP done141
+	JMP done237
 
-single140:
+single236:
 	WORD $0xbd4002a0 // ldr s0, [x21]
 
-done141:
+done237:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -3003,9 +3979,9 @@ done141:
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
 	WORD $0x4ea01c09 // mov v9.16b, v0.16b
-	JMP begin119
+	JMP begin215
 
-notBias118:
+notBias214:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -3017,13 +3993,13 @@ notBias118:
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4f000409 // movi v9.4s, #0x0
 
-begin119:
+begin215:
 	MOVD R3, R20
 	MOVD $0, R21
 	MOVD 56(R0), R22
-	CBZ R22, sums142
+	CBZ R22, sums238
 
-step143:
+step239:
 	WORD $0xbc75692a // ldr s10, [x9, x21]
 	WORD $0xbc75694b // ldr s11, [x10, x21]
 	WORD $0xbc75696c // ldr s12, [x11, x21]
@@ -3034,17 +4010,17 @@ step143:
 	WORD $0xbc756a11 // ldr s17, [x16, x21]
 	WORD $0xbc756a32 // ldr s18, [x17, x21]
 	WORD $0xbc756a73 // ldr s19, [x19, x21]
-	TBZ $1, R8, single144
+	TBZ $1, R8, single240
 	WORD $0xfd400294 // ldr d20, [x20]
-	TBZ $0, R8, done145
+	TBZ $0, R8, done241
 	ADD $8, R20, R23
 	WORD $0x4d4082f4 // ld1 {v20.s}[2], [x23]
-	JMP done145
+	JMP done241
 
-single144:
+single240:
 	WORD $0xbd400294 // ldr s20, [x20]
 
-done145:
+done241:
 	WORD $0x4f8a1280 // fmla v0.4s, v20.4s, v10.s[0]
 	WORD $0x4f8b1281 // fmla v1.4s, v20.4s, v11.s[0]
 	WORD $0x4f8c1282 // fmla v2.4s, v20.4s, v12.s[0]
@@ -3058,140 +4034,388 @@ done145:
 	ADD R4, R20
 	ADD R2, R21
 	SUBS $1, R22, R22
-	BNE step143
+	BNE step239
 
-sums142:
+sums238:
+	MOVD 88(R0), R20
+	CMP $3, R20
+	BEQ add242
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
-	TBZ $1, R8, single146
+	TBZ $1, R8, single244
 	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done147
+	TBZ $0, R8, done245
 	ADD $8, R5, R20
 	WORD $0x4d008280 // st1 {v0.s}[2], [x20]
-	JMP done147
+	JMP done245
 
-single146:
+single244:
 	WORD $0xbd0000a0 // str s0, [x5]
 
-done147:
+done245:
 	ADD R6, R5
 	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
-	TBZ $1, R8, single148
+	TBZ $1, R8, single246
 	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done149
+	TBZ $0, R8, done247
 	ADD $8, R5, R20
 	WORD $0x4d008281 // st1 {v1.s}[2], [x20]
-	JMP done149
+	JMP done247
 
-single148:
+single246:
 	WORD $0xbd0000a1 // str s1, [x5]
 
-done149:
+done247:
 	ADD R6, R5
 	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
-	TBZ $1, R8, single150
+	TBZ $1, R8, single248
 	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done151
+	TBZ $0, R8, done249
 	ADD $8, R5, R20
 	WORD $0x4d008282 // st1 {v2.s}[2], [x20]
-	JMP done151
+	JMP done249
 
-single150:
+single248:
 	WORD $0xbd0000a2 // str s2, [x5]
 
-done151:
+done249:
 	ADD R6, R5
 	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
-	TBZ $1, R8, single152
+	TBZ $1, R8, single250
 	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done153
+	TBZ $0, R8, done251
 	ADD $8, R5, R20
 	WORD $0x4d008283 // st1 {v3.s}[2], [x20]
-	JMP done153
+	JMP done251
 
-single152:
+single250:
 	WORD $0xbd0000a3 // str s3, [x5]
 
-done153:
+done251:
 	ADD R6, R5
 	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
-	TBZ $1, R8, single154
+	TBZ $1, R8, single252
 	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done155
+	TBZ $0, R8, done253
 	ADD $8, R5, R20
 	WORD $0x4d008284 // st1 {v4.s}[2], [x20]
-	JMP done155
+	JMP done253
 
-single154:
+single252:
 	WORD $0xbd0000a4 // str s4, [x5]
 
-done155:
+done253:
 	ADD R6, R5
 	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
-	TBZ $1, R8, single156
+	TBZ $1, R8, single254
 	WORD $0xfd0000a5 // str d5, [x5]
-	TBZ $0, R8, done157
+	TBZ $0, R8, done255
 	ADD $8, R5, R20
 	WORD $0x4d008285 // st1 {v5.s}[2], [x20]
-	JMP done157
+	JMP done255
 
-single156:
+single254:
 	WORD $0xbd0000a5 // str s5, [x5]
 
-done157:
+done255:
 	ADD R6, R5
 	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
-	TBZ $1, R8, single158
+	TBZ $1, R8, single256
 	WORD $0xfd0000a6 // str d6, [x5]
-	TBZ $0, R8, done159
+	TBZ $0, R8, done257
 	ADD $8, R5, R20
 	WORD $0x4d008286 // st1 {v6.s}[2], [x20]
-	JMP done159
+	JMP done257
 
-single158:
+single256:
 	WORD $0xbd0000a6 // str s6, [x5]
 
-done159:
+done257:
 	ADD R6, R5
 	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
-	TBZ $1, R8, single160
+	TBZ $1, R8, single258
 	WORD $0xfd0000a7 // str d7, [x5]
-	TBZ $0, R8, done161
+	TBZ $0, R8, done259
 	ADD $8, R5, R20
 	WORD $0x4d008287 // st1 {v7.s}[2], [x20]
-	JMP done161
+	JMP done259
 
-single160:
+single258:
 	WORD $0xbd0000a7 // str s7, [x5]
 
-done161:
+done259:
 	ADD R6, R5
 	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
-	TBZ $1, R8, single162
+	TBZ $1, R8, single260
 	WORD $0xfd0000a8 // str d8, [x5]
-	TBZ $0, R8, done163
+	TBZ $0, R8, done261
 	ADD $8, R5, R20
 	WORD $0x4d008288 // st1 {v8.s}[2], [x20]
-	JMP done163
+	JMP done261
 
-single162:
+single260:
 	WORD $0xbd0000a8 // str s8, [x5]
 
-done163:
+done261:
 	ADD R6, R5
 	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
-	TBZ $1, R8, single164
+	TBZ $1, R8, single262
 	WORD $0xfd0000a9 // str d9, [x5]
-	TBZ $0, R8, done165
+	TBZ $0, R8, done263
 	ADD $8, R5, R20
 	WORD $0x4d008289 // st1 {v9.s}[2], [x20]
-	JMP done165
+	JMP done263
 
-single164:
+single262:
 	WORD $0xbd0000a9 // str s9, [x5]
 
-done165:
+done263:
 	ADD R6, R5
+	JMP end243
+
+add242:
+	TBZ $1, R8, single264
+	WORD $0xfd4000aa // ldr d10, [x5]
+	TBZ $0, R8, done265
+	ADD $8, R5, R20
+	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	JMP done265
+
+single264:
+	WORD $0xbd4000aa // ldr s10, [x5]
+
+done265:
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	TBZ $1, R8, single266
+	WORD $0xfd0000a0 // str d0, [x5]
+	TBZ $0, R8, done267
+	ADD $8, R5, R20
+	WORD $0x4d008280 // st1 {v0.s}[2], [x20]
+	JMP done267
+
+single266:
+	WORD $0xbd0000a0 // str s0, [x5]
+
+done267:
+	ADD R6, R5
+	TBZ $1, R8, single268
+	WORD $0xfd4000aa // ldr d10, [x5]
+	TBZ $0, R8, done269
+	ADD $8, R5, R20
+	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	JMP done269
+
+single268:
+	WORD $0xbd4000aa // ldr s10, [x5]
+
+done269:
+	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
+	TBZ $1, R8, single270
+	WORD $0xfd0000a1 // str d1, [x5]
+	TBZ $0, R8, done271
+	ADD $8, R5, R20
+	WORD $0x4d008281 // st1 {v1.s}[2], [x20]
+	JMP done271
+
+single270:
+	WORD $0xbd0000a1 // str s1, [x5]
+
+done271:
+	ADD R6, R5
+	TBZ $1, R8, single272
+	WORD $0xfd4000aa // ldr d10, [x5]
+	TBZ $0, R8, done273
+	ADD $8, R5, R20
+	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	JMP done273
+
+single272:
+	WORD $0xbd4000aa // ldr s10, [x5]
+
+done273:
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	TBZ $1, R8, single274
+	WORD $0xfd0000a2 // str d2, [x5]
+	TBZ $0, R8, done275
+	ADD $8, R5, R20
+	WORD $0x4d008282 // st1 {v2.s}[2], [x20]
+	JMP done275
+
+single274:
+	WORD $0xbd0000a2 // str s2, [x5]
+
+done275:
+	ADD R6, R5
+	TBZ $1, R8, single276
+	WORD $0xfd4000aa // ldr d10, [x5]
+	TBZ $0, R8, done277
+	ADD $8, R5, R20
+	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	JMP done277
+
+single276:
+	WORD $0xbd4000aa // ldr s10, [x5]
+
+done277:
+	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
+	TBZ $1, R8, single278
+	WORD $0xfd0000a3 // str d3, [x5]
+	TBZ $0, R8, done279
+	ADD $8, R5, R20
+	WORD $0x4d008283 // st1 {v3.s}[2], [x20]
+	JMP done279
+
+single278:
+	WORD $0xbd0000a3 // str s3, [x5]
+
+done279:
+	ADD R6, R5
+	TBZ $1, R8, single280
+	WORD $0xfd4000aa // ldr d10, [x5]
+	TBZ $0, R8, done281
+	ADD $8, R5, R20
+	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	JMP done281
+
+single280:
+	WORD $0xbd4000aa // ldr s10, [x5]
+
+done281:
+	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
+	TBZ $1, R8, single282
+	WORD $0xfd0000a4 // str d4, [x5]
+	TBZ $0, R8, done283
+	ADD $8, R5, R20
+	WORD $0x4d008284 // st1 {v4.s}[2], [x20]
+	JMP done283
+
+single282:
+	WORD $0xbd0000a4 // str s4, [x5]
+
+done283:
+	ADD R6, R5
+	TBZ $1, R8, single284
+	WORD $0xfd4000aa // ldr d10, [x5]
+	TBZ $0, R8, done285
+	ADD $8, R5, R20
+	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	JMP done285
+
+single284:
+	WORD $0xbd4000aa // ldr s10, [x5]
+
+done285:
+	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
+	TBZ $1, R8, single286
+	WORD $0xfd0000a5 // str d5, [x5]
+	TBZ $0, R8, done287
+	ADD $8, R5, R20
+	WORD $0x4d008285 // st1 {v5.s}[2], [x20]
+	JMP done287
+
+single286:
+	WORD $0xbd0000a5 // str s5, [x5]
+
+done287:
+	ADD R6, R5
+	TBZ $1, R8, single288
+	WORD $0xfd4000aa // ldr d10, [x5]
+	TBZ $0, R8, done289
+	ADD $8, R5, R20
+	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	JMP done289
+
+single288:
+	WORD $0xbd4000aa // ldr s10, [x5]
+
+done289:
+	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
+	TBZ $1, R8, single290
+	WORD $0xfd0000a6 // str d6, [x5]
+	TBZ $0, R8, done291
+	ADD $8, R5, R20
+	WORD $0x4d008286 // st1 {v6.s}[2], [x20]
+	JMP done291
+
+single290:
+	WORD $0xbd0000a6 // str s6, [x5]
+
+done291:
+	ADD R6, R5
+	TBZ $1, R8, single292
+	WORD $0xfd4000aa // ldr d10, [x5]
+	TBZ $0, R8, done293
+	ADD $8, R5, R20
+	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	JMP done293
+
+single292:
+	WORD $0xbd4000aa // ldr s10, [x5]
+
+done293:
+	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
+	TBZ $1, R8, single294
+	WORD $0xfd0000a7 // str d7, [x5]
+	TBZ $0, R8, done295
+	ADD $8, R5, R20
+	WORD $0x4d008287 // st1 {v7.s}[2], [x20]
+	JMP done295
+
+single294:
+	WORD $0xbd0000a7 // str s7, [x5]
+
+done295:
+	ADD R6, R5
+	TBZ $1, R8, single296
+	WORD $0xfd4000aa // ldr d10, [x5]
+	TBZ $0, R8, done297
+	ADD $8, R5, R20
+	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	JMP done297
+
+single296:
+	WORD $0xbd4000aa // ldr s10, [x5]
+
+done297:
+	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
+	TBZ $1, R8, single298
+	WORD $0xfd0000a8 // str d8, [x5]
+	TBZ $0, R8, done299
+	ADD $8, R5, R20
+	WORD $0x4d008288 // st1 {v8.s}[2], [x20]
+	JMP done299
+
+single298:
+	WORD $0xbd0000a8 // str s8, [x5]
+
+done299:
+	ADD R6, R5
+	TBZ $1, R8, single300
+	WORD $0xfd4000aa // ldr d10, [x5]
+	TBZ $0, R8, done301
+	ADD $8, R5, R20
+	WORD $0x4d40828a // ld1 {v10.s}[2], [x20]
+	JMP done301
+
+single300:
+	WORD $0xbd4000aa // ldr s10, [x5]
+
+done301:
+	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
+	TBZ $1, R8, single302
+	WORD $0xfd0000a9 // str d9, [x5]
+	TBZ $0, R8, done303
+	ADD $8, R5, R20
+	WORD $0x4d008289 // st1 {v9.s}[2], [x20]
+	JMP done303
+
+single302:
+	WORD $0xbd0000a9 // str s9, [x5]
+
+done303:
+	ADD R6, R5
+
+end243:
 	ADD R1, R19, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
@@ -3203,13 +4427,13 @@ done165:
 	ADD R1, R16, R17
 	ADD R1, R17, R19
 	SUBS $1, R7, R7
-	BNE tile116
+	BNE tile212
 	RET
 
-rows115:
+rows211:
 	MOVD 64(R0), R9
 	CMP $9, R9
-	BNE rows166
+	BNE rows304
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
@@ -3220,135 +4444,135 @@ rows115:
 	ADD R1, R15, R16
 	ADD R1, R16, R17
 
-tile167:
+tile305:
 	MOVD 88(R0), R19
 	CMP $2, R19
-	BNE notC168
+	BNE notC306
 	MOVD R5, R20
-	TBZ $1, R8, single171
+	TBZ $1, R8, single309
 	WORD $0xfd400280 // ldr d0, [x20]
-	TBZ $0, R8, done172
+	TBZ $0, R8, done310
 	ADD $8, R20, R21
 	WORD $0x4d4082a0 // ld1 {v0.s}[2], [x21]
-	JMP done172
+	JMP done310
 
-single171:
+single309:
 	WORD $0xbd400280 // ldr s0, [x20]
 
-done172:
+done310:
 	ADD R6, R20
-	TBZ $1, R8, single173
+	TBZ $1, R8, single311
 	WORD $0xfd400281 // ldr d1, [x20]
-	TBZ $0, R8, done174
+	TBZ $0, R8, done312
 	ADD $8, R20, R21
 	WORD $0x4d4082a1 // ld1 {v1.s}[2], [x21]
-	JMP done174
+	JMP done312
 
-single173:
+single311:
 	WORD $0xbd400281 // ldr s1, [x20]
 
-done174:
+done312:
 	ADD R6, R20
-	TBZ $1, R8, single175
+	TBZ $1, R8, single313
 	WORD $0xfd400282 // ldr d2, [x20]
-	TBZ $0, R8, done176
+	TBZ $0, R8, done314
 	ADD $8, R20, R21
 	WORD $0x4d4082a2 // ld1 {v2.s}[2], [x21]
-	JMP done176
+	JMP done314
 
-single175:
+single313:
 	WORD $0xbd400282 // ldr s2, [x20]
 
-done176:
+done314:
 	ADD R6, R20
-	TBZ $1, R8, single177
+	TBZ $1, R8, single315
 	WORD $0xfd400283 // ldr d3, [x20]
-	TBZ $0, R8, done178
+	TBZ $0, R8, done316
 	ADD $8, R20, R21
 	WORD $0x4d4082a3 // ld1 {v3.s}[2], [x21]
-	JMP done178
+	JMP done316
 
-single177:
+single315:
 	WORD $0xbd400283 // ldr s3, [x20]
 
-done178:
+done316:
 	ADD R6, R20
-	TBZ $1, R8, single179
+	TBZ $1, R8, single317
 	WORD $0xfd400284 // ldr d4, [x20]
-	TBZ $0, R8, done180
+	TBZ $0, R8, done318
 	ADD $8, R20, R21
 	WORD $0x4d4082a4 // ld1 {v4.s}[2], [x21]
-	JMP done180
+	JMP done318
 
-single179:
+single317:
 	WORD $0xbd400284 // ldr s4, [x20]
 
-done180:
+done318:
 	ADD R6, R20
-	TBZ $1, R8, single181
+	TBZ $1, R8, single319
 	WORD $0xfd400285 // ldr d5, [x20]
-	TBZ $0, R8, done182
+	TBZ $0, R8, done320
 	ADD $8, R20, R21
 	WORD $0x4d4082a5 // ld1 {v5.s}[2], [x21]
-	JMP done182
+	JMP done320
 
-single181:
+single319:
 	WORD $0xbd400285 // ldr s5, [x20]
 
-done182:
+done320:
 	ADD R6, R20
-	TBZ $1, R8, single183
+	TBZ $1, R8, single321
 	WORD $0xfd400286 // ldr d6, [x20]
-	TBZ $0, R8, done184
+	TBZ $0, R8, done322
 	ADD $8, R20, R21
 	WORD $0x4d4082a6 // ld1 {v6.s}[2], [x21]
-	JMP done184
+	JMP done322
 
-single183:
+single321:
 	WORD $0xbd400286 // ldr s6, [x20]
 
-done184:
+done322:
 	ADD R6, R20
-	TBZ $1, R8, single185
+	TBZ $1, R8, single323
 	WORD $0xfd400287 // ldr d7, [x20]
-	TBZ $0, R8, done186
+	TBZ $0, R8, done324
 	ADD $8, R20, R21
 	WORD $0x4d4082a7 // ld1 {v7.s}[2], [x21]
-	JMP done186
+	JMP done324
 
-single185:
+single323:
 	WORD $0xbd400287 // ldr s7, [x20]
 
-done186:
+done324:
 	ADD R6, R20
-	TBZ $1, R8, single187
+	TBZ $1, R8, single325
 	WORD $0xfd400288 // ldr d8, [x20]
-	TBZ $0, R8, done188
+	TBZ $0, R8, done326
 	ADD $8, R20, R21
 	WORD $0x4d4082a8 // ld1 {v8.s}[2], [x21]
-	JMP done188
+	JMP done326
 
-single187:
+single325:
 	WORD $0xbd400288 // ldr s8, [x20]
 
-done188:
-	JMP begin170
+done326:
+	JMP begin308
 
-notC168:
+notC306:
 	CMP $1, R19
-	BNE notBias169
+	BNE notBias307
 	MOVD 96(R0), R20
-	TBZ $1, R8, single189
+	TBZ $1, R8, single327
 	WORD $0xfd400280 // ldr d0, [x20]
-	TBZ $0, R8, done190
+	TBZ $0, R8, done328
 	ADD $8, R20, R21
 	WORD $0x4d4082a0 // ld1 {v0.s}[2], [x21]
-	JMP done190
+	JMP done328
 
-single189:
+single327:
 	WORD $0xbd400280 // ldr s0, [x20]
 
-done190:
+done328:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -3357,9 +4581,9 @@ done190:
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
-	JMP begin170
+	JMP begin308
 
-notBias169:
+notBias307:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -3370,13 +4594,13 @@ notBias169:
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4f000408 // movi v8.4s, #0x0
 
-begin170:
+begin308:
 	MOVD R3, R19
 	MOVD $0, R20
 	MOVD 56(R0), R21
-	CBZ R21, sums191
+	CBZ R21, sums329
 
-step192:
+step330:
 	WORD $0xbc746929 // ldr s9, [x9, x20]
 	WORD $0xbc74694a // ldr s10, [x10, x20]
 	WORD $0xbc74696b // ldr s11, [x11, x20]
@@ -3386,17 +4610,17 @@ step192:
 	WORD $0xbc7469ef // ldr s15, [x15, x20]
 	WORD $0xbc746a10 // ldr s16, [x16, x20]
 	WORD $0xbc746a31 // ldr s17, [x17, x20]
-	TBZ $1, R8, single193
+	TBZ $1, R8, single331
 	WORD $0xfd400272 // ldr d18, [x19]
-	TBZ $0, R8, done194
+	TBZ $0, R8, done332
 	ADD $8, R19, R22
 	WORD $0x4d4082d2 // ld1 {v18.s}[2], [x22]
-	JMP done194
+	JMP done332
 
-single193:
+single331:
 	WORD $0xbd400272 // ldr s18, [x19]
 
-done194:
+done332:
 	WORD $0x4f891240 // fmla v0.4s, v18.4s, v9.s[0]
 	WORD $0x4f8a1241 // fmla v1.4s, v18.4s, v10.s[0]
 	WORD $0x4f8b1242 // fmla v2.4s, v18.4s, v11.s[0]
@@ -3409,127 +4633,351 @@ done194:
 	ADD R4, R19
 	ADD R2, R20
 	SUBS $1, R21, R21
-	BNE step192
+	BNE step330
 
-sums191:
+sums329:
+	MOVD 88(R0), R19
+	CMP $3, R19
+	BEQ add333
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
-	TBZ $1, R8, single195
+	TBZ $1, R8, single335
 	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done196
+	TBZ $0, R8, done336
 	ADD $8, R5, R19
 	WORD $0x4d008260 // st1 {v0.s}[2], [x19]
-	JMP done196
+	JMP done336
 
-single195:
+single335:
 	WORD $0xbd0000a0 // str s0, [x5]
 
-done196:
+done336:
 	ADD R6, R5
 	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
-	TBZ $1, R8, single197
+	TBZ $1, R8, single337
 	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done198
+	TBZ $0, R8, done338
 	ADD $8, R5, R19
 	WORD $0x4d008261 // st1 {v1.s}[2], [x19]
-	JMP done198
+	JMP done338
 
-single197:
+single337:
 	WORD $0xbd0000a1 // str s1, [x5]
 
-done198:
+done338:
 	ADD R6, R5
 	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
-	TBZ $1, R8, single199
+	TBZ $1, R8, single339
 	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done200
+	TBZ $0, R8, done340
 	ADD $8, R5, R19
 	WORD $0x4d008262 // st1 {v2.s}[2], [x19]
-	JMP done200
+	JMP done340
 
-single199:
+single339:
 	WORD $0xbd0000a2 // str s2, [x5]
 
-done200:
+done340:
 	ADD R6, R5
 	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
-	TBZ $1, R8, single201
+	TBZ $1, R8, single341
 	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done202
+	TBZ $0, R8, done342
 	ADD $8, R5, R19
 	WORD $0x4d008263 // st1 {v3.s}[2], [x19]
-	JMP done202
+	JMP done342
 
-single201:
+single341:
 	WORD $0xbd0000a3 // str s3, [x5]
 
-done202:
+done342:
 	ADD R6, R5
 	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
-	TBZ $1, R8, single203
+	TBZ $1, R8, single343
 	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done204
+	TBZ $0, R8, done344
 	ADD $8, R5, R19
 	WORD $0x4d008264 // st1 {v4.s}[2], [x19]
-	JMP done204
+	JMP done344
 
-single203:
+single343:
 	WORD $0xbd0000a4 // str s4, [x5]
 
-done204:
+done344:
 	ADD R6, R5
 	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
-	TBZ $1, R8, single205
+	TBZ $1, R8, single345
 	WORD $0xfd0000a5 // str d5, [x5]
-	TBZ $0, R8, done206
+	TBZ $0, R8, done346
 	ADD $8, R5, R19
 	WORD $0x4d008265 // st1 {v5.s}[2], [x19]
-	JMP done206
+	JMP done346
 
-single205:
+single345:
 	WORD $0xbd0000a5 // str s5, [x5]
 
-done206:
+done346:
 	ADD R6, R5
 	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
-	TBZ $1, R8, single207
+	TBZ $1, R8, single347
 	WORD $0xfd0000a6 // str d6, [x5]
-	TBZ $0, R8, done208
+	TBZ $0, R8, done348
 	ADD $8, R5, R19
 	WORD $0x4d008266 // st1 {v6.s}[2], [x19]
-	JMP done208
+	JMP done348
 
-single207:
+single347:
 	WORD $0xbd0000a6 // str s6, [x5]
 
-done208:
+done348:
 	ADD R6, R5
 	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
-	TBZ $1, R8, single209
+	TBZ $1, R8, single349
 	WORD $0xfd0000a7 // str d7, [x5]
-	TBZ $0, R8, done210
+	TBZ $0, R8, done350
 	ADD $8, R5, R19
 	WORD $0x4d008267 // st1 {v7.s}[2], [x19]
-	JMP done210
+	JMP done350
 
-single209:
+single349:
 	WORD $0xbd0000a7 // str s7, [x5]
 
-done210:
+done350:
 	ADD R6, R5
 	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
-	TBZ $1, R8, single211
+	TBZ $1, R8, single351
 	WORD $0xfd0000a8 // str d8, [x5]
-	TBZ $0, R8, done212
+	TBZ $0, R8, done352
 	ADD $8, R5, R19
 	WORD $0x4d008268 // st1 {v8.s}[2], [x19]
-	JMP done212
+	JMP done352
 
-single211:
+single351:
 	WORD $0xbd0000a8 // str s8, [x5]
 
-done212:
+done352:
 	ADD R6, R5
+	JMP end334
+
+add333:
+	TBZ $1, R8, single353
+	WORD $0xfd4000a9 // ldr d9, [x5]
+	TBZ $0, R8, done354
+	ADD $8, R5, R19
+	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
+	JMP done354
+
+single353:
+	WORD $0xbd4000a9 // ldr s9, [x5]
+
+done354:
+	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
+	TBZ $1, R8, single355
+	WORD $0xfd0000a0 // str d0, [x5]
+	TBZ $0, R8, done356
+	ADD $8, R5, R19
+	WORD $0x4d008260 // st1 {v0.s}[2], [x19]
+	JMP done356
+
+single355:
+	WORD $0xbd0000a0 // str s0, [x5]
+
+done356:
+	ADD R6, R5
+	TBZ $1, R8, single357
+	WORD $0xfd4000a9 // ldr d9, [x5]
+	TBZ $0, R8, done358
+	ADD $8, R5, R19
+	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
+	JMP done358
+
+single357:
+	WORD $0xbd4000a9 // ldr s9, [x5]
+
+done358:
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	TBZ $1, R8, single359
+	WORD $0xfd0000a1 // str d1, [x5]
+	TBZ $0, R8, done360
+	ADD $8, R5, R19
+	WORD $0x4d008261 // st1 {v1.s}[2], [x19]
+	JMP done360
+
+single359:
+	WORD $0xbd0000a1 // str s1, [x5]
+
+done360:
+	ADD R6, R5
+	TBZ $1, R8, single361
+	WORD $0xfd4000a9 // ldr d9, [x5]
+	TBZ $0, R8, done362
+	ADD $8, R5, R19
+	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
+	JMP done362
+
+single361:
+	WORD $0xbd4000a9 // ldr s9, [x5]
+
+done362:
+	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
+	TBZ $1, R8, single363
+	WORD $0xfd0000a2 // str d2, [x5]
+	TBZ $0, R8, done364
+	ADD $8, R5, R19
+	WORD $0x4d008262 // st1 {v2.s}[2], [x19]
+	JMP done364
+
+single363:
+	WORD $0xbd0000a2 // str s2, [x5]
+
+done364:
+	ADD R6, R5
+	TBZ $1, R8, single365
+	WORD $0xfd4000a9 // ldr d9, [x5]
+	TBZ $0, R8, done366
+	ADD $8, R5, R19
+	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
+	JMP done366
+
+single365:
+	WORD $0xbd4000a9 // ldr s9, [x5]
+
+done366:
+	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
+	TBZ $1, R8, single367
+	WORD $0xfd0000a3 // str d3, [x5]
+	TBZ $0, R8, done368
+	ADD $8, R5, R19
+	WORD $0x4d008263 // st1 {v3.s}[2], [x19]
+	JMP done368
+
+single367:
+	WORD $0xbd0000a3 // str s3, [x5]
+
+done368:
+	ADD R6, R5
+	TBZ $1, R8, single369
+	WORD $0xfd4000a9 // ldr d9, [x5]
+	TBZ $0, R8, done370
+	ADD $8, R5, R19
+	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
+	JMP done370
+
+single369:
+	WORD $0xbd4000a9 // ldr s9, [x5]
+
+done370:
+	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
+	TBZ $1, R8, single371
+	WORD $0xfd0000a4 // str d4, [x5]
+	TBZ $0, R8, done372
+	ADD $8, R5, R19
+	WORD $0x4d008264 // st1 {v4.s}[2], [x19]
+	JMP done372
+
+single371:
+	WORD $0xbd0000a4 // str s4, [x5]
+
+done372:
+	ADD R6, R5
+	TBZ $1, R8, single373
+	WORD $0xfd4000a9 // ldr d9, [x5]
+	TBZ $0, R8, done374
+	ADD $8, R5, R19
+	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
+	JMP done374
+
+single373:
+	WORD $0xbd4000a9 // ldr s9, [x5]
+
+done374:
+	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
+	TBZ $1, R8, single375
+	WORD $0xfd0000a5 // str d5, [x5]
+	TBZ $0, R8, done376
+	ADD $8, R5, R19
+	WORD $0x4d008265 // st1 {v5.s}[2], [x19]
+	JMP done376
+
+single375:
+	WORD $0xbd0000a5 // str s5, [x5]
+
+done376:
+	ADD R6, R5
+	TBZ $1, R8, single377
+	WORD $0xfd4000a9 // ldr d9, [x5]
+	TBZ $0, R8, done378
+	ADD $8, R5, R19
+	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
+	JMP done378
+
+single377:
+	WORD $0xbd4000a9 // ldr s9, [x5]
+
+done378:
+	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
+	TBZ $1, R8, single379
+	WORD $0xfd0000a6 // str d6, [x5]
+	TBZ $0, R8, done380
+	ADD $8, R5, R19
+	WORD $0x4d008266 // st1 {v6.s}[2], [x19]
+	JMP done380
+
+single379:
+	WORD $0xbd0000a6 // str s6, [x5]
+
+done380:
+	ADD R6, R5
+	TBZ $1, R8, single381
+	WORD $0xfd4000a9 // ldr d9, [x5]
+	TBZ $0, R8, done382
+	ADD $8, R5, R19
+	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
+	JMP done382
+
+single381:
+	WORD $0xbd4000a9 // ldr s9, [x5]
+
+done382:
+	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
+	TBZ $1, R8, single383
+	WORD $0xfd0000a7 // str d7, [x5]
+	TBZ $0, R8, done384
+	ADD $8, R5, R19
+	WORD $0x4d008267 // st1 {v7.s}[2], [x19]
+	JMP done384
+
+single383:
+	WORD $0xbd0000a7 // str s7, [x5]
+
+done384:
+	ADD R6, R5
+	TBZ $1, R8, single385
+	WORD $0xfd4000a9 // ldr d9, [x5]
+	TBZ $0, R8, done386
+	ADD $8, R5, R19
+	WORD $0x4d408269 // ld1 {v9.s}[2], [x19]
+	JMP done386
+
+single385:
+	WORD $0xbd4000a9 // ldr s9, [x5]
+
+done386:
+	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
+	TBZ $1, R8, single387
+	WORD $0xfd0000a8 // str d8, [x5]
+	TBZ $0, R8, done388
+	ADD $8, R5, R19
+	WORD $0x4d008268 // st1 {v8.s}[2], [x19]
+	JMP done388
+
+single387:
+	WORD $0xbd0000a8 // str s8, [x5]
+
+done388:
+	ADD R6, R5
+
+end334:
 	ADD R1, R17, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
@@ -3540,13 +4988,13 @@ done212:
 	ADD R1, R15, R16
 	ADD R1, R16, R17
 	SUBS $1, R7, R7
-	BNE tile167
+	BNE tile305
 	RET
 
-rows166:
+rows304:
 	MOVD 64(R0), R9
 	CMP $8, R9
-	BNE rows213
+	BNE rows389
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
@@ -3556,123 +5004,123 @@ rows166:
 	ADD R1, R14, R15
 	ADD R1, R15, R16
 
-tile214:
+tile390:
 	MOVD 88(R0), R17
 	CMP $2, R17
-	BNE notC215
+	BNE notC391
 	MOVD R5, R19
-	TBZ $1, R8, single218
+	TBZ $1, R8, single394
 	WORD $0xfd400260 // ldr d0, [x19]
-	TBZ $0, R8, done219
+	TBZ $0, R8, done395
 	ADD $8, R19, R20
 	WORD $0x4d408280 // ld1 {v0.s}[2], [x20]
-	JMP done219
+	JMP done395
 
-single218:
+single394:
 	WORD $0xbd400260 // ldr s0, [x19]
 
-done219:
+done395:
 	ADD R6, R19
-	TBZ $1, R8, single220
+	TBZ $1, R8, single396
 	WORD $0xfd400261 // ldr d1, [x19]
-	TBZ $0, R8, done221
+	TBZ $0, R8, done397
 	ADD $8, R19, R20
 	WORD $0x4d408281 // ld1 {v1.s}[2], [x20]
-	JMP done221
+	JMP done397
 
-single220:
+single396:
 	WORD $0xbd400261 // ldr s1, [x19]
 
-done221:
+done397:
 	ADD R6, R19
-	TBZ $1, R8, single222
+	TBZ $1, R8, single398
 	WORD $0xfd400262 // ldr d2, [x19]
-	TBZ $0, R8, done223
+	TBZ $0, R8, done399
 	ADD $8, R19, R20
 	WORD $0x4d408282 // ld1 {v2.s}[2], [x20]
-	JMP done223
+	JMP done399
 
-single222:
+single398:
 	WORD $0xbd400262 // ldr s2, [x19]
 
-done223:
+done399:
 	ADD R6, R19
-	TBZ $1, R8, single224
+	TBZ $1, R8, single400
 	WORD $0xfd400263 // ldr d3, [x19]
-	TBZ $0, R8, done225
+	TBZ $0, R8, done401
 	ADD $8, R19, R20
 	WORD $0x4d408283 // ld1 {v3.s}[2], [x20]
-	JMP done225
+	JMP done401
 
-single224:
+single400:
 	WORD $0xbd400263 // ldr s3, [x19]
 
-done225:
+done401:
 	ADD R6, R19
-	TBZ $1, R8, single226
+	TBZ $1, R8, single402
 	WORD $0xfd400264 // ldr d4, [x19]
-	TBZ $0, R8, done227
+	TBZ $0, R8, done403
 	ADD $8, R19, R20
 	WORD $0x4d408284 // ld1 {v4.s}[2], [x20]
-	JMP done227
+	JMP done403
 
-single226:
+single402:
 	WORD $0xbd400264 // ldr s4, [x19]
 
-done227:
+done403:
 	ADD R6, R19
-	TBZ $1, R8, single228
+	TBZ $1, R8, single404
 	WORD $0xfd400265 // ldr d5, [x19]
-	TBZ $0, R8, done229
+	TBZ $0, R8, done405
 	ADD $8, R19, R20
 	WORD $0x4d408285 // ld1 {v5.s}[2], [x20]
-	JMP done229
+	JMP done405
 
-single228:
+single404:
 	WORD $0xbd400265 // ldr s5, [x19]
 
-done229:
+done405:
 	ADD R6, R19
-	TBZ $1, R8, single230
+	TBZ $1, R8, single406
 	WORD $0xfd400266 // ldr d6, [x19]
-	TBZ $0, R8, done231
+	TBZ $0, R8, done407
 	ADD $8, R19, R20
 	WORD $0x4d408286 // ld1 {v6.s}[2], [x20]
-	JMP done231
+	JMP done407
 
-single230:
+single406:
 	WORD $0xbd400266 // ldr s6, [x19]
 
-done231:
+done407:
 	ADD R6, R19
-	TBZ $1, R8, single232
+	TBZ $1, R8, single408
 	WORD $0xfd400267 // ldr d7, [x19]
-	TBZ $0, R8, done233
+	TBZ $0, R8, done409
 	ADD $8, R19, R20
 	WORD $0x4d408287 // ld1 {v7.s}[2], [x20]
-	JMP done233
+	JMP done409
 
-single232:
+single408:
 	WORD $0xbd400267 // ldr s7, [x19]
 
-done233:
-	JMP begin217
+done409:
+	JMP begin393
 
-notC215:
+notC391:
 	CMP $1, R17
-	BNE notBias216
+	BNE notBias392
 	MOVD 96(R0), R19
-	TBZ $1, R8, single234
+	TBZ $1, R8, single410
 	WORD $0xfd400260 // ldr d0, [x19]
-	TBZ $0, R8, done235
+	TBZ $0, R8, done411
 	ADD $8, R19, R20
 	WORD $0x4d408280 // ld1 {v0.s}[2], [x20]
-	JMP done235
+	JMP done411
 
-single234:
+single410:
 	WORD $0xbd400260 // ldr s0, [x19]
 
-done235:
+done411:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -3680,9 +5128,9 @@ done235:
 	WORD $0x4ea01c05 // mov v5.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c07 // mov v7.16b, v0.16b
-	JMP begin217
+	JMP begin393
 
-notBias216:
+notBias392:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -3692,13 +5140,13 @@ notBias216:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-begin217:
+begin393:
 	MOVD R3, R17
 	MOVD $0, R19
 	MOVD 56(R0), R20
-	CBZ R20, sums236
+	CBZ R20, sums412
 
-step237:
+step413:
 	WORD $0xbc736928 // ldr s8, [x9, x19]
 	WORD $0xbc736949 // ldr s9, [x10, x19]
 	WORD $0xbc73696a // ldr s10, [x11, x19]
@@ -3707,17 +5155,17 @@ step237:
 	WORD $0xbc7369cd // ldr s13, [x14, x19]
 	WORD $0xbc7369ee // ldr s14, [x15, x19]
 	WORD $0xbc736a0f // ldr s15, [x16, x19]
-	TBZ $1, R8, single238
+	TBZ $1, R8, single414
 	WORD $0xfd400230 // ldr d16, [x17]
-	TBZ $0, R8, done239
+	TBZ $0, R8, done415
 	ADD $8, R17, R21
 	WORD $0x4d4082b0 // ld1 {v16.s}[2], [x21]
-	JMP done239
+	JMP done415
 
-single238:
+single414:
 	WORD $0xbd400230 // ldr s16, [x17]
 
-done239:
+done415:
 	WORD $0x4f881200 // fmla v0.4s, v16.4s, v8.s[0]
 	WORD $0x4f891201 // fmla v1.4s, v16.4s, v9.s[0]
 	WORD $0x4f8a1202 // fmla v2.4s, v16.4s, v10.s[0]
@@ -3729,114 +5177,314 @@ done239:
 	ADD R4, R17
 	ADD R2, R19
 	SUBS $1, R20, R20
-	BNE step237
+	BNE step413
 
-sums236:
+sums412:
+	MOVD 88(R0), R17
+	CMP $3, R17
+	BEQ add416
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	TBZ $1, R8, single240
+	TBZ $1, R8, single418
 	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done241
+	TBZ $0, R8, done419
 	ADD $8, R5, R17
 	WORD $0x4d008220 // st1 {v0.s}[2], [x17]
-	JMP done241
+	JMP done419
 
-single240:
+single418:
 	WORD $0xbd0000a0 // str s0, [x5]
 
-done241:
+done419:
 	ADD R6, R5
 	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	TBZ $1, R8, single242
+	TBZ $1, R8, single420
 	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done243
+	TBZ $0, R8, done421
 	ADD $8, R5, R17
 	WORD $0x4d008221 // st1 {v1.s}[2], [x17]
-	JMP done243
+	JMP done421
 
-single242:
+single420:
 	WORD $0xbd0000a1 // str s1, [x5]
 
-done243:
+done421:
 	ADD R6, R5
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
-	TBZ $1, R8, single244
+	TBZ $1, R8, single422
 	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done245
+	TBZ $0, R8, done423
 	ADD $8, R5, R17
 	WORD $0x4d008222 // st1 {v2.s}[2], [x17]
-	JMP done245
+	JMP done423
 
-single244:
+single422:
 	WORD $0xbd0000a2 // str s2, [x5]
 
-done245:
+done423:
 	ADD R6, R5
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $1, R8, single246
+	TBZ $1, R8, single424
 	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done247
+	TBZ $0, R8, done425
 	ADD $8, R5, R17
 	WORD $0x4d008223 // st1 {v3.s}[2], [x17]
-	JMP done247
+	JMP done425
 
-single246:
+single424:
 	WORD $0xbd0000a3 // str s3, [x5]
 
-done247:
+done425:
 	ADD R6, R5
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	TBZ $1, R8, single248
+	TBZ $1, R8, single426
 	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done249
+	TBZ $0, R8, done427
 	ADD $8, R5, R17
 	WORD $0x4d008224 // st1 {v4.s}[2], [x17]
-	JMP done249
+	JMP done427
 
-single248:
+single426:
 	WORD $0xbd0000a4 // str s4, [x5]
 
-done249:
+done427:
 	ADD R6, R5
 	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	TBZ $1, R8, single250
+	TBZ $1, R8, single428
 	WORD $0xfd0000a5 // str d5, [x5]
-	TBZ $0, R8, done251
+	TBZ $0, R8, done429
 	ADD $8, R5, R17
 	WORD $0x4d008225 // st1 {v5.s}[2], [x17]
-	JMP done251
+	JMP done429
 
-single250:
+single428:
 	WORD $0xbd0000a5 // str s5, [x5]
 
-done251:
+done429:
 	ADD R6, R5
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
-	TBZ $1, R8, single252
+	TBZ $1, R8, single430
 	WORD $0xfd0000a6 // str d6, [x5]
-	TBZ $0, R8, done253
+	TBZ $0, R8, done431
 	ADD $8, R5, R17
 	WORD $0x4d008226 // st1 {v6.s}[2], [x17]
-	JMP done253
+	JMP done431
 
-single252:
+single430:
 	WORD $0xbd0000a6 // str s6, [x5]
 
-done253:
+done431:
 	ADD R6, R5
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $1, R8, single254
+	TBZ $1, R8, single432
 	WORD $0xfd0000a7 // str d7, [x5]
-	TBZ $0, R8, done255
+	TBZ $0, R8, done433
 	ADD $8, R5, R17
 	WORD $0x4d008227 // st1 {v7.s}[2], [x17]
-	JMP done255
+	JMP done433
 
-single254:
+single432:
 	WORD $0xbd0000a7 // str s7, [x5]
 
-done255:
+done433:
 	ADD R6, R5
+	JMP end417
+
+add416:
+	TBZ $1, R8, single434
+	WORD $0xfd4000a8 // ldr d8, [x5]
+	TBZ $0, R8, done435
+	ADD $8, R5, R17
+	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
+	JMP done435
+
+single434:
+	WORD $0xbd4000a8 // ldr s8, [x5]
+
+done435:
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	TBZ $1, R8, single436
+	WORD $0xfd0000a0 // str d0, [x5]
+	TBZ $0, R8, done437
+	ADD $8, R5, R17
+	WORD $0x4d008220 // st1 {v0.s}[2], [x17]
+	JMP done437
+
+single436:
+	WORD $0xbd0000a0 // str s0, [x5]
+
+done437:
+	ADD R6, R5
+	TBZ $1, R8, single438
+	WORD $0xfd4000a8 // ldr d8, [x5]
+	TBZ $0, R8, done439
+	ADD $8, R5, R17
+	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
+	JMP done439
+
+single438:
+	WORD $0xbd4000a8 // ldr s8, [x5]
+
+done439:
+	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
+	TBZ $1, R8, single440
+	WORD $0xfd0000a1 // str d1, [x5]
+	TBZ $0, R8, done441
+	ADD $8, R5, R17
+	WORD $0x4d008221 // st1 {v1.s}[2], [x17]
+	JMP done441
+
+single440:
+	WORD $0xbd0000a1 // str s1, [x5]
+
+done441:
+	ADD R6, R5
+	TBZ $1, R8, single442
+	WORD $0xfd4000a8 // ldr d8, [x5]
+	TBZ $0, R8, done443
+	ADD $8, R5, R17
+	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
+	JMP done443
+
+single442:
+	WORD $0xbd4000a8 // ldr s8, [x5]
+
+done443:
+	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	TBZ $1, R8, single444
+	WORD $0xfd0000a2 // str d2, [x5]
+	TBZ $0, R8, done445
+	ADD $8, R5, R17
+	WORD $0x4d008222 // st1 {v2.s}[2], [x17]
+	JMP done445
+
+single444:
+	WORD $0xbd0000a2 // str s2, [x5]
+
+done445:
+	ADD R6, R5
+	TBZ $1, R8, single446
+	WORD $0xfd4000a8 // ldr d8, [x5]
+	TBZ $0, R8, done447
+	ADD $8, R5, R17
+	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
+	JMP done447
+
+single446:
+	WORD $0xbd4000a8 // ldr s8, [x5]
+
+done447:
+	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
+	TBZ $1, R8, single448
+	WORD $0xfd0000a3 // str d3, [x5]
+	TBZ $0, R8, done449
+	ADD $8, R5, R17
+	WORD $0x4d008223 // st1 {v3.s}[2], [x17]
+	JMP done449
+
+single448:
+	WORD $0xbd0000a3 // str s3, [x5]
+
+done449:
+	ADD R6, R5
+	TBZ $1, R8, single450
+	WORD $0xfd4000a8 // ldr d8, [x5]
+	TBZ $0, R8, done451
+	ADD $8, R5, R17
+	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
+	JMP done451
+
+single450:
+	WORD $0xbd4000a8 // ldr s8, [x5]
+
+done451:
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	TBZ $1, R8, single452
+	WORD $0xfd0000a4 // str d4, [x5]
+	TBZ $0, R8, done453
+	ADD $8, R5, R17
+	WORD $0x4d008224 // st1 {v4.s}[2], [x17]
+	JMP done453
+
+single452:
+	WORD $0xbd0000a4 // str s4, [x5]
+
+done453:
+	ADD R6, R5
+	TBZ $1, R8, single454
+	WORD $0xfd4000a8 // ldr d8, [x5]
+	TBZ $0, R8, done455
+	ADD $8, R5, R17
+	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
+	JMP done455
+
+single454:
+	WORD $0xbd4000a8 // ldr s8, [x5]
+
+done455:
+	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	TBZ $1, R8, single456
+	WORD $0xfd0000a5 // str d5, [x5]
+	TBZ $0, R8, done457
+	ADD $8, R5, R17
+	WORD $0x4d008225 // st1 {v5.s}[2], [x17]
+	JMP done457
+
+single456:
+	WORD $0xbd0000a5 // str s5, [x5]
+
+done457:
+	ADD R6, R5
+	TBZ $1, R8, single458
+	WORD $0xfd4000a8 // ldr d8, [x5]
+	TBZ $0, R8, done459
+	ADD $8, R5, R17
+	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
+	JMP done459
+
+single458:
+	WORD $0xbd4000a8 // ldr s8, [x5]
+
+done459:
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	TBZ $1, R8, single460
+	WORD $0xfd0000a6 // str d6, [x5]
+	TBZ $0, R8, done461
+	ADD $8, R5, R17
+	WORD $0x4d008226 // st1 {v6.s}[2], [x17]
+	JMP done461
+
+single460:
+	WORD $0xbd0000a6 // str s6, [x5]
+
+done461:
+	ADD R6, R5
+	TBZ $1, R8, single462
+	WORD $0xfd4000a8 // ldr d8, [x5]
+	TBZ $0, R8, done463
+	ADD $8, R5, R17
+	WORD $0x4d408228 // ld1 {v8.s}[2], [x17]
+	JMP done463
+
+single462:
+	WORD $0xbd4000a8 // ldr s8, [x5]
+
+done463:
+	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
+	TBZ $1, R8, single464
+	WORD $0xfd0000a7 // str d7, [x5]
+	TBZ $0, R8, done465
+	ADD $8, R5, R17
+	WORD $0x4d008227 // st1 {v7.s}[2], [x17]
+	JMP done465
+
+single464:
+	WORD $0xbd0000a7 // str s7, [x5]
+
+done465:
+	ADD R6, R5
+
+end417:
 	ADD R1, R16, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
@@ -3846,13 +5494,13 @@ done255:
 	ADD R1, R14, R15
 	ADD R1, R15, R16
 	SUBS $1, R7, R7
-	BNE tile214
+	BNE tile390
 	RET
 
-rows213:
+rows389:
 	MOVD 64(R0), R9
 	CMP $7, R9
-	BNE rows256
+	BNE rows466
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
@@ -3861,120 +5509,120 @@ rows213:
 	ADD R1, R13, R14
 	ADD R1, R14, R15
 
-tile257:
+tile467:
 	MOVD 88(R0), R16
 	CMP $2, R16
-	BNE notC258
+	BNE notC468
 	MOVD R5, R17
-	TBZ $1, R8, single261
+	TBZ $1, R8, single471
 	WORD $0xfd400220 // ldr d0, [x17]
-	TBZ $0, R8, done262
+	TBZ $0, R8, done472
 	ADD $8, R17, R19
 	WORD $0x4d408260 // ld1 {v0.s}[2], [x19]
-	JMP done262
+	JMP done472
 
-single261:
+single471:
 	WORD $0xbd400220 // ldr s0, [x17]
 
-done262:
+done472:
 	ADD R6, R17
-	TBZ $1, R8, single263
+	TBZ $1, R8, single473
 	WORD $0xfd400221 // ldr d1, [x17]
-	TBZ $0, R8, done264
+	TBZ $0, R8, done474
 	ADD $8, R17, R19
 	WORD $0x4d408261 // ld1 {v1.s}[2], [x19]
-	JMP done264
+	JMP done474
 
-single263:
+single473:
 	WORD $0xbd400221 // ldr s1, [x17]
 
-done264:
+done474:
 	ADD R6, R17
-	TBZ $1, R8, single265
+	TBZ $1, R8, single475
 	WORD $0xfd400222 // ldr d2, [x17]
-	TBZ $0, R8, done266
+	TBZ $0, R8, done476
 	ADD $8, R17, R19
 	WORD $0x4d408262 // ld1 {v2.s}[2], [x19]
-	JMP done266
+	JMP done476
 
-single265:
+single475:
 	WORD $0xbd400222 // ldr s2, [x17]
 
-done266:
+done476:
 	ADD R6, R17
-	TBZ $1, R8, single267
+	TBZ $1, R8, single477
 	WORD $0xfd400223 // ldr d3, [x17]
-	TBZ $0, R8, done268
+	TBZ $0, R8, done478
 	ADD $8, R17, R19
 	WORD $0x4d408263 // ld1 {v3.s}[2], [x19]
-	JMP done268
+	JMP done478
 
-single267:
+single477:
 	WORD $0xbd400223 // ldr s3, [x17]
 
-done268:
+done478:
 	ADD R6, R17
-	TBZ $1, R8, single269
+	TBZ $1, R8, single479
 	WORD $0xfd400224 // ldr d4, [x17]
-	TBZ $0, R8, done270
+	TBZ $0, R8, done480
 	ADD $8, R17, R19
 	WORD $0x4d408264 // ld1 {v4.s}[2], [x19]
-	JMP done270
+	JMP done480
 
-single269:
+single479:
 	WORD $0xbd400224 // ldr s4, [x17]
 
-done270:
+done480:
 	ADD R6, R17
-	TBZ $1, R8, single271
+	TBZ $1, R8, single481
 	WORD $0xfd400225 // ldr d5, [x17]
-	TBZ $0, R8, done272
+	TBZ $0, R8, done482
 	ADD $8, R17, R19
 	WORD $0x4d408265 // ld1 {v5.s}[2], [x19]
-	JMP done272
+	JMP done482
 
-single271:
+single481:
 	WORD $0xbd400225 // ldr s5, [x17]
 
-done272:
+done482:
 	ADD R6, R17
-	TBZ $1, R8, single273
+	TBZ $1, R8, single483
 	WORD $0xfd400226 // ldr d6, [x17]
-	TBZ $0, R8, done274
+	TBZ $0, R8, done484
 	ADD $8, R17, R19
 	WORD $0x4d408266 // ld1 {v6.s}[2], [x19]
-	JMP done274
+	JMP done484
 
-single273:
+single483:
 	WORD $0xbd400226 // ldr s6, [x17]
 
-done274:
-	JMP begin260
+done484:
+	JMP begin470
 
-notC258:
+notC468:
 	CMP $1, R16
-	BNE notBias259
+	BNE notBias469
 	MOVD 96(R0), R17
-	TBZ $1, R8, single275
+	TBZ $1, R8, single485
 	WORD $0xfd400220 // ldr d0, [x17]
-	TBZ $0, R8, done276
+	TBZ $0, R8, done486
 	ADD $8, R17, R19
 	WORD $0x4d408260 // ld1 {v0.s}[2], [x19]
-	JMP done276
+	JMP done486
 
-single275:
+single485:
 	WORD $0xbd400220 // ldr s0, [x17]
 
-done276:
+done486:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c05 // mov v5.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
-	JMP begin260
+	JMP begin470
 
-notBias259:
+notBias469:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -3983,13 +5631,13 @@ notBias259:
 	WORD $0x4f000405 // movi v5.4s, #0x0
 	WORD $0x4f000406 // movi v6.4s, #0x0
 
-begin260:
+begin470:
 	MOVD R3, R16
 	MOVD $0, R17
 	MOVD 56(R0), R19
-	CBZ R19, sums277
+	CBZ R19, sums487
 
-step278:
+step488:
 	WORD $0xbc716927 // ldr s7, [x9, x17]
 	WORD $0xbc716948 // ldr s8, [x10, x17]
 	WORD $0xbc716969 // ldr s9, [x11, x17]
@@ -3997,17 +5645,17 @@ step278:
 	WORD $0xbc7169ab // ldr s11, [x13, x17]
 	WORD $0xbc7169cc // ldr s12, [x14, x17]
 	WORD $0xbc7169ed // ldr s13, [x15, x17]
-	TBZ $1, R8, single279
+	TBZ $1, R8, single489
 	WORD $0xfd40020e // ldr d14, [x16]
-	TBZ $0, R8, done280
+	TBZ $0, R8, done490
 	ADD $8, R16, R20
 	WORD $0x4d40828e // ld1 {v14.s}[2], [x20]
-	JMP done280
+	JMP done490
 
-single279:
+single489:
 	WORD $0xbd40020e // ldr s14, [x16]
 
-done280:
+done490:
 	WORD $0x4f8711c0 // fmla v0.4s, v14.4s, v7.s[0]
 	WORD $0x4f8811c1 // fmla v1.4s, v14.4s, v8.s[0]
 	WORD $0x4f8911c2 // fmla v2.4s, v14.4s, v9.s[0]
@@ -4018,101 +5666,277 @@ done280:
 	ADD R4, R16
 	ADD R2, R17
 	SUBS $1, R19, R19
-	BNE step278
+	BNE step488
 
-sums277:
+sums487:
+	MOVD 88(R0), R16
+	CMP $3, R16
+	BEQ add491
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4e27d400 // fadd v0.4s, v0.4s, v7.4s
-	TBZ $1, R8, single281
+	TBZ $1, R8, single493
 	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done282
+	TBZ $0, R8, done494
 	ADD $8, R5, R16
 	WORD $0x4d008200 // st1 {v0.s}[2], [x16]
-	JMP done282
+	JMP done494
 
-single281:
+single493:
 	WORD $0xbd0000a0 // str s0, [x5]
 
-done282:
+done494:
 	ADD R6, R5
 	WORD $0x4e27d421 // fadd v1.4s, v1.4s, v7.4s
-	TBZ $1, R8, single283
+	TBZ $1, R8, single495
 	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done284
+	TBZ $0, R8, done496
 	ADD $8, R5, R16
 	WORD $0x4d008201 // st1 {v1.s}[2], [x16]
-	JMP done284
+	JMP done496
 
-single283:
+single495:
 	WORD $0xbd0000a1 // str s1, [x5]
 
-done284:
+done496:
 	ADD R6, R5
 	WORD $0x4e27d442 // fadd v2.4s, v2.4s, v7.4s
-	TBZ $1, R8, single285
+	TBZ $1, R8, single497
 	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done286
+	TBZ $0, R8, done498
 	ADD $8, R5, R16
 	WORD $0x4d008202 // st1 {v2.s}[2], [x16]
-	JMP done286
+	JMP done498
 
-single285:
+single497:
 	WORD $0xbd0000a2 // str s2, [x5]
 
-done286:
+done498:
 	ADD R6, R5
 	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
-	TBZ $1, R8, single287
+	TBZ $1, R8, single499
 	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done288
+	TBZ $0, R8, done500
 	ADD $8, R5, R16
 	WORD $0x4d008203 // st1 {v3.s}[2], [x16]
-	JMP done288
+	JMP done500
 
-single287:
+single499:
 	WORD $0xbd0000a3 // str s3, [x5]
 
-done288:
+done500:
 	ADD R6, R5
 	WORD $0x4e27d484 // fadd v4.4s, v4.4s, v7.4s
-	TBZ $1, R8, single289
+	TBZ $1, R8, single501
 	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done290
+	TBZ $0, R8, done502
 	ADD $8, R5, R16
 	WORD $0x4d008204 // st1 {v4.s}[2], [x16]
-	JMP done290
+	JMP done502
 
-single289:
+single501:
 	WORD $0xbd0000a4 // str s4, [x5]
 
-done290:
+done502:
 	ADD R6, R5
 	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
-	TBZ $1, R8, single291
+	TBZ $1, R8, single503
 	WORD $0xfd0000a5 // str d5, [x5]
-	TBZ $0, R8, done292
+	TBZ $0, R8, done504
 	ADD $8, R5, R16
 	WORD $0x4d008205 // st1 {v5.s}[2], [x16]
-	JMP done292
+	JMP done504
 
-single291:
+single503:
 	WORD $0xbd0000a5 // str s5, [x5]
 
-done292:
+done504:
 	ADD R6, R5
 	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
-	TBZ $1, R8, single293
+	TBZ $1, R8, single505
 	WORD $0xfd0000a6 // str d6, [x5]
-	TBZ $0, R8, done294
+	TBZ $0, R8, done506
 	ADD $8, R5, R16
 	WORD $0x4d008206 // st1 {v6.s}[2], [x16]
-	JMP done294
+	JMP done506
 
-single293:
+single505:
 	WORD $0xbd0000a6 // str s6, [x5]
 
-done294:
+done506:
 	ADD R6, R5
+	JMP end492
+
+add491:
+	TBZ $1, R8, single507
+	WORD $0xfd4000a7 // ldr d7, [x5]
+	TBZ $0, R8, done508
+	ADD $8, R5, R16
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	JMP done508
+
+single507:
+	WORD $0xbd4000a7 // ldr s7, [x5]
+
+done508:
+	WORD $0x4e27d400 // fadd v0.4s, v0.4s, v7.4s
+	TBZ $1, R8, single509
+	WORD $0xfd0000a0 // str d0, [x5]
+	TBZ $0, R8, done510
+	ADD $8, R5, R16
+	WORD $0x4d008200 // st1 {v0.s}[2], [x16]
+	JMP done510
+
+single509:
+	WORD $0xbd0000a0 // str s0, [x5]
+
+done510:
+	ADD R6, R5
+	TBZ $1, R8, single511
+	WORD $0xfd4000a7 // ldr d7, [x5]
+	TBZ $0, R8, done512
+	ADD $8, R5, R16
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	JMP done512
+
+single511:
+	WORD $0xbd4000a7 // ldr s7, [x5]
+
+done512:
+	WORD $0x4e27d421 // fadd v1.4s, v1.4s, v7.4s
+	TBZ $1, R8, single513
+	WORD $0xfd0000a1 // str d1, [x5]
+	TBZ $0, R8, done514
+	ADD $8, R5, R16
+	WORD $0x4d008201 // st1 {v1.s}[2], [x16]
+	JMP done514
+
+single513:
+	WORD $0xbd0000a1 // str s1, [x5]
+
+done514:
+	ADD R6, R5
+	TBZ $1, R8, single515
+	WORD $0xfd4000a7 // ldr d7, [x5]
+	TBZ $0, R8, done516
+	ADD $8, R5, R16
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	JMP done516
+
+single515:
+	WORD $0xbd4000a7 // ldr s7, [x5]
+
+done516:
+	WORD $0x4e27d442 // fadd v2.4s, v2.4s, v7.4s
+	TBZ $1, R8, single517
+	WORD $0xfd0000a2 // str d2, [x5]
+	TBZ $0, R8, done518
+	ADD $8, R5, R16
+	WORD $0x4d008202 // st1 {v2.s}[2], [x16]
+	JMP done518
+
+single517:
+	WORD $0xbd0000a2 // str s2, [x5]
+
+done518:
+	ADD R6, R5
+	TBZ $1, R8, single519
+	WORD $0xfd4000a7 // ldr d7, [x5]
+	TBZ $0, R8, done520
+	ADD $8, R5, R16
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	JMP done520
+
+single519:
+	WORD $0xbd4000a7 // ldr s7, [x5]
+
+done520:
+	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
+	TBZ $1, R8, single521
+	WORD $0xfd0000a3 // str d3, [x5]
+	TBZ $0, R8, done522
+	ADD $8, R5, R16
+	WORD $0x4d008203 // st1 {v3.s}[2], [x16]
+	JMP done522
+
+single521:
+	WORD $0xbd0000a3 // str s3, [x5]
+
+done522:
+	ADD R6, R5
+	TBZ $1, R8, single523
+	WORD $0xfd4000a7 // ldr d7, [x5]
+	TBZ $0, R8, done524
+	ADD $8, R5, R16
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	JMP done524
+
+single523:
+	WORD $0xbd4000a7 // ldr s7, [x5]
+
+done524:
+	WORD $0x4e27d484 // fadd v4.4s, v4.4s, v7.4s
+	TBZ $1, R8, single525
+	WORD $0xfd0000a4 // str d4, [x5]
+	TBZ $0, R8, done526
+	ADD $8, R5, R16
+	WORD $0x4d008204 // st1 {v4.s}[2], [x16]
+	JMP done526
+
+single525:
+	WORD $0xbd0000a4 // str s4, [x5]
+
+done526:
+	ADD R6, R5
+	TBZ $1, R8, single527
+	WORD $0xfd4000a7 // ldr d7, [x5]
+	TBZ $0, R8, done528
+	ADD $8, R5, R16
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	JMP done528
+
+single527:
+	WORD $0xbd4000a7 // ldr s7, [x5]
+
+done528:
+	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
+	TBZ $1, R8, single529
+	WORD $0xfd0000a5 // str d5, [x5]
+	TBZ $0, R8, done530
+	ADD $8, R5, R16
+	WORD $0x4d008205 // st1 {v5.s}[2], [x16]
+	JMP done530
+
+single529:
+	WORD $0xbd0000a5 // str s5, [x5]
+
+done530:
+	ADD R6, R5
+	TBZ $1, R8, single531
+	WORD $0xfd4000a7 // ldr d7, [x5]
+	TBZ $0, R8, done532
+	ADD $8, R5, R16
+	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
+	JMP done532
+
+single531:
+	WORD $0xbd4000a7 // ldr s7, [x5]
+
+done532:
+	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
+	TBZ $1, R8, single533
+	WORD $0xfd0000a6 // str d6, [x5]
+	TBZ $0, R8, done534
+	ADD $8, R5, R16
+	WORD $0x4d008206 // st1 {v6.s}[2], [x16]
+	JMP done534
+
+single533:
+	WORD $0xbd0000a6 // str s6, [x5]
+
+done534:
+	ADD R6, R5
+
+end492:
 	ADD R1, R15, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
@@ -4121,13 +5945,13 @@ done294:
 	ADD R1, R13, R14
 	ADD R1, R14, R15
 	SUBS $1, R7, R7
-	BNE tile257
+	BNE tile467
 	RET
 
-rows256:
+rows466:
 	MOVD 64(R0), R9
 	CMP $6, R9
-	BNE rows295
+	BNE rows535
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
@@ -4135,107 +5959,107 @@ rows256:
 	ADD R1, R12, R13
 	ADD R1, R13, R14
 
-tile296:
+tile536:
 	MOVD 88(R0), R15
 	CMP $2, R15
-	BNE notC297
+	BNE notC537
 	MOVD R5, R16
-	TBZ $1, R8, single300
+	TBZ $1, R8, single540
 	WORD $0xfd400200 // ldr d0, [x16]
-	TBZ $0, R8, done301
+	TBZ $0, R8, done541
 	ADD $8, R16, R17
 	WORD $0x4d408220 // ld1 {v0.s}[2], [x17]
-	JMP done301
+	JMP done541
 
-single300:
+single540:
 	WORD $0xbd400200 // ldr s0, [x16]
 
-done301:
+done541:
 	ADD R6, R16
-	TBZ $1, R8, single302
+	TBZ $1, R8, single542
 	WORD $0xfd400201 // ldr d1, [x16]
-	TBZ $0, R8, done303
+	TBZ $0, R8, done543
 	ADD $8, R16, R17
 	WORD $0x4d408221 // ld1 {v1.s}[2], [x17]
-	JMP done303
+	JMP done543
 
-single302:
+single542:
 	WORD $0xbd400201 // ldr s1, [x16]
 
-done303:
+done543:
 	ADD R6, R16
-	TBZ $1, R8, single304
+	TBZ $1, R8, single544
 	WORD $0xfd400202 // ldr d2, [x16]
-	TBZ $0, R8, done305
+	TBZ $0, R8, done545
 	ADD $8, R16, R17
 	WORD $0x4d408222 // ld1 {v2.s}[2], [x17]
-	JMP done305
+	JMP done545
 
-single304:
+single544:
 	WORD $0xbd400202 // ldr s2, [x16]
 
-done305:
+done545:
 	ADD R6, R16
-	TBZ $1, R8, single306
+	TBZ $1, R8, single546
 	WORD $0xfd400203 // ldr d3, [x16]
-	TBZ $0, R8, done307
+	TBZ $0, R8, done547
 	ADD $8, R16, R17
 	WORD $0x4d408223 // ld1 {v3.s}[2], [x17]
-	JMP done307
+	JMP done547
 
-single306:
+single546:
 	WORD $0xbd400203 // ldr s3, [x16]
 
-done307:
+done547:
 	ADD R6, R16
-	TBZ $1, R8, single308
+	TBZ $1, R8, single548
 	WORD $0xfd400204 // ldr d4, [x16]
-	TBZ $0, R8, done309
+	TBZ $0, R8, done549
 	ADD $8, R16, R17
 	WORD $0x4d408224 // ld1 {v4.s}[2], [x17]
-	JMP done309
+	JMP done549
 
-single308:
+single548:
 	WORD $0xbd400204 // ldr s4, [x16]
 
-done309:
+done549:
 	ADD R6, R16
-	TBZ $1, R8, single310
+	TBZ $1, R8, single550
 	WORD $0xfd400205 // ldr d5, [x16]
-	TBZ $0, R8, done311
+	TBZ $0, R8, done551
 	ADD $8, R16, R17
 	WORD $0x4d408225 // ld1 {v5.s}[2], [x17]
-	JMP done311
+	JMP done551
 
-single310:
+single550:
 	WORD $0xbd400205 // ldr s5, [x16]
 
-done311:
-	JMP begin299
+done551:
+	JMP begin539
 
-notC297:
+notC537:
 	CMP $1, R15
-	BNE notBias298
+	BNE notBias538
 	MOVD 96(R0), R16
-	TBZ $1, R8, single312
+	TBZ $1, R8, single552
 	WORD $0xfd400200 // ldr d0, [x16]
-	TBZ $0, R8, done313
+	TBZ $0, R8, done553
 	ADD $8, R16, R17
 	WORD $0x4d408220 // ld1 {v0.s}[2], [x17]
-	JMP done313
+	JMP done553
 
-single312:
+single552:
 	WORD $0xbd400200 // ldr s0, [x16]
 
-done313:
+done553:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c05 // mov v5.16b, v0.16b
-	JMP begin299
+	JMP begin539
 
-notBias298:
+notBias538:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -4243,30 +6067,30 @@ notBias298:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-begin299:
+begin539:
 	MOVD R3, R15
 	MOVD $0, R16
 	MOVD 56(R0), R17
-	CBZ R17, sums314
+	CBZ R17, sums554
 
-step315:
+step555:
 	WORD $0xbc706926 // ldr s6, [x9, x16]
 	WORD $0xbc706947 // ldr s7, [x10, x16]
 	WORD $0xbc706968 // ldr s8, [x11, x16]
 	WORD $0xbc706989 // ldr s9, [x12, x16]
 	WORD $0xbc7069aa // ldr s10, [x13, x16]
 	WORD $0xbc7069cb // ldr s11, [x14, x16]
-	TBZ $1, R8, single316
+	TBZ $1, R8, single556
 	WORD $0xfd4001ec // ldr d12, [x15]
-	TBZ $0, R8, done317
+	TBZ $0, R8, done557
 	ADD $8, R15, R19
 	WORD $0x4d40826c // ld1 {v12.s}[2], [x19]
-	JMP done317
+	JMP done557
 
-single316:
+single556:
 	WORD $0xbd4001ec // ldr s12, [x15]
 
-done317:
+done557:
 	WORD $0x4f861180 // fmla v0.4s, v12.4s, v6.s[0]
 	WORD $0x4f871181 // fmla v1.4s, v12.4s, v7.s[0]
 	WORD $0x4f881182 // fmla v2.4s, v12.4s, v8.s[0]
@@ -4276,88 +6100,240 @@ done317:
 	ADD R4, R15
 	ADD R2, R16
 	SUBS $1, R17, R17
-	BNE step315
+	BNE step555
 
-sums314:
+sums554:
+	MOVD 88(R0), R15
+	CMP $3, R15
+	BEQ add558
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
-	TBZ $1, R8, single318
+	TBZ $1, R8, single560
 	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done319
+	TBZ $0, R8, done561
 	ADD $8, R5, R15
 	WORD $0x4d0081e0 // st1 {v0.s}[2], [x15]
-	JMP done319
+	JMP done561
 
-single318:
+single560:
 	WORD $0xbd0000a0 // str s0, [x5]
 
-done319:
+done561:
 	ADD R6, R5
 	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
-	TBZ $1, R8, single320
+	TBZ $1, R8, single562
 	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done321
+	TBZ $0, R8, done563
 	ADD $8, R5, R15
 	WORD $0x4d0081e1 // st1 {v1.s}[2], [x15]
-	JMP done321
+	JMP done563
 
-single320:
+single562:
 	WORD $0xbd0000a1 // str s1, [x5]
 
-done321:
+done563:
 	ADD R6, R5
 	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	TBZ $1, R8, single322
+	TBZ $1, R8, single564
 	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done323
+	TBZ $0, R8, done565
 	ADD $8, R5, R15
 	WORD $0x4d0081e2 // st1 {v2.s}[2], [x15]
-	JMP done323
+	JMP done565
 
-single322:
+single564:
 	WORD $0xbd0000a2 // str s2, [x5]
 
-done323:
+done565:
 	ADD R6, R5
 	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
-	TBZ $1, R8, single324
+	TBZ $1, R8, single566
 	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done325
+	TBZ $0, R8, done567
 	ADD $8, R5, R15
 	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
-	JMP done325
+	JMP done567
 
-single324:
+single566:
 	WORD $0xbd0000a3 // str s3, [x5]
 
-done325:
+done567:
 	ADD R6, R5
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
-	TBZ $1, R8, single326
+	TBZ $1, R8, single568
 	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done327
+	TBZ $0, R8, done569
 	ADD $8, R5, R15
 	WORD $0x4d0081e4 // st1 {v4.s}[2], [x15]
-	JMP done327
+	JMP done569
 
-single326:
+single568:
 	WORD $0xbd0000a4 // str s4, [x5]
 
-done327:
+done569:
 	ADD R6, R5
 	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	TBZ $1, R8, single328
+	TBZ $1, R8, single570
 	WORD $0xfd0000a5 // str d5, [x5]
-	TBZ $0, R8, done329
+	TBZ $0, R8, done571
 	ADD $8, R5, R15
 	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
-	JMP done329
+	JMP done571
 
-single328:
+single570:
 	WORD $0xbd0000a5 // str s5, [x5]
 
-done329:
+done571:
 	ADD R6, R5
+	JMP end559
+
+add558:
+	TBZ $1, R8, single572
+	WORD $0xfd4000a6 // ldr d6, [x5]
+	TBZ $0, R8, done573
+	ADD $8, R5, R15
+	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
+	JMP done573
+
+single572:
+	WORD $0xbd4000a6 // ldr s6, [x5]
+
+done573:
+	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
+	TBZ $1, R8, single574
+	WORD $0xfd0000a0 // str d0, [x5]
+	TBZ $0, R8, done575
+	ADD $8, R5, R15
+	WORD $0x4d0081e0 // st1 {v0.s}[2], [x15]
+	JMP done575
+
+single574:
+	WORD $0xbd0000a0 // str s0, [x5]
+
+done575:
+	ADD R6, R5
+	TBZ $1, R8, single576
+	WORD $0xfd4000a6 // ldr d6, [x5]
+	TBZ $0, R8, done577
+	ADD $8, R5, R15
+	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
+	JMP done577
+
+single576:
+	WORD $0xbd4000a6 // ldr s6, [x5]
+
+done577:
+	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
+	TBZ $1, R8, single578
+	WORD $0xfd0000a1 // str d1, [x5]
+	TBZ $0, R8, done579
+	ADD $8, R5, R15
+	WORD $0x4d0081e1 // st1 {v1.s}[2], [x15]
+	JMP done579
+
+single578:
+	WORD $0xbd0000a1 // str s1, [x5]
+
+done579:
+	ADD R6, R5
+	TBZ $1, R8, single580
+	WORD $0xfd4000a6 // ldr d6, [x5]
+	TBZ $0, R8, done581
+	ADD $8, R5, R15
+	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
+	JMP done581
+
+single580:
+	WORD $0xbd4000a6 // ldr s6, [x5]
+
+done581:
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	TBZ $1, R8, single582
+	WORD $0xfd0000a2 // str d2, [x5]
+	TBZ $0, R8, done583
+	ADD $8, R5, R15
+	WORD $0x4d0081e2 // st1 {v2.s}[2], [x15]
+	JMP done583
+
+single582:
+	WORD $0xbd0000a2 // str s2, [x5]
+
+done583:
+	ADD R6, R5
+	TBZ $1, R8, single584
+	WORD $0xfd4000a6 // ldr d6, [x5]
+	TBZ $0, R8, done585
+	ADD $8, R5, R15
+	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
+	JMP done585
+
+single584:
+	WORD $0xbd4000a6 // ldr s6, [x5]
+
+done585:
+	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
+	TBZ $1, R8, single586
+	WORD $0xfd0000a3 // str d3, [x5]
+	TBZ $0, R8, done587
+	ADD $8, R5, R15
+	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
+	JMP done587
+
+single586:
+	WORD $0xbd0000a3 // str s3, [x5]
+
+done587:
+	ADD R6, R5
+	TBZ $1, R8, single588
+	WORD $0xfd4000a6 // ldr d6, [x5]
+	TBZ $0, R8, done589
+	ADD $8, R5, R15
+	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
+	JMP done589
+
+single588:
+	WORD $0xbd4000a6 // ldr s6, [x5]
+
+done589:
+	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
+	TBZ $1, R8, single590
+	WORD $0xfd0000a4 // str d4, [x5]
+	TBZ $0, R8, done591
+	ADD $8, R5, R15
+	WORD $0x4d0081e4 // st1 {v4.s}[2], [x15]
+	JMP done591
+
+single590:
+	WORD $0xbd0000a4 // str s4, [x5]
+
+done591:
+	ADD R6, R5
+	TBZ $1, R8, single592
+	WORD $0xfd4000a6 // ldr d6, [x5]
+	TBZ $0, R8, done593
+	ADD $8, R5, R15
+	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
+	JMP done593
+
+single592:
+	WORD $0xbd4000a6 // ldr s6, [x5]
+
+done593:
+	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
+	TBZ $1, R8, single594
+	WORD $0xfd0000a5 // str d5, [x5]
+	TBZ $0, R8, done595
+	ADD $8, R5, R15
+	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
+	JMP done595
+
+single594:
+	WORD $0xbd0000a5 // str s5, [x5]
+
+done595:
+	ADD R6, R5
+
+end559:
 	ADD R1, R14, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
@@ -4365,136 +6341,136 @@ done329:
 	ADD R1, R12, R13
 	ADD R1, R13, R14
 	SUBS $1, R7, R7
-	BNE tile296
+	BNE tile536
 	RET
 
-rows295:
+rows535:
 	MOVD 64(R0), R9
 	CMP $5, R9
-	BNE rows330
+	BNE rows596
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	ADD R1, R12, R13
 
-tile331:
+tile597:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE notC332
+	BNE notC598
 	MOVD R5, R15
-	TBZ $1, R8, single335
+	TBZ $1, R8, single601
 	WORD $0xfd4001e0 // ldr d0, [x15]
-	TBZ $0, R8, done336
+	TBZ $0, R8, done602
 	ADD $8, R15, R16
 	WORD $0x4d408200 // ld1 {v0.s}[2], [x16]
-	JMP done336
+	JMP done602
 
-single335:
+single601:
 	WORD $0xbd4001e0 // ldr s0, [x15]
 
-done336:
+done602:
 	ADD R6, R15
-	TBZ $1, R8, single337
+	TBZ $1, R8, single603
 	WORD $0xfd4001e1 // ldr d1, [x15]
-	TBZ $0, R8, done338
+	TBZ $0, R8, done604
 	ADD $8, R15, R16
 	WORD $0x4d408201 // ld1 {v1.s}[2], [x16]
-	JMP done338
+	JMP done604
 
-single337:
+single603:
 	WORD $0xbd4001e1 // ldr s1, [x15]
 
-done338:
+done604:
 	ADD R6, R15
-	TBZ $1, R8, single339
+	TBZ $1, R8, single605
 	WORD $0xfd4001e2 // ldr d2, [x15]
-	TBZ $0, R8, done340
+	TBZ $0, R8, done606
 	ADD $8, R15, R16
 	WORD $0x4d408202 // ld1 {v2.s}[2], [x16]
-	JMP done340
+	JMP done606
 
-single339:
+single605:
 	WORD $0xbd4001e2 // ldr s2, [x15]
 
-done340:
+done606:
 	ADD R6, R15
-	TBZ $1, R8, single341
+	TBZ $1, R8, single607
 	WORD $0xfd4001e3 // ldr d3, [x15]
-	TBZ $0, R8, done342
+	TBZ $0, R8, done608
 	ADD $8, R15, R16
 	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done342
+	JMP done608
 
-single341:
+single607:
 	WORD $0xbd4001e3 // ldr s3, [x15]
 
-done342:
+done608:
 	ADD R6, R15
-	TBZ $1, R8, single343
+	TBZ $1, R8, single609
 	WORD $0xfd4001e4 // ldr d4, [x15]
-	TBZ $0, R8, done344
+	TBZ $0, R8, done610
 	ADD $8, R15, R16
 	WORD $0x4d408204 // ld1 {v4.s}[2], [x16]
-	JMP done344
+	JMP done610
 
-single343:
+single609:
 	WORD $0xbd4001e4 // ldr s4, [x15]
 
-done344:
-	JMP begin334
+done610:
+	JMP begin600
 
-notC332:
+notC598:
 	CMP $1, R14
-	BNE notBias333
+	BNE notBias599
 	MOVD 96(R0), R15
-	TBZ $1, R8, single345
+	TBZ $1, R8, single611
 	WORD $0xfd4001e0 // ldr d0, [x15]
-	TBZ $0, R8, done346
+	TBZ $0, R8, done612
 	ADD $8, R15, R16
 	WORD $0x4d408200 // ld1 {v0.s}[2], [x16]
-	JMP done346
+	JMP done612
 
-single345:
+single611:
 	WORD $0xbd4001e0 // ldr s0, [x15]
 
-done346:
+done612:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
-	JMP begin334
+	JMP begin600
 
-notBias333:
+notBias599:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x4f000404 // movi v4.4s, #0x0
 
-begin334:
+begin600:
 	MOVD R3, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums347
+	CBZ R16, sums613
 
-step348:
+step614:
 	WORD $0xbc6f6925 // ldr s5, [x9, x15]
 	WORD $0xbc6f6946 // ldr s6, [x10, x15]
 	WORD $0xbc6f6967 // ldr s7, [x11, x15]
 	WORD $0xbc6f6988 // ldr s8, [x12, x15]
 	WORD $0xbc6f69a9 // ldr s9, [x13, x15]
-	TBZ $1, R8, single349
+	TBZ $1, R8, single615
 	WORD $0xfd4001ca // ldr d10, [x14]
-	TBZ $0, R8, done350
+	TBZ $0, R8, done616
 	ADD $8, R14, R17
 	WORD $0x4d40822a // ld1 {v10.s}[2], [x17]
-	JMP done350
+	JMP done616
 
-single349:
+single615:
 	WORD $0xbd4001ca // ldr s10, [x14]
 
-done350:
+done616:
 	WORD $0x4f851140 // fmla v0.4s, v10.4s, v5.s[0]
 	WORD $0x4f861141 // fmla v1.4s, v10.4s, v6.s[0]
 	WORD $0x4f871142 // fmla v2.4s, v10.4s, v7.s[0]
@@ -4503,195 +6479,323 @@ done350:
 	ADD R4, R14
 	ADD R2, R15
 	SUBS $1, R16, R16
-	BNE step348
+	BNE step614
 
-sums347:
+sums613:
+	MOVD 88(R0), R14
+	CMP $3, R14
+	BEQ add617
 	WORD $0x4f000405 // movi v5.4s, #0x0
 	WORD $0x4e25d400 // fadd v0.4s, v0.4s, v5.4s
-	TBZ $1, R8, single351
+	TBZ $1, R8, single619
 	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done352
+	TBZ $0, R8, done620
 	ADD $8, R5, R14
 	WORD $0x4d0081c0 // st1 {v0.s}[2], [x14]
-	JMP done352
+	JMP done620
 
-single351:
+single619:
 	WORD $0xbd0000a0 // str s0, [x5]
 
-done352:
+done620:
 	ADD R6, R5
 	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
-	TBZ $1, R8, single353
+	TBZ $1, R8, single621
 	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done354
+	TBZ $0, R8, done622
 	ADD $8, R5, R14
 	WORD $0x4d0081c1 // st1 {v1.s}[2], [x14]
-	JMP done354
+	JMP done622
 
-single353:
+single621:
 	WORD $0xbd0000a1 // str s1, [x5]
 
-done354:
+done622:
 	ADD R6, R5
 	WORD $0x4e25d442 // fadd v2.4s, v2.4s, v5.4s
-	TBZ $1, R8, single355
+	TBZ $1, R8, single623
 	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done356
+	TBZ $0, R8, done624
 	ADD $8, R5, R14
 	WORD $0x4d0081c2 // st1 {v2.s}[2], [x14]
-	JMP done356
+	JMP done624
 
-single355:
+single623:
 	WORD $0xbd0000a2 // str s2, [x5]
 
-done356:
+done624:
 	ADD R6, R5
 	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
-	TBZ $1, R8, single357
+	TBZ $1, R8, single625
 	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done358
+	TBZ $0, R8, done626
 	ADD $8, R5, R14
 	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done358
+	JMP done626
 
-single357:
+single625:
 	WORD $0xbd0000a3 // str s3, [x5]
 
-done358:
+done626:
 	ADD R6, R5
 	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
-	TBZ $1, R8, single359
+	TBZ $1, R8, single627
 	WORD $0xfd0000a4 // str d4, [x5]
-	TBZ $0, R8, done360
+	TBZ $0, R8, done628
 	ADD $8, R5, R14
 	WORD $0x4d0081c4 // st1 {v4.s}[2], [x14]
-	JMP done360
+	JMP done628
 
-single359:
+single627:
 	WORD $0xbd0000a4 // str s4, [x5]
 
-done360:
+done628:
 	ADD R6, R5
+	JMP end618
+
+add617:
+	TBZ $1, R8, single629
+	WORD $0xfd4000a5 // ldr d5, [x5]
+	TBZ $0, R8, done630
+	ADD $8, R5, R14
+	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
+	JMP done630
+
+single629:
+	WORD $0xbd4000a5 // ldr s5, [x5]
+
+done630:
+	WORD $0x4e25d400 // fadd v0.4s, v0.4s, v5.4s
+	TBZ $1, R8, single631
+	WORD $0xfd0000a0 // str d0, [x5]
+	TBZ $0, R8, done632
+	ADD $8, R5, R14
+	WORD $0x4d0081c0 // st1 {v0.s}[2], [x14]
+	JMP done632
+
+single631:
+	WORD $0xbd0000a0 // str s0, [x5]
+
+done632:
+	ADD R6, R5
+	TBZ $1, R8, single633
+	WORD $0xfd4000a5 // ldr d5, [x5]
+	TBZ $0, R8, done634
+	ADD $8, R5, R14
+	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
+	JMP done634
+
+single633:
+	WORD $0xbd4000a5 // ldr s5, [x5]
+
+done634:
+	WORD $0x4e25d421 // fadd v1.4s, v1.4s, v5.4s
+	TBZ $1, R8, single635
+	WORD $0xfd0000a1 // str d1, [x5]
+	TBZ $0, R8, done636
+	ADD $8, R5, R14
+	WORD $0x4d0081c1 // st1 {v1.s}[2], [x14]
+	JMP done636
+
+single635:
+	WORD $0xbd0000a1 // str s1, [x5]
+
+done636:
+	ADD R6, R5
+	TBZ $1, R8, single637
+	WORD $0xfd4000a5 // ldr d5, [x5]
+	TBZ $0, R8, done638
+	ADD $8, R5, R14
+	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
+	JMP done638
+
+single637:
+	WORD $0xbd4000a5 // ldr s5, [x5]
+
+done638:
+	WORD $0x4e25d442 // fadd v2.4s, v2.4s, v5.4s
+	TBZ $1, R8, single639
+	WORD $0xfd0000a2 // str d2, [x5]
+	TBZ $0, R8, done640
+	ADD $8, R5, R14
+	WORD $0x4d0081c2 // st1 {v2.s}[2], [x14]
+	JMP done640
+
+single639:
+	WORD $0xbd0000a2 // str s2, [x5]
+
+done640:
+	ADD R6, R5
+	TBZ $1, R8, single641
+	WORD $0xfd4000a5 // ldr d5, [x5]
+	TBZ $0, R8, done642
+	ADD $8, R5, R14
+	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
+	JMP done642
+
+single641:
+	WORD $0xbd4000a5 // ldr s5, [x5]
+
+done642:
+	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
+	TBZ $1, R8, single643
+	WORD $0xfd0000a3 // str d3, [x5]
+	TBZ $0, R8, done644
+	ADD $8, R5, R14
+	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
+	JMP done644
+
+single643:
+	WORD $0xbd0000a3 // str s3, [x5]
+
+done644:
+	ADD R6, R5
+	TBZ $1, R8, single645
+	WORD $0xfd4000a5 // ldr d5, [x5]
+	TBZ $0, R8, done646
+	ADD $8, R5, R14
+	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
+	JMP done646
+
+single645:
+	WORD $0xbd4000a5 // ldr s5, [x5]
+
+done646:
+	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
+	TBZ $1, R8, single647
+	WORD $0xfd0000a4 // str d4, [x5]
+	TBZ $0, R8, done648
+	ADD $8, R5, R14
+	WORD $0x4d0081c4 // st1 {v4.s}[2], [x14]
+	JMP done648
+
+single647:
+	WORD $0xbd0000a4 // str s4, [x5]
+
+done648:
+	ADD R6, R5
+
+end618:
 	ADD R1, R13, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	ADD R1, R12, R13
 	SUBS $1, R7, R7
-	BNE tile331
+	BNE tile597
 	RET
 
-rows330:
+rows596:
 	MOVD 64(R0), R9
 	CMP $4, R9
-	BNE rows361
+	BNE rows649
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 
-tile362:
+tile650:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE notC363
+	BNE notC651
 	MOVD R5, R14
-	TBZ $1, R8, single366
+	TBZ $1, R8, single654
 	WORD $0xfd4001c0 // ldr d0, [x14]
-	TBZ $0, R8, done367
+	TBZ $0, R8, done655
 	ADD $8, R14, R15
 	WORD $0x4d4081e0 // ld1 {v0.s}[2], [x15]
-	JMP done367
+	JMP done655
 
-single366:
+single654:
 	WORD $0xbd4001c0 // ldr s0, [x14]
 
-done367:
+done655:
 	ADD R6, R14
-	TBZ $1, R8, single368
+	TBZ $1, R8, single656
 	WORD $0xfd4001c1 // ldr d1, [x14]
-	TBZ $0, R8, done369
+	TBZ $0, R8, done657
 	ADD $8, R14, R15
 	WORD $0x4d4081e1 // ld1 {v1.s}[2], [x15]
-	JMP done369
+	JMP done657
 
-single368:
+single656:
 	WORD $0xbd4001c1 // ldr s1, [x14]
 
-done369:
+done657:
 	ADD R6, R14
-	TBZ $1, R8, single370
+	TBZ $1, R8, single658
 	WORD $0xfd4001c2 // ldr d2, [x14]
-	TBZ $0, R8, done371
+	TBZ $0, R8, done659
 	ADD $8, R14, R15
 	WORD $0x4d4081e2 // ld1 {v2.s}[2], [x15]
-	JMP done371
+	JMP done659
 
-single370:
+single658:
 	WORD $0xbd4001c2 // ldr s2, [x14]
 
-done371:
+done659:
 	ADD R6, R14
-	TBZ $1, R8, single372
+	TBZ $1, R8, single660
 	WORD $0xfd4001c3 // ldr d3, [x14]
-	TBZ $0, R8, done373
+	TBZ $0, R8, done661
 	ADD $8, R14, R15
 	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done373
+	JMP done661
 
-single372:
+single660:
 	WORD $0xbd4001c3 // ldr s3, [x14]
 
-done373:
-	JMP begin365
+done661:
+	JMP begin653
 
-notC363:
+notC651:
 	CMP $1, R13
-	BNE notBias364
+	BNE notBias652
 	MOVD 96(R0), R14
-	TBZ $1, R8, single374
+	TBZ $1, R8, single662
 	WORD $0xfd4001c0 // ldr d0, [x14]
-	TBZ $0, R8, done375
+	TBZ $0, R8, done663
 	ADD $8, R14, R15
 	WORD $0x4d4081e0 // ld1 {v0.s}[2], [x15]
-	JMP done375
+	JMP done663
 
-single374:
+single662:
 	WORD $0xbd4001c0 // ldr s0, [x14]
 
-done375:
+done663:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
-	JMP begin365
+	JMP begin653
 
-notBias364:
+notBias652:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-begin365:
+begin653:
 	MOVD R3, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums376
+	CBZ R15, sums664
 
-step377:
+step665:
 	WORD $0xbc6e6924 // ldr s4, [x9, x14]
 	WORD $0xbc6e6945 // ldr s5, [x10, x14]
 	WORD $0xbc6e6966 // ldr s6, [x11, x14]
 	WORD $0xbc6e6987 // ldr s7, [x12, x14]
-	TBZ $1, R8, single378
+	TBZ $1, R8, single666
 	WORD $0xfd4001a8 // ldr d8, [x13]
-	TBZ $0, R8, done379
+	TBZ $0, R8, done667
 	ADD $8, R13, R16
 	WORD $0x4d408208 // ld1 {v8.s}[2], [x16]
-	JMP done379
+	JMP done667
 
-single378:
+single666:
 	WORD $0xbd4001a8 // ldr s8, [x13]
 
-done379:
+done667:
 	WORD $0x4f841100 // fmla v0.4s, v8.4s, v4.s[0]
 	WORD $0x4f851101 // fmla v1.4s, v8.4s, v5.s[0]
 	WORD $0x4f861102 // fmla v2.4s, v8.4s, v6.s[0]
@@ -4699,425 +6803,697 @@ done379:
 	ADD R4, R13
 	ADD R2, R14
 	SUBS $1, R15, R15
-	BNE step377
+	BNE step665
 
-sums376:
+sums664:
+	MOVD 88(R0), R13
+	CMP $3, R13
+	BEQ add668
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
-	TBZ $1, R8, single380
+	TBZ $1, R8, single670
 	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done381
+	TBZ $0, R8, done671
 	ADD $8, R5, R13
 	WORD $0x4d0081a0 // st1 {v0.s}[2], [x13]
-	JMP done381
+	JMP done671
 
-single380:
+single670:
 	WORD $0xbd0000a0 // str s0, [x5]
 
-done381:
+done671:
 	ADD R6, R5
 	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	TBZ $1, R8, single382
+	TBZ $1, R8, single672
 	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done383
+	TBZ $0, R8, done673
 	ADD $8, R5, R13
 	WORD $0x4d0081a1 // st1 {v1.s}[2], [x13]
-	JMP done383
+	JMP done673
 
-single382:
+single672:
 	WORD $0xbd0000a1 // str s1, [x5]
 
-done383:
+done673:
 	ADD R6, R5
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
-	TBZ $1, R8, single384
+	TBZ $1, R8, single674
 	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done385
+	TBZ $0, R8, done675
 	ADD $8, R5, R13
 	WORD $0x4d0081a2 // st1 {v2.s}[2], [x13]
-	JMP done385
+	JMP done675
 
-single384:
+single674:
 	WORD $0xbd0000a2 // str s2, [x5]
 
-done385:
+done675:
 	ADD R6, R5
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $1, R8, single386
+	TBZ $1, R8, single676
 	WORD $0xfd0000a3 // str d3, [x5]
-	TBZ $0, R8, done387
+	TBZ $0, R8, done677
 	ADD $8, R5, R13
 	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done387
+	JMP done677
 
-single386:
+single676:
 	WORD $0xbd0000a3 // str s3, [x5]
 
-done387:
+done677:
 	ADD R6, R5
+	JMP end669
+
+add668:
+	TBZ $1, R8, single678
+	WORD $0xfd4000a4 // ldr d4, [x5]
+	TBZ $0, R8, done679
+	ADD $8, R5, R13
+	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
+	JMP done679
+
+single678:
+	WORD $0xbd4000a4 // ldr s4, [x5]
+
+done679:
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	TBZ $1, R8, single680
+	WORD $0xfd0000a0 // str d0, [x5]
+	TBZ $0, R8, done681
+	ADD $8, R5, R13
+	WORD $0x4d0081a0 // st1 {v0.s}[2], [x13]
+	JMP done681
+
+single680:
+	WORD $0xbd0000a0 // str s0, [x5]
+
+done681:
+	ADD R6, R5
+	TBZ $1, R8, single682
+	WORD $0xfd4000a4 // ldr d4, [x5]
+	TBZ $0, R8, done683
+	ADD $8, R5, R13
+	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
+	JMP done683
+
+single682:
+	WORD $0xbd4000a4 // ldr s4, [x5]
+
+done683:
+	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
+	TBZ $1, R8, single684
+	WORD $0xfd0000a1 // str d1, [x5]
+	TBZ $0, R8, done685
+	ADD $8, R5, R13
+	WORD $0x4d0081a1 // st1 {v1.s}[2], [x13]
+	JMP done685
+
+single684:
+	WORD $0xbd0000a1 // str s1, [x5]
+
+done685:
+	ADD R6, R5
+	TBZ $1, R8, single686
+	WORD $0xfd4000a4 // ldr d4, [x5]
+	TBZ $0, R8, done687
+	ADD $8, R5, R13
+	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
+	JMP done687
+
+single686:
+	WORD $0xbd4000a4 // ldr s4, [x5]
+
+done687:
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	TBZ $1, R8, single688
+	WORD $0xfd0000a2 // str d2, [x5]
+	TBZ $0, R8, done689
+	ADD $8, R5, R13
+	WORD $0x4d0081a2 // st1 {v2.s}[2], [x13]
+	JMP done689
+
+single688:
+	WORD $0xbd0000a2 // str s2, [x5]
+
+done689:
+	ADD R6, R5
+	TBZ $1, R8, single690
+	WORD $0xfd4000a4 // ldr d4, [x5]
+	TBZ $0, R8, done691
+	ADD $8, R5, R13
+	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
+	JMP done691
+
+single690:
+	WORD $0xbd4000a4 // ldr s4, [x5]
+
+done691:
+	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
+	TBZ $1, R8, single692
+	WORD $0xfd0000a3 // str d3, [x5]
+	TBZ $0, R8, done693
+	ADD $8, R5, R13
+	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
+	JMP done693
+
+single692:
+	WORD $0xbd0000a3 // str s3, [x5]
+
+done693:
+	ADD R6, R5
+
+end669:
 	ADD R1, R12, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	SUBS $1, R7, R7
-	BNE tile362
+	BNE tile650
 	RET
 
-rows361:
+rows649:
 	MOVD 64(R0), R9
 	CMP $3, R9
-	BNE rows388
+	BNE rows694
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 
-tile389:
+tile695:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE notC390
+	BNE notC696
 	MOVD R5, R13
-	TBZ $1, R8, single393
+	TBZ $1, R8, single699
 	WORD $0xfd4001a0 // ldr d0, [x13]
-	TBZ $0, R8, done394
+	TBZ $0, R8, done700
 	ADD $8, R13, R14
 	WORD $0x4d4081c0 // ld1 {v0.s}[2], [x14]
-	JMP done394
+	JMP done700
 
-single393:
+single699:
 	WORD $0xbd4001a0 // ldr s0, [x13]
 
-done394:
+done700:
 	ADD R6, R13
-	TBZ $1, R8, single395
+	TBZ $1, R8, single701
 	WORD $0xfd4001a1 // ldr d1, [x13]
-	TBZ $0, R8, done396
+	TBZ $0, R8, done702
 	ADD $8, R13, R14
 	WORD $0x4d4081c1 // ld1 {v1.s}[2], [x14]
-	JMP done396
+	JMP done702
 
-single395:
+single701:
 	WORD $0xbd4001a1 // ldr s1, [x13]
 
-done396:
+done702:
 	ADD R6, R13
-	TBZ $1, R8, single397
+	TBZ $1, R8, single703
 	WORD $0xfd4001a2 // ldr d2, [x13]
-	TBZ $0, R8, done398
+	TBZ $0, R8, done704
 	ADD $8, R13, R14
 	WORD $0x4d4081c2 // ld1 {v2.s}[2], [x14]
-	JMP done398
+	JMP done704
 
-single397:
+single703:
 	WORD $0xbd4001a2 // ldr s2, [x13]
 
-done398:
-	JMP begin392
+done704:
+	JMP begin698
 
-notC390:
+notC696:
 	CMP $1, R12
-	BNE notBias391
+	BNE notBias697
 	MOVD 96(R0), R13
-	TBZ $1, R8, single399
+	TBZ $1, R8, single705
 	WORD $0xfd4001a0 // ldr d0, [x13]
-	TBZ $0, R8, done400
+	TBZ $0, R8, done706
 	ADD $8, R13, R14
 	WORD $0x4d4081c0 // ld1 {v0.s}[2], [x14]
-	JMP done400
+	JMP done706
 
-single399:
+single705:
 	WORD $0xbd4001a0 // ldr s0, [x13]
 
-done400:
+done706:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
-	JMP begin392
+	JMP begin698
 
-notBias391:
+notBias697:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 
-begin392:
+begin698:
 	MOVD R3, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums401
+	CBZ R14, sums707
 
-step402:
+step708:
 	WORD $0xbc6d6923 // ldr s3, [x9, x13]
 	WORD $0xbc6d6944 // ldr s4, [x10, x13]
 	WORD $0xbc6d6965 // ldr s5, [x11, x13]
-	TBZ $1, R8, single403
+	TBZ $1, R8, single709
 	WORD $0xfd400186 // ldr d6, [x12]
-	TBZ $0, R8, done404
+	TBZ $0, R8, done710
 	ADD $8, R12, R15
 	WORD $0x4d4081e6 // ld1 {v6.s}[2], [x15]
-	JMP done404
+	JMP done710
 
-single403:
+single709:
 	WORD $0xbd400186 // ldr s6, [x12]
 
-done404:
+done710:
 	WORD $0x4f8310c0 // fmla v0.4s, v6.4s, v3.s[0]
 	WORD $0x4f8410c1 // fmla v1.4s, v6.4s, v4.s[0]
 	WORD $0x4f8510c2 // fmla v2.4s, v6.4s, v5.s[0]
 	ADD R4, R12
 	ADD R2, R13
 	SUBS $1, R14, R14
-	BNE step402
+	BNE step708
 
-sums401:
+sums707:
+	MOVD 88(R0), R12
+	CMP $3, R12
+	BEQ add711
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
-	TBZ $1, R8, single405
+	TBZ $1, R8, single713
 	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done406
+	TBZ $0, R8, done714
 	ADD $8, R5, R12
 	WORD $0x4d008180 // st1 {v0.s}[2], [x12]
-	JMP done406
+	JMP done714
 
-single405:
+single713:
 	WORD $0xbd0000a0 // str s0, [x5]
 
-done406:
+done714:
 	ADD R6, R5
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	TBZ $1, R8, single407
+	TBZ $1, R8, single715
 	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done408
+	TBZ $0, R8, done716
 	ADD $8, R5, R12
 	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
-	JMP done408
+	JMP done716
 
-single407:
+single715:
 	WORD $0xbd0000a1 // str s1, [x5]
 
-done408:
+done716:
 	ADD R6, R5
 	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
-	TBZ $1, R8, single409
+	TBZ $1, R8, single717
 	WORD $0xfd0000a2 // str d2, [x5]
-	TBZ $0, R8, done410
+	TBZ $0, R8, done718
 	ADD $8, R5, R12
 	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
-	JMP done410
+	JMP done718
 
-single409:
+single717:
 	WORD $0xbd0000a2 // str s2, [x5]
 
-done410:
+done718:
 	ADD R6, R5
+	JMP end712
+
+add711:
+	TBZ $1, R8, single719
+	WORD $0xfd4000a3 // ldr d3, [x5]
+	TBZ $0, R8, done720
+	ADD $8, R5, R12
+	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	JMP done720
+
+single719:
+	WORD $0xbd4000a3 // ldr s3, [x5]
+
+done720:
+	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
+	TBZ $1, R8, single721
+	WORD $0xfd0000a0 // str d0, [x5]
+	TBZ $0, R8, done722
+	ADD $8, R5, R12
+	WORD $0x4d008180 // st1 {v0.s}[2], [x12]
+	JMP done722
+
+single721:
+	WORD $0xbd0000a0 // str s0, [x5]
+
+done722:
+	ADD R6, R5
+	TBZ $1, R8, single723
+	WORD $0xfd4000a3 // ldr d3, [x5]
+	TBZ $0, R8, done724
+	ADD $8, R5, R12
+	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	JMP done724
+
+single723:
+	WORD $0xbd4000a3 // ldr s3, [x5]
+
+done724:
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	TBZ $1, R8, single725
+	WORD $0xfd0000a1 // str d1, [x5]
+	TBZ $0, R8, done726
+	ADD $8, R5, R12
+	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
+	JMP done726
+
+single725:
+	WORD $0xbd0000a1 // str s1, [x5]
+
+done726:
+	ADD R6, R5
+	TBZ $1, R8, single727
+	WORD $0xfd4000a3 // ldr d3, [x5]
+	TBZ $0, R8, done728
+	ADD $8, R5, R12
+	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
+	JMP done728
+
+single727:
+	WORD $0xbd4000a3 // ldr s3, [x5]
+
+done728:
+	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
+	TBZ $1, R8, single729
+	WORD $0xfd0000a2 // str d2, [x5]
+	TBZ $0, R8, done730
+	ADD $8, R5, R12
+	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
+	JMP done730
+
+single729:
+	WORD $0xbd0000a2 // str s2, [x5]
+
+done730:
+	ADD R6, R5
+
+end712:
 	ADD R1, R11, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	SUBS $1, R7, R7
-	BNE tile389
+	BNE tile695
 	RET
 
-rows388:
+rows694:
 	MOVD 64(R0), R9
 	CMP $2, R9
-	BNE rows411
+	BNE rows731
 	MOVD (R0), R9
 	ADD R1, R9, R10
 
-tile412:
+tile732:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE notC413
+	BNE notC733
 	MOVD R5, R12
-	TBZ $1, R8, single416
+	TBZ $1, R8, single736
 	WORD $0xfd400180 // ldr d0, [x12]
-	TBZ $0, R8, done417
+	TBZ $0, R8, done737
 	ADD $8, R12, R13
 	WORD $0x4d4081a0 // ld1 {v0.s}[2], [x13]
-	JMP done417
+	JMP done737
 
-single416:
+single736:
 	WORD $0xbd400180 // ldr s0, [x12]
 
-done417:
+done737:
 	ADD R6, R12
-	TBZ $1, R8, single418
+	TBZ $1, R8, single738
 	WORD $0xfd400181 // ldr d1, [x12]
-	TBZ $0, R8, done419
+	TBZ $0, R8, done739
 	ADD $8, R12, R13
 	WORD $0x4d4081a1 // ld1 {v1.s}[2], [x13]
-	JMP done419
+	JMP done739
 
-single418:
+single738:
 	WORD $0xbd400181 // ldr s1, [x12]
 
-done419:
-	JMP begin415
+done739:
+	JMP begin735
 
-notC413:
+notC733:
 	CMP $1, R11
-	BNE notBias414
+	BNE notBias734
 	MOVD 96(R0), R12
-	TBZ $1, R8, single420
+	TBZ $1, R8, single740
 	WORD $0xfd400180 // ldr d0, [x12]
-	TBZ $0, R8, done421
+	TBZ $0, R8, done741
 	ADD $8, R12, R13
 	WORD $0x4d4081a0 // ld1 {v0.s}[2], [x13]
-	JMP done421
+	JMP done741
 
-single420:
+single740:
 	WORD $0xbd400180 // ldr s0, [x12]
 
-done421:
+done741:
 	WORD $0x4ea01c01 // mov v1.16b, v0.16b
-	JMP begin415
+	JMP begin735
 
-notBias414:
+notBias734:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 
-begin415:
+begin735:
 	MOVD R3, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums422
+	CBZ R13, sums742
 
-step423:
+step743:
 	WORD $0xbc6c6922 // ldr s2, [x9, x12]
 	WORD $0xbc6c6943 // ldr s3, [x10, x12]
-	TBZ $1, R8, single424
+	TBZ $1, R8, single744
 	WORD $0xfd400164 // ldr d4, [x11]
-	TBZ $0, R8, done425
+	TBZ $0, R8, done745
 	ADD $8, R11, R14
 	WORD $0x4d4081c4 // ld1 {v4.s}[2], [x14]
-	JMP done425
+	JMP done745
 
-single424:
+single744:
 	WORD $0xbd400164 // ldr s4, [x11]
 
-done425:
+done745:
 	WORD $0x4f821080 // fmla v0.4s, v4.4s, v2.s[0]
 	WORD $0x4f831081 // fmla v1.4s, v4.4s, v3.s[0]
 	ADD R4, R11
 	ADD R2, R12
 	SUBS $1, R13, R13
-	BNE step423
+	BNE step743
 
-sums422:
+sums742:
+	MOVD 88(R0), R11
+	CMP $3, R11
+	BEQ add746
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	TBZ $1, R8, single426
+	TBZ $1, R8, single748
 	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done427
+	TBZ $0, R8, done749
 	ADD $8, R5, R11
 	WORD $0x4d008160 // st1 {v0.s}[2], [x11]
-	JMP done427
+	JMP done749
 
-single426:
+single748:
 	WORD $0xbd0000a0 // str s0, [x5]
 
-done427:
+done749:
 	ADD R6, R5
 	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
-	TBZ $1, R8, single428
+	TBZ $1, R8, single750
 	WORD $0xfd0000a1 // str d1, [x5]
-	TBZ $0, R8, done429
+	TBZ $0, R8, done751
 	ADD $8, R5, R11
 	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
-	JMP done429
+	JMP done751
 
-single428:
+single750:
 	WORD $0xbd0000a1 // str s1, [x5]
 
-done429:
+done751:
 	ADD R6, R5
+	JMP end747
+
+add746:
+	TBZ $1, R8, single752
+	WORD $0xfd4000a2 // ldr d2, [x5]
+	TBZ $0, R8, done753
+	ADD $8, R5, R11
+	WORD $0x4d408162 // ld1 {v2.s}[2], [x11]
+	JMP done753
+
+single752:
+	WORD $0xbd4000a2 // ldr s2, [x5]
+
+done753:
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	TBZ $1, R8, single754
+	WORD $0xfd0000a0 // str d0, [x5]
+	TBZ $0, R8, done755
+	ADD $8, R5, R11
+	WORD $0x4d008160 // st1 {v0.s}[2], [x11]
+	JMP done755
+
+single754:
+	WORD $0xbd0000a0 // str s0, [x5]
+
+done755:
+	ADD R6, R5
+	TBZ $1, R8, single756
+	WORD $0xfd4000a2 // ldr d2, [x5]
+	TBZ $0, R8, done757
+	ADD $8, R5, R11
+	WORD $0x4d408162 // ld1 {v2.s}[2], [x11]
+	JMP done757
+
+single756:
+	WORD $0xbd4000a2 // ldr s2, [x5]
+
+done757:
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	TBZ $1, R8, single758
+	WORD $0xfd0000a1 // str d1, [x5]
+	TBZ $0, R8, done759
+	ADD $8, R5, R11
+	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
+	JMP done759
+
+single758:
+	WORD $0xbd0000a1 // str s1, [x5]
+
+done759:
+	ADD R6, R5
+
+end747:
 	ADD R1, R10, R9
 	ADD R1, R9, R10
 	SUBS $1, R7, R7
-	BNE tile412
+	BNE tile732
 	RET
 
-rows411:
+rows731:
 	MOVD (R0), R9
 
-tile430:
+tile760:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE notC431
+	BNE notC761
 	MOVD R5, R11
-	TBZ $1, R8, single434
+	TBZ $1, R8, single764
 	WORD $0xfd400160 // ldr d0, [x11]
-	TBZ $0, R8, done435
+	TBZ $0, R8, done765
 	ADD $8, R11, R12
 	WORD $0x4d408180 // ld1 {v0.s}[2], [x12]
-	JMP done435
+	JMP done765
 
-single434:
+single764:
 	WORD $0xbd400160 // ldr s0, [x11]
 
-done435:
-	JMP begin433
+done765:
+	JMP begin763
 
-notC431:
+notC761:
 	CMP $1, R10
-	BNE notBias432
+	BNE notBias762
 	MOVD 96(R0), R11
-	TBZ $1, R8, single436
+	TBZ $1, R8, single766
 	WORD $0xfd400160 // ldr d0, [x11]
-	TBZ $0, R8, done437
+	TBZ $0, R8, done767
 	ADD $8, R11, R12
 	WORD $0x4d408180 // ld1 {v0.s}[2], [x12]
-	JMP done437
+	JMP done767
 
-single436:
+single766:
 	WORD $0xbd400160 // ldr s0, [x11]
 
-done437:
-	JMP begin433
+done767:
+	JMP begin763
 
-notBias432:
+notBias762:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 
-begin433:
+begin763:
 	MOVD R3, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums438
+	CBZ R12, sums768
 
-step439:
+step769:
 	WORD $0xbc6b6921 // ldr s1, [x9, x11]
-	TBZ $1, R8, single440
+	TBZ $1, R8, single770
 	WORD $0xfd400142 // ldr d2, [x10]
-	TBZ $0, R8, done441
+	TBZ $0, R8, done771
 	ADD $8, R10, R13
 	WORD $0x4d4081a2 // ld1 {v2.s}[2], [x13]
-	JMP done441
+	JMP done771
 
-single440:
+single770:
 	WORD $0xbd400142 // ldr s2, [x10]
 
-done441:
+done771:
 	WORD $0x4f811040 // fmla v0.4s, v2.4s, v1.s[0]
 	ADD R4, R10
 	ADD R2, R11
 	SUBS $1, R12, R12
-	BNE step439
+	BNE step769
 
-sums438:
+sums768:
+	MOVD 88(R0), R10
+	CMP $3, R10
+	BEQ add772
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	TBZ $1, R8, single442
+	TBZ $1, R8, single774
 	WORD $0xfd0000a0 // str d0, [x5]
-	TBZ $0, R8, done443
+	TBZ $0, R8, done775
 	ADD $8, R5, R10
 	WORD $0x4d008140 // st1 {v0.s}[2], [x10]
-	JMP done443
+	JMP done775
 
-single442:
+single774:
 	WORD $0xbd0000a0 // str s0, [x5]
 
-done443:
+done775:
 	ADD R6, R5
+	JMP end773
+
+add772:
+	TBZ $1, R8, single776
+	WORD $0xfd4000a1 // ldr d1, [x5]
+	TBZ $0, R8, done777
+	ADD $8, R5, R10
+	WORD $0x4d408141 // ld1 {v1.s}[2], [x10]
+	JMP done777
+
+single776:
+	WORD $0xbd4000a1 // ldr s1, [x5]
+
+done777:
+	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
+	TBZ $1, R8, single778
+	WORD $0xfd0000a0 // str d0, [x5]
+	TBZ $0, R8, done779
+	ADD $8, R5, R10
+	WORD $0x4d008140 // st1 {v0.s}[2], [x10]
+	JMP done779
+
+single778:
+	WORD $0xbd0000a0 // str s0, [x5]
+
+done779:
+	ADD R6, R5
+
+end773:
 	ADD R1, R9, R9
 	SUBS $1, R7, R7
-	BNE tile430
+	BNE tile760
 	RET
 
 // gemm2NEON sets C = A·B + start for panels of two vectors. AVX2 and NEON want
@@ -5313,6 +7689,9 @@ step10:
 	BNE step10
 
 sums6:
+	MOVD 88(R0), R14
+	CMP $3, R14
+	BEQ add11
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -5344,6 +7723,53 @@ sums6:
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
 	WORD $0x3d8004ab // str q11, [x5, #16]
 	ADD R6, R5
+	JMP end12
+
+add11:
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	WORD $0x3d8000a2 // str q2, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	WORD $0x3d8004a3 // str q3, [x5, #16]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x3d8000a6 // str q6, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	WORD $0x3d8004a7 // str q7, [x5, #16]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	WORD $0x3d8004a9 // str q9, [x5, #16]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	WORD $0x3d8000aa // str q10, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
+	WORD $0x3d8004ab // str q11, [x5, #16]
+	ADD R6, R5
+
+end12:
 	ADD R1, R13, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
@@ -5357,17 +7783,17 @@ sums6:
 rows1:
 	MOVD 64(R0), R8
 	CMP $5, R8
-	BNE rows11
+	BNE rows13
 	MOVD (R0), R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 
-tile12:
+tile14:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE notC13
+	BNE notC15
 	MOVD R5, R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x3dc005c1 // ldr q1, [x14, #16]
@@ -5383,11 +7809,11 @@ tile12:
 	ADD R6, R14
 	WORD $0x3dc001c8 // ldr q8, [x14]
 	WORD $0x3dc005c9 // ldr q9, [x14, #16]
-	JMP begin15
+	JMP begin17
 
-notC13:
+notC15:
 	CMP $1, R13
-	BNE notBias14
+	BNE notBias16
 	MOVD 96(R0), R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
@@ -5399,9 +7825,9 @@ notC13:
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
-	JMP begin15
+	JMP begin17
 
-notBias14:
+notBias16:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -5413,17 +7839,17 @@ notBias14:
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4f000409 // movi v9.4s, #0x0
 
-begin15:
+begin17:
 	MOVD R3, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums16
+	CBZ R15, sums18
 	CMP $4, R2
-	BNE scattered19
+	BNE scattered21
 	SUBS $4, R15, R15
-	BLT few18
+	BLT few20
 
-four17:
+four19:
 	WORD $0x3cee690a // ldr q10, [x8, x14]
 	WORD $0x3cee692b // ldr q11, [x9, x14]
 	WORD $0x3cee694c // ldr q12, [x10, x14]
@@ -5483,15 +7909,15 @@ four17:
 	ADD R4, R13
 	ADD $16, R14
 	SUBS $4, R15, R15
-	BGE four17
+	BGE four19
 
-few18:
+few20:
 	ADDS $4, R15, R15
-	BEQ sums16
+	BEQ sums18
 
-scattered19:
+scattered21:
 
-step20:
+step22:
 	WORD $0xbc6e690a // ldr s10, [x8, x14]
 	WORD $0xbc6e692b // ldr s11, [x9, x14]
 	WORD $0xbc6e694c // ldr s12, [x10, x14]
@@ -5512,9 +7938,12 @@ step20:
 	ADD R4, R13
 	ADD R2, R14
 	SUBS $1, R15, R15
-	BNE step20
+	BNE step22
 
-sums16:
+sums18:
+	MOVD 88(R0), R13
+	CMP $3, R13
+	BEQ add23
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -5541,28 +7970,68 @@ sums16:
 	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
 	WORD $0x3d8004a9 // str q9, [x5, #16]
 	ADD R6, R5
+	JMP end24
+
+add23:
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004aa // ldr q10, [x5, #16]
+	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	ADD R6, R5
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	WORD $0x3d8000a2 // str q2, [x5]
+	WORD $0x3dc004aa // ldr q10, [x5, #16]
+	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
+	WORD $0x3d8004a3 // str q3, [x5, #16]
+	ADD R6, R5
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004aa // ldr q10, [x5, #16]
+	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	ADD R6, R5
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
+	WORD $0x3d8000a6 // str q6, [x5]
+	WORD $0x3dc004aa // ldr q10, [x5, #16]
+	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
+	WORD $0x3d8004a7 // str q7, [x5, #16]
+	ADD R6, R5
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3dc004aa // ldr q10, [x5, #16]
+	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
+	WORD $0x3d8004a9 // str q9, [x5, #16]
+	ADD R6, R5
+
+end24:
 	ADD R1, R12, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	SUBS $1, R7, R7
-	BNE tile12
+	BNE tile14
 	RET
 
-rows11:
+rows13:
 	MOVD 64(R0), R8
 	CMP $4, R8
-	BNE rows21
+	BNE rows25
 	MOVD (R0), R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 
-tile22:
+tile26:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE notC23
+	BNE notC27
 	MOVD R5, R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x3dc005a1 // ldr q1, [x13, #16]
@@ -5575,11 +8044,11 @@ tile22:
 	ADD R6, R13
 	WORD $0x3dc001a6 // ldr q6, [x13]
 	WORD $0x3dc005a7 // ldr q7, [x13, #16]
-	JMP begin25
+	JMP begin29
 
-notC23:
+notC27:
 	CMP $1, R12
-	BNE notBias24
+	BNE notBias28
 	MOVD 96(R0), R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
@@ -5589,9 +8058,9 @@ notC23:
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
-	JMP begin25
+	JMP begin29
 
-notBias24:
+notBias28:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -5601,17 +8070,17 @@ notBias24:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-begin25:
+begin29:
 	MOVD R3, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums26
+	CBZ R14, sums30
 	CMP $4, R2
-	BNE scattered29
+	BNE scattered33
 	SUBS $4, R14, R14
-	BLT few28
+	BLT few32
 
-four27:
+four31:
 	WORD $0x3ced6908 // ldr q8, [x8, x13]
 	WORD $0x3ced6929 // ldr q9, [x9, x13]
 	WORD $0x3ced694a // ldr q10, [x10, x13]
@@ -5662,15 +8131,15 @@ four27:
 	ADD R4, R12
 	ADD $16, R13
 	SUBS $4, R14, R14
-	BGE four27
+	BGE four31
 
-few28:
+few32:
 	ADDS $4, R14, R14
-	BEQ sums26
+	BEQ sums30
 
-scattered29:
+scattered33:
 
-step30:
+step34:
 	WORD $0xbc6d6908 // ldr s8, [x8, x13]
 	WORD $0xbc6d6929 // ldr s9, [x9, x13]
 	WORD $0xbc6d694a // ldr s10, [x10, x13]
@@ -5688,9 +8157,12 @@ step30:
 	ADD R4, R12
 	ADD R2, R13
 	SUBS $1, R14, R14
-	BNE step30
+	BNE step34
 
-sums26:
+sums30:
+	MOVD 88(R0), R12
+	CMP $3, R12
+	BEQ add35
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -5712,26 +8184,59 @@ sums26:
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
 	WORD $0x3d8004a7 // str q7, [x5, #16]
 	ADD R6, R5
+	JMP end36
+
+add35:
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	ADD R6, R5
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	WORD $0x3d8000a2 // str q2, [x5]
+	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
+	WORD $0x3d8004a3 // str q3, [x5, #16]
+	ADD R6, R5
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	ADD R6, R5
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	WORD $0x3d8000a6 // str q6, [x5]
+	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
+	WORD $0x3d8004a7 // str q7, [x5, #16]
+	ADD R6, R5
+
+end36:
 	ADD R1, R11, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	SUBS $1, R7, R7
-	BNE tile22
+	BNE tile26
 	RET
 
-rows21:
+rows25:
 	MOVD 64(R0), R8
 	CMP $3, R8
-	BNE rows31
+	BNE rows37
 	MOVD (R0), R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 
-tile32:
+tile38:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE notC33
+	BNE notC39
 	MOVD R5, R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x3dc00581 // ldr q1, [x12, #16]
@@ -5741,11 +8246,11 @@ tile32:
 	ADD R6, R12
 	WORD $0x3dc00184 // ldr q4, [x12]
 	WORD $0x3dc00585 // ldr q5, [x12, #16]
-	JMP begin35
+	JMP begin41
 
-notC33:
+notC39:
 	CMP $1, R11
-	BNE notBias34
+	BNE notBias40
 	MOVD 96(R0), R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
@@ -5753,9 +8258,9 @@ notC33:
 	WORD $0x3dc00581 // ldr q1, [x12, #16]
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
-	JMP begin35
+	JMP begin41
 
-notBias34:
+notBias40:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -5763,17 +8268,17 @@ notBias34:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-begin35:
+begin41:
 	MOVD R3, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums36
+	CBZ R13, sums42
 	CMP $4, R2
-	BNE scattered39
+	BNE scattered45
 	SUBS $4, R13, R13
-	BLT few38
+	BLT few44
 
-four37:
+four43:
 	WORD $0x3cec6906 // ldr q6, [x8, x12]
 	WORD $0x3cec6927 // ldr q7, [x9, x12]
 	WORD $0x3cec6948 // ldr q8, [x10, x12]
@@ -5815,15 +8320,15 @@ four37:
 	ADD R4, R11
 	ADD $16, R12
 	SUBS $4, R13, R13
-	BGE four37
+	BGE four43
 
-few38:
+few44:
 	ADDS $4, R13, R13
-	BEQ sums36
+	BEQ sums42
 
-scattered39:
+scattered45:
 
-step40:
+step46:
 	WORD $0xbc6c6906 // ldr s6, [x8, x12]
 	WORD $0xbc6c6927 // ldr s7, [x9, x12]
 	WORD $0xbc6c6948 // ldr s8, [x10, x12]
@@ -5838,9 +8343,12 @@ step40:
 	ADD R4, R11
 	ADD R2, R12
 	SUBS $1, R13, R13
-	BNE step40
+	BNE step46
 
-sums36:
+sums42:
+	MOVD 88(R0), R11
+	CMP $3, R11
+	BEQ add47
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -5857,59 +8365,85 @@ sums36:
 	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
 	WORD $0x3d8004a5 // str q5, [x5, #16]
 	ADD R6, R5
+	JMP end48
+
+add47:
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004a6 // ldr q6, [x5, #16]
+	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	ADD R6, R5
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	WORD $0x3d8000a2 // str q2, [x5]
+	WORD $0x3dc004a6 // ldr q6, [x5, #16]
+	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
+	WORD $0x3d8004a3 // str q3, [x5, #16]
+	ADD R6, R5
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004a6 // ldr q6, [x5, #16]
+	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	ADD R6, R5
+
+end48:
 	ADD R1, R10, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 	SUBS $1, R7, R7
-	BNE tile32
+	BNE tile38
 	RET
 
-rows31:
+rows37:
 	MOVD 64(R0), R8
 	CMP $2, R8
-	BNE rows41
+	BNE rows49
 	MOVD (R0), R8
 	ADD R1, R8, R9
 
-tile42:
+tile50:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE notC43
+	BNE notC51
 	MOVD R5, R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x3dc00561 // ldr q1, [x11, #16]
 	ADD R6, R11
 	WORD $0x3dc00162 // ldr q2, [x11]
 	WORD $0x3dc00563 // ldr q3, [x11, #16]
-	JMP begin45
+	JMP begin53
 
-notC43:
+notC51:
 	CMP $1, R10
-	BNE notBias44
+	BNE notBias52
 	MOVD 96(R0), R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x3dc00561 // ldr q1, [x11, #16]
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
-	JMP begin45
+	JMP begin53
 
-notBias44:
+notBias52:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-begin45:
+begin53:
 	MOVD R3, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums46
+	CBZ R12, sums54
 	CMP $4, R2
-	BNE scattered49
+	BNE scattered57
 	SUBS $4, R12, R12
-	BLT few48
+	BLT few56
 
-four47:
+four55:
 	WORD $0x3ceb6904 // ldr q4, [x8, x11]
 	WORD $0x3ceb6925 // ldr q5, [x9, x11]
 	WORD $0x3dc00146 // ldr q6, [x10]
@@ -5942,15 +8476,15 @@ four47:
 	ADD R4, R10
 	ADD $16, R11
 	SUBS $4, R12, R12
-	BGE four47
+	BGE four55
 
-few48:
+few56:
 	ADDS $4, R12, R12
-	BEQ sums46
+	BEQ sums54
 
-scattered49:
+scattered57:
 
-step50:
+step58:
 	WORD $0xbc6b6904 // ldr s4, [x8, x11]
 	WORD $0xbc6b6925 // ldr s5, [x9, x11]
 	WORD $0x3dc00146 // ldr q6, [x10]
@@ -5962,9 +8496,12 @@ step50:
 	ADD R4, R10
 	ADD R2, R11
 	SUBS $1, R12, R12
-	BNE step50
+	BNE step58
 
-sums46:
+sums54:
+	MOVD 88(R0), R10
+	CMP $3, R10
+	BEQ add59
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -5976,47 +8513,66 @@ sums46:
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
 	WORD $0x3d8004a3 // str q3, [x5, #16]
 	ADD R6, R5
+	JMP end60
+
+add59:
+	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004a4 // ldr q4, [x5, #16]
+	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	ADD R6, R5
+	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	WORD $0x3d8000a2 // str q2, [x5]
+	WORD $0x3dc004a4 // ldr q4, [x5, #16]
+	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
+	WORD $0x3d8004a3 // str q3, [x5, #16]
+	ADD R6, R5
+
+end60:
 	ADD R1, R9, R8
 	ADD R1, R8, R9
 	SUBS $1, R7, R7
-	BNE tile42
+	BNE tile50
 	RET
 
-rows41:
+rows49:
 	MOVD (R0), R8
 
-tile51:
+tile61:
 	MOVD 88(R0), R9
 	CMP $2, R9
-	BNE notC52
+	BNE notC62
 	MOVD R5, R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x3dc00541 // ldr q1, [x10, #16]
-	JMP begin54
+	JMP begin64
 
-notC52:
+notC62:
 	CMP $1, R9
-	BNE notBias53
+	BNE notBias63
 	MOVD 96(R0), R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x3dc00541 // ldr q1, [x10, #16]
-	JMP begin54
+	JMP begin64
 
-notBias53:
+notBias63:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 
-begin54:
+begin64:
 	MOVD R3, R9
 	MOVD $0, R10
 	MOVD 56(R0), R11
-	CBZ R11, sums55
+	CBZ R11, sums65
 	CMP $4, R2
-	BNE scattered58
+	BNE scattered68
 	SUBS $4, R11, R11
-	BLT few57
+	BLT few67
 
-four56:
+four66:
 	WORD $0x3cea6902 // ldr q2, [x8, x10]
 	WORD $0x3dc00123 // ldr q3, [x9]
 	WORD $0x4f821060 // fmla v0.4s, v3.4s, v2.s[0]
@@ -6040,15 +8596,15 @@ four56:
 	ADD R4, R9
 	ADD $16, R10
 	SUBS $4, R11, R11
-	BGE four56
+	BGE four66
 
-few57:
+few67:
 	ADDS $4, R11, R11
-	BEQ sums55
+	BEQ sums65
 
-scattered58:
+scattered68:
 
-step59:
+step69:
 	WORD $0xbc6a6902 // ldr s2, [x8, x10]
 	WORD $0x3dc00123 // ldr q3, [x9]
 	WORD $0x4f821060 // fmla v0.4s, v3.4s, v2.s[0]
@@ -6057,18 +8613,33 @@ step59:
 	ADD R4, R9
 	ADD R2, R10
 	SUBS $1, R11, R11
-	BNE step59
+	BNE step69
 
-sums55:
+sums65:
+	MOVD 88(R0), R9
+	CMP $3, R9
+	BEQ add70
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x3d8000a0 // str q0, [x5]
 	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
 	WORD $0x3d8004a1 // str q1, [x5, #16]
 	ADD R6, R5
+	JMP end71
+
+add70:
+	WORD $0x3dc000a2 // ldr q2, [x5]
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004a2 // ldr q2, [x5, #16]
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	ADD R6, R5
+
+end71:
 	ADD R1, R8, R8
 	SUBS $1, R7, R7
-	BNE tile51
+	BNE tile61
 	RET
 
 // gemm2maskedNEON sets C = A·B + start for panels of two vectors, the second
@@ -6264,97 +8835,267 @@ done23:
 	BNE step21
 
 sums20:
+	MOVD 88(R0), R15
+	CMP $3, R15
+	BEQ add24
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000a0 // str q0, [x5]
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
-	TBZ $1, R8, single24
+	TBZ $1, R8, single26
 	WORD $0xfd0008a1 // str d1, [x5, #16]
-	TBZ $0, R8, done25
+	TBZ $0, R8, done27
 	ADD $24, R5, R15
 	WORD $0x4d0081e1 // st1 {v1.s}[2], [x15]
-	JMP done25
+	JMP done27
 
-single24:
+single26:
 	WORD $0xbd0010a1 // str s1, [x5, #16]
 
-done25:
+done27:
 	ADD R6, R5
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
 	WORD $0x3d8000a2 // str q2, [x5]
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $1, R8, single26
+	TBZ $1, R8, single28
 	WORD $0xfd0008a3 // str d3, [x5, #16]
-	TBZ $0, R8, done27
+	TBZ $0, R8, done29
 	ADD $24, R5, R15
 	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
-	JMP done27
+	JMP done29
 
-single26:
+single28:
 	WORD $0xbd0010a3 // str s3, [x5, #16]
 
-done27:
+done29:
 	ADD R6, R5
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
 	WORD $0x3d8000a4 // str q4, [x5]
 	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	TBZ $1, R8, single28
+	TBZ $1, R8, single30
 	WORD $0xfd0008a5 // str d5, [x5, #16]
-	TBZ $0, R8, done29
+	TBZ $0, R8, done31
 	ADD $24, R5, R15
 	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
-	JMP done29
+	JMP done31
 
-single28:
+single30:
 	WORD $0xbd0010a5 // str s5, [x5, #16]
 
-done29:
+done31:
 	ADD R6, R5
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
 	WORD $0x3d8000a6 // str q6, [x5]
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $1, R8, single30
+	TBZ $1, R8, single32
 	WORD $0xfd0008a7 // str d7, [x5, #16]
-	TBZ $0, R8, done31
+	TBZ $0, R8, done33
 	ADD $24, R5, R15
 	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
-	JMP done31
+	JMP done33
 
-single30:
+single32:
 	WORD $0xbd0010a7 // str s7, [x5, #16]
 
-done31:
+done33:
 	ADD R6, R5
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
 	WORD $0x3d8000a8 // str q8, [x5]
 	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
-	TBZ $1, R8, single32
+	TBZ $1, R8, single34
 	WORD $0xfd0008a9 // str d9, [x5, #16]
-	TBZ $0, R8, done33
+	TBZ $0, R8, done35
 	ADD $24, R5, R15
 	WORD $0x4d0081e9 // st1 {v9.s}[2], [x15]
-	JMP done33
+	JMP done35
 
-single32:
+single34:
 	WORD $0xbd0010a9 // str s9, [x5, #16]
 
-done33:
+done35:
 	ADD R6, R5
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
 	WORD $0x3d8000aa // str q10, [x5]
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $1, R8, single34
+	TBZ $1, R8, single36
 	WORD $0xfd0008ab // str d11, [x5, #16]
-	TBZ $0, R8, done35
+	TBZ $0, R8, done37
 	ADD $24, R5, R15
 	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
-	JMP done35
+	JMP done37
 
-single34:
+single36:
 	WORD $0xbd0010ab // str s11, [x5, #16]
 
-done35:
+done37:
 	ADD R6, R5
+	JMP end25
+
+add24:
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	TBZ $1, R8, single38
+	WORD $0xfd4008ac // ldr d12, [x5, #16]
+	TBZ $0, R8, done39
+	ADD $24, R5, R15
+	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
+	JMP done39
+
+single38:
+	WORD $0xbd4010ac // ldr s12, [x5, #16]
+
+done39:
+	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
+	TBZ $1, R8, single40
+	WORD $0xfd0008a1 // str d1, [x5, #16]
+	TBZ $0, R8, done41
+	ADD $24, R5, R15
+	WORD $0x4d0081e1 // st1 {v1.s}[2], [x15]
+	JMP done41
+
+single40:
+	WORD $0xbd0010a1 // str s1, [x5, #16]
+
+done41:
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	WORD $0x3d8000a2 // str q2, [x5]
+	TBZ $1, R8, single42
+	WORD $0xfd4008ac // ldr d12, [x5, #16]
+	TBZ $0, R8, done43
+	ADD $24, R5, R15
+	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
+	JMP done43
+
+single42:
+	WORD $0xbd4010ac // ldr s12, [x5, #16]
+
+done43:
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	TBZ $1, R8, single44
+	WORD $0xfd0008a3 // str d3, [x5, #16]
+	TBZ $0, R8, done45
+	ADD $24, R5, R15
+	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
+	JMP done45
+
+single44:
+	WORD $0xbd0010a3 // str s3, [x5, #16]
+
+done45:
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	TBZ $1, R8, single46
+	WORD $0xfd4008ac // ldr d12, [x5, #16]
+	TBZ $0, R8, done47
+	ADD $24, R5, R15
+	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
+	JMP done47
+
+single46:
+	WORD $0xbd4010ac // ldr s12, [x5, #16]
+
+done47:
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	TBZ $1, R8, single48
+	WORD $0xfd0008a5 // str d5, [x5, #16]
+	TBZ $0, R8, done49
+	ADD $24, R5, R15
+	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
+	JMP done49
+
+single48:
+	WORD $0xbd0010a5 // str s5, [x5, #16]
+
+done49:
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x3d8000a6 // str q6, [x5]
+	TBZ $1, R8, single50
+	WORD $0xfd4008ac // ldr d12, [x5, #16]
+	TBZ $0, R8, done51
+	ADD $24, R5, R15
+	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
+	JMP done51
+
+single50:
+	WORD $0xbd4010ac // ldr s12, [x5, #16]
+
+done51:
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	TBZ $1, R8, single52
+	WORD $0xfd0008a7 // str d7, [x5, #16]
+	TBZ $0, R8, done53
+	ADD $24, R5, R15
+	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
+	JMP done53
+
+single52:
+	WORD $0xbd0010a7 // str s7, [x5, #16]
+
+done53:
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	TBZ $1, R8, single54
+	WORD $0xfd4008ac // ldr d12, [x5, #16]
+	TBZ $0, R8, done55
+	ADD $24, R5, R15
+	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
+	JMP done55
+
+single54:
+	WORD $0xbd4010ac // ldr s12, [x5, #16]
+
+done55:
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	TBZ $1, R8, single56
+	WORD $0xfd0008a9 // str d9, [x5, #16]
+	TBZ $0, R8, done57
+	ADD $24, R5, R15
+	WORD $0x4d0081e9 // st1 {v9.s}[2], [x15]
+	JMP done57
+
+single56:
+	WORD $0xbd0010a9 // str s9, [x5, #16]
+
+done57:
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	WORD $0x3d8000aa // str q10, [x5]
+	TBZ $1, R8, single58
+	WORD $0xfd4008ac // ldr d12, [x5, #16]
+	TBZ $0, R8, done59
+	ADD $24, R5, R15
+	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
+	JMP done59
+
+single58:
+	WORD $0xbd4010ac // ldr s12, [x5, #16]
+
+done59:
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
+	TBZ $1, R8, single60
+	WORD $0xfd0008ab // str d11, [x5, #16]
+	TBZ $0, R8, done61
+	ADD $24, R5, R15
+	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
+	JMP done61
+
+single60:
+	WORD $0xbd0010ab // str s11, [x5, #16]
+
+done61:
+	ADD R6, R5
+
+end25:
 	ADD R1, R14, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
@@ -6368,111 +9109,111 @@ done35:
 rows1:
 	MOVD 64(R0), R9
 	CMP $5, R9
-	BNE rows36
+	BNE rows62
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	ADD R1, R12, R13
 
-tile37:
+tile63:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE notC38
+	BNE notC64
 	MOVD R5, R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
-	TBZ $1, R8, single41
+	TBZ $1, R8, single67
 	WORD $0xfd4009e1 // ldr d1, [x15, #16]
-	TBZ $0, R8, done42
+	TBZ $0, R8, done68
 	ADD $24, R15, R16
 	WORD $0x4d408201 // ld1 {v1.s}[2], [x16]
-	JMP done42
+	JMP done68
 
-single41:
+single67:
 	WORD $0xbd4011e1 // ldr s1, [x15, #16]
 
-done42:
+done68:
 	ADD R6, R15
 	WORD $0x3dc001e2 // ldr q2, [x15]
-	TBZ $1, R8, single43
+	TBZ $1, R8, single69
 	WORD $0xfd4009e3 // ldr d3, [x15, #16]
-	TBZ $0, R8, done44
+	TBZ $0, R8, done70
 	ADD $24, R15, R16
 	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done44
+	JMP done70
 
-single43:
+single69:
 	WORD $0xbd4011e3 // ldr s3, [x15, #16]
 
-done44:
+done70:
 	ADD R6, R15
 	WORD $0x3dc001e4 // ldr q4, [x15]
-	TBZ $1, R8, single45
+	TBZ $1, R8, single71
 	WORD $0xfd4009e5 // ldr d5, [x15, #16]
-	TBZ $0, R8, done46
+	TBZ $0, R8, done72
 	ADD $24, R15, R16
 	WORD $0x4d408205 // ld1 {v5.s}[2], [x16]
-	JMP done46
+	JMP done72
 
-single45:
+single71:
 	WORD $0xbd4011e5 // ldr s5, [x15, #16]
 
-done46:
+done72:
 	ADD R6, R15
 	WORD $0x3dc001e6 // ldr q6, [x15]
-	TBZ $1, R8, single47
+	TBZ $1, R8, single73
 	WORD $0xfd4009e7 // ldr d7, [x15, #16]
-	TBZ $0, R8, done48
+	TBZ $0, R8, done74
 	ADD $24, R15, R16
 	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
-	JMP done48
+	JMP done74
 
-single47:
+single73:
 	WORD $0xbd4011e7 // ldr s7, [x15, #16]
 
-done48:
+done74:
 	ADD R6, R15
 	WORD $0x3dc001e8 // ldr q8, [x15]
-	TBZ $1, R8, single49
+	TBZ $1, R8, single75
 	WORD $0xfd4009e9 // ldr d9, [x15, #16]
-	TBZ $0, R8, done50
+	TBZ $0, R8, done76
 	ADD $24, R15, R16
 	WORD $0x4d408209 // ld1 {v9.s}[2], [x16]
-	JMP done50
+	JMP done76
 
-single49:
+single75:
 	WORD $0xbd4011e9 // ldr s9, [x15, #16]
 
-done50:
-	JMP begin40
+done76:
+	JMP begin66
 
-notC38:
+notC64:
 	CMP $1, R14
-	BNE notBias39
+	BNE notBias65
 	MOVD 96(R0), R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
 	WORD $0x4ea01c08 // mov v8.16b, v0.16b
-	TBZ $1, R8, single51
+	TBZ $1, R8, single77
 	WORD $0xfd4009e1 // ldr d1, [x15, #16]
-	TBZ $0, R8, done52
+	TBZ $0, R8, done78
 	ADD $24, R15, R16
 	WORD $0x4d408201 // ld1 {v1.s}[2], [x16]
-	JMP done52
+	JMP done78
 
-single51:
+single77:
 	WORD $0xbd4011e1 // ldr s1, [x15, #16]
 
-done52:
+done78:
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
 	WORD $0x4ea11c29 // mov v9.16b, v1.16b
-	JMP begin40
+	JMP begin66
 
-notBias39:
+notBias65:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -6484,13 +9225,13 @@ notBias39:
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4f000409 // movi v9.4s, #0x0
 
-begin40:
+begin66:
 	MOVD R3, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums53
+	CBZ R16, sums79
 
-step54:
+step80:
 	WORD $0xbc6f692a // ldr s10, [x9, x15]
 	WORD $0xbc6f694b // ldr s11, [x10, x15]
 	WORD $0xbc6f696c // ldr s12, [x11, x15]
@@ -6502,17 +9243,17 @@ step54:
 	WORD $0x4f8c11e4 // fmla v4.4s, v15.4s, v12.s[0]
 	WORD $0x4f8d11e6 // fmla v6.4s, v15.4s, v13.s[0]
 	WORD $0x4f8e11e8 // fmla v8.4s, v15.4s, v14.s[0]
-	TBZ $1, R8, single55
+	TBZ $1, R8, single81
 	WORD $0xfd4009d0 // ldr d16, [x14, #16]
-	TBZ $0, R8, done56
+	TBZ $0, R8, done82
 	ADD $24, R14, R17
 	WORD $0x4d408230 // ld1 {v16.s}[2], [x17]
-	JMP done56
+	JMP done82
 
-single55:
+single81:
 	WORD $0xbd4011d0 // ldr s16, [x14, #16]
 
-done56:
+done82:
 	WORD $0x4f8a1201 // fmla v1.4s, v16.4s, v10.s[0]
 	WORD $0x4f8b1203 // fmla v3.4s, v16.4s, v11.s[0]
 	WORD $0x4f8c1205 // fmla v5.4s, v16.4s, v12.s[0]
@@ -6521,186 +9262,329 @@ done56:
 	ADD R4, R14
 	ADD R2, R15
 	SUBS $1, R16, R16
-	BNE step54
+	BNE step80
 
-sums53:
+sums79:
+	MOVD 88(R0), R14
+	CMP $3, R14
+	BEQ add83
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
 	WORD $0x3d8000a0 // str q0, [x5]
 	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
-	TBZ $1, R8, single57
+	TBZ $1, R8, single85
 	WORD $0xfd0008a1 // str d1, [x5, #16]
-	TBZ $0, R8, done58
+	TBZ $0, R8, done86
 	ADD $24, R5, R14
 	WORD $0x4d0081c1 // st1 {v1.s}[2], [x14]
-	JMP done58
+	JMP done86
 
-single57:
+single85:
 	WORD $0xbd0010a1 // str s1, [x5, #16]
 
-done58:
+done86:
 	ADD R6, R5
 	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
 	WORD $0x3d8000a2 // str q2, [x5]
 	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
-	TBZ $1, R8, single59
+	TBZ $1, R8, single87
 	WORD $0xfd0008a3 // str d3, [x5, #16]
-	TBZ $0, R8, done60
+	TBZ $0, R8, done88
 	ADD $24, R5, R14
 	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done60
+	JMP done88
 
-single59:
+single87:
 	WORD $0xbd0010a3 // str s3, [x5, #16]
 
-done60:
+done88:
 	ADD R6, R5
 	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
 	WORD $0x3d8000a4 // str q4, [x5]
 	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
-	TBZ $1, R8, single61
+	TBZ $1, R8, single89
 	WORD $0xfd0008a5 // str d5, [x5, #16]
-	TBZ $0, R8, done62
+	TBZ $0, R8, done90
 	ADD $24, R5, R14
 	WORD $0x4d0081c5 // st1 {v5.s}[2], [x14]
-	JMP done62
+	JMP done90
 
-single61:
+single89:
 	WORD $0xbd0010a5 // str s5, [x5, #16]
 
-done62:
+done90:
 	ADD R6, R5
 	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
 	WORD $0x3d8000a6 // str q6, [x5]
 	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
-	TBZ $1, R8, single63
+	TBZ $1, R8, single91
 	WORD $0xfd0008a7 // str d7, [x5, #16]
-	TBZ $0, R8, done64
+	TBZ $0, R8, done92
 	ADD $24, R5, R14
 	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
-	JMP done64
+	JMP done92
 
-single63:
+single91:
 	WORD $0xbd0010a7 // str s7, [x5, #16]
 
-done64:
+done92:
 	ADD R6, R5
 	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
 	WORD $0x3d8000a8 // str q8, [x5]
 	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
-	TBZ $1, R8, single65
+	TBZ $1, R8, single93
 	WORD $0xfd0008a9 // str d9, [x5, #16]
-	TBZ $0, R8, done66
+	TBZ $0, R8, done94
 	ADD $24, R5, R14
 	WORD $0x4d0081c9 // st1 {v9.s}[2], [x14]
-	JMP done66
+	JMP done94
 
-single65:
+single93:
 	WORD $0xbd0010a9 // str s9, [x5, #16]
 
-done66:
+done94:
 	ADD R6, R5
+	JMP end84
+
+add83:
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	TBZ $1, R8, single95
+	WORD $0xfd4008aa // ldr d10, [x5, #16]
+	TBZ $0, R8, done96
+	ADD $24, R5, R14
+	WORD $0x4d4081ca // ld1 {v10.s}[2], [x14]
+	JMP done96
+
+single95:
+	WORD $0xbd4010aa // ldr s10, [x5, #16]
+
+done96:
+	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
+	TBZ $1, R8, single97
+	WORD $0xfd0008a1 // str d1, [x5, #16]
+	TBZ $0, R8, done98
+	ADD $24, R5, R14
+	WORD $0x4d0081c1 // st1 {v1.s}[2], [x14]
+	JMP done98
+
+single97:
+	WORD $0xbd0010a1 // str s1, [x5, #16]
+
+done98:
+	ADD R6, R5
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
+	WORD $0x3d8000a2 // str q2, [x5]
+	TBZ $1, R8, single99
+	WORD $0xfd4008aa // ldr d10, [x5, #16]
+	TBZ $0, R8, done100
+	ADD $24, R5, R14
+	WORD $0x4d4081ca // ld1 {v10.s}[2], [x14]
+	JMP done100
+
+single99:
+	WORD $0xbd4010aa // ldr s10, [x5, #16]
+
+done100:
+	WORD $0x4e2ad463 // fadd v3.4s, v3.4s, v10.4s
+	TBZ $1, R8, single101
+	WORD $0xfd0008a3 // str d3, [x5, #16]
+	TBZ $0, R8, done102
+	ADD $24, R5, R14
+	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
+	JMP done102
+
+single101:
+	WORD $0xbd0010a3 // str s3, [x5, #16]
+
+done102:
+	ADD R6, R5
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x4e2ad484 // fadd v4.4s, v4.4s, v10.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	TBZ $1, R8, single103
+	WORD $0xfd4008aa // ldr d10, [x5, #16]
+	TBZ $0, R8, done104
+	ADD $24, R5, R14
+	WORD $0x4d4081ca // ld1 {v10.s}[2], [x14]
+	JMP done104
+
+single103:
+	WORD $0xbd4010aa // ldr s10, [x5, #16]
+
+done104:
+	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
+	TBZ $1, R8, single105
+	WORD $0xfd0008a5 // str d5, [x5, #16]
+	TBZ $0, R8, done106
+	ADD $24, R5, R14
+	WORD $0x4d0081c5 // st1 {v5.s}[2], [x14]
+	JMP done106
+
+single105:
+	WORD $0xbd0010a5 // str s5, [x5, #16]
+
+done106:
+	ADD R6, R5
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
+	WORD $0x3d8000a6 // str q6, [x5]
+	TBZ $1, R8, single107
+	WORD $0xfd4008aa // ldr d10, [x5, #16]
+	TBZ $0, R8, done108
+	ADD $24, R5, R14
+	WORD $0x4d4081ca // ld1 {v10.s}[2], [x14]
+	JMP done108
+
+single107:
+	WORD $0xbd4010aa // ldr s10, [x5, #16]
+
+done108:
+	WORD $0x4e2ad4e7 // fadd v7.4s, v7.4s, v10.4s
+	TBZ $1, R8, single109
+	WORD $0xfd0008a7 // str d7, [x5, #16]
+	TBZ $0, R8, done110
+	ADD $24, R5, R14
+	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
+	JMP done110
+
+single109:
+	WORD $0xbd0010a7 // str s7, [x5, #16]
+
+done110:
+	ADD R6, R5
+	WORD $0x3dc000aa // ldr q10, [x5]
+	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	TBZ $1, R8, single111
+	WORD $0xfd4008aa // ldr d10, [x5, #16]
+	TBZ $0, R8, done112
+	ADD $24, R5, R14
+	WORD $0x4d4081ca // ld1 {v10.s}[2], [x14]
+	JMP done112
+
+single111:
+	WORD $0xbd4010aa // ldr s10, [x5, #16]
+
+done112:
+	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
+	TBZ $1, R8, single113
+	WORD $0xfd0008a9 // str d9, [x5, #16]
+	TBZ $0, R8, done114
+	ADD $24, R5, R14
+	WORD $0x4d0081c9 // st1 {v9.s}[2], [x14]
+	JMP done114
+
+single113:
+	WORD $0xbd0010a9 // str s9, [x5, #16]
+
+done114:
+	ADD R6, R5
+
+end84:
 	ADD R1, R13, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	ADD R1, R12, R13
 	SUBS $1, R7, R7
-	BNE tile37
+	BNE tile63
 	RET
 
-rows36:
+rows62:
 	MOVD 64(R0), R9
 	CMP $4, R9
-	BNE rows67
+	BNE rows115
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 
-tile68:
+tile116:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE notC69
+	BNE notC117
 	MOVD R5, R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
-	TBZ $1, R8, single72
+	TBZ $1, R8, single120
 	WORD $0xfd4009c1 // ldr d1, [x14, #16]
-	TBZ $0, R8, done73
+	TBZ $0, R8, done121
 	ADD $24, R14, R15
 	WORD $0x4d4081e1 // ld1 {v1.s}[2], [x15]
-	JMP done73
+	JMP done121
 
-single72:
+single120:
 	WORD $0xbd4011c1 // ldr s1, [x14, #16]
 
-done73:
+done121:
 	ADD R6, R14
 	WORD $0x3dc001c2 // ldr q2, [x14]
-	TBZ $1, R8, single74
+	TBZ $1, R8, single122
 	WORD $0xfd4009c3 // ldr d3, [x14, #16]
-	TBZ $0, R8, done75
+	TBZ $0, R8, done123
 	ADD $24, R14, R15
 	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done75
+	JMP done123
 
-single74:
+single122:
 	WORD $0xbd4011c3 // ldr s3, [x14, #16]
 
-done75:
+done123:
 	ADD R6, R14
 	WORD $0x3dc001c4 // ldr q4, [x14]
-	TBZ $1, R8, single76
+	TBZ $1, R8, single124
 	WORD $0xfd4009c5 // ldr d5, [x14, #16]
-	TBZ $0, R8, done77
+	TBZ $0, R8, done125
 	ADD $24, R14, R15
 	WORD $0x4d4081e5 // ld1 {v5.s}[2], [x15]
-	JMP done77
+	JMP done125
 
-single76:
+single124:
 	WORD $0xbd4011c5 // ldr s5, [x14, #16]
 
-done77:
+done125:
 	ADD R6, R14
 	WORD $0x3dc001c6 // ldr q6, [x14]
-	TBZ $1, R8, single78
+	TBZ $1, R8, single126
 	WORD $0xfd4009c7 // ldr d7, [x14, #16]
-	TBZ $0, R8, done79
+	TBZ $0, R8, done127
 	ADD $24, R14, R15
 	WORD $0x4d4081e7 // ld1 {v7.s}[2], [x15]
-	JMP done79
+	JMP done127
 
-single78:
+single126:
 	WORD $0xbd4011c7 // ldr s7, [x14, #16]
 
-done79:
-	JMP begin71
+done127:
+	JMP begin119
 
-notC69:
+notC117:
 	CMP $1, R13
-	BNE notBias70
+	BNE notBias118
 	MOVD 96(R0), R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
 	WORD $0x4ea01c06 // mov v6.16b, v0.16b
-	TBZ $1, R8, single80
+	TBZ $1, R8, single128
 	WORD $0xfd4009c1 // ldr d1, [x14, #16]
-	TBZ $0, R8, done81
+	TBZ $0, R8, done129
 	ADD $24, R14, R15
 	WORD $0x4d4081e1 // ld1 {v1.s}[2], [x15]
-	JMP done81
+	JMP done129
 
-single80:
+single128:
 	WORD $0xbd4011c1 // ldr s1, [x14, #16]
 
-done81:
+done129:
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
-	JMP begin71
+	JMP begin119
 
-notBias70:
+notBias118:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -6710,13 +9594,13 @@ notBias70:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-begin71:
+begin119:
 	MOVD R3, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums82
+	CBZ R15, sums130
 
-step83:
+step131:
 	WORD $0xbc6e6928 // ldr s8, [x9, x14]
 	WORD $0xbc6e6949 // ldr s9, [x10, x14]
 	WORD $0xbc6e696a // ldr s10, [x11, x14]
@@ -6726,17 +9610,17 @@ step83:
 	WORD $0x4f891182 // fmla v2.4s, v12.4s, v9.s[0]
 	WORD $0x4f8a1184 // fmla v4.4s, v12.4s, v10.s[0]
 	WORD $0x4f8b1186 // fmla v6.4s, v12.4s, v11.s[0]
-	TBZ $1, R8, single84
+	TBZ $1, R8, single132
 	WORD $0xfd4009ad // ldr d13, [x13, #16]
-	TBZ $0, R8, done85
+	TBZ $0, R8, done133
 	ADD $24, R13, R16
 	WORD $0x4d40820d // ld1 {v13.s}[2], [x16]
-	JMP done85
+	JMP done133
 
-single84:
+single132:
 	WORD $0xbd4011ad // ldr s13, [x13, #16]
 
-done85:
+done133:
 	WORD $0x4f8811a1 // fmla v1.4s, v13.4s, v8.s[0]
 	WORD $0x4f8911a3 // fmla v3.4s, v13.4s, v9.s[0]
 	WORD $0x4f8a11a5 // fmla v5.4s, v13.4s, v10.s[0]
@@ -6744,154 +9628,270 @@ done85:
 	ADD R4, R13
 	ADD R2, R14
 	SUBS $1, R15, R15
-	BNE step83
+	BNE step131
 
-sums82:
+sums130:
+	MOVD 88(R0), R13
+	CMP $3, R13
+	BEQ add134
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000a0 // str q0, [x5]
 	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	TBZ $1, R8, single86
+	TBZ $1, R8, single136
 	WORD $0xfd0008a1 // str d1, [x5, #16]
-	TBZ $0, R8, done87
+	TBZ $0, R8, done137
 	ADD $24, R5, R13
 	WORD $0x4d0081a1 // st1 {v1.s}[2], [x13]
-	JMP done87
+	JMP done137
 
-single86:
+single136:
 	WORD $0xbd0010a1 // str s1, [x5, #16]
 
-done87:
+done137:
 	ADD R6, R5
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
 	WORD $0x3d8000a2 // str q2, [x5]
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $1, R8, single88
+	TBZ $1, R8, single138
 	WORD $0xfd0008a3 // str d3, [x5, #16]
-	TBZ $0, R8, done89
+	TBZ $0, R8, done139
 	ADD $24, R5, R13
 	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done89
+	JMP done139
 
-single88:
+single138:
 	WORD $0xbd0010a3 // str s3, [x5, #16]
 
-done89:
+done139:
 	ADD R6, R5
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
 	WORD $0x3d8000a4 // str q4, [x5]
 	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	TBZ $1, R8, single90
+	TBZ $1, R8, single140
 	WORD $0xfd0008a5 // str d5, [x5, #16]
-	TBZ $0, R8, done91
+	TBZ $0, R8, done141
 	ADD $24, R5, R13
 	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
-	JMP done91
+	JMP done141
 
-single90:
+single140:
 	WORD $0xbd0010a5 // str s5, [x5, #16]
 
-done91:
+done141:
 	ADD R6, R5
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
 	WORD $0x3d8000a6 // str q6, [x5]
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $1, R8, single92
+	TBZ $1, R8, single142
 	WORD $0xfd0008a7 // str d7, [x5, #16]
-	TBZ $0, R8, done93
+	TBZ $0, R8, done143
 	ADD $24, R5, R13
 	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
-	JMP done93
+	JMP done143
 
-single92:
+single142:
 	WORD $0xbd0010a7 // str s7, [x5, #16]
 
-done93:
+done143:
 	ADD R6, R5
+	JMP end135
+
+add134:
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	TBZ $1, R8, single144
+	WORD $0xfd4008a8 // ldr d8, [x5, #16]
+	TBZ $0, R8, done145
+	ADD $24, R5, R13
+	WORD $0x4d4081a8 // ld1 {v8.s}[2], [x13]
+	JMP done145
+
+single144:
+	WORD $0xbd4010a8 // ldr s8, [x5, #16]
+
+done145:
+	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
+	TBZ $1, R8, single146
+	WORD $0xfd0008a1 // str d1, [x5, #16]
+	TBZ $0, R8, done147
+	ADD $24, R5, R13
+	WORD $0x4d0081a1 // st1 {v1.s}[2], [x13]
+	JMP done147
+
+single146:
+	WORD $0xbd0010a1 // str s1, [x5, #16]
+
+done147:
+	ADD R6, R5
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	WORD $0x3d8000a2 // str q2, [x5]
+	TBZ $1, R8, single148
+	WORD $0xfd4008a8 // ldr d8, [x5, #16]
+	TBZ $0, R8, done149
+	ADD $24, R5, R13
+	WORD $0x4d4081a8 // ld1 {v8.s}[2], [x13]
+	JMP done149
+
+single148:
+	WORD $0xbd4010a8 // ldr s8, [x5, #16]
+
+done149:
+	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
+	TBZ $1, R8, single150
+	WORD $0xfd0008a3 // str d3, [x5, #16]
+	TBZ $0, R8, done151
+	ADD $24, R5, R13
+	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
+	JMP done151
+
+single150:
+	WORD $0xbd0010a3 // str s3, [x5, #16]
+
+done151:
+	ADD R6, R5
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	TBZ $1, R8, single152
+	WORD $0xfd4008a8 // ldr d8, [x5, #16]
+	TBZ $0, R8, done153
+	ADD $24, R5, R13
+	WORD $0x4d4081a8 // ld1 {v8.s}[2], [x13]
+	JMP done153
+
+single152:
+	WORD $0xbd4010a8 // ldr s8, [x5, #16]
+
+done153:
+	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	TBZ $1, R8, single154
+	WORD $0xfd0008a5 // str d5, [x5, #16]
+	TBZ $0, R8, done155
+	ADD $24, R5, R13
+	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
+	JMP done155
+
+single154:
+	WORD $0xbd0010a5 // str s5, [x5, #16]
+
+done155:
+	ADD R6, R5
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	WORD $0x3d8000a6 // str q6, [x5]
+	TBZ $1, R8, single156
+	WORD $0xfd4008a8 // ldr d8, [x5, #16]
+	TBZ $0, R8, done157
+	ADD $24, R5, R13
+	WORD $0x4d4081a8 // ld1 {v8.s}[2], [x13]
+	JMP done157
+
+single156:
+	WORD $0xbd4010a8 // ldr s8, [x5, #16]
+
+done157:
+	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
+	TBZ $1, R8, single158
+	WORD $0xfd0008a7 // str d7, [x5, #16]
+	TBZ $0, R8, done159
+	ADD $24, R5, R13
+	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
+	JMP done159
+
+single158:
+	WORD $0xbd0010a7 // str s7, [x5, #16]
+
+done159:
+	ADD R6, R5
+
+end135:
 	ADD R1, R12, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	SUBS $1, R7, R7
-	BNE tile68
+	BNE tile116
 	RET
 
-rows67:
+rows115:
 	MOVD 64(R0), R9
 	CMP $3, R9
-	BNE rows94
+	BNE rows160
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 
-tile95:
+tile161:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE notC96
+	BNE notC162
 	MOVD R5, R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
-	TBZ $1, R8, single99
+	TBZ $1, R8, single165
 	WORD $0xfd4009a1 // ldr d1, [x13, #16]
-	TBZ $0, R8, done100
+	TBZ $0, R8, done166
 	ADD $24, R13, R14
 	WORD $0x4d4081c1 // ld1 {v1.s}[2], [x14]
-	JMP done100
+	JMP done166
 
-single99:
+single165:
 	WORD $0xbd4011a1 // ldr s1, [x13, #16]
 
-done100:
+done166:
 	ADD R6, R13
 	WORD $0x3dc001a2 // ldr q2, [x13]
-	TBZ $1, R8, single101
+	TBZ $1, R8, single167
 	WORD $0xfd4009a3 // ldr d3, [x13, #16]
-	TBZ $0, R8, done102
+	TBZ $0, R8, done168
 	ADD $24, R13, R14
 	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
-	JMP done102
+	JMP done168
 
-single101:
+single167:
 	WORD $0xbd4011a3 // ldr s3, [x13, #16]
 
-done102:
+done168:
 	ADD R6, R13
 	WORD $0x3dc001a4 // ldr q4, [x13]
-	TBZ $1, R8, single103
+	TBZ $1, R8, single169
 	WORD $0xfd4009a5 // ldr d5, [x13, #16]
-	TBZ $0, R8, done104
+	TBZ $0, R8, done170
 	ADD $24, R13, R14
 	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
-	JMP done104
+	JMP done170
 
-single103:
+single169:
 	WORD $0xbd4011a5 // ldr s5, [x13, #16]
 
-done104:
-	JMP begin98
+done170:
+	JMP begin164
 
-notC96:
+notC162:
 	CMP $1, R12
-	BNE notBias97
+	BNE notBias163
 	MOVD 96(R0), R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
-	TBZ $1, R8, single105
+	TBZ $1, R8, single171
 	WORD $0xfd4009a1 // ldr d1, [x13, #16]
-	TBZ $0, R8, done106
+	TBZ $0, R8, done172
 	ADD $24, R13, R14
 	WORD $0x4d4081c1 // ld1 {v1.s}[2], [x14]
-	JMP done106
+	JMP done172
 
-single105:
+single171:
 	WORD $0xbd4011a1 // ldr s1, [x13, #16]
 
-done106:
+done172:
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
-	JMP begin98
+	JMP begin164
 
-notBias97:
+notBias163:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -6899,13 +9899,13 @@ notBias97:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-begin98:
+begin164:
 	MOVD R3, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums107
+	CBZ R14, sums173
 
-step108:
+step174:
 	WORD $0xbc6d6926 // ldr s6, [x9, x13]
 	WORD $0xbc6d6947 // ldr s7, [x10, x13]
 	WORD $0xbc6d6968 // ldr s8, [x11, x13]
@@ -6913,303 +9913,489 @@ step108:
 	WORD $0x4f861120 // fmla v0.4s, v9.4s, v6.s[0]
 	WORD $0x4f871122 // fmla v2.4s, v9.4s, v7.s[0]
 	WORD $0x4f881124 // fmla v4.4s, v9.4s, v8.s[0]
-	TBZ $1, R8, single109
+	TBZ $1, R8, single175
 	WORD $0xfd40098a // ldr d10, [x12, #16]
-	TBZ $0, R8, done110
+	TBZ $0, R8, done176
 	ADD $24, R12, R15
 	WORD $0x4d4081ea // ld1 {v10.s}[2], [x15]
-	JMP done110
+	JMP done176
 
-single109:
+single175:
 	WORD $0xbd40118a // ldr s10, [x12, #16]
 
-done110:
+done176:
 	WORD $0x4f861141 // fmla v1.4s, v10.4s, v6.s[0]
 	WORD $0x4f871143 // fmla v3.4s, v10.4s, v7.s[0]
 	WORD $0x4f881145 // fmla v5.4s, v10.4s, v8.s[0]
 	ADD R4, R12
 	ADD R2, R13
 	SUBS $1, R14, R14
-	BNE step108
+	BNE step174
 
-sums107:
+sums173:
+	MOVD 88(R0), R12
+	CMP $3, R12
+	BEQ add177
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
 	WORD $0x3d8000a0 // str q0, [x5]
 	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
-	TBZ $1, R8, single111
+	TBZ $1, R8, single179
 	WORD $0xfd0008a1 // str d1, [x5, #16]
-	TBZ $0, R8, done112
+	TBZ $0, R8, done180
 	ADD $24, R5, R12
 	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
-	JMP done112
+	JMP done180
 
-single111:
+single179:
 	WORD $0xbd0010a1 // str s1, [x5, #16]
 
-done112:
+done180:
 	ADD R6, R5
 	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
 	WORD $0x3d8000a2 // str q2, [x5]
 	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
-	TBZ $1, R8, single113
+	TBZ $1, R8, single181
 	WORD $0xfd0008a3 // str d3, [x5, #16]
-	TBZ $0, R8, done114
+	TBZ $0, R8, done182
 	ADD $24, R5, R12
 	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
-	JMP done114
+	JMP done182
 
-single113:
+single181:
 	WORD $0xbd0010a3 // str s3, [x5, #16]
 
-done114:
+done182:
 	ADD R6, R5
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
 	WORD $0x3d8000a4 // str q4, [x5]
 	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	TBZ $1, R8, single115
+	TBZ $1, R8, single183
 	WORD $0xfd0008a5 // str d5, [x5, #16]
-	TBZ $0, R8, done116
+	TBZ $0, R8, done184
 	ADD $24, R5, R12
 	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
-	JMP done116
+	JMP done184
 
-single115:
+single183:
 	WORD $0xbd0010a5 // str s5, [x5, #16]
 
-done116:
+done184:
 	ADD R6, R5
+	JMP end178
+
+add177:
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	TBZ $1, R8, single185
+	WORD $0xfd4008a6 // ldr d6, [x5, #16]
+	TBZ $0, R8, done186
+	ADD $24, R5, R12
+	WORD $0x4d408186 // ld1 {v6.s}[2], [x12]
+	JMP done186
+
+single185:
+	WORD $0xbd4010a6 // ldr s6, [x5, #16]
+
+done186:
+	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
+	TBZ $1, R8, single187
+	WORD $0xfd0008a1 // str d1, [x5, #16]
+	TBZ $0, R8, done188
+	ADD $24, R5, R12
+	WORD $0x4d008181 // st1 {v1.s}[2], [x12]
+	JMP done188
+
+single187:
+	WORD $0xbd0010a1 // str s1, [x5, #16]
+
+done188:
+	ADD R6, R5
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	WORD $0x3d8000a2 // str q2, [x5]
+	TBZ $1, R8, single189
+	WORD $0xfd4008a6 // ldr d6, [x5, #16]
+	TBZ $0, R8, done190
+	ADD $24, R5, R12
+	WORD $0x4d408186 // ld1 {v6.s}[2], [x12]
+	JMP done190
+
+single189:
+	WORD $0xbd4010a6 // ldr s6, [x5, #16]
+
+done190:
+	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
+	TBZ $1, R8, single191
+	WORD $0xfd0008a3 // str d3, [x5, #16]
+	TBZ $0, R8, done192
+	ADD $24, R5, R12
+	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
+	JMP done192
+
+single191:
+	WORD $0xbd0010a3 // str s3, [x5, #16]
+
+done192:
+	ADD R6, R5
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	TBZ $1, R8, single193
+	WORD $0xfd4008a6 // ldr d6, [x5, #16]
+	TBZ $0, R8, done194
+	ADD $24, R5, R12
+	WORD $0x4d408186 // ld1 {v6.s}[2], [x12]
+	JMP done194
+
+single193:
+	WORD $0xbd4010a6 // ldr s6, [x5, #16]
+
+done194:
+	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
+	TBZ $1, R8, single195
+	WORD $0xfd0008a5 // str d5, [x5, #16]
+	TBZ $0, R8, done196
+	ADD $24, R5, R12
+	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
+	JMP done196
+
+single195:
+	WORD $0xbd0010a5 // str s5, [x5, #16]
+
+done196:
+	ADD R6, R5
+
+end178:
 	ADD R1, R11, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	SUBS $1, R7, R7
-	BNE tile95
+	BNE tile161
 	RET
 
-rows94:
+rows160:
 	MOVD 64(R0), R9
 	CMP $2, R9
-	BNE rows117
+	BNE rows197
 	MOVD (R0), R9
 	ADD R1, R9, R10
 
-tile118:
+tile198:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE notC119
+	BNE notC199
 	MOVD R5, R12
 	WORD $0x3dc00180 // ldr q0, [x12]
-	TBZ $1, R8, single122
+	TBZ $1, R8, single202
 	WORD $0xfd400981 // ldr d1, [x12, #16]
-	TBZ $0, R8, done123
+	TBZ $0, R8, done203
 	ADD $24, R12, R13
 	WORD $0x4d4081a1 // ld1 {v1.s}[2], [x13]
-	JMP done123
+	JMP done203
 
-single122:
+single202:
 	WORD $0xbd401181 // ldr s1, [x12, #16]
 
-done123:
+done203:
 	ADD R6, R12
 	WORD $0x3dc00182 // ldr q2, [x12]
-	TBZ $1, R8, single124
+	TBZ $1, R8, single204
 	WORD $0xfd400983 // ldr d3, [x12, #16]
-	TBZ $0, R8, done125
+	TBZ $0, R8, done205
 	ADD $24, R12, R13
 	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
-	JMP done125
+	JMP done205
 
-single124:
+single204:
 	WORD $0xbd401183 // ldr s3, [x12, #16]
 
-done125:
-	JMP begin121
+done205:
+	JMP begin201
 
-notC119:
+notC199:
 	CMP $1, R11
-	BNE notBias120
+	BNE notBias200
 	MOVD 96(R0), R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c02 // mov v2.16b, v0.16b
-	TBZ $1, R8, single126
+	TBZ $1, R8, single206
 	WORD $0xfd400981 // ldr d1, [x12, #16]
-	TBZ $0, R8, done127
+	TBZ $0, R8, done207
 	ADD $24, R12, R13
 	WORD $0x4d4081a1 // ld1 {v1.s}[2], [x13]
-	JMP done127
+	JMP done207
 
-single126:
+single206:
 	WORD $0xbd401181 // ldr s1, [x12, #16]
 
-done127:
+done207:
 	WORD $0x4ea11c23 // mov v3.16b, v1.16b
-	JMP begin121
+	JMP begin201
 
-notBias120:
+notBias200:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-begin121:
+begin201:
 	MOVD R3, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums128
+	CBZ R13, sums208
 
-step129:
+step209:
 	WORD $0xbc6c6924 // ldr s4, [x9, x12]
 	WORD $0xbc6c6945 // ldr s5, [x10, x12]
 	WORD $0x3dc00166 // ldr q6, [x11]
 	WORD $0x4f8410c0 // fmla v0.4s, v6.4s, v4.s[0]
 	WORD $0x4f8510c2 // fmla v2.4s, v6.4s, v5.s[0]
-	TBZ $1, R8, single130
+	TBZ $1, R8, single210
 	WORD $0xfd400967 // ldr d7, [x11, #16]
-	TBZ $0, R8, done131
+	TBZ $0, R8, done211
 	ADD $24, R11, R14
 	WORD $0x4d4081c7 // ld1 {v7.s}[2], [x14]
-	JMP done131
+	JMP done211
 
-single130:
+single210:
 	WORD $0xbd401167 // ldr s7, [x11, #16]
 
-done131:
+done211:
 	WORD $0x4f8410e1 // fmla v1.4s, v7.4s, v4.s[0]
 	WORD $0x4f8510e3 // fmla v3.4s, v7.4s, v5.s[0]
 	ADD R4, R11
 	ADD R2, R12
 	SUBS $1, R13, R13
-	BNE step129
+	BNE step209
 
-sums128:
+sums208:
+	MOVD 88(R0), R11
+	CMP $3, R11
+	BEQ add212
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000a0 // str q0, [x5]
 	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	TBZ $1, R8, single132
+	TBZ $1, R8, single214
 	WORD $0xfd0008a1 // str d1, [x5, #16]
-	TBZ $0, R8, done133
+	TBZ $0, R8, done215
 	ADD $24, R5, R11
 	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
-	JMP done133
+	JMP done215
 
-single132:
+single214:
 	WORD $0xbd0010a1 // str s1, [x5, #16]
 
-done133:
+done215:
 	ADD R6, R5
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
 	WORD $0x3d8000a2 // str q2, [x5]
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $1, R8, single134
+	TBZ $1, R8, single216
 	WORD $0xfd0008a3 // str d3, [x5, #16]
-	TBZ $0, R8, done135
+	TBZ $0, R8, done217
 	ADD $24, R5, R11
 	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
-	JMP done135
+	JMP done217
 
-single134:
+single216:
 	WORD $0xbd0010a3 // str s3, [x5, #16]
 
-done135:
+done217:
 	ADD R6, R5
+	JMP end213
+
+add212:
+	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	TBZ $1, R8, single218
+	WORD $0xfd4008a4 // ldr d4, [x5, #16]
+	TBZ $0, R8, done219
+	ADD $24, R5, R11
+	WORD $0x4d408164 // ld1 {v4.s}[2], [x11]
+	JMP done219
+
+single218:
+	WORD $0xbd4010a4 // ldr s4, [x5, #16]
+
+done219:
+	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
+	TBZ $1, R8, single220
+	WORD $0xfd0008a1 // str d1, [x5, #16]
+	TBZ $0, R8, done221
+	ADD $24, R5, R11
+	WORD $0x4d008161 // st1 {v1.s}[2], [x11]
+	JMP done221
+
+single220:
+	WORD $0xbd0010a1 // str s1, [x5, #16]
+
+done221:
+	ADD R6, R5
+	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	WORD $0x3d8000a2 // str q2, [x5]
+	TBZ $1, R8, single222
+	WORD $0xfd4008a4 // ldr d4, [x5, #16]
+	TBZ $0, R8, done223
+	ADD $24, R5, R11
+	WORD $0x4d408164 // ld1 {v4.s}[2], [x11]
+	JMP done223
+
+single222:
+	WORD $0xbd4010a4 // ldr s4, [x5, #16]
+
+done223:
+	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
+	TBZ $1, R8, single224
+	WORD $0xfd0008a3 // str d3, [x5, #16]
+	TBZ $0, R8, done225
+	ADD $24, R5, R11
+	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
+	JMP done225
+
+single224:
+	WORD $0xbd0010a3 // str s3, [x5, #16]
+
+done225:
+	ADD R6, R5
+
+end213:
 	ADD R1, R10, R9
 	ADD R1, R9, R10
 	SUBS $1, R7, R7
-	BNE tile118
+	BNE tile198
 	RET
 
-rows117:
+rows197:
 	MOVD (R0), R9
 
-tile136:
+tile226:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE notC137
+	BNE notC227
 	MOVD R5, R11
 	WORD $0x3dc00160 // ldr q0, [x11]
-	TBZ $1, R8, single140
+	TBZ $1, R8, single230
 	WORD $0xfd400961 // ldr d1, [x11, #16]
-	TBZ $0, R8, done141
+	TBZ $0, R8, done231
 	ADD $24, R11, R12
 	WORD $0x4d408181 // ld1 {v1.s}[2], [x12]
-	JMP done141
+	JMP done231
 
-single140:
+single230:
 	WORD $0xbd401161 // ldr s1, [x11, #16]
 
-done141:
-	JMP begin139
+done231:
+	JMP begin229
 
-notC137:
+notC227:
 	CMP $1, R10
-	BNE notBias138
+	BNE notBias228
 	MOVD 96(R0), R11
 	WORD $0x3dc00160 // ldr q0, [x11]
-	TBZ $1, R8, single142
+	TBZ $1, R8, single232
 	WORD $0xfd400961 // ldr d1, [x11, #16]
-	TBZ $0, R8, done143
+	TBZ $0, R8, done233
 	ADD $24, R11, R12
 	WORD $0x4d408181 // ld1 {v1.s}[2], [x12]
-	JMP done143
+	JMP done233
 
-single142:
+single232:
 	WORD $0xbd401161 // ldr s1, [x11, #16]
 
-done143:
-	JMP begin139
+done233:
+	JMP begin229
 
-notBias138:
+notBias228:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 
-begin139:
+begin229:
 	MOVD R3, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums144
+	CBZ R12, sums234
 
-step145:
+step235:
 	WORD $0xbc6b6922 // ldr s2, [x9, x11]
 	WORD $0x3dc00143 // ldr q3, [x10]
 	WORD $0x4f821060 // fmla v0.4s, v3.4s, v2.s[0]
-	TBZ $1, R8, single146
+	TBZ $1, R8, single236
 	WORD $0xfd400944 // ldr d4, [x10, #16]
-	TBZ $0, R8, done147
+	TBZ $0, R8, done237
 	ADD $24, R10, R13
 	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
-	JMP done147
+	JMP done237
 
-single146:
+single236:
 	WORD $0xbd401144 // ldr s4, [x10, #16]
 
-done147:
+done237:
 	WORD $0x4f821081 // fmla v1.4s, v4.4s, v2.s[0]
 	ADD R4, R10
 	ADD R2, R11
 	SUBS $1, R12, R12
-	BNE step145
+	BNE step235
 
-sums144:
+sums234:
+	MOVD 88(R0), R10
+	CMP $3, R10
+	BEQ add238
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x3d8000a0 // str q0, [x5]
 	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
-	TBZ $1, R8, single148
+	TBZ $1, R8, single240
 	WORD $0xfd0008a1 // str d1, [x5, #16]
-	TBZ $0, R8, done149
+	TBZ $0, R8, done241
 	ADD $24, R5, R10
 	WORD $0x4d008141 // st1 {v1.s}[2], [x10]
-	JMP done149
+	JMP done241
 
-single148:
+single240:
 	WORD $0xbd0010a1 // str s1, [x5, #16]
 
-done149:
+done241:
 	ADD R6, R5
+	JMP end239
+
+add238:
+	WORD $0x3dc000a2 // ldr q2, [x5]
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	TBZ $1, R8, single242
+	WORD $0xfd4008a2 // ldr d2, [x5, #16]
+	TBZ $0, R8, done243
+	ADD $24, R5, R10
+	WORD $0x4d408142 // ld1 {v2.s}[2], [x10]
+	JMP done243
+
+single242:
+	WORD $0xbd4010a2 // ldr s2, [x5, #16]
+
+done243:
+	WORD $0x4e22d421 // fadd v1.4s, v1.4s, v2.4s
+	TBZ $1, R8, single244
+	WORD $0xfd0008a1 // str d1, [x5, #16]
+	TBZ $0, R8, done245
+	ADD $24, R5, R10
+	WORD $0x4d008141 // st1 {v1.s}[2], [x10]
+	JMP done245
+
+single244:
+	WORD $0xbd0010a1 // str s1, [x5, #16]
+
+done245:
+	ADD R6, R5
+
+end239:
 	ADD R1, R9, R9
 	SUBS $1, R7, R7
-	BNE tile136
+	BNE tile226
 	RET
 
 // gemm3NEON sets C = A·B + start for panels of three vectors. NEON wants the
@@ -7458,6 +10644,9 @@ step10:
 	BNE step10
 
 sums6:
+	MOVD 88(R0), R14
+	CMP $3, R14
+	BEQ add11
 	WORD $0x4f000412 // movi v18.4s, #0x0
 	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -7501,6 +10690,71 @@ sums6:
 	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
 	WORD $0x3d8008b1 // str q17, [x5, #32]
 	ADD R6, R5
+	JMP end12
+
+add11:
+	WORD $0x3dc000b2 // ldr q18, [x5]
+	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004b2 // ldr q18, [x5, #16]
+	WORD $0x4e32d421 // fadd v1.4s, v1.4s, v18.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008b2 // ldr q18, [x5, #32]
+	WORD $0x4e32d442 // fadd v2.4s, v2.4s, v18.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	ADD R6, R5
+	WORD $0x3dc000b2 // ldr q18, [x5]
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x3d8000a3 // str q3, [x5]
+	WORD $0x3dc004b2 // ldr q18, [x5, #16]
+	WORD $0x4e32d484 // fadd v4.4s, v4.4s, v18.4s
+	WORD $0x3d8004a4 // str q4, [x5, #16]
+	WORD $0x3dc008b2 // ldr q18, [x5, #32]
+	WORD $0x4e32d4a5 // fadd v5.4s, v5.4s, v18.4s
+	WORD $0x3d8008a5 // str q5, [x5, #32]
+	ADD R6, R5
+	WORD $0x3dc000b2 // ldr q18, [x5]
+	WORD $0x4e32d4c6 // fadd v6.4s, v6.4s, v18.4s
+	WORD $0x3d8000a6 // str q6, [x5]
+	WORD $0x3dc004b2 // ldr q18, [x5, #16]
+	WORD $0x4e32d4e7 // fadd v7.4s, v7.4s, v18.4s
+	WORD $0x3d8004a7 // str q7, [x5, #16]
+	WORD $0x3dc008b2 // ldr q18, [x5, #32]
+	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
+	WORD $0x3d8008a8 // str q8, [x5, #32]
+	ADD R6, R5
+	WORD $0x3dc000b2 // ldr q18, [x5]
+	WORD $0x4e32d529 // fadd v9.4s, v9.4s, v18.4s
+	WORD $0x3d8000a9 // str q9, [x5]
+	WORD $0x3dc004b2 // ldr q18, [x5, #16]
+	WORD $0x4e32d54a // fadd v10.4s, v10.4s, v18.4s
+	WORD $0x3d8004aa // str q10, [x5, #16]
+	WORD $0x3dc008b2 // ldr q18, [x5, #32]
+	WORD $0x4e32d56b // fadd v11.4s, v11.4s, v18.4s
+	WORD $0x3d8008ab // str q11, [x5, #32]
+	ADD R6, R5
+	WORD $0x3dc000b2 // ldr q18, [x5]
+	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
+	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3dc004b2 // ldr q18, [x5, #16]
+	WORD $0x4e32d5ad // fadd v13.4s, v13.4s, v18.4s
+	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3dc008b2 // ldr q18, [x5, #32]
+	WORD $0x4e32d5ce // fadd v14.4s, v14.4s, v18.4s
+	WORD $0x3d8008ae // str q14, [x5, #32]
+	ADD R6, R5
+	WORD $0x3dc000b2 // ldr q18, [x5]
+	WORD $0x4e32d5ef // fadd v15.4s, v15.4s, v18.4s
+	WORD $0x3d8000af // str q15, [x5]
+	WORD $0x3dc004b2 // ldr q18, [x5, #16]
+	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
+	WORD $0x3d8004b0 // str q16, [x5, #16]
+	WORD $0x3dc008b2 // ldr q18, [x5, #32]
+	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
+	WORD $0x3d8008b1 // str q17, [x5, #32]
+	ADD R6, R5
+
+end12:
 	ADD R1, R13, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
@@ -7514,17 +10768,17 @@ sums6:
 rows1:
 	MOVD 64(R0), R8
 	CMP $5, R8
-	BNE rows11
+	BNE rows13
 	MOVD (R0), R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 
-tile12:
+tile14:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE notC13
+	BNE notC15
 	MOVD R5, R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x3dc005c1 // ldr q1, [x14, #16]
@@ -7545,11 +10799,11 @@ tile12:
 	WORD $0x3dc001cc // ldr q12, [x14]
 	WORD $0x3dc005cd // ldr q13, [x14, #16]
 	WORD $0x3dc009ce // ldr q14, [x14, #32]
-	JMP begin15
+	JMP begin17
 
-notC13:
+notC15:
 	CMP $1, R13
-	BNE notBias14
+	BNE notBias16
 	MOVD 96(R0), R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -7566,9 +10820,9 @@ notC13:
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
 	WORD $0x4ea21c4b // mov v11.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
-	JMP begin15
+	JMP begin17
 
-notBias14:
+notBias16:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -7585,17 +10839,17 @@ notBias14:
 	WORD $0x4f00040d // movi v13.4s, #0x0
 	WORD $0x4f00040e // movi v14.4s, #0x0
 
-begin15:
+begin17:
 	MOVD R3, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums16
+	CBZ R15, sums18
 	CMP $4, R2
-	BNE scattered19
+	BNE scattered21
 	SUBS $4, R15, R15
-	BLT few18
+	BLT few20
 
-four17:
+four19:
 	WORD $0x3cee690f // ldr q15, [x8, x14]
 	WORD $0x3cee6930 // ldr q16, [x9, x14]
 	WORD $0x3cee6951 // ldr q17, [x10, x14]
@@ -7679,15 +10933,15 @@ four17:
 	ADD R4, R13
 	ADD $16, R14
 	SUBS $4, R15, R15
-	BGE four17
+	BGE four19
 
-few18:
+few20:
 	ADDS $4, R15, R15
-	BEQ sums16
+	BEQ sums18
 
-scattered19:
+scattered21:
 
-step20:
+step22:
 	WORD $0xbc6e690f // ldr s15, [x8, x14]
 	WORD $0xbc6e6930 // ldr s16, [x9, x14]
 	WORD $0xbc6e6951 // ldr s17, [x10, x14]
@@ -7714,9 +10968,12 @@ step20:
 	ADD R4, R13
 	ADD R2, R14
 	SUBS $1, R15, R15
-	BNE step20
+	BNE step22
 
-sums16:
+sums18:
+	MOVD 88(R0), R13
+	CMP $3, R13
+	BEQ add23
 	WORD $0x4f00040f // movi v15.4s, #0x0
 	WORD $0x4e2fd400 // fadd v0.4s, v0.4s, v15.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -7753,28 +11010,83 @@ sums16:
 	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
 	WORD $0x3d8008ae // str q14, [x5, #32]
 	ADD R6, R5
+	JMP end24
+
+add23:
+	WORD $0x3dc000af // ldr q15, [x5]
+	WORD $0x4e2fd400 // fadd v0.4s, v0.4s, v15.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004af // ldr q15, [x5, #16]
+	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008af // ldr q15, [x5, #32]
+	WORD $0x4e2fd442 // fadd v2.4s, v2.4s, v15.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	ADD R6, R5
+	WORD $0x3dc000af // ldr q15, [x5]
+	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
+	WORD $0x3d8000a3 // str q3, [x5]
+	WORD $0x3dc004af // ldr q15, [x5, #16]
+	WORD $0x4e2fd484 // fadd v4.4s, v4.4s, v15.4s
+	WORD $0x3d8004a4 // str q4, [x5, #16]
+	WORD $0x3dc008af // ldr q15, [x5, #32]
+	WORD $0x4e2fd4a5 // fadd v5.4s, v5.4s, v15.4s
+	WORD $0x3d8008a5 // str q5, [x5, #32]
+	ADD R6, R5
+	WORD $0x3dc000af // ldr q15, [x5]
+	WORD $0x4e2fd4c6 // fadd v6.4s, v6.4s, v15.4s
+	WORD $0x3d8000a6 // str q6, [x5]
+	WORD $0x3dc004af // ldr q15, [x5, #16]
+	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
+	WORD $0x3d8004a7 // str q7, [x5, #16]
+	WORD $0x3dc008af // ldr q15, [x5, #32]
+	WORD $0x4e2fd508 // fadd v8.4s, v8.4s, v15.4s
+	WORD $0x3d8008a8 // str q8, [x5, #32]
+	ADD R6, R5
+	WORD $0x3dc000af // ldr q15, [x5]
+	WORD $0x4e2fd529 // fadd v9.4s, v9.4s, v15.4s
+	WORD $0x3d8000a9 // str q9, [x5]
+	WORD $0x3dc004af // ldr q15, [x5, #16]
+	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
+	WORD $0x3d8004aa // str q10, [x5, #16]
+	WORD $0x3dc008af // ldr q15, [x5, #32]
+	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
+	WORD $0x3d8008ab // str q11, [x5, #32]
+	ADD R6, R5
+	WORD $0x3dc000af // ldr q15, [x5]
+	WORD $0x4e2fd58c // fadd v12.4s, v12.4s, v15.4s
+	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3dc004af // ldr q15, [x5, #16]
+	WORD $0x4e2fd5ad // fadd v13.4s, v13.4s, v15.4s
+	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3dc008af // ldr q15, [x5, #32]
+	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
+	WORD $0x3d8008ae // str q14, [x5, #32]
+	ADD R6, R5
+
+end24:
 	ADD R1, R12, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	SUBS $1, R7, R7
-	BNE tile12
+	BNE tile14
 	RET
 
-rows11:
+rows13:
 	MOVD 64(R0), R8
 	CMP $4, R8
-	BNE rows21
+	BNE rows25
 	MOVD (R0), R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 
-tile22:
+tile26:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE notC23
+	BNE notC27
 	MOVD R5, R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x3dc005a1 // ldr q1, [x13, #16]
@@ -7791,11 +11103,11 @@ tile22:
 	WORD $0x3dc001a9 // ldr q9, [x13]
 	WORD $0x3dc005aa // ldr q10, [x13, #16]
 	WORD $0x3dc009ab // ldr q11, [x13, #32]
-	JMP begin25
+	JMP begin29
 
-notC23:
+notC27:
 	CMP $1, R12
-	BNE notBias24
+	BNE notBias28
 	MOVD 96(R0), R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -7809,9 +11121,9 @@ notC23:
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
 	WORD $0x4ea21c4b // mov v11.16b, v2.16b
-	JMP begin25
+	JMP begin29
 
-notBias24:
+notBias28:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -7825,17 +11137,17 @@ notBias24:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-begin25:
+begin29:
 	MOVD R3, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums26
+	CBZ R14, sums30
 	CMP $4, R2
-	BNE scattered29
+	BNE scattered33
 	SUBS $4, R14, R14
-	BLT few28
+	BLT few32
 
-four27:
+four31:
 	WORD $0x3ced690c // ldr q12, [x8, x13]
 	WORD $0x3ced692d // ldr q13, [x9, x13]
 	WORD $0x3ced694e // ldr q14, [x10, x13]
@@ -7906,15 +11218,15 @@ four27:
 	ADD R4, R12
 	ADD $16, R13
 	SUBS $4, R14, R14
-	BGE four27
+	BGE four31
 
-few28:
+few32:
 	ADDS $4, R14, R14
-	BEQ sums26
+	BEQ sums30
 
-scattered29:
+scattered33:
 
-step30:
+step34:
 	WORD $0xbc6d690c // ldr s12, [x8, x13]
 	WORD $0xbc6d692d // ldr s13, [x9, x13]
 	WORD $0xbc6d694e // ldr s14, [x10, x13]
@@ -7937,9 +11249,12 @@ step30:
 	ADD R4, R12
 	ADD R2, R13
 	SUBS $1, R14, R14
-	BNE step30
+	BNE step34
 
-sums26:
+sums30:
+	MOVD 88(R0), R12
+	CMP $3, R12
+	BEQ add35
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -7969,26 +11284,71 @@ sums26:
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
 	WORD $0x3d8008ab // str q11, [x5, #32]
 	ADD R6, R5
+	JMP end36
+
+add35:
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	WORD $0x3d8000a3 // str q3, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x3d8004a4 // str q4, [x5, #16]
+	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	WORD $0x3d8008a5 // str q5, [x5, #32]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x3d8000a6 // str q6, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	WORD $0x3d8004a7 // str q7, [x5, #16]
+	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	WORD $0x3d8008a8 // str q8, [x5, #32]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	WORD $0x3d8000a9 // str q9, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	WORD $0x3d8004aa // str q10, [x5, #16]
+	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
+	WORD $0x3d8008ab // str q11, [x5, #32]
+	ADD R6, R5
+
+end36:
 	ADD R1, R11, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	SUBS $1, R7, R7
-	BNE tile22
+	BNE tile26
 	RET
 
-rows21:
+rows25:
 	MOVD 64(R0), R8
 	CMP $3, R8
-	BNE rows31
+	BNE rows37
 	MOVD (R0), R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 
-tile32:
+tile38:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE notC33
+	BNE notC39
 	MOVD R5, R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x3dc00581 // ldr q1, [x12, #16]
@@ -8001,11 +11361,11 @@ tile32:
 	WORD $0x3dc00186 // ldr q6, [x12]
 	WORD $0x3dc00587 // ldr q7, [x12, #16]
 	WORD $0x3dc00988 // ldr q8, [x12, #32]
-	JMP begin35
+	JMP begin41
 
-notC33:
+notC39:
 	CMP $1, R11
-	BNE notBias34
+	BNE notBias40
 	MOVD 96(R0), R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -8016,9 +11376,9 @@ notC33:
 	WORD $0x3dc00982 // ldr q2, [x12, #32]
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
-	JMP begin35
+	JMP begin41
 
-notBias34:
+notBias40:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -8029,17 +11389,17 @@ notBias34:
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4f000408 // movi v8.4s, #0x0
 
-begin35:
+begin41:
 	MOVD R3, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums36
+	CBZ R13, sums42
 	CMP $4, R2
-	BNE scattered39
+	BNE scattered45
 	SUBS $4, R13, R13
-	BLT few38
+	BLT few44
 
-four37:
+four43:
 	WORD $0x3cec6909 // ldr q9, [x8, x12]
 	WORD $0x3cec692a // ldr q10, [x9, x12]
 	WORD $0x3cec694b // ldr q11, [x10, x12]
@@ -8097,15 +11457,15 @@ four37:
 	ADD R4, R11
 	ADD $16, R12
 	SUBS $4, R13, R13
-	BGE four37
+	BGE four43
 
-few38:
+few44:
 	ADDS $4, R13, R13
-	BEQ sums36
+	BEQ sums42
 
-scattered39:
+scattered45:
 
-step40:
+step46:
 	WORD $0xbc6c6909 // ldr s9, [x8, x12]
 	WORD $0xbc6c692a // ldr s10, [x9, x12]
 	WORD $0xbc6c694b // ldr s11, [x10, x12]
@@ -8124,9 +11484,12 @@ step40:
 	ADD R4, R11
 	ADD R2, R12
 	SUBS $1, R13, R13
-	BNE step40
+	BNE step46
 
-sums36:
+sums42:
+	MOVD 88(R0), R11
+	CMP $3, R11
+	BEQ add47
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -8149,24 +11512,59 @@ sums36:
 	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
 	WORD $0x3d8008a8 // str q8, [x5, #32]
 	ADD R6, R5
+	JMP end48
+
+add47:
+	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004a9 // ldr q9, [x5, #16]
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008a9 // ldr q9, [x5, #32]
+	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	ADD R6, R5
+	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
+	WORD $0x3d8000a3 // str q3, [x5]
+	WORD $0x3dc004a9 // ldr q9, [x5, #16]
+	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
+	WORD $0x3d8004a4 // str q4, [x5, #16]
+	WORD $0x3dc008a9 // ldr q9, [x5, #32]
+	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
+	WORD $0x3d8008a5 // str q5, [x5, #32]
+	ADD R6, R5
+	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
+	WORD $0x3d8000a6 // str q6, [x5]
+	WORD $0x3dc004a9 // ldr q9, [x5, #16]
+	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
+	WORD $0x3d8004a7 // str q7, [x5, #16]
+	WORD $0x3dc008a9 // ldr q9, [x5, #32]
+	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
+	WORD $0x3d8008a8 // str q8, [x5, #32]
+	ADD R6, R5
+
+end48:
 	ADD R1, R10, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 	SUBS $1, R7, R7
-	BNE tile32
+	BNE tile38
 	RET
 
-rows31:
+rows37:
 	MOVD 64(R0), R8
 	CMP $2, R8
-	BNE rows41
+	BNE rows49
 	MOVD (R0), R8
 	ADD R1, R8, R9
 
-tile42:
+tile50:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE notC43
+	BNE notC51
 	MOVD R5, R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x3dc00561 // ldr q1, [x11, #16]
@@ -8175,11 +11573,11 @@ tile42:
 	WORD $0x3dc00163 // ldr q3, [x11]
 	WORD $0x3dc00564 // ldr q4, [x11, #16]
 	WORD $0x3dc00965 // ldr q5, [x11, #32]
-	JMP begin45
+	JMP begin53
 
-notC43:
+notC51:
 	CMP $1, R10
-	BNE notBias44
+	BNE notBias52
 	MOVD 96(R0), R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -8187,9 +11585,9 @@ notC43:
 	WORD $0x4ea11c24 // mov v4.16b, v1.16b
 	WORD $0x3dc00962 // ldr q2, [x11, #32]
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
-	JMP begin45
+	JMP begin53
 
-notBias44:
+notBias52:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -8197,17 +11595,17 @@ notBias44:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-begin45:
+begin53:
 	MOVD R3, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums46
+	CBZ R12, sums54
 	CMP $4, R2
-	BNE scattered49
+	BNE scattered57
 	SUBS $4, R12, R12
-	BLT few48
+	BLT few56
 
-four47:
+four55:
 	WORD $0x3ceb6906 // ldr q6, [x8, x11]
 	WORD $0x3ceb6927 // ldr q7, [x9, x11]
 	WORD $0x3dc00148 // ldr q8, [x10]
@@ -8252,15 +11650,15 @@ four47:
 	ADD R4, R10
 	ADD $16, R11
 	SUBS $4, R12, R12
-	BGE four47
+	BGE four55
 
-few48:
+few56:
 	ADDS $4, R12, R12
-	BEQ sums46
+	BEQ sums54
 
-scattered49:
+scattered57:
 
-step50:
+step58:
 	WORD $0xbc6b6906 // ldr s6, [x8, x11]
 	WORD $0xbc6b6927 // ldr s7, [x9, x11]
 	WORD $0x3dc00148 // ldr q8, [x10]
@@ -8275,9 +11673,12 @@ step50:
 	ADD R4, R10
 	ADD R2, R11
 	SUBS $1, R12, R12
-	BNE step50
+	BNE step58
 
-sums46:
+sums54:
+	MOVD 88(R0), R10
+	CMP $3, R10
+	BEQ add59
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -8293,50 +11694,75 @@ sums46:
 	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
 	WORD $0x3d8008a5 // str q5, [x5, #32]
 	ADD R6, R5
+	JMP end60
+
+add59:
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004a6 // ldr q6, [x5, #16]
+	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008a6 // ldr q6, [x5, #32]
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	ADD R6, R5
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
+	WORD $0x3d8000a3 // str q3, [x5]
+	WORD $0x3dc004a6 // ldr q6, [x5, #16]
+	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
+	WORD $0x3d8004a4 // str q4, [x5, #16]
+	WORD $0x3dc008a6 // ldr q6, [x5, #32]
+	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
+	WORD $0x3d8008a5 // str q5, [x5, #32]
+	ADD R6, R5
+
+end60:
 	ADD R1, R9, R8
 	ADD R1, R8, R9
 	SUBS $1, R7, R7
-	BNE tile42
+	BNE tile50
 	RET
 
-rows41:
+rows49:
 	MOVD (R0), R8
 
-tile51:
+tile61:
 	MOVD 88(R0), R9
 	CMP $2, R9
-	BNE notC52
+	BNE notC62
 	MOVD R5, R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x3dc00541 // ldr q1, [x10, #16]
 	WORD $0x3dc00942 // ldr q2, [x10, #32]
-	JMP begin54
+	JMP begin64
 
-notC52:
+notC62:
 	CMP $1, R9
-	BNE notBias53
+	BNE notBias63
 	MOVD 96(R0), R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x3dc00541 // ldr q1, [x10, #16]
 	WORD $0x3dc00942 // ldr q2, [x10, #32]
-	JMP begin54
+	JMP begin64
 
-notBias53:
+notBias63:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 
-begin54:
+begin64:
 	MOVD R3, R9
 	MOVD $0, R10
 	MOVD 56(R0), R11
-	CBZ R11, sums55
+	CBZ R11, sums65
 	CMP $4, R2
-	BNE scattered58
+	BNE scattered68
 	SUBS $4, R11, R11
-	BLT few57
+	BLT few67
 
-four56:
+four66:
 	WORD $0x3cea6903 // ldr q3, [x8, x10]
 	WORD $0x3dc00124 // ldr q4, [x9]
 	WORD $0x4f831080 // fmla v0.4s, v4.4s, v3.s[0]
@@ -8368,15 +11794,15 @@ four56:
 	ADD R4, R9
 	ADD $16, R10
 	SUBS $4, R11, R11
-	BGE four56
+	BGE four66
 
-few57:
+few67:
 	ADDS $4, R11, R11
-	BEQ sums55
+	BEQ sums65
 
-scattered58:
+scattered68:
 
-step59:
+step69:
 	WORD $0xbc6a6903 // ldr s3, [x8, x10]
 	WORD $0x3dc00124 // ldr q4, [x9]
 	WORD $0x4f831080 // fmla v0.4s, v4.4s, v3.s[0]
@@ -8387,9 +11813,12 @@ step59:
 	ADD R4, R9
 	ADD R2, R10
 	SUBS $1, R11, R11
-	BNE step59
+	BNE step69
 
-sums55:
+sums65:
+	MOVD 88(R0), R9
+	CMP $3, R9
+	BEQ add70
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -8398,9 +11827,24 @@ sums55:
 	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
 	WORD $0x3d8008a2 // str q2, [x5, #32]
 	ADD R6, R5
+	JMP end71
+
+add70:
+	WORD $0x3dc000a3 // ldr q3, [x5]
+	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004a3 // ldr q3, [x5, #16]
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008a3 // ldr q3, [x5, #32]
+	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	ADD R6, R5
+
+end71:
 	ADD R1, R8, R8
 	SUBS $1, R7, R7
-	BNE tile51
+	BNE tile61
 	RET
 
 // gemm4NEON sets C = A·B + start for panels of four vectors. NEON wants the
@@ -8702,6 +12146,9 @@ step10:
 	BNE step10
 
 sums6:
+	MOVD 88(R0), R14
+	CMP $3, R14
+	BEQ add11
 	WORD $0x4f000418 // movi v24.4s, #0x0
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -8757,6 +12204,89 @@ sums6:
 	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
 	WORD $0x3d800cb7 // str q23, [x5, #48]
 	ADD R6, R5
+	JMP end12
+
+add11:
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d421 // fadd v1.4s, v1.4s, v24.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
+	WORD $0x3d800ca3 // str q3, [x5, #48]
+	ADD R6, R5
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d4a5 // fadd v5.4s, v5.4s, v24.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
+	WORD $0x3d800ca7 // str q7, [x5, #48]
+	ADD R6, R5
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
+	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
+	WORD $0x3d8008aa // str q10, [x5, #32]
+	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
+	WORD $0x3d800cab // str q11, [x5, #48]
+	ADD R6, R5
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
+	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
+	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
+	WORD $0x3d8008ae // str q14, [x5, #32]
+	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
+	WORD $0x3d800caf // str q15, [x5, #48]
+	ADD R6, R5
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
+	WORD $0x3d8000b0 // str q16, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
+	WORD $0x3d8004b1 // str q17, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
+	WORD $0x3d8008b2 // str q18, [x5, #32]
+	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
+	WORD $0x3d800cb3 // str q19, [x5, #48]
+	ADD R6, R5
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
+	WORD $0x3d8000b4 // str q20, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
+	WORD $0x3d8004b5 // str q21, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
+	WORD $0x3d8008b6 // str q22, [x5, #32]
+	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
+	WORD $0x3d800cb7 // str q23, [x5, #48]
+	ADD R6, R5
+
+end12:
 	ADD R1, R13, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
@@ -8770,17 +12300,17 @@ sums6:
 rows1:
 	MOVD 64(R0), R8
 	CMP $5, R8
-	BNE rows11
+	BNE rows13
 	MOVD (R0), R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 
-tile12:
+tile14:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE notC13
+	BNE notC15
 	MOVD R5, R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x3dc005c1 // ldr q1, [x14, #16]
@@ -8806,11 +12336,11 @@ tile12:
 	WORD $0x3dc005d1 // ldr q17, [x14, #16]
 	WORD $0x3dc009d2 // ldr q18, [x14, #32]
 	WORD $0x3dc00dd3 // ldr q19, [x14, #48]
-	JMP begin15
+	JMP begin17
 
-notC13:
+notC15:
 	CMP $1, R13
-	BNE notBias14
+	BNE notBias16
 	MOVD 96(R0), R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -8832,9 +12362,9 @@ notC13:
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
 	WORD $0x4ea31c73 // mov v19.16b, v3.16b
-	JMP begin15
+	JMP begin17
 
-notBias14:
+notBias16:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -8856,17 +12386,17 @@ notBias14:
 	WORD $0x4f000412 // movi v18.4s, #0x0
 	WORD $0x4f000413 // movi v19.4s, #0x0
 
-begin15:
+begin17:
 	MOVD R3, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums16
+	CBZ R15, sums18
 	CMP $4, R2
-	BNE scattered19
+	BNE scattered21
 	SUBS $4, R15, R15
-	BLT few18
+	BLT few20
 
-four17:
+four19:
 	WORD $0x3cee6914 // ldr q20, [x8, x14]
 	WORD $0x3cee6935 // ldr q21, [x9, x14]
 	WORD $0x3cee6956 // ldr q22, [x10, x14]
@@ -8974,15 +12504,15 @@ four17:
 	ADD R4, R13
 	ADD $16, R14
 	SUBS $4, R15, R15
-	BGE four17
+	BGE four19
 
-few18:
+few20:
 	ADDS $4, R15, R15
-	BEQ sums16
+	BEQ sums18
 
-scattered19:
+scattered21:
 
-step20:
+step22:
 	WORD $0xbc6e6914 // ldr s20, [x8, x14]
 	WORD $0xbc6e6935 // ldr s21, [x9, x14]
 	WORD $0xbc6e6956 // ldr s22, [x10, x14]
@@ -9015,9 +12545,12 @@ step20:
 	ADD R4, R13
 	ADD R2, R14
 	SUBS $1, R15, R15
-	BNE step20
+	BNE step22
 
-sums16:
+sums18:
+	MOVD 88(R0), R13
+	CMP $3, R13
+	BEQ add23
 	WORD $0x4f000414 // movi v20.4s, #0x0
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -9064,28 +12597,98 @@ sums16:
 	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
 	WORD $0x3d800cb3 // str q19, [x5, #48]
 	ADD R6, R5
+	JMP end24
+
+add23:
+	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x4e34d421 // fadd v1.4s, v1.4s, v20.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	WORD $0x3d800ca3 // str q3, [x5, #48]
+	ADD R6, R5
+	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x4e34d4a5 // fadd v5.4s, v5.4s, v20.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
+	WORD $0x3d800ca7 // str q7, [x5, #48]
+	ADD R6, R5
+	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x4e34d529 // fadd v9.4s, v9.4s, v20.4s
+	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
+	WORD $0x3d8008aa // str q10, [x5, #32]
+	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
+	WORD $0x3d800cab // str q11, [x5, #48]
+	ADD R6, R5
+	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
+	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x4e34d5ad // fadd v13.4s, v13.4s, v20.4s
+	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
+	WORD $0x3d8008ae // str q14, [x5, #32]
+	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
+	WORD $0x3d800caf // str q15, [x5, #48]
+	ADD R6, R5
+	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
+	WORD $0x3d8000b0 // str q16, [x5]
+	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x4e34d631 // fadd v17.4s, v17.4s, v20.4s
+	WORD $0x3d8004b1 // str q17, [x5, #16]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
+	WORD $0x3d8008b2 // str q18, [x5, #32]
+	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
+	WORD $0x3d800cb3 // str q19, [x5, #48]
+	ADD R6, R5
+
+end24:
 	ADD R1, R12, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	SUBS $1, R7, R7
-	BNE tile12
+	BNE tile14
 	RET
 
-rows11:
+rows13:
 	MOVD 64(R0), R8
 	CMP $4, R8
-	BNE rows21
+	BNE rows25
 	MOVD (R0), R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 
-tile22:
+tile26:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE notC23
+	BNE notC27
 	MOVD R5, R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x3dc005a1 // ldr q1, [x13, #16]
@@ -9106,11 +12709,11 @@ tile22:
 	WORD $0x3dc005ad // ldr q13, [x13, #16]
 	WORD $0x3dc009ae // ldr q14, [x13, #32]
 	WORD $0x3dc00daf // ldr q15, [x13, #48]
-	JMP begin25
+	JMP begin29
 
-notC23:
+notC27:
 	CMP $1, R12
-	BNE notBias24
+	BNE notBias28
 	MOVD 96(R0), R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -9128,9 +12731,9 @@ notC23:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
-	JMP begin25
+	JMP begin29
 
-notBias24:
+notBias28:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -9148,17 +12751,17 @@ notBias24:
 	WORD $0x4f00040e // movi v14.4s, #0x0
 	WORD $0x4f00040f // movi v15.4s, #0x0
 
-begin25:
+begin29:
 	MOVD R3, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums26
+	CBZ R14, sums30
 	CMP $4, R2
-	BNE scattered29
+	BNE scattered33
 	SUBS $4, R14, R14
-	BLT few28
+	BLT few32
 
-four27:
+four31:
 	WORD $0x3ced6910 // ldr q16, [x8, x13]
 	WORD $0x3ced6931 // ldr q17, [x9, x13]
 	WORD $0x3ced6952 // ldr q18, [x10, x13]
@@ -9249,15 +12852,15 @@ four27:
 	ADD R4, R12
 	ADD $16, R13
 	SUBS $4, R14, R14
-	BGE four27
+	BGE four31
 
-few28:
+few32:
 	ADDS $4, R14, R14
-	BEQ sums26
+	BEQ sums30
 
-scattered29:
+scattered33:
 
-step30:
+step34:
 	WORD $0xbc6d6910 // ldr s16, [x8, x13]
 	WORD $0xbc6d6931 // ldr s17, [x9, x13]
 	WORD $0xbc6d6952 // ldr s18, [x10, x13]
@@ -9285,9 +12888,12 @@ step30:
 	ADD R4, R12
 	ADD R2, R13
 	SUBS $1, R14, R14
-	BNE step30
+	BNE step34
 
-sums26:
+sums30:
+	MOVD 88(R0), R12
+	CMP $3, R12
+	BEQ add35
 	WORD $0x4f000410 // movi v16.4s, #0x0
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -9325,26 +12931,83 @@ sums26:
 	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
 	WORD $0x3d800caf // str q15, [x5, #48]
 	ADD R6, R5
+	JMP end36
+
+add35:
+	WORD $0x3dc000b0 // ldr q16, [x5]
+	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008b0 // ldr q16, [x5, #32]
+	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
+	WORD $0x3d800ca3 // str q3, [x5, #48]
+	ADD R6, R5
+	WORD $0x3dc000b0 // ldr q16, [x5]
+	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008b0 // ldr q16, [x5, #32]
+	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
+	WORD $0x3d800ca7 // str q7, [x5, #48]
+	ADD R6, R5
+	WORD $0x3dc000b0 // ldr q16, [x5]
+	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
+	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3dc008b0 // ldr q16, [x5, #32]
+	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
+	WORD $0x3d8008aa // str q10, [x5, #32]
+	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
+	WORD $0x3d800cab // str q11, [x5, #48]
+	ADD R6, R5
+	WORD $0x3dc000b0 // ldr q16, [x5]
+	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
+	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
+	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3dc008b0 // ldr q16, [x5, #32]
+	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
+	WORD $0x3d8008ae // str q14, [x5, #32]
+	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
+	WORD $0x3d800caf // str q15, [x5, #48]
+	ADD R6, R5
+
+end36:
 	ADD R1, R11, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	SUBS $1, R7, R7
-	BNE tile22
+	BNE tile26
 	RET
 
-rows21:
+rows25:
 	MOVD 64(R0), R8
 	CMP $3, R8
-	BNE rows31
+	BNE rows37
 	MOVD (R0), R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 
-tile32:
+tile38:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE notC33
+	BNE notC39
 	MOVD R5, R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x3dc00581 // ldr q1, [x12, #16]
@@ -9360,11 +13023,11 @@ tile32:
 	WORD $0x3dc00589 // ldr q9, [x12, #16]
 	WORD $0x3dc0098a // ldr q10, [x12, #32]
 	WORD $0x3dc00d8b // ldr q11, [x12, #48]
-	JMP begin35
+	JMP begin41
 
-notC33:
+notC39:
 	CMP $1, R11
-	BNE notBias34
+	BNE notBias40
 	MOVD 96(R0), R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -9378,9 +13041,9 @@ notC33:
 	WORD $0x3dc00d83 // ldr q3, [x12, #48]
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
-	JMP begin35
+	JMP begin41
 
-notBias34:
+notBias40:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -9394,17 +13057,17 @@ notBias34:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-begin35:
+begin41:
 	MOVD R3, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums36
+	CBZ R13, sums42
 	CMP $4, R2
-	BNE scattered39
+	BNE scattered45
 	SUBS $4, R13, R13
-	BLT few38
+	BLT few44
 
-four37:
+four43:
 	WORD $0x3cec690c // ldr q12, [x8, x12]
 	WORD $0x3cec692d // ldr q13, [x9, x12]
 	WORD $0x3cec694e // ldr q14, [x10, x12]
@@ -9478,15 +13141,15 @@ four37:
 	ADD R4, R11
 	ADD $16, R12
 	SUBS $4, R13, R13
-	BGE four37
+	BGE four43
 
-few38:
+few44:
 	ADDS $4, R13, R13
-	BEQ sums36
+	BEQ sums42
 
-scattered39:
+scattered45:
 
-step40:
+step46:
 	WORD $0xbc6c690c // ldr s12, [x8, x12]
 	WORD $0xbc6c692d // ldr s13, [x9, x12]
 	WORD $0xbc6c694e // ldr s14, [x10, x12]
@@ -9509,9 +13172,12 @@ step40:
 	ADD R4, R11
 	ADD R2, R12
 	SUBS $1, R13, R13
-	BNE step40
+	BNE step46
 
-sums36:
+sums42:
+	MOVD 88(R0), R11
+	CMP $3, R11
+	BEQ add47
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -9540,24 +13206,68 @@ sums36:
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
 	WORD $0x3d800cab // str q11, [x5, #48]
 	ADD R6, R5
+	JMP end48
+
+add47:
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3dc00cac // ldr q12, [x5, #48]
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	WORD $0x3d800ca3 // str q3, [x5, #48]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	WORD $0x3dc00cac // ldr q12, [x5, #48]
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	WORD $0x3d800ca7 // str q7, [x5, #48]
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	WORD $0x3d8008aa // str q10, [x5, #32]
+	WORD $0x3dc00cac // ldr q12, [x5, #48]
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
+	WORD $0x3d800cab // str q11, [x5, #48]
+	ADD R6, R5
+
+end48:
 	ADD R1, R10, R8
 	ADD R1, R8, R9
 	ADD R1, R9, R10
 	SUBS $1, R7, R7
-	BNE tile32
+	BNE tile38
 	RET
 
-rows31:
+rows37:
 	MOVD 64(R0), R8
 	CMP $2, R8
-	BNE rows41
+	BNE rows49
 	MOVD (R0), R8
 	ADD R1, R8, R9
 
-tile42:
+tile50:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE notC43
+	BNE notC51
 	MOVD R5, R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x3dc00561 // ldr q1, [x11, #16]
@@ -9568,11 +13278,11 @@ tile42:
 	WORD $0x3dc00565 // ldr q5, [x11, #16]
 	WORD $0x3dc00966 // ldr q6, [x11, #32]
 	WORD $0x3dc00d67 // ldr q7, [x11, #48]
-	JMP begin45
+	JMP begin53
 
-notC43:
+notC51:
 	CMP $1, R10
-	BNE notBias44
+	BNE notBias52
 	MOVD 96(R0), R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -9582,9 +13292,9 @@ notC43:
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x3dc00d63 // ldr q3, [x11, #48]
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
-	JMP begin45
+	JMP begin53
 
-notBias44:
+notBias52:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -9594,17 +13304,17 @@ notBias44:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-begin45:
+begin53:
 	MOVD R3, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums46
+	CBZ R12, sums54
 	CMP $4, R2
-	BNE scattered49
+	BNE scattered57
 	SUBS $4, R12, R12
-	BLT few48
+	BLT few56
 
-four47:
+four55:
 	WORD $0x3ceb6908 // ldr q8, [x8, x11]
 	WORD $0x3ceb6929 // ldr q9, [x9, x11]
 	WORD $0x3dc0014a // ldr q10, [x10]
@@ -9661,15 +13371,15 @@ four47:
 	ADD R4, R10
 	ADD $16, R11
 	SUBS $4, R12, R12
-	BGE four47
+	BGE four55
 
-few48:
+few56:
 	ADDS $4, R12, R12
-	BEQ sums46
+	BEQ sums54
 
-scattered49:
+scattered57:
 
-step50:
+step58:
 	WORD $0xbc6b6908 // ldr s8, [x8, x11]
 	WORD $0xbc6b6929 // ldr s9, [x9, x11]
 	WORD $0x3dc0014a // ldr q10, [x10]
@@ -9687,9 +13397,12 @@ step50:
 	ADD R4, R10
 	ADD R2, R11
 	SUBS $1, R12, R12
-	BNE step50
+	BNE step58
 
-sums46:
+sums54:
+	MOVD 88(R0), R10
+	CMP $3, R10
+	BEQ add59
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -9709,53 +13422,84 @@ sums46:
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
 	WORD $0x3d800ca7 // str q7, [x5, #48]
 	ADD R6, R5
+	JMP end60
+
+add59:
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008a8 // ldr q8, [x5, #32]
+	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3dc00ca8 // ldr q8, [x5, #48]
+	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
+	WORD $0x3d800ca3 // str q3, [x5, #48]
+	ADD R6, R5
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008a8 // ldr q8, [x5, #32]
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	WORD $0x3dc00ca8 // ldr q8, [x5, #48]
+	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
+	WORD $0x3d800ca7 // str q7, [x5, #48]
+	ADD R6, R5
+
+end60:
 	ADD R1, R9, R8
 	ADD R1, R8, R9
 	SUBS $1, R7, R7
-	BNE tile42
+	BNE tile50
 	RET
 
-rows41:
+rows49:
 	MOVD (R0), R8
 
-tile51:
+tile61:
 	MOVD 88(R0), R9
 	CMP $2, R9
-	BNE notC52
+	BNE notC62
 	MOVD R5, R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x3dc00541 // ldr q1, [x10, #16]
 	WORD $0x3dc00942 // ldr q2, [x10, #32]
 	WORD $0x3dc00d43 // ldr q3, [x10, #48]
-	JMP begin54
+	JMP begin64
 
-notC52:
+notC62:
 	CMP $1, R9
-	BNE notBias53
+	BNE notBias63
 	MOVD 96(R0), R10
 	WORD $0x3dc00140 // ldr q0, [x10]
 	WORD $0x3dc00541 // ldr q1, [x10, #16]
 	WORD $0x3dc00942 // ldr q2, [x10, #32]
 	WORD $0x3dc00d43 // ldr q3, [x10, #48]
-	JMP begin54
+	JMP begin64
 
-notBias53:
+notBias63:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-begin54:
+begin64:
 	MOVD R3, R9
 	MOVD $0, R10
 	MOVD 56(R0), R11
-	CBZ R11, sums55
+	CBZ R11, sums65
 	CMP $4, R2
-	BNE scattered58
+	BNE scattered68
 	SUBS $4, R11, R11
-	BLT few57
+	BLT few67
 
-four56:
+four66:
 	WORD $0x3cea6904 // ldr q4, [x8, x10]
 	WORD $0x3dc00125 // ldr q5, [x9]
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
@@ -9795,15 +13539,15 @@ four56:
 	ADD R4, R9
 	ADD $16, R10
 	SUBS $4, R11, R11
-	BGE four56
+	BGE four66
 
-few57:
+few67:
 	ADDS $4, R11, R11
-	BEQ sums55
+	BEQ sums65
 
-scattered58:
+scattered68:
 
-step59:
+step69:
 	WORD $0xbc6a6904 // ldr s4, [x8, x10]
 	WORD $0x3dc00125 // ldr q5, [x9]
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
@@ -9816,9 +13560,12 @@ step59:
 	ADD R4, R9
 	ADD R2, R10
 	SUBS $1, R11, R11
-	BNE step59
+	BNE step69
 
-sums55:
+sums65:
+	MOVD 88(R0), R9
+	CMP $3, R9
+	BEQ add70
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -9829,9 +13576,27 @@ sums55:
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
 	WORD $0x3d800ca3 // str q3, [x5, #48]
 	ADD R6, R5
+	JMP end71
+
+add70:
+	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004a4 // ldr q4, [x5, #16]
+	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008a4 // ldr q4, [x5, #32]
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	WORD $0x3dc00ca4 // ldr q4, [x5, #48]
+	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
+	WORD $0x3d800ca3 // str q3, [x5, #48]
+	ADD R6, R5
+
+end71:
 	ADD R1, R8, R8
 	SUBS $1, R7, R7
-	BNE tile51
+	BNE tile61
 	RET
 
 // gemm3maskedNEON sets C = A·B + start for panels of three vectors, of which
@@ -10052,109 +13817,297 @@ done23:
 	BNE step21
 
 sums20:
+	MOVD 88(R0), R15
+	CMP $3, R15
+	BEQ add24
 	WORD $0x4f000412 // movi v18.4s, #0x0
 	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
 	WORD $0x3d8000a0 // str q0, [x5]
 	WORD $0x4e32d421 // fadd v1.4s, v1.4s, v18.4s
 	WORD $0x3d8004a1 // str q1, [x5, #16]
 	WORD $0x4e32d442 // fadd v2.4s, v2.4s, v18.4s
-	TBZ $1, R8, single24
+	TBZ $1, R8, single26
 	WORD $0xfd0010a2 // str d2, [x5, #32]
-	TBZ $0, R8, done25
+	TBZ $0, R8, done27
 	ADD $40, R5, R15
 	WORD $0x4d0081e2 // st1 {v2.s}[2], [x15]
-	JMP done25
+	JMP done27
 
-single24:
+single26:
 	WORD $0xbd0020a2 // str s2, [x5, #32]
 
-done25:
+done27:
 	ADD R6, R5
 	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
 	WORD $0x3d8000a3 // str q3, [x5]
 	WORD $0x4e32d484 // fadd v4.4s, v4.4s, v18.4s
 	WORD $0x3d8004a4 // str q4, [x5, #16]
 	WORD $0x4e32d4a5 // fadd v5.4s, v5.4s, v18.4s
-	TBZ $1, R8, single26
+	TBZ $1, R8, single28
 	WORD $0xfd0010a5 // str d5, [x5, #32]
-	TBZ $0, R8, done27
+	TBZ $0, R8, done29
 	ADD $40, R5, R15
 	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
-	JMP done27
+	JMP done29
 
-single26:
+single28:
 	WORD $0xbd0020a5 // str s5, [x5, #32]
 
-done27:
+done29:
 	ADD R6, R5
 	WORD $0x4e32d4c6 // fadd v6.4s, v6.4s, v18.4s
 	WORD $0x3d8000a6 // str q6, [x5]
 	WORD $0x4e32d4e7 // fadd v7.4s, v7.4s, v18.4s
 	WORD $0x3d8004a7 // str q7, [x5, #16]
 	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
-	TBZ $1, R8, single28
+	TBZ $1, R8, single30
 	WORD $0xfd0010a8 // str d8, [x5, #32]
-	TBZ $0, R8, done29
+	TBZ $0, R8, done31
 	ADD $40, R5, R15
 	WORD $0x4d0081e8 // st1 {v8.s}[2], [x15]
-	JMP done29
+	JMP done31
 
-single28:
+single30:
 	WORD $0xbd0020a8 // str s8, [x5, #32]
 
-done29:
+done31:
 	ADD R6, R5
 	WORD $0x4e32d529 // fadd v9.4s, v9.4s, v18.4s
 	WORD $0x3d8000a9 // str q9, [x5]
 	WORD $0x4e32d54a // fadd v10.4s, v10.4s, v18.4s
 	WORD $0x3d8004aa // str q10, [x5, #16]
 	WORD $0x4e32d56b // fadd v11.4s, v11.4s, v18.4s
-	TBZ $1, R8, single30
+	TBZ $1, R8, single32
 	WORD $0xfd0010ab // str d11, [x5, #32]
-	TBZ $0, R8, done31
+	TBZ $0, R8, done33
 	ADD $40, R5, R15
 	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
-	JMP done31
+	JMP done33
 
-single30:
+single32:
 	WORD $0xbd0020ab // str s11, [x5, #32]
 
-done31:
+done33:
 	ADD R6, R5
 	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
 	WORD $0x3d8000ac // str q12, [x5]
 	WORD $0x4e32d5ad // fadd v13.4s, v13.4s, v18.4s
 	WORD $0x3d8004ad // str q13, [x5, #16]
 	WORD $0x4e32d5ce // fadd v14.4s, v14.4s, v18.4s
-	TBZ $1, R8, single32
+	TBZ $1, R8, single34
 	WORD $0xfd0010ae // str d14, [x5, #32]
-	TBZ $0, R8, done33
+	TBZ $0, R8, done35
 	ADD $40, R5, R15
 	WORD $0x4d0081ee // st1 {v14.s}[2], [x15]
-	JMP done33
+	JMP done35
 
-single32:
+single34:
 	WORD $0xbd0020ae // str s14, [x5, #32]
 
-done33:
+done35:
 	ADD R6, R5
 	WORD $0x4e32d5ef // fadd v15.4s, v15.4s, v18.4s
 	WORD $0x3d8000af // str q15, [x5]
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
 	WORD $0x3d8004b0 // str q16, [x5, #16]
 	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
-	TBZ $1, R8, single34
+	TBZ $1, R8, single36
 	WORD $0xfd0010b1 // str d17, [x5, #32]
-	TBZ $0, R8, done35
+	TBZ $0, R8, done37
 	ADD $40, R5, R15
 	WORD $0x4d0081f1 // st1 {v17.s}[2], [x15]
-	JMP done35
+	JMP done37
 
-single34:
+single36:
 	WORD $0xbd0020b1 // str s17, [x5, #32]
 
-done35:
+done37:
 	ADD R6, R5
+	JMP end25
+
+add24:
+	WORD $0x3dc000b2 // ldr q18, [x5]
+	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004b2 // ldr q18, [x5, #16]
+	WORD $0x4e32d421 // fadd v1.4s, v1.4s, v18.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	TBZ $1, R8, single38
+	WORD $0xfd4010b2 // ldr d18, [x5, #32]
+	TBZ $0, R8, done39
+	ADD $40, R5, R15
+	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
+	JMP done39
+
+single38:
+	WORD $0xbd4020b2 // ldr s18, [x5, #32]
+
+done39:
+	WORD $0x4e32d442 // fadd v2.4s, v2.4s, v18.4s
+	TBZ $1, R8, single40
+	WORD $0xfd0010a2 // str d2, [x5, #32]
+	TBZ $0, R8, done41
+	ADD $40, R5, R15
+	WORD $0x4d0081e2 // st1 {v2.s}[2], [x15]
+	JMP done41
+
+single40:
+	WORD $0xbd0020a2 // str s2, [x5, #32]
+
+done41:
+	ADD R6, R5
+	WORD $0x3dc000b2 // ldr q18, [x5]
+	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	WORD $0x3d8000a3 // str q3, [x5]
+	WORD $0x3dc004b2 // ldr q18, [x5, #16]
+	WORD $0x4e32d484 // fadd v4.4s, v4.4s, v18.4s
+	WORD $0x3d8004a4 // str q4, [x5, #16]
+	TBZ $1, R8, single42
+	WORD $0xfd4010b2 // ldr d18, [x5, #32]
+	TBZ $0, R8, done43
+	ADD $40, R5, R15
+	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
+	JMP done43
+
+single42:
+	WORD $0xbd4020b2 // ldr s18, [x5, #32]
+
+done43:
+	WORD $0x4e32d4a5 // fadd v5.4s, v5.4s, v18.4s
+	TBZ $1, R8, single44
+	WORD $0xfd0010a5 // str d5, [x5, #32]
+	TBZ $0, R8, done45
+	ADD $40, R5, R15
+	WORD $0x4d0081e5 // st1 {v5.s}[2], [x15]
+	JMP done45
+
+single44:
+	WORD $0xbd0020a5 // str s5, [x5, #32]
+
+done45:
+	ADD R6, R5
+	WORD $0x3dc000b2 // ldr q18, [x5]
+	WORD $0x4e32d4c6 // fadd v6.4s, v6.4s, v18.4s
+	WORD $0x3d8000a6 // str q6, [x5]
+	WORD $0x3dc004b2 // ldr q18, [x5, #16]
+	WORD $0x4e32d4e7 // fadd v7.4s, v7.4s, v18.4s
+	WORD $0x3d8004a7 // str q7, [x5, #16]
+	TBZ $1, R8, single46
+	WORD $0xfd4010b2 // ldr d18, [x5, #32]
+	TBZ $0, R8, done47
+	ADD $40, R5, R15
+	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
+	JMP done47
+
+single46:
+	WORD $0xbd4020b2 // ldr s18, [x5, #32]
+
+done47:
+	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
+	TBZ $1, R8, single48
+	WORD $0xfd0010a8 // str d8, [x5, #32]
+	TBZ $0, R8, done49
+	ADD $40, R5, R15
+	WORD $0x4d0081e8 // st1 {v8.s}[2], [x15]
+	JMP done49
+
+single48:
+	WORD $0xbd0020a8 // str s8, [x5, #32]
+
+done49:
+	ADD R6, R5
+	WORD $0x3dc000b2 // ldr q18, [x5]
+	WORD $0x4e32d529 // fadd v9.4s, v9.4s, v18.4s
+	WORD $0x3d8000a9 // str q9, [x5]
+	WORD $0x3dc004b2 // ldr q18, [x5, #16]
+	WORD $0x4e32d54a // fadd v10.4s, v10.4s, v18.4s
+	WORD $0x3d8004aa // str q10, [x5, #16]
+	TBZ $1, R8, single50
+	WORD $0xfd4010b2 // ldr d18, [x5, #32]
+	TBZ $0, R8, done51
+	ADD $40, R5, R15
+	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
+	JMP done51
+
+single50:
+	WORD $0xbd4020b2 // ldr s18, [x5, #32]
+
+done51:
+	WORD $0x4e32d56b // fadd v11.4s, v11.4s, v18.4s
+	TBZ $1, R8, single52
+	WORD $0xfd0010ab // str d11, [x5, #32]
+	TBZ $0, R8, done53
+	ADD $40, R5, R15
+	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
+	JMP done53
+
+single52:
+	WORD $0xbd0020ab // str s11, [x5, #32]
+
+done53:
+	ADD R6, R5
+	WORD $0x3dc000b2 // ldr q18, [x5]
+	WORD $0x4e32d58c // fadd v12.4s, v12.4s, v18.4s
+	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3dc004b2 // ldr q18, [x5, #16]
+	WORD $0x4e32d5ad // fadd v13.4s, v13.4s, v18.4s
+	WORD $0x3d8004ad // str q13, [x5, #16]
+	TBZ $1, R8, single54
+	WORD $0xfd4010b2 // ldr d18, [x5, #32]
+	TBZ $0, R8, done55
+	ADD $40, R5, R15
+	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
+	JMP done55
+
+single54:
+	WORD $0xbd4020b2 // ldr s18, [x5, #32]
+
+done55:
+	WORD $0x4e32d5ce // fadd v14.4s, v14.4s, v18.4s
+	TBZ $1, R8, single56
+	WORD $0xfd0010ae // str d14, [x5, #32]
+	TBZ $0, R8, done57
+	ADD $40, R5, R15
+	WORD $0x4d0081ee // st1 {v14.s}[2], [x15]
+	JMP done57
+
+single56:
+	WORD $0xbd0020ae // str s14, [x5, #32]
+
+done57:
+	ADD R6, R5
+	WORD $0x3dc000b2 // ldr q18, [x5]
+	WORD $0x4e32d5ef // fadd v15.4s, v15.4s, v18.4s
+	WORD $0x3d8000af // str q15, [x5]
+	WORD $0x3dc004b2 // ldr q18, [x5, #16]
+	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
+	WORD $0x3d8004b0 // str q16, [x5, #16]
+	TBZ $1, R8, single58
+	WORD $0xfd4010b2 // ldr d18, [x5, #32]
+	TBZ $0, R8, done59
+	ADD $40, R5, R15
+	WORD $0x4d4081f2 // ld1 {v18.s}[2], [x15]
+	JMP done59
+
+single58:
+	WORD $0xbd4020b2 // ldr s18, [x5, #32]
+
+done59:
+	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
+	TBZ $1, R8, single60
+	WORD $0xfd0010b1 // str d17, [x5, #32]
+	TBZ $0, R8, done61
+	ADD $40, R5, R15
+	WORD $0x4d0081f1 // st1 {v17.s}[2], [x15]
+	JMP done61
+
+single60:
+	WORD $0xbd0020b1 // str s17, [x5, #32]
+
+done61:
+	ADD R6, R5
+
+end25:
 	ADD R1, R14, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
@@ -10168,92 +14121,92 @@ done35:
 rows1:
 	MOVD 64(R0), R9
 	CMP $5, R9
-	BNE rows36
+	BNE rows62
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	ADD R1, R12, R13
 
-tile37:
+tile63:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE notC38
+	BNE notC64
 	MOVD R5, R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x3dc005e1 // ldr q1, [x15, #16]
-	TBZ $1, R8, single41
+	TBZ $1, R8, single67
 	WORD $0xfd4011e2 // ldr d2, [x15, #32]
-	TBZ $0, R8, done42
+	TBZ $0, R8, done68
 	ADD $40, R15, R16
 	WORD $0x4d408202 // ld1 {v2.s}[2], [x16]
-	JMP done42
+	JMP done68
 
-single41:
+single67:
 	WORD $0xbd4021e2 // ldr s2, [x15, #32]
 
-done42:
+done68:
 	ADD R6, R15
 	WORD $0x3dc001e3 // ldr q3, [x15]
 	WORD $0x3dc005e4 // ldr q4, [x15, #16]
-	TBZ $1, R8, single43
+	TBZ $1, R8, single69
 	WORD $0xfd4011e5 // ldr d5, [x15, #32]
-	TBZ $0, R8, done44
+	TBZ $0, R8, done70
 	ADD $40, R15, R16
 	WORD $0x4d408205 // ld1 {v5.s}[2], [x16]
-	JMP done44
+	JMP done70
 
-single43:
+single69:
 	WORD $0xbd4021e5 // ldr s5, [x15, #32]
 
-done44:
+done70:
 	ADD R6, R15
 	WORD $0x3dc001e6 // ldr q6, [x15]
 	WORD $0x3dc005e7 // ldr q7, [x15, #16]
-	TBZ $1, R8, single45
+	TBZ $1, R8, single71
 	WORD $0xfd4011e8 // ldr d8, [x15, #32]
-	TBZ $0, R8, done46
+	TBZ $0, R8, done72
 	ADD $40, R15, R16
 	WORD $0x4d408208 // ld1 {v8.s}[2], [x16]
-	JMP done46
+	JMP done72
 
-single45:
+single71:
 	WORD $0xbd4021e8 // ldr s8, [x15, #32]
 
-done46:
+done72:
 	ADD R6, R15
 	WORD $0x3dc001e9 // ldr q9, [x15]
 	WORD $0x3dc005ea // ldr q10, [x15, #16]
-	TBZ $1, R8, single47
+	TBZ $1, R8, single73
 	WORD $0xfd4011eb // ldr d11, [x15, #32]
-	TBZ $0, R8, done48
+	TBZ $0, R8, done74
 	ADD $40, R15, R16
 	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
-	JMP done48
+	JMP done74
 
-single47:
+single73:
 	WORD $0xbd4021eb // ldr s11, [x15, #32]
 
-done48:
+done74:
 	ADD R6, R15
 	WORD $0x3dc001ec // ldr q12, [x15]
 	WORD $0x3dc005ed // ldr q13, [x15, #16]
-	TBZ $1, R8, single49
+	TBZ $1, R8, single75
 	WORD $0xfd4011ee // ldr d14, [x15, #32]
-	TBZ $0, R8, done50
+	TBZ $0, R8, done76
 	ADD $40, R15, R16
 	WORD $0x4d40820e // ld1 {v14.s}[2], [x16]
-	JMP done50
+	JMP done76
 
-single49:
+single75:
 	WORD $0xbd4021ee // ldr s14, [x15, #32]
 
-done50:
-	JMP begin40
+done76:
+	JMP begin66
 
-notC38:
+notC64:
 	CMP $1, R14
-	BNE notBias39
+	BNE notBias65
 	MOVD 96(R0), R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -10265,24 +14218,24 @@ notC38:
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
 	WORD $0x4ea11c2a // mov v10.16b, v1.16b
 	WORD $0x4ea11c2d // mov v13.16b, v1.16b
-	TBZ $1, R8, single51
+	TBZ $1, R8, single77
 	WORD $0xfd4011e2 // ldr d2, [x15, #32]
-	TBZ $0, R8, done52
+	TBZ $0, R8, done78
 	ADD $40, R15, R16
 	WORD $0x4d408202 // ld1 {v2.s}[2], [x16]
-	JMP done52
+	JMP done78
 
-single51:
+single77:
 	WORD $0xbd4021e2 // ldr s2, [x15, #32]
 
-done52:
+done78:
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
 	WORD $0x4ea21c4b // mov v11.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
-	JMP begin40
+	JMP begin66
 
-notBias39:
+notBias65:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -10299,13 +14252,13 @@ notBias39:
 	WORD $0x4f00040d // movi v13.4s, #0x0
 	WORD $0x4f00040e // movi v14.4s, #0x0
 
-begin40:
+begin66:
 	MOVD R3, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums53
+	CBZ R16, sums79
 
-step54:
+step80:
 	WORD $0xbc6f692f // ldr s15, [x9, x15]
 	WORD $0xbc6f6950 // ldr s16, [x10, x15]
 	WORD $0xbc6f6971 // ldr s17, [x11, x15]
@@ -10323,17 +14276,17 @@ step54:
 	WORD $0x4f9112a7 // fmla v7.4s, v21.4s, v17.s[0]
 	WORD $0x4f9212aa // fmla v10.4s, v21.4s, v18.s[0]
 	WORD $0x4f9312ad // fmla v13.4s, v21.4s, v19.s[0]
-	TBZ $1, R8, single55
+	TBZ $1, R8, single81
 	WORD $0xfd4011d4 // ldr d20, [x14, #32]
-	TBZ $0, R8, done56
+	TBZ $0, R8, done82
 	ADD $40, R14, R17
 	WORD $0x4d408234 // ld1 {v20.s}[2], [x17]
-	JMP done56
+	JMP done82
 
-single55:
+single81:
 	WORD $0xbd4021d4 // ldr s20, [x14, #32]
 
-done56:
+done82:
 	WORD $0x4f8f1282 // fmla v2.4s, v20.4s, v15.s[0]
 	WORD $0x4f901285 // fmla v5.4s, v20.4s, v16.s[0]
 	WORD $0x4f911288 // fmla v8.4s, v20.4s, v17.s[0]
@@ -10342,178 +14295,336 @@ done56:
 	ADD R4, R14
 	ADD R2, R15
 	SUBS $1, R16, R16
-	BNE step54
+	BNE step80
 
-sums53:
+sums79:
+	MOVD 88(R0), R14
+	CMP $3, R14
+	BEQ add83
 	WORD $0x4f00040f // movi v15.4s, #0x0
 	WORD $0x4e2fd400 // fadd v0.4s, v0.4s, v15.4s
 	WORD $0x3d8000a0 // str q0, [x5]
 	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
 	WORD $0x3d8004a1 // str q1, [x5, #16]
 	WORD $0x4e2fd442 // fadd v2.4s, v2.4s, v15.4s
-	TBZ $1, R8, single57
+	TBZ $1, R8, single85
 	WORD $0xfd0010a2 // str d2, [x5, #32]
-	TBZ $0, R8, done58
+	TBZ $0, R8, done86
 	ADD $40, R5, R14
 	WORD $0x4d0081c2 // st1 {v2.s}[2], [x14]
-	JMP done58
+	JMP done86
 
-single57:
+single85:
 	WORD $0xbd0020a2 // str s2, [x5, #32]
 
-done58:
+done86:
 	ADD R6, R5
 	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
 	WORD $0x3d8000a3 // str q3, [x5]
 	WORD $0x4e2fd484 // fadd v4.4s, v4.4s, v15.4s
 	WORD $0x3d8004a4 // str q4, [x5, #16]
 	WORD $0x4e2fd4a5 // fadd v5.4s, v5.4s, v15.4s
-	TBZ $1, R8, single59
+	TBZ $1, R8, single87
 	WORD $0xfd0010a5 // str d5, [x5, #32]
-	TBZ $0, R8, done60
+	TBZ $0, R8, done88
 	ADD $40, R5, R14
 	WORD $0x4d0081c5 // st1 {v5.s}[2], [x14]
-	JMP done60
+	JMP done88
 
-single59:
+single87:
 	WORD $0xbd0020a5 // str s5, [x5, #32]
 
-done60:
+done88:
 	ADD R6, R5
 	WORD $0x4e2fd4c6 // fadd v6.4s, v6.4s, v15.4s
 	WORD $0x3d8000a6 // str q6, [x5]
 	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
 	WORD $0x3d8004a7 // str q7, [x5, #16]
 	WORD $0x4e2fd508 // fadd v8.4s, v8.4s, v15.4s
-	TBZ $1, R8, single61
+	TBZ $1, R8, single89
 	WORD $0xfd0010a8 // str d8, [x5, #32]
-	TBZ $0, R8, done62
+	TBZ $0, R8, done90
 	ADD $40, R5, R14
 	WORD $0x4d0081c8 // st1 {v8.s}[2], [x14]
-	JMP done62
+	JMP done90
 
-single61:
+single89:
 	WORD $0xbd0020a8 // str s8, [x5, #32]
 
-done62:
+done90:
 	ADD R6, R5
 	WORD $0x4e2fd529 // fadd v9.4s, v9.4s, v15.4s
 	WORD $0x3d8000a9 // str q9, [x5]
 	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
 	WORD $0x3d8004aa // str q10, [x5, #16]
 	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
-	TBZ $1, R8, single63
+	TBZ $1, R8, single91
 	WORD $0xfd0010ab // str d11, [x5, #32]
-	TBZ $0, R8, done64
+	TBZ $0, R8, done92
 	ADD $40, R5, R14
 	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
-	JMP done64
+	JMP done92
 
-single63:
+single91:
 	WORD $0xbd0020ab // str s11, [x5, #32]
 
-done64:
+done92:
 	ADD R6, R5
 	WORD $0x4e2fd58c // fadd v12.4s, v12.4s, v15.4s
 	WORD $0x3d8000ac // str q12, [x5]
 	WORD $0x4e2fd5ad // fadd v13.4s, v13.4s, v15.4s
 	WORD $0x3d8004ad // str q13, [x5, #16]
 	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
-	TBZ $1, R8, single65
+	TBZ $1, R8, single93
 	WORD $0xfd0010ae // str d14, [x5, #32]
-	TBZ $0, R8, done66
+	TBZ $0, R8, done94
 	ADD $40, R5, R14
 	WORD $0x4d0081ce // st1 {v14.s}[2], [x14]
-	JMP done66
+	JMP done94
 
-single65:
+single93:
 	WORD $0xbd0020ae // str s14, [x5, #32]
 
-done66:
+done94:
 	ADD R6, R5
+	JMP end84
+
+add83:
+	WORD $0x3dc000af // ldr q15, [x5]
+	WORD $0x4e2fd400 // fadd v0.4s, v0.4s, v15.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004af // ldr q15, [x5, #16]
+	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	TBZ $1, R8, single95
+	WORD $0xfd4010af // ldr d15, [x5, #32]
+	TBZ $0, R8, done96
+	ADD $40, R5, R14
+	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
+	JMP done96
+
+single95:
+	WORD $0xbd4020af // ldr s15, [x5, #32]
+
+done96:
+	WORD $0x4e2fd442 // fadd v2.4s, v2.4s, v15.4s
+	TBZ $1, R8, single97
+	WORD $0xfd0010a2 // str d2, [x5, #32]
+	TBZ $0, R8, done98
+	ADD $40, R5, R14
+	WORD $0x4d0081c2 // st1 {v2.s}[2], [x14]
+	JMP done98
+
+single97:
+	WORD $0xbd0020a2 // str s2, [x5, #32]
+
+done98:
+	ADD R6, R5
+	WORD $0x3dc000af // ldr q15, [x5]
+	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
+	WORD $0x3d8000a3 // str q3, [x5]
+	WORD $0x3dc004af // ldr q15, [x5, #16]
+	WORD $0x4e2fd484 // fadd v4.4s, v4.4s, v15.4s
+	WORD $0x3d8004a4 // str q4, [x5, #16]
+	TBZ $1, R8, single99
+	WORD $0xfd4010af // ldr d15, [x5, #32]
+	TBZ $0, R8, done100
+	ADD $40, R5, R14
+	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
+	JMP done100
+
+single99:
+	WORD $0xbd4020af // ldr s15, [x5, #32]
+
+done100:
+	WORD $0x4e2fd4a5 // fadd v5.4s, v5.4s, v15.4s
+	TBZ $1, R8, single101
+	WORD $0xfd0010a5 // str d5, [x5, #32]
+	TBZ $0, R8, done102
+	ADD $40, R5, R14
+	WORD $0x4d0081c5 // st1 {v5.s}[2], [x14]
+	JMP done102
+
+single101:
+	WORD $0xbd0020a5 // str s5, [x5, #32]
+
+done102:
+	ADD R6, R5
+	WORD $0x3dc000af // ldr q15, [x5]
+	WORD $0x4e2fd4c6 // fadd v6.4s, v6.4s, v15.4s
+	WORD $0x3d8000a6 // str q6, [x5]
+	WORD $0x3dc004af // ldr q15, [x5, #16]
+	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
+	WORD $0x3d8004a7 // str q7, [x5, #16]
+	TBZ $1, R8, single103
+	WORD $0xfd4010af // ldr d15, [x5, #32]
+	TBZ $0, R8, done104
+	ADD $40, R5, R14
+	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
+	JMP done104
+
+single103:
+	WORD $0xbd4020af // ldr s15, [x5, #32]
+
+done104:
+	WORD $0x4e2fd508 // fadd v8.4s, v8.4s, v15.4s
+	TBZ $1, R8, single105
+	WORD $0xfd0010a8 // str d8, [x5, #32]
+	TBZ $0, R8, done106
+	ADD $40, R5, R14
+	WORD $0x4d0081c8 // st1 {v8.s}[2], [x14]
+	JMP done106
+
+single105:
+	WORD $0xbd0020a8 // str s8, [x5, #32]
+
+done106:
+	ADD R6, R5
+	WORD $0x3dc000af // ldr q15, [x5]
+	WORD $0x4e2fd529 // fadd v9.4s, v9.4s, v15.4s
+	WORD $0x3d8000a9 // str q9, [x5]
+	WORD $0x3dc004af // ldr q15, [x5, #16]
+	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
+	WORD $0x3d8004aa // str q10, [x5, #16]
+	TBZ $1, R8, single107
+	WORD $0xfd4010af // ldr d15, [x5, #32]
+	TBZ $0, R8, done108
+	ADD $40, R5, R14
+	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
+	JMP done108
+
+single107:
+	WORD $0xbd4020af // ldr s15, [x5, #32]
+
+done108:
+	WORD $0x4e2fd56b // fadd v11.4s, v11.4s, v15.4s
+	TBZ $1, R8, single109
+	WORD $0xfd0010ab // str d11, [x5, #32]
+	TBZ $0, R8, done110
+	ADD $40, R5, R14
+	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
+	JMP done110
+
+single109:
+	WORD $0xbd0020ab // str s11, [x5, #32]
+
+done110:
+	ADD R6, R5
+	WORD $0x3dc000af // ldr q15, [x5]
+	WORD $0x4e2fd58c // fadd v12.4s, v12.4s, v15.4s
+	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3dc004af // ldr q15, [x5, #16]
+	WORD $0x4e2fd5ad // fadd v13.4s, v13.4s, v15.4s
+	WORD $0x3d8004ad // str q13, [x5, #16]
+	TBZ $1, R8, single111
+	WORD $0xfd4010af // ldr d15, [x5, #32]
+	TBZ $0, R8, done112
+	ADD $40, R5, R14
+	WORD $0x4d4081cf // ld1 {v15.s}[2], [x14]
+	JMP done112
+
+single111:
+	WORD $0xbd4020af // ldr s15, [x5, #32]
+
+done112:
+	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
+	TBZ $1, R8, single113
+	WORD $0xfd0010ae // str d14, [x5, #32]
+	TBZ $0, R8, done114
+	ADD $40, R5, R14
+	WORD $0x4d0081ce // st1 {v14.s}[2], [x14]
+	JMP done114
+
+single113:
+	WORD $0xbd0020ae // str s14, [x5, #32]
+
+done114:
+	ADD R6, R5
+
+end84:
 	ADD R1, R13, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	ADD R1, R12, R13
 	SUBS $1, R7, R7
-	BNE tile37
+	BNE tile63
 	RET
 
-rows36:
+rows62:
 	MOVD 64(R0), R9
 	CMP $4, R9
-	BNE rows67
+	BNE rows115
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 
-tile68:
+tile116:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE notC69
+	BNE notC117
 	MOVD R5, R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x3dc005c1 // ldr q1, [x14, #16]
-	TBZ $1, R8, single72
+	TBZ $1, R8, single120
 	WORD $0xfd4011c2 // ldr d2, [x14, #32]
-	TBZ $0, R8, done73
+	TBZ $0, R8, done121
 	ADD $40, R14, R15
 	WORD $0x4d4081e2 // ld1 {v2.s}[2], [x15]
-	JMP done73
+	JMP done121
 
-single72:
+single120:
 	WORD $0xbd4021c2 // ldr s2, [x14, #32]
 
-done73:
+done121:
 	ADD R6, R14
 	WORD $0x3dc001c3 // ldr q3, [x14]
 	WORD $0x3dc005c4 // ldr q4, [x14, #16]
-	TBZ $1, R8, single74
+	TBZ $1, R8, single122
 	WORD $0xfd4011c5 // ldr d5, [x14, #32]
-	TBZ $0, R8, done75
+	TBZ $0, R8, done123
 	ADD $40, R14, R15
 	WORD $0x4d4081e5 // ld1 {v5.s}[2], [x15]
-	JMP done75
+	JMP done123
 
-single74:
+single122:
 	WORD $0xbd4021c5 // ldr s5, [x14, #32]
 
-done75:
+done123:
 	ADD R6, R14
 	WORD $0x3dc001c6 // ldr q6, [x14]
 	WORD $0x3dc005c7 // ldr q7, [x14, #16]
-	TBZ $1, R8, single76
+	TBZ $1, R8, single124
 	WORD $0xfd4011c8 // ldr d8, [x14, #32]
-	TBZ $0, R8, done77
+	TBZ $0, R8, done125
 	ADD $40, R14, R15
 	WORD $0x4d4081e8 // ld1 {v8.s}[2], [x15]
-	JMP done77
+	JMP done125
 
-single76:
+single124:
 	WORD $0xbd4021c8 // ldr s8, [x14, #32]
 
-done77:
+done125:
 	ADD R6, R14
 	WORD $0x3dc001c9 // ldr q9, [x14]
 	WORD $0x3dc005ca // ldr q10, [x14, #16]
-	TBZ $1, R8, single78
+	TBZ $1, R8, single126
 	WORD $0xfd4011cb // ldr d11, [x14, #32]
-	TBZ $0, R8, done79
+	TBZ $0, R8, done127
 	ADD $40, R14, R15
 	WORD $0x4d4081eb // ld1 {v11.s}[2], [x15]
-	JMP done79
+	JMP done127
 
-single78:
+single126:
 	WORD $0xbd4021cb // ldr s11, [x14, #32]
 
-done79:
-	JMP begin71
+done127:
+	JMP begin119
 
-notC69:
+notC117:
 	CMP $1, R13
-	BNE notBias70
+	BNE notBias118
 	MOVD 96(R0), R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -10523,23 +14634,23 @@ notC69:
 	WORD $0x4ea11c24 // mov v4.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
 	WORD $0x4ea11c2a // mov v10.16b, v1.16b
-	TBZ $1, R8, single80
+	TBZ $1, R8, single128
 	WORD $0xfd4011c2 // ldr d2, [x14, #32]
-	TBZ $0, R8, done81
+	TBZ $0, R8, done129
 	ADD $40, R14, R15
 	WORD $0x4d4081e2 // ld1 {v2.s}[2], [x15]
-	JMP done81
+	JMP done129
 
-single80:
+single128:
 	WORD $0xbd4021c2 // ldr s2, [x14, #32]
 
-done81:
+done129:
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
 	WORD $0x4ea21c4b // mov v11.16b, v2.16b
-	JMP begin71
+	JMP begin119
 
-notBias70:
+notBias118:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -10553,13 +14664,13 @@ notBias70:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-begin71:
+begin119:
 	MOVD R3, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums82
+	CBZ R15, sums130
 
-step83:
+step131:
 	WORD $0xbc6e692c // ldr s12, [x9, x14]
 	WORD $0xbc6e694d // ldr s13, [x10, x14]
 	WORD $0xbc6e696e // ldr s14, [x11, x14]
@@ -10574,17 +14685,17 @@ step83:
 	WORD $0x4f8d1224 // fmla v4.4s, v17.4s, v13.s[0]
 	WORD $0x4f8e1227 // fmla v7.4s, v17.4s, v14.s[0]
 	WORD $0x4f8f122a // fmla v10.4s, v17.4s, v15.s[0]
-	TBZ $1, R8, single84
+	TBZ $1, R8, single132
 	WORD $0xfd4011b0 // ldr d16, [x13, #32]
-	TBZ $0, R8, done85
+	TBZ $0, R8, done133
 	ADD $40, R13, R16
 	WORD $0x4d408210 // ld1 {v16.s}[2], [x16]
-	JMP done85
+	JMP done133
 
-single84:
+single132:
 	WORD $0xbd4021b0 // ldr s16, [x13, #32]
 
-done85:
+done133:
 	WORD $0x4f8c1202 // fmla v2.4s, v16.4s, v12.s[0]
 	WORD $0x4f8d1205 // fmla v5.4s, v16.4s, v13.s[0]
 	WORD $0x4f8e1208 // fmla v8.4s, v16.4s, v14.s[0]
@@ -10592,145 +14703,273 @@ done85:
 	ADD R4, R13
 	ADD R2, R14
 	SUBS $1, R15, R15
-	BNE step83
+	BNE step131
 
-sums82:
+sums130:
+	MOVD 88(R0), R13
+	CMP $3, R13
+	BEQ add134
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000a0 // str q0, [x5]
 	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
 	WORD $0x3d8004a1 // str q1, [x5, #16]
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	TBZ $1, R8, single86
+	TBZ $1, R8, single136
 	WORD $0xfd0010a2 // str d2, [x5, #32]
-	TBZ $0, R8, done87
+	TBZ $0, R8, done137
 	ADD $40, R5, R13
 	WORD $0x4d0081a2 // st1 {v2.s}[2], [x13]
-	JMP done87
+	JMP done137
 
-single86:
+single136:
 	WORD $0xbd0020a2 // str s2, [x5, #32]
 
-done87:
+done137:
 	ADD R6, R5
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
 	WORD $0x3d8000a3 // str q3, [x5]
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
 	WORD $0x3d8004a4 // str q4, [x5, #16]
 	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
-	TBZ $1, R8, single88
+	TBZ $1, R8, single138
 	WORD $0xfd0010a5 // str d5, [x5, #32]
-	TBZ $0, R8, done89
+	TBZ $0, R8, done139
 	ADD $40, R5, R13
 	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
-	JMP done89
+	JMP done139
 
-single88:
+single138:
 	WORD $0xbd0020a5 // str s5, [x5, #32]
 
-done89:
+done139:
 	ADD R6, R5
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
 	WORD $0x3d8000a6 // str q6, [x5]
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
 	WORD $0x3d8004a7 // str q7, [x5, #16]
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	TBZ $1, R8, single90
+	TBZ $1, R8, single140
 	WORD $0xfd0010a8 // str d8, [x5, #32]
-	TBZ $0, R8, done91
+	TBZ $0, R8, done141
 	ADD $40, R5, R13
 	WORD $0x4d0081a8 // st1 {v8.s}[2], [x13]
-	JMP done91
+	JMP done141
 
-single90:
+single140:
 	WORD $0xbd0020a8 // str s8, [x5, #32]
 
-done91:
+done141:
 	ADD R6, R5
 	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
 	WORD $0x3d8000a9 // str q9, [x5]
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
 	WORD $0x3d8004aa // str q10, [x5, #16]
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $1, R8, single92
+	TBZ $1, R8, single142
 	WORD $0xfd0010ab // str d11, [x5, #32]
-	TBZ $0, R8, done93
+	TBZ $0, R8, done143
 	ADD $40, R5, R13
 	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
-	JMP done93
+	JMP done143
 
-single92:
+single142:
 	WORD $0xbd0020ab // str s11, [x5, #32]
 
-done93:
+done143:
 	ADD R6, R5
+	JMP end135
+
+add134:
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	TBZ $1, R8, single144
+	WORD $0xfd4010ac // ldr d12, [x5, #32]
+	TBZ $0, R8, done145
+	ADD $40, R5, R13
+	WORD $0x4d4081ac // ld1 {v12.s}[2], [x13]
+	JMP done145
+
+single144:
+	WORD $0xbd4020ac // ldr s12, [x5, #32]
+
+done145:
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	TBZ $1, R8, single146
+	WORD $0xfd0010a2 // str d2, [x5, #32]
+	TBZ $0, R8, done147
+	ADD $40, R5, R13
+	WORD $0x4d0081a2 // st1 {v2.s}[2], [x13]
+	JMP done147
+
+single146:
+	WORD $0xbd0020a2 // str s2, [x5, #32]
+
+done147:
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	WORD $0x3d8000a3 // str q3, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x3d8004a4 // str q4, [x5, #16]
+	TBZ $1, R8, single148
+	WORD $0xfd4010ac // ldr d12, [x5, #32]
+	TBZ $0, R8, done149
+	ADD $40, R5, R13
+	WORD $0x4d4081ac // ld1 {v12.s}[2], [x13]
+	JMP done149
+
+single148:
+	WORD $0xbd4020ac // ldr s12, [x5, #32]
+
+done149:
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	TBZ $1, R8, single150
+	WORD $0xfd0010a5 // str d5, [x5, #32]
+	TBZ $0, R8, done151
+	ADD $40, R5, R13
+	WORD $0x4d0081a5 // st1 {v5.s}[2], [x13]
+	JMP done151
+
+single150:
+	WORD $0xbd0020a5 // str s5, [x5, #32]
+
+done151:
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x3d8000a6 // str q6, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	WORD $0x3d8004a7 // str q7, [x5, #16]
+	TBZ $1, R8, single152
+	WORD $0xfd4010ac // ldr d12, [x5, #32]
+	TBZ $0, R8, done153
+	ADD $40, R5, R13
+	WORD $0x4d4081ac // ld1 {v12.s}[2], [x13]
+	JMP done153
+
+single152:
+	WORD $0xbd4020ac // ldr s12, [x5, #32]
+
+done153:
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	TBZ $1, R8, single154
+	WORD $0xfd0010a8 // str d8, [x5, #32]
+	TBZ $0, R8, done155
+	ADD $40, R5, R13
+	WORD $0x4d0081a8 // st1 {v8.s}[2], [x13]
+	JMP done155
+
+single154:
+	WORD $0xbd0020a8 // str s8, [x5, #32]
+
+done155:
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	WORD $0x3d8000a9 // str q9, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	WORD $0x3d8004aa // str q10, [x5, #16]
+	TBZ $1, R8, single156
+	WORD $0xfd4010ac // ldr d12, [x5, #32]
+	TBZ $0, R8, done157
+	ADD $40, R5, R13
+	WORD $0x4d4081ac // ld1 {v12.s}[2], [x13]
+	JMP done157
+
+single156:
+	WORD $0xbd4020ac // ldr s12, [x5, #32]
+
+done157:
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
+	TBZ $1, R8, single158
+	WORD $0xfd0010ab // str d11, [x5, #32]
+	TBZ $0, R8, done159
+	ADD $40, R5, R13
+	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
+	JMP done159
+
+single158:
+	WORD $0xbd0020ab // str s11, [x5, #32]
+
+done159:
+	ADD R6, R5
+
+end135:
 	ADD R1, R12, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	SUBS $1, R7, R7
-	BNE tile68
+	BNE tile116
 	RET
 
-rows67:
+rows115:
 	MOVD 64(R0), R9
 	CMP $3, R9
-	BNE rows94
+	BNE rows160
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 
-tile95:
+tile161:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE notC96
+	BNE notC162
 	MOVD R5, R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x3dc005a1 // ldr q1, [x13, #16]
-	TBZ $1, R8, single99
+	TBZ $1, R8, single165
 	WORD $0xfd4011a2 // ldr d2, [x13, #32]
-	TBZ $0, R8, done100
+	TBZ $0, R8, done166
 	ADD $40, R13, R14
 	WORD $0x4d4081c2 // ld1 {v2.s}[2], [x14]
-	JMP done100
+	JMP done166
 
-single99:
+single165:
 	WORD $0xbd4021a2 // ldr s2, [x13, #32]
 
-done100:
+done166:
 	ADD R6, R13
 	WORD $0x3dc001a3 // ldr q3, [x13]
 	WORD $0x3dc005a4 // ldr q4, [x13, #16]
-	TBZ $1, R8, single101
+	TBZ $1, R8, single167
 	WORD $0xfd4011a5 // ldr d5, [x13, #32]
-	TBZ $0, R8, done102
+	TBZ $0, R8, done168
 	ADD $40, R13, R14
 	WORD $0x4d4081c5 // ld1 {v5.s}[2], [x14]
-	JMP done102
+	JMP done168
 
-single101:
+single167:
 	WORD $0xbd4021a5 // ldr s5, [x13, #32]
 
-done102:
+done168:
 	ADD R6, R13
 	WORD $0x3dc001a6 // ldr q6, [x13]
 	WORD $0x3dc005a7 // ldr q7, [x13, #16]
-	TBZ $1, R8, single103
+	TBZ $1, R8, single169
 	WORD $0xfd4011a8 // ldr d8, [x13, #32]
-	TBZ $0, R8, done104
+	TBZ $0, R8, done170
 	ADD $40, R13, R14
 	WORD $0x4d4081c8 // ld1 {v8.s}[2], [x14]
-	JMP done104
+	JMP done170
 
-single103:
+single169:
 	WORD $0xbd4021a8 // ldr s8, [x13, #32]
 
-done104:
-	JMP begin98
+done170:
+	JMP begin164
 
-notC96:
+notC162:
 	CMP $1, R12
-	BNE notBias97
+	BNE notBias163
 	MOVD 96(R0), R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
@@ -10738,22 +14977,22 @@ notC96:
 	WORD $0x3dc005a1 // ldr q1, [x13, #16]
 	WORD $0x4ea11c24 // mov v4.16b, v1.16b
 	WORD $0x4ea11c27 // mov v7.16b, v1.16b
-	TBZ $1, R8, single105
+	TBZ $1, R8, single171
 	WORD $0xfd4011a2 // ldr d2, [x13, #32]
-	TBZ $0, R8, done106
+	TBZ $0, R8, done172
 	ADD $40, R13, R14
 	WORD $0x4d4081c2 // ld1 {v2.s}[2], [x14]
-	JMP done106
+	JMP done172
 
-single105:
+single171:
 	WORD $0xbd4021a2 // ldr s2, [x13, #32]
 
-done106:
+done172:
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
 	WORD $0x4ea21c48 // mov v8.16b, v2.16b
-	JMP begin98
+	JMP begin164
 
-notBias97:
+notBias163:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -10764,13 +15003,13 @@ notBias97:
 	WORD $0x4f000407 // movi v7.4s, #0x0
 	WORD $0x4f000408 // movi v8.4s, #0x0
 
-begin98:
+begin164:
 	MOVD R3, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums107
+	CBZ R14, sums173
 
-step108:
+step174:
 	WORD $0xbc6d6929 // ldr s9, [x9, x13]
 	WORD $0xbc6d694a // ldr s10, [x10, x13]
 	WORD $0xbc6d696b // ldr s11, [x11, x13]
@@ -10782,149 +15021,247 @@ step108:
 	WORD $0x4f8911a1 // fmla v1.4s, v13.4s, v9.s[0]
 	WORD $0x4f8a11a4 // fmla v4.4s, v13.4s, v10.s[0]
 	WORD $0x4f8b11a7 // fmla v7.4s, v13.4s, v11.s[0]
-	TBZ $1, R8, single109
+	TBZ $1, R8, single175
 	WORD $0xfd40118c // ldr d12, [x12, #32]
-	TBZ $0, R8, done110
+	TBZ $0, R8, done176
 	ADD $40, R12, R15
 	WORD $0x4d4081ec // ld1 {v12.s}[2], [x15]
-	JMP done110
+	JMP done176
 
-single109:
+single175:
 	WORD $0xbd40218c // ldr s12, [x12, #32]
 
-done110:
+done176:
 	WORD $0x4f891182 // fmla v2.4s, v12.4s, v9.s[0]
 	WORD $0x4f8a1185 // fmla v5.4s, v12.4s, v10.s[0]
 	WORD $0x4f8b1188 // fmla v8.4s, v12.4s, v11.s[0]
 	ADD R4, R12
 	ADD R2, R13
 	SUBS $1, R14, R14
-	BNE step108
+	BNE step174
 
-sums107:
+sums173:
+	MOVD 88(R0), R12
+	CMP $3, R12
+	BEQ add177
 	WORD $0x4f000409 // movi v9.4s, #0x0
 	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
 	WORD $0x3d8000a0 // str q0, [x5]
 	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
 	WORD $0x3d8004a1 // str q1, [x5, #16]
 	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
-	TBZ $1, R8, single111
+	TBZ $1, R8, single179
 	WORD $0xfd0010a2 // str d2, [x5, #32]
-	TBZ $0, R8, done112
+	TBZ $0, R8, done180
 	ADD $40, R5, R12
 	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
-	JMP done112
+	JMP done180
 
-single111:
+single179:
 	WORD $0xbd0020a2 // str s2, [x5, #32]
 
-done112:
+done180:
 	ADD R6, R5
 	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
 	WORD $0x3d8000a3 // str q3, [x5]
 	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
 	WORD $0x3d8004a4 // str q4, [x5, #16]
 	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
-	TBZ $1, R8, single113
+	TBZ $1, R8, single181
 	WORD $0xfd0010a5 // str d5, [x5, #32]
-	TBZ $0, R8, done114
+	TBZ $0, R8, done182
 	ADD $40, R5, R12
 	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
-	JMP done114
+	JMP done182
 
-single113:
+single181:
 	WORD $0xbd0020a5 // str s5, [x5, #32]
 
-done114:
+done182:
 	ADD R6, R5
 	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
 	WORD $0x3d8000a6 // str q6, [x5]
 	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
 	WORD $0x3d8004a7 // str q7, [x5, #16]
 	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
-	TBZ $1, R8, single115
+	TBZ $1, R8, single183
 	WORD $0xfd0010a8 // str d8, [x5, #32]
-	TBZ $0, R8, done116
+	TBZ $0, R8, done184
 	ADD $40, R5, R12
 	WORD $0x4d008188 // st1 {v8.s}[2], [x12]
-	JMP done116
+	JMP done184
 
-single115:
+single183:
 	WORD $0xbd0020a8 // str s8, [x5, #32]
 
-done116:
+done184:
 	ADD R6, R5
+	JMP end178
+
+add177:
+	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004a9 // ldr q9, [x5, #16]
+	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	TBZ $1, R8, single185
+	WORD $0xfd4010a9 // ldr d9, [x5, #32]
+	TBZ $0, R8, done186
+	ADD $40, R5, R12
+	WORD $0x4d408189 // ld1 {v9.s}[2], [x12]
+	JMP done186
+
+single185:
+	WORD $0xbd4020a9 // ldr s9, [x5, #32]
+
+done186:
+	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
+	TBZ $1, R8, single187
+	WORD $0xfd0010a2 // str d2, [x5, #32]
+	TBZ $0, R8, done188
+	ADD $40, R5, R12
+	WORD $0x4d008182 // st1 {v2.s}[2], [x12]
+	JMP done188
+
+single187:
+	WORD $0xbd0020a2 // str s2, [x5, #32]
+
+done188:
+	ADD R6, R5
+	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
+	WORD $0x3d8000a3 // str q3, [x5]
+	WORD $0x3dc004a9 // ldr q9, [x5, #16]
+	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
+	WORD $0x3d8004a4 // str q4, [x5, #16]
+	TBZ $1, R8, single189
+	WORD $0xfd4010a9 // ldr d9, [x5, #32]
+	TBZ $0, R8, done190
+	ADD $40, R5, R12
+	WORD $0x4d408189 // ld1 {v9.s}[2], [x12]
+	JMP done190
+
+single189:
+	WORD $0xbd4020a9 // ldr s9, [x5, #32]
+
+done190:
+	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
+	TBZ $1, R8, single191
+	WORD $0xfd0010a5 // str d5, [x5, #32]
+	TBZ $0, R8, done192
+	ADD $40, R5, R12
+	WORD $0x4d008185 // st1 {v5.s}[2], [x12]
+	JMP done192
+
+single191:
+	WORD $0xbd0020a5 // str s5, [x5, #32]
+
+done192:
+	ADD R6, R5
+	WORD $0x3dc000a9 // ldr q9, [x5]
+	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
+	WORD $0x3d8000a6 // str q6, [x5]
+	WORD $0x3dc004a9 // ldr q9, [x5, #16]
+	WORD $0x4e29d4e7 // fadd v7.4s, v7.4s, v9.4s
+	WORD $0x3d8004a7 // str q7, [x5, #16]
+	TBZ $1, R8, single193
+	WORD $0xfd4010a9 // ldr d9, [x5, #32]
+	TBZ $0, R8, done194
+	ADD $40, R5, R12
+	WORD $0x4d408189 // ld1 {v9.s}[2], [x12]
+	JMP done194
+
+single193:
+	WORD $0xbd4020a9 // ldr s9, [x5, #32]
+
+done194:
+	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
+	TBZ $1, R8, single195
+	WORD $0xfd0010a8 // str d8, [x5, #32]
+	TBZ $0, R8, done196
+	ADD $40, R5, R12
+	WORD $0x4d008188 // st1 {v8.s}[2], [x12]
+	JMP done196
+
+single195:
+	WORD $0xbd0020a8 // str s8, [x5, #32]
+
+done196:
+	ADD R6, R5
+
+end178:
 	ADD R1, R11, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	SUBS $1, R7, R7
-	BNE tile95
+	BNE tile161
 	RET
 
-rows94:
+rows160:
 	MOVD 64(R0), R9
 	CMP $2, R9
-	BNE rows117
+	BNE rows197
 	MOVD (R0), R9
 	ADD R1, R9, R10
 
-tile118:
+tile198:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE notC119
+	BNE notC199
 	MOVD R5, R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x3dc00581 // ldr q1, [x12, #16]
-	TBZ $1, R8, single122
+	TBZ $1, R8, single202
 	WORD $0xfd401182 // ldr d2, [x12, #32]
-	TBZ $0, R8, done123
+	TBZ $0, R8, done203
 	ADD $40, R12, R13
 	WORD $0x4d4081a2 // ld1 {v2.s}[2], [x13]
-	JMP done123
+	JMP done203
 
-single122:
+single202:
 	WORD $0xbd402182 // ldr s2, [x12, #32]
 
-done123:
+done203:
 	ADD R6, R12
 	WORD $0x3dc00183 // ldr q3, [x12]
 	WORD $0x3dc00584 // ldr q4, [x12, #16]
-	TBZ $1, R8, single124
+	TBZ $1, R8, single204
 	WORD $0xfd401185 // ldr d5, [x12, #32]
-	TBZ $0, R8, done125
+	TBZ $0, R8, done205
 	ADD $40, R12, R13
 	WORD $0x4d4081a5 // ld1 {v5.s}[2], [x13]
-	JMP done125
+	JMP done205
 
-single124:
+single204:
 	WORD $0xbd402185 // ldr s5, [x12, #32]
 
-done125:
-	JMP begin121
+done205:
+	JMP begin201
 
-notC119:
+notC199:
 	CMP $1, R11
-	BNE notBias120
+	BNE notBias200
 	MOVD 96(R0), R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c03 // mov v3.16b, v0.16b
 	WORD $0x3dc00581 // ldr q1, [x12, #16]
 	WORD $0x4ea11c24 // mov v4.16b, v1.16b
-	TBZ $1, R8, single126
+	TBZ $1, R8, single206
 	WORD $0xfd401182 // ldr d2, [x12, #32]
-	TBZ $0, R8, done127
+	TBZ $0, R8, done207
 	ADD $40, R12, R13
 	WORD $0x4d4081a2 // ld1 {v2.s}[2], [x13]
-	JMP done127
+	JMP done207
 
-single126:
+single206:
 	WORD $0xbd402182 // ldr s2, [x12, #32]
 
-done127:
+done207:
 	WORD $0x4ea21c45 // mov v5.16b, v2.16b
-	JMP begin121
+	JMP begin201
 
-notBias120:
+notBias200:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -10932,13 +15269,13 @@ notBias120:
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4f000405 // movi v5.4s, #0x0
 
-begin121:
+begin201:
 	MOVD R3, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums128
+	CBZ R13, sums208
 
-step129:
+step209:
 	WORD $0xbc6c6926 // ldr s6, [x9, x12]
 	WORD $0xbc6c6947 // ldr s7, [x10, x12]
 	WORD $0x3dc00168 // ldr q8, [x11]
@@ -10947,164 +15284,270 @@ step129:
 	WORD $0x3dc00569 // ldr q9, [x11, #16]
 	WORD $0x4f861121 // fmla v1.4s, v9.4s, v6.s[0]
 	WORD $0x4f871124 // fmla v4.4s, v9.4s, v7.s[0]
-	TBZ $1, R8, single130
+	TBZ $1, R8, single210
 	WORD $0xfd401168 // ldr d8, [x11, #32]
-	TBZ $0, R8, done131
+	TBZ $0, R8, done211
 	ADD $40, R11, R14
 	WORD $0x4d4081c8 // ld1 {v8.s}[2], [x14]
-	JMP done131
+	JMP done211
 
-single130:
+single210:
 	WORD $0xbd402168 // ldr s8, [x11, #32]
 
-done131:
+done211:
 	WORD $0x4f861102 // fmla v2.4s, v8.4s, v6.s[0]
 	WORD $0x4f871105 // fmla v5.4s, v8.4s, v7.s[0]
 	ADD R4, R11
 	ADD R2, R12
 	SUBS $1, R13, R13
-	BNE step129
+	BNE step209
 
-sums128:
+sums208:
+	MOVD 88(R0), R11
+	CMP $3, R11
+	BEQ add212
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
 	WORD $0x3d8000a0 // str q0, [x5]
 	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
 	WORD $0x3d8004a1 // str q1, [x5, #16]
 	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
-	TBZ $1, R8, single132
+	TBZ $1, R8, single214
 	WORD $0xfd0010a2 // str d2, [x5, #32]
-	TBZ $0, R8, done133
+	TBZ $0, R8, done215
 	ADD $40, R5, R11
 	WORD $0x4d008162 // st1 {v2.s}[2], [x11]
-	JMP done133
+	JMP done215
 
-single132:
+single214:
 	WORD $0xbd0020a2 // str s2, [x5, #32]
 
-done133:
+done215:
 	ADD R6, R5
 	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
 	WORD $0x3d8000a3 // str q3, [x5]
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
 	WORD $0x3d8004a4 // str q4, [x5, #16]
 	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	TBZ $1, R8, single134
+	TBZ $1, R8, single216
 	WORD $0xfd0010a5 // str d5, [x5, #32]
-	TBZ $0, R8, done135
+	TBZ $0, R8, done217
 	ADD $40, R5, R11
 	WORD $0x4d008165 // st1 {v5.s}[2], [x11]
-	JMP done135
+	JMP done217
 
-single134:
+single216:
 	WORD $0xbd0020a5 // str s5, [x5, #32]
 
-done135:
+done217:
 	ADD R6, R5
+	JMP end213
+
+add212:
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004a6 // ldr q6, [x5, #16]
+	WORD $0x4e26d421 // fadd v1.4s, v1.4s, v6.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	TBZ $1, R8, single218
+	WORD $0xfd4010a6 // ldr d6, [x5, #32]
+	TBZ $0, R8, done219
+	ADD $40, R5, R11
+	WORD $0x4d408166 // ld1 {v6.s}[2], [x11]
+	JMP done219
+
+single218:
+	WORD $0xbd4020a6 // ldr s6, [x5, #32]
+
+done219:
+	WORD $0x4e26d442 // fadd v2.4s, v2.4s, v6.4s
+	TBZ $1, R8, single220
+	WORD $0xfd0010a2 // str d2, [x5, #32]
+	TBZ $0, R8, done221
+	ADD $40, R5, R11
+	WORD $0x4d008162 // st1 {v2.s}[2], [x11]
+	JMP done221
+
+single220:
+	WORD $0xbd0020a2 // str s2, [x5, #32]
+
+done221:
+	ADD R6, R5
+	WORD $0x3dc000a6 // ldr q6, [x5]
+	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
+	WORD $0x3d8000a3 // str q3, [x5]
+	WORD $0x3dc004a6 // ldr q6, [x5, #16]
+	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
+	WORD $0x3d8004a4 // str q4, [x5, #16]
+	TBZ $1, R8, single222
+	WORD $0xfd4010a6 // ldr d6, [x5, #32]
+	TBZ $0, R8, done223
+	ADD $40, R5, R11
+	WORD $0x4d408166 // ld1 {v6.s}[2], [x11]
+	JMP done223
+
+single222:
+	WORD $0xbd4020a6 // ldr s6, [x5, #32]
+
+done223:
+	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
+	TBZ $1, R8, single224
+	WORD $0xfd0010a5 // str d5, [x5, #32]
+	TBZ $0, R8, done225
+	ADD $40, R5, R11
+	WORD $0x4d008165 // st1 {v5.s}[2], [x11]
+	JMP done225
+
+single224:
+	WORD $0xbd0020a5 // str s5, [x5, #32]
+
+done225:
+	ADD R6, R5
+
+end213:
 	ADD R1, R10, R9
 	ADD R1, R9, R10
 	SUBS $1, R7, R7
-	BNE tile118
+	BNE tile198
 	RET
 
-rows117:
+rows197:
 	MOVD (R0), R9
 
-tile136:
+tile226:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE notC137
+	BNE notC227
 	MOVD R5, R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x3dc00561 // ldr q1, [x11, #16]
-	TBZ $1, R8, single140
+	TBZ $1, R8, single230
 	WORD $0xfd401162 // ldr d2, [x11, #32]
-	TBZ $0, R8, done141
+	TBZ $0, R8, done231
 	ADD $40, R11, R12
 	WORD $0x4d408182 // ld1 {v2.s}[2], [x12]
-	JMP done141
+	JMP done231
 
-single140:
+single230:
 	WORD $0xbd402162 // ldr s2, [x11, #32]
 
-done141:
-	JMP begin139
+done231:
+	JMP begin229
 
-notC137:
+notC227:
 	CMP $1, R10
-	BNE notBias138
+	BNE notBias228
 	MOVD 96(R0), R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x3dc00561 // ldr q1, [x11, #16]
-	TBZ $1, R8, single142
+	TBZ $1, R8, single232
 	WORD $0xfd401162 // ldr d2, [x11, #32]
-	TBZ $0, R8, done143
+	TBZ $0, R8, done233
 	ADD $40, R11, R12
 	WORD $0x4d408182 // ld1 {v2.s}[2], [x12]
-	JMP done143
+	JMP done233
 
-single142:
+single232:
 	WORD $0xbd402162 // ldr s2, [x11, #32]
 
-done143:
-	JMP begin139
+done233:
+	JMP begin229
 
-notBias138:
+notBias228:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 
-begin139:
+begin229:
 	MOVD R3, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums144
+	CBZ R12, sums234
 
-step145:
+step235:
 	WORD $0xbc6b6923 // ldr s3, [x9, x11]
 	WORD $0x3dc00144 // ldr q4, [x10]
 	WORD $0x4f831080 // fmla v0.4s, v4.4s, v3.s[0]
 	WORD $0x3dc00545 // ldr q5, [x10, #16]
 	WORD $0x4f8310a1 // fmla v1.4s, v5.4s, v3.s[0]
-	TBZ $1, R8, single146
+	TBZ $1, R8, single236
 	WORD $0xfd401144 // ldr d4, [x10, #32]
-	TBZ $0, R8, done147
+	TBZ $0, R8, done237
 	ADD $40, R10, R13
 	WORD $0x4d4081a4 // ld1 {v4.s}[2], [x13]
-	JMP done147
+	JMP done237
 
-single146:
+single236:
 	WORD $0xbd402144 // ldr s4, [x10, #32]
 
-done147:
+done237:
 	WORD $0x4f831082 // fmla v2.4s, v4.4s, v3.s[0]
 	ADD R4, R10
 	ADD R2, R11
 	SUBS $1, R12, R12
-	BNE step145
+	BNE step235
 
-sums144:
+sums234:
+	MOVD 88(R0), R10
+	CMP $3, R10
+	BEQ add238
 	WORD $0x4f000403 // movi v3.4s, #0x0
 	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
 	WORD $0x3d8000a0 // str q0, [x5]
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
 	WORD $0x3d8004a1 // str q1, [x5, #16]
 	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
-	TBZ $1, R8, single148
+	TBZ $1, R8, single240
 	WORD $0xfd0010a2 // str d2, [x5, #32]
-	TBZ $0, R8, done149
+	TBZ $0, R8, done241
 	ADD $40, R5, R10
 	WORD $0x4d008142 // st1 {v2.s}[2], [x10]
-	JMP done149
+	JMP done241
 
-single148:
+single240:
 	WORD $0xbd0020a2 // str s2, [x5, #32]
 
-done149:
+done241:
 	ADD R6, R5
+	JMP end239
+
+add238:
+	WORD $0x3dc000a3 // ldr q3, [x5]
+	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004a3 // ldr q3, [x5, #16]
+	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	TBZ $1, R8, single242
+	WORD $0xfd4010a3 // ldr d3, [x5, #32]
+	TBZ $0, R8, done243
+	ADD $40, R5, R10
+	WORD $0x4d408143 // ld1 {v3.s}[2], [x10]
+	JMP done243
+
+single242:
+	WORD $0xbd4020a3 // ldr s3, [x5, #32]
+
+done243:
+	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
+	TBZ $1, R8, single244
+	WORD $0xfd0010a2 // str d2, [x5, #32]
+	TBZ $0, R8, done245
+	ADD $40, R5, R10
+	WORD $0x4d008142 // st1 {v2.s}[2], [x10]
+	JMP done245
+
+single244:
+	WORD $0xbd0020a2 // str s2, [x5, #32]
+
+done245:
+	ADD R6, R5
+
+end239:
 	ADD R1, R9, R9
 	SUBS $1, R7, R7
-	BNE tile136
+	BNE tile226
 	RET
 
 // gemm4maskedNEON sets C = A·B + start for panels of four vectors, of which the
@@ -11350,6 +15793,9 @@ done23:
 	BNE step21
 
 sums20:
+	MOVD 88(R0), R15
+	CMP $3, R15
+	BEQ add24
 	WORD $0x4f000418 // movi v24.4s, #0x0
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -11358,17 +15804,17 @@ sums20:
 	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
 	WORD $0x3d8008a2 // str q2, [x5, #32]
 	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
-	TBZ $1, R8, single24
+	TBZ $1, R8, single26
 	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done25
+	TBZ $0, R8, done27
 	ADD $56, R5, R15
 	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
-	JMP done25
+	JMP done27
 
-single24:
+single26:
 	WORD $0xbd0030a3 // str s3, [x5, #48]
 
-done25:
+done27:
 	ADD R6, R5
 	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
 	WORD $0x3d8000a4 // str q4, [x5]
@@ -11377,17 +15823,17 @@ done25:
 	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
 	WORD $0x3d8008a6 // str q6, [x5, #32]
 	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
-	TBZ $1, R8, single26
+	TBZ $1, R8, single28
 	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done27
+	TBZ $0, R8, done29
 	ADD $56, R5, R15
 	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
-	JMP done27
+	JMP done29
 
-single26:
+single28:
 	WORD $0xbd0030a7 // str s7, [x5, #48]
 
-done27:
+done29:
 	ADD R6, R5
 	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
 	WORD $0x3d8000a8 // str q8, [x5]
@@ -11396,17 +15842,17 @@ done27:
 	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
 	WORD $0x3d8008aa // str q10, [x5, #32]
 	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
-	TBZ $1, R8, single28
+	TBZ $1, R8, single30
 	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done29
+	TBZ $0, R8, done31
 	ADD $56, R5, R15
 	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
-	JMP done29
+	JMP done31
 
-single28:
+single30:
 	WORD $0xbd0030ab // str s11, [x5, #48]
 
-done29:
+done31:
 	ADD R6, R5
 	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
 	WORD $0x3d8000ac // str q12, [x5]
@@ -11415,17 +15861,17 @@ done29:
 	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
 	WORD $0x3d8008ae // str q14, [x5, #32]
 	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
-	TBZ $1, R8, single30
+	TBZ $1, R8, single32
 	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done31
+	TBZ $0, R8, done33
 	ADD $56, R5, R15
 	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
-	JMP done31
+	JMP done33
 
-single30:
+single32:
 	WORD $0xbd0030af // str s15, [x5, #48]
 
-done31:
+done33:
 	ADD R6, R5
 	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
 	WORD $0x3d8000b0 // str q16, [x5]
@@ -11434,17 +15880,17 @@ done31:
 	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
 	WORD $0x3d8008b2 // str q18, [x5, #32]
 	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
-	TBZ $1, R8, single32
+	TBZ $1, R8, single34
 	WORD $0xfd0018b3 // str d19, [x5, #48]
-	TBZ $0, R8, done33
+	TBZ $0, R8, done35
 	ADD $56, R5, R15
 	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
-	JMP done33
+	JMP done35
 
-single32:
+single34:
 	WORD $0xbd0030b3 // str s19, [x5, #48]
 
-done33:
+done35:
 	ADD R6, R5
 	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
 	WORD $0x3d8000b4 // str q20, [x5]
@@ -11453,18 +15899,221 @@ done33:
 	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
 	WORD $0x3d8008b6 // str q22, [x5, #32]
 	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
-	TBZ $1, R8, single34
+	TBZ $1, R8, single36
 	WORD $0xfd0018b7 // str d23, [x5, #48]
-	TBZ $0, R8, done35
+	TBZ $0, R8, done37
 	ADD $56, R5, R15
 	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
-	JMP done35
+	JMP done37
 
-single34:
+single36:
 	WORD $0xbd0030b7 // str s23, [x5, #48]
 
-done35:
+done37:
 	ADD R6, R5
+	JMP end25
+
+add24:
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d421 // fadd v1.4s, v1.4s, v24.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	TBZ $1, R8, single38
+	WORD $0xfd4018b8 // ldr d24, [x5, #48]
+	TBZ $0, R8, done39
+	ADD $56, R5, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done39
+
+single38:
+	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+
+done39:
+	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
+	TBZ $1, R8, single40
+	WORD $0xfd0018a3 // str d3, [x5, #48]
+	TBZ $0, R8, done41
+	ADD $56, R5, R15
+	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
+	JMP done41
+
+single40:
+	WORD $0xbd0030a3 // str s3, [x5, #48]
+
+done41:
+	ADD R6, R5
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d4a5 // fadd v5.4s, v5.4s, v24.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	TBZ $1, R8, single42
+	WORD $0xfd4018b8 // ldr d24, [x5, #48]
+	TBZ $0, R8, done43
+	ADD $56, R5, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done43
+
+single42:
+	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+
+done43:
+	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
+	TBZ $1, R8, single44
+	WORD $0xfd0018a7 // str d7, [x5, #48]
+	TBZ $0, R8, done45
+	ADD $56, R5, R15
+	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
+	JMP done45
+
+single44:
+	WORD $0xbd0030a7 // str s7, [x5, #48]
+
+done45:
+	ADD R6, R5
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
+	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
+	WORD $0x3d8008aa // str q10, [x5, #32]
+	TBZ $1, R8, single46
+	WORD $0xfd4018b8 // ldr d24, [x5, #48]
+	TBZ $0, R8, done47
+	ADD $56, R5, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done47
+
+single46:
+	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+
+done47:
+	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
+	TBZ $1, R8, single48
+	WORD $0xfd0018ab // str d11, [x5, #48]
+	TBZ $0, R8, done49
+	ADD $56, R5, R15
+	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
+	JMP done49
+
+single48:
+	WORD $0xbd0030ab // str s11, [x5, #48]
+
+done49:
+	ADD R6, R5
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
+	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
+	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
+	WORD $0x3d8008ae // str q14, [x5, #32]
+	TBZ $1, R8, single50
+	WORD $0xfd4018b8 // ldr d24, [x5, #48]
+	TBZ $0, R8, done51
+	ADD $56, R5, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done51
+
+single50:
+	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+
+done51:
+	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
+	TBZ $1, R8, single52
+	WORD $0xfd0018af // str d15, [x5, #48]
+	TBZ $0, R8, done53
+	ADD $56, R5, R15
+	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
+	JMP done53
+
+single52:
+	WORD $0xbd0030af // str s15, [x5, #48]
+
+done53:
+	ADD R6, R5
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
+	WORD $0x3d8000b0 // str q16, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
+	WORD $0x3d8004b1 // str q17, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
+	WORD $0x3d8008b2 // str q18, [x5, #32]
+	TBZ $1, R8, single54
+	WORD $0xfd4018b8 // ldr d24, [x5, #48]
+	TBZ $0, R8, done55
+	ADD $56, R5, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done55
+
+single54:
+	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+
+done55:
+	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
+	TBZ $1, R8, single56
+	WORD $0xfd0018b3 // str d19, [x5, #48]
+	TBZ $0, R8, done57
+	ADD $56, R5, R15
+	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
+	JMP done57
+
+single56:
+	WORD $0xbd0030b3 // str s19, [x5, #48]
+
+done57:
+	ADD R6, R5
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
+	WORD $0x3d8000b4 // str q20, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
+	WORD $0x3d8004b5 // str q21, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
+	WORD $0x3d8008b6 // str q22, [x5, #32]
+	TBZ $1, R8, single58
+	WORD $0xfd4018b8 // ldr d24, [x5, #48]
+	TBZ $0, R8, done59
+	ADD $56, R5, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done59
+
+single58:
+	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+
+done59:
+	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
+	TBZ $1, R8, single60
+	WORD $0xfd0018b7 // str d23, [x5, #48]
+	TBZ $0, R8, done61
+	ADD $56, R5, R15
+	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
+	JMP done61
+
+single60:
+	WORD $0xbd0030b7 // str s23, [x5, #48]
+
+done61:
+	ADD R6, R5
+
+end25:
 	ADD R1, R14, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
@@ -11478,97 +16127,97 @@ done35:
 rows1:
 	MOVD 64(R0), R9
 	CMP $5, R9
-	BNE rows36
+	BNE rows62
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	ADD R1, R12, R13
 
-tile37:
+tile63:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE notC38
+	BNE notC64
 	MOVD R5, R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x3dc005e1 // ldr q1, [x15, #16]
 	WORD $0x3dc009e2 // ldr q2, [x15, #32]
-	TBZ $1, R8, single41
+	TBZ $1, R8, single67
 	WORD $0xfd4019e3 // ldr d3, [x15, #48]
-	TBZ $0, R8, done42
+	TBZ $0, R8, done68
 	ADD $56, R15, R16
 	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done42
+	JMP done68
 
-single41:
+single67:
 	WORD $0xbd4031e3 // ldr s3, [x15, #48]
 
-done42:
+done68:
 	ADD R6, R15
 	WORD $0x3dc001e4 // ldr q4, [x15]
 	WORD $0x3dc005e5 // ldr q5, [x15, #16]
 	WORD $0x3dc009e6 // ldr q6, [x15, #32]
-	TBZ $1, R8, single43
+	TBZ $1, R8, single69
 	WORD $0xfd4019e7 // ldr d7, [x15, #48]
-	TBZ $0, R8, done44
+	TBZ $0, R8, done70
 	ADD $56, R15, R16
 	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
-	JMP done44
+	JMP done70
 
-single43:
+single69:
 	WORD $0xbd4031e7 // ldr s7, [x15, #48]
 
-done44:
+done70:
 	ADD R6, R15
 	WORD $0x3dc001e8 // ldr q8, [x15]
 	WORD $0x3dc005e9 // ldr q9, [x15, #16]
 	WORD $0x3dc009ea // ldr q10, [x15, #32]
-	TBZ $1, R8, single45
+	TBZ $1, R8, single71
 	WORD $0xfd4019eb // ldr d11, [x15, #48]
-	TBZ $0, R8, done46
+	TBZ $0, R8, done72
 	ADD $56, R15, R16
 	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
-	JMP done46
+	JMP done72
 
-single45:
+single71:
 	WORD $0xbd4031eb // ldr s11, [x15, #48]
 
-done46:
+done72:
 	ADD R6, R15
 	WORD $0x3dc001ec // ldr q12, [x15]
 	WORD $0x3dc005ed // ldr q13, [x15, #16]
 	WORD $0x3dc009ee // ldr q14, [x15, #32]
-	TBZ $1, R8, single47
+	TBZ $1, R8, single73
 	WORD $0xfd4019ef // ldr d15, [x15, #48]
-	TBZ $0, R8, done48
+	TBZ $0, R8, done74
 	ADD $56, R15, R16
 	WORD $0x4d40820f // ld1 {v15.s}[2], [x16]
-	JMP done48
+	JMP done74
 
-single47:
+single73:
 	WORD $0xbd4031ef // ldr s15, [x15, #48]
 
-done48:
+done74:
 	ADD R6, R15
 	WORD $0x3dc001f0 // ldr q16, [x15]
 	WORD $0x3dc005f1 // ldr q17, [x15, #16]
 	WORD $0x3dc009f2 // ldr q18, [x15, #32]
-	TBZ $1, R8, single49
+	TBZ $1, R8, single75
 	WORD $0xfd4019f3 // ldr d19, [x15, #48]
-	TBZ $0, R8, done50
+	TBZ $0, R8, done76
 	ADD $56, R15, R16
 	WORD $0x4d408213 // ld1 {v19.s}[2], [x16]
-	JMP done50
+	JMP done76
 
-single49:
+single75:
 	WORD $0xbd4031f3 // ldr s19, [x15, #48]
 
-done50:
-	JMP begin40
+done76:
+	JMP begin66
 
-notC38:
+notC64:
 	CMP $1, R14
-	BNE notBias39
+	BNE notBias65
 	MOVD 96(R0), R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -11585,24 +16234,24 @@ notC38:
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c52 // mov v18.16b, v2.16b
-	TBZ $1, R8, single51
+	TBZ $1, R8, single77
 	WORD $0xfd4019e3 // ldr d3, [x15, #48]
-	TBZ $0, R8, done52
+	TBZ $0, R8, done78
 	ADD $56, R15, R16
 	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done52
+	JMP done78
 
-single51:
+single77:
 	WORD $0xbd4031e3 // ldr s3, [x15, #48]
 
-done52:
+done78:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
 	WORD $0x4ea31c73 // mov v19.16b, v3.16b
-	JMP begin40
+	JMP begin66
 
-notBias39:
+notBias65:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -11624,13 +16273,13 @@ notBias39:
 	WORD $0x4f000412 // movi v18.4s, #0x0
 	WORD $0x4f000413 // movi v19.4s, #0x0
 
-begin40:
+begin66:
 	MOVD R3, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums53
+	CBZ R16, sums79
 
-step54:
+step80:
 	WORD $0xbc6f6934 // ldr s20, [x9, x15]
 	WORD $0xbc6f6955 // ldr s21, [x10, x15]
 	WORD $0xbc6f6976 // ldr s22, [x11, x15]
@@ -11654,17 +16303,17 @@ step54:
 	WORD $0x4f96132a // fmla v10.4s, v25.4s, v22.s[0]
 	WORD $0x4f97132e // fmla v14.4s, v25.4s, v23.s[0]
 	WORD $0x4f981332 // fmla v18.4s, v25.4s, v24.s[0]
-	TBZ $1, R8, single55
+	TBZ $1, R8, single81
 	WORD $0xfd4019da // ldr d26, [x14, #48]
-	TBZ $0, R8, done56
+	TBZ $0, R8, done82
 	ADD $56, R14, R17
 	WORD $0x4d40823a // ld1 {v26.s}[2], [x17]
-	JMP done56
+	JMP done82
 
-single55:
+single81:
 	WORD $0xbd4031da // ldr s26, [x14, #48]
 
-done56:
+done82:
 	WORD $0x4f941343 // fmla v3.4s, v26.4s, v20.s[0]
 	WORD $0x4f951347 // fmla v7.4s, v26.4s, v21.s[0]
 	WORD $0x4f96134b // fmla v11.4s, v26.4s, v22.s[0]
@@ -11673,9 +16322,12 @@ done56:
 	ADD R4, R14
 	ADD R2, R15
 	SUBS $1, R16, R16
-	BNE step54
+	BNE step80
 
-sums53:
+sums79:
+	MOVD 88(R0), R14
+	CMP $3, R14
+	BEQ add83
 	WORD $0x4f000414 // movi v20.4s, #0x0
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -11684,17 +16336,17 @@ sums53:
 	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
 	WORD $0x3d8008a2 // str q2, [x5, #32]
 	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	TBZ $1, R8, single57
+	TBZ $1, R8, single85
 	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done58
+	TBZ $0, R8, done86
 	ADD $56, R5, R14
 	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done58
+	JMP done86
 
-single57:
+single85:
 	WORD $0xbd0030a3 // str s3, [x5, #48]
 
-done58:
+done86:
 	ADD R6, R5
 	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
 	WORD $0x3d8000a4 // str q4, [x5]
@@ -11703,17 +16355,17 @@ done58:
 	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
 	WORD $0x3d8008a6 // str q6, [x5, #32]
 	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
-	TBZ $1, R8, single59
+	TBZ $1, R8, single87
 	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done60
+	TBZ $0, R8, done88
 	ADD $56, R5, R14
 	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
-	JMP done60
+	JMP done88
 
-single59:
+single87:
 	WORD $0xbd0030a7 // str s7, [x5, #48]
 
-done60:
+done88:
 	ADD R6, R5
 	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
 	WORD $0x3d8000a8 // str q8, [x5]
@@ -11722,17 +16374,17 @@ done60:
 	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
 	WORD $0x3d8008aa // str q10, [x5, #32]
 	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
-	TBZ $1, R8, single61
+	TBZ $1, R8, single89
 	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done62
+	TBZ $0, R8, done90
 	ADD $56, R5, R14
 	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
-	JMP done62
+	JMP done90
 
-single61:
+single89:
 	WORD $0xbd0030ab // str s11, [x5, #48]
 
-done62:
+done90:
 	ADD R6, R5
 	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
 	WORD $0x3d8000ac // str q12, [x5]
@@ -11741,17 +16393,17 @@ done62:
 	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
 	WORD $0x3d8008ae // str q14, [x5, #32]
 	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
-	TBZ $1, R8, single63
+	TBZ $1, R8, single91
 	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done64
+	TBZ $0, R8, done92
 	ADD $56, R5, R14
 	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
-	JMP done64
+	JMP done92
 
-single63:
+single91:
 	WORD $0xbd0030af // str s15, [x5, #48]
 
-done64:
+done92:
 	ADD R6, R5
 	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
 	WORD $0x3d8000b0 // str q16, [x5]
@@ -11760,105 +16412,275 @@ done64:
 	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
 	WORD $0x3d8008b2 // str q18, [x5, #32]
 	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
-	TBZ $1, R8, single65
+	TBZ $1, R8, single93
 	WORD $0xfd0018b3 // str d19, [x5, #48]
-	TBZ $0, R8, done66
+	TBZ $0, R8, done94
 	ADD $56, R5, R14
 	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
-	JMP done66
+	JMP done94
 
-single65:
+single93:
 	WORD $0xbd0030b3 // str s19, [x5, #48]
 
-done66:
+done94:
 	ADD R6, R5
+	JMP end84
+
+add83:
+	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x4e34d421 // fadd v1.4s, v1.4s, v20.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	TBZ $1, R8, single95
+	WORD $0xfd4018b4 // ldr d20, [x5, #48]
+	TBZ $0, R8, done96
+	ADD $56, R5, R14
+	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done96
+
+single95:
+	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+
+done96:
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	TBZ $1, R8, single97
+	WORD $0xfd0018a3 // str d3, [x5, #48]
+	TBZ $0, R8, done98
+	ADD $56, R5, R14
+	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
+	JMP done98
+
+single97:
+	WORD $0xbd0030a3 // str s3, [x5, #48]
+
+done98:
+	ADD R6, R5
+	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x4e34d4a5 // fadd v5.4s, v5.4s, v20.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	TBZ $1, R8, single99
+	WORD $0xfd4018b4 // ldr d20, [x5, #48]
+	TBZ $0, R8, done100
+	ADD $56, R5, R14
+	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done100
+
+single99:
+	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+
+done100:
+	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
+	TBZ $1, R8, single101
+	WORD $0xfd0018a7 // str d7, [x5, #48]
+	TBZ $0, R8, done102
+	ADD $56, R5, R14
+	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
+	JMP done102
+
+single101:
+	WORD $0xbd0030a7 // str s7, [x5, #48]
+
+done102:
+	ADD R6, R5
+	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x4e34d529 // fadd v9.4s, v9.4s, v20.4s
+	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
+	WORD $0x3d8008aa // str q10, [x5, #32]
+	TBZ $1, R8, single103
+	WORD $0xfd4018b4 // ldr d20, [x5, #48]
+	TBZ $0, R8, done104
+	ADD $56, R5, R14
+	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done104
+
+single103:
+	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+
+done104:
+	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
+	TBZ $1, R8, single105
+	WORD $0xfd0018ab // str d11, [x5, #48]
+	TBZ $0, R8, done106
+	ADD $56, R5, R14
+	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
+	JMP done106
+
+single105:
+	WORD $0xbd0030ab // str s11, [x5, #48]
+
+done106:
+	ADD R6, R5
+	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
+	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x4e34d5ad // fadd v13.4s, v13.4s, v20.4s
+	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
+	WORD $0x3d8008ae // str q14, [x5, #32]
+	TBZ $1, R8, single107
+	WORD $0xfd4018b4 // ldr d20, [x5, #48]
+	TBZ $0, R8, done108
+	ADD $56, R5, R14
+	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done108
+
+single107:
+	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+
+done108:
+	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
+	TBZ $1, R8, single109
+	WORD $0xfd0018af // str d15, [x5, #48]
+	TBZ $0, R8, done110
+	ADD $56, R5, R14
+	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
+	JMP done110
+
+single109:
+	WORD $0xbd0030af // str s15, [x5, #48]
+
+done110:
+	ADD R6, R5
+	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
+	WORD $0x3d8000b0 // str q16, [x5]
+	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x4e34d631 // fadd v17.4s, v17.4s, v20.4s
+	WORD $0x3d8004b1 // str q17, [x5, #16]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
+	WORD $0x3d8008b2 // str q18, [x5, #32]
+	TBZ $1, R8, single111
+	WORD $0xfd4018b4 // ldr d20, [x5, #48]
+	TBZ $0, R8, done112
+	ADD $56, R5, R14
+	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done112
+
+single111:
+	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+
+done112:
+	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
+	TBZ $1, R8, single113
+	WORD $0xfd0018b3 // str d19, [x5, #48]
+	TBZ $0, R8, done114
+	ADD $56, R5, R14
+	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
+	JMP done114
+
+single113:
+	WORD $0xbd0030b3 // str s19, [x5, #48]
+
+done114:
+	ADD R6, R5
+
+end84:
 	ADD R1, R13, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	ADD R1, R12, R13
 	SUBS $1, R7, R7
-	BNE tile37
+	BNE tile63
 	RET
 
-rows36:
+rows62:
 	MOVD 64(R0), R9
 	CMP $4, R9
-	BNE rows67
+	BNE rows115
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 
-tile68:
+tile116:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE notC69
+	BNE notC117
 	MOVD R5, R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x3dc005c1 // ldr q1, [x14, #16]
 	WORD $0x3dc009c2 // ldr q2, [x14, #32]
-	TBZ $1, R8, single72
+	TBZ $1, R8, single120
 	WORD $0xfd4019c3 // ldr d3, [x14, #48]
-	TBZ $0, R8, done73
+	TBZ $0, R8, done121
 	ADD $56, R14, R15
 	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done73
+	JMP done121
 
-single72:
+single120:
 	WORD $0xbd4031c3 // ldr s3, [x14, #48]
 
-done73:
+done121:
 	ADD R6, R14
 	WORD $0x3dc001c4 // ldr q4, [x14]
 	WORD $0x3dc005c5 // ldr q5, [x14, #16]
 	WORD $0x3dc009c6 // ldr q6, [x14, #32]
-	TBZ $1, R8, single74
+	TBZ $1, R8, single122
 	WORD $0xfd4019c7 // ldr d7, [x14, #48]
-	TBZ $0, R8, done75
+	TBZ $0, R8, done123
 	ADD $56, R14, R15
 	WORD $0x4d4081e7 // ld1 {v7.s}[2], [x15]
-	JMP done75
+	JMP done123
 
-single74:
+single122:
 	WORD $0xbd4031c7 // ldr s7, [x14, #48]
 
-done75:
+done123:
 	ADD R6, R14
 	WORD $0x3dc001c8 // ldr q8, [x14]
 	WORD $0x3dc005c9 // ldr q9, [x14, #16]
 	WORD $0x3dc009ca // ldr q10, [x14, #32]
-	TBZ $1, R8, single76
+	TBZ $1, R8, single124
 	WORD $0xfd4019cb // ldr d11, [x14, #48]
-	TBZ $0, R8, done77
+	TBZ $0, R8, done125
 	ADD $56, R14, R15
 	WORD $0x4d4081eb // ld1 {v11.s}[2], [x15]
-	JMP done77
+	JMP done125
 
-single76:
+single124:
 	WORD $0xbd4031cb // ldr s11, [x14, #48]
 
-done77:
+done125:
 	ADD R6, R14
 	WORD $0x3dc001cc // ldr q12, [x14]
 	WORD $0x3dc005cd // ldr q13, [x14, #16]
 	WORD $0x3dc009ce // ldr q14, [x14, #32]
-	TBZ $1, R8, single78
+	TBZ $1, R8, single126
 	WORD $0xfd4019cf // ldr d15, [x14, #48]
-	TBZ $0, R8, done79
+	TBZ $0, R8, done127
 	ADD $56, R14, R15
 	WORD $0x4d4081ef // ld1 {v15.s}[2], [x15]
-	JMP done79
+	JMP done127
 
-single78:
+single126:
 	WORD $0xbd4031cf // ldr s15, [x14, #48]
 
-done79:
-	JMP begin71
+done127:
+	JMP begin119
 
-notC69:
+notC117:
 	CMP $1, R13
-	BNE notBias70
+	BNE notBias118
 	MOVD 96(R0), R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -11872,23 +16694,23 @@ notC69:
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
-	TBZ $1, R8, single80
+	TBZ $1, R8, single128
 	WORD $0xfd4019c3 // ldr d3, [x14, #48]
-	TBZ $0, R8, done81
+	TBZ $0, R8, done129
 	ADD $56, R14, R15
 	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done81
+	JMP done129
 
-single80:
+single128:
 	WORD $0xbd4031c3 // ldr s3, [x14, #48]
 
-done81:
+done129:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
-	JMP begin71
+	JMP begin119
 
-notBias70:
+notBias118:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -11906,13 +16728,13 @@ notBias70:
 	WORD $0x4f00040e // movi v14.4s, #0x0
 	WORD $0x4f00040f // movi v15.4s, #0x0
 
-begin71:
+begin119:
 	MOVD R3, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums82
+	CBZ R15, sums130
 
-step83:
+step131:
 	WORD $0xbc6e6930 // ldr s16, [x9, x14]
 	WORD $0xbc6e6951 // ldr s17, [x10, x14]
 	WORD $0xbc6e6972 // ldr s18, [x11, x14]
@@ -11932,17 +16754,17 @@ step83:
 	WORD $0x4f911286 // fmla v6.4s, v20.4s, v17.s[0]
 	WORD $0x4f92128a // fmla v10.4s, v20.4s, v18.s[0]
 	WORD $0x4f93128e // fmla v14.4s, v20.4s, v19.s[0]
-	TBZ $1, R8, single84
+	TBZ $1, R8, single132
 	WORD $0xfd4019b5 // ldr d21, [x13, #48]
-	TBZ $0, R8, done85
+	TBZ $0, R8, done133
 	ADD $56, R13, R16
 	WORD $0x4d408215 // ld1 {v21.s}[2], [x16]
-	JMP done85
+	JMP done133
 
-single84:
+single132:
 	WORD $0xbd4031b5 // ldr s21, [x13, #48]
 
-done85:
+done133:
 	WORD $0x4f9012a3 // fmla v3.4s, v21.4s, v16.s[0]
 	WORD $0x4f9112a7 // fmla v7.4s, v21.4s, v17.s[0]
 	WORD $0x4f9212ab // fmla v11.4s, v21.4s, v18.s[0]
@@ -11950,9 +16772,12 @@ done85:
 	ADD R4, R13
 	ADD R2, R14
 	SUBS $1, R15, R15
-	BNE step83
+	BNE step131
 
-sums82:
+sums130:
+	MOVD 88(R0), R13
+	CMP $3, R13
+	BEQ add134
 	WORD $0x4f000410 // movi v16.4s, #0x0
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -11961,17 +16786,17 @@ sums82:
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
 	WORD $0x3d8008a2 // str q2, [x5, #32]
 	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	TBZ $1, R8, single86
+	TBZ $1, R8, single136
 	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done87
+	TBZ $0, R8, done137
 	ADD $56, R5, R13
 	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done87
+	JMP done137
 
-single86:
+single136:
 	WORD $0xbd0030a3 // str s3, [x5, #48]
 
-done87:
+done137:
 	ADD R6, R5
 	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
 	WORD $0x3d8000a4 // str q4, [x5]
@@ -11980,17 +16805,17 @@ done87:
 	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
 	WORD $0x3d8008a6 // str q6, [x5, #32]
 	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	TBZ $1, R8, single88
+	TBZ $1, R8, single138
 	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done89
+	TBZ $0, R8, done139
 	ADD $56, R5, R13
 	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
-	JMP done89
+	JMP done139
 
-single88:
+single138:
 	WORD $0xbd0030a7 // str s7, [x5, #48]
 
-done89:
+done139:
 	ADD R6, R5
 	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
 	WORD $0x3d8000a8 // str q8, [x5]
@@ -11999,17 +16824,17 @@ done89:
 	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
 	WORD $0x3d8008aa // str q10, [x5, #32]
 	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
-	TBZ $1, R8, single90
+	TBZ $1, R8, single140
 	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done91
+	TBZ $0, R8, done141
 	ADD $56, R5, R13
 	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
-	JMP done91
+	JMP done141
 
-single90:
+single140:
 	WORD $0xbd0030ab // str s11, [x5, #48]
 
-done91:
+done141:
 	ADD R6, R5
 	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
 	WORD $0x3d8000ac // str q12, [x5]
@@ -12018,88 +16843,225 @@ done91:
 	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
 	WORD $0x3d8008ae // str q14, [x5, #32]
 	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
-	TBZ $1, R8, single92
+	TBZ $1, R8, single142
 	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done93
+	TBZ $0, R8, done143
 	ADD $56, R5, R13
 	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
-	JMP done93
+	JMP done143
 
-single92:
+single142:
 	WORD $0xbd0030af // str s15, [x5, #48]
 
-done93:
+done143:
 	ADD R6, R5
+	JMP end135
+
+add134:
+	WORD $0x3dc000b0 // ldr q16, [x5]
+	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008b0 // ldr q16, [x5, #32]
+	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	TBZ $1, R8, single144
+	WORD $0xfd4018b0 // ldr d16, [x5, #48]
+	TBZ $0, R8, done145
+	ADD $56, R5, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done145
+
+single144:
+	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+
+done145:
+	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
+	TBZ $1, R8, single146
+	WORD $0xfd0018a3 // str d3, [x5, #48]
+	TBZ $0, R8, done147
+	ADD $56, R5, R13
+	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
+	JMP done147
+
+single146:
+	WORD $0xbd0030a3 // str s3, [x5, #48]
+
+done147:
+	ADD R6, R5
+	WORD $0x3dc000b0 // ldr q16, [x5]
+	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008b0 // ldr q16, [x5, #32]
+	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	TBZ $1, R8, single148
+	WORD $0xfd4018b0 // ldr d16, [x5, #48]
+	TBZ $0, R8, done149
+	ADD $56, R5, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done149
+
+single148:
+	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+
+done149:
+	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
+	TBZ $1, R8, single150
+	WORD $0xfd0018a7 // str d7, [x5, #48]
+	TBZ $0, R8, done151
+	ADD $56, R5, R13
+	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
+	JMP done151
+
+single150:
+	WORD $0xbd0030a7 // str s7, [x5, #48]
+
+done151:
+	ADD R6, R5
+	WORD $0x3dc000b0 // ldr q16, [x5]
+	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
+	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3dc008b0 // ldr q16, [x5, #32]
+	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
+	WORD $0x3d8008aa // str q10, [x5, #32]
+	TBZ $1, R8, single152
+	WORD $0xfd4018b0 // ldr d16, [x5, #48]
+	TBZ $0, R8, done153
+	ADD $56, R5, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done153
+
+single152:
+	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+
+done153:
+	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
+	TBZ $1, R8, single154
+	WORD $0xfd0018ab // str d11, [x5, #48]
+	TBZ $0, R8, done155
+	ADD $56, R5, R13
+	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
+	JMP done155
+
+single154:
+	WORD $0xbd0030ab // str s11, [x5, #48]
+
+done155:
+	ADD R6, R5
+	WORD $0x3dc000b0 // ldr q16, [x5]
+	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
+	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
+	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3dc008b0 // ldr q16, [x5, #32]
+	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
+	WORD $0x3d8008ae // str q14, [x5, #32]
+	TBZ $1, R8, single156
+	WORD $0xfd4018b0 // ldr d16, [x5, #48]
+	TBZ $0, R8, done157
+	ADD $56, R5, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done157
+
+single156:
+	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+
+done157:
+	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
+	TBZ $1, R8, single158
+	WORD $0xfd0018af // str d15, [x5, #48]
+	TBZ $0, R8, done159
+	ADD $56, R5, R13
+	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
+	JMP done159
+
+single158:
+	WORD $0xbd0030af // str s15, [x5, #48]
+
+done159:
+	ADD R6, R5
+
+end135:
 	ADD R1, R12, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	SUBS $1, R7, R7
-	BNE tile68
+	BNE tile116
 	RET
 
-rows67:
+rows115:
 	MOVD 64(R0), R9
 	CMP $3, R9
-	BNE rows94
+	BNE rows160
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 
-tile95:
+tile161:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE notC96
+	BNE notC162
 	MOVD R5, R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x3dc005a1 // ldr q1, [x13, #16]
 	WORD $0x3dc009a2 // ldr q2, [x13, #32]
-	TBZ $1, R8, single99
+	TBZ $1, R8, single165
 	WORD $0xfd4019a3 // ldr d3, [x13, #48]
-	TBZ $0, R8, done100
+	TBZ $0, R8, done166
 	ADD $56, R13, R14
 	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
-	JMP done100
+	JMP done166
 
-single99:
+single165:
 	WORD $0xbd4031a3 // ldr s3, [x13, #48]
 
-done100:
+done166:
 	ADD R6, R13
 	WORD $0x3dc001a4 // ldr q4, [x13]
 	WORD $0x3dc005a5 // ldr q5, [x13, #16]
 	WORD $0x3dc009a6 // ldr q6, [x13, #32]
-	TBZ $1, R8, single101
+	TBZ $1, R8, single167
 	WORD $0xfd4019a7 // ldr d7, [x13, #48]
-	TBZ $0, R8, done102
+	TBZ $0, R8, done168
 	ADD $56, R13, R14
 	WORD $0x4d4081c7 // ld1 {v7.s}[2], [x14]
-	JMP done102
+	JMP done168
 
-single101:
+single167:
 	WORD $0xbd4031a7 // ldr s7, [x13, #48]
 
-done102:
+done168:
 	ADD R6, R13
 	WORD $0x3dc001a8 // ldr q8, [x13]
 	WORD $0x3dc005a9 // ldr q9, [x13, #16]
 	WORD $0x3dc009aa // ldr q10, [x13, #32]
-	TBZ $1, R8, single103
+	TBZ $1, R8, single169
 	WORD $0xfd4019ab // ldr d11, [x13, #48]
-	TBZ $0, R8, done104
+	TBZ $0, R8, done170
 	ADD $56, R13, R14
 	WORD $0x4d4081cb // ld1 {v11.s}[2], [x14]
-	JMP done104
+	JMP done170
 
-single103:
+single169:
 	WORD $0xbd4031ab // ldr s11, [x13, #48]
 
-done104:
-	JMP begin98
+done170:
+	JMP begin164
 
-notC96:
+notC162:
 	CMP $1, R12
-	BNE notBias97
+	BNE notBias163
 	MOVD 96(R0), R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -12110,22 +17072,22 @@ notC96:
 	WORD $0x3dc009a2 // ldr q2, [x13, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
-	TBZ $1, R8, single105
+	TBZ $1, R8, single171
 	WORD $0xfd4019a3 // ldr d3, [x13, #48]
-	TBZ $0, R8, done106
+	TBZ $0, R8, done172
 	ADD $56, R13, R14
 	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
-	JMP done106
+	JMP done172
 
-single105:
+single171:
 	WORD $0xbd4031a3 // ldr s3, [x13, #48]
 
-done106:
+done172:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
-	JMP begin98
+	JMP begin164
 
-notBias97:
+notBias163:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -12139,13 +17101,13 @@ notBias97:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-begin98:
+begin164:
 	MOVD R3, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums107
+	CBZ R14, sums173
 
-step108:
+step174:
 	WORD $0xbc6d692c // ldr s12, [x9, x13]
 	WORD $0xbc6d694d // ldr s13, [x10, x13]
 	WORD $0xbc6d696e // ldr s14, [x11, x13]
@@ -12161,26 +17123,29 @@ step108:
 	WORD $0x4f8c11e2 // fmla v2.4s, v15.4s, v12.s[0]
 	WORD $0x4f8d11e6 // fmla v6.4s, v15.4s, v13.s[0]
 	WORD $0x4f8e11ea // fmla v10.4s, v15.4s, v14.s[0]
-	TBZ $1, R8, single109
+	TBZ $1, R8, single175
 	WORD $0xfd401990 // ldr d16, [x12, #48]
-	TBZ $0, R8, done110
+	TBZ $0, R8, done176
 	ADD $56, R12, R15
 	WORD $0x4d4081f0 // ld1 {v16.s}[2], [x15]
-	JMP done110
+	JMP done176
 
-single109:
+single175:
 	WORD $0xbd403190 // ldr s16, [x12, #48]
 
-done110:
+done176:
 	WORD $0x4f8c1203 // fmla v3.4s, v16.4s, v12.s[0]
 	WORD $0x4f8d1207 // fmla v7.4s, v16.4s, v13.s[0]
 	WORD $0x4f8e120b // fmla v11.4s, v16.4s, v14.s[0]
 	ADD R4, R12
 	ADD R2, R13
 	SUBS $1, R14, R14
-	BNE step108
+	BNE step174
 
-sums107:
+sums173:
+	MOVD 88(R0), R12
+	CMP $3, R12
+	BEQ add177
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -12189,17 +17154,17 @@ sums107:
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
 	WORD $0x3d8008a2 // str q2, [x5, #32]
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $1, R8, single111
+	TBZ $1, R8, single179
 	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done112
+	TBZ $0, R8, done180
 	ADD $56, R5, R12
 	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
-	JMP done112
+	JMP done180
 
-single111:
+single179:
 	WORD $0xbd0030a3 // str s3, [x5, #48]
 
-done112:
+done180:
 	ADD R6, R5
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
 	WORD $0x3d8000a4 // str q4, [x5]
@@ -12208,17 +17173,17 @@ done112:
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
 	WORD $0x3d8008a6 // str q6, [x5, #32]
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $1, R8, single113
+	TBZ $1, R8, single181
 	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done114
+	TBZ $0, R8, done182
 	ADD $56, R5, R12
 	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
-	JMP done114
+	JMP done182
 
-single113:
+single181:
 	WORD $0xbd0030a7 // str s7, [x5, #48]
 
-done114:
+done182:
 	ADD R6, R5
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
 	WORD $0x3d8000a8 // str q8, [x5]
@@ -12227,71 +17192,175 @@ done114:
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
 	WORD $0x3d8008aa // str q10, [x5, #32]
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $1, R8, single115
+	TBZ $1, R8, single183
 	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done116
+	TBZ $0, R8, done184
 	ADD $56, R5, R12
 	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
-	JMP done116
+	JMP done184
 
-single115:
+single183:
 	WORD $0xbd0030ab // str s11, [x5, #48]
 
-done116:
+done184:
 	ADD R6, R5
+	JMP end178
+
+add177:
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	TBZ $1, R8, single185
+	WORD $0xfd4018ac // ldr d12, [x5, #48]
+	TBZ $0, R8, done186
+	ADD $56, R5, R12
+	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
+	JMP done186
+
+single185:
+	WORD $0xbd4030ac // ldr s12, [x5, #48]
+
+done186:
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	TBZ $1, R8, single187
+	WORD $0xfd0018a3 // str d3, [x5, #48]
+	TBZ $0, R8, done188
+	ADD $56, R5, R12
+	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
+	JMP done188
+
+single187:
+	WORD $0xbd0030a3 // str s3, [x5, #48]
+
+done188:
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	TBZ $1, R8, single189
+	WORD $0xfd4018ac // ldr d12, [x5, #48]
+	TBZ $0, R8, done190
+	ADD $56, R5, R12
+	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
+	JMP done190
+
+single189:
+	WORD $0xbd4030ac // ldr s12, [x5, #48]
+
+done190:
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	TBZ $1, R8, single191
+	WORD $0xfd0018a7 // str d7, [x5, #48]
+	TBZ $0, R8, done192
+	ADD $56, R5, R12
+	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
+	JMP done192
+
+single191:
+	WORD $0xbd0030a7 // str s7, [x5, #48]
+
+done192:
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	WORD $0x3d8008aa // str q10, [x5, #32]
+	TBZ $1, R8, single193
+	WORD $0xfd4018ac // ldr d12, [x5, #48]
+	TBZ $0, R8, done194
+	ADD $56, R5, R12
+	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
+	JMP done194
+
+single193:
+	WORD $0xbd4030ac // ldr s12, [x5, #48]
+
+done194:
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
+	TBZ $1, R8, single195
+	WORD $0xfd0018ab // str d11, [x5, #48]
+	TBZ $0, R8, done196
+	ADD $56, R5, R12
+	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
+	JMP done196
+
+single195:
+	WORD $0xbd0030ab // str s11, [x5, #48]
+
+done196:
+	ADD R6, R5
+
+end178:
 	ADD R1, R11, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	SUBS $1, R7, R7
-	BNE tile95
+	BNE tile161
 	RET
 
-rows94:
+rows160:
 	MOVD 64(R0), R9
 	CMP $2, R9
-	BNE rows117
+	BNE rows197
 	MOVD (R0), R9
 	ADD R1, R9, R10
 
-tile118:
+tile198:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE notC119
+	BNE notC199
 	MOVD R5, R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x3dc00581 // ldr q1, [x12, #16]
 	WORD $0x3dc00982 // ldr q2, [x12, #32]
-	TBZ $1, R8, single122
+	TBZ $1, R8, single202
 	WORD $0xfd401983 // ldr d3, [x12, #48]
-	TBZ $0, R8, done123
+	TBZ $0, R8, done203
 	ADD $56, R12, R13
 	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
-	JMP done123
+	JMP done203
 
-single122:
+single202:
 	WORD $0xbd403183 // ldr s3, [x12, #48]
 
-done123:
+done203:
 	ADD R6, R12
 	WORD $0x3dc00184 // ldr q4, [x12]
 	WORD $0x3dc00585 // ldr q5, [x12, #16]
 	WORD $0x3dc00986 // ldr q6, [x12, #32]
-	TBZ $1, R8, single124
+	TBZ $1, R8, single204
 	WORD $0xfd401987 // ldr d7, [x12, #48]
-	TBZ $0, R8, done125
+	TBZ $0, R8, done205
 	ADD $56, R12, R13
 	WORD $0x4d4081a7 // ld1 {v7.s}[2], [x13]
-	JMP done125
+	JMP done205
 
-single124:
+single204:
 	WORD $0xbd403187 // ldr s7, [x12, #48]
 
-done125:
-	JMP begin121
+done205:
+	JMP begin201
 
-notC119:
+notC199:
 	CMP $1, R11
-	BNE notBias120
+	BNE notBias200
 	MOVD 96(R0), R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -12299,21 +17368,21 @@ notC119:
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x3dc00982 // ldr q2, [x12, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
-	TBZ $1, R8, single126
+	TBZ $1, R8, single206
 	WORD $0xfd401983 // ldr d3, [x12, #48]
-	TBZ $0, R8, done127
+	TBZ $0, R8, done207
 	ADD $56, R12, R13
 	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
-	JMP done127
+	JMP done207
 
-single126:
+single206:
 	WORD $0xbd403183 // ldr s3, [x12, #48]
 
-done127:
+done207:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
-	JMP begin121
+	JMP begin201
 
-notBias120:
+notBias200:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -12323,13 +17392,13 @@ notBias120:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-begin121:
+begin201:
 	MOVD R3, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums128
+	CBZ R13, sums208
 
-step129:
+step209:
 	WORD $0xbc6c6928 // ldr s8, [x9, x12]
 	WORD $0xbc6c6949 // ldr s9, [x10, x12]
 	WORD $0x3dc0016a // ldr q10, [x11]
@@ -12341,25 +17410,28 @@ step129:
 	WORD $0x3dc0096a // ldr q10, [x11, #32]
 	WORD $0x4f881142 // fmla v2.4s, v10.4s, v8.s[0]
 	WORD $0x4f891146 // fmla v6.4s, v10.4s, v9.s[0]
-	TBZ $1, R8, single130
+	TBZ $1, R8, single210
 	WORD $0xfd40196b // ldr d11, [x11, #48]
-	TBZ $0, R8, done131
+	TBZ $0, R8, done211
 	ADD $56, R11, R14
 	WORD $0x4d4081cb // ld1 {v11.s}[2], [x14]
-	JMP done131
+	JMP done211
 
-single130:
+single210:
 	WORD $0xbd40316b // ldr s11, [x11, #48]
 
-done131:
+done211:
 	WORD $0x4f881163 // fmla v3.4s, v11.4s, v8.s[0]
 	WORD $0x4f891167 // fmla v7.4s, v11.4s, v9.s[0]
 	ADD R4, R11
 	ADD R2, R12
 	SUBS $1, R13, R13
-	BNE step129
+	BNE step209
 
-sums128:
+sums208:
+	MOVD 88(R0), R11
+	CMP $3, R11
+	BEQ add212
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -12368,17 +17440,17 @@ sums128:
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
 	WORD $0x3d8008a2 // str q2, [x5, #32]
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $1, R8, single132
+	TBZ $1, R8, single214
 	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done133
+	TBZ $0, R8, done215
 	ADD $56, R5, R11
 	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
-	JMP done133
+	JMP done215
 
-single132:
+single214:
 	WORD $0xbd0030a3 // str s3, [x5, #48]
 
-done133:
+done215:
 	ADD R6, R5
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
 	WORD $0x3d8000a4 // str q4, [x5]
@@ -12387,81 +17459,152 @@ done133:
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
 	WORD $0x3d8008a6 // str q6, [x5, #32]
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $1, R8, single134
+	TBZ $1, R8, single216
 	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done135
+	TBZ $0, R8, done217
 	ADD $56, R5, R11
 	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
-	JMP done135
+	JMP done217
 
-single134:
+single216:
 	WORD $0xbd0030a7 // str s7, [x5, #48]
 
-done135:
+done217:
 	ADD R6, R5
+	JMP end213
+
+add212:
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008a8 // ldr q8, [x5, #32]
+	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	TBZ $1, R8, single218
+	WORD $0xfd4018a8 // ldr d8, [x5, #48]
+	TBZ $0, R8, done219
+	ADD $56, R5, R11
+	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
+	JMP done219
+
+single218:
+	WORD $0xbd4030a8 // ldr s8, [x5, #48]
+
+done219:
+	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
+	TBZ $1, R8, single220
+	WORD $0xfd0018a3 // str d3, [x5, #48]
+	TBZ $0, R8, done221
+	ADD $56, R5, R11
+	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
+	JMP done221
+
+single220:
+	WORD $0xbd0030a3 // str s3, [x5, #48]
+
+done221:
+	ADD R6, R5
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008a8 // ldr q8, [x5, #32]
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	TBZ $1, R8, single222
+	WORD $0xfd4018a8 // ldr d8, [x5, #48]
+	TBZ $0, R8, done223
+	ADD $56, R5, R11
+	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
+	JMP done223
+
+single222:
+	WORD $0xbd4030a8 // ldr s8, [x5, #48]
+
+done223:
+	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
+	TBZ $1, R8, single224
+	WORD $0xfd0018a7 // str d7, [x5, #48]
+	TBZ $0, R8, done225
+	ADD $56, R5, R11
+	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
+	JMP done225
+
+single224:
+	WORD $0xbd0030a7 // str s7, [x5, #48]
+
+done225:
+	ADD R6, R5
+
+end213:
 	ADD R1, R10, R9
 	ADD R1, R9, R10
 	SUBS $1, R7, R7
-	BNE tile118
+	BNE tile198
 	RET
 
-rows117:
+rows197:
 	MOVD (R0), R9
 
-tile136:
+tile226:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE notC137
+	BNE notC227
 	MOVD R5, R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x3dc00561 // ldr q1, [x11, #16]
 	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	TBZ $1, R8, single140
+	TBZ $1, R8, single230
 	WORD $0xfd401963 // ldr d3, [x11, #48]
-	TBZ $0, R8, done141
+	TBZ $0, R8, done231
 	ADD $56, R11, R12
 	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
-	JMP done141
+	JMP done231
 
-single140:
+single230:
 	WORD $0xbd403163 // ldr s3, [x11, #48]
 
-done141:
-	JMP begin139
+done231:
+	JMP begin229
 
-notC137:
+notC227:
 	CMP $1, R10
-	BNE notBias138
+	BNE notBias228
 	MOVD 96(R0), R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x3dc00561 // ldr q1, [x11, #16]
 	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	TBZ $1, R8, single142
+	TBZ $1, R8, single232
 	WORD $0xfd401963 // ldr d3, [x11, #48]
-	TBZ $0, R8, done143
+	TBZ $0, R8, done233
 	ADD $56, R11, R12
 	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
-	JMP done143
+	JMP done233
 
-single142:
+single232:
 	WORD $0xbd403163 // ldr s3, [x11, #48]
 
-done143:
-	JMP begin139
+done233:
+	JMP begin229
 
-notBias138:
+notBias228:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-begin139:
+begin229:
 	MOVD R3, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums144
+	CBZ R12, sums234
 
-step145:
+step235:
 	WORD $0xbc6b6924 // ldr s4, [x9, x11]
 	WORD $0x3dc00145 // ldr q5, [x10]
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
@@ -12469,24 +17612,27 @@ step145:
 	WORD $0x4f8410c1 // fmla v1.4s, v6.4s, v4.s[0]
 	WORD $0x3dc00945 // ldr q5, [x10, #32]
 	WORD $0x4f8410a2 // fmla v2.4s, v5.4s, v4.s[0]
-	TBZ $1, R8, single146
+	TBZ $1, R8, single236
 	WORD $0xfd401946 // ldr d6, [x10, #48]
-	TBZ $0, R8, done147
+	TBZ $0, R8, done237
 	ADD $56, R10, R13
 	WORD $0x4d4081a6 // ld1 {v6.s}[2], [x13]
-	JMP done147
+	JMP done237
 
-single146:
+single236:
 	WORD $0xbd403146 // ldr s6, [x10, #48]
 
-done147:
+done237:
 	WORD $0x4f8410c3 // fmla v3.4s, v6.4s, v4.s[0]
 	ADD R4, R10
 	ADD R2, R11
 	SUBS $1, R12, R12
-	BNE step145
+	BNE step235
 
-sums144:
+sums234:
+	MOVD 88(R0), R10
+	CMP $3, R10
+	BEQ add238
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -12495,21 +17641,59 @@ sums144:
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
 	WORD $0x3d8008a2 // str q2, [x5, #32]
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $1, R8, single148
+	TBZ $1, R8, single240
 	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done149
+	TBZ $0, R8, done241
 	ADD $56, R5, R10
 	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
-	JMP done149
+	JMP done241
 
-single148:
+single240:
 	WORD $0xbd0030a3 // str s3, [x5, #48]
 
-done149:
+done241:
 	ADD R6, R5
+	JMP end239
+
+add238:
+	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004a4 // ldr q4, [x5, #16]
+	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008a4 // ldr q4, [x5, #32]
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	TBZ $1, R8, single242
+	WORD $0xfd4018a4 // ldr d4, [x5, #48]
+	TBZ $0, R8, done243
+	ADD $56, R5, R10
+	WORD $0x4d408144 // ld1 {v4.s}[2], [x10]
+	JMP done243
+
+single242:
+	WORD $0xbd4030a4 // ldr s4, [x5, #48]
+
+done243:
+	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
+	TBZ $1, R8, single244
+	WORD $0xfd0018a3 // str d3, [x5, #48]
+	TBZ $0, R8, done245
+	ADD $56, R5, R10
+	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
+	JMP done245
+
+single244:
+	WORD $0xbd0030a3 // str s3, [x5, #48]
+
+done245:
+	ADD R6, R5
+
+end239:
 	ADD R1, R9, R9
 	SUBS $1, R7, R7
-	BNE tile136
+	BNE tile226
 	RET
 
 // gemmBFloat16NEON sets C = A·B + start for whole panels of bfloat16, each the
@@ -12937,6 +18121,9 @@ step31:
 	BNE step31
 
 sums27:
+	MOVD 88(R0), R15
+	CMP $3, R15
+	BEQ add32
 	WORD $0x4f000418 // movi v24.4s, #0x0
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -12945,22 +18132,22 @@ sums27:
 	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
 	WORD $0x3d8008a2 // str q2, [x5, #32]
 	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
-	TBZ $2, R8, few34
+	TBZ $2, R8, few36
 	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done33
+	JMP done35
 
-few34:
-	TBZ $1, R8, single32
+few36:
+	TBZ $1, R8, single34
 	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done33
+	TBZ $0, R8, done35
 	ADD $56, R5, R15
 	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
-	JMP done33
+	JMP done35
 
-single32:
+single34:
 	WORD $0xbd0030a3 // str s3, [x5, #48]
 
-done33:
+done35:
 	ADD R6, R5
 	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
 	WORD $0x3d8000a4 // str q4, [x5]
@@ -12969,22 +18156,22 @@ done33:
 	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
 	WORD $0x3d8008a6 // str q6, [x5, #32]
 	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
-	TBZ $2, R8, few37
+	TBZ $2, R8, few39
 	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done36
+	JMP done38
 
-few37:
-	TBZ $1, R8, single35
+few39:
+	TBZ $1, R8, single37
 	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done36
+	TBZ $0, R8, done38
 	ADD $56, R5, R15
 	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
-	JMP done36
+	JMP done38
 
-single35:
+single37:
 	WORD $0xbd0030a7 // str s7, [x5, #48]
 
-done36:
+done38:
 	ADD R6, R5
 	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
 	WORD $0x3d8000a8 // str q8, [x5]
@@ -12993,22 +18180,22 @@ done36:
 	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
 	WORD $0x3d8008aa // str q10, [x5, #32]
 	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
-	TBZ $2, R8, few40
+	TBZ $2, R8, few42
 	WORD $0x3d800cab // str q11, [x5, #48]
-	JMP done39
+	JMP done41
 
-few40:
-	TBZ $1, R8, single38
+few42:
+	TBZ $1, R8, single40
 	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done39
+	TBZ $0, R8, done41
 	ADD $56, R5, R15
 	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
-	JMP done39
+	JMP done41
 
-single38:
+single40:
 	WORD $0xbd0030ab // str s11, [x5, #48]
 
-done39:
+done41:
 	ADD R6, R5
 	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
 	WORD $0x3d8000ac // str q12, [x5]
@@ -13017,22 +18204,22 @@ done39:
 	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
 	WORD $0x3d8008ae // str q14, [x5, #32]
 	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
-	TBZ $2, R8, few43
+	TBZ $2, R8, few45
 	WORD $0x3d800caf // str q15, [x5, #48]
-	JMP done42
+	JMP done44
 
-few43:
-	TBZ $1, R8, single41
+few45:
+	TBZ $1, R8, single43
 	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done42
+	TBZ $0, R8, done44
 	ADD $56, R5, R15
 	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
-	JMP done42
+	JMP done44
 
-single41:
+single43:
 	WORD $0xbd0030af // str s15, [x5, #48]
 
-done42:
+done44:
 	ADD R6, R5
 	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
 	WORD $0x3d8000b0 // str q16, [x5]
@@ -13041,22 +18228,22 @@ done42:
 	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
 	WORD $0x3d8008b2 // str q18, [x5, #32]
 	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
-	TBZ $2, R8, few46
+	TBZ $2, R8, few48
 	WORD $0x3d800cb3 // str q19, [x5, #48]
-	JMP done45
+	JMP done47
 
-few46:
-	TBZ $1, R8, single44
+few48:
+	TBZ $1, R8, single46
 	WORD $0xfd0018b3 // str d19, [x5, #48]
-	TBZ $0, R8, done45
+	TBZ $0, R8, done47
 	ADD $56, R5, R15
 	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
-	JMP done45
+	JMP done47
 
-single44:
+single46:
 	WORD $0xbd0030b3 // str s19, [x5, #48]
 
-done45:
+done47:
 	ADD R6, R5
 	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
 	WORD $0x3d8000b4 // str q20, [x5]
@@ -13065,23 +18252,286 @@ done45:
 	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
 	WORD $0x3d8008b6 // str q22, [x5, #32]
 	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
-	TBZ $2, R8, few49
+	TBZ $2, R8, few51
 	WORD $0x3d800cb7 // str q23, [x5, #48]
-	JMP done48
+	JMP done50
 
-few49:
-	TBZ $1, R8, single47
+few51:
+	TBZ $1, R8, single49
 	WORD $0xfd0018b7 // str d23, [x5, #48]
-	TBZ $0, R8, done48
+	TBZ $0, R8, done50
 	ADD $56, R5, R15
 	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
-	JMP done48
+	JMP done50
 
-single47:
+single49:
 	WORD $0xbd0030b7 // str s23, [x5, #48]
 
-done48:
+done50:
 	ADD R6, R5
+	JMP end33
+
+add32:
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d421 // fadd v1.4s, v1.4s, v24.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	TBZ $2, R8, few54
+	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	JMP done53
+
+few54:
+	TBZ $1, R8, single52
+	WORD $0xfd4018b8 // ldr d24, [x5, #48]
+	TBZ $0, R8, done53
+	ADD $56, R5, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done53
+
+single52:
+	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+
+done53:
+	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
+	TBZ $2, R8, few57
+	WORD $0x3d800ca3 // str q3, [x5, #48]
+	JMP done56
+
+few57:
+	TBZ $1, R8, single55
+	WORD $0xfd0018a3 // str d3, [x5, #48]
+	TBZ $0, R8, done56
+	ADD $56, R5, R15
+	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
+	JMP done56
+
+single55:
+	WORD $0xbd0030a3 // str s3, [x5, #48]
+
+done56:
+	ADD R6, R5
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d4a5 // fadd v5.4s, v5.4s, v24.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	TBZ $2, R8, few60
+	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	JMP done59
+
+few60:
+	TBZ $1, R8, single58
+	WORD $0xfd4018b8 // ldr d24, [x5, #48]
+	TBZ $0, R8, done59
+	ADD $56, R5, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done59
+
+single58:
+	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+
+done59:
+	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
+	TBZ $2, R8, few63
+	WORD $0x3d800ca7 // str q7, [x5, #48]
+	JMP done62
+
+few63:
+	TBZ $1, R8, single61
+	WORD $0xfd0018a7 // str d7, [x5, #48]
+	TBZ $0, R8, done62
+	ADD $56, R5, R15
+	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
+	JMP done62
+
+single61:
+	WORD $0xbd0030a7 // str s7, [x5, #48]
+
+done62:
+	ADD R6, R5
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
+	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
+	WORD $0x3d8008aa // str q10, [x5, #32]
+	TBZ $2, R8, few66
+	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	JMP done65
+
+few66:
+	TBZ $1, R8, single64
+	WORD $0xfd4018b8 // ldr d24, [x5, #48]
+	TBZ $0, R8, done65
+	ADD $56, R5, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done65
+
+single64:
+	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+
+done65:
+	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
+	TBZ $2, R8, few69
+	WORD $0x3d800cab // str q11, [x5, #48]
+	JMP done68
+
+few69:
+	TBZ $1, R8, single67
+	WORD $0xfd0018ab // str d11, [x5, #48]
+	TBZ $0, R8, done68
+	ADD $56, R5, R15
+	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
+	JMP done68
+
+single67:
+	WORD $0xbd0030ab // str s11, [x5, #48]
+
+done68:
+	ADD R6, R5
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
+	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
+	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
+	WORD $0x3d8008ae // str q14, [x5, #32]
+	TBZ $2, R8, few72
+	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	JMP done71
+
+few72:
+	TBZ $1, R8, single70
+	WORD $0xfd4018b8 // ldr d24, [x5, #48]
+	TBZ $0, R8, done71
+	ADD $56, R5, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done71
+
+single70:
+	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+
+done71:
+	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
+	TBZ $2, R8, few75
+	WORD $0x3d800caf // str q15, [x5, #48]
+	JMP done74
+
+few75:
+	TBZ $1, R8, single73
+	WORD $0xfd0018af // str d15, [x5, #48]
+	TBZ $0, R8, done74
+	ADD $56, R5, R15
+	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
+	JMP done74
+
+single73:
+	WORD $0xbd0030af // str s15, [x5, #48]
+
+done74:
+	ADD R6, R5
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
+	WORD $0x3d8000b0 // str q16, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
+	WORD $0x3d8004b1 // str q17, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
+	WORD $0x3d8008b2 // str q18, [x5, #32]
+	TBZ $2, R8, few78
+	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	JMP done77
+
+few78:
+	TBZ $1, R8, single76
+	WORD $0xfd4018b8 // ldr d24, [x5, #48]
+	TBZ $0, R8, done77
+	ADD $56, R5, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done77
+
+single76:
+	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+
+done77:
+	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
+	TBZ $2, R8, few81
+	WORD $0x3d800cb3 // str q19, [x5, #48]
+	JMP done80
+
+few81:
+	TBZ $1, R8, single79
+	WORD $0xfd0018b3 // str d19, [x5, #48]
+	TBZ $0, R8, done80
+	ADD $56, R5, R15
+	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
+	JMP done80
+
+single79:
+	WORD $0xbd0030b3 // str s19, [x5, #48]
+
+done80:
+	ADD R6, R5
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
+	WORD $0x3d8000b4 // str q20, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
+	WORD $0x3d8004b5 // str q21, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
+	WORD $0x3d8008b6 // str q22, [x5, #32]
+	TBZ $2, R8, few84
+	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	JMP done83
+
+few84:
+	TBZ $1, R8, single82
+	WORD $0xfd4018b8 // ldr d24, [x5, #48]
+	TBZ $0, R8, done83
+	ADD $56, R5, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done83
+
+single82:
+	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+
+done83:
+	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
+	TBZ $2, R8, few87
+	WORD $0x3d800cb7 // str q23, [x5, #48]
+	JMP done86
+
+few87:
+	TBZ $1, R8, single85
+	WORD $0xfd0018b7 // str d23, [x5, #48]
+	TBZ $0, R8, done86
+	ADD $56, R5, R15
+	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
+	JMP done86
+
+single85:
+	WORD $0xbd0030b7 // str s23, [x5, #48]
+
+done86:
+	ADD R6, R5
+
+end33:
 	ADD R1, R14, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
@@ -13095,122 +18545,122 @@ done48:
 rows1:
 	MOVD 64(R0), R9
 	CMP $5, R9
-	BNE rows50
+	BNE rows88
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	ADD R1, R12, R13
 
-tile51:
+tile89:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE notC52
+	BNE notC90
 	MOVD R5, R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x3dc005e1 // ldr q1, [x15, #16]
 	WORD $0x3dc009e2 // ldr q2, [x15, #32]
-	TBZ $2, R8, few57
+	TBZ $2, R8, few95
 	WORD $0x3dc00de3 // ldr q3, [x15, #48]
-	JMP done56
+	JMP done94
 
-few57:
-	TBZ $1, R8, single55
+few95:
+	TBZ $1, R8, single93
 	WORD $0xfd4019e3 // ldr d3, [x15, #48]
-	TBZ $0, R8, done56
+	TBZ $0, R8, done94
 	ADD $56, R15, R16
 	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done56
+	JMP done94
 
-single55:
+single93:
 	WORD $0xbd4031e3 // ldr s3, [x15, #48]
 
-done56:
+done94:
 	ADD R6, R15
 	WORD $0x3dc001e4 // ldr q4, [x15]
 	WORD $0x3dc005e5 // ldr q5, [x15, #16]
 	WORD $0x3dc009e6 // ldr q6, [x15, #32]
-	TBZ $2, R8, few60
+	TBZ $2, R8, few98
 	WORD $0x3dc00de7 // ldr q7, [x15, #48]
-	JMP done59
+	JMP done97
 
-few60:
-	TBZ $1, R8, single58
+few98:
+	TBZ $1, R8, single96
 	WORD $0xfd4019e7 // ldr d7, [x15, #48]
-	TBZ $0, R8, done59
+	TBZ $0, R8, done97
 	ADD $56, R15, R16
 	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
-	JMP done59
+	JMP done97
 
-single58:
+single96:
 	WORD $0xbd4031e7 // ldr s7, [x15, #48]
 
-done59:
+done97:
 	ADD R6, R15
 	WORD $0x3dc001e8 // ldr q8, [x15]
 	WORD $0x3dc005e9 // ldr q9, [x15, #16]
 	WORD $0x3dc009ea // ldr q10, [x15, #32]
-	TBZ $2, R8, few63
+	TBZ $2, R8, few101
 	WORD $0x3dc00deb // ldr q11, [x15, #48]
-	JMP done62
+	JMP done100
 
-few63:
-	TBZ $1, R8, single61
+few101:
+	TBZ $1, R8, single99
 	WORD $0xfd4019eb // ldr d11, [x15, #48]
-	TBZ $0, R8, done62
+	TBZ $0, R8, done100
 	ADD $56, R15, R16
 	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
-	JMP done62
+	JMP done100
 
-single61:
+single99:
 	WORD $0xbd4031eb // ldr s11, [x15, #48]
 
-done62:
+done100:
 	ADD R6, R15
 	WORD $0x3dc001ec // ldr q12, [x15]
 	WORD $0x3dc005ed // ldr q13, [x15, #16]
 	WORD $0x3dc009ee // ldr q14, [x15, #32]
-	TBZ $2, R8, few66
+	TBZ $2, R8, few104
 	WORD $0x3dc00def // ldr q15, [x15, #48]
-	JMP done65
+	JMP done103
 
-few66:
-	TBZ $1, R8, single64
+few104:
+	TBZ $1, R8, single102
 	WORD $0xfd4019ef // ldr d15, [x15, #48]
-	TBZ $0, R8, done65
+	TBZ $0, R8, done103
 	ADD $56, R15, R16
 	WORD $0x4d40820f // ld1 {v15.s}[2], [x16]
-	JMP done65
+	JMP done103
 
-single64:
+single102:
 	WORD $0xbd4031ef // ldr s15, [x15, #48]
 
-done65:
+done103:
 	ADD R6, R15
 	WORD $0x3dc001f0 // ldr q16, [x15]
 	WORD $0x3dc005f1 // ldr q17, [x15, #16]
 	WORD $0x3dc009f2 // ldr q18, [x15, #32]
-	TBZ $2, R8, few69
+	TBZ $2, R8, few107
 	WORD $0x3dc00df3 // ldr q19, [x15, #48]
-	JMP done68
+	JMP done106
 
-few69:
-	TBZ $1, R8, single67
+few107:
+	TBZ $1, R8, single105
 	WORD $0xfd4019f3 // ldr d19, [x15, #48]
-	TBZ $0, R8, done68
+	TBZ $0, R8, done106
 	ADD $56, R15, R16
 	WORD $0x4d408213 // ld1 {v19.s}[2], [x16]
-	JMP done68
+	JMP done106
 
-single67:
+single105:
 	WORD $0xbd4031f3 // ldr s19, [x15, #48]
 
-done68:
-	JMP begin54
+done106:
+	JMP begin92
 
-notC52:
+notC90:
 	CMP $1, R14
-	BNE notBias53
+	BNE notBias91
 	MOVD 96(R0), R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -13227,29 +18677,29 @@ notC52:
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c52 // mov v18.16b, v2.16b
-	TBZ $2, R8, few72
+	TBZ $2, R8, few110
 	WORD $0x3dc00de3 // ldr q3, [x15, #48]
-	JMP done71
+	JMP done109
 
-few72:
-	TBZ $1, R8, single70
+few110:
+	TBZ $1, R8, single108
 	WORD $0xfd4019e3 // ldr d3, [x15, #48]
-	TBZ $0, R8, done71
+	TBZ $0, R8, done109
 	ADD $56, R15, R16
 	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done71
+	JMP done109
 
-single70:
+single108:
 	WORD $0xbd4031e3 // ldr s3, [x15, #48]
 
-done71:
+done109:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
 	WORD $0x4ea31c73 // mov v19.16b, v3.16b
-	JMP begin54
+	JMP begin92
 
-notBias53:
+notBias91:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -13271,17 +18721,17 @@ notBias53:
 	WORD $0x4f000412 // movi v18.4s, #0x0
 	WORD $0x4f000413 // movi v19.4s, #0x0
 
-begin54:
+begin92:
 	MOVD R3, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums73
+	CBZ R16, sums111
 	CMP $4, R2
-	BNE scattered76
+	BNE scattered114
 	SUBS $4, R16, R16
-	BLT few75
+	BLT few113
 
-four74:
+four112:
 	WORD $0x3cef6934 // ldr q20, [x9, x15]
 	WORD $0x3cef6955 // ldr q21, [x10, x15]
 	WORD $0x3cef6976 // ldr q22, [x11, x15]
@@ -13405,15 +18855,15 @@ four74:
 	ADD R4, R14
 	ADD $16, R15
 	SUBS $4, R16, R16
-	BGE four74
+	BGE four112
 
-few75:
+few113:
 	ADDS $4, R16, R16
-	BEQ sums73
+	BEQ sums111
 
-scattered76:
+scattered114:
 
-step77:
+step115:
 	WORD $0xbc6f6934 // ldr s20, [x9, x15]
 	WORD $0xbc6f6955 // ldr s21, [x10, x15]
 	WORD $0xbc6f6976 // ldr s22, [x11, x15]
@@ -13450,9 +18900,12 @@ step77:
 	ADD R4, R14
 	ADD R2, R15
 	SUBS $1, R16, R16
-	BNE step77
+	BNE step115
 
-sums73:
+sums111:
+	MOVD 88(R0), R14
+	CMP $3, R14
+	BEQ add116
 	WORD $0x4f000414 // movi v20.4s, #0x0
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -13461,22 +18914,22 @@ sums73:
 	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
 	WORD $0x3d8008a2 // str q2, [x5, #32]
 	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	TBZ $2, R8, few80
+	TBZ $2, R8, few120
 	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done79
+	JMP done119
 
-few80:
-	TBZ $1, R8, single78
+few120:
+	TBZ $1, R8, single118
 	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done79
+	TBZ $0, R8, done119
 	ADD $56, R5, R14
 	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done79
+	JMP done119
 
-single78:
+single118:
 	WORD $0xbd0030a3 // str s3, [x5, #48]
 
-done79:
+done119:
 	ADD R6, R5
 	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
 	WORD $0x3d8000a4 // str q4, [x5]
@@ -13485,22 +18938,22 @@ done79:
 	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
 	WORD $0x3d8008a6 // str q6, [x5, #32]
 	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
-	TBZ $2, R8, few83
+	TBZ $2, R8, few123
 	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done82
+	JMP done122
 
-few83:
-	TBZ $1, R8, single81
+few123:
+	TBZ $1, R8, single121
 	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done82
+	TBZ $0, R8, done122
 	ADD $56, R5, R14
 	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
-	JMP done82
+	JMP done122
 
-single81:
+single121:
 	WORD $0xbd0030a7 // str s7, [x5, #48]
 
-done82:
+done122:
 	ADD R6, R5
 	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
 	WORD $0x3d8000a8 // str q8, [x5]
@@ -13509,22 +18962,22 @@ done82:
 	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
 	WORD $0x3d8008aa // str q10, [x5, #32]
 	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
-	TBZ $2, R8, few86
+	TBZ $2, R8, few126
 	WORD $0x3d800cab // str q11, [x5, #48]
-	JMP done85
+	JMP done125
 
-few86:
-	TBZ $1, R8, single84
+few126:
+	TBZ $1, R8, single124
 	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done85
+	TBZ $0, R8, done125
 	ADD $56, R5, R14
 	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
-	JMP done85
+	JMP done125
 
-single84:
+single124:
 	WORD $0xbd0030ab // str s11, [x5, #48]
 
-done85:
+done125:
 	ADD R6, R5
 	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
 	WORD $0x3d8000ac // str q12, [x5]
@@ -13533,22 +18986,22 @@ done85:
 	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
 	WORD $0x3d8008ae // str q14, [x5, #32]
 	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
-	TBZ $2, R8, few89
+	TBZ $2, R8, few129
 	WORD $0x3d800caf // str q15, [x5, #48]
-	JMP done88
+	JMP done128
 
-few89:
-	TBZ $1, R8, single87
+few129:
+	TBZ $1, R8, single127
 	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done88
+	TBZ $0, R8, done128
 	ADD $56, R5, R14
 	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
-	JMP done88
+	JMP done128
 
-single87:
+single127:
 	WORD $0xbd0030af // str s15, [x5, #48]
 
-done88:
+done128:
 	ADD R6, R5
 	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
 	WORD $0x3d8000b0 // str q16, [x5]
@@ -13557,130 +19010,350 @@ done88:
 	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
 	WORD $0x3d8008b2 // str q18, [x5, #32]
 	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
-	TBZ $2, R8, few92
+	TBZ $2, R8, few132
 	WORD $0x3d800cb3 // str q19, [x5, #48]
-	JMP done91
+	JMP done131
 
-few92:
-	TBZ $1, R8, single90
+few132:
+	TBZ $1, R8, single130
 	WORD $0xfd0018b3 // str d19, [x5, #48]
-	TBZ $0, R8, done91
+	TBZ $0, R8, done131
 	ADD $56, R5, R14
 	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
-	JMP done91
+	JMP done131
 
-single90:
+single130:
 	WORD $0xbd0030b3 // str s19, [x5, #48]
 
-done91:
+done131:
 	ADD R6, R5
+	JMP end117
+
+add116:
+	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x4e34d421 // fadd v1.4s, v1.4s, v20.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	TBZ $2, R8, few135
+	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	JMP done134
+
+few135:
+	TBZ $1, R8, single133
+	WORD $0xfd4018b4 // ldr d20, [x5, #48]
+	TBZ $0, R8, done134
+	ADD $56, R5, R14
+	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done134
+
+single133:
+	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+
+done134:
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	TBZ $2, R8, few138
+	WORD $0x3d800ca3 // str q3, [x5, #48]
+	JMP done137
+
+few138:
+	TBZ $1, R8, single136
+	WORD $0xfd0018a3 // str d3, [x5, #48]
+	TBZ $0, R8, done137
+	ADD $56, R5, R14
+	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
+	JMP done137
+
+single136:
+	WORD $0xbd0030a3 // str s3, [x5, #48]
+
+done137:
+	ADD R6, R5
+	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x4e34d4a5 // fadd v5.4s, v5.4s, v20.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	TBZ $2, R8, few141
+	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	JMP done140
+
+few141:
+	TBZ $1, R8, single139
+	WORD $0xfd4018b4 // ldr d20, [x5, #48]
+	TBZ $0, R8, done140
+	ADD $56, R5, R14
+	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done140
+
+single139:
+	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+
+done140:
+	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
+	TBZ $2, R8, few144
+	WORD $0x3d800ca7 // str q7, [x5, #48]
+	JMP done143
+
+few144:
+	TBZ $1, R8, single142
+	WORD $0xfd0018a7 // str d7, [x5, #48]
+	TBZ $0, R8, done143
+	ADD $56, R5, R14
+	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
+	JMP done143
+
+single142:
+	WORD $0xbd0030a7 // str s7, [x5, #48]
+
+done143:
+	ADD R6, R5
+	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x4e34d529 // fadd v9.4s, v9.4s, v20.4s
+	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
+	WORD $0x3d8008aa // str q10, [x5, #32]
+	TBZ $2, R8, few147
+	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	JMP done146
+
+few147:
+	TBZ $1, R8, single145
+	WORD $0xfd4018b4 // ldr d20, [x5, #48]
+	TBZ $0, R8, done146
+	ADD $56, R5, R14
+	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done146
+
+single145:
+	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+
+done146:
+	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
+	TBZ $2, R8, few150
+	WORD $0x3d800cab // str q11, [x5, #48]
+	JMP done149
+
+few150:
+	TBZ $1, R8, single148
+	WORD $0xfd0018ab // str d11, [x5, #48]
+	TBZ $0, R8, done149
+	ADD $56, R5, R14
+	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
+	JMP done149
+
+single148:
+	WORD $0xbd0030ab // str s11, [x5, #48]
+
+done149:
+	ADD R6, R5
+	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
+	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x4e34d5ad // fadd v13.4s, v13.4s, v20.4s
+	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
+	WORD $0x3d8008ae // str q14, [x5, #32]
+	TBZ $2, R8, few153
+	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	JMP done152
+
+few153:
+	TBZ $1, R8, single151
+	WORD $0xfd4018b4 // ldr d20, [x5, #48]
+	TBZ $0, R8, done152
+	ADD $56, R5, R14
+	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done152
+
+single151:
+	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+
+done152:
+	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
+	TBZ $2, R8, few156
+	WORD $0x3d800caf // str q15, [x5, #48]
+	JMP done155
+
+few156:
+	TBZ $1, R8, single154
+	WORD $0xfd0018af // str d15, [x5, #48]
+	TBZ $0, R8, done155
+	ADD $56, R5, R14
+	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
+	JMP done155
+
+single154:
+	WORD $0xbd0030af // str s15, [x5, #48]
+
+done155:
+	ADD R6, R5
+	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
+	WORD $0x3d8000b0 // str q16, [x5]
+	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x4e34d631 // fadd v17.4s, v17.4s, v20.4s
+	WORD $0x3d8004b1 // str q17, [x5, #16]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
+	WORD $0x3d8008b2 // str q18, [x5, #32]
+	TBZ $2, R8, few159
+	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	JMP done158
+
+few159:
+	TBZ $1, R8, single157
+	WORD $0xfd4018b4 // ldr d20, [x5, #48]
+	TBZ $0, R8, done158
+	ADD $56, R5, R14
+	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done158
+
+single157:
+	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+
+done158:
+	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
+	TBZ $2, R8, few162
+	WORD $0x3d800cb3 // str q19, [x5, #48]
+	JMP done161
+
+few162:
+	TBZ $1, R8, single160
+	WORD $0xfd0018b3 // str d19, [x5, #48]
+	TBZ $0, R8, done161
+	ADD $56, R5, R14
+	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
+	JMP done161
+
+single160:
+	WORD $0xbd0030b3 // str s19, [x5, #48]
+
+done161:
+	ADD R6, R5
+
+end117:
 	ADD R1, R13, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	ADD R1, R12, R13
 	SUBS $1, R7, R7
-	BNE tile51
+	BNE tile89
 	RET
 
-rows50:
+rows88:
 	MOVD 64(R0), R9
 	CMP $4, R9
-	BNE rows93
+	BNE rows163
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 
-tile94:
+tile164:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE notC95
+	BNE notC165
 	MOVD R5, R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x3dc005c1 // ldr q1, [x14, #16]
 	WORD $0x3dc009c2 // ldr q2, [x14, #32]
-	TBZ $2, R8, few100
+	TBZ $2, R8, few170
 	WORD $0x3dc00dc3 // ldr q3, [x14, #48]
-	JMP done99
+	JMP done169
 
-few100:
-	TBZ $1, R8, single98
+few170:
+	TBZ $1, R8, single168
 	WORD $0xfd4019c3 // ldr d3, [x14, #48]
-	TBZ $0, R8, done99
+	TBZ $0, R8, done169
 	ADD $56, R14, R15
 	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done99
+	JMP done169
 
-single98:
+single168:
 	WORD $0xbd4031c3 // ldr s3, [x14, #48]
 
-done99:
+done169:
 	ADD R6, R14
 	WORD $0x3dc001c4 // ldr q4, [x14]
 	WORD $0x3dc005c5 // ldr q5, [x14, #16]
 	WORD $0x3dc009c6 // ldr q6, [x14, #32]
-	TBZ $2, R8, few103
+	TBZ $2, R8, few173
 	WORD $0x3dc00dc7 // ldr q7, [x14, #48]
-	JMP done102
+	JMP done172
 
-few103:
-	TBZ $1, R8, single101
+few173:
+	TBZ $1, R8, single171
 	WORD $0xfd4019c7 // ldr d7, [x14, #48]
-	TBZ $0, R8, done102
+	TBZ $0, R8, done172
 	ADD $56, R14, R15
 	WORD $0x4d4081e7 // ld1 {v7.s}[2], [x15]
-	JMP done102
+	JMP done172
 
-single101:
+single171:
 	WORD $0xbd4031c7 // ldr s7, [x14, #48]
 
-done102:
+done172:
 	ADD R6, R14
 	WORD $0x3dc001c8 // ldr q8, [x14]
 	WORD $0x3dc005c9 // ldr q9, [x14, #16]
 	WORD $0x3dc009ca // ldr q10, [x14, #32]
-	TBZ $2, R8, few106
+	TBZ $2, R8, few176
 	WORD $0x3dc00dcb // ldr q11, [x14, #48]
-	JMP done105
+	JMP done175
 
-few106:
-	TBZ $1, R8, single104
+few176:
+	TBZ $1, R8, single174
 	WORD $0xfd4019cb // ldr d11, [x14, #48]
-	TBZ $0, R8, done105
+	TBZ $0, R8, done175
 	ADD $56, R14, R15
 	WORD $0x4d4081eb // ld1 {v11.s}[2], [x15]
-	JMP done105
+	JMP done175
 
-single104:
+single174:
 	WORD $0xbd4031cb // ldr s11, [x14, #48]
 
-done105:
+done175:
 	ADD R6, R14
 	WORD $0x3dc001cc // ldr q12, [x14]
 	WORD $0x3dc005cd // ldr q13, [x14, #16]
 	WORD $0x3dc009ce // ldr q14, [x14, #32]
-	TBZ $2, R8, few109
+	TBZ $2, R8, few179
 	WORD $0x3dc00dcf // ldr q15, [x14, #48]
-	JMP done108
+	JMP done178
 
-few109:
-	TBZ $1, R8, single107
+few179:
+	TBZ $1, R8, single177
 	WORD $0xfd4019cf // ldr d15, [x14, #48]
-	TBZ $0, R8, done108
+	TBZ $0, R8, done178
 	ADD $56, R14, R15
 	WORD $0x4d4081ef // ld1 {v15.s}[2], [x15]
-	JMP done108
+	JMP done178
 
-single107:
+single177:
 	WORD $0xbd4031cf // ldr s15, [x14, #48]
 
-done108:
-	JMP begin97
+done178:
+	JMP begin167
 
-notC95:
+notC165:
 	CMP $1, R13
-	BNE notBias96
+	BNE notBias166
 	MOVD 96(R0), R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -13694,28 +19367,28 @@ notC95:
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
-	TBZ $2, R8, few112
+	TBZ $2, R8, few182
 	WORD $0x3dc00dc3 // ldr q3, [x14, #48]
-	JMP done111
+	JMP done181
 
-few112:
-	TBZ $1, R8, single110
+few182:
+	TBZ $1, R8, single180
 	WORD $0xfd4019c3 // ldr d3, [x14, #48]
-	TBZ $0, R8, done111
+	TBZ $0, R8, done181
 	ADD $56, R14, R15
 	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done111
+	JMP done181
 
-single110:
+single180:
 	WORD $0xbd4031c3 // ldr s3, [x14, #48]
 
-done111:
+done181:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
-	JMP begin97
+	JMP begin167
 
-notBias96:
+notBias166:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -13733,17 +19406,17 @@ notBias96:
 	WORD $0x4f00040e // movi v14.4s, #0x0
 	WORD $0x4f00040f // movi v15.4s, #0x0
 
-begin97:
+begin167:
 	MOVD R3, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums113
+	CBZ R15, sums183
 	CMP $4, R2
-	BNE scattered116
+	BNE scattered186
 	SUBS $4, R15, R15
-	BLT few115
+	BLT few185
 
-four114:
+four184:
 	WORD $0x3cee6930 // ldr q16, [x9, x14]
 	WORD $0x3cee6951 // ldr q17, [x10, x14]
 	WORD $0x3cee6972 // ldr q18, [x11, x14]
@@ -13850,15 +19523,15 @@ four114:
 	ADD R4, R13
 	ADD $16, R14
 	SUBS $4, R15, R15
-	BGE four114
+	BGE four184
 
-few115:
+few185:
 	ADDS $4, R15, R15
-	BEQ sums113
+	BEQ sums183
 
-scattered116:
+scattered186:
 
-step117:
+step187:
 	WORD $0xbc6e6930 // ldr s16, [x9, x14]
 	WORD $0xbc6e6951 // ldr s17, [x10, x14]
 	WORD $0xbc6e6972 // ldr s18, [x11, x14]
@@ -13890,9 +19563,12 @@ step117:
 	ADD R4, R13
 	ADD R2, R14
 	SUBS $1, R15, R15
-	BNE step117
+	BNE step187
 
-sums113:
+sums183:
+	MOVD 88(R0), R13
+	CMP $3, R13
+	BEQ add188
 	WORD $0x4f000410 // movi v16.4s, #0x0
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -13901,22 +19577,22 @@ sums113:
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
 	WORD $0x3d8008a2 // str q2, [x5, #32]
 	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	TBZ $2, R8, few120
+	TBZ $2, R8, few192
 	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done119
+	JMP done191
 
-few120:
-	TBZ $1, R8, single118
+few192:
+	TBZ $1, R8, single190
 	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done119
+	TBZ $0, R8, done191
 	ADD $56, R5, R13
 	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done119
+	JMP done191
 
-single118:
+single190:
 	WORD $0xbd0030a3 // str s3, [x5, #48]
 
-done119:
+done191:
 	ADD R6, R5
 	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
 	WORD $0x3d8000a4 // str q4, [x5]
@@ -13925,22 +19601,22 @@ done119:
 	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
 	WORD $0x3d8008a6 // str q6, [x5, #32]
 	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	TBZ $2, R8, few123
+	TBZ $2, R8, few195
 	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done122
+	JMP done194
 
-few123:
-	TBZ $1, R8, single121
+few195:
+	TBZ $1, R8, single193
 	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done122
+	TBZ $0, R8, done194
 	ADD $56, R5, R13
 	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
-	JMP done122
+	JMP done194
 
-single121:
+single193:
 	WORD $0xbd0030a7 // str s7, [x5, #48]
 
-done122:
+done194:
 	ADD R6, R5
 	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
 	WORD $0x3d8000a8 // str q8, [x5]
@@ -13949,22 +19625,22 @@ done122:
 	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
 	WORD $0x3d8008aa // str q10, [x5, #32]
 	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
-	TBZ $2, R8, few126
+	TBZ $2, R8, few198
 	WORD $0x3d800cab // str q11, [x5, #48]
-	JMP done125
+	JMP done197
 
-few126:
-	TBZ $1, R8, single124
+few198:
+	TBZ $1, R8, single196
 	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done125
+	TBZ $0, R8, done197
 	ADD $56, R5, R13
 	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
-	JMP done125
+	JMP done197
 
-single124:
+single196:
 	WORD $0xbd0030ab // str s11, [x5, #48]
 
-done125:
+done197:
 	ADD R6, R5
 	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
 	WORD $0x3d8000ac // str q12, [x5]
@@ -13973,108 +19649,285 @@ done125:
 	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
 	WORD $0x3d8008ae // str q14, [x5, #32]
 	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
-	TBZ $2, R8, few129
+	TBZ $2, R8, few201
 	WORD $0x3d800caf // str q15, [x5, #48]
-	JMP done128
+	JMP done200
 
-few129:
-	TBZ $1, R8, single127
+few201:
+	TBZ $1, R8, single199
 	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done128
+	TBZ $0, R8, done200
 	ADD $56, R5, R13
 	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
-	JMP done128
+	JMP done200
 
-single127:
+single199:
 	WORD $0xbd0030af // str s15, [x5, #48]
 
-done128:
+done200:
 	ADD R6, R5
+	JMP end189
+
+add188:
+	WORD $0x3dc000b0 // ldr q16, [x5]
+	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008b0 // ldr q16, [x5, #32]
+	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	TBZ $2, R8, few204
+	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	JMP done203
+
+few204:
+	TBZ $1, R8, single202
+	WORD $0xfd4018b0 // ldr d16, [x5, #48]
+	TBZ $0, R8, done203
+	ADD $56, R5, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done203
+
+single202:
+	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+
+done203:
+	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
+	TBZ $2, R8, few207
+	WORD $0x3d800ca3 // str q3, [x5, #48]
+	JMP done206
+
+few207:
+	TBZ $1, R8, single205
+	WORD $0xfd0018a3 // str d3, [x5, #48]
+	TBZ $0, R8, done206
+	ADD $56, R5, R13
+	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
+	JMP done206
+
+single205:
+	WORD $0xbd0030a3 // str s3, [x5, #48]
+
+done206:
+	ADD R6, R5
+	WORD $0x3dc000b0 // ldr q16, [x5]
+	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008b0 // ldr q16, [x5, #32]
+	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	TBZ $2, R8, few210
+	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	JMP done209
+
+few210:
+	TBZ $1, R8, single208
+	WORD $0xfd4018b0 // ldr d16, [x5, #48]
+	TBZ $0, R8, done209
+	ADD $56, R5, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done209
+
+single208:
+	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+
+done209:
+	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
+	TBZ $2, R8, few213
+	WORD $0x3d800ca7 // str q7, [x5, #48]
+	JMP done212
+
+few213:
+	TBZ $1, R8, single211
+	WORD $0xfd0018a7 // str d7, [x5, #48]
+	TBZ $0, R8, done212
+	ADD $56, R5, R13
+	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
+	JMP done212
+
+single211:
+	WORD $0xbd0030a7 // str s7, [x5, #48]
+
+done212:
+	ADD R6, R5
+	WORD $0x3dc000b0 // ldr q16, [x5]
+	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
+	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3dc008b0 // ldr q16, [x5, #32]
+	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
+	WORD $0x3d8008aa // str q10, [x5, #32]
+	TBZ $2, R8, few216
+	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	JMP done215
+
+few216:
+	TBZ $1, R8, single214
+	WORD $0xfd4018b0 // ldr d16, [x5, #48]
+	TBZ $0, R8, done215
+	ADD $56, R5, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done215
+
+single214:
+	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+
+done215:
+	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
+	TBZ $2, R8, few219
+	WORD $0x3d800cab // str q11, [x5, #48]
+	JMP done218
+
+few219:
+	TBZ $1, R8, single217
+	WORD $0xfd0018ab // str d11, [x5, #48]
+	TBZ $0, R8, done218
+	ADD $56, R5, R13
+	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
+	JMP done218
+
+single217:
+	WORD $0xbd0030ab // str s11, [x5, #48]
+
+done218:
+	ADD R6, R5
+	WORD $0x3dc000b0 // ldr q16, [x5]
+	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
+	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
+	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3dc008b0 // ldr q16, [x5, #32]
+	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
+	WORD $0x3d8008ae // str q14, [x5, #32]
+	TBZ $2, R8, few222
+	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	JMP done221
+
+few222:
+	TBZ $1, R8, single220
+	WORD $0xfd4018b0 // ldr d16, [x5, #48]
+	TBZ $0, R8, done221
+	ADD $56, R5, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done221
+
+single220:
+	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+
+done221:
+	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
+	TBZ $2, R8, few225
+	WORD $0x3d800caf // str q15, [x5, #48]
+	JMP done224
+
+few225:
+	TBZ $1, R8, single223
+	WORD $0xfd0018af // str d15, [x5, #48]
+	TBZ $0, R8, done224
+	ADD $56, R5, R13
+	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
+	JMP done224
+
+single223:
+	WORD $0xbd0030af // str s15, [x5, #48]
+
+done224:
+	ADD R6, R5
+
+end189:
 	ADD R1, R12, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	SUBS $1, R7, R7
-	BNE tile94
+	BNE tile164
 	RET
 
-rows93:
+rows163:
 	MOVD 64(R0), R9
 	CMP $3, R9
-	BNE rows130
+	BNE rows226
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 
-tile131:
+tile227:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE notC132
+	BNE notC228
 	MOVD R5, R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x3dc005a1 // ldr q1, [x13, #16]
 	WORD $0x3dc009a2 // ldr q2, [x13, #32]
-	TBZ $2, R8, few137
+	TBZ $2, R8, few233
 	WORD $0x3dc00da3 // ldr q3, [x13, #48]
-	JMP done136
+	JMP done232
 
-few137:
-	TBZ $1, R8, single135
+few233:
+	TBZ $1, R8, single231
 	WORD $0xfd4019a3 // ldr d3, [x13, #48]
-	TBZ $0, R8, done136
+	TBZ $0, R8, done232
 	ADD $56, R13, R14
 	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
-	JMP done136
+	JMP done232
 
-single135:
+single231:
 	WORD $0xbd4031a3 // ldr s3, [x13, #48]
 
-done136:
+done232:
 	ADD R6, R13
 	WORD $0x3dc001a4 // ldr q4, [x13]
 	WORD $0x3dc005a5 // ldr q5, [x13, #16]
 	WORD $0x3dc009a6 // ldr q6, [x13, #32]
-	TBZ $2, R8, few140
+	TBZ $2, R8, few236
 	WORD $0x3dc00da7 // ldr q7, [x13, #48]
-	JMP done139
+	JMP done235
 
-few140:
-	TBZ $1, R8, single138
+few236:
+	TBZ $1, R8, single234
 	WORD $0xfd4019a7 // ldr d7, [x13, #48]
-	TBZ $0, R8, done139
+	TBZ $0, R8, done235
 	ADD $56, R13, R14
 	WORD $0x4d4081c7 // ld1 {v7.s}[2], [x14]
-	JMP done139
+	JMP done235
 
-single138:
+single234:
 	WORD $0xbd4031a7 // ldr s7, [x13, #48]
 
-done139:
+done235:
 	ADD R6, R13
 	WORD $0x3dc001a8 // ldr q8, [x13]
 	WORD $0x3dc005a9 // ldr q9, [x13, #16]
 	WORD $0x3dc009aa // ldr q10, [x13, #32]
-	TBZ $2, R8, few143
+	TBZ $2, R8, few239
 	WORD $0x3dc00dab // ldr q11, [x13, #48]
-	JMP done142
+	JMP done238
 
-few143:
-	TBZ $1, R8, single141
+few239:
+	TBZ $1, R8, single237
 	WORD $0xfd4019ab // ldr d11, [x13, #48]
-	TBZ $0, R8, done142
+	TBZ $0, R8, done238
 	ADD $56, R13, R14
 	WORD $0x4d4081cb // ld1 {v11.s}[2], [x14]
-	JMP done142
+	JMP done238
 
-single141:
+single237:
 	WORD $0xbd4031ab // ldr s11, [x13, #48]
 
-done142:
-	JMP begin134
+done238:
+	JMP begin230
 
-notC132:
+notC228:
 	CMP $1, R12
-	BNE notBias133
+	BNE notBias229
 	MOVD 96(R0), R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -14085,27 +19938,27 @@ notC132:
 	WORD $0x3dc009a2 // ldr q2, [x13, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
-	TBZ $2, R8, few146
+	TBZ $2, R8, few242
 	WORD $0x3dc00da3 // ldr q3, [x13, #48]
-	JMP done145
+	JMP done241
 
-few146:
-	TBZ $1, R8, single144
+few242:
+	TBZ $1, R8, single240
 	WORD $0xfd4019a3 // ldr d3, [x13, #48]
-	TBZ $0, R8, done145
+	TBZ $0, R8, done241
 	ADD $56, R13, R14
 	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
-	JMP done145
+	JMP done241
 
-single144:
+single240:
 	WORD $0xbd4031a3 // ldr s3, [x13, #48]
 
-done145:
+done241:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
-	JMP begin134
+	JMP begin230
 
-notBias133:
+notBias229:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -14119,17 +19972,17 @@ notBias133:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-begin134:
+begin230:
 	MOVD R3, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums147
+	CBZ R14, sums243
 	CMP $4, R2
-	BNE scattered150
+	BNE scattered246
 	SUBS $4, R14, R14
-	BLT few149
+	BLT few245
 
-four148:
+four244:
 	WORD $0x3ced692c // ldr q12, [x9, x13]
 	WORD $0x3ced694d // ldr q13, [x10, x13]
 	WORD $0x3ced696e // ldr q14, [x11, x13]
@@ -14219,15 +20072,15 @@ four148:
 	ADD R4, R12
 	ADD $16, R13
 	SUBS $4, R14, R14
-	BGE four148
+	BGE four244
 
-few149:
+few245:
 	ADDS $4, R14, R14
-	BEQ sums147
+	BEQ sums243
 
-scattered150:
+scattered246:
 
-step151:
+step247:
 	WORD $0xbc6d692c // ldr s12, [x9, x13]
 	WORD $0xbc6d694d // ldr s13, [x10, x13]
 	WORD $0xbc6d696e // ldr s14, [x11, x13]
@@ -14254,9 +20107,12 @@ step151:
 	ADD R4, R12
 	ADD R2, R13
 	SUBS $1, R14, R14
-	BNE step151
+	BNE step247
 
-sums147:
+sums243:
+	MOVD 88(R0), R12
+	CMP $3, R12
+	BEQ add248
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -14265,22 +20121,22 @@ sums147:
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
 	WORD $0x3d8008a2 // str q2, [x5, #32]
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $2, R8, few154
+	TBZ $2, R8, few252
 	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done153
+	JMP done251
 
-few154:
-	TBZ $1, R8, single152
+few252:
+	TBZ $1, R8, single250
 	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done153
+	TBZ $0, R8, done251
 	ADD $56, R5, R12
 	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
-	JMP done153
+	JMP done251
 
-single152:
+single250:
 	WORD $0xbd0030a3 // str s3, [x5, #48]
 
-done153:
+done251:
 	ADD R6, R5
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
 	WORD $0x3d8000a4 // str q4, [x5]
@@ -14289,22 +20145,22 @@ done153:
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
 	WORD $0x3d8008a6 // str q6, [x5, #32]
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $2, R8, few157
+	TBZ $2, R8, few255
 	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done156
+	JMP done254
 
-few157:
-	TBZ $1, R8, single155
+few255:
+	TBZ $1, R8, single253
 	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done156
+	TBZ $0, R8, done254
 	ADD $56, R5, R12
 	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
-	JMP done156
+	JMP done254
 
-single155:
+single253:
 	WORD $0xbd0030a7 // str s7, [x5, #48]
 
-done156:
+done254:
 	ADD R6, R5
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
 	WORD $0x3d8000a8 // str q8, [x5]
@@ -14313,86 +20169,220 @@ done156:
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
 	WORD $0x3d8008aa // str q10, [x5, #32]
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $2, R8, few160
+	TBZ $2, R8, few258
 	WORD $0x3d800cab // str q11, [x5, #48]
-	JMP done159
+	JMP done257
 
-few160:
-	TBZ $1, R8, single158
+few258:
+	TBZ $1, R8, single256
 	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done159
+	TBZ $0, R8, done257
 	ADD $56, R5, R12
 	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
-	JMP done159
+	JMP done257
 
-single158:
+single256:
 	WORD $0xbd0030ab // str s11, [x5, #48]
 
-done159:
+done257:
 	ADD R6, R5
+	JMP end249
+
+add248:
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	TBZ $2, R8, few261
+	WORD $0x3dc00cac // ldr q12, [x5, #48]
+	JMP done260
+
+few261:
+	TBZ $1, R8, single259
+	WORD $0xfd4018ac // ldr d12, [x5, #48]
+	TBZ $0, R8, done260
+	ADD $56, R5, R12
+	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
+	JMP done260
+
+single259:
+	WORD $0xbd4030ac // ldr s12, [x5, #48]
+
+done260:
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	TBZ $2, R8, few264
+	WORD $0x3d800ca3 // str q3, [x5, #48]
+	JMP done263
+
+few264:
+	TBZ $1, R8, single262
+	WORD $0xfd0018a3 // str d3, [x5, #48]
+	TBZ $0, R8, done263
+	ADD $56, R5, R12
+	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
+	JMP done263
+
+single262:
+	WORD $0xbd0030a3 // str s3, [x5, #48]
+
+done263:
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	TBZ $2, R8, few267
+	WORD $0x3dc00cac // ldr q12, [x5, #48]
+	JMP done266
+
+few267:
+	TBZ $1, R8, single265
+	WORD $0xfd4018ac // ldr d12, [x5, #48]
+	TBZ $0, R8, done266
+	ADD $56, R5, R12
+	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
+	JMP done266
+
+single265:
+	WORD $0xbd4030ac // ldr s12, [x5, #48]
+
+done266:
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	TBZ $2, R8, few270
+	WORD $0x3d800ca7 // str q7, [x5, #48]
+	JMP done269
+
+few270:
+	TBZ $1, R8, single268
+	WORD $0xfd0018a7 // str d7, [x5, #48]
+	TBZ $0, R8, done269
+	ADD $56, R5, R12
+	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
+	JMP done269
+
+single268:
+	WORD $0xbd0030a7 // str s7, [x5, #48]
+
+done269:
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	WORD $0x3d8008aa // str q10, [x5, #32]
+	TBZ $2, R8, few273
+	WORD $0x3dc00cac // ldr q12, [x5, #48]
+	JMP done272
+
+few273:
+	TBZ $1, R8, single271
+	WORD $0xfd4018ac // ldr d12, [x5, #48]
+	TBZ $0, R8, done272
+	ADD $56, R5, R12
+	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
+	JMP done272
+
+single271:
+	WORD $0xbd4030ac // ldr s12, [x5, #48]
+
+done272:
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
+	TBZ $2, R8, few276
+	WORD $0x3d800cab // str q11, [x5, #48]
+	JMP done275
+
+few276:
+	TBZ $1, R8, single274
+	WORD $0xfd0018ab // str d11, [x5, #48]
+	TBZ $0, R8, done275
+	ADD $56, R5, R12
+	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
+	JMP done275
+
+single274:
+	WORD $0xbd0030ab // str s11, [x5, #48]
+
+done275:
+	ADD R6, R5
+
+end249:
 	ADD R1, R11, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	SUBS $1, R7, R7
-	BNE tile131
+	BNE tile227
 	RET
 
-rows130:
+rows226:
 	MOVD 64(R0), R9
 	CMP $2, R9
-	BNE rows161
+	BNE rows277
 	MOVD (R0), R9
 	ADD R1, R9, R10
 
-tile162:
+tile278:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE notC163
+	BNE notC279
 	MOVD R5, R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x3dc00581 // ldr q1, [x12, #16]
 	WORD $0x3dc00982 // ldr q2, [x12, #32]
-	TBZ $2, R8, few168
+	TBZ $2, R8, few284
 	WORD $0x3dc00d83 // ldr q3, [x12, #48]
-	JMP done167
+	JMP done283
 
-few168:
-	TBZ $1, R8, single166
+few284:
+	TBZ $1, R8, single282
 	WORD $0xfd401983 // ldr d3, [x12, #48]
-	TBZ $0, R8, done167
+	TBZ $0, R8, done283
 	ADD $56, R12, R13
 	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
-	JMP done167
+	JMP done283
 
-single166:
+single282:
 	WORD $0xbd403183 // ldr s3, [x12, #48]
 
-done167:
+done283:
 	ADD R6, R12
 	WORD $0x3dc00184 // ldr q4, [x12]
 	WORD $0x3dc00585 // ldr q5, [x12, #16]
 	WORD $0x3dc00986 // ldr q6, [x12, #32]
-	TBZ $2, R8, few171
+	TBZ $2, R8, few287
 	WORD $0x3dc00d87 // ldr q7, [x12, #48]
-	JMP done170
+	JMP done286
 
-few171:
-	TBZ $1, R8, single169
+few287:
+	TBZ $1, R8, single285
 	WORD $0xfd401987 // ldr d7, [x12, #48]
-	TBZ $0, R8, done170
+	TBZ $0, R8, done286
 	ADD $56, R12, R13
 	WORD $0x4d4081a7 // ld1 {v7.s}[2], [x13]
-	JMP done170
+	JMP done286
 
-single169:
+single285:
 	WORD $0xbd403187 // ldr s7, [x12, #48]
 
-done170:
-	JMP begin165
+done286:
+	JMP begin281
 
-notC163:
+notC279:
 	CMP $1, R11
-	BNE notBias164
+	BNE notBias280
 	MOVD 96(R0), R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -14400,26 +20390,26 @@ notC163:
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x3dc00982 // ldr q2, [x12, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
-	TBZ $2, R8, few174
+	TBZ $2, R8, few290
 	WORD $0x3dc00d83 // ldr q3, [x12, #48]
-	JMP done173
+	JMP done289
 
-few174:
-	TBZ $1, R8, single172
+few290:
+	TBZ $1, R8, single288
 	WORD $0xfd401983 // ldr d3, [x12, #48]
-	TBZ $0, R8, done173
+	TBZ $0, R8, done289
 	ADD $56, R12, R13
 	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
-	JMP done173
+	JMP done289
 
-single172:
+single288:
 	WORD $0xbd403183 // ldr s3, [x12, #48]
 
-done173:
+done289:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
-	JMP begin165
+	JMP begin281
 
-notBias164:
+notBias280:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -14429,17 +20419,17 @@ notBias164:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-begin165:
+begin281:
 	MOVD R3, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums175
+	CBZ R13, sums291
 	CMP $4, R2
-	BNE scattered178
+	BNE scattered294
 	SUBS $4, R13, R13
-	BLT few177
+	BLT few293
 
-four176:
+four292:
 	WORD $0x3cec6928 // ldr q8, [x9, x12]
 	WORD $0x3cec6949 // ldr q9, [x10, x12]
 	WORD $0xfd40016a // ldr d10, [x11]
@@ -14512,15 +20502,15 @@ four176:
 	ADD R4, R11
 	ADD $16, R12
 	SUBS $4, R13, R13
-	BGE four176
+	BGE four292
 
-few177:
+few293:
 	ADDS $4, R13, R13
-	BEQ sums175
+	BEQ sums291
 
-scattered178:
+scattered294:
 
-step179:
+step295:
 	WORD $0xbc6c6928 // ldr s8, [x9, x12]
 	WORD $0xbc6c6949 // ldr s9, [x10, x12]
 	WORD $0xfd40016a // ldr d10, [x11]
@@ -14542,9 +20532,12 @@ step179:
 	ADD R4, R11
 	ADD R2, R12
 	SUBS $1, R13, R13
-	BNE step179
+	BNE step295
 
-sums175:
+sums291:
+	MOVD 88(R0), R11
+	CMP $3, R11
+	BEQ add296
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -14553,22 +20546,22 @@ sums175:
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
 	WORD $0x3d8008a2 // str q2, [x5, #32]
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $2, R8, few182
+	TBZ $2, R8, few300
 	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done181
+	JMP done299
 
-few182:
-	TBZ $1, R8, single180
+few300:
+	TBZ $1, R8, single298
 	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done181
+	TBZ $0, R8, done299
 	ADD $56, R5, R11
 	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
-	JMP done181
+	JMP done299
 
-single180:
+single298:
 	WORD $0xbd0030a3 // str s3, [x5, #48]
 
-done181:
+done299:
 	ADD R6, R5
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
 	WORD $0x3d8000a4 // str q4, [x5]
@@ -14577,100 +20570,191 @@ done181:
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
 	WORD $0x3d8008a6 // str q6, [x5, #32]
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $2, R8, few185
+	TBZ $2, R8, few303
 	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done184
+	JMP done302
 
-few185:
-	TBZ $1, R8, single183
+few303:
+	TBZ $1, R8, single301
 	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done184
+	TBZ $0, R8, done302
 	ADD $56, R5, R11
 	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
-	JMP done184
+	JMP done302
 
-single183:
+single301:
 	WORD $0xbd0030a7 // str s7, [x5, #48]
 
-done184:
+done302:
 	ADD R6, R5
+	JMP end297
+
+add296:
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008a8 // ldr q8, [x5, #32]
+	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	TBZ $2, R8, few306
+	WORD $0x3dc00ca8 // ldr q8, [x5, #48]
+	JMP done305
+
+few306:
+	TBZ $1, R8, single304
+	WORD $0xfd4018a8 // ldr d8, [x5, #48]
+	TBZ $0, R8, done305
+	ADD $56, R5, R11
+	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
+	JMP done305
+
+single304:
+	WORD $0xbd4030a8 // ldr s8, [x5, #48]
+
+done305:
+	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
+	TBZ $2, R8, few309
+	WORD $0x3d800ca3 // str q3, [x5, #48]
+	JMP done308
+
+few309:
+	TBZ $1, R8, single307
+	WORD $0xfd0018a3 // str d3, [x5, #48]
+	TBZ $0, R8, done308
+	ADD $56, R5, R11
+	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
+	JMP done308
+
+single307:
+	WORD $0xbd0030a3 // str s3, [x5, #48]
+
+done308:
+	ADD R6, R5
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008a8 // ldr q8, [x5, #32]
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	TBZ $2, R8, few312
+	WORD $0x3dc00ca8 // ldr q8, [x5, #48]
+	JMP done311
+
+few312:
+	TBZ $1, R8, single310
+	WORD $0xfd4018a8 // ldr d8, [x5, #48]
+	TBZ $0, R8, done311
+	ADD $56, R5, R11
+	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
+	JMP done311
+
+single310:
+	WORD $0xbd4030a8 // ldr s8, [x5, #48]
+
+done311:
+	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
+	TBZ $2, R8, few315
+	WORD $0x3d800ca7 // str q7, [x5, #48]
+	JMP done314
+
+few315:
+	TBZ $1, R8, single313
+	WORD $0xfd0018a7 // str d7, [x5, #48]
+	TBZ $0, R8, done314
+	ADD $56, R5, R11
+	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
+	JMP done314
+
+single313:
+	WORD $0xbd0030a7 // str s7, [x5, #48]
+
+done314:
+	ADD R6, R5
+
+end297:
 	ADD R1, R10, R9
 	ADD R1, R9, R10
 	SUBS $1, R7, R7
-	BNE tile162
+	BNE tile278
 	RET
 
-rows161:
+rows277:
 	MOVD (R0), R9
 
-tile186:
+tile316:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE notC187
+	BNE notC317
 	MOVD R5, R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x3dc00561 // ldr q1, [x11, #16]
 	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	TBZ $2, R8, few192
+	TBZ $2, R8, few322
 	WORD $0x3dc00d63 // ldr q3, [x11, #48]
-	JMP done191
+	JMP done321
 
-few192:
-	TBZ $1, R8, single190
+few322:
+	TBZ $1, R8, single320
 	WORD $0xfd401963 // ldr d3, [x11, #48]
-	TBZ $0, R8, done191
+	TBZ $0, R8, done321
 	ADD $56, R11, R12
 	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
-	JMP done191
+	JMP done321
 
-single190:
+single320:
 	WORD $0xbd403163 // ldr s3, [x11, #48]
 
-done191:
-	JMP begin189
+done321:
+	JMP begin319
 
-notC187:
+notC317:
 	CMP $1, R10
-	BNE notBias188
+	BNE notBias318
 	MOVD 96(R0), R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x3dc00561 // ldr q1, [x11, #16]
 	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	TBZ $2, R8, few195
+	TBZ $2, R8, few325
 	WORD $0x3dc00d63 // ldr q3, [x11, #48]
-	JMP done194
+	JMP done324
 
-few195:
-	TBZ $1, R8, single193
+few325:
+	TBZ $1, R8, single323
 	WORD $0xfd401963 // ldr d3, [x11, #48]
-	TBZ $0, R8, done194
+	TBZ $0, R8, done324
 	ADD $56, R11, R12
 	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
-	JMP done194
+	JMP done324
 
-single193:
+single323:
 	WORD $0xbd403163 // ldr s3, [x11, #48]
 
-done194:
-	JMP begin189
+done324:
+	JMP begin319
 
-notBias188:
+notBias318:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-begin189:
+begin319:
 	MOVD R3, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums196
+	CBZ R12, sums326
 	CMP $4, R2
-	BNE scattered199
+	BNE scattered329
 	SUBS $4, R12, R12
-	BLT few198
+	BLT few328
 
-four197:
+four327:
 	WORD $0x3ceb6924 // ldr q4, [x9, x11]
 	WORD $0xfd400145 // ldr d5, [x10]
 	WORD $0x2e6138a5 // shll v5.4s, v5.4h, #16
@@ -14726,15 +20810,15 @@ four197:
 	ADD R4, R10
 	ADD $16, R11
 	SUBS $4, R12, R12
-	BGE four197
+	BGE four327
 
-few198:
+few328:
 	ADDS $4, R12, R12
-	BEQ sums196
+	BEQ sums326
 
-scattered199:
+scattered329:
 
-step200:
+step330:
 	WORD $0xbc6b6924 // ldr s4, [x9, x11]
 	WORD $0xfd400145 // ldr d5, [x10]
 	WORD $0x2e6138a5 // shll v5.4s, v5.4h, #16
@@ -14751,9 +20835,12 @@ step200:
 	ADD R4, R10
 	ADD R2, R11
 	SUBS $1, R12, R12
-	BNE step200
+	BNE step330
 
-sums196:
+sums326:
+	MOVD 88(R0), R10
+	CMP $3, R10
+	BEQ add331
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -14762,26 +20849,74 @@ sums196:
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
 	WORD $0x3d8008a2 // str q2, [x5, #32]
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $2, R8, few203
+	TBZ $2, R8, few335
 	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done202
+	JMP done334
 
-few203:
-	TBZ $1, R8, single201
+few335:
+	TBZ $1, R8, single333
 	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done202
+	TBZ $0, R8, done334
 	ADD $56, R5, R10
 	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
-	JMP done202
+	JMP done334
 
-single201:
+single333:
 	WORD $0xbd0030a3 // str s3, [x5, #48]
 
-done202:
+done334:
 	ADD R6, R5
+	JMP end332
+
+add331:
+	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004a4 // ldr q4, [x5, #16]
+	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008a4 // ldr q4, [x5, #32]
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	TBZ $2, R8, few338
+	WORD $0x3dc00ca4 // ldr q4, [x5, #48]
+	JMP done337
+
+few338:
+	TBZ $1, R8, single336
+	WORD $0xfd4018a4 // ldr d4, [x5, #48]
+	TBZ $0, R8, done337
+	ADD $56, R5, R10
+	WORD $0x4d408144 // ld1 {v4.s}[2], [x10]
+	JMP done337
+
+single336:
+	WORD $0xbd4030a4 // ldr s4, [x5, #48]
+
+done337:
+	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
+	TBZ $2, R8, few341
+	WORD $0x3d800ca3 // str q3, [x5, #48]
+	JMP done340
+
+few341:
+	TBZ $1, R8, single339
+	WORD $0xfd0018a3 // str d3, [x5, #48]
+	TBZ $0, R8, done340
+	ADD $56, R5, R10
+	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
+	JMP done340
+
+single339:
+	WORD $0xbd0030a3 // str s3, [x5, #48]
+
+done340:
+	ADD R6, R5
+
+end332:
 	ADD R1, R9, R9
 	SUBS $1, R7, R7
-	BNE tile186
+	BNE tile316
 	RET
 
 // gemmInt8NEON sets C = A·B + start for whole panels of integers of a byte.
@@ -15248,6 +21383,9 @@ step31:
 	BNE step31
 
 sums27:
+	MOVD 88(R0), R15
+	CMP $3, R15
+	BEQ add32
 	WORD $0x4f000418 // movi v24.4s, #0x0
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -15256,22 +21394,22 @@ sums27:
 	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
 	WORD $0x3d8008a2 // str q2, [x5, #32]
 	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
-	TBZ $2, R8, few34
+	TBZ $2, R8, few36
 	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done33
+	JMP done35
 
-few34:
-	TBZ $1, R8, single32
+few36:
+	TBZ $1, R8, single34
 	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done33
+	TBZ $0, R8, done35
 	ADD $56, R5, R15
 	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
-	JMP done33
+	JMP done35
 
-single32:
+single34:
 	WORD $0xbd0030a3 // str s3, [x5, #48]
 
-done33:
+done35:
 	ADD R6, R5
 	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
 	WORD $0x3d8000a4 // str q4, [x5]
@@ -15280,22 +21418,22 @@ done33:
 	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
 	WORD $0x3d8008a6 // str q6, [x5, #32]
 	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
-	TBZ $2, R8, few37
+	TBZ $2, R8, few39
 	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done36
+	JMP done38
 
-few37:
-	TBZ $1, R8, single35
+few39:
+	TBZ $1, R8, single37
 	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done36
+	TBZ $0, R8, done38
 	ADD $56, R5, R15
 	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
-	JMP done36
+	JMP done38
 
-single35:
+single37:
 	WORD $0xbd0030a7 // str s7, [x5, #48]
 
-done36:
+done38:
 	ADD R6, R5
 	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
 	WORD $0x3d8000a8 // str q8, [x5]
@@ -15304,22 +21442,22 @@ done36:
 	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
 	WORD $0x3d8008aa // str q10, [x5, #32]
 	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
-	TBZ $2, R8, few40
+	TBZ $2, R8, few42
 	WORD $0x3d800cab // str q11, [x5, #48]
-	JMP done39
+	JMP done41
 
-few40:
-	TBZ $1, R8, single38
+few42:
+	TBZ $1, R8, single40
 	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done39
+	TBZ $0, R8, done41
 	ADD $56, R5, R15
 	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
-	JMP done39
+	JMP done41
 
-single38:
+single40:
 	WORD $0xbd0030ab // str s11, [x5, #48]
 
-done39:
+done41:
 	ADD R6, R5
 	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
 	WORD $0x3d8000ac // str q12, [x5]
@@ -15328,22 +21466,22 @@ done39:
 	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
 	WORD $0x3d8008ae // str q14, [x5, #32]
 	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
-	TBZ $2, R8, few43
+	TBZ $2, R8, few45
 	WORD $0x3d800caf // str q15, [x5, #48]
-	JMP done42
+	JMP done44
 
-few43:
-	TBZ $1, R8, single41
+few45:
+	TBZ $1, R8, single43
 	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done42
+	TBZ $0, R8, done44
 	ADD $56, R5, R15
 	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
-	JMP done42
+	JMP done44
 
-single41:
+single43:
 	WORD $0xbd0030af // str s15, [x5, #48]
 
-done42:
+done44:
 	ADD R6, R5
 	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
 	WORD $0x3d8000b0 // str q16, [x5]
@@ -15352,22 +21490,22 @@ done42:
 	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
 	WORD $0x3d8008b2 // str q18, [x5, #32]
 	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
-	TBZ $2, R8, few46
+	TBZ $2, R8, few48
 	WORD $0x3d800cb3 // str q19, [x5, #48]
-	JMP done45
+	JMP done47
 
-few46:
-	TBZ $1, R8, single44
+few48:
+	TBZ $1, R8, single46
 	WORD $0xfd0018b3 // str d19, [x5, #48]
-	TBZ $0, R8, done45
+	TBZ $0, R8, done47
 	ADD $56, R5, R15
 	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
-	JMP done45
+	JMP done47
 
-single44:
+single46:
 	WORD $0xbd0030b3 // str s19, [x5, #48]
 
-done45:
+done47:
 	ADD R6, R5
 	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
 	WORD $0x3d8000b4 // str q20, [x5]
@@ -15376,23 +21514,286 @@ done45:
 	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
 	WORD $0x3d8008b6 // str q22, [x5, #32]
 	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
-	TBZ $2, R8, few49
+	TBZ $2, R8, few51
 	WORD $0x3d800cb7 // str q23, [x5, #48]
-	JMP done48
+	JMP done50
 
-few49:
-	TBZ $1, R8, single47
+few51:
+	TBZ $1, R8, single49
 	WORD $0xfd0018b7 // str d23, [x5, #48]
-	TBZ $0, R8, done48
+	TBZ $0, R8, done50
 	ADD $56, R5, R15
 	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
-	JMP done48
+	JMP done50
 
-single47:
+single49:
 	WORD $0xbd0030b7 // str s23, [x5, #48]
 
-done48:
+done50:
 	ADD R6, R5
+	JMP end33
+
+add32:
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d421 // fadd v1.4s, v1.4s, v24.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	TBZ $2, R8, few54
+	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	JMP done53
+
+few54:
+	TBZ $1, R8, single52
+	WORD $0xfd4018b8 // ldr d24, [x5, #48]
+	TBZ $0, R8, done53
+	ADD $56, R5, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done53
+
+single52:
+	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+
+done53:
+	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
+	TBZ $2, R8, few57
+	WORD $0x3d800ca3 // str q3, [x5, #48]
+	JMP done56
+
+few57:
+	TBZ $1, R8, single55
+	WORD $0xfd0018a3 // str d3, [x5, #48]
+	TBZ $0, R8, done56
+	ADD $56, R5, R15
+	WORD $0x4d0081e3 // st1 {v3.s}[2], [x15]
+	JMP done56
+
+single55:
+	WORD $0xbd0030a3 // str s3, [x5, #48]
+
+done56:
+	ADD R6, R5
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d4a5 // fadd v5.4s, v5.4s, v24.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	TBZ $2, R8, few60
+	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	JMP done59
+
+few60:
+	TBZ $1, R8, single58
+	WORD $0xfd4018b8 // ldr d24, [x5, #48]
+	TBZ $0, R8, done59
+	ADD $56, R5, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done59
+
+single58:
+	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+
+done59:
+	WORD $0x4e38d4e7 // fadd v7.4s, v7.4s, v24.4s
+	TBZ $2, R8, few63
+	WORD $0x3d800ca7 // str q7, [x5, #48]
+	JMP done62
+
+few63:
+	TBZ $1, R8, single61
+	WORD $0xfd0018a7 // str d7, [x5, #48]
+	TBZ $0, R8, done62
+	ADD $56, R5, R15
+	WORD $0x4d0081e7 // st1 {v7.s}[2], [x15]
+	JMP done62
+
+single61:
+	WORD $0xbd0030a7 // str s7, [x5, #48]
+
+done62:
+	ADD R6, R5
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d529 // fadd v9.4s, v9.4s, v24.4s
+	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
+	WORD $0x3d8008aa // str q10, [x5, #32]
+	TBZ $2, R8, few66
+	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	JMP done65
+
+few66:
+	TBZ $1, R8, single64
+	WORD $0xfd4018b8 // ldr d24, [x5, #48]
+	TBZ $0, R8, done65
+	ADD $56, R5, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done65
+
+single64:
+	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+
+done65:
+	WORD $0x4e38d56b // fadd v11.4s, v11.4s, v24.4s
+	TBZ $2, R8, few69
+	WORD $0x3d800cab // str q11, [x5, #48]
+	JMP done68
+
+few69:
+	TBZ $1, R8, single67
+	WORD $0xfd0018ab // str d11, [x5, #48]
+	TBZ $0, R8, done68
+	ADD $56, R5, R15
+	WORD $0x4d0081eb // st1 {v11.s}[2], [x15]
+	JMP done68
+
+single67:
+	WORD $0xbd0030ab // str s11, [x5, #48]
+
+done68:
+	ADD R6, R5
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
+	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d5ad // fadd v13.4s, v13.4s, v24.4s
+	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
+	WORD $0x3d8008ae // str q14, [x5, #32]
+	TBZ $2, R8, few72
+	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	JMP done71
+
+few72:
+	TBZ $1, R8, single70
+	WORD $0xfd4018b8 // ldr d24, [x5, #48]
+	TBZ $0, R8, done71
+	ADD $56, R5, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done71
+
+single70:
+	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+
+done71:
+	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
+	TBZ $2, R8, few75
+	WORD $0x3d800caf // str q15, [x5, #48]
+	JMP done74
+
+few75:
+	TBZ $1, R8, single73
+	WORD $0xfd0018af // str d15, [x5, #48]
+	TBZ $0, R8, done74
+	ADD $56, R5, R15
+	WORD $0x4d0081ef // st1 {v15.s}[2], [x15]
+	JMP done74
+
+single73:
+	WORD $0xbd0030af // str s15, [x5, #48]
+
+done74:
+	ADD R6, R5
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
+	WORD $0x3d8000b0 // str q16, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
+	WORD $0x3d8004b1 // str q17, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d652 // fadd v18.4s, v18.4s, v24.4s
+	WORD $0x3d8008b2 // str q18, [x5, #32]
+	TBZ $2, R8, few78
+	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	JMP done77
+
+few78:
+	TBZ $1, R8, single76
+	WORD $0xfd4018b8 // ldr d24, [x5, #48]
+	TBZ $0, R8, done77
+	ADD $56, R5, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done77
+
+single76:
+	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+
+done77:
+	WORD $0x4e38d673 // fadd v19.4s, v19.4s, v24.4s
+	TBZ $2, R8, few81
+	WORD $0x3d800cb3 // str q19, [x5, #48]
+	JMP done80
+
+few81:
+	TBZ $1, R8, single79
+	WORD $0xfd0018b3 // str d19, [x5, #48]
+	TBZ $0, R8, done80
+	ADD $56, R5, R15
+	WORD $0x4d0081f3 // st1 {v19.s}[2], [x15]
+	JMP done80
+
+single79:
+	WORD $0xbd0030b3 // str s19, [x5, #48]
+
+done80:
+	ADD R6, R5
+	WORD $0x3dc000b8 // ldr q24, [x5]
+	WORD $0x4e38d694 // fadd v20.4s, v20.4s, v24.4s
+	WORD $0x3d8000b4 // str q20, [x5]
+	WORD $0x3dc004b8 // ldr q24, [x5, #16]
+	WORD $0x4e38d6b5 // fadd v21.4s, v21.4s, v24.4s
+	WORD $0x3d8004b5 // str q21, [x5, #16]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
+	WORD $0x3d8008b6 // str q22, [x5, #32]
+	TBZ $2, R8, few84
+	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	JMP done83
+
+few84:
+	TBZ $1, R8, single82
+	WORD $0xfd4018b8 // ldr d24, [x5, #48]
+	TBZ $0, R8, done83
+	ADD $56, R5, R15
+	WORD $0x4d4081f8 // ld1 {v24.s}[2], [x15]
+	JMP done83
+
+single82:
+	WORD $0xbd4030b8 // ldr s24, [x5, #48]
+
+done83:
+	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
+	TBZ $2, R8, few87
+	WORD $0x3d800cb7 // str q23, [x5, #48]
+	JMP done86
+
+few87:
+	TBZ $1, R8, single85
+	WORD $0xfd0018b7 // str d23, [x5, #48]
+	TBZ $0, R8, done86
+	ADD $56, R5, R15
+	WORD $0x4d0081f7 // st1 {v23.s}[2], [x15]
+	JMP done86
+
+single85:
+	WORD $0xbd0030b7 // str s23, [x5, #48]
+
+done86:
+	ADD R6, R5
+
+end33:
 	ADD R1, R14, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
@@ -15406,122 +21807,122 @@ done48:
 rows1:
 	MOVD 64(R0), R9
 	CMP $5, R9
-	BNE rows50
+	BNE rows88
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	ADD R1, R12, R13
 
-tile51:
+tile89:
 	MOVD 88(R0), R14
 	CMP $2, R14
-	BNE notC52
+	BNE notC90
 	MOVD R5, R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x3dc005e1 // ldr q1, [x15, #16]
 	WORD $0x3dc009e2 // ldr q2, [x15, #32]
-	TBZ $2, R8, few57
+	TBZ $2, R8, few95
 	WORD $0x3dc00de3 // ldr q3, [x15, #48]
-	JMP done56
+	JMP done94
 
-few57:
-	TBZ $1, R8, single55
+few95:
+	TBZ $1, R8, single93
 	WORD $0xfd4019e3 // ldr d3, [x15, #48]
-	TBZ $0, R8, done56
+	TBZ $0, R8, done94
 	ADD $56, R15, R16
 	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done56
+	JMP done94
 
-single55:
+single93:
 	WORD $0xbd4031e3 // ldr s3, [x15, #48]
 
-done56:
+done94:
 	ADD R6, R15
 	WORD $0x3dc001e4 // ldr q4, [x15]
 	WORD $0x3dc005e5 // ldr q5, [x15, #16]
 	WORD $0x3dc009e6 // ldr q6, [x15, #32]
-	TBZ $2, R8, few60
+	TBZ $2, R8, few98
 	WORD $0x3dc00de7 // ldr q7, [x15, #48]
-	JMP done59
+	JMP done97
 
-few60:
-	TBZ $1, R8, single58
+few98:
+	TBZ $1, R8, single96
 	WORD $0xfd4019e7 // ldr d7, [x15, #48]
-	TBZ $0, R8, done59
+	TBZ $0, R8, done97
 	ADD $56, R15, R16
 	WORD $0x4d408207 // ld1 {v7.s}[2], [x16]
-	JMP done59
+	JMP done97
 
-single58:
+single96:
 	WORD $0xbd4031e7 // ldr s7, [x15, #48]
 
-done59:
+done97:
 	ADD R6, R15
 	WORD $0x3dc001e8 // ldr q8, [x15]
 	WORD $0x3dc005e9 // ldr q9, [x15, #16]
 	WORD $0x3dc009ea // ldr q10, [x15, #32]
-	TBZ $2, R8, few63
+	TBZ $2, R8, few101
 	WORD $0x3dc00deb // ldr q11, [x15, #48]
-	JMP done62
+	JMP done100
 
-few63:
-	TBZ $1, R8, single61
+few101:
+	TBZ $1, R8, single99
 	WORD $0xfd4019eb // ldr d11, [x15, #48]
-	TBZ $0, R8, done62
+	TBZ $0, R8, done100
 	ADD $56, R15, R16
 	WORD $0x4d40820b // ld1 {v11.s}[2], [x16]
-	JMP done62
+	JMP done100
 
-single61:
+single99:
 	WORD $0xbd4031eb // ldr s11, [x15, #48]
 
-done62:
+done100:
 	ADD R6, R15
 	WORD $0x3dc001ec // ldr q12, [x15]
 	WORD $0x3dc005ed // ldr q13, [x15, #16]
 	WORD $0x3dc009ee // ldr q14, [x15, #32]
-	TBZ $2, R8, few66
+	TBZ $2, R8, few104
 	WORD $0x3dc00def // ldr q15, [x15, #48]
-	JMP done65
+	JMP done103
 
-few66:
-	TBZ $1, R8, single64
+few104:
+	TBZ $1, R8, single102
 	WORD $0xfd4019ef // ldr d15, [x15, #48]
-	TBZ $0, R8, done65
+	TBZ $0, R8, done103
 	ADD $56, R15, R16
 	WORD $0x4d40820f // ld1 {v15.s}[2], [x16]
-	JMP done65
+	JMP done103
 
-single64:
+single102:
 	WORD $0xbd4031ef // ldr s15, [x15, #48]
 
-done65:
+done103:
 	ADD R6, R15
 	WORD $0x3dc001f0 // ldr q16, [x15]
 	WORD $0x3dc005f1 // ldr q17, [x15, #16]
 	WORD $0x3dc009f2 // ldr q18, [x15, #32]
-	TBZ $2, R8, few69
+	TBZ $2, R8, few107
 	WORD $0x3dc00df3 // ldr q19, [x15, #48]
-	JMP done68
+	JMP done106
 
-few69:
-	TBZ $1, R8, single67
+few107:
+	TBZ $1, R8, single105
 	WORD $0xfd4019f3 // ldr d19, [x15, #48]
-	TBZ $0, R8, done68
+	TBZ $0, R8, done106
 	ADD $56, R15, R16
 	WORD $0x4d408213 // ld1 {v19.s}[2], [x16]
-	JMP done68
+	JMP done106
 
-single67:
+single105:
 	WORD $0xbd4031f3 // ldr s19, [x15, #48]
 
-done68:
-	JMP begin54
+done106:
+	JMP begin92
 
-notC52:
+notC90:
 	CMP $1, R14
-	BNE notBias53
+	BNE notBias91
 	MOVD 96(R0), R15
 	WORD $0x3dc001e0 // ldr q0, [x15]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -15538,29 +21939,29 @@ notC52:
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
 	WORD $0x4ea21c52 // mov v18.16b, v2.16b
-	TBZ $2, R8, few72
+	TBZ $2, R8, few110
 	WORD $0x3dc00de3 // ldr q3, [x15, #48]
-	JMP done71
+	JMP done109
 
-few72:
-	TBZ $1, R8, single70
+few110:
+	TBZ $1, R8, single108
 	WORD $0xfd4019e3 // ldr d3, [x15, #48]
-	TBZ $0, R8, done71
+	TBZ $0, R8, done109
 	ADD $56, R15, R16
 	WORD $0x4d408203 // ld1 {v3.s}[2], [x16]
-	JMP done71
+	JMP done109
 
-single70:
+single108:
 	WORD $0xbd4031e3 // ldr s3, [x15, #48]
 
-done71:
+done109:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
 	WORD $0x4ea31c73 // mov v19.16b, v3.16b
-	JMP begin54
+	JMP begin92
 
-notBias53:
+notBias91:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -15582,17 +21983,17 @@ notBias53:
 	WORD $0x4f000412 // movi v18.4s, #0x0
 	WORD $0x4f000413 // movi v19.4s, #0x0
 
-begin54:
+begin92:
 	MOVD R3, R14
 	MOVD $0, R15
 	MOVD 56(R0), R16
-	CBZ R16, sums73
+	CBZ R16, sums111
 	CMP $4, R2
-	BNE scattered76
+	BNE scattered114
 	SUBS $4, R16, R16
-	BLT few75
+	BLT few113
 
-four74:
+four112:
 	WORD $0x3cef6934 // ldr q20, [x9, x15]
 	WORD $0x3cef6955 // ldr q21, [x10, x15]
 	WORD $0x3cef6976 // ldr q22, [x11, x15]
@@ -15748,15 +22149,15 @@ four74:
 	ADD R4, R14
 	ADD $16, R15
 	SUBS $4, R16, R16
-	BGE four74
+	BGE four112
 
-few75:
+few113:
 	ADDS $4, R16, R16
-	BEQ sums73
+	BEQ sums111
 
-scattered76:
+scattered114:
 
-step77:
+step115:
 	WORD $0xbc6f6934 // ldr s20, [x9, x15]
 	WORD $0xbc6f6955 // ldr s21, [x10, x15]
 	WORD $0xbc6f6976 // ldr s22, [x11, x15]
@@ -15801,9 +22202,12 @@ step77:
 	ADD R4, R14
 	ADD R2, R15
 	SUBS $1, R16, R16
-	BNE step77
+	BNE step115
 
-sums73:
+sums111:
+	MOVD 88(R0), R14
+	CMP $3, R14
+	BEQ add116
 	WORD $0x4f000414 // movi v20.4s, #0x0
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -15812,22 +22216,22 @@ sums73:
 	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
 	WORD $0x3d8008a2 // str q2, [x5, #32]
 	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	TBZ $2, R8, few80
+	TBZ $2, R8, few120
 	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done79
+	JMP done119
 
-few80:
-	TBZ $1, R8, single78
+few120:
+	TBZ $1, R8, single118
 	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done79
+	TBZ $0, R8, done119
 	ADD $56, R5, R14
 	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
-	JMP done79
+	JMP done119
 
-single78:
+single118:
 	WORD $0xbd0030a3 // str s3, [x5, #48]
 
-done79:
+done119:
 	ADD R6, R5
 	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
 	WORD $0x3d8000a4 // str q4, [x5]
@@ -15836,22 +22240,22 @@ done79:
 	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
 	WORD $0x3d8008a6 // str q6, [x5, #32]
 	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
-	TBZ $2, R8, few83
+	TBZ $2, R8, few123
 	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done82
+	JMP done122
 
-few83:
-	TBZ $1, R8, single81
+few123:
+	TBZ $1, R8, single121
 	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done82
+	TBZ $0, R8, done122
 	ADD $56, R5, R14
 	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
-	JMP done82
+	JMP done122
 
-single81:
+single121:
 	WORD $0xbd0030a7 // str s7, [x5, #48]
 
-done82:
+done122:
 	ADD R6, R5
 	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
 	WORD $0x3d8000a8 // str q8, [x5]
@@ -15860,22 +22264,22 @@ done82:
 	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
 	WORD $0x3d8008aa // str q10, [x5, #32]
 	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
-	TBZ $2, R8, few86
+	TBZ $2, R8, few126
 	WORD $0x3d800cab // str q11, [x5, #48]
-	JMP done85
+	JMP done125
 
-few86:
-	TBZ $1, R8, single84
+few126:
+	TBZ $1, R8, single124
 	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done85
+	TBZ $0, R8, done125
 	ADD $56, R5, R14
 	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
-	JMP done85
+	JMP done125
 
-single84:
+single124:
 	WORD $0xbd0030ab // str s11, [x5, #48]
 
-done85:
+done125:
 	ADD R6, R5
 	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
 	WORD $0x3d8000ac // str q12, [x5]
@@ -15884,22 +22288,22 @@ done85:
 	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
 	WORD $0x3d8008ae // str q14, [x5, #32]
 	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
-	TBZ $2, R8, few89
+	TBZ $2, R8, few129
 	WORD $0x3d800caf // str q15, [x5, #48]
-	JMP done88
+	JMP done128
 
-few89:
-	TBZ $1, R8, single87
+few129:
+	TBZ $1, R8, single127
 	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done88
+	TBZ $0, R8, done128
 	ADD $56, R5, R14
 	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
-	JMP done88
+	JMP done128
 
-single87:
+single127:
 	WORD $0xbd0030af // str s15, [x5, #48]
 
-done88:
+done128:
 	ADD R6, R5
 	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
 	WORD $0x3d8000b0 // str q16, [x5]
@@ -15908,130 +22312,350 @@ done88:
 	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
 	WORD $0x3d8008b2 // str q18, [x5, #32]
 	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
-	TBZ $2, R8, few92
+	TBZ $2, R8, few132
 	WORD $0x3d800cb3 // str q19, [x5, #48]
-	JMP done91
+	JMP done131
 
-few92:
-	TBZ $1, R8, single90
+few132:
+	TBZ $1, R8, single130
 	WORD $0xfd0018b3 // str d19, [x5, #48]
-	TBZ $0, R8, done91
+	TBZ $0, R8, done131
 	ADD $56, R5, R14
 	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
-	JMP done91
+	JMP done131
 
-single90:
+single130:
 	WORD $0xbd0030b3 // str s19, [x5, #48]
 
-done91:
+done131:
 	ADD R6, R5
+	JMP end117
+
+add116:
+	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x4e34d421 // fadd v1.4s, v1.4s, v20.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	TBZ $2, R8, few135
+	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	JMP done134
+
+few135:
+	TBZ $1, R8, single133
+	WORD $0xfd4018b4 // ldr d20, [x5, #48]
+	TBZ $0, R8, done134
+	ADD $56, R5, R14
+	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done134
+
+single133:
+	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+
+done134:
+	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
+	TBZ $2, R8, few138
+	WORD $0x3d800ca3 // str q3, [x5, #48]
+	JMP done137
+
+few138:
+	TBZ $1, R8, single136
+	WORD $0xfd0018a3 // str d3, [x5, #48]
+	TBZ $0, R8, done137
+	ADD $56, R5, R14
+	WORD $0x4d0081c3 // st1 {v3.s}[2], [x14]
+	JMP done137
+
+single136:
+	WORD $0xbd0030a3 // str s3, [x5, #48]
+
+done137:
+	ADD R6, R5
+	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x4e34d4a5 // fadd v5.4s, v5.4s, v20.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x4e34d4c6 // fadd v6.4s, v6.4s, v20.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	TBZ $2, R8, few141
+	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	JMP done140
+
+few141:
+	TBZ $1, R8, single139
+	WORD $0xfd4018b4 // ldr d20, [x5, #48]
+	TBZ $0, R8, done140
+	ADD $56, R5, R14
+	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done140
+
+single139:
+	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+
+done140:
+	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
+	TBZ $2, R8, few144
+	WORD $0x3d800ca7 // str q7, [x5, #48]
+	JMP done143
+
+few144:
+	TBZ $1, R8, single142
+	WORD $0xfd0018a7 // str d7, [x5, #48]
+	TBZ $0, R8, done143
+	ADD $56, R5, R14
+	WORD $0x4d0081c7 // st1 {v7.s}[2], [x14]
+	JMP done143
+
+single142:
+	WORD $0xbd0030a7 // str s7, [x5, #48]
+
+done143:
+	ADD R6, R5
+	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x4e34d529 // fadd v9.4s, v9.4s, v20.4s
+	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
+	WORD $0x3d8008aa // str q10, [x5, #32]
+	TBZ $2, R8, few147
+	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	JMP done146
+
+few147:
+	TBZ $1, R8, single145
+	WORD $0xfd4018b4 // ldr d20, [x5, #48]
+	TBZ $0, R8, done146
+	ADD $56, R5, R14
+	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done146
+
+single145:
+	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+
+done146:
+	WORD $0x4e34d56b // fadd v11.4s, v11.4s, v20.4s
+	TBZ $2, R8, few150
+	WORD $0x3d800cab // str q11, [x5, #48]
+	JMP done149
+
+few150:
+	TBZ $1, R8, single148
+	WORD $0xfd0018ab // str d11, [x5, #48]
+	TBZ $0, R8, done149
+	ADD $56, R5, R14
+	WORD $0x4d0081cb // st1 {v11.s}[2], [x14]
+	JMP done149
+
+single148:
+	WORD $0xbd0030ab // str s11, [x5, #48]
+
+done149:
+	ADD R6, R5
+	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x4e34d58c // fadd v12.4s, v12.4s, v20.4s
+	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x4e34d5ad // fadd v13.4s, v13.4s, v20.4s
+	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x4e34d5ce // fadd v14.4s, v14.4s, v20.4s
+	WORD $0x3d8008ae // str q14, [x5, #32]
+	TBZ $2, R8, few153
+	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	JMP done152
+
+few153:
+	TBZ $1, R8, single151
+	WORD $0xfd4018b4 // ldr d20, [x5, #48]
+	TBZ $0, R8, done152
+	ADD $56, R5, R14
+	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done152
+
+single151:
+	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+
+done152:
+	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
+	TBZ $2, R8, few156
+	WORD $0x3d800caf // str q15, [x5, #48]
+	JMP done155
+
+few156:
+	TBZ $1, R8, single154
+	WORD $0xfd0018af // str d15, [x5, #48]
+	TBZ $0, R8, done155
+	ADD $56, R5, R14
+	WORD $0x4d0081cf // st1 {v15.s}[2], [x14]
+	JMP done155
+
+single154:
+	WORD $0xbd0030af // str s15, [x5, #48]
+
+done155:
+	ADD R6, R5
+	WORD $0x3dc000b4 // ldr q20, [x5]
+	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
+	WORD $0x3d8000b0 // str q16, [x5]
+	WORD $0x3dc004b4 // ldr q20, [x5, #16]
+	WORD $0x4e34d631 // fadd v17.4s, v17.4s, v20.4s
+	WORD $0x3d8004b1 // str q17, [x5, #16]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x4e34d652 // fadd v18.4s, v18.4s, v20.4s
+	WORD $0x3d8008b2 // str q18, [x5, #32]
+	TBZ $2, R8, few159
+	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	JMP done158
+
+few159:
+	TBZ $1, R8, single157
+	WORD $0xfd4018b4 // ldr d20, [x5, #48]
+	TBZ $0, R8, done158
+	ADD $56, R5, R14
+	WORD $0x4d4081d4 // ld1 {v20.s}[2], [x14]
+	JMP done158
+
+single157:
+	WORD $0xbd4030b4 // ldr s20, [x5, #48]
+
+done158:
+	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
+	TBZ $2, R8, few162
+	WORD $0x3d800cb3 // str q19, [x5, #48]
+	JMP done161
+
+few162:
+	TBZ $1, R8, single160
+	WORD $0xfd0018b3 // str d19, [x5, #48]
+	TBZ $0, R8, done161
+	ADD $56, R5, R14
+	WORD $0x4d0081d3 // st1 {v19.s}[2], [x14]
+	JMP done161
+
+single160:
+	WORD $0xbd0030b3 // str s19, [x5, #48]
+
+done161:
+	ADD R6, R5
+
+end117:
 	ADD R1, R13, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	ADD R1, R12, R13
 	SUBS $1, R7, R7
-	BNE tile51
+	BNE tile89
 	RET
 
-rows50:
+rows88:
 	MOVD 64(R0), R9
 	CMP $4, R9
-	BNE rows93
+	BNE rows163
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 
-tile94:
+tile164:
 	MOVD 88(R0), R13
 	CMP $2, R13
-	BNE notC95
+	BNE notC165
 	MOVD R5, R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x3dc005c1 // ldr q1, [x14, #16]
 	WORD $0x3dc009c2 // ldr q2, [x14, #32]
-	TBZ $2, R8, few100
+	TBZ $2, R8, few170
 	WORD $0x3dc00dc3 // ldr q3, [x14, #48]
-	JMP done99
+	JMP done169
 
-few100:
-	TBZ $1, R8, single98
+few170:
+	TBZ $1, R8, single168
 	WORD $0xfd4019c3 // ldr d3, [x14, #48]
-	TBZ $0, R8, done99
+	TBZ $0, R8, done169
 	ADD $56, R14, R15
 	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done99
+	JMP done169
 
-single98:
+single168:
 	WORD $0xbd4031c3 // ldr s3, [x14, #48]
 
-done99:
+done169:
 	ADD R6, R14
 	WORD $0x3dc001c4 // ldr q4, [x14]
 	WORD $0x3dc005c5 // ldr q5, [x14, #16]
 	WORD $0x3dc009c6 // ldr q6, [x14, #32]
-	TBZ $2, R8, few103
+	TBZ $2, R8, few173
 	WORD $0x3dc00dc7 // ldr q7, [x14, #48]
-	JMP done102
+	JMP done172
 
-few103:
-	TBZ $1, R8, single101
+few173:
+	TBZ $1, R8, single171
 	WORD $0xfd4019c7 // ldr d7, [x14, #48]
-	TBZ $0, R8, done102
+	TBZ $0, R8, done172
 	ADD $56, R14, R15
 	WORD $0x4d4081e7 // ld1 {v7.s}[2], [x15]
-	JMP done102
+	JMP done172
 
-single101:
+single171:
 	WORD $0xbd4031c7 // ldr s7, [x14, #48]
 
-done102:
+done172:
 	ADD R6, R14
 	WORD $0x3dc001c8 // ldr q8, [x14]
 	WORD $0x3dc005c9 // ldr q9, [x14, #16]
 	WORD $0x3dc009ca // ldr q10, [x14, #32]
-	TBZ $2, R8, few106
+	TBZ $2, R8, few176
 	WORD $0x3dc00dcb // ldr q11, [x14, #48]
-	JMP done105
+	JMP done175
 
-few106:
-	TBZ $1, R8, single104
+few176:
+	TBZ $1, R8, single174
 	WORD $0xfd4019cb // ldr d11, [x14, #48]
-	TBZ $0, R8, done105
+	TBZ $0, R8, done175
 	ADD $56, R14, R15
 	WORD $0x4d4081eb // ld1 {v11.s}[2], [x15]
-	JMP done105
+	JMP done175
 
-single104:
+single174:
 	WORD $0xbd4031cb // ldr s11, [x14, #48]
 
-done105:
+done175:
 	ADD R6, R14
 	WORD $0x3dc001cc // ldr q12, [x14]
 	WORD $0x3dc005cd // ldr q13, [x14, #16]
 	WORD $0x3dc009ce // ldr q14, [x14, #32]
-	TBZ $2, R8, few109
+	TBZ $2, R8, few179
 	WORD $0x3dc00dcf // ldr q15, [x14, #48]
-	JMP done108
+	JMP done178
 
-few109:
-	TBZ $1, R8, single107
+few179:
+	TBZ $1, R8, single177
 	WORD $0xfd4019cf // ldr d15, [x14, #48]
-	TBZ $0, R8, done108
+	TBZ $0, R8, done178
 	ADD $56, R14, R15
 	WORD $0x4d4081ef // ld1 {v15.s}[2], [x15]
-	JMP done108
+	JMP done178
 
-single107:
+single177:
 	WORD $0xbd4031cf // ldr s15, [x14, #48]
 
-done108:
-	JMP begin97
+done178:
+	JMP begin167
 
-notC95:
+notC165:
 	CMP $1, R13
-	BNE notBias96
+	BNE notBias166
 	MOVD 96(R0), R14
 	WORD $0x3dc001c0 // ldr q0, [x14]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -16045,28 +22669,28 @@ notC95:
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
 	WORD $0x4ea21c4e // mov v14.16b, v2.16b
-	TBZ $2, R8, few112
+	TBZ $2, R8, few182
 	WORD $0x3dc00dc3 // ldr q3, [x14, #48]
-	JMP done111
+	JMP done181
 
-few112:
-	TBZ $1, R8, single110
+few182:
+	TBZ $1, R8, single180
 	WORD $0xfd4019c3 // ldr d3, [x14, #48]
-	TBZ $0, R8, done111
+	TBZ $0, R8, done181
 	ADD $56, R14, R15
 	WORD $0x4d4081e3 // ld1 {v3.s}[2], [x15]
-	JMP done111
+	JMP done181
 
-single110:
+single180:
 	WORD $0xbd4031c3 // ldr s3, [x14, #48]
 
-done111:
+done181:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
 	WORD $0x4ea31c6f // mov v15.16b, v3.16b
-	JMP begin97
+	JMP begin167
 
-notBias96:
+notBias166:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -16084,17 +22708,17 @@ notBias96:
 	WORD $0x4f00040e // movi v14.4s, #0x0
 	WORD $0x4f00040f // movi v15.4s, #0x0
 
-begin97:
+begin167:
 	MOVD R3, R13
 	MOVD $0, R14
 	MOVD 56(R0), R15
-	CBZ R15, sums113
+	CBZ R15, sums183
 	CMP $4, R2
-	BNE scattered116
+	BNE scattered186
 	SUBS $4, R15, R15
-	BLT few115
+	BLT few185
 
-four114:
+four184:
 	WORD $0x3cee6930 // ldr q16, [x9, x14]
 	WORD $0x3cee6951 // ldr q17, [x10, x14]
 	WORD $0x3cee6972 // ldr q18, [x11, x14]
@@ -16233,15 +22857,15 @@ four114:
 	ADD R4, R13
 	ADD $16, R14
 	SUBS $4, R15, R15
-	BGE four114
+	BGE four184
 
-few115:
+few185:
 	ADDS $4, R15, R15
-	BEQ sums113
+	BEQ sums183
 
-scattered116:
+scattered186:
 
-step117:
+step187:
 	WORD $0xbc6e6930 // ldr s16, [x9, x14]
 	WORD $0xbc6e6951 // ldr s17, [x10, x14]
 	WORD $0xbc6e6972 // ldr s18, [x11, x14]
@@ -16281,9 +22905,12 @@ step117:
 	ADD R4, R13
 	ADD R2, R14
 	SUBS $1, R15, R15
-	BNE step117
+	BNE step187
 
-sums113:
+sums183:
+	MOVD 88(R0), R13
+	CMP $3, R13
+	BEQ add188
 	WORD $0x4f000410 // movi v16.4s, #0x0
 	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -16292,22 +22919,22 @@ sums113:
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
 	WORD $0x3d8008a2 // str q2, [x5, #32]
 	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	TBZ $2, R8, few120
+	TBZ $2, R8, few192
 	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done119
+	JMP done191
 
-few120:
-	TBZ $1, R8, single118
+few192:
+	TBZ $1, R8, single190
 	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done119
+	TBZ $0, R8, done191
 	ADD $56, R5, R13
 	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
-	JMP done119
+	JMP done191
 
-single118:
+single190:
 	WORD $0xbd0030a3 // str s3, [x5, #48]
 
-done119:
+done191:
 	ADD R6, R5
 	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
 	WORD $0x3d8000a4 // str q4, [x5]
@@ -16316,22 +22943,22 @@ done119:
 	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
 	WORD $0x3d8008a6 // str q6, [x5, #32]
 	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	TBZ $2, R8, few123
+	TBZ $2, R8, few195
 	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done122
+	JMP done194
 
-few123:
-	TBZ $1, R8, single121
+few195:
+	TBZ $1, R8, single193
 	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done122
+	TBZ $0, R8, done194
 	ADD $56, R5, R13
 	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
-	JMP done122
+	JMP done194
 
-single121:
+single193:
 	WORD $0xbd0030a7 // str s7, [x5, #48]
 
-done122:
+done194:
 	ADD R6, R5
 	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
 	WORD $0x3d8000a8 // str q8, [x5]
@@ -16340,22 +22967,22 @@ done122:
 	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
 	WORD $0x3d8008aa // str q10, [x5, #32]
 	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
-	TBZ $2, R8, few126
+	TBZ $2, R8, few198
 	WORD $0x3d800cab // str q11, [x5, #48]
-	JMP done125
+	JMP done197
 
-few126:
-	TBZ $1, R8, single124
+few198:
+	TBZ $1, R8, single196
 	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done125
+	TBZ $0, R8, done197
 	ADD $56, R5, R13
 	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
-	JMP done125
+	JMP done197
 
-single124:
+single196:
 	WORD $0xbd0030ab // str s11, [x5, #48]
 
-done125:
+done197:
 	ADD R6, R5
 	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
 	WORD $0x3d8000ac // str q12, [x5]
@@ -16364,108 +22991,285 @@ done125:
 	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
 	WORD $0x3d8008ae // str q14, [x5, #32]
 	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
-	TBZ $2, R8, few129
+	TBZ $2, R8, few201
 	WORD $0x3d800caf // str q15, [x5, #48]
-	JMP done128
+	JMP done200
 
-few129:
-	TBZ $1, R8, single127
+few201:
+	TBZ $1, R8, single199
 	WORD $0xfd0018af // str d15, [x5, #48]
-	TBZ $0, R8, done128
+	TBZ $0, R8, done200
 	ADD $56, R5, R13
 	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
-	JMP done128
+	JMP done200
 
-single127:
+single199:
 	WORD $0xbd0030af // str s15, [x5, #48]
 
-done128:
+done200:
 	ADD R6, R5
+	JMP end189
+
+add188:
+	WORD $0x3dc000b0 // ldr q16, [x5]
+	WORD $0x4e30d400 // fadd v0.4s, v0.4s, v16.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x4e30d421 // fadd v1.4s, v1.4s, v16.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008b0 // ldr q16, [x5, #32]
+	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	TBZ $2, R8, few204
+	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	JMP done203
+
+few204:
+	TBZ $1, R8, single202
+	WORD $0xfd4018b0 // ldr d16, [x5, #48]
+	TBZ $0, R8, done203
+	ADD $56, R5, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done203
+
+single202:
+	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+
+done203:
+	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
+	TBZ $2, R8, few207
+	WORD $0x3d800ca3 // str q3, [x5, #48]
+	JMP done206
+
+few207:
+	TBZ $1, R8, single205
+	WORD $0xfd0018a3 // str d3, [x5, #48]
+	TBZ $0, R8, done206
+	ADD $56, R5, R13
+	WORD $0x4d0081a3 // st1 {v3.s}[2], [x13]
+	JMP done206
+
+single205:
+	WORD $0xbd0030a3 // str s3, [x5, #48]
+
+done206:
+	ADD R6, R5
+	WORD $0x3dc000b0 // ldr q16, [x5]
+	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008b0 // ldr q16, [x5, #32]
+	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	TBZ $2, R8, few210
+	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	JMP done209
+
+few210:
+	TBZ $1, R8, single208
+	WORD $0xfd4018b0 // ldr d16, [x5, #48]
+	TBZ $0, R8, done209
+	ADD $56, R5, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done209
+
+single208:
+	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+
+done209:
+	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
+	TBZ $2, R8, few213
+	WORD $0x3d800ca7 // str q7, [x5, #48]
+	JMP done212
+
+few213:
+	TBZ $1, R8, single211
+	WORD $0xfd0018a7 // str d7, [x5, #48]
+	TBZ $0, R8, done212
+	ADD $56, R5, R13
+	WORD $0x4d0081a7 // st1 {v7.s}[2], [x13]
+	JMP done212
+
+single211:
+	WORD $0xbd0030a7 // str s7, [x5, #48]
+
+done212:
+	ADD R6, R5
+	WORD $0x3dc000b0 // ldr q16, [x5]
+	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
+	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3dc008b0 // ldr q16, [x5, #32]
+	WORD $0x4e30d54a // fadd v10.4s, v10.4s, v16.4s
+	WORD $0x3d8008aa // str q10, [x5, #32]
+	TBZ $2, R8, few216
+	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	JMP done215
+
+few216:
+	TBZ $1, R8, single214
+	WORD $0xfd4018b0 // ldr d16, [x5, #48]
+	TBZ $0, R8, done215
+	ADD $56, R5, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done215
+
+single214:
+	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+
+done215:
+	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
+	TBZ $2, R8, few219
+	WORD $0x3d800cab // str q11, [x5, #48]
+	JMP done218
+
+few219:
+	TBZ $1, R8, single217
+	WORD $0xfd0018ab // str d11, [x5, #48]
+	TBZ $0, R8, done218
+	ADD $56, R5, R13
+	WORD $0x4d0081ab // st1 {v11.s}[2], [x13]
+	JMP done218
+
+single217:
+	WORD $0xbd0030ab // str s11, [x5, #48]
+
+done218:
+	ADD R6, R5
+	WORD $0x3dc000b0 // ldr q16, [x5]
+	WORD $0x4e30d58c // fadd v12.4s, v12.4s, v16.4s
+	WORD $0x3d8000ac // str q12, [x5]
+	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x4e30d5ad // fadd v13.4s, v13.4s, v16.4s
+	WORD $0x3d8004ad // str q13, [x5, #16]
+	WORD $0x3dc008b0 // ldr q16, [x5, #32]
+	WORD $0x4e30d5ce // fadd v14.4s, v14.4s, v16.4s
+	WORD $0x3d8008ae // str q14, [x5, #32]
+	TBZ $2, R8, few222
+	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	JMP done221
+
+few222:
+	TBZ $1, R8, single220
+	WORD $0xfd4018b0 // ldr d16, [x5, #48]
+	TBZ $0, R8, done221
+	ADD $56, R5, R13
+	WORD $0x4d4081b0 // ld1 {v16.s}[2], [x13]
+	JMP done221
+
+single220:
+	WORD $0xbd4030b0 // ldr s16, [x5, #48]
+
+done221:
+	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
+	TBZ $2, R8, few225
+	WORD $0x3d800caf // str q15, [x5, #48]
+	JMP done224
+
+few225:
+	TBZ $1, R8, single223
+	WORD $0xfd0018af // str d15, [x5, #48]
+	TBZ $0, R8, done224
+	ADD $56, R5, R13
+	WORD $0x4d0081af // st1 {v15.s}[2], [x13]
+	JMP done224
+
+single223:
+	WORD $0xbd0030af // str s15, [x5, #48]
+
+done224:
+	ADD R6, R5
+
+end189:
 	ADD R1, R12, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	ADD R1, R11, R12
 	SUBS $1, R7, R7
-	BNE tile94
+	BNE tile164
 	RET
 
-rows93:
+rows163:
 	MOVD 64(R0), R9
 	CMP $3, R9
-	BNE rows130
+	BNE rows226
 	MOVD (R0), R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 
-tile131:
+tile227:
 	MOVD 88(R0), R12
 	CMP $2, R12
-	BNE notC132
+	BNE notC228
 	MOVD R5, R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x3dc005a1 // ldr q1, [x13, #16]
 	WORD $0x3dc009a2 // ldr q2, [x13, #32]
-	TBZ $2, R8, few137
+	TBZ $2, R8, few233
 	WORD $0x3dc00da3 // ldr q3, [x13, #48]
-	JMP done136
+	JMP done232
 
-few137:
-	TBZ $1, R8, single135
+few233:
+	TBZ $1, R8, single231
 	WORD $0xfd4019a3 // ldr d3, [x13, #48]
-	TBZ $0, R8, done136
+	TBZ $0, R8, done232
 	ADD $56, R13, R14
 	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
-	JMP done136
+	JMP done232
 
-single135:
+single231:
 	WORD $0xbd4031a3 // ldr s3, [x13, #48]
 
-done136:
+done232:
 	ADD R6, R13
 	WORD $0x3dc001a4 // ldr q4, [x13]
 	WORD $0x3dc005a5 // ldr q5, [x13, #16]
 	WORD $0x3dc009a6 // ldr q6, [x13, #32]
-	TBZ $2, R8, few140
+	TBZ $2, R8, few236
 	WORD $0x3dc00da7 // ldr q7, [x13, #48]
-	JMP done139
+	JMP done235
 
-few140:
-	TBZ $1, R8, single138
+few236:
+	TBZ $1, R8, single234
 	WORD $0xfd4019a7 // ldr d7, [x13, #48]
-	TBZ $0, R8, done139
+	TBZ $0, R8, done235
 	ADD $56, R13, R14
 	WORD $0x4d4081c7 // ld1 {v7.s}[2], [x14]
-	JMP done139
+	JMP done235
 
-single138:
+single234:
 	WORD $0xbd4031a7 // ldr s7, [x13, #48]
 
-done139:
+done235:
 	ADD R6, R13
 	WORD $0x3dc001a8 // ldr q8, [x13]
 	WORD $0x3dc005a9 // ldr q9, [x13, #16]
 	WORD $0x3dc009aa // ldr q10, [x13, #32]
-	TBZ $2, R8, few143
+	TBZ $2, R8, few239
 	WORD $0x3dc00dab // ldr q11, [x13, #48]
-	JMP done142
+	JMP done238
 
-few143:
-	TBZ $1, R8, single141
+few239:
+	TBZ $1, R8, single237
 	WORD $0xfd4019ab // ldr d11, [x13, #48]
-	TBZ $0, R8, done142
+	TBZ $0, R8, done238
 	ADD $56, R13, R14
 	WORD $0x4d4081cb // ld1 {v11.s}[2], [x14]
-	JMP done142
+	JMP done238
 
-single141:
+single237:
 	WORD $0xbd4031ab // ldr s11, [x13, #48]
 
-done142:
-	JMP begin134
+done238:
+	JMP begin230
 
-notC132:
+notC228:
 	CMP $1, R12
-	BNE notBias133
+	BNE notBias229
 	MOVD 96(R0), R13
 	WORD $0x3dc001a0 // ldr q0, [x13]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -16476,27 +23280,27 @@ notC132:
 	WORD $0x3dc009a2 // ldr q2, [x13, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
 	WORD $0x4ea21c4a // mov v10.16b, v2.16b
-	TBZ $2, R8, few146
+	TBZ $2, R8, few242
 	WORD $0x3dc00da3 // ldr q3, [x13, #48]
-	JMP done145
+	JMP done241
 
-few146:
-	TBZ $1, R8, single144
+few242:
+	TBZ $1, R8, single240
 	WORD $0xfd4019a3 // ldr d3, [x13, #48]
-	TBZ $0, R8, done145
+	TBZ $0, R8, done241
 	ADD $56, R13, R14
 	WORD $0x4d4081c3 // ld1 {v3.s}[2], [x14]
-	JMP done145
+	JMP done241
 
-single144:
+single240:
 	WORD $0xbd4031a3 // ldr s3, [x13, #48]
 
-done145:
+done241:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
 	WORD $0x4ea31c6b // mov v11.16b, v3.16b
-	JMP begin134
+	JMP begin230
 
-notBias133:
+notBias229:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -16510,17 +23314,17 @@ notBias133:
 	WORD $0x4f00040a // movi v10.4s, #0x0
 	WORD $0x4f00040b // movi v11.4s, #0x0
 
-begin134:
+begin230:
 	MOVD R3, R12
 	MOVD $0, R13
 	MOVD 56(R0), R14
-	CBZ R14, sums147
+	CBZ R14, sums243
 	CMP $4, R2
-	BNE scattered150
+	BNE scattered246
 	SUBS $4, R14, R14
-	BLT few149
+	BLT few245
 
-four148:
+four244:
 	WORD $0x3ced692c // ldr q12, [x9, x13]
 	WORD $0x3ced694d // ldr q13, [x10, x13]
 	WORD $0x3ced696e // ldr q14, [x11, x13]
@@ -16642,15 +23446,15 @@ four148:
 	ADD R4, R12
 	ADD $16, R13
 	SUBS $4, R14, R14
-	BGE four148
+	BGE four244
 
-few149:
+few245:
 	ADDS $4, R14, R14
-	BEQ sums147
+	BEQ sums243
 
-scattered150:
+scattered246:
 
-step151:
+step247:
 	WORD $0xbc6d692c // ldr s12, [x9, x13]
 	WORD $0xbc6d694d // ldr s13, [x10, x13]
 	WORD $0xbc6d696e // ldr s14, [x11, x13]
@@ -16685,9 +23489,12 @@ step151:
 	ADD R4, R12
 	ADD R2, R13
 	SUBS $1, R14, R14
-	BNE step151
+	BNE step247
 
-sums147:
+sums243:
+	MOVD 88(R0), R12
+	CMP $3, R12
+	BEQ add248
 	WORD $0x4f00040c // movi v12.4s, #0x0
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -16696,22 +23503,22 @@ sums147:
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
 	WORD $0x3d8008a2 // str q2, [x5, #32]
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	TBZ $2, R8, few154
+	TBZ $2, R8, few252
 	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done153
+	JMP done251
 
-few154:
-	TBZ $1, R8, single152
+few252:
+	TBZ $1, R8, single250
 	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done153
+	TBZ $0, R8, done251
 	ADD $56, R5, R12
 	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
-	JMP done153
+	JMP done251
 
-single152:
+single250:
 	WORD $0xbd0030a3 // str s3, [x5, #48]
 
-done153:
+done251:
 	ADD R6, R5
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
 	WORD $0x3d8000a4 // str q4, [x5]
@@ -16720,22 +23527,22 @@ done153:
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
 	WORD $0x3d8008a6 // str q6, [x5, #32]
 	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
-	TBZ $2, R8, few157
+	TBZ $2, R8, few255
 	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done156
+	JMP done254
 
-few157:
-	TBZ $1, R8, single155
+few255:
+	TBZ $1, R8, single253
 	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done156
+	TBZ $0, R8, done254
 	ADD $56, R5, R12
 	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
-	JMP done156
+	JMP done254
 
-single155:
+single253:
 	WORD $0xbd0030a7 // str s7, [x5, #48]
 
-done156:
+done254:
 	ADD R6, R5
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
 	WORD $0x3d8000a8 // str q8, [x5]
@@ -16744,86 +23551,220 @@ done156:
 	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
 	WORD $0x3d8008aa // str q10, [x5, #32]
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
-	TBZ $2, R8, few160
+	TBZ $2, R8, few258
 	WORD $0x3d800cab // str q11, [x5, #48]
-	JMP done159
+	JMP done257
 
-few160:
-	TBZ $1, R8, single158
+few258:
+	TBZ $1, R8, single256
 	WORD $0xfd0018ab // str d11, [x5, #48]
-	TBZ $0, R8, done159
+	TBZ $0, R8, done257
 	ADD $56, R5, R12
 	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
-	JMP done159
+	JMP done257
 
-single158:
+single256:
 	WORD $0xbd0030ab // str s11, [x5, #48]
 
-done159:
+done257:
 	ADD R6, R5
+	JMP end249
+
+add248:
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd421 // fadd v1.4s, v1.4s, v12.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	TBZ $2, R8, few261
+	WORD $0x3dc00cac // ldr q12, [x5, #48]
+	JMP done260
+
+few261:
+	TBZ $1, R8, single259
+	WORD $0xfd4018ac // ldr d12, [x5, #48]
+	TBZ $0, R8, done260
+	ADD $56, R5, R12
+	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
+	JMP done260
+
+single259:
+	WORD $0xbd4030ac // ldr s12, [x5, #48]
+
+done260:
+	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
+	TBZ $2, R8, few264
+	WORD $0x3d800ca3 // str q3, [x5, #48]
+	JMP done263
+
+few264:
+	TBZ $1, R8, single262
+	WORD $0xfd0018a3 // str d3, [x5, #48]
+	TBZ $0, R8, done263
+	ADD $56, R5, R12
+	WORD $0x4d008183 // st1 {v3.s}[2], [x12]
+	JMP done263
+
+single262:
+	WORD $0xbd0030a3 // str s3, [x5, #48]
+
+done263:
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd4a5 // fadd v5.4s, v5.4s, v12.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	TBZ $2, R8, few267
+	WORD $0x3dc00cac // ldr q12, [x5, #48]
+	JMP done266
+
+few267:
+	TBZ $1, R8, single265
+	WORD $0xfd4018ac // ldr d12, [x5, #48]
+	TBZ $0, R8, done266
+	ADD $56, R5, R12
+	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
+	JMP done266
+
+single265:
+	WORD $0xbd4030ac // ldr s12, [x5, #48]
+
+done266:
+	WORD $0x4e2cd4e7 // fadd v7.4s, v7.4s, v12.4s
+	TBZ $2, R8, few270
+	WORD $0x3d800ca7 // str q7, [x5, #48]
+	JMP done269
+
+few270:
+	TBZ $1, R8, single268
+	WORD $0xfd0018a7 // str d7, [x5, #48]
+	TBZ $0, R8, done269
+	ADD $56, R5, R12
+	WORD $0x4d008187 // st1 {v7.s}[2], [x12]
+	JMP done269
+
+single268:
+	WORD $0xbd0030a7 // str s7, [x5, #48]
+
+done269:
+	ADD R6, R5
+	WORD $0x3dc000ac // ldr q12, [x5]
+	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
+	WORD $0x3d8000a8 // str q8, [x5]
+	WORD $0x3dc004ac // ldr q12, [x5, #16]
+	WORD $0x4e2cd529 // fadd v9.4s, v9.4s, v12.4s
+	WORD $0x3d8004a9 // str q9, [x5, #16]
+	WORD $0x3dc008ac // ldr q12, [x5, #32]
+	WORD $0x4e2cd54a // fadd v10.4s, v10.4s, v12.4s
+	WORD $0x3d8008aa // str q10, [x5, #32]
+	TBZ $2, R8, few273
+	WORD $0x3dc00cac // ldr q12, [x5, #48]
+	JMP done272
+
+few273:
+	TBZ $1, R8, single271
+	WORD $0xfd4018ac // ldr d12, [x5, #48]
+	TBZ $0, R8, done272
+	ADD $56, R5, R12
+	WORD $0x4d40818c // ld1 {v12.s}[2], [x12]
+	JMP done272
+
+single271:
+	WORD $0xbd4030ac // ldr s12, [x5, #48]
+
+done272:
+	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
+	TBZ $2, R8, few276
+	WORD $0x3d800cab // str q11, [x5, #48]
+	JMP done275
+
+few276:
+	TBZ $1, R8, single274
+	WORD $0xfd0018ab // str d11, [x5, #48]
+	TBZ $0, R8, done275
+	ADD $56, R5, R12
+	WORD $0x4d00818b // st1 {v11.s}[2], [x12]
+	JMP done275
+
+single274:
+	WORD $0xbd0030ab // str s11, [x5, #48]
+
+done275:
+	ADD R6, R5
+
+end249:
 	ADD R1, R11, R9
 	ADD R1, R9, R10
 	ADD R1, R10, R11
 	SUBS $1, R7, R7
-	BNE tile131
+	BNE tile227
 	RET
 
-rows130:
+rows226:
 	MOVD 64(R0), R9
 	CMP $2, R9
-	BNE rows161
+	BNE rows277
 	MOVD (R0), R9
 	ADD R1, R9, R10
 
-tile162:
+tile278:
 	MOVD 88(R0), R11
 	CMP $2, R11
-	BNE notC163
+	BNE notC279
 	MOVD R5, R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x3dc00581 // ldr q1, [x12, #16]
 	WORD $0x3dc00982 // ldr q2, [x12, #32]
-	TBZ $2, R8, few168
+	TBZ $2, R8, few284
 	WORD $0x3dc00d83 // ldr q3, [x12, #48]
-	JMP done167
+	JMP done283
 
-few168:
-	TBZ $1, R8, single166
+few284:
+	TBZ $1, R8, single282
 	WORD $0xfd401983 // ldr d3, [x12, #48]
-	TBZ $0, R8, done167
+	TBZ $0, R8, done283
 	ADD $56, R12, R13
 	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
-	JMP done167
+	JMP done283
 
-single166:
+single282:
 	WORD $0xbd403183 // ldr s3, [x12, #48]
 
-done167:
+done283:
 	ADD R6, R12
 	WORD $0x3dc00184 // ldr q4, [x12]
 	WORD $0x3dc00585 // ldr q5, [x12, #16]
 	WORD $0x3dc00986 // ldr q6, [x12, #32]
-	TBZ $2, R8, few171
+	TBZ $2, R8, few287
 	WORD $0x3dc00d87 // ldr q7, [x12, #48]
-	JMP done170
+	JMP done286
 
-few171:
-	TBZ $1, R8, single169
+few287:
+	TBZ $1, R8, single285
 	WORD $0xfd401987 // ldr d7, [x12, #48]
-	TBZ $0, R8, done170
+	TBZ $0, R8, done286
 	ADD $56, R12, R13
 	WORD $0x4d4081a7 // ld1 {v7.s}[2], [x13]
-	JMP done170
+	JMP done286
 
-single169:
+single285:
 	WORD $0xbd403187 // ldr s7, [x12, #48]
 
-done170:
-	JMP begin165
+done286:
+	JMP begin281
 
-notC163:
+notC279:
 	CMP $1, R11
-	BNE notBias164
+	BNE notBias280
 	MOVD 96(R0), R12
 	WORD $0x3dc00180 // ldr q0, [x12]
 	WORD $0x4ea01c04 // mov v4.16b, v0.16b
@@ -16831,26 +23772,26 @@ notC163:
 	WORD $0x4ea11c25 // mov v5.16b, v1.16b
 	WORD $0x3dc00982 // ldr q2, [x12, #32]
 	WORD $0x4ea21c46 // mov v6.16b, v2.16b
-	TBZ $2, R8, few174
+	TBZ $2, R8, few290
 	WORD $0x3dc00d83 // ldr q3, [x12, #48]
-	JMP done173
+	JMP done289
 
-few174:
-	TBZ $1, R8, single172
+few290:
+	TBZ $1, R8, single288
 	WORD $0xfd401983 // ldr d3, [x12, #48]
-	TBZ $0, R8, done173
+	TBZ $0, R8, done289
 	ADD $56, R12, R13
 	WORD $0x4d4081a3 // ld1 {v3.s}[2], [x13]
-	JMP done173
+	JMP done289
 
-single172:
+single288:
 	WORD $0xbd403183 // ldr s3, [x12, #48]
 
-done173:
+done289:
 	WORD $0x4ea31c67 // mov v7.16b, v3.16b
-	JMP begin165
+	JMP begin281
 
-notBias164:
+notBias280:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
@@ -16860,17 +23801,17 @@ notBias164:
 	WORD $0x4f000406 // movi v6.4s, #0x0
 	WORD $0x4f000407 // movi v7.4s, #0x0
 
-begin165:
+begin281:
 	MOVD R3, R11
 	MOVD $0, R12
 	MOVD 56(R0), R13
-	CBZ R13, sums175
+	CBZ R13, sums291
 	CMP $4, R2
-	BNE scattered178
+	BNE scattered294
 	SUBS $4, R13, R13
-	BLT few177
+	BLT few293
 
-four176:
+four292:
 	WORD $0x3cec6928 // ldr q8, [x9, x12]
 	WORD $0x3cec6949 // ldr q9, [x10, x12]
 	WORD $0xbd40016a // ldr s10, [x11]
@@ -16975,15 +23916,15 @@ four176:
 	ADD R4, R11
 	ADD $16, R12
 	SUBS $4, R13, R13
-	BGE four176
+	BGE four292
 
-few177:
+few293:
 	ADDS $4, R13, R13
-	BEQ sums175
+	BEQ sums291
 
-scattered178:
+scattered294:
 
-step179:
+step295:
 	WORD $0xbc6c6928 // ldr s8, [x9, x12]
 	WORD $0xbc6c6949 // ldr s9, [x10, x12]
 	WORD $0xbd40016a // ldr s10, [x11]
@@ -17013,9 +23954,12 @@ step179:
 	ADD R4, R11
 	ADD R2, R12
 	SUBS $1, R13, R13
-	BNE step179
+	BNE step295
 
-sums175:
+sums291:
+	MOVD 88(R0), R11
+	CMP $3, R11
+	BEQ add296
 	WORD $0x4f000408 // movi v8.4s, #0x0
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -17024,22 +23968,22 @@ sums175:
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
 	WORD $0x3d8008a2 // str q2, [x5, #32]
 	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
-	TBZ $2, R8, few182
+	TBZ $2, R8, few300
 	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done181
+	JMP done299
 
-few182:
-	TBZ $1, R8, single180
+few300:
+	TBZ $1, R8, single298
 	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done181
+	TBZ $0, R8, done299
 	ADD $56, R5, R11
 	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
-	JMP done181
+	JMP done299
 
-single180:
+single298:
 	WORD $0xbd0030a3 // str s3, [x5, #48]
 
-done181:
+done299:
 	ADD R6, R5
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
 	WORD $0x3d8000a4 // str q4, [x5]
@@ -17048,100 +23992,191 @@ done181:
 	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
 	WORD $0x3d8008a6 // str q6, [x5, #32]
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
-	TBZ $2, R8, few185
+	TBZ $2, R8, few303
 	WORD $0x3d800ca7 // str q7, [x5, #48]
-	JMP done184
+	JMP done302
 
-few185:
-	TBZ $1, R8, single183
+few303:
+	TBZ $1, R8, single301
 	WORD $0xfd0018a7 // str d7, [x5, #48]
-	TBZ $0, R8, done184
+	TBZ $0, R8, done302
 	ADD $56, R5, R11
 	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
-	JMP done184
+	JMP done302
 
-single183:
+single301:
 	WORD $0xbd0030a7 // str s7, [x5, #48]
 
-done184:
+done302:
 	ADD R6, R5
+	JMP end297
+
+add296:
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008a8 // ldr q8, [x5, #32]
+	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	TBZ $2, R8, few306
+	WORD $0x3dc00ca8 // ldr q8, [x5, #48]
+	JMP done305
+
+few306:
+	TBZ $1, R8, single304
+	WORD $0xfd4018a8 // ldr d8, [x5, #48]
+	TBZ $0, R8, done305
+	ADD $56, R5, R11
+	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
+	JMP done305
+
+single304:
+	WORD $0xbd4030a8 // ldr s8, [x5, #48]
+
+done305:
+	WORD $0x4e28d463 // fadd v3.4s, v3.4s, v8.4s
+	TBZ $2, R8, few309
+	WORD $0x3d800ca3 // str q3, [x5, #48]
+	JMP done308
+
+few309:
+	TBZ $1, R8, single307
+	WORD $0xfd0018a3 // str d3, [x5, #48]
+	TBZ $0, R8, done308
+	ADD $56, R5, R11
+	WORD $0x4d008163 // st1 {v3.s}[2], [x11]
+	JMP done308
+
+single307:
+	WORD $0xbd0030a3 // str s3, [x5, #48]
+
+done308:
+	ADD R6, R5
+	WORD $0x3dc000a8 // ldr q8, [x5]
+	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
+	WORD $0x3d8000a4 // str q4, [x5]
+	WORD $0x3dc004a8 // ldr q8, [x5, #16]
+	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
+	WORD $0x3d8004a5 // str q5, [x5, #16]
+	WORD $0x3dc008a8 // ldr q8, [x5, #32]
+	WORD $0x4e28d4c6 // fadd v6.4s, v6.4s, v8.4s
+	WORD $0x3d8008a6 // str q6, [x5, #32]
+	TBZ $2, R8, few312
+	WORD $0x3dc00ca8 // ldr q8, [x5, #48]
+	JMP done311
+
+few312:
+	TBZ $1, R8, single310
+	WORD $0xfd4018a8 // ldr d8, [x5, #48]
+	TBZ $0, R8, done311
+	ADD $56, R5, R11
+	WORD $0x4d408168 // ld1 {v8.s}[2], [x11]
+	JMP done311
+
+single310:
+	WORD $0xbd4030a8 // ldr s8, [x5, #48]
+
+done311:
+	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
+	TBZ $2, R8, few315
+	WORD $0x3d800ca7 // str q7, [x5, #48]
+	JMP done314
+
+few315:
+	TBZ $1, R8, single313
+	WORD $0xfd0018a7 // str d7, [x5, #48]
+	TBZ $0, R8, done314
+	ADD $56, R5, R11
+	WORD $0x4d008167 // st1 {v7.s}[2], [x11]
+	JMP done314
+
+single313:
+	WORD $0xbd0030a7 // str s7, [x5, #48]
+
+done314:
+	ADD R6, R5
+
+end297:
 	ADD R1, R10, R9
 	ADD R1, R9, R10
 	SUBS $1, R7, R7
-	BNE tile162
+	BNE tile278
 	RET
 
-rows161:
+rows277:
 	MOVD (R0), R9
 
-tile186:
+tile316:
 	MOVD 88(R0), R10
 	CMP $2, R10
-	BNE notC187
+	BNE notC317
 	MOVD R5, R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x3dc00561 // ldr q1, [x11, #16]
 	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	TBZ $2, R8, few192
+	TBZ $2, R8, few322
 	WORD $0x3dc00d63 // ldr q3, [x11, #48]
-	JMP done191
+	JMP done321
 
-few192:
-	TBZ $1, R8, single190
+few322:
+	TBZ $1, R8, single320
 	WORD $0xfd401963 // ldr d3, [x11, #48]
-	TBZ $0, R8, done191
+	TBZ $0, R8, done321
 	ADD $56, R11, R12
 	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
-	JMP done191
+	JMP done321
 
-single190:
+single320:
 	WORD $0xbd403163 // ldr s3, [x11, #48]
 
-done191:
-	JMP begin189
+done321:
+	JMP begin319
 
-notC187:
+notC317:
 	CMP $1, R10
-	BNE notBias188
+	BNE notBias318
 	MOVD 96(R0), R11
 	WORD $0x3dc00160 // ldr q0, [x11]
 	WORD $0x3dc00561 // ldr q1, [x11, #16]
 	WORD $0x3dc00962 // ldr q2, [x11, #32]
-	TBZ $2, R8, few195
+	TBZ $2, R8, few325
 	WORD $0x3dc00d63 // ldr q3, [x11, #48]
-	JMP done194
+	JMP done324
 
-few195:
-	TBZ $1, R8, single193
+few325:
+	TBZ $1, R8, single323
 	WORD $0xfd401963 // ldr d3, [x11, #48]
-	TBZ $0, R8, done194
+	TBZ $0, R8, done324
 	ADD $56, R11, R12
 	WORD $0x4d408183 // ld1 {v3.s}[2], [x12]
-	JMP done194
+	JMP done324
 
-single193:
+single323:
 	WORD $0xbd403163 // ldr s3, [x11, #48]
 
-done194:
-	JMP begin189
+done324:
+	JMP begin319
 
-notBias188:
+notBias318:
 	WORD $0x4f000400 // movi v0.4s, #0x0
 	WORD $0x4f000401 // movi v1.4s, #0x0
 	WORD $0x4f000402 // movi v2.4s, #0x0
 	WORD $0x4f000403 // movi v3.4s, #0x0
 
-begin189:
+begin319:
 	MOVD R3, R10
 	MOVD $0, R11
 	MOVD 56(R0), R12
-	CBZ R12, sums196
+	CBZ R12, sums326
 	CMP $4, R2
-	BNE scattered199
+	BNE scattered329
 	SUBS $4, R12, R12
-	BLT few198
+	BLT few328
 
-four197:
+four327:
 	WORD $0x3ceb6924 // ldr q4, [x9, x11]
 	WORD $0xbd400145 // ldr s5, [x10]
 	WORD $0x0f08a4a5 // sxtl v5.8h, v5.8b
@@ -17229,15 +24264,15 @@ four197:
 	ADD R4, R10
 	ADD $16, R11
 	SUBS $4, R12, R12
-	BGE four197
+	BGE four327
 
-few198:
+few328:
 	ADDS $4, R12, R12
-	BEQ sums196
+	BEQ sums326
 
-scattered199:
+scattered329:
 
-step200:
+step330:
 	WORD $0xbc6b6924 // ldr s4, [x9, x11]
 	WORD $0xbd400145 // ldr s5, [x10]
 	WORD $0x0f08a4a5 // sxtl v5.8h, v5.8b
@@ -17262,9 +24297,12 @@ step200:
 	ADD R4, R10
 	ADD R2, R11
 	SUBS $1, R12, R12
-	BNE step200
+	BNE step330
 
-sums196:
+sums326:
+	MOVD 88(R0), R10
+	CMP $3, R10
+	BEQ add331
 	WORD $0x4f000404 // movi v4.4s, #0x0
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x3d8000a0 // str q0, [x5]
@@ -17273,24 +24311,72 @@ sums196:
 	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
 	WORD $0x3d8008a2 // str q2, [x5, #32]
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
-	TBZ $2, R8, few203
+	TBZ $2, R8, few335
 	WORD $0x3d800ca3 // str q3, [x5, #48]
-	JMP done202
+	JMP done334
 
-few203:
-	TBZ $1, R8, single201
+few335:
+	TBZ $1, R8, single333
 	WORD $0xfd0018a3 // str d3, [x5, #48]
-	TBZ $0, R8, done202
+	TBZ $0, R8, done334
 	ADD $56, R5, R10
 	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
-	JMP done202
+	JMP done334
 
-single201:
+single333:
 	WORD $0xbd0030a3 // str s3, [x5, #48]
 
-done202:
+done334:
 	ADD R6, R5
+	JMP end332
+
+add331:
+	WORD $0x3dc000a4 // ldr q4, [x5]
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	WORD $0x3d8000a0 // str q0, [x5]
+	WORD $0x3dc004a4 // ldr q4, [x5, #16]
+	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
+	WORD $0x3d8004a1 // str q1, [x5, #16]
+	WORD $0x3dc008a4 // ldr q4, [x5, #32]
+	WORD $0x4e24d442 // fadd v2.4s, v2.4s, v4.4s
+	WORD $0x3d8008a2 // str q2, [x5, #32]
+	TBZ $2, R8, few338
+	WORD $0x3dc00ca4 // ldr q4, [x5, #48]
+	JMP done337
+
+few338:
+	TBZ $1, R8, single336
+	WORD $0xfd4018a4 // ldr d4, [x5, #48]
+	TBZ $0, R8, done337
+	ADD $56, R5, R10
+	WORD $0x4d408144 // ld1 {v4.s}[2], [x10]
+	JMP done337
+
+single336:
+	WORD $0xbd4030a4 // ldr s4, [x5, #48]
+
+done337:
+	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
+	TBZ $2, R8, few341
+	WORD $0x3d800ca3 // str q3, [x5, #48]
+	JMP done340
+
+few341:
+	TBZ $1, R8, single339
+	WORD $0xfd0018a3 // str d3, [x5, #48]
+	TBZ $0, R8, done340
+	ADD $56, R5, R10
+	WORD $0x4d008143 // st1 {v3.s}[2], [x10]
+	JMP done340
+
+single339:
+	WORD $0xbd0030a3 // str s3, [x5, #48]
+
+done340:
+	ADD R6, R5
+
+end332:
 	ADD R1, R9, R9
 	SUBS $1, R7, R7
-	BNE tile186
+	BNE tile316
 	RET

@@ -31,6 +31,7 @@ const (
 	startZero = iota
 	startBias
 	startC
+	startAdd // with 0, and are then added to C
 )
 
 // Rows of the largest tiles: of panels of several vectors, and of one.
@@ -108,17 +109,21 @@ func block(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
 	if k1 > k0 {
 		at = (j0 - b.col) / b.width * b.step
 	}
-	tiles(p.C.from(i0, j0), a, i1-i0, j1-j0, k1-k0, b, at, start, bias, nil)
+	chain := k1 - k0
+	if p.Blocks {
+		chain = sumBlock(p.K)
+		if k0 > 0 {
+			start = startAdd
+		}
+	}
+	tiles(p.C.from(i0, j0), a, i1-i0, j1-j0, k1-k0, chain, b, at, start, bias, nil)
 }
 
 // tiles computes m rows and n columns of C from depth steps of A and of the
-// panels whose data start at the given place. It asks for what is ahead, or else for the
-// panels behind the first.
-func tiles(c, a Mat, m, n, depth int, b *panels, at, start int, bias []float32, ahead *Ahead) {
-	t := tileArgs{
-		aRow: 4 * a.Row, aCol: 4 * a.Col, bRow: 4 * b.row, cRow: 4 * c.Row,
-		depth: depth, start: start,
-	}
+// panels whose data start at the given place, in chains of so many steps. It asks
+// for what is ahead, or else for the panels behind the first.
+func tiles(c, a Mat, m, n, depth, chain int, b *panels, at, start int, bias []float32, ahead *Ahead) {
+	t := tileArgs{aRow: 4 * a.Row, aCol: 4 * a.Col, bRow: 4 * b.row, cRow: 4 * c.Row}
 	if ahead != nil && ahead.empty() {
 		ahead = nil
 	}
@@ -127,7 +132,7 @@ func tiles(c, a Mat, m, n, depth int, b *panels, at, start int, bias []float32, 
 		width := min(b.width, n-j)
 		vectors := (width + lanes - 1) / lanes
 		t.last = width - (vectors-1)*lanes
-		if start == startBias {
+		if t.start = start; start == startBias {
 			t.bias = &bias[j]
 		}
 		if depth > 0 {
@@ -139,46 +144,57 @@ func tiles(c, a Mat, m, n, depth int, b *panels, at, start int, bias []float32, 
 				t.nextStep = min(64, 4*b.row*tileRows/m)
 			}
 		}
-		t.column(c, a, m, j, vectors, ahead)
+		t.column(c, a, m, j, depth, chain, vectors, ahead)
 	}
 }
 
-// column computes m rows of C, of the columns from j on: as many tiles as needed, and as
-// equal as possible. A tile of a row or two would leave most of the multipliers idle.
-func (t *tileArgs) column(c, a Mat, m, j, kernel int, ahead *Ahead) {
+// column computes m rows of C, of the columns from j on, from depth steps: as many tiles as
+// needed, and as equal as possible. A tile of a row or two would leave most of the multipliers
+// idle. The sums are chains of so many steps: the first begins as t.start says, and the others
+// are added to C.
+func (t *tileArgs) column(c, a Mat, m, j, depth, chain, kernel int, ahead *Ahead) {
 	highest := tileRows
 	if kernel == 1 {
 		highest = narrowRows
 	}
-	count := (m + highest - 1) / highest
-	rows, taller := m/count, m%count
-	for at, n := 0, 0; count > 0; count, taller = count-n, taller-n {
+	count, rows, taller := 1, m, 0
+	if m > highest {
+		count = (m + highest - 1) / highest
+		rows, taller = m/count, m%count
+	}
+	start, b := t.start, t.b
+	for at := 0; count > 0; count, taller = count-t.tiles, taller-t.tiles {
 		if t.rows, t.tiles = rows+1, taller; taller <= 0 {
 			t.rows, t.tiles = rows, count
 		}
 		if ahead != nil {
-			t.ask(ahead)
+			t.ask(ahead, depth)
 		}
-		t.c = &c.Data[at*c.Row+j]
-		if t.depth > 0 {
-			t.a = &a.Data[at*a.Row]
+		t.c, t.start, t.b = &c.Data[at*c.Row+j], start, b
+		for k := 0; ; t.start = startAdd {
+			if t.depth = min(chain, depth-k); t.depth > 0 {
+				t.a = &a.Data[at*a.Row+k*a.Col]
+			}
+			gemmKernel(t, kernel)
+			t.next += uintptr(t.tiles * t.depth * t.nextStep)
+			if k += t.depth; k == depth {
+				break
+			}
+			t.b = (*float32)(unsafe.Add(unsafe.Pointer(t.b), chain*t.bRow))
 		}
-		gemmKernel(t, kernel)
-		n = t.tiles
-		at += n * t.rows
-		t.next += uintptr(n * t.depth * t.nextStep)
+		at += t.tiles * t.rows
 	}
 }
 
 // ask has the next tiles ask for what is ahead. They become fewer if it does not last for
 // all of them.
-func (t *tileArgs) ask(ahead *Ahead) {
+func (t *tileArgs) ask(ahead *Ahead, depth int) {
 	if ahead.empty() {
 		t.next, t.nextStep = uintptr(unsafe.Pointer(t.b)), 0
 		return
 	}
 	var part []float32
-	part, t.tiles = ahead.take(t.tiles, t.depth)
+	part, t.tiles = ahead.take(t.tiles, depth)
 	t.next, t.nextStep = uintptr(unsafe.Pointer(&part[0])), ahead.step
 }
 
@@ -204,10 +220,10 @@ func blockOfA(p *Product, i0, i1, cols, k0, k1 int, s *scratch) Mat {
 	return RowMajor(s.a, stride)
 }
 
-// multiplyPanels is MultiplyPanels, for m and j1-j0 that are not 0.
-func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool) {
+// multiplyPanels is MultiplyPanels, for m and j1-j0 that are not 0, in chains of so many steps.
+func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool, chain int) {
 	if multiplyPanelsIsGeneric() {
-		multiplyPanelsGeneric(c, a, m, b, k0, k1, j0, j1, accumulate)
+		multiplyPanelsGeneric(c, a, m, b, k0, k1, j0, j1, accumulate, chain)
 		return
 	}
 	start := startZero
@@ -222,7 +238,7 @@ func multiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 		if k1 > k0 {
 			at = j/b.b.width*b.b.step + j%b.b.width + k0*b.b.row
 		}
-		tiles(c.from(0, j-j0), a, m, end-j, k1-k0, &b.b, at, start, nil, b.Ahead)
+		tiles(c.from(0, j-j0), a, m, end-j, k1-k0, chain, &b.b, at, start, nil, b.Ahead)
 		j = end
 	}
 }
@@ -253,14 +269,31 @@ func singleRow(p *Product, j0, j1 int, s *scratch) bool {
 			a[k] = p.A.Data[k*p.A.Col]
 		}
 	}
-	const depth = 4096 // keeps a call below some ten microseconds
+	depth := 4096 // keeps a call below some ten microseconds
+	if p.Blocks {
+		depth = sumBlock(p.K)
+	}
+	later := s.row[:0] // the sums of the blocks behind the first, block after block
+	if p.Blocks {
+		s.row = grow(s.row, (p.K-1)/depth*(j1-j0))
+		later = s.row
+		clear(later)
+	}
 	width := rowGroups * vectorLanes()
 	for j := j0; j < j1; j += width {
 		t := tileArgs{c: &c[j], bRow: 4 * p.B.Col, last: min(width, j1-j)}
+		at := j - j0
 		for k := 0; k < p.K; k += depth {
 			t.a, t.b, t.depth = &a[k], &p.B.Data[j*p.B.Col+k], min(depth, p.K-k)
 			gemvTransposedKernel(&t)
+			if at < len(later) {
+				t.c = &later[at]
+				at += j1 - j0
+			}
 		}
+	}
+	for ; len(later) > 0; later = later[j1-j0:] {
+		Add(c[j0:j1], c[j0:j1], later[:j1-j0])
 	}
 	return true
 }

@@ -178,13 +178,27 @@ func depthStep(depth, limit int) int {
 	return (depth + n - 1) / n
 }
 
+// depthStep is depthStep for the sum of p: a step has whole blocks.
+func (p *Product) depthStep(limit int) int {
+	if !p.Blocks {
+		return depthStep(p.K, limit)
+	}
+	return blockStep(p.K, limit)
+}
+
+// blockStep is depthStep for steps of whole blocks of the sum.
+func blockStep(depth, limit int) int {
+	block := sumBlock(depth)
+	return block * depthStep((depth+block-1)/block, limit/block)
+}
+
 // lowProduct computes columns j0 to j1 of a product with no more rows than a
 // block has. Each panel is used as soon as it is packed.
 func lowProduct(p *Product, j0, j1 int, s *scratch) {
 	if singleRow(p, j0, j1, s) {
 		return
 	}
-	step, width, b := depthStep(p.K, depthBlock), panelWidth(), &s.panels
+	step, width, b := p.depthStep(depthBlock), panelWidth(), &s.panels
 	for k0 := 0; k0 == 0 || k0 < p.K; k0 += step {
 		k1 := min(k0+step, p.K)
 		a := blockOfA(p, 0, p.M, j1-j0, k0, k1, s)
@@ -203,7 +217,7 @@ func lowProduct(p *Product, j0, j1 int, s *scratch) {
 
 // highProduct computes a product with many rows on the calling goroutine.
 func highProduct(p *Product, s *scratch) {
-	step, b := depthStep(p.K, highDepth), &s.panels
+	step, b := p.depthStep(highDepth), &s.panels
 	for j0 := 0; j0 < p.N; j0 += colBlock {
 		j1 := min(j0+colBlock, p.N)
 		for k0 := 0; k0 == 0 || k0 < p.K; k0 += step {
@@ -223,7 +237,7 @@ func highProduct(p *Product, s *scratch) {
 // block of B, then they share out the blocks of C that need it.
 func (m *multiplication) runBlocks() {
 	p := &m.one
-	step, task := depthStep(p.K, highDepth), taskWork()
+	step, task := p.depthStep(highDepth), taskWork()
 	for m.j0 = 0; m.j0 < p.N; m.j0 += colBlock {
 		m.j1 = min(m.j0+colBlock, p.N)
 		for m.k0 = 0; m.k0 == 0 || m.k0 < p.K; m.k0 += step {

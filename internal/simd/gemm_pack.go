@@ -88,7 +88,20 @@ func sparseRows(p *Product, i0, i1 int, s *scratch) {
 		case !p.Accumulate:
 			clear(c)
 		}
+		chain := p.K
+		if p.Blocks {
+			chain = sumBlock(p.K)
+		}
+		sums := c
 		for k := range p.K {
+			if k > 0 && k%chain == 0 {
+				if k > chain {
+					Add(c, c, sums)
+				}
+				s.a = grow(s.a, p.N)
+				sums = s.a
+				clear(sums)
+			}
 			a := p.A.Data[i*p.A.Row+k*p.A.Col]
 			if a == 0 {
 				continue
@@ -102,14 +115,17 @@ func sparseRows(p *Product, i0, i1 int, s *scratch) {
 				b = s.row
 			}
 			if a-a == 0 { // finite: what it makes of a zero is a zero
-				Axpy(a, b[:p.N], c)
+				Axpy(a, b[:p.N], sums)
 				continue
 			}
 			for j, v := range b[:p.N] {
 				if v != 0 {
-					c[j] += float32(a * v)
+					sums[j] += float32(a * v)
 				}
 			}
+		}
+		if p.K > chain {
+			Add(c, c, sums)
 		}
 		for j := range c {
 			c[j] += 0

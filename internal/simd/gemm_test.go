@@ -33,14 +33,22 @@ func reference(p *Product, i int) []float32 {
 			case p.Accumulate:
 				acc = c.Data[i*c.Row+j]
 			}
+			sum := &acc
+			var later float32 // the sum of a block behind the first
 			for k := range p.K {
+				if p.Blocks && k > 0 && k%sumBlock(p.K) == 0 {
+					if sum == &later {
+						acc += later
+					}
+					sum, later = &later, 0
+				}
 				x, y := a.Data[i*a.Row+k*a.Col], b.Data[k*b.Row+j*b.Col]
 				if p.Sparse && (x == 0 || y == 0) {
 					continue
 				}
-				acc = fma32(x, y, acc)
+				*sum = fma32(x, y, *sum)
 			}
-			out[i*p.N+j] = acc + 0
+			out[i*p.N+j] = acc + later + 0
 		}
 	}
 	return out
@@ -159,6 +167,10 @@ func randomProducts() (list []*productCase) {
 		if trial%10 == 1 {
 			p.Count = 50 + r.IntN(50)
 			p.M, p.N, p.K = 1+r.IntN(12), 1+r.IntN(20), r.IntN(65)
+		}
+		if trial%5 == 2 {
+			p.Blocks = true
+			p.K = []int{0, 1, 255, 256, 257, 300, 521, 769, 1025}[r.IntN(9)]
 		}
 		count := max(p.Count, 1)
 		p.A, p.StepA = matrix(r, p.M, p.K, count, r.IntN(4))

@@ -10,6 +10,16 @@ func readsDirectlyGeneric(p *Product) bool { return p.M < 4 && (p.B.Col == 1 || 
 // blockGeneric computes rows i0 to i1 and columns j0 to j1 of C for the steps
 // k0 to k1, for which a and b hold A and B.
 func blockGeneric(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
+	chain := k1 - k0
+	if p.Blocks {
+		chain = sumBlock(p.K)
+	}
+	blockInChains(p, a, i0, i1, j0, j1, k0, k1, b, chain, p.Blocks && k0 > 0)
+}
+
+// blockInChains is blockGeneric, in chains of so many steps. The first begins with what C holds,
+// unless it is apart, as the others are.
+func blockInChains(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels, chain int, apart bool) {
 	if k0 == 0 {
 		for i := i0; i < i1; i++ {
 			switch c := p.C.Data[i*p.C.Row:][j0:j1]; {
@@ -20,12 +30,8 @@ func blockGeneric(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
 			}
 		}
 	}
-	if depth := k1 - k0; depth > 0 {
-		if b.copied {
-			blockPacked(a, p.C.from(i0, j0), i1-i0, j1-j0, depth, b.data[(j0-b.col)/b.width*b.step:], b.step)
-		} else {
-			blockDirect(a, p.C.from(i0, j0), i1-i0, j1-j0, depth, b.from.from(0, j0-b.col))
-		}
+	if k0 < k1 {
+		addChains(p.C.from(i0, j0), a, i1-i0, j1-j0, k1-k0, b, j0-b.col, chain, apart)
 	}
 	if k1 == p.K {
 		for i := i0; i < i1; i++ {
@@ -34,6 +40,29 @@ func blockGeneric(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels) {
 				c[j] += 0
 			}
 		}
+	}
+}
+
+// addChains adds the product of a and of the columns of b from j on to c.
+func addChains(c, a Mat, rows, cols, depth int, b *panels, j, chain int, apart bool) {
+	s := scratches.Get().(*scratch)
+	defer s.free()
+	for k := 0; k < depth; k += chain {
+		n, to := min(chain, depth-k), c
+		if apart {
+			s.row = grow(s.row, rows*cols)
+			clear(s.row)
+			to = RowMajor(s.row, cols)
+		}
+		if b.copied {
+			blockPacked(a.from(0, k), to, rows, cols, n, b.data[j/b.width*b.step+k*b.row:], b.step)
+		} else {
+			blockDirect(a.from(0, k), to, rows, cols, n, b.from.from(k, j))
+		}
+		if apart {
+			AddRows(c.Data, c.Row, s.row, cols, rows, cols)
+		}
+		apart = true
 	}
 }
 

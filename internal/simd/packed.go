@@ -218,7 +218,7 @@ const fewRows = 6
 
 // Multiply computes on the calling goroutine columns j0 to j1 of C = A·B + bias, or of A·B if
 // bias is nil, for m rows of C. j0 is a multiple of Width. An element is the sum of
-// Multiply, bit for bit; of integers it is that sum times the scale, plus the bias.
+// Multiply with Blocks, bit for bit; of integers it is that sum times the scale, plus the bias.
 //
 // after is the column from which the caller is likely to want a product next: the weights
 // there are asked for ahead. It is only advice, and may be any number.
@@ -239,7 +239,7 @@ func (w *Packed) Multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 		for r := 0; first != nil && r < m; r++ {
 			copy(c.Data[r*c.Row+j0:], first[j0:j1])
 		}
-		MultiplyStored(c.from(0, j0), a, m, &w.StoredPanels, 0, w.K, j0, j1, first != nil)
+		multiplyStored(c.from(0, j0), a, m, &w.StoredPanels, 0, w.K, j0, j1, first != nil, sumBlock(w.K))
 	} else {
 		s := scratches.Get().(*scratch)
 		for j := j0; j < j1; j += w.Width {
@@ -267,7 +267,7 @@ func (w *Packed) Multiply(c, a Mat, m, j0, j1 int, bias []float32, after int) {
 // weights in the order in which they lie, and while it does so asks for those that follow,
 // behind the last for those of the panel of column next.
 func (w *Packed) panel(c, a Mat, m, j, n int, bias []float32, next int, s *scratch) {
-	step := depthStep(w.K, depthBlock)
+	step, chain := blockStep(w.K, depthBlock), sumBlock(w.K)
 	if w.Float32 == nil {
 		s.b = grow(s.b, step*w.Width)
 	}
@@ -290,6 +290,6 @@ func (w *Packed) panel(c, a Mat, m, j, n int, bias []float32, next int, s *scrat
 		} else {
 			w.floats(b[:part.Panel()], at)
 		}
-		multiplyPanel(c.from(0, j), a.from(0, k0), m, part, b, k0 > 0, bias, w.address(ahead))
+		multiplyPanel(c.from(0, j), a.from(0, k0), m, part, b, k0 > 0, bias, chain, w.address(ahead))
 	}
 }

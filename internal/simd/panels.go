@@ -115,7 +115,7 @@ func MultiplyPanels(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate b
 		b.limbs.multiply(c, a, m, k0, k1, j0, j1, accumulate, sides{b.Sparse, b.SparseRight}, b.Ahead)
 		return
 	}
-	multiplyPanels(c, a, m, b, k0, k1, j0, j1, accumulate)
+	multiplyPanels(c, a, m, b, k0, k1, j0, j1, accumulate, k1-k0)
 }
 
 // MultiplyRows computes on the calling goroutine C = A·Bᵀ, for m rows of A and n rows of B,
@@ -174,7 +174,12 @@ func RowDots(dst []float32, x, y Mat, n int, tiles bool) {
 // packRows copies rows of n elements to columns, width apart.
 func packRows(dst []float32, m Mat, rows, n, width int) { packPanel(dst, m.T(), n, rows, width) }
 
-func multiplyPanelsGeneric(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool) {
+func multiplyPanelsGeneric(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool, chain int) {
+	panelsInChains(c, a, m, b, k0, k1, j0, j1, accumulate, chain, false)
+}
+
+// panelsInChains is multiplyPanelsGeneric for chains as those of blockInChains.
+func panelsInChains(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool, chain int, apart bool) {
 	depth := k1 - k0
 	part := b.b
 	part.col, part.cols, part.rows = 0, j1-j0, depth
@@ -187,5 +192,5 @@ func multiplyPanelsGeneric(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accum
 		a = blockOfAGeneric(&p, 0, m, p.N, 0, depth, s)
 		defer s.free()
 	}
-	blockGeneric(&p, a, 0, m, 0, j1-j0, 0, depth, &part)
+	blockInChains(&p, a, 0, m, 0, j1-j0, 0, depth, &part, chain, apart)
 }

@@ -120,9 +120,14 @@ func MultiplyStored(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int, accumu
 		multiplyStoredOnTiles(c, a, m, b, k0, k1, j0, j1, accumulate)
 		return
 	}
+	multiplyStored(c, a, m, b, k0, k1, j0, j1, accumulate, k1-k0)
+}
+
+// multiplyStored is MultiplyStored on vectors, in chains of so many steps.
+func multiplyStored(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int, accumulate bool, chain int) {
 	for j := j0; j < j1; j += b.Width {
 		to, n, at := c.from(0, j-j0), min(b.Width, j1-j), b.At(k0, j)
-		if storedPanel(to, a, m, n, k1-k0, b, at, accumulate) {
+		if storedPanel(to, a, m, n, k1-k0, b, at, accumulate, chain) {
 			continue
 		}
 		s := scratches.Get().(*scratch)
@@ -131,7 +136,7 @@ func MultiplyStored(c, a Mat, m int, b *StoredPanels, k0, k1, j0, j1 int, accumu
 		b.floats(s.b[:l.Len()], at)
 		var p Panels
 		p.Lay(l, s.b)
-		multiplyPanels(to, a, m, &p, 0, k1-k0, 0, n, accumulate)
+		multiplyPanels(to, a, m, &p, 0, k1-k0, 0, n, accumulate, chain)
 		s.free()
 	}
 }
@@ -198,11 +203,11 @@ func magnitudeGeneric(x []float32) float32 {
 	return math.Float32frombits(most)
 }
 
-func multiplyPanelGeneric(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32) {
+func multiplyPanelGeneric(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int) {
 	for i := 0; bias != nil && !more && i < m; i++ {
 		copy(c.Data[i*c.Row:], bias)
 	}
 	var p Panels
 	p.Lay(l, b)
-	multiplyPanelsGeneric(c, a, m, &p, 0, l.K, 0, l.N, more || bias != nil)
+	panelsInChains(c, a, m, &p, 0, l.K, 0, l.N, more || bias != nil, chain, more)
 }

@@ -5,15 +5,15 @@ package simd
 import "unsafe"
 
 // storedPanel computes m rows and n columns of C from depth rows of a panel of b, of
-// which the first is at the given place, and says whether it could: the kernels take
-// whole panels.
-func storedPanel(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate bool) bool {
+// which the first is at the given place, in chains of so many rows, and says whether it could:
+// the kernels take whole panels.
+func storedPanel(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate bool, chain int) bool {
 	lanes := vectorLanes()
 	vectors := (n + lanes - 1) / lanes
 	if blockIsGeneric() || depth == 0 || b.Width != panelWidth() || vectors*lanes != b.Width || n%lanes != 0 && !storesPart() {
 		return false
 	}
-	t := tileArgs{aRow: 4 * a.Row, aCol: 4 * a.Col, cRow: 4 * c.Row, depth: depth, last: n - (vectors-1)*lanes}
+	t := tileArgs{aRow: 4 * a.Row, aCol: 4 * a.Col, cRow: 4 * c.Row, last: n - (vectors-1)*lanes}
 	if accumulate {
 		t.start = startC
 	}
@@ -28,29 +28,29 @@ func storedPanel(c, a Mat, m, n, depth int, b *StoredPanels, at int, accumulate 
 	default:
 		t.b, t.bRow = (*float32)(unsafe.Pointer(&b.Int8[at])), b.Width
 	}
-	t.column(c, a, m, 0, kernel, nil)
+	t.column(c, a, m, 0, depth, chain, kernel, nil)
 	return true
 }
 
 // multiplyPanel computes m rows of C = A·B for a panel b, or of C += A·B if more. Sums begin
-// with the biases, unless these are nil. What lies at next is asked for ahead, as many numbers
-// as b has.
-func multiplyPanel(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, next stored) {
+// with the biases, unless these are nil, and are chains of so many steps. What lies at next is
+// asked for ahead, as many numbers as b has.
+func multiplyPanel(c, a Mat, m int, l PanelLayout, b []float32, more bool, bias []float32, chain int, next stored) {
 	if blockIsGeneric() {
-		multiplyPanelGeneric(c, a, m, l, b, more, bias)
+		multiplyPanelGeneric(c, a, m, l, b, more, bias, chain)
 		return
 	}
 	lanes := vectorLanes()
 	vectors := (l.N + lanes - 1) / lanes
 	t := tileArgs{
-		aRow: 4 * a.Row, aCol: 4 * a.Col, b: &b[0], bRow: 4 * l.Width, cRow: 4 * c.Row, depth: l.K, last: l.N - (vectors-1)*lanes,
+		aRow: 4 * a.Row, aCol: 4 * a.Col, b: &b[0], bRow: 4 * l.Width, cRow: 4 * c.Row, last: l.N - (vectors-1)*lanes,
 		next: uintptr(next.at), nextStep: min(64, next.size*l.Width*tileRows/m),
 	}
 	switch {
 	case more:
-		t.start = startC
+		t.start = startAdd
 	case bias != nil:
 		t.start, t.bias = startBias, &bias[0]
 	}
-	t.column(c, a, m, 0, vectors, nil)
+	t.column(c, a, m, 0, l.K, chain, vectors, nil)
 }

@@ -30,6 +30,7 @@ const (
 	startZero = iota
 	startBias
 	startC
+	startAdd
 )
 
 // maxRows returns the height of the largest tile. Six rows by four vectors of
@@ -210,14 +211,36 @@ func (p *panel) tile(rows int) {
 	JNZ(LabelRef(loop))
 	Label(done)
 
-	zero := s.zero() // turns -0 into 0
-	for r := range acc {
-		for v := range acc[r] {
-			VADDPS(zero, acc[r][v], acc[r][v])
-			s.store(acc[r][v], p.maskOf(v), Mem{Base: p.c, Disp: v * s.bytes()})
+	p.finish(acc)
+}
+
+// finish writes the code that stores the sums, or adds them to C if that is how they start,
+// and moves c below the tile.
+func (p *panel) finish(acc [][]reg.VecVirtual) {
+	s := p.s
+	add, end := label("add"), label("end")
+	store := func(addend func(v int, c Mem) reg.VecVirtual) {
+		for r := range acc {
+			for v, sum := range acc[r] {
+				c := Mem{Base: p.c, Disp: v * s.bytes()}
+				VADDPS(addend(v, c), sum, sum)
+				s.store(sum, p.maskOf(v), c)
+			}
+			ADDQ(p.cRow, p.c)
 		}
-		ADDQ(p.cRow, p.c)
 	}
+	CMPQ(Mem{Base: p.args, Disp: argStart}, U8(startAdd))
+	JEQ(LabelRef(add))
+	zero := s.zero() // turns -0 into 0
+	store(func(int, Mem) reg.VecVirtual { return zero })
+	JMP(LabelRef(end))
+	Label(add)
+	store(func(v int, c Mem) reg.VecVirtual {
+		before := s.vec()
+		s.load(c, p.maskOf(v), before)
+		return before
+	})
+	Label(end)
 }
 
 // start writes the code that sets the sums to what they begin with.

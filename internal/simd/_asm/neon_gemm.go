@@ -113,15 +113,32 @@ func (p *neonPanel) tile(a []a64.X) {
 		s.single()
 	})
 	f.Place(done)
-	zero := x[0] // turns -0 into 0
-	f.Clear(zero)
-	for r := range acc {
-		for v := range acc[r] {
-			f.FADD(acc[r][v], acc[r][v], zero)
-			f.store(acc[r][v], at(p.c, v), p.partOf(v))
+	p.finish(acc, x[0])
+}
+
+// finish writes the code that stores the sums, or adds them to C if that is how they start,
+// and moves c below the tile. It uses x.
+func (p *neonPanel) finish(acc [][]a64.V, x a64.V) {
+	f := p.f
+	add, end := f.NewLabel("add"), f.NewLabel("end")
+	store := func(addend func(v int)) {
+		for r := range acc {
+			for v, sum := range acc[r] {
+				addend(v)
+				f.FADD(sum, sum, x)
+				f.store(sum, at(p.c, v), p.partOf(v))
+			}
+			f.Do("ADD", p.cRow, p.c)
 		}
-		f.Do("ADD", p.cRow, p.c)
 	}
+	f.Scope(func() { f.Do("CMP", startAdd, f.field(p.args, argStart)) })
+	f.Do("BEQ", add)
+	f.Clear(x) // turns -0 into 0
+	store(func(int) {})
+	f.Do("JMP", end)
+	f.Place(add)
+	store(func(v int) { f.load(x, at(p.c, v), p.partOf(v)) })
+	f.Place(end)
 }
 
 // neonSteps are the steps of k of a tile.

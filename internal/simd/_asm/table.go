@@ -114,7 +114,7 @@ const (
 	rowsAsm     = "(dst *float32, dstStride int, x *float32, n, rows, stride int)"
 	tileOp      = "(c []float32, cRow int, q *AdditiveQueries, i0, i1 int, k *AdditiveKeys, j0, j1 int)"
 	tileGrad    = "(a *AdditiveKeysGrad, ds []float32, dsRow int, q *AdditiveQueries, i0, i1, j0, j1 int)"
-	mulPanels   = "(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool)"
+	mulPanels   = "(c, a Mat, m int, b *Panels, k0, k1, j0, j1 int, accumulate bool, chain int)"
 )
 
 var families = []family{
@@ -153,7 +153,7 @@ registers for all steps of k.`,
 			{name: "block", op: "(p *Product, a Mat, i0, i1, j0, j1, k0, k1 int, b *panels)", calls: []string{"gemm1"},
 				does: "computes rows i0 to i1 and columns j0 to j1 of C for the steps k0 to k1, for which a and b hold A and B."},
 			{name: "multiplyPanels", op: mulPanels, calls: []string{"gemm1"},
-				does: "is MultiplyPanels, for m and j1-j0 that are not 0."},
+				does: "is MultiplyPanels, for m and j1-j0 that are not 0, in chains of so many steps."},
 		},
 	},
 	{
