@@ -31,7 +31,7 @@ type Chart struct {
 	Levels  []Level  // to compare with
 	XAxis   Axis
 	YAxis   Axis
-	Ticks   []float64 // where x is written; nil chooses, an empty list is nowhere
+	Ticks   []float64 // where x is written; nil chooses, with an empty list another chart has the axis
 	Falling bool      // x falls from left to right
 	Bare    bool      // without a legend
 	Hover   bool      // SVG tells the numbers of lines where a pointer rests

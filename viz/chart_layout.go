@@ -103,10 +103,10 @@ func (c Chart) frame() frame {
 	return frame{x: c.XAxis.open(xs, 0), y: c.YAxis.open(ys, 0.05), falling: c.Falling, ax: c.XAxis, ay: c.YAxis}
 }
 
-// yTicks returns at least two numbers of y, if the axis has so many.
+// yTicks returns at least three numbers of y, if the axis has so many.
 func (c Chart) yTicks(f frame) (values []float64, texts []string) {
 	_, height := c.size()
-	for n := int(max(3, height/45)); len(values) < 2 && n < 10; n++ {
+	for n := int(max(3, height/45)); len(values) < 3 && n < 8; n++ {
 		values, texts = f.ay.ticks(f.y, n)
 	}
 	return values, texts
@@ -150,10 +150,11 @@ func (c Chart) layoutBehind(left float64) *chartSheet {
 	s.shapes = append(s.shapes, shape{paths: grid, tint: gridTint, width: 1})
 	s.xAxis(c, f)
 	y = bottom + 6
-	if c.Ticks == nil || len(c.Ticks) > 0 {
+	written := c.Ticks == nil || len(c.Ticks) > 0
+	if written {
 		y += tickSize + 3
 	}
-	if c.X != "" {
+	if written && c.X != "" {
 		add(caption{text: fit(c.X, nameSize, f.w), x: f.rectangle.x + f.w/2, y: y + nameSize, size: nameSize, anchor: middle, grey: true})
 		y += nameSize + 5
 	}
@@ -211,7 +212,7 @@ func (s *chartSheet) xAxis(c Chart, f frame) {
 		for _, v := range c.Ticks {
 			if at := f.ax.place(v); at >= f.x.low && at <= f.x.high {
 				values = append(values, at)
-				texts = append(texts, strings.ReplaceAll(strconv.FormatFloat(v, 'g', 6, 64), "-", "−"))
+				texts = append(texts, strings.ReplaceAll(grouped(strconv.FormatFloat(v, 'g', 6, 64)), "-", "−"))
 			}
 		}
 	}

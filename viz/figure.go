@@ -39,6 +39,9 @@ type Figure struct {
 	// Fonts have the characters, for PNG, that the Go fonts lack: the first that has
 	// one draws it.
 	Fonts []*Font
+	// Inline says that SVG is for a page that holds it and DarkFigures: it has no style
+	// of its own.
+	Inline bool
 }
 
 func (f Figure) unit() string { return cmp.Or(f.Unit, "weight") }

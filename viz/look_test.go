@@ -100,6 +100,18 @@ func TestDarkPictures(t *testing.T) {
 			}
 		}
 	}
+	causal := figures()["causal"]
+	own := (figureText{causal}).svgText()
+	causal.Inline = true
+	text, page := (figureText{causal}).svgText(), DarkFigures()
+	if strings.Contains(text, "<style") {
+		t.Error("a figure within a page has a style")
+	}
+	for _, rule := range regexp.MustCompile(`\.map [^}]*}`).FindAllString(own, -1) {
+		if !strings.Contains(page, rule) {
+			t.Errorf("the page's style lacks %s", rule)
+		}
+	}
 	c := charts()["curves"]
 	c.Inline = true
 	if text := (chartText{c}).svgText(); strings.Contains(text, "<style") {
@@ -183,7 +195,7 @@ func TestEvenLinesOfHeads(t *testing.T) {
 	}
 }
 
-// Charts below each other begin at the same x, and have two numbers of y at least.
+// Charts below each other begin at the same x, and have three numbers of y at least.
 func TestSharedStart(t *testing.T) {
 	curve := func(low, high float64) Chart {
 		return Chart{X: "step", Y: "y", Height: 80, Hover: true, Lines: []Line{{Name: "a", X: []float64{0, 5, 10}, Y: []float64{low, math.NaN(), high}}}}
@@ -204,7 +216,7 @@ func TestSharedStart(t *testing.T) {
 			numbers[math.Floor(c.y/(s.height/3))]++
 		}
 	}
-	if len(starts) != 1 || len(numbers) != 3 || numbers[0] < 2 || numbers[1] < 2 || numbers[2] < 2 {
+	if len(starts) != 1 || len(numbers) != 3 || numbers[0] < 3 || numbers[1] < 3 || numbers[2] < 3 {
 		t.Errorf("axes begin at %v, numbers of y by chart: %v", starts, numbers)
 	}
 	var told []string

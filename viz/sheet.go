@@ -21,7 +21,8 @@ type sheet struct {
 	swatch        rectangle // of values that are no numbers, if there are any
 	veiled        rectangle // of masked cells, if there are any
 	extent
-	unit string // of the values
+	unit   string // of the values
+	inline bool
 }
 
 type rectangle struct{ x, y, w, h float64 }
@@ -86,7 +87,7 @@ func (f Figure) layout() (*sheet, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sheet{title: f.Title, extent: e, unit: f.unit()}
+	s := &sheet{title: f.Title, extent: e, unit: f.unit(), inline: f.Inline}
 	columns := f.Columns
 	if columns <= 0 {
 		columns = sideBySide(len(f.Panels))

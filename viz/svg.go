@@ -42,7 +42,10 @@ func (s *sheet) svg(b *bytes.Buffer, hover bool) error {
 	if s.title != "" {
 		fmt.Fprintf(b, "<title>%s</title>\n", escape(visible(s.title)))
 	}
-	b.WriteString(inTheDark(s.dark()) + "<defs>\n")
+	if !s.inline {
+		b.WriteString(inTheDark(s.dark()))
+	}
+	b.WriteString("<defs>\n")
 	for on, id := range [...]string{OnLight: "weight", OnDark: "weight-dark"} {
 		fmt.Fprintf(b, `<linearGradient id="%s">`, id)
 		// Between stops a viewer blends in sRGB; with 32 that is not seen.
@@ -99,23 +102,44 @@ func (s *sheet) dark() string {
 			}
 		}
 	}
+	return s.darkShades(used) + darkRest(s.colors(OnDark)[s.paper()])
+}
+
+// darkShades returns those of shades.
+func (e extent) darkShades(used [256]bool) string {
 	var b strings.Builder
-	colors := s.colors(OnDark)
-	for shade, is := range used {
-		if is && shade != s.paper() {
-			fmt.Fprintf(&b, ".map .%s{fill:%s}", s.class(shade), hex(colors[shade]))
+	for shade, c := range e.colors(OnDark) {
+		if used[shade] && shade != e.paper() {
+			fmt.Fprintf(&b, ".map .%s{fill:%s}", e.class(shade), hex(c))
 		}
 	}
-	for _, t := range []tint{paperTint, {class: "zero", dark: colors[s.paper()]}, holeTint, maskTint, stripeTint} {
+	return b.String()
+}
+
+// darkRest returns those of all else, given that of 0.
+func darkRest(zero color.RGBA) string {
+	var b strings.Builder
+	for _, t := range []tint{paperTint, {class: "zero", dark: zero}, holeTint, maskTint, stripeTint} {
 		fmt.Fprintf(&b, ".map .%s{fill:%s}", t.class, hex(t.dark))
 	}
 	b.WriteString(".map .bar{fill:url(#weight-dark)}.map .day{display:none}.map .night{display:inline}")
 	return b.String() + darkText("map")
 }
 
+// DarkFigures returns a style sheet that gives the Inline figures of a page colours for a
+// dark ground, as DarkCharts does for charts.
+func DarkFigures() string {
+	var used [256]bool
+	for shade := range used {
+		used[shade] = true
+	}
+	plain, signed := extent{top: 1}, extent{top: 1, signed: true}
+	return plain.darkShades(used) + signed.darkShades(used) + darkRest(plain.colors(OnDark)[plain.paper()])
+}
+
 // class returns that of the cells of a shade: d with a sign, s without.
-func (s *sheet) class(shade int) string {
-	if s.signed {
+func (e extent) class(shade int) string {
+	if e.signed {
 		return fmt.Sprint("d", shade)
 	}
 	return fmt.Sprint("s", shade)
