@@ -92,6 +92,8 @@ func (t Terminal) ground(shade int, front bool) string {
 	switch {
 	case shade == hole:
 		c = holeTint.light // seen on both grounds
+	case !t.known() && t.Colors == Colors256:
+		return cubeCode(cubeEven()[shade], front)
 	case !t.known():
 		c = even()[shade]
 	case t.Colors == Colors256:
@@ -157,10 +159,17 @@ func (t Terminal) Paint(v float64, text string) string {
 // nearest colour of each shade would be greys at the dark end and jump about.
 var path = [...]int{231, 194, 158, 121, 79, 43, 37, 31, 25, 24, 19, 18, 17}
 
-// cube returns for each shade the colour of the path that is as light.
-var cube = sync.OnceValue(func() (list [256]int) {
+// cube returns for each shade the colour of the path that is as light, cubeEven those
+// where the background is unknown.
+var (
+	cube     = sync.OnceValue(func() [256]int { return onPath(colormap, path[:]) })
+	cubeEven = sync.OnceValue(func() [256]int { return onPath(even(), path[4:len(path)-2]) })
+)
+
+// onPath returns for each colour that of a path of xterm's cube that is as light.
+func onPath(colors [256]color.RGBA, path []int) (list [256]int) {
 	level := [...]uint8{0, 95, 135, 175, 215, 255}
-	for shade, c := range colormap {
+	for shade, c := range colors {
 		want, _, _ := oklab(c)
 		best := math.Inf(1)
 		for _, at := range path {
@@ -172,7 +181,7 @@ var cube = sync.OnceValue(func() (list [256]int) {
 		}
 	}
 	return list
-})
+}
 
 // painter writes text with colours, and a code only where one changes.
 type painter struct {
