@@ -97,9 +97,9 @@ func TestWorseThanChance(t *testing.T) {
 		r    *Report
 		want string
 	}{
-		{dates(16, 98, 97, 29.2, 11, 4), "from 8 heads left on gradient is worse than random orders: 29.2 against 50.6%"},
-		{dates(16, 98, 97, 29.2, 31, 8.5), "with 8 heads left gradient is worse than random orders: 29.2 against 50.6%"},
-		{dates(16, 98, 80, 29.2, 31, 2), "with 10 to 8 heads left gradient is worse than random orders: 80.0 against 90.0%"},
+		{dates(16, 98, 97, 29.2, 11, 4), "from 8 heads left on, gradient is worse than random orders: 29.2 against 50.6%"},
+		{dates(16, 98, 97, 29.2, 31, 8.5), "with 8 heads left, gradient is worse than random orders: 29.2 against 50.6%"},
+		{dates(16, 98, 80, 29.2, 31, 2), "with 10 to 8 heads left, gradient is worse than random orders: 80.0 against 90.0%"},
 		{dates(16, 98, 88.5, 49, 28.5, 9), ""}, // not more than the mean is uncertain by
 		{dates(1, 98, 97, 29.2, 11, 4), ""},
 		{dates(16, 98, NaN, NaN, NaN, NaN), ""},
@@ -110,7 +110,7 @@ func TestWorseThanChance(t *testing.T) {
 	}
 	r := dates(16, 98, 97, 29.2, 11, 4)
 	r.Settings.Step = 4
-	if got, want := r.verdict(), ". With heads scored once, from 8 heads left on gradient is worse than random orders: 29.2 against 50.6%"; !strings.HasSuffix(got, want) {
+	if got, want := r.verdict(), ". With heads scored once, from 8 heads left on, gradient is worse than random orders: 29.2 against 50.6%"; !strings.HasSuffix(got, want) {
 		t.Errorf("verdict %s, want %s at its end", got, want)
 	}
 	r.Result.Method = "taylor"
@@ -118,7 +118,7 @@ func TestWorseThanChance(t *testing.T) {
 		t.Errorf("notes: %s", notes)
 	}
 	r.Settings.Lower, r.Result.Method = true, "gradient"
-	if got, want := r.worseThanChance("gradient"), "with heads scored once, with 10 heads left gradient is worse than random orders: 97.000 against 90.000%"; got != want {
+	if got, want := r.worseThanChance("gradient"), "with heads scored once, with 10 heads left, gradient is worse than random orders: 97.000 against 90.000%"; got != want {
 		t.Errorf("by loss %s, want %s", got, want)
 	}
 }

@@ -246,7 +246,7 @@ func (r *Report) worseThanChance(method string) string {
 			where = simpler + ", " + where
 		}
 		_, mean := loses(c.Points[from])
-		most, worst = largest, fmt.Sprintf("%s %s is worse than random orders: %s against %s%s", where, method, fixed(c.Points[from].Metric, d), fixed(mean, d), r.unit())
+		most, worst = largest, fmt.Sprintf("%s, %s is worse than random orders: %s against %s%s", where, method, fixed(c.Points[from].Metric, d), fixed(mean, d), r.unit())
 	}
 	return worst
 }
