@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image/color"
 	"math"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -37,46 +38,101 @@ func DetectColors(getenv func(string) string) Colors {
 }
 
 // DetectLight reports whether COLORFGBG, which some terminals set, tells of a
-// light background.
-func DetectLight(getenv func(string) string) bool {
+// light background, and whether it tells anything.
+func DetectLight(getenv func(string) string) (light, ok bool) {
 	v := getenv("COLORFGBG")
 	background := v[strings.LastIndexByte(v, ';')+1:]
-	return background == "7" || background == "15"
+	number, err := strconv.Atoi(background)
+	return number == 7 || number == 15, err == nil
+}
+
+// known reports whether it is known what the background is.
+func (t Terminal) known() bool { return t.Light || t.Dark }
+
+// on returns the background; one that is unknown counts as dark.
+func (t Terminal) on() Ground {
+	if t.Light {
+		return OnLight
+	}
+	return OnDark
 }
 
 // ramp16 are the palette's colours that rise in brightness in every common
 // theme, from black over blue and cyan to white, by the codes of backgrounds.
 var ramp16 = [...]int{40, 44, 104, 46, 106, 107}
 
+// even are the colours of shades where the background is unknown: their ends stand out
+// from black and from white.
+var even = sync.OnceValue(func() (list [256]color.RGBA) {
+	for i := range list {
+		t := float64(i) / 255
+		list[i] = inGamut(0.38+0.44*t, 0.15, (285-155*t)*math.Pi/180)
+	}
+	return list
+})
+
 // ground returns the code that colours the background, or with front the
-// character, in a shade. On a dark terminal 0 is the dark end of the colours.
+// character, in a shade. On a dark terminal 0 is the dark end of the colours, and
+// where nothing is known of it neither end is black or white.
 func (t Terminal) ground(shade int, front bool) string {
-	if shade != hole && !t.Light {
-		shade = 255 - shade
-	}
 	if t.Colors == Colors16 {
-		code := 100 // bright black: a grey
-		if shade != hole {
-			code = ramp16[(255-shade)*len(ramp16)/256]
+		switch ramp := ramp16[:]; {
+		case shade == hole:
+			return paletteCode(105, front) // bright magenta
+		case !t.known():
+			ramp = ramp[1 : len(ramp)-1]
+			return paletteCode(ramp[shade*len(ramp)/256], front)
+		case t.Light:
+			return paletteCode(ramp[(255-shade)*len(ramp)/256], front)
+		default:
+			return paletteCode(ramp[shade*len(ramp)/256], front)
 		}
-		if front {
-			code -= 10
-		}
-		return fmt.Sprint(code)
 	}
-	layer := 48
-	if front {
-		layer = 38
+	var c color.RGBA
+	switch {
+	case shade == hole:
+		c = holeTint.light // seen on both grounds
+	case !t.known() && t.Colors == Colors256:
+		return cubeCode(cubeEven()[shade], front)
+	case !t.known():
+		c = even()[shade]
+	case t.Colors == Colors256:
+		if !t.Light {
+			shade = 255 - shade
+		}
+		return cubeCode(cube()[shade], front)
+	default:
+		c = t.on().Color(float64(shade) / 255)
 	}
 	if t.Colors == Colors256 {
-		at := cubeHole
-		if shade != hole {
-			at = cube()[shade]
-		}
-		return fmt.Sprintf("%d;5;%d", layer, at)
+		return cubeCode(nearestInCube(c), front)
 	}
-	c := shadeColor(shade)
-	return fmt.Sprintf("%d;2;%d;%d;%d", layer, c.R, c.G, c.B)
+	return colorCode(c, front)
+}
+
+// paletteCode returns a code of the palette's backgrounds, or that of the same colour in
+// front.
+func paletteCode(code int, front bool) string {
+	if front {
+		code -= 10
+	}
+	return fmt.Sprint(code)
+}
+
+// cubeCode returns the code of a colour of xterm's 256.
+func cubeCode(at int, front bool) string {
+	if front {
+		return fmt.Sprintf("38;5;%d", at)
+	}
+	return fmt.Sprintf("48;5;%d", at)
+}
+
+// colorCode returns the code of any colour.
+func colorCode(c color.RGBA, front bool) string {
+	if front {
+		return fmt.Sprintf("38;2;%d;%d;%d", c.R, c.G, c.B)
+	}
+	return fmt.Sprintf("48;2;%d;%d;%d", c.R, c.G, c.B)
 }
 
 // Paint returns a text on the colour of a value from 0 to 1, as cells of a figure
@@ -88,28 +144,32 @@ func (t Terminal) Paint(v float64, text string) string {
 	shade := extent{top: 1}.shade(float32(v))
 	front := "97" // white
 	if shade != hole {
-		at := shade
-		if !t.Light {
-			at = 255 - shade
+		c := even()[shade]
+		if t.known() {
+			c = t.on().Color(v)
 		}
-		if l, _, _ := oklab(colormap[at]); l > 0.6 {
+		if l, _, _ := oklab(c); l > 0.6 {
 			front = "30"
 		}
 	}
 	return "\x1b[" + t.ground(shade, false) + ";" + front + "m" + text + "\x1b[0m"
 }
 
-// cubeHole is a grey of the 256 colours.
-const cubeHole = 246
-
 // path are colours of xterm's cube along which lightness falls as on ours. The
 // nearest colour of each shade would be greys at the dark end and jump about.
 var path = [...]int{231, 194, 158, 121, 79, 43, 37, 31, 25, 24, 19, 18, 17}
 
-// cube returns for each shade the colour of the path that is as light.
-var cube = sync.OnceValue(func() (list [256]int) {
+// cube returns for each shade the colour of the path that is as light, cubeEven those
+// where the background is unknown.
+var (
+	cube     = sync.OnceValue(func() [256]int { return onPath(colormap, path[:]) })
+	cubeEven = sync.OnceValue(func() [256]int { return onPath(even(), path[4:len(path)-2]) })
+)
+
+// onPath returns for each colour that of a path of xterm's cube that is as light.
+func onPath(colors [256]color.RGBA, path []int) (list [256]int) {
 	level := [...]uint8{0, 95, 135, 175, 215, 255}
-	for shade, c := range colormap {
+	for shade, c := range colors {
 		want, _, _ := oklab(c)
 		best := math.Inf(1)
 		for _, at := range path {
@@ -121,7 +181,7 @@ var cube = sync.OnceValue(func() (list [256]int) {
 		}
 	}
 	return list
-})
+}
 
 // painter writes text with colours, and a code only where one changes.
 type painter struct {

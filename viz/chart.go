@@ -31,9 +31,11 @@ type Chart struct {
 	Levels  []Level  // to compare with
 	XAxis   Axis
 	YAxis   Axis
-	Ticks   []float64 // where x is written; nil chooses
+	Ticks   []float64 // where x is written; nil chooses, with an empty list another chart has the axis
 	Falling bool      // x falls from left to right
 	Bare    bool      // without a legend
+	Hover   bool      // SVG tells the numbers of lines where a pointer rests
+	Inline  bool      // SVG is for a page that holds it and DarkCharts: it has no style of its own
 	Width   float64   // of the picture, in pixels of CSS; 0 is 560
 	Height  float64   // of the area that lines take; 0 is 260
 }
@@ -72,9 +74,8 @@ type Level struct {
 // Grey is the colour of what others are compared with.
 const Grey = -1
 
-// SVG draws the chart as a vector picture on white. Text stays text.
-//
-// In a page that holds the picture itself, DarkCharts changes its colours.
+// SVG draws the chart as a vector picture: on white, and in a browser that prefers dark
+// pages on a dark ground. Text stays text.
 func (c Chart) SVG(w io.Writer) error {
 	s, err := c.layout()
 	if err != nil {

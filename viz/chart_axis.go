@@ -82,7 +82,7 @@ func (a Axis) ticks(s span, n int) (places []float64, texts []string) {
 		}
 	}
 	for _, at := range places {
-		texts = append(texts, strings.ReplaceAll(strconv.FormatFloat(math.Pow(10, at), 'g', 6, 64), "-", "−"))
+		texts = append(texts, strings.ReplaceAll(grouped(strconv.FormatFloat(math.Pow(10, at), 'g', 6, 64)), "-", "−"))
 	}
 	return places, texts
 }

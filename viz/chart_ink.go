@@ -14,6 +14,20 @@ type tint struct {
 	light, dark color.RGBA
 }
 
+// on returns the colour on a ground.
+func (t tint) on(g Ground) color.RGBA {
+	if g == OnDark {
+		return t.dark
+	}
+	return t.light
+}
+
+// even returns the colour as light as stands out from both grounds.
+func (t tint) even() color.RGBA {
+	_, a, b := oklab(t.light)
+	return inGamut(0.6, math.Hypot(a, b), math.Atan2(b, a))
+}
+
 // The colours of lines were searched for on a computer: all of a set are far
 // from each other in Oklab, for people who see no red, no green or no blue too,
 // and each stands out from the ground with a contrast of 3 and more. A test holds
@@ -50,7 +64,7 @@ func (b Band) color() int {
 
 const bandOpacity = 0.22
 
-// DarkCharts returns a style sheet that gives the charts of a page colours for a
+// DarkCharts returns a style sheet that gives the Inline charts of a page colours for a
 // dark ground, to be put behind a condition such as
 //
 //	@media screen and (prefers-color-scheme: dark)
@@ -61,8 +75,18 @@ func DarkCharts() string {
 	for _, t := range append(lineTints[:], paperTint, gridTint, axisTint, levelTint) {
 		fmt.Fprintf(&b, ".chart .%s{color:%s}", t.class, hex(t.dark))
 	}
-	b.WriteString(".chart text{fill:#e3e6ec}.chart text[fill]{fill:#a3abba}")
-	return b.String()
+	return b.String() + darkText("chart")
+}
+
+// darkText gives the texts of pictures of a class, black ones and grey ones, colours for a
+// dark ground.
+func darkText(class string) string {
+	return strings.ReplaceAll(".X text{fill:#e3e6ec}.X text[fill]{fill:#a3abba}", "X", class)
+}
+
+// inTheDark returns an element that applies a style where a viewer prefers a dark ground.
+func inTheDark(style string) string {
+	return "<style>@media screen and (prefers-color-scheme:dark){" + style + "}</style>\n"
 }
 
 // stroke returns the pieces of a line as a shape.

@@ -1,7 +1,9 @@
 package viz
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -15,6 +17,14 @@ type chartSheet struct {
 	title         string
 	shapes        []shape
 	texts         []caption
+	strips        []strip
+	inline        bool
+}
+
+// strip is an area that tells numbers where a pointer rests on it, of one x.
+type strip struct {
+	rectangle
+	x, text string
 }
 
 type point struct{ x, y float64 }
@@ -76,11 +86,43 @@ const (
 	lineWidth  = 1.8
 )
 
+// margin returns the room that the numbers of y take.
+func (c Chart) margin() float64 {
+	f := c.frame()
+	_, texts := c.yTicks(f)
+	room := 0.
+	for _, text := range texts {
+		room = max(room, textWidth(text, tickSize))
+	}
+	return room
+}
+
+// frame returns what the axes span.
+func (c Chart) frame() frame {
+	xs, ys := c.spans()
+	return frame{x: c.XAxis.open(xs, 0), y: c.YAxis.open(ys, 0.05), falling: c.Falling, ax: c.XAxis, ay: c.YAxis}
+}
+
+// yTicks returns at least three numbers of y, if the axis has so many.
+func (c Chart) yTicks(f frame) (values []float64, texts []string) {
+	_, height := c.size()
+	for n := int(max(3, height/45)); len(values) < 3 && n < 8; n++ {
+		values, texts = f.ay.ticks(f.y, n)
+	}
+	return values, texts
+}
+
 func (c Chart) layout() (*chartSheet, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	s := &chartSheet{title: c.Title}
+	return c.layoutBehind(c.margin()), nil
+}
+
+// layoutBehind is layout of a chart that has been checked, with so much room for the
+// numbers of y.
+func (c Chart) layoutBehind(left float64) *chartSheet {
+	s := &chartSheet{title: c.Title, inline: c.Inline}
 	width, height := c.size()
 	s.width = width
 	add := func(t caption) { s.texts = append(s.texts, t) }
@@ -93,14 +135,10 @@ func (c Chart) layout() (*chartSheet, error) {
 		add(caption{text: fit(c.Y, nameSize, width-2*edge), x: edge, y: y + nameSize, size: nameSize, grey: true})
 		y += nameSize + 4
 	}
-	xs, ys := c.spans()
+	xs, _ := c.spans()
 	nothing := xs.empty()
-	f := frame{x: c.XAxis.open(xs, 0), y: c.YAxis.open(ys, 0.05), falling: c.Falling, ax: c.XAxis, ay: c.YAxis}
-	values, texts := f.ay.ticks(f.y, int(max(2, height/45)))
-	left := 0.
-	for _, text := range texts {
-		left = max(left, textWidth(text, tickSize))
-	}
+	f := c.frame()
+	values, texts := c.yTicks(f)
 	f.rectangle = rectangle{edge + left + 6, y + tickSize/2, width - 2*edge - left - 6, height}
 	bottom := f.rectangle.y + f.h
 	var grid [][]point
@@ -111,8 +149,12 @@ func (c Chart) layout() (*chartSheet, error) {
 	}
 	s.shapes = append(s.shapes, shape{paths: grid, tint: gridTint, width: 1})
 	s.xAxis(c, f)
-	y = bottom + 6 + tickSize + 3
-	if c.X != "" {
+	y = bottom + 6
+	written := c.Ticks == nil || len(c.Ticks) > 0
+	if written {
+		y += tickSize + 3
+	}
+	if written && c.X != "" {
 		add(caption{text: fit(c.X, nameSize, f.w), x: f.rectangle.x + f.w/2, y: y + nameSize, size: nameSize, anchor: middle, grey: true})
 		y += nameSize + 5
 	}
@@ -120,11 +162,46 @@ func (c Chart) layout() (*chartSheet, error) {
 		add(caption{text: "no numbers", x: f.rectangle.x + f.w/2, y: f.rectangle.y + f.h/2, size: nameSize, anchor: middle, grey: true})
 	}
 	s.draw(c, f)
+	if c.Hover {
+		s.tell(c, f)
+	}
 	if !c.Bare {
 		y = s.legend(c, y+6)
 	}
 	s.height = y + edge - 4
-	return s, nil
+	return s
+}
+
+// tell adds a strip for each x that a line has a point at, as wide as it is nearer to it
+// than to others.
+func (s *chartSheet) tell(c Chart, f frame) {
+	texts := map[float64]string{}
+	for _, l := range c.Lines {
+		for i, x := range l.X {
+			if !f.shows(x, l.Y[i]) {
+				continue
+			}
+			text := texts[x]
+			if text == "" {
+				text = cmp.Or(c.X, "x") + " " + fourDigits(x) + ":"
+			} else {
+				text += ","
+			}
+			texts[x] = text + " " + cmp.Or(l.Name, c.Y, "y") + " " + fourDigits(l.Y[i])
+		}
+	}
+	across := func(x float64) float64 { return f.at(f.ax.place(x), f.y.low).x }
+	places := slices.SortedFunc(maps.Keys(texts), func(a, b float64) int { return cmp.Compare(across(a), across(b)) })
+	for i, x := range places {
+		from, to := f.rectangle.x, f.rectangle.x+f.w
+		if i > 0 {
+			from = (across(places[i-1]) + across(x)) / 2
+		}
+		if i+1 < len(places) {
+			to = (across(x) + across(places[i+1])) / 2
+		}
+		s.strips = append(s.strips, strip{rectangle{from, f.rectangle.y, to - from, f.h}, strconv.FormatFloat(x, 'g', -1, 64), texts[x]})
+	}
 }
 
 // xAxis draws the axis of x with as many numbers as there is room for.
@@ -135,7 +212,7 @@ func (s *chartSheet) xAxis(c Chart, f frame) {
 		for _, v := range c.Ticks {
 			if at := f.ax.place(v); at >= f.x.low && at <= f.x.high {
 				values = append(values, at)
-				texts = append(texts, strings.ReplaceAll(strconv.FormatFloat(v, 'g', 6, 64), "-", "−"))
+				texts = append(texts, strings.ReplaceAll(grouped(strconv.FormatFloat(v, 'g', 6, 64)), "-", "−"))
 			}
 		}
 	}
@@ -225,11 +302,19 @@ func pointTitle(c Chart, l Line, j int) string {
 		}
 		return axis
 	}
-	text := fmt.Sprintf("%s: %.4g %s, %s %.4g", l.Name, l.X[j], name(c.X, "x"), name(c.Y, "y"), l.Y[j])
+	text := fmt.Sprintf("%s: %s %s, %s %s", l.Name, fourDigits(l.X[j]), name(c.X, "x"), name(c.Y, "y"), fourDigits(l.Y[j]))
 	if l.Low != nil && finite(l.Low[j]) && finite(l.High[j]) {
 		text += fmt.Sprintf(" (%.4g to %.4g)", l.Low[j], l.High[j])
 	}
 	return text
+}
+
+// fourDigits writes a number with four digits that mean something, or all of a whole one.
+func fourDigits(v float64) string {
+	if size := math.Abs(v); size >= 1e4 && size < 1e9 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
 }
 
 // runs returns the pieces of a line, between points that are no numbers.

@@ -35,12 +35,22 @@ func (s *chartSheet) svg() []byte {
 	if s.title != "" {
 		fmt.Fprintf(&b, "<title>%s</title>\n", escape(visible(s.title)))
 	}
+	if !s.inline {
+		b.WriteString(inTheDark(DarkCharts()))
+	}
 	fmt.Fprintf(&b, `<path class="paper" color="%s" fill="currentColor" d="M0 0%s"/>`+"\n", hex(paperTint.light), outline(s.width, s.height))
 	for _, p := range s.shapes {
 		svgShape(&b, p)
 	}
 	for _, c := range s.texts {
 		svgText(&b, c)
+	}
+	if s.strips != nil {
+		b.WriteString(`<g class="strips" fill-opacity="0">` + "\n")
+		for _, t := range s.strips {
+			fmt.Fprintf(&b, `<path data-x="%s" d="M%s %s%s"><title>%s</title></path>`+"\n", t.x, number(t.rectangle.x), number(t.y), outline(t.w, t.h), escape(visible(t.text)))
+		}
+		b.WriteString("</g>\n")
 	}
 	b.WriteString("</svg>\n")
 	return b.Bytes()

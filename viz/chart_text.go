@@ -34,8 +34,7 @@ func (c Chart) Text(w io.Writer, t Terminal) error {
 	d := &drawing{painter: painter{t: t}}
 	d.text(c.Title)
 	d.text(c.Y)
-	xs, ys := c.spans()
-	f := frame{x: c.XAxis.open(xs, 0), y: c.YAxis.open(ys, 0.05), falling: c.Falling, ax: c.XAxis, ay: c.YAxis}
+	f := c.frame()
 	values, texts := f.ay.ticks(f.y, chartRows/3)
 	left := 0
 	for _, text := range texts {
@@ -179,9 +178,9 @@ func (d *drawing) paint(c Chart, owner int) {
 	case owner > 0:
 		tint = lineTint(c.color(owner - 1))
 	}
-	ink := tint.dark
-	if d.t.Light {
-		ink = tint.light
+	ink := tint.on(d.t.on())
+	if !d.t.known() {
+		ink = tint.even()
 	}
 	switch d.t.Colors {
 	case TrueColor:

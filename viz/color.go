@@ -31,18 +31,23 @@ var colormap = func() (list [256]color.RGBA) {
 	return list
 }()
 
-// holeColor is the grey of values that are no numbers. The map has no grey.
-var holeColor = color.RGBA{0xb4, 0xb4, 0xb4, 0xff}
+// holeTint is that of values that are no numbers: the maps have no such hue. Masked
+// cells are striped, as they are on the page of attn view.
+var (
+	holeTint   = tint{"hole", rgb(0xd63c6e), rgb(0xff5c8a)}
+	maskTint   = tint{"mask", rgb(0xf0f1f4), rgb(0x20232c)}
+	stripeTint = tint{"stripe", rgb(0xb2b7c2), rgb(0x585f6e)}
+)
 
 // Color returns the colour that pictures give to a value from 0 to 1: white to
-// nearly black, and grey to what is no number. On a dark ground they are taken
+// nearly black, and a red to what is no number. On a dark ground they are taken
 // from the other end.
 func Color(v float64) color.RGBA { return shadeColor(extent{top: 1}.shade(float32(v))) }
 
 // shadeColor returns the colour of a shade.
 func shadeColor(shade int) color.RGBA {
 	if shade == hole {
-		return holeColor
+		return holeTint.light
 	}
 	return colormap[shade]
 }

@@ -1,7 +1,6 @@
 package viz
 
 import (
-	"fmt"
 	"image/color"
 	"math"
 )
@@ -16,13 +15,16 @@ const (
 )
 
 // Color returns the colour of a value from 0 to 1: 0 is that of the ground, and
-// grey what is no number.
+// red what is no number.
 func (g Ground) Color(v float64) color.RGBA {
 	shade := extent{top: 1}.shade(float32(v))
-	if g == OnDark && shade != hole {
+	if shade == hole {
+		return holeTint.on(g)
+	}
+	if g == OnDark {
 		shade = 255 - shade
 	}
-	return shadeColor(shade)
+	return colormap[shade]
 }
 
 // Difference returns the colour of a value from -1 to 1: blue below 0, orange
@@ -30,7 +32,7 @@ func (g Ground) Color(v float64) color.RGBA {
 // so that neither sign stands out.
 func (g Ground) Difference(v float64) color.RGBA {
 	if v-v != 0 {
-		return holeColor
+		return holeTint.on(g)
 	}
 	arm := 0
 	if v > 0 {
@@ -49,38 +51,43 @@ func (e extent) least() int {
 
 // ground is Terminal.ground on the figure's scale.
 func (d *drawing) ground(shade int, front bool) string {
-	if !d.signed || shade == hole {
+	if !d.signed || shade < 0 {
 		return d.t.ground(shade, front)
 	}
 	v := float64(shade-zeroShade) / (zeroShade - 1)
 	if d.t.Colors == Colors16 {
-		arm := []int{40, 44, 104, 106, 107} // over blue
+		arms := [2][]int{{40, 44, 104, 106, 107}, {40, 41, 43, 103, 107}} // over blue, over red and yellow
+		if !d.t.known() {
+			arms = [2][]int{{100, 106, 104, 44}, {100, 103, 101, 41}}
+		}
+		arm := arms[0]
 		if v > 0 {
-			arm = []int{40, 41, 43, 103, 107} // over red and yellow
+			arm = arms[1]
 		}
 		at := int(math.Round(math.Abs(v) * float64(len(arm)-1)))
 		if d.t.Light {
 			at = len(arm) - 1 - at
 		}
-		code := arm[at]
-		if front {
-			code -= 10
-		}
-		return fmt.Sprint(code)
+		return paletteCode(arm[at], front)
 	}
-	ground := OnDark
-	if d.t.Light {
-		ground = OnLight
+	c := evenDifference(v)
+	if d.t.known() {
+		c = d.t.on().Difference(v)
 	}
-	layer := 48
-	if front {
-		layer = 38
-	}
-	c := ground.Difference(v)
 	if d.t.Colors == Colors256 {
-		return fmt.Sprintf("%d;5;%d", layer, nearestInCube(c))
+		return cubeCode(nearestInCube(c), front)
 	}
-	return fmt.Sprintf("%d;2;%d;%d;%d", layer, c.R, c.G, c.B)
+	return colorCode(c, front)
+}
+
+// evenDifference is Difference where the ground is unknown: from grey over ever stronger
+// colours that are as light as it.
+func evenDifference(v float64) color.RGBA {
+	hue := coldHue
+	if v > 0 {
+		hue = warmHue
+	}
+	return inGamut(0.64, 0.2*math.Abs(v), hue*math.Pi/180)
 }
 
 // nearestInCube returns the number of the colour of xterm's cube and greys that is

@@ -29,7 +29,7 @@ func TestDifference(t *testing.T) {
 		if got, want := c.ground.Difference(7), c.ground.Difference(1); got != want {
 			t.Errorf("%s: 7 is %v, want the end %v", c.name, got, want)
 		}
-		if got := c.ground.Difference(math.NaN()); got != holeColor {
+		if got := c.ground.Difference(math.NaN()); got != holeTint.on(c.ground) {
 			t.Errorf("%s: NaN is %v", c.name, got)
 		}
 	}

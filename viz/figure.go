@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"image/color"
 	"math"
+	"slices"
 )
 
 // Figure is a picture of the attention weights of one or more heads. Every output, from a
@@ -38,6 +39,9 @@ type Figure struct {
 	// Fonts have the characters, for PNG, that the Go fonts lack: the first that has
 	// one draws it.
 	Fonts []*Font
+	// Inline says that SVG is for a page that holds it and DarkFigures: it has no style
+	// of its own.
+	Inline bool
 }
 
 func (f Figure) unit() string { return cmp.Or(f.Unit, "weight") }
@@ -53,6 +57,7 @@ type Panel struct {
 	Rows    []string  // the tokens of the queries
 	Columns []string  // the tokens of the keys that they attend to
 	Values  []float32 // [len(Rows) len(Columns)], row after row
+	Masked  []bool    // as Values: cells whose query cannot attend to the key, hatched; nil for none
 	NewLine bool      // stands below the panels before it, however few they are
 }
 
@@ -94,18 +99,19 @@ const (
 type extent struct {
 	top     float64 // the value of the last colour
 	holes   bool    // there are values that are not numbers
+	masked  bool    // there are cells that are masked
 	outside bool    // there are values below 0 or above top
 	signed  bool    // the scale goes from -top to top
 }
 
-// colors returns the colour of each shade, on paper.
-func (e extent) colors() [256]color.RGBA {
-	if !e.signed {
-		return colormap
-	}
-	var list [256]color.RGBA
+// colors returns the colour of each shade.
+func (e extent) colors(on Ground) (list [256]color.RGBA) {
 	for shade := range list {
-		list[shade] = OnLight.Difference(float64(shade-zeroShade) / (zeroShade - 1))
+		if e.signed {
+			list[shade] = on.Difference(float64(shade-zeroShade) / (zeroShade - 1))
+		} else {
+			list[shade] = on.Color(float64(shade) / 255)
+		}
 	}
 	return list
 }
@@ -148,7 +154,14 @@ func (f Figure) check() (extent, error) {
 		if len(p.Values)/columns != rows || len(p.Values)%columns != 0 {
 			return e, fmt.Errorf("viz: %s has %d values, want %d×%d for its tokens", name, len(p.Values), rows, columns)
 		}
-		for _, v := range p.Values {
+		if p.Masked != nil && len(p.Masked) != len(p.Values) {
+			return e, fmt.Errorf("viz: %s says of %d cells whether they are masked, want %d", name, len(p.Masked), len(p.Values))
+		}
+		for i, v := range p.Values {
+			if p.masked(i) {
+				e.masked = true
+				continue
+			}
 			if !isNumber(v) {
 				e.holes = true
 				continue
@@ -171,8 +184,23 @@ func (f Figure) check() (extent, error) {
 
 func isNumber(v float32) bool { return v-v == 0 }
 
-// hole stands for a value that is not a number where shades are counted.
-const hole = -1
+// masked reports whether the cell of a value is.
+func (p Panel) masked(at int) bool { return p.Masked != nil && p.Masked[at] }
+
+// What stands where shades are counted for a value that is not a number, and for a cell
+// that is masked.
+const (
+	hole = -1
+	veil = -2
+)
+
+// shadeOf returns the shade of a cell of a panel, hole or veil.
+func (e extent) shadeOf(p Panel, at int) int {
+	if p.masked(at) {
+		return veil
+	}
+	return e.shade(p.Values[at])
+}
 
 // shade returns the number of a value's colour, 0 to 255, or hole. Values
 // outside the scale get the colour of its end.
@@ -189,7 +217,8 @@ func (e extent) shade(v float32) int {
 // thin returns the panel with at most so many rows and columns, and how many of
 // the old ones each of the new stands for. A weight becomes the largest of its
 // block, since attention is made of few large weights that a mean would wash
-// away; a value that is no number spoils its block, since it must not go unseen.
+// away; a value that is no number spoils its block, since it must not go unseen. A
+// block is masked if all of it is.
 func (p Panel) thin(rows, columns int, keep func(a, b float32) float32) (small Panel, down, across int) {
 	down = (len(p.Rows) + rows - 1) / rows
 	across = (len(p.Columns) + columns - 1) / columns
@@ -203,13 +232,23 @@ func (p Panel) thin(rows, columns int, keep func(a, b float32) float32) (small P
 	for i := range small.Values {
 		small.Values[i] = float32(math.Inf(-1))
 	}
+	if p.Masked != nil {
+		small.Masked = slices.Repeat([]bool{true}, len(small.Values))
+	}
 	for i := range p.Rows {
-		out := small.Values[i/down*w:][:w]
-		for j, v := range p.Values[i*len(p.Columns):][:len(p.Columns)] {
+		for j := range p.Columns {
+			from, to := i*len(p.Columns)+j, i/down*w+j/across
+			if p.masked(from) {
+				continue
+			}
+			v := p.Values[from]
 			if !isNumber(v) {
 				v = float32(math.NaN())
 			}
-			out[j/across] = keep(out[j/across], v)
+			small.Values[to] = keep(small.Values[to], v)
+			if p.Masked != nil {
+				small.Masked[to] = false
+			}
 		}
 	}
 	return small, down, across

@@ -57,11 +57,21 @@ func figures() map[string]Figure {
 	strange.Title = "<b>"
 	strange.Values[3], strange.Values[4] = nan, float32(math.Inf(1))
 	strange.Values[30], strange.Values[31] = -1, 2
+	causal := Figure{Title: "the-first of 2", Panels: []Panel{panel(0, tokens(5), tokens(5), 1), panel(1, tokens(5), tokens(5), 1)}}
+	for i := range causal.Panels {
+		p := &causal.Panels[i]
+		p.Masked = make([]bool, 25)
+		for at := range p.Masked {
+			p.Masked[at] = at%5 > at/5
+		}
+		p.Values[6] = nan
+	}
 	heads := Figure{Title: "march 19 → 03-19", Scale: Largest}
 	for h := range 5 {
 		heads.Panels = append(heads.Panels, panel(h, written, read, 0.6))
 	}
 	return map[string]Figure{
+		"causal": causal,
 		"cross":  {Title: "march 19 → 03-19", Panels: []Panel{panel(3, written, read, 0.9)}},
 		"words":  {Panels: []Panel{panel(0, []string{"the", "black", "cat"}, []string{"le", "chat", "noir", ".", "<eos>"}, 1.5)}},
 		"odd":    {Title: "</title><script>alert(1)</script>\n&", Panels: []Panel{strange}},
@@ -200,7 +210,7 @@ func TestThin(t *testing.T) {
 		-1, 1.4, 1.5,
 	}}
 	got, down, across := p.thin(4, 2, extent{}.keep())
-	if want := "{  0 0 [t0 t2 t4] [t0 t2] [0.5 0.6 NaN NaN 1.4 1.5] false} 2 2"; fmt.Sprint(got, down, across) != want {
+	if want := "{  0 0 [t0 t2 t4] [t0 t2] [0.5 0.6 NaN NaN 1.4 1.5] [] false} 2 2"; fmt.Sprint(got, down, across) != want {
 		t.Errorf("thin: %v %d %d, want %s", got, down, across, want)
 	}
 	if got, down, across := p.thin(5, 3, extent{}.keep()); fmt.Sprint(got) != fmt.Sprint(p) || down != 1 || across != 1 {

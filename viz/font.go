@@ -1,6 +1,7 @@
 package viz
 
 import (
+	"strings"
 	"sync"
 	"unicode"
 
@@ -73,7 +74,7 @@ func (p *pen) advance(r rune) float64 {
 
 func (p *pen) width(text string) float64 {
 	w := 0.
-	for _, r := range text {
+	for _, r := range hyphenated(text) {
 		w += p.advance(r)
 	}
 	return w
@@ -93,7 +94,7 @@ func textWidth(text string, size float64) float64 {
 	ruler.Lock()
 	defer ruler.Unlock()
 	w := 0.
-	for _, r := range text {
+	for _, r := range hyphenated(text) {
 		a, ok := ruler.known[r]
 		if !ok {
 			a = ruler.pen().advance(r)
@@ -102,6 +103,30 @@ func textWidth(text string, size float64) float64 {
 		w += a
 	}
 	return w / 1000 * size * 1.06
+}
+
+// softHyphen is the character whose glyph in the Go fonts is a hyphen: their "-" is as
+// wide as a minus.
+const softHyphen = '\u00ad'
+
+// hyphenated returns the text with the hyphens of words and dates as the Go fonts have
+// them. Only before a number, and not behind another character of it or a word, is "-" a
+// minus.
+func hyphenated(text string) string {
+	if !strings.Contains(text, "-") {
+		return text
+	}
+	list := []rune(text)
+	wordy := func(i int) bool {
+		return i >= 0 && i < len(list) && (unicode.IsLetter(list[i]) || unicode.IsDigit(list[i]))
+	}
+	for i, r := range list {
+		number := i+1 < len(list) && (unicode.IsDigit(list[i+1]) || list[i+1] == '.')
+		if r == '-' && (wordy(i-1) || !number) {
+			list[i] = softHyphen
+		}
+	}
+	return string(list)
 }
 
 // fixedPoint is a point as package font wants it.

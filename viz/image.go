@@ -26,17 +26,21 @@ func (s *sheet) cells() int {
 	return n
 }
 
-// picture returns a panel as an image, n pixels for each side of a cell.
-func (s *sheet) picture(p placed, n int) *image.Paletted {
+// picture returns a panel as an image, n pixels for each side of a cell. Masked cells are
+// as 0 is.
+func (s *sheet) picture(p placed, n int, on Ground) *image.Paletted {
 	w, h := len(p.Columns), len(p.Rows)
-	img := image.NewPaletted(image.Rect(0, 0, w*n, h*n), palette(s.extent))
+	img := image.NewPaletted(image.Rect(0, 0, w*n, h*n), palette(s.extent, on))
 	for i := range h {
 		line := img.Pix[i*n*img.Stride:][:w*n]
 		for j := range w {
-			shade := s.shade(p.Values[i*w+j])
-			if shade == hole {
+			shade := s.shadeOf(p.Panel, i*w+j)
+			switch shade {
+			case hole: // has the last place
 				shade = 255
-			} else { // the last place is that of holes
+			case veil:
+				shade = s.paper()
+			default:
 				shade = min(shade, 254)
 			}
 			for k := range n {
@@ -51,11 +55,11 @@ func (s *sheet) picture(p placed, n int) *image.Paletted {
 }
 
 // palette returns the colours of images: 255 shades and that of holes.
-func palette(e extent) color.Palette {
+func palette(e extent, on Ground) color.Palette {
 	var list color.Palette
-	colors := e.colors()
+	colors := e.colors(on)
 	for _, c := range colors[:254] {
 		list = append(list, c)
 	}
-	return append(list, colors[255], holeColor)
+	return append(list, colors[255], holeTint.on(on))
 }

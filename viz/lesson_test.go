@@ -43,7 +43,7 @@ func loss() Chart {
 func TestLessonCharts(t *testing.T) {
 	for name, c := range map[string]Chart{"lesson": lesson(), "loss": loss()} {
 		var svg, text, ascii, colour bytes.Buffer
-		for _, err := range []error{c.SVG(&svg), c.PNG(io.Discard, 1), c.Text(&text, Terminal{Width: 60}), c.Text(&ascii, Terminal{Width: 60, ASCII: true}), c.Text(&colour, Terminal{Colors: TrueColor})} {
+		for _, err := range []error{c.SVG(&svg), c.PNG(io.Discard, 1), c.Text(&text, Terminal{Width: 60}), c.Text(&ascii, Terminal{Width: 60, ASCII: true}), c.Text(&colour, Terminal{Colors: TrueColor, Dark: true})} {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,7 +5,7 @@ import (
 )
 
 // Multiples is several charts in one picture, for comparison: give them the same
-// axes (Axis), or each chooses its own.
+// axes (Axis), or each chooses its own. Charts below each other begin at the same x.
 type Multiples struct {
 	Charts  []Chart
 	Columns int // side by side; 0 chooses
@@ -42,16 +42,20 @@ func (m Multiples) layout() (*chartSheet, error) {
 	if columns <= 0 {
 		columns = sideBySide(len(m.Charts))
 	}
-	all := &chartSheet{title: m.Charts[0].Title}
+	all := &chartSheet{title: m.Charts[0].Title, inline: m.Charts[0].Inline}
+	margins := make([]float64, columns) // of the charts below each other
+	for i, c := range m.Charts {
+		if err := c.check(); err != nil {
+			return nil, err
+		}
+		margins[i%columns] = max(margins[i%columns], c.margin())
+	}
 	x, y, bottom := 0., 0., 0.
 	for i, c := range m.Charts {
 		if i%columns == 0 {
 			x, y = 0, bottom
 		}
-		s, err := c.layout()
-		if err != nil {
-			return nil, err
-		}
+		s := c.layoutBehind(margins[i%columns])
 		for _, p := range s.shapes {
 			for j, path := range p.paths {
 				moved := make([]point, len(path))
@@ -65,6 +69,10 @@ func (m Multiples) layout() (*chartSheet, error) {
 		for _, t := range s.texts {
 			t.x, t.y = t.x+x, t.y+y
 			all.texts = append(all.texts, t)
+		}
+		for _, t := range s.strips {
+			t.rectangle.x, t.y = t.rectangle.x+x, t.y+y
+			all.strips = append(all.strips, t)
 		}
 		x += s.width
 		all.width = max(all.width, x)

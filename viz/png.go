@@ -34,10 +34,14 @@ func (f Figure) PNG(w io.Writer, scale float64) error {
 	for _, p := range s.panels {
 		c.panel(s, p)
 	}
-	c.bar(s.bar, s.extent)
+	c.bar(s)
 	if s.holes {
-		c.hatch(c.pixels(s.swatch))
+		c.fill(c.pixels(s.swatch), holeTint.light)
 		c.frame(s.swatch)
+	}
+	if s.masked {
+		c.hatch(c.pixels(s.veiled))
+		c.frame(s.veiled)
 	}
 	for _, t := range s.texts {
 		c.text(t)
@@ -78,13 +82,15 @@ func (c *canvas) fill(r image.Rectangle, ink color.Color) {
 
 // panel draws the cells and a frame.
 func (c *canvas) panel(s *sheet, p placed) {
-	w, colors := len(p.Columns), s.colors()
+	w, colors := len(p.Columns), s.colors(OnLight)
 	for i := range p.Rows {
 		for j := range w {
 			r := c.pixels(p.cell(i, j))
-			switch shade := s.shade(p.Values[i*w+j]); shade {
+			switch shade := s.shadeOf(p.Panel, i*w+j); shade {
 			case s.paper():
 			case hole:
+				c.fill(r, holeTint.light)
+			case veil:
 				c.hatch(r)
 			default:
 				c.fill(r, colors[shade])
@@ -96,11 +102,12 @@ func (c *canvas) panel(s *sheet, p placed) {
 
 // hatch fills a rectangle with stripes, which go on from one to the next.
 func (c *canvas) hatch(r image.Rectangle) {
-	step := max(int(3*c.scale), 2)
+	c.fill(r, maskTint.light)
+	step, thick := max(int(math.Round(hatching*math.Sqrt2*c.scale)), 3), max(int(math.Round(math.Sqrt2*c.scale)), 1)
 	for y := r.Min.Y; y < r.Max.Y; y++ {
 		for x := r.Min.X; x < r.Max.X; x++ {
-			if (x+y)%step < (step+1)/2 {
-				c.img.SetRGBA(x, y, holeColor)
+			if (x+y)%step < thick {
+				c.img.SetRGBA(x, y, stripeTint.light)
 			}
 		}
 	}
@@ -110,22 +117,27 @@ func (c *canvas) hatch(r image.Rectangle) {
 func (c *canvas) frame(o rectangle) {
 	r := c.pixels(o)
 	n := max(int(c.scale/2), 1)
-	grey := color.RGBA{0x99, 0x99, 0x99, 0xff}
 	for _, side := range []image.Rectangle{
 		{r.Min.Sub(image.Pt(n, n)), image.Pt(r.Max.X+n, r.Min.Y)}, {image.Pt(r.Min.X-n, r.Max.Y), r.Max.Add(image.Pt(n, n))},
 		{r.Min.Sub(image.Pt(n, 0)), image.Pt(r.Min.X, r.Max.Y)}, {image.Pt(r.Max.X, r.Min.Y), r.Max.Add(image.Pt(n, 0))},
 	} {
-		c.fill(side, grey)
+		c.fill(side, frameGrey)
 	}
 }
 
+// frameGrey is that of thin lines, on both grounds.
+var frameGrey = rgb(0x999999)
+
 // bar draws all colours, one beside the other.
-func (c *canvas) bar(o rectangle, e extent) {
-	r, colors := c.pixels(o), e.colors()
+func (c *canvas) bar(s *sheet) {
+	r, colors := c.pixels(s.bar), s.colors(OnLight)
 	for x := r.Min.X; x < r.Max.X; x++ {
-		c.fill(image.Rect(x, r.Min.Y, x+1, r.Max.Y), colors[max((x-r.Min.X)*255/max(r.Dx()-1, 1), e.least())])
+		c.fill(image.Rect(x, r.Min.Y, x+1, r.Max.Y), colors[max((x-r.Min.X)*255/max(r.Dx()-1, 1), s.least())])
 	}
-	c.frame(o)
+	c.frame(s.bar)
+	for _, x := range s.ticks {
+		c.fill(c.pixels(rectangle{x - 0.25, s.bar.y + s.bar.h, 0.5, tickLength}).Union(c.pixels(rectangle{x, s.bar.y + s.bar.h, 1 / c.scale, tickLength})), frameGrey)
+	}
 }
 
 // text draws a caption: as a mask that lies flat, and then, if it is to be read
@@ -146,7 +158,7 @@ func (c *canvas) text(t caption) {
 	above, below := int(math.Ceil(1.1*p.size)), int(math.Ceil(0.4*p.size))
 	margin := below // a letter may lean out of its width
 	mask := image.NewAlpha(image.Rect(-margin, -above, int(width)+1+margin, below))
-	p.write(mask, t.text)
+	p.write(mask, hyphenated(t.text))
 	shift := [...]float64{0, -width / 2, -width}[t.anchor]
 	ink := image.NewUniform(color.Black)
 	if t.grey {

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 )
 
 // sheet is a figure laid out on paper: what stands where, in pixels of CSS, of
@@ -14,9 +17,12 @@ type sheet struct {
 	panels        []placed
 	texts         []caption
 	bar           rectangle // of colours
-	swatch        rectangle // of values that are no numbers; empty if there are none
+	ticks         []float64 // where its numbers stand, from the left
+	swatch        rectangle // of values that are no numbers, if there are any
+	veiled        rectangle // of masked cells, if there are any
 	extent
-	unit string // of the values
+	unit   string // of the values
+	inline bool
 }
 
 type rectangle struct{ x, y, w, h float64 }
@@ -64,9 +70,12 @@ const (
 	legendSize  = 10.
 	smallest    = 6.5 // text that can still be read in print
 	largestText = 12.
-	tokenCells  = 20 // the longest label
+	tokenCells  = 20  // the longest label
+	scaleStep   = 28. // from a number of a scale to the next, at least
 	barLength   = 160.
 	barHeight   = 10.
+	tickLength  = 3.
+	hatching    = 5. // from a stripe of masked cells to the next
 	legendWidth = 330.
 	leastTitle  = 150. // the room that a narrow panel's title may take
 	boldly      = 1.08 // how much wider bold letters are
@@ -78,7 +87,7 @@ func (f Figure) layout() (*sheet, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sheet{title: f.Title, extent: e, unit: f.unit()}
+	s := &sheet{title: f.Title, extent: e, unit: f.unit(), inline: f.Inline}
 	columns := f.Columns
 	if columns <= 0 {
 		columns = sideBySide(len(f.Panels))
@@ -156,15 +165,43 @@ type box struct {
 type labels struct {
 	size   float64 // 0 if they are not
 	stride int     // how many cells each stands for
+	scale  bool    // they are numbers that rise, of which some tell all
 }
 
-// newLabels chooses for cells of a size.
-func newLabels(cell float64) labels {
-	l := labels{min(cell*0.8, largestText), 1}
-	if l.size < smallest {
+// newLabels chooses for tokens with cells of a size.
+func newLabels(tokens []string, cell float64) labels {
+	l := labels{size: min(cell*0.8, largestText), stride: 1, scale: rising(tokens)}
+	switch {
+	case l.size >= smallest:
+	case l.scale:
+		l.size = legendSize
+		for l.stride = 1; float64(l.stride)*cell < scaleStep; l.stride = rounder(l.stride) {
+		}
+	default:
 		l.size, l.stride = smallest, int(math.Ceil((smallest+2)/cell))
 	}
 	return l
+}
+
+// rising reports whether tokens are numbers, each larger than the one before.
+func rising(tokens []string) bool {
+	last := math.Inf(-1)
+	for _, token := range tokens {
+		v, err := strconv.ParseFloat(token, 64)
+		if err != nil || !(v > last) {
+			return false
+		}
+		last = v
+	}
+	return true
+}
+
+// rounder returns the next of 1, 2, 5, 10, 20, 50, ….
+func rounder(n int) int {
+	if strings.HasPrefix(strconv.Itoa(n), "2") {
+		return n / 2 * 5
+	}
+	return 2 * n
 }
 
 // widest returns the width of the widest token that is written.
@@ -182,8 +219,9 @@ func newBox(p Panel, side float64, f Figure, keep func(a, b float32) float32) bo
 	many := len(f.Panels) > 1
 	b.Panel, b.down, b.across = p.thin(int(side), int(side), keep)
 	b.cw, b.ch = cellSize(len(b.Rows), len(b.Columns), side)
-	b.rows, b.heads = newLabels(b.ch), newLabels(b.cw)
-	labelled := !many || b.rows.stride == 1 && b.heads.stride == 1
+	b.rows, b.heads = newLabels(b.Rows, b.ch), newLabels(b.Columns, b.cw)
+	fits := func(l labels) bool { return l.stride == 1 || l.scale }
+	labelled := !many || fits(b.rows) && fits(b.heads)
 	b.rowTitle, b.columnTitle = f.RowTitle, f.ColumnTitle
 	if !many {
 		b.rowTitle, b.columnTitle = cmp.Or(b.rowTitle, "queries"), cmp.Or(b.columnTitle, "keys")
@@ -276,13 +314,19 @@ func (s *sheet) legend(y float64, notes []string) {
 	}
 	s.width = max(s.width, legendWidth)
 	s.bar = rectangle{edge + 4, y, barLength, barHeight}
-	ticks := []float64{0, 0.25, 0.5, 0.75, 1}
-	for _, t := range ticks {
-		add(caption{text: fmt.Sprintf("%.3g", s.bottom()+t*(s.top-s.bottom())), x: s.bar.x + t*barLength, y: y + barHeight + legendSize + 2, anchor: middle})
+	scale := span{s.bottom(), s.top}
+	values, numbers := scale.ticks(5)
+	for n := 4; n > 1 && crowded(numbers, barLength/(scale.high-scale.low)*(values[1]-values[0])); n-- {
+		values, numbers = scale.ticks(n)
+	}
+	for i, v := range values {
+		at := s.bar.x + scale.at(v)*barLength
+		s.ticks = append(s.ticks, at)
+		add(caption{text: numbers[i], x: at, y: y + barHeight + legendSize + 4, anchor: middle})
 	}
 	says := label(s.unit, 40)
 	if s.top != 1 {
-		says = fmt.Sprintf("%s; the largest is %.3g", says, s.top)
+		says = fmt.Sprintf("%s; the largest is %s", says, strings.ReplaceAll(fmt.Sprintf("%.3g", s.top), "-", "−"))
 		if s.signed {
 			says = label(s.unit, 40) + ", with its sign"
 		}
@@ -290,19 +334,33 @@ func (s *sheet) legend(y float64, notes []string) {
 	right := s.bar.x + barLength + 22
 	add(caption{text: says, x: right, y: y + barHeight - 1})
 	s.width = max(s.width, right+textWidth(says, legendSize)+edge)
+	swatch := func(text string) rectangle {
+		r := rectangle{right, y + barHeight + 5, 16, barHeight}
+		add(caption{text: text, x: right + 21, y: r.y + barHeight - 1})
+		right += 21 + textWidth(text, legendSize) + 14
+		s.width = max(s.width, right-14+edge)
+		return r
+	}
+	if s.masked {
+		s.veiled = swatch("masked")
+	}
 	if s.holes {
-		s.swatch = rectangle{right, y + barHeight + 3, 16, barHeight}
-		add(caption{text: "no number", x: s.swatch.x + 21, y: s.swatch.y + barHeight - 1})
+		s.swatch = swatch("not a number")
 	}
 	if s.outside {
 		notes = append(notes, fmt.Sprintf("what is beyond %.3g to %.3g has the colour of the end", s.bottom(), s.top))
 	}
-	y += barHeight + legendSize + 6
+	y += barHeight + legendSize + 8
 	for _, note := range notes {
 		y += legendSize + 3
 		add(caption{text: note, x: edge, y: y})
 	}
 	s.height = y + edge
+}
+
+// crowded reports whether numbers are too wide to stand so far from each other.
+func crowded(numbers []string, step float64) bool {
+	return slices.ContainsFunc(numbers, func(text string) bool { return textWidth(text, legendSize)+4 > step })
 }
 
 // fit cuts a text to a width on paper.

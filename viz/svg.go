@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// SVG draws the figure as a vector picture on white, for a paper or a page.
+// SVG draws the figure as a vector picture, for a paper or a page: on white, and in a
+// browser that prefers dark pages on a dark ground.
 // Cells of one colour are one path, so that files stay small; where there are
 // more than a reader could tell apart, a panel is an image within the picture.
 // Text stays text. A large panel is thinned out, and the legend says so.
@@ -36,31 +37,47 @@ const families = "Helvetica, Arial, 'Liberation Sans', 'Noto Sans', 'Noto Sans C
 // svg writes the sheet; with hover, cells show their tokens and weights to a
 // pointer that rests on them.
 func (s *sheet) svg(b *bytes.Buffer, hover bool) error {
-	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" font-family="%[3]s" role="img">`+"\n",
+	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" class="map" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" font-family="%[3]s" role="img">`+"\n",
 		number(s.width), number(s.height), families)
 	if s.title != "" {
 		fmt.Fprintf(b, "<title>%s</title>\n", escape(visible(s.title)))
 	}
-	b.WriteString("<defs>\n" + `<linearGradient id="weight">`)
-	// Between stops a viewer blends in sRGB; with 32 that is not seen.
-	colors := s.colors()
-	for i := range 33 {
-		fmt.Fprintf(b, `<stop offset="%s" stop-color="%s"/>`, number(float64(i)/32), hex(colors[max(i*255/32, s.least())]))
+	if !s.inline {
+		b.WriteString(inTheDark(s.dark()))
 	}
-	b.WriteString("</linearGradient>\n")
-	if s.holes {
-		fmt.Fprintf(b, `<pattern id="hole" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">`+
-			`<path fill="#fff" d="M0 0h4v4h-4z"/><path fill="%s" d="M0 0h2v4h-2z"/></pattern>`+"\n", hex(holeColor))
+	b.WriteString("<defs>\n")
+	for on, id := range [...]string{OnLight: "weight", OnDark: "weight-dark"} {
+		fmt.Fprintf(b, `<linearGradient id="%s">`, id)
+		// Between stops a viewer blends in sRGB; with 32 that is not seen.
+		colors := s.colors(Ground(on))
+		for i := range 33 {
+			fmt.Fprintf(b, `<stop offset="%s" stop-color="%s"/>`, number(float64(i)/32), hex(colors[max(i*255/32, s.least())]))
+		}
+		b.WriteString("</linearGradient>\n")
 	}
-	b.WriteString("</defs>\n" + `<path fill="#fff" d="M0 0` + outline(s.width, s.height) + `"/>` + "\n")
+	if s.masked {
+		fmt.Fprintf(b, `<pattern id="masked" width="%[1]g" height="%[1]g" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)">`+
+			`<path class="mask" fill="%[2]s" d="M0 0%[3]s"/><path class="stripe" fill="%[4]s" d="M0 0%[5]s"/></pattern>`+"\n",
+			hatching, hex(maskTint.light), outline(hatching, hatching), hex(stripeTint.light), outline(hatching, 1))
+	}
+	b.WriteString("</defs>\n" + `<path class="paper" fill="#fff" d="M0 0` + outline(s.width, s.height) + `"/>` + "\n")
 	for _, p := range s.panels {
 		if err := s.svgPanel(b, p); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(b, `<path fill="url(#weight)" stroke="#999" stroke-width="0.5" d="M%s %s%s"/>`+"\n", number(s.bar.x), number(s.bar.y), outline(s.bar.w, s.bar.h))
+	swatch := func(class, fill string, r rectangle) {
+		fmt.Fprintf(b, `<path class="%s" fill="%s" stroke="#999" stroke-width="0.5" d="M%s %s%s"/>`+"\n", class, fill, number(r.x), number(r.y), outline(r.w, r.h))
+	}
+	swatch("bar", "url(#weight)", s.bar)
+	for _, x := range s.ticks {
+		fmt.Fprintf(b, `<path stroke="#999" stroke-width="0.5" d="M%s %sv%s"/>`+"\n", number(x), number(s.bar.y+s.bar.h), number(tickLength))
+	}
+	if s.masked {
+		swatch("veil", "url(#masked)", s.veiled)
+	}
 	if s.holes {
-		fmt.Fprintf(b, `<path fill="url(#hole)" stroke="#999" stroke-width="0.5" d="M%s %s%s"/>`+"\n", number(s.swatch.x), number(s.swatch.y), outline(s.swatch.w, s.swatch.h))
+		swatch(holeTint.class, hex(holeTint.light), s.swatch)
 	}
 	for _, c := range s.texts {
 		svgText(b, c)
@@ -72,6 +89,60 @@ func (s *sheet) svg(b *bytes.Buffer, hover bool) error {
 	}
 	b.WriteString("</svg>\n")
 	return nil
+}
+
+// dark returns the colours for a dark ground, by classes; those of shades only as far as
+// the picture has them.
+func (s *sheet) dark() string {
+	var used [256]bool
+	for _, p := range s.panels {
+		for i := range p.Values {
+			if shade := s.shadeOf(p.Panel, i); shade >= 0 && !s.asImage(p) {
+				used[shade] = true
+			}
+		}
+	}
+	return s.darkShades(used) + darkRest(s.colors(OnDark)[s.paper()])
+}
+
+// darkShades returns those of shades.
+func (e extent) darkShades(used [256]bool) string {
+	var b strings.Builder
+	for shade, c := range e.colors(OnDark) {
+		if used[shade] && shade != e.paper() {
+			fmt.Fprintf(&b, ".map .%s{fill:%s}", e.class(shade), hex(c))
+		}
+	}
+	return b.String()
+}
+
+// darkRest returns those of all else, given that of 0.
+func darkRest(zero color.RGBA) string {
+	var b strings.Builder
+	for _, t := range []tint{paperTint, {class: "zero", dark: zero}, holeTint, maskTint, stripeTint} {
+		fmt.Fprintf(&b, ".map .%s{fill:%s}", t.class, hex(t.dark))
+	}
+	b.WriteString(".map .bar{fill:url(#weight-dark)}.map .day{display:none}.map .night{display:inline}")
+	return b.String() + darkText("map")
+}
+
+// DarkFigures returns a style sheet that gives the Inline figures of a page colours for a
+// dark ground, as DarkCharts does for charts.
+func DarkFigures() string {
+	var used [256]bool
+	for shade := range used {
+		used[shade] = true
+	}
+	plain, signed := extent{top: 1}, extent{top: 1, signed: true}
+	return plain.darkShades(used) + signed.darkShades(used) + darkRest(plain.colors(OnDark)[plain.paper()])
+}
+
+// class returns that of the cells of a shade: d with a sign, s without.
+func (e extent) class(shade int) string {
+	if e.signed {
+		return fmt.Sprint("d", shade)
+	}
+	return fmt.Sprint("s", shade)
 }
 
 // grid makes cells the unit of what it is given to.
@@ -86,48 +157,57 @@ func grid(p placed) string {
 // svgPanel draws the cells and a frame.
 func (s *sheet) svgPanel(b *bytes.Buffer, p placed) error {
 	if s.asImage(p) {
-		// Viewers that smooth images smooth less if a cell has many pixels.
-		img := s.picture(p, max(1, min(8, 1024/max(len(p.Rows), len(p.Columns)))))
-		var file bytes.Buffer
-		if err := png.Encode(&file, img); err != nil {
-			return err
+		for on, attributes := range [...]string{OnLight: `class="day"`, OnDark: `class="night" display="none"`} {
+			// Viewers that smooth images smooth less if a cell has many pixels.
+			img := s.picture(p, max(1, min(8, 1024/max(len(p.Rows), len(p.Columns)))), Ground(on))
+			var file bytes.Buffer
+			if err := png.Encode(&file, img); err != nil {
+				return err
+			}
+			fmt.Fprintf(b, `<image %s x="%s" y="%s" width="%s" height="%s" preserveAspectRatio="none" style="image-rendering:pixelated" href="data:image/png;base64,%s"/>`+"\n",
+				attributes, number(p.x), number(p.y), number(p.width()), number(p.height()), base64.StdEncoding.EncodeToString(file.Bytes()))
 		}
-		fmt.Fprintf(b, `<image x="%s" y="%s" width="%s" height="%s" preserveAspectRatio="none" style="image-rendering:pixelated" href="data:image/png;base64,%s"/>`+"\n",
-			number(p.x), number(p.y), number(p.width()), number(p.height()), base64.StdEncoding.EncodeToString(file.Bytes()))
 	} else {
+		paths, colors := s.paths(p), s.colors(OnLight)
+		fmt.Fprintf(b, `<path class="zero" fill="%s" d="M%s %s%s"/>`+"\n", hex(colors[s.paper()]), number(p.x), number(p.y), outline(p.width(), p.height()))
 		fmt.Fprintf(b, "<g %s shape-rendering=\"crispEdges\">\n", grid(p))
-		paths, colors := s.paths(p), s.colors()
 		for shade := range 256 {
 			if d := paths[shade]; d != nil && shade != s.paper() {
-				fmt.Fprintf(b, `<path fill="%s" d="%s"/>`+"\n", hex(colors[shade]), d)
+				fmt.Fprintf(b, `<path class="%s" fill="%s" d="%s"/>`+"\n", s.class(shade), hex(colors[shade]), d)
 			}
 		}
-		b.WriteString("</g>\n")
-		// The hatching must not be magnified with the cells.
-		if d := paths[256]; d != nil {
-			fmt.Fprintf(b, `<path fill="url(#hole)" d="%s"/>`+"\n", d)
+		if d := paths[holePath]; d != nil {
+			fmt.Fprintf(b, `<path class="hole" fill="%s" d="%s"/>`+"\n", hex(holeTint.light), d)
 		}
+		b.WriteString("</g>\n")
+	}
+	// The hatching must not be magnified with the cells.
+	if d := veiled(p); d != nil {
+		fmt.Fprintf(b, `<path fill="url(#masked)" d="%s"/>`+"\n", d)
 	}
 	fmt.Fprintf(b, `<path fill="none" stroke="#999" stroke-width="0.5" d="M%s %s%s"/>`+"\n", number(p.x), number(p.y), outline(p.width(), p.height()))
 	return nil
 }
 
+// holePath is the place of what is no number among paths.
+const holePath = 256
+
 // paths returns the outlines of the cells of each shade, runs of them as one.
-// Holes are the last, in the sheet's coordinates.
 func (s *sheet) paths(p placed) (paths [257][]byte) {
 	w := len(p.Columns)
 	for i := range p.Rows {
 		for j := 0; j < w; {
-			shade := s.shade(p.Values[i*w+j])
+			shade := s.shadeOf(p.Panel, i*w+j)
 			n := 1
-			for j+n < w && s.shade(p.Values[i*w+j+n]) == shade {
+			for j+n < w && s.shadeOf(p.Panel, i*w+j+n) == shade {
 				n++
 			}
+			at := shade
 			if shade == hole {
-				at := p.cell(i, j)
-				paths[256] = fmt.Appendf(paths[256], "M%s %s%s", number(at.x), number(at.y), outline(float64(n)*p.cw, p.ch))
-			} else {
-				paths[shade] = fmt.Appendf(paths[shade], "M%d %dh%dv1h-%dz", j, i, n, n)
+				at = holePath
+			}
+			if shade != veil {
+				paths[at] = fmt.Appendf(paths[at], "M%d %dh%dv1h-%dz", j, i, n, n)
 			}
 			j += n
 		}
@@ -135,13 +215,34 @@ func (s *sheet) paths(p placed) (paths [257][]byte) {
 	return paths
 }
 
+// veiled returns the outlines of masked cells, in the sheet's coordinates.
+func veiled(p placed) (d []byte) {
+	for i := range p.Masked {
+		j := i % len(p.Columns)
+		if !p.Masked[i] || j > 0 && p.Masked[i-1] {
+			continue
+		}
+		n := 1
+		for j+n < len(p.Columns) && p.Masked[i+n] {
+			n++
+		}
+		at := p.cell(i/len(p.Columns), j)
+		d = fmt.Appendf(d, "M%s %s%s", number(at.x), number(at.y), outline(float64(n)*p.cw, p.ch))
+	}
+	return d
+}
+
 // svgHover lays a clear cell with a title over each cell of a panel.
 func svgHover(b *bytes.Buffer, p placed) {
 	fmt.Fprintf(b, `<g class="cells" %s>`+"\n", grid(p))
 	for i, row := range p.Rows {
 		for j, column := range p.Columns {
-			fmt.Fprintf(b, `<path d="M%d %dh1v1h-1z"><title>%s → %s: %.4g</title></path>`+"\n",
-				j, i, escape(label(row, 80)), escape(label(column, 80)), p.Values[i*len(p.Columns)+j])
+			value := fmt.Sprintf("%.4g", p.Values[i*len(p.Columns)+j])
+			if p.masked(i*len(p.Columns) + j) {
+				value = "masked"
+			}
+			fmt.Fprintf(b, `<path d="M%d %dh1v1h-1z"><title>%s → %s: %s</title></path>`+"\n",
+				j, i, escape(label(row, 80)), escape(label(column, 80)), value)
 		}
 	}
 	b.WriteString("</g>\n")

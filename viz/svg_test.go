@@ -33,7 +33,7 @@ func TestSVG(t *testing.T) {
 // needs nothing from outside.
 func checkXML(t *testing.T, name, text string) {
 	t.Helper()
-	allowed := map[string]bool{"svg": true, "title": true, "defs": true, "linearGradient": true, "stop": true, "pattern": true, "path": true, "g": true, "text": true, "image": true}
+	allowed := map[string]bool{"svg": true, "style": true, "title": true, "defs": true, "linearGradient": true, "stop": true, "pattern": true, "path": true, "g": true, "text": true, "image": true}
 	for d := xml.NewDecoder(strings.NewReader(text)); ; {
 		token, err := d.Token()
 		if err == io.EOF {
@@ -201,8 +201,8 @@ func TestPNG(t *testing.T) {
 			for _, p := range s.panels {
 				for i := range p.Rows {
 					for j := range p.Columns {
-						shade := s.shade(p.Values[i*len(p.Columns)+j])
-						if shade == hole {
+						shade := s.shadeOf(p.Panel, i*len(p.Columns)+j)
+						if shade == veil {
 							continue // hatched
 						}
 						at := p.cell(i, j)

@@ -15,6 +15,7 @@ type Terminal struct {
 	Colors Colors
 	Width  int  // in characters, no line is longer; 0 is no limit
 	Light  bool // the background is light
+	Dark   bool // the background is dark; with neither, colours stand out from both
 	ASCII  bool // with NoColors: nothing but ASCII in maps and legends
 }
 
@@ -122,19 +123,22 @@ func (d *drawing) full(p Panel) {
 			token = label(token, d.longest())
 			pad(&d.Builder, margin-uniseg.StringWidth(token))
 			d.WriteString(token + " ")
-			for _, v := range p.Values[i*len(p.Columns):][from:to] {
-				d.cell(v)
+			for j := from; j < to; j++ {
+				d.cell(p, i*len(p.Columns)+j)
 			}
 			d.line()
 		}
 	}
 }
 
-// cell draws a value two characters wide.
-func (d *drawing) cell(v float32) {
-	shade := d.shade(v)
+// cell draws a cell two characters wide.
+func (d *drawing) cell(p Panel, at int) {
+	v, shade := p.Values[at], d.shadeOf(p, at)
 	mark := "  "
 	switch {
+	case shade == veil:
+		d.hatch(2)
+		return
 	case d.t.Colors == NoColors:
 		mark = d.ink(v) + d.ink(v)
 		if d.signed && v < 0 {
@@ -151,6 +155,20 @@ func (d *drawing) cell(v float32) {
 		d.set(code)
 	}
 	d.WriteString(mark)
+}
+
+// hatch draws that cells are masked, in so many characters.
+func (d *drawing) hatch(n int) {
+	stroke := "╱"
+	if d.t.ASCII {
+		stroke = "/"
+	}
+	if d.t.Colors != NoColors {
+		d.plain()
+		d.set("90")
+	}
+	d.WriteString(strings.Repeat(stroke, n))
+	d.plain()
 }
 
 // asciiInk is what shades are without colours and without Unicode.
@@ -184,19 +202,33 @@ func (d *drawing) half(ink string) string {
 // small draws a row of a panel, one character a cell; with colours two rows.
 func (d *drawing) small(p Panel, row int) {
 	for j := range p.Columns {
-		v := p.Values[row*len(p.Columns)+j]
+		at := row*len(p.Columns) + j
+		upper, lower := d.shadeOf(p, at), veil
 		if d.t.Colors == NoColors {
-			d.WriteString(d.ink(v))
+			if upper == veil {
+				d.hatch(1)
+			} else {
+				d.WriteString(d.ink(p.Values[at]))
+			}
 			continue
 		}
-		code := d.ground(d.shade(v), true)
-		if below := (row+1)*len(p.Columns) + j; below < len(p.Values) {
-			code += ";" + d.ground(d.shade(p.Values[below]), false)
-		} else {
-			code += ";49"
+		below := at + len(p.Columns)
+		if below < len(p.Values) {
+			lower = d.shadeOf(p, below)
 		}
-		d.set(code)
-		d.WriteString("▀")
+		switch { // half of a character cannot be hatched: it has the background
+		case upper == veil && lower == veil && d.masked:
+			d.hatch(1)
+		case upper == veil:
+			d.set(d.ground(lower, true) + ";49")
+			d.WriteString("▄")
+		case lower == veil:
+			d.set(d.ground(upper, true) + ";49")
+			d.WriteString("▀")
+		default:
+			d.set(d.ground(upper, true) + ";" + d.ground(lower, false))
+			d.WriteString("▀")
+		}
 	}
 	d.plain()
 }
@@ -272,12 +304,19 @@ func (d *drawing) legend() {
 	if d.top != 1 {
 		d.notes = append(d.notes, fmt.Sprintf("the largest %s is %.3g", d.unit, d.top))
 	}
+	if d.masked {
+		stroke := "╱"
+		if d.t.ASCII {
+			stroke = "/"
+		}
+		d.notes = append(d.notes, stroke+" is masked")
+	}
 	if d.holes {
 		mark := "??"
 		if d.t.Colors != NoColors {
-			mark = "grey"
+			mark = "red"
 		}
-		d.notes = append(d.notes, mark+" is no number")
+		d.notes = append(d.notes, mark+" is not a number")
 	}
 	if d.outside {
 		d.notes = append(d.notes, fmt.Sprintf("beyond %.3g to %.3g as its ends", d.bottom(), d.top))

@@ -23,10 +23,12 @@ func drawn(t *testing.T, f Figure, on Terminal) string {
 var terminals = map[string]Terminal{
 	"none":  {Width: 60},
 	"ascii": {Width: 60, ASCII: true},
-	"16":    {Width: 60, Colors: Colors16},
-	"256":   {Width: 60, Colors: Colors256},
-	"true":  {Width: 60, Colors: TrueColor},
+	"16":    {Width: 60, Colors: Colors16, Dark: true},
+	"256":   {Width: 60, Colors: Colors256, Dark: true},
+	"true":  {Width: 60, Colors: TrueColor, Dark: true},
 	"light": {Width: 60, Colors: TrueColor, Light: true},
+	"any":   {Width: 60, Colors: TrueColor},
+	"any16": {Width: 60, Colors: Colors16},
 }
 
 func TestTerminal(t *testing.T) {
@@ -123,9 +125,11 @@ func TestDetect(t *testing.T) {
 			t.Errorf("%s: %d, want %d", env, got, want)
 		}
 	}
-	for env, want := range map[string]bool{"": false, "COLORFGBG=0;15": true, "COLORFGBG=0;default;7": true, "COLORFGBG=15;0": false, "COLORFGBG=15": true} {
-		if got := DetectLight(environment(env)); got != want {
-			t.Errorf("%s: light is %v", env, got)
+	for env, want := range map[string][2]bool{
+		"": {}, "COLORFGBG=0;15": {true, true}, "COLORFGBG=0;default;7": {true, true}, "COLORFGBG=15;0": {false, true}, "COLORFGBG=15": {true, true}, "COLORFGBG=15;default": {},
+	} {
+		if light, ok := DetectLight(environment(env)); [2]bool{light, ok} != want {
+			t.Errorf("%s: light %v, known %v", env, light, ok)
 		}
 	}
 }
@@ -176,9 +180,9 @@ func TestPaint(t *testing.T) {
 	}{
 		{Terminal{}, 0.5, "x"},
 		{Terminal{Colors: TrueColor, Light: true}, 0, "\x1b[48;2;255;255;255;30mx\x1b[0m"},
-		{Terminal{Colors: TrueColor}, 1, "\x1b[48;2;255;255;255;30mx\x1b[0m"},
-		{Terminal{Colors: Colors256}, 0, "\x1b[48;5;17;97mx\x1b[0m"},
-		{Terminal{Colors: Colors256}, math.NaN(), "\x1b[48;5;246;97mx\x1b[0m"},
+		{Terminal{Colors: TrueColor, Dark: true}, 1, "\x1b[48;2;255;255;255;30mx\x1b[0m"},
+		{Terminal{Colors: Colors256, Dark: true}, 0, "\x1b[48;5;17;97mx\x1b[0m"},
+		{Terminal{Colors: Colors256}, math.NaN(), "\x1b[48;5;161;97mx\x1b[0m"},
 	} {
 		if got := c.t.Paint(c.v, "x"); got != c.want {
 			t.Errorf("%v of %+v is %q, want %q", c.v, c.t, got, c.want)

@@ -43,11 +43,7 @@ func (d *drawing) thumbnails(f Figure) {
 	for _, line := range f.lines(row) {
 		group := list[:len(line)]
 		list = list[len(line):]
-		for len(group) > 0 {
-			n := d.room(group)
-			d.shelf(group[:n])
-			group = group[n:]
-		}
+		d.shelves(group)
 	}
 	if note := thinned(worst[0], worst[1]); note != "" {
 		d.notes = append(d.notes, note)
@@ -74,16 +70,26 @@ func (d *drawing) side(f Figure) int {
 	return min(thumbnailSide, d.t.Width)
 }
 
-// room returns how many panels stand side by side, one at least.
-func (d *drawing) room(list []thumbnail) int {
-	width := list[0].width
-	for n, t := range list[1:] {
-		width += gap + t.width
-		if d.t.Width > 0 && width > d.t.Width {
-			return n + 1
-		}
+// shelves draws panels in as few lines as they fit into, below each other, and about as
+// many in each.
+func (d *drawing) shelves(list []thumbnail) {
+	widest := 0
+	for _, t := range list {
+		widest = max(widest, t.width)
 	}
-	return len(list)
+	for i := range list {
+		list[i].width = widest
+	}
+	lines := 1
+	if d.t.Width > 0 {
+		fit := max(1, (d.t.Width+gap)/(widest+gap))
+		lines = (len(list) + fit - 1) / fit
+	}
+	for ; lines > 0; lines-- {
+		n := (len(list) + lines - 1) / lines
+		d.shelf(list[:n])
+		list = list[n:]
+	}
 }
 
 // gap is the room between panels.

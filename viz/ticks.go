@@ -81,5 +81,16 @@ func tickText(v float64, decimals int) string {
 	if v == 0 {
 		text = "0"
 	}
-	return strings.ReplaceAll(text, "-", "−")
+	return strings.ReplaceAll(grouped(text), "-", "−")
+}
+
+// grouped writes a whole number in groups of three digits.
+func grouped(text string) string {
+	if strings.ContainsAny(text, ".e") {
+		return text
+	}
+	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
 }

@@ -68,3 +68,36 @@ func Weights(t *tensor.Tensor, tokens ...[]string) Figure {
 	}
 	return f
 }
+
+// MaskedWeights is Weights with the cells hatched that a mask hides, an attn.Mask for
+// example:
+//
+//	err := viz.MaskedWeights(out.Weights, attn.Causal()).SVG(file)
+//
+// Panics: as Weights does, and with a *tensor.ShapeError if the mask does not fit the
+// weights, [1 1 Lq Lk] and [1 H Lq Lk] if these have fewer axes.
+func MaskedWeights(t *tensor.Tensor, mask tensor.Mask, tokens ...[]string) Figure {
+	f := Weights(t, tokens...)
+	shape := append([]int{1, 1}, t.Shape()...)
+	shape = shape[len(shape)-4:] // Weights has checked them
+	if mask == nil {
+		return f
+	}
+	visible := mask.Visible(shape)
+	if visible == nil {
+		return f
+	}
+	lq, lk := shape[2], shape[3]
+	row := make([]bool, lk)
+	for i := range f.Panels {
+		p := &f.Panels[i]
+		p.Masked = make([]bool, 0, lq*lk)
+		for q := range lq {
+			lo, hi, holes := visible.Row(i*lq+q, row)
+			for k := range lk {
+				p.Masked = append(p.Masked, k < lo || k >= hi || holes && !row[k])
+			}
+		}
+	}
+	return f
+}

@@ -64,7 +64,7 @@ func TestDivergingFigure(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		t    Terminal
-	}{{"none", Terminal{}}, {"true", Terminal{Colors: TrueColor}}, {"256", Terminal{Colors: Colors256, Light: true}}, {"16", Terminal{Colors: Colors16}}} {
+	}{{"none", Terminal{}}, {"true", Terminal{Colors: TrueColor, Dark: true}}, {"256", Terminal{Colors: Colors256, Light: true}}, {"16", Terminal{Colors: Colors16, Dark: true}}, {"any", Terminal{Colors: TrueColor}}} {
 		text.Reset()
 		if err := (Figure{Scale: Diverging, Panels: f.Panels[:1]}).Text(&text, c.t); err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func TestDivergingFigure(t *testing.T) {
 		t.Error(err)
 	}
 	e, err := f.check()
-	if err != nil || e.shade(0) != e.paper() || e.colors()[e.shade(0)] != OnLight.Color(0) || e.shade(-0.5) != 1 || e.shade(0.5) != 255 {
+	if err != nil || e.shade(0) != e.paper() || e.colors(OnLight)[e.shade(0)] != OnLight.Color(0) || e.shade(-0.5) != 1 || e.shade(0.5) != 255 {
 		t.Errorf("%+v, %v", e, err)
 	}
 	small, _, _ := Panel{Rows: tokens(1), Columns: tokens(4), Values: []float32{0.25, -0.5, 0.5, nan}}.thin(1, 2, e.keep())

@@ -2,6 +2,5 @@
 
 package main
 
-// askLight reports that nothing is known of the terminal's background: it counts as
-// dark.
-func askLight() bool { return false }
+// askLight reports that nothing is known of the terminal's background.
+func askLight() (light, ok bool) { return false, false }

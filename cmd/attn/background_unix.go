@@ -15,16 +15,16 @@ import (
 	"github.com/attn-go/attn/viz"
 )
 
-// askLight asks the terminal, once, whether its background is light. One that does
-// not answer at once counts as dark.
-var askLight = sync.OnceValue(func() bool {
+// askLight asks the terminal, once, whether its background is light. Of one that does
+// not answer at once nothing is known.
+var askLight = sync.OnceValues(func() (light, ok bool) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
-		return false
+		return false, false
 	}
 	defer tty.Close()
 	if tty.SetReadDeadline(time.Now().Add(300*time.Millisecond)) != nil {
-		return false // reading could wait for ever
+		return false, false // reading could wait for ever
 	}
 	// A program in the background would be stopped for touching the terminal.
 	signal.Ignore(syscall.SIGTTOU, syscall.SIGTTIN)
@@ -32,15 +32,15 @@ var askLight = sync.OnceValue(func() bool {
 	// Not by Fd, which would make reading wait whatever the deadline.
 	raw, err := tty.SyscallConn()
 	if err != nil {
-		return false
+		return false, false
 	}
 	var before *term.State
 	if raw.Control(func(fd uintptr) { before, err = term.MakeRaw(int(fd)) }) != nil || err != nil {
-		return false
+		return false, false
 	}
 	defer raw.Control(func(fd uintptr) { term.Restore(int(fd), before) })
 	if _, err := tty.WriteString(viz.AskBackground); err != nil {
-		return false
+		return false, false
 	}
 	var reply strings.Builder
 	b := make([]byte, 64)
@@ -52,6 +52,5 @@ var askLight = sync.OnceValue(func() bool {
 			break
 		}
 	}
-	light, _ := viz.ParseBackground(reply.String())
-	return light
+	return viz.ParseBackground(reply.String())
 })

@@ -213,13 +213,21 @@ func newBenchResult(r bench.Result, machine bench.Machine) benchResult {
 
 // benchColumns returns the head of the table.
 func benchColumns(list []bench.Work) []tableColumn {
-	width := 0
+	width, besides, rank := 0, len("besides"), 1 // what all rows have besides matters
 	for _, w := range list {
 		width = max(width, utf8.RuneCountInString(w.Name()))
+		switch {
+		case w.CacheBytes() > 0:
+			besides = max(besides, len("00.0 GB/s of 00.0 GB/s, 00.0%"))
+		case w.Triples() > 0:
+			besides = max(besides, len("00.00 G triples/s"))
+		default:
+			rank = 5
+		}
 	}
 	return []tableColumn{
-		{"work", -width}, {"ms median", 10}, {"min", 10}, {"max", 10},
-		{"GFLOP/s", 8}, {"peak", 8}, {"share", 6}, {"bytes", 10}, {"besides", -1},
+		{"work", -width, 0}, {"ms median", 9, 0}, {"min", 9, 2}, {"max", 9, 2},
+		{"GFLOP/s", 7, 1}, {"peak", 7, 4}, {"share", 6, 1}, {"bytes", 9, 3}, {"besides", -besides, rank},
 	}
 }
 

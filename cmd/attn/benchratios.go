@@ -78,8 +78,8 @@ func ratioColumns(pairs []bench.Pair) []tableColumn {
 		base = max(base, utf8.RuneCountInString(p.Base.Name()))
 	}
 	return []tableColumn{
-		{"work", -work}, {"ms", 9}, {"against", -base}, {"ms", 9}, {"per", -len(bench.PerTile)},
-		{"ratio", 6}, {"quartiles", 11}, {"speed", 6}, {"at most", 7}, {"", -6},
+		{"work", -work, 0}, {"ms", 9, 4}, {"against", -base, 5}, {"ms", 9, 5}, {"per", -len(bench.PerTile), 6},
+		{"ratio", 6, 0}, {"quartiles", 11, 2}, {"speed", 6, 3}, {"at most", 7, 1}, {"", -6, 1},
 	}
 }
 

@@ -16,6 +16,7 @@ type followCommand struct {
 	Dir  string `arg:"" help:"Directory of the run: --out of attn train." placeholder:"DIR"`
 	Addr string `default:"127.0.0.1:0" help:"Address to serve at; port 0 is a free one." placeholder:"HOST:PORT"`
 	Open bool   `help:"Open the page in the browser."`
+	Text string `help:"Text that the page shows a translation of by the last checkpoint (default one of those that the run is measured on)." placeholder:"TEXT"`
 }
 
 func (followCommand) Help() string {
@@ -25,13 +26,21 @@ func (followCommand) Help() string {
   attn follow runs/fra.run --open
 
 The page shows loss, learning rate and tokens per second while another process trains,
-in another terminal for example, and of a run that is done how it went. It is served until Ctrl-C, and only reads. Standard
+in another terminal for example, what the last checkpoint makes of a text, and which of
+its tokens the heads attend to. It is served until Ctrl-C, and only reads. Standard
 output gets its address and nothing else: whoever has the address can use the page, and
 nobody else can.`
 }
 
 // Validate is called by the parser.
-func (cmd *followCommand) Validate() error { return checkAddr(cmd.Addr) }
+func (cmd *followCommand) Validate() error {
+	if cmd.Text != "" {
+		if err := checkText("--text", 0, cmd.Text, longestText); err != nil {
+			return err
+		}
+	}
+	return checkAddr(cmd.Addr)
+}
 
 func (cmd *followCommand) touches() touched {
 	return touched{models: []place{{"DIR", cmd.Dir}}}
@@ -46,7 +55,14 @@ func (cmd *followCommand) Run(ctx context.Context, c console) error {
 	if _, err := cmd.page(leastWidth); err != nil {
 		return err
 	}
-	server := view.NewTraining(cmd.Dir, hostOf(cmd.Addr), func(width float64) (any, error) { return cmd.page(width) })
+	last := sampler{dir: cmd.Dir, text: cmd.Text}
+	server := view.NewTraining(cmd.Dir, hostOf(cmd.Addr), func(width float64) (any, error) {
+		page, err := cmd.page(width)
+		if err == nil {
+			page.Note, page.Sample = last.read(ctx)
+		}
+		return page, err
+	})
 	return serve(ctx, c, server, cmd.Addr, cmd.Open)
 }
 

@@ -309,16 +309,18 @@ func (cmd *mapCommand) source(ctx context.Context, c console, longest int) (stri
 
 // terminalOf returns what a figure is drawn on: that of w, changed by flags.
 func terminalOf(w io.Writer, color string, width *int, ascii bool) viz.Terminal {
-	t := viz.Terminal{Width: 80, Light: viz.DetectLight(os.Getenv), ASCII: ascii}
+	t := viz.Terminal{Width: 80, ASCII: ascii}
+	light, known := viz.DetectLight(os.Getenv)
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		t.Colors = viz.DetectColors(os.Getenv)
-		if t.Colors != viz.NoColors && os.Getenv("COLORFGBG") == "" {
-			t.Light = askLight()
+		if t.Colors != viz.NoColors && !known {
+			light, known = askLight()
 		}
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
 			t.Width = max(width, narrowestMap)
 		}
 	}
+	t.Light, t.Dark = light, known && !light
 	set(&t.Width, width)
 	if ascii {
 		t.Colors = viz.NoColors

@@ -301,5 +301,18 @@ func newPanel(l *heads.Layer, head int, weights []float32) viz.Panel {
 	if head >= 0 {
 		head = l.Number(head)
 	}
-	return viz.Panel{Kind: l.Kind.String(), Layer: l.Index, Head: head, Rows: l.Queries, Columns: l.Keys, Values: weights}
+	p := viz.Panel{Kind: l.Kind.String(), Layer: l.Index, Head: head, Rows: l.Queries, Columns: l.Keys, Values: weights}
+	for i, n := range l.Visible() {
+		for j := n; j < len(l.Keys); j++ {
+			at := i*len(l.Keys) + j
+			if weights[at] != 0 { // not to be hidden
+				continue
+			}
+			if p.Masked == nil {
+				p.Masked = make([]bool, len(weights))
+			}
+			p.Masked[at] = true
+		}
+	}
+	return p
 }

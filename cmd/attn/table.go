@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -11,11 +12,16 @@ import (
 )
 
 // A tableColumn is one of a table that is written row by row. A negative width is that of
-// text, which stands at the left.
+// text, which stands at the left. On a terminal that is too narrow for all, those of a
+// larger rank are left out first.
 type tableColumn struct {
 	name  string
 	width int
+	rank  int
 }
+
+// room returns how wide a column is.
+func (c tableColumn) room() int { return max(c.width, -c.width) }
 
 // A tableFormat is a way to write tables.
 type tableFormat struct {
@@ -73,15 +79,63 @@ type table struct {
 	machine bench.Machine
 	threads int
 	columns []tableColumn
+	hidden  []bool // columns that the terminal has no room for
 }
 
 func newTable(out io.Writer, format tableFormat, machine bench.Machine, threads int, columns []tableColumn) *table {
+	t := &table{out: out, format: format, machine: machine, threads: threads}
+	if format.name == "table" && isTerminal(out) {
+		t.hidden = hiddenColumns(columns, terminalOf(out, "none", nil, false).Width)
+	}
 	if format.wide {
 		for _, name := range []string{"threads", "kernels", "processor", "system", "go", "attn"} {
 			columns = append(columns, tableColumn{name: name})
 		}
 	}
-	return &table{out: out, format: format, machine: machine, threads: threads, columns: columns}
+	t.columns = columns
+	return t
+}
+
+// hiddenColumns returns which columns are left out so that the others fit into a width: all
+// from the first rank on that has no room, but not those of rank 0.
+func hiddenColumns(columns []tableColumn, width int) []bool {
+	most := 0 // rank that stays
+	for {
+		used, next := -gapBetween, math.MaxInt
+		for _, c := range columns {
+			if c.rank > most {
+				next = min(next, c.rank)
+			}
+		}
+		for _, c := range columns {
+			if c.rank <= next {
+				used += gapBetween + c.room()
+			}
+		}
+		if next == math.MaxInt || used > width {
+			break
+		}
+		most = next
+	}
+	hidden := make([]bool, len(columns))
+	for i, c := range columns {
+		hidden[i] = c.rank > most
+	}
+	return hidden
+}
+
+// shown returns the items of the columns that are not left out.
+func shown[T any](t *table, items []T) []T {
+	if t.hidden == nil {
+		return items
+	}
+	var list []T
+	for i, item := range items {
+		if !t.hidden[i] {
+			list = append(list, item)
+		}
+	}
+	return list
 }
 
 // begin writes the head, before the first measurement: that may take long.
@@ -91,7 +145,16 @@ func (t *table) begin() error {
 	if t.threads == 1 {
 		line = strings.TrimSuffix(line, "s")
 	}
-	return t.format.head(t.out, line, t.columns)
+	var missing []string
+	for i, hidden := range t.hidden {
+		if hidden && t.columns[i].name != "" {
+			missing = append(missing, t.columns[i].name)
+		}
+	}
+	if missing != nil {
+		line += "\nno room for: " + strings.Join(missing, ", ") + "; --format csv has them"
+	}
+	return t.format.head(t.out, line, shown(t, t.columns))
 }
 
 // row writes a row as soon as it is there.
@@ -100,7 +163,7 @@ func (t *table) row(cells []string) error {
 	if t.format.wide {
 		cells = append(cells, fmt.Sprint(t.threads), m.Kernels, m.CPU, m.OS, m.Go, m.Attn)
 	}
-	return t.format.row(t.out, t.columns, cells)
+	return t.format.row(t.out, shown(t, t.columns), shown(t, cells))
 }
 
 func names(columns []tableColumn) []string {
@@ -111,14 +174,17 @@ func names(columns []tableColumn) []string {
 	return list
 }
 
+// gapBetween is the room between columns.
+const gapBetween = 2
+
 // writeAligned writes cells below one another, without spaces at the end.
 func writeAligned(out io.Writer, columns []tableColumn, cells []string) error {
 	var line strings.Builder
 	for i, cell := range cells {
 		if i > 0 {
-			line.WriteString("  ")
+			line.WriteString(strings.Repeat(" ", gapBetween))
 		}
-		gap := strings.Repeat(" ", max(0, max(columns[i].width, -columns[i].width)-utf8.RuneCountInString(cell)))
+		gap := strings.Repeat(" ", max(0, columns[i].room()-utf8.RuneCountInString(cell)))
 		if columns[i].width < 0 {
 			line.WriteString(cell + gap)
 		} else {

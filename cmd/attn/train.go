@@ -433,7 +433,7 @@ func (s *session) measure(ctx context.Context) error {
 	}
 	fmt.Fprintf(s.err, "%d %s sources: %.1f%% exact, BLEU %.1f, perplexity %.3f\n",
 		m.Sources, what, 100*m.ExactMatch, m.BLEU, m.Perplexity)
-	example := s.example()
+	example := exampleOf(s.data.test)
 	fmt.Fprintf(s.err, "the model is in %s; %s\n", quoted(s.dir), tryHint(s.dir, example))
 	if s.json {
 		return nil
@@ -450,12 +450,12 @@ func (s *session) measure(ctx context.Context) error {
 	return nil
 }
 
-// example returns a source to show: of the first few, the longest that fits on
+// exampleOf returns a source to show: of the first few, the longest that fits on
 // a terminal.
-func (s *session) example() string {
+func exampleOf(test []seq2seq.Pair) string {
 	const few, fits = 10, 32
-	best := s.data.test[0].Source
-	for _, p := range s.data.test[1:min(few, len(s.data.test))] {
+	best := test[0].Source
+	for _, p := range test[1:min(few, len(test))] {
 		if n := utf8.RuneCountInString(p.Source); n > utf8.RuneCountInString(best) && n <= fits {
 			best = p.Source
 		}

@@ -40,7 +40,8 @@ func run(dir string) error {
 	for i := lens[1]; i < length; i++ { // padding may hold anything
 		x.Data()[(length+i)*width] = float32(math.NaN())
 	}
-	out := layer.Forward(nil, x, x, x, attn.Options{Mask: attn.ValidLens(lens...), Weights: true})
+	mask := attn.And(attn.ValidLens(lens...), attn.ValidQueries(lens...))
+	out := layer.Forward(nil, x, x, x, attn.Options{Mask: mask, Weights: true})
 
 	onPadding := float32(0)
 	for h := range heads {
@@ -54,7 +55,7 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
-	figure := viz.Weights(out.Weights)
+	figure := viz.MaskedWeights(out.Weights, mask)
 	figure.Title, figure.Scale = "Multi-head attention with valid lengths 7 and 4", viz.Largest
 	return errors.Join(figure.SVG(file), file.Close())
 }

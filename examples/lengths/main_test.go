@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -19,6 +20,9 @@ func TestRun(t *testing.T) {
 		if info, err := f.Info(); err != nil || info.Size() < 2000 {
 			t.Errorf("%s: %v, %v", f.Name(), info, err)
 		}
+	}
+	if text, err := os.ReadFile(dir + "/lengths.svg"); err != nil || !strings.Contains(string(text), ">masked</text>") {
+		t.Errorf("lengths.svg lacks %s: %v", ">masked</text>", err) // masked cells are hatched
 	}
 	if err := run(dir + "/absent"); err == nil {
 		t.Error("pictures are drawn into a directory that is not there")

@@ -112,7 +112,7 @@ func drawScores(path string, p *seq2seq.Probe, s heads.Scores) error {
 	}
 	numbers := []string{"0", "1", "2", "3"}
 	figure := viz.Weights(values, names, numbers)
-	figure.Title, figure.Unit, figure.Scale = "What the loss gains without a head", "loss, nats a token", viz.Diverging
+	figure.Title, figure.Unit, figure.Scale = "What the loss gains without a head", "loss, nats a token", viz.Largest
 	figure.RowTitle, figure.ColumnTitle = "layer", "head"
 	return write(path, figure.SVG)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -19,6 +20,9 @@ func TestRun(t *testing.T) {
 		if info, err := f.Info(); err != nil || info.Size() < 2000 {
 			t.Errorf("%s: %v, %v", f.Name(), info, err)
 		}
+	}
+	if text, err := os.ReadFile(dir + "/prune-importance.svg"); err != nil || !strings.Contains(string(text), ">1.5</text>") {
+		t.Errorf("prune-importance.svg lacks %s: %v", ">1.5</text>", err) // no score is below 0, and the scale begins there
 	}
 	if err := run(dir + "/absent"); err == nil {
 		t.Error("pictures are drawn into a directory that is not there")

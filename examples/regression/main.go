@@ -85,10 +85,17 @@ func run(dir string) error {
 	}
 
 	// Queries down, observations across: with the learnt width only near ones count.
-	weights := viz.Weights(fixed.Weights)
+	numbers := [2][]string{} // the places of queries, and which observation a key is
+	for _, x := range floats(at) {
+		numbers[0] = append(numbers[0], fmt.Sprintf("%.4g", x))
+	}
+	for i := range observations {
+		numbers[1] = append(numbers[1], fmt.Sprint(i))
+	}
+	weights := viz.Weights(fixed.Weights, numbers[0], numbers[1])
 	weights.Title, weights.Scale, weights.Columns = "Weights", viz.Largest, 2
 	weights.RowTitle, weights.ColumnTitle = "place x (query)", "observation (key)"
-	weights.Panels = append(weights.Panels, viz.Weights(learnt.Weights).Panels...)
+	weights.Panels = append(weights.Panels, viz.Weights(learnt.Weights, numbers[0], numbers[1]).Panels...)
 	weights.Panels[0].Title, weights.Panels[1].Title = charts.Charts[0].Title, charts.Charts[1].Title
 	weights.Panels[1].NewLine = false
 	return errors.Join(

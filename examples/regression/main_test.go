@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -19,6 +20,9 @@ func TestRun(t *testing.T) {
 		if info, err := f.Info(); err != nil || info.Size() < 2000 {
 			t.Errorf("%s: %v, %v", f.Name(), info, err)
 		}
+	}
+	if text, err := os.ReadFile(dir + "/regression-weights.svg"); err != nil || !strings.Contains(string(text), ">40</text>") {
+		t.Errorf("regression-weights.svg lacks %s: %v", ">40</text>", err) // the axes have numbers
 	}
 	if err := run(dir + "/absent"); err == nil {
 		t.Error("pictures are drawn into a directory that is not there")

@@ -36,8 +36,9 @@ func run(dir string) error {
 		return err
 	}
 	x := tensor.Randn(rng, length, batch, width) // [L B D]
+	mask := attn.Causal()
 	out := layer.Forward(nil, x, x, x, attn.Options{
-		Mask:  attn.Causal(),
+		Mask:  mask,
 		Layer: "first",
 		Observe: func(name string, weights *tensor.Tensor) {
 			fmt.Printf("layer %q attends with weights %v\n", name, weights.Shape())
@@ -50,7 +51,7 @@ func run(dir string) error {
 	if err != nil {
 		return err
 	}
-	figure := viz.Weights(seen)
+	figure := viz.MaskedWeights(seen, mask)
 	figure.Title = "A causal layer, sequence first: two sequences, four heads"
 	return errors.Join(figure.SVG(file), file.Close())
 }

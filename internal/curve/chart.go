@@ -26,7 +26,15 @@ func (h History) Picture(w io.Writer) error {
 	if !h.Drawable() {
 		return errors.New("curve: no steps to draw")
 	}
-	return viz.Multiples{Charts: h.charts(usualWidth), Columns: 1}.SVG(w)
+	return stacked(h.charts(usualWidth)).SVG(w)
+}
+
+// stacked puts charts over the same steps below each other; the last has the axis of all.
+func stacked(charts []viz.Chart) viz.Multiples {
+	for i := range charts[:len(charts)-1] {
+		charts[i].Ticks = []float64{}
+	}
+	return viz.Multiples{Charts: charts, Columns: 1}
 }
 
 // Drawable reports whether there is something to draw.
@@ -59,7 +67,7 @@ func (h History) charts(width float64) []viz.Chart {
 // chart returns one over all steps so far.
 func (h History) chart(width, height float64, y string, l viz.Line) viz.Chart {
 	return viz.Chart{
-		X: "step", Y: y, Width: width, Height: height, Lines: []viz.Line{l}, Bare: true,
+		X: "step", Y: y, Width: width, Height: height, Lines: []viz.Line{l}, Bare: true, Hover: true,
 		XAxis: viz.Axis{High: float64(h.Steps[len(h.Steps)-1].Step)},
 	}
 }

@@ -118,6 +118,38 @@ func TestPicture(t *testing.T) {
 	}
 }
 
+// The charts share the axis of the last one, and tell the numbers of each point.
+func TestSharedAxis(t *testing.T) {
+	p, err := Run{History: history()}.Page(time.Time{}, 700)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(p.Chart, ">step</text>"); n != 1 {
+		t.Errorf("%d axes of steps are named, want 1", n)
+	}
+	for _, name := range []string{"training", "learning rate", "tokens per second"} {
+		if n := strings.Count(p.Chart, "<title>step 41: "+name+" "); n != 1 {
+			t.Errorf("%d places tell the %s of step 41, want 1", n, name)
+		}
+	}
+	if strings.Contains(p.Chart, "<style") {
+		t.Error("a picture within the page has a style, which its policy forbids")
+	}
+}
+
+// Training loss above validation loss is explained by what the run is trained with.
+func TestLossNote(t *testing.T) {
+	for with, want := range map[[2]float32]string{
+		{}:         "each point; validation loss is measured at the end of an epoch, so it can be lower.",
+		{0.1, 0}:   "each point, with dropout 0.1; validation loss is measured at the end of an epoch without it, so it can be lower.",
+		{0.1, 0.2}: "each point, with dropout 0.1 and label smoothing 0.2; validation loss is measured at the end of an epoch without either, so it can be lower.",
+	} {
+		if got := LossNote(with[0], with[1]); !strings.HasSuffix(got, want) {
+			t.Errorf("%v: %s, want %s", with, got, want)
+		}
+	}
+}
+
 // A point of one step, at the end of an epoch, is no spike in the picture.
 func TestMeans(t *testing.T) {
 	h := History{Steps: []Step{{Step: 8, TrainLoss: 3}, {Step: 16, TrainLoss: 2}, {Step: 18, TrainLoss: 7}, {Step: 24, TrainLoss: 1}}}

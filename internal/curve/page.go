@@ -22,6 +22,33 @@ type Page struct {
 	Over   bool   `json:"over"` // nothing more is to come unless the run is resumed
 	Facts  []Fact `json:"facts"`
 	Chart  string `json:"chart"` // SVG; empty if there is nothing to draw
+	Note   string `json:"note"`  // about the chart
+	Sample Sample `json:"sample"`
+}
+
+// Sample is what the last checkpoint writes.
+type Sample struct {
+	Source  string `json:"source"` // empty if there is none
+	Written string `json:"written"`
+	Heads   string `json:"heads"` // SVG of its attention; empty if it has none
+	Title   string `json:"title"` // of it
+}
+
+// LossNote says why the two losses are not measured alike.
+func LossNote(dropout, smoothing float32) string {
+	var with []string
+	if dropout > 0 {
+		with = append(with, fmt.Sprintf("dropout %g", dropout))
+	}
+	if smoothing > 0 {
+		with = append(with, fmt.Sprintf("label smoothing %g", smoothing))
+	}
+	training, validation := "", ""
+	if with != nil {
+		training = ", with " + strings.Join(with, " and ")
+		validation = [...]string{" without it", " without either"}[len(with)-1]
+	}
+	return fmt.Sprintf("Training loss is a mean over the steps before each point%s; validation loss is measured at the end of an epoch%s, so it can be lower.", training, validation)
 }
 
 // silence is how long a run may say nothing until a reader is told.
@@ -33,7 +60,9 @@ func (r Run) Page(now time.Time, width float64) (p Page, err error) {
 	p.Facts = r.facts()
 	if r.Drawable() {
 		var b strings.Builder
-		err = viz.Multiples{Charts: append(r.charts(width), r.speed(width)), Columns: 1}.SVG(&b)
+		all := stacked(append(r.charts(width), r.speed(width)))
+		all.Charts[0].Inline = true
+		err = all.SVG(&b)
 		p.Chart = b.String()
 	}
 	return p, err

@@ -33,7 +33,7 @@ func (s *Server) trainingRoutes(t Training) http.Handler {
 	if err != nil {
 		panic(err) // the name above is wrong
 	}
-	dark := []byte("@media (prefers-color-scheme: dark) {" + viz.DarkCharts() + "}\n")
+	dark := []byte("@media (prefers-color-scheme: dark) {" + viz.DarkCharts() + viz.DarkFigures() + "}\n")
 	mux := http.NewServeMux()
 	files := http.FileServerFS(sub)
 	mux.Handle("GET /{$}", files)

@@ -138,7 +138,7 @@ func (r Importance) Write(w io.Writer, t viz.Terminal) error {
 	}
 	r.table(&b, t, columns, below)
 	if ranks {
-		b.WriteString("rank correlation: Spearman's, with leave-one-out\n")
+		flow(&b, t.Width, "rank correlation:", "Spearman's,", "with leave-one-out")
 	}
 	if len(r.Layers) > 0 && r.Layers[0].Measures != nil {
 		b.WriteByte('\n')
@@ -155,7 +155,7 @@ func (r Importance) Write(w io.Writer, t viz.Terminal) error {
 			columns = append(columns, c)
 		}
 		r.table(&b, t, columns, nil)
-		flow(&b, t.Width, "uniform is the entropy of uniform weights, ln n;", "a dash does not apply")
+		flow(&b, t.Width, "uniform is the entropy", "of uniform weights, ln n;", "a dash does not apply")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -174,17 +174,19 @@ type row struct {
 	values []string
 }
 
-// table writes columns beside the names of heads, in several pieces if they are too
-// wide together.
+// table writes columns beside the names of heads, in as few pieces as fit, about equally
+// wide. For a terminal a head is in one column, for a program in three.
 func (r Importance) table(b *strings.Builder, t viz.Terminal, columns []column, below []row) {
-	const names = 19 // characters of kind, layer and head
-	for len(columns) > 0 {
-		n, width := 0, names
-		for n < len(columns) && (n == 0 || t.Width == 0 || width+columns[n].width()+1 <= t.Width) {
-			width += columns[n].width() + 1
-			n++
-		}
-		fmt.Fprintf(b, "%-8s %5s %4s", "kind", "layer", "head")
+	head := fmt.Sprintf("%-8s %5s %4s", "kind", "layer", "head")
+	name := func(l Layer, h int) string { return fmt.Sprintf("%-8s %5d %4d", l.Kind, l.Index, h) }
+	if t.Width > 0 {
+		head = fmt.Sprintf("%-13s", "head")
+		name = func(l Layer, h int) string { return fmt.Sprintf("%-7s %5s", l.Kind, fmt.Sprintf("%d.%d", l.Index, h)) }
+	}
+	names := len(head)
+	for pieces := tablePieces(columns, names, t.Width); len(columns) > 0; pieces-- {
+		n := (len(columns) + pieces - 1) / pieces
+		b.WriteString(head)
 		for _, c := range columns[:n] {
 			fmt.Fprintf(b, " %*s", c.width(), c.name)
 		}
@@ -192,7 +194,7 @@ func (r Importance) table(b *strings.Builder, t viz.Terminal, columns []column, 
 		at := 0
 		for _, l := range r.Layers {
 			for h := range l.Heads {
-				fmt.Fprintf(b, "%-8s %5d %4d", l.Kind, l.Index, h)
+				b.WriteString(name(l, h))
 				for _, c := range columns[:n] {
 					b.WriteString(" " + c.cell(at, t))
 				}
@@ -201,11 +203,12 @@ func (r Importance) table(b *strings.Builder, t viz.Terminal, columns []column, 
 			}
 		}
 		for i, line := range below {
-			fmt.Fprintf(b, "%-*s", names, line.name)
+			text, end := line.name, names // a long name takes the spaces in front of the first value
 			for j, c := range columns[:n] {
-				fmt.Fprintf(b, " %*s", c.width(), line.values[j])
+				end += 1 + c.width()
+				text += fmt.Sprintf("%*s", end-len(text), " "+line.values[j])
 			}
-			b.WriteByte('\n')
+			b.WriteString(text + "\n")
 			below[i].values = line.values[n:]
 		}
 		if columns = columns[n:]; len(columns) > 0 {
@@ -214,7 +217,34 @@ func (r Importance) table(b *strings.Builder, t viz.Terminal, columns []column, 
 	}
 }
 
-func (c column) width() int { return max(7, len(c.name)) }
+// tablePieces returns how many pieces columns take so that none is wider than a terminal,
+// with about as many in each.
+func tablePieces(columns []column, names, width int) int {
+	for pieces := 1; pieces < len(columns); pieces++ {
+		fits := true
+		for left, rest := pieces, columns; left > 0; left-- {
+			n := (len(rest) + left - 1) / left
+			used := names
+			for _, c := range rest[:n] {
+				used += 1 + c.width()
+			}
+			fits, rest = fits && (width == 0 || used <= width), rest[n:]
+		}
+		if fits {
+			return pieces
+		}
+	}
+	return max(1, len(columns))
+}
+
+// width returns that of the widest number or the name.
+func (c column) width() int {
+	width := max(5, len(c.name))
+	for _, v := range c.values {
+		width = max(width, len(decimal(v, c.format)))
+	}
+	return width
+}
 
 // cell writes a value, on its colour if the terminal has any.
 func (c column) cell(at int, t viz.Terminal) string {
@@ -235,18 +265,52 @@ func decimals(largest float64) string {
 	return fmt.Sprintf("%%.%df", min(max(2-int(math.Floor(math.Log10(largest))), 0), 6))
 }
 
-// grid draws importance: a line for each layer, a cell for each head.
+// grid draws importance: a line for each layer, a cell for each head. Kinds stand side by
+// side as far as the terminal is wide enough.
 func (r Importance) grid(b *strings.Builder, t viz.Terminal) {
+	const names = 19 // characters of method and layer
 	var kinds []string
-	layers, width, cell := 0, 8, 1
-	if t.Colors != viz.NoColors {
-		cell = 2
-	}
+	heads := 0
 	for _, l := range r.Layers {
 		if !slices.Contains(kinds, l.Kind) {
 			kinds = append(kinds, l.Kind)
 		}
-		layers, width = max(layers, l.Index+1), max(width, cell*l.Heads)
+		heads = max(heads, l.Heads)
+	}
+	cell := 1
+	if t.Colors != viz.NoColors && (t.Width == 0 || names+2+2*heads <= t.Width) {
+		cell = 2
+	}
+	width := max(8, cell*heads)
+	for len(kinds) > 0 {
+		n := len(kinds)
+		if t.Width > 0 {
+			n = min(n, max(1, (t.Width-names)/(2+width)))
+		}
+		r.gridOf(b, t, kinds[:n], width, cell)
+		if kinds = kinds[n:]; len(kinds) > 0 {
+			b.WriteByte('\n')
+		}
+	}
+	if t.Colors != viz.NoColors {
+		bar := ""
+		for i := range 16 {
+			bar += t.Paint(float64(i)/15, " ")
+		}
+		flow(b, t.Width, "a cell for each head;", "- below 0,", "? not measured")
+		b.WriteString("0 " + bar + " the method's largest\n")
+		return
+	}
+	flow(b, t.Width, "a column for each head,", "relative to the method's largest:", "█ from 3/4,", "▓ from 1/2,", "▒ from 1/4,", "░ from 1/8,", "· less,", "- below 0,", "? not measured")
+}
+
+// gridOf draws importance in layers of some kinds.
+func (r Importance) gridOf(b *strings.Builder, t viz.Terminal, kinds []string, width, cell int) {
+	layers := 0
+	for _, l := range r.Layers {
+		if slices.Contains(kinds, l.Kind) {
+			layers = max(layers, l.Index+1)
+		}
 	}
 	first := fmt.Sprintf("%-13s layer", "")
 	for _, k := range kinds {
@@ -267,11 +331,11 @@ func (r Importance) grid(b *strings.Builder, t viz.Terminal) {
 					for _, v := range s.Values[i] {
 						mark := shade(float64(v), largest)
 						switch {
-						case cell == 1:
+						case t.Colors == viz.NoColors:
 						case mark == "-" || mark == "?":
-							mark += " "
+							mark += strings.Repeat(" ", cell-1)
 						default:
-							mark = t.Paint(float64(v)/max(largest, math.SmallestNonzeroFloat64), "  ")
+							mark = t.Paint(float64(v)/max(largest, math.SmallestNonzeroFloat64), strings.Repeat(" ", cell))
 						}
 						cells, n = cells+mark, n+cell
 					}
@@ -281,15 +345,6 @@ func (r Importance) grid(b *strings.Builder, t viz.Terminal) {
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 	}
-	if cell == 2 {
-		bar := ""
-		for i := range 16 {
-			bar += t.Paint(float64(i)/15, " ")
-		}
-		b.WriteString("a cell for each head: 0 " + bar + " the method's largest\n- below 0, ? not measured\n")
-		return
-	}
-	flow(b, t.Width, "a column for each head,", "relative to the method's largest:", "█ from 3/4,", "▓ from 1/2,", "▒ from 1/4,", "░ from 1/8,", "· less,", "- below 0,", "? not measured")
 }
 
 // flow writes parts of a sentence in lines of at most so many characters, or 100.

@@ -2,7 +2,13 @@ package reports
 
 import (
 	"math"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/attn-go/attn/viz"
 )
 
 // Where no head has more than 0, none stands out.
@@ -20,5 +26,48 @@ func TestImportanceOfNothing(t *testing.T) {
 		if v != 0 {
 			t.Errorf("drawn as %v, want 0", v)
 		}
+	}
+}
+
+// On a terminal no line is wider than it is, tables break into pieces of about as many
+// columns, and no word breaks. Programs get whole tables with a column for each thing.
+func TestImportanceOnTerminals(t *testing.T) {
+	r := Importance{Data: "dates", Pairs: 20}
+	for _, kind := range []string{"encoder", "decoder", "cross"} {
+		l := Layer{Kind: kind, Name: kind, Heads: 8, Measures: map[string][]Number{}}
+		for _, m := range []string{"entropy", "bound", "distance", "confidence", "previous", "same", "next", "special"} {
+			l.Measures[m] = []Number{1, 0.5, 0.5, 0.5, 0.25, 0.5, 0.5, 12.5}
+		}
+		r.Layers = append(r.Layers, l)
+	}
+	for _, method := range []string{"leave-one-out", "gradient", "taylor", "fisher", "weight-norm", "confidence"} {
+		values := []Number{0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08}
+		r.Scores = append(r.Scores, Scores{Method: method, Values: [][]Number{values, values, values}, Rank: -0.5, Seconds: 12.3})
+	}
+	heads := regexp.MustCompile(`(?m)^head  .*`)
+	for width, pieces := range map[int][]int{40: {2, 2, 2, 3, 3, 2}, 60: {3, 3, 4, 4}, 80: {6, 8}, 120: {6, 8}} {
+		for _, colors := range []viz.Colors{viz.NoColors, viz.TrueColor} {
+			var b strings.Builder
+			if err := r.Write(&b, viz.Terminal{Width: width, Colors: colors}); err != nil {
+				t.Fatal(err)
+			}
+			text := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(b.String(), "")
+			for line := range strings.Lines(text) {
+				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+					t.Errorf("%d: %q is %d wide", width, line, n)
+				}
+			}
+			var got []int
+			for _, head := range heads.FindAllString(text, -1) {
+				got = append(got, len(strings.Fields(head))-1)
+			}
+			if !slices.Equal(got, pieces) {
+				t.Errorf("%d: tables of %v columns, want %v:\n%s", width, got, pieces, text)
+			}
+		}
+	}
+	var b strings.Builder
+	if err := r.Write(&b, viz.Terminal{}); err != nil || strings.Count(b.String(), "\nkind     layer head ") != 2 {
+		t.Errorf("whole tables: %v\n%s", err, b.String())
 	}
 }

@@ -56,6 +56,7 @@ func (r *Report) charts() ([]pageChart, error) {
 		if len(c.Lines) == 0 {
 			continue
 		}
+		c.Inline = true // the page's policy allows no other style than its own
 		var b bytes.Buffer
 		if err := c.SVG(&b); err != nil {
 			return nil, err

@@ -16,6 +16,13 @@ func (r *Report) notes() (notes []string) {
 		notes = append(notes, fmt.Sprintf("Not significant is not the same as equal: %s of up to %s is within the interval.",
 			map[bool]string{false: "a loss", true: "a growth"}[r.Settings.Lower], fixed(r.harm(), r.digits())))
 	}
+	for _, c := range r.Curves {
+		if method, reversed := c.ordered(); !reversed && method != res.Method {
+			if worse := r.worseThanChance(method); worse != "" {
+				notes = append(notes, strings.ToUpper(worse[:1])+worse[1:]+".")
+			}
+		}
+	}
 	notes = append(notes, fmt.Sprintf("One model and one seed (%d): another model may answer otherwise.", r.Settings.Seed))
 	if c := res.Control; c != nil && c.Metric.Known() && res.After.Metric.Known() {
 		notes = append(notes, fmt.Sprintf("After the same training the whole model has %s: against that, the pruned one differs by %s.", fixed(c.Metric, r.digits()), signed(res.After.Metric-c.Metric, r.digits())))

@@ -77,6 +77,52 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// Where the chosen method does worse than random orders, the headline says so; of other
+// methods the notes do.
+func TestWorseThanChance(t *testing.T) {
+	dates := func(orders int, metric ...Number) *Report {
+		r := &Report{Settings: Settings{Metric: "exact match", Unit: "%"}, Random: Band{Orders: orders}}
+		r.Result.Method, r.Result.Before.Metric = "gradient", 98
+		c := Curve{Name: "gradient"}
+		for i, v := range metric {
+			left := 12 - 2*i
+			c.Points = append(c.Points, Point{Left: left, Metric: v})
+			mean := []Number{98, 90, 50.6, 30, 10}[i]
+			r.Random.Points = append(r.Random.Points, BandPoint{Left: left, Metric: Spread{Mean: mean, Low: mean - 8, High: mean + 8}})
+		}
+		r.Curves = []Curve{c, {Name: "gradient, reversed", Points: c.Points}}
+		return r
+	}
+	for _, c := range []struct {
+		r    *Report
+		want string
+	}{
+		{dates(16, 98, 97, 29.2, 11, 4), "from 8 heads left on, gradient is worse than random orders: 29.2 against 50.6%"},
+		{dates(16, 98, 97, 29.2, 31, 8.5), "with 8 heads left, gradient is worse than random orders: 29.2 against 50.6%"},
+		{dates(16, 98, 80, 29.2, 31, 2), "with 10 to 8 heads left, gradient is worse than random orders: 80.0 against 90.0%"},
+		{dates(16, 98, 88.5, 49, 28.5, 9), ""}, // not more than the mean is uncertain by
+		{dates(1, 98, 97, 29.2, 11, 4), ""},
+		{dates(16, 98, NaN, NaN, NaN, NaN), ""},
+	} {
+		if got := c.r.worseThanChance("gradient"); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+	r := dates(16, 98, 97, 29.2, 11, 4)
+	r.Settings.Step = 4
+	if got, want := r.verdict(), ". With heads scored once, from 8 heads left on, gradient is worse than random orders: 29.2 against 50.6%"; !strings.HasSuffix(got, want) {
+		t.Errorf("verdict %s, want %s at its end", got, want)
+	}
+	r.Result.Method = "taylor"
+	if notes := strings.Join(r.notes(), "\n"); strings.Count(notes, "gradient is worse than random orders") != 1 {
+		t.Errorf("notes: %s", notes)
+	}
+	r.Settings.Lower, r.Result.Method = true, "gradient"
+	if got, want := r.worseThanChance("gradient"), "with heads scored once, with 10 heads left, gradient is worse than random orders: 97.000 against 90.000%"; got != want {
+		t.Errorf("by loss %s, want %s", got, want)
+	}
+}
+
 func TestFewPoints(t *testing.T) {
 	points := curve("", 1).Points // 72, 68 … 0
 	for _, c := range []struct {

@@ -174,7 +174,7 @@ func (r *Report) harm() Number {
 	return -r.Result.Low
 }
 
-// verdict says in one sentence what came of it.
+// verdict says in one sentence what came of it, and in another where chance does better.
 func (r *Report) verdict() string {
 	parts := []string{r.verdictQuality()}
 	if len(r.Result.Removed) > 0 {
@@ -186,7 +186,62 @@ func (r *Report) verdict() string {
 			parts = append(parts, fixed(Number(100*float64(before-after)/float64(before)), 0)+"% fewer parameters")
 		}
 	}
-	return strings.Join(parts, ", ")
+	text := strings.Join(parts, ", ")
+	if worse := r.worseThanChance(r.Result.Method); worse != "" {
+		text += ". " + strings.ToUpper(worse[:1]) + worse[1:]
+	}
+	return text
+}
+
+// worseThanChance says where the curve of a method is worse than the mean of random orders, by
+// more than the 95% interval of that mean; empty where it is nowhere. Of several stretches
+// it is that of the largest loss.
+func (r *Report) worseThanChance(method string) string {
+	c := r.curve(method)
+	if c == nil || r.Random.Orders < 2 {
+		return ""
+	}
+	loses := func(p Point) (by, mean Number) {
+		at := r.Random.at(p.Left)
+		if at == nil || !p.Metric.Known() || !at.Metric.Mean.Known() {
+			return 0, 0
+		}
+		by, mean = at.Metric.Mean-p.Metric, at.Metric.Mean
+		if r.Settings.Lower {
+			by = -by
+		}
+		if uncertain := (at.Metric.High - at.Metric.Low) / 2 / Number(math.Sqrt(float64(r.Random.Orders))); !(by > uncertain) {
+			return 0, 0
+		}
+		return by, mean
+	}
+	d, most, worst := r.digits(), Number(0), ""
+	for i := 0; i < len(c.Points); i++ {
+		from, largest := i, Number(0)
+		for ; i < len(c.Points); i++ {
+			by, _ := loses(c.Points[i])
+			if by == 0 {
+				break
+			}
+			largest = max(largest, by)
+		}
+		if largest <= most {
+			continue
+		}
+		where := fmt.Sprintf("with %d to %d heads left", c.Points[from].Left, c.Points[i-1].Left)
+		switch {
+		case i == from+1:
+			where = fmt.Sprintf("with %s left", Counted(c.Points[from].Left, "head", "heads"))
+		case i == len(c.Points):
+			where = fmt.Sprintf("from %d heads left on", c.Points[from].Left)
+		}
+		if simpler := r.simpler(); simpler != "" {
+			where = simpler + ", " + where
+		}
+		_, mean := loses(c.Points[from])
+		most, worst = largest, fmt.Sprintf("%s, %s is worse than random orders: %s against %s%s", where, method, fixed(c.Points[from].Metric, d), fixed(mean, d), r.unit())
+	}
+	return worst
 }
 
 func (r *Report) verdictQuality() string {

@@ -41,6 +41,7 @@ type tab struct {
 	*testing.T
 	ctx       context.Context
 	downloads string
+	saved     string // the name of the last file that was downloaded
 	mu        sync.Mutex
 	problems  []string
 }
@@ -212,14 +213,21 @@ func (b *tab) shoot(name string) {
 // page is ready to: then the user clicks again.
 func (b *tab) download(selector, name string) string {
 	b.Helper()
-	path := filepath.Join(b.downloads, name)
-	os.Remove(path)
+	files := filepath.Join(b.downloads, "*"+filepath.Ext(name)) // the rest is of the model and the head
+	old, _ := filepath.Glob(files)
+	for _, path := range old {
+		os.Remove(path)
+	}
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		js[bool](b, fmt.Sprintf("document.querySelector(%q).click(), true", selector), func(p *runtime.EvaluateParams) { p.UserGesture = new(true) })
 		b.wait(fmt.Sprintf("!document.querySelector(%q).disabled", selector)) // the page has done its part
 		for late := time.Now().Add(patience / 6); time.Now().Before(late); time.Sleep(20 * time.Millisecond) {
-			if data, err := os.ReadFile(path); err == nil && len(data) > 0 { // it has this name when all of it is there
-				return string(data)
+			found, _ := filepath.Glob(files)
+			for _, path := range found {
+				if data, err := os.ReadFile(path); err == nil && len(data) > 0 { // it has this name when all of it is there
+					b.saved = filepath.Base(path)
+					return string(data)
+				}
 			}
 		}
 	}

@@ -15,7 +15,9 @@ import (
 func TestTraining(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
-	svg := `<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="300" height="20" viewBox="0 0 300 20"><script>alert(1)</script><path class="c1" color="#000" d="M0 0h9"/></svg>`
+	svg := `<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="300" height="20" viewBox="0 0 300 20"><script>alert(1)</script><path class="c1" color="#000" d="M0 0h9"/><g class="strips" fill-opacity="0">` +
+		`<path data-x="7" d="M0 0h9v9z"><title>step 7: training 0.5, validation 0.25</title></path><path data-x="9" d="M9 0h9v9z"><title>step 9: training 0.25</title></path>` +
+		`<path data-x="7" d="M0 9h9v9z"><title>step 7: rate 0.125</title></path></g></svg>`
 	s := view.NewTraining("runs/<dates>", "", func(width float64) (any, error) {
 		n := asked.Add(1)
 		run := map[string]any{"status": "training", "over": false, "chart": "", "facts": []map[string]string{}}
@@ -24,6 +26,7 @@ func TestTraining(t *testing.T) {
 		}
 		if n > 2 {
 			run["status"], run["over"] = "done", true
+			run["note"], run["sample"] = "Why it is lower.", map[string]string{"source": "le <i>chat", "written": "the cat", "heads": `<svg xmlns="http://www.w3.org/2000/svg"/>`, "title": "cross"}
 		}
 		return run, nil
 	})
@@ -36,8 +39,28 @@ func TestTraining(t *testing.T) {
 	if got := js[string](b, `document.getElementById("facts").textContent`); got != "training loss<b>0.25</b>" {
 		t.Errorf("the facts are %q", got)
 	}
-	if n := js[int](b, `document.querySelectorAll("#chart svg path").length`); n != 1 {
-		t.Errorf("%d paths in the chart, want 1", n)
+	if n := js[int](b, `document.querySelectorAll("#chart svg path").length`); n != 4 {
+		t.Errorf("%d paths in the chart, want 4", n)
+	}
+	// Numbers of a step in all charts are told, and by the keyboard too.
+	b.wait(`!document.querySelector("#chart title")`)
+	js[any](b, `document.querySelector('.strips path').dispatchEvent(new PointerEvent("pointermove", { bubbles: true })), null`)
+	if got := js[string](b, `[...document.querySelectorAll("#told div")].map((d) => d.textContent).join("|")`); got != "step 7|training 0.5|validation 0.25|rate 0.125" {
+		t.Errorf("a pointer is told %q", got)
+	}
+	js[any](b, `document.getElementById("chart").dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" })), null`)
+	if got := js[string](b, `document.getElementById("told").textContent`); got != "step 9training 0.25" {
+		t.Errorf("after an arrow %q", got)
+	}
+	js[any](b, `document.getElementById("chart").dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" })), null`)
+	if !js[bool](b, `document.getElementById("told").hidden`) {
+		t.Error("Escape does not hide what is told")
+	}
+	if got := js[string](b, `document.getElementById("sample").innerText`); !strings.Contains(got, "le <i>chat → the cat") || js[int](b, `document.querySelectorAll("#heads svg").length`) != 1 {
+		t.Errorf("the sample is %q", got)
+	}
+	if got := js[string](b, `document.getElementById("note").textContent`); got != "Why it is lower." {
+		t.Errorf("the note is %q", got)
 	}
 	if wide := js[bool](b, `document.documentElement.scrollWidth > innerWidth`); wide {
 		t.Error("the page is wider than the window")

@@ -42,6 +42,13 @@ function picture(panels) {
   return { text: new XMLSerializer().serializeToString(node), width: x, height };
 }
 
+// fileName returns a name of the model and, of a picture, the head: "dates-layer-0-head-3.svg".
+function fileName(kind, head = "") {
+  const model = byId("name").textContent.split(/[/\\]/).filter(Boolean).pop() ?? "";
+  const plain = (text) => text.replace(/[^\p{L}\p{N}._]+/gu, "-").replace(/^[-.]+|[-.]+$/g, "").slice(0, 60);
+  return ([plain(model), plain(head)].filter(Boolean).join("-") || "attention") + kind;
+}
+
 async function png(drawing) {
   const url = URL.createObjectURL(new Blob([drawing.text], { type: "image/svg+xml" }));
   const picture = new Image();
@@ -112,10 +119,11 @@ async function page(panels, records) {
 // prepareExport wires the menu.
 export function prepareExport(screen, say) {
   const menu = byId("export");
+  const head = () => screen().panels.map((p) => p.picture()?.title).find(Boolean) ?? "";
   const ways = {
-    svg: async () => save(new Blob([picture(screen().panels).text], { type: "image/svg+xml" }), "attention.svg"),
-    png: async () => save(await png(picture(screen().panels)), "attention.png"),
-    html: async () => save(new Blob([await page(screen().panels, screen().records)], { type: "text/html" }), "attention.html"),
+    svg: async () => save(new Blob([picture(screen().panels).text], { type: "image/svg+xml" }), fileName(".svg", head())),
+    png: async () => save(await png(picture(screen().panels)), fileName(".png", head())),
+    html: async () => save(new Blob([await page(screen().panels, screen().records)], { type: "text/html" }), fileName(".html")),
     link: async () => {
       await navigator.clipboard.writeText(location.href);
       say("The link is copied.");

@@ -2,7 +2,8 @@
 // told. Text enters through textContent, the picture as a parsed SVG without scripts.
 
 const $ = (id) => document.getElementById(id);
-let drawn = '';
+const drawn = {}; // by the ids of what holds pictures
+let strips = [], at = null; // what tells the numbers of a step, and the step that is told
 
 function status(text, kind) {
   $('status').textContent = text;
@@ -21,13 +22,60 @@ function facts(list) {
   }));
 }
 
+// picture puts a picture into its place and reports whether it is another than before.
+function picture(id, svg) {
+  if (svg === drawn[id]) return false;
+  drawn[id] = svg;
+  $(id).replaceChildren();
+  if (!svg) return true;
+  const root = new DOMParser().parseFromString(svg, 'image/svg+xml').documentElement;
+  $(id).append(document.importNode(root, true));
+  return true;
+}
+
+// chart draws the curves. The titles of strips become text for tell: a browser shows a
+// title late, and forgets it when the next picture comes.
 function chart(svg) {
-  if (svg === drawn) return;
-  drawn = svg;
-  $('chart').replaceChildren();
-  if (!svg) return;
-  const picture = new DOMParser().parseFromString(svg, 'image/svg+xml').documentElement;
-  $('chart').append(document.importNode(picture, true));
+  if (!picture('chart', svg)) return;
+  strips = [...$('chart').querySelectorAll('.strips path')];
+  for (const s of strips) {
+    const title = s.querySelector('title');
+    s.dataset.text = title.textContent;
+    title.remove();
+  }
+  tell(at);
+}
+
+// tell shows the numbers of a step in all charts beside each other; null hides them.
+function tell(x) {
+  const found = x === null ? [] : strips.filter((s) => s.dataset.x === x);
+  for (const s of strips) s.classList.toggle('on', found.includes(s));
+  const box = $('told');
+  box.hidden = !found.length;
+  if (!found.length) return;
+  at = x;
+  const lines = found.flatMap((s) => s.dataset.text.replace(/^[^:]*: /, '').split(', '));
+  box.replaceChildren(...[`step ${Number(x).toLocaleString('en')}`, ...lines].map((text) => {
+    const line = document.createElement('div');
+    line.textContent = text;
+    return line;
+  }));
+  const strip = found[0].getBoundingClientRect(), middle = strip.x + strip.width / 2, wide = box.offsetWidth;
+  box.style.left = `${scrollX + (middle + 14 + wide > document.documentElement.clientWidth ? Math.max(0, middle - 14 - wide) : middle + 14)}px`;
+  box.style.top = `${scrollY + strip.y + 8}px`;
+}
+
+function hide() {
+  at = null;
+  tell(null);
+}
+
+function sample({ source, written, heads, title }) {
+  $('sample').hidden = !source;
+  $('source').textContent = source;
+  $('written').textContent = written;
+  $('title').textContent = heads ? title : '';
+  picture('heads', heads);
 }
 
 async function ask() {
@@ -43,6 +91,8 @@ async function ask() {
     status(run.status, run.over ? '' : run.status.startsWith('nothing') ? 'lost' : 'live');
     facts(run.facts);
     chart(run.chart);
+    $('note').textContent = run.chart ? run.note : '';
+    sample(run.sample ?? {});
     if (run.over) pause = 5000; // it may be resumed
   } catch (error) {
     status(error instanceof TypeError ? 'attn follow has ended' : error.message, 'lost');
@@ -51,5 +101,22 @@ async function ask() {
   setTimeout(ask, document.hidden ? 5000 : pause);
 }
 
-addEventListener('resize', () => { drawn = ''; });
+$('chart').addEventListener('pointermove', (event) => {
+  const x = event.target.dataset.x;
+  if (x) tell(x);
+  else hide();
+});
+$('chart').addEventListener('pointerleave', hide);
+$('chart').addEventListener('blur', hide);
+$('chart').addEventListener('keydown', (event) => {
+  const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (event.key === 'Escape') hide();
+  if (!move || !strips.length) return;
+  event.preventDefault();
+  const steps = [...new Set(strips.map((s) => s.dataset.x))].sort((a, b) => a - b);
+  const from = steps.indexOf(at);
+  $('told').setAttribute('role', 'status');
+  tell(steps[from < 0 ? steps.length - 1 : Math.min(steps.length - 1, Math.max(0, from + move))]);
+});
+addEventListener('resize', () => { drawn.chart = null; });
 ask();
