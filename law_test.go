@@ -24,6 +24,8 @@ var order = []string{
 	"internal/half",
 	"internal/simd",
 	"internal/flash",
+	"internal/quote",
+	"internal/quote/hostile", // for tests only
 	"internal/atomicfile",
 	"internal/exact",
 	"internal/npy",
@@ -122,7 +124,7 @@ func TestImportOrder(t *testing.T) {
 				if at := slices.Index(order, imported); at < 0 || at >= place {
 					t.Errorf("%s: package %s imports %s, which does not stand before it", files.Position(spec.Pos()), dir, imported)
 				}
-				if imported == "tensor/tensortest" || imported == "internal/onnxtest" || imported == "internal/hub/hubtest" {
+				if imported == "tensor/tensortest" || imported == "internal/onnxtest" || imported == "internal/quote/hostile" || imported == "internal/hub/hubtest" {
 					t.Errorf("%s: %s is for tests", files.Position(spec.Pos()), imported)
 				}
 			}

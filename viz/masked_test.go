@@ -8,31 +8,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/tensor"
 )
 
-// triangle is a causal mask.
-type triangle struct{ lq, lk int }
-
-func (m triangle) Visible(shape []int) tensor.Visible {
-	if shape[len(shape)-2] != m.lq || shape[len(shape)-1] != m.lk {
-		panic(&tensor.ShapeError{Op: "triangle", Arg: "x", Got: shape, Want: "[… lq lk]"})
-	}
-	return m
-}
-
-// Row has a hole too, at the first key of the last query.
-func (m triangle) Row(r int, visible []bool) (lo, hi int, holes bool) {
-	for j := range visible {
-		visible[j] = j > 0
-	}
-	return 0, r%m.lq + 1 + m.lk - m.lq, r%m.lq == m.lq-1
-}
-
-// Masked cells are told from the mask, those of each head from its own rows.
+// Masked cells follow the mask, those of each head from its own rows.
 func TestMaskedWeights(t *testing.T) {
+	// A hole is at the first key of the last query.
+	mask := attn.And(attn.Causal(), attn.AllowFunc(func(_, _, i, j int) bool { return i != 2 || j > 0 }))
 	for _, shape := range [][]int{{3, 5}, {2, 3, 5}, {7, 2, 3, 5}} {
-		f := MaskedWeights(tensor.Zeros(shape...), triangle{3, 5})
+		f := MaskedWeights(tensor.Zeros(shape...), mask)
 		for _, p := range f.Panels {
 			want := []bool{false, false, false, true, true, false, false, false, false, true, true, false, false, false, false}
 			for i := range want {
@@ -42,10 +27,10 @@ func TestMaskedWeights(t *testing.T) {
 			}
 		}
 	}
-	if p := MaskedWeights(tensor.Zeros(3, 5), nil).Panels[0]; p.Masked != nil {
+	if p := MaskedWeights(tensor.Zeros(3, 5), attn.Mask{}).Panels[0]; p.Masked != nil {
 		t.Errorf("without a mask %v", p.Masked)
 	}
-	if err := tensor.Catch(func() { MaskedWeights(tensor.Zeros(3, 5), triangle{5, 3}) }); !errors.As(err, new(*tensor.ShapeError)) {
+	if err := tensor.Catch(func() { MaskedWeights(tensor.Zeros(3, 5), attn.Allow(make([]bool, 15), 5, 3)) }); !errors.As(err, new(*tensor.ShapeError)) {
 		t.Errorf("a mask that does not fit: %v", err)
 	}
 }

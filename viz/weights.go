@@ -2,8 +2,10 @@ package viz
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -69,34 +71,25 @@ func Weights(t *tensor.Tensor, tokens ...[]string) Figure {
 	return f
 }
 
-// MaskedWeights is Weights with the cells hatched that a mask hides, an attn.Mask for
-// example:
+// MaskedWeights is Weights with the cells hatched that the mask hides:
 //
 //	err := viz.MaskedWeights(out.Weights, attn.Causal()).SVG(file)
 //
 // Panics: as Weights does, and with a *tensor.ShapeError if the mask does not fit the
 // weights, [1 1 Lq Lk] and [1 H Lq Lk] if these have fewer axes.
-func MaskedWeights(t *tensor.Tensor, mask tensor.Mask, tokens ...[]string) Figure {
+func MaskedWeights(t *tensor.Tensor, mask attn.Mask, tokens ...[]string) Figure {
 	f := Weights(t, tokens...)
 	shape := append([]int{1, 1}, t.Shape()...)
 	shape = shape[len(shape)-4:] // Weights has checked them
-	if mask == nil {
-		return f
-	}
-	visible := mask.Visible(shape)
-	if visible == nil {
-		return f
-	}
-	lq, lk := shape[2], shape[3]
-	row := make([]bool, lk)
+	size := shape[2] * shape[3]
+	attended := mask.Array(attn.Sizes{B: shape[0], H: shape[1], G: shape[1], Lq: shape[2], Lk: shape[3]})
 	for i := range f.Panels {
-		p := &f.Panels[i]
-		p.Masked = make([]bool, 0, lq*lk)
-		for q := range lq {
-			lo, hi, holes := visible.Row(i*lq+q, row)
-			for k := range lk {
-				p.Masked = append(p.Masked, k < lo || k >= hi || holes && !row[k])
-			}
+		masked := make([]bool, size)
+		for n, yes := range attended[i*size:][:size] {
+			masked[n] = !yes
+		}
+		if slices.Contains(masked, true) {
+			f.Panels[i].Masked = masked
 		}
 	}
 	return f
