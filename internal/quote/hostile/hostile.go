@@ -15,9 +15,10 @@ import (
 )
 
 // Text sets a terminal's title, rings, moves to another line, clears, writes from right to
-// left and hides what follows; Long goes on for pages.
+// left and hides what follows.
 const Text = "\x1b]0;title\a\x1b[2J\r\nsecond line\u0085\u2028\u009b8m\u202eelif\u2066\u200b\x7f"
 
+// Long is pages of it.
 var Long = Text + strings.Repeat(" and so on", 300)
 
 // Files returns JSON files that differ from data in one place: in turn every key and every
