@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -74,7 +76,7 @@ func TestWeightsAgain(t *testing.T) {
 	}
 	rng := newRand(7)
 	q, k, v := tensor.Randn(rng, 2, 6, 5, 7), tensor.Randn(rng, 2, 3, 11, 7), tensor.Randn(rng, 2, 3, 11, 13)
-	sameAgain(t, attn.Options{Score: new(attn.L1)}, func(o attn.Options) { attn.Attend(nil, q, k, v, o) })
+	sameAgain(t, attn.Options{Score: new(score.L1)}, func(o attn.Options) { attn.Attend(nil, q, k, v, o) })
 }
 
 // A cache goes on, and what is computed again is still that of the step.
@@ -94,7 +96,7 @@ func TestWeightsAgainOfCache(t *testing.T) {
 		}
 		steps := make([]toldCall, len(lens))
 		for i, n := range lens {
-			layer.Extend(nil, tensor.Randn(rng, 2, n, 22), cache, steps[i].watch(attn.Options{Mask: attn.Causal()}))
+			layer.Extend(nil, tensor.Randn(rng, 2, n, 22), cache, steps[i].watch(attn.Options{Mask: mask.Causal()}))
 			if want := 4 * 2 * n * (6*7 + 2*3*7); steps[i].parts.Held < want {
 				t.Errorf("%s: %d bytes are held of %d positions, want at least %d", name, steps[i].parts.Held, n, want)
 			}

@@ -45,7 +45,7 @@ type Options struct {
 	Rows []RowObserver
 	// QueryLens and KeyLens are how many queries and keys each sequence has, where they
 	// differ: what follows is padding, to which nothing attends and which gets zeros. The
-	// last query of a sequence stands at its last key, unlike under ValidLens, which hides
+	// last query of a sequence stands at its last key, unlike under mask.Lengths, which hides
 	// keys and moves no query. Nil means that all are there.
 	QueryLens, KeyLens []int
 	// QueryPositions and KeyPositions are where queries and keys stand for the Position
@@ -122,9 +122,9 @@ func Attend(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) Output {
 
 // settle returns q, k and v with an axis of heads and the sizes they agree on, or panics.
 func settle(t *tensor.Tape, op string, q, k, v *tensor.Tensor, o *Options) (_, _, _ *tensor.Tensor, d dims) {
-	wantTensor(op, "query", q)
-	wantTensor(op, "key", k)
-	wantTensor(op, "value", v)
+	tensor.Want(op, "query", q)
+	tensor.Want(op, "key", k)
+	tensor.Want(op, "value", v)
 	flat := q.Rank() == 3
 	if flat {
 		q, k, v = oneHead(t, op, "query", q), oneHead(t, op, "key", k), oneHead(t, op, "value", v)
@@ -198,7 +198,7 @@ func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options, last 
 // score returns the score, ScaledDot if none is given.
 func (o *Options) score() Score {
 	if o.Score == nil {
-		return ScaledDot()
+		return scaledDot{}
 	}
 	return o.Score
 }
@@ -215,7 +215,7 @@ func (o *Options) check(op string, d dims) {
 		raise(op, "score change", c.Check(d.Sizes))
 	}
 	if o.Sinks != nil {
-		raise(op, "sinks", wantShape("sinks", o.Sinks, fmt.Sprintf("[H=%d]", d.H), d.H))
+		raise(op, "sinks", tensor.CheckShape("sinks", o.Sinks, fmt.Sprintf("[H=%d]", d.H), d.H))
 	}
 	for _, r := range o.Rows {
 		if r == nil {
@@ -252,13 +252,6 @@ func validDropout(p float32) bool { return p >= 0 && p < 1 }
 func wantNumber(op, arg string, x float32, ok bool, want string) {
 	if !ok {
 		panic(&tensor.ValueError{Op: op, Arg: arg, Got: fmt.Sprint(x), Want: want})
-	}
-}
-
-// wantTensor panics with a *tensor.ValueError unless there is a tensor.
-func wantTensor(op, arg string, x *tensor.Tensor) {
-	if x == nil {
-		panic(&tensor.ValueError{Op: op, Arg: arg, Got: "nil", Want: "a tensor"})
 	}
 }
 
@@ -328,6 +321,6 @@ func (d dims) checkMapped(op string, f Form, q heads, kv KV) {
 		})
 	}
 	if f.Additive != nil {
-		raise(op, "w of the score", wantShape("w of the score", f.Additive, fmt.Sprintf("[%d]", q.size), q.size))
+		raise(op, "w of the score", tensor.CheckShape("w of the score", f.Additive, fmt.Sprintf("[%d]", q.size), q.size))
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -19,13 +21,13 @@ func BenchmarkAttend(b *testing.B) {
 		lq, lk, e, v int
 		o            attn.Options
 	}{
-		{"sentences", 32, 8, 8, 24, 24, 32, 32, attn.Options{Mask: attn.ValidLens(lengths(32, 24)...)}},
-		{"block", 1, 8, 8, 512, 512, 64, 64, attn.Options{Mask: attn.Causal()}},
-		{"step", 8, 8, 2, 1, 512, 64, 64, attn.Options{Mask: attn.Causal()}},
+		{"sentences", 32, 8, 8, 24, 24, 32, 32, attn.Options{Mask: mask.Lengths(lengths(32, 24)...)}},
+		{"block", 1, 8, 8, 512, 512, 64, 64, attn.Options{Mask: mask.Causal()}},
+		{"step", 8, 8, 2, 1, 512, 64, 64, attn.Options{Mask: mask.Causal()}},
 		{"additive", 32, 1, 1, 24, 24, 64, 64, attn.Options{
-			Score: attn.NewAdditive(64, 64, 64, newRand(1)), Mask: attn.ValidLens(lengths(32, 24)...),
+			Score: score.NewAdditive(64, 64, 64, newRand(1)), Mask: mask.Lengths(lengths(32, 24)...),
 		}},
-		{"gaussian", 32, 1, 1, 24, 24, 64, 64, attn.Options{Score: &attn.Gaussian{W: tensor.Full(0.1, 1).Param()}}},
+		{"gaussian", 32, 1, 1, 24, 24, 64, 64, attn.Options{Score: &score.Gaussian{W: tensor.Full(0.1, 1).Param()}}},
 	} {
 		rng := newRand(1)
 		q := tensor.Randn(rng, c.b, c.h, c.lq, c.e).Param()
@@ -50,7 +52,7 @@ func BenchmarkMultiHead(b *testing.B) {
 	} {
 		m := mustMultiHead(b, c.config)
 		x := tensor.Randn(newRand(1), c.b, c.l, c.config.Width).Param()
-		o := attn.Options{Mask: attn.Causal()}
+		o := attn.Options{Mask: mask.Causal()}
 		b.Run(c.name, func(b *testing.B) {
 			measure(b, func(t *tensor.Tape) *tensor.Tensor {
 				nn.ZeroGrad(m)
@@ -110,7 +112,7 @@ func BenchmarkDecode(b *testing.B) {
 				cache.Append(tensor.Randn(rng, 1, g, n, e), tensor.Randn(rng, 1, g, n, e), nil)
 			}
 			q, kv := tensor.Randn(rng, 1, h, 1, e), tensor.Randn(rng, 1, g, 1, e)
-			tape, o := tensor.NewTape(tensor.Infer), attn.Options{Mask: attn.Causal()}
+			tape, o := tensor.NewTape(tensor.Infer), attn.Options{Mask: mask.Causal()}
 			step := func(b *testing.B, add bool) {
 				b.ReportAllocs()
 				for b.Loop() {
@@ -138,7 +140,7 @@ func BenchmarkGenerate(b *testing.B) {
 		for _, tokens := range []int{16, 64, 512, 2048} {
 			rng := newRand(1)
 			q, kv := tensor.Randn(rng, 1, h, 1, e), tensor.Randn(rng, 1, g, 1, e)
-			tape, o := tensor.NewTape(tensor.Infer), attn.Options{Mask: attn.Causal()}
+			tape, o := tensor.NewTape(tensor.Infer), attn.Options{Mask: mask.Causal()}
 			config := attn.CacheConfig{Batch: 1, Heads: g, KeySize: e, Storage: s.storage}
 			b.Run(fmt.Sprintf("%s/%d/append", s.name, tokens), func(b *testing.B) {
 				for b.Loop() {

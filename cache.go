@@ -175,8 +175,8 @@ func (c *Cache) Bytes() int {
 // sequence would outgrow the capacity; the cache is then as it was. k and v are copied.
 func (c *Cache) Append(k, v *tensor.Tensor, lens []int) {
 	const op = "attn: Append"
-	wantTensor(op, "key", k)
-	wantTensor(op, "value", v)
+	tensor.Want(op, "key", k)
+	tensor.Want(op, "value", v)
 	s := &c.shape
 	if e := c.config.KeySize; k.Rank() != 4 || k.Dim(0) != len(c.seqs) || k.Dim(1) != s.G || k.Dim(3) != e {
 		panic(&tensor.ShapeError{Op: op, Arg: "key", Got: k.Shape(), Want: fmt.Sprintf("[B=%d G=%d L E=%d]", len(c.seqs), s.G, e)})

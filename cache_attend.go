@@ -19,7 +19,7 @@ import (
 // rolling cache has forgotten keys to which a query would attend.
 func (c *Cache) Attend(t *tensor.Tape, q *tensor.Tensor, o Options) Output {
 	const op = "attn: Attend"
-	wantTensor(op, "query", q)
+	tensor.Want(op, "query", q)
 	wantNoRecord(op, t)
 	s := &c.shape
 	if q.Rank() != 4 || q.Dim(0) != len(c.seqs) || q.Dim(1)%s.G != 0 {
@@ -63,7 +63,7 @@ func (c *Cache) settle(op string, d *dims, o *Options) {
 		}
 	}
 	if c.config.Window > 0 {
-		o.Mask = And(o.Mask, WindowWithSinks(c.config.Window, -1, c.config.Sinks))
+		o.Mask = And(o.Mask, NewMask(band{window: c.config.Window, sinks: c.config.Sinks}))
 	}
 }
 
@@ -97,4 +97,25 @@ func (c *Cache) tensors(t *tensor.Tape) (k, v *tensor.Tensor) {
 		}
 	})
 	return k, v
+}
+
+// band is the mask of a rolling cache: the keys up to window before the query, those behind it,
+// and the first keys, its sinks.
+type band struct{ window, sinks int }
+
+func (band) Check(Sizes) error { return nil }
+
+func (m band) Keys(s Sizes, at Row) (lo, hi int) {
+	if m.sinks > 0 {
+		return 0, s.Lk
+	}
+	return at.Position - m.window, s.Lk
+}
+
+func (m band) Holes() bool { return m.sinks > 0 }
+
+func (m band) Hide(_ Sizes, at Row, lo, hi int, attended []bool) {
+	for j := max(lo, m.sinks); j < min(hi, at.Position-m.window); j++ {
+		attended[j] = false
+	}
 }

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/position"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -68,14 +71,14 @@ func TestCacheErrors(t *testing.T) {
 	}
 	_, err := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3}).NewCache(2, attn.CacheConfig{KeySize: 5})
 	wantError(t, err, `attn: NewCache: key size 5, want 0 or 4`)
-	layer := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, Score: &attn.Cosine{}})
-	_, err = layer.NewCache(2, attn.CacheConfig{Score: attn.NewAdditive(4, 4, 3, newRand(1))})
-	wantError(t, err, `attn: NewCache: a score of type \*attn.Additive, want nil or the layer's own`)
-	_, err = attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: 5, Score: attn.NewAdditive(4, 4, 3, newRand(1))})
+	layer := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, Score: &score.Cosine{}})
+	_, err = layer.NewCache(2, attn.CacheConfig{Score: score.NewAdditive(4, 4, 3, newRand(1))})
+	wantError(t, err, `attn: NewCache: a score of type \*score.Additive, want nil or the layer's own`)
+	_, err = attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: 5, Score: score.NewAdditive(4, 4, 3, newRand(1))})
 	wantError(t, err, `attn: .*key.*`)
-	_, err = attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: 5, Score: attn.OnKeys(nil, &attn.Cosine{}, shaped(1, 1, 3, 5))})
+	_, err = attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: 5, Score: score.OnKeys(nil, &score.Cosine{}, shaped(1, 1, 3, 5))})
 	wantError(t, err, `attn: NewCache: score is one of OnKeys, want one for keys that are to come`)
-	mapped, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: 5, Score: &attn.Cosine{}})
+	mapped, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: 5, Score: &score.Cosine{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,16 +107,16 @@ func TestCacheErrors(t *testing.T) {
 		{`attn: Attend: query has head size \[7\], want E=5`, func() { c.Attend(nil, shaped(2, 6, 1, 7), attn.Options{}) }},
 		{`attn: Attend: tape is one that records, .*`, func() { c.Attend(tensortest.Tape(tensor.Train), q, attn.Options{}) }},
 		{`attn: Attend: key lengths is given, .*`, func() { c.Attend(nil, q, attn.Options{KeyLens: []int{1, 1}}) }},
-		{`attn: Attend: score is a \*attn.Cosine, want none, as the cache has its own`, func() {
-			mapped.Attend(nil, shaped(1, 1, 1, 5), attn.Options{Score: &attn.Cosine{}})
+		{`attn: Attend: score is a \*score.Cosine, want none, as the cache has its own`, func() {
+			mapped.Attend(nil, shaped(1, 1, 1, 5), attn.Options{Score: &score.Cosine{}})
 		}},
 		{`attn: Attend: bias is one that depends on the keys, want none, as the cache has keys that its score has mapped`, func() {
-			mapped.Attend(nil, shaped(1, 1, 1, 5), attn.Options{Changes: attn.TransformerXLBias(shaped(3, 5), shaped(1, 5), shaped(1, 5))})
+			mapped.Attend(nil, shaped(1, 1, 1, 5), attn.Options{Changes: position.TransformerXLBias(shaped(3, 5), shaped(1, 5), shaped(1, 5))})
 		}},
 		{`attn: MultiHead: cache is one with keys for a score of type <nil>, want what this layer's NewCache returns`, func() {
 			layer.Extend(nil, shaped(2, 1, 12), plain, attn.Options{})
 		}},
-		{`attn: Attend: mask has valid length \[9\], want 0 to Lk=8`, func() { c.Attend(nil, q, attn.Options{Mask: attn.ValidLens(9, 9)}) }},
+		{`attn: Attend: mask has valid length \[9\], want 0 to Lk=8`, func() { c.Attend(nil, q, attn.Options{Mask: mask.Lengths(9, 9)}) }},
 	} {
 		wantError(t, tensor.Catch(f.f), f.want)
 		if !slices.Equal(c.Lens(), []int{8, 8}) {

@@ -10,7 +10,11 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/observe"
+	"github.com/attn-go/attn/position"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -137,16 +141,16 @@ func TestCacheForks(t *testing.T) {
 				n = rng.IntN(len(caches))
 				c, p = caches[n], plains[n]
 				batch = len(p.keys)
-				o := attn.Options{Mask: attn.Causal(), Weights: true, LogSumExp: true, Changes: []attn.ScoreChange{attn.ALiBi()}}
+				o := attn.Options{Mask: mask.Causal(), Weights: true, LogSumExp: true, Changes: []attn.ScoreChange{position.ALiBi()}}
 				switch step % 5 {
 				case 1:
-					o.Score = &attn.Cosine{}
+					o.Score = &score.Cosine{}
 				case 2:
-					o.Score = attn.NewAdditive(e, e, 3, newRand(1))
+					o.Score = score.NewAdditive(e, e, 3, newRand(1))
 				case 3:
 					o.Score = identityAdditive{w: tensor.Randn(newRand(2), e)}
 				case 4:
-					o.Score = &attn.Gaussian{W: tensor.Randn(newRand(2), e)}
+					o.Score = &score.Gaussian{W: tensor.Randn(newRand(2), e)}
 				}
 				q := tensor.Randn(rng, batch, h, 3, e)
 				got := c.Attend(nil, q, o)
@@ -184,14 +188,14 @@ func (s identityAdditive) Form() attn.Form { return attn.Form{Additive: s.w} }
 
 // relativeLayer is a layer whose keys have positions, with options that go by position.
 func relativeLayer(t *testing.T) (*attn.MultiHead, attn.Options) {
-	rope, err := attn.NewRoPE(attn.RoPEConfig{})
+	rope, err := position.NewRoPE(position.RoPEConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := mustMultiHead(t, attn.MultiHeadConfig{
 		Width: 24, Heads: 6, KVHeads: 2, Bias: attn.AllProjections, Position: rope, KeyNorm: nn.NewLayerNorm(4),
 	})
-	return m, attn.Options{Mask: attn.Causal(), Changes: []attn.ScoreChange{attn.ALiBi()}, LogSumExp: true}
+	return m, attn.Options{Mask: mask.Causal(), Changes: []attn.ScoreChange{position.ALiBi()}, LogSumExp: true}
 }
 
 // chunks gives x, of which sequence b has lengths[b] positions, to a cache in chunks of
@@ -230,7 +234,7 @@ func TestRaggedSteps(t *testing.T) {
 	rng := newRand(313)
 	x := tensor.Randn(rng, len(lengths), 611, 24)
 	for name, mask := range map[string]attn.Mask{
-		"causal": attn.Causal(), "window": attn.Window(37, 0), "sinks": attn.WindowWithSinks(41, 0, 3), "strided": attn.And(attn.Causal(), attn.Strided(5)),
+		"causal": mask.Causal(), "window": mask.Window(37, 0), "sinks": mask.WindowWithSinks(41, 0, 3), "strided": attn.And(mask.Causal(), mask.Strided(5)),
 	} {
 		o.Mask = mask
 		out := chunks(rng, m, mustCache(t, m, len(lengths), attn.CacheConfig{}), x, lengths, o)
@@ -251,7 +255,7 @@ func TestRollingCache(t *testing.T) {
 		cache := mustCache(t, m, len(lengths), attn.CacheConfig{Window: 301, Sinks: sinks})
 		out := chunks(rng, m, cache, x, lengths, o)
 		own := o
-		own.Mask = attn.WindowWithSinks(301, 0, sinks)
+		own.Mask = mask.WindowWithSinks(301, 0, sinks)
 		for b, n := range lengths {
 			tensortest.Same(t, fmt.Sprintf("%d sinks, sequence %d", sinks, b), out[b], alone(m, x, b, n, own))
 		}
@@ -279,7 +283,7 @@ func TestRollingCacheAtTheEndOfAPage(t *testing.T) {
 	x := tensor.Randn(newRand(359), 1, 2*page+window+8, 24)
 	for _, sinks := range []int{0, 1, page + 1} {
 		own := o
-		own.Mask = attn.WindowWithSinks(window, 0, sinks)
+		own.Mask = mask.WindowWithSinks(window, 0, sinks)
 		for _, pages := range []int{1, 2} {
 			for after := -2; after <= 2; after++ { // keys that the window has passed behind the pages
 				n := pages*page + window + after
@@ -321,8 +325,8 @@ func TestTruncatedRollingCache(t *testing.T) {
 	cache.Append(part(k, 0, 690), part(v, 0, 690), nil)
 	cache.Append(part(k, 690, 700), part(v, 690, 700), nil)
 	cache.Truncate(693)
-	got := cache.Attend(nil, q, attn.Options{Mask: attn.Causal()}).Out
-	mask := attn.And(attn.Causal(), attn.Window(window, 0))
+	got := cache.Attend(nil, q, attn.Options{Mask: mask.Causal()}).Out
+	mask := attn.And(mask.Causal(), mask.Window(window, 0))
 	want := attn.Attend(nil, q, part(k, 0, 693), part(v, 0, 693), attn.Options{Mask: mask}).Out
 	tensortest.Same(t, "after a truncation", got.Data(), want.Data())
 	wantError(t, tensor.Catch(func() { cache.Truncate(689) }), `attn: Truncate: sequence 0 has length \[689\], want 0, or 690 to 693`)
@@ -337,8 +341,8 @@ func TestLengths(t *testing.T) {
 	rng := newRand(331)
 	q, k, v := tensor.Randn(rng, 3, 6, 7, 5), tensor.Randn(rng, 3, 2, 11, 5), tensor.Randn(rng, 3, 2, 11, 13)
 	queries, keys := []int{7, 2, 0}, []int{4, 11, 9}
-	for _, score := range []attn.Score{nil, &attn.Gaussian{}, attn.ScoreFunc(ownScore)} {
-		o := attn.Options{Score: score, Mask: attn.Causal(), Changes: []attn.ScoreChange{attn.ALiBi()}, Weights: true, QueryLens: queries, KeyLens: keys}
+	for _, score := range []attn.Score{nil, &score.Gaussian{}, score.Func(ownScore)} {
+		o := attn.Options{Score: score, Mask: mask.Causal(), Changes: []attn.ScoreChange{position.ALiBi()}, Weights: true, QueryLens: queries, KeyLens: keys}
 		got := attn.Attend(nil, q, k, v, o)
 		o.QueryLens, o.KeyLens = nil, nil
 		for b := range 3 {
@@ -368,7 +372,7 @@ func TestHiddenInCache(t *testing.T) {
 			k, v := tensor.Randn(rng, 1, 1, keys, 8), tensor.Randn(rng, 1, 1, keys, 5)
 			q := tensor.Randn(rng, 1, 2, 3, 8)
 			hidden := func(j int) bool { return j%11 == 3 }
-			mask := attn.AllowFunc(func(_, _, _, j int) bool { return !hidden(j) })
+			mask := mask.AllowFunc(func(_, _, _, j int) bool { return !hidden(j) })
 			attend := func(mask attn.Mask) []float32 {
 				c, err := attn.NewCache(attn.CacheConfig{Batch: 1, Heads: 1, KeySize: 8, ValueSize: 5, Storage: s.storage})
 				if err != nil {
@@ -409,8 +413,8 @@ func TestRowsOfForgottenKeys(t *testing.T) {
 			cache.Append(tensor.Randn(rng, 1, 1, keys/2, 8), tensor.Randn(rng, 1, 1, keys/2, 8), nil)
 		}
 		cache.Append(tensor.Randn(rng, 1, 1, 3, 8), tensor.Randn(rng, 1, 1, 3, 8), nil)
-		rows := new(attn.ChosenWeights)
-		cache.Attend(nil, q, attn.Options{Mask: attn.Causal(), Rows: []attn.RowObserver{rows}})
+		rows := new(observe.ChosenWeights)
+		cache.Attend(nil, q, attn.Options{Mask: mask.Causal(), Rows: []attn.RowObserver{rows}})
 		return rows.Weights().Data()
 	}
 	for range 3 {
@@ -427,7 +431,7 @@ func TestRowsOfForgottenKeys(t *testing.T) {
 
 // countedCosine is a score that counts the keys that it maps.
 type countedCosine struct {
-	attn.Cosine
+	score.Cosine
 	keys *int
 }
 
@@ -447,7 +451,7 @@ func TestCacheMapsKeysOnce(t *testing.T) {
 	mapped := 0
 	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, Score: countedCosine{keys: &mapped}})
 	x := tensor.Randn(newRand(353), 2, 17, 12)
-	want := m.Forward(nil, x, x, x, attn.Options{Mask: attn.Causal()}).Out
+	want := m.Forward(nil, x, x, x, attn.Options{Mask: mask.Causal()}).Out
 	cache := mustCache(t, m, 2, attn.CacheConfig{})
 	mapped = 0
 	for i := range 17 {

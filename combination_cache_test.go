@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -36,7 +38,7 @@ type cacheCombination struct {
 	rng    *rand.Rand // of what happens
 	config attn.CacheConfig
 	h, eq  int
-	kind   attn.ScoreKind
+	kind   score.Kind
 	score  attn.Score
 	store  func([]float32) []float32
 	backend
@@ -56,7 +58,7 @@ func drawCacheCombination(seed uint64) *cacheCombination {
 	if sizes := sizesOf(c.kind); sizes.Query != sizes.Key {
 		c.eq = 1 + rng.IntN(19)
 	}
-	c.score = c.kind.New(attn.ScoreSizes{Query: c.eq, Key: c.config.KeySize, Hidden: 1 + c.eq}, newRand(seed))
+	c.score = c.kind.New(score.Sizes{Query: c.eq, Key: c.config.KeySize, Hidden: 1 + c.eq}, newRand(seed))
 	if rng.IntN(2) == 0 {
 		c.config.Score = c.score
 	}
@@ -245,7 +247,7 @@ func (c *cacheCombination) attend(t *testing.T, s *cacheState) {
 	o, rows = options()
 	o.Score, o.KeyLens = score, lens
 	if c.config.Window > 0 {
-		o.Mask = attn.And(o.Mask, attn.WindowWithSinks(c.config.Window, -1, c.config.Sinks))
+		o.Mask = attn.And(o.Mask, mask.WindowWithSinks(c.config.Window, -1, c.config.Sinks))
 	}
 	agree(t, got, traceOf(formula(nil, q, k, v, o), rows))
 	if t.Failed() {

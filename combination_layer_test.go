@@ -7,6 +7,9 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/observe"
+	"github.com/attn-go/attn/position"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -63,7 +66,7 @@ func drawLayerCombination(t *testing.T, seed uint64) *layerCombination {
 	}
 	kind := drawKind(rng)
 	e := config.HeadSize
-	if config.Score = kind.New(attn.ScoreSizes{Query: e, Key: e, Hidden: 1 + rng.IntN(9)}, newRand(seed)); kind.Name == "scaled" {
+	if config.Score = kind.New(score.Sizes{Query: e, Key: e, Hidden: 1 + rng.IntN(9)}, newRand(seed)); kind.Name == "scaled" {
 		config.Score = nil
 	}
 	// A large eps keeps small vectors from making rounding errors large.
@@ -72,7 +75,7 @@ func drawLayerCombination(t *testing.T, seed uint64) *layerCombination {
 	norms := []attn.Norm{nil, nil, rms, layer, nn.L2Norm{Eps: 0.3}}
 	config.QueryNorm, config.KeyNorm = norms[rng.IntN(5)], norms[rng.IntN(5)]
 	if some(0.4) {
-		rope, err := attn.NewRoPE(attn.RoPEConfig{Size: 2 * rng.IntN(e/2+1), Pairs: attn.Pairing(rng.IntN(2))})
+		rope, err := position.NewRoPE(position.RoPEConfig{Size: 2 * rng.IntN(e/2+1), Pairs: position.Pairing(rng.IntN(2))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +170,7 @@ func (c *layerCombination) layer(t *tensor.Tape, q, k, v *tensor.Tensor, o attn.
 	if c.keyPositions != nil {
 		o.QueryPositions, o.KeyPositions = ids(c.queryPositions), ids(c.keyPositions)
 	}
-	rows := new(attn.ChosenWeights)
+	rows := new(observe.ChosenWeights)
 	o.Rows = append(o.Rows, rows)
 	var y attn.Output
 	if c.apart {

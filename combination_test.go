@@ -12,6 +12,9 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/observe"
+	"github.com/attn-go/attn/position"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -140,7 +143,7 @@ func drawCombination(seed uint64) *combination {
 	}
 	uneven := some(0.5) // parameters that begin with one number throughout
 	c.score = func() attn.Score {
-		score := kind.New(attn.ScoreSizes{Query: c.eq, Key: c.ek, Hidden: 1 + c.eq}, newRand(seed))
+		score := kind.New(score.Sizes{Query: c.eq, Key: c.ek, Hidden: 1 + c.eq}, newRand(seed))
 		if uneven {
 			for _, p := range paramsOf(score) {
 				rng := newRand(seed)
@@ -172,8 +175,8 @@ func drawCombination(seed uint64) *combination {
 }
 
 // drawKind draws a kind of score, for a good part the default.
-func drawKind(rng *rand.Rand) attn.ScoreKind {
-	kinds := slices.DeleteFunc(attn.ScoreKinds(), func(k attn.ScoreKind) bool { return k.Name == "l1" })
+func drawKind(rng *rand.Rand) score.Kind {
+	kinds := slices.DeleteFunc(score.Kinds(), func(k score.Kind) bool { return k.Name == "l1" })
 	if rng.Float64() < 0.3 {
 		return kinds[0]
 	}
@@ -220,26 +223,26 @@ func drawOptions(rng *rand.Rand, s sizes, eq, ek int) (d drawnOptions) {
 	})
 	add(0.15, "ALiBi", func() option {
 		return func(o *attn.Options, _ leaves) {
-			o.Changes = append(o.Changes, attn.ALiBi())
+			o.Changes = append(o.Changes, position.ALiBi())
 		}
 	})
 	add(0.15, "T5", func() option {
 		x, causal := tensor.Randn(rng, 8, s.h), some(0.5)
 		return func(o *attn.Options, leaf leaves) {
-			o.Changes = append(o.Changes, attn.T5Bias(leaf("t5", x), attn.T5Config{MaxDistance: 20, Causal: causal}))
+			o.Changes = append(o.Changes, position.T5Bias(leaf("t5", x), position.T5Config{MaxDistance: 20, Causal: causal}))
 		}
 	})
 	if eq == ek {
 		add(0.15, "Shaw", func() option {
 			x := tensor.Randn(rng, 2*rng.IntN(9)+1, eq)
 			return func(o *attn.Options, leaf leaves) {
-				o.Changes = append(o.Changes, attn.ShawBias(leaf("shaw", x)))
+				o.Changes = append(o.Changes, position.ShawBias(leaf("shaw", x)))
 			}
 		})
 		add(0.15, "Transformer-XL", func() option {
 			r, u, v := tensor.Randn(rng, s.h, 2*rng.IntN(9)+1, eq), tensor.Randn(rng, s.h, eq), tensor.Randn(rng, s.h, eq)
 			return func(o *attn.Options, leaf leaves) {
-				o.Changes = append(o.Changes, attn.TransformerXLBias(leaf("xl.r", r), leaf("xl.u", u), leaf("xl.v", v))...)
+				o.Changes = append(o.Changes, position.TransformerXLBias(leaf("xl.r", r), leaf("xl.u", u), leaf("xl.v", v))...)
 			}
 		})
 	}
@@ -286,8 +289,8 @@ func (m squash) Back(_ attn.Row, _, _, before, _, grad []float32) {
 
 // rowTotals is an observer of a user's: what it is told of must be the weights.
 type rowTotals struct {
-	attn.ChosenWeights
-	attn.Entropy
+	observe.ChosenWeights
+	observe.Entropy
 }
 
 func (r *rowTotals) Begin(s attn.Sizes) { r.ChosenWeights.Begin(s); r.Entropy.Begin(s) }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -15,9 +17,9 @@ func layers(t *testing.T) map[string]*attn.MultiHead {
 		"scaled dot": mustMultiHead(t, attn.MultiHeadConfig{Width: 24, Heads: 3, Bias: attn.AllProjections}),
 		"grouped":    mustMultiHead(t, attn.MultiHeadConfig{Width: 24, Heads: 6, KVHeads: 2}),
 		"additive": mustMultiHead(t, attn.MultiHeadConfig{
-			Width: 24, Heads: 3, Score: attn.NewAdditive(8, 8, 5, newRand(3)),
+			Width: 24, Heads: 3, Score: score.NewAdditive(8, 8, 5, newRand(3)),
 		}),
-		"gaussian": mustMultiHead(t, attn.MultiHeadConfig{Width: 24, Heads: 3, Score: &attn.Gaussian{W: tensor.Full(0.7, 1)}}),
+		"gaussian": mustMultiHead(t, attn.MultiHeadConfig{Width: 24, Heads: 3, Score: &score.Gaussian{W: tensor.Full(0.7, 1)}}),
 	}
 }
 
@@ -37,7 +39,7 @@ func TestLongerSequencesChangeNothing(t *testing.T) {
 			both := m.Forward(nil, tensor.Concat(nil, 0, padded, longer),
 				tensor.Concat(nil, 0, more, tensor.Randn(rng, 1, keys+13, 24)),
 				tensor.Concat(nil, 0, more, tensor.Randn(rng, 1, keys+13, 24)),
-				attn.Options{Weights: true, Mask: attn.ValidLens(keys, keys+13)})
+				attn.Options{Weights: true, Mask: mask.Lengths(keys, keys+13)})
 			// Values of the second sequence differ from its keys; those of the first do not.
 			what := fmt.Sprintf("%s, %d queries beside %d", name, n.alone, n.beside)
 			first := pick(pick(both.Out, 0, 0, 1), 1, 0, n.alone)
@@ -55,11 +57,11 @@ func TestLongDecoding(t *testing.T) {
 	rng := newRand(223)
 	for name, m := range layers(t) {
 		x := tensor.Randn(rng, 2, length, 24)
-		want := m.Forward(nil, x, x, x, attn.Options{Mask: attn.Causal()}).Out
+		want := m.Forward(nil, x, x, x, attn.Options{Mask: mask.Causal()}).Out
 		cache := mustCache(t, m, 2, attn.CacheConfig{})
-		m.Extend(nil, pick(x, 1, 0, length-steps), cache, attn.Options{Mask: attn.Causal()})
+		m.Extend(nil, pick(x, 1, 0, length-steps), cache, attn.Options{Mask: mask.Causal()})
 		for i := length - steps; i < length; i++ {
-			y := m.Extend(nil, pick(x, 1, i, i+1), cache, attn.Options{Mask: attn.Causal()})
+			y := m.Extend(nil, pick(x, 1, i, i+1), cache, attn.Options{Mask: mask.Causal()})
 			tensortest.Same(t, fmt.Sprint(name, ", position ", i), y.Out.Data(), pick(want, 1, i, i+1).Data())
 		}
 	}

@@ -9,13 +9,13 @@
 // Attend returns a weighted mean of the values for each query; the weights are the
 // softmax of the scores of the query with the keys. It has no parameters of its own:
 //
-//	out := attn.Attend(tape, q, k, v, attn.Options{Mask: attn.Causal()}).Out
+//	out := attn.Attend(tape, q, k, v, attn.Options{Mask: mask.Causal()}).Out
 //
 // MultiHead is the trainable layer: it projects its inputs to several heads, calls the same
 // attention for each of them, and projects the concatenated results.
 //
 //	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 512, Heads: 8}, rng)
-//	y := layer.Forward(tape, x, x, x, attn.Options{Mask: attn.ValidLens(3, 2)}).Out
+//	y := layer.Forward(tape, x, x, x, attn.Options{Mask: mask.Lengths(3, 2)}).Out
 //
 // A decoder goes step by step with a Cache, its KV cache, and MultiHead.Extend.
 //
@@ -63,7 +63,7 @@
 //
 // Attend is flash attention: tiles with an online softmax, forward and backward, in memory that
 // grows with Lq + Lk. The weights are made only if they are asked for. The score L1 and a
-// ScoreFunc need an array of the scores of all pairs, B·H·Lq·Lk numbers, which is read by tiles.
+// score.Func need an array of the scores of all pairs, B·H·Lq·Lk numbers, which is read by tiles.
 // The file formula_test.go has the formula of attention as a paper writes it.
 //
 // # Errors

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -152,7 +153,7 @@ func TestMultiHeadDropout(t *testing.T) {
 // with the same seed have its gradient.
 func TestDropoutGradient(t *testing.T) {
 	x := newCall(kindCase("scaled"), usual)
-	o := attn.Options{Dropout: 0.3, Mask: attn.Causal()}
+	o := attn.Options{Dropout: 0.3, Mask: mask.Causal()}
 	tensortest.GradCheck(t, "dropout", func(tape *tensor.Tape, in []*tensor.Tensor) *tensor.Tensor {
 		return attn.Attend(tape, in[0], in[1], in[2], o).Out
 	}, []*tensor.Tensor{x.q, x.k, x.v})

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -25,7 +27,7 @@ func TestNothingToAttendTo(t *testing.T) {
 			{b: 2, h: 6, g: 3, lq: 0, lk: 7, v: 3}, {b: 0, h: 6, g: 3, lq: 5, lk: 7, v: 3}, {b: 0, h: 6, g: 3, lq: 5, lk: 0, v: 3},
 			{b: 2, h: 6, g: 3, lq: 0, lk: 0, v: 0},
 		} {
-			for _, mask := range []attn.Mask{{}, attn.Causal(), attn.AllowFunc(func(_, _, _, _ int) bool { return true })} {
+			for _, mask := range []attn.Mask{{}, mask.Causal(), mask.AllowFunc(func(_, _, _, _ int) bool { return true })} {
 				for _, asked := range []bool{false, true} {
 					call := newCall(c, s).bias(s.h, s.lq, s.lk).mask(mask)
 					call.o.Weights, call.o.SoftCap, call.o.Gates = asked, 5, tensor.Full(1, s.h).Param()
@@ -66,8 +68,8 @@ func TestNothingToAttendTo(t *testing.T) {
 // Vectors of no features compare as 0, and the keys share the weight.
 func TestNoFeatures(t *testing.T) {
 	for name, s := range map[string]attn.Score{
-		"dot": attn.Dot(), "scaled dot": attn.ScaledDot(), "gaussian": &attn.Gaussian{}, "cosine": &attn.Cosine{},
-		"bilinear": &attn.Bilinear{W: tensor.Zeros(0, 0), Scaled: true},
+		"dot": score.Dot(), "scaled dot": score.ScaledDot(), "gaussian": &score.Gaussian{}, "cosine": &score.Cosine{},
+		"bilinear": &score.Bilinear{W: tensor.Zeros(0, 0), Scaled: true},
 	} {
 		y := attn.Attend(nil, shaped(2, 5, 0), shaped(2, 4, 0), tensor.Full(3, 2, 4, 7), attn.Options{Score: s, Weights: true})
 		tensortest.Same(t, name+": weights", y.Weights.Data(), tensor.Full(0.25, 2, 5, 4).Data())

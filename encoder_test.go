@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
@@ -21,7 +22,7 @@ func ExampleEncoderLayer() {
 		log.Fatal(err)
 	}
 	x := tensor.Randn(rng, 2, 7, 64)
-	y := layer.Forward(nil, x, attn.Options{Mask: attn.ValidLens(7, 3), Weights: true})
+	y := layer.Forward(nil, x, attn.Options{Mask: mask.Lengths(7, 3), Weights: true})
 	fmt.Println(y.Out.Shape(), y.Weights.Shape())
 	// Output: [2 7 64] [2 4 7 7]
 }
@@ -135,7 +136,7 @@ func TestEncoderLayerGradients(t *testing.T) {
 		}
 		name := fmt.Sprint("encoder layer, norm first ", first)
 		tensortest.GradCheck(t, name, func(tape *tensor.Tape, _ []*tensor.Tensor) *tensor.Tensor {
-			return l.Forward(tape, x, attn.Options{Bias: bias, Mask: attn.Causal()}).Out
+			return l.Forward(tape, x, attn.Options{Bias: bias, Mask: mask.Causal()}).Out
 		}, in)
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -28,8 +30,8 @@ func TestAttendErrors(t *testing.T) {
 	flat := func() args {
 		return args{shaped(2, 5, 8), shaped(2, 7, 8), shaped(2, 7, 11), attn.Options{}}
 	}
-	mask := func(m attn.Mask) func(*args) { return func(a *args) { a.o.Mask = m } }
-	score := func(s attn.Score) func(*args) { return func(a *args) { a.o.Score = s } }
+	masked := func(m attn.Mask) func(*args) { return func(a *args) { a.o.Mask = m } }
+	scored := func(s attn.Score) func(*args) { return func(a *args) { a.o.Score = s } }
 	rng := newRand(1)
 	for _, c := range []struct {
 		name  string
@@ -55,30 +57,30 @@ func TestAttendErrors(t *testing.T) {
 		{"gates of sequences", good, func(a *args) { a.o.Gates = shaped(3, 6) }, `attn: Attend: gates has shape \[3 6\], want \[H=6\] or \[B=2 H=6\]`},
 		{"gates, one number", good, func(a *args) { a.o.Gates = shaped() }, `attn: Attend: gates has shape \[\], want \[H=6\] or \[B=2 H=6\]`},
 
-		{"number of valid lengths", good, mask(attn.ValidLens(3, 2, 1)), `attn: Attend: mask has number of valid lengths \[3\], want one for each of B=2 sequences`},
-		{"length too long", good, mask(attn.ValidLens(3, 8)), `attn: Attend: mask has valid length \[8\], want 0 to Lk=7`},
-		{"length negative", good, mask(attn.ValidLens(3, -1)), `attn: Attend: mask has valid length \[-1\], want 0 to Lk=7`},
-		{"rows of valid lengths", good, mask(attn.ValidLensRows([][]int{{1, 2}, {1, 2}, {1, 2}, {1, 2}, {1, 2}})), `mask has number of rows of valid lengths \[5\], want one for each of B=2 sequences`},
-		{"ragged valid lengths", good, mask(attn.ValidLensRows([][]int{{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4}})), `mask has number of valid lengths \[6\], want one for each of Lq=5 queries`},
-		{"length in a row", good, mask(attn.ValidLensRows([][]int{{1, 2, 3, 4, 5}, {1, 2, 3, 4, 8}})), `mask has valid length \[8\], want 0 to Lk=7`},
-		{"offsets", good, mask(attn.CausalAt(1, 2, 3)), `attn: Attend: mask has number of offsets \[3\], want one, or one for each of B=2 sequences`},
-		{"no offsets", good, mask(attn.WindowAt(1, 2)), `attn: Attend: mask has number of offsets \[0\], want one, or one for each of B=2 sequences`},
-		{"mask", good, mask(attn.Allow(make([]bool, 14), 2, 7)), `attn: Attend: mask has shape \[2 7\], want a shape that broadcasts to \[B=2 H=6 Lq=5 Lk=7\]`},
-		{"mask, three axes", flat, mask(attn.Allow(make([]bool, 70), 2, 1, 5, 7)), `attn: Attend: mask has shape \[2 1 5 7\], want a shape that broadcasts to \[B=2 Lq=5 Lk=7\]`},
-		{"mask, sequence first", good, mask(attn.AllowSequenceFirst(make([]bool, 10), 5, 1, 2)), `attn: Attend: mask has shape \[5 1 2\], want \[Lq=5 Lk=7 B=2\], where Lq and B may be 1`},
-		{"one of several masks", good, mask(attn.And(attn.Causal(), attn.And(attn.ValidLens(9, 9)))), `mask has valid length \[9\], want 0 to Lk=7`},
+		{"number of valid lengths", good, masked(mask.Lengths(3, 2, 1)), `attn: Attend: mask has number of valid lengths \[3\], want one for each of B=2 sequences`},
+		{"length too long", good, masked(mask.Lengths(3, 8)), `attn: Attend: mask has valid length \[8\], want 0 to Lk=7`},
+		{"length negative", good, masked(mask.Lengths(3, -1)), `attn: Attend: mask has valid length \[-1\], want 0 to Lk=7`},
+		{"rows of valid lengths", good, masked(mask.LengthsOfQueries([][]int{{1, 2}, {1, 2}, {1, 2}, {1, 2}, {1, 2}})), `mask has number of rows of valid lengths \[5\], want one for each of B=2 sequences`},
+		{"ragged valid lengths", good, masked(mask.LengthsOfQueries([][]int{{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4}})), `mask has number of valid lengths \[6\], want one for each of Lq=5 queries`},
+		{"length in a row", good, masked(mask.LengthsOfQueries([][]int{{1, 2, 3, 4, 5}, {1, 2, 3, 4, 8}})), `mask has valid length \[8\], want 0 to Lk=7`},
+		{"offsets", good, masked(mask.CausalAt(1, 2, 3)), `attn: Attend: mask has number of offsets \[3\], want one, or one for each of B=2 sequences`},
+		{"no offsets", good, masked(mask.WindowAt(1, 2)), `attn: Attend: mask has number of offsets \[0\], want one, or one for each of B=2 sequences`},
+		{"mask", good, masked(mask.Allow(make([]bool, 14), 2, 7)), `attn: Attend: mask has shape \[2 7\], want a shape that broadcasts to \[B=2 H=6 Lq=5 Lk=7\]`},
+		{"mask, three axes", flat, masked(mask.Allow(make([]bool, 70), 2, 1, 5, 7)), `attn: Attend: mask has shape \[2 1 5 7\], want a shape that broadcasts to \[B=2 Lq=5 Lk=7\]`},
+		{"mask, sequence first", good, masked(mask.AllowSequenceFirst(make([]bool, 10), 5, 1, 2)), `attn: Attend: mask has shape \[5 1 2\], want \[Lq=5 Lk=7 B=2\], where Lq and B may be 1`},
+		{"one of several masks", good, masked(attn.And(mask.Causal(), attn.And(mask.Lengths(9, 9)))), `mask has valid length \[9\], want 0 to Lk=7`},
 
-		{"bilinear's query", good, score(attn.NewBilinear(9, 8, rng)), `attn: Attend: query has head size \[8\], want E=9`},
-		{"bilinear's key", good, score(attn.NewBilinear(8, 9, rng)), `attn: Attend: key has head size \[8\], want E=9`},
-		{"additive's query", good, score(attn.NewAdditive(9, 8, 4, rng)), `attn: Attend: query has head size \[8\], want E=9`},
-		{"additive's key", good, score(attn.NewAdditive(8, 9, 4, rng)), `attn: Attend: key has head size \[8\], want E=9`},
-		{"additive's key, done before", good, score(attn.OnKeys(nil, attn.NewAdditive(8, 8, 4, rng), shaped(3, 3, 7, 8))), `attn: Attend: key of the score has shape \[3 3 7 4\], want \[B=2 G=3 Lk=7 4\]`},
-		{"Gaussian's key", good, func(a *args) { a.o.Score, a.k = &attn.Gaussian{}, shaped(2, 3, 7, 9) }, `attn: Attend: key has head size \[9\], want E=8`},
-		{"Gaussian's w", good, score(&attn.Gaussian{W: shaped(3)}), `attn: Attend: w of the Gaussian score has shape \[3\], want \[1\] or \[E=8\]`},
-		{"L1's w", good, score(&attn.L1{W: shaped(3)}), `attn: Attend: w of the L1 score has shape \[3\], want \[1\] or \[E=8\]`},
-		{"cosine's key", good, func(a *args) { a.o.Score, a.k = &attn.Cosine{}, shaped(2, 3, 7, 9) }, `attn: Attend: key has head size \[9\], want E=8`},
-		{"cosine's scale", good, score(&attn.Cosine{Scale: shaped(6, 1, 1)}), `attn: Attend: scale of the cosine score has shape \[6 1 1\], want one element`},
-		{"own score", good, score(attn.ScoreFunc(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return q })), `attn: Attend: score's result has shape \[2 6 5 8\], want \[2 6 5 7\]`},
+		{"bilinear's query", good, scored(score.NewBilinear(9, 8, rng)), `attn: Attend: query has head size \[8\], want E=9`},
+		{"bilinear's key", good, scored(score.NewBilinear(8, 9, rng)), `attn: Attend: key has head size \[8\], want E=9`},
+		{"additive's query", good, scored(score.NewAdditive(9, 8, 4, rng)), `attn: Attend: query has head size \[8\], want E=9`},
+		{"additive's key", good, scored(score.NewAdditive(8, 9, 4, rng)), `attn: Attend: key has head size \[8\], want E=9`},
+		{"additive's key, done before", good, scored(score.OnKeys(nil, score.NewAdditive(8, 8, 4, rng), shaped(3, 3, 7, 8))), `attn: Attend: key of the score has shape \[3 3 7 4\], want \[B=2 G=3 Lk=7 4\]`},
+		{"Gaussian's key", good, func(a *args) { a.o.Score, a.k = &score.Gaussian{}, shaped(2, 3, 7, 9) }, `attn: Attend: key has head size \[9\], want E=8`},
+		{"Gaussian's w", good, scored(&score.Gaussian{W: shaped(3)}), `attn: Attend: w of the Gaussian score has shape \[3\], want \[1\] or \[E=8\]`},
+		{"L1's w", good, scored(&score.L1{W: shaped(3)}), `attn: Attend: w of the L1 score has shape \[3\], want \[1\] or \[E=8\]`},
+		{"cosine's key", good, func(a *args) { a.o.Score, a.k = &score.Cosine{}, shaped(2, 3, 7, 9) }, `attn: Attend: key has head size \[9\], want E=8`},
+		{"cosine's scale", good, scored(&score.Cosine{Scale: shaped(6, 1, 1)}), `attn: Attend: scale of the cosine score has shape \[6 1 1\], want one element`},
+		{"own score", good, scored(score.Func(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return q })), `attn: Attend: score's result has shape \[2 6 5 8\], want \[2 6 5 7\]`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := c.from()
@@ -111,10 +113,10 @@ func TestValueErrors(t *testing.T) {
 		{softCap(1e-40), `soft-cap is 1e-40, want .*`},
 		{func(o *attn.Options) { o.Gates = shaped(4) }, `gates has shape \[4\], want .*`},
 		{func(o *attn.Options) { o.Bias = shaped(4) }, `bias has shape \[4\], want .*`},
-		{func(o *attn.Options) { o.Mask = attn.ValidLens(9, 9) }, `mask has valid length \[9\], want .*`},
+		{func(o *attn.Options) { o.Mask = mask.Lengths(9, 9) }, `mask has valid length \[9\], want .*`},
 	} {
 		for _, tape := range []*tensor.Tape{nil, tensortest.Tape(tensor.Infer), tensortest.Tape(tensor.Eval), tensortest.Tape(tensor.Train)} {
-			for _, inner := range []attn.Score{nil, &attn.Gaussian{}, &attn.Cosine{}, attn.ScoreFunc(ownScore)} {
+			for _, inner := range []attn.Score{nil, &score.Gaussian{}, &score.Cosine{}, score.Func(ownScore)} {
 				o := attn.Options{Score: inner}
 				c.spoil(&o)
 				q, x := shaped(2, 3, 5, 7), shaped(2, 5, 12)
@@ -159,21 +161,21 @@ func TestValueErrors(t *testing.T) {
 		{func() { new(attn.MultiHead).Project(nil, x, x) }, zeroMultiHead},
 		{func() { (*attn.MultiHead)(nil).Extend(nil, x, nil, o) }, zeroMultiHead},
 
-		{with(&attn.Bilinear{}), `attn: Attend: w of the bilinear score is nil, want a tensor`},
-		{with(&attn.Bilinear{Scaled: true}), `attn: Attend: w of the bilinear score is nil, want a tensor`},
-		{with(&attn.Additive{}), `attn: Attend: wv of the additive score is nil, want a tensor`},
-		{with(&attn.Additive{WV: shaped(3)}), `attn: Attend: wq of the additive score is nil, want a tensor`},
-		{with(&attn.Additive{WV: shaped(3), WQ: shaped(3, 12)}), `attn: Attend: wk of the additive score is nil, want a tensor`},
-		{with(attn.ScoreFunc(nil)), `attn: Attend: score is a nil ScoreFunc, want a function`},
-		{with(attn.ScoreFunc(func(*tensor.Tape, *tensor.Tensor, *tensor.Tensor) *tensor.Tensor { return nil })), `attn: Attend: score's result is nil, want a tensor`},
+		{with(&score.Bilinear{}), `attn: Attend: w of the bilinear score is nil, want a tensor`},
+		{with(&score.Bilinear{Scaled: true}), `attn: Attend: w of the bilinear score is nil, want a tensor`},
+		{with(&score.Additive{}), `attn: Attend: wv of the additive score is nil, want a tensor`},
+		{with(&score.Additive{WV: shaped(3)}), `attn: Attend: wq of the additive score is nil, want a tensor`},
+		{with(&score.Additive{WV: shaped(3), WQ: shaped(3, 12)}), `attn: Attend: wk of the additive score is nil, want a tensor`},
+		{with(score.Func(nil)), `attn: Attend: score is a nil score.Func, want a function`},
+		{with(score.Func(func(*tensor.Tape, *tensor.Tensor, *tensor.Tensor) *tensor.Tensor { return nil })), `attn: Attend: score's result is nil, want a tensor`},
 		{func() { attn.Scores(nil, nil, x, attn.Options{}) }, `attn: Scores: query is nil, want a tensor`},
 		{func() { attn.Scores(nil, x, nil, attn.Options{}) }, `attn: Scores: key is nil, want a tensor`},
-		{func() { attn.OnKeys(nil, attn.NewAdditive(2, 3, 5, newRand(1)), nil) }, `attn: OnKeys: key is nil, want a tensor`},
-		{func() { attn.DotScale(nan) }, `attn: DotScale: scale is NaN, want a finite number`},
-		{func() { attn.DotScale(inf) }, `attn: DotScale: scale is \+Inf, want a finite number`},
-		{func() { attn.NewAdditive(2, 3, 5, nil) }, `tensor: Uniform: rng is nil, want a \*rand\.Rand`},
-		{func() { attn.NewBilinear(2, 3, nil) }, `tensor: Uniform: rng is nil, want a \*rand\.Rand`},
-		{func() { attn.AllowFunc(nil) }, `attn: AllowFunc: f is nil, want a function`},
+		{func() { score.OnKeys(nil, score.NewAdditive(2, 3, 5, newRand(1)), nil) }, `score: OnKeys: key is nil, want a tensor`},
+		{func() { score.DotScale(nan) }, `score: DotScale: scale is NaN, want a finite number`},
+		{func() { score.DotScale(inf) }, `score: DotScale: scale is \+Inf, want a finite number`},
+		{func() { score.NewAdditive(2, 3, 5, nil) }, `tensor: Uniform: rng is nil, want a \*rand\.Rand`},
+		{func() { score.NewBilinear(2, 3, nil) }, `tensor: Uniform: rng is nil, want a \*rand\.Rand`},
+		{func() { mask.AllowFunc(nil) }, `mask: AllowFunc: f is nil, want a function`},
 		{func() {
 			tape := tensortest.Tape(tensor.Eval)
 			old := tensor.Scale(tape, x, 1)
@@ -208,11 +210,11 @@ func wantError(t *testing.T, err error, want string) {
 }
 
 func TestAllowErrors(t *testing.T) {
-	wantError(t, tensor.Catch(func() { attn.Allow(make([]bool, 5), 2, 3) }), `attn: Allow: mask has number of elements \[5\], want 6 for shape \[2 3\]`)
-	wantError(t, tensor.Catch(func() { attn.Allow(nil) }), `attn: Allow: mask has number of elements \[0\], want 1 for shape \[\]`)
-	wantError(t, tensor.Catch(func() { attn.Allow(nil, math.MaxInt/2+1, 4) }), `attn: Allow: mask has shape \[\d+ 4\], want 0 elements, as many as there are`)
-	wantError(t, tensor.Catch(func() { attn.Allow(make([]bool, 6), -2, -3) }), `attn: Allow: mask has shape \[-2 -3\], want no negative axis`)
-	wantError(t, tensor.Catch(func() { attn.AllowSequenceFirst(make([]bool, 5), 2, 3, 1) }), `attn: AllowSequenceFirst: mask has number of elements \[5\], want 6 for shape \[2 3 1\]`)
+	wantError(t, tensor.Catch(func() { mask.Allow(make([]bool, 5), 2, 3) }), `mask: Allow: mask has number of elements \[5\], want 6 for shape \[2 3\]`)
+	wantError(t, tensor.Catch(func() { mask.Allow(nil) }), `mask: Allow: mask has number of elements \[0\], want 1 for shape \[\]`)
+	wantError(t, tensor.Catch(func() { mask.Allow(nil, math.MaxInt/2+1, 4) }), `mask: Allow: mask has shape \[\d+ 4\], want 0 elements, as many as there are`)
+	wantError(t, tensor.Catch(func() { mask.Allow(make([]bool, 6), -2, -3) }), `mask: Allow: mask has shape \[-2 -3\], want no negative axis`)
+	wantError(t, tensor.Catch(func() { mask.AllowSequenceFirst(make([]bool, 5), 2, 3, 1) }), `mask: AllowSequenceFirst: mask has number of elements \[5\], want 6 for shape \[2 3 1\]`)
 }
 
 func TestNewMultiHeadErrors(t *testing.T) {
@@ -305,7 +307,7 @@ func TestForwardErrors(t *testing.T) {
 		{"value, sequence first", `attn: MultiHead: value has shape \[7 3 17\], want \[Lk=7 B=2 D=17\]`, func() {
 			sequence.Forward(nil, shaped(5, 2, 12), shaped(7, 2, 13), shaped(7, 3, 17), o)
 		}},
-		{"mask", `attn: MultiHead: mask has valid length \[8\], want 0 to Lk=7`, func() { m.Forward(nil, q, k, v, attn.Options{Mask: attn.ValidLens(8, 1)}) }},
+		{"mask", `attn: MultiHead: mask has valid length \[8\], want 0 to Lk=7`, func() { m.Forward(nil, q, k, v, attn.Options{Mask: mask.Lengths(8, 1)}) }},
 		{"project", `attn: MultiHead: value has shape \[2 6 17\], want \[B=2 Lk=7 D=17\]`, func() { m.Project(nil, k, shaped(2, 6, 17)) }},
 		{"query's batch", `attn: MultiHead: query has shape \[1 5 12\], want \[B=2 Lq D=12\]`, func() { m.Query(nil, shaped(1, 5, 12), m.Project(nil, k, v), o) }},
 		{"empty cache", `attn: MultiHead: kv has number of keys \[0\], want what Project returns`, func() { m.Query(nil, q, attn.KV{}, o) }},

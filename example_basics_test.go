@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -15,7 +16,7 @@ func ExampleAttend() {
 	q := tensor.New([]float32{1, 0, 0, 1}, 1, 2, 2)       // [B Lq E]
 	k := tensor.New([]float32{1, 0, 0, 1, 1, 1}, 1, 3, 2) // [B Lk E]
 	v := tensor.New([]float32{10, 20, 30}, 1, 3, 1)       // [B Lk V]
-	y := attn.Attend(nil, q, k, v, attn.Options{Mask: attn.Causal(), Weights: true})
+	y := attn.Attend(nil, q, k, v, attn.Options{Mask: mask.Causal(), Weights: true})
 	fmt.Printf("%.2f\n%.2f\n", y.Weights.Data(), y.Out.Data())
 	// Output:
 	// [0.67 0.33 0.00 0.20 0.40 0.40]
@@ -32,7 +33,7 @@ func ExampleMultiHead() {
 	}
 	x := tensor.Randn(rng, 2, 5, 32) // [B L D]
 	tape := tensor.NewTape(tensor.Train)
-	y := layer.Forward(tape, x, x, x, attn.Options{Mask: attn.ValidLens(5, 3), Weights: true})
+	y := layer.Forward(tape, x, x, x, attn.Options{Mask: mask.Lengths(5, 3), Weights: true})
 	tape.Backward(tensor.Mean(tape, tensor.Square(tape, y.Out)), nil)
 	fmt.Println(y.Out.Shape(), y.Weights.Shape())
 	for name, p := range layer.Params() {
@@ -66,22 +67,6 @@ func ExampleMultiHeadConfig_groupedQuery() {
 	// attn: NewMultiHead: 8 heads are not divisible by 3 key/value heads
 }
 
-// A score of one's own, −‖q − k‖, made of operations on tensors; gradients follow from
-// these.
-func ExampleScoreFunc() {
-	distance := attn.ScoreFunc(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
-		b, h, lq, lk, e := q.Dim(0), q.Dim(1), q.Dim(2), k.Dim(2), q.Dim(3)
-		q = tensor.Reshape(t, q, b, h, lq, 1, e)
-		k = tensor.Reshape(t, k, b, h, 1, lk, e)
-		return tensor.Scale(t, tensor.Sqrt(t, tensor.SumAxis(t, tensor.Square(t, tensor.Sub(t, q, k)), 4)), -1)
-	})
-	q := tensor.New([]float32{0, 0}, 1, 1, 2)
-	k := tensor.New([]float32{3, 4, 6, 8}, 1, 2, 2)
-	fmt.Println(attn.Scores(nil, q, k, attn.Options{Score: distance}))
-	// Output:
-	// [[[-5 -10]]]
-}
-
 // Keys and values of an encoder are projected once and attended to at every step of a
 // decoder.
 func ExampleMultiHead_Project() {
@@ -113,10 +98,10 @@ func ExampleMultiHead_Extend() {
 		log.Fatal(err)
 	}
 	x := tensor.Randn(rng, 1, 3, 16)
-	whole := layer.Forward(nil, x, x, x, attn.Options{Mask: attn.Causal()}).Out
+	whole := layer.Forward(nil, x, x, x, attn.Options{Mask: mask.Causal()}).Out
 	for i := range 3 {
 		token := tensor.New(x.Data()[i*16:][:16], 1, 1, 16)
-		y := layer.Extend(nil, token, cache, attn.Options{Mask: attn.Causal()}).Out
+		y := layer.Extend(nil, token, cache, attn.Options{Mask: mask.Causal()}).Out
 		fmt.Println(cache.Len(0), y.Data()[0] == whole.Data()[i*16])
 	}
 	// Output:
@@ -192,39 +177,6 @@ func ExampleMultiHead_Keep() {
 	// Output: [16 16] [8 16] [16 8]
 }
 
-// The scalings of RoPE for sequences that are longer than those of training.
-func ExampleRoPEScaling() {
-	for _, s := range []struct {
-		name    string
-		scaling attn.RoPEScaling
-	}{
-		{"linear", attn.ScaleLinear(4)},
-		{"dynamic", attn.ScaleNTK(1, 2048, 8192)},
-		{"yarn", attn.ScaleYaRN(attn.YaRN{Factor: 4, Trained: 2048})},
-		{"llama3", attn.ScaleLlama3(8, 1, 4, 8192)},
-	} {
-		freqs := []float64{1, 0.1, 0.01, 0.001} // radians a position, of base 10,000 and 8 elements
-		factor, err := s.scaling(10000, freqs)
-		fmt.Printf("%-8s %.5f  factor %.3f %v\n", s.name, freqs, factor, err)
-	}
-	position, err := attn.NewRoPE(attn.RoPEConfig{Scaling: attn.ScaleYaRN(attn.YaRN{Factor: 4, Trained: 2048})})
-	fmt.Println(position != nil, err)
-	// Output:
-	// linear   [0.25000 0.02500 0.00250 0.00025]  factor 1.000 <nil>
-	// dynamic  [1.00000 0.06300 0.00397 0.00025]  factor 1.000 <nil>
-	// yarn     [1.00000 0.10000 0.00625 0.00025]  factor 1.139 <nil>
-	// llama3   [1.00000 0.10000 0.01000 0.00021]  factor 1.000 <nil>
-	// true <nil>
-}
-
-func ExampleALiBiSlopes() {
-	fmt.Println(attn.ALiBiSlopes(8)[:3])
-	fmt.Println(attn.ALiBiSlopes(3))
-	// Output:
-	// [0.5 0.25 0.125]
-	// [0.0625 0.00390625 0.25]
-}
-
 // An observer is told of the weights [B H Lq Lk] of every layer that it is given to.
 func ExampleObserver() {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -240,17 +192,4 @@ func ExampleObserver() {
 	// Output:
 	// encoder.0 [1 4 5 5]
 	// encoder.1 [1 4 5 5]
-}
-
-// A decoder whose queries ask the same keys step after step maps these only once.
-func ExampleOnKeys() {
-	rng := rand.New(rand.NewPCG(1, 2))
-	score := attn.NewAdditive(8, 6, 16, rng)
-	keys := tensor.Randn(rng, 1, 1, 7, 6) // [B H Lk Ek]
-	mapped := attn.OnKeys(nil, score, keys)
-	q := tensor.Randn(rng, 1, 1, 1, 8)
-	a := attn.Attend(nil, q, keys, keys, attn.Options{Score: score}).Out
-	b := attn.Attend(nil, q, keys, keys, attn.Options{Score: mapped}).Out
-	fmt.Println(a.Data()[0] == b.Data()[0], b.Shape())
-	// Output: true [1 1 1 6]
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -21,15 +22,15 @@ func ExampleCache() {
 		panic(err)
 	}
 	prompts := tensor.Randn(rng, 2, 7, 16) // of 7 and 4 tokens, and 3 of padding
-	layer.Extend(nil, prompts, cache, attn.Options{Mask: attn.Causal(), QueryLens: []int{7, 4}})
+	layer.Extend(nil, prompts, cache, attn.Options{Mask: mask.Causal(), QueryLens: []int{7, 4}})
 	fmt.Println("prompts:", cache.Lens())
 
 	token := tensor.Randn(rng, 2, 1, 16)
-	layer.Extend(nil, token, cache, attn.Options{Mask: attn.Causal()})
+	layer.Extend(nil, token, cache, attn.Options{Mask: mask.Causal()})
 	fmt.Println("a step later:", cache.Lens())
 
 	beam := cache.Select([]int{1, 1, 1}) // nothing is copied
-	y := layer.Extend(nil, tensor.Randn(rng, 3, 1, 16), beam, attn.Options{Mask: attn.Causal()})
+	y := layer.Extend(nil, tensor.Randn(rng, 3, 1, 16), beam, attn.Options{Mask: mask.Causal()})
 	fmt.Println("three ways to go on with the second:", beam.Lens(), y.Out.Shape())
 	beam.Truncate(4)
 	fmt.Println("its prompt:", beam.Lens(), "the others:", cache.Lens())

@@ -4,155 +4,12 @@ import (
 	"fmt"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 )
 
-// The last two of five positions ask: the last query attends to every key.
-func ExampleCausal() {
-	fmt.Print(attn.Causal().Draw(attn.Sizes{Lq: 2, Lk: 5}))
-	// Output:
-	// 1 1 1 1 ·
-	// 1 1 1 1 1
-}
-
-// Queries that stand elsewhere than at the end: here they are the first ones.
-func ExampleCausalAt() {
-	fmt.Print(attn.CausalAt(0).Draw(attn.Sizes{Lq: 2, Lk: 5}))
-	// Output:
-	// 1 · · · ·
-	// 1 1 · · ·
-}
-
-// A causal sliding window of three positions.
-func ExampleWindow() {
-	fmt.Print(attn.Window(2, 0).Draw(attn.Sizes{Lq: 5, Lk: 5}))
-	// Output:
-	// 1 · · · ·
-	// 1 1 · · ·
-	// 1 1 1 · ·
-	// · 1 1 1 ·
-	// · · 1 1 1
-}
-
-// Two sequences whose queries stand at different positions.
-func ExampleWindowAt() {
-	fmt.Print(attn.WindowAt(1, 1, 0, 3).Draw(attn.Sizes{B: 2, Lq: 2, Lk: 6}))
-	// Output:
-	// 1 1 · · · ·
-	// 1 1 1 · · ·
-	//
-	// · · 1 1 1 ·
-	// · · · 1 1 1
-}
-
-func ExampleWindowWithSinks() {
-	fmt.Print(attn.WindowWithSinks(1, 0, 2).Draw(attn.Sizes{Lq: 6, Lk: 6}))
-	// Output:
-	// 1 · · · · ·
-	// 1 1 · · · ·
-	// 1 1 1 · · ·
-	// 1 1 1 1 · ·
-	// 1 1 · 1 1 ·
-	// 1 1 · · 1 1
-}
-
-// A prompt of three tokens is read as a whole, what is written after it causally.
-func ExamplePrefix() {
-	fmt.Print(attn.Prefix(3).Draw(attn.Sizes{Lq: 5, Lk: 5}))
-	// Output:
-	// 1 1 1 · ·
-	// 1 1 1 · ·
-	// 1 1 1 · ·
-	// 1 1 1 1 ·
-	// 1 1 1 1 1
-}
-
-func ExampleValidLens() {
-	fmt.Print(attn.ValidLens(2, 4).Draw(attn.Sizes{B: 2, Lq: 1, Lk: 4}))
-	// Output:
-	// 1 1 · ·
-	//
-	// 1 1 1 1
-}
-
-func ExampleValidLensRows() {
-	fmt.Print(attn.ValidLensRows([][]int{{1, 3, 2}}).Draw(attn.Sizes{Lq: 3, Lk: 4}))
-	// Output:
-	// 1 · · ·
-	// 1 1 1 ·
-	// 1 1 · ·
-}
-
-// Queries that are padding attend to nothing and get zeros.
-func ExampleValidQueries() {
-	fmt.Print(attn.And(attn.ValidQueries(2), attn.ValidLens(3)).Draw(attn.Sizes{Lq: 3, Lk: 4}))
-	// Output:
-	// 1 1 1 ·
-	// 1 1 1 ·
-	// · · · ·
-}
-
-// Documents of two and three tokens are packed into a row of six, and each is causal.
-func ExampleDocuments() {
-	packed := attn.And(attn.Documents([]int{2, 5}), attn.Causal())
-	fmt.Print(packed.Draw(attn.Sizes{Lq: 6, Lk: 6}))
-	// Output:
-	// 1 · · · · ·
-	// 1 1 · · · ·
-	// · · 1 · · ·
-	// · · 1 1 · ·
-	// · · 1 1 1 ·
-	// · · · · · ·
-}
-
-func ExampleBlocks() {
-	fmt.Print(attn.Blocks(2, 1, 0).Draw(attn.Sizes{Lq: 6, Lk: 6}))
-	// Output:
-	// 1 1 · · · ·
-	// 1 1 · · · ·
-	// 1 1 1 1 · ·
-	// 1 1 1 1 · ·
-	// · · 1 1 1 1
-	// · · 1 1 1 1
-}
-
-func ExampleStrided() {
-	fmt.Print(attn.Strided(3).Draw(attn.Sizes{Lq: 3, Lk: 8}))
-	// Output:
-	// · · 1 1 1 1 · ·
-	// 1 · · 1 1 1 1 ·
-	// · 1 · · 1 1 1 1
-}
-
-// A mask of one row serves all sequences, heads and queries.
-func ExampleAllow() {
-	fmt.Print(attn.Allow([]bool{true, false, true}, 3).Draw(attn.Sizes{Lq: 2, Lk: 3}))
-	// Output:
-	// 1 · 1
-	// 1 · 1
-}
-
-// Sequence-first code has masks [Lq Lk B].
-func ExampleAllowSequenceFirst() {
-	seen := []bool{true, true, true, false, false, true} // keys 0, 1 and 2, of two sequences each
-	fmt.Print(attn.AllowSequenceFirst(seen, 1, 3, 2).Draw(attn.Sizes{B: 2, Lq: 1, Lk: 3}))
-	// Output:
-	// 1 1 ·
-	//
-	// 1 · 1
-}
-
-func ExampleAllowFunc() {
-	diagonal := attn.AllowFunc(func(_, _, i, j int) bool { return i != j })
-	fmt.Print(diagonal.Draw(attn.Sizes{Lq: 3, Lk: 3}))
-	// Output:
-	// · 1 1
-	// 1 · 1
-	// 1 1 ·
-}
-
 func ExampleAnd() {
-	m := attn.And(attn.Causal(), attn.ValidLens(3), attn.Window(2, 0))
+	m := attn.And(mask.Causal(), mask.Lengths(3), mask.Window(2, 0))
 	fmt.Print(m.Draw(attn.Sizes{B: 1, Lq: 4, Lk: 4}))
 	// Output:
 	// 1 · · ·
@@ -163,7 +20,7 @@ func ExampleAnd() {
 
 func ExampleMask_Draw() {
 	// Five queries and two keys: the first three queries are before all keys.
-	fmt.Print(attn.Causal().Draw(attn.Sizes{Lq: 5, Lk: 2}))
+	fmt.Print(mask.Causal().Draw(attn.Sizes{Lq: 5, Lk: 2}))
 	// Output:
 	// · ·
 	// · ·
@@ -189,7 +46,7 @@ func (r after) Check(s attn.Sizes) error {
 func (r after) Keys(s attn.Sizes, at attn.Row) (lo, hi int) { return r.key[at.Batch] + 1, s.Lk }
 
 func ExampleMaskRule() {
-	m := attn.And(attn.NewMask(after{key: []int{0, 2}}), attn.Causal())
+	m := attn.And(attn.NewMask(after{key: []int{0, 2}}), mask.Causal())
 	fmt.Print(m.Draw(attn.Sizes{B: 2, Lq: 2, Lk: 4}))
 
 	q, k := tensor.Zeros(2, 2, 3), tensor.Zeros(2, 4, 3)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -63,7 +64,7 @@ func Example_relativePositions() {
 	}
 
 	out := layer.Forward(nil, q, kv, kv, attn.Options{
-		Mask: attn.AllowSequenceFirst(seen, lq, lk, b),
+		Mask: mask.AllowSequenceFirst(seen, lq, lk, b),
 		Observe: func(layer string, weights *tensor.Tensor) {
 			fmt.Println(layer, weights.Shape(), "on a hidden key:", weights.At(1, 0, 0, 2))
 		},

@@ -5,6 +5,9 @@ import (
 	"math"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/position"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -15,21 +18,11 @@ func threeKeys() (q, k, v *tensor.Tensor) {
 	return q, k, tensor.New([]float32{1, 2, 5}, 1, 1, 3, 1)
 }
 
-// Which keys matter, without an array of all weights.
-func ExampleTopKeys() {
-	q, k, v := threeKeys()
-	top := &attn.TopKeys{K: 2}
-	attn.Attend(nil, q, k, v, attn.Options{Score: attn.Dot(), Rows: []attn.RowObserver{top}})
-	fmt.Println(top.Of(0, 0, 0))
-	// Output:
-	// [1 0] [0.5 0.25]
-}
-
 // Attention to keys that two machines share: each attends to its own, and the parts are
 // merged.
 func ExampleMerge() {
 	q, k, v := threeKeys()
-	o := attn.Options{Score: attn.Dot(), LogSumExp: true, Weights: true}
+	o := attn.Options{Score: score.Dot(), LogSumExp: true, Weights: true}
 	part := func(lo, hi int) attn.Output {
 		return attn.Attend(nil, q, tensor.Slice(nil, k, 2, lo, hi), tensor.Slice(nil, v, 2, lo, hi), o)
 	}
@@ -37,39 +30,6 @@ func ExampleMerge() {
 	fmt.Println(y.Out, y.Weights, attn.Attend(nil, q, k, v, o).Out)
 	// Output:
 	// [[[[2.5]]]] [[[[0.25 0.5 0.25]]]] [[[[2.5]]]]
-}
-
-// How much each key receives: what a cache that evicts the least used keys wants to know.
-func ExampleReceived() {
-	x := tensor.Zeros(1, 1, 3, 2)
-	received := new(attn.Received)
-	attn.Attend(nil, x, x, x, attn.Options{Mask: attn.Causal(), Rows: []attn.RowObserver{received}})
-	fmt.Println(received.Totals()) // 1 + 1/2 + 1/3, 1/2 + 1/3, 1/3
-	// Output:
-	// [[[1.833 0.8333 0.3333]]]
-}
-
-// How widely each query spreads its attention.
-func ExampleEntropy() {
-	x := tensor.Zeros(1, 1, 4, 2)
-	entropy := new(attn.Entropy)
-	attn.Attend(nil, x, x, x, attn.Options{Mask: attn.Causal(), Rows: []attn.RowObserver{entropy}})
-	fmt.Println(entropy.Values()) // the logarithms of 1, 2, 3 and 4 keys
-	// Output:
-	// [[[0 0.6931 1.099 1.386]]]
-}
-
-// The weights of one head and one query, of a layer with many.
-func ExampleChosenWeights() {
-	x := tensor.Zeros(1, 8, 100, 2)
-	chosen := &attn.ChosenWeights{Heads: []int{5}, Queries: []int{3, 1}}
-	attn.Attend(nil, x, x, x, attn.Options{Mask: attn.Causal(), Rows: []attn.RowObserver{chosen}})
-	w := chosen.Weights()
-	fmt.Println(w.Shape())
-	fmt.Println(w.At(0, 0, 0, 3), w.At(0, 0, 1, 1), w.At(0, 0, 1, 2))
-	// Output:
-	// [1 1 2 100]
-	// 0.25 0.5 0
 }
 
 // distance is an observer of a user's: from how far away each head takes what it takes,
@@ -96,7 +56,7 @@ func ExampleRowObserver() {
 	x := tensor.Zeros(1, 2, 5, 4)
 	d := new(distance)
 	attn.Attend(nil, x, x, x, attn.Options{
-		Mask: attn.Causal(), Changes: []attn.ScoreChange{attn.ALiBi(0, 10)}, Rows: []attn.RowObserver{d},
+		Mask: mask.Causal(), Changes: []attn.ScoreChange{position.ALiBi(0, 10)}, Rows: []attn.RowObserver{d},
 	})
 	fmt.Printf("%.2f\n%.2f\n", d.mean[0], d.mean[1]) // the second head attends to what is near
 	// Output:
@@ -110,12 +70,12 @@ func ExampleRowObserver() {
 func ExampleOutput_logSumExp() {
 	q, k, v := threeKeys()
 	part := func(lo, hi int) attn.Output {
-		return attn.Attend(nil, q, tensor.Slice(nil, k, 2, lo, hi), tensor.Slice(nil, v, 2, lo, hi), attn.Options{Score: attn.Dot(), LogSumExp: true})
+		return attn.Attend(nil, q, tensor.Slice(nil, k, 2, lo, hi), tensor.Slice(nil, v, 2, lo, hi), attn.Options{Score: score.Dot(), LogSumExp: true})
 	}
 	a, b := part(0, 1), part(1, 3)
 	share := 1 / (1 + math.Exp(float64(b.LogSumExp.Item()-a.LogSumExp.Item()))) // of the first part
 
-	whole := attn.Attend(nil, q, k, v, attn.Options{Score: attn.Dot(), LogSumExp: true})
+	whole := attn.Attend(nil, q, k, v, attn.Options{Score: score.Dot(), LogSumExp: true})
 	fmt.Printf("%.4f = %.4f\n", share*float64(a.Out.Item())+(1-share)*float64(b.Out.Item()), whole.Out.Item())
 	fmt.Printf("log-sum-exp %.4f\n", whole.LogSumExp.Item())
 	// Output:

@@ -6,14 +6,17 @@ import (
 	"math/rand/v2"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/position"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
 
 // Gemma 2 bounds its scores to ±50.
 func ExampleSoftCap() {
 	q, k := tensor.New([]float32{1000}, 1, 1, 1), tensor.New([]float32{1, -1, 0.01}, 1, 3, 1)
-	y := attn.Attend(nil, q, k, k, attn.Options{Score: attn.Dot(), SoftCap: 50, LogSumExp: true})
+	y := attn.Attend(nil, q, k, k, attn.Options{Score: score.Dot(), SoftCap: 50, LogSumExp: true})
 	fmt.Println(y.LogSumExp) // the largest score
 	// Output:
 	// [[50]]
@@ -45,7 +48,7 @@ func (m tempered) Back(at attn.Row, _, _, before, after, grad []float32) {
 func ExampleScoreChange() {
 	q := tensor.Full(float32(math.Log(4)), 1, 2, 1)
 	k := tensor.New([]float32{1, 0}, 1, 2, 1)
-	y := attn.Attend(nil, q, k, k, attn.Options{Score: attn.Dot(), Changes: []attn.ScoreChange{tempered{rate: 1}}, Weights: true})
+	y := attn.Attend(nil, q, k, k, attn.Options{Score: score.Dot(), Changes: []attn.ScoreChange{tempered{rate: 1}}, Weights: true})
 	fmt.Println(y.Weights)
 	// Output:
 	// [[[0.8 0.2] [0.6667 0.3333]]]
@@ -76,7 +79,7 @@ func ExampleScore() {
 		return
 	}
 	x := tensor.Randn(rng, 2, 5, 32)
-	fmt.Println(layer.Forward(nil, x, x, x, attn.Options{Mask: attn.Causal()}).Out.Shape())
+	fmt.Println(layer.Forward(nil, x, x, x, attn.Options{Mask: mask.Causal()}).Out.Shape())
 	for name, p := range layer.Params() {
 		fmt.Print(name, p.Shape(), " ")
 	}
@@ -99,7 +102,7 @@ func ExampleOptions_sinks() {
 // that are learnt, and then get their positions, as in Qwen 3.
 func ExampleMultiHeadConfig_queryNorm() {
 	rng := rand.New(rand.NewPCG(1, 2))
-	rope, _ := attn.NewRoPE(attn.RoPEConfig{Base: 1e6})
+	rope, _ := position.NewRoPE(position.RoPEConfig{Base: 1e6})
 	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{
 		Width: 32, Heads: 4, KVHeads: 2, Position: rope,
 		QueryNorm: nn.NewRMSNorm(8), KeyNorm: nn.NewRMSNorm(8),
@@ -130,7 +133,7 @@ func ExampleMultiHeadConfig_sinks() {
 func ExampleMultiHeadConfig_biasKV() {
 	layer, _ := attn.NewMultiHead(attn.MultiHeadConfig{Width: 12, Heads: 3, BiasKV: true, ZeroKV: true}, rand.New(rand.NewPCG(1, 2)))
 	x := tensor.Zeros(1, 4, 12)
-	y := layer.Forward(nil, x, x, x, attn.Options{Mask: attn.ValidLens(2), Weights: true})
+	y := layer.Forward(nil, x, x, x, attn.Options{Mask: mask.Lengths(2), Weights: true})
 	fmt.Println(layer.BiasK.Shape(), y.Weights.Shape(), y.Weights.At(0, 0, 0, 0)) // one of four equal parts
 	// Output:
 	// [1 1 12] [1 3 4 4] 0.25

@@ -8,7 +8,9 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -27,8 +29,8 @@ func Example_kernelRegression() {
 		y.Data()[i] = float32(2*math.Sin(v) + math.Pow(v, 0.8) + 0.5*rng.NormFloat64())
 	}
 
-	kernel := &attn.Gaussian{W: tensor.Full(1, 1).Param()}
-	others := attn.AllowFunc(func(_, _, i, j int) bool { return i != j })
+	kernel := &score.Gaussian{W: tensor.Full(1, 1).Param()}
+	others := mask.AllowFunc(func(_, _, i, j int) bool { return i != j })
 	optimizer := nn.NewAdamW(kernel)
 	tape := tensor.NewTape(tensor.Train)
 	for step := range 101 {
@@ -62,15 +64,15 @@ func Example_scores() {
 		name  string
 		score attn.Score
 	}{
-		{"dot", attn.Dot()},
-		{"scaled dot", attn.ScaledDot()},
-		{"additive", &attn.Additive{WQ: identity, WK: swap, WV: tensor.Full(1, 2)}},
-		{"bilinear", &attn.Bilinear{W: swap}},
-		{"scaled bilinear", &attn.Bilinear{W: swap, Scaled: true}},
-		{"Gaussian", &attn.Gaussian{}},
-		{"cosine", &attn.Cosine{}},
-		{"L1", &attn.L1{}},
-		{"your own", attn.ScoreFunc(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+		{"dot", score.Dot()},
+		{"scaled dot", score.ScaledDot()},
+		{"additive", &score.Additive{WQ: identity, WK: swap, WV: tensor.Full(1, 2)}},
+		{"bilinear", &score.Bilinear{W: swap}},
+		{"scaled bilinear", &score.Bilinear{W: swap, Scaled: true}},
+		{"Gaussian", &score.Gaussian{}},
+		{"cosine", &score.Cosine{}},
+		{"L1", &score.L1{}},
+		{"your own", score.Func(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 			return tensor.Square(t, tensor.MatMulT(t, q, k))
 		})},
 	} {
@@ -101,7 +103,7 @@ func Example_encoderDecoder() {
 	enc, last := encoder.Forward(tape, source, nil, lens, nn.Forward)
 	dec, _ := decoder.Forward(tape, target, last, nil, nn.Forward)
 	context := attn.Attend(tape, dec, enc, enc, attn.Options{
-		Score: attn.Dot(), Mask: attn.ValidLens(lens...), Weights: true,
+		Score: score.Dot(), Mask: mask.Lengths(lens...), Weights: true,
 	})
 
 	fmt.Println("context", context.Out.Shape(), "weights", context.Weights.Shape())
@@ -142,13 +144,13 @@ func Example_multiHeadMask() {
 	config.Heads = 6
 	layer, _ := attn.NewMultiHead(config, rng)
 
-	mask := tensor.New([]float32{1, 1, 1, 0, 1, 1, 1, 1, 0, 0}, 10) // one for each key
+	masked := tensor.New([]float32{1, 1, 1, 0, 1, 1, 1, 1, 0, 0}, 10) // one for each key
 	q, kv := tensor.Randn(rng, 64, 12, 300), tensor.Randn(rng, 64, 10, 300)
 	tape := tensor.NewTape(tensor.Train)
 	tape.Seed(1, 0) // what is dropped follows from the run's seed and the step
-	y := layer.Forward(tape, q, kv, kv, attn.Options{Mask: attn.AllowTensor(mask), Weights: true})
+	y := layer.Forward(tape, q, kv, kv, attn.Options{Mask: mask.AllowTensor(masked), Weights: true})
 	fmt.Println("out", y.Out.Shape(), "weights", y.Weights.Shape())
-	for j, m := range mask.Data() {
+	for j, m := range masked.Data() {
 		if m == 0 {
 			fmt.Print("key ", j, ": ", y.Weights.At(63, 5, 11, j), "  ")
 		}
@@ -172,7 +174,7 @@ func Example_multiHeadValidLens() {
 	}
 	x, y := tensor.Full(1, 2, 4, 100), tensor.Full(1, 2, 6, 100)
 
-	out := layer.Forward(nil, x, y, y, attn.Options{Mask: attn.ValidLens(3, 2), Weights: true})
+	out := layer.Forward(nil, x, y, y, attn.Options{Mask: mask.Lengths(3, 2), Weights: true})
 	fmt.Println(out.Out.Shape())
 	for b := range 2 { // of the first query in the first head
 		fmt.Printf("%.3f\n", tensor.Index(nil, out.Weights, b, 0, 0).Data())

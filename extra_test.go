@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -17,7 +19,7 @@ func TestExtraKeysAndPadding(t *testing.T) {
 	for _, n := range []int{0, 7, 509, 510, 511, 512, 600} {
 		short := pick(k, 1, 0, n)
 		want := m.Forward(nil, q, short, short, attn.Options{LogSumExp: true})
-		got := m.Forward(nil, q, k, k, attn.Options{Mask: attn.ValidLens(n, n), LogSumExp: true})
+		got := m.Forward(nil, q, k, k, attn.Options{Mask: mask.Lengths(n, n), LogSumExp: true})
 		tensortest.Same(t, fmt.Sprint("out of ", n), got.Out.Data(), want.Out.Data())
 		tensortest.Same(t, fmt.Sprint("log-sum-exp of ", n), got.LogSumExp.Data(), want.LogSumExp.Data())
 		got = m.Forward(nil, q, k, k, attn.Options{KeyLens: []int{n, n}})
@@ -29,7 +31,7 @@ func TestExtraKeysAndPadding(t *testing.T) {
 func TestExtraKeysAndWeights(t *testing.T) {
 	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 24, Heads: 6, BiasKV: true})
 	x := tensor.Randn(newRand(373), 3, 70, 24)
-	o := attn.Options{Mask: attn.Window(5, 0)}
+	o := attn.Options{Mask: mask.Window(5, 0)}
 	want := m.Forward(nil, x, x, x, o).Out
 	o.Weights = true
 	y := m.Forward(nil, x, x, x, o)
@@ -44,7 +46,7 @@ func TestExtraKeysAndWeights(t *testing.T) {
 // Where all scores fall out of the range of float32, the nearest key counts, be it an
 // extra one.
 func TestExtraKeysFarAway(t *testing.T) {
-	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 1, Heads: 1, BiasKV: true, Score: &attn.Gaussian{}})
+	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 1, Heads: 1, BiasKV: true, Score: &score.Gaussian{}})
 	for _, x := range []*tensor.Tensor{m.Q.Weight, m.K.Weight, m.V.Weight, m.Out.Weight} {
 		x.Data()[0] = 1
 	}
@@ -65,7 +67,7 @@ func TestExtraKeysRefused(t *testing.T) {
 		`attn: MultiHead: cache is for a layer with BiasKV or ZeroKV, want a layer without them`)
 	wantError(t, tensor.Catch(func() { m.Query(nil, x, plain.Project(nil, x, x), attn.Options{}) }),
 		`attn: MultiHead: kv is of a layer with other BiasKV or ZeroKV, want what Project of this layer returns`)
-	wantError(t, tensor.Catch(func() { m.Forward(nil, x, x, x, attn.Options{Mask: attn.ValidLens(6, 1)}) }),
+	wantError(t, tensor.Catch(func() { m.Forward(nil, x, x, x, attn.Options{Mask: mask.Lengths(6, 1)}) }),
 		`attn: MultiHead: mask has valid length \[6\], want 0 to Lk=5`)
 	if n := m.Project(nil, x, x).Len(); n != 5 {
 		t.Errorf("%d keys, want 5", n)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -24,7 +26,7 @@ func times(x *tensor.Tensor, power int) *tensor.Tensor {
 // make short vectors less alike, and no square that overflows.
 func TestCosineOfExtremes(t *testing.T) {
 	c := newCall(kindCase("dot"), usual)
-	c.o.Score = &attn.Cosine{Scale: tensor.Full(3, 1).Param()}
+	c.o.Score = &score.Cosine{Scale: tensor.Full(3, 1).Param()}
 	want := c.run()
 	for _, p := range []int{-120, -60, -44, -40, -30, 30, 62, 64, 100, 120} {
 		for _, both := range []bool{false, true} {
@@ -59,26 +61,26 @@ func TestGaussianFarAway(t *testing.T) {
 	keys := tensor.New([]float32{0, 0, 0.5 * huge, 0, 0.9 * huge, 0, -huge, huge, 0.9 * huge, 1}, 1, 1, 5, 2)
 	values := tensor.New([]float32{1, 2, 3, 4, 5}, 1, 1, 5, 1)
 	query := tensor.New([]float32{huge, 0, -huge, 2 * huge, 3, 0}, 1, 1, 3, 2)
-	w := func(x float32) *attn.Gaussian { return &attn.Gaussian{W: tensor.Full(x, 1).Param()} }
+	w := func(x float32) *score.Gaussian { return &score.Gaussian{W: tensor.Full(x, 1).Param()} }
 	many := float32(math.NaN()) // where several keys take part
 	for _, c := range []struct {
 		name  string
-		score *attn.Gaussian
+		score *score.Gaussian
 		o     attn.Options
 		want  []float32
 	}{
 		// Keys 2 and 4 are equally near to the first query, as far as numbers tell.
-		{"the nearest", &attn.Gaussian{}, attn.Options{}, []float32{4, 4, 1}},
+		{"the nearest", &score.Gaussian{}, attn.Options{}, []float32{4, 4, 1}},
 		{"with a parameter", w(2), attn.Options{}, []float32{4, 4, 1}},
 		{"with a small one", w(1e-24), attn.Options{}, []float32{many, 4, many}},
-		{"the nearest that is seen", w(1), attn.Options{Mask: attn.ValidLens(2)}, []float32{2, 1, 1}},
-		{"the only one that is seen", w(1), attn.Options{Mask: attn.AllowFunc(func(_, _, _, j int) bool { return j == 3 })}, []float32{4, 4, 4}},
-		{"none is seen", w(1), attn.Options{Mask: attn.ValidLens(0)}, []float32{0, 0, 0}},
+		{"the nearest that is seen", w(1), attn.Options{Mask: mask.Lengths(2)}, []float32{2, 1, 1}},
+		{"the only one that is seen", w(1), attn.Options{Mask: mask.AllowFunc(func(_, _, _, j int) bool { return j == 3 })}, []float32{4, 4, 4}},
+		{"none is seen", w(1), attn.Options{Mask: mask.Lengths(0)}, []float32{0, 0, 0}},
 		{"a bias hides the nearest", w(1), attn.Options{Bias: tensor.New([]float32{0, 0, float32(math.Inf(-1)), float32(math.Inf(-1)), float32(math.Inf(-1))}, 5)}, []float32{2, 1, 1}},
-		{"what is hidden has a bias", w(1), attn.Options{Mask: attn.AllowFunc(func(_, _, _, j int) bool { return j < 2 }), Bias: tensor.New([]float32{0, 0, many, float32(math.Inf(1)), many}, 5)}, []float32{2, 1, 1}},
+		{"what is hidden has a bias", w(1), attn.Options{Mask: mask.AllowFunc(func(_, _, _, j int) bool { return j < 2 }), Bias: tensor.New([]float32{0, 0, many, float32(math.Inf(1)), many}, 5)}, []float32{2, 1, 1}},
 		{"a bias hides all", w(1), attn.Options{Bias: tensor.Full(float32(math.Inf(-1)), 5)}, []float32{0, 0, 0}},
 		{"a bias counts among equals", w(1), attn.Options{Bias: tensor.New([]float32{0, 0, 0, 0, 100}, 5)}, []float32{5, 4, 1}},
-		{"a soft-cap makes all alike", w(1), attn.Options{SoftCap: 3, Mask: attn.ValidLens(2)}, []float32{1.5, 1.5, many}},
+		{"a soft-cap makes all alike", w(1), attn.Options{SoftCap: 3, Mask: mask.Lengths(2)}, []float32{1.5, 1.5, many}},
 	} {
 		c.o.Score = c.score
 		tape := tensortest.Tape(tensor.Eval)
@@ -115,7 +117,7 @@ func TestGaussianFarAwayOnEveryWay(t *testing.T) {
 		q := tensor.Full(0, 1, 1, lq, e)
 		each(q, func(_, _, i, f int, x *float32) { *x = keys.Data()[(300+i)*e+f] + 1e20 })
 		for _, w := range []*tensor.Tensor{nil, tensor.New([]float32{1, 2, 3}, e).Param()} {
-			o := attn.Options{Score: &attn.Gaussian{W: w}, Weights: true, LogSumExp: true}
+			o := attn.Options{Score: &score.Gaussian{W: w}, Weights: true, LogSumExp: true}
 			for _, dropout := range []float32{0, 0.5} {
 				if o.Dropout = dropout; dropout > 0 && lq == 1 {
 					continue
@@ -179,8 +181,8 @@ func TestGaussianFarAwayOnEveryWay(t *testing.T) {
 func TestGaussianFarAwayAgainstDefinition(t *testing.T) {
 	s := usual
 	for _, power := range []int{62, 66, 100} {
-		c := newCall(kindCase("dot"), s).mask(attn.ValidLens(6, 4)).bias(s.h, 1, s.lk)
-		c.o.Score = &attn.Gaussian{}
+		c := newCall(kindCase("dot"), s).mask(mask.Lengths(6, 4)).bias(s.h, 1, s.lk)
+		c.o.Score = &score.Gaussian{}
 		// The keys lie on a line, so that differences of squares are representable.
 		for i := range c.k.Len() {
 			c.k.Data()[i] = 0
@@ -219,7 +221,7 @@ func TestGaussianFarAwayAgainstDefinition(t *testing.T) {
 func TestGaussianOfHugeDifferences(t *testing.T) {
 	q := tensor.New([]float32{math.MaxFloat32}, 1, 1, 1, 1)
 	k := tensor.New([]float32{-math.MaxFloat32}, 1, 1, 1, 1)
-	s := &attn.Gaussian{W: tensor.Full(float32(math.Ldexp(1, -127)), 1)}
+	s := &score.Gaussian{W: tensor.Full(float32(math.Ldexp(1, -127)), 1)}
 	if got := attn.Scores(nil, q, k, attn.Options{Score: s}).Item(); math.Abs(float64(got)+8) > 1e-5 { // −½·(2·2¹²⁸·2⁻¹²⁷)²
 		t.Errorf("score %v, want -8", got)
 	}
@@ -235,7 +237,7 @@ func TestTinyValues(t *testing.T) {
 		tiny := times(v, power)
 		simd.Each(func(kernels string) {
 			what := fmt.Sprintf("%s: times 2^%d", kernels, power)
-			o := attn.Options{Mask: attn.Causal()}
+			o := attn.Options{Mask: mask.Causal()}
 			want := attn.Attend(nil, q, k, v, o).Out
 			got := attn.Attend(nil, q, k, tiny, o).Out
 			nearTensor(t, what, times(got, -power), want)

@@ -62,7 +62,7 @@ func (c *call) compare(t *tensor.Tape, f Form, q heads, kv KV, d dims) {
 	case f.Additive != nil:
 		c.Additive = f.Additive.Data()
 	case f.Gaussian != nil:
-		c.gaussian = featureFactors(t, "w of the Gaussian score", f.Gaussian, q.size)
+		c.gaussian = f.gaussianFactors(t, q.size)
 		c.Gaussian = flash.NewGaussian(c.gaussian.Data())
 	}
 }

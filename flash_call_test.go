@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -31,7 +33,7 @@ func TestGradientThroughWeights(t *testing.T) {
 	q, k, v := tensor.Randn(rng, 2, 3, 5, 4).Param(), tensor.Randn(rng, 2, 3, 7, 4).Param(), tensor.Randn(rng, 2, 3, 7, 6).Param()
 	dout, dweights := tensor.Randn(rng, 2, 3, 5, 6), tensor.Randn(rng, 2, 3, 5, 7)
 	tape := tensortest.Tape(tensor.Train)
-	y := attn.Attend(tape, q, k, v, attn.Options{Weights: true, Mask: attn.Causal()})
+	y := attn.Attend(tape, q, k, v, attn.Options{Weights: true, Mask: mask.Causal()})
 	grads := func(outs, douts []*tensor.Tensor) trace {
 		for _, x := range []*tensor.Tensor{q, k, v} {
 			x.ZeroGrad()
@@ -68,8 +70,8 @@ func TestMemory(t *testing.T) {
 	rng := newRand(149)
 	q, k, v := tensor.Randn(rng, 1, 1, l, e).Param(), tensor.Randn(rng, 1, 1, l, e).Param(), tensor.Randn(rng, 1, 1, l, e).Param()
 	dout := tensor.Randn(rng, 1, 1, l, e)
-	for name, score := range map[string]attn.Score{"dot": attn.Dot(), "additive": attn.NewAdditive(e, e, e, rng)} {
-		for _, mask := range []attn.Mask{{}, attn.Causal(), attn.AllowFunc(func(b, h, i, j int) bool { return j%7 != i%5 })} {
+	for name, score := range map[string]attn.Score{"dot": score.Dot(), "additive": score.NewAdditive(e, e, e, rng)} {
+		for _, mask := range []attn.Mask{{}, mask.Causal(), mask.AllowFunc(func(b, h, i, j int) bool { return j%7 != i%5 })} {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			tape := tensor.NewTape(tensor.Train)
@@ -96,7 +98,7 @@ func TestExtend(t *testing.T) {
 				if layout == attn.SequenceFirst {
 					x, axis = tensor.Transpose(nil, x, 1, 0, 2), 0
 				}
-				o := attn.Options{Mask: attn.Causal()}
+				o := attn.Options{Mask: mask.Causal()}
 				whole := m.Forward(nil, x, x, x, o).Out
 				cache := mustCache(t, m, 2, attn.CacheConfig{})
 				for _, step := range [][2]int{{0, 4}, {4, 5}, {5, 9}} {

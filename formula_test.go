@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -69,11 +70,11 @@ func formulaChanges(t *tensor.Tape, q, k *tensor.Tensor, o attn.Options) *tensor
 }
 
 // formulaScore returns the scores of all pairs of q [B H Lq Eq] and k [B H Lk Ek].
-func formulaScore(t *tensor.Tape, score attn.Score, q, k *tensor.Tensor) *tensor.Tensor {
-	if score == nil {
-		score = attn.ScaledDot()
+func formulaScore(t *tensor.Tape, scored attn.Score, q, k *tensor.Tensor) *tensor.Tensor {
+	if scored == nil {
+		scored = score.ScaledDot()
 	}
-	f := score.Form()
+	f := scored.Form()
 	if f.Queries != nil {
 		q = f.Queries(t, q)
 	}

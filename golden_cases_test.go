@@ -3,6 +3,7 @@ package attn_test
 import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -58,7 +59,7 @@ func goldenMultiHead(s *sheet) {
 	if inner == nil {
 		inner = m.Config().Score
 	}
-	o.Score = attn.ScoreFunc(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+	o.Score = score.Func(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 		scores := attn.Scores(t, q, k, attn.Options{Score: inner})
 		s.check("want.scores", scores)
 		return scores

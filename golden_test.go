@@ -9,7 +9,9 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -156,14 +158,14 @@ func (s *sheet) done() {
 func (s *sheet) score(prefix string) attn.Score {
 	switch s.Setting("score") {
 	case "custom":
-		return attn.ScoreFunc(ownScore)
+		return score.Func(ownScore)
 	case "relative":
 		r := s.leaf("param.r")
-		return attn.ScoreFunc(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+		return score.Func(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 			return relativeScores(t, q, k, r)
 		})
 	}
-	kinds := attn.ScoreKinds()
+	kinds := score.Kinds()
 	kind, ok := kinds.Find(s.Among("score", kinds.Names()))
 	switch {
 	case !ok:
@@ -193,32 +195,32 @@ func (s *sheet) mask() attn.Mask {
 	switch {
 	case s.Setting("causal") != "true":
 	case ownOffset:
-		all = append(all, attn.CausalAt(int(s.Number("offset"))))
+		all = append(all, mask.CausalAt(int(s.Number("offset"))))
 	default:
-		all = append(all, attn.Causal())
+		all = append(all, mask.Causal())
 	}
 	if s.Setting("window_left") != "" {
 		left, right := int(s.Number("window_left")), int(s.Number("window_right"))
 		if ownOffset {
-			all = append(all, attn.WindowAt(left, right, int(s.Number("offset"))))
+			all = append(all, mask.WindowAt(left, right, int(s.Number("offset"))))
 		} else {
-			all = append(all, attn.Window(left, right))
+			all = append(all, mask.Window(left, right))
 		}
 	}
 	if s.Has("in.valid_lens") {
 		lens := s.Ints("in.valid_lens")
 		if shape := s.Shape("in.valid_lens"); len(shape) == 1 {
-			all = append(all, attn.ValidLens(lens...))
+			all = append(all, mask.Lengths(lens...))
 		} else {
-			all = append(all, attn.ValidLensRows(slices.Collect(slices.Chunk(lens, shape[1]))))
+			all = append(all, mask.LengthsOfQueries(slices.Collect(slices.Chunk(lens, shape[1]))))
 		}
 	}
 	if s.Has("in.mask") {
 		seen, shape := s.Bools("in.mask"), s.Shape("in.mask")
 		if s.Setting("system") == "7" {
-			all = append(all, attn.AllowSequenceFirst(seen, shape[0], shape[1], shape[2]))
+			all = append(all, mask.AllowSequenceFirst(seen, shape[0], shape[1], shape[2]))
 		} else {
-			all = append(all, attn.Allow(seen, shape...))
+			all = append(all, mask.Allow(seen, shape...))
 		}
 	}
 	return attn.And(all...)

@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -62,7 +64,7 @@ func TestScoreGradients(t *testing.T) {
 		plain := newCall(c, small)
 		away(plain)
 		checkAttend(t, "plain", plain)
-		masked := newCall(c, grouped).mask(attn.And(attn.Causal(), attn.ValidLens(5, 2)))
+		masked := newCall(c, grouped).mask(attn.And(mask.Causal(), mask.Lengths(5, 2)))
 		away(masked)
 		checkAttend(t, "grouped and masked", masked)
 		capped := newCall(c, small).bias(small.h, 1, small.lk)
@@ -77,11 +79,11 @@ func TestBiasGradients(t *testing.T) {
 	for _, shape := range [][]int{
 		{s.b, s.h, s.lq, s.lk}, {s.h, s.lq, s.lk}, {s.lq, s.lk}, {s.lk}, {s.b, 1, 1, s.lk}, {s.h, 1, s.lk},
 	} {
-		checkAttend(t, fmt.Sprint("bias ", shape), newCall(kindCase("scaled"), s).bias(shape...).mask(attn.Window(2, 1)))
+		checkAttend(t, fmt.Sprint("bias ", shape), newCall(kindCase("scaled"), s).bias(shape...).mask(mask.Window(2, 1)))
 	}
 	// A bias that all keys share moves no weight.
 	for _, shape := range [][]int{{s.b, 1, s.lq, 1}, {1, s.h, 1, 1}, {1}, {}} {
-		x := newCall(kindCase("scaled"), s).mask(attn.Window(2, 1))
+		x := newCall(kindCase("scaled"), s).mask(mask.Window(2, 1))
 		want := x.run()
 		got := x.bias(shape...).run()
 		near(t, fmt.Sprint("bias ", shape), got, want)
@@ -97,7 +99,7 @@ func TestMultiHeadGradients(t *testing.T) {
 		"everything different": {
 			Width: 11, Heads: 4, KVHeads: 2, HeadSize: 3, ValueSize: 5, OutWidth: 7,
 			QueryWidth: 6, KeyWidth: 13, ValueWidth: 2, Bias: attn.Query | attn.Out,
-			Score: attn.NewAdditive(3, 3, 5, newRand(71)), Layout: attn.SequenceFirst,
+			Score: score.NewAdditive(3, 3, 5, newRand(71)), Layout: attn.SequenceFirst,
 		},
 		// No bias on the keys: where the score is a dot product it moves all
 		// scores of a query alike, and its gradient is nothing but rounding.
@@ -121,7 +123,7 @@ func TestMultiHeadGradients(t *testing.T) {
 			for _, p := range m.Params() {
 				in = append(in, p)
 			}
-			o := attn.Options{Mask: attn.ValidLens(5, 3)}
+			o := attn.Options{Mask: mask.Lengths(5, 3)}
 			tensortest.GradCheck(t, name, func(tape *tensor.Tape, in []*tensor.Tensor) *tensor.Tensor {
 				return m.Forward(tape, in[0], in[1], in[2], o).Out
 			}, in)
@@ -135,7 +137,7 @@ func TestSelfAttentionGradients(t *testing.T) {
 		m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, Layout: layout})
 		x := tensor.Randn(newRand(83), 3, 3, 12)
 		tensortest.GradCheck(t, "self-attention", func(tape *tensor.Tape, in []*tensor.Tensor) *tensor.Tensor {
-			return m.Forward(tape, in[0], in[0], in[0], attn.Options{Mask: attn.Causal()}).Out
+			return m.Forward(tape, in[0], in[0], in[0], attn.Options{Mask: mask.Causal()}).Out
 		}, []*tensor.Tensor{x})
 	}
 	eachScore(t, func(t *testing.T, c scoreCase) {

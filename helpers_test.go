@@ -9,6 +9,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -29,7 +30,7 @@ var scores = allScores()
 
 func allScores() []scoreCase {
 	var all []scoreCase
-	for _, kind := range attn.ScoreKinds() {
+	for _, kind := range score.Kinds() {
 		s := sizesOf(kind)
 		add := func(name string, make func() attn.Score) {
 			all = append(all, scoreCase{name, s.Query, s.Key, make})
@@ -43,17 +44,17 @@ func allScores() []scoreCase {
 		}
 	}
 	return append(all,
-		scoreCase{"dot_scale_zero", 5, 5, func() attn.Score { return attn.DotScale(0) }},
-		scoreCase{"gaussian_scalar", 5, 5, func() attn.Score { return &attn.Gaussian{W: tensor.Full(0.6, 1).Param()} }},
-		scoreCase{"own", 5, 5, func() attn.Score { return attn.ScoreFunc(ownScore) }},
-		scoreCase{"own_nonlinear", 5, 5, func() attn.Score { return attn.ScoreFunc(ownNonlinearScore) }},
+		scoreCase{"dot_scale_zero", 5, 5, func() attn.Score { return score.DotScale(0) }},
+		scoreCase{"gaussian_scalar", 5, 5, func() attn.Score { return &score.Gaussian{W: tensor.Full(0.6, 1).Param()} }},
+		scoreCase{"own", 5, 5, func() attn.Score { return score.Func(ownScore) }},
+		scoreCase{"own_nonlinear", 5, 5, func() attn.Score { return score.Func(ownNonlinearScore) }},
 	)
 }
 
 // sizesOf returns sizes of vectors that a kind of score compares, different ones if it
 // can.
-func sizesOf(kind attn.ScoreKind) attn.ScoreSizes {
-	s := attn.ScoreSizes{Query: 5, Key: 5, Hidden: 11}
+func sizesOf(kind score.Kind) score.Sizes {
+	s := score.Sizes{Query: 5, Key: 5, Hidden: 11}
 	for _, p := range kind.Params {
 		if slices.Contains(p.Axes, "Ek") {
 			s.Key = 7

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -27,18 +29,18 @@ func hidings() map[string]attn.Mask {
 		sequenceFirst[x] = b == 1 && j != 4
 	}
 	return map[string]attn.Mask{
-		"valid lengths":         attn.ValidLens(0, 4),
-		"valid lengths by row":  attn.ValidLensRows([][]int{{0, 3, 2, 0, 1}, {5, 0, 4, 2, 3}}),
-		"causal at":             attn.CausalAt(-2, 1),
-		"window":                attn.Window(1, 0),
-		"window at":             attn.WindowAt(1, 0, -3, 6),
-		"keys":                  attn.Allow([]bool{true, false, true, true, false, true, false}, s.lk),
-		"rows":                  attn.Allow([]bool{true, false, true, true, false}, s.lq, 1),
-		"full":                  attn.Allow(full, s.b, s.h, s.lq, s.lk),
-		"sequence first":        attn.AllowSequenceFirst(sequenceFirst, s.lq, s.lk, s.b),
-		"function":              attn.AllowFunc(func(b, h, i, j int) bool { return b == h%2 && i != 1 && j > 2 }),
-		"all of them":           attn.And(attn.CausalAt(1), attn.ValidLens(3, 6), attn.Window(1, 1), attn.Allow(full, s.b, s.h, s.lq, s.lk)),
-		"nothing left together": attn.And(attn.ValidLens(2, 3), attn.WindowAt(0, -1, 4)),
+		"valid lengths":         mask.Lengths(0, 4),
+		"valid lengths by row":  mask.LengthsOfQueries([][]int{{0, 3, 2, 0, 1}, {5, 0, 4, 2, 3}}),
+		"causal at":             mask.CausalAt(-2, 1),
+		"window":                mask.Window(1, 0),
+		"window at":             mask.WindowAt(1, 0, -3, 6),
+		"keys":                  mask.Allow([]bool{true, false, true, true, false, true, false}, s.lk),
+		"rows":                  mask.Allow([]bool{true, false, true, true, false}, s.lq, 1),
+		"full":                  mask.Allow(full, s.b, s.h, s.lq, s.lk),
+		"sequence first":        mask.AllowSequenceFirst(sequenceFirst, s.lq, s.lk, s.b),
+		"function":              mask.AllowFunc(func(b, h, i, j int) bool { return b == h%2 && i != 1 && j > 2 }),
+		"all of them":           attn.And(mask.CausalAt(1), mask.Lengths(3, 6), mask.Window(1, 1), mask.Allow(full, s.b, s.h, s.lq, s.lk)),
+		"nothing left together": attn.And(mask.Lengths(2, 3), mask.WindowAt(0, -1, 4)),
 	}
 }
 
@@ -94,7 +96,7 @@ func poison(c call, weights *tensor.Tensor, p float32) call {
 // other.
 func TestHiddenFromSomeIsNotFeltByThem(t *testing.T) {
 	eachScore(t, func(t *testing.T, c scoreCase) {
-		x := newCall(c, usual).mask(attn.Causal())
+		x := newCall(c, usual).mask(mask.Causal())
 		x.dweights = nil
 		want := x.run()
 		for _, p := range poisons {
@@ -131,10 +133,10 @@ func TestNaNDoesNotReachWeightsOfHiddenKeys(t *testing.T) {
 		})
 	}
 	long := sizes{b: 2, h: 2, g: 1, lq: 3, lk: 1201, v: 5} // several blocks of keys
-	holes := attn.AllowFunc(func(b, h, i, j int) bool { return j%7 != i })
+	holes := mask.AllowFunc(func(b, h, i, j int) bool { return j%7 != i })
 	for _, key := range []int{1, 700, 1103} {
 		t.Run(fmt.Sprint("long, key ", key), func(t *testing.T) {
-			checkSpoiled(t, newCall(scores[0], long).mask(attn.And(attn.ValidLens(1103, 1104), holes)), key)
+			checkSpoiled(t, newCall(scores[0], long).mask(attn.And(mask.Lengths(1103, 1104), holes)), key)
 		})
 	}
 }
@@ -199,7 +201,7 @@ func TestBlindQueries(t *testing.T) {
 	tall.lq, tall.lk = 7, 5
 	t.Run("causal, more queries than keys", func(t *testing.T) {
 		eachScore(t, func(t *testing.T, c scoreCase) {
-			if n := checkBlind(t, newCall(c, tall).mask(attn.Causal())); n != 2*tall.b*tall.h {
+			if n := checkBlind(t, newCall(c, tall).mask(mask.Causal())); n != 2*tall.b*tall.h {
 				t.Errorf("%d blind queries, want 2 of each head", n)
 			}
 		})
@@ -256,22 +258,22 @@ func TestMultiHeadHiddenIsNotFelt(t *testing.T) {
 			c.eq = c.ek // one head size
 		}
 		t.Run(c.name, func(t *testing.T) {
-			score := c.make()
-			switch s := score.(type) {
-			case *attn.Additive:
-				score = attn.NewAdditive(c.ek, c.ek, 11, newRand(1))
-			case *attn.Bilinear:
-				square := attn.NewBilinear(c.ek, c.ek, newRand(2))
+			scored := c.make()
+			switch s := scored.(type) {
+			case *score.Additive:
+				scored = score.NewAdditive(c.ek, c.ek, 11, newRand(1))
+			case *score.Bilinear:
+				square := score.NewBilinear(c.ek, c.ek, newRand(2))
 				square.Scaled = s.Scaled
-				score = square
+				scored = square
 			}
 			m := mustMultiHead(t, attn.MultiHeadConfig{
-				Width: 3 * c.ek, Heads: 3, KeyWidth: 13, ValueWidth: 17, Bias: attn.AllProjections, Score: score,
+				Width: 3 * c.ek, Heads: 3, KeyWidth: 13, ValueWidth: 17, Bias: attn.AllProjections, Score: scored,
 			})
 			rng := newRand(41)
 			q, k, v := tensor.Randn(rng, 2, 5, 3*c.ek), tensor.Randn(rng, 2, 7, 13), tensor.Randn(rng, 2, 7, 17)
 			dout := tensor.Randn(rng, 2, 5, 3*c.ek)
-			o := attn.Options{Mask: attn.ValidLens(lens...), Weights: true, SoftCap: 5}
+			o := attn.Options{Mask: mask.Lengths(lens...), Weights: true, SoftCap: 5}
 			want := runLayer(m, q, k, v, dout, o)
 			for _, p := range poisons {
 				for b, n := range lens {

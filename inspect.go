@@ -7,6 +7,17 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
+// RowObserver is told of the weights of each query while attention is computed, so
+// that a statistic of the weights, or a part of them, can be had without memory for
+// all: see Received, TopKeys, Entropy and ChosenWeights.
+type RowObserver interface {
+	// Begin is called once before the rows of a call of Attend.
+	Begin(s Sizes)
+	// Row is told of the weights [Lk] of the query at, before dropout. It is called
+	// concurrently, once for each query, in any order, and must not keep weights.
+	Row(at Row, weights []float32)
+}
+
 // Inspector is told what the weights of a layer are made of, and what they are the
 // weights of, each time it attends.
 type Inspector func(layer string, p Parts)

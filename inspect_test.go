@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/position"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -109,7 +112,7 @@ func TestInspectedLayer(t *testing.T) {
 			gates := tensor.Zeros(6)
 			gates.Data()[h] = 1
 			for j := range lk {
-				one := attn.Options{Gates: gates, Mask: attn.AllowFunc(func(_, _, _, key int) bool { return key == j })}
+				one := attn.Options{Gates: gates, Mask: mask.AllowFunc(func(_, _, _, key int) bool { return key == j })}
 				if name == "extra keys" {
 					continue // to them every query attends
 				}
@@ -136,17 +139,17 @@ func TestInspectedLayer(t *testing.T) {
 // keys up to it.
 func TestInspectedCache(t *testing.T) {
 	rng := newRand(7)
-	rope, err := attn.NewRoPE(attn.RoPEConfig{Size: 6})
+	rope, err := position.NewRoPE(position.RoPEConfig{Size: 6})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 12, Heads: 2, Position: rope, Score: &attn.Cosine{Scale: tensor.Full(3, 1).Param()}}, rng)
+	m, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 12, Heads: 2, Position: rope, Score: &score.Cosine{Scale: tensor.Full(3, 1).Param()}}, rng)
 	if err != nil {
 		t.Fatal(err)
 	}
 	x := tensor.Randn(rng, 1, 5, 12)
 	var whole, step attn.Parts
-	m.Forward(nil, x, x, x, attn.Options{Mask: attn.Causal(), Inspect: func(_ string, p attn.Parts) { whole = p }})
+	m.Forward(nil, x, x, x, attn.Options{Mask: mask.Causal(), Inspect: func(_ string, p attn.Parts) { whole = p }})
 	cache, err := m.NewCache(1, attn.CacheConfig{})
 	if err != nil {
 		t.Fatal(err)

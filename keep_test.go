@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -16,7 +18,7 @@ import (
 // gatedLayers are layers of every kind that heads can be taken from, in both
 // ways through Attend.
 func gatedLayers() map[string]attn.MultiHeadConfig {
-	gaussian := &attn.Gaussian{W: tensor.Full(0.7, 3).Param()}
+	gaussian := &score.Gaussian{W: tensor.Full(0.7, 3).Param()}
 	return map[string]attn.MultiHeadConfig{
 		"plain":                    {Width: 15, Heads: 5},
 		"biases":                   {Width: 15, Heads: 5, Bias: attn.AllProjections},
@@ -24,7 +26,7 @@ func gatedLayers() map[string]attn.MultiHeadConfig {
 		"grouped":                  {Width: 15, Heads: 6, KVHeads: 3, HeadSize: 5, ValueSize: 7, Bias: attn.AllProjections},
 		"extra keys":               {Width: 15, Heads: 6, KVHeads: 3, HeadSize: 5, BiasKV: true, ZeroKV: true},
 		"maps of their own":        {Width: 15, Heads: 5, Bias: attn.Value},
-		"additive":                 {Width: 15, Heads: 5, Score: attn.NewAdditive(3, 3, 11, newRand(2))},
+		"additive":                 {Width: 15, Heads: 5, Score: score.NewAdditive(3, 3, 11, newRand(2))},
 		"gaussian":                 {Width: 15, Heads: 5, Bias: attn.AllProjections, Score: gaussian},
 		"gaussian, sequence first": {Width: 15, Heads: 5, Layout: attn.SequenceFirst, Score: gaussian},
 	}
@@ -48,7 +50,7 @@ func TestKeepIsGatesOfZero(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := attn.Options{Mask: attn.ValidLens(3, 7, 5, 1, 0, 2, 6), Weights: true}
+			o := attn.Options{Mask: mask.Lengths(3, 7, 5, 1, 0, 2, 6), Weights: true}
 			got := runLayer(small, x, x, x, dout, o)
 			o.Gates = tensor.Zeros(h)
 			for _, k := range keep {
@@ -112,7 +114,7 @@ func TestGateGradients(t *testing.T) {
 	for name, c := range gatedLayers() {
 		m := mustMultiHead(t, c)
 		x := tensor.Randn(newRand(7), 3, 3, 15)
-		o := attn.Options{Mask: attn.ValidLens(3, 1, 2)}
+		o := attn.Options{Mask: mask.Lengths(3, 1, 2)}
 		for _, gates := range []*tensor.Tensor{
 			tensor.Randn(newRand(11), m.Config().Heads),
 			tensor.Randn(newRand(13), 3, m.Config().Heads),
@@ -280,8 +282,8 @@ func TestKeepErrors(t *testing.T) {
 // What is kept is a copy: the whole layer may go on learning.
 func TestKeepCopies(t *testing.T) {
 	for _, score := range []attn.Score{
-		nil, attn.NewAdditive(3, 3, 4, newRand(5)), attn.NewBilinear(3, 3, newRand(5)),
-		&attn.Gaussian{W: tensor.Full(2, 3).Param()}, &attn.Cosine{Scale: tensor.Full(2, 1).Param()},
+		nil, score.NewAdditive(3, 3, 4, newRand(5)), score.NewBilinear(3, 3, newRand(5)),
+		&score.Gaussian{W: tensor.Full(2, 3).Param()}, &score.Cosine{Scale: tensor.Full(2, 1).Param()},
 	} {
 		keepCopies(t, mustMultiHead(t, attn.MultiHeadConfig{Width: 15, Heads: 5, Bias: attn.AllProjections, Score: score}))
 	}
@@ -336,7 +338,7 @@ func TestNoHeads(t *testing.T) {
 		}
 		m.Forward(nil, x, x, x, attn.Options{Gates: shaped(2, 0)})
 		for want, o := range map[string]attn.Options{
-			`attn: MultiHead: mask has valid length \[8\], want 0 to Lk=7`:                                   {Mask: attn.ValidLens(8, 1)},
+			`attn: MultiHead: mask has valid length \[8\], want 0 to Lk=7`:                                   {Mask: mask.Lengths(8, 1)},
 			`attn: MultiHead: gates has shape \[3\], want \[H=0\] or \[B=2 H=0\]`:                            {Gates: shaped(3)},
 			`attn: MultiHead: bias has shape \[5 5\], want a shape that broadcasts to \[B=2 H=0 Lq=7 Lk=7\]`: {Bias: shaped(5, 5)},
 		} {
@@ -345,7 +347,7 @@ func TestNoHeads(t *testing.T) {
 		cache := mustCache(t, m, 2, attn.CacheConfig{})
 		m.Extend(nil, x, cache, attn.Options{})
 		cache = cache.Select([]int{1, 0})
-		tensortest.Same(t, "query", m.Extend(nil, x, cache, attn.Options{Mask: attn.ValidLens(3, 9)}).Out.Data(), y.Out.Data())
+		tensortest.Same(t, "query", m.Extend(nil, x, cache, attn.Options{Mask: mask.Lengths(3, 9)}).Out.Data(), y.Out.Data())
 		if lens := cache.Lens(); lens[0] != 14 || lens[1] != 14 {
 			t.Errorf("%v keys, want 14", lens)
 		}

@@ -36,6 +36,10 @@ var order = []string{
 	"tensor/tensortest", // for tests only
 	"nn",
 	".", // attn itself
+	"mask",
+	"score",
+	"position",
+	"observe",
 	"onnx",
 	"internal/bench",
 	"heads",
@@ -133,6 +137,22 @@ func TestImportOrder(t *testing.T) {
 	for _, dir := range order {
 		if found[dir] == nil {
 			t.Errorf("package %s is in the order of imports but does not exist", dir)
+		}
+	}
+}
+
+// Masks, scores, positions and observers use what any user can use: nothing of the engine that
+// is internal. The processor's vectors and threads, which only make them faster, are exempt.
+func TestValuesUseThePublicAPI(t *testing.T) {
+	files, found := packages(t)
+	for _, dir := range []string{"mask", "score", "position", "observe"} {
+		for _, file := range found[dir] {
+			for _, spec := range file.Imports {
+				path := strings.Trim(spec.Path.Value, `"`)
+				if strings.HasPrefix(path, module+"/internal/") && path != module+"/internal/simd" && path != module+"/internal/par" {
+					t.Errorf("%s: package %s imports %s", files.Position(spec.Pos()), dir, path)
+				}
+			}
 		}
 	}
 }

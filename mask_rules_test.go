@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -49,12 +50,12 @@ func TestMaskRules(t *testing.T) {
 			}
 			lens(lk, func(a, b int) {
 				n := [2]int{a, b}
-				sameMask(t, fmt.Sprintf("Prefix(%d, %d)", a, b), attn.Prefix(a, b), lq, lk, func(s, p, j int) bool { return j < n[s] || j <= p })
-				sameMask(t, fmt.Sprintf("Prefix(%d)", a), attn.Prefix(a), lq, lk, func(_, p, j int) bool { return j < a || j <= p })
+				sameMask(t, fmt.Sprintf("Prefix(%d, %d)", a, b), mask.Prefix(a, b), lq, lk, func(s, p, j int) bool { return j < n[s] || j <= p })
+				sameMask(t, fmt.Sprintf("Prefix(%d)", a), mask.Prefix(a), lq, lk, func(_, p, j int) bool { return j < a || j <= p })
 			})
 			lens(lq, func(a, b int) {
 				n := [2]int{a, b}
-				sameMask(t, fmt.Sprintf("ValidQueries(%d, %d)", a, b), attn.ValidQueries(a, b), lq, lk, func(s, p, _ int) bool { return p-lk+lq < n[s] })
+				sameMask(t, fmt.Sprintf("ValidQueries(%d, %d)", a, b), mask.QueryLengths(a, b), lq, lk, func(s, p, _ int) bool { return p-lk+lq < n[s] })
 			})
 			lens(lk, func(a, b int) {
 				// A document of length 0 among them, and padding behind the last.
@@ -65,8 +66,8 @@ func TestMaskRules(t *testing.T) {
 				same := func(ends []int, p, j int) bool {
 					return p >= 0 && document(ends, p) >= 0 && document(ends, p) == document(ends, j)
 				}
-				sameMask(t, fmt.Sprint("Documents ", one), attn.Documents(one), lq, lk, func(_, p, j int) bool { return same(one, p, j) })
-				sameMask(t, fmt.Sprint("Documents ", one, two), attn.Documents(one, two), lq, lk, func(s, p, j int) bool {
+				sameMask(t, fmt.Sprint("Documents ", one), mask.Documents(one), lq, lk, func(_, p, j int) bool { return same(one, p, j) })
+				sameMask(t, fmt.Sprint("Documents ", one, two), mask.Documents(one, two), lq, lk, func(s, p, j int) bool {
 					return same([][]int{one, two}[s], p, j)
 				})
 			})
@@ -76,7 +77,7 @@ func TestMaskRules(t *testing.T) {
 						if left > 5 && right > 3 && first > 4 && lq != 7 {
 							continue // enough of these
 						}
-						m := attn.WindowWithSinks(left, right, first)
+						m := mask.WindowWithSinks(left, right, first)
 						sameMask(t, fmt.Sprintf("WindowWithSinks(%d, %d, %d)", left, right, first), m, lq, lk, func(_, p, j int) bool {
 							return (right < 0 || j-p <= right) && (left < 0 || p-j <= left || j < first)
 						})
@@ -86,14 +87,14 @@ func TestMaskRules(t *testing.T) {
 			for _, size := range upTo(1, 5) {
 				for _, before := range upTo(0, 3) {
 					for _, after := range upTo(0, 3) {
-						sameMask(t, fmt.Sprintf("Blocks(%d, %d, %d)", size, before, after), attn.Blocks(size, before, after), lq, lk, func(_, p, j int) bool {
+						sameMask(t, fmt.Sprintf("Blocks(%d, %d, %d)", size, before, after), mask.Blocks(size, before, after), lq, lk, func(_, p, j int) bool {
 							return p >= 0 && p/size-j/size <= before && j/size-p/size <= after
 						})
 					}
 				}
 			}
 			for _, stride := range upTo(1, 6) {
-				sameMask(t, fmt.Sprintf("Strided(%d)", stride), attn.Strided(stride), lq, lk, func(_, p, j int) bool {
+				sameMask(t, fmt.Sprintf("Strided(%d)", stride), mask.Strided(stride), lq, lk, func(_, p, j int) bool {
 					return j <= p && (within(p-j, stride) || (p-j)%stride == 0)
 				})
 			}
@@ -105,11 +106,11 @@ func TestMaskRules(t *testing.T) {
 // it is used.
 func TestMaskRulesRefuse(t *testing.T) {
 	for want, f := range map[string]func(){
-		"attn: WindowWithSinks: first is -1, want a number of keys":                                                             func() { attn.WindowWithSinks(1, 1, -1) },
-		"attn: Blocks: size, before and after is 0 1 1, want a positive size and no negative number":                            func() { attn.Blocks(0, 1, 1) },
-		"attn: Blocks: size, before and after is 1 -1 1, want a positive size and no negative number":                           func() { attn.Blocks(1, -1, 1) },
-		fmt.Sprintf("attn: Blocks: size, before and after is 1 1 %d, want a positive size and no negative number", math.MinInt): func() { attn.Blocks(1, 1, math.MinInt) },
-		"attn: Strided: stride is 0, want a positive number":                                                                    func() { attn.Strided(0) },
+		"mask: WindowWithSinks: first is -1, want a number of keys":                                                             func() { mask.WindowWithSinks(1, 1, -1) },
+		"mask: Blocks: size, before and after is 0 1 1, want a positive size and no negative number":                            func() { mask.Blocks(0, 1, 1) },
+		"mask: Blocks: size, before and after is 1 -1 1, want a positive size and no negative number":                           func() { mask.Blocks(1, -1, 1) },
+		fmt.Sprintf("mask: Blocks: size, before and after is 1 1 %d, want a positive size and no negative number", math.MinInt): func() { mask.Blocks(1, 1, math.MinInt) },
+		"mask: Strided: stride is 0, want a positive number":                                                                    func() { mask.Strided(0) },
 		"attn: NewMask: rule is nil, want a MaskRule":                                                                           func() { attn.NewMask(nil) },
 	} {
 		err := tensor.Catch(f)
@@ -122,17 +123,17 @@ func TestMaskRulesRefuse(t *testing.T) {
 		return func() { m.Draw(attn.Sizes{B: 2, H: 1, Lq: 5, Lk: 7}) }
 	}
 	for want, f := range map[string]func(){
-		"attn: Draw: mask has number of prefixes [3], want one, or one for each of B=2 sequences":           draw(attn.Prefix(1, 2, 3)),
-		"attn: Draw: mask has number of prefixes [0], want one, or one for each of B=2 sequences":           draw(attn.Prefix()),
-		"attn: Draw: mask has length of a prefix [-1], want 0 to Lk=7":                                      draw(attn.Prefix(-1)),
-		"attn: Draw: mask has length of a prefix [8], want 0 to Lk=7":                                       draw(attn.Prefix(3, 8)),
-		"attn: Draw: mask has number of valid query lengths [1], want one for each of B=2 sequences":        draw(attn.ValidQueries(3)),
-		"attn: Draw: mask has valid query length [6], want 0 to Lq=5":                                       draw(attn.ValidQueries(3, 6)),
-		"attn: Draw: mask has number of lists of documents [0], want one, or one for each of B=2 sequences": draw(attn.Documents()),
-		"attn: Draw: mask has end of a document [8], want 0 to Lk=7":                                        draw(attn.Documents([]int{3, 8})),
-		"attn: Draw: mask has end of a document [-1], want 0 to Lk=7":                                       draw(attn.Documents([]int{-1, 3})),
-		"attn: Draw: mask has ends of documents [5 3], want cumulative lengths, which ascend":               draw(attn.Documents([]int{5, 3})),
-		"attn: Draw: sizes has shape [1 1 -1 7], want [B H Lq Lk]":                                          func() { attn.Causal().Draw(attn.Sizes{Lq: -1, Lk: 7}) },
+		"attn: Draw: mask has number of prefixes [3], want one, or one for each of B=2 sequences":           draw(mask.Prefix(1, 2, 3)),
+		"attn: Draw: mask has number of prefixes [0], want one, or one for each of B=2 sequences":           draw(mask.Prefix()),
+		"attn: Draw: mask has length of a prefix [-1], want 0 to Lk=7":                                      draw(mask.Prefix(-1)),
+		"attn: Draw: mask has length of a prefix [8], want 0 to Lk=7":                                       draw(mask.Prefix(3, 8)),
+		"attn: Draw: mask has number of valid query lengths [1], want one for each of B=2 sequences":        draw(mask.QueryLengths(3)),
+		"attn: Draw: mask has valid query length [6], want 0 to Lq=5":                                       draw(mask.QueryLengths(3, 6)),
+		"attn: Draw: mask has number of lists of documents [0], want one, or one for each of B=2 sequences": draw(mask.Documents()),
+		"attn: Draw: mask has end of a document [8], want 0 to Lk=7":                                        draw(mask.Documents([]int{3, 8})),
+		"attn: Draw: mask has end of a document [-1], want 0 to Lk=7":                                       draw(mask.Documents([]int{-1, 3})),
+		"attn: Draw: mask has ends of documents [5 3], want cumulative lengths, which ascend":               draw(mask.Documents([]int{5, 3})),
+		"attn: Draw: sizes has shape [1 1 -1 7], want [B H Lq Lk]":                                          func() { mask.Causal().Draw(attn.Sizes{Lq: -1, Lk: 7}) },
 	} {
 		err := tensor.Catch(f)
 		var shape *tensor.ShapeError
@@ -151,18 +152,18 @@ func TestDraw(t *testing.T) {
 		want string
 	}{
 		{"no mask", attn.Mask{}, attn.Sizes{Lq: 2, Lk: 3}, "1 1 1\n1 1 1\n"},
-		{"causal, more keys", attn.Causal(), attn.Sizes{Lq: 2, Lk: 5}, "1 1 1 1 ·\n1 1 1 1 1\n"},
-		{"causal, more queries", attn.Causal(), attn.Sizes{Lq: 4, Lk: 2}, "· ·\n· ·\n1 ·\n1 1\n"},
-		{"prefix", attn.Prefix(2), attn.Sizes{Lq: 4, Lk: 4}, "1 1 · ·\n1 1 · ·\n1 1 1 ·\n1 1 1 1\n"},
-		{"window with sinks", attn.WindowWithSinks(1, 0, 2), attn.Sizes{Lq: 3, Lk: 7}, "1 1 · 1 1 · ·\n1 1 · · 1 1 ·\n1 1 · · · 1 1\n"},
-		{"documents", attn.And(attn.Documents([]int{2, 5}), attn.Causal()), attn.Sizes{Lq: 6, Lk: 6},
+		{"causal, more keys", mask.Causal(), attn.Sizes{Lq: 2, Lk: 5}, "1 1 1 1 ·\n1 1 1 1 1\n"},
+		{"causal, more queries", mask.Causal(), attn.Sizes{Lq: 4, Lk: 2}, "· ·\n· ·\n1 ·\n1 1\n"},
+		{"prefix", mask.Prefix(2), attn.Sizes{Lq: 4, Lk: 4}, "1 1 · ·\n1 1 · ·\n1 1 1 ·\n1 1 1 1\n"},
+		{"window with sinks", mask.WindowWithSinks(1, 0, 2), attn.Sizes{Lq: 3, Lk: 7}, "1 1 · 1 1 · ·\n1 1 · · 1 1 ·\n1 1 · · · 1 1\n"},
+		{"documents", attn.And(mask.Documents([]int{2, 5}), mask.Causal()), attn.Sizes{Lq: 6, Lk: 6},
 			"1 · · · · ·\n1 1 · · · ·\n· · 1 · · ·\n· · 1 1 · ·\n· · 1 1 1 ·\n· · · · · ·\n"},
-		{"blocks", attn.Blocks(2, 1, 0), attn.Sizes{Lq: 3, Lk: 6}, "1 1 1 1 · ·\n· · 1 1 1 1\n· · 1 1 1 1\n"},
-		{"strided", attn.Strided(3), attn.Sizes{Lq: 2, Lk: 8}, "1 · · 1 1 1 1 ·\n· 1 · · 1 1 1 1\n"},
-		{"two sequences", attn.ValidLens(1, 3), attn.Sizes{B: 2, Lq: 2, Lk: 3}, "1 · ·\n1 · ·\n\n1 1 1\n1 1 1\n"},
-		{"two heads", attn.AllowFunc(func(_, h, _, j int) bool { return h == j }), attn.Sizes{B: 1, H: 2, Lq: 1, Lk: 2}, "1 ·\n\n· 1\n"},
-		{"no keys", attn.Causal(), attn.Sizes{Lq: 2}, "\n\n"},
-		{"no queries", attn.Causal(), attn.Sizes{Lk: 3}, ""},
+		{"blocks", mask.Blocks(2, 1, 0), attn.Sizes{Lq: 3, Lk: 6}, "1 1 1 1 · ·\n· · 1 1 1 1\n· · 1 1 1 1\n"},
+		{"strided", mask.Strided(3), attn.Sizes{Lq: 2, Lk: 8}, "1 · · 1 1 1 1 ·\n· 1 · · 1 1 1 1\n"},
+		{"two sequences", mask.Lengths(1, 3), attn.Sizes{B: 2, Lq: 2, Lk: 3}, "1 · ·\n1 · ·\n\n1 1 1\n1 1 1\n"},
+		{"two heads", mask.AllowFunc(func(_, h, _, j int) bool { return h == j }), attn.Sizes{B: 1, H: 2, Lq: 1, Lk: 2}, "1 ·\n\n· 1\n"},
+		{"no keys", mask.Causal(), attn.Sizes{Lq: 2}, "\n\n"},
+		{"no queries", mask.Causal(), attn.Sizes{Lk: 3}, ""},
 	} {
 		if got := c.m.Draw(c.s); got != c.want {
 			t.Errorf("%s:\n%swant\n%s", c.name, got, c.want)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -26,44 +27,44 @@ type maskRule struct {
 // maskRules are all the rules there are.
 var maskRules = []maskRule{
 	{"causal", func(_ *rand.Rand, s sizes) (attn.Mask, seer) {
-		return attn.Causal(), func(_, _, i, j int) bool { return j <= i+s.lk-s.lq }
+		return mask.Causal(), func(_, _, i, j int) bool { return j <= i+s.lk-s.lq }
 	}},
 	{"causal at", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
 		o := drawOffsets(rng, s)
-		return attn.CausalAt(o...), func(b, _, i, j int) bool { return j <= i+ofSequence(o, b) }
+		return mask.CausalAt(o...), func(b, _, i, j int) bool { return j <= i+ofSequence(o, b) }
 	}},
 	{"window", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
 		left, right := drawSide(rng), drawSide(rng)
-		return attn.Window(left, right), func(_, _, i, j int) bool { return inWindow(left, right, i+s.lk-s.lq, j) }
+		return mask.Window(left, right), func(_, _, i, j int) bool { return inWindow(left, right, i+s.lk-s.lq, j) }
 	}},
 	{"window at", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
 		left, right, o := drawSide(rng), drawSide(rng), drawOffsets(rng, s)
-		return attn.WindowAt(left, right, o...), func(b, _, i, j int) bool { return inWindow(left, right, i+ofSequence(o, b), j) }
+		return mask.WindowAt(left, right, o...), func(b, _, i, j int) bool { return inWindow(left, right, i+ofSequence(o, b), j) }
 	}},
 	{"window with sinks", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
 		left, right, first := drawSide(rng), drawSide(rng), rng.IntN(4)
-		return attn.WindowWithSinks(left, right, first), func(_, _, i, j int) bool {
+		return mask.WindowWithSinks(left, right, first), func(_, _, i, j int) bool {
 			return inWindow(left, right, i+s.lk-s.lq, j) || j < first && inWindow(-1, right, i+s.lk-s.lq, j)
 		}
 	}},
 	{"prefix", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
 		lens := drawLengths(rng, []int{1, s.b}[rng.IntN(2)], s.lk)
-		return attn.Prefix(lens...), func(b, _, i, j int) bool { return j < ofSequence(lens, b) || j <= i+s.lk-s.lq }
+		return mask.Prefix(lens...), func(b, _, i, j int) bool { return j < ofSequence(lens, b) || j <= i+s.lk-s.lq }
 	}},
 	{"valid lengths", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
 		lens := drawLengths(rng, s.b, s.lk)
-		return attn.ValidLens(lens...), func(b, _, _, j int) bool { return j < lens[b] }
+		return mask.Lengths(lens...), func(b, _, _, j int) bool { return j < lens[b] }
 	}},
 	{"valid lengths by row", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
 		lens := make([][]int, s.b)
 		for b := range lens {
 			lens[b] = drawLengths(rng, s.lq, s.lk)
 		}
-		return attn.ValidLensRows(lens), func(b, _, i, j int) bool { return j < lens[b][i] }
+		return mask.LengthsOfQueries(lens), func(b, _, i, j int) bool { return j < lens[b][i] }
 	}},
 	{"valid queries", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
 		lens := drawLengths(rng, s.b, s.lq)
-		return attn.ValidQueries(lens...), func(b, _, i, _ int) bool { return i < lens[b] }
+		return mask.QueryLengths(lens...), func(b, _, i, _ int) bool { return i < lens[b] }
 	}},
 	{"documents", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
 		ends := make([][]int, []int{1, s.b}[rng.IntN(2)])
@@ -78,21 +79,21 @@ var maskRules = []maskRule{
 			}
 			return n
 		}
-		return attn.Documents(ends...), func(b, _, i, j int) bool {
+		return mask.Documents(ends...), func(b, _, i, j int) bool {
 			own := document(b, i+s.lk-s.lq)
 			return own >= 0 && document(b, j) == own
 		}
 	}},
 	{"blocks", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
 		size, before, after := 1+rng.IntN(5), rng.IntN(3), rng.IntN(3)
-		return attn.Blocks(size, before, after), func(_, _, i, j int) bool {
+		return mask.Blocks(size, before, after), func(_, _, i, j int) bool {
 			at := i + s.lk - s.lq
 			return at >= 0 && j/size >= at/size-before && j/size <= at/size+after
 		}
 	}},
 	{"strided", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
 		stride := 1 + rng.IntN(5)
-		return attn.Strided(stride), func(_, _, i, j int) bool {
+		return mask.Strided(stride), func(_, _, i, j int) bool {
 			d := i + s.lk - s.lq - j
 			return d >= 0 && (d < stride || d%stride == 0)
 		}
@@ -114,9 +115,9 @@ var maskRules = []maskRule{
 			first++
 		}
 		seen := drawBools(rng, n)
-		m := attn.Allow(seen, shape[first:]...)
+		m := mask.Allow(seen, shape[first:]...)
 		if rng.IntN(2) == 0 {
-			m = attn.AllowTensor(asNumbers(seen, shape[first:]...))
+			m = mask.AllowTensor(asNumbers(seen, shape[first:]...))
 		}
 		return m, func(b, h, i, j int) bool {
 			return seen[b*stride[0]+h*stride[1]+i*stride[2]+j*stride[3]]
@@ -125,9 +126,9 @@ var maskRules = []maskRule{
 	{"booleans, sequence first", func(rng *rand.Rand, s sizes) (attn.Mask, seer) {
 		lq, batch := []int{1, s.lq}[rng.IntN(2)], []int{1, s.b}[rng.IntN(2)]
 		seen := drawBools(rng, lq*s.lk*batch)
-		m := attn.AllowSequenceFirst(seen, lq, s.lk, batch)
+		m := mask.AllowSequenceFirst(seen, lq, s.lk, batch)
 		if rng.IntN(2) == 0 {
-			m = attn.AllowTensorSequenceFirst(asNumbers(seen, lq, s.lk, batch))
+			m = mask.AllowTensorSequenceFirst(asNumbers(seen, lq, s.lk, batch))
 		}
 		return m, func(b, _, i, j int) bool {
 			return seen[(min(i, lq-1)*s.lk+j)*batch+min(b, batch-1)]
@@ -136,7 +137,7 @@ var maskRules = []maskRule{
 	{"function", func(rng *rand.Rand, _ sizes) (attn.Mask, seer) {
 		k := 1 + rng.IntN(3)
 		f := func(b, h, i, j int) bool { return (b+2*h+3*i+5*j)%4 != k }
-		return attn.AllowFunc(f), f
+		return mask.AllowFunc(f), f
 	}},
 }
 
@@ -241,7 +242,7 @@ func TestMasksAgainstDefinitions(t *testing.T) {
 // And is flat: how masks are put together does not matter.
 func TestAndIsAssociative(t *testing.T) {
 	s := usual
-	a, b, c := attn.Causal(), attn.ValidLens(3, 6), attn.Allow([]bool{true, true, false, true, true, true, true}, s.lk)
+	a, b, c := mask.Causal(), mask.Lengths(3, 6), mask.Allow([]bool{true, true, false, true, true, true, true}, s.lk)
 	v := tensor.Zeros(s.b, s.h, s.lk, 1)
 	want := seenBy(attn.And(a, b, c), s, v)
 	for _, m := range []attn.Mask{attn.And(attn.And(a, b), c), attn.And(attn.Mask{}, a, attn.And(b, attn.And(c)), attn.And())} {
@@ -259,8 +260,8 @@ func TestCausalIsAlignedAtTheEnd(t *testing.T) {
 		{5, 2, []float32{0, 0, 0, 0, 0, 0, 1, 0, 1, 1}},
 	} {
 		s := sizes{b: 1, h: 1, lq: c.lq, lk: c.lk}
-		got := seenBy(attn.Causal(), s, tensor.Zeros(1, 1, s.lk, 1))
-		explicit := seenBy(attn.CausalAt(s.lk-s.lq), s, tensor.Zeros(1, 1, s.lk, 1))
+		got := seenBy(mask.Causal(), s, tensor.Zeros(1, 1, s.lk, 1))
+		explicit := seenBy(mask.CausalAt(s.lk-s.lq), s, tensor.Zeros(1, 1, s.lk, 1))
 		tensortest.Same(t, "offset given", explicit.Data(), got.Data())
 		for i, w := range got.Data() {
 			if (w != 0) != (c.want[i] != 0) {
@@ -289,12 +290,12 @@ func TestMasksOfExtremeOffsets(t *testing.T) {
 		})
 	}
 	for _, offset := range places {
-		check(fmt.Sprintf("CausalAt(%d)", offset), attn.CausalAt(offset), func(_, _, i, j int) bool {
+		check(fmt.Sprintf("CausalAt(%d)", offset), mask.CausalAt(offset), func(_, _, i, j int) bool {
 			return at(i, offset, 0).Cmp(big.NewInt(int64(j))) >= 0
 		})
 		for _, left := range places {
 			for _, right := range places {
-				check(fmt.Sprintf("WindowAt(%d, %d, %d)", left, right, offset), attn.WindowAt(left, right, offset), func(_, _, i, j int) bool {
+				check(fmt.Sprintf("WindowAt(%d, %d, %d)", left, right, offset), mask.WindowAt(left, right, offset), func(_, _, i, j int) bool {
 					key, low := big.NewInt(int64(j)), at(i, offset, 0)
 					return (left < 0 || key.Cmp(low.Sub(low, big.NewInt(int64(left)))) >= 0) && (right < 0 || key.Cmp(at(i, offset, right)) <= 0)
 				})
@@ -313,11 +314,11 @@ func TestWideWindows(t *testing.T) {
 			tensortest.Same(t, name, seenBy(got, s, v).Data(), seenBy(want, s, v).Data())
 		}
 		const most = math.MaxInt
-		check("open", attn.Window(-1, -1), attn.Mask{})
-		check("both wide", attn.Window(most, most), attn.Mask{})
-		check("wide to the left", attn.Window(most, 0), attn.Causal())
-		check("wide to the right", attn.Window(0, most), attn.Window(0, -1))
-		check("wide, far away", attn.WindowAt(most, most, -1000), attn.Mask{})
-		check("far away", attn.WindowAt(2, 2, 1000), attn.ValidLens(0))
+		check("open", mask.Window(-1, -1), attn.Mask{})
+		check("both wide", mask.Window(most, most), attn.Mask{})
+		check("wide to the left", mask.Window(most, 0), mask.Causal())
+		check("wide to the right", mask.Window(0, most), mask.Window(0, -1))
+		check("wide, far away", mask.WindowAt(most, most, -1000), attn.Mask{})
+		check("far away", mask.WindowAt(2, 2, 1000), mask.Lengths(0))
 	}
 }

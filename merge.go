@@ -120,7 +120,7 @@ func checkParts(op string, parts []Output) {
 	}
 	for p, part := range parts {
 		arg := func(what string) string { return fmt.Sprintf("%s of part %d", what, p) }
-		wantTensor(op, arg("output"), part.Out)
+		tensor.Want(op, arg("output"), part.Out)
 		if part.LogSumExp == nil {
 			panic(&tensor.ValueError{Op: op, Arg: arg("log-sum-exp"), Got: "nil", Want: "a tensor: ask for it with Options.LogSumExp"})
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -93,10 +94,10 @@ func TestMergeCausal(t *testing.T) {
 		c := newCall(kindCase("scaled"), s)
 		c.o.Weights = false
 		offset := s.lk - s.lq
-		c.o.Mask = attn.CausalAt(offset)
+		c.o.Mask = mask.CausalAt(offset)
 		want := c.whole()
 		got := c.merged([]int{s.lk / 3, s.lk / 2}, func(lo, hi int) attn.Options {
-			return attn.Options{Score: c.o.Score, Mask: attn.CausalAt(offset - lo), LogSumExp: true}
+			return attn.Options{Score: c.o.Score, Mask: mask.CausalAt(offset - lo), LogSumExp: true}
 		})
 		nearly(t, fmt.Sprintf("%+v", s), got, want)
 	}
@@ -141,7 +142,7 @@ func TestMergeOfNothing(t *testing.T) {
 		c := newCall(kindCase("scaled"), usual)
 		// Sequence 0 attends to the first three keys, sequence 1 to none.
 		lens := func(lo, hi int) attn.Options {
-			return attn.Options{Mask: attn.ValidLens(min(max(3-lo, 0), hi-lo), 0), LogSumExp: true, Weights: true}
+			return attn.Options{Mask: mask.Lengths(min(max(3-lo, 0), hi-lo), 0), LogSumExp: true, Weights: true}
 		}
 		each(c.k, func(b, _, j, _ int, v *float32) {
 			if b == 1 || j >= 3 {

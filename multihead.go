@@ -509,7 +509,7 @@ func (m *MultiHead) wantKV(kv KV) {
 // in the given order of axes. A negative size fits all; length is the letter of
 // l.
 func wantInput(arg string, x *tensor.Tensor, layout Layout, length string, b, l, d int) {
-	wantTensor(opMultiHead, arg, x)
+	tensor.Want(opMultiHead, arg, x)
 	letters, want := [3]string{"B", length, "D"}, [3]int{b, l, d}
 	if layout == SequenceFirst {
 		letters[0], letters[1] = letters[1], letters[0]

@@ -10,7 +10,10 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/position"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -18,9 +21,9 @@ import (
 // innerScores are the scores that compare vectors of size 5 with each other, as
 // a layer's heads do.
 func innerScores() map[string]attn.Score {
-	all := map[string]attn.Score{"default": nil, "own": attn.ScoreFunc(ownScore)}
-	for _, kind := range attn.ScoreKinds() {
-		all[kind.Name] = kind.New(attn.ScoreSizes{Query: 5, Key: 5, Hidden: 7}, newRand(2))
+	all := map[string]attn.Score{"default": nil, "own": score.Func(ownScore)}
+	for _, kind := range score.Kinds() {
+		all[kind.Name] = kind.New(score.Sizes{Query: 5, Key: 5, Hidden: 7}, newRand(2))
 	}
 	return all
 }
@@ -33,9 +36,9 @@ func TestCausalStepByStep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := mustMultiHead(t, attn.MultiHeadConfig{Width: d, Heads: 6, KVHeads: 2, Bias: attn.AllProjections, Score: score})
 			x := tensor.Randn(newRand(97), b, l, d)
-			whole := m.Forward(nil, x, x, x, attn.Options{Mask: attn.Causal(), Weights: true})
+			whole := m.Forward(nil, x, x, x, attn.Options{Mask: mask.Causal(), Weights: true})
 			step := func(lo, hi int, cache *attn.Cache) {
-				y := m.Extend(nil, pick(x, 1, lo, hi), cache, attn.Options{Mask: attn.Causal(), Weights: true})
+				y := m.Extend(nil, pick(x, 1, lo, hi), cache, attn.Options{Mask: mask.Causal(), Weights: true})
 				tensortest.Same(t, fmt.Sprint("out of step ", lo), y.Out.Data(), pick(whole.Out, 1, lo, hi).Data())
 				rows := pick(pick(whole.Weights, 2, lo, hi), 3, 0, hi)
 				tensortest.Same(t, fmt.Sprint("weights of step ", lo), y.Weights.Data(), rows.Data())
@@ -87,12 +90,12 @@ func TestSelectShares(t *testing.T) {
 		o      attn.Options
 	}{
 		"default":              {},
-		"mapped keys":          {config: attn.MultiHeadConfig{Score: attn.NewAdditive(4, 4, 5, newRand(2))}},
-		"score of its own":     {config: attn.MultiHeadConfig{Score: &attn.Gaussian{}}},
+		"mapped keys":          {config: attn.MultiHeadConfig{Score: score.NewAdditive(4, 4, 5, newRand(2))}},
+		"score of its own":     {config: attn.MultiHeadConfig{Score: &score.Gaussian{}}},
 		"sequence first":       {config: attn.MultiHeadConfig{Layout: attn.SequenceFirst}},
 		"extra keys":           {config: attn.MultiHeadConfig{BiasKV: true, ZeroKV: true}},
-		"bias by keys, masked": {o: attn.Options{Changes: attn.TransformerXLBias(r, u, v), Mask: attn.ValidLens(3, 7, 11, 0, 5, 2, 9)}},
-		"lengths":              {o: attn.Options{KeyLens: []int{3, 7, 11, 0, 5, 2, 9}, Mask: attn.Causal()}},
+		"bias by keys, masked": {o: attn.Options{Changes: position.TransformerXLBias(r, u, v), Mask: mask.Lengths(3, 7, 11, 0, 5, 2, 9)}},
+		"lengths":              {o: attn.Options{KeyLens: []int{3, 7, 11, 0, 5, 2, 9}, Mask: mask.Causal()}},
 	} {
 		for _, l := range [][2]int{{3, 11}, {3, 700}, {60, 300}} { // heads one by one, blocks of keys, all threads on a head
 			length := l[1]
@@ -150,7 +153,7 @@ func TestSequenceFirst(t *testing.T) {
 	rng := newRand(103)
 	q, k, v := tensor.Randn(rng, 2, 5, 15), tensor.Randn(rng, 2, 13, 7), tensor.Randn(rng, 2, 13, 11)
 	dout := tensor.Randn(rng, 2, 5, 15)
-	o := attn.Options{Mask: attn.ValidLens(13, 4), Bias: tensor.Randn(rng, 3, 5, 13), Weights: true}
+	o := attn.Options{Mask: mask.Lengths(13, 4), Bias: tensor.Randn(rng, 3, 5, 13), Weights: true}
 	want := runLayer(batch, q, k, v, dout, o)
 	got := runLayer(sequence, swap(q), swap(k), swap(v), swap(dout), o)
 	// Gradients of parameters are sums over all vectors, in the order in which
@@ -387,7 +390,7 @@ func TestParams(t *testing.T) {
 			t.Errorf("parameters %v, want %v", got, want)
 		}
 	}
-	check(names(attn.MultiHeadConfig{Score: attn.NewAdditive(5, 5, 3, newRand(1))}),
+	check(names(attn.MultiHeadConfig{Score: score.NewAdditive(5, 5, 3, newRand(1))}),
 		"q.weight", "k.weight", "v.weight", "out.weight", "score.wq", "score.wk", "score.wv")
 	check(names(attn.MultiHeadConfig{Bias: attn.Query}), "q.weight", "q.bias", "k.weight", "v.weight", "out.weight")
 	check(names(attn.MultiHeadConfig{Bias: attn.Key}), "q.weight", "k.weight", "k.bias", "v.weight", "out.weight")
@@ -441,9 +444,9 @@ func TestKnownShapes(t *testing.T) {
 		query, key, perHead int
 	}{
 		{"cross", attn.MultiHeadConfig{Width: 128, Heads: 8, Bias: attn.AllProjections}, 2, 5, 7, []int{2, 5, 128}, []int{2, 8, 5, 7}, attn.Mask{}, 128, 128, 16},
-		{"mask and dropout", attn.MultiHeadConfig{Width: 300, Heads: 6, Bias: attn.AllProjections, Dropout: 0.1}, 64, 12, 10, []int{64, 12, 300}, []int{64, 6, 12, 10}, attn.Allow(make([]bool, 10), 10), 300, 300, 50},
-		{"valid lengths", attn.MultiHeadConfig{Width: 100, Heads: 5, Dropout: 0.5}, 2, 4, 6, []int{2, 4, 100}, []int{2, 5, 4, 6}, attn.ValidLens(3, 2), 100, 100, 20},
-		{"two widths", attn.MultiHeadConfig{Width: 128, Heads: 8, QueryWidth: 64, KeyWidth: attn.Infer, ValueWidth: attn.Infer}, 2, 5, 7, []int{2, 5, 128}, []int{2, 8, 5, 7}, attn.Causal(), 64, 32, 16},
+		{"mask and dropout", attn.MultiHeadConfig{Width: 300, Heads: 6, Bias: attn.AllProjections, Dropout: 0.1}, 64, 12, 10, []int{64, 12, 300}, []int{64, 6, 12, 10}, mask.Allow(make([]bool, 10), 10), 300, 300, 50},
+		{"valid lengths", attn.MultiHeadConfig{Width: 100, Heads: 5, Dropout: 0.5}, 2, 4, 6, []int{2, 4, 100}, []int{2, 5, 4, 6}, mask.Lengths(3, 2), 100, 100, 20},
+		{"two widths", attn.MultiHeadConfig{Width: 128, Heads: 8, QueryWidth: 64, KeyWidth: attn.Infer, ValueWidth: attn.Infer}, 2, 5, 7, []int{2, 5, 128}, []int{2, 8, 5, 7}, mask.Causal(), 64, 32, 16},
 	} {
 		m := mustMultiHead(t, c.config)
 		q, k := tensor.Randn(rng, c.b, c.lq, c.query), tensor.Randn(rng, c.b, c.lk, c.key)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -20,10 +21,10 @@ func BenchmarkRows(b *testing.B) {
 		}{
 			{"none", nil},
 			{"nothing", []attn.RowObserver{idle{}}},
-			{"top 8", []attn.RowObserver{&attn.TopKeys{K: 8}}},
-			{"received", []attn.RowObserver{new(attn.Received)}},
-			{"both", []attn.RowObserver{&attn.TopKeys{K: 8}, new(attn.Received)}},
-			{"entropy", []attn.RowObserver{new(attn.Entropy)}},
+			{"top 8", []attn.RowObserver{&observe.TopKeys{K: 8}}},
+			{"received", []attn.RowObserver{new(observe.Received)}},
+			{"both", []attn.RowObserver{&observe.TopKeys{K: 8}, new(observe.Received)}},
+			{"entropy", []attn.RowObserver{new(observe.Entropy)}},
 		} {
 			b.Run(fmt.Sprintf("%d/%s", l, c.name), func(b *testing.B) {
 				t := tensor.NewTape(tensor.Infer)

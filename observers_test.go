@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/observe"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -48,7 +51,7 @@ func TestTopKeysOfRows(t *testing.T) {
 			if k < 1 || k > 1000 && k < math.MaxInt {
 				continue
 			}
-			top := &attn.TopKeys{K: k}
+			top := &observe.TopKeys{K: k}
 			const rows = 4
 			top.Begin(attn.Sizes{B: 1, H: 1, G: 1, Lq: rows, Lk: n})
 			for i := range rows {
@@ -108,11 +111,11 @@ var watched = map[string]sizes{
 // Observers compute what the weights say, of every form, in Attend and in a layer.
 func TestObservers(t *testing.T) {
 	for name, s := range watched {
-		for what, score := range map[string]attn.Score{"fast": attn.ScaledDot(), "given": attn.ScoreFunc(ownScore)} {
+		for what, score := range map[string]attn.Score{"fast": score.ScaledDot(), "given": score.Func(ownScore)} {
 			t.Run(name+", "+what, func(t *testing.T) {
 				c := newCall(scoreCase{"", 5, 5, func() attn.Score { return score }}, s)
 				var masks []attn.Mask
-				masks = append(masks, attn.Causal(), attn.ValidQueries(lengths(s.b, s.lq)...))
+				masks = append(masks, mask.Causal(), mask.QueryLengths(lengths(s.b, s.lq)...))
 				c.o.Mask = attn.And(masks...)
 				checkObservers(t, s.b, s.h, s.lq, s.lk, func(o attn.Options) *tensor.Tensor {
 					o.Score, o.Mask = c.o.Score, c.o.Mask
@@ -125,7 +128,7 @@ func TestObservers(t *testing.T) {
 		m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 6, KVHeads: 2, Layout: layout, Sinks: true})
 		x := tensor.Randn(newRand(223), 5, 5, 12)
 		checkObservers(t, 5, 6, 5, 5, func(o attn.Options) *tensor.Tensor {
-			o.Mask = attn.Causal()
+			o.Mask = mask.Causal()
 			return m.Forward(nil, x, x, x, o).Weights
 		})
 	}
@@ -133,8 +136,8 @@ func TestObservers(t *testing.T) {
 
 func checkObservers(t *testing.T, b, h, lq, lk int, call func(attn.Options) *tensor.Tensor) {
 	t.Helper()
-	all, chosen := &told{t: t}, &attn.ChosenWeights{Heads: []int{h - 1, 0}, Queries: []int{lq - 1}}
-	top, received, entropy := &attn.TopKeys{K: 3}, new(attn.Received), new(attn.Entropy)
+	all, chosen := &told{t: t}, &observe.ChosenWeights{Heads: []int{h - 1, 0}, Queries: []int{lq - 1}}
+	top, received, entropy := &observe.TopKeys{K: 3}, new(observe.Received), new(observe.Entropy)
 	rows := []attn.RowObserver{all, chosen, top, received, entropy}
 	if h == 1 {
 		chosen.Heads = []int{0}
@@ -189,7 +192,7 @@ func TestReceivedInAnyOrder(t *testing.T) {
 		}
 		var want []float32
 		for try := range 7 {
-			var r attn.Received
+			var r observe.Received
 			r.Begin(attn.Sizes{B: 2, H: 3, G: 3, Lq: lq, Lk: lk})
 			order := rng.Perm(lq)
 			if try == 0 {
@@ -224,8 +227,8 @@ func TestReceivedInAnyOrder(t *testing.T) {
 func TestObserversOfNaN(t *testing.T) {
 	q, k := tensor.Randn(newRand(229), 1, 1, 3, 5), tensor.Randn(newRand(230), 1, 1, 7, 5)
 	q.Data()[5] = float32(math.NaN()) // the second query
-	top, received, entropy, chosen := &attn.TopKeys{K: 2}, new(attn.Received), new(attn.Entropy), new(attn.ChosenWeights)
-	attn.Attend(nil, q, k, k, attn.Options{Mask: attn.ValidLens(4), Rows: []attn.RowObserver{top, received, entropy, chosen}})
+	top, received, entropy, chosen := &observe.TopKeys{K: 2}, new(observe.Received), new(observe.Entropy), new(observe.ChosenWeights)
+	attn.Attend(nil, q, k, k, attn.Options{Mask: mask.Lengths(4), Rows: []attn.RowObserver{top, received, entropy, chosen}})
 	keys, weights := top.Of(0, 0, 1)
 	if !slices.Equal(keys, []int{-1, -1}) || weights[0] == weights[0] {
 		t.Errorf("top keys of NaN: %v %v, want -1 and NaN", keys, weights)
@@ -256,20 +259,20 @@ func TestObserversRefuse(t *testing.T) {
 	attend := func(r attn.RowObserver) func() {
 		return func() { attn.Attend(nil, x, x, x, attn.Options{Rows: []attn.RowObserver{r}}) }
 	}
-	top := &attn.TopKeys{K: 2}
+	top := &observe.TopKeys{K: 2}
 	attend(top)()
 	for _, c := range []struct {
 		want  string
 		shape bool
 		f     func()
 	}{
-		{"attn: TopKeys: K is 0, want a positive number of keys", false, attend(new(attn.TopKeys))},
-		{"attn: TopKeys: K is -3, want a positive number of keys", false, attend(&attn.TopKeys{K: -3})},
-		{"attn: TopKeys: query has sequence, head and number [0 3 0], want less than [B=2 H=3 Lq=5]", true, func() { top.Of(0, 3, 0) }},
-		{"attn: TopKeys: query has sequence, head and number [0 0 -1], want less than [B=2 H=3 Lq=5]", true, func() { top.Of(0, 0, -1) }},
-		{"attn: ChosenWeights: heads has number [3], want 0 to below H=3", true, attend(&attn.ChosenWeights{Heads: []int{0, 3}})},
-		{"attn: ChosenWeights: queries has number [-1], want 0 to below Lq=5", true, attend(&attn.ChosenWeights{Queries: []int{-1}})},
-		{"attn: ChosenWeights: heads is [2 0 2], want each number once", false, attend(&attn.ChosenWeights{Heads: []int{2, 0, 2}})},
+		{"observe: TopKeys: K is 0, want a positive number of keys", false, attend(new(observe.TopKeys))},
+		{"observe: TopKeys: K is -3, want a positive number of keys", false, attend(&observe.TopKeys{K: -3})},
+		{"observe: TopKeys: query has sequence, head and number [0 3 0], want less than [B=2 H=3 Lq=5]", true, func() { top.Of(0, 3, 0) }},
+		{"observe: TopKeys: query has sequence, head and number [0 0 -1], want less than [B=2 H=3 Lq=5]", true, func() { top.Of(0, 0, -1) }},
+		{"observe: ChosenWeights: heads has number [3], want 0 to below H=3", true, attend(&observe.ChosenWeights{Heads: []int{0, 3}})},
+		{"observe: ChosenWeights: queries has number [-1], want 0 to below Lq=5", true, attend(&observe.ChosenWeights{Queries: []int{-1}})},
+		{"observe: ChosenWeights: heads is [2 0 2], want each number once", false, attend(&observe.ChosenWeights{Heads: []int{2, 0, 2}})},
 		{"attn: Attend: observer of rows is nil, want a RowObserver", false, attend(nil)},
 	} {
 		err := tensor.Catch(c.f)
@@ -278,7 +281,7 @@ func TestObserversRefuse(t *testing.T) {
 			t.Errorf("error %v, want %s", err, c.want)
 		}
 	}
-	none := &attn.ChosenWeights{Heads: []int{}}
+	none := &observe.ChosenWeights{Heads: []int{}}
 	attend(none)()
 	if got := none.Weights().Shape(); !slices.Equal(got, []int{2, 0, 5, 5}) {
 		t.Errorf("no heads chosen: shape %v", got)
@@ -288,7 +291,7 @@ func TestObserversRefuse(t *testing.T) {
 // A layer without heads tells its observers so, and none keeps what it had.
 func TestObserversOfNoHeads(t *testing.T) {
 	x := tensor.Randn(newRand(239), 2, 5, 12)
-	received := new(attn.Received)
+	received := new(observe.Received)
 	for _, heads := range []int{3, attn.NoHeads} {
 		m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: heads})
 		y := m.Forward(nil, x, x, x, attn.Options{Rows: []attn.RowObserver{received}, LogSumExp: true, Weights: true})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -17,8 +18,8 @@ func TestOneKeyHasNoScoreGradient(t *testing.T) {
 			{1, 1, 1, 1, 1, 1}, {2, 6, 3, 5, 1, 3}, {2, 6, 3, 5, 7, 67}, {1, 4, 2, 33, 300, 16}, {1, 2, 1, 1, 600, 32},
 		} {
 			masks := map[string]attn.Mask{
-				"the first key":       attn.ValidLens(slices.Repeat([]int{1}, s.b)...),
-				"a key behind others": attn.AllowFunc(func(b, h, i, j int) bool { return j == (7*i+h)%s.lk }),
+				"the first key":       mask.Lengths(slices.Repeat([]int{1}, s.b)...),
+				"a key behind others": mask.AllowFunc(func(b, h, i, j int) bool { return j == (7*i+h)%s.lk }),
 			}
 			for name, m := range masks {
 				for seed := range uint64(4) {

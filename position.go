@@ -90,7 +90,7 @@ func ApplyPosition(t *tensor.Tape, p Position, x *tensor.Tensor, at Positions) *
 	if p == nil {
 		panic(&tensor.ValueError{Op: op, Arg: "position", Got: "nil", Want: "a Position"})
 	}
-	wantTensor(op, "x", x)
+	tensor.Want(op, "x", x)
 	switch x.Rank() {
 	case 3:
 		x = oneHead(t, op, "x", x)

@@ -7,15 +7,18 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/position"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
 // positionedLayers are layers with all that acts between projection and attention.
 func positionedLayers(t testing.TB) map[string]attn.MultiHeadConfig {
-	rope := func(c attn.RoPEConfig) *attn.RoPE {
-		r, err := attn.NewRoPE(c)
+	rope := func(c position.RoPEConfig) *position.RoPE {
+		r, err := position.NewRoPE(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,24 +33,26 @@ func positionedLayers(t testing.TB) map[string]attn.MultiHeadConfig {
 		return c
 	}
 	return map[string]attn.MultiHeadConfig{
-		"RoPE":           config(func(c *attn.MultiHeadConfig) { c.Position = rope(attn.RoPEConfig{}) }),
-		"partial, pairs": config(func(c *attn.MultiHeadConfig) { c.Position = rope(attn.RoPEConfig{Size: 6, Pairs: attn.AdjacentPairs}) }),
-		"norms":          config(func(c *attn.MultiHeadConfig) { c.QueryNorm, c.KeyNorm = rms(3), rms(5) }),
-		"one norm":       config(func(c *attn.MultiHeadConfig) { c.KeyNorm = nn.L2Norm{} }),
-		"sinks":          config(func(c *attn.MultiHeadConfig) { c.Sinks = true }),
+		"RoPE": config(func(c *attn.MultiHeadConfig) { c.Position = rope(position.RoPEConfig{}) }),
+		"partial, pairs": config(func(c *attn.MultiHeadConfig) {
+			c.Position = rope(position.RoPEConfig{Size: 6, Pairs: position.AdjacentPairs})
+		}),
+		"norms":    config(func(c *attn.MultiHeadConfig) { c.QueryNorm, c.KeyNorm = rms(3), rms(5) }),
+		"one norm": config(func(c *attn.MultiHeadConfig) { c.KeyNorm = nn.L2Norm{} }),
+		"sinks":    config(func(c *attn.MultiHeadConfig) { c.Sinks = true }),
 		"all": config(func(c *attn.MultiHeadConfig) {
-			c.Position, c.Sinks = rope(attn.RoPEConfig{Scaling: attn.ScaleYaRN(attn.YaRN{Factor: 4, Trained: 32})}), true
+			c.Position, c.Sinks = rope(position.RoPEConfig{Scaling: position.ScaleYaRN(position.YaRN{Factor: 4, Trained: 32})}), true
 			c.QueryNorm, c.KeyNorm = rms(7), rms(11)
 		}),
 		"all, sequence first": config(func(c *attn.MultiHeadConfig) {
-			c.Position, c.Sinks, c.Layout = rope(attn.RoPEConfig{}), true, attn.SequenceFirst
+			c.Position, c.Sinks, c.Layout = rope(position.RoPEConfig{}), true, attn.SequenceFirst
 			c.QueryNorm, c.KeyNorm = rms(7), rms(11)
 		}),
 		"additive, a user's position": config(func(c *attn.MultiHeadConfig) {
-			c.Position, c.Score, c.Bias = fade{0.9}, attn.NewAdditive(10, 10, 5, newRand(13)), attn.NoProjection
+			c.Position, c.Score, c.Bias = fade{0.9}, score.NewAdditive(10, 10, 5, newRand(13)), attn.NoProjection
 		}),
 		"a user's score": config(func(c *attn.MultiHeadConfig) {
-			c.Position, c.Score, c.Sinks = rope(attn.RoPEConfig{}), attn.ScoreFunc(ownNonlinearScore), true
+			c.Position, c.Score, c.Sinks = rope(position.RoPEConfig{}), score.Func(ownNonlinearScore), true
 		}),
 	}
 }
@@ -94,7 +99,7 @@ func TestExtendWithPositions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := positionedLayer(t, c)
 			x := tensor.Randn(newRand(19), b, l, c.Width)
-			o := attn.Options{Mask: attn.Causal(), Changes: []attn.ScoreChange{attn.ALiBi()}, Weights: true, LogSumExp: true}
+			o := attn.Options{Mask: mask.Causal(), Changes: []attn.ScoreChange{position.ALiBi()}, Weights: true, LogSumExp: true}
 			in := swapped(c.Layout, x)
 			whole := m.Forward(nil, in, in, in, o)
 			for _, steps := range [][]int{{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {7, 1, 3, 2}, {13}} {
@@ -134,7 +139,7 @@ func TestPositionsOfOnesOwn(t *testing.T) {
 	// Padding on the left: what stands behind it has the positions from 0.
 	padded := tensor.Concat(nil, 1, tensor.Randn(newRand(29), 2, 3, c.Width), x)
 	ids := [][]int{{0, 0, 0, 0, 1, 2, 3, 4}}
-	keys := attn.AllowFunc(func(_, _, _, j int) bool { return j >= 3 })
+	keys := mask.AllowFunc(func(_, _, _, j int) bool { return j >= 3 })
 	y := m.Forward(nil, padded, padded, padded, attn.Options{Mask: keys, QueryPositions: attn.PositionIDs(ids), KeyPositions: attn.PositionIDs(ids)}).Out
 	nearTensor(t, "padding on the left", pick(y, 1, 3, 8), first)
 }
@@ -151,7 +156,7 @@ func TestPositionedGradients(t *testing.T) {
 				in = append(in, p)
 			}
 			tensortest.GradCheck(t, name, func(tape *tensor.Tape, in []*tensor.Tensor) *tensor.Tensor {
-				return m.Forward(tape, in[0], in[0], in[0], attn.Options{Mask: attn.Causal()}).Out
+				return m.Forward(tape, in[0], in[0], in[0], attn.Options{Mask: mask.Causal()}).Out
 			}, in)
 		})
 	}
@@ -162,7 +167,7 @@ func TestKeepWithPositions(t *testing.T) {
 	for name, c := range positionedLayers(t) {
 		m := positionedLayer(t, c)
 		x, dout := swapped(c.Layout, tensor.Randn(newRand(37), 2, 5, c.Width)), swapped(c.Layout, tensor.Randn(newRand(41), 2, 5, c.Width))
-		o := attn.Options{Mask: attn.Causal(), Weights: true}
+		o := attn.Options{Mask: mask.Causal(), Weights: true}
 		for _, keep := range [][]int{{2, 3}, {0, 1, 4, 5}, {0, 1, 2, 3, 4, 5}, nil} {
 			small, err := m.Keep(keep)
 			if err != nil {
@@ -220,7 +225,7 @@ func TestPositionedSequenceFirst(t *testing.T) {
 		c.Layout = attn.SequenceFirst
 		sequence := positionedLayer(t, c)
 		q, k := tensor.Randn(newRand(43), 2, 5, c.Width), tensor.Randn(newRand(47), 2, 7, c.Width)
-		o := attn.Options{Mask: attn.ValidLens(7, 4), QueryPositions: attn.Positions{}, Weights: true}
+		o := attn.Options{Mask: mask.Lengths(7, 4), QueryPositions: attn.Positions{}, Weights: true}
 		if c.Position != nil {
 			o.QueryPositions, o.KeyPositions = attn.PositionsFrom(3, 11), attn.PositionsFrom(1, 9)
 		}
@@ -236,21 +241,21 @@ func TestPositionedSequenceFirst(t *testing.T) {
 func TestYaRNWithinDimensions(t *testing.T) {
 	for _, c := range []struct {
 		base  float64
-		yarn  attn.YaRN
+		yarn  position.YaRN
 		freqs []float64
 		want  []float64
 	}{
-		{10000, attn.YaRN{Factor: 4, Trained: 100}, make([]float64, 8), []float64{
+		{10000, position.YaRN{Factor: 4, Trained: 100}, make([]float64, 8), []float64{
 			1, 0.23717082451262847, 0.05, 0.007905694150420948, 0.0025, 0.0007905694150420948, 0.00025, 7.905694150420948e-05,
 		}},
-		{100, attn.YaRN{Factor: 4, Trained: 1000, Slow: 1e-3}, make([]float64, 4), []float64{
+		{100, position.YaRN{Factor: 4, Trained: 1000, Slow: 1e-3}, make([]float64, 4), []float64{
 			1, 0.31622776601683794, 0.08750000000000001, 0.023717082451262847,
 		}},
 	} {
 		for i := range c.freqs {
 			c.freqs[i] = math.Pow(c.base, -float64(i)/float64(len(c.freqs)))
 		}
-		if _, err := attn.ScaleYaRN(c.yarn)(c.base, c.freqs); err != nil {
+		if _, err := position.ScaleYaRN(c.yarn)(c.base, c.freqs); err != nil {
 			t.Fatal(err)
 		}
 		for i, f := range c.freqs {
@@ -263,32 +268,32 @@ func TestYaRNWithinDimensions(t *testing.T) {
 
 // A configuration that contradicts itself is refused in one line.
 func TestPositionsRefuse(t *testing.T) {
-	rope := func(c attn.RoPEConfig) error { _, err := attn.NewRoPE(c); return err }
-	odd := attn.MultiHeadConfig{Width: 15, Heads: 3, Position: &attn.RoPE{}}
+	rope := func(c position.RoPEConfig) error { _, err := position.NewRoPE(c); return err }
+	odd := attn.MultiHeadConfig{Width: 15, Heads: 3, Position: &position.RoPE{}}
 	for _, c := range []struct {
 		want string
 		err  error
 	}{
-		{"attn: NewRoPE: size 7, want an even number of elements, or 0 for all", rope(attn.RoPEConfig{Size: 7})},
-		{"attn: NewRoPE: size -2, want an even number of elements, or 0 for all", rope(attn.RoPEConfig{Size: -2})},
-		{"attn: NewRoPE: base 1, want more than 1", rope(attn.RoPEConfig{Base: 1})},
-		{"attn: NewRoPE: base NaN, want more than 1", rope(attn.RoPEConfig{Base: math.NaN()})},
-		{"attn: NewRoPE: pairing 2, want HalfPairs or AdjacentPairs", rope(attn.RoPEConfig{Pairs: 2})},
-		{"attn: RoPE: linear scaling by 0.5, want a factor of at least 1", rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleLinear(0.5)})},
-		{"attn: RoPE: linear scaling by +Inf, want a factor of at least 1", rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleLinear(math.Inf(1))})},
-		{"attn: RoPE: scaling by NTK by 2 from 0 positions to 5, want a factor of at least 1 and positive lengths", rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleNTK(2, 0, 5)})},
-		{"attn: RoPE: scaling {Factor:4 Trained:0 Fast:0 Slow:0 Attention:0 MScale:0 MScaleAllDim:0 Exact:false}, want a factor of at least 1, positive Trained, Fast above Slow and no negative number",
-			rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleYaRN(attn.YaRN{Factor: 4})})},
-		{"attn: RoPE: scaling {Factor:4 Trained:8 Fast:1 Slow:2 Attention:0 MScale:0 MScaleAllDim:0 Exact:false}, want a factor of at least 1, positive Trained, Fast above Slow and no negative number",
-			rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleYaRN(attn.YaRN{Factor: 4, Trained: 8, Fast: 1, Slow: 2})})},
-		{"attn: RoPE: LongRoPE has 1 factors, want 2, one for each frequency", rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleLongRoPE(attn.LongRoPE{Short: []float64{1}, Trained: 8, Length: 8, Factor: 2})})},
-		{"attn: RoPE: LongRoPE factor 1 is 0, want a positive number", rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleLongRoPE(attn.LongRoPE{Long: []float64{1, 0}, Trained: 8, Length: 9, Factor: 2})})},
-		{"attn: RoPE: LongRoPE with factor 0 and attention 0, want a positive number", rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleLongRoPE(attn.LongRoPE{Short: []float64{1, 1}, Trained: 8, Length: 8})})},
-		{"attn: RoPE: LongRoPE for 0 positions, of which 8 were trained, want both positive", rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleLongRoPE(attn.LongRoPE{Short: []float64{1, 1}, Trained: 8, Factor: 2})})},
-		{"attn: RoPE: scaling of Llama 3 by 8 between 4 and 1 of 8192 positions, want a factor of at least 1, 0 < low < high and positive trained", rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleLlama3(8, 4, 1, 8192)})},
-		{"attn: RoPE: RoPE for a part of 1.5 of the pairs, want 0 to 1", rope(attn.RoPEConfig{Size: 4, Scaling: attn.ScaleProportional(1.5)})},
-		{"attn: RoPE: frequency 1 is NaN after scaling, want a finite number", rope(attn.RoPEConfig{Size: 4, Scaling: func(_ float64, f []float64) (float64, error) { f[1] = math.NaN(); return 1, nil }})},
-		{"attn: RoPE: the factor is +Inf after scaling, want a finite number", rope(attn.RoPEConfig{Size: 4, Scaling: func(float64, []float64) (float64, error) { return math.Inf(1), nil }})},
+		{"position: NewRoPE: size 7, want an even number of elements, or 0 for all", rope(position.RoPEConfig{Size: 7})},
+		{"position: NewRoPE: size -2, want an even number of elements, or 0 for all", rope(position.RoPEConfig{Size: -2})},
+		{"position: NewRoPE: base 1, want more than 1", rope(position.RoPEConfig{Base: 1})},
+		{"position: NewRoPE: base NaN, want more than 1", rope(position.RoPEConfig{Base: math.NaN()})},
+		{"position: NewRoPE: pairing 2, want HalfPairs or AdjacentPairs", rope(position.RoPEConfig{Pairs: 2})},
+		{"position: RoPE: linear scaling by 0.5, want a factor of at least 1", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLinear(0.5)})},
+		{"position: RoPE: linear scaling by +Inf, want a factor of at least 1", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLinear(math.Inf(1))})},
+		{"position: RoPE: scaling by NTK by 2 from 0 positions to 5, want a factor of at least 1 and positive lengths", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleNTK(2, 0, 5)})},
+		{"position: RoPE: scaling {Factor:4 Trained:0 Fast:0 Slow:0 Attention:0 MScale:0 MScaleAllDim:0 Exact:false}, want a factor of at least 1, positive Trained, Fast above Slow and no negative number",
+			rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleYaRN(position.YaRN{Factor: 4})})},
+		{"position: RoPE: scaling {Factor:4 Trained:8 Fast:1 Slow:2 Attention:0 MScale:0 MScaleAllDim:0 Exact:false}, want a factor of at least 1, positive Trained, Fast above Slow and no negative number",
+			rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleYaRN(position.YaRN{Factor: 4, Trained: 8, Fast: 1, Slow: 2})})},
+		{"position: RoPE: LongRoPE has 1 factors, want 2, one for each frequency", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLongRoPE(position.LongRoPE{Short: []float64{1}, Trained: 8, Length: 8, Factor: 2})})},
+		{"position: RoPE: LongRoPE factor 1 is 0, want a positive number", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLongRoPE(position.LongRoPE{Long: []float64{1, 0}, Trained: 8, Length: 9, Factor: 2})})},
+		{"position: RoPE: LongRoPE with factor 0 and attention 0, want a positive number", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLongRoPE(position.LongRoPE{Short: []float64{1, 1}, Trained: 8, Length: 8})})},
+		{"position: RoPE: LongRoPE for 0 positions, of which 8 were trained, want both positive", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLongRoPE(position.LongRoPE{Short: []float64{1, 1}, Trained: 8, Factor: 2})})},
+		{"position: RoPE: scaling of Llama 3 by 8 between 4 and 1 of 8192 positions, want a factor of at least 1, 0 < low < high and positive trained", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleLlama3(8, 4, 1, 8192)})},
+		{"position: RoPE: RoPE for a part of 1.5 of the pairs, want 0 to 1", rope(position.RoPEConfig{Size: 4, Scaling: position.ScaleProportional(1.5)})},
+		{"position: RoPE: frequency 1 is NaN after scaling, want a finite number", rope(position.RoPEConfig{Size: 4, Scaling: func(_ float64, f []float64) (float64, error) { f[1] = math.NaN(); return 1, nil }})},
+		{"position: RoPE: the factor is +Inf after scaling, want a finite number", rope(position.RoPEConfig{Size: 4, Scaling: func(float64, []float64) (float64, error) { return math.Inf(1), nil }})},
 		{"attn: NewMultiHead: position RoPE has head size [5], want an even number", func() error { _, err := attn.NewMultiHead(odd, newRand(1)); return err }()},
 	} {
 		if fmt.Sprint(c.err) != c.want {
@@ -296,7 +301,7 @@ func TestPositionsRefuse(t *testing.T) {
 		}
 	}
 	x := tensor.Zeros(2, 3, 5, 6)
-	rotary, _ := attn.NewRoPE(attn.RoPEConfig{Size: 8})
+	rotary, _ := position.NewRoPE(position.RoPEConfig{Size: 8})
 	table := tensor.Zeros(32, 3)
 	attend := func(r ...attn.ScoreChange) func() {
 		return func() { attn.Attend(nil, x, x, x, attn.Options{Changes: r}) }
@@ -305,19 +310,19 @@ func TestPositionsRefuse(t *testing.T) {
 		"attn: ApplyPosition: position RoPE has head size [6], want at least 8":                             func() { attn.ApplyPosition(nil, rotary, x, attn.Positions{}) },
 		"attn: ApplyPosition: positions has number of rows [3], want one, or one for each of B=2 sequences": func() { attn.ApplyPosition(nil, fade{1}, x, attn.PositionsFrom(1, 2, 3)) },
 		"attn: ApplyPosition: positions has number of positions [2], want 5, one for each vector":           func() { attn.ApplyPosition(nil, fade{1}, x, attn.PositionIDs([][]int{{1, 2}})) },
-		"attn: Attend: bias of ALiBi has number of slopes [2], want one for each of H=3 heads":              attend(attn.ALiBi(1, 2)),
+		"attn: Attend: bias of ALiBi has number of slopes [2], want one for each of H=3 heads":              attend(position.ALiBi(1, 2)),
 		"attn: Attend: table of T5's bias has shape [32 3], want [buckets H=4]": func() {
 			y := tensor.Zeros(2, 4, 5, 6)
-			attn.Attend(nil, y, y, y, attn.Options{Changes: []attn.ScoreChange{attn.T5Bias(table, attn.T5Config{})}})
+			attn.Attend(nil, y, y, y, attn.Options{Changes: []attn.ScoreChange{position.T5Bias(table, position.T5Config{})}})
 		},
-		"attn: Attend: table of T5's bias has number of buckets [3], want 4 or more, and less than 4 times the largest distance, 128": attend(attn.T5Bias(tensor.Zeros(3, 3), attn.T5Config{})),
-		"attn: Attend: table of T5's bias has number of buckets [32], want 4 or more, and less than 4 times the largest distance, 8":  attend(attn.T5Bias(table, attn.T5Config{MaxDistance: 8})),
-		"attn: Attend: MaxDistance of T5's bias is -1, want a positive number, or 0 for 128":                                          attend(attn.T5Bias(table, attn.T5Config{MaxDistance: -1, Causal: true})),
-		"attn: Attend: table of T5's bias is nil, want [buckets H=3]":                                                                 attend(attn.T5Bias(nil, attn.T5Config{})),
-		"attn: Attend: vectors of relative positions has shape [4 6], want [2K+1 E] or [H=3 2K+1 E]":                                  attend(attn.ShawBias(tensor.Zeros(4, 6))),
-		"attn: Attend: bias of relative positions has head size [7], want E=6":                                                        attend(attn.ShawBias(tensor.Zeros(5, 7))),
-		"attn: Attend: v of relative positions has shape [3 7], want [H=3 E=6]":                                                       attend(attn.TransformerXLBias(tensor.Zeros(5, 6), tensor.Zeros(3, 6), tensor.Zeros(3, 7))...),
-		"attn: Attend: u of relative positions has shape [2 6], want [H=3 E]":                                                         attend(attn.TransformerXLBias(tensor.Zeros(5, 6), tensor.Zeros(2, 6), tensor.Zeros(3, 6))...),
+		"attn: Attend: table of T5's bias has number of buckets [3], want 4 or more, and less than 4 times the largest distance, 128": attend(position.T5Bias(tensor.Zeros(3, 3), position.T5Config{})),
+		"attn: Attend: table of T5's bias has number of buckets [32], want 4 or more, and less than 4 times the largest distance, 8":  attend(position.T5Bias(table, position.T5Config{MaxDistance: 8})),
+		"attn: Attend: MaxDistance of T5's bias is -1, want a positive number, or 0 for 128":                                          attend(position.T5Bias(table, position.T5Config{MaxDistance: -1, Causal: true})),
+		"attn: Attend: table of T5's bias is nil, want [buckets H=3]":                                                                 attend(position.T5Bias(nil, position.T5Config{})),
+		"attn: Attend: vectors of relative positions has shape [4 6], want [2K+1 E] or [H=3 2K+1 E]":                                  attend(position.ShawBias(tensor.Zeros(4, 6))),
+		"attn: Attend: bias of relative positions has head size [7], want E=6":                                                        attend(position.ShawBias(tensor.Zeros(5, 7))),
+		"attn: Attend: v of relative positions has shape [3 7], want [H=3 E=6]":                                                       attend(position.TransformerXLBias(tensor.Zeros(5, 6), tensor.Zeros(3, 6), tensor.Zeros(3, 7))...),
+		"attn: Attend: u of relative positions has shape [2 6], want [H=3 E]":                                                         attend(position.TransformerXLBias(tensor.Zeros(5, 6), tensor.Zeros(2, 6), tensor.Zeros(3, 6))...),
 		"attn: Attend: sinks has shape [2], want [H=3]":                                                                               func() { attn.Attend(nil, x, x, x, attn.Options{Sinks: tensor.Zeros(2)}) },
 		"attn: Attend: positions is given, want none: ApplyPosition moves queries and keys before Attend":                             func() { attn.Attend(nil, x, x, x, attn.Options{KeyPositions: attn.PositionsFrom(1)}) },
 	} {

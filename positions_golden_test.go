@@ -10,7 +10,10 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/position"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -70,7 +73,7 @@ type ropeParameters struct {
 }
 
 // scaling is how the settings of a config.json read in attn.
-func (r ropeParameters) scaling() attn.RoPEScaling {
+func (r ropeParameters) scaling() position.RoPEScaling {
 	ratio := func() float64 { // the factor, or what stands for it
 		if r.Factor != 0 {
 			return r.Factor
@@ -81,38 +84,38 @@ func (r ropeParameters) scaling() attn.RoPEScaling {
 	case "default":
 		return nil
 	case "linear":
-		return attn.ScaleLinear(r.Factor)
+		return position.ScaleLinear(r.Factor)
 	case "dynamic":
-		return attn.ScaleNTK(r.Factor, r.maxPositionEmbed, r.SequencesOfUpTo)
+		return position.ScaleNTK(r.Factor, r.maxPositionEmbed, r.SequencesOfUpTo)
 	case "yarn":
-		return attn.ScaleYaRN(attn.YaRN{
+		return position.ScaleYaRN(position.YaRN{
 			Factor: ratio(), Trained: r.Trained, Fast: r.Fast, Slow: r.Slow,
 			Attention: r.Attention, MScale: r.MScale, MScaleAllDim: r.MScaleAllDim,
 			Exact: r.Truncate != nil && !*r.Truncate,
 		})
 	case "longrope":
-		return attn.ScaleLongRoPE(attn.LongRoPE{
+		return position.ScaleLongRoPE(position.LongRoPE{
 			Short: r.Short, Long: r.Long, Trained: r.Trained, Length: r.SequencesOfUpTo, Factor: ratio(), Attention: r.Attention,
 		})
 	case "llama3":
-		return attn.ScaleLlama3(r.Factor, r.Low, r.High, r.Trained)
+		return position.ScaleLlama3(r.Factor, r.Low, r.High, r.Trained)
 	case "proportional":
-		return attn.ScaleProportional(r.Partial)
+		return position.ScaleProportional(r.Partial)
 	}
 	panic("no scaling " + r.Type)
 }
 
 // rope builds the RoPE that the file tells of.
-func (s *sheet) rope() *attn.RoPE {
+func (s *sheet) rope() *position.RoPE {
 	r := ropeParameters{maxPositionEmbed: int(s.Number("max_position_embeddings"))}
 	if err := json.Unmarshal([]byte(s.Setting("rope_parameters")), &r); err != nil {
 		s.t.Fatal(err)
 	}
-	c := attn.RoPEConfig{Size: int(s.Number("size")), Base: r.Theta, Scaling: r.scaling()}
+	c := position.RoPEConfig{Size: int(s.Number("size")), Base: r.Theta, Scaling: r.scaling()}
 	if s.Setting("adjacent") == "true" {
-		c.Pairs = attn.AdjacentPairs
+		c.Pairs = position.AdjacentPairs
 	}
-	rope, err := attn.NewRoPE(c)
+	rope, err := position.NewRoPE(c)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -146,11 +149,11 @@ func goldenRoPE(s *sheet) {
 // the same in another order.
 func goldenSlopes(s *sheet) {
 	for n := 1; n <= 70; n++ {
-		slopes := attn.ALiBiSlopes(n)
+		slopes := position.ALiBiSlopes(n)
 		s.check(fmt.Sprint("want.slopes.", n), tensor.New(slopes, n))
 	}
 	// MPT takes every other one of 16, and then the others.
-	sixteen := attn.ALiBiSlopes(16)
+	sixteen := position.ALiBiSlopes(16)
 	var mpt []float32
 	for i := 1; i < 16; i += 2 {
 		mpt = append(mpt, sixteen[i])
@@ -177,7 +180,7 @@ func goldenBuckets(s *sheet) {
 			for b := range buckets {
 				table.Data()[b] = float32(b)
 			}
-			rule := attn.T5Bias(table, attn.T5Config{Causal: s.Setting("causal") == "true", MaxDistance: most})
+			rule := position.T5Bias(table, position.T5Config{Causal: s.Setting("causal") == "true", MaxDistance: most})
 			if err := rule.Check(attn.Sizes{B: 1, H: 1, G: 1, Lq: 1, Lk: 1}); err != nil {
 				s.t.Fatal(err)
 			}
@@ -212,16 +215,16 @@ func goldenBias(s *sheet, name string) {
 	q, k, v := s.leaf("in.q"), s.leaf("in.k"), s.leaf("in.v")
 	switch family, _, _ := strings.Cut(name, "_"); family {
 	case "alibi":
-		o.Changes = []attn.ScoreChange{attn.ALiBi()}
+		o.Changes = []attn.ScoreChange{position.ALiBi()}
 	case "t5":
-		o.Score = attn.Dot()
-		o.Changes = []attn.ScoreChange{attn.T5Bias(s.leaf("param.table"), attn.T5Config{
+		o.Score = score.Dot()
+		o.Changes = []attn.ScoreChange{position.T5Bias(s.leaf("param.table"), position.T5Config{
 			Causal: s.Setting("causal") == "true", MaxDistance: int(s.Number("max_distance")),
 		})}
 	case "shaw":
-		o.Changes = []attn.ScoreChange{attn.ShawBias(s.leaf("param.r"))}
+		o.Changes = []attn.ScoreChange{position.ShawBias(s.leaf("param.r"))}
 	case "xl":
-		o.Changes = attn.TransformerXLBias(s.leaf("param.r"), s.leaf("param.pos_bias_u"), s.leaf("param.pos_bias_v"))
+		o.Changes = position.TransformerXLBias(s.leaf("param.r"), s.leaf("param.pos_bias_u"), s.leaf("param.pos_bias_v"))
 	case "sinks":
 		o.Sinks = s.leaf("in.sinks")
 		if s.Has("in.bias") {
@@ -272,7 +275,7 @@ func goldenLayer(s *sheet) {
 		c.Position = s.rope()
 	}
 	if s.Setting("scale") != "" {
-		c.Score = attn.DotScale(float32(s.Number("scale")))
+		c.Score = score.DotScale(float32(s.Number("scale")))
 	}
 	m, err := attn.NewMultiHead(c, newRand(1))
 	if err != nil {
@@ -283,7 +286,7 @@ func goldenLayer(s *sheet) {
 		s.leaves["param."+name] = p
 	}
 	x := s.leaf("in.x")
-	o := attn.Options{Mask: attn.Causal(), Weights: true}
+	o := attn.Options{Mask: mask.Causal(), Weights: true}
 	tape := tensortest.Tape(tensor.Train)
 	y := m.Forward(tape, x, x, x, o)
 	s.check("want.out", y.Out)
@@ -293,7 +296,7 @@ func goldenLayer(s *sheet) {
 	// The cosine with a learnt scale is the same as norm and scale.
 	if s.Setting("norm") == "l2" {
 		c.QueryNorm, c.KeyNorm = nil, nil
-		c.Score = &attn.Cosine{Scale: tensor.Full(float32(s.Number("scale")), 1).Param()}
+		c.Score = &score.Cosine{Scale: tensor.Full(float32(s.Number("scale")), 1).Param()}
 		cosine, err := attn.NewMultiHead(c, newRand(1))
 		if err != nil {
 			s.t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -14,7 +16,7 @@ import (
 // things that must not be felt.
 func TestWeightsChangeNothing(t *testing.T) {
 	eachScore(t, func(t *testing.T, c scoreCase) {
-		with := newCall(c, usual).bias(usual.h, usual.lq, usual.lk).mask(attn.Causal())
+		with := newCall(c, usual).bias(usual.h, usual.lq, usual.lk).mask(mask.Causal())
 		with.dweights = nil
 		without := with
 		without.o.Weights = false
@@ -43,7 +45,7 @@ func TestThreadsChangeNothing(t *testing.T) {
 		if c.name == "own" {
 			c.eq, c.ek = 37, 37 // large products
 		}
-		x := newCall(c, s).bias(s.h, s.lq, s.lk).mask(attn.And(attn.Causal(), attn.ValidLens(131, 97)))
+		x := newCall(c, s).bias(s.h, s.lq, s.lk).mask(attn.And(mask.Causal(), mask.Lengths(131, 97)))
 		x.o.SoftCap, x.o.Dropout = 5, 0.2
 		var want trace
 		onThreads(t, func(n int) {
@@ -77,10 +79,10 @@ func TestBatchChangesNothing(t *testing.T) {
 	s.b = 3
 	lens := []int{7, 0, 4}
 	eachScore(t, func(t *testing.T, c scoreCase) {
-		all := newCall(c, s).bias(s.b, 1, s.lq, s.lk).mask(attn.ValidLens(lens...))
+		all := newCall(c, s).bias(s.b, 1, s.lq, s.lk).mask(mask.Lengths(lens...))
 		batch := all.run()
 		for b := range s.b {
-			one := all.mask(attn.ValidLens(lens[b]))
+			one := all.mask(mask.Lengths(lens[b]))
 			one.o.Bias = pick(all.o.Bias, 0, b, b+1)
 			one.q, one.k, one.v = pick(all.q, 0, b, b+1), pick(all.k, 0, b, b+1), pick(all.v, 0, b, b+1)
 			one.dout, one.dweights = pick(all.dout, 0, b, b+1), pick(all.dweights, 0, b, b+1)
@@ -113,7 +115,7 @@ func TestPaddingChangesNothing(t *testing.T) {
 			}
 			return tensor.Concat(nil, axis, x, more)
 		}
-		padded := tight.mask(attn.ValidLens(s.lk))
+		padded := tight.mask(mask.Lengths(s.lk))
 		padded.q = pad(tight.q, 2, moreQ, 1)
 		padded.k, padded.v = pad(tight.k, 2, moreK, 1), pad(tight.v, 2, moreK, 1)
 		padded.dout = pad(tight.dout, 2, moreQ, 0)
@@ -143,7 +145,7 @@ func TestMultiHeadPaddingChangesNothing(t *testing.T) {
 	padded := func(x *tensor.Tensor) *tensor.Tensor {
 		return tensor.Concat(nil, 1, x, tensor.Randn(rng, 1, 11, x.Dim(2)))
 	}
-	got := runLayer(m, q, padded(k), padded(v), dout, attn.Options{Mask: attn.ValidLens(7)})
+	got := runLayer(m, q, padded(k), padded(v), dout, attn.Options{Mask: mask.Lengths(7)})
 	got["dk"], got["dv"] = pick(got["dk"], 1, 0, 7), pick(got["dv"], 1, 0, 7)
 	same(t, "padded", got, want)
 }
@@ -151,7 +153,7 @@ func TestMultiHeadPaddingChangesNothing(t *testing.T) {
 // Each head is as it would be if it were the only one.
 func TestHeadsAreIndependent(t *testing.T) {
 	eachScore(t, func(t *testing.T, c scoreCase) {
-		all := newCall(c, usual).bias(usual.h, usual.lq, usual.lk).mask(attn.Causal())
+		all := newCall(c, usual).bias(usual.h, usual.lq, usual.lk).mask(mask.Causal())
 		want := all.run()
 		for h := range usual.h {
 			g := h / (usual.h / usual.g) // the key head of the query head
@@ -184,14 +186,14 @@ func TestOrderOfKeysChangesNothing(t *testing.T) {
 		shuffled[j] = seen[from]
 	}
 	eachScore(t, func(t *testing.T, c scoreCase) {
-		x := newCall(c, usual).bias(usual.h, usual.lq, usual.lk).mask(attn.Allow(seen, len(seen)))
+		x := newCall(c, usual).bias(usual.h, usual.lq, usual.lk).mask(mask.Allow(seen, len(seen)))
 		want := x.run()
 		for name, axis := range map[string]int{"weights": 3, "dk": 2, "dv": 2, "dbias": 2} {
 			want[name] = shuffle(want[name], axis)
 		}
 		x.k, x.v = shuffle(x.k, 2), shuffle(x.v, 2)
 		x.o.Bias, x.dweights = shuffle(x.o.Bias, 2), shuffle(x.dweights, 3)
-		near(t, "shuffled", x.mask(attn.Allow(shuffled, len(seen))).run(), want)
+		near(t, "shuffled", x.mask(mask.Allow(shuffled, len(seen))).run(), want)
 	})
 }
 
@@ -211,7 +213,7 @@ func TestGroupsEqualRepeatedHeads(t *testing.T) {
 	}
 	eachScore(t, func(t *testing.T, c scoreCase) {
 		x := newCall(c, usual).bias(usual.h, usual.lq, usual.lk).
-			mask(attn.And(attn.Allow(seen, usual.h, 1, usual.lk), attn.Window(4, 1)))
+			mask(attn.And(mask.Allow(seen, usual.h, 1, usual.lk), mask.Window(4, 1)))
 		x.o.SoftCap = 4
 		grouped := x.run()
 		x.k, x.v = repeat(x.k), repeat(x.v)
@@ -236,8 +238,8 @@ func TestThreeAxes(t *testing.T) {
 	}
 	flat := func(x *tensor.Tensor) *tensor.Tensor { return tensor.Reshape(nil, x, x.Dim(0), x.Dim(2), x.Dim(3)) }
 	eachScore(t, func(t *testing.T, c scoreCase) {
-		four := newCall(c, s).bias(s.b, 1, s.lq, s.lk).mask(attn.Allow(seen, s.b, 1, s.lq, s.lk))
-		three := four.mask(attn.Allow(seen, s.b, s.lq, s.lk))
+		four := newCall(c, s).bias(s.b, 1, s.lq, s.lk).mask(mask.Allow(seen, s.b, 1, s.lq, s.lk))
+		three := four.mask(mask.Allow(seen, s.b, s.lq, s.lk))
 		three.q, three.k, three.v = flat(four.q), flat(four.k), flat(four.v)
 		three.dout, three.dweights = flat(four.dout), flat(four.dweights)
 		three.o.Bias = flat(four.o.Bias)
@@ -252,7 +254,7 @@ func TestThreeAxes(t *testing.T) {
 // OnKeys moves work, and nothing else.
 func TestOnKeys(t *testing.T) {
 	eachScore(t, func(t *testing.T, c scoreCase) {
-		x := newCall(c, usual).mask(attn.Causal())
+		x := newCall(c, usual).mask(mask.Causal())
 		want := x.run()
 		inner := x.o.Score
 		// The keys must be those of the call, on the tape of the call.
@@ -261,7 +263,7 @@ func TestOnKeys(t *testing.T) {
 		q, k, v := x.q.Clone().Param(), x.k.Clone().Param(), x.v.Clone().Param()
 		leaves := paramsOf(inner)
 		leaves["dq"], leaves["dk"], leaves["dv"] = q, k, v
-		x.o.Score = attn.OnKeys(tape, inner, k)
+		x.o.Score = score.OnKeys(tape, inner, k)
 		y := attn.Attend(tape, q, k, v, x.o)
 		tape.BackwardAll([]*tensor.Tensor{y.Out, y.Weights}, []*tensor.Tensor{x.dout, x.dweights})
 		same(t, "on keys", leave(y, leaves), want)
@@ -273,8 +275,8 @@ func TestDotScale(t *testing.T) {
 	s := usual
 	s.h = s.g
 	x := newCall(kindCase("dot"), s)
-	plain := attn.Scores(nil, x.q, x.k, attn.Options{Score: attn.Dot()})
+	plain := attn.Scores(nil, x.q, x.k, attn.Options{Score: score.Dot()})
 	for _, scale := range []float32{0, 1, -0.5, 3} {
-		nearTensor(t, fmt.Sprint("scale ", scale), attn.Scores(nil, x.q, x.k, attn.Options{Score: attn.DotScale(scale)}), tensor.Scale(nil, plain, scale))
+		nearTensor(t, fmt.Sprint("scale ", scale), attn.Scores(nil, x.q, x.k, attn.Options{Score: score.DotScale(scale)}), tensor.Scale(nil, plain, scale))
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/position"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -23,14 +24,14 @@ func TestRefusedSettings(t *testing.T) {
 	}{
 		{"cap of NaN", `^attn: SoftCap: limit is NaN, want a positive finite number$`, func() { attn.SoftCap(nan) }},
 		{"cap of 0", `^attn: SoftCap: limit is 0, want a positive finite number$`, func() { attn.SoftCap(0) }},
-		{"slope", `^attn: Attend: slope 1 of ALiBi is NaN, want a finite number$`, biased(attn.ALiBi(1, nan, 1, 1))},
-		{"slopes", `^attn: ALiBiSlopes: heads is -1, want a number of at least 0$`, func() { attn.ALiBiSlopes(-1) }},
+		{"slope", `^attn: Attend: slope 1 of ALiBi is NaN, want a finite number$`, biased(position.ALiBi(1, nan, 1, 1))},
+		{"slopes", `^position: ALiBiSlopes: heads is -1, want a number of at least 0$`, func() { position.ALiBiSlopes(-1) }},
 		{"distance", `^attn: Attend: MaxDistance of T5's bias is -1, want a positive number, or 0 for 128$`,
-			biased(attn.T5Bias(shaped(8, 4), attn.T5Config{MaxDistance: -1}))},
+			biased(position.T5Bias(shaped(8, 4), position.T5Config{MaxDistance: -1}))},
 		{"position", `^attn: ApplyPosition: position is nil, want a Position$`,
 			func() { attn.ApplyPosition(nil, nil, q, attn.Positions{}) }},
 		{"x", `^attn: ApplyPosition: x is nil, want a tensor$`,
-			func() { attn.ApplyPosition(nil, &attn.RoPE{}, nil, attn.Positions{}) }},
+			func() { attn.ApplyPosition(nil, &position.RoPE{}, nil, attn.Positions{}) }},
 	} {
 		t.Run(c.name, func(t *testing.T) { wantError(t, tensor.Catch(c.f), c.want) })
 	}
@@ -44,15 +45,15 @@ func TestRefusedSettings(t *testing.T) {
 
 // The zero RoPE is that of the zero configuration.
 func TestZeroRoPE(t *testing.T) {
-	if base := new(attn.RoPE).Config().Base; base != 10000 {
+	if base := new(position.RoPE).Config().Base; base != 10000 {
 		t.Errorf("base %v, want 10000", base)
 	}
-	made, err := attn.NewRoPE(attn.RoPEConfig{})
+	made, err := position.NewRoPE(position.RoPEConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	x := tensor.Randn(newRand(1), 1, 5, 6)
-	got := attn.ApplyPosition(nil, &attn.RoPE{}, x, attn.Positions{})
+	got := attn.ApplyPosition(nil, &position.RoPE{}, x, attn.Positions{})
 	want := attn.ApplyPosition(nil, made, x, attn.Positions{})
 	for i, w := range want.Data() {
 		if got.Data()[i] != w {

@@ -1,7 +1,6 @@
 package attn_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -9,17 +8,18 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
 
 // What an entry says of its parameters is what its scores have.
 func TestScoreKinds(t *testing.T) {
-	kinds := attn.ScoreKinds()
+	kinds := score.Kinds()
 	for i, kind := range kinds {
 		if found, ok := kinds.Find(kind.Name); !ok || found.Formula != kind.Formula || slices.Index(kinds.Names(), kind.Name) != i {
 			t.Errorf("%s: there are two of that name", kind.Name)
 		}
-		s := attn.ScoreSizes{Query: 5, Key: 7, Hidden: 11}
+		s := score.Sizes{Query: 5, Key: 7, Hidden: 11}
 		if sizesOf(kind).Key == s.Query {
 			s.Key = s.Query
 		}
@@ -48,7 +48,7 @@ func TestScoreKinds(t *testing.T) {
 		t.Error("a kind of a name that there is not")
 	}
 	kinds[0].Name = "changed"
-	if attn.ScoreKinds()[0].Name == "changed" {
+	if score.Kinds()[0].Name == "changed" {
 		t.Error("a caller can change the table")
 	}
 }
@@ -60,21 +60,21 @@ func TestScoreKindErrors(t *testing.T) {
 		params params
 		want   string
 	}{
-		{"dot", params{"w": shaped(3)}, `attn: ScoreKind: dot score: unknown parameter "w"`},
-		{"bilinear", nil, `attn: ScoreKind: bilinear score: parameter "w" is missing`},
-		{"bilinear", params{"w": shaped(3, 4), "W": shaped(1)}, `attn: ScoreKind: bilinear score: unknown parameter "W"`},
-		{"bilinear", params{"w": shaped(3)}, `attn: ScoreKind: w of the bilinear score has shape [3], want [Eq Ek]`},
-		{"additive", params{"wq": shaped(3, 4), "wk": shaped(2, 4), "wv": shaped(3)}, `attn: ScoreKind: wk of the additive score has shape [2 4], want [h=3 Ek]`},
-		{"additive", params{"wq": shaped(3, 4), "wk": shaped(3, 4), "wv": shaped(1)}, `attn: ScoreKind: wv of the additive score has shape [1], want [h=3]`},
-		{"gaussian", params{"w": shaped(3, 1)}, `attn: ScoreKind: w of the gaussian score has shape [3 1], want [E]`},
-		{"cosine", params{"scale": shaped(2)}, `attn: ScoreKind: scale of the cosine score has shape [2], want [1]`},
+		{"dot", params{"w": shaped(3)}, `score: Kind: dot score: unknown parameter "w"`},
+		{"bilinear", nil, `score: Kind: bilinear score: parameter "w" is missing`},
+		{"bilinear", params{"w": shaped(3, 4), "W": shaped(1)}, `score: Kind: bilinear score: unknown parameter "W"`},
+		{"bilinear", params{"w": shaped(3)}, `score: Kind: w of the bilinear score has shape [3], want [Eq Ek]`},
+		{"additive", params{"wq": shaped(3, 4), "wk": shaped(2, 4), "wv": shaped(3)}, `score: Kind: wk of the additive score has shape [2 4], want [h=3 Ek]`},
+		{"additive", params{"wq": shaped(3, 4), "wk": shaped(3, 4), "wv": shaped(1)}, `score: Kind: wv of the additive score has shape [1], want [h=3]`},
+		{"gaussian", params{"w": shaped(3, 1)}, `score: Kind: w of the gaussian score has shape [3 1], want [E]`},
+		{"cosine", params{"scale": shaped(2)}, `score: Kind: scale of the cosine score has shape [2], want [1]`},
 	} {
-		kind, _ := attn.ScoreKinds().Find(c.kind)
+		kind, _ := score.Kinds().Find(c.kind)
 		if _, err := kind.With(c.params); err == nil || err.Error() != c.want {
 			t.Errorf("%s with %v: %v, want %s", c.kind, c.params, err, c.want)
 		}
 	}
-	cosine, _ := attn.ScoreKinds().Find("cosine")
+	cosine, _ := score.Kinds().Find("cosine")
 	if _, err := cosine.With(params{"scale": shaped()}); err != nil {
 		t.Errorf("a scale without axes: %v", err)
 	}
@@ -82,8 +82,8 @@ func TestScoreKindErrors(t *testing.T) {
 
 // Layers that are cut out of one have scores of their own.
 func TestKeepCopiesScores(t *testing.T) {
-	for _, kind := range append(attn.ScoreKinds(), manhattan) {
-		score := kind.New(attn.ScoreSizes{Query: 3, Key: 3}, newRand(1))
+	for _, kind := range append(score.Kinds(), manhattan) {
+		score := kind.New(score.Sizes{Query: 3, Key: 3}, newRand(1))
 		m := mustMultiHead(t, attn.MultiHeadConfig{Width: 6, Heads: 2, Score: score})
 		kept, err := m.Keep([]int{1})
 		if err != nil {
@@ -119,35 +119,9 @@ func (s pairDistance) Params() nn.Params { return nn.Vars{{Name: "w", Tensor: s.
 func (s pairDistance) WithParams(p map[string]*tensor.Tensor) attn.Score { return pairDistance{p["w"]} }
 
 // manhattan is the entry of pairDistance.
-var manhattan = attn.ScoreKind{
+var manhattan = score.Kind{
 	Name: "manhattan", Formula: "−‖w·(q − k)‖₁", Score: pairDistance{},
-	Params: []attn.ScoreParam{{Name: "w", Axes: []string{"1"}, New: func(attn.ScoreSizes, *rand.Rand) *tensor.Tensor {
+	Params: []score.Param{{Name: "w", Axes: []string{"1"}, New: func(score.Sizes, *rand.Rand) *tensor.Tensor {
 		return tensor.Full(0.5, 1).Param()
 	}}},
-}
-
-// A user's own score has an entry like those of this package: here its names come from a
-// configuration.
-func ExampleScoreKinds() {
-	table := append(attn.ScoreKinds(), manhattan)
-	for _, name := range []string{"additive", "manhattan"} {
-		kind, ok := table.Find(name)
-		if !ok {
-			fmt.Println("no score", name)
-			continue
-		}
-		score := kind.New(attn.ScoreSizes{Query: 2, Key: 2}, rand.New(rand.NewPCG(1, 2)))
-		q, k := tensor.New([]float32{1, 2}, 1, 1, 1, 2), tensor.New([]float32{3, 4, 1, 2}, 1, 1, 2, 2)
-		fmt.Println(kind.Formula, attn.Scores(nil, q, k, attn.Options{Score: score}).Shape())
-		for _, p := range kind.Params {
-			fmt.Println(" ", p.Name, p.Axes)
-		}
-	}
-	// Output:
-	// wvᵀ·tanh(wq·q + wk·k) [1 1 1 2]
-	//   wq [h Eq]
-	//   wk [h Ek]
-	//   wv [h]
-	// −‖w·(q − k)‖₁ [1 1 1 2]
-	//   w [1]
 }

@@ -61,7 +61,7 @@ func Scores(t *tensor.Tape, q, k *tensor.Tensor, o Options) *tensor.Tensor {
 // It panics with a *tensor.ShapeError if the mask does not fit the scores.
 func MaskedSoftmax(t *tensor.Tape, scores *tensor.Tensor, m Mask) *tensor.Tensor {
 	const op = "attn: MaskedSoftmax"
-	wantTensor(op, "scores", scores)
+	tensor.Want(op, "scores", scores)
 	x := scores
 	if x.Rank() == 3 {
 		x = oneHead(t, op, "scores", x)

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/position"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -13,10 +16,10 @@ import (
 // The softmax of the scores mixes the values to the result of Attend, with its
 // gradients.
 func TestScoresAreThoseOfAttend(t *testing.T) {
-	mask := attn.And(attn.Causal(), attn.ValidLens(7, 4), attn.ValidQueries(5, 4), attn.Strided(3))
+	mask := attn.And(mask.Causal(), mask.Lengths(7, 4), mask.QueryLengths(5, 4), mask.Strided(3))
 	eachScore(t, func(t *testing.T, c scoreCase) {
 		x := newCall(c, usual).bias(usual.b, 1, usual.lq, usual.lk).mask(mask)
-		x.o.SoftCap, x.o.Changes = 4, []attn.ScoreChange{attn.ALiBi()}
+		x.o.SoftCap, x.o.Changes = 4, []attn.ScoreChange{position.ALiBi()}
 		want := x.run()
 
 		tape := tensortest.Tape(tensor.Train)
@@ -38,7 +41,7 @@ func TestScoresAreThoseOfAttend(t *testing.T) {
 func TestScoresOfEachStage(t *testing.T) {
 	q, k := tensor.New([]float32{1, 0, 0, 2}, 1, 2, 2), tensor.New([]float32{3, 4, -5, 6, float32(math.NaN()), 1}, 1, 3, 2)
 	bias := tensor.New([]float32{10, 20, 30}, 3)
-	mask := attn.ValidLens(2)
+	mask := mask.Lengths(2)
 	negInf, many := math.Inf(-1), math.NaN()
 	capped := func(s float64) float64 { return 2 * math.Tanh(s/2) }
 	for _, c := range []struct {
@@ -46,12 +49,12 @@ func TestScoresOfEachStage(t *testing.T) {
 		o    attn.Options
 		want []float64
 	}{
-		{"score", attn.Options{Score: attn.Dot()}, []float64{3, -5, many, 8, 12, many}},
-		{"soft-cap", attn.Options{Score: attn.Dot(), SoftCap: 2}, []float64{capped(3), capped(-5), many, capped(8), capped(12), many}},
-		{"bias", attn.Options{Score: attn.Dot(), Bias: bias}, []float64{13, 15, many, 18, 32, many}},
-		{"mask", attn.Options{Score: attn.Dot(), Bias: bias, Mask: mask}, []float64{13, 15, negInf, 18, 32, negInf}},
+		{"score", attn.Options{Score: score.Dot()}, []float64{3, -5, many, 8, 12, many}},
+		{"soft-cap", attn.Options{Score: score.Dot(), SoftCap: 2}, []float64{capped(3), capped(-5), many, capped(8), capped(12), many}},
+		{"bias", attn.Options{Score: score.Dot(), Bias: bias}, []float64{13, 15, many, 18, 32, many}},
+		{"mask", attn.Options{Score: score.Dot(), Bias: bias, Mask: mask}, []float64{13, 15, negInf, 18, 32, negInf}},
 		{"default", attn.Options{Mask: mask}, []float64{3 / math.Sqrt2, -5 / math.Sqrt2, negInf, 8 / math.Sqrt2, 12 / math.Sqrt2, negInf}},
-		{"what comes later", attn.Options{Score: attn.Dot(), Mask: mask, Dropout: 0.5, Sinks: tensor.Zeros(1), Gates: tensor.Zeros(1)},
+		{"what comes later", attn.Options{Score: score.Dot(), Mask: mask, Dropout: 0.5, Sinks: tensor.Zeros(1), Gates: tensor.Zeros(1)},
 			[]float64{3, -5, negInf, 8, 12, negInf}},
 	} {
 		got := attn.Scores(nil, q, k, c.o)
@@ -70,14 +73,14 @@ func TestScoresOnKeys(t *testing.T) {
 	eachScore(t, func(t *testing.T, c scoreCase) {
 		x := newCall(c, usual)
 		want := attn.Scores(nil, x.q, x.k, x.o)
-		x.o.Score = attn.OnKeys(nil, x.o.Score, x.k)
+		x.o.Score = score.OnKeys(nil, x.o.Score, x.k)
 		tensortest.Same(t, "scores", attn.Scores(nil, x.q, x.k, x.o).Data(), want.Data())
 	})
 }
 
 // No gradient flows through a score that is hidden.
 func TestHiddenScoresHaveNoGradient(t *testing.T) {
-	x := newCall(scores[0], usual).mask(attn.Causal())
+	x := newCall(scores[0], usual).mask(mask.Causal())
 	grads := func(dscores *tensor.Tensor) trace {
 		tape := tensortest.Tape(tensor.Train)
 		q, k := x.q.Clone().Param(), x.k.Clone().Param()
@@ -101,7 +104,7 @@ func TestErrorsOfAllScores(t *testing.T) {
 	}{
 		{"attn: Scores: key has shape [2 4 7 8], want [B=2 G Lk E] with G a divisor of H=6", func() { attn.Scores(nil, q, shaped(2, 4, 7, 8), attn.Options{}) }},
 		{"attn: Scores: key is nil, want a tensor", func() { attn.Scores(nil, q, nil, attn.Options{}) }},
-		{"attn: Scores: mask has valid length [8], want 0 to Lk=7", func() { attn.Scores(nil, q, k, attn.Options{Mask: attn.ValidLens(8, 7)}) }},
+		{"attn: Scores: mask has valid length [8], want 0 to Lk=7", func() { attn.Scores(nil, q, k, attn.Options{Mask: mask.Lengths(8, 7)}) }},
 	} {
 		if err := tensor.Catch(c.call); err == nil || err.Error() != c.want {
 			t.Errorf("got %v, want %s", err, c.want)
@@ -112,8 +115,8 @@ func TestErrorsOfAllScores(t *testing.T) {
 func ExampleScores() {
 	q := tensor.New([]float32{1, 0, 0, 1}, 1, 2, 2)
 	k := tensor.New([]float32{2, 4, 6, 8}, 1, 2, 2)
-	fmt.Println(attn.Scores(nil, q, k, attn.Options{Score: attn.Dot()}).Data())
-	fmt.Println(attn.Scores(nil, q, k, attn.Options{Score: attn.Dot(), Bias: tensor.New([]float32{10, 20}, 2), Mask: attn.Causal()}).Data())
+	fmt.Println(attn.Scores(nil, q, k, attn.Options{Score: score.Dot()}).Data())
+	fmt.Println(attn.Scores(nil, q, k, attn.Options{Score: score.Dot(), Bias: tensor.New([]float32{10, 20}, 2), Mask: mask.Causal()}).Data())
 	// Output:
 	// [2 6 4 8]
 	// [12 -Inf 14 28]

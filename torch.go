@@ -120,5 +120,9 @@ func TorchConfig(r *safetensors.Reader, prefix string, heads int) (MultiHeadConf
 
 // plainDot reports whether a layer's score is the scaled dot product.
 func plainDot(s Score) bool {
-	return s == nil || s == ScaledDot()
+	if s == nil {
+		return true
+	}
+	f := s.Form()
+	return f.isDot() && f.Queries == nil && f.Keys == nil && f.MappedKeys == nil && f.Scale == 1 && f.PerRoot
 }

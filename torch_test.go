@@ -11,8 +11,10 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -73,12 +75,12 @@ func torchCases(t *testing.T) map[string]torchCase {
 		}},
 		"gru_layers":         {both, both.run},
 		"mha":                heads(attn.MultiHeadConfig{Bias: attn.AllProjections}),
-		"mha_nobias":         heads(attn.MultiHeadConfig{Score: attn.ScaledDot()}),
+		"mha_nobias":         heads(attn.MultiHeadConfig{Score: score.ScaledDot()}),
 		"mha_widths":         heads(attn.MultiHeadConfig{Bias: attn.AllProjections, KeyWidth: 11, ValueWidth: 13}),
 		"mha_sequence_first": heads(attn.MultiHeadConfig{Bias: attn.AllProjections, Layout: attn.SequenceFirst}),
 		"mha_bias_kv":        heads(attn.MultiHeadConfig{Bias: attn.AllProjections, BiasKV: true}),
 		"mha_zero_attn":      heads(attn.MultiHeadConfig{Bias: attn.AllProjections, ZeroKV: true}),
-		"mha_bias_zero_mask": heads(attn.MultiHeadConfig{Bias: attn.AllProjections, BiasKV: true, ZeroKV: true}, attn.Causal(), attn.ValidLens(0, 6)),
+		"mha_bias_zero_mask": heads(attn.MultiHeadConfig{Bias: attn.AllProjections, BiasKV: true, ZeroKV: true}, mask.Causal(), mask.Lengths(0, 6)),
 		"encoder":            encoder(attn.EncoderConfig{}),
 		"encoder_norm_first": encoder(attn.EncoderConfig{NormFirst: true, Activation: tensor.GELU}),
 		"encoder_layers":     forward(newEncoder(t, rng)),
@@ -287,8 +289,8 @@ func TestTorchRefuses(t *testing.T) {
 		{"mha", with(func(c *attn.MultiHeadConfig) { c.Heads = attn.NoHeads }), has + "0 heads of size 15, values of 15, in width 15, only heads of size width/heads"},
 		{"mha", with(func(c *attn.MultiHeadConfig) { c.QueryWidth = 7 }), has + "queries of width 7 and output of width 15, only of the layer's width 15"},
 		{"mha", with(func(c *attn.MultiHeadConfig) { c.OutWidth = 7 }), has + "queries of width 15 and output of width 7, only of the layer's width 15"},
-		{"mha", with(func(c *attn.MultiHeadConfig) { c.Score = attn.Dot() }), has + "score attn.dot, only the scaled dot product"},
-		{"mha", with(func(c *attn.MultiHeadConfig) { c.Score = attn.ScoreFunc(nil) }), has + "score attn.ScoreFunc, only the scaled dot product"},
+		{"mha", with(func(c *attn.MultiHeadConfig) { c.Score = score.Dot() }), has + "score score.dot, only the scaled dot product"},
+		{"mha", with(func(c *attn.MultiHeadConfig) { c.Score = score.Func(nil) }), has + "score score.Func, only the scaled dot product"},
 		{"mha", with(func(c *attn.MultiHeadConfig) { c.Bias = attn.Out }), has + "bias on some maps, only on all or none"},
 		{"mha", with(func(c *attn.MultiHeadConfig) { c.KeyWidth = attn.Infer }), "attn: TorchState: the layer waits for the widths of its inputs: call Build or Forward first"},
 	} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -27,7 +28,7 @@ func ExampleRecorder() {
 			log.Fatal(err)
 		}
 		x = layer.Forward(nil, x, x, x, attn.Options{
-			Mask: attn.Causal(), Observe: recorder.Observe, Layer: fmt.Sprintf("decoder.%d.self", i),
+			Mask: mask.Causal(), Observe: recorder.Observe, Layer: fmt.Sprintf("decoder.%d.self", i),
 		}).Out
 	}
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 )
@@ -29,7 +30,7 @@ func inspectedSample(t *testing.T, o RecorderOptions, steps ...int) *Record {
 	at := 0
 	for _, n := range steps {
 		m.Forward(nil, tensor.Slice(nil, x, 1, at, at+n), tensor.Slice(nil, x, 1, 0, at+n), tensor.Slice(nil, x, 1, 0, at+n),
-			attn.Options{Mask: attn.Causal(), Observe: r.Observe, Inspect: r.Inspect})
+			attn.Options{Mask: mask.Causal(), Observe: r.Observe, Inspect: r.Inspect})
 		at += n
 	}
 	record, err := r.Record(Texts{SourceTokens: named("t", 7)})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -45,7 +46,7 @@ func TestRecorderOnRequest(t *testing.T) {
 		}
 		attend("encoder.0", x, x, attn.Options{KeyLens: lens, QueryLens: lens})
 		attend("encoder.1", x, x, attn.Options{KeyLens: lens, QueryLens: lens})
-		attend("layers.0", y, y, attn.Options{Mask: attn.Causal()})
+		attend("layers.0", y, y, attn.Options{Mask: mask.Causal()})
 		attend("layers.1", y, x, attn.Options{KeyLens: lens})
 		cache, err := layer.NewCache(2, attn.CacheConfig{})
 		if err != nil {
@@ -53,7 +54,7 @@ func TestRecorderOnRequest(t *testing.T) {
 		}
 		for _, at := range [][2]int{{0, 4}, {4, 5}, {5, 7}} {
 			layer.Extend(nil, tensor.Slice(nil, y, 1, at[0], at[1]), cache, attn.Options{
-				Mask: attn.Causal(), Layer: "decoder.0", Observe: observe, Inspect: inspect})
+				Mask: mask.Causal(), Layer: "decoder.0", Observe: observe, Inspect: inspect})
 		}
 		for to := range 7 { // a step for each query
 			keys := tensor.Slice(nil, y, 1, 0, to+1)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -47,7 +48,7 @@ func (m *toy) Run(t *tensor.Tape, i int, p Pass) Outcome {
 	}
 	out := tensor.Zeros(x.Shape()...)
 	for _, l := range m.layers {
-		o := attn.Options{Mask: attn.ValidLens(lens...), Observe: p.Observe}
+		o := attn.Options{Mask: mask.Lengths(lens...), Observe: p.Observe}
 		if p.Gates != nil {
 			o.Gates = p.Gates(l.Config().Name)
 		}

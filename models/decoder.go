@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -129,7 +130,7 @@ func decoderName(block int) string { return fmt.Sprintf("decoder.%d.self", block
 // in all unless that is 0.
 func decoderMask(window int) attn.Mask {
 	if window > 0 {
-		return attn.Window(window-1, 0)
+		return mask.Window(window-1, 0)
 	}
-	return attn.Causal()
+	return mask.Causal()
 }

@@ -39,7 +39,7 @@ func TestRefusedDecoderSettings(t *testing.T) {
 		{"llama2", object{"rope_theta": 0.5}, "rope_parameters cannot be for heads of size 6: "},
 		{"llama2", object{"rope_theta": "10000"}, `rope_theta is "10000", want a number`},
 		{"llama2", object{"rope_scaling": object{"rope_type": "mrope"}}, `rope_scaling.rope_type is "mrope", want default, linear, dynamic, llama3, yarn or longrope`},
-		{"llama2", object{"rope_scaling": object{"type": "linear"}}, "rope_parameters cannot be for heads of size 6: attn: RoPE: linear scaling by 0, want a factor of at least 1"},
+		{"llama2", object{"rope_scaling": object{"type": "linear"}}, "rope_parameters cannot be for heads of size 6: position: RoPE: linear scaling by 0, want a factor of at least 1"},
 		{"llama2", object{"rope_scaling": object{"type": "linear", "factor": 2, "finetuned": true}}, "setting rope_scaling.finetuned = true is not known"},
 		{"llama2", object{"rope_scaling": object{"rope_type": "longrope", "short_factor": []int{1}, "long_factor": []int{2}, "factor": 2}}, "LongRoPE has 1 factors, want 3"},
 		{"llama2", object{"rope_parameters": object{}, "rope_scaling": object{"type": "default"}}, "rope_scaling stands beside rope_parameters, want one of them"},

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/score"
 )
 
 // The generations of Gemma multiply the embeddings by √D, have norms whose gain is
@@ -109,7 +110,7 @@ func gemma2(b *Builder, usual Sizes) rotaryDecoder {
 		s.Fail("query_pre_attn_scalar", "is %v, want a positive number", perRoot)
 		perRoot = 1
 	}
-	m.score = attn.DotScale(float32(1 / math.Sqrt(perRoot)))
+	m.score = score.DotScale(float32(1 / math.Sqrt(perRoot)))
 	return m
 }
 

@@ -6,7 +6,9 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -58,7 +60,7 @@ func newGPT2(b *Builder) Network {
 		d.blocks = append(d.blocks, &PreNorm{
 			SelfNorm: at.LayerNorm("ln_1", z.Width, eps),
 			Self: at.MultiHead(at.Kept(i, attn.MultiHeadConfig{
-				Name: decoderName(i), Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections, Score: attn.DotScale(float32(scale)),
+				Name: decoderName(i), Width: z.Width, Heads: z.Heads, Bias: attn.AllProjections, Score: score.DotScale(float32(scale)),
 			}), Maps{QKV: "attn.c_attn", Out: "attn.c_proj", Transposed: true}),
 			FFNorm: at.LayerNorm("ln_2", z.Width, eps),
 			FF: &nn.FeedForward{
@@ -66,7 +68,7 @@ func newGPT2(b *Builder) Network {
 				Activation: act,
 				Out:        at.Transposed("mlp.c_proj", z.Hidden, z.Width),
 			},
-			How: attn.Options{Mask: attn.Causal()},
+			How: attn.Options{Mask: mask.Causal()},
 		})
 		// The causal mask, and a number that stands for −Inf.
 		base.Unread(at.Name("attn.bias"), at.Name("attn.masked_bias"))

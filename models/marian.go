@@ -6,6 +6,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -77,7 +78,7 @@ func newMarian(b *Builder) Network {
 	for i := range to.sizes.Layers {
 		at := base.At(fmt.Sprintf("decoder.layers.%d", i))
 		block := marianBlock(at, decoderName(i), to.sizes, act, eps)
-		block.How.Mask = attn.Causal()
+		block.How.Mask = mask.Causal()
 		block.Cross, block.CrossNorm = marianAttention(at, crossName(i), "encoder_attn", to.sizes, eps)
 		to.blocks = append(to.blocks, block)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/position"
 )
 
 // mpnetFamily is MPNet: RoBERTa with T5's bias of relative positions, one table for all
@@ -34,7 +35,7 @@ func newMPNet(b *Builder) Network {
 		place:     behindPadding(pad),
 		norm:      in.LayerNorm("LayerNorm", z.Width, eps),
 	}
-	bias := attn.T5Bias(base.Tensor("encoder.relative_attention_bias.weight", buckets, z.Heads), attn.T5Config{MaxDistance: 128})
+	bias := position.T5Bias(base.Tensor("encoder.relative_attention_bias.weight", buckets, z.Heads), position.T5Config{MaxDistance: 128})
 	for i := range z.Layers {
 		layer := base.At(fmt.Sprintf("encoder.layer.%d", i))
 		e.blocks = append(e.blocks, &PostNorm{

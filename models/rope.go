@@ -3,6 +3,7 @@ package models
 import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/position"
 )
 
 // rope returns the rotary positions that config.json asks for, and how many tokens they are
@@ -57,42 +58,42 @@ func (r *rotation) position(longest int) (attn.Position, int) {
 	if longest > 0 {
 		tokens = longest
 	}
-	c := attn.RoPEConfig{Base: r.theta}
+	c := position.RoPEConfig{Base: r.theta}
 	if s := r.scaling; s != nil {
 		s.Only("partial_rotary_factor", 1)
 		c.Base = s.Float("rope_theta", r.theta)
 		c.Scaling, tokens = r.frequencies(trained, longest, tokens)
 	}
-	p, err := attn.NewRoPE(c)
+	p, err := position.NewRoPE(c)
 	if err == nil {
 		err = p.Check(r.sizes.HeadSize)
 	}
 	if err != nil {
 		r.all.Fail("rope_parameters", "cannot be for heads of size %d: %v", r.sizes.HeadSize, err)
-		return new(attn.RoPE), tokens
+		return new(position.RoPE), tokens
 	}
 	return p, tokens
 }
 
 // frequencies returns how frequencies are changed, and for how many tokens that holds.
-func (r *rotation) frequencies(trained, longest, tokens int) (attn.RoPEScaling, int) {
+func (r *rotation) frequencies(trained, longest, tokens int) (position.RoPEScaling, int) {
 	s := r.scaling
 	kind := s.Text("rope_type", s.Text("type", "default"))
 	switch s.Ignore("type"); kind {
 	case "default":
 		return nil, tokens
 	case "linear":
-		return attn.ScaleLinear(s.Float("factor", 0)), tokens
+		return position.ScaleLinear(s.Float("factor", 0)), tokens
 	case "dynamic":
 		// The base grows with the length of a sequence, once that is more than the model
 		// was trained on. Keys in a cache keep their angles, so here it is that of the
 		// longest sequence from the first token on.
-		return attn.ScaleNTK(s.Float("factor", 0), trained, tokens), tokens
+		return position.ScaleNTK(s.Float("factor", 0), trained, tokens), tokens
 	case "llama3":
-		return attn.ScaleLlama3(s.Float("factor", 0), s.Float("low_freq_factor", 0), s.Float("high_freq_factor", 0), r.original(trained)), tokens
+		return position.ScaleLlama3(s.Float("factor", 0), s.Float("low_freq_factor", 0), s.Float("high_freq_factor", 0), r.original(trained)), tokens
 	case "yarn":
 		original := r.original(trained)
-		return attn.ScaleYaRN(attn.YaRN{
+		return position.ScaleYaRN(position.YaRN{
 			Factor:       s.Float("factor", float64(trained)/float64(original)),
 			Trained:      original,
 			Fast:         s.Float("beta_fast", 0),
@@ -110,7 +111,7 @@ func (r *rotation) frequencies(trained, longest, tokens int) (attn.RoPEScaling, 
 		if longest == 0 {
 			tokens = original
 		}
-		return attn.ScaleLongRoPE(attn.LongRoPE{
+		return position.ScaleLongRoPE(position.LongRoPE{
 			Short:     s.Floats("short_factor"),
 			Long:      s.Floats("long_factor"),
 			Trained:   original,

@@ -7,6 +7,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -93,7 +94,7 @@ func (m rotaryDecoder) block(b *Builder, i int) Block {
 	if m.queryNorm {
 		c.QueryNorm, c.KeyNorm = m.norm(b, "self_attn.q_norm", z.HeadSize), m.norm(b, "self_attn.k_norm", z.HeadSize)
 	}
-	how := attn.Options{Mask: attn.Causal(), SoftCap: m.softCap}
+	how := attn.Options{Mask: mask.Causal(), SoftCap: m.softCap}
 	if m.window != nil {
 		how.Mask = decoderMask(m.window(i))
 	}

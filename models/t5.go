@@ -8,7 +8,10 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/position"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -74,13 +77,13 @@ func t5Stack(b *Builder, z Sizes, table words) *decoder {
 	}
 	eps := s.Eps("layer_norm_epsilon", 1e-6)
 	d := &decoder{sizes: z, words: table, norm: b.RMSNorm("final_layer_norm", z.Width, eps)}
-	bias := attn.T5Bias(
+	bias := position.T5Bias(
 		b.Tensor("block.0.layer.0.SelfAttention.relative_attention_bias.weight", s.SizeOr("relative_attention_num_buckets", 32), z.Heads),
-		attn.T5Config{Causal: causal, MaxDistance: s.SizeOr("relative_attention_max_distance", 128)},
+		position.T5Config{Causal: causal, MaxDistance: s.SizeOr("relative_attention_max_distance", 128)},
 	)
 	attention := func(b *Builder, name, at string) *attn.MultiHead {
 		return b.MultiHead(
-			attn.MultiHeadConfig{Name: name, Width: z.Width, Heads: z.Heads, HeadSize: z.HeadSize, Score: attn.DotScale(1)},
+			attn.MultiHeadConfig{Name: name, Width: z.Width, Heads: z.Heads, HeadSize: z.HeadSize, Score: score.DotScale(1)},
 			Maps{Q: at + ".q", K: at + ".k", V: at + ".v", Out: at + ".o"},
 		)
 	}
@@ -93,7 +96,7 @@ func t5Stack(b *Builder, z Sizes, table words) *decoder {
 		}
 		last := "layer.1"
 		if causal {
-			p.How.Mask = attn.Causal()
+			p.How.Mask = mask.Causal()
 			p.CrossNorm, p.Cross = at.RMSNorm("layer.1.layer_norm", z.Width, eps), attention(at, crossName(i), "layer.1.EncDecAttention")
 			last = "layer.2"
 		}

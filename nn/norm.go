@@ -39,7 +39,7 @@ func (n *RMSNorm) TorchState() (StateDict, error) { return OwnNames(n) }
 //
 // As QueryNorm and KeyNorm of package attn it is the QK-norm of Henry et al.; the score
 // then wants a scale of its own, as vectors of length 1 have scores of at most 1:
-// attn.DotScale has a fixed one. Where the scale is learnt, attn.Cosine is both norm and
+// score.DotScale has a fixed one. Where the scale is learnt, score.Cosine is both norm and
 // scale.
 //
 // Source: Henry et al., "Query-Key Normalization for Transformers", 2020,

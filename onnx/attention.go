@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -25,7 +26,7 @@ func (a Attention) And(g *Graph, mask Value) Attention {
 	return a
 }
 
-// Causal is the mask of attn.Causal for lq queries, which stand at the end of lk keys.
+// Causal is the mask of mask.Causal for lq queries, which stand at the end of lk keys.
 //
 // Shapes: lq and lk [] of type Int64, out [Lq Lk].
 func (g *Graph) Causal(lq, lk Value) Value {
@@ -33,7 +34,7 @@ func (g *Graph) Causal(lq, lk Value) Value {
 	return g.Node("LessOrEqual", []Value{g.Count(g.Int(0), lk), queries})
 }
 
-// ValidLens is the mask of attn.ValidLens for lk keys.
+// ValidLens is the mask of mask.Lengths for lk keys.
 //
 // Shapes: lens [B] and lk [] of type Int64, out [B 1 1 Lk].
 func (g *Graph) ValidLens(lens, lk Value) Value {
@@ -63,8 +64,8 @@ func (g *Graph) Keys(score attn.Score, k Value, size int) Value {
 
 // ScoreSize returns the size of the vectors that a score compares, where keys have e
 // elements.
-func ScoreSize(score attn.Score, e int) int {
-	if s, ok := score.(*attn.Additive); ok {
+func ScoreSize(scored attn.Score, e int) int {
+	if s, ok := scored.(*score.Additive); ok {
 		s.Form() // panics unless the parameters belong together
 		return s.WV.Len()
 	}
@@ -208,10 +209,10 @@ func (f vectorMap) of(g *Graph, h heads) heads {
 }
 
 // form returns what a score is as a graph, between vectors of e elements.
-func (g *Graph) form(score attn.Score, e int) form {
-	f := form{size: ScoreSize(score, e)}
-	if score == nil {
-		score = attn.ScaledDot()
+func (g *Graph) form(scored attn.Score, e int) form {
+	f := form{size: ScoreSize(scored, e)}
+	if scored == nil {
+		scored = score.ScaledDot()
 	}
 	g = g.In("score")
 	want := func(what string, got, want int) {
@@ -224,14 +225,14 @@ func (g *Graph) form(score attn.Score, e int) form {
 			return heads{v: g.matmul(x, g.In("score").WeightT(name, w)), size: w.Dim(0)}
 		}
 	}
-	switch s := score.(type) {
-	case *attn.Bilinear: // qᵀWk
+	switch s := scored.(type) {
+	case *score.Bilinear: // qᵀWk
 		f.scale = s.Form().Scale
 		want("query of w", s.W.Dim(0), e)
 		want("key of w", s.W.Dim(1), e)
 		w := g.Weight("w", s.W)
 		f.queries = func(g *Graph, x Value) heads { return heads{v: g.matmul(x, w), size: e} }
-	case *attn.Cosine:
+	case *score.Cosine:
 		f.scale = 1
 		f.keys = func(g *Graph, x Value) heads { return heads{v: g.Normalize(0, x), size: e} }
 		f.queries = f.keys
@@ -240,14 +241,14 @@ func (g *Graph) form(score attn.Score, e int) form {
 			scale := g.Weight("scale", s.Scale)
 			f.queries = func(g *Graph, x Value) heads { return heads{v: g.mul(g.Normalize(0, x), scale), size: e} }
 		}
-	case *attn.Additive:
+	case *score.Additive:
 		want("query of wq", s.WQ.Dim(1), e)
 		want("key of wk", s.WK.Dim(1), e)
 		f.queries, f.keys = linear("wq", s.WQ), linear("wk", s.WK)
 		f.pairs = g.additive(s.WV)
-	case *attn.Gaussian: // −½‖(q − k)∘w‖²
+	case *score.Gaussian: // −½‖(q − k)∘w‖²
 		f.pairs = g.gaussian(s.W, want, e)
-	case *attn.L1: // −‖(q − k)∘w‖₁
+	case *score.L1: // −‖(q − k)∘w‖₁
 		if s.W != nil && s.W.Len() != 1 {
 			want("w", s.W.Len(), e)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/attn-go/attn/internal/onnxtest"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/onnx"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -82,11 +83,11 @@ func TestRefuses(t *testing.T) {
 		{"position", layer(func(c *attn.MultiHeadConfig) { c.Position = ownPosition{} }), "onnx: attention: a position of type onnx_test.ownPosition, want *attn.RoPE"},
 		{"norm", layer(func(c *attn.MultiHeadConfig) { c.KeyNorm = ownNorm{} }), "onnx: k_norm: a normalisation of type onnx_test.ownNorm, want *nn.LayerNorm, *nn.RMSNorm or nn.L2Norm"},
 		{"score", layer(func(c *attn.MultiHeadConfig) {
-			c.Score = attn.ScoreFunc(func(_ *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return nil })
-		}), "onnx: score: a score of type attn.ScoreFunc, want one of package attn"},
+			c.Score = score.Func(func(_ *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return nil })
+		}), "onnx: score: a score of type score.Func, want one of package attn"},
 		{"mapped score", layer(func(c *attn.MultiHeadConfig) { c.Score = ownScore{} }), "onnx: score: a score of type onnx_test.ownScore, which maps queries or keys by a function of its own"},
-		{"score of another size", layer(func(c *attn.MultiHeadConfig) { c.Score = attn.NewBilinear(3, 3, rng) }), "onnx: score: the query of w has 3 elements, want 5"},
-		{"score without parameters", layer(func(c *attn.MultiHeadConfig) { c.Score = &attn.Additive{} }), "attn: Attend: wv of the additive score is nil, want a tensor"},
+		{"score of another size", layer(func(c *attn.MultiHeadConfig) { c.Score = score.NewBilinear(3, 3, rng) }), "onnx: score: the query of w has 3 elements, want 5"},
+		{"score without parameters", layer(func(c *attn.MultiHeadConfig) { c.Score = &score.Additive{} }), "attn: Attend: wv of the additive score is nil, want a tensor"},
 		{"activation", func() (*onnx.Model, error) {
 			l, err := attn.NewEncoderLayer(attn.EncoderConfig{Width: 10, Heads: 2, Activation: func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return x }}, rng)
 			if err != nil {

@@ -14,10 +14,10 @@ type Options struct {
 	// for runtimes that lack it. 0 means DefaultOpset.
 	Opset int
 	// Causal lets a query attend to no later key; the last query attends to all, as with
-	// attn.Causal.
+	// mask.Causal.
 	Causal bool
 	// Lengths adds the input "lengths" [batch] of type Int64: how many keys of each
-	// sequence are no padding, as with attn.ValidLens.
+	// sequence are no padding, as with mask.Lengths.
 	Lengths bool
 	// Mask adds the input "mask" of type Bool, true where a query may attend to a key. It
 	// has four axes and broadcasts to [B H Lq Lk].

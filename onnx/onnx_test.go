@@ -9,8 +9,11 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/onnxtest"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/onnx"
+	"github.com/attn-go/attn/position"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -62,9 +65,9 @@ func count(m *onnxtest.Model, op string) int {
 	return n
 }
 
-func rope(t *testing.T, c attn.RoPEConfig) *attn.RoPE {
+func rope(t *testing.T, c position.RoPEConfig) *position.RoPE {
 	t.Helper()
-	r, err := attn.NewRoPE(c)
+	r, err := position.NewRoPE(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +78,7 @@ const b, lq, lk = 3, 5, 7
 
 func TestMultiHead(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	negative := attn.DotScale(-0.3)
+	negative := score.DotScale(-0.3)
 	usual := attn.MultiHeadConfig{Width: 66, Heads: 6, Bias: attn.AllProjections}
 	with := func(change func(c *attn.MultiHeadConfig)) attn.MultiHeadConfig {
 		c := usual
@@ -85,7 +88,7 @@ func TestMultiHead(t *testing.T) {
 	shared := with(func(c *attn.MultiHeadConfig) {
 		c.KVHeads, c.HeadSize, c.ValueSize, c.KeyWidth, c.ValueWidth, c.OutWidth, c.Bias = 2, 8, 3, 13, 17, 19, attn.Query|attn.Out
 	})
-	score := func(s attn.Score) attn.MultiHeadConfig {
+	scored := func(s attn.Score) attn.MultiHeadConfig {
 		return with(func(c *attn.MultiHeadConfig) { c.Score = s })
 	}
 	sharing := func(s attn.Score) attn.MultiHeadConfig {
@@ -93,7 +96,7 @@ func TestMultiHead(t *testing.T) {
 		c.Score = s
 		return c
 	}
-	position := func(r attn.RoPEConfig) attn.MultiHeadConfig {
+	placed := func(r position.RoPEConfig) attn.MultiHeadConfig {
 		c := shared
 		c.Position = rope(t, r)
 		return c
@@ -117,25 +120,25 @@ func TestMultiHead(t *testing.T) {
 		{"sinks and mask", sharingSinks(shared), onnx.Options{Mask: true}, false},
 		{"sequence first", with(func(c *attn.MultiHeadConfig) { c.Layout = attn.SequenceFirst }), onnx.Options{Lengths: true}, true},
 		{"norms", with(func(c *attn.MultiHeadConfig) { c.QueryNorm, c.KeyNorm = nn.NewLayerNorm(11), nn.NewLayerNorm(11) }), onnx.Options{}, true},
-		{"rope", position(attn.RoPEConfig{}), onnx.Options{Causal: true}, true},
-		{"rope in part", position(attn.RoPEConfig{Size: 6}), onnx.Options{}, true},
-		{"rope of adjacent pairs", position(attn.RoPEConfig{Pairs: attn.AdjacentPairs, Base: 500}), onnx.Options{}, true},
-		{"rope, scaled", position(attn.RoPEConfig{Pairs: attn.AdjacentPairs, Size: 6, Scaling: attn.ScaleYaRN(attn.YaRN{Factor: 4, Trained: 32})}), onnx.Options{}, true},
+		{"rope", placed(position.RoPEConfig{}), onnx.Options{Causal: true}, true},
+		{"rope in part", placed(position.RoPEConfig{Size: 6}), onnx.Options{}, true},
+		{"rope of adjacent pairs", placed(position.RoPEConfig{Pairs: position.AdjacentPairs, Base: 500}), onnx.Options{}, true},
+		{"rope, scaled", placed(position.RoPEConfig{Pairs: position.AdjacentPairs, Size: 6, Scaling: position.ScaleYaRN(position.YaRN{Factor: 4, Trained: 32})}), onnx.Options{}, true},
 		{"no heads", attn.MultiHeadConfig{Width: 11, Heads: attn.NoHeads, Bias: attn.AllProjections}, onnx.Options{Lengths: true}, false},
 		{"no heads, no bias", attn.MultiHeadConfig{Width: 11, Heads: attn.NoHeads}, onnx.Options{}, false},
-		{"dot", score(attn.Dot()), onnx.Options{Lengths: true}, true},
-		{"negative scale", score(negative), onnx.Options{Lengths: true}, false},
-		{"bilinear", score(attn.NewBilinear(11, 11, rng)), onnx.Options{Lengths: true}, true},
-		{"scaled bilinear", sharing(&attn.Bilinear{W: tensor.Randn(rng, 8, 8).Param(), Scaled: true}), onnx.Options{}, true},
-		{"cosine", score(&attn.Cosine{}), onnx.Options{Lengths: true}, true},
-		{"cosine with a scale", sharing(&attn.Cosine{Scale: tensor.Full(3, 1).Param()}), onnx.Options{}, true},
-		{"additive", score(attn.NewAdditive(11, 11, 5, rng)), onnx.Options{Lengths: true}, false},
-		{"additive, shared keys", sharing(attn.NewAdditive(8, 8, 5, rng)), onnx.Options{Mask: true}, false},
-		{"a user's", score(plainScore{nil, attn.Form{Scale: 0.5, PerRoot: true}}), onnx.Options{Lengths: true}, true},
-		{"a user's additive", score(plainScore{nil, attn.Form{Additive: tensor.Randn(rng, 11)}}), onnx.Options{Lengths: true}, false},
-		{"gaussian", score(&attn.Gaussian{}), onnx.Options{Lengths: true}, false},
-		{"gaussian, shared keys", sharing(&attn.Gaussian{W: tensor.Randn(rng, 8).Param()}), onnx.Options{Mask: true}, false},
-		{"gaussian of one width", sharing(&attn.Gaussian{W: tensor.Full(0.5, 1).Param()}), onnx.Options{}, false},
+		{"dot", scored(score.Dot()), onnx.Options{Lengths: true}, true},
+		{"negative scale", scored(negative), onnx.Options{Lengths: true}, false},
+		{"bilinear", scored(score.NewBilinear(11, 11, rng)), onnx.Options{Lengths: true}, true},
+		{"scaled bilinear", sharing(&score.Bilinear{W: tensor.Randn(rng, 8, 8).Param(), Scaled: true}), onnx.Options{}, true},
+		{"cosine", scored(&score.Cosine{}), onnx.Options{Lengths: true}, true},
+		{"cosine with a scale", sharing(&score.Cosine{Scale: tensor.Full(3, 1).Param()}), onnx.Options{}, true},
+		{"additive", scored(score.NewAdditive(11, 11, 5, rng)), onnx.Options{Lengths: true}, false},
+		{"additive, shared keys", sharing(score.NewAdditive(8, 8, 5, rng)), onnx.Options{Mask: true}, false},
+		{"a user's", scored(plainScore{nil, attn.Form{Scale: 0.5, PerRoot: true}}), onnx.Options{Lengths: true}, true},
+		{"a user's additive", scored(plainScore{nil, attn.Form{Additive: tensor.Randn(rng, 11)}}), onnx.Options{Lengths: true}, false},
+		{"gaussian", scored(&score.Gaussian{}), onnx.Options{Lengths: true}, false},
+		{"gaussian, shared keys", sharing(&score.Gaussian{W: tensor.Randn(rng, 8).Param()}), onnx.Options{Mask: true}, false},
+		{"gaussian of one width", sharing(&score.Gaussian{W: tensor.Full(0.5, 1).Param()}), onnx.Options{}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			layer, err := attn.NewMultiHead(c.config, rng)
@@ -206,11 +209,11 @@ func options(rng *rand.Rand, o onnx.Options, h, lq, lk int) (attn.Options, array
 	options, in := attn.Options{SoftCap: o.SoftCap}, arrays{}
 	var masks []attn.Mask
 	if o.Causal {
-		masks = append(masks, attn.Causal())
+		masks = append(masks, mask.Causal())
 	}
 	if o.Lengths {
 		lens := []int{lk - 1, 0, lk}
-		masks = append(masks, attn.ValidLens(lens...))
+		masks = append(masks, mask.Lengths(lens...))
 		in["lengths"] = whole(lens, b)
 	}
 	if o.Mask {
@@ -220,7 +223,7 @@ func options(rng *rand.Rand, o onnx.Options, h, lq, lk int) (attn.Options, array
 				seen[i], list[i] = true, 1
 			}
 		}
-		masks = append(masks, attn.Allow(seen, 1, h, lq, lk))
+		masks = append(masks, mask.Allow(seen, 1, h, lq, lk))
 		in["mask"] = whole(list, 1, h, lq, lk)
 	}
 	if o.Bias {
@@ -235,13 +238,13 @@ func options(rng *rand.Rand, o onnx.Options, h, lq, lk int) (attn.Options, array
 func TestExtend(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{
-		Width: 24, Heads: 4, KVHeads: 2, ValueSize: 5, Position: rope(t, attn.RoPEConfig{Base: 50}), Score: attn.NewAdditive(6, 6, 7, rng),
+		Width: 24, Heads: 4, KVHeads: 2, ValueSize: 5, Position: rope(t, position.RoPEConfig{Base: 50}), Score: score.NewAdditive(6, 6, 7, rng),
 	}, rng)
 	if err != nil {
 		t.Fatal(err)
 	}
 	x := tensor.Randn(rng, b, lk, 24)
-	want := layer.Forward(nil, x, x, x, attn.Options{Mask: attn.Causal()}).Out
+	want := layer.Forward(nil, x, x, x, attn.Options{Mask: mask.Causal()}).Out
 	eachOpset(t, func(t *testing.T, opset int) {
 		model, err := onnx.New("decoder", opset)
 		if err != nil {

@@ -5,13 +5,14 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/position"
 )
 
 // placed returns split heads moved to their positions, a list of integers.
 func (g *Graph) placed(p attn.Position, h heads, positions Value) heads {
 	h = g.splitHeads(h)
 	switch p := p.(type) {
-	case *attn.RoPE:
+	case *position.RoPE:
 		h.v = g.rope(p, h.v, h.size, positions)
 	default:
 		g.Fail("a position of type %T, want *attn.RoPE", p)
@@ -26,7 +27,7 @@ func (g *Graph) placed(p attn.Position, h heads, positions Value) heads {
 //	y_b = x_a·sin + x_b·cos
 //
 // Shapes: x and out [B H L e], positions [L].
-func (g *Graph) rope(r *attn.RoPE, x Value, e int, positions Value) Value {
+func (g *Graph) rope(r *position.RoPE, x Value, e int, positions Value) Value {
 	c := r.Config()
 	n := c.Size
 	if n == 0 {
@@ -51,14 +52,14 @@ func (g *Graph) rope(r *attn.RoPE, x Value, e int, positions Value) Value {
 	cos, sin = g.cast(cos, Float32), g.cast(sin, Float32)
 
 	var a, b Value
-	if c.Pairs == attn.AdjacentPairs {
+	if c.Pairs == position.AdjacentPairs {
 		a, b = g.slice(x, 3, 0, n, 2), g.slice(x, 3, 1, n, 2)
 	} else {
 		a, b = g.slice(x, 3, 0, n/2, 1), g.slice(x, 3, n/2, n, 1)
 	}
 	a, b = g.sub(g.mul(a, cos), g.mul(b, sin)), g.add(g.mul(a, sin), g.mul(b, cos))
 	var y Value
-	if c.Pairs == attn.AdjacentPairs {
+	if c.Pairs == position.AdjacentPairs {
 		y = g.reshape(g.concat(4, g.unsqueeze(a, 4), g.unsqueeze(b, 4)), 0, 0, 0, n)
 	} else {
 		y = g.concat(3, a, b)

@@ -8,13 +8,14 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/score"
 )
 
 // Config is the shape of a translator's network. It is stored with the model
 // as config.json.
 type Config struct {
 	Arch  string `json:"arch"`  // "transformer" or "gru"
-	Score string `json:"score"` // a name of attn.ScoreKinds
+	Score string `json:"score"` // a name of score.Kinds
 	// Width is the size of embeddings and states.
 	Width int `json:"width"`
 	// Heads is the number of attention heads. 0, which only the recurrent
@@ -54,7 +55,7 @@ const (
 
 // Validate returns an error unless the configuration describes a network.
 func (c Config) Validate() error {
-	scores := attn.ScoreKinds().Names()
+	scores := score.Kinds().Names()
 	switch {
 	case c.Arch != Transformer && c.Arch != GRU:
 		return fmt.Errorf("arch %s, want %s or %s", quote.Text(c.Arch), Transformer, GRU)
@@ -105,9 +106,9 @@ func (c Config) params() int64 {
 
 // newScore returns a fresh scoring function between vectors of size e.
 func (c Config) newScore(e int, rng *rand.Rand) attn.Score {
-	kind, ok := attn.ScoreKinds().Find(c.Score)
+	kind, ok := score.Kinds().Find(c.Score)
 	if !ok {
 		panic("seq2seq: newScore of an invalid config")
 	}
-	return kind.New(attn.ScoreSizes{Query: e, Key: e}, rng)
+	return kind.New(score.Sizes{Query: e, Key: e}, rng)
 }

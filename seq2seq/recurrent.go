@@ -4,7 +4,9 @@ import (
 	"math/rand/v2"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -113,7 +115,7 @@ func (m *recurrent) read(t *tensor.Tape, s state, tokens []int, l int, hooks hoo
 		st.score = m.keyed(t, st.source)
 	}
 	b, d := len(st.lens), m.config.Width
-	o := hooks.options(decoderCross(0), attn.ValidLens(st.lens...))
+	o := hooks.options(decoderCross(0), mask.Lengths(st.lens...))
 	var steps *stackedWeights
 	if o.Observe != nil && l > 1 {
 		// A layer that attends step by step tells of all its steps at once.
@@ -156,7 +158,7 @@ func (m *recurrent) layers() []*attn.MultiHead {
 // head here.
 func (m *recurrent) keyed(t *tensor.Tape, source *tensor.Tensor) attn.Score {
 	k := tensor.Reshape(t, source, source.Dim(0), 1, source.Dim(1), source.Dim(2))
-	return attn.OnKeys(t, m.score, k)
+	return score.OnKeys(t, m.score, k)
 }
 
 // attend returns the context [B 1 D] of a query [B 1 D].

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/score"
 )
 
 // toyPairs makes n pairs of a text of 2 to 6 letters and the same letters in
@@ -34,7 +34,7 @@ func toyPairs(n int) []Pair {
 // recurrent one with heads and without.
 func toyConfigs() []Config {
 	var all []Config
-	for _, score := range attn.ScoreKinds().Names() {
+	for _, score := range score.Kinds().Names() {
 		all = append(all,
 			Config{Arch: Transformer, Score: score, Width: 12, Heads: 3, Layers: 2, Hidden: 10},
 			Config{Arch: GRU, Score: score, Width: 12, Layers: 2},

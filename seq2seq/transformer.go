@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -120,7 +121,7 @@ func (s *transformerState) choose(t *tensor.Tape, sequences []int) state {
 func (m *transformer) encode(t *tensor.Tape, src batch, hooks hooks) state {
 	b := len(src.lens)
 	x := m.positioned(t, m.source, src.ids, b, src.l, 0)
-	visible := attn.ValidLens(src.lens...)
+	visible := mask.Lengths(src.lens...)
 	for _, l := range m.encoder {
 		h := l.norm1.Forward(t, x)
 		x = m.residual(t, x, l.self.Forward(t, h, h, h, hooks.options(l.self.Config().Name, visible)).Out)
@@ -146,7 +147,7 @@ func (m *transformer) read(t *tensor.Tape, s state, tokens []int, l int, hooks h
 	}
 	next := &transformerState{lens: st.lens, cross: st.cross, read: st.read + l}
 	x := m.positioned(t, m.target, tokens, len(st.lens), l, st.read)
-	earlier, visible := attn.Causal(), attn.ValidLens(st.lens...)
+	earlier, visible := mask.Causal(), mask.Lengths(st.lens...)
 	for i, l := range m.decoder {
 		h := l.norm1.Forward(t, x)
 		o := hooks.options(l.self.Config().Name, earlier)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -60,7 +61,7 @@ func ExampleCatch() {
 // One head of the weights [B H Lq Lk] that attention returns, as a matrix.
 func ExampleIndex() {
 	x := tensor.Zeros(2, 1, 4, 8)
-	weights := attn.Attend(nil, x, x, x, attn.Options{Mask: attn.Causal(), Weights: true}).Weights
+	weights := attn.Attend(nil, x, x, x, attn.Options{Mask: mask.Causal(), Weights: true}).Weights
 	head := tensor.Index(nil, weights, 1, 0)
 	fmt.Println(weights.Shape(), head.Shape())
 	fmt.Println(head)

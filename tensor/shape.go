@@ -164,3 +164,26 @@ func sameShape(op, arg string, x *Tensor, want []int) {
 		badShape(op, arg, x.shape, "%v", want)
 	}
 }
+
+// Want panics with a *ValueError unless there is a tensor: for operations of your own.
+func Want(op, arg string, x *Tensor) {
+	if x == nil {
+		panic(&ValueError{Op: op, Arg: arg, Got: "nil", Want: "a tensor"})
+	}
+}
+
+// CheckShape returns a *ShapeError, which names no operation, unless x has the given sizes, of
+// which −1 fits all, and a *ValueError if it is nil. want says what fits, such as "[H=3 E]".
+func CheckShape(arg string, x *Tensor, want string, sizes ...int) error {
+	if x == nil {
+		return &ValueError{Arg: arg, Got: "nil", Want: want}
+	}
+	fits := x.Rank() == len(sizes)
+	for i := 0; fits && i < len(sizes); i++ {
+		fits = sizes[i] < 0 || x.Dim(i) == sizes[i]
+	}
+	if !fits {
+		return &ShapeError{Arg: arg, Got: x.Shape(), Want: want}
+	}
+	return nil
+}

@@ -9,15 +9,16 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 )
 
 // Masked cells follow the mask, those of each head from its own rows.
 func TestMaskedWeights(t *testing.T) {
 	// A hole is at the first key of the last query.
-	mask := attn.And(attn.Causal(), attn.AllowFunc(func(_, _, i, j int) bool { return i != 2 || j > 0 }))
+	masked := attn.And(mask.Causal(), mask.AllowFunc(func(_, _, i, j int) bool { return i != 2 || j > 0 }))
 	for _, shape := range [][]int{{3, 5}, {2, 3, 5}, {7, 2, 3, 5}} {
-		f := MaskedWeights(tensor.Zeros(shape...), mask)
+		f := MaskedWeights(tensor.Zeros(shape...), masked)
 		for _, p := range f.Panels {
 			want := []bool{false, false, false, true, true, false, false, false, false, true, true, false, false, false, false}
 			for i := range want {
@@ -30,7 +31,7 @@ func TestMaskedWeights(t *testing.T) {
 	if p := MaskedWeights(tensor.Zeros(3, 5), attn.Mask{}).Panels[0]; p.Masked != nil {
 		t.Errorf("without a mask %v", p.Masked)
 	}
-	if err := tensor.Catch(func() { MaskedWeights(tensor.Zeros(3, 5), attn.Allow(make([]bool, 15), 5, 3)) }); !errors.As(err, new(*tensor.ShapeError)) {
+	if err := tensor.Catch(func() { MaskedWeights(tensor.Zeros(3, 5), mask.Allow(make([]bool, 15), 5, 3)) }); !errors.As(err, new(*tensor.ShapeError)) {
 		t.Errorf("a mask that does not fit: %v", err)
 	}
 }

@@ -73,7 +73,7 @@ func Weights(t *tensor.Tensor, tokens ...[]string) Figure {
 
 // MaskedWeights is Weights with the cells hatched that the mask hides:
 //
-//	err := viz.MaskedWeights(out.Weights, attn.Causal()).SVG(file)
+//	err := viz.MaskedWeights(out.Weights, mask.Causal()).SVG(file)
 //
 // Panics: as Weights does, and with a *tensor.ShapeError if the mask does not fit the
 // weights, [1 1 Lq Lk] and [1 H Lq Lk] if these have fewer axes.

@@ -10,8 +10,11 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/position"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -45,7 +48,7 @@ type applyCommand struct {
 
 func (applyCommand) Help() string {
 	var scores strings.Builder
-	for _, kind := range attn.ScoreKinds() {
+	for _, kind := range score.Kinds() {
 		var params []string
 		for _, p := range kind.Params {
 			text := fmt.Sprintf("score.%s [%s]", p.Name, strings.Join(p.Axes, " "))
@@ -144,7 +147,7 @@ func joined(numbers []int) string {
 
 // scaledScores are the names of the scores that --scale goes with.
 func scaledScores() []string {
-	return slices.DeleteFunc(attn.ScoreKinds(), func(k attn.ScoreKind) bool { return k.Scaled == nil }).Names()
+	return slices.DeleteFunc(score.Kinds(), func(k score.Kind) bool { return k.Scaled == nil }).Names()
 }
 
 func (cmd *applyCommand) touches() touched {
@@ -243,7 +246,7 @@ func (cmd *applyCommand) options(in, parameters *mechanism) attn.Options {
 	}
 	set(&o.SoftCap, cmd.Softcap)
 	if cmd.Alibi {
-		o.Changes = []attn.ScoreChange{attn.ALiBi(in.slopes()...)}
+		o.Changes = []attn.ScoreChange{position.ALiBi(in.slopes()...)}
 	}
 	o.Mask = attn.And(in.mask(), in.validLens(), in.documents(), cmd.mask())
 	return o
@@ -303,7 +306,7 @@ func gradient(e nn.Entry) *tensor.Tensor {
 
 // score returns the scoring function with parameters from a file.
 func (cmd *applyCommand) score(in *mechanism) attn.Score {
-	kind, _ := attn.ScoreKinds().Find(cmd.Score)
+	kind, _ := score.Kinds().Find(cmd.Score)
 	params := map[string]*tensor.Tensor{}
 	for _, p := range kind.Params {
 		name := "score." + p.Name
@@ -333,7 +336,7 @@ func (cmd *applyCommand) score(in *mechanism) attn.Score {
 func (cmd *applyCommand) mask() attn.Mask {
 	var documents attn.Mask
 	if cmd.Documents != nil {
-		documents = attn.Documents(cmd.Documents)
+		documents = mask.Documents(cmd.Documents)
 	}
 	left, right := -1, -1
 	if cmd.Window != nil {
@@ -346,11 +349,11 @@ func (cmd *applyCommand) mask() attn.Mask {
 	case left < 0 && right < 0:
 		return documents
 	case cmd.Sink != nil:
-		return attn.And(documents, attn.WindowWithSinks(left, right, *cmd.Sink))
+		return attn.And(documents, mask.WindowWithSinks(left, right, *cmd.Sink))
 	case cmd.Offset != nil:
-		return attn.And(documents, attn.WindowAt(left, right, *cmd.Offset))
+		return attn.And(documents, mask.WindowAt(left, right, *cmd.Offset))
 	}
-	return attn.And(documents, attn.Window(left, right))
+	return attn.And(documents, mask.Window(left, right))
 }
 
 // rope returns the position of --rope, or nil.
@@ -358,13 +361,13 @@ func (cmd *applyCommand) rope() attn.Position {
 	if !cmd.Rope {
 		return nil
 	}
-	c := attn.RoPEConfig{}
+	c := position.RoPEConfig{}
 	set(&c.Base, cmd.RopeBase)
 	set(&c.Size, cmd.RopeSize)
 	if cmd.RopeAdjacent {
-		c.Pairs = attn.AdjacentPairs
+		c.Pairs = position.AdjacentPairs
 	}
-	r, err := attn.NewRoPE(c)
+	r, err := position.NewRoPE(c)
 	if err != nil {
 		panic(err) // Validate has checked it
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -188,8 +189,8 @@ func otherwise(name string) string {
 		return "--layer"
 	}
 	var kinds []string
-	for _, kind := range attn.ScoreKinds() {
-		if slices.ContainsFunc(kind.Params, func(p attn.ScoreParam) bool { return name == "score."+p.Name }) {
+	for _, kind := range score.Kinds() {
+		if slices.ContainsFunc(kind.Params, func(p score.Param) bool { return name == "score."+p.Name }) {
 			kinds = append(kinds, kind.Name)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/position"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
@@ -17,8 +19,8 @@ import (
 // to the bit, with the same gradients.
 func TestApplyOptions(t *testing.T) {
 	const b, h, g, lq, lk, e, v = 2, 6, 3, 5, 7, 8, 11
-	rope := func(c attn.RoPEConfig) attn.Position {
-		r, err := attn.NewRoPE(c)
+	rope := func(c position.RoPEConfig) attn.Position {
+		r, err := position.NewRoPE(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,23 +40,23 @@ func TestApplyOptions(t *testing.T) {
 		kAt   attn.Positions
 	}{
 		{flags: "--softcap 0.5", o: attn.Options{SoftCap: 0.5}},
-		{flags: "--alibi", o: attn.Options{Changes: []attn.ScoreChange{attn.ALiBi()}}},
-		{flags: "--alibi", more: []safetensors.Tensor{safetensors.FromFloat32s("slopes", []int{h}, slopes.Data())}, o: attn.Options{Changes: []attn.ScoreChange{attn.ALiBi(slopes.Data()...)}}},
+		{flags: "--alibi", o: attn.Options{Changes: []attn.ScoreChange{position.ALiBi()}}},
+		{flags: "--alibi", more: []safetensors.Tensor{safetensors.FromFloat32s("slopes", []int{h}, slopes.Data())}, o: attn.Options{Changes: []attn.ScoreChange{position.ALiBi(slopes.Data()...)}}},
 		{flags: "", more: []safetensors.Tensor{safetensors.FromFloat32s("sinks", []int{h}, sinks.Data())}, o: attn.Options{Sinks: sinks}},
-		{flags: "--window 2", o: attn.Options{Mask: attn.Window(2, 2)}},
-		{flags: "--window 2,1", o: attn.Options{Mask: attn.Window(2, 1)}},
-		{flags: "--window 2,1 --offset 1", o: attn.Options{Mask: attn.WindowAt(2, 1, 1)}},
-		{flags: "--window 2,1 --sink 1", o: attn.Options{Mask: attn.WindowWithSinks(2, 1, 1)}},
-		{flags: "--window 1 --causal --sink 2", o: attn.Options{Mask: attn.WindowWithSinks(1, 0, 2)}},
-		{flags: "--documents 3,4,7", o: attn.Options{Mask: attn.Documents([]int{3, 4, 7})}},
-		{flags: "", more: []safetensors.Tensor{ints("documents", []int{2, 2}, 3, 7, 4, 6)}, o: attn.Options{Mask: attn.Documents([]int{3, 7}, []int{4, 6})}},
-		{flags: "", more: []safetensors.Tensor{ints("documents", []int{3}, 2, 3, 7)}, o: attn.Options{Mask: attn.Documents([]int{2, 3, 7})}},
-		{flags: "--causal --documents 4,7", o: attn.Options{Mask: attn.And(attn.Causal(), attn.Documents([]int{4, 7}))}},
-		{flags: "--rope", rope: rope(attn.RoPEConfig{}), qAt: attn.PositionsFrom(lk - lq)},
-		{flags: "--rope --rope-adjacent", rope: rope(attn.RoPEConfig{Pairs: attn.AdjacentPairs}), qAt: attn.PositionsFrom(lk - lq)},
-		{flags: "--rope --rope-base 50 --rope-size 6", rope: rope(attn.RoPEConfig{Base: 50, Size: 6}), qAt: attn.PositionsFrom(lk - lq)},
+		{flags: "--window 2", o: attn.Options{Mask: mask.Window(2, 2)}},
+		{flags: "--window 2,1", o: attn.Options{Mask: mask.Window(2, 1)}},
+		{flags: "--window 2,1 --offset 1", o: attn.Options{Mask: mask.WindowAt(2, 1, 1)}},
+		{flags: "--window 2,1 --sink 1", o: attn.Options{Mask: mask.WindowWithSinks(2, 1, 1)}},
+		{flags: "--window 1 --causal --sink 2", o: attn.Options{Mask: mask.WindowWithSinks(1, 0, 2)}},
+		{flags: "--documents 3,4,7", o: attn.Options{Mask: mask.Documents([]int{3, 4, 7})}},
+		{flags: "", more: []safetensors.Tensor{ints("documents", []int{2, 2}, 3, 7, 4, 6)}, o: attn.Options{Mask: mask.Documents([]int{3, 7}, []int{4, 6})}},
+		{flags: "", more: []safetensors.Tensor{ints("documents", []int{3}, 2, 3, 7)}, o: attn.Options{Mask: mask.Documents([]int{2, 3, 7})}},
+		{flags: "--causal --documents 4,7", o: attn.Options{Mask: attn.And(mask.Causal(), mask.Documents([]int{4, 7}))}},
+		{flags: "--rope", rope: rope(position.RoPEConfig{}), qAt: attn.PositionsFrom(lk - lq)},
+		{flags: "--rope --rope-adjacent", rope: rope(position.RoPEConfig{Pairs: position.AdjacentPairs}), qAt: attn.PositionsFrom(lk - lq)},
+		{flags: "--rope --rope-base 50 --rope-size 6", rope: rope(position.RoPEConfig{Base: 50, Size: 6}), qAt: attn.PositionsFrom(lk - lq)},
 		{
-			flags: "--rope", rope: rope(attn.RoPEConfig{}),
+			flags: "--rope", rope: rope(position.RoPEConfig{}),
 			more: []safetensors.Tensor{ints("q_positions", []int{lq}, 3, 1, 4, 1, 5), ints("k_positions", []int{2, lk}, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8)},
 			qAt:  attn.PositionIDs([][]int{{3, 1, 4, 1, 5}}), kAt: attn.PositionIDs([][]int{{9, 2, 6, 5, 3, 5, 8}, {9, 7, 9, 3, 2, 3, 8}}),
 		},

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/safetensors"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -19,7 +19,7 @@ const goldenDir = "../../testdata/golden"
 // applyFlags returns the command line for a golden file, or false if the
 // command cannot do what the file is about.
 func applyFlags(g *tensortest.Golden) ([]string, bool) {
-	score := g.Among("score", attn.ScoreKinds().Names())
+	score := g.Among("score", score.Kinds().Names())
 	if score == "" || !slices.Contains([]string{"1", "2", "4", "5", "6", "attend"}, g.Setting("system")) || g.Setting("dropout") != "" {
 		return nil, false
 	}

@@ -8,10 +8,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -22,7 +22,7 @@ import (
 // operation.
 func choices() kong.Vars {
 	lists := map[string][]string{
-		"scores": attn.ScoreKinds().Names(), "archs": {seq2seq.Transformer, seq2seq.GRU},
+		"scores": score.Kinds().Names(), "archs": {seq2seq.Transformer, seq2seq.GRU},
 		"units": {string(seq2seq.Chars), string(seq2seq.Words), string(seq2seq.BPE)},
 		"kinds": {heads.Encoder.String(), heads.Decoder.String(), heads.Cross.String()},
 		"ops":   bench.Ops(), "masks": bench.Masks(),

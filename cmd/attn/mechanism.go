@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
@@ -127,7 +128,7 @@ func (m *mechanism) ints(name, want string) [][]int {
 // documents returns the mask of the documents in the file.
 func (m *mechanism) documents() attn.Mask {
 	if ends := m.ints("documents", "[N] or [B N]"); ends != nil {
-		return attn.Documents(ends...)
+		return mask.Documents(ends...)
 	}
 	return attn.Mask{}
 }
@@ -163,7 +164,7 @@ func (m *mechanism) mask() attn.Mask {
 		m.fail(m.bad("%v", reason(err)))
 		return attn.Mask{}
 	}
-	return attn.Allow(seen, t.Shape...)
+	return mask.Allow(seen, t.Shape...)
 }
 
 // validLens returns the mask of the lengths in the file.
@@ -179,9 +180,9 @@ func (m *mechanism) validLens() attn.Mask {
 	}
 	switch len(t.Shape) {
 	case 1:
-		return attn.ValidLens(lens...)
+		return mask.Lengths(lens...)
 	case 2:
-		return attn.ValidLensRows(slices.Collect(slices.Chunk(lens, max(t.Shape[1], 1))))
+		return mask.LengthsOfQueries(slices.Collect(slices.Chunk(lens, max(t.Shape[1], 1))))
 	}
 	m.fail(m.bad("valid_lens has shape %v, want [B] or [B Lq]", t.Shape))
 	return attn.Mask{}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/viz"
 )
@@ -40,7 +41,7 @@ func run(dir string) error {
 	for i := lens[1]; i < length; i++ { // padding may hold anything
 		x.Data()[(length+i)*width] = float32(math.NaN())
 	}
-	mask := attn.And(attn.ValidLens(lens...), attn.ValidQueries(lens...))
+	mask := attn.And(mask.Lengths(lens...), mask.QueryLengths(lens...))
 	out := layer.Forward(nil, x, x, x, attn.Options{Mask: mask, Weights: true})
 
 	onPadding := float32(0)

@@ -18,7 +18,9 @@ import (
 	"slices"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/viz"
 )
@@ -51,9 +53,9 @@ func run(dir string) error {
 	}
 
 	// The width is 1/w. It is learnt by estimating each observation from the others.
-	kernel := &attn.Gaussian{W: tensor.Full(1, 1).Param()}
+	kernel := &score.Gaussian{W: tensor.Full(1, 1).Param()}
 	fixed := attn.Attend(nil, at, x, y, attn.Options{Score: kernel, Weights: true})
-	others := attn.AllowFunc(func(_, _, i, j int) bool { return i != j })
+	others := mask.AllowFunc(func(_, _, i, j int) bool { return i != j })
 	optimizer := nn.NewAdamW(kernel)
 	tape := tensor.NewTape(tensor.Train)
 	for range 200 {

@@ -20,6 +20,7 @@ import (
 	"os/exec"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -71,7 +72,7 @@ func attend(rank int, in inputs, keys, values [processes]*tensor.Tensor) (res re
 	for r := range parts {
 		keys[r], values[r] = keys[r].Detach().Param(), values[r].Detach().Param()
 		parts[r] = attn.Attend(tape, q, keys[r], values[r], attn.Options{
-			Mask:      attn.CausalAt((rank - r) * share), // from the first key of r to the first query
+			Mask:      mask.CausalAt((rank - r) * share), // from the first key of r to the first query
 			LogSumExp: true,
 		})
 	}
@@ -156,7 +157,7 @@ func compare(report io.Writer, ring [processes][]*tensor.Tensor) error {
 	both := func(x, y *tensor.Tensor) *tensor.Tensor { return tensor.Concat(nil, 2, x, y) }
 	q, k, v := both(a.q, b.q).Param(), both(a.k, b.k).Param(), both(a.v, b.v).Param()
 	tape := tensor.NewTape(tensor.Train)
-	y := attn.Attend(tape, q, k, v, attn.Options{Mask: attn.Causal()})
+	y := attn.Attend(tape, q, k, v, attn.Options{Mask: mask.Causal()})
 	tape.Backward(y.Out, both(a.dout, b.dout))
 	whole := []*tensor.Tensor{y.Out, q.Grad(), k.Grad(), v.Grad()}
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/viz"
 )
@@ -42,11 +43,11 @@ func run(dir string) error {
 		name  string
 		score attn.Score
 	}{
-		{"dot: q·k", attn.Dot()},
-		{"scaled dot: q·k/√E", attn.ScaledDot()},
-		{"cosine", &attn.Cosine{}},
-		{"Gaussian: −½|q−k|²", &attn.Gaussian{}},
-		{"additive, not trained", attn.NewAdditive(size, size, 8, rng)},
+		{"dot: q·k", score.Dot()},
+		{"scaled dot: q·k/√E", score.ScaledDot()},
+		{"cosine", &score.Cosine{}},
+		{"Gaussian: −½|q−k|²", &score.Gaussian{}},
+		{"additive, not trained", score.NewAdditive(size, size, 8, rng)},
 	} {
 		out := attn.Attend(nil, q, k, k, attn.Options{Score: s.score, Weights: true})
 		panel := viz.Weights(out.Weights).Panels[0]

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/viz"
 )
@@ -36,7 +37,7 @@ func run(dir string) error {
 		return err
 	}
 	x := tensor.Randn(rng, length, batch, width) // [L B D]
-	mask := attn.Causal()
+	mask := mask.Causal()
 	out := layer.Forward(nil, x, x, x, attn.Options{
 		Mask:  mask,
 		Layer: "first",

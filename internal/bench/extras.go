@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/observe"
+	"github.com/attn-go/attn/position"
 )
 
 // An extra is something that attention does besides: a position, a modification of
@@ -26,7 +28,7 @@ var extras = []extra{
 		}
 		return nil
 	}, layer: func(c *attn.MultiHeadConfig) {
-		rope, err := attn.NewRoPE(attn.RoPEConfig{})
+		rope, err := position.NewRoPE(position.RoPEConfig{})
 		if err != nil {
 			panic(err) // of no configuration at all
 		}
@@ -39,11 +41,11 @@ var extras = []extra{
 	{name: "log-sum-exp", does: "the log-sum-exp of each query", goesWith: heads,
 		options: func(_ Work, o *attn.Options) { o.LogSumExp = true }},
 	{name: "top-keys", does: "the 8 keys with the largest weights of each query", goesWith: heads,
-		options: func(_ Work, o *attn.Options) { o.Rows = append(o.Rows, &attn.TopKeys{K: 8}) }},
+		options: func(_ Work, o *attn.Options) { o.Rows = append(o.Rows, &observe.TopKeys{K: 8}) }},
 	{name: "received", does: "the total that each key receives", goesWith: heads,
-		options: func(_ Work, o *attn.Options) { o.Rows = append(o.Rows, new(attn.Received)) }},
+		options: func(_ Work, o *attn.Options) { o.Rows = append(o.Rows, new(observe.Received)) }},
 	{name: "entropy", does: "the entropy of the weights of each query", goesWith: heads,
-		options: func(_ Work, o *attn.Options) { o.Rows = append(o.Rows, new(attn.Entropy)) }},
+		options: func(_ Work, o *attn.Options) { o.Rows = append(o.Rows, new(observe.Entropy)) }},
 }
 
 // Extras returns the names of the extras.

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
 )
 
 // A maskKind is what can hide keys besides Causal.
@@ -24,7 +25,7 @@ var masks = []maskKind{
 			for b := range lens {
 				lens[b] = w.length(b)
 			}
-			return attn.ValidLens(lens...)
+			return mask.Lengths(lens...)
 		},
 		keys: func(w Work, b, _ int) (lo, hi int) { return 0, w.length(b) },
 	},
@@ -35,12 +36,12 @@ var masks = []maskKind{
 			for i := range seen {
 				seen[i] = i%w.Lk == 0 || rng.IntN(4) > 0 // every query attends to a key
 			}
-			return attn.Allow(seen, w.B, 1, w.Lq, w.Lk)
+			return mask.Allow(seen, w.B, 1, w.Lq, w.Lk)
 		},
 	},
 	{
 		name: "window", does: "a causal sliding window of an eighth of the keys",
-		mask: func(w Work, _ *rand.Rand) attn.Mask { return attn.Window(w.Lk/8, 0) },
+		mask: func(w Work, _ *rand.Rand) attn.Mask { return mask.Window(w.Lk/8, 0) },
 		keys: func(w Work, _, i int) (lo, hi int) {
 			at := i + w.Lk - w.Lq
 			return max(0, at-w.Lk/8), max(0, at+1)
@@ -53,7 +54,7 @@ var masks = []maskKind{
 			for n := range 4 {
 				ends = append(ends, w.documentEnd(n))
 			}
-			return attn.Documents(ends)
+			return mask.Documents(ends)
 		},
 		keys: func(w Work, _, i int) (lo, hi int) {
 			at := i + w.Lk - w.Lq
@@ -68,7 +69,7 @@ var masks = []maskKind{
 	},
 	{
 		name: "prefix", does: "a quarter of the keys for all queries, the rest causal",
-		mask: func(w Work, _ *rand.Rand) attn.Mask { return attn.Prefix(w.Lk / 4) },
+		mask: func(w Work, _ *rand.Rand) attn.Mask { return mask.Prefix(w.Lk / 4) },
 		keys: func(w Work, _, i int) (lo, hi int) { return 0, max(w.Lk/4, i+w.Lk-w.Lq+1) },
 	},
 }

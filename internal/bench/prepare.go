@@ -7,7 +7,9 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -39,7 +41,7 @@ func (w Work) prepare() func() {
 	params := []*tensor.Tensor{q, k, v}
 	switch w.base() {
 	case "additive":
-		s := attn.NewAdditive(w.E, w.E, w.Width, rng)
+		s := score.NewAdditive(w.E, w.E, w.Width, rng)
 		o.Score = s
 		params = append(params, s.WQ, s.WK, s.WV)
 	case "gaussian":
@@ -47,7 +49,7 @@ func (w Work) prepare() func() {
 		for i, x := range factors.Data() {
 			factors.Data()[i] = (1 + 0.1*x) / float32(math.Sqrt(float64(w.E)))
 		}
-		o.Score = &attn.Gaussian{W: factors}
+		o.Score = &score.Gaussian{W: factors}
 		params = append(params, factors)
 	}
 	return w.passes(rng, params, func(t *tensor.Tape) *tensor.Tensor { return attn.Attend(t, q, k, v, o).Out })
@@ -205,7 +207,7 @@ func (w Work) options(rng *rand.Rand) attn.Options {
 		o.Mask = m.mask(w, rng)
 	}
 	if w.Causal {
-		o.Mask = attn.And(o.Mask, attn.Causal())
+		o.Mask = attn.And(o.Mask, mask.Causal())
 	}
 	for _, x := range w.extras() {
 		if x.options != nil {

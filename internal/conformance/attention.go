@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -100,16 +102,16 @@ func (n *attention) attend(given bool) map[string]*tensor.Tensor {
 		k, v = tensor.Concat(nil, 2, n.pastKey, k), tensor.Concat(nil, 2, n.pastValue, v)
 	}
 
-	score := n.score(q.Dim(3))
+	scored := n.score(q.Dim(3))
 	if given {
-		formula := score
-		score = attn.ScoreFunc(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+		formula := scored
+		scored = score.Func(func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 			return attn.Scores(t, q, k, attn.Options{Score: formula})
 		})
 	}
 	mask, bias := n.maskAndBias(k.Dim(2))
 	o := attn.Options{
-		Score:   score,
+		Score:   scored,
 		SoftCap: n.Softcap,
 		Bias:    bias,
 		Mask:    attn.And(mask, n.positions(past)),
@@ -126,9 +128,9 @@ func (n *attention) attend(given bool) map[string]*tensor.Tensor {
 	var scores *tensor.Tensor
 	switch n.QKMatmulOutputMode {
 	case 0:
-		scores = attn.Scores(nil, q, k, attn.Options{Score: score})
+		scores = attn.Scores(nil, q, k, attn.Options{Score: scored})
 	case 1:
-		scores = attn.Scores(nil, q, k, attn.Options{Score: score, SoftCap: n.Softcap})
+		scores = attn.Scores(nil, q, k, attn.Options{Score: scored, SoftCap: n.Softcap})
 	case 2:
 		scores = attn.Scores(nil, q, k, o)
 	case 3:
@@ -167,9 +169,9 @@ func (r rootScaled) Form() attn.Form {
 // positions returns the masks that go by the positions of the queries, which follow so
 // many keys of a past.
 func (n *attention) positions(past int) attn.Mask {
-	causal, window := attn.CausalAt(past), attn.WindowAt(n.LeftWindowSize, n.RightWindowSize, past)
+	causal, window := mask.CausalAt(past), mask.WindowAt(n.LeftWindowSize, n.RightWindowSize, past)
 	if n.nonpad != nil {
-		causal, window = attn.Causal(), attn.Window(n.LeftWindowSize, n.RightWindowSize)
+		causal, window = mask.Causal(), mask.Window(n.LeftWindowSize, n.RightWindowSize)
 	}
 	if n.IsCausal == 1 {
 		return attn.And(causal, window)
@@ -178,7 +180,7 @@ func (n *attention) positions(past int) attn.Mask {
 }
 
 // maskAndBias returns what attn_mask says about lk keys.
-func (n *attention) maskAndBias(lk int) (mask attn.Mask, bias *tensor.Tensor) {
+func (n *attention) maskAndBias(lk int) (masked attn.Mask, bias *tensor.Tensor) {
 	if n.mask == nil {
 		return attn.Mask{}, nil
 	}
@@ -188,7 +190,7 @@ func (n *attention) maskAndBias(lk int) (mask attn.Mask, bias *tensor.Tensor) {
 		m = m.padded(lk)
 	}
 	if m.booleans != nil {
-		return attn.Allow(m.booleans, m.shape...), nil
+		return mask.Allow(m.booleans, m.shape...), nil
 	}
 	attends, numbers := make([]bool, len(m.numbers)), make([]float32, len(m.numbers))
 	for i, x := range m.numbers {
@@ -196,7 +198,7 @@ func (n *attention) maskAndBias(lk int) (mask attn.Mask, bias *tensor.Tensor) {
 			numbers[i] = x
 		}
 	}
-	return attn.Allow(attends, m.shape...), tensor.New(numbers, m.shape...)
+	return mask.Allow(attends, m.shape...), tensor.New(numbers, m.shape...)
 }
 
 // padded returns the mask with a last axis of lk, whose new keys are hidden.

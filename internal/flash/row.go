@@ -1,5 +1,7 @@
 package flash
 
+import "fmt"
+
 // Sizes is attn.Sizes, which documents it.
 type Sizes struct {
 	B, H, G, Lq, Lk    int
@@ -28,6 +30,29 @@ func (s Sizes) Offset(b int) int { return s.Keys(b) - s.Queries(b) }
 
 // Ragged reports whether there is padding.
 func (s Sizes) Ragged() bool { return s.QueryLens != nil || s.KeyLens != nil }
+
+// Shape returns the shape of the scores with the axes that the caller's query has, and in
+// letters.
+func (s Sizes) Shape() (shape []int, letters string) {
+	if s.ThreeAxes {
+		return []int{s.B, s.Lq, s.Lk}, fmt.Sprintf("[B=%d Lq=%d Lk=%d]", s.B, s.Lq, s.Lk)
+	}
+	return []int{s.B, s.H, s.Lq, s.Lk}, fmt.Sprintf("[B=%d H=%d Lq=%d Lk=%d]", s.B, s.H, s.Lq, s.Lk)
+}
+
+// Broadcasts reports whether a shape broadcasts to that of the scores.
+func (s Sizes) Broadcasts(shape []int) bool {
+	full, _ := s.Shape()
+	if len(shape) > len(full) {
+		return false
+	}
+	for i, n := range shape {
+		if n != 1 && n != full[len(full)-len(shape)+i] {
+			return false
+		}
+	}
+	return true
+}
 
 // Row is attn.Row, which documents it.
 type Row struct{ Batch, Head, Query, Key, Position int }

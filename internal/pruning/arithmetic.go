@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -71,9 +72,9 @@ func layerOperations(l *attn.MultiHead, queries, keys, pairs float64) float64 {
 	h, g, e, v := float64(c.Heads), float64(c.KVHeads), float64(c.HeadSize), float64(c.ValueSize)
 	ofQuery, ofKey, compare := 0., 0., e // by the score, in a head
 	switch s := c.Score.(type) {
-	case *attn.Bilinear:
+	case *score.Bilinear:
 		ofQuery = float64(s.W.Len())
-	case *attn.Additive:
+	case *score.Additive:
 		ofQuery, ofKey, compare = float64(s.WQ.Len()), float64(s.WK.Len()), float64(s.WV.Len())
 	}
 	return queries*h*(float64(c.QueryWidth)*e+ofQuery+float64(c.OutWidth)*v) +

@@ -7,6 +7,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/exercise"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 )
@@ -84,7 +85,7 @@ func attentionLayers[S heads.Subject](batch, length, width int, operations func(
 					tape.Reset()
 					var o attn.Options
 					if kind, _ := heads.Place(l.Config().Name); kind == heads.Decoder {
-						o.Mask = attn.Causal()
+						o.Mask = mask.Causal()
 					}
 					l.Forward(tape, x, x, x, o)
 				}

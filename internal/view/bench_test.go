@@ -7,6 +7,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -22,7 +23,7 @@ func BenchmarkLongText(b *testing.B) {
 	recorder := heads.NewRecorder(heads.RecorderOptions{OnRequest: true, ValueNorms: true})
 	observe, inspect := recorder.Observers()
 	x := tensor.Randn(rng, 1, n, 128)
-	layer.Forward(nil, x, x, x, attn.Options{Mask: attn.Causal(), Observe: observe, Inspect: inspect})
+	layer.Forward(nil, x, x, x, attn.Options{Mask: mask.Causal(), Observe: observe, Inspect: inspect})
 	tokens := make([]string, n)
 	for i := range tokens {
 		tokens[i] = fmt.Sprintf("t%d", i%500)

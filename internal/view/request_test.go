@@ -11,6 +11,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -31,7 +32,7 @@ func recordRuns(t *testing.T) (kept, asked *heads.Record) {
 	var records []*heads.Record
 	for _, onRequest := range []bool{false, true} {
 		r := heads.NewRecorder(heads.RecorderOptions{OnRequest: onRequest, ValueNorms: true, Vectors: true})
-		o := attn.Options{Mask: attn.Causal()}
+		o := attn.Options{Mask: mask.Causal()}
 		o.Observe, o.Inspect = r.Observers()
 		for i := range 2 {
 			o.Layer = fmt.Sprint("decoder.", i)
@@ -117,7 +118,7 @@ func TestSummariesOfThumbnails(t *testing.T) {
 		t.Fatal(err)
 	}
 	var computed atomic.Int64 // how often the last pair of a head was asked about
-	mask := attn.AllowFunc(func(_, _, query, key int) bool {
+	mask := mask.AllowFunc(func(_, _, query, key int) bool {
 		if query == n-1 && key == n-1 {
 			computed.Add(1)
 		}

@@ -1,4 +1,4 @@
-package attn
+package position
 
 import (
 	"cmp"

@@ -1,34 +1,43 @@
-package attn
+// Package mask has the usual masks of attention: causal, sliding window, padding by valid
+// lengths, packed documents, prefix, blocks, strides, and arrays of booleans. attn.And combines
+// them. A mask does not know the shapes that it will be applied to: lengths are checked at the
+// call.
+//
+//	out := attn.Attend(tape, q, k, v, attn.Options{Mask: attn.And(mask.Causal(), mask.Lengths(3, 2))})
+//
+// Each mask is an attn.MaskRule, as a user's own would be.
+package mask
 
 import (
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/tensor"
 )
 
 // Causal lets query i attend to key j when j ≤ i + Lk − Lq: the last query attends to
 // every key.
-func Causal() Mask { return NewMask(&window{left: -1, right: 0, end: true}) }
+func Causal() attn.Mask { return attn.NewMask(&window{left: -1, right: 0, end: true}) }
 
 // CausalAt lets query i attend to key j when j ≤ i + offset. It takes one offset for
 // all sequences or one for each.
-func CausalAt(offset ...int) Mask {
-	return NewMask(&window{left: -1, right: 0, offsets: slices.Clone(offset)})
+func CausalAt(offset ...int) attn.Mask {
+	return attn.NewMask(&window{left: -1, right: 0, offsets: slices.Clone(offset)})
 }
 
 // Window lets query i attend to the keys from left before to right after its own
 // position, which is i + Lk − Lq and is always in the window: a sliding window. A
 // negative left or right leaves that side open.
-func Window(left, right int) Mask {
-	return NewMask(&window{left: left, right: right, end: true})
+func Window(left, right int) attn.Mask {
+	return attn.NewMask(&window{left: left, right: right, end: true})
 }
 
 // WindowAt is Window with query i at position i + offset. It takes one offset
 // for all sequences or one for each.
-func WindowAt(left, right int, offset ...int) Mask {
-	return NewMask(&window{left: left, right: right, offsets: slices.Clone(offset)})
+func WindowAt(left, right int, offset ...int) attn.Mask {
+	return attn.NewMask(&window{left: left, right: right, offsets: slices.Clone(offset)})
 }
 
 // WindowWithSinks is Window, and lets every query attend to the first keys besides, of
@@ -37,29 +46,29 @@ func WindowAt(left, right int, offset ...int) Mask {
 //
 // Source: Xiao et al., "Efficient Streaming Language Models with Attention Sinks", 2024,
 // https://arxiv.org/abs/2309.17453.
-func WindowWithSinks(left, right, first int) Mask {
+func WindowWithSinks(left, right, first int) attn.Mask {
 	if first < 0 {
-		panic(&tensor.ValueError{Op: "attn: WindowWithSinks", Arg: "first", Got: fmt.Sprint(first), Want: "a number of keys"})
+		panic(&tensor.ValueError{Op: "mask: WindowWithSinks", Arg: "first", Got: fmt.Sprint(first), Want: "a number of keys"})
 	}
-	return NewMask(&windowWithSinks{window{left: left, right: right, end: true}, first})
+	return attn.NewMask(&windowWithSinks{window{left: left, right: right, end: true}, first})
 }
 
 // window is a band of keys around the position of the query.
 type window struct {
-	Intervals
+	attn.Intervals
 	left, right int   // negative: open
 	end         bool  // the last query is at the last key
 	offsets     []int // else one for all, or one for each sequence
 }
 
-func (w *window) Check(s Sizes) error {
+func (w *window) Check(s attn.Sizes) error {
 	if !w.end && len(w.offsets) != 1 && len(w.offsets) != s.B {
 		return badMask("number of offsets", []int{len(w.offsets)}, "one, or one for each of B=%d sequences", s.B)
 	}
 	return nil
 }
 
-func (w *window) Keys(s Sizes, at Row) (lo, hi int) {
+func (w *window) Keys(s attn.Sizes, at attn.Row) (lo, hi int) {
 	offset := at.Position - at.Query
 	if !w.end {
 		offset = w.offsets[min(at.Batch, len(w.offsets)-1)]
@@ -93,7 +102,7 @@ type windowWithSinks struct {
 	first int
 }
 
-func (w *windowWithSinks) Keys(s Sizes, at Row) (lo, hi int) {
+func (w *windowWithSinks) Keys(s attn.Sizes, at attn.Row) (lo, hi int) {
 	lo, hi = w.window.Keys(s, at)
 	if w.first > 0 {
 		lo = 0
@@ -103,7 +112,7 @@ func (w *windowWithSinks) Keys(s Sizes, at Row) (lo, hi int) {
 
 func (w *windowWithSinks) Holes() bool { return w.first > 0 && w.left >= 0 }
 
-func (w *windowWithSinks) Hide(s Sizes, at Row, lo, hi int, attended []bool) {
+func (w *windowWithSinks) Hide(s attn.Sizes, at attn.Row, lo, hi int, attended []bool) {
 	from, _ := w.window.Keys(s, at)
 	for j := max(lo, w.first); j < min(hi, from); j++ {
 		attended[j] = false
@@ -116,59 +125,59 @@ func (w *windowWithSinks) Hide(s Sizes, at Row, lo, hi int, attended []bool) {
 //
 // Source: Raffel et al., "Exploring the Limits of Transfer Learning with a Unified
 // Text-to-Text Transformer", 2020, https://arxiv.org/abs/1910.10683, section 3.2.1.
-func Prefix(lens ...int) Mask { return NewMask(prefix{lens: slices.Clone(lens)}) }
+func Prefix(lens ...int) attn.Mask { return attn.NewMask(prefix{lens: slices.Clone(lens)}) }
 
 type prefix struct {
-	Intervals
+	attn.Intervals
 	lens []int
 }
 
-func (p prefix) Check(s Sizes) error {
+func (p prefix) Check(s attn.Sizes) error {
 	if len(p.lens) != 1 && len(p.lens) != s.B {
 		return badMask("number of prefixes", []int{len(p.lens)}, "one, or one for each of B=%d sequences", s.B)
 	}
 	return wantLengths("length of a prefix", p.lens, "Lk", s.Lk)
 }
 
-func (p prefix) Keys(s Sizes, at Row) (lo, hi int) {
+func (p prefix) Keys(s attn.Sizes, at attn.Row) (lo, hi int) {
 	return 0, max(p.lens[min(at.Batch, len(p.lens)-1)], at.Position+1)
 }
 
-// ValidLens lets every query of sequence b attend to its first lens[b] keys: the rest is
+// Lengths lets every query of sequence b attend to its first lens[b] keys: the rest is
 // padding.
-func ValidLens(lens ...int) Mask { return NewMask(validLens{lens: slices.Clone(lens)}) }
+func Lengths(lens ...int) attn.Mask { return attn.NewMask(validLens{lens: slices.Clone(lens)}) }
 
 // validLens is a number of keys for each sequence.
 type validLens struct {
-	Intervals
+	attn.Intervals
 	lens []int
 }
 
-func (v validLens) Check(s Sizes) error {
+func (v validLens) Check(s attn.Sizes) error {
 	if len(v.lens) != s.B {
 		return badMask("number of valid lengths", []int{len(v.lens)}, "one for each of B=%d sequences", s.B)
 	}
 	return wantLengths("valid length", v.lens, "Lk", s.Lk)
 }
 
-func (v validLens) Keys(_ Sizes, at Row) (lo, hi int) { return 0, v.lens[at.Batch] }
+func (v validLens) Keys(_ attn.Sizes, at attn.Row) (lo, hi int) { return 0, v.lens[at.Batch] }
 
-// ValidLensRows lets query i of sequence b attend to the first lens[b][i] keys.
-func ValidLensRows(lens [][]int) Mask {
+// LengthsOfQueries lets query i of sequence b attend to the first lens[b][i] keys.
+func LengthsOfQueries(lens [][]int) attn.Mask {
 	rows := make([][]int, len(lens))
 	for b := range lens {
 		rows[b] = slices.Clone(lens[b])
 	}
-	return NewMask(validLensRows{lens: rows})
+	return attn.NewMask(validLensRows{lens: rows})
 }
 
 // validLensRows is a number of keys for each query of each sequence.
 type validLensRows struct {
-	Intervals
+	attn.Intervals
 	lens [][]int
 }
 
-func (v validLensRows) Check(s Sizes) error {
+func (v validLensRows) Check(s attn.Sizes) error {
 	if len(v.lens) != s.B {
 		return badMask("number of rows of valid lengths", []int{len(v.lens)}, "one for each of B=%d sequences", s.B)
 	}
@@ -183,26 +192,28 @@ func (v validLensRows) Check(s Sizes) error {
 	return nil
 }
 
-func (v validLensRows) Keys(_ Sizes, at Row) (lo, hi int) { return 0, v.lens[at.Batch][at.Query] }
+func (v validLensRows) Keys(_ attn.Sizes, at attn.Row) (lo, hi int) {
+	return 0, v.lens[at.Batch][at.Query]
+}
 
-// ValidQueries lets the first lens[b] queries of sequence b attend, and the others to
+// QueryLengths lets the first lens[b] queries of sequence b attend, and the others to
 // nothing: these are padding, and get zeros.
-func ValidQueries(lens ...int) Mask { return NewMask(validQueries{lens: slices.Clone(lens)}) }
+func QueryLengths(lens ...int) attn.Mask { return attn.NewMask(validQueries{lens: slices.Clone(lens)}) }
 
 // validQueries is a number of queries for each sequence.
 type validQueries struct {
-	Intervals
+	attn.Intervals
 	lens []int
 }
 
-func (v validQueries) Check(s Sizes) error {
+func (v validQueries) Check(s attn.Sizes) error {
 	if len(v.lens) != s.B {
 		return badMask("number of valid query lengths", []int{len(v.lens)}, "one for each of B=%d sequences", s.B)
 	}
 	return wantLengths("valid query length", v.lens, "Lq", s.Lq)
 }
 
-func (v validQueries) Keys(s Sizes, at Row) (lo, hi int) {
+func (v validQueries) Keys(s attn.Sizes, at attn.Row) (lo, hi int) {
 	if at.Query < v.lens[at.Batch] {
 		return 0, s.Lk
 	}
@@ -213,20 +224,20 @@ func (v validQueries) Keys(s Sizes, at Row) (lo, hi int) {
 // packed into a row: document n has the positions from ends[n−1], or 0, to ends[n], the
 // cumulative lengths. A query is at position i + Lk − Lq. What comes after the last
 // document is padding. Each sequence has its own list, or all share one.
-func Documents(ends ...[]int) Mask {
+func Documents(ends ...[]int) attn.Mask {
 	d := documents{}
 	for _, list := range ends {
 		d.ends = append(d.ends, slices.Clone(list))
 	}
-	return NewMask(d)
+	return attn.NewMask(d)
 }
 
 type documents struct {
-	Intervals
+	attn.Intervals
 	ends [][]int
 }
 
-func (d documents) Check(s Sizes) error {
+func (d documents) Check(s attn.Sizes) error {
 	if len(d.ends) != 1 && len(d.ends) != s.B {
 		return badMask("number of lists of documents", []int{len(d.ends)}, "one, or one for each of B=%d sequences", s.B)
 	}
@@ -241,7 +252,7 @@ func (d documents) Check(s Sizes) error {
 	return nil
 }
 
-func (d documents) Keys(_ Sizes, at Row) (lo, hi int) {
+func (d documents) Keys(_ attn.Sizes, at attn.Row) (lo, hi int) {
 	list := d.ends[min(at.Batch, len(d.ends)-1)]
 	n, _ := slices.BinarySearch(list, at.Position+1) // the first that ends behind the query
 	if at.Position < 0 || n == len(list) {
@@ -257,21 +268,21 @@ func (d documents) Keys(_ Sizes, at Row) (lo, hi int) {
 // many blocks before and after it: chunked, or block-local, attention. A query is at
 // position i + Lk − Lq. It panics with a *tensor.ValueError if size is not positive, or
 // before or after negative.
-func Blocks(size, before, after int) Mask {
+func Blocks(size, before, after int) attn.Mask {
 	if size < 1 || before < 0 || after < 0 {
-		panic(&tensor.ValueError{Op: "attn: Blocks", Arg: "size, before and after", Got: fmt.Sprint(size, before, after), Want: "a positive size and no negative number"})
+		panic(&tensor.ValueError{Op: "mask: Blocks", Arg: "size, before and after", Got: fmt.Sprint(size, before, after), Want: "a positive size and no negative number"})
 	}
-	return NewMask(blocks{size: size, before: before, after: after})
+	return attn.NewMask(blocks{size: size, before: before, after: after})
 }
 
 type blocks struct {
-	Intervals
+	attn.Intervals
 	size, before, after int
 }
 
-func (blocks) Check(Sizes) error { return nil }
+func (blocks) Check(attn.Sizes) error { return nil }
 
-func (m blocks) Keys(s Sizes, at Row) (lo, hi int) {
+func (m blocks) Keys(s attn.Sizes, at attn.Row) (lo, hi int) {
 	if at.Position < 0 {
 		return 0, 0
 	}
@@ -286,20 +297,20 @@ func (m blocks) Keys(s Sizes, at Row) (lo, hi int) {
 //
 // Source: Child et al., "Generating Long Sequences with Sparse Transformers", 2019,
 // https://arxiv.org/abs/1904.10509, section 4.3.
-func Strided(stride int) Mask {
+func Strided(stride int) attn.Mask {
 	if stride < 1 {
-		panic(&tensor.ValueError{Op: "attn: Strided", Arg: "stride", Got: fmt.Sprint(stride), Want: "a positive number"})
+		panic(&tensor.ValueError{Op: "mask: Strided", Arg: "stride", Got: fmt.Sprint(stride), Want: "a positive number"})
 	}
-	return NewMask(strided(stride))
+	return attn.NewMask(strided(stride))
 }
 
 type strided int
 
-func (strided) Check(Sizes) error                 { return nil }
-func (strided) Keys(_ Sizes, at Row) (lo, hi int) { return 0, at.Position + 1 }
-func (m strided) Holes() bool                     { return m > 1 }
+func (strided) Check(attn.Sizes) error                      { return nil }
+func (strided) Keys(_ attn.Sizes, at attn.Row) (lo, hi int) { return 0, at.Position + 1 }
+func (m strided) Holes() bool                               { return m > 1 }
 
-func (m strided) Hide(_ Sizes, at Row, lo, hi int, attended []bool) {
+func (m strided) Hide(_ attn.Sizes, at attn.Row, lo, hi int, attended []bool) {
 	for j := lo; j < hi; j++ {
 		if d := at.Position - j; d/int(m) > 0 && d%int(m) != 0 {
 			attended[j] = false

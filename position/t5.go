@@ -1,10 +1,11 @@
-package attn
+package position
 
 import (
 	"fmt"
 	"math"
 	"sort"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/tensor"
 )
@@ -30,7 +31,7 @@ type T5Config struct {
 //
 // Source: Raffel et al., "Exploring the Limits of Transfer Learning with a Unified
 // Text-to-Text Transformer", 2020, https://arxiv.org/abs/1910.10683, section 2.1.
-func T5Bias(table *tensor.Tensor, c T5Config) ScoreChange {
+func T5Bias(table *tensor.Tensor, c T5Config) attn.ScoreChange {
 	if c.MaxDistance == 0 {
 		c.MaxDistance = 128
 	}
@@ -71,9 +72,9 @@ func (r *t5Bias) setStarts(n int) {
 	}
 }
 
-func (r *t5Bias) Check(s Sizes) error {
+func (r *t5Bias) Check(s attn.Sizes) error {
 	const arg = "table of T5's bias"
-	if err := wantShape(arg, r.table, fmt.Sprintf("[buckets H=%d]", s.H), -1, s.H); err != nil {
+	if err := tensor.CheckShape(arg, r.table, fmt.Sprintf("[buckets H=%d]", s.H), -1, s.H); err != nil {
 		return err
 	}
 	if most := r.config.MaxDistance; most < 0 {
@@ -92,14 +93,14 @@ func (r *t5Bias) Check(s Sizes) error {
 	return nil
 }
 
-func (r *t5Bias) Param(t *tensor.Tape, _ Inputs) *tensor.Tensor {
+func (r *t5Bias) Param(t *tensor.Tape, _ attn.Inputs) *tensor.Tensor {
 	n, h := r.table.Dim(0), r.table.Dim(1)
 	return tensor.Reshape(t, tensor.Transpose(t, r.table, 1, 0), 1, h, n)
 }
 
 func (*t5Bias) Adds() bool { return true }
 
-func (r *t5Bias) Apply(at Row, param, scores []float32) {
+func (r *t5Bias) Apply(at attn.Row, param, scores []float32) {
 	r.runs(at, len(scores), func(bucket, lo, hi int) {
 		for n := lo; n < hi; n++ {
 			scores[n] += param[bucket]
@@ -107,12 +108,12 @@ func (r *t5Bias) Apply(at Row, param, scores []float32) {
 	})
 }
 
-func (r *t5Bias) Back(at Row, _, dparam, _, _, grad []float32) {
+func (r *t5Bias) Back(at attn.Row, _, dparam, _, _, grad []float32) {
 	r.runs(at, len(grad), func(bucket, lo, hi int) { dparam[bucket] += simd.Sum(grad[lo:hi]) })
 }
 
 // runs calls f for each run of n keys of a row that share a bucket.
-func (r *t5Bias) runs(at Row, n int, f func(bucket, lo, hi int)) {
+func (r *t5Bias) runs(at attn.Row, n int, f func(bucket, lo, hi int)) {
 	for lo := 0; lo < n; {
 		d := at.Position - at.Key - lo // how far key lo stands before the query
 		if d < 0 && r.config.Causal {

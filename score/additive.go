@@ -1,9 +1,10 @@
-package attn
+package score
 
 import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -30,15 +31,15 @@ func NewAdditive(eq, ek, hidden int, rng *rand.Rand) *Additive {
 }
 
 // Form returns w_vᵀ·tanh(W_q·q + W_k·k).
-func (s *Additive) Form() Form {
+func (s *Additive) Form() attn.Form {
 	s.check()
-	mapped := func(arg string, w *tensor.Tensor) VectorMap {
+	mapped := func(arg string, w *tensor.Tensor) attn.VectorMap {
 		return func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 			wantSize(arg, x, w.Dim(1))
 			return tensor.Linear(t, x, w, nil)
 		}
 	}
-	return Form{Queries: mapped("query", s.WQ), Keys: mapped("key", s.WK), Additive: s.WV}
+	return attn.Form{Queries: mapped("query", s.WQ), Keys: mapped("key", s.WK), Additive: s.WV}
 }
 
 // check panics unless the parameters belong together, which whoever puts them
@@ -49,9 +50,9 @@ func (s *Additive) check() {
 			panic(&tensor.ShapeError{Op: "attn: Attend", Arg: arg + " of the additive score", Got: w.Shape(), Want: fmt.Sprintf(shape, args...)})
 		}
 	}
-	wantTensor("attn: Attend", "wv of the additive score", s.WV)
-	wantTensor("attn: Attend", "wq of the additive score", s.WQ)
-	wantTensor("attn: Attend", "wk of the additive score", s.WK)
+	tensor.Want("attn: Attend", "wv of the additive score", s.WV)
+	tensor.Want("attn: Attend", "wq of the additive score", s.WQ)
+	tensor.Want("attn: Attend", "wk of the additive score", s.WK)
 	want("wv", s.WV, s.WV.Rank() == 1, "[h]")
 	h := s.WV.Dim(0)
 	want("wq", s.WQ, s.WQ.Rank() == 2 && s.WQ.Dim(0) == h, "[h=%d Eq]", h)
@@ -64,21 +65,21 @@ func (s *Additive) Params() nn.Params {
 }
 
 // WithParams returns a score with other "wq", "wk" and "wv".
-func (s *Additive) WithParams(p map[string]*tensor.Tensor) Score {
+func (s *Additive) WithParams(p map[string]*tensor.Tensor) attn.Score {
 	return &Additive{WQ: p["wq"], WK: p["wk"], WV: p["wv"]}
 }
 
 // additiveKind is the entry of Additive. Training begins as NewAdditive does.
-var additiveKind = ScoreKind{
+var additiveKind = Kind{
 	Name: "additive", Formula: "wvᵀ·tanh(wq·q + wk·k)", Score: &Additive{},
-	Params: []ScoreParam{
-		{Name: "wq", Axes: []string{"h", "Eq"}, New: func(s ScoreSizes, rng *rand.Rand) *tensor.Tensor {
+	Params: []Param{
+		{Name: "wq", Axes: []string{"h", "Eq"}, New: func(s Sizes, rng *rand.Rand) *tensor.Tensor {
 			return nn.Xavier(rng, s.hidden(), s.Query)
 		}},
-		{Name: "wk", Axes: []string{"h", "Ek"}, New: func(s ScoreSizes, rng *rand.Rand) *tensor.Tensor {
+		{Name: "wk", Axes: []string{"h", "Ek"}, New: func(s Sizes, rng *rand.Rand) *tensor.Tensor {
 			return nn.Xavier(rng, s.hidden(), s.Key)
 		}},
-		{Name: "wv", Axes: []string{"h"}, New: func(s ScoreSizes, rng *rand.Rand) *tensor.Tensor {
+		{Name: "wv", Axes: []string{"h"}, New: func(s Sizes, rng *rand.Rand) *tensor.Tensor {
 			return nn.Torch(rng, s.hidden())
 		}},
 	},

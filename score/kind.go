@@ -1,4 +1,4 @@
-package attn
+package score
 
 import (
 	"fmt"
@@ -6,26 +6,26 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/tensor"
 )
 
-// ScoreKind is an entry of the table of scores: a kind of score by the name under which
+// Kind is an entry of the table of scores: a kind of score by the name under which
 // configurations, files and command lines ask for it.
-type ScoreKind struct {
+type Kind struct {
 	Name    string // "scaled-bilinear"
 	Formula string // "qᵀ·w·k / (Eq·Ek)^¼", in the names of Params
-	// Score is a score of this kind whose parameters are not set. It is a ParamScore if
+	// Score is a score of this kind whose parameters are not set. It is an attn.ParamScore if
 	// there are Params.
-	Score  Score
-	Params []ScoreParam
+	Score  attn.Score
+	Params []Param
 	// Scaled returns a score of this kind with a given factor, a finite number. Nil if
 	// the kind has none.
-	Scaled func(factor float32) Score
+	Scaled func(factor float32) attn.Score
 }
 
-// ScoreParam is a parameter of a kind of score.
-type ScoreParam struct {
+// Param is a parameter of a kind of score.
+type Param struct {
 	Name string // the name that Params gives it
 	// Axes names the sizes of its axes: Eq and Ek of a query and of a key, E where
 	// these agree, h of a hidden space, or 1.
@@ -33,11 +33,11 @@ type ScoreParam struct {
 	// Optional says that a score without it is one with 1 in its place.
 	Optional bool
 	// New returns a parameter with the value that training begins with.
-	New func(s ScoreSizes, rng *rand.Rand) *tensor.Tensor
+	New func(s Sizes, rng *rand.Rand) *tensor.Tensor
 }
 
-// ScoreSizes are the sizes of the vectors that a score compares.
-type ScoreSizes struct {
+// Sizes are the sizes of the vectors that a score compares.
+type Sizes struct {
 	Query, Key int
 	// Hidden is the size of the space in which an additive score compares. 0 means
 	// Query.
@@ -45,37 +45,27 @@ type ScoreSizes struct {
 }
 
 // hidden returns the size of the hidden space.
-func (s ScoreSizes) hidden() int {
+func (s Sizes) hidden() int {
 	if s.Hidden == 0 {
 		return s.Query
 	}
 	return s.Hidden
 }
 
-// ParamScore is a Score with parameters from which one with other parameters can be made.
-// MultiHead.Keep copies such a score; any other is shared.
-type ParamScore interface {
-	Score
-	nn.Module
-	// WithParams returns a score like this one with the given parameters, by the
-	// names that Params gives them, and with no others.
-	WithParams(params map[string]*tensor.Tensor) Score
-}
-
-// ScoreTable is a list of kinds of scores with different names.
-type ScoreTable []ScoreKind
+// Table is a list of kinds of scores with different names.
+type Table []Kind
 
 // scoreKinds is the table of this package. The entries are beside their scores.
-var scoreKinds = ScoreTable{
+var scoreKinds = Table{
 	scaledDotKind, dotKind, additiveKind, bilinearKind, scaledBilinearKind, gaussianKind, cosineKind, l1Kind,
 }
 
-// ScoreKinds returns the table of the scores of this package. Whoever has scores of their
-// own appends them: append(ScoreKinds(), mine).
-func ScoreKinds() ScoreTable { return slices.Clone(scoreKinds) }
+// Kinds returns the table of the scores of this package. Whoever has scores of their
+// own appends them: append(Kinds(), mine).
+func Kinds() Table { return slices.Clone(scoreKinds) }
 
 // Names returns the names of the kinds.
-func (t ScoreTable) Names() []string {
+func (t Table) Names() []string {
 	names := make([]string, len(t))
 	for i, k := range t {
 		names[i] = k.Name
@@ -84,17 +74,17 @@ func (t ScoreTable) Names() []string {
 }
 
 // Find returns the kind of the given name.
-func (t ScoreTable) Find(name string) (kind ScoreKind, ok bool) {
-	i := slices.IndexFunc(t, func(k ScoreKind) bool { return k.Name == name })
+func (t Table) Find(name string) (kind Kind, ok bool) {
+	i := slices.IndexFunc(t, func(k Kind) bool { return k.Name == name })
 	if i < 0 {
-		return ScoreKind{}, false
+		return Kind{}, false
 	}
 	return t[i], true
 }
 
 // New returns a score between vectors of the given sizes, with all its parameters at
 // the values that training begins with.
-func (k ScoreKind) New(s ScoreSizes, rng *rand.Rand) Score {
+func (k Kind) New(s Sizes, rng *rand.Rand) attn.Score {
 	params := map[string]*tensor.Tensor{}
 	for _, p := range k.Params {
 		params[p.Name] = p.New(s, rng)
@@ -108,7 +98,7 @@ func (k ScoreKind) New(s ScoreSizes, rng *rand.Rand) Score {
 
 // With returns a score with the given parameters. It returns an error if one is missing,
 // unknown, or has a shape that does not go with its axes or with the others.
-func (k ScoreKind) With(params map[string]*tensor.Tensor) (Score, error) {
+func (k Kind) With(params map[string]*tensor.Tensor) (attn.Score, error) {
 	sizes := map[string]int{} // of the axes
 	known := 0
 	for _, p := range k.Params {
@@ -117,7 +107,7 @@ func (k ScoreKind) With(params map[string]*tensor.Tensor) (Score, error) {
 			if p.Optional {
 				continue
 			}
-			return nil, fmt.Errorf("attn: ScoreKind: %s score: parameter %q is missing", k.Name, p.Name)
+			return nil, fmt.Errorf("score: Kind: %s score: parameter %q is missing", k.Name, p.Name)
 		}
 		known++
 		if err := p.check(k.Name, x, sizes); err != nil {
@@ -126,12 +116,12 @@ func (k ScoreKind) With(params map[string]*tensor.Tensor) (Score, error) {
 	}
 	if known < len(params) {
 		for name, x := range params {
-			if x != nil && !slices.ContainsFunc(k.Params, func(p ScoreParam) bool { return p.Name == name }) {
-				return nil, fmt.Errorf("attn: ScoreKind: %s score: unknown parameter %q", k.Name, name)
+			if x != nil && !slices.ContainsFunc(k.Params, func(p Param) bool { return p.Name == name }) {
+				return nil, fmt.Errorf("score: Kind: %s score: unknown parameter %q", k.Name, name)
 			}
 		}
 	}
-	if s, ok := k.Score.(ParamScore); ok && len(k.Params) > 0 {
+	if s, ok := k.Score.(attn.ParamScore); ok && len(k.Params) > 0 {
 		return s.WithParams(params), nil
 	}
 	return k.Score, nil
@@ -139,7 +129,7 @@ func (k ScoreKind) With(params map[string]*tensor.Tensor) (Score, error) {
 
 // check returns an error unless x has the axes of the parameter, of the sizes that are
 // known from others, and adds what it tells of sizes.
-func (p ScoreParam) check(kind string, x *tensor.Tensor, sizes map[string]int) error {
+func (p Param) check(kind string, x *tensor.Tensor, sizes map[string]int) error {
 	if x.Len() == 1 && slices.Equal(p.Axes, []string{"1"}) {
 		return nil // with any number of axes
 	}
@@ -159,18 +149,5 @@ func (p ScoreParam) check(kind string, x *tensor.Tensor, sizes map[string]int) e
 	if fits {
 		return nil
 	}
-	return &tensor.ShapeError{Op: "attn: ScoreKind", Arg: p.Name + " of the " + kind + " score", Got: x.Shape(), Want: "[" + strings.Join(want, " ") + "]"}
-}
-
-// copyScore returns a score with parameters of its own, if it can be made.
-func copyScore(s Score) Score {
-	m, ok := s.(ParamScore)
-	if !ok {
-		return s
-	}
-	params := map[string]*tensor.Tensor{}
-	for name, x := range m.Params() {
-		params[name] = like(x, slices.Clone(x.Data()), x.Shape()...)
-	}
-	return m.WithParams(params)
+	return &tensor.ShapeError{Op: "score: Kind", Arg: p.Name + " of the " + kind + " score", Got: x.Shape(), Want: "[" + strings.Join(want, " ") + "]"}
 }

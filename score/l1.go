@@ -1,10 +1,13 @@
-package attn
+package score
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -24,8 +27,8 @@ type L1 struct {
 }
 
 // Form returns −‖(q − k)∘w‖₁ as a function.
-func (s *L1) Form() Form {
-	return Form{Given: func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+func (s *L1) Form() attn.Form {
+	return attn.Form{Given: func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
 		wantSize("key", k, q.Dim(-1))
 		return l1Scores(t, q, k, featureFactors(t, "w of the L1 score", s.W, q.Dim(-1)))
 	}}
@@ -35,15 +38,30 @@ func (s *L1) Form() Form {
 func (s *L1) Params() nn.Params { return nn.Vars{{Name: "w", Tensor: s.W}}.Params() }
 
 // WithParams returns a score with another "w".
-func (s *L1) WithParams(p map[string]*tensor.Tensor) Score { return &L1{W: p["w"]} }
+func (s *L1) WithParams(p map[string]*tensor.Tensor) attn.Score { return &L1{W: p["w"]} }
 
 // l1Kind is the entry of L1. The distance of two random vectors varies with √E: w begins
 // as 1/√E, so that it varies as the scores of ScaledDot do.
-var l1Kind = ScoreKind{
+var l1Kind = Kind{
 	Name: "l1", Formula: "−‖(q − k)∘w‖₁", Score: &L1{},
-	Params: []ScoreParam{{Name: "w", Axes: []string{"E"}, Optional: true, New: func(s ScoreSizes, _ *rand.Rand) *tensor.Tensor {
+	Params: []Param{{Name: "w", Axes: []string{"E"}, Optional: true, New: func(s Sizes, _ *rand.Rand) *tensor.Tensor {
 		return tensor.Full(float32(1/math.Sqrt(float64(s.Query))), s.Query).Param()
 	}}},
+}
+
+// featureFactors returns the factors of e features, of which there may be one for all, or
+// none.
+func featureFactors(t *tensor.Tape, arg string, w *tensor.Tensor, e int) *tensor.Tensor {
+	switch {
+	case w == nil:
+		return tensor.Full(1, e)
+	case w.Len() == e:
+		return w
+	case w.Len() == 1:
+		return tensor.BroadcastTo(t, w, e)
+	default:
+		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: arg, Got: w.Shape(), Want: fmt.Sprintf("[1] or [E=%d]", e)})
+	}
 }
 
 // l1Scores is L1 with w [E].
@@ -95,4 +113,32 @@ func l1Scores(t *tensor.Tape, q, k, w *tensor.Tensor) *tensor.Tensor {
 		})
 	}
 	return out
+}
+
+// eachHead runs the backward step of heads 0 to n, whose gradients of q, k and
+// the shared w come from the same factors and are worked out together. Heads run
+// at the same time, so each adds to a dw of its own; these are added up in order.
+func eachHead(t *tensor.Tape, n int, w *tensor.Tensor, back func(z int, dw []float32)) {
+	size := w.Len()
+	parts := t.Floats(n * size)
+	clear(parts)
+	par.For(n, 1, func(lo, hi int) {
+		for z := lo; z < hi; z++ {
+			back(z, parts[z*size:][:size])
+		}
+	})
+	if dw := t.GradOf(w); dw != nil {
+		for z := range n {
+			simd.Add(dw, dw, parts[z*size:][:size])
+		}
+	}
+}
+
+// gradOr returns the gradient of x to add to, or memory of its size that nobody
+// reads if x needs none.
+func gradOr(t *tensor.Tape, x *tensor.Tensor) []float32 {
+	if g := t.GradOf(x); g != nil {
+		return g
+	}
+	return t.Floats(x.Len())
 }

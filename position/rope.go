@@ -1,4 +1,13 @@
-package attn
+// Package position has position embeddings: rotary ones (RoPE) with their scalings, which turn
+// queries and keys, and relative ones, which change scores: ALiBi, the buckets of T5, Shaw's
+// vectors and those of Transformer-XL.
+//
+//	rope, err := position.NewRoPE(position.RoPEConfig{Base: 500000})
+//	layer, err := attn.NewMultiHead(attn.MultiHeadConfig{Width: 512, Heads: 8, Position: rope}, rng)
+//	out := attn.Attend(tape, q, k, v, attn.Options{Changes: []attn.ScoreChange{position.ALiBi()}})
+//
+// RoPE is an attn.Position and the others are attn.ScoreChanges, as a user's own would be.
+package position
 
 import (
 	"cmp"
@@ -69,14 +78,14 @@ type RoPE struct {
 // contradicts itself.
 func NewRoPE(c RoPEConfig) (*RoPE, error) {
 	if c.Size < 0 || c.Size%2 != 0 {
-		return nil, fmt.Errorf("attn: NewRoPE: size %d, want an even number of elements, or 0 for all", c.Size)
+		return nil, fmt.Errorf("position: NewRoPE: size %d, want an even number of elements, or 0 for all", c.Size)
 	}
 	c.Base = cmp.Or(c.Base, defaultBase)
 	if !(c.Base > 1) || math.IsInf(c.Base, 0) {
-		return nil, fmt.Errorf("attn: NewRoPE: base %v, want more than 1", c.Base)
+		return nil, fmt.Errorf("position: NewRoPE: base %v, want more than 1", c.Base)
 	}
 	if c.Pairs > AdjacentPairs {
-		return nil, fmt.Errorf("attn: NewRoPE: pairing %d, want HalfPairs or AdjacentPairs", c.Pairs)
+		return nil, fmt.Errorf("position: NewRoPE: pairing %d, want HalfPairs or AdjacentPairs", c.Pairs)
 	}
 	r := &RoPE{config: c}
 	if c.Size > 0 {
@@ -215,7 +224,7 @@ func (r *RoPE) rotation(n int) (*rotation, error) {
 	if all[n] == nil {
 		rot, err := newRotation(r.Config(), n)
 		if err != nil {
-			return nil, fmt.Errorf("attn: RoPE: %w", err)
+			return nil, fmt.Errorf("position: RoPE: %w", err)
 		}
 		all[n] = rot
 		r.bySize.Store(&all)

@@ -1,10 +1,10 @@
-package attn
+package score
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/tensor"
 )
@@ -28,39 +28,24 @@ type Gaussian struct {
 }
 
 // Form returns −½‖(q − k)∘w‖².
-func (s *Gaussian) Form() Form {
+func (s *Gaussian) Form() attn.Form {
 	if s.W == nil {
-		return Form{Gaussian: tensor.Full(1, 1)}
+		return attn.Form{Gaussian: tensor.Full(1, 1)}
 	}
-	return Form{Gaussian: s.W}
-}
-
-// featureFactors returns the factors of e features, of which there may be one for all, or
-// none.
-func featureFactors(t *tensor.Tape, arg string, w *tensor.Tensor, e int) *tensor.Tensor {
-	switch {
-	case w == nil:
-		return tensor.Full(1, e)
-	case w.Len() == e:
-		return w
-	case w.Len() == 1:
-		return tensor.BroadcastTo(t, w, e)
-	default:
-		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: arg, Got: w.Shape(), Want: fmt.Sprintf("[1] or [E=%d]", e)})
-	}
+	return attn.Form{Gaussian: s.W}
 }
 
 // Params returns "w" where there is one.
 func (s *Gaussian) Params() nn.Params { return nn.Vars{{Name: "w", Tensor: s.W}}.Params() }
 
 // WithParams returns a score with another "w".
-func (s *Gaussian) WithParams(p map[string]*tensor.Tensor) Score { return &Gaussian{W: p["w"]} }
+func (s *Gaussian) WithParams(p map[string]*tensor.Tensor) attn.Score { return &Gaussian{W: p["w"]} }
 
 // gaussianKind is the entry of Gaussian. −½‖(q−k)∘w‖² holds the product w²·q·k, which
 // begins with the factor that it has in ScaledDot.
-var gaussianKind = ScoreKind{
+var gaussianKind = Kind{
 	Name: "gaussian", Formula: "−½·‖(q − k)∘w‖²", Score: &Gaussian{},
-	Params: []ScoreParam{{Name: "w", Axes: []string{"E"}, Optional: true, New: func(s ScoreSizes, _ *rand.Rand) *tensor.Tensor {
+	Params: []Param{{Name: "w", Axes: []string{"E"}, Optional: true, New: func(s Sizes, _ *rand.Rand) *tensor.Tensor {
 		return tensor.Full(float32(math.Pow(float64(s.Query), -0.25)), s.Query).Param()
 	}}},
 }

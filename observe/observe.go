@@ -1,4 +1,13 @@
-package attn
+// Package observe has statistics of attention weights that are computed while attention runs, in
+// memory that does not grow with Lq·Lk: the weight that each key receives, the keys with the
+// largest weights, the entropy of each query, and the weights of chosen queries and keys.
+//
+//	top := &observe.TopKeys{K: 8}
+//	attn.Attend(tape, q, k, v, attn.Options{Observers: []attn.Observer{top}})
+//	keys, weights := top.Of(0, 0, 3)
+//
+// Each is an attn.Observer, as a user's own would be.
+package observe
 
 import (
 	"fmt"
@@ -7,20 +16,10 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/simd"
 	"github.com/attn-go/attn/tensor"
 )
-
-// RowObserver is told of the weights of each query while attention is computed, so
-// that a statistic of the weights, or a part of them, can be had without memory for
-// all: see Received, TopKeys, Entropy and ChosenWeights.
-type RowObserver interface {
-	// Begin is called once before the rows of a call of Attend.
-	Begin(s Sizes)
-	// Row is told of the weights [Lk] of the query at, before dropout. It is called
-	// concurrently, once for each query, in any order, and must not keep weights.
-	Row(at Row, weights []float32)
-}
 
 // Received adds up the weights that each key receives from all queries of a head, as
 // a cache that evicts keys wants to know. The zero value is ready for use.
@@ -29,7 +28,7 @@ type RowObserver interface {
 // do not depend on the order in which rows come, and its error grows with the logarithm
 // of the number of queries.
 type Received struct {
-	sizes Sizes
+	sizes attn.Sizes
 	// pairs [B H Lq] are the sums that wait for their neighbour, those of single rows
 	// first, then those of two, and so on.
 	pairs  []atomic.Pointer[[]float32]
@@ -38,7 +37,7 @@ type Received struct {
 }
 
 // Begin forgets what an earlier call has added up.
-func (r *Received) Begin(s Sizes) {
+func (r *Received) Begin(s attn.Sizes) {
 	r.sizes = s
 	r.pairs = make([]atomic.Pointer[[]float32], s.B*s.H*s.Lq)
 	r.totals = make([]*[]float32, s.B*s.H)
@@ -46,7 +45,7 @@ func (r *Received) Begin(s Sizes) {
 }
 
 // Row adds the weights of a query.
-func (r *Received) Row(at Row, weights []float32) {
+func (r *Received) Row(at attn.Row, weights []float32) {
 	head := at.Batch*r.sizes.H + at.Head
 	pairs := r.pairs[head*r.sizes.Lq:][:r.sizes.Lq]
 	var sum *[]float32 // of this row and those that it has met; nil for the row alone
@@ -100,16 +99,16 @@ func (r *Received) Totals() *tensor.Tensor {
 // positive.
 type TopKeys struct {
 	K        int
-	sizes    Sizes
+	sizes    attn.Sizes
 	keys     []int     // [B H Lq K]
 	data     []float32 // their weights
 	searches sync.Pool
 }
 
 // Begin forgets what an earlier call has kept.
-func (r *TopKeys) Begin(s Sizes) {
+func (r *TopKeys) Begin(s attn.Sizes) {
 	if r.K < 1 {
-		panic(&tensor.ValueError{Op: "attn: TopKeys", Arg: "K", Got: fmt.Sprint(r.K), Want: "a positive number of keys"})
+		panic(&tensor.ValueError{Op: "observe: TopKeys", Arg: "K", Got: fmt.Sprint(r.K), Want: "a positive number of keys"})
 	}
 	r.sizes = s
 	k := min(r.K, s.Lk)
@@ -121,7 +120,7 @@ func (r *TopKeys) Begin(s Sizes) {
 }
 
 // Row keeps the largest weights of a query.
-func (r *TopKeys) Row(at Row, weights []float32) {
+func (r *TopKeys) Row(at attn.Row, weights []float32) {
 	keys, top := r.row(at.Batch, at.Head, at.Query)
 	search := r.searches.Get().(*search)
 	found := search.find(weights)
@@ -153,7 +152,7 @@ func (r *TopKeys) row(b, h, i int) ([]int, []float32) {
 // where the weights are NaN. It panics with a *tensor.ShapeError if there is no such query.
 func (r *TopKeys) Of(b, h, i int) (keys []int, weights []float32) {
 	if s := r.sizes; min(b, h, i) < 0 || b >= s.B || h >= s.H || i >= s.Lq {
-		panic(&tensor.ShapeError{Op: "attn: TopKeys", Arg: "query", What: "sequence, head and number", Got: []int{b, h, i}, Want: fmt.Sprintf("less than [B=%d H=%d Lq=%d]", s.B, s.H, s.Lq)})
+		panic(&tensor.ShapeError{Op: "observe: TopKeys", Arg: "query", What: "sequence, head and number", Got: []int{b, h, i}, Want: fmt.Sprintf("less than [B=%d H=%d Lq=%d]", s.B, s.H, s.Lq)})
 	}
 	return r.row(b, h, i)
 }
@@ -276,18 +275,18 @@ func (s *search) choose(places []int32, weights []float32) {
 //
 // Unit: nats. A query that attends to n keys alike has ln n.
 type Entropy struct {
-	sizes Sizes
+	sizes attn.Sizes
 	data  []float32
 }
 
 // Begin forgets what an earlier call has computed.
-func (r *Entropy) Begin(s Sizes) {
+func (r *Entropy) Begin(s attn.Sizes) {
 	r.sizes = s
 	r.data = make([]float32, s.B*s.H*s.Lq)
 }
 
 // Row computes the entropy of a query.
-func (r *Entropy) Row(at Row, weights []float32) {
+func (r *Entropy) Row(at attn.Row, weights []float32) {
 	r.data[(at.Batch*r.sizes.H+at.Head)*r.sizes.Lq+at.Query] = simd.Entropy(weights)
 }
 
@@ -304,14 +303,14 @@ func (r *Entropy) Values() *tensor.Tensor {
 type ChosenWeights struct {
 	Heads, Queries []int
 
-	sizes          Sizes
+	sizes          attn.Sizes
 	heads, queries []int // the place of each in the result, −1 for those not chosen
 	shape          [4]int
 	data           []float32
 }
 
 // Begin forgets what an earlier call has kept.
-func (r *ChosenWeights) Begin(s Sizes) {
+func (r *ChosenWeights) Begin(s attn.Sizes) {
 	r.sizes = s
 	r.shape = [4]int{s.B, s.H, s.Lq, s.Lk}
 	r.heads, r.shape[1] = chosen("heads", r.Heads, "H", s.H)
@@ -334,10 +333,10 @@ func chosen(what string, list []int, letter string, n int) (places []int, count 
 	}
 	for place, i := range list {
 		if i < 0 || i >= n {
-			panic(&tensor.ShapeError{Op: "attn: ChosenWeights", Arg: what, What: "number", Got: []int{i}, Want: fmt.Sprintf("0 to below %s=%d", letter, n)})
+			panic(&tensor.ShapeError{Op: "observe: ChosenWeights", Arg: what, What: "number", Got: []int{i}, Want: fmt.Sprintf("0 to below %s=%d", letter, n)})
 		}
 		if places[i] >= 0 {
-			panic(&tensor.ValueError{Op: "attn: ChosenWeights", Arg: what, Got: fmt.Sprint(list), Want: "each number once"})
+			panic(&tensor.ValueError{Op: "observe: ChosenWeights", Arg: what, Got: fmt.Sprint(list), Want: "each number once"})
 		}
 		places[i] = place
 	}
@@ -345,7 +344,7 @@ func chosen(what string, list []int, letter string, n int) (places []int, count 
 }
 
 // Row keeps the weights of a query if it is one of those chosen.
-func (r *ChosenWeights) Row(at Row, weights []float32) {
+func (r *ChosenWeights) Row(at attn.Row, weights []float32) {
 	if h, i := r.heads[at.Head], r.queries[at.Query]; h >= 0 && i >= 0 {
 		copy(r.data[((at.Batch*r.shape[1]+h)*r.shape[2]+i)*r.sizes.Lk:], weights)
 	}

@@ -1,10 +1,11 @@
-package attn
+package mask
 
 import (
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -12,16 +13,16 @@ import (
 // that of the scores, [B H Lq Lk], or [B Lq Lk] where the query has three axes;
 // its axes are aligned at the end. Allow shares seen. It panics with a
 // *tensor.ShapeError if the shape does not hold len(seen) elements.
-func Allow(seen []bool, shape ...int) Mask {
-	return NewMask(newAllow("attn: Allow", seen, shape))
+func Allow(seen []bool, shape ...int) attn.Mask {
+	return attn.NewMask(newAllow("mask: Allow", seen, shape))
 }
 
 // AllowSequenceFirst is Allow for a mask laid out as [Lq Lk B], of which the
 // first and the last axis may be 1.
-func AllowSequenceFirst(seen []bool, lq, lk, b int) Mask {
-	a := newAllow("attn: AllowSequenceFirst", seen, []int{lq, lk, b})
+func AllowSequenceFirst(seen []bool, lq, lk, b int) attn.Mask {
+	a := newAllow("mask: AllowSequenceFirst", seen, []int{lq, lk, b})
 	a.sequenceFirst = true
-	return NewMask(a)
+	return attn.NewMask(a)
 }
 
 func newAllow(op string, seen []bool, shape []int) *allow {
@@ -48,24 +49,24 @@ type allow struct {
 	sequenceFirst bool // [Lq Lk B]
 }
 
-func (a *allow) Check(s Sizes) error {
+func (a *allow) Check(s attn.Sizes) error {
 	if a.sequenceFirst {
 		if (a.shape[0] != 1 && a.shape[0] != s.Lq) || a.shape[1] != s.Lk || (a.shape[2] != 1 && a.shape[2] != s.B) {
 			return badMask("", a.shape, "[Lq=%d Lk=%d B=%d], where Lq and B may be 1", s.Lq, s.Lk, s.B)
 		}
 		return nil
 	}
-	if !broadcasts(s, a.shape) {
-		_, letters := scoreShape(s)
+	if !s.Broadcasts(a.shape) {
+		_, letters := s.Shape()
 		return badMask("", a.shape, "a shape that broadcasts to %s", letters)
 	}
 	return nil
 }
 
-func (*allow) Keys(s Sizes, _ Row) (lo, hi int) { return 0, s.Lk }
-func (*allow) Holes() bool                      { return true }
+func (*allow) Keys(s attn.Sizes, _ attn.Row) (lo, hi int) { return 0, s.Lk }
+func (*allow) Holes() bool                                { return true }
 
-func (a *allow) Rows(s Sizes, at Row) (attended []bool, step int) {
+func (a *allow) Rows(s attn.Sizes, at attn.Row) (attended []bool, step int) {
 	from, each := a.row(&s, &at)
 	if each != 1 {
 		return nil, 0
@@ -75,7 +76,7 @@ func (a *allow) Rows(s Sizes, at Row) (attended []bool, step int) {
 	return a.seen[from:], next - from
 }
 
-func (a *allow) Hide(s Sizes, at Row, lo, hi int, attended []bool) {
+func (a *allow) Hide(s attn.Sizes, at attn.Row, lo, hi int, attended []bool) {
 	from, step := a.row(&s, &at)
 	for j := lo; j < hi; j++ {
 		if !a.seen[from+j*step] {
@@ -86,7 +87,7 @@ func (a *allow) Hide(s Sizes, at Row, lo, hi int, attended []bool) {
 
 // row returns the place of a query's element of key 0 and the step from key to key.
 // Axes that are missing or 1 do not advance.
-func (a *allow) row(s *Sizes, q *Row) (at, step int) {
+func (a *allow) row(s *attn.Sizes, q *attn.Row) (at, step int) {
 	b, i := q.Batch, q.Query
 	if a.sequenceFirst {
 		if a.shape[0] > 1 {
@@ -117,20 +118,20 @@ func (a *allow) row(s *Sizes, q *Row) (at, step int) {
 
 // AllowFunc lets query i of head h in sequence b attend to key j where f says so. f is
 // called concurrently. It panics with a *tensor.ValueError if f is nil.
-func AllowFunc(f func(b, h, i, j int) bool) Mask {
+func AllowFunc(f func(b, h, i, j int) bool) attn.Mask {
 	if f == nil {
-		panic(&tensor.ValueError{Op: "attn: AllowFunc", Arg: "f", Got: "nil", Want: "a function"})
+		panic(&tensor.ValueError{Op: "mask: AllowFunc", Arg: "f", Got: "nil", Want: "a function"})
 	}
-	return NewMask(allowFunc(f))
+	return attn.NewMask(allowFunc(f))
 }
 
 type allowFunc func(b, h, i, j int) bool
 
-func (allowFunc) Check(Sizes) error                { return nil }
-func (allowFunc) Keys(s Sizes, _ Row) (lo, hi int) { return 0, s.Lk }
-func (allowFunc) Holes() bool                      { return true }
+func (allowFunc) Check(attn.Sizes) error                     { return nil }
+func (allowFunc) Keys(s attn.Sizes, _ attn.Row) (lo, hi int) { return 0, s.Lk }
+func (allowFunc) Holes() bool                                { return true }
 
-func (f allowFunc) Hide(_ Sizes, at Row, lo, hi int, attended []bool) {
+func (f allowFunc) Hide(_ attn.Sizes, at attn.Row, lo, hi int, attended []bool) {
 	for j := lo; j < hi; j++ {
 		if attended[j] && !f(at.Batch, at.Head, at.Query, j) {
 			attended[j] = false
@@ -140,7 +141,7 @@ func (f allowFunc) Hide(_ Sizes, at Row, lo, hi int, attended []bool) {
 
 // raiseMask panics with a *tensor.ShapeError about the mask.
 func raiseMask(op, what string, got []int, want string, args ...any) {
-	raise(op, "mask", badMask(what, got, want, args...))
+	panic(&tensor.ShapeError{Op: op, Arg: "mask", What: what, Got: got, Want: fmt.Sprintf(want, args...)})
 }
 
 // AllowTensor lets a query attend to the keys where m is 1 and hides those where
@@ -148,25 +149,25 @@ func raiseMask(op, what string, got []int, want string, args ...any) {
 // that of Allow does. m is copied. AllowTensor panics with a *tensor.ShapeError
 // if an element is neither 0 nor 1, such as the −∞ of a mask that is to be added
 // to the scores, which is a Bias.
-func AllowTensor(m *tensor.Tensor) Mask {
-	const op = "attn: AllowTensor"
-	return NewMask(newAllow(op, zeroOne(op, m), m.Shape()))
+func AllowTensor(m *tensor.Tensor) attn.Mask {
+	const op = "mask: AllowTensor"
+	return attn.NewMask(newAllow(op, zeroOne(op, m), m.Shape()))
 }
 
 // AllowTensorSequenceFirst is AllowTensor for a mask laid out as [Lq Lk B], of
 // which the first and the last axis may be 1.
-func AllowTensorSequenceFirst(m *tensor.Tensor) Mask {
-	const op = "attn: AllowTensorSequenceFirst"
+func AllowTensorSequenceFirst(m *tensor.Tensor) attn.Mask {
+	const op = "mask: AllowTensorSequenceFirst"
 	a := newAllow(op, zeroOne(op, m), m.Shape())
 	if a.sequenceFirst = true; m.Rank() != 3 {
 		raiseMask(op, "", m.Shape(), "[Lq Lk B], where Lq and B may be 1")
 	}
-	return NewMask(a)
+	return attn.NewMask(a)
 }
 
 // zeroOne returns where m is 1, and panics where it is neither 0 nor 1.
 func zeroOne(op string, m *tensor.Tensor) []bool {
-	wantTensor(op, "mask", m)
+	tensor.Want(op, "mask", m)
 	seen := make([]bool, m.Len())
 	for i, v := range m.Data() {
 		if v != 0 && v != 1 {

@@ -1,0 +1,165 @@
+package mask_test
+
+import (
+	"fmt"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/tensor"
+)
+
+// The last two of five positions ask: the last query attends to every key.
+func ExampleCausal() {
+	fmt.Print(mask.Causal().Draw(attn.Sizes{Lq: 2, Lk: 5}))
+	// Output:
+	// 1 1 1 1 ·
+	// 1 1 1 1 1
+}
+
+// Queries that stand elsewhere than at the end: here they are the first ones.
+func ExampleCausalAt() {
+	fmt.Print(mask.CausalAt(0).Draw(attn.Sizes{Lq: 2, Lk: 5}))
+	// Output:
+	// 1 · · · ·
+	// 1 1 · · ·
+}
+
+// A causal sliding window of three positions.
+func ExampleWindow() {
+	fmt.Print(mask.Window(2, 0).Draw(attn.Sizes{Lq: 5, Lk: 5}))
+	// Output:
+	// 1 · · · ·
+	// 1 1 · · ·
+	// 1 1 1 · ·
+	// · 1 1 1 ·
+	// · · 1 1 1
+}
+
+// Two sequences whose queries stand at different positions.
+func ExampleWindowAt() {
+	fmt.Print(mask.WindowAt(1, 1, 0, 3).Draw(attn.Sizes{B: 2, Lq: 2, Lk: 6}))
+	// Output:
+	// 1 1 · · · ·
+	// 1 1 1 · · ·
+	//
+	// · · 1 1 1 ·
+	// · · · 1 1 1
+}
+
+func ExampleWindowWithSinks() {
+	fmt.Print(mask.WindowWithSinks(1, 0, 2).Draw(attn.Sizes{Lq: 6, Lk: 6}))
+	// Output:
+	// 1 · · · · ·
+	// 1 1 · · · ·
+	// 1 1 1 · · ·
+	// 1 1 1 1 · ·
+	// 1 1 · 1 1 ·
+	// 1 1 · · 1 1
+}
+
+// A prompt of three tokens is read as a whole, what is written after it causally.
+func ExamplePrefix() {
+	fmt.Print(mask.Prefix(3).Draw(attn.Sizes{Lq: 5, Lk: 5}))
+	// Output:
+	// 1 1 1 · ·
+	// 1 1 1 · ·
+	// 1 1 1 · ·
+	// 1 1 1 1 ·
+	// 1 1 1 1 1
+}
+
+func ExampleLengths() {
+	fmt.Print(mask.Lengths(2, 4).Draw(attn.Sizes{B: 2, Lq: 1, Lk: 4}))
+	// Output:
+	// 1 1 · ·
+	//
+	// 1 1 1 1
+}
+
+func ExampleLengthsOfQueries() {
+	fmt.Print(mask.LengthsOfQueries([][]int{{1, 3, 2}}).Draw(attn.Sizes{Lq: 3, Lk: 4}))
+	// Output:
+	// 1 · · ·
+	// 1 1 1 ·
+	// 1 1 · ·
+}
+
+// Queries that are padding attend to nothing and get zeros.
+func ExampleQueryLengths() {
+	fmt.Print(attn.And(mask.QueryLengths(2), mask.Lengths(3)).Draw(attn.Sizes{Lq: 3, Lk: 4}))
+	// Output:
+	// 1 1 1 ·
+	// 1 1 1 ·
+	// · · · ·
+}
+
+// Documents of two and three tokens are packed into a row of six, and each is causal.
+func ExampleDocuments() {
+	packed := attn.And(mask.Documents([]int{2, 5}), mask.Causal())
+	fmt.Print(packed.Draw(attn.Sizes{Lq: 6, Lk: 6}))
+	// Output:
+	// 1 · · · · ·
+	// 1 1 · · · ·
+	// · · 1 · · ·
+	// · · 1 1 · ·
+	// · · 1 1 1 ·
+	// · · · · · ·
+}
+
+func ExampleBlocks() {
+	fmt.Print(mask.Blocks(2, 1, 0).Draw(attn.Sizes{Lq: 6, Lk: 6}))
+	// Output:
+	// 1 1 · · · ·
+	// 1 1 · · · ·
+	// 1 1 1 1 · ·
+	// 1 1 1 1 · ·
+	// · · 1 1 1 1
+	// · · 1 1 1 1
+}
+
+func ExampleStrided() {
+	fmt.Print(mask.Strided(3).Draw(attn.Sizes{Lq: 3, Lk: 8}))
+	// Output:
+	// · · 1 1 1 1 · ·
+	// 1 · · 1 1 1 1 ·
+	// · 1 · · 1 1 1 1
+}
+
+// A mask of one row serves all sequences, heads and queries.
+func ExampleAllow() {
+	fmt.Print(mask.Allow([]bool{true, false, true}, 3).Draw(attn.Sizes{Lq: 2, Lk: 3}))
+	// Output:
+	// 1 · 1
+	// 1 · 1
+}
+
+// Sequence-first code has masks [Lq Lk B].
+func ExampleAllowSequenceFirst() {
+	seen := []bool{true, true, true, false, false, true} // keys 0, 1 and 2, of two sequences each
+	fmt.Print(mask.AllowSequenceFirst(seen, 1, 3, 2).Draw(attn.Sizes{B: 2, Lq: 1, Lk: 3}))
+	// Output:
+	// 1 1 ·
+	//
+	// 1 · 1
+}
+
+func ExampleAllowFunc() {
+	diagonal := mask.AllowFunc(func(_, _, i, j int) bool { return i != j })
+	fmt.Print(diagonal.Draw(attn.Sizes{Lq: 3, Lk: 3}))
+	// Output:
+	// · 1 1
+	// 1 · 1
+	// 1 1 ·
+}
+
+func ExampleAllowTensor() {
+	scores := tensor.Zeros(2, 2, 4)                                  // [B Lq Lk]
+	keys := tensor.New([]float32{1, 1, 0, 0, 1, 1, 1, 0}, 2, 1, 4)   // [B 1 Lk], padding is 0
+	past := tensor.New([]float32{1, 0, 0, 0, 1, 1, 0, 0}, 2, 4)      // [Lq Lk]
+	both := attn.And(mask.AllowTensor(keys), mask.AllowTensor(past)) // what both allow
+	fmt.Println(attn.MaskedSoftmax(nil, scores, mask.AllowTensor(keys)))
+	fmt.Println(attn.MaskedSoftmax(nil, scores, both))
+	// Output:
+	// [[[0.5 0.5 0 0] [0.5 0.5 0 0]] [[0.3333 0.3333 0.3333 0] [0.3333 0.3333 0.3333 0]]]
+	// [[[1 0 0 0] [0.5 0.5 0 0]] [[1 0 0 0] [0.5 0.5 0 0]]]
+}

@@ -1,0 +1,62 @@
+package observe_test
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/observe"
+	"github.com/attn-go/attn/score"
+	"github.com/attn-go/attn/tensor"
+)
+
+// threeKeys are a query and three keys, with weights of 0.25, 0.5 and 0.25.
+func threeKeys() (q, k, v *tensor.Tensor) {
+	q = tensor.New([]float32{1}, 1, 1, 1, 1)
+	k = tensor.New([]float32{0, float32(math.Ln2), 0}, 1, 1, 3, 1)
+	return q, k, tensor.New([]float32{1, 2, 5}, 1, 1, 3, 1)
+}
+
+// Which keys matter, without an array of all weights.
+func ExampleTopKeys() {
+	q, k, v := threeKeys()
+	top := &observe.TopKeys{K: 2}
+	attn.Attend(nil, q, k, v, attn.Options{Score: score.Dot(), Rows: []attn.RowObserver{top}})
+	fmt.Println(top.Of(0, 0, 0))
+	// Output:
+	// [1 0] [0.5 0.25]
+}
+
+// How much each key receives: what a cache that evicts the least used keys wants to know.
+func ExampleReceived() {
+	x := tensor.Zeros(1, 1, 3, 2)
+	received := new(observe.Received)
+	attn.Attend(nil, x, x, x, attn.Options{Mask: mask.Causal(), Rows: []attn.RowObserver{received}})
+	fmt.Println(received.Totals()) // 1 + 1/2 + 1/3, 1/2 + 1/3, 1/3
+	// Output:
+	// [[[1.833 0.8333 0.3333]]]
+}
+
+// How widely each query spreads its attention.
+func ExampleEntropy() {
+	x := tensor.Zeros(1, 1, 4, 2)
+	entropy := new(observe.Entropy)
+	attn.Attend(nil, x, x, x, attn.Options{Mask: mask.Causal(), Rows: []attn.RowObserver{entropy}})
+	fmt.Println(entropy.Values()) // the logarithms of 1, 2, 3 and 4 keys
+	// Output:
+	// [[[0 0.6931 1.099 1.386]]]
+}
+
+// The weights of one head and one query, of a layer with many.
+func ExampleChosenWeights() {
+	x := tensor.Zeros(1, 8, 100, 2)
+	chosen := &observe.ChosenWeights{Heads: []int{5}, Queries: []int{3, 1}}
+	attn.Attend(nil, x, x, x, attn.Options{Mask: mask.Causal(), Rows: []attn.RowObserver{chosen}})
+	w := chosen.Weights()
+	fmt.Println(w.Shape())
+	fmt.Println(w.At(0, 0, 0, 3), w.At(0, 0, 1, 1), w.At(0, 0, 1, 2))
+	// Output:
+	// [1 1 2 100]
+	// 0.25 0.5 0
+}

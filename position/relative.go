@@ -1,0 +1,197 @@
+package position
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// ALiBi adds −slope·|p − j| to the score of a query at position p with key j, with one
+// slope for each query head: attention with linear biases, which needs no position
+// embedding. Without slopes they are ALiBiSlopes of the number of heads.
+//
+// Source: Press et al., "Train Short, Test Long: Attention with Linear Biases Enables
+// Input Length Extrapolation", 2022, https://arxiv.org/abs/2108.12409, section 3.
+func ALiBi(slopes ...float32) attn.ScoreChange { return &alibi{slopes: slopes} }
+
+type alibi struct{ slopes []float32 }
+
+func (r *alibi) Check(s attn.Sizes) error {
+	if len(r.slopes) != 0 && len(r.slopes) != s.H {
+		return &tensor.ShapeError{Arg: "bias of ALiBi", What: "number of slopes", Got: []int{len(r.slopes)}, Want: fmt.Sprintf("one for each of H=%d heads", s.H)}
+	}
+	for h, s := range r.slopes {
+		if math.IsNaN(float64(s)) || math.IsInf(float64(s), 0) {
+			return &tensor.ValueError{Arg: fmt.Sprintf("slope %d of ALiBi", h), Got: fmt.Sprint(s), Want: "a finite number"}
+		}
+	}
+	return nil
+}
+
+// Param returns the slopes, [1 H 1], so that those of the number of heads are worked
+// out once a call.
+func (r *alibi) Param(_ *tensor.Tape, x attn.Inputs) *tensor.Tensor {
+	slopes := r.slopes
+	if len(slopes) == 0 {
+		slopes = ALiBiSlopes(x.H)
+	}
+	return tensor.New(slopes, 1, len(slopes), 1)
+}
+
+func (*alibi) Adds() bool { return true }
+
+func (r *alibi) Apply(at attn.Row, param, scores []float32) {
+	slope, d := param[0], at.Position-at.Key
+	for n := range scores {
+		scores[n] -= float32(slope * float32(abs(d-n)))
+	}
+}
+
+func (*alibi) Back(attn.Row, []float32, []float32, []float32, []float32, []float32) {}
+
+// ALiBiSlopes returns the published slopes for a number of heads: 2^(−8/n), 2^(−16/n), …
+// for n a power of two; for others those of the next smaller power of two, and then
+// every other one of twice that. It panics with a *tensor.ValueError if the number is
+// negative.
+func ALiBiSlopes(heads int) []float32 {
+	if heads < 0 {
+		panic(&tensor.ValueError{Op: "position: ALiBiSlopes", Arg: "heads", Got: fmt.Sprint(heads), Want: "a number of at least 0"})
+	}
+	power := 1
+	for 2*power <= heads {
+		power *= 2
+	}
+	slopes := make([]float32, 0, heads)
+	for i := range min(power, heads) {
+		slopes = append(slopes, float32(math.Exp2(-8*float64(i+1)/float64(power))))
+	}
+	for i := 0; len(slopes) < heads; i += 2 {
+		slopes = append(slopes, float32(math.Exp2(-4*float64(i+1)/float64(power))))
+	}
+	return slopes
+}
+
+// ShawBias adds scale·q_i·r_c to the score of query i with key j, where
+// c = clip(j − p, −K, K) is the clipped distance from the position p of the query and
+// r [2K+1 E] has a learnt vector for each, that of distance −K first; [H 2K+1 E] for
+// vectors of each head. The scale is 1/√E, as for the score.
+//
+// Source: Shaw et al., "Self-Attention with Relative Position Representations", 2018,
+// https://arxiv.org/abs/1803.02155, eq. 4.
+func ShawBias(r *tensor.Tensor) attn.ScoreChange { return &relative{r: r} }
+
+// TransformerXLBias adds scale·(q_i + v)·r_(p−j) + scale·u·k_j to the score of query i
+// with key j: the terms b, d and c of Transformer-XL. r [2K+1 E], or [H 2K+1 E], has the
+// projected encodings of the distances j − p from −K to K, beyond which they are
+// clipped; u and v are [H E]. The scale is 1/√E.
+//
+// Source: Dai et al., "Transformer-XL: Attentive Language Models beyond a Fixed-Length
+// Context", 2019, https://arxiv.org/abs/1901.02860, section 3.3.
+func TransformerXLBias(r, u, v *tensor.Tensor) []attn.ScoreChange {
+	return []attn.ScoreChange{&relative{r: r, v: v}, keyBias{u}}
+}
+
+// relative is scale·(q_i + v)·r_c, for a clipped distance c.
+type relative struct{ r, v *tensor.Tensor }
+
+func (x *relative) Check(s attn.Sizes) error {
+	const arg = "vectors of relative positions"
+	want, sizes := fmt.Sprintf("[2K+1 E] or [H=%d 2K+1 E]", s.H), []int{-1, -1}
+	if x.r != nil && x.r.Rank() == 3 {
+		sizes = []int{s.H, -1, -1}
+	}
+	if err := tensor.CheckShape(arg, x.r, want, sizes...); err != nil {
+		return err
+	}
+	if x.r.Dim(-2)%2 == 0 {
+		return &tensor.ShapeError{Arg: arg, Got: x.r.Shape(), Want: want}
+	}
+	if x.v == nil {
+		return nil
+	}
+	e := x.r.Dim(-1)
+	return tensor.CheckShape("v of relative positions", x.v, fmt.Sprintf("[H=%d E=%d]", s.H, e), s.H, e)
+}
+
+// Param returns scale·(q + v)·rᵀ [B H Lq 2K+1].
+func (x *relative) Param(t *tensor.Tape, in attn.Inputs) *tensor.Tensor {
+	q := in.Queries(t)
+	e := q.Dim(3)
+	if got := x.r.Dim(-1); got != e {
+		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "bias of relative positions", What: "head size", Got: []int{got}, Want: fmt.Sprintf("E=%d", e)})
+	}
+	if x.v != nil {
+		q = tensor.Add(t, q, tensor.Reshape(t, x.v, 1, x.v.Dim(0), 1, e))
+	}
+	q = tensor.Scale(t, q, float32(1/math.Sqrt(float64(e))))
+	n := x.r.Dim(-2)
+	r := x.r
+	if r.Rank() == 2 {
+		r = tensor.Reshape(t, r, 1, 1, n, e)
+	} else {
+		r = tensor.Reshape(t, r, 1, r.Dim(0), n, e)
+	}
+	return tensor.MatMulT(t, q, tensor.BroadcastTo(t, r, q.Dim(0), q.Dim(1), n, e))
+}
+
+// row returns the numbers of a query, and the one for the key at.Key: the next belong to
+// the keys behind it, as far as there are any.
+func (x *relative) row(at attn.Row, param []float32) (all []float32, first int) {
+	n := x.r.Dim(-2)
+	return param[at.Query*n:][:n], at.Key - at.Position + n/2
+}
+
+func (*relative) Adds() bool { return true }
+
+func (x *relative) Apply(at attn.Row, param, scores []float32) {
+	all, first := x.row(at, param)
+	for j := range scores {
+		scores[j] += all[min(max(first+j, 0), len(all)-1)]
+	}
+}
+
+func (x *relative) Back(at attn.Row, _, dparam, _, _, grad []float32) {
+	all, first := x.row(at, dparam)
+	for j, g := range grad {
+		all[min(max(first+j, 0), len(all)-1)] += g
+	}
+}
+
+// keyBias is scale·u·k_j.
+type keyBias struct{ u *tensor.Tensor }
+
+func (x keyBias) Check(s attn.Sizes) error {
+	return tensor.CheckShape("u of relative positions", x.u, fmt.Sprintf("[H=%d E]", s.H), s.H, -1)
+}
+
+// Param returns scale·u·kᵀ [B H Lk].
+func (x keyBias) Param(t *tensor.Tape, in attn.Inputs) *tensor.Tensor {
+	k := in.Keys(t)
+	b, g, lk, e := k.Dim(0), k.Dim(1), k.Dim(2), k.Dim(3)
+	h := x.u.Dim(0)
+	if got := x.u.Dim(-1); got != e {
+		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "bias of relative positions", What: "head size", Got: []int{got}, Want: fmt.Sprintf("E=%d", e)})
+	}
+	u := tensor.Scale(t, tensor.Reshape(t, x.u, 1, g, h/g, e), float32(1/math.Sqrt(float64(e))))
+	return tensor.Reshape(t, tensor.MatMulT(t, tensor.BroadcastTo(t, u, b, g, h/g, e), k), b, h, lk)
+}
+
+func (keyBias) Adds() bool { return true }
+
+func (x keyBias) Apply(at attn.Row, param, scores []float32) {
+	attn.AddTo(scores, param[at.Key:][:len(scores)])
+}
+
+func (x keyBias) Back(at attn.Row, _, dparam, _, _, grad []float32) {
+	d := dparam[at.Key:][:len(grad)]
+	attn.AddTo(d, grad)
+}
+
+func abs(n int) int {
+	if n < 0 {
+		return -n
+	}
+	return n
+}

@@ -1,0 +1,248 @@
+// Package score has the scores of attention: how a query and a key are compared. Dot product,
+// scaled, bilinear, cosine, additive, Gaussian, L1, and Func for any function of your own; and a
+// table of them by name, with formulas and parameters.
+//
+//	out := attn.Attend(tape, q, k, v, attn.Options{Score: &score.Gaussian{}})
+//
+// Each is an attn.Score: it says in which Form it compares, and whatever has a form goes with
+// every option of Attend.
+package score
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/par"
+	"github.com/attn-go/attn/internal/simd"
+	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/tensor"
+)
+
+// Func is a user-defined scoring function, made of operations on tensors: gradients
+// flow by themselves. It returns the scores of all pairs, which take B·H·Lq·Lk numbers.
+//
+// Shapes: q [B H Lq Eq], k [B H Lk Ek], the result [B H Lq Lk].
+type Func func(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor
+
+// Form returns the form that is given by f.
+func (f Func) Form() attn.Form { return attn.Form{Given: f.scores} }
+
+// scores calls f.
+func (f Func) scores(t *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor {
+	if f == nil {
+		panic(&tensor.ValueError{Op: "attn: Attend", Arg: "score", Got: "a nil score.Func", Want: "a function"})
+	}
+	return f(t, q, k)
+}
+
+// OnKeys returns a score equal to s on the keys k [B H Lk E], with the part of
+// the work that depends on the keys alone already done: a decoder that asks the
+// same keys step after step saves it. The result must be given the same k.
+func OnKeys(t *tensor.Tape, s attn.Score, k *tensor.Tensor) attn.Score {
+	tensor.Want("score: OnKeys", "key", k)
+	if f := s.Form(); f.Keys != nil {
+		return onKeys{s, f.Keys(t, k)}
+	}
+	return s
+}
+
+// onKeys is a score whose keys have been mapped.
+type onKeys struct {
+	attn.Score
+	keys *tensor.Tensor
+}
+
+// Form compares queries with the keys that have been mapped.
+func (s onKeys) Form() attn.Form {
+	f := s.Score.Form()
+	f.MappedKeys = s.keys
+	return f
+}
+
+// dot is scale·qᵀk, divided by √E if it is perRoot.
+type dot struct {
+	scale   float32
+	perRoot bool
+}
+
+// Dot returns the score qᵀk.
+//
+// Source: Luong et al., "Effective Approaches to Attention-based Neural Machine
+// Translation", 2015, https://arxiv.org/abs/1508.04025, section 3.1.
+func Dot() attn.Score { return dot{scale: 1} }
+
+// ScaledDot returns the score qᵀk/√E.
+//
+// Source: Vaswani et al., "Attention Is All You Need", 2017, section 3.2.1.
+func ScaledDot() attn.Score { return dot{scale: 1, perRoot: true} }
+
+// DotScale returns the score scale·qᵀk. It panics with a *tensor.ValueError if scale is
+// not finite.
+func DotScale(scale float32) attn.Score {
+	s := float64(scale)
+	if math.IsNaN(s) || math.IsInf(s, 0) {
+		panic(&tensor.ValueError{Op: "score: DotScale", Arg: "scale", Got: fmt.Sprint(scale), Want: "a finite number"})
+	}
+	return dot{scale: scale}
+}
+
+// dotKind and scaledDotKind are the entries of Dot and ScaledDot.
+var (
+	dotKind       = Kind{Name: "dot", Formula: "qᵀk", Score: Dot(), Scaled: DotScale}
+	scaledDotKind = Kind{Name: "scaled", Formula: "qᵀk / √E", Score: ScaledDot(), Scaled: DotScale}
+)
+
+// Form returns scale·qᵀk.
+func (s dot) Form() attn.Form { return attn.Form{Scale: s.scale, PerRoot: s.perRoot} }
+
+// Bilinear is the score qᵀWk, Luong's "general", between queries and keys of
+// any two sizes.
+//
+// Source: Luong et al., 2015, section 3.1.
+type Bilinear struct {
+	W *tensor.Tensor // [Eq Ek]
+	// Scaled divides by (Eq·Ek)^¼, which is √E where the sizes agree.
+	Scaled bool
+}
+
+// NewBilinear returns a bilinear score with W drawn as nn.Xavier does.
+func NewBilinear(eq, ek int, rng *rand.Rand) *Bilinear {
+	return &Bilinear{W: nn.Xavier(rng, eq, ek)}
+}
+
+// Form returns (Wᵀq)ᵀk, scaled if it should be.
+func (s *Bilinear) Form() attn.Form {
+	const op, arg = "attn: Attend", "w of the bilinear score"
+	tensor.Want(op, arg, s.W)
+	if s.W.Rank() != 2 {
+		panic(&tensor.ShapeError{Op: op, Arg: arg, Got: s.W.Shape(), Want: "[Eq Ek]"})
+	}
+	f := attn.Form{Scale: 1, Queries: func(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
+		wantSize("query", q, s.W.Dim(0))
+		return tensor.MatMul(t, q, s.W)
+	}}
+	if s.Scaled {
+		f.Scale = float32(math.Pow(float64(max(s.W.Len(), 1)), -0.25))
+	}
+	return f
+}
+
+// Params returns "w".
+func (s *Bilinear) Params() nn.Params { return nn.Vars{{Name: "w", Tensor: s.W}}.Params() }
+
+// WithParams returns the score with another "w".
+func (s *Bilinear) WithParams(p map[string]*tensor.Tensor) attn.Score {
+	return &Bilinear{W: p["w"], Scaled: s.Scaled}
+}
+
+// bilinearKind and scaledBilinearKind are the entries of Bilinear. The scores of both
+// begin alike, as small as the factor of ScaledDot makes them. W is larger in the second,
+// and so the steps of an optimiser are smaller beside it.
+var (
+	bilinearKind = Kind{
+		Name: "bilinear", Formula: "qᵀ·w·k", Score: &Bilinear{},
+		Params: []Param{{Name: "w", Axes: []string{"Eq", "Ek"}, New: func(s Sizes, rng *rand.Rand) *tensor.Tensor {
+			w := nn.Xavier(rng, s.Query, s.Key)
+			root := float32(math.Sqrt(math.Sqrt(float64(s.Query) * float64(s.Key))))
+			for i := range w.Data() {
+				w.Data()[i] /= root
+			}
+			return w
+		}}},
+	}
+	scaledBilinearKind = Kind{
+		Name: "scaled-bilinear", Formula: "qᵀ·w·k / (Eq·Ek)^¼", Score: &Bilinear{Scaled: true},
+		Params: []Param{{Name: "w", Axes: []string{"Eq", "Ek"}, New: func(s Sizes, rng *rand.Rand) *tensor.Tensor {
+			return nn.Xavier(rng, s.Query, s.Key)
+		}}},
+	}
+)
+
+// Cosine is the cosine of the angle between query and key, times a scale. It does not
+// depend on their lengths, however large or small. A vector of zeros has no direction:
+// its cosine with any other is 0, and so is its gradient. There is no ε.
+//
+// Source: Graves et al., "Neural Turing Machines", 2014,
+// https://arxiv.org/abs/1410.5401, eq. 6.
+type Cosine struct {
+	Scale *tensor.Tensor // one element, learnt if it is a parameter; nil means 1
+}
+
+// Form returns the dot product of vectors of length 1.
+func (s *Cosine) Form() attn.Form { return attn.Form{Scale: 1, Queries: s.unitQueries, Keys: unit} }
+
+// unit returns vectors of length 1.
+func unit(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
+	return tensor.Normalize(t, x, 0)
+}
+
+// unitQueries returns vectors whose length is the scale.
+func (s *Cosine) unitQueries(t *tensor.Tape, q *tensor.Tensor) *tensor.Tensor {
+	q = unit(t, q)
+	if s.Scale == nil {
+		return q
+	}
+	if s.Scale.Len() != 1 {
+		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: "scale of the cosine score", Got: s.Scale.Shape(), Want: "one element"})
+	}
+	return times(t, q, s.Scale)
+}
+
+// times returns s·x, where s has one element. The gradient of s is a sum over all
+// queries of a batch, which may be millions: it is taken in float64, and so this
+// is not tensor.Mul.
+func times(t *tensor.Tape, x, s *tensor.Tensor) *tensor.Tensor {
+	factor := s.Item()
+	y := t.Make(x.Shape()...)
+	par.For(x.Len(), grain, func(lo, hi int) { simd.Scale(y.Data()[lo:hi], factor, x.Data()[lo:hi]) })
+	if t.Needs(x, s) {
+		t.Record(y, func(dy []float32) {
+			if dx := t.GradOf(x); dx != nil {
+				par.For(len(dx), grain, func(lo, hi int) { simd.Axpy(factor, dy[lo:hi], dx[lo:hi]) })
+			}
+			if ds := t.GradOf(s); ds != nil {
+				var sum float64
+				for i, d := range dy {
+					if d != 0 {
+						sum += float64(d) * float64(x.Data()[i])
+					}
+				}
+				ds[0] += float32(sum)
+			}
+		})
+	}
+	return y
+}
+
+// Params returns "scale" where there is one.
+func (s *Cosine) Params() nn.Params { return nn.Vars{{Name: "scale", Tensor: s.Scale}}.Params() }
+
+// WithParams returns the score with another "scale".
+func (s *Cosine) WithParams(p map[string]*tensor.Tensor) attn.Score {
+	return &Cosine{Scale: p["scale"]}
+}
+
+// cosineKind is the entry of Cosine. Cosines lie in [−1, 1]: without a scale no weight
+// could ever stand out. 10 is where learnt scales tend to begin (Henry et al.,
+// "Query-Key Normalization for Transformers", 2020).
+var cosineKind = Kind{
+	Name: "cosine", Formula: "scale·qᵀk / (‖q‖·‖k‖)", Score: &Cosine{},
+	Params: []Param{{Name: "scale", Axes: []string{"1"}, Optional: true, New: func(Sizes, *rand.Rand) *tensor.Tensor {
+		return tensor.Full(10, 1).Param()
+	}}},
+	Scaled: func(factor float32) attn.Score { return &Cosine{Scale: tensor.Full(factor, 1)} },
+}
+
+// grain is the number of scores that one thread takes at a time.
+const grain = 1 << 13
+
+// wantSize panics unless the last axis of x has the given size. It does not name the whole shape,
+// because Attend may have put heads together.
+func wantSize(arg string, x *tensor.Tensor, e int) {
+	tensor.Want("attn: Attend", arg, x)
+	if got := x.Dim(-1); got != e {
+		panic(&tensor.ShapeError{Op: "attn: Attend", Arg: arg, What: "head size", Got: []int{got}, Want: fmt.Sprintf("E=%d", e)})
+	}
+}
