@@ -27,7 +27,7 @@ func again(op string, q heads, kv KV, d dims, o Options) (weights func(b, h int)
 			panic(&tensor.ValueError{Op: op, Arg: "head", Got: fmt.Sprintf("%d of sequence %d", h, b), Want: fmt.Sprintf("less than %d, of a sequence less than %d", d.H, d.B)})
 		}
 		o, one := o, &onlyHead{batch: b, head: h}
-		o.Rows = []RowObserver{one}
+		o.Observers = []Observer{one}
 		attend(nil, op, q, kv, d, &o, nil)
 		return one.weights
 	}, held
@@ -52,9 +52,9 @@ func (x *onlyHead) Row(at Row, weights []float32) {
 
 // only returns the head that alone is asked for, if there is one.
 func (o *Options) only() (*onlyHead, bool) {
-	if len(o.Rows) != 1 {
+	if len(o.Observers) != 1 {
 		return nil, false
 	}
-	x, ok := o.Rows[0].(*onlyHead)
+	x, ok := o.Observers[0].(*onlyHead)
 	return x, ok
 }

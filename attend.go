@@ -40,9 +40,9 @@ type Options struct {
 	Weights bool
 	// LogSumExp asks for Output.LogSumExp.
 	LogSumExp bool
-	// Rows are told of the weights of each query while they are computed, so that
-	// statistics of them need no memory for all.
-	Rows []RowObserver
+	// Observers are called with the weights of each query while they are computed, so that
+	// statistics of them need no memory for all weights.
+	Observers []Observer
 	// QueryLens and KeyLens are how many queries and keys each sequence has, where they
 	// differ: what follows is padding, to which nothing attends and which gets zeros. The
 	// last query of a sequence stands at its last key, unlike under mask.Lengths, which hides
@@ -52,9 +52,9 @@ type Options struct {
 	// of a MultiHead. The zero values put keys at 0, 1, 2, … and the last query at the
 	// last key.
 	QueryPositions, KeyPositions Positions
-	// Observe, if not nil, is told of the weights, before dropout and without
+	// Observe, if not nil, is called with the weights, before dropout and without
 	// gradient. The tensor lives as long as the tape's memory.
-	Observe Observer
+	Observe WeightsFunc
 	// Inspect, if not nil, is told of queries, keys and norms of values.
 	Inspect Inspector
 	// Layer is the name under which Observe and Inspect are told; in a MultiHead, empty
@@ -62,8 +62,8 @@ type Options struct {
 	Layer string
 }
 
-// Observer is told of a layer's weights [B H Lq Lk] each time it attends.
-type Observer func(layer string, weights *tensor.Tensor)
+// WeightsFunc is called with a layer's weights [B H Lq Lk] each time it attends.
+type WeightsFunc func(layer string, weights *tensor.Tensor)
 
 // Output is what attention returns.
 type Output struct {
@@ -162,7 +162,7 @@ func attend(t *tensor.Tape, op string, q heads, kv KV, d dims, o *Options, last 
 	}
 	c := newCall(t, op, inputs(d, q, kv.unmappedKeys(op)), d, o)
 	asked, of := q, kv // before they are mapped
-	for _, r := range o.Rows {
+	for _, r := range o.Observers {
 		r.Begin(d.Sizes)
 	}
 	f := o.score().Form()
@@ -217,9 +217,9 @@ func (o *Options) check(op string, d dims) {
 	if o.Sinks != nil {
 		raise(op, "sinks", tensor.CheckShape("sinks", o.Sinks, fmt.Sprintf("[H=%d]", d.H), d.H))
 	}
-	for _, r := range o.Rows {
+	for _, r := range o.Observers {
 		if r == nil {
-			panic(&tensor.ValueError{Op: op, Arg: "observer of rows", Got: "nil", Want: "a RowObserver"})
+			panic(&tensor.ValueError{Op: op, Arg: "observer", Got: "nil", Want: "an Observer"})
 		}
 	}
 	raise(op, "query lengths", wantCounts("number of queries", d.QueryLens, "Lq", d.B, d.Lq))

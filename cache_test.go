@@ -414,7 +414,7 @@ func TestRowsOfForgottenKeys(t *testing.T) {
 		}
 		cache.Append(tensor.Randn(rng, 1, 1, 3, 8), tensor.Randn(rng, 1, 1, 3, 8), nil)
 		rows := new(observe.ChosenWeights)
-		cache.Attend(nil, q, attn.Options{Mask: mask.Causal(), Rows: []attn.RowObserver{rows}})
+		cache.Attend(nil, q, attn.Options{Mask: mask.Causal(), Observers: []attn.Observer{rows}})
 		return rows.Weights().Data()
 	}
 	for range 3 {

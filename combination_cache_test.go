@@ -221,7 +221,7 @@ func (c *cacheCombination) attend(t *testing.T, s *cacheState) {
 	options := func() (attn.Options, *rowTotals) {
 		o := drawn.of(func(_ string, x *tensor.Tensor) *tensor.Tensor { return x })
 		rows := new(rowTotals)
-		o.Rows, o.QueryLens = []attn.RowObserver{rows}, queries
+		o.Observers, o.QueryLens = []attn.Observer{rows}, queries
 		return o, rows
 	}
 	traceOf := func(y attn.Output, rows *rowTotals) trace {

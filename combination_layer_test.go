@@ -171,7 +171,7 @@ func (c *layerCombination) layer(t *tensor.Tape, q, k, v *tensor.Tensor, o attn.
 		o.QueryPositions, o.KeyPositions = ids(c.queryPositions), ids(c.keyPositions)
 	}
 	rows := new(observe.ChosenWeights)
-	o.Rows = append(o.Rows, rows)
+	o.Observers = append(o.Observers, rows)
 	var y attn.Output
 	if c.apart {
 		y = c.m.Query(t, swap(q), c.m.Project(t, swap(k), swap(v)), o)

@@ -315,7 +315,7 @@ func (c *combination) run(attend attend, score attn.Score, params trace) trace {
 	o := c.options.of(leaf)
 	o.Score = score
 	rows := new(rowTotals)
-	o.Rows = append(o.Rows, rows)
+	o.Observers = append(o.Observers, rows)
 	y := attend(tape, q, k, v, o)
 	outs, douts := []*tensor.Tensor{y.Out}, []*tensor.Tensor{c.dout}
 	if c.options.weights {

@@ -178,7 +178,7 @@ func ExampleMultiHead_Keep() {
 }
 
 // An observer is told of the weights [B H Lq Lk] of every layer that it is given to.
-func ExampleObserver() {
+func ExampleWeightsFunc() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	observe := func(layer string, weights *tensor.Tensor) { fmt.Println(layer, weights.Shape()) }
 	x := tensor.Randn(rng, 1, 5, 16)

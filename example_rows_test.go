@@ -52,11 +52,11 @@ func (d *distance) Row(at attn.Row, weights []float32) {
 	}
 }
 
-func ExampleRowObserver() {
+func ExampleObserver() {
 	x := tensor.Zeros(1, 2, 5, 4)
 	d := new(distance)
 	attn.Attend(nil, x, x, x, attn.Options{
-		Mask: mask.Causal(), Changes: []attn.ScoreChange{position.ALiBi(0, 10)}, Rows: []attn.RowObserver{d},
+		Mask: mask.Causal(), Changes: []attn.ScoreChange{position.ALiBi(0, 10)}, Observers: []attn.Observer{d},
 	})
 	fmt.Printf("%.2f\n%.2f\n", d.mean[0], d.mean[1]) // the second head attends to what is near
 	// Output:

@@ -161,11 +161,11 @@ func gradOrZeros(t *tensor.Tape, x *tensor.Tensor) []float32 {
 
 // row returns the function that is called with rows of weights, nil if there is none.
 func (o *Options) row() func(Row, []float32) {
-	if len(o.Rows) == 0 {
+	if len(o.Observers) == 0 {
 		return nil
 	}
 	return func(at Row, w []float32) {
-		for _, r := range o.Rows {
+		for _, r := range o.Observers {
 			r.Row(at, w)
 		}
 	}

@@ -34,7 +34,7 @@ func formula(t *tensor.Tape, q, k, v *tensor.Tensor, o attn.Options) attn.Output
 	if o.LogSumExp {
 		y.LogSumExp = tensor.LogSumExp(t, s)
 	}
-	for _, observer := range o.Rows {
+	for _, observer := range o.Observers {
 		observer.Begin(sizesOfCall(q, k, o))
 		eachRow(sizesOfCall(q, k, o), func(at attn.Row, lo, hi int) { observer.Row(at, weights.Data()[lo:hi]) })
 	}

@@ -7,14 +7,14 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// RowObserver is told of the weights of each query while attention is computed, so
-// that a statistic of the weights, or a part of them, can be had without memory for
-// all: see Received, TopKeys, Entropy and ChosenWeights.
-type RowObserver interface {
+// Observer is called with the weights of each query while attention is computed, so that a
+// statistic of the weights, or a part of them, needs no memory for all: package observe has the
+// total that each key receives, top keys, entropy and chosen weights.
+type Observer interface {
 	// Begin is called once before the rows of a call of Attend.
 	Begin(s Sizes)
-	// Row is told of the weights [Lk] of the query at, before dropout. It is called
-	// concurrently, once for each query, in any order, and must not keep weights.
+	// Row is called with the weights [Lk] of the query at, before dropout: concurrently,
+	// once for each query, in any order. It must not keep weights.
 	Row(at Row, weights []float32)
 }
 

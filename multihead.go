@@ -419,7 +419,7 @@ func (m *MultiHead) attend(t *tensor.Tape, queries heads, kv KV, o Options) Outp
 // without is attend for a layer that has no heads.
 func (m *MultiHead) without(t *tensor.Tape, queries heads, d dims, o Options) Output {
 	var out Output
-	for _, r := range o.Rows {
+	for _, r := range o.Observers {
 		r.Begin(d.Sizes)
 	}
 	if o.Weights || o.Observe != nil {

@@ -17,20 +17,20 @@ func BenchmarkRows(b *testing.B) {
 		q, k, v := tensor.Randn(rng, 1, 12, l, 64), tensor.Randn(rng, 1, 12, l, 64), tensor.Randn(rng, 1, 12, l, 64)
 		for _, c := range []struct {
 			name string
-			rows []attn.RowObserver
+			rows []attn.Observer
 		}{
 			{"none", nil},
-			{"nothing", []attn.RowObserver{idle{}}},
-			{"top 8", []attn.RowObserver{&observe.TopKeys{K: 8}}},
-			{"received", []attn.RowObserver{new(observe.Received)}},
-			{"both", []attn.RowObserver{&observe.TopKeys{K: 8}, new(observe.Received)}},
-			{"entropy", []attn.RowObserver{new(observe.Entropy)}},
+			{"nothing", []attn.Observer{idle{}}},
+			{"top 8", []attn.Observer{&observe.TopKeys{K: 8}}},
+			{"received", []attn.Observer{new(observe.Received)}},
+			{"both", []attn.Observer{&observe.TopKeys{K: 8}, new(observe.Received)}},
+			{"entropy", []attn.Observer{new(observe.Entropy)}},
 		} {
 			b.Run(fmt.Sprintf("%d/%s", l, c.name), func(b *testing.B) {
 				t := tensor.NewTape(tensor.Infer)
 				for b.Loop() {
 					t.Reset()
-					attn.Attend(t, q, k, v, attn.Options{Rows: c.rows})
+					attn.Attend(t, q, k, v, attn.Options{Observers: c.rows})
 				}
 			})
 		}

@@ -138,11 +138,11 @@ func checkObservers(t *testing.T, b, h, lq, lk int, call func(attn.Options) *ten
 	t.Helper()
 	all, chosen := &told{t: t}, &observe.ChosenWeights{Heads: []int{h - 1, 0}, Queries: []int{lq - 1}}
 	top, received, entropy := &observe.TopKeys{K: 3}, new(observe.Received), new(observe.Entropy)
-	rows := []attn.RowObserver{all, chosen, top, received, entropy}
+	rows := []attn.Observer{all, chosen, top, received, entropy}
 	if h == 1 {
 		chosen.Heads = []int{0}
 	}
-	weights := call(attn.Options{Weights: true, Rows: rows})
+	weights := call(attn.Options{Weights: true, Observers: rows})
 	if n := len(all.w); n != b*h*lq {
 		t.Fatalf("told of %d rows, want %d", n, b*h*lq)
 	}
@@ -171,7 +171,7 @@ func checkObservers(t *testing.T, b, h, lq, lk int, call func(attn.Options) *ten
 
 	// Nobody asks for the weights themselves: the same, to the bit.
 	totals, values := received.Totals(), entropy.Values()
-	call(attn.Options{Rows: rows})
+	call(attn.Options{Observers: rows})
 	tensortest.Same(t, "received without weights", received.Totals().Data(), totals.Data())
 	tensortest.Same(t, "entropy without weights", entropy.Values().Data(), values.Data())
 	tensortest.Same(t, "chosen without weights", chosen.Weights().Data(), tensor.Slice(nil, want, 2, lq-1, lq).Data())
@@ -228,7 +228,7 @@ func TestObserversOfNaN(t *testing.T) {
 	q, k := tensor.Randn(newRand(229), 1, 1, 3, 5), tensor.Randn(newRand(230), 1, 1, 7, 5)
 	q.Data()[5] = float32(math.NaN()) // the second query
 	top, received, entropy, chosen := &observe.TopKeys{K: 2}, new(observe.Received), new(observe.Entropy), new(observe.ChosenWeights)
-	attn.Attend(nil, q, k, k, attn.Options{Mask: mask.Lengths(4), Rows: []attn.RowObserver{top, received, entropy, chosen}})
+	attn.Attend(nil, q, k, k, attn.Options{Mask: mask.Lengths(4), Observers: []attn.Observer{top, received, entropy, chosen}})
 	keys, weights := top.Of(0, 0, 1)
 	if !slices.Equal(keys, []int{-1, -1}) || weights[0] == weights[0] {
 		t.Errorf("top keys of NaN: %v %v, want -1 and NaN", keys, weights)
@@ -256,8 +256,8 @@ func TestObserversOfNaN(t *testing.T) {
 // What an observer cannot do is refused before anything is computed.
 func TestObserversRefuse(t *testing.T) {
 	x := tensor.Randn(newRand(233), 2, 3, 5, 7)
-	attend := func(r attn.RowObserver) func() {
-		return func() { attn.Attend(nil, x, x, x, attn.Options{Rows: []attn.RowObserver{r}}) }
+	attend := func(r attn.Observer) func() {
+		return func() { attn.Attend(nil, x, x, x, attn.Options{Observers: []attn.Observer{r}}) }
 	}
 	top := &observe.TopKeys{K: 2}
 	attend(top)()
@@ -273,7 +273,7 @@ func TestObserversRefuse(t *testing.T) {
 		{"observe: ChosenWeights: heads has number [3], want 0 to below H=3", true, attend(&observe.ChosenWeights{Heads: []int{0, 3}})},
 		{"observe: ChosenWeights: queries has number [-1], want 0 to below Lq=5", true, attend(&observe.ChosenWeights{Queries: []int{-1}})},
 		{"observe: ChosenWeights: heads is [2 0 2], want each number once", false, attend(&observe.ChosenWeights{Heads: []int{2, 0, 2}})},
-		{"attn: Attend: observer of rows is nil, want a RowObserver", false, attend(nil)},
+		{"attn: Attend: observer is nil, want an Observer", false, attend(nil)},
 	} {
 		err := tensor.Catch(c.f)
 		var shape *tensor.ShapeError
@@ -294,7 +294,7 @@ func TestObserversOfNoHeads(t *testing.T) {
 	received := new(observe.Received)
 	for _, heads := range []int{3, attn.NoHeads} {
 		m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: heads})
-		y := m.Forward(nil, x, x, x, attn.Options{Rows: []attn.RowObserver{received}, LogSumExp: true, Weights: true})
+		y := m.Forward(nil, x, x, x, attn.Options{Observers: []attn.Observer{received}, LogSumExp: true, Weights: true})
 		h := m.Config().Heads
 		for what, c := range map[string][2][]int{
 			"received": {received.Totals().Shape(), {2, h, 5}}, "log-sum-exp": {y.LogSumExp.Shape(), {2, h, 5}}, "weights": {y.Weights.Shape(), {2, h, 5, 5}},

@@ -30,7 +30,7 @@ type Pass struct {
 	// or [B H] for a batch of B examples. Nil means no gates at all.
 	Gates func(layer string) *tensor.Tensor
 	// Observe, if not nil, is told of the weights of each layer.
-	Observe attn.Observer
+	Observe attn.WeightsFunc
 }
 
 // Outcome is what came of a batch.

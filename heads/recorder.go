@@ -32,7 +32,7 @@ type RecorderOptions struct {
 }
 
 // Recorder keeps weights while a model runs. Its method Observe is an
-// attn.Observer:
+// attn.WeightsFunc:
 //
 //	recorder := heads.NewRecorder(heads.RecorderOptions{})
 //	layer.Forward(nil, x, x, x, attn.Options{Observe: recorder.Observe})
@@ -96,7 +96,7 @@ func (r *Recorder) Reset() { *r = *NewRecorder(r.options) }
 
 // Observers returns what a model is to tell: Observe and Inspect, nil for the one that the
 // options have no use for.
-func (r *Recorder) Observers() (attn.Observer, attn.Inspector) {
+func (r *Recorder) Observers() (attn.WeightsFunc, attn.Inspector) {
 	var inspect attn.Inspector
 	if r.options.OnRequest || r.options.ValueNorms || r.options.Vectors {
 		inspect = r.Inspect

@@ -13,7 +13,7 @@ import (
 )
 
 // both returns the records of two runs of the same, with weights and with weights on request.
-func both(t *testing.T, o RecorderOptions, texts Texts, run func(attn.Observer, attn.Inspector)) (kept, asked *Record) {
+func both(t *testing.T, o RecorderOptions, texts Texts, run func(attn.WeightsFunc, attn.Inspector)) (kept, asked *Record) {
 	t.Helper()
 	var records [2]*Record
 	for i := range records {
@@ -39,7 +39,7 @@ func TestRecorderOnRequest(t *testing.T) {
 	}
 	x, y := tensor.Randn(rng, 2, 11, 30), tensor.Randn(rng, 2, 7, 30)
 	lens := []int{11, 9}
-	run := func(observe attn.Observer, inspect attn.Inspector) {
+	run := func(observe attn.WeightsFunc, inspect attn.Inspector) {
 		attend := func(name string, q, k *tensor.Tensor, o attn.Options) {
 			o.Layer, o.Observe, o.Inspect = name, observe, inspect
 			layer.Forward(nil, q, k, k, o)

@@ -13,7 +13,7 @@ import (
 )
 
 // What a model is given fits.
-var _ attn.Observer = new(Recorder).Observe
+var _ attn.WeightsFunc = new(Recorder).Observe
 
 // softmaxed returns random weights [b h lq lk]; causal ones see lk-lq keys more
 // than their number.

@@ -63,7 +63,7 @@ type Run struct {
 	Cache *Cache
 	// Observe, if not nil, is told of the weights of each layer, under the name that the
 	// layer has in Config: "encoder.0.self".
-	Observe attn.Observer
+	Observe attn.WeightsFunc
 	// Inspect, if not nil, is told of what the weights are made of, under the same names.
 	Inspect attn.Inspector
 	// States, if not nil, is told of the hidden states [B L D]: of number 0, which are the

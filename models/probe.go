@@ -158,7 +158,7 @@ func (p *Probe) gates(t *tensor.Tape, given func(layer string) *tensor.Tensor) f
 }
 
 // observer returns an observer that is told of all heads, and tells of those that are left.
-func (p *Probe) observer(tell attn.Observer) attn.Observer {
+func (p *Probe) observer(tell attn.WeightsFunc) attn.WeightsFunc {
 	if tell == nil || p.kept == nil {
 		return tell
 	}

@@ -22,7 +22,7 @@ func threeKeys() (q, k, v *tensor.Tensor) {
 func ExampleTopKeys() {
 	q, k, v := threeKeys()
 	top := &observe.TopKeys{K: 2}
-	attn.Attend(nil, q, k, v, attn.Options{Score: score.Dot(), Rows: []attn.RowObserver{top}})
+	attn.Attend(nil, q, k, v, attn.Options{Score: score.Dot(), Observers: []attn.Observer{top}})
 	fmt.Println(top.Of(0, 0, 0))
 	// Output:
 	// [1 0] [0.5 0.25]
@@ -32,7 +32,7 @@ func ExampleTopKeys() {
 func ExampleReceived() {
 	x := tensor.Zeros(1, 1, 3, 2)
 	received := new(observe.Received)
-	attn.Attend(nil, x, x, x, attn.Options{Mask: mask.Causal(), Rows: []attn.RowObserver{received}})
+	attn.Attend(nil, x, x, x, attn.Options{Mask: mask.Causal(), Observers: []attn.Observer{received}})
 	fmt.Println(received.Totals()) // 1 + 1/2 + 1/3, 1/2 + 1/3, 1/3
 	// Output:
 	// [[[1.833 0.8333 0.3333]]]
@@ -42,7 +42,7 @@ func ExampleReceived() {
 func ExampleEntropy() {
 	x := tensor.Zeros(1, 1, 4, 2)
 	entropy := new(observe.Entropy)
-	attn.Attend(nil, x, x, x, attn.Options{Mask: mask.Causal(), Rows: []attn.RowObserver{entropy}})
+	attn.Attend(nil, x, x, x, attn.Options{Mask: mask.Causal(), Observers: []attn.Observer{entropy}})
 	fmt.Println(entropy.Values()) // the logarithms of 1, 2, 3 and 4 keys
 	// Output:
 	// [[[0 0.6931 1.099 1.386]]]
@@ -52,7 +52,7 @@ func ExampleEntropy() {
 func ExampleChosenWeights() {
 	x := tensor.Zeros(1, 8, 100, 2)
 	chosen := &observe.ChosenWeights{Heads: []int{5}, Queries: []int{3, 1}}
-	attn.Attend(nil, x, x, x, attn.Options{Mask: mask.Causal(), Rows: []attn.RowObserver{chosen}})
+	attn.Attend(nil, x, x, x, attn.Options{Mask: mask.Causal(), Observers: []attn.Observer{chosen}})
 	w := chosen.Weights()
 	fmt.Println(w.Shape())
 	fmt.Println(w.At(0, 0, 0, 3), w.At(0, 0, 1, 1), w.At(0, 0, 1, 2))

@@ -31,7 +31,7 @@ type network interface {
 
 // hooks is what somebody else has to do with a run: nothing, in the zero value.
 type hooks struct {
-	observe attn.Observer
+	observe attn.WeightsFunc
 	inspect attn.Inspector
 	gates   func(layer string) *tensor.Tensor // as heads.Pass has it
 }

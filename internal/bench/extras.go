@@ -41,11 +41,11 @@ var extras = []extra{
 	{name: "log-sum-exp", does: "the log-sum-exp of each query", goesWith: heads,
 		options: func(_ Work, o *attn.Options) { o.LogSumExp = true }},
 	{name: "top-keys", does: "the 8 keys with the largest weights of each query", goesWith: heads,
-		options: func(_ Work, o *attn.Options) { o.Rows = append(o.Rows, &observe.TopKeys{K: 8}) }},
+		options: func(_ Work, o *attn.Options) { o.Observers = append(o.Observers, &observe.TopKeys{K: 8}) }},
 	{name: "received", does: "the total that each key receives", goesWith: heads,
-		options: func(_ Work, o *attn.Options) { o.Rows = append(o.Rows, new(observe.Received)) }},
+		options: func(_ Work, o *attn.Options) { o.Observers = append(o.Observers, new(observe.Received)) }},
 	{name: "entropy", does: "the entropy of the weights of each query", goesWith: heads,
-		options: func(_ Work, o *attn.Options) { o.Rows = append(o.Rows, new(observe.Entropy)) }},
+		options: func(_ Work, o *attn.Options) { o.Observers = append(o.Observers, new(observe.Entropy)) }},
 }
 
 // Extras returns the names of the extras.
