@@ -53,7 +53,7 @@ type CacheConfig struct {
 type Cache struct {
 	config CacheConfig
 	shape  flash.PageShape
-	keyMap VectorMap // ψ of the score, through which keys are put before they are stored; nil if there is none
+	keyMap func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor // ψ of the score, through which keys are put before they are stored; nil if there is none
 	seqs   []cached
 }
 
@@ -91,7 +91,7 @@ func NewCache(c CacheConfig) (*Cache, error) {
 	if c.Sinks > 0 && c.Window == 0 {
 		return nil, fmt.Errorf("attn: NewCache: %d sinks without a window, which keeps all keys", c.Sinks)
 	}
-	keyMap, size := VectorMap(nil), c.KeySize
+	keyMap, size := (func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor)(nil), c.KeySize
 	if c.Score != nil {
 		if err := tensor.Catch(func() {
 			f := c.Score.Form()
@@ -109,7 +109,7 @@ func NewCache(c CacheConfig) (*Cache, error) {
 }
 
 // newCache makes a cache of keys that have so many elements once they are mapped.
-func newCache(c CacheConfig, keyMap VectorMap, size int) *Cache {
+func newCache(c CacheConfig, keyMap func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor, size int) *Cache {
 	x := &Cache{config: c, keyMap: keyMap, seqs: make([]cached, c.Batch)}
 	x.shape = flash.PageShape{G: c.Heads, E: size, EV: c.ValueSize, Storage: c.Storage.storage()}
 	if c.Window > 0 {

@@ -81,7 +81,7 @@ func (m *MultiHead) Extend(t *tensor.Tape, x *tensor.Tensor, cache *Cache, o Opt
 	}
 	at := o.KeyPositions
 	if !at.given() {
-		at = PositionsFrom(cache.Lens()...)
+		at = Positions{Offsets: cache.Lens()}
 	}
 	queries, next := m.self(t, x)
 	next.keys = m.placeKeys(t, next.keys, at)

@@ -72,7 +72,7 @@ func drawLayerCombination(t *testing.T, seed uint64) *layerCombination {
 	// A large eps keeps small vectors from making rounding errors large.
 	rms, layer := nn.NewRMSNorm(e), nn.NewLayerNorm(e)
 	rms.Eps, layer.Eps = 0.1, 0.1
-	norms := []attn.Norm{nil, nil, rms, layer, nn.L2Norm{Eps: 0.3}}
+	norms := []nn.Norm{nil, nil, rms, layer, nn.L2Norm{Eps: 0.3}}
 	config.QueryNorm, config.KeyNorm = norms[rng.IntN(5)], norms[rng.IntN(5)]
 	if some(0.4) {
 		rope, err := position.NewRoPE(position.RoPEConfig{Size: 2 * rng.IntN(e/2+1), Pairs: position.Pairing(rng.IntN(2))})
@@ -196,7 +196,7 @@ func ids(x *tensor.Tensor) attn.Positions {
 	for i, p := range x.Data() {
 		rows[i/x.Dim(1)] = append(rows[i/x.Dim(1)], int(p))
 	}
-	return attn.PositionIDs(rows)
+	return attn.Positions{IDs: rows}
 }
 
 // formula is the layer in operations on tensors.

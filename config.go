@@ -66,7 +66,7 @@ type MultiHeadConfig struct {
 	// QueryNorm and KeyNorm normalise each query and key of a head after the
 	// projection, as nn.RMSNorm does (QK-norm); their parameters are shared by the
 	// heads and become the layer's. Nil means none.
-	QueryNorm, KeyNorm Norm
+	QueryNorm, KeyNorm nn.Norm
 	// Position changes queries and keys by their positions after that, as RoPE does.
 	// Nil means none.
 	Position Position
@@ -90,12 +90,6 @@ type MultiHeadConfig struct {
 	// torch.nn.MultiheadAttention; nn.NewLinear draws both, as torch.nn.Linear does. If a
 	// map has no weight, the caller sets the maps before using them.
 	Init nn.Init
-}
-
-// Norm normalises vectors [… E] one by one.
-type Norm interface {
-	nn.Module
-	Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
 }
 
 // validate fills in what zero means and checks the rest.

@@ -16,7 +16,7 @@ import (
 func ExampleApplyPosition() {
 	rope, _ := position.NewRoPE(position.RoPEConfig{})
 	x := tensor.New([]float32{1, 2, 3, 4}, 1, 1, 4) // [B L E]
-	at := func(p int) *tensor.Tensor { return attn.ApplyPosition(nil, rope, x, attn.PositionsFrom(p)) }
+	at := func(p int) *tensor.Tensor { return attn.ApplyPosition(nil, rope, x, attn.Positions{Offsets: []int{p}}) }
 	fmt.Printf("%.3f %.3f %.3f\n", at(3).Data(), tensor.MatMulT(nil, at(3), at(5)).Item(), tensor.MatMulT(nil, at(1003), at(1005)).Item())
 	// Output:
 	// [-1.413 1.879 -2.829 4.058] 15.835 15.835
@@ -24,12 +24,12 @@ func ExampleApplyPosition() {
 
 // Sequences that are padded on the left: what stands behind the padding is at the
 // positions from 0 on.
-func ExamplePositionIDs() {
+func ExamplePositions() {
 	rng := rand.New(rand.NewPCG(1, 2))
 	rope, _ := position.NewRoPE(position.RoPEConfig{})
 	layer, _ := attn.NewMultiHead(attn.MultiHeadConfig{Width: 8, Heads: 2, Position: rope}, rng)
 	x := tensor.Randn(rng, 2, 4, 8)
-	at := attn.PositionIDs([][]int{{0, 1, 2, 3}, {0, 0, 0, 1}})
+	at := attn.Positions{IDs: [][]int{{0, 1, 2, 3}, {0, 0, 0, 1}}}
 	padding := []int{0, 2}
 	y := layer.Forward(nil, x, x, x, attn.Options{
 		QueryPositions: at, KeyPositions: at,

@@ -59,7 +59,7 @@ func ExampleScoreChange() {
 type lowRank struct{ A, B *tensor.Tensor } // [r E]
 
 func (s lowRank) Form() attn.Form {
-	by := func(m *tensor.Tensor) attn.VectorMap {
+	by := func(m *tensor.Tensor) func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 		return func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor { return tensor.Linear(t, x, m, nil) }
 	}
 	return attn.Form{Queries: by(s.A), Keys: by(s.B), Scale: 1, PerRoot: true}
@@ -149,7 +149,7 @@ func (recency) Adds() bool { return true }
 
 func (r recency) Apply(at attn.Row, _, scores []float32) {
 	first := len(r.byDistance) - 1 - at.Position + at.Key
-	attn.AddTo(scores, r.byDistance[first:][:len(scores)])
+	tensor.AddTo(scores, r.byDistance[first:][:len(scores)])
 }
 
 func (recency) Back(_ attn.Row, _, _, _, _, _ []float32) {} // nothing is learnt

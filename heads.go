@@ -95,7 +95,7 @@ func (h heads) joined(t *tensor.Tape, layout Layout) *tensor.Tensor {
 }
 
 // mapped applies f to the vectors.
-func (h heads) mapped(t *tensor.Tape, f VectorMap) heads {
+func (h heads) mapped(t *tensor.Tape, f func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor) heads {
 	switch {
 	case f == nil:
 		return h

@@ -23,6 +23,16 @@ type Mask struct {
 
 // MaskRule is one condition on the keys to which a query may attend. Its methods but
 // Check are called concurrently, and only for sizes that Check has passed.
+//
+// A rule with holes that has the booleans of queries in memory may have one more method, so that
+// they are not copied:
+//
+//	Rows(s Sizes, at Row) (attended []bool, step int)
+//
+// It returns whether the query at attends to each key: Lk booleans, step elements behind which
+// those of the next query of its head begin, and so on to the head's last query; a step of 0
+// means that all queries attend alike. It returns nil if the booleans are not in memory in this
+// order.
 type MaskRule interface {
 	// Check returns an error unless the rule fits the sizes of a call. Attend panics with
 	// it; a *tensor.ShapeError need not name the operation.
@@ -34,17 +44,6 @@ type MaskRule interface {
 	// attended[j] to false for each key j of [lo, hi) that it hides.
 	Holes() bool
 	Hide(s Sizes, at Row, lo, hi int, attended []bool)
-}
-
-// MaskArray is a MaskRule with holes that may have the booleans of queries in memory: then
-// they are not copied.
-type MaskArray interface {
-	MaskRule
-	// Rows returns whether the query at attends to each key: Lk booleans, step elements behind
-	// which those of the next query of its head begin, and so on to the head's last query. A
-	// step of 0 means that all queries attend alike. It returns nil if the booleans do not lie
-	// in memory in this order.
-	Rows(s Sizes, at Row) (attended []bool, step int)
 }
 
 // Intervals is for embedding in a MaskRule without holes.

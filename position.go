@@ -2,7 +2,6 @@ package attn
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/attn-go/attn/internal/par"
 	"github.com/attn-go/attn/tensor"
@@ -27,38 +26,30 @@ type Position interface {
 	Back(dx, dy []float32, p int)
 }
 
-// Positions says at which positions the vectors of a batch stand. The zero value
-// means 0, 1, 2, … for keys, and for queries the last of these: query i is at
-// i + Lk − Lq.
+// Positions says at which positions the vectors of a batch are. The zero value means 0, 1, 2, …
+// for keys, and for queries the last of these: query i is at i + Lk − Lq. At most one of the
+// fields is set.
 type Positions struct {
-	offsets []int
-	ids     [][]int
-}
-
-// PositionsFrom puts vector l at position l + offset. It takes one offset for all
-// sequences or one for each.
-func PositionsFrom(offset ...int) Positions { return Positions{offsets: slices.Clone(offset)} }
-
-// PositionIDs puts vector l of sequence b at position ids[b][l]. One row serves all
-// sequences.
-func PositionIDs(ids [][]int) Positions {
-	p := Positions{ids: make([][]int, len(ids))}
-	for b := range ids {
-		p.ids[b] = slices.Clone(ids[b])
-	}
-	return p
+	// Offsets puts vector l at position l + offset: one offset for all sequences or one for
+	// each.
+	Offsets []int
+	// IDs puts vector l of sequence b at position IDs[b][l]. One row serves all sequences.
+	IDs [][]int
 }
 
 // given reports whether p is not the zero value.
-func (p Positions) given() bool { return p.offsets != nil || p.ids != nil }
+func (p Positions) given() bool { return p.Offsets != nil || p.IDs != nil }
 
-// check panics unless p is about batches sequences of length vectors.
+// check panics unless p has positions for a number of sequences of length vectors.
 func (p Positions) check(op, arg string, batches, length int) {
-	rows := max(len(p.offsets), len(p.ids))
+	if p.Offsets != nil && p.IDs != nil {
+		panic(&tensor.ValueError{Op: op, Arg: arg, Got: "Offsets and IDs", Want: "at most one of them"})
+	}
+	rows := max(len(p.Offsets), len(p.IDs))
 	if p.given() && rows != 1 && rows != batches {
 		panic(&tensor.ShapeError{Op: op, Arg: arg, What: "number of rows", Got: []int{rows}, Want: fmt.Sprintf("one, or one for each of B=%d sequences", batches)})
 	}
-	for _, row := range p.ids {
+	for _, row := range p.IDs {
 		if len(row) != length {
 			panic(&tensor.ShapeError{Op: op, Arg: arg, What: "number of positions", Got: []int{len(row)}, Want: fmt.Sprintf("%d, one for each vector", length)})
 		}
@@ -68,10 +59,10 @@ func (p Positions) check(op, arg string, batches, length int) {
 // at returns the position of vector l of sequence b.
 func (p Positions) at(b, l int) int {
 	switch {
-	case p.ids != nil:
-		return p.ids[min(b, len(p.ids)-1)][l]
-	case p.offsets != nil:
-		return l + p.offsets[min(b, len(p.offsets)-1)]
+	case p.IDs != nil:
+		return p.IDs[min(b, len(p.IDs)-1)][l]
+	case p.Offsets != nil:
+		return l + p.Offsets[min(b, len(p.Offsets)-1)]
 	}
 	return l
 }
@@ -109,13 +100,13 @@ func (p Positions) ends(s Sizes) Positions {
 		return p
 	}
 	if !s.Ragged() {
-		return PositionsFrom(s.Lk - s.Lq)
+		return Positions{Offsets: []int{s.Lk - s.Lq}}
 	}
 	offsets := make([]int, s.B)
 	for b := range offsets {
 		offsets[b] = s.Offset(b)
 	}
-	return PositionsFrom(offsets...)
+	return Positions{Offsets: offsets}
 }
 
 // placed returns heads whose vectors have been moved to their positions.

@@ -130,17 +130,17 @@ func TestPositionsOfOnesOwn(t *testing.T) {
 		return m.Forward(nil, x, x, x, attn.Options{QueryPositions: p, KeyPositions: p}).Out
 	}
 	first := m.Forward(nil, x, x, x, attn.Options{}).Out
-	tensortest.Same(t, "from 0", at(attn.PositionsFrom(0)).Data(), first.Data())
-	nearTensor(t, "further on", at(attn.PositionsFrom(100, 37)), first)
-	tensortest.Same(t, "by number", at(attn.PositionIDs([][]int{{7, 8, 9, 10, 11}})).Data(), at(attn.PositionsFrom(7)).Data())
-	if y := at(attn.PositionIDs([][]int{{4, 3, 2, 1, 0}})); slices.Equal(y.Data(), first.Data()) {
+	tensortest.Same(t, "from 0", at(attn.Positions{Offsets: []int{0}}).Data(), first.Data())
+	nearTensor(t, "further on", at(attn.Positions{Offsets: []int{100, 37}}), first)
+	tensortest.Same(t, "by number", at(attn.Positions{IDs: [][]int{{7, 8, 9, 10, 11}}}).Data(), at(attn.Positions{Offsets: []int{7}}).Data())
+	if y := at(attn.Positions{IDs: [][]int{{4, 3, 2, 1, 0}}}); slices.Equal(y.Data(), first.Data()) {
 		t.Error("positions in another order change nothing")
 	}
 	// Padding on the left: what stands behind it has the positions from 0.
 	padded := tensor.Concat(nil, 1, tensor.Randn(newRand(29), 2, 3, c.Width), x)
 	ids := [][]int{{0, 0, 0, 0, 1, 2, 3, 4}}
 	keys := mask.AllowFunc(func(_, _, _, j int) bool { return j >= 3 })
-	y := m.Forward(nil, padded, padded, padded, attn.Options{Mask: keys, QueryPositions: attn.PositionIDs(ids), KeyPositions: attn.PositionIDs(ids)}).Out
+	y := m.Forward(nil, padded, padded, padded, attn.Options{Mask: keys, QueryPositions: attn.Positions{IDs: ids}, KeyPositions: attn.Positions{IDs: ids}}).Out
 	nearTensor(t, "padding on the left", pick(y, 1, 3, 8), first)
 }
 
@@ -227,7 +227,7 @@ func TestPositionedSequenceFirst(t *testing.T) {
 		q, k := tensor.Randn(newRand(43), 2, 5, c.Width), tensor.Randn(newRand(47), 2, 7, c.Width)
 		o := attn.Options{Mask: mask.Lengths(7, 4), QueryPositions: attn.Positions{}, Weights: true}
 		if c.Position != nil {
-			o.QueryPositions, o.KeyPositions = attn.PositionsFrom(3, 11), attn.PositionsFrom(1, 9)
+			o.QueryPositions, o.KeyPositions = attn.Positions{Offsets: []int{3, 11}}, attn.Positions{Offsets: []int{1, 9}}
 		}
 		want := batch.Forward(nil, q, k, k, o)
 		got := sequence.Forward(nil, swapped(c.Layout, q), swapped(c.Layout, k), swapped(c.Layout, k), o)
@@ -308,9 +308,12 @@ func TestPositionsRefuse(t *testing.T) {
 	}
 	for want, f := range map[string]func(){
 		"attn: ApplyPosition: position RoPE has head size [6], want at least 8":                             func() { attn.ApplyPosition(nil, rotary, x, attn.Positions{}) },
-		"attn: ApplyPosition: positions has number of rows [3], want one, or one for each of B=2 sequences": func() { attn.ApplyPosition(nil, fade{1}, x, attn.PositionsFrom(1, 2, 3)) },
-		"attn: ApplyPosition: positions has number of positions [2], want 5, one for each vector":           func() { attn.ApplyPosition(nil, fade{1}, x, attn.PositionIDs([][]int{{1, 2}})) },
-		"attn: Attend: bias of ALiBi has number of slopes [2], want one for each of H=3 heads":              attend(position.ALiBi(1, 2)),
+		"attn: ApplyPosition: positions has number of rows [3], want one, or one for each of B=2 sequences": func() { attn.ApplyPosition(nil, fade{1}, x, attn.Positions{Offsets: []int{1, 2, 3}}) },
+		"attn: ApplyPosition: positions has number of positions [2], want 5, one for each vector":           func() { attn.ApplyPosition(nil, fade{1}, x, attn.Positions{IDs: [][]int{{1, 2}}}) },
+		"attn: ApplyPosition: positions is Offsets and IDs, want at most one of them": func() {
+			attn.ApplyPosition(nil, fade{1}, x, attn.Positions{Offsets: []int{1}, IDs: [][]int{{1, 2, 3, 4, 5}}})
+		},
+		"attn: Attend: bias of ALiBi has number of slopes [2], want one for each of H=3 heads": attend(position.ALiBi(1, 2)),
 		"attn: Attend: table of T5's bias has shape [32 3], want [buckets H=4]": func() {
 			y := tensor.Zeros(2, 4, 5, 6)
 			attn.Attend(nil, y, y, y, attn.Options{Changes: []attn.ScoreChange{position.T5Bias(table, position.T5Config{})}})
@@ -324,7 +327,7 @@ func TestPositionsRefuse(t *testing.T) {
 		"attn: Attend: v of relative positions has shape [3 7], want [H=3 E=6]":                                                       attend(position.TransformerXLBias(tensor.Zeros(5, 6), tensor.Zeros(3, 6), tensor.Zeros(3, 7))...),
 		"attn: Attend: u of relative positions has shape [2 6], want [H=3 E]":                                                         attend(position.TransformerXLBias(tensor.Zeros(5, 6), tensor.Zeros(2, 6), tensor.Zeros(3, 6))...),
 		"attn: Attend: sinks has shape [2], want [H=3]":                                                                               func() { attn.Attend(nil, x, x, x, attn.Options{Sinks: tensor.Zeros(2)}) },
-		"attn: Attend: positions is given, want none: ApplyPosition moves queries and keys before Attend":                             func() { attn.Attend(nil, x, x, x, attn.Options{KeyPositions: attn.PositionsFrom(1)}) },
+		"attn: Attend: positions is given, want none: ApplyPosition moves queries and keys before Attend":                             func() { attn.Attend(nil, x, x, x, attn.Options{KeyPositions: attn.Positions{Offsets: []int{1}}}) },
 	} {
 		if err := tensor.Catch(f); fmt.Sprint(err) != want {
 			t.Errorf("error %v, want %s", err, want)

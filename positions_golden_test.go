@@ -127,14 +127,14 @@ func (s *sheet) positions(name string, standard attn.Positions) attn.Positions {
 	if !s.Has(name) {
 		return standard
 	}
-	return attn.PositionIDs(slices.Collect(slices.Chunk(s.Ints(name), s.Shape(name)[1])))
+	return attn.Positions{IDs: slices.Collect(slices.Chunk(s.Ints(name), s.Shape(name)[1]))}
 }
 
 func goldenRoPE(s *sheet) {
 	rope := s.rope()
 	q, k, v := s.leaf("in.q"), s.leaf("in.k"), s.leaf("in.v")
 	tape := tensortest.Tape(tensor.Train)
-	q = attn.ApplyPosition(tape, rope, q, s.positions("in.query_positions", attn.PositionsFrom(k.Dim(2)-q.Dim(2))))
+	q = attn.ApplyPosition(tape, rope, q, s.positions("in.query_positions", attn.Positions{Offsets: []int{k.Dim(2) - q.Dim(2)}}))
 	k = attn.ApplyPosition(tape, rope, k, s.positions("in.key_positions", attn.Positions{}))
 	s.check("want.turned_q", q)
 	s.check("want.turned_k", k)

@@ -55,8 +55,9 @@ func (scaledDot) Form() Form { return Form{Scale: 1, PerRoot: true} }
 // The first three are computed in tiles, and the scores of all pairs are never in memory.
 // At most one of Additive, Gaussian and Given is set.
 type Form struct {
-	// Queries and Keys are φ and ψ. Nil leaves the vectors as they are.
-	Queries, Keys VectorMap
+	// Queries and Keys are φ and ψ: they map vectors [… E] one by one, by operations on
+	// tensors. Nil leaves the vectors as they are.
+	Queries, Keys func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
 	// Scale multiplies the dot product, which PerRoot divides by √E, the root of the
 	// size of what is multiplied.
 	Scale   float32
@@ -128,9 +129,6 @@ func perQuery(t *tensor.Tape, k *tensor.Tensor, h int) *tensor.Tensor {
 	k = tensor.BroadcastTo(t, tensor.Reshape(t, k, b, g, 1, lk, e), b, g, h/g, lk, e)
 	return tensor.Reshape(t, k, b, h, lk, e)
 }
-
-// VectorMap turns vectors [… E] into others one by one, by operations on tensors.
-type VectorMap func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
 
 // wantSize panics unless the last axis of x has the given size. It does not name
 // the whole shape, because Attend may have put heads together.

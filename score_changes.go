@@ -69,11 +69,6 @@ func (NoParam) Check(Sizes) error { return nil }
 // Param returns nil.
 func (NoParam) Param(*tensor.Tape, Inputs) *tensor.Tensor { return nil }
 
-// AddTo sets scores[j] += terms[j], by the processor's vectors: for a ScoreChange that adds
-// what it has in a slice, which a loop in Go does several times as slowly. It panics unless
-// there are as many terms as scores.
-func AddTo(scores, terms []float32) { simd.Add(scores, scores, terms) }
-
 // SoftCap returns the change that bounds scores smoothly to ±limit:
 //
 //	s becomes limit·tanh(s/limit)

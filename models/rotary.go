@@ -124,7 +124,7 @@ func (m rotaryDecoder) block(b *Builder, i int) Block {
 }
 
 // norm returns a norm of the kind that the family has.
-func (m rotaryDecoder) norm(b *Builder, name string, width int) attn.Norm {
+func (m rotaryDecoder) norm(b *Builder, name string, width int) nn.Norm {
 	n := b.RMSNorm(name, width, m.eps)
 	if m.plusOne {
 		return plusOne{n}

@@ -135,3 +135,9 @@ func fans(shape []int) (in, out int) {
 	last := len(shape) - 1
 	return max(shape[last], 1), max(shape[0], 1)
 }
+
+// Norm normalises vectors [… E] one by one: LayerNorm, RMSNorm, L2Norm, or your own.
+type Norm interface {
+	Module
+	Forward(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor
+}

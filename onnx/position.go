@@ -71,7 +71,7 @@ func (g *Graph) rope(r *position.RoPE, x Value, e int, positions Value) Value {
 }
 
 // norm normalises heads, as QK-norm does.
-func (g *Graph) norm(n attn.Norm, h heads) heads {
+func (g *Graph) norm(n nn.Norm, h heads) heads {
 	h = g.splitHeads(h)
 	switch n := n.(type) {
 	case *nn.LayerNorm:

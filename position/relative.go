@@ -181,12 +181,12 @@ func (x keyBias) Param(t *tensor.Tape, in attn.Inputs) *tensor.Tensor {
 func (keyBias) Adds() bool { return true }
 
 func (x keyBias) Apply(at attn.Row, param, scores []float32) {
-	attn.AddTo(scores, param[at.Key:][:len(scores)])
+	tensor.AddTo(scores, param[at.Key:][:len(scores)])
 }
 
 func (x keyBias) Back(at attn.Row, _, dparam, _, _, grad []float32) {
 	d := dparam[at.Key:][:len(grad)]
-	attn.AddTo(d, grad)
+	tensor.AddTo(d, grad)
 }
 
 func abs(n int) int {

@@ -33,7 +33,7 @@ func NewAdditive(eq, ek, hidden int, rng *rand.Rand) *Additive {
 // Form returns w_vᵀ·tanh(W_q·q + W_k·k).
 func (s *Additive) Form() attn.Form {
 	s.check()
-	mapped := func(arg string, w *tensor.Tensor) attn.VectorMap {
+	mapped := func(arg string, w *tensor.Tensor) func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 		return func(t *tensor.Tape, x *tensor.Tensor) *tensor.Tensor {
 			wantSize(arg, x, w.Dim(1))
 			return tensor.Linear(t, x, w, nil)

@@ -183,7 +183,7 @@ func (cmd *applyCommand) apply(in *mechanism) (*safetensors.File, error) {
 	if rope != nil {
 		o.QueryPositions, o.KeyPositions = in.positions("q_positions"), in.positions("k_positions")
 		if !in.has("q_positions") && in.err == nil && min(q.Rank(), k.Rank()) > 1 { // the last query stands at the last key
-			o.QueryPositions = attn.PositionsFrom(k.Dim(-2) - q.Dim(-2))
+			o.QueryPositions = attn.Positions{Offsets: []int{k.Dim(-2) - q.Dim(-2)}}
 		}
 	}
 	layer := cmd.layer(parameters, o.Score, rope)

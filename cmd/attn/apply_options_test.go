@@ -52,13 +52,13 @@ func TestApplyOptions(t *testing.T) {
 		{flags: "", more: []safetensors.Tensor{ints("documents", []int{2, 2}, 3, 7, 4, 6)}, o: attn.Options{Mask: mask.Documents([]int{3, 7}, []int{4, 6})}},
 		{flags: "", more: []safetensors.Tensor{ints("documents", []int{3}, 2, 3, 7)}, o: attn.Options{Mask: mask.Documents([]int{2, 3, 7})}},
 		{flags: "--causal --documents 4,7", o: attn.Options{Mask: attn.And(mask.Causal(), mask.Documents([]int{4, 7}))}},
-		{flags: "--rope", rope: rope(position.RoPEConfig{}), qAt: attn.PositionsFrom(lk - lq)},
-		{flags: "--rope --rope-adjacent", rope: rope(position.RoPEConfig{Pairs: position.AdjacentPairs}), qAt: attn.PositionsFrom(lk - lq)},
-		{flags: "--rope --rope-base 50 --rope-size 6", rope: rope(position.RoPEConfig{Base: 50, Size: 6}), qAt: attn.PositionsFrom(lk - lq)},
+		{flags: "--rope", rope: rope(position.RoPEConfig{}), qAt: attn.Positions{Offsets: []int{lk - lq}}},
+		{flags: "--rope --rope-adjacent", rope: rope(position.RoPEConfig{Pairs: position.AdjacentPairs}), qAt: attn.Positions{Offsets: []int{lk - lq}}},
+		{flags: "--rope --rope-base 50 --rope-size 6", rope: rope(position.RoPEConfig{Base: 50, Size: 6}), qAt: attn.Positions{Offsets: []int{lk - lq}}},
 		{
 			flags: "--rope", rope: rope(position.RoPEConfig{}),
 			more: []safetensors.Tensor{ints("q_positions", []int{lq}, 3, 1, 4, 1, 5), ints("k_positions", []int{2, lk}, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8)},
-			qAt:  attn.PositionIDs([][]int{{3, 1, 4, 1, 5}}), kAt: attn.PositionIDs([][]int{{9, 2, 6, 5, 3, 5, 8}, {9, 7, 9, 3, 2, 3, 8}}),
+			qAt:  attn.Positions{IDs: [][]int{{3, 1, 4, 1, 5}}}, kAt: attn.Positions{IDs: [][]int{{9, 2, 6, 5, 3, 5, 8}, {9, 7, 9, 3, 2, 3, 8}}},
 		},
 	} {
 		name := c.flags

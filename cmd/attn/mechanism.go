@@ -136,7 +136,7 @@ func (m *mechanism) documents() attn.Mask {
 // positions returns positions in the file, or the default.
 func (m *mechanism) positions(name string) attn.Positions {
 	if ids := m.ints(name, "[L] or [B L]"); ids != nil {
-		return attn.PositionIDs(ids)
+		return attn.Positions{IDs: ids}
 	}
 	return attn.Positions{}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/observe"
 	"github.com/attn-go/attn/position"
+	"github.com/attn-go/attn/tensor"
 )
 
 // An extra is something that attention does besides: a position, a modification of
@@ -35,7 +36,7 @@ var extras = []extra{
 		c.Position = rope
 	}},
 	{name: "score-mod", does: "a score modification of the user's that adds a bias of the distance", goesWith: heads,
-		options: func(w Work, o *attn.Options) { o.Changes = append(o.Changes, newDistanceBias(w, attn.AddTo)) }},
+		options: func(w Work, o *attn.Options) { o.Changes = append(o.Changes, newDistanceBias(w, tensor.AddTo)) }},
 	{name: "score-mod-loop", does: "the same by a loop in Go", goesWith: heads,
 		options: func(w Work, o *attn.Options) { o.Changes = append(o.Changes, newDistanceBias(w, addLoop)) }},
 	{name: "log-sum-exp", does: "the log-sum-exp of each query", goesWith: heads,
