@@ -278,6 +278,9 @@ func TestRollingCache(t *testing.T) {
 // A rolling cache lets go of a page when the next query does not attend to its last key, and
 // not before.
 func TestRollingCacheAtTheEndOfAPage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: TestRollingCache has other lengths")
+	}
 	const page, window = 512, 37
 	m, o := relativeLayer(t)
 	x := tensor.Randn(newRand(359), 1, 2*page+window+8, 24)

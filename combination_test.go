@@ -20,14 +20,22 @@ import (
 )
 
 var (
-	combinations = flag.Int("combinations", 600, "how many random combinations of options are tried")
+	combinations = flag.Int("combinations", 0, "how many random combinations of options are tried (0: 600, -short: 100)")
 	first        = flag.Int("first", 0, "the number of the first of them")
 )
 
 // seeds returns those of the combinations, or of one in so many of them.
 func seeds(share int) iter.Seq[int] {
 	return func(yield func(int) bool) {
-		for seed := *first / share; seed < (*first+*combinations)/share && yield(seed); seed++ {
+		n := *combinations
+		switch {
+		case n > 0:
+		case testing.Short():
+			n = 100
+		default:
+			n = 600
+		}
+		for seed := *first / share; seed < (*first+n)/share && yield(seed); seed++ {
 		}
 	}
 }

@@ -57,6 +57,9 @@ func apart(x *tensor.Tensor) {
 }
 
 func TestScoreGradients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: differences; TestGolden has gradients")
+	}
 	small := sizes{b: 2, h: 2, g: 2, lq: 3, lk: 5, v: 2}
 	grouped := small
 	grouped.h = 4

@@ -32,7 +32,7 @@ const (
 	SequenceFirst
 )
 
-// Infer, as an input width, means the width of the first batch.
+// Infer as an input width means the width of the first batch.
 const Infer = -1
 
 // MultiHeadConfig describes a MultiHead. Width and Heads are required; the zero

@@ -81,6 +81,9 @@ func TestSelect(t *testing.T) {
 // Sequences that are chosen share the memory of those of which they are chosen, and come
 // to what copies do, in whatever way they attend, and with gradients.
 func TestSelectShares(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: TestCacheCombinations selects, too")
+	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3)) // which does not divide the heads
 	rng := newRand(359)
 	r, u, v := tensor.Randn(rng, 5, 4), tensor.Randn(rng, 6, 4), tensor.Randn(rng, 6, 4)

@@ -145,6 +145,9 @@ func TestPositionsOfOnesOwn(t *testing.T) {
 }
 
 func TestPositionedGradients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: differences; TestGoldenPositions has gradients")
+	}
 	for name, c := range positionedLayers(t) {
 		if name == "a user's score" {
 			continue // it is not smooth enough for differences; TestCombinations has its like

@@ -111,6 +111,9 @@ func restrict(m *attn.MultiHead, whole trace, keep []int) trace {
 }
 
 func TestGateGradients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: differences")
+	}
 	for name, c := range gatedLayers() {
 		m := mustMultiHead(t, c)
 		x := tensor.Randn(newRand(7), 3, 3, 15)

@@ -105,7 +105,7 @@ func (x Batch) places(place func(ids []int) []int) []int {
 
 // Check returns an error unless a model of these sizes can run on a batch: what Hidden
 // would panic with, for tokens that a user has given.
-func (s Sizes) Check(x Batch) error {
+func (z Sizes) Check(x Batch) error {
 	if len(x.IDs) == 0 {
 		return errors.New("no sequences, want one or more")
 	}
@@ -114,12 +114,12 @@ func (s Sizes) Check(x Batch) error {
 	}
 	switch {
 	case x.Targets == nil:
-	case s.Decoder == nil:
+	case z.Decoder == nil:
 		return errors.New("target tokens, which only an encoder-decoder takes")
 	case len(x.Targets) != len(x.IDs):
 		return fmt.Errorf("targets of %d sequences, want %d", len(x.Targets), len(x.IDs))
 	default:
-		if err := s.Decoder.Check(Batch{IDs: x.Targets}); err != nil {
+		if err := z.Decoder.Check(Batch{IDs: x.Targets}); err != nil {
 			return fmt.Errorf("targets: %w", err)
 		}
 	}
@@ -127,10 +127,10 @@ func (s Sizes) Check(x Batch) error {
 		switch {
 		case len(ids) == 0:
 			return errors.New("no tokens, want one or more")
-		case s.Positions > 0 && len(ids) > s.Positions:
-			return fmt.Errorf("%d tokens, want at most %d", len(ids), s.Positions)
+		case z.Positions > 0 && len(ids) > z.Positions:
+			return fmt.Errorf("%d tokens, want at most %d", len(ids), z.Positions)
 		}
-		if err := within("token id", ids, s.Vocabulary); err != nil {
+		if err := within("token id", ids, z.Vocabulary); err != nil {
 			return err
 		}
 		if x.Types == nil {
@@ -139,8 +139,8 @@ func (s Sizes) Check(x Batch) error {
 		if n := len(x.Types[i]); n != len(ids) {
 			return fmt.Errorf("token types of %d tokens, want %d", n, len(ids))
 		}
-		if s.Types > 0 {
-			if err := within("token type", x.Types[i], s.Types); err != nil {
+		if z.Types > 0 {
+			if err := within("token type", x.Types[i], z.Types); err != nil {
 				return err
 			}
 		}

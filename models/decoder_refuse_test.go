@@ -149,6 +149,9 @@ func TestEndTokens(t *testing.T) {
 // TestAnyDecoderSetting is TestAnySetting for decoders, among it the settings of rotary
 // positions.
 func TestAnyDecoderSetting(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: TestRefusedDecoderSettings has some")
+	}
 	values := []any{nil, true, -1, 0, 1 << 24, 1e300, "x", []int{1, 2, 3, 4, 5}}
 	for _, name := range []string{"gpt2", "llama_yarn", "llama_longrope_long", "qwen3_bias", "gemma3_multimodal"} {
 		to := copyDir(t, filepath.Join("testdata/decoders", name))

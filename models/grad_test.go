@@ -14,6 +14,9 @@ import (
 // TestGradients checks that gradients flow to every parameter that logits depend on, and
 // some of them against differences.
 func TestGradients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: differences for every family")
+	}
 	for _, name := range []string{"bert_text", "distilbert_tokens", "roberta_text", "mpnet_text"} {
 		dir := filepath.Join("testdata", name)
 		m, err := models.Load(dir, models.Options{})

@@ -47,11 +47,11 @@ type Sizes struct {
 }
 
 // output returns the sizes of what writes: of the decoder, if there is one behind an encoder.
-func (s Sizes) output() Sizes {
-	if s.Decoder != nil {
-		return *s.Decoder
+func (z Sizes) output() Sizes {
+	if z.Decoder != nil {
+		return *z.Decoder
 	}
-	return s
+	return z
 }
 
 // Run says how a network is run. The zero value is all layers over whole sequences.

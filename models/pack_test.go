@@ -14,6 +14,9 @@ import (
 // A matrix that is read in several tasks has the same numbers as one that is set at once,
 // whatever the number of processors and the form in the file; and a file that ends while it is read is an error.
 func TestMatricesInTasks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: millions of numbers, again and again")
+	}
 	const name, in, first, second = "w", 1009, 4211, 131
 	file := newRandomFile(map[string][]int{name: {first + second, in}})
 	data, err := io.ReadAll(io.NewSectionReader(file, 0, file.size))

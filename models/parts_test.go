@@ -13,6 +13,9 @@ import (
 // A batch that goes through the layers in parts comes to what it does as a whole, to the bit,
 // on any number of processors: here as a whole because somebody is told of the states.
 func TestParts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: every model on several numbers of threads")
+	}
 	dirs, err := filepath.Glob("testdata/*/config.json")
 	more, _ := filepath.Glob("testdata/*/*/config.json")
 	if err != nil || len(dirs) < 10 {

@@ -155,6 +155,9 @@ func translationExamples(m *models.Model, n int) []models.Example {
 // TestTranslationProbe compares the loss with −ln softmax of the logits of each example
 // alone, and importance with the loss without a head.
 func TestTranslationProbe(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: trains")
+	}
 	for _, dir := range seq2seqCases(t) {
 		m, err := models.Load(dir, models.Options{})
 		if err != nil {

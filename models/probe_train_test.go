@@ -21,6 +21,9 @@ import (
 // stays as it is; heads that are gone stay so; and both forms that are written have what was
 // learnt.
 func TestProbeTrain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: trains")
+	}
 	for _, name := range []string{"bert_old", "bert_words", "bert_text", "decoders/llama3", "decoders/gpt2", "decoders/gemma3_multimodal", "seq2seq/t5"} {
 		p := loadProbe(t, name)
 		whole := lossOf(t, p)

@@ -16,6 +16,9 @@ import (
 // error, or it loads and runs: nothing panics, and nothing takes memory that the files do not
 // justify.
 func TestAnySetting(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: any value of every setting")
+	}
 	values := []any{nil, true, -1, 0, 2, 15, 1 << 24, int64(1 << 40), -1e300, "x", []any{"x"}, map[string]any{"0": "x"}}
 	seen := map[string]bool{} // families: one model of each
 	for _, dir := range cases(t) {

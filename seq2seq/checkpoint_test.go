@@ -286,6 +286,9 @@ func killedAt(n int, f func()) (dead bool) {
 // another run, a directory holds one of the two, which loads and can be resumed to
 // the bit.
 func TestSaveKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: ends at every operation on the disk")
+	}
 	pairs, others := toyPairs(20), toyPairs(9)
 	c := Config{Arch: Transformer, Score: "scaled", Width: 6, Heads: 3, Layers: 1, Hidden: 5, Dropout: 0.2}
 	otherConfig := Config{Arch: GRU, Score: "dot", Width: 6, Layers: 1}

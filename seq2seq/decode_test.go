@@ -92,6 +92,9 @@ func logp(m *Translator, src, tokens []int) float64 {
 // A beam that holds every beginning there is finds the best translation of all,
 // the one that trying them all finds.
 func TestBeamIsExactIfWideEnough(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: tries every translation")
+	}
 	const length = 3
 	for name, m := range halfTrained(t) {
 		for _, p := range toyPairs(5) {

@@ -58,6 +58,9 @@ func TestProbeLoss(t *testing.T) {
 // The sums of importance over all pairs are those of each pair alone, added up exactly:
 // what a pair adds does not depend on its company by a bit.
 func TestProbeAddsUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: importance on each pair alone")
+	}
 	pairs := toyPairs(83)
 	methods := []heads.Method{heads.LeaveOneOut, heads.Gradient, heads.Fisher, heads.Confidence}
 	for _, c := range headed() {

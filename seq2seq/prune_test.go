@@ -299,6 +299,9 @@ func TestConfigPruned(t *testing.T) {
 // A compact model that has lost all heads of a layer trains, and a run of it that
 // is saved and resumed ends with the same bits.
 func TestCompactResumes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: trains")
+	}
 	pairs := toyPairs(20)
 	for _, c := range headed() {
 		c.Dropout = 0.2

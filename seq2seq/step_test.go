@@ -49,6 +49,9 @@ func newFullSize(tb testing.TB, c Config, batch int) (*Trainer, [][]int) {
 // A warm step takes its memory from the tape. What is left are closures and
 // short lists of sizes.
 func TestTrainStepAllocations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: steps of full size")
+	}
 	if raceDetector {
 		t.Skip("pools forget under the race detector")
 	}

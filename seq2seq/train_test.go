@@ -14,6 +14,9 @@ import (
 
 // A network that works learns a toy by heart.
 func TestLearnsToReverse(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: trains")
+	}
 	pairs := toyPairs(64)
 	for _, c := range []Config{
 		{Arch: Transformer, Score: "scaled", Width: 32, Heads: 4, Layers: 1, Hidden: 64},

@@ -106,6 +106,9 @@ func TestOpGradients(t *testing.T) {
 
 // Work is cut by shape alone, so the number of threads cannot show.
 func TestOpsOnAnyNumberOfThreads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: every operation again")
+	}
 	golden := openOps(t)
 	for _, c := range opCases() {
 		t.Run(c.name, func(t *testing.T) {

@@ -10,6 +10,9 @@ import (
 // Properties have as many characters as in version 0.23.3 of the library, whose Unicode is 16.0, whatever
 // release of Go this is.
 func TestProperties(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: every character in every class")
+	}
 	var b strings.Builder
 	for r := range rune(unicode.MaxRune + 1) {
 		if utf8.ValidRune(r) {

@@ -194,7 +194,11 @@ func randomFile(c *choices) ([]byte, error) {
 // The offsets of every tokenizer lie in the text.
 func FuzzOffsets(f *testing.F) {
 	rng, texts := rand.New(rand.NewPCG(1, 2)), readGolden().Texts
-	for range 2000 {
+	seeds := 2000
+	if testing.Short() {
+		seeds = 100
+	}
+	for range seeds {
 		c := make([]byte, rng.IntN(150))
 		for i := range c {
 			c[i] = byte(rng.Uint32())

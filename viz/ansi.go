@@ -162,7 +162,7 @@ var path = [...]int{231, 194, 158, 121, 79, 43, 37, 31, 25, 24, 19, 18, 17}
 // cube returns for each shade the colour of the path that is as light, cubeEven those
 // where the background is unknown.
 var (
-	cube     = sync.OnceValue(func() [256]int { return onPath(colormap, path[:]) })
+	cube     = sync.OnceValue(func() [256]int { return onPath(*colormap(), path[:]) })
 	cubeEven = sync.OnceValue(func() [256]int { return onPath(even(), path[4:len(path)-2]) })
 )
 

@@ -3,6 +3,7 @@ package viz
 import (
 	"image/color"
 	"math"
+	"sync"
 )
 
 // The colours go from white over green and blue to a blue that is nearly black.
@@ -18,8 +19,9 @@ const (
 	mostChroma        = 0.125
 )
 
-// colormap holds the colours of shades 0 to 255.
-var colormap = func() (list [256]color.RGBA) {
+// colormap returns the colours of shades 0 to 255, computed once a program draws.
+var colormap = sync.OnceValue(func() *[256]color.RGBA {
+	var list [256]color.RGBA
 	for i := range list {
 		t := float64(i) / 255
 		chroma := mostChroma * math.Pow(math.Sin(math.Pi*math.Pow(t, 0.8)), 0.75)
@@ -28,8 +30,8 @@ var colormap = func() (list [256]color.RGBA) {
 		// Screens lack some of these colours; less chroma keeps the lightness.
 		list[i] = inGamut(lightest+(darkest-lightest)*t, chroma, hue)
 	}
-	return list
-}()
+	return &list
+})
 
 // holeTint is that of values that are no numbers: the maps have no such hue. Masked
 // cells are striped, as they are on the page of attn view.
@@ -49,7 +51,7 @@ func shadeColor(shade int) color.RGBA {
 	if shade == hole {
 		return holeTint.light
 	}
-	return colormap[shade]
+	return colormap()[shade]
 }
 
 // fromOklab returns the sRGB colour of a lightness, chroma and hue (radians),

@@ -3,6 +3,7 @@ package viz
 import (
 	"image/color"
 	"math"
+	"sync"
 )
 
 // Ground is what a picture stands on: light as paper, or dark as most terminals.
@@ -24,7 +25,7 @@ func (g Ground) Color(v float64) color.RGBA {
 	if g == OnDark {
 		shade = 255 - shade
 	}
-	return colormap[shade]
+	return colormap()[shade]
 }
 
 // Difference returns the colour of a value from -1 to 1: blue below 0, orange
@@ -38,7 +39,7 @@ func (g Ground) Difference(v float64) color.RGBA {
 	if v > 0 {
 		arm = 1
 	}
-	return diverging[g][arm][int(math.Round(255*min(math.Abs(v), 1)))]
+	return diverging()[g][arm][int(math.Round(255*min(math.Abs(v), 1)))]
 }
 
 // least returns the first shade.
@@ -117,8 +118,10 @@ const (
 	armChroma        = 0.15
 )
 
-// diverging holds the colours of differences by ground and sign.
-var diverging = func() (list [2][2][256]color.RGBA) {
+// diverging returns the colours of differences by ground and sign, computed once a program
+// draws them.
+var diverging = sync.OnceValue(func() *[2][2][256]color.RGBA {
+	var list [2][2][256]color.RGBA
 	for ground, ends := range [2][2]float64{{lightest, 0.42}, {darkest, 0.86}} {
 		for arm, hue := range [2]float64{coldHue, warmHue} {
 			for i := range 256 {
@@ -129,8 +132,8 @@ var diverging = func() (list [2][2][256]color.RGBA) {
 			}
 		}
 	}
-	return list
-}()
+	return &list
+})
 
 // inGamut returns the colour of a screen with that lightness and hue, and with as
 // much of the chroma as it has.

@@ -107,6 +107,9 @@ func deaths(t *testing.T, dir string, f func()) (copies []string) {
 // it ends as if nothing had happened, to the bit, no line of the metrics missing or
 // twice.
 func TestTrainKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: ends at every operation on the disk")
+	}
 	dir := t.TempDir()
 	var text strings.Builder
 	for _, p := range seq2seq.Dates(13, 1) {
@@ -238,6 +241,9 @@ func TestMetricsFollowState(t *testing.T) {
 
 // The models of a pruning, and what tells of them, change in one step.
 func TestPruneKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: ends at every operation on the disk")
+	}
 	dir := t.TempDir()
 	r := datesRecipe()
 	r.Network.Arch, r.Network.Width, r.Network.Hidden = seq2seq.Transformer, 8, 3
@@ -316,6 +322,9 @@ func TestPruneKilled(t *testing.T) {
 
 // Killed by the system, again and again, a run ends as if nothing had happened.
 func TestKilledBySystem(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: kills processes")
+	}
 	dir := makePairs(t)
 	train := []string{"train", "--data", filepath.Join(dir, "pairs.tsv"), "--width", "16", "--layers", "1", "--batch", "3", "--epochs", "8", "--save-every", "3", "--out"}
 	whole, out := filepath.Join(dir, "whole"), filepath.Join(dir, "out")

@@ -99,6 +99,9 @@ func TestSameFile(t *testing.T) {
 // Whatever is written, no file of the model is: neither one that is read, nor one that another
 // command reads. Every command that reads a model and writes files is tried.
 func TestModelsAreSpared(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: every command")
+	}
 	t.Chdir(t.TempDir())
 	newModel(t, "run")
 	copyModel(t, "sentence_dense", "pipeline")

@@ -94,6 +94,9 @@ func TestNoVectors(t *testing.T) {
 // What is kept of the texts of a translator takes the memory that it is counted with, and the heap does not grow to
 // twice of that.
 func TestTextsOfTranslatorTakeWhatIsKept(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: prunes")
+	}
 	v := seq2seq.BuildVocabulary([]string{"abc"}, seq2seq.Chars, 10)
 	m, err := seq2seq.New(seq2seq.Config{Arch: seq2seq.Transformer, Score: "scaled", Width: 64, Heads: 4, Layers: 2, Hidden: 16, SourceVocab: v.Len(), TargetVocab: v.Len()},
 		v, v, rand.New(rand.NewPCG(1, 2)))

@@ -17,7 +17,7 @@ import (
 // The operations that change the disk. All of them are here, so that tests can
 // end a process in front of each.
 
-// Before, unless it is nil, is called before each of these operations: create,
+// Before is called before each of these operations unless it is nil: create,
 // write, sync, mkdir, rename, remove. It is for tests: if it panics from one
 // operation on, clean-up included, the disk looks as if the process had been
 // killed there. Nothing waits for the disk then, since the machine lives on.

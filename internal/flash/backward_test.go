@@ -212,6 +212,9 @@ func TestKinds(t *testing.T) {
 			if gaussian && s.lk > 300 {
 				continue // blocks of keys meet whatever the form is
 			}
+			if testing.Short() && s.lq > 50 {
+				continue // TestEdges has such lengths
+			}
 			t.Run(fmt.Sprintf("%s/%v", k.name, s), func(t *testing.T) {
 				t.Parallel()
 				e := s.e

@@ -132,6 +132,9 @@ func TestQueriesAreIndependent(t *testing.T) {
 // Padding changes nothing: neither queries to which nothing comes back, nor keys to
 // which nobody else attends.
 func TestPaddingChangesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: TestHiddenIsNotFelt is similar")
+	}
 	for n, s := range mixtures {
 		for _, k := range mixtureOptions[:1+len(forms)] {
 			want := newMixed(uint64(n), s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev, 0, 0)

@@ -62,6 +62,9 @@ func within(t *testing.T, name string, got []float32, want []float64, singles ..
 }
 
 func TestForwardSizes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: TestKinds has some sizes")
+	}
 	for _, lk := range []int{1, 15, 16, 17, 63, 64, 65, 127, 511, 512, 513, 1025} {
 		for _, lq := range []int{1, 5, 11, 12, 13, 48, 49} {
 			e := 1 + (lq*7+lk)%70

@@ -37,15 +37,25 @@ func sameResults(t *testing.T, what string, got, want results) {
 	sameBits(t, what+": dw", got.dw, want.dw)
 }
 
+type way struct{ b, h, g, lq, lk, e, ev int }
+
 // ways are sizes that are worked on in different ways: few heads with many
 // queries, many heads, few queries with many keys, heads that share keys.
-var ways = []struct{ b, h, g, lq, lk, e, ev int }{
+var ways = []way{
 	{1, 1, 1, 150, 700, 24, 40}, {4, 4, 4, 40, 90, 16, 16}, {2, 4, 2, 1, 1300, 16, 32}, {3, 2, 1, 70, 530, 8, 8},
 	{1, 4, 2, 30, 1100, 8, 8},
 }
 
+// waysToRun returns all ways, and with -short one of them.
+func waysToRun() []way {
+	if testing.Short() {
+		return ways[2:3]
+	}
+	return ways
+}
+
 func TestThreadsChangeNothing(t *testing.T) {
-	for _, s := range ways {
+	for _, s := range waysToRun() {
 		for _, k := range kinds {
 			p := newProblem(8, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
 			k.set(p)
@@ -62,7 +72,7 @@ func TestThreadsChangeNothing(t *testing.T) {
 
 // The first sequence of a batch comes to what it comes to alone.
 func TestCompanyChangesNothing(t *testing.T) {
-	for _, s := range ways {
+	for _, s := range waysToRun() {
 		for _, k := range kinds {
 			if strings.HasSuffix(k.name, "bias of heads") || strings.HasSuffix(k.name, "bias of queries") || strings.HasSuffix(k.name, "all") {
 				continue // whose bias collects from all sequences
@@ -129,7 +139,7 @@ func gather(y Heads, b, h, l, e int) []float32 {
 }
 
 func TestLayoutsAreAlike(t *testing.T) {
-	for _, s := range ways {
+	for _, s := range waysToRun() {
 		for _, k := range kinds {
 			p := newProblem(8, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
 			k.set(p)
@@ -209,7 +219,7 @@ func TestGradientsAreAdded(t *testing.T) {
 
 // What is hidden is not felt, whatever it is.
 func TestHiddenIsNotFelt(t *testing.T) {
-	for _, s := range ways {
+	for _, s := range waysToRun() {
 		for _, x := range []float32{float32(math.NaN()), float32(math.Inf(1)), math.MaxFloat32} {
 			p := newProblem(8, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
 			// Every fifth key and those of the second half are hidden from all,
@@ -247,7 +257,7 @@ func TestHiddenIsNotFelt(t *testing.T) {
 // A query with a NaN spoils its own result, and no gradient if nothing comes
 // back to it.
 func TestSpoiltQuery(t *testing.T) {
-	for _, s := range ways {
+	for _, s := range waysToRun() {
 		p := newProblem(8, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
 		p.seen = func(b, h, i, j int) bool { return j%3 != 1 && j < p.Lk-2 }
 		p.Mask = []MaskRule{funcMask{p, false}}
@@ -281,7 +291,7 @@ func TestSpoiltQuery(t *testing.T) {
 // Without an upstream gradient nothing comes back, not even from a value that is
 // not finite.
 func TestSilence(t *testing.T) {
-	for _, s := range ways {
+	for _, s := range waysToRun() {
 		p := newProblem(8, s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev)
 		clear(p.dout)
 		p.V.Data[3] = float32(math.NaN())

@@ -29,6 +29,9 @@ func pagesOf(p *problem, s Storage) *Pages {
 // Pages come to the bits of the tensors that they hold, on every implementation, in
 // whichever way the call is computed.
 func TestPages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: every storage on every implementation")
+	}
 	simd.Each(func(name string) {
 		for n, s := range mixtures {
 			for _, k := range mixtureOptions {

@@ -69,6 +69,9 @@ func everyHead(m *seq2seq.Translator) []heads.Head {
 // Each part has its say in one thing alone. Where the targets of a part are what
 // the model says when one method has pruned it, that method does best there.
 func TestPartsKeepApart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: prunes many times")
+	}
 	m, parts := brief(t)
 	for _, goal := range []Goal{{Left: 5}, {Drop: 0.3}} {
 		first := until(t, experiment(t, m, parts, goal))
@@ -257,6 +260,9 @@ func TestAffordable(t *testing.T) {
 // The method is chosen by what it does when heads are scored again, and the model is
 // the one that it was chosen for.
 func TestChooseScoringAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: prunes twice")
+	}
 	m, parts := brief(t)
 	for _, goal := range []Goal{{Left: 5}, {Drop: 0.5}} {
 		e := experiment(t, m, parts, goal)

@@ -145,6 +145,9 @@ func TestExperiment(t *testing.T) {
 
 // Each goal is held on the part that selects.
 func TestGoals(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: prunes for every goal")
+	}
 	m, parts := trained(t)
 	ctx := context.Background()
 	value := func(m *seq2seq.Translator) float64 {
@@ -200,6 +203,9 @@ func TestGoals(t *testing.T) {
 
 // What has been measured when somebody interrupts is in the report.
 func TestInterruption(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: interrupts at every stage")
+	}
 	m, parts := trained(t)
 	for _, stage := range []string{"scoring heads", "choosing a method", "curves", "random orders"} {
 		ctx, cancel := context.WithCancel(context.Background())

@@ -217,6 +217,9 @@ func randomProducts() (list []*productCase) {
 }
 
 func TestMultiplyOnAnyNumberOfThreads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: every product again")
+	}
 	r := rand.New(rand.NewPCG(3, 4))
 	var products []*productCase
 	for _, size := range [][4]int{{67, 131, 263, 1}, {1, 3001, 61, 1}, {251, 7, 300, 2}, {127, 1, 67, 3}, {71, 127, 131, 2}} {
