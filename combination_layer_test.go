@@ -80,6 +80,8 @@ func drawLayerCombination(t *testing.T, seed uint64) *layerCombination {
 			t.Fatal(err)
 		}
 		config.Position = rope
+	} else if some(0.2) {
+		config.Position = decay{0.99}
 	}
 
 	length := func(l, width int) *tensor.Tensor { return tensor.Randn(rng, c.s.b, l, width) }
@@ -214,7 +216,7 @@ func (c *layerCombination) formula(t *tensor.Tape, q, k, v *tensor.Tensor, o att
 		k = n.Forward(t, k)
 	}
 	if p := config.Position; p != nil {
-		q = moved(t, p, q, func(b, l int) int {
+		q = moved(t, p, q, attn.Query, func(b, l int) int {
 			if c.queryPositions != nil {
 				return int(c.queryPositions.At(b, l))
 			}
@@ -223,7 +225,7 @@ func (c *layerCombination) formula(t *tensor.Tape, q, k, v *tensor.Tensor, o att
 			}
 			return l + c.s.lk - c.s.lq
 		})
-		k = moved(t, p, k, func(b, l int) int {
+		k = moved(t, p, k, attn.Key, func(b, l int) int {
 			if c.keyPositions != nil {
 				return int(c.keyPositions.At(b, l))
 			}
@@ -247,13 +249,13 @@ func (c *layerCombination) formula(t *tensor.Tape, q, k, v *tensor.Tensor, o att
 
 // moved returns vectors [B H L E] moved to positions at, each by the matrix that the
 // position is there.
-func moved(t *tensor.Tape, p attn.Position, x *tensor.Tensor, at func(b, l int) int) *tensor.Tensor {
+func moved(t *tensor.Tape, p attn.Position, x *tensor.Tensor, of attn.Projections, at func(b, l int) int) *tensor.Tensor {
 	b, h, l, e := x.Dim(0), x.Dim(1), x.Dim(2), x.Dim(3)
 	matrices := tensor.Zeros(b, l, e, e)
 	for row := range b * l * e {
 		m := matrices.Data()[row*e:][:e]
 		m[row%e] = 1
-		p.Apply(m, m, at(row/e/l, row/e%l))
+		p.Apply(m, m, at(row/e/l, row/e%l), of)
 	}
 	x = tensor.MatMul(t, tensor.Transpose(t, x, 0, 2, 1, 3), matrices) // [B L H E]
 	return tensor.Transpose(t, tensor.Reshape(t, x, b, l, h, e), 0, 2, 1, 3)

@@ -16,7 +16,7 @@ import (
 func ExampleApplyPosition() {
 	rope, _ := position.NewRoPE(position.RoPEConfig{})
 	x := tensor.New([]float32{1, 2, 3, 4}, 1, 1, 4) // [B L E]
-	at := func(p int) *tensor.Tensor { return attn.ApplyPosition(nil, rope, x, attn.Positions{Offsets: []int{p}}) }
+	at := func(p int) *tensor.Tensor { return attn.ApplyPosition(nil, rope, x, attn.Query, attn.Positions{Offsets: []int{p}}) }
 	fmt.Printf("%.3f %.3f %.3f\n", at(3).Data(), tensor.MatMulT(nil, at(3), at(5)).Item(), tensor.MatMulT(nil, at(1003), at(1005)).Item())
 	// Output:
 	// [-1.413 1.879 -2.829 4.058] 15.835 15.835
@@ -40,30 +40,35 @@ func ExamplePositions() {
 	// [2 4 8]
 }
 
-// decay is a position of a user's: each element of a vector is multiplied by
-// rate^position, as in RetNet, so that scores fade with the distance.
+// decay is a user-defined position: a query at position p is multiplied by rate^p and a key by
+// rate^−p, as in xPos and RetNet, so that scores fade with the distance.
 type decay struct{ rate float64 }
 
 func (decay) Check(int) error { return nil }
 
-func (d decay) Apply(dst, x []float32, p int) {
-	by := float32(math.Pow(d.rate, float64(p)))
+func (d decay) factor(p int, of attn.Projections) float32 {
+	if of == attn.Key {
+		p = -p
+	}
+	return float32(math.Pow(d.rate, float64(p)))
+}
+
+func (d decay) Apply(dst, x []float32, p int, of attn.Projections) {
 	for i, v := range x {
-		dst[i] = by * v
+		dst[i] = d.factor(p, of) * v
 	}
 }
 
-func (d decay) Back(dx, dy []float32, p int) { // the transpose of a diagonal map is itself
-	by := float32(math.Pow(d.rate, float64(p)))
+func (d decay) Back(dx, dy []float32, p int, of attn.Projections) { // the transpose of a diagonal map is itself
 	for i, v := range dy {
-		dx[i] += by * v
+		dx[i] += d.factor(p, of) * v
 	}
 }
 
 func ExamplePosition() {
 	one := tensor.Full(1, 1, 4, 1)
-	q := attn.ApplyPosition(nil, decay{0.5}, one, attn.Positions{})
-	k := attn.ApplyPosition(nil, decay{1 / 0.5}, one, attn.Positions{})
+	q := attn.ApplyPosition(nil, decay{0.5}, one, attn.Query, attn.Positions{})
+	k := attn.ApplyPosition(nil, decay{0.5}, one, attn.Key, attn.Positions{})
 	fmt.Println(attn.Scores(nil, q, k, attn.Options{Score: score.Dot()}))
 	// Output:
 	// [[[1 2 4 8] [0.5 1 2 4] [0.25 0.5 1 2] [0.125 0.25 0.5 1]]]

@@ -307,7 +307,7 @@ func (m *MultiHead) placeKeys(t *tensor.Tape, k heads, at Positions) heads {
 		k = k.mapped(t, n.Forward)
 	}
 	if p := m.config.Position; p != nil {
-		k = placed(t, opMultiHead, p, k, at)
+		k = placed(t, opMultiHead, p, k, Key, at)
 	}
 	return k
 }
@@ -318,7 +318,7 @@ func (m *MultiHead) placeQueries(t *tensor.Tape, q heads, s Sizes, at Positions)
 		q = q.mapped(t, n.Forward)
 	}
 	if p := m.config.Position; p != nil {
-		q = placed(t, opMultiHead, p, q, at.ends(s))
+		q = placed(t, opMultiHead, p, q, Query, at.ends(s))
 	}
 	return q
 }

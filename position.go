@@ -18,12 +18,13 @@ type Position interface {
 	// Check returns an error unless heads may have vectors of e elements. A
 	// *tensor.ShapeError need not name the operation.
 	Check(e int) error
-	// Apply sets dst to the vector x moved to position p, which may be negative.
-	// dst and x have the same length, and may be the same slice.
-	Apply(dst, x []float32, p int)
+	// Apply sets dst to the vector x moved to position p, which may be negative. x is a
+	// query or a key, which of tells: Query or Key. dst and x have the same length, and may
+	// be the same slice.
+	Apply(dst, x []float32, p int, of Projections)
 	// Back adds to dx the gradient that follows from dy, that of Apply's result
 	// at position p: the transpose of the map.
-	Back(dx, dy []float32, p int)
+	Back(dx, dy []float32, p int, of Projections)
 }
 
 // Positions says at which positions the vectors of a batch are. The zero value means 0, 1, 2, …
@@ -67,7 +68,7 @@ func (p Positions) at(b, l int) int {
 	return l
 }
 
-// ApplyPosition returns the vectors x moved to their positions.
+// ApplyPosition returns the vectors x, of queries or keys as of tells, moved to their positions.
 //
 // Shapes: x and the result [B H L E], or [B L E].
 //
@@ -76,19 +77,22 @@ func (p Positions) at(b, l int) int {
 // ApplyPosition panics with a *tensor.ShapeError if the position does not take vectors of
 // E elements, or if there are not as many positions as vectors, and with a
 // *tensor.ValueError if the position or x is nil.
-func ApplyPosition(t *tensor.Tape, p Position, x *tensor.Tensor, at Positions) *tensor.Tensor {
+func ApplyPosition(t *tensor.Tape, p Position, x *tensor.Tensor, of Projections, at Positions) *tensor.Tensor {
 	const op = "attn: ApplyPosition"
 	if p == nil {
 		panic(&tensor.ValueError{Op: op, Arg: "position", Got: "nil", Want: "a Position"})
 	}
 	tensor.Want(op, "x", x)
+	if of != Query && of != Key {
+		panic(&tensor.ValueError{Op: op, Arg: "of", Got: fmt.Sprint(of), Want: "Query or Key"})
+	}
 	switch x.Rank() {
 	case 3:
 		x = oneHead(t, op, "x", x)
-		y := placed(t, op, p, headFirst(x), at).x
+		y := placed(t, op, p, headFirst(x), of, at).x
 		return tensor.Reshape(t, y, x.Dim(0), x.Dim(2), x.Dim(3))
 	case 4:
-		return placed(t, op, p, headFirst(x), at).x
+		return placed(t, op, p, headFirst(x), of, at).x
 	}
 	panic(&tensor.ShapeError{Op: op, Arg: "x", Got: x.Shape(), Want: "[B H L E] or [B L E]"})
 }
@@ -110,7 +114,7 @@ func (p Positions) ends(s Sizes) Positions {
 }
 
 // placed returns heads whose vectors have been moved to their positions.
-func placed(t *tensor.Tape, op string, p Position, x heads, at Positions) heads {
+func placed(t *tensor.Tape, op string, p Position, x heads, of Projections, at Positions) heads {
 	raise(op, "position", p.Check(x.size))
 	b, l := x.batches(), x.length()
 	at.check(op, "positions", b, l)
@@ -128,7 +132,7 @@ func placed(t *tensor.Tape, op string, p Position, x heads, at Positions) heads 
 	par.For(b*l, each, func(lo, hi int) {
 		src, dst := x.x.Data(), y.x.Data()
 		vectors(lo, hi, func(from, to, pos int) {
-			p.Apply(dst[to:to+x.size], src[from:from+x.size], pos)
+			p.Apply(dst[to:to+x.size], src[from:from+x.size], pos, of)
 		})
 	})
 	if t.Needs(x.x) {
@@ -136,7 +140,7 @@ func placed(t *tensor.Tape, op string, p Position, x heads, at Positions) heads 
 			dx := t.GradOf(x.x)
 			par.For(b*l, each, func(lo, hi int) {
 				vectors(lo, hi, func(from, to, pos int) {
-					p.Back(dx[from:from+x.size], dy[to:to+x.size], pos)
+					p.Back(dx[from:from+x.size], dy[to:to+x.size], pos, of)
 				})
 			})
 		})

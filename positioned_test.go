@@ -71,13 +71,13 @@ type fade struct{ by float64 }
 
 func (fade) Check(int) error { return nil }
 
-func (f fade) Apply(dst, x []float32, p int) {
+func (f fade) Apply(dst, x []float32, p int, of attn.Projections) {
 	for i, v := range x {
 		dst[i] = v * float32(math.Pow(f.by, float64(p)))
 	}
 }
 
-func (f fade) Back(dx, dy []float32, p int) {
+func (f fade) Back(dx, dy []float32, p int, of attn.Projections) {
 	for i, v := range dy {
 		dx[i] += v * float32(math.Pow(f.by, float64(p)))
 	}
@@ -310,11 +310,14 @@ func TestPositionsRefuse(t *testing.T) {
 		return func() { attn.Attend(nil, x, x, x, attn.Options{Changes: r}) }
 	}
 	for want, f := range map[string]func(){
-		"attn: ApplyPosition: position RoPE has head size [6], want at least 8":                             func() { attn.ApplyPosition(nil, rotary, x, attn.Positions{}) },
-		"attn: ApplyPosition: positions has number of rows [3], want one, or one for each of B=2 sequences": func() { attn.ApplyPosition(nil, fade{1}, x, attn.Positions{Offsets: []int{1, 2, 3}}) },
-		"attn: ApplyPosition: positions has number of positions [2], want 5, one for each vector":           func() { attn.ApplyPosition(nil, fade{1}, x, attn.Positions{IDs: [][]int{{1, 2}}}) },
+		"attn: ApplyPosition: position RoPE has head size [6], want at least 8":                             func() { attn.ApplyPosition(nil, rotary, x, attn.Query, attn.Positions{}) },
+		"attn: ApplyPosition: positions has number of rows [3], want one, or one for each of B=2 sequences": func() { attn.ApplyPosition(nil, fade{1}, x, attn.Query, attn.Positions{Offsets: []int{1, 2, 3}}) },
+		"attn: ApplyPosition: positions has number of positions [2], want 5, one for each vector":           func() { attn.ApplyPosition(nil, fade{1}, x, attn.Query, attn.Positions{IDs: [][]int{{1, 2}}}) },
+		"attn: ApplyPosition: of is 5, want Query or Key": func() {
+			attn.ApplyPosition(nil, fade{1}, x, attn.Query|attn.Value, attn.Positions{})
+		},
 		"attn: ApplyPosition: positions is Offsets and IDs, want at most one of them": func() {
-			attn.ApplyPosition(nil, fade{1}, x, attn.Positions{Offsets: []int{1}, IDs: [][]int{{1, 2, 3, 4, 5}}})
+			attn.ApplyPosition(nil, fade{1}, x, attn.Query, attn.Positions{Offsets: []int{1}, IDs: [][]int{{1, 2, 3, 4, 5}}})
 		},
 		"attn: Attend: bias of ALiBi has number of slopes [2], want one for each of H=3 heads": attend(position.ALiBi(1, 2)),
 		"attn: Attend: table of T5's bias has shape [32 3], want [buckets H=4]": func() {

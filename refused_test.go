@@ -29,9 +29,9 @@ func TestRefusedSettings(t *testing.T) {
 		{"distance", `^attn: Attend: MaxDistance of T5's bias is -1, want a positive number, or 0 for 128$`,
 			biased(position.T5Bias(shaped(8, 4), position.T5Config{MaxDistance: -1}))},
 		{"position", `^attn: ApplyPosition: position is nil, want a Position$`,
-			func() { attn.ApplyPosition(nil, nil, q, attn.Positions{}) }},
+			func() { attn.ApplyPosition(nil, nil, q, attn.Query, attn.Positions{}) }},
 		{"x", `^attn: ApplyPosition: x is nil, want a tensor$`,
-			func() { attn.ApplyPosition(nil, &position.RoPE{}, nil, attn.Positions{}) }},
+			func() { attn.ApplyPosition(nil, &position.RoPE{}, nil, attn.Query, attn.Positions{}) }},
 	} {
 		t.Run(c.name, func(t *testing.T) { wantError(t, tensor.Catch(c.f), c.want) })
 	}
@@ -53,8 +53,8 @@ func TestZeroRoPE(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := tensor.Randn(newRand(1), 1, 5, 6)
-	got := attn.ApplyPosition(nil, &position.RoPE{}, x, attn.Positions{})
-	want := attn.ApplyPosition(nil, made, x, attn.Positions{})
+	got := attn.ApplyPosition(nil, &position.RoPE{}, x, attn.Query, attn.Positions{})
+	want := attn.ApplyPosition(nil, made, x, attn.Query, attn.Positions{})
 	for i, w := range want.Data() {
 		if got.Data()[i] != w {
 			t.Fatalf("element %d is %v, want %v", i, got.Data()[i], w)

@@ -22,8 +22,8 @@ import (
 type ownPosition struct{}
 
 func (ownPosition) Check(int) error               { return nil }
-func (ownPosition) Apply(dst, x []float32, p int) { copy(dst, x) }
-func (ownPosition) Back(dx, dy []float32, p int)  {}
+func (ownPosition) Apply(dst, x []float32, p int, of attn.Projections) { copy(dst, x) }
+func (ownPosition) Back(dx, dy []float32, p int, of attn.Projections)  {}
 
 type ownNorm struct{ nn.Vars }
 

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -128,7 +129,7 @@ func (r *RoPE) Check(e int) error {
 }
 
 // Apply turns the vector x to position p.
-func (r *RoPE) Apply(dst, x []float32, p int) {
+func (r *RoPE) Apply(dst, x []float32, p int, _ attn.Projections) {
 	n := r.size(len(x))
 	rot, err := r.rotation(n)
 	if err != nil {
@@ -140,7 +141,7 @@ func (r *RoPE) Apply(dst, x []float32, p int) {
 }
 
 // Back turns the gradient dy back and adds it to dx.
-func (r *RoPE) Back(dx, dy []float32, p int) {
+func (r *RoPE) Back(dx, dy []float32, p int, _ attn.Projections) {
 	n := r.size(len(dy))
 	rot, err := r.rotation(n)
 	if err != nil {

@@ -278,7 +278,7 @@ func (cmd *applyCommand) results(in *mechanism) []applied {
 // attend is attention without a layer.
 func (cmd *applyCommand) attend(t *tensor.Tape, q, k, v *tensor.Tensor, o attn.Options, rope attn.Position) attn.Output {
 	if rope != nil {
-		q, k = attn.ApplyPosition(t, rope, q, o.QueryPositions), attn.ApplyPosition(t, rope, k, o.KeyPositions)
+		q, k = attn.ApplyPosition(t, rope, q, attn.Query, o.QueryPositions), attn.ApplyPosition(t, rope, k, attn.Key, o.KeyPositions)
 		o.QueryPositions, o.KeyPositions = attn.Positions{}, attn.Positions{}
 	}
 	return attn.Attend(t, q, k, v, o)

@@ -90,7 +90,7 @@ func TestApplyOptions(t *testing.T) {
 				}
 				q, k := leaves["q"], leaves["k"]
 				if position != nil {
-					q, k = attn.ApplyPosition(tape, position, q, c.qAt), attn.ApplyPosition(tape, position, k, c.kAt)
+					q, k = attn.ApplyPosition(tape, position, q, attn.Query, c.qAt), attn.ApplyPosition(tape, position, k, attn.Key, c.kAt)
 				}
 				if o.Sinks != nil {
 					leaves["sinks"] = o.Sinks.Clone().Param()
