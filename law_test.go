@@ -39,6 +39,7 @@ var order = []string{
 	"onnx",
 	"internal/bench",
 	"heads",
+	"prune",
 	"internal/exercise",
 	"internal/bootstrap",
 	"seq2seq",

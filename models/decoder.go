@@ -80,11 +80,11 @@ func (d *decoder) embed(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
 }
 
 // Head returns what makes logits of the next token, nil for a bare model.
-func (d *decoder) Head() *Head {
+func (d *decoder) Head() *TaskHead {
 	if d.logits == nil {
 		return nil
 	}
-	return &Head{Task: NextWord, Logits: func(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor {
+	return &TaskHead{Task: NextWord, Logits: func(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor {
 		if d.shrink != 0 {
 			hidden = tensor.Scale(t, hidden, d.shrink)
 		}

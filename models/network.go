@@ -26,7 +26,7 @@ type Network interface {
 	// Sizes returns the sizes of the model.
 	Sizes() Sizes
 	// Head returns what makes logits of hidden states, nil if there is nothing.
-	Head() *Head
+	Head() *TaskHead
 }
 
 // Sizes are those of a model.
