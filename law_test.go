@@ -26,6 +26,7 @@ var order = []string{
 	"internal/flash",
 	"internal/quote",
 	"internal/quote/hostile", // for tests only
+	"internal/input",
 	"internal/atomicfile",
 	"internal/exact",
 	"internal/npy",

@@ -11,6 +11,7 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/internal/strictjson"
@@ -130,7 +131,7 @@ func scoresOf(list []prune.Scores) (map[string]lineScores, error) {
 // would give if they were all measured at once.
 func (cmd *headsCommand) added(methods []prune.Method) (r reports.Importance, err error) {
 	bad := func(format string, args ...any) (reports.Importance, error) {
-		return r, &seq2seq.InputError{Name: cmd.Sums, Reason: fmt.Sprintf(format, args...)}
+		return r, input.Errorf(cmd.Sums, format, args...)
 	}
 	m, err := cmd.load()
 	if err != nil {
