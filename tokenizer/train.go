@@ -123,7 +123,7 @@ func (l *bpeTrainer) remove(m pair, count int) {
 	}
 }
 
-// apply joins the pair wherever it is. It declines to make a piece that there is already: every piece has one merge.
+// apply joins the pair wherever it is. It declines to make a token that there is already: each has one merge.
 func (l *bpeTrainer) apply(m pair) bool {
 	token := l.tokens[m[0]] + l.tokens[m[1]]
 	if _, known := l.ids[token]; known {
@@ -189,7 +189,7 @@ func (l *bpeTrainer) pop() (pair, bool) {
 	return pair{}, false
 }
 
-// Less puts the highest count first, then the pair whose pieces come first by their bytes.
+// Less puts the highest count first, then the pair whose tokens come first by their bytes.
 func (l *bpeTrainer) Less(i, j int) bool {
 	a, b := l.queue[i], l.queue[j]
 	return cmp.Or(cmp.Compare(b.count, a.count),
