@@ -74,6 +74,10 @@ func drawLayerCombination(t *testing.T, seed uint64) *layerCombination {
 	rms.Eps, layer.Eps = 0.1, 0.1
 	norms := []nn.Norm{nil, nil, rms, layer, nn.L2Norm{Eps: 0.3}}
 	config.QueryNorm, config.KeyNorm = norms[rng.IntN(5)], norms[rng.IntN(5)]
+	if some(0.2) { // with factors for all heads
+		config.NormProjections = true
+		config.QueryNorm, config.KeyNorm = nn.NewRMSNorm(e*config.Heads), nn.L2Norm{Eps: 0.3}
+	}
 	if some(0.4) {
 		rope, err := position.NewRoPE(position.RoPEConfig{Size: 2 * rng.IntN(e/2+1), Pairs: position.Pairing(rng.IntN(2))})
 		if err != nil {
@@ -208,13 +212,15 @@ func (c *layerCombination) formula(t *tensor.Tape, q, k, v *tensor.Tensor, o att
 	split := func(x *tensor.Tensor, count, size int) *tensor.Tensor {
 		return tensor.Transpose(t, tensor.Reshape(t, x, x.Dim(0), x.Dim(1), count, size), 0, 2, 1, 3)
 	}
-	q, k, v = split(m.Q.Forward(t, q), h, e), split(m.K.Forward(t, k), g, e), split(m.V.Forward(t, v), g, ev)
-	if n := config.QueryNorm; n != nil {
-		q = n.Forward(t, q)
+	q, k, v = m.Q.Forward(t, q), m.K.Forward(t, k), split(m.V.Forward(t, v), g, ev)
+	norm := func(n nn.Norm, x *tensor.Tensor, whole bool) *tensor.Tensor {
+		if n == nil || whole != config.NormProjections {
+			return x
+		}
+		return n.Forward(t, x)
 	}
-	if n := config.KeyNorm; n != nil {
-		k = n.Forward(t, k)
-	}
+	q, k = split(norm(config.QueryNorm, q, true), h, e), split(norm(config.KeyNorm, k, true), g, e)
+	q, k = norm(config.QueryNorm, q, false), norm(config.KeyNorm, k, false)
 	if p := config.Position; p != nil {
 		q = moved(t, p, q, attn.Query, func(b, l int) int {
 			if c.queryPositions != nil {

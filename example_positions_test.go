@@ -16,7 +16,9 @@ import (
 func ExampleApplyPosition() {
 	rope, _ := position.NewRoPE(position.RoPEConfig{})
 	x := tensor.New([]float32{1, 2, 3, 4}, 1, 1, 4) // [B L E]
-	at := func(p int) *tensor.Tensor { return attn.ApplyPosition(nil, rope, x, attn.Query, attn.Positions{Offsets: []int{p}}) }
+	at := func(p int) *tensor.Tensor {
+		return attn.ApplyPosition(nil, rope, x, attn.Query, attn.Positions{Offsets: []int{p}})
+	}
 	fmt.Printf("%.3f %.3f %.3f\n", at(3).Data(), tensor.MatMulT(nil, at(3), at(5)).Item(), tensor.MatMulT(nil, at(1003), at(1005)).Item())
 	// Output:
 	// [-1.413 1.879 -2.829 4.058] 15.835 15.835

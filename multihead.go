@@ -303,9 +303,7 @@ func (m *MultiHead) Forward(t *tensor.Tape, q, k, v *tensor.Tensor, o Options) O
 
 // placeKeys normalises keys and moves them to their positions.
 func (m *MultiHead) placeKeys(t *tensor.Tape, k heads, at Positions) heads {
-	if n := m.config.KeyNorm; n != nil {
-		k = k.mapped(t, n.Forward)
-	}
+	k = m.normed(t, m.config.KeyNorm, k)
 	if p := m.config.Position; p != nil {
 		k = placed(t, opMultiHead, p, k, Key, at)
 	}
@@ -314,13 +312,22 @@ func (m *MultiHead) placeKeys(t *tensor.Tape, k heads, at Positions) heads {
 
 // placeQueries is placeKeys for queries of a call of the given sizes.
 func (m *MultiHead) placeQueries(t *tensor.Tape, q heads, s Sizes, at Positions) heads {
-	if n := m.config.QueryNorm; n != nil {
-		q = q.mapped(t, n.Forward)
-	}
+	q = m.normed(t, m.config.QueryNorm, q)
 	if p := m.config.Position; p != nil {
 		q = placed(t, opMultiHead, p, q, Query, at.ends(s))
 	}
 	return q
+}
+
+// normed applies a norm, which may be nil, to each head or to whole projections.
+func (m *MultiHead) normed(t *tensor.Tape, n nn.Norm, x heads) heads {
+	switch {
+	case n == nil:
+		return x
+	case m.config.NormProjections:
+		return headLast(n.Forward(t, x.own(t)), x.layout, 0, x.size, x.count)
+	}
+	return x.mapped(t, n.Forward)
 }
 
 // queries maps q.

@@ -67,6 +67,10 @@ type MultiHeadConfig struct {
 	// projection, as nn.RMSNorm does (QK-norm); their parameters are shared by the
 	// heads and become the layer's. Nil means none.
 	QueryNorm, KeyNorm nn.Norm
+	// NormProjections lets QueryNorm and KeyNorm normalise whole projections, vectors of
+	// H·HeadSize and G·HeadSize elements, as OLMo 2 does, and not each head. Such heads depend
+	// on each other: Keep refuses the layer.
+	NormProjections bool
 	// Position changes queries and keys by their positions after that, as RoPE does.
 	// Nil means none.
 	Position Position

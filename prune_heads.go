@@ -21,7 +21,7 @@ const NoHeads = -1
 // parameters are, else that of m. Norms of queries and keys are those of m.
 //
 // Keep returns an error if the numbers are not ascending heads of m or split a
-// group, or if a map holds its weights in bfloat16. It panics with a *tensor.ShapeError
+// group, if a map holds its weights in bfloat16, or if norms span all heads. It panics with a *tensor.ShapeError
 // if m still waits for the widths of its first batch.
 func (m *MultiHead) Keep(heads []int) (*MultiHead, error) {
 	m.wantBuilt()
@@ -30,6 +30,9 @@ func (m *MultiHead) Keep(heads []int) (*MultiHead, error) {
 		if l.Weight == nil {
 			return nil, fmt.Errorf("attn: Keep: layer %q has a map without float32 weights, want all four", c.Name)
 		}
+	}
+	if c.NormProjections && (c.QueryNorm != nil || c.KeyNorm != nil) {
+		return nil, fmt.Errorf("attn: Keep: layer %q normalises all heads together, want norms of each head", c.Name)
 	}
 	last := -1
 	for _, h := range heads {

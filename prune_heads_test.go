@@ -356,3 +356,10 @@ func TestNoHeads(t *testing.T) {
 		}
 	}
 }
+
+// Heads that a norm spans cannot be removed one by one.
+func TestKeepRefusesNormsOfAllHeads(t *testing.T) {
+	m := mustMultiHead(t, attn.MultiHeadConfig{Width: 12, Heads: 3, QueryNorm: nn.NewRMSNorm(12), NormProjections: true})
+	_, err := m.Keep([]int{0, 2})
+	wantError(t, err, `attn: Keep: layer "" normalises all heads together, want norms of each head`)
+}

@@ -1,7 +1,6 @@
-// Package heads inspects and prunes attention heads. It records attention weights while
-// a model runs (Recorder), keeps them in files (Record), computes measures of them
-// (Layer.Measure), scores how important each head is for a model (Importance), and
-// removes the least important ones (Prune).
+// Package heads inspects attention heads. It records attention weights while a model
+// runs (Recorder), keeps them in files (Record) and computes measures of them
+// (Layer.Measure). Package prune scores heads by what they do for a model.
 //
 // # Conventions
 //

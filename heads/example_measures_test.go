@@ -58,12 +58,6 @@ func ExampleRollout() {
 	// Output: [1.00 0.00 0.00 0.38 0.62 0.00 0.06 0.38 0.56] <nil>
 }
 
-// Two methods agree on the order of heads but for one pair.
-func ExampleSpearman() {
-	fmt.Printf("%.1f\n", heads.Spearman([]float64{1, 2, 3, 4}, []float64{10, 30, 20, 40}))
-	// Output: 0.8
-}
-
 // The Jensen–Shannon divergence of two heads: 0 if they are alike, ln 2 at most.
 func ExampleDivergence() {
 	l := previousAndUniform

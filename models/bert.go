@@ -39,12 +39,12 @@ func newBERT(b *Builder) Network {
 	tied := s.Bool("tie_word_embeddings", true)
 	pool := bertPooler(base, z) // of the first token; classifiers of texts need it
 	if b.HasAny("cls.seq_relationship.") {
-		e.head = b.needs(pool, &Head{NextSentence, []string{"follows", "random"}, then(pool, b.Linear("cls.seq_relationship", z.Width, 2))})
+		e.head = b.needs(pool, &TaskHead{NextSentence, []string{"follows", "random"}, then(pool, b.Linear("cls.seq_relationship", z.Width, 2))})
 	}
 	switch {
 	case b.HasAny("cls.predictions."):
 		cls := b.At("cls.predictions")
-		e.head = &Head{Task: MaskedWords, Logits: then(
+		e.head = &TaskHead{Task: MaskedWords, Logits: then(
 			cls.Linear("transform.dense", z.Width, z.Width), act, cls.LayerNorm("transform.LayerNorm", z.Width, eps),
 			cls.words("decoder", "bias", e.words, in.Name("word_embeddings.weight"), tied, z),
 		)}
@@ -53,9 +53,9 @@ func newBERT(b *Builder) Network {
 		out := b.Linear("classifier", z.Width, len(labels))
 		switch b.wantClass("SequenceClassification", "TokenClassification") {
 		case "SequenceClassification":
-			e.head = b.needs(pool, &Head{TextClasses, labels, then(pool, out)})
+			e.head = b.needs(pool, &TaskHead{TextClasses, labels, then(pool, out)})
 		case "TokenClassification":
-			e.head = &Head{TokenClasses, labels, out.Forward}
+			e.head = &TaskHead{TokenClasses, labels, out.Forward}
 		}
 	case b.HasAny("qa_outputs."):
 		e.head = b.answers(z)

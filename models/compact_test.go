@@ -16,6 +16,7 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -54,7 +55,7 @@ var removals = map[string]func(layer, layers, groups int) []int{
 }
 
 // gone returns the heads of a removal. Groups are those that share keys and values.
-func gone(layers []*attn.MultiHead, removal func(layer, layers, groups int) []int) (list []heads.Head) {
+func gone(layers []*attn.MultiHead, removal func(layer, layers, groups int) []int) (list []prune.Head) {
 	for i, l := range layers {
 		c := l.Config()
 		if c.Heads == 0 {
@@ -63,7 +64,7 @@ func gone(layers []*attn.MultiHead, removal func(layer, layers, groups int) []in
 		size := c.Heads / c.KVHeads
 		for _, g := range removal(i, len(layers), c.KVHeads) {
 			for h := range size {
-				list = append(list, heads.Head{Layer: c.Name, Number: g*size + h})
+				list = append(list, prune.Head{Layer: c.Name, Number: g*size + h})
 			}
 		}
 	}
@@ -90,7 +91,7 @@ func writeCompact(t *testing.T, p *models.Probe, dir string, o models.Options) (
 	return c, m
 }
 
-func without(t *testing.T, p *models.Probe, list []heads.Head) *models.Probe {
+func without(t *testing.T, p *models.Probe, list []prune.Head) *models.Probe {
 	t.Helper()
 	less, err := p.Without(list)
 	if err != nil {
@@ -317,7 +318,7 @@ func TestCompactRecord(t *testing.T) {
 	p := loadProbe(t, "decoders/llama3") // two groups of two heads
 	name := p.Layers()[0].Config().Name
 	dir := t.TempDir()
-	writeCompact(t, without(t, p, []heads.Head{{Layer: name, Number: 0}, {Layer: name, Number: 1}}), dir, models.Options{})
+	writeCompact(t, without(t, p, []prune.Head{{Layer: name, Number: 0}, {Layer: name, Number: 1}}), dir, models.Options{})
 	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte(`{"version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"},
 		"model": {"type": "WordLevel", "vocab": {"w0": 0, "w1": 1, "w2": 2}, "unk_token": "w0"}}`), 0o644); err != nil {
 		t.Fatal(err)

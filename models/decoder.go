@@ -41,8 +41,8 @@ func (d *decoder) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
 func (d *decoder) Attention() []*attn.MultiHead { return attentionOf(d.blocks) }
 func (d *decoder) Sizes() Sizes                 { return d.sizes }
 
-// window returns how many keys a query of a block attends to, 0 for all.
-func (d *decoder) window(block int) int {
+// Window returns how many keys a query of a block attends to, 0 for all.
+func (d *decoder) Window(block int) int {
 	if d.windows == nil {
 		return 0
 	}
@@ -81,11 +81,11 @@ func (d *decoder) embed(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
 }
 
 // Head returns what makes logits of the next token, nil for a bare model.
-func (d *decoder) Head() *Head {
+func (d *decoder) Head() *TaskHead {
 	if d.logits == nil {
 		return nil
 	}
-	return &Head{Task: NextWord, Logits: func(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor {
+	return &TaskHead{Task: NextWord, Logits: func(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor {
 		if d.shrink != 0 {
 			hidden = tensor.Scale(t, hidden, d.shrink)
 		}

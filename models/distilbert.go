@@ -62,20 +62,20 @@ func newDistilBERT(b *Builder) Network {
 	tied := s.Bool("tie_word_embeddings", true)
 	switch {
 	case b.HasAny("vocab_transform."):
-		e.head = &Head{Task: MaskedWords, Logits: then(
+		e.head = &TaskHead{Task: MaskedWords, Logits: then(
 			b.Linear("vocab_transform", z.Width, z.Width), act, b.LayerNorm("vocab_layer_norm", z.Width, eps),
 			b.words("vocab_projector", "vocab_projector.bias", e.words, in.Name("word_embeddings.weight"), tied, z),
 		)}
 	case b.HasAny("pre_classifier."):
 		labels := s.Labels()
 		b.wantClass("SequenceClassification")
-		e.head = &Head{TextClasses, labels, then(
+		e.head = &TaskHead{TextClasses, labels, then(
 			Activation(first), b.Linear("pre_classifier", z.Width, z.Width), Activation(tensor.ReLU), b.Linear("classifier", z.Width, len(labels)),
 		)}
 	case b.HasAny("classifier."):
 		labels := s.Labels()
 		b.wantClass("TokenClassification")
-		e.head = &Head{TokenClasses, labels, b.Linear("classifier", z.Width, len(labels)).Forward}
+		e.head = &TaskHead{TokenClasses, labels, b.Linear("classifier", z.Width, len(labels)).Forward}
 	case b.HasAny("qa_outputs."):
 		e.head = b.answers(z)
 	}

@@ -75,7 +75,7 @@ func (e *encoderDecoder) Sizes() Sizes {
 	return z
 }
 
-func (e *encoderDecoder) Head() *Head { return e.target.Head() }
+func (e *encoderDecoder) Head() *TaskHead { return e.target.Head() }
 
 // StartToken returns the token with which a target begins.
 func (e *encoderDecoder) StartToken() int { return e.start }

@@ -16,7 +16,7 @@ type encoder struct {
 	types     *nn.Embedding         // or nil
 	norm      Layer
 	blocks    []Block
-	head      *Head
+	head      *TaskHead
 }
 
 func (e *encoder) Hidden(t *tensor.Tape, x Batch, r Run) *tensor.Tensor {
@@ -39,7 +39,7 @@ func (e *encoder) states(t *tensor.Tape, x Batch, r *Run) *tensor.Tensor {
 
 func (e *encoder) Attention() []*attn.MultiHead { return attentionOf(e.blocks) }
 func (e *encoder) Sizes() Sizes                 { return e.sizes }
-func (e *encoder) Head() *Head                  { return e.head }
+func (e *encoder) Head() *TaskHead              { return e.head }
 
 // fromZero places tokens at 0, 1, 2, ….
 func fromZero(ids []int) []int {

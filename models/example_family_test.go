@@ -42,7 +42,7 @@ func (n *bare) Hidden(t *tensor.Tape, x models.Batch, r models.Run) *tensor.Tens
 
 func (n *bare) Attention() []*attn.MultiHead { return []*attn.MultiHead{n.self} }
 func (n *bare) Sizes() models.Sizes          { return n.sizes }
-func (n *bare) Head() *models.Head           { return nil }
+func (n *bare) Head() *models.TaskHead       { return nil }
 
 // A family of one's own is a value in the table.
 func ExampleFamily() {

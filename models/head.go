@@ -9,15 +9,15 @@ import (
 	"github.com/attn-go/attn/tensor"
 )
 
-// Head makes logits of hidden states.
-type Head struct {
+// TaskHead makes logits of hidden states.
+type TaskHead struct {
 	Task   Task
 	Labels []string // names of the classes, nil where they are tokens
 	// Logits returns logits of what Hidden has returned, of the shape that the task has.
 	Logits func(t *tensor.Tape, hidden *tensor.Tensor) *tensor.Tensor
 }
 
-// Task is what the logits of a Head are of.
+// Task is what the logits of a TaskHead are of.
 type Task string
 
 // The tasks of heads.
@@ -82,7 +82,7 @@ func (b *Builder) wantClass(classes ...string) string {
 }
 
 // needs returns a head that needs a pooler, or remembers that it is missing.
-func (b *Builder) needs(pooler Layer, h *Head) *Head {
+func (b *Builder) needs(pooler Layer, h *TaskHead) *TaskHead {
 	if pooler == nil {
 		b.Fail("the head for %s needs a pooler, and the file has none", h.Task)
 	}
@@ -90,8 +90,8 @@ func (b *Builder) needs(pooler Layer, h *Head) *Head {
 }
 
 // answers is the head that finds where the answer to a question begins and ends.
-func (b *Builder) answers(z Sizes) *Head {
-	return &Head{AnswerSpan, []string{"start", "end"}, b.Linear("qa_outputs", z.Width, 2).Forward}
+func (b *Builder) answers(z Sizes) *TaskHead {
+	return &TaskHead{AnswerSpan, []string{"start", "end"}, b.Linear("qa_outputs", z.Width, 2).Forward}
 }
 
 // words returns the map from hidden states to tokens, a linear map called name. If it is

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 )
@@ -23,13 +23,13 @@ import (
 func TestWriteMasked(t *testing.T) {
 	for _, name := range append(slices.Clone(probed), "camembert_words", "distilbert_text", "mpnet_words", "decoders/gemma3", "decoders/qwen3", "decoders/mistral", "seq2seq/marian", "seq2seq/t5", "seq2seq/t5_1.1") {
 		p := loadProbe(t, name)
-		var gone []heads.Head // the first group of the first layer, the last of the last
+		var gone []prune.Head // the first group of the first layer, the last of the last
 		layers := p.Layers()
 		for i, l := range []int{0, len(layers) - 1} {
 			c := layers[l].Config()
 			size := c.Heads / c.KVHeads
 			for h := range size {
-				gone = append(gone, heads.Head{Layer: c.Name, Number: h + i*(c.Heads-size)})
+				gone = append(gone, prune.Head{Layer: c.Name, Number: h + i*(c.Heads-size)})
 			}
 		}
 		less, err := p.Without(gone)
@@ -134,7 +134,7 @@ func onlyZeros(t *testing.T, from, to string) {
 }
 
 // note writes what testdata/pruned_check.py compares.
-func note(t *testing.T, dir string, m *models.Model, gone []heads.Head, layers []*attn.MultiHead, x models.Batch, logits *tensor.Tensor) {
+func note(t *testing.T, dir string, m *models.Model, gone []prune.Head, layers []*attn.MultiHead, x models.Batch, logits *tensor.Tensor) {
 	t.Helper()
 	original, err := filepath.Abs(m.Dir)
 	if err != nil {

@@ -26,7 +26,7 @@ type Network interface {
 	// Sizes returns the sizes of the model.
 	Sizes() Sizes
 	// Head returns what makes logits of hidden states, nil if there is nothing.
-	Head() *Head
+	Head() *TaskHead
 }
 
 // Sizes are those of a model.
@@ -105,6 +105,13 @@ func (r *Run) options(o attn.Options, self *attn.MultiHead, lens []int) attn.Opt
 	return o
 }
 
+// Windowed is a Network with layers that attend to a sliding window: NewCache makes rolling
+// caches for them.
+type Windowed interface {
+	// Window returns how many keys a query of a layer attends to, its own included; 0 for all.
+	Window(layer int) int
+}
+
 // Cache is the keys and values that the layers of a decoder have read.
 type Cache struct {
 	Layers []*attn.Cache
@@ -131,11 +138,11 @@ func NewCache(n Network, batch int, c attn.CacheConfig) (*Cache, error) {
 	if m, ok := n.(*Model); ok {
 		n = m.Network
 	}
-	sliding, slides := n.(interface{ window(layer int) int })
+	sliding, slides := n.(Windowed)
 	for i, layer := range layers {
 		own := c
-		if slides && c.Window == 0 && sliding.window(i) > 1 {
-			own.Window = sliding.window(i) - 1 // without the query's own key
+		if slides && c.Window == 0 && sliding.Window(i) > 1 {
+			own.Window = sliding.Window(i) - 1 // without the query's own key
 		}
 		one, err := layer.NewCache(batch, own)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -25,7 +26,7 @@ type Probe struct {
 	layers  []*attn.MultiHead // with those heads
 }
 
-var _ heads.Prunable[*Probe] = (*Probe)(nil)
+var _ prune.Prunable[*Probe] = (*Probe)(nil)
 
 // probeBatch is examples that are run at once.
 type probeBatch struct {
@@ -86,14 +87,14 @@ func (p *Probe) Batches() []int {
 }
 
 // Run runs batch i. The models have no dropout.
-func (p *Probe) Run(t *tensor.Tape, i int, pass heads.Pass) heads.Outcome {
+func (p *Probe) Run(t *tensor.Tape, i int, pass prune.Pass) prune.Outcome {
 	b := &p.batches[i]
 	states := p.states(t, i, pass)
 	terms := 0
 	for _, n := range b.terms {
 		terms += n
 	}
-	return heads.Outcome{
+	return prune.Outcome{
 		Loss:  p.aim.loss(t, states, b),
 		Terms: terms,
 		Queries: func(layer string) []int {
@@ -106,7 +107,7 @@ func (p *Probe) Run(t *tensor.Tape, i int, pass heads.Pass) heads.Outcome {
 }
 
 // states runs the model on batch i as far as the aim needs it.
-func (p *Probe) states(t *tensor.Tape, i int, pass heads.Pass) *tensor.Tensor {
+func (p *Probe) states(t *tensor.Tape, i int, pass prune.Pass) *tensor.Tensor {
 	b := &p.batches[i]
 	given := pass.Gates
 	if b.each > 1 && given != nil { // both sequences of an example have its gates
@@ -189,7 +190,7 @@ func (p *Probe) Loss(ctx context.Context) (float64, error) {
 			return 0, err
 		}
 		tape.Reset()
-		out := p.Run(tape, i, heads.Pass{})
+		out := p.Run(tape, i, prune.Pass{})
 		sum, terms = sum+float64(out.Loss.Item()), terms+out.Terms
 	}
 	return sum / float64(terms), nil
@@ -259,7 +260,7 @@ func (p *Probe) Kept() map[string][]int {
 // same examples.
 //
 // Errors: a head that there is not; a part of the heads that share keys and values.
-func (p *Probe) Without(gone []heads.Head) (*Probe, error) {
+func (p *Probe) Without(gone []prune.Head) (*Probe, error) {
 	rest := &Probe{model: p.model, aim: p.aim, batches: p.batches, kept: map[string][]int{}}
 	known := 0
 	before := p.Kept()
@@ -267,7 +268,7 @@ func (p *Probe) Without(gone []heads.Head) (*Probe, error) {
 		name := l.Config().Name
 		var left []int // of l
 		for h := range l.Config().Heads {
-			if slices.Contains(gone, heads.Head{Layer: name, Number: h}) {
+			if slices.Contains(gone, prune.Head{Layer: name, Number: h}) {
 				known++
 				continue
 			}

@@ -143,7 +143,7 @@ func (e Example) predicted() []int {
 }
 
 // headAim is what the head of a model predicts: its loss is the cross entropy.
-type headAim struct{ head *Head }
+type headAim struct{ head *TaskHead }
 
 func (a headAim) of(m *Model) (aim, error) {
 	head := m.Head()

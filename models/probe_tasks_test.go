@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/prune"
 )
 
 // similarProbe returns a probe on pairs of texts.
@@ -78,7 +78,7 @@ func TestSimilarityProbe(t *testing.T) {
 		if got := lossOf(t, p); math.Abs(got-want) > 1e-5 {
 			t.Errorf("%s: loss %v, want %v", dir, got, want)
 		}
-		scores, err := heads.Importance(context.Background(), p, heads.ImportanceOptions{})
+		scores, err := prune.Importance(context.Background(), p, prune.ImportanceOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,11 +90,11 @@ func TestSimilarityProbe(t *testing.T) {
 					break
 				}
 			}
-			less, err := p.Without([]heads.Head{{Layer: layer.Name, Number: 1}})
+			less, err := p.Without([]prune.Head{{Layer: layer.Name, Number: 1}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, want := s.Values[layer.Name][1], lossOf(t, less)-lossOf(t, p); s.Method == heads.LeaveOneOut && math.Abs(got-want) > 1e-6 {
+			if got, want := s.Values[layer.Name][1], lossOf(t, less)-lossOf(t, p); s.Method == prune.LeaveOneOut && math.Abs(got-want) > 1e-6 {
 				t.Errorf("%s: leave-one-out says %v, the loss %v", dir, got, want)
 			}
 		}
@@ -102,13 +102,13 @@ func TestSimilarityProbe(t *testing.T) {
 		sum := 0.
 		for i := range pairs {
 			one := similarProbe(t, dir, pairs[i:i+1], func(int) float64 { return wanted(i) })
-			alone, err := heads.Importance(context.Background(), one, heads.ImportanceOptions{Methods: []heads.Method{heads.Gradient}})
+			alone, err := prune.Importance(context.Background(), one, prune.ImportanceOptions{Methods: []prune.Method{prune.Gradient}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			sum += alone[0].Values[layer.Name][1] / float64(len(pairs))
 		}
-		at := slices.IndexFunc(scores, func(s heads.Scores) bool { return s.Method == heads.Gradient })
+		at := slices.IndexFunc(scores, func(s prune.Scores) bool { return s.Method == prune.Gradient })
 		if got := scores[at].Values[layer.Name][1]; math.Abs(got-sum) > 1e-5*sum {
 			t.Errorf("%s: the gradient says %v, that of each pair alone %v", dir, got, sum)
 		}
@@ -184,7 +184,7 @@ func TestTranslationProbe(t *testing.T) {
 		if got := lossOf(t, p); math.Abs(got-want/float64(terms)) > 1e-4*want/float64(terms) {
 			t.Errorf("%s: loss %v, want %v", dir, got, want/float64(terms))
 		}
-		scores, err := heads.Importance(context.Background(), p, heads.ImportanceOptions{})
+		scores, err := prune.Importance(context.Background(), p, prune.ImportanceOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,11 +198,11 @@ func TestTranslationProbe(t *testing.T) {
 			layers := p.Layers() // of the encoder first, to the source last
 			for _, l := range []*attn.MultiHead{layers[0], layers[len(layers)-2], layers[len(layers)-1]} {
 				layer := l.Config().Name
-				less, err := p.Without([]heads.Head{{Layer: layer, Number: 0}})
+				less, err := p.Without([]prune.Head{{Layer: layer, Number: 0}})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got, want := s.Values[layer][0], lossOf(t, less)-lossOf(t, p); s.Method == heads.LeaveOneOut && math.Abs(got-want) > 1e-4 {
+				if got, want := s.Values[layer][0], lossOf(t, less)-lossOf(t, p); s.Method == prune.LeaveOneOut && math.Abs(got-want) > 1e-4 {
 					t.Errorf("%s: leave-one-out says %v of %s, the loss %v", dir, got, layer, want)
 				}
 			}
@@ -215,13 +215,13 @@ func TestTranslationProbe(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := heads.Importance(context.Background(), one, heads.ImportanceOptions{Methods: []heads.Method{heads.Confidence}})
+			s, err := prune.Importance(context.Background(), one, prune.ImportanceOptions{Methods: []prune.Method{prune.Confidence}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			alone, queries = alone+s[0].Values["decoder.0.cross"][0]*float64(len(e.Reads)), queries+len(e.Reads)
 		}
-		at := slices.IndexFunc(scores, func(s heads.Scores) bool { return s.Method == heads.Confidence })
+		at := slices.IndexFunc(scores, func(s prune.Scores) bool { return s.Method == prune.Confidence })
 		if got, want := scores[at].Values["decoder.0.cross"][0], alone/float64(queries); math.Abs(got-want) > 1e-5 {
 			t.Errorf("%s: confidence %v, want %v", dir, got, want)
 		}
@@ -230,10 +230,10 @@ func TestTranslationProbe(t *testing.T) {
 		if whole := generate(t, m, examples[0].IDs, models.Generation{Tokens: 7, Ends: []int{}}); err != nil || !slices.Equal(written, whole) {
 			t.Errorf("%s: it writes %v, the model %v (%v)", dir, written, whole, err)
 		}
-		var all []heads.Head
+		var all []prune.Head
 		for _, l := range p.Layers() {
 			for h := range l.Config().Heads {
-				all = append(all, heads.Head{Layer: l.Config().Name, Number: h})
+				all = append(all, prune.Head{Layer: l.Config().Name, Number: h})
 			}
 		}
 		none, err := p.Without(all)

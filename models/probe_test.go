@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -102,9 +102,9 @@ func TestProbeImportance(t *testing.T) {
 	for _, name := range probed {
 		p := loadProbe(t, name)
 		first := p.Layers()[0].Config()
-		var gone []heads.Head // a group of heads with the same keys and values
+		var gone []prune.Head // a group of heads with the same keys and values
 		for h := range first.Heads / first.KVHeads {
-			gone = append(gone, heads.Head{Layer: first.Name, Number: h})
+			gone = append(gone, prune.Head{Layer: first.Name, Number: h})
 		}
 		less, err := p.Without(gone)
 		if err != nil {
@@ -112,12 +112,12 @@ func TestProbeImportance(t *testing.T) {
 		}
 		var confidence [2][]float64 // of the first layer, in which a head does not depend on others
 		for i, s := range []*models.Probe{p, less} {
-			scores, err := heads.Importance(context.Background(), s, heads.ImportanceOptions{})
+			scores, err := prune.Importance(context.Background(), s, prune.ImportanceOptions{})
 			if err != nil {
 				t.Fatal(name, err)
 			}
 			for _, list := range scores {
-				if list.Method == heads.Confidence {
+				if list.Method == prune.Confidence {
 					confidence[i] = list.Values[first.Name]
 				}
 				for _, v := range list.Flat(s.Layers()) {
@@ -129,7 +129,7 @@ func TestProbeImportance(t *testing.T) {
 			}
 			// Leave-one-out is the loss without a head, less that with it; a group of one only.
 			if c := s.Layers()[1].Config(); c.Heads == c.KVHeads {
-				other, err := s.Without([]heads.Head{{Layer: c.Name, Number: 1}})
+				other, err := s.Without([]prune.Head{{Layer: c.Name, Number: 1}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -154,22 +154,22 @@ func TestProbeImportance(t *testing.T) {
 func TestProbeGates(t *testing.T) {
 	p := loadProbe(t, "bert_words")
 	layer := p.Layers()[0].Config().Name
-	less, err := p.Without([]heads.Head{{Layer: layer, Number: 0}})
+	less, err := p.Without([]prune.Head{{Layer: layer, Number: 0}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	none, err := less.Without([]heads.Head{{Layer: layer, Number: 0}, {Layer: layer, Number: 1}})
+	none, err := less.Without([]prune.Head{{Layer: layer, Number: 0}, {Layer: layer, Number: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, n := range less.Batches() {
-		closed := less.Run(nil, i, heads.Pass{Gates: func(name string) *tensor.Tensor {
+		closed := less.Run(nil, i, prune.Pass{Gates: func(name string) *tensor.Tensor {
 			if name != layer {
 				return nil
 			}
 			return tensor.Zeros(n, 2)
 		}})
-		if got, want := closed.Loss.Item(), none.Run(nil, i, heads.Pass{}).Loss.Item(); got != want {
+		if got, want := closed.Loss.Item(), none.Run(nil, i, prune.Pass{}).Loss.Item(); got != want {
 			t.Errorf("with gates of 0 the loss is %v, without the heads %v", got, want)
 		}
 	}
@@ -179,8 +179,8 @@ func TestProbeGates(t *testing.T) {
 func TestProbePrune(t *testing.T) {
 	for _, name := range probed {
 		p := loadProbe(t, name)
-		pruned, err := heads.Prune(context.Background(), p, heads.PruneOptions[*models.Probe]{
-			Method: heads.Gradient, Keep: 4, EmptyLayers: true, Step: 1, Rescore: true,
+		pruned, err := prune.Heads(context.Background(), p, prune.Options[*models.Probe]{
+			Method: prune.Gradient, Keep: 4, EmptyLayers: true, Step: 1, Rescore: true,
 		})
 		if err != nil || !pruned.Reached {
 			t.Errorf("%s: %v, %v", name, pruned.Removed, err)
@@ -215,13 +215,13 @@ func TestProbeRefuses(t *testing.T) {
 		}
 	}
 	p := loadProbe(t, "bert_words")
-	for _, gone := range [][]heads.Head{{{Layer: "none", Number: 0}}, {{Layer: "encoder.0.self", Number: 3}}} {
+	for _, gone := range [][]prune.Head{{{Layer: "none", Number: 0}}, {{Layer: "encoder.0.self", Number: 3}}} {
 		if _, err := p.Without(gone); err == nil {
 			t.Errorf("without %v: no error", gone)
 		}
 	}
 	grouped := loadProbe(t, "decoders/llama3")
-	if _, err := grouped.Without([]heads.Head{{Layer: "decoder.0.self", Number: 0}}); err == nil {
+	if _, err := grouped.Without([]prune.Head{{Layer: "decoder.0.self", Number: 0}}); err == nil {
 		t.Error("half of a group may go")
 	}
 }
@@ -239,7 +239,7 @@ func TestProbePadding(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		scores, err := heads.Importance(context.Background(), p, heads.ImportanceOptions{Methods: []heads.Method{heads.Confidence}})
+		scores, err := prune.Importance(context.Background(), p, prune.ImportanceOptions{Methods: []prune.Method{prune.Confidence}})
 		if err != nil {
 			t.Fatal(err)
 		}

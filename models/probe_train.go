@@ -9,8 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/tensor"
 )
@@ -59,7 +59,7 @@ func (p *Probe) Train(ctx context.Context, examples *Probe, o Training) error {
 		}
 		tape.Reset()
 		nn.ZeroGrad(p.model)
-		out := on.Run(tape, order[0], heads.Pass{})
+		out := on.Run(tape, order[0], prune.Pass{})
 		order = order[1:]
 		loss := tensor.Scale(tape, out.Loss, 1/float32(out.Terms))
 		if v := float64(loss.Item()); math.IsNaN(v) || math.IsInf(v, 0) {

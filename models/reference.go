@@ -4,7 +4,7 @@ import (
 	"context"
 	"math"
 
-	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -33,7 +33,7 @@ func newReference(ctx context.Context, p *Probe, room int) (*Reference, error) {
 			return nil, err
 		}
 		tape.Reset()
-		x := p.states(tape, i, heads.Pass{})
+		x := p.states(tape, i, prune.Pass{})
 		if room -= x.Len(); room < 0 {
 			break
 		}
@@ -67,9 +67,9 @@ func (r *Reference) each(ctx context.Context, other *Probe, visit func(t *tensor
 		if i < len(r.states) {
 			whole = r.states[i]
 		} else {
-			whole = r.probe.states(t, i, heads.Pass{})
+			whole = r.probe.states(t, i, prune.Pass{})
 		}
-		visit(t, whole, own.states(t, i, heads.Pass{}), &r.probe.batches[i])
+		visit(t, whole, own.states(t, i, prune.Pass{}), &r.probe.batches[i])
 	}
 	return nil
 }

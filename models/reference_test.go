@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/prune"
 )
 
 // TestReference compares a probe with itself and with one of fewer heads, whether the states
@@ -34,9 +34,9 @@ func TestReference(t *testing.T) {
 			t.Fatal(err)
 		}
 		layer := m.Attention()[0].Config()
-		gone := []heads.Head{{Layer: layer.Name}}
+		gone := []prune.Head{{Layer: layer.Name}}
 		for h := 1; h < layer.Heads/layer.KVHeads; h++ {
-			gone = append(gone, heads.Head{Layer: layer.Name, Number: h})
+			gone = append(gone, prune.Head{Layer: layer.Name, Number: h})
 		}
 		less, err := p.Without(gone)
 		if err != nil {
@@ -168,7 +168,7 @@ func TestOfOtherClasses(t *testing.T) {
 // reversed is a network with another head.
 type reversed struct {
 	Network
-	head *Head
+	head *TaskHead
 }
 
-func (r reversed) Head() *Head { return r.head }
+func (r reversed) Head() *TaskHead { return r.head }

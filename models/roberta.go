@@ -63,26 +63,26 @@ func (z *Sizes) behindPadding(s *Settings, pad int) int {
 
 // robertaHead is the head whose tensors are in the file. The activation of that for words is
 // GELU, whatever the layers have.
-func robertaHead(b *Builder, e *encoder, embeddings string, eps float32) *Head {
+func robertaHead(b *Builder, e *encoder, embeddings string, eps float32) *TaskHead {
 	s, z := b.Config, e.sizes
 	tied := s.Bool("tie_word_embeddings", true)
 	switch {
 	case b.HasAny("lm_head."):
 		lm := b.At("lm_head")
-		return &Head{Task: MaskedWords, Logits: then(
+		return &TaskHead{Task: MaskedWords, Logits: then(
 			lm.Linear("dense", z.Width, z.Width), Activation(tensor.GELU), lm.LayerNorm("layer_norm", z.Width, eps),
 			lm.words("decoder", "bias", e.words, embeddings, tied, z),
 		)}
 	case b.HasAny("classifier.out_proj."):
 		labels, c := s.Labels(), b.At("classifier")
 		b.wantClass("SequenceClassification")
-		return &Head{TextClasses, labels, then(
+		return &TaskHead{TextClasses, labels, then(
 			Activation(first), c.Linear("dense", z.Width, z.Width), Activation(tensor.Tanh), c.Linear("out_proj", z.Width, len(labels)),
 		)}
 	case b.HasAny("classifier."):
 		labels := s.Labels()
 		b.wantClass("TokenClassification")
-		return &Head{TokenClasses, labels, b.Linear("classifier", z.Width, len(labels)).Forward}
+		return &TaskHead{TokenClasses, labels, b.Linear("classifier", z.Width, len(labels)).Forward}
 	case b.HasAny("qa_outputs."):
 		return b.answers(z)
 	}

@@ -137,3 +137,22 @@ func TestSessionErrors(t *testing.T) {
 		}
 	}
 }
+
+// narrow is a user's network whose layers attend to a window.
+type narrow struct{ models.Network }
+
+func (narrow) Window(int) int { return 5 }
+
+// A network of a user's program gets rolling caches, as those of this package do.
+func TestWindowsOfUsersNetworks(t *testing.T) {
+	m, _ := openDecoder(t, "gpt2")
+	cache, err := models.NewCache(narrow{m.Network}, 1, attn.CacheConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, layer := range cache.Layers {
+		if window := layer.Config().Window; window != 4 { // without the query's own key
+			t.Errorf("layer %d has a window of %d keys, want 4", i, window)
+		}
+	}
+}

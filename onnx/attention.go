@@ -262,7 +262,7 @@ func (g *Graph) form(scored attn.Score, e int) form {
 	default:
 		c := s.Form()
 		if c.Given != nil {
-			g.Fail("a score of type %T, want one of package attn", s)
+			g.Fail("a score of type %T, want one of package score", s)
 			return f
 		}
 		if c.Queries != nil || c.Keys != nil || c.MappedKeys != nil {

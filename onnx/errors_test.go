@@ -21,7 +21,7 @@ import (
 // ownPosition, ownNorm and ownScore are a user's.
 type ownPosition struct{}
 
-func (ownPosition) Check(int) error               { return nil }
+func (ownPosition) Check(int) error                                    { return nil }
 func (ownPosition) Apply(dst, x []float32, p int, of attn.Projections) { copy(dst, x) }
 func (ownPosition) Back(dx, dy []float32, p int, of attn.Projections)  {}
 
@@ -80,11 +80,12 @@ func TestRefuses(t *testing.T) {
 		{"soft-cap", with(onnx.Options{SoftCap: -1}), "onnx: attention: soft-cap -1, want a positive finite number, or 0 for none"},
 		{"soft-cap NaN", with(onnx.Options{SoftCap: float32(math.NaN())}), "onnx: attention: soft-cap NaN, want a positive finite number, or 0 for none"},
 		{"widths", layer(func(c *attn.MultiHeadConfig) { c.KeyWidth = attn.Infer }), "onnx: attention: the layer waits for the widths of its inputs: call Build or Forward first"},
-		{"position", layer(func(c *attn.MultiHeadConfig) { c.Position = ownPosition{} }), "onnx: attention: a position of type onnx_test.ownPosition, want *attn.RoPE"},
+		{"position", layer(func(c *attn.MultiHeadConfig) { c.Position = ownPosition{} }), "onnx: attention: a position of type onnx_test.ownPosition, want *position.RoPE"},
 		{"norm", layer(func(c *attn.MultiHeadConfig) { c.KeyNorm = ownNorm{} }), "onnx: k_norm: a normalisation of type onnx_test.ownNorm, want *nn.LayerNorm, *nn.RMSNorm or nn.L2Norm"},
+		{"norm of all heads", layer(func(c *attn.MultiHeadConfig) { c.KeyNorm, c.NormProjections = nn.L2Norm{}, true }), "onnx: attention: a layer with norms of whole projections, want norms of each head"},
 		{"score", layer(func(c *attn.MultiHeadConfig) {
 			c.Score = score.Func(func(_ *tensor.Tape, q, k *tensor.Tensor) *tensor.Tensor { return nil })
-		}), "onnx: score: a score of type score.Func, want one of package attn"},
+		}), "onnx: score: a score of type score.Func, want one of package score"},
 		{"mapped score", layer(func(c *attn.MultiHeadConfig) { c.Score = ownScore{} }), "onnx: score: a score of type onnx_test.ownScore, which maps queries or keys by a function of its own"},
 		{"score of another size", layer(func(c *attn.MultiHeadConfig) { c.Score = score.NewBilinear(3, 3, rng) }), "onnx: score: the query of w has 3 elements, want 5"},
 		{"score without parameters", layer(func(c *attn.MultiHeadConfig) { c.Score = &score.Additive{} }), "attn: Attend: wv of the additive score is nil, want a tensor"},

@@ -96,6 +96,10 @@ func (g *Graph) multiHead(m *attn.MultiHead) (*layer, bool) {
 		g.Fail("a layer with BiasKV or ZeroKV, want one without")
 		return l, false
 	}
+	if l.NormProjections && (l.QueryNorm != nil || l.KeyNorm != nil) {
+		g.Fail("a layer with norms of whole projections, want norms of each head")
+		return l, false
+	}
 	if l.Heads > 0 {
 		l.form = g.form(l.Score, l.HeadSize)
 	}

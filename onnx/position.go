@@ -15,7 +15,7 @@ func (g *Graph) placed(p attn.Position, h heads, positions Value) heads {
 	case *position.RoPE:
 		h.v = g.rope(p, h.v, h.size, positions)
 	default:
-		g.Fail("a position of type %T, want *attn.RoPE", p)
+		g.Fail("a position of type %T, want *position.RoPE", p)
 	}
 	return h
 }

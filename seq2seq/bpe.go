@@ -1,8 +1,6 @@
 package seq2seq
 
 import (
-	"cmp"
-	"container/heap"
 	"fmt"
 	"iter"
 	"math"
@@ -107,27 +105,24 @@ func kindOf(r rune) kind {
 	return kindOther
 }
 
-// merge is two pieces, by id, that become one where they are neighbours within a word.
-type merge struct{ left, right int32 }
-
 // rule is what a merge gives, and its place in the order in which merges apply.
 type rule struct{ rank, id int32 }
 
 // makeRules indexes the merges and proves that they build all pieces from single characters, each from earlier ones.
-func (v *Vocabulary) makeRules() (map[merge]rule, error) {
+func (v *Vocabulary) makeRules() (map[[2]int32]rule, error) {
 	made := make([]bool, len(v.pieces))
 	for id, piece := range v.pieces {
 		made[id] = id >= specials && utf8.RuneCountInString(piece) == 1
 	}
-	rules := make(map[merge]rule, len(v.merges))
+	rules := make(map[[2]int32]rule, len(v.merges))
 	for i, m := range v.merges {
-		if !made[m.left] || !made[m.right] {
-			return nil, fmt.Errorf("merge %d joins pieces %d and %d, not both of which exist by then", i, m.left, m.right)
+		if !made[m[0]] || !made[m[1]] {
+			return nil, fmt.Errorf("merge %d joins pieces %d and %d, not both of which exist by then", i, m[0], m[1])
 		}
-		id, known := v.ids[v.pieces[m.left]+v.pieces[m.right]]
+		id, known := v.ids[v.pieces[m[0]]+v.pieces[m[1]]]
 		if !known {
 			return nil, fmt.Errorf("merge %d of %s and %s gives no piece",
-				i, quote.Text(v.pieces[m.left]), quote.Text(v.pieces[m.right]))
+				i, quote.Text(v.pieces[m[0]]), quote.Text(v.pieces[m[1]]))
 		}
 		if _, twice := rules[m]; twice {
 			return nil, fmt.Errorf("merge %d is there twice", i)
@@ -151,7 +146,7 @@ func (v *Vocabulary) appendMerged(ids []int, word string) []int {
 	symbols, rules := symbolsOf[:0], rulesOf[:0]
 	find := func(i int) rule {
 		if i+1 < len(symbols) {
-			if r, found := v.rules[merge{symbols[i], symbols[i+1]}]; found {
+			if r, found := v.rules[[2]int32{symbols[i], symbols[i+1]}]; found {
 				return r
 			}
 		}
@@ -189,174 +184,4 @@ func (v *Vocabulary) appendMerged(ids []int, word string) []int {
 		ids = append(ids, int(id))
 	}
 	return ids
-}
-
-// learnBPE appends to pieces the characters of the words and then what merging gives, up to size in all.
-func learnBPE(pieces []string, words map[string]int, size int) ([]string, []merge) {
-	chars := map[string]int{}
-	for word, n := range words {
-		for _, r := range word {
-			chars[string(r)] += n
-		}
-	}
-	if len(chars) > 0 {
-		chars[" "] = math.MaxInt // first of all, because losing the spaces would spoil every text
-	}
-	pieces = append(pieces, mostFrequent(chars, size-len(pieces))...)
-	l := bpeLearner{pieces: pieces, ids: map[string]int32{}, counts: map[merge]int{}, places: map[merge][]int32{}, grown: map[merge]bool{}}
-	for id := specials; id < len(pieces); id++ {
-		l.ids[pieces[id]] = int32(id)
-	}
-	for word, n := range words {
-		l.addWord(word, n)
-	}
-	l.queueGrown()
-
-	var merges []merge
-	for len(l.pieces) < size {
-		best, ok := l.pop()
-		if !ok {
-			break
-		}
-		if l.apply(best) {
-			merges = append(merges, best)
-		}
-	}
-	return l.pieces, merges
-}
-
-// bpeLearner keeps how often each pair of neighbours occurs and where, so that a merge costs as much as it changes.
-type bpeLearner struct {
-	pieces []string
-	ids    map[string]int32
-	words  []bpeWord
-	counts map[merge]int
-	places map[merge][]int32 // words that have, or once had, the pair
-	grown  map[merge]bool    // pairs that were counted up since they were last queued
-	queue  []candidate
-}
-
-type bpeWord struct {
-	symbols []int32 // -1 for a character without an id
-	count   int
-}
-
-// candidate is a pair with its count at the time it was queued, an upper bound as long as it is not in grown.
-type candidate struct {
-	merge
-	count int
-}
-
-func (l *bpeLearner) addWord(word string, count int) {
-	w := bpeWord{count: count}
-	for _, r := range word {
-		id, known := l.ids[string(r)]
-		if !known {
-			id = -1
-		}
-		if n := len(w.symbols); n > 0 {
-			l.add(merge{w.symbols[n-1], id}, len(l.words), count)
-		}
-		w.symbols = append(w.symbols, id)
-	}
-	l.words = append(l.words, w)
-}
-
-func (l *bpeLearner) add(m merge, word, count int) {
-	if m.left < 0 || m.right < 0 {
-		return
-	}
-	l.counts[m] += count
-	if p := l.places[m]; len(p) == 0 || p[len(p)-1] != int32(word) {
-		l.places[m] = append(p, int32(word))
-	}
-	l.grown[m] = true
-}
-
-func (l *bpeLearner) remove(m merge, count int) {
-	if m.left >= 0 && m.right >= 0 {
-		l.counts[m] -= count
-	}
-}
-
-// apply joins the pair wherever it is. It declines to make a piece that there is already: every piece has one merge.
-func (l *bpeLearner) apply(m merge) bool {
-	piece := l.pieces[m.left] + l.pieces[m.right]
-	if _, known := l.ids[piece]; known {
-		delete(l.counts, m)
-		return false
-	}
-	id := int32(len(l.pieces))
-	l.pieces = append(l.pieces, piece)
-	l.ids[piece] = id
-	for _, at := range l.places[m] {
-		w := &l.words[at]
-		old, out := w.symbols, w.symbols[:0] // out never overtakes what is still to be read
-		joined := false                      // whether the last of out came from a merge just now
-		for i := 0; i < len(old); {
-			if i+1 == len(old) || old[i] != m.left || old[i+1] != m.right {
-				if joined {
-					l.add(merge{id, old[i]}, int(at), w.count)
-				}
-				out, joined = append(out, old[i]), false
-				i++
-				continue
-			}
-			l.remove(m, w.count)
-			if n := len(out); n > 0 {
-				if !joined { // otherwise the merge before has removed it, as its right neighbour
-					l.remove(merge{out[n-1], m.left}, w.count)
-				}
-				l.add(merge{out[n-1], id}, int(at), w.count)
-			}
-			if i+2 < len(old) {
-				l.remove(merge{m.right, old[i+2]}, w.count)
-			}
-			out, joined = append(out, id), true
-			i += 2
-		}
-		w.symbols = out
-	}
-	delete(l.counts, m)
-	delete(l.places, m)
-	l.queueGrown()
-	return true
-}
-
-func (l *bpeLearner) queueGrown() {
-	for m := range l.grown {
-		heap.Push(l, candidate{m, l.counts[m]})
-	}
-	clear(l.grown)
-}
-
-// pop returns the most frequent pair; false when none occurs twice.
-func (l *bpeLearner) pop() (merge, bool) {
-	for len(l.queue) > 0 {
-		c := heap.Pop(l).(candidate)
-		count := l.counts[c.merge]
-		if count == c.count && count >= 2 {
-			return c.merge, true
-		}
-		if 2 <= count && count < c.count {
-			heap.Push(l, candidate{c.merge, count})
-		}
-	}
-	return merge{}, false
-}
-
-// Less puts the highest count first, then the pair whose pieces come first by their bytes.
-func (l *bpeLearner) Less(i, j int) bool {
-	a, b := l.queue[i], l.queue[j]
-	return cmp.Or(cmp.Compare(b.count, a.count),
-		strings.Compare(l.pieces[a.left], l.pieces[b.left]), strings.Compare(l.pieces[a.right], l.pieces[b.right])) < 0
-}
-
-func (l *bpeLearner) Len() int      { return len(l.queue) }
-func (l *bpeLearner) Swap(i, j int) { l.queue[i], l.queue[j] = l.queue[j], l.queue[i] }
-func (l *bpeLearner) Push(x any)    { l.queue = append(l.queue, x.(candidate)) }
-func (l *bpeLearner) Pop() any {
-	last := l.queue[len(l.queue)-1]
-	l.queue = l.queue[:len(l.queue)-1]
-	return last
 }

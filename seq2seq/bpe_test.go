@@ -1,7 +1,6 @@
 package seq2seq
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -9,75 +8,6 @@ import (
 	"strings"
 	"testing"
 )
-
-// plainBPE is algorithm 1 of Sennrich et al. as it stands in the paper: count everything anew for every merge.
-func plainBPE(texts []string, size int) []string {
-	var words [][]string
-	chars := map[string]int{}
-	for _, text := range texts {
-		for word := range split(collapse(text), BPE) {
-			words = append(words, strings.Split(word, ""))
-			for _, r := range word {
-				chars[string(r)]++
-			}
-		}
-	}
-	chars[" "] = 1 << 30
-	pieces := append(slices.Clone(specialNames[:]), mostFrequent(chars, size-specials)...)
-	for len(pieces) < size {
-		counts := map[[2]string]int{}
-		for _, w := range words {
-			for i := 1; i < len(w); i++ {
-				counts[[2]string{w[i-1], w[i]}]++
-			}
-		}
-		var best [2]string
-		for p, n := range counts {
-			if c := cmp.Or(cmp.Compare(n, counts[best]), strings.Compare(best[0], p[0]), strings.Compare(best[1], p[1])); c > 0 {
-				best = p
-			}
-		}
-		if counts[best] < 2 {
-			break
-		}
-		for k, w := range words {
-			var out []string
-			for i := 0; i < len(w); i++ {
-				if i+1 < len(w) && w[i] == best[0] && w[i+1] == best[1] {
-					out = append(out, best[0]+best[1])
-					i++
-				} else {
-					out = append(out, w[i])
-				}
-			}
-			words[k] = out
-		}
-		if piece := best[0] + best[1]; !slices.Contains(pieces, piece) {
-			pieces = append(pieces, piece)
-		}
-	}
-	return pieces
-}
-
-// Few letters make many overlaps, many ways to the same piece, and pairs that come back after they were merged.
-func TestLearnBPEAgainstPlain(t *testing.T) {
-	rng := rand.New(rand.NewPCG(4, 4))
-	for round := range 400 {
-		alphabet := []rune("aabcd  é")[:2+rng.IntN(7)]
-		texts := make([]string, 1+rng.IntN(20))
-		for i := range texts {
-			texts[i] = randomText(rng, alphabet, 1+rng.IntN(60))
-		}
-		if strings.TrimSpace(strings.Join(texts, "")) == "" {
-			continue
-		}
-		size := 12 + rng.IntN(150) // below 12 the plain version would have to know of characters without an id
-		got, want := BuildVocabulary(texts, BPE, size).pieces, plainBPE(texts, size)
-		if !slices.Equal(got, want) {
-			t.Fatalf("round %d, size %d, texts %q:\n got %q\nwant %q", round, size, texts, got[specials:], want[specials:])
-		}
-	}
-}
 
 // The paper's own example, with our mark at the start of words in place of its mark at the end.
 func TestLearnBPEOfThePaper(t *testing.T) {

@@ -4,11 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"io"
 	"path/filepath"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
 )
@@ -56,7 +56,7 @@ func (tr *Trainer) Resume(dir string) error {
 	}
 	defer file.Close()
 	bad := func(format string, args ...any) error {
-		return &InputError{Name: path, Reason: fmt.Sprintf(format, args...)}
+		return input.Errorf(path, format, args...)
 	}
 	var c checkpoint
 	if err := strictjson.Unmarshal([]byte(file.Metadata()["checkpoint"]), &c); err != nil {

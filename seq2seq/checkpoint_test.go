@@ -159,7 +159,7 @@ func TestResumeRefuses(t *testing.T) {
 		tr := newToyTrainer(t, c.model, c.pairs, c.settings)
 		err := tr.Resume(dir)
 		var bad *InputError
-		if !errors.As(err, &bad) || bad.Name != path || !strings.Contains(bad.Reason, c.want) {
+		if !errors.As(err, &bad) || bad.Name != path || !strings.Contains(bad.Err.Error(), c.want) {
 			t.Errorf("error %v, want an InputError of %s with %q", err, path, c.want)
 		}
 		if epochs, steps := tr.Done(); epochs != 0 || steps != 0 {

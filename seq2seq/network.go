@@ -33,7 +33,7 @@ type network interface {
 type hooks struct {
 	observe attn.WeightsFunc
 	inspect attn.Inspector
-	gates   func(layer string) *tensor.Tensor // as heads.Pass has it
+	gates   func(layer string) *tensor.Tensor // as prune.Pass has it
 }
 
 // options returns how a layer attends.

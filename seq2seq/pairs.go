@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/input"
 )
 
 // maxLine is the longest line of a pairs file in bytes. No sentence comes near; a longer line means that the file is
@@ -22,20 +22,9 @@ type Pair struct {
 	Source, Target string
 }
 
-// InputError says what is wrong with the content of an input, and where.
-type InputError struct {
-	Name   string // the file's name
-	Line   int    // counted from 1; 0 when the input as a whole is meant
-	Reason string // for people, lower case, no period
-}
-
-// Error gives "name:line: reason", the form that editors turn into a link.
-func (e *InputError) Error() string {
-	if e.Line == 0 {
-		return quote.Name(e.Name) + ": " + e.Reason
-	}
-	return fmt.Sprintf("%s:%d: %s", quote.Name(e.Name), e.Line, e.Reason)
-}
+// InputError says what is wrong with the content of an input: its Name, the Line, counted from 1 and 0 when the input
+// as a whole is meant, and Err, the reason.
+type InputError = input.Error
 
 // ReadPairs reads sentence pairs, one a line: source, a tab, target, in UTF-8. Further columns are ignored, for the
 // collections of manythings.org carry a licence there. White space around a text is dropped; blank lines, a byte order
@@ -58,19 +47,19 @@ func ReadPairs(r io.Reader, name string) ([]Pair, error) {
 		}
 		pair, reason := parsePair(line)
 		if reason != "" {
-			return nil, &InputError{Name: name, Line: number, Reason: reason}
+			return nil, &input.Error{Name: name, Line: number, Err: errors.New(reason)}
 		}
 		if pair != (Pair{}) {
 			pairs = append(pairs, pair)
 		}
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return nil, &InputError{Name: name, Line: number + 1, Reason: fmt.Sprintf("line longer than %d bytes", maxLine)}
+		return nil, &input.Error{Name: name, Line: number + 1, Err: fmt.Errorf("line longer than %d bytes", maxLine)}
 	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(pairs) == 0 {
-		return nil, &InputError{Name: name, Reason: "no pairs"}
+		return nil, input.Errorf(name, "no pairs")
 	}
 	return pairs, nil
 }
@@ -127,7 +116,7 @@ func LoadPairs(path string) ([]Pair, error) {
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err == nil && info.IsDir() {
-		return nil, &InputError{Name: path, Reason: "is a folder, want a file"}
+		return nil, input.Errorf(path, "is a folder, want a file")
 	}
 	return ReadPairs(file, path)
 }

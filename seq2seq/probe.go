@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn"
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/nn"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -21,7 +21,7 @@ type Probe struct {
 	batches [][]example
 }
 
-var _ heads.Prunable[*Probe] = (*Probe)(nil)
+var _ prune.Prunable[*Probe] = (*Probe)(nil)
 
 // NewProbe returns a probe of m on pairs. It returns an error if there are no
 // pairs, or if m has no heads.
@@ -52,11 +52,11 @@ func (p *Probe) Batches() []int {
 }
 
 // Run runs batch i. On a tape of mode tensor.Train, dropout would drop.
-func (p *Probe) Run(t *tensor.Tape, i int, pass heads.Pass) heads.Outcome {
+func (p *Probe) Run(t *tensor.Tape, i int, pass prune.Pass) prune.Outcome {
 	batch := p.batches[i]
 	logits, write := p.model.logits(t, batch, hooks{observe: pass.Observe, gates: pass.Gates})
 	mean := nn.CrossEntropy(t, logits, write, Pad, 0)
-	return heads.Outcome{
+	return prune.Outcome{
 		Loss: tensor.Scale(t, mean, float32(len(write))),
 		Losses: func() []float64 {
 			losses, tokens := make([]float64, len(batch)), write
@@ -87,7 +87,7 @@ func (p *Probe) Run(t *tensor.Tape, i int, pass heads.Pass) heads.Outcome {
 // Without returns a probe of the translator without the given heads, on the same
 // pairs. It returns an error if one of them is no head of the translator. All may
 // go.
-func (p *Probe) Without(gone []heads.Head) (*Probe, error) {
+func (p *Probe) Without(gone []prune.Head) (*Probe, error) {
 	kept := map[string][]int{}
 	for _, l := range p.Layers() {
 		kept[l.Config().Name] = others(nil, l.Config().Heads)

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/exact"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/tensor/tensortest"
 )
@@ -31,7 +31,7 @@ func TestProbeLoss(t *testing.T) {
 		p := newProbe(t, m, pairs)
 		sum, terms, examples := 0.0, 0, 0
 		for i, n := range p.Batches() {
-			out := p.Run(tensor.NewTape(tensor.Eval), i, heads.Pass{})
+			out := p.Run(tensor.NewTape(tensor.Eval), i, prune.Pass{})
 			sum += float64(out.Loss.Item())
 			terms += out.Terms
 			examples += n
@@ -62,17 +62,17 @@ func TestProbeAddsUp(t *testing.T) {
 		t.Skip("slow: importance on each pair alone")
 	}
 	pairs := toyPairs(83)
-	methods := []heads.Method{heads.LeaveOneOut, heads.Gradient, heads.Fisher, heads.Confidence}
+	methods := []prune.Method{prune.LeaveOneOut, prune.Gradient, prune.Fisher, prune.Confidence}
 	for _, c := range headed() {
 		m := newShaken(t, c, pairs)
-		importance := func(pairs ...Pair) []heads.Scores {
-			list, err := heads.Importance(t.Context(), newProbe(t, m, pairs), heads.ImportanceOptions{Methods: methods})
+		importance := func(pairs ...Pair) []prune.Scores {
+			list, err := prune.Importance(t.Context(), newProbe(t, m, pairs), prune.ImportanceOptions{Methods: methods})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return list
 		}
-		each := make([][]heads.Scores, len(pairs))
+		each := make([][]prune.Scores, len(pairs))
 		for i, p := range pairs {
 			each[i] = importance(p)
 		}
@@ -105,7 +105,7 @@ func TestProbeGates(t *testing.T) {
 			gates[l.Config().Name] = tensor.Full(1, len(pairs), c.Heads).Param()
 		}
 		seen := map[string][]int{}
-		pass := heads.Pass{
+		pass := prune.Pass{
 			Gates:   func(layer string) *tensor.Tensor { return gates[layer] },
 			Observe: func(layer string, w *tensor.Tensor) { seen[layer] = slices.Clone(w.Shape()) },
 		}
@@ -138,30 +138,30 @@ func TestProbeGates(t *testing.T) {
 func TestProbeWithout(t *testing.T) {
 	c := headed()[0]
 	p := newProbe(t, newShaken(t, c, toyBatch), toyBatch)
-	gone := []heads.Head{{Layer: "decoder.0.cross", Number: 2}, {Layer: "encoder.1.self", Number: 1}, {Layer: "decoder.0.cross", Number: 0}}
+	gone := []prune.Head{{Layer: "decoder.0.cross", Number: 2}, {Layer: "encoder.1.self", Number: 1}, {Layer: "decoder.0.cross", Number: 0}}
 	less, err := p.Without(gone)
 	if err != nil {
 		t.Fatal(err)
 	}
 	kept := map[string][]int{"decoder.0.cross": {1}, "encoder.1.self": {0, 2}}
-	want := p.Run(nil, 0, heads.Pass{Gates: gatesFor(p.Translator(), kept)}).Loss.Item()
-	if got := less.Run(nil, 0, heads.Pass{}).Loss.Item(); math.Abs(float64(got-want)) > 1e-4 {
+	want := p.Run(nil, 0, prune.Pass{Gates: gatesFor(p.Translator(), kept)}).Loss.Item()
+	if got := less.Run(nil, 0, prune.Pass{}).Loss.Item(); math.Abs(float64(got-want)) > 1e-4 {
 		t.Errorf("loss %v without the heads, want %v", got, want)
 	}
 	if pruned := fmt.Sprint(less.Translator().Config.PrunedHeads); pruned != "map[decoder.0.cross:[0 2] encoder.1.self:[1]]" {
 		t.Errorf("pruned are %s", pruned)
 	}
-	var all []heads.Head
+	var all []prune.Head
 	for _, l := range less.Layers() {
 		for h := range l.Config().Heads {
-			all = append(all, heads.Head{Layer: l.Config().Name, Number: h})
+			all = append(all, prune.Head{Layer: l.Config().Name, Number: h})
 		}
 	}
 	none, err := less.Without(all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if loss := none.Run(nil, 0, heads.Pass{}).Loss.Item(); !(loss > 0) {
+	if loss := none.Run(nil, 0, prune.Pass{}).Loss.Item(); !(loss > 0) {
 		t.Errorf("loss %v without any head", loss)
 	}
 	for _, c := range []struct {
@@ -169,10 +169,10 @@ func TestProbeWithout(t *testing.T) {
 		err  func() error
 	}{
 		{`seq2seq: Without: layer "decoder.0.cross" has no head 1 to take away`, func() error {
-			_, err := less.Without([]heads.Head{{Layer: "decoder.0.cross", Number: 1}})
+			_, err := less.Without([]prune.Head{{Layer: "decoder.0.cross", Number: 1}})
 			return err
 		}},
-		{`seq2seq: Without: layer "x" has no head 0 to take away`, func() error { _, err := p.Without([]heads.Head{{Layer: "x"}}); return err }},
+		{`seq2seq: Without: layer "x" has no head 0 to take away`, func() error { _, err := p.Without([]prune.Head{{Layer: "x"}}); return err }},
 		{"seq2seq: NewProbe: no pairs", func() error { _, err := NewProbe(p.Translator(), nil); return err }},
 		{"seq2seq: NewProbe: the model has no heads", func() error { _, err := NewProbe(none.Translator(), toyBatch); return err }},
 		{"seq2seq: NewProbe: the model has no heads", func() error {

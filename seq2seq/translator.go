@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/nn"
@@ -122,7 +123,7 @@ func hash(v *Vocabulary) string {
 // weights were saved with, as far as these tell: other programs may leave it out.
 func (m *Translator) checkIdentity(dir string, saved map[string]string) error {
 	bad := func(name, format string, args ...any) error {
-		return &InputError{Name: filepath.Join(dir, name), Reason: fmt.Sprintf(format, args...)}
+		return input.Errorf(filepath.Join(dir, name), format, args...)
 	}
 	if text, ok := saved[configKey]; ok {
 		var c Config
@@ -186,7 +187,7 @@ func Load(dir string) (*Translator, error) {
 		return nil, err
 	}
 	bad := func(reason string, args ...any) error {
-		return &InputError{Name: filepath.Join(dir, configFile), Reason: fmt.Sprintf(reason, args...)}
+		return input.Errorf(filepath.Join(dir, configFile), reason, args...)
 	}
 	if err := c.Validate(); err != nil {
 		return nil, bad("%v", err)
@@ -222,11 +223,11 @@ func (c Config) plausible(path string, weights *safetensors.Reader) error {
 		name = fmt.Sprintf(name, args...)
 		t, there := weights.Lookup(name)
 		if !there {
-			return &InputError{Name: path, Reason: fmt.Sprintf("tensor %s is missing", quote.Text(name))}
+			return input.Errorf(path, "tensor %s is missing", quote.Text(name))
 		}
 		if shape := []int{rows, columns}; !slices.Equal(t.Shape, shape) {
-			return &InputError{Name: path, Reason: fmt.Sprintf("tensor %s has shape %v, want %v for this config",
-				quote.Text(name), t.Shape, shape)}
+			return input.Errorf(path, "tensor %s has shape %v, want %v for this config",
+				quote.Text(name), t.Shape, shape)
 		}
 		return nil
 	}
@@ -265,7 +266,7 @@ func readTensors(path string) (*safetensors.Reader, error) {
 func badTensors(path string, err error) error {
 	var format *safetensors.FormatError
 	if errors.As(err, &format) {
-		return &InputError{Name: path, Reason: format.Err.Error()}
+		return input.Errorf(path, "%v", format.Err) // not wrapped: the file itself is there
 	}
 	return err
 }
@@ -274,7 +275,7 @@ func badTensors(path string, err error) error {
 // directory is then no model.
 func missing(path string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return &InputError{Name: path, Reason: "no such file"}
+		return input.Errorf(path, "no such file")
 	}
 	return err
 }
@@ -297,14 +298,14 @@ func readJSON(path string, to any) error {
 		return err
 	}
 	if len(data) > maxJSON {
-		return &InputError{Name: path, Reason: fmt.Sprintf("longer than %d bytes", maxJSON)}
+		return input.Errorf(path, "longer than %d bytes", maxJSON)
 	}
 	if err := strictjson.Unmarshal(data, to); err != nil {
 		var vocabulary *vocabularyError
 		if errors.As(err, &vocabulary) {
 			err = vocabulary.err
 		}
-		return &InputError{Name: path, Reason: err.Error()}
+		return &input.Error{Name: path, Err: err}
 	}
 	return nil
 }

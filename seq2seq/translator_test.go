@@ -205,7 +205,7 @@ func TestLoadRefuses(t *testing.T) {
 			_, err := Load(dir)
 			runtime.ReadMemStats(&after)
 			var bad *InputError
-			if !errors.As(err, &bad) || bad.Name != filepath.Join(dir, c.blamed) || !strings.Contains(bad.Reason, c.want) {
+			if !errors.As(err, &bad) || bad.Name != filepath.Join(dir, c.blamed) || !strings.Contains(bad.Err.Error(), c.want) {
 				t.Errorf("error %v, want an InputError of %s with %q", err, c.blamed, c.want)
 			}
 			if err != nil && strings.ContainsAny(err.Error(), "\n") {

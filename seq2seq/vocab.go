@@ -1,7 +1,6 @@
 package seq2seq
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
+	"github.com/attn-go/attn/tokenizer"
 )
 
 // Units says what a text is cut into before it becomes numbers.
@@ -60,19 +60,16 @@ const (
 type Vocabulary struct {
 	units  Units
 	pieces []string
-	ids    map[string]int32 // of pieces that are not special
-	merges []merge
-	rules  map[merge]rule // of merges
+	ids    map[string]int32  // of pieces that are not special
+	merges [][2]int32        // pairs of ids, in the order in which they apply
+	rules  map[[2]int32]rule // of merges
 }
 
 // BuildVocabulary makes the vocabulary of texts with at most size entries, the four special ones included; 0 means
 // DefaultVocabularySize. Characters and words get in by how often they occur, ties by their bytes. BPE takes all
-// characters first and then, as long as there is room, joins the two neighbours that stand together most often within
-// words, unless that is only once. The result depends on nothing but the arguments.
+// characters first and then pieces of words, see [tokenizer.TrainBPE]. The result depends on nothing but the arguments.
 //
 // Panics: units that ParseUnits would refuse.
-//
-// Source: Sennrich et al. 2016, algorithm 1. Differs: words are marked where they begin, not where they end.
 func BuildVocabulary(texts []string, units Units, size int) *Vocabulary {
 	if size <= 0 {
 		size = DefaultVocabularySize
@@ -89,12 +86,12 @@ func BuildVocabulary(texts []string, units Units, size int) *Vocabulary {
 			}
 		}
 	}
-	pieces := slices.Clone(specialNames[:])
-	var merges []merge
+	var pieces []string
+	var merges [][2]int32
 	if units == BPE {
-		pieces, merges = learnBPE(pieces, counts, size)
+		pieces, merges = tokenizer.TrainBPE(counts, specialNames[:], size)
 	} else {
-		pieces = append(pieces, mostFrequent(counts, size-specials)...)
+		pieces = tokenizer.TrainWords(counts, specialNames[:], size)
 	}
 	v, err := newVocabulary(units, pieces, merges)
 	if err != nil {
@@ -103,20 +100,8 @@ func BuildVocabulary(texts []string, units Units, size int) *Vocabulary {
 	return v
 }
 
-// mostFrequent returns up to n keys, those with the highest counts first.
-func mostFrequent(counts map[string]int, n int) []string {
-	keys := make([]string, 0, len(counts))
-	for key := range counts {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b string) int {
-		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
-	})
-	return keys[:min(n, len(keys))]
-}
-
 // newVocabulary proves everything the methods rely on, for the parts may come from a file.
-func newVocabulary(units Units, pieces []string, merges []merge) (*Vocabulary, error) {
+func newVocabulary(units Units, pieces []string, merges [][2]int32) (*Vocabulary, error) {
 	if _, err := ParseUnits(string(units)); err != nil {
 		return nil, fmt.Errorf("unknown units %s", quote.Text(string(units)))
 	}
@@ -277,7 +262,7 @@ type vocabularyJSON struct {
 func (v Vocabulary) MarshalJSON() ([]byte, error) {
 	out := vocabularyJSON{Units: v.units, Pieces: v.pieces}
 	for _, m := range v.merges {
-		out.Merges = append(out.Merges, []int{int(m.left), int(m.right)})
+		out.Merges = append(out.Merges, []int{int(m[0]), int(m[1])})
 	}
 	return json.Marshal(out)
 }
@@ -306,7 +291,7 @@ func (v *Vocabulary) read(data []byte) error {
 	if err := strictjson.Unmarshal(data, &in); err != nil {
 		return err
 	}
-	var merges []merge
+	var merges [][2]int32
 	for i, m := range in.Merges {
 		if len(m) != 2 {
 			return fmt.Errorf("merge %d has %d parts, want 2", i, len(m))
@@ -316,7 +301,7 @@ func (v *Vocabulary) read(data []byte) error {
 				return fmt.Errorf("merge %d refers to piece %d, want %d to %d", i, id, specials, len(in.Pieces)-1)
 			}
 		}
-		merges = append(merges, merge{int32(m[0]), int32(m[1])})
+		merges = append(merges, [2]int32{int32(m[0]), int32(m[1])})
 	}
 	read, err := newVocabulary(in.Units, in.Pieces, merges)
 	if err != nil {

@@ -38,5 +38,7 @@
 // Regular expressions are those of GPT-2, Llama 3 and Qwen, and all that mean the same
 // in package regexp; a look-ahead is known only in \s+(?!\S)|\s+ at the end.
 //
+// TrainBPE and TrainWords learn vocabularies.
+//
 // Time grows as the length of the text does (BPE: n·log n for a word of n characters).
 package tokenizer

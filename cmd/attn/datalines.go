@@ -10,8 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/pruning/reports"
-	"github.com/attn-go/attn/seq2seq"
 )
 
 // lineFormat says what a line of a file of texts holds. Without a number of columns it is one
@@ -47,14 +47,14 @@ func readLines(path string, format lineFormat, most int) ([]dataLine, error) {
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err == nil && info.IsDir() {
-		return nil, &seq2seq.InputError{Name: path, Reason: "is a folder, want a file"}
+		return nil, input.Errorf(path, "is a folder, want a file")
 	}
 	scanner := bufio.NewScanner(file)
 	scanner.Buffer(make([]byte, 0, 1<<16), longestDataLine)
 	var lines []dataLine
 	number := 0
 	bad := func(text string, args ...any) ([]dataLine, error) {
-		return nil, &seq2seq.InputError{Name: path, Line: number, Reason: fmt.Sprintf(text, args...)}
+		return nil, &input.Error{Name: path, Line: number, Err: fmt.Errorf(text, args...)}
 	}
 	for len(lines) < most && scanner.Scan() {
 		number++
@@ -89,7 +89,7 @@ func readLines(path string, format lineFormat, most int) ([]dataLine, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(lines) == 0 {
-		return nil, &seq2seq.InputError{Name: path, Reason: "no texts"}
+		return nil, input.Errorf(path, "no texts")
 	}
 	return lines, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/bench"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/score"
 	"github.com/attn-go/attn/seq2seq"
 )
@@ -30,7 +31,7 @@ func choices() kong.Vars {
 	for _, f := range tableFormats {
 		lists["formats"] = append(lists["formats"], f.name)
 	}
-	for _, m := range heads.Methods() {
+	for _, m := range prune.Methods() {
 		lists["methods"] = append(lists["methods"], m.String())
 	}
 	for _, p := range models.Poolings() {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/internal/curve"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/view"
-	"github.com/attn-go/attn/seq2seq"
 )
 
 type followCommand struct {
@@ -50,7 +50,7 @@ func (cmd *followCommand) Run(ctx context.Context, c console) error {
 	if info, err := os.Stat(cmd.Dir); err != nil {
 		return err
 	} else if !info.IsDir() {
-		return &seq2seq.InputError{Name: cmd.Dir, Reason: "is a file, want the directory of a run"}
+		return input.Errorf(cmd.Dir, "is a file, want the directory of a run")
 	}
 	if _, err := cmd.page(leastWidth); err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -57,7 +57,7 @@ func readFont(path string) (*viz.Font, error) {
 	}
 	f, err := viz.ParseFont(data)
 	if err != nil {
-		return nil, &seq2seq.InputError{Name: path, Reason: err.Error()}
+		return nil, &input.Error{Name: path, Err: err}
 	}
 	return f, nil
 }

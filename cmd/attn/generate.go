@@ -10,8 +10,8 @@ import (
 	"unicode"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tokenizer"
 )
 
@@ -88,7 +88,7 @@ func (cmd *generateCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	if h := m.Head(); h == nil || h.Task != models.NextWord {
-		return &seq2seq.InputError{Name: cmd.Model, Reason: fmt.Sprintf("is a %s model without a head for the %s, want a decoder or an encoder-decoder with one", m.Family.Name, models.NextWord)}
+		return input.Errorf(cmd.Model, "is a %s model without a head for the %s, want a decoder or an encoder-decoder with one", m.Family.Name, models.NextWord)
 	}
 	t, err := m.Tokenizer()
 	if err != nil {
@@ -106,7 +106,7 @@ func (cmd *generateCommand) Run(ctx context.Context, c console) error {
 		err = cmd.fits(m, e)
 	}
 	if err != nil {
-		return &seq2seq.InputError{Name: name, Reason: err.Error()}
+		return &input.Error{Name: name, Err: err}
 	}
 	if template, _, _ := chatTemplate(cmd.Model); template != "" && !cmd.NoSpecial {
 		c.say("%s has a chat template, which the prompt is taken without; --chat applies it", template)
@@ -180,7 +180,7 @@ func (cmd *generateCommand) prompt(c console) (name, text string, err error) {
 	case err != nil:
 		return "", "", err
 	case len(data) > longestPrompt:
-		return "", "", &seq2seq.InputError{Name: "standard input", Reason: fmt.Sprintf("more than %d bytes, want a prompt", longestPrompt)}
+		return "", "", input.Errorf("standard input", "more than %d bytes, want a prompt", longestPrompt)
 	}
 	return "standard input", strings.TrimRight(string(data), "\r\n"), nil
 }

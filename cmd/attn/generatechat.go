@@ -15,11 +15,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/jinja"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tokenizer"
 )
 
@@ -40,7 +40,7 @@ func openChat(dir string, m *models.Model, t *tokenizer.Tokenizer) (*chat, error
 		return nil, err
 	}
 	if path == "" {
-		return nil, &seq2seq.InputError{Name: dir, Reason: "has no chat template, want chat_template.jinja, or chat_template in tokenizer_config.json: it is no model for chats"}
+		return nil, input.Errorf(dir, "has no chat template, want chat_template.jinja, or chat_template in tokenizer_config.json: it is no model for chats")
 	}
 	c := &chat{path: path, names: specialNames(dir), t: t}
 	if c.template, err = jinja.Parse(src); err != nil {
@@ -56,7 +56,7 @@ func openChat(dir string, m *models.Model, t *tokenizer.Tokenizer) (*chat, error
 }
 
 func (c *chat) bad(err error) error {
-	return &seq2seq.InputError{Name: c.path, Reason: "chat template: " + err.Error()}
+	return input.Errorf(c.path, "chat template: %w", err)
 }
 
 // chatTemplate returns the chat template of a directory and the file that has it, or "".
@@ -78,7 +78,7 @@ func chatTemplate(dir string) (path, src string, err error) {
 		return "", "", err
 	}
 	bad := func(format string, args ...any) (string, string, error) {
-		return "", "", &seq2seq.InputError{Name: path, Reason: fmt.Sprintf(format, args...)}
+		return "", "", input.Errorf(path, format, args...)
 	}
 	if err := strictjson.Lenient(data, &config); err != nil {
 		return bad("%v", err)
@@ -245,10 +245,10 @@ func (cmd *generateCommand) converse(ctx context.Context, c console, m *models.M
 			err = cmd.fits(m, e)
 		}
 		if err != nil {
-			if errors.As(err, new(*seq2seq.InputError)) {
+			if errors.As(err, new(*input.Error)) {
 				return err
 			}
-			return &seq2seq.InputError{Name: name, Line: line, Reason: err.Error()}
+			return &input.Error{Name: name, Line: line, Err: err}
 		}
 		answer, err := cmd.write(ctx, c, m, session, t, e, ends)
 		talk.say("assistant", answer)
@@ -270,7 +270,7 @@ func (cmd *generateCommand) converse(ctx context.Context, c console, m *models.M
 		}
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return &seq2seq.InputError{Name: "standard input", Line: line, Reason: fmt.Sprintf("line longer than %d bytes", longestPrompt)}
+		return &input.Error{Name: "standard input", Line: line, Err: fmt.Errorf("line longer than %d bytes", longestPrompt)}
 	} else if err != nil {
 		return fmt.Errorf("standard input: %w", err)
 	}

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/prune"
 )
 
 type headsCommand struct {
@@ -111,7 +111,7 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	}
 	shown := newStages(c.err)
 	defer shown.stop()
-	scores, stopped := heads.Importance(ctx, m.subject, heads.ImportanceOptions{
+	scores, stopped := prune.Importance(ctx, m.subject, prune.ImportanceOptions{
 		Methods: methods, Normalize: cmd.Normalize, Seed: cmd.Seed,
 		Progress: func(done, all int) { shown.tell("scoring heads", done, all) },
 	})
@@ -120,7 +120,7 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 		return stopped
 	}
 	if stopped != nil {
-		scores = slices.DeleteFunc(scores, func(s heads.Scores) bool {
+		scores = slices.DeleteFunc(scores, func(s prune.Scores) bool {
 			return !slices.ContainsFunc(s.Flat(m.subject.Layers()), func(v float64) bool { return !math.IsNaN(v) })
 		})
 		if len(scores) == 0 {

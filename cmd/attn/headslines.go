@@ -11,9 +11,11 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/internal/strictjson"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 )
@@ -43,7 +45,7 @@ const importanceKey = "importance"
 // heads; and by method, what the line adds to importance.
 type lineMeasures map[string]any
 
-// lineScores are the sums of heads.Scores, by layer.
+// lineScores are the sums of prune.Scores, by layer.
 type lineScores struct {
 	Sums   map[string][]number `json:"sums"`
 	Counts map[string][]number `json:"counts"`
@@ -54,7 +56,7 @@ func (cmd *headsCommand) stream(c console) (lineStream, error) {
 	if err != nil {
 		return nil, err
 	}
-	var methods []heads.Method
+	var methods []prune.Method
 	if len(cmd.Method) > 0 {
 		if methods, err = cmd.methods(); err != nil {
 			return nil, err
@@ -79,7 +81,7 @@ func (cmd *headsCommand) stream(c console) (lineStream, error) {
 			if err != nil {
 				return err
 			}
-			list, err := heads.Importance(ctx, probe, heads.ImportanceOptions{Methods: methods})
+			list, err := prune.Importance(ctx, probe, prune.ImportanceOptions{Methods: methods})
 			if err != nil {
 				return err
 			}
@@ -107,7 +109,7 @@ func measuresOf(r *heads.Record) lineMeasures {
 }
 
 // scoresOf returns the sums of scores, by method.
-func scoresOf(list []heads.Scores) (map[string]lineScores, error) {
+func scoresOf(list []prune.Scores) (map[string]lineScores, error) {
 	all := map[string]lineScores{}
 	for _, s := range list {
 		x := lineScores{map[string][]number{}, map[string][]number{}}
@@ -127,9 +129,9 @@ func scoresOf(list []heads.Scores) (map[string]lineScores, error) {
 
 // added returns the report of lines that attn shards has added up: the one that their pairs
 // would give if they were all measured at once.
-func (cmd *headsCommand) added(methods []heads.Method) (r reports.Importance, err error) {
+func (cmd *headsCommand) added(methods []prune.Method) (r reports.Importance, err error) {
 	bad := func(format string, args ...any) (reports.Importance, error) {
-		return r, &seq2seq.InputError{Name: cmd.Sums, Reason: fmt.Sprintf(format, args...)}
+		return r, input.Errorf(cmd.Sums, format, args...)
 	}
 	m, err := cmd.load()
 	if err != nil {
@@ -175,22 +177,22 @@ func (cmd *headsCommand) added(methods []heads.Method) (r reports.Importance, er
 		}
 	}
 	// What needs no data.
-	free, err := heads.Importance(context.Background(), layersOnly(layers), heads.ImportanceOptions{
-		Methods: []heads.Method{heads.WeightNorm, heads.Random}, Seed: cmd.Seed,
+	free, err := prune.Importance(context.Background(), layersOnly(layers), prune.ImportanceOptions{
+		Methods: []prune.Method{prune.WeightNorm, prune.Random}, Seed: cmd.Seed,
 	})
 	if err != nil {
 		return r, err
 	}
-	var scores []heads.Scores
+	var scores []prune.Scores
 	for _, method := range methods {
-		if i := slices.IndexFunc(free, func(s heads.Scores) bool { return s.Method == method }); i >= 0 {
+		if i := slices.IndexFunc(free, func(s prune.Scores) bool { return s.Method == method }); i >= 0 {
 			scores = append(scores, free[i])
 			continue
 		}
 		x, there := sums[method.String()]
 		switch {
 		case there:
-			s := heads.Scores{Method: method, Values: map[string][]float64{}}
+			s := prune.Scores{Method: method, Values: map[string][]float64{}}
 			for _, l := range r.Layers {
 				if n, counts := len(x.Sums[l.Name]), len(x.Counts[l.Name]); n != l.Heads || counts != l.Heads {
 					return bad("has %v of %d heads of %s, and %d counts, want %d of both", method, n, l.Name, counts, l.Heads)
@@ -217,4 +219,4 @@ type layersOnly []*attn.MultiHead
 func (l layersOnly) Layers() []*attn.MultiHead { return l }
 func (l layersOnly) Batches() []int            { return nil }
 
-func (l layersOnly) Run(*tensor.Tape, int, heads.Pass) heads.Outcome { panic("there are no data") }
+func (l layersOnly) Run(*tensor.Tape, int, prune.Pass) prune.Outcome { panic("there are no data") }

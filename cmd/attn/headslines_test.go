@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/prune"
 )
 
 // However many shards there are, what attn heads makes of their sums has the bits of what it
@@ -129,8 +129,8 @@ func TestHeadsOfShards(t *testing.T) {
 // A score that is not finite makes its line an error: in a sum it would be missing.
 func TestScoresOf(t *testing.T) {
 	for _, sum := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 5} {
-		s := heads.Scores{Method: heads.Gradient, Sums: map[string][]float64{"a": {2, sum}}, Counts: map[string][]int{"a": {3, 7}}}
-		all, err := scoresOf([]heads.Scores{s})
+		s := prune.Scores{Method: prune.Gradient, Sums: map[string][]float64{"a": {2, sum}}, Counts: map[string][]int{"a": {3, 7}}}
+		all, err := scoresOf([]prune.Scores{s})
 		if sum != 5 {
 			if want := "gradient of head 1 of a is not finite"; err == nil || err.Error() != want {
 				t.Errorf("%v: error %v, want %s", sum, err, want)

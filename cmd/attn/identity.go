@@ -13,8 +13,8 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/shards"
-	"github.com/attn-go/attn/seq2seq"
 )
 
 // followsFrom returns what the lines of a command's output follow from.
@@ -61,7 +61,7 @@ func notRead(path string, err error) error {
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	return &seq2seq.InputError{Name: path, Reason: err.Error()}
+	return &input.Error{Name: path, Err: err}
 }
 
 // pretrainedFiles returns the files of a pretrained model, with those in the folders of its

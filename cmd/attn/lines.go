@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -33,8 +34,8 @@ func newStream[V any](f filter.Filter[V], c console) lineStream {
 	return func(ctx context.Context, in io.Reader, name string, out io.Writer) (filter.Stats, error) {
 		f := f
 		f.Name = name
-		var first *filter.Error
-		f.Rejected = func(e *filter.Error) {
+		var first *input.Error
+		f.Rejected = func(e *input.Error) {
 			if first == nil {
 				first = e
 			}

@@ -31,14 +31,13 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/hub"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/shards"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
-	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tokenizer"
 )
 
@@ -225,10 +224,9 @@ func (e interrupted) Error() string { return e.hint }
 func exitCode(err error) int {
 	var (
 		usage  usageError
-		input  *seq2seq.InputError
+		input  *input.Error
 		format *safetensors.FormatError
 		tokens *tokenizer.FormatError
-		line   *filter.Error
 		model  *models.FormatError
 		remote *hub.ModelError
 		parts  *shards.Error
@@ -243,7 +241,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &check):
 		return exitCheck
-	case errors.As(err, &input), errors.As(err, &format), errors.As(err, &tokens), errors.As(err, &line), errors.As(err, &model), errors.As(err, &remote), errors.As(err, &parts):
+	case errors.As(err, &input), errors.As(err, &format), errors.As(err, &tokens), errors.As(err, &model), errors.As(err, &remote), errors.As(err, &parts):
 		return exitInput
 	case errors.As(err, &path) && noInput(path):
 		return exitInput

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/safetensors"
 	"github.com/attn-go/attn/seq2seq"
 )
@@ -85,8 +86,9 @@ func TestExitCode(t *testing.T) {
 		{errors.New("something"), 1},
 		{seq2seq.ErrDiverged, 1},
 		{usage("no such flag"), 2},
-		{usage("%w", &seq2seq.InputError{}), 2}, // of a flag's value
-		{fmt.Errorf("wrapped: %w", &seq2seq.InputError{Name: "x"}), 4},
+		{usage("%w", &input.Error{}), 2}, // of a flag's value
+		{fmt.Errorf("wrapped: %w", &input.Error{Name: "x"}), 4},
+		{&input.Error{Name: "x", Line: 3, Err: errors.New("y")}, 4},
 		{&safetensors.FormatError{Err: errors.New("x")}, 4},
 		{&fs.PathError{Op: "open", Path: "x", Err: fs.ErrNotExist}, 4},
 		{&fs.PathError{Op: "stat", Path: "x", Err: fs.ErrPermission}, 4},

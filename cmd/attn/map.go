@@ -17,6 +17,7 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/viz"
@@ -302,7 +303,7 @@ func (cmd *mapCommand) source(ctx context.Context, c console, longest int) (stri
 	c.invite("type a text for the model to read, then Enter")
 	text, err := filter.First(ctx, c.in, "standard input", longest)
 	if err == io.EOF {
-		err = &seq2seq.InputError{Name: "standard input", Reason: "no text"}
+		err = input.Errorf("standard input", "no text")
 	}
 	return text, err
 }

@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/safetensors"
-	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -29,7 +29,7 @@ type mechanism struct {
 }
 
 func (m *mechanism) bad(format string, args ...any) error {
-	return &seq2seq.InputError{Name: m.path, Reason: fmt.Sprintf(format, args...)}
+	return input.Errorf(m.path, format, args...)
 }
 
 func (m *mechanism) fail(err error) {

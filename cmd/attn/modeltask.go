@@ -11,9 +11,9 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tokenizer"
 )
 
@@ -140,8 +140,8 @@ func taskOf(dir string) (*modelTask, error) {
 		if d.Task != "" {
 			got = fmt.Sprintf("has a head for the %s", d.Task)
 		}
-		return nil, &seq2seq.InputError{Name: dir, Reason: got + fmt.Sprintf(", want a head for %s, %s, %s or %s, an encoder-decoder, or a pipeline of sentence-transformers: heads are scored by its loss",
-			models.MaskedWords, models.NextWord, models.TextClasses, models.NextSentence)}
+		return nil, input.Errorf(dir, "%s, want a head for %s, %s, %s or %s, an encoder-decoder, or a pipeline of sentence-transformers: heads are scored by its loss",
+			got, models.MaskedWords, models.NextWord, models.TextClasses, models.NextSentence)
 	}
 	task.name = string(d.Task)
 	return &task, nil
@@ -183,7 +183,7 @@ func wantHeads(dir string, layers []*attn.MultiHead) error {
 			return nil
 		}
 	}
-	return &seq2seq.InputError{Name: dir, Reason: "the model has no attention heads"}
+	return input.Errorf(dir, "the model has no attention heads")
 }
 
 // similarities reads the last column of lines, and widens the range of similarities by it.
@@ -191,13 +191,13 @@ func (l *loaded) similarities(name string, lines []dataLine) error {
 	for i, line := range lines {
 		v, err := strconv.ParseFloat(line.columns[2], 64)
 		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-			return &seq2seq.InputError{Name: name, Line: line.number, Reason: fmt.Sprintf("similarity %.40q, want a number", line.columns[2])}
+			return &input.Error{Name: name, Line: line.number, Err: fmt.Errorf("similarity %.40q, want a number", line.columns[2])}
 		}
 		lines[i].value = v
 		l.low, l.high = min(l.low, v), max(l.high, v)
 	}
 	if l.low == l.high {
-		return &seq2seq.InputError{Name: name, Reason: fmt.Sprintf("every pair has similarity %g, want different ones", l.low)}
+		return input.Errorf(name, "every pair has similarity %g, want different ones", l.low)
 	}
 	return nil
 }
@@ -211,7 +211,7 @@ func (l *loaded) bad(line dataLine, err error) error {
 	if errors.As(err, new(*models.FormatError)) {
 		return err
 	}
-	return &seq2seq.InputError{Name: l.data, Line: line.number, Reason: err.Error()}
+	return &input.Error{Name: l.data, Line: line.number, Err: err}
 }
 
 // examples returns a probe on what a head is to predict of lines.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/view"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
@@ -38,7 +39,7 @@ func (e either[T]) of(dir string) (made T, err error) {
 	case !pretrained:
 		return e.trained()
 	case e.pretrained == nil:
-		return made, &seq2seq.InputError{Name: dir, Reason: "is a pretrained model, want one of attn train; attn models says what is in it, and attn view, map, heads, prune, run and embed take it"}
+		return made, input.Errorf(dir, "is a pretrained model, want one of attn train; attn models says what is in it, and attn view, map, heads, prune, run and embed take it")
 	}
 	return e.pretrained()
 }
@@ -176,5 +177,5 @@ func deref(text *string) string {
 
 // recordError is what is wrong with a text of the command line.
 func recordError(number int, err error) error {
-	return &seq2seq.InputError{Name: "argument", Line: number, Reason: err.Error()}
+	return &input.Error{Name: "argument", Line: number, Err: err}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -224,7 +225,7 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 }
 
 // newExperiment returns the experiment that the flags ask for.
-func newExperiment[S heads.Prunable[S]](cmd *pruneCommand, whole S, task pruning.Task[S]) (*pruning.Experiment[S], error) {
+func newExperiment[S prune.Prunable[S]](cmd *pruneCommand, whole S, task pruning.Task[S]) (*pruning.Experiment[S], error) {
 	methods, err := cmd.methods()
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/internal/strictjson"
@@ -35,7 +36,7 @@ func (cmd *pruneCommand) preparePretrained(c console) (*prepared, error) {
 	}
 	parts, err := pruning.Deal(lines, l.task.source, cmd.Limit, cmd.Seed, l.task.items)
 	if err != nil {
-		return nil, &seq2seq.InputError{Name: cmd.Data, Reason: err.Error()}
+		return nil, &input.Error{Name: cmd.Data, Err: err}
 	}
 	train, err := cmd.trainLines(l, parts)
 	if err != nil {
@@ -109,7 +110,7 @@ func (cmd *pruneCommand) trainLines(l *loaded, parts [3][]dataLine) ([]dataLine,
 		}
 	}
 	if all = slices.DeleteFunc(all, func(line dataLine) bool { return measured[l.task.source(line)] }); len(all) == 0 {
-		return nil, &seq2seq.InputError{Name: cmd.Train, Reason: "every line is also among those that are measured on"}
+		return nil, input.Errorf(cmd.Train, "every line is also among those that are measured on")
 	}
 	return all, nil
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/seq2seq"
@@ -35,7 +36,7 @@ func (cmd *pruneCommand) prepareTranslator() (*prepared, error) {
 	}
 	parts, err := pruning.Split(pairs, cmd.Limit, cmd.Seed)
 	if err != nil {
-		return nil, &seq2seq.InputError{Name: name, Reason: err.Error()}
+		return nil, &input.Error{Name: name, Err: err}
 	}
 	probe, err := seq2seq.NewProbe(m, parts.Score)
 	if err != nil {
@@ -53,7 +54,7 @@ func (cmd *pruneCommand) prepareTranslator() (*prepared, error) {
 		}
 		// What is measured on must not be learnt.
 		if task.Learn = parts.Unseen(task.Learn); len(task.Learn) == 0 {
-			return nil, &seq2seq.InputError{Name: cmd.Train, Reason: "every source is also among those that are measured on"}
+			return nil, input.Errorf(cmd.Train, "every source is also among those that are measured on")
 		}
 	}
 	e, err := newExperiment(cmd, probe, task)

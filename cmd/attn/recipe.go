@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn/internal/atomicfile"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/seq2seq"
 )
@@ -173,10 +174,10 @@ func (f *recipeFlags) resume(dir string) (recipe, error) {
 		return recipe{}, err
 	}
 	if stored == nil {
-		return recipe{}, &seq2seq.InputError{Name: dir, Reason: "holds no run to resume"}
+		return recipe{}, input.Errorf(dir, "holds no run to resume")
 	}
 	if !exists(filepath.Join(dir, seq2seq.TrainingFile)) {
-		return recipe{}, &seq2seq.InputError{Name: dir, Reason: "holds a model without the state of its training, which cannot be resumed"}
+		return recipe{}, input.Errorf(dir, "holds a model without the state of its training, which cannot be resumed")
 	}
 	r, err := f.apply(*stored)
 	if err != nil {
@@ -212,10 +213,10 @@ func readRecipe(dir string) (*recipe, error) {
 	}
 	var r recipe
 	if err := strictjson.Unmarshal(data, &r); err != nil {
-		return nil, &seq2seq.InputError{Name: path, Reason: err.Error()}
+		return nil, &input.Error{Name: path, Err: err}
 	}
 	if err := r.validate(); err != nil {
-		return nil, &seq2seq.InputError{Name: path, Reason: err.Error()}
+		return nil, input.Errorf(path, "%v", err) // not wrapped: a usage error in a file is none of the command line
 	}
 	return &r, nil
 }
@@ -255,7 +256,7 @@ func (r recipe) pairs() (d trainingData, err error) {
 	d.tooLong = before - len(all)
 	switch {
 	case len(all) == 0:
-		return d, &seq2seq.InputError{Name: r.Data, Reason: fmt.Sprintf("every pair is longer than %d bytes", longestText)}
+		return d, input.Errorf(r.Data, "every pair is longer than %d bytes", longestText)
 	case r.Valid != "":
 		d.learn, d.unseen = all, true
 		d.test, err = loadTest(r.Valid)
@@ -283,7 +284,7 @@ func loadTest(path string) ([]seq2seq.Pair, error) {
 		return nil, err
 	}
 	if i := slices.IndexFunc(pairs, tooLong); i >= 0 {
-		return nil, &seq2seq.InputError{Name: path, Reason: fmt.Sprintf("pair %d has a text of more than %d bytes", i+1, longestText)}
+		return nil, input.Errorf(path, "pair %d has a text of more than %d bytes", i+1, longestText)
 	}
 	return pairs, nil
 }

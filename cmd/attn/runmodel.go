@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/attn-go/attn"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/safetensors"
-	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -89,8 +89,8 @@ func (cmd *runCommand) Run(_ context.Context, c console) error {
 
 // batch returns the tokens to run on.
 func (cmd *runCommand) batch(m *models.Model) (models.Batch, error) {
-	input := func(name string, err error) (models.Batch, error) {
-		return models.Batch{}, &seq2seq.InputError{Name: name, Reason: err.Error()}
+	bad := func(name string, err error) (models.Batch, error) {
+		return models.Batch{}, &input.Error{Name: name, Err: err}
 	}
 	if cmd.Text != nil {
 		second := ""
@@ -102,7 +102,7 @@ func (cmd *runCommand) batch(m *models.Model) (models.Batch, error) {
 		}
 		e, err := m.Encode(*cmd.Text, second)
 		if err != nil {
-			return input("argument", err)
+			return bad("argument", err)
 		}
 		x := models.BatchOf(e)
 		if cmd.DecoderIDs == nil {
@@ -112,7 +112,7 @@ func (cmd *runCommand) batch(m *models.Model) (models.Batch, error) {
 			x.Types = nil
 		}
 		if err := m.Sizes().Check(x); err != nil {
-			return input("--decoder-ids", err)
+			return bad("--decoder-ids", err)
 		}
 		return x, nil
 	}
@@ -128,7 +128,7 @@ func (cmd *runCommand) batch(m *models.Model) (models.Batch, error) {
 		}
 	}
 	if err := m.Sizes().Check(x); err != nil {
-		return input(name, err)
+		return bad(name, err)
 	}
 	return x, nil
 }

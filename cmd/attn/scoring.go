@@ -8,6 +8,7 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/pruning"
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -28,13 +29,13 @@ type scoredFlags struct {
 }
 
 // methods returns the methods asked for, each once.
-func (f *scoredFlags) methods() ([]heads.Method, error) {
+func (f *scoredFlags) methods() ([]prune.Method, error) {
 	if len(f.Method) == 0 {
-		return slices.DeleteFunc(heads.Methods(), func(m heads.Method) bool { return m == heads.Random }), nil
+		return slices.DeleteFunc(prune.Methods(), func(m prune.Method) bool { return m == prune.Random }), nil
 	}
-	var list []heads.Method
+	var list []prune.Method
 	for _, name := range f.Method {
-		m, err := heads.ParseMethod(name)
+		m, err := prune.ParseMethod(name)
 		if err != nil {
 			return nil, usage("%w", err)
 		}
@@ -47,7 +48,7 @@ func (f *scoredFlags) methods() ([]heads.Method, error) {
 
 // scored is a model with the data on which its heads are scored.
 type scored struct {
-	subject heads.Subject
+	subject prune.Subject
 	report  reports.Importance // what is known of it before anything is measured
 	// records is how many texts can be recorded, and parts how many records there are of
 	// each, of some layers each, so that a record does not get too large. record returns

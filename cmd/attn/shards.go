@@ -14,9 +14,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/shards"
 	"github.com/attn-go/attn/internal/simd"
-	"github.com/attn-go/attn/seq2seq"
 )
 
 type shardsCommand struct {
@@ -94,7 +94,7 @@ func (cmd *shardsCommand) Run(ctx context.Context, c console) error {
 	}
 	job := shards.Job{Kernels: simd.Implementation(), Dir: cmd.Output, Of: cmd.Of}
 	if job.Plan, err = shards.NewPlan(cmd.Input); err != nil {
-		return &seq2seq.InputError{Name: "--input", Reason: err.Error()}
+		return &input.Error{Name: "--input", Err: err}
 	}
 	if job.Identity, err = followsFrom(filter, cmd.Command); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/rivo/uniseg"
 
 	"github.com/attn-go/attn/internal/filter"
-	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/tokenizer"
 )
 
@@ -83,7 +83,7 @@ func (cmd *tokenizeCommand) Run(ctx context.Context, c console) error {
 	}
 	x, err := encode(*cmd.Text)
 	if err != nil {
-		return &seq2seq.InputError{Name: "argument", Reason: err.Error()}
+		return &input.Error{Name: "argument", Err: err}
 	}
 	return cmd.filter(encode).Write(c.out, &filter.Line[string]{Number: 1, Value: x})
 }

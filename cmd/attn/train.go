@@ -15,6 +15,7 @@ import (
 
 	"github.com/attn-go/attn/internal/atomicfile"
 	"github.com/attn-go/attn/internal/curve"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/nn"
 	"github.com/attn-go/attn/seq2seq"
 )
@@ -173,7 +174,7 @@ func (s *session) open(cmd *trainCommand) error {
 // reopen loads the run in the directory.
 func (s *session) reopen(cmd *trainCommand) error {
 	if !exists(s.dir) {
-		return &seq2seq.InputError{Name: s.dir, Reason: "holds no run to resume"}
+		return input.Errorf(s.dir, "holds no run to resume")
 	}
 	if err := s.lock(); err != nil {
 		return err

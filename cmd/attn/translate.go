@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -149,7 +150,7 @@ func (cmd *translateCommand) trained(m *seq2seq.Translator, unknown *unknowns) f
 // checkText returns an error for a text that a model is not given: one that has more than so
 // many bytes, or is no text.
 func checkText(name string, number int, text string, longest int) error {
-	bad := func(reason string) error { return &seq2seq.InputError{Name: name, Line: number, Reason: reason} }
+	bad := func(reason string) error { return &input.Error{Name: name, Line: number, Err: errors.New(reason)} }
 	switch {
 	case len(text) > longest:
 		return bad(fmt.Sprintf("longer than %d bytes", longest))

@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/filter"
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/models"
-	"github.com/attn-go/attn/seq2seq"
 )
 
 // pretrained returns the work of a pretrained encoder-decoder on a batch of lines.
@@ -21,7 +20,7 @@ func (cmd *translateCommand) pretrained(c console) (func(context.Context, []*fil
 		return nil, err
 	}
 	if m.Sizes().Decoder == nil {
-		return nil, &seq2seq.InputError{Name: cmd.Model, Reason: fmt.Sprintf("is a %s model, want an encoder-decoder, such as Marian or T5, or a model of attn train", m.Family.Name)}
+		return nil, input.Errorf(cmd.Model, "is a %s model, want an encoder-decoder, such as Marian or T5, or a model of attn train", m.Family.Name)
 	}
 	t, err := m.Tokenizer()
 	if err != nil {

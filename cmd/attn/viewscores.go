@@ -6,11 +6,11 @@ import (
 	"os"
 	"slices"
 
+	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/internal/view"
-	"github.com/attn-go/attn/seq2seq"
 )
 
 // readScores reads what attn heads --json has written.
@@ -20,7 +20,7 @@ func readScores(path string) ([]view.Scores, error) {
 		return nil, err
 	}
 	bad := func(format string, args ...any) error {
-		return &seq2seq.InputError{Name: path, Reason: fmt.Sprintf(format, args...)}
+		return input.Errorf(path, format, args...)
 	}
 	var r reports.Importance
 	if err := strictjson.Lenient(data, &r); err != nil {
@@ -68,5 +68,5 @@ func scoresFit(path string, o view.Options) error {
 	if len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return o.Scores[0].Values[name] != nil }) {
 		return nil
 	}
-	return &seq2seq.InputError{Name: path, Reason: fmt.Sprintf("its scores are of layers such as %.100q, but %s has layers such as %.100q", slices.Sorted(maps.Keys(o.Scores[0].Values))[0], o.Name, names[0])}
+	return input.Errorf(path, "its scores are of layers such as %.100q, but %s has layers such as %.100q", slices.Sorted(maps.Keys(o.Scores[0].Values))[0], o.Name, names[0])
 }

@@ -13,7 +13,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 	"github.com/attn-go/attn/viz"
@@ -45,7 +45,7 @@ func run(dir string) error {
 		return err
 	}
 	// What the loss gains when a head is left out, for each head.
-	scores, err := heads.Importance(ctx, probe, heads.ImportanceOptions{Methods: []heads.Method{heads.LeaveOneOut}})
+	scores, err := prune.Importance(ctx, probe, prune.ImportanceOptions{Methods: []prune.Method{prune.LeaveOneOut}})
 	if err != nil {
 		return err
 	}
@@ -67,8 +67,8 @@ func run(dir string) error {
 	if _, err := measure(ctx, probe); err != nil {
 		return err
 	}
-	order := heads.Order(probe.Layers(), scores[0], false)
-	_, err = heads.Prune(ctx, probe, heads.PruneOptions[*seq2seq.Probe]{Order: order, Keep: len(probe.Layers()), Step: 1, Within: measure})
+	order := prune.Order(probe.Layers(), scores[0], false)
+	_, err = prune.Heads(ctx, probe, prune.Options[*seq2seq.Probe]{Order: order, Keep: len(probe.Layers()), Step: 1, Within: measure})
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func train(ctx context.Context, pairs []seq2seq.Pair) (*seq2seq.Translator, erro
 }
 
 // drawScores draws a row for each layer and a column for each head.
-func drawScores(path string, p *seq2seq.Probe, s heads.Scores) error {
+func drawScores(path string, p *seq2seq.Probe, s prune.Scores) error {
 	layers := p.Layers()
 	values := tensor.Zeros(len(layers), layers[0].Config().Heads)
 	names := make([]string, len(layers))

@@ -13,12 +13,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"time"
 
-	"github.com/attn-go/attn/internal/quote"
+	"github.com/attn-go/attn/internal/input"
 )
 
 // Line is a line of the input and what became of it.
@@ -51,10 +50,10 @@ type Filter[V any] struct {
 	Work func(ctx context.Context, batch []*Line[V]) error
 	// Write writes a line, which has been worked on, with its end.
 	Write func(w io.Writer, l *Line[V]) error
-	// Strict ends the run at the first line that cannot be processed, with an *Error.
+	// Strict ends the run at the first line that cannot be processed, with an *input.Error.
 	Strict bool
 	// Rejected, if it is not nil, is told of lines that cannot be processed.
-	Rejected func(err *Error)
+	Rejected func(err *input.Error)
 }
 
 // Stats are what a run has done.
@@ -62,19 +61,6 @@ type Stats struct {
 	Lines    int // that were written
 	Rejected int // of them, those with an error
 }
-
-// Error is a line that could not be processed.
-type Error struct {
-	Name string
-	Line int
-	Err  error
-}
-
-// Error gives "name:line: reason", the form that editors turn into a link.
-func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %v", quote.Name(e.Name), e.Line, e.Err) }
-
-// Unwrap returns the reason.
-func (e *Error) Unwrap() error { return e.Err }
 
 // Lines are gathered in windows, in which they are sorted by length: a large window makes
 // for batches with little padding, and is what memory is needed for. The first is small, and
@@ -93,7 +79,7 @@ const (
 // Run reads lines until the input or ctx ends. All that it has written is flushed when it
 // returns, and whenever it waits for more input.
 //
-// Errors: an *Error if it is strict, and those of in, out, Work and ctx; the lines before
+// Errors: an *input.Error if it is strict, and those of in, out, Work and ctx; the lines before
 // are then written.
 func (f Filter[V]) Run(ctx context.Context, in io.Reader, out io.Writer) (s Stats, err error) {
 	f.setDefaults()
@@ -203,7 +189,7 @@ func (f Filter[V]) window(ctx context.Context, lines []*Line[V], w io.Writer, s 
 			}
 		}
 		if l.Err != nil { // of the writing too
-			e := &Error{f.Name, l.Number, l.Err}
+			e := &input.Error{Name: f.Name, Line: l.Number, Err: l.Err}
 			if f.Strict {
 				return e
 			}

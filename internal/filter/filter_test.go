@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/attn-go/attn/internal/input"
 )
 
 // upper is a filter whose work depends on nothing but the line: it counts bytes and makes
@@ -231,7 +233,7 @@ func TestStrict(t *testing.T) {
 	f.Strict = true
 	f.MaxBytes = 100
 	s, err := f.Run(t.Context(), strings.NewReader("a\nbb\nbad\nc\n"), &out)
-	if got := new(Error); !errors.As(err, &got) || err.Error() != "in:3: is bad" || got.Line != 3 {
+	if got := new(input.Error); !errors.As(err, &got) || err.Error() != "in:3: is bad" || got.Line != 3 {
 		t.Errorf("error %v", err)
 	}
 	if out.String() != "1 A\n2 BB\n" || s.Lines != 2 {
@@ -386,7 +388,7 @@ func TestPanic(t *testing.T) {
 			return err
 		}
 		var rejected []int
-		f.Rejected = func(e *Error) { rejected = append(rejected, e.Line) }
+		f.Rejected = func(e *input.Error) { rejected = append(rejected, e.Line) }
 		out, s := run(t, f, strings.NewReader("a\n"+where+"\nbad\nbb\n"))
 		lines := strings.Split(out, "\n")
 		message := `{"error":"internal error: runtime error: index out of range [` +
@@ -399,7 +401,7 @@ func TestPanic(t *testing.T) {
 			t.Errorf("%s: %d lines rejected: %v", where, s.Rejected, rejected)
 		}
 		f.Strict = true
-		var e *Error
+		var e *input.Error
 		if _, err := f.Run(t.Context(), strings.NewReader("a\n"+where), io.Discard); !errors.As(err, &e) || e.Line != 2 {
 			t.Errorf("%s: strict: %v", where, err)
 		}

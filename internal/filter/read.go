@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/attn-go/attn/internal/input"
 )
 
 // rawLine is a line of the input, or what is wrong with it.
@@ -109,7 +111,7 @@ func (q *queue) take(ctx context.Context) ([]rawLine, error) {
 
 // First returns the first line of an input.
 //
-// Errors: an *Error if it cannot be processed, io.EOF if there is none, and those of in
+// Errors: an *input.Error if it cannot be processed, io.EOF if there is none, and those of in
 // and ctx.
 func First(ctx context.Context, in io.Reader, name string, most int) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -119,7 +121,7 @@ func First(ctx context.Context, in io.Reader, name string, most int) (string, er
 	case len(lines) == 0:
 		return "", end
 	case lines[0].err != nil:
-		return "", &Error{name, 1, lines[0].err}
+		return "", &input.Error{Name: name, Line: 1, Err: lines[0].err}
 	}
 	return lines[0].text, nil
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/prune"
 )
 
 // choose picks the method that does best on the selecting part: that which can
@@ -42,13 +42,13 @@ func (x *run[S]) choose(ctx context.Context) error {
 // attempt prunes by a method, and returns the model and how many heads went. Where
 // training or measuring speed would follow each step, it takes the heads in one order
 // instead, and pruned is nil.
-func (x *run[S]) attempt(ctx context.Context, method int) (m S, removed int, pruned *heads.Pruned[S], err error) {
+func (x *run[S]) attempt(ctx context.Context, method int) (m S, removed int, pruned *prune.Result[S], err error) {
 	if x.step(method) > 0 && x.FineTune == 0 && x.Goal.Speed == 0 {
 		plan, err := x.plan(method)
 		if err != nil {
 			return m, 0, nil, err
 		}
-		p, err := heads.Prune(ctx, x.Subject, plan)
+		p, err := prune.Heads(ctx, x.Subject, plan)
 		return p.Subject, len(p.Removed), &p, err
 	}
 	if removed, err = x.count(ctx, x.order(method)); err != nil {
@@ -86,7 +86,7 @@ func (x *run[S]) fixed(method int) bool { return x.step(method) == 0 && x.FineTu
 func (x *run[S]) tolerates() bool { return x.Goal.Left == 0 && x.Goal.Speed == 0 }
 
 // count returns how many heads of an order must go.
-func (x *run[S]) count(ctx context.Context, order []heads.Head) (int, error) {
+func (x *run[S]) count(ctx context.Context, order []prune.Head) (int, error) {
 	switch {
 	case x.Goal.Left > 0:
 		return total(x.layers) - x.Goal.Left, nil
@@ -97,11 +97,11 @@ func (x *run[S]) count(ctx context.Context, order []heads.Head) (int, error) {
 }
 
 // plan says how a method prunes.
-func (x *run[S]) plan(method int) (heads.PruneOptions[S], error) {
+func (x *run[S]) plan(method int) (prune.Options[S], error) {
 	all := total(x.layers)
 	order, step := x.order(method), x.step(method)
-	plan := heads.PruneOptions[S]{
-		Method: x.Methods[method], Importance: heads.ImportanceOptions{Normalize: x.Normalize, Seed: x.Seed},
+	plan := prune.Options[S]{
+		Method: x.Methods[method], Importance: prune.ImportanceOptions{Normalize: x.Normalize, Seed: x.Seed},
 		Keep: max(x.Goal.Left, all-len(order)), EmptyLayers: x.Empty, Layers: x.open, Step: step, Rescore: step > 0,
 	}
 	if x.Goal.Left > 0 && x.Goal.Left < all-len(order) {
@@ -159,7 +159,7 @@ func (x *run[S]) isTolerable(ctx context.Context, m S) (bool, error) {
 // tolerated returns how many heads can go in an order before the metric falls too
 // far, as if it only ever fell: about every twelfth part of them is tried until one
 // is too many, and then what lies between, by halving.
-func (x *run[S]) tolerated(ctx context.Context, order []heads.Head) (int, error) {
+func (x *run[S]) tolerated(ctx context.Context, order []prune.Head) (int, error) {
 	const parts = 12
 	step := max(1, len(order)/parts)
 	good, bad := 0, len(order)+1
@@ -177,7 +177,7 @@ func (x *run[S]) tolerated(ctx context.Context, order []heads.Head) (int, error)
 
 // fastEnough returns how many heads must go in an order until the model is as
 // fast as the goal says. It is a *CheckError if all that can go are not enough.
-func (x *run[S]) fastEnough(ctx context.Context, order []heads.Head, isFast test[S]) (int, error) {
+func (x *run[S]) fastEnough(ctx context.Context, order []prune.Head, isFast test[S]) (int, error) {
 	if ok, err := x.try(ctx, order, len(order), isFast); err != nil {
 		return 0, err
 	} else if !ok {
@@ -201,7 +201,7 @@ type test[S any] = func(context.Context, S) (bool, error)
 // largest returns how many heads of an order can go while a test holds, by halving:
 // as if it held up to some number and no further. It holds when low have gone, and
 // does not when high have.
-func (x *run[S]) largest(ctx context.Context, order []heads.Head, low, high int, holds test[S]) (int, error) {
+func (x *run[S]) largest(ctx context.Context, order []prune.Head, low, high int, holds test[S]) (int, error) {
 	for high-low > 1 {
 		middle := (low + high) / 2
 		ok, err := x.try(ctx, order, middle, holds)
@@ -218,7 +218,7 @@ func (x *run[S]) largest(ctx context.Context, order []heads.Head, low, high int,
 }
 
 // try asks about the model without the first n heads of an order.
-func (x *run[S]) try(ctx context.Context, order []heads.Head, n int, ask test[S]) (bool, error) {
+func (x *run[S]) try(ctx context.Context, order []prune.Head, n int, ask test[S]) (bool, error) {
 	m, err := x.without(x.cut(order, n))
 	if err != nil {
 		return false, err

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -50,8 +50,8 @@ func saidBy(t *testing.T, m *seq2seq.Translator, pairs []seq2seq.Pair) []seq2seq
 }
 
 // inOrder returns scores by which heads go in an order; others go last.
-func inOrder(m *seq2seq.Translator, order ...heads.Head) heads.Scores {
-	s := heads.Scores{Values: map[string][]float64{}}
+func inOrder(m *seq2seq.Translator, order ...prune.Head) prune.Scores {
+	s := prune.Scores{Values: map[string][]float64{}}
 	for _, l := range m.Layers() {
 		s.Values[l.Config().Name] = slices.Repeat([]float64{math.NaN()}, l.Config().Heads)
 	}
@@ -62,8 +62,8 @@ func inOrder(m *seq2seq.Translator, order ...heads.Head) heads.Scores {
 }
 
 // everyHead returns all heads of a model.
-func everyHead(m *seq2seq.Translator) []heads.Head {
-	return heads.Order(m.Layers(), heads.Scores{Values: map[string][]float64{}}, true)
+func everyHead(m *seq2seq.Translator) []prune.Head {
+	return prune.Order(m.Layers(), prune.Scores{Values: map[string][]float64{}}, true)
 }
 
 // Each part has its say in one thing alone. Where the targets of a part are what
@@ -121,9 +121,9 @@ func TestChooseMost(t *testing.T) {
 	e.Empty = true
 	x := until(t, e)
 	all, whole := everyHead(m), x.chosen.Value
-	value := map[heads.Head]float64{}
+	value := map[prune.Head]float64{}
 	for _, h := range all {
-		small, err := x.without([]heads.Head{h})
+		small, err := x.without([]prune.Head{h})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,9 +133,9 @@ func TestChooseMost(t *testing.T) {
 		}
 		value[h] = seen.Value
 	}
-	slices.SortFunc(all, func(a, b heads.Head) int { return cmp.Compare(value[a], value[b]) })
+	slices.SortFunc(all, func(a, b prune.Head) int { return cmp.Compare(value[a], value[b]) })
 	worst := all[0]
-	all = slices.DeleteFunc(all, func(h heads.Head) bool { return value[h] == whole })
+	all = slices.DeleteFunc(all, func(h prune.Head) bool { return value[h] == whole })
 	mild := all[len(all)-1]
 	if value[mild] == value[worst] {
 		t.Fatalf("all heads are alike: %v", value)
@@ -143,7 +143,7 @@ func TestChooseMost(t *testing.T) {
 	// One order begins with a head whose loss is tolerated. The other begins with
 	// the worst: it removes none and loses nothing.
 	x.Goal.Drop = 1 - (value[mild]+value[worst])/2/whole
-	x.scores = []heads.Scores{inOrder(m, mild, worst), inOrder(m, worst, mild)}
+	x.scores = []prune.Scores{inOrder(m, mild, worst), inOrder(m, worst, mild)}
 	for range 2 { // whichever comes first
 		if err := x.choose(context.Background()); err != nil {
 			t.Fatal(err)
@@ -178,11 +178,11 @@ func TestReversedCurve(t *testing.T) {
 	e.Empty, e.Methods = true, e.Methods[:1]
 	x := until(t, e)
 	order := everyHead(m)
-	x.scores = []heads.Scores{inOrder(m, order...)}
+	x.scores = []prune.Scores{inOrder(m, order...)}
 	if err := x.curves(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	for i, removed := range [][]heads.Head{order[:1], order[11:]} {
+	for i, removed := range [][]prune.Head{order[:1], order[11:]} {
 		small, err := x.without(removed)
 		if err != nil {
 			t.Fatal(err)
@@ -250,7 +250,7 @@ func TestAffordable(t *testing.T) {
 		s := inOrder(m, everyHead(m)...)
 		s.Passes = c.passes
 		x := e.start(new(reports.Report))
-		x.scores = []heads.Scores{s}
+		x.scores = []prune.Scores{s}
 		if got := x.step(0); got != c.want {
 			t.Errorf("%+v at %v passes: a step of %d heads, want %d", e.Goal, c.passes, got, c.want)
 		}

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/prune"
 )
 
 // levels are how many heads have gone at the points of a curve: about every tenth
@@ -25,7 +25,7 @@ func levels(all, most, chosen int) []int {
 // cut returns the first n heads of an order, or all if there are fewer: fewer than n where
 // more would be a part of those that share keys and values, which stand together, or of a round
 // that takes heads from each layer.
-func (x *run[S]) cut(order []heads.Head, n int) []heads.Head {
+func (x *run[S]) cut(order []prune.Head, n int) []prune.Head {
 	if x.Even {
 		n = min(n, len(order))
 		return order[:n-n%x.round()]
@@ -42,7 +42,7 @@ func (x *run[S]) cut(order []heads.Head, n int) []heads.Head {
 }
 
 // levels are the beginnings of an order at the points of a curve.
-func (x *run[S]) levels(order []heads.Head) (list [][]heads.Head) {
+func (x *run[S]) levels(order []prune.Head) (list [][]prune.Head) {
 	for _, n := range levels(total(x.layers), len(order), len(x.report.Result.Removed)) {
 		if gone := x.cut(order, n); len(list) == 0 || len(gone) > len(list[len(list)-1]) {
 			list = append(list, gone)
@@ -56,7 +56,7 @@ func (x *run[S]) levels(order []heads.Head) (list [][]heads.Head) {
 func (x *run[S]) curves(ctx context.Context) error {
 	type line struct {
 		name  string
-		order []heads.Head
+		order []prune.Head
 	}
 	var lines []line
 	for i, m := range x.Methods {
@@ -93,7 +93,7 @@ func (x *run[S]) curves(ctx context.Context) error {
 const mostKnown = 1000
 
 // after measures the model without some heads on the reporting part.
-func (x *run[S]) after(ctx context.Context, removed []heads.Head) (Measured, error) {
+func (x *run[S]) after(ctx context.Context, removed []prune.Head) (Measured, error) {
 	if len(removed) == 0 {
 		return x.whole, ctx.Err()
 	}
@@ -113,7 +113,7 @@ func (x *run[S]) after(ctx context.Context, removed []heads.Head) (Measured, err
 }
 
 // reversed returns scores by which the most important head is the least.
-func reversed(s heads.Scores) heads.Scores {
+func reversed(s prune.Scores) prune.Scores {
 	values := map[string][]float64{}
 	for layer, list := range s.Values {
 		for _, v := range list {
@@ -132,9 +132,9 @@ func (x *run[S]) randomBand(ctx context.Context) error {
 	if x.Orders == 0 {
 		return nil
 	}
-	orders := make([][]heads.Head, x.Orders)
+	orders := make([][]prune.Head, x.Orders)
 	for i := range orders {
-		s, err := heads.Importance(ctx, x.Subject, heads.ImportanceOptions{Methods: []heads.Method{heads.Random}, Seed: x.Seed + 1 + uint64(i)})
+		s, err := prune.Importance(ctx, x.Subject, prune.ImportanceOptions{Methods: []prune.Method{prune.Random}, Seed: x.Seed + 1 + uint64(i)})
 		if err != nil {
 			return err
 		}

@@ -11,15 +11,16 @@ import (
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/prune"
 )
 
 // Experiment says what is to be pruned and measured.
-type Experiment[S heads.Prunable[S]] struct {
+type Experiment[S prune.Prunable[S]] struct {
 	Subject S // the whole model, with the scoring part
 	Task    Task[S]
 	// Methods are those whose curves are drawn. The model is pruned by the one
 	// that does best on the selecting part.
-	Methods []heads.Method
+	Methods []prune.Method
 	Goal    Goal
 	// Normalize divides the scores of gradients by their layer's norm.
 	Normalize bool
@@ -102,19 +103,19 @@ type CheckError struct{ Reason string }
 func (e *CheckError) Error() string { return e.Reason }
 
 // run is an experiment that is under way.
-type run[S heads.Prunable[S]] struct {
+type run[S prune.Prunable[S]] struct {
 	*Experiment[S]
 	metric Metric
 	layers []*attn.MultiHead // of the whole model
 	report *reports.Report
-	scores []heads.Scores // by Methods
+	scores []prune.Scores // by Methods
 	// chooser and reporter measure on the selecting and reporting parts; chosen and whole
 	// are what they say of the whole model.
 	chooser, reporter Gauge[S]
 	chosen, whole     Measured
 	method            int // of Methods, that prunes
 	// pruned is what has come of that method, if it was tried in earnest to choose it.
-	pruned  *heads.Pruned[S]
+	pruned  *prune.Result[S]
 	removes int // heads, if the order is fixed
 	tuned   int // rounds of fine-tuning, the one included that was undone
 	undone  int
@@ -217,7 +218,7 @@ func total(layers []*attn.MultiHead) (n int) {
 // when ctx ends is in the report.
 func (x *run[S]) score(ctx context.Context) error {
 	var err error
-	x.scores, err = heads.Importance(ctx, x.Subject, heads.ImportanceOptions{
+	x.scores, err = prune.Importance(ctx, x.Subject, prune.ImportanceOptions{
 		Methods: x.Methods, Normalize: x.Normalize, Seed: x.Seed, Progress: x.progress("scoring heads"),
 	})
 	x.report.Scores = Tabulate(x.layers, x.scores)
@@ -228,10 +229,10 @@ func (x *run[S]) score(ctx context.Context) error {
 }
 
 // Tabulate returns scores by layer and head, with their rank correlations.
-func Tabulate(layers []*attn.MultiHead, scores []heads.Scores) []reports.Scores {
+func Tabulate(layers []*attn.MultiHead, scores []prune.Scores) []reports.Scores {
 	var reference []float64
 	for _, s := range scores {
-		if s.Method == heads.LeaveOneOut {
+		if s.Method == prune.LeaveOneOut {
 			reference = s.Flat(layers)
 		}
 	}
@@ -246,7 +247,7 @@ func Tabulate(layers []*attn.MultiHead, scores []heads.Scores) []reports.Scores 
 			row.Values = append(row.Values, values)
 		}
 		if reference != nil {
-			row.Rank = reports.Number(heads.Spearman(s.Flat(layers), reference))
+			row.Rank = reports.Number(prune.Spearman(s.Flat(layers), reference))
 		}
 		list = append(list, row)
 	}
@@ -278,23 +279,23 @@ func (x *run[S]) prepare(ctx context.Context) (err error) {
 }
 
 // order returns the heads in the order in which a method removes them.
-func (x *run[S]) order(method int) []heads.Head {
+func (x *run[S]) order(method int) []prune.Head {
 	return x.orderBy(x.scores[method])
 }
 
 // orderBy returns the heads that may go, in the order in which scores let them.
-func (x *run[S]) orderBy(s heads.Scores) []heads.Head {
-	order := slices.DeleteFunc(heads.Order(x.layers, s, x.Empty), func(h heads.Head) bool { return !x.open(h.Layer) })
+func (x *run[S]) orderBy(s prune.Scores) []prune.Head {
+	order := slices.DeleteFunc(prune.Order(x.layers, s, x.Empty), func(h prune.Head) bool { return !x.open(h.Layer) })
 	if !x.Even {
 		return order
 	}
 	// The least important group of each layer, then the next one of each.
 	sizes, taken := x.groups(), map[string]int{}
-	round := func(h heads.Head) int {
+	round := func(h prune.Head) int {
 		taken[h.Layer]++
 		return (taken[h.Layer] - 1) / sizes[h.Layer]
 	}
-	rounds := make([][]heads.Head, len(order))
+	rounds := make([][]prune.Head, len(order))
 	for _, h := range order {
 		n := round(h)
 		rounds[n] = append(rounds[n], h)
@@ -330,7 +331,7 @@ func (x *run[S]) open(layer string) bool {
 }
 
 // without returns the model without some heads.
-func (x *run[S]) without(removed []heads.Head) (S, error) {
+func (x *run[S]) without(removed []prune.Head) (S, error) {
 	if len(removed) == 0 {
 		return x.Subject, nil
 	}
@@ -338,13 +339,13 @@ func (x *run[S]) without(removed []heads.Head) (S, error) {
 }
 
 // kept returns the heads that are left in each layer.
-func kept(layers []*attn.MultiHead, removed []heads.Head) map[string][]int {
+func kept(layers []*attn.MultiHead, removed []prune.Head) map[string][]int {
 	left := map[string][]int{}
 	for _, l := range layers {
 		c := l.Config()
 		left[c.Name] = []int{}
 		for h := range c.Heads {
-			if !slices.Contains(removed, heads.Head{Layer: c.Name, Number: h}) {
+			if !slices.Contains(removed, prune.Head{Layer: c.Name, Number: h}) {
 				left[c.Name] = append(left[c.Name], h)
 			}
 		}

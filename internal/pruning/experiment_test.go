@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -61,7 +61,7 @@ func experiment(t testing.TB, m *seq2seq.Translator, parts Parts, goal Goal) *of
 	task := NewTranslations(m, parts, seq2seq.MetricBLEU)
 	task.Seed = 5
 	return &ofTranslator{
-		Subject: p, Task: task, Goal: goal, Methods: []heads.Method{heads.WeightNorm, heads.LeaveOneOut}, Orders: 3, Resamples: 100, Seed: 5,
+		Subject: p, Task: task, Goal: goal, Methods: []prune.Method{prune.WeightNorm, prune.LeaveOneOut}, Orders: 3, Resamples: 100, Seed: 5,
 	}
 }
 
@@ -241,7 +241,7 @@ func TestLargest(t *testing.T) {
 	e := experiment(t, m, parts, Goal{})
 	e.Empty = true
 	x := e.start(new(reports.Report))
-	order := heads.Order(m.Layers(), heads.Scores{Values: map[string][]float64{}}, true)
+	order := prune.Order(m.Layers(), prune.Scores{Values: map[string][]float64{}}, true)
 	for limit := range 12 {
 		calls := 0
 		fits := func(_ context.Context, m *seq2seq.Probe) (bool, error) {

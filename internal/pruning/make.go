@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/bootstrap"
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/prune"
 )
 
 // prune makes the model, checks it, measures it, and hands it over.
@@ -20,7 +20,7 @@ func (x *run[S]) prune(ctx context.Context) error {
 		}
 		tell := x.progress("pruning")
 		plan.Progress = func(left, all int) { tell(all-left, all-plan.Keep) }
-		pruned, err := heads.Prune(ctx, x.Subject, plan)
+		pruned, err := prune.Heads(ctx, x.Subject, plan)
 		if err != nil {
 			return err
 		}
@@ -28,7 +28,7 @@ func (x *run[S]) prune(ctx context.Context) error {
 	}
 	pruned := x.pruned
 	x.left = &pruned.Subject
-	r.Removed = append([]heads.Head{}, pruned.Removed...) // in JSON a list, even of none
+	r.Removed = append([]prune.Head{}, pruned.Removed...) // in JSON a list, even of none
 	r.Left = total(pruned.Subject.Layers())
 	left := kept(x.layers, pruned.Removed)
 	for i := range x.report.Layers {

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/bootstrap"
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -29,8 +29,8 @@ var (
 	Accuracy = Judge{Metric{Name: "accuracy", Unit: "%"}, func(list []models.Predicted, _ []float64) bootstrap.Statistic {
 		return ratio(list, 100, func(p models.Predicted) float64 { return float64(p.Right) })
 	}}
-	Spearman = Judge{Metric{Name: "Spearman", Unit: "correlation × 100", Least: -100}, correlated(heads.Spearman)}
-	Pearson  = Judge{Metric{Name: "Pearson", Unit: "correlation × 100", Least: -100}, correlated(heads.Pearson)}
+	Spearman = Judge{Metric{Name: "Spearman", Unit: "correlation × 100", Least: -100}, correlated(prune.Spearman)}
+	Pearson  = Judge{Metric{Name: "Pearson", Unit: "correlation × 100", Least: -100}, correlated(prune.Pearson)}
 )
 
 // ratio is a sum over the terms of the examples of a sample, for each of these terms.

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/pruning/reports"
 	"github.com/attn-go/attn/models"
+	"github.com/attn-go/attn/prune"
 )
 
 // ofWords is an experiment on a tiny model with random weights and random texts, of which it
@@ -42,7 +42,7 @@ func ofWords(t *testing.T, dir string) *Experiment[*models.Probe] {
 	}
 	return &Experiment[*models.Probe]{
 		Subject: part(), Task: &Predictions{Judge: Loss, Others: []Judge{Accuracy}, Unit: "nats", Parts: [2]*models.Probe{part(), part()}},
-		Methods: []heads.Method{heads.Random, heads.LeaveOneOut, heads.Gradient}, Goal: Goal{Left: 3}, Step: Affordable, Orders: 5, Resamples: 100, Seed: 1,
+		Methods: []prune.Method{prune.Random, prune.LeaveOneOut, prune.Gradient}, Goal: Goal{Left: 3}, Step: Affordable, Orders: 5, Resamples: 100, Seed: 1,
 	}
 }
 
@@ -96,7 +96,7 @@ func TestPretrained(t *testing.T) {
 func TestPretrainedTolerates(t *testing.T) {
 	for _, drop := range []float64{0, 1, 2, 4, 10} {
 		e := ofWords(t, "bert_words")
-		e.Goal, e.Step, e.Methods, e.Orders = Goal{Drop: drop}, 0, []heads.Method{heads.Gradient}, 0
+		e.Goal, e.Step, e.Methods, e.Orders = Goal{Drop: drop}, 0, []prune.Method{prune.Gradient}, 0
 		var left *models.Probe
 		e.Keep = func(_ context.Context, p *models.Probe, _ *reports.Report) error { left = p; return nil }
 		var r reports.Report
@@ -107,11 +107,11 @@ func TestPretrainedTolerates(t *testing.T) {
 		if loss := lossOn(t, e, left, Selecting); !(loss <= (1+drop)*whole+1e-6) {
 			t.Errorf("drop %v: the loss grows from %v to %v", drop, whole, loss)
 		}
-		scores, err := heads.Importance(context.Background(), e.Subject, heads.ImportanceOptions{Methods: e.Methods})
+		scores, err := prune.Importance(context.Background(), e.Subject, prune.ImportanceOptions{Methods: e.Methods})
 		if err != nil {
 			t.Fatal(err)
 		}
-		order := heads.Order(e.Subject.Layers(), scores[0], false)
+		order := prune.Order(e.Subject.Layers(), scores[0], false)
 		n := len(r.Result.Removed)
 		if !slices.Equal(r.Result.Removed, order[:n]) {
 			t.Errorf("drop %v: %v went, want the first of %v", drop, r.Result.Removed, order)
@@ -132,7 +132,7 @@ func TestPretrainedTolerates(t *testing.T) {
 // Heads that share keys and values go together, in curves and random orders too.
 func TestPretrainedGroups(t *testing.T) {
 	e := ofWords(t, "decoders/llama3")
-	e.Goal, e.Methods = Goal{Left: 5}, []heads.Method{heads.WeightNorm, heads.Gradient}
+	e.Goal, e.Methods = Goal{Left: 5}, []prune.Method{prune.WeightNorm, prune.Gradient}
 	var r reports.Report
 	if err := e.Run(context.Background(), &r); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestPretrainedEven(t *testing.T) {
 		{"decoders/llama3", Goal{Left: 4}, []int{4}}, {"decoders/llama3", Goal{Left: 5}, []int{8}},
 	} {
 		e := ofWords(t, c.dir)
-		e.Even, e.Goal, e.Methods = true, c.goal, []heads.Method{heads.WeightNorm, heads.Gradient}
+		e.Even, e.Goal, e.Methods = true, c.goal, []prune.Method{prune.WeightNorm, prune.Gradient}
 		var left *models.Probe
 		e.Keep = func(_ context.Context, p *models.Probe, _ *reports.Report) error { left = p; return nil }
 		var r reports.Report
@@ -225,7 +225,7 @@ func TestJudges(t *testing.T) {
 		want  float64
 	}{
 		{Loss, (3. + 1 + 1 + 2) / 8}, {Accuracy, 100 * 3. / 8},
-		{Spearman, 100 * heads.Spearman([]float64{0.1, 0.5, 0.5, 0.3}, []float64{0, 0.4, 0.4, 0.6})},
+		{Spearman, 100 * prune.Spearman([]float64{0.1, 0.5, 0.5, 0.3}, []float64{0, 0.4, 0.4, 0.6})},
 		{Pearson, 100 * 0.09 / math.Sqrt(0.11*0.19)},
 	} {
 		if got := c.judge.Of(list, wanted)(sample); math.Abs(got-c.want) > 1e-9 {

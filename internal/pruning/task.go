@@ -4,14 +4,14 @@ import (
 	"context"
 	"math"
 
-	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/bootstrap"
 	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/prune"
 )
 
 // Task is what a model with heads is for, and the data that tell how well it does it. S is
 // the model, with the data on which its heads are scored.
-type Task[S heads.Prunable[S]] interface {
+type Task[S prune.Prunable[S]] interface {
 	// Metric is what heads must not cost.
 	Metric() Metric
 	// LossUnit is what the loss is counted in: "nats per token".

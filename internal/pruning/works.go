@@ -8,6 +8,7 @@ import (
 	"github.com/attn-go/attn/heads"
 	"github.com/attn-go/attn/internal/exercise"
 	"github.com/attn-go/attn/mask"
+	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
 	"github.com/attn-go/attn/tensor"
 )
@@ -74,7 +75,7 @@ func decoderStep(batch, length int) Work[*seq2seq.Probe] {
 }
 
 // attentionLayers is every attention layer at once, with all tokens known.
-func attentionLayers[S heads.Subject](batch, length, width int, operations func(S) float64) Work[S] {
+func attentionLayers[S prune.Subject](batch, length, width int, operations func(S) float64) Work[S] {
 	return Work[S]{
 		Name: "attention layers", Batch: batch, Length: length, Operations: operations,
 		On: func(s S) func() {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/prune"
 )
 
 // evil is a name that would be a tag, an attribute or a script in a page that
@@ -63,20 +63,20 @@ func filled() *Report {
 	r.Curves[3].Points[5].Metric = NaN // interrupts a line
 
 	// The least important half goes by gradient, and all of encoder layer 1.
-	var order []heads.Head
+	var order []prune.Head
 	for i, l := range r.Layers {
 		for head := range l.Heads {
-			order = append(order, heads.Head{Layer: l.Name, Number: head})
+			order = append(order, prune.Head{Layer: l.Name, Number: head})
 			if i == 1 {
 				r.Scores[0].Values[1][head] /= 50
 			}
 		}
 	}
-	at := func(h heads.Head) Number {
+	at := func(h prune.Head) Number {
 		i := slices.IndexFunc(r.Layers, func(l Layer) bool { return l.Name == h.Layer })
 		return r.Scores[0].Values[i][h.Number]
 	}
-	slices.SortStableFunc(order, func(a, b heads.Head) int {
+	slices.SortStableFunc(order, func(a, b prune.Head) int {
 		if at(a) < at(b) {
 			return -1
 		}
@@ -91,7 +91,7 @@ func filled() *Report {
 	for i := range r.Layers {
 		l := &r.Layers[i]
 		for head := range l.Heads {
-			if !slices.Contains(r.Result.Removed, heads.Head{Layer: l.Name, Number: head}) {
+			if !slices.Contains(r.Result.Removed, prune.Head{Layer: l.Name, Number: head}) {
 				l.Kept = append(l.Kept, head)
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/prune"
 )
 
 // What page and summary ask of a report. It may come from a file: whatever is
@@ -112,7 +112,7 @@ func (l *Layer) lost() int {
 
 // turn returns when a head was removed, from 1; 0 if it was not.
 func (r *Report) turn(layer string, head int) int {
-	return 1 + slices.Index(r.Result.Removed, heads.Head{Layer: layer, Number: head})
+	return 1 + slices.Index(r.Result.Removed, prune.Head{Layer: layer, Number: head})
 }
 
 // share is what a value is of the largest, from 0 to 1, on a scale on which it

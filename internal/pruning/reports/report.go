@@ -3,7 +3,7 @@
 package reports
 
 import (
-	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/prune"
 )
 
 // Report is all that an experiment has found, in the form in which it is stored
@@ -146,7 +146,7 @@ type Spread struct {
 // Result is the model that was made.
 type Result struct {
 	Method  string       `json:"method,omitempty"`
-	Removed []heads.Head `json:"removed"`        // in the order in which they went
+	Removed []prune.Head `json:"removed"`        // in the order in which they went
 	Left    int          `json:"left,omitempty"` // nothing until the model is made
 	Before  Quality      `json:"before"`
 	After   Quality      `json:"after"`

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/prune"
 )
 
 var update = flag.Bool("update", false, "write the files of testdata anew")
@@ -66,7 +66,7 @@ func TestVerdict(t *testing.T) {
 			r.Settings.Metric, r.Result.After.Metric, r.Speed, r.Result.After.Parameters = "exact match", NaN, nil, 0
 		}, "36 of 72 heads removed by gradient"},
 		{func(r *Report) {
-			r.Settings.Metric, r.Settings.Unit, r.Result.Removed = "exact match", "%", []heads.Head{}
+			r.Settings.Metric, r.Settings.Unit, r.Result.Removed = "exact match", "%", []prune.Head{}
 		}, "None of the 72 heads was removed: exact match stays 44.1%"},
 	} {
 		r := filled()

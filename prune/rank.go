@@ -1,4 +1,4 @@
-package heads
+package prune
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ import (
 // Source: Spearman, "The Proof and Measurement of Association between Two Things",
 // 1904; with ties as in SciPy's spearmanr.
 func Spearman(a, b []float64) float64 {
-	x, y := known("heads: Spearman", a, b)
+	x, y := known("prune: Spearman", a, b)
 	return correlation(ranks(x), ranks(y))
 }
 
@@ -34,7 +34,7 @@ func Spearman(a, b []float64) float64 {
 // of a list are equal.
 //
 // It panics with a *tensor.ShapeError if the lists differ in length.
-func Pearson(a, b []float64) float64 { return correlation(known("heads: Pearson", a, b)) }
+func Pearson(a, b []float64) float64 { return correlation(known("prune: Pearson", a, b)) }
 
 // known returns the pairs without a NaN.
 func known(op string, a, b []float64) (x, y []float64) {

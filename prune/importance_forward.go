@@ -1,4 +1,4 @@
-package heads
+package prune
 
 import (
 	"context"
@@ -139,7 +139,7 @@ func peaksOf(w *tensor.Tensor) peaks {
 func (p peaks) addTo(heads []exactMean, first int, queries []int) {
 	if len(heads) != p.heads {
 		panic(&tensor.ShapeError{
-			Op: "heads: Importance", Arg: "weights", What: "heads", Got: []int{p.heads}, Want: fmt.Sprint("H=", len(heads)),
+			Op: "prune: Importance", Arg: "weights", What: "heads", Got: []int{p.heads}, Want: fmt.Sprint("H=", len(heads)),
 		})
 	}
 	for at, w := range p.largest {

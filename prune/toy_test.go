@@ -1,4 +1,4 @@
-package heads
+package prune
 
 import (
 	"fmt"
@@ -73,7 +73,7 @@ func (m *toy) Without(heads []Head) (*toy, error) {
 	rest := *m
 	rest.layers = slices.Clone(m.layers)
 	for i, l := range m.layers {
-		kept := slices.DeleteFunc(count(0, l.Config().Heads), func(h int) bool {
+		kept := slices.DeleteFunc(numbersTo(l.Config().Heads), func(h int) bool {
 			return slices.Contains(heads, Head{l.Config().Name, h})
 		})
 		var err error

@@ -1,4 +1,4 @@
-package heads
+package prune
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// Order returns the heads in the order in which Prune removes them: the least important
+// Order returns the heads in the order in which Heads removes them: the least important
 // first. It leaves out the most important head of each layer, which must stay, unless
 // emptyLayers allows a layer to lose all its heads.
 //
@@ -72,7 +72,7 @@ func groupsOf(layers []*attn.MultiHead, order []Head) ([][]Head, error) {
 		byName[l.Config().Name] = l
 	}
 	fail := func(h Head, what string) error {
-		return fmt.Errorf("heads: Prune: head %d of layer %s in the order %s", h.Number, quote.Text(h.Layer), what)
+		return fmt.Errorf("prune: Heads: head %d of layer %s in the order %s", h.Number, quote.Text(h.Layer), what)
 	}
 	var groups [][]Head
 	seen := map[Head]bool{} // first heads of groups

@@ -1,4 +1,4 @@
-package heads
+package prune
 
 import (
 	"context"
@@ -96,7 +96,7 @@ func Importance(ctx context.Context, s Subject, o ImportanceOptions) ([]Scores, 
 	}
 	for _, m := range methods {
 		if int(m) >= len(methodNames) {
-			return nil, fmt.Errorf("heads: Importance: no method %d", uint8(m))
+			return nil, fmt.Errorf("prune: Importance: no method %d", uint8(m))
 		}
 		r.scores[m] = &Scores{Method: m, Values: r.values()}
 		if m != WeightNorm && m != Random {
@@ -121,13 +121,13 @@ func Importance(ctx context.Context, s Subject, o ImportanceOptions) ([]Scores, 
 // checkLayers returns an error unless there are layers and their names differ.
 func checkLayers(op string, layers []*attn.MultiHead) error {
 	if len(layers) == 0 {
-		return fmt.Errorf("heads: %s: the model has no attention layers", op)
+		return fmt.Errorf("prune: %s: the model has no attention layers", op)
 	}
 	seen := map[string]bool{}
 	for _, l := range layers {
 		name := l.Config().Name
 		if seen[name] {
-			return fmt.Errorf("heads: %s: two layers are named %s", op, quote.Text(name))
+			return fmt.Errorf("prune: %s: two layers are named %s", op, quote.Text(name))
 		}
 		seen[name] = true
 	}
@@ -190,7 +190,7 @@ func (r *ranking) run(ctx context.Context) error {
 	return nil
 }
 
-var errNoTerms = errors.New("heads: Importance: the data have no terms of a loss")
+var errNoTerms = errors.New("prune: Importance: the data have no terms of a loss")
 
 // wants reports whether a method was asked for.
 func (r *ranking) wants(m Method) bool { return r.scores[m] != nil }
@@ -199,7 +199,7 @@ func (r *ranking) wants(m Method) bool { return r.scores[m] != nil }
 func (r *ranking) wantAll(set map[string]bool, otherwise string) error {
 	for _, l := range r.layers {
 		if c := l.Config(); c.Heads > 0 && !set[c.Name] {
-			return fmt.Errorf("heads: Importance: layer %s %s", quote.Text(c.Name), otherwise)
+			return fmt.Errorf("prune: Importance: layer %s %s", quote.Text(c.Name), otherwise)
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package heads
+package prune
 
 import (
 	"context"
@@ -94,35 +94,35 @@ func TestPrune(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what    string
-		o       PruneOptions[*toy]
+		o       Options[*toy]
 		removed string
 		left    string // norms
 		reached bool
 		rounds  int // of measuring
 		steps   string
 	}{
-		{"one shot", PruneOptions[*toy]{Keep: 4}, "a0 b2 b3", "[5 3 2 2]", true, 1, "4"},
-		{"a group that is too large", PruneOptions[*toy]{Keep: 5}, "a0 a2", "[5 2 2 1.5 1]", true, 1, "5"},
-		{"nothing to do", PruneOptions[*toy]{Keep: 7}, "", "[1 5 3 2 2 1.5 1]", true, 0, ""},
-		{"as few as may be", PruneOptions[*toy]{Keep: 3}, "a0 b2 b3 a2", "[5 2 2]", true, 1, "3"},
-		{"none left", PruneOptions[*toy]{EmptyLayers: true}, "a0 b2 b3 a2 b0 b1 a1", "[]", true, 1, "0"},
-		{"groups do not allow it", PruneOptions[*toy]{Keep: 1, EmptyLayers: true, Order: parse("a0 a1 a2 b0 b1")}, "a0 a1 a2 b0 b1", "[1.5 1]", true, 0, "2"},
+		{"one shot", Options[*toy]{Keep: 4}, "a0 b2 b3", "[5 3 2 2]", true, 1, "4"},
+		{"a group that is too large", Options[*toy]{Keep: 5}, "a0 a2", "[5 2 2 1.5 1]", true, 1, "5"},
+		{"nothing to do", Options[*toy]{Keep: 7}, "", "[1 5 3 2 2 1.5 1]", true, 0, ""},
+		{"as few as may be", Options[*toy]{Keep: 3}, "a0 b2 b3 a2", "[5 2 2]", true, 1, "3"},
+		{"none left", Options[*toy]{EmptyLayers: true}, "a0 b2 b3 a2 b0 b1 a1", "[]", true, 1, "0"},
+		{"groups do not allow it", Options[*toy]{Keep: 1, EmptyLayers: true, Order: parse("a0 a1 a2 b0 b1")}, "a0 a1 a2 b0 b1", "[1.5 1]", true, 0, "2"},
 
-		{"steps", PruneOptions[*toy]{Keep: 3, Step: 1}, "a0 b2 b3 a2", "[5 2 2]", true, 1, "6 4 3"},
-		{"larger steps", PruneOptions[*toy]{Keep: 3, Step: 2}, "a0 b2 b3 a2", "[5 2 2]", true, 1, "4 3"},
-		{"scored again", PruneOptions[*toy]{Keep: 3, Step: 1, Rescore: true}, "a0 b2 b3 a2", "[5 2 2]", true, 3, "6 4 3"},
+		{"steps", Options[*toy]{Keep: 3, Step: 1}, "a0 b2 b3 a2", "[5 2 2]", true, 1, "6 4 3"},
+		{"larger steps", Options[*toy]{Keep: 3, Step: 2}, "a0 b2 b3 a2", "[5 2 2]", true, 1, "4 3"},
+		{"scored again", Options[*toy]{Keep: 3, Step: 1, Rescore: true}, "a0 b2 b3 a2", "[5 2 2]", true, 3, "6 4 3"},
 		// a2, of which tuning leaves 0.03, is removed next, then tuning leaves 0.05 of a1, which has to stay.
-		{"tuned and scored again", PruneOptions[*toy]{Keep: 3, Step: 1, Rescore: true, Tune: tune}, "a0 a2 b2 b3", "[0.0005 2 2]", true, 3, "6 5 3"},
-		{"tuned", PruneOptions[*toy]{Keep: 3, Step: 1, Tune: tune}, "a0 b2 b3 a2", "[0.05 2 2]", true, 1, "6 4 3"},
+		{"tuned and scored again", Options[*toy]{Keep: 3, Step: 1, Rescore: true, Tune: tune}, "a0 a2 b2 b3", "[0.0005 2 2]", true, 3, "6 5 3"},
+		{"tuned", Options[*toy]{Keep: 3, Step: 1, Tune: tune}, "a0 b2 b3 a2", "[0.05 2 2]", true, 1, "6 4 3"},
 
-		{"within", PruneOptions[*toy]{Keep: 3, Step: 1, Within: atLeast(5)}, "a0", "[5 3 2 2 1.5 1]", false, 1, "6"},
-		{"never within", PruneOptions[*toy]{Keep: 3, Within: atLeast(5)}, "", "[1 5 3 2 2 1.5 1]", false, 1, ""},
-		{"until", PruneOptions[*toy]{Keep: 3, Step: 1, Until: atMost(5)}, "a0 b2 b3", "[5 3 2 2]", true, 1, "6 4"},
-		{"at once", PruneOptions[*toy]{Keep: 3, Step: 1, Until: atMost(7)}, "", "[1 5 3 2 2 1.5 1]", true, 0, ""},
+		{"within", Options[*toy]{Keep: 3, Step: 1, Within: atLeast(5)}, "a0", "[5 3 2 2 1.5 1]", false, 1, "6"},
+		{"never within", Options[*toy]{Keep: 3, Within: atLeast(5)}, "", "[1 5 3 2 2 1.5 1]", false, 1, ""},
+		{"until", Options[*toy]{Keep: 3, Step: 1, Until: atMost(5)}, "a0 b2 b3", "[5 3 2 2]", true, 1, "6 4"},
+		{"at once", Options[*toy]{Keep: 3, Step: 1, Until: atMost(7)}, "", "[1 5 3 2 2 1.5 1]", true, 0, ""},
 
-		{"order", PruneOptions[*toy]{Keep: 3, Step: 1, Order: parse("b1 b0 a2 b2 b3 a0 a1")}, "b1 b0 a2 a0", "[5 1.5 1]", true, 0, "5 4 3"},
-		{"order that ends", PruneOptions[*toy]{Keep: 3, Order: parse("a2")}, "a2", "[1 5 2 2 1.5 1]", false, 0, "6"},
-		{"empty order", PruneOptions[*toy]{Keep: 3, Order: parse("")}, "", "[1 5 3 2 2 1.5 1]", false, 0, ""},
+		{"order", Options[*toy]{Keep: 3, Step: 1, Order: parse("b1 b0 a2 b2 b3 a0 a1")}, "b1 b0 a2 a0", "[5 1.5 1]", true, 0, "5 4 3"},
+		{"order that ends", Options[*toy]{Keep: 3, Order: parse("a2")}, "a2", "[1 5 2 2 1.5 1]", false, 0, "6"},
+		{"empty order", Options[*toy]{Keep: 3, Order: parse("")}, "", "[1 5 3 2 2 1.5 1]", false, 0, ""},
 	} {
 		var steps []string
 		c.o.Method = WeightNorm
@@ -134,7 +134,7 @@ func TestPrune(t *testing.T) {
 			}
 		}
 		m := bush(t)
-		got, err := Prune(t.Context(), m, c.o)
+		got, err := Heads(t.Context(), m, c.o)
 		if err != nil {
 			t.Fatalf("%s: %v", c.what, err)
 		}
@@ -158,11 +158,11 @@ func TestPruneByLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	measured, err := Prune(t.Context(), m, PruneOptions[*toy]{Keep: 4, Step: 1})
+	measured, err := Heads(t.Context(), m, Options[*toy]{Keep: 4, Step: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	given, err := Prune(t.Context(), m, PruneOptions[*toy]{Keep: 4, Order: Order(m.layers, scores[0], false)})
+	given, err := Heads(t.Context(), m, Options[*toy]{Keep: 4, Order: Order(m.layers, scores[0], false)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,11 +173,11 @@ func TestPruneByLoss(t *testing.T) {
 
 // A layer that has lost its heads before stays as it is.
 func TestPruneAgain(t *testing.T) {
-	first, err := Prune(t.Context(), bush(t), PruneOptions[*toy]{Keep: 3, Order: parse("b0 b1 b2 b3"), EmptyLayers: true})
+	first, err := Heads(t.Context(), bush(t), Options[*toy]{Keep: 3, Order: parse("b0 b1 b2 b3"), EmptyLayers: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Prune(t.Context(), first.Subject, PruneOptions[*toy]{Keep: 1, Method: WeightNorm})
+	again, err := Heads(t.Context(), first.Subject, Options[*toy]{Keep: 1, Method: WeightNorm})
 	if err != nil || list(again.Removed) != "a0 a2" || columns(t, again.Subject) != "[5]" || !again.Reached {
 		t.Errorf("removed %v, reached: %v, error %v", again.Removed, again.Reached, err)
 	}
@@ -186,7 +186,7 @@ func TestPruneAgain(t *testing.T) {
 // What was complete is not lost.
 func TestPruneStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	got, err := Prune(ctx, bush(t), PruneOptions[*toy]{Keep: 3, Step: 1, Method: WeightNorm, Progress: func(left, _ int) {
+	got, err := Heads(ctx, bush(t), Options[*toy]{Keep: 3, Step: 1, Method: WeightNorm, Progress: func(left, _ int) {
 		if left == 4 {
 			cancel()
 		}
@@ -206,13 +206,13 @@ func TestPruneStopped(t *testing.T) {
 		}
 	}
 	tune, within, until := once(), once(), once()
-	for what, o := range map[string]PruneOptions[*toy]{
+	for what, o := range map[string]Options[*toy]{
 		"tune":   {Tune: func(_ context.Context, m *toy) (*toy, error) { return m, tune() }},
 		"within": {Within: func(context.Context, *toy) (bool, error) { return true, within() }},
 		"until":  {Until: func(context.Context, *toy) (bool, error) { return false, until() }},
 	} {
 		o.Keep, o.Step, o.Method = 3, 1, WeightNorm
-		got, err := Prune(t.Context(), bush(t), o)
+		got, err := Heads(t.Context(), bush(t), o)
 		if err != failed || list(got.Removed) != "a0" || columns(t, got.Subject) != "[5 3 2 2 1.5 1]" || got.Reached {
 			t.Errorf("%s fails: removed %v, reached: %v, error %v", what, got.Removed, got.Reached, err)
 		}
@@ -221,7 +221,7 @@ func TestPruneStopped(t *testing.T) {
 	// While it is being measured, what has been measured comes back as well.
 	ctx, cancel = context.WithCancel(t.Context())
 	m := paper(t, 2)
-	stopped, err := Prune(ctx, m, PruneOptions[*toy]{Keep: 3, Importance: ImportanceOptions{Progress: func(done, _ int) {
+	stopped, err := Heads(ctx, m, Options[*toy]{Keep: 3, Importance: ImportanceOptions{Progress: func(done, _ int) {
 		if done == 2 {
 			cancel()
 		}
@@ -236,25 +236,25 @@ func TestPruneErrors(t *testing.T) {
 	other := func(_ context.Context, m *toy) (*toy, error) { return bush(t), nil }
 	for _, c := range []struct {
 		what string
-		o    PruneOptions[*toy]
+		o    Options[*toy]
 		want string
 	}{
-		{"too many", PruneOptions[*toy]{Keep: 8}, "heads: Prune: 8 heads are to be kept, want 3 to 7"},
-		{"too few", PruneOptions[*toy]{Keep: 2}, "heads: Prune: 2 heads are to be kept, want 3 to 7"},
-		{"negative", PruneOptions[*toy]{Keep: -1, EmptyLayers: true}, "heads: Prune: -1 heads are to be kept, want 0 to 7"},
-		{"step", PruneOptions[*toy]{Keep: 3, Step: -1}, "heads: Prune: a step of -1 heads"},
-		{"method", PruneOptions[*toy]{Keep: 3, Method: 99}, "heads: Prune: no method 99"},
-		{"unknown layer", PruneOptions[*toy]{Keep: 3, Order: parse("a0 c1")}, `heads: Prune: head 1 of layer "c" in the order is not in the model`},
-		{"unknown head", PruneOptions[*toy]{Keep: 3, Order: parse("a3")}, `heads: Prune: head 3 of layer "a" in the order is not in the model`},
-		{"twice", PruneOptions[*toy]{Keep: 3, Order: parse("a0 a1 a0")}, `heads: Prune: head 0 of layer "a" in the order comes twice`},
-		{"apart", PruneOptions[*toy]{Keep: 3, Order: parse("a0 b3 b1 b2 b0")}, `heads: Prune: head 3 of layer "b" in the order is not beside the heads that share its keys and values`},
-		{"alone", PruneOptions[*toy]{Keep: 3, Order: parse("a0 b3")}, `heads: Prune: head 3 of layer "b" in the order is not beside the heads that share its keys and values`},
-		{"another model", PruneOptions[*toy]{Keep: 3, Step: 1, Method: WeightNorm, Tune: other}, `heads: Prune: layer "a" has 3 heads after a step, want 2`},
-		{"data", PruneOptions[*toy]{Keep: 3}, errNoTerms.Error()},
+		{"too many", Options[*toy]{Keep: 8}, "prune: Heads: 8 heads are to be kept, want 3 to 7"},
+		{"too few", Options[*toy]{Keep: 2}, "prune: Heads: 2 heads are to be kept, want 3 to 7"},
+		{"negative", Options[*toy]{Keep: -1, EmptyLayers: true}, "prune: Heads: -1 heads are to be kept, want 0 to 7"},
+		{"step", Options[*toy]{Keep: 3, Step: -1}, "prune: Heads: a step of -1 heads"},
+		{"method", Options[*toy]{Keep: 3, Method: 99}, "prune: Heads: no method 99"},
+		{"unknown layer", Options[*toy]{Keep: 3, Order: parse("a0 c1")}, `prune: Heads: head 1 of layer "c" in the order is not in the model`},
+		{"unknown head", Options[*toy]{Keep: 3, Order: parse("a3")}, `prune: Heads: head 3 of layer "a" in the order is not in the model`},
+		{"twice", Options[*toy]{Keep: 3, Order: parse("a0 a1 a0")}, `prune: Heads: head 0 of layer "a" in the order comes twice`},
+		{"apart", Options[*toy]{Keep: 3, Order: parse("a0 b3 b1 b2 b0")}, `prune: Heads: head 3 of layer "b" in the order is not beside the heads that share its keys and values`},
+		{"alone", Options[*toy]{Keep: 3, Order: parse("a0 b3")}, `prune: Heads: head 3 of layer "b" in the order is not beside the heads that share its keys and values`},
+		{"another model", Options[*toy]{Keep: 3, Step: 1, Method: WeightNorm, Tune: other}, `prune: Heads: layer "a" has 3 heads after a step, want 2`},
+		{"data", Options[*toy]{Keep: 3}, errNoTerms.Error()},
 	} {
-		_, err := Prune(t.Context(), bush(t), c.o)
+		_, err := Heads(t.Context(), bush(t), c.o)
 		wantError(t, c.what, err, c.want)
 	}
-	_, err := Prune(t.Context(), new(toy), PruneOptions[*toy]{})
-	wantError(t, "no layers", err, "heads: Prune: the model has no attention layers")
+	_, err := Heads(t.Context(), new(toy), Options[*toy]{})
+	wantError(t, "no layers", err, "prune: Heads: the model has no attention layers")
 }

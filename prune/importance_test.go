@@ -1,4 +1,4 @@
-package heads
+package prune
 
 import (
 	"context"
@@ -13,6 +13,16 @@ import (
 	"github.com/attn-go/attn/tensor/tensortest"
 )
 
+var nan = math.NaN()
+
+// wantError fails unless err has exactly that message.
+func wantError(t *testing.T, what string, err error, want string) {
+	t.Helper()
+	if err == nil || err.Error() != want {
+		t.Errorf("%s:\nerror %v\nwant  %s", what, err, want)
+	}
+}
+
 func TestMethodNames(t *testing.T) {
 	if len(Methods()) != len(methodNames) {
 		t.Errorf("%d methods have %d names", len(Methods()), len(methodNames))
@@ -23,7 +33,7 @@ func TestMethodNames(t *testing.T) {
 		}
 	}
 	_, err := ParseMethod("best")
-	wantError(t, "no method", err, `heads: no method "best", want one of [leave-one-out gradient taylor fisher weight-norm confidence random]`)
+	wantError(t, "no method", err, `prune: no method "best", want one of [leave-one-out gradient taylor fisher weight-norm confidence random]`)
 	if got := Method(99).String(); got != "Method(99)" {
 		t.Errorf("a method that is none is %s", got)
 	}
@@ -264,7 +274,7 @@ func TestConfidenceStepByStep(t *testing.T) {
 
 	m.weights[0] = tensor.Zeros(2, 3, 1, 1)
 	err = tensor.Catch(func() { Importance(t.Context(), m, options) })
-	wantError(t, "more heads", err, "heads: Importance: weights has heads [3], want H=2")
+	wantError(t, "more heads", err, "prune: Importance: weights has heads [3], want H=2")
 }
 
 // A layer that does nothing has scores of 0, normalised or not.
@@ -372,23 +382,23 @@ func TestImportanceErrors(t *testing.T) {
 	none.layers = nil
 	silent := paper(t, 1)
 	silent.data[0] = text{}
-	const noTerms = "heads: Importance: the data have no terms of a loss"
-	const noGates = `heads: Importance: layer "a" was run without its gates`
+	const noTerms = "prune: Importance: the data have no terms of a loss"
+	const noGates = `prune: Importance: layer "a" was run without its gates`
 	for _, c := range []struct {
 		what   string
 		s      Subject
 		method Method
 		want   string
 	}{
-		{"no layers", none, Random, "heads: Importance: the model has no attention layers"},
-		{"one name", twice, Random, `heads: Importance: two layers are named "a"`},
-		{"no method", empty, 99, "heads: Importance: no method 99"},
+		{"no layers", none, Random, "prune: Importance: the model has no attention layers"},
+		{"one name", twice, Random, `prune: Importance: two layers are named "a"`},
+		{"no method", empty, 99, "prune: Importance: no method 99"},
 		{"no data", empty, Confidence, noTerms},
 		{"no terms, gradient", silent, Gradient, noTerms},
 		{"no terms, leave-one-out", silent, LeaveOneOut, noTerms},
 		{"no gates, gradient", deaf{paper(t, 2)}, Gradient, noGates},
 		{"no gates, leave-one-out", deaf{paper(t, 2)}, LeaveOneOut, noGates},
-		{"no observer", deaf{paper(t, 2)}, Confidence, `heads: Importance: layer "a" was run without an observer`},
+		{"no observer", deaf{paper(t, 2)}, Confidence, `prune: Importance: layer "a" was run without an observer`},
 	} {
 		list, err := Importance(t.Context(), c.s, ImportanceOptions{Methods: []Method{c.method}})
 		wantError(t, c.what, err, c.want)
@@ -442,7 +452,7 @@ func TestSpearman(t *testing.T) {
 		}
 	}
 	err := tensor.Catch(func() { Spearman([]float64{1}, nil) })
-	wantError(t, "lengths", err, "heads: Spearman: b has shape [0], want [1], as a has")
+	wantError(t, "lengths", err, "prune: Spearman: b has shape [0], want [1], as a has")
 }
 
 func TestFlat(t *testing.T) {

@@ -1,4 +1,4 @@
-package heads
+package prune
 
 import (
 	"context"
@@ -9,15 +9,15 @@ import (
 	"github.com/attn-go/attn/internal/quote"
 )
 
-// PruneOptions says how to prune. Keep is required. The zero value of all else scores the
+// Options says how to prune. Keep is required. The zero value of all else scores the
 // heads once by LeaveOneOut and removes all at once.
-type PruneOptions[S Prunable[S]] struct {
+type Options[S Prunable[S]] struct {
 	// Method is how heads are scored; those with the lowest scores are removed first.
 	Method Method
 	// Importance has the options of scoring; its Methods are ignored.
 	Importance ImportanceOptions
 	// Order, if not nil, is the order in which heads are removed; no scores are computed
-	// then. Heads are numbered as in the subject that is given to Prune, and the heads of
+	// then. Heads are numbered as in the subject that is given to Heads, and the heads of
 	// a group, which share keys and values, must follow one another.
 	Order []Head
 	// Keep is how many heads to leave, in all layers together.
@@ -46,12 +46,12 @@ type PruneOptions[S Prunable[S]] struct {
 	Progress func(left, all int)
 }
 
-// Pruned is the result of Prune.
-type Pruned[S any] struct {
+// Result is the result of Heads.
+type Result[S any] struct {
 	// Subject is what is left.
 	Subject S
 	// Removed are the removed heads in the order of their removal, numbered as in the
-	// subject that was given to Prune.
+	// subject that was given to Heads.
 	Removed []Head
 	// Scores are those of each round of scoring, with heads numbered as in the subject
 	// of that round. If ctx has ended, the last may be incomplete.
@@ -61,7 +61,7 @@ type Pruned[S any] struct {
 	Reached bool
 }
 
-// Prune removes the least important heads first, in the order that Order gives. It ends
+// Heads removes the least important heads first, in the order that Order gives. It ends
 // when Keep heads are left, when Until returns true, or when Within returns false. It never
 // leaves fewer than Keep heads: a group of heads too large for that is skipped, and the
 // next one is tried.
@@ -77,8 +77,8 @@ type Pruned[S any] struct {
 // Source: Michel et al., "Are Sixteen Heads Really Better than One?", 2019,
 // section 4, https://arxiv.org/abs/1905.10650. Training between steps as in
 // Molchanov et al., 2017, section 2.
-func Prune[S Prunable[S]](ctx context.Context, s S, o PruneOptions[S]) (Pruned[S], error) {
-	p := &pruning[S]{options: o, pruned: Pruned[S]{Subject: s}, left: map[string][]int{}}
+func Heads[S Prunable[S]](ctx context.Context, s S, o Options[S]) (Result[S], error) {
+	p := &pruning[S]{options: o, pruned: Result[S]{Subject: s}, left: map[string][]int{}}
 	if err := p.begin(); err != nil {
 		return p.pruned, err
 	}
@@ -86,10 +86,10 @@ func Prune[S Prunable[S]](ctx context.Context, s S, o PruneOptions[S]) (Pruned[S
 	return p.pruned, err
 }
 
-// pruning is the state of a call of Prune.
+// pruning is the state of a call of Heads.
 type pruning[S Prunable[S]] struct {
-	options PruneOptions[S]
-	pruned  Pruned[S]
+	options Options[S]
+	pruned  Result[S]
 	left    map[string][]int // by layer, the heads that are left, by their first numbers
 	sizes   map[string]int   // of groups
 	queue   [][]Head         // groups to remove next, by their first numbers
@@ -99,14 +99,14 @@ type pruning[S Prunable[S]] struct {
 // begin checks what was asked for.
 func (p *pruning[S]) begin() error {
 	layers, o := p.pruned.Subject.Layers(), &p.options
-	if err := checkLayers("Prune", layers); err != nil {
+	if err := checkLayers("Heads", layers); err != nil {
 		return err
 	}
 	p.sizes = map[string]int{}
 	least := 0
 	for _, l := range layers {
 		c := l.Config()
-		p.left[c.Name], p.sizes[c.Name] = count(0, c.Heads), groupSize(l)
+		p.left[c.Name], p.sizes[c.Name] = numbersTo(c.Heads), groupSize(l)
 		p.all += c.Heads
 		switch {
 		case !p.open(c.Name):
@@ -116,13 +116,13 @@ func (p *pruning[S]) begin() error {
 		}
 	}
 	if o.Keep < least || o.Keep > p.all {
-		return fmt.Errorf("heads: Prune: %d heads are to be kept, want %d to %d", o.Keep, least, p.all)
+		return fmt.Errorf("prune: Heads: %d heads are to be kept, want %d to %d", o.Keep, least, p.all)
 	}
 	if o.Step < 0 {
-		return fmt.Errorf("heads: Prune: a step of %d heads", o.Step)
+		return fmt.Errorf("prune: Heads: a step of %d heads", o.Step)
 	}
 	if o.Order == nil && int(o.Method) >= len(methodNames) {
-		return fmt.Errorf("heads: Prune: no method %d", uint8(o.Method))
+		return fmt.Errorf("prune: Heads: no method %d", uint8(o.Method))
 	}
 	groups, err := groupsOf(layers, o.Order)
 	p.queue = groups
@@ -269,9 +269,18 @@ func wantHeads(s Subject, left map[string][]int) error {
 	}
 	for name, heads := range left {
 		if found[name] != len(heads) {
-			return fmt.Errorf("heads: Prune: layer %s has %d heads after a step, want %d",
+			return fmt.Errorf("prune: Heads: layer %s has %d heads after a step, want %d",
 				quote.Text(name), found[name], len(heads))
 		}
 	}
 	return nil
+}
+
+// numbersTo returns the numbers from 0 up to but not including n.
+func numbersTo(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
 }

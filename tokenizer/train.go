@@ -1,0 +1,206 @@
+package tokenizer
+
+import (
+	"cmp"
+	"container/heap"
+	"math"
+	"slices"
+	"strings"
+)
+
+// TrainWords returns a vocabulary of at most size tokens: the special tokens, then the words with the highest counts,
+// ties by their bytes.
+func TrainWords(counts map[string]int, special []string, size int) []string {
+	words := make([]string, 0, len(counts))
+	for word := range counts {
+		if !slices.Contains(special, word) {
+			words = append(words, word)
+		}
+	}
+	slices.SortFunc(words, func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
+	})
+	return append(slices.Clone(special), words[:min(max(0, size-len(special)), len(words))]...)
+}
+
+// TrainBPE learns a vocabulary of at most size tokens by byte-pair encoding, from words and their counts: the special
+// tokens, then the characters of the words, the most frequent first, then what merging gives. As long as there is room,
+// it joins the two neighbours that occur together most often within words, ties by their bytes, unless that is only
+// once. If words begin with a space, it is the first character.
+//
+// merges are pairs of ids, in the order in which they apply. Each token of several characters has one.
+//
+// Source: Sennrich et al., "Neural Machine Translation of Rare Words with Subword Units", 2016, algorithm 1. Differs:
+// no mark is added to words; the paper's is at their ends.
+func TrainBPE(counts map[string]int, special []string, size int) (tokens []string, merges [][2]int32) {
+	chars := map[string]int{}
+	for word, n := range counts {
+		for _, r := range word {
+			chars[string(r)] += n
+		}
+	}
+	if chars[" "] > 0 {
+		chars[" "] = math.MaxInt // first of all, because losing the spaces would spoil every text
+	}
+	tokens = TrainWords(chars, special, size)
+	l := bpeTrainer{
+		tokens: tokens, ids: map[string]int32{},
+		counts: map[pair]int{}, places: map[pair][]int32{}, grown: map[pair]bool{},
+	}
+	for id, token := range tokens {
+		l.ids[token] = int32(id)
+	}
+	for word, n := range counts {
+		l.addWord(word, n)
+	}
+	l.queueGrown()
+	for len(l.tokens) < size {
+		best, ok := l.pop()
+		if !ok {
+			break
+		}
+		if l.apply(best) {
+			merges = append(merges, best)
+		}
+	}
+	return l.tokens, merges
+}
+
+// pair is two neighbours within a word, by id.
+type pair = [2]int32
+
+// bpeTrainer keeps how often each pair of neighbours occurs and where, so that a merge costs as much as it changes.
+type bpeTrainer struct {
+	tokens []string
+	ids    map[string]int32
+	words  []bpeWord
+	counts map[pair]int
+	places map[pair][]int32 // words that have, or once had, the pair
+	grown  map[pair]bool    // pairs that were counted up since they were last queued
+	queue  []pairCount
+}
+
+type bpeWord struct {
+	symbols []int32 // -1 for a character without an id
+	count   int
+}
+
+// pairCount is a pair with its count at the time it was queued, an upper bound as long as it is not in grown.
+type pairCount struct {
+	pair  pair
+	count int
+}
+
+func (l *bpeTrainer) addWord(word string, count int) {
+	w := bpeWord{count: count}
+	for _, r := range word {
+		id, known := l.ids[string(r)]
+		if !known {
+			id = -1
+		}
+		if n := len(w.symbols); n > 0 {
+			l.add(pair{w.symbols[n-1], id}, len(l.words), count)
+		}
+		w.symbols = append(w.symbols, id)
+	}
+	l.words = append(l.words, w)
+}
+
+func (l *bpeTrainer) add(m pair, word, count int) {
+	if m[0] < 0 || m[1] < 0 {
+		return
+	}
+	l.counts[m] += count
+	if p := l.places[m]; len(p) == 0 || p[len(p)-1] != int32(word) {
+		l.places[m] = append(p, int32(word))
+	}
+	l.grown[m] = true
+}
+
+func (l *bpeTrainer) remove(m pair, count int) {
+	if m[0] >= 0 && m[1] >= 0 {
+		l.counts[m] -= count
+	}
+}
+
+// apply joins the pair wherever it is. It declines to make a token that there is already: each has one merge.
+func (l *bpeTrainer) apply(m pair) bool {
+	token := l.tokens[m[0]] + l.tokens[m[1]]
+	if _, known := l.ids[token]; known {
+		delete(l.counts, m)
+		return false
+	}
+	id := int32(len(l.tokens))
+	l.tokens = append(l.tokens, token)
+	l.ids[token] = id
+	for _, at := range l.places[m] {
+		w := &l.words[at]
+		old, out := w.symbols, w.symbols[:0] // out never overtakes what is still to be read
+		joined := false                      // whether the last of out came from a merge just now
+		for i := 0; i < len(old); {
+			if i+1 == len(old) || old[i] != m[0] || old[i+1] != m[1] {
+				if joined {
+					l.add(pair{id, old[i]}, int(at), w.count)
+				}
+				out, joined = append(out, old[i]), false
+				i++
+				continue
+			}
+			l.remove(m, w.count)
+			if n := len(out); n > 0 {
+				if !joined { // otherwise the merge before has removed it, as its right neighbour
+					l.remove(pair{out[n-1], m[0]}, w.count)
+				}
+				l.add(pair{out[n-1], id}, int(at), w.count)
+			}
+			if i+2 < len(old) {
+				l.remove(pair{m[1], old[i+2]}, w.count)
+			}
+			out, joined = append(out, id), true
+			i += 2
+		}
+		w.symbols = out
+	}
+	delete(l.counts, m)
+	delete(l.places, m)
+	l.queueGrown()
+	return true
+}
+
+func (l *bpeTrainer) queueGrown() {
+	for m := range l.grown {
+		heap.Push(l, pairCount{m, l.counts[m]})
+	}
+	clear(l.grown)
+}
+
+// pop returns the most frequent pair; false when none occurs twice.
+func (l *bpeTrainer) pop() (pair, bool) {
+	for len(l.queue) > 0 {
+		c := heap.Pop(l).(pairCount)
+		count := l.counts[c.pair]
+		if count == c.count && count >= 2 {
+			return c.pair, true
+		}
+		if 2 <= count && count < c.count {
+			heap.Push(l, pairCount{c.pair, count})
+		}
+	}
+	return pair{}, false
+}
+
+// Less puts the highest count first, then the pair whose tokens come first by their bytes.
+func (l *bpeTrainer) Less(i, j int) bool {
+	a, b := l.queue[i], l.queue[j]
+	return cmp.Or(cmp.Compare(b.count, a.count),
+		strings.Compare(l.tokens[a.pair[0]], l.tokens[b.pair[0]]), strings.Compare(l.tokens[a.pair[1]], l.tokens[b.pair[1]])) < 0
+}
+
+func (l *bpeTrainer) Len() int      { return len(l.queue) }
+func (l *bpeTrainer) Swap(i, j int) { l.queue[i], l.queue[j] = l.queue[j], l.queue[i] }
+func (l *bpeTrainer) Push(x any)    { l.queue = append(l.queue, x.(pairCount)) }
+func (l *bpeTrainer) Pop() any {
+	last := l.queue[len(l.queue)-1]
+	l.queue = l.queue[:len(l.queue)-1]
+	return last
+}
