@@ -247,6 +247,9 @@ func TestRaggedSteps(t *testing.T) {
 // A rolling cache is the mask WindowWithSinks on the whole sequence, in memory that does
 // not grow.
 func TestRollingCache(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: long sequences; TestCacheCombinations rolls, too")
+	}
 	m, o := relativeLayer(t)
 	lengths := []int{2711, 1900}
 	rng := newRand(317)
@@ -279,7 +282,7 @@ func TestRollingCache(t *testing.T) {
 // not before.
 func TestRollingCacheAtTheEndOfAPage(t *testing.T) {
 	if testing.Short() {
-		t.Skip("slow: TestRollingCache has other lengths")
+		t.Skip("slow: long sequences")
 	}
 	const page, window = 512, 37
 	m, o := relativeLayer(t)

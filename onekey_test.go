@@ -13,6 +13,9 @@ import (
 // Where a query attends to one key, the weight is 1 whatever the score is, so that the
 // gradient of the score is 0 exactly: with dropout, and however large queries and keys are.
 func TestOneKeyHasNoScoreGradient(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: every score; TestGolden has gradients")
+	}
 	eachScore(t, func(t *testing.T, c scoreCase) {
 		for _, s := range []sizes{
 			{1, 1, 1, 1, 1, 1}, {2, 6, 3, 5, 1, 3}, {2, 6, 3, 5, 7, 67}, {1, 4, 2, 33, 300, 16}, {1, 2, 1, 1, 600, 32},

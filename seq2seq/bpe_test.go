@@ -50,6 +50,9 @@ func TestLearnBPEWithRareCharacters(t *testing.T) {
 
 // A text without a single space must not cost the square of its length.
 func TestBPEOfOneEndlessWord(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: 300,000 letters")
+	}
 	rng := rand.New(rand.NewPCG(5, 5))
 	text := randomText(rng, []rune("abcde"), 1)
 	for len(text) < 300_000 {

@@ -140,6 +140,9 @@ func TestReferenceRefuses(t *testing.T) {
 
 // It is enough to train a little of what the heads leave behind.
 func TestFineTune(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: trains")
+	}
 	pairs, ctx := toyPairs(64), context.Background()
 	c := Config{Arch: Transformer, Score: "scaled", Width: 32, Heads: 4, Layers: 1, Hidden: 64, Dropout: 0.1}
 	m := newToy(t, c, pairs)

@@ -88,6 +88,9 @@ func readDate(text string) (date string, weekday int, err error) {
 }
 
 func TestDatesReadBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: every date")
+	}
 	weekdays := 0
 	for _, p := range Dates(60_000, 1) {
 		date, weekday, err := readDate(p.Source)
@@ -169,6 +172,9 @@ func TestDatesSplit(t *testing.T) {
 }
 
 func TestDatesCoverEverythingEvenly(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: thousands of dates")
+	}
 	const n = 100_000
 	days, months, years := make([]int, 32), make([]int, 13), make([]int, 100)
 	for _, p := range Dates(n, 5) {

@@ -10,6 +10,9 @@ import (
 // A text of one letter is one word, which is where programs that are quadratic stand
 // still.
 func TestLongWord(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: words of a megabyte; TestLongSpaces is similar")
+	}
 	g := readGolden()
 	for name, long := range map[string]int{
 		"bert uncased": 1 << 20, "gpt2": 1 << 20, "llama2": 1 << 20, "whole text": 1 << 20,

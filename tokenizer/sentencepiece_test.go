@@ -100,6 +100,9 @@ func TestPieceModels(t *testing.T) {
 }
 
 func TestPieceDirectories(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: TestPieceModels has their models")
+	}
 	g := readPieceGolden()
 	for _, c := range g.Directories {
 		t.Run(c.Name, func(t *testing.T) {

@@ -19,6 +19,9 @@ import (
 // However many shards there are, what attn heads makes of their sums has the bits of what it
 // measures on all pairs at once.
 func TestHeadsOfShards(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: many processes")
+	}
 	const methods = "leave-one-out,gradient,fisher,confidence"
 	dir := makePairs(t)
 	data := filepath.Join(dir, "pairs.tsv")

@@ -39,6 +39,9 @@ func attnOf(t *testing.T, args ...string) (code int, out, messages string) {
 // Flags and arguments of all commands are names of files, numbers and texts; a name that
 // controls a terminal can come out of an archive or a shell's pattern.
 func TestHostileArguments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: every flag of every command")
+	}
 	parser := kong.Must(&commands{}, options(console{})...)
 	refused, seen := 0, map[string]bool{}
 	for _, leaf := range parser.Model.Leaves(true) {
