@@ -1,0 +1,29 @@
+package cells
+
+import "testing"
+
+func TestWidth(t *testing.T) {
+	for text, want := range map[string]int{
+		"": 0, "a": 1, "é": 1, "e\u0301": 1, "日本": 4, "กำ": 2, "नमस्ते": 4, "한국": 4, "\u1112\u1161\u11ab": 2,
+		"❤": 1, "❤\ufe0f": 2, "👩\u200d👩\u200d👧": 2, "👍🏽": 2, "🇩🇪": 2, "▁█": 2, "…": 1,
+	} {
+		if got := Width(text); got != want {
+			t.Errorf("%q takes %d columns, want %d", text, got, want)
+		}
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		most int
+		want string
+	}{
+		{"", 0, ""}, {"ab", 0, ""}, {"ab", 1, "…"}, {"ab", 2, "ab"}, {"abc", 2, "a…"},
+		{"日本", 3, "日…"}, {"日本", 2, "…"}, {"e\u0301tude", 3, "e\u0301t…"},
+	} {
+		if got := Cut(c.text, c.most); got != c.want {
+			t.Errorf("%q in %d columns is %q, want %q", c.text, c.most, got, c.want)
+		}
+	}
+}
