@@ -71,7 +71,7 @@ func (cmd *tokenizeCommand) touches() touched {
 
 func (cmd *tokenizeCommand) Run(ctx context.Context, c console) error {
 	if isTerminal(c.out) && !cmd.JSON && !cmd.TSV { // and not where attn shards writes files
-		cmd.columns = c.columns()
+		cmd.columns = columns(c.out)
 	}
 	if cmd.Text == nil {
 		return runLines(ctx, c, cmd, cmd.File, "type texts to tokenize, one per line")
