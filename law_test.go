@@ -63,9 +63,9 @@ var order = []string{
 	"examples/prune",
 	"examples/ring",
 	"cmd/attn",
-	"internal/fma",         // a tool of the repository
-	"internal/targets",     // another
-	"internal/conformance", // another
+	"internal/tools/fma",
+	"internal/tools/targets",
+	"internal/conformance", // a tool of the repository, as those in front of it
 	"bench/compare",        // another
 }
 
