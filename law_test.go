@@ -39,7 +39,6 @@ var order = []string{
 	"onnx",
 	"internal/bench",
 	"heads",
-	"internal/exercise",
 	"internal/bootstrap",
 	"seq2seq",
 	"internal/cells",
