@@ -326,16 +326,11 @@ func (d *drawing) legend() {
 
 // flow writes words side by side, in as many lines as they need.
 func (d *drawing) flow(parts []string) {
-	line := ""
-	for _, part := range parts {
-		if d.t.Width > 0 && line != "" && cells.Width(line)+2+cells.Width(part) > d.t.Width {
-			d.text(line)
-			line = ""
-		}
-		if line != "" {
-			line += "  "
-		}
-		line += part
+	width := d.t.Width
+	if width <= 0 {
+		width = math.MaxInt
 	}
-	d.text(line)
+	for _, line := range cells.Lines(parts, "  ", width) {
+		d.text(line)
+	}
 }

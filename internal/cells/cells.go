@@ -36,6 +36,23 @@ func Cut(text string, most int) string {
 	return text[:kept] + "…"
 }
 
+// Lines joins parts, with a text between them, to lines of at most the given columns. A part
+// that takes more has a line to itself.
+func Lines(parts []string, between string, most int) (list []string) {
+	line := ""
+	for i, part := range parts {
+		switch {
+		case i == 0:
+			line = part
+		case Width(line)+Width(between)+Width(part) > most:
+			list, line = append(list, line), part
+		default:
+			line += between + part
+		}
+	}
+	return append(list, line)
+}
+
 // cluster returns the columns of the current cluster. displaywidth measures the first
 // character only; terminals draw Thai กำ and स्ते of Devanagari in two columns.
 func cluster(g displaywidth.Graphemes[string]) int {

@@ -1,6 +1,9 @@
 package cells
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestWidth(t *testing.T) {
 	for text, want := range map[string]int{
@@ -24,6 +27,24 @@ func TestCut(t *testing.T) {
 	} {
 		if got := Cut(c.text, c.most); got != c.want {
 			t.Errorf("%q in %d columns is %q, want %q", c.text, c.most, got, c.want)
+		}
+	}
+}
+
+func TestLines(t *testing.T) {
+	for _, c := range []struct {
+		parts []string
+		most  int
+		want  []string
+	}{
+		{nil, 5, []string{""}},
+		{[]string{"ab", "cd", "ef"}, 5, []string{"ab cd", "ef"}},
+		{[]string{"ab", "cd", "ef"}, 4, []string{"ab", "cd", "ef"}},
+		{[]string{"abcdef", "日本", "e"}, 5, []string{"abcdef", "日本", "e"}},
+		{[]string{"abcdef", "日本", "e"}, 6, []string{"abcdef", "日本 e"}},
+	} {
+		if got := Lines(c.parts, " ", c.most); !slices.Equal(got, c.want) {
+			t.Errorf("%q in %d columns: %q, want %q", c.parts, c.most, got, c.want)
 		}
 	}
 }
