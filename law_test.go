@@ -45,8 +45,8 @@ var order = []string{
 	"internal/bench",
 	"heads",
 	"prune",
-	"internal/exercise",
 	"internal/bootstrap",
+	"internal/cells",
 	"viz",
 	"tokenizer",
 	"seq2seq",
@@ -68,9 +68,9 @@ var order = []string{
 	"examples/prune",
 	"examples/ring",
 	"cmd/attn",
-	"internal/fma",         // a tool of the repository
-	"internal/targets",     // another
-	"internal/conformance", // another
+	"internal/tools/fma",
+	"internal/tools/targets",
+	"internal/conformance", // a tool of the repository, as those in front of it
 	"bench/compare",        // another
 }
 
@@ -164,7 +164,7 @@ func TestValuesUseThePublicAPI(t *testing.T) {
 func TestCoreRequiresLittle(t *testing.T) {
 	files, found := packages(t)
 	allowed := []string{"golang.org/x/sys/cpu", "github.com/gofrs/flock"}
-	for _, dir := range order[:slices.Index(order, "viz")] {
+	for _, dir := range order[:slices.Index(order, "internal/cells")] {
 		for _, file := range found[dir] {
 			for _, spec := range file.Imports {
 				path := strings.Trim(spec.Path.Value, `"`)

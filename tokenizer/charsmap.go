@@ -7,13 +7,13 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/rivo/uniseg"
+	"github.com/clipperhouse/uax29/v2/graphemes"
 )
 
 // charsMap is the normalizer Precompiled: sentencepiece's rules, a trie as a double
 // array with the texts that its leaves point to.
 //
-// Differs: grapheme clusters are those of Unicode 15.
+// Differs: grapheme clusters are those of Unicode 17.
 type charsMap struct {
 	units []uint32
 	texts string // each ends in a zero byte
@@ -149,6 +149,5 @@ func clusterLen(s string) int {
 	if s[0] < utf8.RuneSelf && s[0] != '\r' && (len(s) == 1 || s[1] < utf8.RuneSelf) {
 		return 1
 	}
-	cluster, _, _, _ := uniseg.FirstGraphemeClusterInString(s, -1)
-	return len(cluster)
+	return len(graphemes.FromString(s).First())
 }

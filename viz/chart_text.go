@@ -6,7 +6,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/rivo/uniseg"
+	"github.com/attn-go/attn/internal/cells"
 )
 
 // Rows of characters that the area of a chart takes on a terminal, and the columns
@@ -38,7 +38,7 @@ func (c Chart) Text(w io.Writer, t Terminal) error {
 	values, texts := f.ay.ticks(f.y, chartRows/3)
 	left := 0
 	for _, text := range texts {
-		left = max(left, uniseg.StringWidth(text))
+		left = max(left, cells.Width(text))
 	}
 	columns := chartColumns
 	if t.Width > 0 {
@@ -74,7 +74,7 @@ func (c Chart) Text(w io.Writer, t Terminal) error {
 		at[int(math.Round(f.at(f.x.low, v).y))/4] = texts[i]
 	}
 	for row := range chartRows {
-		pad(&d.Builder, left-uniseg.StringWidth(at[row]))
+		pad(&d.Builder, left-cells.Width(at[row]))
 		axis := "│"
 		if t.ASCII {
 			axis = "|"

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rivo/uniseg"
+	"github.com/attn-go/attn/internal/cells"
 )
 
 // Figures of distinct numbers of rows and columns, so that no axis can be taken
@@ -244,7 +244,7 @@ func TestLabel(t *testing.T) {
 		if got := label(token, 8); got != want {
 			t.Errorf("label of %q is %q, want %q", token, got, want)
 		}
-		if n := uniseg.StringWidth(label(token, 8)); n > 8 {
+		if n := cells.Width(label(token, 8)); n > 8 {
 			t.Errorf("label of %q is %d wide", token, n)
 		}
 	}

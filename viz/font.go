@@ -5,13 +5,14 @@ import (
 	"sync"
 	"unicode"
 
-	"github.com/rivo/uniseg"
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/gofont/gobold"
 	"golang.org/x/image/font/gofont/goregular"
 	"golang.org/x/image/font/opentype"
 	"golang.org/x/image/font/sfnt"
 	"golang.org/x/image/math/fixed"
+
+	"github.com/attn-go/attn/internal/cells"
 )
 
 // The Go fonts measure all text and draw that of PNG pictures. They have the
@@ -64,7 +65,7 @@ func (p *pen) advance(r rune) float64 {
 	switch {
 	case r == 0x200c || r == 0x200d || unicode.Is(unicode.Variation_Selector, r):
 		return 0 // says how others are drawn
-	case uniseg.StringWidth(string(r)) > 1:
+	case cells.Width(string(r)) > 1:
 		return p.size
 	case r > 0xffff:
 		return 0.85 * p.size

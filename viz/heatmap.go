@@ -11,8 +11,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/rivo/uniseg"
-
+	"github.com/attn-go/attn/internal/cells"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -59,9 +58,7 @@ func writeHeads(b *strings.Builder, columns []string, margin, most int) {
 	heads := make([][]string, len(columns)) // characters as people see them
 	height := 0
 	for j, token := range columns {
-		for g := uniseg.NewGraphemes(label(token, most)); g.Next(); {
-			heads[j] = append(heads[j], g.Str())
-		}
+		heads[j] = cells.Clusters(label(token, most))
 		height = max(height, len(heads[j]))
 	}
 	for line := range height {
@@ -71,11 +68,8 @@ func writeHeads(b *strings.Builder, columns []string, margin, most int) {
 			if at := line - (height - len(h)); at >= 0 {
 				c = h[at]
 			}
-			if uniseg.StringWidth(c) > 2 { // a dash of three ems
-				c = "…"
-			}
 			b.WriteString(c)
-			pad(b, 2-uniseg.StringWidth(c))
+			pad(b, 2-cells.Width(c))
 		}
 		b.WriteByte('\n')
 	}

@@ -9,8 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rivo/uniseg"
-
+	"github.com/attn-go/attn/internal/cells"
 	"github.com/attn-go/attn/tensor"
 )
 
@@ -104,12 +103,12 @@ func checkLayout(t *testing.T, name string, m Heatmap, text string) {
 		t.Errorf("%s: %q moves the cursor", name, text[i:])
 	}
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	width := uniseg.StringWidth(lines[0])
+	width := cells.Width(lines[0])
 	if most := longestLabel + 1 + 2*len(m.Columns); width > most {
 		t.Errorf("%s: %d cells wide, want at most %d", name, width, most)
 	}
 	for _, line := range lines {
-		if n := uniseg.StringWidth(line); n != width {
+		if n := cells.Width(line); n != width {
 			t.Errorf("%s: the line %q is %d cells wide, want %d as the first", name, line, n, width)
 		}
 	}

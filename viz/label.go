@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/rivo/uniseg"
+	"github.com/attn-go/attn/internal/cells"
 )
 
 // longestLabel bounds the cells of a label; what is longer is cut.
@@ -15,19 +15,7 @@ const longestLabel = 16
 // label is a token as it stands beside a map: nothing that moves the cursor or
 // turns the line around, and at most so many cells wide.
 func label(token string, most int) string {
-	token = visible(token)
-	if uniseg.StringWidth(token) <= most {
-		return token
-	}
-	if most < 1 {
-		return ""
-	}
-	var b strings.Builder
-	width := 0
-	for g := uniseg.NewGraphemes(token); g.Next() && width+g.Width() < most; width += g.Width() {
-		b.WriteString(g.Str())
-	}
-	return b.String() + "…"
+	return cells.Cut(visible(token), most)
 }
 
 // visible writes characters that cannot be seen as Go writes them: \n, \x1b,

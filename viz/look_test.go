@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rivo/uniseg"
+	"github.com/attn-go/attn/internal/cells"
 )
 
 // The Go fonts draw "-" as a minus: words and dates get a hyphen.
@@ -185,7 +185,7 @@ func TestEvenLinesOfHeads(t *testing.T) {
 			if heads := strings.Count(line, "head "); heads > 0 {
 				got = append(got, heads)
 			}
-			if uniseg.StringWidth(strings.TrimSuffix(line, "\n")) > 100 {
+			if cells.Width(strings.TrimSuffix(line, "\n")) > 100 {
 				t.Errorf("%q is too wide", line)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rivo/uniseg"
+	"github.com/attn-go/attn/internal/cells"
 )
 
 func TestSVG(t *testing.T) {
@@ -252,7 +252,7 @@ func FuzzToken(f *testing.F) {
 			if i := strings.IndexFunc(line, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x2028 && r <= 0x202e }); i >= 0 {
 				t.Errorf("%q moves the cursor", line[i:])
 			}
-			if n := uniseg.StringWidth(line); n > 40 {
+			if n := cells.Width(line); n > 40 {
 				t.Errorf("%q is %d wide", line, n)
 			}
 		}

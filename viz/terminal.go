@@ -6,7 +6,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/rivo/uniseg"
+	"github.com/attn-go/attn/internal/cells"
 )
 
 // Terminal says what a figure is drawn on. The zero value is one without
@@ -84,7 +84,7 @@ func (d *drawing) text(s string) {
 func (d *drawing) marginOf(tokens []string, most int) int {
 	margin := 0
 	for _, token := range tokens {
-		margin = max(margin, uniseg.StringWidth(label(token, most)))
+		margin = max(margin, cells.Width(label(token, most)))
 	}
 	return margin
 }
@@ -121,7 +121,7 @@ func (d *drawing) full(p Panel) {
 		writeHeads(&d.Builder, p.Columns[from:to], margin, d.longest())
 		for i, token := range p.Rows {
 			token = label(token, d.longest())
-			pad(&d.Builder, margin-uniseg.StringWidth(token))
+			pad(&d.Builder, margin-cells.Width(token))
 			d.WriteString(token + " ")
 			for j := from; j < to; j++ {
 				d.cell(p, i*len(p.Columns)+j)
@@ -270,7 +270,7 @@ func (d *drawing) dense(p Panel) {
 	for i := 0; i < len(small.Rows); i += d.step() {
 		token := label(small.Rows[i], margin)
 		fmt.Fprintf(&d.Builder, "%*d ", digits, i*down)
-		pad(&d.Builder, margin-uniseg.StringWidth(token))
+		pad(&d.Builder, margin-cells.Width(token))
 		d.WriteString(token + " ")
 		d.small(small, i)
 		d.line()
@@ -326,16 +326,11 @@ func (d *drawing) legend() {
 
 // flow writes words side by side, in as many lines as they need.
 func (d *drawing) flow(parts []string) {
-	line := ""
-	for _, part := range parts {
-		if d.t.Width > 0 && line != "" && uniseg.StringWidth(line)+2+uniseg.StringWidth(part) > d.t.Width {
-			d.text(line)
-			line = ""
-		}
-		if line != "" {
-			line += "  "
-		}
-		line += part
+	width := d.t.Width
+	if width <= 0 {
+		width = math.MaxInt
 	}
-	d.text(line)
+	for _, line := range cells.Lines(parts, "  ", width) {
+		d.text(line)
+	}
 }

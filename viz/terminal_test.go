@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rivo/uniseg"
+	"github.com/attn-go/attn/internal/cells"
 )
 
 func drawn(t *testing.T, f Figure, on Terminal) string {
@@ -57,7 +57,7 @@ func TestNothingWraps(t *testing.T) {
 						t.Fatalf("%s, %s: the colours of %q do not end", name, kind, line)
 					}
 					line = codes.ReplaceAllString(line, "")
-					if n := uniseg.StringWidth(line); n > on.Width {
+					if n := cells.Width(line); n > on.Width {
 						t.Fatalf("%s, %s: %q is %d wide, want at most %d", name, kind, line, n, on.Width)
 					}
 					if i := strings.IndexFunc(line, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x2028 && r <= 0x202e }); i >= 0 {

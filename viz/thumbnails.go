@@ -3,7 +3,7 @@ package viz
 import (
 	"fmt"
 
-	"github.com/rivo/uniseg"
+	"github.com/attn-go/attn/internal/cells"
 )
 
 // thumbnailSide bounds the cells of a small panel in both directions.
@@ -29,11 +29,11 @@ func (d *drawing) thumbnails(f Figure) {
 		// A title may be somewhat wider than its panel, but the grid is
 		// there for the panels.
 		t.title = label(p.Title, max(t.width, narrowest))
-		if most < thumbnailSide && uniseg.StringWidth(p.Title) > most && p.Head != Mean {
+		if most < thumbnailSide && cells.Width(p.Title) > most && p.Head != Mean {
 			t.title = fmt.Sprintf("%d.%d", p.Layer, p.Head)
 			short = true
 		}
-		t.width = max(t.width, uniseg.StringWidth(t.title))
+		t.width = max(t.width, cells.Width(t.title))
 		list = append(list, t)
 	}
 	row := f.Columns // of the figure; on a narrow terminal it takes several lines
@@ -102,7 +102,7 @@ func (d *drawing) shelf(list []thumbnail) {
 		height = max(height, len(t.Rows))
 		d.WriteString(t.title)
 		if i+1 < len(list) {
-			pad(&d.Builder, t.width-uniseg.StringWidth(t.title)+gap)
+			pad(&d.Builder, t.width-cells.Width(t.title)+gap)
 		}
 	}
 	d.line()

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/internal/input"
-	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // lineFormat says what a line of a file of texts holds. Without a number of columns it is one
@@ -72,7 +72,7 @@ func readLines(path string, format lineFormat, most int) ([]dataLine, error) {
 		columns := []string{text}
 		if format.least > 0 { // a tab in front stands behind an empty column
 			if columns = strings.Split(strings.TrimRightFunc(string(line), unicode.IsSpace), "\t"); len(columns) < format.least || len(columns) > format.most {
-				return bad("has %s, want %s%s", reports.Counted(len(columns), "column", "columns"), format.want, format.tabs())
+				return bad("has %s, want %s%s", quote.Counted(len(columns), "column", "columns"), format.want, format.tabs())
 			}
 		}
 		for i, c := range columns {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/attn-go/attn/internal/filter"
-	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/seq2seq"
 )
 
@@ -144,4 +144,4 @@ type evaluated struct {
 
 // number is a number in JSON, which knows no infinities and no NaN: the loss of
 // a broken model is null.
-type number = reports.Number
+type number = strictjson.Number

@@ -1,7 +1,5 @@
 package main
 
-import ()
-
 type exportCommand struct {
 	Model string `required:"" help:"Directory of the model." placeholder:"DIR"`
 	ONNX  string `required:"" name:"onnx" help:"File to write, an ONNX model." placeholder:"FILE"`

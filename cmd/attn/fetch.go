@@ -3,12 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"time"
-
-	"github.com/schollz/progressbar/v3"
 
 	"github.com/attn-go/attn/internal/hub"
 	"github.com/attn-go/attn/internal/quote"
@@ -65,14 +62,14 @@ func (cmd *fetchCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return usageError{err}
 	}
-	shown := &arrival{w: c.err, terminal: isTerminal(c.err)}
+	shown := &arrival{statusLine: newStatusLine(c.err)}
 	h.Retry = shown.again
 	m, err := h.Model(ctx, cmd.Name, cmd.Revision)
 	if err != nil {
 		return err
 	}
 	err = m.Download(ctx, cmd.dir(), hub.Watch{Bytes: shown.bytes, Whole: shown.whole})
-	shown.stop()
+	shown.clear()
 	switch {
 	case ctx.Err() != nil:
 		return interrupted{fmt.Sprintf("interrupted with %s of %s; the same command goes on there", size(shown.have), size(shown.all))}
@@ -86,26 +83,25 @@ func (cmd *fetchCommand) Run(ctx context.Context, c console) error {
 
 // arrival shows how much has come: on a terminal a bar, else a line for each file.
 type arrival struct {
-	w         io.Writer
-	terminal  bool
-	bar       *progressbar.ProgressBar
+	statusLine
+	begun     time.Time
+	first     int64 // bytes that an earlier command has brought
 	have, all int64
 }
 
 func (a *arrival) bytes(have, all int64) {
+	if a.begun.IsZero() {
+		a.begun, a.first = time.Now(), have
+	}
 	a.have, a.all = have, all
-	if !a.terminal {
-		return
+	if a.due() {
+		rate := float64(have-a.first) / max(time.Since(a.begun).Seconds(), 0.1)
+		a.bar(size(have)+" of "+size(all), size(int64(rate))+"/s", float64(have)/float64(max(all, 1)))
 	}
-	if a.bar == nil {
-		a.bar = progressbar.NewOptions64(all, progressbar.OptionSetWriter(a.w), progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(false),
-			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionFullWidth())
-	}
-	a.bar.Set64(have)
 }
 
 func (a *arrival) whole(f hub.File) {
-	if !a.terminal {
+	if a.columns == nil {
 		fmt.Fprintf(a.w, "%s  %s\n", f.Path, size(f.Size))
 	}
 }
@@ -113,17 +109,4 @@ func (a *arrival) whole(f hub.File) {
 func (a *arrival) again(err error, after time.Duration) {
 	a.clear()
 	fmt.Fprintf(a.w, "%s; trying again in %v\n", quote.Message(err.Error()), after.Round(time.Second))
-}
-
-func (a *arrival) clear() {
-	if a.bar != nil {
-		a.bar.Clear()
-	}
-}
-
-func (a *arrival) stop() {
-	if a.bar != nil {
-		a.bar.Clear()
-		a.bar.Exit()
-	}
 }

@@ -110,12 +110,12 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	shown := newStages(c.err)
-	defer shown.stop()
+	defer shown.clear()
 	scores, stopped := prune.Importance(ctx, m.subject, prune.ImportanceOptions{
 		Methods: methods, Normalize: cmd.Normalize, Seed: cmd.Seed,
 		Progress: func(done, all int) { shown.tell("scoring heads", done, all) },
 	})
-	shown.stop()
+	shown.clear()
 	if stopped != nil && !errors.Is(stopped, context.Canceled) {
 		return stopped
 	}
@@ -131,7 +131,7 @@ func (cmd *headsCommand) Run(ctx context.Context, c console) error {
 	r.Layers, r.Scores = pruning.Layers(m.subject.Layers()), pruning.Tabulate(m.subject.Layers(), scores)
 	if stopped == nil {
 		stopped = pruning.MeasureHeads(ctx, m.parts*min(cmd.Texts, m.records), m.record, r.Layers, func(done, all int) { shown.tell("measuring attention", done, all) })
-		shown.stop()
+		shown.clear()
 	}
 	if err := cmd.write(r, c); err != nil {
 		return err

@@ -4,13 +4,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
-
-	"golang.org/x/term"
 
 	"github.com/attn-go/attn/internal/curve"
 	"github.com/attn-go/attn/seq2seq"
@@ -20,18 +16,15 @@ import (
 // the loss, else a line an epoch, and one every half minute so that nobody waits in
 // silence.
 type progress struct {
-	w       io.Writer
-	columns func() int // of the terminal; nil if w is none
-	drawn   int        // characters of the line that stands there
-	shown   time.Time
-	spoken  time.Time
-	points  []point
-	valid   float64 // the last validation loss, NaN if there is none
-	tokens  float64 // per second, smoothed
-	first   int     // steps that an earlier run has made
-	left    time.Duration
-	digits  int // of the last epoch: the columns of all lines agree
-	start   time.Time
+	statusLine
+	spoken time.Time
+	points []point
+	valid  float64 // the last validation loss, NaN if there is none
+	tokens float64 // per second, smoothed
+	first  int     // steps that an earlier run has made
+	left   time.Duration
+	digits int // of the last epoch: the columns of all lines agree
+	start  time.Time
 }
 
 // point is one of the curve of the loss.
@@ -42,16 +35,7 @@ type point struct {
 
 // newProgress returns one that goes on from what a run has had so far.
 func newProgress(w io.Writer, before curve.History) *progress {
-	p := &progress{w: w, spoken: time.Now(), start: time.Now(), first: -1, valid: math.NaN()}
-	if f, ok := w.(*os.File); ok && isTerminal(f) {
-		p.columns = func() int {
-			width, _, err := term.GetSize(int(f.Fd()))
-			if err != nil || width <= 0 {
-				return 80
-			}
-			return width
-		}
-	}
+	p := &progress{statusLine: newStatusLine(w), spoken: time.Now(), start: time.Now(), first: -1, valid: math.NaN()}
 	for _, s := range before.Steps {
 		p.points = append(p.points, point{s.Step, float64(s.TrainLoss)})
 	}
@@ -73,13 +57,12 @@ func (p *progress) step(s seq2seq.Progress) {
 		p.tokens = rate
 	}
 	p.tokens += 0.05 * (rate - p.tokens)
-	p.left = time.Duration(float64(time.Since(p.start)) * float64(all-done) / float64(done-p.first))
+	p.left = timeLeft(p.start, done-p.first, all-p.first)
 	if s.Window != nil {
 		p.points = append(p.points, point{s.Total, s.Window.Loss})
 	}
 	switch {
-	case p.columns != nil && time.Since(p.shown) > 100*time.Millisecond:
-		p.shown = time.Now()
+	case p.due():
 		// A terminal breaks a line that fills it.
 		p.draw(p.line(s, p.columns()-1))
 	case p.columns == nil && time.Since(p.spoken) > 30*time.Second && !s.EpochDone:
@@ -113,16 +96,6 @@ func (p *progress) line(s seq2seq.Progress, columns int) string {
 		line += "  " + sparkline(p.points, s.Epochs*s.Steps, room)
 	}
 	return line[:cutAt(line, columns)]
-}
-
-// cutAt returns how many bytes the first characters of a text have.
-func cutAt(text string, characters int) int {
-	for i := range text {
-		if characters--; characters < 0 {
-			return i
-		}
-	}
-	return len(text)
 }
 
 // sparkline draws a loss over all steps of a run in one line: what is still to come is
@@ -168,29 +141,12 @@ func sparkline(points []point, steps, columns int) string {
 	return b.String()
 }
 
-// draw puts a line in the place of the one that stands there.
-func (p *progress) draw(line string) {
-	n := utf8.RuneCountInString(line)
-	// Spaces and no control characters: a log that takes this for a terminal stays readable.
-	fmt.Fprintf(p.w, "\r%s%s", line, strings.Repeat(" ", max(0, p.drawn-n)))
-	p.drawn = n
-}
-
 // epoch shows the end of one.
 func (p *progress) epoch(m curve.Epoch) {
-	p.stop()
+	p.clear()
 	p.spoken, p.valid = time.Now(), float64(m.ValidLoss)
 	fmt.Fprintf(p.w, "epoch %-*d  loss %.4f  valid %.4f  %5.1fk tokens/s  %.1f s\n",
 		p.digits, m.Epoch, m.TrainLoss, m.ValidLoss, m.Rate()/1000, m.Seconds)
-}
-
-// stop takes the line away.
-func (p *progress) stop() {
-	if p.drawn > 0 {
-		p.draw("")
-		fmt.Fprint(p.w, "\r")
-		p.drawn = 0
-	}
 }
 
 // live returns where the run stands, for those who follow it.

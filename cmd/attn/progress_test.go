@@ -71,7 +71,7 @@ func TestLineIsErased(t *testing.T) {
 	p.columns = func() int { return 60 }
 	p.step(seq2seq.Progress{Epoch: 1, Epochs: 2, Step: 1, Steps: 1, Total: 1, Loss: 2, Tokens: 5, Time: time.Second, EpochDone: true, Window: &seq2seq.Window{Steps: 1, Loss: 2}})
 	p.epoch(curve.Epoch{Epoch: 1, TrainLoss: 2, ValidLoss: 1.5, Tokens: 5, Seconds: 1})
-	p.stop()
+	p.clear()
 	screen := []rune(nil)
 	var lines []string
 	at := 0

@@ -199,10 +199,10 @@ func (cmd *pruneCommand) Run(ctx context.Context, c console) error {
 	}
 	defer cmd.store.Unlock()
 	cmd.shown = newStages(c.err)
-	defer cmd.shown.stop()
+	defer cmd.shown.clear()
 	r := p.report
 	err = p.Run(ctx, r)
-	cmd.shown.stop()
+	cmd.shown.clear()
 	if err != nil {
 		saved := cmd.save(r)
 		if errors.Is(err, context.Canceled) && saved == nil {

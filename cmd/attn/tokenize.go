@@ -8,8 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rivo/uniseg"
-
+	"github.com/attn-go/attn/internal/cells"
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/internal/input"
 	"github.com/attn-go/attn/tokenizer"
@@ -72,7 +71,7 @@ func (cmd *tokenizeCommand) touches() touched {
 
 func (cmd *tokenizeCommand) Run(ctx context.Context, c console) error {
 	if isTerminal(c.out) && !cmd.JSON && !cmd.TSV { // and not where attn shards writes files
-		cmd.columns = c.columns()
+		cmd.columns = columns(c.out)
 	}
 	if cmd.Text == nil {
 		return runLines(ctx, c, cmd, cmd.File, "type texts to tokenize, one per line")
@@ -205,7 +204,7 @@ func tokenRows(e *tokenizer.Encoding, columns int) string {
 	used := 0
 	for i, id := range e.IDs {
 		token, number := shownToken(e.Tokens[i]), strconv.Itoa(id)
-		wide, digits := uniseg.StringWidth(token), len(number)
+		wide, digits := cells.Width(token), len(number)
 		cell := max(wide, digits)
 		if used > 0 && used+cell > columns {
 			rows = append(rows, strings.TrimRight(tokens, " ")+"\n"+strings.TrimRight(ids, " "))

@@ -274,7 +274,7 @@ func (s *session) train(ctx context.Context) error {
 	fmt.Fprintf(s.err, "%s with %s scores, %d parameters; %d pairs to learn, %d to measure on\n",
 		n.Arch, n.Score, nn.Count(s.model), len(s.data.learn), len(s.data.test))
 	p := newProgress(s.err, curve.Parse(s.metrics.lines))
-	defer p.stop()
+	defer p.clear()
 	if err := s.complete(ctx); err != nil {
 		return err
 	}
@@ -318,7 +318,7 @@ func (s *session) train(ctx context.Context) error {
 		}
 		return ctx.Err()
 	})
-	p.stop()
+	p.clear()
 	if errors.Is(err, context.Canceled) {
 		if made == 0 && !s.resumed { // nothing worth replacing an earlier run for
 			return interrupted{"interrupted before the first step; nothing is saved"}

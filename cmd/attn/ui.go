@@ -10,10 +10,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 
-	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
 	"github.com/attn-go/attn/heads"
@@ -22,22 +20,15 @@ import (
 	"github.com/attn-go/attn/viz"
 )
 
-// newBar returns a bar for a terminal, of work that is done when all is reached.
-func newBar(w io.Writer, all int, description string) *progressbar.ProgressBar {
-	return progressbar.NewOptions(all, progressbar.OptionSetWriter(w), progressbar.OptionSetPredictTime(true),
-		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetElapsedTime(false), progressbar.OptionFullWidth(), progressbar.OptionSetDescription(description))
-}
-
 // isTerminal reports whether an input or output of the command is a terminal.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// columns returns the width of the terminal that the command writes to, 80 if there is none.
-func (c console) columns() int {
-	if f, ok := c.out.(*os.File); ok {
+// columns returns the width of a terminal, 80 if the output is none.
+func columns(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
 			return width
 		}

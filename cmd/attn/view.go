@@ -149,7 +149,7 @@ func (cmd *viewCommand) options(ctx context.Context, c console) (view.Options, e
 	if len(cmd.Model) == 0 {
 		o := view.Options{Name: filepath.Base(cmd.Weights[0])}
 		shown := newStages(c.err)
-		defer shown.stop()
+		defer shown.clear()
 		for i, path := range cmd.Weights {
 			if len(cmd.Weights) > 1 {
 				shown.tell("opening files", i, len(cmd.Weights))

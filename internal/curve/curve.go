@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // File is the name of the lines in a run's directory: a JSON object each, with a kind.
@@ -27,7 +27,7 @@ const (
 )
 
 // Number is a number in JSON; what is none is null.
-type Number = reports.Number
+type Number = strictjson.Number
 
 // Step is a point of the curve: the mean over the steps since the point before, within
 // an epoch.
@@ -59,7 +59,7 @@ func (e Epoch) Rate() float64 { return rate(e.Tokens, e.Seconds) }
 
 func rate(tokens int, seconds float64) float64 {
 	if seconds <= 0 {
-		return float64(reports.NaN)
+		return float64(strictjson.NaN)
 	}
 	return float64(tokens) / seconds
 }

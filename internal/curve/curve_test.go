@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // history is that of a run of three epochs of 41 steps.
@@ -78,7 +78,7 @@ func TestParse(t *testing.T) {
 func TestPicture(t *testing.T) {
 	short := History{Steps: history().Steps[:1]}
 	gap := history()
-	gap.Epochs[1].ValidLoss = reports.NaN
+	gap.Epochs[1].ValidLoss = strictjson.NaN
 	flat := History{Steps: history().Steps}
 	for i := range flat.Steps {
 		flat.Steps[i].TrainLoss = 2.5

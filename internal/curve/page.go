@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -89,7 +89,7 @@ func (r Run) facts() []Fact {
 	add := func(name, format string, values ...any) {
 		list = append(list, Fact{name, fmt.Sprintf(format, values...)})
 	}
-	loss, lr, rate := reports.NaN, math.NaN(), reports.NaN
+	loss, lr, rate := strictjson.NaN, math.NaN(), strictjson.NaN
 	if n := len(r.Steps); n > 0 {
 		s := r.Steps[n-1]
 		loss, lr, rate = s.TrainLoss, s.LR, Number(s.Rate())

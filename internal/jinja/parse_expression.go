@@ -91,11 +91,10 @@ func (p *parser) infix(operand func() expression, ops ...string) expression {
 	return e
 }
 
-func (p *parser) sum() expression     { return p.infix(p.concat, "+", "-") }
-func (p *parser) concat() expression  { return p.infix(p.product, "~") }
-func (p *parser) product() expression { return p.infix(p.power, "*", "/", "//", "%") }
-func (p *parser) power() expression {
-	return p.infix(func() expression { return p.unary(true) }, "**")
+func (p *parser) sum() expression    { return p.infix(p.concat, "+", "-") }
+func (p *parser) concat() expression { return p.infix(p.product, "~") }
+func (p *parser) product() expression {
+	return p.infix(func() expression { return p.unary(true) }, "*", "/", "//", "%")
 }
 
 func (p *parser) unary(filters bool) expression {

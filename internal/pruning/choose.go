@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/attn-go/attn/internal/pruning/reports"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/prune"
 )
 
@@ -105,7 +105,7 @@ func (x *run[S]) plan(method int) (prune.Options[S], error) {
 		Keep: max(x.Goal.Left, all-len(order)), EmptyLayers: x.Empty, Layers: x.open, Step: step, Rescore: step > 0,
 	}
 	if x.Goal.Left > 0 && x.Goal.Left < all-len(order) {
-		return plan, fmt.Errorf("%s cannot be kept: at least %d must stay", reports.Counted(x.Goal.Left, "head", "heads"), all-len(order))
+		return plan, fmt.Errorf("%s cannot be kept: at least %d must stay", quote.Counted(x.Goal.Left, "head", "heads"), all-len(order))
 	}
 	if step == 0 {
 		plan.Order = order
@@ -192,7 +192,7 @@ func (x *run[S]) fastEnough(ctx context.Context, order []prune.Head, isFast test
 
 // tooSlow says that the goal is not reached.
 func (x *run[S]) tooSlow(left int) error {
-	return &CheckError{fmt.Sprintf("with %s left it is still not %g times as fast, and no more can go", reports.Counted(left, "head", "heads"), x.Goal.Speed)}
+	return &CheckError{fmt.Sprintf("with %s left it is still not %g times as fast, and no more can go", quote.Counted(left, "head", "heads"), x.Goal.Speed)}
 }
 
 // test tells something about a model.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/heads"
-	"github.com/attn-go/attn/internal/exercise"
 	"github.com/attn-go/attn/mask"
 	"github.com/attn-go/attn/prune"
 	"github.com/attn-go/attn/seq2seq"
@@ -56,7 +55,7 @@ func (x *Translations) typical() Work[*seq2seq.Probe] {
 func translation(batch, length int) Work[*seq2seq.Probe] {
 	return Work[*seq2seq.Probe]{
 		Name: "translate", Batch: batch, Length: length,
-		On: func(p *seq2seq.Probe) func() { return exercise.Translate(p.Translator(), batch, length, length) },
+		On: func(p *seq2seq.Probe) func() { return p.Translator().TranslateWorkload(batch, length, length) },
 		Operations: func(p *seq2seq.Probe) float64 {
 			return Count(p.Translator(), Reads{Batch: batch, Source: length, Target: length}).All()
 		},
@@ -67,7 +66,7 @@ func translation(batch, length int) Work[*seq2seq.Probe] {
 func decoderStep(batch, length int) Work[*seq2seq.Probe] {
 	return Work[*seq2seq.Probe]{
 		Name: "decode one token", Batch: batch, Length: length,
-		On: func(p *seq2seq.Probe) func() { return exercise.Step(p.Translator(), batch, length, length) },
+		On: func(p *seq2seq.Probe) func() { return p.Translator().StepWorkload(batch, length, length) },
 		Operations: func(p *seq2seq.Probe) float64 {
 			return Count(p.Translator(), Reads{Batch: batch, Source: length, Target: 1, Cached: length}).All()
 		},

@@ -5,7 +5,7 @@ import "math"
 // The conversions float32(x*y), here and wherever results are computed, keep the
 // compiler from fusing a product with the sum that follows: on most architectures
 // it would, and whether it does may differ from one loop to another. The command
-// internal/fma finds those that are missing.
+// internal/tools/fma finds those that are missing.
 
 func maximumGeneric(x []float32) float32 {
 	m := float32(math.Inf(-1))

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/attn-go/attn/heads"
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -111,9 +112,9 @@ func shade(v, largest float64) string {
 // line for each head: in colour, and no wider than the terminal.
 func (r Importance) Write(w io.Writer, t viz.Terminal) error {
 	var b strings.Builder
-	examples := Counted(r.Pairs, "pair", "pairs")
+	examples := quote.Counted(r.Pairs, "pair", "pairs")
 	if r.Task != "" {
-		examples = fmt.Sprintf("the %s of %s", r.Task, Counted(r.Texts, strings.TrimSuffix(r.Items, "s"), r.Items))
+		examples = fmt.Sprintf("the %s of %s", r.Task, quote.Counted(r.Texts, strings.TrimSuffix(r.Items, "s"), r.Items))
 	}
 	flow(&b, t.Width, fmt.Sprintf("importance on %s of %s;", examples, r.Data), "larger is more important")
 	b.WriteByte('\n')

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"math"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/viz"
 )
 
@@ -145,7 +146,7 @@ func (r *Report) chartCaption(c viz.Chart, m measure) string {
 	}
 	text += "."
 	if len(c.Bands) > 0 {
-		text += fmt.Sprintf(" The grey band holds 95%% of %s: a method is worth its work where it runs %s.", Counted(r.Random.Orders, "random order", "random orders"), map[bool]string{false: "above", true: "below"}[r.Settings.Lower])
+		text += fmt.Sprintf(" The grey band holds 95%% of %s: a method is worth its work where it runs %s.", quote.Counted(r.Random.Orders, "random order", "random orders"), map[bool]string{false: "above", true: "below"}[r.Settings.Lower])
 	}
 	for _, l := range c.Lines {
 		if l.Low != nil {

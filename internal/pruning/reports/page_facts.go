@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // notes are what an honest reader must know beside the verdict.
@@ -28,7 +30,7 @@ func (r *Report) notes() (notes []string) {
 		notes = append(notes, fmt.Sprintf("After the same training the whole model has %s: against that, the pruned one differs by %s.", fixed(c.Metric, r.digits()), signed(res.After.Metric-c.Metric, r.digits())))
 	}
 	if r.Settings.Resamples > 0 {
-		notes = append(notes, fmt.Sprintf("Intervals are 95%%, by paired bootstrap with %s, each by itself: they are not corrected for the many comparisons on this page.", Counted(r.Settings.Resamples, "resample", "resamples")))
+		notes = append(notes, fmt.Sprintf("Intervals are 95%%, by paired bootstrap with %s, each by itself: they are not corrected for the many comparisons on this page.", quote.Counted(r.Settings.Resamples, "resample", "resamples")))
 	}
 	return notes
 }
@@ -47,7 +49,7 @@ func (f *facts) add(name, value string) {
 
 func (f *facts) addCount(name string, n int) {
 	if n > 0 {
-		f.add(name, count(n))
+		f.add(name, quote.Count(n))
 	}
 }
 
@@ -84,16 +86,16 @@ func (r *Report) facts() (list []facts) {
 		settings.add("evenly", "equally many heads from each layer")
 	}
 	if s.Step > 0 {
-		settings.add("scored again", "after every "+Counted(s.Step, "head", "heads"))
+		settings.add("scored again", "after every "+quote.Counted(s.Step, "head", "heads"))
 	} else {
 		settings.add("scored", "once")
 	}
 	if s.FineTune > 0 {
-		trained := Counted(s.Trained, "pair", "pairs")
+		trained := quote.Counted(s.Trained, "pair", "pairs")
 		if r.Model.Task != "" {
-			trained = Counted(s.Trained, "line", "lines")
+			trained = quote.Counted(s.Trained, "line", "lines")
 		}
-		settings.add("fine-tuning", Counted(s.FineTune, "step", "steps")+" after each removal")
+		settings.add("fine-tuning", quote.Counted(s.FineTune, "step", "steps")+" after each removal")
 		settings.add("on", cmp.Or(s.TrainData, "the scoring part")+", "+trained+" that are not measured on")
 		if s.Rate > 0 {
 			settings.add("learning rate", fmt.Sprint(s.Rate))

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // gridTable shows the heads of one kind: a row for each layer.
@@ -44,7 +46,7 @@ func (r *Report) chosenGrids() (grids []gridTable, say string) {
 	}
 	say += "; the darker, the more (lighter on a dark ground), with the root of the number. Hollow and struck out: removed."
 	if r.Settings.Step > 0 {
-		say += fmt.Sprintf(" The numbers are those of the whole model; removal scored again after every %s.", Counted(r.Settings.Step, "head", "heads"))
+		say += fmt.Sprintf(" The numbers are those of the whole model; removal scored again after every %s.", quote.Counted(r.Settings.Step, "head", "heads"))
 	}
 	return grids, say
 }

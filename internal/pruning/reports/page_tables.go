@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/attn-go/attn/internal/quote"
 )
 
 // compareTable is the model before and after.
@@ -39,7 +41,7 @@ func (r *Report) compareTable() compareTable {
 	}
 	whole := func(name string, b, p, a, c int) {
 		if b > 0 {
-			t.Rows = append(t.Rows, compareRow{Name: name, Before: count(b), Pruned: count(p), After: count(a), Change: signed(Number(100*float64(a-b)/float64(b)), 0) + "%", Control: count(c)})
+			t.Rows = append(t.Rows, compareRow{Name: name, Before: quote.Count(b), Pruned: quote.Count(p), After: quote.Count(a), Change: signed(Number(100*float64(a-b)/float64(b)), 0) + "%", Control: quote.Count(c)})
 		}
 	}
 	unit := ""
@@ -127,7 +129,7 @@ type methodRow struct {
 
 func (r *Report) methodTable() (t methodTable) {
 	left := r.Result.Left
-	at := fmt.Sprintf("%s with %s left", r.metricName(), Counted(left, "head", "heads"))
+	at := fmt.Sprintf("%s with %s left", r.metricName(), quote.Counted(left, "head", "heads"))
 	if simpler := r.simpler(); simpler != "" {
 		at += ", " + simpler
 	}
@@ -192,17 +194,17 @@ func (r *Report) curveTables() (list []curveTable) {
 	for _, c := range r.Curves {
 		t := curveTable{Name: c.Name, Head: []string{"heads left", metric, "difference, 95%", "loss", "KL"}}
 		for _, p := range c.Points {
-			t.Rows = append(t.Rows, []string{count(p.Left), fixed(p.Metric, d+1), between(p.Low, p.High, signed, d), fixed(p.Loss, 4), fixed(p.KL, 4)})
+			t.Rows = append(t.Rows, []string{quote.Count(p.Left), fixed(p.Metric, d+1), between(p.Low, p.High, signed, d), fixed(p.Loss, 4), fixed(p.KL, 4)})
 		}
 		add(t, []int{3})
 	}
 	t := curveTable{
-		Name: Counted(r.Random.Orders, "random order", "random orders"),
+		Name: quote.Counted(r.Random.Orders, "random order", "random orders"),
 		Head: []string{"heads left", metric, "95%", "all", "loss", "95%", "KL", "95%"},
 	}
 	for _, p := range r.Random.Points {
 		m, l, k := p.Metric, p.Loss, p.KL
-		t.Rows = append(t.Rows, []string{count(p.Left),
+		t.Rows = append(t.Rows, []string{quote.Count(p.Left),
 			fixed(m.Mean, d), between(m.Low, m.High, fixed, d), between(m.Min, m.Max, fixed, d),
 			fixed(l.Mean, 3), between(l.Low, l.High, fixed, 3), fixed(k.Mean, 3), between(k.Low, k.High, fixed, 3)})
 	}

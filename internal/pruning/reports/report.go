@@ -3,8 +3,15 @@
 package reports
 
 import (
+	"github.com/attn-go/attn/internal/strictjson"
 	"github.com/attn-go/attn/prune"
 )
+
+// Number is a number in JSON; NaN, what was not measured, is null there.
+type Number = strictjson.Number
+
+// NaN is the Number of what was not measured.
+var NaN = strictjson.NaN
 
 // Report is all that an experiment has found, in the form in which it is stored
 // as JSON and drawn as a page. Shares and metrics in per cent are 0 to 100, losses

@@ -6,8 +6,8 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/attn-go/attn/internal/cells"
 	"github.com/attn-go/attn/internal/quote"
 )
 
@@ -18,7 +18,9 @@ const summaryWidth = 80
 // the curve beside what random orders do, the speed, and where everything is.
 func (r *Report) Summary(w io.Writer) error {
 	var b bytes.Buffer
-	wrap(&b, quote.Name(r.verdict()), summaryWidth)
+	for _, line := range cells.Lines(strings.Fields(quote.Name(r.verdict())), " ", summaryWidth) {
+		b.WriteString(line + "\n")
+	}
 	r.summaryPoints(&b)
 	if c := r.Result.Control; c != nil {
 		fmt.Fprintf(&b, "\nthe whole model after the same training: %s %s", r.metricName(), fixed(c.Metric, r.digits()))
@@ -136,25 +138,4 @@ func (r *Report) summarySpeed(b *bytes.Buffer) {
 		}
 		b.WriteByte('\n')
 	}
-}
-
-// wrap writes a text in lines of at most so many characters, as far as there
-// are spaces.
-func wrap(b *bytes.Buffer, text string, width int) {
-	at := 0
-	for i, word := range strings.Fields(text) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case at+1+n > width:
-			b.WriteByte('\n')
-			at = 0
-		default:
-			b.WriteByte(' ')
-			at++
-		}
-		b.WriteString(word)
-		at += n
-	}
-	b.WriteByte('\n')
 }

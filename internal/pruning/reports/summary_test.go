@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/attn-go/attn/internal/quote"
 	"github.com/attn-go/attn/prune"
 )
 
@@ -146,7 +147,7 @@ func TestNumbers(t *testing.T) {
 	for got, want := range map[string]string{
 		fixed(-0.04, 1): "0.0", fixed(-1.25, 1): "−1.2", fixed(NaN, 1): "–", fixed(Number(math.Inf(1)), 1): "–",
 		signed(0.26, 1): "+0.3", signed(0.04, 1): "0.0", signed(-3, 0): "−3", signed(NaN, 0): "–",
-		count(7412736): "7,412,736", count(-1000): "-1,000", count(999): "999",
+		quote.Count(7412736): "7,412,736", quote.Count(-1000): "-1,000", quote.Count(999): "999",
 		three(0.9312): "0.931", three(1.875): "1.88", three(21.83): "21.8", three(1240): "1,240", three(NaN): "–",
 		lasted(0.042): "0.04 s", lasted(59.2): "59 s", lasted(1834.2): "30 min 34 s", lasted(7260): "2 h 1 min",
 		moment("2026-11-20T14:03:05Z"): "20 November 2026, 14:03 UTC", moment("x"): "x",

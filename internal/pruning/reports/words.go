@@ -35,22 +35,13 @@ func signed(v Number, decimals int) string {
 	return text
 }
 
-// count writes a whole number in groups of three digits.
-func count(n int) string {
-	text := strconv.Itoa(n)
-	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
-}
-
 // three writes a number with about three digits.
 func three(v Number) string {
 	switch size := math.Abs(float64(v)); {
 	case !v.Known():
 		return none
 	case size >= 100:
-		return count(int(math.Round(float64(v))))
+		return quote.Count(int(math.Round(float64(v))))
 	case size >= 10:
 		return fixed(v, 1)
 	case size >= 1:
@@ -98,14 +89,6 @@ func superscript(n int) string {
 		}
 	}
 	return text
-}
-
-// Counted returns a number of things with their name.
-func Counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return count(n) + " " + many
 }
 
 // heads returns how many heads the whole model has.
@@ -161,7 +144,7 @@ func (r *Report) divergenceUnit() string {
 // items returns a number of what the data are counted in.
 func (r *Report) items(n int) string {
 	name := r.itemsName()
-	return Counted(n, strings.TrimSuffix(name, "s"), name)
+	return quote.Counted(n, strings.TrimSuffix(name, "s"), name)
 }
 
 func (r *Report) itemsName() string { return cmp.Or(r.Data.Items, "sources") }
@@ -231,7 +214,7 @@ func (r *Report) worseThanChance(method string) string {
 		where := fmt.Sprintf("with %d to %d heads left", c.Points[from].Left, c.Points[i-1].Left)
 		switch {
 		case i == from+1:
-			where = fmt.Sprintf("with %s left", Counted(c.Points[from].Left, "head", "heads"))
+			where = fmt.Sprintf("with %s left", quote.Counted(c.Points[from].Left, "head", "heads"))
 		case i == len(c.Points):
 			where = fmt.Sprintf("from %d heads left on", c.Points[from].Left)
 		}

@@ -177,13 +177,13 @@ func judge(found []place, allowed map[string]string) []string {
 		used[p.function] = true
 		if allowed[p.function] == "" {
 			complaints = append(complaints, fmt.Sprintf(
-				"%s:%d: %s: on arm64 a product is fused with a sum; write float32(x*y) or float64(x*y), or allow it in internal/fma with a reason",
+				"%s:%d: %s: on arm64 a product is fused with a sum; write float32(x*y) or float64(x*y), or allow it in internal/tools/fma with a reason",
 				p.file, p.line, p.function))
 		}
 	}
 	for _, function := range slices.Sorted(maps.Keys(allowed)) {
 		if !used[function] {
-			complaints = append(complaints, fmt.Sprintf("internal/fma: %s is allowed, but nothing is fused there", function))
+			complaints = append(complaints, fmt.Sprintf("internal/tools/fma: %s is allowed, but nothing is fused there", function))
 		}
 	}
 	return complaints

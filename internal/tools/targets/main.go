@@ -2,7 +2,7 @@
 // of what they import, function bodies are left out, and no code is made. For one target
 // that takes some seconds, where a build from nothing takes a minute.
 //
-//	go run ./internal/targets windows/amd64 linux/386
+//	go run ./internal/tools/targets windows/amd64 linux/386
 package main
 
 import (

@@ -1,18 +1,9 @@
 package seq2seq
 
-import "github.com/attn-go/attn/internal/exercise"
-
-func init() {
-	exercise.Translate = func(m any, size, source, target int) func() {
-		return m.(*Translator).exercise(size, source, target)
-	}
-	exercise.Step = func(m any, size, source, written int) func() {
-		return m.(*Translator).exerciseStep(size, source, written)
-	}
-}
-
-// exercise is exercise.Translate.
-func (m *Translator) exercise(size, source, target int) func() {
+// TranslateWorkload returns a function that reads size sources of source tokens each and
+// writes target tokens of each translation, one a step, whichever are likely: work of a
+// fixed size, to measure speed.
+func (m *Translator) TranslateWorkload(size, source, target int) func() {
 	src, written := drill(size, source), drill(size, target)
 	last := make([]int, size)
 	return func() {
@@ -26,8 +17,9 @@ func (m *Translator) exercise(size, source, target int) func() {
 	}
 }
 
-// exerciseStep is exercise.Step.
-func (m *Translator) exerciseStep(size, source, written int) func() {
+// StepWorkload returns a function that writes one more token of each of size translations,
+// after sources of source tokens and written tokens of each translation.
+func (m *Translator) StepWorkload(size, source, written int) func() {
 	s := m.net.encode(nil, drill(size, source), hooks{})
 	_, s = m.net.read(nil, s, drill(size, written).ids, written, hooks{})
 	last := drill(size, 1).ids

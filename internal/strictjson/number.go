@@ -1,10 +1,8 @@
-package reports
+package strictjson
 
 import (
 	"encoding/json"
 	"math"
-
-	"github.com/attn-go/attn/internal/strictjson"
 )
 
 // Number is a number in JSON, which knows no infinities and no NaN: these are
@@ -31,5 +29,5 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 		*n = Number(math.NaN())
 		return nil
 	}
-	return strictjson.Lenient(data, (*float64)(n))
+	return Lenient(data, (*float64)(n))
 }

@@ -1,0 +1,61 @@
+// Package examples_test runs the examples as a reader does, each with a directory for its pictures.
+package examples_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	// What the examples import: go test caches a result until an import or an opened file changes.
+	_ "github.com/attn-go/attn"
+	_ "github.com/attn-go/attn/heads"
+	_ "github.com/attn-go/attn/nn"
+	_ "github.com/attn-go/attn/seq2seq"
+	_ "github.com/attn-go/attn/tensor"
+	_ "github.com/attn-go/attn/viz"
+)
+
+func TestExamples(t *testing.T) {
+	programs := t.TempDir()
+	build := exec.Command("go", "build", "-o", programs+string(filepath.Separator), "./...")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, c := range []struct{ name, picture, text string }{
+		{"lengths", "lengths.svg", ">masked</text>"},           // masked cells are hatched
+		{"prune", "prune-importance.svg", ">1.5</text>"},       // no score is below 0, and the scale begins there
+		{"regression", "regression-weights.svg", ">40</text>"}, // the axes have numbers
+		{"reverse", "", ""},
+		{"scores", "", ""},
+		{"sequencefirst", "sequencefirst.svg", ">masked</text>"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := os.Stat(filepath.Join(c.name, "main.go")); err != nil {
+				t.Fatal(err)
+			}
+			dir, program := t.TempDir(), filepath.Join(programs, c.name)
+			if out, err := exec.Command(program, dir).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			files, err := os.ReadDir(dir)
+			if err != nil || len(files) == 0 {
+				t.Fatalf("%d pictures, %v", len(files), err)
+			}
+			for _, f := range files {
+				if info, err := f.Info(); err != nil || info.Size() < 2000 {
+					t.Errorf("%s: %v, %v", f.Name(), info, err)
+				}
+			}
+			if c.text != "" {
+				if svg, err := os.ReadFile(filepath.Join(dir, c.picture)); err != nil || !strings.Contains(string(svg), c.text) {
+					t.Errorf("%s lacks %s: %v", c.picture, c.text, err)
+				}
+			}
+			if err := exec.Command(program, filepath.Join(dir, "absent")).Run(); err == nil {
+				t.Error("pictures are drawn into a directory that does not exist")
+			}
+		})
+	}
+}

@@ -1,0 +1,20 @@
+package quote
+
+import "strconv"
+
+// Count writes a whole number in groups of three digits.
+func Count(n int) string {
+	text := strconv.Itoa(n)
+	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// Counted returns a number of things with their name.
+func Counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Count(n) + " " + many
+}
