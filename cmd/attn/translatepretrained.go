@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/attn-go/attn"
 	"github.com/attn-go/attn/internal/filter"
 	"github.com/attn-go/attn/models"
 	"github.com/attn-go/attn/seq2seq"
+	"github.com/attn-go/attn/tensor"
 )
 
 // pretrained returns the work of a pretrained encoder-decoder on a batch of lines.
@@ -16,7 +16,7 @@ func (cmd *translateCommand) pretrained(c console) (func(context.Context, []*fil
 	if cmd.Map {
 		return nil, usage("--map goes with a model of attn train, and %s is a pretrained one", quoted(cmd.Model))
 	}
-	m, err := load(c, models.Load, cmd.Model, models.Options{Weights: attn.Float32{}})
+	m, err := load(c, models.Load, cmd.Model, models.Options{Weights: tensor.Float32})
 	if err != nil {
 		return nil, err
 	}
