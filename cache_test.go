@@ -35,6 +35,15 @@ var storages = []struct {
 		}
 		return y
 	}},
+	{"float16", tensor.Float16, true, func(x []float32) []float32 {
+		y := make([]float32, len(x))
+		for i, v := range x { // below 2⁻¹⁴ of fewer bits, which the error tests cover
+			_, e := math.Frexp(float64(v))
+			unit := math.Ldexp(1, max(e-11, -24))
+			y[i] = float32(math.RoundToEven(float64(v)/unit) * unit)
+		}
+		return y
+	}},
 	{"int8", tensor.Int8, false, func(x []float32) []float32 {
 		var scale float32
 		for _, v := range x {

@@ -18,6 +18,10 @@ type Numbers uint8
 const (
 	// Float32 keeps elements as they are, in 4 bytes each.
 	Float32 = Numbers(simd.Float32)
+	// Float16 rounds each element to 11 bits of precision, in 2 bytes: the error is at most 2⁻¹¹ of the element, from
+	// 6.2e-5 on, and at most 2⁻²⁵ below. 65520 and more becomes infinite. Products have no kernel for it and convert
+	// a panel at a time, so it is slower than BFloat16.
+	Float16 = Numbers(simd.Float16)
 	// BFloat16 rounds each element to 8 bits of precision, in 2 bytes: the error is at most 2⁻⁸ of the element, from
 	// 1.2e-38 on. More than 3.39e38 becomes infinite.
 	BFloat16 = Numbers(simd.BFloat16)
@@ -27,7 +31,7 @@ const (
 	Int8 = Numbers(simd.Int8)
 )
 
-var numbersNames = []string{Float32: "float32", BFloat16: "bfloat16", Int8: "int8"}
+var numbersNames = []string{Float32: "float32", Float16: "float16", BFloat16: "bfloat16", Int8: "int8"}
 
 // NumberFormats returns all formats, Float32 first.
 func NumberFormats() []Numbers {

@@ -9,7 +9,7 @@ import (
 
 // A format is read by its name, and says what a vector takes.
 func TestNumbers(t *testing.T) {
-	sizes := map[string]int{"float32": 28, "bfloat16": 14, "int8": 11}
+	sizes := map[string]int{"float32": 28, "float16": 14, "bfloat16": 14, "int8": 11}
 	all := tensor.NumberFormats()
 	if len(all) != len(sizes) || all[0] != tensor.Float32 {
 		t.Errorf("formats %v", all)
@@ -28,7 +28,7 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 	var n tensor.Numbers
-	const want = ", want float32, bfloat16, int8"
+	const want = ", want float32, float16, bfloat16, int8"
 	for text, err := range map[string]error{
 		`"int4"`: n.UnmarshalText([]byte("int4")), `""`: n.UnmarshalText(nil),
 		"Numbers(0)": n.Check(), "Numbers(9)": tensor.Numbers(9).Check(),

@@ -57,7 +57,7 @@ func TestPacked(t *testing.T) {
 		for _, size := range packedSizes {
 			n, out, in := size[0], size[1], size[2]
 			x, bias := tensor.Randn(rng, n, in), tensor.Randn(rng, out)
-			for _, numbers := range []tensor.Numbers{tensor.Float32, tensor.BFloat16} {
+			for _, numbers := range []tensor.Numbers{tensor.Float32, tensor.Float16, tensor.BFloat16} {
 				dense := tensor.Randn(rng, out, in)
 				if numbers != tensor.Float32 {
 					dense = rounded(rng, out, in)
@@ -212,7 +212,7 @@ func TestPackedErrors(t *testing.T) {
 		want string
 	}{
 		{func() { tensor.NewPacked(0, 5, tensor.Int8) }, "tensor: NewPacked: matrix has shape [0 5], want positive sizes"},
-		{func() { tensor.NewPacked(3, 5, 0) }, "tensor: NewPacked: numbers is Numbers(0), want float32, bfloat16, int8"},
+		{func() { tensor.NewPacked(3, 5, 0) }, "tensor: NewPacked: numbers is Numbers(0), want float32, float16, bfloat16, int8"},
 		{func() { w.SetRows(3, make([]float32, 5)) }, "tensor: Packed.SetRows: rows has first and number of elements [3 5], want rows of 5 within 0 to 2"},
 		{func() { w.SetRows(0, make([]float32, 6)) }, "tensor: Packed.SetRows: rows has first and number of elements [0 6], want rows of 5 within 0 to 2"},
 		{func() { w.SetTransposed(make([]float32, 14), 3) }, "tensor: Packed.SetTransposed: matrix has number of elements and stride [14 3], want those of [In=5 Out=3]"},

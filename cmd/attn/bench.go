@@ -34,7 +34,7 @@ type benchCommand struct {
 	Dropout *float64        `help:"Drop weights with this probability, as in training (default 0)." placeholder:"P" group:"Attention"`
 	Weights bool            `help:"Return the weights as well." group:"Attention"`
 	With    []string        `help:"What is done besides, separated by commas: ${extras_help} (default nothing)." placeholder:"NAMES" group:"Attention"`
-	Storage *tensor.Numbers `help:"Numbers in which a cache holds keys and values: float32, bfloat16 or int8 (default float32)." placeholder:"NAME" group:"Attention"`
+	Storage *tensor.Numbers `help:"Numbers in which a cache holds keys and values: float32, float16, bfloat16 or int8 (default float32)." placeholder:"NAME" group:"Attention"`
 }
 
 func (benchCommand) Help() string {

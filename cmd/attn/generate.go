@@ -23,7 +23,7 @@ type generateCommand struct {
 	TopP        float64        `help:"Draw only from the fewest tokens whose probabilities sum to P." placeholder:"P" group:"How tokens are chosen"`
 	Seed        uint64         `default:"1" help:"Seed of the random numbers." placeholder:"N" group:"How tokens are chosen"`
 	Context     int            `help:"Tokens of prompt and text together (default as many as config.json says)." placeholder:"N" group:"How the model is run"`
-	Weights     tensor.Numbers `default:"float32" help:"Numbers in which weights are held: float32; bfloat16, twice as fast, exact for files of that type; int8, faster still, each with an error of up to 1/254 of the largest in its row." placeholder:"NAME" group:"How the model is run"`
+	Weights     tensor.Numbers `default:"float32" help:"Numbers in which weights are held: float32; bfloat16, twice as fast, exact for files of that type; float16, slower than bfloat16; int8, faster still, each with an error of up to 1/254 of the largest in its row." placeholder:"NAME" group:"How the model is run"`
 	Chat        bool           `help:"Put the prompt into the chat template of the model, as what a user says." group:"Chats"`
 	System      *string        `help:"What the system says first." placeholder:"TEXT" group:"Chats"`
 	NoSpecial   bool           `help:"Leave out the tokens that the model wants around a text, for a prompt that has them." group:"How the model is run"`

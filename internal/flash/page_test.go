@@ -35,7 +35,7 @@ func TestPages(t *testing.T) {
 	simd.Each(func(name string) {
 		for n, s := range mixtures {
 			for _, k := range mixtureOptions {
-				for _, storage := range []simd.Format{simd.Float32, simd.BFloat16, simd.Int8} {
+				for _, storage := range []simd.Format{simd.Float32, simd.Float16, simd.BFloat16, simd.Int8} {
 					m := newMixed(uint64(n), s.b, s.h, s.g, s.lq, s.lk, s.e, s.ev, 0, 0)
 					k.set(&m.problem)
 					m.changes()

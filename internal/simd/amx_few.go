@@ -65,7 +65,7 @@ type storedProduct struct {
 // compute computes m rows of columns j0 to j1.
 func (x *storedProduct) compute(c, a Mat, m, j0, j1 int) {
 	depth, width := x.k1-x.k0, x.b.Width
-	if m > FewRows || width != panelWidth() || depth == 0 {
+	if m > FewRows || width != panelWidth() || depth == 0 || x.b.Format == Float16 { // which has no kernel
 		x.byPanels(c, a, m, j0, j1)
 		return
 	}

@@ -361,7 +361,7 @@ func TestStoredOnTileUnits(t *testing.T) {
 		l := NewPanelLayout([]int{32, 64, 70, 128, 512}[r.IntN(5)], []int{32, 64, 80, 128, 512}[r.IntN(5)])
 		k0, j0 := 32*r.IntN(l.K/32), l.Width*r.IntN((l.N+l.Width-1)/l.Width)
 		k1, j1 := k0+1+r.IntN(l.K-k0), j0+1+r.IntN(l.N-j0)
-		b, floats := storedPanels(r, l, Float32+Format(trial%3))
+		b, floats := storedPanels(r, l, Float32+Format(trial%4))
 		b.Tiles, b.Sparse = true, r.IntN(2) == 0
 		spoil := trial%5 == 3
 		if spoil && trial%2 == 0 && !b.Format.Scaled() {

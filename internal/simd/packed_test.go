@@ -151,7 +151,7 @@ func BenchmarkPackedSetBFloat16(b *testing.B) {
 			x[i] = uint16(i)&0x7fff | 0x3c00
 		}
 		forms, _ := packedForms(k, n)
-		for i, name := range []string{"float32", "bfloat16", "int8"} {
+		for i, name := range []string{"float32", "float16", "bfloat16", "int8"} {
 			b.Run(name, func(b *testing.B) {
 				b.SetBytes(2 * k * n)
 				for b.Loop() {

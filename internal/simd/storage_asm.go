@@ -3,7 +3,7 @@
 package simd
 
 // storedKernels has the kernel of each format, 0 for none.
-var storedKernels = [...]int{Float32: kernelFloat32, BFloat16: kernelBFloat16, Int8: kernelInt8}
+var storedKernels = [...]int{Float32: kernelFloat32, Float16: 0, BFloat16: kernelBFloat16, Int8: kernelInt8}
 
 // storedPanel computes m rows and n columns of C from depth rows of a panel of b, of
 // which the first is at the given place, in chains of so many rows, and says whether it could:

@@ -1,6 +1,10 @@
 package simd
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/attn-go/attn/internal/half"
+)
 
 // Format is a number format of stored numbers. A new one needs a constant, a size, and its cases in floats and
 // round; products convert it to floats panel by panel until it has a kernel.
@@ -8,12 +12,13 @@ type Format uint8
 
 // The formats. 0 is none of them.
 const (
-	Float32  Format = iota + 1
-	BFloat16        // the upper half of a float32: 8 bits of precision
-	Int8            // −127 to 127, times a scale of each vector: its largest element/127
+	Float32 Format = iota + 1
+	Float16
+	BFloat16 // the upper half of a float32: 8 bits of precision
+	Int8     // −127 to 127, times a scale of each vector: its largest element/127
 )
 
-var sizes = [...]int{Float32: 4, BFloat16: 2, Int8: 1}
+var sizes = [...]int{Float32: 4, Float16: 2, BFloat16: 2, Int8: 1}
 
 // Size returns how many bytes an element takes.
 func (f Format) Size() int { return sizes[f] }
@@ -61,6 +66,8 @@ func (s Stored) Floats(lo, hi int, scratch []float32) []float32 {
 	}
 	scratch = scratch[:hi-lo]
 	switch s.Format {
+	case Float16:
+		fromFloat16(scratch, view[uint16](s.Memory))
 	case BFloat16:
 		fromBFloat16(scratch, view[uint16](s.Memory))
 	case Int8:
@@ -74,6 +81,8 @@ func (s Stored) round(x []float32, inverse float64) {
 	switch s.Format {
 	case Float32:
 		copy(view[float32](s.Memory), x)
+	case Float16:
+		toFloat16(view[uint16](s.Memory), x)
 	case BFloat16:
 		toBFloat16(view[uint16](s.Memory), x)
 	case Int8:
@@ -152,5 +161,14 @@ func gather[T any](x, from []T, step int) {
 	for i := range x {
 		x[i] = from[at]
 		at += step
+	}
+}
+
+// toFloat16 sets dst[i] to the half nearest to x[i]. There is no kernel for it: a step of a decoder rounds one
+// vector, and reads all of them.
+func toFloat16(dst []uint16, x []float32) {
+	dst = dst[:len(x)]
+	for i, v := range x {
+		dst[i] = half.Nearest(v)
 	}
 }
